@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Compiler floor and flags. Baseline x86-64 everywhere; instruction sets are chosen at run time, never by -march=native.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")
+
+add_library(ryle_flags INTERFACE)
+target_compile_options(ryle_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wnon-virtual-dtor -fno-math-errno
+  -fstack-protector-strong>)
+target_include_directories(ryle_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
+target_compile_definitions(ryle_flags INTERFACE RYLE_MUTANT=${RYLE_MUTANT})
+if(RYLE_WERROR)
+  target_compile_options(ryle_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
+endif()
+if(RYLE_SANITIZE)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${RYLE_SANITIZE}>
+                      $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=all>
+                      $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>)
+  add_link_options(-fsanitize=${RYLE_SANITIZE})
+elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
+  target_compile_options(ryle_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-D_FORTIFY_SOURCE=2>)
+endif()
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()
+
+# CUDA is found, never required.
+set(RYLE_HAVE_CUDA OFF)
+if(NOT RYLE_CUDA STREQUAL "off")
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+      set(CMAKE_CUDA_ARCHITECTURES 80-real 90a-real 90-virtual)
+    endif()
+    enable_language(CUDA)
+    set(CMAKE_CUDA_STANDARD 20)
+    set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+    set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+    set(RYLE_HAVE_CUDA ON)
+  elseif(RYLE_CUDA STREQUAL "on")
+    message(FATAL_ERROR "RYLE_CUDA=on, but no nvcc was found")
+  endif()
+endif()

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# ryle_library(NAME [DEPENDS ryle libs...] [LINK third-party...] [SOURCES ...])
+#   One static library per folder: target ryle_NAME, sources = every .cpp of the folder (and .cu when CUDA is on).
+#   DEPENDS are other folders (public edges, see docs/architecture and scripts/check_layers.py), LINK stays private.
+function(ryle_library name)
+  cmake_parse_arguments(A "" "" "DEPENDS;LINK;SOURCES" ${ARGN})
+  if(NOT A_SOURCES)
+    file(GLOB A_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+    if(RYLE_HAVE_CUDA)
+      file(GLOB cuda_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cu)
+      list(APPEND A_SOURCES ${cuda_sources})
+    endif()
+  endif()
+  list(TRANSFORM A_DEPENDS PREPEND ryle_)
+  if(A_SOURCES)
+    add_library(ryle_${name} STATIC ${A_SOURCES})
+    target_link_libraries(ryle_${name} PUBLIC ryle_flags ${A_DEPENDS} PRIVATE ${A_LINK})
+    if(RYLE_HAVE_CUDA)
+      target_compile_definitions(ryle_${name} PRIVATE RYLE_HAVE_CUDA=1)
+    endif()
+  else()
+    add_library(ryle_${name} INTERFACE)
+    target_link_libraries(ryle_${name} INTERFACE ryle_flags ${A_DEPENDS} ${A_LINK})
+  endif()
+endfunction()
+
+# ryle_test(NAME DEPENDS ryle libs... [LINK third-party...] [SOURCES ...] [LABELS ...])
+#   One GoogleTest executable test_NAME from every .cpp of the folder; each TEST becomes one ctest entry.
+function(ryle_test name)
+  cmake_parse_arguments(A "" "TIMEOUT" "DEPENDS;LINK;SOURCES;LABELS" ${ARGN})
+  if(NOT A_SOURCES)
+    file(GLOB A_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  endif()
+  if(NOT A_TIMEOUT)
+    set(A_TIMEOUT 120)
+  endif()
+  list(TRANSFORM A_DEPENDS PREPEND ryle_)
+  add_executable(test_${name} ${A_SOURCES})
+  target_link_libraries(test_${name} PRIVATE ryle_flags ${A_DEPENDS} ${A_LINK}
+                        GTest::gtest GTest::gmock GTest::gtest_main)
+  target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_definitions(test_${name} PRIVATE
+    RYLE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" RYLE_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  gtest_discover_tests(test_${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${name}."
+    PROPERTIES TIMEOUT ${A_TIMEOUT} LABELS "${A_LABELS}")
+endfunction()

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include "ryle/core/error.hpp"
+#include "ryle/device/queue.hpp"
+
+namespace ryle {
+
+/// What a back-end implements (device/cpu, device/cuda); users see only Queue.
+struct Queue::Impl {
+  virtual ~Impl() = default;
+  virtual BackEnd back_end() const = 0;
+  virtual int n_workers() const { return 1; }
+  virtual void* native_handle() const { return nullptr; }
+  virtual void synchronize() {}
+  virtual void check() {}
+  virtual void parallel_for(std::int64_t, const std::function<void(std::int64_t)>&) {
+    throw UnsupportedError("parallel_for runs on CPU queues only");
+  }
+  virtual void copy(void* destination, const void* source, std::int64_t n_bytes) = 0;
+};
+
+namespace detail {
+// Implemented in device/cuda/, present only in builds with CUDA.
+std::shared_ptr<Queue::Impl> make_cuda_queue(int device_index);
+std::vector<DeviceInfo> list_cuda_devices();
+std::string cuda_unavailable_reason();
+std::shared_ptr<std::byte> allocate_cuda(MemorySpace space, std::int64_t n_bytes);
+}  // namespace detail
+}  // namespace ryle

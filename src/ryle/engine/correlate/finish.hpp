@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ryle/core/frequency_axis.hpp"
+#include "ryle/engine/correlate/correlator.hpp"
+
+/// What happens to raw sums once per dump, on the host, in double: order, mean, gains, Van Vleck, rotation.
+namespace ryle::correlate {
+
+/// Order of a finished dump.
+enum class Order : std::uint8_t {
+  products,  ///< [channel][baseline][pol_product], baselines of antennas, pol_product = 2 pol_i + pol_j (default)
+  triangle,  ///< [channel][pair] over inputs
+  matrix,    ///< [channel][i][j], both halves
+};
+
+/// Which input is which antenna and polarization; -1 where an antenna lacks the polarization.
+/// @shape input [2*antenna + pol] -> index of the input
+struct InputMap {
+  std::int64_t n_antennas = 0;
+  std::vector<std::int64_t> input;
+};
+
+/// Codes the correlator saw, for Van Vleck: levels -(n_levels-1)/2 .. (n_levels-1)/2 in unit steps (odd n_levels) or
+/// mid-rise (even: 2, 4, 16).
+struct Quantizer {
+  std::int64_t n_levels = 255;
+  bool dithered = false;
+};
+
+struct FinishConfig {
+  Order order = Order::products;
+  InputMap map;                       ///< needed for `products`
+  FrequencyAxis frequency;
+  bool van_vleck = false;
+  Quantizer quantizer;
+  /// Multiplies V_ij by gain_i conj(gain_j): [input][channel], empty = 1. Here to undo the requantiser's scale and to
+  /// apply calibration after correlation.
+  std::vector<cf64> gains;
+};
+
+/// One finished dump: mean visibilities with the exact number of spectra behind each.
+/// A product with count 0 has value 0.
+struct Finished {
+  std::int64_t n_channels = 0;
+  std::int64_t n_products = 0;         ///< per channel, in the order asked for
+  std::vector<cf64> mean;              ///< [channel][product]
+  std::vector<std::uint32_t> counts;   ///< [channel][product]
+  std::int64_t n_spectra = 0;
+};
+
+/// @eq V_ij -> V_ij exp(-2 pi i nu_k (d_i - d_j)), the way Wayth 2009 applies delays after correlation; delays_s is
+/// per input (empty = none) and taken at the centre of the dump.
+Finished finish_dump(const Sums& sums, const FinishConfig& config, std::int64_t n_inputs,
+                     std::span<const double> delays_s = {});
+
+}  // namespace ryle::correlate

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ryle/core/absent.hpp"
+#include "ryle/core/frequency_axis.hpp"
+#include "ryle/core/samples.hpp"
+#include "ryle/core/time.hpp"
+
+namespace ryle {
+
+/// What a file of voltages holds.
+struct RecordingInfo {
+  std::string format;                 ///< "tart", "tbx", "vdif", ...
+  bool channelized = false;           ///< spectra (TBF, TBX, CHIPS, GUPPI, ...) instead of time samples
+  std::int64_t n_inputs = 0;
+  std::int64_t n_ticks = 0;           ///< time samples, or spectra when channelized
+  SampleClock clock;                  ///< of samples, or of spectra
+  TimeSource time_source = TimeSource::header;
+  SampleLayout layout;                ///< of what read_samples() delivers
+  double reference_hz = 0;            ///< time samples: sky frequency of baseband 0 (0 = not known)
+  bool inverted_band = false;
+  FrequencyAxis frequency;            ///< channelized: ascending
+  std::map<std::string, std::string> header;   ///< as found, for `ryle info`
+  std::vector<std::string> warnings;           ///< quirks met: cut frames, missing marks, implausible times
+  std::map<std::string, std::int64_t> counters;  ///< frames read, rejected by reason, bytes skipped
+};
+
+/// A file of voltages behind one interface (ingest.md 2, 3). Throws FormatError / IoError on opening; while reading,
+/// what is missing or damaged is an AbsentSpan, never an exception.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual const RecordingInfo& info() const = 0;
+  /// Time samples [first, first + n) of all inputs as info().layout says, from the start of `destination`; absent ones
+  /// are the code of zero where there is one, and listed. @pre !channelized
+  virtual void read_samples(Tick first, std::int64_t n, std::span<std::byte> destination,
+                            std::vector<AbsentSpan>& absent) = 0;
+  /// Spectra [first, first + n) as ci8, [spectrum][channel][input]; absent ones 0 and listed per input.
+  /// absent_channels (optional) [channel][input] gets 1 where a channel is missing throughout. @pre channelized
+  virtual void read_spectra(Tick first, std::int64_t n, std::span<ci8> destination, std::vector<AbsentSpan>& absent,
+                            std::vector<std::uint8_t>* absent_channels) = 0;
+  /// Bytes read_samples(…, n, …) needs.
+  std::int64_t samples_bytes(std::int64_t n) const;
+};
+
+/// Options a file cannot tell by itself.
+struct RecordingOptions {
+  double sample_rate_hz = 0;      ///< formats without a rate (VDIF EDV 0, raw MWA-32T)
+  double reference_hz = 0;
+  double spectrum_rate_hz = 0;    ///< TBF: 0 = 25 kHz when nstand = 256 or unknown, 196 MHz / 8192 for LWA-NA
+  std::string start_utc;          ///< raw MWA-32T
+  std::string axis_order;         ///< DADA with several channels and polarizations
+  std::int64_t n_receivers = 4;   ///< raw MWA-32T
+};
+
+/// format: mwa32t | mwa32t-interleaved | tbf | tbx | tbn | tart | vdif | guppi | dada | auto (by content, then name).
+std::unique_ptr<Recording> open_recording(const std::string& path, std::string_view format,
+                                          const RecordingOptions& options = {});
+/// Names open_recording knows.
+std::vector<std::string> recording_formats();
+
+}  // namespace ryle

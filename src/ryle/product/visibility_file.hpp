@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ryle/telescope/observation.hpp"
+
+namespace ryle {
+
+/// Writes integrations to one file (or MS directory). Everything goes to ".NAME.part"; publish() makes it final by
+/// fsync + rename (products.md 5). A writer destroyed without publish() removes or leaves only the .part.
+class VisibilityWriter {
+ public:
+  virtual ~VisibilityWriter() = default;
+  virtual void write(const VisibilityDump& dump) = 0;
+  /// Finishes and renames to the final name; `observation` carries what was only known at the end (levels, loss).
+  virtual void publish(const Observation& observation) = 0;
+  virtual const std::string& path() const = 0;
+};
+
+/// Format from the name: .ms, .uvfits, .uvh5. Throws ConfigError for another suffix, UnsupportedError without casacore,
+/// IoError when the name exists and not `overwrite`.
+std::unique_ptr<VisibilityWriter> open_visibility_writer(const std::string& path, const Observation& observation,
+                                                         bool overwrite);
+
+/// A visibility file read whole.
+struct VisibilityFile {
+  Observation observation;
+  std::vector<VisibilityDump> dumps;
+};
+/// Reads .ms, .uvfits and .uvh5, Ryle's own and others' (conventions.md 5 for signs).
+VisibilityFile read_visibility_file(const std::string& path);
+
+}  // namespace ryle
