@@ -12,9 +12,9 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")
 
 add_library(ryle_flags INTERFACE)
 target_compile_options(ryle_flags INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wnon-virtual-dtor -fno-math-errno
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wnon-virtual-dtor -fno-math-errno
   -fstack-protector-strong>)
-target_include_directories(ryle_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
+target_include_directories(ryle_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
 target_compile_definitions(ryle_flags INTERFACE RYLE_MUTANT=${RYLE_MUTANT})
 if(RYLE_WERROR)
   target_compile_options(ryle_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
