@@ -6,7 +6,8 @@
 
 namespace ryle::wire {
 
-/// Why a datagram was refused; none = accepted. Every datagram ends in exactly one counter (ingest.md 5.4).
+/// Why a datagram was refused; none = accepted. Every datagram ends in exactly one counter
+/// (ingest.md 5.4).
 enum class Reject : std::uint8_t {
   none,
   too_short,
@@ -23,9 +24,9 @@ std::string_view name(Reject reject);
 
 /// What a codec found in one packet. No pointers: payload_offset points into the datagram.
 struct Packet {
-  std::uint32_t stream = 0;      ///< dense source id (receiver, board, channel)
-  std::uint64_t tick_raw = 0;    ///< counter as sent
-  std::uint8_t tick_bits = 64;   ///< its width, for extension
+  std::uint32_t stream = 0;     ///< dense source id (receiver, board, channel)
+  std::uint64_t tick_raw = 0;   ///< counter as sent
+  std::uint8_t tick_bits = 64;  ///< its width, for extension
   std::uint32_t n_ticks = 0;
   std::uint32_t channel = 0, n_channels = 0;
   std::uint32_t input = 0, n_inputs = 0;
