@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ryle/core/time.hpp"
+
+/// The observation file: one struct per section. config_fields.hpp lists the keys of each; that
+/// list is the single source of the parser, `ryle run --print-config`, the JSON schema of `ryle
+/// info --schema` and docs/configuration.md.
+namespace ryle::stage {
+
+struct TelescopeConfig {
+  std::string name = "array";
+  std::string layout;   ///< CSV layout; relative to the observation file
+  std::string station;  ///< or an LWA station file (SSMIF)
+  double latitude_deg = 0;
+  double longitude_deg = 0;
+  double height_m = 0;
+  double dut1_s = 0;
+};
+
+struct SourceConfig {
+  std::string kind = "simulator";  ///< simulator | network | file
+  std::string format = "mwa32t";
+  std::vector<std::string>
+      listen;  ///< one endpoint per receiver, "tcp://host:port" or "udp://host:port"
+  std::string file;
+  std::string start_utc = "now";  ///< time of tick 0 for formats whose counters are relative
+  Rational sample_rate_hz{1280000, 1};
+  double center_mhz = 0;
+  bool inverted_band = false;
+  std::string marker = "counter";  ///< counter | constant | ignore: word 0 of an MWA-32T group
+  double chunk_ms = 51.2;
+  std::int64_t n_chunks = 8;       ///< ring between ingest and the channelizer
+  std::int64_t window_chunks = 3;  ///< open chunks: how late a packet may be
+  double close_after_ms = 200;
+  double no_data_s = 2;
+  double duration_s = 0;  ///< stop after this much data; 0 = until the end or a signal
+  double socket_buffer_mib = 32;
+  bool allow_small_rcvbuf = false;
+  bool lossless =
+      false;  ///< stream transports wait for the engine instead of dropping (replay, tests)
+};
+
+struct SimulatedSourceConfig {
+  std::string name;
+  double l = 0;
+  double m = 0;
+  double ra_deg = 0;
+  double dec_deg = 0;
+  bool by_ra_dec = false;
+  double flux_jy = 0;
+  double q = 0, u = 0, v = 0;  ///< fractions of flux_jy
+};
+
+struct SimulatorConfig {
+  double duration_s = 10;
+  double speed = 1;  ///< x real time; 0 = as fast as it goes
+  double sefd_jy = 2000;
+  std::int64_t period_samples = 262144;
+  std::uint64_t seed = 1;
+  double rms_lsb = 4.5;
+  std::string gains;  ///< CSV of complex gains put on the inputs
+  std::vector<std::int64_t> dead_inputs;
+  std::int64_t dying_receiver = -1;  ///< a capture node that dies ...
+  double dies_at_s = 0;
+  double returns_at_s = 0;  ///< ... and comes back
+  std::vector<SimulatedSourceConfig> sources;
+};
+
+struct ChannelizeConfig {
+  std::int64_t n_channels = 128;
+  std::int64_t taps = 4;
+  std::string window = "hamming";
+  double kaiser_beta = 8;
+  std::int64_t step_samples = 0;
+  std::int64_t bits = 8;  ///< requantised to 8 or 4 bits; 32 = float
+  std::string rounding = "nearest_even";
+  bool dither = true;
+  std::uint64_t seed = 1;
+  double target_rms_lsb =
+      16;  ///< level per part the requantiser is set to, once, from the first samples
+  std::string implementation = "auto";
+};
+
+struct CorrelateConfig {
+  double integration_s = 1;
+  std::string fringe_stopping =
+      "f";  ///< f: delays in the channelizer | x: rotation after correlation | none
+  std::string phase_center =
+      "zenith";                    ///< "zenith" (of the first sample), "sun" or "RA_DEG,DEC_DEG"
+  std::string van_vleck = "auto";  ///< auto | off
+  double min_fraction = 0;         ///< flag products with less valid data than this
+  std::string implementation = "auto";
+};
+
+struct CalibrationConfig {
+  std::string gains;         ///< CSV: input,amplitude,phase_deg of the signal path; divided out
+  double jy_per_count2 = 0;  ///< flux scale; 0 = uncalibrated (the simulator knows its own)
+};
+
+struct OutputConfig {
+  std::string directory = ".";
+  std::string name = "obs";
+  bool ms = true;
+  bool uvfits = true;
+  bool uvh5 = true;
+  bool pictures = true;
+  bool overwrite = false;
+  std::string on_disk_full = "stop_recording";  ///< stop_recording | stop
+  std::vector<std::string> files;               ///< explicit files instead (ryle correlate -o)
+};
+
+struct ImageConfig {
+  std::int64_t n_pixels = 256;
+  double width = 2.0;  ///< direction cosines across the picture
+  std::int64_t channel_average = 8;
+  std::string implementation = "auto";
+};
+
+struct RuntimeConfig {
+  std::string device = "auto";  ///< auto | cpu | cuda:N
+  std::int64_t threads = 0;     ///< workers of the engines; 0 = all cores
+  std::int64_t dump_queue = 4;  ///< finished dumps waiting for the writers
+  double max_memory_gib = 0;    ///< refuse plans above this; 0 = what the machine has
+};
+
+struct ObservationConfig {
+  std::int64_t schema = 1;
+  TelescopeConfig telescope;
+  SourceConfig source;
+  SimulatorConfig simulator;
+  ChannelizeConfig channelize;
+  CorrelateConfig correlate;
+  CalibrationConfig calibration;
+  OutputConfig output;
+  ImageConfig image;
+  RuntimeConfig runtime;
+
+  std::string path;  ///< of the observation file, for messages and relative names
+  std::string text;  ///< resolved configuration as TOML
+};
+
+/// Reads and validates. `overrides` are "section.key=value" (TOML values; bare words are taken as
+/// strings). Throws ConfigError "FILE:LINE:COLUMN: ..." for unknown keys (with the nearest known
+/// one), wrong types, NaN, values out of range; IoError when the file is missing.
+ObservationConfig load_observation(const std::string& path,
+                                   const std::vector<std::string>& overrides = {});
+/// The same for text (`origin` names it in messages).
+ObservationConfig parse_observation(const std::string& text, const std::string& origin,
+                                    const std::vector<std::string>& overrides = {});
+/// Resolved configuration as TOML, every key written out.
+std::string to_toml(const ObservationConfig& config);
+/// JSON Schema of the observation file.
+std::string json_schema();
+/// Path named in the file, relative to the observation file.
+std::string resolve_path(const ObservationConfig& config, const std::string& name);
+
+}  // namespace ryle::stage

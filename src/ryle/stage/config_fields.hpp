@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <initializer_list>
+#include <limits>
+#include <string_view>
+#include <vector>
+
+#include "ryle/stage/config.hpp"
+
+/// Every key of the observation file: name, member, allowed values, meaning. A visitor is called
+/// once per key:
+///   visitor(key, member, Range{min, max}, help)     numbers
+///   visitor(key, member, Choice{...}, help)         words; an empty Choice takes any text
+namespace ryle::stage {
+
+struct Range {
+  double min = -std::numeric_limits<double>::max();
+  double max = std::numeric_limits<double>::max();
+};
+struct Choice {
+  std::vector<std::string_view> words;
+};
+
+template <class V>
+void fields(V& v, TelescopeConfig& c) {
+  v("name", c.name, Choice{}, "name of the array, written into products");
+  v("layout", c.layout, Choice{},
+    "CSV: antenna,east_m,north_m,up_m,pol,cable_delay_ns; one line per input");
+  v("station", c.station, Choice{}, "LWA station file (SSMIF) instead of a layout");
+  v("latitude_deg", c.latitude_deg, Range{-90, 90}, "geodetic latitude (WGS84)");
+  v("longitude_deg", c.longitude_deg, Range{-180, 360}, "longitude, east positive");
+  v("height_m", c.height_m, Range{-500, 9000}, "height above the ellipsoid");
+  v("dut1_s", c.dut1_s, Range{-1, 1}, "UT1 - UTC; 0 costs up to 13.5 arcsec of sky rotation");
+}
+
+template <class V>
+void fields(V& v, SourceConfig& c) {
+  v("kind", c.kind, Choice{{"simulator", "network", "file"}}, "where samples come from");
+  v("format", c.format, Choice{},
+    "wire or file format: mwa32t live; see `ryle info --formats` for files");
+  v("listen", c.listen, Choice{}, "one endpoint per receiver, tcp://host:port or udp://host:port");
+  v("file", c.file, Choice{}, "recording to read when kind = \"file\"");
+  v("start_utc", c.start_utc, Choice{}, "UTC of sample 0 for counters without a date, or \"now\"");
+  v("sample_rate_hz", c.sample_rate_hz, Range{1, 1e11},
+    "samples per second of one input; may be exact: \"78125/4\"");
+  v("center_mhz", c.center_mhz, Range{0, 1e6},
+    "sky frequency of the band centre (complex samples)");
+  v("inverted_band", c.inverted_band, Choice{},
+    "spectrum runs downwards (odd Nyquist zone, high-side oscillator)");
+  v("marker", c.marker, Choice{{"counter", "constant", "ignore"}},
+    "meaning of word 0 of an MWA-32T group");
+  v("chunk_ms", c.chunk_ms, Range{0.1, 10000}, "length of a ring chunk");
+  v("n_chunks", c.n_chunks, Range{2, 4096}, "chunks in the ring, all allocated at start");
+  v("window_chunks", c.window_chunks, Range{2, 64}, "open chunks: how late a packet may be");
+  v("close_after_ms", c.close_after_ms, Range{1, 60000},
+    "close a chunk this long after later data arrived");
+  v("no_data_s", c.no_data_s, Range{0.1, 3600}, "silence after which the state is NO_DATA");
+  v("duration_s", c.duration_s, Range{0, 1e9},
+    "stop after this much data; 0 = until the end or a signal");
+  v("socket_buffer_mib", c.socket_buffer_mib, Range{0.1, 4096},
+    "receive buffer of each UDP socket");
+  v("allow_small_rcvbuf", c.allow_small_rcvbuf, Choice{},
+    "start although the kernel grants less (state DEGRADED)");
+  v("lossless", c.lossless, Choice{}, "stream transports wait for the engine instead of dropping");
+}
+
+template <class V>
+void fields(V& v, SimulatorConfig& c) {
+  v("duration_s", c.duration_s, Range{0.01, 1e6}, "data sent");
+  v("speed", c.speed, Range{0, 1000}, "x real time; 0 = as fast as it goes");
+  v("sefd_jy", c.sefd_jy, Range{0, 1e12}, "system equivalent flux density of one input");
+  v("period_samples", c.period_samples, Range{1024, 1 << 24},
+    "length of the seamless periodic record that is sent");
+  v("seed", c.seed, Range{0, 9e15}, "same seed, same samples");
+  v("rms_lsb", c.rms_lsb, Range{0.1, 1000}, "level of a sample part");
+  v("gains", c.gains, Choice{},
+    "CSV of complex gains put on the inputs: input,amplitude,phase_deg");
+  v("dead_inputs", c.dead_inputs, Range{0, 1e6}, "inputs that deliver zeros");
+  v("dying_receiver", c.dying_receiver, Range{-1, 1e4}, "a capture node that dies ...");
+  v("dies_at_s", c.dies_at_s, Range{0, 1e6}, "... at this time ...");
+  v("returns_at_s", c.returns_at_s, Range{0, 1e6}, "... and returns at this one");
+}
+
+template <class V>
+void fields(V& v, SimulatedSourceConfig& c) {
+  v("name", c.name, Choice{}, "label on the picture");
+  v("l", c.l, Range{-1, 1}, "direction cosine, east");
+  v("m", c.m, Range{-1, 1}, "direction cosine, north");
+  v("ra_deg", c.ra_deg, Range{0, 360}, "ICRS, instead of l and m");
+  v("dec_deg", c.dec_deg, Range{-90, 90}, "ICRS, instead of l and m");
+  v("flux_jy", c.flux_jy, Range{0, 1e9}, "Stokes I; XX = YY = I for an unpolarized source");
+  v("q", c.q, Range{-1, 1}, "Q / I");
+  v("u", c.u, Range{-1, 1}, "U / I");
+  v("v", c.v, Range{-1, 1}, "V / I");
+}
+
+template <class V>
+void fields(V& v, ChannelizeConfig& c) {
+  v("n_channels", c.n_channels, Range{1, 1 << 20}, "channels across the band");
+  v("taps", c.taps, Range{1, 64}, "polyphase taps; 1 = plain FFT");
+  v("window", c.window, Choice{{"rectangular", "hann", "hamming", "blackman", "kaiser"}},
+    "window of the prototype filter");
+  v("kaiser_beta", c.kaiser_beta, Range{0, 50}, "for window = \"kaiser\"");
+  v("step_samples", c.step_samples, Range{0, 1 << 21},
+    "samples between spectra; 0 = critically sampled");
+  v("bits", c.bits, Range{4, 32}, "output: 8 or 4 bits, or 32 for float");
+  v("rounding", c.rounding, Choice{{"nearest_even", "truncate"}}, "of the requantiser");
+  v("dither", c.dither, Choice{}, "keyed uniform dither: E[code] = value");
+  v("seed", c.seed, Range{0, 9e15}, "of the dither");
+  v("target_rms_lsb", c.target_rms_lsb, Range{0.1, 100},
+    "requantised level per part, set once at start");
+  v("implementation", c.implementation, Choice{}, "auto or a name that `ryle info` lists");
+}
+
+template <class V>
+void fields(V& v, CorrelateConfig& c) {
+  v("integration_s", c.integration_s, Range{1e-6, 3600},
+    "length of a dump, rounded to whole spectra");
+  v("fringe_stopping", c.fringe_stopping, Choice{{"f", "x", "none"}},
+    "delays before (f) or after (x) correlation");
+  v("phase_center", c.phase_center, Choice{}, "\"zenith\", \"sun\" or \"RA_DEG,DEC_DEG\" (ICRS)");
+  v("van_vleck", c.van_vleck, Choice{{"auto", "off"}},
+    "correct the correlation loss of coarse quantisation");
+  v("min_fraction", c.min_fraction, Range{0, 1},
+    "flag values with a smaller fraction of valid spectra");
+  v("implementation", c.implementation, Choice{}, "auto or a name that `ryle info` lists");
+}
+
+template <class V>
+void fields(V& v, CalibrationConfig& c) {
+  v("gains", c.gains, Choice{}, "CSV: input,amplitude,phase_deg of the signal path; divided out");
+  v("jy_per_count2", c.jy_per_count2, Range{0, 1e30}, "flux scale; 0 = uncalibrated");
+}
+
+template <class V>
+void fields(V& v, OutputConfig& c) {
+  v("directory", c.directory, Choice{}, "where products go, relative to the working directory");
+  v("name", c.name, Choice{}, "first part of every file name");
+  v("ms", c.ms, Choice{}, "write a Measurement Set");
+  v("uvfits", c.uvfits, Choice{}, "write UVFITS");
+  v("uvh5", c.uvh5, Choice{}, "write UVH5");
+  v("pictures", c.pictures, Choice{}, "write PNG quick-looks");
+  v("overwrite", c.overwrite, Choice{}, "replace files of the same name");
+  v("on_disk_full", c.on_disk_full, Choice{{"stop_recording", "stop"}},
+    "what a full disk does to a live run");
+  v("files", c.files, Choice{}, "explicit names instead of directory and name");
+}
+
+template <class V>
+void fields(V& v, ImageConfig& c) {
+  v("n_pixels", c.n_pixels, Range{16, 4096}, "pixels on a side, even");
+  v("width", c.width, Range{0.001, 2}, "direction cosines across; 2 = horizon to horizon");
+  v("channel_average", c.channel_average, Range{1, 65536}, "channels averaged before imaging");
+  v("implementation", c.implementation, Choice{}, "auto or a name that `ryle info` lists");
+}
+
+template <class V>
+void fields(V& v, RuntimeConfig& c) {
+  v("device", c.device, Choice{}, "auto, cpu or cuda:N");
+  v("threads", c.threads, Range{0, 1024}, "workers of the engines; 0 = all cores");
+  v("dump_queue", c.dump_queue, Range{1, 1024}, "finished dumps that may wait for the writers");
+  v("max_memory_gib", c.max_memory_gib, Range{0, 1e6},
+    "refuse plans above this; 0 = what the machine has");
+}
+
+/// Calls section(name, struct) for every section.
+template <class S>
+void sections(S&& section, ObservationConfig& c) {
+  section("telescope", c.telescope);
+  section("source", c.source);
+  section("simulator", c.simulator);
+  section("channelize", c.channelize);
+  section("correlate", c.correlate);
+  section("calibration", c.calibration);
+  section("output", c.output);
+  section("image", c.image);
+  section("runtime", c.runtime);
+}
+
+}  // namespace ryle::stage
