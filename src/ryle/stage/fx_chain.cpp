@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/stage/fx_chain.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "ryle/core/bits.hpp"
+#include "ryle/core/error.hpp"
+
+namespace ryle::stage {
+namespace {
+
+std::int64_t ceil_divide(std::int64_t a, std::int64_t b) {
+  return a >= 0 ? (a + b - 1) / b : -((-a) / b);
+}
+
+MemorySpace staging_space(const Queue& queue) {
+  return queue.back_end() == BackEnd::cuda ? MemorySpace::pinned : MemorySpace::host;
+}
+
+MemorySpace engine_space(const Queue& queue) {
+  return queue.back_end() == BackEnd::cuda ? MemorySpace::device : MemorySpace::host;
+}
+
+// What one gulp adds to the history the filter and the delays look back on.
+std::int64_t staging_ticks(const FxChain::Setup& s) {
+  const std::int64_t history = channelize::filter_length(s.channelize) + 2 * s.max_delay_samples;
+  return 2 * history + s.max_feed_ticks +
+         s.spectra_per_gulp * channelize::step_length(s.channelize) + 256;
+}
+
+FxChain::Setup completed(FxChain::Setup s) {
+  s.spectra_per_gulp = std::min(s.spectra_per_gulp, s.spectra_per_dump);
+  s.channelize.max_spectra = s.spectra_per_gulp;
+  s.max_feed_ticks = (s.max_feed_ticks + 63) / 64 * 64;
+  s.correlate.n_inputs = s.channelize.n_inputs;
+  s.correlate.n_channels = s.channelize.n_channels;
+  s.correlate.format = s.channelize.output;
+  s.correlate.max_spectra = s.spectra_per_gulp;
+  return s;
+}
+
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& total) : total_(total), start_(std::chrono::steady_clock::now()) {}
+  ~Stopwatch() {
+    total_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  double& total_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+}  // namespace
+
+FxChain::FxChain(Queue queue, const Setup& setup, DelayUpdate delay_update, DumpSink sink)
+    : setup_(completed(setup)),
+      queue_(std::move(queue)),
+      delay_update_(std::move(delay_update)),
+      sink_(std::move(sink)),
+      source_layout_(setup.channelize.layout),
+      staging_(setup_.channelize.layout, setup_.channelize.n_inputs, staging_ticks(setup_),
+               staging_space(queue_)) {
+  setup_.channelize.layout = staging_.layout();
+  channelizer_ = channelize::make_channelizer(queue_, setup_.channelize);
+  correlator_ = correlate::make_correlator(queue_, setup_.correlate);
+  filter_length_ = channelize::filter_length(setup_.channelize);
+  step_ = channelize::step_length(setup_.channelize);
+  const auto& f = setup_.channelize;
+  blocks_ = Buffer<std::byte>(
+      dense_blocks_bytes(f.output, f.n_channels, setup_.spectra_per_gulp, f.n_inputs),
+      engine_space(queue_));
+  valid_ = Buffer<std::uint64_t>(f.n_inputs * words_for_bits(setup_.spectra_per_gulp),
+                                 staging_space(queue_));
+  if (queue_.back_end() == BackEnd::cuda)
+    device_samples_ = Buffer<std::byte>(staging_.bytes(), MemorySpace::device);
+  statistics_.resize(static_cast<std::size_t>(f.n_channels * f.n_inputs));
+  levels_.resize(static_cast<std::size_t>(f.n_inputs));
+}
+
+FxChain::~FxChain() = default;
+
+std::int64_t FxChain::memory_bytes() const {
+  return staging_.bytes() + device_samples_.bytes() + blocks_.bytes() + valid_.bytes() +
+         channelize::cost(setup_.channelize).scratch_bytes +
+         correlate::cost(setup_.correlate).scratch_bytes +
+         correlate::cost(setup_.correlate).accumulator_bytes;
+}
+
+void FxChain::feed(const void* samples, Tick first, std::int64_t n,
+                   std::span<const AbsentSpan> absent, std::int64_t segment,
+                   const SampleClock& clock) {
+  const Stopwatch watch(busy_s_);
+  if (!started_ || segment != segment_) {
+    flush();
+    segment_ = segment;
+    clock_ = clock;
+    started_ = true;
+    staging_.restart(first);
+    // Spectra whose window begins before the first sample received do not exist (correlate.md 3.7).
+    next_spectrum_ = dump_first_ = ceil_divide(first + margin(), step_);
+  } else if (first > staging_.end()) {
+    bridge_gap(first - staging_.end());
+  } else if (first < staging_.end()) {
+    throw Error(ExitCode::internal, "samples went back in time inside a segment");
+  }
+  std::int64_t offset = 0;
+  while (offset < n) {
+    // Parts are whole 64-tick groups, so that formats below 8 bits stay on byte boundaries.
+    const std::int64_t room = std::min(staging_.free_ticks(), setup_.max_feed_ticks) / 64 * 64;
+    const std::int64_t part = std::min(n - offset, room);
+    staging_.append(samples, source_layout_, offset, part, absent);
+    offset += part;
+    process_available();
+  }
+}
+
+// A gap is bridged with absent samples where filters still see real ones; the rest of a long gap is
+// only counted.
+void FxChain::bridge_gap(std::int64_t ticks) {
+  const std::int64_t edge = filter_length_ + 2 * margin() + step_ + 64;
+  if (ticks > 2 * edge) {
+    append_absent(edge);
+    const Tick resume = staging_.end() + (ticks - edge) - edge;
+    const std::int64_t resume_spectrum = ceil_divide(resume + margin(), step_);
+    skip_spectra(std::max<std::int64_t>(0, resume_spectrum - next_spectrum_));
+    staging_.restart(resume);
+    staging_.append_absent(edge);
+    return;
+  }
+  append_absent(ticks);
+}
+
+void FxChain::append_absent(std::int64_t ticks) {
+  while (ticks > 0) {
+    const std::int64_t part = std::min(ticks, staging_.free_ticks());
+    staging_.append_absent(part);
+    ticks -= part;
+    process_available();
+  }
+}
+
+void FxChain::process_available() {
+  if (scale_.empty()) start_levels();
+  while (true) {
+    // Every input's delayed window [mM - D, mM - D + L) must have been received: |D| <= margin.
+    const std::int64_t last = staging_.end() - filter_length_ - margin();
+    const std::int64_t available = last < 0 ? 0 : last / step_ - next_spectrum_ + 1;
+    const std::int64_t n =
+        std::min({available, setup_.spectra_per_gulp, setup_.spectra_per_dump - in_dump_});
+    // A gulp is worth its overhead only when full, or when it closes a dump.
+    const bool worthwhile = n == setup_.spectra_per_gulp || n == setup_.spectra_per_dump - in_dump_;
+    if (n <= 0 || (!worthwhile && staging_.free_ticks() > setup_.max_feed_ticks)) break;
+    process(n);
+  }
+  staging_.drop_before(next_spectrum_ * step_ - margin());
+}
+
+// The requantiser's level is set once, from the first samples: stepping it later would step the
+// data.
+void FxChain::start_levels() {
+  const auto& f = setup_.channelize;
+  std::vector<channelize::LevelStatistics> first(static_cast<std::size_t>(f.n_inputs));
+  const channelize::Input input{staging_.samples(), staging_.begin(),
+                                staging_.end() - staging_.begin(), staging_.absent()};
+  channelize::add_level_statistics(f, input, staging_.begin(), staging_.end(), first);
+  scale_.assign(static_cast<std::size_t>(f.n_inputs), 1.0);
+  std::vector<double> seen;
+  const bool requantises = f.output == SampleFormat::ci8 || f.output == SampleFormat::ci4;
+  for (std::int64_t p = 0; requantises && p < f.n_inputs; ++p) {
+    const auto& s = first[static_cast<std::size_t>(p)];
+    // Filter power 1: a channel of white noise has the variance of the samples, half of it in each
+    // part.
+    const double variance =
+        s.n_samples > 0 ? s.sum_of_squares / static_cast<double>(s.n_samples) : 0;
+    if (variance > 0) {
+      scale_[static_cast<std::size_t>(p)] = setup_.target_rms_lsb / std::sqrt(variance / 2);
+      seen.push_back(scale_[static_cast<std::size_t>(p)]);
+    } else {
+      scale_[static_cast<std::size_t>(p)] = 0;
+    }
+  }
+  // An input that is silent now may come back: give it the level of its neighbours.
+  std::sort(seen.begin(), seen.end());
+  for (auto& s : scale_) {
+    if (s == 0) s = seen.empty() ? 1.0 : seen[seen.size() / 2];
+  }
+  std::vector<cf32> gains(static_cast<std::size_t>(f.n_inputs * f.n_channels));
+  for (std::int64_t p = 0; p < f.n_inputs; ++p) {
+    for (std::int64_t c = 0; c < f.n_channels; ++c) {
+      const auto at = static_cast<std::size_t>(p * f.n_channels + c);
+      const cf32 calibration = calibration_.empty() ? cf32{1, 0} : calibration_[at];
+      gains[at] = static_cast<float>(scale_[static_cast<std::size_t>(p)]) * calibration;
+    }
+  }
+  channelizer_->set_gains(View<const cf32, 2>(gains.data(), {f.n_inputs, f.n_channels}));
+}
+
+void FxChain::process(std::int64_t n) {
+  const auto& f = setup_.channelize;
+  if (in_dump_ == 0) {
+    dump_first_ = next_spectrum_;
+    delay_update_(*channelizer_, next_spectrum_ * step_,
+                  (next_spectrum_ + setup_.spectra_per_dump) * step_);
+  }
+  channelize::Input input{staging_.samples(), staging_.begin(), staging_.end() - staging_.begin(),
+                          staging_.absent()};
+  if (in_dump_ == 0 || levels_[0].n_samples == 0) {
+    const Tick first = std::max(staging_.begin(), next_spectrum_ * step_);
+    channelize::add_level_statistics(f, input, first, std::min(staging_.end(), first + n * step_),
+                                     levels_);
+  }
+  if (device_samples_.size() > 0) {
+    copy_bytes(queue_, device_samples_.data(), staging_.samples(), staging_.used_bytes());
+    input.samples = device_samples_.data();
+  }
+  const BlockView blocks = dense_blocks(blocks_.data(), f.output, f.n_channels, n, f.n_inputs);
+  const std::int64_t words = words_for_bits(n);
+  channelizer_->execute(queue_, input, next_spectrum_, n,
+                        {blocks, valid_.data(), words, statistics_.data()});
+  correlator_->execute(queue_, {blocks, n, valid_.data(), words, 0});
+  for (std::int64_t w = 0; w < f.n_inputs * words; ++w)
+    valid_in_dump_ += __builtin_popcountll(valid_[w]);
+  next_spectrum_ += n;
+  spectra_done_ += n;
+  in_dump_ += n;
+  if (in_dump_ == setup_.spectra_per_dump) close_dump();
+}
+
+void FxChain::skip_spectra(std::int64_t n) {
+  while (n > 0) {
+    if (in_dump_ == 0) {
+      // Whole dumps without a single sample are not made; the gap shows in the time stamps.
+      const std::int64_t whole = n / setup_.spectra_per_dump * setup_.spectra_per_dump;
+      next_spectrum_ += whole;
+      n -= whole;
+      if (n == 0) break;
+      dump_first_ = next_spectrum_;
+      delay_update_(*channelizer_, next_spectrum_ * step_,
+                    (next_spectrum_ + setup_.spectra_per_dump) * step_);
+    }
+    const std::int64_t part = std::min(n, setup_.spectra_per_dump - in_dump_);
+    next_spectrum_ += part;
+    in_dump_ += part;
+    n -= part;
+    if (in_dump_ == setup_.spectra_per_dump) close_dump();
+  }
+}
+
+void FxChain::close_dump() {
+  queue_.check();
+  RawDump dump;
+  dump.segment = segment_;
+  dump.first_spectrum = dump_first_;
+  dump.n_spectra = in_dump_;
+  dump.clock = clock_;
+  correlator_->finish(queue_, dump.sums);
+  dump.statistics = statistics_;
+  dump.levels = levels_;
+  std::fill(statistics_.begin(), statistics_.end(), channelize::ChannelStatistics{});
+  std::fill(levels_.begin(), levels_.end(), channelize::LevelStatistics{});
+  const bool any = valid_in_dump_ > 0;
+  in_dump_ = 0;
+  valid_in_dump_ = 0;
+  if (any) sink_(std::move(dump));
+}
+
+void FxChain::flush() {
+  const Stopwatch watch(busy_s_);
+  if (!started_) return;
+  const std::int64_t last = staging_.end() - filter_length_ - margin();
+  while (last >= 0 && next_spectrum_ <= last / step_) {
+    process(std::min({last / step_ - next_spectrum_ + 1, setup_.spectra_per_gulp,
+                      setup_.spectra_per_dump - in_dump_}));
+  }
+  if (in_dump_ > 0) close_dump();
+  started_ = false;
+}
+
+}  // namespace ryle::stage

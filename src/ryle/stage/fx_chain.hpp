@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ryle/core/absent.hpp"
+#include "ryle/device/queue.hpp"
+#include "ryle/engine/channelize/channelizer.hpp"
+#include "ryle/engine/correlate/correlator.hpp"
+#include "ryle/stage/sample_staging.hpp"
+
+namespace ryle::stage {
+
+/// One integration as the correlator left it, with what is needed to finish it.
+struct RawDump {
+  std::int64_t segment = 0;
+  std::int64_t first_spectrum = 0;  ///< of the segment's clock
+  std::int64_t n_spectra = 0;       ///< nominal; the counts in `sums` know what arrived
+  SampleClock clock;                ///< of the segment
+  correlate::Sums sums;
+  std::vector<channelize::ChannelStatistics> statistics;  ///< [channel][input]
+  std::vector<channelize::LevelStatistics> levels;        ///< [input], of a part of the dump
+};
+
+/// F and X in one place: raw samples in, raw dumps out, gulp by gulp, on one queue.
+/// Channelizes as many spectra as the samples allow, correlates them while they are in cache,
+/// closes a dump every spectra_per_dump. Not thread safe: one stage thread owns it.
+class FxChain {
+ public:
+  struct Setup {
+    channelize::Config
+        channelize;  ///< layout = of the samples feed() brings; max_spectra is set here
+    correlate::Config correlate;  ///< n_inputs, n_channels, format and max_spectra are set here
+    std::int64_t spectra_per_dump = 0;
+    std::int64_t spectra_per_gulp = 512;
+    std::int64_t max_delay_samples = 0;  ///< largest |delay| the model will ask for
+    std::int64_t max_feed_ticks = 0;     ///< longest feed()
+    double target_rms_lsb = 16;          ///< requantiser level per part; set from the first samples
+  };
+  /// Called before the first spectrum of every dump: refresh delays for a dump that starts at this
+  /// tick.
+  using DelayUpdate = std::function<void(channelize::Channelizer&, Tick first, Tick last)>;
+  using DumpSink = std::function<void(RawDump&&)>;
+
+  FxChain(Queue queue, const Setup& setup, DelayUpdate delay_update, DumpSink sink);
+  ~FxChain();
+
+  /// Gains of the calibration [input][channel], multiplied with the requantiser's level before the
+  /// first spectrum.
+  void set_calibration(std::vector<cf32> gains) { calibration_ = std::move(gains); }
+
+  /// n ticks that start at `first`; ticks skipped since the last call are absent. A new segment
+  /// closes the open dump.
+  void feed(const void* samples, Tick first, std::int64_t n, std::span<const AbsentSpan> absent,
+            std::int64_t segment, const SampleClock& clock);
+  /// Closes the open dump as short.
+  void flush();
+
+  /// Scale the requantiser multiplied the samples of an input with: divide V_ij by scale_i scale_j.
+  /// Empty before data.
+  const std::vector<double>& requantiser_scale() const { return scale_; }
+  const channelize::Channelizer& channelizer() const { return *channelizer_; }
+  const correlate::Correlator& correlator() const { return *correlator_; }
+  std::int64_t memory_bytes() const;
+  std::int64_t spectra_done() const { return spectra_done_; }
+  /// Seconds spent inside feed(), for the real-time margin.
+  double busy_s() const { return busy_s_; }
+
+ private:
+  void process_available();
+  void process(std::int64_t n);
+  void skip_spectra(std::int64_t n);
+  void close_dump();
+  void start_levels();
+  void bridge_gap(std::int64_t ticks);
+  void append_absent(std::int64_t ticks);
+  Tick margin() const { return setup_.max_delay_samples; }
+
+  Setup setup_;
+  Queue queue_;
+  std::unique_ptr<channelize::Channelizer> channelizer_;
+  std::unique_ptr<correlate::Correlator> correlator_;
+  DelayUpdate delay_update_;
+  DumpSink sink_;
+  SampleLayout source_layout_;  // of what feed() brings
+  SampleStaging staging_;
+  Buffer<std::byte> device_samples_;  // CUDA only: copy of the staging
+  Buffer<std::byte> blocks_;
+  Buffer<std::uint64_t> valid_;
+  std::vector<channelize::ChannelStatistics> statistics_;
+  std::vector<channelize::LevelStatistics> levels_;
+  std::vector<cf32> calibration_;
+  std::vector<double> scale_;
+  std::int64_t filter_length_ = 0;
+  std::int64_t step_ = 0;
+  std::int64_t segment_ = -1;
+  SampleClock clock_;
+  bool started_ = false;
+  std::int64_t next_spectrum_ = 0;
+  std::int64_t dump_first_ = 0;
+  std::int64_t in_dump_ = 0;
+  std::int64_t valid_in_dump_ = 0;
+  std::int64_t spectra_done_ = 0;
+  double busy_s_ = 0;
+};
+
+}  // namespace ryle::stage
