@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ryle/stage/dump_builder.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ryle/core/error.hpp"
@@ -25,48 +26,71 @@ correlate::InputMap input_map(const ArrayLayout& array) {
   return map;
 }
 
+void DumpBuilder::stamp(const RawDump& raw, VisibilityDump& dump) const {
+  const double step_s = raw.clock.seconds(setup_.step_samples);
+  dump.start_tai_ns = raw.clock.tai_ns(raw.first_spectrum * setup_.step_samples);
+  dump.n_spectra = raw.n_spectra;
+  dump.interval_s = step_s * static_cast<double>(raw.n_spectra);
+  // Centroid of M spectra: ((M-1) step + L - 1) / 2 samples after the first (conventions.md 4).
+  const double half_s = 0.5 * (step_s * static_cast<double>(raw.n_spectra - 1) +
+                               raw.clock.seconds(setup_.window_samples - 1));
+  dump.centroid_tai_ns = dump.start_tai_ns + static_cast<std::int64_t>(std::llround(half_s * 1e9));
+}
+
+std::vector<cf32> DumpBuilder::gains(const std::vector<double>& requantiser_scale) const {
+  const std::int64_t n_channels = setup_.finish.frequency.n_channels;
+  std::vector<cf32> result(static_cast<std::size_t>(setup_.n_inputs * n_channels),
+                           cf32(static_cast<float>(std::sqrt(setup_.flux_scale)), 0));
+  for (std::size_t k = 0; k < result.size(); ++k) {
+    const std::size_t input = k / static_cast<std::size_t>(n_channels);
+    if (!requantiser_scale.empty()) result[k] /= static_cast<float>(requantiser_scale[input]);
+    if (!setup_.gains.empty()) result[k] *= setup_.gains[k];
+  }
+  return result;
+}
+
+bool DumpBuilder::usable(std::int64_t baseline, std::int64_t pol_product) const {
+  if (setup_.bad.empty()) return true;
+  const auto [i, j] = pair_of(baseline);
+  const auto bad = [&](std::int64_t antenna, std::int64_t pol) {
+    const std::int64_t p = setup_.finish.map.input[static_cast<std::size_t>(2 * antenna + pol)];
+    return p < 0 || setup_.bad[static_cast<std::size_t>(p)] != 0;
+  };
+  return !bad(i, pol_product / 2) && !bad(j, pol_product % 2);
+}
+
 VisibilityDump DumpBuilder::build(const RawDump& raw,
                                   const std::vector<double>& requantiser_scale) const {
-  const std::int64_t n_channels = setup_.finish.frequency.n_channels;
-  const std::int64_t n_inputs = setup_.n_inputs;
-
   VisibilityDump dump;
-  const Tick first = raw.first_spectrum * setup_.step_samples;
-  const auto at = [&](double spectra) {
-    return raw.clock.seconds(static_cast<Tick>(setup_.step_samples)) * spectra * 1e9;
-  };
-  dump.start_tai_ns = raw.clock.tai_ns(first);
-  dump.n_spectra = raw.n_spectra;
-  dump.interval_s = at(static_cast<double>(raw.n_spectra)) * 1e-9;
-  // Centroid of M spectra: ((M-1) step + L - 1) / 2 samples after the first (conventions.md 4).
-  const double half_ns = 0.5 * at(static_cast<double>(raw.n_spectra - 1)) +
-                         0.5e9 * raw.clock.seconds(setup_.window_samples - 1);
-  dump.centroid_tai_ns = dump.start_tai_ns + static_cast<std::int64_t>(std::llround(half_ns));
-
+  stamp(raw, dump);
   correlate::FinishConfig finish = setup_.finish;
-  finish.gains.assign(static_cast<std::size_t>(n_inputs * n_channels),
-                      cf32(static_cast<float>(std::sqrt(setup_.flux_scale)), 0));
-  for (std::int64_t p = 0; p < n_inputs; ++p) {
-    for (std::int64_t c = 0; c < n_channels; ++c) {
-      auto& g = finish.gains[static_cast<std::size_t>(p * n_channels + c)];
-      if (!requantiser_scale.empty())
-        g /= static_cast<float>(requantiser_scale[static_cast<std::size_t>(p)]);
-      if (!setup_.gains.empty()) g *= setup_.gains[static_cast<std::size_t>(p * n_channels + c)];
-    }
-  }
+  finish.gains = gains(requantiser_scale);
   std::vector<double> delays;
   if (setup_.rotate) delays = setup_.rotate->delays_s(dump.centroid_tai_ns);
-  const correlate::Finished finished = correlate::finish_dump(raw.sums, finish, n_inputs, delays);
+  const correlate::Finished finished =
+      correlate::finish_dump(raw.sums, finish, setup_.n_inputs, delays);
 
-  dump.n_channels = n_channels;
+  dump.n_channels = finish.frequency.n_channels;
   dump.n_baselines = n_pairs(finish.map.n_antennas);
-  dump.n_pol_products = finished.n_products / dump.n_baselines;
-  dump.data.resize(finished.mean.size());
-  dump.counts = finished.counts;
-  const auto least = static_cast<double>(raw.n_spectra) * setup_.min_fraction;
-  for (std::size_t k = 0; k < dump.data.size(); ++k) {
-    if (dump.counts[k] < least) dump.counts[k] = 0;
-    dump.data[k] = dump.counts[k] == 0 ? cf32{} : cf32(finished.mean[k]);
+  dump.n_pol_products = setup_.n_pols == 1 ? 1 : 4;
+  const std::int64_t finished_pols = finished.n_products / dump.n_baselines;
+  const auto size =
+      static_cast<std::size_t>(dump.n_channels * dump.n_baselines * dump.n_pol_products);
+  dump.data.resize(size);
+  dump.counts.resize(size);
+  const double least = std::max(1.0, static_cast<double>(raw.n_spectra) * setup_.min_fraction);
+  for (std::int64_t b = 0; b < dump.n_baselines; ++b) {
+    for (std::int64_t pol = 0; pol < dump.n_pol_products; ++pol) {
+      if (!usable(b, pol)) continue;
+      for (std::int64_t c = 0; c < dump.n_channels; ++c) {
+        const auto from =
+            static_cast<std::size_t>(c * finished.n_products + b * finished_pols + pol);
+        const auto to = static_cast<std::size_t>(dump.index(c, b, pol));
+        if (finished.counts[from] < least) continue;
+        dump.counts[to] = finished.counts[from];
+        dump.data[to] = cf32(finished.mean[from]);
+      }
+    }
   }
   return dump;
 }

@@ -31,6 +31,10 @@ class DumpBuilder {
   VisibilityDump build(const RawDump& raw, const std::vector<double>& requantiser_scale) const;
 
  private:
+  void stamp(const RawDump& raw, VisibilityDump& dump) const;
+  std::vector<cf32> gains(const std::vector<double>& requantiser_scale) const;
+  bool usable(std::int64_t baseline, std::int64_t pol_product) const;
+
   Setup setup_;
 };
 

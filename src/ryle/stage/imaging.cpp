@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/stage/imaging.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ryle/core/baseline.hpp"
+#include "ryle/core/error.hpp"
+#include "ryle/core/units.hpp"
+
+namespace ryle::stage {
+namespace {
+
+double dot(const Vector3& a, const Vector3& b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
+
+/// Pol products that make up the wanted image.
+std::vector<std::int64_t> wanted_products(const std::string& stokes, std::int64_t n_pol_products) {
+  if (n_pol_products == 1) return {0};
+  if (stokes == "I") return {0, 3};
+  if (stokes == "XX") return {0};
+  if (stokes == "YY") return {3};
+  throw ConfigError("stokes \"" + stokes + "\": this imager makes I, XX or YY");
+}
+
+/// 1/sqrt(V_ii) of the auto-correlation behind one side of a product; 0 where it is flagged.
+double equalizer(const VisibilityDump& dump, std::int64_t channel, std::int64_t antenna,
+                 std::int64_t pol) {
+  const std::int64_t product = dump.n_pol_products == 1 ? 0 : 3 * pol;
+  const auto at =
+      static_cast<std::size_t>(dump.index(channel, pair_index(antenna, antenna), product));
+  const double power = dump.counts[at] > 0 ? dump.data[at].real() : 0;
+  return power > 0 ? 1 / std::sqrt(power) : 0;
+}
+
+class SampleMaker {
+ public:
+  SampleMaker(const Observation& observation, const ImagingOptions& options)
+      : observation_(observation), options_(options) {}
+
+  void add(const VisibilityDump& dump, std::vector<image::Sample>& samples) const {
+    const auto axes = uvw_axes(observation_.array, observation_.phase_center, dump.centroid_tai_ns,
+                               observation_.earth_orientation);
+    const auto products = wanted_products(options_.stokes, dump.n_pol_products);
+    for (std::int64_t b = 0; b < dump.n_baselines; ++b) {
+      const auto [i, j] = pair_of(b);
+      if (i == j && !options_.autocorrelations) continue;
+      const auto& ri = observation_.array.antennas[static_cast<std::size_t>(i)].enu_m;
+      const auto& rj = observation_.array.antennas[static_cast<std::size_t>(j)].enu_m;
+      const Vector3 r{ri[0] - rj[0], ri[1] - rj[1], ri[2] - rj[2]};
+      const Vector3 uvw_m{dot(axes[0], r), dot(axes[1], r), dot(axes[2], r)};
+      for (std::int64_t first = 0; first < dump.n_channels; first += options_.channel_average) {
+        add_group(dump, b, first, products, uvw_m, samples);
+      }
+    }
+  }
+
+ private:
+  void add_group(const VisibilityDump& dump, std::int64_t baseline, std::int64_t first,
+                 const std::vector<std::int64_t>& products, const Vector3& uvw_m,
+                 std::vector<image::Sample>& samples) const {
+    const std::int64_t last = std::min(first + options_.channel_average, dump.n_channels);
+    const auto [i, j] = pair_of(baseline);
+    cf64 sum{};
+    double weight = 0;
+    double frequency = 0;
+    for (std::int64_t c = first; c < last; ++c) {
+      for (const auto product : products) {
+        const auto at = static_cast<std::size_t>(dump.index(c, baseline, product));
+        double count = dump.counts[at];
+        if (count == 0) continue;
+        cf64 value = dump.data[at];
+        if (options_.equalize_inputs) {
+          const double scale =
+              equalizer(dump, c, i, product / 2) * equalizer(dump, c, j, product % 2);
+          if (scale == 0) continue;
+          value *= scale;
+        }
+        sum += count * value;
+        weight += count;
+        frequency += count * observation_.frequency.center_hz(c);
+      }
+    }
+    if (weight == 0) return;
+    const double per_wavelength = frequency / weight / kSpeedOfLight_m_per_s;
+    samples.push_back({uvw_m[0] * per_wavelength, uvw_m[1] * per_wavelength,
+                       uvw_m[2] * per_wavelength, sum / weight, weight});
+  }
+
+  const Observation& observation_;
+  const ImagingOptions& options_;
+};
+
+int stokes_code(const std::string& stokes) { return stokes == "XX" ? -5 : stokes == "YY" ? -6 : 1; }
+
+}  // namespace
+
+std::vector<image::Sample> image_samples(const Observation& observation,
+                                         std::span<const VisibilityDump> dumps,
+                                         const ImagingOptions& options) {
+  std::vector<image::Sample> samples;
+  const SampleMaker maker(observation, options);
+  for (const auto& dump : dumps) maker.add(dump, samples);
+  return samples;
+}
+
+ImagingResult make_image(Queue& queue, const Observation& observation,
+                         std::span<const VisibilityDump> dumps, const ImagingOptions& options) {
+  const auto samples = image_samples(observation, dumps, options);
+  if (samples.empty()) {
+    throw FormatError(
+        "nothing to image: every cross-correlation is flagged (are all antennas marked bad, or is "
+        "this "
+        "a single-antenna file?)");
+  }
+  const auto imager =
+      image::make_imager(queue, {options.n_pixels, options.width, options.implementation});
+  std::vector<double> pixels;
+  imager->execute(queue, samples, pixels);
+
+  ImagingResult result;
+  result.implementation = std::string(imager->implementation());
+  result.n_samples = static_cast<std::int64_t>(samples.size());
+  SkyImage& image = result.image;
+  image.n_pixels = options.n_pixels;
+  image.stokes = {stokes_code(options.stokes)};
+  image.pixels.assign(pixels.begin(), pixels.end());
+  image.cell_direction_cosine = options.width / static_cast<double>(options.n_pixels);
+  image.center = observation.phase_center;
+  const auto& f = observation.frequency;
+  image.frequency = {f.band_center_hz(), f.channel_width_hz * static_cast<double>(f.n_channels), 1};
+  image.start_tai_ns = dumps.front().start_tai_ns;
+  const auto& last = dumps.back();
+  image.centroid_tai_ns =
+      dumps.front().centroid_tai_ns + (last.centroid_tai_ns - dumps.front().centroid_tai_ns) / 2;
+  for (const auto& dump : dumps) image.exposure_s += dump.interval_s;
+  image.unit = options.equalize_inputs ? "" : observation.flux_unit == "Jy" ? "Jy/beam" : "";
+  return result;
+}
+
+}  // namespace ryle::stage

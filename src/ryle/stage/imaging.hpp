@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ryle/device/queue.hpp"
+#include "ryle/engine/image/imager.hpp"
+#include "ryle/product/image_file.hpp"
+#include "ryle/telescope/observation.hpp"
+
+namespace ryle::stage {
+
+struct ImagingOptions {
+  std::int64_t n_pixels = 256;
+  double width = 2.0;  ///< direction cosines across
+  std::int64_t channel_average = 1;
+  bool autocorrelations = false;
+  /// Divide V_ij by sqrt(V_ii V_jj): gives every input the same weight where gains are unknown.
+  bool equalize_inputs = false;
+  std::string stokes = "I";  ///< I (mean of XX and YY), XX or YY
+  std::string implementation = "auto";
+};
+
+/// Visibility samples of an image: baselines, channel groups, the chosen polarization, weights =
+/// exact counts.
+std::vector<image::Sample> image_samples(const Observation& observation,
+                                         std::span<const VisibilityDump> dumps,
+                                         const ImagingOptions& options);
+
+struct ImagingResult {
+  SkyImage image;
+  std::string implementation;
+  std::int64_t n_samples = 0;
+};
+/// Direct Fourier sum of all dumps about the phase center. Throws FormatError when nothing is
+/// unflagged.
+ImagingResult make_image(Queue& queue, const Observation& observation,
+                         std::span<const VisibilityDump> dumps, const ImagingOptions& options);
+
+}  // namespace ryle::stage
