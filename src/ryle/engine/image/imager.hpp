@@ -10,11 +10,12 @@
 #include "ryle/device/queue.hpp"
 
 /// All-sky imager: direct Fourier sum over visibilities (conventions.md 5).
-/// @eq I(l,m) = sum_ij w_ij Re(V_ij exp(-2 pi i [u l + v m + w (n-1)])) / sum_ij w_ij,  n = sqrt(1 - l^2 - m^2)
+/// @eq I(l,m) = sum_ij w_ij Re(V_ij exp(-2 pi i [u l + v m + w (n-1)])) / sum_ij w_ij,  n = sqrt(1
+/// - l^2 - m^2)
 namespace ryle::image {
 
 struct Config {
-  std::int64_t n_pixels = 256;          ///< even; square image
+  std::int64_t n_pixels = 256;  ///< even; square image
   /// Direction cosines spanned by the full width, centred on pixel N/2: 2.0 = the whole hemisphere.
   double width_direction_cosines = 2.0;
   std::string implementation = "auto";  ///< auto | reference | cpu | cpu:avx512 ...
@@ -30,9 +31,10 @@ struct Sample {
 class Imager {
  public:
   virtual ~Imager() = default;
-  /// Image of the samples. Pixels [y][x]: l grows toward smaller x, m toward larger y, l = m = 0 at (N/2, N/2);
-  /// NaN where l^2 + m^2 >= 1. @shape image [y][x] N*N doubles
-  virtual void execute(Queue& queue, const std::vector<Sample>& samples, std::vector<double>& image) = 0;
+  /// Image of the samples. Pixels [y][x]: l grows toward smaller x, m toward larger y, l = m = 0 at
+  /// (N/2, N/2); NaN where l^2 + m^2 >= 1. @shape image [y][x] N*N doubles
+  virtual void execute(Queue& queue, const std::vector<Sample>& samples,
+                       std::vector<double>& image) = 0;
   virtual std::string_view implementation() const = 0;
   virtual const Config& config() const = 0;
 };

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/engine/image/imager.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "ryle/core/error.hpp"
+#include "ryle/core/units.hpp"
+#include "ryle/engine/image/runs.hpp"
+#include "ryle/engine/image/sum_kernel.hpp"
+
+namespace ryle::image {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+struct Kernel {
+  std::string name;   // "cpu:avx512"
+  std::string needs;  // entry of cpu_instruction_sets()
+  detail::SumFunction sum;
+};
+
+// Best first.
+std::vector<Kernel> usable_kernels() {
+  const auto sets = cpu_instruction_sets();
+  std::vector<Kernel> usable;
+  for (const auto& kernel : {Kernel{"cpu:avx512", "avx512", detail::sum_avx512},
+                             Kernel{"cpu:avx2", "avx2", detail::sum_avx2},
+                             Kernel{"cpu:generic", "generic", detail::sum_generic}}) {
+    if (std::find(sets.begin(), sets.end(), kernel.needs) != sets.end()) usable.push_back(kernel);
+  }
+  return usable;
+}
+
+/// The equation as it stands in conventions.md 5, in double.
+class ReferenceImager final : public Imager {
+ public:
+  explicit ReferenceImager(const Config& config) : config_(config) {}
+  void execute(Queue&, const std::vector<Sample>& samples, std::vector<double>& image) override {
+    const std::int64_t n = config_.n_pixels;
+    image.assign(static_cast<std::size_t>(n * n), kNaN);
+    for (std::int64_t y = 0; y < n; ++y) {
+      for (std::int64_t x = 0; x < n; ++x) {
+        const auto [l, m] =
+            direction_of_pixel(config_, static_cast<double>(x), static_cast<double>(y));
+        if (l * l + m * m >= 1) continue;
+        image[static_cast<std::size_t>(y * n + x)] =
+            value(samples, l, m, std::sqrt(1 - l * l - m * m));
+      }
+    }
+  }
+  std::string_view implementation() const override { return "reference"; }
+  const Config& config() const override { return config_; }
+
+ private:
+  static double value(const std::vector<Sample>& samples, double l, double m, double n) {
+    double sum = 0, sum_of_weights = 0;
+    for (const auto& s : samples) {
+      if (!(s.weight > 0) || !std::isfinite(s.weight) || !std::isfinite(std::abs(s.visibility)) ||
+          !std::isfinite(s.u + s.v + s.w)) {
+        continue;
+      }
+      const double turns = s.u * l + s.v * m + s.w * (n - 1);
+      const double phase_rad = 2 * kPi * (turns - std::round(turns));
+      sum += s.weight * (s.visibility * std::polar(1.0, -phase_rad)).real();
+      sum_of_weights += s.weight;
+    }
+    return sum_of_weights > 0 ? sum / sum_of_weights : kNaN;
+  }
+  Config config_;
+};
+
+/// Runs of channels by Horner's rule, pixels in parallel (sum_kernel.inc). Bit-identical for any
+/// number of workers.
+class CpuImager final : public Imager {
+ public:
+  CpuImager(const Config& config, Kernel kernel) : config_(config), kernel_(std::move(kernel)) {
+    const std::int64_t n = config_.n_pixels;
+    for (std::int64_t y = 0; y < n; ++y) {
+      for (std::int64_t x = 0; x < n; ++x) {
+        const auto [l, m] =
+            direction_of_pixel(config_, static_cast<double>(x), static_cast<double>(y));
+        if (l * l + m * m < 1) pixels_.push_back(y * n + x);
+      }
+    }
+  }
+  void execute(Queue& queue, const std::vector<Sample>& samples,
+               std::vector<double>& image) override {
+    image.assign(static_cast<std::size_t>(config_.n_pixels * config_.n_pixels), kNaN);
+    const detail::Plan plan = detail::plan_runs(samples);
+    if (plan.runs.empty()) return;
+    const auto n_pixels = static_cast<std::int64_t>(pixels_.size());
+    const std::int64_t n_blocks =
+        (n_pixels + detail::kPixelsPerBlock - 1) / detail::kPixelsPerBlock;
+    queue.parallel_for(
+        n_blocks, [&](std::int64_t b) { sum_block(plan, b * detail::kPixelsPerBlock, image); });
+  }
+  std::string_view implementation() const override { return kernel_.name; }
+  const Config& config() const override { return config_; }
+
+ private:
+  void sum_block(const detail::Plan& plan, std::int64_t first, std::vector<double>& image) const {
+    detail::PixelBlock block;
+    const auto last = static_cast<std::int64_t>(pixels_.size()) - 1;
+    for (std::int64_t p = 0; p < detail::kPixelsPerBlock; ++p) {
+      const std::int64_t pixel = pixels_[static_cast<std::size_t>(std::min(first + p, last))];
+      const auto [l, m] = direction_of_pixel(config_, static_cast<double>(pixel % config_.n_pixels),
+                                             static_cast<double>(pixel / config_.n_pixels));
+      const double r2 = l * l + m * m;
+      block.l[p] = l;
+      block.m[p] = m;
+      block.t[p] = -r2 / (1 + std::sqrt(1 - r2));  // n - 1 without cancellation
+    }
+    kernel_.sum(plan.runs.data(), static_cast<std::int64_t>(plan.runs.size()),
+                plan.coefficients.data(), block);
+    const std::int64_t n = std::min(detail::kPixelsPerBlock, last + 1 - first);
+    for (std::int64_t p = 0; p < n; ++p) {
+      image[static_cast<std::size_t>(pixels_[static_cast<std::size_t>(first + p)])] =
+          plan.scale * block.sum[p];
+    }
+  }
+  Config config_;
+  Kernel kernel_;
+  std::vector<std::int64_t> pixels_;  // above the horizon, y * N + x
+};
+
+void validate(const Config& config) {
+  if (config.n_pixels < 2 || config.n_pixels > 16384 || config.n_pixels % 2 != 0) {
+    throw ConfigError("image size of " + std::to_string(config.n_pixels) +
+                      " pixels: must be an even number from 2 to 16384");
+  }
+  if (!(config.width_direction_cosines > 0) || config.width_direction_cosines > 4) {
+    throw ConfigError(
+        "image width of " + std::to_string(config.width_direction_cosines) +
+        " direction cosines: must be above 0 and at most 4 (2 is the whole hemisphere)");
+  }
+}
+
+}  // namespace
+
+Direction direction_of_pixel(const Config& config, double x, double y) {
+  const auto n = static_cast<double>(config.n_pixels);
+  const double cell = config.width_direction_cosines / n;
+#if RYLE_MUTANT == 801
+  return {(x - n / 2) * cell, (y - n / 2) * cell};
+#else
+  return {-(x - n / 2) * cell, (y - n / 2) * cell};
+#endif
+}
+
+Pixel pixel_of_direction(const Config& config, double l, double m) {
+  const auto n = static_cast<double>(config.n_pixels);
+  const double cell = config.width_direction_cosines / n;
+  return {n / 2 - l / cell, n / 2 + m / cell};
+}
+
+std::vector<std::string> available_implementations() {
+  std::vector<std::string> names;
+  for (const auto& kernel : usable_kernels()) names.push_back(kernel.name);
+  names.emplace_back("reference");
+  return names;
+}
+
+std::unique_ptr<Imager> make_imager(Queue& queue, const Config& config) {
+  validate(config);
+  if (queue.back_end() != BackEnd::cpu) {
+    throw UnsupportedError("image: the direct Fourier sum runs on a cpu queue only");
+  }
+  if (config.implementation == "reference") return std::make_unique<ReferenceImager>(config);
+  auto kernels = usable_kernels();
+  if (config.implementation == "auto" || config.implementation == "cpu") {
+    return std::make_unique<CpuImager>(config, kernels.front());
+  }
+  for (auto& kernel : kernels) {
+    if (kernel.name == config.implementation) return std::make_unique<CpuImager>(config, kernel);
+  }
+  std::string known = "auto, cpu";
+  for (const auto& name : available_implementations()) known += ", " + name;
+  throw UnsupportedError("image: no implementation \"" + config.implementation +
+                         "\" here; there are " + known);
+}
+
+}  // namespace ryle::image
