@@ -37,14 +37,14 @@ void DumpBuilder::stamp(const RawDump& raw, VisibilityDump& dump) const {
   dump.centroid_tai_ns = dump.start_tai_ns + static_cast<std::int64_t>(std::llround(half_s * 1e9));
 }
 
-std::vector<cf32> DumpBuilder::gains(const std::vector<double>& requantiser_scale) const {
+std::vector<cf64> DumpBuilder::gains(const std::vector<double>& requantiser_scale) const {
   const std::int64_t n_channels = setup_.finish.frequency.n_channels;
-  std::vector<cf32> result(static_cast<std::size_t>(setup_.n_inputs * n_channels),
-                           cf32(static_cast<float>(std::sqrt(setup_.flux_scale)), 0));
+  std::vector<cf64> result(static_cast<std::size_t>(setup_.n_inputs * n_channels),
+                           cf64(std::sqrt(setup_.flux_scale), 0));
   for (std::size_t k = 0; k < result.size(); ++k) {
     const std::size_t input = k / static_cast<std::size_t>(n_channels);
-    if (!requantiser_scale.empty()) result[k] /= static_cast<float>(requantiser_scale[input]);
-    if (!setup_.gains.empty()) result[k] *= setup_.gains[k];
+    if (!requantiser_scale.empty()) result[k] /= requantiser_scale[input];
+    if (!setup_.gains.empty()) result[k] *= cf64(setup_.gains[k]);
   }
   return result;
 }

@@ -21,7 +21,9 @@ class DumpBuilder {
     std::int64_t window_samples = 1;  ///< L
     correlate::FinishConfig finish;   ///< gains are set by set_scale()
     std::vector<cf32> gains;          ///< [input][channel] applied after correlation; empty = 1
-    double flux_scale = 1;            ///< Jy per count^2
+    std::vector<std::uint8_t> bad;    ///< [input] never to be used: every product of it is flagged
+    std::int64_t n_pols = 2;
+    double flux_scale = 1;  ///< Jy per count^2
     double min_fraction = 0;
     std::optional<DelayModel> rotate;  ///< fringe stopping after correlation (Wayth 2009)
   };
@@ -32,7 +34,7 @@ class DumpBuilder {
 
  private:
   void stamp(const RawDump& raw, VisibilityDump& dump) const;
-  std::vector<cf32> gains(const std::vector<double>& requantiser_scale) const;
+  std::vector<cf64> gains(const std::vector<double>& requantiser_scale) const;
   bool usable(std::int64_t baseline, std::int64_t pol_product) const;
 
   Setup setup_;

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ryle/device/queue.hpp"
+#include "ryle/stage/config.hpp"
+#include "ryle/stage/dump_builder.hpp"
+#include "ryle/stage/fx_chain.hpp"
+#include "ryle/telescope/observation.hpp"
+
+/// From an observation file to the configurations of the engines: nothing here touches data.
+namespace ryle::stage {
+
+/// What the first stage must know of its samples, whatever they come from.
+struct SampleFacts {
+  std::int64_t n_inputs = 0;
+  SampleLayout layout;
+  SampleClock clock;
+  double reference_hz = 0;
+  bool inverted_band = false;
+  std::int64_t max_feed_ticks = 0;
+  TimeSource time_source = TimeSource::packet;
+};
+
+/// Array of the observation: layout, station file or TART positions. Throws when it has another
+/// number of inputs than the samples.
+ArrayLayout load_array(const ObservationConfig& config, std::int64_t n_inputs);
+
+/// Queue of the engines: runtime.device, runtime.threads.
+Queue make_queue(const RuntimeConfig& config);
+
+/// Channelizer, correlator and dump length of the observation file for these samples.
+FxChain::Setup make_chain_setup(const ObservationConfig& config, const SampleFacts& facts,
+                                const ArrayLayout& array);
+
+/// Direction the dumps are phased to (correlate.phase_center) at the time of the first sample.
+SkyDirection phase_center(const ObservationConfig& config, const ArrayLayout& array,
+                          std::int64_t tai_ns);
+
+/// Inverse of the calibration gains as [input][channel], empty without [calibration] gains.
+std::vector<cf32> calibration_gains(const ObservationConfig& config, std::int64_t n_inputs,
+                                    std::int64_t n_channels);
+
+/// Header of the products for data that start at this time.
+Observation make_observation(const ObservationConfig& config, const ArrayLayout& array,
+                             const FrequencyAxis& frequency, double spectrum_interval_s,
+                             std::int64_t start_tai_ns, const std::string& command_line);
+
+/// Flags of the inputs the layout or station file calls bad.
+std::vector<std::uint8_t> bad_inputs(const ArrayLayout& array);
+
+/// Frequency axis of a channelizer.
+FrequencyAxis frequency_axis(const channelize::Config& config);
+
+}  // namespace ryle::stage
