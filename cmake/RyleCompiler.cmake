@@ -53,6 +53,9 @@ if(NOT RYLE_CUDA STREQUAL "off")
     set(CMAKE_CUDA_STANDARD_REQUIRED ON)
     set(CMAKE_CUDA_EXTENSIONS OFF)
     set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+    # 554: a conversion of a view to itself is never called; -lineinfo costs nothing and names the line of a fault.
+    target_compile_options(ryle_flags INTERFACE
+      $<$<COMPILE_LANGUAGE:CUDA>:-diag-suppress=554 -lineinfo>)
     set(RYLE_HAVE_CUDA ON)
   elseif(RYLE_CUDA STREQUAL "on")
     message(FATAL_ERROR "RYLE_CUDA=on, but no nvcc was found")

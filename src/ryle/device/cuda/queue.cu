@@ -30,6 +30,7 @@ class CudaQueue final : public Queue::Impl {
   CudaQueue& operator=(const CudaQueue&) = delete;
 
   BackEnd back_end() const override { return BackEnd::cuda; }
+  int device() const { return device_; }
   void* native_handle() const override { return stream_; }
   void synchronize() override {
     cuda::check(cudaStreamSynchronize(stream_), "synchronizing the queue", true);
@@ -68,6 +69,15 @@ std::string find_reason() {
 }
 
 }  // namespace
+
+namespace cuda {
+
+int device_of(const Queue& queue) {
+  RYLE_ASSERT(queue.back_end() == BackEnd::cuda);
+  return static_cast<const CudaQueue&>(queue.impl()).device();
+}
+
+}  // namespace cuda
 
 namespace detail {
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "ryle/core/error.hpp"
+#include "ryle/device/queue.hpp"
 
 /// Helpers for .cu files only: no header outside device/cuda and the engines' CUDA sources includes
 /// this.
@@ -26,6 +27,10 @@ class DeviceScope {
  private:
   int previous_ = 0;
 };
+
+/// Device index and stream of a CUDA queue. @pre queue.back_end() == BackEnd::cuda
+int device_of(const Queue& queue);
+inline cudaStream_t stream_of(const Queue& queue) { return static_cast<cudaStream_t>(queue.native_handle()); }
 
 /// The device a pointer's memory belongs to must be reachable by kernels; throws ConfigError naming
 /// `what` otherwise.

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "ryle/core/samples.hpp"
+
+/// Private to the CUDA correlator: what its kernels take. Pointers are device memory.
+namespace ryle::correlate::detail {
+
+/// Blocks [first_block, first_block + n_blocks) of a gulp of planar blocks.
+struct CudaGulp {
+  const std::byte* data = nullptr;
+  std::int64_t channel_stride_bytes = 0;
+  std::int64_t block_stride_bytes = 0;
+  std::int64_t input_stride_bytes = 0;
+  int n_inputs = 0;
+  int n_channels = 0;
+  int first_block = 0;
+  int n_blocks = 0;
+};
+
+/// Most spectra an int32 sum of full-range ci8 (or 16 x ci4) products holds, in whole blocks: 1023
+/// * 64 <= 65 535.
+inline constexpr std::int64_t kSpectraPerInt32 = 65'472;
+/// fp32 sums go into double this often, so that their rounding does not grow with the length of a
+/// dump.
+inline constexpr std::int64_t kSpectraPerFloat = 1024;
+
+/// Plain kernel for every format: adds the gulp to sums[channel][pair] (canonical order). Integer
+/// formats use `integer` and are exact; cf16, cf32 use `real`. Integer gulps of 4 and 8 bits hold
+/// at most kSpectraPerInt32 spectra.
+void launch_simt(SampleFormat format, const CudaGulp& gulp, ci64* integer, cf64* real,
+                 cudaStream_t stream);
+
+/// Tensor-core kernel for ci4 and ci8, mma.sync m16n8k32: adds to int32 sums held tile by tile in
+/// the registers' order.
+struct MmaPlan {
+  int tile = 64;                       ///< inputs along an edge of a thread block's tile, 64 or 128
+  std::int64_t n_tiles = 0;            ///< per channel, tiles on and below the diagonal
+  std::int64_t n_tile_sums = 0;        ///< int32 values of all tiles and channels
+  std::int64_t concurrent_blocks = 0;  ///< thread blocks the device runs at a time
+};
+MmaPlan plan_mma_s8(SampleFormat format, std::int64_t n_inputs, std::int64_t n_channels,
+                    int device);
+void launch_mma_s8(SampleFormat format, const MmaPlan& plan, const CudaGulp& gulp,
+                   std::int32_t* tile_sums, cudaStream_t stream);
+/// Adds the tiles to sums[channel][pair] and clears them.
+void launch_fold_mma_s8(SampleFormat format, const MmaPlan& plan, int n_inputs, int n_channels,
+                        std::int32_t* tile_sums, ci64* sums, cudaStream_t stream);
+
+}  // namespace ryle::correlate::detail

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Every CUDA correlator against the reference: integers bit for bit, floats within fp32 rounding.
+#include <cmath>
+#include <cstdint>
+
+#include "ryle/core/baseline.hpp"
+#include "ryle/core/bits.hpp"
+#include "ryle/core/error.hpp"
+#include "ryle/engine/correlate/correlator.hpp"
+#include "tests/cuda/cuda_test.hpp"
+
+namespace ryle::correlate {
+namespace {
+
+using test::CudaTest;
+
+struct Shape {
+  std::int64_t n_inputs;
+  std::int64_t n_channels;
+  std::int64_t n_spectra;
+};
+
+/// Planar blocks with full-range codes; strides with gaps of garbage when `strided`.
+struct Gulp {
+  std::vector<std::byte> bytes;
+  BlockView view;
+  std::int64_t n_spectra;
+};
+
+std::int64_t code(std::uint64_t key, int bits) {
+  const auto half = std::int64_t{1} << (bits - 1);
+  return static_cast<std::int64_t>(mix64(key) & (2 * half - 1)) - half;
+}
+
+std::uint16_t half_bits(int value) {  // exact for |value| <= 2048
+  if (value == 0) return 0;
+  const int magnitude = std::abs(value);
+  int exponent = 0;
+  while ((magnitude >> (exponent + 1)) != 0) ++exponent;
+  const int mantissa = (magnitude << 10 >> exponent) & 1023;
+  return static_cast<std::uint16_t>((value < 0 ? 0x8000 : 0) | ((exponent + 15) << 10) | mantissa);
+}
+
+void put(const BlockView& view, std::int64_t channel, std::int64_t t, std::int64_t input,
+         std::uint64_t key) {
+  if (view.format == SampleFormat::cf16) {  // set_sample has no halves
+    auto* cell = view.cell(channel, t / 32, input);
+    const std::int64_t at = (t % 32) / 16 * 64 + 2 * (t % 16);
+    const std::uint16_t parts[2] = {half_bits(static_cast<int>(code(key, 8))),
+                                    half_bits(static_cast<int>(code(key + 1, 8)))};
+    std::memcpy(cell + at, &parts[0], 2);
+    std::memcpy(cell + at + 32, &parts[1], 2);
+    return;
+  }
+  if (view.format == SampleFormat::cf32) {
+    set_sample(view, channel, t, input, {gaussian(key), gaussian(key ^ 1u)});
+    return;
+  }
+  const int bits = view.format == SampleFormat::ci4 ? 4 : view.format == SampleFormat::ci8 ? 8 : 16;
+  set_sample(view, channel, t, input,
+             {static_cast<double>(code(key, bits)), static_cast<double>(code(key + 1, bits))});
+}
+
+Gulp make_gulp(SampleFormat format, const Shape& shape, bool strided, std::uint64_t seed) {
+  const std::int64_t blocks = n_blocks(format, shape.n_spectra);
+  const std::int64_t cell = bytes_per_cell(format) + (strided ? 16 : 0);
+  const std::int64_t block_stride = cell * shape.n_inputs + (strided ? 48 : 0);
+  const std::int64_t channel_stride = block_stride * blocks + (strided ? 80 : 0);
+  Gulp gulp{test::garbage(channel_stride * shape.n_channels), {}, shape.n_spectra};
+  gulp.view = {gulp.bytes.data(), format,         shape.n_channels, blocks,
+               shape.n_inputs,    channel_stride, block_stride,     cell};
+  for (std::int64_t c = 0; c < shape.n_channels; ++c) {
+    for (std::int64_t b = 0; b < blocks; ++b) {
+      for (std::int64_t i = 0; i < shape.n_inputs; ++i)
+        std::memset(gulp.view.cell(c, b, i), 0, bytes_per_cell(format));
+    }
+    for (std::int64_t i = 0; i < shape.n_inputs; ++i) {
+      for (std::int64_t t = 0; t < shape.n_spectra; ++t)
+        put(gulp.view, c, t, i, combine(seed, combine(c, i), 2 * t));
+    }
+  }
+  return gulp;
+}
+
+Sums garbage_sums(const Shape& shape, bool integer) {
+  Sums sums;
+  const auto n = static_cast<std::size_t>(shape.n_channels * n_pairs(shape.n_inputs));
+  if (integer) sums.integer.assign(n, {-0x3232323232323233, -0x3232323232323233});
+  if (!integer) sums.real.assign(n, {-6.3e66, -6.3e66});
+  sums.counts.assign(n, 0xCDCDCDCDu);
+  return sums;
+}
+
+bool is_integer(SampleFormat format) {
+  return format != SampleFormat::cf16 && format != SampleFormat::cf32;
+}
+
+class CudaCorrelate : public CudaTest {
+ protected:
+  static Sums reference(const std::vector<Gulp>& gulps, const Shape& shape,
+                        const std::vector<std::uint64_t>& valid = {}) {
+    auto host = Queue::cpu(1);
+    Config config{.n_inputs = shape.n_inputs,
+                  .n_channels = shape.n_channels,
+                  .format = gulps[0].view.format,
+                  .max_spectra = shape.n_spectra,
+                  .implementation = "reference"};
+    auto correlator = make_correlator(host, config);
+    return run(host, *correlator, gulps, nullptr, valid);
+  }
+
+  Sums cuda(const std::string& name, const std::vector<Gulp>& gulps, const Shape& shape,
+            const std::vector<std::uint64_t>& valid = {}) {
+    Config config{.n_inputs = shape.n_inputs,
+                  .n_channels = shape.n_channels,
+                  .format = gulps[0].view.format,
+                  .max_spectra = shape.n_spectra,
+                  .implementation = "cuda:" + name};
+    auto correlator = make_correlator(queue(), config);
+    EXPECT_EQ(correlator->implementation(), "correlate/cuda/" + name);
+    return run(queue(), *correlator, gulps, this, valid);
+  }
+
+  static Sums run(Queue& queue, Correlator& correlator, const std::vector<Gulp>& gulps,
+                  CudaCorrelate* device, const std::vector<std::uint64_t>& valid) {
+    std::vector<Buffer<std::byte>> uploaded;
+    for (const auto& gulp : gulps) {
+      Input input{.blocks = gulp.view, .n_spectra = gulp.n_spectra};
+      if (device != nullptr) {
+        uploaded.push_back(device->upload(gulp.bytes));
+        input.blocks.data = uploaded.back().data();
+      }
+      if (!valid.empty()) {
+        input.valid = valid.data();
+        input.valid_words = words_for_bits(gulp.n_spectra);
+      }
+      correlator.execute(queue, input);
+    }
+    Sums sums = garbage_sums({correlator.config().n_inputs, correlator.config().n_channels, 0},
+                             is_integer(correlator.config().format));
+    correlator.finish(queue, sums);
+    return sums;
+  }
+
+  static void expect_equal(const Sums& found, const Sums& wanted, const std::string& what) {
+    EXPECT_EQ(found.n_spectra, wanted.n_spectra) << what;
+    ASSERT_EQ(found.counts, wanted.counts) << what;
+    ASSERT_EQ(found.integer.size(), wanted.integer.size()) << what;
+    for (std::size_t p = 0; p < wanted.integer.size(); ++p) {
+      ASSERT_EQ(found.integer[p].re, wanted.integer[p].re) << what << " product " << p;
+      ASSERT_EQ(found.integer[p].im, wanted.integer[p].im) << what << " product " << p;
+    }
+  }
+
+  // fp32 partial sums of at most 1024 terms: the error of a sum of n products of size a is about
+  // sqrt(n) * 2^-24 * a per partial sum reached, below 2e-6 of sqrt(P_i P_j) (correlate.md
+  // T-XE-10), P = sum |v|^2.
+  static void expect_close(const Sums& found, const Sums& wanted, std::int64_t n_inputs,
+                           const std::string& what) {
+    ASSERT_EQ(found.counts, wanted.counts) << what;
+    ASSERT_EQ(found.real.size(), wanted.real.size()) << what;
+    const std::int64_t pairs = n_pairs(n_inputs);
+    for (std::int64_t p = 0; p < static_cast<std::int64_t>(wanted.real.size()); ++p) {
+      const auto [i, j] = pair_of(p % pairs);
+      const cf64* channel = wanted.real.data() + p / pairs * pairs;
+      const double scale =
+          std::sqrt(channel[pair_index(i, i)].real() * channel[pair_index(j, j)].real());
+      ASSERT_LE(std::abs(found.real[p] - wanted.real[p]), 2e-6 * scale) << what << " product " << p;
+    }
+  }
+
+  void check(const std::string& name, SampleFormat format, const Shape& shape, bool strided) {
+    const std::string what = name + " " + std::string(ryle::name(format)) +
+                             " N=" + std::to_string(shape.n_inputs) +
+                             " C=" + std::to_string(shape.n_channels) +
+                             " T=" + std::to_string(shape.n_spectra) + (strided ? " strided" : "");
+    std::vector<Gulp> gulps;
+    gulps.push_back(make_gulp(format, shape, strided, 7 * shape.n_inputs + shape.n_spectra));
+    const Sums wanted = reference(gulps, shape);
+    const Sums found = cuda(name, gulps, shape);
+    if (is_integer(format)) {
+      expect_equal(found, wanted, what);
+    } else {
+      expect_close(found, wanted, shape.n_inputs, what);
+    }
+  }
+};
+
+constexpr Shape kShapes[] = {{1, 1, 1},    {2, 3, 63},   {3, 1, 64},   {16, 3, 65}, {31, 1, 130},
+                             {48, 2, 64},  {64, 3, 200}, {65, 1, 129}, {127, 1, 5}, {128, 2, 64},
+                             {129, 1, 40}, {192, 1, 33}, {256, 1, 20}};
+
+TEST_F(CudaCorrelate, MmaEqualsReferenceAtAnyShape) {
+  for (const auto format : {SampleFormat::ci8, SampleFormat::ci4}) {
+    for (const auto& shape : kShapes) check("mma_s8", format, shape, shape.n_inputs % 2 == 1);
+  }
+}
+
+TEST_F(CudaCorrelate, SimtMatchesReferenceAtAnyShape) {
+  for (const auto format : {SampleFormat::ci4, SampleFormat::ci8, SampleFormat::ci16,
+                            SampleFormat::cf16, SampleFormat::cf32}) {
+    for (const auto& shape : kShapes) check("simt", format, shape, shape.n_inputs % 2 == 0);
+  }
+}
+
+TEST_F(CudaCorrelate, ManyChannelsAndLongGulps) {
+  check("mma_s8", SampleFormat::ci8, {5, 131, 100}, false);
+  check("mma_s8", SampleFormat::ci4, {7, 131, 100}, true);
+  check("mma_s8", SampleFormat::ci8, {16, 1, 4096}, true);  // time split over thread blocks
+  check("mma_s8", SampleFormat::ci4, {16, 2, 5000}, false);
+  check("mma_s8", SampleFormat::ci8, {130, 1, 1100}, false);
+  check("simt", SampleFormat::cf32, {9, 2, 5000}, false);  // several folds into double
+}
+
+// T-XE-01: all 65 536 pairs of ci8 codes meet, real with real, real with imaginary and imaginary
+// with imaginary; the length also crosses the fold from int32 to int64.
+TEST_F(CudaCorrelate, AllPairsOfCi8Codes) {
+  const Shape shape{2, 1, 65536};
+  std::vector<Gulp> gulps;
+  gulps.push_back(make_gulp(SampleFormat::ci8, shape, false, 1));
+  for (std::int64_t t = 0; t < shape.n_spectra; ++t) {
+    const auto a = static_cast<double>(t % 256 - 128);
+    const auto b = static_cast<double>(t / 256 - 128);
+    set_sample(gulps[0].view, 0, t, 0, {a, -1 - a});
+    set_sample(gulps[0].view, 0, t, 1, {b, t % 3 == 0 ? b : -1 - b});
+  }
+  const Sums wanted = reference(gulps, shape);
+  expect_equal(cuda("mma_s8", gulps, shape), wanted, "mma_s8");
+  expect_equal(cuda("simt", gulps, shape), wanted, "simt");
+}
+
+// T-XE-02: the largest sums there are, over more spectra than an int32 holds.
+TEST_F(CudaCorrelate, MostNegativeCodesBeyondInt32) {
+  for (const auto format : {SampleFormat::ci8, SampleFormat::ci4, SampleFormat::ci16}) {
+    const Shape shape{3, 1, 131'200};
+    const double least = format == SampleFormat::ci8   ? -128
+                         : format == SampleFormat::ci4 ? -8
+                                                       : -32768;
+    std::vector<Gulp> gulps;
+    gulps.push_back(make_gulp(format, {3, 1, 1}, false, 1));
+    gulps[0] = make_gulp(format, shape, false, 1);
+    for (std::int64_t t = 0; t < shape.n_spectra; ++t) {
+      set_sample(gulps[0].view, 0, t, 0, {least, least});
+      set_sample(gulps[0].view, 0, t, 1, {least, -1 - least});
+      set_sample(gulps[0].view, 0, t, 2, {-1 - least, -1 - least});
+    }
+    const Sums wanted = reference(gulps, shape);
+    ASSERT_EQ(wanted.integer[0].re, shape.n_spectra * static_cast<std::int64_t>(2 * least * least));
+    expect_equal(cuda("simt", gulps, shape), wanted, "simt");
+    if (format != SampleFormat::ci16) expect_equal(cuda("mma_s8", gulps, shape), wanted, "mma_s8");
+  }
+}
+
+TEST_F(CudaCorrelate, ManyGulpsThenASecondDump) {
+  const Shape shape{33, 2, 600};
+  std::vector<Gulp> gulps;
+  for (std::int64_t k = 0; k < 5; ++k) {
+    gulps.push_back(make_gulp(SampleFormat::ci8, {33, 2, 64 * (k + 1) - k}, k % 2 == 1, 99 + k));
+  }
+  const Sums wanted = reference(gulps, shape);
+  for (const std::string name : {"mma_s8", "simt"}) {
+    Config config{.n_inputs = 33,
+                  .n_channels = 2,
+                  .format = SampleFormat::ci8,
+                  .max_spectra = 600,
+                  .implementation = "cuda:" + name};
+    auto correlator = make_correlator(queue(), config);
+    expect_equal(run(queue(), *correlator, gulps, this, {}), wanted, name + " first dump");
+    expect_equal(run(queue(), *correlator, gulps, this, {}), wanted, name + " second dump");
+    const Buffer<std::byte> blocks = upload(gulps[0].bytes);
+    Input input{.blocks = gulps[0].view, .n_spectra = gulps[0].n_spectra};
+    input.blocks.data = blocks.data();
+    correlator->execute(queue(), input);
+    correlator->reset(queue());
+    expect_equal(run(queue(), *correlator, gulps, this, {}), wanted, name + " after reset");
+  }
+}
+
+TEST_F(CudaCorrelate, CountsFollowTheMasks) {
+  const Shape shape{20, 2, 300};
+  std::vector<Gulp> gulps;
+  gulps.push_back(make_gulp(SampleFormat::ci8, shape, false, 5));
+  const std::int64_t words = words_for_bits(shape.n_spectra);
+  std::vector<std::uint64_t> valid(static_cast<std::size_t>(shape.n_inputs * words));
+  for (std::int64_t i = 0; i < shape.n_inputs; ++i) {
+    for (std::int64_t t = 0; t < shape.n_spectra; ++t) {
+      if (mix64(combine(i / 4, t / 10)) % 5 != 0) {
+        set_bit(valid.data() + i * words, t);
+        continue;
+      }
+      for (std::int64_t c = 0; c < shape.n_channels; ++c)
+        set_sample(gulps[0].view, c, t, i, {0, 0});
+    }
+  }
+  const Sums wanted = reference(gulps, shape, valid);
+  ASSERT_LT(wanted.counts[1], 300u);
+  expect_equal(cuda("mma_s8", gulps, shape, valid), wanted, "mma_s8");
+  expect_equal(cuda("simt", gulps, shape, valid), wanted, "simt");
+}
+
+TEST_F(CudaCorrelate, RefusesWhatItCannotDo) {
+  Config config{.n_inputs = 4,
+                .n_channels = 1,
+                .format = SampleFormat::ci16,
+                .max_spectra = 64,
+                .implementation = "cuda:mma_s8"};
+  try {
+    make_correlator(queue(), config);
+    FAIL() << "mma_s8 took ci16";
+  } catch (const UnsupportedError& error) {
+    EXPECT_NE(std::string(error.what()).find("cuda:simt"), std::string::npos) << error.what();
+  }
+  config.implementation = "cuda:nonsense";
+  EXPECT_THROW(make_correlator(queue(), config), UnsupportedError);
+  config.implementation = "auto";
+  EXPECT_EQ(make_correlator(queue(), config)->implementation(), "correlate/cuda/simt");
+  config.format = SampleFormat::ci8;
+  auto correlator = make_correlator(queue(), config);
+  EXPECT_EQ(correlator->implementation(), "correlate/cuda/mma_s8");
+  Gulp gulp = make_gulp(SampleFormat::ci8, {4, 1, 64}, false, 1);
+  EXPECT_THROW(correlator->execute(queue(), {.blocks = gulp.view, .n_spectra = 64}), ConfigError);
+  auto host = Queue::cpu(1);
+  config.implementation = "cuda:mma_s8";
+  EXPECT_THROW(make_correlator(host, config), UnsupportedError);
+}
+
+}  // namespace
+}  // namespace ryle::correlate
