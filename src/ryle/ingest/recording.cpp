@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/ingest/recording.hpp"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <string>
+
+#include "ryle/core/error.hpp"
+#include "ryle/ingest/recording_file.hpp"
+#include "ryle/ingest/recording_formats.hpp"
+#include "ryle/wire/lwa.hpp"
+
+namespace ryle {
+namespace {
+
+using Opener = std::unique_ptr<Recording> (*)(const std::string&, const RecordingOptions&);
+
+struct Format {
+  std::string_view name;
+  Opener open;
+};
+
+constexpr std::array kFormats{
+    Format{"tbf", [](const std::string& p,
+                     const RecordingOptions& o) { return detail::open_lwa_spectra(p, false, o); }},
+    Format{"tbx", [](const std::string& p,
+                     const RecordingOptions& o) { return detail::open_lwa_spectra(p, true, o); }},
+    Format{"tart", detail::open_tart},
+};
+
+std::string known_formats() {
+  std::string text;
+  for (const auto& f : kFormats) text += std::string(f.name) + ", ";
+  return text + "auto";
+}
+
+bool starts_with(std::span<const std::byte> bytes, std::string_view text) {
+  return bytes.size() >= text.size() &&
+         std::equal(text.begin(), text.end(), bytes.begin(),
+                    [](char a, std::byte b) { return std::byte(a) == b; });
+}
+
+std::string_view detect_lwa(const std::string& path, std::span<const std::byte> head) {
+  switch (wire::identify_lwa_frame(head).kind) {
+    case wire::LwaKind::tbf:
+      return "tbf";
+    case wire::LwaKind::tbx:
+      return "tbx";
+    case wire::LwaKind::tbn:
+      return "tbn";
+    case wire::LwaKind::tbw:
+      throw FormatError(path +
+                        ": LWA TBW frames (12-bit snapshots) are not read; TBF, TBX and TBN are");
+    case wire::LwaKind::cor:
+      throw FormatError(
+          path + ": LWA COR frames hold visibilities, not voltages; TBF, TBX and TBN are read");
+    case wire::LwaKind::drx:
+      throw FormatError(path + ": LWA DRX frames (beamformed) are not read; TBF, TBX and TBN are");
+    case wire::LwaKind::none:
+      break;
+  }
+  return {};
+}
+
+std::string_view detect(const std::string& path) {
+  RecordingFile file(path);
+  const auto head = file.window(0, 8192);
+  if (starts_with(head, "\x89HDF\r\n\x1a\n")) return "tart";
+  if (const auto lwa = detect_lwa(path, head); !lwa.empty()) return lwa;
+  throw FormatError(path + ": not a recording that Ryle knows by its content (" +
+                    std::to_string(file.size_bytes()) +
+                    " bytes); say which format it is: " + known_formats());
+}
+
+}  // namespace
+
+std::int64_t Recording::samples_bytes(std::int64_t n) const {
+  const auto& i = info();
+  if (n <= 0 || i.n_inputs <= 0) return 0;
+  const std::int64_t last_bit = (i.n_inputs - 1) * i.layout.input_stride_bits +
+                                (n - 1) * i.layout.sample_stride_bits +
+                                bits_per_sample(i.layout.format);
+  return (last_bit + 7) / 8;
+}
+
+std::vector<std::string> recording_formats() {
+  std::vector<std::string> names;
+  for (const auto& f : kFormats) names.emplace_back(f.name);
+  return names;
+}
+
+std::unique_ptr<Recording> open_recording(const std::string& path, std::string_view format,
+                                          const RecordingOptions& options) {
+  const std::string_view wanted = format.empty() || format == "auto" ? detect(path) : format;
+  for (const auto& f : kFormats) {
+    if (f.name == wanted) return f.open(path, options);
+  }
+  throw UnsupportedError("unknown recording format \"" + std::string(format) +
+                         "\"; known: " + known_formats());
+}
+
+}  // namespace ryle

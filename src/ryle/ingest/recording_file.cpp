@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/ingest/recording_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "ryle/core/error.hpp"
+
+namespace ryle {
+namespace {
+
+constexpr std::size_t kWindowBytes = std::size_t{1} << 20;
+
+}  // namespace
+
+RecordingFile::RecordingFile(const std::string& path) : path_(path) {
+  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor_ < 0) throw IoError::from_errno("open", path, errno);
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0) {
+    const int error = errno;
+    ::close(descriptor_);
+    throw IoError::from_errno("read", path, error);
+  }
+  if (!S_ISREG(status.st_mode)) {
+    ::close(descriptor_);
+    throw FormatError(
+        path +
+        ": not a regular file; recordings are read at any offset, so a pipe or folder cannot be");
+  }
+  size_bytes_ = status.st_size;
+}
+
+RecordingFile::~RecordingFile() { ::close(descriptor_); }
+
+std::size_t RecordingFile::read(std::int64_t offset, std::span<std::byte> destination) const {
+  std::size_t done = 0;
+  while (offset >= 0 && done < destination.size()) {
+    const ssize_t n = ::pread(descriptor_, destination.data() + done, destination.size() - done,
+                              static_cast<off_t>(offset + static_cast<std::int64_t>(done)));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    done += static_cast<std::size_t>(n);
+  }
+  return done;
+}
+
+std::span<const std::byte> RecordingFile::window(std::int64_t offset, std::size_t size) {
+  if (offset < 0 || offset >= size_bytes_) return {};
+  size = std::min<std::size_t>(size, static_cast<std::size_t>(size_bytes_ - offset));
+  const auto have = static_cast<std::int64_t>(buffer_.size());
+  if (offset < buffer_offset_ || offset + static_cast<std::int64_t>(size) > buffer_offset_ + have) {
+    buffer_.resize(std::max(kWindowBytes, size));
+    buffer_offset_ = offset;
+    buffer_.resize(read(offset, buffer_));
+  }
+  const auto skip = static_cast<std::size_t>(offset - buffer_offset_);
+  if (skip >= buffer_.size()) return {};
+  return std::span<const std::byte>(buffer_).subspan(skip, std::min(size, buffer_.size() - skip));
+}
+
+std::string format_message(const std::string& path, std::int64_t offset, const std::string& field,
+                           const std::string& value, const std::string& limit) {
+  return path + ": byte " + std::to_string(offset) + ": " + field + " is " + value + "; " + limit;
+}
+
+void RecordingBase::read_samples(Tick, std::int64_t, std::span<std::byte>,
+                                 std::vector<AbsentSpan>&) {
+  throw UnsupportedError("this " + info_.format + " recording holds spectra: use read_spectra()");
+}
+
+void RecordingBase::read_spectra(Tick, std::int64_t, std::span<ci8>, std::vector<AbsentSpan>&,
+                                 std::vector<std::uint8_t>*) {
+  throw UnsupportedError("this " + info_.format +
+                         " recording holds time samples: use read_samples()");
+}
+
+void RecordingBase::set_time_major_layout(SampleFormat format, Encoding encoding) {
+  info_.layout.format = format;
+  info_.layout.encoding = encoding;
+  info_.layout.input_stride_bits = bits_per_sample(format);
+  info_.layout.sample_stride_bits = info_.n_inputs * bits_per_sample(format);
+}
+
+void add_absent(std::vector<AbsentSpan>& absent, std::int64_t input, Tick begin, Tick end) {
+  if (begin >= end) return;
+  if (!absent.empty() && absent.back().input == input && absent.back().end == begin) {
+    absent.back().end = end;
+    return;
+  }
+  absent.push_back({input, begin, end});
+}
+
+std::vector<FrameRef> arrange_frames(std::vector<FrameRef> frames, std::int64_t max_gap,
+                                     std::int64_t step,
+                                     std::map<std::string, std::int64_t>& counters) {
+  if (frames.empty()) return frames;
+  const auto before = [](const FrameRef& a, const FrameRef& b) {
+    if (a.tick != b.tick) return a.tick < b.tick;
+    return a.stream != b.stream ? a.stream < b.stream : a.offset < b.offset;
+  };
+  std::sort(frames.begin(), frames.end(), before);
+  // Grow from the median frame outwards until a gap is too wide. The difference of two int64 may
+  // not fit: __int128.
+  const auto gap = [&](std::size_t k) {
+    return static_cast<__int128>(frames[k + 1].tick) - frames[k].tick;
+  };
+  std::size_t first = frames.size() / 2, last = first;
+  while (first > 0 && gap(first - 1) <= max_gap) --first;
+  while (last + 1 < frames.size() && gap(last) <= max_gap) ++last;
+  std::int64_t bad_time = static_cast<std::int64_t>(frames.size() - (last - first + 1));
+  std::int64_t duplicates = 0;
+  std::vector<FrameRef> kept;
+  kept.reserve(last - first + 1);
+  const std::int64_t base = frames[(first + last) / 2].tick;
+  for (std::size_t k = first; k <= last; ++k) {
+    const FrameRef& f = frames[k];
+    if ((static_cast<__int128>(f.tick) - base) % step != 0) {
+      ++bad_time;
+    } else if (!kept.empty() && kept.back().tick == f.tick && kept.back().stream == f.stream) {
+      ++duplicates;
+    } else {
+      kept.push_back(f);
+    }
+  }
+  if (bad_time > 0) counters["rejected.time"] += bad_time;
+  if (duplicates > 0) counters["rejected.duplicate"] += duplicates;
+  return kept;
+}
+
+std::span<const FrameRef> frames_between(std::span<const FrameRef> frames, std::int64_t begin,
+                                         std::int64_t end) {
+  const auto earlier = [](const FrameRef& f, std::int64_t tick) { return f.tick < tick; };
+  const auto from = std::lower_bound(frames.begin(), frames.end(), begin, earlier);
+  const auto to = std::lower_bound(from, frames.end(), end, earlier);
+  return frames.subspan(static_cast<std::size_t>(from - frames.begin()),
+                        static_cast<std::size_t>(to - from));
+}
+
+}  // namespace ryle

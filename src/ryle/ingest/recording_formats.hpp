@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <memory>
+#include <string>
+
+#include "ryle/ingest/recording.hpp"
+
+// The readers behind open_recording(): one file each, recording_<format>.cpp.
+
+namespace ryle::detail {
+
+std::unique_ptr<Recording> open_lwa_spectra(const std::string& path, bool tbx,
+                                            const RecordingOptions& options);
+std::unique_ptr<Recording> open_tbn(const std::string& path, const RecordingOptions& options);
+std::unique_ptr<Recording> open_tart(const std::string& path, const RecordingOptions& options);
+std::unique_ptr<Recording> open_vdif(const std::string& path, const RecordingOptions& options);
+std::unique_ptr<Recording> open_guppi(const std::string& path, const RecordingOptions& options);
+std::unique_ptr<Recording> open_dada(const std::string& path, const RecordingOptions& options);
+/// `paths` = one file a receiver, or one file of groups in turn (receiver 0, 1, ... at each
+/// instant).
+std::unique_ptr<Recording> open_mwa32t_groups(const std::vector<std::string>& paths,
+                                              const RecordingOptions& options);
+std::unique_ptr<Recording> open_mwa32t_interleaved(const std::string& path,
+                                                   const RecordingOptions& options);
+
+}  // namespace ryle::detail
