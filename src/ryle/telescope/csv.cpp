@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/telescope/csv.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+
+#include "ryle/core/error.hpp"
+
+namespace ryle::detail {
+namespace {
+
+std::vector<std::string> split(std::string_view line) {
+  std::vector<std::string> fields;
+  for (;;) {
+    const auto comma = line.find(',');
+    fields.emplace_back(trimmed(line.substr(0, comma)));
+    if (comma == std::string_view::npos) return fields;
+    line.remove_prefix(comma + 1);
+  }
+}
+
+bool contains(const std::vector<std::string>& words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+}  // namespace
+
+std::string_view trimmed(std::string_view text) {
+  const char* blanks = " \t\r\n";
+  const auto begin = text.find_first_not_of(blanks);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string out;
+  for (const auto& word : words) out += (out.empty() ? "" : ", ") + word;
+  return out;
+}
+
+std::string read_text_file(const std::string& path) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
+                                                             &std::fclose);
+  if (!file) throw IoError::from_errno("open", path, errno);
+  std::string text;
+  char buffer[65536];
+  while (const auto n = std::fread(buffer, 1, sizeof buffer, file.get())) text.append(buffer, n);
+  if (std::ferror(file.get()) != 0) throw IoError::from_errno("read", path, errno);
+  return text;
+}
+
+bool parse_finite(std::string_view text, double& value) {
+  text = trimmed(text);
+  if (!text.empty() && text.front() == '+') text.remove_prefix(1);  // from_chars takes no '+'
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  return result.ec == std::errc() && result.ptr == text.data() + text.size() &&
+         std::isfinite(value);
+}
+
+CsvTable::CsvTable(const std::string& path, const std::vector<std::string>& required,
+                   const std::vector<std::string>& optional)
+    : path_(path) {
+  const std::string text = read_text_file(path);
+  std::string_view rest = text;
+  if (rest.substr(0, 3) == "\xef\xbb\xbf")
+    rest.remove_prefix(3);  // byte-order mark of spreadsheets
+  for (std::int64_t line = 1; !rest.empty(); ++line) {
+    const auto end = rest.find('\n');
+    const auto content = trimmed(rest.substr(0, end).substr(0, rest.substr(0, end).find('#')));
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+    if (content.empty()) continue;
+    auto fields = split(content);
+    if (columns_.empty()) {
+      read_header(fields, line, required, optional);
+    } else if (fields.size() != columns_.size()) {
+      throw FormatError(path + ":" + std::to_string(line) + ": " + std::to_string(fields.size()) +
+                        " fields, but the header line names " + std::to_string(columns_.size()) +
+                        " columns (" + joined(columns_) + ")");
+    } else {
+      rows_.push_back({line, std::move(fields)});
+    }
+  }
+  if (columns_.empty()) {
+    throw FormatError(path + ": the file is empty; it needs a header line with the columns " +
+                      joined(required));
+  }
+  if (rows_.empty()) {
+    throw FormatError(path +
+                      ": there is a header line but no data line; one line per input is "
+                      "needed");
+  }
+}
+
+void CsvTable::read_header(const std::vector<std::string>& fields, std::int64_t line,
+                           const std::vector<std::string>& required,
+                           const std::vector<std::string>& optional) {
+  const std::string where = path_ + ":" + std::to_string(line) + ": ";
+  for (const auto& name : required) {
+    if (!contains(fields, name)) {
+      throw FormatError(where + "column \"" + name + "\" is missing from the header line \"" +
+                        joined(fields) + "\"; the columns " + joined(required) + " are required");
+    }
+  }
+  for (const auto& name : fields) {
+    if (!contains(required, name) && !contains(optional, name)) {
+      throw FormatError(where + "unknown column \"" + name + "\"; known are " + joined(required) +
+                        (optional.empty() ? "" : ", ") + joined(optional));
+    }
+    if (std::count(fields.begin(), fields.end(), name) > 1) {
+      throw FormatError(where + "column \"" + name + "\" appears twice; remove one");
+    }
+  }
+  columns_ = fields;
+}
+
+std::int64_t CsvTable::column_index(std::string_view column) const {
+  const auto found = std::find(columns_.begin(), columns_.end(), column);
+  return found == columns_.end() ? -1 : found - columns_.begin();
+}
+
+bool CsvTable::has(std::string_view column) const { return column_index(column) >= 0; }
+
+const std::string& CsvTable::text(std::int64_t row, std::string_view column) const {
+  const auto index = column_index(column);
+  RYLE_ASSERT(index >= 0);
+  return rows_[row].fields[index];
+}
+
+double CsvTable::number(std::int64_t row, std::string_view column) const {
+  double value = 0;
+  if (!parse_finite(text(row, column), value)) {
+    fail(row, std::string(column) + " = \"" + text(row, column) +
+                  "\" is not a finite number; write for example 12.5");
+  }
+  return value;
+}
+
+std::int64_t CsvTable::integer(std::int64_t row, std::string_view column) const {
+  const std::string& field = text(row, column);
+  std::int64_t value = 0;
+  const auto result = std::from_chars(field.data(), field.data() + field.size(), value);
+  if (result.ec != std::errc() || result.ptr != field.data() + field.size()) {
+    fail(row, std::string(column) + " = \"" + field + "\" is not a whole number");
+  }
+  return value;
+}
+
+void CsvTable::fail(std::int64_t row, const std::string& message) const {
+  throw FormatError(path_ + ":" + std::to_string(rows_[row].line) + ": " + message);
+}
+
+}  // namespace ryle::detail

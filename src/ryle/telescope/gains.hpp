@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ryle/core/samples.hpp"
+
+namespace ryle {
+
+/// Reads per-input complex gains: columns input,amplitude,phase_deg (header line required, '#'
+/// comments), any order, every input 0 .. n_inputs-1 exactly once. v_recorded = g v_sky: the
+/// simulator multiplies, calibration divides. Throws FormatError with file:line, IoError when
+/// missing.
+std::vector<cf64> read_gains_csv(const std::string& path, std::int64_t n_inputs);
+
+}  // namespace ryle
