@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/simulate/scene.hpp"
+
+#include <cmath>
+
+#include "ryle/core/error.hpp"
+
+namespace ryle::simulate {
+
+Vector3 source_enu(const Source& source, const ArrayLayout& array, std::int64_t tai_ns,
+                   const EarthOrientation& eo) {
+  if (source.icrs) return enu_of_direction(array, *source.icrs, tai_ns, eo);
+  const double radius2 = source.l * source.l + source.m * source.m;
+  if (!(radius2 <= 1)) {
+    throw ConfigError("source \"" + source.name + "\" at (l, m) = (" + std::to_string(source.l) +
+                      ", " + std::to_string(source.m) + ") is not on the sky; l^2 + m^2 <= 1");
+  }
+  return {source.l, source.m, std::sqrt(1 - radius2)};
+}
+
+double source_flux_jy(const Source& source, double frequency_hz, double center_hz) {
+  if (source.spectral_index == 0) return source.flux_jy;
+  const double reference_hz = source.reference_hz > 0 ? source.reference_hz : center_hz;
+  return source.flux_jy * std::pow(frequency_hz / reference_hz, source.spectral_index);
+}
+
+}  // namespace ryle::simulate

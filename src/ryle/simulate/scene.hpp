@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ryle/core/samples.hpp"
+#include "ryle/telescope/array.hpp"
+#include "ryle/telescope/geometry.hpp"
+
+namespace ryle::simulate {
+
+/// A point source. Its place is `icrs`, or else direction cosines (l east, m north) of the array's
+/// horizon at the start of the record. Stokes q, u, v are fractions of I in the frame of the feeds:
+/// XX = I(1+q), YY = I(1-q), XY = I(u+iv)  (conventions.md 6: the mean, so unpolarised S Jy has XX
+/// = YY = S).
+struct Source {
+  std::string name;
+  std::optional<SkyDirection> icrs{};
+  double l = 0;
+  double m = 0;
+  double flux_jy = 1;
+  double q = 0;
+  double u = 0;
+  double v = 0;
+  double spectral_index = 0;  ///< S(nu) = flux (nu / reference)^index
+  double reference_hz = 0;    ///< 0 = the record's centre frequency
+};
+
+/// A steady carrier arriving from a direction of the horizon frame, in both pols alike.
+/// @unit power_jy: its power in the whole band, on the scale of a white source of that many Jy
+struct Tone {
+  double frequency_hz =
+      0;  ///< sky frequency; moved to the nearest multiple of rate / n_samples (no seam)
+  double power_jy = 0;
+  double l = 0;
+  double m = 0;
+};
+
+/// What the array looks at and what its receivers add.
+struct Scene {
+  std::vector<Source> sources;
+  std::vector<Tone> tones;
+  double sefd_jy = 1000;                  ///< receiver noise of an input
+  std::vector<double> input_sefd_jy;      ///< [input], empty = sefd_jy everywhere
+  std::vector<cf64> gains;                ///< [input], empty = 1; v_recorded = g v
+  std::vector<std::int64_t> dead_inputs;  ///< deliver zeros
+  bool apply_cable_delays = true;
+  std::uint64_t seed = 1;
+};
+
+/// Unit vector (east, north, up) to a source at an instant. @pre l^2 + m^2 <= 1, else ConfigError
+Vector3 source_enu(const Source& source, const ArrayLayout& array, std::int64_t tai_ns,
+                   const EarthOrientation& eo = {});
+/// Flux at a frequency.
+double source_flux_jy(const Source& source, double frequency_hz, double center_hz);
+
+}  // namespace ryle::simulate
