@@ -16,17 +16,18 @@ namespace ryle {
 struct SourceInfo {
   std::string format;
   std::int64_t n_inputs = 0;
-  SampleLayout layout;          ///< of a chunk's payload
-  SampleClock clock;            ///< of the current segment (epoch is known once locked)
+  SampleLayout layout;  ///< of a chunk's payload
+  SampleClock clock;    ///< of the current segment (epoch is known once locked)
   TimeSource time_source = TimeSource::packet;
 };
 
 /// One definition each: ingest.md 5.4. received = used + rejected always holds (used = placed).
 struct IngestCounters {
-  std::uint64_t received = 0;   ///< datagrams, or groups on a stream transport
-  std::uint64_t used = 0;       ///< placed into a chunk
-  std::map<std::string, std::uint64_t> rejected;  ///< by reason: late, future, duplicate, conflict, overrun, prelock,
-                                                  ///< control, sender_invalid, too_short, ... foreign_sender, ...
+  std::uint64_t received = 0;  ///< datagrams, or groups on a stream transport
+  std::uint64_t used = 0;      ///< placed into a chunk
+  std::map<std::string, std::uint64_t>
+      rejected;  ///< by reason: late, future, duplicate, conflict, overrun, prelock,
+                 ///< control, sender_invalid, too_short, ... foreign_sender, ...
   std::uint64_t kernel_drops = 0;
   std::uint64_t present_slots = 0, missing_slots = 0;  ///< of closed chunks
   std::uint64_t lost_samples = 0;                      ///< input samples absent in closed chunks

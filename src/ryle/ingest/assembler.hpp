@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ryle/core/time.hpp"
+#include "ryle/ingest/chunk_pool.hpp"
+#include "ryle/ingest/placement.hpp"
+#include "ryle/ingest/quorum_gate.hpp"
+#include "ryle/ingest/reason.hpp"
+
+namespace ryle {
+
+/// Puts slots of several streams, arriving in any order, into time-ordered chunks with an exact
+/// presence mask (ingest.md 5). Knows no sockets, no packet formats and no clock: positions, bytes
+/// and times are parameters.
+///
+/// A *slot* is the unit of presence: `ticks_per_slot` ticks of one stream. A chunk is `chunk_slots`
+/// slots of every stream. `window_chunks` chunks are open at a time; what lies before them is late,
+/// behind them future.
+struct AssemblerConfig {
+  int n_streams = 1;
+  int inputs_per_stream = 1;  ///< stream s holds inputs [s * n, (s + 1) * n)
+  std::int64_t ticks_per_slot = 1;
+  std::int64_t chunk_slots = 1;
+  int window_chunks = 4;
+  std::int64_t packet_slots = 1;  ///< of a usual packet: the unit of the evidence rule
+  int voting_streams = 0;         ///< that can vote on the time; 0 = all
+  bool wait_for_free_chunk =
+      false;  ///< offline: wait for the consumer instead of dropping the newest chunk
+  bool bind_stream_to_sender = true;
+  std::int64_t held_packets = 256;        ///< kept before the lock, placed once it is there
+  std::int64_t held_packet_bytes = 9000;  ///< room for each
+  MonotonicNs close_after_ns = 100 * kMillisecond_ns;
+  MonotonicNs idle_close_ns = 500 * kMillisecond_ns;
+  MonotonicNs no_data_ns = 1500 * kMillisecond_ns;
+  MonotonicNs sender_timeout_ns = 1000 * kMillisecond_ns;  ///< after it a stream may be bound anew
+  MonotonicNs patience_ns = 2000 * kMillisecond_ns;  ///< of the quorum for streams that never come
+};
+
+/// One packet with a counter of limited width, whose payload is n_slots slots stride_bytes apart.
+struct CountedPacket {
+  std::uint32_t stream = 0;
+  std::uint64_t sender = 0;    ///< identity of the sender; 0 = not known, never bound
+  std::uint64_t slot_raw = 0;  ///< counter of its first slot, as sent
+  int slot_bits = 64;
+  std::int64_t n_slots = 1;
+  std::span<const std::byte> payload;
+  std::int64_t stride_bytes = 0;
+};
+
+/// All functions are for one thread (the one that reads the sockets).
+class Assembler {
+ public:
+  Assembler(const AssemblerConfig& config, std::unique_ptr<Placement> placement, ChunkPool& pool);
+
+  /// A datagram the caller refused.
+  void reject(Reason reason, std::uint64_t n = 1);
+  /// One datagram. Before the lock it is held and votes.
+  Reason offer(const CountedPacket& packet, MonotonicNs now);
+  /// Slots of a stream transport, whose position the caller knows; every slot is counted by itself.
+  /// @pre locked()
+  void offer_run(const Run& run, MonotonicNs now);
+  /// Begins a segment at `origin_slot` without a vote (a stream transport has no absolute time).
+  void lock(std::int64_t origin_slot, MonotonicNs now);
+  /// Runs the timers; call at least every few milliseconds, also without data.
+  void poll(MonotonicNs now);
+  /// Closes the window: open chunks are delivered as short, held packets become `prelock`.
+  void finish(MonotonicNs now);
+  /// Ends a wait for a free chunk (any thread may set what it returns).
+  void set_cancel(std::function<bool()> cancelled) { cancelled_ = std::move(cancelled); }
+
+  bool locked() const { return locked_; }
+  std::int64_t origin_slot() const { return origin_slot_; }
+  std::int64_t head_slot() const { return head_slot_; }
+  /// End of the last slots of a stream that were placed; origin before the first.
+  std::int64_t position(std::uint32_t stream) const { return streams_[stream].position; }
+  /// Something of the stream was placed within `age_ns` before `now`.
+  bool live(std::uint32_t stream, MonotonicNs now, MonotonicNs age_ns) const;
+
+  struct Totals {
+    std::uint64_t received = 0;
+    ReasonCounts reasons{};
+    std::uint64_t present_slots = 0,
+                  missing_slots = 0;  ///< of closed chunks, dropped ones included
+    std::uint64_t placed_slots = 0;   ///< of all chunks
+    std::uint64_t chunks = 0, dropped_chunks = 0, segments = 0;
+    std::uint64_t closed_full = 0, closed_by_evidence = 0, closed_by_time = 0, closed_short = 0;
+  };
+  const Totals& totals() const { return totals_; }
+  /// Slots placed into chunks that are still open: placed_slots = present_slots + this.
+  std::uint64_t open_slots() const;
+  /// "NO_DATA", "PRELOCK", "OK" or the reasons for DEGRADED, comma separated, without the word.
+  std::string condition(MonotonicNs now) const;
+  std::int64_t memory_bytes() const;
+
+ private:
+  struct OpenChunk {
+    Chunk* chunk = nullptr;
+    bool used = false;                   // something of it arrived
+    bool phantom = false;                // no free chunk: nothing is kept, everything is counted
+    std::vector<std::uint64_t> present;  // [stream][words_per_stream]
+    std::vector<std::uint8_t> seen;      // [stream]
+    int n_seen = 0;
+    std::int64_t n_present = 0;
+    bool evidence = false;
+    MonotonicNs evidence_time = 0;
+  };
+  struct Stream {
+    std::int64_t position = 0;
+    MonotonicNs last_placed = 0;
+    bool ever_placed = false;
+    std::uint64_t sender = 0;
+    MonotonicNs sender_time = 0;
+  };
+  struct Held {
+    CountedPacket packet;
+    std::vector<std::byte> bytes;
+  };
+
+  bool foreign_sender(const CountedPacket& packet, MonotonicNs now) const;
+  Reason hold(const CountedPacket& packet, MonotonicNs now);
+  Reason offer_locked(const CountedPacket& packet, MonotonicNs now);
+  Reason place_pieces(const Run& run, MonotonicNs now, bool count_slots);
+  Reason place_piece(const Run& run, MonotonicNs now, bool count_slots);
+  Reason place_in(OpenChunk& open, std::int64_t offset, const Run& run, MonotonicNs now);
+  Reason occupied(const OpenChunk& open, std::int64_t offset, const Run& run) const;
+  void count(Reason reason, std::uint64_t n) {
+    totals_.reasons[static_cast<std::size_t>(reason)] += n;
+  }
+  void vote(std::int64_t slot, std::uint32_t stream, MonotonicNs now);
+  void replay_held(MonotonicNs now);
+
+  OpenChunk& open_at(std::int64_t k) {
+    return window_[static_cast<std::size_t>((head_index_ + k) % config_.window_chunks)];
+  }
+  void begin_chunk(OpenChunk& open, MonotonicNs now);
+  void update_evidence(OpenChunk& open, MonotonicNs now);
+  void advance(MonotonicNs now);
+  void close_head(std::int64_t n_slots, MonotonicNs now);
+  void close_open_as_short(MonotonicNs now);
+  std::int64_t extent(const OpenChunk& open) const;
+  std::int64_t finalize(OpenChunk& open, std::int64_t n_slots);
+  void start_segment(std::int64_t origin, MonotonicNs now);
+
+  AssemblerConfig config_;
+  std::unique_ptr<Placement> placement_;
+  ChunkPool& pool_;
+  std::function<bool()> cancelled_;
+  std::int64_t words_per_stream_;
+  std::int64_t evidence_slots_;
+  std::vector<OpenChunk> window_;
+  std::int64_t head_index_ = 0;
+  std::int64_t head_slot_ = 0, origin_slot_ = 0;
+  std::int64_t sequence_ = 0;
+  bool locked_ = false;
+  int n_live_ = 0;
+  std::vector<Stream> streams_;
+  std::vector<Held> held_;  // a ring of held_count_ packets from held_first_
+  std::size_t held_first_ = 0, held_count_ = 0;
+  QuorumGate gate_;
+  PlacedShare share_;
+  MonotonicNs last_placed_ = 0, last_overrun_ = 0;
+  bool ever_placed_ = false;
+  Totals totals_;
+};
+
+}  // namespace ryle
