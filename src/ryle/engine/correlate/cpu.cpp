@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Driver of all cpu implementations: expands, packs, multiplies, folds; the arithmetic is in cpu_*.cpp.
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "ryle/core/checked.hpp"
+#include "ryle/core/error.hpp"
+#include "ryle/device/buffer.hpp"
+#include "ryle/engine/correlate/counts.hpp"
+#include "ryle/engine/correlate/cpu_kernel.hpp"
+#include "ryle/engine/correlate/implementations.hpp"
+#include "ryle/engine/correlate/tasks.hpp"
+
+namespace ryle::correlate::detail {
+namespace {
+
+// |sum of one spectrum| <= 2 * 128^2 for signed bytes: 65 535 spectra fit int32; 1023 cells of 64 stay below.
+constexpr std::int64_t kMaxSpectraInInt32 = 65'472;
+
+Expansion expansion_of(SampleFormat format, const CpuKernel& kernel) {
+  const bool shorts = kernel.cell_bytes == 256;
+  switch (format) {
+    case SampleFormat::ci4:
+      return shorts ? Expansion::ci4_to_s16 : Expansion::ci4_to_s8;
+    case SampleFormat::ci16:
+      return shorts ? Expansion::ci16_to_s16 : Expansion::ci16_to_s8;
+    case SampleFormat::cf16:
+      return Expansion::cf16_to_f32;
+    default:
+      return shorts ? Expansion::ci8_to_s16 : Expansion::none;
+  }
+}
+
+// All sizes that follow from the problem and the kernel; pure.
+struct Shape {
+  Shape(const Config& config, const CpuKernel& k)
+      : kernel(k),
+        expansion(expansion_of(config.format, k)),
+        n_inputs(config.n_inputs),
+        n_channels(config.n_channels),
+        split(config.format == SampleFormat::ci16 ? 2 : 1),
+        n_rows(config.n_inputs * split),
+        n_panels((n_rows + k.columns - 1) / k.columns),
+        cells_per_block(spectra_per_block(config.format) / k.spectra_per_cell),
+        chunk_blocks(std::min(choose_chunk_blocks(), n_blocks(config.format, config.max_spectra))),
+        chunk_cells(chunk_blocks * cells_per_block),
+        row_elements(2 * k.columns),
+        element_bytes(k.floating ? 8 : 4) {
+    panel_first.resize(static_cast<std::size_t>(n_panels) + 1);
+    for (std::int64_t p = 0; p < n_panels; ++p) {
+      panel_first[p + 1] = panel_first[p] + (n_rows - p * k.columns) * row_elements;
+    }
+  }
+
+  // Packed panels and cells of one chunk should share the level-2 cache while the accumulators are not touched too
+  // often: about 1 MB, but never fewer than 1024 spectra nor more than 2048.
+  std::int64_t choose_chunk_blocks() const {
+    const std::int64_t cell_bytes = n_rows * kernel.cell_bytes * 5 / 2;
+    const std::int64_t fitting = (std::int64_t{1} << 20) / cell_bytes;
+    const std::int64_t least = 1024 / kernel.spectra_per_cell;
+    return std::clamp(fitting, least, 2 * least) / cells_per_block;
+  }
+
+  std::int64_t acc_bytes() const { return panel_first.back() * element_bytes; }
+  std::int64_t panel_bytes() const { return chunk_cells * kernel.panel_cell_bytes; }
+  std::int64_t panels_bytes() const { return n_panels * panel_bytes(); }
+  std::int64_t expanded_bytes() const {
+    return expansion == Expansion::none ? 0 : chunk_cells * n_rows * kernel.cell_bytes;
+  }
+
+  const CpuKernel& kernel;
+  Expansion expansion;
+  std::int64_t n_inputs;
+  std::int64_t n_channels;
+  std::int64_t split;            // virtual inputs per input
+  std::int64_t n_rows;           // virtual inputs
+  std::int64_t n_panels;
+  std::int64_t cells_per_block;  // kernel cells in time per planar block
+  std::int64_t chunk_blocks;
+  std::int64_t chunk_cells;
+  std::int64_t row_elements;
+  std::int64_t element_bytes;
+  std::vector<std::int64_t> panel_first;  // element of row `panel * columns` of each panel
+};
+
+class CpuCorrelator final : public Correlator {
+ public:
+  CpuCorrelator(Queue& queue, const Config& config, const CpuKernel& kernel);
+  void execute(Queue& queue, const Input& input) override;
+  void finish(Queue& queue, Sums& sums) override;
+  void reset(Queue& queue) override;
+  std::string_view implementation() const override { return name_; }
+  const Config& config() const override { return config_; }
+
+ private:
+  struct Chunk {
+    std::int64_t channel;
+    std::int64_t first_block;
+    std::int64_t n_blocks;
+    std::int64_t slot;
+  };
+  void accumulate_channel(const Input& input, std::int64_t blocks, std::int64_t slot, std::int64_t channel);
+  void accumulate_together(Queue& queue, const Input& input, std::int64_t blocks, std::int64_t channel);
+  std::int64_t spectra_after(std::int64_t spectra, const Chunk& chunk);
+  void expand(const Input& input, const Chunk& chunk, std::int64_t first_input, std::int64_t n_inputs);
+  Cells cells_of(const Input& input, const Chunk& chunk) const;
+  void pack(const Cells& cells, const Chunk& chunk, std::int64_t panel);
+  void multiply(const Cells& cells, const Chunk& chunk, std::int64_t panel, std::int64_t row_begin,
+                std::int64_t row_end);
+  void fold(std::int64_t channel);
+  void fold_integers(std::int64_t channel);
+  void fold_split_integers(std::int64_t channel);
+  void fold_floats(std::int64_t channel);
+  ci32 corrected(std::int64_t channel, std::int64_t i, std::int64_t j) const;
+  std::byte* acc(std::int64_t channel) const { return acc_.data() + channel * acc_stride_; }
+  std::int32_t* row_sums(std::int64_t channel) const { return row_sums_.data() + channel * 2 * sums_stride_; }
+  std::uint8_t* panel_data(std::int64_t slot, std::int64_t panel) const {
+    return reinterpret_cast<std::uint8_t*>(panels_.data()) + slot * shape_.panels_bytes() + panel * shape_.panel_bytes();
+  }
+
+  Config config_;
+  Shape shape_;
+  std::string name_;
+  int n_workers_;
+  std::int64_t pairs_;
+  std::int64_t acc_stride_;
+  std::int64_t sums_stride_;
+  Buffer<std::byte> acc_;            // [channel][panel][row][re, im][column]
+  Buffer<std::int32_t> row_sums_;    // [channel][re, im][row], since the last fold
+  Buffer<std::int64_t> long_sums_;   // ci16: the same since reset()
+  Buffer<std::byte> panels_;         // [slot][panel][cell]
+  Buffer<std::byte> expanded_;       // [slot][cell][row]
+  std::vector<ci64> integer_;        // [channel][pair], folded
+  std::vector<cf64> real_;
+  std::vector<std::uint8_t> folded_;  // [channel]: integer_ / real_ hold something to add to
+  PairCounter counter_;
+  std::int64_t in_int32_ = 0;         // spectra in acc_, padding included
+  std::int64_t padded_spectra_ = 0;   // since reset(), padding included
+  std::int64_t n_spectra_ = 0;
+};
+
+CpuCorrelator::CpuCorrelator(Queue& queue, const Config& config, const CpuKernel& kernel)
+    : config_(config),
+      shape_(config, kernel),
+      name_(std::string("correlate/cpu/") + kernel.instruction_set),
+      n_workers_(queue.n_workers()),
+      pairs_(n_pairs(config.n_inputs)),
+      acc_stride_((shape_.acc_bytes() + 127) / 128 * 128),
+      sums_stride_((shape_.n_rows + 15) / 16 * 16),
+      acc_(checked_product({config.n_channels, acc_stride_}, "correlator accumulators")),
+      row_sums_(config.n_channels * 2 * sums_stride_),
+      long_sums_(shape_.split == 2 ? config.n_channels * 2 * sums_stride_ : 0),
+      panels_(checked_product({queue.n_workers(), shape_.panels_bytes()}, "correlator panels")),
+      expanded_(checked_product({queue.n_workers(), shape_.expanded_bytes()}, "correlator cells")),
+      folded_(static_cast<std::size_t>(config.n_channels)),
+      counter_(config, queue.n_workers()) {
+  const auto n = static_cast<std::size_t>(config.n_channels * pairs_);
+  if (kernel.floating) {
+    real_.resize(n);
+  } else {
+    integer_.resize(n);
+  }
+}
+
+void CpuCorrelator::execute(Queue& queue, const Input& input) {
+  const std::int64_t blocks = n_blocks(config_.format, input.n_spectra);
+  RYLE_ASSERT(input.n_spectra >= 0 && input.n_spectra <= config_.max_spectra);
+  RYLE_ASSERT(input.blocks.format == config_.format && input.blocks.n_inputs == config_.n_inputs);
+  RYLE_ASSERT(input.blocks.n_channels == config_.n_channels && input.blocks.n_blocks >= blocks);
+  RYLE_ASSERT(queue.n_workers() <= n_workers_);  // scratch memory is per worker
+  if (input.n_spectra == 0) return;
+  // Whole channels are independent; only when they are too few to share out, workers join on the panels of each.
+  if (queue.n_workers() == 1 || config_.n_channels >= 2 * queue.n_workers()) {
+    for_each_task(queue, config_.n_channels, [&](std::int64_t slot, std::int64_t channel) {
+      accumulate_channel(input, blocks, slot, channel);
+    });
+  } else {
+    for (std::int64_t channel = 0; channel < config_.n_channels; ++channel) {
+      accumulate_together(queue, input, blocks, channel);
+    }
+  }
+  // Every channel went through the same chunks.
+  for (std::int64_t block = 0; block < blocks; block += shape_.chunk_blocks) {
+    const Chunk chunk{0, block, std::min(shape_.chunk_blocks, blocks - block), 0};
+    const std::int64_t spectra = chunk.n_blocks * spectra_per_block(config_.format);
+    in_int32_ = in_int32_ + spectra > kMaxSpectraInInt32 ? spectra : in_int32_ + spectra;
+    padded_spectra_ += spectra;
+  }
+  n_spectra_ += input.n_spectra;
+  counter_.add(queue, input);
+}
+
+// Spectra the int32 sums of a channel hold with this chunk; folds first when they would not fit.
+std::int64_t CpuCorrelator::spectra_after(std::int64_t spectra, const Chunk& chunk) {
+  const std::int64_t more = chunk.n_blocks * spectra_per_block(config_.format);
+  if (spectra + more <= kMaxSpectraInInt32) return spectra + more;
+  fold(chunk.channel);
+  return more;
+}
+
+void CpuCorrelator::accumulate_channel(const Input& input, std::int64_t blocks, std::int64_t slot,
+                                       std::int64_t channel) {
+  std::int64_t spectra = in_int32_;
+  const std::int64_t columns = shape_.kernel.columns;
+  for (std::int64_t block = 0; block < blocks; block += shape_.chunk_blocks) {
+    const Chunk chunk{channel, block, std::min(shape_.chunk_blocks, blocks - block), slot};
+    spectra = spectra_after(spectra, chunk);
+    if (shape_.expansion != Expansion::none) expand(input, chunk, 0, shape_.n_inputs);
+    const Cells cells = cells_of(input, chunk);
+    for (std::int64_t panel = 0; panel < shape_.n_panels; ++panel) pack(cells, chunk, panel);
+    for (std::int64_t row = 0; row < shape_.n_rows; row += shape_.kernel.superrows) {
+      const std::int64_t row_end = std::min(row + shape_.kernel.superrows, shape_.n_rows);
+      for (std::int64_t panel = 0; panel * columns < row_end; ++panel) multiply(cells, chunk, panel, row, row_end);
+    }
+  }
+}
+
+void CpuCorrelator::accumulate_together(Queue& queue, const Input& input, std::int64_t blocks, std::int64_t channel) {
+  std::int64_t spectra = in_int32_;
+  const std::int64_t columns = shape_.kernel.columns;
+  for (std::int64_t block = 0; block < blocks; block += shape_.chunk_blocks) {
+    const Chunk chunk{channel, block, std::min(shape_.chunk_blocks, blocks - block), 0};
+    spectra = spectra_after(spectra, chunk);
+    const Cells cells = cells_of(input, chunk);
+    if (shape_.expansion != Expansion::none) {
+      const std::int64_t step = 32;
+      for_each_task(queue, (shape_.n_inputs + step - 1) / step, [&](std::int64_t, std::int64_t task) {
+        expand(input, chunk, task * step, std::min(step, shape_.n_inputs - task * step));
+      });
+    }
+    for_each_task(queue, shape_.n_panels, [&](std::int64_t, std::int64_t panel) { pack(cells, chunk, panel); });
+    const std::int64_t n_super = (shape_.n_rows + shape_.kernel.superrows - 1) / shape_.kernel.superrows;
+    for_each_task(queue, n_super * shape_.n_panels, [&](std::int64_t, std::int64_t task) {
+      const std::int64_t panel = task % shape_.n_panels;
+      const std::int64_t row = (n_super - 1 - task / shape_.n_panels) * shape_.kernel.superrows;
+      const std::int64_t row_end = std::min(row + shape_.kernel.superrows, shape_.n_rows);
+      if (panel * columns < row_end) multiply(cells, chunk, panel, row, row_end);
+    });
+  }
+}
+
+void CpuCorrelator::expand(const Input& input, const Chunk& chunk, std::int64_t first_input, std::int64_t n_inputs) {
+  const std::int64_t row_bytes = shape_.kernel.cell_bytes;
+  const std::int64_t time_stride = shape_.n_rows * row_bytes;
+  auto* to = reinterpret_cast<std::uint8_t*>(expanded_.data()) + chunk.slot * shape_.expanded_bytes();
+  for (std::int64_t block = 0; block < chunk.n_blocks; ++block) {
+    for (std::int64_t p = first_input; p < first_input + n_inputs; ++p) {
+      const auto* from = reinterpret_cast<const std::uint8_t*>(
+          input.blocks.cell(chunk.channel, chunk.first_block + block, p));
+      shape_.kernel.expand(shape_.expansion, from,
+                           to + block * shape_.cells_per_block * time_stride + p * shape_.split * row_bytes,
+                           time_stride, row_bytes);
+    }
+  }
+}
+
+Cells CpuCorrelator::cells_of(const Input& input, const Chunk& chunk) const {
+  if (shape_.expansion == Expansion::none) {
+    return {reinterpret_cast<const std::uint8_t*>(input.blocks.cell(chunk.channel, chunk.first_block, 0)),
+            input.blocks.block_stride_bytes, input.blocks.input_stride_bytes};
+  }
+  const auto* first = reinterpret_cast<const std::uint8_t*>(expanded_.data()) + chunk.slot * shape_.expanded_bytes();
+  return {first, shape_.n_rows * shape_.kernel.cell_bytes, shape_.kernel.cell_bytes};
+}
+
+void CpuCorrelator::pack(const Cells& cells, const Chunk& chunk, std::int64_t panel) {
+  const std::int64_t first = panel * shape_.kernel.columns;
+  const Cells part{cells.data + first * cells.input_stride_bytes, cells.cell_stride_bytes, cells.input_stride_bytes};
+  std::int32_t* sums = row_sums(chunk.channel) + first;
+  shape_.kernel.pack(part, std::min(shape_.kernel.columns, shape_.n_rows - first),
+                     chunk.n_blocks * shape_.cells_per_block, panel_data(chunk.slot, panel), sums, sums + sums_stride_);
+}
+
+void CpuCorrelator::multiply(const Cells& cells, const Chunk& chunk, std::int64_t panel, std::int64_t row_begin,
+                             std::int64_t row_end) {
+  const CpuKernel& kernel = shape_.kernel;
+  const std::int64_t first = panel * kernel.columns;
+  const std::int64_t begin = std::max(row_begin, first);
+  const std::int64_t n_cells = chunk.n_blocks * shape_.cells_per_block;
+  std::byte* to = acc(chunk.channel) +
+                  (shape_.panel_first[panel] + (begin - first) * shape_.row_elements) * shape_.element_bytes;
+  const std::uint8_t* packed = panel_data(chunk.slot, panel);
+  for (std::int64_t cell = 0; cell < n_cells; cell += kernel.cells_per_pass) {
+    const Cells rows{cells.data + begin * cells.input_stride_bytes + cell * cells.cell_stride_bytes,
+                     cells.cell_stride_bytes, cells.input_stride_bytes};
+    kernel.multiply(rows, row_end - begin, packed + cell * kernel.panel_cell_bytes,
+                    std::min(kernel.cells_per_pass, n_cells - cell), to);
+  }
+}
+
+// The int32 sum of rows j and columns i, i <= j (or in j's panel), corrected for the 8-bit stand-ins; modulo 2^32.
+ci32 CpuCorrelator::corrected(std::int64_t channel, std::int64_t i, std::int64_t j) const {
+  const CpuKernel& kernel = shape_.kernel;
+  const std::int64_t panel = i / kernel.columns;
+  const auto* words = reinterpret_cast<const std::uint32_t*>(acc(channel)) + shape_.panel_first[panel] +
+                      (j - panel * kernel.columns) * shape_.row_elements + i % kernel.columns;
+  const std::int32_t* sums = row_sums(channel) + j;
+  const auto r = static_cast<std::uint32_t>(sums[0]);
+  const auto s = static_cast<std::uint32_t>(sums[sums_stride_]);
+  const auto times = [](std::int32_t factor, std::uint32_t x) { return static_cast<std::uint32_t>(factor) * x; };
+  return {static_cast<std::int32_t>(words[0] + times(kernel.re_from_re, r) + times(kernel.re_from_im, s)),
+          static_cast<std::int32_t>(words[kernel.columns] + times(kernel.im_from_re, r) + times(kernel.im_from_im, s))};
+}
+
+void CpuCorrelator::fold_integers(std::int64_t channel) {
+  ci64* to = integer_.data() + channel * pairs_;
+  const bool add = folded_[channel] != 0;
+  for (std::int64_t j = 0; j < shape_.n_rows; ++j) {
+    for (std::int64_t i = 0; i <= j; ++i, ++to) {
+      const ci32 sum = corrected(channel, i, j);
+      *to = add ? ci64{to->re + sum.re, to->im + sum.im} : ci64{sum.re, sum.im};
+    }
+  }
+}
+
+// x = y + c with y = 256 H + L, c = 128 (1 + i):
+// sum x_i conj(x_j) = sum y_i conj(y_j) + conj(c) sum y_i + c conj(sum y_j) + |c|^2 T; the last three when the dump ends.
+void CpuCorrelator::fold_split_integers(std::int64_t channel) {
+  ci64* to = integer_.data() + channel * pairs_;
+  const bool add = folded_[channel] != 0;
+  for (std::int64_t j = 0; j < shape_.n_inputs; ++j) {
+    for (std::int64_t i = 0; i <= j; ++i, ++to) {
+      const ci32 hh = corrected(channel, 2 * i, 2 * j);
+      const ci32 hl = corrected(channel, 2 * i, 2 * j + 1);
+      const ci32 ll = corrected(channel, 2 * i + 1, 2 * j + 1);
+      ci32 lh = i == j ? hl : corrected(channel, 2 * i + 1, 2 * j);
+      if (i == j) lh.im = -lh.im;
+      const std::int64_t re = std::int64_t{65536} * hh.re + 256 * (std::int64_t{hl.re} + lh.re) + ll.re;
+      const std::int64_t im = std::int64_t{65536} * hh.im + 256 * (std::int64_t{hl.im} + lh.im) + ll.im;
+      *to = add ? ci64{to->re + re, to->im + im} : ci64{re, im};
+    }
+  }
+  const std::int32_t* sums = row_sums(channel);
+  std::int64_t* longs = long_sums_.data() + channel * 2 * sums_stride_;
+  for (std::int64_t k = 0; k < 2 * sums_stride_; ++k) longs[k] += sums[k];
+}
+
+void CpuCorrelator::fold_floats(std::int64_t channel) {
+  cf64* to = real_.data() + channel * pairs_;
+  const bool add = folded_[channel] != 0;
+  const auto* sums = reinterpret_cast<const double*>(acc(channel));
+  const std::int64_t columns = shape_.kernel.columns;
+  for (std::int64_t j = 0; j < shape_.n_rows; ++j) {
+    for (std::int64_t i = 0; i <= j; ++i, ++to) {
+      const std::int64_t panel = i / columns;
+      const double* at =
+          sums + shape_.panel_first[panel] + (j - panel * columns) * shape_.row_elements + i % columns;
+      const cf64 sum{at[0], at[columns]};
+      *to = add ? *to + sum : sum;
+    }
+  }
+}
+
+void CpuCorrelator::fold(std::int64_t channel) {
+  if (shape_.kernel.floating) {
+    fold_floats(channel);
+  } else if (shape_.split == 2) {
+    fold_split_integers(channel);
+  } else {
+    fold_integers(channel);
+  }
+  folded_[channel] = 1;
+  std::memset(acc(channel), 0, static_cast<std::size_t>(acc_stride_));
+  std::memset(row_sums(channel), 0, static_cast<std::size_t>(2 * sums_stride_) * sizeof(std::int32_t));
+}
+
+void CpuCorrelator::finish(Queue& queue, Sums& sums) {
+  for_each_task(queue, config_.n_channels, [&](std::int64_t, std::int64_t channel) {
+    fold(channel);
+    if (shape_.split == 1) return;
+    const std::int64_t* re = long_sums_.data() + channel * 2 * sums_stride_;
+    const std::int64_t* im = re + sums_stride_;
+    ci64* to = integer_.data() + channel * pairs_;
+    for (std::int64_t j = 0; j < shape_.n_inputs; ++j) {
+      const ci64 yj{256 * re[2 * j] + re[2 * j + 1], 256 * im[2 * j] + im[2 * j + 1]};
+      for (std::int64_t i = 0; i <= j; ++i, ++to) {
+        const ci64 yi{256 * re[2 * i] + re[2 * i + 1], 256 * im[2 * i] + im[2 * i + 1]};
+        to->re += 128 * (yi.re + yi.im + yj.re + yj.im) + 32768 * padded_spectra_;
+        to->im += 128 * (yi.im - yi.re + yj.re - yj.im);
+      }
+    }
+  });
+  // Swapped, not copied: from the second dump on, two sets of sums go back and forth.
+  const auto n = static_cast<std::size_t>(config_.n_channels * pairs_);
+  if (shape_.kernel.floating) {
+    std::swap(sums.real, real_);
+    real_.resize(n);
+    sums.integer.clear();
+  } else {
+    std::swap(sums.integer, integer_);
+    integer_.resize(n);
+    sums.real.clear();
+  }
+  counter_.finish(sums.counts);
+  sums.n_spectra = n_spectra_;
+  std::fill(folded_.begin(), folded_.end(), std::uint8_t{0});
+  if (long_sums_.size() > 0) std::memset(long_sums_.data(), 0, static_cast<std::size_t>(long_sums_.bytes()));
+  in_int32_ = padded_spectra_ = n_spectra_ = 0;
+}
+
+void CpuCorrelator::reset(Queue&) {
+  std::memset(acc_.data(), 0, static_cast<std::size_t>(acc_.bytes()));
+  std::memset(row_sums_.data(), 0, static_cast<std::size_t>(row_sums_.bytes()));
+  if (long_sums_.size() > 0) std::memset(long_sums_.data(), 0, static_cast<std::size_t>(long_sums_.bytes()));
+  std::fill(folded_.begin(), folded_.end(), std::uint8_t{0});
+  counter_.reset();
+  in_int32_ = padded_spectra_ = n_spectra_ = 0;
+}
+
+}  // namespace
+
+std::unique_ptr<Correlator> make_cpu(Queue& queue, const Config& config, const CpuKernel& kernel) {
+  return std::make_unique<CpuCorrelator>(queue, config, kernel);
+}
+
+CpuMemory cpu_memory(const Config& config, const CpuKernel& kernel) {
+  const Shape shape(config, kernel);
+  const std::int64_t per_channel = (shape.acc_bytes() + 127) / 128 * 128 + n_pairs(config.n_inputs) * 16;
+  return {config.n_channels * per_channel + PairCounter::bytes(config), shape.panels_bytes() + shape.expanded_bytes()};
+}
+
+}  // namespace ryle::correlate::detail

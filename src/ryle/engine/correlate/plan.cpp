@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Validation and the one list of implementations.
+#include <algorithm>
+#include <functional>
+
+#include "ryle/core/checked.hpp"
+#include "ryle/core/error.hpp"
+#include "ryle/engine/correlate/correlator.hpp"
+#include "ryle/engine/correlate/cpu_kernel.hpp"
+#include "ryle/engine/correlate/implementations.hpp"
+#ifdef RYLE_HAVE_CUDA
+#include "ryle/engine/correlate/cuda.hpp"
+#endif
+
+namespace ryle::correlate {
+namespace {
+
+using detail::CpuKernel;
+
+struct CpuEntry {
+  const char* name;             // as in Config::implementation
+  const char* instruction_set;  // as in cpu_instruction_sets()
+  const CpuKernel* (*integer)();
+  const CpuKernel* (*floating)();
+};
+
+const CpuKernel* none() { return nullptr; }
+
+// Fastest first, as measured (bench/results): "auto" and "cpu" take the first that runs here and knows the format.
+constexpr CpuEntry kCpu[] = {
+    {"cpu:amx", "amx", detail::cpu_kernel_amx, none},
+    {"cpu:avx512_vnni", "avx512_vnni", detail::cpu_kernel_avx512_vnni, none},
+    {"cpu:avx512", "avx512", none, detail::cpu_kernel_avx512_f32},
+    {"cpu:avx_vnni", "avx_vnni", detail::cpu_kernel_avx_vnni, none},
+    {"cpu:avx2", "avx2", detail::cpu_kernel_avx2, detail::cpu_kernel_avx2_f32},
+    {"cpu:generic", "generic", detail::cpu_kernel_generic, detail::cpu_kernel_generic_f32},
+};
+
+const CpuKernel* usable(const CpuEntry& entry, SampleFormat format) {
+  const auto sets = cpu_instruction_sets();
+  if (std::find(sets.begin(), sets.end(), entry.instruction_set) == sets.end()) return nullptr;
+  return detail::is_integer_format(format) ? entry.integer() : entry.floating();
+}
+
+std::vector<std::string> names_for(SampleFormat format) {
+  std::vector<std::string> names{"reference"};
+  for (const auto& entry : kCpu) {
+    if (usable(entry, format) != nullptr) names.emplace_back(entry.name);
+  }
+#ifdef RYLE_HAVE_CUDA
+  for (auto& name : cuda_implementations()) names.push_back(std::move(name));
+#endif
+  return names;
+}
+
+[[noreturn]] void refuse(const Config& config, const std::string& why) {
+  std::string works;
+  for (const auto& name : names_for(config.format)) works += (works.empty() ? "" : ", ") + name;
+  throw UnsupportedError("correlator implementation \"" + config.implementation + "\" for " +
+                         std::string(name(config.format)) + ": " + why + "; these work here: auto, cpu, " + works);
+}
+
+void validate(const Config& config) {
+  const auto positive = [](std::int64_t value, const char* what) {
+    if (value < 1) {
+      throw ConfigError(std::string("correlator: ") + what + " is " + std::to_string(value) + "; it must be at least 1");
+    }
+  };
+  positive(config.n_inputs, "n_inputs");
+  positive(config.n_channels, "n_channels");
+  positive(config.max_spectra, "max_spectra");
+  if (config.n_inputs > 65536) {
+    throw ConfigError("correlator: n_inputs is " + std::to_string(config.n_inputs) + "; at most 65536");
+  }
+  spectra_per_block(config.format);  // refuses formats without planar blocks
+  const std::int64_t pairs = n_pairs(config.n_inputs);
+  checked_product({config.n_channels, pairs, 64}, "correlator accumulators");
+  dense_blocks_bytes(config.format, config.n_channels, config.max_spectra, config.n_inputs);
+}
+
+// The kernel behind a cpu name, or nullptr. "cpu" = the first that works.
+const CpuKernel* find_cpu(const Config& config, const std::string& wanted) {
+  for (const auto& entry : kCpu) {
+    if (wanted != "cpu" && wanted != entry.name) continue;
+    if (const CpuKernel* kernel = usable(entry, config.format)) return kernel;
+    if (wanted != "cpu") refuse(config, "this CPU or build has no such code for this format");
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+namespace detail {
+
+bool is_integer_format(SampleFormat format) {
+  return format == SampleFormat::ci4 || format == SampleFormat::ci8 || format == SampleFormat::ci16;
+}
+
+}  // namespace detail
+
+std::vector<std::string> available_implementations() {
+  auto names = names_for(SampleFormat::ci8);
+  for (auto& name : names_for(SampleFormat::cf32)) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+std::unique_ptr<Correlator> make_correlator(Queue& queue, const Config& config) {
+  validate(config);
+  const bool on_cuda = queue.back_end() == BackEnd::cuda;
+  const std::string wanted = config.implementation != "auto" ? config.implementation : (on_cuda ? "cuda" : "cpu");
+  if (wanted.rfind("cuda", 0) == 0) {
+    if (!on_cuda) {
+      const std::string reason = cuda_unavailable_reason();
+      refuse(config, reason.empty() ? "it needs a CUDA queue" : reason);
+    }
+#ifdef RYLE_HAVE_CUDA
+    Config chosen = config;
+    chosen.implementation = wanted;
+    return make_cuda_correlator(queue, chosen);
+#endif
+  }
+  if (on_cuda) refuse(config, "the queue is a CUDA queue and needs a cuda implementation");
+  if (wanted == "reference") return detail::make_reference(config);
+  const CpuKernel* kernel = find_cpu(config, wanted);
+  if (kernel == nullptr) refuse(config, "unknown name");
+  return detail::make_cpu(queue, config, *kernel);
+}
+
+Cost cost(const Config& config) {
+  validate(config);
+  Cost result;
+  const std::int64_t pairs = n_pairs(config.n_inputs);
+  result.useful_ops_per_spectrum = 8.0 * static_cast<double>(config.n_channels) * static_cast<double>(pairs);
+  result.bytes_in_per_spectrum = (config.n_channels * config.n_inputs * bytes_per_cell(config.format)) /
+                                 spectra_per_block(config.format);
+  const std::int64_t sums_bytes = config.n_channels * pairs * 16;
+  result.accumulator_bytes = sums_bytes;
+  const bool on_cuda = config.implementation.rfind("cuda", 0) == 0;
+  if (on_cuda) result.accumulator_bytes += sums_bytes / 2;
+  if (on_cuda || config.implementation == "reference") return result;
+  if (const CpuKernel* kernel = find_cpu(config, config.implementation == "auto" ? "cpu" : config.implementation)) {
+    const auto memory = detail::cpu_memory(config, *kernel);
+    result.accumulator_bytes = memory.accumulator_bytes;
+    result.scratch_bytes = memory.scratch_bytes_per_worker;
+  }
+  return result;
+}
+
+}  // namespace ryle::correlate
