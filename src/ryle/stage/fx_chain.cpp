@@ -33,7 +33,8 @@ std::int64_t staging_ticks(const FxChain::Setup& s) {
 FxChain::Setup completed(FxChain::Setup s) {
   s.spectra_per_gulp = std::min(s.spectra_per_gulp, s.spectra_per_dump);
   s.channelize.max_spectra = s.spectra_per_gulp;
-  s.max_feed_ticks = (s.max_feed_ticks + 63) / 64 * 64;
+  constexpr std::int64_t kGroup = SampleStaging::kGroupTicks;
+  s.max_feed_ticks = (s.max_feed_ticks + kGroup - 1) / kGroup * kGroup;
   s.correlate.n_inputs = s.channelize.n_inputs;
   s.correlate.n_channels = s.channelize.n_channels;
   s.correlate.format = s.channelize.output;
@@ -60,10 +61,8 @@ FxChain::FxChain(Queue queue, const Setup& setup, DelayUpdate delay_update, Dump
       queue_(std::move(queue)),
       delay_update_(std::move(delay_update)),
       sink_(std::move(sink)),
-      source_layout_(setup.channelize.layout),
       staging_(setup_.channelize.layout, setup_.channelize.n_inputs, staging_ticks(setup_),
                staging_space(queue_)) {
-  setup_.channelize.layout = staging_.layout();
   channelizer_ = channelize::make_channelizer(queue_, setup_.channelize);
   correlator_ = correlate::make_correlator(queue_, setup_.correlate);
   filter_length_ = channelize::filter_length(setup_.channelize);
@@ -108,10 +107,10 @@ void FxChain::feed(const void* samples, Tick first, std::int64_t n,
   }
   std::int64_t offset = 0;
   while (offset < n) {
-    // Parts are whole 64-tick groups, so that formats below 8 bits stay on byte boundaries.
-    const std::int64_t room = std::min(staging_.free_ticks(), setup_.max_feed_ticks) / 64 * 64;
+    const std::int64_t room = std::min(staging_.free_ticks(), setup_.max_feed_ticks) /
+                              SampleStaging::kGroupTicks * SampleStaging::kGroupTicks;
     const std::int64_t part = std::min(n - offset, room);
-    staging_.append(samples, source_layout_, offset, part, absent);
+    staging_.append(samples, offset, part, absent);
     offset += part;
     process_available();
   }

@@ -86,7 +86,6 @@ class FxChain {
   std::unique_ptr<correlate::Correlator> correlator_;
   DelayUpdate delay_update_;
   DumpSink sink_;
-  SampleLayout source_layout_;  // of what feed() brings
   SampleStaging staging_;
   Buffer<std::byte> device_samples_;  // CUDA only: copy of the staging
   Buffer<std::byte> blocks_;

@@ -13,6 +13,7 @@
 #include "ryle/core/sha256.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/core/version.hpp"
+#include "ryle/stage/plan.hpp"
 #include "ryle/telescope/gains.hpp"
 
 namespace ryle::stage {
@@ -61,6 +62,33 @@ ArrayLayout read_array(const ObservationConfig& config) {
 }
 
 }  // namespace
+
+SampleFacts live_sample_facts(const ObservationConfig& config) {
+  const auto& source = config.source;
+  if (source.format != "mwa32t") {
+    throw UnsupportedError("source.format = \"" + source.format +
+                           "\": live input knows mwa32t; files know more "
+                           "(`ryle info`)");
+  }
+  constexpr std::int64_t kInputsPerReceiver = 16;
+  const auto n_receivers = static_cast<std::int64_t>(source.listen.size());
+  if (n_receivers == 0) {
+    throw ConfigError(
+        "source.listen is empty: give one endpoint per receiver, e.g. [\"tcp://127.0.0.1:4015\", "
+        "...]");
+  }
+  SampleFacts facts;
+  facts.n_inputs = kInputsPerReceiver * n_receivers;
+  facts.layout.format = SampleFormat::ci5;
+  facts.layout.input_stride_bits = 16;
+  facts.layout.sample_stride_bits = 16 * facts.n_inputs;
+  facts.clock.rate_hz = source.sample_rate_hz;
+  facts.clock.epoch_tai_ns = source.start_utc == "now" ? 0 : tai_ns_from_utc_iso(source.start_utc);
+  facts.reference_hz = source.center_mhz * 1e6;
+  facts.inverted_band = source.inverted_band;
+  facts.max_feed_ticks = chunk_ticks(config);
+  return facts;
+}
 
 ArrayLayout load_array(const ObservationConfig& config, std::int64_t n_inputs) {
   const auto& t = config.telescope;

@@ -24,6 +24,10 @@ struct SampleFacts {
   TimeSource time_source = TimeSource::packet;
 };
 
+/// Samples of a live MWA-32T style array: one receiver (16 inputs) per endpoint, 5+5 bits,
+/// time-major.
+SampleFacts live_sample_facts(const ObservationConfig& config);
+
 /// Array of the observation: layout, station file or TART positions. Throws when it has another
 /// number of inputs than the samples.
 ArrayLayout load_array(const ObservationConfig& config, std::int64_t n_inputs);

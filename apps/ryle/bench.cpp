@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "bench/bench.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "apps/ryle/command.hpp"
+#include "apps/ryle/report.hpp"
+#include "ryle/core/error.hpp"
+
+namespace ryle::app {
+namespace {
+
+void print_json(const bench::Result& r) {
+  nlohmann::ordered_json sizes;
+  for (const auto& [name, value] : r.sizes) {
+    if (value == static_cast<double>(static_cast<std::int64_t>(value))) {
+      sizes[name] = static_cast<std::int64_t>(value);
+    } else {
+      sizes[name] = value;
+    }
+  }
+  const nlohmann::ordered_json json{{"engine", r.engine},
+                                    {"implementation", r.implementation},
+                                    {"device", r.device},
+                                    {"case", sizes},
+                                    {"median_s", r.median_s},
+                                    {"min_s", r.min_s},
+                                    {"useful_ops", r.useful_ops},
+                                    {"bytes", r.bytes},
+                                    {"rate", r.rate},
+                                    {"rate_unit", r.rate_unit},
+                                    {"roofline_fraction", r.roofline_fraction},
+                                    {"roofline", r.roofline},
+                                    {"verified", r.verified}};
+  fmt::print("{}\n", json.dump());
+  std::fflush(stdout);
+}
+
+void print_text(const bench::Result& r) {
+  std::string sizes;
+  for (const auto& [name, value] : r.sizes) sizes += fmt::format("{}={:g} ", name, value);
+  fmt::print("{:<34} {:<52} {:10.3f} {:<12} {:5.1f} % of {}{}\n", r.implementation, sizes, r.rate,
+             r.rate_unit, 100 * r.roofline_fraction, r.roofline,
+             r.verified ? "" : "   NOT VERIFIED");
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Context& context) {
+  auto* sub = app.add_subcommand("bench", "measure an engine: result verified first, then timed");
+  auto engine = std::make_shared<std::string>();
+  auto options = std::make_shared<bench::Options>();
+  sub->add_option("engine", *engine, "correlate, channelize, ingest or path")
+      ->required()
+      ->check(CLI::IsMember({"correlate", "channelize", "ingest", "path"}));
+  sub->add_option("--implementation", options->implementation,
+                  "auto, all or a name that `ryle info` lists");
+  sub->add_option("--workers", options->n_workers, "threads")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  sub->add_option("--seconds", options->seconds_per_case, "time per case")->capture_default_str();
+  sub->add_flag("--quick", options->quick, "one small case");
+  add_common(*sub, context);
+  sub->callback([&context, engine, options] {
+    context.action = [&context, engine, options] {
+      bool all_verified = true;
+      const bench::Emit emit = [&](const bench::Result& r) {
+        all_verified = all_verified && r.verified;
+        context.json ? print_json(r) : print_text(r);
+      };
+      if (*engine == "correlate") bench::bench_correlate(*options, emit);
+      if (*engine == "channelize") bench::bench_channelize(*options, emit);
+      if (*engine == "ingest") bench::bench_ingest(*options, emit);
+      if (*engine == "path") bench::bench_path(*options, emit);
+      return all_verified ? 0 : static_cast<int>(ExitCode::check_failed);
+    };
+  });
+}
+
+}  // namespace ryle::app

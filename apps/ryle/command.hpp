@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <functional>
+#include <string>
+#include <vector>
+
+/// One file per sub-command: add_NAME() declares its options and sets `action` when the user chose
+/// it.
+namespace ryle::app {
+
+/// Options every sub-command shares and the way it reports.
+struct Context {
+  std::vector<std::string> arguments;  ///< the full command line
+  bool json = false;
+  bool quiet = false;
+  bool debug = false;
+  std::function<int()> action;  ///< set by the chosen sub-command; returns the exit code
+  std::string command_line() const;
+};
+
+void add_run(CLI::App& app, Context& context);
+void add_correlate(CLI::App& app, Context& context);
+void add_image(CLI::App& app, Context& context);
+void add_simulate(CLI::App& app, Context& context);
+void add_info(CLI::App& app, Context& context);
+void add_plan(CLI::App& app, Context& context);
+void add_doctor(CLI::App& app, Context& context);
+void add_bench(CLI::App& app, Context& context);
+
+/// Number of SIGINT/SIGTERM received since install_signal_handlers(); a second one ends the process
+/// with 130/143.
+std::atomic<int>& signal_count();
+void install_signal_handlers();
+
+/// "12.3 MB", "1.20 GiB".
+std::string bytes_text(double bytes);
+
+}  // namespace ryle::app

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "apps/ryle/command.hpp"
+#include "apps/ryle/report.hpp"
+#include "ryle/core/error.hpp"
+#include "ryle/core/version.hpp"
+#include "ryle/device/queue.hpp"
+#include "ryle/engine/channelize/channelizer.hpp"
+#include "ryle/engine/correlate/correlator.hpp"
+#include "ryle/engine/image/imager.hpp"
+#include "ryle/ingest/recording.hpp"
+#include "ryle/product/visibility_file.hpp"
+#include "ryle/stage/config.hpp"
+#include "ryle/telescope/geometry.hpp"
+
+namespace ryle::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json program_facts() {
+  Json devices = Json::array();
+  for (const auto& d : list_devices()) {
+    devices.push_back(
+        {{"name", d.name}, {"description", d.description}, {"memory_bytes", d.memory_bytes}});
+  }
+  return {{"version", version()},
+          {"devices", devices},
+          {"cuda", cuda_unavailable_reason().empty() ? "available" : cuda_unavailable_reason()},
+          {"instruction_sets", cpu_instruction_sets()},
+          {"channelize", channelize::available_implementations()},
+          {"correlate", correlate::available_implementations()},
+          {"image", image::available_implementations()},
+          {"recording_formats", recording_formats()}};
+}
+
+Json visibility_facts(const std::string& path) {
+  const VisibilityFile file = read_visibility_file(path);
+  const auto& o = file.observation;
+  std::uint64_t flagged = 0;
+  std::uint64_t total = 0;
+  for (const auto& dump : file.dumps) {
+    for (const auto count : dump.counts) flagged += count == 0 ? 1 : 0;
+    total += dump.counts.size();
+  }
+  Json json{{"file", path},
+            {"kind", "visibilities"},
+            {"telescope", o.array.name},
+            {"antennas", o.array.n_antennas()},
+            {"channels", o.frequency.n_channels},
+            {"first_channel_hz", o.frequency.first_center_hz},
+            {"channel_width_hz", o.frequency.channel_width_hz},
+            {"integrations", file.dumps.size()},
+            {"flagged_fraction",
+             total > 0 ? static_cast<double>(flagged) / static_cast<double>(total) : 0.0},
+            {"unit", o.flux_unit},
+            {"ryle_version", o.provenance.version},
+            {"command_line", o.provenance.command_line},
+            {"configuration_sha256", o.provenance.configuration_sha256},
+            {"implementations", o.provenance.implementations},
+            {"notes", o.provenance.notes}};
+  if (!file.dumps.empty()) {
+    json["start_utc"] = utc_iso(file.dumps.front().start_tai_ns);
+    json["integration_s"] = file.dumps.front().interval_s;
+  }
+  return json;
+}
+
+Json recording_facts(const std::string& path, const std::string& format) {
+  const auto recording = open_recording(path, format);
+  const auto& i = recording->info();
+  return {{"file", path},
+          {"kind", i.channelized ? "spectra" : "samples"},
+          {"format", i.format},
+          {"inputs", i.n_inputs},
+          {i.channelized ? "spectra" : "samples", i.n_ticks},
+          {"start_utc", utc_iso(i.clock.tai_ns(0), 9)},
+          {"rate_hz", i.clock.rate_hz.value()},
+          {"duration_s", i.clock.seconds(i.n_ticks)},
+          {"sample_format", i.channelized ? "ci8" : std::string(name(i.layout.format))},
+          {"channels", i.frequency.n_channels},
+          {"first_channel_hz", i.channelized ? i.frequency.first_center_hz : i.reference_hz},
+          {"counters", i.counters},
+          {"warnings", i.warnings},
+          {"header", i.header}};
+}
+
+void print(const Context& context, const Json& json) {
+  if (context.json) {
+    fmt::print("{}\n", json.dump());
+    return;
+  }
+  for (const auto& [key, value] : json.items()) {
+    if (value.is_array() || value.is_object()) {
+      fmt::print("{}:\n", key);
+      for (const auto& [k, v] : value.items()) {
+        const std::string text = v.is_string() ? v.get<std::string>() : v.dump();
+        fmt::print("  {}\n", value.is_array() ? text : k + " = " + text);
+      }
+    } else {
+      fmt::print("{}: {}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
+    }
+  }
+}
+
+int run(const Context& context, const std::string& file, const std::string& format, bool schema) {
+  if (schema) {
+    fmt::print("{}\n", stage::json_schema());
+    return 0;
+  }
+  if (file.empty()) {
+    print(context, program_facts());
+    return 0;
+  }
+  if (!std::filesystem::exists(file)) throw IoError::from_errno("read", file, ENOENT);
+  std::string extension = std::filesystem::path(file).extension().string();
+  if (extension.empty()) extension = std::filesystem::path(file).parent_path().extension().string();
+  const bool visibilities = extension == ".ms" || extension == ".uvfits" || extension == ".uvh5";
+  print(context, visibilities ? visibility_facts(file) : recording_facts(file, format));
+  return 0;
+}
+
+}  // namespace
+
+void add_info(CLI::App& app, Context& context) {
+  auto* sub =
+      app.add_subcommand("info", "what this ryle can do, or what a file holds and how it was made");
+  auto file = std::make_shared<std::string>();
+  auto format = std::make_shared<std::string>("auto");
+  auto schema = std::make_shared<bool>(false);
+  sub->add_option("file", *file, "visibility file or recording");
+  sub->add_option("--format", *format, "of a recording")->capture_default_str();
+  sub->add_flag("--schema", *schema, "JSON Schema of the observation file");
+  add_common(*sub, context);
+  sub->callback([=, &context] {
+    context.action = [=, &context] { return run(context, *file, *format, *schema); };
+  });
+}
+
+}  // namespace ryle::app

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <unistd.h>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "apps/ryle/command.hpp"
+#include "ryle/core/error.hpp"
+#include "ryle/core/version.hpp"
+
+namespace ryle::app {
+namespace {
+
+std::atomic<int> g_signals{0};
+
+// The first signal asks the run to close, drain and publish; the second ends the process at once.
+void on_signal(int signal) {
+  if (g_signals.fetch_add(1) > 0) _exit(128 + signal);
+}
+
+std::string shell_quoted(const std::string& word) {
+  if (!word.empty() && word.find_first_of(" \t\"'\\$&;|<>()*?[]#~") == std::string::npos)
+    return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+}  // namespace
+
+std::atomic<int>& signal_count() { return g_signals; }
+
+void install_signal_handlers() {
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);  // a sender that goes away is an error code, not a death
+}
+
+std::string Context::command_line() const {
+  std::string line;
+  for (const auto& a : arguments) line += (line.empty() ? "" : " ") + shell_quoted(a);
+  return line;
+}
+
+std::string bytes_text(double bytes) {
+  const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  int unit = 0;
+  while (bytes >= 1024 && unit < 4) {
+    bytes /= 1024;
+    ++unit;
+  }
+  char text[32];
+  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", bytes, units[unit]);
+  return text;
+}
+
+}  // namespace ryle::app
+
+int main(int argc, char** argv) {
+  using namespace ryle;
+  app::Context context;
+  context.arguments.assign(argv, argv + argc);
+  CLI::App cli{"ryle: what radio telescopes deliver, into what astronomers use, in real time"};
+  cli.set_version_flag("--version", std::string("ryle ") + std::string(version()));
+  cli.require_subcommand(1);
+  cli.add_flag("--debug", context.debug, "errors name their type");
+  app::add_run(cli, context);
+  app::add_correlate(cli, context);
+  app::add_image(cli, context);
+  app::add_simulate(cli, context);
+  app::add_info(cli, context);
+  app::add_plan(cli, context);
+  app::add_doctor(cli, context);
+  app::add_bench(cli, context);
+  try {
+    cli.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    const int code = cli.exit(e);
+    return code == 0 ? 0 : static_cast<int>(ExitCode::usage);
+  }
+  try {
+    app::install_signal_handlers();
+    return context.action ? context.action() : static_cast<int>(ExitCode::usage);
+  } catch (const Error& e) {
+    std::fprintf(stderr, "ryle: error: %s\n", e.what());
+    return static_cast<int>(e.exit_code());
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr,
+                 "ryle: error: out of memory; `ryle plan` prints what an observation needs\n");
+    return static_cast<int>(ExitCode::os_limit);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "ryle: internal error: %s\n", e.what());
+    return static_cast<int>(ExitCode::internal);
+  }
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "apps/ryle/report.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "ryle/core/error.hpp"
+
+namespace ryle::app {
+
+void add_common(CLI::App& sub, Context& context) {
+  sub.add_flag("--json", context.json, "results as JSON on standard output");
+  sub.add_flag("-q,--quiet", context.quiet, "no progress");
+}
+
+ProgressPrinter::ProgressPrinter(const Context& context)
+    : silent_(context.quiet), terminal_(isatty(STDERR_FILENO) == 1) {}
+
+void ProgressPrinter::show(const stage::Progress& p) {
+  if (silent_) return;
+  std::string line = fmt::format("{:7.1f} s", p.data_s);
+  if (p.total_s > 0) line += fmt::format(" of {:.1f}", p.total_s);
+  if (p.input_gbps > 0) line += fmt::format("  in {:5.2f} Gb/s", p.input_gbps);
+  line += fmt::format("  lost {:.3f} %", 100 * p.lost_fraction);
+  if (p.margin > 0) line += fmt::format("  real-time margin {:.1f}x", p.margin);
+  line += fmt::format("  integrations {}  {}", p.integrations, p.state);
+  std::fprintf(stderr, terminal_ ? "\r\033[K%s" : "%s\n", line.c_str());
+  std::fflush(stderr);
+  open_line_ = terminal_;
+}
+
+void ProgressPrinter::finish() {
+  if (open_line_) std::fputc('\n', stderr);
+  open_line_ = false;
+}
+
+namespace {
+
+void print_text(const stage::RunSummary& s) {
+  std::uint64_t rejected = 0;
+  for (const auto& [reason, count] : s.packets_rejected) rejected += count;
+  fmt::print(
+      "\n{:.2f} s of data in {:.2f} s ({:.2f}x real time), {} integrations, engines {:.1f}x real "
+      "time\n",
+      s.data_s, s.elapsed_s, s.real_time_factor, s.integrations, s.engine_margin);
+  if (s.packets_received > 0) {
+    fmt::print(
+        "packets: {} received = {} used + {} rejected; {} samples lost, {} dropped by the kernel\n",
+        s.packets_received, s.packets_used, rejected, s.lost_samples, s.kernel_drops);
+    for (const auto& [reason, count] : s.packets_rejected) {
+      if (count > 0) fmt::print("  rejected, {}: {}\n", reason, count);
+    }
+  }
+  if (s.dropped_chunks > 0)
+    fmt::print("dropped {} whole chunks: the engines did not keep up\n", s.dropped_chunks);
+  if (s.dropped_dumps > 0)
+    fmt::print("dropped {} integrations: the disk did not keep up\n", s.dropped_dumps);
+  fmt::print("ran:");
+  for (const auto& name : s.implementations) fmt::print(" {}", name);
+  fmt::print("\nmemory: {} at most, {} planned for rings and engines\n",
+             bytes_text(static_cast<double>(s.peak_memory_bytes)),
+             bytes_text(static_cast<double>(s.planned_memory_bytes)));
+  if (s.stopped_by_signal) fmt::print("stopped by a signal; whole integrations were published\n");
+  for (const auto& w : s.warnings) fmt::print("warning: {}\n", w);
+  for (const auto& e : s.errors) fmt::print("error: {}\n", e);
+  if (!s.products.empty()) fmt::print("products:\n");
+  for (const auto& p : s.products) fmt::print("  {}\n", p);
+}
+
+}  // namespace
+
+int report_summary(const Context& context, const stage::RunSummary& summary, bool strict) {
+  if (context.json) {
+    fmt::print("{}\n", stage::to_json(summary));
+  } else {
+    print_text(summary);
+  }
+  std::fflush(stdout);
+  if (!summary.errors.empty()) return static_cast<int>(ExitCode::io);
+  const bool lost =
+      summary.lost_samples > 0 || summary.dropped_chunks > 0 || summary.dropped_dumps > 0;
+  return strict && lost ? static_cast<int>(ExitCode::check_failed) : 0;
+}
+
+}  // namespace ryle::app

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/stage/run.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "apps/ryle/command.hpp"
+#include "apps/ryle/report.hpp"
+#include "ryle/core/error.hpp"
+#include "ryle/stage/plan.hpp"
+
+namespace ryle::app {
+namespace {
+
+struct RunArguments {
+  std::string observation;
+  std::vector<std::string> overrides;
+  std::string output;
+  bool check = false;
+  bool print_config = false;
+  bool allow_small_rcvbuf = false;
+  bool strict = false;
+  bool overwrite = false;
+};
+
+int run(const Context& context, const RunArguments& arguments) {
+  std::vector<std::string> overrides = arguments.overrides;
+  if (!arguments.output.empty()) overrides.push_back("output.directory=" + arguments.output);
+  if (arguments.allow_small_rcvbuf) overrides.emplace_back("source.allow_small_rcvbuf=true");
+  if (arguments.overwrite) overrides.emplace_back("output.overwrite=true");
+  const auto config = stage::load_observation(arguments.observation, overrides);
+  if (arguments.print_config) {
+    std::fputs(config.text.c_str(), stdout);
+    return 0;
+  }
+  if (arguments.check) {
+    const auto plan = stage::make_plan(config);
+    std::fputs((context.json ? stage::to_json(plan) + "\n" : stage::to_text(plan)).c_str(), stdout);
+    return 0;
+  }
+  stage::RunOptions options;
+  options.command_line = context.command_line();
+  options.stop = &signal_count();
+  ProgressPrinter progress(context);
+  options.on_progress = [&](const stage::Progress& p) { progress.show(p); };
+  const auto summary = stage::run_observation(config, options);
+  progress.finish();
+  return report_summary(context, summary, arguments.strict);
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Context& context) {
+  auto* sub = app.add_subcommand(
+      "run", "run an observation file: packets in, visibilities and pictures out");
+  auto arguments = std::make_shared<RunArguments>();
+  sub->add_option("observation", arguments->observation, "observation file (TOML)")->required();
+  sub->add_option("--set", arguments->overrides, "change a key: section.key=value (repeatable)");
+  sub->add_option("-o,--output", arguments->output, "directory for the products");
+  sub->add_flag("--check", arguments->check, "validate, print the plan and stop");
+  sub->add_flag("--print-config", arguments->print_config,
+                "print every key with its value and stop");
+  sub->add_flag("--allow-small-rcvbuf", arguments->allow_small_rcvbuf,
+                "start although the kernel grants too small a socket buffer");
+  sub->add_flag("--overwrite", arguments->overwrite, "replace products of the same name");
+  sub->add_flag("--strict", arguments->strict,
+                "exit 1 when samples were lost or real time was missed");
+  add_common(*sub, context);
+  sub->callback([&context, arguments] {
+    context.action = [&context, arguments] { return run(context, *arguments); };
+  });
+}
+
+}  // namespace ryle::app

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/stage/dump_writer.hpp"
+
+#include <cmath>
+
+namespace ryle::stage {
+
+DumpWriter::DumpWriter(const ObservationConfig& config, DumpBuilder builder,
+                       Observation observation, std::vector<SourceMark> marks, bool live)
+    : builder_(std::move(builder)),
+      observation_(std::move(observation)),
+      products_(config, std::move(marks)),
+      queue_(static_cast<std::size_t>(config.runtime.dump_queue),
+             live ? DropPolicy::drop_newest : DropPolicy::block) {
+  thread_ = std::make_unique<StageThread>(
+      "ryle-writer", [this](const std::stop_token&) { run(); }, [this] { queue_.close(); });
+}
+
+DumpWriter::~DumpWriter() { queue_.close(); }
+
+void DumpWriter::offer(RawDump&& dump, const std::vector<double>& requantiser_scale) {
+  queue_.offer({std::move(dump), requantiser_scale});
+}
+
+void DumpWriter::run() {
+  try {
+    while (auto item = queue_.pop()) {
+      note_levels(item->dump);
+      const VisibilityDump dump = builder_.build(item->dump, item->scale);
+      products_.write(dump, observation_, item->dump.segment);
+      ++dumps_written_;
+    }
+  } catch (...) {
+    // The data path must not wait for a writer that is gone.
+    failed_ = true;
+    queue_.close();
+    throw;
+  }
+}
+
+void DumpWriter::note_levels(const RawDump& dump) {
+  const std::size_t n = dump.levels.size();
+  levels_.resize(n);
+  saturated_.resize(n);
+  parts_.resize(n);
+  for (std::size_t p = 0; p < n; ++p) {
+    levels_[p].n_samples += dump.levels[p].n_samples;
+    levels_[p].sum_of_squares += dump.levels[p].sum_of_squares;
+  }
+  for (std::size_t k = 0; k < dump.statistics.size(); ++k) {  // [channel][input]
+    const auto& s = dump.statistics[k];
+    saturated_[k % n] += static_cast<double>(s.saturated_low + s.saturated_high);
+    parts_[k % n] += 2.0 * static_cast<double>(s.n_samples);
+  }
+  auto& applied = observation_.applied;
+  applied.input_rms_lsb.assign(n, 0);
+  applied.saturated_fraction.assign(n, 0);
+  for (std::size_t p = 0; p < n; ++p) {
+    if (levels_[p].n_samples > 0) {
+      applied.input_rms_lsb[p] =
+          std::sqrt(levels_[p].sum_of_squares / static_cast<double>(levels_[p].n_samples));
+    }
+    if (parts_[p] > 0) applied.saturated_fraction[p] = saturated_[p] / parts_[p];
+  }
+}
+
+void DumpWriter::finish(Queue& queue, const Provenance& provenance) {
+  queue_.close();
+  thread_->join();
+  observation_.provenance = provenance;
+  products_.publish(observation_);
+  products_.draw(queue, observation_);
+}
+
+}  // namespace ryle::stage

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ryle/runtime/bounded_queue.hpp"
+#include "ryle/runtime/stage_thread.hpp"
+#include "ryle/stage/dump_builder.hpp"
+#include "ryle/stage/product_set.hpp"
+
+namespace ryle::stage {
+
+/// The last stage: finishes raw dumps and writes them, in a thread of its own, so that a slow disk
+/// never holds up the engines. Edge engine -> files: live drops the newest dump when the queue is
+/// full and counts it; offline waits (ingest.md 8).
+class DumpWriter {
+ public:
+  DumpWriter(const ObservationConfig& config, DumpBuilder builder, Observation observation,
+             std::vector<SourceMark> marks, bool live);
+  ~DumpWriter();
+
+  /// requantiser_scale as FxChain::requantiser_scale().
+  void offer(RawDump&& dump, const std::vector<double>& requantiser_scale);
+  /// Drains, publishes, draws. Rethrows what stopped the writer.
+  void finish(Queue& queue, const Provenance& provenance);
+
+  std::int64_t dumps_written() const { return dumps_written_; }
+  std::int64_t dumps_dropped() const { return static_cast<std::int64_t>(queue_.dropped()); }
+  const ProductSet& products() const { return products_; }
+  const Observation& observation() const { return observation_; }
+  /// The writer has thrown: nothing more will be written.
+  bool failed() const { return failed_; }
+  const std::vector<double>& input_rms() const { return observation_.applied.input_rms_lsb; }
+
+ private:
+  struct Item {
+    RawDump dump;
+    std::vector<double> scale;
+  };
+  void run();
+  void note_levels(const RawDump& dump);
+
+  DumpBuilder builder_;
+  Observation observation_;
+  ProductSet products_;
+  BoundedQueue<Item> queue_;
+  std::vector<channelize::LevelStatistics> levels_;
+  std::vector<double> saturated_, parts_;  // [input]
+  std::atomic<std::int64_t> dumps_written_{0};
+  std::atomic<bool> failed_{false};
+  std::unique_ptr<StageThread> thread_;
+};
+
+}  // namespace ryle::stage

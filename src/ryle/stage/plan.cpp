@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/stage/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "ryle/core/error.hpp"
+#include "ryle/core/random.hpp"
+#include "ryle/ingest/recording.hpp"
+#include "ryle/stage/run_common.hpp"
+#include "ryle/stage/setup.hpp"
+
+namespace ryle::stage {
+namespace {
+
+constexpr std::int64_t kPacketTicks = 256;
+
+std::string mib(std::int64_t bytes) {
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+/// The samples of the observation: live ones as the 32-antenna array sends them, or those of the
+/// recording.
+SampleFacts sample_facts(const ObservationConfig& config, std::string& title) {
+  SampleFacts facts;
+  if (config.source.kind == "file") {
+    const auto recording = open_recording(config.source.file, config.source.format,
+                                          {.sample_rate_hz = config.source.sample_rate_hz.value()});
+    const auto& info = recording->info();
+    if (info.channelized)
+      throw UnsupportedError("plan: " + config.source.file +
+                             " holds spectra; there is no F-engine to plan");
+    title =
+        fmt::format("{}: {} inputs, {} samples", config.source.file, info.n_inputs, info.n_ticks);
+    return {info.n_inputs,      info.layout, info.clock,      info.reference_hz,
+            info.inverted_band, 1 << 16,     info.time_source};
+  }
+  facts = live_sample_facts(config);
+  title = fmt::format("{} live: {} inputs x {:.6g} MHz", config.source.format, facts.n_inputs,
+                      facts.clock.rate_hz.value() * 1e-6);
+  return facts;
+}
+
+/// Seconds of data per second of F and X on this machine.
+double measure_margin(const FxChain::Setup& setup, const SampleFacts& facts, FxChain& chain) {
+  const std::int64_t n = facts.max_feed_ticks;
+  std::vector<std::uint64_t> samples(
+      static_cast<std::size_t>(n * facts.layout.sample_stride_bits / 64 + 8));
+  for (std::size_t k = 0; k < samples.size(); ++k) samples[k] = mix64(k);
+  constexpr double kWarmUp_s = 0.1;
+  constexpr double kMeasured_s = 0.4;
+  Tick tick = 0;
+  const auto run_for = [&](double seconds) {
+    const double busy = chain.busy_s();
+    const std::int64_t done = chain.spectra_done();
+    while (chain.busy_s() - busy < seconds) {
+      chain.feed(samples.data(), tick, n, {}, 0, facts.clock);
+      tick += n;
+    }
+    const double data_s = static_cast<double>(chain.spectra_done() - done) *
+                          facts.clock.seconds(channelize::step_length(setup.channelize));
+    return data_s / (chain.busy_s() - busy);
+  };
+  run_for(kWarmUp_s);
+  return run_for(kMeasured_s);
+}
+
+// 1 - r_h(tau): what a delay difference left in the voltages costs (correlate.md 9).
+double delay_loss(std::span<const double> filter, double delay_samples) {
+  const auto shift = static_cast<std::size_t>(std::llround(delay_samples));
+  double overlap = 0;
+  for (std::size_t n = 0; n + shift < filter.size(); ++n) overlap += filter[n] * filter[n + shift];
+  return 1 - overlap;
+}
+
+void describe_ports(const FxChain::Setup& s, const SampleFacts& facts, Plan& plan) {
+  const auto& f = s.channelize;
+  plan.ports = {
+      {"samples", fmt::format("[time][input {}] {}, {} bits an instant", f.n_inputs,
+                              name(f.layout.format), facts.layout.sample_stride_bits)},
+      {"filter", fmt::format("{} taps x {} points, step {}", f.n_taps,
+                             channelize::transform_length(f), channelize::step_length(f))},
+      {"blocks", fmt::format("[channel {}][block {}][input {}][128 B] {}", f.n_channels,
+                             n_blocks(f.output, s.spectra_per_gulp), f.n_inputs, name(f.output))},
+      {"visibilities", fmt::format("[channel {}][pair {}], {} spectra a dump", f.n_channels,
+                                   n_pairs(f.n_inputs), s.spectra_per_dump)}};
+}
+
+}  // namespace
+
+std::int64_t chunk_ticks(const ObservationConfig& config) {
+  const double ticks = config.source.chunk_ms * 1e-3 * config.source.sample_rate_hz.value();
+  return std::max<std::int64_t>(1, std::llround(ticks / kPacketTicks)) * kPacketTicks;
+}
+
+std::int64_t ring_bytes(const ObservationConfig& config, std::int64_t n_inputs) {
+  return checked_product(
+      {config.source.n_chunks + config.source.window_chunks, chunk_ticks(config), n_inputs, 2},
+      "ring");
+}
+
+void require_memory(const ObservationConfig& config, std::int64_t bytes) {
+  const std::int64_t machine = list_devices().front().memory_bytes;
+  const double limit = config.runtime.max_memory_gib > 0
+                           ? config.runtime.max_memory_gib * (1LL << 30)
+                           : static_cast<double>(machine);
+  if (static_cast<double>(bytes) > limit) {
+    throw OsLimitError(fmt::format(
+        "this observation needs {} of memory, {} is {}: make chunk_ms, n_chunks or n_channels "
+        "smaller",
+        mib(bytes), mib(static_cast<std::int64_t>(limit)),
+        config.runtime.max_memory_gib > 0 ? "allowed (runtime.max_memory_gib)"
+                                          : "what the machine has"));
+  }
+}
+
+Plan make_plan(const ObservationConfig& config) {
+  Plan plan;
+  const SampleFacts facts = sample_facts(config, plan.title);
+  const ArrayLayout array = load_array(config, facts.n_inputs);
+  const FxChain::Setup setup = make_chain_setup(config, facts, array);
+  const auto& f = setup.channelize;
+  describe_ports(setup, facts, plan);
+
+  const correlate::Config x{f.n_inputs, f.n_channels, f.output, setup.spectra_per_gulp,
+                            setup.correlate.implementation};
+  plan.memory_bytes = {
+      {"ring of chunks", config.source.kind == "file" ? 0 : ring_bytes(config, f.n_inputs)},
+      {"visibility sums", correlate::cost(x).accumulator_bytes},
+      {"finished dumps in flight",
+       (config.runtime.dump_queue + 2) * n_pairs(f.n_inputs) * f.n_channels * 20}};
+  for (const auto& [what, bytes] : plan.memory_bytes) plan.total_memory_bytes += bytes;
+  require_memory(config, plan.total_memory_bytes);
+
+  FxChain chain(
+      make_queue(config.runtime), setup, [](channelize::Channelizer&, Tick, Tick) {},
+      [](RawDump&&) {});
+  plan.memory_bytes.emplace_back("engines",
+                                 chain.memory_bytes() - correlate::cost(x).accumulator_bytes);
+  plan.total_memory_bytes += plan.memory_bytes.back().second;
+  require_memory(config, plan.total_memory_bytes);
+
+  const double spectra_per_s = f.sample_rate_hz / static_cast<double>(channelize::step_length(f));
+  const double samples_per_s = spectra_per_s * static_cast<double>(f.n_channels * f.n_inputs);
+  plan.input_gbps = f.sample_rate_hz * static_cast<double>(facts.layout.sample_stride_bits) * 1e-9;
+  plan.channelize_gflops = channelize::cost(f).useful_ops_per_sample * samples_per_s * 1e-9;
+  plan.correlate_gops = correlate::cost(x).useful_ops_per_spectrum * spectra_per_s * 1e-9;
+  const int formats = config.output.ms + config.output.uvfits + config.output.uvh5;
+  plan.output_mb_per_hour = formats * 13.0 *
+                            static_cast<double>(4 * n_pairs(array.n_antennas()) * f.n_channels) *
+                            1e-6 * 3600 / config.correlate.integration_s;
+  plan.predicted_margin = measure_margin(setup, facts, chain);
+  plan.implementations = {std::string(chain.channelizer().implementation()),
+                          std::string(chain.correlator().implementation())};
+  if (config.correlate.fringe_stopping != "f") {
+    const double largest = DelayModel::largest_delay_s(array, frequency_axis(f).band_center_hz());
+    plan.decorrelation = delay_loss(chain.channelizer().filter(), largest * f.sample_rate_hz);
+    if (plan.decorrelation > 0.01) {
+      plan.warnings.push_back(
+          fmt::format("delays after correlation lose up to {:.1f} % of the amplitude here; "
+                      "correlate.fringe_stopping = \"f\" loses nothing",
+                      100 * plan.decorrelation));
+    }
+  }
+  if (plan.predicted_margin < 1) {
+    plan.warnings.push_back(fmt::format(
+        "this machine does {:.2f}x real time: data will be lost live", plan.predicted_margin));
+  }
+  return plan;
+}
+
+std::string to_text(const Plan& p) {
+  std::string text = p.title + "\n\n";
+  for (const auto& [what, shape] : p.ports) text += fmt::format("  {:<24} {}\n", what, shape);
+  text += fmt::format("\n  {:<24} {:.3f} Gb/s of samples\n", "input", p.input_gbps);
+  text += fmt::format("  {:<24} {:.2f} GFLOPS, {:.2f} GOPS\n", "channelize, correlate",
+                      p.channelize_gflops, p.correlate_gops);
+  text += fmt::format("  {:<24} {:.0f} MB an hour\n\n", "products", p.output_mb_per_hour);
+  for (const auto& [what, bytes] : p.memory_bytes)
+    text += fmt::format("  {:<24} {}\n", what, mib(bytes));
+  text +=
+      fmt::format("  {:<24} {}, all allocated at start\n\n", "memory", mib(p.total_memory_bytes));
+  text += fmt::format("  {:<24} {:.1f}x real time, measured on this machine with", "engines",
+                      p.predicted_margin);
+  for (const auto& name : p.implementations) text += " " + name;
+  text += "\n";
+  for (const auto& w : p.warnings) text += "  warning: " + w + "\n";
+  return text;
+}
+
+std::string to_json(const Plan& p) {
+  nlohmann::ordered_json memory, ports;
+  for (const auto& [what, bytes] : p.memory_bytes) memory[what] = bytes;
+  for (const auto& [what, shape] : p.ports) ports[what] = shape;
+  const nlohmann::ordered_json json{{"title", p.title},
+                                    {"ports", ports},
+                                    {"memory_bytes", memory},
+                                    {"total_memory_bytes", p.total_memory_bytes},
+                                    {"input_gbps", p.input_gbps},
+                                    {"channelize_gflops", p.channelize_gflops},
+                                    {"correlate_gops", p.correlate_gops},
+                                    {"output_mb_per_hour", p.output_mb_per_hour},
+                                    {"predicted_margin", p.predicted_margin},
+                                    {"decorrelation", p.decorrelation},
+                                    {"implementations", p.implementations},
+                                    {"warnings", p.warnings}};
+  return json.dump();
+}
+
+}  // namespace ryle::stage

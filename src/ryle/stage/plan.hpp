@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ryle/stage/config.hpp"
+
+namespace ryle::stage {
+
+/// What a run will need and how fast this machine does it. The margin is measured: the engines work
+/// on random samples of the observation's own shape for a fraction of a second.
+struct Plan {
+  std::string title;
+  std::vector<std::pair<std::string, std::string>>
+      ports;  ///< "channelize: samples" -> "[time][input 64] ci5, 128 B ..."
+  std::vector<std::pair<std::string, std::int64_t>> memory_bytes;
+  std::int64_t total_memory_bytes = 0;
+  double input_gbps = 0;
+  double channelize_gflops = 0;  ///< at the live rate
+  double correlate_gops = 0;
+  double output_mb_per_hour = 0;
+  double predicted_margin = 0;  ///< x real time of F and X together
+  double decorrelation =
+      0;  ///< worst amplitude loss of delays left to the correlator (fringe_stopping x, none)
+  std::vector<std::string> implementations;
+  std::vector<std::string> warnings;
+};
+
+/// Throws like the run itself would: ConfigError for impossible sizes, OsLimitError when memory
+/// does not suffice.
+Plan make_plan(const ObservationConfig& config);
+std::string to_text(const Plan& plan);
+std::string to_json(const Plan& plan);
+
+/// Bytes of the ring between ingest and the channelizer.
+std::int64_t ring_bytes(const ObservationConfig& config, std::int64_t n_inputs);
+/// Ticks of a ring chunk: source.chunk_ms rounded to whole 256-sample packets.
+std::int64_t chunk_ticks(const ObservationConfig& config);
+/// Throws OsLimitError, naming both numbers, when `bytes` exceed runtime.max_memory_gib or the
+/// memory of this machine.
+void require_memory(const ObservationConfig& config, std::int64_t bytes);
+
+}  // namespace ryle::stage

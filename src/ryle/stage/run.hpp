@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ryle/stage/config.hpp"
+
+/// The main path: source -> channelize -> correlate -> products, live or from a file.
+namespace ryle::stage {
+
+/// One line of progress.
+struct Progress {
+  double data_s = 0;  ///< data processed
+  double elapsed_s = 0;
+  double total_s = 0;        ///< 0 = not known
+  double input_gbps = 0;     ///< of packets received since the last line
+  double lost_fraction = 0;  ///< samples absent so far
+  double margin = 0;         ///< data time / engine time: above 1 keeps up
+  std::int64_t integrations = 0;
+  std::string state;  ///< "OK", "NO_DATA", "DEGRADED(...)"
+};
+
+struct RunOptions {
+  std::string command_line;
+  std::atomic<int>* stop = nullptr;  ///< number of signals seen: 1 = close, drain, publish
+  std::function<void(const Progress&)> on_progress;
+  double progress_interval_s = 1;
+};
+
+/// What a run did; `ryle run --json` ends with it.
+struct RunSummary {
+  std::uint64_t packets_received = 0;
+  std::uint64_t packets_used = 0;
+  std::map<std::string, std::uint64_t> packets_rejected;
+  std::uint64_t kernel_drops = 0;
+  std::uint64_t lost_samples = 0;
+  std::uint64_t dropped_chunks = 0;
+  std::int64_t dropped_dumps = 0;
+  std::int64_t integrations = 0;
+  double data_s = 0;
+  double elapsed_s = 0;
+  double real_time_factor = 0;  ///< data_s / (wall time from the first chunk to the last dump)
+  double engine_margin = 0;     ///< data_s / time inside the engines
+  std::int64_t peak_memory_bytes = 0;
+  std::int64_t planned_memory_bytes = 0;
+  std::vector<std::string> products;
+  std::vector<std::string> implementations;
+  std::vector<std::string>
+      errors;  ///< products that could not be written, and other trouble survived
+  std::vector<std::string> warnings;
+  std::string state;
+  bool stopped_by_signal = false;
+};
+
+/// Live: packets of the network or of the built-in simulator. Ends when the source ends, after
+/// source.duration_s, or on a signal: open integrations are closed with their true weight and
+/// published.
+RunSummary run_live(const ObservationConfig& config, const RunOptions& options);
+
+/// A recording (source.file) of time samples or spectra.
+RunSummary run_file(const ObservationConfig& config, const RunOptions& options);
+
+/// By source.kind.
+RunSummary run_observation(const ObservationConfig& config, const RunOptions& options);
+
+/// One JSON object without line breaks.
+std::string to_json(const RunSummary& summary);
+
+}  // namespace ryle::stage

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/stage/run_common.hpp"
+
+#include <sys/resource.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "ryle/core/units.hpp"
+
+namespace ryle::stage {
+
+FxChain::DelayUpdate make_delay_update(const ObservationConfig& config, const DelayModel& model,
+                                       const SampleClock& clock) {
+  if (config.correlate.fringe_stopping != "f") return [](channelize::Channelizer&, Tick, Tick) {};
+  return [model, clock](channelize::Channelizer& channelizer, Tick first, Tick last) {
+    channelizer.set_delays(model.polynomials(clock, first, last));
+  };
+}
+
+DumpBuilder::Setup sample_builder(const ObservationConfig& config, const FxChain::Setup& chain,
+                                  const DelayModel& model) {
+  DumpBuilder::Setup builder;
+  builder.step_samples = channelize::step_length(chain.channelize);
+  builder.window_samples = channelize::filter_length(chain.channelize);
+  const SampleFormat output = chain.channelize.output;
+  if (output == SampleFormat::ci8 || output == SampleFormat::ci4) {
+    builder.finish.quantizer = {output == SampleFormat::ci8 ? 255 : 15, chain.channelize.dither};
+    builder.finish.van_vleck = config.correlate.van_vleck == "auto";
+  }
+  if (config.correlate.fringe_stopping == "x") builder.rotate = model;
+  return builder;
+}
+
+std::vector<cf32> spectra_gains(const ObservationConfig& config, const ArrayLayout& array,
+                                const SkyDirection& center, const FrequencyAxis& frequency,
+                                std::int64_t tai_ns) {
+  const Vector3 s0 = enu_of_direction(array, center, tai_ns, {config.telescope.dut1_s});
+  std::vector<cf32> gains;
+  gains.reserve(static_cast<std::size_t>(array.n_inputs() * frequency.n_channels));
+  for (std::int64_t p = 0; p < array.n_inputs(); ++p) {
+    for (std::int64_t c = 0; c < frequency.n_channels; ++c) {
+      const double nu = frequency.center_hz(c);
+      const double turns = nu * tracking_delay_s(array, p, s0, nu);
+      const double angle = -2 * std::numbers::pi * (turns - std::floor(turns));
+      gains.emplace_back(static_cast<float>(std::cos(angle)), static_cast<float>(std::sin(angle)));
+    }
+  }
+  return gains;
+}
+
+void fill_applied(Observation& observation, const ObservationConfig& config,
+                  const AppliedFacts& facts) {
+  auto& applied = observation.applied;
+  applied.delay_s.assign(static_cast<std::size_t>(observation.array.n_inputs()), 0);
+  if (config.correlate.fringe_stopping != "none") {
+    const DelayModel model(observation.array, observation.earth_orientation,
+                           observation.phase_center, observation.frequency.band_center_hz());
+    applied.delay_s = model.delays_s(facts.start_tai_ns);
+  }
+  applied.filter_response.assign(facts.filter.begin(), facts.filter.end());
+  applied.gains = facts.gains;
+  applied.van_vleck = facts.van_vleck;
+  if (!facts.filter.empty()) {
+    applied.n_taps = config.channelize.taps;
+    applied.window = config.channelize.taps == 1 ? "rectangular" : config.channelize.window;
+  }
+  observation.provenance.notes["fringe_stopping"] = config.correlate.fringe_stopping;
+}
+
+void note_peak_memory(RunSummary& summary) {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  summary.peak_memory_bytes = static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
+}
+
+}  // namespace ryle::stage

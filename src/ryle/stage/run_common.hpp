@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <span>
+#include <vector>
+
+#include "ryle/stage/dump_builder.hpp"
+#include "ryle/stage/fx_chain.hpp"
+#include "ryle/stage/run.hpp"
+#include "ryle/telescope/observation.hpp"
+
+/// What live runs and file runs share.
+namespace ryle::stage {
+
+/// Delay refresh of a chain: tracks in the channelizer when correlate.fringe_stopping = "f", else
+/// does nothing.
+FxChain::DelayUpdate make_delay_update(const ObservationConfig& config, const DelayModel& model,
+                                       const SampleClock& clock);
+
+/// Finishing of channelized samples: quantiser, window and, with fringe_stopping = "x", the
+/// rotation.
+DumpBuilder::Setup sample_builder(const ObservationConfig& config, const FxChain::Setup& chain,
+                                  const DelayModel& model);
+
+/// Phases that undo cables and point spectra of an external F-engine to the phase center:
+/// [input][channel].
+/// @eq g_p(nu) = exp(-2 pi i nu d_p(nu)),  d_p = r_p.s_0/c - cable_p(nu)
+std::vector<cf32> spectra_gains(const ObservationConfig& config, const ArrayLayout& array,
+                                const SkyDirection& center, const FrequencyAxis& frequency,
+                                std::int64_t tai_ns);
+
+/// Writes what is applied to the signal at the start of the data into the product header. `filter`
+/// and `gains` may be empty (spectra of an external F-engine).
+struct AppliedFacts {
+  std::int64_t start_tai_ns = 0;
+  std::span<const double> filter;
+  std::vector<cf64> gains;  ///< [input][channel]
+  bool van_vleck = false;
+};
+void fill_applied(Observation& observation, const ObservationConfig& config,
+                  const AppliedFacts& facts);
+
+void note_peak_memory(RunSummary& summary);
+
+}  // namespace ryle::stage

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+
+#include "ryle/core/error.hpp"
+#include "ryle/engine/correlate/import.hpp"
+#include "ryle/ingest/recording.hpp"
+#include "ryle/stage/dump_writer.hpp"
+#include "ryle/stage/run.hpp"
+#include "ryle/stage/run_common.hpp"
+#include "ryle/stage/setup.hpp"
+#include "ryle/stage/spectra_chain.hpp"
+
+/// Recordings: time samples go through F and X, spectra of an F-engine straight to X.
+namespace ryle::stage {
+namespace {
+
+constexpr std::int64_t kFeedBytes = 8 << 20;
+
+RecordingOptions recording_options(const ObservationConfig& config) {
+  RecordingOptions options;
+  options.sample_rate_hz = config.source.sample_rate_hz.value();
+  options.reference_hz = config.source.center_mhz * 1e6;
+  if (config.source.start_utc != "now") options.start_utc = config.source.start_utc;
+  return options;
+}
+
+class FileRun {
+ public:
+  FileRun(const ObservationConfig& config, const RunOptions& options)
+      : config_(config),
+        options_(options),
+        recording_(
+            open_recording(config.source.file, config.source.format, recording_options(config))),
+        info_(recording_->info()),
+        array_(load_array(config, info_.n_inputs)),
+        queue_(make_queue(config.runtime)) {}
+
+  RunSummary run() {
+    const auto start = std::chrono::steady_clock::now();
+    info_.channelized ? run_spectra() : run_samples();
+    summary_.elapsed_s =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    summary_.real_time_factor = summary_.data_s / std::max(summary_.elapsed_s, 1e-9);
+    summary_.warnings.insert(summary_.warnings.end(), info_.warnings.begin(), info_.warnings.end());
+    for (const auto& [name, count] : info_.counters) add_frame_counter(name, count);
+    summary_.state = "OK";
+    note_peak_memory(summary_);
+    return summary_;
+  }
+
+ private:
+  bool stopped() const { return options_.stop != nullptr && *options_.stop > 0; }
+
+  std::int64_t n_ticks() const {
+    const double wanted = config_.source.duration_s * info_.clock.rate_hz.value();
+    return wanted > 0 ? std::min(info_.n_ticks, static_cast<std::int64_t>(std::llround(wanted)))
+                      : info_.n_ticks;
+  }
+
+  void add_frame_counter(const std::string& name, std::int64_t count) {
+    const auto n = static_cast<std::uint64_t>(count);
+    if (name == "frames") summary_.packets_received += n;
+    if (name == "frames_used") summary_.packets_used += n;
+    if (name.rfind("rejected.", 0) == 0) summary_.packets_rejected[name.substr(9)] += n;
+  }
+
+  std::unique_ptr<DumpWriter> make_writer(const FrequencyAxis& frequency,
+                                          double spectrum_interval_s, DumpBuilder::Setup builder) {
+    Observation observation = make_observation(config_, array_, frequency, spectrum_interval_s,
+                                               info_.clock.tai_ns(0), options_.command_line);
+    observation.time_source = info_.time_source;
+    observation.provenance.notes["input"] = config_.source.file;
+    builder.n_inputs = info_.n_inputs;
+    builder.n_pols = array_.n_pols();
+    builder.finish.map = input_map(array_);
+    builder.finish.frequency = frequency;
+    builder.bad = bad_inputs(array_);
+    builder.flux_scale =
+        config_.calibration.jy_per_count2 > 0 ? config_.calibration.jy_per_count2 : 1;
+    builder.min_fraction = config_.correlate.min_fraction;
+    fill_applied(observation, config_, frequency);
+    return std::make_unique<DumpWriter>(config_, DumpBuilder(std::move(builder)),
+                                        std::move(observation), std::vector<SourceMark>{}, false);
+  }
+
+  void finish(DumpWriter& writer, std::vector<std::string> implementations) {
+    Provenance provenance = writer.observation().provenance;
+    provenance.implementations = implementations;
+    writer.finish(queue_, provenance);
+    summary_.integrations = writer.dumps_written();
+    summary_.products = writer.products().published();
+    summary_.errors = writer.products().errors();
+    if (!writer.products().imager().empty()) implementations.push_back(writer.products().imager());
+    summary_.implementations = std::move(implementations);
+  }
+
+  void report(double data_s, double total_s, double busy_s) {
+    if (!options_.on_progress) return;
+    Progress p;
+    p.data_s = data_s;
+    p.total_s = total_s;
+    p.margin = busy_s > 0 ? data_s / busy_s : 0;
+    p.state = "OK";
+    options_.on_progress(p);
+  }
+
+  void run_samples() {
+    SampleFacts facts{info_.n_inputs,     info_.layout,        info_.clock,
+                      info_.reference_hz, info_.inverted_band, 0,
+                      info_.time_source};
+    if (facts.reference_hz == 0) facts.reference_hz = config_.source.center_mhz * 1e6;
+    if (facts.reference_hz == 0)
+      summary_.warnings.emplace_back("sky frequency unknown: set source.center_mhz");
+    const std::int64_t bits = info_.layout.sample_stride_bits;
+    const std::int64_t group = SampleStaging::kGroupTicks;
+    facts.max_feed_ticks = std::max<std::int64_t>(group, kFeedBytes * 8 / bits / group * group);
+    const FxChain::Setup setup = make_chain_setup(config_, facts, array_);
+    const FrequencyAxis frequency = frequency_axis(setup.channelize);
+    const double step_s = info_.clock.seconds(channelize::step_length(setup.channelize));
+
+    const SkyDirection center = phase_center(config_, array_, info_.clock.tai_ns(0));
+    const DelayModel model(array_, {config_.telescope.dut1_s}, center, frequency.band_center_hz());
+    DumpBuilder::Setup builder = sample_builder(config_, setup, model);
+    auto writer = make_writer(frequency, step_s, std::move(builder));
+    FxChain* chain_pointer = nullptr;
+    FxChain chain(queue_, setup, make_delay_update(config_, model, info_.clock),
+                  [&](RawDump&& dump) {
+                    writer->offer(std::move(dump), chain_pointer->requantiser_scale());
+                  });
+    chain_pointer = &chain;
+    chain.set_calibration(calibration_gains(config_, info_.n_inputs, frequency.n_channels));
+
+    const std::int64_t total = n_ticks();
+    std::vector<std::byte> buffer(
+        static_cast<std::size_t>(recording_->samples_bytes(facts.max_feed_ticks)));
+    std::vector<AbsentSpan> absent;
+    for (Tick first = 0; first < total && !stopped() && !writer->failed();
+         first += facts.max_feed_ticks) {
+      const std::int64_t n = std::min(facts.max_feed_ticks, total - first);
+      absent.clear();
+      recording_->read_samples(first, n, buffer, absent);
+      for (const auto& a : absent)
+        summary_.lost_samples += static_cast<std::uint64_t>(a.end - a.begin);
+      chain.feed(buffer.data(), first, n, absent, 0, info_.clock);
+      summary_.data_s = info_.clock.seconds(first + n);
+      report(summary_.data_s, info_.clock.seconds(total), chain.busy_s());
+    }
+    chain.flush();
+    summary_.engine_margin = chain.busy_s() > 0 ? summary_.data_s / chain.busy_s() : 0;
+    summary_.planned_memory_bytes = chain.memory_bytes();
+    summary_.stopped_by_signal = stopped();
+    finish(*writer, {std::string(chain.channelizer().implementation()),
+                     std::string(chain.correlator().implementation())});
+  }
+
+  void run_spectra() {
+    const std::int64_t per_dump = std::max<std::int64_t>(
+        1, std::llround(config_.correlate.integration_s * info_.clock.rate_hz.value()));
+    const SkyDirection center = phase_center(config_, array_, info_.clock.tai_ns(0));
+    DumpBuilder::Setup builder;
+    builder.gains = spectra_gains(config_, array_, center, info_.frequency, info_.clock.tai_ns(0));
+    auto writer = make_writer(info_.frequency, info_.clock.seconds(1), std::move(builder));
+    SpectraChain chain(queue_, *recording_, config_.correlate.implementation, per_dump,
+                       [&](RawDump&& dump) { writer->offer(std::move(dump), {}); });
+    const std::int64_t total = n_ticks();
+    while (!stopped() && !writer->failed() && chain.step(total)) {
+      summary_.data_s = info_.clock.seconds(chain.done());
+      report(summary_.data_s, info_.clock.seconds(total), chain.busy_s());
+    }
+    summary_.data_s = info_.clock.seconds(chain.done());
+    summary_.lost_samples = chain.lost_samples();
+    summary_.engine_margin = chain.busy_s() > 0 ? summary_.data_s / chain.busy_s() : 0;
+    summary_.stopped_by_signal = stopped();
+    finish(*writer, {chain.implementation()});
+  }
+
+  const ObservationConfig& config_;
+  const RunOptions& options_;
+  std::unique_ptr<Recording> recording_;
+  RecordingInfo info_;
+  ArrayLayout array_;
+  Queue queue_;
+  RunSummary summary_;
+};
+
+}  // namespace
+
+RunSummary run_file(const ObservationConfig& config, const RunOptions& options) {
+  return FileRun(config, options).run();
+}
+
+RunSummary run_observation(const ObservationConfig& config, const RunOptions& options) {
+  return config.source.kind == "file" ? run_file(config, options) : run_live(config, options);
+}
+
+}  // namespace ryle::stage
