@@ -60,7 +60,7 @@ int run(const Context& context, ImageArguments a) {
     products.push_back(a.output);
   }
   if (!a.png.empty()) {
-    write_sky_png(a.png, result.image, {}, a.overwrite);
+    write_sky_png(a.png, result.image, {}, file.observation, a.overwrite);
     products.push_back(a.png);
   }
   const nlohmann::ordered_json json{{"products", products},
@@ -83,7 +83,7 @@ int run(const Context& context, ImageArguments a) {
              a.imaging.n_pixels, result.implementation);
   fmt::print(
       "brightest point {:.1f} sigma at l = {:.4f}, m = {:.4f} (RA {:.3f} deg, Dec {:.3f} deg)\n",
-      peak.sigmas, l, peak.m, direction.ra_rad / kDegree_rad, direction.dec_rad / kDegree_rad);
+      peak.sigmas, l, m, direction.ra_rad / kDegree_rad, direction.dec_rad / kDegree_rad);
   for (const auto& p : products) fmt::print("  {}\n", p);
   return 0;
 }

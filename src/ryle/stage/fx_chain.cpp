@@ -201,7 +201,7 @@ void FxChain::process(std::int64_t n) {
   const auto& f = setup_.channelize;
   if (in_dump_ == 0) {
     dump_first_ = next_spectrum_;
-    delay_update_(*channelizer_, next_spectrum_ * step_,
+    delay_update_(*channelizer_, clock_, next_spectrum_ * step_,
                   (next_spectrum_ + setup_.spectra_per_dump) * step_);
   }
   channelize::Input input{staging_.samples(), staging_.begin(), staging_.end() - staging_.begin(),
@@ -237,7 +237,7 @@ void FxChain::skip_spectra(std::int64_t n) {
       n -= whole;
       if (n == 0) break;
       dump_first_ = next_spectrum_;
-      delay_update_(*channelizer_, next_spectrum_ * step_,
+      delay_update_(*channelizer_, clock_, next_spectrum_ * step_,
                     (next_spectrum_ + setup_.spectra_per_dump) * step_);
     }
     const std::int64_t part = std::min(n, setup_.spectra_per_dump - in_dump_);

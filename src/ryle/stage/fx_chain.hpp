@@ -43,7 +43,8 @@ class FxChain {
   };
   /// Called before the first spectrum of every dump: refresh delays for a dump that starts at this
   /// tick.
-  using DelayUpdate = std::function<void(channelize::Channelizer&, Tick first, Tick last)>;
+  using DelayUpdate =
+      std::function<void(channelize::Channelizer&, const SampleClock&, Tick first, Tick last)>;
   using DumpSink = std::function<void(RawDump&&)>;
 
   FxChain(Queue queue, const Setup& setup, DelayUpdate delay_update, DumpSink sink);
@@ -52,6 +53,8 @@ class FxChain {
   /// Gains of the calibration [input][channel], multiplied with the requantiser's level before the
   /// first spectrum.
   void set_calibration(std::vector<cf32> gains) { calibration_ = std::move(gains); }
+
+  const std::vector<cf32>& calibration() const { return calibration_; }
 
   /// n ticks that start at `first`; ticks skipped since the last call are absent. A new segment
   /// closes the open dump.

@@ -27,8 +27,8 @@ std::string mib(std::int64_t bytes) {
 SampleFacts sample_facts(const ObservationConfig& config, std::string& title) {
   SampleFacts facts;
   if (config.source.kind == "file") {
-    const auto recording = open_recording(config.source.file, config.source.format,
-                                          {.sample_rate_hz = config.source.sample_rate_hz.value()});
+    const auto recording =
+        open_recording(config.source.file, config.source.format, recording_options(config));
     const auto& info = recording->info();
     if (info.channelized)
       throw UnsupportedError("plan: " + config.source.file +
@@ -136,8 +136,8 @@ Plan make_plan(const ObservationConfig& config) {
   require_memory(config, plan.total_memory_bytes);
 
   FxChain chain(
-      make_queue(config.runtime), setup, [](channelize::Channelizer&, Tick, Tick) {},
-      [](RawDump&&) {});
+      make_queue(config.runtime), setup,
+      [](channelize::Channelizer&, const SampleClock&, Tick, Tick) {}, [](RawDump&&) {});
   plan.memory_bytes.emplace_back("engines",
                                  chain.memory_bytes() - correlate::cost(x).accumulator_bytes);
   plan.total_memory_bytes += plan.memory_bytes.back().second;

@@ -2,6 +2,8 @@
 #include "ryle/stage/quick_look.hpp"
 
 #include "ryle/core/baseline.hpp"
+#include "ryle/product/picture_products.hpp"
+#include "ryle/stage/imaging.hpp"
 
 namespace ryle::stage {
 namespace {
@@ -37,7 +39,7 @@ void QuickLook::add(const VisibilityDump& dump) {
     weight_.resize(dump.data.size());
   }
   for (std::size_t k = 0; k < dump.data.size(); ++k) {
-    sum_[k] += static_cast<float>(dump.counts[k]) * dump.data[k];
+    sum_[k] += static_cast<double>(dump.counts[k]) * cf64(dump.data[k]);
     weight_[k] += dump.counts[k];
   }
   last_.centroid_tai_ns = dump.centroid_tai_ns;
@@ -79,9 +81,37 @@ VisibilityDump QuickLook::mean() const {
   mean.counts.resize(sum_.size());
   for (std::size_t k = 0; k < sum_.size(); ++k) {
     mean.counts[k] = static_cast<std::uint32_t>(weight_[k]);
-    if (weight_[k] > 0) mean.data[k] = sum_[k] / static_cast<float>(weight_[k]);
+    if (weight_[k] > 0) mean.data[k] = cf32(sum_[k] / weight_[k]);
   }
   return mean;
+}
+
+void QuickLook::draw_matrix(const std::string& path, const Observation& observation,
+                            bool overwrite) const {
+  write_visibility_matrix_png(path, mean(), observation, overwrite);
+}
+
+void QuickLook::draw_bandpass(const std::string& path, const Observation& observation,
+                              bool overwrite) const {
+  const VisibilityDump mean_dump = mean();
+  write_bandpass_png(path, history_, mean_dump.interval_s, mean_dump, observation, overwrite);
+}
+
+std::string QuickLook::draw_sky(const std::string& path, Queue& queue,
+                                const Observation& observation, const ImageConfig& config,
+                                const std::vector<SourceMark>& marks, bool overwrite) const {
+  ImagingOptions options;
+  options.n_pixels = config.n_pixels;
+  options.width = config.width;
+  options.channel_average = config.channel_average;
+  options.implementation = config.implementation;
+  options.equalize_inputs = observation.flux_unit != "Jy";
+  const std::vector<VisibilityDump> dumps{mean()};
+  const auto result = make_image(queue, observation, dumps, options);
+  std::vector<Panel::Mark> labels;
+  for (const auto& mark : marks) labels.push_back({mark.l, mark.m, mark.label});
+  write_sky_png(path, result.image, labels, observation, overwrite);
+  return result.implementation;
 }
 
 }  // namespace ryle::stage

@@ -7,15 +7,33 @@
 #include <numbers>
 
 #include "ryle/core/units.hpp"
+#include "ryle/stage/setup.hpp"
 
 namespace ryle::stage {
 
-FxChain::DelayUpdate make_delay_update(const ObservationConfig& config, const DelayModel& model,
-                                       const SampleClock& clock) {
-  if (config.correlate.fringe_stopping != "f") return [](channelize::Channelizer&, Tick, Tick) {};
-  return [model, clock](channelize::Channelizer& channelizer, Tick first, Tick last) {
-    channelizer.set_delays(model.polynomials(clock, first, last));
-  };
+void complete_builder(DumpBuilder::Setup& builder, const ObservationConfig& config,
+                      const ArrayLayout& array, const FrequencyAxis& frequency) {
+  builder.n_inputs = array.n_inputs();
+  builder.n_pols = array.n_pols();
+  builder.finish.map = input_map(array);
+  builder.finish.frequency = frequency;
+  builder.bad = bad_inputs(array);
+  builder.flux_scale = config.calibration.jy_per_count2 > 0 ? config.calibration.jy_per_count2 : 1;
+  builder.min_fraction = config.correlate.min_fraction;
+}
+
+void finish_writer(DumpWriter& writer, Queue& queue, std::map<std::string, std::string> notes,
+                   RunSummary& summary) {
+  Provenance provenance = writer.observation().provenance;
+  provenance.implementations = summary.implementations;
+  for (auto& [name, text] : notes) provenance.notes[name] = std::move(text);
+  writer.finish(queue, provenance);
+  summary.integrations = writer.dumps_written();
+  summary.dropped_dumps = writer.dumps_dropped();
+  summary.products = writer.products().published();
+  summary.errors = writer.products().errors();
+  if (!writer.products().imager().empty())
+    summary.implementations.push_back(writer.products().imager());
 }
 
 DumpBuilder::Setup sample_builder(const ObservationConfig& config, const FxChain::Setup& chain,
@@ -66,6 +84,14 @@ void fill_applied(Observation& observation, const ObservationConfig& config,
     applied.window = config.channelize.taps == 1 ? "rectangular" : config.channelize.window;
   }
   observation.provenance.notes["fringe_stopping"] = config.correlate.fringe_stopping;
+}
+
+RecordingOptions recording_options(const ObservationConfig& config) {
+  RecordingOptions options;
+  options.sample_rate_hz = config.source.sample_rate_hz.value();
+  options.reference_hz = config.source.center_mhz * 1e6;
+  if (config.source.start_utc != "now") options.start_utc = config.source.start_utc;
+  return options;
 }
 
 void note_peak_memory(RunSummary& summary) {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
+#include <map>
 #include <span>
+#include <string>
 #include <vector>
 
-#include "ryle/stage/dump_builder.hpp"
+#include "ryle/ingest/recording.hpp"
+#include "ryle/stage/dump_writer.hpp"
 #include "ryle/stage/fx_chain.hpp"
 #include "ryle/stage/run.hpp"
 #include "ryle/telescope/observation.hpp"
@@ -20,6 +23,14 @@ FxChain::DelayUpdate make_delay_update(const ObservationConfig& config, const De
 /// rotation.
 DumpBuilder::Setup sample_builder(const ObservationConfig& config, const FxChain::Setup& chain,
                                   const DelayModel& model);
+
+/// What every builder needs of the array: antenna order, bad inputs, flux scale.
+void complete_builder(DumpBuilder::Setup& builder, const ObservationConfig& config,
+                      const ArrayLayout& array, const FrequencyAxis& frequency);
+
+/// Drains and publishes; notes what ran and what was written in the summary and in the products.
+void finish_writer(DumpWriter& writer, Queue& queue, std::map<std::string, std::string> notes,
+                   RunSummary& summary);
 
 /// Phases that undo cables and point spectra of an external F-engine to the phase center:
 /// [input][channel].
@@ -38,6 +49,9 @@ struct AppliedFacts {
 };
 void fill_applied(Observation& observation, const ObservationConfig& config,
                   const AppliedFacts& facts);
+
+/// What the observation file says of a recording that the recording does not.
+RecordingOptions recording_options(const ObservationConfig& config);
 
 void note_peak_memory(RunSummary& summary);
 

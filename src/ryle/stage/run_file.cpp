@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
@@ -8,11 +7,11 @@
 #include <memory>
 
 #include "ryle/core/error.hpp"
-#include "ryle/engine/correlate/import.hpp"
 #include "ryle/ingest/recording.hpp"
 #include "ryle/stage/dump_writer.hpp"
 #include "ryle/stage/run.hpp"
 #include "ryle/stage/run_common.hpp"
+#include "ryle/stage/sample_path.hpp"
 #include "ryle/stage/setup.hpp"
 #include "ryle/stage/spectra_chain.hpp"
 
@@ -21,14 +20,6 @@ namespace ryle::stage {
 namespace {
 
 constexpr std::int64_t kFeedBytes = 8 << 20;
-
-RecordingOptions recording_options(const ObservationConfig& config) {
-  RecordingOptions options;
-  options.sample_rate_hz = config.source.sample_rate_hz.value();
-  options.reference_hz = config.source.center_mhz * 1e6;
-  if (config.source.start_utc != "now") options.start_utc = config.source.start_utc;
-  return options;
-}
 
 class FileRun {
  public:
@@ -70,36 +61,6 @@ class FileRun {
     if (name.rfind("rejected.", 0) == 0) summary_.packets_rejected[name.substr(9)] += n;
   }
 
-  std::unique_ptr<DumpWriter> make_writer(const FrequencyAxis& frequency,
-                                          double spectrum_interval_s, DumpBuilder::Setup builder) {
-    Observation observation = make_observation(config_, array_, frequency, spectrum_interval_s,
-                                               info_.clock.tai_ns(0), options_.command_line);
-    observation.time_source = info_.time_source;
-    observation.provenance.notes["input"] = config_.source.file;
-    builder.n_inputs = info_.n_inputs;
-    builder.n_pols = array_.n_pols();
-    builder.finish.map = input_map(array_);
-    builder.finish.frequency = frequency;
-    builder.bad = bad_inputs(array_);
-    builder.flux_scale =
-        config_.calibration.jy_per_count2 > 0 ? config_.calibration.jy_per_count2 : 1;
-    builder.min_fraction = config_.correlate.min_fraction;
-    fill_applied(observation, config_, frequency);
-    return std::make_unique<DumpWriter>(config_, DumpBuilder(std::move(builder)),
-                                        std::move(observation), std::vector<SourceMark>{}, false);
-  }
-
-  void finish(DumpWriter& writer, std::vector<std::string> implementations) {
-    Provenance provenance = writer.observation().provenance;
-    provenance.implementations = implementations;
-    writer.finish(queue_, provenance);
-    summary_.integrations = writer.dumps_written();
-    summary_.products = writer.products().published();
-    summary_.errors = writer.products().errors();
-    if (!writer.products().imager().empty()) implementations.push_back(writer.products().imager());
-    summary_.implementations = std::move(implementations);
-  }
-
   void report(double data_s, double total_s, double busy_s) {
     if (!options_.on_progress) return;
     Progress p;
@@ -120,43 +81,24 @@ class FileRun {
     const std::int64_t bits = info_.layout.sample_stride_bits;
     const std::int64_t group = SampleStaging::kGroupTicks;
     facts.max_feed_ticks = std::max<std::int64_t>(group, kFeedBytes * 8 / bits / group * group);
-    const FxChain::Setup setup = make_chain_setup(config_, facts, array_);
-    const FrequencyAxis frequency = frequency_axis(setup.channelize);
-    const double step_s = info_.clock.seconds(channelize::step_length(setup.channelize));
-
-    const SkyDirection center = phase_center(config_, array_, info_.clock.tai_ns(0));
-    const DelayModel model(array_, {config_.telescope.dut1_s}, center, frequency.band_center_hz());
-    DumpBuilder::Setup builder = sample_builder(config_, setup, model);
-    auto writer = make_writer(frequency, step_s, std::move(builder));
-    FxChain* chain_pointer = nullptr;
-    FxChain chain(queue_, setup, make_delay_update(config_, model, info_.clock),
-                  [&](RawDump&& dump) {
-                    writer->offer(std::move(dump), chain_pointer->requantiser_scale());
-                  });
-    chain_pointer = &chain;
-    chain.set_calibration(calibration_gains(config_, info_.n_inputs, frequency.n_channels));
-
+    SamplePath path(config_, facts, array_, false, options_.command_line);
     const std::int64_t total = n_ticks();
     std::vector<std::byte> buffer(
         static_cast<std::size_t>(recording_->samples_bytes(facts.max_feed_ticks)));
     std::vector<AbsentSpan> absent;
-    for (Tick first = 0; first < total && !stopped() && !writer->failed();
+    for (Tick first = 0; first < total && !stopped() && !path.failed();
          first += facts.max_feed_ticks) {
       const std::int64_t n = std::min(facts.max_feed_ticks, total - first);
       absent.clear();
       recording_->read_samples(first, n, buffer, absent);
       for (const auto& a : absent)
         summary_.lost_samples += static_cast<std::uint64_t>(a.end - a.begin);
-      chain.feed(buffer.data(), first, n, absent, 0, info_.clock);
+      path.feed(buffer.data(), first, n, absent, 0, info_.clock);
       summary_.data_s = info_.clock.seconds(first + n);
-      report(summary_.data_s, info_.clock.seconds(total), chain.busy_s());
+      report(summary_.data_s, info_.clock.seconds(total), path.busy_s());
     }
-    chain.flush();
-    summary_.engine_margin = chain.busy_s() > 0 ? summary_.data_s / chain.busy_s() : 0;
-    summary_.planned_memory_bytes = chain.memory_bytes();
     summary_.stopped_by_signal = stopped();
-    finish(*writer, {std::string(chain.channelizer().implementation()),
-                     std::string(chain.correlator().implementation())});
+    path.finish(summary_, {{"input", config_.source.file}});
   }
 
   void run_spectra() {
@@ -165,11 +107,20 @@ class FileRun {
     const SkyDirection center = phase_center(config_, array_, info_.clock.tai_ns(0));
     DumpBuilder::Setup builder;
     builder.gains = spectra_gains(config_, array_, center, info_.frequency, info_.clock.tai_ns(0));
-    auto writer = make_writer(info_.frequency, info_.clock.seconds(1), std::move(builder));
+    complete_builder(builder, config_, array_, info_.frequency);
+    Observation observation =
+        make_observation(config_, array_, info_.frequency, info_.clock.seconds(1),
+                         info_.clock.tai_ns(0), options_.command_line);
+    observation.time_source = info_.time_source;
+    AppliedFacts applied;
+    applied.start_tai_ns = info_.clock.tai_ns(0);
+    for (const auto g : builder.gains) applied.gains.emplace_back(g);
+    fill_applied(observation, config_, applied);
+    DumpWriter writer(config_, DumpBuilder(std::move(builder)), std::move(observation), {}, false);
     SpectraChain chain(queue_, *recording_, config_.correlate.implementation, per_dump,
-                       [&](RawDump&& dump) { writer->offer(std::move(dump), {}); });
+                       [&](RawDump&& dump) { writer.offer(std::move(dump), {}); });
     const std::int64_t total = n_ticks();
-    while (!stopped() && !writer->failed() && chain.step(total)) {
+    while (!stopped() && !writer.failed() && chain.step(total)) {
       summary_.data_s = info_.clock.seconds(chain.done());
       report(summary_.data_s, info_.clock.seconds(total), chain.busy_s());
     }
@@ -177,7 +128,8 @@ class FileRun {
     summary_.lost_samples = chain.lost_samples();
     summary_.engine_margin = chain.busy_s() > 0 ? summary_.data_s / chain.busy_s() : 0;
     summary_.stopped_by_signal = stopped();
-    finish(*writer, {chain.implementation()});
+    summary_.implementations = {chain.implementation()};
+    finish_writer(writer, queue_, {{"input", config_.source.file}}, summary_);
   }
 
   const ObservationConfig& config_;

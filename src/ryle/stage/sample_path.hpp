@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ryle/stage/dump_writer.hpp"
+#include "ryle/stage/fx_chain.hpp"
+#include "ryle/stage/run.hpp"
+#include "ryle/stage/setup.hpp"
+
+namespace ryle::stage {
+
+/// Raw samples to published products: the chain of engines and the writer behind it, for live and
+/// recorded samples alike. Everything is allocated by the constructor but the product header, which
+/// needs the time of the first sample.
+class SamplePath {
+ public:
+  SamplePath(const ObservationConfig& config, const SampleFacts& facts, const ArrayLayout& array,
+             bool live, const std::string& command_line);
+
+  /// Labels for the sky picture, before the first feed().
+  void set_marks(std::vector<SourceMark> marks) { marks_ = std::move(marks); }
+  /// Flux scale when the configuration has none (the simulator knows its own), before the first
+  /// feed().
+  void set_flux_scale(double jy_per_count2);
+
+  void feed(const void* samples, Tick first, std::int64_t n, std::span<const AbsentSpan> absent,
+            std::int64_t segment, const SampleClock& clock);
+  /// Closes the last dump, drains the writer, publishes; fills in what the summary knows of engines
+  /// and products.
+  void finish(RunSummary& summary, std::map<std::string, std::string> notes);
+
+  double data_s() const;
+  double busy_s() const { return chain_->busy_s(); }
+  std::int64_t memory_bytes() const { return chain_->memory_bytes(); }
+  std::int64_t integrations() const { return writer_ ? writer_->dumps_written() : 0; }
+  /// The writer has given up and the observation asks to stop then.
+  bool failed() const { return writer_ && writer_->failed(); }
+
+ private:
+  void begin(const SampleClock& clock, Tick first);
+
+  ObservationConfig config_;
+  SampleFacts facts_;
+  ArrayLayout array_;
+  bool live_;
+  std::string command_line_;
+  std::vector<SourceMark> marks_;
+  Queue queue_;
+  FxChain::Setup setup_;
+  FrequencyAxis frequency_;
+  std::optional<DelayModel> model_;
+  std::unique_ptr<FxChain> chain_;
+  std::unique_ptr<DumpWriter> writer_;
+};
+
+}  // namespace ryle::stage
