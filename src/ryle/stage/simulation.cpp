@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/stage/simulation.hpp"
+
+#include <chrono>
+#include <cmath>
+
+#include "ryle/core/error.hpp"
+#include "ryle/core/units.hpp"
+#include "ryle/simulate/packets.hpp"
+#include "ryle/simulate/voltages.hpp"
+#include "ryle/stage/setup.hpp"
+#include "ryle/telescope/gains.hpp"
+
+namespace ryle::stage {
+namespace {
+
+simulate::Scene make_scene(const ObservationConfig& config, std::int64_t n_inputs) {
+  const auto& s = config.simulator;
+  simulate::Scene scene;
+  scene.sefd_jy = s.sefd_jy;
+  scene.seed = s.seed;
+  scene.dead_inputs = s.dead_inputs;
+  if (!s.gains.empty()) {
+    for (const auto g : read_gains_csv(resolve_path(config, s.gains), n_inputs))
+      scene.gains.emplace_back(g);
+  }
+  for (const auto& from : s.sources) {
+    simulate::Source source;
+    source.name = from.name;
+    if (from.by_ra_dec)
+      source.icrs = SkyDirection{from.ra_deg * kDegree_rad, from.dec_deg * kDegree_rad};
+    source.l = from.l;
+    source.m = from.m;
+    source.flux_jy = from.flux_jy;
+    source.q = from.q;
+    source.u = from.u;
+    source.v = from.v;
+    scene.sources.push_back(std::move(source));
+  }
+  return scene;
+}
+
+simulate::VoltageRecord make_record(const ObservationConfig& config, std::int64_t start_tai_ns) {
+  const SampleFacts facts = live_sample_facts(config);
+  const ArrayLayout array = load_array(config, facts.n_inputs);
+  simulate::VoltageConfig voltages;
+  voltages.n_samples = config.simulator.period_samples;
+  voltages.sample_rate_hz = config.source.sample_rate_hz;
+  voltages.center_hz = config.source.center_mhz * 1e6;
+  voltages.start_tai_ns = start_tai_ns;
+  voltages.level_lsb = config.simulator.rms_lsb;
+  voltages.n_workers = static_cast<int>(config.runtime.threads);
+  voltages.earth_orientation.dut1_s = config.telescope.dut1_s;
+  return simulate::simulate_voltages(array, make_scene(config, facts.n_inputs), voltages);
+}
+
+simulate::SenderConfig sender_config(const ObservationConfig& config) {
+  const auto& s = config.simulator;
+  simulate::SenderConfig sender;
+  sender.endpoints = config.source.listen;
+  sender.speed = s.speed;
+  sender.duration_s = s.duration_s;
+  if (s.dying_receiver >= 0) {
+    if (s.dying_receiver >= static_cast<std::int64_t>(config.source.listen.size())) {
+      throw ConfigError("simulator.dying_receiver = " + std::to_string(s.dying_receiver) +
+                        ": there are " + std::to_string(config.source.listen.size()) +
+                        " receivers, counted from 0");
+    }
+    const double until = s.returns_at_s > s.dies_at_s ? s.returns_at_s : s.duration_s;
+    sender.outages.push_back({s.dying_receiver, s.dies_at_s, until});
+  }
+  return sender;
+}
+
+}  // namespace
+
+std::int64_t simulation_start_tai_ns(const ObservationConfig& config) {
+  if (config.source.start_utc != "now") return tai_ns_from_utc_iso(config.source.start_utc);
+  const auto now = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                       std::chrono::system_clock::now().time_since_epoch())
+                       .count();
+  return tai_ns_from_unix(now / 1'000'000'000, now % 1'000'000'000);
+}
+
+Simulation::Simulation(const ObservationConfig& config, std::int64_t start_tai_ns) {
+  const simulate::VoltageRecord record = make_record(config, start_tai_ns);
+  jy_per_count2_ = record.jy_per_count2;
+  for (std::size_t k = 0; k < record.sources_enu.size(); ++k) {
+    const auto& direction = record.sources_enu[k];
+    marks_.push_back({direction[0], direction[1], config.simulator.sources[k].name});
+  }
+  sender_ = std::make_unique<simulate::Mwa32tSender>(record, sender_config(config));
+}
+
+SimulatedFile write_simulated_file(const ObservationConfig& config, const std::string& path) {
+  const simulate::VoltageRecord record = make_record(config, simulation_start_tai_ns(config));
+  const auto n = static_cast<std::int64_t>(
+      std::llround(config.simulator.duration_s * config.source.sample_rate_hz.value()));
+  simulate::write_interleaved_file(record, path, n);
+  return {n, record.n_inputs, record.jy_per_count2};
+}
+
+}  // namespace ryle::stage

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ryle/simulate/scene.hpp"
+#include "ryle/simulate/sender.hpp"
+#include "ryle/stage/config.hpp"
+#include "ryle/stage/quick_look.hpp"
+
+namespace ryle::stage {
+
+/// The [simulator] of an observation file: a sky over the array, sent as the array's own packets to
+/// source.listen.
+class Simulation {
+ public:
+  /// Draws the voltages (seconds) and packs the packets.
+  Simulation(const ObservationConfig& config, std::int64_t start_tai_ns);
+
+  void start() { sender_->start(); }
+  void stop() { sender_->stop(); }
+  bool running() const { return sender_->running(); }
+  simulate::SenderReport join() { return sender_->join(); }
+
+  double jy_per_count2() const { return jy_per_count2_; }
+  /// Where the sources stand at the start, for the sky picture.
+  const std::vector<SourceMark>& marks() const { return marks_; }
+
+ private:
+  std::unique_ptr<simulate::Mwa32tSender> sender_;
+  std::vector<SourceMark> marks_;
+  double jy_per_count2_ = 0;
+};
+
+/// source.start_utc, or the host clock for "now".
+std::int64_t simulation_start_tai_ns(const ObservationConfig& config);
+
+struct SimulatedFile {
+  std::int64_t n_samples = 0;
+  std::int64_t n_inputs = 0;
+  double jy_per_count2 = 0;
+};
+/// Writes simulator.duration_s of the interleaved format (samples of all inputs, no markers).
+SimulatedFile write_simulated_file(const ObservationConfig& config, const std::string& path);
+
+}  // namespace ryle::stage
