@@ -16,8 +16,9 @@ struct Panel {
   std::string x_label, y_label, color_label;
   std::vector<float> values;
   std::int64_t n_rows = 0, n_columns = 0;
-  double x_min = 0, x_max = 1;      ///< axis values at the outer edges of the first and last column
-  double y_min = 0, y_max = 1;      ///< at the outer edges of the first drawn row (bottom) and last (top)
+  double x_min = 0, x_max = 1;  ///< axis values at the outer edges of the first and last column
+  double y_min = 0,
+         y_max = 1;  ///< at the outer edges of the first drawn row (bottom) and last (top)
   bool first_row_at_top = true;
   double color_min = 0, color_max = 0;  ///< equal: from the data (1st..99.5th percentile)
   ColorMap color_map = ColorMap::viridis;
@@ -25,11 +26,12 @@ struct Panel {
     double x = 0, y = 0;
     std::string label;
   };
-  std::vector<Mark> marks;          ///< circles with a label, in axis values
-  bool horizon_circle = false;      ///< unit circle with compass letters (north up, east left)
+  std::vector<Mark> marks;      ///< circles with a label, in axis values
+  bool horizon_circle = false;  ///< unit circle with compass letters (north up, east left)
 };
 
 /// PNG of panels side by side with axes, ticks, labels, color bars; published by rename.
-void write_png(const std::string& path, const std::vector<Panel>& panels, const std::string& caption, bool overwrite);
+void write_png(const std::string& path, const std::vector<Panel>& panels,
+               const std::string& caption, bool overwrite);
 
 }  // namespace ryle

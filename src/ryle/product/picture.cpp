@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/product/picture.hpp"
+
+#include <png.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <memory>
+
+#include "ryle/core/error.hpp"
+#include "ryle/product/picture_canvas.hpp"
+#include "ryle/product/picture_panel.hpp"
+#include "ryle/product/publish.hpp"
+
+namespace ryle {
+namespace picture {
+namespace {
+
+constexpr Rgb kPaper{255, 255, 255};
+constexpr Rgb kCaption{96, 100, 108};
+constexpr std::int64_t kOuter_px = 18;
+constexpr std::int64_t kGap_px = 26;
+constexpr double kCaptionLine_px = 19;
+
+struct Row {
+  std::vector<const PanelDrawing*> panels;
+  std::int64_t width = 0, height = 0;
+};
+
+// Four pictures stand two by two, others up to three in a row.
+std::vector<Row> arranged(const std::vector<PanelDrawing>& drawings) {
+  const std::size_t per_row = drawings.size() == 4 ? 2 : 3;
+  std::vector<Row> rows;
+  for (std::size_t k = 0; k < drawings.size(); ++k) {
+    if (k % per_row == 0) rows.emplace_back();
+    Row& row = rows.back();
+    row.width += drawings[k].width() + (row.panels.empty() ? 0 : kGap_px);
+    row.height = std::max(row.height, drawings[k].height());
+    row.panels.push_back(&drawings[k]);
+  }
+  return rows;
+}
+
+Canvas drawn(const std::vector<Panel>& panels, const std::string& caption) {
+  std::vector<PanelDrawing> drawings;
+  drawings.reserve(panels.size());
+  for (const auto& panel : panels) drawings.emplace_back(panel);
+  const auto rows = arranged(drawings);
+  std::int64_t width = 0, height = kOuter_px;
+  for (const auto& row : rows) {
+    width = std::max(width, row.width + 2 * kOuter_px);
+    height += row.height + kGap_px / 2;
+  }
+  const TextStyle style{9.5, kCaption, Align::left, false, false, false};
+  const auto lines = wrapped(caption, static_cast<double>(width - 2 * kOuter_px), style);
+  const auto caption_top = height;
+  height +=
+      static_cast<std::int64_t>(kCaptionLine_px * static_cast<double>(lines.size())) + kOuter_px;
+
+  Canvas canvas(width, height, kPaper);
+  std::int64_t y = kOuter_px;
+  for (const auto& row : rows) {
+    std::int64_t x = kOuter_px;
+    for (const auto* panel : row.panels) {
+      panel->draw(canvas, x, y);
+      x += panel->width() + kGap_px;
+    }
+    y += row.height + kGap_px / 2;
+  }
+  for (std::size_t k = 0; k < lines.size(); ++k) {
+    draw_text(
+        canvas, lines[k],
+        {static_cast<double>(kOuter_px),
+         static_cast<double>(caption_top) + kCaptionLine_px * (static_cast<double>(k) + 0.75)},
+        style);
+  }
+  return canvas;
+}
+
+std::vector<std::byte> encoded(const Canvas& canvas) {
+  png_image image{};
+  image.version = PNG_IMAGE_VERSION;
+  image.width = static_cast<png_uint_32>(canvas.width());
+  image.height = static_cast<png_uint_32>(canvas.height());
+  image.format = PNG_FORMAT_RGB;
+  png_alloc_size_t size = 0;
+  const bool measured =
+      png_image_write_to_memory(&image, nullptr, &size, 0, canvas.rgb().data(), 0, nullptr) != 0;
+  std::vector<std::byte> bytes(measured ? size : 0);
+  if (!measured || png_image_write_to_memory(&image, bytes.data(), &size, 0, canvas.rgb().data(), 0,
+                                             nullptr) == 0) {
+    throw IoError(ExitCode::io, std::string("cannot encode png: ") + image.message);
+  }
+  bytes.resize(size);
+  return bytes;
+}
+
+void write_bytes(const std::string& path, const std::vector<std::byte>& bytes) {
+  const auto close = [](std::FILE* file) { std::fclose(file); };
+  std::unique_ptr<std::FILE, decltype(close)> file(std::fopen(path.c_str(), "wb"), close);
+  if (!file) throw IoError::from_errno("create", path, errno, true);
+  if (std::fwrite(bytes.data(), 1, bytes.size(), file.get()) != bytes.size() ||
+      std::fflush(file.get()) != 0) {
+    throw IoError::from_errno("write", path, errno);
+  }
+}
+
+}  // namespace
+}  // namespace picture
+
+void write_png(const std::string& path, const std::vector<Panel>& panels,
+               const std::string& caption, bool overwrite) {
+  if (panels.empty()) throw ConfigError("picture " + path + ": no panel to draw");
+  const auto bytes = picture::encoded(picture::drawn(panels, caption));
+  prepare_part(path, overwrite);
+  try {
+    picture::write_bytes(part_path(path), bytes);
+    publish_part(path, overwrite);
+  } catch (...) {
+    discard_part(path);
+    throw;
+  }
+}
+
+}  // namespace ryle

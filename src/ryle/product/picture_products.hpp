@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ryle/product/image_file.hpp"
+#include "ryle/product/picture.hpp"
+#include "ryle/telescope/observation.hpp"
+
+namespace ryle {
+
+/// Visibility matrix, inputs against inputs: amplitude in dB above the mean autocorrelation, and
+/// phase. The mean over the (at most 16) channels about the band centre: wide enough for the noise,
+/// narrow enough that delays do not wash the fringes out. Row p, column q shows <v_p conj(v_q)>;
+/// the lower triangle is the conjugate of the upper. Products without data stay empty.
+void write_visibility_matrix_png(const std::string& path, const VisibilityDump& mean,
+                                 const Observation& observation, bool overwrite);
+
+/// Bandpass: waterfall of autocorrelation power against time and channel, and power against input
+/// and channel in the mean dump, both in dB above the median. @shape history [row][channel] linear
+/// power, mean over inputs, 0 or NaN = no data;
+/// @unit duration_s: of all rows together
+void write_bandpass_png(const std::string& path, const std::vector<std::vector<float>>& history,
+                        double duration_s, const VisibilityDump& mean,
+                        const Observation& observation, bool overwrite);
+/// The same from the dumps themselves.
+void write_bandpass_png(const std::string& path, const std::vector<VisibilityDump>& dumps,
+                        const Observation& observation, bool overwrite);
+
+/// All-sky picture of the first plane: horizon, compass, rings of altitude 30 and 60 degrees when
+/// it spans the hemisphere, sources in labelled circles. Marks are (l, m).
+void write_sky_png(const std::string& path, const SkyImage& image,
+                   const std::vector<Panel::Mark>& marks, const Observation& observation,
+                   bool overwrite);
+
+}  // namespace ryle
