@@ -42,6 +42,7 @@ class PictureFile : public testing::Test {
 
 Panel two_by_two() {
   Panel panel;
+  panel.square = true;
   panel.title = "title";
   panel.x_label = "x";
   panel.y_label = "y";
@@ -78,6 +79,7 @@ TEST_F(PictureFile, TheFirstRowMayBeAtTheBottom) {
 
 TEST_F(PictureFile, MarksStandAtTheirAxisValues) {
   Panel panel;
+  panel.square = true;
   panel.n_rows = panel.n_columns = 64;
   panel.values.assign(64 * 64, 0.0F);
   panel.values[0] = 1.0F;

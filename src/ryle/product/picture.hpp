@@ -18,7 +18,8 @@ struct Panel {
   std::int64_t n_rows = 0, n_columns = 0;
   double x_min = 0, x_max = 1;  ///< axis values at the outer edges of the first and last column
   double y_min = 0,
-         y_max = 1;  ///< at the outer edges of the first drawn row (bottom) and last (top)
+         y_max = 1;     ///< at the outer edges of the first drawn row (bottom) and last (top)
+  bool square = false;  ///< both axes equally long (matrices, the sky); otherwise wide
   bool first_row_at_top = true;
   double color_min = 0, color_max = 0;  ///< equal: from the data (1st..99.5th percentile)
   ColorMap color_map = ColorMap::viridis;

@@ -72,10 +72,7 @@ PanelDrawing::PanelDrawing(const Panel& panel) : panel_(panel) {
 }
 
 void PanelDrawing::choose_size() {
-  // Like quantities on both axes (a matrix, the sky) are drawn square, others wide.
-  const bool square =
-      panel_.n_rows == panel_.n_columns &&
-      std::abs(panel_.x_max - panel_.x_min) == std::abs(panel_.y_max - panel_.y_min);
+  const bool square = panel_.square || panel_.horizon_circle;
   map_w_ = pixels_for(panel_.n_columns, square ? kSquare_px : kWide_px);
   map_h_ = pixels_for(panel_.n_rows, square ? kSquare_px : kHigh_px);
   x_from_ = panel_.x_min;

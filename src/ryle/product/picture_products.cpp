@@ -102,6 +102,7 @@ Mean mean_of(const VisibilityDump& dump, const Path& p, const Path& q, std::int6
 
 Panel matrix_panel(std::int64_t n) {
   Panel panel;
+  panel.square = true;
   panel.x_label = "input";
   panel.y_label = "input";
   panel.n_rows = panel.n_columns = n;
@@ -312,6 +313,7 @@ void write_sky_png(const std::string& path, const SkyImage& image,
   panel.x_max = -after;
   panel.y_min = -before;
   panel.y_max = after;
+  panel.square = true;
   panel.first_row_at_top = false;
   panel.horizon_circle = after >= 0.9;
   panel.x_label = panel.horizon_circle ? "l  (east to the left)" : "l";
