@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The fast CPU channelizer: unpacks a few dozen spectra of one input into the cache, then runs the
+// kernel of the chosen instruction set, one vector of consecutive spectra at a time.
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <string>
+
+#include "ryle/core/bits.hpp"
+#include "ryle/engine/channelize/dither.hpp"
+#include "ryle/engine/channelize/problem.hpp"
+#include "ryle/engine/channelize/requantize.hpp"
+#include "ryle/engine/channelize/transform_plan.hpp"
+#include "ryle/engine/channelize/unpack.hpp"
+
+namespace ryle::channelize::detail {
+namespace {
+
+struct InstructionSet {
+  const char* name;
+  const KernelTable& (*kernel)();
+};
+
+constexpr InstructionSet kSets[] = {
+#if defined(__x86_64__)
+    {"avx512", kernel_avx512},
+    {"avx2", kernel_avx2},
+#endif
+    {"generic", kernel_generic},
+};
+
+const KernelTable& kernel_of(std::string_view name) {
+  for (const auto& set : kSets) {
+    if (name == set.name) return set.kernel();
+  }
+  return kernel_generic();
+}
+
+constexpr std::int64_t kStageSpectra =
+    64;  // spectra unpacked at a time; a multiple of every block but ci4's
+constexpr std::int64_t kMaxGroup = 32;        // inputs unpacked together
+constexpr std::int64_t kOverreadBytes = 256;  // the last vector of a row may read this far
+
+std::int64_t round_up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
+
+/// Where spectrum `i` of a call lies in its cell, and how far apart its parts are.
+struct Place {
+  std::int64_t offset_bytes;
+  std::int64_t imag_bytes;
+  std::int64_t element_bytes;
+};
+Place place(SampleFormat format, std::int64_t s) {
+  switch (format) {
+    case SampleFormat::ci8:
+      return {s / 32 * 64 + s % 32, 32, 1};
+    case SampleFormat::ci4:
+      return {s, 0, 1};
+    case SampleFormat::cf16:
+      return {s / 16 * 64 + s % 16 * 2, 32, 2};
+    default:
+      return {4 * s, 64, 4};
+  }
+}
+
+/// Shifts of the spectra of one stage, and where their windows start.
+struct Track {
+  Tick start[128];
+  PhaseRamp ramp[128];
+  std::uint32_t spectrum_key[128];
+  std::uint64_t valid[2];
+  const std::byte* origin;       // stream position of tick `origin_tick`
+  Tick origin_tick, begin, end;  // [begin, end): samples that valid spectra read
+};
+
+}  // namespace
+
+class Cpu final : public Channelizer {
+ public:
+  Cpu(Queue& queue, const Problem& problem, std::string_view set)
+      : problem_(problem),
+        name_("channelize/cpu/" + std::string(set)),
+        kernel_(kernel_of(set)),
+        unpacker_(problem.config.layout),
+        transform_(problem, kernel_, unpacker_.floats(), unpacker_.sample_bytes()),
+        delays_(static_cast<std::size_t>(problem.config.n_inputs)),
+        gains_(problem.config.n_inputs * problem.config.n_channels) {
+    for (auto& g : gains_.span()) g = {1, 0};
+    const Config& c = problem_.config;
+    per_stage_ = std::max(kStageSpectra, spectra_per_block(c.output));
+    group_ = std::min({unpacker_.group(), kMaxGroup, c.n_inputs});
+    n_groups_ = (c.n_inputs + group_ - 1) / group_;
+    const std::int64_t stages = (c.max_spectra + per_stage_ - 1) / per_stage_;
+    // Enough tasks that no worker idles for long at the end.
+    n_chunks_ =
+        std::clamp<std::int64_t>((4 * queue.n_workers() + n_groups_ - 1) / n_groups_, 1, stages);
+    counts_ = Buffer<KernelCounts>(n_chunks_ * c.n_inputs * c.n_channels);
+    // A delay that grows by kMaxDelayRate spreads the windows of a stage by that share.
+    row_samples_ = (per_stage_ - 1) * problem_.step + problem_.n_filter +
+                   per_stage_ * problem_.step / 32 + 1024;
+    row_bytes_ = round_up(row_samples_ * unpacker_.sample_bytes() + kOverreadBytes, 128) + 64;
+    kernel_bytes_ = round_up(kernel_.scratch_bytes(transform_.plan()), 128);
+    track_bytes_ = round_up(static_cast<std::int64_t>(sizeof(Track)), 128) * group_;
+    slot_bytes_ = kernel_bytes_ + track_bytes_ + round_up(row_bytes_ * group_, 128);
+    n_slots_ = queue.n_workers();
+    scratch_ = Buffer<std::byte>(slot_bytes_ * n_slots_);
+    busy_ = std::make_unique<std::atomic<bool>[]>(static_cast<std::size_t>(n_slots_));
+  }
+
+  void execute(Queue& queue, const Input& input, std::int64_t first, std::int64_t n_spectra,
+               const Output& output) override;
+
+  void set_delays(std::span<const DelayPolynomial> delays) override {
+    check_delays(problem_, delays);
+    delays_.assign(delays.begin(), delays.end());
+  }
+  void set_gains(View<const cf32, 2> gains) override { copy_gains(problem_, gains, gains_.data()); }
+  std::string_view implementation() const override { return name_; }
+  const Config& config() const override { return problem_.config; }
+  std::span<const double> filter() const override { return problem_.filter; }
+
+ private:
+  struct Call {
+    Cpu* self;
+    const Input* input;
+    std::int64_t first, n_spectra, n_stages, stages_per_chunk;
+    const Output* output;
+  };
+
+  std::int64_t acquire() {
+    for (std::int64_t slot = 0;; slot = (slot + 1) % n_slots_) {
+      if (!busy_[slot].exchange(true, std::memory_order_acquire)) return slot;
+    }
+  }
+
+  void run_task(const Call& call, std::int64_t task);
+  void run_stage(const Call& call, std::int64_t stage, std::int64_t input, std::int64_t n,
+                 std::byte* slot, KernelCounts* counts);
+  void follow(const Call& call, std::int64_t begin, std::int64_t n, std::int64_t p,
+              Track& track) const;
+  void fill_rows(const Input& input, std::int64_t p, std::int64_t n, Track* tracks,
+                 std::byte* rows) const;
+  void run_input(const Call& call, std::int64_t begin, std::int64_t n, std::int64_t p,
+                 const Track& track, std::byte* scratch, KernelCounts* counts);
+  void zero_lanes(const BlockView& blocks, std::int64_t block, std::int64_t p,
+                  const Place& at) const;
+  void merge_counts(const Call& call, std::int64_t p, std::int64_t n_chunks) const;
+
+  Problem problem_;
+  std::string name_;
+  const KernelTable& kernel_;
+  Unpacker unpacker_;
+  TransformPlan transform_;
+  std::vector<DelayPolynomial> delays_;
+  Buffer<cf32> gains_;
+  Buffer<KernelCounts> counts_;  // [chunk][input][channel]
+  Buffer<std::byte> scratch_;    // [slot]
+  std::unique_ptr<std::atomic<bool>[]> busy_;
+  std::int64_t per_stage_ = 0, group_ = 0, n_groups_ = 0, n_chunks_ = 0, row_samples_ = 0,
+               row_bytes_ = 0;
+  std::int64_t kernel_bytes_ = 0, track_bytes_ = 0, slot_bytes_ = 0, n_slots_ = 0;
+};
+
+void Cpu::execute(Queue& queue, const Input& input, std::int64_t first, std::int64_t n_spectra,
+                  const Output& output) {
+  check_call(problem_, input, n_spectra, output);
+  if (n_spectra == 0) return;
+  mark_valid(queue, problem_, delays_, input, first, n_spectra, output.valid, output.valid_words);
+  Call call{this, &input, first, n_spectra, (n_spectra + per_stage_ - 1) / per_stage_, 0, &output};
+  const std::int64_t wanted = std::min(n_chunks_, call.n_stages);
+  call.stages_per_chunk = (call.n_stages + wanted - 1) / wanted;
+  const std::int64_t n_chunks = (call.n_stages + call.stages_per_chunk - 1) / call.stages_per_chunk;
+  // One captured pointer: std::function then needs no memory.
+  queue.parallel_for(n_groups_ * n_chunks,
+                     [&call](std::int64_t task) { call.self->run_task(call, task); });
+  if (output.statistics == nullptr) return;
+  struct Merge {
+    const Call* call;
+    std::int64_t n_chunks;
+  } merge{&call, n_chunks};
+  queue.parallel_for(problem_.config.n_inputs, [&merge](std::int64_t p) {
+    merge.call->self->merge_counts(*merge.call, p, merge.n_chunks);
+  });
+}
+
+void Cpu::run_task(const Call& call, std::int64_t task) {
+  const std::int64_t chunk = task / n_groups_;
+  const std::int64_t input = task % n_groups_ * group_;
+  const std::int64_t n = std::min(group_, problem_.config.n_inputs - input);
+  const std::int64_t channels = problem_.config.n_channels;
+  KernelCounts* counts = nullptr;
+  if (call.output->statistics != nullptr) {
+    counts = counts_.data() + (chunk * problem_.config.n_inputs + input) * channels;
+    std::memset(counts, 0, static_cast<std::size_t>(n * channels) * sizeof(KernelCounts));
+  }
+  const std::int64_t slot = acquire();
+  const std::int64_t from = chunk * call.stages_per_chunk;
+  const std::int64_t to = std::min(from + call.stages_per_chunk, call.n_stages);
+  for (std::int64_t stage = from; stage < to; ++stage) {
+    run_stage(call, stage, input, n, scratch_.data() + slot * slot_bytes_, counts);
+  }
+  busy_[slot].store(false, std::memory_order_release);
+}
+
+void Cpu::run_stage(const Call& call, std::int64_t stage, std::int64_t input, std::int64_t n,
+                    std::byte* slot, KernelCounts* counts) {
+  const std::int64_t begin = stage * per_stage_;
+  const std::int64_t n_spectra = std::min(per_stage_, call.n_spectra - begin);
+  auto* tracks = reinterpret_cast<Track*>(slot + kernel_bytes_);
+  for (std::int64_t j = 0; j < n; ++j) follow(call, begin, n_spectra, input + j, tracks[j]);
+  fill_rows(*call.input, input, n, tracks, slot + kernel_bytes_ + track_bytes_);
+  for (std::int64_t j = 0; j < n; ++j) {
+    run_input(call, begin, n_spectra, input + j, tracks[j], slot,
+              counts == nullptr ? nullptr : counts + j * problem_.config.n_channels);
+  }
+}
+
+/// Window starts, phases and dither keys of one input's spectra; [begin, end) covers the valid
+/// ones.
+void Cpu::follow(const Call& call, std::int64_t begin, std::int64_t n, std::int64_t p,
+                 Track& track) const {
+  const std::uint64_t* valid = call.output->valid + p * call.output->valid_words;
+  const std::uint32_t input_key = dither_input_key(p);
+  track.valid[0] = track.valid[1] = 0;
+  track.begin = track.end = 0;
+  bool any = false;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::int64_t m = call.first + begin + i;
+    const Shift shift = evaluate(problem_, delays_[p], m);
+    track.start[i] = m * problem_.step - shift.samples;
+    track.ramp[i] = phase_ramp(problem_, shift, m);
+    track.spectrum_key[i] = dither_spectrum_key(m) ^ input_key;
+    if (!test_bit(valid, begin + i)) continue;
+    set_bit(track.valid, i);
+    track.begin = any ? std::min(track.begin, track.start[i]) : track.start[i];
+    track.end = std::max(any ? track.end : track.start[i], track.start[i] + problem_.n_filter);
+    any = true;
+  }
+  if (track.end - track.begin >
+      row_samples_) {  // a cubic that leaps within one stage: not followed
+    track.valid[0] = track.valid[1] = 0;
+    track.begin = track.end = 0;
+  }
+}
+
+/// Brings the samples of all inputs of a group into stream order, or points at them where they
+/// already are.
+void Cpu::fill_rows(const Input& input, std::int64_t p, std::int64_t n, Track* tracks,
+                    std::byte* rows) const {
+  Tick begin = 0;
+  Tick end = 0;
+  for (std::int64_t j = 0; j < n; ++j) {
+    if (tracks[j].begin == tracks[j].end) continue;
+    begin = begin == end ? tracks[j].begin : std::min(begin, tracks[j].begin);
+    end = std::max(end, tracks[j].end);
+  }
+  if (begin == end) return;
+  const bool together = end - begin <= row_samples_ && !unpacker_.is_direct();
+  if (together) {
+    unpacker_.unpack(input.samples, p, n, begin - input.first_tick, end - begin, rows, row_bytes_);
+  }
+  const std::int64_t overread = kOverreadBytes / unpacker_.sample_bytes();
+  for (std::int64_t j = 0; j < n; ++j) {
+    Track& t = tracks[j];
+    t.origin = rows + j * row_bytes_;
+    t.origin_tick = together ? begin : t.begin;
+    if (together || t.begin == t.end) continue;
+    if (unpacker_.is_direct() && t.end - input.first_tick + overread <= input.n_samples) {
+      t.origin = unpacker_.direct(input.samples, p + j);
+      t.origin_tick = input.first_tick;
+    } else {
+      unpacker_.unpack(input.samples, p + j, 1, t.begin - input.first_tick, t.end - t.begin,
+                       rows + j * row_bytes_, row_bytes_);
+    }
+  }
+}
+
+void Cpu::zero_lanes(const BlockView& blocks, std::int64_t block, std::int64_t p,
+                     const Place& at) const {
+  const auto bytes = static_cast<std::size_t>(kernel_.n_lanes * at.element_bytes);
+  for (std::int64_t c = 0; c < problem_.config.n_channels; ++c) {
+    std::byte* cell = blocks.cell(c, block, p) + at.offset_bytes;
+    std::memset(cell, 0, bytes);
+    std::memset(cell + at.imag_bytes, 0, bytes);
+  }
+}
+
+void Cpu::run_input(const Call& call, std::int64_t begin, std::int64_t n, std::int64_t p,
+                    const Track& track, std::byte* scratch, KernelCounts* counts) {
+  const Config& config = problem_.config;
+  const BlockView& blocks = call.output->blocks;
+  const std::int64_t per_block = spectra_per_block(config.output);
+  const std::int64_t lanes = kernel_.n_lanes;
+  KernelGroup group{};
+  group.gains = reinterpret_cast<const float*>(gains_.data() + p * config.n_channels);
+  group.channel_stride_bytes = blocks.channel_stride_bytes;
+  group.counts = counts;
+  for (std::int64_t i = 0; i < round_up(n, per_block); i += lanes) {
+    const std::int64_t block = (begin + i) / per_block;
+    const Place at = place(config.output, (begin + i) % per_block);
+    group.valid = static_cast<std::uint32_t>(track.valid[i >> 6] >> (i & 63)) & ((1u << lanes) - 1);
+    if (group.valid == 0) {
+      zero_lanes(blocks, block, p, at);
+      continue;
+    }
+    group.has_phase = false;
+    for (std::int64_t l = 0; l < lanes; ++l) {
+      const std::int64_t from = std::min(i + l, n - 1);
+      const Tick start = track.start[from];
+      const bool readable =
+          i + l < n && start >= track.begin && start + problem_.n_filter <= track.end;
+      group.start[l] = track.origin + ((readable ? start : track.begin) - track.origin_tick) *
+                                          unpacker_.sample_bytes();
+      group.phase_base[l] = track.ramp[from].base;
+      group.phase_slope[l] = track.ramp[from].slope;
+      group.dither_keys[l] = track.spectrum_key[from];
+      group.has_phase =
+          group.has_phase || track.ramp[from].base != 0 || track.ramp[from].slope != 0;
+    }
+    group.cells = blocks.cell(0, block, p) + at.offset_bytes;
+    group.imag_bytes = at.imag_bytes;
+    kernel_.run(transform_.plan(), group, scratch);
+  }
+  if (counts == nullptr) return;
+  for (std::int64_t i = 0; i < n; i += per_block) {
+    kernel_.add_squares(transform_.plan().format, blocks.cell(0, (begin + i) / per_block, p),
+                        blocks.channel_stride_bytes, config.n_channels, counts);
+  }
+}
+
+void Cpu::merge_counts(const Call& call, std::int64_t p, std::int64_t n_chunks) const {
+  const Config& config = problem_.config;
+  const std::uint64_t* valid = call.output->valid + p * call.output->valid_words;
+  std::int64_t n_valid = 0;
+  for (std::int64_t w = 0; w < words_for_bits(call.n_spectra); ++w)
+    n_valid += std::popcount(valid[w]);
+  for (std::int64_t chunk = 0; chunk < n_chunks; ++chunk) {
+    const KernelCounts* counts = counts_.data() + (chunk * config.n_inputs + p) * config.n_channels;
+    for (std::int64_t c = 0; c < config.n_channels; ++c) {
+      ChannelStatistics& s = call.output->statistics[c * config.n_inputs + p];
+      s.n_samples += chunk == 0 ? n_valid : 0;
+      s.saturated_low += counts[c].low;
+      s.saturated_high += counts[c].high;
+      s.sum_of_squares += counts[c].sum_of_squares;
+    }
+  }
+}
+
+std::vector<std::string> cpu_instruction_sets_here() {
+  const auto have = cpu_instruction_sets();
+  std::vector<std::string> names;
+  for (const auto& set : kSets) {
+    if (std::find(have.begin(), have.end(), set.name) != have.end()) names.emplace_back(set.name);
+  }
+  return names;
+}
+
+std::unique_ptr<Channelizer> make_cpu(Queue& queue, const Problem& problem,
+                                      std::string_view instruction_set) {
+  return std::make_unique<Cpu>(queue, problem, instruction_set);
+}
+
+}  // namespace ryle::channelize::detail

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cmath>
+
+#include "ryle/core/bits.hpp"
+#include "ryle/core/error.hpp"
+#include "ryle/engine/channelize/problem.hpp"
+
+namespace ryle::channelize::detail {
+namespace {
+
+double cubic(const double (&c)[4], double t) { return c[0] + t * (c[1] + t * (c[2] + t * c[3])); }
+
+/// Fraction of a turn in 2^-64 turns.
+std::uint64_t to_fixed(double turns) {
+  const double fraction = turns - std::floor(turns);
+  // 2^63 twice: 2^64 itself does not fit, and fraction may round up to 1.
+  return static_cast<std::uint64_t>(fraction * 0x1p63) * 2;
+}
+
+bool is_zero(const DelayPolynomial& p) {
+  for (int i = 0; i < 4; ++i) {
+    if (p.delay_s[i] != 0 || p.phase_turns[i] != 0) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Shift evaluate(const Problem& problem, const DelayPolynomial& polynomial, std::int64_t spectrum) {
+  if (is_zero(polynomial)) return {};
+  const double rate_hz = problem.config.sample_rate_hz;
+  const auto offset = static_cast<double>(spectrum * problem.step - polynomial.reference_tick);
+  const double t = (offset + 0.5 * static_cast<double>(problem.n_filter - 1)) / rate_hz;
+  Shift s;
+  s.delay_s = cubic(polynomial.delay_s, t);
+  const auto& d = polynomial.delay_s;
+  s.rate_s_per_s = d[1] + t * (2 * d[2] + t * 3 * d[3]);
+  s.phase_turns = cubic(polynomial.phase_turns, t);
+  const double samples = s.delay_s * rate_hz;
+  // A delay that no gulp can hold makes the spectrum absent; llround must not see what it cannot
+  // hold.
+  s.samples = std::abs(samples) < 0x1p60 ? std::llround(samples) : (std::int64_t{1} << 60);
+  if (!(std::abs(samples) < 0x1p60)) s.rate_s_per_s = 2 * kMaxDelayRate;
+  return s;
+}
+
+PhaseRamp phase_ramp(const Problem& problem, const Shift& shift, std::int64_t spectrum) {
+  const std::int64_t k = problem.n_points;
+  const std::int64_t start = spectrum * problem.step % k;
+  const double residual =
+      shift.delay_s * problem.config.sample_rate_hz - static_cast<double>(shift.samples);
+  const double slope = -(residual + static_cast<double>(start)) / static_cast<double>(k);
+  PhaseRamp ramp;
+  ramp.slope = to_fixed(slope);
+  double base = shift.phase_turns - problem.config.reference_hz * shift.delay_s;
+#if RYLE_MUTANT == 101
+  base = shift.phase_turns + problem.config.reference_hz * shift.delay_s;
+#endif
+  ramp.base = to_fixed(base) - static_cast<std::uint64_t>(problem.zero_channel) * ramp.slope;
+  return ramp;
+}
+
+namespace {
+
+struct Row {
+  std::uint64_t* bits;
+  std::int64_t least_shift;
+  std::int64_t most_shift;
+};
+
+/// Bits of spectra whose window lies in the gulp; also the range of D, which bounds the search for
+/// absent spans.
+Row mark_inside(const Problem& problem, const DelayPolynomial& polynomial, const Input& input,
+                std::int64_t first, std::int64_t n_spectra, std::uint64_t* bits,
+                std::int64_t valid_words) {
+  Row row{bits, 0, 0};
+  for (std::int64_t w = 0; w < valid_words; ++w) bits[w] = 0;
+  for (std::int64_t i = 0; i < n_spectra; ++i) {
+    const Shift shift = evaluate(problem, polynomial, first + i);
+    if (!(std::abs(shift.rate_s_per_s) <= kMaxDelayRate)) continue;
+    const Tick begin = (first + i) * problem.step - shift.samples;
+    if (i == 0 || shift.samples < row.least_shift) row.least_shift = shift.samples;
+    if (i == 0 || shift.samples > row.most_shift) row.most_shift = shift.samples;
+    const Tick end = begin + problem.n_filter;
+#if RYLE_MUTANT == 102
+    if (begin >= input.first_tick && end <= input.first_tick + input.n_samples + 1)
+      set_bit(bits, i);
+#else
+    if (begin >= input.first_tick && end <= input.first_tick + input.n_samples) set_bit(bits, i);
+#endif
+  }
+  return row;
+}
+
+std::int64_t floor_div(std::int64_t a, std::int64_t b) {
+  return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
+}
+
+void clear_touched(const Problem& problem, const DelayPolynomial& polynomial,
+                   const AbsentSpan& span, const Row& row, std::int64_t first,
+                   std::int64_t n_spectra) {
+  if (span.begin >= span.end) return;
+  // mM - D + L > a  and  mM - D < b, for some D of the call.
+  const std::int64_t m = problem.step;
+  std::int64_t from = floor_div(span.begin - problem.n_filter + row.least_shift, m) - first;
+  std::int64_t to = floor_div(span.end + row.most_shift, m) + 1 - first;
+  from = from < 0 ? 0 : from;
+  to = to > n_spectra ? n_spectra : to;
+  for (std::int64_t i = from; i < to; ++i) {
+    const Tick begin = (first + i) * m - evaluate(problem, polynomial, first + i).samples;
+#if RYLE_MUTANT == 103
+    if (begin < span.end && begin + problem.n_filter > span.begin + 1) clear_bit(row.bits, i);
+#else
+    if (begin < span.end && begin + problem.n_filter > span.begin) clear_bit(row.bits, i);
+#endif
+  }
+}
+
+}  // namespace
+
+void mark_valid(Queue& queue, const Problem& problem, std::span<const DelayPolynomial> delays,
+                const Input& input, std::int64_t first_spectrum, std::int64_t n_spectra,
+                std::uint64_t* valid, std::int64_t valid_words) {
+  queue.parallel_for(problem.config.n_inputs, [&](std::int64_t p) {
+    const Row row = mark_inside(problem, delays[p], input, first_spectrum, n_spectra,
+                                valid + p * valid_words, valid_words);
+    for (const AbsentSpan& span : input.absent) {
+      if (span.input == p) clear_touched(problem, delays[p], span, row, first_spectrum, n_spectra);
+    }
+  });
+}
+
+void check_call(const Problem& problem, const Input& input, std::int64_t n_spectra,
+                const Output& output) {
+  RYLE_ASSERT(n_spectra >= 0 && n_spectra <= problem.config.max_spectra);
+  RYLE_ASSERT(input.samples != nullptr || input.n_samples == 0);
+  RYLE_ASSERT(output.blocks.data != nullptr && output.blocks.format == problem.config.output);
+  RYLE_ASSERT(output.blocks.n_channels == problem.config.n_channels);
+  RYLE_ASSERT(output.blocks.n_inputs == problem.config.n_inputs);
+  RYLE_ASSERT(output.blocks.n_blocks >= n_blocks(problem.config.output, n_spectra));
+  RYLE_ASSERT(output.valid != nullptr && output.valid_words * 64 >= n_spectra);
+}
+
+}  // namespace ryle::channelize::detail

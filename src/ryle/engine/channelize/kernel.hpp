@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+/// Interface of the instruction-set files: plain structures only, because those files are compiled
+/// with flags that this CPU may not have, and must not define a template or inline function that
+/// the linker could pick for other files.
+namespace ryle::channelize::detail {
+
+enum class KernelFormat : std::uint8_t { ci8, ci4, cf16, cf32 };
+
+/// One Stockham pass over points of one vector pair each: y[q + s (r p + j)] = w^(jp) sum_l x[q + s
+/// (p + m l)] W_r^(jl).
+struct KernelPass {
+  int radix;
+  std::int64_t rest;      ///< m
+  std::int64_t stride;    ///< s
+  const float* twiddles;  ///< [rest][radix - 1] re, im
+};
+
+/// One transform size and filter; read only. Lane = spectrum: a "point" is n_lanes re then n_lanes
+/// im floats.
+struct KernelPlan {
+  std::int64_t n_points;  ///< complex points F of the transform = output channels
+  std::int64_t n_taps;
+  bool float_stream;       ///< stream of floats instead of int8
+  bool real_input;         ///< the points are pairs of real samples: untangle after the transform
+  std::int64_t tap_bytes;  ///< from one tap to the next in the stream
+  const float*
+      filter;  ///< [block of n_lanes points][tap][1, or 2 for real input: re, im][lane], scaled
+  // Four-step: F = n_columns * n_rows, n = n1 n_rows + n2, k = k1 + n_columns k2. n_columns = 1:
+  // one transform.
+  std::int64_t n_columns;
+  std::int64_t n_rows;
+  std::int64_t row_stride;       ///< points between rows in the work array
+  const float* column_twiddles;  ///< [n2][k1 - 1] re, im
+  int n_passes;
+  const KernelPass* passes;  ///< transform of n_rows points (Bluestein: of n_padded)
+  // Bluestein (0 = not used): chirp[F], filter[n_padded] re, im.
+  std::int64_t n_padded;
+  const float* chirp;
+  const float* chirp_filter;
+  const float* untangle;  ///< real input: exp(-2 pi i k / 2F) re, im [F/2 + 1]
+  // Output order: bin k is channel (first_channel + direction k) mod F.
+  std::int64_t first_channel;
+  int direction;
+  KernelFormat format;
+  bool truncate;
+  bool dither;
+  const std::uint32_t* channel_keys;  ///< [channel]
+};
+
+struct KernelCounts {
+  double sum_of_squares;
+  std::uint32_t low;
+  std::uint32_t high;
+};
+
+/// One vector of consecutive spectra of one input.
+struct KernelGroup {
+  const std::byte* start[16];  ///< window of each spectrum in the stream
+  std::uint32_t valid;         ///< bit l: lane l holds a valid spectrum; the others store 0
+  bool has_phase;
+  std::uint64_t phase_base[16];  ///< 2^-64 turns
+  std::uint64_t phase_slope[16];
+  std::uint32_t dither_keys[16];  ///< spectrum key ^ input key
+  const float* gains;             ///< [channel] re, im
+  std::byte* cells;  ///< cell of channel 0, at the place of lane 0's real part (ci4, cf32 too)
+  std::int64_t channel_stride_bytes;
+  std::int64_t imag_bytes;  ///< from real to imaginary part
+  KernelCounts* counts;     ///< [channel] or nullptr
+};
+
+struct KernelTable {
+  int n_lanes;
+  bool wide_radices;  ///< enough registers for radix 8
+  /// Bytes of scratch one call of run() uses (aligned to 64).
+  std::int64_t (*scratch_bytes)(const KernelPlan&);
+  void (*run)(const KernelPlan&, const KernelGroup&, std::byte* scratch);
+  /// Adds re^2 + im^2 of all spectra of one cell per channel.
+  void (*add_squares)(KernelFormat, const std::byte* cells, std::int64_t channel_stride_bytes,
+                      std::int64_t n_channels, KernelCounts* counts);
+};
+
+#if defined(__x86_64__)
+const KernelTable& kernel_avx512();
+const KernelTable& kernel_avx2();
+#endif
+const KernelTable& kernel_generic();
+
+}  // namespace ryle::channelize::detail

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/engine/channelize/kernel.hpp"
+
+#include <type_traits>
+
+#include <immintrin.h>
+namespace ryle::channelize::detail {
+namespace {
+
+constexpr int kLanes = 8;
+
+// clang-format off: the order matters
+#include "ryle/engine/channelize/kernel_filter.inc.hpp"
+#include "ryle/engine/channelize/kernel_finish.inc.hpp"
+#include "ryle/engine/channelize/kernel_lanes.inc.hpp"
+#include "ryle/engine/channelize/kernel_run.inc.hpp"
+#include "ryle/engine/channelize/kernel_transform.inc.hpp"
+// clang-format on
+
+}  // namespace
+
+const KernelTable& kernel_avx2() {
+  static constexpr KernelTable table{kLanes, false, scratch_bytes, run, add_squares};
+  return table;
+}
+
+}  // namespace ryle::channelize::detail

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Vectors of kLanes floats. Included once per instruction-set file, inside an unnamed namespace.
+// Multiply-adds are explicit (the files are compiled with -ffp-contract=off): a spectrum gets the
+// same bits on every code path, wherever a gulp is cut.
+
+using V = float __attribute__((vector_size(4 * kLanes)));
+using I = std::int32_t __attribute__((vector_size(4 * kLanes)));
+using U = std::uint32_t __attribute__((vector_size(4 * kLanes)));
+using Half = std::uint16_t __attribute__((vector_size(2 * kLanes)));
+using Byte = std::int8_t __attribute__((vector_size(kLanes)));
+
+#define RYLE_INLINE inline __attribute__((always_inline))
+
+RYLE_INLINE V load(const float* p) {
+  V v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+RYLE_INLINE void store(float* p, V v) { __builtin_memcpy(p, &v, sizeof v); }
+RYLE_INLINE V broadcast(float x) { return x - V{}; }
+
+#if defined(__AVX512F__)
+RYLE_INLINE V fma(V a, V b, V c) { return (V)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c); }
+RYLE_INLINE V fnma(V a, V b, V c) { return (V)_mm512_fnmadd_ps((__m512)a, (__m512)b, (__m512)c); }
+RYLE_INLINE I round_to_int(V a) { return (I)_mm512_cvtps_epi32((__m512)a); }
+RYLE_INLINE V least(V a, V b) { return (V)_mm512_min_ps((__m512)a, (__m512)b); }
+RYLE_INLINE V most(V a, V b) { return (V)_mm512_max_ps((__m512)a, (__m512)b); }
+RYLE_INLINE bool any_differs(V a, V b, V c, V d) {
+  return (_mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_NEQ_UQ) |
+          _mm512_cmp_ps_mask((__m512)c, (__m512)d, _CMP_NEQ_UQ)) != 0;
+}
+RYLE_INLINE Byte narrow(I a) { return (Byte)_mm512_cvtepi32_epi8((__m512i)a); }
+RYLE_INLINE Half to_half(V a) {
+  return (Half)_mm512_cvtps_ph((__m512)a, _MM_FROUND_TO_NEAREST_INT);
+}
+#elif defined(__AVX2__)
+RYLE_INLINE V fma(V a, V b, V c) { return (V)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
+RYLE_INLINE V fnma(V a, V b, V c) { return (V)_mm256_fnmadd_ps((__m256)a, (__m256)b, (__m256)c); }
+RYLE_INLINE I round_to_int(V a) { return (I)_mm256_cvtps_epi32((__m256)a); }
+RYLE_INLINE V least(V a, V b) { return (V)_mm256_min_ps((__m256)a, (__m256)b); }
+RYLE_INLINE V most(V a, V b) { return (V)_mm256_max_ps((__m256)a, (__m256)b); }
+RYLE_INLINE bool any_differs(V a, V b, V c, V d) {
+  const __m256 x = _mm256_cmp_ps((__m256)a, (__m256)b, _CMP_NEQ_UQ);
+  const __m256 y = _mm256_cmp_ps((__m256)c, (__m256)d, _CMP_NEQ_UQ);
+  return _mm256_movemask_ps(_mm256_or_ps(x, y)) != 0;
+}
+RYLE_INLINE Byte narrow(I a) {
+  const __m256i v = (__m256i)a;
+  const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+  const __m128i bytes = _mm_packs_epi16(words, words);
+  Byte b;
+  __builtin_memcpy(&b, &bytes, sizeof b);
+  return b;
+}
+RYLE_INLINE Half to_half(V a) {
+  return (Half)_mm256_cvtps_ph((__m256)a, _MM_FROUND_TO_NEAREST_INT);
+}
+#else
+RYLE_INLINE V fma(V a, V b, V c) { return a * b + c; }
+RYLE_INLINE V fnma(V a, V b, V c) { return c - a * b; }
+RYLE_INLINE V least(V a, V b) { return a < b ? a : b; }
+RYLE_INLINE V most(V a, V b) { return a > b ? a : b; }
+RYLE_INLINE I round_to_int(V a) {
+  // Adding 1.5 * 2^23 leaves the nearest integer, ties to even, in the low bits; |a| < 2^22 here.
+  const V magic = broadcast(0x1.8p23f);
+  return (I)(a + magic) - (I)magic;
+}
+RYLE_INLINE bool any_differs(V a, V b, V c, V d) {
+  const I x = (I)(a != b) | (I)(c != d);
+  return (x[0] | x[1] | x[2] | x[3]) != 0;
+}
+RYLE_INLINE Byte narrow(I a) { return __builtin_convertvector(a, Byte); }
+RYLE_INLINE std::uint16_t half_of(float value) {
+  std::uint32_t bits;
+  __builtin_memcpy(&bits, &value, 4);
+  const auto sign = static_cast<std::uint16_t>(bits >> 16 & 0x8000u);
+  const std::uint32_t magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return sign | 0x7e00u;
+  if (magnitude >= 0x477ff000u) return sign | 0x7c00u;
+  if (magnitude < 0x38800000u) {
+    float scaled;
+    __builtin_memcpy(&scaled, &magnitude, 4);
+    scaled = scaled * 0x1p24f + 0x1p23f;  // the sum rounds to an integer
+    std::uint32_t rounded;
+    __builtin_memcpy(&rounded, &scaled, 4);
+    return sign | static_cast<std::uint16_t>(rounded & 0x7fffffu);
+  }
+  return sign | static_cast<std::uint16_t>(
+                    (magnitude + 0x0fffu + (magnitude >> 13 & 1u) - 0x38000000u) >> 13);
+}
+RYLE_INLINE Half to_half(V a) {
+  Half h;
+  for (int i = 0; i < kLanes; ++i) h[i] = half_of(a[i]);
+  return h;
+}
+#endif
+
+/// One complex value per lane.
+struct C {
+  V re;
+  V im;
+};
+RYLE_INLINE C operator+(C a, C b) { return {a.re + b.re, a.im + b.im}; }
+RYLE_INLINE C operator-(C a, C b) { return {a.re - b.re, a.im - b.im}; }
+RYLE_INLINE C minus_i(C a) { return {a.im, -a.re}; }
+RYLE_INLINE C times(C a, V wr, V wi) {
+  return {fnma(a.im, wi, a.re * wr), fma(a.im, wr, a.re * wi)};
+}
+RYLE_INLINE C times(C a, const float* w) { return times(a, broadcast(w[0]), broadcast(w[1])); }
+RYLE_INLINE C load_point(const float* p) { return {load(p), load(p + kLanes)}; }
+RYLE_INLINE void store_point(float* p, C a) {
+  store(p, a.re);
+  store(p + kLanes, a.im);
+}
+inline constexpr std::int64_t kPoint = 2 * kLanes;  // floats per point
+
+template <int Begin, int End, class Body>
+RYLE_INLINE void static_for(const Body& body) {
+  if constexpr (Begin < End) {
+    body(std::integral_constant<int, Begin>{});
+    static_for<Begin + 1, End>(body);
+  }
+}
+
+// --- reading the stream: kLanes consecutive points
+// -----------------------------------------------------------------
+struct BytePairs {
+  static constexpr std::int64_t kPointBytes = 2;
+  static RYLE_INLINE C read(const std::byte* p) {
+    Half pairs;
+    __builtin_memcpy(&pairs, p, sizeof pairs);
+    const U wide = __builtin_convertvector(pairs, U);
+    // The parts stand in the top byte: values times 2^24, which the filter coefficients undo.
+    const I re = (I)(wide << 24);
+    const I im = (I)((wide << 16) & 0xff000000u);
+    return {__builtin_convertvector(re, V), __builtin_convertvector(im, V)};
+  }
+};
+struct FloatPairs {
+  static constexpr std::int64_t kPointBytes = 8;
+  static RYLE_INLINE C read(const std::byte* p) {
+    const auto* f = reinterpret_cast<const float*>(p);
+    const V a = load(f);
+    const V b = load(f + kLanes);
+    C c;
+#if defined(__AVX512F__)
+    c.re = __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    c.im = __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+#elif defined(__AVX2__)
+    c.re = __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14);
+    c.im = __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
+#else
+    c.re = __builtin_shufflevector(a, b, 0, 2, 4, 6);
+    c.im = __builtin_shufflevector(a, b, 1, 3, 5, 7);
+#endif
+    return c;
+  }
+};
+
+// --- sin and cos of turns
+// ------------------------------------------------------------------------------------------
+/// exp(2 pi i t), t in 2^-32 turns. Reduced to an eighth of a turn in integers, then minimax-like
+/// Taylor polynomials: truncation below 4e-9, so the result is good to about one unit of float.
+RYLE_INLINE C unit_phasor(I turns) {
+  const I quadrant = (turns + (1 << 29)) >> 30;
+  const V x = __builtin_convertvector(turns - (quadrant << 30), V) *
+              broadcast(0x1.921fb54442d18p-30f);  // 2 pi 2^-32
+  const V z = x * x;
+  V s = broadcast(2.7557319e-6f);
+  s = fma(s, z, broadcast(-1.9841270e-4f));
+  s = fma(s, z, broadcast(8.3333333e-3f));
+  s = fma(s, z, broadcast(-1.6666667e-1f));
+  s = fma(s * z, x, x);
+  V c = broadcast(-2.7557319e-7f);
+  c = fma(c, z, broadcast(2.4801587e-5f));
+  c = fma(c, z, broadcast(-1.3888889e-3f));
+  c = fma(c, z, broadcast(4.1666667e-2f));
+  c = fma(c, z, broadcast(-0.5f));
+  c = fma(c, z, broadcast(1.0f));
+  const I odd = -(quadrant & 1);
+  const V re = (V)(((I)s & odd) | ((I)c & ~odd));
+  const V im = (V)(((I)c & odd) | ((I)s & ~odd));
+  // Quadrants 1, 2 have a negative cosine; 2, 3 a negative sine.
+  const I sign_re = ((quadrant + 1) << 30) & static_cast<std::int32_t>(0x80000000u);
+  const I sign_im = (quadrant << 30) & static_cast<std::int32_t>(0x80000000u);
+  return {(V)((I)re ^ sign_re), (V)((I)im ^ sign_im)};
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One vector of spectra from samples to blocks. Included last.
+
+inline std::int64_t round_up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
+
+struct Scratch {
+  std::int64_t temporary, columns, work, other, coarse, fine, total;  // offsets in floats
+};
+
+inline Scratch layout(const KernelPlan& plan) {
+  Scratch s{};
+  std::int64_t at = 0;
+  const auto take = [&at](std::int64_t points) {
+    const std::int64_t begin = at;
+    at += round_up(points, 1) * kPoint;
+    return begin;
+  };
+  const std::int64_t single =
+      round_up(plan.n_padded > plan.n_points ? plan.n_padded : plan.n_points, kLanes);
+  s.temporary = take(kLanes);
+  s.columns = take(plan.n_columns > 1 ? plan.n_columns * kLanes : 0);
+  s.other = take(plan.n_columns > 1 ? plan.n_rows : single);
+  s.coarse = take((plan.n_points + kFineChannels - 1) / kFineChannels);
+  s.fine = take(kFineChannels);
+  s.work = take(plan.n_columns > 1 ? plan.n_columns * plan.row_stride : single);
+  s.total = at;
+  return s;
+}
+
+inline std::int64_t scratch_bytes(const KernelPlan& plan) { return layout(plan).total * 4; }
+
+/// Step 1 of the four-step transform: filter kLanes columns, transform them, twiddle, scatter to
+/// rows.
+template <int N1>
+void column_step(const KernelPlan& plan, std::int64_t n2, const float* columns, float* work) {
+  const std::int64_t column = kLanes * kPoint;
+  const float* w = plan.column_twiddles + n2 * 2 * (N1 - 1);
+  for (std::int64_t j = 0; j < kLanes; ++j, w += 2 * (N1 - 1)) {
+    C a[N1];
+    static_for<0, N1>([&](auto l) { a[l] = load_point(columns + l * column + j * kPoint); });
+    butterfly<N1>(a);
+    float* out = work + (n2 + j) * kPoint;
+    store_point(out, a[0]);
+    static_for<1, N1>([&](auto k) {
+      store_point(out + k * plan.row_stride * kPoint, times(a[k], w + 2 * (k - 1)));
+    });
+  }
+}
+
+template <bool kReal, class Source>
+void run_source(const KernelPlan& plan, const KernelGroup& group, const Scratch& s, float* scratch,
+                const Finish& f) {
+  bool sliding = true;
+  for (int l = 1; l < kLanes; ++l)
+    sliding = sliding && group.start[l] - group.start[l - 1] == plan.tap_bytes;
+  float* temporary = scratch + s.temporary;
+  float* work = scratch + s.work;
+  float* other = scratch + s.other;
+  if (plan.n_columns > 1) {
+    float* columns = scratch + s.columns;
+    for (std::int64_t n2 = 0; n2 < plan.n_rows; n2 += kLanes) {
+      for (std::int64_t n1 = 0; n1 < plan.n_columns; ++n1) {
+        filter_block<kReal, Source>(plan, group, sliding, n1 * plan.n_rows + n2, temporary,
+                                    columns + n1 * kLanes * kPoint);
+      }
+      switch (plan.n_columns) {
+        case 4:
+          column_step<4>(plan, n2, columns, work);
+          break;
+        case 8:
+          column_step<8>(plan, n2, columns, work);
+          break;
+        default:
+          column_step<16>(plan, n2, columns, work);
+          break;
+      }
+    }
+    for (std::int64_t k1 = 0; k1 < plan.n_columns; ++k1) {
+      const float* row = transform(plan, work + k1 * plan.row_stride * kPoint, other);
+      finish(f, row, k1, plan.n_columns, plan.n_rows);
+    }
+    return;
+  }
+  for (std::int64_t n = 0; n < plan.n_points; n += kLanes) {
+    filter_block<kReal, Source>(plan, group, sliding, n, temporary, work + n * kPoint);
+  }
+  float* x = plan.n_padded > 0 ? chirp_transform(plan, work, other) : transform(plan, work, other);
+  if (kReal) untangle(plan, x);
+  finish(f, x, 0, 1, plan.n_points);
+}
+
+inline void run(const KernelPlan& plan, const KernelGroup& group, std::byte* bytes) {
+  auto* scratch = reinterpret_cast<float*>(bytes);
+  const Scratch s = layout(plan);
+  if (group.has_phase) phase_tables(plan, group, scratch + s.coarse, scratch + s.fine);
+  I valid;
+  U keys;
+  for (int l = 0; l < kLanes; ++l) {
+    valid[l] = (group.valid >> l & 1u) != 0 ? -1 : 0;
+    keys[l] = group.dither_keys[l];
+  }
+  const Finish f{plan,
+                 group,
+                 scratch + s.coarse,
+                 scratch + s.fine,
+                 valid,
+                 keys,
+                 broadcast(plan.direction < 0 ? -0.0f : 0.0f),
+                 group.valid == (1u << kLanes) - 1};
+  if (plan.float_stream) {
+    if (plan.real_input) return run_source<true, FloatPairs>(plan, group, s, scratch, f);
+    return run_source<false, FloatPairs>(plan, group, s, scratch, f);
+  }
+  if (plan.real_input) return run_source<true, BytePairs>(plan, group, s, scratch, f);
+  return run_source<false, BytePairs>(plan, group, s, scratch, f);
+}
+
+/// Integer codes: exact. Floats: squares in double, in the order of the cell.
+inline double cell_squares(KernelFormat format, const std::byte* cell) {
+  if (format == KernelFormat::ci8) {
+    std::int32_t sum = 0;
+    for (int i = 0; i < 128; ++i) {
+      const auto code = static_cast<std::int32_t>(static_cast<std::int8_t>(cell[i]));
+      sum += code * code;
+    }
+    return sum;
+  }
+  if (format == KernelFormat::ci4) {
+    std::int32_t sum = 0;
+    for (int i = 0; i < 128; ++i) {
+      const auto re = static_cast<std::int32_t>(static_cast<std::int8_t>(cell[i])) >> 4;
+      const std::int32_t im =
+          static_cast<std::int32_t>(static_cast<std::uint32_t>(cell[i]) << 28) >> 28;
+      sum += re * re + im * im;
+    }
+    return sum;
+  }
+  double sum = 0;
+  for (int i = 0; i < (format == KernelFormat::cf32 ? 32 : 64); ++i) {
+    double value;
+    if (format == KernelFormat::cf32) {
+      float single;
+      __builtin_memcpy(&single, cell + 4 * i, 4);
+      value = single;
+    } else {
+      std::uint16_t half;
+      __builtin_memcpy(&half, cell + 2 * i, 2);
+      // A half is a float with another exponent bias: scale instead of assembling (exact,
+      // subnormals too).
+      const std::uint32_t bits = static_cast<std::uint32_t>(half & 0x7fffu) << 13;
+      float single;
+      __builtin_memcpy(&single, &bits, 4);
+      value = static_cast<double>(single) * 0x1p112;
+    }
+    sum += value * value;
+  }
+  return sum;
+}
+
+inline void add_squares(KernelFormat format, const std::byte* cells,
+                        std::int64_t channel_stride_bytes, std::int64_t n_channels,
+                        KernelCounts* counts) {
+  for (std::int64_t c = 0; c < n_channels; ++c) {
+    counts[c].sum_of_squares += cell_squares(format, cells + c * channel_stride_bytes);
+  }
+}

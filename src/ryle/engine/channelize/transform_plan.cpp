@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/engine/channelize/transform_plan.hpp"
+
+#include "ryle/engine/channelize/dither.hpp"
+#include "ryle/math/fft.hpp"
+
+namespace ryle::channelize::detail {
+namespace {
+
+/// Work that stays in a 48 KiB first-level cache beside coefficients and samples.
+constexpr std::int64_t kCacheBytes = 32 << 10;
+
+bool is_smooth(std::int64_t n) {
+  for (const std::int64_t r : {2, 3, 5, 7}) {
+    while (n % r == 0) n /= r;
+  }
+  return n == 1;
+}
+
+void push(std::vector<float>& table, cf64 value) {
+  table.push_back(static_cast<float>(value.real()));
+  table.push_back(static_cast<float>(value.imag()));
+}
+
+/// Radices of a smooth n, largest steps first: fewest passes through the cache.
+std::vector<int> radices_of(std::int64_t n, bool wide) {
+  std::vector<int> radices;
+  int twos = 0;
+  for (; n % 2 == 0; n /= 2) ++twos;
+  while (twos > 0) {
+    const int step =
+        wide ? (twos == 4 || twos == 2 ? 2 : (twos >= 3 ? 3 : twos)) : (twos >= 2 ? 2 : 1);
+    radices.push_back(1 << step);
+    twos -= step;
+  }
+  for (const int r : {3, 5, 7}) {
+    for (; n % r == 0; n /= r) radices.push_back(r);
+  }
+  return radices;
+}
+
+KernelFormat kernel_format(SampleFormat format) {
+  switch (format) {
+    case SampleFormat::ci8:
+      return KernelFormat::ci8;
+    case SampleFormat::ci4:
+      return KernelFormat::ci4;
+    case SampleFormat::cf16:
+      return KernelFormat::cf16;
+    default:
+      return KernelFormat::cf32;
+  }
+}
+
+}  // namespace
+
+TransformPlan::TransformPlan(const Problem& problem, const KernelTable& kernel, bool float_stream,
+                             std::int64_t sample_bytes) {
+  const Config& config = problem.config;
+  plan_.n_points = config.n_channels;
+  plan_.n_taps = config.n_taps;
+  plan_.float_stream = float_stream;
+  plan_.real_input = !problem.complex_input;
+  plan_.tap_bytes = problem.n_points * sample_bytes;
+  plan_.first_channel = problem.zero_channel;
+  plan_.direction = problem.sense;
+  plan_.format = kernel_format(config.output);
+  plan_.truncate = config.rounding == Rounding::truncate;
+  plan_.dither = config.dither;
+  make_filter(problem, kernel);
+  if (is_smooth(plan_.n_points)) {
+    choose_columns(kernel);
+    make_passes(plan_.n_rows, kernel.wide_radices);
+  } else {
+    make_chirp(kernel);
+  }
+  for (std::int64_t k = 0; 2 * k <= plan_.n_points; ++k) {
+    push(untangle_, math::unit_root(-k, 2 * plan_.n_points));
+  }
+  plan_.untangle = untangle_.data();
+  for (std::int64_t c = 0; c < config.n_channels; ++c)
+    channel_keys_.push_back(dither_channel_key(config.seed, c));
+  plan_.channel_keys = channel_keys_.data();
+}
+
+void TransformPlan::make_filter(const Problem& problem, const KernelTable& kernel) {
+  // BytePairs delivers values times 2^24; undoing it here is exact.
+  const double scale = plan_.float_stream ? 1.0 : 0x1p-24;
+  const std::int64_t lanes = kernel.n_lanes;
+  const int parts = plan_.real_input ? 2 : 1;
+  for (std::int64_t n = 0; n < plan_.n_points; n += lanes) {
+    for (std::int64_t p = 0; p < plan_.n_taps; ++p) {
+      for (int part = 0; part < parts; ++part) {
+        for (std::int64_t l = 0; l < lanes; ++l) {
+          const bool inside = n + l < plan_.n_points;
+          const std::int64_t at = p * problem.n_points + parts * (n + l) + part;
+          filter_.push_back(inside ? static_cast<float>(problem.filter[at] * scale) : 0.0f);
+        }
+      }
+    }
+  }
+  plan_.filter = filter_.data();
+}
+
+void TransformPlan::choose_columns(const KernelTable& kernel) {
+  const std::int64_t n = plan_.n_points;
+  const std::int64_t point_bytes = 8 * kernel.n_lanes;
+  plan_.n_columns = 1;
+  plan_.n_rows = n;
+  plan_.row_stride = n;
+  // Untangling pairs rows k1 and N1 - k1; a real transform stays in one piece.
+  if (plan_.real_input || 2 * n * point_bytes <= kCacheBytes) return;
+  for (const std::int64_t columns : {4, 8, 16}) {
+    const std::int64_t rows = n / columns;
+    if (n % columns != 0 || rows % kernel.n_lanes != 0) continue;
+    plan_.n_columns = columns;
+    plan_.n_rows = rows;
+    if (2 * rows * point_bytes <= kCacheBytes) break;
+  }
+  if (plan_.n_columns == 1) return;
+  plan_.row_stride =
+      plan_.n_rows + 2;  // rows a power of two apart would fight for the same cache sets
+  for (std::int64_t n2 = 0; n2 < plan_.n_rows; ++n2) {
+    for (std::int64_t k1 = 1; k1 < plan_.n_columns; ++k1)
+      push(column_twiddles_, math::unit_root(-k1 * n2, n));
+  }
+  plan_.column_twiddles = column_twiddles_.data();
+}
+
+void TransformPlan::make_passes(std::int64_t n, bool wide_radices) {
+  std::int64_t length = n;
+  std::int64_t stride = 1;
+  for (const int radix : radices_of(n, wide_radices)) {
+    const std::int64_t rest = length / radix;
+    std::vector<float> twiddles;
+    for (std::int64_t p = 0; p < rest; ++p) {
+      for (std::int64_t j = 1; j < radix; ++j) push(twiddles, math::unit_root(-j * p, length));
+    }
+    pass_twiddles_.push_back(std::move(twiddles));
+    passes_.push_back({radix, rest, stride, pass_twiddles_.back().data()});
+    length = rest;
+    stride *= radix;
+  }
+  plan_.n_passes = static_cast<int>(passes_.size());
+  plan_.passes = passes_.data();
+}
+
+void TransformPlan::make_chirp(const KernelTable& kernel) {
+  const std::int64_t n = plan_.n_points;
+  std::int64_t padded = 1;
+  while (padded < 2 * n - 1) padded *= 2;
+  plan_.n_columns = 1;
+  plan_.n_rows = plan_.row_stride = n;
+  plan_.n_padded = padded;
+  make_passes(padded, kernel.wide_radices);
+  std::vector<cf64> filter(static_cast<std::size_t>(padded));
+  for (std::int64_t k = 0; k < n; ++k) {
+    const cf64 w = math::unit_root(-(k * k % (2 * n)), 2 * n);
+    push(chirp_, w);
+    filter[k] = filter[(padded - k) % padded] = std::conj(w) / static_cast<double>(padded);
+  }
+  math::Fft(padded).forward(filter.data());
+  for (const cf64 value : filter) push(chirp_filter_, value);
+  plan_.chirp = chirp_.data();
+  plan_.chirp_filter = chirp_filter_.data();
+}
+
+}  // namespace ryle::channelize::detail
