@@ -8,12 +8,13 @@ namespace {
 
 constexpr int kLanes = 4;
 
-// clang-format off: the order matters
+// Each file builds on the one before it.
+// clang-format off
+#include "ryle/engine/channelize/kernel_lanes.inc.hpp"
+#include "ryle/engine/channelize/kernel_transform.inc.hpp"
 #include "ryle/engine/channelize/kernel_filter.inc.hpp"
 #include "ryle/engine/channelize/kernel_finish.inc.hpp"
-#include "ryle/engine/channelize/kernel_lanes.inc.hpp"
 #include "ryle/engine/channelize/kernel_run.inc.hpp"
-#include "ryle/engine/channelize/kernel_transform.inc.hpp"
 // clang-format on
 
 }  // namespace
