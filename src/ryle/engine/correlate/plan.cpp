@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Validation and the one list of implementations.
 #include <algorithm>
-#include <functional>
+#include <initializer_list>
 
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
@@ -42,10 +42,12 @@ const CpuKernel* usable(const CpuEntry& entry, SampleFormat format) {
   return detail::is_integer_format(format) ? entry.integer() : entry.floating();
 }
 
-std::vector<std::string> names_for(SampleFormat format) {
+// Names that run here with any of the formats, in the order of the list.
+std::vector<std::string> names_for(std::initializer_list<SampleFormat> formats) {
   std::vector<std::string> names{"reference"};
   for (const auto& entry : kCpu) {
-    if (usable(entry, format) != nullptr) names.emplace_back(entry.name);
+    const auto runs = [&](SampleFormat format) { return usable(entry, format) != nullptr; };
+    if (std::any_of(formats.begin(), formats.end(), runs)) names.emplace_back(entry.name);
   }
 #ifdef RYLE_HAVE_CUDA
   for (auto& name : cuda_implementations()) names.push_back(std::move(name));
@@ -55,7 +57,7 @@ std::vector<std::string> names_for(SampleFormat format) {
 
 [[noreturn]] void refuse(const Config& config, const std::string& why) {
   std::string works;
-  for (const auto& name : names_for(config.format)) works += (works.empty() ? "" : ", ") + name;
+  for (const auto& name : names_for({config.format})) works += (works.empty() ? "" : ", ") + name;
   throw UnsupportedError("correlator implementation \"" + config.implementation + "\" for " +
                          std::string(name(config.format)) + ": " + why + "; these work here: auto, cpu, " + works);
 }
@@ -99,11 +101,7 @@ bool is_integer_format(SampleFormat format) {
 }  // namespace detail
 
 std::vector<std::string> available_implementations() {
-  auto names = names_for(SampleFormat::ci8);
-  for (auto& name : names_for(SampleFormat::cf32)) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
-  }
-  return names;
+  return names_for({SampleFormat::ci8, SampleFormat::cf32});
 }
 
 std::unique_ptr<Correlator> make_correlator(Queue& queue, const Config& config) {
