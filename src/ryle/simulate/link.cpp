@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/simulate/link.hpp"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "ryle/core/error.hpp"
+#include "ryle/wire/bytes.hpp"
+#include "ryle/wire/mwa32t.hpp"
+
+namespace ryle::simulate::detail {
+namespace {
+
+constexpr std::int64_t kRetry_ns = 50'000'000;
+constexpr std::int64_t kGroupBytes = wire::kMwa32tGroupBytes;
+
+std::int64_t in_lap(std::int64_t tick, std::int64_t period) {
+  const std::int64_t remainder = tick % period;
+  return remainder < 0 ? remainder + period : remainder;
+}
+
+}  // namespace
+
+std::int64_t monotonic_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
+}
+
+Endpoint parse_endpoint(const std::string& text) {
+  Endpoint endpoint;
+  endpoint.text = text;
+  const bool tcp = text.rfind("tcp://", 0) == 0;
+  const bool udp = text.rfind("udp://", 0) == 0;
+  const std::string rest = text.size() > 6 ? text.substr(6) : "";
+  const auto colon = rest.find_last_of(':');
+  bool good = (tcp || udp) && colon != std::string::npos && colon > 0;
+  if (good) {
+    endpoint.tcp = tcp;
+    endpoint.host = rest.substr(0, colon);
+    endpoint.port = rest.substr(colon + 1);
+    if (endpoint.host.front() == '[' && endpoint.host.back() == ']') {
+      endpoint.host = endpoint.host.substr(1, endpoint.host.size() - 2);
+    }
+    good = !endpoint.host.empty() && !endpoint.port.empty() && endpoint.port.size() <= 5 &&
+           endpoint.port.find_first_not_of("0123456789") == std::string::npos &&
+           std::stoi(endpoint.port) >= 1 && std::stoi(endpoint.port) <= 65535;
+  }
+  if (!good) {
+    throw ConfigError("endpoint \"" + text +
+                      "\" is not tcp://host:port or udp://host:port; for example "
+                      "tcp://127.0.0.1:4015");
+  }
+  return endpoint;
+}
+
+Socket::~Socket() { reset(); }
+
+void Socket::reset() {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = -1;
+}
+
+Link::Link(Endpoint endpoint, std::vector<std::byte> image, std::int64_t period, Tick start_tick,
+           Spans outages, std::int64_t granularity)
+    : endpoint_(std::move(endpoint)),
+      image_(std::move(image)),
+      period_(period),
+      start_tick_(start_tick),
+      granularity_(granularity),
+      outages_(std::move(outages)) {}
+
+/// A connect to a loopback port nobody listens on can meet itself, when the kernel picks that very
+/// port for this end.
+bool Link::accept_connection(Socket& candidate) {
+  sockaddr_storage here{}, there{};
+  socklen_t here_size = sizeof here, there_size = sizeof there;
+  ::getsockname(candidate.fd(), reinterpret_cast<sockaddr*>(&here), &here_size);
+  ::getpeername(candidate.fd(), reinterpret_cast<sockaddr*>(&there), &there_size);
+  if (endpoint_.tcp && here_size == there_size && std::memcmp(&here, &there, here_size) == 0) {
+    last_error_ = "nobody listens";
+    candidate.reset();
+    return false;
+  }
+  socket_ = std::move(candidate);
+  candidate.reset();
+  return true;
+}
+
+void Link::begin_attempt() {
+  addrinfo hints{};
+  hints.ai_socktype = endpoint_.tcp ? SOCK_STREAM : SOCK_DGRAM;
+  addrinfo* found = nullptr;
+  const int status = getaddrinfo(endpoint_.host.c_str(), endpoint_.port.c_str(), &hints, &found);
+  if (status != 0) {
+    last_error_ = gai_strerror(status);
+    return;
+  }
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> addresses(found, &freeaddrinfo);
+  Socket candidate(
+      ::socket(found->ai_family, found->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!candidate) {
+    last_error_ = std::strerror(errno);
+    return;
+  }
+  if (endpoint_.tcp) {
+    const int on = 1;
+    ::setsockopt(candidate.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  }
+  if (::connect(candidate.fd(), found->ai_addr, found->ai_addrlen) == 0) {
+    accept_connection(candidate);
+  } else if (errno == EINPROGRESS) {
+    pending_ = std::move(candidate);
+  } else {
+    last_error_ = std::strerror(errno);
+  }
+}
+
+bool Link::connect() {
+  if (socket_) return true;
+  if (pending_) {
+    pollfd ready{pending_.fd(), POLLOUT, 0};
+    if (::poll(&ready, 1, 0) == 0) return false;
+    int reason = 0;
+    socklen_t size = sizeof reason;
+    ::getsockopt(pending_.fd(), SOL_SOCKET, SO_ERROR, &reason, &size);
+    if (reason == 0) return accept_connection(pending_);
+    last_error_ = std::strerror(reason);
+    pending_.reset();
+    return false;
+  }
+  if (monotonic_ns() < next_attempt_ns_) return false;
+  next_attempt_ns_ = monotonic_ns() + kRetry_ns;
+  begin_attempt();
+  return static_cast<bool>(socket_);
+}
+
+std::string Link::last_error() const { return last_error_.empty() ? "no answer" : last_error_; }
+
+void Link::skip_to(std::int64_t position) {
+  samples_skipped_.fetch_add(position - position_, std::memory_order_relaxed);
+  position_ = position;
+}
+
+void Link::count_sent(std::int64_t samples, std::int64_t packets, std::int64_t bytes) {
+  samples_sent_.fetch_add(samples, std::memory_order_relaxed);
+  packets_sent_.fetch_add(packets, std::memory_order_relaxed);
+  bytes_sent_.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+bool Link::advance(std::int64_t due, std::int64_t most) {
+  while (next_outage_ < outages_.size() && position_ >= outages_[next_outage_].first) {
+    // The node dies here: its connection goes (after what is under way), its samples are never
+    // made.
+    socket_.reset();
+    pending_.reset();
+    reset_stream();
+#if RYLE_MUTANT == 614
+    skip_to(std::max(position_, outages_[next_outage_].second + granularity_));
+#else
+    skip_to(std::max(position_, outages_[next_outage_].second));
+#endif
+    ++next_outage_;
+  }
+  if (position_ >= due) return false;
+  if (!connect()) return false;
+  if (was_broken_) {
+    // A real node has no memory of what it could not deliver: it goes on with what is sampled now.
+    was_broken_ = false;
+    skip_to(std::max(position_, (due - 1) / granularity_ * granularity_));
+  }
+  std::int64_t until = std::min(due, position_ + most);
+  if (next_outage_ < outages_.size()) until = std::min(until, outages_[next_outage_].first);
+  if (until <= position_) return false;
+  switch (send_until(until)) {
+    case Sent::all:
+      return false;
+    case Sent::full:
+      return true;
+    case Sent::broken:
+      disconnects_.fetch_add(1, std::memory_order_relaxed);
+      socket_.reset();
+      reset_stream();
+      was_broken_ = true;
+      next_attempt_ns_ = monotonic_ns() + kRetry_ns;
+      return false;
+  }
+  return false;
+}
+
+void Link::finish(std::int64_t due) {
+  if (down() && due > position_) skip_to(due);
+  if (socket_ && endpoint_.tcp) ::shutdown(socket_.fd(), SHUT_WR);
+  socket_.reset();
+  pending_.reset();
+}
+
+SenderCounters Link::counters() const {
+  SenderCounters c;
+  c.samples_sent = samples_sent_.load(std::memory_order_relaxed);
+  c.packets_sent = packets_sent_.load(std::memory_order_relaxed);
+  c.bytes_sent = bytes_sent_.load(std::memory_order_relaxed);
+  c.samples_skipped = samples_skipped_.load(std::memory_order_relaxed);
+  c.disconnects = disconnects_.load(std::memory_order_relaxed);
+  c.refused = refused_.load(std::memory_order_relaxed);
+  return c;
+}
+
+namespace {
+
+/// Groups on a byte stream. A write may end inside a group; the rest goes first next time.
+class TcpLink final : public Link {
+ public:
+  using Link::Link;
+
+ private:
+  Sent send_until(std::int64_t until) override {
+    while (position_ < until) {
+      const std::int64_t first = in_lap(start_tick_ + position_, period_);
+      const std::int64_t n = until - position_;
+      const std::int64_t n_here = std::min(n, period_ - first);
+      iovec parts[2] = {
+          {image_.data() + first * kGroupBytes + bytes_into_group_,
+           static_cast<std::size_t>(n_here * kGroupBytes - bytes_into_group_)},
+          {image_.data(), static_cast<std::size_t>(std::min(n - n_here, period_) * kGroupBytes)}};
+      msghdr message{};
+      message.msg_iov = parts;
+      message.msg_iovlen = parts[1].iov_len > 0 ? 2 : 1;
+      const ssize_t sent = ::sendmsg(socket_.fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (sent < 0) {
+        if (errno == EINTR) continue;
+        if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) return Sent::full;
+        return Sent::broken;
+      }
+      const std::int64_t into = bytes_into_group_ + sent;
+#if RYLE_MUTANT == 613
+      bytes_into_group_ = 0;
+#else
+      bytes_into_group_ = into % kGroupBytes;
+#endif
+      position_ += into / kGroupBytes;
+      count_sent(into / kGroupBytes, into / kGroupBytes, sent);
+    }
+    return Sent::all;
+  }
+
+  void reset_stream() override { bytes_into_group_ = 0; }
+
+  std::int64_t bytes_into_group_ = 0;
+};
+
+/// Datagrams, up to 64 a call; only the first-sample field changes from lap to lap.
+class UdpLink final : public Link {
+ public:
+  UdpLink(Endpoint endpoint, std::vector<std::byte> image, std::int64_t period, Tick start_tick,
+          Spans outages, std::int64_t packet_samples)
+      : Link(std::move(endpoint), std::move(image), period, start_tick, std::move(outages),
+             packet_samples),
+        packet_samples_(packet_samples),
+        packet_bytes_(static_cast<std::int64_t>(wire::kMwa32tUdpHeaderBytes) + 32 * packet_samples),
+        parts_(static_cast<std::size_t>(period / packet_samples)),
+        messages_(parts_.size()) {
+    for (std::size_t k = 0; k < parts_.size(); ++k) {
+      parts_[k] = {image_.data() + static_cast<std::int64_t>(k) * packet_bytes_,
+                   static_cast<std::size_t>(packet_bytes_)};
+      messages_[k].msg_hdr.msg_iov = &parts_[k];
+      messages_[k].msg_hdr.msg_iovlen = 1;
+    }
+  }
+
+ private:
+  static constexpr std::int64_t kBatch = 64;
+
+  Sent send_until(std::int64_t until) override {
+    while (position_ + packet_samples_ <= until) {
+      const std::int64_t first = in_lap(start_tick_ + position_, period_) / packet_samples_;
+      const auto n_packets = static_cast<std::int64_t>(parts_.size());
+      const std::int64_t n =
+          std::min({(until - position_) / packet_samples_, n_packets - first, kBatch});
+      for (std::int64_t k = 0; k < n; ++k) {
+#if RYLE_MUTANT == 612
+        const Tick tick = (first + k) * packet_samples_;
+#else
+        const Tick tick = start_tick_ + position_ + k * packet_samples_;
+#endif
+        wire::store_be(image_.data() + (first + k) * packet_bytes_ + 8,
+                       static_cast<std::uint64_t>(tick));
+      }
+      const int sent = ::sendmmsg(socket_.fd(), messages_.data() + first, static_cast<unsigned>(n),
+                                  MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (sent < 0) {
+        if (errno == EINTR) continue;
+        if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) return Sent::full;
+        if (errno ==
+            ECONNREFUSED) {  // reports an earlier datagram; this one was not sent: send it again
+          count_refused();
+          continue;
+        }
+        return Sent::broken;
+      }
+      position_ += sent * packet_samples_;
+      count_sent(sent * packet_samples_, sent, sent * packet_bytes_);
+    }
+    return Sent::all;
+  }
+
+  const std::int64_t packet_samples_;
+  const std::int64_t packet_bytes_;
+  std::vector<iovec> parts_;
+  std::vector<mmsghdr> messages_;
+};
+
+}  // namespace
+
+std::unique_ptr<Link> make_tcp_link(Endpoint endpoint, std::vector<std::byte> groups,
+                                    std::int64_t period, Tick start_tick, Link::Spans outages) {
+  return std::make_unique<TcpLink>(std::move(endpoint), std::move(groups), period, start_tick,
+                                   std::move(outages), 1);
+}
+
+std::unique_ptr<Link> make_udp_link(Endpoint endpoint, std::vector<std::byte> packets,
+                                    std::int64_t period, Tick start_tick, Link::Spans outages,
+                                    std::int64_t packet_samples) {
+  return std::make_unique<UdpLink>(std::move(endpoint), std::move(packets), period, start_tick,
+                                   std::move(outages), packet_samples);
+}
+
+}  // namespace ryle::simulate::detail

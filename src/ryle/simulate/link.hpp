@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ryle/core/time.hpp"
+#include "ryle/simulate/sender.hpp"
+
+namespace ryle::simulate::detail {
+
+struct Endpoint {
+  bool tcp = false;
+  std::string host;
+  std::string port;
+  std::string text;  ///< as given, for messages
+};
+/// "tcp://host:port", "udp://host:port", "[v6]:port"; throws ConfigError.
+Endpoint parse_endpoint(const std::string& text);
+
+/// A socket that closes itself. -1 = none.
+class Socket {
+ public:
+  explicit Socket(int fd = -1) : fd_(fd) {}
+  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Socket& operator=(Socket&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Socket();
+  int fd() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  void reset();
+
+ private:
+  int fd_;
+};
+
+/// One capture node: its packed record, its socket and where it is in the schedule. Positions count
+/// samples since the start of the schedule; [begin, end) outages are sorted and disjoint.
+class Link {
+ public:
+  using Spans = std::vector<std::pair<std::int64_t, std::int64_t>>;
+
+  Link(Endpoint endpoint, std::vector<std::byte> image, std::int64_t period, Tick start_tick,
+       Spans outages, std::int64_t granularity);
+  virtual ~Link() = default;
+
+  /// Makes progress on connecting; true when there is a connection. Never blocks.
+  bool connect();
+  std::string last_error() const;  ///< why the latest attempt to connect failed
+  /// Sends what is due, at most about `most` samples of it, without blocking. True when the socket
+  /// is full.
+  bool advance(std::int64_t due, std::int64_t most);
+  /// Closes; a broken link counts what passed up to `due` as skipped.
+  void finish(std::int64_t due);
+
+  /// Its connection broke and has not come back.
+  bool down() const { return was_broken_ && !socket_; }
+  std::int64_t position() const { return position_; }
+  int fd() const { return socket_.fd(); }
+  const Endpoint& endpoint() const { return endpoint_; }
+  SenderCounters counters() const;
+  std::int64_t memory_bytes() const { return static_cast<std::int64_t>(image_.size()); }
+
+ protected:
+  enum class Sent { all, full, broken };
+  /// Sends samples [position_, until) as far as the socket takes them and moves position_.
+  virtual Sent send_until(std::int64_t until) = 0;
+  /// Called when a connection is lost or closed: forget what was under way.
+  virtual void reset_stream() {}
+  void count_sent(std::int64_t samples, std::int64_t packets, std::int64_t bytes);
+  void count_refused() { refused_.fetch_add(1, std::memory_order_relaxed); }
+
+  const Endpoint endpoint_;
+  std::vector<std::byte> image_;
+  const std::int64_t period_;
+  const Tick start_tick_;
+  const std::int64_t granularity_;  ///< samples of the smallest thing that can be sent
+  Socket socket_;
+  std::int64_t position_ = 0;
+
+ private:
+  void skip_to(std::int64_t position);
+  void begin_attempt();
+  bool accept_connection(Socket& candidate);
+
+  Spans outages_;
+  std::size_t next_outage_ = 0;
+  Socket pending_;
+  std::int64_t next_attempt_ns_ = 0;
+  bool was_broken_ = false;
+  std::string last_error_;
+  std::atomic<std::int64_t> samples_sent_{0}, packets_sent_{0}, bytes_sent_{0}, samples_skipped_{0},
+      disconnects_{0}, refused_{0};
+};
+
+std::unique_ptr<Link> make_tcp_link(Endpoint endpoint, std::vector<std::byte> groups,
+                                    std::int64_t period, Tick start_tick, Link::Spans outages);
+std::unique_ptr<Link> make_udp_link(Endpoint endpoint, std::vector<std::byte> packets,
+                                    std::int64_t period, Tick start_tick, Link::Spans outages,
+                                    std::int64_t packet_samples);
+
+/// CLOCK_MONOTONIC, nanoseconds.
+std::int64_t monotonic_ns();
+
+}  // namespace ryle::simulate::detail

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ryle/core/time.hpp"
+#include "ryle/simulate/voltages.hpp"
+#include "ryle/wire/mwa32t.hpp"
+
+namespace ryle::simulate {
+
+/// A capture node that dies and returns: its samples of [from_s, until_s) after the start are never
+/// sent; on TCP its connection is closed and made again.
+struct Outage {
+  std::int64_t receiver = 0;
+  double from_s = 0;
+  double until_s = 0;
+};
+
+struct SenderConfig {
+  std::vector<std::string> endpoints;  ///< one per receiver: "tcp://host:port" or "udp://host:port"
+  double speed = 1;                    ///< times real time; 0 = as fast as the receiver takes it
+  double duration_s = 0;               ///< of data (not of sending); 0 = until stop()
+  Tick start_tick = 0;                 ///< of the first sample; record sample = tick mod n_samples
+  std::int64_t packet_samples = 256;   ///< mwa32t-udp
+  wire::Mwa32tMarker marker;           ///< groups on TCP
+  std::vector<Outage> outages;
+  double connect_timeout_s = 30;  ///< TCP: how long to wait for every receiver to listen
+  double udp_ceiling_packets_per_s =
+      60'000;  ///< all receivers together, at speed 0: UDP cannot push back
+};
+
+/// What one capture node did. samples_sent + samples_skipped = samples of the schedule so far.
+struct SenderCounters {
+  std::int64_t samples_sent = 0;  ///< whole instants given to the kernel
+  std::int64_t packets_sent = 0;  ///< datagrams; groups on TCP
+  std::int64_t bytes_sent = 0;
+  std::int64_t samples_skipped =
+      0;                         ///< outages, and what passed while a broken connection was down
+  std::int64_t disconnects = 0;  ///< connections the receiver closed or reset
+  std::int64_t refused = 0;      ///< UDP: nobody listened (ICMP port unreachable)
+};
+
+struct SenderReport {
+  std::vector<SenderCounters> receivers;
+  double elapsed_s = 0;               ///< since the first sample was due
+  double cpu_s = 0;                   ///< of the sending thread
+  double longest_lag_s = 0;           ///< largest delay behind the schedule (speed > 0)
+  std::int64_t samples_sent() const;  ///< of all receivers
+};
+
+/// The array's capture nodes, over real sockets: each sends its 16 inputs of a periodic record,
+/// again and again, with counters that run on. One thread, paced on CLOCK_MONOTONIC. TCP
+/// connections are retried until the receiver listens; the schedule starts when all are there. Live
+/// links never wait for a slow receiver's neighbours. Public functions may be called from any
+/// thread; start() once.
+class Mwa32tSender {
+ public:
+  /// Packs the packets (36 MB for 2^18 samples of 64 inputs); the record is not needed afterwards.
+  /// Throws ConfigError naming the endpoint or size that does not work.
+  Mwa32tSender(const VoltageRecord& record, const SenderConfig& config);
+  ~Mwa32tSender();  ///< stops and joins; an error not fetched by join() is dropped
+  Mwa32tSender(const Mwa32tSender&) = delete;
+  Mwa32tSender& operator=(const Mwa32tSender&) = delete;
+
+  void start();
+  void stop();                  ///< asks to end after the current packets; returns at once
+  bool running() const;         ///< started and not yet at its end
+  SenderReport report() const;  ///< so far
+  SenderReport
+  join();  ///< waits for the end; throws what went wrong (IoError when nobody listened)
+  std::int64_t memory_bytes() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace ryle::simulate
