@@ -97,6 +97,7 @@ Reason Assembler::hold(const CountedPacket& packet, MonotonicNs now) {
   const std::int64_t slot = candidate.count > 0
                                 ? wire::extend(packet.slot_raw, packet.slot_bits, reference)
                                 : static_cast<std::int64_t>(packet.slot_raw);
+  streams_[packet.stream].position = slot;  // for the order of reading only, until the lock
   vote(slot, packet.stream, now);
   return Reason::prelock;
 }
@@ -105,7 +106,7 @@ void Assembler::vote(std::int64_t slot, std::uint32_t stream, MonotonicNs now) {
   constexpr std::int64_t kLimit = std::int64_t{1} << 62;
   if (slot >= kLimit || slot <= -kLimit) return;
   if (!gate_.vote(slot, stream, now)) return;
-  if (locked_ && !share_.below_tenth(now)) return;
+  if (locked_ && !provisional_ && !share_.below_tenth(now)) return;
   const auto candidate = gate_.candidate();
   const std::int64_t reach = (config_.window_chunks - 1) * config_.chunk_slots;
   start_segment(std::max(candidate.first_slot, candidate.latest_slot - reach), now);

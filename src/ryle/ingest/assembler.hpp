@@ -74,11 +74,17 @@ class Assembler {
   /// Ends a wait for a free chunk (any thread may set what it returns).
   void set_cancel(std::function<bool()> cancelled) { cancelled_ = std::move(cancelled); }
 
+  /// While set, a quorum may begin a new segment although the present one still places data (its
+  /// time was a guess).
+  void set_provisional(bool provisional) { provisional_ = provisional; }
+
   bool locked() const { return locked_; }
   std::int64_t origin_slot() const { return origin_slot_; }
   std::int64_t head_slot() const { return head_slot_; }
   /// End of the last slots of a stream that were placed; origin before the first.
   std::int64_t position(std::uint32_t stream) const { return streams_[stream].position; }
+  /// When something was last placed, of any stream.
+  MonotonicNs last_placed() const { return last_placed_; }
   /// Something of the stream was placed within `age_ns` before `now`.
   bool live(std::uint32_t stream, MonotonicNs now, MonotonicNs age_ns) const;
 
@@ -157,7 +163,7 @@ class Assembler {
   std::int64_t head_index_ = 0;
   std::int64_t head_slot_ = 0, origin_slot_ = 0;
   std::int64_t sequence_ = 0;
-  bool locked_ = false;
+  bool locked_ = false, provisional_ = false;
   int n_live_ = 0;
   std::vector<Stream> streams_;
   std::vector<Held> held_;  // a ring of held_count_ packets from held_first_

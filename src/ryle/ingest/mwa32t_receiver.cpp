@@ -1,0 +1,616 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/ingest/mwa32t_receiver.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <limits>
+
+#include "ryle/core/error.hpp"
+
+namespace ryle {
+namespace {
+
+constexpr std::int64_t kRate_hz = wire::kMwa32tSampleRateHz;
+constexpr MonotonicNs kDrainLimit_ns = 2000 * kMillisecond_ns;
+// On a busy machine what was sent over loopback may not be readable at once.
+constexpr MonotonicNs kDrainQuiet_ns = 20 * kMillisecond_ns;
+constexpr MonotonicNs kReplaceAfter_ns = 1000 * kMillisecond_ns;
+
+MonotonicNs monotonic_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+AssemblerConfig assembler_config(const Mwa32tSourceConfig& c, int n_udp) {
+  AssemblerConfig a;
+  a.n_streams = static_cast<int>(c.endpoints.size());
+  a.inputs_per_stream = static_cast<int>(wire::kMwa32tInputsPerReceiver);
+  a.chunk_slots = c.chunk_ticks;
+  a.window_chunks = c.window_chunks;
+  a.packet_slots = c.geometry.n_instants != 0 ? c.geometry.n_instants : 256;
+  a.voting_streams = n_udp;
+  a.wait_for_free_chunk = c.offline;
+  a.bind_stream_to_sender = c.bind_stream_to_sender;
+  a.held_packets = n_udp > 0 ? 256 : 0;
+  a.held_packet_bytes = a.packet_slots * 32;
+  if (c.geometry.n_instants == 0) a.held_packet_bytes = 65536;
+  a.close_after_ns = c.close_after_ns;
+  a.idle_close_ns = c.idle_close_ns;
+  a.patience_ns = c.patience_ns;
+  return a;
+}
+
+void validate(const Mwa32tSourceConfig& c) {
+  if (c.endpoints.empty() || c.endpoints.size() > 255) {
+    throw ConfigError(fmt::format(
+        "source.endpoints has {} entries; 1 to 255 receivers are possible, one endpoint each",
+        c.endpoints.size()));
+  }
+  if (c.n_chunks <= c.window_chunks) {
+    throw ConfigError(fmt::format(
+        "ingest.n_chunks = {} must exceed ingest.window_chunks = {}: all of the window's "
+        "chunks are open at a time",
+        c.n_chunks, c.window_chunks));
+  }
+  if (c.chunk_ticks < 1 || c.window_chunks < 2) {
+    throw ConfigError("ingest.chunk_ticks must be at least 1 and ingest.window_chunks at least 2");
+  }
+  if (c.geometry.marker.bits < 1 || c.geometry.marker.bits > 16) {
+    throw ConfigError(
+        fmt::format("source.marker.bits = {} is not in 1..16", c.geometry.marker.bits));
+  }
+  mwa32t_source_chunk_bytes(c);
+}
+
+}  // namespace
+
+Mwa32tReceiver::Mwa32tReceiver(const Mwa32tSourceConfig& config) : config_(config) {
+  validate(config_);
+  config_.geometry.n_receivers = static_cast<std::uint32_t>(config_.endpoints.size());
+  for (const auto& sender : config_.allowed_senders) allowed_.insert(address_identity(sender));
+  link_of_stream_.resize(config_.endpoints.size(), nullptr);
+  int n_udp = 0;
+  for (std::uint32_t s = 0; s < config_.endpoints.size(); ++s) {
+    const Endpoint endpoint = parse_endpoint(config_.endpoints[s]);
+    if (endpoint.transport == Endpoint::Transport::udp) {
+      open_udp(endpoint, s);
+      ++n_udp;
+    } else {
+      open_tcp(endpoint, s);
+    }
+  }
+  check_receive_buffers();
+  // Streams are read in steps of this size, the furthest behind first: however long the thread
+  // slept and whatever waits in the sockets, no stream runs out of the window while another has
+  // data to be read.
+  skew_limit_ =
+      std::clamp<std::int64_t>((config_.window_chunks - 1) * config_.chunk_ticks / 4, 1, 8192);
+  const auto a = assembler_config(config_, n_udp);
+  auto placement = std::make_unique<InterleavedPlacement>(
+      a.n_streams, static_cast<std::int64_t>(wire::kMwa32tPayloadBytesPerInstant), std::byte{0});
+  // Losses come by packets; room for one run of them per input in 64 packet times, more is
+  // allocated when it happens.
+  const std::int64_t spans =
+      a.n_streams * a.inputs_per_stream * (config_.chunk_ticks / (64 * a.packet_slots) + 2);
+  pool_ = std::make_unique<ChunkPool>(config_.n_chunks, placement->chunk_bytes(config_.chunk_ticks),
+                                      spans, config_.memory);
+  assembler_ = std::make_unique<Assembler>(a, std::move(placement), *pool_);
+  assembler_->set_cancel([this] { return abandon_.load(); });
+  if (n_udp > 0) {
+    const auto bytes =
+        config_.geometry.n_instants != 0 ? config_.geometry.udp_packet_bytes() : std::size_t{65535};
+    reader_ = std::make_unique<DatagramReader>(bytes, config_.udp_gro);
+  }
+  publish();
+}
+
+Mwa32tReceiver::~Mwa32tReceiver() {
+  abandon_ = true;
+  stopping_ = true;
+  thread_.reset();
+}
+
+void Mwa32tReceiver::open_udp(const Endpoint& endpoint, std::uint32_t stream) {
+  for (auto& port : udp_) {
+    if (endpoint.port != 0 && port->endpoint.port == endpoint.port &&
+        port->endpoint.host == endpoint.host) {
+      port->streams.push_back(stream);
+      return;
+    }
+  }
+  auto port = std::make_unique<UdpPort>();
+  port->socket = udp_bind(endpoint);
+  port->endpoint = endpoint;
+  port->endpoint.port = port->socket.local_port();
+  port->streams.push_back(stream);
+  if (config_.udp_gro) DatagramReader::enable_gro(port->socket);
+  udp_.push_back(std::move(port));
+}
+
+void Mwa32tReceiver::open_tcp(const Endpoint& endpoint, std::uint32_t stream) {
+  auto link = std::make_unique<TcpLink>();
+  link->stream = stream;
+  link->endpoint = endpoint;
+  link->retry_delay = config_.reconnect_min_ns;
+  link->groups = std::make_unique<GroupStream>(config_.geometry.marker, stream);
+  if (!config_.tcp_connect) {
+    link->listener = tcp_listen(endpoint);
+    link->endpoint.port = link->listener.local_port();
+  }
+  link_of_stream_[stream] = link.get();
+  tcp_.push_back(std::move(link));
+}
+
+void Mwa32tReceiver::check_receive_buffers() {
+  const double packet_bytes = config_.geometry.n_instants != 0
+                                  ? static_cast<double>(config_.geometry.udp_packet_bytes())
+                                  : 8208.0;
+  const double instants = config_.geometry.n_instants != 0 ? config_.geometry.n_instants : 256.0;
+  const double packets_per_s = static_cast<double>(kRate_hz) * config_.rate_factor / instants;
+  for (auto& port : udp_) {
+    const double rate = packets_per_s * static_cast<double>(port->streams.size());
+    // A datagram is charged about 2.06 times its size (4104 bytes: 8448, measured).
+    const auto needed =
+        static_cast<std::int64_t>(config_.stall_budget_s * rate * 2.06 * packet_bytes);
+    // More than needed costs nothing until it is used, and rides out longer stalls.
+    const std::int64_t granted =
+        set_receive_buffer(port->socket, std::max<std::int64_t>(needed, std::int64_t{64} << 20));
+    if (granted >= needed) continue;
+    receive_buffer_ok_ = false;
+    if (config_.allow_small_rcvbuf) continue;
+    const std::int64_t ask = (needed / 2 + (1 << 20) - 1) >> 20 << 20;
+    throw OsLimitError(fmt::format(
+        "the receive buffer of {} needs {:.1f} MB ({:.2f} s at {:.1f} kpkt/s), granted {:.1f} MB "
+        "(net.core.rmem_max = {}); now: sudo sysctl -w net.core.rmem_max={}; keep: echo "
+        "net.core.rmem_max={} | sudo tee /etc/sysctl.d/90-ryle.conf; or go on with losses: "
+        "--allow-small-rcvbuf",
+        to_string(port->endpoint), static_cast<double>(needed) * 1e-6, config_.stall_budget_s,
+        rate * 1e-3, static_cast<double>(granted) * 1e-6, system_rmem_max(), ask, ask));
+  }
+}
+
+void Mwa32tReceiver::start() {
+  const std::lock_guard lock(start_mutex_);
+  if (thread_) return;
+  thread_ = std::make_unique<StageThread>(
+      "ryle-ingest", [this](const std::stop_token& stop) { run(stop); },
+      [this] { stopping_ = true; });
+}
+
+void Mwa32tReceiver::stop() {
+  const std::lock_guard lock(start_mutex_);
+  stopping_ = true;
+  if (!thread_) pool_->finish();  // never started: nothing will come
+}
+
+// Two ways out: asked to stop and the sockets are drained, or offline and every sender has closed.
+void Mwa32tReceiver::run(const std::stop_token&) {
+  MonotonicNs stop_since = 0, quiet_since = 0;
+  // Whatever happens the consumer must not wait for ever.
+  struct Finisher {
+    ChunkPool& pool;
+    ~Finisher() { pool.finish(); }
+  } finisher{*pool_};
+  for (;;) {
+    const bool stopping = stopping_;
+    bool any = serve(5);
+    any |= align_links();
+    housekeeping(false);
+    if (abandon_ || finished_by_itself()) break;
+    if (!stopping) continue;
+    if (stop_since == 0) stop_since = quiet_since = now_;
+    if (any) quiet_since = now_;
+    if (now_ - quiet_since > kDrainQuiet_ns || now_ - stop_since > kDrainLimit_ns) break;
+  }
+  for (auto& link : tcp_) disconnect(*link);
+  assembler_->finish(now_);
+  housekeeping(true);
+}
+
+bool Mwa32tReceiver::finished_by_itself() const {
+  return config_.offline && udp_.empty() && std::ranges::all_of(tcp_, [](const auto& link) {
+           return link->ever_connected && !link->connection;
+         });
+}
+
+// One round: whatever is readable, the furthest behind first. Returns whether anything was.
+bool Mwa32tReceiver::serve(int timeout_ms) {
+  std::vector<pollfd> polled;
+  polled.reserve(udp_.size() + 2 * tcp_.size());
+  for (const auto& port : udp_) polled.push_back({port->socket.descriptor(), POLLIN, 0});
+  bool waiting = false;
+  for (const auto& link : tcp_) {
+    const short events = link->connecting ? POLLOUT : POLLIN;
+    // A stream that waits for its position is left in the kernel's buffer: the sender waits.
+    const bool held = link->ready && !link->groups->aligned();
+    waiting |= held;
+    polled.push_back({held || !link->connection ? -1 : link->connection.descriptor(), events, 0});
+    polled.push_back({link->listener ? link->listener.descriptor() : -1, POLLIN, 0});
+  }
+  const int n =
+      ::poll(polled.data(), polled.size(), waiting ? std::min(timeout_ms, 1) : timeout_ms);
+  now_ = monotonic_ns();
+  bool any = false;
+  const std::size_t first_tcp = udp_.size();
+  for (std::size_t i = 0; i < tcp_.size(); ++i) {
+    auto& link = *tcp_[i];
+    if (n > 0 && polled[first_tcp + 2 * i + 1].revents != 0) accept_connections(link);
+    if (config_.tcp_connect) continue_connecting(link);
+    if (link.connecting && n > 0 && polled[first_tcp + 2 * i].revents != 0) finish_connecting(link);
+    // The first bytes of a connection are read before anything else moves: they tell where it
+    // joins.
+    if (link.connection && !link.connecting && !link.groups->aligned() && !link.ready) {
+      any |= n > 0 && polled[first_tcp + 2 * i].revents != 0;
+      serve_tcp(link);
+    }
+  }
+  if (n <= 0) return any;
+  std::int64_t lowest = std::numeric_limits<std::int64_t>::max();
+  const auto readable = [&](std::size_t i) {
+    const auto& link = *tcp_[i];
+    return link.connection && !link.connecting && link.groups->aligned() &&
+           polled[first_tcp + 2 * i].revents != 0;
+  };
+  for (std::size_t i = 0; i < udp_.size(); ++i) {
+    if (polled[i].revents != 0) lowest = std::min(lowest, position_of(*udp_[i]));
+  }
+  for (std::size_t i = 0; i < tcp_.size(); ++i) {
+    if (readable(i)) lowest = std::min(lowest, tcp_[i]->groups->position());
+  }
+  for (std::size_t i = 0; i < tcp_.size(); ++i) {
+    if (!readable(i)) continue;
+    any = true;
+    if (tcp_[i]->groups->position() - lowest <= skew_limit_) serve_tcp(*tcp_[i]);
+  }
+  for (std::size_t i = 0; i < udp_.size(); ++i) {
+    if (polled[i].revents == 0) continue;
+    any = true;
+    if (position_of(*udp_[i]) - lowest <= skew_limit_) serve_udp(*udp_[i]);
+  }
+  return any;
+}
+
+void Mwa32tReceiver::serve_udp(UdpPort& port) {
+  std::size_t limit = 64;
+  if (udp_.size() + tcp_.size() > 1 && config_.geometry.n_instants != 0) {
+    limit = std::max<std::size_t>(1, static_cast<std::size_t>(skew_limit_) * port.streams.size() /
+                                         config_.geometry.n_instants);
+  }
+  for (const auto& datagram : reader_->receive(port.socket, limit)) take_datagram(port, datagram);
+  if (assembler_->totals().segments != segments_seen_) realign_after_new_segment();
+}
+
+void Mwa32tReceiver::take_datagram(const UdpPort& port, const DatagramReader::Datagram& datagram) {
+  if (!allowed_.empty() && !allowed_.contains(datagram.address)) {
+    return assembler_->reject(Reason::foreign_sender);
+  }
+  if (datagram.truncated) return assembler_->reject(Reason::too_long);
+  wire::Packet packet;
+  const auto bytes = std::span(datagram.data, datagram.size);
+  const wire::Reject reject = wire::decode(config_.geometry, bytes, packet);
+  if (reject != wire::Reject::none) return assembler_->reject(reason_of(reject));
+  if (std::ranges::find(port.streams, packet.stream) == port.streams.end()) {
+    return assembler_->reject(Reason::foreign_stream);
+  }
+  CountedPacket counted;
+  counted.stream = packet.stream;
+  counted.sender = datagram.sender;
+  counted.slot_raw = packet.tick_raw;
+  counted.slot_bits = packet.tick_bits;
+  counted.n_slots = packet.n_ticks;
+  counted.payload = bytes.subspan(packet.payload_offset, packet.payload_bytes);
+  counted.stride_bytes = static_cast<std::int64_t>(wire::kMwa32tPayloadBytesPerInstant);
+  assembler_->offer(counted, now_);
+}
+
+void Mwa32tReceiver::accept_connections(TcpLink& link) {
+  std::uint64_t peer = 0;
+  for (Socket connection = tcp_accept(link.listener, &peer); connection;
+       connection = tcp_accept(link.listener, &peer)) {
+    if (!allowed_.empty() && !allowed_.contains(peer)) continue;  // closed at once
+    if (link.connection) {
+      // One sender per receiver. A second one replaces a connection that has gone silent (a node
+      // that lost power never said good-bye) and is refused otherwise. What the first left behind
+      // is read before it is judged.
+      serve_tcp(link);
+      if (link.connection && now_ - link.last_bytes < kReplaceAfter_ns) continue;
+      disconnect(link);
+    }
+    connected(link, std::move(connection));
+  }
+}
+
+void Mwa32tReceiver::continue_connecting(TcpLink& link) {
+  if (link.connection || now_ < link.retry_at) return;
+  link.connection = tcp_connect(link.endpoint);
+  link.connecting = static_cast<bool>(link.connection);
+  link.retry_at = now_ + link.retry_delay;
+  link.retry_delay = std::min(2 * link.retry_delay, config_.reconnect_max_ns);
+}
+
+void Mwa32tReceiver::finish_connecting(TcpLink& link) {
+  link.connecting = false;
+  if (connect_error(link.connection) != 0) {
+    link.connection.close();
+    return;
+  }
+  link.retry_delay = config_.reconnect_min_ns;
+  connected(link, std::move(link.connection));
+}
+
+void Mwa32tReceiver::connected(TcpLink& link, Socket connection) {
+  set_keepalive(connection);
+  link.connection = std::move(connection);
+  link.ever_connected = true;
+  link.got_bytes = link.ready = false;
+  link.reference.reset();
+  link.last_bytes = now_;
+  link.groups->reset();
+}
+
+void Mwa32tReceiver::serve_tcp(TcpLink& link) {
+  auto space = link.groups->space();
+  if (space.empty()) return;
+  space = space.first(
+      std::min(space.size(), static_cast<std::size_t>(skew_limit_ + 4) * wire::kMwa32tGroupBytes));
+  const ssize_t n = recv(link.connection.descriptor(), space.data(), space.size(), MSG_DONTWAIT);
+  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
+  if (n <= 0) return disconnect(link);
+  if (!link.got_bytes) {
+    link.got_bytes = true;
+    if (assembler_->locked()) {
+      const auto reference = others(link.stream);
+      link.reference = reference.known ? reference.position : extrapolated();
+    }
+  }
+  link.last_bytes = now_;
+  link.groups->commit(static_cast<std::size_t>(n));
+  if (!link.groups->aligned()) {
+    if (!link.ready && link.groups->ready(*this)) {
+      link.ready = true;
+      link.ready_since = now_;
+    }
+    return;
+  }
+  const bool drained = static_cast<std::size_t>(n) < space.size();
+  link.groups->parse(others(link.stream), drained, now_, *this);
+}
+
+void Mwa32tReceiver::disconnect(TcpLink& link) {
+  if (!link.connection) return;
+  if (!link.connecting) {
+    if (link.ready && !link.groups->aligned() && assembler_->locked()) align_link(link);
+    link.groups->finish(*this);
+  }
+  link.groups->reset();
+  link.connection.close();
+  link.connecting = link.ready = false;
+  link.retry_at = now_ + link.retry_delay;
+}
+
+// Gives streams that have shown their first groups a position (ingest.md 2.1).
+// Returns whether one was given.
+bool Mwa32tReceiver::align_links() {
+  if (assembler_->totals().segments != segments_seen_) realign_after_new_segment();
+  bool any_ready = false, all_ready = true;
+  MonotonicNs first_ready = now_;
+  for (const auto& link : tcp_) {
+    if (link->ready && !link->groups->aligned()) {
+      any_ready = true;
+      first_ready = std::min(first_ready, link->ready_since);
+    } else {
+      all_ready = false;
+    }
+  }
+  if (!any_ready) return false;
+  if (!assembler_->locked()) {
+    // With UDP among the receivers the 64-bit counters tell the time; without, the first common
+    // group is instant 0.
+    const bool waited = now_ - first_ready >= config_.patience_ns;
+    if (!waited && !(all_ready && udp_.empty()) && !stopping_) return false;
+    align_without_udp(!udp_.empty());
+    return true;
+  }
+  for (auto& link : tcp_) {
+    if (link->ready && !link->groups->aligned()) align_link(*link);
+  }
+  return true;
+}
+
+void Mwa32tReceiver::align_without_udp(bool provisional) {
+  const auto& marker = config_.geometry.marker;
+  std::optional<std::int64_t> first, last;
+  std::vector<std::pair<TcpLink*, std::int64_t>> instants;
+  for (auto& link : tcp_) {
+    if (!link->ready) continue;
+    const auto check =
+        wire::check_mwa32t_marker(marker, link->groups->first_marker(), first.value_or(0));
+    if (!first) first = check.instant;
+    last = std::max(last.value_or(check.instant), check.instant);
+    instants.emplace_back(link.get(), check.instant);
+  }
+  if (!last) return;
+  instant_offset_ = marker.mode == wire::MarkerMode::counter ? *last : 0;
+  provisional_ = provisional && !udp_.empty();
+  assembler_->set_provisional(provisional_);
+  assembler_->lock(0, now_);
+  segments_seen_ = assembler_->totals().segments;
+  for (const auto& [link, instant] : instants) {
+    link->groups->align(instant - *last, instant_offset_);
+    link->groups->parse(others(link->stream), false, now_, *this);
+  }
+}
+
+void Mwa32tReceiver::align_link(TcpLink& link) {
+  const auto& marker = config_.geometry.marker;
+  const std::int64_t reference = link.reference.value_or(assembler_->origin_slot());
+  const auto check =
+      wire::check_mwa32t_marker(marker, link.groups->first_marker(), reference + instant_offset_);
+  link.groups->align(check.instant - instant_offset_, instant_offset_);
+  link.groups->parse(others(link.stream), false, now_, *this);
+}
+
+// The voters moved the time: streams without a time of their own go to the new one, congruent to
+// their counters.
+void Mwa32tReceiver::realign_after_new_segment() {
+  const bool first = segments_seen_ == 0;
+  segments_seen_ = assembler_->totals().segments;
+  if (first) return;
+  const std::int64_t old_offset = instant_offset_;
+  if (provisional_) instant_offset_ = 0;
+  provisional_ = false;
+  assembler_->set_provisional(false);
+  for (auto& link : tcp_) {
+    if (!link->groups->aligned()) continue;
+    const std::int64_t instant = link->groups->position() + old_offset;
+    const auto word = wire::mwa32t_marker_word(config_.geometry.marker, instant);
+    const auto check = wire::check_mwa32t_marker(config_.geometry.marker, word,
+                                                 assembler_->origin_slot() + instant_offset_);
+    link->groups->align(check.instant - instant_offset_, instant_offset_);
+  }
+}
+
+std::int64_t Mwa32tReceiver::position_of(std::uint32_t stream) const {
+  const TcpLink* link = link_of_stream_[stream];
+  return link != nullptr && link->groups->aligned() ? link->groups->position()
+                                                    : assembler_->position(stream);
+}
+
+std::int64_t Mwa32tReceiver::position_of(const UdpPort& port) const {
+  std::int64_t lowest = std::numeric_limits<std::int64_t>::max();
+  for (const auto stream : port.streams) {
+    lowest = std::min(lowest, assembler_->position(stream));
+  }
+  return lowest;
+}
+
+StreamReference Mwa32tReceiver::others(std::uint32_t stream) const {
+  std::vector<std::int64_t> positions;
+  positions.reserve(link_of_stream_.size());
+  for (std::uint32_t s = 0; s < link_of_stream_.size(); ++s) {
+    if (s != stream && assembler_->live(s, now_, 1000 * kMillisecond_ns)) {
+      positions.push_back(position_of(s));
+    }
+  }
+  if (positions.empty()) return {};
+  const auto middle = positions.begin() + static_cast<std::ptrdiff_t>((positions.size() - 1) / 2);
+  std::nth_element(positions.begin(), middle, positions.end());
+  return {true, *middle};
+}
+
+// Where the stream of samples should be now when nobody delivers: the last position plus the time
+// since.
+std::int64_t Mwa32tReceiver::extrapolated() const {
+  std::int64_t position = assembler_->origin_slot();
+  for (std::uint32_t s = 0; s < link_of_stream_.size(); ++s) {
+    position = std::max(position, assembler_->position(s));
+  }
+  const __int128 elapsed = now_ - assembler_->last_placed();
+  return position + static_cast<std::int64_t>(elapsed * kRate_hz / 1'000'000'000);
+}
+
+void Mwa32tReceiver::on_run(const Run& run) {
+  Run rest = run;
+  const std::int64_t before =
+      std::clamp<std::int64_t>(assembler_->origin_slot() - run.slot, 0, run.n_slots);
+  if (before > 0) {
+    // Older than the first common group.
+    assembler_->reject(Reason::prelock, static_cast<std::uint64_t>(before));
+    rest.slot += before;
+    rest.n_slots -= before;
+    rest.data += before * run.stride_bytes;
+  }
+  if (rest.n_slots > 0) assembler_->offer_run(rest, now_);
+}
+
+void Mwa32tReceiver::on_reject(Reason reason, std::uint64_t n_groups) {
+  assembler_->reject(reason, n_groups);
+}
+
+void Mwa32tReceiver::housekeeping(bool force) {
+  if (force || now_ - last_poll_ >= kMillisecond_ns) {
+    last_poll_ = now_;
+    assembler_->poll(now_);
+  }
+  if (force || now_ - last_drops_ >= 100 * kMillisecond_ns) {
+    last_drops_ = now_;
+    for (auto& port : udp_) port->drops = kernel_drops(port->socket);
+  }
+  if (force || now_ - last_publish_ >= 2 * kMillisecond_ns) {
+    last_publish_ = now_;
+    publish();
+  }
+}
+
+void Mwa32tReceiver::publish() {
+  const auto& totals = assembler_->totals();
+  const auto per_slot = static_cast<std::uint64_t>(wire::kMwa32tInputsPerReceiver);
+  const std::string condition = assembler_->condition(now_);
+  const std::lock_guard lock(mutex_);
+  auto& s = snapshot_;
+  s.received = totals.received;
+  s.used = totals.reasons[0];
+  for (std::size_t r = 1; r < kReasons; ++r) {
+    s.rejected[std::string(name(static_cast<Reason>(r)))] = totals.reasons[r];
+  }
+  s.kernel_drops = 0;
+  for (const auto& port : udp_) s.kernel_drops += port->drops;
+  s.present_slots = totals.present_slots;
+  s.missing_slots = totals.missing_slots;
+  s.lost_samples = totals.missing_slots * per_slot;
+  s.chunks = totals.chunks;
+  s.dropped_chunks = totals.dropped_chunks;
+  s.segments = totals.segments;
+  if (condition == "NO_DATA" || condition == "PRELOCK") {
+    state_ = condition;
+  } else {
+    std::string reasons = condition == "OK" ? "" : condition;
+    const auto add = [&reasons](const char* r) {
+      reasons += (reasons.empty() ? "" : ",") + std::string(r);
+    };
+    if (!receive_buffer_ok_) add("rcvbuf");
+    if (provisional_) add("time");
+    state_ = reasons.empty() ? "OK" : "DEGRADED(" + reasons + ")";
+  }
+}
+
+IngestCounters Mwa32tReceiver::counters() const {
+  const std::lock_guard lock(mutex_);
+  return snapshot_;
+}
+
+std::string Mwa32tReceiver::state() const {
+  const std::lock_guard lock(mutex_);
+  return state_;
+}
+
+std::int64_t Mwa32tReceiver::memory_bytes() const {
+  std::int64_t bytes = pool_->memory_bytes() + assembler_->memory_bytes();
+  if (reader_) bytes += reader_->memory_bytes();
+  for (const auto& link : tcp_) bytes += static_cast<std::int64_t>(link->groups->memory_bytes());
+  return bytes;
+}
+
+std::vector<std::string> Mwa32tReceiver::endpoints() const {
+  std::vector<std::string> result;
+  for (std::uint32_t s = 0; s < link_of_stream_.size(); ++s) {
+    if (link_of_stream_[s] != nullptr) {
+      result.push_back(to_string(link_of_stream_[s]->endpoint));
+      continue;
+    }
+    for (const auto& port : udp_) {
+      if (std::ranges::find(port->streams, s) != port->streams.end()) {
+        result.push_back(to_string(port->endpoint));
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace ryle

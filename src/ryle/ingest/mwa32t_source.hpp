@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ryle/ingest/quorum_gate.hpp"
+#include "ryle/ingest/source.hpp"
+#include "ryle/wire/mwa32t.hpp"
+
+namespace ryle {
+
+/// MWA-32T live: 16 inputs per receiver, one endpoint per receiver, transports mixed as they come.
+struct Mwa32tSourceConfig {
+  /// Endpoint of receiver 0, 1, ...: "tcp://host:port" (34-byte groups) or "udp://host:port"
+  /// (mwa32t-udp). Receivers with the same udp endpoint share a socket. Port 0: see endpoints().
+  std::vector<std::string> endpoints;
+  bool tcp_connect = false;       ///< Ryle connects to the nodes instead of listening for them
+  wire::Mwa32tGeometry geometry;  ///< n_receivers is taken from the endpoints
+  SampleClock clock{0, {wire::kMwa32tSampleRateHz, 1}};  ///< tick 0 and rate
+  TimeSource time_source = TimeSource::configured;
+
+  std::int64_t chunk_ticks = 32768;
+  int n_chunks = 12;  ///< fixed at start: memory = n_chunks * chunk_ticks * 32 bytes * receivers
+  int window_chunks = 4;  ///< open at a time; n_chunks must be larger
+  MemorySpace memory = MemorySpace::pinned;
+  /// The sender may wait: nothing is dropped for want of a chunk, the TCP window closes instead
+  /// (UDP cannot wait). Ends by itself when every TCP sender has closed and there is no UDP
+  /// endpoint.
+  bool offline = false;
+
+  double stall_budget_s = 0.1;      ///< the UDP buffers must hold what comes in this time
+  double rate_factor = 1.0;         ///< of the expected rate over 1.28 Msamples/s per receiver
+  bool allow_small_rcvbuf = false;  ///< go on as DEGRADED(rcvbuf) instead of refusing
+  bool udp_gro = true;              ///< let the kernel join datagrams where it can
+  std::vector<std::string> allowed_senders;  ///< numeric addresses; empty = any
+  bool bind_stream_to_sender = true;
+
+  MonotonicNs close_after_ns = 100 * kMillisecond_ns;  ///< see AssemblerConfig
+  MonotonicNs idle_close_ns = 1000 * kMillisecond_ns;
+  MonotonicNs patience_ns = 2000 * kMillisecond_ns;  ///< with receivers that never come
+  MonotonicNs reconnect_min_ns = 1000 * kMillisecond_ns;
+  MonotonicNs reconnect_max_ns = 30'000 * kMillisecond_ns;
+};
+
+/// The source with what only tests and `ryle doctor` ask for.
+class Mwa32tSource final : public ChunkSource {
+ public:
+  /// Opens, binds and listens: senders may connect from now on. Throws ConfigError, IoError (port
+  /// in use, ...) or OsLimitError (receive buffer; the message has the sysctl line).
+  explicit Mwa32tSource(const Mwa32tSourceConfig& config);
+  ~Mwa32tSource() override;
+
+  SourceInfo info() const override;
+  void start() override;
+  Chunk* next(std::chrono::milliseconds timeout) override;
+  void release(Chunk* chunk) override;
+  bool ended() const override;
+  void stop() override;
+  IngestCounters counters() const override;
+  std::string state() const override;
+  std::int64_t memory_bytes() const override;
+
+  /// As bound: port 0 replaced by the port the system chose.
+  std::vector<std::string> endpoints() const;
+  /// UDP buffers granted are as large as needed.
+  bool receive_buffer_ok() const;
+  /// Overwrites all chunks (tests). @pre not started
+  void poison(std::byte value);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// @shape chunk payload [tick][input] ci5 in u16 little endian: input_stride_bits 16,
+/// sample_stride_bits 16 * n_inputs
+std::unique_ptr<ChunkSource> make_mwa32t_source(const Mwa32tSourceConfig& config);
+
+/// Bytes of chunks the source will allocate (for `ryle plan`, without opening anything).
+std::int64_t mwa32t_source_chunk_bytes(const Mwa32tSourceConfig& config);
+
+}  // namespace ryle

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/ingest/socket.hpp"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include "ryle/core/error.hpp"
+#include "ryle/core/random.hpp"
+
+namespace ryle {
+namespace {
+
+struct AddressInfo {
+  explicit AddressInfo(const Endpoint& endpoint, int type, bool passive) {
+    addrinfo hints{};
+    hints.ai_family = AF_UNSPEC;
+    hints.ai_socktype = type;
+    hints.ai_flags = AI_NUMERICSERV | (passive ? AI_PASSIVE : 0);
+    const std::string port = std::to_string(endpoint.port);
+    const int error = getaddrinfo(endpoint.host.c_str(), port.c_str(), &hints, &list);
+    if (error != 0) {
+      throw IoError(ExitCode::unavailable,
+                    fmt::format("cannot resolve {}: {}; give a numeric address or a known host",
+                                to_string(endpoint), gai_strerror(error)));
+    }
+  }
+  ~AddressInfo() {
+    if (list != nullptr) freeaddrinfo(list);
+  }
+  AddressInfo(const AddressInfo&) = delete;
+  AddressInfo& operator=(const AddressInfo&) = delete;
+  addrinfo* list = nullptr;
+};
+
+[[noreturn]] void socket_error(const char* operation, const Endpoint& endpoint, int error) {
+  const char* remedy = "";
+  if (error == EADDRINUSE) remedy = "; another program uses the port (ss -lntup shows which)";
+  if (error == EADDRNOTAVAIL) remedy = "; this machine has no such address (ip addr lists them)";
+  if (error == EACCES) remedy = "; ports below 1024 need privileges";
+  throw IoError(error == EACCES || error == EPERM ? ExitCode::no_permission : ExitCode::unavailable,
+                fmt::format("cannot {} {}: {}{}", operation, to_string(endpoint),
+                            std::strerror(error), remedy));
+}
+
+void set_option(const Socket& socket, int level, int option, int value) {
+  setsockopt(socket.descriptor(), level, option, &value, sizeof value);
+}
+
+Socket bound(const Endpoint& endpoint, int type, bool reuse) {
+  const AddressInfo info(endpoint, type, true);
+  Socket socket(::socket(info.list->ai_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket) socket_error("make a socket for", endpoint, errno);
+  if (reuse) set_option(socket, SOL_SOCKET, SO_REUSEADDR, 1);
+  if (bind(socket.descriptor(), info.list->ai_addr, info.list->ai_addrlen) != 0) {
+    socket_error("listen on", endpoint, errno);
+  }
+  return socket;
+}
+
+std::uint64_t hash_bytes(const void* bytes, std::size_t size, std::uint64_t salt) {
+  std::uint64_t key = mix64(salt);
+  const auto* p = static_cast<const unsigned char*>(bytes);
+  for (std::size_t i = 0; i < size; ++i) key = combine(key, p[i]);
+  return key | 1;
+}
+
+}  // namespace
+
+Endpoint parse_endpoint(std::string_view text) {
+  const auto fail = [text](const char* why) -> ConfigError {
+    return ConfigError(fmt::format(
+        "endpoint '{}' {}; write tcp://HOST:PORT or udp://HOST:PORT, e.g. udp://127.0.0.1:4002",
+        text, why));
+  };
+  Endpoint endpoint;
+  if (text.starts_with("tcp://")) {
+    endpoint.transport = Endpoint::Transport::tcp;
+  } else if (!text.starts_with("udp://")) {
+    throw fail("has no known transport");
+  }
+  const std::string_view rest = text.substr(6);
+  const auto colon = rest.rfind(':');
+  if (colon == std::string_view::npos || colon == 0) throw fail("has no port or no host");
+  std::string_view host = rest.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  endpoint.host = host;
+  const std::string_view port = rest.substr(colon + 1);
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), endpoint.port);
+  if (error != std::errc() || end != port.data() + port.size()) {
+    throw fail("has a port that is not a number from 0 to 65535");
+  }
+  return endpoint;
+}
+
+std::string to_string(const Endpoint& endpoint) {
+  const bool v6 = endpoint.host.find(':') != std::string::npos;
+  return fmt::format("{}://{}{}{}:{}",
+                     endpoint.transport == Endpoint::Transport::tcp ? "tcp" : "udp", v6 ? "[" : "",
+                     endpoint.host, v6 ? "]" : "", endpoint.port);
+}
+
+Socket::Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+Socket& Socket::operator=(Socket&& other) noexcept {
+  if (this != &other) {
+    close();
+    descriptor_ = std::exchange(other.descriptor_, -1);
+  }
+  return *this;
+}
+Socket::~Socket() { close(); }
+
+void Socket::close() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  descriptor_ = -1;
+}
+
+std::uint16_t Socket::local_port() const {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (getsockname(descriptor_, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
+  return ntohs(address.ss_family == AF_INET6
+                   ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
+                   : reinterpret_cast<const sockaddr_in&>(address).sin_port);
+}
+
+Socket udp_bind(const Endpoint& endpoint, bool reuse_address) {
+  return bound(endpoint, SOCK_DGRAM, reuse_address);
+}
+
+Socket tcp_listen(const Endpoint& endpoint) {
+  Socket socket = bound(endpoint, SOCK_STREAM, true);
+  if (listen(socket.descriptor(), 4) != 0) socket_error("listen on", endpoint, errno);
+  return socket;
+}
+
+Socket tcp_accept(const Socket& listener, std::uint64_t* peer) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  Socket socket(accept4(listener.descriptor(), reinterpret_cast<sockaddr*>(&address), &size,
+                        SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (peer != nullptr) *peer = socket ? sender_identity(&address, false) : 0;
+  return socket;
+}
+
+Socket tcp_connect(const Endpoint& endpoint) {
+  const AddressInfo info(endpoint, SOCK_STREAM, false);
+  Socket socket(::socket(info.list->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket) return socket;
+  if (connect(socket.descriptor(), info.list->ai_addr, info.list->ai_addrlen) != 0 &&
+      errno != EINPROGRESS) {
+    socket.close();
+  }
+  return socket;
+}
+
+int connect_error(const Socket& socket) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  if (getsockopt(socket.descriptor(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) return errno;
+  return error;
+}
+
+std::int64_t set_receive_buffer(const Socket& socket, std::int64_t bytes) {
+  // The kernel doubles what is asked for and charges its own overhead to the result.
+  const int half = static_cast<int>(std::min<std::int64_t>((bytes + 1) / 2, 1 << 30));
+  if (setsockopt(socket.descriptor(), SOL_SOCKET, SO_RCVBUFFORCE, &half, sizeof half) != 0) {
+    set_option(socket, SOL_SOCKET, SO_RCVBUF, half);
+  }
+  int granted = 0;
+  socklen_t size = sizeof granted;
+  getsockopt(socket.descriptor(), SOL_SOCKET, SO_RCVBUF, &granted, &size);
+  return granted;
+}
+
+std::uint64_t kernel_drops(const Socket& socket) {
+  constexpr int kSoMeminfo = 55;     // SO_MEMINFO; older headers lack the name
+  constexpr std::size_t kDrops = 8;  // SK_MEMINFO_DROPS
+  std::array<std::uint32_t, 9> info{};
+  socklen_t size = sizeof info;
+  if (getsockopt(socket.descriptor(), SOL_SOCKET, kSoMeminfo, info.data(), &size) != 0) return 0;
+  return info[kDrops];
+}
+
+void set_keepalive(const Socket& socket) {
+  set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, 5);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, 1);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, 3);
+}
+
+void set_no_delay(const Socket& socket) { set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1); }
+
+std::int64_t system_rmem_max() {
+  std::ifstream file("/proc/sys/net/core/rmem_max");
+  std::int64_t value = 0;
+  return file >> value ? value : 0;
+}
+
+std::uint64_t sender_identity(const void* address, bool with_port) {
+  const auto family = static_cast<const sockaddr*>(address)->sa_family;
+  if (family == AF_INET) {
+    const auto* v4 = static_cast<const sockaddr_in*>(address);
+    const std::uint64_t host = ntohl(v4->sin_addr.s_addr);
+    return (host << 17) | (with_port ? std::uint64_t{ntohs(v4->sin_port)} << 1 : 0) | 1;
+  }
+  if (family == AF_INET6) {
+    const auto* v6 = static_cast<const sockaddr_in6*>(address);
+    return hash_bytes(&v6->sin6_addr, sizeof v6->sin6_addr, with_port ? v6->sin6_port : 0x10000u);
+  }
+  return 0;
+}
+
+std::uint64_t address_identity(const std::string& host) {
+  sockaddr_in v4{};
+  v4.sin_family = AF_INET;
+  if (inet_pton(AF_INET, host.c_str(), &v4.sin_addr) == 1) return sender_identity(&v4, false);
+  sockaddr_in6 v6{};
+  v6.sin6_family = AF_INET6;
+  if (inet_pton(AF_INET6, host.c_str(), &v6.sin6_addr) == 1) return sender_identity(&v6, false);
+  throw ConfigError("allowed sender '" + host + "' is not a numeric IPv4 or IPv6 address");
+}
+
+}  // namespace ryle

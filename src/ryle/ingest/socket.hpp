@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ryle {
+
+/// "tcp://host:port" or "udp://host:port"; "[::1]:port" for IPv6. Port 0 lets the system choose.
+struct Endpoint {
+  enum class Transport : std::uint8_t { tcp, udp };
+  Transport transport = Transport::udp;
+  std::string host;
+  std::uint16_t port = 0;
+};
+/// Throws ConfigError naming the text and the form that would work.
+Endpoint parse_endpoint(std::string_view text);
+std::string to_string(const Endpoint& endpoint);
+
+/// Owning file descriptor of a non-blocking socket.
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int descriptor) : descriptor_(descriptor) {}
+  Socket(Socket&& other) noexcept;
+  Socket& operator=(Socket&& other) noexcept;
+  ~Socket();
+  int descriptor() const { return descriptor_; }
+  explicit operator bool() const { return descriptor_ >= 0; }
+  void close();
+  std::uint16_t local_port() const;
+
+ private:
+  int descriptor_ = -1;
+};
+
+/// Bound, unconnected. Throws IoError (exit 69 or 77) naming the endpoint.
+Socket udp_bind(const Endpoint& endpoint, bool reuse_address = false);
+Socket tcp_listen(const Endpoint& endpoint);
+/// The connection waiting, or an empty socket. `peer` gets its identity (0 when unknown).
+Socket tcp_accept(const Socket& listener, std::uint64_t* peer);
+/// A connection that is being made, or an empty socket when it failed at once.
+Socket tcp_connect(const Endpoint& endpoint);
+/// Of a connection being made, once it is writable: 0 or errno.
+int connect_error(const Socket& socket);
+
+/// Asks for `bytes` of receive buffer, by SO_RCVBUFFORCE, then SO_RCVBUF; returns what is granted
+/// in the kernel's count (twice the request: overhead is charged too).
+std::int64_t set_receive_buffer(const Socket& socket, std::int64_t bytes);
+/// Datagrams the kernel dropped for want of room, since the socket was made (SO_MEMINFO).
+std::uint64_t kernel_drops(const Socket& socket);
+/// Keepalive: a peer that is gone is found within about 8 s.
+void set_keepalive(const Socket& socket);
+void set_no_delay(const Socket& socket);
+/// "net.core.rmem_max", or 0 when it cannot be read.
+std::int64_t system_rmem_max();
+
+/// Identity of an IPv4 or IPv6 address and port, never 0; the address alone with `with_port` false.
+std::uint64_t sender_identity(const void* address, bool with_port = true);
+/// Identity of a numeric address alone (for allow-lists). Throws ConfigError.
+std::uint64_t address_identity(const std::string& host);
+
+/// Receives datagrams in batches of up to 64, cut into segments where the kernel joined them
+/// (UDP_GRO).
+class DatagramReader {
+ public:
+  struct Datagram {
+    const std::byte* data = nullptr;
+    std::size_t size = 0;
+    std::uint64_t sender = 0;   ///< address and port
+    std::uint64_t address = 0;  ///< address alone
+    bool truncated = false;
+  };
+  /// Buffers for datagrams up to `max_bytes`; 64 KiB each with `gro`.
+  DatagramReader(std::size_t max_bytes, bool gro, std::size_t batch = 64);
+  ~DatagramReader();
+  DatagramReader(DatagramReader&&) noexcept;
+  /// Switches the kernel's joining on; false when it has none.
+  static bool enable_gro(const Socket& socket);
+  /// One system call for at most `limit` messages, never waits. Datagrams stay valid until the next call.
+  const std::vector<Datagram>& receive(const Socket& socket, std::size_t limit = 64);
+  std::int64_t memory_bytes() const;
+
+ private:
+  struct Buffers;
+  Buffers* buffers_;
+};
+
+}  // namespace ryle
