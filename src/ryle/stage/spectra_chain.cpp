@@ -24,6 +24,7 @@ std::int64_t gulp_for(std::int64_t n_channels, std::int64_t n_inputs,
 SpectraChain::SpectraChain(Queue queue, Recording& recording, const std::string& implementation,
                            std::int64_t spectra_per_dump, FxChain::DumpSink sink)
     : queue_(std::move(queue)),
+      import_queue_(queue_.back_end() == BackEnd::cpu ? queue_ : Queue::cpu()),
       recording_(recording),
       sink_(std::move(sink)),
       n_channels_(recording.info().frequency.n_channels),
@@ -63,7 +64,9 @@ bool SpectraChain::step(std::int64_t total) {
   mark_valid(n);
   const BlockView blocks =
       dense_blocks(host_blocks_.data(), SampleFormat::ci8, n_channels_, n, n_inputs_);
-  correlate::import_spectra(queue_, spectra_.data(), n, blocks);
+  correlate::import_voltages(
+      import_queue_, spectra_.data(),
+      correlate::spectrum_channel_input(SampleFormat::ci8, n_channels_, n_inputs_), n, blocks);
   BlockView input = blocks;
   if (device_blocks_.size() > 0) {
     input.data = device_blocks_.data();

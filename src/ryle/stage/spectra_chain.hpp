@@ -35,6 +35,7 @@ class SpectraChain {
   void close_dump();
 
   Queue queue_;
+  Queue import_queue_;  // importing runs on the host
   Recording& recording_;
   FxChain::DumpSink sink_;
   std::int64_t n_channels_ = 0, n_inputs_ = 0;
