@@ -1,17 +1,32 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
+#include <functional>
 #include <string>
+#include <string_view>
 
 namespace ryle {
 
 /// Name under which a product grows: ".NAME.part" in the same directory.
 std::string part_path(const std::string& final_path);
-/// Throws IoError when final_path exists and not `overwrite`, or its directory cannot be written. Removes a dead .part.
+/// Throws IoError when final_path exists and not `overwrite`, when its directory cannot be written,
+/// or when another live process writes the same product. Removes a dead .part.
 void prepare_part(const std::string& final_path, bool overwrite);
-/// fsync (files of a directory one by one), rename to the final name, fsync the directory. After a failed fsync throws
-/// and leaves nothing under the final name (products.md 5).
+/// fsync (files of a directory one by one), rename to the final name, fsync the directory. After a
+/// failed fsync throws and leaves nothing under the final name (products.md 5).
 void publish_part(const std::string& final_path, bool overwrite);
 /// Removes the .part (file or directory), ignoring that it may not exist.
 void discard_part(const std::string& final_path) noexcept;
+
+/// Writes bytes to the .part of final_path and publishes it: for products made whole in memory.
+void publish_bytes(const std::string& final_path, std::string_view bytes, bool overwrite);
+
+/// For tests: called before each "create", "write", "fsync", "rename" and "fsync_directory" with
+/// the path; the errno it returns is reported as if the system had (0 = go on). An empty function
+/// removes it. Not for concurrent use.
+using FaultHook = std::function<int(std::string_view operation, const std::string& path)>;
+void set_publish_fault_hook(FaultHook hook);
+/// What the hook says of this operation; writers ask before theirs, so that injected faults reach
+/// every format.
+int injected_fault(std::string_view operation, const std::string& path);
 
 }  // namespace ryle

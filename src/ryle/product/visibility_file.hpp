@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,20 +9,23 @@
 
 namespace ryle {
 
-/// Writes integrations to one file (or MS directory). Everything goes to ".NAME.part"; publish() makes it final by
-/// fsync + rename (products.md 5). A writer destroyed without publish() removes or leaves only the .part.
+/// Writes integrations to one file (or MS directory). Everything goes to ".NAME.part"; publish()
+/// makes it final by fsync + rename (products.md 5). A writer destroyed without publish() removes
+/// or leaves only the .part.
 class VisibilityWriter {
  public:
   virtual ~VisibilityWriter() = default;
   virtual void write(const VisibilityDump& dump) = 0;
-  /// Finishes and renames to the final name; `observation` carries what was only known at the end (levels, loss).
+  /// Finishes and renames to the final name; `observation` carries what was only known at the end
+  /// (levels, loss).
   virtual void publish(const Observation& observation) = 0;
   virtual const std::string& path() const = 0;
 };
 
-/// Format from the name: .ms, .uvfits, .uvh5. Throws ConfigError for another suffix, UnsupportedError without casacore,
-/// IoError when the name exists and not `overwrite`.
-std::unique_ptr<VisibilityWriter> open_visibility_writer(const std::string& path, const Observation& observation,
+/// Format from the name: .ms, .uvfits, .uvh5. Throws ConfigError for another suffix,
+/// UnsupportedError without casacore, IoError when the name exists and not `overwrite`.
+std::unique_ptr<VisibilityWriter> open_visibility_writer(const std::string& path,
+                                                         const Observation& observation,
                                                          bool overwrite);
 
 /// A visibility file read whole.
@@ -29,7 +33,19 @@ struct VisibilityFile {
   Observation observation;
   std::vector<VisibilityDump> dumps;
 };
-/// Reads .ms, .uvfits and .uvh5, Ryle's own and others' (conventions.md 5 for signs).
-VisibilityFile read_visibility_file(const std::string& path);
+
+/// Whether the stored values must be conjugated to become V_ij with i <= j. `automatic` compares
+/// the file's uvw with the antenna positions; real sets disagree, hence the override
+/// (conventions.md 5).
+enum class Conjugate : std::uint8_t { automatic, no, yes };
+struct VisibilityReadOptions {
+  Conjugate conjugate = Conjugate::automatic;
+};
+
+/// Reads .ms, .uvfits and .uvh5, Ryle's own and others' (conventions.md 5 for signs). Foreign
+/// files: antennas that occur in the data only; weights rounded to whole counts;
+/// provenance.notes["uvw"] says which direction was found.
+VisibilityFile read_visibility_file(const std::string& path,
+                                    const VisibilityReadOptions& options = {});
 
 }  // namespace ryle

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// HDF5 handles and the few calls Ryle needs, every return value checked. Private to product/. HDF5
+// is used from one thread at a time (products.md 5); the library's own error printing is off.
+#pragma once
+#include <hdf5.h>
+
+#include <complex>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ryle::product::h5 {
+
+/// Owns one identifier and the function that closes it.
+class Handle {
+ public:
+  Handle() = default;
+  Handle(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {}
+  ~Handle() { reset(); }
+  Handle(Handle&& other) noexcept : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
+  Handle& operator=(Handle&& other) noexcept {
+    if (this != &other) {
+      reset();
+      id_ = std::exchange(other.id_, -1);
+      close_ = other.close_;
+    }
+    return *this;
+  }
+  hid_t get() const { return id_; }
+  bool valid() const { return id_ >= 0; }
+  void reset() noexcept {
+    if (id_ >= 0) close_(id_);
+    id_ = -1;
+  }
+  /// Closes and tells whether it went well (a full disk may first show here).
+  bool close() {
+    const bool good = id_ < 0 || close_(id_) >= 0;
+    id_ = -1;
+    return good;
+  }
+
+ private:
+  hid_t id_ = -1;
+  herr_t (*close_)(hid_t) = nullptr;
+};
+
+/// Innermost message of HDF5's error stack, and empties it.
+std::string last_error();
+/// Throws IoError "cannot WHAT PATH: ..." when `status` is negative.
+void check(hid_t status, const std::string& what, const std::string& path);
+void silence();
+
+Handle complex_type();  ///< compound {r, i} of float32, as numpy and pyuvdata store complex64
+Handle bool_type();     ///< the FALSE/TRUE enumeration h5py reads as bool
+Handle text_type(std::size_t length);
+
+// Scalars and arrays under a group, written whole. An existing data set of the name is replaced.
+void put_text(hid_t group, const char* name, const std::string& text, const std::string& path);
+void put_texts(hid_t group, const char* name, const std::vector<std::string>& texts,
+               const std::vector<hsize_t>& shape, const std::string& path);
+void put_int(hid_t group, const char* name, std::int64_t value, const std::string& path);
+void put_double(hid_t group, const char* name, double value, const std::string& path);
+void put_bool(hid_t group, const char* name, bool value, const std::string& path);
+void put_array(hid_t group, const char* name, hid_t type, const void* data,
+               const std::vector<hsize_t>& shape, const std::string& path);
+
+/// A data set that grows along its first axis.
+class Growing {
+ public:
+  Growing() = default;
+  /// shape = [rows per chunk][...]; starts with 0 rows.
+  Growing(hid_t group, const char* name, Handle file_type, std::vector<hsize_t> chunk,
+          const std::string& path);
+  /// Adds rows and flushes the data set, so that a SWMR reader or a recovery finds them.
+  void append(hid_t memory_type, const void* data, hsize_t n_rows, const std::string& path);
+  void reset() { set_.reset(); }
+
+ private:
+  Handle set_;
+  std::vector<hsize_t> size_;
+};
+
+// Readers.
+bool exists(hid_t group, const std::string& name);
+Handle open_group(hid_t group, const std::string& name, const std::string& path);
+std::vector<hsize_t> shape_of(hid_t group, const std::string& name, const std::string& path);
+/// Reads everything with conversion to `memory_type`; `bytes_each` is its size.
+void read_all(hid_t group, const std::string& name, hid_t memory_type, void* out,
+              const std::string& path);
+std::string read_text(hid_t group, const std::string& name, const std::string& path);
+std::vector<std::string> read_texts(hid_t group, const std::string& name, const std::string& path);
+std::vector<double> read_doubles(hid_t group, const std::string& name, const std::string& path);
+std::vector<std::int64_t> read_ints(hid_t group, const std::string& name, const std::string& path);
+
+}  // namespace ryle::product::h5

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Measurement Sets: dumps -> rows and back. casacore itself lives in ms/ (see ms_file.hpp for why).
+#include "ryle/core/error.hpp"
+#include "ryle/product/visibility_layout.hpp"
+
+#ifdef RYLE_HAVE_CASACORE
+#include <cmath>
+#include <memory>
+
+#include "ryle/core/baseline.hpp"
+#include "ryle/core/checked.hpp"
+#include "ryle/product/dump_builder.hpp"
+#include "ryle/product/ms/ms_file.hpp"
+#include "ryle/product/observation_json.hpp"
+#include "ryle/product/publish.hpp"
+
+namespace ryle::product {
+namespace {
+
+ms::InputRow input_row(const Observation& observation, std::size_t k) {
+  const AppliedCorrections& applied = observation.applied;
+  const ArrayInput& input = observation.array.inputs[k];
+  const auto value = [k](const std::vector<double>& values) {
+    return k < values.size() ? values[k] : 0.0;
+  };
+  ms::InputRow row;
+  row.antenna = static_cast<int>(input.antenna);
+  row.receptor = input.pol;
+  row.bad = input.bad;
+  row.delay_s = value(applied.delay_s);
+  row.rms_lsb = value(applied.input_rms_lsb);
+  row.saturated_fraction = value(applied.saturated_fraction);
+  const auto n = static_cast<std::size_t>(observation.frequency.n_channels);
+  if (applied.gains.size() == n * observation.array.inputs.size()) {
+    row.gains.assign(applied.gains.begin() + static_cast<std::ptrdiff_t>(k * n),
+                     applied.gains.begin() + static_cast<std::ptrdiff_t>((k + 1) * n));
+  }
+  return row;
+}
+
+void add_applied(const Observation& observation, ms::Content& content) {
+  const AppliedCorrections& applied = observation.applied;
+  const std::size_t n_inputs = observation.array.inputs.size();
+  for (std::size_t k = 0; k < n_inputs; ++k) content.inputs.push_back(input_row(observation, k));
+  const auto given = [n_inputs](std::size_t size) { return n_inputs > 0 && size == n_inputs; };
+  content.filter_response = applied.filter_response;
+  content.n_taps = applied.n_taps;
+  content.window = applied.window;
+  content.van_vleck = applied.van_vleck;
+  content.has_delays = given(applied.delay_s.size());
+  content.has_gains =
+      n_inputs > 0 &&
+      applied.gains.size() == n_inputs * static_cast<std::size_t>(observation.frequency.n_channels);
+  content.has_levels = given(applied.input_rms_lsb.size());
+  content.has_saturation = given(applied.saturated_fraction.size());
+  content.configuration = observation.provenance.configuration;
+  content.observation_json = observation_to_json(observation);
+}
+
+ms::Content content_of(const Observation& observation, std::vector<ms::DumpRow> dumps) {
+  const ArrayLayout& array = observation.array;
+  ms::Content content;
+  content.telescope_name = array.name.empty() ? "UNKNOWN" : array.name;
+  content.observer = observation.observer.empty() ? "unknown" : observation.observer;
+  content.project = observation.object;
+  content.field_name = field_name(observation);
+  content.telescope_itrf_m = itrf_of_reference(array);
+  content.n_receptors = static_cast<int>(array.n_pols());
+  for (std::int64_t a = 0; a < array.n_antennas(); ++a) {
+    const Antenna& antenna = array.antennas[static_cast<std::size_t>(a)];
+    content.antennas.push_back(
+        {antenna_name(array, a), itrf_of_enu(array, antenna.enu_m), feed_angles_rad(array, a)});
+  }
+  content.phase_center_rad = {observation.phase_center.ra_rad, observation.phase_center.dec_rad};
+  content.pointing_rad = content.phase_center_rad;
+  for (std::int64_t c = 0; c < observation.frequency.n_channels; ++c) {
+    content.channel_centers_hz.push_back(observation.frequency.center_hz(c));
+  }
+  content.channel_width_hz = observation.frequency.channel_width_hz;
+  content.noise_bandwidth_hz = noise_bandwidth_hz(observation);
+  if (!dumps.empty()) {
+    const std::int64_t begin = dumps.front().start_tai_ns;
+    const std::int64_t end =
+        dumps.back().start_tai_ns + std::llround(dumps.back().interval_s * 1e9);
+    content.begin_s = utc_mjd_s(begin);
+    content.end_s = utc_mjd_s(end);
+    // Fixed antennas look up: the pointing is the zenith at the middle of the observation.
+    const SkyDirection up = zenith(array, begin + (end - begin) / 2, observation.earth_orientation);
+    content.pointing_rad = {up.ra_rad, up.dec_rad};
+  }
+  content.history = history_lines(observation);
+  content.command_lines = printable_lines(observation.provenance.command_line, 4096);
+  content.configuration_lines = printable_lines(observation.provenance.configuration, 4096);
+  add_applied(observation, content);
+  content.dumps = std::move(dumps);
+  return content;
+}
+
+class MeasurementSetWriter final : public VisibilityWriter {
+ public:
+  MeasurementSetWriter(const std::string& path, const Observation& observation, bool overwrite)
+      : path_(path), overwrite_(overwrite), observation_(observation) {
+    const std::int64_t n_channels = observation.frequency.n_channels;
+    const std::int64_t n_products = n_pol_products(observation);
+    const std::int64_t n_baselines = n_pairs(observation.array.n_antennas());
+    const auto size = static_cast<std::size_t>(
+        checked_product({n_channels, n_products, n_baselines}, "a visibility dump"));
+    prepare_part(path_, overwrite_);
+    guarded("create", [&] {
+      writer_ = std::make_unique<ms::Writer>(part_path(path_), flux_unit(observation), n_products,
+                                             n_channels, n_baselines);
+    });
+    data_.resize(size);
+    weight_.resize(size);
+    flag_ = std::make_unique<bool[]>(size);
+    for (std::int64_t b = 0; b < n_baselines; ++b) {
+      const auto [i, j] = pair_of(b);
+#if RYLE_MUTANT == 706
+      antenna1_.push_back(static_cast<int>(j));
+      antenna2_.push_back(static_cast<int>(i));
+#else
+      antenna1_.push_back(static_cast<int>(i));
+      antenna2_.push_back(static_cast<int>(j));
+#endif
+    }
+  }
+
+  ~MeasurementSetWriter() override {
+    if (!done_) abandon();
+  }
+
+  void write(const VisibilityDump& dump) override {
+    require_open();
+    check_dump(observation_, dump);
+    const std::vector<int> order = casa_pol_order(dump.n_pol_products);
+    const auto weight = static_cast<float>(weight_per_count(observation_));
+#if RYLE_MUTANT == 704
+    dump_to_rows(dump, dump.data, order, data_.data(), [](cf32 v) { return std::conj(v); });
+#else
+    dump_to_rows(dump, dump.data, order, data_.data(), [](cf32 v) { return v; });
+#endif
+    dump_to_rows(dump, dump.counts, order, weight_.data(),
+                 [weight](std::uint32_t n) { return static_cast<float>(n) * weight; });
+#if RYLE_MUTANT == 705
+    dump_to_rows(dump, dump.counts, order, flag_.get(), [](std::uint32_t) { return false; });
+#else
+    dump_to_rows(dump, dump.counts, order, flag_.get(), [](std::uint32_t n) { return n == 0; });
+#endif
+    const std::vector<Vector3> uvw = baseline_uvw_m(observation_, dump.centroid_tai_ns);
+    const ms::DumpValues values{utc_mjd_s(dump.centroid_tai_ns),
+                                dump.interval_s,
+                                antenna1_.data(),
+                                antenna2_.data(),
+                                uvw.front().data(),
+                                data_.data(),
+                                weight_.data(),
+                                flag_.get()};
+    guarded("write", [&] {
+      if (const int fault = injected_fault("write", path_); fault != 0) {
+        throw IoError::from_errno("write", path_, fault);
+      }
+      writer_->append(values);
+    });
+    dumps_.push_back({dump.start_tai_ns, dump.centroid_tai_ns, dump.interval_s, dump.n_spectra});
+  }
+
+  void publish(const Observation& observation) override {
+    require_open();
+    guarded("finish", [&] { writer_->finish(content_of(observation, dumps_)); });
+    writer_.reset();
+    done_ = true;
+    publish_part(path_, overwrite_);
+  }
+
+  const std::string& path() const override { return path_; }
+
+ private:
+  void require_open() const {
+    if (done_)
+      throw IoError(ExitCode::io,
+                    "cannot write " + path_ + ": it is published, or an earlier write failed");
+  }
+
+  template <class F>
+  void guarded(const char* operation, F&& f) {
+    try {
+      f();
+    } catch (const Error&) {
+      abandon();
+      throw;
+    } catch (const std::exception& error) {
+      abandon();
+      throw IoError(ExitCode::io, std::string("cannot ") + operation + " " + path_ + ": " +
+                                      error.what() + disk_hint(path_));
+    }
+  }
+
+  void abandon() noexcept {
+    done_ = true;
+    writer_.reset();
+    discard_part(path_);
+  }
+
+  std::string path_;
+  bool overwrite_;
+  Observation observation_;
+  bool done_ = false;
+  std::unique_ptr<ms::Writer> writer_;
+  std::vector<int> antenna1_, antenna2_;
+  std::vector<cf32> data_;
+  std::vector<float> weight_;
+  std::unique_ptr<bool[]> flag_;
+  std::vector<ms::DumpRow> dumps_;
+};
+
+void restore_applied(const ms::Content& content, Observation& observation) {
+  AppliedCorrections& applied = observation.applied;
+  applied.filter_response = content.filter_response;
+  for (const ms::InputRow& input : content.inputs) {
+    if (content.has_delays) applied.delay_s.push_back(input.delay_s);
+    if (content.has_levels) applied.input_rms_lsb.push_back(input.rms_lsb);
+    if (content.has_saturation) applied.saturated_fraction.push_back(input.saturated_fraction);
+    if (content.has_gains)
+      applied.gains.insert(applied.gains.end(), input.gains.begin(), input.gains.end());
+  }
+}
+
+Observation foreign_observation(const std::string& path, const ms::ReadResult& in,
+                                const std::vector<std::int64_t>& used, int n_pols) {
+  ForeignArray array;
+  array.name = in.content.telescope_name;
+  array.reference_itrf_m = in.content.telescope_itrf_m;
+  for (const std::int64_t a : used) {
+    const ms::AntennaRow& antenna = in.content.antennas.at(static_cast<std::size_t>(a));
+    array.names.push_back(antenna.name);
+    array.itrf_m.push_back(antenna.itrf_m);
+    array.feed_angle_rad.push_back(antenna.feed_angles_rad[0]);
+  }
+  Observation observation;
+  observation.array = array_from_itrf(array, n_pols);
+  observation.frequency = axis_from_centers(path, in.content.channel_centers_hz);
+  if (observation.frequency.n_channels == 1)
+    observation.frequency.channel_width_hz = std::abs(in.content.channel_width_hz);
+  observation.phase_center = {in.content.phase_center_rad[0], in.content.phase_center_rad[1]};
+  observation.phase_center_name = in.content.field_name;
+  observation.object = in.content.field_name;
+  observation.observer = in.content.observer;
+  observation.channel_bandwidth_hz = in.content.noise_bandwidth_hz;
+  observation.time_source = TimeSource::header;
+  return observation;
+}
+
+/// CORR_TYPE -> pol_product; throws for anything but linear feeds.
+std::vector<int> products_of(const std::string& path, const std::vector<int>& corr_types) {
+  std::vector<int> products;
+  for (const int type : corr_types) {
+    if (type == 1 && corr_types.size() == 1) {
+      products.push_back(0);  // Stokes I alone is imaged like XX alone
+    } else if (type >= 9 && type <= 12) {
+      products.push_back(type - 9);
+    } else {
+      throw UnsupportedError("Measurement Set " + path + ": correlation type " +
+                             std::to_string(type) +
+                             " is not linear; ryle reads XX XY YX YY (9..12)");
+    }
+  }
+  return products;
+}
+
+VisibilityFile build(const std::string& path, const ms::ReadResult& in,
+                     const VisibilityReadOptions& options) {
+  const std::vector<int> products = products_of(path, in.corr_types);
+  const int n_pols = products.size() == 1 && products[0] % 3 == 0 ? 1 : 2;
+  VisibilityFile file;
+  RowSet rows;
+  rows.path = path;
+  rows.products = products;
+  rows.n_file_channels = static_cast<std::int64_t>(in.content.channel_centers_hz.size());
+  std::vector<std::int64_t> used;
+  if (in.is_ryle) {
+    file.observation = observation_from_json(in.content.observation_json, path);
+    restore_applied(in.content, file.observation);
+    for (std::int64_t a = 0; a < file.observation.array.n_antennas(); ++a) used.push_back(a);
+    rows.weight_per_count = weight_per_count(file.observation);
+  } else {
+    used = used_antennas(in.antenna1, in.antenna2);
+    file.observation = foreign_observation(path, in, used, n_pols);
+  }
+  rows.antenna_index = index_of(used);
+  rows.antenna1 = in.antenna1;
+  rows.antenna2 = in.antenna2;
+  rows.interval_s = in.interval_s;
+  for (const double time_s : in.time_s)
+    rows.centroid_tai_ns.push_back(tai_ns_from_mjd_seconds(time_s));
+  for (std::size_t r = 0; r < in.antenna1.size(); ++r) {
+    rows.uvw_m.push_back({in.uvw_m[3 * r], in.uvw_m[3 * r + 1], in.uvw_m[3 * r + 2]});
+  }
+  rows.data = in.data;
+  rows.weight = in.weight_spectrum;
+  for (std::size_t k = 0; k < rows.weight.size(); ++k) {
+    if (in.flag[k] != 0) rows.weight[k] = 0;
+  }
+  build_dumps(rows, options, file);
+  for (std::size_t d = 0; d < file.dumps.size() && d < in.content.dumps.size(); ++d) {
+    const ms::DumpRow& exact = in.content.dumps[d];
+    set_exact_times(file.dumps[d], exact.start_tai_ns, exact.centroid_tai_ns, exact.interval_s,
+                    exact.n_spectra);
+  }
+  return file;
+}
+
+}  // namespace
+
+std::unique_ptr<VisibilityWriter> open_measurement_set_writer(const std::string& path,
+                                                              const Observation& observation,
+                                                              bool overwrite) {
+  return std::make_unique<MeasurementSetWriter>(path, observation, overwrite);
+}
+
+VisibilityFile read_measurement_set(const std::string& path, const VisibilityReadOptions& options) {
+  ms::ReadResult in;
+  try {
+    in = ms::read(path);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw FormatError("cannot read Measurement Set " + path + ": " + error.what());
+  }
+  return build(path, in, options);
+}
+
+}  // namespace ryle::product
+
+#else
+
+namespace ryle::product {
+namespace {
+[[noreturn]] void refuse(const std::string& path) {
+  throw UnsupportedError(
+      "Measurement Set " + path +
+      ": this build has no casacore; install casacore-dev and configure again, or use a .uvfits or "
+      ".uvh5 file");
+}
+}  // namespace
+
+std::unique_ptr<VisibilityWriter> open_measurement_set_writer(const std::string& path,
+                                                              const Observation&, bool) {
+  refuse(path);
+}
+VisibilityFile read_measurement_set(const std::string& path, const VisibilityReadOptions&) {
+  refuse(path);
+}
+
+}  // namespace ryle::product
+#endif

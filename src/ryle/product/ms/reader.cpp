@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Reads a Measurement Set of any origin with one spectral window.
+#include <casacore/casa/Arrays/ArrayLogical.h>
+#include <casacore/casa/Arrays/ArrayMath.h>
+#include <casacore/measures/Measures/MDirection.h>
+#include <casacore/measures/TableMeasures/ArrayMeasColumn.h>
+#include <casacore/ms/MeasurementSets/MSColumns.h>
+#include <casacore/tables/Tables/ArrayColumn.h>
+#include <casacore/tables/Tables/ScalarColumn.h>
+#include <casacore/tables/Tables/TableRecord.h>
+
+#include "ryle/product/ms/sub_tables.hpp"
+
+namespace ryle::ms {
+namespace {
+
+namespace cc = casacore;
+
+template <class T, class Source>
+std::vector<T> to_std(const cc::Array<Source>& in) {
+  return std::vector<T>(in.begin(), in.end());
+}
+
+[[noreturn]] void refuse(const std::string& what) { throw std::runtime_error(what); }
+
+std::array<double, 3> position(const cc::ArrayColumn<double>& column, cc::rownr_t row) {
+  const cc::Vector<double> xyz(column(row));
+  return {xyz(0), xyz(1), xyz(2)};
+}
+
+void read_antennas(const cc::MeasurementSet& ms, ReadResult& out) {
+  const cc::MSAntennaColumns columns(ms.antenna());
+  for (cc::rownr_t row = 0; row < ms.antenna().nrow(); ++row) {
+    AntennaRow& antenna = out.content.antennas.emplace_back();
+    antenna.name = columns.name()(row);
+    antenna.itrf_m = position(columns.position(), row);
+  }
+  const cc::MSFeedColumns feeds(ms.feed());
+  for (cc::rownr_t row = 0; row < ms.feed().nrow(); ++row) {
+    const int antenna = feeds.antennaId()(row);
+    const cc::Vector<double> angles(feeds.receptorAngle()(row));
+    if (antenna < 0 || antenna >= static_cast<int>(out.content.antennas.size()) || angles.empty())
+      continue;
+    auto& target = out.content.antennas[static_cast<std::size_t>(antenna)].feed_angles_rad;
+    target[0] = angles(0);
+    target[1] = angles.size() > 1 ? angles(1) : angles(0) + 1.5707963267948966;
+    out.has_feed_angles = true;
+  }
+}
+
+void read_observation(const cc::MeasurementSet& ms, Content& content) {
+  if (ms.observation().nrow() > 0) {
+    const cc::MSObservationColumns columns(ms.observation());
+    content.telescope_name = columns.telescopeName()(0);
+    content.observer = columns.observer()(0);
+    content.project = columns.project()(0);
+    if (ms.observation().tableDesc().isColumn("TELESCOPE_LOCATION")) {
+      content.telescope_itrf_m =
+          position(cc::ArrayColumn<double>(ms.observation(), "TELESCOPE_LOCATION"), 0);
+    }
+  }
+}
+
+/// The direction of the first field in use, whatever frame it is stored in, as ICRS.
+void read_field(const cc::MeasurementSet& ms, int field_id, Content& content) {
+  if (field_id < 0 || field_id >= static_cast<int>(ms.field().nrow()))
+    refuse("FIELD_ID has no row in FIELD");
+  const cc::MSFieldColumns columns(ms.field());
+  const auto row = static_cast<cc::rownr_t>(field_id);
+  const cc::MDirection direction = columns.phaseDirMeas(row);
+  const cc::MDirection icrs = cc::MDirection::Convert(direction, cc::MDirection::ICRS)();
+  const cc::Vector<double> angles = icrs.getAngle().getValue("rad");
+  content.phase_center_rad = {angles(0), angles(1)};
+  content.field_name = columns.name()(row);
+}
+
+void read_spectral_window(const cc::MeasurementSet& ms, int data_description, ReadResult& out) {
+  const cc::MSDataDescColumns description(ms.dataDescription());
+  const auto window = static_cast<cc::rownr_t>(description.spectralWindowId()(data_description));
+  const auto polarization =
+      static_cast<cc::rownr_t>(description.polarizationId()(data_description));
+  const cc::MSSpWindowColumns columns(ms.spectralWindow());
+  out.content.channel_centers_hz = to_std<double>(columns.chanFreq()(window));
+  const cc::Vector<double> widths(columns.chanWidth()(window));
+  out.content.channel_width_hz = widths(0);
+  const cc::Vector<double> bandwidths(columns.effectiveBW()(window));
+  out.content.noise_bandwidth_hz = bandwidths(0);
+  out.corr_types =
+      to_std<int>(cc::MSPolarizationColumns(ms.polarization()).corrType()(polarization));
+}
+
+/// DATA, FLAG and WEIGHT_SPECTRUM (or WEIGHT spread over the channels).
+void read_values(const cc::MeasurementSet& ms, ReadResult& out) {
+  out.data = to_std<std::complex<float>>(cc::ArrayColumn<cc::Complex>(ms, "DATA").getColumn());
+  out.flag = to_std<std::uint8_t>(cc::ArrayColumn<bool>(ms, "FLAG").getColumn());
+  const std::size_t n_products = out.corr_types.size();
+  const std::size_t n_channels = out.content.channel_centers_hz.size();
+  const std::size_t size = static_cast<std::size_t>(out.n_rows) * n_products * n_channels;
+  if (out.data.size() != size || out.flag.size() != size)
+    refuse("DATA and FLAG do not have the shape of the window");
+  if (ms.tableDesc().isColumn("WEIGHT_SPECTRUM")) {
+    const cc::ArrayColumn<float> column(ms, "WEIGHT_SPECTRUM");
+    if (column.isDefined(0)) out.weight_spectrum = to_std<float>(column.getColumn());
+  }
+  if (out.weight_spectrum.size() == size) return;
+  const std::vector<float> weight = to_std<float>(cc::ArrayColumn<float>(ms, "WEIGHT").getColumn());
+  out.weight_spectrum.resize(size);
+  for (std::size_t k = 0; k < size; ++k) {
+    out.weight_spectrum[k] = weight[k / (n_channels * n_products) * n_products + k % n_products];
+  }
+}
+
+void read_rows(const cc::MeasurementSet& ms, ReadResult& out) {
+  const cc::MSMainColumns columns(ms);
+  out.n_rows = static_cast<std::int64_t>(ms.nrow());
+  if (out.n_rows == 0) {
+    if (ms.dataDescription().nrow() > 0) read_spectral_window(ms, 0, out);
+    if (ms.field().nrow() > 0) read_field(ms, 0, out.content);
+    return;
+  }
+  const cc::Vector<int> descriptions = columns.dataDescId().getColumn();
+  const cc::Vector<int> fields = columns.fieldId().getColumn();
+  if (cc::anyNE(descriptions, descriptions(0)))
+    refuse("it has several spectral windows; split them first (mstransform, DP3)");
+  if (cc::anyNE(fields, fields(0)))
+    refuse("it has several fields; split them first (mstransform, DP3)");
+  read_spectral_window(ms, descriptions(0), out);
+  read_field(ms, fields(0), out.content);
+  out.time_s = to_std<double>(columns.time().getColumn());
+  out.interval_s = to_std<double>(columns.interval().getColumn());
+  out.uvw_m = to_std<double>(columns.uvw().getColumn());
+  out.antenna1 = to_std<int>(columns.antenna1().getColumn());
+  out.antenna2 = to_std<int>(columns.antenna2().getColumn());
+  read_values(ms, out);
+}
+
+}  // namespace
+
+ReadResult read(const std::string& path) {
+  ReadResult out;
+  one_line_errors([&] {
+    const cc::MeasurementSet ms(path, cc::Table::Old);
+    read_antennas(ms, out);
+    read_observation(ms, out.content);
+    out.is_ryle = read_ryle_tables(ms, out.content);
+    read_rows(ms, out);
+  });
+  return out;
+}
+
+}  // namespace ryle::ms

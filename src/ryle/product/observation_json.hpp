@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The whole Observation as one JSON text, kept in every visibility file so that Ryle reads its own
+// files exactly.
+#pragma once
+#include <string>
+
+#include "ryle/telescope/observation.hpp"
+
+namespace ryle {
+
+/// Everything but the arrays of AppliedCorrections (formats store those natively). Doubles survive
+/// bit for bit.
+std::string observation_to_json(const Observation& observation);
+/// Inverse; throws FormatError that names `where` and the field.
+Observation observation_from_json(const std::string& text, const std::string& where);
+
+}  // namespace ryle

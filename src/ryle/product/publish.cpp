@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/product/publish.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <system_error>
+
+#include "ryle/core/error.hpp"
+
+namespace ryle {
+namespace {
+
+namespace fs = std::filesystem;
+
+FaultHook& fault_hook() {
+  static FaultHook hook;
+  return hook;
+}
+
+/// Closes on scope exit; close() tells whether the system accepted everything.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+  int close() {
+    const int result = ::close(fd_);
+    fd_ = -1;
+    return result;
+  }
+
+ private:
+  int fd_;
+};
+
+fs::path clean(const std::string& path) {
+  fs::path p = fs::path(path).lexically_normal();
+  if (!p.has_filename()) p = p.parent_path();  // "vis.ms/" and "vis.ms" are one product
+  return p;
+}
+
+fs::path directory_of(const fs::path& path) {
+  const fs::path parent = path.parent_path();
+  return parent.empty() ? fs::path(".") : parent;
+}
+
+bool exists_no_follow(const fs::path& path) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0;
+}
+
+// ---- one writer per product
+// ------------------------------------------------------------------------------------- A lock file
+// beside the .part is held with flock() while the product grows: a SIGKILL frees it by itself, so a
+// .part whose lock can be taken is dead and may be removed.
+std::mutex lock_mutex;
+std::map<std::string, int>& held_locks() {
+  static std::map<std::string, int> locks;
+  return locks;
+}
+
+std::string lock_path(const std::string& final_path) { return part_path(final_path) + ".lock"; }
+
+void take_lock(const std::string& final_path) {
+  const std::string path = lock_path(final_path);
+  const std::scoped_lock guard(lock_mutex);
+  if (held_locks().contains(path)) return;  // this process writes it again after a failure
+  for (;;) {
+    const int fd = ::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (fd < 0) throw IoError::from_errno("create", path, errno, true);
+    if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+      ::close(fd);
+      throw IoError(ExitCode::cannot_create,
+                    "cannot write " + final_path + ": another running process is writing it (" +
+                        path + " is locked); wait for it or choose another name");
+    }
+    // The previous owner may have removed the name between open and flock: then we hold a file
+    // nobody else sees.
+    struct stat by_fd {};
+    struct stat by_name {};
+    if (::fstat(fd, &by_fd) == 0 && ::stat(path.c_str(), &by_name) == 0 &&
+        by_fd.st_ino == by_name.st_ino) {
+      held_locks()[path] = fd;
+      return;
+    }
+    ::close(fd);
+  }
+}
+
+void release_lock(const std::string& final_path) noexcept {
+  try {
+    const std::string path = lock_path(final_path);
+    const std::scoped_lock guard(lock_mutex);
+    const auto found = held_locks().find(path);
+    if (found == held_locks().end()) return;
+    ::unlink(path.c_str());
+    ::close(found->second);
+    held_locks().erase(found);
+  } catch (...) {  // out of memory: the lock goes when the process does
+  }
+}
+
+// ---- durable bytes
+// ------------------------------------------------------------------------------------------------
+void fsync_path(const fs::path& path, bool directory) {
+  const char* operation = directory ? "fsync_directory" : "fsync";
+  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | (directory ? O_DIRECTORY : 0)));
+  if (fd.get() < 0) throw IoError::from_errno("open to fsync", path.string(), errno);
+  int error = injected_fault(operation, path.string());
+  if (error == 0 && ::fsync(fd.get()) != 0) error = errno;
+#if RYLE_MUTANT == 700
+  error = 0;
+#endif
+  if (error != 0) {
+    // After a failed fsync the kernel may have dropped the dirty pages: a second fsync would
+    // succeed and lie.
+    throw IoError::from_errno("make durable (fsync)", path.string(), error);
+  }
+}
+
+void fsync_tree(const fs::path& path) {
+  if (!fs::is_directory(fs::symlink_status(path))) {
+    fsync_path(path, false);
+    return;
+  }
+  for (const auto& entry : fs::directory_iterator(path)) {
+    if (entry.is_directory()) {
+      fsync_tree(entry.path());
+    } else if (entry.is_regular_file()) {
+      fsync_path(entry.path(), false);
+    }
+  }
+  fsync_path(path, true);
+}
+
+IoError already_there(const std::string& final_path) {
+  return {ExitCode::cannot_create,
+          "cannot create " + final_path +
+              ": the name exists; choose another, move it away, or ask for overwriting"};
+}
+
+/// Fallback for file systems without renameat2 flags (some network and fuse ones answer EINVAL).
+int rename_without_flags(const fs::path& from, const fs::path& to, bool overwrite) {
+  if (exists_no_follow(to)) {
+    if (!overwrite) return EEXIST;
+    if (fs::is_directory(fs::symlink_status(to))) fs::remove_all(to);
+  }
+  return ::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
+}
+
+int rename_final(const fs::path& from, const fs::path& to, bool overwrite) {
+  const int fault = injected_fault("rename", to.string());
+  if (fault != 0) return fault;
+  if (overwrite && exists_no_follow(to)) {
+    // Exchange is atomic for files and directories alike; the old product is then the .part and
+    // goes.
+    if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) {
+      std::error_code ignored;
+      fs::remove_all(from, ignored);
+      return 0;
+    }
+  } else if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) {
+    return 0;
+  }
+  if (errno == EINVAL || errno == ENOSYS || errno == ENOENT)
+    return rename_without_flags(from, to, overwrite);
+  return errno;
+}
+
+}  // namespace
+
+void set_publish_fault_hook(FaultHook hook) { fault_hook() = std::move(hook); }
+
+int injected_fault(std::string_view operation, const std::string& path) {
+  return fault_hook() ? fault_hook()(operation, path) : 0;
+}
+
+std::string part_path(const std::string& final_path) {
+  const fs::path p = clean(final_path);
+  return (p.parent_path() / ("." + p.filename().string() + ".part")).string();
+}
+
+void prepare_part(const std::string& final_path, bool overwrite) {
+  const fs::path target = clean(final_path);
+  const fs::path directory = directory_of(target);
+  if (!target.has_filename() || target.filename() == "." || target.filename() == "..") {
+    throw IoError(ExitCode::cannot_create, "cannot create \"" + final_path + "\": not a file name");
+  }
+  if (!fs::is_directory(directory)) {
+    throw IoError(ExitCode::cannot_create, "cannot create " + final_path + ": " +
+                                               directory.string() +
+                                               " is not a directory; make it first (mkdir -p)");
+  }
+  if (::access(directory.c_str(), W_OK | X_OK) != 0) {
+    throw IoError::from_errno("create " + target.filename().string() + " in", directory.string(),
+                              errno, true);
+  }
+  if (!overwrite && exists_no_follow(target)) throw already_there(final_path);
+  const int fault = injected_fault("create", final_path);
+  if (fault != 0) throw IoError::from_errno("create", final_path, fault, true);
+  take_lock(final_path);
+  std::error_code error;
+  fs::remove_all(part_path(final_path), error);
+  if (error) {
+    release_lock(final_path);
+    throw IoError::from_errno("remove the unfinished", part_path(final_path), error.value(), true);
+  }
+}
+
+void publish_part(const std::string& final_path, bool overwrite) {
+  const fs::path part = part_path(final_path);
+  const fs::path target = clean(final_path);
+  int rename_error = 0;
+  try {
+#if RYLE_MUTANT == 701
+    rename_error = rename_final(part, target, overwrite);
+    fsync_tree(target);
+#else
+    fsync_tree(part);
+    rename_error = rename_final(part, target, overwrite);
+#endif
+  } catch (const fs::filesystem_error& error) {
+    discard_part(final_path);
+    throw IoError::from_errno("publish", final_path, error.code().value(), true);
+  } catch (...) {
+    discard_part(final_path);
+    throw;
+  }
+  release_lock(final_path);
+  if (rename_error ==
+      EEXIST) {  // somebody took the name while we wrote: the data are complete, so they stay
+    throw IoError(ExitCode::cannot_create, "cannot rename the finished " + part.string() + " to " +
+                                               final_path +
+                                               ": the name now exists; rename it by hand");
+  }
+  if (rename_error != 0) {
+    discard_part(final_path);
+    throw IoError::from_errno("rename " + part.string() + " to", final_path, rename_error, true);
+  }
+  fsync_path(directory_of(target), true);
+}
+
+void discard_part(const std::string& final_path) noexcept {
+  try {
+    std::error_code ignored;
+    fs::remove_all(part_path(final_path), ignored);
+  } catch (...) {  // out of memory: a .part left behind is never mistaken for a product
+  }
+  release_lock(final_path);
+}
+
+void publish_bytes(const std::string& final_path, std::string_view bytes, bool overwrite) {
+  prepare_part(final_path, overwrite);
+  const std::string part = part_path(final_path);
+  const auto fail = [&](const char* operation, int error) {
+    discard_part(final_path);
+    throw IoError::from_errno(operation, final_path, error, true);
+  };
+  Descriptor fd(::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+  if (fd.get() < 0) fail("create", errno);
+  while (!bytes.empty()) {
+    if (const int fault = injected_fault("write", final_path); fault != 0) fail("write", fault);
+    const ssize_t written = ::write(fd.get(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail("write", errno);
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  if (fd.close() != 0) fail("close", errno);
+  publish_part(final_path, overwrite);
+}
+
+}  // namespace ryle

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// UVH5 of any origin. Unphased ("drift", "unprojected") files are turned to the zenith of their
+// middle time.
+#include <algorithm>
+#include <cmath>
+
+#include "ryle/core/baseline.hpp"
+#include "ryle/core/checked.hpp"
+#include "ryle/core/error.hpp"
+#include "ryle/core/units.hpp"
+#include "ryle/product/crc32c.hpp"
+#include "ryle/product/dump_builder.hpp"
+#include "ryle/product/hdf5_file.hpp"
+#include "ryle/product/observation_json.hpp"
+#include "ryle/product/visibility_layout.hpp"
+
+namespace ryle::product {
+namespace {
+
+using h5::Handle;
+
+std::int64_t read_int(hid_t group, const char* name, const std::string& path) {
+  const auto values = h5::read_ints(group, name, path);
+  if (values.empty()) throw FormatError(path + ": " + name + " is empty");
+  return values.front();
+}
+
+double read_double(hid_t group, const char* name, const std::string& path) {
+  const auto values = h5::read_doubles(group, name, path);
+  if (values.empty()) throw FormatError(path + ": " + name + " is empty");
+  return values.front();
+}
+
+std::vector<int> to_int(const std::vector<std::int64_t>& in) { return {in.begin(), in.end()}; }
+
+std::vector<int> products_of(const std::string& path, const std::vector<std::int64_t>& codes) {
+  std::vector<int> products;
+  for (const std::int64_t code : codes) {
+    switch (code) {
+      case -5:
+        products.push_back(0);
+        break;
+      case -6:
+        products.push_back(3);
+        break;
+      case -7:
+        products.push_back(1);
+        break;
+      case -8:
+        products.push_back(2);
+        break;
+      default:
+        throw UnsupportedError(path + ": polarization " + std::to_string(code) +
+                               " is not linear; ryle reads -5..-8 (XX YY XY YX)");
+    }
+  }
+  return products;
+}
+
+/// visdata, and weights from nsamples and flags. Both of the latter may be compressed with a filter
+/// that plain HDF5 lacks (HERA's LZF): then every value counts as valid and the notes say so.
+void read_values(hid_t file, const std::string& path, std::int64_t n_rows, RowSet& rows,
+                 std::string& note) {
+  const Handle data = h5::open_group(file, "Data", path);
+  const auto shape = h5::shape_of(data.get(), "visdata", path);
+  std::int64_t size = 1;
+  for (const hsize_t n : shape)
+    size = checked_product({size, static_cast<std::int64_t>(n)}, "visdata");
+  const std::int64_t expected = checked_product(
+      {n_rows, rows.n_file_channels, static_cast<std::int64_t>(rows.products.size())}, "visdata");
+  if (size != expected) {
+    throw FormatError(path + ": visdata has " + std::to_string(size) + " values, the header says " +
+                      std::to_string(expected));
+  }
+  const auto n = static_cast<std::size_t>(size);
+  rows.data.resize(n);
+  rows.weight.assign(n, 1.0F);
+  const Handle complex = h5::complex_type();
+  h5::read_all(data.get(), "visdata", complex.get(), rows.data.data(), path);
+  try {
+    h5::read_all(data.get(), "nsamples", H5T_NATIVE_FLOAT, rows.weight.data(), path);
+    std::vector<std::int8_t> flags(n);
+    const Handle boolean = h5::bool_type();
+    h5::read_all(data.get(), "flags", boolean.get(), flags.data(), path);
+    for (std::size_t k = 0; k < n; ++k) {
+      if (flags[k] != 0) rows.weight[k] = 0;
+    }
+  } catch (const FormatError& error) {
+    rows.weight.assign(n, 1.0F);
+    note = std::string("every value taken as valid: ") + error.what();
+  }
+}
+
+Observation foreign_observation(hid_t h, const std::string& path, const RowSet& rows,
+                                const std::vector<std::int64_t>& used, int n_pols) {
+  const auto numbers = h5::read_ints(h, "antenna_numbers", path);
+  const auto names = h5::read_texts(h, "antenna_names", path);
+  const auto positions = h5::read_doubles(h, "antenna_positions", path);
+  if (names.size() != numbers.size() || positions.size() != 3 * numbers.size()) {
+    throw FormatError(path +
+                      ": antenna_numbers, antenna_names and antenna_positions differ in length");
+  }
+  ArrayLayout site;
+  site.latitude_rad = read_double(h, "latitude", path) * kDegree_rad;
+  site.longitude_rad = read_double(h, "longitude", path) * kDegree_rad;
+  site.height_m = read_double(h, "altitude", path);
+  ForeignArray array;
+  array.name = h5::read_text(h, "telescope_name", path);
+  array.reference_itrf_m = itrf_of_reference(site);
+  const bool have_angles = h5::exists(h, "feed_angle");
+  const auto angles = have_angles ? h5::read_doubles(h, "feed_angle", path) : std::vector<double>{};
+  for (const std::int64_t number : used) {
+    const auto found = std::find(numbers.begin(), numbers.end(), number);
+    if (found == numbers.end())
+      throw FormatError(path + ": antenna " + std::to_string(number) + " has no position");
+    const auto k = static_cast<std::size_t>(found - numbers.begin());
+    array.names.push_back(names[k]);
+    array.itrf_m.push_back({array.reference_itrf_m[0] + positions[3 * k],
+                            array.reference_itrf_m[1] + positions[3 * k + 1],
+                            array.reference_itrf_m[2] + positions[3 * k + 2]});
+    const std::size_t n_feeds = angles.size() / numbers.size();
+    array.feed_angle_rad.push_back(n_feeds > 0 ? angles[k * n_feeds] : 0);
+  }
+  Observation observation;
+  observation.array = array_from_itrf(array, n_pols);
+  observation.frequency = axis_from_centers(path, h5::read_doubles(h, "freq_array", path));
+  const double width_hz = read_double(h, "channel_width", path);
+  if (observation.frequency.n_channels == 1)
+    observation.frequency.channel_width_hz = std::abs(width_hz);
+  observation.channel_bandwidth_hz = std::abs(width_hz);
+  observation.object = h5::exists(h, "object_name") ? h5::read_text(h, "object_name", path) : "";
+  observation.time_source = TimeSource::header;
+  (void)rows;
+  return observation;
+}
+
+/// True when the file is phased to one sidereal direction, which is then set.
+bool read_phase_center(hid_t h, const std::string& path, Observation& observation) {
+  if (h5::exists(h, "phase_center_catalog")) {
+    const Handle catalog = h5::open_group(h, "phase_center_catalog", path);
+    H5G_info_t info{};
+    if (H5Gget_info(catalog.get(), &info) < 0 || info.nlinks == 0)
+      throw FormatError(path + ": the phase centre is missing");
+    if (info.nlinks != 1)
+      throw UnsupportedError(path + ": it has several phase centres; select one first");
+    char name[64] = "";
+    H5Lget_name_by_idx(catalog.get(), ".", H5_INDEX_NAME, H5_ITER_INC, 0, name, sizeof name,
+                       H5P_DEFAULT);
+    const Handle entry = h5::open_group(catalog.get(), name, path);
+    observation.phase_center_name = h5::read_text(entry.get(), "cat_name", path);
+    const std::string type = h5::read_text(entry.get(), "cat_type", path);
+    if (type == "unprojected") return false;
+    if (type != "sidereal")
+      throw UnsupportedError(path + ": phase centre of type " + type +
+                             "; ryle reads sidereal ones");
+    observation.phase_center = {read_double(entry.get(), "cat_lon", path),
+                                read_double(entry.get(), "cat_lat", path)};
+    return true;
+  }
+  if (!h5::exists(h, "phase_type") || h5::read_text(h, "phase_type", path) != "phased")
+    return false;
+  observation.phase_center = {read_double(h, "phase_center_ra", path),
+                              read_double(h, "phase_center_dec", path)};
+  return true;
+}
+
+/// Unphased data carry exp(+2 pi i (r_i - r_j).s/c) whole: a phased one has the part along s_0
+/// removed.
+void phase_to_zenith(VisibilityFile& file) {
+  Observation& observation = file.observation;
+  if (file.dumps.empty()) return;
+  const std::int64_t middle = file.dumps[file.dumps.size() / 2].centroid_tai_ns;
+  observation.phase_center = zenith(observation.array, middle, observation.earth_orientation);
+  for (VisibilityDump& dump : file.dumps) {
+    const auto uvw = baseline_uvw_m(observation, dump.centroid_tai_ns);
+    for (std::int64_t c = 0; c < dump.n_channels; ++c) {
+      for (std::int64_t b = 0; b < dump.n_baselines; ++b) {
+        const double turns = uvw[static_cast<std::size_t>(b)][2] *
+                             observation.frequency.center_hz(c) / kSpeedOfLight_m_per_s;
+        const double angle = -2 * kPi * (turns - std::round(turns));
+        const cf32 factor(static_cast<float>(std::cos(angle)), static_cast<float>(std::sin(angle)));
+        for (std::int64_t p = 0; p < dump.n_pol_products; ++p)
+          dump.data[static_cast<std::size_t>(dump.index(c, b, p))] *= factor;
+      }
+    }
+  }
+  observation.phase_center_name = "zenith of the middle time";
+}
+
+void check_crc(hid_t own, const std::string& path, const RowSet& rows, std::size_t n_dumps) {
+  const auto sums = h5::read_ints(own, "visdata_crc32c", path);
+  if (sums.size() != n_dumps)
+    throw FormatError(path + ": it has " + std::to_string(sums.size()) + " checksums for " +
+                      std::to_string(n_dumps) + " dumps");
+  const std::size_t per_dump = n_dumps > 0 ? rows.data.size() / n_dumps : 0;
+  for (std::size_t d = 0; d < n_dumps; ++d) {
+    const auto sum = crc32c(rows.data.data() + d * per_dump, per_dump * sizeof(cf32));
+    if (sum != static_cast<std::uint32_t>(sums[d])) {
+      throw FormatError(path + ": the checksum of dump " + std::to_string(d) +
+                        " does not fit its data; the file is damaged");
+    }
+  }
+}
+
+/// The observation exactly as it was written, with its arrays.
+Observation own_observation(hid_t own, const std::string& path) {
+  Observation observation =
+      observation_from_json(h5::read_text(own, "observation_json", path), path);
+  AppliedCorrections& applied = observation.applied;
+  const auto doubles = [&](const char* name) {
+    return h5::exists(own, name) ? h5::read_doubles(own, name, path) : std::vector<double>{};
+  };
+  applied.delay_s = doubles("delay_s");
+  applied.filter_response = doubles("filter_response");
+  applied.input_rms_lsb = doubles("input_rms_lsb");
+  applied.saturated_fraction = doubles("saturated_fraction");
+  const auto parts = doubles("gains");
+  for (std::size_t k = 0; k + 1 < parts.size(); k += 2)
+    applied.gains.emplace_back(parts[k], parts[k + 1]);
+  return observation;
+}
+
+void restore_dumps(hid_t own, const std::string& path, VisibilityFile& file) {
+  const auto start = h5::read_ints(own, "start_tai_ns", path);
+  const auto centroid = h5::read_ints(own, "centroid_tai_ns", path);
+  const auto n_spectra = h5::read_ints(own, "n_spectra", path);
+  for (std::size_t d = 0; d < file.dumps.size() && d < start.size() && d < n_spectra.size(); ++d) {
+    VisibilityDump& dump = file.dumps[d];
+    set_exact_times(dump, start[d], centroid[d], dump.interval_s, n_spectra[d]);
+  }
+}
+
+/// nsamples = n_ij / N with N of each dump: back to counts.
+void scale_own_weights(hid_t own, const std::string& path, RowSet& rows) {
+  const auto n_spectra = h5::read_ints(own, "n_spectra", path);
+  if (n_spectra.empty()) return;
+  const std::size_t per_dump = rows.weight.size() / n_spectra.size();
+  for (std::size_t k = 0; k < rows.weight.size(); ++k) {
+    rows.weight[k] = static_cast<float>(
+        std::round(static_cast<double>(rows.weight[k]) *
+                   static_cast<double>(std::max<std::int64_t>(1, n_spectra[k / per_dump]))));
+  }
+  rows.weight_per_count = 1;
+}
+
+RowSet read_rows(hid_t file, hid_t h, const std::string& path, std::string& note) {
+  RowSet rows;
+  rows.path = path;
+  const std::int64_t n_rows = read_int(h, "Nblts", path);
+  rows.products = products_of(path, h5::read_ints(h, "polarization_array", path));
+  rows.n_file_channels = read_int(h, "Nfreqs", path);
+  rows.antenna1 = to_int(h5::read_ints(h, "ant_1_array", path));
+  rows.antenna2 = to_int(h5::read_ints(h, "ant_2_array", path));
+  rows.interval_s = h5::read_doubles(h, "integration_time", path);
+  const auto times = h5::read_doubles(h, "time_array", path);
+  const auto uvw = h5::read_doubles(h, "uvw_array", path);
+  const auto n = static_cast<std::size_t>(n_rows);
+  if (rows.antenna1.size() != n || rows.antenna2.size() != n || times.size() != n ||
+      rows.interval_s.size() != n || uvw.size() != 3 * n) {
+    throw FormatError(path + ": the row arrays of the header do not have Nblts = " +
+                      std::to_string(n_rows) + " entries");
+  }
+  for (const double jd : times) rows.centroid_tai_ns.push_back(tai_ns_from_julian_date(jd, 0));
+  for (std::size_t r = 0; r < n; ++r)
+    rows.uvw_m.push_back({uvw[3 * r], uvw[3 * r + 1], uvw[3 * r + 2]});
+  read_values(file, path, n_rows, rows, note);
+  return rows;
+}
+
+}  // namespace
+
+VisibilityFile read_uvh5(const std::string& path, const VisibilityReadOptions& options) {
+  h5::silence();
+  const Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
+  if (!file.valid()) throw FormatError("cannot read " + path + ": " + h5::last_error());
+  const Handle header = h5::open_group(file.get(), "Header", path);
+  std::string note;
+  RowSet rows = read_rows(file.get(), header.get(), path, note);
+  VisibilityFile out;
+  if (h5::exists(file.get(), "Ryle") && h5::exists(file.get(), "Ryle/observation_json")) {
+    const Handle own = h5::open_group(file.get(), "Ryle", path);
+    out.observation = own_observation(own.get(), path);
+    const std::int64_t per_dump = n_pairs(out.observation.array.n_antennas());
+    check_crc(own.get(), path, rows, rows.antenna1.size() / static_cast<std::size_t>(per_dump));
+    scale_own_weights(own.get(), path, rows);
+    std::vector<std::int64_t> used;
+    for (std::int64_t a = 0; a < out.observation.array.n_antennas(); ++a) used.push_back(a);
+    rows.antenna_index = index_of(used);
+    rows.weight_per_count = 1;
+    build_dumps(rows, options, out);
+    restore_dumps(own.get(), path, out);
+    return out;
+  }
+  const int n_pols = rows.products.size() == 1 && rows.products[0] % 3 == 0 ? 1 : 2;
+  const auto used = used_antennas(rows.antenna1, rows.antenna2);
+  rows.antenna_index = index_of(used);
+  out.observation = foreign_observation(header.get(), path, rows, used, n_pols);
+  const bool phased = read_phase_center(header.get(), path, out.observation);
+  if (!phased && !rows.centroid_tai_ns.empty()) {
+    out.observation.phase_center = zenith(out.observation.array, rows.centroid_tai_ns.front(),
+                                          out.observation.earth_orientation);
+  }
+  build_dumps(rows, options, out);
+  if (!phased) phase_to_zenith(out);
+  if (!note.empty()) out.observation.provenance.notes["flags"] = note;
+  return out;
+}
+
+}  // namespace ryle::product

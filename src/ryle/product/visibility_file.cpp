@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/product/visibility_file.hpp"
+
+#include <cerrno>
+#include <filesystem>
+
+#include "ryle/core/error.hpp"
+#include "ryle/product/visibility_layout.hpp"
+
+namespace ryle {
+namespace {
+
+std::string suffix_of(const std::string& path) {
+  std::filesystem::path p = std::filesystem::path(path).lexically_normal();
+  if (!p.has_filename()) p = p.parent_path();  // "vis.ms/"
+  return p.extension().string();
+}
+
+[[noreturn]] void refuse_suffix(const std::string& path) {
+  throw ConfigError("visibility file " + path +
+                    ": its name must end in .ms (Measurement Set), .uvfits or .uvh5");
+}
+
+}  // namespace
+
+std::unique_ptr<VisibilityWriter> open_visibility_writer(const std::string& path,
+                                                         const Observation& observation,
+                                                         bool overwrite) {
+  product::check_observation(observation);
+  const std::string suffix = suffix_of(path);
+  if (suffix == ".ms") return product::open_measurement_set_writer(path, observation, overwrite);
+  if (suffix == ".uvfits") return product::open_uvfits_writer(path, observation, overwrite);
+  if (suffix == ".uvh5") return product::open_uvh5_writer(path, observation, overwrite);
+  refuse_suffix(path);
+}
+
+VisibilityFile read_visibility_file(const std::string& path, const VisibilityReadOptions& options) {
+  if (!std::filesystem::exists(path)) throw IoError::from_errno("read", path, ENOENT);
+  const std::string suffix = suffix_of(path);
+  if (suffix == ".ms") return product::read_measurement_set(path, options);
+  if (suffix == ".uvfits") return product::read_uvfits(path, options);
+  if (suffix == ".uvh5") return product::read_uvh5(path, options);
+  refuse_suffix(path);
+}
+
+}  // namespace ryle
