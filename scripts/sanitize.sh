@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Builds the tests that matter to a sanitizer and runs them: sanitize.sh asan|tsan [ctest arguments]
+#   asan: address + undefined behaviour on everything that parses, assembles or writes
+#   tsan: queues, stages, sockets, the live path
+set -euo pipefail
+cd "$(dirname "$0")/.."
+kind=${1:?usage: sanitize.sh asan|tsan}
+shift
+cmake --preset "$kind" >/dev/null
+case "$kind" in
+  asan) targets="test_core test_wire test_recording test_runtime test_ingest test_product test_stage test_telescope
+                 test_engine_channelize test_engine_correlate test_engine_image" ;;
+  tsan) targets="test_runtime test_ingest test_stage" ;;
+  *) echo "sanitize: unknown job $kind (asan, tsan)" >&2; exit 64 ;;
+esac
+known=$(cmake --build "build-$kind" --target help | sed -n 's/^\(test_[a-z_]*\):.*/\1/p' | sort -u)
+wanted=$(comm -12 <(printf '%s\n' $targets | sort) <(printf '%s\n' $known | sort))
+cmake --build "build-$kind" --target $wanted
+export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
+export TSAN_OPTIONS="halt_on_error=1 suppressions=$PWD/scripts/tsan.supp"
+# The kernel may place more randomness under mmap than g++ 12's TSan can map.
+run=()
+if [ "$kind" = tsan ]; then run=(setarch "$(uname -m)" -R); fi
+for target in $wanted; do
+  echo "-- $kind: $target"
+  program=$(find "build-$kind/tests" -name "$target" -type f -perm -u+x)
+  "${run[@]}" "$program" --gtest_brief=1 "$@"
+done

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/stage/config.hpp"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <tuple>
+
+#include "ryle/core/error.hpp"
+
+namespace ryle::stage {
+namespace {
+
+/// Message of the ConfigError a text must give.
+std::string refusal(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  try {
+    parse_observation(text, "obs.toml", overrides);
+  } catch (const ConfigError& e) {
+    EXPECT_EQ(e.exit_code(), ExitCode::config);
+    return e.what();
+  }
+  ADD_FAILURE() << "accepted: " << text;
+  return "";
+}
+
+TEST(Config, ReadsEverySectionAndKeepsDefaults) {
+  const auto config = parse_observation(
+      "schema = 1\n[telescope]\nlayout = \"a.csv\"\nlatitude_deg = -26.7\n[channelize]\nn_channels "
+      "= 256\n"
+      "[[simulator.source]]\nl = 0.5\nflux_jy = 2.0\n[source]\nsample_rate_hz = \"78125/4\"\n",
+      "obs.toml");
+  EXPECT_EQ(config.telescope.layout, "a.csv");
+  EXPECT_EQ(config.channelize.n_channels, 256);
+  EXPECT_EQ(config.channelize.taps, ChannelizeConfig{}.taps);
+  EXPECT_EQ(config.source.sample_rate_hz, (Rational{78125, 4}));
+  ASSERT_EQ(config.simulator.sources.size(), 1u);
+  EXPECT_DOUBLE_EQ(config.simulator.sources[0].l, 0.5);
+}
+
+TEST(Config, UnknownKeyNamesPlaceValueAndTheRightKey) {
+  EXPECT_EQ(refusal("schema = 1\n\n[correlate]\nintegration_time_s = 1\n"),
+            "obs.toml:4:22: unknown key \"integration_time_s\" in [correlate]; did you mean "
+            "\"integration_s\" (1e-06 .. "
+            "3600)?");
+}
+
+TEST(Config, UnknownSection) {
+  EXPECT_EQ(refusal("[chanelize]\n"),
+            "obs.toml:1:1: unknown section [chanelize]; did you mean [channelize]?");
+}
+
+TEST(Config, WrongTypesAndRanges) {
+  const std::vector<std::tuple<std::string, std::string>> cases{
+      {"[channelize]\nn_channels = 0\n", "must lie in 1 .. 1048576"},
+      {"[channelize]\nn_channels = 1.5\n", "must be a whole number"},
+      {"[channelize]\nwindow = \"square\"\n", "must be one of \"rectangular\", \"hann\""},
+      {"[telescope]\nlatitude_deg = nan\n", "must lie in -90 .. 90"},
+      {"[telescope]\nlatitude_deg = \"-26\"\n", "must be a number"},
+      {"[telescope]\nname = 5\n", "must be a string"},
+      {"[output]\nms = 1\n", "must be true or false"},
+      {"[source]\nlisten = \"udp://x:1\"\n", "must be a list"},
+      {"[source]\nsample_rate_hz = 1.5\n", "must be exact"},
+      {"[source]\nsample_rate_hz = \"1/0\"\n", "ratio of whole numbers"},
+      {"[correlate]\nintegration_s = inf\n", "must lie in"},
+      {"[[simulator.source]]\nl = 0.9\nm = 0.9\n", "below the horizon"},
+      {"[[simulator.source]]\nl = 0.1\nra_deg = 3.0\n", "either l and m or ra_deg and dec_deg"},
+      {"schema = 2\n", "schema must be 1"},
+      {"telescope = 3\n", "must be a section"},
+      {"[telescope\n", "obs.toml:1:"},
+  };
+  for (const auto& [text, expected] : cases) {
+    EXPECT_NE(refusal(text).find(expected), std::string::npos) << text << " -> " << refusal(text);
+  }
+}
+
+TEST(Config, OverridesReplaceKeysAndAreChecked) {
+  const auto config = parse_observation("[correlate]\nintegration_s = 1.0\n", "obs.toml",
+                                        {"correlate.integration_s=0.5", "output.name=night1"});
+  EXPECT_DOUBLE_EQ(config.correlate.integration_s, 0.5);
+  EXPECT_EQ(config.output.name, "night1");
+  EXPECT_NE(refusal("", {"correlate.integration=0.5"}).find("--set"), std::string::npos);
+  EXPECT_NE(refusal("", {"nonsense"}).find("section.key=value"), std::string::npos);
+}
+
+TEST(Config, PrintedFormReadsBackTheSame) {
+  auto config = parse_observation(
+      "[[simulator.source]]\nname = \"A \\\"x\\\"\"\nl = 0.25\nflux_jy = "
+      "3.0\n[source]\nsample_rate_hz = \"78125/4\"\n"
+      "listen = [\"tcp://a:1\"]\n",
+      "obs.toml");
+  const auto again = parse_observation(config.text, "printed");
+  EXPECT_EQ(again.text, config.text);
+  EXPECT_EQ(again.simulator.sources[0].name, "A \"x\"");
+}
+
+TEST(Config, MissingFileIsExit66) {
+  try {
+    load_observation("/nowhere/obs.toml");
+    FAIL();
+  } catch (const IoError& e) {
+    EXPECT_EQ(e.exit_code(), ExitCode::no_input);
+  }
+}
+
+TEST(Config, SchemaListsEveryKeyWithItsRange) {
+  const auto schema = nlohmann::json::parse(json_schema());
+  const auto& channels = schema["properties"]["channelize"]["properties"]["n_channels"];
+  EXPECT_EQ(channels["minimum"], 1);
+  EXPECT_EQ(channels["type"], "integer");
+  EXPECT_EQ(schema["properties"]["channelize"]["additionalProperties"], false);
+  EXPECT_TRUE(schema["properties"]["simulator"]["properties"].contains("source"));
+}
+
+}  // namespace
+}  // namespace ryle::stage

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/stage/fx_chain.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "ryle/core/random.hpp"
+
+namespace ryle::stage {
+namespace {
+
+constexpr std::int64_t kInputs = 3;
+constexpr std::int64_t kChannels = 16;
+constexpr std::int64_t kTaps = 4;
+constexpr std::int64_t kLength = kTaps * kChannels;
+
+FxChain::Setup small_setup(std::int64_t spectra_per_dump, std::int64_t max_delay = 0) {
+  FxChain::Setup setup;
+  auto& f = setup.channelize;
+  f.n_inputs = kInputs;
+  f.n_channels = kChannels;
+  f.n_taps = kTaps;
+  f.layout.format = SampleFormat::ci8;
+  f.layout.input_stride_bits = 16;
+  f.layout.sample_stride_bits = 16 * kInputs;
+  f.sample_rate_hz = 1e6;
+  f.reference_hz = 1e8;
+  setup.spectra_per_dump = spectra_per_dump;
+  setup.spectra_per_gulp = 8;
+  setup.max_delay_samples = max_delay;
+  setup.max_feed_ticks = 256;
+  return setup;
+}
+
+std::vector<ci8> noise(std::int64_t n_ticks) {
+  std::vector<ci8> samples(static_cast<std::size_t>(n_ticks * kInputs));
+  for (std::size_t k = 0; k < samples.size(); ++k) {
+    samples[k] = {static_cast<std::int8_t>(20 * gaussian(2 * k)),
+                  static_cast<std::int8_t>(20 * gaussian(2 * k + 1))};
+  }
+  return samples;
+}
+
+struct Run {
+  std::vector<RawDump> dumps;
+  FxChain chain;
+  explicit Run(const FxChain::Setup& setup)
+      : chain(
+            Queue::cpu(1), setup, [](channelize::Channelizer&, const SampleClock&, Tick, Tick) {},
+            [this](RawDump&& dump) { dumps.push_back(std::move(dump)); }) {}
+  void feed(const std::vector<ci8>& samples, Tick first, std::int64_t n,
+            std::vector<AbsentSpan> absent = {}, std::int64_t segment = 0) {
+    chain.feed(samples.data() + first * kInputs, first, n, absent, segment, {0, {1000000, 1}});
+  }
+};
+
+TEST(FxChain, DumpsDoNotDependOnHowTheSamplesCome) {
+  const auto samples = noise(4096);
+  Run whole(small_setup(50));
+  whole.feed(samples, 0, 4096);
+  whole.chain.flush();
+  Run pieces(small_setup(50));
+  // Same first piece, as the requantiser's level is set by it.
+  for (Tick t = 0; t < 4096;) {
+    const std::int64_t n = t == 0 ? 256 : std::min<std::int64_t>(4096 - t, 64 + 37 * (t % 5));
+    pieces.feed(samples, t, n);
+    t += n;
+  }
+  pieces.chain.flush();
+  ASSERT_EQ(whole.dumps.size(), pieces.dumps.size());
+  // (4096 - L) / K + 1 = 253 spectra: five dumps of 50 and one of 3.
+  ASSERT_EQ(whole.dumps.size(), 6u);
+  EXPECT_EQ(whole.dumps.back().n_spectra, 3);
+  for (std::size_t d = 0; d < whole.dumps.size(); ++d) {
+    EXPECT_EQ(whole.dumps[d].sums.integer, pieces.dumps[d].sums.integer) << d;
+    EXPECT_EQ(whole.dumps[d].sums.counts, pieces.dumps[d].sums.counts) << d;
+    EXPECT_EQ(whole.dumps[d].first_spectrum, static_cast<std::int64_t>(50 * d));
+  }
+}
+
+TEST(FxChain, ALostPacketCostsExactlyQPlusTapsMinusOneSpectra) {
+  const auto samples = noise(2048);
+  Run run(small_setup(120));
+  const std::int64_t q = 5;  // spectra lost
+  run.feed(samples, 0, 2048, {{1, 20 * kChannels, (20 + q) * kChannels}});
+  run.chain.flush();
+  ASSERT_EQ(run.dumps.size(), 2u);
+  const auto& counts = run.dumps[0].sums.counts;
+  EXPECT_EQ(counts[static_cast<std::size_t>(pair_index(0, 0))], 120u);
+  EXPECT_EQ(counts[static_cast<std::size_t>(pair_index(1, 1))], 120u - (q + kTaps - 1));
+  EXPECT_EQ(counts[static_cast<std::size_t>(pair_index(0, 1))], 120u - (q + kTaps - 1));
+  EXPECT_EQ(counts[static_cast<std::size_t>(pair_index(0, 2))], 120u);
+}
+
+// Dropped whole chunks: short gaps are bridged, long ones skipped; either way the dumps stay on the
+// grid of the clock and the counts are those of one run in which the same samples are marked
+// absent.
+TEST(FxChain, GapsKeepTheGridAndTheCounts) {
+  for (const std::int64_t gap : {256, 1024, 6400, 65536}) {
+    const std::int64_t total = 4096 + gap;
+    const auto samples = noise(total);
+    Run skipped(small_setup(40));
+    skipped.feed(samples, 0, 2048);
+    skipped.feed(samples, 2048 + gap, 2048);
+    skipped.chain.flush();
+    Run marked(small_setup(40));
+    std::vector<AbsentSpan> absent;
+    for (std::int64_t p = 0; p < kInputs; ++p) absent.push_back({p, 2048, 2048 + gap});
+    // The first feed sets the level: it must be the same piece.
+    marked.feed(samples, 0, 2048);
+    marked.feed(samples, 2048, total - 2048, absent);
+    marked.chain.flush();
+    const auto valid = [](const RawDump& dump) { return dump.sums.counts[0] > 0; };
+    std::vector<const RawDump*> expected;
+    for (const auto& d : marked.dumps) {
+      if (valid(d)) expected.push_back(&d);
+    }
+    ASSERT_EQ(skipped.dumps.size(), expected.size()) << gap;
+    for (std::size_t d = 0; d < expected.size(); ++d) {
+      EXPECT_EQ(skipped.dumps[d].first_spectrum, expected[d]->first_spectrum)
+          << gap << " dump " << d;
+      EXPECT_EQ(skipped.dumps[d].sums.counts, expected[d]->sums.counts) << gap << " dump " << d;
+      EXPECT_EQ(skipped.dumps[d].sums.integer, expected[d]->sums.integer) << gap << " dump " << d;
+    }
+  }
+}
+
+TEST(FxChain, ANewSegmentClosesTheDumpShort) {
+  const auto samples = noise(2048);
+  Run run(small_setup(1000));
+  run.feed(samples, 0, 1024, {}, 0);
+  run.feed(samples, 0, 1024, {}, 1);
+  run.chain.flush();
+  ASSERT_EQ(run.dumps.size(), 2u);
+  EXPECT_EQ(run.dumps[0].segment, 0);
+  EXPECT_EQ(run.dumps[1].segment, 1);
+  EXPECT_EQ(run.dumps[0].n_spectra, (1024 - kLength) / kChannels + 1);
+  EXPECT_EQ(run.dumps[1].n_spectra, run.dumps[0].n_spectra);
+}
+
+TEST(FxChain, MidStreamStartBeginsAtTheFirstWholeWindow) {
+  const auto samples = noise(4096);
+  Run run(small_setup(10, 7));
+  run.chain.feed(samples.data(), 1000, 2048, {}, 0, {0, {1000000, 1}});
+  run.chain.flush();
+  ASSERT_FALSE(run.dumps.empty());
+  EXPECT_EQ(run.dumps[0].first_spectrum, (1000 + 7 + kChannels - 1) / kChannels);
+  EXPECT_EQ(run.dumps[0].sums.counts[0], 10u);
+}
+
+TEST(FxChain, RequantiserLevelReachesItsTarget) {
+  const auto samples = noise(8192);
+  Run run(small_setup(400));
+  run.feed(samples, 0, 8192);
+  run.chain.flush();
+  double power = 0;
+  for (std::int64_t c = 0; c < kChannels; ++c)
+    power += static_cast<double>(
+        run.dumps[0].sums.integer[static_cast<std::size_t>(c * n_pairs(kInputs))].re);
+  // Two parts of 16^2 each; 400 x 16 estimates of a chi-square with 2 degrees: 1/sqrt(6400) = 1.3
+  // %, 5 sigma; the level itself comes from 256 samples x 2 parts: 1/sqrt(512) = 4.4 % of power, 5
+  // sigma.
+  EXPECT_NEAR(power / (400 * kChannels), 512, 512 * 5 * 0.046);
+}
+
+}  // namespace
+}  // namespace ryle::stage
