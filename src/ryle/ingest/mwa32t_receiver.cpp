@@ -206,7 +206,9 @@ void Mwa32tReceiver::run(const std::stop_token&) {
     if (!stopping) continue;
     if (stop_since == 0) stop_since = quiet_since = now_;
     if (any) quiet_since = now_;
-    if (now_ - quiet_since > kDrainQuiet_ns || now_ - stop_since > kDrainLimit_ns) break;
+    const bool quiet = now_ - quiet_since > kDrainQuiet_ns;
+    if (quiet && !assembler_->locked() && align_without_udp(!udp_.empty())) continue;
+    if (quiet || now_ - stop_since > kDrainLimit_ns) break;
   }
   for (auto& link : tcp_) disconnect(*link);
   assembler_->finish(now_);
@@ -413,7 +415,7 @@ bool Mwa32tReceiver::align_links() {
     // With UDP among the receivers the 64-bit counters tell the time; without, the first common
     // group is instant 0.
     const bool waited = now_ - first_ready >= config_.patience_ns;
-    if (!waited && !(all_ready && udp_.empty()) && !stopping_) return false;
+    if (!waited && !(all_ready && udp_.empty())) return false;
     align_without_udp(!udp_.empty());
     return true;
   }
@@ -423,7 +425,8 @@ bool Mwa32tReceiver::align_links() {
   return true;
 }
 
-void Mwa32tReceiver::align_without_udp(bool provisional) {
+// Returns whether there was a stream to align.
+bool Mwa32tReceiver::align_without_udp(bool provisional) {
   const auto& marker = config_.geometry.marker;
   std::optional<std::int64_t> first, last;
   std::vector<std::pair<TcpLink*, std::int64_t>> instants;
@@ -435,7 +438,7 @@ void Mwa32tReceiver::align_without_udp(bool provisional) {
     last = std::max(last.value_or(check.instant), check.instant);
     instants.emplace_back(link.get(), check.instant);
   }
-  if (!last) return;
+  if (!last) return false;
   instant_offset_ = marker.mode == wire::MarkerMode::counter ? *last : 0;
   provisional_ = provisional && !udp_.empty();
   assembler_->set_provisional(provisional_);
@@ -445,6 +448,7 @@ void Mwa32tReceiver::align_without_udp(bool provisional) {
     link->groups->align(instant - *last, instant_offset_);
     link->groups->parse(others(link->stream), false, now_, *this);
   }
+  return true;
 }
 
 void Mwa32tReceiver::align_link(TcpLink& link) {

@@ -72,7 +72,7 @@ class Mwa32tReceiver : private GroupSink {
   void serve_tcp(TcpLink& link);
   void disconnect(TcpLink& link);
   bool align_links();
-  void align_without_udp(bool provisional);
+  bool align_without_udp(bool provisional);
   void align_link(TcpLink& link);
   void realign_after_new_segment();
   StreamReference others(std::uint32_t stream) const;
