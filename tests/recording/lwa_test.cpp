@@ -5,17 +5,14 @@
 #include <vector>
 
 #include "ryle/core/error.hpp"
-#include "ryle/ingest/recording.hpp"
-#include "ryle/ingest/recording_time.hpp"
+#include "tests/recording/support.hpp"
 #include "tests/support/data_path.hpp"
 
 namespace ryle {
 namespace {
 
-std::vector<unsigned char> slurp(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
+using test::slurp;
+using test::time_of;
 
 ci8 nibbles(unsigned char byte) {
   int re = byte / 16, im = byte % 16;
@@ -23,8 +20,6 @@ ci8 nibbles(unsigned char byte) {
   if (im > 7) im -= 16;
   return {static_cast<std::int8_t>(re), static_cast<std::int8_t>(im)};
 }
-
-std::int64_t time_of(const char* utc) { return recording_tai_ns_from_text(utc).value(); }
 
 TEST(RecordingTbx, ReadsTheOneSpectrumOfTheRealFile) {
   RYLE_REQUIRE_DATA(path, "lwa/tbx-test.dat");
@@ -170,6 +165,37 @@ TEST(RecordingTbx, SurvivesDamagedFrames) {
     ASSERT_EQ(spectra[k], expected);
     ASSERT_EQ(spectra[312 * 128 + k], expected);
     ASSERT_EQ(spectra[2 * 312 * 128 + k], ci8{});
+  }
+}
+
+TEST(RecordingTbn, ReadsTheRealFile) {
+  RYLE_REQUIRE_DATA(path, "lwa/tbn-test.dat");
+  const auto recording = open_recording(path, "auto");
+  const auto& info = recording->info();
+  EXPECT_EQ(info.format, "tbn");
+  EXPECT_EQ(info.counters.at("frames"), 29);
+  EXPECT_EQ(info.counters.at("rejected.cut_frame"), 1);
+  // Ids 1..20 with one tag and 1..9 with the next, 1003520 ticks = 512 x 1960 later: 100 kHz.
+  EXPECT_EQ(info.n_inputs, 20);
+  EXPECT_EQ(info.n_ticks, 1024);
+  EXPECT_TRUE(info.rate_known);
+  EXPECT_EQ(info.clock.rate_hz, (Rational{100000, 1}));
+  EXPECT_NEAR(info.reference_hz, 27752.7, 1);
+  EXPECT_NEAR(static_cast<double>(info.clock.epoch_tai_ns - time_of("1970-01-08T00:55:46")), 0,
+              1e9);
+  ASSERT_EQ(info.warnings.size(), 2u);  // cut frame, implausible time
+  const test::Samples all(*recording, 0, 1024);
+  std::vector<AbsentSpan> expected;
+  for (std::int64_t p = 9; p < 20; ++p) expected.push_back({p, 512, 1024});
+  EXPECT_EQ(all.absent, expected);
+  const auto raw = slurp(path);
+  for (std::size_t frame = 0; frame < 29; ++frame) {
+    for (std::size_t t = 0; t < 512; ++t) {
+      const std::size_t at = frame * 1048 + 24 + 2 * t;
+      ASSERT_EQ(all.at(static_cast<std::int64_t>(frame % 20),
+                       static_cast<std::int64_t>(frame / 20 * 512 + t)),
+                cf64(static_cast<std::int8_t>(raw[at]), static_cast<std::int8_t>(raw[at + 1])));
+    }
   }
 }
 

@@ -10,6 +10,8 @@
 #include "ryle/ingest/recording_file.hpp"
 #include "ryle/ingest/recording_formats.hpp"
 #include "ryle/wire/lwa.hpp"
+#include "ryle/wire/text_header.hpp"
+#include "ryle/wire/vdif.hpp"
 
 namespace ryle {
 namespace {
@@ -21,12 +23,29 @@ struct Format {
   Opener open;
 };
 
+// "a,b,c,d": one file a receiver.
+std::unique_ptr<Recording> open_mwa32t(const std::string& path, const RecordingOptions& options) {
+  std::vector<std::string> paths;
+  for (std::size_t at = 0; at <= path.size();) {
+    const std::size_t comma = std::min(path.find(',', at), path.size());
+    paths.push_back(path.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return detail::open_mwa32t_groups(paths, options);
+}
+
 constexpr std::array kFormats{
+    Format{"mwa32t", open_mwa32t},
+    Format{"mwa32t-interleaved", detail::open_mwa32t_interleaved},
     Format{"tbf", [](const std::string& p,
                      const RecordingOptions& o) { return detail::open_lwa_spectra(p, false, o); }},
     Format{"tbx", [](const std::string& p,
                      const RecordingOptions& o) { return detail::open_lwa_spectra(p, true, o); }},
+    Format{"tbn", detail::open_tbn},
     Format{"tart", detail::open_tart},
+    Format{"vdif", detail::open_vdif},
+    Format{"guppi", detail::open_guppi},
+    Format{"dada", detail::open_dada},
 };
 
 std::string known_formats() {
@@ -63,11 +82,34 @@ std::string_view detect_lwa(const std::string& path, std::span<const std::byte> 
   return {};
 }
 
+bool ends_with(const std::string& text, std::string_view end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+// Two headers one frame apart, or one that fills the file: four bits of luck in 2^40 for anything
+// else.
+bool looks_like_vdif(RecordingFile& file) {
+  wire::VdifHeader a, b;
+  if (wire::parse_vdif_header(file.window(0, 32), a) != wire::Reject::none) return false;
+  if (a.frame_bytes == file.size_bytes()) return true;
+  return wire::parse_vdif_header(file.window(a.frame_bytes, 32), b) == wire::Reject::none &&
+         a.frame_bytes == b.frame_bytes && a.bits == b.bits && a.n_channels == b.n_channels &&
+         a.legacy == b.legacy;
+}
+
+// By content; by the name only where the content says nothing (samples without any header).
 std::string_view detect(const std::string& path) {
+  if (path.find(',') != std::string::npos) return "mwa32t";
   RecordingFile file(path);
   const auto head = file.window(0, 8192);
   if (starts_with(head, "\x89HDF\r\n\x1a\n")) return "tart";
   if (const auto lwa = detect_lwa(path, head); !lwa.empty()) return lwa;
+  if (wire::guppi_header_bytes(file.window(0, 1024 * 80)) > 0) return "guppi";
+  const auto text = file.window(0, 4096);
+  if (!wire::dada_value(text, "HDR_SIZE").empty() && !wire::dada_value(text, "NBIT").empty())
+    return "dada";
+  if (looks_like_vdif(file)) return "vdif";
+  if (ends_with(path, ".mwa32t")) return "mwa32t";
   throw FormatError(path + ": not a recording that Ryle knows by its content (" +
                     std::to_string(file.size_bytes()) +
                     " bytes); say which format it is: " + known_formats());

@@ -17,34 +17,42 @@ namespace ryle {
 
 /// What a file of voltages holds.
 struct RecordingInfo {
-  std::string format;                 ///< "tart", "tbx", "vdif", ...
-  bool channelized = false;           ///< spectra (TBF, TBX, CHIPS, GUPPI, ...) instead of time samples
+  std::string format;        ///< "tart", "tbx", "vdif", ...
+  bool channelized = false;  ///< spectra (TBF, TBX, CHIPS, GUPPI, ...) instead of time samples
   std::int64_t n_inputs = 0;
-  std::int64_t n_ticks = 0;           ///< time samples, or spectra when channelized
-  SampleClock clock;                  ///< of samples, or of spectra
+  std::int64_t n_ticks = 0;  ///< time samples, or spectra when channelized
+  SampleClock clock;         ///< of samples, or of spectra
+  /// False: neither file nor options tell the rate, and clock.rate_hz is a placeholder of 1 Hz:
+  /// good for `ryle info`, to be refused by anything that computes with it.
+  bool rate_known = true;
   TimeSource time_source = TimeSource::header;
-  SampleLayout layout;                ///< of what read_samples() delivers
-  double reference_hz = 0;            ///< time samples: sky frequency of baseband 0 (0 = not known)
+  SampleLayout layout;      ///< of what read_samples() delivers
+  double reference_hz = 0;  ///< time samples: sky frequency of baseband 0 (0 = not known)
   bool inverted_band = false;
-  FrequencyAxis frequency;            ///< channelized: ascending
-  std::map<std::string, std::string> header;   ///< as found, for `ryle info`
-  std::vector<std::string> warnings;           ///< quirks met: cut frames, missing marks, implausible times
+  FrequencyAxis frequency;                    ///< channelized: ascending
+  std::map<std::string, std::string> header;  ///< as found, for `ryle info`
+  std::vector<std::string> warnings;  ///< quirks met: cut frames, missing marks, implausible times
   std::map<std::string, std::int64_t> counters;  ///< frames read, rejected by reason, bytes skipped
 };
 
-/// A file of voltages behind one interface (ingest.md 2, 3). Throws FormatError / IoError on opening; while reading,
-/// what is missing or damaged is an AbsentSpan, never an exception.
+/// A file of voltages behind one interface (ingest.md 2, 3). Throws FormatError / IoError on
+/// opening; while reading, what is missing or damaged is an AbsentSpan, never an exception.
 class Recording {
  public:
   virtual ~Recording() = default;
   virtual const RecordingInfo& info() const = 0;
-  /// Time samples [first, first + n) of all inputs as info().layout says, from the start of `destination`; absent ones
-  /// are the code of zero where there is one, and listed. @pre !channelized
+  /// Time samples [first, first + n) of all inputs as info().layout says, from the start of
+  /// `destination`. The layout is time-major ([time][input]), so it does not depend on n. Absent
+  /// samples, also those before 0 or after n_ticks, are the code of zero where there is one, and
+  /// are added to `absent` in ticks of the recording.
+  /// @pre !channelized; destination.size() >= samples_bytes(n)
   virtual void read_samples(Tick first, std::int64_t n, std::span<std::byte> destination,
                             std::vector<AbsentSpan>& absent) = 0;
-  /// Spectra [first, first + n) as ci8, [spectrum][channel][input]; absent ones 0 and listed per input.
-  /// absent_channels (optional) [channel][input] gets 1 where a channel is missing throughout. @pre channelized
-  virtual void read_spectra(Tick first, std::int64_t n, std::span<ci8> destination, std::vector<AbsentSpan>& absent,
+  /// Spectra [first, first + n) as ci8, [spectrum][channel][input]; absent ones 0 and listed per
+  /// input. absent_channels (optional) [channel][input] gets 1 where a channel is missing
+  /// throughout. @pre channelized
+  virtual void read_spectra(Tick first, std::int64_t n, std::span<ci8> destination,
+                            std::vector<AbsentSpan>& absent,
                             std::vector<std::uint8_t>* absent_channels) = 0;
   /// Bytes read_samples(…, n, …) needs.
   std::int64_t samples_bytes(std::int64_t n) const;
@@ -52,15 +60,19 @@ class Recording {
 
 /// Options a file cannot tell by itself.
 struct RecordingOptions {
-  double sample_rate_hz = 0;      ///< formats without a rate (VDIF EDV 0, raw MWA-32T)
+  double sample_rate_hz = 0;  ///< formats without a rate (VDIF EDV 0, raw MWA-32T)
   double reference_hz = 0;
-  double spectrum_rate_hz = 0;    ///< TBF: 0 = 25 kHz when nstand = 256 or unknown, 196 MHz / 8192 for LWA-NA
-  std::string start_utc;          ///< raw MWA-32T
-  std::string axis_order;         ///< DADA with several channels and polarizations
-  std::int64_t n_receivers = 4;   ///< raw MWA-32T
+  /// TBF: 0 = 25 kHz for 256 stands (LWA-SV), 196 MHz / 8192 for others (LWA-NA).
+  double spectrum_rate_hz = 0;
+  std::string start_utc;  ///< raw MWA-32T
+  /// DADA with several channels and polarizations: T F P, slowest first ("TFP"), with the times of
+  /// a block when T is not the slowest ("PFT256").
+  std::string axis_order;
+  std::int64_t n_receivers = 4;  ///< raw MWA-32T
 };
 
-/// format: mwa32t | mwa32t-interleaved | tbf | tbx | tbn | tart | vdif | guppi | dada | auto (by content, then name).
+/// format: mwa32t | mwa32t-interleaved | tbf | tbx | tbn | tart | vdif | guppi | dada | auto (by
+/// content, then name).
 std::unique_ptr<Recording> open_recording(const std::string& path, std::string_view format,
                                           const RecordingOptions& options = {});
 /// Names open_recording knows.

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 
 #include "ryle/core/error.hpp"
 
@@ -86,6 +87,12 @@ void RecordingBase::set_time_major_layout(SampleFormat format, Encoding encoding
   info_.layout.sample_stride_bits = info_.n_inputs * bits_per_sample(format);
 }
 
+void RecordingBase::set_unknown_rate(const std::string& why) {
+  info_.rate_known = false;
+  info_.clock.rate_hz = {1, 1};
+  info_.warnings.push_back(why + ": give sample_rate_hz");
+}
+
 void add_absent(std::vector<AbsentSpan>& absent, std::int64_t input, Tick begin, Tick end) {
   if (begin >= end) return;
   if (!absent.empty() && absent.back().input == input && absent.back().end == begin) {
@@ -93,6 +100,25 @@ void add_absent(std::vector<AbsentSpan>& absent, std::int64_t input, Tick begin,
     return;
   }
   absent.push_back({input, begin, end});
+}
+
+void merge_absent(std::vector<AbsentSpan>& absent, std::size_t from) {
+  const auto begin = absent.begin() + static_cast<std::ptrdiff_t>(from);
+  std::sort(begin, absent.end(), [](const AbsentSpan& a, const AbsentSpan& b) {
+    return a.input != b.input ? a.input < b.input : a.begin < b.begin;
+  });
+  std::vector<AbsentSpan> merged;
+  for (auto span = begin; span != absent.end(); ++span)
+    add_absent(merged, span->input, span->begin, span->end);
+  absent.resize(from);
+  absent.insert(absent.end(), merged.begin(), merged.end());
+}
+
+Rational rational_rate(double rate_hz) {
+  if (!(rate_hz > 0 && rate_hz <= 1e12)) {
+    throw ConfigError("a rate of " + std::to_string(rate_hz) + " Hz is not in (0, 1e12]");
+  }
+  return Rational{std::llround(rate_hz * 1e6), 1'000'000}.reduced();
 }
 
 std::vector<FrameRef> arrange_frames(std::vector<FrameRef> frames, std::int64_t max_gap,

@@ -56,11 +56,18 @@ class RecordingBase : public Recording {
   /// time-major: sample of input p at tick t is at bit (t * n_inputs + p) * bits, so that the
   /// layout does not depend on how many samples one call reads.
   void set_time_major_layout(SampleFormat format, Encoding encoding);
+  /// Clock when neither the file nor the options tell the rate.
+  void set_unknown_rate(const std::string& why);
   RecordingInfo info_;
 };
 
 /// Adds [begin, end) of one input, merging with the span before it when they touch.
 void add_absent(std::vector<AbsentSpan>& absent, std::int64_t input, Tick begin, Tick end);
+
+/// As add_absent, over all inputs; sorts and merges what is there from `from` on.
+void merge_absent(std::vector<AbsentSpan>& absent, std::size_t from);
+/// A configured rate as a ratio, exact to 1e-6 Hz; throws ConfigError unless 0 < rate <= 1e12.
+Rational rational_rate(double rate_hz);
 
 /// One frame of a file: where it lies and what it covers.
 struct FrameRef {
