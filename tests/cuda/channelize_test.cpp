@@ -22,7 +22,7 @@ struct Case {
   std::int64_t n_spectra = 70;
   Tick first_tick = 0;
   std::int64_t first_spectrum = 0;
-  std::vector<AbsentSpan> absent;
+  std::vector<AbsentSpan> absent = {};
   bool delays = false;
   float gain = 0.2f;
   bool interleaved = false;  // samples [tick][input] instead of [input][tick]

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The CUDA correlators: verified, then timed by events with the fold included and finish() apart.
+#include <algorithm>
+#include <cmath>
+
+#include "bench/bench_cuda.hpp"
+#include "ryle/core/baseline.hpp"
+#include "ryle/core/random.hpp"
+#include "ryle/device/cuda/runtime.hpp"
+#include "ryle/engine/correlate/correlator.hpp"
+
+namespace ryle::bench {
+namespace {
+
+using namespace correlate;
+
+struct Case {
+  const char* implementation;
+  SampleFormat format;
+  std::int64_t n_inputs;
+  std::int64_t n_channels;
+  std::int64_t n_spectra;
+};
+
+struct Ceilings {
+  double mma_ops;
+  double fma_ops;
+  double bytes_per_s;
+};
+
+/// One channel of a gulp on the host.
+std::vector<std::byte> fetch_channel(Queue& queue, const BlockView& view, std::int64_t channel) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(view.channel_stride_bytes));
+  copy_bytes(queue, bytes.data(), view.data + channel * view.channel_stride_bytes,
+             view.channel_stride_bytes);
+  queue.synchronize();
+  return bytes;
+}
+
+/// int64 (or double) sums of 400 products of three channels, corners and diagonals of the tiles
+/// among them, against the definition, straight from the blocks.
+bool verify(Queue& queue, Correlator& correlator, const BlockView& view, const Case& c) {
+  Sums sums;
+  const auto products = static_cast<std::size_t>(c.n_channels * n_pairs(c.n_inputs));
+  const bool integer = c.format != SampleFormat::cf32 && c.format != SampleFormat::cf16;
+  if (integer) sums.integer.assign(products, {-0x3232323232323233, -0x3232323232323233});
+  if (!integer) sums.real.assign(products, {-6e66, -6e66});
+  correlator.reset(queue);
+  correlator.execute(queue, {.blocks = view, .n_spectra = c.n_spectra});
+  correlator.finish(queue, sums);
+  for (const std::int64_t channel : {std::int64_t{0}, c.n_channels / 2, c.n_channels - 1}) {
+    const auto bytes = fetch_channel(queue, view, channel);
+    ConstBlockView host = view;
+    host.data = bytes.data();
+    const auto sum = [&](std::int64_t i, std::int64_t j) {
+      cf64 total = 0;  // integers stay below 2^53: exact
+      for (std::int64_t t = 0; t < c.n_spectra; ++t)
+        total += get_sample(host, 0, t, i) * std::conj(get_sample(host, 0, t, j));
+      return total;
+    };
+    for (std::int64_t k = 0; k < 400; ++k) {
+      const std::int64_t pick =
+          k < 8 ? k : static_cast<std::int64_t>(mix64(combine(channel, k)) % n_pairs(c.n_inputs));
+      const auto [i, j] = pair_of(k % 3 == 2 ? n_pairs(c.n_inputs) - 1 - pick : pick);
+      const cf64 wanted = sum(i, j);
+      const auto at = static_cast<std::size_t>(channel * n_pairs(c.n_inputs) + pair_index(i, j));
+      const cf64 found = integer ? cf64(static_cast<double>(sums.integer[at].re),
+                                        static_cast<double>(sums.integer[at].im))
+                                 : sums.real[at];
+      const double allowed = integer ? 0 : 2e-6 * std::sqrt(sum(i, i).real() * sum(j, j).real());
+      if (!(std::abs(found - wanted) <= allowed)) return false;
+      if (k % 50 == 0 && sums.counts[at] != c.n_spectra) return false;
+    }
+  }
+  return true;
+}
+
+__global__ void fill_f32(float* values, std::int64_t n) {  // uniform in +-1: random, cheap
+  for (std::int64_t k = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; k < n;
+       k += static_cast<std::int64_t>(gridDim.x) * blockDim.x) {
+    auto x = static_cast<unsigned>(k) * 2654435761u ^ static_cast<unsigned>(k >> 32);
+    x = (x ^ (x >> 15)) * 2246822519u;
+    x ^= x >> 13;
+    values[k] = static_cast<float>(static_cast<int>(x * 3266489917u)) * 0x1p-31f;
+  }
+}
+
+void fill_blocks(void* memory, std::int64_t n_bytes, SampleFormat format, std::uint64_t seed,
+                 Queue& queue) {
+  if (format != SampleFormat::cf32) {
+    return detail::fill_random(memory, n_bytes, format == SampleFormat::ci8, seed, queue);
+  }
+  fill_f32<<<1024, 256, 0, cuda::stream_of(queue)>>>(static_cast<float*>(memory), n_bytes / 4);
+  RYLE_CUDA_LAUNCHED("fill_f32");
+}
+
+Result measure(const Case& c, const Options& options, const Ceilings& ceilings) {
+  Queue queue = Queue::cuda();
+  Config config{.n_inputs = c.n_inputs,
+                .n_channels = c.n_channels,
+                .format = c.format,
+                .max_spectra = c.n_spectra,
+                .implementation = c.implementation};
+  auto correlator = make_correlator(queue, config);
+  const std::int64_t gulp_bytes =
+      dense_blocks_bytes(c.format, c.n_channels, c.n_spectra, c.n_inputs);
+  int cache_bytes = 0;
+  RYLE_CUDA(cudaDeviceGetAttribute(&cache_bytes, cudaDevAttrL2CacheSize, 0));
+  const std::int64_t n_gulps =
+      std::max<std::int64_t>(2, 3 * static_cast<std::int64_t>(cache_bytes) / gulp_bytes + 1);
+  std::vector<Buffer<std::byte>> gulps;
+  for (std::int64_t g = 0; g < n_gulps; ++g) {
+    gulps.emplace_back(gulp_bytes, MemorySpace::device);
+    fill_blocks(gulps.back().data(), gulp_bytes, c.format, static_cast<std::uint64_t>(g), queue);
+  }
+  const auto view = [&](std::int64_t g) {
+    return dense_blocks(gulps[static_cast<std::size_t>(g)].data(), c.format, c.n_channels,
+                        c.n_spectra, c.n_inputs);
+  };
+  Result r;
+  r.engine = "correlate";
+  r.implementation = correlator->implementation();
+  r.device = list_devices().at(1).description;
+  r.sizes = {{"n_inputs", c.n_inputs},
+             {"n_channels", c.n_channels},
+             {"n_spectra", c.n_spectra},
+             {"bits_per_part", c.format == SampleFormat::ci4    ? 4
+                               : c.format == SampleFormat::ci8  ? 8
+                               : c.format == SampleFormat::cf32 ? 32
+                                                                : 16}};
+  r.verified = verify(queue, *correlator, view(0), c);
+  if (!r.verified) return r;
+  std::int64_t next = 0;
+  const auto [median_s, min_s] = detail::time_queue(queue, options.seconds_per_case, [&] {
+    correlator->execute(queue, {.blocks = view(next++ % n_gulps), .n_spectra = c.n_spectra});
+  });
+  r.median_s = median_s;
+  r.min_s = min_s;
+  r.useful_ops = 8.0 * static_cast<double>(n_pairs(c.n_inputs) * c.n_channels * c.n_spectra);
+  r.bytes = static_cast<double>(gulp_bytes) +
+            8.0 * static_cast<double>(n_pairs(c.n_inputs) * c.n_channels);
+  r.rate = r.useful_ops / median_s / 1e9;
+  r.rate_unit = "GOPS";
+  const bool tensor = r.implementation == "correlate/cuda/mma_s8";
+  const double arithmetic_s = r.useful_ops / (tensor ? ceilings.mma_ops : ceilings.fma_ops);
+  const double memory_s = r.bytes / ceilings.bytes_per_s;
+  r.roofline_fraction = std::max(arithmetic_s, memory_s) / median_s;
+  const auto in = [](double value, const char* unit) {
+    return std::to_string(static_cast<long>(value)) + " " + unit;
+  };
+  r.roofline = memory_s > arithmetic_s ? "copy " + in(ceilings.bytes_per_s / 1e9, "GB/s")
+               : tensor                ? "mma.sync s8 " + in(ceilings.mma_ops / 1e9, "GOPS")
+                                       : "fma f32 " + in(ceilings.fma_ops / 1e9, "GFLOPS");
+  return r;
+}
+
+}  // namespace
+
+void bench_correlate_cuda(const Options& options, const Emit& emit) {
+  if (!detail::wants_cuda(options)) return;
+  const Ceilings ceilings{ceiling_cuda_mma_s8_ops(), ceiling_cuda_fma_f32_ops(),
+                          ceiling_cuda_copy_bytes_per_s()};
+  using enum SampleFormat;
+  const std::vector<Case> full = {
+      {"cuda:mma_s8", ci8, 64, 480, 4096},   {"cuda:mma_s8", ci8, 128, 480, 4096},
+      {"cuda:mma_s8", ci8, 256, 480, 4096},  {"cuda:mma_s8", ci8, 512, 480, 4096},
+      {"cuda:mma_s8", ci8, 1024, 240, 4096}, {"cuda:mma_s8", ci8, 256, 131, 4096},
+      {"cuda:mma_s8", ci8, 352, 131, 1024},  {"cuda:mma_s8", ci4, 64, 480, 4096},
+      {"cuda:mma_s8", ci4, 256, 480, 4096},  {"cuda:mma_s8", ci4, 1024, 240, 4096},
+      {"cuda:simt", ci8, 256, 64, 4096},     {"cuda:simt", ci16, 256, 64, 1024},
+      {"cuda:simt", cf32, 64, 128, 1024},    {"cuda:simt", cf32, 256, 64, 2048}};
+  const std::vector<Case> quick = {{"cuda:mma_s8", ci8, 64, 16, 512},
+                                   {"cuda:simt", cf32, 64, 16, 512}};
+  for (const Case& c : options.quick ? quick : full) {
+    const std::string& wanted = options.implementation;
+    if (wanted != "auto" && wanted != "all" && wanted != "cuda" && wanted != c.implementation)
+      continue;
+    emit(measure(c, options, ceilings));
+  }
+}
+
+}  // namespace ryle::bench

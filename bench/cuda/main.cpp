@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The GPU benchmarks alone, for machines that have a GPU but not the libraries of the whole program
+// (scripts/gpu_check.sh). bench_cuda [correlate | channelize] [--quick]: one JSON object a line,
+// the fields of `ryle bench --json`.
+#include <cstring>
+#include <exception>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "bench/bench_cuda.hpp"
+
+int main(int argc, char** argv) {
+  ryle::bench::Options options;
+  bool correlate = true;
+  bool channelize = true;
+  for (int k = 1; k < argc; ++k) {
+    if (std::strcmp(argv[k], "--quick") == 0) options.quick = true;
+    if (std::strcmp(argv[k], "correlate") == 0) channelize = false;
+    if (std::strcmp(argv[k], "channelize") == 0) correlate = false;
+  }
+  bool all_verified = true;
+  const auto emit = [&](const ryle::bench::Result& r) {
+    nlohmann::ordered_json sizes;
+    for (const auto& [name, value] : r.sizes) sizes[name] = static_cast<std::int64_t>(value);
+    std::cout << nlohmann::ordered_json{{"engine", r.engine},
+                                        {"implementation", r.implementation},
+                                        {"device", r.device},
+                                        {"case", sizes},
+                                        {"median_s", r.median_s},
+                                        {"min_s", r.min_s},
+                                        {"useful_ops", r.useful_ops},
+                                        {"bytes", r.bytes},
+                                        {"rate", r.rate},
+                                        {"rate_unit", r.rate_unit},
+                                        {"roofline_fraction", r.roofline_fraction},
+                                        {"roofline", r.roofline},
+                                        {"verified", r.verified}}
+                     .dump()
+              << std::endl;
+    all_verified = all_verified && r.verified;
+  };
+  try {
+    if (correlate) ryle::bench::bench_correlate_cuda(options, emit);
+    if (channelize) ryle::bench::bench_channelize_cuda(options, emit);
+  } catch (const std::exception& error) {
+    std::cerr << "ryle_bench_cuda: " << error.what() << '\n';
+    return 1;
+  }
+  return all_verified ? 0 : 1;
+}
