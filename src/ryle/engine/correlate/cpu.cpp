@@ -54,18 +54,17 @@ struct Shape {
     }
   }
 
-  // Packed panels and cells of one chunk should share the level-2 cache while the accumulators are not touched too
-  // often: about 1 MB, but never fewer than 1024 spectra nor more than 2048.
+  // The rows all panels of a chunk multiply stay in the level-2 cache (512 KB, twice that for many inputs), while the
+  // accumulators are read and written once per 1024 spectra at least.
   std::int64_t choose_chunk_blocks() const {
-    const std::int64_t cell_bytes = n_rows * kernel.cell_bytes * 5 / 2;
-    const std::int64_t fitting = (std::int64_t{1} << 20) / cell_bytes;
+    const std::int64_t rows = std::min(n_rows, kernel.superrows);
+    const std::int64_t fitting = (std::int64_t{512} << 10) / (rows * kernel.cell_bytes);
     const std::int64_t least = 1024 / kernel.spectra_per_cell;
-    return std::clamp(fitting, least, 2 * least) / cells_per_block;
+    return std::clamp(fitting, least, 4 * least) / cells_per_block;
   }
 
   std::int64_t acc_bytes() const { return panel_first.back() * element_bytes; }
-  std::int64_t panel_bytes() const { return chunk_cells * kernel.panel_cell_bytes; }
-  std::int64_t panels_bytes() const { return n_panels * panel_bytes(); }
+  std::int64_t panel_bytes() const { return kernel.cells_per_pass * kernel.panel_cell_bytes; }
   std::int64_t expanded_bytes() const {
     return expansion == Expansion::none ? 0 : chunk_cells * n_rows * kernel.cell_bytes;
   }
@@ -106,9 +105,9 @@ class CpuCorrelator final : public Correlator {
   std::int64_t spectra_after(std::int64_t spectra, const Chunk& chunk);
   void expand(const Input& input, const Chunk& chunk, std::int64_t first_input, std::int64_t n_inputs);
   Cells cells_of(const Input& input, const Chunk& chunk) const;
-  void pack(const Cells& cells, const Chunk& chunk, std::int64_t panel);
   void multiply(const Cells& cells, const Chunk& chunk, std::int64_t panel, std::int64_t row_begin,
-                std::int64_t row_end);
+                std::int64_t row_end, Ahead& ahead);
+  Ahead ahead_of(const Input& input, std::int64_t blocks, const Chunk& chunk, std::int64_t n_workers) const;
   void fold(std::int64_t channel);
   void fold_integers(std::int64_t channel);
   void fold_split_integers(std::int64_t channel);
@@ -116,8 +115,8 @@ class CpuCorrelator final : public Correlator {
   ci32 corrected(std::int64_t channel, std::int64_t i, std::int64_t j) const;
   std::byte* acc(std::int64_t channel) const { return acc_.data() + channel * acc_stride_; }
   std::int32_t* row_sums(std::int64_t channel) const { return row_sums_.data() + channel * 2 * sums_stride_; }
-  std::uint8_t* panel_data(std::int64_t slot, std::int64_t panel) const {
-    return reinterpret_cast<std::uint8_t*>(panels_.data()) + slot * shape_.panels_bytes() + panel * shape_.panel_bytes();
+  std::uint8_t* panel_data(std::int64_t slot) const {
+    return reinterpret_cast<std::uint8_t*>(panels_.data()) + slot * shape_.panel_bytes();
   }
 
   Config config_;
@@ -130,7 +129,7 @@ class CpuCorrelator final : public Correlator {
   Buffer<std::byte> acc_;            // [channel][panel][row][re, im][column]
   Buffer<std::int32_t> row_sums_;    // [channel][re, im][row], since the last fold
   Buffer<std::int64_t> long_sums_;   // ci16: the same since reset()
-  Buffer<std::byte> panels_;         // [slot][panel][cell]
+  Buffer<std::byte> panels_;         // [slot] one pass of one panel, in the level-1 cache while it is used
   Buffer<std::byte> expanded_;       // [slot][cell][row]
   std::vector<ci64> integer_;        // [channel][pair], folded
   std::vector<cf64> real_;
@@ -152,7 +151,7 @@ CpuCorrelator::CpuCorrelator(Queue& queue, const Config& config, const CpuKernel
       acc_(checked_product({config.n_channels, acc_stride_}, "correlator accumulators")),
       row_sums_(config.n_channels * 2 * sums_stride_),
       long_sums_(shape_.split == 2 ? config.n_channels * 2 * sums_stride_ : 0),
-      panels_(checked_product({queue.n_workers(), shape_.panels_bytes()}, "correlator panels")),
+      panels_(checked_product({queue.n_workers(), shape_.panel_bytes()}, "correlator panels")),
       expanded_(checked_product({queue.n_workers(), shape_.expanded_bytes()}, "correlator cells")),
       folded_(static_cast<std::size_t>(config.n_channels)),
       counter_(config, queue.n_workers()) {
@@ -209,10 +208,12 @@ void CpuCorrelator::accumulate_channel(const Input& input, std::int64_t blocks, 
     spectra = spectra_after(spectra, chunk);
     if (shape_.expansion != Expansion::none) expand(input, chunk, 0, shape_.n_inputs);
     const Cells cells = cells_of(input, chunk);
-    for (std::int64_t panel = 0; panel < shape_.n_panels; ++panel) pack(cells, chunk, panel);
+    Ahead ahead = ahead_of(input, blocks, chunk, n_workers_);
     for (std::int64_t row = 0; row < shape_.n_rows; row += shape_.kernel.superrows) {
       const std::int64_t row_end = std::min(row + shape_.kernel.superrows, shape_.n_rows);
-      for (std::int64_t panel = 0; panel * columns < row_end; ++panel) multiply(cells, chunk, panel, row, row_end);
+      for (std::int64_t panel = 0; panel * columns < row_end; ++panel) {
+        multiply(cells, chunk, panel, row, row_end, ahead);
+      }
     }
   }
 }
@@ -225,20 +226,45 @@ void CpuCorrelator::accumulate_together(Queue& queue, const Input& input, std::i
     spectra = spectra_after(spectra, chunk);
     const Cells cells = cells_of(input, chunk);
     if (shape_.expansion != Expansion::none) {
-      const std::int64_t step = 32;
-      for_each_task(queue, (shape_.n_inputs + step - 1) / step, [&](std::int64_t, std::int64_t task) {
-        expand(input, chunk, task * step, std::min(step, shape_.n_inputs - task * step));
+      constexpr std::int64_t kStep = 32;
+      for_each_task(queue, (shape_.n_inputs + kStep - 1) / kStep, [&](std::int64_t, std::int64_t task) {
+        expand(input, chunk, task * kStep, std::min(kStep, shape_.n_inputs - task * kStep));
       });
     }
-    for_each_task(queue, shape_.n_panels, [&](std::int64_t, std::int64_t panel) { pack(cells, chunk, panel); });
     const std::int64_t n_super = (shape_.n_rows + shape_.kernel.superrows - 1) / shape_.kernel.superrows;
-    for_each_task(queue, n_super * shape_.n_panels, [&](std::int64_t, std::int64_t task) {
+    for_each_task(queue, n_super * shape_.n_panels, [&](std::int64_t slot, std::int64_t task) {
       const std::int64_t panel = task % shape_.n_panels;
       const std::int64_t row = (n_super - 1 - task / shape_.n_panels) * shape_.kernel.superrows;
       const std::int64_t row_end = std::min(row + shape_.kernel.superrows, shape_.n_rows);
-      if (panel * columns < row_end) multiply(cells, chunk, panel, row, row_end);
+      Ahead nothing{};
+      Chunk own = chunk;
+      own.slot = slot;
+      if (panel * columns < row_end) multiply(cells, own, panel, row, row_end, nothing);
     });
   }
+}
+
+// The blocks and sums this worker will need next; nothing where they do not lie in one piece.
+Ahead CpuCorrelator::ahead_of(const Input& input, std::int64_t blocks, const Chunk& chunk,
+                              std::int64_t n_workers) const {
+  const auto& view = input.blocks;
+  Ahead ahead{};
+  if (view.block_stride_bytes != view.n_inputs * view.input_stride_bytes) return ahead;
+  std::int64_t channel = chunk.channel;
+  std::int64_t block = chunk.first_block + chunk.n_blocks;
+  if (block >= blocks) {
+    block = 0;
+    channel += n_workers;  // tasks are handed out in order
+    if (channel >= config_.n_channels) return ahead;
+    ahead.at[1] = reinterpret_cast<const std::uint8_t*>(acc(channel));
+    ahead.lines[1] = acc_stride_ / 64;
+  }
+  ahead.at[0] = reinterpret_cast<const std::uint8_t*>(view.cell(channel, block, 0));
+  ahead.lines[0] = std::min(shape_.chunk_blocks, blocks - block) * view.block_stride_bytes / 64;
+  const std::int64_t tiles = n_pairs(shape_.n_panels) * (shape_.kernel.columns / shape_.kernel.rows_per_tile + 1);
+  const std::int64_t runs = tiles * chunk.n_blocks * shape_.cells_per_block;
+  ahead.lines_per_run = (ahead.lines[0] + ahead.lines[1] + runs - 1) / runs;
+  return ahead;
 }
 
 void CpuCorrelator::expand(const Input& input, const Chunk& chunk, std::int64_t first_input, std::int64_t n_inputs) {
@@ -265,28 +291,27 @@ Cells CpuCorrelator::cells_of(const Input& input, const Chunk& chunk) const {
   return {first, shape_.n_rows * shape_.kernel.cell_bytes, shape_.kernel.cell_bytes};
 }
 
-void CpuCorrelator::pack(const Cells& cells, const Chunk& chunk, std::int64_t panel) {
-  const std::int64_t first = panel * shape_.kernel.columns;
-  const Cells part{cells.data + first * cells.input_stride_bytes, cells.cell_stride_bytes, cells.input_stride_bytes};
-  std::int32_t* sums = row_sums(chunk.channel) + first;
-  shape_.kernel.pack(part, std::min(shape_.kernel.columns, shape_.n_rows - first),
-                     chunk.n_blocks * shape_.cells_per_block, panel_data(chunk.slot, panel), sums, sums + sums_stride_);
-}
-
+// One panel against rows [row_begin, row_end), pass by pass: packed into the level-1 cache and used at once.
 void CpuCorrelator::multiply(const Cells& cells, const Chunk& chunk, std::int64_t panel, std::int64_t row_begin,
-                             std::int64_t row_end) {
+                             std::int64_t row_end, Ahead& ahead) {
   const CpuKernel& kernel = shape_.kernel;
   const std::int64_t first = panel * kernel.columns;
   const std::int64_t begin = std::max(row_begin, first);
   const std::int64_t n_cells = chunk.n_blocks * shape_.cells_per_block;
   std::byte* to = acc(chunk.channel) +
                   (shape_.panel_first[panel] + (begin - first) * shape_.row_elements) * shape_.element_bytes;
-  const std::uint8_t* packed = panel_data(chunk.slot, panel);
+  std::uint8_t* packed = panel_data(chunk.slot);
+  // Row sums belong to the inputs of the panel: counted where the panel meets its own rows, once.
+  std::int32_t unused[2][16] = {};
+  std::int32_t* sums_re = begin == first ? row_sums(chunk.channel) + first : unused[0];
+  std::int32_t* sums_im = begin == first ? sums_re + sums_stride_ : unused[1];
   for (std::int64_t cell = 0; cell < n_cells; cell += kernel.cells_per_pass) {
-    const Cells rows{cells.data + begin * cells.input_stride_bytes + cell * cells.cell_stride_bytes,
-                     cells.cell_stride_bytes, cells.input_stride_bytes};
-    kernel.multiply(rows, row_end - begin, packed + cell * kernel.panel_cell_bytes,
-                    std::min(kernel.cells_per_pass, n_cells - cell), to);
+    const std::int64_t n = std::min(kernel.cells_per_pass, n_cells - cell);
+    const std::uint8_t* at = cells.data + cell * cells.cell_stride_bytes;
+    const Cells columns{at + first * cells.input_stride_bytes, cells.cell_stride_bytes, cells.input_stride_bytes};
+    const Cells rows{at + begin * cells.input_stride_bytes, cells.cell_stride_bytes, cells.input_stride_bytes};
+    kernel.pack(columns, std::min(kernel.columns, shape_.n_rows - first), n, packed, sums_re, sums_im);
+    kernel.multiply(rows, row_end - begin, packed, n, to, ahead);
   }
 }
 
@@ -418,7 +443,7 @@ std::unique_ptr<Correlator> make_cpu(Queue& queue, const Config& config, const C
 CpuMemory cpu_memory(const Config& config, const CpuKernel& kernel) {
   const Shape shape(config, kernel);
   const std::int64_t per_channel = (shape.acc_bytes() + 127) / 128 * 128 + n_pairs(config.n_inputs) * 16;
-  return {config.n_channels * per_channel + PairCounter::bytes(config), shape.panels_bytes() + shape.expanded_bytes()};
+  return {config.n_channels * per_channel + PairCounter::bytes(config), shape.panel_bytes() + shape.expanded_bytes()};
 }
 
 }  // namespace ryle::correlate::detail

@@ -32,7 +32,7 @@ inline void load_shapes(std::int64_t rows0, std::int64_t rows1) {
 
 // 17..32 rows: four sums, four loads and four products per 32 spectra.
 inline void multiply_two(const std::uint8_t* a, const Cells& rows, const std::uint8_t* panel, std::int64_t n_cells,
-                         std::int32_t* acc) {
+                         std::int32_t* acc, Ahead& ahead) {
   const std::int64_t stride = rows.input_stride_bytes;
   std::int32_t* acc1 = acc + 16 * 32;
   _tile_loadd(0, acc, 128);
@@ -41,6 +41,7 @@ inline void multiply_two(const std::uint8_t* a, const Cells& rows, const std::ui
   _tile_loadd(3, acc1 + 16, 128);
   for (std::int64_t cell = 0; cell < n_cells; ++cell, a += rows.cell_stride_bytes) {
     for (int run = 0; run < 2; ++run, panel += kRunPanelBytes) {
+      fetch_ahead(ahead);
       _tile_loadd(4, a + 64 * run, stride);
       _tile_loadd(6, panel, 64);
       _tile_loadd(7, panel + 8 * 64, 64);
@@ -59,13 +60,15 @@ inline void multiply_two(const std::uint8_t* a, const Cells& rows, const std::ui
 
 // 1..16 rows: two sums alone would wait for the latency of the products, so even and odd runs have their own.
 inline void multiply_one(const std::uint8_t* a, const Cells& rows, std::int64_t n_rows, const std::uint8_t* panel,
-                         std::int64_t n_cells, std::int32_t* acc) {
+                         std::int64_t n_cells, std::int32_t* acc, Ahead& ahead) {
   const std::int64_t stride = rows.input_stride_bytes;
   _tile_loadd(0, acc, 128);
   _tile_loadd(1, acc + 16, 128);
   _tile_zero(2);
   _tile_zero(3);
   for (std::int64_t cell = 0; cell < n_cells; ++cell, a += rows.cell_stride_bytes, panel += 2 * kRunPanelBytes) {
+    fetch_ahead(ahead);
+    fetch_ahead(ahead);
     _tile_loadd(4, a, stride);
     _tile_loadd(6, panel, 64);
     _tile_dpbssd(0, 4, 6);
@@ -88,20 +91,21 @@ inline void multiply_one(const std::uint8_t* a, const Cells& rows, std::int64_t 
   }
 }
 
-void multiply(const Cells& rows, std::int64_t n_rows, const std::uint8_t* panel, std::int64_t n_cells, void* acc) {
+void multiply(const Cells& rows, std::int64_t n_rows, const std::uint8_t* panel, std::int64_t n_cells, void* acc,
+              Ahead& ahead) {
   auto* to = static_cast<std::int32_t*>(acc);
   const std::uint8_t* a = rows.data;
   std::int64_t left = n_rows;
   if (left >= 32) load_shapes(16, 16);
   for (; left >= 32; left -= 32, a += 32 * rows.input_stride_bytes, to += 32 * 32) {
-    multiply_two(a, rows, panel, n_cells, to);
+    multiply_two(a, rows, panel, n_cells, to, ahead);
   }
   if (left > 16) {
     load_shapes(16, left - 16);
-    multiply_two(a, rows, panel, n_cells, to);
+    multiply_two(a, rows, panel, n_cells, to, ahead);
   } else if (left > 0) {
     load_shapes(left, left);
-    multiply_one(a, rows, left, panel, n_cells, to);
+    multiply_one(a, rows, left, panel, n_cells, to, ahead);
   }
   _tile_release();
 }
@@ -112,7 +116,7 @@ void pack(const Cells& cells, std::int64_t n_inputs, std::int64_t n_cells, std::
 }
 
 // c holds ~re = -re - 1: Im lacks sum im(v_j).
-constexpr CpuKernel kBytes{"amx", false, 16, 128, 64, 2 * kRunPanelBytes, 8, 256, 0, 0, 0, 1,
+constexpr CpuKernel kBytes{"amx", false, 16, 128, 64, 2 * kRunPanelBytes, 8, 512, 32, 0, 0, 0, 1,
                            expand_to_bytes, pack, multiply};
 
 }  // namespace

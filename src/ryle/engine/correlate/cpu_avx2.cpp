@@ -55,9 +55,9 @@ struct Floats : FloatCell {
   static __m256i sums(__m256i) { return _mm256_setzero_si256(); }
 };
 
-constexpr CpuKernel kShorts{"avx2", false, 8, 256, 64, 3 * 32 * 32, 8, 256, 0, 0, 0, 0,
+constexpr CpuKernel kShorts{"avx2", false, 8, 256, 64, 3 * 32 * 32, 8, 256, 5, 0, 0, 0, 0,
                             expand_to_shorts, pack_transposed<Shorts>, multiply_panel<Shorts>};
-constexpr CpuKernel kFloats{"avx2", true, 8, 128, 16, 3 * 16 * 32, 16, 256, 0, 0, 0, 0,
+constexpr CpuKernel kFloats{"avx2", true, 8, 128, 16, 3 * 16 * 32, 16, 512, 6, 0, 0, 0, 0,
                             expand_to_floats, pack_transposed<Floats>, multiply_panel<Floats>};
 
 }  // namespace

@@ -33,7 +33,7 @@ struct Floats : FloatCell {
   }
 };
 
-constexpr CpuKernel kFloats{"avx512", true, 16, 128, 16, 3 * 16 * 64, 16, 256, 0, 0, 0, 0,
+constexpr CpuKernel kFloats{"avx512", true, 16, 128, 16, 3 * 16 * 64, 8, 512, 12, 0, 0, 0, 0,
                             expand_to_floats, pack_words<Floats>, multiply_panel<Floats>};
 
 }  // namespace

@@ -32,7 +32,7 @@ void pack(const Cells& cells, std::int64_t n_inputs, std::int64_t n_cells, std::
   pack_bytes(cells, n_inputs, n_cells, panel, sums_re, sums_im, _mm512_set1_epi8(-128), _mm512_set1_epi8(127));
 }
 
-constexpr CpuKernel kBytes{"avx512_vnni", false, 16, 128, 64, 2 * 24 * 64, 8, 256, -128, -128, -128, -127,
+constexpr CpuKernel kBytes{"avx512_vnni", false, 16, 128, 64, 2 * 24 * 64, 8, 512, 12, -128, -128, -128, -127,
                            expand_to_bytes, pack, multiply_panel<Bytes>};
 
 }  // namespace

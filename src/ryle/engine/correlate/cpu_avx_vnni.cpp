@@ -35,7 +35,7 @@ struct Bytes : OffsetByteCell {
   }
 };
 
-constexpr CpuKernel kBytes{"avx_vnni", false, 8, 128, 64, 3 * 16 * 32, 8, 256, -128, -128, -128, -127,
+constexpr CpuKernel kBytes{"avx_vnni", false, 8, 128, 64, 3 * 16 * 32, 8, 512, 6, -128, -128, -128, -127,
                            expand_to_bytes, pack_transposed<Bytes>, multiply_panel<Bytes>};
 
 }  // namespace

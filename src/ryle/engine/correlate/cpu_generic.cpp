@@ -79,9 +79,9 @@ struct Floats : FloatCell {
   }
 };
 
-constexpr CpuKernel kShorts{"generic", false, 8, 256, 64, 3 * 32 * 32, 8, 256, 0, 0, 0, 0,
+constexpr CpuKernel kShorts{"generic", false, 8, 256, 64, 3 * 32 * 32, 8, 256, 2, 0, 0, 0, 0,
                             expand_to_shorts, pack_words<Shorts>, multiply_panel<Shorts>};
-constexpr CpuKernel kFloats{"generic", true, 8, 128, 16, 3 * 16 * 32, 16, 256, 0, 0, 0, 0,
+constexpr CpuKernel kFloats{"generic", true, 8, 128, 16, 3 * 16 * 32, 16, 512, 2, 0, 0, 0, 0,
                             expand_to_floats, pack_words<Floats>, multiply_panel<Floats>};
 
 }  // namespace

@@ -13,6 +13,14 @@ struct Cells {
   std::int64_t input_stride_bytes;
 };
 
+/// Memory the next task will read, fetched into the level-2 cache while this one computes: two ranges of whole lines,
+/// a few lines per run. The kernels advance it.
+struct Ahead {
+  const std::uint8_t* at[2];
+  std::int64_t lines[2];
+  std::int64_t lines_per_run;
+};
+
 /// How a sample format becomes the cells a kernel multiplies.
 enum class Expansion : std::uint8_t {
   none,          ///< the planar blocks are the cells
@@ -35,6 +43,7 @@ struct CpuKernel {
   std::int64_t panel_cell_bytes;  ///< one cell of `columns` inputs, packed: planes re, im, -re (or its 8-bit stand-in)
   std::int64_t cells_per_pass;    ///< a panel of so many cells stays in the level-1 cache
   std::int64_t superrows;         ///< so many rows are reused from the level-2 cache by all panels
+  std::int64_t rows_per_tile;
   /// The 8-bit stand-ins cost a known multiple of the row sums R = sum re(v_j), S = sum im(v_j):
   /// true re = acc_re + re_from_re R + re_from_im S, and so on, modulo 2^32.
   std::int32_t re_from_re, re_from_im, im_from_re, im_from_im;
@@ -44,7 +53,8 @@ struct CpuKernel {
   /// Packs n_inputs (<= columns) inputs x n_cells and adds their sums to sums_re, sums_im (integers only).
   void (*pack)(const Cells& cells, std::int64_t n_inputs, std::int64_t n_cells, std::uint8_t* panel,
                std::int32_t* sums_re, std::int32_t* sums_im);
-  void (*multiply)(const Cells& rows, std::int64_t n_rows, const std::uint8_t* panel, std::int64_t n_cells, void* acc);
+  void (*multiply)(const Cells& rows, std::int64_t n_rows, const std::uint8_t* panel, std::int64_t n_cells, void* acc,
+                   Ahead& ahead);
 };
 
 /// nullptr when the compiler or architecture of this build has no such code.

@@ -10,42 +10,30 @@
 namespace ryle::correlate::detail {
 namespace {
 
-// Row r, words 4b..4b+3 of four rows r = q, q+4, q+8, q+12 arrive in one register straight from memory (the inserts run
-// beside the shuffles), so two rounds of unpacking finish a quarter of the transpose.
-inline __m512i four_rows(const std::uint8_t* from, std::int64_t stride, __mmask16 m1, __mmask16 m2, __mmask16 m3,
-                         bool first) {
+// Words 4b..4b+3 of rows q, q+4, q+8, q+12 come into one register straight from memory.
+inline __m512i four_rows(const std::uint8_t* from, std::int64_t stride) {
   const auto at = [&](int k) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + k * 4 * stride)); };
-  __m512i v = first ? _mm512_castsi128_si512(at(0)) : _mm512_setzero_si512();
-  if (m1 != 0) v = _mm512_inserti32x4(v, at(1), 1);
-  if (m2 != 0) v = _mm512_inserti32x4(v, at(2), 2);
-  if (m3 != 0) v = _mm512_inserti32x4(v, at(3), 3);
-  return v;
+  __m512i v = _mm512_castsi128_si512(at(0));
+  v = _mm512_inserti32x4(v, at(1), 1);
+  v = _mm512_inserti32x4(v, at(2), 2);
+  return _mm512_inserti32x4(v, at(3), 3);
 }
 
-// out[w] lane r = word w of row r, words [0, 16) of rows [0, n_rows); absent rows give 0.
-inline void transpose16(const std::uint8_t* from, std::int64_t stride, std::int64_t n_rows, __m512i (&out)[16]) {
-#pragma GCC unroll 4
-  for (int block = 0; block < 4; ++block) {
-    __m512i v[4];
-#pragma GCC unroll 4
-    for (int q = 0; q < 4; ++q) {
-      if (n_rows == 16) {
-        v[q] = four_rows(from + q * stride + 16 * block, stride, 1, 1, 1, true);
-      } else {
-        v[q] = four_rows(from + q * stride + 16 * block, stride, q + 4 < n_rows, q + 8 < n_rows, q + 12 < n_rows,
-                         q < n_rows);
-      }
-    }
-    // 128-bit lane L now holds row q + 4 L; lanes come out in the order (row 4L+q) after unpacking q = 0..3.
-    const __m512i a = _mm512_unpacklo_epi32(v[0], v[1]);
-    const __m512i b = _mm512_unpackhi_epi32(v[0], v[1]);
-    const __m512i c = _mm512_unpacklo_epi32(v[2], v[3]);
-    const __m512i d = _mm512_unpackhi_epi32(v[2], v[3]);
-    out[4 * block] = _mm512_unpacklo_epi64(a, c);
-    out[4 * block + 1] = _mm512_unpackhi_epi64(a, c);
-    out[4 * block + 2] = _mm512_unpacklo_epi64(b, d);
-    out[4 * block + 3] = _mm512_unpackhi_epi64(b, d);
-  }
+// out[w] lane r = word 4 block + w of row r, 16 rows. 128-bit lane L of four_rows(q) holds row 4 L + q, so two rounds of
+// unpacking the four q put the rows in order: the inserts run beside the shuffles, which are half of a plain transpose.
+inline void transpose_block(const std::uint8_t* from, std::int64_t stride, __m512i (&out)[4]) {
+  const __m512i v0 = four_rows(from, stride);
+  const __m512i v1 = four_rows(from + stride, stride);
+  const __m512i v2 = four_rows(from + 2 * stride, stride);
+  const __m512i v3 = four_rows(from + 3 * stride, stride);
+  const __m512i a = _mm512_unpacklo_epi32(v0, v1);
+  const __m512i b = _mm512_unpackhi_epi32(v0, v1);
+  const __m512i c = _mm512_unpacklo_epi32(v2, v3);
+  const __m512i d = _mm512_unpackhi_epi32(v2, v3);
+  out[0] = _mm512_unpacklo_epi64(a, c);
+  out[1] = _mm512_unpackhi_epi64(a, c);
+  out[2] = _mm512_unpacklo_epi64(b, d);
+  out[3] = _mm512_unpackhi_epi64(b, d);
 }
 
 inline void store_sums(__m512i re, __m512i im, std::int64_t n_inputs, std::int32_t* sums_re, std::int32_t* sums_im) {
@@ -60,18 +48,30 @@ inline void pack_bytes(const Cells& cells, std::int64_t n_inputs, std::int64_t n
   const __m512i ones = _mm512_set1_epi8(1);
   __m512i total_re = _mm512_setzero_si512();
   __m512i total_im = _mm512_setzero_si512();
+  alignas(64) std::uint8_t partial[16 * 64] = {};  // the last panel: absent inputs are 0
   auto* to = reinterpret_cast<__m512i*>(panel);
-  for (std::int64_t cell = 0; cell < n_cells; ++cell) {
-    for (int run = 0; run < 2; ++run, to += 24) {
-      __m512i words[16];
-      transpose16(cells.data + cell * cells.cell_stride_bytes + run * 64, cells.input_stride_bytes, n_inputs, words);
-#pragma GCC unroll 8
-      for (int k = 0; k < 8; ++k) {
-        _mm512_store_si512(to + k, _mm512_xor_si512(words[k], flip));
-        _mm512_store_si512(to + 8 + k, _mm512_xor_si512(words[8 + k], flip));
-        _mm512_store_si512(to + 16 + k, _mm512_xor_si512(words[k], flip_negative));
+  for (std::int64_t run = 0; run < 2 * n_cells; ++run, to += 24) {
+    const std::uint8_t* from = cells.data + run / 2 * cells.cell_stride_bytes + run % 2 * 64;
+    std::int64_t stride = cells.input_stride_bytes;
+    if (n_inputs < 16) {
+      for (std::int64_t k = 0; k < n_inputs; ++k) std::memcpy(partial + 64 * k, from + k * stride, 64);
+      from = partial;
+      stride = 64;
+    }
+    __m512i words[4];
+    for (int block = 0; block < 2; ++block) {
+      transpose_block(from + 16 * block, stride, words);
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k) {
+        _mm512_store_si512(to + 4 * block + k, _mm512_xor_si512(words[k], flip));
+        _mm512_store_si512(to + 16 + 4 * block + k, _mm512_xor_si512(words[k], flip_negative));
         total_re = _mm512_dpbusd_epi32(total_re, ones, words[k]);
-        total_im = _mm512_dpbusd_epi32(total_im, ones, words[8 + k]);
+      }
+      transpose_block(from + 32 + 16 * block, stride, words);
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k) {
+        _mm512_store_si512(to + 8 + 4 * block + k, _mm512_xor_si512(words[k], flip));
+        total_im = _mm512_dpbusd_epi32(total_im, ones, words[k]);
       }
     }
   }

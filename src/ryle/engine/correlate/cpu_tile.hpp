@@ -20,13 +20,28 @@
 namespace ryle::correlate::detail {
 namespace {
 
+// One run's share of the lines the next task will read.
+inline void fetch_ahead(Ahead& ahead) {
+  for (std::int64_t k = 0; k < ahead.lines_per_run; ++k) {
+    if (ahead.lines[0] == 0) {
+      ahead.at[0] = ahead.at[1];
+      ahead.lines[0] = ahead.lines[1];
+      ahead.lines[1] = 0;
+      if (ahead.lines[0] == 0) return;
+    }
+    __builtin_prefetch(ahead.at[0], 0, 2);
+    ahead.at[0] += 64;
+    --ahead.lines[0];
+  }
+}
+
 // Sums are named one by one, not in arrays: gcc 12 leaves arrays of more than a few vectors in memory, at half the speed.
 #define RYLE_EACH_ROW(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11)
 
 // @eq Re_ij = re_i re_j + im_i im_j;  Im_ij = im_i re_j - re_i im_j   (column i, row j)
 template <class Ops, int Rows>
 void multiply_tile(const std::uint8_t* a, std::int64_t input_stride, std::int64_t cell_stride, const std::uint8_t* b,
-                   std::int64_t n_cells, typename Ops::Acc* acc) {
+                   std::int64_t n_cells, typename Ops::Acc* acc, Ahead& ahead) {
   static_assert(Rows >= 1 && Rows <= 12);
   using Vec = typename Ops::Vec;
   constexpr std::int64_t kPlane = Ops::kRunSteps * sizeof(Vec);
@@ -37,6 +52,7 @@ void multiply_tile(const std::uint8_t* a, std::int64_t input_stride, std::int64_
   const std::int64_t n_runs = n_cells * Ops::kRuns;
   int run = 0;
   for (std::int64_t k = 0; k < n_runs; ++k, b += 3 * kPlane) {
+    fetch_ahead(ahead);
     // Three rows per base pointer: base, base + stride, base + 2 stride are one addressing mode each.
     const std::uint8_t* base0 = a;
     [[maybe_unused]] const std::uint8_t* base1 = a + 3 * input_stride;
@@ -81,13 +97,13 @@ void multiply_tile(const std::uint8_t* a, std::int64_t input_stride, std::int64_
 }
 
 template <class Ops, int Rows>
-void multiply_rows(int n, const Cells& rows, const std::uint8_t* panel, std::int64_t n_cells,
-                   typename Ops::Acc* acc) {
+void multiply_rows(int n, const Cells& rows, const std::uint8_t* panel, std::int64_t n_cells, typename Ops::Acc* acc,
+                   Ahead& ahead) {
   if constexpr (Rows > 0) {
     if (n == Rows) {
-      multiply_tile<Ops, Rows>(rows.data, rows.input_stride_bytes, rows.cell_stride_bytes, panel, n_cells, acc);
+      multiply_tile<Ops, Rows>(rows.data, rows.input_stride_bytes, rows.cell_stride_bytes, panel, n_cells, acc, ahead);
     } else {
-      multiply_rows<Ops, Rows - 1>(n, rows, panel, n_cells, acc);
+      multiply_rows<Ops, Rows - 1>(n, rows, panel, n_cells, acc, ahead);
     }
   }
 }
@@ -95,7 +111,7 @@ void multiply_rows(int n, const Cells& rows, const std::uint8_t* panel, std::int
 // Rows are split into groups as even as possible: 13 rows as 7 + 6, not 12 + 1, which would starve the pipelines.
 template <class Ops>
 void multiply_panel(const Cells& rows, std::int64_t n_rows, const std::uint8_t* panel, std::int64_t n_cells,
-                    void* acc) {
+                    void* acc, Ahead& ahead) {
   auto* to = static_cast<typename Ops::Acc*>(acc);
   const std::int64_t n_groups = (n_rows + Ops::kMaxRows - 1) / Ops::kMaxRows;
   for (std::int64_t group = 0; group < n_groups; ++group) {
@@ -103,7 +119,7 @@ void multiply_panel(const Cells& rows, std::int64_t n_rows, const std::uint8_t* 
     const std::int64_t end = (group + 1) * n_rows / n_groups;
     const Cells part{rows.data + begin * rows.input_stride_bytes, rows.cell_stride_bytes, rows.input_stride_bytes};
     multiply_rows<Ops, Ops::kMaxRows>(static_cast<int>(end - begin), part, panel, n_cells,
-                                      to + begin * 2 * Ops::kColumns);
+                                      to + begin * 2 * Ops::kColumns, ahead);
   }
 }
 
