@@ -125,7 +125,8 @@ bool decide_conjugation(const RowSet& rows, const std::vector<std::vector<std::s
     const auto uvw = baseline_uvw_m(observation, rows.centroid_tai_ns[group.front()]);
     for (const std::size_t row : group) add_slope(rows, row, plan_row(rows, row), uvw, slope);
   }
-  const double ratio = slope.self > 0 ? slope.cross / slope.self : 1;
+  const double ratio =
+      slope.self > 0 ? slope.cross / slope.self : (rows.stored_conjugated ? -1 : 1);
   std::string& note = observation.provenance.notes["uvw"];
   note = "file uvw against r1 - r2 has slope " + std::to_string(ratio);
   if (options.conjugate != Conjugate::automatic) return options.conjugate == Conjugate::yes;

@@ -23,6 +23,8 @@ struct RowSet {
   std::vector<double> interval_s;
   std::vector<Vector3> uvw_m;
   std::vector<cf32> data;
+  bool stored_conjugated =
+      false;                  ///< the format's rule, for files whose baselines are all of length 0
   std::vector<float> weight;  ///< <= 0 or not finite: flagged
 };
 

@@ -7,12 +7,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <map>
 #include <mutex>
 #include <system_error>
+#include <thread>
+#include <vector>
 
 #include "ryle/core/error.hpp"
 
@@ -131,19 +136,55 @@ void fsync_path(const fs::path& path, bool directory) {
   }
 }
 
-void fsync_tree(const fs::path& path) {
+/// Regular files of a product (one, or those of a directory tree), then its directories, innermost
+/// first.
+void list_tree(const fs::path& path, std::vector<fs::path>& files,
+               std::vector<fs::path>& directories) {
   if (!fs::is_directory(fs::symlink_status(path))) {
-    fsync_path(path, false);
+    files.push_back(path);
     return;
   }
   for (const auto& entry : fs::directory_iterator(path)) {
     if (entry.is_directory()) {
-      fsync_tree(entry.path());
+      list_tree(entry.path(), files, directories);
     } else if (entry.is_regular_file()) {
-      fsync_path(entry.path(), false);
+      files.push_back(entry.path());
     }
   }
-  fsync_path(path, true);
+  directories.push_back(path);
+}
+
+/// An MS has about a hundred files; fsync in parallel shares the journal commits (1.2 s -> 0.2 s on
+/// a virtual disk).
+void fsync_all(const std::vector<fs::path>& files) {
+  std::atomic<std::size_t> next = 0;
+  std::atomic<bool> failed = false;
+  std::exception_ptr first_error;
+  std::mutex error_mutex;
+  const auto work = [&] {
+    for (std::size_t k = next++; k < files.size() && !failed; k = next++) {
+      try {
+        fsync_path(files[k], false);
+      } catch (...) {
+        const std::scoped_lock guard(error_mutex);
+        if (!failed.exchange(true)) first_error = std::current_exception();
+      }
+    }
+  };
+  constexpr std::size_t kThreads = 8;
+  std::vector<std::jthread> workers;
+  for (std::size_t t = 1; t < std::min(kThreads, files.size()); ++t) workers.emplace_back(work);
+  work();
+  workers.clear();
+  if (first_error) std::rethrow_exception(first_error);
+}
+
+void fsync_tree(const fs::path& path) {
+  std::vector<fs::path> files;
+  std::vector<fs::path> directories;
+  list_tree(path, files, directories);
+  fsync_all(files);
+  for (const fs::path& directory : directories) fsync_path(directory, true);
 }
 
 IoError already_there(const std::string& final_path) {
@@ -185,6 +226,8 @@ int rename_final(const fs::path& from, const fs::path& to, bool overwrite) {
 void set_publish_fault_hook(FaultHook hook) { fault_hook() = std::move(hook); }
 
 int injected_fault(std::string_view operation, const std::string& path) {
+  static std::mutex mutex;  // the files of a directory are synchronised by several threads
+  const std::scoped_lock guard(mutex);
   return fault_hook() ? fault_hook()(operation, path) : 0;
 }
 

@@ -328,6 +328,7 @@ void restore_times(FitsFile& file, VisibilityFile& out) {
   LONGLONG n = 0;
   fits_get_num_rowsll(file.get(), &n, &status);
   file.check(status, "read RYLE_DUMP of");
+  if (n == 0) out.dumps.clear();  // the one group of weight 0 stands for no data
   for (LONGLONG d = 0; d < n && d < static_cast<LONGLONG>(out.dumps.size()); ++d) {
     LONGLONG integers[3] = {};
     double interval_s = 0;

@@ -55,7 +55,7 @@ class UvfitsWriter final : public VisibilityWriter {
     prepare_part(path_, overwrite_);
     guarded([&] {
       file_.emplace(FitsFile::create(part_path(path_), path_));
-      write_primary_header(0);
+      write_primary_header(1);
     });
   }
 
@@ -230,8 +230,24 @@ class UvfitsWriter final : public VisibilityWriter {
     file_->check(status, "extend");
   }
 
+  /// cfitsio (and the standard's spirit) want at least one group: a file without dumps gets one of
+  /// weight 0, which RYLE_DUMP with no rows tells from data.
+  void write_empty_group() {
+    const auto n = static_cast<LONGLONG>(3 * n_channels_ * n_pol_);
+    std::vector<float> zeros(static_cast<std::size_t>(n), 0.0F);
+    std::array<float, kParameters> parameters{};
+    parameters[kBaseline] =
+        static_cast<float>(baseline_code(1, 1, observation_.array.n_antennas()));
+    parameters[kAntenna1] = parameters[kAntenna2] = parameters[kSubarray] = 1;
+    parameters[kInterval] = static_cast<float>(observation_.nominal_dump_s);
+    int status = 0;
+    fits_write_grppar_flt(file_->get(), 1, 1, kParameters, parameters.data(), &status);
+    fits_write_img_flt(file_->get(), 1, 1, n, zeros.data(), &status);
+    file_->check(status, "write");
+  }
+
   void finish_primary_header(const Observation& observation) {
-    set_group_count(static_cast<std::int64_t>(times_.start_tai_ns.size()) * n_baselines_);
+    if (times_.start_tai_ns.empty()) write_empty_group();
     FitsFile& f = *file_;
     f.key("PZERO4", day_, "JD of day 0 at 0h UTC");
     const std::int64_t begin = times_.start_tai_ns.empty() ? 0 : times_.start_tai_ns.front();

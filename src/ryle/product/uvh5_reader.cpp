@@ -246,6 +246,7 @@ void scale_own_weights(hid_t own, const std::string& path, RowSet& rows) {
 RowSet read_rows(hid_t file, hid_t h, const std::string& path, std::string& note) {
   RowSet rows;
   rows.path = path;
+  rows.stored_conjugated = true;
   const std::int64_t n_rows = read_int(h, "Nblts", path);
   rows.products = products_of(path, h5::read_ints(h, "polarization_array", path));
   rows.n_file_channels = read_int(h, "Nfreqs", path);

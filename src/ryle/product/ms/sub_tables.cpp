@@ -41,9 +41,9 @@ cc::Vector<cc::String> to_vector(const std::vector<std::string>& lines) {
 }
 
 void fill_antenna(cc::MeasurementSet& ms, const Content& content) {
-  ms.antenna().addRow(content.antennas.size());
   cc::MSAntennaColumns columns(ms.antenna());
-  columns.setPositionRef(cc::MPosition::ITRF);
+  columns.setPositionRef(cc::MPosition::ITRF);  // frames can be set on an empty table only
+  ms.antenna().addRow(content.antennas.size());
   for (std::size_t row = 0; row < content.antennas.size(); ++row) {
     const AntennaRow& antenna = content.antennas[row];
     columns.name().put(row, antenna.name);
@@ -88,9 +88,9 @@ void fill_feed(cc::MeasurementSet& ms, const Content& content) {
 }
 
 void fill_field(cc::MeasurementSet& ms, const Content& content) {
-  ms.field().addRow();
   cc::MSFieldColumns columns(ms.field());
   columns.setDirectionRef(cc::MDirection::ICRS);
+  ms.field().addRow();
   const cc::Matrix<double> direction = direction_polynomial(content.phase_center_rad);
   columns.name().put(0, content.field_name);
   columns.code().put(0, "");
@@ -172,9 +172,9 @@ void fill_observation(cc::MeasurementSet& ms, const Content& content) {
 }
 
 void fill_pointing(cc::MeasurementSet& ms, const Content& content) {
-  ms.pointing().addRow(content.antennas.size());
   cc::MSPointingColumns columns(ms.pointing());
   columns.setDirectionRef(cc::MDirection::ICRS);
+  ms.pointing().addRow(content.antennas.size());
   for (std::size_t row = 0; row < content.antennas.size(); ++row) {
     columns.antennaId().put(row, static_cast<int>(row));
     columns.time().put(row, middle_s(content));

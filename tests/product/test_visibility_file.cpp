@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Every writer read back by its reader: values, counts, times and facts exactly; odd shapes; broken
+// files.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "ryle/product/observation_json.hpp"
+#include "ryle/product/publish.hpp"
+#include "ryle/product/visibility_file.hpp"
+#include "tests/product/scratch.hpp"
+#include "tests/product/simulated_sky.hpp"
+#include "tests/support/data_path.hpp"
+
+namespace ryle {
+namespace {
+
+namespace fs = std::filesystem;
+using test::exit_code_of;
+using test::Scratch;
+using test::Shape;
+
+/// Every value different, some counts 0 (their value is 0 then), so that any misplacement shows.
+VisibilityDump random_dump(const Observation& o, std::int64_t index) {
+  VisibilityDump dump = test::make_dump(o, {}, index);
+  std::mt19937_64 random(static_cast<std::uint64_t>(index) + 7);
+  std::normal_distribution<float> normal;
+  for (std::size_t k = 0; k < dump.data.size(); ++k) {
+    dump.counts[k] = random() % 7 == 0 ? 0 : static_cast<std::uint32_t>(random() % 50000 + 1);
+    dump.data[k] = dump.counts[k] == 0 ? cf32(0) : cf32(normal(random), normal(random));
+  }
+  return dump;
+}
+
+void write_file(const std::string& path, const Observation& o, std::int64_t n_dumps) {
+  auto writer = open_visibility_writer(path, o, false);
+  for (std::int64_t d = 0; d < n_dumps; ++d) writer->write(random_dump(o, d));
+  writer->publish(o);
+}
+
+std::vector<std::string> suffixes() { return {".ms", ".uvfits", ".uvh5"}; }
+
+/// MS support is optional: without casacore every MS call must say so, and the rest of the test
+/// goes on.
+bool unavailable(const std::string& path, const Observation& o) {
+  try {
+    open_visibility_writer(path, o, false);
+  } catch (const UnsupportedError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("casacore"));
+    return true;
+  }
+  return false;
+}
+
+void expect_equal_dumps(const VisibilityDump& read, const VisibilityDump& written,
+                        const std::string& where) {
+  EXPECT_EQ(read.start_tai_ns, written.start_tai_ns) << where;
+  EXPECT_EQ(read.centroid_tai_ns, written.centroid_tai_ns) << where;
+  EXPECT_EQ(read.interval_s, written.interval_s) << where;
+  EXPECT_EQ(read.n_spectra, written.n_spectra) << where;
+  ASSERT_EQ(read.data.size(), written.data.size()) << where;
+  EXPECT_TRUE(read.counts == written.counts) << where;
+  EXPECT_TRUE(read.data == written.data) << where;  // float32 to float32: exact
+}
+
+struct RoundTrip : testing::TestWithParam<std::string> {};
+
+TEST_P(RoundTrip, EverythingComesBackExactly) {
+  const Scratch dir;
+  for (const Shape& shape :
+       {Shape{}, Shape{1, 4, 2}, Shape{3, 1, 2}, Shape{5, 3, 1}, Shape{1, 1, 1}, Shape{17, 5, 2}}) {
+    const Observation o = test::make_observation(shape);
+    const std::string path =
+        dir / ("v" + std::to_string(shape.n_antennas) + std::to_string(shape.n_channels) +
+               std::to_string(shape.n_pols) + GetParam());
+    if (unavailable(path, o)) GTEST_SKIP() << "skipped: built without casacore";
+    write_file(path, o, 3);
+    const VisibilityFile file = read_visibility_file(path);
+    EXPECT_EQ(observation_to_json(file.observation), observation_to_json(o)) << path;
+    EXPECT_EQ(file.observation.applied.delay_s, o.applied.delay_s);
+    EXPECT_EQ(file.observation.applied.input_rms_lsb, o.applied.input_rms_lsb);
+    EXPECT_EQ(file.observation.applied.saturated_fraction, o.applied.saturated_fraction);
+    EXPECT_EQ(file.observation.applied.filter_response, o.applied.filter_response);
+    EXPECT_TRUE(file.observation.applied.gains == o.applied.gains);
+    ASSERT_EQ(file.dumps.size(), 3U) << path;
+    for (std::int64_t d = 0; d < 3; ++d) {
+      expect_equal_dumps(file.dumps[static_cast<std::size_t>(d)], random_dump(o, d), path);
+    }
+  }
+}
+
+TEST_P(RoundTrip, NoDumpsIsAValidFile) {
+  const Scratch dir;
+  const Observation o = test::make_observation({});
+  if (unavailable(dir / ("x" + GetParam()), o)) GTEST_SKIP() << "skipped: built without casacore";
+  write_file(dir / ("v" + GetParam()), o, 0);
+  const VisibilityFile file = read_visibility_file(dir / ("v" + GetParam()));
+  EXPECT_TRUE(file.dumps.empty());
+  EXPECT_EQ(observation_to_json(file.observation), observation_to_json(o));
+}
+
+TEST_P(RoundTrip, FactsKnownAtTheEndAreWritten) {
+  const Scratch dir;
+  Observation o = test::make_observation({});
+  if (unavailable(dir / ("x" + GetParam()), o)) GTEST_SKIP() << "skipped: built without casacore";
+  const std::string path = dir / ("v" + GetParam());
+  auto writer = open_visibility_writer(path, o, false);
+  writer->write(random_dump(o, 0));
+  o.provenance.notes["loss_ppm"] = "4321";
+  o.applied.input_rms_lsb.assign(o.array.inputs.size(), 9.5);
+  writer->publish(o);
+  const VisibilityFile file = read_visibility_file(path);
+  EXPECT_EQ(file.observation.provenance.notes.at("loss_ppm"), "4321");
+  EXPECT_EQ(file.observation.applied.input_rms_lsb.back(), 9.5);
+  EXPECT_THROW(writer->write(random_dump(o, 1)), IoError);
+}
+
+TEST_P(RoundTrip, UnpublishedWriterLeavesNothing) {
+  const Scratch dir;
+  const Observation o = test::make_observation({});
+  if (unavailable(dir / ("x" + GetParam()), o)) GTEST_SKIP() << "skipped: built without casacore";
+  {
+    auto writer = open_visibility_writer(dir / ("v" + GetParam()), o, false);
+    writer->write(random_dump(o, 0));
+  }
+  EXPECT_THAT(dir.names(), testing::IsEmpty());
+}
+
+TEST_P(RoundTrip, InjectedWriteAndFsyncErrorsLeaveNothing) {
+  const Observation o = test::make_observation({});
+  for (const char* failing : {"write", "fsync", "rename"}) {
+    const Scratch dir;
+    if (unavailable(dir / ("x" + GetParam()), o)) GTEST_SKIP() << "skipped: built without casacore";
+    set_publish_fault_hook([&](std::string_view operation, const std::string&) {
+      return operation == failing ? ENOSPC : 0;
+    });
+    EXPECT_EQ(exit_code_of([&] { write_file(dir / ("v" + GetParam()), o, 2); }), ExitCode::io)
+        << failing;
+    set_publish_fault_hook({});
+    EXPECT_THAT(dir.names(), testing::IsEmpty()) << failing;
+  }
+}
+
+TEST_P(RoundTrip, FullDiskAtAnyPointIsAnIoErrorWithoutAFile) {
+  const Shape shape{8, 16, 2};
+  const Observation o = test::make_observation(shape);
+  const Scratch probe;
+  if (unavailable(probe / ("x" + GetParam()), o)) GTEST_SKIP() << "skipped: built without casacore";
+  for (const rlim_t limit_bytes : {100, 5000, 40000, 90000, 200000}) {
+    const Scratch dir;
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::signal(SIGXFSZ, SIG_IGN);
+      const rlimit limit{limit_bytes, limit_bytes};
+      ::setrlimit(RLIMIT_FSIZE, &limit);
+      const ExitCode code = exit_code_of([&] { write_file(dir / ("v" + GetParam()), o, 30); });
+      ::_exit(static_cast<int>(code));
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFEXITED(status))
+        << "killed by signal " << WTERMSIG(status) << " at " << limit_bytes;
+    EXPECT_EQ(WEXITSTATUS(status), static_cast<int>(ExitCode::io)) << limit_bytes;
+    EXPECT_THAT(dir.names(), testing::IsEmpty()) << limit_bytes;
+  }
+}
+
+TEST_P(RoundTrip, KilledAtRandomInstantsLeavesOnlyWholeFiles) {
+  const Observation o = test::make_observation({4, 3, 2});
+  const Scratch dir;
+  if (unavailable(dir / ("x" + GetParam()), o)) GTEST_SKIP() << "skipped: built without casacore";
+  std::mt19937_64 random(11);
+  for (int round = 0; round < 12; ++round) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      for (int k = 0;; ++k)
+        write_file(dir / ("r" + std::to_string(round) + "_" + std::to_string(k) + GetParam()), o,
+                   2);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5 + random() % 60));
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+  }
+  for (const std::string& name : dir.names()) {
+    if (name.front() == '.') continue;
+    const VisibilityFile file = read_visibility_file(dir / name);
+    ASSERT_EQ(file.dumps.size(), 2U) << name;
+    expect_equal_dumps(file.dumps[1], random_dump(o, 1), name);
+  }
+}
+
+TEST_P(RoundTrip, ExistingNameNeedsOverwrite) {
+  const Scratch dir;
+  const Observation o = test::make_observation({});
+  const std::string path = dir / ("v" + GetParam());
+  if (unavailable(dir / ("x" + GetParam()), o)) GTEST_SKIP() << "skipped: built without casacore";
+  write_file(path, o, 1);
+  EXPECT_EQ(exit_code_of([&] { open_visibility_writer(path, o, false); }), ExitCode::cannot_create);
+  auto writer = open_visibility_writer(path, o, true);
+  writer->write(random_dump(o, 0));
+  writer->write(random_dump(o, 1));
+  EXPECT_EQ(read_visibility_file(path).dumps.size(),
+            1U);  // the old one stands until the new one is whole
+  writer->publish(o);
+  EXPECT_EQ(read_visibility_file(path).dumps.size(), 2U);
+}
+
+TEST_P(RoundTrip, WrongShapesAreRefused) {
+  const Scratch dir;
+  const Observation o = test::make_observation({});
+  const std::string path = dir / ("v" + GetParam());
+  if (unavailable(dir / ("x" + GetParam()), o)) GTEST_SKIP() << "skipped: built without casacore";
+  auto writer = open_visibility_writer(path, o, false);
+  VisibilityDump dump = random_dump(o, 0);
+  dump.n_channels -= 1;
+  EXPECT_EQ(exit_code_of([&] { writer->write(dump); }), ExitCode::config);
+  dump = random_dump(o, 0);
+  dump.counts.pop_back();
+  EXPECT_EQ(exit_code_of([&] { writer->write(dump); }), ExitCode::config);
+  writer->write(random_dump(o, 0));  // a refused dump does not spoil the file
+  writer->publish(o);
+  EXPECT_EQ(read_visibility_file(path).dumps.size(), 1U);
+}
+
+TEST_P(RoundTrip, TruncatedFilesAreRefused) {
+  if (GetParam() == ".ms") GTEST_SKIP() << "skipped: an MS is a directory";
+  const Scratch dir;
+  const Observation o = test::make_observation({});
+  const std::string path = dir / ("v" + GetParam());
+  write_file(path, o, 3);
+  const auto size = fs::file_size(path);
+  for (const double part : {0.0, 0.01, 0.3, 0.6, 0.9}) {
+    const std::string cut = dir / ("cut" + GetParam());
+    fs::copy_file(path, cut, fs::copy_options::overwrite_existing);
+    fs::resize_file(cut, static_cast<std::uintmax_t>(part * static_cast<double>(size)));
+    EXPECT_EQ(exit_code_of([&] { read_visibility_file(cut); }), ExitCode::bad_data) << part;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Format, RoundTrip, testing::ValuesIn(suffixes()),
+                         [](const auto& info) { return info.param.substr(1); });
+
+TEST(VisibilityFile, UnknownSuffixNamesTheKnownOnes) {
+  const Observation o = test::make_observation({});
+  try {
+    open_visibility_writer("/tmp/vis.dat", o, false);
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(),
+                testing::AllOf(testing::HasSubstr(".ms"), testing::HasSubstr(".uvh5")));
+  }
+}
+
+TEST(VisibilityFile, MissingFileIsNoInput) {
+  for (const std::string& suffix : suffixes()) {
+    EXPECT_EQ(exit_code_of([&] { read_visibility_file("/nonexistent/v" + suffix); }),
+              ExitCode::no_input);
+  }
+}
+
+TEST(VisibilityFile, DamagedDumpIsCaughtByItsChecksum) {
+  const Scratch dir;
+  const Observation o = test::make_observation({});
+  const std::string path = dir / "v.uvh5";
+  write_file(path, o, 2);
+  const VisibilityDump dump = random_dump(o, 1);
+  // Find the float of one value in the file and change its last bit: nothing else in HDF5 would
+  // notice.
+  std::string bytes = test::contents(path);
+  std::size_t k = dump.data.size() - 1;
+  while (dump.counts[k] == 0) --k;
+  char needle[4];
+  const float value = dump.data[k].real();
+  std::memcpy(needle, &value, 4);
+  const std::size_t at = bytes.find(std::string(needle, 4));
+  ASSERT_NE(at, std::string::npos);
+  bytes[at] = static_cast<char>(bytes[at] ^ 1);
+  std::ofstream(path, std::ios::binary) << bytes;
+  EXPECT_EQ(exit_code_of([&] { read_visibility_file(path); }), ExitCode::bad_data);
+}
+
+TEST(VisibilityFile, MoreThan255AntennasInUvfits) {
+  const Scratch dir;
+  const Observation o = test::make_observation({260, 1, 1});
+  write_file(dir / "v.uvfits", o, 1);
+  const VisibilityFile file = read_visibility_file(dir / "v.uvfits");
+  ASSERT_EQ(file.dumps.size(), 1U);
+  expect_equal_dumps(file.dumps[0], random_dump(o, 0), "260 antennas");
+}
+
+TEST(VisibilityFile, WritesAnMwaSecondsWorthFast) {
+  const Scratch dir;
+  const Observation o = test::make_observation({32, 128, 2});
+  const VisibilityDump dump = random_dump(o, 0);
+  for (const std::string& suffix : suffixes()) {
+    if (unavailable(dir / ("x" + suffix), o)) continue;
+    auto writer = open_visibility_writer(dir / ("v" + suffix), o, false);
+    const auto begin = std::chrono::steady_clock::now();
+    for (int d = 0; d < 10; ++d) writer->write(dump);
+    writer->publish(o);
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    RecordProperty("seconds" + suffix.substr(1), std::to_string(seconds));
+    // 528 baselines x 128 channels x 4 products x 10 dumps; 0.1 s on a quiet disk, 10 s means
+    // something is quadratic.
+    EXPECT_LT(seconds, 10) << suffix;
+  }
+}
+
+// ---- files of others: geometry must come out right whatever their convention
+// ---------------------------------------
+
+double slope_noted(const VisibilityFile& file) {
+  const std::string note = file.observation.provenance.notes.at("uvw");
+  return std::stod(note.substr(note.find("slope ") + 6));
+}
+
+TEST(ForeignFile, MwaUvfits) {
+  RYLE_REQUIRE_DATA(path, "vis/pyuvdata/1133866760.uvfits");
+  const VisibilityFile file = read_visibility_file(path);
+  EXPECT_EQ(file.observation.array.n_antennas(), 105);
+  EXPECT_EQ(file.observation.frequency.n_channels, 11);
+  EXPECT_DOUBLE_EQ(file.observation.frequency.first_center_hz, 153.875e6);
+  ASSERT_EQ(file.dumps.size(), 1U);
+  EXPECT_EQ(utc_iso(file.dumps[0].centroid_tai_ns, 0).substr(0, 16), "2015-12-11T10:59");
+  EXPECT_NEAR(slope_noted(file), 1.0, 0.001);  // r_1 - r_2, conventions.md 5
+}
+
+TEST(ForeignFile, OvroMeasurementSetHasTheOtherDirection) {
+  RYLE_REQUIRE_DATA(path,
+                    "vis/pyuvdata/2018-03-21-01_26_33_0004384620257280_000000_downselected.ms");
+  VisibilityFile file;
+  try {
+    file = read_visibility_file(path);
+  } catch (const UnsupportedError&) {
+    GTEST_SKIP() << "skipped: built without casacore";
+  }
+  EXPECT_EQ(file.observation.array.n_antennas(), 20);
+  EXPECT_EQ(file.observation.frequency.n_channels, 109);
+  ASSERT_EQ(file.dumps.size(), 1U);
+  EXPECT_LT(slope_noted(file), -0.99);
+  VisibilityReadOptions as_stored;
+  as_stored.conjugate = Conjugate::no;
+  const VisibilityFile raw = read_visibility_file(path, as_stored);
+  const auto k = static_cast<std::size_t>(file.dumps[0].index(3, pair_index(0, 1), 0));
+  EXPECT_NE(raw.dumps[0].data[k], cf32(0));
+  EXPECT_EQ(file.dumps[0].data[k], std::conj(raw.dumps[0].data[k]));
+}
+
+TEST(ForeignFile, HeraUvh5WithCompressedFlags) {
+  RYLE_REQUIRE_DATA(path, "vis/pyuvdata/zen.2458661.23480.HH.uvh5");
+  const VisibilityFile file = read_visibility_file(path);
+  EXPECT_EQ(file.dumps.size(), 20U);
+  EXPECT_EQ(file.observation.array.n_antennas(), 4);
+  EXPECT_LT(slope_noted(file), -0.99);  // r_j - r_i
+  EXPECT_THAT(file.observation.provenance.notes.at("flags"), testing::HasSubstr("valid"));
+}
+
+TEST(ForeignFile, OtherUvfits) {
+  RYLE_REQUIRE_DATA(mwa, "vis/pyuvdata/1061316296.uvfits");
+  EXPECT_NEAR(slope_noted(read_visibility_file(mwa)), 1.0, 0.001);
+  RYLE_REQUIRE_DATA(cotter, "vis/pyuvdata/1131733552_mini_cotter.uvfits");
+  EXPECT_NEAR(slope_noted(read_visibility_file(cotter)), 1.0, 0.001);
+}
+
+}  // namespace
+}  // namespace ryle
