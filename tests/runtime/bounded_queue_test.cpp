@@ -54,9 +54,7 @@ void run_against_model(std::size_t capacity, DropPolicy policy, std::uint64_t se
   for (int i = 0; i < n_operations; ++i) {
     const auto key = combine(seed, static_cast<std::uint64_t>(i));
     int item = i;
-    switch (key % 64 < 2   ? 7 * (key % 2) + 4 * (1 - key % 2)
-            : key % 7 == 4 ? 5
-                           : key % 7) {  // waits are slow: a few
+    switch (key % 8) {
       case 0:
       case 1:
         // A full blocking queue would wait for ever here: that case is the threaded test's.

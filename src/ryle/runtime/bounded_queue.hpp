@@ -67,7 +67,10 @@ class BoundedQueue {
   /// Waits up to `timeout` for room, whatever the policy; `full` leaves the item with the caller.
   QueueResult push_for(T& item, Duration timeout) {
     std::unique_lock lock(mutex_);
-    if (!not_full_.wait_for(lock, timeout, [this] { return closed_ || count_ < slots_.size(); })) {
+    if (timeout <= Duration::zero()) {
+      if (!closed_ && count_ == slots_.size()) return QueueResult::full;
+    } else if (!not_full_.wait_for(lock, timeout,
+                                   [this] { return closed_ || count_ < slots_.size(); })) {
       return QueueResult::full;
     }
     return put_locked(std::move(item), lock);
@@ -81,7 +84,10 @@ class BoundedQueue {
   /// Nothing after `timeout`, or at once when the queue is closed and drained.
   std::optional<T> pop_for(Duration timeout) {
     std::unique_lock lock(mutex_);
-    not_empty_.wait_for(lock, timeout, [this] { return closed_ || count_ > 0; });
+    // A timed wait is a system call even when the time is up: polling must not pay for it.
+    if (timeout > Duration::zero()) {
+      not_empty_.wait_for(lock, timeout, [this] { return closed_ || count_ > 0; });
+    }
     return pop_locked(lock);
   }
 

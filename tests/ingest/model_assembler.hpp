@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace ryle::test {
+
+/// The assembler as src/ryle/ingest/README.md words it: maps and sets, one slot at a time, no code
+/// shared with the product. A packet is n consecutive slots of one stream, slot k holding value[k].
+/// Times in ns.
+class ModelAssembler {
+ public:
+  struct Config {
+    int n_streams;
+    std::int64_t chunk_slots;
+    int window_chunks;
+    std::int64_t packet_slots = 1;
+    std::size_t held_packets = 256;
+  };
+  struct Packet {
+    int stream;
+    std::uint64_t raw;
+    int bits;
+    std::vector<std::uint64_t> values;
+  };
+  struct Chunk {
+    std::int64_t first_slot, n_slots, sequence, segment;
+    std::map<std::pair<int, std::int64_t>, std::uint64_t> values;  // (stream, slot)
+  };
+
+  explicit ModelAssembler(const Config& config) : c(config) {}
+
+  void offer(const Packet& p, std::int64_t now) {
+    if (locked) {
+      judge(p, now);
+      return;
+    }
+    if (held.size() == c.held_packets) {
+      held.pop_front();
+      ++received;
+      ++counters["prelock"];
+    }
+    held.push_back(p);
+    const std::int64_t slot =
+        votes_count > 0 ? extend(p.raw, p.bits, latest) : static_cast<std::int64_t>(p.raw);
+    vote(slot, p.stream, now);
+  }
+
+  void lock(std::int64_t origin) { begin_segment(origin); }
+
+  void finish() {
+    for (; !held.empty(); held.pop_front()) {
+      ++received;
+      ++counters["prelock"];
+    }
+    if (locked) close_short();
+  }
+
+  std::vector<Chunk> closed;
+  std::map<std::string, std::uint64_t> counters;
+  std::uint64_t received = 0;
+  std::int64_t segments = 0;
+
+ private:
+  static std::int64_t extend(std::uint64_t raw, int bits, std::int64_t reference) {
+    // Step by step: the congruent numbers below and above the reference, whichever is nearer; a tie
+    // is the past.
+    if (bits == 64) return static_cast<std::int64_t>(raw);
+    const auto turn = static_cast<__int128>(1) << bits;
+    __int128 above = static_cast<__int128>(raw) % turn;
+    const __int128 ref = reference;
+    above += (ref - above) / turn * turn;
+    while (above < ref) above += turn;
+    while (above - turn >= ref) above -= turn;
+    const __int128 below = above - turn;
+    return static_cast<std::int64_t>(above - ref < ref - below ? above : below);
+  }
+
+  void judge(const Packet& p, std::int64_t now) {
+    ++received;
+    const std::int64_t slot = extend(p.raw, p.bits, head);
+    std::string first;
+    bool used = false;
+    const std::int64_t segment = segments;
+    for (std::size_t done = 0; done < p.values.size() && segments == segment;) {
+      const __int128 at = static_cast<__int128>(slot) + static_cast<__int128>(done);
+      __int128 distance = at - head;
+      // Positions are 64-bit numbers on a circle.
+      const __int128 circle = static_cast<__int128>(1) << 64;
+      while (distance >= circle / 2) distance -= circle;
+      while (distance < -circle / 2) distance += circle;
+      __int128 k = distance / c.chunk_slots;
+      if (distance % c.chunk_slots < 0) --k;
+      const auto n =
+          std::min<std::int64_t>(static_cast<std::int64_t>(p.values.size() - done),
+                                 static_cast<std::int64_t>((k + 1) * c.chunk_slots - distance));
+      const std::string reason = judge_piece(p, static_cast<std::int64_t>(at), k, done, n, now);
+      if (first.empty()) first = reason;
+      used |= reason == "used";
+      done += static_cast<std::size_t>(n);
+    }
+    ++counters[used ? "used" : first];
+    shares.emplace_back(now / 5'000'000, used);
+  }
+
+  std::string judge_piece(const Packet& p, std::int64_t slot, __int128 k, std::size_t from,
+                          std::int64_t n, std::int64_t now) {
+    if (k < 0 || k >= c.window_chunks) {
+      if (k >= c.window_chunks || k < -c.window_chunks) vote(slot, p.stream, now);
+      return k < 0 ? "late" : "future";
+    }
+    auto& chunk = open[head + static_cast<std::int64_t>(k) * c.chunk_slots];
+    bool taken = false, differs = false;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const auto found = chunk.find({p.stream, slot + i});
+      if (found == chunk.end()) continue;
+      taken = true;
+      differs |= found->second != p.values[from + static_cast<std::size_t>(i)];
+    }
+    if (taken) return differs ? "conflict" : "duplicate";
+    for (std::int64_t i = 0; i < n; ++i) {
+      chunk[{p.stream, slot + i}] = p.values[from + static_cast<std::size_t>(i)];
+    }
+    while (closes()) close(c.chunk_slots);
+    return "used";
+  }
+
+  bool closes() {
+    if (static_cast<std::int64_t>(open[head].size()) == c.n_streams * c.chunk_slots) return true;
+    const auto& last = open[head + (c.window_chunks - 1) * c.chunk_slots];
+    std::set<int> streams;
+    for (const auto& [key, value] : last) streams.insert(key.first);
+    const std::int64_t slots = c.n_streams * c.chunk_slots;
+    return static_cast<int>(streams.size()) >= std::min(3, c.n_streams) &&
+           static_cast<std::int64_t>(last.size()) >= std::min(16 * c.packet_slots, (slots + 7) / 8);
+  }
+
+  void close(std::int64_t n_slots) {
+    closed.push_back(
+        {head, n_slots, static_cast<std::int64_t>(closed.size()), segments - 1, open[head]});
+    open.erase(head);
+    head += n_slots;
+  }
+
+  void close_short() {
+    std::int64_t last_used = -1, end = 0;
+    for (const auto& [first, chunk] : open) {
+      if (chunk.empty()) continue;
+      last_used = first;
+      end = 0;
+      for (const auto& [key, value] : chunk) end = std::max(end, key.second - first + 1);
+    }
+    if (last_used < 0) return;
+    while (head < last_used) close(c.chunk_slots);
+    close(end);
+    open.clear();
+  }
+
+  void vote(std::int64_t slot, int stream, std::int64_t now) {
+    if (slot >= (std::int64_t{1} << 62) || slot <= -(std::int64_t{1} << 62)) return;
+    const std::int64_t reach = c.window_chunks * c.chunk_slots;
+    if (votes_count > 0 && (slot > latest + reach || slot < latest - reach)) {
+      --votes_count;
+      return;
+    }
+    if (votes_count == 0) {
+      voters.clear();
+      first_vote = latest = slot;
+    }
+    ++votes_count;
+    voters.insert(stream);
+    first_vote = std::min(first_vote, slot);
+    latest = std::max(latest, slot);
+    if (votes_count < 16 || static_cast<int>(voters.size()) < std::min(3, c.n_streams)) return;
+    if (locked) {
+      std::int64_t all = 0, used = 0;
+      for (const auto& [bucket, placed] : shares) {
+        if (bucket <= now / 5'000'000 - 10) continue;
+        ++all;
+        used += placed ? 1 : 0;
+      }
+      if (used * 10 >= all && all > 0) return;
+    }
+    begin_segment(std::max(first_vote, latest - (c.window_chunks - 1) * c.chunk_slots));
+    while (!held.empty()) {
+      const Packet p = held.front();
+      held.pop_front();
+      judge(p, now);
+    }
+  }
+
+  void begin_segment(std::int64_t origin) {
+    if (locked) close_short();
+    open.clear();
+    locked = true;
+    ++segments;
+    head = origin;
+    votes_count = 0;
+    shares.clear();
+  }
+
+  Config c;
+  bool locked = false;
+  std::int64_t head = 0;
+  std::map<std::int64_t, std::map<std::pair<int, std::int64_t>, std::uint64_t>>
+      open;  // by first slot
+  std::deque<Packet> held;
+  std::int64_t votes_count = 0, first_vote = 0, latest = 0;
+  std::set<int> voters;
+  std::vector<std::pair<std::int64_t, bool>> shares;
+};
+
+}  // namespace ryle::test
