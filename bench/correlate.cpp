@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// X-engine: ci8 planar blocks in memory -> accumulated products, packing and folding included, finish() apart.
+// X-engine: ci8 planar blocks in memory -> accumulated products, packing and folding included,
+// finish() apart.
 #include <unistd.h>
 
 #include <algorithm>
@@ -41,32 +42,36 @@ std::vector<Case> cases(bool quick) {
   for (const std::int64_t n : {64, 128, 256, 512, 1024}) {
     for (const std::int64_t t : {1024, 4096}) {
       const std::int64_t channel_bytes = 2 * n * t;
-      list.push_back({n, t, std::max<std::int64_t>(8, last_level_cache_bytes() * 5 / 4 / channel_bytes)});
+      list.push_back(
+          {n, t, std::max<std::int64_t>(8, last_level_cache_bytes() * 5 / 4 / channel_bytes)});
     }
   }
   return list;
 }
 
-// Gaussian codes of 30 LSB: a table of 64 Ki values read at random offsets is random enough and fast to make.
+// Gaussian codes of 30 LSB: a table of 64 Ki values read at random offsets is random enough and
+// fast to make.
 void fill_gaussian(Buffer<std::byte>& memory, std::uint64_t seed) {
   static const std::vector<std::int8_t> table = [] {
     std::vector<std::int8_t> values(1 << 17);
     for (std::size_t k = 0; k < values.size(); ++k) {
-      values[k] = static_cast<std::int8_t>(std::clamp(30 * gaussian(combine(17, k)), -128.0, 127.0));
+      values[k] =
+          static_cast<std::int8_t>(std::clamp(30 * gaussian(combine(17, k)), -128.0, 127.0));
     }
     return values;
   }();
   constexpr std::int64_t kPiece = 256;
   for (std::int64_t at = 0; at < memory.bytes(); at += kPiece) {
-    const auto offset = static_cast<std::int64_t>(combine(seed, static_cast<std::uint64_t>(at)) & 0xffff);
+    const auto offset =
+        static_cast<std::int64_t>(combine(seed, static_cast<std::uint64_t>(at)) & 0xffff);
     std::memcpy(memory.data() + at, table.data() + offset,
                 static_cast<std::size_t>(std::min(kPiece, memory.bytes() - at)));
   }
 }
 
 // One input of one channel as plain numbers, the textbook way.
-void unpack(const ConstBlockView& blocks, std::int64_t channel, std::int64_t input, std::int64_t n_spectra,
-            std::vector<std::int32_t>& re, std::vector<std::int32_t>& im) {
+void unpack(const ConstBlockView& blocks, std::int64_t channel, std::int64_t input,
+            std::int64_t n_spectra, std::vector<std::int32_t>& re, std::vector<std::int32_t>& im) {
   re.resize(static_cast<std::size_t>(n_spectra));
   im.resize(static_cast<std::size_t>(n_spectra));
   for (std::int64_t t = 0; t < n_spectra; ++t) {
@@ -86,15 +91,18 @@ ci64 product(const std::vector<std::int32_t>& ar, const std::vector<std::int32_t
   return sum;
 }
 
-// Whole rows of products (all i <= j) of three channels against int64: every row of small arrays, 12 of large ones.
+// Whole rows of products (all i <= j) of three channels against int64: every row of small arrays,
+// 12 of large ones.
 bool verify(const Input& input, const Sums& sums, const Case& k) {
   const std::int64_t pairs = n_pairs(k.n_inputs);
   if (static_cast<std::int64_t>(sums.integer.size()) != pairs * k.n_channels) return false;
   const std::int64_t rows = std::min<std::int64_t>(k.n_inputs, k.n_inputs <= 128 ? k.n_inputs : 12);
   std::vector<std::vector<std::int32_t>> re(static_cast<std::size_t>(k.n_inputs)), im(re.size());
   for (std::uint64_t try_ = 0; try_ < 3; ++try_) {
-    const auto channel = static_cast<std::int64_t>(combine(3, try_) % static_cast<std::uint64_t>(k.n_channels));
-    for (std::int64_t i = 0; i < k.n_inputs; ++i) unpack(input.blocks, channel, i, k.n_spectra, re[i], im[i]);
+    const auto channel =
+        static_cast<std::int64_t>(combine(3, try_) % static_cast<std::uint64_t>(k.n_channels));
+    for (std::int64_t i = 0; i < k.n_inputs; ++i)
+      unpack(input.blocks, channel, i, k.n_spectra, re[i], im[i]);
     for (std::int64_t row = 0; row < rows; ++row) {
       const std::int64_t j = k.n_inputs - 1 - row * k.n_inputs / rows;
       for (std::int64_t i = 0; i <= j; ++i) {
@@ -118,14 +126,17 @@ Ceiling ceiling_for(const std::string& implementation) {
   return {ops, amx ? "tdpbssd" : "vpdpbusd"};
 }
 
-void measure(const Options& options, const Case& k, const std::string& implementation, const Emit& emit) {
+void measure(const Options& options, const Case& k, const std::string& implementation,
+             const Emit& emit) {
   Queue queue = Queue::cpu(options.n_workers);
   const Config config{k.n_inputs, k.n_channels, SampleFormat::ci8, k.n_spectra, implementation};
   auto correlator = correlate::make_correlator(queue, config);
-  Buffer<std::byte> memory(dense_blocks_bytes(SampleFormat::ci8, k.n_channels, k.n_spectra, k.n_inputs));
+  Buffer<std::byte> memory(
+      dense_blocks_bytes(SampleFormat::ci8, k.n_channels, k.n_spectra, k.n_inputs));
   fill_gaussian(memory, 29);
   Input input;
-  input.blocks = dense_blocks(memory.data(), SampleFormat::ci8, k.n_channels, k.n_spectra, k.n_inputs);
+  input.blocks =
+      dense_blocks(memory.data(), SampleFormat::ci8, k.n_channels, k.n_spectra, k.n_inputs);
   input.n_spectra = k.n_spectra;
   correlator->execute(queue, input);
   Sums sums;
@@ -149,10 +160,11 @@ void measure(const Options& options, const Case& k, const std::string& implement
     const double ceiling = std::max(before.ops, ceiling_for(result.implementation).ops);
     result.rate = result.useful_ops / result.median_s * 1e-9;
     if (ceiling > 0) {
-      result.roofline_fraction = result.useful_ops / result.median_s / (ceiling * options.n_workers);
+      result.roofline_fraction =
+          result.useful_ops / result.median_s / (ceiling * options.n_workers);
       char text[64];
-      std::snprintf(text, sizeof text, "%s %d x 1 core %.1f GOPS", before.name.c_str(), options.n_workers,
-                    ceiling * 1e-9);
+      std::snprintf(text, sizeof text, "%s %d x 1 core %.1f GOPS", before.name.c_str(),
+                    options.n_workers, ceiling * 1e-9);
       result.roofline = text;
     }
   }

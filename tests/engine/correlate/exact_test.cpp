@@ -13,8 +13,9 @@ void expect_equal(const Sums& got, const Sums& want, const std::string& what) {
   for (std::size_t k = 0; k < want.integer.size(); ++k) {
     if (got.integer[k] == want.integer[k]) continue;
     if (wrong++ == 0) {
-      ADD_FAILURE() << what << ": sum " << k << " is " << got.integer[k].re << "," << got.integer[k].im
-                    << ", should be " << want.integer[k].re << "," << want.integer[k].im;
+      ADD_FAILURE() << what << ": sum " << k << " is " << got.integer[k].re << ","
+                    << got.integer[k].im << ", should be " << want.integer[k].re << ","
+                    << want.integer[k].im;
     }
   }
   EXPECT_EQ(wrong, 0u) << what;
@@ -36,7 +37,8 @@ Sums run(const std::string& name, const Voltages& v, int n_workers = 1) {
 void check_all(const Voltages& v, const std::string& what) {
   const Sums want = expected(v);
   for (const auto& implementation : cpu_names(v.view.format)) {
-    expect_equal(run(implementation, v), want, implementation + " " + std::string(name(v.view.format)) + " " + what);
+    expect_equal(run(implementation, v), want,
+                 implementation + " " + std::string(name(v.view.format)) + " " + what);
   }
 }
 
@@ -47,7 +49,8 @@ TEST(Exact, SizesFormatsStrides) {
   };
   std::vector<Case> cases;
   for (const std::int64_t n : {1, 2, 3, 16, 17, 31, 33, 48, 64, 65}) {
-    for (const std::int64_t t : {1, 7, 63, 64, 65, 128, 200}) cases.push_back({n, t == 65 ? 3 : 1, t});
+    for (const std::int64_t t : {1, 7, 63, 64, 65, 128, 200})
+      cases.push_back({n, t == 65 ? 3 : 1, t});
   }
   for (const std::int64_t n : {127, 128, 129, 192, 256, 352}) cases.push_back({n, 1, 65});
   for (const auto format : kIntegers) {
@@ -55,7 +58,8 @@ TEST(Exact, SizesFormatsStrides) {
       if (format != SampleFormat::ci8 && (k.n > 129 || k.t == 63 || k.t == 7)) continue;
       Voltages v(format, k.c, k.t, k.n, (k.n + k.t) % 2 == 1);
       v.fill_random(static_cast<std::uint64_t>(k.n * 1000 + k.t));
-      check_all(v, "N=" + std::to_string(k.n) + " C=" + std::to_string(k.c) + " T=" + std::to_string(k.t));
+      check_all(v, "N=" + std::to_string(k.n) + " C=" + std::to_string(k.c) +
+                       " T=" + std::to_string(k.t));
     }
   }
 }
@@ -71,11 +75,13 @@ TEST(Exact, LongGulps) {
   }
 }
 
-// T-XE-01: all 65 536 pairs of ci8 codes, on the diagonal (one sample) and off it (re of one input, im of another).
+// T-XE-01: all 65 536 pairs of ci8 codes, on the diagonal (one sample) and off it (re of one input,
+// im of another).
 TEST(Exact, AllCodePairs) {
   constexpr std::int64_t kSpectra = 256;
   Voltages v(SampleFormat::ci8, 16, kSpectra, 17);
-  // Channel and input choose one code, the spectrum the other: input p < 16 has re = code(channel, p), im = code(t).
+  // Channel and input choose one code, the spectrum the other: input p < 16 has re = code(channel,
+  // p), im = code(t).
   v.fill([](std::int64_t c, std::int64_t t, std::int64_t p) -> cf64 {
     if (p == 16) return {static_cast<double>(t - 128), static_cast<double>(127 - t)};
     return {static_cast<double>(16 * c + p - 128), static_cast<double>(t - 128)};
@@ -96,7 +102,8 @@ TEST(Exact, AllCodePairsOf4Bits) {
   Voltages v(SampleFormat::ci4, 1, 256, 18);
   v.fill([](std::int64_t, std::int64_t t, std::int64_t p) -> cf64 {
     if (p < 16) return {static_cast<double>(p - 8), static_cast<double>(t % 16 - 8)};
-    return {static_cast<double>(t / 16 - 8), static_cast<double>(p == 16 ? t % 16 - 8 : 7 - t % 16)};
+    return {static_cast<double>(t / 16 - 8),
+            static_cast<double>(p == 16 ? t % 16 - 8 : 7 - t % 16)};
   });
   check_all(v, "all pairs of codes");
 }
@@ -115,7 +122,8 @@ TEST(Exact, CornersOf16Bits) {
 // A gulp of constant input `value`, executed n times: sums in closed form.
 class Constant {
  public:
-  Constant(SampleFormat format, std::int64_t spectra, std::vector<cf64> values) : voltages_(format, 1, spectra, 2) {
+  Constant(SampleFormat format, std::int64_t spectra, std::vector<cf64> values)
+      : voltages_(format, 1, spectra, 2) {
     voltages_.fill([&](std::int64_t, std::int64_t, std::int64_t p) { return values[p]; });
   }
   const Voltages& voltages() const { return voltages_; }
@@ -124,13 +132,15 @@ class Constant {
   Voltages voltages_;
 };
 
-// T-XE-02, T-FX-02: 65 535 x (-128,-128), the most an int32 sum holds, then one more; ci16 at its corners, ci4 at -8.
+// T-XE-02, T-FX-02: 65 535 x (-128,-128), the most an int32 sum holds, then one more; ci16 at its
+// corners, ci4 at -8.
 TEST(Exact, LongestRunAndOneMore) {
   struct Case {
     SampleFormat format;
     double low;
   };
-  for (const Case k : {Case{SampleFormat::ci8, -128}, Case{SampleFormat::ci16, -32768}, Case{SampleFormat::ci4, -8}}) {
+  for (const Case k : {Case{SampleFormat::ci8, -128}, Case{SampleFormat::ci16, -32768},
+                       Case{SampleFormat::ci4, -8}}) {
     const Constant half(k.format, 13107, {{k.low, k.low}, {k.low, -k.low - 1}});
     const Constant more(k.format, 1, {{k.low, k.low}, {k.low, -k.low - 1}});
     for (const auto& implementation : cpu_names(k.format)) {
@@ -144,8 +154,10 @@ TEST(Exact, LongestRunAndOneMore) {
       const auto low = static_cast<std::int64_t>(k.low);
       const std::int64_t high = -low - 1;
       ASSERT_EQ(sums.integer.size(), 3u);
-      EXPECT_EQ(sums.integer[0], (ci64{2 * low * low * t, 0})) << implementation << " " << name(k.format);
-      EXPECT_EQ(sums.integer[1], (ci64{low * (low + high) * t, low * (low - high) * t})) << implementation;
+      EXPECT_EQ(sums.integer[0], (ci64{2 * low * low * t, 0}))
+          << implementation << " " << name(k.format);
+      EXPECT_EQ(sums.integer[1], (ci64{low * (low + high) * t, low * (low - high) * t}))
+          << implementation;
       EXPECT_EQ(sums.integer[2], (ci64{(low * low + high * high) * t, 0})) << implementation;
       EXPECT_EQ(sums.counts, (std::vector<std::uint32_t>(3, 65536))) << implementation;
       EXPECT_EQ(sums.n_spectra, t);
@@ -158,12 +170,13 @@ TEST(Exact, OneGulpBeyondInt32) {
   const Constant all(SampleFormat::ci8, 200'000, {{-128, -128}, {-128, -128}});
   for (const auto& implementation : cpu_names(SampleFormat::ci8)) {
     const Sums sums = run(implementation, all.voltages());
-    for (const auto& sum : sums.integer) EXPECT_EQ(sum, (ci64{32768 * std::int64_t{200'000}, 0})) << implementation;
+    for (const auto& sum : sums.integer)
+      EXPECT_EQ(sum, (ci64{32768 * std::int64_t{200'000}, 0})) << implementation;
   }
 }
 
-// T-XE-02: the sum passes 2^31 on the way and comes back; no saturating instruction may be used. With the offset
-// stand-ins the partial sums wrap far earlier than the true ones.
+// T-XE-02: the sum passes 2^31 on the way and comes back; no saturating instruction may be used.
+// With the offset stand-ins the partial sums wrap far earlier than the true ones.
 TEST(Exact, OverflowInTheMiddle) {
   constexpr std::int64_t kSpectra = 65'472;
   Voltages v(SampleFormat::ci8, 1, kSpectra, 3);
@@ -184,7 +197,8 @@ TEST(Exact, SameBitsForAnySplitAndThreads) {
     const Sums want = expected(v);
     for (const auto& implementation : cpu_names(format)) {
       for (const int workers : {1, 2, 4}) {
-        expect_equal(run(implementation, v, workers), want, implementation + " workers " + std::to_string(workers));
+        expect_equal(run(implementation, v, workers), want,
+                     implementation + " workers " + std::to_string(workers));
       }
       for (const std::int64_t blocks : {1, 3, 17}) {
         Queue queue = Queue::cpu(2);
@@ -199,7 +213,8 @@ TEST(Exact, SameBitsForAnySplitAndThreads) {
             correlator->execute(queue, part);
           }
           correlator->finish(queue, sums);
-          expect_equal(sums, want, implementation + " gulps of " + std::to_string(blocks) + " blocks");
+          expect_equal(sums, want,
+                       implementation + " gulps of " + std::to_string(blocks) + " blocks");
         }
         correlator->execute(queue, v.input());
         correlator->reset(queue);
@@ -229,7 +244,9 @@ TEST(Exact, PermutedInputsPermuteTheProducts) {
   Voltages v(SampleFormat::ci8, 1, 100, kN);
   v.fill_random(3);
   Voltages w(SampleFormat::ci8, 1, 100, kN);
-  w.fill([&](std::int64_t c, std::int64_t t, std::int64_t p) { return get_sample(v.view, c, t, kN - 1 - p); });
+  w.fill([&](std::int64_t c, std::int64_t t, std::int64_t p) {
+    return get_sample(v.view, c, t, kN - 1 - p);
+  });
   for (const auto& implementation : cpu_names(SampleFormat::ci8)) {
     const Sums a = run(implementation, v);
     const Sums b = run(implementation, w);

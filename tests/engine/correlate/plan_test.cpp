@@ -18,16 +18,18 @@ TEST(Plan, UnknownNameListsWhatWorks) {
   const std::string message = message_of({4, 2, SampleFormat::ci8, 64, "cpu:mmx"});
   EXPECT_NE(message.find("cpu:mmx"), std::string::npos) << message;
   EXPECT_NE(message.find("reference"), std::string::npos) << message;
-  for (const auto& name : cpu_names(SampleFormat::ci8)) EXPECT_NE(message.find(name), std::string::npos) << message;
+  for (const auto& name : cpu_names(SampleFormat::ci8))
+    EXPECT_NE(message.find(name), std::string::npos) << message;
 }
 
 TEST(Plan, RefusesWhatCannotRun) {
   Queue queue = Queue::cpu(1);
   const Config good{4, 2, SampleFormat::ci8, 64, "auto"};
   EXPECT_NO_THROW(make_correlator(queue, good));
-  for (auto change : {+[](Config& c) { c.n_inputs = 0; }, +[](Config& c) { c.n_channels = -1; },
-                      +[](Config& c) { c.max_spectra = 0; }, +[](Config& c) { c.n_inputs = 100'000; },
-                      +[](Config& c) { c.n_channels = std::int64_t{1} << 62; }}) {
+  for (auto change :
+       {+[](Config& c) { c.n_inputs = 0; }, +[](Config& c) { c.n_channels = -1; },
+        +[](Config& c) { c.max_spectra = 0; }, +[](Config& c) { c.n_inputs = 100'000; },
+        +[](Config& c) { c.n_channels = std::int64_t{1} << 62; }}) {
     Config bad = good;
     change(bad);
     EXPECT_THROW(make_correlator(queue, bad), ConfigError);

@@ -17,10 +17,11 @@
 
 namespace ryle::correlate::test {
 
-/// Planar blocks with gaps of garbage between channels, blocks and inputs, so that a wrong stride shows.
+/// Planar blocks with gaps of garbage between channels, blocks and inputs, so that a wrong stride
+/// shows.
 struct Voltages {
-  Voltages(SampleFormat format, std::int64_t n_channels, std::int64_t n_spectra, std::int64_t n_inputs,
-           bool strided = false)
+  Voltages(SampleFormat format, std::int64_t n_channels, std::int64_t n_spectra,
+           std::int64_t n_inputs, bool strided = false)
       : n_spectra(n_spectra) {
     const std::int64_t cell = bytes_per_cell(format);
     const std::int64_t blocks = n_blocks(format, n_spectra);
@@ -33,7 +34,8 @@ struct Voltages {
     std::memset(memory.data(), 0xCD, static_cast<std::size_t>(memory.bytes()));
     for (std::int64_t c = 0; c < n_channels; ++c) {
       for (std::int64_t b = 0; b < blocks; ++b) {
-        for (std::int64_t p = 0; p < n_inputs; ++p) std::memset(view.cell(c, b, p), 0, static_cast<std::size_t>(cell));
+        for (std::int64_t p = 0; p < n_inputs; ++p)
+          std::memset(view.cell(c, b, p), 0, static_cast<std::size_t>(cell));
       }
     }
   }
@@ -51,14 +53,16 @@ struct Voltages {
   /// Random codes over the full range of the format, the most negative included.
   void fill_random(std::uint64_t seed) {
     fill([&](std::int64_t c, std::int64_t t, std::int64_t p) {
-      const std::uint64_t bits = combine(seed, static_cast<std::uint64_t>(c * 4096 + p), static_cast<std::uint64_t>(t));
+      const std::uint64_t bits =
+          combine(seed, static_cast<std::uint64_t>(c * 4096 + p), static_cast<std::uint64_t>(t));
       return code(view.format, bits);
     });
   }
 
   static cf64 code(SampleFormat format, std::uint64_t bits) {
     const auto part = [&](int shift, int width) {
-      return static_cast<double>(static_cast<std::int64_t>(bits >> shift << (64 - width)) >> (64 - width));
+      return static_cast<double>(static_cast<std::int64_t>(bits >> shift << (64 - width)) >>
+                                 (64 - width));
     };
     switch (format) {
       case SampleFormat::ci4:
@@ -122,6 +126,8 @@ inline std::vector<std::string> cpu_names(SampleFormat format) {
   return names;
 }
 
-inline std::string reported_name(const std::string& name) { return "correlate/cpu/" + name.substr(4); }
+inline std::string reported_name(const std::string& name) {
+  return "correlate/cpu/" + name.substr(4);
+}
 
 }  // namespace ryle::correlate::test

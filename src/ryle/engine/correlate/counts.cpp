@@ -10,17 +10,21 @@
 namespace ryle::correlate::detail {
 namespace {
 
-std::uint32_t and_popcount_portable(const std::uint64_t* a, const std::uint64_t* b, std::int64_t n) {
+std::uint32_t and_popcount_portable(const std::uint64_t* a, const std::uint64_t* b,
+                                    std::int64_t n) {
   std::uint32_t count = 0;
-  for (std::int64_t k = 0; k < n; ++k) count += static_cast<std::uint32_t>(__builtin_popcountll(a[k] & b[k]));
+  for (std::int64_t k = 0; k < n; ++k)
+    count += static_cast<std::uint32_t>(__builtin_popcountll(a[k] & b[k]));
   return count;
 }
 
 #if defined(__x86_64__)
-__attribute__((target("popcnt"))) std::uint32_t and_popcount_instruction(const std::uint64_t* a, const std::uint64_t* b,
+__attribute__((target("popcnt"))) std::uint32_t and_popcount_instruction(const std::uint64_t* a,
+                                                                         const std::uint64_t* b,
                                                                          std::int64_t n) {
   std::uint32_t count = 0;
-  for (std::int64_t k = 0; k < n; ++k) count += static_cast<std::uint32_t>(__builtin_popcountll(a[k] & b[k]));
+  for (std::int64_t k = 0; k < n; ++k)
+    count += static_cast<std::uint32_t>(__builtin_popcountll(a[k] & b[k]));
   return count;
 }
 #endif
@@ -49,13 +53,16 @@ std::int64_t PairCounter::bytes(const Config& config) {
   return n_pairs(config.n_inputs) * 4 * (config.n_channels + 1) + config.n_channels * 5;
 }
 
-std::uint32_t PairCounter::common_bits(const Masks& masks, const std::uint64_t* a, const std::uint64_t* b) const {
+std::uint32_t PairCounter::common_bits(const Masks& masks, const std::uint64_t* a,
+                                       const std::uint64_t* b) const {
   const std::int64_t last = masks.n_words - 1;
-  return and_popcount_(a, b, last) + static_cast<std::uint32_t>(__builtin_popcountll(a[last] & b[last] & masks.tail));
+  return and_popcount_(a, b, last) +
+         static_cast<std::uint32_t>(__builtin_popcountll(a[last] & b[last] & masks.tail));
 }
 
 // Number of classes found, or kMaxClasses + 1 when there are more.
-std::int64_t PairCounter::classify(const Masks& masks, std::uint8_t* class_of, std::int64_t* representative) const {
+std::int64_t PairCounter::classify(const Masks& masks, std::uint8_t* class_of,
+                                   std::int64_t* representative) const {
   const std::int64_t last = masks.n_words - 1;
   std::int64_t n_classes = 0;
   for (std::int64_t input = 0; input < n_inputs_; ++input) {
@@ -77,8 +84,8 @@ std::int64_t PairCounter::classify(const Masks& masks, std::uint8_t* class_of, s
   return n_classes;
 }
 
-void PairCounter::add_masks(const Masks& masks, std::int64_t slot, std::uint32_t& uniform, std::uint32_t* pairs,
-                            bool& touched) {
+void PairCounter::add_masks(const Masks& masks, std::int64_t slot, std::uint32_t& uniform,
+                            std::uint32_t* pairs, bool& touched) {
   std::uint8_t* class_of = class_of_.data() + slot * n_inputs_;
   std::int64_t representative[kMaxClasses];
   const std::int64_t n_classes = classify(masks, class_of, representative);
@@ -89,14 +96,16 @@ void PairCounter::add_masks(const Masks& masks, std::int64_t slot, std::uint32_t
   touched = true;
   if (n_classes > kMaxClasses) {
     for (std::int64_t j = 0; j < n_inputs_; ++j) {
-      for (std::int64_t i = 0; i <= j; ++i) *pairs++ += common_bits(masks, masks.row(i), masks.row(j));
+      for (std::int64_t i = 0; i <= j; ++i)
+        *pairs++ += common_bits(masks, masks.row(i), masks.row(j));
     }
     return;
   }
   std::uint32_t both[kMaxClasses][kMaxClasses];
   for (std::int64_t a = 0; a < n_classes; ++a) {
     for (std::int64_t b = 0; b <= a; ++b) {
-      both[a][b] = both[b][a] = common_bits(masks, masks.row(representative[a]), masks.row(representative[b]));
+      both[a][b] = both[b][a] =
+          common_bits(masks, masks.row(representative[a]), masks.row(representative[b]));
     }
   }
   for (std::int64_t j = 0; j < n_inputs_; ++j) {
@@ -122,7 +131,8 @@ void PairCounter::add(Queue& queue, const Input& input) {
     Masks own = masks;
     own.first += channel * input.valid_channel_stride_words;
     bool touched = channel_touched_[channel] != 0;
-    add_masks(own, slot, channel_uniform_[channel], channel_pairs_.data() + channel * pairs_, touched);
+    add_masks(own, slot, channel_uniform_[channel], channel_pairs_.data() + channel * pairs_,
+              touched);
     channel_touched_[channel] = touched;
   });
 }

@@ -10,8 +10,9 @@ namespace ryle::correlate::detail {
 
 /// Exact number of spectra in which both inputs of a pair were valid.
 /// @eq n_ij = sum_t valid_i(t) valid_j(t)   (reliability.md 3)
-/// Inputs with identical masks form classes (a lost packet hits a whole board, so they are few): one popcount per pair
-/// of classes; above kMaxClasses every pair is counted by itself. Whatever is common to all pairs costs nothing per pair.
+/// Inputs with identical masks form classes (a lost packet hits a whole board, so they are few):
+/// one popcount per pair of classes; above kMaxClasses every pair is counted by itself. Whatever is
+/// common to all pairs costs nothing per pair.
 class PairCounter {
  public:
   static constexpr std::int64_t kMaxClasses = 64;
@@ -31,19 +32,22 @@ class PairCounter {
     std::uint64_t tail;  // valid bits of the last word
     const std::uint64_t* row(std::int64_t input) const { return first + input * stride_words; }
   };
-  std::int64_t classify(const Masks& masks, std::uint8_t* class_of, std::int64_t* representative) const;
-  std::uint32_t common_bits(const Masks& masks, const std::uint64_t* a, const std::uint64_t* b) const;
-  void add_masks(const Masks& masks, std::int64_t slot, std::uint32_t& uniform, std::uint32_t* pairs, bool& touched);
+  std::int64_t classify(const Masks& masks, std::uint8_t* class_of,
+                        std::int64_t* representative) const;
+  std::uint32_t common_bits(const Masks& masks, const std::uint64_t* a,
+                            const std::uint64_t* b) const;
+  void add_masks(const Masks& masks, std::int64_t slot, std::uint32_t& uniform,
+                 std::uint32_t* pairs, bool& touched);
 
   std::int64_t n_inputs_;
   std::int64_t n_channels_;
   std::int64_t pairs_;
   std::uint32_t (*and_popcount_)(const std::uint64_t*, const std::uint64_t*, std::int64_t);
-  std::vector<std::uint8_t> class_of_;            // [slot][input]
-  std::vector<std::uint32_t> common_;             // [pair], masks shared by all channels
-  std::vector<std::uint32_t> channel_pairs_;      // [channel][pair]
-  std::vector<std::uint32_t> channel_uniform_;    // [channel]
-  std::vector<std::uint8_t> channel_touched_;     // [channel]
+  std::vector<std::uint8_t> class_of_;          // [slot][input]
+  std::vector<std::uint32_t> common_;           // [pair], masks shared by all channels
+  std::vector<std::uint32_t> channel_pairs_;    // [channel][pair]
+  std::vector<std::uint32_t> channel_uniform_;  // [channel]
+  std::vector<std::uint8_t> channel_touched_;   // [channel]
   std::uint32_t uniform_ = 0;
   bool common_touched_ = false;
 };

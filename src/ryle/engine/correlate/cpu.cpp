@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Driver of all cpu implementations: expands, packs, multiplies, folds; the arithmetic is in cpu_*.cpp.
+// Driver of all cpu implementations: expands, packs, multiplies, folds; the arithmetic is in
+// cpu_*.cpp.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -16,7 +17,8 @@
 namespace ryle::correlate::detail {
 namespace {
 
-// |sum of one spectrum| <= 2 * 128^2 for signed bytes: 65 535 spectra fit int32; 1023 cells of 64 stay below.
+// |sum of one spectrum| <= 2 * 128^2 for signed bytes: 65 535 spectra fit int32; 1023 cells of 64
+// stay below.
 constexpr std::int64_t kMaxSpectraInInt32 = 65'472;
 
 Expansion expansion_of(SampleFormat format, const CpuKernel& kernel) {
@@ -54,8 +56,8 @@ struct Shape {
     }
   }
 
-  // The rows all panels of a chunk multiply stay in the level-2 cache (512 KB, twice that for many inputs), while the
-  // accumulators are read and written once per 1024 spectra at least.
+  // The rows all panels of a chunk multiply stay in the level-2 cache (512 KB, twice that for many
+  // inputs), while the accumulators are read and written once per 1024 spectra at least.
   std::int64_t choose_chunk_blocks() const {
     const std::int64_t rows = std::min(n_rows, kernel.superrows);
     const std::int64_t fitting = (std::int64_t{512} << 10) / (rows * kernel.cell_bytes);
@@ -73,8 +75,8 @@ struct Shape {
   Expansion expansion;
   std::int64_t n_inputs;
   std::int64_t n_channels;
-  std::int64_t split;            // virtual inputs per input
-  std::int64_t n_rows;           // virtual inputs
+  std::int64_t split;   // virtual inputs per input
+  std::int64_t n_rows;  // virtual inputs
   std::int64_t n_panels;
   std::int64_t cells_per_block;  // kernel cells in time per planar block
   std::int64_t chunk_blocks;
@@ -100,21 +102,27 @@ class CpuCorrelator final : public Correlator {
     std::int64_t n_blocks;
     std::int64_t slot;
   };
-  void accumulate_channel(const Input& input, std::int64_t blocks, std::int64_t slot, std::int64_t channel);
-  void accumulate_together(Queue& queue, const Input& input, std::int64_t blocks, std::int64_t channel);
+  void accumulate_channel(const Input& input, std::int64_t blocks, std::int64_t slot,
+                          std::int64_t channel);
+  void accumulate_together(Queue& queue, const Input& input, std::int64_t blocks,
+                           std::int64_t channel);
   std::int64_t spectra_after(std::int64_t spectra, const Chunk& chunk);
-  void expand(const Input& input, const Chunk& chunk, std::int64_t first_input, std::int64_t n_inputs);
+  void expand(const Input& input, const Chunk& chunk, std::int64_t first_input,
+              std::int64_t n_inputs);
   Cells cells_of(const Input& input, const Chunk& chunk) const;
   void multiply(const Cells& cells, const Chunk& chunk, std::int64_t panel, std::int64_t row_begin,
                 std::int64_t row_end, Ahead& ahead);
-  Ahead ahead_of(const Input& input, std::int64_t blocks, const Chunk& chunk, std::int64_t n_workers) const;
+  Ahead ahead_of(const Input& input, std::int64_t blocks, const Chunk& chunk,
+                 std::int64_t n_workers) const;
   void fold(std::int64_t channel);
   void fold_integers(std::int64_t channel);
   void fold_split_integers(std::int64_t channel);
   void fold_floats(std::int64_t channel);
   ci32 corrected(std::int64_t channel, std::int64_t i, std::int64_t j) const;
   std::byte* acc(std::int64_t channel) const { return acc_.data() + channel * acc_stride_; }
-  std::int32_t* row_sums(std::int64_t channel) const { return row_sums_.data() + channel * 2 * sums_stride_; }
+  std::int32_t* row_sums(std::int64_t channel) const {
+    return row_sums_.data() + channel * 2 * sums_stride_;
+  }
   std::uint8_t* panel_data(std::int64_t slot) const {
     return reinterpret_cast<std::uint8_t*>(panels_.data()) + slot * shape_.panel_bytes();
   }
@@ -126,17 +134,17 @@ class CpuCorrelator final : public Correlator {
   std::int64_t pairs_;
   std::int64_t acc_stride_;
   std::int64_t sums_stride_;
-  Buffer<std::byte> acc_;            // [channel][panel][row][re, im][column]
-  Buffer<std::int32_t> row_sums_;    // [channel][re, im][row], since the last fold
-  Buffer<std::int64_t> long_sums_;   // ci16: the same since reset()
-  Buffer<std::byte> panels_;         // [slot] one pass of one panel, in the level-1 cache while it is used
-  Buffer<std::byte> expanded_;       // [slot][cell][row]
-  std::vector<ci64> integer_;        // [channel][pair], folded
+  Buffer<std::byte> acc_;           // [channel][panel][row][re, im][column]
+  Buffer<std::int32_t> row_sums_;   // [channel][re, im][row], since the last fold
+  Buffer<std::int64_t> long_sums_;  // ci16: the same since reset()
+  Buffer<std::byte> panels_;  // [slot] one pass of one panel, in the level-1 cache while it is used
+  Buffer<std::byte> expanded_;  // [slot][cell][row]
+  std::vector<ci64> integer_;   // [channel][pair], folded
   std::vector<cf64> real_;
   std::vector<std::uint8_t> folded_;  // [channel]: integer_ / real_ hold something to add to
   PairCounter counter_;
-  std::int64_t in_int32_ = 0;         // spectra in acc_, padding included
-  std::int64_t padded_spectra_ = 0;   // since reset(), padding included
+  std::int64_t in_int32_ = 0;        // spectra in acc_, padding included
+  std::int64_t padded_spectra_ = 0;  // since reset(), padding included
   std::int64_t n_spectra_ = 0;
 };
 
@@ -170,7 +178,8 @@ void CpuCorrelator::execute(Queue& queue, const Input& input) {
   RYLE_ASSERT(input.blocks.n_channels == config_.n_channels && input.blocks.n_blocks >= blocks);
   RYLE_ASSERT(queue.n_workers() <= n_workers_);  // scratch memory is per worker
   if (input.n_spectra == 0) return;
-  // Whole channels are independent; only when they are too few to share out, workers join on the panels of each.
+  // Whole channels are independent; only when they are too few to share out, workers join on the
+  // panels of each.
   if (queue.n_workers() == 1 || config_.n_channels >= 2 * queue.n_workers()) {
     for_each_task(queue, config_.n_channels, [&](std::int64_t slot, std::int64_t channel) {
       accumulate_channel(input, blocks, slot, channel);
@@ -218,7 +227,8 @@ void CpuCorrelator::accumulate_channel(const Input& input, std::int64_t blocks, 
   }
 }
 
-void CpuCorrelator::accumulate_together(Queue& queue, const Input& input, std::int64_t blocks, std::int64_t channel) {
+void CpuCorrelator::accumulate_together(Queue& queue, const Input& input, std::int64_t blocks,
+                                        std::int64_t channel) {
   std::int64_t spectra = in_int32_;
   const std::int64_t columns = shape_.kernel.columns;
   for (std::int64_t block = 0; block < blocks; block += shape_.chunk_blocks) {
@@ -227,11 +237,13 @@ void CpuCorrelator::accumulate_together(Queue& queue, const Input& input, std::i
     const Cells cells = cells_of(input, chunk);
     if (shape_.expansion != Expansion::none) {
       constexpr std::int64_t kStep = 32;
-      for_each_task(queue, (shape_.n_inputs + kStep - 1) / kStep, [&](std::int64_t, std::int64_t task) {
-        expand(input, chunk, task * kStep, std::min(kStep, shape_.n_inputs - task * kStep));
-      });
+      for_each_task(
+          queue, (shape_.n_inputs + kStep - 1) / kStep, [&](std::int64_t, std::int64_t task) {
+            expand(input, chunk, task * kStep, std::min(kStep, shape_.n_inputs - task * kStep));
+          });
     }
-    const std::int64_t n_super = (shape_.n_rows + shape_.kernel.superrows - 1) / shape_.kernel.superrows;
+    const std::int64_t n_super =
+        (shape_.n_rows + shape_.kernel.superrows - 1) / shape_.kernel.superrows;
     for_each_task(queue, n_super * shape_.n_panels, [&](std::int64_t slot, std::int64_t task) {
       const std::int64_t panel = task % shape_.n_panels;
       const std::int64_t row = (n_super - 1 - task / shape_.n_panels) * shape_.kernel.superrows;
@@ -261,45 +273,53 @@ Ahead CpuCorrelator::ahead_of(const Input& input, std::int64_t blocks, const Chu
   }
   ahead.at[0] = reinterpret_cast<const std::uint8_t*>(view.cell(channel, block, 0));
   ahead.lines[0] = std::min(shape_.chunk_blocks, blocks - block) * view.block_stride_bytes / 64;
-  const std::int64_t tiles = n_pairs(shape_.n_panels) * (shape_.kernel.columns / shape_.kernel.rows_per_tile + 1);
+  const std::int64_t tiles =
+      n_pairs(shape_.n_panels) * (shape_.kernel.columns / shape_.kernel.rows_per_tile + 1);
   const std::int64_t runs = tiles * chunk.n_blocks * shape_.cells_per_block;
   ahead.lines_per_run = (ahead.lines[0] + ahead.lines[1] + runs - 1) / runs;
   return ahead;
 }
 
-void CpuCorrelator::expand(const Input& input, const Chunk& chunk, std::int64_t first_input, std::int64_t n_inputs) {
+void CpuCorrelator::expand(const Input& input, const Chunk& chunk, std::int64_t first_input,
+                           std::int64_t n_inputs) {
   const std::int64_t row_bytes = shape_.kernel.cell_bytes;
   const std::int64_t time_stride = shape_.n_rows * row_bytes;
-  auto* to = reinterpret_cast<std::uint8_t*>(expanded_.data()) + chunk.slot * shape_.expanded_bytes();
+  auto* to =
+      reinterpret_cast<std::uint8_t*>(expanded_.data()) + chunk.slot * shape_.expanded_bytes();
   for (std::int64_t block = 0; block < chunk.n_blocks; ++block) {
     for (std::int64_t p = first_input; p < first_input + n_inputs; ++p) {
       const auto* from = reinterpret_cast<const std::uint8_t*>(
           input.blocks.cell(chunk.channel, chunk.first_block + block, p));
-      shape_.kernel.expand(shape_.expansion, from,
-                           to + block * shape_.cells_per_block * time_stride + p * shape_.split * row_bytes,
-                           time_stride, row_bytes);
+      shape_.kernel.expand(
+          shape_.expansion, from,
+          to + block * shape_.cells_per_block * time_stride + p * shape_.split * row_bytes,
+          time_stride, row_bytes);
     }
   }
 }
 
 Cells CpuCorrelator::cells_of(const Input& input, const Chunk& chunk) const {
   if (shape_.expansion == Expansion::none) {
-    return {reinterpret_cast<const std::uint8_t*>(input.blocks.cell(chunk.channel, chunk.first_block, 0)),
+    return {reinterpret_cast<const std::uint8_t*>(
+                input.blocks.cell(chunk.channel, chunk.first_block, 0)),
             input.blocks.block_stride_bytes, input.blocks.input_stride_bytes};
   }
-  const auto* first = reinterpret_cast<const std::uint8_t*>(expanded_.data()) + chunk.slot * shape_.expanded_bytes();
+  const auto* first = reinterpret_cast<const std::uint8_t*>(expanded_.data()) +
+                      chunk.slot * shape_.expanded_bytes();
   return {first, shape_.n_rows * shape_.kernel.cell_bytes, shape_.kernel.cell_bytes};
 }
 
-// One panel against rows [row_begin, row_end), pass by pass: packed into the level-1 cache and used at once.
-void CpuCorrelator::multiply(const Cells& cells, const Chunk& chunk, std::int64_t panel, std::int64_t row_begin,
-                             std::int64_t row_end, Ahead& ahead) {
+// One panel against rows [row_begin, row_end), pass by pass: packed into the level-1 cache and used
+// at once.
+void CpuCorrelator::multiply(const Cells& cells, const Chunk& chunk, std::int64_t panel,
+                             std::int64_t row_begin, std::int64_t row_end, Ahead& ahead) {
   const CpuKernel& kernel = shape_.kernel;
   const std::int64_t first = panel * kernel.columns;
   const std::int64_t begin = std::max(row_begin, first);
   const std::int64_t n_cells = chunk.n_blocks * shape_.cells_per_block;
-  std::byte* to = acc(chunk.channel) +
-                  (shape_.panel_first[panel] + (begin - first) * shape_.row_elements) * shape_.element_bytes;
+  std::byte* to =
+      acc(chunk.channel) +
+      (shape_.panel_first[panel] + (begin - first) * shape_.row_elements) * shape_.element_bytes;
   std::uint8_t* packed = panel_data(chunk.slot);
   // Row sums belong to the inputs of the panel: counted where the panel meets its own rows, once.
   std::int32_t unused[2][16] = {};
@@ -308,25 +328,34 @@ void CpuCorrelator::multiply(const Cells& cells, const Chunk& chunk, std::int64_
   for (std::int64_t cell = 0; cell < n_cells; cell += kernel.cells_per_pass) {
     const std::int64_t n = std::min(kernel.cells_per_pass, n_cells - cell);
     const std::uint8_t* at = cells.data + cell * cells.cell_stride_bytes;
-    const Cells columns{at + first * cells.input_stride_bytes, cells.cell_stride_bytes, cells.input_stride_bytes};
-    const Cells rows{at + begin * cells.input_stride_bytes, cells.cell_stride_bytes, cells.input_stride_bytes};
-    kernel.pack(columns, std::min(kernel.columns, shape_.n_rows - first), n, packed, sums_re, sums_im);
+    const Cells columns{at + first * cells.input_stride_bytes, cells.cell_stride_bytes,
+                        cells.input_stride_bytes};
+    const Cells rows{at + begin * cells.input_stride_bytes, cells.cell_stride_bytes,
+                     cells.input_stride_bytes};
+    kernel.pack(columns, std::min(kernel.columns, shape_.n_rows - first), n, packed, sums_re,
+                sums_im);
     kernel.multiply(rows, row_end - begin, packed, n, to, ahead);
   }
 }
 
-// The int32 sum of rows j and columns i, i <= j (or in j's panel), corrected for the 8-bit stand-ins; modulo 2^32.
+// The int32 sum of rows j and columns i, i <= j (or in j's panel), corrected for the 8-bit
+// stand-ins; modulo 2^32.
 ci32 CpuCorrelator::corrected(std::int64_t channel, std::int64_t i, std::int64_t j) const {
   const CpuKernel& kernel = shape_.kernel;
   const std::int64_t panel = i / kernel.columns;
-  const auto* words = reinterpret_cast<const std::uint32_t*>(acc(channel)) + shape_.panel_first[panel] +
+  const auto* words = reinterpret_cast<const std::uint32_t*>(acc(channel)) +
+                      shape_.panel_first[panel] +
                       (j - panel * kernel.columns) * shape_.row_elements + i % kernel.columns;
   const std::int32_t* sums = row_sums(channel) + j;
   const auto r = static_cast<std::uint32_t>(sums[0]);
   const auto s = static_cast<std::uint32_t>(sums[sums_stride_]);
-  const auto times = [](std::int32_t factor, std::uint32_t x) { return static_cast<std::uint32_t>(factor) * x; };
-  return {static_cast<std::int32_t>(words[0] + times(kernel.re_from_re, r) + times(kernel.re_from_im, s)),
-          static_cast<std::int32_t>(words[kernel.columns] + times(kernel.im_from_re, r) + times(kernel.im_from_im, s))};
+  const auto times = [](std::int32_t factor, std::uint32_t x) {
+    return static_cast<std::uint32_t>(factor) * x;
+  };
+  return {static_cast<std::int32_t>(words[0] + times(kernel.re_from_re, r) +
+                                    times(kernel.re_from_im, s)),
+          static_cast<std::int32_t>(words[kernel.columns] + times(kernel.im_from_re, r) +
+                                    times(kernel.im_from_im, s))};
 }
 
 void CpuCorrelator::fold_integers(std::int64_t channel) {
@@ -341,7 +370,8 @@ void CpuCorrelator::fold_integers(std::int64_t channel) {
 }
 
 // x = y + c with y = 256 H + L, c = 128 (1 + i):
-// sum x_i conj(x_j) = sum y_i conj(y_j) + conj(c) sum y_i + c conj(sum y_j) + |c|^2 T; the last three when the dump ends.
+// sum x_i conj(x_j) = sum y_i conj(y_j) + conj(c) sum y_i + c conj(sum y_j) + |c|^2 T; the last
+// three when the dump ends.
 void CpuCorrelator::fold_split_integers(std::int64_t channel) {
   ci64* to = integer_.data() + channel * pairs_;
   const bool add = folded_[channel] != 0;
@@ -352,8 +382,10 @@ void CpuCorrelator::fold_split_integers(std::int64_t channel) {
       const ci32 ll = corrected(channel, 2 * i + 1, 2 * j + 1);
       ci32 lh = i == j ? hl : corrected(channel, 2 * i + 1, 2 * j);
       if (i == j) lh.im = -lh.im;
-      const std::int64_t re = std::int64_t{65536} * hh.re + 256 * (std::int64_t{hl.re} + lh.re) + ll.re;
-      const std::int64_t im = std::int64_t{65536} * hh.im + 256 * (std::int64_t{hl.im} + lh.im) + ll.im;
+      const std::int64_t re =
+          std::int64_t{65536} * hh.re + 256 * (std::int64_t{hl.re} + lh.re) + ll.re;
+      const std::int64_t im =
+          std::int64_t{65536} * hh.im + 256 * (std::int64_t{hl.im} + lh.im) + ll.im;
       *to = add ? ci64{to->re + re, to->im + im} : ci64{re, im};
     }
   }
@@ -370,8 +402,8 @@ void CpuCorrelator::fold_floats(std::int64_t channel) {
   for (std::int64_t j = 0; j < shape_.n_rows; ++j) {
     for (std::int64_t i = 0; i <= j; ++i, ++to) {
       const std::int64_t panel = i / columns;
-      const double* at =
-          sums + shape_.panel_first[panel] + (j - panel * columns) * shape_.row_elements + i % columns;
+      const double* at = sums + shape_.panel_first[panel] +
+                         (j - panel * columns) * shape_.row_elements + i % columns;
       const cf64 sum{at[0], at[columns]};
       *to = add ? *to + sum : sum;
     }
@@ -388,7 +420,8 @@ void CpuCorrelator::fold(std::int64_t channel) {
   }
   folded_[channel] = 1;
   std::memset(acc(channel), 0, static_cast<std::size_t>(acc_stride_));
-  std::memset(row_sums(channel), 0, static_cast<std::size_t>(2 * sums_stride_) * sizeof(std::int32_t));
+  std::memset(row_sums(channel), 0,
+              static_cast<std::size_t>(2 * sums_stride_) * sizeof(std::int32_t));
 }
 
 void CpuCorrelator::finish(Queue& queue, Sums& sums) {
@@ -421,14 +454,16 @@ void CpuCorrelator::finish(Queue& queue, Sums& sums) {
   counter_.finish(sums.counts);
   sums.n_spectra = n_spectra_;
   std::fill(folded_.begin(), folded_.end(), std::uint8_t{0});
-  if (long_sums_.size() > 0) std::memset(long_sums_.data(), 0, static_cast<std::size_t>(long_sums_.bytes()));
+  if (long_sums_.size() > 0)
+    std::memset(long_sums_.data(), 0, static_cast<std::size_t>(long_sums_.bytes()));
   in_int32_ = padded_spectra_ = n_spectra_ = 0;
 }
 
 void CpuCorrelator::reset(Queue&) {
   std::memset(acc_.data(), 0, static_cast<std::size_t>(acc_.bytes()));
   std::memset(row_sums_.data(), 0, static_cast<std::size_t>(row_sums_.bytes()));
-  if (long_sums_.size() > 0) std::memset(long_sums_.data(), 0, static_cast<std::size_t>(long_sums_.bytes()));
+  if (long_sums_.size() > 0)
+    std::memset(long_sums_.data(), 0, static_cast<std::size_t>(long_sums_.bytes()));
   std::fill(folded_.begin(), folded_.end(), std::uint8_t{0});
   counter_.reset();
   in_int32_ = padded_spectra_ = n_spectra_ = 0;
@@ -442,8 +477,10 @@ std::unique_ptr<Correlator> make_cpu(Queue& queue, const Config& config, const C
 
 CpuMemory cpu_memory(const Config& config, const CpuKernel& kernel) {
   const Shape shape(config, kernel);
-  const std::int64_t per_channel = (shape.acc_bytes() + 127) / 128 * 128 + n_pairs(config.n_inputs) * 16;
-  return {config.n_channels * per_channel + PairCounter::bytes(config), shape.panel_bytes() + shape.expanded_bytes()};
+  const std::int64_t per_channel =
+      (shape.acc_bytes() + 127) / 128 * 128 + n_pairs(config.n_inputs) * 16;
+  return {config.n_channels * per_channel + PairCounter::bytes(config),
+          shape.panel_bytes() + shape.expanded_bytes()};
 }
 
 }  // namespace ryle::correlate::detail

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// AMX: tdpbssd on tiles of 16 x 64 bytes. Rows j are tile loads straight from the planar blocks (64 bytes = re, im of 32
-// spectra of one input); columns i come from panels b = [re; im] and c = [im; ~re], which share the 8 rows of im.
+// AMX: tdpbssd on tiles of 16 x 64 bytes. Rows j are tile loads straight from the planar blocks (64
+// bytes = re, im of 32 spectra of one input); columns i come from panels b = [re; im] and c = [im;
+// ~re], which share the 8 rows of im.
 #include "ryle/engine/correlate/cpu_expand.hpp"
 #include "ryle/engine/correlate/cpu_tile.hpp"
 
@@ -12,7 +13,8 @@ namespace {
 
 constexpr std::int64_t kRunPanelBytes = 24 * 64;
 
-// Tiles: 0-3 sums (re, im of rows 0-15; re, im of rows 16-31), 4 and 5 rows, 6 and 7 columns b and c.
+// Tiles: 0-3 sums (re, im of rows 0-15; re, im of rows 16-31), 4 and 5 rows, 6 and 7 columns b and
+// c.
 struct alignas(64) TileShapes {
   std::uint8_t palette = 1;
   std::uint8_t start_row = 0;
@@ -31,8 +33,8 @@ inline void load_shapes(std::int64_t rows0, std::int64_t rows1) {
 }
 
 // 17..32 rows: four sums, four loads and four products per 32 spectra.
-inline void multiply_two(const std::uint8_t* a, const Cells& rows, const std::uint8_t* panel, std::int64_t n_cells,
-                         std::int32_t* acc, Ahead& ahead) {
+inline void multiply_two(const std::uint8_t* a, const Cells& rows, const std::uint8_t* panel,
+                         std::int64_t n_cells, std::int32_t* acc, Ahead& ahead) {
   const std::int64_t stride = rows.input_stride_bytes;
   std::int32_t* acc1 = acc + 16 * 32;
   _tile_loadd(0, acc, 128);
@@ -58,15 +60,18 @@ inline void multiply_two(const std::uint8_t* a, const Cells& rows, const std::ui
   _tile_stored(3, acc1 + 16, 128);
 }
 
-// 1..16 rows: two sums alone would wait for the latency of the products, so even and odd runs have their own.
-inline void multiply_one(const std::uint8_t* a, const Cells& rows, std::int64_t n_rows, const std::uint8_t* panel,
-                         std::int64_t n_cells, std::int32_t* acc, Ahead& ahead) {
+// 1..16 rows: two sums alone would wait for the latency of the products, so even and odd runs have
+// their own.
+inline void multiply_one(const std::uint8_t* a, const Cells& rows, std::int64_t n_rows,
+                         const std::uint8_t* panel, std::int64_t n_cells, std::int32_t* acc,
+                         Ahead& ahead) {
   const std::int64_t stride = rows.input_stride_bytes;
   _tile_loadd(0, acc, 128);
   _tile_loadd(1, acc + 16, 128);
   _tile_zero(2);
   _tile_zero(3);
-  for (std::int64_t cell = 0; cell < n_cells; ++cell, a += rows.cell_stride_bytes, panel += 2 * kRunPanelBytes) {
+  for (std::int64_t cell = 0; cell < n_cells;
+       ++cell, a += rows.cell_stride_bytes, panel += 2 * kRunPanelBytes) {
     fetch_ahead(ahead);
     fetch_ahead(ahead);
     _tile_loadd(4, a, stride);
@@ -86,13 +91,14 @@ inline void multiply_one(const std::uint8_t* a, const Cells& rows, std::int64_t 
   _tile_stored(2, odd, 128);
   _tile_stored(3, odd + 16, 128);
   for (std::int64_t k = 0; k < 2 * n_rows; ++k) {
-    const __m512i sum = _mm512_add_epi32(_mm512_load_si512(acc + 16 * k), _mm512_load_si512(odd + 16 * k));
+    const __m512i sum =
+        _mm512_add_epi32(_mm512_load_si512(acc + 16 * k), _mm512_load_si512(odd + 16 * k));
     _mm512_store_si512(acc + 16 * k, sum);
   }
 }
 
-void multiply(const Cells& rows, std::int64_t n_rows, const std::uint8_t* panel, std::int64_t n_cells, void* acc,
-              Ahead& ahead) {
+void multiply(const Cells& rows, std::int64_t n_rows, const std::uint8_t* panel,
+              std::int64_t n_cells, void* acc, Ahead& ahead) {
   auto* to = static_cast<std::int32_t*>(acc);
   const std::uint8_t* a = rows.data;
   std::int64_t left = n_rows;
@@ -110,14 +116,15 @@ void multiply(const Cells& rows, std::int64_t n_rows, const std::uint8_t* panel,
   _tile_release();
 }
 
-void pack(const Cells& cells, std::int64_t n_inputs, std::int64_t n_cells, std::uint8_t* panel, std::int32_t* sums_re,
-          std::int32_t* sums_im) {
-  pack_bytes(cells, n_inputs, n_cells, panel, sums_re, sums_im, _mm512_setzero_si512(), _mm512_set1_epi8(-1));
+void pack(const Cells& cells, std::int64_t n_inputs, std::int64_t n_cells, std::uint8_t* panel,
+          std::int32_t* sums_re, std::int32_t* sums_im) {
+  pack_bytes(cells, n_inputs, n_cells, panel, sums_re, sums_im, _mm512_setzero_si512(),
+             _mm512_set1_epi8(-1));
 }
 
 // c holds ~re = -re - 1: Im lacks sum im(v_j).
-constexpr CpuKernel kBytes{"amx", false, 16, 128, 64, 2 * kRunPanelBytes, 8, 512, 32, 0, 0, 0, 1,
-                           expand_to_bytes, pack, multiply};
+constexpr CpuKernel kBytes{"amx", false, 16, 128, 64, 2 * kRunPanelBytes, 8,    512,
+                           32,    0,     0,  0,   1,  expand_to_bytes,    pack, multiply};
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// AVX2 + FMA: vpmaddwd on 16-bit copies (8-bit vpmaddubsw saturates), fused multiply-add for floats.
+// AVX2 + FMA: vpmaddwd on 16-bit copies (8-bit vpmaddubsw saturates), fused multiply-add for
+// floats.
 #include "ryle/engine/correlate/cpu_expand.hpp"
 #include "ryle/engine/correlate/cpu_tile.hpp"
 
@@ -16,7 +17,9 @@ struct Shorts : ShortCell {
   static constexpr std::int64_t kColumns = 8;
   static constexpr int kMaxRows = 5;
   static Vec zero() { return _mm256_setzero_si256(); }
-  static Vec load(const std::uint8_t* p) { return _mm256_load_si256(reinterpret_cast<const __m256i*>(p)); }
+  static Vec load(const std::uint8_t* p) {
+    return _mm256_load_si256(reinterpret_cast<const __m256i*>(p));
+  }
   static Vec broadcast(const std::uint8_t* p) {
     std::int32_t word;
     std::memcpy(&word, p, 4);
@@ -38,8 +41,12 @@ struct Floats : FloatCell {
   static constexpr std::int64_t kColumns = 8;
   static constexpr int kMaxRows = 6;
   static Vec zero() { return _mm256_setzero_ps(); }
-  static Vec load(const std::uint8_t* p) { return _mm256_load_ps(reinterpret_cast<const float*>(p)); }
-  static Vec broadcast(const std::uint8_t* p) { return _mm256_broadcast_ss(reinterpret_cast<const float*>(p)); }
+  static Vec load(const std::uint8_t* p) {
+    return _mm256_load_ps(reinterpret_cast<const float*>(p));
+  }
+  static Vec broadcast(const std::uint8_t* p) {
+    return _mm256_broadcast_ss(reinterpret_cast<const float*>(p));
+  }
   static Vec dot(Vec acc, Vec b, Vec a) { return _mm256_fmadd_ps(b, a, acc); }
   static void add_half(double* to, __m128 x) {
     _mm256_store_pd(to, _mm256_add_pd(_mm256_load_pd(to), _mm256_cvtps_pd(x)));
@@ -55,10 +62,38 @@ struct Floats : FloatCell {
   static __m256i sums(__m256i) { return _mm256_setzero_si256(); }
 };
 
-constexpr CpuKernel kShorts{"avx2", false, 8, 256, 64, 3 * 32 * 32, 8, 256, 5, 0, 0, 0, 0,
-                            expand_to_shorts, pack_transposed<Shorts>, multiply_panel<Shorts>};
-constexpr CpuKernel kFloats{"avx2", true, 8, 128, 16, 3 * 16 * 32, 16, 512, 6, 0, 0, 0, 0,
-                            expand_to_floats, pack_transposed<Floats>, multiply_panel<Floats>};
+constexpr CpuKernel kShorts{"avx2",
+                            false,
+                            8,
+                            256,
+                            64,
+                            3 * 32 * 32,
+                            8,
+                            256,
+                            5,
+                            0,
+                            0,
+                            0,
+                            0,
+                            expand_to_shorts,
+                            pack_transposed<Shorts>,
+                            multiply_panel<Shorts>};
+constexpr CpuKernel kFloats{"avx2",
+                            true,
+                            8,
+                            128,
+                            16,
+                            3 * 16 * 32,
+                            16,
+                            512,
+                            6,
+                            0,
+                            0,
+                            0,
+                            0,
+                            expand_to_floats,
+                            pack_transposed<Floats>,
+                            multiply_panel<Floats>};
 
 }  // namespace
 

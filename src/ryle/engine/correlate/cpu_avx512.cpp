@@ -24,7 +24,9 @@ struct Floats : FloatCell {
   static void add_half(double* to, __m256 x) {
     _mm512_store_pd(to, _mm512_add_pd(_mm512_load_pd(to), _mm512_cvtps_pd(x)));
   }
-  static __m256 upper(__m512 x) { return _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(x), 1)); }
+  static __m256 upper(__m512 x) {
+    return _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(x), 1));
+  }
   static void add(double* to, Vec re, Vec im) {
     add_half(to, _mm512_castps512_ps256(re));
     add_half(to + 8, upper(re));
@@ -33,8 +35,22 @@ struct Floats : FloatCell {
   }
 };
 
-constexpr CpuKernel kFloats{"avx512", true, 16, 128, 16, 3 * 16 * 64, 8, 512, 12, 0, 0, 0, 0,
-                            expand_to_floats, pack_words<Floats>, multiply_panel<Floats>};
+constexpr CpuKernel kFloats{"avx512",
+                            true,
+                            16,
+                            128,
+                            16,
+                            3 * 16 * 64,
+                            8,
+                            512,
+                            12,
+                            0,
+                            0,
+                            0,
+                            0,
+                            expand_to_floats,
+                            pack_words<Floats>,
+                            multiply_panel<Floats>};
 
 }  // namespace
 

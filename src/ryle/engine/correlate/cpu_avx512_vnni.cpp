@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// AVX-512 VNNI: vpdpbusd, 12 rows x 16 columns: 24 sums, 3 loads and 24 broadcasts per 48 multiply instructions.
+// AVX-512 VNNI: vpdpbusd, 12 rows x 16 columns: 24 sums, 3 loads and 24 broadcasts per 48 multiply
+// instructions.
 #include "ryle/engine/correlate/cpu_expand.hpp"
 #include "ryle/engine/correlate/cpu_tile.hpp"
 
@@ -27,13 +28,28 @@ struct Bytes : OffsetByteCell {
   }
 };
 
-void pack(const Cells& cells, std::int64_t n_inputs, std::int64_t n_cells, std::uint8_t* panel, std::int32_t* sums_re,
-          std::int32_t* sums_im) {
-  pack_bytes(cells, n_inputs, n_cells, panel, sums_re, sums_im, _mm512_set1_epi8(-128), _mm512_set1_epi8(127));
+void pack(const Cells& cells, std::int64_t n_inputs, std::int64_t n_cells, std::uint8_t* panel,
+          std::int32_t* sums_re, std::int32_t* sums_im) {
+  pack_bytes(cells, n_inputs, n_cells, panel, sums_re, sums_im, _mm512_set1_epi8(-128),
+             _mm512_set1_epi8(127));
 }
 
-constexpr CpuKernel kBytes{"avx512_vnni", false, 16, 128, 64, 2 * 24 * 64, 8, 512, 12, -128, -128, -128, -127,
-                           expand_to_bytes, pack, multiply_panel<Bytes>};
+constexpr CpuKernel kBytes{"avx512_vnni",
+                           false,
+                           16,
+                           128,
+                           64,
+                           2 * 24 * 64,
+                           8,
+                           512,
+                           12,
+                           -128,
+                           -128,
+                           -128,
+                           -127,
+                           expand_to_bytes,
+                           pack,
+                           multiply_panel<Bytes>};
 
 }  // namespace
 

@@ -16,7 +16,9 @@ struct Bytes : OffsetByteCell {
   static constexpr std::int64_t kColumns = 8;
   static constexpr int kMaxRows = 6;
   static Vec zero() { return _mm256_setzero_si256(); }
-  static Vec load(const std::uint8_t* p) { return _mm256_load_si256(reinterpret_cast<const __m256i*>(p)); }
+  static Vec load(const std::uint8_t* p) {
+    return _mm256_load_si256(reinterpret_cast<const __m256i*>(p));
+  }
   static Vec broadcast(const std::uint8_t* p) {
     std::int32_t word;
     std::memcpy(&word, p, 4);
@@ -35,8 +37,22 @@ struct Bytes : OffsetByteCell {
   }
 };
 
-constexpr CpuKernel kBytes{"avx_vnni", false, 8, 128, 64, 3 * 16 * 32, 8, 512, 6, -128, -128, -128, -127,
-                           expand_to_bytes, pack_transposed<Bytes>, multiply_panel<Bytes>};
+constexpr CpuKernel kBytes{"avx_vnni",
+                           false,
+                           8,
+                           128,
+                           64,
+                           3 * 16 * 32,
+                           8,
+                           512,
+                           6,
+                           -128,
+                           -128,
+                           -128,
+                           -127,
+                           expand_to_bytes,
+                           pack_transposed<Bytes>,
+                           multiply_panel<Bytes>};
 
 }  // namespace
 

@@ -5,7 +5,8 @@
 
 #include "ryle/engine/correlate/cpu_kernel.hpp"
 
-/// Shared source of the per-instruction-set files (see cpu_tile.hpp): planar blocks of other formats -> kernel cells.
+/// Shared source of the per-instruction-set files (see cpu_tile.hpp): planar blocks of other
+/// formats -> kernel cells.
 namespace ryle::correlate::detail {
 namespace {
 
@@ -24,15 +25,16 @@ inline void ci4_to_bytes(const std::uint8_t* from, std::uint8_t* to, std::int64_
   }
 }
 
-// x = 256 H + (x & 255) = 256 H + L + 128 with L = (x & 255) - 128 in -128..127: both are signed bytes, and the
-// constant 128 (1 + i) is taken out of the sums exactly when they are folded (cpu.cpp).
+// x = 256 H + (x & 255) = 256 H + L + 128 with L = (x & 255) - 128 in -128..127: both are signed
+// bytes, and the constant 128 (1 + i) is taken out of the sums exactly when they are folded
+// (cpu.cpp).
 inline void ci16_to_bytes(const std::uint8_t* from, std::uint8_t* to, std::int64_t input_stride) {
   std::memcpy(to, from, 128);
   for (int k = 0; k < 128; ++k) to[input_stride + k] = from[128 + k] ^ 0x80u;
 }
 
-inline void expand_to_bytes(Expansion expansion, const std::uint8_t* from, std::uint8_t* to, std::int64_t time_stride,
-                            std::int64_t input_stride) {
+inline void expand_to_bytes(Expansion expansion, const std::uint8_t* from, std::uint8_t* to,
+                            std::int64_t time_stride, std::int64_t input_stride) {
   if (expansion == Expansion::ci4_to_s8) ci4_to_bytes(from, to, time_stride);
   if (expansion == Expansion::ci16_to_s8) ci16_to_bytes(from, to, input_stride);
 }
@@ -49,8 +51,8 @@ inline void widen(const std::uint8_t* bytes, std::uint8_t* to) {
   std::memcpy(to, parts, sizeof parts);
 }
 
-inline void expand_to_shorts(Expansion expansion, const std::uint8_t* from, std::uint8_t* to, std::int64_t time_stride,
-                             std::int64_t input_stride) {
+inline void expand_to_shorts(Expansion expansion, const std::uint8_t* from, std::uint8_t* to,
+                             std::int64_t time_stride, std::int64_t input_stride) {
   std::uint8_t bytes[256];
   switch (expansion) {
     case Expansion::ci4_to_s16:
@@ -76,15 +78,16 @@ inline float from_half(std::uint16_t half) {
     const float value = static_cast<float>(rest) * 0x1p-24f;
     return sign != 0 ? -value : value;
   }
-  const std::uint32_t bits = sign | (rest >= 0x7c00u ? (rest << 13) | 0x7f800000u : (rest << 13) + 0x38000000u);
+  const std::uint32_t bits =
+      sign | (rest >= 0x7c00u ? (rest << 13) | 0x7f800000u : (rest << 13) + 0x38000000u);
   float value;
   std::memcpy(&value, &bits, 4);
   return value;
 }
 
 // cf16: 32 spectra re 0-15 | im 0-15 | re 16-31 | im 16-31  ->  two cf32 cells of 16
-inline void expand_to_floats(Expansion, const std::uint8_t* from, std::uint8_t* to, std::int64_t time_stride,
-                             std::int64_t) {
+inline void expand_to_floats(Expansion, const std::uint8_t* from, std::uint8_t* to,
+                             std::int64_t time_stride, std::int64_t) {
   for (int part = 0; part < 4; ++part) {
     std::uint16_t halves[16];
     float values[16];

@@ -36,7 +36,8 @@ struct Shorts : ShortCell {
     std::memcpy(&x, &b, sizeof x);
     std::memcpy(&y, &a, sizeof y);
     for (int k = 0; k < 8; ++k) {
-      acc.lane[k] += static_cast<std::uint32_t>(x.lane[2 * k] * y.lane[2 * k] + x.lane[2 * k + 1] * y.lane[2 * k + 1]);
+      acc.lane[k] += static_cast<std::uint32_t>(x.lane[2 * k] * y.lane[2 * k] +
+                                                x.lane[2 * k + 1] * y.lane[2 * k + 1]);
     }
     return acc;
   }
@@ -79,10 +80,38 @@ struct Floats : FloatCell {
   }
 };
 
-constexpr CpuKernel kShorts{"generic", false, 8, 256, 64, 3 * 32 * 32, 8, 256, 2, 0, 0, 0, 0,
-                            expand_to_shorts, pack_words<Shorts>, multiply_panel<Shorts>};
-constexpr CpuKernel kFloats{"generic", true, 8, 128, 16, 3 * 16 * 32, 16, 512, 2, 0, 0, 0, 0,
-                            expand_to_floats, pack_words<Floats>, multiply_panel<Floats>};
+constexpr CpuKernel kShorts{"generic",
+                            false,
+                            8,
+                            256,
+                            64,
+                            3 * 32 * 32,
+                            8,
+                            256,
+                            2,
+                            0,
+                            0,
+                            0,
+                            0,
+                            expand_to_shorts,
+                            pack_words<Shorts>,
+                            multiply_panel<Shorts>};
+constexpr CpuKernel kFloats{"generic",
+                            true,
+                            8,
+                            128,
+                            16,
+                            3 * 16 * 32,
+                            16,
+                            512,
+                            2,
+                            0,
+                            0,
+                            0,
+                            0,
+                            expand_to_floats,
+                            pack_words<Floats>,
+                            multiply_panel<Floats>};
 
 }  // namespace
 

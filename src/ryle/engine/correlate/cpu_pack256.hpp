@@ -29,10 +29,11 @@ inline void transpose8(__m256i (&v)[8]) {
   }
 }
 
-// Ops adds to those of cpu_tile.hpp: stored(x), negative(x) of a vector, sums(x) of the samples in each word.
+// Ops adds to those of cpu_tile.hpp: stored(x), negative(x) of a vector, sums(x) of the samples in
+// each word.
 template <class Ops>
-void pack_transposed(const Cells& cells, std::int64_t n_inputs, std::int64_t n_cells, std::uint8_t* panel,
-                     std::int32_t* sums_re, std::int32_t* sums_im) {
+void pack_transposed(const Cells& cells, std::int64_t n_inputs, std::int64_t n_cells,
+                     std::uint8_t* panel, std::int32_t* sums_re, std::int32_t* sums_im) {
   constexpr std::int64_t kPlane = Ops::kRunSteps * 32;
   __m256i total_re = _mm256_setzero_si256();
   __m256i total_im = _mm256_setzero_si256();
@@ -45,9 +46,11 @@ void pack_transposed(const Cells& cells, std::int64_t n_inputs, std::int64_t n_c
         for (std::int64_t column = 0; column < 8; ++column) {
           const std::uint8_t* at = from + column * cells.input_stride_bytes + 4 * step;
           const bool inside = column < n_inputs;
-          re[column] = inside ? _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)) : _mm256_setzero_si256();
-          im[column] = inside ? _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at + Ops::kImBytes))
+          re[column] = inside ? _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at))
                               : _mm256_setzero_si256();
+          im[column] =
+              inside ? _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at + Ops::kImBytes))
+                     : _mm256_setzero_si256();
         }
         transpose8(re);
         transpose8(im);

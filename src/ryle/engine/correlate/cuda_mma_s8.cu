@@ -10,6 +10,7 @@
 // modulo 2^32 on the way; the final ones fit, because the caller folds them every kSpectraPerInt32
 // spectra. ci4 is widened in registers to 16 times its value (high nibble as it is, low nibble
 // shifted up); the fold divides by 256, which is exact.
+#include <cstdlib>
 #include "ryle/core/baseline.hpp"
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/correlate/cuda_kernels.hpp"
@@ -105,6 +106,12 @@ __device__ void load_rows(unsigned to, const std::byte* base, std::int64_t input
   }
 }
 
+// Column fragment n of 8 inputs lies in half n % 2 of pair n / 2, as ldmatrix delivered it.
+__device__ inline void add_product(int (&sum)[4], const unsigned (&a)[4],
+                                   const unsigned (&b)[2][4], int n) {
+  multiply_add(sum, a, b[n / 2][2 * (n % 2)], b[n / 2][2 * (n % 2) + 1]);
+}
+
 struct Accumulators {
   int re[4][4][4] = {};  // [16-row fragment][8-column fragment][register]
   int im[4][4][4] = {};
@@ -138,21 +145,17 @@ __device__ inline void multiply_block(Accumulators& sums, unsigned rows, unsigne
       unsigned a_re[4];
       unsigned a_im[4];
       load_parts<Nibbles>(a_re, a_im, rows, a_row + 16 * m, a_half, step);
+      // One kind of product for all columns at a time: a sum is touched again only eight products later.
 #pragma unroll
-      for (int n = 0; n < 4; ++n) {
-        const unsigned(&re)[4] = b_re[n / 2];
-        const unsigned(&im)[4] = b_im[n / 2];
-        const int k = 2 * (n % 2);
-        multiply_add(sums.re[m][n], a_re, re[k], re[k + 1]);
-        multiply_add(sums.im[m][n], a_re, im[k], im[k + 1]);
-        multiply_add(sums.re[m][n], a_im, im[k], im[k + 1]);
-      }
+      for (int n = 0; n < 4; ++n) add_product(sums.re[m][n], a_re, b_re, n);
+#pragma unroll
+      for (int n = 0; n < 4; ++n) add_product(sums.im[m][n], a_re, b_im, n);
+#pragma unroll
+      for (int n = 0; n < 4; ++n) add_product(sums.re[m][n], a_im, b_im, n);
 #pragma unroll
       for (int k = 0; k < 4; ++k) a_im[k] = ~a_im[k];
 #pragma unroll
-      for (int n = 0; n < 4; ++n) {
-        multiply_add(sums.im[m][n], a_im, b_re[n / 2][2 * (n % 2)], b_re[n / 2][2 * (n % 2) + 1]);
-      }
+      for (int n = 0; n < 4; ++n) add_product(sums.im[m][n], a_im, b_re, n);
     }
   }
 }
@@ -320,6 +323,7 @@ MmaPlan plan_mma_s8(SampleFormat format, std::int64_t n_inputs, std::int64_t n_c
   // The larger tile reads each sample half as often; the smaller one wastes less of a triangle of
   // few inputs.
   plan.tile = n_inputs <= 64 ? 64 : 128;
+  if (const char* e = std::getenv("RYLE_TILE")) plan.tile = std::atoi(e);  // EXPERIMENT
   const bool nibbles = format == SampleFormat::ci4;
   if (plan.tile == 64) {
     plan.concurrent_blocks = nibbles ? prepare<64, true>(device) : prepare<64, false>(device);

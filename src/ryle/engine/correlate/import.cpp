@@ -49,7 +49,8 @@ void deinterleave(const std::uint8_t* from, T* re, T* im, std::int64_t n) {
 
 #if defined(__SSE2__)
 template <>
-void deinterleave<std::int8_t>(const std::uint8_t* from, std::int8_t* re, std::int8_t* im, std::int64_t n) {
+void deinterleave<std::int8_t>(const std::uint8_t* from, std::int8_t* re, std::int8_t* im,
+                               std::int64_t n) {
   std::int64_t t = 0;
   const __m128i low = _mm_set1_epi16(0xff);
   for (; t + 16 <= n; t += 16) {
@@ -69,20 +70,23 @@ void deinterleave<std::int8_t>(const std::uint8_t* from, std::int8_t* re, std::i
 
 // Spectra [first, first + n) of one (channel, input); the rest of `parts` is zero.
 template <class T>
-void gather(const Job& job, const std::uint8_t* cell, std::int64_t first, std::int64_t n, Parts<T>& parts) {
+void gather(const Job& job, const std::uint8_t* cell, std::int64_t first, std::int64_t n,
+            Parts<T>& parts) {
   constexpr std::int64_t kSample = 2 * sizeof(T);
   std::int64_t t = 0;
   while (t < n) {
     const std::uint8_t* from = cell + job.offset(first + t);
-    const std::int64_t in_heap = job.layout.spectra_per_heap == 0
-                                     ? n - t
-                                     : std::min(n - t, job.layout.spectra_per_heap -
-                                                           (first + t) % job.layout.spectra_per_heap);
+    const std::int64_t in_heap =
+        job.layout.spectra_per_heap == 0
+            ? n - t
+            : std::min(n - t,
+                       job.layout.spectra_per_heap - (first + t) % job.layout.spectra_per_heap);
     if (job.layout.spectrum_stride_bytes == kSample) {
       deinterleave(from, parts.re + t, parts.im + t, in_heap);
     } else {
       for (std::int64_t k = 0; k < in_heap; ++k) {
-        deinterleave(from + k * job.layout.spectrum_stride_bytes, parts.re + t + k, parts.im + t + k, 1);
+        deinterleave(from + k * job.layout.spectrum_stride_bytes, parts.re + t + k,
+                     parts.im + t + k, 1);
       }
     }
     t += in_heap;
@@ -92,7 +96,8 @@ void gather(const Job& job, const std::uint8_t* cell, std::int64_t first, std::i
 }
 
 // ci4: one byte a sample, as the block wants it.
-void gather_nibbles(const Job& job, const std::uint8_t* cell, std::int64_t first, std::int64_t n, std::uint8_t* bytes) {
+void gather_nibbles(const Job& job, const std::uint8_t* cell, std::int64_t first, std::int64_t n,
+                    std::uint8_t* bytes) {
   for (std::int64_t t = 0; t < n; ++t) bytes[t] = cell[job.offset(first + t)];
   std::memset(bytes + n, 0, static_cast<std::size_t>(kTime - n));
 }
@@ -126,8 +131,8 @@ void put_floats(const T* re, const T* im, std::byte* to) {
 
 template <class T>
 void import_cell(const Job& job, std::int64_t channel, std::int64_t input, std::int64_t block) {
-  const std::uint8_t* cell =
-      job.source + channel * job.layout.channel_stride_bytes + input * job.layout.input_stride_bytes;
+  const std::uint8_t* cell = job.source + channel * job.layout.channel_stride_bytes +
+                             input * job.layout.input_stride_bytes;
   const std::int64_t per_block = spectra_per_block(job.blocks.format);
   const std::int64_t first = block * per_block;
   const std::int64_t n = std::min(per_block, job.n_spectra - first);
@@ -143,9 +148,10 @@ void import_cell(const Job& job, std::int64_t channel, std::int64_t input, std::
   put_floats(parts.re, parts.im, to);
 }
 
-void import_nibble_cell(const Job& job, std::int64_t channel, std::int64_t input, std::int64_t block) {
-  const std::uint8_t* cell =
-      job.source + channel * job.layout.channel_stride_bytes + input * job.layout.input_stride_bytes;
+void import_nibble_cell(const Job& job, std::int64_t channel, std::int64_t input,
+                        std::int64_t block) {
+  const std::uint8_t* cell = job.source + channel * job.layout.channel_stride_bytes +
+                             input * job.layout.input_stride_bytes;
   const std::int64_t per_block = spectra_per_block(job.blocks.format);
   const std::int64_t n = std::min(per_block, job.n_spectra - block * per_block);
   std::byte* to = job.blocks.cell(channel, block, input);
@@ -165,8 +171,8 @@ void import_nibble_cell(const Job& job, std::int64_t channel, std::int64_t input
 }
 
 #if defined(__SSE2__)
-// 8 inputs x 32 spectra of two bytes: [spectrum][input] rows of 16 bytes -> re and im runs of 32 bytes.
-// Four rounds of interleaving transpose 16 rows of 16 bytes.
+// 8 inputs x 32 spectra of two bytes: [spectrum][input] rows of 16 bytes -> re and im runs of 32
+// bytes. Four rounds of interleaving transpose 16 rows of 16 bytes.
 inline void transpose_bytes(__m128i (&v)[16]) {
   for (int round = 0; round < 4; ++round) {
     __m128i w[16];
@@ -179,9 +185,10 @@ inline void transpose_bytes(__m128i (&v)[16]) {
 }
 
 // [spectrum][input] ci8 -> ci8 blocks, eight inputs at a time; n spectra (<= 64) of block `block`.
-void import_eight_inputs(const Job& job, std::int64_t channel, std::int64_t input, std::int64_t block) {
-  const std::uint8_t* cell =
-      job.source + channel * job.layout.channel_stride_bytes + input * job.layout.input_stride_bytes;
+void import_eight_inputs(const Job& job, std::int64_t channel, std::int64_t input,
+                         std::int64_t block) {
+  const std::uint8_t* cell = job.source + channel * job.layout.channel_stride_bytes +
+                             input * job.layout.input_stride_bytes;
   const std::int64_t first = block * 64;
   const std::int64_t n = std::min<std::int64_t>(64, job.n_spectra - first);
   for (std::int64_t group = 0; group < 4; ++group) {
@@ -220,20 +227,24 @@ void import_block(const Job& job, std::int64_t channel, std::int64_t block) {
 #if defined(__SSE2__)
   if (job.layout.format == SampleFormat::ci8 && job.blocks.format == SampleFormat::ci8 &&
       job.layout.input_stride_bytes == 2) {
-    for (; input + 8 <= job.blocks.n_inputs; input += 8) import_eight_inputs(job, channel, input, block);
+    for (; input + 8 <= job.blocks.n_inputs; input += 8)
+      import_eight_inputs(job, channel, input, block);
   }
 #endif
   for (; input < job.blocks.n_inputs; ++input) import_one(job, channel, input, block);
 }
 
-void validate(Queue& queue, const VoltageLayout& layout, std::int64_t n_spectra, const BlockView& blocks) {
+void validate(Queue& queue, const VoltageLayout& layout, std::int64_t n_spectra,
+              const BlockView& blocks) {
   if (queue.back_end() != BackEnd::cpu) {
-    throw UnsupportedError("import of voltages runs on CPU queues; copy the blocks to the device afterwards");
+    throw UnsupportedError(
+        "import of voltages runs on CPU queues; copy the blocks to the device afterwards");
   }
   const bool to_floats = blocks.format == SampleFormat::cf32;
   if (blocks.format != layout.format && !to_floats) {
     throw UnsupportedError("import of voltages from " + std::string(name(layout.format)) + " to " +
-                           std::string(name(blocks.format)) + " blocks; the same format or cf32 would work");
+                           std::string(name(blocks.format)) +
+                           " blocks; the same format or cf32 would work");
   }
   voltage_bytes(layout.format);
   if (n_spectra < 0 || n_blocks(blocks.format, n_spectra) > blocks.n_blocks) {
@@ -255,34 +266,39 @@ std::int64_t voltage_bytes(SampleFormat format) {
     case SampleFormat::cf32:
       return 8;
     default:
-      throw UnsupportedError("import of voltages from " + std::string(name(format)) + "; known: ci4, ci8, ci16, cf32");
+      throw UnsupportedError("import of voltages from " + std::string(name(format)) +
+                             "; known: ci4, ci8, ci16, cf32");
   }
 }
 
-VoltageLayout spectrum_channel_input(SampleFormat format, std::int64_t n_channels, std::int64_t n_inputs) {
+VoltageLayout spectrum_channel_input(SampleFormat format, std::int64_t n_channels,
+                                     std::int64_t n_inputs) {
   const std::int64_t sample = voltage_bytes(format);
   return {format, n_inputs * sample, sample, n_channels * n_inputs * sample, 0, 0};
 }
 
-VoltageLayout channel_input_spectrum(SampleFormat format, std::int64_t n_inputs, std::int64_t n_spectra) {
+VoltageLayout channel_input_spectrum(SampleFormat format, std::int64_t n_inputs,
+                                     std::int64_t n_spectra) {
   const std::int64_t sample = voltage_bytes(format);
   return {format, n_inputs * n_spectra * sample, n_spectra * sample, sample, 0, 0};
 }
 
-VoltageLayout heap_input_channel_spectrum(SampleFormat format, std::int64_t n_inputs, std::int64_t n_channels,
-                                          std::int64_t spectra_per_heap) {
+VoltageLayout heap_input_channel_spectrum(SampleFormat format, std::int64_t n_inputs,
+                                          std::int64_t n_channels, std::int64_t spectra_per_heap) {
   const std::int64_t sample = voltage_bytes(format);
   const std::int64_t channel = spectra_per_heap * sample;
-  return {format, channel, n_channels * channel, sample, spectra_per_heap, n_inputs * n_channels * channel};
+  return {format, channel,          n_channels * channel,
+          sample, spectra_per_heap, n_inputs * n_channels * channel};
 }
 
-void import_voltages(Queue& queue, const void* source, const VoltageLayout& layout, std::int64_t n_spectra,
-                     const BlockView& blocks) {
+void import_voltages(Queue& queue, const void* source, const VoltageLayout& layout,
+                     std::int64_t n_spectra, const BlockView& blocks) {
   validate(queue, layout, n_spectra, blocks);
   const Job job{static_cast<const std::uint8_t*>(source), layout, n_spectra, blocks};
   const std::int64_t n = n_blocks(blocks.format, n_spectra);
   // Tasks of a few channels of one block: neighbours in the source share its cache lines.
-  const std::int64_t channels_per_task = std::max<std::int64_t>(1, 64 / std::max<std::int64_t>(1, blocks.n_inputs));
+  const std::int64_t channels_per_task =
+      std::max<std::int64_t>(1, 64 / std::max<std::int64_t>(1, blocks.n_inputs));
   const std::int64_t groups = (blocks.n_channels + channels_per_task - 1) / channels_per_task;
   struct Work {
     const Job& job;
@@ -292,7 +308,8 @@ void import_voltages(Queue& queue, const void* source, const VoltageLayout& layo
     const std::int64_t block = task / work.groups;
     const std::int64_t begin = task % work.groups * work.per_task;
     const std::int64_t end = std::min(begin + work.per_task, work.job.blocks.n_channels);
-    for (std::int64_t channel = begin; channel < end; ++channel) import_block(work.job, channel, block);
+    for (std::int64_t channel = begin; channel < end; ++channel)
+      import_block(work.job, channel, block);
   });
 }
 

@@ -26,7 +26,8 @@ struct CpuEntry {
 
 const CpuKernel* none() { return nullptr; }
 
-// Fastest first, as measured (bench/results): "auto" and "cpu" take the first that runs here and knows the format.
+// Fastest first, as measured (bench/results): "auto" and "cpu" take the first that runs here and
+// knows the format.
 constexpr CpuEntry kCpu[] = {
     {"cpu:amx", "amx", detail::cpu_kernel_amx, none},
     {"cpu:avx512_vnni", "avx512_vnni", detail::cpu_kernel_avx512_vnni, none},
@@ -59,20 +60,23 @@ std::vector<std::string> names_for(std::initializer_list<SampleFormat> formats) 
   std::string works;
   for (const auto& name : names_for({config.format})) works += (works.empty() ? "" : ", ") + name;
   throw UnsupportedError("correlator implementation \"" + config.implementation + "\" for " +
-                         std::string(name(config.format)) + ": " + why + "; these work here: auto, cpu, " + works);
+                         std::string(name(config.format)) + ": " + why +
+                         "; these work here: auto, cpu, " + works);
 }
 
 void validate(const Config& config) {
   const auto positive = [](std::int64_t value, const char* what) {
     if (value < 1) {
-      throw ConfigError(std::string("correlator: ") + what + " is " + std::to_string(value) + "; it must be at least 1");
+      throw ConfigError(std::string("correlator: ") + what + " is " + std::to_string(value) +
+                        "; it must be at least 1");
     }
   };
   positive(config.n_inputs, "n_inputs");
   positive(config.n_channels, "n_channels");
   positive(config.max_spectra, "max_spectra");
   if (config.n_inputs > 65536) {
-    throw ConfigError("correlator: n_inputs is " + std::to_string(config.n_inputs) + "; at most 65536");
+    throw ConfigError("correlator: n_inputs is " + std::to_string(config.n_inputs) +
+                      "; at most 65536");
   }
   spectra_per_block(config.format);  // refuses formats without planar blocks
   const std::int64_t pairs = n_pairs(config.n_inputs);
@@ -107,7 +111,8 @@ std::vector<std::string> available_implementations() {
 std::unique_ptr<Correlator> make_correlator(Queue& queue, const Config& config) {
   validate(config);
   const bool on_cuda = queue.back_end() == BackEnd::cuda;
-  const std::string wanted = config.implementation != "auto" ? config.implementation : (on_cuda ? "cuda" : "cpu");
+  const std::string wanted =
+      config.implementation != "auto" ? config.implementation : (on_cuda ? "cuda" : "cpu");
   if (wanted.rfind("cuda", 0) == 0) {
     if (!on_cuda) {
       const std::string reason = cuda_unavailable_reason();
@@ -130,15 +135,18 @@ Cost cost(const Config& config) {
   validate(config);
   Cost result;
   const std::int64_t pairs = n_pairs(config.n_inputs);
-  result.useful_ops_per_spectrum = 8.0 * static_cast<double>(config.n_channels) * static_cast<double>(pairs);
-  result.bytes_in_per_spectrum = (config.n_channels * config.n_inputs * bytes_per_cell(config.format)) /
-                                 spectra_per_block(config.format);
+  result.useful_ops_per_spectrum =
+      8.0 * static_cast<double>(config.n_channels) * static_cast<double>(pairs);
+  result.bytes_in_per_spectrum =
+      (config.n_channels * config.n_inputs * bytes_per_cell(config.format)) /
+      spectra_per_block(config.format);
   const std::int64_t sums_bytes = config.n_channels * pairs * 16;
   result.accumulator_bytes = sums_bytes;
   const bool on_cuda = config.implementation.rfind("cuda", 0) == 0;
   if (on_cuda) result.accumulator_bytes += sums_bytes / 2;
   if (on_cuda || config.implementation == "reference") return result;
-  if (const CpuKernel* kernel = find_cpu(config, config.implementation == "auto" ? "cpu" : config.implementation)) {
+  if (const CpuKernel* kernel =
+          find_cpu(config, config.implementation == "auto" ? "cpu" : config.implementation)) {
     const auto memory = detail::cpu_memory(config, *kernel);
     result.accumulator_bytes = memory.accumulator_bytes;
     result.scratch_bytes = memory.scratch_bytes_per_worker;

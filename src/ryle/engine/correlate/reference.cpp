@@ -9,7 +9,9 @@ namespace {
 
 class Reference final : public Correlator {
  public:
-  explicit Reference(const Config& config) : config_(config), pairs_(n_pairs(config.n_inputs)) { clear(); }
+  explicit Reference(const Config& config) : config_(config), pairs_(n_pairs(config.n_inputs)) {
+    clear();
+  }
 
   void execute(Queue&, const Input& input) override {
     for (std::int64_t channel = 0; channel < config_.n_channels; ++channel) {
@@ -36,8 +38,10 @@ class Reference final : public Correlator {
       const cf64 a = get_sample(input.blocks, channel, t, i);
       const cf64 b = get_sample(input.blocks, channel, t, j);
       if (is_integer_format(config_.format)) {
-        const auto ar = static_cast<std::int64_t>(a.real()), ai = static_cast<std::int64_t>(a.imag());
-        const auto br = static_cast<std::int64_t>(b.real()), bi = static_cast<std::int64_t>(b.imag());
+        const auto ar = static_cast<std::int64_t>(a.real()),
+                   ai = static_cast<std::int64_t>(a.imag());
+        const auto br = static_cast<std::int64_t>(b.real()),
+                   bi = static_cast<std::int64_t>(b.imag());
         sums_.integer[at].re += ar * br + ai * bi;
         sums_.integer[at].im += ai * br - ar * bi;
       } else {
@@ -68,6 +72,8 @@ class Reference final : public Correlator {
 
 }  // namespace
 
-std::unique_ptr<Correlator> make_reference(const Config& config) { return std::make_unique<Reference>(config); }
+std::unique_ptr<Correlator> make_reference(const Config& config) {
+  return std::make_unique<Reference>(config);
+}
 
 }  // namespace ryle::correlate::detail

@@ -7,8 +7,9 @@
 
 namespace ryle::correlate::detail {
 
-/// Runs body(slot, task) for all tasks; at most one task at a time has a given slot (0 .. n_workers-1), so slots index
-/// scratch memory. Captures only a reference: std::function must not allocate in execute().
+/// Runs body(slot, task) for all tasks; at most one task at a time has a given slot (0 ..
+/// n_workers-1), so slots index scratch memory. Captures only a reference: std::function must not
+/// allocate in execute().
 template <class Body>
 void for_each_task(Queue& queue, std::int64_t n_tasks, const Body& body) {
   struct Shared {

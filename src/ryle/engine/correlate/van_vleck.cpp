@@ -12,14 +12,17 @@ namespace {
 
 using std::numbers::pi;
 
-constexpr std::int64_t kMaxTerms = 128;        // n up to 255
-constexpr double kFarthestThreshold = 12.5;    // phi(a) |He_n(a)|/sqrt(n!) <= exp(-a^2/4) < 1.1e-17 beyond
-constexpr double kSeriesLimit = 0.95;          // 0.95^257 257^-1.5 / (1 - 0.95^2) < 5e-9 of the 1-bit power
+constexpr std::int64_t kMaxTerms = 128;  // n up to 255
+constexpr double kFarthestThreshold =
+    12.5;                              // phi(a) |He_n(a)|/sqrt(n!) <= exp(-a^2/4) < 1.1e-17 beyond
+constexpr double kSeriesLimit = 0.95;  // 0.95^257 257^-1.5 / (1 - 0.95^2) < 5e-9 of the 1-bit power
 constexpr double kSqrtHalf = 0.70710678118654752440;
 
 bool is_odd(const Quantizer& q) { return q.n_levels % 2 == 1; }
 double step(const Quantizer& q) { return is_odd(q) ? 1.0 : 2.0; }
-double largest_code(const Quantizer& q) { return 0.5 * step(q) * static_cast<double>(q.n_levels - 1); }
+double largest_code(const Quantizer& q) {
+  return 0.5 * step(q) * static_cast<double>(q.n_levels - 1);
+}
 
 // Thresholds > 0 in code units: odd 1/2, 3/2, ..; even 2, 4, .. (and one at 0).
 double positive_threshold(const Quantizer& q, std::int64_t k) {
@@ -29,7 +32,8 @@ std::int64_t n_positive_thresholds(const Quantizer& q) { return (q.n_levels - 1)
 
 double phi(double a) { return std::exp(-0.5 * a * a) / std::sqrt(2 * pi); }
 
-// Power and its derivative d/ds. Crossing threshold t raises c^2 by step * 2t (odd: k^2 - (k-1)^2 = 2k - 1 = 2t).
+// Power and its derivative d/ds. Crossing threshold t raises c^2 by step * 2t (odd: k^2 - (k-1)^2 =
+// 2k - 1 = 2t).
 std::pair<double, double> power_and_slope(const Quantizer& q, double rms) {
   double power = is_odd(q) ? 0.0 : 1.0;
   double slope = 0;
@@ -60,7 +64,8 @@ struct Series {
   }
 };
 
-// dE/dr at r = sin(u), times cos(u): Price's double sum over all thresholds, which stays finite as r -> 1.
+// dE/dr at r = sin(u), times cos(u): Price's double sum over all thresholds, which stays finite as
+// r -> 1.
 double price_sum(const Quantizer& q, double rms_1, double rms_2, double u) {
   const double x = std::sin(u);
   const double rest = std::cos(u) * std::cos(u);
@@ -69,15 +74,18 @@ double price_sum(const Quantizer& q, double rms_1, double rms_2, double u) {
   for (std::int64_t k = 0; k < n; ++k) {
     const double a = step(q) * (static_cast<double>(k) - 0.5 * static_cast<double>(n - 1)) / rms_1;
     for (std::int64_t m = 0; m < n; ++m) {
-      const double b = step(q) * (static_cast<double>(m) - 0.5 * static_cast<double>(n - 1)) / rms_2;
+      const double b =
+          step(q) * (static_cast<double>(m) - 0.5 * static_cast<double>(n - 1)) / rms_2;
       sum += std::exp(-((a - x * b) * (a - x * b) / rest + b * b) * 0.5);
     }
   }
   return sum * step(q) * step(q) / (2 * pi);
 }
 
-// E from the series at kSeriesLimit plus Price's integral from there, 16 panels of 4-point Gauss-Legendre in u.
-double product_near_one(const Quantizer& q, double rms_1, double rms_2, const Series& series, double r) {
+// E from the series at kSeriesLimit plus Price's integral from there, 16 panels of 4-point
+// Gauss-Legendre in u.
+double product_near_one(const Quantizer& q, double rms_1, double rms_2, const Series& series,
+                        double r) {
   constexpr double kNode[2] = {0.33998104358485626480, 0.86113631159405257522};
   constexpr double kWeight[2] = {0.65214515486254614263, 0.34785484513745385737};
   const double begin = std::asin(kSeriesLimit);
@@ -95,15 +103,19 @@ double product_near_one(const Quantizer& q, double rms_1, double rms_2, const Se
 
 }  // namespace
 
-double quantized_power(const Quantizer& quantizer, double rms) { return power_and_slope(quantizer, rms).first; }
+double quantized_power(const Quantizer& quantizer, double rms) {
+  return power_and_slope(quantizer, rms).first;
+}
 
 double rms_of_power(const Quantizer& quantizer, double power) {
   if (quantizer.n_levels == 2) return power > 0 ? 1.0 : 0.0;
   const double top = largest_code(quantizer);
   double low = is_odd(quantizer) ? 0.02 : 0.2;
   double high = 20 * top;
-  if (!(power > quantized_power(quantizer, low)) || !(power < quantized_power(quantizer, high))) return 0;
-  double rms = std::clamp(std::sqrt(std::max(power - step(quantizer) * step(quantizer) / 12, low * low)), low, high);
+  if (!(power > quantized_power(quantizer, low)) || !(power < quantized_power(quantizer, high)))
+    return 0;
+  double rms = std::clamp(
+      std::sqrt(std::max(power - step(quantizer) * step(quantizer) / 12, low * low)), low, high);
   for (int iteration = 0; iteration < 100; ++iteration) {
     const auto [value, slope] = power_and_slope(quantizer, rms);
     (value < power ? low : high) = rms;
@@ -124,7 +136,8 @@ void hermite_coefficients(const Quantizer& quantizer, double rms, std::span<doub
     const std::size_t last = 2 * coefficients.size() - 1;
     for (std::size_t n = 1; n <= last; ++n) {  // here now = He_{n-1}/sqrt((n-1)!)
       if (n % 2 == 1) coefficients[n / 2] += weight * now / std::sqrt(static_cast<double>(n));
-      const double next = (a * now - std::sqrt(static_cast<double>(n - 1)) * previous) / std::sqrt(static_cast<double>(n));
+      const double next = (a * now - std::sqrt(static_cast<double>(n - 1)) * previous) /
+                          std::sqrt(static_cast<double>(n));
       previous = now;
       now = next;
     }
@@ -137,12 +150,15 @@ void hermite_coefficients(const Quantizer& quantizer, double rms, std::span<doub
   }
 }
 
-double correlation_of_product(const Quantizer& quantizer, double rms_1, double rms_2, std::span<const double> k_1,
-                              std::span<const double> k_2, double product) {
-  if (quantizer.n_levels == 2) return std::sin(0.5 * pi * std::clamp(product, -1.0, 1.0));  // Van Vleck 1966
+double correlation_of_product(const Quantizer& quantizer, double rms_1, double rms_2,
+                              std::span<const double> k_1, std::span<const double> k_2,
+                              double product) {
+  if (quantizer.n_levels == 2)
+    return std::sin(0.5 * pi * std::clamp(product, -1.0, 1.0));  // Van Vleck 1966
   const Series series{k_1, k_2};
   const double target = std::abs(product);
-  const bool near_one = k_1.size() == kMaxTerms && quantizer.n_levels <= 16 && target > series.at(kSeriesLimit).first;
+  const bool near_one =
+      k_1.size() == kMaxTerms && quantizer.n_levels <= 16 && target > series.at(kSeriesLimit).first;
   double low = near_one ? kSeriesLimit : 0;
   double high = 1;
   double r = near_one ? 0.97 : std::min(target / series.at(0).second, 1.0);
@@ -151,7 +167,8 @@ double correlation_of_product(const Quantizer& quantizer, double rms_1, double r
     double slope;
     if (near_one) {
       value = product_near_one(quantizer, rms_1, rms_2, series, r);
-      slope = price_sum(quantizer, rms_1, rms_2, std::asin(r)) / std::sqrt(std::max(1 - r * r, 1e-30));
+      slope =
+          price_sum(quantizer, rms_1, rms_2, std::asin(r)) / std::sqrt(std::max(1 - r * r, 1e-30));
     } else {
       std::tie(value, slope) = series.at(r);
     }
@@ -172,7 +189,8 @@ VanVleck::VanVleck(const Quantizer& quantizer, std::int64_t n_inputs)
   coefficients_.reserve(static_cast<std::size_t>(n_inputs * kMaxTerms));
 }
 
-// Neither clipped (6.2 rms to the last threshold: 6e-10) nor coarse (exp(-2 pi^2 1.2^2) = 5e-13): E[c_1 c_2] = s_1 s_2 r.
+// Neither clipped (6.2 rms to the last threshold: 6e-10) nor coarse (exp(-2 pi^2 1.2^2) = 5e-13):
+// E[c_1 c_2] = s_1 s_2 r.
 bool VanVleck::is_linear(double rms) const {
   return is_odd(quantizer_) && rms >= 1.2 && largest_code(quantizer_) - 0.5 >= 6.2 * rms;
 }
@@ -183,18 +201,23 @@ std::int64_t VanVleck::terms_for(std::span<const cf64> triangle) const {
   for (std::int64_t j = 0; j < n_inputs_; ++j) {
     for (std::int64_t i = 0; i < j; ++i) {
       const cf64 v = triangle[pair_index(i, j)];
-      const double power = std::sqrt(triangle[pair_index(i, i)].real() * triangle[pair_index(j, j)].real());
-      if (power > 0) largest = std::max({largest, std::abs(v.real()) / power, std::abs(v.imag()) / power});
+      const double power =
+          std::sqrt(triangle[pair_index(i, i)].real() * triangle[pair_index(j, j)].real());
+      if (power > 0)
+        largest = std::max({largest, std::abs(v.real()) / power, std::abs(v.imag()) / power});
     }
   }
-  // The measured ratio may lie below the corrected one by the gain and the quantisation noise of the autos.
+  // The measured ratio may lie below the corrected one by the gain and the quantisation noise of
+  // the autos.
   const double r = std::sqrt(std::min(largest, 1.0));
   if (r > 0.9) return kMaxTerms;
-  return std::min<std::int64_t>(kMaxTerms, static_cast<std::int64_t>(std::ceil(0.5 * std::log(1e-13) / std::log(r))) + 1);
+  return std::min<std::int64_t>(
+      kMaxTerms, static_cast<std::int64_t>(std::ceil(0.5 * std::log(1e-13) / std::log(r))) + 1);
 }
 
 void VanVleck::correct(std::span<cf64> triangle) {
-  if (quantizer_.dithered) {  // the dither made the products linear and added 1/6 per part to the powers
+  if (quantizer_
+          .dithered) {  // the dither made the products linear and added 1/6 per part to the powers
     for (std::int64_t i = 0; i < n_inputs_; ++i) {
       cf64& power = triangle[pair_index(i, i)];
       if (power.real() > 0) power -= step(quantizer_) * step(quantizer_) / 3;
@@ -227,10 +250,13 @@ void VanVleck::correct(std::span<cf64> triangle) {
       }
       if (linear || (is_linear(rms_[i]) && is_linear(rms_[j]))) continue;
       const bool one_bit = quantizer_.n_levels == 2;
-      const std::span<const double> k_i(coefficients_.data() + (one_bit ? 0 : i * terms), one_bit ? 0 : terms);
-      const std::span<const double> k_j(coefficients_.data() + (one_bit ? 0 : j * terms), one_bit ? 0 : terms);
-      v = 2 * scale * cf64{correlation_of_product(quantizer_, rms_[i], rms_[j], k_i, k_j, 0.5 * v.real()),
-                           correlation_of_product(quantizer_, rms_[i], rms_[j], k_i, k_j, 0.5 * v.imag())};
+      const std::span<const double> k_i(coefficients_.data() + (one_bit ? 0 : i * terms),
+                                        one_bit ? 0 : terms);
+      const std::span<const double> k_j(coefficients_.data() + (one_bit ? 0 : j * terms),
+                                        one_bit ? 0 : terms);
+      v = 2 * scale *
+          cf64{correlation_of_product(quantizer_, rms_[i], rms_[j], k_i, k_j, 0.5 * v.real()),
+               correlation_of_product(quantizer_, rms_[i], rms_[j], k_i, k_j, 0.5 * v.imag())};
     }
   }
 }
