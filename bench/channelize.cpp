@@ -82,7 +82,9 @@ void set_corrections(channelize::Channelizer& engine, const Config& config) {
     delays[p].delay_s[0] = -(10.0 + 20.0 * uniform(combine(1, p))) / config.sample_rate_hz;
     delays[p].delay_s[1] = 1e-10 * static_cast<double>(p % 7 - 3);
     delays[p].phase_turns[0] = uniform(combine(2, p));
-    const double level = config.layout.format == SampleFormat::ci8 ? 0.6 : 4.0;
+    const double level = config.layout.format == SampleFormat::ci8   ? 0.6
+                         : config.layout.format == SampleFormat::ci5 ? 1.7
+                                                                     : 16;
     for (std::int64_t c = 0; c < config.n_channels; ++c) {
       const auto g = std::polar(level, 6.283 * uniform(combine(3, p, c)));
       gains[p * config.n_channels + c] = cf32(g);

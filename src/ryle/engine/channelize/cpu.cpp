@@ -101,7 +101,8 @@ class Cpu final : public Channelizer {
     row_bytes_ = round_up(row_samples_ * unpacker_.sample_bytes() + kOverreadBytes, 128) + 64;
     kernel_bytes_ = round_up(kernel_.scratch_bytes(transform_.plan()), 128);
     track_bytes_ = round_up(static_cast<std::int64_t>(sizeof(Track)), 128) * group_;
-    slot_bytes_ = kernel_bytes_ + track_bytes_ + round_up(row_bytes_ * group_, 128);
+    codes_offset_ = kernel_bytes_ + track_bytes_ + round_up(row_bytes_ * group_, 128);
+    slot_bytes_ = codes_offset_ + c.n_channels * kBlockBytes;
     n_slots_ = queue.n_workers();
     scratch_ = Buffer<std::byte>(slot_bytes_ * n_slots_);
     busy_ = std::make_unique<std::atomic<bool>[]>(static_cast<std::size_t>(n_slots_));
@@ -141,9 +142,10 @@ class Cpu final : public Channelizer {
   void fill_rows(const Input& input, std::int64_t p, std::int64_t n, Track* tracks,
                  std::byte* rows) const;
   void run_input(const Call& call, std::int64_t begin, std::int64_t n, std::int64_t p,
-                 const Track& track, std::byte* scratch, KernelCounts* counts);
-  void zero_lanes(const BlockView& blocks, std::int64_t block, std::int64_t p,
-                  const Place& at) const;
+                 const Track& track, std::byte* slot, KernelCounts* counts);
+  void run_lanes(const Track& track, std::int64_t i, std::int64_t n, std::int64_t p,
+                 const Place& at, std::byte* slot, KernelCounts* counts);
+  void zero_lanes(std::byte* codes, const Place& at) const;
   void merge_counts(const Call& call, std::int64_t p, std::int64_t n_chunks) const;
 
   Problem problem_;
@@ -158,7 +160,8 @@ class Cpu final : public Channelizer {
   std::unique_ptr<std::atomic<bool>[]> busy_;
   std::int64_t per_stage_ = 0, group_ = 0, n_groups_ = 0, n_chunks_ = 0, row_samples_ = 0,
                row_bytes_ = 0;
-  std::int64_t kernel_bytes_ = 0, track_bytes_ = 0, slot_bytes_ = 0, n_slots_ = 0;
+  std::int64_t kernel_bytes_ = 0, track_bytes_ = 0, slot_bytes_ = 0, n_slots_ = 0,
+               codes_offset_ = 0;
 };
 
 void Cpu::execute(Queue& queue, const Input& input, std::int64_t first, std::int64_t n_spectra,
@@ -275,57 +278,56 @@ void Cpu::fill_rows(const Input& input, std::int64_t p, std::int64_t n, Track* t
   }
 }
 
-void Cpu::zero_lanes(const BlockView& blocks, std::int64_t block, std::int64_t p,
-                     const Place& at) const {
-  const auto bytes = static_cast<std::size_t>(kernel_.n_lanes * at.element_bytes);
-  for (std::int64_t c = 0; c < problem_.config.n_channels; ++c) {
-    std::byte* cell = blocks.cell(c, block, p) + at.offset_bytes;
-    std::memset(cell, 0, bytes);
-    std::memset(cell + at.imag_bytes, 0, bytes);
-  }
-}
-
+/// One block at a time: codes gather in [channel][128 bytes] of scratch and leave as whole cells,
+/// because cells of neighbouring channels are often a power of two apart and would evict one
+/// another line by line.
 void Cpu::run_input(const Call& call, std::int64_t begin, std::int64_t n, std::int64_t p,
-                    const Track& track, std::byte* scratch, KernelCounts* counts) {
+                    const Track& track, std::byte* slot, KernelCounts* counts) {
   const Config& config = problem_.config;
   const BlockView& blocks = call.output->blocks;
   const std::int64_t per_block = spectra_per_block(config.output);
+  std::byte* codes = slot + codes_offset_;
+  for (std::int64_t i = 0; i < n; i += per_block) {
+    for (std::int64_t l = 0; l < per_block; l += kernel_.n_lanes) {
+      run_lanes(track, i + l, n, p, place(config.output, l), slot, counts);
+    }
+    const std::int64_t block = (begin + i) / per_block;
+    kernel_.flush(transform_.plan().format, codes, blocks.cell(0, block, p),
+                  blocks.channel_stride_bytes, config.n_channels, counts);
+  }
+}
+
+void Cpu::zero_lanes(std::byte* codes, const Place& at) const {
+  const auto bytes = static_cast<std::size_t>(kernel_.n_lanes * at.element_bytes);
+  for (std::int64_t c = 0; c < problem_.config.n_channels; ++c, codes += kBlockBytes) {
+    std::memset(codes, 0, bytes);
+    std::memset(codes + at.imag_bytes, 0, bytes);
+  }
+}
+
+void Cpu::run_lanes(const Track& track, std::int64_t i, std::int64_t n, std::int64_t p,
+                    const Place& at, std::byte* slot, KernelCounts* counts) {
   const std::int64_t lanes = kernel_.n_lanes;
   KernelGroup group{};
-  group.gains = reinterpret_cast<const float*>(gains_.data() + p * config.n_channels);
-  group.channel_stride_bytes = blocks.channel_stride_bytes;
+  group.codes = slot + codes_offset_ + at.offset_bytes;
+  group.valid = static_cast<std::uint32_t>(track.valid[i >> 6] >> (i & 63)) & ((1u << lanes) - 1);
+  if (group.valid == 0) return zero_lanes(group.codes, at);
+  group.gains = reinterpret_cast<const float*>(gains_.data() + p * problem_.config.n_channels);
   group.counts = counts;
-  for (std::int64_t i = 0; i < round_up(n, per_block); i += lanes) {
-    const std::int64_t block = (begin + i) / per_block;
-    const Place at = place(config.output, (begin + i) % per_block);
-    group.valid = static_cast<std::uint32_t>(track.valid[i >> 6] >> (i & 63)) & ((1u << lanes) - 1);
-    if (group.valid == 0) {
-      zero_lanes(blocks, block, p, at);
-      continue;
-    }
-    group.has_phase = false;
-    for (std::int64_t l = 0; l < lanes; ++l) {
-      const std::int64_t from = std::min(i + l, n - 1);
-      const Tick start = track.start[from];
-      const bool readable =
-          i + l < n && start >= track.begin && start + problem_.n_filter <= track.end;
-      group.start[l] = track.origin + ((readable ? start : track.begin) - track.origin_tick) *
-                                          unpacker_.sample_bytes();
-      group.phase_base[l] = track.ramp[from].base;
-      group.phase_slope[l] = track.ramp[from].slope;
-      group.dither_keys[l] = track.spectrum_key[from];
-      group.has_phase =
-          group.has_phase || track.ramp[from].base != 0 || track.ramp[from].slope != 0;
-    }
-    group.cells = blocks.cell(0, block, p) + at.offset_bytes;
-    group.imag_bytes = at.imag_bytes;
-    kernel_.run(transform_.plan(), group, scratch);
+  for (std::int64_t l = 0; l < lanes; ++l) {
+    const std::int64_t from = std::min(i + l, n - 1);
+    const Tick start = track.start[from];
+    // Lanes without a valid spectrum read some valid one's samples; their codes are masked to 0.
+    const bool readable =
+        i + l < n && start >= track.begin && start + problem_.n_filter <= track.end;
+    group.start[l] = track.origin + ((readable ? start : track.begin) - track.origin_tick) *
+                                        unpacker_.sample_bytes();
+    group.phase_base[l] = track.ramp[from].base;
+    group.phase_slope[l] = track.ramp[from].slope;
+    group.dither_keys[l] = track.spectrum_key[from];
+    group.has_phase = group.has_phase || track.ramp[from].base != 0 || track.ramp[from].slope != 0;
   }
-  if (counts == nullptr) return;
-  for (std::int64_t i = 0; i < n; i += per_block) {
-    kernel_.add_squares(transform_.plan().format, blocks.cell(0, (begin + i) / per_block, p),
-                        blocks.channel_stride_bytes, config.n_channels, counts);
-  }
+  kernel_.run(transform_.plan(), group, slot);
 }
 
 void Cpu::merge_counts(const Call& call, std::int64_t p, std::int64_t n_chunks) const {

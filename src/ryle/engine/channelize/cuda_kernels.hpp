@@ -40,6 +40,8 @@ struct CudaRamp {
 };
 
 struct RampArguments {
+  const std::uint64_t* valid = nullptr;  ///< [input][valid_words]
+  std::int64_t valid_words = 0;
   const DelayPolynomial* delays = nullptr;
   CudaRamp* ramps = nullptr;  ///< [input][max_spectra]
   int n_inputs = 0;
@@ -61,8 +63,6 @@ struct UnitRange {
   int n_inputs = 0;
   int n_spectra = 0;
   int spectra_per_unit = 0;
-  const std::uint64_t* valid = nullptr;  ///< [input][valid_words]
-  std::int64_t valid_words = 0;
   const CudaRamp* ramps = nullptr;  ///< [input][max_spectra]
   std::int64_t max_spectra = 0;
 };
@@ -116,6 +116,8 @@ struct PostArguments {
 std::int64_t spectra_shared_bytes(std::int64_t n_points, std::int64_t group);
 /// Raises the shared-memory limit of the kernels; call once per device before launching.
 void prepare_spectra(std::int64_t shared_bytes);
+/// Thread blocks of the spectra kernel that the device runs at a time.
+std::int64_t concurrent_groups(std::int64_t shared_bytes, int device);
 
 void launch_ramps(const RampArguments& arguments, cudaStream_t stream);
 void launch_spectra(const SpectraArguments& arguments, std::int64_t shared_bytes,

@@ -218,7 +218,14 @@ class CudaChannelizer final : public Channelizer {
     // unit.
     const std::int64_t unit_bytes = checked_product({per_unit, n_points(), 8}, "scratch spectra");
     const std::int64_t all_units = n_inputs() * n_blocks(config.output, config.max_spectra);
-    units_per_launch_ = std::clamp<std::int64_t>(cache_bytes / 2 / unit_bytes, 1, all_units);
+    std::int64_t units = std::max<std::int64_t>(1, cache_bytes / 2 / unit_bytes);
+    if (fits) {  // whole waves of thread blocks, or the last ones of each launch have the device to
+                 // themselves
+      const std::int64_t wave = concurrent_groups(shared_bytes_, device_);
+      const std::int64_t waves = units * (per_unit / group_) / wave;
+      if (waves > 0) units = std::max<std::int64_t>(1, waves * wave / (per_unit / group_));
+    }
+    units_per_launch_ = std::clamp<std::int64_t>(units, 1, all_units);
     spectra_ = Buffer<float2>(units_per_launch_ * per_unit * n_points(), MemorySpace::device);
     if (!fits) work_ = Buffer<float2>(spectra_.size(), MemorySpace::device);
 
@@ -273,6 +280,8 @@ class CudaChannelizer final : public Channelizer {
   RampArguments ramp_arguments(std::int64_t first_spectrum, std::int64_t n_spectra) const {
     RampArguments a;
     a.delays = device_delays_.data();
+    a.valid = valid_.data();
+    a.valid_words = valid_words_;
     a.ramps = ramps_.data();
     a.n_inputs = static_cast<int>(n_inputs());
     a.n_spectra = static_cast<int>(n_spectra);
@@ -294,8 +303,6 @@ class CudaChannelizer final : public Channelizer {
     s.units = {.n_inputs = static_cast<int>(n_inputs()),
                .n_spectra = static_cast<int>(n_spectra),
                .spectra_per_unit = static_cast<int>(spectra_per_block(config.output)),
-               .valid = valid_.data(),
-               .valid_words = valid_words_,
                .ramps = ramps_.data(),
                .max_spectra = config.max_spectra};
     s.transform = transform_;

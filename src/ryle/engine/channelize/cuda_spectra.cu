@@ -4,6 +4,8 @@
 // @eq S[k,m] = sum_{n=0}^{L-1} h[n] x[mM - D + n] exp(-2 pi i k n / K); the phase of the window's
 // start is post's. A real transform of K = 2C points is a complex one of C points over (even, odd)
 // pairs, untangled at the end.
+#include <algorithm>
+
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/channelize/cuda_fft.cuh"
 #include "ryle/engine/channelize/cuda_kernels.hpp"
@@ -30,16 +32,23 @@ __device__ void fir_sliding(const SpectraArguments& a, const unsigned char* samp
     const long long tick = begin + (Read::kReal ? 2 * n : n);
     float2 sum[Group] = {};
     float2 h[Group] = {};
-    for (int r = 0; r < a.n_taps + Group - 1; ++r) {
+    // Row r meets tap r - s of spectrum s. h is a ring: the inner loop has its length, so every
+    // index is constant.
+    for (int first = 0; first < a.n_taps + Group - 1; first += Group) {
 #pragma unroll
-      for (int s = Group - 1; s > 0; --s) h[s] = h[s - 1];
-      h[0] = r < a.n_taps ? coefficient<Read::kReal>(a.filter + static_cast<long long>(r) * row, n)
-                          : float2{0, 0};
-      const float2 x = Read::at(a.layout, samples, input, tick + static_cast<long long>(r) * row);
+      for (int u = 0; u < Group; ++u) {
+        const int r = first + u;
+        const long long offset = static_cast<long long>(r) * row;
+        h[u] = r < a.n_taps ? coefficient<Read::kReal>(a.filter + offset, n) : float2{0, 0};
+        const float2 x = r < a.n_taps + Group - 1
+                             ? Read::at(a.layout, samples, input, tick + offset)
+                             : float2{0, 0};
 #pragma unroll
-      for (int s = 0; s < Group; ++s) {
-        sum[s].x = fmaf(h[s].x, x.x, sum[s].x);
-        sum[s].y = fmaf(h[s].y, x.y, sum[s].y);
+        for (int s = 0; s < Group; ++s) {
+          const float2 tap = h[(u - s + Group) % Group];
+          sum[s].x = fmaf(tap.x, x.x, sum[s].x);
+          sum[s].y = fmaf(tap.y, x.y, sum[s].y);
+        }
       }
     }
 #pragma unroll
@@ -70,12 +79,10 @@ __device__ void fir_one(const SpectraArguments& a, const unsigned char* samples,
 /// What the threads of a block need to know of the spectra of their group.
 struct Group {
   const CudaRamp* ramps;
-  const std::uint64_t* valid;
   int first;    // spectrum of the call
   int n_slots;  // spectra of the call in the group
   __device__ bool is_valid(int slot) const {
-    const int i = first + slot;
-    return slot < n_slots && (valid[i >> 6] >> (i & 63) & 1u) != 0;
+    return slot < n_slots && ramps[first + slot].valid != 0;
   }
 };
 
@@ -144,8 +151,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   const int input = static_cast<int>((a.units.first_unit + unit) % a.units.n_inputs);
   const int block = static_cast<int>((a.units.first_unit + unit) / a.units.n_inputs);
   const int first = block * a.units.spectra_per_unit + group_in_unit * a.group;
-  const Group group{a.units.ramps + input * a.units.max_spectra,
-                    a.units.valid + input * a.units.valid_words, first,
+  const Group group{a.units.ramps + input * a.units.max_spectra, first,
                     min(a.group, a.units.n_spectra - first)};
   bool any = false;
   for (int slot = 0; slot < group.n_slots; ++slot) any = any || group.is_valid(slot);
@@ -224,6 +230,16 @@ void prepare_spectra(std::int64_t shared_bytes) {
   raise_limit<ReadComplex<false>>(shared_bytes);
   raise_limit<ReadReal<true>>(shared_bytes);
   raise_limit<ReadReal<false>>(shared_bytes);
+}
+
+std::int64_t concurrent_groups(std::int64_t shared_bytes, int device) {
+  int per_sm = 0;
+  int n_sm = 0;
+  RYLE_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+      &per_sm, make_spectra<ReadCi8, SharedLayout>, kThreads,
+      static_cast<std::size_t>(shared_bytes)));
+  RYLE_CUDA(cudaDeviceGetAttribute(&n_sm, cudaDevAttrMultiProcessorCount, device));
+  return std::int64_t{std::max(per_sm, 1)} * n_sm;
 }
 
 void launch_spectra(const SpectraArguments& a, std::int64_t shared_bytes, cudaStream_t stream) {

@@ -66,10 +66,8 @@ struct KernelGroup {
   std::uint64_t phase_slope[16];
   std::uint32_t dither_keys[16];  ///< spectrum key ^ input key
   const float* gains;             ///< [channel] re, im
-  std::byte* cells;  ///< cell of channel 0, at the place of lane 0's real part (ci4, cf32 too)
-  std::int64_t channel_stride_bytes;
-  std::int64_t imag_bytes;  ///< from real to imaginary part
-  KernelCounts* counts;     ///< [channel] or nullptr
+  std::byte* codes;               ///< [channel][128 bytes], at the place of lane 0's real part
+  KernelCounts* counts;           ///< [channel] or nullptr
 };
 
 struct KernelTable {
@@ -78,9 +76,10 @@ struct KernelTable {
   /// Bytes of scratch one call of run() uses (aligned to 64).
   std::int64_t (*scratch_bytes)(const KernelPlan&);
   void (*run)(const KernelPlan&, const KernelGroup&, std::byte* scratch);
-  /// Adds re^2 + im^2 of all spectra of one cell per channel.
-  void (*add_squares)(KernelFormat, const std::byte* cells, std::int64_t channel_stride_bytes,
-                      std::int64_t n_channels, KernelCounts* counts);
+  /// Copies one finished block of every channel from codes[channel][128 bytes] to its cell and adds
+  /// re^2 + im^2 of it to counts[channel] (nullptr: no statistics).
+  void (*flush)(KernelFormat, const std::byte* codes, std::byte* cells,
+                std::int64_t channel_stride_bytes, std::int64_t n_channels, KernelCounts* counts);
 };
 
 #if defined(__x86_64__)

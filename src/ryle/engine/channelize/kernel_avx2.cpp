@@ -21,7 +21,7 @@ constexpr int kLanes = 8;
 }  // namespace
 
 const KernelTable& kernel_avx2() {
-  static constexpr KernelTable table{kLanes, false, scratch_bytes, run, add_squares};
+  static constexpr KernelTable table{kLanes, false, scratch_bytes, run, flush};
   return table;
 }
 

@@ -21,7 +21,7 @@ constexpr int kLanes = 16;
 }  // namespace
 
 const KernelTable& kernel_avx512() {
-  static constexpr KernelTable table{kLanes, true, scratch_bytes, run, add_squares};
+  static constexpr KernelTable table{kLanes, true, scratch_bytes, run, flush};
   return table;
 }
 

@@ -11,6 +11,9 @@ struct Taps {
   RYLE_INLINE V im(std::int64_t p) const { return load(h + (kReal ? 2 * p + 1 : p) * kLanes); }
 };
 
+/// Rows are often a power of two apart, where hardware prefetchers give up.
+inline constexpr std::int64_t kPrefetchBytes = 128;
+
 /// kLanes spectra one step of K apart: every row is read once and added to P sums that slide in
 /// registers.
 template <int P, bool kReal, class Source>
@@ -18,14 +21,15 @@ RYLE_INLINE void filter_sliding(const std::byte* row, std::int64_t tap_bytes, Ta
                                 float* out) {
   C sum[P];
   V h_re[P], h_im[P];
-  static_for<0, P>([&](auto p) {
+  static_for<0, P>([&](auto p) RYLE_ALWAYS {
     h_re[p] = taps.re(p);
     h_im[p] = kReal ? taps.im(p) : h_re[p];
   });
-  static_for<0, kLanes + P - 1>([&](auto r) {
+  static_for<0, kLanes + P - 1>([&](auto r) RYLE_ALWAYS {
     const C x = Source::read(row);
+    __builtin_prefetch(row + kPrefetchBytes);
     row += tap_bytes;
-    static_for<0, P>([&](auto p) {
+    static_for<0, P>([&](auto p) RYLE_ALWAYS {
       constexpr int kSpectrum = r - p;
       if constexpr (kSpectrum >= 0 && kSpectrum < kLanes) {
         C& s = sum[kSpectrum % P];
@@ -66,10 +70,10 @@ void filter_any(const KernelPlan& plan, const std::byte* const* start, std::int6
 RYLE_INLINE void transpose(const float* in, float* out) {
   using Q = float __attribute__((vector_size(16)));
   constexpr int kQuads = kLanes / 4;
-  static_for<0, kQuads>([&](auto a) {
+  static_for<0, kQuads>([&](auto a) RYLE_ALWAYS {
     V t[4];
-    static_for<0, 4>([&](auto b) {
-      const auto piece = [&](int quad) {
+    static_for<0, 4>([&](auto b) RYLE_ALWAYS {
+      const auto piece = [&](int quad) RYLE_ALWAYS {
         Q q;
         __builtin_memcpy(&q, in + (4 * quad + b) * kLanes + 4 * a, sizeof q);
         return q;
@@ -87,20 +91,31 @@ RYLE_INLINE void transpose(const float* in, float* out) {
 #endif
     });
 #if defined(__AVX512F__)
-    const auto low = [](V x, V y) { return (V)_mm512_unpacklo_ps((__m512)x, (__m512)y); };
-    const auto high = [](V x, V y) { return (V)_mm512_unpackhi_ps((__m512)x, (__m512)y); };
-    const auto low2 = [](V x, V y) { return (V)_mm512_unpacklo_pd((__m512d)x, (__m512d)y); };
-    const auto high2 = [](V x, V y) { return (V)_mm512_unpackhi_pd((__m512d)x, (__m512d)y); };
+    const auto low = [](V x, V y)
+                         RYLE_ALWAYS { return (V)_mm512_unpacklo_ps((__m512)x, (__m512)y); };
+    const auto high = [](V x, V y)
+                          RYLE_ALWAYS { return (V)_mm512_unpackhi_ps((__m512)x, (__m512)y); };
+    const auto low2 = [](V x, V y)
+                          RYLE_ALWAYS { return (V)_mm512_unpacklo_pd((__m512d)x, (__m512d)y); };
+    const auto high2 = [](V x, V y)
+                           RYLE_ALWAYS { return (V)_mm512_unpackhi_pd((__m512d)x, (__m512d)y); };
 #elif defined(__AVX2__)
-    const auto low = [](V x, V y) { return (V)_mm256_unpacklo_ps((__m256)x, (__m256)y); };
-    const auto high = [](V x, V y) { return (V)_mm256_unpackhi_ps((__m256)x, (__m256)y); };
-    const auto low2 = [](V x, V y) { return (V)_mm256_unpacklo_pd((__m256d)x, (__m256d)y); };
-    const auto high2 = [](V x, V y) { return (V)_mm256_unpackhi_pd((__m256d)x, (__m256d)y); };
+    const auto low = [](V x, V y)
+                         RYLE_ALWAYS { return (V)_mm256_unpacklo_ps((__m256)x, (__m256)y); };
+    const auto high = [](V x, V y)
+                          RYLE_ALWAYS { return (V)_mm256_unpackhi_ps((__m256)x, (__m256)y); };
+    const auto low2 = [](V x, V y)
+                          RYLE_ALWAYS { return (V)_mm256_unpacklo_pd((__m256d)x, (__m256d)y); };
+    const auto high2 = [](V x, V y)
+                           RYLE_ALWAYS { return (V)_mm256_unpackhi_pd((__m256d)x, (__m256d)y); };
 #else
-    const auto low = [](V x, V y) { return __builtin_shufflevector(x, y, 0, 4, 1, 5); };
-    const auto high = [](V x, V y) { return __builtin_shufflevector(x, y, 2, 6, 3, 7); };
-    const auto low2 = [](V x, V y) { return __builtin_shufflevector(x, y, 0, 1, 4, 5); };
-    const auto high2 = [](V x, V y) { return __builtin_shufflevector(x, y, 2, 3, 6, 7); };
+    const auto low = [](V x, V y) RYLE_ALWAYS { return __builtin_shufflevector(x, y, 0, 4, 1, 5); };
+    const auto high = [](V x, V y)
+                          RYLE_ALWAYS { return __builtin_shufflevector(x, y, 2, 6, 3, 7); };
+    const auto low2 = [](V x, V y)
+                          RYLE_ALWAYS { return __builtin_shufflevector(x, y, 0, 1, 4, 5); };
+    const auto high2 = [](V x, V y)
+                           RYLE_ALWAYS { return __builtin_shufflevector(x, y, 2, 3, 6, 7); };
 #endif
     const V l01 = low(t[0], t[1]), h01 = high(t[0], t[1]), l23 = low(t[2], t[3]),
             h23 = high(t[2], t[3]);

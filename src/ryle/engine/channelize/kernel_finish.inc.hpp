@@ -1,26 +1,33 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Phase, gain, dither, rounding, storing. Included after kernel_lanes.inc.hpp.
 
-inline constexpr std::int64_t kFineChannels = 32;
+/// Phasors of channel c = coarse[c >> shift] * fine[c & mask]: 2 sqrt(F) sines instead of F, one
+/// more rounding.
+inline int fine_shift(std::int64_t n_points) {
+  int shift = 3;
+  while (shift < 12 && (std::int64_t{1} << (2 * shift + 1)) < n_points) ++shift;
+  return shift;
+}
 
-/// Phasors of channel c = coarse[c / 32] * fine[c % 32]: 64 sines instead of 1024, one more
 /// rounding.
 inline void phase_tables(const KernelPlan& plan, const KernelGroup& group, float* coarse,
                          float* fine) {
-  const std::int64_t n_coarse = (plan.n_points + kFineChannels - 1) / kFineChannels;
-  const auto fill = [&](float* table, std::int64_t n, bool with_base, std::uint64_t stride) {
-    for (std::int64_t i = 0; i < n; ++i) {
+  const auto n_points = static_cast<std::uint64_t>(plan.n_points);
+  const std::uint64_t n_fine = std::uint64_t{1} << fine_shift(plan.n_points);
+  const std::uint64_t n_coarse = (n_points + n_fine - 1) / n_fine;
+  const auto fill = [&](float* table, std::uint64_t n, bool with_base, std::uint64_t stride) {
+    for (std::uint64_t i = 0; i < n; ++i) {
       I turns;
       for (int l = 0; l < kLanes; ++l) {
-        const std::uint64_t t = (with_base ? group.phase_base[l] : 0) +
-                                group.phase_slope[l] * (stride * static_cast<std::uint64_t>(i));
+        const std::uint64_t t =
+            (with_base ? group.phase_base[l] : 0) + group.phase_slope[l] * (stride * i);
         turns[l] = static_cast<std::int32_t>(t >> 32);
       }
       store_point(table + i * kPoint, unit_phasor(turns));
     }
   };
-  fill(coarse, n_coarse, true, kFineChannels);
-  fill(fine, plan.n_points < kFineChannels ? plan.n_points : kFineChannels, false, 1);
+  fill(coarse, n_coarse, true, n_fine);
+  fill(fine, n_points < n_fine ? n_points : n_fine, false, 1);
 }
 
 struct Finish {
@@ -31,7 +38,7 @@ struct Finish {
   I valid;  // all ones where a lane is valid
   U dither_keys;
   V conjugate;  // -0.0 flips the imaginary part of an inverted band
-  bool all_valid;
+  int shift;    // of fine_shift()
 };
 
 template <bool kDither, bool kTruncate>
@@ -78,14 +85,15 @@ RYLE_INLINE void finish_point(const Finish& f, C x, std::int64_t channel) {
   x.im = (V)((I)x.im ^ (I)f.conjugate);
   C factor;
   if constexpr (kPhase) {
-    const C a = load_point(f.coarse + channel / kFineChannels * kPoint);
-    const C b = load_point(f.fine + channel % kFineChannels * kPoint);
+    const auto c = static_cast<std::uint64_t>(channel);
+    const C a = load_point(f.coarse + (c >> f.shift) * kPoint);
+    const C b = load_point(f.fine + (c & ((std::uint64_t{1} << f.shift) - 1)) * kPoint);
     factor = times(times(a, b.re, b.im), g);
   } else {
     factor = {broadcast(g[0]), broadcast(g[1])};
   }
   const C y = times(x, factor.re, factor.im);
-  std::byte* cell = f.group.cells + channel * f.group.channel_stride_bytes;
+  std::byte* cell = f.group.codes + channel * 128;
   if constexpr (kFormat == KernelFormat::ci8) {
     I re, im;
     quantize<kDither, kTruncate>(f, y, channel, 127, re, im);

@@ -9,7 +9,8 @@ using U = std::uint32_t __attribute__((vector_size(4 * kLanes)));
 using Half = std::uint16_t __attribute__((vector_size(2 * kLanes)));
 using Byte = std::int8_t __attribute__((vector_size(kLanes)));
 
-#define RYLE_INLINE inline __attribute__((always_inline))
+#define RYLE_ALWAYS __attribute__((always_inline))
+#define RYLE_INLINE inline RYLE_ALWAYS
 
 RYLE_INLINE V load(const float* p) {
   V v;
@@ -23,6 +24,9 @@ RYLE_INLINE V broadcast(float x) { return x - V{}; }
 RYLE_INLINE V fma(V a, V b, V c) { return (V)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c); }
 RYLE_INLINE V fnma(V a, V b, V c) { return (V)_mm512_fnmadd_ps((__m512)a, (__m512)b, (__m512)c); }
 RYLE_INLINE I round_to_int(V a) { return (I)_mm512_cvtps_epi32((__m512)a); }
+RYLE_INLINE U widen(const std::byte* p) {
+  return (U)_mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
 RYLE_INLINE V least(V a, V b) { return (V)_mm512_min_ps((__m512)a, (__m512)b); }
 RYLE_INLINE V most(V a, V b) { return (V)_mm512_max_ps((__m512)a, (__m512)b); }
 RYLE_INLINE bool any_differs(V a, V b, V c, V d) {
@@ -37,6 +41,9 @@ RYLE_INLINE Half to_half(V a) {
 RYLE_INLINE V fma(V a, V b, V c) { return (V)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
 RYLE_INLINE V fnma(V a, V b, V c) { return (V)_mm256_fnmadd_ps((__m256)a, (__m256)b, (__m256)c); }
 RYLE_INLINE I round_to_int(V a) { return (I)_mm256_cvtps_epi32((__m256)a); }
+RYLE_INLINE U widen(const std::byte* p) {
+  return (U)_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
 RYLE_INLINE V least(V a, V b) { return (V)_mm256_min_ps((__m256)a, (__m256)b); }
 RYLE_INLINE V most(V a, V b) { return (V)_mm256_max_ps((__m256)a, (__m256)b); }
 RYLE_INLINE bool any_differs(V a, V b, V c, V d) {
@@ -56,6 +63,11 @@ RYLE_INLINE Half to_half(V a) {
   return (Half)_mm256_cvtps_ph((__m256)a, _MM_FROUND_TO_NEAREST_INT);
 }
 #else
+RYLE_INLINE U widen(const std::byte* p) {
+  Half pairs;
+  __builtin_memcpy(&pairs, p, sizeof pairs);
+  return __builtin_convertvector(pairs, U);
+}
 RYLE_INLINE V fma(V a, V b, V c) { return a * b + c; }
 RYLE_INLINE V fnma(V a, V b, V c) { return c - a * b; }
 RYLE_INLINE V least(V a, V b) { return a < b ? a : b; }
@@ -127,9 +139,7 @@ RYLE_INLINE void static_for(const Body& body) {
 struct BytePairs {
   static constexpr std::int64_t kPointBytes = 2;
   static RYLE_INLINE C read(const std::byte* p) {
-    Half pairs;
-    __builtin_memcpy(&pairs, p, sizeof pairs);
-    const U wide = __builtin_convertvector(pairs, U);
+    const U wide = widen(p);
     // The parts stand in the top byte: values times 2^24, which the filter coefficients undo.
     const I re = (I)(wide << 24);
     const I im = (I)((wide << 16) & 0xff000000u);

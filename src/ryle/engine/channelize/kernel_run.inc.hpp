@@ -20,8 +20,8 @@ inline Scratch layout(const KernelPlan& plan) {
   s.temporary = take(kLanes);
   s.columns = take(plan.n_columns > 1 ? plan.n_columns * kLanes : 0);
   s.other = take(plan.n_columns > 1 ? plan.n_rows : single);
-  s.coarse = take((plan.n_points + kFineChannels - 1) / kFineChannels);
-  s.fine = take(kFineChannels);
+  s.coarse = take((plan.n_points >> fine_shift(plan.n_points)) + 1);
+  s.fine = take(std::int64_t{1} << fine_shift(plan.n_points));
   s.work = take(plan.n_columns > 1 ? plan.n_columns * plan.row_stride : single);
   s.total = at;
   return s;
@@ -37,11 +37,12 @@ void column_step(const KernelPlan& plan, std::int64_t n2, const float* columns, 
   const float* w = plan.column_twiddles + n2 * 2 * (N1 - 1);
   for (std::int64_t j = 0; j < kLanes; ++j, w += 2 * (N1 - 1)) {
     C a[N1];
-    static_for<0, N1>([&](auto l) { a[l] = load_point(columns + l * column + j * kPoint); });
+    static_for<0, N1>([&](auto l)
+                          RYLE_ALWAYS { a[l] = load_point(columns + l * column + j * kPoint); });
     butterfly<N1>(a);
     float* out = work + (n2 + j) * kPoint;
     store_point(out, a[0]);
-    static_for<1, N1>([&](auto k) {
+    static_for<1, N1>([&](auto k) RYLE_ALWAYS {
       store_point(out + k * plan.row_stride * kPoint, times(a[k], w + 2 * (k - 1)));
     });
   }
@@ -106,7 +107,7 @@ inline void run(const KernelPlan& plan, const KernelGroup& group, std::byte* byt
                  valid,
                  keys,
                  broadcast(plan.direction < 0 ? -0.0f : 0.0f),
-                 group.valid == (1u << kLanes) - 1};
+                 fine_shift(plan.n_points)};
   if (plan.float_stream) {
     if (plan.real_input) return run_source<true, FloatPairs>(plan, group, s, scratch, f);
     return run_source<false, FloatPairs>(plan, group, s, scratch, f);
@@ -115,52 +116,111 @@ inline void run(const KernelPlan& plan, const KernelGroup& group, std::byte* byt
   return run_source<false, BytePairs>(plan, group, s, scratch, f);
 }
 
-/// Integer codes: exact. Floats: squares in double, in the order of the cell.
-inline double cell_squares(KernelFormat format, const std::byte* cell) {
-  if (format == KernelFormat::ci8) {
-    std::int32_t sum = 0;
-    for (int i = 0; i < 128; ++i) {
-      const auto code = static_cast<std::int32_t>(static_cast<std::int8_t>(cell[i]));
-      sum += code * code;
-    }
-    return sum;
+/// Sum of squares of 128 codes in -127..127. |x| is both an unsigned and a signed byte, and 2 *
+/// 127^2 fits 16 bits.
+RYLE_INLINE std::int32_t squares_of_bytes(const std::byte* cell) {
+#if defined(__AVX512BW__)
+  __m512i sum = _mm512_setzero_si512();
+  for (int half = 0; half < 2; ++half) {
+    const __m512i a = _mm512_abs_epi8(_mm512_loadu_si512(cell + 64 * half));
+    sum =
+        _mm512_add_epi32(sum, _mm512_madd_epi16(_mm512_maddubs_epi16(a, a), _mm512_set1_epi16(1)));
   }
-  if (format == KernelFormat::ci4) {
-    std::int32_t sum = 0;
-    for (int i = 0; i < 128; ++i) {
-      const auto re = static_cast<std::int32_t>(static_cast<std::int8_t>(cell[i])) >> 4;
-      const std::int32_t im =
-          static_cast<std::int32_t>(static_cast<std::uint32_t>(cell[i]) << 28) >> 28;
-      sum += re * re + im * im;
-    }
-    return sum;
+  return _mm512_reduce_add_epi32(sum);
+#elif defined(__AVX2__)
+  __m256i sum = _mm256_setzero_si256();
+  for (int quarter = 0; quarter < 4; ++quarter) {
+    __m256i a;
+    __builtin_memcpy(&a, cell + 32 * quarter, 32);
+    a = _mm256_abs_epi8(a);
+    sum =
+        _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(a, a), _mm256_set1_epi16(1)));
   }
+  std::int32_t parts[8];
+  __builtin_memcpy(parts, &sum, 32);
+  return parts[0] + parts[1] + parts[2] + parts[3] + parts[4] + parts[5] + parts[6] + parts[7];
+#else
+  std::int32_t sum = 0;
+  for (int i = 0; i < 128; ++i) {
+    const auto code = static_cast<std::int32_t>(static_cast<std::int8_t>(cell[i]));
+    sum += code * code;
+  }
+  return sum;
+#endif
+}
+
+inline double squares_of_nibbles(const std::byte* cell) {
+  std::int32_t sum = 0;
+  for (int i = 0; i < 128; ++i) {
+    const auto re = static_cast<std::int32_t>(static_cast<std::int8_t>(cell[i])) >> 4;
+    const std::int32_t im =
+        static_cast<std::int32_t>(static_cast<std::uint32_t>(cell[i]) << 28) >> 28;
+    sum += re * re + im * im;
+  }
+  return sum;
+}
+
+/// Squares in double, in the order of the cell.
+inline double squares_of_floats(const std::byte* cell) {
   double sum = 0;
-  for (int i = 0; i < (format == KernelFormat::cf32 ? 32 : 64); ++i) {
-    double value;
-    if (format == KernelFormat::cf32) {
-      float single;
-      __builtin_memcpy(&single, cell + 4 * i, 4);
-      value = single;
-    } else {
-      std::uint16_t half;
-      __builtin_memcpy(&half, cell + 2 * i, 2);
-      // A half is a float with another exponent bias: scale instead of assembling (exact,
-      // subnormals too).
-      const std::uint32_t bits = static_cast<std::uint32_t>(half & 0x7fffu) << 13;
-      float single;
-      __builtin_memcpy(&single, &bits, 4);
-      value = static_cast<double>(single) * 0x1p112;
-    }
+  for (int i = 0; i < 32; ++i) {
+    float single;
+    __builtin_memcpy(&single, cell + 4 * i, 4);
+    sum += static_cast<double>(single) * static_cast<double>(single);
+  }
+  return sum;
+}
+
+inline double squares_of_halves(const std::byte* cell) {
+  double sum = 0;
+  for (int i = 0; i < 64; ++i) {
+    std::uint16_t half;
+    __builtin_memcpy(&half, cell + 2 * i, 2);
+    // A half is a float with another exponent bias: scale instead of assembling (exact, subnormals
+    // too).
+    const std::uint32_t bits = static_cast<std::uint32_t>(half & 0x7fffu) << 13;
+    float single;
+    __builtin_memcpy(&single, &bits, 4);
+    const double value = static_cast<double>(single) * 0x1p112;
     sum += value * value;
   }
   return sum;
 }
 
-inline void add_squares(KernelFormat format, const std::byte* cells,
-                        std::int64_t channel_stride_bytes, std::int64_t n_channels,
-                        KernelCounts* counts) {
-  for (std::int64_t c = 0; c < n_channels; ++c) {
-    counts[c].sum_of_squares += cell_squares(format, cells + c * channel_stride_bytes);
+/// Whole lines that nobody reads soon: past the caches where the address allows it.
+RYLE_INLINE void copy_cell(const std::byte* from, std::byte* to) {
+#if defined(__AVX512F__)
+  if ((reinterpret_cast<std::uintptr_t>(to) & 63) == 0) {
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(to + 64), _mm512_loadu_si512(from + 64));
+    return;
   }
+#endif
+  __builtin_memcpy(to, from, 128);
+}
+
+inline void flush(KernelFormat format, const std::byte* codes, std::byte* cells,
+                  std::int64_t channel_stride_bytes, std::int64_t n_channels,
+                  KernelCounts* counts) {
+  for (std::int64_t c = 0; c < n_channels; ++c, codes += 128, cells += channel_stride_bytes) {
+    copy_cell(codes, cells);
+    if (counts == nullptr) continue;
+    switch (format) {
+      case KernelFormat::ci8:
+        counts[c].sum_of_squares += squares_of_bytes(codes);
+        break;
+      case KernelFormat::ci4:
+        counts[c].sum_of_squares += squares_of_nibbles(codes);
+        break;
+      case KernelFormat::cf16:
+        counts[c].sum_of_squares += squares_of_halves(codes);
+        break;
+      default:
+        counts[c].sum_of_squares += squares_of_floats(codes);
+        break;
+    }
+  }
+#if defined(__AVX512F__)
+  _mm_sfence();  // streaming stores are not ordered by the locks that hand the blocks on
+#endif
 }

@@ -44,11 +44,11 @@ RYLE_INLINE void butterfly(C (&a)[Radix]) {
     const V s2 = broadcast(0.97492791218182361f), s3 = broadcast(0.43388373911755812f);
     const C p1 = a[1] + a[6], p2 = a[2] + a[5], p3 = a[3] + a[4];
     const C q1 = minus_i(a[1] - a[6]), q2 = minus_i(a[2] - a[5]), q3 = minus_i(a[3] - a[4]);
-    const auto sum = [&](V x, V y, V z) {
+    const auto sum = [&](V x, V y, V z) RYLE_ALWAYS {
       return C{fma(z, p3.re, fma(y, p2.re, fma(x, p1.re, a[0].re))),
                fma(z, p3.im, fma(y, p2.im, fma(x, p1.im, a[0].im)))};
     };
-    const auto difference = [&](V x, V y, V z) {
+    const auto difference = [&](V x, V y, V z) RYLE_ALWAYS {
       return C{fma(z, q3.re, fma(y, q2.re, x * q1.re)), fma(z, q3.im, fma(y, q2.im, x * q1.im))};
     };
     const C m1 = sum(c1, c2, c3), m2 = sum(c2, c3, c1), m3 = sum(c3, c1, c2);
@@ -69,7 +69,7 @@ RYLE_INLINE void butterfly(C (&a)[Radix]) {
     odd[3] = {(odd[3].im - odd[3].re) * r, (odd[3].re + odd[3].im) * -r};
     butterfly<4>(even);
     butterfly<4>(odd);
-    static_for<0, 4>([&](auto j) {
+    static_for<0, 4>([&](auto j) RYLE_ALWAYS {
       a[2 * j] = even[j];
       a[2 * j + 1] = odd[j];
     });
@@ -78,14 +78,13 @@ RYLE_INLINE void butterfly(C (&a)[Radix]) {
     // 4 x 4: columns l = 4 l1 + l2, then rows; constants are the 16th roots of unity.
     constexpr float c1 = 0.92387953251128676f, s1 = 0.38268343236508977f, h = kHalfRoot;
     C t[4][4];
-    static_for<0, 4>([&](auto l2) {
+    static_for<0, 4>([&](auto l2) RYLE_ALWAYS {
       C b[4] = {a[l2], a[l2 + 4], a[l2 + 8], a[l2 + 12]};
       butterfly<4>(b);
-      static_for<0, 4>([&](auto j) { t[j][l2] = b[j]; });
+      static_for<0, 4>([&](auto j) RYLE_ALWAYS { t[j][l2] = b[j]; });
     });
-    const auto rotate = [](C x, float re, float im) {
-      return times(x, broadcast(re), broadcast(im));
-    };
+    const auto rotate = [](C x, float re, float im)
+                            RYLE_ALWAYS { return times(x, broadcast(re), broadcast(im)); };
     t[1][1] = rotate(t[1][1], c1, -s1);
     t[1][2] = rotate(t[1][2], h, -h);
     t[1][3] = rotate(t[1][3], s1, -c1);
@@ -95,9 +94,9 @@ RYLE_INLINE void butterfly(C (&a)[Radix]) {
     t[3][1] = rotate(t[3][1], s1, -c1);
     t[3][2] = rotate(t[3][2], -h, -h);
     t[3][3] = rotate(t[3][3], -c1, s1);
-    static_for<0, 4>([&](auto j) {
+    static_for<0, 4>([&](auto j) RYLE_ALWAYS {
       butterfly<4>(t[j]);
-      static_for<0, 4>([&](auto k) { a[j + 4 * k] = t[j][k]; });
+      static_for<0, 4>([&](auto k) RYLE_ALWAYS { a[j + 4 * k] = t[j][k]; });
     });
   }
 }
@@ -109,9 +108,9 @@ __attribute__((noinline)) void pass(const float* x, float* y, const KernelPass& 
   const float* w = p.twiddles;
   for (std::int64_t q = 0; q < p.stride; ++q) {  // part 0 has no twiddles
     C a[Radix];
-    static_for<0, Radix>([&](auto l) { a[l] = load_point(x + q * kPoint + l * from); });
+    static_for<0, Radix>([&](auto l) RYLE_ALWAYS { a[l] = load_point(x + q * kPoint + l * from); });
     butterfly<Radix>(a);
-    static_for<0, Radix>([&](auto j) { store_point(y + q * kPoint + j * to, a[j]); });
+    static_for<0, Radix>([&](auto j) RYLE_ALWAYS { store_point(y + q * kPoint + j * to, a[j]); });
   }
   for (std::int64_t part = 1; part < p.rest; ++part) {
     w += 2 * (Radix - 1);
@@ -119,11 +118,11 @@ __attribute__((noinline)) void pass(const float* x, float* y, const KernelPass& 
     float* out = y + part * Radix * to;
     for (std::int64_t q = 0; q < p.stride; ++q, in += kPoint, out += kPoint) {
       C a[Radix];
-      static_for<0, Radix>([&](auto l) { a[l] = load_point(in + l * from); });
+      static_for<0, Radix>([&](auto l) RYLE_ALWAYS { a[l] = load_point(in + l * from); });
       butterfly<Radix>(a);
       store_point(out, a[0]);
       static_for<1, Radix>(
-          [&](auto j) { store_point(out + j * to, times(a[j], w + 2 * (j - 1))); });
+          [&](auto j) RYLE_ALWAYS { store_point(out + j * to, times(a[j], w + 2 * (j - 1))); });
     }
   }
 }
