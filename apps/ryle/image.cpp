@@ -22,6 +22,8 @@ struct ImageArguments {
   std::string file;
   std::string imaginary;
   std::string antennas;
+  CovarianceFiles covariance;  // place and time of a covariance pair
+  double frequency_mhz = 0;
   std::string output;
   std::string png;
   std::string device = "auto";
@@ -34,7 +36,12 @@ VisibilityFile read_input(const ImageArguments& a) {
   if (a.imaginary.empty()) return read_visibility_file(a.file);
   if (a.antennas.empty())
     throw ConfigError("a covariance pair needs --antennas FILE (name east north height)");
-  return read_covariance({a.file, a.imaginary, a.antennas});
+  CovarianceFiles files = a.covariance;
+  files.real_path = a.file;
+  files.imaginary_path = a.imaginary;
+  files.antennas_path = a.antennas;
+  files.frequency_hz = a.frequency_mhz * 1e6;
+  return read_covariance(files);
 }
 
 int run(const Context& context, ImageArguments a) {
@@ -98,6 +105,11 @@ void add_image(CLI::App& app, Context& context) {
       ->required();
   sub->add_option("--imag", a->imaginary, "imaginary part of a covariance FITS pair");
   sub->add_option("--antennas", a->antennas, "antenna positions of a covariance FITS pair");
+  sub->add_option("--frequency-mhz", a->frequency_mhz, "of a covariance FITS pair");
+  sub->add_option("--latitude-deg", a->covariance.latitude_deg, "of a covariance FITS pair");
+  sub->add_option("--longitude-deg", a->covariance.longitude_deg, "of a covariance FITS pair");
+  sub->add_option("--height-m", a->covariance.height_m, "of a covariance FITS pair");
+  sub->add_option("--utc", a->covariance.utc, "of a covariance FITS pair; default: from its name");
   sub->add_option("-o,--output", a->output, "FITS image");
   sub->add_option("--png", a->png, "picture");
   sub->add_option("--pixels", a->imaging.n_pixels, "pixels on a side, even")->capture_default_str();

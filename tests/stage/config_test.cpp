@@ -40,14 +40,14 @@ TEST(Config, ReadsEverySectionAndKeepsDefaults) {
 
 TEST(Config, UnknownKeyNamesPlaceValueAndTheRightKey) {
   EXPECT_EQ(refusal("schema = 1\n\n[correlate]\nintegration_time_s = 1\n"),
-            "obs.toml:4:22: unknown key \"integration_time_s\" in [correlate]; did you mean "
+            "obs.toml:4:1: unknown key \"integration_time_s\" in [correlate]; did you mean "
             "\"integration_s\" (1e-06 .. "
             "3600)?");
 }
 
 TEST(Config, UnknownSection) {
   EXPECT_EQ(refusal("[chanelize]\n"),
-            "obs.toml:1:1: unknown section [chanelize]; did you mean [channelize]?");
+            "obs.toml:1:2: unknown section [chanelize]; did you mean [channelize]?");
 }
 
 TEST(Config, WrongTypesAndRanges) {

@@ -43,10 +43,10 @@ std::vector<ci8> noise(std::int64_t n_ticks) {
   return samples;
 }
 
-struct Run {
+struct ChainRun {
   std::vector<RawDump> dumps;
   FxChain chain;
-  explicit Run(const FxChain::Setup& setup)
+  explicit ChainRun(const FxChain::Setup& setup)
       : chain(
             Queue::cpu(1), setup, [](channelize::Channelizer&, const SampleClock&, Tick, Tick) {},
             [this](RawDump&& dump) { dumps.push_back(std::move(dump)); }) {}
@@ -58,10 +58,10 @@ struct Run {
 
 TEST(FxChain, DumpsDoNotDependOnHowTheSamplesCome) {
   const auto samples = noise(4096);
-  Run whole(small_setup(50));
+  ChainRun whole(small_setup(50));
   whole.feed(samples, 0, 4096);
   whole.chain.flush();
-  Run pieces(small_setup(50));
+  ChainRun pieces(small_setup(50));
   // Same first piece, as the requantiser's level is set by it.
   for (Tick t = 0; t < 4096;) {
     const std::int64_t n = t == 0 ? 256 : std::min<std::int64_t>(4096 - t, 64 + 37 * (t % 5));
@@ -82,7 +82,7 @@ TEST(FxChain, DumpsDoNotDependOnHowTheSamplesCome) {
 
 TEST(FxChain, ALostPacketCostsExactlyQPlusTapsMinusOneSpectra) {
   const auto samples = noise(2048);
-  Run run(small_setup(120));
+  ChainRun run(small_setup(120));
   const std::int64_t q = 5;  // spectra lost
   run.feed(samples, 0, 2048, {{1, 20 * kChannels, (20 + q) * kChannels}});
   run.chain.flush();
@@ -101,11 +101,11 @@ TEST(FxChain, GapsKeepTheGridAndTheCounts) {
   for (const std::int64_t gap : {256, 1024, 6400, 65536}) {
     const std::int64_t total = 4096 + gap;
     const auto samples = noise(total);
-    Run skipped(small_setup(40));
+    ChainRun skipped(small_setup(40));
     skipped.feed(samples, 0, 2048);
     skipped.feed(samples, 2048 + gap, 2048);
     skipped.chain.flush();
-    Run marked(small_setup(40));
+    ChainRun marked(small_setup(40));
     std::vector<AbsentSpan> absent;
     for (std::int64_t p = 0; p < kInputs; ++p) absent.push_back({p, 2048, 2048 + gap});
     // The first feed sets the level: it must be the same piece.
@@ -129,7 +129,7 @@ TEST(FxChain, GapsKeepTheGridAndTheCounts) {
 
 TEST(FxChain, ANewSegmentClosesTheDumpShort) {
   const auto samples = noise(2048);
-  Run run(small_setup(1000));
+  ChainRun run(small_setup(1000));
   run.feed(samples, 0, 1024, {}, 0);
   run.feed(samples, 0, 1024, {}, 1);
   run.chain.flush();
@@ -142,7 +142,7 @@ TEST(FxChain, ANewSegmentClosesTheDumpShort) {
 
 TEST(FxChain, MidStreamStartBeginsAtTheFirstWholeWindow) {
   const auto samples = noise(4096);
-  Run run(small_setup(10, 7));
+  ChainRun run(small_setup(10, 7));
   run.chain.feed(samples.data(), 1000, 2048, {}, 0, {0, {1000000, 1}});
   run.chain.flush();
   ASSERT_FALSE(run.dumps.empty());
@@ -152,7 +152,7 @@ TEST(FxChain, MidStreamStartBeginsAtTheFirstWholeWindow) {
 
 TEST(FxChain, RequantiserLevelReachesItsTarget) {
   const auto samples = noise(8192);
-  Run run(small_setup(400));
+  ChainRun run(small_setup(400));
   run.feed(samples, 0, 8192);
   run.chain.flush();
   double power = 0;

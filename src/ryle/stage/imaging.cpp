@@ -22,15 +22,40 @@ std::vector<std::int64_t> wanted_products(const std::string& stokes, std::int64_
   throw ConfigError("stokes \"" + stokes + "\": this imager makes I, XX or YY");
 }
 
-/// 1/sqrt(V_ii) of the auto-correlation behind one side of a product; 0 where it is flagged.
-double equalizer(const VisibilityDump& dump, std::int64_t channel, std::int64_t antenna,
-                 std::int64_t pol) {
-  const std::int64_t product = dump.n_pol_products == 1 ? 0 : 3 * pol;
-  const auto at =
-      static_cast<std::size_t>(dump.index(channel, pair_index(antenna, antenna), product));
-  const double power = dump.counts[at] > 0 ? dump.data[at].real() : 0;
-  return power > 0 ? 1 / std::sqrt(power) : 0;
-}
+/// 1/sqrt of the band-averaged auto-correlation of every (antenna, pol); 0 where it is flagged. The
+/// band average keeps the statistics of short integrations: per channel and spectrum it would throw
+/// the amplitudes away.
+class Equalizer {
+ public:
+  explicit Equalizer(const VisibilityDump& dump) : n_pols_(dump.n_pol_products == 1 ? 1 : 2) {
+    for (std::int64_t a = 0; n_pairs(a) < dump.n_baselines; ++a) {
+      for (std::int64_t pol = 0; pol < n_pols_; ++pol) factors_.push_back(factor(dump, a, pol));
+    }
+    // A file without any auto-correlation gives nothing to equalize by.
+    const bool none =
+        std::all_of(factors_.begin(), factors_.end(), [](double f) { return f == 0; });
+    if (none) std::fill(factors_.begin(), factors_.end(), 1.0);
+  }
+  double operator()(std::int64_t antenna, std::int64_t pol) const {
+    return factors_[static_cast<std::size_t>(antenna * n_pols_ + pol)];
+  }
+
+ private:
+  static double factor(const VisibilityDump& dump, std::int64_t antenna, std::int64_t pol) {
+    double power = 0;
+    double weight = 0;
+    for (std::int64_t c = 0; c < dump.n_channels; ++c) {
+      const auto at =
+          static_cast<std::size_t>(dump.index(c, pair_index(antenna, antenna), 3 * pol));
+      power += dump.counts[at] * static_cast<double>(dump.data[at].real());
+      weight += dump.counts[at];
+    }
+    return power > 0 ? std::sqrt(weight / power) : 0;
+  }
+
+  std::int64_t n_pols_;
+  std::vector<double> factors_;
+};
 
 class SampleMaker {
  public:
@@ -41,6 +66,7 @@ class SampleMaker {
     const auto axes = uvw_axes(observation_.array, observation_.phase_center, dump.centroid_tai_ns,
                                observation_.earth_orientation);
     const auto products = wanted_products(options_.stokes, dump.n_pol_products);
+    const Equalizer equalizer(dump);
     for (std::int64_t b = 0; b < dump.n_baselines; ++b) {
       const auto [i, j] = pair_of(b);
       if (i == j && !options_.autocorrelations) continue;
@@ -49,7 +75,7 @@ class SampleMaker {
       const Vector3 r{ri[0] - rj[0], ri[1] - rj[1], ri[2] - rj[2]};
       const Vector3 uvw_m{dot(axes[0], r), dot(axes[1], r), dot(axes[2], r)};
       for (std::int64_t first = 0; first < dump.n_channels; first += options_.channel_average) {
-        add_group(dump, b, first, products, uvw_m, samples);
+        add_group(dump, b, first, products, uvw_m, equalizer, samples);
       }
     }
   }
@@ -57,7 +83,7 @@ class SampleMaker {
  private:
   void add_group(const VisibilityDump& dump, std::int64_t baseline, std::int64_t first,
                  const std::vector<std::int64_t>& products, const Vector3& uvw_m,
-                 std::vector<image::Sample>& samples) const {
+                 const Equalizer& equalizer, std::vector<image::Sample>& samples) const {
     const std::int64_t last = std::min(first + options_.channel_average, dump.n_channels);
     const auto [i, j] = pair_of(baseline);
     cf64 sum{};
@@ -70,8 +96,7 @@ class SampleMaker {
         if (count == 0) continue;
         cf64 value = dump.data[at];
         if (options_.equalize_inputs) {
-          const double scale =
-              equalizer(dump, c, i, product / 2) * equalizer(dump, c, j, product % 2);
+          const double scale = equalizer(i, product / 2) * equalizer(j, product % 2);
           if (scale == 0) continue;
           value *= scale;
         }

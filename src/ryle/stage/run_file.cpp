@@ -39,7 +39,7 @@ class FileRun {
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     summary_.real_time_factor = summary_.data_s / std::max(summary_.elapsed_s, 1e-9);
     summary_.warnings.insert(summary_.warnings.end(), info_.warnings.begin(), info_.warnings.end());
-    for (const auto& [name, count] : info_.counters) add_frame_counter(name, count);
+    note_frames();
     summary_.state = "OK";
     note_peak_memory(summary_);
     return summary_;
@@ -54,11 +54,16 @@ class FileRun {
                       : info_.n_ticks;
   }
 
-  void add_frame_counter(const std::string& name, std::int64_t count) {
-    const auto n = static_cast<std::uint64_t>(count);
-    if (name == "frames") summary_.packets_received += n;
-    if (name == "frames_used") summary_.packets_used += n;
-    if (name.rfind("rejected.", 0) == 0) summary_.packets_rejected[name.substr(9)] += n;
+  // Frames of a recording are its packets: accepted ones under "frames", refused ones by reason.
+  void note_frames() {
+    for (const auto& [name, count] : info_.counters) {
+      const auto n = static_cast<std::uint64_t>(count);
+      if (name == "frames") summary_.packets_used += n;
+      if (name.rfind("rejected.", 0) == 0) summary_.packets_rejected[name.substr(9)] += n;
+    }
+    summary_.packets_received = summary_.packets_used;
+    for (const auto& [reason, count] : summary_.packets_rejected)
+      summary_.packets_received += count;
   }
 
   void report(double data_s, double total_s, double busy_s) {
