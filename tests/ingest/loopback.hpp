@@ -61,4 +61,9 @@ class Sender {
   int descriptor_ = -1;
 };
 
+/// A UDP port nobody has at the moment.
+inline std::uint16_t free_udp_port() {
+  return udp_bind(parse_endpoint("udp://127.0.0.1:0")).local_port();
+}
+
 }  // namespace ryle::test

@@ -28,6 +28,7 @@ class ModelAssembler {
     std::uint64_t raw;
     int bits;
     std::vector<std::uint64_t> values;
+    std::uint64_t sender = 0;  // 0: never bound
   };
   struct Chunk {
     std::int64_t first_slot, n_slots, sequence, segment;
@@ -84,6 +85,10 @@ class ModelAssembler {
 
   void judge(const Packet& p, std::int64_t now) {
     ++received;
+    if (p.sender != 0 && bound[p.stream] != 0 && bound[p.stream] != p.sender) {
+      ++counters["foreign_sender"];
+      return;
+    }
     const std::int64_t slot = extend(p.raw, p.bits, head);
     std::string first;
     bool used = false;
@@ -106,6 +111,7 @@ class ModelAssembler {
       done += static_cast<std::size_t>(n);
     }
     ++counters[used ? "used" : first];
+    if (used) bound[p.stream] = p.sender;
     shares.emplace_back(now / 5'000'000, used);
   }
 
@@ -213,6 +219,7 @@ class ModelAssembler {
   std::deque<Packet> held;
   std::int64_t votes_count = 0, first_vote = 0, latest = 0;
   std::set<int> voters;
+  std::map<int, std::uint64_t> bound;  // the time-out of a silent sender is not modeled
   std::vector<std::pair<std::int64_t, bool>> shares;
 };
 
