@@ -118,6 +118,8 @@ void add_image(CLI::App& app, Context& context) {
   sub->add_option("--channel-average", a->imaging.channel_average,
                   "channels averaged before imaging")
       ->capture_default_str();
+  sub->add_option("--taper", a->imaging.taper_fwhm,
+                  "uv taper to a beam this wide (FWHM, direction cosines)");
   sub->add_option("--stokes", a->imaging.stokes, "I, XX or YY")->capture_default_str();
   sub->add_option("--equalize", a->equalize,
                   "divide by the auto-correlations: auto (uncalibrated data), yes, no")

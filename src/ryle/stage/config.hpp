@@ -118,6 +118,7 @@ struct ImageConfig {
   std::int64_t n_pixels = 256;
   double width = 2.0;  ///< direction cosines across the picture
   std::int64_t channel_average = 8;
+  double taper_pixels = 2.0;  ///< beam (FWHM) the picture is smoothed to, by a uv taper; 0 = none
   std::string implementation = "auto";
 };
 

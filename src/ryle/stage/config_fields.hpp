@@ -150,6 +150,8 @@ template <class V>
 void fields(V& v, ImageConfig& c) {
   v("n_pixels", c.n_pixels, Range{16, 4096}, "pixels on a side, even");
   v("width", c.width, Range{0.001, 2}, "direction cosines across; 2 = horizon to horizon");
+  v("taper_pixels", c.taper_pixels, Range{0, 100},
+    "uv taper that makes the beam this many pixels wide; 0 = none");
   v("channel_average", c.channel_average, Range{1, 65536}, "channels averaged before imaging");
   v("implementation", c.implementation, Choice{}, "auto or a name that `ryle info` lists");
 }

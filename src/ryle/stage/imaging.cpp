@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "ryle/core/baseline.hpp"
 #include "ryle/core/error.hpp"
@@ -57,6 +58,11 @@ class Equalizer {
   std::vector<double> factors_;
 };
 
+/// A Gaussian beam of full width F has the transform exp(-(pi F)^2 (u^2 + v^2) / (4 ln 2)).
+double uv_taper(double uv2, double fwhm) {
+  return std::exp(-kPi * kPi * fwhm * fwhm * uv2 / (4 * std::numbers::ln2));
+}
+
 class SampleMaker {
  public:
   SampleMaker(const Observation& observation, const ImagingOptions& options)
@@ -107,8 +113,11 @@ class SampleMaker {
     }
     if (weight == 0) return;
     const double per_wavelength = frequency / weight / kSpeedOfLight_m_per_s;
+    const double uv2 =
+        (uvw_m[0] * uvw_m[0] + uvw_m[1] * uvw_m[1]) * per_wavelength * per_wavelength;
+    const double taper = uv_taper(uv2, options_.taper_fwhm);
     samples.push_back({uvw_m[0] * per_wavelength, uvw_m[1] * per_wavelength,
-                       uvw_m[2] * per_wavelength, sum / weight, weight});
+                       uvw_m[2] * per_wavelength, sum / weight, taper * weight});
   }
 
   const Observation& observation_;

@@ -19,6 +19,9 @@ struct ImagingOptions {
   bool autocorrelations = false;
   /// Divide V_ij by sqrt(V_ii V_jj): gives every input the same weight where gains are unknown.
   bool equalize_inputs = false;
+  /// Gaussian uv taper that makes the beam this wide (FWHM, direction cosines); 0 = none. For
+  /// pictures coarser than the longest baseline.
+  double taper_fwhm = 0;
   std::string stokes = "I";  ///< I (mean of XX and YY), XX or YY
   std::string implementation = "auto";
 };

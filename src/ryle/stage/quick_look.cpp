@@ -104,6 +104,7 @@ std::string QuickLook::draw_sky(const std::string& path, Queue& queue,
   options.n_pixels = config.n_pixels;
   options.width = config.width;
   options.channel_average = config.channel_average;
+  options.taper_fwhm = config.taper_pixels * config.width / static_cast<double>(config.n_pixels);
   options.implementation = config.implementation;
   options.equalize_inputs = observation.flux_unit != "Jy";
   const std::vector<VisibilityDump> dumps{mean()};
