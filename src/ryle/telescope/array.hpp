@@ -13,15 +13,15 @@ struct Antenna {
   std::array<double, 3> enu_m{};
 };
 
-/// One signal path = (antenna, pol). @unit cable_delay_s: lateness of the path, seconds; feed_angle_rad: X from north
-/// through east
+/// One signal path = (antenna, pol). @unit cable_delay_s: lateness of the path, seconds;
+/// feed_angle_rad: X from north through east
 struct ArrayInput {
   std::int64_t antenna = 0;
   int pol = 0;                    ///< 0 = X, 1 = Y
   double cable_delay_s = 0;       ///< frequency-independent part
   double cable_dispersion_s = 0;  ///< LWA coax: extra delay at 10 MHz, scales as sqrt(10 MHz / nu)
   double feed_angle_rad = 0;
-  bool bad = false;               ///< flagged in the layout or station file: never used in images
+  bool bad = false;  ///< flagged in the layout or station file: never used in images
 };
 
 /// An array: geographic reference, antennas, and the wiring (inputs in sample order).
@@ -42,15 +42,18 @@ struct ArrayLayout {
 /// Cable delay of an input at a frequency, dispersion included.
 double cable_delay_s(const ArrayInput& input, double frequency_hz);
 
-/// Reads "antenna,east_m,north_m,up_m,pol,cable_delay_ns[,feed_angle_deg][,bad]" (header line required, '#' comments); one line
-/// per input in sample order. Throws FormatError with file:line, IoError when missing.
-ArrayLayout read_layout_csv(const std::string& path, double latitude_deg, double longitude_deg, double height_m);
+/// Reads "antenna,east_m,north_m,up_m,pol,cable_delay_ns[,feed_angle_deg][,bad]" (header line
+/// required, '#' comments); one line per input in sample order. Throws FormatError with file:line,
+/// IoError when missing.
+ArrayLayout read_layout_csv(const std::string& path, double latitude_deg, double longitude_deg,
+                            double height_m);
 
-/// Reads an LWA station file (SSMIF): positions, antenna status, cable length, stretch and dispersion.
-/// Input order = stand 1..n, X then Y, as TBF/TBX payloads.
+/// Reads an LWA station file (SSMIF): positions, antenna status, cable length, stretch and
+/// dispersion. Input order = stand 1..n, X then Y, as TBF/TBX payloads.
 ArrayLayout read_lwa_ssmif(const std::string& path);
 
 /// Reads TART antenna_positions.json (east, north, up); one input per antenna.
-ArrayLayout read_tart_positions(const std::string& path, double latitude_deg, double longitude_deg, double height_m);
+ArrayLayout read_tart_positions(const std::string& path, double latitude_deg, double longitude_deg,
+                                double height_m);
 
 }  // namespace ryle
