@@ -86,6 +86,22 @@ struct Shape {
   std::vector<std::int64_t> panel_first;  // element of row `panel * columns` of each panel
 };
 
+// A worker inside a kernel's own machine state (AMX tile configuration).
+class Entered {
+ public:
+  explicit Entered(const CpuKernel& kernel) : kernel_(kernel) {
+    if (kernel_.enter != nullptr) kernel_.enter();
+  }
+  ~Entered() {
+    if (kernel_.leave != nullptr) kernel_.leave();
+  }
+  Entered(const Entered&) = delete;
+  Entered& operator=(const Entered&) = delete;
+
+ private:
+  const CpuKernel& kernel_;
+};
+
 class CpuCorrelator final : public Correlator {
  public:
   CpuCorrelator(Queue& queue, const Config& config, const CpuKernel& kernel);
@@ -212,6 +228,7 @@ void CpuCorrelator::accumulate_channel(const Input& input, std::int64_t blocks, 
                                        std::int64_t channel) {
   std::int64_t spectra = in_int32_;
   const std::int64_t columns = shape_.kernel.columns;
+  const Entered entered(shape_.kernel);
   for (std::int64_t block = 0; block < blocks; block += shape_.chunk_blocks) {
     const Chunk chunk{channel, block, std::min(shape_.chunk_blocks, blocks - block), slot};
     spectra = spectra_after(spectra, chunk);
@@ -248,6 +265,7 @@ void CpuCorrelator::accumulate_together(Queue& queue, const Input& input, std::i
       const std::int64_t panel = task % shape_.n_panels;
       const std::int64_t row = (n_super - 1 - task / shape_.n_panels) * shape_.kernel.superrows;
       const std::int64_t row_end = std::min(row + shape_.kernel.superrows, shape_.n_rows);
+      const Entered entered(shape_.kernel);
       Ahead nothing{};
       Chunk own = chunk;
       own.slot = slot;

@@ -102,19 +102,22 @@ void multiply(const Cells& rows, std::int64_t n_rows, const std::uint8_t* panel,
   auto* to = static_cast<std::int32_t*>(acc);
   const std::uint8_t* a = rows.data;
   std::int64_t left = n_rows;
-  if (left >= 32) load_shapes(16, 16);
   for (; left >= 32; left -= 32, a += 32 * rows.input_stride_bytes, to += 32 * 32) {
     multiply_two(a, rows, panel, n_cells, to, ahead);
   }
+  if (left == 0) return;
+  if (left != 16) load_shapes(left > 16 ? 16 : left, left > 16 ? left - 16 : left);
   if (left > 16) {
-    load_shapes(16, left - 16);
     multiply_two(a, rows, panel, n_cells, to, ahead);
-  } else if (left > 0) {
-    load_shapes(left, left);
+  } else {
     multiply_one(a, rows, left, panel, n_cells, to, ahead);
   }
-  _tile_release();
+  if (left != 16) load_shapes(16, 16);
 }
+
+// Loading and releasing the configuration costs as much as a tile of a small array: once per task, not per panel.
+void enter() { load_shapes(16, 16); }
+void leave() { _tile_release(); }
 
 void pack(const Cells& cells, std::int64_t n_inputs, std::int64_t n_cells, std::uint8_t* panel,
           std::int32_t* sums_re, std::int32_t* sums_im) {
@@ -124,7 +127,9 @@ void pack(const Cells& cells, std::int64_t n_inputs, std::int64_t n_cells, std::
 
 // c holds ~re = -re - 1: Im lacks sum im(v_j).
 constexpr CpuKernel kBytes{"amx", false, 16, 128, 64, 2 * kRunPanelBytes, 8,    512,
-                           32,    0,     0,  0,   1,  expand_to_bytes,    pack, multiply};
+                           32,    0,     0,  0,   1,  expand_to_bytes,    pack, multiply,
+                           enter,
+                           leave};
 
 }  // namespace
 

@@ -77,7 +77,7 @@ constexpr CpuKernel kShorts{"avx2",
                             0,
                             expand_to_shorts,
                             pack_transposed<Shorts>,
-                            multiply_panel<Shorts>};
+                            multiply_panel<Shorts>, nullptr, nullptr};
 constexpr CpuKernel kFloats{"avx2",
                             true,
                             8,
@@ -93,7 +93,7 @@ constexpr CpuKernel kFloats{"avx2",
                             0,
                             expand_to_floats,
                             pack_transposed<Floats>,
-                            multiply_panel<Floats>};
+                            multiply_panel<Floats>, nullptr, nullptr};
 
 }  // namespace
 

@@ -50,7 +50,7 @@ constexpr CpuKernel kFloats{"avx512",
                             0,
                             expand_to_floats,
                             pack_words<Floats>,
-                            multiply_panel<Floats>};
+                            multiply_panel<Floats>, nullptr, nullptr};
 
 }  // namespace
 

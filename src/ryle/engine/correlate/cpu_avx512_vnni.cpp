@@ -49,7 +49,7 @@ constexpr CpuKernel kBytes{"avx512_vnni",
                            -127,
                            expand_to_bytes,
                            pack,
-                           multiply_panel<Bytes>};
+                           multiply_panel<Bytes>, nullptr, nullptr};
 
 }  // namespace
 

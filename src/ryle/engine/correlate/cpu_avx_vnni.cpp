@@ -52,7 +52,7 @@ constexpr CpuKernel kBytes{"avx_vnni",
                            -127,
                            expand_to_bytes,
                            pack_transposed<Bytes>,
-                           multiply_panel<Bytes>};
+                           multiply_panel<Bytes>, nullptr, nullptr};
 
 }  // namespace
 

@@ -61,6 +61,9 @@ struct CpuKernel {
                std::int32_t* sums_re, std::int32_t* sums_im);
   void (*multiply)(const Cells& rows, std::int64_t n_rows, const std::uint8_t* panel,
                    std::int64_t n_cells, void* acc, Ahead& ahead);
+  /// Called by a worker around its calls of multiply (tile configuration); nullptr = nothing to do.
+  void (*enter)();
+  void (*leave)();
 };
 
 /// nullptr when the compiler or architecture of this build has no such code.

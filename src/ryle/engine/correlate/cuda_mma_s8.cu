@@ -107,8 +107,8 @@ __device__ void load_rows(unsigned to, const std::byte* base, std::int64_t input
 }
 
 // Column fragment n of 8 inputs lies in half n % 2 of pair n / 2, as ldmatrix delivered it.
-__device__ inline void add_product(int (&sum)[4], const unsigned (&a)[4],
-                                   const unsigned (&b)[2][4], int n) {
+__device__ inline void add_product(int (&sum)[4], const unsigned (&a)[4], const unsigned (&b)[2][4],
+                                   int n) {
   multiply_add(sum, a, b[n / 2][2 * (n % 2)], b[n / 2][2 * (n % 2) + 1]);
 }
 
@@ -145,7 +145,8 @@ __device__ inline void multiply_block(Accumulators& sums, unsigned rows, unsigne
       unsigned a_re[4];
       unsigned a_im[4];
       load_parts<Nibbles>(a_re, a_im, rows, a_row + 16 * m, a_half, step);
-      // One kind of product for all columns at a time: a sum is touched again only eight products later.
+      // One kind of product for all columns at a time: a sum is touched again only eight products
+      // later.
 #pragma unroll
       for (int n = 0; n < 4; ++n) add_product(sums.re[m][n], a_re, b_re, n);
 #pragma unroll
