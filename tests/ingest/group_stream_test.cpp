@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "ryle/core/time.hpp"
 #include "tests/ingest/pattern.hpp"
 
 namespace ryle {

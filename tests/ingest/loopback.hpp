@@ -46,6 +46,18 @@ class Sender {
   void send_datagram(std::span<const std::byte> bytes) {
     [[maybe_unused]] const auto n = ::send(descriptor_, bytes.data(), bytes.size(), 0);
   }
+  /// Lets the kernel cut what is sent into datagrams of this size (UDP_SEGMENT).
+  bool set_segment(int bytes) {
+    return setsockopt(descriptor_, IPPROTO_UDP, 103, &bytes, sizeof bytes) == 0;
+  }
+  Sender& operator=(Sender&& other) noexcept {
+    if (this != &other) {
+      close();
+      descriptor_ = other.descriptor_;
+      other.descriptor_ = -1;
+    }
+    return *this;
+  }
   void close() {
     if (descriptor_ >= 0) ::close(descriptor_);
     descriptor_ = -1;

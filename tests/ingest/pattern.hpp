@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ryle/core/random.hpp"
+#include "ryle/core/time.hpp"
 #include "ryle/wire/mwa32t.hpp"
 
 namespace ryle::test {

@@ -118,7 +118,7 @@ std::int64_t GroupStream::nearest(std::uint16_t word, std::int64_t position) con
 std::int64_t GroupStream::jump_target(std::uint16_t word, const StreamReference& others) const {
   if (modulus_ == 0) return position_;
   // Without another receiver to go by, forward: data can be lost, not repeated.
-  const std::int64_t reference = others.known ? others.position : position_ + modulus_ / 2 - 1;
+  const std::int64_t reference = others.known ? others.position : position_ + modulus_ / 2;
 #if RYLE_MUTANT == 508
   return nearest(word, position_ + 0 * reference);
 #else
