@@ -110,7 +110,17 @@ std::string QuickLook::draw_sky(const std::string& path, Queue& queue,
   const std::vector<VisibilityDump> dumps{mean()};
   const auto result = make_image(queue, observation, dumps, options);
   std::vector<Panel::Mark> labels;
-  for (const auto& mark : marks) labels.push_back({mark.l, mark.m, mark.label});
+  // The picture's axes are those of ICRS at the phase center, turned against the horizon's by
+  // precession.
+  const auto axes = uvw_axes(observation.array, observation.phase_center, first_.start_tai_ns,
+                             observation.earth_orientation);
+  const auto dot = [](const Vector3& a, const Vector3& b) {
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+  };
+  for (const auto& mark : marks) {
+    if (dot(axes[2], mark.enu) > 0)
+      labels.push_back({dot(axes[0], mark.enu), dot(axes[1], mark.enu), mark.label});
+  }
   write_sky_png(path, result.image, labels, observation, overwrite);
   return result.implementation;
 }

@@ -10,10 +10,9 @@
 
 namespace ryle::stage {
 
-/// A labelled place on the sky picture.
+/// A labelled place on the sky picture: unit vector east, north, up at the start of the data.
 struct SourceMark {
-  double l = 0;
-  double m = 0;
+  Vector3 enu{};
   std::string label;
 };
 

@@ -86,8 +86,7 @@ Simulation::Simulation(const ObservationConfig& config, std::int64_t start_tai_n
   const simulate::VoltageRecord record = make_record(config, start_tai_ns);
   jy_per_count2_ = record.jy_per_count2;
   for (std::size_t k = 0; k < record.sources_enu.size(); ++k) {
-    const auto& direction = record.sources_enu[k];
-    marks_.push_back({direction[0], direction[1], config.simulator.sources[k].name});
+    marks_.push_back({record.sources_enu[k], config.simulator.sources[k].name});
   }
   sender_ = std::make_unique<simulate::Mwa32tSender>(record, sender_config(config));
 }
