@@ -33,7 +33,7 @@ for target in $targets; do
   done
   echo "== $target: $seconds s"
   executable=$(find "$build" -name "fuzz_$target" -type f | head -1)
-  "$executable" -max_total_time="$seconds" -timeout=1 -rss_limit_mb=512 -max_len=24576 -print_final_stats=1 \
+  "$executable" -max_total_time="$seconds" -timeout="${RYLE_FUZZ_TIMEOUT:-5}" -rss_limit_mb=512 -max_len=24576 -print_final_stats=1 \
     -artifact_prefix="$build/findings/$target-" "$corpus" 2>"$build/$target.log" || {
     tail -40 "$build/$target.log"
     echo "FOUND: see $build/findings and $build/$target.log"

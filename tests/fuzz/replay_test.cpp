@@ -59,7 +59,7 @@ TEST_P(Replay, SeedsAndDamage) {
   const bool slow = GetParam().name == "recordings";
   for (const auto& seed : seeds()) {
     GetParam().run(seed);
-    for (int k = 0; k < (slow ? 6 : 60); ++k) {
+    for (int k = 0; k < (slow ? 24 : 60); ++k) {
       Bytes bytes = seed;
       const int changes = 1 + static_cast<int>(random() % 6);
       for (int c = 0; c < changes && !bytes.empty(); ++c) {
