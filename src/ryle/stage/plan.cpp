@@ -123,6 +123,9 @@ Plan make_plan(const ObservationConfig& config) {
   const ArrayLayout array = load_array(config, facts.n_inputs);
   const FxChain::Setup setup = make_chain_setup(config, facts, array);
   const auto& f = setup.channelize;
+  calibration_gains(config, f.n_inputs,
+                    f.n_channels);  // refuses a wrong table now, not when data flow
+  phase_center(config, array, facts.clock.epoch_tai_ns);
   describe_ports(setup, facts, plan);
 
   const correlate::Config x{f.n_inputs, f.n_channels, f.output, setup.spectra_per_gulp,

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Command line: exit codes, messages, JSON."""
+
+import json
+
+import pytest
+from harness import ROOT, run
+
+EXAMPLE = ROOT / "examples/mwa32t.toml"
+
+
+@pytest.mark.parametrize("setting, expected", [
+    ("correlate.integration_time_s=1.0", 'did you mean "integration_s"'),
+    ("channelize.n_channels=0", "must lie in 1 .."),
+    ("channelize.n_channels=1048576", "memory"),
+    ("channelize.bits=7", "must be 4, 8 or 32"),
+    ("channelize.implementation=cpu:avx1024", "cpu:"),
+    ("correlate.implementation=tensor", "cpu:"),
+    ("telescope.layout=nowhere.csv", "nowhere.csv"),
+    ("telescope.layout=mwa32t_gains.csv", "mwa32t_gains.csv"),
+    ("correlate.phase_center=north", "RA_DEG,DEC_DEG"),
+    ("runtime.device=gpu", "cuda:N"),
+    ("source.listen=[]", "listen"),
+    ("calibration.gains=mwa32t.csv", "mwa32t.csv"),
+])
+def test_bad_observations_are_refused_with_a_remedy(setting, expected):
+    done = run("run", EXAMPLE, "--check", "--set", setting, check=None)
+    assert done.returncode in (65, 66, 69, 71, 78), done.stdout + done.stderr
+    assert expected in done.stderr, done.stderr
+    assert done.stderr.startswith("ryle: error: ") and done.stderr.count("\n") == 1
+
+
+def test_exit_codes():
+    assert run("run", "/nowhere.toml", check=66)
+    assert run("run", check=64)
+    assert run("frobnicate", check=64)
+    assert run("run", EXAMPLE, "--check", "--set", "channelize.taps=\"four\"", check=78)
+    assert run("correlate", "/nowhere.vdif", "-o", "/tmp/x.ms", "--layout", "x.csv", check=66)
+    assert run("image", "/nowhere.ms", "-o", "/tmp/x.fits", check=66)
+
+
+def test_plan_prints_memory_and_a_measured_margin():
+    plan = json.loads(run("plan", EXAMPLE, "--json").stdout)
+    assert plan["total_memory_bytes"] == sum(plan["memory_bytes"].values())
+    assert plan["predicted_margin"] > 0
+    # 8 operations x 2080 products x 128 channels x 10 kHz.
+    assert plan["correlate_gops"] == pytest.approx(8 * 2080 * 128 * 1e4 * 1e-9)
+    assert "real time" in run("plan", EXAMPLE).stdout
+
+
+def test_plan_warns_of_decorrelation_when_delays_come_after_correlation():
+    plan = json.loads(run("plan", EXAMPLE, "--json", "--set", "correlate.fringe_stopping=x", "--set",
+                          "channelize.taps=1").stdout)
+    # Plain FFT: tau x channel width = 1.2 % for 1.17 us and 10 kHz (correlate.md 9); cables add to it.
+    assert plan["decorrelation"] > 0.01
+    assert any("fringe_stopping" in w for w in plan["warnings"])
+
+
+def test_info_and_doctor_speak_json():
+    info = json.loads(run("info", "--json").stdout)
+    assert "reference" in info["correlate"] and "mwa32t" in info["recording_formats"]
+    schema = json.loads(run("info", "--schema").stdout)
+    assert "correlate" in schema["properties"]
+    findings = json.loads(run("doctor", "--json", check=None).stdout)
+    assert {"name", "verdict", "detail", "remedy"} <= set(findings[0])
+
+
+def test_printed_configuration_is_a_configuration(tmp_path):
+    text = run("run", EXAMPLE, "--print-config").stdout
+    again = tmp_path / "again.toml"
+    again.write_text(text)
+    for name in ("mwa32t.csv", "mwa32t_gains.csv"):  # relative names are relative to the observation file
+        (tmp_path / name).write_bytes((EXAMPLE.parent / name).read_bytes())
+    run("run", again, "--check")
+
+
+@pytest.mark.parametrize("engine", ["correlate", "channelize", "path"])
+def test_benchmarks_print_the_same_fields(engine):
+    fields = ["engine", "implementation", "device", "case", "median_s", "min_s", "useful_ops", "bytes", "rate", "rate_unit",
+              "roofline_fraction", "roofline", "verified"]
+    for line in run("bench", engine, "--quick", "--json").stdout.splitlines():
+        row = json.loads(line)
+        assert list(row) == fields
+        assert row["verified"] is True and row["rate"] > 0

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The main job over real sockets, and what happens to it when things go wrong (docs/exit-codes.md, reliability)."""
+
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import time
+
+import h5py
+import numpy as np
+import pytest
+from harness import binary, live_arguments, run, start, stop, summary, wait_for
+
+FINAL = ["mwa32t.ms", "mwa32t.uvfits", "mwa32t.uvh5"]
+PICTURES = ["mwa32t_visibilities.png", "mwa32t_bandpass.png", "mwa32t_sky.png"]
+
+
+def names(directory):
+    return sorted(p.name for p in pathlib.Path(directory).iterdir())
+
+
+def uvh5(path):
+    """counts [time][baseline][channel][pol], data likewise, as fractions of a dump."""
+    with h5py.File(path) as f:
+        n_times = len(np.unique(f["Header/time_array"][:]))
+        samples = f["Data/nsamples"][:]
+        data = f["Data/visdata"][:]
+        flags = f["Data/flags"][:]
+        ant_1, ant_2 = f["Header/ant_1_array"][:], f["Header/ant_2_array"][:]
+    shape = (n_times, -1) + samples.shape[-2:]
+    rows = samples.shape[0] // n_times
+    return (samples.reshape(shape), data.reshape(shape), flags.reshape(shape), ant_1[:rows], ant_2[:rows])
+
+
+def check_conservation(s):
+    assert s["packets_received"] == s["packets_used"] + s["packets_rejected_total"]
+
+
+def test_packets_to_products(tmp_path):
+    s = summary(run(*live_arguments(tmp_path, duration_s=1.5)))
+    check_conservation(s)
+    assert s["packets_rejected_total"] == 0
+    assert s["integrations"] >= 5
+    assert names(tmp_path) == sorted(FINAL + PICTURES)
+    assert sorted(s["products"]) == sorted(str(tmp_path / n) for n in FINAL + PICTURES)
+    assert any(i.startswith("channelize/cpu/") for i in s["implementations"])
+    assert any(i.startswith("correlate/cpu/") for i in s["implementations"])
+    # The brightest point of the dirty image is the brightest source, within half a pixel of 256 across the hemisphere.
+    fits = tmp_path / "sky.fits"
+    image = json.loads(run("image", tmp_path / "mwa32t.uvh5", "-o", fits, "--taper", 0.016, "--json").stdout)
+    assert abs(image["peak"]["l"] - 0.35) < 0.004 and abs(image["peak"]["m"] - 0.25) < 0.004
+    # 3000 Jy within 8 %: dirty sidelobes of the two other sources (about 3 % rms each).
+    assert abs(image["peak"]["value"] - 3000) < 240
+
+
+def test_a_capture_node_dies_and_returns(tmp_path):
+    s = summary(run(*live_arguments(tmp_path, "simulator.dying_receiver=2", "simulator.dies_at_s=0.6",
+                                    "simulator.returns_at_s=1.2", "output.ms=false", "output.uvfits=false",
+                                    duration_s=2.0)))
+    check_conservation(s)
+    samples, data, flags, ant_1, ant_2 = uvh5(tmp_path / "mwa32t.uvh5")
+    lost = ((ant_1 >= 16) & (ant_1 < 24)) | ((ant_2 >= 16) & (ant_2 < 24))
+    assert np.all(samples[:, ~lost] > 0.99), "the other receivers never notice"
+    dead = samples[3][lost]  # 0.75 .. 1.0 s: nothing of receiver 2
+    assert np.all(dead == 0) and np.all(flags[3][lost]) and np.all(data[3][lost] == 0)
+    partial = samples[2][lost]  # 0.5 .. 0.75 s: alive until 0.6 s, so 40 % of the spectra less the filter's edge
+    assert np.all((partial > 0.36) & (partial < 0.41))
+    assert np.all(samples[-2][lost] > 0.99), "the node is back"
+
+
+def test_sigint_publishes_what_is_whole(tmp_path):
+    process = start(*live_arguments(tmp_path, duration_s=60, speed=1))
+    part = tmp_path / ".mwa32t.uvh5.part"
+    wait_for(lambda: part.exists() and part.stat().st_size > 2_000_000)
+    code, out, err = stop(process, signal.SIGINT)
+    assert code == 0, err
+    s = json.loads(out.strip().splitlines()[-1])
+    assert s["stopped_by_signal"] and s["integrations"] >= 1
+    check_conservation(s)
+    assert set(FINAL) <= set(names(tmp_path))
+    assert not [n for n in names(tmp_path) if n.endswith(".part")]
+    samples, *_ = uvh5(tmp_path / "mwa32t.uvh5")
+    assert samples.shape[0] == s["integrations"]
+    assert np.all(samples[:-1] > 0.99)
+
+
+def test_sigkill_leaves_no_partial_file_under_a_final_name(tmp_path):
+    for k in range(3):
+        directory = tmp_path / str(k)
+        process = start(*live_arguments(directory, duration_s=60, speed=1))
+        wait_for(lambda: directory.exists() and len(list(directory.iterdir())) >= 3)
+        process.kill()
+        process.communicate()
+        assert not [n for n in names(directory) if not n.startswith(".")], names(directory)
+    # The next run is not held up by what the dead one left behind.
+    run(*live_arguments(tmp_path / "0", duration_s=0.6))
+    assert set(FINAL) <= set(names(tmp_path / "0"))
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("skipped: mounting a small file system needs root")
+    directory = tmp_path / "disk"
+    directory.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", directory], capture_output=True, text=True)
+    if done.returncode != 0:
+        pytest.skip("skipped: mount is not permitted here: " + done.stderr.strip())
+    yield directory
+    subprocess.run(["umount", directory], check=True)
+
+
+def test_disk_full_keeps_the_data_path_alive(small_disk):
+    done = run(*live_arguments(small_disk, "output.ms=false", "output.uvfits=false", duration_s=2.0), check=74)
+    s = summary(done)
+    check_conservation(s)
+    assert s["dropped_chunks"] == 0, "ingest and engines go on"
+    assert any("space" in e.lower() or "disk" in e.lower() for e in s["errors"]), s["errors"]
+    assert "mwa32t.uvh5" not in names(small_disk), "nothing incomplete under the final name"
+
+
+def test_read_only_directory(tmp_path):
+    target = tmp_path / "file"
+    target.write_text("")
+    done = run(*live_arguments(target / "sub", duration_s=0.5), check=None)
+    assert done.returncode in (73, 77), done.stderr
+    assert "cannot" in done.stderr
+
+
+def test_names_are_not_overwritten_without_being_asked(tmp_path):
+    (tmp_path / "mwa32t.uvh5").write_text("mine")
+    done = run(*live_arguments(tmp_path, "output.overwrite=false", duration_s=0.5), check=73)
+    assert "mwa32t.uvh5" in done.stderr
+    assert (tmp_path / "mwa32t.uvh5").read_text() == "mine"
+
+
+def test_a_taken_port_is_a_clear_error(tmp_path):
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        port = holder.getsockname()[1]
+        listen = ",".join([f'"tcp://127.0.0.1:{port}"'] * 4)
+        done = run(*live_arguments(tmp_path, f"source.listen=[{listen}]", duration_s=0.5), check=69)
+    assert str(port) in done.stderr and "in use" in done.stderr
+
+
+def test_no_data_ends_with_a_reason(tmp_path):
+    process = start(*live_arguments(tmp_path, "source.kind=network", duration_s=1))
+    time.sleep(2.5)
+    code, out, _ = stop(process)
+    s = json.loads(out.strip().splitlines()[-1])
+    assert code == 0 and s["integrations"] == 0
+    assert "NO_DATA" in s["state"] or any("no data" in w for w in s["warnings"])
+    assert not [n for n in names(tmp_path) if not n.startswith(".")] if tmp_path.exists() else True
