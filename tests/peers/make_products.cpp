@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "ryle/core/error.hpp"
 #include "ryle/product/image_file.hpp"
@@ -40,6 +41,31 @@ void write_sky(const std::string& stem, const Observation& observation,
     }
     writer->publish(observation);
   }
+}
+
+/// Noise with a strong transmitter in one channel, for a flagger to find.
+void write_interference(const std::string& path) {
+  test::Shape shape;
+  shape.n_antennas = 4;
+  shape.n_channels = 64;
+  const Observation observation = test::make_observation(shape);
+  auto writer = open_visibility_writer(path, observation, true);
+  std::mt19937_64 random(3);
+  std::normal_distribution<float> normal;
+  for (std::int64_t d = 0; d < 60; ++d) {
+    VisibilityDump dump = test::make_dump(observation, {}, d);
+    for (std::int64_t c = 0; c < dump.n_channels; ++c) {
+      for (std::int64_t b = 0; b < dump.n_baselines; ++b) {
+        for (std::int64_t p = 0; p < 4; ++p) {
+          cf32& value = dump.data[static_cast<std::size_t>(dump.index(c, b, p))];
+          value = cf32(normal(random), normal(random));
+          if (c == 20) value += 100.0F;
+        }
+      }
+    }
+    writer->write(dump);
+  }
+  writer->publish(observation);
 }
 
 /// A picture of points painted on the pixel nearest to each source, for the WCS to be checked
@@ -104,6 +130,7 @@ int run(const std::string& directory) {
   single.n_pols = 1;
   const Observation one = test::make_observation(single);
   write_sky(directory + "/one", one, test::four_quadrants(one), false);
+  write_interference(directory + "/interference.ms");
   write_fits_image(directory + "/painted.fits", paint(observation, sky), observation, true);
   std::ofstream(directory + "/truth.json") << truth_of(observation, sky).dump(1);
   return 0;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // FITS image cubes: SIN projection about an ICRS centre, FREQ and STOKES axes (products.md 3).
+#include <erfa.h>
+
 #include <cmath>
 
 #include "ryle/core/checked.hpp"
@@ -128,6 +130,16 @@ void write_facts(FitsFile& file, const SkyImage& image, const Observation& obser
   file.key("OBSGEO-X", place[0], "ITRF of the array, metres");
   file.key("OBSGEO-Y", place[1]);
   file.key("OBSGEO-Z", place[2]);
+  // The same place again, on the IAU 1976 ellipsoid that FITS prescribes: without it astropy warns
+  // that it adds them.
+  double longitude_rad = 0;
+  double latitude_rad = 0;
+  double height_m = 0;
+  double xyz[3] = {place[0], place[1], place[2]};
+  eraGc2gde(6378140.0, 1.0 / 298.2577, xyz, &longitude_rad, &latitude_rad, &height_m);
+  file.key("OBSGEO-L", longitude_rad / kDegree_rad, "degrees, IAU 1976 ellipsoid");
+  file.key("OBSGEO-B", latitude_rad / kDegree_rad);
+  file.key("OBSGEO-H", height_m);
   if (observation.time_source == TimeSource::arrival) {
     file.key("RYLETIME", std::string("UNSYNCHRONISED"), "times rest on packet arrival");
   }

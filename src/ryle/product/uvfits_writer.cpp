@@ -263,11 +263,12 @@ class UvfitsWriter final : public VisibilityWriter {
     f.key("CREATOR", "ryle " + std::string(version()));
     f.key("EPOCH", 2000.0);
     f.key("EQUINOX", 2000.0);
-    f.key("RADESYS", std::string("ICRS"));
+    // Lower case: pyuvdata 3.2 hands the word to astropy as it is, and writes it so itself.
+    f.key("RADESYS", std::string("icrs"));
     f.key("SPECSYS", std::string("TOPOCENT"));
     f.key("BSCALE", 1.0);
     f.key("BZERO", 0.0);
-    f.key("BUNIT", observation.flux_unit == "Jy" ? std::string("JY") : std::string("UNCALIB"));
+    f.key("BUNIT", flux_unit(observation));
     f.key("LAT", observation.array.latitude_rad / kDegree_rad, "degrees");
     f.key("LON", observation.array.longitude_rad / kDegree_rad, "degrees east");
     f.key("ALT", observation.array.height_m, "metres");
@@ -277,12 +278,12 @@ class UvfitsWriter final : public VisibilityWriter {
 
   void write_antenna_table(const Observation& observation) {
     const ArrayLayout& array = observation.array;
-    std::size_t width = 8;
-    for (std::int64_t a = 0; a < array.n_antennas(); ++a)
-      width = std::max(width, antenna_name(array, a).size());
+    for (std::int64_t a = 0; a < array.n_antennas(); ++a) {
+      name_width_ = std::max(name_width_, antenna_name(array, a).size());
+    }
     std::vector<std::string> names{"ANNAME", "STABXYZ", "ORBPARM", "NOSTA",  "MNTSTA", "STAXOF",
                                    "POLTYA", "POLAA",   "POLCALA", "POLTYB", "POLAB",  "POLCALB"};
-    std::vector<std::string> forms{std::to_string(width) + "A",
+    std::vector<std::string> forms{std::to_string(name_width_) + "A",
                                    "3D",
                                    "0D",
                                    "1J",
@@ -350,7 +351,6 @@ class UvfitsWriter final : public VisibilityWriter {
     const LONGLONG row = a + 1;
     fitsfile* f = file_->get();
     std::string name = antenna_name(array, a);
-    char* text = name.data();
     // x in the meridian of the array (conventions.md 5): the ITRF offset turned by minus the
     // longitude.
     const Vector3 offset =
@@ -360,7 +360,8 @@ class UvfitsWriter final : public VisibilityWriter {
     double xyz[3] = {c * offset[0] + s * offset[1], c * offset[1] - s * offset[0], offset[2]};
     const auto angles = feed_angles_rad(array, a);
     long station = static_cast<long>(a + 1);
-    long mount = 0;
+    long mount =
+        7;  // pyuvdata's code for antennas that do not move; AIPS ends at 6 and CASA says "unknown"
     float zero[3] = {0, 0, 0};
     float angle_x = static_cast<float>(angles[0] / kDegree_rad);
     float angle_y = static_cast<float>(angles[1] / kDegree_rad);
@@ -368,7 +369,10 @@ class UvfitsWriter final : public VisibilityWriter {
     char y[] = "Y";
     char* pol_x = x;
     char* pol_y = y;
-    fits_write_col_str(f, 1, row, 1, 1, &text, &status);
+    // Padded with zero bytes: with cfitsio's blanks pyuvdata would call the antenna "Tile11  ".
+    name.resize(name_width_, '\0');
+    fits_write_tblbytes(f, row, 1, static_cast<LONGLONG>(name_width_),
+                        reinterpret_cast<unsigned char*>(name.data()), &status);
     fits_write_col_dbl(f, 2, row, 1, 3, xyz, &status);
     fits_write_col_lng(f, 4, row, 1, 1, &station, &status);
     fits_write_col_lng(f, 5, row, 1, 1, &mount, &status);
@@ -410,6 +414,7 @@ class UvfitsWriter final : public VisibilityWriter {
   std::int64_t n_baselines_;
   bool done_ = false;
   double day_ = 2440587.5;  ///< JD of the first dump's day; 1970 in a file without dumps
+  std::size_t name_width_ = 8;
   std::optional<FitsFile> file_;
   std::vector<cf32> scratch_;
   std::vector<float> weight_, values_;

@@ -34,10 +34,11 @@ cc::Matrix<double> direction_polynomial(const std::array<double, 2>& direction_r
   return out;
 }
 
-cc::Vector<cc::String> to_vector(const std::vector<std::string>& lines) {
-  cc::Vector<cc::String> out(static_cast<ssize_t>(lines.empty() ? 1 : lines.size()), "");
-  for (std::size_t k = 0; k < lines.size(); ++k) out(static_cast<ssize_t>(k)) = lines[k];
-  return out;
+/// One element whatever the number of lines: readers of whole columns want one shape in every row.
+cc::Vector<cc::String> one_cell(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += (text.empty() ? "" : "\n") + line;
+  return cc::Vector<cc::String>(1, text);
 }
 
 void fill_antenna(cc::MeasurementSet& ms, const Content& content) {
@@ -219,8 +220,8 @@ void fill_history(cc::MeasurementSet& ms, const Content& content) {
     columns.origin().put(row, "ryle");
     columns.objectId().put(row, 0);
     columns.application().put(row, "ryle");
-    columns.cliCommand().put(row, row == 0 ? to_vector(content.command_lines) : none);
-    columns.appParams().put(row, row == 0 ? to_vector(content.configuration_lines) : none);
+    columns.cliCommand().put(row, row == 0 ? one_cell(content.command_lines) : none);
+    columns.appParams().put(row, row == 0 ? one_cell(content.configuration_lines) : none);
   }
 }
 
