@@ -216,7 +216,9 @@ VisibilityFile read_covariance(const CovarianceFiles& files) {
   }
   VisibilityFile file;
   Observation& observation = file.observation;
-  observation.array.name = std::filesystem::path(files.antennas_path).stem().string();
+  // The files carry no name; the folder usually does.
+  observation.array.name =
+      std::filesystem::absolute(files.antennas_path).parent_path().filename().string();
   observation.array.latitude_rad = files.latitude_deg * kDegree_rad;
   observation.array.longitude_rad = files.longitude_deg * kDegree_rad;
   observation.array.height_m = files.height_m;

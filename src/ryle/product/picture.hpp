@@ -22,6 +22,9 @@ struct Panel {
   bool square = false;  ///< both axes equally long (matrices, the sky); otherwise wide
   bool first_row_at_top = true;
   double color_min = 0, color_max = 0;  ///< equal: from the data (1st..99.5th percentile)
+  /// Color follows (v - min) / (max - min) to this power: 0.5 shows faint things beside bright
+  /// ones.
+  double color_gamma = 1;
   ColorMap color_map = ColorMap::viridis;
   struct Mark {
     double x = 0, y = 0;

@@ -155,6 +155,11 @@ double PanelDrawing::value_at(std::int64_t px, std::int64_t py) const {
   return n > 0 ? sum / static_cast<double>(n) : std::numeric_limits<double>::quiet_NaN();
 }
 
+double PanelDrawing::color_position(double value) const {
+  const double linear = std::clamp((value - low_) / (high_ - low_), 0.0, 1.0);
+  return panel_.color_gamma == 1 ? linear : std::pow(linear, panel_.color_gamma);
+}
+
 void PanelDrawing::draw_map(Canvas& canvas, Point origin) const {
   const auto x0 = static_cast<std::int64_t>(origin.x) + margin_,
              y0 = static_cast<std::int64_t>(origin.y) + margin_;
@@ -163,7 +168,7 @@ void PanelDrawing::draw_map(Canvas& canvas, Point origin) const {
       const double v = value_at(x, y);
       const Rgb empty = panel_.horizon_circle ? kPaper : kNoData;
       canvas.set(x0 + x, y0 + y,
-                 std::isnan(v) ? empty : color_at(panel_.color_map, (v - low_) / (high_ - low_)));
+                 std::isnan(v) ? empty : color_at(panel_.color_map, color_position(v)));
     }
   }
 }
@@ -224,9 +229,7 @@ void PanelDrawing::draw_color_bar(Canvas& canvas, Point origin) const {
   const auto top = static_cast<double>(y), bottom = static_cast<double>(y + h);
   canvas.stroke({{{left, top}, {right, top}, {right, bottom}, {left, bottom}, {left, top}}}, 1,
                 kFrame);
-  const auto height_of = [&](double v) {
-    return bottom - (v - low_) / (high_ - low_) * (bottom - top);
-  };
+  const auto height_of = [&](double v) { return bottom - color_position(v) * (bottom - top); };
   for (std::size_t k = 0; k < color_ticks_.values.size(); ++k) {
     const double at_y = height_of(color_ticks_.values[k]);
     canvas.stroke({{{right, at_y}, {right + kTick_px, at_y}}}, 1, kFrame);
@@ -254,7 +257,7 @@ void PanelDrawing::draw_horizon(Canvas& canvas, Point origin) const {
     ring(std::cos(altitude_deg * kDegree_rad), 1, {255, 255, 255}, 0.3);
   canvas.stroke({{origin + at(-1, 0), origin + at(1, 0)}, {origin + at(0, -1), origin + at(0, 1)}},
                 1, {255, 255, 255}, 0.22);
-  ring(1, 1.6, kInk, 1);
+  ring(1, 2, kInk, 1);
   static_cast<void>(center);
   const struct {
     const char* letter;

@@ -21,7 +21,8 @@ class PanelDrawing {
  private:
   void choose_size();
   void choose_colors();
-  Point at(double x, double y) const;  // axis values to pixels of the plot box
+  Point at(double x, double y) const;         // axis values to pixels of the plot box
+  double color_position(double value) const;  // in [0, 1] of the color map
   double value_at(std::int64_t px, std::int64_t py) const;
   void draw_map(Canvas& canvas, Point origin) const;
   void draw_frame(Canvas& canvas, Point origin) const;

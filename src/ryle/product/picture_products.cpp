@@ -32,6 +32,17 @@ float quantile(std::vector<float> values, double fraction) {
   return values[static_cast<std::size_t>(k)];
 }
 
+// "41.8 µs", "8 s"
+std::string duration_text(double seconds) {
+  if (seconds < 1e-3) return fmt::format("{:.4g} \u00b5s", seconds * 1e6);
+  if (seconds < 1) return fmt::format("{:.4g} ms", seconds * 1e3);
+  return fmt::format("{:.4g} s", seconds);
+}
+
+std::string width_text(double hz) {
+  return hz < 1e6 ? fmt::format("{:.4g} kHz", hz / 1e3) : fmt::format("{:.4g} MHz", hz / 1e6);
+}
+
 // "name · 2026-11-21 19:14:02 UTC · 1.28 MHz at 199.68 MHz · 8.0 s"
 std::string caption_of(const Observation& observation, std::int64_t start_tai_ns,
                        double duration_s) {
@@ -41,8 +52,8 @@ std::string caption_of(const Observation& observation, std::int64_t start_tai_ns
   const double width_hz = f.channel_width_hz * static_cast<double>(f.n_channels);
   std::string caption = observation.array.name.empty() ? "" : observation.array.name + "  \u00b7  ";
   caption += fmt::format("{} UTC  \u00b7  {:.6g} MHz", when, f.band_center_hz() / 1e6);
-  if (width_hz > 0) caption += fmt::format(", {:.4g} kHz wide", width_hz / 1e3);
-  if (duration_s > 0) caption += fmt::format("  \u00b7  {:.4g} s", duration_s);
+  if (width_hz > 0) caption += ", " + width_text(width_hz) + " wide";
+  if (duration_s > 0) caption += "  \u00b7  " + duration_text(duration_s);
   return caption;
 }
 
@@ -326,6 +337,12 @@ void write_sky_png(const std::string& path, const SkyImage& image,
   // Noise dark, the brightest source at the top of the scale.
   panel.color_min = static_cast<double>(quantile(panel.values, 0.02));
   panel.color_max = static_cast<double>(quantile(panel.values, 1.0));
+  // A source that outshines everything would leave the rest black on a linear scale.
+  const auto typical = static_cast<double>(quantile(panel.values, 0.9)) - panel.color_min;
+  if (panel.color_max - panel.color_min > 10 * typical) {
+    panel.color_gamma = 0.5;
+    panel.color_label += ", square-root scale";
+  }
   panel.title = observation.phase_center_name.empty() || observation.phase_center_name == "zenith"
                     ? "Sky, centered on the zenith"
                     : "Sky, centered on " + observation.phase_center_name;
