@@ -61,13 +61,15 @@ def summary(done):
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
-def live_arguments(directory, *settings, duration_s=1.0, speed=2.0, kinds=("tcp", "tcp", "udp", "udp")):
-    """`ryle run` of the example with its own ports, short."""
+def live_arguments(directory, *settings, duration_s=1.0, speed=1.0, kinds=("tcp", "tcp", "udp", "udp")):
+    """`ryle run` of the example with its own ports, short. The ring holds the whole run: a busy test machine may be slow,
+    the counts must still be exact."""
     listen = ",".join(f'"{kind}://127.0.0.1:{port}"' for kind, port in zip(kinds, free_ports(len(kinds))))
     arguments = ["run", ROOT / "examples/mwa32t.toml", "-o", directory, "--json", "-q", "--allow-small-rcvbuf",
                  "--set", f"source.listen=[{listen}]", "--set", f"simulator.duration_s={float(duration_s)}",
                  "--set", f"simulator.speed={float(speed)}", "--set", "simulator.period_samples=65536",
-                 "--set", "correlate.integration_s=0.25"]
+                 "--set", "correlate.integration_s=0.25", "--set", "source.n_chunks=64",
+                 "--set", "source.stall_budget_s=1.0"]
     for setting in settings:
         arguments += ["--set", setting]
     return arguments

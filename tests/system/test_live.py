@@ -60,7 +60,7 @@ def test_a_capture_node_dies_and_returns(tmp_path):
     # 3 s of silence at twice real time: longer than the second after which a stream may have a new sender.
     s = summary(run(*live_arguments(tmp_path, "simulator.dying_receiver=2", "simulator.dies_at_s=0.6",
                                     "simulator.returns_at_s=3.6", "output.ms=false", "output.uvfits=false",
-                                    duration_s=4.8)))
+                                    duration_s=4.8, speed=2.0)))
     check_conservation(s)
     samples, data, flags, ant_1, ant_2 = uvh5(tmp_path / "mwa32t.uvh5")
     lost = ((ant_1 >= 16) & (ant_1 < 24)) | ((ant_2 >= 16) & (ant_2 < 24))
@@ -118,7 +118,7 @@ def test_disk_full_keeps_the_data_path_alive(small_disk):
     done = run(*live_arguments(small_disk, "output.ms=false", "output.uvfits=false", duration_s=2.0), check=74)
     s = summary(done)
     check_conservation(s)
-    assert s["dropped_chunks"] == 0, "ingest and engines go on"
+    assert s["data_s"] > 1.9 and s["lost_samples"] == 0, "ingest and engines go on"
     assert any("space" in e.lower() or "disk" in e.lower() for e in s["errors"]), s["errors"]
     assert "mwa32t.uvh5" not in names(small_disk), "nothing incomplete under the final name"
 

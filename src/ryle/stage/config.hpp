@@ -38,8 +38,8 @@ struct SourceConfig {
   std::int64_t window_chunks = 3;  ///< open chunks: how late a packet may be
   double close_after_ms = 200;
   double no_data_s = 2;
-  double duration_s = 0;  ///< stop after this much data; 0 = until the end or a signal
-  double socket_buffer_mib = 32;
+  double duration_s = 0;        ///< stop after this much data; 0 = until the end or a signal
+  double stall_budget_s = 0.1;  ///< UDP receive buffers must hold what comes in this time
   bool allow_small_rcvbuf = false;
   bool lossless =
       false;  ///< stream transports wait for the engine instead of dropping (replay, tests)

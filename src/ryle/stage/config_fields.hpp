@@ -57,8 +57,8 @@ void fields(V& v, SourceConfig& c) {
   v("no_data_s", c.no_data_s, Range{0.1, 3600}, "silence after which the state is NO_DATA");
   v("duration_s", c.duration_s, Range{0, 1e9},
     "stop after this much data; 0 = until the end or a signal");
-  v("socket_buffer_mib", c.socket_buffer_mib, Range{0.1, 4096},
-    "receive buffer of each UDP socket");
+  v("stall_budget_s", c.stall_budget_s, Range{0.001, 10},
+    "UDP receive buffers must hold what comes in this time");
   v("allow_small_rcvbuf", c.allow_small_rcvbuf, Choice{},
     "start although the kernel grants less (state DEGRADED)");
   v("lossless", c.lossless, Choice{}, "stream transports wait for the engine instead of dropping");
