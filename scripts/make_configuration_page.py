@@ -1,0 +1,68 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Writes docs/configuration.md from `ryle info --schema`, so that the page cannot disagree with the parser.
+
+    scripts/make_configuration_page.py build/apps/ryle/ryle [--check]
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+PAGE = pathlib.Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
+
+
+def allowed(key):
+    if "enum" in key:
+        return ", ".join(f"`{w}`" for w in key["enum"])
+    if key["type"] == "array":
+        return "list of " + ("text" if key["items"]["type"] == "string" else key["items"]["type"])
+    if "minimum" in key:
+        return f"{key['minimum']:g} .. {key['maximum']:g}"
+    if isinstance(key["type"], list):
+        return "number, or a ratio such as `\"78125/4\"`"
+    return {"boolean": "`true`, `false`", "string": "text"}[key["type"]]
+
+
+def default(key):
+    return f"`{json.dumps(key['default'])}`" if "default" in key else ""
+
+
+def table(properties):
+    lines = ["| key | default | allowed | meaning |", "|---|---|---|---|"]
+    for name, key in properties.items():
+        if name == "source":
+            continue
+        lines.append(f"| `{name}` | {default(key)} | {allowed(key)} | {key['description']} |")
+    return "\n".join(lines)
+
+
+def page(schema):
+    text = ["# The observation file", "",
+            "TOML, strict: an unknown key, a wrong type or a value out of range is an error with file, line, column and the "
+            "nearest key that exists. The unit is part of the key. Any key can be changed on the command line: "
+            "`--set section.key=value`. `ryle run FILE --print-config` prints every key with its value.", "",
+            "This page is made by `scripts/make_configuration_page.py` from the parser's own list of keys.", ""]
+    for name, section in schema["properties"].items():
+        if "properties" not in section:
+            continue
+        text += [f"## [{name}]", "", table(section["properties"]), ""]
+        source = section["properties"].get("source")
+        if isinstance(source, dict) and source.get("type") == "array":
+            text += ["### [[simulator.source]]", "", table(source["items"]["properties"]), ""]
+    return "\n".join(text)
+
+
+def main():
+    schema = json.loads(subprocess.run([sys.argv[1], "info", "--schema"], check=True, capture_output=True).stdout)
+    new = page(schema)
+    if "--check" in sys.argv:
+        if PAGE.read_text() != new:
+            sys.exit("docs/configuration.md is out of date: run scripts/make_configuration_page.py build/apps/ryle/ryle")
+        return
+    PAGE.write_text(new)
+
+
+if __name__ == "__main__":
+    main()
