@@ -103,6 +103,7 @@ TEST(Split, any_number_of_workers_gives_the_same_bits) {
       EXPECT_TRUE(many.same_bytes(one)) << each << " " << workers;
       for (std::size_t i = 0; i < one.statistics.size(); ++i) {
         EXPECT_EQ(many.statistics[i].sum_of_squares, one.statistics[i].sum_of_squares);
+        EXPECT_EQ(many.statistics[i].n_samples, one.statistics[i].n_samples);
       }
     }
   }

@@ -340,7 +340,11 @@ void Cpu::merge_counts(const Call& call, std::int64_t p, std::int64_t n_chunks) 
     const KernelCounts* counts = counts_.data() + (chunk * config.n_inputs + p) * config.n_channels;
     for (std::int64_t c = 0; c < config.n_channels; ++c) {
       ChannelStatistics& s = call.output->statistics[c * config.n_inputs + p];
+#if RYLE_MUTANT == 110
+      s.n_samples += n_valid;
+#else
       s.n_samples += chunk == 0 ? n_valid : 0;
+#endif
       s.saturated_low += counts[c].low;
       s.saturated_high += counts[c].high;
       s.sum_of_squares += counts[c].sum_of_squares;

@@ -31,12 +31,15 @@ struct CudaTransform {
   const float2* roots = nullptr;                  ///< exp(-2 pi i k / n_points)
 };
 
-/// Phase in 2^-64 turns (base + channel * slope) and first sample of the window, relative to tick
-/// 0.
-struct CudaRamp {
+/// What is known of one (input, spectrum) before its samples are: phase in 2^-64 turns (base +
+/// channel * slope), first sample of the window relative to tick 0, dither key, and whether it is
+/// valid at all.
+struct alignas(16) CudaRamp {
   std::uint64_t base;
   std::uint64_t slope;
   std::int64_t begin;
+  std::uint32_t dither_key;
+  std::uint32_t valid;
 };
 
 struct RampArguments {

@@ -49,7 +49,13 @@ PhaseRamp phase_ramp(const Problem& problem, const Shift& shift, std::int64_t sp
   const std::int64_t start = spectrum * problem.step % k;
   const double residual =
       shift.delay_s * problem.config.sample_rate_hz - static_cast<double>(shift.samples);
+#if RYLE_MUTANT == 108
+  const double slope = -residual / static_cast<double>(k);
+#elif RYLE_MUTANT == 111
+  const double slope = -(static_cast<double>(start) - residual) / static_cast<double>(k);
+#else
   const double slope = -(residual + static_cast<double>(start)) / static_cast<double>(k);
+#endif
   PhaseRamp ramp;
   ramp.slope = to_fixed(slope);
   double base = shift.phase_turns - problem.config.reference_hz * shift.delay_s;

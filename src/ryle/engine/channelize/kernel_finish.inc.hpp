@@ -52,6 +52,9 @@ RYLE_INLINE void quantize(const Finish& f, C y, std::int64_t channel, float limi
     x ^= x >> 16;
     const V scale = broadcast(0x1p-32f);
     y.re = fma(__builtin_convertvector((I)((x & 0xffff0000u) | 0x8000u), V), scale, y.re);
+#if RYLE_MUTANT == 104
+    x >>= 16;
+#endif
     y.im = fma(__builtin_convertvector((I)((x << 16) | 0x8000u), V), scale, y.im);
   }
   const V high = broadcast(limit);
@@ -60,7 +63,11 @@ RYLE_INLINE void quantize(const Finish& f, C y, std::int64_t channel, float limi
   const C clipped = {least(most(y.re, low), high), least(most(y.im, low), high)};
   if (__builtin_expect(any_differs(y.re, clipped.re, y.im, clipped.im), 0) &&
       f.group.counts != nullptr) {
+#if RYLE_MUTANT == 105
+    const float edge = limit + 1;
+#else
     const float edge = kTruncate ? limit + 1 : limit + 0.5f;  // +-127.5 would round to the even 128
+#endif
     KernelCounts& counts = f.group.counts[channel];
     for (int l = 0; l < kLanes; ++l) {
       if ((f.group.valid >> l & 1u) == 0) continue;
@@ -75,7 +82,9 @@ RYLE_INLINE void quantize(const Finish& f, C y, std::int64_t channel, float limi
     re = round_to_int(clipped.re);
     im = round_to_int(clipped.im);
   }
+#if RYLE_MUTANT != 112
   re &= f.valid;
+#endif
   im &= f.valid;
 }
 

@@ -122,7 +122,11 @@ void TransformPlan::choose_columns(const KernelTable& kernel) {
       plan_.n_rows + 2;  // rows a power of two apart would fight for the same cache sets
   for (std::int64_t n2 = 0; n2 < plan_.n_rows; ++n2) {
     for (std::int64_t k1 = 1; k1 < plan_.n_columns; ++k1)
+#if RYLE_MUTANT == 109
+      push(column_twiddles_, math::unit_root(-k1 * (n2 + (n2 == 7 ? 1 : 0)), n));
+#else
       push(column_twiddles_, math::unit_root(-k1 * n2, n));
+#endif
   }
   plan_.column_twiddles = column_twiddles_.data();
 }
