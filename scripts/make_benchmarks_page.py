@@ -42,7 +42,7 @@ def page():
     text = [HEAD]
     for machine in sorted(p for p in (ROOT / "bench" / "results").iterdir() if p.is_dir()):
         rows = []
-        for file in sorted(machine.glob("*.json")):
+        for file in sorted(machine.glob("*.json*")):
             rows += [json.loads(line) for line in file.read_text().splitlines() if line.startswith("{")]
         rows = [r for r in rows if "engine" in r and r["verified"]]
         if not rows:

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Proves that tests can fail: compiles each planted defect of tests/mutants/list.txt and demands that its named test catches
+# it. Run by hand (minutes to an hour, ccache helps): mutants.sh [first [last]]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+first=${1:-0}
+last=${2:-999999}
+build=${RYLE_BUILD:-build-mutants}
+survivors=0
+killed=0
+while read -r number regex description; do
+  case "$number" in ''|\#*) continue ;; esac
+  [ "$number" -ge "$first" ] && [ "$number" -le "$last" ] || continue
+  cmake --preset check -B "$build" -DRYLE_WERROR=OFF -DRYLE_MUTANT="$number" >/dev/null
+  # The part before the first dot of a ctest name is the test executable.
+  target="test_$(printf '%s' "$regex" | sed 's/^\^//; s/[.\\(].*//')"
+  if ! cmake --build "$build" --target "$target" >"$build/mutant.log" 2>&1; then
+    if grep -q "unknown target" "$build/mutant.log"; then cmake --build "$build" >"$build/mutant.log" 2>&1 || true; fi
+  fi
+  if (cd "$build" && ctest -R "$regex" --no-tests=error -Q --timeout 120); then
+    echo "SURVIVED $number  $regex  $description"
+    survivors=$((survivors + 1))
+  else
+    echo "killed   $number  $regex  $description"
+    killed=$((killed + 1))
+  fi
+done < tests/mutants/list.txt
+echo "mutants: $killed killed, $survivors survived"
+[ "$survivors" -eq 0 ]
