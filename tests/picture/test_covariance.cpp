@@ -30,7 +30,9 @@ class Eda2 : public testing::Test {
     RYLE_REQUIRE_DATA(real, kReal);
     RYLE_REQUIRE_DATA(imaginary, kImaginary);
     RYLE_REQUIRE_DATA(antennas, kFolder + "antenna_locations.txt");
-    files_ = {real, imaginary, antennas};
+    files_.real_path = real;
+    files_.imaginary_path = imaginary;
+    files_.antennas_path = antennas;
     files_.frequency_hz = 159.375e6;
     files_.latitude_deg = -26.70331940;
     files_.longitude_deg = 116.67081524;

@@ -191,22 +191,6 @@ TEST(Image, PixelsAndDirectionsFollowTheConventions) {
   EXPECT_NEAR(d.m, -0.5, 1e-15);
 }
 
-TEST(Image, TaperLetsCoarsePixelsShowASourceBetweenThem) {
-  // Beam of 1/400 against pixels of 1/32: a source half a pixel off both ways is lost, with the
-  // taper it stands out.
-  const Config config{64, 2.0, "cpu"};
-  const auto [l, m] = direction_of_pixel(config, 20.5, 40.5);
-  auto samples = observe({{l, m}}, 30, 1, 400.0, 1.0);
-  EXPECT_GT(std::abs(static_cast<double>(peak_of(config, image_of(config, samples)).x) - 20.5) +
-                std::abs(static_cast<double>(peak_of(config, image_of(config, samples)).y) - 40.5),
-            1.1);
-  taper_to_pixels(config, samples);
-  const Peak peak = peak_of(config, image_of(config, samples));
-  EXPECT_LT(std::abs(static_cast<double>(peak.x) - 20.5), 0.6);
-  EXPECT_LT(std::abs(static_cast<double>(peak.y) - 40.5), 0.6);
-  EXPECT_GT(peak.value, 0.6);
-}
-
 TEST(Image, RefusesImpossibleSizesAndUnknownNames) {
   Queue queue = Queue::cpu(1);
   for (const std::int64_t n : {-2, 0, 1, 63, 16386}) {

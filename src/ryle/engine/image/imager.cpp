@@ -155,13 +155,6 @@ Pixel pixel_of_direction(const Config& config, double l, double m) {
   return {n / 2 - l / cell, n / 2 + m / cell};
 }
 
-void taper_to_pixels(const Config& config, std::vector<Sample>& samples) {
-  const double longest =
-      static_cast<double>(config.n_pixels) / (2 * config.width_direction_cosines);
-  const double per_b2 = -0.5 / (0.45 * longest * 0.45 * longest);
-  for (auto& s : samples) s.weight *= std::exp(per_b2 * (s.u * s.u + s.v * s.v));
-}
-
 std::vector<std::string> available_implementations() {
   std::vector<std::string> names;
   for (const auto& kernel : usable_kernels()) names.push_back(kernel.name);

@@ -55,10 +55,4 @@ struct Pixel {
 };
 Pixel pixel_of_direction(const Config& config, double l, double m);
 
-/// Gaussian taper that keeps the beam about 1.7 pixels wide, for images whose pixels are coarser
-/// than the beam of the longest baselines: without it a source between two pixels would be missed.
-/// Scales weights by exp(-b^2 / (2 b0^2)), b0 = 0.45 of the longest baseline the pixels can show, N
-/// / (2 width) wavelengths; leaves finer images nearly as they are.
-void taper_to_pixels(const Config& config, std::vector<Sample>& samples);
-
 }  // namespace ryle::image
