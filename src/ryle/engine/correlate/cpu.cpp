@@ -19,7 +19,13 @@ namespace {
 
 // |sum of one spectrum| <= 2 * 128^2 for signed bytes: 65 535 spectra fit int32; 1023 cells of 64
 // stay below.
+#if RYLE_MUTANT == 203
+constexpr std::int64_t kMaxSpectraInInt32 = 131'072;
+#else
 constexpr std::int64_t kMaxSpectraInInt32 = 65'472;
+#endif
+// Share of a level-2 cache of 1 MB or more that the rows of a chunk may take.
+constexpr std::int64_t kCachedRowsBytes = std::int64_t{512} << 10;
 
 Expansion expansion_of(SampleFormat format, const CpuKernel& kernel) {
   const bool shorts = kernel.cell_bytes == 256;
@@ -60,7 +66,7 @@ struct Shape {
   // inputs), while the accumulators are read and written once per 1024 spectra at least.
   std::int64_t choose_chunk_blocks() const {
     const std::int64_t rows = std::min(n_rows, kernel.superrows);
-    const std::int64_t fitting = (std::int64_t{512} << 10) / (rows * kernel.cell_bytes);
+    const std::int64_t fitting = kCachedRowsBytes / (rows * kernel.cell_bytes);
     const std::int64_t least = 1024 / kernel.spectra_per_cell;
     return std::clamp(fitting, least, 4 * least) / cells_per_block;
   }
@@ -291,6 +297,8 @@ Ahead CpuCorrelator::ahead_of(const Input& input, std::int64_t blocks, const Chu
   }
   ahead.at[0] = reinterpret_cast<const std::uint8_t*>(view.cell(channel, block, 0));
   ahead.lines[0] = std::min(shape_.chunk_blocks, blocks - block) * view.block_stride_bytes / 64;
+  // More would push out what this chunk still needs; large arrays compute long enough per byte.
+  if (ahead.lines[0] * 64 > kCachedRowsBytes) return Ahead{};
   const std::int64_t tiles =
       n_pairs(shape_.n_panels) * (shape_.kernel.columns / shape_.kernel.rows_per_tile + 1);
   const std::int64_t runs = tiles * chunk.n_blocks * shape_.cells_per_block;
@@ -378,7 +386,11 @@ ci32 CpuCorrelator::corrected(std::int64_t channel, std::int64_t i, std::int64_t
 
 void CpuCorrelator::fold_integers(std::int64_t channel) {
   ci64* to = integer_.data() + channel * pairs_;
+#if RYLE_MUTANT == 206
+  const bool add = false;
+#else
   const bool add = folded_[channel] != 0;
+#endif
   for (std::int64_t j = 0; j < shape_.n_rows; ++j) {
     for (std::int64_t i = 0; i <= j; ++i, ++to) {
       const ci32 sum = corrected(channel, i, j);

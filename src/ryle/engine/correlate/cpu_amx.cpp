@@ -46,7 +46,11 @@ inline void multiply_two(const std::uint8_t* a, const Cells& rows, const std::ui
       fetch_ahead(ahead);
       _tile_loadd(4, a + 64 * run, stride);
       _tile_loadd(6, panel, 64);
+#if RYLE_MUTANT == 210
+      _tile_loadd(7, panel, 64);
+#else
       _tile_loadd(7, panel + 8 * 64, 64);
+#endif
       _tile_dpbssd(0, 4, 6);
       _tile_dpbssd(1, 4, 7);
       _tile_loadd(5, a + 16 * stride + 64 * run, stride);
@@ -115,7 +119,8 @@ void multiply(const Cells& rows, std::int64_t n_rows, const std::uint8_t* panel,
   if (left != 16) load_shapes(16, 16);
 }
 
-// Loading and releasing the configuration costs as much as a tile of a small array: once per task, not per panel.
+// Loading and releasing the configuration costs as much as a tile of a small array: once per task,
+// not per panel.
 void enter() { load_shapes(16, 16); }
 void leave() { _tile_release(); }
 
@@ -128,8 +133,7 @@ void pack(const Cells& cells, std::int64_t n_inputs, std::int64_t n_cells, std::
 // c holds ~re = -re - 1: Im lacks sum im(v_j).
 constexpr CpuKernel kBytes{"amx", false, 16, 128, 64, 2 * kRunPanelBytes, 8,    512,
                            32,    0,     0,  0,   1,  expand_to_bytes,    pack, multiply,
-                           enter,
-                           leave};
+                           enter, leave};
 
 }  // namespace
 

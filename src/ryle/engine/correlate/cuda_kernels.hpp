@@ -37,7 +37,6 @@ void launch_simt(SampleFormat format, const CudaGulp& gulp, ci64* integer, cf64*
 /// Tensor-core kernel for ci4 and ci8, mma.sync m16n8k32: adds to int32 sums held tile by tile in
 /// the registers' order.
 struct MmaPlan {
-  int tile = 64;                       ///< inputs along an edge of a thread block's tile, 64 or 128
   std::int64_t n_tiles = 0;            ///< per channel, tiles on and below the diagonal
   std::int64_t n_tile_sums = 0;        ///< int32 values of all tiles and channels
   std::int64_t concurrent_blocks = 0;  ///< thread blocks the device runs at a time

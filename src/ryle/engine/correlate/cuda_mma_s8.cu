@@ -10,7 +10,7 @@
 // modulo 2^32 on the way; the final ones fit, because the caller folds them every kSpectraPerInt32
 // spectra. ci4 is widened in registers to 16 times its value (high nibble as it is, low nibble
 // shifted up); the fold divides by 256, which is exact.
-#include <cstdlib>
+#include <algorithm>
 #include "ryle/core/baseline.hpp"
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/correlate/cuda_kernels.hpp"
@@ -20,20 +20,18 @@ namespace ryle::correlate::detail {
 namespace {
 
 constexpr int kRowBytes = 128;  // one block of one input
+constexpr int kTile = 64;       // inputs along an edge of a thread block's tile
 constexpr int kWarpRows = 64;
 constexpr int kWarpColumns = 32;
-constexpr int kSumsPerThread = kWarpRows * kWarpColumns * 2 / 32;
 
-template <int Tile>
-struct Shape {
-  static constexpr int kWarpsDown = Tile / kWarpRows;
-  static constexpr int kWarpsAcross = Tile / kWarpColumns;
-  static constexpr int kThreads = 32 * kWarpsDown * kWarpsAcross;
-  static constexpr int kStages = Tile == 128 ? 4 : 3;
-  static constexpr int kStageBytes = 2 * Tile * kRowBytes;
-  static constexpr int kSharedBytes = kStages * kStageBytes;
-  static constexpr int kBlocksPerSm = Tile == 128 ? 1 : 4;
-};
+constexpr int kFragments = kWarpRows / 16;
+constexpr int kWarpsAcross = kTile / kWarpColumns;
+constexpr int kThreads = 32 * (kTile / kWarpRows) * kWarpsAcross;
+constexpr int kStages = 3;
+constexpr int kStageBytes = 2 * kTile * kRowBytes;
+constexpr int kSharedBytes = kStages * kStageBytes;
+constexpr int kBlocksPerSm = 4;  // 8 warps of 252 registers fill the register file
+constexpr int kSumsPerThread = kWarpRows * kWarpColumns * 2 / 32;
 
 __device__ inline unsigned shared_address(const void* pointer) {
   return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
@@ -90,13 +88,12 @@ __device__ inline void load_parts(unsigned (&re)[4], unsigned (&im)[4], unsigned
   }
 }
 
-template <int Tile>
 __device__ void load_rows(unsigned to, const std::byte* base, std::int64_t input_stride_bytes,
                           int first_input, int n_inputs) {
-  constexpr int kPieces = Tile * (kRowBytes / 16);
+  constexpr int kPieces = kTile * (kRowBytes / 16);
 #pragma unroll
-  for (int k = 0; k < kPieces / Shape<Tile>::kThreads; ++k) {
-    const int index = threadIdx.x + k * Shape<Tile>::kThreads;
+  for (int k = 0; k < kPieces / kThreads; ++k) {
+    const int index = threadIdx.x + k * kThreads;
     const int row = index / 8;
     const int piece = index % 8;
     const bool exists = first_input + row < n_inputs;
@@ -113,8 +110,8 @@ __device__ inline void add_product(int (&sum)[4], const unsigned (&a)[4], const 
 }
 
 struct Accumulators {
-  int re[4][4][4] = {};  // [16-row fragment][8-column fragment][register]
-  int im[4][4][4] = {};
+  int re[kFragments][4][4] = {};  // [16-row fragment][8-column fragment][register]
+  int im[kFragments][4][4] = {};
   int column[4] = {};  // sum over t of re_i, this lane's quarter of the spectra
 };
 
@@ -141,7 +138,7 @@ __device__ inline void multiply_block(Accumulators& sums, unsigned rows, unsigne
       }
     }
 #pragma unroll
-    for (int m = 0; m < 4; ++m) {
+    for (int m = 0; m < kFragments; ++m) {
       unsigned a_re[4];
       unsigned a_im[4];
       load_parts<Nibbles>(a_re, a_im, rows, a_row + 16 * m, a_half, step);
@@ -173,7 +170,7 @@ __device__ inline void add_column_sums(Accumulators& sums) {
     const int even = __shfl_sync(0xffffffffu, column, (lane % 4) * 8);
     const int odd = __shfl_sync(0xffffffffu, column, (lane % 4) * 8 + 4);
 #pragma unroll
-    for (int m = 0; m < 4; ++m) {
+    for (int m = 0; m < kFragments; ++m) {
 #if RYLE_MUTANT != 301
       sums.im[m][n][0] += even;
       sums.im[m][n][1] += odd;
@@ -186,10 +183,9 @@ __device__ inline void add_column_sums(Accumulators& sums) {
 
 // n_splits thread blocks share the time axis of a tile where tiles and channels alone would leave
 // the device idle; integer sums do not depend on the order.
-template <int Tile, bool Nibbles>
-__global__ void __launch_bounds__(Shape<Tile>::kThreads, Shape<Tile>::kBlocksPerSm)
+template <bool Nibbles>
+__global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     correlate_mma_s8(CudaGulp gulp, int n_tiles, int n_splits, std::int32_t* tile_sums) {
-  using S = Shape<Tile>;
   extern __shared__ __align__(128) unsigned char staging[];
   const int tile_index = static_cast<int>(blockIdx.x % n_tiles);
   const int split = static_cast<int>(blockIdx.x / n_tiles % n_splits);
@@ -206,12 +202,12 @@ __global__ void __launch_bounds__(Shape<Tile>::kThreads, Shape<Tile>::kBlocksPer
 
   const auto fetch = [&](int block) {
     if (block < n_blocks) {
-      const unsigned to = shared + block % S::kStages * S::kStageBytes;
+      const unsigned to = shared + block % kStages * kStageBytes;
       const std::byte* from = base + block * gulp.block_stride_bytes;
-      load_rows<Tile>(to, from, gulp.input_stride_bytes, tile.row * Tile, gulp.n_inputs);
+      load_rows(to, from, gulp.input_stride_bytes, tile.row * kTile, gulp.n_inputs);
       if (!diagonal) {
-        load_rows<Tile>(to + Tile * kRowBytes, from, gulp.input_stride_bytes, tile.column * Tile,
-                        gulp.n_inputs);
+        load_rows(to + kTile * kRowBytes, from, gulp.input_stride_bytes, tile.column * kTile,
+                  gulp.n_inputs);
       }
     }
     commit_copies();  // also when empty: the waits count groups
@@ -219,37 +215,37 @@ __global__ void __launch_bounds__(Shape<Tile>::kThreads, Shape<Tile>::kBlocksPer
 
   Accumulators sums;
   const int warp = threadIdx.x / 32;
-  const int warp_row = warp / S::kWarpsAcross * kWarpRows;
-  const int warp_column = warp % S::kWarpsAcross * kWarpColumns;
+  const int warp_row = warp / kWarpsAcross * kWarpRows;
+  const int warp_column = warp % kWarpsAcross * kWarpColumns;
 #pragma unroll
-  for (int stage = 0; stage < S::kStages - 1; ++stage) fetch(stage);
+  for (int stage = 0; stage < kStages - 1; ++stage) fetch(stage);
   for (int block = 0; block < n_blocks; ++block) {
-    wait_copies<S::kStages - 2>();
+    wait_copies<kStages - 2>();
     __syncthreads();  // the block is visible to all, and all are done with the stage fetched into
                       // next
-    fetch(block + S::kStages - 1);
-    const unsigned rows = shared + block % S::kStages * S::kStageBytes;
-    multiply_block<Nibbles>(sums, rows, diagonal ? rows : rows + Tile * kRowBytes, warp_row,
+    fetch(block + kStages - 1);
+    const unsigned rows = shared + block % kStages * kStageBytes;
+    multiply_block<Nibbles>(sums, rows, diagonal ? rows : rows + kTile * kRowBytes, warp_row,
                             warp_column);
   }
   wait_copies<0>();
   add_column_sums(sums);
 
   std::int32_t* out =
-      tile_sums + (channel * n_tiles + tile_index) * kSumsPerThread * S::kThreads + threadIdx.x;
+      tile_sums + (channel * n_tiles + tile_index) * kSumsPerThread * kThreads + threadIdx.x;
 #pragma unroll
-  for (int m = 0; m < 4; ++m) {
+  for (int m = 0; m < kFragments; ++m) {
 #pragma unroll
     for (int n = 0; n < 4; ++n) {
 #pragma unroll
       for (int r = 0; r < 4; ++r) {
-        const int at = ((m * 4 + n) * 4 + r) * 2 * S::kThreads;
+        const int at = ((m * 4 + n) * 4 + r) * 2 * kThreads;
         if (n_splits == 1) {
           out[at] += sums.re[m][n][r];
-          out[at + S::kThreads] += sums.im[m][n][r];
+          out[at + kThreads] += sums.im[m][n][r];
         } else {
           atomicAdd(out + at, sums.re[m][n][r]);
-          atomicAdd(out + at + S::kThreads, sums.im[m][n][r]);
+          atomicAdd(out + at + kThreads, sums.im[m][n][r]);
         }
       }
     }
@@ -257,36 +253,32 @@ __global__ void __launch_bounds__(Shape<Tile>::kThreads, Shape<Tile>::kBlocksPer
 }
 
 // Index of Re of (row j, column i) inside a tile, the order the epilogue above writes.
-template <int Tile>
 __device__ inline int sum_index(int row, int column) {
-  using S = Shape<Tile>;
-  const int warp = row / kWarpRows * S::kWarpsAcross + column / kWarpColumns;
+  const int warp = row / kWarpRows * kWarpsAcross + column / kWarpColumns;
   const int lane = row % 8 * 4 + column % 8 / 2;
   const int m = row % kWarpRows / 16;
   const int n = column % kWarpColumns / 8;
   const int r = row % 16 / 8 * 2 + column % 2;
-  return ((m * 4 + n) * 4 + r) * 2 * S::kThreads + warp * 32 + lane;
+  return ((m * 4 + n) * 4 + r) * 2 * kThreads + warp * 32 + lane;
 }
 
-template <int Tile>
 __global__ void fold_mma_s8(int n_inputs, int n_tiles, int shift, std::int32_t* tile_sums,
                             long long* sums) {
   const std::int64_t channel = blockIdx.x / n_inputs;
   const std::int64_t j = blockIdx.x % n_inputs;
   const std::int64_t n_products = static_cast<std::int64_t>(n_inputs) * (n_inputs + 1) / 2;
-  const std::int64_t tile_row = j / Tile;
+  const std::int64_t tile_row = j / kTile;
   long long* total = sums + 2 * (channel * n_products + j * (j + 1) / 2);
   for (std::int64_t i = threadIdx.x; i <= j; i += blockDim.x) {
-    const std::int64_t tile = tile_row * (tile_row + 1) / 2 + i / Tile;
-    std::int32_t* from = tile_sums +
-                         (channel * n_tiles + tile) * kSumsPerThread * Shape<Tile>::kThreads +
-                         sum_index<Tile>(static_cast<int>(j % Tile), static_cast<int>(i % Tile));
+    const std::int64_t tile = tile_row * (tile_row + 1) / 2 + i / kTile;
+    std::int32_t* from = tile_sums + (channel * n_tiles + tile) * kSumsPerThread * kThreads +
+                         sum_index(static_cast<int>(j % kTile), static_cast<int>(i % kTile));
     total[2 * i] += from[0] >> shift;
-    total[2 * i + 1] += from[Shape<Tile>::kThreads] >> shift;
+    total[2 * i + 1] += from[kThreads] >> shift;
   }
 }
 
-template <int Tile, bool Nibbles>
+template <bool Nibbles>
 void launch(const MmaPlan& plan, const CudaGulp& gulp, std::int32_t* tile_sums,
             cudaStream_t stream) {
   // Split time only as far as it fills the device, and never below eight blocks: shorter pieces are
@@ -295,20 +287,19 @@ void launch(const MmaPlan& plan, const CudaGulp& gulp, std::int32_t* tile_sums,
   const std::int64_t wanted = (plan.concurrent_blocks + work - 1) / work;
   const std::int64_t n_splits =
       std::max<std::int64_t>(1, std::min<std::int64_t>(wanted, gulp.n_blocks / 8));
-  correlate_mma_s8<Tile, Nibbles>
-      <<<static_cast<unsigned>(work * n_splits), Shape<Tile>::kThreads, Shape<Tile>::kSharedBytes,
-         stream>>>(gulp, static_cast<int>(plan.n_tiles), static_cast<int>(n_splits), tile_sums);
+  correlate_mma_s8<Nibbles>
+      <<<static_cast<unsigned>(work * n_splits), kThreads, kSharedBytes, stream>>>(
+          gulp, static_cast<int>(plan.n_tiles), static_cast<int>(n_splits), tile_sums);
   RYLE_CUDA_LAUNCHED("correlate_mma_s8");
 }
 
-template <int Tile, bool Nibbles>
+template <bool Nibbles>
 std::int64_t prepare(int device) {
-  RYLE_CUDA(cudaFuncSetAttribute(correlate_mma_s8<Tile, Nibbles>,
-                                 cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 Shape<Tile>::kSharedBytes));
+  RYLE_CUDA(cudaFuncSetAttribute(correlate_mma_s8<Nibbles>,
+                                 cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
   int per_sm = 0;
-  RYLE_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-      &per_sm, correlate_mma_s8<Tile, Nibbles>, Shape<Tile>::kThreads, Shape<Tile>::kSharedBytes));
+  RYLE_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, correlate_mma_s8<Nibbles>,
+                                                          kThreads, kSharedBytes));
   int n_sm = 0;
   RYLE_CUDA(cudaDeviceGetAttribute(&n_sm, cudaDevAttrMultiProcessorCount, device));
   if (per_sm == 0)
@@ -321,28 +312,17 @@ std::int64_t prepare(int device) {
 MmaPlan plan_mma_s8(SampleFormat format, std::int64_t n_inputs, std::int64_t n_channels,
                     int device) {
   MmaPlan plan;
-  // The larger tile reads each sample half as often; the smaller one wastes less of a triangle of
-  // few inputs.
-  plan.tile = n_inputs <= 64 ? 64 : 128;
-  if (const char* e = std::getenv("RYLE_TILE")) plan.tile = std::atoi(e);  // EXPERIMENT
-  const bool nibbles = format == SampleFormat::ci4;
-  if (plan.tile == 64) {
-    plan.concurrent_blocks = nibbles ? prepare<64, true>(device) : prepare<64, false>(device);
-  } else {
-    plan.concurrent_blocks = nibbles ? prepare<128, true>(device) : prepare<128, false>(device);
-  }
-  plan.n_tiles = n_pairs((n_inputs + plan.tile - 1) / plan.tile);
+  plan.concurrent_blocks =
+      format == SampleFormat::ci4 ? prepare<true>(device) : prepare<false>(device);
+  plan.n_tiles = n_pairs((n_inputs + kTile - 1) / kTile);
   plan.n_tile_sums =
-      checked_product({n_channels, plan.n_tiles, plan.tile, plan.tile, 2}, "int32 tile sums");
+      checked_product({n_channels, plan.n_tiles, kTile, kTile, 2}, "int32 tile sums");
   return plan;
 }
 
 void launch_mma_s8(SampleFormat format, const MmaPlan& plan, const CudaGulp& gulp,
                    std::int32_t* tile_sums, cudaStream_t stream) {
-  const bool nibbles = format == SampleFormat::ci4;
-  if (plan.tile == 64)
-    return (nibbles ? launch<64, true> : launch<64, false>)(plan, gulp, tile_sums, stream);
-  return (nibbles ? launch<128, true> : launch<128, false>)(plan, gulp, tile_sums, stream);
+  (format == SampleFormat::ci4 ? launch<true> : launch<false>)(plan, gulp, tile_sums, stream);
 }
 
 void launch_fold_mma_s8(SampleFormat format, const MmaPlan& plan, int n_inputs, int n_channels,
@@ -351,11 +331,7 @@ void launch_fold_mma_s8(SampleFormat format, const MmaPlan& plan, int n_inputs, 
   const auto n_blocks = static_cast<unsigned>(n_inputs) * static_cast<unsigned>(n_channels);
   auto* total = reinterpret_cast<long long*>(sums);
   const auto n_tiles = static_cast<int>(plan.n_tiles);
-  if (plan.tile == 64) {
-    fold_mma_s8<64><<<n_blocks, 64, 0, stream>>>(n_inputs, n_tiles, shift, tile_sums, total);
-  } else {
-    fold_mma_s8<128><<<n_blocks, 128, 0, stream>>>(n_inputs, n_tiles, shift, tile_sums, total);
-  }
+  fold_mma_s8<<<n_blocks, 128, 0, stream>>>(n_inputs, n_tiles, shift, tile_sums, total);
   RYLE_CUDA_LAUNCHED("fold_mma_s8");
   RYLE_CUDA(cudaMemsetAsync(
       tile_sums, 0, static_cast<std::size_t>(plan.n_tile_sums) * sizeof(std::int32_t), stream));

@@ -91,7 +91,9 @@ void gather(const Job& job, const std::uint8_t* cell, std::int64_t first, std::i
     }
     t += in_heap;
   }
+#if RYLE_MUTANT != 208
   std::fill(parts.re + n, parts.re + kTime, T{});
+#endif
   std::fill(parts.im + n, parts.im + kTime, T{});
 }
 

@@ -220,7 +220,11 @@ void VanVleck::correct(std::span<cf64> triangle) {
           .dithered) {  // the dither made the products linear and added 1/6 per part to the powers
     for (std::int64_t i = 0; i < n_inputs_; ++i) {
       cf64& power = triangle[pair_index(i, i)];
+#if RYLE_MUTANT == 207
+      if (power.real() > 0) power -= step(quantizer_) * step(quantizer_) / 6;
+#else
       if (power.real() > 0) power -= step(quantizer_) * step(quantizer_) / 3;
+#endif
     }
     return;
   }
