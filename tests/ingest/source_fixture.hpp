@@ -92,13 +92,14 @@ class RunningSource {
   const std::vector<SeenChunk>& seen() const { return seen_; }
   int n_seen() const { return n_seen_; }
 
-  /// Polls until `condition` holds, at most 10 s (this machine may be busy).
+  /// Polls until `condition` holds, at most 20 s (this machine may be busy).
   static bool wait_until(const std::function<bool()>& condition) {
-    for (int i = 0; i < 10'000; ++i) {
-      if (condition()) return true;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > end) return condition();
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    return condition();
+    return true;
   }
 
  private:

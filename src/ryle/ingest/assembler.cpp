@@ -64,7 +64,9 @@ void Assembler::reject(Reason reason, std::uint64_t n) {
 }
 
 Reason Assembler::offer(const CountedPacket& packet, MonotonicNs now) {
-  if (!locked_) return hold(packet, now);
+  // A guessed time is no time to place by: packets that know theirs wait until enough of them
+  // agree.
+  if (!locked_ || provisional_) return hold(packet, now);
   ++totals_.received;
   return offer_locked(packet, now);
 }
@@ -118,7 +120,9 @@ void Assembler::start_segment(std::int64_t origin, MonotonicNs now) {
   if (locked_) close_open_as_short(now);
   ++totals_.segments;
   locked_ = true;
+  provisional_ = false;
   origin_slot_ = head_slot_ = origin;
+  first_vote_slot_ = gate_.candidate().count > 0 ? gate_.candidate().first_slot : origin;
   gate_.clear();
   share_ = {};
   n_live_ = config_.n_streams;
@@ -154,7 +158,9 @@ Reason Assembler::offer_locked(const CountedPacket& packet, MonotonicNs now) {
   count(reason, 1);
   if (reason == Reason::used) {
     auto& stream = streams_[packet.stream];
+#if RYLE_MUTANT != 509
     stream.sender = packet.sender;
+#endif
     stream.sender_time = now;
   }
   return reason;
@@ -383,12 +389,20 @@ void Assembler::close_head(std::int64_t n_slots, MonotonicNs now) {
     open.chunk->segment = static_cast<std::int64_t>(totals_.segments) - 1;
     pool_.deliver(open.chunk);
   }
+#if RYLE_MUTANT == 510
+  if (!open.phantom) ++sequence_;
+#else
   ++sequence_;
+#endif
   open.chunk = nullptr;
   open.used = open.phantom = open.evidence = false;
   ++head_index_;
   // A short chunk moves the grid, so that a sender that only paused loses nothing.
+#if RYLE_MUTANT == 511
+  head_slot_ += config_.chunk_slots;
+#else
   head_slot_ += n_slots;
+#endif
 }
 
 // Fills absent slots with the code of zero and lists them; returns their number.

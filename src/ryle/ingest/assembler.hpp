@@ -80,6 +80,11 @@ class Assembler {
 
   bool locked() const { return locked_; }
   std::int64_t origin_slot() const { return origin_slot_; }
+  /// Earliest slot of the votes that began the segment; the origin lies later when the quorum took
+  /// long.
+  std::int64_t first_vote_slot() const { return first_vote_slot_; }
+  /// The votes so far, before the lock.
+  const QuorumGate::Candidate& candidate() const { return gate_.candidate(); }
   std::int64_t head_slot() const { return head_slot_; }
   /// End of the last slots of a stream that were placed; origin before the first.
   std::int64_t position(std::uint32_t stream) const { return streams_[stream].position; }
@@ -161,7 +166,7 @@ class Assembler {
   std::int64_t evidence_slots_;
   std::vector<OpenChunk> window_;
   std::int64_t head_index_ = 0;
-  std::int64_t head_slot_ = 0, origin_slot_ = 0;
+  std::int64_t head_slot_ = 0, origin_slot_ = 0, first_vote_slot_ = 0;
   std::int64_t sequence_ = 0;
   bool locked_ = false, provisional_ = false;
   int n_live_ = 0;

@@ -142,7 +142,9 @@ bool GroupStream::resync(const StreamReference& others, GroupSink& sink) {
   if (!found) skip = skip / kGroup * kGroup;  // whole groups, so that nothing is counted twice
   const std::size_t n_groups = (skip + kGroup - 1) / kGroup;
   if (n_groups > 0) sink.on_reject(Reason::magic, n_groups);
+#if RYLE_MUTANT != 513
   position_ += static_cast<std::int64_t>(n_groups);
+#endif
   consume(skip);
   if (!found) return false;
   if (aligned_ && modulus_ != 0) {
@@ -174,7 +176,11 @@ bool GroupStream::slipping(const StreamReference& others, bool drained, Monotoni
     return true;
   }
   const bool stays = std::abs(lag - slip_distance_) <= kSlipTolerance;
+#if RYLE_MUTANT == 512
+  const bool enough = true;
+#else
   const bool enough = buffered_groups() >= slip_groups_ + kSlipGroups;
+#endif
   if (stays && !enough && now - slip_since_ < kSlipHold_ns && buffered_groups() > 0 &&
       end_ - begin_ < buffer_.size() / 2) {
     return true;

@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t kRate_hz = wire::kMwa32tSampleRateHz;
 constexpr MonotonicNs kDrainLimit_ns = 2000 * kMillisecond_ns;
 // On a busy machine what was sent over loopback may not be readable at once.
-constexpr MonotonicNs kDrainQuiet_ns = 20 * kMillisecond_ns;
+constexpr MonotonicNs kDrainQuiet_ns = 50 * kMillisecond_ns;
 constexpr MonotonicNs kReplaceAfter_ns = 1000 * kMillisecond_ns;
 
 MonotonicNs monotonic_ns() {
@@ -366,9 +366,16 @@ void Mwa32tReceiver::serve_tcp(TcpLink& link) {
   if (n <= 0) return disconnect(link);
   if (!link.got_bytes) {
     link.got_bytes = true;
-    if (assembler_->locked()) {
+    if (!assembler_->locked()) {
+      if (assembler_->candidate().count > 0) link.reference = assembler_->candidate().latest_slot;
+    } else {
       const auto reference = others(link.stream);
+#if RYLE_MUTANT == 515
+      link.reference = assembler_->origin_slot();
+      (void)reference;
+#else
       link.reference = reference.known ? reference.position : extrapolated();
+#endif
     }
   }
   link.last_bytes = now_;
@@ -414,7 +421,8 @@ bool Mwa32tReceiver::align_links() {
   if (!assembler_->locked()) {
     // With UDP among the receivers the 64-bit counters tell the time; without, the first common
     // group is instant 0.
-    const bool waited = now_ - first_ready >= config_.patience_ns;
+    // Twice the patience: a lone UDP stream, which becomes enough after it, still comes first.
+    const bool waited = now_ - first_ready >= 2 * config_.patience_ns;
     if (!waited && !(all_ready && udp_.empty())) return false;
     align_without_udp(!udp_.empty());
     return true;
@@ -441,8 +449,8 @@ bool Mwa32tReceiver::align_without_udp(bool provisional) {
   if (!last) return false;
   instant_offset_ = marker.mode == wire::MarkerMode::counter ? *last : 0;
   provisional_ = provisional && !udp_.empty();
-  assembler_->set_provisional(provisional_);
   assembler_->lock(0, now_);
+  assembler_->set_provisional(provisional_);
   segments_seen_ = assembler_->totals().segments;
   for (const auto& [link, instant] : instants) {
     link->groups->align(instant - *last, instant_offset_);
@@ -453,7 +461,7 @@ bool Mwa32tReceiver::align_without_udp(bool provisional) {
 
 void Mwa32tReceiver::align_link(TcpLink& link) {
   const auto& marker = config_.geometry.marker;
-  const std::int64_t reference = link.reference.value_or(assembler_->origin_slot());
+  const std::int64_t reference = link.reference.value_or(assembler_->first_vote_slot());
   const auto check =
       wire::check_mwa32t_marker(marker, link.groups->first_marker(), reference + instant_offset_);
   link.groups->align(check.instant - instant_offset_, instant_offset_);
@@ -469,7 +477,6 @@ void Mwa32tReceiver::realign_after_new_segment() {
   const std::int64_t old_offset = instant_offset_;
   if (provisional_) instant_offset_ = 0;
   provisional_ = false;
-  assembler_->set_provisional(false);
   for (auto& link : tcp_) {
     if (!link->groups->aligned()) continue;
     const std::int64_t instant = link->groups->position() + old_offset;

@@ -49,7 +49,9 @@ class BoundedQueue {
       }
       if (policy_ == DropPolicy::drop_oldest) {
         take_locked();
+#if RYLE_MUTANT != 501
         ++dropped_;
+#endif
       } else {
         not_full_.wait(lock, [this] { return closed_ || count_ < slots_.size(); });
       }
@@ -155,9 +157,7 @@ class BoundedQueue {
     if (count_ == 0) return std::nullopt;
     std::optional<T> item(take_locked());
     lock.unlock();
-#if RYLE_MUTANT != 501
     not_full_.notify_one();
-#endif
     return item;
   }
 
