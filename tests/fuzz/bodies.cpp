@@ -101,7 +101,7 @@ void lwa(std::span<const std::byte> data) {
   check_codec(wire::TbxGeometry{.first_channel = 2176, .n_streams = 26}, data, 26);
   check_codec(wire::TbnGeometry{}, data, 520);
   const auto frame = wire::identify_lwa_frame(data);
-  INVARIANT(frame.bytes <= (std::size_t{2} << 20));
+  INVARIANT(frame.bytes <= (std::size_t{2} << 20) + 28);
   INVARIANT((frame.kind == wire::LwaKind::none) == (frame.bytes == 0));
 }
 

@@ -66,7 +66,7 @@ std::size_t encode(const TbnGeometry& geometry, const Packet& packet,
 enum class LwaKind : std::uint8_t { none, tbf, tbx, tbn, tbw, cor, drx };
 struct LwaFrame {
   LwaKind kind = LwaKind::none;
-  std::size_t bytes = 0;  ///< whole frame, from the header (for files); at most 2 MiB
+  std::size_t bytes = 0;  ///< whole frame, from the header (for files); at most 2 MiB + 28
 };
 /// @pre none: anything shorter than 28 bytes, or without the magic, is `none`.
 LwaFrame identify_lwa_frame(std::span<const std::byte> start) noexcept;
