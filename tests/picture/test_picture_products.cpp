@@ -63,8 +63,8 @@ TEST(PictureProducts, VisibilityMatrixIsHermitian) {
   const auto below = patch_of(picture, picture::color_at(ColorMap::twilight, 0.25));
   EXPECT_NEAR(static_cast<double>(above.n), 4 * 128 * 128, 1500);
   EXPECT_NEAR(static_cast<double>(below.n), 4 * 128 * 128, 1500);
-  EXPECT_NEAR(above.x - below.x, 256, 8);
-  EXPECT_NEAR(below.y - above.y, 256, 8);
+  EXPECT_NEAR(above.x - below.x, 128, 8);
+  EXPECT_NEAR(below.y - above.y, 128, 8);
 }
 
 TEST(PictureProducts, WhatHasNoDataIsLeftEmpty) {

@@ -198,7 +198,11 @@ Panel inputs_panel(const Observation& observation, const VisibilityDump& mean) {
 void write_visibility_matrix_png(const std::string& path, const VisibilityDump& mean,
                                  const Observation& observation, bool overwrite) {
   check_shape(mean);
-  const auto paths = paths_of(observation, mean);
+  // One pol after the other: four blocks XX, XY, YX, YY instead of a checkerboard.
+  auto paths = paths_of(observation, mean);
+  std::stable_sort(paths.begin(), paths.end(),
+                   [](const Path& a, const Path& b) { return a.pol < b.pol; });
+  const bool two_pols = !paths.empty() && paths.front().pol != paths.back().pol;
   const auto n = static_cast<std::int64_t>(paths.size());
   const std::int64_t width = std::min(kMatrixChannels, mean.n_channels);
   const std::int64_t first = (mean.n_channels - width) / 2;
@@ -231,6 +235,9 @@ void write_visibility_matrix_png(const std::string& path, const VisibilityDump& 
   if (high > low) {
     amplitude.color_min = low;
     amplitude.color_max = high;
+  }
+  for (Panel* panel : {&amplitude, &phase}) {
+    panel->x_label = panel->y_label = two_pols ? "input (X of every antenna, then Y)" : "input";
   }
   amplitude.title = "Visibility amplitude";
   amplitude.color_label = n_autos > 0 ? "|V| (dB above the mean autocorrelation)" : "|V| (dB)";

@@ -10,10 +10,11 @@
 
 namespace ryle {
 
-/// Visibility matrix, inputs against inputs: amplitude in dB above the mean autocorrelation, and
-/// phase. The mean over the (at most 16) channels about the band centre: wide enough for the noise,
-/// narrow enough that delays do not wash the fringes out. Row p, column q shows <v_p conj(v_q)>;
-/// the lower triangle is the conjugate of the upper. Products without data stay empty.
+/// Visibility matrix, inputs (all X, then all Y) against inputs: amplitude in dB above the mean
+/// autocorrelation, and phase. The mean over the (at most 16) channels about the band centre: wide
+/// enough for the noise, narrow enough that delays do not wash the fringes out. Row p, column q
+/// shows <v_p conj(v_q)>; the lower triangle is the conjugate of the upper. Products without data
+/// stay empty.
 void write_visibility_matrix_png(const std::string& path, const VisibilityDump& mean,
                                  const Observation& observation, bool overwrite);
 
