@@ -5,6 +5,7 @@
 
 #ifdef RYLE_HAVE_CASACORE
 #include <cmath>
+#include <filesystem>
 #include <memory>
 
 #include "ryle/core/baseline.hpp"
@@ -96,6 +97,11 @@ ms::Content content_of(const Observation& observation, std::vector<ms::DumpRow> 
   return content;
 }
 
+/// What the sub-tables and casacore's buffers take at the end, generously; and DATA, weight and
+/// flag of one value.
+constexpr std::size_t kClosing_bytes = 4 << 20;
+constexpr std::size_t kValue_bytes = sizeof(cf32) + sizeof(float) + 1;
+
 class MeasurementSetWriter final : public VisibilityWriter {
  public:
   MeasurementSetWriter(const std::string& path, const Observation& observation, bool overwrite)
@@ -107,6 +113,7 @@ class MeasurementSetWriter final : public VisibilityWriter {
         checked_product({n_channels, n_products, n_baselines}, "a visibility dump"));
     prepare_part(path_, overwrite_);
     guarded("create", [&] {
+      require_space(2 * kClosing_bytes + size * kValue_bytes);
       writer_ = std::make_unique<ms::Writer>(part_path(path_), flux_unit(observation), n_products,
                                              n_channels, n_baselines);
     });
@@ -159,6 +166,7 @@ class MeasurementSetWriter final : public VisibilityWriter {
       if (const int fault = injected_fault("write", path_); fault != 0) {
         throw IoError::from_errno("write", path_, fault);
       }
+      require_space(kClosing_bytes + 2 * data_.size() * kValue_bytes);
       writer_->append(values);
     });
     dumps_.push_back({dump.start_tai_ns, dump.centroid_tai_ns, dump.interval_s, dump.n_spectra});
@@ -166,7 +174,13 @@ class MeasurementSetWriter final : public VisibilityWriter {
 
   void publish(const Observation& observation) override {
     require_open();
-    guarded("finish", [&] { writer_->finish(content_of(observation, dumps_)); });
+    guarded("finish", [&] {
+      const ms::Content content = content_of(observation, dumps_);
+      require_space(kClosing_bytes / 2 +
+                    2 * (content.observation_json.size() + content.configuration.size() +
+                         observation.applied.gains.size() * sizeof(cf64)));
+      writer_->finish(content);
+    });
     writer_.reset();
     done_ = true;
     publish_part(path_, overwrite_);
@@ -181,6 +195,20 @@ class MeasurementSetWriter final : public VisibilityWriter {
                     "cannot write " + path_ + ": it is published, or an earlier write failed");
   }
 
+  /// casacore loses tables, or the process, when a disk fills under it (products.md 5): it is never
+  /// let near the end.
+  void require_space(std::size_t n_bytes) const {
+    std::error_code error;
+    const std::filesystem::path parent = std::filesystem::path(part_path(path_)).parent_path();
+    const auto space =
+        std::filesystem::space(parent.empty() ? std::filesystem::path(".") : parent, error);
+    if (error || space.available >= n_bytes) return;
+    throw IoError(ExitCode::io, "cannot write " + path_ + ": " + std::to_string(space.available) +
+                                    " bytes are free on its disk, a Measurement Set wants " +
+                                    std::to_string(n_bytes) +
+                                    " to go on; free space or write elsewhere");
+  }
+
   template <class F>
   void guarded(const char* operation, F&& f) {
     try {
@@ -189,6 +217,7 @@ class MeasurementSetWriter final : public VisibilityWriter {
       abandon();
       throw;
     } catch (const std::exception& error) {
+      failed_ = true;
       abandon();
       throw IoError(ExitCode::io, std::string("cannot ") + operation + " " + path_ + ": " +
                                       error.what() + disk_hint(path_));
@@ -197,6 +226,12 @@ class MeasurementSetWriter final : public VisibilityWriter {
 
   void abandon() noexcept {
     done_ = true;
+    try {  // tables that casacore may still hold open give their space back now
+      for (const auto& entry : std::filesystem::recursive_directory_iterator(part_path(path_))) {
+        if (entry.is_regular_file() && failed_) std::filesystem::resize_file(entry.path(), 0);
+      }
+    } catch (...) {
+    }
     writer_.reset();
     discard_part(path_);
   }
@@ -205,6 +240,7 @@ class MeasurementSetWriter final : public VisibilityWriter {
   bool overwrite_;
   Observation observation_;
   bool done_ = false;
+  bool failed_ = false;
   std::unique_ptr<ms::Writer> writer_;
   std::vector<int> antenna1_, antenna2_;
   std::vector<cf32> data_;

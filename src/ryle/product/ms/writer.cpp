@@ -88,6 +88,19 @@ struct Writer::State {
   ssize_t n_products = 0, n_channels = 0, n_baselines = 0;
   std::unique_ptr<cc::MeasurementSet> ms;
   Columns columns;
+  bool failed = false;
+
+  /// Runs f; after an exception nothing of casacore's may be touched again, not even by a
+  /// destructor.
+  template <class F>
+  void guarded(F&& f) {
+    try {
+      one_line_errors(f);
+    } catch (...) {
+      failed = true;
+      throw;
+    }
+  }
 
   void open_columns(const std::string& data_unit);
   void put_row_weights(const cc::Slicer& rows, const float* spectrum);
@@ -178,11 +191,17 @@ Writer::Writer(const std::string& path, const std::string& data_unit, std::int64
   });
 }
 
-/// A table marked for deletion is not flushed when it is destroyed: a full disk cannot throw from a
-/// destructor.
+/// Destroying a table flushes it, and on a full disk that throws out of casacore's destructors: the
+/// process would end. A failed state is therefore kept for ever (its files are emptied by whoever
+/// owns the .part). A sound one is marked for deletion, which skips the flush.
 Writer::~Writer() {
   if (!state_ || !state_->ms) return;
   try {
+    if (state_->failed) {
+      static auto* graveyard = new std::vector<std::unique_ptr<State>>();
+      graveyard->push_back(std::move(state_));
+      return;
+    }
     state_->ms->markForDelete();
     state_->columns = Columns();
     state_->ms.reset();
@@ -191,7 +210,7 @@ Writer::~Writer() {
 }
 
 void Writer::append(const DumpValues& dump) {
-  one_line_errors([&] {
+  state_->guarded([&] {
     State& s = *state_;
     const cc::rownr_t first = s.ms->nrow();
     s.ms->addRow(static_cast<cc::rownr_t>(s.n_baselines));
@@ -211,11 +230,12 @@ void Writer::append(const DumpValues& dump) {
     s.columns.interval.put(first, dump.interval_s);
     s.columns.exposure.put(first, dump.interval_s);
     if (first == 0) s.put_constants();
+    s.ms->flush();  // the free space of the disk, asked before the next dump, then counts this one
   });
 }
 
 void Writer::finish(const Content& content) {
-  one_line_errors([&] {
+  state_->guarded([&] {
     fill_sub_tables(*state_->ms, content);
     write_ryle_tables(*state_->ms, content);
     state_->ms->flush(true);
