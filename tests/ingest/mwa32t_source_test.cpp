@@ -129,18 +129,19 @@ TEST(Mwa32tSource, ANodeThatDiesAndReturnsIsAbsentForItsTimeAway) {
       if (tick % 2048 == 0) std::this_thread::sleep_for(std::chrono::microseconds(500));
     }
   };
-  send_others(8192, 16'384);
-  settle(running, 8192 + 16'384 + 2 * 64 + 3);  // the part of a group is counted as well
+  // More than half a turn of the counter: only the others tell where the node joins again.
+  send_others(8192, 49'152);
+  settle(running, 8192 + 49'152 + 2 * 192 + 3);  // the part of a group is counted as well
   senders[1] = Sender(running.endpoint(1));
-  send_all(senders, config, 16'384, 24'576);
-  settle(running, 24'576 + 16'384 + 2 * 96 + 3);
+  send_all(senders, config, 49'152, 57'344);
+  settle(running, 57'344 + 16'384 + 2 * 224 + 3);
   running.stop();
   const auto counters = running.source().counters();
   EXPECT_EQ(counters.balance(), 0);
   EXPECT_EQ(counters.rejected.at("too_short"), 1u);
   EXPECT_EQ(counters.used, counters.received - 1) << ::testing::PrintToString(counters.rejected);
-  EXPECT_EQ(absent_of(running, 1), 8192 - 2);
-  EXPECT_EQ(counters.lost_samples, 16u * (8192 - 2));
+  EXPECT_EQ(absent_of(running, 1), 40'960 - 2);
+  EXPECT_EQ(counters.lost_samples, 16u * (40'960 - 2));
   for (const auto& chunk : running.seen()) EXPECT_EQ(chunk.wrong, 0);
 }
 
