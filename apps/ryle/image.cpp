@@ -54,7 +54,7 @@ int run(const Context& context, ImageArguments a) {
       a.equalize == "yes" || (a.equalize == "auto" && file.observation.flux_unit != "Jy");
   Queue queue = a.device == "cpu" ? Queue::cpu() : stage::make_queue({.device = "cpu"});
   const auto result = stage::make_image(queue, file.observation, file.dumps, a.imaging);
-  const image::Config geometry{a.imaging.n_pixels, a.imaging.width, result.implementation};
+  const image::Config geometry{a.imaging.n_pixels, a.imaging.width, "auto"};
   const std::vector<double> pixels(result.image.pixels.begin(), result.image.pixels.end());
   const auto peak = image::peak_of(geometry, pixels);
   const auto [l, m] = peak.direction;

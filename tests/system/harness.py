@@ -20,7 +20,7 @@ def data(relative):
     path = DATA / relative
     if not path.exists():
         pytest.skip(f"skipped: no data ({relative})")
-    return str(path)
+    return path
 
 
 def binary():
@@ -59,6 +59,12 @@ def run(*arguments, check=0, timeout=60, env=None, **more):
 
 def summary(done):
     return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def ryle(*arguments, expect=0):
+    """Runs a command with --json: its last line as an object, or its message when it must fail."""
+    done = run(*arguments, "--json", "--quiet", check=expect, timeout=200)
+    return summary(done) if expect == 0 else done.stderr
 
 
 def live_arguments(directory, *settings, duration_s=1.0, speed=1.0, kinds=("tcp", "tcp", "udp", "udp")):

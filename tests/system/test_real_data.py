@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from program import data, ryle
+from harness import data, ryle
 
 LWA_SUN = (0.393, -0.141)   # (l, m) predicted for 2024-06-27T17:32:27 UTC
 EDA2 = "eda2_20191104/20191104_033537_eda2_ch1_ant256_midday_avg1_vis_{}_channel000_time000000.fits"

@@ -10,7 +10,7 @@ import shutil
 
 import numpy as np
 import pytest
-from program import data, ryle
+from harness import data, ryle
 
 h5py = pytest.importorskip("h5py")
 import tart_satellites  # noqa: E402

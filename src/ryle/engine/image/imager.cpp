@@ -16,8 +16,9 @@ namespace {
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 struct Kernel {
-  std::string name;   // "cpu:avx512"
-  std::string needs;  // entry of cpu_instruction_sets()
+  std::string name;      // as asked for: "cpu:avx512"
+  std::string reported;  // as said: "image/cpu/avx512"
+  std::string needs;     // entry of cpu_instruction_sets()
   detail::SumFunction sum;
 };
 
@@ -25,9 +26,10 @@ struct Kernel {
 std::vector<Kernel> usable_kernels() {
   const auto sets = cpu_instruction_sets();
   std::vector<Kernel> usable;
-  for (const auto& kernel : {Kernel{"cpu:avx512", "avx512", detail::sum_avx512},
-                             Kernel{"cpu:avx2", "avx2", detail::sum_avx2},
-                             Kernel{"cpu:generic", "generic", detail::sum_generic}}) {
+  for (const auto& kernel :
+       {Kernel{"cpu:avx512", "image/cpu/avx512", "avx512", detail::sum_avx512},
+        Kernel{"cpu:avx2", "image/cpu/avx2", "avx2", detail::sum_avx2},
+        Kernel{"cpu:generic", "image/cpu/generic", "generic", detail::sum_generic}}) {
     if (std::find(sets.begin(), sets.end(), kernel.needs) != sets.end()) usable.push_back(kernel);
   }
   return usable;
@@ -50,7 +52,7 @@ class ReferenceImager final : public Imager {
       }
     }
   }
-  std::string_view implementation() const override { return "reference"; }
+  std::string_view implementation() const override { return "image/reference"; }
   const Config& config() const override { return config_; }
 
  private:
@@ -96,7 +98,7 @@ class CpuImager final : public Imager {
     queue.parallel_for(
         n_blocks, [&](std::int64_t b) { sum_block(plan, b * detail::kPixelsPerBlock, image); });
   }
-  std::string_view implementation() const override { return kernel_.name; }
+  std::string_view implementation() const override { return kernel_.reported; }
   const Config& config() const override { return config_; }
 
  private:
