@@ -8,7 +8,8 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()
-set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")
+set(RYLE_OPTIMIZE "-O2 -g1" CACHE STRING "optimisation and debug flags of release builds")
+set(CMAKE_CXX_FLAGS_RELEASE "${RYLE_OPTIMIZE}")
 
 add_library(ryle_flags INTERFACE)
 target_compile_options(ryle_flags INTERFACE
