@@ -101,13 +101,12 @@ struct PostArguments {
   UnitRange units;
   const float2* spectra = nullptr;
   int n_bins = 0;
-  std::int64_t n_points = 0;
-  std::int64_t zero_channel = 0;
+  int n_points = 0;
+  int zero_channel = 0;
   int sense = 1;
   int n_channels = 0;
-  const float2* gains = nullptr;  ///< [input][channel]
-  std::int64_t first_spectrum = 0;
-  std::uint64_t seed = 0;
+  const float2* gains = nullptr;                ///< [input][channel]
+  const std::uint32_t* channel_keys = nullptr;  ///< dither_channel_key() of every channel
   bool dither = false;
   bool truncate = false;
   BlockView blocks;

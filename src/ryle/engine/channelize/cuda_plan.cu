@@ -9,6 +9,7 @@
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/channelize/cuda.hpp"
 #include "ryle/engine/channelize/cuda_kernels.hpp"
+#include "ryle/engine/channelize/dither.hpp"
 #include "ryle/engine/channelize/problem.hpp"
 #include "ryle/engine/channelize/requantize.hpp"
 #include "ryle/math/fft.hpp"
@@ -164,7 +165,7 @@ class CudaChannelizer final : public Channelizer {
         stream, previous.done));  // no-op on one stream; orders callers with several
     upload(stream, slot, n_spectra, output);
     launch_ramps(ramp_arguments(first_spectrum, n_spectra), stream);
-    run_units(stream, input, first_spectrum, n_spectra, output);
+    run_units(stream, input, n_spectra, output);
     if (output.statistics != nullptr) {
       RYLE_CUDA(cudaMemcpyAsync(slot.counted.data(), statistics_.data(),
                                 static_cast<std::size_t>(statistics_.bytes()),
@@ -199,6 +200,11 @@ class CudaChannelizer final : public Channelizer {
     roots_ = to_device(queue, roots_table(n_points(), n_points()));
     if (!problem_.complex_input)
       untangle_ = to_device(queue, roots_table(n_points(), 2 * n_points()));
+    std::vector<std::uint32_t> keys(static_cast<std::size_t>(n_channels()));
+    for (std::int64_t c = 0; c < n_channels(); ++c) {
+      keys[static_cast<std::size_t>(c)] = dither_channel_key(problem_.config.seed, c);
+    }
+    channel_keys_ = to_device(queue, keys);
     transform_ = make_transform(n_points(), roots_.data());
   }
 
@@ -296,8 +302,8 @@ class CudaChannelizer final : public Channelizer {
     return a;
   }
 
-  void run_units(cudaStream_t stream, const Input& input, std::int64_t first_spectrum,
-                 std::int64_t n_spectra, const Output& output) {
+  void run_units(cudaStream_t stream, const Input& input, std::int64_t n_spectra,
+                 const Output& output) {
     const Config& config = problem_.config;
     SpectraArguments s;
     s.units = {.n_inputs = static_cast<int>(n_inputs()),
@@ -319,13 +325,12 @@ class CudaChannelizer final : public Channelizer {
     PostArguments p;
     p.spectra = spectra_.data();
     p.n_bins = transform_.n_points;
-    p.n_points = problem_.n_points;
-    p.zero_channel = problem_.zero_channel;
+    p.n_points = static_cast<int>(problem_.n_points);
+    p.zero_channel = static_cast<int>(problem_.zero_channel);
     p.sense = problem_.sense;
     p.n_channels = static_cast<int>(n_channels());
     p.gains = reinterpret_cast<const float2*>(gains_.data());
-    p.first_spectrum = first_spectrum;
-    p.seed = config.seed;
+    p.channel_keys = channel_keys_.data();
     p.dither = config.dither;
     p.truncate = config.rounding == Rounding::truncate;
     p.blocks = output.blocks;
@@ -351,6 +356,7 @@ class CudaChannelizer final : public Channelizer {
   CudaTransform transform_;
   Buffer<float> filter_;
   Buffer<float2> roots_;
+  Buffer<std::uint32_t> channel_keys_;
   Buffer<float2> untangle_;
   Buffer<float2> spectra_;
   Buffer<float2> work_;

@@ -204,22 +204,24 @@ __global__ void __launch_bounds__(kThreads) finish_blocks(const __grid_constant_
   constexpr bool kFloat = Format == SampleFormat::cf16 || Format == SampleFormat::cf32;
   __shared__ __align__(16) unsigned char rows[kChannels * kRowBytes];
   const int n_groups = (a.n_channels + kChannels - 1) / kChannels;
-  const long long unit = blockIdx.x / n_groups;
-  const int first_channel = static_cast<int>(blockIdx.x % n_groups) * kChannels;
-  const int input = static_cast<int>((a.units.first_unit + unit) % a.units.n_inputs);
-  const int block = static_cast<int>((a.units.first_unit + unit) / a.units.n_inputs);
+  const int unit = static_cast<int>(blockIdx.x) / n_groups;
+  const int first_channel = (static_cast<int>(blockIdx.x) - unit * n_groups) * kChannels;
+  const int block = (a.units.first_unit + unit) / a.units.n_inputs;
+  const int input = a.units.first_unit + unit - block * a.units.n_inputs;
   const int lane = threadIdx.x % 32;
   const int warp = threadIdx.x / 32;
   const int channel = first_channel + lane;
   const bool exists = channel < a.n_channels;
 
   const CudaRamp* ramps = a.units.ramps + input * a.units.max_spectra;
-  const float2* spectra = a.spectra + unit * kPerBlock * static_cast<long long>(a.n_bins);
-  long long bin = a.sense * (channel - a.zero_channel) % a.n_points;
+  const float2* spectra =
+      a.spectra + static_cast<long long>(unit) * kPerBlock * static_cast<long long>(a.n_bins);
+  int bin = a.sense * (channel - a.zero_channel);  // -K < bin < K
   if (bin < 0) bin += a.n_points;
   const float2 gain =
       exists ? a.gains[static_cast<long long>(input) * a.n_channels + channel] : float2{0, 0};
-  const std::uint32_t key = dither_channel_key(a.seed, channel) ^ dither_input_key(input);
+  const std::uint32_t key =
+      exists && a.dither ? a.channel_keys[channel] ^ dither_input_key(input) : 0;
 
   Tally tally;
   Packer<Format> packer{rows + lane * kRowBytes};

@@ -94,37 +94,42 @@ __device__ inline float2 decode_any(const SampleLayout& layout, const unsigned c
 }
 
 /// How the spectra kernel gets the pair it filters at point n: a complex sample, or two successive
-/// real ones. kFinite: no value is NaN or infinite, so a tap of weight 0 may be applied to a sample
-/// outside the window.
+/// real ones. A cursor is the place of one (input, tick), made once per window, so that a sample
+/// costs one multiply-add of addressing. kFinite: no value is NaN or infinite, so a tap of weight 0
+/// may be applied to a sample outside the window.
 struct ReadCi8 {  // two's complement, 2-byte aligned: the common case in one load
   static constexpr bool kReal = false;
   static constexpr bool kFinite = true;
-  __device__ static float2 at(const SampleLayout& layout, const unsigned char* samples,
-                              long long input, long long tick) {
-    const long long bit = input * layout.input_stride_bits + tick * layout.sample_stride_bits;
-    const char2 code = *reinterpret_cast<const char2*>(samples + (bit >> 3));
+  const unsigned char* start;
+  int stride_bytes;
+
+  __device__ ReadCi8(const SampleLayout& layout, const unsigned char* samples, long long input,
+                     long long tick)
+      : start(samples +
+              ((input * layout.input_stride_bits + tick * layout.sample_stride_bits) >> 3)),
+        stride_bytes(static_cast<int>(layout.sample_stride_bits >> 3)) {}
+  __device__ float2 at(const SampleLayout&, int offset) const {
+    const char2 code =
+        *reinterpret_cast<const char2*>(start + static_cast<long long>(offset) * stride_bytes);
     return {static_cast<float>(code.x), static_cast<float>(code.y)};
   }
 };
-template <bool Finite>
-struct ReadComplex {
-  static constexpr bool kReal = false;
+template <bool Real, bool Finite>
+struct ReadAny {
+  static constexpr bool kReal = Real;
   static constexpr bool kFinite = Finite;
-  __device__ static float2 at(const SampleLayout& layout, const unsigned char* samples,
-                              long long input, long long tick) {
-    return decode_any(layout, samples,
-                      input * layout.input_stride_bits + tick * layout.sample_stride_bits);
-  }
-};
-template <bool Finite>
-struct ReadReal {
-  static constexpr bool kReal = true;
-  static constexpr bool kFinite = Finite;
-  __device__ static float2 at(const SampleLayout& layout, const unsigned char* samples,
-                              long long input, long long tick) {
-    const long long bit = input * layout.input_stride_bits + tick * layout.sample_stride_bits;
-    return {decode_any(layout, samples, bit).x,
-            decode_any(layout, samples, bit + layout.sample_stride_bits).x};
+  const unsigned char* bytes;
+  long long first_bit;
+
+  __device__ ReadAny(const SampleLayout& layout, const unsigned char* samples, long long input,
+                     long long tick)
+      : bytes(samples),
+        first_bit(input * layout.input_stride_bits + tick * layout.sample_stride_bits) {}
+  __device__ float2 at(const SampleLayout& layout, int offset) const {
+    const long long bit = first_bit + offset * layout.sample_stride_bits;
+    if constexpr (!Real) return decode_any(layout, bytes, bit);
+    return {decode_any(layout, bytes, bit).x,
+            decode_any(layout, bytes, bit + layout.sample_stride_bits).x};
   }
 };
 

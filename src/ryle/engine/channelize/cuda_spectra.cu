@@ -24,25 +24,26 @@ __device__ inline float2 coefficient(const float* filter, int n) {
 // once and meets the Group coefficients that slide past it. Sums run over the taps in ascending
 // order, as in fir_one: same bits.
 template <class Read, int Group, class Layout>
-__device__ void fir_sliding(const SpectraArguments& a, const unsigned char* samples,
-                            long long input, long long begin, int first_slot, float2* to) {
+__device__ void fir_sliding(const SpectraArguments& a, const Read& window, int first_slot,
+                            float2* to) {
   const int points = a.transform.n_points;
   const int row = Read::kReal ? 2 * points : points;
+  const int n_taps = a.n_taps;
   for (int n = threadIdx.x; n < points; n += kThreads) {
-    const long long tick = begin + (Read::kReal ? 2 * n : n);
     float2 sum[Group] = {};
     float2 h[Group] = {};
+    const float* filter = a.filter;
+    int offset = Read::kReal ? 2 * n : n;
     // Row r meets tap r - s of spectrum s. h is a ring: the inner loop has its length, so every
     // index is constant.
-    for (int first = 0; first < a.n_taps + Group - 1; first += Group) {
+    for (int first = 0; first < n_taps + Group - 1; first += Group) {
 #pragma unroll
       for (int u = 0; u < Group; ++u) {
-        const int r = first + u;
-        const long long offset = static_cast<long long>(r) * row;
-        h[u] = r < a.n_taps ? coefficient<Read::kReal>(a.filter + offset, n) : float2{0, 0};
-        const float2 x = r < a.n_taps + Group - 1
-                             ? Read::at(a.layout, samples, input, tick + offset)
-                             : float2{0, 0};
+        h[u] = first + u < n_taps ? coefficient<Read::kReal>(filter, n) : float2{0, 0};
+        const float2 x =
+            first + u < n_taps + Group - 1 ? window.at(a.layout, offset) : float2{0, 0};
+        filter += row;
+        offset += row;
 #pragma unroll
         for (int s = 0; s < Group; ++s) {
           const float2 tap = h[(u - s + Group) % Group];
@@ -59,16 +60,18 @@ __device__ void fir_sliding(const SpectraArguments& a, const unsigned char* samp
 // One spectrum by itself: any step, any delay, and float samples, whose neighbours outside the
 // window may be NaN.
 template <class Read, class Layout>
-__device__ void fir_one(const SpectraArguments& a, const unsigned char* samples, long long input,
-                        long long begin, int slot, float2* to) {
+__device__ void fir_one(const SpectraArguments& a, const Read& window, int slot, float2* to) {
   const int points = a.transform.n_points;
   const int row = Read::kReal ? 2 * points : points;
   for (int n = threadIdx.x; n < points; n += kThreads) {
-    const long long tick = begin + (Read::kReal ? 2 * n : n);
     float2 sum = {0, 0};
+    const float* filter = a.filter;
+    int offset = Read::kReal ? 2 * n : n;
     for (int p = 0; p < a.n_taps; ++p) {
-      const float2 h = coefficient<Read::kReal>(a.filter + static_cast<long long>(p) * row, n);
-      const float2 x = Read::at(a.layout, samples, input, tick + static_cast<long long>(p) * row);
+      const float2 h = coefficient<Read::kReal>(filter, n);
+      const float2 x = window.at(a.layout, offset);
+      filter += row;
+      offset += row;
       sum.x = fmaf(h.x, x.x, sum.x);
       sum.y = fmaf(h.y, x.y, sum.y);
     }
@@ -111,15 +114,16 @@ __device__ void filter_group(const SpectraArguments& a, const Group& group, int 
       ++slot;
       continue;
     }
-    const long long begin = group.ramps[group.first + slot].begin - a.first_tick;
+    const Read window(a.layout, samples, input,
+                      group.ramps[group.first + slot].begin - a.first_tick);
     if (may_slide && slides(group, slot, 4, group.n_slots, row)) {
-      fir_sliding<Read, 4, Layout>(a, samples, input, begin, slot, to);
+      fir_sliding<Read, 4, Layout>(a, window, slot, to);
       slot += 4;
     } else if (may_slide && slides(group, slot, 2, group.n_slots, row)) {
-      fir_sliding<Read, 2, Layout>(a, samples, input, begin, slot, to);
+      fir_sliding<Read, 2, Layout>(a, window, slot, to);
       slot += 2;
     } else {
-      fir_one<Read, Layout>(a, samples, input, begin, slot, to);
+      fir_one<Read, Layout>(a, window, slot, to);
       ++slot;
     }
   }
@@ -146,10 +150,10 @@ __global__ void __launch_bounds__(kThreads, 2)
     make_spectra(const __grid_constant__ SpectraArguments a) {
   extern __shared__ float2 shared[];
   const int groups_per_unit = a.units.spectra_per_unit / a.group;
-  const long long unit = blockIdx.x / groups_per_unit;
-  const int group_in_unit = static_cast<int>(blockIdx.x % groups_per_unit);
-  const int input = static_cast<int>((a.units.first_unit + unit) % a.units.n_inputs);
-  const int block = static_cast<int>((a.units.first_unit + unit) / a.units.n_inputs);
+  const int unit = static_cast<int>(blockIdx.x) / groups_per_unit;
+  const int group_in_unit = static_cast<int>(blockIdx.x) - unit * groups_per_unit;
+  const int block = (a.units.first_unit + unit) / a.units.n_inputs;
+  const int input = a.units.first_unit + unit - block * a.units.n_inputs;
   const int first = block * a.units.spectra_per_unit + group_in_unit * a.group;
   const Group group{a.units.ramps + input * a.units.max_spectra, first,
                     min(a.group, a.units.n_spectra - first)};
@@ -158,7 +162,8 @@ __global__ void __launch_bounds__(kThreads, 2)
   if (!any) return;
 
   const int n = a.transform.n_points;
-  const long long at = (unit * a.units.spectra_per_unit + group_in_unit * a.group) * n;
+  const long long at =
+      (static_cast<long long>(unit) * a.units.spectra_per_unit + group_in_unit * a.group) * n;
   float2* const out = a.spectra + at;
   float2* one = shared;
   float2* two = shared + a.group * (n + n / 16 + 1);
@@ -226,10 +231,10 @@ std::int64_t spectra_shared_bytes(std::int64_t n_points, std::int64_t group) {
 
 void prepare_spectra(std::int64_t shared_bytes) {
   raise_limit<ReadCi8>(shared_bytes);
-  raise_limit<ReadComplex<true>>(shared_bytes);
-  raise_limit<ReadComplex<false>>(shared_bytes);
-  raise_limit<ReadReal<true>>(shared_bytes);
-  raise_limit<ReadReal<false>>(shared_bytes);
+  raise_limit<ReadAny<false, true>>(shared_bytes);
+  raise_limit<ReadAny<false, false>>(shared_bytes);
+  raise_limit<ReadAny<true, true>>(shared_bytes);
+  raise_limit<ReadAny<true, false>>(shared_bytes);
 }
 
 std::int64_t concurrent_groups(std::int64_t shared_bytes, int device) {
@@ -245,12 +250,12 @@ std::int64_t concurrent_groups(std::int64_t shared_bytes, int device) {
 void launch_spectra(const SpectraArguments& a, std::int64_t shared_bytes, cudaStream_t stream) {
   const bool floating = is_float(a.layout.format);
   if (a.untangle != nullptr) {
-    return floating ? launch<ReadReal<false>>(a, shared_bytes, stream)
-                    : launch<ReadReal<true>>(a, shared_bytes, stream);
+    return floating ? launch<ReadAny<true, false>>(a, shared_bytes, stream)
+                    : launch<ReadAny<true, true>>(a, shared_bytes, stream);
   }
   if (is_plain_ci8(a)) return launch<ReadCi8>(a, shared_bytes, stream);
-  return floating ? launch<ReadComplex<false>>(a, shared_bytes, stream)
-                  : launch<ReadComplex<true>>(a, shared_bytes, stream);
+  return floating ? launch<ReadAny<false, false>>(a, shared_bytes, stream)
+                  : launch<ReadAny<false, true>>(a, shared_bytes, stream);
 }
 
 }  // namespace ryle::channelize::detail
