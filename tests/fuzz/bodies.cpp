@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -168,7 +169,8 @@ void read_some(Recording& recording) {
   INVARIANT(info.n_inputs > 0 && info.n_ticks > 0);
   INVARIANT(info.clock.rate_hz.num > 0 && info.clock.rate_hz.den > 0);
   for (const Tick first : {Tick{-3}, Tick{0}, info.n_ticks / 2, info.n_ticks - 2}) {
-    std::int64_t n = 7;
+    const std::int64_t n =
+        info.n_inputs * std::max<std::int64_t>(1, info.frequency.n_channels) > 4096 ? 2 : 7;
     std::vector<AbsentSpan> absent;
     if (info.channelized) {
       const std::int64_t size = info.frequency.n_channels * info.n_inputs;

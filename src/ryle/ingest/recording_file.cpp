@@ -55,7 +55,8 @@ std::span<const std::byte> RecordingFile::window(std::int64_t offset, std::size_
   size = std::min<std::size_t>(size, static_cast<std::size_t>(size_bytes_ - offset));
   const auto have = static_cast<std::int64_t>(buffer_.size());
   if (offset < buffer_offset_ || offset + static_cast<std::int64_t>(size) > buffer_offset_ + have) {
-    buffer_.resize(std::max(kWindowBytes, size));
+    const auto rest = static_cast<std::size_t>(size_bytes_ - offset);
+    buffer_.resize(std::min(std::max(kWindowBytes, size), rest));
     buffer_offset_ = offset;
     buffer_.resize(read(offset, buffer_));
   }
