@@ -127,6 +127,7 @@ struct RuntimeConfig {
   std::int64_t threads = 0;     ///< workers of the engines; 0 = all cores
   std::int64_t dump_queue = 4;  ///< finished dumps waiting for the writers
   double max_memory_gib = 0;    ///< refuse plans above this; 0 = what the machine has
+  std::string metrics_file;     ///< Prometheus text of a live run, rewritten every second
 };
 
 struct ObservationConfig {

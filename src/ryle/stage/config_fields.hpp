@@ -163,6 +163,8 @@ void fields(V& v, RuntimeConfig& c) {
   v("dump_queue", c.dump_queue, Range{1, 1024}, "finished dumps that may wait for the writers");
   v("max_memory_gib", c.max_memory_gib, Range{0, 1e6},
     "refuse plans above this; 0 = what the machine has");
+  v("metrics_file", c.metrics_file, Choice{},
+    "Prometheus text of a live run, rewritten at every progress line");
 }
 
 /// Calls section(name, struct) for every section.

@@ -5,6 +5,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/ingest/mwa32t_source.hpp"
+#include "ryle/stage/live_metrics.hpp"
 #include "ryle/stage/plan.hpp"
 #include "ryle/stage/run.hpp"
 #include "ryle/stage/run_common.hpp"
@@ -54,7 +55,10 @@ Mwa32tSourceConfig source_config(const ObservationConfig& config, const SampleFa
 class LiveRun {
  public:
   LiveRun(const ObservationConfig& config, const RunOptions& options)
-      : config_(config), options_(options), facts_(live_sample_facts(config)) {
+      : config_(config),
+        options_(options),
+        facts_(live_sample_facts(config)),
+        metrics_(config.runtime.metrics_file) {
     facts_.clock.epoch_tai_ns = simulation_start_tai_ns(config);
     facts_.time_source = TimeSource::configured;
     const ArrayLayout array = load_array(config, facts_.n_inputs);
@@ -135,7 +139,6 @@ class LiveRun {
   }
 
   void report(double interval_s) {
-    if (!options_.on_progress) return;
     const IngestCounters counters = source_->counters();
     Progress p;
     p.data_s = path_->data_s();
@@ -151,7 +154,8 @@ class LiveRun {
     p.margin = path_->busy_s() > 0 ? p.data_s / path_->busy_s() : 0;
     p.integrations = path_->integrations();
     p.state = source_->state();
-    options_.on_progress(p);
+    metrics_.update(counters, p);
+    if (options_.on_progress) options_.on_progress(p);
   }
 
   void note_ingest() {
@@ -185,6 +189,7 @@ class LiveRun {
   std::unique_ptr<ChunkSource> source_;
   std::unique_ptr<Simulation> simulation_;
   RunSummary summary_;
+  LiveMetrics metrics_;
   Clock::time_point first_chunk_, simulation_end_;
   bool started_ = false;
   bool simulation_ended_ = false;

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <string>
+
+#include "ryle/ingest/source.hpp"
+#include "ryle/runtime/metrics.hpp"
+#include "ryle/stage/run.hpp"
+
+namespace ryle::stage {
+
+/// Counters of a live run in Prometheus text format, rewritten at every progress line for the node
+/// exporter's textfile collector (runtime.metrics_file). Writing never disturbs the run: a failure
+/// is silent here and seen by the scraper as an old time stamp.
+class LiveMetrics {
+ public:
+  /// An empty name switches the file off; text() works all the same.
+  explicit LiveMetrics(std::string file);
+  void update(const IngestCounters& ingest, const Progress& progress);
+  std::string text() const { return registry_.prometheus_text(); }
+
+ private:
+  std::string file_;
+  MetricsRegistry registry_;
+};
+
+}  // namespace ryle::stage
