@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
-# Builds the tests that matter to a sanitizer and runs them: sanitize.sh asan|tsan [ctest arguments]
-#   asan: address + undefined behaviour on everything that parses, assembles or writes
+# Builds the tests that matter to a sanitizer and runs them: sanitize.sh asan|engines|tsan [gtest arguments]
+#   asan: address + undefined behaviour on everything that parses, assembles or writes (CI)
+#   engines: the same on the engines; slow to compile, run by hand
 #   tsan: queues, stages, sockets, the live path
 set -euo pipefail
 cd "$(dirname "$0")/.."
 kind=${1:?usage: sanitize.sh asan|tsan}
 shift
-cmake --preset "$kind" >/dev/null
 case "$kind" in
-  asan) targets="test_core test_wire test_recording test_runtime test_ingest test_product test_stage test_telescope
-                 test_engine_channelize test_engine_correlate test_engine_image" ;;
+  asan) targets="test_core test_wire test_recording test_runtime test_ingest test_product test_stage test_telescope" ;;
+  engines) kind=asan
+           targets="test_math test_engine_channelize test_engine_correlate test_engine_image test_picture" ;;
   tsan) targets="test_runtime test_ingest test_stage" ;;
-  *) echo "sanitize: unknown job $kind (asan, tsan)" >&2; exit 64 ;;
+  *) echo "sanitize: unknown job $kind (asan, engines, tsan)" >&2; exit 64 ;;
 esac
+cmake --preset "$kind" >/dev/null
 known=$(cmake --build "build-$kind" --target help | sed -n 's/^\(test_[a-z_]*\):.*/\1/p' | sort -u)
 wanted=$(comm -12 <(printf '%s\n' $targets | sort) <(printf '%s\n' $known | sort))
 cmake --build "build-$kind" --target $wanted
