@@ -4,7 +4,7 @@
 #include "ryle/engine/correlate/cpu_tile.hpp"
 
 #if defined(__AVX512F__)
-#include <immintrin.h>
+#include "ryle/engine/correlate/cpu_pack512.hpp"
 
 namespace ryle::correlate::detail {
 namespace {
@@ -35,22 +35,32 @@ struct Floats : FloatCell {
   }
 };
 
-constexpr CpuKernel kFloats{"avx512",
-                            true,
-                            16,
-                            128,
-                            16,
-                            3 * 16 * 64,
-                            8,
-                            512,
-                            12,
-                            0,
-                            0,
-                            0,
-                            0,
-                            expand_to_floats,
-                            pack_words<Floats>,
-                            multiply_panel<Floats>, nullptr, nullptr};
+// Eight words of 16 inputs at a time; the last panel, with absent inputs, word by word.
+void pack(const Cells& cells, std::int64_t n_inputs, std::int64_t n_cells, std::uint8_t* panel,
+          std::int32_t* sums_re, std::int32_t* sums_im) {
+  if (n_inputs < 16) return pack_words<Floats>(cells, n_inputs, n_cells, panel, sums_re, sums_im);
+  const __m512i sign = _mm512_set1_epi32(INT32_MIN);
+  auto* to = reinterpret_cast<__m512i*>(panel);
+  for (std::int64_t run = 0; run < 2 * n_cells; ++run, to += 24) {
+    const std::uint8_t* from = cells.data + run / 2 * cells.cell_stride_bytes + run % 2 * 32;
+    for (int block = 0; block < 2; ++block) {
+      __m512i re[4];
+      __m512i im[4];
+      transpose_block(from + 16 * block, cells.input_stride_bytes, re);
+      transpose_block(from + 64 + 16 * block, cells.input_stride_bytes, im);
+      for (int k = 0; k < 4; ++k) {
+        _mm512_store_si512(to + 4 * block + k, re[k]);
+        _mm512_store_si512(to + 8 + 4 * block + k, im[k]);
+        _mm512_store_si512(to + 16 + 4 * block + k, _mm512_xor_si512(re[k], sign));
+      }
+    }
+  }
+}
+
+constexpr CpuKernel kFloats{
+    "avx512", true,   16, 128, 16, 3 * 16 * 64,      8,    512,
+    12,       0,      0,  0,   0,  expand_to_floats, pack, multiply_panel<Floats>,
+    nullptr,  nullptr};
 
 }  // namespace
 

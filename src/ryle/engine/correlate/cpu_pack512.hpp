@@ -3,6 +3,7 @@
 #include <immintrin.h>
 
 #include <cstdint>
+#include <cstring>
 
 #include "ryle/engine/correlate/cpu_tile.hpp"
 
@@ -40,6 +41,7 @@ inline void transpose_block(const std::uint8_t* from, std::int64_t stride, __m51
   out[3] = _mm512_unpackhi_epi64(b, d);
 }
 
+#if defined(__AVX512VNNI__)
 inline void store_sums(__m512i re, __m512i im, std::int64_t n_inputs, std::int32_t* sums_re,
                        std::int32_t* sums_im) {
   const auto mask = static_cast<__mmask16>((1u << n_inputs) - 1);
@@ -87,6 +89,8 @@ inline void pack_bytes(const Cells& cells, std::int64_t n_inputs, std::int64_t n
   }
   store_sums(total_re, total_im, n_inputs, sums_re, sums_im);
 }
+
+#endif
 
 }  // namespace
 }  // namespace ryle::correlate::detail
