@@ -26,7 +26,6 @@ struct ImageArguments {
   double frequency_mhz = 0;
   std::string output;
   std::string png;
-  std::string device = "auto";
   std::string equalize = "auto";
   stage::ImagingOptions imaging;
   bool overwrite = false;
@@ -52,7 +51,7 @@ int run(const Context& context, ImageArguments a) {
   // Uncalibrated receivers differ in gain by factors: equal weights are then the better picture.
   a.imaging.equalize_inputs =
       a.equalize == "yes" || (a.equalize == "auto" && file.observation.flux_unit != "Jy");
-  Queue queue = a.device == "cpu" ? Queue::cpu() : stage::make_queue({.device = "cpu"});
+  Queue queue = Queue::cpu();  // this imager has CPU implementations only
   const auto result = stage::make_image(queue, file.observation, file.dumps, a.imaging);
   const image::Config geometry{a.imaging.n_pixels, a.imaging.width, "auto"};
   const std::vector<double> pixels(result.image.pixels.begin(), result.image.pixels.end());
@@ -126,7 +125,6 @@ void add_image(CLI::App& app, Context& context) {
       ->check(CLI::IsMember({"auto", "yes", "no"}));
   sub->add_option("--implementation", a->imaging.implementation, "of the imager")
       ->capture_default_str();
-  sub->add_option("--device", a->device, "auto or cpu")->capture_default_str();
   sub->add_flag("--autos", a->imaging.autocorrelations, "include auto-correlations");
   sub->add_flag("--overwrite", a->overwrite, "replace files of the same name");
   add_common(*sub, context);

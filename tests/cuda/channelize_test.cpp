@@ -202,9 +202,10 @@ class CudaChannelize : public CudaTest {
           const bool present =
               t < c.n_spectra &&
               test_bit(wanted.valid.data() + p * (words_for_bits(c.n_spectra) + 1), t);
-          if (!present)
+          if (!present) {
             ASSERT_EQ(a, cf64(0)) << c.what << " channel " << channel << " spectrum " << t
                                   << " input " << p;
+          }
           squares += std::norm(a);
           power += std::norm(b);
           error += std::norm(a - b);
@@ -214,9 +215,11 @@ class CudaChannelize : public CudaTest {
         }
         const std::size_t at = static_cast<std::size_t>(channel * c.config.n_inputs + p);
         ASSERT_EQ(found.statistics[at].n_samples, wanted.statistics[at].n_samples) << c.what;
-        if (codes) ASSERT_EQ(found.statistics[at].sum_of_squares, squares) << c.what;
-        if (!codes)
+        if (codes) {
+          ASSERT_EQ(found.statistics[at].sum_of_squares, squares) << c.what;
+        } else {
           ASSERT_NEAR(found.statistics[at].sum_of_squares, squares, 1e-6 * squares) << c.what;
+        }
         ASSERT_NEAR(static_cast<double>(found.statistics[at].saturated_low),
                     static_cast<double>(wanted.statistics[at].saturated_low), 1)
             << c.what;
@@ -226,11 +229,13 @@ class CudaChannelize : public CudaTest {
       }
     }
     ASSERT_GT(power, 0) << c.what;
-    if (codes) ASSERT_LE(worst, 1) << c.what;
-    // Half-precision output rounds at 2^-11 of the value, where fp32 errors may flip a last bit.
-    if (!codes)
+    if (codes) {
+      ASSERT_LE(worst, 1) << c.what;
+    } else {
+      // Half-precision output rounds at 2^-11 of the value, where fp32 errors may flip a last bit.
       ASSERT_LE(std::sqrt(error / power), c.config.output == SampleFormat::cf16 ? 2e-5 : 2e-6)
           << c.what;
+    }
   }
 
   void check(Case c) {

@@ -29,7 +29,7 @@ struct SourceConfig {
       listen;  ///< one endpoint per receiver, "tcp://host:port" or "udp://host:port"
   std::string file;
   std::string start_utc = "now";  ///< time of tick 0 for formats whose counters are relative
-  Rational sample_rate_hz{1280000, 1};
+  Rational sample_rate_hz{0, 1};  ///< 0 = what the format or file says (MWA-32T: 1.28 MHz)
   double center_mhz = 0;
   bool inverted_band = false;
   std::string marker = "counter";  ///< counter | constant | ignore: word 0 of an MWA-32T group

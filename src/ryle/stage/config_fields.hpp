@@ -41,8 +41,8 @@ void fields(V& v, SourceConfig& c) {
   v("listen", c.listen, Choice{}, "one endpoint per receiver, tcp://host:port or udp://host:port");
   v("file", c.file, Choice{}, "recording to read when kind = \"file\"");
   v("start_utc", c.start_utc, Choice{}, "UTC of sample 0 for counters without a date, or \"now\"");
-  v("sample_rate_hz", c.sample_rate_hz, Range{1, 1e11},
-    "samples per second of one input; may be exact: \"78125/4\"");
+  v("sample_rate_hz", c.sample_rate_hz, Range{0, 1e11},
+    "samples per second of one input, may be exact: \"78125/4\"; 0 = what the format says");
   v("center_mhz", c.center_mhz, Range{0, 1e6},
     "sky frequency of the band centre (complex samples)");
   v("inverted_band", c.inverted_band, Choice{},

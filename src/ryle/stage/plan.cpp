@@ -92,7 +92,7 @@ void describe_ports(const FxChain::Setup& s, const SampleFacts& facts, Plan& pla
 }  // namespace
 
 std::int64_t chunk_ticks(const ObservationConfig& config) {
-  const double ticks = config.source.chunk_ms * 1e-3 * config.source.sample_rate_hz.value();
+  const double ticks = config.source.chunk_ms * 1e-3 * live_sample_rate(config).value();
   return std::max<std::int64_t>(1, std::llround(ticks / kPacketTicks)) * kPacketTicks;
 }
 

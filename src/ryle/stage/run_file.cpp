@@ -30,7 +30,13 @@ class FileRun {
             open_recording(config.source.file, config.source.format, recording_options(config))),
         info_(recording_->info()),
         array_(load_array(config, info_.n_inputs)),
-        queue_(make_queue(config.runtime)) {}
+        queue_(make_queue(config.runtime)) {
+    if (!info_.rate_known) {
+      throw ConfigError(config.source.file +
+                        ": neither the file nor its format says the sample rate; give "
+                        "source.sample_rate_hz (--rate)");
+    }
+  }
 
   RunSummary run() {
     const auto start = std::chrono::steady_clock::now();

@@ -44,7 +44,7 @@ Mwa32tSourceConfig source_config(const ObservationConfig& config, const SampleFa
   const double speed =
       s.kind == "simulator" && config.simulator.speed > 0 ? config.simulator.speed : 1;
   source.rate_factor =
-      speed * s.sample_rate_hz.value() / static_cast<double>(wire::kMwa32tSampleRateHz);
+      speed * facts.clock.rate_hz.value() / static_cast<double>(wire::kMwa32tSampleRateHz);
   source.stall_budget_s = s.stall_budget_s;
   source.allow_small_rcvbuf = s.allow_small_rcvbuf;
   source.close_after_ns = static_cast<MonotonicNs>(s.close_after_ms * 1e6);

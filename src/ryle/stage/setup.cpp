@@ -15,6 +15,7 @@
 #include "ryle/core/version.hpp"
 #include "ryle/stage/plan.hpp"
 #include "ryle/telescope/gains.hpp"
+#include "ryle/wire/mwa32t.hpp"
 
 namespace ryle::stage {
 namespace {
@@ -63,6 +64,11 @@ ArrayLayout read_array(const ObservationConfig& config) {
 
 }  // namespace
 
+Rational live_sample_rate(const ObservationConfig& config) {
+  return config.source.sample_rate_hz.num > 0 ? config.source.sample_rate_hz
+                                              : Rational{wire::kMwa32tSampleRateHz, 1};
+}
+
 SampleFacts live_sample_facts(const ObservationConfig& config) {
   const auto& source = config.source;
   if (source.format != "mwa32t") {
@@ -82,7 +88,7 @@ SampleFacts live_sample_facts(const ObservationConfig& config) {
   facts.layout.format = SampleFormat::ci5;
   facts.layout.input_stride_bits = 16;
   facts.layout.sample_stride_bits = 16 * facts.n_inputs;
-  facts.clock.rate_hz = source.sample_rate_hz;
+  facts.clock.rate_hz = live_sample_rate(config);
   facts.clock.epoch_tai_ns = source.start_utc == "now" ? 0 : tai_ns_from_utc_iso(source.start_utc);
   facts.reference_hz = source.center_mhz * 1e6;
   facts.inverted_band = source.inverted_band;

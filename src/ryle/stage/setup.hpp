@@ -24,6 +24,9 @@ struct SampleFacts {
   TimeSource time_source = TimeSource::packet;
 };
 
+/// source.sample_rate_hz, or the 1.28 MHz of MWA-32T.
+Rational live_sample_rate(const ObservationConfig& config);
+
 /// Samples of a live MWA-32T style array: one receiver (16 inputs) per endpoint, 5+5 bits,
 /// time-major.
 SampleFacts live_sample_facts(const ObservationConfig& config);

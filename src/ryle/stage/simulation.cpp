@@ -45,7 +45,7 @@ simulate::VoltageRecord make_record(const ObservationConfig& config, std::int64_
   const ArrayLayout array = load_array(config, facts.n_inputs);
   simulate::VoltageConfig voltages;
   voltages.n_samples = config.simulator.period_samples;
-  voltages.sample_rate_hz = config.source.sample_rate_hz;
+  voltages.sample_rate_hz = live_sample_rate(config);
   voltages.center_hz = config.source.center_mhz * 1e6;
   voltages.start_tai_ns = start_tai_ns;
   voltages.level_lsb = config.simulator.rms_lsb;
@@ -94,7 +94,7 @@ Simulation::Simulation(const ObservationConfig& config, std::int64_t start_tai_n
 SimulatedFile write_simulated_file(const ObservationConfig& config, const std::string& path) {
   const simulate::VoltageRecord record = make_record(config, simulation_start_tai_ns(config));
   const auto n = static_cast<std::int64_t>(
-      std::llround(config.simulator.duration_s * config.source.sample_rate_hz.value()));
+      std::llround(config.simulator.duration_s * live_sample_rate(config).value()));
   simulate::write_interleaved_file(record, path, n);
   return {n, record.n_inputs, record.jy_per_count2};
 }
