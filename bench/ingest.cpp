@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -142,8 +143,16 @@ class PacketSender {
   int descriptor_ = -1;
 };
 
+double cpu_s(clockid_t clock) {
+  timespec t{};
+  clock_gettime(clock, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
 struct Run {
   double seconds = 0;
+  // Processor time: what a busy machine leaves comparable.
+  double sender_cpu_s = 0, receiver_cpu_s = 0;
   std::uint64_t sent = 0, lost = 0;
   bool right = true;  // every sample of every chunk was the pattern (only when checked)
   std::string state;
@@ -174,10 +183,14 @@ Run run_path(Mode mode, double seconds, double rate, bool check) {
   });
   PacketSender sender(source.endpoints().front(), mode);
   const auto start = Clock::now();
+  const double process_cpu = cpu_s(CLOCK_PROCESS_CPUTIME_ID);
+  const double sender_cpu = cpu_s(CLOCK_THREAD_CPUTIME_ID);
   run.sent = sender.run(seconds, rate);
   run.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   source.stop();
   consumer.join();
+  run.sender_cpu_s = cpu_s(CLOCK_THREAD_CPUTIME_ID) - sender_cpu;
+  run.receiver_cpu_s = cpu_s(CLOCK_PROCESS_CPUTIME_ID) - process_cpu - run.sender_cpu_s;
   const auto counters = source.counters();
   run.lost = run.sent - counters.used;
   run.state = source.state();
@@ -239,11 +252,14 @@ void bench_mode(Mode mode, const Options& options, const Emit& emit) {
     result.engine = "ingest";
     result.implementation = mode == Mode::gso ? "ingest/udp-gso-gro" : "ingest/udp-plain";
     result.device = device_description(2);
-    result.sizes = {{"payload_bytes", double(kPayloadBytes)},
-                    {"packets_sent", static_cast<double>(run.sent)},
-                    {"packets_lost", static_cast<double>(run.lost)},
-                    {"asked_kpps", rate * 1e-3},
-                    {"sent_kpps", static_cast<double>(run.sent) / run.seconds * 1e-3}};
+    result.sizes = {
+        {"payload_bytes", double(kPayloadBytes)},
+        {"packets_sent", static_cast<double>(run.sent)},
+        {"packets_lost", static_cast<double>(run.lost)},
+        {"asked_kpps", rate * 1e-3},
+        {"sender_cpu_us_per_packet", run.sender_cpu_s / static_cast<double>(run.sent) * 1e6},
+        {"receiver_cpu_us_per_packet", run.receiver_cpu_s / static_cast<double>(run.sent) * 1e6},
+        {"sent_kpps", static_cast<double>(run.sent) / run.seconds * 1e-3}};
     result.median_s = result.min_s = run.seconds;
     result.useful_ops = static_cast<double>(run.sent);
     result.bytes = static_cast<double>(run.sent) * kPayloadBytes;
