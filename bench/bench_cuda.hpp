@@ -7,7 +7,7 @@
 #include "ryle/device/queue.hpp"
 
 /// GPU side of `ryle bench`; in builds with CUDA only. Each emits nothing when this machine has no
-/// CUDA device.
+/// CUDA device, unless one was asked for by name: then DeviceError.
 namespace ryle::bench {
 
 /// options.implementation: auto, all, cuda, or a name ("cuda:simt"); others emit nothing.

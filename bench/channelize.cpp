@@ -8,6 +8,9 @@
 #include <string>
 
 #include "bench/bench.hpp"
+#ifdef RYLE_HAVE_CUDA
+#include "bench/bench_cuda.hpp"
+#endif
 #include "ryle/core/bits.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/random.hpp"
@@ -239,10 +242,16 @@ Result measure(const std::string& implementation, const Options& options, Case c
 }  // namespace
 
 void bench_channelize(const Options& options, const Emit& emit) {
+#ifdef RYLE_HAVE_CUDA
+  bench_channelize_cuda(options, emit);
+  if (options.implementation.rfind("cuda", 0) == 0) return;
+#endif
   std::vector<std::string> names{options.implementation};
   if (options.implementation == "all") {
     names = channelize::available_implementations();
-    names.erase(std::remove(names.begin(), names.end(), "reference"), names.end());
+    std::erase_if(names, [](const std::string& name) {  // the GPU is timed by its own clock above
+      return name == "reference" || name.rfind("cuda", 0) == 0;
+    });
   }
   for (const auto& each : names) {
     emit(measure(each, options, pfb_case(options.quick)));

@@ -11,6 +11,9 @@
 #include <vector>
 
 #include "bench/bench.hpp"
+#ifdef RYLE_HAVE_CUDA
+#include "bench/bench_cuda.hpp"
+#endif
 #include "ryle/core/error.hpp"
 #include "ryle/core/random.hpp"
 #include "ryle/device/buffer.hpp"
@@ -174,6 +177,10 @@ void measure(const Options& options, const Case& k, const std::string& implement
 }  // namespace
 
 void bench_correlate(const Options& options, const Emit& emit) {
+#ifdef RYLE_HAVE_CUDA
+  bench_correlate_cuda(options, emit);
+  if (options.implementation.rfind("cuda", 0) == 0) return;
+#endif
   std::vector<std::string> names{options.implementation};
   if (options.implementation == "all") {
     names.clear();

@@ -118,8 +118,11 @@ namespace detail {
 
 bool wants_cuda(const Options& options) {
   const std::string& name = options.implementation;
-  return (name == "auto" || name == "all" || name.rfind("cuda", 0) == 0) &&
-         cuda_unavailable_reason().empty();
+  const std::string reason = cuda_unavailable_reason();
+  if (name.rfind("cuda", 0) == 0 && !reason.empty()) {
+    throw DeviceError("benchmark of \"" + name + "\": " + reason);
+  }
+  return (name == "auto" || name == "all" || name.rfind("cuda", 0) == 0) && reason.empty();
 }
 
 void fill_random(void* device_memory, std::int64_t n_bytes, bool gaussian, std::uint64_t seed,
