@@ -29,7 +29,8 @@ def test_a_station_file_that_does_not_match_is_refused(tmp_path):
 
 def test_a_recording_without_a_rate_is_refused_until_it_is_given(tmp_path):
     layout = tmp_path / "two.csv"
-    layout.write_text("antenna,east_m,north_m,up_m,pol,cable_delay_ns\nA,0,0,0,X,0\n")
+    layout.write_text("antenna,east_m,north_m,up_m,pol,cable_delay_ns\n"
+                      "A,0,0,0,X,0\nA,0,0,0,Y,0\nB,9,0,0,X,0\nB,9,0,0,Y,0\n")
     common = ["correlate", data("lwa/vdif-test.dat"), "--layout", layout, "-o", tmp_path / "v.uvh5", "--center-mhz", 60,
               "--integration", 0.001]
     done = run(*common, check=78)
