@@ -6,8 +6,9 @@
 
 namespace ryle {
 
-/// Samples [begin, end) of one input that never arrived or must not be used. A list of these is the presence mask
-/// in the form engines take it: exact, and cheap because losses are rare. Spans may overlap and come in any order.
+/// Samples [begin, end) of one input that never arrived or must not be used. A list of these is the
+/// presence mask in the form engines take it: exact, and cheap because losses are rare. Spans may
+/// overlap and come in any order.
 struct AbsentSpan {
   std::int64_t input = 0;
   Tick begin = 0;

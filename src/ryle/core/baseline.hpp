@@ -5,7 +5,8 @@
 
 namespace ryle {
 
-/// Pairs i <= j, autos included, index j(j+1)/2 + i (conventions.md 5). Used for input pairs and for antenna pairs.
+/// Pairs i <= j, autos included, index j(j+1)/2 + i (conventions.md 5). Used for input pairs and
+/// for antenna pairs.
 constexpr std::int64_t n_pairs(std::int64_t n) { return n * (n + 1) / 2; }
 constexpr std::int64_t pair_index(std::int64_t i, std::int64_t j) { return j * (j + 1) / 2 + i; }
 /// Inverse of pair_index: {i, j}, by integer root.

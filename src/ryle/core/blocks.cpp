@@ -53,34 +53,42 @@ std::int64_t spectra_per_block(SampleFormat format) {
   }
 }
 
-std::int64_t bytes_per_cell(SampleFormat format) { return format == SampleFormat::ci16 ? 2 * kBlockBytes : kBlockBytes; }
+std::int64_t bytes_per_cell(SampleFormat format) {
+  return format == SampleFormat::ci16 ? 2 * kBlockBytes : kBlockBytes;
+}
 
 std::int64_t n_blocks(SampleFormat format, std::int64_t n_spectra) {
   const std::int64_t per_block = spectra_per_block(format);
   return (n_spectra + per_block - 1) / per_block;
 }
 
-std::int64_t dense_blocks_bytes(SampleFormat format, std::int64_t n_channels, std::int64_t n_spectra,
-                                std::int64_t n_inputs) {
-  return checked_product({n_channels, n_blocks(format, n_spectra), n_inputs, bytes_per_cell(format)}, "planar blocks");
+std::int64_t dense_blocks_bytes(SampleFormat format, std::int64_t n_channels,
+                                std::int64_t n_spectra, std::int64_t n_inputs) {
+  return checked_product(
+      {n_channels, n_blocks(format, n_spectra), n_inputs, bytes_per_cell(format)}, "planar blocks");
 }
 
-BlockView dense_blocks(std::byte* data, SampleFormat format, std::int64_t n_channels, std::int64_t n_spectra,
-                       std::int64_t n_inputs) {
+BlockView dense_blocks(std::byte* data, SampleFormat format, std::int64_t n_channels,
+                       std::int64_t n_spectra, std::int64_t n_inputs) {
   const std::int64_t cell = bytes_per_cell(format);
   const std::int64_t blocks = n_blocks(format, n_spectra);
-  return {data, format, n_channels, blocks, n_inputs, blocks * n_inputs * cell, n_inputs * cell, cell};
+  return {data, format, n_channels, blocks, n_inputs, blocks * n_inputs * cell, n_inputs * cell,
+          cell};
 }
 
-cf64 get_sample(const ConstBlockView& view, std::int64_t channel, std::int64_t spectrum, std::int64_t input) {
+cf64 get_sample(const ConstBlockView& view, std::int64_t channel, std::int64_t spectrum,
+                std::int64_t input) {
   const Place p = place(view.format, spectrum);
   const auto* cell = reinterpret_cast<const unsigned char*>(view.cell(channel, p.block, input));
-  const auto s8 = [&](std::int64_t at) { return static_cast<double>(static_cast<signed char>(cell[at])); };
+  const auto s8 = [&](std::int64_t at) {
+    return static_cast<double>(static_cast<signed char>(cell[at]));
+  };
   switch (view.format) {
     case SampleFormat::ci8:
       return {s8(p.re_byte), s8(p.im_byte)};
     case SampleFormat::ci16:
-      return {256 * s8(p.re_byte) + cell[kBlockBytes + p.re_byte], 256 * s8(p.im_byte) + cell[kBlockBytes + p.im_byte]};
+      return {256 * s8(p.re_byte) + cell[kBlockBytes + p.re_byte],
+              256 * s8(p.im_byte) + cell[kBlockBytes + p.im_byte]};
     case SampleFormat::ci4: {
       const SampleLayout nibbles{.format = SampleFormat::ci4, .sample_stride_bits = 8};
       return decode_sample(nibbles, cell, 0, p.re_byte);
@@ -102,7 +110,8 @@ cf64 get_sample(const ConstBlockView& view, std::int64_t channel, std::int64_t s
   }
 }
 
-void set_sample(const BlockView& view, std::int64_t channel, std::int64_t spectrum, std::int64_t input, cf64 value) {
+void set_sample(const BlockView& view, std::int64_t channel, std::int64_t spectrum,
+                std::int64_t input, cf64 value) {
   const Place p = place(view.format, spectrum);
   auto* cell = reinterpret_cast<unsigned char*>(view.cell(channel, p.block, input));
   const auto re = static_cast<int>(value.real());

@@ -7,24 +7,26 @@
 
 namespace ryle {
 
-/// Planar blocks: the contract between channelizer, correlator, beamformer and imager (correlate.md section 2).
-/// A block is 128 bytes: one channel, one input, consecutive spectra, real and imaginary parts in separate runs.
-///   ci8   64 spectra   bytes 0-31 re of 0-31 | 32-63 im of 0-31 | 64-95 re of 32-63 | 96-127 im of 32-63
-///   cf16  32 spectra   re 0-15 | im 0-15 | re 16-31 | im 16-31
-///   cf32  16 spectra   re 0-7 | re 8-15 | im 0-7 | im 8-15
-///   ci4  128 spectra   byte t = (re << 4) | (im & 15)
-///   ci16  64 spectra in two consecutive blocks: floor(x/256) as ci8, then x & 255 (u8), same places
+/// Planar blocks: the contract between channelizer, correlator, beamformer and imager (correlate.md
+/// section 2). A block is 128 bytes: one channel, one input, consecutive spectra, real and
+/// imaginary parts in separate runs.
+///   ci8   64 spectra   bytes 0-31 re of 0-31 | 32-63 im of 0-31 | 64-95 re of 32-63 | 96-127 im of
+///   32-63 cf16  32 spectra   re 0-15 | im 0-15 | re 16-31 | im 16-31 cf32  16 spectra   re 0-7 |
+///   re 8-15 | im 0-7 | im 8-15 ci4  128 spectra   byte t = (re << 4) | (im & 15) ci16  64 spectra
+///   in two consecutive blocks: floor(x/256) as ci8, then x & 255 (u8), same places
 /// Absent or flagged samples and the tail of the last block are exactly 0.
 inline constexpr std::int64_t kBlockBytes = 128;
 
-/// Spectra one block (ci16: one pair of blocks) holds; throws UnsupportedError for formats without planar blocks.
+/// Spectra one block (ci16: one pair of blocks) holds; throws UnsupportedError for formats without
+/// planar blocks.
 std::int64_t spectra_per_block(SampleFormat format);
 /// Bytes one (channel, block, input) cell takes: 128, ci16 256.
 std::int64_t bytes_per_cell(SampleFormat format);
 /// Blocks needed for n_spectra.
 std::int64_t n_blocks(SampleFormat format, std::int64_t n_spectra);
 
-/// A gulp of planar blocks [channel][block][input][128 B]; strides in bytes, multiples of 16, base aligned to 128.
+/// A gulp of planar blocks [channel][block][input][128 B]; strides in bytes, multiples of 16, base
+/// aligned to 128.
 template <class Byte>
 struct BasicBlockView {
   Byte* data = nullptr;
@@ -37,25 +39,35 @@ struct BasicBlockView {
   std::int64_t input_stride_bytes = 0;
 
   Byte* cell(std::int64_t channel, std::int64_t block, std::int64_t input) const {
-    return data + channel * channel_stride_bytes + block * block_stride_bytes + input * input_stride_bytes;
+    return data + channel * channel_stride_bytes + block * block_stride_bytes +
+           input * input_stride_bytes;
   }
   operator BasicBlockView<const std::byte>() const {
-    return {data, format, n_channels, n_blocks, n_inputs, channel_stride_bytes, block_stride_bytes, input_stride_bytes};
+    return {data,
+            format,
+            n_channels,
+            n_blocks,
+            n_inputs,
+            channel_stride_bytes,
+            block_stride_bytes,
+            input_stride_bytes};
   }
 };
 using BlockView = BasicBlockView<std::byte>;
 using ConstBlockView = BasicBlockView<const std::byte>;
 
 /// Dense view of [channel][block][input] cells over `data`.
-BlockView dense_blocks(std::byte* data, SampleFormat format, std::int64_t n_channels, std::int64_t n_spectra,
-                       std::int64_t n_inputs);
+BlockView dense_blocks(std::byte* data, SampleFormat format, std::int64_t n_channels,
+                       std::int64_t n_spectra, std::int64_t n_inputs);
 /// Bytes dense_blocks needs.
-std::int64_t dense_blocks_bytes(SampleFormat format, std::int64_t n_channels, std::int64_t n_spectra,
-                                std::int64_t n_inputs);
+std::int64_t dense_blocks_bytes(SampleFormat format, std::int64_t n_channels,
+                                std::int64_t n_spectra, std::int64_t n_inputs);
 
 /// One sample of a block, slow, for reference code and tests. Integer formats return integers.
-cf64 get_sample(const ConstBlockView& view, std::int64_t channel, std::int64_t spectrum, std::int64_t input);
+cf64 get_sample(const ConstBlockView& view, std::int64_t channel, std::int64_t spectrum,
+                std::int64_t input);
 /// Writes one sample (integer formats: must already be in range).
-void set_sample(const BlockView& view, std::int64_t channel, std::int64_t spectrum, std::int64_t input, cf64 value);
+void set_sample(const BlockView& view, std::int64_t channel, std::int64_t spectrum,
+                std::int64_t input, cf64 value);
 
 }  // namespace ryle

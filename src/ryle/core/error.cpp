@@ -13,7 +13,8 @@ IoError IoError::from_errno(const std::string& operation, const std::string& pat
   ExitCode code = ExitCode::io;
   if (errno_value == EACCES || errno_value == EPERM || errno_value == EROFS) {
     code = ExitCode::no_permission;
-  } else if (creating && (errno_value == ENOENT || errno_value == EEXIST || errno_value == ENOTDIR)) {
+  } else if (creating &&
+             (errno_value == ENOENT || errno_value == EEXIST || errno_value == ENOTDIR)) {
     code = ExitCode::cannot_create;
   } else if (errno_value == ENOENT || errno_value == ENOTDIR || errno_value == EISDIR) {
     code = ExitCode::no_input;

@@ -52,7 +52,8 @@ class DeviceError : public Error {
       : Error(in_flight ? ExitCode::try_again : ExitCode::unavailable, message) {}
 };
 
-/// A file or packet that is not what its format says; the message has file, byte offset, field, value and limit.
+/// A file or packet that is not what its format says; the message has file, byte offset, field,
+/// value and limit.
 class FormatError : public Error {
  public:
   explicit FormatError(const std::string& message) : Error(ExitCode::bad_data, message) {}

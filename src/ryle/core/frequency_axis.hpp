@@ -14,7 +14,9 @@ struct FrequencyAxis {
   double center_hz(std::int64_t channel) const {
     return first_center_hz + static_cast<double>(channel) * channel_width_hz;
   }
-  double band_center_hz() const { return first_center_hz + 0.5 * static_cast<double>(n_channels - 1) * channel_width_hz; }
+  double band_center_hz() const {
+    return first_center_hz + 0.5 * static_cast<double>(n_channels - 1) * channel_width_hz;
+  }
 };
 
 }  // namespace ryle

@@ -6,7 +6,8 @@
 
 namespace ryle {
 
-/// Mixes 64 bits (finaliser of SplitMix64): a counter-based generator, value = f(key), the same on every back-end.
+/// Mixes 64 bits (finaliser of SplitMix64): a counter-based generator, value = f(key), the same on
+/// every back-end.
 constexpr std::uint64_t mix64(std::uint64_t x) {
   x += 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -16,7 +17,9 @@ constexpr std::uint64_t mix64(std::uint64_t x) {
 
 /// Chains keys: combine(seed, stream, tick) differs for every argument order.
 constexpr std::uint64_t combine(std::uint64_t a, std::uint64_t b) { return mix64(mix64(a) ^ b); }
-constexpr std::uint64_t combine(std::uint64_t a, std::uint64_t b, std::uint64_t c) { return combine(combine(a, b), c); }
+constexpr std::uint64_t combine(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
+  return combine(combine(a, b), c);
+}
 
 /// Uniform in (0, 1), 53 bits.
 constexpr double uniform(std::uint64_t key) {

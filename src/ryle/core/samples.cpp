@@ -19,13 +19,20 @@ struct FormatFacts {
 };
 
 constexpr std::array<FormatFacts, 14> kFormats{{
-    {SampleFormat::i1, "i1", false, 1, 1},       {SampleFormat::i2, "i2", false, 2, 2},
-    {SampleFormat::i4, "i4", false, 4, 4},       {SampleFormat::i8, "i8", false, 8, 8},
-    {SampleFormat::i16, "i16", false, 16, 16},   {SampleFormat::f32, "f32", false, 32, 32},
-    {SampleFormat::ci1, "ci1", true, 2, 1},      {SampleFormat::ci2, "ci2", true, 4, 2},
-    {SampleFormat::ci4, "ci4", true, 8, 4},      {SampleFormat::ci5, "ci5", true, 16, 5},
-    {SampleFormat::ci8, "ci8", true, 16, 8},     {SampleFormat::ci16, "ci16", true, 32, 16},
-    {SampleFormat::cf16, "cf16", true, 32, 16},  {SampleFormat::cf32, "cf32", true, 64, 32},
+    {SampleFormat::i1, "i1", false, 1, 1},
+    {SampleFormat::i2, "i2", false, 2, 2},
+    {SampleFormat::i4, "i4", false, 4, 4},
+    {SampleFormat::i8, "i8", false, 8, 8},
+    {SampleFormat::i16, "i16", false, 16, 16},
+    {SampleFormat::f32, "f32", false, 32, 32},
+    {SampleFormat::ci1, "ci1", true, 2, 1},
+    {SampleFormat::ci2, "ci2", true, 4, 2},
+    {SampleFormat::ci4, "ci4", true, 8, 4},
+    {SampleFormat::ci5, "ci5", true, 16, 5},
+    {SampleFormat::ci8, "ci8", true, 16, 8},
+    {SampleFormat::ci16, "ci16", true, 32, 16},
+    {SampleFormat::cf16, "cf16", true, 32, 16},
+    {SampleFormat::cf32, "cf32", true, 64, 32},
 }};
 
 const FormatFacts& facts(SampleFormat format) { return kFormats[static_cast<std::size_t>(format)]; }
@@ -83,7 +90,8 @@ SampleFormat sample_format(std::string_view text) {
   throw UnsupportedError("unknown sample format \"" + std::string(text) + "\"; known: " + known);
 }
 
-cf64 decode_sample(const SampleLayout& layout, const void* buffer, std::int64_t input, std::int64_t tick) {
+cf64 decode_sample(const SampleLayout& layout, const void* buffer, std::int64_t input,
+                   std::int64_t tick) {
   const auto& f = facts(layout.format);
   const auto* bytes = static_cast<const unsigned char*>(buffer);
   const std::int64_t bit = input * layout.input_stride_bits + tick * layout.sample_stride_bits;
@@ -125,7 +133,8 @@ cf64 decode_sample(const SampleLayout& layout, const void* buffer, std::int64_t 
       return {decode_code(bytes[bit / 8], 8, layout.encoding),
               decode_code(bytes[bit / 8 + 1], 8, layout.encoding)};
     case SampleFormat::ci4: {
-      // Nibbles have one meaning whatever the bit order of smaller samples: high = real unless imag_first.
+      // Nibbles have one meaning whatever the bit order of smaller samples: high = real unless
+      // imag_first.
       const unsigned byte = bytes[bit / 8];
       const double high = decode_code(byte >> 4, 4, layout.encoding);
       const double low = decode_code(byte & 15u, 4, layout.encoding);
@@ -134,10 +143,12 @@ cf64 decode_sample(const SampleLayout& layout, const void* buffer, std::int64_t 
     default:
       break;
   }
-  const double first = decode_code(read_bits(bytes, bit, f.part_bits, layout.msb_first), f.part_bits, layout.encoding);
+  const double first = decode_code(read_bits(bytes, bit, f.part_bits, layout.msb_first),
+                                   f.part_bits, layout.encoding);
   if (!f.complex) return {first, 0};
   const double second =
-      decode_code(read_bits(bytes, bit + f.part_bits, f.part_bits, layout.msb_first), f.part_bits, layout.encoding);
+      decode_code(read_bits(bytes, bit + f.part_bits, f.part_bits, layout.msb_first), f.part_bits,
+                  layout.encoding);
   return layout.imag_first ? cf64{second, first} : cf64{first, second};
 }
 

@@ -21,7 +21,22 @@ using cf32 = std::complex<float>;
 using cf64 = std::complex<double>;
 
 /// Sample types of conventions.md section 9: i* f32 are real, c* are complex (real first).
-enum class SampleFormat : std::uint8_t { i1, i2, i4, i8, i16, f32, ci1, ci2, ci4, ci5, ci8, ci16, cf16, cf32 };
+enum class SampleFormat : std::uint8_t {
+  i1,
+  i2,
+  i4,
+  i8,
+  i16,
+  f32,
+  ci1,
+  ci2,
+  ci4,
+  ci5,
+  ci8,
+  ci16,
+  cf16,
+  cf32
+};
 
 /// How an integer code becomes a value.
 enum class Encoding : std::uint8_t {
@@ -42,10 +57,11 @@ SampleFormat sample_format(std::string_view name);
 struct SampleLayout {
   SampleFormat format = SampleFormat::ci8;
   Encoding encoding = Encoding::twos_complement;
-  bool msb_first = false;      ///< order of samples inside a byte, formats under 8 bits
-  bool imag_first = false;     ///< ci4 and smaller: real part in the low bits (conventions.md: real high)
-  int re_shift = 0;            ///< ci5: lowest bit of the real part in the 16-bit word
-  int im_shift = 5;            ///< ci5: lowest bit of the imaginary part
+  bool msb_first = false;  ///< order of samples inside a byte, formats under 8 bits
+  bool imag_first =
+      false;         ///< ci4 and smaller: real part in the low bits (conventions.md: real high)
+  int re_shift = 0;  ///< ci5: lowest bit of the real part in the 16-bit word
+  int im_shift = 5;  ///< ci5: lowest bit of the imaginary part
   std::int64_t input_stride_bits = 0;
   std::int64_t sample_stride_bits = 0;
   friend bool operator==(const SampleLayout&, const SampleLayout&) = default;
@@ -53,6 +69,7 @@ struct SampleLayout {
 
 /// Value of one sample in LSB units, the slow textbook way (reference and tests).
 /// 1-bit `levels` give +-1, 2-bit give -10 -3 +3 +10.
-cf64 decode_sample(const SampleLayout& layout, const void* buffer, std::int64_t input, std::int64_t tick);
+cf64 decode_sample(const SampleLayout& layout, const void* buffer, std::int64_t input,
+                   std::int64_t tick);
 
 }  // namespace ryle

@@ -35,7 +35,8 @@ struct SampleClock {
   }
   /// A difference of ticks in seconds (never use on an absolute time).
   constexpr double seconds(Tick difference) const {
-    return static_cast<double>(difference) * static_cast<double>(rate_hz.den) / static_cast<double>(rate_hz.num);
+    return static_cast<double>(difference) * static_cast<double>(rate_hz.den) /
+           static_cast<double>(rate_hz.num);
   }
 };
 

@@ -9,11 +9,13 @@
 
 namespace ryle {
 
-/// Where a buffer lives. `pinned` = page-locked host memory when a GPU is in use, plain host memory otherwise.
+/// Where a buffer lives. `pinned` = page-locked host memory when a GPU is in use, plain host memory
+/// otherwise.
 enum class MemorySpace : std::uint8_t { host, pinned, device };
 
 namespace detail {
-/// 128-byte aligned, zero-filled allocation; throws DeviceError / std::bad_alloc. The deleter knows the space.
+/// 128-byte aligned, zero-filled allocation; throws DeviceError / std::bad_alloc. The deleter knows
+/// the space.
 std::shared_ptr<std::byte> allocate(MemorySpace space, std::int64_t n_bytes);
 }  // namespace detail
 
@@ -23,7 +25,8 @@ class Buffer {
  public:
   Buffer() = default;
   explicit Buffer(std::int64_t size, MemorySpace space = MemorySpace::host)
-      : storage_(detail::allocate(space, checked_product({size, static_cast<std::int64_t>(sizeof(T))}, "buffer"))),
+      : storage_(detail::allocate(
+            space, checked_product({size, static_cast<std::int64_t>(sizeof(T))}, "buffer"))),
         size_(size),
         space_(space) {}
   Buffer(Buffer&&) noexcept = default;

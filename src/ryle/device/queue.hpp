@@ -13,8 +13,9 @@ namespace ryle {
 /// Back-ends are roles, not chips.
 enum class BackEnd : std::uint8_t { cpu, cuda };
 
-/// In-order work queue. On the CPU execute() has returned when the work is done; parallel loops run in the queue's
-/// oneTBB arena. On CUDA it wraps a stream and work is asynchronous until synchronize().
+/// In-order work queue. On the CPU execute() has returned when the work is done; parallel loops run
+/// in the queue's oneTBB arena. On CUDA it wraps a stream and work is asynchronous until
+/// synchronize().
 class Queue {
  public:
   /// CPU queue with n_workers threads (0 = all cores this process may use).
@@ -46,15 +47,16 @@ void copy_bytes(Queue& queue, void* destination, const void* source, std::int64_
 
 /// A compute device Ryle can use, for `ryle doctor` and `ryle info`.
 struct DeviceInfo {
-  std::string name;          ///< "cpu" or "cuda:0"
-  std::string description;   ///< "AMD EPYC ..., 2 cores" / "NVIDIA H200, 139 GiB, sm_90"
+  std::string name;         ///< "cpu" or "cuda:0"
+  std::string description;  ///< "AMD EPYC ..., 2 cores" / "NVIDIA H200, 139 GiB, sm_90"
   std::int64_t memory_bytes = 0;
 };
 std::vector<DeviceInfo> list_devices();
 /// "" when CUDA works here, else the reason ("built without CUDA", "no driver", "no device").
 std::string cuda_unavailable_reason();
 
-/// Instruction sets of this CPU that Ryle has code for, best first, e.g. {"amx","avx512_vnni","avx2","generic"}.
+/// Instruction sets of this CPU that Ryle has code for, best first, e.g.
+/// {"amx","avx512_vnni","avx2","generic"}.
 std::vector<std::string> cpu_instruction_sets();
 
 }  // namespace ryle

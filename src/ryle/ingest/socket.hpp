@@ -78,7 +78,8 @@ class DatagramReader {
   DatagramReader(DatagramReader&&) noexcept;
   /// Switches the kernel's joining on; false when it has none.
   static bool enable_gro(const Socket& socket);
-  /// One system call for at most `limit` messages, never waits. Datagrams stay valid until the next call.
+  /// One system call for at most `limit` messages, never waits. Datagrams stay valid until the next
+  /// call.
   const std::vector<Datagram>& receive(const Socket& socket, std::size_t limit = 64);
   std::int64_t memory_bytes() const;
 

@@ -13,7 +13,8 @@ inline std::uint32_t crc32c(const void* data, std::size_t n_bytes, std::uint32_t
     std::array<std::array<std::uint32_t, 256>, 4> tables{};
     for (std::uint32_t byte = 0; byte < 256; ++byte) {
       std::uint32_t value = byte;
-      for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ ((value & 1) != 0 ? 0x82F63B78U : 0U);
+      for (int bit = 0; bit < 8; ++bit)
+        value = (value >> 1) ^ ((value & 1) != 0 ? 0x82F63B78U : 0U);
       tables[0][byte] = value;
     }
     for (std::size_t t = 1; t < 4; ++t) {
@@ -29,7 +30,8 @@ inline std::uint32_t crc32c(const void* data, std::size_t n_bytes, std::uint32_t
   for (; n_bytes >= 4; n_bytes -= 4, bytes += 4) {
     crc ^= static_cast<std::uint32_t>(bytes[0]) | static_cast<std::uint32_t>(bytes[1]) << 8 |
            static_cast<std::uint32_t>(bytes[2]) << 16 | static_cast<std::uint32_t>(bytes[3]) << 24;
-    crc = kTables[3][crc & 0xFF] ^ kTables[2][(crc >> 8) & 0xFF] ^ kTables[1][(crc >> 16) & 0xFF] ^ kTables[0][crc >> 24];
+    crc = kTables[3][crc & 0xFF] ^ kTables[2][(crc >> 8) & 0xFF] ^ kTables[1][(crc >> 16) & 0xFF] ^
+          kTables[0][crc >> 24];
   }
   for (; n_bytes > 0; --n_bytes, ++bytes) crc = (crc >> 8) ^ kTables[0][(crc ^ *bytes) & 0xFF];
   return ~crc;

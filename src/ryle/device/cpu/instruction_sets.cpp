@@ -10,7 +10,8 @@
 namespace ryle {
 namespace {
 
-// Linux gives the 8 KiB AMX tile state only to processes that ask for it (arch_prctl ARCH_REQ_XCOMP_PERM).
+// Linux gives the 8 KiB AMX tile state only to processes that ask for it (arch_prctl
+// ARCH_REQ_XCOMP_PERM).
 bool request_amx_tiles() {
   constexpr int kArchReqXcompPerm = 0x1023;
   constexpr int kXfeatureXtiledata = 18;

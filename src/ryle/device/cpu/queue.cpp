@@ -25,7 +25,8 @@ int usable_cores() {
 
 class CpuQueue final : public Queue::Impl {
  public:
-  explicit CpuQueue(int n_workers) : workers_(n_workers > 0 ? n_workers : usable_cores()), arena_(workers_) {}
+  explicit CpuQueue(int n_workers)
+      : workers_(n_workers > 0 ? n_workers : usable_cores()), arena_(workers_) {}
   BackEnd back_end() const override { return BackEnd::cpu; }
   int n_workers() const override { return workers_; }
   void parallel_for(std::int64_t n, const std::function<void(std::int64_t)>& body) override {
@@ -35,9 +36,12 @@ class CpuQueue final : public Queue::Impl {
       return;
     }
     arena_.execute([&] {
-      tbb::parallel_for(tbb::blocked_range<std::int64_t>(0, n, 1), [&](const auto& range) {
-        for (auto i = range.begin(); i != range.end(); ++i) body(i);
-      }, tbb::simple_partitioner());
+      tbb::parallel_for(
+          tbb::blocked_range<std::int64_t>(0, n, 1),
+          [&](const auto& range) {
+            for (auto i = range.begin(); i != range.end(); ++i) body(i);
+          },
+          tbb::simple_partitioner());
     });
   }
   void copy(void* destination, const void* source, std::int64_t n_bytes) override {
@@ -66,7 +70,8 @@ Queue Queue::cuda(int device_index) {
   return Queue(detail::make_cuda_queue(device_index));
 #else
   static_cast<void>(device_index);
-  throw DeviceError("no CUDA device: this build has no CUDA back-end (nvcc was not found when it was built)");
+  throw DeviceError(
+      "no CUDA device: this build has no CUDA back-end (nvcc was not found when it was built)");
 #endif
 }
 
@@ -75,15 +80,19 @@ int Queue::n_workers() const { return impl_->n_workers(); }
 void* Queue::native_handle() const { return impl_->native_handle(); }
 void Queue::synchronize() { impl_->synchronize(); }
 void Queue::check() { impl_->check(); }
-void Queue::parallel_for(std::int64_t n, const std::function<void(std::int64_t)>& body) { impl_->parallel_for(n, body); }
+void Queue::parallel_for(std::int64_t n, const std::function<void(std::int64_t)>& body) {
+  impl_->parallel_for(n, body);
+}
 
 void copy_bytes(Queue& queue, void* destination, const void* source, std::int64_t n_bytes) {
   queue.impl().copy(destination, source, n_bytes);
 }
 
 std::vector<DeviceInfo> list_devices() {
-  const std::int64_t memory = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  std::vector<DeviceInfo> devices{{"cpu", cpu_model() + ", " + std::to_string(usable_cores()) + " cores", memory}};
+  const std::int64_t memory =
+      static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  std::vector<DeviceInfo> devices{
+      {"cpu", cpu_model() + ", " + std::to_string(usable_cores()) + " cores", memory}};
 #ifdef RYLE_HAVE_CUDA
   for (auto& d : detail::list_cuda_devices()) devices.push_back(std::move(d));
 #endif
@@ -102,12 +111,15 @@ namespace detail {
 
 std::shared_ptr<std::byte> allocate(MemorySpace space, std::int64_t n_bytes) {
 #ifdef RYLE_HAVE_CUDA
-  if (space == MemorySpace::device || (space == MemorySpace::pinned && cuda_unavailable_reason().empty())) {
+  if (space == MemorySpace::device ||
+      (space == MemorySpace::pinned && cuda_unavailable_reason().empty())) {
     return allocate_cuda(space, n_bytes);
   }
 #endif
-  if (space == MemorySpace::device) throw DeviceError("no device memory: " + ryle::cuda_unavailable_reason());
-  const std::size_t padded = (static_cast<std::size_t>(n_bytes) + 127) / 128 * 128 + (n_bytes == 0 ? 128 : 0);
+  if (space == MemorySpace::device)
+    throw DeviceError("no device memory: " + ryle::cuda_unavailable_reason());
+  const std::size_t padded =
+      (static_cast<std::size_t>(n_bytes) + 127) / 128 * 128 + (n_bytes == 0 ? 128 : 0);
   void* memory = std::aligned_alloc(128, padded);
   if (memory == nullptr) throw std::bad_alloc();
   std::memset(memory, 0, padded);

@@ -30,7 +30,9 @@ class DeviceScope {
 
 /// Device index and stream of a CUDA queue. @pre queue.back_end() == BackEnd::cuda
 int device_of(const Queue& queue);
-inline cudaStream_t stream_of(const Queue& queue) { return static_cast<cudaStream_t>(queue.native_handle()); }
+inline cudaStream_t stream_of(const Queue& queue) {
+  return static_cast<cudaStream_t>(queue.native_handle());
+}
 
 /// The device a pointer's memory belongs to must be reachable by kernels; throws ConfigError naming
 /// `what` otherwise.

@@ -15,7 +15,8 @@
 #include "ryle/device/queue.hpp"
 
 /// F-engine: receiver samples to planar blocks of channelized voltages.
-/// @eq X[k,m] = g_k sum_{n=0}^{L-1} h[n] x[mM - D + n] exp(-2 pi i k (mM + n)/K)   (conventions.md 3, correlate.md 3)
+/// @eq X[k,m] = g_k sum_{n=0}^{L-1} h[n] x[mM - D + n] exp(-2 pi i k (mM + n)/K)   (conventions.md
+/// 3, correlate.md 3)
 namespace ryle::channelize {
 
 enum class Window : std::uint8_t { rectangular, hann, hamming, blackman, kaiser };
@@ -24,25 +25,30 @@ enum class Rounding : std::uint8_t { nearest_even, truncate };
 /// Logical problem; validated once by make_channelizer().
 struct Config {
   std::int64_t n_inputs = 0;
-  std::int64_t n_channels = 0;         ///< C output channels; transform length K = C (complex input) or 2C (real)
-  std::int64_t n_taps = 8;             ///< P; 1 = plain FFT, h = 1/sqrt(K)
+  std::int64_t n_channels =
+      0;  ///< C output channels; transform length K = C (complex input) or 2C (real)
+  std::int64_t n_taps = 8;  ///< P; 1 = plain FFT, h = 1/sqrt(K)
   Window window = Window::hann;
   double kaiser_beta = 8.0;
-  std::int64_t step_samples = 0;       ///< M; 0 = K (critically sampled); M < K oversamples
-  SampleLayout layout;                 ///< of the samples execute() reads
+  std::int64_t step_samples = 0;  ///< M; 0 = K (critically sampled); M < K oversamples
+  SampleLayout layout;            ///< of the samples execute() reads
   double sample_rate_hz = 0;
-  double reference_hz = 0;             ///< nu_0: sky frequency of baseband 0 (complex: band centre; real: band edge)
-  bool inverted_band = false;          ///< s = -1 (conventions.md 3): output is conjugated into upper-sideband phase
+  double reference_hz =
+      0;  ///< nu_0: sky frequency of baseband 0 (complex: band centre; real: band edge)
+  bool inverted_band =
+      false;  ///< s = -1 (conventions.md 3): output is conjugated into upper-sideband phase
   SampleFormat output = SampleFormat::ci8;  ///< ci8, ci4, cf16 or cf32
   Rounding rounding = Rounding::nearest_even;
-  bool dither = true;                  ///< uniform +-0.5 LSB keyed by (seed, input, channel, spectrum, part)
+  bool dither = true;  ///< uniform +-0.5 LSB keyed by (seed, input, channel, spectrum, part)
   std::uint64_t seed = 1;
-  std::int64_t max_spectra = 0;        ///< most spectra one execute() may be asked for; > 0
-  std::string implementation = "auto"; ///< auto | reference | cpu | cpu:avx512 | cpu:avx2 | cpu:generic | cuda ...
+  std::int64_t max_spectra = 0;  ///< most spectra one execute() may be asked for; > 0
+  std::string implementation =
+      "auto";  ///< auto | reference | cpu | cpu:avx512 | cpu:avx2 | cpu:generic | cuda ...
 };
 
-/// Delay and phase of one input, cubic polynomials in t = (tick - reference_tick) / sample_rate seconds, evaluated in
-/// double at the centre of every spectrum's window. Applying delay d makes y(t) = x(t - d) (conventions.md 5).
+/// Delay and phase of one input, cubic polynomials in t = (tick - reference_tick) / sample_rate
+/// seconds, evaluated in double at the centre of every spectrum's window. Applying delay d makes
+/// y(t) = x(t - d) (conventions.md 5).
 /// @unit delay: s, s/s, ...; phase_turns: turns, turns/s, ...
 struct DelayPolynomial {
   Tick reference_tick = 0;
@@ -58,12 +64,14 @@ struct Input {
   std::span<const AbsentSpan> absent;  ///< their sample values are never used
 };
 
-/// Per (channel, input), added to by execute(): the level monitor, Van Vleck and product headers read it.
+/// Per (channel, input), added to by execute(): the level monitor, Van Vleck and product headers
+/// read it.
 struct ChannelStatistics {
-  std::int64_t n_samples = 0;        ///< valid spectra that went in
-  std::int64_t saturated_low = 0;    ///< parts clipped below
-  std::int64_t saturated_high = 0;   ///< parts clipped above
-  double sum_of_squares = 0;         ///< of the output codes (re^2 + im^2); exact for integer outputs below 2^53
+  std::int64_t n_samples = 0;       ///< valid spectra that went in
+  std::int64_t saturated_low = 0;   ///< parts clipped below
+  std::int64_t saturated_high = 0;  ///< parts clipped above
+  double sum_of_squares =
+      0;  ///< of the output codes (re^2 + im^2); exact for integer outputs below 2^53
 };
 
 /// Per input, of the raw samples inside [first, last) ticks consumed as new by this call.
@@ -74,8 +82,9 @@ struct LevelStatistics {
 };
 
 struct Output {
-  BlockView blocks;                    ///< [channel][block][input], spectrum 0 = first_spectrum of the call
-  std::uint64_t* valid = nullptr;      ///< [input][valid_words] bit planes over the spectra of this call
+  BlockView blocks;  ///< [channel][block][input], spectrum 0 = first_spectrum of the call
+  std::uint64_t* valid =
+      nullptr;  ///< [input][valid_words] bit planes over the spectra of this call
   std::int64_t valid_words = 0;
   ChannelStatistics* statistics = nullptr;  ///< optional [channel][input]
 };
@@ -84,12 +93,13 @@ class Channelizer {
  public:
   virtual ~Channelizer() = default;
 
-  /// Produces spectra [first_spectrum, first_spectrum + n_spectra) of every input. Spectrum m reads samples
-  /// [mM - D_p, mM - D_p + L), D_p = round(d_p f_s). A pure function of the samples: splitting a gulp anywhere gives
-  /// the same bits. A spectrum that touches an absent sample, or one outside the gulp, is exactly 0 and not valid.
-  /// Asynchronous on the queue, no allocation. @pre n_spectra <= max_spectra
-  virtual void execute(Queue& queue, const Input& input, std::int64_t first_spectrum, std::int64_t n_spectra,
-                       const Output& output) = 0;
+  /// Produces spectra [first_spectrum, first_spectrum + n_spectra) of every input. Spectrum m reads
+  /// samples [mM - D_p, mM - D_p + L), D_p = round(d_p f_s). A pure function of the samples:
+  /// splitting a gulp anywhere gives the same bits. A spectrum that touches an absent sample, or
+  /// one outside the gulp, is exactly 0 and not valid. Asynchronous on the queue, no allocation.
+  /// @pre n_spectra <= max_spectra
+  virtual void execute(Queue& queue, const Input& input, std::int64_t first_spectrum,
+                       std::int64_t n_spectra, const Output& output) = 0;
 
   /// One polynomial per input; takes effect for spectra executed afterwards.
   virtual void set_delays(std::span<const DelayPolynomial> delays) = 0;
@@ -103,7 +113,8 @@ class Channelizer {
   virtual std::span<const double> filter() const = 0;
 };
 
-/// Validates, chooses and plans; the only call that allocates or throws (ConfigError, UnsupportedError, DeviceError).
+/// Validates, chooses and plans; the only call that allocates or throws (ConfigError,
+/// UnsupportedError, DeviceError).
 std::unique_ptr<Channelizer> make_channelizer(Queue& queue, const Config& config);
 
 /// Names make_channelizer() accepts here, best first.
@@ -111,7 +122,8 @@ std::vector<std::string> available_implementations();
 
 /// What a plan costs and moves, for `ryle plan`, the benchmark's roofline and the docs.
 struct Cost {
-  double useful_ops_per_sample = 0;   ///< 4P + 5 log2 K + 14 flop per complex output sample (correlate.md 1)
+  double useful_ops_per_sample =
+      0;  ///< 4P + 5 log2 K + 14 flop per complex output sample (correlate.md 1)
   std::int64_t bytes_in_per_sample_x8 = 0;  ///< input bits per complex channel sample
   std::int64_t bytes_out_per_sample = 0;
   std::int64_t scratch_bytes = 0;
@@ -122,7 +134,8 @@ Cost cost(const Config& config);
 std::int64_t transform_length(const Config& config);
 std::int64_t filter_length(const Config& config);
 std::int64_t step_length(const Config& config);
-/// Ascending sky centre frequency of output channel c. Output channels are always in ascending sky order.
+/// Ascending sky centre frequency of output channel c. Output channels are always in ascending sky
+/// order.
 double channel_center_hz(const Config& config, std::int64_t channel);
 
 /// Adds the raw-level statistics of samples [begin, end) of the gulp, absent ones excluded.

@@ -52,7 +52,9 @@ constexpr CpuKernel kBytes{"avx_vnni",
                            -127,
                            expand_to_bytes,
                            pack_transposed<Bytes>,
-                           multiply_panel<Bytes>, nullptr, nullptr};
+                           multiply_panel<Bytes>,
+                           nullptr,
+                           nullptr};
 
 }  // namespace
 

@@ -95,7 +95,9 @@ constexpr CpuKernel kShorts{"generic",
                             0,
                             expand_to_shorts,
                             pack_words<Shorts>,
-                            multiply_panel<Shorts>, nullptr, nullptr};
+                            multiply_panel<Shorts>,
+                            nullptr,
+                            nullptr};
 constexpr CpuKernel kFloats{"generic",
                             true,
                             8,
@@ -111,7 +113,9 @@ constexpr CpuKernel kFloats{"generic",
                             0,
                             expand_to_floats,
                             pack_words<Floats>,
-                            multiply_panel<Floats>, nullptr, nullptr};
+                            multiply_panel<Floats>,
+                            nullptr,
+                            nullptr};
 
 }  // namespace
 

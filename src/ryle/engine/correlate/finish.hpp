@@ -7,12 +7,14 @@
 #include "ryle/core/frequency_axis.hpp"
 #include "ryle/engine/correlate/correlator.hpp"
 
-/// What happens to raw sums once per dump, on the host, in double: order, mean, gains, Van Vleck, rotation.
+/// What happens to raw sums once per dump, on the host, in double: order, mean, gains, Van Vleck,
+/// rotation.
 namespace ryle::correlate {
 
 /// Order of a finished dump.
 enum class Order : std::uint8_t {
-  products,  ///< [channel][baseline][pol_product], baselines of antennas, pol_product = 2 pol_i + pol_j (default)
+  products,  ///< [channel][baseline][pol_product], baselines of antennas, pol_product = 2 pol_i +
+             ///< pol_j (default)
   triangle,  ///< [channel][pair] over inputs
   matrix,    ///< [channel][i][j], both halves
 };
@@ -24,8 +26,8 @@ struct InputMap {
   std::vector<std::int64_t> input;
 };
 
-/// Codes the correlator saw, for Van Vleck: levels -(n_levels-1)/2 .. (n_levels-1)/2 in unit steps (odd n_levels) or
-/// mid-rise (even: 2, 4, 16).
+/// Codes the correlator saw, for Van Vleck: levels -(n_levels-1)/2 .. (n_levels-1)/2 in unit steps
+/// (odd n_levels) or mid-rise (even: 2, 4, 16).
 struct Quantizer {
   std::int64_t n_levels = 255;
   bool dithered = false;
@@ -33,12 +35,12 @@ struct Quantizer {
 
 struct FinishConfig {
   Order order = Order::products;
-  InputMap map;                       ///< needed for `products`
+  InputMap map;  ///< needed for `products`
   FrequencyAxis frequency;
   bool van_vleck = false;
   Quantizer quantizer;
-  /// Multiplies V_ij by gain_i conj(gain_j): [input][channel], empty = 1. Here to undo the requantiser's scale and to
-  /// apply calibration after correlation.
+  /// Multiplies V_ij by gain_i conj(gain_j): [input][channel], empty = 1. Here to undo the
+  /// requantiser's scale and to apply calibration after correlation.
   std::vector<cf64> gains;
 };
 
@@ -46,14 +48,14 @@ struct FinishConfig {
 /// A product with count 0 has value 0.
 struct Finished {
   std::int64_t n_channels = 0;
-  std::int64_t n_products = 0;         ///< per channel, in the order asked for
-  std::vector<cf64> mean;              ///< [channel][product]
-  std::vector<std::uint32_t> counts;   ///< [channel][product]
+  std::int64_t n_products = 0;        ///< per channel, in the order asked for
+  std::vector<cf64> mean;             ///< [channel][product]
+  std::vector<std::uint32_t> counts;  ///< [channel][product]
   std::int64_t n_spectra = 0;
 };
 
-/// @eq V_ij -> V_ij exp(-2 pi i nu_k (d_i - d_j)), the way Wayth 2009 applies delays after correlation; delays_s is
-/// per input (empty = none) and taken at the centre of the dump.
+/// @eq V_ij -> V_ij exp(-2 pi i nu_k (d_i - d_j)), the way Wayth 2009 applies delays after
+/// correlation; delays_s is per input (empty = none) and taken at the centre of the dump.
 Finished finish_dump(const Sums& sums, const FinishConfig& config, std::int64_t n_inputs,
                      std::span<const double> delays_s = {});
 
