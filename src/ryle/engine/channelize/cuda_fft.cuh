@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
-#include "ryle/engine/channelize/cuda_kernels.hpp"
+#include "ryle/engine/channelize/cuda_kernels.cuh"
 
 /// Mixed-radix Stockham transform of a group of spectra by one thread block, fp32.
 /// @eq stage with stride d (product of the radices before), radix R, n points, b = butterfly, j = b

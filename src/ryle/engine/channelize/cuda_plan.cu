@@ -8,7 +8,7 @@
 #include "ryle/core/bits.hpp"
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/channelize/cuda.hpp"
-#include "ryle/engine/channelize/cuda_kernels.hpp"
+#include "ryle/engine/channelize/cuda_kernels.cuh"
 #include "ryle/engine/channelize/dither.hpp"
 #include "ryle/engine/channelize/problem.hpp"
 #include "ryle/engine/channelize/requantize.hpp"

@@ -5,7 +5,7 @@
 
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/channelize/cuda_fft.cuh"
-#include "ryle/engine/channelize/cuda_kernels.hpp"
+#include "ryle/engine/channelize/cuda_kernels.cuh"
 #include "ryle/engine/channelize/dither.hpp"
 
 namespace ryle::channelize::detail {

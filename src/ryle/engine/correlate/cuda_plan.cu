@@ -6,7 +6,7 @@
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/correlate/counts.hpp"
 #include "ryle/engine/correlate/cuda.hpp"
-#include "ryle/engine/correlate/cuda_kernels.hpp"
+#include "ryle/engine/correlate/cuda_kernels.cuh"
 #include "ryle/engine/correlate/implementations.hpp"
 
 namespace ryle::correlate {

@@ -5,7 +5,7 @@
 
 #include "ryle/core/baseline.hpp"
 #include "ryle/device/cuda/runtime.hpp"
-#include "ryle/engine/correlate/cuda_kernels.hpp"
+#include "ryle/engine/correlate/cuda_kernels.cuh"
 #include "ryle/engine/correlate/cuda_tiles.cuh"
 
 namespace ryle::correlate::detail {
