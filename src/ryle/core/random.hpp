@@ -29,8 +29,8 @@ constexpr double uniform(std::uint64_t key) {
 /// Standard normal value of a key (Box-Muller; keys k and k^1 share a pair).
 inline double gaussian(std::uint64_t key) {
   const double radius = std::sqrt(-2.0 * std::log(uniform(key | 1u)));
-  const double angle = 2.0 * std::numbers::pi * uniform((key | 1u) + 0x5851f42d4c957f2du);
-  return (key & 1u) ? radius * std::sin(angle) : radius * std::cos(angle);
+  const double angle_rad = 2.0 * std::numbers::pi * uniform((key | 1u) + 0x5851f42d4c957f2du);
+  return (key & 1u) ? radius * std::sin(angle_rad) : radius * std::cos(angle_rad);
 }
 
 }  // namespace ryle

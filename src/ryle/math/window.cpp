@@ -66,9 +66,9 @@ double filter_response(const std::vector<double>& filter, std::int64_t n_points,
   double sum = 0;
   for (std::size_t n = 0; n < filter.size(); ++n) {
     const double turns = offset * static_cast<double>(n) / static_cast<double>(n_points);
-    const double angle = 2 * pi * (turns - std::floor(turns));
-    re += filter[n] * std::cos(angle);
-    im -= filter[n] * std::sin(angle);
+    const double angle_rad = 2 * pi * (turns - std::floor(turns));
+    re += filter[n] * std::cos(angle_rad);
+    im -= filter[n] * std::sin(angle_rad);
     sum += filter[n];
   }
   return std::hypot(re, im) / std::abs(sum);

@@ -47,8 +47,8 @@ void check_image(const std::string& path, const SkyImage& image) {
 
 /// Right ascension in [0, 360).
 double wrapped_deg(double angle_rad) {
-  const double angle = std::fmod(angle_rad / kDegree_rad, 360);
-  return angle < 0 ? angle + 360 : angle;
+  const double angle_deg = std::fmod(angle_rad / kDegree_rad, 360);
+  return angle_deg < 0 ? angle_deg + 360 : angle_deg;
 }
 
 void write_axis(FitsFile& file, int number, const char* type, const char* unit, double value,

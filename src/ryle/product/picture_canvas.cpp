@@ -118,8 +118,9 @@ void Canvas::circle(Point center, double radius, double thickness, Rgb color, do
   const int n = std::max(24, static_cast<int>(radius * 1.5));
   Line line;
   for (int k = 0; k <= n; ++k) {
-    const double angle = 2 * kPi * k / n;
-    line.push_back({center.x + radius * std::cos(angle), center.y + radius * std::sin(angle)});
+    const double angle_rad = 2 * kPi * k / n;
+    line.push_back(
+        {center.x + radius * std::cos(angle_rad), center.y + radius * std::sin(angle_rad)});
   }
   stroke({line}, thickness, color, opacity);
 }

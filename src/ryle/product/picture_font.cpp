@@ -145,8 +145,8 @@ void add_arc(Glyph& glyph, double cx, double cy, double rx, double ry, double fr
   const int n = std::max(4, static_cast<int>(std::abs(to_deg - from_deg) / 12));
   Line line;
   for (int k = 0; k <= n; ++k) {
-    const double angle = (from_deg + (to_deg - from_deg) * k / n) * kDegree_rad;
-    line.push_back({cx + rx * std::cos(angle), cy + ry * std::sin(angle)});
+    const double angle_rad = (from_deg + (to_deg - from_deg) * k / n) * kDegree_rad;
+    line.push_back({cx + rx * std::cos(angle_rad), cy + ry * std::sin(angle_rad)});
   }
   glyph.lines.push_back(std::move(line));
 }

@@ -247,8 +247,8 @@ void PanelDrawing::draw_horizon(Canvas& canvas, Point origin) const {
   const auto ring = [&](double radius, double thickness, Rgb color, double opacity) {
     Line line;
     for (int k = 0; k <= 360; ++k) {
-      const double angle = k * kDegree_rad;
-      line.push_back(origin + at(radius * std::cos(angle), radius * std::sin(angle)));
+      const double angle_rad = k * kDegree_rad;
+      line.push_back(origin + at(radius * std::cos(angle_rad), radius * std::sin(angle_rad)));
     }
     canvas.stroke({line}, thickness, color, opacity);
   };

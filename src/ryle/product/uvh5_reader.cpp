@@ -177,8 +177,9 @@ void phase_to_zenith(VisibilityFile& file) {
       for (std::int64_t b = 0; b < dump.n_baselines; ++b) {
         const double turns = uvw[static_cast<std::size_t>(b)][2] *
                              observation.frequency.center_hz(c) / kSpeedOfLight_m_per_s;
-        const double angle = -2 * kPi * (turns - std::round(turns));
-        const cf32 factor(static_cast<float>(std::cos(angle)), static_cast<float>(std::sin(angle)));
+        const double angle_rad = -2 * kPi * (turns - std::round(turns));
+        const cf32 factor(static_cast<float>(std::cos(angle_rad)),
+                          static_cast<float>(std::sin(angle_rad)));
         for (std::int64_t p = 0; p < dump.n_pol_products; ++p)
           dump.data[static_cast<std::size_t>(dump.index(c, b, p))] *= factor;
       }

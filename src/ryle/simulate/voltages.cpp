@@ -25,8 +25,8 @@ constexpr std::int64_t kRampBlock = 512;  // bins between exactly evaluated phas
 double dot(const Vector3& a, const Vector3& b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
 
 cf64 turn(double turns) {
-  const double angle = 2 * std::numbers::pi * (turns - std::nearbyint(turns));
-  return {std::cos(angle), std::sin(angle)};
+  const double angle_rad = 2 * std::numbers::pi * (turns - std::nearbyint(turns));
+  return {std::cos(angle_rad), std::sin(angle_rad)};
 }
 
 /// Runs task(0 .. n-1) on n_workers threads; the first exception is thrown here.
@@ -54,8 +54,8 @@ void parallel_for(std::int64_t n, int n_workers, const Task& task) {
 cf64 complex_gaussian(std::uint64_t stream, std::int64_t bin) {
   const std::uint64_t key = combine(stream, static_cast<std::uint64_t>(bin));
   const double radius = std::sqrt(-std::log(uniform(key)));
-  const double angle = 2 * std::numbers::pi * uniform(key ^ 0x5851f42d4c957f2du);
-  return {radius * std::cos(angle), radius * std::sin(angle)};
+  const double angle_rad = 2 * std::numbers::pi * uniform(key ^ 0x5851f42d4c957f2du);
+  return {radius * std::cos(angle_rad), radius * std::sin(angle_rad)};
 }
 
 class Generator {

@@ -94,7 +94,7 @@ class SampleMaker {
     const auto [i, j] = pair_of(baseline);
     cf64 sum{};
     double weight = 0;
-    double frequency = 0;
+    double weighted_hz = 0;
     for (std::int64_t c = first; c < last; ++c) {
       for (const auto product : products) {
         const auto at = static_cast<std::size_t>(dump.index(c, baseline, product));
@@ -108,11 +108,11 @@ class SampleMaker {
         }
         sum += count * value;
         weight += count;
-        frequency += count * observation_.frequency.center_hz(c);
+        weighted_hz += count * observation_.frequency.center_hz(c);
       }
     }
     if (weight == 0) return;
-    const double per_wavelength = frequency / weight / kSpeedOfLight_m_per_s;
+    const double per_wavelength = weighted_hz / weight / kSpeedOfLight_m_per_s;
     const double uv2 =
         (uvw_m[0] * uvw_m[0] + uvw_m[1] * uvw_m[1]) * per_wavelength * per_wavelength;
     const double taper = uv_taper(uv2, options_.taper_fwhm);

@@ -60,8 +60,9 @@ std::vector<cf32> spectra_gains(const ObservationConfig& config, const ArrayLayo
     for (std::int64_t c = 0; c < frequency.n_channels; ++c) {
       const double nu = frequency.center_hz(c);
       const double turns = nu * tracking_delay_s(array, p, s0, nu);
-      const double angle = -2 * std::numbers::pi * (turns - std::floor(turns));
-      gains.emplace_back(static_cast<float>(std::cos(angle)), static_cast<float>(std::sin(angle)));
+      const double angle_rad = -2 * std::numbers::pi * (turns - std::floor(turns));
+      gains.emplace_back(static_cast<float>(std::cos(angle_rad)),
+                         static_cast<float>(std::sin(angle_rad)));
     }
   }
   return gains;

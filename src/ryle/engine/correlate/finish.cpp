@@ -95,11 +95,11 @@ void set_factors(const FinishConfig& config, std::int64_t k, std::int64_t n_chan
     if (!delays_s.empty()) {
       const double turns = config.frequency.center_hz(k) * delays_s[i];
 #if RYLE_MUTANT == 205
-      const double angle = 2 * std::numbers::pi * (turns - std::round(turns));
+      const double angle_rad = 2 * std::numbers::pi * (turns - std::round(turns));
 #else
-      const double angle = -2 * std::numbers::pi * (turns - std::round(turns));
+      const double angle_rad = -2 * std::numbers::pi * (turns - std::round(turns));
 #endif
-      factor *= cf64{std::cos(angle), std::sin(angle)};
+      factor *= cf64{std::cos(angle_rad), std::sin(angle_rad)};
     }
     channel.factor[i] = factor;
   }
