@@ -44,25 +44,6 @@ constexpr std::int64_t kOverreadBytes = 256;  // the last vector of a row may re
 
 std::int64_t round_up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
 
-/// Where spectrum `i` of a call lies in its cell, and how far apart its parts are.
-struct Place {
-  std::int64_t offset_bytes;
-  std::int64_t imag_bytes;
-  std::int64_t element_bytes;
-};
-Place place(SampleFormat format, std::int64_t s) {
-  switch (format) {
-    case SampleFormat::ci8:
-      return {s / 32 * 64 + s % 32, 32, 1};
-    case SampleFormat::ci4:
-      return {s, 0, 1};
-    case SampleFormat::cf16:
-      return {s / 16 * 64 + s % 16 * 2, 32, 2};
-    default:
-      return {4 * s, 64, 4};
-  }
-}
-
 /// Shifts of the spectra of one stage, and where their windows start.
 struct Track {
   Tick start[128];
@@ -81,11 +62,11 @@ class Cpu final : public Channelizer {
       : problem_(problem),
         name_("channelize/cpu/" + std::string(set)),
         kernel_(kernel_of(set)),
-        unpacker_(problem.config.layout),
+        unpacker_(problem.config.layout, &kernel_),
         transform_(problem, kernel_, unpacker_.floats(), unpacker_.sample_bytes()),
         delays_(static_cast<std::size_t>(problem.config.n_inputs)),
         gains_(problem.config.n_inputs * problem.config.n_channels) {
-    for (auto& g : gains_.span()) g = {1, 0};
+    for (auto& g : gains_.span()) g = {gain_scale(), 0};
     const Config& c = problem_.config;
     per_stage_ = std::max(kStageSpectra, spectra_per_block(c.output));
     group_ = std::min({unpacker_.group(), kMaxGroup, c.n_inputs});
@@ -115,7 +96,10 @@ class Cpu final : public Channelizer {
     check_delays(problem_, delays);
     delays_.assign(delays.begin(), delays.end());
   }
-  void set_gains(View<const cf32, 2> gains) override { copy_gains(problem_, gains, gains_.data()); }
+  void set_gains(View<const cf32, 2> gains) override {
+    copy_gains(problem_, gains, gains_.data());
+    for (auto& g : gains_.span()) g *= gain_scale();
+  }
   std::string_view implementation() const override { return name_; }
   const Config& config() const override { return problem_.config; }
   std::span<const double> filter() const override { return problem_.filter; }
@@ -144,8 +128,9 @@ class Cpu final : public Channelizer {
   void run_input(const Call& call, std::int64_t begin, std::int64_t n, std::int64_t p,
                  const Track& track, std::byte* slot, KernelCounts* counts);
   void run_lanes(const Track& track, std::int64_t i, std::int64_t n, std::int64_t p,
-                 const Place& at, std::byte* slot, KernelCounts* counts);
-  void zero_lanes(std::byte* codes, const Place& at) const;
+                 std::byte* codes, std::byte* slot, KernelCounts* counts);
+  /// Exact, a power of two.
+  float gain_scale() const { return transform_.plan().fixed_point ? 65536.0f : 1.0f; }
   void merge_counts(const Call& call, std::int64_t p, std::int64_t n_chunks) const;
 
   Problem problem_;
@@ -278,8 +263,8 @@ void Cpu::fill_rows(const Input& input, std::int64_t p, std::int64_t n, Track* t
   }
 }
 
-/// One block at a time: codes gather in [channel][128 bytes] of scratch and leave as whole cells,
-/// because cells of neighbouring channels are often a power of two apart and would evict one
+/// One block at a time: codes gather in scratch, a vector of spectra at a time, and leave as whole
+/// cells, because cells of neighbouring channels are often a power of two apart and would evict one
 /// another line by line.
 void Cpu::run_input(const Call& call, std::int64_t begin, std::int64_t n, std::int64_t p,
                     const Track& track, std::byte* slot, KernelCounts* counts) {
@@ -287,31 +272,29 @@ void Cpu::run_input(const Call& call, std::int64_t begin, std::int64_t n, std::i
   const BlockView& blocks = call.output->blocks;
   const std::int64_t per_block = spectra_per_block(config.output);
   std::byte* codes = slot + codes_offset_;
+  const std::int64_t lane_bytes = config.n_channels * kBlockBytes / per_block;
   for (std::int64_t i = 0; i < n; i += per_block) {
     for (std::int64_t l = 0; l < per_block; l += kernel_.n_lanes) {
-      run_lanes(track, i + l, n, p, place(config.output, l), slot, counts);
+      run_lanes(track, i + l, n, p, codes + l * lane_bytes, slot, counts);
     }
     const std::int64_t block = (begin + i) / per_block;
-    kernel_.flush(transform_.plan().format, codes, blocks.cell(0, block, p),
-                  blocks.channel_stride_bytes, config.n_channels, counts);
-  }
-}
-
-void Cpu::zero_lanes(std::byte* codes, const Place& at) const {
-  const auto bytes = static_cast<std::size_t>(kernel_.n_lanes * at.element_bytes);
-  for (std::int64_t c = 0; c < problem_.config.n_channels; ++c, codes += kBlockBytes) {
-    std::memset(codes, 0, bytes);
-    std::memset(codes + at.imag_bytes, 0, bytes);
+    kernel_.flush(transform_.plan(), codes, blocks.cell(0, block, p), blocks.channel_stride_bytes,
+                  counts);
   }
 }
 
 void Cpu::run_lanes(const Track& track, std::int64_t i, std::int64_t n, std::int64_t p,
-                    const Place& at, std::byte* slot, KernelCounts* counts) {
+                    std::byte* codes, std::byte* slot, KernelCounts* counts) {
   const std::int64_t lanes = kernel_.n_lanes;
   KernelGroup group{};
-  group.codes = slot + codes_offset_ + at.offset_bytes;
+  group.codes = codes;
   group.valid = static_cast<std::uint32_t>(track.valid[i >> 6] >> (i & 63)) & ((1u << lanes) - 1);
-  if (group.valid == 0) return zero_lanes(group.codes, at);
+  if (group.valid == 0) {
+    const std::int64_t per_block = spectra_per_block(problem_.config.output);
+    const std::int64_t bytes = problem_.config.n_channels * kBlockBytes / per_block * lanes;
+    std::memset(codes, 0, static_cast<std::size_t>(bytes));
+    return;
+  }
   group.gains = reinterpret_cast<const float*>(gains_.data() + p * problem_.config.n_channels);
   group.counts = counts;
   for (std::int64_t l = 0; l < lanes; ++l) {

@@ -20,6 +20,13 @@ std::uint64_t to_fixed(double turns) {
   return static_cast<std::uint64_t>(fraction * 0x1p63) * 2;
 }
 
+/// std::llround without the call: nearest, halves away from zero; the remainder is exact.
+std::int64_t nearest(double x) {
+  const auto whole = static_cast<std::int64_t>(x);
+  const double rest = x - static_cast<double>(whole);
+  return whole + (rest >= 0.5) - (rest <= -0.5);
+}
+
 bool is_zero(const DelayPolynomial& p) {
   for (int i = 0; i < 4; ++i) {
     if (p.delay_s[i] != 0 || p.phase_turns[i] != 0) return false;
@@ -40,16 +47,17 @@ Shift evaluate(const Problem& problem, const DelayPolynomial& polynomial, std::i
   s.rate_s_per_s = d[1] + t * (2 * d[2] + t * 3 * d[3]);
   s.phase_turns = cubic(polynomial.phase_turns, t);
   const double samples = s.delay_s * rate_hz;
-  // A delay that no gulp can hold makes the spectrum absent; llround must not see what it cannot
-  // hold.
-  s.samples = std::abs(samples) < 0x1p60 ? std::llround(samples) : (std::int64_t{1} << 60);
+  // A delay that no gulp can hold makes the spectrum absent; the conversion must not see what it
+  // cannot hold.
+  s.samples = std::abs(samples) < 0x1p60 ? nearest(samples) : (std::int64_t{1} << 60);
   if (!(std::abs(samples) < 0x1p60)) s.rate_s_per_s = 2 * kMaxDelayRate;
   return s;
 }
 
 PhaseRamp phase_ramp(const Problem& problem, const Shift& shift, std::int64_t spectrum) {
   const std::int64_t k = problem.n_points;
-  const std::int64_t start = spectrum * problem.step % k;
+  // Critically sampled spectra start whole transforms apart; the division is slow.
+  const std::int64_t start = problem.step == k ? 0 : spectrum * problem.step % k;
   const double residual =
       shift.delay_s * problem.config.sample_rate_hz - static_cast<double>(shift.samples);
 #if RYLE_MUTANT == 108

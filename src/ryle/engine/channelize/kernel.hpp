@@ -48,6 +48,7 @@ struct KernelPlan {
   KernelFormat format;
   bool truncate;
   bool dither;
+  bool fixed_point;  ///< ci8, dithered, rounded to nearest: quantised in units of 2^-16
   const std::uint32_t* channel_keys;  ///< [channel]
 };
 
@@ -65,9 +66,14 @@ struct KernelGroup {
   std::uint64_t phase_base[16];  ///< 2^-64 turns
   std::uint64_t phase_slope[16];
   std::uint32_t dither_keys[16];  ///< spectrum key ^ input key
-  const float* gains;             ///< [channel] re, im
-  std::byte* codes;               ///< [channel][128 bytes], at the place of lane 0's real part
-  KernelCounts* counts;           ///< [channel] or nullptr
+  const float* gains;             ///< [channel] re, im; times 2^16 where plan.fixed_point
+  std::byte* codes;      ///< [bin in transform order][piece]: n_lanes codes, real parts first
+  KernelCounts* counts;  ///< [channel] or nullptr
+};
+
+/// How to decode a word of two codes: part = ((word << up) ^ flip) >> down, arithmetically.
+struct KernelWords {
+  std::uint16_t re_up, im_up, down, flip;
 };
 
 struct KernelTable {
@@ -76,10 +82,17 @@ struct KernelTable {
   /// Bytes of scratch one call of run() uses (aligned to 64).
   std::int64_t (*scratch_bytes)(const KernelPlan&);
   void (*run)(const KernelPlan&, const KernelGroup&, std::byte* scratch);
-  /// Copies one finished block of every channel from codes[channel][128 bytes] to its cell and adds
-  /// re^2 + im^2 of it to counts[channel] (nullptr: no statistics).
-  void (*flush)(KernelFormat, const std::byte* codes, std::byte* cells,
-                std::int64_t channel_stride_bytes, std::int64_t n_channels, KernelCounts* counts);
+  /// Gathers one finished block of every channel from the pieces in codes[vector of spectra][bin in
+  /// transform order][piece] to its cell and adds re^2 + im^2 of it to counts[channel] (nullptr: no
+  /// statistics).
+  void (*flush)(const KernelPlan&, const std::byte* codes, std::byte* cells,
+                std::int64_t channel_stride_bytes, KernelCounts* counts);
+  /// Inputs that unpack_words() takes at a time.
+  int n_word_inputs;
+  /// Decodes 16-bit words of n_word_inputs neighbouring inputs, ticks `stride` bytes apart, to one
+  /// row of byte pairs per input. Returns the ticks done: count rounded down to a multiple of 8.
+  std::int64_t (*unpack_words)(const KernelWords&, const unsigned char* bytes, std::int64_t stride,
+                               std::int64_t count, std::byte* out, std::int64_t row_bytes);
 };
 
 #if defined(__x86_64__)

@@ -16,12 +16,15 @@ constexpr int kLanes = 8;
 #include "ryle/engine/channelize/kernel_filter.inc.hpp"
 #include "ryle/engine/channelize/kernel_finish.inc.hpp"
 #include "ryle/engine/channelize/kernel_run.inc.hpp"
+#include "ryle/engine/channelize/kernel_flush.inc.hpp"
+#include "ryle/engine/channelize/kernel_unpack.inc.hpp"
 // clang-format on
 
 }  // namespace
 
 const KernelTable& kernel_avx2() {
-  static constexpr KernelTable table{kLanes, false, scratch_bytes, run, flush};
+  static constexpr KernelTable table{kLanes, false,       scratch_bytes, run,
+                                     flush,  kWordInputs, unpack_words};
   return table;
 }
 

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ryle/engine/channelize/kernel.hpp"
 
+#include <cmath>
 #include <type_traits>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 namespace ryle::channelize::detail {
 namespace {
@@ -15,12 +19,15 @@ constexpr int kLanes = 4;
 #include "ryle/engine/channelize/kernel_filter.inc.hpp"
 #include "ryle/engine/channelize/kernel_finish.inc.hpp"
 #include "ryle/engine/channelize/kernel_run.inc.hpp"
+#include "ryle/engine/channelize/kernel_flush.inc.hpp"
+#include "ryle/engine/channelize/kernel_unpack.inc.hpp"
 // clang-format on
 
 }  // namespace
 
 const KernelTable& kernel_generic() {
-  static constexpr KernelTable table{kLanes, false, scratch_bytes, run, flush};
+  static constexpr KernelTable table{kLanes, false,       scratch_bytes, run,
+                                     flush,  kWordInputs, unpack_words};
   return table;
 }
 

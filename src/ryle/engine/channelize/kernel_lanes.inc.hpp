@@ -72,11 +72,19 @@ RYLE_INLINE V fma(V a, V b, V c) { return a * b + c; }
 RYLE_INLINE V fnma(V a, V b, V c) { return c - a * b; }
 RYLE_INLINE V least(V a, V b) { return a < b ? a : b; }
 RYLE_INLINE V most(V a, V b) { return a > b ? a : b; }
+#if defined(__SSE2__)
+RYLE_INLINE I round_to_int(V a) { return (I)_mm_cvtps_epi32((__m128)a); }
+#else
 RYLE_INLINE I round_to_int(V a) {
-  // Adding 1.5 * 2^23 leaves the nearest integer, ties to even, in the low bits; |a| < 2^22 here.
-  const V magic = broadcast(0x1.8p23f);
-  return (I)(a + magic) - (I)magic;
+  // As the x86 instruction: ties to even, the least integer for what does not fit.
+  I n;
+  for (int l = 0; l < kLanes; ++l)
+    n[l] = a[l] >= -0x1p31f && a[l] < 0x1p31f
+               ? static_cast<std::int32_t>(__builtin_nearbyintf(a[l]))
+               : INT32_MIN;
+  return n;
 }
+#endif
 RYLE_INLINE bool any_differs(V a, V b, V c, V d) {
   const I x = (I)(a != b) | (I)(c != d);
   return (x[0] | x[1] | x[2] | x[3]) != 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One vector of spectra from samples to blocks. Included last.
+// One vector of spectra from samples to blocks. Included after kernel_finish.inc.hpp.
 
 inline std::int64_t round_up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
 
@@ -100,127 +100,19 @@ inline void run(const KernelPlan& plan, const KernelGroup& group, std::byte* byt
     valid[l] = (group.valid >> l & 1u) != 0 ? -1 : 0;
     keys[l] = group.dither_keys[l];
   }
-  const Finish f{plan,
-                 group,
-                 scratch + s.coarse,
-                 scratch + s.fine,
-                 valid,
-                 keys,
-                 broadcast(plan.direction < 0 ? -0.0f : 0.0f),
-                 fine_shift(plan.n_points)};
+  std::uint64_t valid_bytes = 0;
+  for (int j = 0; j < kLanes / 4; ++j) {
+    valid_bytes |= static_cast<std::uint64_t>((group.valid >> 4 * j & 15u) * 0x1111u) << 16 * j;
+  }
+#if RYLE_MUTANT == 112
+  valid_bytes = ~std::uint64_t{0};
+#endif
+  const Finish f{plan,  group, scratch + s.coarse, scratch + s.fine,
+                 valid, keys,  valid_bytes,        fine_shift(plan.n_points)};
   if (plan.float_stream) {
     if (plan.real_input) return run_source<true, FloatPairs>(plan, group, s, scratch, f);
     return run_source<false, FloatPairs>(plan, group, s, scratch, f);
   }
   if (plan.real_input) return run_source<true, BytePairs>(plan, group, s, scratch, f);
   return run_source<false, BytePairs>(plan, group, s, scratch, f);
-}
-
-/// Sum of squares of 128 codes in -127..127. |x| is both an unsigned and a signed byte, and 2 *
-/// 127^2 fits 16 bits.
-RYLE_INLINE std::int32_t squares_of_bytes(const std::byte* cell) {
-#if defined(__AVX512BW__)
-  __m512i sum = _mm512_setzero_si512();
-  for (int half = 0; half < 2; ++half) {
-    const __m512i a = _mm512_abs_epi8(_mm512_loadu_si512(cell + 64 * half));
-    sum =
-        _mm512_add_epi32(sum, _mm512_madd_epi16(_mm512_maddubs_epi16(a, a), _mm512_set1_epi16(1)));
-  }
-  return _mm512_reduce_add_epi32(sum);
-#elif defined(__AVX2__)
-  __m256i sum = _mm256_setzero_si256();
-  for (int quarter = 0; quarter < 4; ++quarter) {
-    __m256i a;
-    __builtin_memcpy(&a, cell + 32 * quarter, 32);
-    a = _mm256_abs_epi8(a);
-    sum =
-        _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(a, a), _mm256_set1_epi16(1)));
-  }
-  std::int32_t parts[8];
-  __builtin_memcpy(parts, &sum, 32);
-  return parts[0] + parts[1] + parts[2] + parts[3] + parts[4] + parts[5] + parts[6] + parts[7];
-#else
-  std::int32_t sum = 0;
-  for (int i = 0; i < 128; ++i) {
-    const auto code = static_cast<std::int32_t>(static_cast<std::int8_t>(cell[i]));
-    sum += code * code;
-  }
-  return sum;
-#endif
-}
-
-inline double squares_of_nibbles(const std::byte* cell) {
-  std::int32_t sum = 0;
-  for (int i = 0; i < 128; ++i) {
-    const auto re = static_cast<std::int32_t>(static_cast<std::int8_t>(cell[i])) >> 4;
-    const std::int32_t im =
-        static_cast<std::int32_t>(static_cast<std::uint32_t>(cell[i]) << 28) >> 28;
-    sum += re * re + im * im;
-  }
-  return sum;
-}
-
-/// Squares in double, in the order of the cell.
-inline double squares_of_floats(const std::byte* cell) {
-  double sum = 0;
-  for (int i = 0; i < 32; ++i) {
-    float single;
-    __builtin_memcpy(&single, cell + 4 * i, 4);
-    sum += static_cast<double>(single) * static_cast<double>(single);
-  }
-  return sum;
-}
-
-inline double squares_of_halves(const std::byte* cell) {
-  double sum = 0;
-  for (int i = 0; i < 64; ++i) {
-    std::uint16_t half;
-    __builtin_memcpy(&half, cell + 2 * i, 2);
-    // A half is a float with another exponent bias: scale instead of assembling (exact, subnormals
-    // too).
-    const std::uint32_t bits = static_cast<std::uint32_t>(half & 0x7fffu) << 13;
-    float single;
-    __builtin_memcpy(&single, &bits, 4);
-    const double value = static_cast<double>(single) * 0x1p112;
-    sum += value * value;
-  }
-  return sum;
-}
-
-/// Whole lines that nobody reads soon: past the caches where the address allows it.
-RYLE_INLINE void copy_cell(const std::byte* from, std::byte* to) {
-#if defined(__AVX512F__)
-  if ((reinterpret_cast<std::uintptr_t>(to) & 63) == 0) {
-    _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
-    _mm512_stream_si512(reinterpret_cast<__m512i*>(to + 64), _mm512_loadu_si512(from + 64));
-    return;
-  }
-#endif
-  __builtin_memcpy(to, from, 128);
-}
-
-inline void flush(KernelFormat format, const std::byte* codes, std::byte* cells,
-                  std::int64_t channel_stride_bytes, std::int64_t n_channels,
-                  KernelCounts* counts) {
-  for (std::int64_t c = 0; c < n_channels; ++c, codes += 128, cells += channel_stride_bytes) {
-    copy_cell(codes, cells);
-    if (counts == nullptr) continue;
-    switch (format) {
-      case KernelFormat::ci8:
-        counts[c].sum_of_squares += squares_of_bytes(codes);
-        break;
-      case KernelFormat::ci4:
-        counts[c].sum_of_squares += squares_of_nibbles(codes);
-        break;
-      case KernelFormat::cf16:
-        counts[c].sum_of_squares += squares_of_halves(codes);
-        break;
-      default:
-        counts[c].sum_of_squares += squares_of_floats(codes);
-        break;
-    }
-  }
-#if defined(__AVX512F__)
-  _mm_sfence();  // streaming stores are not ordered by the locks that hand the blocks on
-#endif
 }

@@ -67,6 +67,7 @@ TransformPlan::TransformPlan(const Problem& problem, const KernelTable& kernel, 
   plan_.format = kernel_format(config.output);
   plan_.truncate = config.rounding == Rounding::truncate;
   plan_.dither = config.dither;
+  plan_.fixed_point = plan_.format == KernelFormat::ci8 && plan_.dither && !plan_.truncate;
   make_filter(problem, kernel);
   if (is_smooth(plan_.n_points)) {
     choose_columns(kernel);

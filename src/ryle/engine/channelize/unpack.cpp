@@ -69,8 +69,9 @@ void to_floats(std::int64_t count, float* out, const Read& read) {
 
 }  // namespace
 
-Unpacker::Unpacker(const SampleLayout& layout)
+Unpacker::Unpacker(const SampleLayout& layout, const KernelTable* kernel)
     : layout_(layout),
+      kernel_(kernel),
       complex_(is_complex(layout.format)),
       part_bits_(bits_per_sample(layout.format)) {
   const int bits = bits_per_sample(layout.format);
@@ -127,9 +128,18 @@ void Unpacker::unpack_interleaved(const unsigned char* bytes, std::int64_t n_inp
                                   std::int64_t row_bytes) const {
   const WordDecoder decode(layout_);
   const std::int64_t stride = layout_.sample_stride_bits / 8;
+  std::int64_t first = 0;
   std::int64_t t = 0;
+  if (kernel_ != nullptr) {
+    const KernelWords words{decode.re_up, decode.im_up, decode.down, decode.flip};
+    const std::int64_t tile = kernel_->n_word_inputs;
+    for (; first + tile <= n_inputs; first += tile) {
+      kernel_->unpack_words(words, bytes + 2 * first, stride, count, out + first * row_bytes,
+                            row_bytes);
+    }
+  }
   for (; t + 8 <= count; t += 8) {
-    for (std::int64_t p = 0; p < n_inputs; p += 8) {
+    for (std::int64_t p = first; p < n_inputs; p += 8) {
       U16x8 r[8];
       for (int i = 0; i < 8; ++i) r[i] = decode.eight(load(bytes + (t + i) * stride + 2 * p));
       transpose(r);

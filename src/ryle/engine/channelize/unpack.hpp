@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ryle/core/samples.hpp"
+#include "ryle/engine/channelize/kernel.hpp"
 
 namespace ryle::channelize::detail {
 
@@ -13,7 +14,8 @@ namespace ryle::channelize::detail {
 /// float for wider ones. Every value is exact.
 class Unpacker {
  public:
-  explicit Unpacker(const SampleLayout& layout);
+  /// kernel: vector code for interleaved words, or nullptr.
+  explicit Unpacker(const SampleLayout& layout, const KernelTable* kernel = nullptr);
 
   /// Bytes of one sample in the stream.
   std::int64_t sample_bytes() const { return sample_bytes_; }
@@ -40,6 +42,7 @@ class Unpacker {
                           std::byte* out, std::int64_t row_bytes) const;
 
   SampleLayout layout_;
+  const KernelTable* kernel_;
   bool complex_;
   int part_bits_;
   bool floats_;
