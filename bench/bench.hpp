@@ -6,32 +6,33 @@
 #include <utility>
 #include <vector>
 
-/// Benchmarks behind `ryle bench`. Rules (architecture.md 9, correlate.md 10): the result is verified against the
-/// reference before timing (a failed check gives no rate), data are random, buffers rotate beyond the last-level cache,
-/// only useful operations count, one JSON object a line with the same fields for every engine.
+/// Benchmarks behind `ryle bench`. Rules (architecture.md 9, correlate.md 10): the result is
+/// verified against the reference before timing (a failed check gives no rate), data are random,
+/// buffers rotate beyond the last-level cache, only useful operations count, one JSON object a line
+/// with the same fields for every engine.
 namespace ryle::bench {
 
 /// One measured case.
 struct Result {
-  std::string engine;           ///< "correlate", "channelize", "ingest", "path"
-  std::string implementation;   ///< "correlate/cpu/avx512_vnni"
-  std::string device;           ///< "Intel Xeon ..., 1 core" / "NVIDIA H200"
+  std::string engine;          ///< "correlate", "channelize", "ingest", "path"
+  std::string implementation;  ///< "correlate/cpu/avx512_vnni"
+  std::string device;          ///< "Intel Xeon ..., 1 core" / "NVIDIA H200"
   std::vector<std::pair<std::string, double>> sizes;  ///< the case: {"n_inputs", 64}, ...
   double median_s = 0;
   double min_s = 0;
-  double useful_ops = 0;        ///< per timed run
-  double bytes = 0;             ///< moved per timed run (inputs read once + outputs written once)
-  double rate = 0;              ///< in rate_unit, from the median
-  std::string rate_unit;        ///< "GOPS", "Gsamples/s", "Gb/s", "x real time"
-  double roofline_fraction = 0; ///< of the ceiling measured in the same run
-  std::string roofline;         ///< which ceiling: "vpdpbusd 1 core 512.3 GOPS"
-  bool verified = false;        ///< result compared with the reference before timing
+  double useful_ops = 0;         ///< per timed run
+  double bytes = 0;              ///< moved per timed run (inputs read once + outputs written once)
+  double rate = 0;               ///< in rate_unit, from the median
+  std::string rate_unit;         ///< "GOPS", "Gsamples/s", "Gb/s", "x real time"
+  double roofline_fraction = 0;  ///< of the ceiling measured in the same run
+  std::string roofline;          ///< which ceiling: "vpdpbusd 1 core 512.3 GOPS"
+  bool verified = false;         ///< result compared with the reference before timing
 };
 
 struct Options {
   std::string implementation = "auto";  ///< or a name, or "all"
   int n_workers = 1;
-  bool quick = false;                   ///< one small case, for tests
+  bool quick = false;  ///< one small case, for tests
   double seconds_per_case = 0.5;
 };
 
@@ -40,11 +41,14 @@ using Emit = std::function<void(const Result&)>;
 void bench_correlate(const Options& options, const Emit& emit);
 void bench_channelize(const Options& options, const Emit& emit);
 void bench_ingest(const Options& options, const Emit& emit);
-void bench_path(const Options& options, const Emit& emit);  ///< MWA-32T samples in memory to visibilities
+void bench_path(const Options& options,
+                const Emit& emit);  ///< MWA-32T samples in memory to visibilities
 
-/// Runs `body` until `seconds` have passed (at least 5 times) and returns {median_s, min_s} of one run.
+/// Runs `body` until `seconds` have passed (at least 5 times) and returns {median_s, min_s} of one
+/// run.
 std::pair<double, double> time_runs(double seconds, const std::function<void()>& body);
-/// Single-core ceilings measured now, 2 operations per multiply-add, in operations per second; 0 = not available here.
+/// Single-core ceilings measured now, 2 operations per multiply-add, in operations per second; 0 =
+/// not available here.
 double ceiling_vpdpbusd_ops();
 double ceiling_amx_int8_ops();
 double ceiling_fma_f32_ops();

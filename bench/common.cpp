@@ -12,7 +12,8 @@ std::pair<double, double> time_runs(double seconds, const std::function<void()>&
   using Clock = std::chrono::steady_clock;
   std::vector<double> times;
   const auto begin = Clock::now();
-  while (times.size() < 5 || std::chrono::duration<double>(Clock::now() - begin).count() < seconds) {
+  while (times.size() < 5 ||
+         std::chrono::duration<double>(Clock::now() - begin).count() < seconds) {
     const auto start = Clock::now();
     body();
     times.push_back(std::chrono::duration<double>(Clock::now() - start).count());
@@ -23,7 +24,8 @@ std::pair<double, double> time_runs(double seconds, const std::function<void()>&
 
 std::string device_description(int n_workers) {
   const std::string model = list_devices().front().description;
-  return model.substr(0, model.rfind(',')) + ", " + std::to_string(n_workers) + (n_workers == 1 ? " core" : " cores");
+  return model.substr(0, model.rfind(',')) + ", " + std::to_string(n_workers) +
+         (n_workers == 1 ? " core" : " cores");
 }
 
 }  // namespace ryle::bench
