@@ -5,6 +5,7 @@ machine paths, and the generated pages up to date where that can be told without
 
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -17,9 +18,14 @@ PATHS = re.compile(r"/(?:work|farm|tmp/bash_jobs)/|\.library")
 
 
 def tracked():
-    names = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout.splitlines()
-    # Outside a git checkout (a release archive) look at everything but build folders.
-    return [ROOT / n for n in names] or [p for p in ROOT.rglob("*") if p.is_file() and "build" not in p.parts[-2]]
+    """Files of the project: what git knows, or without git everything outside build and environment folders."""
+    if shutil.which("git") and (ROOT / ".git").exists():
+        listed = subprocess.run(["git", "-c", f"safe.directory={ROOT}", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+        if listed.returncode == 0:
+            return [ROOT / name for name in listed.stdout.splitlines()]
+    skipped = ("build", ".venv", ".git", "out", "__pycache__")
+    return [p for p in ROOT.rglob("*")
+            if p.is_file() and not any(part.startswith(skipped) for part in p.relative_to(ROOT).parts[:-1])]
 
 
 def faults_of(file):
