@@ -12,5 +12,7 @@ if ! "$python" -c 'import pytest' 2>/dev/null; then
   if [ "${RYLE_REQUIRE_PEERS:-0}" = 1 ]; then exit 1; fi
   exit 77
 fi
+# Where Debian's OpenBLAS is threaded, WSClean refuses to start without this.
+export OPENBLAS_NUM_THREADS=1
 export PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 PYTHONDONTWRITEBYTECODE=1
 cd "$here" && exec "$python" -m pytest -q -rs -p no:cacheprovider "$@"
