@@ -14,7 +14,7 @@ SOURCE = {".cpp", ".hpp", ".cu", ".cuh", ".inc", ".py"}
 LONGEST_FILE = 800
 # A floating-point declaration whose whole name is a physical word without its unit.
 BARE = re.compile(r"\b(?:double|float)\s+(delay|freq|frequency|time|angle|bandwidth|wavelength)\s*(?:=|;|,|\))")
-PATHS = re.compile(r"/(?:work|farm|tmp/bash_jobs)/|\.library")
+PATHS = re.compile(r"(?<![\w.])/(?:home|Users)/[a-z]")
 
 
 def tracked():
