@@ -37,7 +37,7 @@ template <class V>
 void fields(V& v, SourceConfig& c) {
   v("kind", c.kind, Choice{{"simulator", "network", "file"}}, "where samples come from");
   v("format", c.format, Choice{},
-    "wire or file format: mwa32t live; see `ryle info --formats` for files");
+    "wire or file format: mwa32t live; `ryle info` lists those of files");
   v("listen", c.listen, Choice{}, "one endpoint per receiver, tcp://host:port or udp://host:port");
   v("file", c.file, Choice{}, "recording to read when kind = \"file\"");
   v("start_utc", c.start_utc, Choice{}, "UTC of sample 0 for counters without a date, or \"now\"");
