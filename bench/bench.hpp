@@ -29,6 +29,9 @@ struct Result {
   bool verified = false;         ///< result compared with the reference before timing
 };
 
+/// The result as one JSON object on one line (result.cpp): the row of bench/results/*.json.
+std::string to_json(const Result& result);
+
 struct Options {
   std::string implementation = "auto";  ///< or a name, or "all"
   int n_workers = 1;

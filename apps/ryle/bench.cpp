@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "apps/ryle/command.hpp"
 #include "apps/ryle/report.hpp"
@@ -14,28 +13,7 @@ namespace ryle::app {
 namespace {
 
 void print_json(const bench::Result& r) {
-  nlohmann::ordered_json sizes;
-  for (const auto& [name, value] : r.sizes) {
-    if (value == static_cast<double>(static_cast<std::int64_t>(value))) {
-      sizes[name] = static_cast<std::int64_t>(value);
-    } else {
-      sizes[name] = value;
-    }
-  }
-  const nlohmann::ordered_json json{{"engine", r.engine},
-                                    {"implementation", r.implementation},
-                                    {"device", r.device},
-                                    {"case", sizes},
-                                    {"median_s", r.median_s},
-                                    {"min_s", r.min_s},
-                                    {"useful_ops", r.useful_ops},
-                                    {"bytes", r.bytes},
-                                    {"rate", r.rate},
-                                    {"rate_unit", r.rate_unit},
-                                    {"roofline_fraction", r.roofline_fraction},
-                                    {"roofline", r.roofline},
-                                    {"verified", r.verified}};
-  fmt::print("{}\n", json.dump());
+  fmt::print("{}\n", bench::to_json(r));
   std::fflush(stdout);
 }
 

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <exception>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "bench/bench_cuda.hpp"
 
@@ -20,23 +19,7 @@ int main(int argc, char** argv) {
   }
   bool all_verified = true;
   const auto emit = [&](const ryle::bench::Result& r) {
-    nlohmann::ordered_json sizes;
-    for (const auto& [name, value] : r.sizes) sizes[name] = static_cast<std::int64_t>(value);
-    std::cout << nlohmann::ordered_json{{"engine", r.engine},
-                                        {"implementation", r.implementation},
-                                        {"device", r.device},
-                                        {"case", sizes},
-                                        {"median_s", r.median_s},
-                                        {"min_s", r.min_s},
-                                        {"useful_ops", r.useful_ops},
-                                        {"bytes", r.bytes},
-                                        {"rate", r.rate},
-                                        {"rate_unit", r.rate_unit},
-                                        {"roofline_fraction", r.roofline_fraction},
-                                        {"roofline", r.roofline},
-                                        {"verified", r.verified}}
-                     .dump()
-              << std::endl;
+    std::cout << ryle::bench::to_json(r) << std::endl;
     all_verified = all_verified && r.verified;
   };
   try {
