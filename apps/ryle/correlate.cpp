@@ -90,14 +90,7 @@ std::vector<std::string> as_overrides(const CorrelateArguments& a) {
 int run(const Context& context, const CorrelateArguments& arguments) {
   const auto config =
       stage::parse_observation("schema = 1\n", "command line", as_overrides(arguments));
-  stage::RunOptions options;
-  options.command_line = context.command_line();
-  options.stop = &signal_count();
-  ProgressPrinter progress(context);
-  options.on_progress = [&](const stage::Progress& p) { progress.show(p); };
-  const auto summary = stage::run_observation(config, options);
-  progress.finish();
-  return report_summary(context, summary, false);
+  return run_and_report(context, config, false);
 }
 
 }  // namespace

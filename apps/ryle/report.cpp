@@ -84,4 +84,15 @@ int report_summary(const Context& context, const stage::RunSummary& summary, boo
   return strict && lost ? static_cast<int>(ExitCode::check_failed) : 0;
 }
 
+int run_and_report(const Context& context, const stage::ObservationConfig& config, bool strict) {
+  stage::RunOptions options;
+  options.command_line = context.command_line();
+  options.stop = &signal_count();
+  ProgressPrinter progress(context);
+  options.on_progress = [&](const stage::Progress& p) { progress.show(p); };
+  const auto summary = stage::run_observation(config, options);
+  progress.finish();
+  return report_summary(context, summary, strict);
+}
+
 }  // namespace ryle::app

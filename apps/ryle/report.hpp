@@ -28,4 +28,8 @@ class ProgressPrinter {
 /// failed; 1 with `strict` when data were lost or real time was missed.
 int report_summary(const Context& context, const stage::RunSummary& summary, bool strict);
 
+/// Runs an observation with progress on stderr until it ends or a signal stops it, then
+/// report_summary().
+int run_and_report(const Context& context, const stage::ObservationConfig& config, bool strict);
+
 }  // namespace ryle::app

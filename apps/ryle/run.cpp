@@ -40,14 +40,7 @@ int run(const Context& context, const RunArguments& arguments) {
     std::fputs((context.json ? stage::to_json(plan) + "\n" : stage::to_text(plan)).c_str(), stdout);
     return 0;
   }
-  stage::RunOptions options;
-  options.command_line = context.command_line();
-  options.stop = &signal_count();
-  ProgressPrinter progress(context);
-  options.on_progress = [&](const stage::Progress& p) { progress.show(p); };
-  const auto summary = stage::run_observation(config, options);
-  progress.finish();
-  return report_summary(context, summary, arguments.strict);
+  return run_and_report(context, config, arguments.strict);
 }
 
 }  // namespace
