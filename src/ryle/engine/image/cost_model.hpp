@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ryle/engine/image/all_sky.hpp"
+
+namespace ryle::image {
+
+/// Rates of one machine that predict the time of each path; defaults are the design's, `ryle bench
+/// image --calibrate` measures them. @unit operations or bytes per second
+struct CostModel {
+  BackEnd back_end = BackEnd::cpu;
+  std::string machine = "default";  ///< name, for reports
+  double correlate_ops = 0;         ///< useful X-engine operations (8 per complex multiply-add)
+  double correlate_output_bytes = 0;
+  double efield_fft_ops = 0;   ///< 5 n log2 n counting, pruned
+  double efield_grid_ops = 0;  ///< gridding and detection
+  double efield_half_ops = 0;
+  double vis_grid_ops = 0;  ///< footprint cells x 4 Stokes x 8
+  double vis_dft_ops = 0;
+  double efield_dft_ops = 0;
+  double overhead_s = 0;  ///< per image and channel
+};
+CostModel default_cost_model(BackEnd back_end);
+
+/// What the planner says of one path.
+struct PathPrediction {
+  Path path = Path::automatic;
+  bool possible = false;
+  std::string why_not;        ///< reason when not possible or not within the limits
+  double seconds = 0;         ///< per set of images, all channels
+  std::int64_t bytes = 0;     ///< memory of the engine, correlator included where needed
+  double relative_error = 0;  ///< rms, of the peak, inside r < 0.8
+};
+struct Plan {
+  Path choice = Path::automatic;
+  std::string reason;
+  std::vector<PathPrediction> paths;  ///< all five, in the order of Path
+  double coherence = 1;  ///< of the array plane at max_zenith_distance_rad, top channel
+};
+/// Predicts every path and chooses. `correlator_runs_anyway`: its cost is not counted.
+Plan plan(const AllSkyConfig& config, const CostModel& model, bool correlator_runs_anyway = false);
+
+}  // namespace ryle::image

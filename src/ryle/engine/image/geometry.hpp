@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "ryle/engine/image/all_sky.hpp"
+
+/// Geometry that all paths share (image.md 2, 3): the plane of the array, pixels, cells, weights.
+namespace ryle::image {
+
+/// Least-squares plane z = alpha x + beta y + z0 through the antennas that are used.
+struct ArrayPlane {
+  double alpha = 0;  ///< dz / d east
+  double beta = 0;   ///< dz / d north
+  double z0_m = 0;
+  double residual_rms_m = 0;
+  std::vector<double> residual_m;  ///< [antenna] height above the plane
+};
+ArrayPlane fit_plane(const AllSkyConfig& config);
+/// |mean_a exp(2 pi i (nu/c) rho_a (cos z - 1))|: what ignoring the residual heights costs.
+double plane_coherence(const ArrayPlane& plane, const std::vector<std::uint8_t>& antenna_used,
+                       double frequency_hz, double zenith_distance_rad);
+
+/// True direction (l, m, n) behind a pixel of the slant orthographic image: gridded paths image a
+/// source at l' = l - alpha (1 - n), m' = m - beta (1 - n). n = NaN below the horizon.
+std::array<double, 3> direction_of_pixel(const AllSkyConfig& config, const ArrayPlane& plane,
+                                         double x, double y);
+/// Fractional pixel of a direction.
+std::array<double, 2> pixel_of_direction(const AllSkyConfig& config, const ArrayPlane& plane,
+                                         const std::array<double, 3>& direction);
+
+/// Largest support an antenna function may have.
+inline constexpr std::int64_t kMaxSupport = 9;
+
+/// Where one antenna lies on the grid of a channel. Cell j_x = G/2 + x nu/(c delta), j_y = G/2 - y
+/// nu/(c delta): both axes then take the + transform and pixels need no reversal. Cells are cyclic.
+struct AntennaCells {
+  std::int64_t first_x = 0;  ///< may be negative or >= G: taken modulo G
+  std::int64_t first_y = 0;
+  std::array<double, kMaxSupport> weight_x{};  ///< separable (ES)
+  std::array<double, kMaxSupport> weight_y{};
+};
+/// @shape [antenna]; the array is centred on the grid so that the box of occupied cells is small
+std::vector<AntennaCells> antenna_cells(const AllSkyConfig& config, std::int64_t channel);
+/// User apertures sampled at the true sub-cell offset, unit sum. @shape [antenna * n_pols + pol][k
+/// * k]
+std::vector<std::vector<cf64>> aperture_weights(const AllSkyConfig& config, std::int64_t channel);
+
+/// Phase that calibration leaves to geometry: exp(-2 pi i nu z_a / c). Gridded E-fields are
+/// multiplied with it (heights phased to zenith); Fourier sums use z_a (n - 1) instead, the same.
+cf64 height_phase(double frequency_hz, double up_m);
+
+/// Taper every gridded image is divided by. @shape [y][x] G*G
+/// E-field and correlated functions: mean over used antennas of |FFT w_a|^2 (per pol product for
+/// apertures: XX, YY, XY); direct: w^ on the baseline, separable, quadrature in double.
+std::vector<double> correlated_taper(const AllSkyConfig& config, std::int64_t channel);
+std::vector<double> direct_taper(const AllSkyConfig& config);
+
+/// Antennas with at least one good input.
+std::vector<std::uint8_t> antennas_used(const AllSkyConfig& config);
+
+}  // namespace ryle::image
