@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ryle/core/frequency_axis.hpp"
+#include "ryle/ingest/fengine_blocks.hpp"
+#include "ryle/ingest/quorum_gate.hpp"
+#include "ryle/ingest/source.hpp"
+
+namespace ryle {
+
+enum class FengineFormat : std::uint8_t {
+  chips,  ///< LWA-SV boards of 32 inputs, one spectrum of one board a packet (wire/chips.hpp)
+  tbf,    ///< 12 channels of all stands a frame (wire/lwa.hpp)
+  tbx,    ///< any number of channels of all stands a frame
+};
+std::string_view name(FengineFormat format);
+/// Inverse of name(); throws UnsupportedError that lists the known names.
+FengineFormat fengine_format(std::string_view name);
+
+/// Channelized voltages live, over UDP: every packet is one spectrum of some channels and some
+/// inputs. The band is cut into blocks of `channels_per_packet`; (block, board) is a *stream*.
+struct FengineSourceConfig {
+  FengineFormat format = FengineFormat::chips;
+  /// "udp://host:port", one or more; every endpoint takes every stream. Port 0: see endpoints().
+  std::vector<std::string> endpoints;
+  std::int64_t n_boards = 16;            ///< CHIPS: inputs = 32 n_boards
+  std::int64_t n_stands = 256;           ///< TBF, TBX: inputs = 2 n_stands
+  std::int64_t first_channel = 0;        ///< number of the lowest channel as the packets count
+  std::int64_t n_channels = 132;         ///< of the whole band
+  std::int64_t channels_per_packet = 0;  ///< 0 = n_channels (TBF: always 12); divides n_channels
+  /// Sky frequency of channel number c: c * channel_width_hz (LWA: 25 kHz, or 196 MHz / 8192).
+  double channel_width_hz = 25'000;
+  /// CHIPS: time of spectrum 0 (its sequence number is 1) and rate. TBF, TBX: only the rate counts;
+  /// their time tags are absolute.
+  SampleClock clock{0, {25'000, 1}};
+  TimeSource time_source = TimeSource::configured;
+
+  std::int64_t chunk_spectra = 256;  ///< multiple of 128: whole blocks
+  int n_chunks = 16;  ///< fixed at start: memory = n_chunks * chunk_spectra * n_channels * n_inputs
+  int window_chunks = 4;  ///< open at a time; n_chunks must be larger
+  MemorySpace memory = MemorySpace::pinned;
+
+  double stall_budget_s = 0.1;      ///< the socket buffers must hold what comes in this time
+  double rate_factor = 1.0;         ///< of the expected rate over clock.rate_hz (fast simulators)
+  bool allow_small_rcvbuf = false;  ///< go on as DEGRADED(rcvbuf) instead of refusing
+  bool udp_gro = true;              ///< let the kernel join datagrams where it can
+  std::vector<std::string> allowed_senders;  ///< numeric addresses; empty = any
+  bool bind_stream_to_sender = true;
+
+  MonotonicNs close_after_ns = 100 * kMillisecond_ns;  ///< see AssemblerConfig
+  MonotonicNs idle_close_ns = 1000 * kMillisecond_ns;
+  MonotonicNs patience_ns = 2000 * kMillisecond_ns;  ///< with streams that never come
+};
+
+/// Receives F-engine packets. next() gives chunks of packets as they were sent (stream by stream,
+/// absent ones 0); unpack() of fengine_blocks.hpp makes the planar blocks and masks of the engines.
+///
+///     auto source = make_fengine_source(config);
+///     SpectraBlocks spectra(source->layout());
+///     source->start();
+///     while (!source->ended()) {
+///       Chunk* chunk = source->next(std::chrono::milliseconds(100));
+///       if (chunk == nullptr) continue;
+///       unpack(source->layout(), *chunk, spectra);   // ci4 [channel][block][input], valid bits
+///       source->release(chunk);
+///       engine.execute(queue, {spectra.blocks(), spectra.n_spectra, spectra.valid(), ...});
+///     }
+class FengineSource final : public ChunkSource {
+ public:
+  /// Opens and binds. Throws ConfigError, IoError (port in use, ...) or OsLimitError (receive
+  /// buffer; the message has the sysctl line).
+  explicit FengineSource(const FengineSourceConfig& config);
+  ~FengineSource() override;
+
+  /// clock counts spectra. TBF, TBX: its epoch is known once a chunk came.
+  SourceInfo info() const override;
+  const FengineLayout& layout() const;
+  /// Centres of all channels.
+  FrequencyAxis channels() const;
+
+  void start() override;
+  /// Chunk::absent lists streams, not inputs: AbsentSpan::input = stream; unpack() knows.
+  Chunk* next(std::chrono::milliseconds timeout) override;
+  void release(Chunk* chunk) override;
+  bool ended() const override;
+  void stop() override;
+  /// A slot is one spectrum of one stream; lost_samples counts (channel, input) values.
+  IngestCounters counters() const override;
+  std::string state() const override;
+  std::int64_t memory_bytes() const override;
+
+  /// As bound: port 0 replaced by the port the system chose.
+  std::vector<std::string> endpoints() const;
+  bool receive_buffer_ok() const;
+  /// Overwrites all chunks (tests). @pre not started
+  void poison(std::byte value);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+std::unique_ptr<FengineSource> make_fengine_source(const FengineSourceConfig& config);
+
+/// The layout make_fengine_source() will use; throws ConfigError as it would.
+FengineLayout fengine_layout(const FengineSourceConfig& config);
+/// Bytes of chunks the source will allocate (for `ryle plan`, without opening anything).
+std::int64_t fengine_source_chunk_bytes(const FengineSourceConfig& config);
+
+}  // namespace ryle

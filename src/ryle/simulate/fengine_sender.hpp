@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ryle/simulate/fengine.hpp"
+#include "ryle/simulate/sender.hpp"
+
+namespace ryle::simulate {
+
+struct FengineSenderConfig {
+  std::string format = "chips";        ///< chips | tbx | tbf
+  std::vector<std::string> endpoints;  ///< "udp://host:port": one for all boards, or one each
+  std::int64_t first_channel = 0;      ///< number of channel 0 of the record, as the packets count
+  std::int64_t channels_per_packet = 0;  ///< 0 = all (tbf: 12); must divide
+  double speed = 1;                      ///< times real time; 0 = the packet ceiling
+  double duration_s = 0;                 ///< of data; 0 = until stop()
+  Tick start_spectrum = 0;  ///< of the first packet; record spectrum = start mod n_spectra
+  /// TBX, TBF: time tag of spectrum 0 in 196 MHz ticks; -1 = from the record's start_tai_ns.
+  std::int64_t first_time_tag = -1;
+  std::vector<Outage> outages;  ///< receiver = board (CHIPS; otherwise 0)
+  double udp_ceiling_packets_per_s = 100'000;
+  bool segmentation = true;  ///< hand the kernel many packets at once where it can cut them
+};
+
+/// The boards of an F-engine, over real UDP sockets: each sends its inputs of a periodic record
+/// again and again, with counters that run on. Same rules as Mwa32tSender.
+class FengineSender {
+ public:
+  FengineSender(const SpectraRecord& record, const FengineSenderConfig& config);
+  ~FengineSender();
+  FengineSender(const FengineSender&) = delete;
+  FengineSender& operator=(const FengineSender&) = delete;
+
+  void start();
+  void stop();
+  bool running() const;
+  /// "samples" are spectra; one entry per (channel block, board).
+  SenderReport report() const;
+  SenderReport join();
+  std::int64_t memory_bytes() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace ryle::simulate
