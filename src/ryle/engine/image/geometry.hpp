@@ -33,18 +33,32 @@ std::array<double, 2> pixel_of_direction(const AllSkyConfig& config, const Array
 /// Largest support an antenna function may have.
 inline constexpr std::int64_t kMaxSupport = 9;
 
-/// Where one antenna lies on the grid of a channel. Cell j_x = G/2 + x nu/(c delta), j_y = G/2 - y
-/// nu/(c delta): both axes then take the + transform and pixels need no reversal. Cells are cyclic.
+/// Where one antenna (or, in the direct form, one baseline) lies on the grid of a channel. Cell j_x
+/// = G/2 + x nu/(c delta), j_y = G/2 - y nu/(c delta): both axes then take the + transform and
+/// pixels need no reversal. Cell j is centred at coordinate j. Cells are cyclic.
 struct AntennaCells {
   std::int64_t first_x = 0;  ///< may be negative or >= G: taken modulo G
   std::int64_t first_y = 0;
   std::array<double, kMaxSupport> weight_x{};  ///< separable (ES)
   std::array<double, kMaxSupport> weight_y{};
 };
-/// @shape [antenna]; the array is centred on the grid so that the box of occupied cells is small
+/// @eq w(u) = exp(beta (sqrt(1 - (2u/k)^2) - 1)), 0 for |u| >= k/2   @unit u_cells: cells
+double es_function(const AntennaFunction& function, double u_cells);
+/// The k x k cells nearest to a point given in cells, with the ES weights w(first + i - point).
+AntennaCells cells_around(const AntennaFunction& function, double x_cells, double y_cells);
+/// Fractional cells (j_x, j_y) of the antennas, the middle of the used ones moved to G/2: a common
+/// shift, which no product sees. @shape [antenna]
+std::vector<std::array<double, 2>> antenna_positions_cells(const AllSkyConfig& config,
+                                                           std::int64_t channel);
+/// cells_around the antenna_positions_cells: the box of occupied cells is centred, hence small. A
+/// baseline a, b of the direct form lies at cells_around the difference of the two positions, where
+/// cell 0 is u = 0. @shape [antenna]
 std::vector<AntennaCells> antenna_cells(const AllSkyConfig& config, std::int64_t channel);
-/// User apertures sampled at the true sub-cell offset, unit sum. @shape [antenna * n_pols + pol][k
-/// * k]
+/// Cells between the outermost used antennas, east-west and north-south, at the highest frequency.
+std::array<double, 2> aperture_extent_cells(const AllSkyConfig& config);
+/// User apertures sampled (bilinear) at the true sub-cell offset on the cells of antenna_cells(),
+/// unit sum. Throws ConfigError when no cell centre meets an aperture.
+/// @shape [antenna * n_pols + pol][y * k + x]
 std::vector<std::vector<cf64>> aperture_weights(const AllSkyConfig& config, std::int64_t channel);
 
 /// Phase that calibration leaves to geometry: exp(-2 pi i nu z_a / c). Gridded E-fields are
@@ -52,9 +66,11 @@ std::vector<std::vector<cf64>> aperture_weights(const AllSkyConfig& config, std:
 cf64 height_phase(double frequency_hz, double up_m);
 
 /// Taper every gridded image is divided by. @shape [y][x] G*G
-/// E-field and correlated functions: mean over used antennas of |FFT w_a|^2 (per pol product for
-/// apertures: XX, YY, XY); direct: w^ on the baseline, separable, quadrature in double.
+/// E-field and correlated functions: mean over used antennas of |FFT w_a|^2. With user apertures
+/// one plane per product, [XX, YY, XY][y][x] (one polarization: one plane); that of XY is
+/// sqrt(XX YY), real, so that phases of XY* stay as measured.
 std::vector<double> correlated_taper(const AllSkyConfig& config, std::int64_t channel);
+/// Direct: w^ on the baseline, separable, quadrature in double. The same for all channels.
 std::vector<double> direct_taper(const AllSkyConfig& config);
 
 /// Antennas with at least one good input.
