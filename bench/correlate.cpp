@@ -43,7 +43,7 @@ std::int64_t last_level_cache_bytes() {
 std::vector<Case> cases(bool quick, int n_workers) {
   if (quick) return {{64, 1024, 8}};
   std::vector<Case> list;
-  for (const std::int64_t n : {64, 128, 256, 512, 1024}) {
+  for (const std::int64_t n : {16, 32, 64, 128, 256, 512, 1024}) {
     for (const std::int64_t t : {1024, 4096}) {
       list.push_back({n, t, std::max<std::int64_t>(n_workers, 2'500'000'000 / (4 * n * n * t))});
     }

@@ -44,6 +44,36 @@ TEST(Plan, RefusesWhatCannotRun) {
   EXPECT_THROW(make_correlator(queue, bad), UnsupportedError);
 }
 
+// The table of plan.cpp: AMX only where it was measured to be faster, whatever runs is named.
+TEST(Plan, AutoChoosesByArraySizeAndGulp) {
+  struct Case {
+    std::int64_t n_inputs;
+    SampleFormat format;
+    std::int64_t max_spectra;
+    bool amx;
+  };
+  const Case cases[] = {
+      {8, SampleFormat::ci8, 4096, false},   {12, SampleFormat::ci8, 1024, false},
+      {16, SampleFormat::ci8, 1024, true},   {16, SampleFormat::ci8, 64, false},
+      {17, SampleFormat::ci8, 4096, false},  {24, SampleFormat::ci4, 1024, true},
+      {24, SampleFormat::ci8, 64, false},    {32, SampleFormat::ci8, 64, true},
+      {1024, SampleFormat::ci8, 1024, true}, {8, SampleFormat::ci16, 1024, true},
+      {16, SampleFormat::ci16, 64, true},    {4, SampleFormat::ci16, 1024, false},
+  };
+  Queue queue = Queue::cpu(1);
+  for (const auto& k : cases) {
+    auto names = cpu_names(k.format);
+    if (!k.amx) std::erase(names, "cpu:amx");
+    for (const char* wanted : {"auto", "cpu"}) {
+      const Config config{k.n_inputs, 1, k.format, k.max_spectra, wanted};
+      EXPECT_EQ(make_correlator(queue, config)->implementation(), reported_name(names.front()))
+          << "N=" << k.n_inputs << " " << name(k.format) << " T=" << k.max_spectra;
+      EXPECT_EQ(cost(config).scratch_bytes,
+                cost({k.n_inputs, 1, k.format, k.max_spectra, names.front()}).scratch_bytes);
+    }
+  }
+}
+
 TEST(Plan, AutoTakesTheFirstOfTheList) {
   Queue queue = Queue::cpu(1);
   for (const auto format : {SampleFormat::ci8, SampleFormat::cf32}) {
