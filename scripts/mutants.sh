@@ -14,8 +14,16 @@ while read -r number regex description; do
   cmake --preset check -B "$build" -DRYLE_WERROR=OFF -DRYLE_MUTANT="$number" >/dev/null
   # The part before the first dot of a ctest name is the test executable.
   target="test_$(printf '%s' "$regex" | sed 's/^\^//; s/[.\\(].*//')"
-  if ! cmake --build "$build" --target "$target" >"$build/mutant.log" 2>&1; then
-    if grep -q "unknown target" "$build/mutant.log"; then cmake --build "$build" >"$build/mutant.log" 2>&1 || true; fi
+  built=0
+  cmake --build "$build" --target "$target" >"$build/mutant.log" 2>&1 && built=1
+  if [ "$built" = 0 ] && grep -q "unknown target" "$build/mutant.log"; then
+    cmake --build "$build" >"$build/mutant.log" 2>&1 && built=1
+  fi
+  # A defect that does not compile, or a name that no test has, proves nothing.
+  if [ "$built" = 0 ] || (cd "$build" && ctest -N -R "$regex" 2>/dev/null) | grep -q "^Total Tests: 0"; then
+    echo "BROKEN   $number  $regex  does not build, or no such test (see $build/mutant.log)"
+    survivors=$((survivors + 1))
+    continue
   fi
   if (cd "$build" && ctest -R "$regex" --no-tests=error -Q --timeout 120); then
     echo "SURVIVED $number  $regex  $description"
@@ -25,5 +33,5 @@ while read -r number regex description; do
     killed=$((killed + 1))
   fi
 done < tests/mutants/list.txt
-echo "mutants: $killed killed, $survivors survived"
+echo "mutants: $killed killed, $survivors survived or broken"
 [ "$survivors" -eq 0 ]
