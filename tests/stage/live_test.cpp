@@ -105,7 +105,7 @@ TEST_F(SlowDisk, MetricsFileIsRewrittenWhole) {
   metrics.update(counters, progress);
   std::ifstream in(file);
   const std::string text((std::istreambuf_iterator<char>(in)), {});
-  EXPECT_NE(text.find("ryle_ingest_received_total 10"), std::string::npos) << text;
+  EXPECT_NE(text.find("ryle_ingest_datagrams_total 10"), std::string::npos) << text;
   EXPECT_NE(text.find("ryle_ingest_rejected_total{reason=\"late\"} 3"), std::string::npos) << text;
   EXPECT_NE(text.find("ryle_ingest_balance 0"), std::string::npos) << text;
   EXPECT_NE(text.find("ryle_realtime_margin_ratio 2.5"), std::string::npos) << text;

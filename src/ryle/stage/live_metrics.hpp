@@ -2,13 +2,13 @@
 #pragma once
 #include <string>
 
-#include "ryle/ingest/source.hpp"
+#include "ryle/ingest/ingest_metrics.hpp"
 #include "ryle/runtime/metrics.hpp"
 #include "ryle/stage/run.hpp"
 
 namespace ryle::stage {
 
-/// Counters of a live run in Prometheus text format, rewritten at every progress line for the node
+/// Counters of a live run (those of IngestMetrics and the engines' own) in Prometheus text format, rewritten at every progress line for the node
 /// exporter's textfile collector (runtime.metrics_file). Writing never disturbs the run: a failure
 /// is silent here and seen by the scraper as an old time stamp.
 class LiveMetrics {
@@ -21,6 +21,7 @@ class LiveMetrics {
  private:
   std::string file_;
   MetricsRegistry registry_;
+  IngestMetrics ingest_;
 };
 
 }  // namespace ryle::stage
