@@ -7,6 +7,7 @@
 #include <random>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/units.hpp"
 #include "ryle/product/image_file.hpp"
 #include "ryle/product/visibility_file.hpp"
 #include "tests/product/simulated_sky.hpp"
@@ -93,6 +94,87 @@ SkyImage paint(const Observation& observation, const std::vector<test::Source>& 
   return image;
 }
 
+/// Point sources through a tilted array, one a plane: what an E-field imager makes of voltages (a
+/// direct sum with heights phased to the zenith), with coordinates for astropy to judge.
+struct AllSky {
+  Observation observation;
+  SkyImage image;
+  nlohmann::json truth;
+};
+
+AllSky inject() {
+  constexpr double kAlpha = -0.0262, kBeta = 0.0178, kCell = 1 / 51.2;
+  AllSky out;
+  Observation& o = out.observation;
+  o.array.name = "tilted";
+  o.array.latitude_rad = 34.3491 * kDegree_rad;
+  o.array.longitude_rad = -106.8857 * kDegree_rad;
+  o.array.height_m = 1477;
+  o.frequency = {60e6, 25e3, 5};
+  SkyImage& image = out.image;
+  image.n_pixels = 128;
+  image.n_channels = 5;
+  image.cell_direction_cosine = kCell;
+  image.frequency = o.frequency;
+  image.plane_alpha = kAlpha;
+  image.plane_beta = kBeta;
+  image.start_tai_ns = tai_ns_from_utc_iso("2024-06-27T17:32:27");
+  image.centroid_tai_ns = image.start_tai_ns + 20'000'000;
+  image.exposure_s = 0.04;
+  image.unit = "";
+  image.facts = {"efield", "none (direct sum)", "none", "reference", 0};
+  place_at_zenith(image, o.array);
+  image.pixels.assign(static_cast<std::size_t>(5 * image.plane_size()), std::nanf(""));
+  std::mt19937_64 random(8);
+  std::uniform_real_distribution<double> place_m(-50, 50);
+  std::vector<std::array<double, 2>> antennas(64);
+  for (auto& a : antennas) a = {place_m(random), place_m(random)};
+  for (std::int64_t k = 0; k < 5; ++k) {
+    const double z = (k == 0 ? 2.0 : 5.0 + 17.5 * static_cast<double>(k)) * kDegree_rad;
+    const double az = (40 + 75.0 * static_cast<double>(k)) * kDegree_rad;
+    const Vector3 s{std::sin(z) * std::sin(az), std::sin(z) * std::cos(az), std::cos(z)};
+    out.truth.push_back({{"az_deg", az / kDegree_rad}, {"zd_deg", z / kDegree_rad}});
+    const double turns_per_m = o.frequency.center_hz(k) / kSpeedOfLight_m_per_s;
+    for (std::int64_t y = 0; y < 128; ++y) {
+      for (std::int64_t x = 0; x < 128; ++x) {
+        const double l = -static_cast<double>(x - 64) * kCell;
+        const double m = static_cast<double>(y - 64) * kCell;
+        if (l * l + m * m >= 1) continue;
+        cf64 sum{};
+        for (const auto& [east, north] : antennas) {
+          const double up = kAlpha * east + kBeta * north;
+          sum += std::polar(1.0, 2 * kPi * turns_per_m *
+                                     (east * (s[0] - l) + north * (s[1] - m) + up * (s[2] - 1)));
+        }
+        image.pixels[static_cast<std::size_t>((k * 128 + y) * 128 + x)] =
+            static_cast<float>(std::norm(sum) / (64.0 * 64.0));
+      }
+    }
+  }
+  return out;
+}
+
+/// Everything an image file may hold: bins with a short last one, the cross product, weights; a
+/// series.
+void write_cubes(const std::string& directory, const AllSky& all_sky) {
+  const Observation& o = all_sky.observation;
+  SkyImage image = all_sky.image;
+  image.n_channels_per_bin = 2;  // five channels: bins of 2, 2, 1
+  const std::vector<float> pixels(static_cast<std::size_t>(3 * 4 * image.plane_size()), 1.0F);
+  const std::vector<double> weights(9, 5.0);
+  take_planes(image, pixels, weights, 3, {-5, -6, kPlaneReXY, kPlaneImXY});
+  write_fits_image(directory + "/linear.fits", image, o, true);
+  FitsImageSeries series(directory + "/series.fits", o, true);
+  for (int k = 0; k < 3; ++k) {
+    take_planes(image, pixels, weights, 3, {1, 2, 3, 4});
+    image.start_tai_ns += 5'000'000'000;
+    image.centroid_tai_ns += 5'000'000'000;
+    place_at_zenith(image, o.array);
+    series.append(image);
+  }
+  series.publish();
+}
+
 nlohmann::json truth_of(const Observation& o, const std::vector<test::Source>& sky) {
   nlohmann::json truth{
       {"ra_rad", o.phase_center.ra_rad}, {"dec_rad", o.phase_center.dec_rad}, {"n_dumps", kDumps}};
@@ -132,7 +214,12 @@ int run(const std::string& directory) {
   write_sky(directory + "/one", one, test::four_quadrants(one), false);
   write_interference(directory + "/interference.ms");
   write_fits_image(directory + "/painted.fits", paint(observation, sky), observation, true);
-  std::ofstream(directory + "/truth.json") << truth_of(observation, sky).dump(1);
+  const AllSky all_sky = inject();
+  write_fits_image(directory + "/allsky.fits", all_sky.image, all_sky.observation, true);
+  write_cubes(directory, all_sky);
+  auto truth = truth_of(observation, sky);
+  truth["all_sky"] = all_sky.truth;
+  std::ofstream(directory + "/truth.json") << truth.dump(1);
   return 0;
 }
 

@@ -1,185 +1,246 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// FITS image cubes: SIN projection about an ICRS centre, FREQ and STOKES axes (products.md 3).
-#include <erfa.h>
-
+// FITS image cubes: slant SIN projection about an ICRS centre, FREQ and STOKES axes (products.md
+// 3).
 #include <cmath>
+#include <optional>
 
-#include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
-#include "ryle/core/version.hpp"
 #include "ryle/product/fits_file.hpp"
+#include "ryle/product/fits_image_header.hpp"
 #include "ryle/product/image_file.hpp"
 #include "ryle/product/publish.hpp"
 #include "ryle/product/visibility_layout.hpp"
 
 namespace ryle {
+namespace product {
 namespace {
 
-using product::FitsFile;
-
-void check_image(const std::string& path, const SkyImage& image) {
-  const auto n_stokes = static_cast<std::int64_t>(image.stokes.size());
-  const std::int64_t size =
-      checked_product({image.n_pixels, image.n_pixels, image.n_channels, n_stokes}, "a sky image");
-  if (image.n_pixels < 1 || image.n_channels < 1 || n_stokes < 1) {
-    throw ConfigError("cannot write " + path +
-                      ": the image has no pixels, channels or Stokes planes");
-  }
-  if (static_cast<std::int64_t>(image.pixels.size()) != size) {
-    throw ConfigError("cannot write " + path + ": " + std::to_string(image.pixels.size()) +
-                      " pixels, but " + std::to_string(image.n_pixels) + " x " +
-                      std::to_string(image.n_pixels) + " x " + std::to_string(image.n_channels) +
-                      " channels x " + std::to_string(n_stokes) + " Stokes planes were announced");
-  }
-  for (std::size_t k = 2; k < image.stokes.size(); ++k) {
-    if (image.stokes[k] - image.stokes[k - 1] != image.stokes[1] - image.stokes[0]) {
-      throw UnsupportedError("cannot write " + path +
-                             ": FITS needs evenly spaced Stokes codes (I Q U V, or XX YY XY YX "
-                             "= -5 -6 -7 -8, or one plane a file)");
-    }
-  }
-  if (!(image.cell_direction_cosine > 0)) {
-    throw ConfigError("cannot write " + path +
-                      ": the pixel size must be a positive direction cosine");
-  }
-}
-
-/// Right ascension in [0, 360).
-double wrapped_deg(double angle_rad) {
-  const double angle_deg = std::fmod(angle_rad / kDegree_rad, 360);
-  return angle_deg < 0 ? angle_deg + 360 : angle_deg;
-}
-
-void write_axis(FitsFile& file, int number, const char* type, const char* unit, double value,
-                double pixel, double delta) {
-  const std::string n = std::to_string(number);
-  file.key(("CTYPE" + n).c_str(), std::string(type));
-  file.key(("CRPIX" + n).c_str(), pixel);
-  file.key(("CRVAL" + n).c_str(), value);
-  file.key(("CDELT" + n).c_str(), delta);
-  if (*unit != '\0') file.key(("CUNIT" + n).c_str(), std::string(unit));
-}
-
-/// l grows toward smaller x, m toward larger y; l = m = 0 at FITS pixel N/2 + 1 (conventions.md 5).
-/// SIN: l = cos(dec) sin(ra - ra0), the same direction cosines the imager uses, so CDELT is the
-/// cell in degrees.
-void write_wcs(FitsFile& file, const SkyImage& image) {
-  const double cell_deg = image.cell_direction_cosine / kDegree_rad;
-  const double center = static_cast<double>(image.n_pixels / 2 + 1);
-#if RYLE_MUTANT == 709
-  write_axis(file, 1, "RA---SIN", "deg", wrapped_deg(image.center.ra_rad), center, cell_deg);
-#elif RYLE_MUTANT == 710
-  write_axis(file, 1, "RA---SIN", "deg", wrapped_deg(image.center.ra_rad), center - 0.5, -cell_deg);
-#else
-  write_axis(file, 1, "RA---SIN", "deg", wrapped_deg(image.center.ra_rad), center, -cell_deg);
-#endif
-  write_axis(file, 2, "DEC--SIN", "deg", image.center.dec_rad / kDegree_rad, center, cell_deg);
-  // A single plane made of many channels covers the whole band: its width is the band's.
-  const FrequencyAxis& f = image.frequency;
-  const bool averaged = image.n_channels == 1 && f.n_channels > 1;
-  const double first_hz = averaged ? f.band_center_hz() : f.first_center_hz;
-  double step_hz =
-      averaged ? f.channel_width_hz * static_cast<double>(f.n_channels) : f.channel_width_hz;
-  if (step_hz == 0) step_hz = 1;
-  write_axis(file, 3, "FREQ", "Hz", first_hz, 1, step_hz);
-  const int stokes_step = image.stokes.size() > 1 ? image.stokes[1] - image.stokes[0] : 1;
-  write_axis(file, 4, "STOKES", "", image.stokes.front(), 1, stokes_step);
-  file.key("LONPOLE", 180.0);
-  file.key("LATPOLE", image.center.dec_rad / kDegree_rad);
-  file.key("PV2_1", 0.0, "not slanted: the centre is the pole of l and m");
-  file.key("PV2_2", 0.0);
-  file.key("RADESYS", std::string("ICRS"));
-  file.key("SPECSYS", std::string("TOPOCENT"));
-  file.key("RESTFRQ", first_hz, "Hz, centre of the first plane");
-}
-
-double modified_julian_date(std::int64_t tai_ns) {
-  const auto jd = utc_julian_date(tai_ns);
-  return (jd[0] - 2400000.5) + jd[1];
-}
-
-std::string now_utc_iso() {
-  char text[32] = "";
-  int time_is_local = 0;
+void create_image(FitsFile& file, std::vector<LONGLONG> axes) {
   int status = 0;
-  fits_get_system_time(text, &time_is_local, &status);
-  return text;
+  fits_create_imgll(file.get(), FLOAT_IMG, static_cast<int>(axes.size()), axes.data(), &status);
+  file.check(status, "create an image in");
 }
 
-void write_facts(FitsFile& file, const SkyImage& image, const Observation& observation) {
-  const ArrayLayout& array = observation.array;
-  const Vector3 place = itrf_of_reference(array);
-  const std::string name = array.name.empty() ? "UNKNOWN" : array.name;
-  file.key("BUNIT", image.unit, "mean of XX and YY for I, not the sum");
-  file.key("BTYPE", std::string("Intensity"));
-  file.key("OBJECT", product::field_name(observation));
-  file.key("TELESCOP", name);
-  file.key("INSTRUME", name);
-  file.key("OBSERVER",
-           observation.observer.empty() ? std::string("unknown") : observation.observer);
-  file.key("ORIGIN", std::string("ryle"));
-  file.key("CREATOR", "ryle " + std::string(version()));
-  file.key("DATE", now_utc_iso(), "file written, UTC");
-  file.key("TIMESYS", std::string("UTC"));
-  file.key("DATE-OBS", utc_iso(image.start_tai_ns, 6), "first sample");
-  file.key("DATE-AVG", utc_iso(image.centroid_tai_ns, 6), "centroid");
-  file.key("MJD-OBS", modified_julian_date(image.start_tai_ns), "first sample");
-  file.key("MJD-AVG", modified_julian_date(image.centroid_tai_ns), "centroid");
-  file.key("EXPTIME", image.exposure_s, "seconds of data in the image");
-  file.key("OBSGEO-X", place[0], "ITRF of the array, metres");
-  file.key("OBSGEO-Y", place[1]);
-  file.key("OBSGEO-Z", place[2]);
-  // The same place again, on the IAU 1976 ellipsoid that FITS prescribes: without it astropy warns
-  // that it adds them.
-  double longitude_rad = 0;
-  double latitude_rad = 0;
-  double height_m = 0;
-  double xyz[3] = {place[0], place[1], place[2]};
-  eraGc2gde(6378140.0, 1.0 / 298.2577, xyz, &longitude_rad, &latitude_rad, &height_m);
-  file.key("OBSGEO-L", longitude_rad / kDegree_rad, "degrees, IAU 1976 ellipsoid");
-  file.key("OBSGEO-B", latitude_rad / kDegree_rad);
-  file.key("OBSGEO-H", height_m);
-  if (observation.time_source == TimeSource::arrival) {
-    file.key("RYLETIME", std::string("UNSYNCHRONISED"), "times rest on packet arrival");
+void write_values(FitsFile& file, const float* values, std::int64_t n) {
+  if (const int fault = injected_fault("write", file.path()); fault != 0) {
+    throw IoError::from_errno("write", file.path(), fault);
   }
+  int status = 0;
+  fits_write_img_flt(file.get(), 1, 1, n, const_cast<float*>(values), &status);
+  file.check(status, "write");
+}
+
+int stokes_step(const SkyImage& image) {
+  return n_stokes_planes(image) > 1 ? image.stokes[1] - image.stokes[0] : 1;
+}
+
+/// The cube of the real planes.
+void write_cube(FitsFile& file, const SkyImage& image, const Observation& observation,
+                const std::string& name) {
+  const std::int64_t n_real = n_stokes_planes(image);
+  create_image(file, {image.n_pixels, image.n_pixels, image.n_channels, n_real});
+  if (!name.empty()) file.key("EXTNAME", name);
+  write_image_wcs(file, image, image.stokes.front(), stokes_step(image));
+  write_image_facts(file, image, observation);
+}
+
+void finish_cube(FitsFile& file, const SkyImage& image) {
+  write_values(file, image.pixels.data(),
+               n_stokes_planes(image) * image.n_channels * image.plane_size());
+  file.checksum();
+}
+
+/// Re and Im of XY* as one complex plane (FITS 4.0, 8.5: COMPLEX 1 real, 2 imaginary).
+void write_cross(FitsFile& file, const SkyImage& image, const Observation& observation,
+                 const std::string& name) {
+  const std::int64_t n_real = n_stokes_planes(image);
+  if (n_real == static_cast<std::int64_t>(image.stokes.size())) return;
+  create_image(file, {image.n_pixels, image.n_pixels, image.n_channels, 1, 2});
+  file.key("EXTNAME", name);
+  write_image_wcs(file, image, -7, 1);
+  write_axis(file, 5, "COMPLEX", "", 1, 1, 1);
+  write_image_facts(file, image, observation);
+  const std::int64_t size = image.n_channels * image.plane_size();
+  write_values(file, image.pixels.data() + n_real * size, 2 * size);
+  file.checksum();
+}
+
+void write_weights(FitsFile& file, const SkyImage& image, const std::string& name) {
+  if (image.weights.empty()) return;
+  const std::int64_t n_real = n_stokes_planes(image);
+  const bool per_pixel = image.weights.size() == image.pixels.size();
+  if (per_pixel) {
+    create_image(file, {image.n_pixels, image.n_pixels, image.n_channels, n_real});
+    file.key("EXTNAME", name);
+    write_image_wcs(file, image, image.stokes.front(), stokes_step(image));
+  } else {
+    create_image(file, {image.n_channels, n_real});
+    file.key("EXTNAME", name);
+    write_spectral_axes(file, image, 1, image.stokes.front(), stokes_step(image));
+  }
+  file.key("BUNIT", std::string(""), "pairs of valid inputs; 0: no data");
+  write_values(file, image.weights.data(),
+               n_real * image.n_channels * (per_pixel ? image.plane_size() : 1));
+  file.checksum();
+}
+
+void create_table(FitsFile& file, const char* name, std::vector<std::string> names,
+                  std::vector<std::string> forms, std::vector<std::string> units, LONGLONG n_rows) {
+  std::vector<char*> type, form, unit;
+  for (std::size_t k = 0; k < names.size(); ++k) {
+    type.push_back(names[k].data());
+    form.push_back(forms[k].data());
+    unit.push_back(units[k].data());
+  }
+  int status = 0;
+  fits_create_tbl(file.get(), BINARY_TBL, n_rows, static_cast<int>(names.size()), type.data(),
+                  form.data(), unit.data(), name, &status);
+  file.check(status, std::string("create table ") + name + " in");
+}
+
+/// A short last bin lies off the linear axis: the table has every bin exactly.
+void write_bins(FitsFile& file, const SkyImage& image) {
+  if (frequency_bin(image, image.n_channels - 1).n_channels == channels_per_bin(image)) return;
+  create_table(file, "BINS", {"FREQ", "WIDTH", "CHANNELS"}, {"1D", "1D", "1K"}, {"Hz", "Hz", ""},
+               image.n_channels);
+  int status = 0;
+  for (std::int64_t k = 0; k < image.n_channels; ++k) {
+    FrequencyBin bin = frequency_bin(image, k);
+    LONGLONG n = bin.n_channels;
+    fits_write_col_dbl(file.get(), 1, k + 1, 1, 1, &bin.center_hz, &status);
+    fits_write_col_dbl(file.get(), 2, k + 1, 1, 1, &bin.width_hz, &status);
+    fits_write_col_lnglng(file.get(), 3, k + 1, 1, 1, &n, &status);
+  }
+  file.check(status, "write the table BINS of");
+  file.checksum();
+}
+
+void write_history(FitsFile& file, const Observation& observation) {
+  file.history(history_lines(observation));
+  file.history(
+      {"configuration and all applied corrections: tables RYLE_OBSERVATION, RYLE_APPLIED"});
 }
 
 void write_content(const std::string& path, const SkyImage& image, const Observation& observation) {
   FitsFile file = FitsFile::create(part_path(path), path);
-  LONGLONG axes[4] = {image.n_pixels, image.n_pixels, image.n_channels,
-                      static_cast<LONGLONG>(image.stokes.size())};
-  int status = 0;
-  fits_create_imgll(file.get(), FLOAT_IMG, 4, axes, &status);
-  file.check(status, "create");
-  write_wcs(file, image);
-  write_facts(file, image, observation);
-  file.history(product::history_lines(observation));
-  file.history(
-      {"configuration and all applied corrections: tables RYLE_OBSERVATION, RYLE_APPLIED"});
-  if (const int fault = injected_fault("write", path); fault != 0)
-    throw IoError::from_errno("write", path, fault);
-  fits_write_img_flt(file.get(), 1, 1, static_cast<LONGLONG>(image.pixels.size()),
-                     const_cast<float*>(image.pixels.data()), &status);
-  file.check(status, "write");
-  file.checksum();
-  product::append_ryle_tables(file, observation);
+  write_cube(file, image, observation, "");
+  write_history(file, observation);
+  finish_cube(file, image);
+  write_weights(file, image, "WEIGHT");
+  write_cross(file, image, observation, "XY");
+  write_bins(file, image);
+  append_ryle_tables(file, observation);
   file.close();
 }
 
 }  // namespace
+}  // namespace product
 
 void write_fits_image(const std::string& path, const SkyImage& image,
                       const Observation& observation, bool overwrite) {
-  check_image(path, image);
+  product::check_image(path, image);
   prepare_part(path, overwrite);
   try {
-    write_content(path, image, observation);
+    product::write_content(path, image, observation);
   } catch (...) {
     discard_part(path);
     throw;
   }
   publish_part(path, overwrite);
+}
+
+struct FitsImageSeries::Content {
+  struct Row {
+    std::string begin;
+    double mjd_avg, exposure_s, ra_deg, dec_deg, north_angle_deg;
+  };
+  std::string path;
+  Observation observation;
+  bool overwrite;
+  std::optional<product::FitsFile> file;
+  std::vector<Row> rows;
+
+  void write_times() {
+    product::create_table(*file, "TIMES",
+                          {"DATE_BEG", "MJD_AVG", "EXPTIME", "RA", "DEC", "NORTH_PA"},
+                          {"26A", "1D", "1D", "1D", "1D", "1D"},
+                          {"", "d", "s", "deg", "deg", "deg"}, static_cast<LONGLONG>(rows.size()));
+    int status = 0;
+    for (std::size_t k = 0; k < rows.size(); ++k) {
+      Row& row = rows[k];
+      const auto at = static_cast<LONGLONG>(k + 1);
+      char* text = row.begin.data();
+      fits_write_col_str(file->get(), 1, at, 1, 1, &text, &status);
+      double values[5] = {row.mjd_avg, row.exposure_s, row.ra_deg, row.dec_deg,
+                          row.north_angle_deg};
+      for (int c = 0; c < 5; ++c)
+        fits_write_col_dbl(file->get(), 2 + c, at, 1, 1, &values[c], &status);
+    }
+    file->check(status, "write the table TIMES of");
+    file->key("TIMESYS", std::string("UTC"));
+    file->checksum();
+  }
+};
+
+FitsImageSeries::FitsImageSeries(const std::string& path, const Observation& observation,
+                                 bool overwrite)
+    : content_(std::make_unique<Content>(Content{path, observation, overwrite, {}, {}})) {
+  prepare_part(path, overwrite);
+  try {
+    content_->file.emplace(product::FitsFile::create(part_path(path), path));
+    product::FitsFile& file = *content_->file;
+    int status = 0;
+    fits_create_img(file.get(), BYTE_IMG, 0, nullptr, &status);
+    file.check(status, "create");
+    product::write_history(file, observation);
+    file.checksum();
+  } catch (...) {
+    content_->file.reset();
+    discard_part(path);
+    throw;
+  }
+}
+
+FitsImageSeries::~FitsImageSeries() {
+  if (!content_->file) return;
+  content_->file.reset();
+  discard_part(content_->path);
+}
+
+std::int64_t FitsImageSeries::n_images() const {
+  return static_cast<std::int64_t>(content_->rows.size());
+}
+
+void FitsImageSeries::append(const SkyImage& image) {
+  if (!content_->file) throw ConfigError(content_->path + " is published already");
+  product::check_image(content_->path, image);
+  const std::string number = std::to_string(n_images() + 1);
+  product::FitsFile& file = *content_->file;
+  product::write_cube(file, image, content_->observation, "IMAGE" + number);
+  product::finish_cube(file, image);
+  product::write_weights(file, image, "WEIGHT" + number);
+  product::write_cross(file, image, content_->observation, "XY" + number);
+  const auto jd = utc_julian_date(image.centroid_tai_ns);
+  content_->rows.push_back({utc_iso(image.start_tai_ns, 6), (jd[0] - 2400000.5) + jd[1],
+                            image.exposure_s, image.center.ra_rad / kDegree_rad,
+                            image.center.dec_rad / kDegree_rad,
+                            image.north_angle_rad / kDegree_rad});
+}
+
+void FitsImageSeries::publish() {
+  if (!content_->file) throw ConfigError(content_->path + " is published already");
+  try {
+    content_->write_times();
+    product::append_ryle_tables(*content_->file, content_->observation);
+    content_->file->close();
+    content_->file.reset();
+  } catch (...) {
+    content_->file.reset();
+    discard_part(content_->path);
+    throw;
+  }
+  publish_part(content_->path, content_->overwrite);
 }
 
 }  // namespace ryle

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What an image knows of itself: its bins, its place on the sky, its planes.
+#include <algorithm>
+#include <cmath>
+
+#include "ryle/core/error.hpp"
+#include "ryle/product/image_file.hpp"
+
+namespace ryle {
+
+std::int64_t channels_per_bin(const SkyImage& image) {
+  const std::int64_t n = image.frequency.n_channels;
+  std::int64_t b = image.n_channels_per_bin;
+  if (b == 0) b = image.n_channels == 1 ? std::max<std::int64_t>(n, 1) : 1;
+  // An axis without a number of channels (0) says nothing that could be wrong.
+  if (b < 1 || (n > 0 && (n + b - 1) / b != image.n_channels)) {
+    throw ConfigError("a sky image of " + std::to_string(image.n_channels) + " planes of " +
+                      std::to_string(b) + " channels does not hold " + std::to_string(n) +
+                      " channels; give n_channels_per_bin and the axis of the data channels");
+  }
+  return b;
+}
+
+FrequencyAxis bin_axis(const SkyImage& image) {
+  const auto b = static_cast<double>(channels_per_bin(image));
+  const FrequencyAxis& f = image.frequency;
+  return {f.first_center_hz + (b - 1) / 2 * f.channel_width_hz, b * f.channel_width_hz,
+          image.n_channels};
+}
+
+FrequencyBin frequency_bin(const SkyImage& image, std::int64_t bin) {
+  const std::int64_t b = channels_per_bin(image);
+  const FrequencyAxis& f = image.frequency;
+  const std::int64_t first = bin * b;
+  const std::int64_t count = f.n_channels > 0 ? std::min(b, f.n_channels - first) : b;
+  return {f.center_hz(first) + 0.5 * static_cast<double>(count - 1) * f.channel_width_hz,
+          static_cast<double>(count) * f.channel_width_hz, count};
+}
+
+void place_at_zenith(SkyImage& image, const ArrayLayout& array, const EarthOrientation& eo) {
+#if RYLE_MUTANT == 183
+  image.center = {local_sidereal_time_rad(array, image.centroid_tai_ns, eo), array.latitude_rad};
+#else
+  image.center = zenith(array, image.centroid_tai_ns, eo);
+#endif
+  const auto axes = uvw_axes(array, image.center, image.centroid_tai_ns, eo);
+  // ICRS east and north at the zenith, both given along the horizon: north of date is (0, 1).
+  image.north_angle_rad = std::atan2(axes[0][1], axes[1][1]);
+}
+
+void take_planes(SkyImage& image, std::span<const float> pixels, std::span<const double> weights,
+                 std::int64_t n_bins, const std::vector<int>& planes) {
+  const auto n_planes = static_cast<std::int64_t>(planes.size());
+  const std::int64_t size = image.plane_size();
+  if (n_bins < 1 || n_planes < 1 || size < 1 ||
+      static_cast<std::int64_t>(pixels.size()) != n_bins * n_planes * size ||
+      (!weights.empty() && static_cast<std::int64_t>(weights.size()) != 3 * n_bins)) {
+    throw ConfigError("a sky image cannot take " + std::to_string(pixels.size()) + " pixels and " +
+                      std::to_string(weights.size()) + " weights as " + std::to_string(n_bins) +
+                      " bins x " + std::to_string(n_planes) + " planes x " + std::to_string(size) +
+                      " pixels");
+  }
+  image.n_channels = n_bins;
+  image.stokes = planes;
+  image.pixels.resize(pixels.size());
+  image.weights.assign(weights.empty() ? 0 : static_cast<std::size_t>(n_bins * n_planes), 0.0F);
+  for (std::int64_t p = 0; p < n_planes; ++p) {
+    for (std::int64_t bin = 0; bin < n_bins; ++bin) {
+      const float* from = pixels.data() + (bin * n_planes + p) * size;
+      std::copy(from, from + size, image.pixels.data() + (p * n_bins + bin) * size);
+      if (weights.empty()) continue;
+      const double* w = weights.data() + 3 * bin;
+      const int code = planes[static_cast<std::size_t>(p)];
+      const double weight = code == 1 || code == 2 ? w[0] + w[1]
+                            : code == -5           ? w[0]
+                            : code == -6           ? w[1]
+                                                   : w[2];
+      image.weights[static_cast<std::size_t>(p * n_bins + bin)] = static_cast<float>(weight);
+    }
+  }
+}
+
+std::string image_file_name(const std::string& stem, std::int64_t start_tai_ns,
+                            const std::string& suffix) {
+  std::string when = utc_iso(start_tai_ns, 3);
+  std::erase(when, '-');
+  std::erase(when, ':');
+  return stem + "_" + when + "Z" + suffix;
+}
+
+}  // namespace ryle
