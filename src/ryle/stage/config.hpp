@@ -120,6 +120,32 @@ struct ImageConfig {
   std::int64_t channel_average = 8;
   double taper_pixels = 2.0;  ///< beam (FWHM) the picture is smoothed to, by a uv taper; 0 = none
   std::string implementation = "auto";
+
+  // All-sky images of voltages (docs/imaging.md).
+  std::string path = "auto";
+  double cadence_s = 0;               ///< 0 = `ryle run` makes none, `ryle image` one of everything
+  std::int64_t channels_per_bin = 0;  ///< 0 = the whole band in one image
+  double cell_wavelengths = 0.40;
+  std::int64_t support = 7;
+  bool correlated_functions = false;
+  std::string products = "stokes";
+  bool remove_autos = true;
+  std::string equalize = "auto";
+  double dead_below = 0.3, dead_above = 4.0;  ///< x the median power of the inputs
+  double max_relative_error = 1e-4;
+  double min_coherence = 0.95;
+  double max_zenith_distance_deg = 75;
+  std::int64_t queue = 8;
+  std::vector<std::string> watch;
+  std::string light_curves;
+  double trigger_sigma = 0;
+  bool fits = true;
+  bool png = true;
+  bool latest = true;
+  std::string frames;
+  std::string movie;
+  std::string output;  ///< explicit FITS name (ryle image -o)
+  std::string picture;
 };
 
 struct RuntimeConfig {

@@ -154,6 +154,46 @@ void fields(V& v, ImageConfig& c) {
     "uv taper that makes the beam this many pixels wide; 0 = none");
   v("channel_average", c.channel_average, Range{1, 65536}, "channels averaged before imaging");
   v("implementation", c.implementation, Choice{}, "auto or a name that `ryle info` lists");
+  v("path", c.path, Choice{{"auto", "efield", "efield-half", "vis-grid", "vis-dft", "efield-dft"}},
+    "way from voltages to all-sky images; `ryle plan` prints what each costs here");
+  v("cadence_s", c.cadence_s, Range{0, 3600},
+    "length of an all-sky image, rounded to whole spectra; 0 = none in a run; above 5 s shorter "
+    "images are stacked in a fixed RA/Dec frame");
+  v("channels_per_bin", c.channels_per_bin, Range{0, 65536},
+    "channels averaged into one all-sky image; 0 = all");
+  v("cell_wavelengths", c.cell_wavelengths, Range{0.05, 10},
+    "grid cell of all-sky images; a pixel is 1 / (n_pixels cell) in direction cosine");
+  v("support", c.support, Range{3, 9}, "cells per axis of the antenna function (ES)");
+  v("correlated_functions", c.correlated_functions, Choice{},
+    "vis-grid: grid with correlated antenna functions, equal to E-field imaging to rounding");
+  v("products", c.products, Choice{{"stokes", "linear", "intensity"}},
+    "planes: I Q U V, or XX YY Re XY* Im XY*, or I alone");
+  v("remove_autos", c.remove_autos, Choice{}, "leave auto-correlations out, exactly");
+  v("equalize", c.equalize, Choice{{"auto", "yes", "no"}},
+    "give every input the same power; auto = when neither gains nor a flux scale are known");
+  v("dead_below", c.dead_below, Range{0, 1},
+    "an input with less power than this many times the median is not used");
+  v("dead_above", c.dead_above, Range{1, 1e9}, "nor one with more than this; 1e9 = no limit");
+  v("max_relative_error", c.max_relative_error, Range{1e-9, 1},
+    "of the peak: what path = \"auto\" may cost in accuracy");
+  v("min_coherence", c.min_coherence, Range{0, 1},
+    "below this coherence of the array plane path = \"auto\" takes an exact Fourier sum");
+  v("max_zenith_distance_deg", c.max_zenith_distance_deg, Range{1, 90},
+    "field in which the coherence must hold");
+  v("queue", c.queue, Range{1, 4096}, "finished images that may wait for the disk");
+  v("watch", c.watch, Choice{},
+    "light curves: \"Cyg A\", \"sun\", ..., or \"RA_DEG/DEC_DEG\" or \"NAME=RA_DEG/DEC_DEG\"");
+  v("light_curves", c.light_curves, Choice{},
+    "SQLite file of the light curves; \"\" = NAME_light_curves.sqlite in output.directory");
+  v("trigger_sigma", c.trigger_sigma, Range{0, 1000},
+    "threshold of the image-plane trigger; 0 = off");
+  v("fits", c.fits, Choice{}, "write a FITS file for every all-sky image");
+  v("png", c.png, Choice{}, "write a PNG for every all-sky image");
+  v("latest", c.latest, Choice{}, "keep NAME_latest.png at the newest image");
+  v("frames", c.frames, Choice{}, "directory for a PNG sequence, one frame per image");
+  v("movie", c.movie, Choice{}, "movie file (MP4) of the images, if ffmpeg is there");
+  v("output", c.output, Choice{}, "explicit name of the FITS image instead of NAME_image.fits");
+  v("picture", c.picture, Choice{}, "explicit name of the PNG");
 }
 
 template <class V>

@@ -102,16 +102,19 @@ std::int64_t ring_bytes(const ObservationConfig& config, std::int64_t n_inputs) 
       "ring");
 }
 
+std::int64_t memory_limit_bytes(const ObservationConfig& config) {
+  if (config.runtime.max_memory_gib > 0)
+    return static_cast<std::int64_t>(config.runtime.max_memory_gib * (1LL << 30));
+  return list_devices().front().memory_bytes;
+}
+
 void require_memory(const ObservationConfig& config, std::int64_t bytes) {
-  const std::int64_t machine = list_devices().front().memory_bytes;
-  const double limit = config.runtime.max_memory_gib > 0
-                           ? config.runtime.max_memory_gib * (1LL << 30)
-                           : static_cast<double>(machine);
-  if (static_cast<double>(bytes) > limit) {
+  const std::int64_t limit = memory_limit_bytes(config);
+  if (bytes > limit) {
     throw OsLimitError(fmt::format(
         "this observation needs {} of memory, {} is {}: make chunk_ms, n_chunks or n_channels "
         "smaller",
-        mib(bytes), mib(static_cast<std::int64_t>(limit)),
+        mib(bytes), mib(limit),
         config.runtime.max_memory_gib > 0 ? "allowed (runtime.max_memory_gib)"
                                           : "what the machine has"));
   }

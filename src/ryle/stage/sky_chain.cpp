@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/stage/sky_chain.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "ryle/core/baseline.hpp"
+#include "ryle/core/error.hpp"
+#include "ryle/core/units.hpp"
+
+namespace ryle::stage {
+namespace {
+
+/// A source that moves by this many turns at the longest baseline between two images of the same
+/// steering loses 1 - sinc^2: 4e-4 of its flux at the worst baseline, far less on average.
+constexpr double kSteeringTurns = 0.01;
+
+double largest_baseline_waves(const image::AllSkyConfig& sky) {
+  double largest_m = 0;
+  for (const auto& a : sky.antenna_enu_m) {
+    for (const auto& b : sky.antenna_enu_m) {
+      largest_m = std::max(largest_m, std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]));
+    }
+  }
+  const double top_hz = sky.channels.center_hz(sky.channels.n_channels - 1);
+  return std::max(1.0, largest_m * top_hz / kSpeedOfLight_m_per_s);
+}
+
+/// The same problem at single directions, by the exact Fourier sum of the same kind of input.
+image::AllSkyConfig at_directions(image::AllSkyConfig sky,
+                                  std::vector<std::array<double, 3>> directions) {
+  sky.path = image::takes_voltages(sky.path) ? image::Path::efield_dft : image::Path::vis_dft;
+  sky.directions = std::move(directions);
+  // A name of one path ("cpu:avx512") need not exist for the other.
+  sky.implementation = "auto";
+  sky.function = {};
+  return sky;
+}
+
+bool moved(const SkyChain::Watch& a, const SkyChain::Watch& b, double step) {
+  if (a.index != b.index) return true;
+  for (std::size_t k = 0; k < a.directions.size(); ++k) {
+    const auto& p = a.directions[k];
+    const auto& q = b.directions[k];
+    if (std::hypot(p[0] - q[0], p[1] - q[1], p[2] - q[2]) > step) return true;
+  }
+  return false;
+}
+
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& total_s) : total_s_(total_s) {}
+  ~Stopwatch() {
+    total_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  double& total_s_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+SkyChain::SkyChain(Queue queue, const Setup& setup, std::vector<cf32> gains, WatchAt watch,
+                   Sink sink)
+    : setup_(setup),
+      queue_(std::move(queue)),
+      watch_at_(std::move(watch)),
+      sink_(std::move(sink)),
+      gains_(std::move(gains)) {
+  const auto n_inputs = static_cast<std::int64_t>(setup_.sky.inputs.size());
+  if (image::takes_voltages(setup_.sky.path)) {
+    field_imager_ = image::make_field_imager(queue_, setup_.sky);
+    field_imager_->set_gains(queue_, gains_);
+  } else {
+    vis_imager_ = image::make_vis_imager(queue_, setup_.sky);
+    vis_imager_->set_gains(queue_, gains_);
+    correlate::Config x;
+    x.n_inputs = n_inputs;
+    x.n_channels = setup_.sky.channels.n_channels;
+    x.format = setup_.format;
+    x.max_spectra = setup_.max_gulp;
+    x.implementation = setup_.correlator;
+    correlator_ = correlate::make_correlator(queue_, x);
+  }
+  if (queue_.back_end() == BackEnd::cuda) {
+    const std::int64_t n_channels = setup_.sky.channels.n_channels;
+    device_blocks_ =
+        Buffer<std::byte>(dense_blocks_bytes(setup_.format, n_channels, setup_.max_gulp, n_inputs),
+                          MemorySpace::device);
+    if (correlator_) {
+      device_sums_ = Buffer<ci64>(n_channels * n_pairs(n_inputs), MemorySpace::device);
+      device_counts_ = Buffer<std::uint32_t>(n_channels * n_pairs(n_inputs), MemorySpace::device);
+    }
+  }
+  direction_step_ = kSteeringTurns / largest_baseline_waves(setup_.sky);
+}
+
+SkyChain::~SkyChain() = default;
+
+std::string SkyChain::implementation() const {
+  if (field_imager_) return std::string(field_imager_->implementation());
+  return std::string(vis_imager_->implementation()) + " after " +
+         std::string(correlator_->implementation());
+}
+
+void SkyChain::make_watchers(std::int64_t tai_ns) {
+  if (!watch_at_) return;
+  watch_ = watch_at_(tai_ns);
+  if (!moved(watch_, watcher_for_, direction_step_)) return;
+  watcher_for_ = watch_;
+  field_watcher_.reset();
+  vis_watcher_.reset();
+  if (watch_.directions.empty()) return;
+  const auto config = at_directions(setup_.sky, watch_.directions);
+  if (field_imager_) {
+    field_watcher_ = image::make_field_imager(queue_, config);
+    field_watcher_->set_gains(queue_, gains_);
+  } else {
+    vis_watcher_ = image::make_vis_imager(queue_, config);
+    vis_watcher_->set_gains(queue_, gains_);
+  }
+}
+
+void SkyChain::begin_image() {
+  if (!next_gains_.empty()) {
+    gains_ = std::move(next_gains_);
+    next_gains_.clear();
+    if (field_imager_) field_imager_->set_gains(queue_, gains_);
+    if (vis_imager_) vis_imager_->set_gains(queue_, gains_);
+    if (field_watcher_) field_watcher_->set_gains(queue_, gains_);
+    if (vis_watcher_) vis_watcher_->set_gains(queue_, gains_);
+  }
+  make_watchers(clock_.tai_ns(first_ + setup_.sky.n_spectra_per_image / 2));
+}
+
+std::int64_t SkyChain::advance(std::int64_t first, std::int64_t segment, const SampleClock& clock) {
+  if (segment != segment_) {
+    flush();
+    segment_ = segment;
+  }
+  clock_ = clock;
+  const std::int64_t gap = first - first_ - in_image_;
+  if (in_image_ > 0 && gap > 0) {
+    const std::int64_t lost = std::min(gap, room());
+    in_image_ += lost;
+    spectra_done_ += lost;
+    if (room() == 0) close_image();
+  }
+  // An image begins where data begin.
+  if (in_image_ == 0) first_ = first;
+  RYLE_ASSERT(first == first_ + in_image_);
+  return room();
+}
+
+void SkyChain::feed(const SpectraGulp& gulp) {
+  RYLE_ASSERT(gulp.n_spectra > 0 && gulp.n_spectra <= std::min(room(), setup_.max_gulp));
+  const Stopwatch watch(busy_s_);
+  if (in_image_ == 0) begin_image();
+  ConstBlockView blocks = gulp.blocks;
+  if (device_blocks_.size() > 0) {
+    const std::int64_t bytes =
+        dense_blocks_bytes(setup_.format, blocks.n_channels, gulp.n_spectra, blocks.n_inputs);
+    copy_bytes(queue_, device_blocks_.data(), blocks.data, bytes);
+    blocks.data = device_blocks_.data();
+  }
+  if (correlator_) {
+    correlator_->execute(queue_, {blocks, gulp.n_spectra, gulp.valid, gulp.valid_words,
+                                  gulp.valid_channel_stride_words});
+  } else {
+    const image::FieldInput input{blocks, gulp.n_spectra, gulp.valid, gulp.valid_words,
+                                  gulp.valid_channel_stride_words};
+    field_imager_->execute(queue_, input);
+    if (field_watcher_) field_watcher_->execute(queue_, input);
+  }
+  queue_.synchronize();  // the caller's buffers are used again for the next gulp
+  in_image_ += gulp.n_spectra;
+  spectra_done_ += gulp.n_spectra;
+  if (room() == 0) close_image();
+}
+
+void SkyChain::correlate_images(RawImages& raw) {
+  correlator_->finish(queue_, sums_);
+  image::VisInput input;
+  input.n_spectra = in_image_;
+  if (!sums_.integer.empty()) {
+    input.type = image::VisInput::Type::ci64;
+    input.sums = sums_.integer.data();
+  } else {
+    input.type = image::VisInput::Type::cf64;
+    input.sums = sums_.real.data();
+  }
+  input.counts = sums_.counts.data();
+  if (device_sums_.size() > 0) {
+    // ci64 and cf64 are both 16 bytes.
+    copy_bytes(queue_, device_sums_.data(), input.sums, device_sums_.bytes());
+    copy_bytes(queue_, device_counts_.data(), input.counts, device_counts_.bytes());
+    input.sums = device_sums_.data();
+    input.counts = device_counts_.data();
+  }
+  vis_imager_->execute(queue_, input, raw.images);
+  if (vis_watcher_) vis_watcher_->execute(queue_, input, raw.watched);
+}
+
+void SkyChain::close_image() {
+  RawImages raw;
+  raw.segment = segment_;
+  raw.first_spectrum = first_;
+  raw.n_spectra = in_image_;
+  raw.clock = clock_;
+  if (correlator_) {
+    correlate_images(raw);
+  } else {
+    field_imager_->finish(queue_, raw.images);
+    if (field_watcher_) field_watcher_->finish(queue_, raw.watched);
+  }
+  queue_.synchronize();
+  if (field_watcher_ || vis_watcher_) raw.watched_index = watch_.index;
+  raw.images.n_spectra = in_image_;
+  first_ += in_image_;
+  in_image_ = 0;
+  ++images_done_;
+  sink_(std::move(raw));
+}
+
+void SkyChain::flush() {
+  if (in_image_ == 0) return;
+  const Stopwatch watch(busy_s_);
+  close_image();
+}
+
+}  // namespace ryle::stage

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ryle/core/frequency_axis.hpp"
+#include "ryle/ingest/recording.hpp"
+#include "ryle/stage/config.hpp"
+#include "ryle/stage/sky_chain.hpp"
+
+namespace ryle::stage {
+
+/// A recording as gulps of spectra, whatever it holds: spectra of an F-engine as they are, time
+/// samples through the channelizer of the observation.
+class SpectraReader {
+ public:
+  virtual ~SpectraReader() = default;
+  /// Spectra [first, first + n) of the recording, any order; the gulp is valid until the next call.
+  /// @pre n <= max_gulp()
+  virtual void read(std::int64_t first, std::int64_t n, SpectraGulp& gulp) = 0;
+
+  FrequencyAxis frequency;
+  SampleClock clock;  ///< of spectra
+  std::int64_t n_inputs = 0;
+  std::int64_t n_spectra = 0;
+  std::int64_t max_gulp = 0;
+  double window_s = 0;  ///< length of data behind one spectrum beyond the interval of spectra
+  /// What the channelizer multiplied the samples of an input with; empty = 1.
+  std::vector<double> scale;
+  std::string implementation;      ///< of the channelizer; "" when there is none
+  std::uint64_t lost_samples = 0;  ///< input spectra that were not there, of those read
+};
+
+/// @throws ConfigError when the rate or the sky frequency is not known
+std::unique_ptr<SpectraReader> make_spectra_reader(const ObservationConfig& config,
+                                                   Recording& recording, const Queue& queue);
+
+/// Spectra [begin, begin + n) of a gulp of ci4 blocks as a gulp of its own: planar blocks start at
+/// whole blocks only, so bytes are moved unless the cut lies there (live images end where their
+/// cadence says, not where a chunk does).
+class SpectraSlice {
+ public:
+  SpectraGulp operator()(const SpectraGulp& gulp, std::int64_t begin, std::int64_t n);
+
+ private:
+  void copy_blocks(const SpectraGulp& gulp, std::int64_t begin, std::int64_t n);
+  void copy_mask(const SpectraGulp& gulp, std::int64_t begin, std::int64_t n);
+  Buffer<std::byte> bytes_;
+  BlockView blocks_;
+  std::vector<std::uint64_t> valid_;
+  std::int64_t words_ = 0;
+};
+
+}  // namespace ryle::stage
