@@ -176,7 +176,14 @@ void read_some(Recording& recording) {
       const std::int64_t size = info.frequency.n_channels * info.n_inputs;
       if (size > (1 << 18)) return;  // not to spend the time on filling memory
       std::vector<ci8> values(static_cast<std::size_t>(n * size) + 2, ci8{77, 77});
-      recording.read_spectra(first, n, std::span(values).first(values.size() - 2), absent, nullptr);
+      std::vector<ChannelGap> gaps;
+      recording.read_spectra(first, n, std::span(values).first(values.size() - 2), absent, nullptr,
+                             &gaps);
+      for (const auto& g : gaps) {
+        INVARIANT(g.channel_begin >= 0 && g.channel_begin < g.channel_end &&
+                  g.channel_end <= info.frequency.n_channels && g.begin >= first &&
+                  g.end <= first + n && g.begin < g.end);
+      }
       INVARIANT(values.back() == (ci8{77, 77}));
     } else {
       const auto bytes = static_cast<std::size_t>(recording.samples_bytes(n));

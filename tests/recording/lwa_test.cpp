@@ -168,6 +168,32 @@ TEST(RecordingTbx, SurvivesDamagedFrames) {
   }
 }
 
+// Four spectra of 26 frames: frame 7 of the third is cut out, the last is lost but for frame 25.
+TEST(RecordingTbx, ALostFrameIsAGapInItsOwnChannels) {
+  RYLE_REQUIRE_DATA(path, "lwa/tbx-test.dat");
+  const auto file = test::tbx_spectra(path, 4, [](int spectrum, int frame) {
+    return (spectrum == 2 && frame == 7) || (spectrum == 3 && frame != 25);
+  });
+  const auto recording = open_recording(test::write_file("gap.tbx", file), "tbx");
+  std::vector<ci8> spectra(4 * 312 * 128 + 4, ci8{-51, -51});
+  std::vector<AbsentSpan> absent;
+  std::vector<std::uint8_t> missing;
+  std::vector<ChannelGap> gaps;
+  recording->read_spectra(1, 4, spectra, absent, &missing, &gaps);
+  EXPECT_EQ(gaps, (std::vector<ChannelGap>{{84, 96, 2, 3}, {0, 300, 3, 4}}));
+  ASSERT_EQ(absent.size(), 128u);  // spectrum 4 is beyond the file
+  EXPECT_EQ(absent[5], (AbsentSpan{5, 4, 5}));
+  EXPECT_EQ(missing, std::vector<std::uint8_t>(312 * 128, 0));
+  const auto raw = slurp(path);
+  for (std::size_t k = 0; k < 312 * 128; ++k) {
+    const ci8 sent = nibbles(raw[k / 1536 * 1564 + 28 + k % 1536]);
+    ASSERT_EQ(spectra[k], sent);
+    ASSERT_EQ(spectra[312 * 128 + k], k / 1536 == 7 ? ci8{} : sent);
+    ASSERT_EQ(spectra[2 * 312 * 128 + k], k / 1536 == 25 ? sent : ci8{});
+    ASSERT_EQ(spectra[3 * 312 * 128 + k], ci8{});
+  }
+}
+
 TEST(RecordingTbn, ReadsTheRealFile) {
   RYLE_REQUIRE_DATA(path, "lwa/tbn-test.dat");
   const auto recording = open_recording(path, "auto");

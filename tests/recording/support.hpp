@@ -27,6 +27,29 @@ inline std::string write_file(const std::string& name, const std::vector<unsigne
 
 inline std::int64_t time_of(const char* utc) { return recording_tai_ns_from_text(utc).value(); }
 
+/// The spectrum of lwa/tbx-test.dat (26 frames of 12 channels) sent `n` times, 8192 ticks apart,
+/// without the frames that lost(spectrum, frame) names.
+template <class Lost>
+std::vector<unsigned char> tbx_spectra(const std::string& path, int n, const Lost& lost) {
+  constexpr std::ptrdiff_t kFrame = 1564;
+  const auto raw = slurp(path);
+  std::vector<unsigned char> file;
+  for (int spectrum = 0; spectrum < n; ++spectrum) {
+    for (int frame = 0; frame < 26; ++frame) {
+      if (lost(spectrum, frame)) continue;
+      std::vector<unsigned char> bytes(raw.begin() + frame * kFrame,
+                                       raw.begin() + (frame + 1) * kFrame);
+      std::uint64_t tag = 0;  // big-endian at byte 20, in ticks of 196 MHz
+      for (int k = 20; k < 28; ++k) tag = tag << 8 | bytes[static_cast<std::size_t>(k)];
+      tag += 8192 * static_cast<std::uint64_t>(spectrum);
+      for (int k = 27; k >= 20; --k, tag >>= 8)
+        bytes[static_cast<std::size_t>(k)] = static_cast<unsigned char>(tag);
+      file.insert(file.end(), bytes.begin(), bytes.end());
+    }
+  }
+  return file;
+}
+
 /// Samples [first, first + n), destination prefilled with garbage; checks that nothing beyond is
 /// touched.
 struct Samples {

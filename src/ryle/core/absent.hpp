@@ -16,4 +16,14 @@ struct AbsentSpan {
   friend bool operator==(const AbsentSpan&, const AbsentSpan&) = default;
 };
 
+/// Spectra [begin, end) of channels [channel_begin, channel_end) that never arrived, of all inputs:
+/// what is lost when a frame holds some channels of every input.
+struct ChannelGap {
+  std::int64_t channel_begin = 0;
+  std::int64_t channel_end = 0;
+  Tick begin = 0;
+  Tick end = 0;
+  friend bool operator==(const ChannelGap&, const ChannelGap&) = default;
+};
+
 }  // namespace ryle

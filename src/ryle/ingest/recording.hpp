@@ -48,12 +48,14 @@ class Recording {
   /// @pre !channelized; destination.size() >= samples_bytes(n)
   virtual void read_samples(Tick first, std::int64_t n, std::span<std::byte> destination,
                             std::vector<AbsentSpan>& absent) = 0;
-  /// Spectra [first, first + n) as ci8, [spectrum][channel][input]; absent ones 0 and listed per
-  /// input. absent_channels (optional) [channel][input] gets 1 where a channel is missing
-  /// throughout. @pre channelized
+  /// Spectra [first, first + n) as ci8, [spectrum][channel][input]; what is absent is 0, and listed
+  /// once: per input where all channels are, in `gaps` where some are, in absent_channels
+  /// [channel][input] (1) where a channel is missing throughout. Without `gaps`, a spectrum that
+  /// lacks some channels is absent whole. @pre channelized
   virtual void read_spectra(Tick first, std::int64_t n, std::span<ci8> destination,
                             std::vector<AbsentSpan>& absent,
-                            std::vector<std::uint8_t>* absent_channels) = 0;
+                            std::vector<std::uint8_t>* absent_channels,
+                            std::vector<ChannelGap>* gaps = nullptr) = 0;
   /// Bytes read_samples(…, n, …) needs.
   std::int64_t samples_bytes(std::int64_t n) const;
 };

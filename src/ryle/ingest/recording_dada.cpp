@@ -79,8 +79,8 @@ class Dada final : public RecordingBase {
   void read_samples(Tick first, std::int64_t n, std::span<std::byte> destination,
                     std::vector<AbsentSpan>& absent) override;
   void read_spectra(Tick first, std::int64_t n, std::span<ci8> destination,
-                    std::vector<AbsentSpan>& absent,
-                    std::vector<std::uint8_t>* absent_channels) override;
+                    std::vector<AbsentSpan>& absent, std::vector<std::uint8_t>* absent_channels,
+                    std::vector<ChannelGap>* gaps = nullptr) override;
 
  private:
   std::string_view text(const char* key) const { return wire::dada_value(header_, key); }
@@ -331,10 +331,10 @@ bool Dada::read_blocks(Tick t0, Tick t1, ci8* to) {
 }
 
 void Dada::read_spectra(Tick first, std::int64_t n, std::span<ci8> destination,
-                        std::vector<AbsentSpan>& absent,
-                        std::vector<std::uint8_t>* absent_channels) {
+                        std::vector<AbsentSpan>& absent, std::vector<std::uint8_t>* absent_channels,
+                        std::vector<ChannelGap>* gaps) {
   if (!info_.channelized)
-    return RecordingBase::read_spectra(first, n, destination, absent, absent_channels);
+    return RecordingBase::read_spectra(first, n, destination, absent, absent_channels, gaps);
   const std::int64_t size = checked_product({n_channels_, n_pols_}, "a spectrum");
   RYLE_ASSERT(n >= 0 && static_cast<std::int64_t>(destination.size()) >=
                             checked_product({n, size}, "spectra"));

@@ -76,7 +76,7 @@ void RecordingBase::read_samples(Tick, std::int64_t, std::span<std::byte>,
 }
 
 void RecordingBase::read_spectra(Tick, std::int64_t, std::span<ci8>, std::vector<AbsentSpan>&,
-                                 std::vector<std::uint8_t>*) {
+                                 std::vector<std::uint8_t>*, std::vector<ChannelGap>*) {
   throw UnsupportedError("this " + info_.format +
                          " recording holds time samples: use read_samples()");
 }

@@ -49,8 +49,8 @@ class RecordingBase : public Recording {
   void read_samples(Tick first, std::int64_t n, std::span<std::byte> destination,
                     std::vector<AbsentSpan>& absent) override;
   void read_spectra(Tick first, std::int64_t n, std::span<ci8> destination,
-                    std::vector<AbsentSpan>& absent,
-                    std::vector<std::uint8_t>* absent_channels) override;
+                    std::vector<AbsentSpan>& absent, std::vector<std::uint8_t>* absent_channels,
+                    std::vector<ChannelGap>* gaps = nullptr) override;
 
  protected:
   /// time-major: sample of input p at tick t is at bit (t * n_inputs + p) * bits, so that the

@@ -105,8 +105,8 @@ class Guppi final : public RecordingBase {
     scan(options);
   }
   void read_spectra(Tick first, std::int64_t n, std::span<ci8> destination,
-                    std::vector<AbsentSpan>& absent,
-                    std::vector<std::uint8_t>* absent_channels) override;
+                    std::vector<AbsentSpan>& absent, std::vector<std::uint8_t>* absent_channels,
+                    std::vector<ChannelGap>* gaps = nullptr) override;
 
  private:
   void scan(const RecordingOptions& options);
@@ -284,7 +284,7 @@ bool Guppi::read_block(const FrameRef& block, std::int64_t from, std::int64_t co
 
 void Guppi::read_spectra(Tick first, std::int64_t n, std::span<ci8> destination,
                          std::vector<AbsentSpan>& absent,
-                         std::vector<std::uint8_t>* absent_channels) {
+                         std::vector<std::uint8_t>* absent_channels, std::vector<ChannelGap>*) {
   const std::int64_t size = checked_product({shape_.n_channels, info_.n_inputs}, "a spectrum");
   RYLE_ASSERT(n >= 0 && static_cast<std::int64_t>(destination.size()) >=
                             checked_product({n, size}, "spectra"));

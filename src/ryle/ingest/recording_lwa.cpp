@@ -41,8 +41,8 @@ class LwaSpectra final : public RecordingBase {
   }
 
   void read_spectra(Tick first, std::int64_t n, std::span<ci8> destination,
-                    std::vector<AbsentSpan>& absent,
-                    std::vector<std::uint8_t>* absent_channels) override;
+                    std::vector<AbsentSpan>& absent, std::vector<std::uint8_t>* absent_channels,
+                    std::vector<ChannelGap>* gaps = nullptr) override;
 
  private:
   std::vector<FrameRef> scan();
@@ -54,6 +54,8 @@ class LwaSpectra final : public RecordingBase {
   void drop_rare_channels();
   void set_axes();
   std::int64_t find_sync(std::int64_t from);
+  void add_gaps(Tick tick, const std::vector<std::uint8_t>& present,
+                std::vector<ChannelGap>& gaps) const;
   bool copy_frame(const FrameRef& frame, ci8* spectrum, std::vector<std::uint8_t>& present);
 
   RecordingFile file_;
@@ -211,9 +213,26 @@ bool LwaSpectra::copy_frame(const FrameRef& frame, ci8* spectrum,
   return true;
 }
 
+// Runs of channels that the recording has and this spectrum lacks.
+void LwaSpectra::add_gaps(Tick tick, const std::vector<std::uint8_t>& present,
+                          std::vector<ChannelGap>& gaps) const {
+  const auto n = static_cast<std::int64_t>(present.size());
+  const auto lost = [&](std::int64_t c) {
+    return c < n && present[static_cast<std::size_t>(c)] == 0 &&
+           channels_.contains(static_cast<std::uint32_t>(first_channel_ + c));
+  };
+  for (std::int64_t c = 0; c < n; ++c) {
+    if (!lost(c)) continue;
+    const std::int64_t begin = c;
+    while (lost(c)) ++c;
+    gaps.push_back({begin, c, tick, tick + 1});
+  }
+}
+
 void LwaSpectra::read_spectra(Tick first, std::int64_t n, std::span<ci8> destination,
                               std::vector<AbsentSpan>& absent,
-                              std::vector<std::uint8_t>* absent_channels) {
+                              std::vector<std::uint8_t>* absent_channels,
+                              std::vector<ChannelGap>* gaps) {
   const std::int64_t n_channels = info_.frequency.n_channels;
   const std::int64_t size = checked_product({n_channels, info_.n_inputs}, "a spectrum");
   RYLE_ASSERT(n >= 0 && static_cast<std::int64_t>(destination.size()) >=
@@ -225,12 +244,13 @@ void LwaSpectra::read_spectra(Tick first, std::int64_t n, std::span<ci8> destina
     for (const auto& frame : frames_between(frames_, first + t, first + t + 1)) {
       copy_frame(frame, destination.data() + t * size, present);
     }
-    // A spectrum counts as there when every channel of the recording is: per-channel gaps in time
-    // have no other place in the interface, and a spectrum of zeros in some channels must not be
-    // averaged in.
     std::int64_t count = 0;
     for (std::size_t c = 0; c < present.size(); ++c) count += present[c];
     if (count == static_cast<std::int64_t>(channels_.size())) continue;
+    if (count > 0 && gaps != nullptr) {
+      add_gaps(first + t, present, *gaps);
+      continue;
+    }
     std::fill(destination.begin() + t * size, destination.begin() + (t + 1) * size, ci8{});
     for (std::int64_t p = 0; p < info_.n_inputs; ++p)
       absent.push_back({p, first + t, first + t + 1});

@@ -61,8 +61,8 @@ class Vdif final : public RecordingBase {
   void read_samples(Tick first, std::int64_t n, std::span<std::byte> destination,
                     std::vector<AbsentSpan>& absent) override;
   void read_spectra(Tick first, std::int64_t n, std::span<ci8> destination,
-                    std::vector<AbsentSpan>& absent,
-                    std::vector<std::uint8_t>* absent_channels) override;
+                    std::vector<AbsentSpan>& absent, std::vector<std::uint8_t>* absent_channels,
+                    std::vector<ChannelGap>* gaps = nullptr) override;
 
  private:
   struct Raw {
@@ -390,10 +390,10 @@ void Vdif::read_samples(Tick first, std::int64_t n, std::span<std::byte> destina
 }
 
 void Vdif::read_spectra(Tick first, std::int64_t n, std::span<ci8> destination,
-                        std::vector<AbsentSpan>& absent,
-                        std::vector<std::uint8_t>* absent_channels) {
+                        std::vector<AbsentSpan>& absent, std::vector<std::uint8_t>* absent_channels,
+                        std::vector<ChannelGap>* gaps) {
   if (!info_.channelized)
-    return RecordingBase::read_spectra(first, n, destination, absent, absent_channels);
+    return RecordingBase::read_spectra(first, n, destination, absent, absent_channels, gaps);
   const std::int64_t size =
       checked_product({info_.frequency.n_channels, info_.n_inputs}, "a spectrum");
   RYLE_ASSERT(n >= 0 && static_cast<std::int64_t>(destination.size()) >=

@@ -59,8 +59,9 @@ bool SpectraChain::step(std::int64_t total) {
   }
   const auto start = std::chrono::steady_clock::now();
   absent_.clear();
+  gaps_.clear();
   std::fill(absent_channels_.begin(), absent_channels_.end(), std::uint8_t{0});
-  recording_.read_spectra(done_, n, spectra_, absent_, &absent_channels_);
+  recording_.read_spectra(done_, n, spectra_, absent_, &absent_channels_, &gaps_);
   mark_valid(n);
   const BlockView blocks =
       dense_blocks(host_blocks_.data(), SampleFormat::ci8, n_channels_, n, n_inputs_);
@@ -93,14 +94,23 @@ void SpectraChain::mark_valid(std::int64_t n) {
       set_bits(valid_.data() + (c * n_inputs_ + p) * words, 0, n);
     }
   }
-  for (const auto& a : absent_) {
-    const std::int64_t begin = std::max(a.begin, done_) - done_;
-    const std::int64_t end = std::min(a.end, done_ + n) - done_;
-    if (begin >= end) continue;
+  for (const auto& a : absent_) lose(a.input, {0, n_channels_, a.begin, a.end}, n);
+#if RYLE_MUTANT != 131
+  for (const auto& g : gaps_) {
+    for (std::int64_t p = 0; p < n_inputs_; ++p) lose(p, g, n);
+  }
+#endif
+}
+
+void SpectraChain::lose(std::int64_t input, const ChannelGap& gap, std::int64_t n) {
+  const std::int64_t words = words_for_bits(n);
+  const std::int64_t begin = std::max(gap.begin, done_) - done_;
+  const std::int64_t end = std::min(gap.end, done_ + n) - done_;
+  if (begin >= end) return;
+  for (std::int64_t c = gap.channel_begin; c < gap.channel_end; ++c) {
+    if (absent_channels_[static_cast<std::size_t>(c * n_inputs_ + input)] != 0) continue;
     lost_samples_ += static_cast<std::uint64_t>(end - begin);
-    for (std::int64_t c = 0; c < n_channels_; ++c) {
-      clear_bits(valid_.data() + (c * n_inputs_ + a.input) * words, begin, end);
-    }
+    clear_bits(valid_.data() + (c * n_inputs_ + input) * words, begin, end);
   }
 }
 

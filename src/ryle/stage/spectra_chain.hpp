@@ -26,12 +26,14 @@ class SpectraChain {
   bool step(std::int64_t total);
 
   std::int64_t done() const { return done_; }
+  /// Codes lost, one per spectrum, channel and input; channels in no frame at all do not count.
   std::uint64_t lost_samples() const { return lost_samples_; }
   double busy_s() const { return busy_s_; }
   std::string implementation() const { return std::string(correlator_->implementation()); }
 
  private:
   void mark_valid(std::int64_t n);
+  void lose(std::int64_t input, const ChannelGap& gap, std::int64_t n);
   void close_dump();
 
   Queue queue_;
@@ -43,6 +45,7 @@ class SpectraChain {
   std::unique_ptr<correlate::Correlator> correlator_;
   std::vector<ci8> spectra_;  // [spectrum][channel][input]
   std::vector<AbsentSpan> absent_;
+  std::vector<ChannelGap> gaps_;
   std::vector<std::uint8_t> absent_channels_;  // [channel][input]
   Buffer<std::byte> host_blocks_, device_blocks_;
   std::vector<std::uint64_t> valid_;  // [channel][input][words]
