@@ -16,16 +16,7 @@ namespace ryle {
 namespace {
 
 constexpr std::int64_t kRate_hz = wire::kMwa32tSampleRateHz;
-constexpr MonotonicNs kDrainLimit_ns = 2000 * kMillisecond_ns;
-// On a busy machine what was sent over loopback may not be readable at once.
-constexpr MonotonicNs kDrainQuiet_ns = 50 * kMillisecond_ns;
 constexpr MonotonicNs kReplaceAfter_ns = 1000 * kMillisecond_ns;
-
-MonotonicNs monotonic_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 AssemblerConfig assembler_config(const Mwa32tSourceConfig& c, int n_udp) {
   AssemblerConfig a;
@@ -70,16 +61,16 @@ void validate(const Mwa32tSourceConfig& c) {
 
 }  // namespace
 
-Mwa32tReceiver::Mwa32tReceiver(const Mwa32tSourceConfig& config) : config_(config) {
+Mwa32tReceiver::Mwa32tReceiver(const Mwa32tSourceConfig& config)
+    : ReceiverThread(config.allowed_senders, config.udp_gro), config_(config) {
   validate(config_);
   config_.geometry.n_receivers = static_cast<std::uint32_t>(config_.endpoints.size());
-  for (const auto& sender : config_.allowed_senders) allowed_.insert(address_identity(sender));
   link_of_stream_.resize(config_.endpoints.size(), nullptr);
   int n_udp = 0;
   for (std::uint32_t s = 0; s < config_.endpoints.size(); ++s) {
     const Endpoint endpoint = parse_endpoint(config_.endpoints[s]);
     if (endpoint.transport == Endpoint::Transport::udp) {
-      open_udp(endpoint, s);
+      ports_.open(endpoint).streams.push_back(s);
       ++n_udp;
     } else {
       open_tcp(endpoint, s);
@@ -98,40 +89,16 @@ Mwa32tReceiver::Mwa32tReceiver(const Mwa32tSourceConfig& config) : config_(confi
   // allocated when it happens.
   const std::int64_t spans =
       a.n_streams * a.inputs_per_stream * (config_.chunk_ticks / (64 * a.packet_slots) + 2);
-  pool_ = std::make_unique<ChunkPool>(config_.n_chunks, placement->chunk_bytes(config_.chunk_ticks),
-                                      spans, config_.memory);
-  assembler_ = std::make_unique<Assembler>(a, std::move(placement), *pool_);
-  assembler_->set_cancel([this] { return abandon_.load(); });
+  allocate(a, std::move(placement), config_.n_chunks, spans, config_.memory,
+           wire::kMwa32tInputsPerReceiver);
   if (n_udp > 0) {
-    const auto bytes =
-        config_.geometry.n_instants != 0 ? config_.geometry.udp_packet_bytes() : std::size_t{65535};
-    reader_ = std::make_unique<DatagramReader>(bytes, config_.udp_gro);
+    ports_.allocate(config_.geometry.n_instants != 0 ? config_.geometry.udp_packet_bytes()
+                                                     : std::size_t{65535});
   }
   publish();
 }
 
-Mwa32tReceiver::~Mwa32tReceiver() {
-  abandon_ = true;
-  stopping_ = true;
-  thread_.reset();
-}
-
-void Mwa32tReceiver::open_udp(const Endpoint& endpoint, std::uint32_t stream) {
-  for (auto& port : udp_) {
-    if (endpoint.port != 0 && port->endpoint.port == endpoint.port &&
-        port->endpoint.host == endpoint.host) {
-      port->streams.push_back(stream);
-      return;
-    }
-  }
-  auto port = std::make_unique<UdpPort>();
-  port->socket = udp_bind(endpoint);
-  port->endpoint = endpoint;
-  port->endpoint.port = port->socket.local_port();
-  port->streams.push_back(stream);
-  if (config_.udp_gro) DatagramReader::enable_gro(port->socket);
-  udp_.push_back(std::move(port));
-}
+Mwa32tReceiver::~Mwa32tReceiver() { end(); }
 
 void Mwa32tReceiver::open_tcp(const Endpoint& endpoint, std::uint32_t stream) {
   auto link = std::make_unique<TcpLink>();
@@ -153,70 +120,18 @@ void Mwa32tReceiver::check_receive_buffers() {
                                   : 8208.0;
   const double instants = config_.geometry.n_instants != 0 ? config_.geometry.n_instants : 256.0;
   const double packets_per_s = static_cast<double>(kRate_hz) * config_.rate_factor / instants;
-  for (auto& port : udp_) {
-    const double rate = packets_per_s * static_cast<double>(port->streams.size());
-    // A datagram is charged about 2.06 times its size (4104 bytes: 8448, measured).
-    const auto needed =
-        static_cast<std::int64_t>(config_.stall_budget_s * rate * 2.06 * packet_bytes);
-    // More than needed costs nothing until it is used, and rides out longer stalls.
-    const std::int64_t granted =
-        set_receive_buffer(port->socket, std::max<std::int64_t>(needed, std::int64_t{64} << 20));
-    if (granted >= needed) continue;
-    receive_buffer_ok_ = false;
-    if (config_.allow_small_rcvbuf) continue;
-    const std::int64_t ask = (needed / 2 + (1 << 20) - 1) >> 20 << 20;
-    throw OsLimitError(fmt::format(
-        "the receive buffer of {} needs {:.1f} MB ({:.2f} s at {:.1f} kpkt/s), granted {:.1f} MB "
-        "(net.core.rmem_max = {}); now: sudo sysctl -w net.core.rmem_max={}; keep: echo "
-        "net.core.rmem_max={} | sudo tee /etc/sysctl.d/90-ryle.conf; or go on with losses: "
-        "--allow-small-rcvbuf",
-        to_string(port->endpoint), static_cast<double>(needed) * 1e-6, config_.stall_budget_s,
-        rate * 1e-3, static_cast<double>(granted) * 1e-6, system_rmem_max(), ask, ask));
+  for (std::size_t i = 0; i < ports_.size(); ++i) {
+    ports_.reserve(ports_[i], packets_per_s * static_cast<double>(ports_[i].streams.size()),
+                   packet_bytes, config_.stall_budget_s, config_.allow_small_rcvbuf);
   }
 }
 
-void Mwa32tReceiver::start() {
-  const std::lock_guard lock(start_mutex_);
-  if (thread_) return;
-  thread_ = std::make_unique<StageThread>(
-      "ryle-ingest", [this](const std::stop_token& stop) { run(stop); },
-      [this] { stopping_ = true; });
-}
-
-void Mwa32tReceiver::stop() {
-  const std::lock_guard lock(start_mutex_);
-  stopping_ = true;
-  if (!thread_) pool_->finish();  // never started: nothing will come
-}
-
-// Two ways out: asked to stop and the sockets are drained, or offline and every sender has closed.
-void Mwa32tReceiver::run(const std::stop_token&) {
-  MonotonicNs stop_since = 0, quiet_since = 0;
-  // Whatever happens the consumer must not wait for ever.
-  struct Finisher {
-    ChunkPool& pool;
-    ~Finisher() { pool.finish(); }
-  } finisher{*pool_};
-  for (;;) {
-    const bool stopping = stopping_;
-    bool any = serve(5);
-    any |= align_links();
-    housekeeping(false);
-    if (abandon_ || finished_by_itself()) break;
-    if (!stopping) continue;
-    if (stop_since == 0) stop_since = quiet_since = now_;
-    if (any) quiet_since = now_;
-    const bool quiet = now_ - quiet_since > kDrainQuiet_ns;
-    if (quiet && !assembler_->locked() && align_without_udp(!udp_.empty())) continue;
-    if (quiet || now_ - stop_since > kDrainLimit_ns) break;
-  }
+void Mwa32tReceiver::disconnect_all() {
   for (auto& link : tcp_) disconnect(*link);
-  assembler_->finish(now_);
-  housekeeping(true);
 }
 
 bool Mwa32tReceiver::finished_by_itself() const {
-  return config_.offline && udp_.empty() && std::ranges::all_of(tcp_, [](const auto& link) {
+  return config_.offline && ports_.empty() && std::ranges::all_of(tcp_, [](const auto& link) {
            return link->ever_connected && !link->connection;
          });
 }
@@ -224,8 +139,10 @@ bool Mwa32tReceiver::finished_by_itself() const {
 // One round: whatever is readable, the furthest behind first. Returns whether anything was.
 bool Mwa32tReceiver::serve(int timeout_ms) {
   std::vector<pollfd> polled;
-  polled.reserve(udp_.size() + 2 * tcp_.size());
-  for (const auto& port : udp_) polled.push_back({port->socket.descriptor(), POLLIN, 0});
+  polled.reserve(ports_.size() + 2 * tcp_.size());
+  for (std::size_t i = 0; i < ports_.size(); ++i) {
+    polled.push_back({ports_[i].socket.descriptor(), POLLIN, 0});
+  }
   bool waiting = false;
   for (const auto& link : tcp_) {
     const short events = link->connecting ? POLLOUT : POLLIN;
@@ -239,7 +156,7 @@ bool Mwa32tReceiver::serve(int timeout_ms) {
       ::poll(polled.data(), polled.size(), waiting ? std::min(timeout_ms, 1) : timeout_ms);
   now_ = monotonic_ns();
   bool any = false;
-  const std::size_t first_tcp = udp_.size();
+  const std::size_t first_tcp = ports_.size();
   for (std::size_t i = 0; i < tcp_.size(); ++i) {
     auto& link = *tcp_[i];
     if (n > 0 && polled[first_tcp + 2 * i + 1].revents != 0) accept_connections(link);
@@ -259,8 +176,8 @@ bool Mwa32tReceiver::serve(int timeout_ms) {
     return link.connection && !link.connecting && link.groups->aligned() &&
            polled[first_tcp + 2 * i].revents != 0;
   };
-  for (std::size_t i = 0; i < udp_.size(); ++i) {
-    if (polled[i].revents != 0) lowest = std::min(lowest, position_of(*udp_[i]));
+  for (std::size_t i = 0; i < ports_.size(); ++i) {
+    if (polled[i].revents != 0) lowest = std::min(lowest, position_of(ports_[i]));
   }
   for (std::size_t i = 0; i < tcp_.size(); ++i) {
     if (readable(i)) lowest = std::min(lowest, tcp_[i]->groups->position());
@@ -270,29 +187,26 @@ bool Mwa32tReceiver::serve(int timeout_ms) {
     any = true;
     if (tcp_[i]->groups->position() - lowest <= skew_limit_) serve_tcp(*tcp_[i]);
   }
-  for (std::size_t i = 0; i < udp_.size(); ++i) {
+  for (std::size_t i = 0; i < ports_.size(); ++i) {
     if (polled[i].revents == 0) continue;
     any = true;
-    if (position_of(*udp_[i]) - lowest <= skew_limit_) serve_udp(*udp_[i]);
+    if (position_of(ports_[i]) - lowest <= skew_limit_) serve_udp(ports_[i]);
   }
   return any;
 }
 
 void Mwa32tReceiver::serve_udp(UdpPort& port) {
   std::size_t limit = 64;
-  if (udp_.size() + tcp_.size() > 1 && config_.geometry.n_instants != 0) {
+  if (ports_.size() + tcp_.size() > 1 && config_.geometry.n_instants != 0) {
     limit = std::max<std::size_t>(1, static_cast<std::size_t>(skew_limit_) * port.streams.size() /
                                          config_.geometry.n_instants);
   }
-  for (const auto& datagram : reader_->receive(port.socket, limit)) take_datagram(port, datagram);
+  ports_.receive(port, limit, *assembler_,
+                 [&](const DatagramReader::Datagram& datagram) { take_datagram(port, datagram); });
   if (assembler_->totals().segments != segments_seen_) realign_after_new_segment();
 }
 
 void Mwa32tReceiver::take_datagram(const UdpPort& port, const DatagramReader::Datagram& datagram) {
-  if (!allowed_.empty() && !allowed_.contains(datagram.address)) {
-    return assembler_->reject(Reason::foreign_sender);
-  }
-  if (datagram.truncated) return assembler_->reject(Reason::too_long);
   wire::Packet packet;
   const auto bytes = std::span(datagram.data, datagram.size);
   const wire::Reject reject = wire::decode(config_.geometry, bytes, packet);
@@ -315,7 +229,7 @@ void Mwa32tReceiver::accept_connections(TcpLink& link) {
   std::uint64_t peer = 0;
   for (Socket connection = tcp_accept(link.listener, &peer); connection;
        connection = tcp_accept(link.listener, &peer)) {
-    if (!allowed_.empty() && !allowed_.contains(peer)) continue;  // closed at once
+    if (!ports_.allowed(peer)) continue;  // closed at once
     if (link.connection) {
       // One sender per receiver. A second one replaces a connection that has gone silent (a node
       // that lost power never said good-bye) and is refused otherwise. What the first left behind
@@ -405,7 +319,7 @@ void Mwa32tReceiver::disconnect(TcpLink& link) {
 
 // Gives streams that have shown their first groups a position (ingest.md 2.1).
 // Returns whether one was given.
-bool Mwa32tReceiver::align_links() {
+bool Mwa32tReceiver::align() {
   if (assembler_->totals().segments != segments_seen_) realign_after_new_segment();
   bool any_ready = false, all_ready = true;
   MonotonicNs first_ready = now_;
@@ -423,8 +337,8 @@ bool Mwa32tReceiver::align_links() {
     // group is instant 0.
     // Twice the patience: a lone UDP stream, which becomes enough after it, still comes first.
     const bool waited = now_ - first_ready >= 2 * config_.patience_ns;
-    if (!waited && !(all_ready && udp_.empty())) return false;
-    align_without_udp(!udp_.empty());
+    if (!waited && !(all_ready && ports_.empty())) return false;
+    align_without_udp(!ports_.empty());
     return true;
   }
   for (auto& link : tcp_) {
@@ -448,7 +362,7 @@ bool Mwa32tReceiver::align_without_udp(bool provisional) {
   }
   if (!last) return false;
   instant_offset_ = marker.mode == wire::MarkerMode::counter ? *last : 0;
-  provisional_ = provisional && !udp_.empty();
+  provisional_ = provisional && !ports_.empty();
   assembler_->lock(0, now_);
   assembler_->set_provisional(provisional_);
   segments_seen_ = assembler_->totals().segments;
@@ -544,66 +458,8 @@ void Mwa32tReceiver::on_reject(Reason reason, std::uint64_t n_groups) {
   assembler_->reject(reason, n_groups);
 }
 
-void Mwa32tReceiver::housekeeping(bool force) {
-  if (force || now_ - last_poll_ >= kMillisecond_ns) {
-    last_poll_ = now_;
-    assembler_->poll(now_);
-  }
-  if (force || now_ - last_drops_ >= 100 * kMillisecond_ns) {
-    last_drops_ = now_;
-    for (auto& port : udp_) port->drops = kernel_drops(port->socket);
-  }
-  if (force || now_ - last_publish_ >= 2 * kMillisecond_ns) {
-    last_publish_ = now_;
-    publish();
-  }
-}
-
-void Mwa32tReceiver::publish() {
-  const auto& totals = assembler_->totals();
-  const auto per_slot = static_cast<std::uint64_t>(wire::kMwa32tInputsPerReceiver);
-  const std::string condition = assembler_->condition(now_);
-  const std::lock_guard lock(mutex_);
-  auto& s = snapshot_;
-  s.received = totals.received;
-  s.used = totals.reasons[0];
-  for (std::size_t r = 1; r < kReasons; ++r) {
-    s.rejected[std::string(name(static_cast<Reason>(r)))] = totals.reasons[r];
-  }
-  s.kernel_drops = 0;
-  for (const auto& port : udp_) s.kernel_drops += port->drops;
-  s.present_slots = totals.present_slots;
-  s.missing_slots = totals.missing_slots;
-  s.lost_samples = totals.missing_slots * per_slot;
-  s.chunks = totals.chunks;
-  s.dropped_chunks = totals.dropped_chunks;
-  s.segments = totals.segments;
-  if (condition == "NO_DATA" || condition == "PRELOCK") {
-    state_ = condition;
-  } else {
-    std::string reasons = condition == "OK" ? "" : condition;
-    const auto add = [&reasons](const char* r) {
-      reasons += (reasons.empty() ? "" : ",") + std::string(r);
-    };
-    if (!receive_buffer_ok_) add("rcvbuf");
-    if (provisional_) add("time");
-    state_ = reasons.empty() ? "OK" : "DEGRADED(" + reasons + ")";
-  }
-}
-
-IngestCounters Mwa32tReceiver::counters() const {
-  const std::lock_guard lock(mutex_);
-  return snapshot_;
-}
-
-std::string Mwa32tReceiver::state() const {
-  const std::lock_guard lock(mutex_);
-  return state_;
-}
-
 std::int64_t Mwa32tReceiver::memory_bytes() const {
-  std::int64_t bytes = pool_->memory_bytes() + assembler_->memory_bytes();
-  if (reader_) bytes += reader_->memory_bytes();
+  std::int64_t bytes = ReceiverThread::memory_bytes();
   for (const auto& link : tcp_) bytes += static_cast<std::int64_t>(link->groups->memory_bytes());
   return bytes;
 }
@@ -615,9 +471,9 @@ std::vector<std::string> Mwa32tReceiver::endpoints() const {
       result.push_back(to_string(link_of_stream_[s]->endpoint));
       continue;
     }
-    for (const auto& port : udp_) {
-      if (std::ranges::find(port->streams, s) != port->streams.end()) {
-        result.push_back(to_string(port->endpoint));
+    for (std::size_t i = 0; i < ports_.size(); ++i) {
+      if (std::ranges::find(ports_[i].streams, s) != ports_[i].streams.end()) {
+        result.push_back(to_string(ports_[i].endpoint));
       }
     }
   }

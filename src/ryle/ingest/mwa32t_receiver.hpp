@@ -1,47 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
-#include <atomic>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "ryle/ingest/assembler.hpp"
 #include "ryle/ingest/group_stream.hpp"
 #include "ryle/ingest/mwa32t_source.hpp"
-#include "ryle/ingest/socket.hpp"
-#include "ryle/runtime/stage_thread.hpp"
+#include "ryle/ingest/receiver_thread.hpp"
 
 namespace ryle {
 
 /// The thread behind Mwa32tSource: polls all sockets, serves first what lies furthest behind,
 /// aligns the group streams and feeds the assembler. Everything below the first section belongs to
 /// that thread.
-class Mwa32tReceiver : private GroupSink {
+class Mwa32tReceiver : public ReceiverThread, private GroupSink {
  public:
   explicit Mwa32tReceiver(const Mwa32tSourceConfig& config);
   ~Mwa32tReceiver() override;
 
   const Mwa32tSourceConfig& config() const { return config_; }
-  ChunkPool& pool() { return *pool_; }
-  const ChunkPool& pool() const { return *pool_; }
-  void start();
-  void stop();
-  IngestCounters counters() const;
-  std::string state() const;
-  std::int64_t memory_bytes() const;
+  std::int64_t memory_bytes() const override;
   std::vector<std::string> endpoints() const;
-  bool receive_buffer_ok() const { return receive_buffer_ok_; }
 
  private:
-  struct UdpPort {
-    Endpoint endpoint;
-    Socket socket;
-    std::vector<std::uint32_t> streams;
-    std::uint64_t drops = 0;
-  };
   struct TcpLink {
     std::uint32_t stream = 0;
     Endpoint endpoint;
@@ -57,12 +39,15 @@ class Mwa32tReceiver : private GroupSink {
     MonotonicNs ready_since = 0;
   };
 
-  void open_udp(const Endpoint& endpoint, std::uint32_t stream);
   void open_tcp(const Endpoint& endpoint, std::uint32_t stream);
   void check_receive_buffers();
 
-  void run(const std::stop_token& stop);
-  bool serve(int timeout_ms);
+  bool serve(int timeout_ms) override;
+  bool align() override;
+  bool align_at_end() override { return align_without_udp(!ports_.empty()); }
+  bool finished_by_itself() const override;
+  void disconnect_all() override;
+  std::string more_reasons() const override { return provisional_ ? "time" : ""; }
   void serve_udp(UdpPort& port);
   void take_datagram(const UdpPort& port, const DatagramReader::Datagram& datagram);
   void accept_connections(TcpLink& link);
@@ -71,7 +56,6 @@ class Mwa32tReceiver : private GroupSink {
   void connected(TcpLink& link, Socket connection);
   void serve_tcp(TcpLink& link);
   void disconnect(TcpLink& link);
-  bool align_links();
   bool align_without_udp(bool provisional);
   void align_link(TcpLink& link);
   void realign_after_new_segment();
@@ -79,34 +63,17 @@ class Mwa32tReceiver : private GroupSink {
   std::int64_t extrapolated() const;
   std::int64_t position_of(std::uint32_t stream) const;
   std::int64_t position_of(const UdpPort& port) const;
-  bool finished_by_itself() const;
-  void housekeeping(bool force);
-  void publish();
 
   void on_run(const Run& run) override;
   void on_reject(Reason reason, std::uint64_t n_groups) override;
 
   Mwa32tSourceConfig config_;
-  std::unique_ptr<ChunkPool> pool_;
-  std::unique_ptr<Assembler> assembler_;
-  std::unique_ptr<DatagramReader> reader_;
-  std::vector<std::unique_ptr<UdpPort>> udp_;
   std::vector<std::unique_ptr<TcpLink>> tcp_;
   std::vector<TcpLink*> link_of_stream_;  // nullptr: UDP
-  std::set<std::uint64_t> allowed_;
-  bool receive_buffer_ok_ = true;
   std::int64_t skew_limit_;  ///< ticks a stream may be served ahead of one that has data waiting
   bool provisional_ = false;
   std::int64_t instant_offset_ = 0;
   std::uint64_t segments_seen_ = 0;
-  MonotonicNs now_ = 0, last_poll_ = 0, last_drops_ = 0, last_publish_ = 0;
-
-  mutable std::mutex mutex_;  // the snapshot
-  IngestCounters snapshot_;
-  std::string state_ = "NO_DATA";
-  std::atomic<bool> stopping_{false}, abandon_{false};
-  std::mutex start_mutex_;
-  std::unique_ptr<StageThread> thread_;
 };
 
 }  // namespace ryle

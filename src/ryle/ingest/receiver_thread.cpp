@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/ingest/receiver_thread.hpp"
+
+#include <chrono>
+
+namespace ryle {
+namespace {
+
+constexpr MonotonicNs kDrainLimit_ns = 2000 * kMillisecond_ns;
+// On a busy machine what was sent over loopback may not be readable at once.
+constexpr MonotonicNs kDrainQuiet_ns = 50 * kMillisecond_ns;
+
+}  // namespace
+
+MonotonicNs monotonic_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+ReceiverThread::ReceiverThread(std::vector<std::string> allowed_senders, bool udp_gro)
+    : ports_(allowed_senders, udp_gro) {}
+
+void ReceiverThread::allocate(const AssemblerConfig& config, std::unique_ptr<Placement> placement,
+                              int n_chunks, std::int64_t reserved_spans, MemorySpace memory,
+                              std::uint64_t samples_per_slot) {
+  pool_ = std::make_unique<ChunkPool>(n_chunks, placement->chunk_bytes(config.chunk_slots),
+                                      reserved_spans, memory);
+  assembler_ = std::make_unique<Assembler>(config, std::move(placement), *pool_);
+  assembler_->set_cancel([this] { return abandon_.load(); });
+  samples_per_slot_ = samples_per_slot;
+}
+
+void ReceiverThread::end() {
+  abandon_ = true;
+  stopping_ = true;
+  thread_.reset();
+}
+
+void ReceiverThread::start() {
+  const std::lock_guard lock(start_mutex_);
+  if (thread_) return;
+  thread_ = std::make_unique<StageThread>(
+      "ryle-ingest", [this](const std::stop_token&) { run(); }, [this] { stopping_ = true; });
+}
+
+void ReceiverThread::stop() {
+  const std::lock_guard lock(start_mutex_);
+  stopping_ = true;
+  if (!thread_) pool_->finish();  // never started: nothing will come
+}
+
+// Two ways out: asked to stop and the sockets are drained, or offline and every sender has closed.
+void ReceiverThread::run() {
+  MonotonicNs stop_since = 0, quiet_since = 0;
+  // Whatever happens the consumer must not wait for ever.
+  struct Finisher {
+    ChunkPool& pool;
+    ~Finisher() { pool.finish(); }
+  } finisher{*pool_};
+  for (;;) {
+    const bool stopping = stopping_;
+    bool any = serve(5);
+    any |= align();
+    housekeeping(false);
+    if (abandon_ || finished_by_itself()) break;
+    if (!stopping) continue;
+    if (stop_since == 0) stop_since = quiet_since = now_;
+    if (any) quiet_since = now_;
+    const bool quiet = now_ - quiet_since > kDrainQuiet_ns;
+    if (quiet && !assembler_->locked() && align_at_end()) continue;
+    if (quiet || now_ - stop_since > kDrainLimit_ns) break;
+  }
+  disconnect_all();
+  assembler_->finish(now_);
+  housekeeping(true);
+}
+
+void ReceiverThread::housekeeping(bool force) {
+  if (force || now_ - last_poll_ >= kMillisecond_ns) {
+    last_poll_ = now_;
+    assembler_->poll(now_);
+  }
+  if (force || now_ - last_drops_ >= 100 * kMillisecond_ns) {
+    last_drops_ = now_;
+    ports_.update_drops();
+  }
+  if (force || now_ - last_publish_ >= 2 * kMillisecond_ns) {
+    last_publish_ = now_;
+    publish();
+  }
+}
+
+void ReceiverThread::publish() {
+  const auto& totals = assembler_->totals();
+  const std::string condition = assembler_->condition(now_);
+  const std::lock_guard lock(mutex_);
+  auto& s = snapshot_;
+  s.received = totals.received;
+  s.used = totals.reasons[0];
+  for (std::size_t r = 1; r < kReasons; ++r) {
+    s.rejected[std::string(name(static_cast<Reason>(r)))] = totals.reasons[r];
+  }
+  s.kernel_drops = ports_.drops();
+  s.present_slots = totals.present_slots;
+  s.missing_slots = totals.missing_slots;
+  s.lost_samples = totals.missing_slots * samples_per_slot_;
+  s.chunks = totals.chunks;
+  s.dropped_chunks = totals.dropped_chunks;
+  s.segments = totals.segments;
+  if (condition == "NO_DATA" || condition == "PRELOCK") {
+    state_ = condition;
+    return;
+  }
+  std::string reasons = condition == "OK" ? "" : condition;
+  const auto add = [&reasons](const std::string& r) {
+    if (!r.empty()) reasons += (reasons.empty() ? "" : ",") + r;
+  };
+  if (!receive_buffer_ok()) add("rcvbuf");
+  add(more_reasons());
+  state_ = reasons.empty() ? "OK" : "DEGRADED(" + reasons + ")";
+}
+
+IngestCounters ReceiverThread::counters() const {
+  const std::lock_guard lock(mutex_);
+  return snapshot_;
+}
+
+std::string ReceiverThread::state() const {
+  const std::lock_guard lock(mutex_);
+  return state_;
+}
+
+std::int64_t ReceiverThread::memory_bytes() const {
+  return pool_->memory_bytes() + assembler_->memory_bytes() + ports_.memory_bytes();
+}
+
+}  // namespace ryle

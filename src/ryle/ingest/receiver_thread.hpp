@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "ryle/ingest/assembler.hpp"
+#include "ryle/ingest/source.hpp"
+#include "ryle/ingest/udp_ports.hpp"
+#include "ryle/runtime/stage_thread.hpp"
+
+namespace ryle {
+
+/// CLOCK_MONOTONIC.
+MonotonicNs monotonic_ns();
+
+/// What every live source does alike: a thread that serves sockets until it is asked to stop and
+/// they are drained, timers of the assembler, a snapshot of counters and state for others. What to
+/// serve, and in which order, is the format's.
+class ReceiverThread {
+ public:
+  virtual ~ReceiverThread() = default;  ///< derived destructors call end() first
+  ReceiverThread(const ReceiverThread&) = delete;
+  ReceiverThread& operator=(const ReceiverThread&) = delete;
+
+  ChunkPool& pool() { return *pool_; }
+  const ChunkPool& pool() const { return *pool_; }
+  void start();
+  void stop();
+  IngestCounters counters() const;
+  std::string state() const;
+  bool receive_buffer_ok() const { return ports_.receive_buffer_ok(); }
+  virtual std::int64_t memory_bytes() const;
+
+ protected:
+  ReceiverThread(std::vector<std::string> allowed_senders, bool udp_gro);
+  /// Allocates the chunks and makes the assembler. `samples_per_slot` is for lost_samples only.
+  void allocate(const AssemblerConfig& config, std::unique_ptr<Placement> placement, int n_chunks,
+                std::int64_t reserved_spans, MemorySpace memory, std::uint64_t samples_per_slot);
+  /// Stops at once and waits for the thread.
+  void end();
+  void publish();
+
+  /// One round: whatever is readable, the furthest behind first. Sets now_. Returns whether
+  /// anything was.
+  virtual bool serve(int timeout_ms) = 0;
+  /// Gives streams without a time of their own a position; returns whether one was given.
+  virtual bool align() { return false; }
+  /// As align(), for streams that still wait when the sockets are drained.
+  virtual bool align_at_end() { return false; }
+  virtual bool finished_by_itself() const { return false; }
+  virtual void disconnect_all() {}
+  /// Reasons for DEGRADED that only the format knows, comma separated.
+  virtual std::string more_reasons() const { return {}; }
+
+  UdpPorts ports_;
+  std::unique_ptr<ChunkPool> pool_;
+  std::unique_ptr<Assembler> assembler_;
+  MonotonicNs now_ = 0;
+
+  mutable std::mutex mutex_;  // the snapshot
+
+ private:
+  void run();
+  void housekeeping(bool force);
+
+  std::uint64_t samples_per_slot_ = 1;
+  MonotonicNs last_poll_ = 0, last_drops_ = 0, last_publish_ = 0;
+  IngestCounters snapshot_;
+  std::string state_ = "NO_DATA";
+  std::atomic<bool> stopping_{false}, abandon_{false};
+  std::mutex start_mutex_;
+  std::unique_ptr<StageThread> thread_;
+};
+
+}  // namespace ryle

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/ingest/udp_ports.hpp"
+
+#include <fmt/format.h>
+
+#include "ryle/core/error.hpp"
+
+namespace ryle {
+
+UdpPorts::UdpPorts(const std::vector<std::string>& allowed_senders, bool gro) : gro_(gro) {
+  for (const auto& sender : allowed_senders) allowed_.insert(address_identity(sender));
+}
+
+UdpPort& UdpPorts::open(const Endpoint& endpoint) {
+  for (auto& port : ports_) {
+    if (endpoint.port != 0 && port->endpoint.port == endpoint.port &&
+        port->endpoint.host == endpoint.host) {
+      return *port;
+    }
+  }
+  auto port = std::make_unique<UdpPort>();
+  port->socket = udp_bind(endpoint);
+  port->endpoint = endpoint;
+  port->endpoint.port = port->socket.local_port();
+  if (gro_) DatagramReader::enable_gro(port->socket);
+  ports_.push_back(std::move(port));
+  return *ports_.back();
+}
+
+void UdpPorts::reserve(const UdpPort& port, double packets_per_s, double packet_bytes,
+                       double stall_budget_s, bool allow_small) {
+  // A datagram is charged about 2.06 times its size (4104 bytes: 8448, measured).
+  const auto needed =
+      static_cast<std::int64_t>(stall_budget_s * packets_per_s * 2.06 * packet_bytes);
+  // More than needed costs nothing until it is used, and rides out longer stalls.
+  const std::int64_t granted =
+      set_receive_buffer(port.socket, std::max<std::int64_t>(needed, std::int64_t{64} << 20));
+  if (granted >= needed) return;
+  receive_buffer_ok_ = false;
+  if (allow_small) return;
+  const std::int64_t ask = (needed / 2 + (1 << 20) - 1) >> 20 << 20;
+  throw OsLimitError(fmt::format(
+      "the receive buffer of {} needs {:.1f} MB ({:.2f} s at {:.1f} kpkt/s), granted {:.1f} MB "
+      "(net.core.rmem_max = {}); now: sudo sysctl -w net.core.rmem_max={}; keep: echo "
+      "net.core.rmem_max={} | sudo tee /etc/sysctl.d/90-ryle.conf; or go on with losses: "
+      "--allow-small-rcvbuf",
+      to_string(port.endpoint), static_cast<double>(needed) * 1e-6, stall_budget_s,
+      packets_per_s * 1e-3, static_cast<double>(granted) * 1e-6, system_rmem_max(), ask, ask));
+}
+
+void UdpPorts::allocate(std::size_t max_bytes) {
+  reader_ = std::make_unique<DatagramReader>(max_bytes, gro_);
+}
+
+void UdpPorts::update_drops() {
+  for (auto& port : ports_) port->drops = kernel_drops(port->socket);
+}
+
+std::uint64_t UdpPorts::drops() const {
+  std::uint64_t sum = 0;
+  for (const auto& port : ports_) sum += port->drops;
+  return sum;
+}
+
+}  // namespace ryle

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ryle/ingest/assembler.hpp"
+#include "ryle/ingest/socket.hpp"
+
+namespace ryle {
+
+/// One bound UDP socket and the streams its configuration expects there.
+struct UdpPort {
+  Endpoint endpoint;
+  Socket socket;
+  std::vector<std::uint32_t> streams;
+  std::uint64_t drops = 0;
+};
+
+/// The UDP sockets of a source, with what every format checks alike: receive buffers, the
+/// allow-list, truncation, what the kernel dropped.
+class UdpPorts {
+ public:
+  UdpPorts(const std::vector<std::string>& allowed_senders, bool gro);
+
+  /// Binds, or finds the port that has this endpoint already (port 0 is always a new one).
+  UdpPort& open(const Endpoint& endpoint);
+  /// Asks for room for `stall_budget_s` of packets. Throws OsLimitError with the remedy when less
+  /// is granted, unless `allow_small`: then receive_buffer_ok() is false.
+  void reserve(const UdpPort& port, double packets_per_s, double packet_bytes,
+               double stall_budget_s, bool allow_small);
+  /// Makes the buffers for datagrams of up to `max_bytes`.
+  void allocate(std::size_t max_bytes);
+
+  /// Reads one batch; `take(datagram)` gets those that passed the checks every format has, the
+  /// others are counted in `assembler`.
+  template <class Take>
+  void receive(const UdpPort& port, std::size_t limit, Assembler& assembler, const Take& take) {
+    for (const auto& datagram : reader_->receive(port.socket, limit)) {
+      if (!allowed_.empty() && !allowed_.contains(datagram.address)) {
+        assembler.reject(Reason::foreign_sender);
+      } else if (datagram.truncated) {
+        assembler.reject(Reason::too_long);
+      } else {
+        take(datagram);
+      }
+    }
+  }
+
+  std::size_t size() const { return ports_.size(); }
+  bool empty() const { return ports_.empty(); }
+  UdpPort& operator[](std::size_t i) { return *ports_[i]; }
+  const UdpPort& operator[](std::size_t i) const { return *ports_[i]; }
+  /// Any address may send when the list is empty.
+  bool allowed(std::uint64_t address) const {
+    return allowed_.empty() || allowed_.contains(address);
+  }
+  bool receive_buffer_ok() const { return receive_buffer_ok_; }
+  void update_drops();
+  std::uint64_t drops() const;
+  std::int64_t memory_bytes() const { return reader_ ? reader_->memory_bytes() : 0; }
+
+ private:
+  std::set<std::uint64_t> allowed_;
+  bool gro_;
+  bool receive_buffer_ok_ = true;
+  std::vector<std::unique_ptr<UdpPort>> ports_;
+  std::unique_ptr<DatagramReader> reader_;
+};
+
+}  // namespace ryle
