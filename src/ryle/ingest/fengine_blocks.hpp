@@ -44,12 +44,12 @@ struct SpectraBlocks {
   Tick first_spectrum = 0;
   std::int64_t segment = 0;
 
-  /// ci4 [channel][block][input]; blocks beyond n_spectra of the last chunk are not in it.
-  BlockView blocks() const { return view; }
+  /// ci4 [channel][block][input] of the last chunk: as many blocks as its spectra need.
+  BlockView blocks() const;
   /// nullptr when complete.
   const std::uint64_t* valid() const { return complete ? nullptr : mask.bits.data(); }
 
-  BlockView view;  ///< of `bytes`
+  BlockView view;  ///< all of `bytes`
 };
 
 /// Turns a chunk into planar blocks and a mask: byte t of a block is the byte that was sent, so

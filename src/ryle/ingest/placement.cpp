@@ -48,4 +48,34 @@ void InterleavedPlacement::fill(std::byte* payload, std::uint32_t stream, std::i
   }
 }
 
+StreamMajorPlacement::StreamMajorPlacement(int n_streams, std::int64_t slot_bytes,
+                                           std::int64_t chunk_slots, std::byte fill_byte)
+    : n_streams_(n_streams),
+      slot_bytes_(slot_bytes),
+      chunk_slots_(chunk_slots),
+      fill_byte_(fill_byte) {}
+
+std::int64_t StreamMajorPlacement::chunk_bytes(std::int64_t chunk_slots) const {
+  return n_streams_ * chunk_slots * slot_bytes_;
+}
+
+void StreamMajorPlacement::place(std::byte* payload, std::int64_t offset, const Run& run) const {
+  for (std::int64_t k = 0; k < run.n_slots; ++k) {
+    std::memcpy(payload + at(run.stream, offset + k), run.data + k * run.stride_bytes,
+                static_cast<std::size_t>(slot_bytes_));
+  }
+}
+
+bool StreamMajorPlacement::equal(const std::byte* payload, std::int64_t offset,
+                                 std::uint32_t stream, const std::byte* bytes) const {
+  return std::memcmp(payload + at(stream, offset), bytes, static_cast<std::size_t>(slot_bytes_)) ==
+         0;
+}
+
+void StreamMajorPlacement::fill(std::byte* payload, std::uint32_t stream, std::int64_t begin,
+                                std::int64_t end) const {
+  std::memset(payload + at(stream, begin), static_cast<int>(fill_byte_),
+              static_cast<std::size_t>((end - begin) * slot_bytes_));
+}
+
 }  // namespace ryle

@@ -47,4 +47,26 @@ class InterleavedPlacement final : public Placement {
   std::byte fill_byte_;
 };
 
+/// Payload [stream][slot][slot_bytes]: whole packets, stream by stream, for packets of one spectrum
+/// (ingest.md 5.1: as sent). Spectra of a stream lie one behind the other, so that a later
+/// transpose walks through one stream's memory only.
+class StreamMajorPlacement final : public Placement {
+ public:
+  StreamMajorPlacement(int n_streams, std::int64_t slot_bytes, std::int64_t chunk_slots,
+                       std::byte fill_byte);
+  std::int64_t chunk_bytes(std::int64_t chunk_slots) const override;
+  void place(std::byte* payload, std::int64_t offset, const Run& run) const override;
+  bool equal(const std::byte* payload, std::int64_t offset, std::uint32_t stream,
+             const std::byte* bytes) const override;
+  void fill(std::byte* payload, std::uint32_t stream, std::int64_t begin,
+            std::int64_t end) const override;
+
+ private:
+  std::int64_t at(std::uint32_t stream, std::int64_t slot) const {
+    return (stream * chunk_slots_ + slot) * slot_bytes_;
+  }
+  std::int64_t n_streams_, slot_bytes_, chunk_slots_;
+  std::byte fill_byte_;
+};
+
 }  // namespace ryle

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/ingest/fengine_blocks.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ryle/core/bits.hpp"
+#include "ryle/core/error.hpp"
+
+namespace ryle {
+namespace {
+
+constexpr std::int64_t kTile = 16;  // inputs, and spectra
+
+// Sixteen bytes; the compiler makes punpck / zip of the shuffles on any machine that has vectors.
+using Bytes = std::uint8_t __attribute__((vector_size(16)));
+
+Bytes low_halves(Bytes a, Bytes b) {
+  return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+}
+Bytes high_halves(Bytes a, Bytes b) {
+  return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15,
+                                 31);
+}
+
+// 16 rows of 16 bytes, `from_stride` apart, to 16 columns. Interleaving row k with row k + 8 four
+// times is the perfect shuffle of the 8 address bits (row, column) by 4: the transpose.
+void transpose_tile(const std::byte* from, std::int64_t from_stride, std::byte* to,
+                    std::int64_t to_stride) {
+  Bytes rows[kTile], next[kTile];
+  for (std::int64_t k = 0; k < kTile; ++k) std::memcpy(&rows[k], from + k * from_stride, kTile);
+#pragma GCC unroll 4
+  for (int pass = 0; pass < 4; ++pass) {
+#pragma GCC unroll 8
+    for (int k = 0; k < 8; ++k) {
+      next[2 * k] = low_halves(rows[k], rows[k + 8]);
+      next[2 * k + 1] = high_halves(rows[k], rows[k + 8]);
+    }
+#pragma GCC unroll 16
+    for (int k = 0; k < kTile; ++k) rows[k] = next[k];
+  }
+  for (std::int64_t k = 0; k < kTile; ++k) std::memcpy(to + k * to_stride, &rows[k], kTile);
+}
+
+// What is left over at the edges, by the definition.
+void transpose_bytes(const std::byte* from, std::int64_t from_stride, std::byte* to,
+                     std::int64_t to_stride, std::int64_t n_spectra, std::int64_t n_inputs) {
+  for (std::int64_t i = 0; i < n_inputs; ++i) {
+    for (std::int64_t t = 0; t < n_spectra; ++t) {
+      to[i * to_stride + t] = from[t * from_stride + i];
+    }
+  }
+}
+
+// One block of up to 128 spectra of one stream. Two channels of 32 inputs are one cache line of a
+// packet, and fill 8 KiB of cells: both stay in the first-level cache.
+void unpack_block(const FengineLayout& layout, const std::byte* packets, std::int64_t n_spectra,
+                  std::int64_t first_channel, std::int64_t first_input, std::int64_t block,
+                  const BlockView& out) {
+  const std::int64_t stride = layout.packet_payload_bytes();
+  const std::int64_t n_inputs = layout.inputs_per_packet;
+  const std::int64_t tiled_inputs = n_inputs / kTile * kTile;
+  const std::int64_t tiled_spectra = n_spectra / kTile * kTile;
+  constexpr std::int64_t kStep = 2;
+  for (std::int64_t c0 = 0; c0 < layout.channels_per_packet; c0 += kStep) {
+    const std::int64_t c1 = std::min(c0 + kStep, layout.channels_per_packet);
+    for (std::int64_t t = 0; t < tiled_spectra; t += kTile) {
+      for (std::int64_t c = c0; c < c1; ++c) {
+        for (std::int64_t i = 0; i < tiled_inputs; i += kTile) {
+          transpose_tile(packets + t * stride + c * n_inputs + i, stride,
+                         out.cell(first_channel + c, block, first_input + i) + t,
+                         out.input_stride_bytes);
+        }
+      }
+    }
+    for (std::int64_t c = c0; c < c1; ++c) {
+      std::byte* cell = out.cell(first_channel + c, block, first_input);
+      const std::byte* row = packets + c * n_inputs;
+      transpose_bytes(row + tiled_inputs, stride, cell + tiled_inputs * out.input_stride_bytes,
+                      out.input_stride_bytes, tiled_spectra, n_inputs - tiled_inputs);
+      transpose_bytes(row + tiled_spectra * stride, stride, cell + tiled_spectra,
+                      out.input_stride_bytes, n_spectra - tiled_spectra, n_inputs);
+      if (n_spectra == kBlockBytes) continue;
+      for (std::int64_t i = 0; i < n_inputs; ++i) {
+        std::memset(cell + i * out.input_stride_bytes + n_spectra, 0,
+                    static_cast<std::size_t>(kBlockBytes - n_spectra));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+SpectraBlocks::SpectraBlocks(const FengineLayout& layout, MemorySpace memory)
+    : bytes(dense_blocks_bytes(SampleFormat::ci4, layout.n_channels, layout.chunk_spectra,
+                               layout.n_inputs),
+            memory),
+      view(dense_blocks(bytes.data(), SampleFormat::ci4, layout.n_channels, layout.chunk_spectra,
+                        layout.n_inputs)) {
+  mask.words = words_for_bits(layout.chunk_spectra);
+  const bool per_channel = layout.n_channel_blocks() > 1;
+  mask.channel_stride_words = per_channel ? layout.n_inputs * mask.words : 0;
+  mask.bits.resize(static_cast<std::size_t>((per_channel ? layout.n_channels : 1) *
+                                            layout.n_inputs * mask.words));
+}
+
+BlockView SpectraBlocks::blocks() const {
+  BlockView whole = view;
+  whole.n_blocks = ryle::n_blocks(SampleFormat::ci4, n_spectra);
+  return whole;
+}
+
+void unpack_blocks(const FengineLayout& layout, const Chunk& chunk, std::int64_t first_block,
+                   std::int64_t last_block, std::int64_t first_board, std::int64_t last_board,
+                   const BlockView& out) {
+  RYLE_ASSERT(chunk.n_ticks <= layout.chunk_spectra && out.n_inputs == layout.n_inputs &&
+              out.n_channels == layout.n_channels);
+  for (std::int64_t channels = first_block; channels < last_block; ++channels) {
+    for (std::int64_t board = first_board; board < last_board; ++board) {
+      const std::int64_t stream = channels * layout.n_boards() + board;
+      const std::byte* packets =
+          chunk.payload.data() + stream * layout.chunk_spectra * layout.packet_payload_bytes();
+      for (std::int64_t t = 0; t < chunk.n_ticks; t += kBlockBytes) {
+        unpack_block(layout, packets + t * layout.packet_payload_bytes(),
+                     std::min(kBlockBytes, chunk.n_ticks - t),
+                     channels * layout.channels_per_packet, board * layout.inputs_per_packet,
+                     t / kBlockBytes, out);
+      }
+    }
+  }
+}
+
+void unpack_mask(const FengineLayout& layout, const Chunk& chunk, SpectraMask& mask) {
+  const bool per_channel = mask.channel_stride_words != 0;
+  const std::int64_t n_rows = (per_channel ? layout.n_channels : 1) * layout.n_inputs;
+  RYLE_ASSERT(mask.words >= words_for_bits(chunk.n_ticks) &&
+              static_cast<std::int64_t>(mask.bits.size()) >= n_rows * mask.words);
+  std::ranges::fill(mask.bits, 0);
+  for (std::int64_t row = 0; row < n_rows; ++row) {
+    set_bits(mask.bits.data() + row * mask.words, 0, chunk.n_ticks);
+  }
+  for (const auto& span : chunk.absent) {
+    const std::int64_t block = span.input / layout.n_boards();
+    const std::int64_t input = span.input % layout.n_boards() * layout.inputs_per_packet;
+    const std::int64_t n_channels = per_channel ? layout.channels_per_packet : 1;
+    for (std::int64_t c = 0; c < n_channels; ++c) {
+      const std::int64_t channel = block * layout.channels_per_packet + c;
+      std::uint64_t* rows =
+          mask.bits.data() + channel * mask.channel_stride_words + input * mask.words;
+      for (std::int64_t i = 0; i < layout.inputs_per_packet; ++i) {
+        clear_bits(rows + i * mask.words, span.begin - chunk.first_tick,
+                   span.end - chunk.first_tick);
+      }
+    }
+  }
+}
+
+void unpack(const FengineLayout& layout, const Chunk& chunk, SpectraBlocks& spectra) {
+  spectra.n_spectra = chunk.n_ticks;
+  spectra.first_spectrum = chunk.first_tick;
+  spectra.segment = chunk.segment;
+  spectra.complete = chunk.absent.empty();
+  unpack_blocks(layout, chunk, 0, layout.n_channel_blocks(), 0, layout.n_boards(), spectra.view);
+  unpack_mask(layout, chunk, spectra.mask);
+}
+
+}  // namespace ryle

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/ingest/fengine_receiver.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "ryle/core/error.hpp"
+#include "ryle/ingest/recording_time.hpp"
+#include "ryle/wire/chips.hpp"
+#include "ryle/wire/lwa.hpp"
+
+namespace ryle {
+namespace {
+
+AssemblerConfig assembler_config(const FengineSourceConfig& c, const FengineLayout& layout) {
+  AssemblerConfig a;
+  a.n_streams = static_cast<int>(layout.n_streams());
+  a.chunk_slots = c.chunk_spectra;
+  a.window_chunks = c.window_chunks;
+  a.bind_stream_to_sender = c.bind_stream_to_sender;
+  a.held_packet_bytes = layout.packet_payload_bytes();
+  a.close_after_ns = c.close_after_ns;
+  a.idle_close_ns = c.idle_close_ns;
+  a.patience_ns = c.patience_ns;
+  return a;
+}
+
+// CHIPS counts spectra; LWA time tags count 196 MHz.
+std::uint64_t ticks_per_spectrum(const FengineSourceConfig& c) {
+  if (c.format == FengineFormat::chips) return 1;
+  const auto& rate = c.clock.rate_hz;
+  if (rate.num <= 0 || rate.den <= 0 || wire::kLwaTicksPerSecond * rate.den % rate.num != 0) {
+    throw ConfigError("source.spectrum_rate_hz = " + std::to_string(rate.num) + "/" +
+                      std::to_string(rate.den) +
+                      " is no whole number of 196 MHz ticks a spectrum; 25000/1 (7840 ticks) and "
+                      "765625/32 (8192 ticks) are");
+  }
+  return static_cast<std::uint64_t>(wire::kLwaTicksPerSecond * rate.den / rate.num);
+}
+
+std::size_t header_bytes(FengineFormat format) {
+  if (format == FengineFormat::chips) return wire::kChipsHeaderBytes;
+  return format == FengineFormat::tbf ? wire::kTbfHeaderBytes : wire::kTbxHeaderBytes;
+}
+
+wire::Reject decode(const FengineSourceConfig& config, const FengineLayout& layout,
+                    std::span<const std::byte> bytes, wire::Packet& packet) {
+  const auto first = static_cast<std::uint32_t>(config.first_channel);
+  const auto n_channels = static_cast<std::uint32_t>(layout.channels_per_packet);
+  const auto n_blocks = static_cast<std::uint32_t>(layout.n_channel_blocks());
+  const auto n_stands = static_cast<std::uint32_t>(config.n_stands);
+  switch (config.format) {
+    case FengineFormat::tbf:
+      return wire::decode(wire::TbfGeometry{n_stands, first, n_blocks, false}, bytes, packet);
+    case FengineFormat::tbx:
+      return wire::decode(wire::TbxGeometry{n_stands, n_channels, first, n_blocks}, bytes, packet);
+    case FengineFormat::chips:
+      break;
+  }
+  const auto n_boards = static_cast<std::uint32_t>(config.n_boards);
+  const auto reject = wire::decode(wire::ChipsGeometry{n_boards, n_channels}, bytes, packet);
+  if (reject != wire::Reject::none) return reject;
+#if RYLE_MUTANT == 191
+  const std::uint32_t block = 0;
+#else
+  if (packet.channel < first || (packet.channel - first) % n_channels != 0) {
+    return wire::Reject::foreign_stream;
+  }
+  const std::uint32_t block = (packet.channel - first) / n_channels;
+  if (block >= n_blocks) return wire::Reject::foreign_stream;
+#endif
+  packet.stream += block * n_boards;
+  return wire::Reject::none;
+}
+
+}  // namespace
+
+FengineReceiver::FengineReceiver(const FengineSourceConfig& config)
+    : ReceiverThread(config.allowed_senders, config.udp_gro),
+      config_(config),
+      layout_(fengine_layout(config)),
+      // Sockets are read in steps of this size, the furthest behind first: however long the thread
+      // slept, no stream runs out of the window while another has data to be read.
+      skew_limit_(std::max<std::int64_t>(1, (config.window_chunks - 1) * config.chunk_spectra / 4)),
+      ticks_per_spectrum_(ticks_per_spectrum(config)),
+      clock_(config.clock) {
+  for (const auto& text : config_.endpoints) ports_.open(parse_endpoint(text));
+  const std::size_t packet_bytes =
+      header_bytes(config_.format) + static_cast<std::size_t>(layout_.packet_payload_bytes());
+  const double packets_per_s = static_cast<double>(layout_.n_streams()) *
+                               config_.clock.rate_hz.value() * config_.rate_factor /
+                               static_cast<double>(ports_.size());
+  for (std::size_t i = 0; i < ports_.size(); ++i) {
+    ports_.reserve(ports_[i], packets_per_s, static_cast<double>(packet_bytes),
+                   config_.stall_budget_s, config_.allow_small_rcvbuf);
+  }
+  ports_.allocate(packet_bytes);
+  positions_.resize(ports_.size());
+  const AssemblerConfig a = assembler_config(config_, layout_);
+  auto placement = std::make_unique<StreamMajorPlacement>(
+      a.n_streams, layout_.packet_payload_bytes(), a.chunk_slots, std::byte{0});
+  // Losses come by packets: room for one run of them in 64 spectra, more is allocated when needed.
+  const std::int64_t spans = a.n_streams * (a.chunk_slots / 64 + 2);
+  allocate(a, std::move(placement), config_.n_chunks, spans, config_.memory,
+           static_cast<std::uint64_t>(layout_.packet_payload_bytes()));
+  publish();
+}
+
+FengineReceiver::~FengineReceiver() { end(); }
+
+SampleClock FengineReceiver::clock() const {
+  const std::lock_guard lock(mutex_);
+  return clock_;
+}
+
+std::vector<std::string> FengineReceiver::endpoints() const {
+  std::vector<std::string> result;
+  for (std::size_t i = 0; i < ports_.size(); ++i) result.push_back(to_string(ports_[i].endpoint));
+  return result;
+}
+
+bool FengineReceiver::serve(int timeout_ms) {
+  std::vector<pollfd> polled;
+  polled.reserve(ports_.size());
+  for (std::size_t i = 0; i < ports_.size(); ++i) {
+    polled.push_back({ports_[i].socket.descriptor(), POLLIN, 0});
+  }
+  const int n = ::poll(polled.data(), polled.size(), timeout_ms);
+  now_ = monotonic_ns();
+  if (n <= 0) return false;
+  std::int64_t lowest = std::numeric_limits<std::int64_t>::max();
+  for (std::size_t i = 0; i < ports_.size(); ++i) {
+    if (polled[i].revents != 0) lowest = std::min(lowest, positions_[i]);
+  }
+  for (std::size_t i = 0; i < ports_.size(); ++i) {
+    if (polled[i].revents == 0 || positions_[i] - lowest > skew_limit_) continue;
+    ports_.receive(ports_[i], 64, *assembler_,
+                   [&](const DatagramReader::Datagram& datagram) { take_datagram(i, datagram); });
+  }
+  return true;
+}
+
+void FengineReceiver::take_datagram(std::size_t port, const DatagramReader::Datagram& datagram) {
+  wire::Packet packet;
+  const auto bytes = std::span(datagram.data, datagram.size);
+  const wire::Reject reject = decode(config_, layout_, bytes, packet);
+  if (reject != wire::Reject::none) return assembler_->reject(reason_of(reject));
+  CountedPacket counted;
+  counted.stream = packet.stream;
+  counted.sender = datagram.sender;
+  counted.slot_raw = packet.tick_raw / ticks_per_spectrum_;
+  counted.payload = bytes.subspan(packet.payload_offset, packet.payload_bytes);
+  counted.stride_bytes = layout_.packet_payload_bytes();
+  const Reason reason = assembler_->offer(counted, now_);
+  if (assembler_->totals().segments != segments_seen_) note_segment(packet.tick_raw);
+  if (reason == Reason::used) positions_[port] = assembler_->position(packet.stream);
+}
+
+// A new segment: time tags are absolute, their remainder is where in a spectrum's time the grid of
+// this F-engine lies. The packet that completed the quorum tells.
+void FengineReceiver::note_segment(std::uint64_t tick_raw) {
+  segments_seen_ = assembler_->totals().segments;
+  std::ranges::fill(positions_, assembler_->origin_slot());
+  if (config_.format == FengineFormat::chips) return;
+  const auto tag = static_cast<std::int64_t>(tick_raw);
+  const auto tai_ns =
+      recording_tai_ns_from_unix(tag / wire::kLwaTicksPerSecond,
+                                 tag % wire::kLwaTicksPerSecond * 250 / 49);  // 1e9 / 196e6
+  if (!tai_ns) return;  // not a date: the epoch stays what it was
+  const auto slot = static_cast<Tick>(tick_raw / ticks_per_spectrum_);
+  const std::lock_guard lock(mutex_);
+  clock_.epoch_tai_ns = 0;
+  clock_.epoch_tai_ns = *tai_ns - clock_.tai_ns(slot);
+}
+
+}  // namespace ryle

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <span>
+#include <vector>
+
+#include "ryle/ingest/fengine_source.hpp"
+#include "ryle/ingest/receiver_thread.hpp"
+
+namespace ryle {
+
+/// The thread behind FengineSource: reads the sockets, the furthest behind first, and feeds the
+/// assembler one spectrum of one stream at a time.
+class FengineReceiver : public ReceiverThread {
+ public:
+  explicit FengineReceiver(const FengineSourceConfig& config);
+  ~FengineReceiver() override;
+
+  const FengineSourceConfig& config() const { return config_; }
+  const FengineLayout& layout() const { return layout_; }
+  SampleClock clock() const;
+  std::vector<std::string> endpoints() const;
+
+ private:
+  bool serve(int timeout_ms) override;
+  void take_datagram(std::size_t port, const DatagramReader::Datagram& datagram);
+  void note_segment(std::uint64_t tick_raw);
+
+  FengineSourceConfig config_;
+  FengineLayout layout_;
+  std::int64_t skew_limit_;              ///< spectra a socket may be read ahead of another
+  std::uint64_t ticks_per_spectrum_;     ///< of the packets' counter
+  std::vector<std::int64_t> positions_;  ///< [port] newest spectrum placed
+  std::uint64_t segments_seen_ = 0;
+  SampleClock clock_;  ///< under the lock of the snapshot
+};
+
+}  // namespace ryle
