@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The one list of implementations of the all-sky imager.
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "ryle/core/error.hpp"
+#include "ryle/engine/image/all_sky.hpp"
+#include "ryle/engine/image/all_sky_factories.hpp"
+#include "ryle/engine/image/all_sky_limits.hpp"
+#include "ryle/engine/image/cost_model.hpp"
+#include "ryle/engine/image/reference.hpp"
+
+namespace ryle::image {
+namespace {
+
+constexpr Path kPaths[] = {Path::efield, Path::efield_half, Path::vis_grid, Path::vis_dft,
+                           Path::efield_dft};
+
+struct Entry {
+  Path path;
+  const char* name;             // as in AllSkyConfig::implementation
+  const char* instruction_set;  // as in cpu_instruction_sets()
+};
+
+// Best first for each path: "auto" and "cpu" take the first that runs here.
+constexpr std::array<Entry, 0> kCpu{};
+
+#ifdef RYLE_HAVE_CUDA
+constexpr std::array<Path, 0> kCuda{};
+#endif
+
+bool runs_here(const Entry& entry) {
+  const auto sets = cpu_instruction_sets();
+  return std::find(sets.begin(), sets.end(), entry.instruction_set) != sets.end();
+}
+
+// Names that work for a path on this machine.
+std::vector<std::string> names_for(Path path) {
+  std::vector<std::string> names;
+#ifdef RYLE_HAVE_CUDA
+  const bool has_code = std::find(kCuda.begin(), kCuda.end(), path) != kCuda.end();
+  if (has_code && cuda_unavailable_reason().empty()) names.emplace_back("cuda");
+#endif
+  for (const auto& entry : kCpu) {
+    if (entry.path == path && runs_here(entry)) names.emplace_back(entry.name);
+  }
+  names.emplace_back("reference");
+  return names;
+}
+
+[[noreturn]] void refuse(Path path, const std::string& wanted, const std::string& why) {
+  std::string works = "auto";
+  for (const auto& name : names_for(path)) works += ", " + name;
+  throw UnsupportedError("imager implementation \"" + wanted + "\" for path " +
+                         std::string(name(path)) + ": " + why + "; these work here: " + works);
+}
+
+// What to run: "cuda", "reference" or an instruction set of the cpu list.
+std::string chosen(const Queue& queue, const AllSkyConfig& config, Path path) {
+  const bool on_cuda = queue.back_end() == BackEnd::cuda;
+  const std::string& wanted = config.implementation;
+  if (wanted.rfind("cuda", 0) == 0 || (wanted == "auto" && on_cuda)) {
+    const std::string reason = cuda_unavailable_reason();
+    if (!reason.empty()) refuse(path, wanted, reason);
+    if (!on_cuda) refuse(path, wanted, "it needs a CUDA queue");
+    const auto names = names_for(path);
+    const std::string name = wanted == "auto" ? "cuda" : wanted;
+    if (std::find(names.begin(), names.end(), name) != names.end()) return name;
+    refuse(path, wanted, "there is no such CUDA code");
+  }
+  if (on_cuda) refuse(path, wanted, "the queue is a CUDA queue and needs a cuda implementation");
+  if (wanted == "reference") return wanted;
+  const bool any = wanted == "auto" || wanted == "cpu";
+  for (const auto& entry : kCpu) {
+    if (entry.path != path || (!any && wanted != entry.name)) continue;
+    if (runs_here(entry)) return entry.instruction_set;
+    if (!any) refuse(path, wanted, "this CPU has no such instructions");
+  }
+  if (wanted == "auto") return "reference";
+  refuse(path, wanted, any ? "there is no fast code for it" : "unknown name");
+}
+
+// The path that is wanted, or the planner's choice for this queue.
+Path resolved(const Queue& queue, const AllSkyConfig& config) {
+  validate(config);
+  if (config.path != Path::automatic) {
+    const std::int64_t bytes = path_bytes(config, config.path, true);
+    if (config.max_bytes > 0 && bytes > config.max_bytes) {
+      throw ConfigError("all-sky imager: path " + std::string(name(config.path)) + " needs " +
+                        std::to_string(bytes) +
+                        " bytes, more than max_bytes = " + std::to_string(config.max_bytes) +
+                        "; use fewer pixels, wider channel bins, or raise the limit");
+    }
+    return config.path;
+  }
+  return plan(config, default_cost_model(queue.back_end())).choice;
+}
+
+}  // namespace
+
+std::unique_ptr<FieldImager> make_field_imager(Queue& queue, const AllSkyConfig& config) {
+  const Path path = resolved(queue, config);
+  if (!takes_voltages(path)) {
+    throw ConfigError("path " + std::string(name(path)) +
+                      " images visibilities: correlate and use make_vis_imager, or ask for efield, "
+                      "efield-half or efield-dft");
+  }
+  const std::string what = chosen(queue, config, path);
+  if (what == "reference") return detail::make_field_reference(config, path);
+  refuse(path, what, "there is no fast code for it");
+}
+
+std::unique_ptr<VisImager> make_vis_imager(Queue& queue, const AllSkyConfig& config) {
+  const Path path = resolved(queue, config);
+  if (takes_voltages(path)) {
+    throw ConfigError("path " + std::string(name(path)) +
+                      " images voltages: use make_field_imager, or ask for vis-grid or vis-dft");
+  }
+  const std::string what = chosen(queue, config, path);
+  if (what == "reference") return detail::make_vis_reference(config, path);
+  refuse(path, what, "there is no fast code for it");
+}
+
+std::vector<std::string> available_all_sky_implementations() {
+  std::vector<std::string> names;
+  for (const Path path : kPaths) {
+    for (const auto& each : names_for(path)) {
+      names.push_back(std::string(name(path)) + "/" + each);
+    }
+  }
+  return names;
+}
+
+}  // namespace ryle::image

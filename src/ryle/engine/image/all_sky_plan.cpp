@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Predicts every path and chooses (image.md 6).
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "ryle/core/baseline.hpp"
+#include "ryle/core/error.hpp"
+#include "ryle/core/units.hpp"
+#include "ryle/engine/image/all_sky_limits.hpp"
+#include "ryle/engine/image/cost_model.hpp"
+#include "ryle/engine/image/geometry.hpp"
+
+namespace ryle::image {
+namespace {
+
+constexpr Path kPaths[] = {Path::efield, Path::efield_half, Path::vis_grid, Path::vis_dft,
+                           Path::efield_dft};
+
+// Sizes that the equations use, with the symbols of image.md.
+struct Sizes {
+  double a = 0;                 // antennas used
+  double n = 0;                 // inputs of the correlator
+  double pols = 0;              // polarizations imaged
+  double g = 0;                 // grid cells per side
+  double k = 0;                 // support
+  double t = 0;                 // spectra per image
+  double c = 0;                 // channels
+  double pixels = 0;            // above the horizon, or directions
+  double box_x = 0, box_y = 0;  // occupied cells
+  double fft_share = 1;         // q: rows of the box, columns inside the disc
+};
+
+Sizes sizes_of(const AllSkyConfig& config) {
+  Sizes s;
+  const auto used = antennas_used(config);
+  s.a = static_cast<double>(std::count(used.begin(), used.end(), 1));
+  s.n = static_cast<double>(config.inputs.size());
+  s.pols = n_pols(config);
+  s.g = static_cast<double>(config.n_pixels);
+  s.k = static_cast<double>(config.function.support);
+  s.t = static_cast<double>(config.n_spectra_per_image);
+  s.c = static_cast<double>(config.channels.n_channels);
+  const double share = std::min(1.0, kPi * config.cell_wavelengths * config.cell_wavelengths);
+  s.pixels =
+      config.directions.empty() ? share * s.g * s.g : static_cast<double>(config.directions.size());
+  const auto [x, y] = aperture_extent_cells(config);
+  s.box_x = std::min(s.g, std::ceil(x) + s.k);
+  s.box_y = std::min(s.g, std::ceil(y) + s.k);
+  const double columns = std::min(1.0, 2 * config.cell_wavelengths) * s.g;
+  s.fft_share = std::min(1.0, (s.box_y + 0.84 * columns) / (2 * s.g));
+  return s;
+}
+
+double fft_ops(double g) { return 5 * g * g * std::log2(g * g); }
+
+// Larger matrices fill the tensor cores better (measured, relative to 512 inputs).
+double correlate_rate(const CostModel& m, double n_inputs) {
+  if (m.back_end == BackEnd::cpu) return m.correlate_ops;
+  constexpr std::array<std::array<double, 2>, 6> kMeasured{
+      {{64, 400}, {128, 740}, {256, 919}, {512, 1111}, {1024, 1211}, {2048, 1257}}};
+  const double x = std::clamp(n_inputs, kMeasured.front()[0], kMeasured.back()[0]);
+  std::size_t i = 1;
+  while (i + 1 < kMeasured.size() && kMeasured[i][0] < x) ++i;
+  const auto& [x0, r0] = kMeasured[i - 1];
+  const auto& [x1, r1] = kMeasured[i];
+  const double f = std::log(x / x0) / std::log(x1 / x0);
+  return m.correlate_ops * (r0 + f * (r1 - r0)) / 1111;
+}
+
+double correlate_s(const Sizes& s, const CostModel& m) {
+  const double pairs = s.n * (s.n + 1) / 2;
+  return 8 * pairs * (s.t / correlate_rate(m, s.n) + 1 / m.correlate_output_bytes);
+}
+
+double efield_s(const Sizes& s, const CostModel& m) {
+  const double transforms = s.pols * fft_ops(s.g) * s.fft_share / m.efield_fft_ops;
+  const double rest = 8 * s.pols * s.a * s.k * s.k + 4 * s.pols * s.pols * s.pixels;
+  return s.t * (transforms + rest / m.efield_grid_ops);
+}
+
+double efield_half_s(const Sizes& s, const CostModel& m) {
+  const auto padded = [](double cells) { return 8 * std::ceil(cells / 8); };
+  const double bx = padded(std::max(s.box_x, s.box_y)), by = padded(std::min(s.box_x, s.box_y));
+  const double products = (3.2 * bx * by * s.a + 14.4 * bx * by * s.g + 10.4 * by * s.g * s.g) *
+                          s.pols / 2 / m.efield_half_ops;
+  const double detection = 4 * s.pols * s.pols * s.pixels / m.efield_grid_ops;
+  // Large boxes go to the half-precision transform, twice as fast as fp32.
+  return std::min(s.t * std::max(products, detection), 0.5 * efield_s(s, m));
+}
+
+double vis_grid_s(const Sizes& s, const CostModel& m, bool correlated, double planes) {
+  const double footprint = correlated ? 2 * s.k - 1 : s.k;
+  // A GPU warp owns 8 x 8 cells and visits every tile that a footprint touches.
+  const double side = m.back_end == BackEnd::cuda ? footprint + 7 : footprint;
+  const double baselines = s.a * (s.a - 1) / 2;
+  const double transforms = std::ceil(planes / 2);
+  return baselines * side * side * planes * 8 / m.vis_grid_ops +
+         transforms * fft_ops(s.g) / m.efield_fft_ops;
+}
+
+double products_of(const AllSkyConfig& config, const Sizes& s) {
+  return s.pols == 1 ? 1 : config.products == Products::intensity ? 2 : 3;
+}
+
+double seconds_of(const AllSkyConfig& config, const Sizes& s, const CostModel& m, Path path,
+                  bool correlator_runs_anyway) {
+  const double planes = static_cast<double>(n_planes(config));
+  const double x = correlator_runs_anyway ? 0 : correlate_s(s, m);
+  double each = 0;
+  switch (path) {
+    case Path::efield:
+      each = efield_s(s, m);
+      break;
+    case Path::efield_half:
+      each = efield_half_s(s, m);
+      break;
+    case Path::vis_grid:
+      each = x + vis_grid_s(s, m, config.function.correlated, planes);
+      break;
+    case Path::vis_dft:
+      each = x + 8 * products_of(config, s) * s.pixels * s.a * s.a / m.vis_dft_ops;
+      break;
+    case Path::efield_dft:
+      each = s.t * (8 * s.pols * s.pixels * s.a / m.efield_dft_ops +
+                    4 * s.pols * s.pols * s.pixels / m.efield_grid_ops);
+      break;
+    case Path::automatic:
+      break;
+  }
+  return s.c * (each + m.overhead_s);
+}
+
+bool has_code(const CostModel& m, Path path) {
+  switch (path) {
+    case Path::efield:
+      return m.efield_fft_ops > 0 && m.efield_grid_ops > 0;
+    case Path::efield_half:
+      return m.efield_half_ops > 0;
+    case Path::vis_grid:
+      return m.vis_grid_ops > 0;
+    case Path::vis_dft:
+      return m.vis_dft_ops > 0;
+    case Path::efield_dft:
+      return m.efield_dft_ops > 0;
+    case Path::automatic:
+      break;
+  }
+  return false;
+}
+
+std::string printed(const char* format, double a, double b) {
+  char text[160];
+  std::snprintf(text, sizeof text, format, a, b);
+  return text;
+}
+
+bool is_gridded(Path path) { return path != Path::vis_dft && path != Path::efield_dft; }
+
+PathPrediction predicted(const AllSkyConfig& config, const Sizes& s, const CostModel& model,
+                         Path path, double coherence, bool correlator_runs_anyway) {
+  PathPrediction p;
+  p.path = path;
+  p.why_not = why_not(config, path);
+  if (p.why_not.empty() && !has_code(model, path)) {
+    p.why_not = std::string("no fast code for it on the ") +
+                (model.back_end == BackEnd::cpu ? "cpu" : "cuda") + " back-end";
+  }
+  if (!p.why_not.empty()) return p;
+  p.seconds = seconds_of(config, s, model, path, correlator_runs_anyway);
+  p.bytes = path_bytes(config, path, correlator_runs_anyway);
+  p.relative_error = path_error(config, path);
+  if (config.max_bytes > 0 && p.bytes > config.max_bytes) {
+    p.why_not = printed("it needs %.3g GiB, more than the limit of %.3g GiB",
+                        static_cast<double>(p.bytes) / 0x1p30,
+                        static_cast<double>(config.max_bytes) / 0x1p30);
+    return p;
+  }
+  p.possible = true;
+  if (p.relative_error > config.max_relative_error) {
+    p.why_not = printed("its error of %.1e of the peak exceeds max_relative_error %.1e",
+                        p.relative_error, config.max_relative_error);
+  } else if (is_gridded(path) && coherence < config.min_coherence) {
+    p.why_not = printed("the array is not flat: coherence %.3f is below min_coherence %.3f",
+                        coherence, config.min_coherence);
+  }
+  return p;
+}
+
+void choose(Plan& plan) {
+  const PathPrediction *best = nullptr, *second = nullptr;
+  for (const auto& p : plan.paths) {
+    if (!p.why_not.empty()) continue;
+    if (best == nullptr || p.seconds < best->seconds) {
+      second = best;
+      best = &p;
+    } else if (second == nullptr || p.seconds < second->seconds) {
+      second = &p;
+    }
+  }
+  if (best == nullptr) {
+    std::string reasons;
+    for (const auto& p : plan.paths) {
+      reasons += (reasons.empty() ? "" : "; ") + std::string(name(p.path)) + ": " + p.why_not;
+    }
+    throw ConfigError("all-sky imager: no path fits the configuration: " + reasons);
+  }
+  plan.choice = best->path;
+  plan.reason =
+      printed("fastest within the limits: %.3g ms per set of images", best->seconds * 1e3, 0);
+  if (second != nullptr) {
+    plan.reason +=
+        ", " + std::string(name(second->path)) + printed(" %.3g ms", second->seconds * 1e3, 0);
+  } else {
+    plan.reason += "; no other path is possible within them";
+  }
+}
+
+}  // namespace
+
+std::int64_t path_bytes(const AllSkyConfig& config, Path path, bool correlator_runs_anyway) {
+  const auto antennas = static_cast<std::int64_t>(config.antenna_enu_m.size());
+  const std::int64_t channels = config.channels.n_channels;
+  const std::int64_t size = plane_size(config), planes = n_planes(config);
+  const std::int64_t cells_bytes = 8 * (config.function.support + 1);
+  std::int64_t bytes = 2 * n_bins(config) * planes * size * 4;  // sums and the images
+  if (is_gridded(path)) bytes += channels * antennas * cells_bytes + size * 4;
+  if (!is_gridded(path)) bytes += size * antennas * 8;  // steering of a channel in flight
+  if (path == Path::vis_grid) bytes += planes * size * 8;
+  if (!takes_voltages(path) && !correlator_runs_anyway) {
+    // int64 complex sums and counts
+    bytes += channels * n_pairs(static_cast<std::int64_t>(config.inputs.size())) * 20;
+  }
+  return bytes;
+}
+
+Plan plan(const AllSkyConfig& config, const CostModel& model, bool correlator_runs_anyway) {
+  validate(config);
+  Plan result;
+  result.coherence = plane_coherence(fit_plane(config), antennas_used(config),
+                                     config.channels.center_hz(config.channels.n_channels - 1),
+                                     config.max_zenith_distance_rad);
+  const Sizes s = sizes_of(config);
+  for (const Path path : kPaths) {
+    result.paths.push_back(
+        predicted(config, s, model, path, result.coherence, correlator_runs_anyway));
+  }
+  if (config.path == Path::automatic) {
+    choose(result);
+    return result;
+  }
+  for (const auto& p : result.paths) {
+    if (p.path != config.path) continue;
+    if (!p.possible) {
+      throw ConfigError("all-sky imager: path " + std::string(name(p.path)) + ": " + p.why_not);
+    }
+    result.choice = p.path;
+    result.reason = "asked for by name";
+    if (!p.why_not.empty()) result.reason += ", although " + p.why_not;
+  }
+  return result;
+}
+
+}  // namespace ryle::image
