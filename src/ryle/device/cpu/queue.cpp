@@ -2,6 +2,7 @@
 #include "ryle/device/queue.hpp"
 
 #include <sched.h>
+#include <sys/mman.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 #include <unistd.h>
@@ -16,6 +17,8 @@
 
 namespace ryle {
 namespace {
+
+constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 
 int usable_cores() {
   cpu_set_t set;
@@ -118,10 +121,16 @@ std::shared_ptr<std::byte> allocate(MemorySpace space, std::int64_t n_bytes) {
 #endif
   if (space == MemorySpace::device)
     throw DeviceError("no device memory: " + ryle::cuda_unavailable_reason());
-  const std::size_t padded =
-      (static_cast<std::size_t>(n_bytes) + 127) / 128 * 128 + (n_bytes == 0 ? 128 : 0);
-  void* memory = std::aligned_alloc(128, padded);
+  // Blocks are scattered: neighbouring channels lie kilobytes apart, and with small pages nearly
+  // every cell would cost a walk through the page tables.
+  const auto bytes = static_cast<std::size_t>(n_bytes);
+  const std::size_t alignment = bytes >= kHugePageBytes / 2 ? kHugePageBytes : 128;
+  const std::size_t padded = (bytes + alignment - 1) / alignment * alignment;
+  void* memory = std::aligned_alloc(alignment, padded == 0 ? alignment : padded);
   if (memory == nullptr) throw std::bad_alloc();
+#ifdef MADV_HUGEPAGE
+  if (alignment == kHugePageBytes) madvise(memory, padded, MADV_HUGEPAGE);  // advice only
+#endif
   std::memset(memory, 0, padded);
   return {static_cast<std::byte*>(memory), [](std::byte* p) { std::free(p); }};
 }
