@@ -97,8 +97,13 @@ class Cpu final : public Channelizer {
     delays_.assign(delays.begin(), delays.end());
   }
   void set_gains(View<const cf32, 2> gains) override {
-    copy_gains(problem_, gains, gains_.data());
-    for (auto& g : gains_.span()) g *= gain_scale();
+    const std::int64_t channels = problem_.config.n_channels;
+    std::vector<cf32> by_channel(static_cast<std::size_t>(gains_.size()));
+    copy_gains(problem_, gains, by_channel.data());
+    for (std::int64_t i = 0; i < gains_.size(); ++i) {
+      const std::int64_t c = transform_.plan().channel_of[i % channels];
+      gains_[i] = by_channel[i / channels * channels + c] * gain_scale();
+    }
   }
   std::string_view implementation() const override { return name_; }
   const Config& config() const override { return problem_.config; }
@@ -139,8 +144,8 @@ class Cpu final : public Channelizer {
   Unpacker unpacker_;
   TransformPlan transform_;
   std::vector<DelayPolynomial> delays_;
-  Buffer<cf32> gains_;
-  Buffer<KernelCounts> counts_;  // [chunk][input][channel]
+  Buffer<cf32> gains_;           // [input][place]
+  Buffer<KernelCounts> counts_;  // [chunk][input][place]
   Buffer<std::byte> scratch_;    // [slot]
   std::unique_ptr<std::atomic<bool>[]> busy_;
   std::int64_t per_stage_ = 0, group_ = 0, n_groups_ = 0, n_chunks_ = 0, row_samples_ = 0,
@@ -217,7 +222,8 @@ void Cpu::follow(const Call& call, std::int64_t begin, std::int64_t n, std::int6
     const Shift shift = evaluate(problem_, delays_[p], m);
     track.start[i] = m * problem_.step - shift.samples;
     track.ramp[i] = phase_ramp(problem_, shift, m);
-    track.spectrum_key[i] = dither_spectrum_key(m) ^ input_key;
+    const std::uint32_t key = dither_spectrum_key(m) ^ input_key;
+    track.spectrum_key[i] = key ^ key >> 16;
     if (!test_bit(valid, begin + i)) continue;
     set_bit(track.valid, i);
     track.begin = any ? std::min(track.begin, track.start[i]) : track.start[i];
@@ -321,16 +327,17 @@ void Cpu::merge_counts(const Call& call, std::int64_t p, std::int64_t n_chunks) 
     n_valid += std::popcount(valid[w]);
   for (std::int64_t chunk = 0; chunk < n_chunks; ++chunk) {
     const KernelCounts* counts = counts_.data() + (chunk * config.n_inputs + p) * config.n_channels;
-    for (std::int64_t c = 0; c < config.n_channels; ++c) {
+    for (std::int64_t place = 0; place < config.n_channels; ++place) {
+      const std::int64_t c = transform_.plan().channel_of[place];
       ChannelStatistics& s = call.output->statistics[c * config.n_inputs + p];
 #if RYLE_MUTANT == 110
       s.n_samples += n_valid;
 #else
       s.n_samples += chunk == 0 ? n_valid : 0;
 #endif
-      s.saturated_low += counts[c].low;
-      s.saturated_high += counts[c].high;
-      s.sum_of_squares += counts[c].sum_of_squares;
+      s.saturated_low += counts[place].low;
+      s.saturated_high += counts[place].high;
+      s.sum_of_squares += counts[place].sum_of_squares;
     }
   }
 }

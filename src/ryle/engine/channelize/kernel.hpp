@@ -42,14 +42,14 @@ struct KernelPlan {
   const float* chirp;
   const float* chirp_filter;
   const float* untangle;  ///< real input: exp(-2 pi i k / 2F) re, im [F/2 + 1]
-  // Output order: bin k is channel (first_channel + direction k) mod F.
-  std::int64_t first_channel;
-  int direction;
+  // Transform order: place k1 n_rows + k2 holds bin k1 + n_columns k2.
+  const std::uint32_t* channel_of;  ///< [place] output channel
+  int direction;                    ///< -1: inverted band
   KernelFormat format;
   bool truncate;
   bool dither;
   bool fixed_point;  ///< ci8, dithered, rounded to nearest: quantised in units of 2^-16
-  const std::uint32_t* channel_keys;  ///< [channel]
+  const std::uint32_t* channel_keys;  ///< [place] x ^ x >> 16 of the dither's channel key x
 };
 
 struct KernelCounts {
@@ -65,10 +65,10 @@ struct KernelGroup {
   bool has_phase;
   std::uint64_t phase_base[16];  ///< 2^-64 turns
   std::uint64_t phase_slope[16];
-  std::uint32_t dither_keys[16];  ///< spectrum key ^ input key
-  const float* gains;             ///< [channel] re, im; times 2^16 where plan.fixed_point
-  std::byte* codes;      ///< [bin in transform order][piece]: n_lanes codes, real parts first
-  KernelCounts* counts;  ///< [channel] or nullptr
+  std::uint32_t dither_keys[16];  ///< x ^ x >> 16 of x = spectrum key ^ input key
+  const float* gains;             ///< [place] re, im; times 2^16 where plan.fixed_point
+  std::byte* codes;               ///< [place][piece]: n_lanes codes, real parts first
+  KernelCounts* counts;           ///< [place] or nullptr
 };
 
 /// How to decode a word of two codes: part = ((word << up) ^ flip) >> down, arithmetically.
@@ -82,8 +82,8 @@ struct KernelTable {
   /// Bytes of scratch one call of run() uses (aligned to 64).
   std::int64_t (*scratch_bytes)(const KernelPlan&);
   void (*run)(const KernelPlan&, const KernelGroup&, std::byte* scratch);
-  /// Gathers one finished block of every channel from the pieces in codes[vector of spectra][bin in
-  /// transform order][piece] to its cell and adds re^2 + im^2 of it to counts[channel] (nullptr: no
+  /// Gathers one finished block of every channel from the pieces in codes[vector of
+  /// spectra][place][piece] to its cell and adds re^2 + im^2 of it to counts[place] (nullptr: no
   /// statistics).
   void (*flush)(const KernelPlan&, const std::byte* codes, std::byte* cells,
                 std::int64_t channel_stride_bytes, KernelCounts* counts);

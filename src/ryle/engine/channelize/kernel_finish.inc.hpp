@@ -55,31 +55,74 @@ constexpr std::int64_t piece_bytes(KernelFormat format) {
   return kLanes * kBytes[static_cast<int>(format)];
 }
 
+/// Keeps a constant in a register where the compiler would make it anew in every turn of a loop.
+RYLE_INLINE void keep([[maybe_unused]] U& constant) {
+#if defined(__x86_64__)
+  asm("" : "+v"(constant));
+#endif
+}
+
+/// All that stays the same over the points of a vector of spectra.
 struct Finish {
-  const KernelPlan& plan;
-  const KernelGroup& group;
+  RYLE_INLINE Finish(const KernelPlan& plan, const KernelGroup& group, const float* coarse_phasors,
+                     const float* fine_phasors);
+
   const float* coarse;
   const float* fine;
+  const float* gains;
+  const std::uint32_t* channel_of;
+  const std::uint32_t* channel_keys;
+  KernelCounts* counts;
+  std::byte* codes;
   I valid;  // all ones where a lane is valid
   U dither_keys;
-  std::uint64_t valid_bytes;  // bit 16 j + 4 i + l: lane 4 j + l is valid, i = 0..3
-  int shift;                  // of fine_shift()
+  U first_factor = U{} + 0x7feb352du, second_factor = U{} + 0x846ca68bu;
+  U lower = U{} + 0xffffu, upper = U{} + 0xffff0000u, sign = U{} + 0x8000u;
+  U edges = U{} + 0x7f7f7f7fu;
+  std::uint64_t valid_bytes = 0;  // bit 16 j + 4 i + l: lane 4 j + l is valid, i = 0..3
+  std::uint32_t valid_lanes;
+  int shift;  // of fine_shift()
+  bool inverted;
 };
 
-RYLE_INLINE U hash(const Finish& f, std::int64_t channel) {
-  U x = f.dither_keys ^ f.plan.channel_keys[channel];
-  x ^= x >> 16;
-  x *= 0x7feb352du;
+RYLE_INLINE Finish::Finish(const KernelPlan& plan, const KernelGroup& group,
+                           const float* coarse_phasors, const float* fine_phasors)
+    : coarse(coarse_phasors),
+      fine(fine_phasors),
+      gains(group.gains),
+      channel_of(plan.channel_of),
+      channel_keys(plan.channel_keys),
+      counts(group.counts),
+      codes(group.codes),
+      valid_lanes(group.valid),
+      shift(fine_shift(plan.n_points)),
+      inverted(plan.direction < 0) {
+  for (int l = 0; l < kLanes; ++l) {
+    valid[l] = (group.valid >> l & 1u) != 0 ? -1 : 0;
+    dither_keys[l] = group.dither_keys[l];
+  }
+  for (int j = 0; j < kLanes / 4; ++j) {
+    valid_bytes |= static_cast<std::uint64_t>((group.valid >> 4 * j & 15u) * 0x1111u) << 16 * j;
+  }
+#if RYLE_MUTANT == 112
+  valid_bytes = ~std::uint64_t{0};
+#endif
+}
+
+/// Dither without its last exclusive-or with itself shifted by 16. @pre the keys had the first one
+RYLE_INLINE U hash(const Finish& f, std::int64_t at) {
+  U x = f.dither_keys ^ f.channel_keys[at];
+  x *= f.first_factor;
   x ^= x >> 15;
-  x *= 0x846ca68bu;
-  x ^= x >> 16;
+  x *= f.second_factor;
   return x;
 }
 
 template <bool kDither, bool kTruncate>
-RYLE_INLINE void quantize(const Finish& f, C y, std::int64_t channel, float limit, I& re, I& im) {
+RYLE_INLINE void quantize(const Finish& f, C y, std::int64_t at, float limit, I& re, I& im) {
   if constexpr (kDither) {
-    U x = hash(f, channel);
+    U x = hash(f, at);
+    x ^= x >> 16;
     const V scale = broadcast(0x1p-32f);
     y.re = fma(__builtin_convertvector((I)((x & 0xffff0000u) | 0x8000u), V), scale, y.re);
 #if RYLE_MUTANT == 104
@@ -91,16 +134,15 @@ RYLE_INLINE void quantize(const Finish& f, C y, std::int64_t channel, float limi
   const V low = broadcast(-limit);
   // Rounding is monotonic and the limits are integers: clipping first gives the same code.
   const C clipped = {least(most(y.re, low), high), least(most(y.im, low), high)};
-  if (__builtin_expect(any_differs(y.re, clipped.re, y.im, clipped.im), 0) &&
-      f.group.counts != nullptr) {
+  if (__builtin_expect(any_differs(y.re, clipped.re, y.im, clipped.im), 0) && f.counts != nullptr) {
 #if RYLE_MUTANT == 105
     const float edge = limit + 1;
 #else
     const float edge = kTruncate ? limit + 1 : limit + 0.5f;  // +-127.5 would round to the even 128
 #endif
-    KernelCounts& counts = f.group.counts[channel];
+    KernelCounts& counts = f.counts[at];
     for (int l = 0; l < kLanes; ++l) {
-      if ((f.group.valid >> l & 1u) == 0) continue;
+      if ((f.valid_lanes >> l & 1u) == 0) continue;
       counts.high += (y.re[l] >= edge) + (y.im[l] >= edge);
       counts.low += (y.re[l] <= -edge) + (y.im[l] <= -edge);
     }
@@ -118,63 +160,73 @@ RYLE_INLINE void quantize(const Finish& f, C y, std::int64_t channel, float limi
   im &= f.valid;
 }
 
-/// Codes of one point as 16-bit pairs (re low, im high) before clipping to 8 bits.
+/// Codes of one point in the upper halves of 32 bits.
+struct Codes {
+  U re;
+  U im;
+};
+
+/// Codes before clipping to 8 bits; y holds 2^16 times the values.
 /// @eq rne(y + (d + 1/2) / 2^16) = floor((rne(2^16 y) + d + 2^15) / 2^16), so integers do the rest
 template <bool kClip>
-RYLE_INLINE U fixed_point_pairs(const Finish& f, C y, std::int64_t channel) {
-  U x = hash(f, channel) ^ 0x80008000u;  // d + 2^15 in either half
-  if constexpr (kClip) {                 // whatever the conversion or the sum could not hold
+RYLE_INLINE Codes fixed_point(const Finish& f, C y, std::int64_t at) {
+  const U x = hash(f, at);
+  const U re = (x >> 16) ^ f.sign;  // d + 2^15
+#if RYLE_MUTANT == 104
+  const U im = re;
+#else
+  const U im = (x ^ re) & f.lower;
+#endif
+  if constexpr (kClip) {  // whatever the conversion or the sum could not hold
     const V limit = broadcast(0x1p28f);
     y = {least(most(y.re, -limit), limit), least(most(y.im, -limit), limit)};
   }
-  const U re = (U)round_to_int(y.re) + (x >> 16);
-#if RYLE_MUTANT == 104
-  x >>= 16;
-#endif
-  const U im = (U)round_to_int(y.im) + (x & 0xffffu);
-  return (re >> 16) | (im & 0xffff0000u);
+  return {(U)round_to_int(y.re) + re, (U)round_to_int(y.im) + im};
 }
 
-/// Clips and counts; y holds 2^16 times the values.
-__attribute__((noinline)) U clipped_pairs(const Finish& f, C y, std::int64_t channel) {
-  const U pairs = fixed_point_pairs<true>(f, y, channel);
+/// Clips to 8 bits and counts the valid lanes' parts.
+RYLE_INLINE Codes clip(const Finish& f, Codes codes, std::int64_t at) {
 #if RYLE_MUTANT == 105
   constexpr std::int32_t kEdge = 129;
 #else
   constexpr std::int32_t kEdge = 128;
 #endif
-  U result{};
   std::uint32_t low = 0, high = 0;
   for (int l = 0; l < kLanes; ++l) {
-    if ((f.group.valid >> l & 1u) == 0) continue;
-    for (int shift = 0; shift <= 16; shift += 16) {
-      const std::int32_t code = static_cast<std::int16_t>(pairs[l] >> shift);
-      high += code >= kEdge;
-      low += code <= -kEdge;
+    const bool valid = (f.valid_lanes >> l & 1u) != 0;
+    for (int k = 0; k < 2; ++k) {
+      U& part = k == 0 ? codes.re : codes.im;
+      const std::int32_t code = static_cast<std::int32_t>(part[l]) >> 16;
+      high += valid && code >= kEdge;
+      low += valid && code <= -kEdge;
       const std::int32_t clipped = code > 127 ? 127 : code < -127 ? -127 : code;
-      result[l] |= (static_cast<std::uint32_t>(clipped) & 0xffffu) << shift;
+      part[l] = static_cast<std::uint32_t>(clipped) << 16;
     }
   }
-  if (f.group.counts != nullptr) {
-    f.group.counts[channel].low += low;
-    f.group.counts[channel].high += high;
+  if (f.counts != nullptr) {
+    f.counts[at].low += low;
+    f.counts[at].high += high;
   }
-  return result;
+  return codes;
 }
 
 /// Stores the pieces of one or two neighbouring bins; false (and nothing stored) if a code may have
 /// to be clipped.
 template <bool kCheck>
-RYLE_INLINE bool store_pairs(const Finish& f, U a, U b, bool two, std::byte* piece) {
+RYLE_INLINE bool store_codes(const Finish& f, const Codes& a, const Codes& b, bool two,
+                             std::byte* piece) {
 #if defined(__AVX512F__)
-  const __m512i split =
-      _mm512_broadcast_i32x4(_mm_set_epi8(15, 13, 11, 9, 14, 12, 10, 8, 7, 5, 3, 1, 6, 4, 2, 0));
+  alignas(64) static constexpr std::uint8_t kSplit[64] = {
+      0, 2,  4,  6,  1,  3,  5, 7,  8,  10, 12, 14, 9, 11, 13, 15, 0, 2,  4,  6,  1,  3,
+      5, 7,  8,  10, 12, 14, 9, 11, 13, 15, 0,  2,  4, 6,  1,  3,  5, 7,  8,  10, 12, 14,
+      9, 11, 13, 15, 0,  2,  4, 6,  1,  3,  5,  7,  8, 10, 12, 14, 9, 11, 13, 15};
   const __m512i order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
-  const __m512i bytes =
-      _mm512_maskz_shuffle_epi8(f.valid_bytes, _mm512_packs_epi16((__m512i)a, (__m512i)b), split);
+  const auto pairs = [&](const Codes& c)
+                         RYLE_ALWAYS { return (__m512i)((c.re >> 16) | (c.im & f.upper)); };
+  const __m512i bytes = _mm512_maskz_shuffle_epi8(
+      f.valid_bytes, _mm512_packs_epi16(pairs(a), pairs(b)), _mm512_load_si512(kSplit));
   if constexpr (kCheck) {
-    if (__builtin_expect(_mm512_cmpge_epu8_mask(_mm512_abs_epi8(bytes), _mm512_set1_epi8(127)) != 0,
-                         0))
+    if (__builtin_expect(_mm512_cmpge_epu8_mask(_mm512_abs_epi8(bytes), (__m512i)f.edges) != 0, 0))
       return false;
   }
   const __m512i both = _mm512_permutexvar_epi32(order, bytes);
@@ -184,14 +236,16 @@ RYLE_INLINE bool store_pairs(const Finish& f, U a, U b, bool two, std::byte* pie
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(piece), _mm512_castsi512_si256(both));
   }
 #elif defined(__AVX2__)
+  const auto pairs = [&](const Codes& c) RYLE_ALWAYS {
+    return (__m256i)(((c.re >> 16) | (c.im & f.upper)) & (U)f.valid);
+  };
   const __m256i split = _mm256_broadcastsi128_si256(
       _mm_set_epi8(15, 13, 11, 9, 14, 12, 10, 8, 7, 5, 3, 1, 6, 4, 2, 0));
   const __m256i order = _mm256_set_epi32(7, 3, 6, 2, 5, 1, 4, 0);
-  const __m256i bytes = _mm256_shuffle_epi8(
-      _mm256_packs_epi16((__m256i)(a & (U)f.valid), (__m256i)(b & (U)f.valid)), split);
+  const __m256i bytes = _mm256_shuffle_epi8(_mm256_packs_epi16(pairs(a), pairs(b)), split);
   if constexpr (kCheck) {
     const __m256i size = _mm256_abs_epi8(bytes);
-    const __m256i large = _mm256_max_epu8(size, _mm256_set1_epi8(127));
+    const __m256i large = _mm256_max_epu8(size, (__m256i)f.edges);
     if (__builtin_expect(_mm256_movemask_epi8(_mm256_cmpeq_epi8(size, large)) != 0, 0))
       return false;
   }
@@ -203,9 +257,8 @@ RYLE_INLINE bool store_pairs(const Finish& f, U a, U b, bool two, std::byte* pie
   }
 #else
   for (int i = 0; i < (two ? 2 : 1); ++i) {
-    const I pairs = (I)(i == 0 ? a : b) & f.valid;
-    const I re = (pairs << 16) >> 16;
-    const I im = pairs >> 16;
+    const I re = ((I)(i == 0 ? a.re : b.re) >> 16) & f.valid;
+    const I im = ((I)(i == 0 ? a.im : b.im) >> 16) & f.valid;
     if constexpr (kCheck) {
       const I large = (I)(re > 126) | (I)(re < -126) | (I)(im > 126) | (I)(im < -126);
       if ((large[0] | large[1] | large[2] | large[3]) != 0) return false;
@@ -218,17 +271,17 @@ RYLE_INLINE bool store_pairs(const Finish& f, U a, U b, bool two, std::byte* pie
   return true;
 }
 
-/// Phase and gain.
+/// Phase and gain of the point at place `at` of the transform order.
 template <bool kPhase>
-RYLE_INLINE C correct(const Finish& f, const float* x, std::int64_t channel) {
+RYLE_INLINE C correct(const Finish& f, const float* x, std::int64_t at) {
   C point = load_point(x);
-  const float* g = f.group.gains + 2 * channel;
-  if (f.plan.direction < 0) point.im = -point.im;  // inverted band
+  const float* g = f.gains + 2 * at;
+  if (f.inverted) point.im = -point.im;  // inverted band
   C factor;
   if constexpr (kPhase) {
-    const auto c = static_cast<std::uint64_t>(channel);
+    const std::uint32_t c = f.channel_of[at];
     const C a = load_point(f.coarse + (c >> f.shift) * kPoint);
-    const C b = load_point(f.fine + (c & ((std::uint64_t{1} << f.shift) - 1)) * kPoint);
+    const C b = load_point(f.fine + (c & ((1u << f.shift) - 1)) * kPoint);
     factor = times(times(a, b.re, b.im), g);
   } else {
     factor = {broadcast(g[0]), broadcast(g[1])};
@@ -236,36 +289,45 @@ RYLE_INLINE C correct(const Finish& f, const float* x, std::int64_t channel) {
   return times(point, factor.re, factor.im);
 }
 
+/// Two points of which a code may have to be clipped, once more; rare.
+template <bool kPhase>
+__attribute__((noinline, cold)) void finish_clipped(const Finish& f, const float* x,
+                                                    std::int64_t at, bool two, std::byte* piece) {
+  const auto codes = [&](int i) {
+    return clip(f, fixed_point<true>(f, correct<kPhase>(f, x + i * kPoint, at + i), at + i),
+                at + i);
+  };
+  const Codes a = codes(0);
+  store_codes<false>(f, a, two ? codes(1) : a, two, piece);
+}
+
 /// One or two points to 8-bit codes.
 template <bool kPhase, bool kDither, bool kTruncate>
-RYLE_INLINE void finish_bytes(const Finish& f, const float* x, std::int64_t channel,
-                              std::int64_t next, bool two, std::byte* piece) {
-  const C y = correct<kPhase>(f, x, channel);
-  const C z = two ? correct<kPhase>(f, x + kPoint, next) : y;
-  if constexpr (kDither && !kTruncate) {
-    const U a = fixed_point_pairs<false>(f, y, channel);
-    const U b = two ? fixed_point_pairs<false>(f, z, next) : a;
-    if (__builtin_expect(store_pairs<true>(f, a, b, two, piece), 1)) return;
-    const U c = clipped_pairs(f, y, channel);
-    store_pairs<false>(f, c, two ? clipped_pairs(f, z, next) : c, two, piece);
-  } else {
-    const auto pairs = [&](C value, std::int64_t c) RYLE_ALWAYS {
+RYLE_INLINE void finish_bytes(const Finish& f, const Finish& again, const float* x, std::int64_t at,
+                              bool two, std::byte* piece) {
+  const auto codes = [&](int i) RYLE_ALWAYS {
+    const C y = correct<kPhase>(f, x + i * kPoint, at + i);
+    if constexpr (kDither && !kTruncate) {
+      return fixed_point<false>(f, y, at + i);
+    } else {
       I re, im;
-      quantize<kDither, kTruncate>(f, value, c, 127, re, im);
-      return (U)((re & 0xffff) | (im << 16));
-    };
-    const U a = pairs(y, channel);
-    store_pairs<false>(f, a, two ? pairs(z, next) : a, two, piece);
+      quantize<kDither, kTruncate>(f, y, at + i, 127, re, im);
+      return Codes{(U)re << 16, (U)im << 16};
+    }
+  };
+  const Codes a = codes(0);
+  const Codes b = two ? codes(1) : a;
+  if (!store_codes < kDither && !kTruncate > (f, a, b, two, piece)) {
+    finish_clipped<kPhase>(again, x, at, two, piece);
   }
 }
 
 template <KernelFormat kFormat, bool kPhase, bool kDither, bool kTruncate>
-RYLE_INLINE void finish_point(const Finish& f, const float* x, std::int64_t channel,
-                              std::byte* piece) {
-  const C y = correct<kPhase>(f, x, channel);
+RYLE_INLINE void finish_point(const Finish& f, const float* x, std::int64_t at, std::byte* piece) {
+  const C y = correct<kPhase>(f, x, at);
   if constexpr (kFormat == KernelFormat::ci4) {
     I re, im;
-    quantize<kDither, kTruncate>(f, y, channel, 7, re, im);
+    quantize<kDither, kTruncate>(f, y, at, 7, re, im);
     // Sign-extended from 8 bits, so that a saturating narrowing keeps the byte.
     const Byte both = narrow(((re << 28) >> 24) | (im & 15));
     __builtin_memcpy(piece, &both, sizeof both);
@@ -280,69 +342,63 @@ RYLE_INLINE void finish_point(const Finish& f, const float* x, std::int64_t chan
   }
 }
 
-/// Points x[i], i = 0..n-1, are bins first_bin + i bin_step; their pieces follow one another.
+/// Points x[i], i = 0..n-1, are at places `at` + i; their pieces follow one another.
 template <KernelFormat kFormat, bool kPhase, bool kDither, bool kTruncate>
-__attribute__((noinline)) void finish_points(const Finish& f, const float* x,
-                                             std::int64_t first_bin, std::int64_t bin_step,
+__attribute__((noinline)) void finish_points(const Finish& again, const float* x, std::int64_t at,
                                              std::int64_t n) {
-  const std::int64_t size = f.plan.n_points;
-  std::int64_t channel = (f.plan.first_channel + f.plan.direction * first_bin) % size;
-  const std::int64_t step = f.plan.direction * bin_step;
-  channel += channel < 0 ? size : 0;
-  const auto after = [&](std::int64_t c) RYLE_ALWAYS {
-    c += step;
-    c -= c >= size ? size : 0;
-    return c + (c < 0 ? size : 0);
-  };
-  std::byte* piece = f.group.codes + first_bin * n * piece_bytes(kFormat);
+  Finish f = again;  // a copy that no store of codes can change, for all the compiler knows
+  keep(f.first_factor);
+  keep(f.second_factor);
+  keep(f.lower);
+  keep(f.upper);
+  keep(f.sign);
+  keep(f.edges);
+  std::byte* piece = f.codes + at * piece_bytes(kFormat);
   if constexpr (kFormat == KernelFormat::ci8) {
     std::int64_t i = 0;
     for (; i + 2 <= n; i += 2, piece += 2 * piece_bytes(kFormat)) {
-      const std::int64_t next = after(channel);
-      finish_bytes<kPhase, kDither, kTruncate>(f, x + i * kPoint, channel, next, true, piece);
-      channel = after(next);
+      finish_bytes<kPhase, kDither, kTruncate>(f, again, x + i * kPoint, at + i, true, piece);
     }
     if (i < n)
-      finish_bytes<kPhase, kDither, kTruncate>(f, x + i * kPoint, channel, channel, false, piece);
+      finish_bytes<kPhase, kDither, kTruncate>(f, again, x + i * kPoint, at + i, false, piece);
   } else {
     for (std::int64_t i = 0; i < n; ++i, piece += piece_bytes(kFormat)) {
-      finish_point<kFormat, kPhase, kDither, kTruncate>(f, x + i * kPoint, channel, piece);
-      channel = after(channel);
+      finish_point<kFormat, kPhase, kDither, kTruncate>(f, x + i * kPoint, at + i, piece);
     }
   }
 }
 
 template <KernelFormat kFormat, bool kPhase>
-void finish_rounded(const Finish& f, const float* x, std::int64_t first_bin, std::int64_t step,
+void finish_rounded(const KernelPlan& plan, const Finish& f, const float* x, std::int64_t at,
                     std::int64_t n) {
-  if (f.plan.truncate) {
-    if (f.plan.dither) return finish_points<kFormat, kPhase, true, true>(f, x, first_bin, step, n);
-    return finish_points<kFormat, kPhase, false, true>(f, x, first_bin, step, n);
+  if (plan.truncate) {
+    if (plan.dither) return finish_points<kFormat, kPhase, true, true>(f, x, at, n);
+    return finish_points<kFormat, kPhase, false, true>(f, x, at, n);
   }
-  if (f.plan.dither) return finish_points<kFormat, kPhase, true, false>(f, x, first_bin, step, n);
-  return finish_points<kFormat, kPhase, false, false>(f, x, first_bin, step, n);
+  if (plan.dither) return finish_points<kFormat, kPhase, true, false>(f, x, at, n);
+  return finish_points<kFormat, kPhase, false, false>(f, x, at, n);
 }
 
 template <bool kPhase>
-void finish_format(const Finish& f, const float* x, std::int64_t first_bin, std::int64_t step,
+void finish_format(const KernelPlan& plan, const Finish& f, const float* x, std::int64_t at,
                    std::int64_t n) {
-  switch (f.plan.format) {
+  switch (plan.format) {
     case KernelFormat::ci8:
-      return finish_rounded<KernelFormat::ci8, kPhase>(f, x, first_bin, step, n);
+      return finish_rounded<KernelFormat::ci8, kPhase>(plan, f, x, at, n);
     case KernelFormat::ci4:
-      return finish_rounded<KernelFormat::ci4, kPhase>(f, x, first_bin, step, n);
+      return finish_rounded<KernelFormat::ci4, kPhase>(plan, f, x, at, n);
     case KernelFormat::cf16:
-      return finish_points<KernelFormat::cf16, kPhase, false, false>(f, x, first_bin, step, n);
+      return finish_points<KernelFormat::cf16, kPhase, false, false>(f, x, at, n);
     default:
-      return finish_points<KernelFormat::cf32, kPhase, false, false>(f, x, first_bin, step, n);
+      return finish_points<KernelFormat::cf32, kPhase, false, false>(f, x, at, n);
   }
 }
 
-inline void finish(const Finish& f, const float* x, std::int64_t first_bin, std::int64_t step,
-                   std::int64_t n) {
-  if (f.group.has_phase) {
-    finish_format<true>(f, x, first_bin, step, n);
+inline void finish(const KernelPlan& plan, bool has_phase, const Finish& f, const float* x,
+                   std::int64_t at, std::int64_t n) {
+  if (has_phase) {
+    finish_format<true>(plan, f, x, at, n);
   } else {
-    finish_format<false>(f, x, first_bin, step, n);
+    finish_format<false>(plan, f, x, at, n);
   }
 }

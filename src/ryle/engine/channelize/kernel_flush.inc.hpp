@@ -2,9 +2,9 @@
 // Finished pieces of codes to whole cells, and their sum of squares. Included after
 // kernel_finish.inc.hpp.
 
-/// Sum of squares of 128 codes in -127..127. |x| is both an unsigned and a signed byte, and 2 *
-/// 127^2 fits 16 bits.
-RYLE_INLINE std::int32_t squares_of_bytes(const std::byte* cell) {
+/// Sums of squares of 128 codes in -127..127, spread over the lanes. |x| is both an unsigned and a
+/// signed byte, and 2 * 127^2 fits 16 bits.
+RYLE_INLINE I squares_of_bytes(const std::byte* cell) {
 #if defined(__AVX512BW__)
   __m512i sum = _mm512_setzero_si512();
   for (int half = 0; half < 2; ++half) {
@@ -12,7 +12,7 @@ RYLE_INLINE std::int32_t squares_of_bytes(const std::byte* cell) {
     sum =
         _mm512_add_epi32(sum, _mm512_madd_epi16(_mm512_maddubs_epi16(a, a), _mm512_set1_epi16(1)));
   }
-  return _mm512_reduce_add_epi32(sum);
+  return (I)sum;
 #elif defined(__AVX2__)
   __m256i sum = _mm256_setzero_si256();
   for (int quarter = 0; quarter < 4; ++quarter) {
@@ -22,14 +22,14 @@ RYLE_INLINE std::int32_t squares_of_bytes(const std::byte* cell) {
     sum =
         _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(a, a), _mm256_set1_epi16(1)));
   }
-  std::int32_t parts[8];
-  __builtin_memcpy(parts, &sum, 32);
-  return parts[0] + parts[1] + parts[2] + parts[3] + parts[4] + parts[5] + parts[6] + parts[7];
+  return (I)sum;
 #else
-  std::int32_t sum = 0;
-  for (int i = 0; i < 128; ++i) {
-    const auto code = static_cast<std::int32_t>(static_cast<std::int8_t>(cell[i]));
-    sum += code * code;
+  I sum{};
+  for (int i = 0; i < 128; i += kLanes) {
+    Byte codes;
+    __builtin_memcpy(&codes, cell + i, sizeof codes);
+    const I wide = __builtin_convertvector(codes, I);
+    sum += wide * wide;
   }
   return sum;
 #endif
@@ -106,7 +106,16 @@ RYLE_INLINE void gather(const std::byte* piece, std::int64_t plane, std::byte* c
 
 template <KernelFormat kFormat>
 RYLE_INLINE double squares(const std::byte* cell) {
-  if constexpr (kFormat == KernelFormat::ci8) return squares_of_bytes(cell);
+  if constexpr (kFormat == KernelFormat::ci8) {
+    const I sum = squares_of_bytes(cell);
+#if defined(__AVX512F__)
+    return _mm512_reduce_add_epi32((__m512i)sum);
+#else
+    std::int32_t total = 0;
+    for (int l = 0; l < kLanes; ++l) total += sum[l];
+    return total;
+#endif
+  }
   if constexpr (kFormat == KernelFormat::ci4) return squares_of_nibbles(cell);
   if constexpr (kFormat == KernelFormat::cf16) return squares_of_halves(cell);
   return squares_of_floats(cell);
@@ -130,15 +139,10 @@ void flush_format(const KernelPlan& plan, const std::byte* piece, std::byte* cel
   constexpr std::int64_t kPiece = piece_bytes(kFormat);
   const std::int64_t plane = plan.n_points * kPiece;
   alignas(64) std::byte cell[128];
-  for (std::int64_t k1 = 0; k1 < plan.n_columns; ++k1) {
-    for (std::int64_t k2 = 0; k2 < plan.n_rows; ++k2, piece += kPiece) {
-      std::int64_t c = plan.first_channel + plan.direction * (k1 + plan.n_columns * k2);
-      c -= c >= plan.n_points ? plan.n_points : 0;
-      c += c < 0 ? plan.n_points : 0;
-      gather<kFormat>(piece, plane, cell);
-      copy_cell(cell, cells + c * channel_stride_bytes);
-      if (counts != nullptr) counts[c].sum_of_squares += squares<kFormat>(cell);
-    }
+  for (std::int64_t at = 0; at < plan.n_points; ++at, piece += kPiece) {
+    gather<kFormat>(piece, plane, cell);
+    copy_cell(cell, cells + plan.channel_of[at] * channel_stride_bytes);
+    if (counts != nullptr) counts[at].sum_of_squares += squares<kFormat>(cell);
   }
 }
 

@@ -78,7 +78,7 @@ void run_source(const KernelPlan& plan, const KernelGroup& group, const Scratch&
     }
     for (std::int64_t k1 = 0; k1 < plan.n_columns; ++k1) {
       const float* row = transform(plan, work + k1 * plan.row_stride * kPoint, other);
-      finish(f, row, k1, plan.n_columns, plan.n_rows);
+      finish(plan, group.has_phase, f, row, k1 * plan.n_rows, plan.n_rows);
     }
     return;
   }
@@ -87,28 +87,14 @@ void run_source(const KernelPlan& plan, const KernelGroup& group, const Scratch&
   }
   float* x = plan.n_padded > 0 ? chirp_transform(plan, work, other) : transform(plan, work, other);
   if (kReal) untangle(plan, x);
-  finish(f, x, 0, 1, plan.n_points);
+  finish(plan, group.has_phase, f, x, 0, plan.n_points);
 }
 
 inline void run(const KernelPlan& plan, const KernelGroup& group, std::byte* bytes) {
   auto* scratch = reinterpret_cast<float*>(bytes);
   const Scratch s = layout(plan);
   if (group.has_phase) phase_tables(plan, group, scratch + s.coarse, scratch + s.fine);
-  I valid;
-  U keys;
-  for (int l = 0; l < kLanes; ++l) {
-    valid[l] = (group.valid >> l & 1u) != 0 ? -1 : 0;
-    keys[l] = group.dither_keys[l];
-  }
-  std::uint64_t valid_bytes = 0;
-  for (int j = 0; j < kLanes / 4; ++j) {
-    valid_bytes |= static_cast<std::uint64_t>((group.valid >> 4 * j & 15u) * 0x1111u) << 16 * j;
-  }
-#if RYLE_MUTANT == 112
-  valid_bytes = ~std::uint64_t{0};
-#endif
-  const Finish f{plan,  group, scratch + s.coarse, scratch + s.fine,
-                 valid, keys,  valid_bytes,        fine_shift(plan.n_points)};
+  const Finish f(plan, group, scratch + s.coarse, scratch + s.fine);
   if (plan.float_stream) {
     if (plan.real_input) return run_source<true, FloatPairs>(plan, group, s, scratch, f);
     return run_source<false, FloatPairs>(plan, group, s, scratch, f);

@@ -62,7 +62,6 @@ TransformPlan::TransformPlan(const Problem& problem, const KernelTable& kernel, 
   plan_.float_stream = float_stream;
   plan_.real_input = !problem.complex_input;
   plan_.tap_bytes = problem.n_points * sample_bytes;
-  plan_.first_channel = problem.zero_channel;
   plan_.direction = problem.sense;
   plan_.format = kernel_format(config.output);
   plan_.truncate = config.rounding == Rounding::truncate;
@@ -79,8 +78,14 @@ TransformPlan::TransformPlan(const Problem& problem, const KernelTable& kernel, 
     push(untangle_, math::unit_root(-k, 2 * plan_.n_points));
   }
   plan_.untangle = untangle_.data();
-  for (std::int64_t c = 0; c < config.n_channels; ++c)
-    channel_keys_.push_back(dither_channel_key(config.seed, c));
+  for (std::int64_t place = 0; place < plan_.n_points; ++place) {
+    const std::int64_t bin = place / plan_.n_rows + plan_.n_columns * (place % plan_.n_rows);
+    const std::int64_t c = problem.zero_channel + problem.sense * bin;
+    channel_of_.push_back(static_cast<std::uint32_t>((c + plan_.n_points) % plan_.n_points));
+    const std::uint32_t key = dither_channel_key(config.seed, channel_of_.back());
+    channel_keys_.push_back(key ^ key >> 16);
+  }
+  plan_.channel_of = channel_of_.data();
   plan_.channel_keys = channel_keys_.data();
 }
 

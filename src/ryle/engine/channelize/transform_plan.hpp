@@ -32,7 +32,7 @@ class TransformPlan {
   std::vector<float> chirp_;
   std::vector<float> chirp_filter_;
   std::vector<float> untangle_;
-  std::vector<std::uint32_t> channel_keys_;
+  std::vector<std::uint32_t> channel_of_, channel_keys_;
 };
 
 }  // namespace ryle::channelize::detail
