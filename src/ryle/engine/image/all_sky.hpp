@@ -126,7 +126,8 @@ class FieldImager {
  public:
   virtual ~FieldImager() = default;
   /// Calibration c of conventions.md: v_calibrated = c v, [channel][input]; 0 = not used. Cable
-  /// delays are part of c, geometry is not. Takes effect from the next execute().
+  /// delays are part of c, geometry is not. Takes effect from the next execute(). A gain that is
+  /// not finite counts as 0. Before the first call all gains are 1. ConfigError for a wrong number.
   virtual void set_gains(Queue& queue, std::span<const cf32> gains) = 0;
   /// Adds a gulp of any length. Asynchronous on the queue, no allocation.
   virtual void execute(Queue& queue, const FieldInput& input) = 0;
@@ -134,6 +135,7 @@ class FieldImager {
   virtual void finish(Queue& queue, Images& images) = 0;
   virtual void reset(Queue& queue) = 0;
   virtual Path path() const = 0;
+  /// A name that AllSkyConfig::implementation takes: "reference", "cpu:avx512", "cuda".
   virtual std::string_view implementation() const = 0;
   virtual const AllSkyConfig& config() const = 0;
 };
@@ -141,7 +143,8 @@ class FieldImager {
 /// Sums of products from a correlator: raw, not divided by anything, not calibrated.
 /// @shape sums [channel][pair] complex, pair = pair_index(i, j) over inputs, i <= j
 /// (core/baseline.hpp)
-/// @shape counts [channel][pair]; nullptr = n_spectra everywhere
+/// @shape counts [channel][pair]; nullptr = n_spectra everywhere; 0 = the pair is not used
+/// @pre floating-point sums are finite wherever their count is not 0
 struct VisInput {
   enum class Type : std::uint8_t { ci32, ci64, cf32, cf64 };
   Type type = Type::ci64;
