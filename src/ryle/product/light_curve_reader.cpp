@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <functional>
+
+#include <fmt/format.h>
+
+#include "ryle/core/units.hpp"
+#include "ryle/core/version.hpp"
+#include "ryle/product/light_curve.hpp"
+#include "ryle/product/light_curve_schema.hpp"
+#include "ryle/product/publish.hpp"
+#include "ryle/product/sqlite_file.hpp"
+
+namespace ryle {
+namespace {
+
+using product::Database;
+using product::Statement;
+
+/// Writes `header` and then lines that `next` produces until it returns false; published whole.
+void publish_lines(const std::string& path, const std::string& header,
+                   const std::function<bool(std::string&)>& next, bool overwrite) {
+  prepare_part(path, overwrite);
+  const auto fail = [&](const char* operation, int error) {
+    discard_part(path);
+    throw IoError::from_errno(operation, path, error, true);
+  };
+  std::FILE* file = std::fopen(part_path(path).c_str(), "wbx");
+  if (file == nullptr) fail("create", errno);
+  std::string line = header;
+  bool good = true;
+  int error = 0;
+  do {
+    line += '\n';
+    good = std::fwrite(line.data(), 1, line.size(), file) == line.size();
+    if (!good) error = errno;
+    line.clear();
+  } while (good && next(line));
+  if (std::fclose(file) != 0 && good) {
+    good = false;
+    error = errno;
+  }
+  if (!good) fail("write", error);
+  publish_part(path, overwrite);
+}
+
+/// A field of a CSV line: quoted where it must be (RFC 4180).
+std::string quoted(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + '"';
+}
+
+/// Shortest text that reads back as the same double; nothing for NaN.
+std::string field(double value) { return std::isnan(value) ? "" : fmt::format("{}", value); }
+
+}  // namespace
+
+struct LightCurveReader::Content {
+  explicit Content(const std::string& path) : db(path, Database::Mode::read, 5) {
+    const std::int64_t id = db.number("PRAGMA application_id");
+    if (id != product::kApplicationId) {
+      throw FormatError("cannot read light curves of " + path +
+                        ": it is a database of another program");
+    }
+    product::check_schema_version(db.number("PRAGMA user_version"), path);
+  }
+  Database db;
+};
+
+LightCurveReader::LightCurveReader(const std::string& path)
+    : content_(std::make_unique<Content>(path)) {}
+LightCurveReader::~LightCurveReader() = default;
+
+std::vector<WatchTarget> LightCurveReader::sources() {
+  std::vector<WatchTarget> out;
+  Statement row(content_->db, "SELECT name, ra_deg, dec_deg FROM source ORDER BY id");
+  while (row.step()) {
+    WatchTarget target{row.text(0), std::nullopt};
+    if (!std::isnan(row.real(1)))
+      target.fixed = SkyDirection{row.real(1) * kDegree_rad, row.real(2) * kDegree_rad};
+    out.push_back(std::move(target));
+  }
+  return out;
+}
+
+std::int64_t LightCurveReader::n_images() {
+  return content_->db.number("SELECT count(*) FROM image");
+}
+
+std::vector<LightCurvePoint> LightCurveReader::light_curve(const std::string& source) {
+  Statement find(content_->db, "SELECT id FROM source WHERE name = ?");
+  find.bind(1, std::string_view(source));
+  if (!find.step()) {
+    std::string names;
+    for (const auto& known : sources()) names += (names.empty() ? "" : ", ") + known.name;
+    throw ConfigError("no light curve of \"" + source + "\" in " + content_->db.path() +
+                      "; it has: " + names);
+  }
+  Statement row(content_->db,
+                "SELECT image.id, start_tai_ns, centroid_tai_ns, exposure_s, bin, first_center_hz "
+                "+ bin * bin_width_hz, i, q, u, v, weight, elevation_deg, l, m FROM sample JOIN "
+                "image ON image.id = sample.image JOIN band ON band.id = image.band WHERE source "
+                "= ? ORDER BY start_tai_ns, image.id, bin");
+  row.bind(1, find.integer(0));
+  std::vector<LightCurvePoint> points;
+  while (row.step()) {
+    LightCurvePoint p;
+    p.image = row.integer(0);
+    p.start_tai_ns = row.integer(1);
+    p.centroid_tai_ns = row.integer(2);
+    p.exposure_s = row.real(3);
+    p.bin = row.integer(4);
+    p.center_hz = row.real(5);
+    for (int k = 0; k < 4; ++k) p.stokes[static_cast<std::size_t>(k)] = row.real(6 + k);
+    p.weight = row.real(10);
+    p.elevation_rad = row.real(11) * kDegree_rad;
+    p.l = row.real(12);
+    p.m = row.real(13);
+    points.push_back(p);
+  }
+  return points;
+}
+
+std::vector<ImageEvent> LightCurveReader::events() {
+  Statement row(content_->db,
+                "SELECT t_tai_ns, duration_s, l, m, ra_deg, dec_deg, low_hz, high_hz, snr_i, "
+                "snr_q, snr_u, snr_v, peak, file, cutout, cutout_images, cutout_planes, "
+                "cutout_rows, cutout_columns FROM event ORDER BY t_tai_ns, id");
+  std::vector<ImageEvent> out;
+  while (row.step()) {
+    ImageEvent e;
+    e.tai_ns = row.integer(0);
+    e.duration_s = row.real(1);
+    e.l = row.real(2);
+    e.m = row.real(3);
+    e.direction = {row.real(4) * kDegree_rad, row.real(5) * kDegree_rad};
+    e.low_hz = row.real(6);
+    e.high_hz = row.real(7);
+    for (int k = 0; k < 4; ++k) e.snr[static_cast<std::size_t>(k)] = row.real(8 + k);
+    e.peak = row.real(12);
+    e.file = row.text(13);
+    const auto bytes = row.blob(14);
+    e.cutout.resize(bytes.size() / sizeof(float));
+    if (!e.cutout.empty()) std::memcpy(e.cutout.data(), bytes.data(), bytes.size());
+    for (int k = 0; k < 4; ++k) e.cutout_shape[static_cast<std::size_t>(k)] = row.integer(15 + k);
+    out.push_back(std::move(e));
+  }
+  return out;
+}
+
+std::string LightCurveReader::integrity() {
+  Statement row(content_->db, "PRAGMA integrity_check");
+  return row.step() ? row.text(0) : "no answer";
+}
+
+void LightCurveReader::export_samples_csv(const std::string& path, bool overwrite) {
+  Statement row(content_->db,
+                "SELECT utc, start_tai_ns, exposure_s, name, bin, first_center_hz + bin * "
+                "bin_width_hz, i, q, u, v, weight, elevation_deg, l, m, image.path, file FROM "
+                "sample JOIN image ON image.id = sample.image JOIN band ON band.id = image.band "
+                "JOIN source ON source.id = sample.source ORDER BY start_tai_ns, image.id, "
+                "source.id, bin");
+  publish_lines(
+      path,
+      "utc,start_tai_ns,exposure_s,source,bin,center_hz,i,q,u,v,weight,elevation_deg,l,m,path,file",
+      [&](std::string& line) {
+        if (!row.step()) return false;
+        line = fmt::format("{},{},{},{},{},{}", row.text(0), row.integer(1), field(row.real(2)),
+                           quoted(row.text(3)), row.integer(4), field(row.real(5)));
+        for (int k = 6; k <= 13; ++k) line += "," + field(row.real(k));
+        line += "," + quoted(row.text(14)) + "," + quoted(row.text(15));
+        return true;
+      },
+      overwrite);
+}
+
+void LightCurveReader::export_events_csv(const std::string& path, bool overwrite) {
+  Statement row(content_->db,
+                "SELECT utc, t_tai_ns, duration_s, l, m, ra_deg, dec_deg, low_hz, high_hz, snr_i, "
+                "snr_q, snr_u, snr_v, peak, file FROM event ORDER BY t_tai_ns, id");
+  publish_lines(
+      path,
+      "utc,t_tai_ns,duration_s,l,m,ra_deg,dec_deg,low_hz,high_hz,snr_i,snr_q,snr_u,snr_v,peak,file",
+      [&](std::string& line) {
+        if (!row.step()) return false;
+        line = fmt::format("{},{}", row.text(0), row.integer(1));
+        for (int k = 2; k <= 13; ++k) line += "," + field(row.real(k));
+        line += "," + quoted(row.text(14));
+        return true;
+      },
+      overwrite);
+}
+
+namespace {
+
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
+std::string parameter(const char* name, double value, const char* unit, const char* ucd) {
+  if (std::isnan(value)) return "";
+  return fmt::format("    <Param name=\"{}\" value=\"{}\" unit=\"{}\" ucd=\"{}\"/>\n", name, value,
+                     unit, ucd);
+}
+
+}  // namespace
+
+std::string voevent_xml(const ImageEvent& e, const Observation& observation, std::int64_t number) {
+  const ArrayLayout& array = observation.array;
+  const std::string telescope = array.name.empty() ? "unknown" : array.name;
+  std::string stream;  // IVORN: letters and digits
+  for (const char c : telescope) stream += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  const std::string utc = utc_iso(e.tai_ns, 6);
+  std::string xml = fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+      "<voe:VOEvent xmlns:voe=\"http://www.ivoa.net/xml/VOEvent/v2.0\" "
+      "xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" "
+      "xsi:schemaLocation=\"http://www.ivoa.net/xml/VOEvent/v2.0 "
+      "http://www.ivoa.net/xml/VOEvent/VOEvent-v2.0.xsd\" version=\"2.0\" role=\"observation\" "
+      "ivorn=\"ivo://ryle/{}#{}-{}\">\n"
+      "  <Who><AuthorIVORN>ivo://ryle/{}</AuthorIVORN><Date>{}</Date></Who>\n"
+      "  <What>\n",
+      stream, utc, number, stream, utc.substr(0, 19));
+  xml += "   <Group name=\"event\">\n";
+  xml += parameter("duration", e.duration_s, "s", "time.duration");
+  xml += parameter("l", e.l, "", "pos.cartesian.x");
+  xml += parameter("m", e.m, "", "pos.cartesian.y");
+  xml += parameter("low", e.low_hz, "Hz", "em.freq;stat.min");
+  xml += parameter("high", e.high_hz, "Hz", "em.freq;stat.max");
+  const char* const names[] = {"snr_i", "snr_q", "snr_u", "snr_v"};
+  for (int k = 0; k < 4; ++k)
+    xml += parameter(names[k], e.snr[static_cast<std::size_t>(k)], "", "stat.snr");
+  xml += parameter("peak", e.peak, "", "phot.flux");
+  xml += "   </Group>\n";
+  xml += fmt::format("    <Description>image-plane trigger of Ryle {}</Description>\n  </What>\n",
+                     version());
+  xml += fmt::format(
+      "  <WhereWhen><ObsDataLocation>"
+      "<ObservatoryLocation id=\"{}\"/><ObservationLocation>"
+      "<AstroCoordSystem id=\"UTC-ICRS-TOPO\"/><AstroCoords coord_system_id=\"UTC-ICRS-TOPO\">\n"
+      "    <Time unit=\"s\"><TimeInstant><ISOTime>{}</ISOTime></TimeInstant></Time>\n"
+      "    <Position2D unit=\"deg\"><Name1>RA</Name1><Name2>Dec</Name2>"
+      "<Value2><C1>{:.6f}</C1><C2>{:.6f}</C2></Value2><Error2Radius>1</Error2Radius>"
+      "</Position2D>\n"
+      "  </AstroCoords></ObservationLocation></ObsDataLocation></WhereWhen>\n",
+      escaped(telescope), utc, e.direction.ra_rad / kDegree_rad, e.direction.dec_rad / kDegree_rad);
+  return xml + "</voe:VOEvent>\n";
+}
+
+}  // namespace ryle

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The tables of a light curve database. Private to product/.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "ryle/core/error.hpp"
+
+namespace ryle::product {
+
+inline constexpr std::int64_t kApplicationId = 0x52796c65;  // "Ryle"
+/// Raised when a table changes; readers and writers refuse what is newer than they are.
+inline constexpr std::int64_t kSchemaVersion = 1;
+
+inline constexpr const char* kSchema = R"sql(
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE band (
+  id INTEGER PRIMARY KEY, first_center_hz REAL NOT NULL, bin_width_hz REAL NOT NULL,
+  n_bins INTEGER NOT NULL, UNIQUE (first_center_hz, bin_width_hz, n_bins));
+CREATE TABLE source (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, ra_deg REAL, dec_deg REAL);
+CREATE TABLE image (
+  id INTEGER PRIMARY KEY, start_tai_ns INTEGER NOT NULL, centroid_tai_ns INTEGER NOT NULL,
+  utc TEXT NOT NULL, exposure_s REAL NOT NULL, band INTEGER NOT NULL REFERENCES band (id),
+  path TEXT NOT NULL, file TEXT NOT NULL);
+CREATE TABLE sample (
+  image INTEGER NOT NULL REFERENCES image (id), source INTEGER NOT NULL REFERENCES source (id),
+  bin INTEGER NOT NULL, i REAL, q REAL, u REAL, v REAL, weight REAL NOT NULL,
+  elevation_deg REAL, l REAL, m REAL, PRIMARY KEY (image, source, bin)) WITHOUT ROWID;
+CREATE TABLE event (
+  id INTEGER PRIMARY KEY, t_tai_ns INTEGER NOT NULL, utc TEXT NOT NULL, duration_s REAL NOT NULL,
+  l REAL NOT NULL, m REAL NOT NULL, ra_deg REAL, dec_deg REAL, low_hz REAL, high_hz REAL,
+  snr_i REAL, snr_q REAL, snr_u REAL, snr_v REAL, peak REAL, file TEXT NOT NULL, cutout BLOB,
+  cutout_images INTEGER, cutout_planes INTEGER, cutout_rows INTEGER, cutout_columns INTEGER);
+CREATE INDEX event_time ON event (t_tai_ns);
+CREATE INDEX image_time ON image (start_tai_ns);
+)sql";
+
+inline void check_schema_version(std::int64_t version, const std::string& path) {
+  if (version == kSchemaVersion) return;
+  throw UnsupportedError("light curves of " + path + " have schema " + std::to_string(version) +
+                         ", this Ryle knows " + std::to_string(kSchemaVersion) +
+                         "; use the Ryle that wrote it, or another file");
+}
+
+}  // namespace ryle::product
