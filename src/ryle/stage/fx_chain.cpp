@@ -164,7 +164,7 @@ void FxChain::start_levels() {
   std::vector<channelize::LevelStatistics> first(static_cast<std::size_t>(f.n_inputs));
   const channelize::Input input{staging_.samples(), staging_.begin(),
                                 staging_.end() - staging_.begin(), staging_.absent()};
-  channelize::add_level_statistics(f, input, staging_.begin(), staging_.end(), first);
+  channelize::add_level_statistics(queue_, f, input, staging_.begin(), staging_.end(), first);
   scale_.assign(static_cast<std::size_t>(f.n_inputs), 1.0);
   std::vector<double> seen;
   const bool requantises = f.output == SampleFormat::ci8 || f.output == SampleFormat::ci4;
@@ -208,8 +208,8 @@ void FxChain::process(std::int64_t n) {
                           staging_.absent()};
   if (in_dump_ == 0 || levels_[0].n_samples == 0) {
     const Tick first = std::max(staging_.begin(), next_spectrum_ * step_);
-    channelize::add_level_statistics(f, input, first, std::min(staging_.end(), first + n * step_),
-                                     levels_);
+    channelize::add_level_statistics(queue_, f, input, first,
+                                     std::min(staging_.end(), first + n * step_), levels_);
   }
   if (device_samples_.size() > 0) {
     copy_bytes(queue_, device_samples_.data(), staging_.samples(), staging_.used_bytes());

@@ -142,5 +142,8 @@ double channel_center_hz(const Config& config, std::int64_t channel);
 /// @shape statistics [input]
 void add_level_statistics(const Config& config, const Input& input, Tick begin, Tick end,
                           std::span<LevelStatistics> statistics);
+/// The same, with the workers of a CPU queue (@pre the samples are in host memory).
+void add_level_statistics(Queue& queue, const Config& config, const Input& input, Tick begin,
+                          Tick end, std::span<LevelStatistics> statistics);
 
 }  // namespace ryle::channelize
