@@ -140,7 +140,7 @@ struct ImageConfig {
   std::string light_curves;
   double trigger_sigma = 0;
   bool fits = true;
-  bool png = true;
+  bool png = false;
   bool latest = true;
   std::string frames;
   std::string movie;

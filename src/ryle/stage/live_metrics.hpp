@@ -8,9 +8,10 @@
 
 namespace ryle::stage {
 
-/// Counters of a live run (those of IngestMetrics and the engines' own) in Prometheus text format, rewritten at every progress line for the node
-/// exporter's textfile collector (runtime.metrics_file). Writing never disturbs the run: a failure
-/// is silent here and seen by the scraper as an old time stamp.
+/// Counters of a live run (those of IngestMetrics and the engines' own) in Prometheus text format,
+/// rewritten at every progress line for the node exporter's textfile collector
+/// (runtime.metrics_file). Writing never disturbs the run: a failure is silent here and seen by the
+/// scraper as an old time stamp.
 class LiveMetrics {
  public:
   /// An empty name switches the file off; text() works all the same.

@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "ryle/stage/config.hpp"
+#include "ryle/stage/image_summary.hpp"
 
 /// The main path: source -> channelize -> correlate -> products, live or from a file.
 namespace ryle::stage {
@@ -21,6 +23,7 @@ struct Progress {
   double lost_fraction = 0;  ///< samples absent so far
   double margin = 0;         ///< data time / engine time: above 1 keeps up
   std::int64_t integrations = 0;
+  std::int64_t images = 0;
   std::string state;  ///< "OK", "NO_DATA", "DEGRADED(...)"
 };
 
@@ -54,6 +57,7 @@ struct RunSummary {
   std::vector<std::string> warnings;
   std::string state;
   bool stopped_by_signal = false;
+  std::optional<ImageSummary> image;  ///< of all-sky images made on the way
 };
 
 /// Live: packets of the network or of the built-in simulator. Ends when the source ends, after

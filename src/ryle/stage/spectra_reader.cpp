@@ -43,8 +43,9 @@ class RecordedSpectra final : public SpectraReader {
 
   void read(std::int64_t first, std::int64_t n, SpectraGulp& gulp) override {
     absent_.clear();
+    gaps_.clear();
     std::fill(absent_channels_.begin(), absent_channels_.end(), std::uint8_t{0});
-    recording_.read_spectra(first, n, spectra_, absent_, &absent_channels_);
+    recording_.read_spectra(first, n, spectra_, absent_, &absent_channels_, &gaps_);
     mark_valid(first, n);
     const BlockView blocks =
         dense_blocks(blocks_.data(), SampleFormat::ci8, frequency.n_channels, n, n_inputs);
@@ -66,14 +67,22 @@ class RecordedSpectra final : public SpectraReader {
         set_bits(valid_.data() + (c * n_inputs + p) * words, 0, n);
       }
     }
-    for (const auto& a : absent_) {
-      const std::int64_t begin = std::max(a.begin, first) - first;
-      const std::int64_t end = std::min(a.end, first + n) - first;
-      if (begin >= end) continue;
+    for (const auto& a : absent_)
+      lose(a.input, {0, frequency.n_channels, a.begin, a.end}, first, n);
+    for (const auto& g : gaps_) {
+      for (std::int64_t p = 0; p < n_inputs; ++p) lose(p, g, first, n);
+    }
+  }
+
+  void lose(std::int64_t input, const ChannelGap& gap, std::int64_t first, std::int64_t n) {
+    const std::int64_t words = words_for_bits(n);
+    const std::int64_t begin = std::max(gap.begin, first) - first;
+    const std::int64_t end = std::min(gap.end, first + n) - first;
+    if (begin >= end) return;
+    for (std::int64_t c = gap.channel_begin; c < gap.channel_end; ++c) {
+      if (absent_channels_[static_cast<std::size_t>(c * n_inputs + input)] != 0) continue;
       lost_samples += static_cast<std::uint64_t>(end - begin);
-      for (std::int64_t c = 0; c < frequency.n_channels; ++c) {
-        clear_bits(valid_.data() + (c * n_inputs + a.input) * words, begin, end);
-      }
+      clear_bits(valid_.data() + (c * n_inputs + input) * words, begin, end);
     }
   }
 
@@ -81,6 +90,7 @@ class RecordedSpectra final : public SpectraReader {
   Queue host_;
   std::vector<ci8> spectra_;  // [spectrum][channel][input]
   std::vector<AbsentSpan> absent_;
+  std::vector<ChannelGap> gaps_;
   std::vector<std::uint8_t> absent_channels_;  // [channel][input]
   Buffer<std::byte> blocks_;
   std::vector<std::uint64_t> valid_;  // [channel][input][words]
@@ -106,6 +116,7 @@ class ChannelizedSamples final : public SpectraReader {
     // No tracking, hence no delays to make room for: the layout does not matter here.
     const FxChain::Setup chain = make_chain_setup(config, facts, {});
     config_ = chain.channelize;
+    format = config_.output;
     target_rms_lsb_ = chain.target_rms_lsb;
     step_ = channelize::step_length(config_);
     length_ = channelize::filter_length(config_);
@@ -142,11 +153,7 @@ class ChannelizedSamples final : public SpectraReader {
     const std::int64_t words = words_for_bits(n);
     const channelize::Output output{blocks, valid_.data(), words, nullptr};
     channelizer_->execute(host_, {samples_.data(), begin, ticks, absent_}, first, n, output);
-    for (std::int64_t p = 0; p < n_inputs; ++p) {
-      for (std::int64_t t = 0; t < n; ++t) {
-        lost_samples += test_bit(valid_.data() + p * words, t) ? 0 : 1;
-      }
-    }
+    for (const auto& a : absent_) lost_samples += static_cast<std::uint64_t>(a.end - a.begin);
     gulp = {blocks, n, valid_.data(), words, 0};
   }
 

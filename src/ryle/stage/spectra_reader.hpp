@@ -26,11 +26,12 @@ class SpectraReader {
   std::int64_t n_inputs = 0;
   std::int64_t n_spectra = 0;
   std::int64_t max_gulp = 0;
+  SampleFormat format = SampleFormat::ci8;
   double window_s = 0;  ///< length of data behind one spectrum beyond the interval of spectra
   /// What the channelizer multiplied the samples of an input with; empty = 1.
   std::vector<double> scale;
   std::string implementation;      ///< of the channelizer; "" when there is none
-  std::uint64_t lost_samples = 0;  ///< input spectra that were not there, of those read
+  std::uint64_t lost_samples = 0;  ///< codes (spectrum, channel, input) or time samples not there
 };
 
 /// @throws ConfigError when the rate or the sky frequency is not known

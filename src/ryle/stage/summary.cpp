@@ -29,6 +29,7 @@ std::string to_json(const RunSummary& s) {
                               {"stopped_by_signal", s.stopped_by_signal},
                               {"warnings", s.warnings},
                               {"errors", s.errors}};
+  if (s.image) json["image"] = nlohmann::ordered_json::parse(to_json(*s.image));
   return json.dump();
 }
 

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/stage/sky_products.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+
+#include "ryle/core/error.hpp"
+#include "ryle/core/units.hpp"
+#include "ryle/engine/image/statistics.hpp"
+#include "ryle/product/picture_products.hpp"
+#include "ryle/stage/image_setup.hpp"
+#include "ryle/telescope/catalog.hpp"
+
+namespace ryle::stage {
+namespace {
+
+constexpr std::size_t kMostNames = 1000;  // of products in a summary
+constexpr double kMarkElevation_rad = 5 * kDegree_rad;
+
+std::int64_t nanoseconds(double seconds) {
+  return static_cast<std::int64_t>(std::llround(seconds * 1e9));
+}
+
+std::string in_directory(const ObservationConfig& config, const std::string& name) {
+  return (std::filesystem::path(config.output.directory) / name).string();
+}
+
+std::string without_extension(const std::string& path) {
+  const std::filesystem::path p(path);
+  return (p.parent_path() / p.stem()).string();
+}
+
+void make_parent(const std::string& path) {
+  std::error_code ignored;
+  const auto parent = std::filesystem::path(path).parent_path();
+  if (!parent.empty()) std::filesystem::create_directories(parent, ignored);
+}
+
+/// Mean of the bins of the first plane, pixel by pixel, weights taken alike.
+std::vector<double> mean_plane(const SkyImage& image) {
+  const auto size = static_cast<std::size_t>(image.plane_size());
+  std::vector<double> mean(size);
+  std::vector<double> n(size);
+  for (std::int64_t bin = 0; bin < image.n_channels; ++bin) {
+    const float* pixels = image.pixels.data() + static_cast<std::size_t>(bin) * size;
+    for (std::size_t k = 0; k < size; ++k) {
+      if (std::isnan(pixels[k])) continue;
+      mean[k] += static_cast<double>(pixels[k]);
+      n[k] += 1;
+    }
+  }
+  for (std::size_t k = 0; k < size; ++k) mean[k] = n[k] > 0 ? mean[k] / n[k] : std::nan("");
+  return mean;
+}
+
+/// Pairs a plane would have without any loss.
+double full_pairs(const image::AllSkyConfig& sky, std::int64_t n_channels, std::int64_t n_spectra) {
+  double used[2] = {0, 0};
+  for (const auto& input : sky.inputs) used[input.pol] += input.bad ? 0 : 1;
+  double pairs = 0;
+  for (const double a : used) pairs += sky.remove_autos ? a * (a - 1) : a * a;
+  return pairs * static_cast<double>(n_channels) * static_cast<double>(n_spectra);
+}
+
+}  // namespace
+
+SkyProducts::SkyProducts(const ObservationConfig& config, Observation observation, SkyFacts facts)
+    : config_(config), observation_(std::move(observation)), facts_(std::move(facts)) {
+  if (facts_.images_per_stack > 1) stack_ = std::make_unique<SkyStack>(facts_.sky, facts_.plane);
+  make_parent(in_directory(config_, "x"));
+  if (!config_.image.frames.empty())
+    make_parent((std::filesystem::path(config_.image.frames) / "x").string());
+}
+
+SkyProducts::~SkyProducts() = default;
+
+template <class Action>
+void SkyProducts::guarded(Action action) {
+  try {
+    action();
+  } catch (const Error& e) {
+    // As for visibilities: the first failure is the user's to see at once, later ones must not stop
+    // the data path.
+    if (images_written_ == 0 || config_.output.on_disk_full == "stop") throw;
+    if (errors_.size() < kMostNames) errors_.emplace_back(e.what());
+  }
+}
+
+void SkyProducts::publish_name(const std::string& name) {
+  if (published_.size() == kMostNames) {
+    warnings_.push_back(
+        fmt::format("more than {} files were written; the rest are not listed", kMostNames));
+  }
+  if (published_.size() <= kMostNames) published_.push_back(name);
+}
+
+void SkyProducts::write(const RawImages& raw) {
+  const double interval_s = raw.clock.seconds(1);
+  const std::int64_t start = raw.clock.tai_ns(raw.first_spectrum);
+  // Centroid of M spectra (conventions.md 4).
+  const double half_s =
+      0.5 * (interval_s * static_cast<double>(raw.n_spectra - 1) + facts_.window_s);
+  const std::int64_t centroid = start + nanoseconds(half_s);
+  const double full = full_pairs(facts_.sky, facts_.sky.channels.n_channels, raw.n_spectra);
+  double pairs = 0;
+  for (std::size_t k = 0; k < raw.images.weights.size(); ++k)
+    pairs += k % 3 < 2 ? raw.images.weights[k] : 0;
+  weight_fraction_ = full > 0 ? pairs / full : 0;
+  if (!facts_.targets.empty()) {
+    guarded([&] { write_light_curves(raw, start, centroid); });
+  }
+  if (stack_) {
+    if (raw.segment != stack_segment_) finish_stack();
+    stack_segment_ = raw.segment;
+    if (stack_->n_images() == 0) {
+      stack_start_tai_ns_ = start;
+      const double whole_s = interval_s * static_cast<double>(raw.n_spectra) *
+                             static_cast<double>(facts_.images_per_stack);
+      stack_center_ = zenith(observation_.array, start + nanoseconds(0.5 * whole_s),
+                             observation_.earth_orientation);
+    }
+    const double exposure_s = interval_s * static_cast<double>(raw.n_spectra);
+    stack_exposure_s_ += exposure_s;
+    stack_centroid_s_ += exposure_s * 1e-9 * static_cast<double>(centroid - stack_start_tai_ns_);
+    stack_->add(raw.images, uvw_axes(observation_.array, stack_center_, centroid,
+                                     observation_.earth_orientation));
+    if (stack_->n_images() == facts_.images_per_stack) finish_stack();
+    return;
+  }
+  SkyImage image =
+      describe(raw.images, start, centroid, interval_s * static_cast<double>(raw.n_spectra));
+  image.plane_alpha = facts_.plane.alpha;
+  image.plane_beta = facts_.plane.beta;
+  place_at_zenith(image, observation_.array, observation_.earth_orientation);
+  emit(image);
+}
+
+void SkyProducts::finish_stack() {
+  if (!stack_ || stack_->n_images() == 0) return;
+  const std::int64_t centroid =
+      stack_start_tai_ns_ + nanoseconds(stack_centroid_s_ / stack_exposure_s_);
+  SkyImage image = describe(stack_->finish(), stack_start_tai_ns_, centroid, stack_exposure_s_);
+  image.center = stack_center_;
+  stack_exposure_s_ = 0;
+  stack_centroid_s_ = 0;
+  emit(image);
+}
+
+SkyImage SkyProducts::describe(const image::Images& images, std::int64_t start_tai_ns,
+                               std::int64_t centroid_tai_ns, double exposure_s) const {
+  const auto& sky = facts_.sky;
+  SkyImage image;
+  image.n_pixels = sky.n_pixels;
+  image.n_channels_per_bin = sky.n_channels_per_bin;
+  image.cell_direction_cosine = 1 / (static_cast<double>(sky.n_pixels) * sky.cell_wavelengths);
+  image.frequency = sky.channels;
+  image.start_tai_ns = start_tai_ns;
+  image.centroid_tai_ns = centroid_tai_ns;
+  image.exposure_s = exposure_s;
+  image.unit = facts_.unit;
+  image.facts = facts_.facts;
+  image.facts.loss_ppm = 1e6 * (1 - weight_fraction_);
+  take_planes(image, images.pixels, images.weights, image::n_bins(sky), stokes_codes(sky));
+  return image;
+}
+
+void SkyProducts::emit(const SkyImage& image) {
+  find_peak(image);
+  guarded([&] { write_fits(image); });
+  guarded([&] { write_pictures(image); });
+  ++images_written_;
+}
+
+void SkyProducts::find_peak(const SkyImage& image) {
+  const image::Config geometry{image.n_pixels, 1 / facts_.sky.cell_wavelengths, "auto"};
+  const std::vector<double> plane = mean_plane(image);
+  if (std::all_of(plane.begin(), plane.end(), [](double v) { return std::isnan(v); })) {
+    peak_.reset();
+    return;
+  }
+  const auto found = image::peak_of(geometry, plane);
+  const auto pixel = image::pixel_of_direction(geometry, found.direction.l, found.direction.m);
+  SkyPeak peak;
+  peak.value = found.value;
+  peak.sigma = found.sigmas;
+  peak.x = pixel.x;
+  peak.y = pixel.y;
+  if (stack_) {
+    // The frame of a stack is fixed to the stars and not slanted.
+    const double l = found.direction.l;
+    const double m = found.direction.m;
+    const double n = std::sqrt(std::max(0.0, 1 - l * l - m * m));
+    const auto axes = uvw_axes(observation_.array, image.center, image.centroid_tai_ns,
+                               observation_.earth_orientation);
+    Vector3 enu{};
+    for (std::size_t k = 0; k < 3; ++k) enu[k] = l * axes[0][k] + m * axes[1][k] + n * axes[2][k];
+    peak.l = enu[0];
+    peak.m = enu[1];
+    const auto sky = direction_of_enu(observation_.array, enu, image.centroid_tai_ns,
+                                      observation_.earth_orientation);
+    peak.ra_deg = sky.ra_rad / kDegree_rad;
+    peak.dec_deg = sky.dec_rad / kDegree_rad;
+  } else {
+    const auto enu = image::direction_of_pixel(facts_.sky, facts_.plane, pixel.x, pixel.y);
+    peak.l = enu[0];
+    peak.m = enu[1];
+    if (!std::isnan(enu[2])) {
+      const auto sky = direction_of_enu(observation_.array, enu, image.centroid_tai_ns,
+                                        observation_.earth_orientation);
+      peak.ra_deg = sky.ra_rad / kDegree_rad;
+      peak.dec_deg = sky.dec_rad / kDegree_rad;
+    }
+  }
+  peak_ = peak;
+}
+
+void SkyProducts::write_fits(const SkyImage& image) {
+  const auto& c = config_.image;
+  const bool overwrite = config_.output.overwrite;
+  if (!c.output.empty()) {
+    // One name: one image, or all of them one after the other.
+    if (single()) {
+      write_fits_image(c.output, image, observation_, overwrite);
+      publish_name(c.output);
+      return;
+    }
+    if (!series_) series_ = std::make_unique<FitsImageSeries>(c.output, observation_, overwrite);
+    series_->append(image);
+    return;
+  }
+  if (!c.fits) return;
+  const std::string name = image_file_name(in_directory(config_, config_.output.name + "_image"),
+                                           image.start_tai_ns, ".fits");
+  write_fits_image(name, image, observation_, overwrite);
+  publish_name(name);
+}
+
+std::string SkyProducts::picture_of(const SkyImage& image) const {
+  const auto& c = config_.image;
+  if (!c.picture.empty()) {
+    return single() ? c.picture
+                    : image_file_name(without_extension(c.picture), image.start_tai_ns, ".png");
+  }
+  if (!c.png) return {};
+  return image_file_name(in_directory(config_, config_.output.name + "_image"), image.start_tai_ns,
+                         ".png");
+}
+
+void SkyProducts::write_pictures(const SkyImage& image) {
+  const std::string picture = picture_of(image);
+  if (!picture.empty()) {
+    write_sky_png(picture, image, {}, observation_, config_.output.overwrite);
+    publish_name(picture);
+  }
+}
+
+void SkyProducts::open_light_curves() {
+  std::string name = config_.image.light_curves;
+  if (name.empty()) name = in_directory(config_, config_.output.name + "_light_curves.sqlite");
+  make_parent(name);
+  light_curves_ = std::make_unique<LightCurveStore>(name, observation_);
+  for (const auto& target : facts_.targets) {
+    source_ids_.push_back(light_curves_->source(target));
+    watched_.push_back({target.name, 0, std::nan(""), 0, 0});
+  }
+  publish_name(name);
+}
+
+// Every source has a row in every image: NaN with its elevation where it is not up.
+void SkyProducts::write_light_curves(const RawImages& raw, std::int64_t start_tai_ns,
+                                     std::int64_t centroid_tai_ns) {
+  if (!light_curves_) open_light_curves();
+  const std::int64_t n_bins = image::n_bins(facts_.sky);
+  const std::int64_t n_planes = image::n_planes(facts_.sky);
+  const auto n_directions = static_cast<std::int64_t>(raw.watched_index.size());
+  LightCurveImage image;
+  image.start_tai_ns = start_tai_ns;
+  image.centroid_tai_ns = centroid_tai_ns;
+  image.exposure_s = raw.clock.seconds(raw.n_spectra);
+  image.bins = stage::bin_axis(facts_.sky);
+  image.path = facts_.facts.path;
+  std::vector<LightCurveSample> samples;
+  for (std::size_t k = 0; k < facts_.targets.size(); ++k) {
+    const auto direction = facts_.targets[k].direction(centroid_tai_ns, &observation_.array);
+    const Vector3 enu = enu_of_direction(observation_.array, direction, centroid_tai_ns,
+                                         observation_.earth_orientation);
+    const auto at =
+        std::find(raw.watched_index.begin(), raw.watched_index.end(), static_cast<std::int64_t>(k));
+    double flux = 0;
+    std::int64_t n = 0;
+    for (std::int64_t bin = 0; bin < n_bins; ++bin) {
+      LightCurveSample sample;
+      sample.source = source_ids_[k];
+      sample.bin = bin;
+      sample.stokes.fill(std::nan(""));
+      sample.elevation_rad = std::asin(std::clamp(enu[2], -1.0, 1.0));
+      sample.l = enu[0];
+      sample.m = enu[1];
+      if (at != raw.watched_index.end()) {
+        const std::int64_t d = at - raw.watched_index.begin();
+        for (std::int64_t plane = 0; plane < std::min<std::int64_t>(4, n_planes); ++plane) {
+          const auto from = static_cast<std::size_t>((bin * n_planes + plane) * n_directions + d);
+          sample.stokes[static_cast<std::size_t>(plane)] =
+              static_cast<double>(raw.watched.pixels[from]);
+        }
+        if (facts_.sky.products == image::Products::linear && n_planes == 4) {
+          const auto [xx, yy, u, v] = sample.stokes;
+          sample.stokes = {(xx + yy) / 2, (xx - yy) / 2, u, v};
+        }
+        const double* pairs = raw.watched.weights.data() + 3 * bin;
+        sample.weight = pairs[0] + pairs[1];
+        if (std::isfinite(sample.stokes[0])) {
+          flux += sample.stokes[0];
+          ++n;
+        }
+      }
+      samples.push_back(sample);
+    }
+    auto& seen = watched_[k];
+    seen.elevation_deg = samples.back().elevation_rad / kDegree_rad;
+    seen.flux = n > 0 ? flux / static_cast<double>(n) : std::nan("");
+    if (n > 0) {
+      const auto before = static_cast<double>(seen.n_images);
+      seen.mean_flux = (seen.mean_flux * before + seen.flux) / (before + 1);
+      ++seen.n_images;
+    }
+  }
+  light_curves_->append(image, samples);
+}
+
+void SkyProducts::finish() {
+  finish_stack();
+  if (light_curves_) guarded([&] { light_curves_->commit(); });
+  for (const auto& w : watched_) {
+    if (w.n_images == 0) {
+      warnings_.push_back(fmt::format(
+          "{} stayed below the horizon ({:.1f} deg): its light curve holds elevations only", w.name,
+          w.elevation_deg));
+    }
+  }
+  if (series_) {
+    guarded([&] {
+      series_->publish();
+      publish_name(config_.image.output);
+    });
+    series_.reset();
+  }
+}
+
+}  // namespace ryle::stage

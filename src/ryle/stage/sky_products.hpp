@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ryle/engine/image/geometry.hpp"
+#include "ryle/product/image_file.hpp"
+#include "ryle/product/light_curve.hpp"
+#include "ryle/stage/config.hpp"
+#include "ryle/stage/image_summary.hpp"
+#include "ryle/stage/sky_chain.hpp"
+#include "ryle/stage/sky_stack.hpp"
+#include "ryle/telescope/catalog.hpp"
+#include "ryle/telescope/observation.hpp"
+
+namespace ryle::stage {
+
+/// Everything that is known before the first image.
+struct SkyFacts {
+  image::AllSkyConfig sky;
+  image::ArrayPlane plane;
+  std::int64_t images_per_stack = 1;
+  std::int64_t expected_images = 0;  ///< products; 0 = not known (live)
+  double window_s = 0;               ///< data behind a spectrum beyond the spacing of spectra
+  std::string unit;
+  ImageFacts facts;
+  std::vector<WatchTarget> targets;  ///< RawImages::watched_index refers to them
+};
+
+/// Images as users get them: world coordinates, FITS, PNG, movie frames, light curves, trigger.
+/// A file that fails does not stop the others (output.on_disk_full).
+class SkyProducts {
+ public:
+  SkyProducts(const ObservationConfig& config, Observation observation, SkyFacts facts);
+  ~SkyProducts();
+
+  void write(const RawImages& raw);
+  /// Publishes what is open: a stack that is not full is published with its true weight.
+  void finish();
+
+  std::int64_t images_written() const { return images_written_; }
+  const std::optional<SkyPeak>& peak() const { return peak_; }
+  const std::vector<std::string>& published() const { return published_; }
+  const std::vector<std::string>& errors() const { return errors_; }
+  const std::vector<std::string>& warnings() const { return warnings_; }
+  /// State of the watch list in the last image.
+  const std::vector<WatchedSummary>& watched() const { return watched_; }
+  /// Pairs behind the first plane of the last image, over what all used inputs would have given.
+  double weight_fraction() const { return weight_fraction_; }
+
+ private:
+  SkyImage describe(const image::Images& images, std::int64_t start_tai_ns,
+                    std::int64_t centroid_tai_ns, double exposure_s) const;
+  void add_to_stack(const RawImages& raw, std::int64_t centroid_tai_ns);
+  void finish_stack();
+  void emit(const SkyImage& image);
+  void write_fits(const SkyImage& image);
+  void write_pictures(const SkyImage& image);
+  void find_peak(const SkyImage& image);
+  void write_light_curves(const RawImages& raw, std::int64_t start_tai_ns,
+                          std::int64_t centroid_tai_ns);
+  void open_light_curves();
+  std::string picture_of(const SkyImage& image) const;
+  bool single() const { return facts_.expected_images == 1; }
+  void publish_name(const std::string& name);
+  template <class Action>
+  void guarded(Action action);
+
+  ObservationConfig config_;
+  Observation observation_;
+  SkyFacts facts_;
+  std::unique_ptr<SkyStack> stack_;
+  std::int64_t stack_start_tai_ns_ = 0;
+  double stack_exposure_s_ = 0;
+  double stack_centroid_s_ = 0;  // sum of exposure x time after the start
+  SkyDirection stack_center_;
+  std::int64_t stack_segment_ = -1;
+  std::unique_ptr<FitsImageSeries> series_;
+  std::string series_name_;
+  std::int64_t images_written_ = 0;
+  std::int64_t frames_ = 0;
+  std::int64_t latest_tai_ns_ = 0;
+  std::optional<SkyPeak> peak_;
+  std::vector<WatchedSummary> watched_;
+  std::unique_ptr<LightCurveStore> light_curves_;
+  std::vector<std::int64_t> source_ids_;  // of facts_.targets in the store
+  double weight_fraction_ = 0;
+  std::vector<std::string> published_, errors_, warnings_;
+};
+
+}  // namespace ryle::stage

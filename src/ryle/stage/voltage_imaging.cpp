@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/stage/voltage_imaging.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "ryle/core/error.hpp"
+#include "ryle/core/units.hpp"
+#include "ryle/stage/run_common.hpp"
+#include "ryle/stage/setup.hpp"
+
+namespace ryle::stage {
+namespace {
+
+// What levels are judged by: enough samples for 2 % per input, few enough to cost nothing.
+constexpr std::int64_t kLevelSpectra = 256;
+constexpr std::int64_t kLevelChannels = 16;
+// Inputs are looked at again this often, on a few samples: dead is far from alive.
+constexpr double kCheckEvery_s = 1;
+constexpr std::int64_t kCheckSpectra = 64;
+
+std::string function_text(const image::AllSkyConfig& sky) {
+  if (sky.path == image::Path::vis_dft || sky.path == image::Path::efield_dft)
+    return "none: exact Fourier sum";
+  return fmt::format("ES k {}, cell {:.4g} wavelengths{}", sky.function.support,
+                     sky.cell_wavelengths, sky.function.correlated ? ", correlated" : "");
+}
+
+std::vector<WatchTarget> watch_targets(const std::vector<std::string>& watch) {
+  std::string list;
+  for (std::string text : watch) {
+    // "RA/DEC" survives a list separated by commas; the catalog's own form has a comma.
+    std::replace(text.begin(), text.end(), '/', ',');
+    list += (list.empty() ? "" : ";") + text;
+  }
+  return list.empty() ? std::vector<WatchTarget>{} : parse_watch_list(list);
+}
+
+}  // namespace
+
+SkyPath::SkyPath(const ObservationConfig& config, const ArrayLayout& array, SpectraFacts facts,
+                 const std::string& command_line)
+    : config_(config),
+      array_(array),
+      facts_(std::move(facts)),
+      command_line_(command_line),
+      cadence_(
+          make_cadence(config.image.cadence_s, facts_.clock.rate_hz.value(), facts_.n_spectra)),
+      queue_(make_queue(config.runtime)),
+      targets_(watch_targets(config.image.watch)) {
+  calibration_gains(config_, array_.n_inputs(), 1);  // refuses a wrong table before data flow
+}
+
+SkyPath::~SkyPath() = default;
+
+double SkyPath::flux_scale() const {
+  return config_.calibration.jy_per_count2 > 0 ? config_.calibration.jy_per_count2
+                                               : facts_.jy_per_count2;
+}
+
+std::vector<cf32> SkyPath::gains() const {
+  InputLevels levels = levels_;
+  auto result = imager_gains(config_, array_, facts_.frequency, levels, dead_.flags, flux_scale());
+  if (facts_.scale.empty() || equalizes(config_)) return result;
+  const std::size_t n = levels.n.size();
+  for (std::size_t k = 0; k < result.size(); ++k)
+    result[k] /= static_cast<float>(facts_.scale[k % n]);
+  return result;
+}
+
+SkyChain::Watch SkyPath::watch_at(std::int64_t tai_ns) const {
+  SkyChain::Watch watch;
+  for (std::size_t k = 0; k < targets_.size(); ++k) {
+    const auto enu = enu_of_direction(array_, targets_[k].direction(tai_ns, &array_), tai_ns,
+                                      {config_.telescope.dut1_s});
+    if (enu[2] <= 0) continue;
+    watch.directions.push_back(enu);
+    watch.index.push_back(static_cast<std::int64_t>(k));
+  }
+  return watch;
+}
+
+void SkyPath::begin(const SpectraGulp& gulp, std::int64_t first, const SampleClock& clock) {
+  add_levels(levels_, gulp.blocks, gulp.n_spectra, gulp.valid, gulp.valid_words,
+             gulp.valid_channel_stride_words, kLevelSpectra,
+             gulp.n_spectra < kLevelSpectra ? gulp.blocks.n_channels : kLevelChannels);
+  dead_ = find_dead(array_, levels_, config_.image);
+  sky_ =
+      make_sky_config(config_, array_, facts_.frequency, cadence_.spectra_per_image, dead_.flags);
+  plan_ = choose_path(config_, sky_, queue_.back_end());
+  sky_.path = plan_.path;
+  sky_.max_bytes = 0;  // checked above
+
+  Observation observation = make_observation(config_, array_, facts_.frequency, clock.seconds(1),
+                                             clock.tai_ns(first), command_line_);
+  observation.time_source = facts_.time_source;
+  observation.flux_unit = flux_scale() > 0 ? "Jy" : "uncalibrated";
+  observation.nominal_dump_s =
+      clock.seconds(cadence_.spectra_per_image * cadence_.images_per_stack);
+  observation.provenance.notes["image_path"] = std::string(image::name(plan_.path));
+  observation.provenance.notes["image_path_reason"] = plan_.plan.reason;
+
+  SkyChain::Setup setup;
+  setup.sky = sky_;
+  setup.format = facts_.format;
+  setup.max_gulp = facts_.max_gulp;
+  setup.correlator = config_.correlate.implementation;
+  chain_ = std::make_unique<SkyChain>(
+      queue_, setup, gains(),
+      targets_.empty() ? SkyChain::WatchAt{} : [this](std::int64_t t) { return watch_at(t); },
+      [this](RawImages&& raw) { writer_->offer(std::move(raw)); });
+  observation.provenance.implementations = {chain_->implementation()};
+
+  SkyFacts facts;
+  facts.sky = sky_;
+  facts.plane = image::fit_plane(sky_);
+  facts.images_per_stack = cadence_.images_per_stack;
+  const std::int64_t per_product = cadence_.spectra_per_image * cadence_.images_per_stack;
+  facts.expected_images =
+      facts_.n_spectra > 0 ? (facts_.n_spectra + per_product - 1) / per_product : 0;
+  facts.window_s = facts_.window_s;
+  const bool equalized = equalizes(config_) && flux_scale() == 0;
+  facts.unit = flux_scale() > 0 ? "Jy/beam" : equalized ? "" : "uncalibrated";
+  facts.facts.path = std::string(image::name(plan_.path));
+  facts.facts.function = function_text(sky_);
+  facts.facts.gains_id =
+      config_.calibration.gains.empty() ? "cable model" : config_.calibration.gains;
+  facts.facts.implementation = chain_->implementation();
+  facts.targets = targets_;
+  writer_ =
+      std::make_unique<SkyWriter>(config_, std::move(observation), std::move(facts), facts_.live);
+}
+
+// Inputs die and come back: from the next image on they are left out or taken up.
+void SkyPath::check_inputs(const SpectraGulp& gulp) {
+  const double image_s = facts_.clock.seconds(cadence_.spectra_per_image);
+  const auto every = std::max<std::int64_t>(1, std::llround(kCheckEvery_s / image_s));
+  if (chain_->images_done() < checked_image_ + every) return;
+  checked_image_ = chain_->images_done();
+  InputLevels now;
+  add_levels(now, gulp.blocks, gulp.n_spectra, gulp.valid, gulp.valid_words,
+             gulp.valid_channel_stride_words, kCheckSpectra, kLevelChannels);
+  DeadInputs dead;
+  try {
+    dead = find_dead(array_, now, config_.image, dead_.flags);
+  } catch (const FormatError&) {
+    return;  // nothing arrives from any input: the weights say so
+  }
+  if (dead.flags == dead_.flags) return;
+  dead_ = std::move(dead);
+  if (warnings_.size() < 20) {
+    warnings_.push_back(fmt::format("{:.1f} s: {} inputs without usable power are left out",
+                                    data_s(), dead_.n_dead));
+  }
+  chain_->set_gains(gains());
+}
+
+std::int64_t SkyPath::room(std::int64_t first) {
+  if (!chain_) return std::min(facts_.max_gulp, cadence_.spectra_per_image);
+  return std::min(facts_.max_gulp, chain_->advance(first, 0, facts_.clock));
+}
+
+void SkyPath::feed(const SpectraGulp& gulp, std::int64_t first, std::int64_t segment,
+                   const SampleClock& clock) {
+  if (!chain_) begin(gulp, first, clock);
+  check_inputs(gulp);
+  std::int64_t begin = 0;
+  while (begin < gulp.n_spectra) {
+    const std::int64_t room = chain_->advance(first + begin, segment, clock);
+    const std::int64_t n = std::min(room, gulp.n_spectra - begin);
+    chain_->feed(slice_(gulp, begin, n));
+    begin += n;
+  }
+}
+
+double SkyPath::data_s() const { return chain_ ? facts_.clock.seconds(chain_->spectra_done()) : 0; }
+
+void SkyPath::finish(RunSummary& summary) {
+  if (!chain_) return;
+  chain_->flush();
+  writer_->finish();
+  const SkyProducts& products = writer_->products();
+  ImageSummary image;
+  image.images = writer_->images_written();
+  image.dropped = writer_->images_dropped();
+  image.path = std::string(image::name(plan_.path));
+  image.reason = plan_.plan.reason;
+  image.implementation = chain_->implementation();
+  image.image_s = facts_.clock.seconds(cadence_.spectra_per_image);
+  image.predicted_s = plan_.predicted_s;
+  image.measured_s =
+      chain_->images_done() > 0 ? chain_->busy_s() / static_cast<double>(chain_->images_done()) : 0;
+  image.coherence = plan_.plan.coherence;
+  image.n_pixels = sky_.n_pixels;
+  image.cell_wavelengths = sky_.cell_wavelengths;
+  image.n_bins = image::n_bins(sky_);
+  image.n_inputs = array_.n_inputs();
+  image.n_bad_inputs = dead_.n_bad;
+  image.n_dead_inputs = dead_.n_dead;
+  image.equalized = equalizes(config_) && flux_scale() == 0;
+  image.weight_fraction = products.weight_fraction();
+  image.watched = products.watched();
+  image.peak = products.peak();
+  summary.image = std::move(image);
+  summary.implementations.push_back(chain_->implementation());
+  summary.data_s = std::max(summary.data_s, data_s());
+  summary.engine_margin = busy_s() > 0 ? data_s() / busy_s() : 0;
+  const auto append = [](std::vector<std::string>& to, const std::vector<std::string>& from) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  append(summary.products, products.published());
+  append(summary.errors, products.errors());
+  append(summary.warnings, warnings_);
+  append(summary.warnings, products.warnings());
+}
+
+RunSummary image_file(const ObservationConfig& config, const RunOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto recording =
+      open_recording(config.source.file, config.source.format, recording_options(config));
+  const ArrayLayout array = load_array(config, recording->info().n_inputs);
+  const Queue queue = make_queue(config.runtime);
+  const auto reader = make_spectra_reader(config, *recording, queue);
+  const double interval_s = reader->clock.seconds(1);
+  std::int64_t total = reader->n_spectra;
+  if (config.source.duration_s > 0) {
+    total = std::clamp<std::int64_t>(std::llround(config.source.duration_s / interval_s), 1, total);
+  }
+  SpectraFacts facts;
+  facts.frequency = reader->frequency;
+  facts.clock = reader->clock;
+  facts.n_spectra = total;
+  facts.max_gulp = reader->max_gulp;
+  facts.window_s = reader->window_s;
+  facts.scale = reader->scale;
+  facts.format = reader->format;
+  facts.time_source = recording->info().time_source;
+  SkyPath path(config, array, facts, options.command_line);
+
+  RunSummary summary;
+  auto last_progress = start;
+  const auto stopped = [&] { return options.stop != nullptr && *options.stop > 0; };
+  SpectraGulp gulp;
+  for (std::int64_t first = 0; first < total && !stopped() && !path.failed();) {
+    const std::int64_t n = std::min(path.room(first), total - first);
+    reader->read(first, n, gulp);
+    path.feed(gulp, first, 0, reader->clock);
+    first += n;
+    const auto now = std::chrono::steady_clock::now();
+    if (options.on_progress &&
+        std::chrono::duration<double>(now - last_progress).count() >= options.progress_interval_s) {
+      last_progress = now;
+      Progress p;
+      p.data_s = path.data_s();
+      p.elapsed_s = std::chrono::duration<double>(now - start).count();
+      p.total_s = static_cast<double>(total) * interval_s;
+      p.margin = path.busy_s() > 0 ? p.data_s / path.busy_s() : 0;
+      p.images = path.images();
+      p.state = "OK";
+      options.on_progress(p);
+    }
+  }
+  summary.stopped_by_signal = stopped();
+  if (!reader->implementation.empty()) summary.implementations.push_back(reader->implementation);
+  path.finish(summary);
+  summary.lost_samples = reader->lost_samples;
+  summary.warnings.insert(summary.warnings.end(), recording->info().warnings.begin(),
+                          recording->info().warnings.end());
+  summary.elapsed_s =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  summary.real_time_factor = summary.data_s / std::max(summary.elapsed_s, 1e-9);
+  summary.state = "OK";
+  note_peak_memory(summary);
+  return summary;
+}
+
+}  // namespace ryle::stage

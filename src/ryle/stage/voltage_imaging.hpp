@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ryle/stage/image_setup.hpp"
+#include "ryle/stage/run.hpp"
+#include "ryle/stage/sky_chain.hpp"
+#include "ryle/stage/sky_writer.hpp"
+#include "ryle/stage/spectra_reader.hpp"
+#include "ryle/telescope/catalog.hpp"
+
+namespace ryle::stage {
+
+/// What the imaging path must know of its spectra, whatever they come from.
+struct SpectraFacts {
+  FrequencyAxis frequency;
+  SampleClock clock;           ///< of spectra
+  std::int64_t n_spectra = 0;  ///< 0 = not known (live)
+  std::int64_t max_gulp = 512;
+  SampleFormat format = SampleFormat::ci8;
+  double window_s = 0;        ///< data behind a spectrum beyond the spacing of spectra
+  std::vector<double> scale;  ///< [input] samples were multiplied with it; empty = 1
+  TimeSource time_source = TimeSource::header;
+  double jy_per_count2 = 0;  ///< when the configuration has none (the simulator knows its own)
+  bool live = false;
+};
+
+/// Channelized voltages to published images: levels, gains, plan, engines, writer. The first gulp
+/// decides which inputs are dead and how they are equalized; inputs that die or come back later are
+/// dropped or taken up from the next image on.
+class SkyPath {
+ public:
+  SkyPath(const ObservationConfig& config, const ArrayLayout& array, SpectraFacts facts,
+          const std::string& command_line);
+  ~SkyPath();
+
+  /// A gulp that starts at spectrum `first`; cut where images end.
+  void feed(const SpectraGulp& gulp, std::int64_t first, std::int64_t segment,
+            const SampleClock& clock);
+  /// Spectra until the open image is full: recordings are read so that no gulp needs cutting.
+  std::int64_t room(std::int64_t first);
+  /// Closes the open image as short, drains, publishes, fills in summary.image.
+  void finish(RunSummary& summary);
+
+  double data_s() const;
+  double busy_s() const { return chain_ ? chain_->busy_s() : 0; }
+  std::int64_t images() const { return writer_ ? writer_->images_written() : 0; }
+  bool failed() const { return writer_ && writer_->failed(); }
+  const Cadence& cadence() const { return cadence_; }
+
+ private:
+  void begin(const SpectraGulp& gulp, std::int64_t first, const SampleClock& clock);
+  void check_inputs(const SpectraGulp& gulp);
+  SkyChain::Watch watch_at(std::int64_t tai_ns) const;
+  std::vector<cf32> gains() const;
+  double flux_scale() const;
+
+  ObservationConfig config_;
+  ArrayLayout array_;
+  SpectraFacts facts_;
+  std::string command_line_;
+  Cadence cadence_;
+  Queue queue_;
+  std::vector<WatchTarget> targets_;
+  InputLevels levels_;  // of the first gulp: amplitudes stay as they were
+  DeadInputs dead_;
+  SkyPlan plan_;
+  image::AllSkyConfig sky_;
+  std::unique_ptr<SkyChain> chain_;
+  std::unique_ptr<SkyWriter> writer_;
+  SpectraSlice slice_;
+  std::vector<std::string> warnings_;
+  std::int64_t checked_image_ = 0;
+};
+
+/// Images of a recording (source.file) as [image] asks for. Ends at the end of the recording, after
+/// source.duration_s, or on a signal: the open image is then published with its true weight.
+RunSummary image_file(const ObservationConfig& config, const RunOptions& options);
+
+}  // namespace ryle::stage
