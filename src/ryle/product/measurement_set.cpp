@@ -7,10 +7,13 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "ryle/core/baseline.hpp"
 #include "ryle/core/checked.hpp"
+#include "ryle/product/crc32c.hpp"
 #include "ryle/product/dump_builder.hpp"
+#include "ryle/product/dump_journal.hpp"
 #include "ryle/product/ms/ms_file.hpp"
 #include "ryle/product/observation_json.hpp"
 #include "ryle/product/publish.hpp"
@@ -97,6 +100,13 @@ ms::Content content_of(const Observation& observation, std::vector<ms::DumpRow> 
   return content;
 }
 
+std::string journal_path(const std::string& part) { return part + "/ryle_journal.jsonl"; }
+
+/// Checksum of the rows of one dump, in the order of the file.
+std::uint32_t rows_crc(const cf32* data, const float* weight, std::size_t n) {
+  return crc32c(weight, n * sizeof(float), crc32c(data, n * sizeof(cf32)));
+}
+
 /// What the sub-tables and casacore's buffers take at the end, generously; and DATA, weight and
 /// flag of one value.
 constexpr std::size_t kClosing_bytes = 4 << 20;
@@ -116,6 +126,7 @@ class MeasurementSetWriter final : public VisibilityWriter {
       require_space(2 * kClosing_bytes + size * kValue_bytes);
       writer_ = std::make_unique<ms::Writer>(part_path(path_), flux_unit(observation), n_products,
                                              n_channels, n_baselines);
+      journal_.emplace(journal_path(part_path(path_)), observation);
     });
     data_.resize(size);
     weight_.resize(size);
@@ -170,6 +181,10 @@ class MeasurementSetWriter final : public VisibilityWriter {
       writer_->append(values);
     });
     dumps_.push_back({dump.start_tai_ns, dump.centroid_tai_ns, dump.interval_s, dump.n_spectra});
+    guarded("write", [&] {
+      journal_->append({dump.start_tai_ns, dump.centroid_tai_ns, dump.interval_s, dump.n_spectra,
+                        rows_crc(data_.data(), weight_.data(), data_.size())});
+    });
   }
 
   void publish(const Observation& observation) override {
@@ -180,6 +195,8 @@ class MeasurementSetWriter final : public VisibilityWriter {
                     2 * (content.observation_json.size() + content.configuration.size() +
                          observation.applied.gains.size() * sizeof(cf64)));
       writer_->finish(content);
+      journal_.reset();
+      std::filesystem::remove(journal_path(part_path(path_)));
     });
     writer_.reset();
     done_ = true;
@@ -233,6 +250,7 @@ class MeasurementSetWriter final : public VisibilityWriter {
     } catch (...) {
     }
     writer_.reset();
+    journal_.reset();
     discard_part(path_);
   }
 
@@ -242,6 +260,7 @@ class MeasurementSetWriter final : public VisibilityWriter {
   bool done_ = false;
   bool failed_ = false;
   std::unique_ptr<ms::Writer> writer_;
+  std::optional<DumpJournal> journal_;
   std::vector<int> antenna1_, antenna2_;
   std::vector<cf32> data_;
   std::vector<float> weight_;
@@ -353,6 +372,45 @@ std::unique_ptr<VisibilityWriter> open_measurement_set_writer(const std::string&
   return std::make_unique<MeasurementSetWriter>(path, observation, overwrite);
 }
 
+VisibilityFile read_unfinished_measurement_set(const std::string& part) {
+  const Journal journal = read_journal(journal_path(part));
+  VisibilityFile file;
+  file.observation = journal.observation;
+  VisibilityDump shape;
+  shape.n_channels = file.observation.frequency.n_channels;
+  shape.n_pol_products = n_pol_products(file.observation);
+  shape.n_baselines = n_pairs(file.observation.array.n_antennas());
+  const auto size = static_cast<std::size_t>(checked_product(
+      {shape.n_channels, shape.n_pol_products, shape.n_baselines}, "a visibility dump"));
+  const double per_count = weight_per_count(file.observation);
+  ms::UnfinishedRows rows;
+  try {
+    rows = ms::read_unfinished(
+        part, shape.n_baselines * static_cast<std::int64_t>(journal.entries.size()));
+  } catch (const std::exception& error) {
+    throw FormatError("cannot read the unfinished Measurement Set " + part + ": " + error.what());
+  }
+  const std::vector<int> order = casa_pol_order(shape.n_pol_products);
+  for (std::size_t d = 0; d < journal.entries.size(); ++d) {
+    if ((d + 1) * size > rows.data.size() || (d + 1) * size > rows.weight_spectrum.size()) break;
+    const JournalEntry& entry = journal.entries[d];
+    const cf32* data = rows.data.data() + d * size;
+    const float* weight = rows.weight_spectrum.data() + d * size;
+    if (rows_crc(data, weight, size) != entry.crc) break;
+    VisibilityDump dump = shape;
+    dump.start_tai_ns = entry.start_tai_ns;
+    dump.centroid_tai_ns = entry.centroid_tai_ns;
+    dump.interval_s = entry.interval_s;
+    dump.n_spectra = entry.n_spectra;
+    rows_to_dump(dump, data, order, dump.data, [](cf32 v) { return v; });
+    rows_to_dump(dump, weight, order, dump.counts, [per_count](float w) {
+      return static_cast<std::uint32_t>(std::llround(static_cast<double>(w) / per_count));
+    });
+    file.dumps.push_back(std::move(dump));
+  }
+  return file;
+}
+
 VisibilityFile read_measurement_set(const std::string& path, const VisibilityReadOptions& options) {
   ms::ReadResult in;
   try {
@@ -386,6 +444,7 @@ std::unique_ptr<VisibilityWriter> open_measurement_set_writer(const std::string&
 VisibilityFile read_measurement_set(const std::string& path, const VisibilityReadOptions&) {
   refuse(path);
 }
+VisibilityFile read_unfinished_measurement_set(const std::string& part) { refuse(part); }
 
 }  // namespace ryle::product
 #endif

@@ -202,6 +202,32 @@ int rename_without_flags(const fs::path& from, const fs::path& to, bool overwrit
   return ::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
 }
 
+void remove_part(const std::string& final_path) {
+  std::error_code error;
+  fs::remove_all(part_path(final_path), error);
+  if (error)
+    throw IoError::from_errno("remove the unfinished", part_path(final_path), error.value(), true);
+}
+
+/// @pre the lock is held. What a killed run wrote is data: a later run of the same name must not
+/// lose it.
+std::string rename_part_aside(const std::string& final_path) {
+  const std::string part = part_path(final_path);
+  if (!exists_no_follow(part)) return "";
+  const std::string stem = part.substr(0, part.size() - std::string_view("part").size()) + "dead";
+  for (int k = 1;; ++k) {
+    const std::string name = k == 1 ? stem : stem + std::to_string(k);
+    if (::renameat2(AT_FDCWD, part.c_str(), AT_FDCWD, name.c_str(), RENAME_NOREPLACE) == 0)
+      return name;
+    if (errno == EEXIST) continue;
+    if (errno == EINVAL || errno == ENOSYS) {  // no flags on this file system
+      if (exists_no_follow(name)) continue;
+      if (::rename(part.c_str(), name.c_str()) == 0) return name;
+    }
+    throw IoError::from_errno("put aside the unfinished", part, errno, true);
+  }
+}
+
 int rename_final(const fs::path& from, const fs::path& to, bool overwrite) {
   const int fault = injected_fault("rename", to.string());
   if (fault != 0) return fault;
@@ -255,12 +281,43 @@ void prepare_part(const std::string& final_path, bool overwrite) {
   const int fault = injected_fault("create", final_path);
   if (fault != 0) throw IoError::from_errno("create", final_path, fault, true);
   take_lock(final_path);
-  std::error_code error;
-  fs::remove_all(part_path(final_path), error);
-  if (error) {
+  try {
+    // Only these two can be read without their end (unfinished.hpp).
+    const std::string suffix = target.extension().string();
+    const bool salvageable = suffix == ".uvh5" || suffix == ".ms";
+    !overwrite&& salvageable ? void(rename_part_aside(final_path)) : remove_part(final_path);
+  } catch (...) {
     release_lock(final_path);
-    throw IoError::from_errno("remove the unfinished", part_path(final_path), error.value(), true);
+    throw;
   }
+}
+
+bool part_in_use(const std::string& final_path) {
+  const std::string path = lock_path(final_path);
+  {
+    const std::scoped_lock guard(lock_mutex);
+    if (held_locks().contains(path)) return true;
+  }
+  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  return fd.get() >= 0 && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0;
+}
+
+std::string set_aside_part(const std::string& final_path) {
+  take_lock(final_path);
+  std::string name;
+  try {
+    name = rename_part_aside(final_path);
+  } catch (...) {
+    release_lock(final_path);
+    throw;
+  }
+  release_lock(final_path);
+  return name;
+}
+
+void discard_dead_part(const std::string& final_path) {
+  take_lock(final_path);
+  discard_part(final_path);
 }
 
 void publish_part(const std::string& final_path, bool overwrite) {

@@ -9,13 +9,23 @@ namespace ryle {
 /// Name under which a product grows: ".NAME.part" in the same directory.
 std::string part_path(const std::string& final_path);
 /// Throws IoError when final_path exists and not `overwrite`, when its directory cannot be written,
-/// or when another live process writes the same product. Removes a dead .part.
+/// or when another live process writes the same product. A dead .part of
+/// visibilities is put aside for `ryle recover`; others, and any with `overwrite`, are removed.
 void prepare_part(const std::string& final_path, bool overwrite);
 /// fsync (files of a directory one by one), rename to the final name, fsync the directory. After a
 /// failed fsync throws and leaves nothing under the final name (products.md 5).
 void publish_part(const std::string& final_path, bool overwrite);
 /// Removes the .part (file or directory), ignoring that it may not exist.
 void discard_part(const std::string& final_path) noexcept;
+
+/// A living process, this one included, is writing the product.
+bool part_in_use(const std::string& final_path);
+/// Renames a dead .part to ".NAME.dead" (or .dead2, ...) and returns that name; empty when there is
+/// none. Throws IoError when it is in use.
+std::string set_aside_part(const std::string& final_path);
+/// As discard_part, for a .part nobody writes: takes its lock first, throws IoError when it is in
+/// use.
+void discard_dead_part(const std::string& final_path);
 
 /// Writes bytes to the .part of final_path and publishes it: for products made whole in memory.
 void publish_bytes(const std::string& final_path, std::string_view bytes, bool overwrite);

@@ -49,6 +49,7 @@ class Uvh5Writer final : public VisibilityWriter {
       h5::check(file_.get(), "create", path_);
       write_header(observation);
       create_rows();
+      write_ryle_group(observation, nullptr);  // a run that is killed must still say what it was
       h5::check(H5Fstart_swmr_write(file_.get()), "start single-writer-multiple-reader mode of",
                 path_);
     });
@@ -83,7 +84,8 @@ class Uvh5Writer final : public VisibilityWriter {
       file_ = Handle(H5Fopen(part_path(path_).c_str(), H5F_ACC_RDWR, access.get()), H5Fclose);
       h5::check(file_.get(), "reopen", path_);
       write_header(observation);
-      write_ryle_group(observation);
+      write_ryle_group(observation, &observation_.applied);
+      h5::put_int(group("Ryle").get(), "complete", 1, path_);  // last
       if (!file_.close()) h5::check(-1, "close", path_);
     });
     done_ = true;
@@ -309,7 +311,8 @@ class Uvh5Writer final : public VisibilityWriter {
     rows_.crc.append(H5T_NATIVE_UINT32, &crc, 1, path_);
   }
 
-  void write_ryle_group(const Observation& observation) {
+  /// The facts as Ryle reads them; arrays equal to those in `written` are left as they are.
+  void write_ryle_group(const Observation& observation, const AppliedCorrections* written) {
     const Handle own = group("Ryle");
     const hid_t h = own.get();
     const AppliedCorrections& applied = observation.applied;
@@ -319,15 +322,17 @@ class Uvh5Writer final : public VisibilityWriter {
     };
     h5::put_text(h, "observation_json", observation_to_json(observation), path_);
     h5::put_text(h, "configuration", observation.provenance.configuration, path_);
-    doubles("delay_s", applied.delay_s);
-    doubles("filter_response", applied.filter_response);
+    if (written == nullptr || written->delay_s != applied.delay_s)
+      doubles("delay_s", applied.delay_s);
+    if (written == nullptr || written->filter_response != applied.filter_response)
+      doubles("filter_response", applied.filter_response);
     doubles("input_rms_lsb", applied.input_rms_lsb);
     doubles("saturated_fraction", applied.saturated_fraction);
-    if (!applied.gains.empty()) {  // [input x channel][re, im]
+    const bool same_gains = written != nullptr && written->gains == applied.gains;
+    if (!same_gains && !applied.gains.empty()) {  // [input x channel][re, im]
       h5::put_array(h, "gains", H5T_NATIVE_DOUBLE, applied.gains.data(), {applied.gains.size(), 2},
                     path_);
     }
-    h5::put_int(h, "complete", 1, path_);  // last
   }
 
   std::string path_;

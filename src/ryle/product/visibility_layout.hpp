@@ -79,6 +79,27 @@ void dump_to_rows(const VisibilityDump& dump, const std::vector<In>& in,
   }
 }
 
+/// The inverse: rows of one dump as dump_to_rows() makes them, back into out[channel][baseline][p].
+template <class In, class Out, class Transform>
+void rows_to_dump(const VisibilityDump& dump, const In* rows, const std::vector<int>& order,
+                  std::vector<Out>& out, Transform transform) {
+  const std::int64_t n_pol = dump.n_pol_products;
+  out.resize(static_cast<std::size_t>(dump.n_baselines * dump.n_channels * n_pol));
+  for (std::int64_t baseline = 0; baseline < dump.n_baselines; ++baseline) {
+    for (std::int64_t channel = 0; channel < dump.n_channels; ++channel) {
+      Out* target = out.data() + dump.index(channel, baseline, 0);
+      for (std::int64_t q = 0; q < n_pol; ++q)
+        target[order[static_cast<std::size_t>(q)]] = transform(*rows++);
+    }
+  }
+}
+
+/// The whole dumps of a .part whose writer was killed: those that are there to the last byte by
+/// their checksums, up to the first that is not. The file is only read. Throws FormatError,
+/// UnsupportedError.
+VisibilityFile read_unfinished_uvh5(const std::string& part);
+VisibilityFile read_unfinished_measurement_set(const std::string& part);
+
 /// The openers behind open_visibility_writer() and read_visibility_file().
 std::unique_ptr<VisibilityWriter> open_measurement_set_writer(const std::string& path,
                                                               const Observation& observation,

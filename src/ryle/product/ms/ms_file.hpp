@@ -105,4 +105,11 @@ struct ReadResult {
 };
 ReadResult read(const std::string& path);
 
+/// The first rows (at most max_rows) of a set that was never finished: no sub-table is looked at.
+struct UnfinishedRows {
+  std::vector<std::complex<float>> data;
+  std::vector<float> weight_spectrum;
+};
+UnfinishedRows read_unfinished(const std::string& path, std::int64_t max_rows);
+
 }  // namespace ryle::ms

@@ -148,4 +148,19 @@ ReadResult read(const std::string& path) {
   return out;
 }
 
+UnfinishedRows read_unfinished(const std::string& path, std::int64_t max_rows) {
+  UnfinishedRows out;
+  one_line_errors([&] {
+    const cc::Table table(path, cc::Table::Old);
+    const auto n = std::min(static_cast<std::int64_t>(table.nrow()), max_rows);
+    if (n < 1) return;
+    const cc::Slicer rows(cc::IPosition(1, 0), cc::IPosition(1, static_cast<ssize_t>(n)));
+    out.data = to_std<std::complex<float>>(
+        cc::ArrayColumn<cc::Complex>(table, "DATA").getColumnRange(rows));
+    out.weight_spectrum =
+        to_std<float>(cc::ArrayColumn<float>(table, "WEIGHT_SPECTRUM").getColumnRange(rows));
+  });
+  return out;
+}
+
 }  // namespace ryle::ms

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/product/unfinished.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <map>
+
+#include "ryle/core/error.hpp"
+#include "ryle/product/publish.hpp"
+#include "ryle/product/visibility_file.hpp"
+#include "ryle/product/visibility_layout.hpp"
+
+namespace ryle {
+namespace {
+
+namespace fs = std::filesystem;
+using Outcome = Recovered::Outcome;
+
+std::int64_t bytes_of(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored))
+    return static_cast<std::int64_t>(std::max<std::uintmax_t>(0, fs::file_size(path, ignored)));
+  std::int64_t total = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(path, ignored)) {
+    if (entry.is_regular_file(ignored))
+      total += static_cast<std::int64_t>(entry.file_size(ignored));
+  }
+  return total;
+}
+
+/// "vis.uvh5" of ".vis.uvh5.part" and ".vis.uvh5.dead2"; empty for other names.
+std::string product_of(const std::string& name) {
+  if (name.size() < 3 || name[0] != '.') return "";
+  const std::size_t dot = name.rfind('.');
+  const std::string last = name.substr(dot);
+  const bool part = last == ".part";
+  const bool dead =
+      last.rfind(".dead", 0) == 0 && last.find_first_not_of("0123456789", 5) == std::string::npos;
+  return (part || dead) && dot > 1 ? name.substr(1, dot - 1) : "";
+}
+
+/// UVH5 first: the others may be made from it.
+int rank_of(const std::string& final_path) {
+  return fs::path(final_path).extension() == ".uvh5" ? 0 : 1;
+}
+
+Unfinished describe(const fs::path& path, const std::string& product) {
+  Unfinished found;
+  found.path = path.string();
+  found.final_path = (path.parent_path() / product).string();
+  found.in_use = path.extension() == ".part" && part_in_use(found.final_path);
+  found.bytes = bytes_of(path);
+  return found;
+}
+
+bool same_run(const std::string& a, const std::string& b) {
+  const fs::path first(a);
+  const fs::path second(b);
+  return first.parent_path() == second.parent_path() && first.stem() == second.stem();
+}
+
+VisibilityFile read_unfinished(const Unfinished& source) {
+  const std::string suffix = fs::path(source.final_path).extension().string();
+  if (suffix == ".uvh5") return product::read_unfinished_uvh5(source.path);
+  if (suffix == ".ms") return product::read_unfinished_measurement_set(source.path);
+  if (suffix == ".uvfits")
+    throw UnsupportedError("the header of a UVFITS file is written at its end");
+  throw UnsupportedError("it is made whole at the end of a run, from the visibilities");
+}
+
+std::string free_name(const std::string& final_path) {
+  const fs::path path(final_path);
+  std::string name = final_path;
+  for (int k = 1; fs::exists(fs::symlink_status(name)); ++k) {
+    name = (path.parent_path() / (path.stem().string() + "_recovered" +
+                                  (k == 1 ? "" : std::to_string(k)) + path.extension().string()))
+               .string();
+  }
+  return name;
+}
+
+void publish(const VisibilityFile& file, const std::string& name) {
+  Observation observation = file.observation;
+  observation.provenance.notes["recovered"] =
+      std::to_string(file.dumps.size()) + " whole integrations of a file whose writer was killed";
+  const auto writer = open_visibility_writer(name, observation, false);
+  for (const auto& dump : file.dumps) writer->write(dump);
+  writer->publish(observation);
+}
+
+void remove_source(Recovered& result, const std::string& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  result.removed = !error;
+  if (error) result.message += "; cannot remove " + path + ": " + error.message();
+}
+
+class Recovery {
+ public:
+  explicit Recovery(const RecoverOptions& options) : options_(options) {}
+
+  Recovered one(const Unfinished& source) {
+    Recovered result;
+    result.source = source;
+    if (source.in_use) {
+      result.outcome = Outcome::in_use;
+      return result;
+    }
+    try {
+      salvage(read_own_or_sibling(source, result), result);
+    } catch (const Error& error) {
+      result.message = error.what();
+    } catch (const std::exception& error) {
+      result.message = std::string("out of memory or damaged: ") + error.what();
+    }
+    const bool useless = result.outcome == Outcome::lost || result.outcome == Outcome::nothing;
+    if (useless && options_.remove) {
+      if (fs::path(source.path).extension() == ".part") discard_dead_part(source.final_path);
+      remove_source(result, source.path);
+    }
+    return result;
+  }
+
+ private:
+  VisibilityFile read_own_or_sibling(const Unfinished& source, Recovered& result) {
+    try {
+      return read_unfinished(source);
+    } catch (const Error& error) {
+      const auto sibling = std::find_if(published_.begin(), published_.end(), [&](const auto& p) {
+        return same_run(p.first, source.final_path);
+      });
+      const bool visibilities = fs::path(source.final_path).extension() == ".uvfits" ||
+                                fs::path(source.final_path).extension() == ".ms";
+      if (sibling == published_.end() || !visibilities) throw;
+      result.message =
+          std::string("made again from ") + sibling->second + " (" + error.what() + ")";
+      return read_visibility_file(sibling->second);
+    }
+  }
+
+  void salvage(const VisibilityFile& file, Recovered& result) {
+    result.integrations = static_cast<std::int64_t>(file.dumps.size());
+    result.outcome = file.dumps.empty() ? Outcome::nothing : Outcome::whole;
+    if (file.dumps.empty() || !options_.write) return;
+    result.outcome = Outcome::lost;  // until it is published
+    const Unfinished& source = result.source;
+    // Out of the way first: the new product grows under the same hidden name.
+    const bool part = fs::path(source.path).extension() == ".part";
+    const std::string aside = part ? set_aside_part(source.final_path) : source.path;
+    result.product = free_name(source.final_path);
+    result.source.path = aside;
+    publish(file, result.product);
+    result.outcome = Outcome::published;
+    published_[source.final_path] = result.product;
+    remove_source(result, aside);
+  }
+
+  const RecoverOptions& options_;
+  std::map<std::string, std::string> published_;  // final name -> name it got
+};
+
+}  // namespace
+
+std::vector<Unfinished> find_unfinished(const std::string& where) {
+  std::vector<Unfinished> found;
+  const fs::path place(where);
+  const std::string own = product_of(place.filename().string());
+  std::error_code ignored;
+  if (!own.empty()) {
+    if (!fs::exists(fs::symlink_status(place))) throw IoError::from_errno("read", where, ENOENT);
+    return {describe(place, own)};
+  }
+  const bool directory = fs::is_directory(place, ignored) && place.extension() != ".ms";
+  const fs::path parent = directory ? place : place.parent_path();
+  const std::string only = directory ? "" : place.filename().string();
+  const fs::path listed = parent.empty() ? fs::path(".") : parent;
+  if (!fs::is_directory(listed, ignored)) throw IoError::from_errno("read", where, ENOENT);
+  for (const auto& entry : fs::directory_iterator(listed)) {
+    const std::string product = product_of(entry.path().filename().string());
+    if (product.empty() || (!only.empty() && product != only)) continue;
+    found.push_back(describe(parent / entry.path().filename(), product));
+  }
+  if (found.empty() && !directory && !fs::exists(fs::symlink_status(place)))
+    throw IoError::from_errno("read", where, ENOENT);
+  std::sort(found.begin(), found.end(), [](const Unfinished& a, const Unfinished& b) {
+    const auto key = [](const Unfinished& u) {
+      const fs::path p(u.final_path);
+      return std::make_tuple((p.parent_path() / p.stem()).string(), rank_of(u.final_path), u.path);
+    };
+    return key(a) < key(b);
+  });
+  return found;
+}
+
+std::vector<Recovered> recover(const std::vector<Unfinished>& sources,
+                               const RecoverOptions& options) {
+  Recovery recovery(options);
+  std::vector<Recovered> results;
+  for (const auto& source : sources) results.push_back(recovery.one(source));
+  return results;
+}
+
+}  // namespace ryle

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ryle {
+
+/// A product whose writer was killed: ".NAME.part", or ".NAME.dead" once a later run of the same
+/// name has put it aside (products.md 5).
+struct Unfinished {
+  std::string path;        ///< what is there
+  std::string final_path;  ///< the name it would have got
+  bool in_use = false;     ///< a living process is writing it
+  std::int64_t bytes = 0;  ///< of the file, or of all files of a directory
+};
+
+/// What is left behind in a directory, of one product (its final name) or in one hidden file,
+/// sorted by name; UVH5 before others of the same name. Throws IoError when there is no such place.
+std::vector<Unfinished> find_unfinished(const std::string& where);
+
+/// What became of one of them.
+struct Recovered {
+  enum class Outcome : std::uint8_t {
+    in_use,     ///< left alone
+    whole,      ///< (not asked to write) it has whole integrations
+    published,  ///< they are in `product`
+    nothing,    ///< no whole integration in it
+    lost,       ///< cannot be read; `message` says why
+  };
+  Unfinished source;
+  Outcome outcome = Outcome::lost;
+  std::int64_t integrations = 0;
+  std::string product;
+  bool removed = false;  ///< the source is gone
+  std::string message;
+};
+
+struct RecoverOptions {
+  bool write = true;    ///< publish; else only look
+  bool remove = false;  ///< also remove what holds nothing whole or cannot be read
+};
+
+/// Publishes the whole integrations of each as a new product under its final name, or, when that is
+/// taken, as NAME_recovered; the source goes only after that. UVFITS (its header is written at the
+/// end) is made again from a UVH5 file of the same name recovered before it; so is a Measurement
+/// Set killed within a flush, which casacore cannot open. Throws nothing of a single product: it is
+/// `lost`.
+std::vector<Recovered> recover(const std::vector<Unfinished>& sources,
+                               const RecoverOptions& options);
+
+}  // namespace ryle
