@@ -127,7 +127,7 @@ class Cpu final : public Channelizer {
   void run_stage(const Call& call, std::int64_t stage, std::int64_t input, std::int64_t n,
                  std::byte* slot, KernelCounts* counts);
   void follow(const Call& call, std::int64_t begin, std::int64_t n, std::int64_t p,
-              Track& track) const;
+              const std::uint32_t* keys, Track& track) const;
   void fill_rows(const Input& input, std::int64_t p, std::int64_t n, Track* tracks,
                  std::byte* rows) const;
   void run_input(const Call& call, std::int64_t begin, std::int64_t n, std::int64_t p,
@@ -200,7 +200,10 @@ void Cpu::run_stage(const Call& call, std::int64_t stage, std::int64_t input, st
   const std::int64_t begin = stage * per_stage_;
   const std::int64_t n_spectra = std::min(per_stage_, call.n_spectra - begin);
   auto* tracks = reinterpret_cast<Track*>(slot + kernel_bytes_);
-  for (std::int64_t j = 0; j < n; ++j) follow(call, begin, n_spectra, input + j, tracks[j]);
+  std::uint32_t keys[128];
+  for (std::int64_t i = 0; i < n_spectra; ++i)
+    keys[i] = dither_spectrum_key(call.first + begin + i);
+  for (std::int64_t j = 0; j < n; ++j) follow(call, begin, n_spectra, input + j, keys, tracks[j]);
   fill_rows(*call.input, input, n, tracks, slot + kernel_bytes_ + track_bytes_);
   for (std::int64_t j = 0; j < n; ++j) {
     run_input(call, begin, n_spectra, input + j, tracks[j], slot,
@@ -211,21 +214,33 @@ void Cpu::run_stage(const Call& call, std::int64_t stage, std::int64_t input, st
 /// Window starts, phases and dither keys of one input's spectra; [begin, end) covers the valid
 /// ones.
 void Cpu::follow(const Call& call, std::int64_t begin, std::int64_t n, std::int64_t p,
-                 Track& track) const {
-  const std::uint64_t* valid = call.output->valid + p * call.output->valid_words;
+                 const std::uint32_t* keys, Track& track) const {
+  const std::uint64_t* valid = call.output->valid + p * call.output->valid_words + begin / 64;
   const std::uint32_t input_key = dither_input_key(p);
-  track.valid[0] = track.valid[1] = 0;
+  const std::int64_t first = call.first + begin;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::uint32_t key = keys[i] ^ input_key;
+    track.spectrum_key[i] = key ^ key >> 16;
+  }
+  if (is_zero(delays_[p]) && problem_.step == problem_.n_points) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      track.start[i] = (first + i) * problem_.step;
+      track.ramp[i] = {};
+    }
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) {
+      const Shift shift = evaluate(problem_, delays_[p], first + i);
+      track.start[i] = (first + i) * problem_.step - shift.samples;
+      track.ramp[i] = phase_ramp(problem_, shift, first + i);
+    }
+  }
+  // Stages begin at whole words, and bits beyond the call are 0.
+  track.valid[0] = valid[0];
+  track.valid[1] = n > 64 ? valid[1] : 0;
   track.begin = track.end = 0;
   bool any = false;
   for (std::int64_t i = 0; i < n; ++i) {
-    const std::int64_t m = call.first + begin + i;
-    const Shift shift = evaluate(problem_, delays_[p], m);
-    track.start[i] = m * problem_.step - shift.samples;
-    track.ramp[i] = phase_ramp(problem_, shift, m);
-    const std::uint32_t key = dither_spectrum_key(m) ^ input_key;
-    track.spectrum_key[i] = key ^ key >> 16;
-    if (!test_bit(valid, begin + i)) continue;
-    set_bit(track.valid, i);
+    if (!test_bit(track.valid, i)) continue;
     track.begin = any ? std::min(track.begin, track.start[i]) : track.start[i];
     track.end = std::max(any ? track.end : track.start[i], track.start[i] + problem_.n_filter);
     any = true;

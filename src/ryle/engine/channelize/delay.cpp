@@ -27,14 +27,14 @@ std::int64_t nearest(double x) {
   return whole + (rest >= 0.5) - (rest <= -0.5);
 }
 
-bool is_zero(const DelayPolynomial& p) {
+}  // namespace
+
+bool is_zero(const DelayPolynomial& polynomial) {
   for (int i = 0; i < 4; ++i) {
-    if (p.delay_s[i] != 0 || p.phase_turns[i] != 0) return false;
+    if (polynomial.delay_s[i] != 0 || polynomial.phase_turns[i] != 0) return false;
   }
   return true;
 }
-
-}  // namespace
 
 Shift evaluate(const Problem& problem, const DelayPolynomial& polynomial, std::int64_t spectrum) {
   if (is_zero(polynomial)) return {};
@@ -61,12 +61,15 @@ PhaseRamp phase_ramp(const Problem& problem, const Shift& shift, std::int64_t sp
   const double residual =
       shift.delay_s * problem.config.sample_rate_hz - static_cast<double>(shift.samples);
 #if RYLE_MUTANT == 108
-  const double slope = -residual / static_cast<double>(k);
+  const double turns = -residual;
 #elif RYLE_MUTANT == 111
-  const double slope = -(static_cast<double>(start) - residual) / static_cast<double>(k);
+  const double turns = -(static_cast<double>(start) - residual);
 #else
-  const double slope = -(residual + static_cast<double>(start)) / static_cast<double>(k);
+  const double turns = -(residual + static_cast<double>(start));
 #endif
+  // The reciprocal of a power of two is exact, and a product is several times faster.
+  const bool exact = (k & (k - 1)) == 0;
+  const double slope = exact ? turns * problem.reciprocal : turns / static_cast<double>(k);
   PhaseRamp ramp;
   ramp.slope = to_fixed(slope);
   double base = shift.phase_turns - problem.config.reference_hz * shift.delay_s;
@@ -85,6 +88,36 @@ struct Row {
   std::int64_t most_shift;
 };
 
+/// True (and all n bits set) when bounds alone show that every window lies in the gulp:
+/// |d(t) - d(t_c)| <= max |d'| |t - t_c|.
+bool mark_all(const Problem& problem, const DelayPolynomial& polynomial, const Input& input,
+              std::int64_t first, std::int64_t n_spectra, Row& row) {
+  const std::int64_t last = first + n_spectra - 1;
+  const Shift middle = evaluate(problem, polynomial, first + n_spectra / 2);
+  const auto& d = polynomial.delay_s;
+  const double rate_hz = problem.config.sample_rate_hz;
+  const auto seconds_at = [&](std::int64_t m) {
+    const auto offset = static_cast<double>(m * problem.step - polynomial.reference_tick);
+    return (offset + 0.5 * static_cast<double>(problem.n_filter - 1)) / rate_hz;
+  };
+  const double t = std::fmax(std::abs(seconds_at(first)), std::abs(seconds_at(last)));
+  const double most_rate = std::abs(d[1]) + t * (2 * std::abs(d[2]) + t * 3 * std::abs(d[3]));
+  const double spread = most_rate * static_cast<double>(n_spectra * problem.step);  // samples
+  if (!(most_rate <= kMaxDelayRate) || !(spread < 0x1p40)) return false;
+  const std::int64_t reach = static_cast<std::int64_t>(spread) + 2;
+  row.least_shift = middle.samples - reach;
+  row.most_shift = middle.samples + reach;
+  if (is_zero(polynomial)) row.least_shift = row.most_shift = 0;
+  if (first * problem.step - row.most_shift < input.first_tick) return false;
+  if (last * problem.step - row.least_shift + problem.n_filter > input.first_tick + input.n_samples)
+    return false;
+  for (std::int64_t i = 0; i < n_spectra; i += 64) {
+    const std::int64_t rest = n_spectra - i;
+    row.bits[i / 64] = rest >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << rest) - 1;
+  }
+  return true;
+}
+
 /// Bits of spectra whose window lies in the gulp; also the range of D, which bounds the search for
 /// absent spans.
 Row mark_inside(const Problem& problem, const DelayPolynomial& polynomial, const Input& input,
@@ -92,6 +125,7 @@ Row mark_inside(const Problem& problem, const DelayPolynomial& polynomial, const
                 std::int64_t valid_words) {
   Row row{bits, 0, 0};
   for (std::int64_t w = 0; w < valid_words; ++w) bits[w] = 0;
+  if (mark_all(problem, polynomial, input, first, n_spectra, row)) return row;
   for (std::int64_t i = 0; i < n_spectra; ++i) {
     const Shift shift = evaluate(problem, polynomial, first + i);
     if (!(std::abs(shift.rate_s_per_s) <= kMaxDelayRate)) continue;

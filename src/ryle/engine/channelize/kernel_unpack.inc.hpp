@@ -3,6 +3,8 @@
 // kernel_lanes.inc.hpp.
 
 inline constexpr int kWordInputs = 2 * kLanes;
+/// Ticks ahead: neighbouring ticks often lie in different lines or pages, where hardware gives up.
+inline constexpr std::int64_t kWordPrefetch = 32;
 using W = std::uint16_t __attribute__((vector_size(4 * kLanes)));
 using SignedW = std::int16_t __attribute__((vector_size(4 * kLanes)));
 
@@ -45,6 +47,7 @@ std::int64_t unpack_tiles(const KernelWords& d, const unsigned char* bytes, std:
     W r[8];
     static_for<0, 8>([&](auto i) RYLE_ALWAYS {
       __builtin_memcpy(&r[i], bytes + (t + i) * stride, sizeof(W));
+      __builtin_prefetch(bytes + (t + i + kWordPrefetch) * stride);
       r[i] = decode_words<kFlip>(r[i], d);
     });
     static_for<0, 3>([&](auto) RYLE_ALWAYS {

@@ -116,6 +116,7 @@ Problem make_problem(const Config& config) {
   p.config = config;
   p.complex_input = is_complex(config.layout.format);
   p.n_points = transform_length(config);
+  p.reciprocal = 1 / static_cast<double>(p.n_points);
   p.n_filter = filter_length(config);
   p.step = step_length(config);
   p.sense = config.inverted_band ? -1 : 1;

@@ -15,6 +15,7 @@ struct Problem {
   Config config;
   bool complex_input = true;
   std::int64_t n_points = 0;      ///< K
+  double reciprocal = 0;          ///< 1 / K
   std::int64_t n_filter = 0;      ///< L = P K
   std::int64_t step = 0;          ///< M
   int sense = 1;                  ///< s: -1 for an inverted band
@@ -25,6 +26,9 @@ struct Problem {
 Problem make_problem(const Config& config);
 /// Transform bin 0 <= k < K of output channel c.
 std::int64_t bin_of_channel(const Problem& problem, std::int64_t channel);
+
+/// True when nothing is to be applied at any time.
+bool is_zero(const DelayPolynomial& polynomial);
 
 /// Delay of one input at one spectrum.
 struct Shift {
