@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -94,6 +95,7 @@ bool Link::accept_connection(Socket& candidate) {
   }
   socket_ = std::move(candidate);
   candidate.reset();
+  prepare();
   return true;
 }
 
@@ -259,44 +261,61 @@ class TcpLink final : public Link {
   std::int64_t bytes_into_group_ = 0;
 };
 
-/// Datagrams, up to 64 a call; only the first-sample field changes from lap to lap.
+constexpr int kUdpSegment = 103;  // UDP_SEGMENT of linux/udp.h
+
+/// Datagrams, up to 64 messages a call; only the counter changes from lap to lap.
 class UdpLink final : public Link {
  public:
   UdpLink(Endpoint endpoint, std::vector<std::byte> image, std::int64_t period, Tick start_tick,
-          Spans outages, std::int64_t packet_samples)
+          Spans outages, const UdpPacketFormat& format)
       : Link(std::move(endpoint), std::move(image), period, start_tick, std::move(outages),
-             packet_samples),
-        packet_samples_(packet_samples),
-        packet_bytes_(static_cast<std::int64_t>(wire::kMwa32tUdpHeaderBytes) + 32 * packet_samples),
-        parts_(static_cast<std::size_t>(period / packet_samples)),
-        messages_(parts_.size()) {
-    for (std::size_t k = 0; k < parts_.size(); ++k) {
-      parts_[k] = {image_.data() + static_cast<std::int64_t>(k) * packet_bytes_,
-                   static_cast<std::size_t>(packet_bytes_)};
-      messages_[k].msg_hdr.msg_iov = &parts_[k];
-      messages_[k].msg_hdr.msg_iovlen = 1;
+             format.packet_samples),
+        format_(format) {}
+
+ private:
+  static constexpr std::size_t kBatch = 64;
+
+  // The kernel cuts messages from here on, or the link goes back to one packet a message.
+  void prepare() override {
+    if (format_.packets_per_message <= 1) return;
+    const int size = static_cast<int>(format_.packet_bytes);
+    if (::setsockopt(socket_.fd(), IPPROTO_UDP, kUdpSegment, &size, sizeof size) != 0) {
+      format_.packets_per_message = 1;
     }
   }
 
- private:
-  static constexpr std::int64_t kBatch = 64;
+  // Fills messages with packets from position_ on, as far as `until` and the end of the lap.
+  std::size_t fill_messages(std::int64_t until) {
+    const std::int64_t first = in_lap(start_tick_ + position_, period_) / format_.packet_samples;
+    const std::int64_t n_packets = std::min((until - position_) / format_.packet_samples,
+                                            period_ / format_.packet_samples - first);
+    std::size_t n_messages = 0;
+    for (std::int64_t k = 0; k < n_packets && n_messages < kBatch;) {
+      const std::int64_t n = std::min(format_.packets_per_message, n_packets - k);
+      std::byte* packets = image_.data() + (first + k) * format_.packet_bytes;
+      for (std::int64_t i = 0; i < n; ++i, ++k) {
+#if RYLE_MUTANT == 612
+        const Tick tick = (first + k) * format_.packet_samples;
+#else
+        const Tick tick = start_tick_ + position_ + k * format_.packet_samples;
+#endif
+        wire::store_be(
+            packets + i * format_.packet_bytes + format_.counter_offset,
+            format_.counter_bias + format_.counter_scale * static_cast<std::uint64_t>(tick));
+      }
+      parts_[n_messages] = {packets, static_cast<std::size_t>(n * format_.packet_bytes)};
+      messages_[n_messages] = {};
+      messages_[n_messages].msg_hdr.msg_iov = &parts_[n_messages];
+      messages_[n_messages].msg_hdr.msg_iovlen = 1;
+      ++n_messages;
+    }
+    return n_messages;
+  }
 
   Sent send_until(std::int64_t until) override {
-    while (position_ + packet_samples_ <= until) {
-      const std::int64_t first = in_lap(start_tick_ + position_, period_) / packet_samples_;
-      const auto n_packets = static_cast<std::int64_t>(parts_.size());
-      const std::int64_t n =
-          std::min({(until - position_) / packet_samples_, n_packets - first, kBatch});
-      for (std::int64_t k = 0; k < n; ++k) {
-#if RYLE_MUTANT == 612
-        const Tick tick = (first + k) * packet_samples_;
-#else
-        const Tick tick = start_tick_ + position_ + k * packet_samples_;
-#endif
-        wire::store_be(image_.data() + (first + k) * packet_bytes_ + 8,
-                       static_cast<std::uint64_t>(tick));
-      }
-      const int sent = ::sendmmsg(socket_.fd(), messages_.data() + first, static_cast<unsigned>(n),
+    while (position_ + format_.packet_samples <= until) {
+      const std::size_t n = fill_messages(until);
+      const int sent = ::sendmmsg(socket_.fd(), messages_.data(), static_cast<unsigned>(n),
                                   MSG_NOSIGNAL | MSG_DONTWAIT);
       if (sent < 0) {
         if (errno == EINTR) continue;
@@ -308,16 +327,18 @@ class UdpLink final : public Link {
         }
         return Sent::broken;
       }
-      position_ += sent * packet_samples_;
-      count_sent(sent * packet_samples_, sent, sent * packet_bytes_);
+      std::int64_t bytes = 0;
+      for (int k = 0; k < sent; ++k) bytes += static_cast<std::int64_t>(parts_[k].iov_len);
+      const std::int64_t packets = bytes / format_.packet_bytes;
+      position_ += packets * format_.packet_samples;
+      count_sent(packets * format_.packet_samples, packets, bytes);
     }
     return Sent::all;
   }
 
-  const std::int64_t packet_samples_;
-  const std::int64_t packet_bytes_;
-  std::vector<iovec> parts_;
-  std::vector<mmsghdr> messages_;
+  UdpPacketFormat format_;
+  std::array<iovec, kBatch> parts_{};
+  std::array<mmsghdr, kBatch> messages_{};
 };
 
 }  // namespace
@@ -330,9 +351,9 @@ std::unique_ptr<Link> make_tcp_link(Endpoint endpoint, std::vector<std::byte> gr
 
 std::unique_ptr<Link> make_udp_link(Endpoint endpoint, std::vector<std::byte> packets,
                                     std::int64_t period, Tick start_tick, Link::Spans outages,
-                                    std::int64_t packet_samples) {
+                                    const UdpPacketFormat& format) {
   return std::make_unique<UdpLink>(std::move(endpoint), std::move(packets), period, start_tick,
-                                   std::move(outages), packet_samples);
+                                   std::move(outages), format);
 }
 
 }  // namespace ryle::simulate::detail

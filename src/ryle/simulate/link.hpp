@@ -71,6 +71,8 @@ class Link {
   enum class Sent { all, full, broken };
   /// Sends samples [position_, until) as far as the socket takes them and moves position_.
   virtual Sent send_until(std::int64_t until) = 0;
+  /// Called with a new socket.
+  virtual void prepare() {}
   /// Called when a connection is lost or closed: forget what was under way.
   virtual void reset_stream() {}
   void count_sent(std::int64_t samples, std::int64_t packets, std::int64_t bytes);
@@ -101,9 +103,21 @@ class Link {
 
 std::unique_ptr<Link> make_tcp_link(Endpoint endpoint, std::vector<std::byte> groups,
                                     std::int64_t period, Tick start_tick, Link::Spans outages);
+
+/// Packets of one size with a big-endian 64-bit counter: counter = bias + scale * tick of the first
+/// sample.
+struct UdpPacketFormat {
+  std::int64_t packet_samples = 1;
+  std::int64_t packet_bytes = 0;
+  std::int64_t counter_offset = 8;
+  std::uint64_t counter_bias = 0;
+  std::uint64_t counter_scale = 1;
+  /// Hand the kernel up to this many packets as one message it cuts (UDP_SEGMENT); 1 = never.
+  std::int64_t packets_per_message = 1;
+};
 std::unique_ptr<Link> make_udp_link(Endpoint endpoint, std::vector<std::byte> packets,
                                     std::int64_t period, Tick start_tick, Link::Spans outages,
-                                    std::int64_t packet_samples);
+                                    const UdpPacketFormat& format);
 
 /// CLOCK_MONOTONIC, nanoseconds.
 std::int64_t monotonic_ns();

@@ -2,13 +2,12 @@
 #include "ryle/simulate/packets.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <memory>
 
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/simulate/whole_file.hpp"
 
 namespace ryle::simulate {
 namespace {
@@ -24,46 +23,10 @@ Tick position_in_lap(Tick tick, std::int64_t period) {
   return remainder < 0 ? remainder + period : remainder;
 }
 
-/// A file that takes its final name only when everything is in it.
-class WholeFile {
- public:
-  explicit WholeFile(const std::string& path)
-      : path_(path), partial_(path + ".partial"), file_(std::fopen(partial_.c_str(), "wb")) {
-    if (file_ == nullptr) throw IoError::from_errno("create", path, errno, true);
-  }
-  WholeFile(const WholeFile&) = delete;
-  WholeFile& operator=(const WholeFile&) = delete;
-  ~WholeFile() {
-    if (file_ == nullptr) return;
-    std::fclose(file_);
-    std::remove(partial_.c_str());
-  }
-  void write(const void* data, std::size_t n_bytes) {
-    if (std::fwrite(data, 1, n_bytes, file_) != n_bytes) {
-      throw IoError::from_errno("write", path_, errno);
-    }
-  }
-  void publish() {
-    std::FILE* file = file_;
-    file_ = nullptr;
-    const bool closed = std::fclose(file) == 0;
-    if (!closed || std::rename(partial_.c_str(), path_.c_str()) != 0) {
-      const int reason = errno;
-      std::remove(partial_.c_str());
-      throw IoError::from_errno("write", path_, reason);
-    }
-  }
-
- private:
-  std::string path_;
-  std::string partial_;
-  std::FILE* file_;
-};
-
 /// Writes instants [start, start + n) of a periodic image of `instant_bytes` per instant.
 void write_laps(const std::string& path, const std::byte* image, std::int64_t instant_bytes,
                 std::int64_t period, std::int64_t n_samples, Tick start) {
-  WholeFile file(path);
+  detail::WholeFile file(path);
   std::int64_t position = position_in_lap(start, period);
   for (std::int64_t left = n_samples > 0 ? n_samples : period; left > 0;) {
     const std::int64_t n = std::min(left, period - position);

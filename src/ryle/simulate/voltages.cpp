@@ -2,11 +2,8 @@
 #include "ryle/simulate/voltages.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <exception>
 #include <memory>
-#include <mutex>
 #include <numbers>
 #include <thread>
 
@@ -15,40 +12,18 @@
 #include "ryle/core/random.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/math/fft.hpp"
+#include "ryle/simulate/parallel.hpp"
+#include "ryle/simulate/scene_model.hpp"
 #include "ryle/wire/mwa32t.hpp"
 
 namespace ryle::simulate {
 namespace {
 
+using detail::dot;
+using detail::parallel_for;
+using detail::turn;
+
 constexpr std::int64_t kRampBlock = 512;  // bins between exactly evaluated phases
-
-double dot(const Vector3& a, const Vector3& b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
-
-cf64 turn(double turns) {
-  const double angle_rad = 2 * std::numbers::pi * (turns - std::nearbyint(turns));
-  return {std::cos(angle_rad), std::sin(angle_rad)};
-}
-
-/// Runs task(0 .. n-1) on n_workers threads; the first exception is thrown here.
-template <class Task>
-void parallel_for(std::int64_t n, int n_workers, const Task& task) {
-  std::atomic<std::int64_t> next{0};
-  std::exception_ptr failure;
-  std::mutex failure_mutex;
-  const auto work = [&] {
-    try {
-      for (std::int64_t k = next++; k < n; k = next++) task(k);
-    } catch (...) {
-      const std::lock_guard lock(failure_mutex);
-      failure = std::current_exception();
-    }
-  };
-  std::vector<std::thread> threads;
-  for (int w = 1; w < n_workers; ++w) threads.emplace_back(work);
-  work();
-  for (auto& thread : threads) thread.join();
-  if (failure) std::rethrow_exception(failure);
-}
 
 /// Independent unit complex Gaussian of each bin, E|z|^2 = 1.
 cf64 complex_gaussian(std::uint64_t stream, std::int64_t bin) {
@@ -68,17 +43,6 @@ class Generator {
   double bin_offset_hz(std::int64_t bin) const {
     return (2 * bin < n_ ? bin : bin - n_) * bin_width_hz_;
   }
-  double sefd_jy(std::int64_t input) const {
-    return scene_.input_sefd_jy.empty() ? scene_.sefd_jy : scene_.input_sefd_jy[input];
-  }
-  cf64 gain(std::int64_t input) const {
-    return scene_.gains.empty() ? cf64(1) : scene_.gains[input];
-  }
-  bool is_dead(std::int64_t input) const {
-    return std::find(scene_.dead_inputs.begin(), scene_.dead_inputs.end(), input) !=
-           scene_.dead_inputs.end();
-  }
-  double power_jy(std::int64_t input) const;
   void draw_source(std::int64_t source);
   void add_source(std::int64_t source, std::int64_t input, std::vector<cf64>& spectrum) const;
   void add_tones(std::int64_t input, std::vector<cf64>& spectrum) const;
@@ -110,13 +74,8 @@ Generator::Generator(const ArrayLayout& array, const Scene& scene, const Voltage
                      ? config.n_workers
                      : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))) {
   validate();
-  for (const auto& source : scene.sources) {
-    directions_.push_back(source_enu(source, array, config.start_tai_ns, config.earth_orientation));
-    if (directions_.back()[2] < 0) {
-      throw ConfigError("source \"" + source.name + "\" is below the horizon at " +
-                        utc_iso(config.start_tai_ns) + " UTC; move it or change the start time");
-    }
-  }
+  directions_ =
+      detail::source_directions(scene, array, config.start_tai_ns, config.earth_orientation);
 }
 
 void Generator::validate() const {
@@ -131,50 +90,12 @@ void Generator::validate() const {
                       " does not fit 5 bits; 4 is a good level");
   }
   if (array_.n_inputs() == 0) throw ConfigError("the layout has no inputs");
-  const auto n_inputs = static_cast<std::size_t>(array_.n_inputs());
-  if (!scene_.gains.empty() && scene_.gains.size() != n_inputs) {
-    throw ConfigError("the scene has " + std::to_string(scene_.gains.size()) + " gains for " +
-                      std::to_string(n_inputs) + " inputs");
-  }
-  if (!scene_.input_sefd_jy.empty() && scene_.input_sefd_jy.size() != n_inputs) {
-    throw ConfigError("the scene has " + std::to_string(scene_.input_sefd_jy.size()) +
-                      " values of sefd_jy for " + std::to_string(n_inputs) + " inputs");
-  }
-  for (const auto input : scene_.dead_inputs) {
-    if (input < 0 || input >= array_.n_inputs()) {
-      throw ConfigError("dead input " + std::to_string(input) + " does not exist; the layout has " +
-                        std::to_string(n_inputs) + " inputs");
-    }
-  }
-  for (const auto& source : scene_.sources) {
-    if (!(source.flux_jy >= 0)) {
-      throw ConfigError("source \"" + source.name + "\" has flux_jy = " +
-                        std::to_string(source.flux_jy) + "; it must not be negative");
-    }
-    if (!(source.q * source.q + source.u * source.u + source.v * source.v <= 1)) {
-      throw ConfigError("source \"" + source.name +
-                        "\" is more than fully polarized; q^2 + u^2 + v^2 <= 1");
-    }
-  }
+  detail::validate(scene_, array_);
 }
 
-/// Mean power of an input over the band: sum of sources, tones and receiver noise.
-double Generator::power_jy(std::int64_t input) const {
-  const double sign = array_.inputs[input].pol == 0 ? 1 : -1;
-  double power = sefd_jy(input);
-  for (const auto& source : scene_.sources) power += source.flux_jy * (1 + sign * source.q);
-  for (const auto& tone : scene_.tones) power += tone.power_jy;
-  return power * std::norm(gain(input));
-}
-
-/// Field of a source: from two independent streams a, b with E|.|^2 = 1,
-///   x = sqrt(1+q) a,  y = (w* a + sqrt(1 - q^2 - |w|^2) b) / sqrt(1+q),  w = u + iv:
-/// <xx*> = 1+q, <xy*> = w, <yy*> = (|w|^2 + 1 - q^2 - |w|^2) / (1+q) = 1-q.
 void Generator::draw_source(std::int64_t index) {
   const Source& source = scene_.sources[index];
-  const cf64 w(source.u, source.v);
-  const double root = std::sqrt(1 + source.q);
-  const double rest = std::sqrt(std::max(0.0, 1 - source.q * source.q - std::norm(w)));
+  const detail::FieldOfSource field = detail::field_of_source(source);
   const std::uint64_t stream_a = combine(scene_.seed, 1, static_cast<std::uint64_t>(2 * index));
   const std::uint64_t stream_b = combine(scene_.seed, 1, static_cast<std::uint64_t>(2 * index + 1));
   auto& x = fields_[2 * index];
@@ -186,10 +107,8 @@ void Generator::draw_source(std::int64_t index) {
     const double amplitude = std::sqrt(source_flux_jy(source, sky_hz, config_.center_hz));
     const cf64 a = complex_gaussian(stream_a, bin);
     const cf64 b = complex_gaussian(stream_b, bin);
-    x[bin] = std::complex<float>(amplitude * root * a);
-    // q = -1: all of the power is in y
-    y[bin] = std::complex<float>(
-        amplitude * (root > 0 ? (std::conj(w) * a + rest * b) / root : std::sqrt(2.0) * b));
+    x[bin] = std::complex<float>(amplitude * field.x_of_a * a);
+    y[bin] = std::complex<float>(amplitude * (field.y_of_a * a + field.y_of_b * b));
   }
 }
 
@@ -251,7 +170,7 @@ void Generator::add_tones(std::int64_t input, std::vector<cf64>& spectrum) const
 void Generator::apply_path(std::int64_t input, std::vector<cf64>& spectrum) const {
   const auto& path = array_.inputs[input];
   const double scale = counts_per_root_jy_ * std::sqrt(static_cast<double>(n_));
-  const cf64 amplitude = gain(input) * scale;
+  const cf64 amplitude = detail::gain(scene_, input) * scale;
   const bool delayed =
       scene_.apply_cable_delays && (path.cable_delay_s != 0 || path.cable_dispersion_s != 0);
   cf64 step = 1, phase = 1;
@@ -296,9 +215,9 @@ void Generator::quantise(std::int64_t input, const std::vector<cf64>& voltage,
 }
 
 void Generator::make_input(std::int64_t input, VoltageRecord& record) {
-  if (is_dead(input)) return;  // planar_ is zero
+  if (detail::is_dead(scene_, input)) return;  // planar_ is zero
   const std::uint64_t stream = combine(scene_.seed, 2, static_cast<std::uint64_t>(input));
-  const double noise = std::sqrt(sefd_jy(input));
+  const double noise = std::sqrt(detail::sefd_jy(scene_, input));
   static thread_local std::vector<cf64> spectrum;
   spectrum.resize(n_);
   for (std::int64_t bin = 0; bin < n_; ++bin) {
@@ -336,18 +255,7 @@ VoltageRecord Generator::run() {
   record.sources_enu = directions_;
   record.rms_lsb.assign(record.n_inputs, 0);
   record.clipped_fraction.assign(record.n_inputs, 0);
-  double rms_sum = 0;
-  std::int64_t n_live = 0;
-  for (std::int64_t input = 0; input < record.n_inputs; ++input) {
-    if (is_dead(input)) continue;
-    rms_sum += std::sqrt(power_jy(input) / 2);  // rms of one part
-    ++n_live;
-  }
-  if (n_live == 0 || !(rms_sum > 0)) {
-    throw ConfigError(
-        "the scene has no power: every input is dead, or sefd_jy and all fluxes are 0");
-  }
-  counts_per_root_jy_ = config_.level_lsb * static_cast<double>(n_live) / rms_sum;
+  counts_per_root_jy_ = detail::counts_per_root_jy(scene_, array_, config_.level_lsb);
   record.jy_per_count2 = 1 / (counts_per_root_jy_ * counts_per_root_jy_);
 
   const auto n_words = checked_product({n_, record.n_inputs}, "the voltage record");
@@ -375,21 +283,8 @@ VoltageRecord simulate_voltages(const ArrayLayout& array, const Scene& scene,
 cf64 expected_visibility_jy(const ArrayLayout& array, const Scene& scene,
                             const VoltageRecord& record, std::int64_t i, std::int64_t j,
                             double frequency_hz) {
-  const auto& a = array.inputs[i];
-  const auto& b = array.inputs[j];
-  cf64 sum = 0;
-  for (std::size_t s = 0; s < scene.sources.size(); ++s) {
-    const Source& source = scene.sources[s];
-    const Vector3& ra = array.antennas[a.antenna].enu_m;
-    const Vector3& rb = array.antennas[b.antenna].enu_m;
-    const Vector3 baseline{ra[0] - rb[0], ra[1] - rb[1], ra[2] - rb[2]};
-    const cf64 coherence = a.pol == b.pol ? cf64(a.pol == 0 ? 1 + source.q : 1 - source.q)
-                                          : cf64(source.u, a.pol == 0 ? source.v : -source.v);
-    sum += source_flux_jy(source, frequency_hz, record.center_hz) * coherence *
-           turn(frequency_hz * dot(baseline, record.sources_enu[s]) / kSpeedOfLight_m_per_s);
-  }
-  if (i == j) sum += scene.input_sefd_jy.empty() ? scene.sefd_jy : scene.input_sefd_jy[i];
-  return sum;
+  return detail::visibility_jy(scene, array, record.sources_enu, i, j, frequency_hz,
+                               record.center_hz);
 }
 
 }  // namespace ryle::simulate
