@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/simulate/fengine.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "ryle/core/checked.hpp"
+#include "ryle/core/error.hpp"
+#include "ryle/core/units.hpp"
+#include "ryle/simulate/parallel.hpp"
+#include "ryle/simulate/scene_model.hpp"
+#include "ryle/simulate/spectra_mixer.hpp"
+
+namespace ryle::simulate {
+namespace {
+
+using detail::dot;
+using detail::turn;
+
+void validate(const SpectraConfig& config, const ArrayLayout& array) {
+  if (array.n_inputs() == 0) throw ConfigError("the layout has no inputs");
+  if (config.n_spectra < 1 || config.channels.n_channels < 1) {
+    throw ConfigError("n_spectra and n_channels must be positive");
+  }
+  if (!(config.spectrum_rate_hz.value() > 0)) {
+    throw ConfigError("spectrum_rate_hz must be positive");
+  }
+  if (!(config.channels.first_center_hz > 0)) {
+    throw ConfigError("the first channel is at " + std::to_string(config.channels.first_center_hz) +
+                      " Hz; sky frequencies are above 0");
+  }
+  if (!(config.level_lsb > 0 && config.level_lsb <= 7)) {
+    throw ConfigError("level_lsb = " + std::to_string(config.level_lsb) +
+                      " does not fit 4 bits; 2.5 is a good level");
+  }
+}
+
+SpectraRecord empty_record(const SpectraConfig& config, const ArrayLayout& array) {
+  SpectraRecord record;
+  record.n_spectra = config.n_spectra;
+  record.n_channels = config.channels.n_channels;
+  record.n_inputs = array.n_inputs();
+  record.spectrum_rate_hz = config.spectrum_rate_hz;
+  record.channels = config.channels;
+  record.start_tai_ns = config.start_tai_ns;
+  record.samples.assign(
+      static_cast<std::size_t>(checked_product(
+          {record.n_spectra, record.n_channels, record.n_inputs}, "the spectra record")),
+      0);
+  return record;
+}
+
+using MixOfChannel = std::function<detail::Mix(std::int64_t channel)>;
+
+// Draws all channels. With `same` one mix serves all. Tasks are pieces of a channel; what a sample
+// is depends on its key alone.
+void fill(SpectraRecord& record, std::uint64_t seed, int n_workers, bool same,
+          const MixOfChannel& mix_of) {
+  constexpr std::int64_t kPiece = 256;
+  const std::int64_t n_pieces = (record.n_spectra + kPiece - 1) / kPiece;
+  const auto n_inputs = static_cast<std::size_t>(record.n_inputs);
+  if (n_workers <= 0) {
+    n_workers = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  }
+  const std::int64_t stride = record.n_channels * record.n_inputs;
+  detail::Levels total{std::vector<std::int64_t>(n_inputs), std::vector<std::int64_t>(n_inputs)};
+  std::mutex mutex;
+  std::unique_ptr<detail::Mixer> shared;
+  if (same) shared = std::make_unique<detail::Mixer>(mix_of(0));
+  detail::parallel_for(record.n_channels, n_workers, [&](std::int64_t channel) {
+    std::unique_ptr<detail::Mixer> own;
+    if (!same) own = std::make_unique<detail::Mixer>(mix_of(channel));
+    const detail::Mixer& mixer = same ? *shared : *own;
+    detail::Levels levels{std::vector<std::int64_t>(n_inputs), std::vector<std::int64_t>(n_inputs)};
+    for (std::int64_t piece = 0; piece < n_pieces; ++piece) {
+      const std::int64_t first = piece * kPiece;
+      mixer.run(seed, first * record.n_channels + channel, record.n_channels,
+                std::min(kPiece, record.n_spectra - first),
+                record.samples.data() + first * stride + channel * record.n_inputs, stride, levels);
+    }
+    const std::lock_guard lock(mutex);
+    for (std::size_t i = 0; i < n_inputs; ++i) {
+      total.sum2[i] += levels.sum2[i];
+      total.clipped[i] += levels.clipped[i];
+    }
+  });
+  const double n_parts = 2.0 * static_cast<double>(record.n_spectra * record.n_channels);
+  for (std::size_t i = 0; i < n_inputs; ++i) {
+    record.rms_lsb.push_back(std::sqrt(static_cast<double>(total.sum2[i]) / n_parts));
+    record.clipped_fraction.push_back(static_cast<double>(total.clipped[i]) / n_parts);
+  }
+}
+
+// exp(-2 pi i nu cable) of an input.
+cf64 cable_phasor(const ArrayInput& input, double frequency_hz) {
+#if RYLE_MUTANT == 192
+  return turn(frequency_hz * cable_delay_s(input, frequency_hz));
+#else
+  return turn(-frequency_hz * cable_delay_s(input, frequency_hz));
+#endif
+}
+
+// Phase of a wave at an antenna: it arrives early by r.s/c.
+cf64 arrival_phasor(const Vector3& enu_m, const Vector3& direction, double frequency_hz) {
+  return turn(frequency_hz * dot(enu_m, direction) / kSpeedOfLight_m_per_s);
+}
+
+// Two white waves a source (detail::FieldOfSource), one noise an input.
+detail::Mix mix_of_scene(const ArrayLayout& array, const Scene& scene, const SpectraRecord& record,
+                         double counts, std::int64_t channel) {
+  const double sky_hz = record.channels.center_hz(channel);
+  const double center_hz = record.channels.band_center_hz();
+  detail::Mix mix;
+  mix.n_inputs = record.n_inputs;
+  mix.n_waves = 2 * static_cast<std::int64_t>(scene.sources.size());
+  mix.amplitude.assign(static_cast<std::size_t>(mix.n_waves * mix.n_inputs), cf32(0));
+  mix.noise_rms.assign(static_cast<std::size_t>(mix.n_inputs), 0);
+  for (std::int64_t i = 0; i < mix.n_inputs; ++i) {
+    if (detail::is_dead(scene, i)) continue;
+    const auto& input = array.inputs[i];
+    const cf64 gain = detail::gain(scene, i) * counts;
+    mix.noise_rms[i] = static_cast<float>(std::sqrt(detail::sefd_jy(scene, i)) * std::abs(gain));
+    const cf64 path = scene.apply_cable_delays ? gain * cable_phasor(input, sky_hz) : gain;
+    for (std::size_t s = 0; s < scene.sources.size(); ++s) {
+      const auto field = detail::field_of_source(scene.sources[s]);
+      const double root = std::sqrt(source_flux_jy(scene.sources[s], sky_hz, center_hz));
+      const cf64 wave =
+          root * path *
+          arrival_phasor(array.antennas[input.antenna].enu_m, record.sources_enu[s], sky_hz);
+      const bool x = input.pol == 0;
+      mix.at(2 * static_cast<std::int64_t>(s), i) = cf32(wave * (x ? field.x_of_a : field.y_of_a));
+      mix.at(2 * static_cast<std::int64_t>(s) + 1, i) = cf32(wave * (x ? cf64(0) : field.y_of_b));
+    }
+  }
+  return mix;
+}
+
+}  // namespace
+
+SpectraRecord simulate_spectra(const ArrayLayout& array, const Scene& scene,
+                               const SpectraConfig& config) {
+  validate(config, array);
+  detail::validate(scene, array);
+  if (!scene.tones.empty()) {
+    throw ConfigError("tones are simulated in time samples only; remove [[simulator.tone]]");
+  }
+  const double counts = detail::counts_per_root_jy(scene, array, config.level_lsb);
+  SpectraRecord record = empty_record(config, array);
+  record.sources_enu =
+      detail::source_directions(scene, array, config.start_tai_ns, config.earth_orientation);
+  record.jy_per_count2 = 1 / (counts * counts);
+  fill(record, scene.seed, config.n_workers, false,
+       [&](std::int64_t channel) { return mix_of_scene(array, scene, record, counts, channel); });
+  return record;
+}
+
+cf64 expected_visibility_jy(const ArrayLayout& array, const Scene& scene,
+                            const SpectraRecord& record, std::int64_t i, std::int64_t j,
+                            std::int64_t channel) {
+  return detail::visibility_jy(scene, array, record.sources_enu, i, j,
+                               record.channels.center_hz(channel),
+                               record.channels.band_center_hz());
+}
+
+RankOneTerm polarized_wave(const ArrayLayout& array, double l, double m, cf64 x, cf64 y,
+                           double frequency_hz, bool apply_cable_delays) {
+  Source source;
+  source.name = "polarized wave";
+  source.l = l;
+  source.m = m;
+  const Vector3 direction = source_enu(source, array, 0);
+  RankOneTerm term;
+  for (const auto& input : array.inputs) {
+    const cf64 cable = apply_cable_delays ? cable_phasor(input, frequency_hz) : cf64(1);
+    term.amplitude.push_back(
+        (input.pol == 0 ? x : y) * cable *
+        arrival_phasor(array.antennas[input.antenna].enu_m, direction, frequency_hz));
+  }
+  return term;
+}
+
+SpectraRecord draw_spectra(const ArrayLayout& array, const CovarianceRoot& root,
+                           const std::vector<RankOneTerm>& polarized, std::uint64_t seed,
+                           const SpectraConfig& config) {
+  validate(config, array);
+  if (root.n != array.n_antennas()) {
+    throw ConfigError("the covariance is of " + std::to_string(root.n) +
+                      " antennas, the layout of " + std::to_string(array.n_antennas()));
+  }
+  SpectraRecord record = empty_record(config, array);
+  const std::int64_t n_pols = array.n_pols();
+  const auto n_terms = static_cast<std::int64_t>(polarized.size());
+  // rms of a part is level_lsb where the covariance has 1.
+  const double counts = config.level_lsb * std::sqrt(2.0);
+  detail::Mix mix;
+  mix.n_inputs = record.n_inputs;
+  mix.n_waves = root.n * n_pols + n_terms;
+  mix.amplitude.assign(static_cast<std::size_t>(mix.n_waves * mix.n_inputs), cf32(0));
+  mix.noise_rms.assign(static_cast<std::size_t>(mix.n_inputs), 0);
+  for (std::int64_t i = 0; i < mix.n_inputs; ++i) {
+    const auto& input = array.inputs[i];
+    for (std::int64_t column = 0; column < root.n; ++column) {
+      // Waves of one pol first: inputs of a pol then lie together in the mixer.
+      mix.at(input.pol * root.n + column, i) =
+          cf32(counts * root.root[input.antenna * root.n + column]);
+    }
+    for (std::int64_t k = 0; k < n_terms; ++k) {
+      if (static_cast<std::int64_t>(polarized[k].amplitude.size()) != mix.n_inputs) {
+        throw ConfigError("a polarized term has " + std::to_string(polarized[k].amplitude.size()) +
+                          " amplitudes for " + std::to_string(mix.n_inputs) + " inputs");
+      }
+      mix.at(root.n * n_pols + k, i) = cf32(counts * polarized[k].amplitude[i]);
+    }
+  }
+  fill(record, seed, config.n_workers, true, [&](std::int64_t) { return mix; });
+  return record;
+}
+
+}  // namespace ryle::simulate

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/simulate/fengine_sender.hpp"
+
+#include <algorithm>
+
+#include "ryle/core/error.hpp"
+#include "ryle/simulate/fengine_packets.hpp"
+#include "ryle/simulate/send_loop.hpp"
+
+namespace ryle::simulate {
+namespace {
+
+// What the kernel cuts in one go: below 64 KiB and 64 packets.
+constexpr std::int64_t kMessageBytes = 65'000;
+constexpr std::int64_t kMessagePackets = 60;
+
+}  // namespace
+
+struct FengineSender::State {
+  detail::SendLoop loop;
+};
+
+FengineSender::FengineSender(const SpectraRecord& record, const FengineSenderConfig& config)
+    : state_(std::make_unique<State>()) {
+  const auto packets = detail::fengine_packets(record, config.format, config.first_channel,
+                                               config.channels_per_packet, config.first_time_tag);
+  if (config.endpoints.size() != 1 &&
+      static_cast<std::int64_t>(config.endpoints.size()) != packets.n_boards) {
+    throw ConfigError("the sender has " + std::to_string(config.endpoints.size()) +
+                      " endpoints for " + std::to_string(packets.n_boards) +
+                      " boards; one for all or one each works");
+  }
+  auto& schedule = state_->loop.schedule;
+  schedule.rate_hz = record.spectrum_rate_hz.value();
+  schedule.speed = config.speed;
+  schedule.duration_s = config.duration_s;
+  schedule.udp_ceiling_packets_per_s = config.udp_ceiling_packets_per_s;
+  schedule.any_udp = true;
+  validate(schedule, config.outages, packets.n_boards);
+  detail::UdpPacketFormat format;
+  format.packet_bytes = packets.packet_bytes;
+  format.counter_offset = packets.counter_offset;
+  format.counter_bias = packets.counter_bias;
+  format.counter_scale = packets.counter_scale;
+  if (config.segmentation) {
+    format.packets_per_message =
+        std::clamp<std::int64_t>(kMessageBytes / packets.packet_bytes, 1, kMessagePackets);
+  }
+  for (std::int64_t block = 0; block < packets.n_blocks; ++block) {
+    for (std::int64_t board = 0; board < packets.n_boards; ++board) {
+      auto endpoint = detail::parse_endpoint(
+          config.endpoints[config.endpoints.size() == 1 ? 0 : static_cast<std::size_t>(board)]);
+      if (endpoint.tcp) {
+        throw ConfigError("endpoint \"" + endpoint.text + "\": " + config.format +
+                          " packets are sent over udp:// only");
+      }
+      state_->loop.links.push_back(detail::make_udp_link(
+          std::move(endpoint), detail::pack(record, packets, block, board), record.n_spectra,
+          config.start_spectrum, outages_of(config.outages, board, schedule), format));
+    }
+  }
+}
+
+FengineSender::~FengineSender() = default;
+void FengineSender::start() { state_->loop.start(); }
+void FengineSender::stop() { state_->loop.stop(); }
+bool FengineSender::running() const { return state_->loop.running(); }
+SenderReport FengineSender::report() const { return state_->loop.report(); }
+SenderReport FengineSender::join() { return state_->loop.join(); }
+std::int64_t FengineSender::memory_bytes() const { return state_->loop.memory_bytes(); }
+
+}  // namespace ryle::simulate
