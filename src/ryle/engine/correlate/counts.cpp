@@ -157,6 +157,15 @@ void PairCounter::finish(std::vector<std::uint32_t>& counts) {
   reset();
 }
 
+bool PairCounter::all_equal(std::int64_t n_spectra) const {
+  if (common_touched_) return false;
+  for (std::int64_t channel = 0; channel < n_channels_; ++channel) {
+    if (channel_touched_[channel] != 0) return false;
+    if (std::int64_t{uniform_} + channel_uniform_[channel] != n_spectra) return false;
+  }
+  return true;
+}
+
 void PairCounter::reset() {
   for (std::int64_t channel = 0; channel < n_channels_; ++channel) {
     if (channel_touched_[channel] == 0) continue;

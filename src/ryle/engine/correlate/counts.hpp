@@ -22,6 +22,8 @@ class PairCounter {
   /// Writes [channel][pair], resized on first use, and resets.
   void finish(std::vector<std::uint32_t>& counts);
   void reset();
+  /// Every pair counts n_spectra: no mask has hidden anything since reset().
+  bool all_equal(std::int64_t n_spectra) const;
   static std::int64_t bytes(const Config& config);
 
  private:

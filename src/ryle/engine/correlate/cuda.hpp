@@ -16,6 +16,25 @@ namespace ryle::correlate {
 /// unknown name.
 std::unique_ptr<Correlator> make_cuda_correlator(Queue& queue, const Config& config);
 
+/// Sums of a CUDA correlator where they lie, for an engine that goes on on the device.
+struct DeviceSums {
+  /// Not null: int32 tiles in the order of device/cuda/product_tiles.hpp, [channel][tile], each 2^s
+  /// times the sum, s = tile_shift. Null: `sums`.
+  const std::int32_t* tiles = nullptr;
+  int tile_shift = 0;
+  /// [channel][pair], complex int64 (integer formats) or double.
+  const void* sums = nullptr;
+  bool integer = true;
+  /// [channel][pair] on the device; nullptr = n_spectra everywhere.
+  const std::uint32_t* counts = nullptr;
+  std::int64_t n_spectra = 0;
+};
+/// As Correlator::finish(), but the sums stay on the device: asynchronous on the queue, valid for
+/// work that is queued before the next execute() or reset(), and the next dump starts from zero.
+/// @pre `correlator` came from make_cuda_correlator (or make_correlator on a CUDA queue); throws
+/// UnsupportedError otherwise.
+DeviceSums finish_on_device(Queue& queue, Correlator& correlator);
+
 /// Names usable on this machine, best first; empty when cuda_unavailable_reason() is not "".
 std::vector<std::string> cuda_implementations();
 

@@ -43,7 +43,8 @@ struct MmaPlan {
 };
 MmaPlan plan_mma_s8(SampleFormat format, std::int64_t n_inputs, std::int64_t n_channels,
                     int device);
-void launch_mma_s8(SampleFormat format, const MmaPlan& plan, const CudaGulp& gulp,
+/// overwrite: what the tiles held is forgotten, without a pass that clears them where possible.
+void launch_mma_s8(SampleFormat format, const MmaPlan& plan, const CudaGulp& gulp, bool overwrite,
                    std::int32_t* tile_sums, cudaStream_t stream);
 /// Adds the tiles to sums[channel][pair] and clears them.
 void launch_fold_mma_s8(SampleFormat format, const MmaPlan& plan, int n_inputs, int n_channels,

@@ -12,6 +12,7 @@
 // shifted up); the fold divides by 256, which is exact.
 #include <algorithm>
 #include "ryle/core/baseline.hpp"
+#include "ryle/device/cuda/product_tiles.hpp"
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/correlate/cuda_kernels.cuh"
 #include "ryle/engine/correlate/cuda_tiles.cuh"
@@ -20,18 +21,19 @@ namespace ryle::correlate::detail {
 namespace {
 
 constexpr int kRowBytes = 128;  // one block of one input
-constexpr int kTile = 64;       // inputs along an edge of a thread block's tile
-constexpr int kWarpRows = 64;
-constexpr int kWarpColumns = 32;
+using Tiles = cuda::ProductTiles;
+constexpr int kTile = Tiles::kTile;  // inputs along an edge of a thread block's tile
+constexpr int kWarpRows = Tiles::kWarpRows;
+constexpr int kWarpColumns = Tiles::kWarpColumns;
 
 constexpr int kFragments = kWarpRows / 16;
-constexpr int kWarpsAcross = kTile / kWarpColumns;
-constexpr int kThreads = 32 * (kTile / kWarpRows) * kWarpsAcross;
+constexpr int kWarpsAcross = Tiles::kWarpsAcross;
+constexpr int kThreads = Tiles::kThreads;
 constexpr int kStages = 3;
 constexpr int kStageBytes = 2 * kTile * kRowBytes;
 constexpr int kSharedBytes = kStages * kStageBytes;
 constexpr int kBlocksPerSm = 4;  // 8 warps of 252 registers fill the register file
-constexpr int kSumsPerThread = kWarpRows * kWarpColumns * 2 / 32;
+constexpr int kSumsPerThread = Tiles::kSumsPerThread;
 
 __device__ inline unsigned shared_address(const void* pointer) {
   return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
@@ -185,7 +187,8 @@ __device__ inline void add_column_sums(Accumulators& sums) {
 // the device idle; integer sums do not depend on the order.
 template <bool Nibbles>
 __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
-    correlate_mma_s8(CudaGulp gulp, int n_tiles, int n_splits, std::int32_t* tile_sums) {
+    correlate_mma_s8(CudaGulp gulp, int n_tiles, int n_splits, bool overwrite,
+                     std::int32_t* tile_sums) {
   extern __shared__ __align__(128) unsigned char staging[];
   const int tile_index = static_cast<int>(blockIdx.x % n_tiles);
   const int split = static_cast<int>(blockIdx.x / n_tiles % n_splits);
@@ -240,7 +243,10 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
 #pragma unroll
       for (int r = 0; r < 4; ++r) {
         const int at = ((m * 4 + n) * 4 + r) * 2 * kThreads;
-        if (n_splits == 1) {
+        if (overwrite) {
+          out[at] = sums.re[m][n][r];
+          out[at + kThreads] = sums.im[m][n][r];
+        } else if (n_splits == 1) {
           out[at] += sums.re[m][n][r];
           out[at + kThreads] += sums.im[m][n][r];
         } else {
@@ -250,16 +256,6 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
       }
     }
   }
-}
-
-// Index of Re of (row j, column i) inside a tile, the order the epilogue above writes.
-__device__ inline int sum_index(int row, int column) {
-  const int warp = row / kWarpRows * kWarpsAcross + column / kWarpColumns;
-  const int lane = row % 8 * 4 + column % 8 / 2;
-  const int m = row % kWarpRows / 16;
-  const int n = column % kWarpColumns / 8;
-  const int r = row % 16 / 8 * 2 + column % 2;
-  return ((m * 4 + n) * 4 + r) * 2 * kThreads + warp * 32 + lane;
 }
 
 __global__ void fold_mma_s8(int n_inputs, int n_tiles, int shift, std::int32_t* tile_sums,
@@ -272,14 +268,14 @@ __global__ void fold_mma_s8(int n_inputs, int n_tiles, int shift, std::int32_t* 
   for (std::int64_t i = threadIdx.x; i <= j; i += blockDim.x) {
     const std::int64_t tile = tile_row * (tile_row + 1) / 2 + i / kTile;
     std::int32_t* from = tile_sums + (channel * n_tiles + tile) * kSumsPerThread * kThreads +
-                         sum_index(static_cast<int>(j % kTile), static_cast<int>(i % kTile));
+                         Tiles::within(static_cast<int>(j % kTile), static_cast<int>(i % kTile));
     total[2 * i] += from[0] >> shift;
     total[2 * i + 1] += from[kThreads] >> shift;
   }
 }
 
 template <bool Nibbles>
-void launch(const MmaPlan& plan, const CudaGulp& gulp, std::int32_t* tile_sums,
+void launch(const MmaPlan& plan, const CudaGulp& gulp, bool overwrite, std::int32_t* tile_sums,
             cudaStream_t stream) {
   // Split time only as far as it fills the device, and never below eight blocks: shorter pieces are
   // all start-up.
@@ -287,9 +283,14 @@ void launch(const MmaPlan& plan, const CudaGulp& gulp, std::int32_t* tile_sums,
   const std::int64_t wanted = (plan.concurrent_blocks + work - 1) / work;
   const std::int64_t n_splits =
       std::max<std::int64_t>(1, std::min<std::int64_t>(wanted, gulp.n_blocks / 8));
+  if (overwrite && n_splits > 1) {
+    RYLE_CUDA(cudaMemsetAsync(
+        tile_sums, 0, static_cast<std::size_t>(plan.n_tile_sums) * sizeof(std::int32_t), stream));
+  }
   correlate_mma_s8<Nibbles>
       <<<static_cast<unsigned>(work * n_splits), kThreads, kSharedBytes, stream>>>(
-          gulp, static_cast<int>(plan.n_tiles), static_cast<int>(n_splits), tile_sums);
+          gulp, static_cast<int>(plan.n_tiles), static_cast<int>(n_splits),
+          overwrite && n_splits == 1, tile_sums);
   RYLE_CUDA_LAUNCHED("correlate_mma_s8");
 }
 
@@ -320,9 +321,10 @@ MmaPlan plan_mma_s8(SampleFormat format, std::int64_t n_inputs, std::int64_t n_c
   return plan;
 }
 
-void launch_mma_s8(SampleFormat format, const MmaPlan& plan, const CudaGulp& gulp,
+void launch_mma_s8(SampleFormat format, const MmaPlan& plan, const CudaGulp& gulp, bool overwrite,
                    std::int32_t* tile_sums, cudaStream_t stream) {
-  (format == SampleFormat::ci4 ? launch<true> : launch<false>)(plan, gulp, tile_sums, stream);
+  const auto run = format == SampleFormat::ci4 ? launch<true> : launch<false>;
+  run(plan, gulp, overwrite, tile_sums, stream);
 }
 
 void launch_fold_mma_s8(SampleFormat format, const MmaPlan& plan, int n_inputs, int n_channels,

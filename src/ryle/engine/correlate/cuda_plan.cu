@@ -64,6 +64,7 @@ class CudaCorrelator final : public Correlator {
 
   void finish(Queue& queue, Sums& sums) override {
     const cuda::DeviceScope scope(device_);
+    clear_if_handed_over(queue);
     fold(queue);
     const auto n = static_cast<std::size_t>(n_products_);
     void* to = nullptr;
@@ -77,6 +78,7 @@ class CudaCorrelator final : public Correlator {
     copy_bytes(queue, to, sums_.data(), sums_.bytes());
     RYLE_CUDA(cudaMemsetAsync(sums_.data(), 0, static_cast<std::size_t>(sums_.bytes()),
                               cuda::stream_of(queue)));
+    folded_ = false;
     counter_.finish(sums.counts);
     sums.n_spectra = n_spectra_;
     n_spectra_ = 0;
@@ -94,6 +96,39 @@ class CudaCorrelator final : public Correlator {
     counter_.reset();
     n_spectra_ = 0;
     spectra_in_tiles_ = 0;
+    handed_over_ = Handed::nothing;
+    tiles_are_stale_ = false;
+    folded_ = false;
+  }
+
+  DeviceSums on_device(Queue& queue) {
+    const cuda::DeviceScope scope(device_);
+    clear_if_handed_over(queue);  // nothing came since the last dump
+    DeviceSums out;
+    out.n_spectra = n_spectra_;
+    out.integer = integer_;
+    if (tensor_cores_ && !folded_ && spectra_in_tiles_ > 0) {
+      out.tiles = tile_sums_.data();
+      out.tile_shift = config_.format == SampleFormat::ci4 ? 8 : 0;
+      handed_over_ = Handed::tiles;
+    } else {
+      fold(queue);
+      out.sums = sums_.data();
+      handed_over_ = Handed::sums;
+    }
+    const bool all_equal = counter_.all_equal(n_spectra_);
+    spectra_in_tiles_ = 0;
+    n_spectra_ = 0;
+    if (all_equal) {
+      counter_.reset();
+      return out;
+    }
+    counter_.finish(host_counts_);
+    if (counts_.size() == 0) counts_ = Buffer<std::uint32_t>(n_products_, MemorySpace::device);
+    copy_bytes(queue, counts_.data(), host_counts_.data(), counts_.bytes());
+    queue.synchronize();  // host_counts_ may be rewritten
+    out.counts = counts_.data();
+    return out;
   }
 
   std::string_view implementation() const override {
@@ -102,6 +137,18 @@ class CudaCorrelator final : public Correlator {
   const Config& config() const override { return config_; }
 
  private:
+  enum class Handed : std::uint8_t { nothing, tiles, sums };
+
+  // What finish_on_device() gave away was needed until now.
+  void clear_if_handed_over(Queue& queue) {
+    const auto stream = cuda::stream_of(queue);
+    if (handed_over_ == Handed::sums)
+      RYLE_CUDA(cudaMemsetAsync(sums_.data(), 0, static_cast<std::size_t>(sums_.bytes()), stream));
+    if (handed_over_ == Handed::tiles) tiles_are_stale_ = true;
+    if (handed_over_ != Handed::nothing) folded_ = false;
+    handed_over_ = Handed::nothing;
+  }
+
   // int64 needs no limit; the int count of blocks in a launch does.
   std::int64_t spectra_per_launch() const {
     if (!integer_) return kSpectraPerFloat;
@@ -110,6 +157,7 @@ class CudaCorrelator final : public Correlator {
 
   void add(Queue& queue, const CudaGulp& gulp, std::int64_t n_spectra) {
     const auto stream = cuda::stream_of(queue);
+    clear_if_handed_over(queue);
     if (!tensor_cores_) {
       launch_simt(config_.format, gulp, reinterpret_cast<ci64*>(sums_.data()),
                   reinterpret_cast<cf64*>(sums_.data()), stream);
@@ -120,7 +168,8 @@ class CudaCorrelator final : public Correlator {
 #else
     if (spectra_in_tiles_ + n_spectra > kSpectraPerInt32) fold(queue);
 #endif
-    launch_mma_s8(config_.format, plan_, gulp, tile_sums_.data(), stream);
+    launch_mma_s8(config_.format, plan_, gulp, tiles_are_stale_, tile_sums_.data(), stream);
+    tiles_are_stale_ = false;
     spectra_in_tiles_ += n_spectra;
   }
 
@@ -130,6 +179,7 @@ class CudaCorrelator final : public Correlator {
                        static_cast<int>(config_.n_channels), tile_sums_.data(),
                        reinterpret_cast<ci64*>(sums_.data()), cuda::stream_of(queue));
     spectra_in_tiles_ = 0;
+    folded_ = true;
   }
 
   Config config_;
@@ -143,11 +193,25 @@ class CudaCorrelator final : public Correlator {
   Buffer<std::int64_t>
       sums_;  // canonical order, ci64 or cf64 (both 16 bytes, and 0 is all bits 0 in both)
   Buffer<std::int32_t> tile_sums_;
+  std::vector<std::uint32_t> host_counts_;
+  Buffer<std::uint32_t> counts_;
   std::int64_t spectra_in_tiles_ = 0;
   std::int64_t n_spectra_ = 0;
+  Handed handed_over_ = Handed::nothing;
+  bool tiles_are_stale_ = false;  // hold a dump that was handed over
+  bool folded_ = false;           // sums_ holds part of this dump
 };
 
 }  // namespace
+
+DeviceSums finish_on_device(Queue& queue, Correlator& correlator) {
+  auto* cuda = dynamic_cast<CudaCorrelator*>(&correlator);
+  if (cuda == nullptr) {
+    throw UnsupportedError("finish_on_device: " + std::string(correlator.implementation()) +
+                           " keeps its sums in host memory; use finish()");
+  }
+  return cuda->on_device(queue);
+}
 
 std::vector<std::string> cuda_implementations() {
   if (!cuda_unavailable_reason().empty()) return {};
