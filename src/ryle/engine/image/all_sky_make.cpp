@@ -24,10 +24,17 @@ struct Entry {
 };
 
 // Best first for each path: "auto" and "cpu" take the first that runs here.
-constexpr std::array<Entry, 0> kCpu{};
+constexpr Entry kCpu[] = {
+    {Path::efield, "cpu:avx512", "avx512"},      {Path::efield, "cpu:avx2", "avx2"},
+    {Path::efield, "cpu:generic", "generic"},    {Path::vis_grid, "cpu:avx512", "avx512"},
+    {Path::vis_grid, "cpu:avx2", "avx2"},        {Path::vis_grid, "cpu:generic", "generic"},
+    {Path::vis_dft, "cpu:avx512", "avx512"},     {Path::vis_dft, "cpu:avx2", "avx2"},
+    {Path::vis_dft, "cpu:generic", "generic"},   {Path::efield_dft, "cpu:avx512", "avx512"},
+    {Path::efield_dft, "cpu:avx2", "avx2"},      {Path::efield_dft, "cpu:generic", "generic"},
+};
 
 #ifdef RYLE_HAVE_CUDA
-constexpr std::array<Path, 0> kCuda{};
+constexpr std::array kCuda{Path::vis_grid, Path::efield};
 #endif
 
 bool runs_here(const Entry& entry) {
@@ -108,7 +115,10 @@ std::unique_ptr<FieldImager> make_field_imager(Queue& queue, const AllSkyConfig&
   }
   const std::string what = chosen(queue, config, path);
   if (what == "reference") return detail::make_field_reference(config, path);
-  refuse(path, what, "there is no fast code for it");
+#ifdef RYLE_HAVE_CUDA
+  if (what == "cuda") return detail::make_field_cuda(queue, config, path);
+#endif
+  return detail::make_field_cpu(queue, config, path, what);
 }
 
 std::unique_ptr<VisImager> make_vis_imager(Queue& queue, const AllSkyConfig& config) {
@@ -119,7 +129,10 @@ std::unique_ptr<VisImager> make_vis_imager(Queue& queue, const AllSkyConfig& con
   }
   const std::string what = chosen(queue, config, path);
   if (what == "reference") return detail::make_vis_reference(config, path);
-  refuse(path, what, "there is no fast code for it");
+#ifdef RYLE_HAVE_CUDA
+  if (what == "cuda") return detail::make_vis_cuda(queue, config, path);
+#endif
+  return detail::make_vis_cpu(queue, config, path, what);
 }
 
 std::vector<std::string> available_all_sky_implementations() {

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/engine/image/cpu_pairs.hpp"
+
+#include <cmath>
+
+#include "ryle/core/baseline.hpp"
+
+namespace ryle::image::detail {
+
+PairSource pair_source(const AllSkyConfig&, const CpuRoles& roles, std::int64_t a, std::int64_t b) {
+  PairSource source{};
+  source.a = static_cast<std::int32_t>(a);
+  source.b = static_cast<std::int32_t>(b);
+  for (int p = 0; p < 2; ++p) {
+    for (int q = 0; q < 2; ++q) {
+      const int product = 2 * p + q;
+      const std::int32_t sa = roles.slots[static_cast<std::size_t>(2 * a + p)];
+      const std::int32_t sb = roles.slots[static_cast<std::size_t>(2 * b + q)];
+      if (sa < 0 || sb < 0) {
+        source.index[product] = -1;
+        source.conjugate |= 16 << product;
+        continue;
+      }
+      const std::int64_t i = roles.inputs[static_cast<std::size_t>(sa)];
+      const std::int64_t j = roles.inputs[static_cast<std::size_t>(sb)];
+      source.index[product] =
+          static_cast<std::int32_t>(i <= j ? pair_index(i, j) : pair_index(j, i));
+#if RYLE_MUTANT != 169
+      if (i > j) source.conjugate |= 1 << product;
+#endif
+    }
+  }
+  return source;
+}
+
+std::vector<PairSource> make_pairs(const AllSkyConfig& config, const CpuRoles& roles, bool autos) {
+  std::vector<PairSource> pairs;
+  const auto n = static_cast<std::int64_t>(roles.antennas.size());
+  for (std::int64_t b = 0; b < n; ++b) {
+    for (std::int64_t a = 0; a < b; ++a) pairs.push_back(pair_source(config, roles, a, b));
+    if (autos) pairs.push_back(pair_source(config, roles, b, b));
+  }
+  return pairs;
+}
+
+void PairGainTables::set(const CpuRoles& roles, std::span<const cf32> gains,
+                         const std::vector<cf64>& heights) {
+  const std::size_t n = roles.antennas.size();
+  first.assign(8 * n, 0);
+  second.assign(8 * n, 0);
+  for (std::size_t place = 0; place < n; ++place) {
+    cf32 g[2] = {};
+    for (std::size_t pol = 0; pol < 2; ++pol) {
+      const std::int32_t slot = roles.slots[2 * place + pol];
+      if (slot < 0) continue;
+      const cf64 height = heights.empty() ? cf64(1) : heights[place];
+      g[pol] = cf32(cf64(gains[static_cast<std::size_t>(slot)]) * height);
+    }
+    for (std::size_t q = 0; q < 4; ++q) {
+      first[8 * place + q] = g[q / 2].real();
+      first[8 * place + 4 + q] = g[q / 2].imag();
+      second[8 * place + q] = g[q % 2].real();
+      second[8 * place + 4 + q] = g[q % 2].imag();
+    }
+  }
+}
+
+SumType sum_type(VisInput::Type type) {
+  switch (type) {
+    case VisInput::Type::ci32:
+      return SumType::ci32;
+    case VisInput::Type::ci64:
+      return SumType::ci64;
+    case VisInput::Type::cf32:
+      return SumType::cf32;
+    case VisInput::Type::cf64:
+      break;
+  }
+  return SumType::cf64;
+}
+
+const void* channel_sums(const VisInput& input, std::int64_t channel, std::int64_t n_inputs) {
+  const bool narrow = input.type == VisInput::Type::ci32 || input.type == VisInput::Type::cf32;
+  return static_cast<const std::byte*>(input.sums) +
+         channel * n_pairs(n_inputs) * (narrow ? 8 : 16);
+}
+
+bool needs_counting(const VisInput& input) {
+  return input.counts != nullptr || input.type == VisInput::Type::cf32 ||
+         input.type == VisInput::Type::cf64;
+}
+
+namespace {
+
+template <class T>
+bool is_finite(const void* sums, std::int64_t index) {
+  const T* p = static_cast<const T*>(sums) + 2 * index;
+  return std::isfinite(p[0]) && std::isfinite(p[1]);
+}
+
+bool is_finite(VisInput::Type type, const void* sums, std::int64_t index) {
+  if (type == VisInput::Type::cf32) return is_finite<float>(sums, index);
+  if (type == VisInput::Type::cf64) return is_finite<double>(sums, index);
+  return true;
+}
+
+}  // namespace
+
+void count_pairs(const VisInput& input, std::int64_t channel, std::int64_t n_inputs,
+                 std::span<const PairSource> pairs, const PairGains& gains, double* weights) {
+  const std::uint32_t* counts =
+      input.counts == nullptr ? nullptr : input.counts + channel * n_pairs(n_inputs);
+  const void* sums = channel_sums(input, channel, n_inputs);
+  for (const PairSource& pair : pairs) {
+    const float* a = gains.first + 8 * pair.a;
+    const float* b = gains.second + 8 * pair.b;
+    for (int q = 0; q < 4; ++q) {
+      const std::int32_t at = pair.index[q];
+      if (at < 0 || (a[q] == 0 && a[q + 4] == 0) || (b[q] == 0 && b[q + 4] == 0)) continue;
+      if (pair.a == pair.b && q == 2) continue;  // YX of an antenna is its XY again
+      if (!is_finite(input.type, sums, at)) continue;
+      const double count = counts != nullptr ? counts[at] : static_cast<double>(input.n_spectra);
+      // XX and YY: the pair stands for a, b and b, a; XY: a, b, and YX for b, a.
+      const bool same_pol = q == 0 || q == 3;
+      weights[q == 0 ? 0 : q == 3 ? 1 : 2] += same_pol && pair.a != pair.b ? 2 * count : count;
+    }
+  }
+}
+
+}  // namespace ryle::image::detail
