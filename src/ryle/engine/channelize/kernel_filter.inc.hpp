@@ -11,8 +11,63 @@ struct Taps {
   RYLE_INLINE V im(std::int64_t p) const { return load(h + (kReal ? 2 * p + 1 : p) * kLanes); }
 };
 
-/// Rows are often a power of two apart, where hardware prefetchers give up.
-inline constexpr std::int64_t kPrefetchBytes = 128;
+#if defined(__AVX2__)
+inline constexpr bool kArranges = true;
+#else
+inline constexpr bool kArranges = false;  // too few lanes: every row would be copied 11 / 4 times
+#endif
+
+/// Taps that filter_sliding() is made for.
+inline bool slides(std::int64_t n_taps) { return n_taps == 8 || n_taps == 4 || n_taps == 1; }
+
+/// Rows of one vector of spectra, in pairs.
+inline std::int64_t arranged_rows(const KernelPlan& plan) { return (kLanes + plan.n_taps) / 2 * 2; }
+inline std::int64_t arranged_bytes(const KernelPlan& plan) {
+  return (plan.n_points + kLanes - 1) / kLanes * arranged_rows(plan) * 2 * kLanes;
+}
+
+/// Byte pairs of two rows, each to real parts, then imaginary parts.
+RYLE_INLINE void split_pair(const std::byte* a, const std::byte* b, std::byte* out) {
+#if defined(__AVX512F__)
+  const __m512i even_odd =
+      _mm512_broadcast_i32x4(_mm_set_epi8(15, 13, 11, 9, 7, 5, 3, 1, 14, 12, 10, 8, 6, 4, 2, 0));
+  const __m512i both = _mm512_inserti64x4(
+      _mm512_castsi256_si512(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(a))),
+      _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b)), 1);
+  _mm512_store_si512(out, _mm512_permutexvar_epi64(_mm512_set_epi64(7, 5, 6, 4, 3, 1, 2, 0),
+                                                   _mm512_shuffle_epi8(both, even_odd)));
+#elif defined(__AVX2__)
+  const __m256i even_odd = _mm256_broadcastsi128_si256(
+      _mm_set_epi8(15, 13, 11, 9, 7, 5, 3, 1, 14, 12, 10, 8, 6, 4, 2, 0));
+  const __m256i both = _mm256_inserti128_si256(
+      _mm256_castsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(a))),
+      _mm_loadu_si128(reinterpret_cast<const __m128i*>(b)), 1);
+  _mm256_store_si256(reinterpret_cast<__m256i*>(out), _mm256_shuffle_epi8(both, even_odd));
+#else
+  for (int l = 0; l < 2 * kLanes; ++l) {
+    out[l % 2 * kLanes + l / 2] = a[l];
+    out[(l % 2 + 2) * kLanes + l / 2] = b[l];
+  }
+#endif
+}
+
+/// Samples of kLanes sliding spectra to [block of kLanes points][row][re, im][lane], so that the
+/// filter streams. In place its rows are K samples apart, often a power of two: they fight for the
+/// same cache sets, and hardware prefetchers give up.
+inline void arrange(const KernelPlan& plan, const std::byte* start, std::byte* out) {
+  const std::int64_t n_rows = kLanes + plan.n_taps - 1;
+  const std::int64_t block_bytes = arranged_rows(plan) * 2 * kLanes;
+  for (std::int64_t r = 0; r < n_rows; r += 2) {
+    const std::byte* a = start + r * plan.tap_bytes;
+    const std::int64_t next = r + 1 < n_rows ? plan.tap_bytes : 0;
+    std::byte* to = out + r * 2 * kLanes;
+    for (std::int64_t n = 0; n < plan.n_points; n += kLanes, a += 2 * kLanes, to += block_bytes) {
+      __builtin_prefetch(a + 2 * plan.tap_bytes);
+      __builtin_prefetch(a + 3 * plan.tap_bytes);
+      split_pair(a, a + next, to);
+    }
+  }
+}
 
 /// kLanes spectra one step of K apart: every row is read once and added to P sums that slide in
 /// registers.
@@ -27,7 +82,6 @@ RYLE_INLINE void filter_sliding(const std::byte* row, std::int64_t tap_bytes, Ta
   });
   static_for<0, kLanes + P - 1>([&](auto r) RYLE_ALWAYS {
     const C x = Source::read(row);
-    __builtin_prefetch(row + kPrefetchBytes);
     row += tap_bytes;
     static_for<0, P>([&](auto p) RYLE_ALWAYS {
       constexpr int kSpectrum = r - p;
@@ -126,19 +180,31 @@ RYLE_INLINE void transpose(const float* in, float* out) {
   });
 }
 
-/// Filters points [n, n + kLanes) of all lanes' spectra into out[kLanes points].
 template <bool kReal, class Source>
-void filter_block(const KernelPlan& plan, const KernelGroup& group, bool sliding, std::int64_t n,
-                  float* temporary, float* out) {
+RYLE_INLINE void filter_taps(const KernelPlan& plan, const std::byte* row, std::int64_t tap_bytes,
+                             Taps<kReal> taps, float* out) {
+  if (plan.n_taps == 8) {
+    filter_sliding<8, kReal, Source>(row, tap_bytes, taps, out);
+  } else if (plan.n_taps == 4) {
+    filter_sliding<4, kReal, Source>(row, tap_bytes, taps, out);
+  } else {
+    filter_sliding<1, kReal, Source>(row, tap_bytes, taps, out);
+  }
+}
+
+/// Filters points [n, n + kLanes) of all lanes' spectra into out[kLanes points].
+/// arranged: of arrange(), or nullptr unless spectra slide.
+template <bool kReal, class Source>
+void filter_block(const KernelPlan& plan, const KernelGroup& group, bool sliding,
+                  const std::byte* arranged, std::int64_t n, float* temporary, float* out) {
   const std::int64_t offset = n * Source::kPointBytes;
   const Taps<kReal> taps{plan.filter + n / kLanes * plan.n_taps * (kReal ? 2 : 1) * kLanes};
-  const std::byte* row = group.start[0] + offset;
-  if (sliding && plan.n_taps == 8) {
-    filter_sliding<8, kReal, Source>(row, plan.tap_bytes, taps, temporary);
-  } else if (sliding && plan.n_taps == 4) {
-    filter_sliding<4, kReal, Source>(row, plan.tap_bytes, taps, temporary);
-  } else if (sliding && plan.n_taps == 1) {
-    filter_sliding<1, kReal, Source>(row, plan.tap_bytes, taps, temporary);
+  constexpr bool kPlanar = kArranges && std::is_same_v<Source, BytePairs>;
+  using Sliding = std::conditional_t<kPlanar, PlanarBytes, Source>;
+  if (sliding) {
+    const std::byte* row =
+        kPlanar ? arranged + offset * arranged_rows(plan) : group.start[0] + offset;
+    filter_taps<kReal, Sliding>(plan, row, kPlanar ? 2 * kLanes : plan.tap_bytes, taps, temporary);
   } else {
     filter_any<kReal, Source>(plan, group.start, offset, taps, temporary);
   }

@@ -27,6 +27,9 @@ RYLE_INLINE I round_to_int(V a) { return (I)_mm512_cvtps_epi32((__m512)a); }
 RYLE_INLINE U widen(const std::byte* p) {
   return (U)_mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
 }
+RYLE_INLINE I widen_signed(const std::byte* p) {
+  return (I)_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
 RYLE_INLINE V least(V a, V b) { return (V)_mm512_min_ps((__m512)a, (__m512)b); }
 RYLE_INLINE V most(V a, V b) { return (V)_mm512_max_ps((__m512)a, (__m512)b); }
 RYLE_INLINE bool any_differs(V a, V b, V c, V d) {
@@ -43,6 +46,9 @@ RYLE_INLINE V fnma(V a, V b, V c) { return (V)_mm256_fnmadd_ps((__m256)a, (__m25
 RYLE_INLINE I round_to_int(V a) { return (I)_mm256_cvtps_epi32((__m256)a); }
 RYLE_INLINE U widen(const std::byte* p) {
   return (U)_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+RYLE_INLINE I widen_signed(const std::byte* p) {
+  return (I)_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
 }
 RYLE_INLINE V least(V a, V b) { return (V)_mm256_min_ps((__m256)a, (__m256)b); }
 RYLE_INLINE V most(V a, V b) { return (V)_mm256_max_ps((__m256)a, (__m256)b); }
@@ -67,6 +73,11 @@ RYLE_INLINE U widen(const std::byte* p) {
   Half pairs;
   __builtin_memcpy(&pairs, p, sizeof pairs);
   return __builtin_convertvector(pairs, U);
+}
+RYLE_INLINE I widen_signed(const std::byte* p) {
+  Byte codes;
+  __builtin_memcpy(&codes, p, sizeof codes);
+  return __builtin_convertvector(codes, I);
 }
 RYLE_INLINE V fma(V a, V b, V c) { return a * b + c; }
 RYLE_INLINE V fnma(V a, V b, V c) { return c - a * b; }
@@ -148,10 +159,15 @@ struct BytePairs {
   static constexpr std::int64_t kPointBytes = 2;
   static RYLE_INLINE C read(const std::byte* p) {
     const U wide = widen(p);
-    // The parts stand in the top byte: values times 2^24, which the filter coefficients undo.
-    const I re = (I)(wide << 24);
-    const I im = (I)((wide << 16) & 0xff000000u);
-    return {__builtin_convertvector(re, V), __builtin_convertvector(im, V)};
+    return {__builtin_convertvector((I)(wide << 24) >> 24, V),
+            __builtin_convertvector((I)(wide << 16) >> 24, V)};
+  }
+};
+/// Real parts, then imaginary parts, as arrange() leaves them.
+struct PlanarBytes {
+  static RYLE_INLINE C read(const std::byte* p) {
+    return {__builtin_convertvector(widen_signed(p), V),
+            __builtin_convertvector(widen_signed(p + kLanes), V)};
   }
 };
 struct FloatPairs {

@@ -4,7 +4,7 @@
 inline std::int64_t round_up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
 
 struct Scratch {
-  std::int64_t temporary, columns, work, other, coarse, fine, total;  // offsets in floats
+  std::int64_t temporary, columns, work, other, coarse, fine, arranged, total;  // offsets in floats
 };
 
 inline Scratch layout(const KernelPlan& plan) {
@@ -23,6 +23,8 @@ inline Scratch layout(const KernelPlan& plan) {
   s.coarse = take((plan.n_points >> fine_shift(plan.n_points)) + 1);
   s.fine = take(std::int64_t{1} << fine_shift(plan.n_points));
   s.work = take(plan.n_columns > 1 ? plan.n_columns * plan.row_stride : single);
+  // Streams of bytes only; points are larger than what is needed.
+  s.arranged = take(plan.float_stream || !kArranges ? 0 : arranged_bytes(plan) / (4 * kPoint) + 1);
   s.total = at;
   return s;
 }
@@ -51,9 +53,11 @@ void column_step(const KernelPlan& plan, std::int64_t n2, const float* columns, 
 template <bool kReal, class Source>
 void run_source(const KernelPlan& plan, const KernelGroup& group, const Scratch& s, float* scratch,
                 const Finish& f) {
-  bool sliding = true;
+  bool sliding = slides(plan.n_taps);
   for (int l = 1; l < kLanes; ++l)
     sliding = sliding && group.start[l] - group.start[l - 1] == plan.tap_bytes;
+  auto* arranged = reinterpret_cast<std::byte*>(scratch + s.arranged);
+  if (sliding && kArranges && !plan.float_stream) arrange(plan, group.start[0], arranged);
   float* temporary = scratch + s.temporary;
   float* work = scratch + s.work;
   float* other = scratch + s.other;
@@ -61,8 +65,8 @@ void run_source(const KernelPlan& plan, const KernelGroup& group, const Scratch&
     float* columns = scratch + s.columns;
     for (std::int64_t n2 = 0; n2 < plan.n_rows; n2 += kLanes) {
       for (std::int64_t n1 = 0; n1 < plan.n_columns; ++n1) {
-        filter_block<kReal, Source>(plan, group, sliding, n1 * plan.n_rows + n2, temporary,
-                                    columns + n1 * kLanes * kPoint);
+        filter_block<kReal, Source>(plan, group, sliding, arranged, n1 * plan.n_rows + n2,
+                                    temporary, columns + n1 * kLanes * kPoint);
       }
       switch (plan.n_columns) {
         case 4:
@@ -83,7 +87,7 @@ void run_source(const KernelPlan& plan, const KernelGroup& group, const Scratch&
     return;
   }
   for (std::int64_t n = 0; n < plan.n_points; n += kLanes) {
-    filter_block<kReal, Source>(plan, group, sliding, n, temporary, work + n * kPoint);
+    filter_block<kReal, Source>(plan, group, sliding, arranged, n, temporary, work + n * kPoint);
   }
   float* x = plan.n_padded > 0 ? chirp_transform(plan, work, other) : transform(plan, work, other);
   if (kReal) untangle(plan, x);
