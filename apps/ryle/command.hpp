@@ -22,6 +22,7 @@ struct Context {
 
 void add_run(CLI::App& app, Context& context);
 void add_correlate(CLI::App& app, Context& context);
+void add_recover(CLI::App& app, Context& context);
 void add_image(CLI::App& app, Context& context);
 void add_simulate(CLI::App& app, Context& context);
 void add_info(CLI::App& app, Context& context);

@@ -69,6 +69,7 @@ int main(int argc, char** argv) {
   cli.add_flag("--debug", context.debug, "errors name their type");
   app::add_run(cli, context);
   app::add_correlate(cli, context);
+  app::add_recover(cli, context);
   app::add_image(cli, context);
   app::add_simulate(cli, context);
   app::add_info(cli, context);
