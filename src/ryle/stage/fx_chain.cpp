@@ -11,6 +11,8 @@
 namespace ryle::stage {
 namespace {
 
+constexpr std::int64_t kBlockSpectra = 128;  // a multiple of every format's block
+
 std::int64_t ceil_divide(std::int64_t a, std::int64_t b) {
   return a >= 0 ? (a + b - 1) / b : -((-a) / b);
 }
@@ -110,7 +112,7 @@ void FxChain::feed(const void* samples, Tick first, std::int64_t n,
     const std::int64_t room = std::min(staging_.free_ticks(), setup_.max_feed_ticks) /
                               SampleStaging::kGroupTicks * SampleStaging::kGroupTicks;
     const std::int64_t part = std::min(n - offset, room);
-    staging_.append(samples, offset, part, absent);
+    staging_.append(samples, offset, part, absent, queue_);
     offset += part;
     process_available();
   }
@@ -147,10 +149,12 @@ void FxChain::process_available() {
     // Every input's delayed window [mM - D, mM - D + L) must have been received: |D| <= margin.
     const std::int64_t last = staging_.end() - filter_length_ - margin();
     const std::int64_t available = last < 0 ? 0 : last / step_ - next_spectrum_ + 1;
-    const std::int64_t n =
-        std::min({available, setup_.spectra_per_gulp, setup_.spectra_per_dump - in_dump_});
-    // A gulp is worth its overhead only when full, or when it closes a dump.
-    const bool worthwhile = n == setup_.spectra_per_gulp || n == setup_.spectra_per_dump - in_dump_;
+    const std::int64_t most = std::min(setup_.spectra_per_gulp, setup_.spectra_per_dump - in_dump_);
+    // Half a gulp of whole blocks is worth its overhead; waiting for a full one would move the
+    // samples that remain once more.
+    const std::int64_t whole = available / kBlockSpectra * kBlockSpectra;
+    const bool worthwhile = available >= most || whole >= setup_.spectra_per_gulp / 2;
+    const std::int64_t n = available >= most ? most : whole > 0 ? whole : available;
     if (n <= 0 || (!worthwhile && staging_.free_ticks() > setup_.max_feed_ticks)) break;
     process(n);
   }

@@ -42,13 +42,25 @@ void SampleStaging::drop_before(Tick tick) {
 }
 
 void SampleStaging::append(const void* source, std::int64_t offset, std::int64_t n,
-                           std::span<const AbsentSpan> absent) {
+                           std::span<const AbsentSpan> absent, Queue& queue) {
   RYLE_ASSERT(n <= free_ticks());
   RYLE_ASSERT(n_ticks_ * layout_.sample_stride_bits % 8 == 0 &&
               offset * layout_.sample_stride_bits % 8 == 0);
-  std::memcpy(buffer_.data() + bytes_of(n_ticks_),
-              static_cast<const std::byte*>(source) + bytes_of(offset),
-              static_cast<std::size_t>(bytes_of(n)));
+  std::byte* to = buffer_.data() + bytes_of(n_ticks_);
+  const std::byte* from = static_cast<const std::byte*>(source) + bytes_of(offset);
+  const std::int64_t bytes = bytes_of(n);
+  constexpr std::int64_t kSliceBytes = 512 << 10;
+  const auto copy_slice = [=](std::int64_t i) {
+    const std::int64_t begin = i * kSliceBytes;
+    std::memcpy(to + begin, from + begin,
+                static_cast<std::size_t>(std::min(kSliceBytes, bytes - begin)));
+  };
+  const std::int64_t n_slices = (bytes + kSliceBytes - 1) / kSliceBytes;
+  if (queue.back_end() == BackEnd::cpu && n_slices > 1) {
+    queue.parallel_for(n_slices, copy_slice);
+  } else {
+    for (std::int64_t i = 0; i < n_slices; ++i) copy_slice(i);
+  }
   for (const auto& a : absent) {
     const AbsentSpan clipped{a.input, std::max(a.begin, end()), std::min(a.end, end() + n)};
     if (clipped.begin < clipped.end) absent_.push_back(clipped);

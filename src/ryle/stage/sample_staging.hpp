@@ -7,6 +7,7 @@
 #include "ryle/core/absent.hpp"
 #include "ryle/core/samples.hpp"
 #include "ryle/device/buffer.hpp"
+#include "ryle/device/queue.hpp"
 
 namespace ryle::stage {
 
@@ -31,8 +32,9 @@ class SampleStaging {
   /// Forgets ticks before `tick`, in whole groups of kGroupTicks.
   void drop_before(Tick tick);
   /// Appends n ticks that follow end(): ticks [offset, offset + n) of `source`.
+  /// The workers of a CPU queue copy together.
   void append(const void* source, std::int64_t offset, std::int64_t n,
-              std::span<const AbsentSpan> absent);
+              std::span<const AbsentSpan> absent, Queue& queue);
   /// Appends n ticks of which nothing arrived.
   void append_absent(std::int64_t n);
 
