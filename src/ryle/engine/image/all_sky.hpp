@@ -14,7 +14,7 @@
 #include "ryle/device/queue.hpp"
 
 /// All-sky imager of an array of antennas: one configuration, five paths that make the same image.
-/// @eq B_p(l,m) = sum_a c_ap v_ap exp(-2 pi i (nu/c) [x_a l + y_a m + z_a (n-1)]),
+/// @eq B_p(l,m) = sum_a c_ap v_ap exp(-2 pi i (nu/c) [x_a l + y_a m + z_a n]),
 ///     I_pq = < B_p conj(B_q) >_t   (Thyagarajan et al. 2017, MOFF; Reddy et al. 2023, eq. 1 to 4)
 /// @eq < |FFT g|^2 >_t = FFT[ sum_ab V_ab K_ab ], g = sum_a E_a w_a, K_ab = w_a cross-correlated
 ///     with w_b: the E-field and the visibility paths agree exactly, for any layout and functions
@@ -149,6 +149,10 @@ struct VisInput {
   enum class Type : std::uint8_t { ci32, ci64, cf32, cf64 };
   Type type = Type::ci64;
   const void* sums = nullptr;             ///< cuda: device memory
+  /// cuda only, instead of `sums`: int32 sums times 2^tile_shift as the tensor-core correlator keeps
+  /// them (correlate/cuda.hpp finish_on_device, order in device/cuda/product_tiles.hpp).
+  const std::int32_t* tiles = nullptr;
+  int tile_shift = 0;
   const std::uint32_t* counts = nullptr;  ///< cuda: device memory
   std::int64_t n_spectra = 0;
 };

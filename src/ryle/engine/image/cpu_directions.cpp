@@ -21,7 +21,7 @@ CpuDirections::CpuDirections(const AllSkyConfig& config, const CpuRoles& roles,
             : config.directions[static_cast<std::size_t>(p)];
     l_.push_back(direction[0]);
     m_.push_back(direction[1]);
-    t_.push_back(direction[2] - 1);
+    t_.push_back(direction[2]);
   }
   for (const std::int32_t a : roles.antennas) {
     for (const double v : config.antenna_enu_m[static_cast<std::size_t>(a)]) enu_m_.push_back(v);

@@ -21,7 +21,7 @@ class CpuDirections {
 
  private:
   std::int64_t n_blocks_ = 0;
-  std::vector<double> l_, m_, t_;  // t = n - 1
+  std::vector<double> l_, m_, t_;  // t = n
   std::vector<double> enu_m_;
 };
 

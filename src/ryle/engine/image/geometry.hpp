@@ -62,7 +62,8 @@ std::array<double, 2> aperture_extent_cells(const AllSkyConfig& config);
 std::vector<std::vector<cf64>> aperture_weights(const AllSkyConfig& config, std::int64_t channel);
 
 /// Phase that calibration leaves to geometry: exp(-2 pi i nu z_a / c). Gridded E-fields are
-/// multiplied with it (heights phased to zenith); Fourier sums use z_a (n - 1) instead, the same.
+/// multiplied with it (heights phased to zenith); Fourier sums use the whole z_a n instead, the
+/// same at zenith. Neither is part of the gains.
 cf64 height_phase(double frequency_hz, double up_m);
 
 /// Taper every gridded image is divided by. @shape [y][x] G*G

@@ -80,12 +80,12 @@ class DftReference final : public ReferencePath {
     return sum;
   }
 
-  // @eq exp(-2 pi i (nu/c) [x l + y m + z (n-1)]), phase reduced in turns
+  // @eq exp(-2 pi i (nu/c) [x l + y m + z n]), phase reduced in turns
   std::vector<cf64> steering(std::int64_t channel, const std::array<double, 3>& s) const {
     const double waves_per_m = config_.channels.center_hz(channel) / kSpeedOfLight_m_per_s;
     std::vector<cf64> steer;
     for (const auto& [x, y, z] : config_.antenna_enu_m) {
-      const double turns = waves_per_m * (x * s[0] + y * s[1] + z * (s[2] - 1));
+      const double turns = waves_per_m * (x * s[0] + y * s[1] + z * s[2]);
       steer.push_back(std::polar(1.0, -2 * kPi * (turns - std::round(turns))));
     }
     return steer;
