@@ -172,7 +172,11 @@ void FengineReceiver::note_segment(std::uint64_t tick_raw) {
   const auto slot = static_cast<Tick>(tick_raw / ticks_per_spectrum_);
   const std::lock_guard lock(mutex_);
   clock_.epoch_tai_ns = 0;
+#if RYLE_MUTANT == 196
+  clock_.epoch_tai_ns = *recording_tai_ns_from_unix(0);
+#else
   clock_.epoch_tai_ns = *tai_ns - clock_.tai_ns(slot);
+#endif
 }
 
 }  // namespace ryle

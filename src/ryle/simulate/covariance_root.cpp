@@ -130,7 +130,7 @@ double largest_eigenvalue(const std::vector<cf64>& v, std::int64_t n) {
       const double before = value;
       value = quotient.real();
       std::swap(x, y);
-      if (step > 10 && std::abs(value - before) <= 1e-12 * std::abs(value)) break;
+      if (step > 10 && std::abs(value - before) <= 1e-9 * std::abs(value)) break;
     }
     if (value >= 0) break;
     shift = value;  // the most negative one becomes 0

@@ -103,8 +103,10 @@ struct TbxFileConfig {
   /// 196 MHz ticks: of spectrum 0; -1 = from start_tai_ns.
   std::int64_t first_time_tag = -1;
 };
-/// Writes the record as TBX frames, two inputs a stand, in order. The file appears under its name
-/// only when whole. Throws ConfigError when the shape does not fit the frames, IoError.
+/// Writes the record as TBX frames, two inputs a stand, in order. Frames do not tell their rate:
+/// readers take 765625/32 Hz unless told (RecordingOptions::spectrum_rate_hz). The file appears
+/// under its name only when whole. Throws ConfigError when the shape does not fit the frames,
+/// IoError.
 void write_tbx_file(const SpectraRecord& record, const std::string& path,
                     const TbxFileConfig& config = {});
 

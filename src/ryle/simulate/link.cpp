@@ -163,8 +163,8 @@ void Link::count_sent(std::int64_t samples, std::int64_t packets, std::int64_t b
 bool Link::advance(std::int64_t due, std::int64_t most) {
   while (next_outage_ < outages_.size() && position_ >= outages_[next_outage_].first) {
     // The node dies here: its connection goes (after what is under way), its samples are never
-    // made.
-    socket_.reset();
+    // made. A board that sends datagrams comes back from the same port: it keeps its socket.
+    if (endpoint_.tcp) socket_.reset();
     pending_.reset();
     reset_stream();
 #if RYLE_MUTANT == 614
@@ -329,7 +329,11 @@ class UdpLink final : public Link {
       }
       std::int64_t bytes = 0;
       for (int k = 0; k < sent; ++k) bytes += static_cast<std::int64_t>(parts_[k].iov_len);
+#if RYLE_MUTANT == 198
+      const std::int64_t packets = sent;
+#else
       const std::int64_t packets = bytes / format_.packet_bytes;
+#endif
       position_ += packets * format_.packet_samples;
       count_sent(packets * format_.packet_samples, packets, bytes);
     }
