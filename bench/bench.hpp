@@ -37,6 +37,9 @@ struct Options {
   int n_workers = 1;
   bool quick = false;  ///< one small case, for tests
   double seconds_per_case = 0.5;
+  std::string path = "all";  ///< image: one path by name
+  bool calibrate = false;    ///< image: measure the rates of the planner first and keep them
+  std::function<void(const std::string&)> notice = [](const std::string&) {};
 };
 
 using Emit = std::function<void(const Result&)>;
@@ -44,6 +47,8 @@ using Emit = std::function<void(const Result&)>;
 void bench_correlate(const Options& options, const Emit& emit);
 void bench_channelize(const Options& options, const Emit& emit);
 void bench_ingest(const Options& options, const Emit& emit);
+/// Voltages or visibilities in memory to all-sky images; rows carry the planner's prediction.
+void bench_image(const Options& options, const Emit& emit);
 void bench_path(const Options& options,
                 const Emit& emit);  ///< MWA-32T samples in memory to visibilities
 

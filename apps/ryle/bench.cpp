@@ -32,9 +32,9 @@ void add_bench(CLI::App& app, Context& context) {
   auto* sub = app.add_subcommand("bench", "measure an engine: result verified first, then timed");
   auto engine = std::make_shared<std::string>();
   auto options = std::make_shared<bench::Options>();
-  sub->add_option("engine", *engine, "correlate, channelize, ingest or path")
+  sub->add_option("engine", *engine, "correlate, channelize, image, ingest or path")
       ->required()
-      ->check(CLI::IsMember({"correlate", "channelize", "ingest", "path"}));
+      ->check(CLI::IsMember({"correlate", "channelize", "image", "ingest", "path"}));
   sub->add_option("--implementation", options->implementation,
                   "auto, all or a name that `ryle info` lists");
   sub->add_option("--workers", options->n_workers, "threads")
@@ -42,6 +42,10 @@ void add_bench(CLI::App& app, Context& context) {
       ->capture_default_str();
   sub->add_option("--seconds", options->seconds_per_case, "time per case")->capture_default_str();
   sub->add_flag("--quick", options->quick, "one small case");
+  sub->add_option("--path", options->path, "image: all, efield, vis-grid, vis-dft or efield-dft")
+      ->capture_default_str();
+  sub->add_flag("--calibrate", options->calibrate,
+                "image: measure the rates that the planner uses and keep them for this machine");
   add_common(*sub, context);
   sub->callback([&context, engine, options] {
     context.action = [&context, engine, options] {
@@ -50,8 +54,10 @@ void add_bench(CLI::App& app, Context& context) {
         all_verified = all_verified && r.verified;
         context.json ? print_json(r) : print_text(r);
       };
+      options->notice = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
       if (*engine == "correlate") bench::bench_correlate(*options, emit);
       if (*engine == "channelize") bench::bench_channelize(*options, emit);
+      if (*engine == "image") bench::bench_image(*options, emit);
       if (*engine == "ingest") bench::bench_ingest(*options, emit);
       if (*engine == "path") bench::bench_path(*options, emit);
       return all_verified ? 0 : static_cast<int>(ExitCode::check_failed);

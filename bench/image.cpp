@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// All-sky imager: one set of images from resident 4+4-bit voltages (E-field paths) or from the
+// correlator's sums (visibility paths; the rows "correlate+..." hold the X-engine too).
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <cstdio>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "bench/bench.hpp"
+#include "bench/image_case.hpp"
+#include "ryle/core/random.hpp"
+#include "ryle/core/units.hpp"
+#include "ryle/engine/image/geometry.hpp"
+#include "ryle/stage/image_calibration.hpp"
+
+namespace ryle::bench {
+namespace {
+
+using image::AllSkyConfig;
+using image::Path;
+
+struct Case {
+  std::int64_t n_antennas, n_channels, n_spectra;
+  Path path;
+  bool with_correlator = false;
+  std::int64_t n_gulps = 1;  ///< of n_spectra, per set of images
+};
+
+std::vector<Case> cases(bool quick) {
+  if (quick) {
+    return {{24, 2, 128, Path::efield},
+            {24, 2, 128, Path::vis_grid},
+            {24, 2, 128, Path::vis_dft},
+            {24, 2, 128, Path::efield_dft},
+            {24, 2, 128, Path::vis_grid, true}};
+  }
+  return {// LWA-SV: 40 ms of 16 channels
+          {256, 16, 1000, Path::vis_grid},
+          {256, 16, 1000, Path::vis_grid, true},
+          {256, 16, 1000, Path::efield},
+          {256, 2, 1000, Path::vis_dft},
+          {256, 2, 192, Path::efield_dft},
+          // LWA-NA class: 1 s of 312 channels
+          {64, 312, 1000, Path::vis_grid},
+          {64, 312, 1000, Path::vis_grid, true, 25},
+          {64, 8, 1000, Path::efield},
+          {64, 8, 1000, Path::vis_dft},
+          {64, 2, 192, Path::efield_dft}};
+}
+
+// Directions within r < 0.6, where gridding is good to 1e-7 (image.md 2).
+std::vector<std::int64_t> probes(const AllSkyConfig& config) {
+  const double limit = 0.6 * static_cast<double>(config.n_pixels) * config.cell_wavelengths;
+  std::vector<std::int64_t> pixels;
+  for (std::uint64_t k = 0; pixels.size() < 12; ++k) {
+    const double x = (2 * uniform(combine(91, k, 0)) - 1) * limit;
+    const double y = (2 * uniform(combine(91, k, 1)) - 1) * limit;
+    if (std::hypot(x, y) > limit) continue;
+    pixels.push_back((std::llround(y) + config.n_pixels / 2) * config.n_pixels + std::llround(x) +
+                     config.n_pixels / 2);
+  }
+  return pixels;
+}
+
+// I Q U V of the last channel at a pixel, autocorrelations removed: the equation in double.
+std::array<double, 4> direct_sum(const AllSkyConfig& config, const image::FieldInput& input,
+                                 std::int64_t pixel) {
+  const auto plane = image::fit_plane(config);
+  const auto s =
+      image::direction_of_pixel(config, plane, static_cast<double>(pixel % config.n_pixels),
+                                static_cast<double>(pixel / config.n_pixels));
+  const std::int64_t channel = config.channels.n_channels - 1;
+  const double waves_per_m = config.channels.center_hz(channel) / kSpeedOfLight_m_per_s;
+  const auto n = static_cast<std::int64_t>(config.antenna_enu_m.size());
+  std::vector<cf64> steer;
+  for (const auto& [x, y, z] : config.antenna_enu_m) {
+    const double turns = waves_per_m * (x * s[0] + y * s[1] + z * (s[2] - 1));
+    steer.push_back(std::polar(1.0, -2 * kPi * (turns - std::round(turns))));
+  }
+  double xx = 0, yy = 0;
+  cf64 xy = 0;
+  for (std::int64_t t = 0; t < input.n_spectra; ++t) {
+    cf64 bx = 0, by = 0;
+    for (std::int64_t a = 0; a < n; ++a) {
+      const cf64 x = get_sample(input.blocks, channel, t, 2 * a);
+      const cf64 y = get_sample(input.blocks, channel, t, 2 * a + 1);
+      bx += x * steer[static_cast<std::size_t>(a)];
+      by += y * steer[static_cast<std::size_t>(a)];
+      xx -= std::norm(x);
+      yy -= std::norm(y);
+      xy -= x * std::conj(y);
+    }
+    xx += std::norm(bx);
+    yy += std::norm(by);
+    xy += bx * std::conj(by);
+  }
+  const double w = static_cast<double>(input.n_spectra * n * (n - 1));
+  return {(xx + yy) / 2 / w, (xx - yy) / 2 / w, xy.real() / w, xy.imag() / w};
+}
+
+// fp32 sums and gridding: 1e-6 of the peak; the margin is for the tail of twelve probes.
+bool verify(Queue& queue, const AllSkyConfig& config, const ImageData& data) {
+  image::Images images;
+  if (image::takes_voltages(config.path)) {
+    auto imager = image::make_field_imager(queue, config);
+    imager->execute(queue, data.field(0));
+    imager->finish(queue, images);
+  } else {
+    const auto sums = correlated(queue, config, data, 1);
+    image::make_vis_imager(queue, config)->execute(queue, vis_input(sums), images);
+  }
+  const std::int64_t size = image::plane_size(config);
+  const float* image = images.pixels.data() + (image::n_bins(config) - 1) * 4 * size;
+  double peak = 0;
+  for (std::int64_t p = 0; p < size; ++p) {
+    if (!std::isnan(image[p])) peak = std::max(peak, std::abs(static_cast<double>(image[p])));
+  }
+  for (const std::int64_t pixel : probes(config)) {
+    const auto expected = direct_sum(config, data.field(0), pixel);
+    for (std::int64_t p = 0; p < 4; ++p) {
+      const double got = static_cast<double>(image[p * size + pixel]);
+      if (!(std::abs(got - expected[static_cast<std::size_t>(p)]) < 5e-6 * peak)) return false;
+    }
+  }
+  return true;
+}
+
+// Correlator and imager one after the other, as they share the cores.
+std::pair<double, double> time_both(Queue& queue, const AllSkyConfig& config, const ImageData& data,
+                                    std::int64_t n_gulps, double seconds) {
+  auto correlator = correlate::make_correlator(
+      queue, {static_cast<std::int64_t>(config.inputs.size()), config.channels.n_channels,
+              SampleFormat::ci4, config.n_spectra_per_image, "auto"});
+  auto imager = image::make_vis_imager(queue, config);
+  correlate::Sums sums;
+  image::Images images;
+  std::int64_t gulp = 0;
+  return time_runs(seconds, [&] {
+    for (std::int64_t g = 0; g < n_gulps; ++g) correlator->execute(queue, data.correlator(++gulp));
+    correlator->finish(queue, sums);
+    imager->execute(queue, vis_input(sums), images);
+  });
+}
+
+// What the planner counts, at 8 per complex multiply-add.
+double useful_operations(const AllSkyConfig& config, bool with_correlator) {
+  image::CostModel model;
+  model.correlate_output_bytes = 1e30;
+  model.correlate_ops = model.efield_fft_ops = model.efield_grid_ops = model.vis_grid_ops =
+      model.vis_dft_ops = model.efield_dft_ops = 1;
+  for (const auto& p : image::plan(config, model, !with_correlator).paths) {
+    if (p.path == config.path) return p.seconds;
+  }
+  return 0;
+}
+
+void measure(const Options& options, const Case& k, const image::CostModel& model,
+             const Emit& emit) {
+  Queue queue = Queue::cpu(options.n_workers);
+  AllSkyConfig config = scattered_array(k.n_antennas, k.n_channels, k.n_spectra, k.path);
+  config.n_pixels = options.quick ? 64 : 128;
+  config.implementation = options.implementation;
+  const ImageData data(config, k.n_spectra, !options.quick);
+  AllSkyConfig whole = config;
+  whole.n_spectra_per_image = k.n_spectra * k.n_gulps;
+
+  Result result;
+  result.engine = "image";
+  result.implementation =
+      (k.with_correlator ? "correlate+" : "") + std::string(name(k.path)) + "/" +
+      std::string(image::takes_voltages(k.path) ? make_field_imager(queue, config)->implementation()
+                                                : make_vis_imager(queue, config)->implementation());
+  result.device = device_description(options.n_workers);
+  result.sizes = {{"n_antennas", static_cast<double>(k.n_antennas)},
+                  {"n_channels", static_cast<double>(k.n_channels)},
+                  {"n_spectra", static_cast<double>(k.n_spectra * k.n_gulps)},
+                  {"n_pixels", static_cast<double>(config.n_pixels)},
+                  {"support", static_cast<double>(config.function.support)}};
+  result.verified = verify(queue, config, data);
+  result.rate_unit = "x real time";
+  if (result.verified) {
+    std::tie(result.median_s, result.min_s) =
+        k.with_correlator ? time_both(queue, config, data, k.n_gulps, options.seconds_per_case)
+                          : time_image(queue, config, data, options.seconds_per_case);
+    double predicted_s = 0;
+    for (const auto& p : image::plan(whole, model, !k.with_correlator).paths) {
+      if (p.path == k.path) predicted_s = p.seconds;
+    }
+    result.sizes.emplace_back("predicted_ms", std::round(predicted_s * 1e5) / 100);
+    result.sizes.emplace_back("predicted_over_best",
+                              std::round(100 * predicted_s / result.min_s) / 100);
+    result.useful_ops = useful_operations(whole, k.with_correlator);
+    const double image_s =
+        static_cast<double>(k.n_spectra * k.n_gulps) / config.channels.channel_width_hz;
+    result.rate = image_s / result.median_s;
+    const double ceiling = ceiling_fma_f32_ops();
+    if (ceiling > 0 && !k.with_correlator) {
+      result.roofline_fraction = result.useful_ops / result.min_s / (ceiling * options.n_workers);
+      char text[64];
+      std::snprintf(text, sizeof text, "fp32 FMA %d x 1 core %.1f GFLOPS", options.n_workers,
+                    ceiling * 1e-9);
+      result.roofline = text;
+    }
+  }
+  emit(result);
+}
+
+}  // namespace
+
+void bench_image(const Options& options, const Emit& emit) {
+  image::CostModel model = stage::image_cost_model(BackEnd::cpu, options.n_workers);
+  if (options.calibrate) {
+    Queue queue = Queue::cpu(options.n_workers);
+    model = calibrate_image(queue, options.seconds_per_case);
+    const std::string file =
+        stage::image_calibration_file(stage::image_machine(BackEnd::cpu, options.n_workers));
+    if (!file.empty()) stage::save_image_calibration(model, file);
+    options.notice(stage::to_json(model));
+    options.notice(file.empty() ? "not kept: neither XDG_CACHE_HOME nor HOME is set"
+                                : "kept in " + file);
+  }
+  for (const auto& k : cases(options.quick)) {
+    if (options.path != "all" && image::path_named(options.path) != k.path) continue;
+    measure(options, k, model, emit);
+  }
+}
+
+}  // namespace ryle::bench
