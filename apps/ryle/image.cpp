@@ -2,9 +2,12 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "apps/ryle/command.hpp"
+#include "apps/ryle/recording_arguments.hpp"
 #include "apps/ryle/report.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
@@ -14,12 +17,31 @@
 #include "ryle/product/visibility_file.hpp"
 #include "ryle/stage/imaging.hpp"
 #include "ryle/stage/setup.hpp"
+#include "ryle/stage/visibility_imaging.hpp"
+#include "ryle/stage/voltage_imaging.hpp"
 
 namespace ryle::app {
 namespace {
 
+/// All-sky images of voltages, and of visibilities by --path.
+struct SkyArguments {
+  std::string path;
+  double cadence_s = 0;
+  std::int64_t channels_per_bin = 0;
+  double cell_wavelengths = 0;
+  std::int64_t support = 0;
+  std::string products;
+  std::string watch;
+  std::string light_curves;
+  double trigger_sigma = 0;
+  std::string frames;
+  std::string movie;
+  std::string gains;
+};
+
 struct ImageArguments {
-  std::string file;
+  RecordingArguments recording;
+  SkyArguments sky;
   std::string imaginary;
   std::string antennas;
   CovarianceFiles covariance;  // place and time of a covariance pair
@@ -27,27 +49,107 @@ struct ImageArguments {
   std::string output;
   std::string png;
   std::string equalize = "auto";
+  std::int64_t n_pixels = 0;
   stage::ImagingOptions imaging;
-  bool overwrite = false;
 };
 
+constexpr std::int64_t kSkyPixels = 128;
+constexpr std::int64_t kSamplePixels = 256;
+
+bool is_visibilities(const ImageArguments& a) {
+  if (!a.imaginary.empty() || !a.antennas.empty()) return true;
+  if (!a.recording.station.empty() || !a.recording.layout.empty()) return false;
+  std::filesystem::path path = std::filesystem::path(a.recording.file).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();  // "vis.ms/"
+  const std::string suffix = path.extension().string();
+  return suffix == ".ms" || suffix == ".uvfits" || suffix == ".uvh5";
+}
+
+std::vector<std::string> words(const std::string& list) {
+  std::vector<std::string> result;
+  std::string word;
+  std::istringstream in(list);
+  while (std::getline(in, word, ',')) {
+    const auto first = word.find_first_not_of(' ');
+    if (first == std::string::npos) continue;
+    result.push_back(word.substr(first, word.find_last_not_of(' ') - first + 1));
+  }
+  return result;
+}
+
+/// The options as the [image] section of an observation file.
+stage::ObservationConfig sky_config(const ImageArguments& a) {
+  Overrides set = recording_overrides(a.recording);
+  const auto& s = a.sky;
+  set.text("image.path", s.path);
+  set.number("image.cadence_s", s.cadence_s);
+  set.integer("image.channels_per_bin", s.channels_per_bin);
+  set.number("image.cell_wavelengths", s.cell_wavelengths);
+  set.integer("image.support", s.support);
+  set.text("image.products", s.products);
+  set.texts("image.watch", words(s.watch));
+  set.text("image.light_curves", s.light_curves);
+  set.number("image.trigger_sigma", s.trigger_sigma);
+  set.text("image.frames", s.frames);
+  set.text("image.movie", s.movie);
+  set.path("calibration.gains", s.gains);
+  set.text("image.equalize", a.equalize);
+  set.flag("image.remove_autos", !a.imaging.autocorrelations);
+  set.text("image.implementation", a.imaging.implementation);
+  set.integer("image.n_pixels", a.n_pixels > 0 ? a.n_pixels : kSkyPixels);
+  set.text("image.output", a.output);
+  set.text("image.picture", a.png);
+  set.flag("image.fits", false);  // only what is named is written
+  set.flag("image.latest", false);
+  const std::string name = !a.output.empty() ? a.output : !a.png.empty() ? a.png : s.light_curves;
+  const std::filesystem::path first(name.empty() ? "sky" : name);
+  set.text("output.directory", first.parent_path().empty() ? "." : first.parent_path().string());
+  set.text("output.name", first.stem().string());
+  set.add(a.recording.overrides);
+  return stage::parse_observation("schema = 1\n", "command line", set.list());
+}
+
+int report_images(const Context& context, const stage::RunSummary& summary) {
+  if (!context.json) return report_summary(context, summary, false);
+  // The one thing most scripts ask for stands where it always stood.
+  auto json = nlohmann::ordered_json::parse(stage::to_json(summary));
+  if (json.contains("image")) {
+    json["implementation"] = json["image"]["implementation"];
+    json["path"] = json["image"]["path"];
+    json["n_pixels"] = json["image"]["n_pixels"];
+    if (json["image"].contains("peak")) json["peak"] = json["image"]["peak"];
+  }
+  fmt::print("{}\n", json.dump());
+  return summary.errors.empty() ? 0 : static_cast<int>(ExitCode::io);
+}
+
+int run_voltages(const Context& context, const ImageArguments& a) {
+  const auto config = sky_config(a);
+  stage::RunOptions options;
+  options.command_line = context.command_line();
+  options.stop = &signal_count();
+  ProgressPrinter progress(context);
+  options.on_progress = [&](const stage::Progress& p) { progress.show(p); };
+  const auto summary = stage::image_file(config, options);
+  progress.finish();
+  return report_images(context, summary);
+}
+
 VisibilityFile read_input(const ImageArguments& a) {
-  if (a.imaginary.empty()) return read_visibility_file(a.file);
+  if (a.imaginary.empty()) return read_visibility_file(a.recording.file);
   if (a.antennas.empty())
     throw ConfigError("a covariance pair needs --antennas FILE (name east north height)");
   CovarianceFiles files = a.covariance;
-  files.real_path = a.file;
+  files.real_path = a.recording.file;
   files.imaginary_path = a.imaginary;
   files.antennas_path = a.antennas;
   files.frequency_hz = a.frequency_mhz * 1e6;
   return read_covariance(files);
 }
 
-int run(const Context& context, ImageArguments a) {
-  if (a.output.empty() && a.png.empty())
-    throw ConfigError("nothing to write: give -o FILE.fits, --png FILE.png or both");
-  const VisibilityFile file = read_input(a);
-  if (file.dumps.empty()) throw FormatError(a.file + ": holds no integration");
+/// Direct Fourier sum about the phase centre of the dumps, all of them in one picture.
+int run_samples(const Context& context, ImageArguments a, const VisibilityFile& file) {
+  a.imaging.n_pixels = a.n_pixels > 0 ? a.n_pixels : kSamplePixels;
   // Uncalibrated receivers differ in gain by factors: equal weights are then the better picture.
   a.imaging.equalize_inputs =
       a.equalize == "yes" || (a.equalize == "auto" && file.observation.flux_unit != "Jy");
@@ -62,11 +164,11 @@ int run(const Context& context, ImageArguments a) {
                        result.image.centroid_tai_ns, file.observation.earth_orientation);
   std::vector<std::string> products;
   if (!a.output.empty()) {
-    write_fits_image(a.output, result.image, file.observation, a.overwrite);
+    write_fits_image(a.output, result.image, file.observation, a.recording.overwrite);
     products.push_back(a.output);
   }
   if (!a.png.empty()) {
-    write_sky_png(a.png, result.image, {}, file.observation, a.overwrite);
+    write_sky_png(a.png, result.image, {}, file.observation, a.recording.overwrite);
     products.push_back(a.png);
   }
   const nlohmann::ordered_json json{{"products", products},
@@ -94,41 +196,86 @@ int run(const Context& context, ImageArguments a) {
   return 0;
 }
 
+int run(const Context& context, const ImageArguments& a) {
+  const auto& s = a.sky;
+  if (a.output.empty() && a.png.empty() && s.light_curves.empty() && s.frames.empty() &&
+      s.movie.empty()) {
+    throw ConfigError(
+        "nothing to write: give -o FILE.fits, --png FILE.png, --light-curves FILE.sqlite, --frames "
+        "DIRECTORY or --movie FILE.mp4");
+  }
+  if (!is_visibilities(a)) return run_voltages(context, a);
+  const VisibilityFile file = read_input(a);
+  if (file.dumps.empty()) throw FormatError(a.recording.file + ": holds no integration");
+  if (s.path.empty()) return run_samples(context, a, file);
+  const auto summary = stage::image_visibilities(sky_config(a), file.observation, file.dumps);
+  return report_images(context, summary);
+}
+
+void add_sky_options(CLI::App& sub, SkyArguments& s) {
+  sub.add_option("--path", s.path,
+                 "auto, efield, efield-half, vis-grid, vis-dft or efield-dft; visibilities: auto, "
+                 "vis-grid or vis-dft (default: direct sum about their phase centre)");
+  sub.add_option("--cadence", s.cadence_s, "seconds of an image; default: one image of everything");
+  sub.add_option("--channels-per-bin", s.channels_per_bin, "channels in one image; default: all");
+  sub.add_option("--cell", s.cell_wavelengths, "grid cell in wavelengths, default 0.40");
+  sub.add_option("--support", s.support, "cells of the antenna function, 3 to 9, default 7");
+  sub.add_option("--products", s.products, "stokes (default), linear or intensity");
+  sub.add_option("--watch", s.watch, "light curves of \"Cyg A,sun,RA/DEC\" (degrees)");
+  sub.add_option("--light-curves", s.light_curves, "SQLite file of the light curves");
+  sub.add_option("--trigger", s.trigger_sigma, "threshold of the image-plane trigger");
+  sub.add_option("--frames", s.frames, "directory for a PNG sequence");
+  sub.add_option("--movie", s.movie, "MP4 file, made by ffmpeg");
+  sub.add_option("--gains", s.gains, "CSV of gains to divide out: input,amplitude,phase_deg");
+}
+
 }  // namespace
 
 void add_image(CLI::App& app, Context& context) {
-  auto* sub = app.add_subcommand("image", "all-sky image from visibilities (direct Fourier sum)");
+  auto* sub = app.add_subcommand("image", "all-sky images from voltages or visibilities");
   auto a = std::make_shared<ImageArguments>();
-  sub->add_option("file", a->file,
-                  "visibilities: .ms, .uvfits, .uvh5, or the real part of a covariance FITS pair")
+  sub->add_option("file", a->recording.file,
+                  "recording of voltages (with --station or --layout), visibilities: .ms, .uvfits, "
+                  ".uvh5, or the real part of a covariance FITS pair")
       ->required();
-  sub->add_option("--imag", a->imaginary, "imaginary part of a covariance FITS pair");
-  sub->add_option("--antennas", a->antennas, "antenna positions of a covariance FITS pair");
-  sub->add_option("--frequency-mhz", a->frequency_mhz, "of a covariance FITS pair");
-  sub->add_option("--latitude-deg", a->covariance.latitude_deg, "of a covariance FITS pair");
-  sub->add_option("--longitude-deg", a->covariance.longitude_deg, "of a covariance FITS pair");
-  sub->add_option("--height-m", a->covariance.height_m, "of a covariance FITS pair");
-  sub->add_option("--utc", a->covariance.utc, "of a covariance FITS pair; default: from its name");
   sub->add_option("-o,--output", a->output, "FITS image");
   sub->add_option("--png", a->png, "picture");
-  sub->add_option("--pixels", a->imaging.n_pixels, "pixels on a side, even")->capture_default_str();
-  sub->add_option("--width", a->imaging.width, "direction cosines across; 2 = horizon to horizon")
-      ->capture_default_str();
-  sub->add_option("--channel-average", a->imaging.channel_average,
-                  "channels averaged before imaging")
-      ->capture_default_str();
-  sub->add_option("--taper", a->imaging.taper_fwhm,
-                  "uv taper to a beam this wide (FWHM, direction cosines)");
-  sub->add_option("--stokes", a->imaging.stokes, "I, XX or YY")->capture_default_str();
+  sub->add_option("--pixels", a->n_pixels,
+                  "pixels on a side, even; default 128 for voltages, 256 for visibilities");
   sub->add_option("--equalize", a->equalize,
-                  "divide by the auto-correlations: auto (uncalibrated data), yes, no")
+                  "give every input the same power: auto (uncalibrated data), yes, no")
       ->check(CLI::IsMember({"auto", "yes", "no"}));
   sub->add_option("--implementation", a->imaging.implementation, "of the imager")
       ->capture_default_str();
   sub->add_flag("--autos", a->imaging.autocorrelations, "include auto-correlations");
-  sub->add_flag("--overwrite", a->overwrite, "replace files of the same name");
+  add_sky_options(*sub, a->sky);
+  add_recording_options(*sub, a->recording);
+  sub->add_option("--imag", a->imaginary, "imaginary part of a covariance FITS pair");
+  sub->add_option("--antennas", a->antennas, "antenna positions of a covariance FITS pair");
+  sub->add_option("--frequency-mhz", a->frequency_mhz, "of a covariance FITS pair");
+  sub->add_option("--latitude-deg", a->covariance.latitude_deg, "for arrays without a place");
+  sub->add_option("--longitude-deg", a->covariance.longitude_deg, "for arrays without a place");
+  sub->add_option("--height-m", a->covariance.height_m, "for arrays without a place");
+  sub->add_option("--utc", a->covariance.utc, "of a covariance FITS pair; default: from its name");
+  sub->add_option("--width", a->imaging.width,
+                  "direction cosines across; 2 = horizon to horizon (direct sum of visibilities)")
+      ->capture_default_str();
+  sub->add_option("--channel-average", a->imaging.channel_average,
+                  "channels averaged before imaging (direct sum of visibilities)")
+      ->capture_default_str();
+  sub->add_option("--taper", a->imaging.taper_fwhm,
+                  "uv taper to a beam this wide (FWHM, direction cosines; direct sum)");
+  sub->add_option("--stokes", a->imaging.stokes, "I, XX or YY (direct sum of visibilities)")
+      ->capture_default_str();
   add_common(*sub, context);
-  sub->callback([&context, a] { context.action = [&context, a] { return run(context, *a); }; });
+  sub->callback([&context, a] {
+    if (std::isfinite(a->covariance.latitude_deg))
+      a->recording.latitude_deg = a->covariance.latitude_deg;
+    if (std::isfinite(a->covariance.longitude_deg))
+      a->recording.longitude_deg = a->covariance.longitude_deg;
+    a->recording.height_m = a->covariance.height_m;
+    context.action = [&context, a] { return run(context, *a); };
+  });
 }
 
 }  // namespace ryle::app

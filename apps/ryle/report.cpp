@@ -25,7 +25,9 @@ void ProgressPrinter::show(const stage::Progress& p) {
   if (p.input_gbps > 0) line += fmt::format("  in {:5.2f} Gb/s", p.input_gbps);
   line += fmt::format("  lost {:.3f} %", 100 * p.lost_fraction);
   if (p.margin > 0) line += fmt::format("  real-time margin {:.1f}x", p.margin);
-  line += fmt::format("  integrations {}  {}", p.integrations, p.state);
+  if (p.images > 0) line += fmt::format("  images {}", p.images);
+  if (p.images == 0 || p.integrations > 0) line += fmt::format("  integrations {}", p.integrations);
+  line += "  " + p.state;
   std::fprintf(stderr, terminal_ ? "\r\033[K%s" : "%s\n", line.c_str());
   std::fflush(stderr);
   open_line_ = terminal_;
@@ -57,6 +59,7 @@ void print_text(const stage::RunSummary& s) {
     fmt::print("dropped {} whole chunks: the engines did not keep up\n", s.dropped_chunks);
   if (s.dropped_dumps > 0)
     fmt::print("dropped {} integrations: the disk did not keep up\n", s.dropped_dumps);
+  if (s.image) fmt::print("{}", stage::to_text(*s.image));
   fmt::print("ran:");
   for (const auto& name : s.implementations) fmt::print(" {}", name);
   fmt::print("\nmemory: {} at most, {} planned for rings and engines\n",

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <span>
+#include <string>
+
+#include "ryle/stage/run.hpp"
+#include "ryle/telescope/observation.hpp"
+
+namespace ryle::stage {
+
+/// All-sky images of visibilities by the all-sky imager, one per dump (stacked to
+/// image.cadence_s in the frame of the stars): any path of visibilities, "auto" chooses between
+/// vis-grid and vis-dft. The phase centre of the dumps is undone, so images hold still over the
+/// ground as those of voltages do.
+/// @eq V_raw = V exp(+2 pi i nu (r_i - r_j).s_0 / c)   (conventions.md 5)
+RunSummary image_visibilities(const ObservationConfig& config, const Observation& observation,
+                              std::span<const VisibilityDump> dumps);
+
+}  // namespace ryle::stage
