@@ -13,7 +13,7 @@ namespace {
 // @eq w^(xi) = int w(u) cos(2 pi xi u) du, xi in turns per cell; midpoint rule in u = (k/2)
 // sin(theta)
 double transform_of_function(const AntennaFunction& function, double turns_per_cell) {
-  constexpr int kSteps = 512;
+  constexpr int kSteps = 200;
   const auto k = static_cast<double>(function.support);
   double sum = 0;
   for (int i = 0; i < kSteps; ++i) {

@@ -70,11 +70,16 @@ double correlate_rate(const CostModel& m, double n_inputs) {
 
 double correlate_s(const Sizes& s, const CostModel& m) {
   const double pairs = s.n * (s.n + 1) / 2;
-  return 8 * pairs * (s.t / correlate_rate(m, s.n) + 1 / m.correlate_output_bytes);
+  // Unpacking to planar int8: 3 bytes per sample at the memory's rate, 1.8 times that of products
+  // written; inside the measured rate of the cpu.
+  const double unpack = m.back_end == BackEnd::cuda ? 3 * s.n * s.t / 1.8 : 0;
+  return 8 * pairs * s.t / correlate_rate(m, s.n) + (8 * pairs + unpack) / m.correlate_output_bytes;
 }
 
-double efield_s(const Sizes& s, const CostModel& m) {
-  const double transforms = s.pols * fft_ops(s.g) * s.fft_share / m.efield_fft_ops;
+// transforms_speedup: 2 where they run in half precision.
+double efield_s(const Sizes& s, const CostModel& m, double transforms_speedup) {
+  const double transforms =
+      s.pols * fft_ops(s.g) * s.fft_share / m.efield_fft_ops / transforms_speedup;
   const double rest = 8 * s.pols * s.a * s.k * s.k + 4 * s.pols * s.pols * s.pixels;
   return s.t * (transforms + rest / m.efield_grid_ops);
 }
@@ -85,8 +90,8 @@ double efield_half_s(const Sizes& s, const CostModel& m) {
   const double products = (3.2 * bx * by * s.a + 14.4 * bx * by * s.g + 10.4 * by * s.g * s.g) *
                           s.pols / 2 / m.efield_half_ops;
   const double detection = 4 * s.pols * s.pols * s.pixels / m.efield_grid_ops;
-  // Large boxes go to the half-precision transform, twice as fast as fp32.
-  return std::min(s.t * std::max(products, detection), 0.5 * efield_s(s, m));
+  // Large boxes go to the half-precision transform.
+  return std::min(s.t * std::max(products, detection), efield_s(s, m, 2));
 }
 
 double vis_grid_s(const Sizes& s, const CostModel& m, bool correlated, double planes) {
@@ -95,8 +100,11 @@ double vis_grid_s(const Sizes& s, const CostModel& m, bool correlated, double pl
   const double side = m.back_end == BackEnd::cuda ? footprint + 7 : footprint;
   const double baselines = s.a * (s.a - 1) / 2;
   const double transforms = std::ceil(planes / 2);
+  // Global transforms are 1.5 times slower than fused ones; planes, taper and image cross the
+  // memory of the GPU (80 bytes per pixel and four planes, 2.2 times the rate of products written).
+  const double traffic = m.back_end == BackEnd::cuda ? 20 * planes * s.g * s.g / 2.2 : 0;
   return baselines * side * side * planes * 8 / m.vis_grid_ops +
-         transforms * fft_ops(s.g) / m.efield_fft_ops;
+         1.5 * transforms * fft_ops(s.g) / m.efield_fft_ops + traffic / m.correlate_output_bytes;
 }
 
 double products_of(const AllSkyConfig& config, const Sizes& s) {
@@ -110,7 +118,7 @@ double seconds_of(const AllSkyConfig& config, const Sizes& s, const CostModel& m
   double each = 0;
   switch (path) {
     case Path::efield:
-      each = efield_s(s, m);
+      each = efield_s(s, m, 1);
       break;
     case Path::efield_half:
       each = efield_half_s(s, m);

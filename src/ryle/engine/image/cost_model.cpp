@@ -31,7 +31,7 @@ CostModel default_cost_model(BackEnd back_end) {
   m.efield_half_ops = 0;
   m.vis_grid_ops = 60e9;
   m.vis_dft_ops = 100e9;
-  m.efield_dft_ops = 0;
+  m.efield_dft_ops = 100e9;
   m.overhead_s = 20e-6;
   return m;
 }
