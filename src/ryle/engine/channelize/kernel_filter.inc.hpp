@@ -26,6 +26,15 @@ inline std::int64_t arranged_bytes(const KernelPlan& plan) {
   return (plan.n_points + kLanes - 1) / kLanes * arranged_rows(plan) * 2 * kLanes;
 }
 
+/// The next vector's samples follow this one's: while points [n, n + kLanes) are filtered, their
+/// share of them comes closer. arrange() alone would wait for memory with all its line buffers
+/// full.
+RYLE_INLINE void prefetch_next(const KernelPlan& plan, const std::byte* start, std::int64_t n) {
+  const std::byte* next = start + (kLanes + plan.n_taps - 1) * plan.tap_bytes + 2 * kLanes * n;
+  static_for<0, kLanes / 2>(
+      [&](auto line) RYLE_ALWAYS { __builtin_prefetch(next + line * 4 * kLanes, 0, 2); });
+}
+
 /// Byte pairs of two rows, each to real parts, then imaginary parts.
 RYLE_INLINE void split_pair(const std::byte* a, const std::byte* b, std::byte* out) {
 #if defined(__AVX512F__)
@@ -202,6 +211,7 @@ void filter_block(const KernelPlan& plan, const KernelGroup& group, bool sliding
   constexpr bool kPlanar = kArranges && std::is_same_v<Source, BytePairs>;
   using Sliding = std::conditional_t<kPlanar, PlanarBytes, Source>;
   if (sliding) {
+    if (kPlanar) prefetch_next(plan, group.start[0], n);
     const std::byte* row =
         kPlanar ? arranged + offset * arranged_rows(plan) : group.start[0] + offset;
     filter_taps<kReal, Sliding>(plan, row, kPlanar ? 2 * kLanes : plan.tap_bytes, taps, temporary);
