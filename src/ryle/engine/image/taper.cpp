@@ -50,23 +50,31 @@ void add_separable(Lags& lags, const AntennaCells& cells, std::int64_t k) {
 
 // @eq sum_d K(d) exp(2 pi i d.(p - G/2) / G), real because K(-d) = conj(K(d))
 std::vector<double> transformed(const Lags& lags, std::int64_t k, std::int64_t g, double scale) {
+  std::vector<cf64> roots;
+  for (std::int64_t j = 0; j < g; ++j) roots.push_back(math::unit_root(j, g));
+  const auto turn = [&](std::int64_t lag, std::int64_t pixel) {
+    const std::int64_t j = lag * (pixel - g / 2) % g;
+    return roots[std::size_t(j < 0 ? j + g : j)];
+  };
+  const std::int64_t n = 2 * k - 1;
   std::vector<double> taper(static_cast<std::size_t>(g * g));
-  std::vector<cf64> rows(static_cast<std::size_t>((2 * k - 1) * g));
-  for (std::int64_t v = 0; v < 2 * k - 1; ++v) {
+  std::vector<cf64> rows(static_cast<std::size_t>(n * g));
+  for (std::int64_t v = 0; v < n; ++v) {
     for (std::int64_t x = 0; x < g; ++x) {
       cf64 sum = 0;
-      for (std::int64_t u = 0; u < 2 * k - 1; ++u) {
-        sum += lags[std::size_t(v)][std::size_t(u)] * math::unit_root((u - k + 1) * (x - g / 2), g);
+      for (std::int64_t u = 0; u < n; ++u) {
+        sum += lags[std::size_t(v)][std::size_t(u)] * turn(u - k + 1, x);
       }
       rows[std::size_t(v * g + x)] = sum * scale;
     }
   }
   for (std::int64_t y = 0; y < g; ++y) {
-    for (std::int64_t v = 0; v < 2 * k - 1; ++v) {
-      const cf64 turn = math::unit_root((v - k + 1) * (y - g / 2), g);
-      for (std::int64_t x = 0; x < g; ++x) {
-        taper[std::size_t(y * g + x)] += (rows[std::size_t(v * g + x)] * turn).real();
-      }
+    for (std::int64_t v = 0; v < n; ++v) {
+      const cf64 w = turn(v - k + 1, y);
+      const double re = w.real(), im = w.imag();
+      const cf64* row = &rows[std::size_t(v * g)];
+      double* out = &taper[std::size_t(y * g)];
+      for (std::int64_t x = 0; x < g; ++x) out[x] += row[x].real() * re - row[x].imag() * im;
     }
   }
   return taper;

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Real voltages and real visibilities: the Sun where it stood (T-RD-02, T-RD-03a, T-EP-18). With
+// the best implementation of this machine, all paths.
+#include <fstream>
+#include <numeric>
+
+#include "ryle/ingest/recording.hpp"
+#include "tests/engine/image/all_sky_case_list.hpp"
+
+namespace ryle::image {
+namespace {
+
+using namespace test;
+
+// One spectrum of 64 stands, 312 channels, LWA North Arm.
+struct Snapshot {
+  AllSkyConfig config;
+  Buffer<std::byte> memory;
+  BlockView blocks;
+  std::vector<cf32> gains;
+  std::vector<ci64> sums;  // of the one spectrum
+};
+
+double median(std::vector<double> v) {
+  std::nth_element(v.begin(), v.begin() + std::ptrdiff_t(v.size() / 2), v.end());
+  return v[v.size() / 2];
+}
+
+Snapshot read_snapshot(const std::string& data, const std::string& station) {
+  Snapshot s;
+  const auto recording = open_recording(data, "auto");
+  const auto& info = recording->info();
+  const ArrayLayout layout = read_lwa_ssmif(station);
+  s.config.channels = info.frequency;
+  s.config.n_channels_per_bin = info.frequency.n_channels;
+  s.config.products = Products::intensity;
+  for (const auto& a : layout.antennas) s.config.antenna_enu_m.push_back(a.enu_m);
+  const std::int64_t n = info.n_inputs, channels = info.frequency.n_channels;
+  std::vector<ci8> spectra(std::size_t(n * channels));
+  std::vector<AbsentSpan> absent;
+  recording->read_spectra(0, 1, spectra, absent, nullptr);
+  s.memory = Buffer<std::byte>(dense_blocks_bytes(SampleFormat::ci4, channels, 1, n));
+  s.blocks = dense_blocks(s.memory.data(), SampleFormat::ci4, channels, 1, n);
+  std::vector<double> power(std::size_t(n), 0.0);
+  for (std::int64_t c = 0; c < channels; ++c) {
+    for (std::int64_t p = 0; p < n; ++p) {
+      const auto& v = spectra[std::size_t(c * n + p)];
+      set_sample(s.blocks, c, 0, p, {double(v.re), double(v.im)});
+      power[std::size_t(p)] += double(v.re * v.re + v.im * v.im) / double(channels);
+    }
+  }
+  // Equal amplitudes; dead and ringing inputs left out. Cable delays belong to the gains.
+  const double typical = median(power);
+  for (std::int64_t c = 0; c < channels; ++c) {
+    for (std::int64_t p = 0; p < n; ++p) {
+      const double w = power[std::size_t(p)];
+      const bool good = w > 0.3 * typical && w < 4 * typical;
+      const double nu_hz = info.frequency.center_hz(c);
+      const double turns = nu_hz * cable_delay_s(layout.inputs[std::size_t(p)], nu_hz);
+      s.gains.push_back(
+          good ? cf32(std::polar(1 / std::sqrt(w), 2 * kPi * (turns - std::round(turns))))
+               : cf32(0));
+    }
+  }
+  for (const auto& input : layout.inputs)
+    s.config.inputs.push_back({input.antenna, input.pol, false});
+  for (std::int64_t c = 0; c < channels; ++c) {
+    for (std::int64_t j = 0; j < n; ++j) {
+      for (std::int64_t i = 0; i <= j; ++i) {
+        const cf64 v = get_sample(s.blocks, c, 0, i) * std::conj(get_sample(s.blocks, c, 0, j));
+        s.sums.push_back({std::int64_t(v.real()), std::int64_t(v.imag())});
+      }
+    }
+  }
+  return s;
+}
+
+Images image_of(const Snapshot& s, Path path, bool correlated) {
+  AllSkyConfig c = s.config;
+  c.path = path;
+  c.function.correlated = correlated;
+  Queue queue = Queue::cpu(2);
+  Images images = garbage_images();
+  if (takes_voltages(path)) {
+    auto imager = make_field_imager(queue, c);
+    imager->set_gains(queue, s.gains);
+    FieldInput in;
+    in.blocks = s.blocks;
+    in.n_spectra = 1;
+    imager->execute(queue, in);
+    imager->finish(queue, images);
+  } else {
+    auto imager = make_vis_imager(queue, c);
+    imager->set_gains(queue, s.gains);
+    VisInput in;
+    in.sums = s.sums.data();
+    in.n_spectra = 1;
+    imager->execute(queue, in, images);
+  }
+  return images;
+}
+
+struct Found {
+  double sigma = 0, l = 0, m = 0;  // height over the median, refined position
+};
+
+// Of the first plane, inside l'^2 + m'^2 < r2.
+Found brightest(const Images& images, const AllSkyConfig& c, double r2) {
+  const std::int64_t g = c.n_pixels;
+  const double step = 1 / (double(g) * c.cell_wavelengths);
+  std::vector<double> values;
+  std::int64_t best = -1;
+  for (std::int64_t p = 0; p < g * g; ++p) {
+    const double l = double(g / 2 - p % g) * step, m = double(p / g - g / 2) * step;
+    const double value = images.pixels[std::size_t(p)];
+    if (l * l + m * m >= r2 || std::isnan(value)) continue;
+    values.push_back(value);
+    if (best < 0 || value > images.pixels[std::size_t(best)]) best = p;
+  }
+  const double middle = median(values);
+  for (auto& v : values) v = std::abs(v - middle);
+  const auto at = [&](std::int64_t p) { return double(images.pixels[std::size_t(p)]); };
+  const auto refine = [&](std::int64_t d) {
+    return 0.5 * (at(best - d) - at(best + d)) / (at(best - d) - 2 * at(best) + at(best + d));
+  };
+  const ArrayPlane plane = fit_plane(c);
+  const auto s =
+      direction_of_pixel(c, plane, double(best % g) + refine(1), double(best / g) + refine(g));
+  return {(at(best) - middle) / (1.4826 * median(values)), s[0], s[1]};
+}
+
+bool has_fast_code() {
+  const auto all = available_all_sky_implementations();
+  return std::any_of(all.begin(), all.end(),
+                     [](auto& n) { return n.rfind("vis-grid/cpu", 0) == 0; });
+}
+
+TEST(AllSkyRealData, SunInOneSpectrumOfLwaNa) {
+  RYLE_REQUIRE_DATA(data, "lwa/tbx-test.dat");
+  RYLE_REQUIRE_DATA(station, "lwa/lwana-ssmif-2024may.txt");
+  if (!has_fast_code()) GTEST_SKIP() << "skipped: the reference would take minutes";
+  const Snapshot s = read_snapshot(data, station);
+  struct Run {
+    Path path;
+    bool correlated;
+  };
+  std::vector<Images> all;
+  for (const auto& run : {Run{Path::efield, false}, Run{Path::vis_grid, true},
+                          Run{Path::vis_grid, false}, Run{Path::vis_dft, false}}) {
+    all.push_back(image_of(s, run.path, run.correlated));
+    const Found sun = brightest(all.back(), s.config, 0.9);
+    EXPECT_GT(sun.sigma, 7.5) << name(run.path);
+    EXPECT_NEAR(sun.l, 0.393, 0.02) << name(run.path);
+    EXPECT_NEAR(sun.m, -0.141, 0.02) << name(run.path);
+    EXPECT_EQ(all.back().weights, all.front().weights);
+  }
+  // efield against vis-grid with correlated functions: equal to rounding; with functions on the
+  // baselines to the gridding error (r < 0.8 of the table, one spectrum, 64 stands).
+  double peak = 0, equal = 0, direct = 0;
+  const std::int64_t g = s.config.n_pixels;
+  for (std::int64_t p = 0; p < g * g; ++p) {
+    const auto k = std::size_t(p);
+    const double r = std::hypot(double(p % g - g / 2), double(p / g - g / 2)) / (double(g) * 0.4);
+    ASSERT_EQ(std::isnan(all[0].pixels[k]), std::isnan(all[1].pixels[k]));
+    if (!(r < 0.95) || std::isnan(all[0].pixels[k])) continue;
+    peak = std::max(peak, std::abs(double(all[0].pixels[k])));
+    equal = std::max(equal, std::abs(double(all[0].pixels[k]) - double(all[1].pixels[k])));
+    if (r < 0.8)
+      direct = std::max(direct, std::abs(double(all[0].pixels[k]) - double(all[2].pixels[k])));
+  }
+  EXPECT_LT(equal, 1e-5 * peak);
+  EXPECT_LT(direct, 1e-3 * peak);
+  RecordProperty("equal", std::to_string(equal / peak));
+  RecordProperty("direct", std::to_string(direct / peak));
+}
+
+// A primary array of float64, big-endian (FITS).
+std::vector<double> read_fits_doubles(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  const std::string all((std::istreambuf_iterator<char>(in)), {});
+  const auto end = all.find("END       ");
+  const std::size_t first = (end / 2880 + 1) * 2880, n = 256 * 256;
+  std::vector<double> values;
+  for (std::size_t k = 0; k < n && first + 8 * k + 8 <= all.size(); ++k) {
+    std::uint64_t bits = 0;
+    for (std::size_t b = 0; b < 8; ++b) bits = bits << 8 | std::uint8_t(all[first + 8 * k + b]);
+    double value;
+    std::memcpy(&value, &bits, 8);
+    values.push_back(value);
+  }
+  return values;
+}
+
+TEST(AllSkyRealData, SunInTheCovarianceOfEda2) {
+  const std::string stem = "eda2_20191104/20191104_033537_eda2_ch1_ant256_midday_avg1_vis_";
+  RYLE_REQUIRE_DATA(re_path, stem + "real_channel000_time000000.fits");
+  RYLE_REQUIRE_DATA(im_path, stem + "imag_channel000_time000000.fits");
+  RYLE_REQUIRE_DATA(positions, "eda2_20191104/antenna_locations.txt");
+  const auto re = read_fits_doubles(re_path), im = read_fits_doubles(im_path);
+  ASSERT_EQ(re.size(), 65536u);
+  AllSkyConfig c;
+  c.channels = {159.375e6, 0, 1};
+  // Pixels of 1/90, as in the published prototype, so that the noise is measured on the same grid.
+  c.n_pixels = 200;
+  c.cell_wavelengths = 0.45;
+  std::ifstream in(positions);
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream words(line);
+    std::string antenna;
+    std::array<double, 3> enu_m{};
+    if (line.empty() || line[0] == '#' || !(words >> antenna >> enu_m[0] >> enu_m[1] >> enu_m[2]))
+      continue;
+    c.inputs.push_back({std::int64_t(c.antenna_enu_m.size()), 0, false});
+    c.antenna_enu_m.push_back(enu_m);
+  }
+  ASSERT_EQ(c.antenna_enu_m.size(), 256u);
+  std::vector<cf64> sums(std::size_t(n_pairs(256)));
+  std::vector<std::uint32_t> counts(sums.size());
+  for (std::int64_t j = 0; j < 256; ++j) {
+    for (std::int64_t i = 0; i < j; ++i) {
+      const cf64 v{re[std::size_t(i * 256 + j)], im[std::size_t(i * 256 + j)]};
+      const auto at = std::size_t(pair_index(i, j));
+      if (std::isfinite(v.real()) && std::isfinite(v.imag())) sums[at] = v, counts[at] = 1;
+    }
+  }
+  for (const auto& [path, correlated] :
+       {std::pair{Path::vis_grid, false}, {Path::vis_grid, true}, {Path::vis_dft, false}}) {
+    if (correlated && !has_fast_code()) continue;
+    c.path = path;
+    c.function.correlated = correlated;
+    c.implementation = "auto";
+    Queue queue = Queue::cpu(2);
+    VisInput input;
+    input.type = VisInput::Type::cf64;
+    input.sums = sums.data();
+    input.counts = counts.data();
+    input.n_spectra = 1;
+    Images images = garbage_images();
+    make_vis_imager(queue, c)->execute(queue, input, images);
+    const Found sun = brightest(images, c, 0.995);
+    EXPECT_NEAR(sun.sigma, 65.0, 0.02 * 65) << name(path) << correlated;
+    EXPECT_NEAR(sun.l, 0.087, 0.005) << name(path);
+    EXPECT_NEAR(sun.m, 0.203, 0.005) << name(path);
+    EXPECT_EQ(images.weights[0], 2.0 * double(std::accumulate(counts.begin(), counts.end(), 0)));
+  }
+}
+
+}  // namespace
+}  // namespace ryle::image
