@@ -4,15 +4,14 @@
 #include <png.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstdio>
 #include <limits>
-#include <memory>
+#include <span>
 
 #include "ryle/core/error.hpp"
 #include "ryle/product/picture_canvas.hpp"
 #include "ryle/product/picture_panel.hpp"
+#include "ryle/product/picture_png.hpp"
 #include "ryle/product/publish.hpp"
 
 namespace ryle {
@@ -80,49 +79,30 @@ Canvas drawn(const std::vector<Panel>& panels, const std::string& caption) {
   return canvas;
 }
 
-std::vector<std::byte> encoded(const Canvas& canvas) {
+}  // namespace
+
+std::string png_of(std::int64_t width, std::int64_t height, std::span<const std::uint8_t> rgb) {
   png_image image{};
   image.version = PNG_IMAGE_VERSION;
-  image.width = static_cast<png_uint_32>(canvas.width());
-  image.height = static_cast<png_uint_32>(canvas.height());
+  image.width = static_cast<png_uint_32>(width);
+  image.height = static_cast<png_uint_32>(height);
   image.format = PNG_FORMAT_RGB;
-  png_alloc_size_t size = 0;
-  const bool measured =
-      png_image_write_to_memory(&image, nullptr, &size, 0, canvas.rgb().data(), 0, nullptr) != 0;
-  std::vector<std::byte> bytes(measured ? size : 0);
-  if (!measured || png_image_write_to_memory(&image, bytes.data(), &size, 0, canvas.rgb().data(), 0,
-                                             nullptr) == 0) {
+  // An upper bound, known without compressing twice.
+  png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image);
+  std::string bytes(size, '\0');
+  if (png_image_write_to_memory(&image, bytes.data(), &size, 0, rgb.data(), 0, nullptr) == 0)
     throw IoError(ExitCode::io, std::string("cannot encode png: ") + image.message);
-  }
   bytes.resize(size);
   return bytes;
 }
 
-void write_bytes(const std::string& path, const std::vector<std::byte>& bytes) {
-  const auto close = [](std::FILE* file) { std::fclose(file); };
-  std::unique_ptr<std::FILE, decltype(close)> file(std::fopen(path.c_str(), "wb"), close);
-  if (!file) throw IoError::from_errno("create", path, errno, true);
-  if (std::fwrite(bytes.data(), 1, bytes.size(), file.get()) != bytes.size() ||
-      std::fflush(file.get()) != 0) {
-    throw IoError::from_errno("write", path, errno);
-  }
-}
-
-}  // namespace
 }  // namespace picture
 
 void write_png(const std::string& path, const std::vector<Panel>& panels,
                const std::string& caption, bool overwrite) {
   if (panels.empty()) throw ConfigError("picture " + path + ": no panel to draw");
-  const auto bytes = picture::encoded(picture::drawn(panels, caption));
-  prepare_part(path, overwrite);
-  try {
-    picture::write_bytes(part_path(path), bytes);
-    publish_part(path, overwrite);
-  } catch (...) {
-    discard_part(path);
-    throw;
-  }
+  const picture::Canvas canvas = picture::drawn(panels, caption);
+  publish_bytes(path, picture::png_of(canvas.width(), canvas.height(), canvas.rgb()), overwrite);
 }
 
 }  // namespace ryle

@@ -7,8 +7,9 @@
 
 namespace ryle {
 
-/// Color maps: viridis and inferno for amplitudes, twilight (cyclic) for phases, gray.
-enum class ColorMap : std::uint8_t { viridis, inferno, twilight, gray };
+/// Color maps: viridis and inferno for amplitudes, twilight (cyclic) for phases, gray, polar for
+/// signed values (blue below, dark at the middle, orange above).
+enum class ColorMap : std::uint8_t { viridis, inferno, twilight, gray, polar };
 
 /// A labelled heat map. @shape values [row][column]; NaN is drawn in the background color
 struct Panel {

@@ -27,6 +27,10 @@ class Canvas {
   Rgb pixel(std::int64_t x, std::int64_t y) const;
 
   void set(std::int64_t x, std::int64_t y, Rgb color);
+  /// Covers a part (0 .. 1) of a pixel.
+  void mix(std::int64_t x, std::int64_t y, Rgb color, double coverage) {
+    if (x >= 0 && y >= 0 && x < width_ && y < height_) blend(x, y, color, coverage);
+  }
   void fill(std::int64_t x, std::int64_t y, std::int64_t width, std::int64_t height, Rgb color);
   /// All lines as one stroke: where they cross or overlap the color does not darken. opacity in [0,
   /// 1].

@@ -22,6 +22,9 @@ constexpr Knot kInferno[] = {{1, 0, 6},      {32, 12, 74},   {88, 16, 110},
 constexpr Knot kTwilight[] = {{226, 217, 226}, {167, 193, 205}, {110, 153, 190}, {96, 101, 181},
                               {88, 49, 146},   {47, 20, 55},    {112, 30, 84},   {164, 69, 80},
                               {196, 121, 97},  {211, 176, 159}, {226, 217, 226}};
+constexpr Knot kPolar[] = {{166, 214, 255}, {72, 146, 218}, {34, 84, 142},
+                           {20, 40, 70},    {14, 15, 20},   {68, 28, 18},
+                           {146, 62, 30},   {226, 118, 52}, {255, 206, 150}};
 constexpr Knot kGray[] = {{0, 0, 0}, {255, 255, 255}};
 
 std::span<const Knot> knots_of(ColorMap map) {
@@ -32,6 +35,8 @@ std::span<const Knot> knots_of(ColorMap map) {
       return kTwilight;
     case ColorMap::gray:
       return kGray;
+    case ColorMap::polar:
+      return kPolar;
     case ColorMap::viridis:
       break;
   }
