@@ -78,6 +78,20 @@ TEST(IoError, ExitCodesFollowErrno) {
                "cannot read /x: No such file or directory");
 }
 
+// Pieces of any length give the sum of the whole, across every block boundary.
+TEST(Sha256, PiecesAreTheWhole) {
+  std::string text;
+  for (int k = 0; k < 300; ++k) text += static_cast<char>(k * 37);
+  for (std::size_t length : {0u, 1u, 55u, 56u, 63u, 64u, 65u, 127u, 128u, 300u}) {
+    for (std::size_t piece : {1u, 7u, 63u, 64u, 65u, 300u}) {
+      Sha256 hash;
+      for (std::size_t at = 0; at < length; at += piece)
+        hash.update(std::string_view(text).substr(at, std::min(piece, length - at)));
+      EXPECT_EQ(hash.hex(), sha256_hex(text.substr(0, length))) << length << " by " << piece;
+    }
+  }
+}
+
 TEST(Sha256, Fips180Examples) {
   EXPECT_EQ(sha256_hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(sha256_hex("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),

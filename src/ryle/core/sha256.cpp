@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ryle/core/sha256.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -52,26 +53,45 @@ void compress(std::array<std::uint32_t, 8>& state, const unsigned char* block) {
 
 }  // namespace
 
-std::string sha256_hex(std::string_view text) {
-  std::string message(text);
-  message.push_back(static_cast<char>(0x80));
-  while (message.size() % 64 != 56) message.push_back('\0');
-  const std::uint64_t bits = 8 * static_cast<std::uint64_t>(text.size());
-  for (int shift = 56; shift >= 0; shift -= 8)
-    message.push_back(static_cast<char>(bits >> shift & 255u));
+Sha256::Sha256() {
+  static const auto initial = root_fractions(8, false);
+  for (std::size_t i = 0; i < 8; ++i) state_[i] = initial[i];
+}
 
-  std::array<std::uint32_t, 8> state{};
-  const auto initial = root_fractions(8, false);
-  for (std::size_t i = 0; i < 8; ++i) state[i] = initial[i];
-  for (std::size_t at = 0; at < message.size(); at += 64) {
-    compress(state, reinterpret_cast<const unsigned char*>(message.data()) + at);
+void Sha256::update(std::string_view bytes) {
+  n_bytes_ += bytes.size();
+  if (!rest_.empty()) {
+    const std::size_t n = std::min(64 - rest_.size(), bytes.size());
+    rest_ += bytes.substr(0, n);
+    bytes.remove_prefix(n);
+    if (rest_.size() < 64) return;
+    compress(state_, reinterpret_cast<const unsigned char*>(rest_.data()));
+    rest_.clear();
   }
+  for (; bytes.size() >= 64; bytes.remove_prefix(64))
+    compress(state_, reinterpret_cast<const unsigned char*>(bytes.data()));
+  rest_ = bytes;
+}
+
+std::string Sha256::hex() {
+  const std::uint64_t bits = 8 * n_bytes_;
+  std::string end(1, static_cast<char>(0x80));
+  while ((rest_.size() + end.size()) % 64 != 56) end.push_back('\0');
+  for (int shift = 56; shift >= 0; shift -= 8)
+    end.push_back(static_cast<char>(bits >> shift & 255u));
+  update(end);
   std::string hex;
-  for (const auto word : state) {
+  for (const auto word : state_) {
     for (int shift = 28; shift >= 0; shift -= 4)
       hex.push_back("0123456789abcdef"[word >> shift & 15u]);
   }
   return hex;
+}
+
+std::string sha256_hex(std::string_view text) {
+  Sha256 hash;
+  hash.update(text);
+  return hash.hex();
 }
 
 }  // namespace ryle

@@ -111,6 +111,8 @@ struct OutputConfig {
   bool pictures = true;
   bool overwrite = false;
   std::string on_disk_full = "stop_recording";  ///< stop_recording | stop
+  double segment_s = 0;                         ///< new files after so much data; 0 = never
+  double segment_mib = 0;                       ///< ... or when one would grow beyond; 0 = never
   std::vector<std::string> files;               ///< explicit files instead (ryle correlate -o)
 };
 

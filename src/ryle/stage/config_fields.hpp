@@ -143,6 +143,10 @@ void fields(V& v, OutputConfig& c) {
   v("overwrite", c.overwrite, Choice{}, "replace files of the same name");
   v("on_disk_full", c.on_disk_full, Choice{{"stop_recording", "stop"}},
     "what a full disk does to a live run");
+  v("segment_s", c.segment_s, Range{0, 86400},
+    "begin new files after this much data, listed in NAME.manifest.jsonl; 0 = one file per run");
+  v("segment_mib", c.segment_mib, Range{0, 1e7},
+    "begin new files before one grows beyond this; 0 = no limit");
   v("files", c.files, Choice{}, "explicit names instead of directory and name");
 }
 

@@ -6,16 +6,22 @@
 #include <filesystem>
 
 #include "ryle/core/error.hpp"
+#include "ryle/product/manifest.hpp"
 
 namespace ryle::stage {
 
 ProductSet::ProductSet(const ObservationConfig& config, std::vector<SourceMark> marks)
-    : config_(config), marks_(std::move(marks)) {}
+    : config_(config),
+      rotation_(config.output.segment_s, config.output.segment_mib),
+      marks_(std::move(marks)) {}
 
-std::vector<std::string> ProductSet::names(std::int64_t segment) const {
+std::vector<std::string> ProductSet::names(const VisibilityDump& first) const {
   const auto& out = config_.output;
-  // A segment is a stretch of one clock; the first keeps the plain name, later ones are numbered.
-  const std::string suffix = segment == 0 ? "" : fmt::format("_s{:04d}", segment + 1);
+  // Without rotation a segment is a stretch of one clock; the first keeps the plain name.
+  const std::int64_t number = files_opened_ + 1;
+  const std::string suffix = rotation_.on() ? segment_suffix(first.start_tai_ns, number)
+                             : number == 1  ? ""
+                                            : fmt::format("_s{:04d}", number);
   std::vector<std::string> result;
   if (!out.files.empty()) {
     for (const auto& file : out.files) {
@@ -42,10 +48,39 @@ std::string ProductSet::picture_name(const std::string& what) const {
       .string();
 }
 
-void ProductSet::open(const Observation& observation, std::int64_t segment) {
+std::string ProductSet::manifest_name() const {
+  const auto& out = config_.output;
+  const std::filesystem::path base = out.files.empty()
+                                         ? std::filesystem::path(out.directory) / out.name
+                                         : std::filesystem::path(out.files.front());
+  return (base.parent_path() / (out.files.empty() ? base.filename() : base.stem())).string() +
+         ".manifest.jsonl";
+}
+
+// A run that cannot write two segments would stop before anybody looks (reliability.md 5).
+void ProductSet::require_space(const std::string& name, std::size_t n_files) const {
+  if (rotation_.segment_bytes() == 0) return;
+  const auto wanted = 2 * static_cast<std::uintmax_t>(rotation_.segment_bytes()) * n_files;
+  std::error_code error;
+  const auto parent = std::filesystem::path(name).parent_path();
+  const auto space = std::filesystem::space(parent.empty() ? "." : parent, error);
+  if (error || space.available >= wanted) return;
+  throw IoError(ExitCode::io,
+                fmt::format("cannot begin {}: {} bytes are free on its disk, two "
+                            "segments of output.segment_mib = {:g} in {} formats "
+                            "take {}; free space, write elsewhere or make segments "
+                            "smaller",
+                            name, space.available, config_.output.segment_mib, n_files, wanted));
+}
+
+void ProductSet::open(const Observation& observation, const VisibilityDump& first,
+                      std::int64_t segment) {
   std::error_code ignored;
   std::filesystem::create_directories(config_.output.directory, ignored);
-  for (const auto& name : names(files_opened_)) {
+  const auto files = names(first);
+  if (files_opened_ == 0 && !files.empty()) require_space(files.front(), files.size());
+  rotation_.begin(first);
+  for (const auto& name : files) {
     guarded([&] {
       writers_.push_back(open_visibility_writer(name, observation, config_.output.overwrite));
     });
@@ -68,10 +103,11 @@ void ProductSet::guarded(Action action) {
 
 void ProductSet::write(const VisibilityDump& dump, const Observation& observation,
                        std::int64_t segment) {
-  if (segment != segment_) {
+  if (segment != segment_ || rotation_.due(dump)) {
     if (segment_ >= 0) publish(observation);
-    open(observation, segment);
+    open(observation, dump, segment);
   }
+  rotation_.add(dump);
   for (auto& writer : writers_) {
     guarded([&] {
       try {
@@ -92,9 +128,16 @@ void ProductSet::publish(const Observation& observation) {
     guarded([&] {
       writer->publish(observation);
       published_.push_back(writer->path());
+      note_published(writer->path());
     });
   }
   writers_.clear();
+}
+
+void ProductSet::note_published(const std::string& path) {
+  if (!rotation_.on()) return;
+  append_manifest(manifest_name(), {path, files_opened_, rotation_.start_tai_ns(),
+                                    rotation_.end_tai_ns(), rotation_.dumps()});
 }
 
 void ProductSet::draw(Queue& queue, const Observation& observation) {

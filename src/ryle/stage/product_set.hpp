@@ -9,12 +9,14 @@
 #include "ryle/product/visibility_file.hpp"
 #include "ryle/stage/config.hpp"
 #include "ryle/stage/quick_look.hpp"
+#include "ryle/stage/rotation.hpp"
 
 namespace ryle::stage {
 
 /// The files of a run: opens a writer per format at the first dump of a segment, publishes all of
-/// them when the segment ends. A writer that fails is discarded and reported; the others and the
-/// data path go on (products.md 5: on_disk_full).
+/// them when the segment ends: at a restart of the sender, and by time or size (Rotation), when
+/// each published file also gets a line in NAME.manifest.jsonl. A writer that fails is discarded
+/// and reported; the others and the data path go on (products.md 5: on_disk_full).
 class ProductSet {
  public:
   ProductSet(const ObservationConfig& config, std::vector<SourceMark> marks);
@@ -33,14 +35,18 @@ class ProductSet {
   const std::string& imager() const { return imager_; }
 
  private:
-  void open(const Observation& observation, std::int64_t segment);
-  std::vector<std::string> names(std::int64_t segment) const;
+  void open(const Observation& observation, const VisibilityDump& first, std::int64_t segment);
+  std::vector<std::string> names(const VisibilityDump& first) const;
+  std::string manifest_name() const;
+  void require_space(const std::string& name, std::size_t n_files) const;
+  void note_published(const std::string& path);
   std::string picture_name(const std::string& what) const;
   template <class Action>
   void guarded(Action action);
 
   ObservationConfig config_;
   std::vector<std::unique_ptr<VisibilityWriter>> writers_;
+  Rotation rotation_;
   std::int64_t segment_ = -1;
   std::int64_t files_opened_ = 0;
   QuickLook quick_look_;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
+#include <optional>
 
 #include "ryle/core/error.hpp"
 #include "ryle/ingest/recording.hpp"
@@ -127,9 +128,12 @@ class FileRun {
     applied.start_tai_ns = info_.clock.tai_ns(0);
     for (const auto g : builder.gains) applied.gains.emplace_back(g);
     fill_applied(observation, config_, applied);
-    DumpWriter writer(config_, DumpBuilder(std::move(builder)), std::move(observation), {}, false);
+    std::optional<DumpWriter> opened;
     SpectraChain chain(queue_, *recording_, config_.correlate.implementation, per_dump,
-                       [&](RawDump&& dump) { writer.offer(std::move(dump), {}); });
+                       [&](RawDump&& dump) { opened->offer(std::move(dump), {}); });
+    observation.provenance.implementations = {chain.implementation()};
+    DumpWriter& writer = opened.emplace(config_, DumpBuilder(std::move(builder)),
+                                        std::move(observation), std::vector<SourceMark>{}, false);
     const std::int64_t total = n_ticks();
     while (!stopped() && !writer.failed() && chain.step(total)) {
       summary_.data_s = info_.clock.seconds(chain.done());

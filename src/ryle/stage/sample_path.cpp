@@ -41,6 +41,8 @@ void SamplePath::begin(const SampleClock& clock, Tick first) {
       config_, array_, frequency_, clock.seconds(channelize::step_length(setup_.channelize)), start,
       command_line_);
   observation.time_source = facts_.time_source;
+  observation.provenance.implementations = {std::string(chain_->channelizer().implementation()),
+                                            std::string(chain_->correlator().implementation())};
   model_.emplace(array_, observation.earth_orientation, observation.phase_center,
                  frequency_.band_center_hz());
 

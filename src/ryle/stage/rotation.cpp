@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/stage/rotation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ryle/telescope/geometry.hpp"
+
+namespace ryle::stage {
+
+Rotation::Rotation(double segment_s, double segment_mib)
+    : segment_ns_(std::llround(segment_s * 1e9)),
+      segment_bytes_(std::llround(segment_mib * 1048576)) {}
+
+std::int64_t Rotation::dump_bytes(const VisibilityDump& dump) {
+  return static_cast<std::int64_t>(dump.data.size()) * 12 + dump.n_baselines * 40;
+}
+
+bool Rotation::due(const VisibilityDump& dump) const {
+#if RYLE_MUTANT == 133
+  const std::int64_t slack_ns = 0;
+#else
+  // Integrations are whole spectra, S is not: half an integration decides, so that 2 s hold four
+  // integrations of 0.499968 s.
+  const std::int64_t slack_ns = std::llround(dump.interval_s * 0.5e9);
+#endif
+  if (dumps_ == 0) return false;
+  if (segment_ns_ > 0 && dump.start_tai_ns - start_tai_ns_ >= segment_ns_ - slack_ns) return true;
+  return segment_bytes_ > 0 && bytes_ + dump_bytes(dump) > segment_bytes_;
+}
+
+void Rotation::begin(const VisibilityDump& dump) {
+  start_tai_ns_ = end_tai_ns_ = dump.start_tai_ns;
+  dumps_ = 0;
+  bytes_ = 0;
+}
+
+void Rotation::add(const VisibilityDump& dump) {
+  ++dumps_;
+  bytes_ += dump_bytes(dump);
+  end_tai_ns_ = dump.start_tai_ns + std::llround(dump.interval_s * 1e9);
+}
+
+std::string segment_suffix(std::int64_t start_tai_ns, std::int64_t number) {
+  std::string utc = utc_iso(start_tai_ns, 3);
+  std::erase_if(utc, [](char c) { return c == '-' || c == ':'; });
+  return fmt::format("_{}Z_s{:04d}", utc, number);
+}
+
+}  // namespace ryle::stage
