@@ -79,6 +79,7 @@ Images image_of(const Snapshot& s, Path path, bool correlated) {
   AllSkyConfig c = s.config;
   c.path = path;
   c.function.correlated = correlated;
+  if (path == Path::vis_dft) c.n_pixels = 64;  // slow at 312 channels
   Queue queue = Queue::cpu(2);
   Images images = garbage_images();
   if (takes_voltages(path)) {
@@ -148,7 +149,9 @@ TEST(AllSkyRealData, SunInOneSpectrumOfLwaNa) {
   for (const auto& run : {Run{Path::efield, false}, Run{Path::vis_grid, true},
                           Run{Path::vis_grid, false}, Run{Path::vis_dft, false}}) {
     all.push_back(image_of(s, run.path, run.correlated));
-    const Found sun = brightest(all.back(), s.config, 0.9);
+    AllSkyConfig shown = s.config;
+    if (run.path == Path::vis_dft) shown.n_pixels = 64;
+    const Found sun = brightest(all.back(), shown, 0.9);
     EXPECT_GT(sun.sigma, 7.5) << name(run.path);
     EXPECT_NEAR(sun.l, 0.393, 0.02) << name(run.path);
     EXPECT_NEAR(sun.m, -0.141, 0.02) << name(run.path);

@@ -6,7 +6,8 @@
 namespace ryle::image::detail {
 
 void ReferenceGrid::add(std::int64_t y, std::int64_t x, cf64 value) {
-  const std::int64_t row = ((y % g_) + g_) % g_, column = ((x % g_) + g_) % g_;
+  const auto cyclic = [&](std::int64_t j) { return j % g_ < 0 ? j % g_ + g_ : j % g_; };
+  const std::int64_t row = cyclic(y), column = cyclic(x);
   cells_[static_cast<std::size_t>(row * g_ + column)] += value;
 }
 

@@ -71,14 +71,19 @@ class MoffReference final : public ReferencePath {
 
   void add_pair(const Channel& c, std::size_t e, std::size_t f, cf64 value,
                 ReferenceGrid& grid) const {
-    const std::int64_t k = config_.function.support;
-    const auto &a = c.cells[e / pols_], &b = c.cells[f / pols_];
-    for (std::int64_t r = 0; r < k * k; ++r) {
-      for (std::int64_t s = 0; s < k * k; ++s) {
-        grid.add(a.first_y + r / k - b.first_y - s / k, a.first_x + r % k - b.first_x - s % k,
-                 value * c.weights[e][static_cast<std::size_t>(r)] *
-                     std::conj(c.weights[f][static_cast<std::size_t>(s)]));
+    const auto k = static_cast<std::size_t>(config_.function.support), n = 2 * k - 1;
+    std::vector<cf64> correlated(n * n);  // K_ab, lag 0 at (k - 1, k - 1)
+    for (std::size_t r = 0; r < k * k; ++r) {
+      for (std::size_t s = 0; s < k * k; ++s) {
+        correlated[(r / k + k - 1 - s / k) * n + r % k + k - 1 - s % k] +=
+            c.weights[e][r] * std::conj(c.weights[f][s]);
       }
+    }
+    const auto &a = c.cells[e / pols_], &b = c.cells[f / pols_];
+    for (std::size_t d = 0; d < n * n; ++d) {
+      const auto lag_y = static_cast<std::int64_t>(d / n) - config_.function.support + 1;
+      const auto lag_x = static_cast<std::int64_t>(d % n) - config_.function.support + 1;
+      grid.add(a.first_y - b.first_y + lag_y, a.first_x - b.first_x + lag_x, value * correlated[d]);
     }
   }
 

@@ -148,21 +148,22 @@ std::vector<double> correlated_taper(const AllSkyConfig& config, std::int64_t ch
 }
 
 std::vector<double> direct_taper(const AllSkyConfig& config) {
-  const auto rule = gauss_legendre<96>();
   const std::int64_t g = config.n_pixels;
   const auto k = static_cast<double>(config.function.support);
+  // u = (k/2) sin(theta): the square root at the edge of w becomes a smooth cosine.
+  auto rule = gauss_legendre<96>();
+  for (auto& [node, weight] : rule) {
+    const double theta_rad = 0.5 * kPi * node;
+    weight *= std::exp(config.function.beta_per_cell * k * (std::cos(theta_rad) - 1)) *
+              std::cos(theta_rad) * 0.25 * kPi * k;
+    node = 0.5 * k * std::sin(theta_rad);
+  }
   std::vector<double> axis;
   for (std::int64_t p = 0; p < g; ++p) {
     const double turns_per_cell = static_cast<double>(p - g / 2) / static_cast<double>(g);
     double sum = 0;
-    // u = (k/2) sin(theta): the square root at the edge of w becomes a smooth cosine.
-    for (const auto& [node, weight] : rule) {
-      const double theta_rad = 0.5 * kPi * node;
-      const double u = 0.5 * k * std::sin(theta_rad);
-      sum += weight * std::exp(config.function.beta_per_cell * k * (std::cos(theta_rad) - 1)) *
-             std::cos(2 * kPi * turns_per_cell * u) * std::cos(theta_rad);
-    }
-    axis.push_back(sum * 0.25 * kPi * k);
+    for (const auto& [u, weight] : rule) sum += weight * std::cos(2 * kPi * turns_per_cell * u);
+    axis.push_back(sum);
   }
   std::vector<double> taper;
   taper.reserve(static_cast<std::size_t>(g * g));
