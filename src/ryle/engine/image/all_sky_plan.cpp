@@ -114,7 +114,11 @@ double products_of(const AllSkyConfig& config, const Sizes& s) {
 double seconds_of(const AllSkyConfig& config, const Sizes& s, const CostModel& m, Path path,
                   bool correlator_runs_anyway) {
   const double planes = static_cast<double>(n_planes(config));
+#if RYLE_MUTANT == 164
+  const double x = correlate_s(s, m);
+#else
   const double x = correlator_runs_anyway ? 0 : correlate_s(s, m);
+#endif
   double each = 0;
   switch (path) {
     case Path::efield:
@@ -185,6 +189,9 @@ PathPrediction predicted(const AllSkyConfig& config, const Sizes& s, const CostM
     return p;
   }
   p.possible = true;
+#if RYLE_MUTANT == 159
+  return p;
+#endif
   if (p.relative_error > config.max_relative_error) {
     p.why_not = printed("its error of %.1e of the peak exceeds max_relative_error %.1e",
                         p.relative_error, config.max_relative_error);

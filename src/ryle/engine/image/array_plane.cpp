@@ -18,7 +18,9 @@ struct Moments {
 Moments moments(const AllSkyConfig& config, const std::vector<std::uint8_t>& used) {
   Moments m;
   for (std::size_t a = 0; a < used.size(); ++a) {
+#if RYLE_MUTANT != 162
     if (!used[a]) continue;
+#endif
     const auto& [x, y, z] = config.antenna_enu_m[a];
     m.n += 1;
     m.x += x;
@@ -30,7 +32,9 @@ Moments moments(const AllSkyConfig& config, const std::vector<std::uint8_t>& use
   m.y /= m.n;
   m.z /= m.n;
   for (std::size_t a = 0; a < used.size(); ++a) {
+#if RYLE_MUTANT != 162
     if (!used[a]) continue;
+#endif
     const double x = config.antenna_enu_m[a][0] - m.x, y = config.antenna_enu_m[a][1] - m.y,
                  z = config.antenna_enu_m[a][2] - m.z;
     m.xx += x * x;

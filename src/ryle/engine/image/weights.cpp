@@ -55,7 +55,11 @@ std::vector<Receptor> used_receptors(const AllSkyConfig& config, const cf32* gai
 
 Weights of_counts(double x, double y, double both, bool remove_autos) {
   const double autos = remove_autos ? 1 : 0;
+#if RYLE_MUTANT == 153
+  return {x * x - autos * x, y * y - autos * y, x * y};
+#else
   return {x * x - autos * x, y * y - autos * y, x * y - autos * both};
+#endif
 }
 
 Weights of_masks(const std::vector<Receptor>& receptors, const std::uint64_t* masks,
