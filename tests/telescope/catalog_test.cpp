@@ -118,6 +118,15 @@ TEST(Catalog, WhatIsUp) {
   EXPECT_LT(visible_targets(array, t, 60 * kDegree_rad).size(), names.size());
 }
 
+TEST(Catalog, ManyDirectionsAtOnce) {
+  const ArrayLayout array = site();
+  const std::int64_t t = tai_ns_from_utc_iso("2024-06-27T17:32:27");
+  const std::vector<SkyDirection> directions{body("Cyg A", t), body("Moon", t, &array), {0, -1}};
+  const auto enu = enu_of_directions(array, directions, t);
+  ASSERT_EQ(enu.size(), 3U);
+  for (std::size_t k = 0; k < 3; ++k) EXPECT_EQ(enu[k], enu_of_direction(array, directions[k], t));
+}
+
 TEST(Catalog, GalacticCoordinates) {  // astropy: l = 120, b = 10
   const SkyDirection d = from_galactic(120 * kDegree_rad, 10 * kDegree_rad);
   EXPECT_NEAR(d.ra_rad / kDegree_rad, 3.13466202, 1e-4);

@@ -230,11 +230,15 @@ class SkyDrawing {
         const double dx = static_cast<double>(x) + 0.5 - center_.x,
                      dy = static_cast<double>(y) + 0.5 - center_.y;
         // The horizon is the circle |l', m'| about (-alpha, -beta).
-        const double r = std::hypot(dx - a * radius_, dy - b * radius_);
-        const double inside = std::clamp(radius_ - r + 0.5, 0.0, 1.0);
-        if (inside <= 0) continue;
+        const double rx = dx - a * radius_, ry = dy - b * radius_, r2 = rx * rx + ry * ry;
+        if (r2 > (radius_ + 1) * (radius_ + 1)) continue;
         const double v = sample(half + dx * per_px, half - dy * per_px);
-        canvas_.mix(x, y, std::isnan(v) ? kGround : color_of(v), inside);
+        const Rgb color = std::isnan(v) ? kGround : color_of(v);
+        if (r2 < (radius_ - 1) * (radius_ - 1)) {
+          canvas_.set(x, y, color);
+        } else {
+          canvas_.mix(x, y, color, std::clamp(radius_ - std::sqrt(r2) + 0.5, 0.0, 1.0));
+        }
       }
     }
   }
@@ -268,15 +272,18 @@ class SkyDrawing {
     }
   }
 
-  void draw_galactic_plane() {
+  void draw_galactic_plane() {  // latitude 0
+    std::vector<SkyDirection> plane;
+    for (int k = 0; k <= 720; ++k) plane.push_back(from_galactic(k * 0.5 * kDegree_rad, 0));
+    const auto enu = enu_of_directions(observation_.array, plane, image_.centroid_tai_ns,
+                                       observation_.earth_orientation);
     std::vector<Line> lines(1);
-    for (int k = 0; k <= 720; ++k) {
-      const Vector3 s = enu(from_galactic(k * 0.5 * kDegree_rad, 0));
-      if (s[2] < 0.0 || (k / 4) % 2 == 1) {
+    for (std::size_t k = 0; k < enu.size(); ++k) {
+      if (enu[k][2] < 0.0 || (k / 4) % 2 == 1) {
         if (!lines.back().empty()) lines.emplace_back();
         continue;
       }
-      lines.back().push_back(at(s));
+      lines.back().push_back(at(enu[k]));
     }
     canvas_.stroke(lines, 1.3 * unit_, kGalaxy, 0.55);
   }

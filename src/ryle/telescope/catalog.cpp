@@ -254,12 +254,14 @@ std::vector<WatchTarget> parse_watch_list(std::string_view text) {
 
 std::vector<VisibleTarget> visible_targets(const ArrayLayout& array, std::int64_t tai_ns,
                                            double min_elevation_rad, const EarthOrientation& eo) {
-  std::vector<VisibleTarget> visible;
   auto names = catalog_sources();
   for (const char* name : {"Sun", "Moon", "Jupiter"}) names.emplace_back(name);
-  for (const std::string& name : names) {
-    const Vector3 enu = enu_of_direction(array, body(name, tai_ns, &array), tai_ns, eo);
-    if (enu[2] > std::sin(min_elevation_rad)) visible.push_back({name, enu});
+  std::vector<SkyDirection> directions;
+  for (const std::string& name : names) directions.push_back(body(name, tai_ns, &array));
+  const auto enu = enu_of_directions(array, directions, tai_ns, eo);
+  std::vector<VisibleTarget> visible;
+  for (std::size_t k = 0; k < names.size(); ++k) {
+    if (enu[k][2] > std::sin(min_elevation_rad)) visible.push_back({names[k], enu[k]});
   }
   return visible;
 }

@@ -116,6 +116,16 @@ Vector3 enu_of_direction(const ArrayLayout& array, const SkyDirection& direction
   return apparent_enu(astrom, direction);
 }
 
+std::vector<Vector3> enu_of_directions(const ArrayLayout& array,
+                                       std::span<const SkyDirection> directions,
+                                       std::int64_t tai_ns, const EarthOrientation& eo) {
+  eraASTROM astrom = astrometry(array, tai_ns, eo);
+  std::vector<Vector3> enu;
+  enu.reserve(directions.size());
+  for (const SkyDirection& direction : directions) enu.push_back(apparent_enu(astrom, direction));
+  return enu;
+}
+
 SkyDirection direction_of_enu(const ArrayLayout& array, const Vector3& enu, std::int64_t tai_ns,
                               const EarthOrientation& eo) {
   eraASTROM astrom = astrometry(array, tai_ns, eo);

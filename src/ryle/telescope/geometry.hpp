@@ -2,7 +2,9 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "ryle/telescope/array.hpp"
 
@@ -47,6 +49,10 @@ double local_sidereal_time_rad(const ArrayLayout& array, std::int64_t tai_ns,
 /// aberration, polar motion zero, no refraction (ERFA eraAtco13). And its inverse.
 Vector3 enu_of_direction(const ArrayLayout& array, const SkyDirection& direction,
                          std::int64_t tai_ns, const EarthOrientation& eo = {});
+/// The same for many directions at one instant: precession and nutation (1 ms) are computed once.
+std::vector<Vector3> enu_of_directions(const ArrayLayout& array,
+                                       std::span<const SkyDirection> directions,
+                                       std::int64_t tai_ns, const EarthOrientation& eo = {});
 SkyDirection direction_of_enu(const ArrayLayout& array, const Vector3& enu, std::int64_t tai_ns,
                               const EarthOrientation& eo = {});
 /// ICRS direction of the zenith.
