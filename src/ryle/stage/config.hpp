@@ -32,6 +32,10 @@ struct SourceConfig {
   Rational sample_rate_hz{0, 1};  ///< 0 = what the format or file says (MWA-32T: 1.28 MHz)
   double center_mhz = 0;
   bool inverted_band = false;
+  std::int64_t first_channel = 0;  ///< packets of an F-engine: number of the lowest channel ...
+  std::int64_t n_channels = 0;     ///< ... how many there are ...
+  std::int64_t channels_per_packet = 0;  ///< ... in one packet (0 = all)
+  double channel_width_hz = 0;           ///< 0 = what the format says (CHIPS 25 kHz)
   std::string marker = "counter";  ///< counter | constant | ignore: word 0 of an MWA-32T group
   double chunk_ms = 51.2;
   std::int64_t n_chunks = 8;       ///< ring between ingest and the channelizer
@@ -144,6 +148,7 @@ struct ImageConfig {
   bool fits = true;
   bool png = false;
   bool latest = true;
+  std::string hdf5;
   std::string frames;
   std::string movie;
   std::string output;  ///< explicit FITS name (ryle image -o)

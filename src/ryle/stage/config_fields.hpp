@@ -37,16 +37,26 @@ template <class V>
 void fields(V& v, SourceConfig& c) {
   v("kind", c.kind, Choice{{"simulator", "network", "file"}}, "where samples come from");
   v("format", c.format, Choice{},
-    "wire or file format: mwa32t live; `ryle info` lists those of files");
+    "wire or file format: mwa32t, chips, tbf, tbx live; `ryle info` lists those of files");
   v("listen", c.listen, Choice{}, "one endpoint per receiver, tcp://host:port or udp://host:port");
   v("file", c.file, Choice{}, "recording to read when kind = \"file\"");
   v("start_utc", c.start_utc, Choice{}, "UTC of sample 0 for counters without a date, or \"now\"");
   v("sample_rate_hz", c.sample_rate_hz, Range{0, 1e11},
-    "samples per second of one input, may be exact: \"78125/4\"; 0 = what the format says");
+    "samples (chips, tbf, tbx: spectra) per second of one input, may be exact: \"78125/4\"; 0 = "
+    "what the format says");
   v("center_mhz", c.center_mhz, Range{0, 1e6},
     "sky frequency of the band centre (complex samples)");
   v("inverted_band", c.inverted_band, Choice{},
     "spectrum runs downwards (odd Nyquist zone, high-side oscillator)");
+  v("first_channel", c.first_channel, Range{0, 65535},
+    "chips, tbf, tbx live: number of the lowest channel, as the packets count; its sky frequency "
+    "is "
+    "this many channel widths");
+  v("n_channels", c.n_channels, Range{0, 65535}, "chips, tbf, tbx live: channels received");
+  v("channels_per_packet", c.channels_per_packet, Range{0, 65535},
+    "chips, tbx live: channels in one packet; 0 = all");
+  v("channel_width_hz", c.channel_width_hz, Range{0, 1e9},
+    "chips, tbf, tbx live: 0 = 25 kHz (chips), 196 MHz / 8192 (tbf, tbx)");
   v("marker", c.marker, Choice{{"counter", "constant", "ignore"}},
     "meaning of word 0 of an MWA-32T group");
   v("chunk_ms", c.chunk_ms, Range{0.1, 10000}, "length of a ring chunk");
@@ -186,7 +196,8 @@ void fields(V& v, ImageConfig& c) {
     "field in which the coherence must hold");
   v("queue", c.queue, Range{1, 4096}, "finished images that may wait for the disk");
   v("watch", c.watch, Choice{},
-    "light curves: \"Cyg A\", \"sun\", ..., or \"RA_DEG/DEC_DEG\" or \"NAME=RA_DEG/DEC_DEG\"");
+    "light curves: \"Cyg A\", \"sun\", ..., or \"RA,DEC\" (also RA/DEC) in degrees or sexagesimal, "
+    "or \"NAME=RA,DEC\"");
   v("light_curves", c.light_curves, Choice{},
     "SQLite file of the light curves; \"\" = NAME_light_curves.sqlite in output.directory");
   v("trigger_sigma", c.trigger_sigma, Range{0, 1000},
@@ -194,6 +205,7 @@ void fields(V& v, ImageConfig& c) {
   v("fits", c.fits, Choice{}, "write a FITS file for every all-sky image");
   v("png", c.png, Choice{}, "write a PNG for every all-sky image");
   v("latest", c.latest, Choice{}, "keep NAME_latest.png at the newest image");
+  v("hdf5", c.hdf5, Choice{}, "HDF5 cube of all images, grown image by image");
   v("frames", c.frames, Choice{}, "directory for a PNG sequence, one frame per image");
   v("movie", c.movie, Choice{}, "movie file (MP4) of the images, if ffmpeg is there");
   v("output", c.output, Choice{}, "explicit name of the FITS image instead of NAME_image.fits");

@@ -10,6 +10,7 @@
 #include "ryle/core/bits.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
+#include "ryle/stage/image_calibration.hpp"
 #include "ryle/stage/plan.hpp"
 #include "ryle/stage/setup.hpp"
 
@@ -196,14 +197,14 @@ image::AllSkyConfig make_sky_config(const ObservationConfig& config, const Array
   return sky;
 }
 
-image::CostModel machine_cost_model(BackEnd back_end) {
-  return image::default_cost_model(back_end);
+image::CostModel machine_cost_model(Queue& queue) {
+  return image_cost_model(queue.back_end(), queue.n_workers());
 }
 
-SkyPlan choose_path(const ObservationConfig& config, const image::AllSkyConfig& sky,
-                    BackEnd back_end, bool correlator_runs_anyway) {
+SkyPlan choose_path(const ObservationConfig& config, const image::AllSkyConfig& sky, Queue& queue,
+                    bool correlator_runs_anyway) {
   SkyPlan chosen;
-  chosen.plan = image::plan(sky, machine_cost_model(back_end), correlator_runs_anyway);
+  chosen.plan = image::plan(sky, machine_cost_model(queue), correlator_runs_anyway);
   chosen.path = sky.path == image::Path::automatic ? chosen.plan.choice : sky.path;
   const image::PathPrediction* prediction = nullptr;
   for (const auto& p : chosen.plan.paths) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ryle/core/blocks.hpp"
+#include "ryle/device/queue.hpp"
 #include "ryle/engine/image/all_sky.hpp"
 #include "ryle/engine/image/cost_model.hpp"
 #include "ryle/stage/config.hpp"
@@ -76,11 +77,11 @@ struct SkyPlan {
 };
 /// Rates of this machine: measured ones where `ryle bench image --calibrate` left them, else the
 /// defaults.
-image::CostModel machine_cost_model(BackEnd back_end);
+image::CostModel machine_cost_model(Queue& queue);
 /// Throws UnsupportedError with every path's reason when none can be taken; OsLimitError when the
 /// memory does not suffice.
-SkyPlan choose_path(const ObservationConfig& config, const image::AllSkyConfig& sky,
-                    BackEnd back_end, bool correlator_runs_anyway = false);
+SkyPlan choose_path(const ObservationConfig& config, const image::AllSkyConfig& sky, Queue& queue,
+                    bool correlator_runs_anyway = false);
 /// Predictions as lines of text and as a JSON object.
 std::string plan_text(const SkyPlan& plan, double image_s);
 std::string plan_json(const SkyPlan& plan, double image_s);

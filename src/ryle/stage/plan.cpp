@@ -10,6 +10,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/core/random.hpp"
 #include "ryle/ingest/recording.hpp"
+#include "ryle/stage/live_spectra.hpp"
 #include "ryle/stage/run_common.hpp"
 #include "ryle/stage/setup.hpp"
 
@@ -30,9 +31,6 @@ SampleFacts sample_facts(const ObservationConfig& config, std::string& title) {
     const auto recording =
         open_recording(config.source.file, config.source.format, recording_options(config));
     const auto& info = recording->info();
-    if (info.channelized)
-      throw UnsupportedError("plan: " + config.source.file +
-                             " holds spectra; there is no F-engine to plan");
     title =
         fmt::format("{}: {} inputs, {} samples", config.source.file, info.n_inputs, info.n_ticks);
     return {info.n_inputs,      info.layout, info.clock,      info.reference_hz,
@@ -66,6 +64,65 @@ double measure_margin(const FxChain::Setup& setup, const SampleFacts& facts, FxC
   };
   run_for(kWarmUp_s);
   return run_for(kMeasured_s);
+}
+
+/// What the images of these spectra cost, path by path.
+void plan_images(const ObservationConfig& config, const ArrayLayout& array,
+                 const FrequencyAxis& frequency, const SampleClock& clock, std::int64_t n_spectra,
+                 Plan& plan) {
+  Queue queue = make_queue(config.runtime);
+  const Cadence cadence = make_cadence(config.image.cadence_s, clock.rate_hz.value(), n_spectra);
+  const auto sky = make_sky_config(config, array, frequency, cadence.spectra_per_image, {});
+  plan.sky = choose_path(config, sky, queue);
+  plan.n_image_spectra = cadence.spectra_per_image;
+  plan.image_s = clock.seconds(cadence.spectra_per_image);
+  plan.memory_bytes.emplace_back("all-sky imager", plan.sky->bytes);
+  plan.total_memory_bytes += plan.sky->bytes;
+  plan.ports.emplace_back(
+      "images", fmt::format("[bin {}][plane {}][y {}][x {}] f32, {} spectra = {:.6g} s each{}",
+                            image::n_bins(sky), image::n_planes(sky), sky.n_pixels, sky.n_pixels,
+                            cadence.spectra_per_image, plan.image_s,
+                            cadence.images_per_stack > 1
+                                ? fmt::format(", stacked by {}", cadence.images_per_stack)
+                                : ""));
+  if (plan.sky->predicted_s > plan.image_s && config.source.kind != "file") {
+    plan.warnings.push_back(fmt::format("images take {:.2f}x real time: data will be lost live",
+                                        plan.sky->predicted_s / plan.image_s));
+  }
+}
+
+/// Observations of spectra: packets of an F-engine, or a recording of one. False for samples.
+bool plan_spectra(const ObservationConfig& config, Plan& plan) {
+  if (config.source.kind != "file") {
+    if (!is_live_spectra(config.source)) return false;
+    const ArrayLayout array = load_array(config, 0);
+    const FengineSourceConfig receiver = live_spectra_config(config, array);
+    const FrequencyAxis axis{
+        static_cast<double>(receiver.first_channel) * receiver.channel_width_hz,
+        receiver.channel_width_hz, receiver.n_channels};
+    plan.title = fmt::format("{} live: {} inputs x {} channels of {:.6g} kHz", config.source.format,
+                             array.n_inputs(), axis.n_channels, axis.channel_width_hz * 1e-3);
+    plan.ports = {{"spectra", fmt::format("[channel {}][block][input {}] ci4", axis.n_channels,
+                                          array.n_inputs())}};
+    plan.input_gbps = 8e-9 * receiver.clock.rate_hz.value() *
+                      static_cast<double>(axis.n_channels * array.n_inputs());
+    plan.memory_bytes = {{"ring of chunks", fengine_source_chunk_bytes(receiver)}};
+    plan.total_memory_bytes = plan.memory_bytes.front().second;
+    require_memory(config, plan.total_memory_bytes);
+    plan_images(config, array, axis, receiver.clock, 0, plan);
+    return true;
+  }
+  const auto recording =
+      open_recording(config.source.file, config.source.format, recording_options(config));
+  const auto& info = recording->info();
+  if (!info.channelized) return false;
+  plan.title = fmt::format("{}: {} inputs, {} channels, {} spectra", config.source.file,
+                           info.n_inputs, info.frequency.n_channels, info.n_ticks);
+  plan.ports = {{"spectra", fmt::format("[spectrum {}][channel {}][input {}] ci8", info.n_ticks,
+                                        info.frequency.n_channels, info.n_inputs)}};
+  plan_images(config, load_array(config, info.n_inputs), info.frequency, info.clock, info.n_ticks,
+              plan);
+  return true;
 }
 
 // 1 - r_h(tau): what a delay difference left in the voltages costs (correlate.md 9).
@@ -122,6 +179,7 @@ void require_memory(const ObservationConfig& config, std::int64_t bytes) {
 
 Plan make_plan(const ObservationConfig& config) {
   Plan plan;
+  if (plan_spectra(config, plan)) return plan;
   const SampleFacts facts = sample_facts(config, plan.title);
   const ArrayLayout array = load_array(config, facts.n_inputs);
   const FxChain::Setup setup = make_chain_setup(config, facts, array);
@@ -159,6 +217,11 @@ Plan make_plan(const ObservationConfig& config) {
                             static_cast<double>(4 * n_pairs(array.n_antennas()) * f.n_channels) *
                             1e-6 * 3600 / config.correlate.integration_s;
   plan.predicted_margin = measure_margin(setup, facts, chain);
+  if (config.image.cadence_s > 0 && config.source.kind == "file") {
+    SampleClock clock = facts.clock;
+    clock.rate_hz.den *= channelize::step_length(f);
+    plan_images(config, array, frequency_axis(f), clock, 0, plan);
+  }
   plan.implementations = {std::string(chain.channelizer().implementation()),
                           std::string(chain.correlator().implementation())};
   if (config.correlate.fringe_stopping != "f") {
@@ -181,18 +244,25 @@ Plan make_plan(const ObservationConfig& config) {
 std::string to_text(const Plan& p) {
   std::string text = p.title + "\n\n";
   for (const auto& [what, shape] : p.ports) text += fmt::format("  {:<24} {}\n", what, shape);
-  text += fmt::format("\n  {:<24} {:.3f} Gb/s of samples\n", "input", p.input_gbps);
-  text += fmt::format("  {:<24} {:.2f} GFLOPS, {:.2f} GOPS\n", "channelize, correlate",
-                      p.channelize_gflops, p.correlate_gops);
-  text += fmt::format("  {:<24} {:.0f} MB an hour\n\n", "products", p.output_mb_per_hour);
+  if (p.input_gbps > 0)
+    text += fmt::format("\n  {:<24} {:.3f} Gb/s of samples\n", "input", p.input_gbps);
+  if (p.channelize_gflops > 0) {
+    text += fmt::format("  {:<24} {:.2f} GFLOPS, {:.2f} GOPS\n", "channelize, correlate",
+                        p.channelize_gflops, p.correlate_gops);
+    text += fmt::format("  {:<24} {:.0f} MB an hour\n", "products", p.output_mb_per_hour);
+  }
+  text += "\n";
   for (const auto& [what, bytes] : p.memory_bytes)
     text += fmt::format("  {:<24} {}\n", what, mib(bytes));
   text +=
       fmt::format("  {:<24} {}, all allocated at start\n\n", "memory", mib(p.total_memory_bytes));
-  text += fmt::format("  {:<24} {:.1f}x real time, measured on this machine with", "engines",
-                      p.predicted_margin);
-  for (const auto& name : p.implementations) text += " " + name;
-  text += "\n";
+  if (!p.implementations.empty()) {
+    text += fmt::format("  {:<24} {:.1f}x real time, measured on this machine with", "engines",
+                        p.predicted_margin);
+    for (const auto& name : p.implementations) text += " " + name;
+    text += "\n";
+  }
+  if (p.sky) text += plan_text(*p.sky, p.image_s);
   for (const auto& w : p.warnings) text += "  warning: " + w + "\n";
   return text;
 }
@@ -201,18 +271,19 @@ std::string to_json(const Plan& p) {
   nlohmann::ordered_json memory, ports;
   for (const auto& [what, bytes] : p.memory_bytes) memory[what] = bytes;
   for (const auto& [what, shape] : p.ports) ports[what] = shape;
-  const nlohmann::ordered_json json{{"title", p.title},
-                                    {"ports", ports},
-                                    {"memory_bytes", memory},
-                                    {"total_memory_bytes", p.total_memory_bytes},
-                                    {"input_gbps", p.input_gbps},
-                                    {"channelize_gflops", p.channelize_gflops},
-                                    {"correlate_gops", p.correlate_gops},
-                                    {"output_mb_per_hour", p.output_mb_per_hour},
-                                    {"predicted_margin", p.predicted_margin},
-                                    {"decorrelation", p.decorrelation},
-                                    {"implementations", p.implementations},
-                                    {"warnings", p.warnings}};
+  nlohmann::ordered_json json{{"title", p.title},
+                              {"ports", ports},
+                              {"memory_bytes", memory},
+                              {"total_memory_bytes", p.total_memory_bytes},
+                              {"input_gbps", p.input_gbps},
+                              {"channelize_gflops", p.channelize_gflops},
+                              {"correlate_gops", p.correlate_gops},
+                              {"output_mb_per_hour", p.output_mb_per_hour},
+                              {"predicted_margin", p.predicted_margin},
+                              {"decorrelation", p.decorrelation},
+                              {"implementations", p.implementations},
+                              {"warnings", p.warnings}};
+  if (p.sky) json["images"] = nlohmann::ordered_json::parse(plan_json(*p.sky, p.image_s));
   return json.dump();
 }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "ryle/stage/config.hpp"
+#include "ryle/stage/image_setup.hpp"
 
 namespace ryle::stage {
 
@@ -26,6 +28,10 @@ struct Plan {
       0;  ///< worst amplitude loss of delays left to the correlator (fringe_stopping x, none)
   std::vector<std::string> implementations;
   std::vector<std::string> warnings;
+  /// All-sky images: what every path would cost, and the choice.
+  std::optional<SkyPlan> sky;
+  double image_s = 0;  ///< data behind one image
+  std::int64_t n_image_spectra = 0;
 };
 
 /// Throws like the run itself would: ConfigError for impossible sizes, OsLimitError when memory

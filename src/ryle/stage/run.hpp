@@ -65,10 +65,13 @@ struct RunSummary {
 /// published.
 RunSummary run_live(const ObservationConfig& config, const RunOptions& options);
 
+/// The same for packets of an F-engine (source.format chips, tbf, tbx): images as [image] asks for.
+RunSummary run_live_spectra(const ObservationConfig& config, const RunOptions& options);
+
 /// A recording (source.file) of time samples or spectra.
 RunSummary run_file(const ObservationConfig& config, const RunOptions& options);
 
-/// By source.kind.
+/// By source.kind and source.format.
 RunSummary run_observation(const ObservationConfig& config, const RunOptions& options);
 
 /// One JSON object without line breaks.

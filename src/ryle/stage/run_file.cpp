@@ -10,11 +10,13 @@
 #include "ryle/core/error.hpp"
 #include "ryle/ingest/recording.hpp"
 #include "ryle/stage/dump_writer.hpp"
+#include "ryle/stage/live_spectra.hpp"
 #include "ryle/stage/run.hpp"
 #include "ryle/stage/run_common.hpp"
 #include "ryle/stage/sample_path.hpp"
 #include "ryle/stage/setup.hpp"
 #include "ryle/stage/spectra_chain.hpp"
+#include "ryle/stage/voltage_imaging.hpp"
 
 /// Recordings: time samples go through F and X, spectra of an F-engine straight to X.
 namespace ryle::stage {
@@ -163,7 +165,24 @@ RunSummary run_file(const ObservationConfig& config, const RunOptions& options) 
 }
 
 RunSummary run_observation(const ObservationConfig& config, const RunOptions& options) {
-  return config.source.kind == "file" ? run_file(config, options) : run_live(config, options);
+  if (config.source.kind != "file")
+    return is_live_spectra(config.source) ? run_live_spectra(config, options)
+                                          : run_live(config, options);
+  RunSummary summary = run_file(config, options);
+  if (config.image.cadence_s > 0 && !summary.stopped_by_signal) {
+    // A second pass: the images of a recording are independent of its visibilities.
+    RunSummary images = image_file(config, options);
+    summary.image = std::move(images.image);
+    summary.elapsed_s += images.elapsed_s;
+    const auto append = [](auto& to, const auto& from) {
+      to.insert(to.end(), from.begin(), from.end());
+    };
+    append(summary.products, images.products);
+    append(summary.implementations, images.implementations);
+    append(summary.errors, images.errors);
+    summary.stopped_by_signal = images.stopped_by_signal;
+  }
+  return summary;
 }
 
 }  // namespace ryle::stage

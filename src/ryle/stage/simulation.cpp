@@ -12,8 +12,6 @@
 #include "ryle/telescope/gains.hpp"
 
 namespace ryle::stage {
-namespace {
-
 simulate::Scene make_scene(const ObservationConfig& config, std::int64_t n_inputs) {
   const auto& s = config.simulator;
   simulate::Scene scene;
@@ -39,6 +37,8 @@ simulate::Scene make_scene(const ObservationConfig& config, std::int64_t n_input
   }
   return scene;
 }
+
+namespace {
 
 simulate::VoltageRecord make_record(const ObservationConfig& config, std::int64_t start_tai_ns) {
   const SampleFacts facts = live_sample_facts(config);

@@ -34,6 +34,9 @@ class Simulation {
   double jy_per_count2_ = 0;
 };
 
+/// The [simulator] section as a scene over so many inputs.
+simulate::Scene make_scene(const ObservationConfig& config, std::int64_t n_inputs);
+
 /// source.start_utc, or the host clock for "now".
 std::int64_t simulation_start_tai_ns(const ObservationConfig& config);
 

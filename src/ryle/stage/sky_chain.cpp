@@ -100,8 +100,9 @@ SkyChain::SkyChain(Queue queue, const Setup& setup, std::vector<cf32> gains, Wat
 SkyChain::~SkyChain() = default;
 
 std::string SkyChain::implementation() const {
-  if (field_imager_) return std::string(field_imager_->implementation());
-  return std::string(vis_imager_->implementation()) + " after " +
+  const std::string path(image::name(setup_.sky.path));
+  if (field_imager_) return path + "/" + std::string(field_imager_->implementation());
+  return path + "/" + std::string(vis_imager_->implementation()) + " after " +
          std::string(correlator_->implementation());
 }
 
@@ -113,9 +114,15 @@ void SkyChain::make_watchers(std::int64_t tai_ns) {
   field_watcher_.reset();
   vis_watcher_.reset();
   if (watch_.directions.empty()) return;
-  const auto config = at_directions(setup_.sky, watch_.directions);
+  auto config = at_directions(setup_.sky, watch_.directions);
   if (field_imager_) {
-    field_watcher_ = image::make_field_imager(queue_, config);
+    try {
+      field_watcher_ = image::make_field_imager(queue_, config);
+    } catch (const UnsupportedError&) {
+      // A few directions are little work: the equation itself will do.
+      config.implementation = "reference";
+      field_watcher_ = image::make_field_imager(queue_, config);
+    }
     field_watcher_->set_gains(queue_, gains_);
   } else {
     vis_watcher_ = image::make_vis_imager(queue_, config);

@@ -11,7 +11,6 @@
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/engine/image/statistics.hpp"
-#include "ryle/product/picture_products.hpp"
 #include "ryle/stage/image_setup.hpp"
 #include "ryle/telescope/catalog.hpp"
 
@@ -19,7 +18,15 @@ namespace ryle::stage {
 namespace {
 
 constexpr std::size_t kMostNames = 1000;  // of products in a summary
-constexpr double kMarkElevation_rad = 5 * kDegree_rad;
+constexpr double kFramesPerSecond = 10;
+constexpr std::int64_t kLatestEvery_ns = 1'000'000'000;
+constexpr std::size_t kInstants = 4096;  // longer than any window of the trigger with its history
+
+std::int64_t monotonic_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
 
 std::int64_t nanoseconds(double seconds) {
   return static_cast<std::int64_t>(std::llround(seconds * 1e9));
@@ -72,6 +79,22 @@ SkyProducts::SkyProducts(const ObservationConfig& config, Observation observatio
     : config_(config), observation_(std::move(observation)), facts_(std::move(facts)) {
   if (facts_.images_per_stack > 1) stack_ = std::make_unique<SkyStack>(facts_.sky, facts_.plane);
   make_parent(in_directory(config_, "x"));
+  const auto& c = config_.image;
+  if (!c.movie.empty() && SkyMovie::find_ffmpeg().empty()) {
+    throw UnsupportedError("image.movie = \"" + c.movie +
+                           "\" needs the ffmpeg program, which is not installed; image.frames "
+                           "writes a PNG sequence without it");
+  }
+  if (c.trigger_sigma > 0) {
+    math::ImageTriggerConfig trigger;
+    trigger.n_pixels = facts_.sky.n_pixels;
+    trigger.n_bins = image::n_bins(facts_.sky);
+    trigger.n_planes = image::n_planes(facts_.sky);
+    trigger.cell_direction_cosine =
+        1 / (static_cast<double>(facts_.sky.n_pixels) * facts_.sky.cell_wavelengths);
+    trigger.threshold = c.trigger_sigma;
+    trigger_ = std::make_unique<math::ImageTrigger>(trigger);
+  }
   if (!config_.image.frames.empty())
     make_parent((std::filesystem::path(config_.image.frames) / "x").string());
 }
@@ -113,6 +136,7 @@ void SkyProducts::write(const RawImages& raw) {
   if (!facts_.targets.empty()) {
     guarded([&] { write_light_curves(raw, start, centroid); });
   }
+  if (trigger_) guarded([&] { search(raw, start); });
   if (stack_) {
     if (raw.segment != stack_segment_) finish_stack();
     stack_segment_ = raw.segment;
@@ -171,6 +195,7 @@ SkyImage SkyProducts::describe(const image::Images& images, std::int64_t start_t
 void SkyProducts::emit(const SkyImage& image) {
   find_peak(image);
   guarded([&] { write_fits(image); });
+  if (!config_.image.hdf5.empty()) guarded([&] { write_cube(image); });
   guarded([&] { write_pictures(image); });
   ++images_written_;
 }
@@ -250,17 +275,124 @@ std::string SkyProducts::picture_of(const SkyImage& image) const {
                          ".png");
 }
 
+void SkyProducts::write_cube(const SkyImage& image) {
+  const auto& name = config_.image.hdf5;
+  if (!cube_) {
+    make_parent(name);
+    cube_ = std::make_unique<ImageCubeWriter>(name, observation_, config_.output.overwrite);
+  }
+  cube_->append(image);
+}
+
+SkyPictureOptions SkyProducts::picture_options(const SkyImage& image) const {
+  SkyPictureOptions options;
+  options.watch = facts_.targets;
+  // Names of the catalog are drawn anyway.
+  for (const auto& source : config_.simulator.sources) {
+    if (config_.source.kind != "simulator" || source.name.empty()) continue;
+    WatchTarget target;
+    target.name = source.name;
+    target.fixed = SkyDirection{source.ra_deg * kDegree_rad, source.dec_deg * kDegree_rad};
+    if (!source.by_ra_dec) {
+      const double n = std::sqrt(std::max(0.0, 1 - source.l * source.l - source.m * source.m));
+      target.fixed = direction_of_enu(observation_.array, {source.l, source.m, n},
+                                      image.centroid_tai_ns, observation_.earth_orientation);
+    }
+    const auto same = [&](const WatchTarget& t) { return t.name == target.name; };
+    if (std::none_of(options.watch.begin(), options.watch.end(), same))
+      options.watch.push_back(std::move(target));
+  }
+  return options;
+}
+
 void SkyProducts::write_pictures(const SkyImage& image) {
+  const auto& c = config_.image;
+  const bool overwrite = config_.output.overwrite;
   const std::string picture = picture_of(image);
   if (!picture.empty()) {
-    write_sky_png(picture, image, {}, observation_, config_.output.overwrite);
+    write_sky_picture(picture, image, observation_, picture_options(image), overwrite);
     publish_name(picture);
+  }
+  if (c.latest) write_latest(image);
+  if (!c.frames.empty()) {
+    if (!frames_) {
+      const auto stem = std::filesystem::path(c.frames) / config_.output.name;
+      frames_ = std::make_unique<SkyPictureSequence>(stem.string(), observation_,
+                                                     picture_options(image), true, overwrite);
+    }
+    publish_name(frames_->append(image));
+  }
+  if (!c.movie.empty()) {
+    if (!movie_) {
+      make_parent(c.movie);
+      movie_ = std::make_unique<SkyMovie>(c.movie, observation_, picture_options(image),
+                                          kFramesPerSecond, true, overwrite);
+    }
+    movie_->append(image);
   }
 }
 
-void SkyProducts::open_light_curves() {
-  std::string name = config_.image.light_curves;
-  if (name.empty()) name = in_directory(config_, config_.output.name + "_light_curves.sqlite");
+// The one file that is replaced again and again, whole each time, at most once a second.
+void SkyProducts::write_latest(const SkyImage& image) {
+  const std::int64_t now = monotonic_ns();
+  const std::string name = in_directory(config_, config_.output.name + "_latest.png");
+  if (latest_ns_ != 0 && now - latest_ns_ < kLatestEvery_ns) return;
+  const bool first = latest_ns_ == 0;
+  write_sky_picture(name, image, observation_, picture_options(image),
+                    config_.output.overwrite || !first);
+  latest_ns_ = now;
+  if (first) publish_name(name);
+}
+
+void SkyProducts::search(const RawImages& raw, std::int64_t start_tai_ns) {
+  std::vector<double> weights;
+  for (std::size_t k = 0; k + 2 < raw.images.weights.size(); k += 3)
+    weights.push_back(raw.images.weights[k] + raw.images.weights[k + 1]);
+  instants_.push_back({start_tai_ns, raw.clock.seconds(raw.n_spectra)});
+  if (instants_.size() > kInstants) {
+    instants_.pop_front();
+    ++first_instant_;
+  }
+  note_events(trigger_->add(raw.images.pixels, weights));
+}
+
+void SkyProducts::note_events(std::span<const math::ImageTriggerEvent> events) {
+  for (const auto& e : events) {
+    const auto at = static_cast<std::size_t>(std::clamp<std::int64_t>(
+        e.first_image - first_instant_, 0, static_cast<std::int64_t>(instants_.size()) - 1));
+    const Instant& instant = instants_[at];
+    ImageEvent event;
+    event.duration_s = instant.length_s * static_cast<double>(e.n_images);
+    event.tai_ns = instant.start_tai_ns + nanoseconds(event.duration_s / 2);
+    const auto enu = image::direction_of_pixel(facts_.sky, facts_.plane, static_cast<double>(e.x),
+                                               static_cast<double>(e.y));
+    event.l = enu[0];
+    event.m = enu[1];
+    event.direction =
+        direction_of_enu(observation_.array, enu, event.tai_ns, observation_.earth_orientation);
+    const auto& f = facts_.sky.channels;
+    event.low_hz = f.first_center_hz - f.channel_width_hz / 2;
+    event.high_hz = f.center_hz(f.n_channels - 1) + f.channel_width_hz / 2;
+    event.snr.fill(std::nan(""));
+    std::copy_n(e.snr.begin(), std::min<std::size_t>(4, e.snr.size()), event.snr.begin());
+    event.peak = e.peak;
+    auto cutout = trigger_->cutout(e);
+    event.cutout_shape = cutout.shape;
+    event.cutout = std::move(cutout.values);
+    if (!light_curves_) open_store();
+    light_curves_->append(event);
+    ++events_;
+  }
+}
+
+std::string SkyProducts::store_name() const {
+  return config_.image.light_curves.empty()
+             ? in_directory(config_, config_.output.name + "_light_curves.sqlite")
+             : config_.image.light_curves;
+}
+
+void SkyProducts::open_store() {
+  const std::string name = store_name();
   make_parent(name);
   light_curves_ = std::make_unique<LightCurveStore>(name, observation_);
   for (const auto& target : facts_.targets) {
@@ -273,7 +405,7 @@ void SkyProducts::open_light_curves() {
 // Every source has a row in every image: NaN with its elevation where it is not up.
 void SkyProducts::write_light_curves(const RawImages& raw, std::int64_t start_tai_ns,
                                      std::int64_t centroid_tai_ns) {
-  if (!light_curves_) open_light_curves();
+  if (!light_curves_) open_store();
   const std::int64_t n_bins = image::n_bins(facts_.sky);
   const std::int64_t n_planes = image::n_planes(facts_.sky);
   const auto n_directions = static_cast<std::int64_t>(raw.watched_index.size());
@@ -334,6 +466,21 @@ void SkyProducts::write_light_curves(const RawImages& raw, std::int64_t start_ta
 
 void SkyProducts::finish() {
   finish_stack();
+  if (trigger_) guarded([&] { note_events(trigger_->flush()); });
+  if (cube_) {
+    guarded([&] {
+      cube_->publish(observation_);
+      publish_name(config_.image.hdf5);
+    });
+    cube_.reset();
+  }
+  if (movie_) {
+    guarded([&] {
+      movie_->finish();
+      publish_name(config_.image.movie);
+    });
+    movie_.reset();
+  }
   if (light_curves_) guarded([&] { light_curves_->commit(); });
   for (const auto& w : watched_) {
     if (w.n_images == 0) {

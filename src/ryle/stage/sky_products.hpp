@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "ryle/engine/image/geometry.hpp"
+#include "ryle/math/image_trigger.hpp"
+#include "ryle/product/image_cube.hpp"
 #include "ryle/product/image_file.hpp"
 #include "ryle/product/light_curve.hpp"
+#include "ryle/product/picture_sky.hpp"
 #include "ryle/stage/config.hpp"
 #include "ryle/stage/image_summary.hpp"
 #include "ryle/stage/sky_chain.hpp"
@@ -45,6 +50,7 @@ class SkyProducts {
   const std::optional<SkyPeak>& peak() const { return peak_; }
   const std::vector<std::string>& published() const { return published_; }
   const std::vector<std::string>& errors() const { return errors_; }
+  std::int64_t events() const { return events_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
   /// State of the watch list in the last image.
   const std::vector<WatchedSummary>& watched() const { return watched_; }
@@ -58,11 +64,17 @@ class SkyProducts {
   void finish_stack();
   void emit(const SkyImage& image);
   void write_fits(const SkyImage& image);
+  void write_cube(const SkyImage& image);
   void write_pictures(const SkyImage& image);
+  void write_latest(const SkyImage& image);
+  SkyPictureOptions picture_options(const SkyImage& image) const;
+  void search(const RawImages& raw, std::int64_t start_tai_ns);
+  void note_events(std::span<const math::ImageTriggerEvent> events);
+  std::string store_name() const;
   void find_peak(const SkyImage& image);
   void write_light_curves(const RawImages& raw, std::int64_t start_tai_ns,
                           std::int64_t centroid_tai_ns);
-  void open_light_curves();
+  void open_store();
   std::string picture_of(const SkyImage& image) const;
   bool single() const { return facts_.expected_images == 1; }
   void publish_name(const std::string& name);
@@ -79,10 +91,19 @@ class SkyProducts {
   SkyDirection stack_center_;
   std::int64_t stack_segment_ = -1;
   std::unique_ptr<FitsImageSeries> series_;
-  std::string series_name_;
+  std::unique_ptr<ImageCubeWriter> cube_;
+  std::unique_ptr<SkyPictureSequence> frames_;
+  std::unique_ptr<SkyMovie> movie_;
+  std::unique_ptr<math::ImageTrigger> trigger_;
+  struct Instant {
+    std::int64_t start_tai_ns = 0;
+    double length_s = 0;
+  };
+  std::deque<Instant> instants_;  // of the images the trigger may still speak of
+  std::int64_t first_instant_ = 0;
+  std::int64_t events_ = 0;
   std::int64_t images_written_ = 0;
-  std::int64_t frames_ = 0;
-  std::int64_t latest_tai_ns_ = 0;
+  std::int64_t latest_ns_ = 0;  // monotonic time of the newest NAME_latest.png
   std::optional<SkyPeak> peak_;
   std::vector<WatchedSummary> watched_;
   std::unique_ptr<LightCurveStore> light_curves_;

@@ -168,7 +168,7 @@ RunSummary image_visibilities(const ObservationConfig& config, const Observation
                               std::max<std::int64_t>(1, dumps.front().n_spectra), dead.flags);
   Queue queue = make_queue(config.runtime);
   image::AllSkyConfig choice = facts.sky;
-  SkyPlan plan = choose_path(settings, choice, queue.back_end(), true);
+  SkyPlan plan = choose_path(settings, choice, queue, true);
   if (image::takes_voltages(plan.path)) {
     // The correlation is already paid for: only the paths of visibilities stand.
     choice.path = image::Path::vis_grid;
@@ -179,7 +179,7 @@ RunSummary image_visibilities(const ObservationConfig& config, const Observation
       best = p.seconds;
       choice.path = p.path;
     }
-    plan = choose_path(settings, choice, queue.back_end(), true);
+    plan = choose_path(settings, choice, queue, true);
   }
   facts.sky.path = plan.path;
   facts.sky.max_bytes = 0;
@@ -188,7 +188,7 @@ RunSummary image_visibilities(const ObservationConfig& config, const Observation
   facts.facts.path = std::string(image::name(plan.path));
   facts.facts.gains_id = "as in the visibilities";
   const auto imager = image::make_vis_imager(queue, facts.sky);
-  facts.facts.implementation = std::string(imager->implementation());
+  facts.facts.implementation = facts.facts.path + "/" + std::string(imager->implementation());
   facts.window_s = dump_s / static_cast<double>(std::max<std::int64_t>(1, dumps.front().n_spectra));
 
   Observation product = observation;
@@ -216,7 +216,7 @@ RunSummary image_visibilities(const ObservationConfig& config, const Observation
   image.images = products.images_written();
   image.path = std::string(image::name(plan.path));
   image.reason = plan.plan.reason;
-  image.implementation = std::string(imager->implementation());
+  image.implementation = image.path + "/" + std::string(imager->implementation());
   image.image_s = dump_s;
   image.predicted_s = plan.predicted_s;
   image.measured_s = busy_s / static_cast<double>(n_dumps);

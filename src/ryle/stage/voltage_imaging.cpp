@@ -90,7 +90,7 @@ void SkyPath::begin(const SpectraGulp& gulp, std::int64_t first, const SampleClo
   dead_ = find_dead(array_, levels_, config_.image);
   sky_ =
       make_sky_config(config_, array_, facts_.frequency, cadence_.spectra_per_image, dead_.flags);
-  plan_ = choose_path(config_, sky_, queue_.back_end());
+  plan_ = choose_path(config_, sky_, queue_);
   sky_.path = plan_.path;
   sky_.max_bytes = 0;  // checked above
 
@@ -203,6 +203,7 @@ void SkyPath::finish(RunSummary& summary) {
   image.equalized = equalizes(config_) && flux_scale() == 0;
   image.weight_fraction = products.weight_fraction();
   image.watched = products.watched();
+  image.events = products.events();
   image.peak = products.peak();
   summary.image = std::move(image);
   summary.implementations.push_back(chain_->implementation());

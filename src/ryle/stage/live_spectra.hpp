@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ryle/ingest/fengine_source.hpp"
+#include "ryle/simulate/fengine_sender.hpp"
+#include "ryle/stage/config.hpp"
+#include "ryle/telescope/array.hpp"
+
+/// Live packets of an F-engine: what the observation file says of them.
+namespace ryle::stage {
+
+/// chips, tbf, tbx: packets hold spectra, not time samples.
+bool is_live_spectra(const SourceConfig& source);
+
+/// The receiver of the observation. Throws ConfigError for what is missing.
+FengineSourceConfig live_spectra_config(const ObservationConfig& config, const ArrayLayout& array);
+
+/// Seconds of data per second of the clock on the wall that are expected: simulator.speed, or 1.
+double expected_speed(const ObservationConfig& config);
+
+/// The [simulator] of an F-engine: a sky over the array, sent as its packets to source.listen.
+class SpectraSimulation {
+ public:
+  SpectraSimulation(const ObservationConfig& config, const ArrayLayout& array,
+                    const FengineSourceConfig& receiver);
+
+  void start() { sender_->start(); }
+  void stop() { sender_->stop(); }
+  bool running() const { return sender_->running(); }
+  simulate::SenderReport join() { return sender_->join(); }
+  double jy_per_count2() const { return jy_per_count2_; }
+
+ private:
+  std::unique_ptr<simulate::FengineSender> sender_;
+  double jy_per_count2_ = 0;
+};
+
+}  // namespace ryle::stage
