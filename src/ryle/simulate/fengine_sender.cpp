@@ -36,6 +36,7 @@ FengineSender::FengineSender(const SpectraRecord& record, const FengineSenderCon
   schedule.duration_s = config.duration_s;
   schedule.udp_ceiling_packets_per_s = config.udp_ceiling_packets_per_s;
   schedule.any_udp = true;
+  schedule.in_step = true;
   validate(schedule, config.outages, packets.n_boards);
   detail::UdpPacketFormat format;
   format.packet_bytes = packets.packet_bytes;

@@ -180,6 +180,7 @@ SendLoop::Round SendLoop::turn(std::int64_t due) {
       2e-9 * static_cast<double>(kQuantum_ns) * schedule.rate_hz * std::max(1.0, schedule.speed));
   const std::int64_t most =
       schedule.any_udp ? std::max(32 * schedule.packet_samples, pace_samples) : 16384;
+  if (schedule.in_step) due = std::min(due, slowest() + most);
   bool full = false, behind = false, moved = false;
   for (auto& link : links) {
     const std::int64_t before = link->position();

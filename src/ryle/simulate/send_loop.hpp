@@ -20,6 +20,9 @@ struct SendSchedule {
   double connect_timeout_s = 30;
   double udp_ceiling_packets_per_s = 60'000;
   bool any_udp = false;
+  /// No link runs more than one round ahead of the slowest, also when all catch up: one that comes
+  /// back from an outage would be ahead by its length. For links that never wait for a receiver.
+  bool in_step = false;
 };
 
 /// Seconds to a whole number of packets.
