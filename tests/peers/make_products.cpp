@@ -8,7 +8,9 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
+#include "ryle/product/image_cube.hpp"
 #include "ryle/product/image_file.hpp"
+#include "ryle/product/light_curve.hpp"
 #include "ryle/product/visibility_file.hpp"
 #include "tests/product/simulated_sky.hpp"
 
@@ -173,6 +175,29 @@ void write_cubes(const std::string& directory, const AllSky& all_sky) {
     series.append(image);
   }
   series.publish();
+  ImageCubeWriter cube(directory + "/cube.h5", o, true);
+  LightCurveStore store(directory + "/watch.sqlite", o);
+  const std::int64_t source = store.source(parse_watch("Cyg A"));
+  for (int k = 0; k < 4; ++k) {
+    image.start_tai_ns += 5'000'000'000;
+    image.centroid_tai_ns += 5'000'000'000;
+    image.pixels.front() = static_cast<float>(k);
+    cube.append(image);
+    const LightCurveSample sample{source, 1,  {1.5 * k, 0, 0, -0.5}, k == 3 ? 0.0 : 7.0, 1,
+                                  0.1,    0.2};
+    store.append({image.start_tai_ns, image.centroid_tai_ns, 0.04, bin_axis(image), "efield", ""},
+                 std::span(&sample, 1));
+  }
+  cube.publish(o);
+  ImageEvent event;
+  event.tai_ns = image.centroid_tai_ns;
+  event.duration_s = 0.32;
+  event.direction = {1, 0.5};
+  event.snr = {12, std::nan(""), std::nan(""), -3};
+  event.cutout_shape = {1, 1, 1, 2};
+  event.cutout = {0.5F, 1.5F};
+  store.append(event);
+  std::ofstream(directory + "/event.xml") << voevent_xml(event, o, 1);
 }
 
 nlohmann::json truth_of(const Observation& o, const std::vector<test::Source>& sky) {
