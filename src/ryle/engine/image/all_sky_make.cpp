@@ -34,7 +34,7 @@ constexpr Entry kCpu[] = {
 };
 
 #ifdef RYLE_HAVE_CUDA
-constexpr std::array kCuda{Path::vis_grid, Path::efield};
+constexpr std::array kCuda{Path::vis_grid, Path::vis_dft, Path::efield};
 #endif
 
 bool runs_here(const Entry& entry) {

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include "ryle/engine/image/cuda_all_sky_fused.hpp"
+#include "ryle/engine/image/cuda_all_sky_kernels.cuh"
+
+/// Private to the CUDA imager: the fused E-field kernel. Pointers are device memory.
+namespace ryle::image::detail {
+
+struct FusedArgs {
+  FieldBlocks blocks;
+  int n_channels = 0;
+  int n_antennas = 0;
+  int n_spectra = 0;
+  int n_rows = 0;
+  int n_tiles = 0;
+  int n_visits = 0;
+  int n_columns = 0;
+  int first_column[2] = {};
+  const int2* input = nullptr;       ///< [a] X and Y, -1 = none
+  const float4* factor = nullptr;    ///< [channel][a] X and Y
+  const ushort4* slots = nullptr;    ///< [channel][a]
+  const FusedTile* tiles = nullptr;  ///< [channel][n_tiles]
+  const float* weights = nullptr;    ///< [parity][channel][n_visits][16]
+  float* planes = nullptr;           ///< [channel][slice][4][y][x], added to
+};
+
+/// Call once per plan before launching.
+void prepare_fused(std::int64_t shared_bytes);
+void launch_fused(const FusedArgs& args, int n_slices, std::int64_t shared_bytes,
+                  cudaStream_t stream);
+
+}  // namespace ryle::image::detail

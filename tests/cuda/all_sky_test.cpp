@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The all-sky imagers on the device against the reference, and against one another where the
+// reference would take long.
+#include "ryle/engine/image/all_sky.hpp"
+
+#include <cmath>
+#include <cstdint>
+
+#include "ryle/core/error.hpp"
+#include "tests/cuda/cuda_test.hpp"
+#include "tests/engine/image/all_sky_case_list.hpp"
+#ifdef RYLE_HAVE_CUDA
+#include "ryle/engine/correlate/cuda.hpp"
+#include "ryle/engine/image/cuda_all_sky.hpp"
+#endif
+
+namespace ryle::image {
+namespace {
+
+using test::AllSkyCase;
+using test::CaseData;
+
+class CudaAllSky : public ryle::test::CudaTest {
+ protected:
+  static bool has_code(const AllSkyCase& c) { return c.config.function.apertures.empty(); }
+};
+
+TEST_F(CudaAllSky, VisGridConforms) {
+  for (const auto& c : test::cases_for(Path::vis_grid)) {
+    if (has_code(c)) test::check_vis_imager(queue(), "cuda", Path::vis_grid, c);
+  }
+}
+
+TEST_F(CudaAllSky, VisGridWithCorrelatedFunctionsConforms) {
+  for (auto c : test::cases_for(Path::vis_grid, true)) {
+    c.config.function.correlated = true;
+    c.label += ", correlated";
+    if (has_code(c)) test::check_vis_imager(queue(), "cuda", Path::vis_grid, c);
+  }
+}
+
+TEST_F(CudaAllSky, EfieldConforms) {
+  for (const auto& c : test::cases_for(Path::efield)) {
+    if (has_code(c)) test::check_field_imager(queue(), "cuda", Path::efield, c);
+  }
+}
+
+TEST_F(CudaAllSky, VisDftConforms) {
+  for (const auto& c : test::cases_for(Path::vis_dft)) {
+    if (has_code(c)) test::check_vis_imager(queue(), "cuda", Path::vis_dft, c);
+  }
+}
+
+TEST_F(CudaAllSky, AperturesAreRefused) {
+  AllSkyConfig config = test::aperture_case().config;
+  config.implementation = "cuda";
+  config.path = Path::efield;
+  EXPECT_THROW(make_field_imager(queue(), config), UnsupportedError);
+  config.path = Path::vis_grid;
+  EXPECT_THROW(make_vis_imager(queue(), config), UnsupportedError);
+}
+
+#ifdef RYLE_HAVE_CUDA
+
+/// 96 antennas on 128 cells, as station and band want it.
+AllSkyCase station(std::int64_t n_antennas, double extent_cells, std::int64_t n_spectra) {
+  auto config = test::random_array(n_antennas, 128, 2, extent_cells);
+  test::tilt(config, 0.02, -0.01, 0.1);
+  config.channels = {60e6, 25e3, 3};
+  auto c = test::case_of(std::to_string(n_antennas) + " antennas over " +
+                             std::to_string(static_cast<int>(extent_cells)) + " cells",
+                         config, n_spectra);
+  c.random_gains = true;
+  c.lost = 0.05;
+  return c;
+}
+
+class Correlated {
+ public:
+  Correlated(Queue& queue, const AllSkyCase& c)
+      : queue_(queue), on_queue_(queue), data_(c), case_(c) {
+    correlator_ = correlate::make_correlator(
+        queue, {.n_inputs = static_cast<std::int64_t>(c.config.inputs.size()),
+                .n_channels = c.config.channels.n_channels,
+                .format = c.format,
+                .max_spectra = c.n_spectra});
+    input_ = data_.input(0, c.n_spectra);
+    const auto bytes =
+        dense_blocks_bytes(c.format, input_.blocks.n_channels, c.n_spectra, input_.blocks.n_inputs);
+    input_.blocks.data = on_queue_(input_.blocks.data, bytes);
+  }
+  correlate::Correlator& correlator() { return *correlator_; }
+  void add() {
+    correlate::Input input;
+    input.blocks = input_.blocks;
+    input.n_spectra = case_.n_spectra;
+    input.valid = input_.valid;
+    input.valid_words = input_.valid_words;
+    correlator_->execute(queue_, input);
+  }
+  VisInput on_device() {
+    const auto sums = correlate::finish_on_device(queue_, *correlator_);
+    VisInput input;
+    input.type = sums.integer ? VisInput::Type::ci64 : VisInput::Type::cf64;
+    input.sums = sums.sums;
+    input.tiles = sums.tiles;
+    input.tile_shift = sums.tile_shift;
+    input.counts = sums.counts;
+    input.n_spectra = sums.n_spectra;
+    return input;
+  }
+  const CaseData& data() const { return data_; }
+  const FieldInput& field() const { return input_; }
+
+ private:
+  Queue& queue_;
+  test::OnQueue on_queue_;
+  CaseData data_;
+  AllSkyCase case_;
+  std::unique_ptr<correlate::Correlator> correlator_;
+  FieldInput input_;
+};
+
+// The sums never leave the device: tiles of one gulp, int64 after a fold, and a second dump that
+// must not see the first.
+TEST_F(CudaAllSky, ImagesTheTilesOfTheCorrelator) {
+  for (const auto format : {SampleFormat::ci4, SampleFormat::ci8}) {
+    AllSkyCase c = station(45, 50, 200);
+    c.format = format;
+    c.config.path = Path::vis_grid;
+    Correlated source(queue(), c);
+    auto imager = make_vis_imager(queue(), c.config);
+    imager->set_gains(queue(), source.data().gains());
+    source.add();
+    correlate::Sums sums;
+    source.correlator().finish(queue(), sums);
+    test::OnQueue on_queue(queue());
+    VisInput wanted_input;
+    wanted_input.sums = on_queue(sums.integer.data(), std::ssize(sums.integer));
+    wanted_input.counts = on_queue(sums.counts.data(), std::ssize(sums.counts));
+    wanted_input.n_spectra = sums.n_spectra;
+    Images wanted;
+    imager->execute(queue(), wanted_input, wanted);
+    for (int dump = 0; dump < 3; ++dump) {
+      source.add();
+      const VisInput input = source.on_device();
+      ASSERT_NE(input.tiles, nullptr);
+      Images found = test::garbage_images();
+      imager->execute(queue(), input, found);
+      EXPECT_EQ(found.weights, wanted.weights) << "dump " << dump;
+      ASSERT_EQ(std::memcmp(found.pixels.data(), wanted.pixels.data(), wanted.pixels.size() * 4), 0)
+          << name(format) << " dump " << dump;
+    }
+  }
+}
+
+TEST_F(CudaAllSky, ImagesADumpBeyondInt32) {
+  AllSkyCase c = station(20, 40, 1000);
+  c.lost = 0;
+  c.config.path = Path::vis_grid;
+  Correlated source(queue(), c);
+  auto imager = make_vis_imager(queue(), c.config);
+  imager->set_gains(queue(), source.data().gains());
+  source.add();
+  Images wanted;
+  imager->execute(queue(), source.on_device(), wanted);
+  for (int gulp = 0; gulp < 70; ++gulp) source.add();  // 70 000 spectra: folded once
+  const VisInput input = source.on_device();
+  ASSERT_EQ(input.tiles, nullptr);
+  Images found;
+  imager->execute(queue(), input, found);
+  test::expect_same_images({found.pixels, wanted.weights, wanted.n_spectra}, wanted, c.config,
+                           Path::vis_grid, {1e-6, 1e-5}, "70 equal gulps have the mean of one");
+  source.add();
+  imager->execute(queue(), source.on_device(), found);
+  EXPECT_EQ(std::memcmp(found.pixels.data(), wanted.pixels.data(), wanted.pixels.size() * 4), 0)
+      << "a dump after one that was folded";
+}
+
+// T-EP-01 on the device: transforming every spectrum and gridding the correlation with correlated
+// functions give the same images. Boxes below and above 64 columns, and one that wraps.
+TEST_F(CudaAllSky, EfieldEqualsGriddedVisibilities) {
+  for (const double extent : {24.0, 50.0, 75.0, 118.0, 190.0}) {
+    for (const std::int64_t support : {5, 7, 8}) {
+      AllSkyCase c = station(200, extent, 150);
+      c.config.function.support = support;
+      c.config.allow_wrap = true;
+      c.lost = extent < 60 ? 0.05 : 0;
+      const std::string what = c.label + ", support " + std::to_string(support);
+      Correlated source(queue(), c);
+      source.add();
+      AllSkyConfig config = c.config;
+      config.path = Path::vis_grid;
+      config.function.correlated = true;
+      auto gridded = make_vis_imager(queue(), config);
+      gridded->set_gains(queue(), source.data().gains());
+      Images wanted;
+      gridded->execute(queue(), source.on_device(), wanted);
+      config.path = Path::efield;
+      auto imager = make_field_imager(queue(), config);
+      imager->set_gains(queue(), source.data().gains());
+      Images found = test::garbage_images();
+      imager->execute(queue(), source.field());
+      imager->finish(queue(), found);
+      test::expect_same_images(found, wanted, config, Path::efield, {1e-6, 1e-5}, what);
+      Images again;
+      imager->execute(queue(), source.field());
+      imager->finish(queue(), again);
+      EXPECT_EQ(std::memcmp(found.pixels.data(), again.pixels.data(), found.pixels.size() * 4), 0)
+          << what << ": not bit-identical for a fixed plan";
+    }
+  }
+}
+
+#endif  // RYLE_HAVE_CUDA
+
+}  // namespace
+}  // namespace ryle::image
