@@ -13,6 +13,7 @@ namespace ryle::bench {
 /// options.implementation: auto, all, cuda, or a name ("cuda:simt"); others emit nothing.
 void bench_correlate_cuda(const Options& options, const Emit& emit);
 void bench_channelize_cuda(const Options& options, const Emit& emit);
+void bench_image_cuda(const Options& options, const Emit& emit);
 
 /// Ceilings of device 0 measured now, 2 operations per multiply-add.
 double ceiling_cuda_mma_s8_ops();        ///< mma.sync m16n8k32 s8 on random registers

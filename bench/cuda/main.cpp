@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The GPU benchmarks alone, for machines that have a GPU but not the libraries of the whole program
-// (scripts/gpu_check.sh). bench_cuda [correlate | channelize] [--quick]: one JSON object a line,
+// (scripts/gpu_check.sh). bench_cuda [correlate | channelize | image] [--quick]: one JSON object a line,
 // the fields of `ryle bench --json`.
 #include <cstring>
 #include <exception>
@@ -12,10 +12,12 @@ int main(int argc, char** argv) {
   ryle::bench::Options options;
   bool correlate = true;
   bool channelize = true;
+  bool image = true;
   for (int k = 1; k < argc; ++k) {
     if (std::strcmp(argv[k], "--quick") == 0) options.quick = true;
-    if (std::strcmp(argv[k], "correlate") == 0) channelize = false;
-    if (std::strcmp(argv[k], "channelize") == 0) correlate = false;
+    if (std::strcmp(argv[k], "correlate") == 0) channelize = image = false;
+    if (std::strcmp(argv[k], "channelize") == 0) correlate = image = false;
+    if (std::strcmp(argv[k], "image") == 0) correlate = channelize = false;
   }
   bool all_verified = true;
   const auto emit = [&](const ryle::bench::Result& r) {
@@ -25,6 +27,7 @@ int main(int argc, char** argv) {
   try {
     if (correlate) ryle::bench::bench_correlate_cuda(options, emit);
     if (channelize) ryle::bench::bench_channelize_cuda(options, emit);
+    if (image) ryle::bench::bench_image_cuda(options, emit);
   } catch (const std::exception& error) {
     std::cerr << "ryle_bench_cuda: " << error.what() << '\n';
     return 1;
