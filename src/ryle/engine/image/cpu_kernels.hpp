@@ -81,9 +81,10 @@ struct UvGroup {
 struct UvTable {
   const UvGroup* groups = nullptr;
   std::int64_t n_groups = 0;
-  const std::int32_t* source = nullptr;  ///< [entry] place in the list of products
-  const float* weight_x = nullptr;       ///< [entry][units * cells per unit]
-  const float* weight_y = nullptr;       ///< [entry][rows]
+  /// One record per baseline, so that they stream: weights of x [units * cells per unit], of y
+  /// [rows], then the place in the list of products as bits.
+  const float* records = nullptr;
+  std::int64_t record_floats = 0;
   std::int64_t units = 0;
   std::int64_t rows = 0;
   std::int64_t row_stride = 0;  ///< of the grid, in floats

@@ -106,11 +106,11 @@ bool is_finite(VisInput::Type type, const void* sums, std::int64_t index) {
 
 }  // namespace
 
-void count_pairs(const VisInput& input, std::int64_t channel, std::int64_t n_inputs,
-                 std::span<const PairSource> pairs, const PairGains& gains, double* weights) {
-  const std::uint32_t* counts =
-      input.counts == nullptr ? nullptr : input.counts + channel * n_pairs(n_inputs);
-  const void* sums = channel_sums(input, channel, n_inputs);
+namespace {
+
+// Textbook form: any type of sums.
+void count_finite(const VisInput& input, const std::uint32_t* counts, const void* sums,
+                  std::span<const PairSource> pairs, const PairGains& gains, double* weights) {
   for (const PairSource& pair : pairs) {
     const float* a = gains.first + 8 * pair.a;
     const float* b = gains.second + 8 * pair.b;
@@ -125,6 +125,53 @@ void count_pairs(const VisInput& input, std::int64_t channel, std::int64_t n_inp
       weights[q == 0 ? 0 : q == 3 ? 1 : 2] += same_pol && pair.a != pair.b ? 2 * count : count;
     }
   }
+}
+
+// [place][X, Y] all bits where the gain is not 0.
+std::vector<std::uint32_t> usable_masks(const PairGains& gains, std::size_t n) {
+  std::vector<std::uint32_t> masks;
+  for (std::size_t place = 0; place < n; ++place) {
+    const float* g = gains.second + 8 * place;  // X Y X Y
+    masks.push_back(g[0] != 0 || g[4] != 0 ? ~0u : 0u);
+    masks.push_back(g[1] != 0 || g[5] != 0 ? ~0u : 0u);
+  }
+  return masks;
+}
+
+}  // namespace
+
+void count_pairs(const VisInput& input, std::int64_t channel, std::int64_t n_inputs,
+                 std::span<const PairSource> pairs, const PairGains& gains, double* weights) {
+  const std::uint32_t* counts =
+      input.counts == nullptr ? nullptr : input.counts + channel * n_pairs(n_inputs);
+  const bool integers = input.type == VisInput::Type::ci32 || input.type == VisInput::Type::ci64;
+  if (counts == nullptr || !integers) {
+    const void* sums = channel_sums(input, channel, n_inputs);
+    return count_finite(input, counts, sums, pairs, gains, weights);
+  }
+  if (pairs.empty()) return;
+  const auto usable = usable_masks(gains, static_cast<std::size_t>(pairs.back().b) + 1);
+  std::uint64_t xx = 0, yy = 0, xy = 0, own_xx = 0, own_yy = 0;
+  for (const PairSource& pair : pairs) {
+    const std::uint32_t ax = usable[static_cast<std::size_t>(2 * pair.a)];
+    const std::uint32_t ay = usable[static_cast<std::size_t>(2 * pair.a + 1)];
+    const std::uint32_t bx = usable[static_cast<std::size_t>(2 * pair.b)];
+    const std::uint32_t by = usable[static_cast<std::size_t>(2 * pair.b + 1)];
+    // An absent product has an unused input: what is read in its place is masked.
+    const auto at = [&](int q) { return counts[pair.index[q] < 0 ? 0 : pair.index[q]]; };
+    const std::uint32_t own = pair.a == pair.b ? ~0u : 0u;
+    const std::uint32_t cx = at(0) & ax & bx, cy = at(3) & ay & by;
+    xx += cx;
+    yy += cy;
+    own_xx += cx & own;
+    own_yy += cy & own;
+    // YX of an antenna is its XY again.
+    xy += std::uint64_t{at(1) & ax & by} + (at(2) & ay & bx & ~own);
+  }
+  // A pair stands for a, b and b, a.
+  weights[0] += static_cast<double>(2 * xx - own_xx);
+  weights[1] += static_cast<double>(2 * yy - own_yy);
+  weights[2] += static_cast<double>(xy);
 }
 
 }  // namespace ryle::image::detail

@@ -7,24 +7,22 @@
 
 using F4 = float __attribute__((vector_size(16)));
 
-template <class T>
-struct Quad {
-  using Type __attribute__((vector_size(4 * sizeof(T)))) = T;
+template <class T, int N>
+struct Some {
+  using Type __attribute__((vector_size(N * sizeof(T)))) = T;
 };
 
 /// re and im of XX XY YX YY.
 template <class T>
 RYLE_INLINE void read_products(const T* sums, const PairSource& s, F4& re, F4& im) {
-  using Q = typename Quad<T>::Type;
-  T first[4], second[4];  // XX YX, XY YY: neighbours in the usual order of inputs
-  __builtin_memcpy(first, sums + 2 * static_cast<std::int64_t>(s.index[0]), 2 * sizeof(T));
-  __builtin_memcpy(first + 2, sums + 2 * static_cast<std::int64_t>(s.index[2]), 2 * sizeof(T));
-  __builtin_memcpy(second, sums + 2 * static_cast<std::int64_t>(s.index[1]), 2 * sizeof(T));
-  __builtin_memcpy(second + 2, sums + 2 * static_cast<std::int64_t>(s.index[3]), 2 * sizeof(T));
-  Q a, b;
-  __builtin_memcpy(&a, first, sizeof a);
-  __builtin_memcpy(&b, second, sizeof b);
-  const F4 x = __builtin_convertvector(a, F4), y = __builtin_convertvector(b, F4);
+  using Pair = typename Some<T, 2>::Type;
+  Pair p[4];
+  static_for<0, 4>([&](auto q) RYLE_ALWAYS {
+    __builtin_memcpy(&p[q], sums + 2 * static_cast<std::int64_t>(s.index[q]), sizeof(Pair));
+  });
+  // XX YX and XY YY: neighbours in the usual order of inputs.
+  const F4 x = __builtin_convertvector(__builtin_shufflevector(p[0], p[2], 0, 1, 2, 3), F4);
+  const F4 y = __builtin_convertvector(__builtin_shufflevector(p[1], p[3], 0, 1, 2, 3), F4);
   re = __builtin_shufflevector(x, y, 0, 4, 2, 6);
   im = __builtin_shufflevector(x, y, 1, 5, 3, 7);
 }
@@ -60,6 +58,12 @@ void convert_sums(const T* sums, const PairSource* sources, std::int64_t n, cons
       read_products(sums, s, re, im);
     } else {
       read_odd_products(sums, s, re, im);
+    }
+    if constexpr (!std::is_integral_v<T>) {
+      // A sum that is not finite is as good as absent.
+      const auto good = (re - re == 0) & (im - im == 0);
+      re = good ? re : F4{};
+      im = good ? im : F4{};
     }
     const float* a = gains.first + 8 * s.a;
     const float* b = gains.second + 8 * s.b;
@@ -132,10 +136,14 @@ RYLE_INLINE void grid_rows(const UvTable& table, const UvGroup& group, const flo
       __builtin_memcpy(&sum[r][u], cells + r * table.row_stride + u * kUnitFloats, sizeof(Unit));
     });
   });
-  for (std::int32_t n = group.begin; n < group.end; ++n) {
-    const Unit product = spread(products + table.source[n] * kCellFloats);
-    const float* wx = table.weight_x + n * table.units * kCellsPerUnit;
-    const float* wy = table.weight_y + n * table.rows + row;
+  const std::int64_t tail = table.units * kCellsPerUnit;
+  const float* wx = table.records + group.begin * table.record_floats;
+  for (std::int32_t n = group.begin; n < group.end; ++n, wx += table.record_floats) {
+    __builtin_prefetch(wx + 12 * table.record_floats);
+    std::int32_t source;
+    __builtin_memcpy(&source, wx + tail + table.rows, sizeof source);
+    const Unit product = spread(products + source * kCellFloats);
+    const float* wy = wx + tail + row;
     static_for<0, Units>([&](auto u) RYLE_ALWAYS {
       const Unit term = product * weights(wx + u * kCellsPerUnit);
       static_for<0, Rows>([&](auto r) RYLE_ALWAYS { sum[r][u] += term * wy[r]; });

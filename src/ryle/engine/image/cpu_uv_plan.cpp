@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <cstring>
 
 namespace ryle::image::detail {
 namespace {
@@ -84,26 +84,22 @@ void fill_part(std::vector<Entry>& entries, const UvGeometry& geometry, UvChanne
     return a.cell != b.cell ? a.cell < b.cell : a.source < b.source;
   });
   const std::int64_t padded = geometry.units() * geometry.cells_per_unit;
-  part.weight_x.reserve(entries.size() * static_cast<std::size_t>(padded));
-  part.weight_y.reserve(entries.size() * static_cast<std::size_t>(geometry.taps));
+  part.records =
+      Buffer<float>(static_cast<std::int64_t>(entries.size()) * geometry.record_floats());
+  std::int32_t at = 0;
   for (const Entry& e : entries) {
-    const auto at = static_cast<std::int32_t>(part.source.size());
     const auto offset = static_cast<std::int32_t>(e.cell * kCellFloats);
     if (part.groups.empty() || part.groups.back().offset != offset) {
       part.groups.push_back({offset, at, at});
     }
-    part.groups.back().end = at + 1;
-    part.source.push_back(e.source);
-    for (std::int64_t i = 0; i < padded; ++i) {
-      const std::int64_t tap = i - e.shift;
-      const bool inside = tap >= 0 && tap < geometry.taps;
-      part.weight_x.push_back(
-          inside ? static_cast<float>(e.footprint.weight_x[static_cast<std::size_t>(tap)]) : 0);
-    }
+    float* record = part.records.data() + at * geometry.record_floats();
+    part.groups.back().end = ++at;
     for (std::int64_t i = 0; i < geometry.taps; ++i) {
-      part.weight_y.push_back(
-          static_cast<float>(e.footprint.weight_y[static_cast<std::size_t>(i)]));
+      const auto tap = static_cast<std::size_t>(i);
+      record[i + e.shift] = static_cast<float>(e.footprint.weight_x[tap]);
+      record[padded + i] = static_cast<float>(e.footprint.weight_y[tap]);
     }
+    std::memcpy(record + padded + geometry.taps, &e.source, sizeof e.source);
   }
 }
 
@@ -123,10 +119,10 @@ UvGeometry make_uv_geometry(const AllSkyConfig& config, const CpuKernels& kernel
 
 UvTable UvChannel::table(const UvGeometry& geometry, std::int64_t part) const {
   const Part& p = parts[static_cast<std::size_t>(part)];
-  return {p.groups.data(),   static_cast<std::int64_t>(p.groups.size()),
-          p.source.data(),   p.weight_x.data(),
-          p.weight_y.data(), geometry.units(),
-          geometry.taps,     geometry.row_stride()};
+  return {p.groups.data(),      static_cast<std::int64_t>(p.groups.size()),
+          p.records.data(),     geometry.record_floats(),
+          geometry.units(),     geometry.taps,
+          geometry.row_stride()};
 }
 
 UvChannel make_uv_channel(const AllSkyConfig& config, const CpuRoles& roles,

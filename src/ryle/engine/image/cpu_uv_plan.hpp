@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "ryle/device/buffer.hpp"
 #include "ryle/engine/image/cpu_pairs.hpp"
 #include "ryle/engine/image/cpu_plan.hpp"
 
@@ -20,6 +21,7 @@ struct UvGeometry {
   std::int64_t cells_per_unit = 1;
   std::int64_t row_stride() const { return columns * kCellFloats; }
   std::int64_t size() const { return rows * row_stride(); }
+  std::int64_t record_floats() const { return (units() * cells_per_unit + taps + 1 + 3) / 4 * 4; }
   std::int64_t units() const { return (taps + 2 * cells_per_unit - 2) / cells_per_unit; }
 };
 UvGeometry make_uv_geometry(const AllSkyConfig& config, const CpuKernels& kernels);
@@ -28,8 +30,7 @@ UvGeometry make_uv_geometry(const AllSkyConfig& config, const CpuKernels& kernel
 struct UvChannel {
   struct Part {
     std::vector<UvGroup> groups;
-    std::vector<std::int32_t> source;  // relative to the first pair of the part
-    std::vector<float> weight_x, weight_y;
+    Buffer<float> records;  // UvTable; sources are relative to the first pair of the part
   };
   std::vector<Part> parts;
   std::vector<std::uint8_t> flip;  // [pair]: laid down as b, a
