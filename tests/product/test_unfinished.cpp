@@ -237,6 +237,25 @@ TEST(Unfinished, UvfitsIsMadeAgainFromUvh5OrNotAtAll) {
   EXPECT_THAT(dir.names(), testing::ElementsAre("a.uvfits", "a.uvh5"));
 }
 
+// What the file says of itself does not fit what is in it: refused before anything is allocated.
+TEST(Unfinished, AShapeThatDoesNotFitIsRefused) {
+  for (const char* lie : {"\"n_channels\":1", "\"n_channels\":0", "\"n_channels\":9"}) {
+    const Scratch dir;
+    const std::string path = dir / "v.uvh5";
+    killed_writer({path}, 2);
+    std::string text = test::contents(part_path(path));
+    const std::string truth = "\"n_channels\":4";
+    const std::size_t at = text.find(truth);
+    ASSERT_NE(at, std::string::npos);
+    text.replace(at, truth.size(), lie);
+    std::ofstream(part_path(path), std::ios::binary) << text;
+    const auto done = recover(find_unfinished(path), {});
+    EXPECT_EQ(done[0].outcome, Outcome::lost) << lie;
+    EXPECT_FALSE(fs::exists(path));
+    EXPECT_TRUE(fs::exists(part_path(path)));
+  }
+}
+
 TEST(Unfinished, EmptyAndUnreadableOnesAreNamed) {
   const Scratch dir;
   killed_writer({dir / "e.uvh5"}, 0);

@@ -3,6 +3,7 @@
 // middle time.
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "ryle/core/baseline.hpp"
 #include "ryle/core/checked.hpp"
@@ -295,11 +296,21 @@ VisibilityFile read_unfinished_uvh5(const std::string& part) {
   const auto n_spectra = h5::read_ints(own.get(), "n_spectra", part);
   const auto sums = h5::read_ints(own.get(), "visdata_crc32c", part);
   const auto interval = h5::read_doubles(header.get(), "integration_time", part);
-  const auto rows = [&](const char* name) { return h5::shape_of(data.get(), name, part)[0]; };
-  std::vector<cf32> values(static_cast<std::size_t>(rows("visdata")) * size /
-                           static_cast<std::size_t>(shape.n_baselines));
-  std::vector<float> samples(static_cast<std::size_t>(rows("nsamples")) * size /
-                             static_cast<std::size_t>(shape.n_baselines));
+  // The file may be anybody's: what is allocated follows from what is in it, not from what it says.
+  const auto values_of = [&](const char* name, std::size_t bytes_each) {
+    const auto cube = h5::shape_of(data.get(), name, part);
+    const bool fits = size > 0 && cube.size() == 3 &&
+                      cube[1] == static_cast<hsize_t>(shape.n_channels) &&
+                      cube[2] == static_cast<hsize_t>(shape.n_pol_products);
+    std::error_code ignored;
+    const auto file_bytes = std::filesystem::file_size(part, ignored);
+    // A dump under way may have been made room for and not written: hence the 4.
+    if (!fits || cube[0] > 4 * file_bytes / bytes_each / (cube[1] * cube[2]))
+      throw FormatError(part + ": " + name + " does not have the shape the file says it has");
+    return static_cast<std::size_t>(cube[0] * cube[1] * cube[2]);
+  };
+  std::vector<cf32> values(values_of("visdata", sizeof(cf32)));
+  std::vector<float> samples(values_of("nsamples", sizeof(float)));
   const Handle complex = h5::complex_type();
   h5::read_all(data.get(), "visdata", complex.get(), values.data(), part);
   h5::read_all(data.get(), "nsamples", H5T_NATIVE_FLOAT, samples.data(), part);
