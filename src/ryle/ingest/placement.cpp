@@ -2,6 +2,9 @@
 #include "ryle/ingest/placement.hpp"
 
 #include <cstring>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 namespace ryle {
 namespace {
@@ -13,6 +16,27 @@ void copy_rows(std::byte* to, std::int64_t to_stride, const Run& run) {
   for (std::int64_t k = 0; k < run.n_slots; ++k, to += to_stride, from += run.stride_bytes) {
     std::memcpy(to, from, kBytes);
   }
+}
+
+// Past the caches: nobody looks at the bytes until the chunk is full, and a chunk is larger than
+// they are (ingest.md 5.1; measured: 0.3 instead of 0.7 us for 4224 bytes). settle() must follow
+// before another thread looks.
+void copy_streaming(std::byte* to, const std::byte* from, std::int64_t n_bytes) {
+#ifdef __SSE2__
+  constexpr std::int64_t kLine = 64, kWorthIt = 1024;
+  if (n_bytes >= kWorthIt && n_bytes % kLine == 0 &&
+      reinterpret_cast<std::uintptr_t>(to) % 16 == 0) {
+    for (std::int64_t at = 0; at < n_bytes; at += kLine) {
+      __m128i parts[4];
+      std::memcpy(parts, from + at, kLine);
+      for (int k = 0; k < 4; ++k) {
+        _mm_stream_si128(reinterpret_cast<__m128i*>(to + at) + k, parts[k]);
+      }
+    }
+    return;
+  }
+#endif
+  std::memcpy(to, from, static_cast<std::size_t>(n_bytes));
 }
 
 }  // namespace
@@ -61,9 +85,15 @@ std::int64_t StreamMajorPlacement::chunk_bytes(std::int64_t chunk_slots) const {
 
 void StreamMajorPlacement::place(std::byte* payload, std::int64_t offset, const Run& run) const {
   for (std::int64_t k = 0; k < run.n_slots; ++k) {
-    std::memcpy(payload + at(run.stream, offset + k), run.data + k * run.stride_bytes,
-                static_cast<std::size_t>(slot_bytes_));
+    copy_streaming(payload + at(run.stream, offset + k), run.data + k * run.stride_bytes,
+                   slot_bytes_);
   }
+}
+
+void StreamMajorPlacement::settle() const {
+#ifdef __SSE2__
+  _mm_sfence();
+#endif
 }
 
 bool StreamMajorPlacement::equal(const std::byte* payload, std::int64_t offset,

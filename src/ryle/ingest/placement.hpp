@@ -28,6 +28,8 @@ class Placement {
   /// Writes the code of sample zero into slots [begin, end) of a stream.
   virtual void fill(std::byte* payload, std::uint32_t stream, std::int64_t begin,
                     std::int64_t end) const = 0;
+  /// Called before a chunk goes to another thread: all that was placed is visible from then on.
+  virtual void settle() const {}
 };
 
 /// Payload [slot][stream][slot_bytes]: time-major interleave (MWA-32T: 32 bytes per receiver and
@@ -60,6 +62,7 @@ class StreamMajorPlacement final : public Placement {
              const std::byte* bytes) const override;
   void fill(std::byte* payload, std::uint32_t stream, std::int64_t begin,
             std::int64_t end) const override;
+  void settle() const override;
 
  private:
   std::int64_t at(std::uint32_t stream, std::int64_t slot) const {
