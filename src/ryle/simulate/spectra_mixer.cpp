@@ -56,7 +56,7 @@ std::uint8_t quantise(float re, float im, std::int64_t& sum2, std::int64_t& clip
   return static_cast<std::uint8_t>((parts[0] << 4) | (parts[1] & 15));
 }
 
-using Lanes = float __attribute__((vector_size(32)));
+using Lanes = float __attribute__((vector_size(16)));
 
 }  // namespace
 

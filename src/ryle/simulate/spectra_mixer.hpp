@@ -39,7 +39,7 @@ class Mixer {
            std::uint8_t* out, std::int64_t stride_bytes, Levels& levels) const;
 
  private:
-  static constexpr std::int64_t kLanes = 8;
+  static constexpr std::int64_t kLanes = 4;  // of a baseline vector: sums stay in registers
   struct Wave {
     std::int64_t first_group = 0, last_group = 0;  // of kLanes columns it reaches
     std::size_t offset = 0;                        // of its amplitudes
