@@ -80,12 +80,15 @@ __global__ void __launch_bounds__(kThreads)
 
 __global__ void lags_kernel(const double* powers, const float* weights, int n_antennas, int support,
                             float* lags) {
-  const int channel = blockIdx.x;
+  // A warp makes one lag of one product: lanes share the antennas, in a fixed order.
+  const int channel = blockIdx.y;
   const int cells = support * support;
-  for (int k = threadIdx.x; k < 4 * cells; k += blockDim.x) {
+  const int lane = threadIdx.x % 32;
+  const int k = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+  if (k < 4 * cells) {
     const int plane = k / cells, dy = k % cells / support, dx = k % support;
     double total = 0;
-    for (int a = 0; a < n_antennas; ++a) {
+    for (int a = lane; a < n_antennas; a += 32) {
       const std::int64_t at = static_cast<std::int64_t>(channel) * n_antennas + a;
       const float* wx = weights + at * 2 * support;
       const float* wy = wx + support;
@@ -94,6 +97,8 @@ __global__ void lags_kernel(const double* powers, const float* weights, int n_an
       for (int i = 0; i + dy < support; ++i) ky += static_cast<double>(wy[i]) * wy[i + dy];
       total += powers[4 * at + plane] * kx * ky;
     }
+    for (int step = 16; step > 0; step /= 2) total += __shfl_down_sync(0xffffffffu, total, step);
+    if (lane != 0) return;
     lags[static_cast<std::int64_t>(channel) * 4 * cells + k] = static_cast<float>(total);
   }
 }
@@ -121,8 +126,10 @@ void launch_powers(const FieldBlocks& blocks, const VisArray& array, int n_chann
 
 void launch_auto_lags(const double* powers, const float* weights, int n_antennas, int support,
                       int n_channels, float* lags, cudaStream_t stream) {
-  lags_kernel<<<static_cast<unsigned>(n_channels), 512, 0, stream>>>(powers, weights, n_antennas,
-                                                                     support, lags);
+  constexpr int kWarps = kThreads / 32;
+  const dim3 grid(static_cast<unsigned>((4 * support * support + kWarps - 1) / kWarps),
+                  static_cast<unsigned>(n_channels));
+  lags_kernel<<<grid, kThreads, 0, stream>>>(powers, weights, n_antennas, support, lags);
   RYLE_CUDA_LAUNCHED("lags_kernel");
 }
 

@@ -34,20 +34,23 @@ __device__ void fill(Stage<N>& stage, int n, unsigned entry, const float* weight
   }
   const int axis = lane % 16 / 8;
   const int cell = lane % 8;
-#pragma unroll 4
-  for (int step = 0; step < kBatch / 2; ++step) {
+  constexpr int kSteps = kBatch / 2;
+  float weight[kSteps];  // all loads are on their way before the first is waited for
+#pragma unroll
+  for (int step = 0; step < kSteps; ++step) {
     const int visit = 2 * step + lane / 16;
     const unsigned other = __shfl_sync(0xffffffffu, entry, visit);
     const int offset =
         static_cast<int>(other >> (kIndexBits + axis * kOffsetBits) & kOffsetMask) - kOffsetBias;
     const int tap = cell - offset;
-    float weight = 0;
-    if (visit < n && tap >= 0 && tap < n_taps) {
-      weight = __ldg(weights + (static_cast<std::int64_t>(other & kIndexMask) * 2 + axis) * n_taps +
-                     tap);
-    }
-    stage.weight[visit][lane % 16] = weight;
+    const unsigned at = (2 * (other & kIndexMask) + axis) * n_taps + tap;
+    weight[step] = 0;
+    if (visit < n && static_cast<unsigned>(tap) < static_cast<unsigned>(n_taps))
+      weight[step] = __ldg(weights + at);
   }
+#pragma unroll
+  for (int step = 0; step < kSteps; ++step)
+    stage.weight[2 * step + lane / 16][lane % 16] = weight[step];
 }
 
 // A lane owns cells (column 2 (lane % 4) and the next, row lane / 4).
@@ -75,7 +78,7 @@ __device__ inline void add_visits(const Stage<N>& stage, int n, float4 (&sum)[2]
 }
 
 template <int N>
-__global__ void __launch_bounds__(kGatherThreads)
+__global__ void __launch_bounds__(kGatherThreads, 4)
     gather(GatherArgs args, const float4* values, float4* grid) {
   __shared__ union {
     Stage<N> stage[kWarps];
@@ -89,13 +92,16 @@ __global__ void __launch_bounds__(kGatherThreads)
   const float* weights =
       args.weights + static_cast<std::int64_t>(work.channel) * args.n_footprints * 2 * args.n_taps;
   float4 sum[2][N] = {};
+  const auto entry_at = [&](unsigned k) { return k < work.end ? __ldg(args.entries + k) : 0; };
+  unsigned entry = entry_at(work.begin + warp * kBatch + lane);
   for (unsigned base = work.begin + warp * kBatch; base < work.end; base += kWarps * kBatch) {
     const int n = min(static_cast<unsigned>(kBatch), work.end - base);
-    const unsigned entry = lane < n ? args.entries[base + lane] : 0;
+    const unsigned next = entry_at(base + kWarps * kBatch + lane);
     __syncwarp();
     fill<N>(shared.stage[warp], n, entry, weights, values, args.n_taps);
     __syncwarp();
     add_visits<N>(shared.stage[warp], n, sum);
+    entry = next;
   }
   __syncthreads();
   const int cell = lane / 4 * 8 + lane % 4 * 2;

@@ -234,6 +234,12 @@ __global__ void field_finish(int n, const float* planes, int n_slices, const flo
       }
       __syncthreads();
       if (x >= n) continue;
+      float turn[kMaxSupportDevice];  // twice the cosine of every lag
+#pragma unroll
+      for (int dx = 1; dx < kMaxSupportDevice; ++dx) {
+        turn[dx] =
+            2 * cospif(2.0f * static_cast<float>(dx * (x - n / 2) % n) / static_cast<float>(n));
+      }
       const float taper =
           finish.inverse_taper[channel * size + static_cast<std::int64_t>(y) * n + x];
       for (int plane = 0; plane < 4; ++plane) {
@@ -245,10 +251,9 @@ __global__ void field_finish(int n, const float* planes, int n_slices, const flo
         }
         if (lags != nullptr) {
           float autos = row[plane][0];
-          for (int dx = 1; dx < support; ++dx) {
-            autos +=
-                2 * row[plane][dx] *
-                cospif(2.0f * static_cast<float>(dx * (x - n / 2) % n) / static_cast<float>(n));
+#pragma unroll
+          for (int dx = 1; dx < kMaxSupportDevice; ++dx) {
+            if (dx < support) autos += row[plane][dx] * turn[dx];
           }
 #if RYLE_MUTANT != 307
           value -= autos;
