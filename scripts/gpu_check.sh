@@ -58,9 +58,11 @@ if [[ " $steps " == *" sanitize "* ]]; then
   # Small sizes that still reach every kernel: several formats, splits in time, folds, delays, statistics.
   small='CudaTest.Copies*:CudaCorrelate.MmaEquals*:CudaCorrelate.ManyGulps*:CudaCorrelate.Counts*:CudaChannelize.Rounding*'
   small+=':CudaChannelize.Absent*:CudaChannelize.Splitting*:CudaChannelize.Feeds*'
+  small+=':CudaAllSky.Fused*:CudaAllSky.ImagesTheTiles*:CudaAllSky.VisDft*'
   : >"$out/sanitize.txt"
   for tool in memcheck racecheck initcheck; do
-    [[ $tool == memcheck ]] && filter="$small:CudaCorrelate.Simt*:CudaChannelize.Delays*" || filter=$small
+    filter=$small
+    [[ $tool == memcheck ]] && filter+=':CudaCorrelate.Simt*:CudaChannelize.Delays*:CudaAllSky.*Conforms'
     compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 20 "$test_cuda" --gtest_filter="$filter" \
       >"$out/sanitize-$tool.txt" 2>&1
     status=$?

@@ -45,6 +45,15 @@ TEST_F(CudaAllSky, EfieldConforms) {
   }
 }
 
+// The fused kernel alone, small enough for every tool of the sanitizer.
+TEST_F(CudaAllSky, FusedEfieldConforms) {
+  auto c = test::case_of("fused", test::random_array(12, 128, 2, 70), 20);
+  c.config.channels.n_channels = 1;
+  c.random_gains = true;
+  c.gulps = {3, 17};
+  test::check_field_imager(queue(), "cuda", Path::efield, c);
+}
+
 TEST_F(CudaAllSky, VisDftConforms) {
   for (const auto& c : test::cases_for(Path::vis_dft)) {
     if (has_code(c)) test::check_vis_imager(queue(), "cuda", Path::vis_dft, c);
