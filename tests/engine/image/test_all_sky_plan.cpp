@@ -76,7 +76,9 @@ TEST(AllSkyPlan, ChoosesTheFastestPathOfTheDesign) {
       EXPECT_LE(of(p, row.at[k]).seconds, 1.15 * of(p, p.choice).seconds)
           << row.antennas << " T " << times[k] << " chose " << name(p.choice);
       for (const auto& each : p.paths) {
-        if (each.why_not.empty()) EXPECT_LE(of(p, p.choice).seconds, each.seconds);
+        if (each.why_not.empty()) {
+          EXPECT_LE(of(p, p.choice).seconds, each.seconds);
+        }
       }
       EXPECT_NE(p.reason.find("fastest within the limits"), std::string::npos) << p.reason;
     }
@@ -173,8 +175,9 @@ TEST(AllSkyPlan, PredictsTheGriddingError) {
     c.function.support = row.support;
     const auto p = plan(c, default_cost_model(BackEnd::cuda));
     EXPECT_NEAR(of(p, Path::efield).relative_error, row.correlated, 0.2 * row.correlated);
-    if (row.direct > 0)
+    if (row.direct > 0) {
       EXPECT_NEAR(of(p, Path::vis_grid).relative_error, row.direct, 0.2 * row.direct);
+    }
   }
 }
 

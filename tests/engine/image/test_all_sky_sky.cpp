@@ -105,8 +105,12 @@ TEST(AllSkySky, PointSourcesStandWithinATwentiethOfAPixel) {
           EXPECT_NEAR(peak.y, y, 0.05) << name(path) << " " << zd << " " << azimuth;
           EXPECT_NEAR(peak.value, 1, 0.05);
           // North is up, east is left.
-          if (zd > 20) EXPECT_EQ(x < 72, azimuth < 180);
-          if (zd > 20) EXPECT_EQ(y > 72, azimuth < 90 || azimuth > 270);
+          if (zd > 20) {
+            EXPECT_EQ(x < 72, azimuth < 180);
+          }
+          if (zd > 20) {
+            EXPECT_EQ(y > 72, azimuth < 90 || azimuth > 270);
+          }
         }
       }
     }
@@ -303,8 +307,12 @@ TEST(AllSkyAutos, PowerOfOneAntennaGoesAway) {
         if (!std::isnan(p)) largest = std::max(largest, std::abs(double(p)));
       }
       // Power 12500 per antenna; kept, one of 25 pairs. Taper at the horizon: 1/40 of zenith.
-      if (remove) EXPECT_LT(largest, 12500.0 / 20 * 40 * 3e-7) << name(path);
-      if (!remove) EXPECT_GT(largest, 400) << name(path);
+      if (remove) {
+        EXPECT_LT(largest, 12500.0 / 20 * 40 * 3e-7) << name(path);
+      }
+      if (!remove) {
+        EXPECT_GT(largest, 400) << name(path);
+      }
     }
   }
 }
