@@ -148,6 +148,7 @@ struct ImageConfig {
   bool fits = true;
   bool png = false;
   bool latest = true;
+  std::int64_t picture_px = 760;
   std::string hdf5;
   std::string frames;
   std::string movie;

@@ -205,6 +205,7 @@ void fields(V& v, ImageConfig& c) {
   v("fits", c.fits, Choice{}, "write a FITS file for every all-sky image");
   v("png", c.png, Choice{}, "write a PNG for every all-sky image");
   v("latest", c.latest, Choice{}, "keep NAME_latest.png at the newest image");
+  v("picture_px", c.picture_px, Range{200, 4000}, "diameter of the sky in pictures and movies");
   v("hdf5", c.hdf5, Choice{}, "HDF5 cube of all images, grown image by image");
   v("frames", c.frames, Choice{}, "directory for a PNG sequence, one frame per image");
   v("movie", c.movie, Choice{}, "movie file (MP4) of the images, if ffmpeg is there");

@@ -66,6 +66,7 @@ SkyChain::SkyChain(Queue queue, const Setup& setup, std::vector<cf32> gains, Wat
                    Sink sink)
     : setup_(setup),
       queue_(std::move(queue)),
+      watch_queue_(queue_),
       watch_at_(std::move(watch)),
       sink_(std::move(sink)),
       gains_(std::move(gains)) {
@@ -114,16 +115,17 @@ void SkyChain::make_watchers(std::int64_t tai_ns) {
   field_watcher_.reset();
   vis_watcher_.reset();
   if (watch_.directions.empty()) return;
-  auto config = at_directions(setup_.sky, watch_.directions);
+  const auto config = at_directions(setup_.sky, watch_.directions);
   if (field_imager_) {
     try {
-      field_watcher_ = image::make_field_imager(queue_, config);
+      watch_queue_ = queue_;
+      field_watcher_ = image::make_field_imager(watch_queue_, config);
     } catch (const UnsupportedError&) {
-      // A few directions are little work: the equation itself will do.
-      config.implementation = "reference";
-      field_watcher_ = image::make_field_imager(queue_, config);
+      // No code for it on this device: a few directions are little work for the host.
+      watch_queue_ = Queue::cpu();
+      field_watcher_ = image::make_field_imager(watch_queue_, config);
     }
-    field_watcher_->set_gains(queue_, gains_);
+    field_watcher_->set_gains(watch_queue_, gains_);
   } else {
     vis_watcher_ = image::make_vis_imager(queue_, config);
     vis_watcher_->set_gains(queue_, gains_);
@@ -136,7 +138,7 @@ void SkyChain::begin_image() {
     next_gains_.clear();
     if (field_imager_) field_imager_->set_gains(queue_, gains_);
     if (vis_imager_) vis_imager_->set_gains(queue_, gains_);
-    if (field_watcher_) field_watcher_->set_gains(queue_, gains_);
+    if (field_watcher_) field_watcher_->set_gains(watch_queue_, gains_);
     if (vis_watcher_) vis_watcher_->set_gains(queue_, gains_);
   }
   make_watchers(clock_.tai_ns(first_ + setup_.sky.n_spectra_per_image / 2));
@@ -151,7 +153,9 @@ std::int64_t SkyChain::advance(std::int64_t first, std::int64_t segment, const S
   const std::int64_t gap = first - first_ - in_image_;
   if (in_image_ > 0 && gap > 0) {
     const std::int64_t lost = std::min(gap, room());
+#if RYLE_MUTANT != 215
     in_image_ += lost;
+#endif
     spectra_done_ += lost;
     if (room() == 0) close_image();
   }
@@ -179,7 +183,11 @@ void SkyChain::feed(const SpectraGulp& gulp) {
     const image::FieldInput input{blocks, gulp.n_spectra, gulp.valid, gulp.valid_words,
                                   gulp.valid_channel_stride_words};
     field_imager_->execute(queue_, input);
-    if (field_watcher_) field_watcher_->execute(queue_, input);
+    if (field_watcher_) {
+      image::FieldInput watched = input;
+      if (watch_queue_.back_end() == BackEnd::cpu) watched.blocks = gulp.blocks;
+      field_watcher_->execute(watch_queue_, watched);
+    }
   }
   queue_.synchronize();  // the caller's buffers are used again for the next gulp
   in_image_ += gulp.n_spectra;
@@ -220,7 +228,7 @@ void SkyChain::close_image() {
     correlate_images(raw);
   } else {
     field_imager_->finish(queue_, raw.images);
-    if (field_watcher_) field_watcher_->finish(queue_, raw.watched);
+    if (field_watcher_) field_watcher_->finish(watch_queue_, raw.watched);
   }
   queue_.synchronize();
   if (field_watcher_ || vis_watcher_) raw.watched_index = watch_.index;

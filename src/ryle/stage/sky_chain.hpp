@@ -86,6 +86,7 @@ class SkyChain {
 
   Setup setup_;
   Queue queue_;
+  Queue watch_queue_;  // of field_watcher_: the host's where the device has no code for it
   WatchAt watch_at_;
   Sink sink_;
   std::vector<cf32> gains_, next_gains_;

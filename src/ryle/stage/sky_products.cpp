@@ -287,6 +287,7 @@ void SkyProducts::write_cube(const SkyImage& image) {
 SkyPictureOptions SkyProducts::picture_options(const SkyImage& image) const {
   SkyPictureOptions options;
   options.watch = facts_.targets;
+  options.disc_px = config_.image.picture_px;
   // Names of the catalog are drawn anyway.
   for (const auto& source : config_.simulator.sources) {
     if (config_.source.kind != "simulator" || source.name.empty()) continue;

@@ -58,7 +58,7 @@ float interpolate(std::span<const float> pixels, std::int64_t n, double x, doubl
   if (ix < 0 || iy < 0 || ix + 1 >= n || iy + 1 >= n) return kNaN;
   const double fx = x - static_cast<double>(ix);
   const double fy = y - static_cast<double>(iy);
-#if RYLE_MUTANT != 207
+#if RYLE_MUTANT != 213
   if (ix >= 1 && iy >= 1 && ix + 2 < n && iy + 2 < n) {
     const double value = cubic(pixels, n, ix, iy, fx, fy);
     if (std::isfinite(value)) return static_cast<float>(value);

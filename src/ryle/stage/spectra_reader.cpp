@@ -262,7 +262,11 @@ void SpectraSlice::copy_mask(const SpectraGulp& gulp, std::int64_t begin, std::i
       std::uint64_t* to = valid_.data() + (c * n_inputs + p) * words_;
       for (std::int64_t w = 0; w < words_; ++w) {
         const std::int64_t at = first_word + w;
+#if RYLE_MUTANT == 216
+        std::uint64_t bits = from[at];
+#else
         std::uint64_t bits = from[at] >> shift;
+#endif
         if (shift != 0 && at + 1 < gulp.valid_words) bits |= from[at + 1] << (64 - shift);
         to[w] = bits;
       }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 
 #include "ryle/core/baseline.hpp"
 #include "ryle/core/error.hpp"
@@ -114,7 +115,7 @@ void undo_phase_center(const Observation& observation, const ArrayLayout& array,
       const auto a = static_cast<std::size_t>(array.inputs[static_cast<std::size_t>(p)].antenna);
       const Vector3& r = array.antennas[a].enu_m;
       const double turns = per_m * (r[0] * s0[0] + r[1] * s0[1] + r[2] * s0[2]);
-#if RYLE_MUTANT == 208
+#if RYLE_MUTANT == 214
       const double angle_rad = -2 * kPi * (turns - std::floor(turns));
 #else
       const double angle_rad = 2 * kPi * (turns - std::floor(turns));
@@ -134,115 +135,169 @@ RawImages stamp(const VisibilityDump& dump) {
   return raw;
 }
 
+/// The path of these visibilities: what the planner chooses among those that take visibilities.
+SkyPlan choose_visibility_path(const ObservationConfig& config, image::AllSkyConfig sky,
+                               Queue& queue) {
+  SkyPlan plan = choose_path(config, sky, queue, true);
+  if (!image::takes_voltages(plan.path)) return plan;
+  double best = 0;
+  for (const auto& p : plan.plan.paths) {
+    if (image::takes_voltages(p.path) || !p.possible) continue;
+    if (best > 0 && p.seconds >= best) continue;
+    best = p.seconds;
+    sky.path = p.path;
+  }
+  if (best == 0) sky.path = image::Path::vis_dft;
+  return choose_path(config, sky, queue, true);
+}
+
+void refuse_voltage_paths(const std::string& path) {
+  if (path == "auto" || path == "vis-grid" || path == "vis-dft") return;
+  throw UnsupportedError("image.path = \"" + path +
+                         "\" needs voltages; visibilities can take vis-grid or vis-dft");
+}
+
+/// Inputs without any data; gains of calibrated data may differ by anything.
+DeadInputs inputs_without_data(const ArrayLayout& array, const InputLevels& levels,
+                               ImageConfig limits) {
+  limits.dead_below = 0;
+  limits.dead_above = std::numeric_limits<double>::infinity();
+  return find_dead(array, levels, limits);
+}
+
+class DumpImaging {
+ public:
+  DumpImaging(const ObservationConfig& config, const Observation& observation,
+              std::span<const VisibilityDump> dumps)
+      : settings_(config),
+        observation_(observation),
+        dumps_(dumps),
+        sums_(observation, dumps.front()),
+        queue_(make_queue(config.runtime)),
+        dump_s_(std::max(0.0, dumps.front().interval_s)) {
+    const bool calibrated = observation.flux_unit == "Jy";
+    if (config.image.equalize == "auto") settings_.image.equalize = calibrated ? "no" : "yes";
+    const InputLevels levels = sums_.levels(dumps.front());
+    dead_ = inputs_without_data(sums_.array(), levels, config.image);
+    sky_ = make_sky_config(settings_, sums_.array(), observation.frequency,
+                           std::max<std::int64_t>(1, dumps.front().n_spectra), dead_.flags);
+    plan_ = choose_visibility_path(settings_, sky_, queue_);
+    sky_.path = plan_.path;
+    sky_.max_bytes = 0;
+    imager_ = image::make_vis_imager(queue_, sky_);
+    name_ = std::string(image::name(plan_.path)) + "/" + std::string(imager_->implementation());
+    gains_ = imager_gains(settings_, sums_.array(), observation.frequency, levels, dead_.flags, 0);
+  }
+
+  RunSummary run() {
+    const auto start = std::chrono::steady_clock::now();
+    Observation observation = observation_;
+    observation.provenance.notes["image_path"] = std::string(image::name(plan_.path));
+    observation.provenance.implementations.push_back(name_);
+    SkyProducts products(settings_, std::move(observation), facts());
+    for (const auto& dump : dumps_) products.write(image_of(dump));
+    products.finish();
+    RunSummary summary = summarize(products);
+    summary.elapsed_s =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    summary.real_time_factor = summary.data_s / std::max(summary.elapsed_s, 1e-9);
+    note_peak_memory(summary);
+    return summary;
+  }
+
+ private:
+  std::int64_t n_dumps() const { return static_cast<std::int64_t>(dumps_.size()); }
+
+  SkyFacts facts() const {
+    SkyFacts facts;
+    facts.sky = sky_;
+    facts.plane = image::fit_plane(sky_);
+    const double cadence_s = settings_.image.cadence_s;
+    facts.images_per_stack = cadence_s > 0 && dump_s_ > 0
+                                 ? std::max<std::int64_t>(1, std::llround(cadence_s / dump_s_))
+                                 : n_dumps();
+    facts.expected_images = (n_dumps() + facts.images_per_stack - 1) / facts.images_per_stack;
+    facts.window_s =
+        dump_s_ / static_cast<double>(std::max<std::int64_t>(1, dumps_.front().n_spectra));
+    const bool jy = observation_.flux_unit == "Jy" && settings_.image.equalize != "yes";
+    facts.unit = jy ? "Jy/beam" : "";
+    facts.facts.path = std::string(image::name(plan_.path));
+    facts.facts.gains_id = "as in the visibilities";
+    facts.facts.implementation = name_;
+    return facts;
+  }
+
+  RawImages image_of(const VisibilityDump& dump) {
+    RawImages raw = stamp(dump);
+    std::vector<cf32> gains = gains_;
+    undo_phase_center(observation_, sums_.array(), dump.centroid_tai_ns, gains);
+    const auto begin = std::chrono::steady_clock::now();
+    imager_->set_gains(queue_, gains);
+    imager_->execute(queue_, sums_.take(dump), raw.images);
+    queue_.synchronize();
+    busy_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return raw;
+  }
+
+  RunSummary summarize(const SkyProducts& products) const {
+    RunSummary summary;
+    ImageSummary image;
+    image.images = products.images_written();
+    image.path = std::string(image::name(plan_.path));
+    image.reason = plan_.plan.reason;
+    image.implementation = name_;
+    image.image_s = dump_s_;
+    image.predicted_s = plan_.predicted_s;
+    image.measured_s = busy_s_ / static_cast<double>(n_dumps());
+    image.coherence = plan_.plan.coherence;
+    image.n_pixels = sky_.n_pixels;
+    image.cell_wavelengths = sky_.cell_wavelengths;
+    image.n_bins = image::n_bins(sky_);
+    image.n_inputs = sums_.array().n_inputs();
+    image.n_bad_inputs = dead_.n_bad;
+    image.n_dead_inputs = dead_.n_dead;
+    image.equalized = settings_.image.equalize == "yes";
+    image.weight_fraction = products.weight_fraction();
+    image.events = products.events();
+    image.peak = products.peak();
+    summary.image = image;
+    summary.implementations = {name_};
+    summary.products = products.published();
+    summary.errors = products.errors();
+    summary.warnings = products.warnings();
+    summary.data_s = dump_s_ * static_cast<double>(n_dumps());
+    summary.engine_margin = summary.data_s / std::max(busy_s_, 1e-9);
+    summary.state = "OK";
+    return summary;
+  }
+
+  ObservationConfig settings_;
+  const Observation& observation_;
+  std::span<const VisibilityDump> dumps_;
+  DumpSums sums_;
+  Queue queue_;
+  double dump_s_;
+  DeadInputs dead_;
+  image::AllSkyConfig sky_;
+  SkyPlan plan_;
+  std::unique_ptr<image::VisImager> imager_;
+  std::string name_;
+  std::vector<cf32> gains_;
+  double busy_s_ = 0;
+};
+
 }  // namespace
 
 RunSummary image_visibilities(const ObservationConfig& config, const Observation& observation,
                               std::span<const VisibilityDump> dumps) {
-  const auto start = std::chrono::steady_clock::now();
   if (dumps.empty()) throw FormatError("nothing to image: no integration");
-  const auto requested = config.image.path;
-  if (requested != "auto" && requested != "vis-grid" && requested != "vis-dft") {
-    throw UnsupportedError("image.path = \"" + requested +
-                           "\" needs voltages; visibilities can take vis-grid or vis-dft");
+  refuse_voltage_paths(config.image.path);
+  if (!config.image.watch.empty()) {
+    throw UnsupportedError(
+        "a watch list needs voltages; visibilities make images only (ryle image RECORDING "
+        "--watch)");
   }
-  DumpSums sums(observation, dumps.front());
-  const ArrayLayout& array = sums.array();
-  const InputLevels levels = sums.levels(dumps.front());
-  ImageConfig limits = config.image;
-  limits.dead_below = 0;  // gains of calibrated data may differ by anything
-  limits.dead_above = 1e9;
-  const DeadInputs dead = find_dead(array, levels, limits);
-  const bool calibrated = observation.flux_unit == "Jy";
-  ObservationConfig settings = config;
-  if (config.image.equalize == "auto") settings.image.equalize = calibrated ? "no" : "yes";
-
-  const double dump_s = std::max(1e-9, dumps.front().interval_s);
-  SkyFacts facts;
-  facts.images_per_stack =
-      config.image.cadence_s > 0
-          ? std::max<std::int64_t>(1, std::llround(config.image.cadence_s / dump_s))
-          : static_cast<std::int64_t>(dumps.size());
-  const auto n_dumps = static_cast<std::int64_t>(dumps.size());
-  facts.expected_images = (n_dumps + facts.images_per_stack - 1) / facts.images_per_stack;
-  facts.sky = make_sky_config(settings, array, observation.frequency,
-                              std::max<std::int64_t>(1, dumps.front().n_spectra), dead.flags);
-  Queue queue = make_queue(config.runtime);
-  image::AllSkyConfig choice = facts.sky;
-  SkyPlan plan = choose_path(settings, choice, queue, true);
-  if (image::takes_voltages(plan.path)) {
-    // The correlation is already paid for: only the paths of visibilities stand.
-    choice.path = image::Path::vis_grid;
-    double best = 0;
-    for (const auto& p : plan.plan.paths) {
-      if (image::takes_voltages(p.path) || !p.possible) continue;
-      if (best > 0 && p.seconds >= best) continue;
-      best = p.seconds;
-      choice.path = p.path;
-    }
-    plan = choose_path(settings, choice, queue, true);
-  }
-  facts.sky.path = plan.path;
-  facts.sky.max_bytes = 0;
-  facts.plane = image::fit_plane(facts.sky);
-  facts.unit = calibrated && settings.image.equalize != "yes" ? "Jy/beam" : "";
-  facts.facts.path = std::string(image::name(plan.path));
-  facts.facts.gains_id = "as in the visibilities";
-  const auto imager = image::make_vis_imager(queue, facts.sky);
-  facts.facts.implementation = facts.facts.path + "/" + std::string(imager->implementation());
-  facts.window_s = dump_s / static_cast<double>(std::max<std::int64_t>(1, dumps.front().n_spectra));
-
-  Observation product = observation;
-  product.provenance.notes["image_path"] = facts.facts.path;
-  product.provenance.implementations.push_back(facts.facts.implementation);
-  const image::AllSkyConfig sky = facts.sky;
-  SkyProducts products(settings, product, std::move(facts));
-  const auto base = imager_gains(settings, array, observation.frequency, levels, dead.flags, 0);
-  double busy_s = 0;
-  for (const auto& dump : dumps) {
-    RawImages raw = stamp(dump);
-    auto gains = base;
-    undo_phase_center(observation, array, dump.centroid_tai_ns, gains);
-    const auto begin = std::chrono::steady_clock::now();
-    imager->set_gains(queue, gains);
-    imager->execute(queue, sums.take(dump), raw.images);
-    queue.synchronize();
-    busy_s += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    products.write(raw);
-  }
-  products.finish();
-
-  RunSummary summary;
-  ImageSummary image;
-  image.images = products.images_written();
-  image.path = std::string(image::name(plan.path));
-  image.reason = plan.plan.reason;
-  image.implementation = image.path + "/" + std::string(imager->implementation());
-  image.image_s = dump_s;
-  image.predicted_s = plan.predicted_s;
-  image.measured_s = busy_s / static_cast<double>(n_dumps);
-  image.coherence = plan.plan.coherence;
-  image.n_pixels = sky.n_pixels;
-  image.cell_wavelengths = sky.cell_wavelengths;
-  image.n_bins = image::n_bins(sky);
-  image.n_inputs = array.n_inputs();
-  image.n_bad_inputs = dead.n_bad;
-  image.n_dead_inputs = dead.n_dead;
-  image.equalized = settings.image.equalize == "yes";
-  image.weight_fraction = products.weight_fraction();
-  image.peak = products.peak();
-  summary.image = image;
-  summary.implementations = {image.implementation};
-  summary.products = products.published();
-  summary.errors = products.errors();
-  summary.warnings = products.warnings();
-  summary.data_s = dump_s * static_cast<double>(n_dumps);
-  summary.elapsed_s =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  summary.real_time_factor = summary.data_s / std::max(summary.elapsed_s, 1e-9);
-  summary.engine_margin = summary.data_s / std::max(busy_s, 1e-9);
-  summary.state = "OK";
-  note_peak_memory(summary);
-  return summary;
+  return DumpImaging(config, observation, dumps).run();
 }
 
 }  // namespace ryle::stage
