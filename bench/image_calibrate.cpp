@@ -60,8 +60,8 @@ void measure_correlator(Queue& queue, double seconds, CostModel& model) {
 // Few antennas leave the transforms, many add gridding; the outermost antennas are about the same.
 void measure_efield(Queue& queue, double seconds, CostModel& model) {
   const std::int64_t channels = 2 * queue.n_workers();
-  const Timed few = timed(queue, 32, channels, 512, Path::efield, seconds);
-  const Timed many = timed(queue, 512, channels, 512, Path::efield, seconds);
+  const Timed few = timed(queue, 32, channels, 1000, Path::efield, seconds);
+  const Timed many = timed(queue, 256, channels, 1000, Path::efield, seconds);
   // t = F / f + R / r for both
   const double f1 = operations(few.config, &CostModel::efield_fft_ops);
   const double f2 = operations(many.config, &CostModel::efield_fft_ops);
