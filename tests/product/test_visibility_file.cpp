@@ -248,6 +248,21 @@ TEST_P(RoundTrip, ExistingNameNeedsOverwrite) {
   EXPECT_EQ(read_visibility_file(path).dumps.size(), 2U);
 }
 
+TEST_P(RoundTrip, RelativeNamesWork) {
+  const Scratch dir;
+  const std::string suffix = GetParam();
+  const Observation o = test::make_observation({});
+  if (unavailable(dir / ("v" + suffix), o)) GTEST_SKIP() << "skipped: built without casacore";
+  const fs::path before = fs::current_path();
+  fs::current_path(dir.path());
+  for (const std::string& name : {"v" + suffix, "./w" + suffix}) {
+    EXPECT_NO_THROW(write_file(name, o, 2)) << name;
+    EXPECT_NO_THROW(EXPECT_EQ(read_visibility_file(name).dumps.size(), 2u)) << name;
+  }
+  fs::current_path(before);
+  EXPECT_THAT(dir.names(), testing::ElementsAre("v" + suffix, "w" + suffix));
+}
+
 TEST_P(RoundTrip, WrongShapesAreRefused) {
   const Scratch dir;
   const Observation o = test::make_observation({});

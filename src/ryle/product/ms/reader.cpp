@@ -139,7 +139,7 @@ void read_rows(const cc::MeasurementSet& ms, ReadResult& out) {
 ReadResult read(const std::string& path) {
   ReadResult out;
   one_line_errors([&] {
-    const cc::MeasurementSet ms(path, cc::Table::Old);
+    const cc::MeasurementSet ms(table_name(path), cc::Table::Old);
     read_antennas(ms, out);
     read_observation(ms, out.content);
     out.is_ryle = read_ryle_tables(ms, out.content);
@@ -151,7 +151,7 @@ ReadResult read(const std::string& path) {
 UnfinishedRows read_unfinished(const std::string& path, std::int64_t max_rows) {
   UnfinishedRows out;
   one_line_errors([&] {
-    const cc::Table table(path, cc::Table::Old);
+    const cc::Table table(table_name(path), cc::Table::Old);
     const auto n = std::min(static_cast<std::int64_t>(table.nrow()), max_rows);
     if (n < 1) return;
     const cc::Slicer rows(cc::IPosition(1, 0), cc::IPosition(1, static_cast<ssize_t>(n)));

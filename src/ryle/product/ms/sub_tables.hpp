@@ -4,7 +4,9 @@
 #include <casacore/casa/Exceptions/Error.h>
 #include <casacore/ms/MeasurementSets/MeasurementSet.h>
 
+#include <filesystem>
 #include <stdexcept>
+#include <string>
 
 #include "ryle/product/ms/ms_file.hpp"
 
@@ -16,6 +18,11 @@ void fill_sub_tables(casacore::MeasurementSet& ms, const Content& content);
 void write_ryle_tables(casacore::MeasurementSet& ms, const Content& content);
 /// The inverse, into content; false when the MS has no such tables.
 bool read_ryle_tables(const casacore::Table& ms, Content& content);
+
+/// casacore takes the dot off a relative ".v.ms.part" and then works beside it: names go absolute.
+inline std::string table_name(const std::string& path) {
+  return std::filesystem::absolute(path).lexically_normal().string();
+}
 
 template <class F>
 void one_line_errors(F&& f) {

@@ -184,7 +184,7 @@ Writer::Writer(const std::string& path, const std::string& data_unit, std::int64
   state_->n_channels = n_channels;
   state_->n_baselines = n_baselines;
   one_line_errors([&] {
-    cc::SetupNewTable setup = setup_main_table(path, n_products, n_channels);
+    cc::SetupNewTable setup = setup_main_table(table_name(path), n_products, n_channels);
     state_->ms = std::make_unique<cc::MeasurementSet>(setup, 0);
     state_->ms->createDefaultSubtables(cc::Table::New);
     state_->open_columns(data_unit);
