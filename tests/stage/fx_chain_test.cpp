@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "ryle/core/random.hpp"
@@ -94,36 +95,74 @@ TEST(FxChain, ALostPacketCostsExactlyQPlusTapsMinusOneSpectra) {
   EXPECT_EQ(counts[static_cast<std::size_t>(pair_index(0, 2))], 120u);
 }
 
+// Feeds `before` ticks, skips `gap` and feeds `after`, once skipped and once marked absent: the
+// dumps must be the same.
+void expect_gap_like_absent(const FxChain::Setup& setup, std::int64_t before, std::int64_t gap,
+                            std::int64_t after) {
+  SCOPED_TRACE("gulp " + std::to_string(setup.spectra_per_gulp) + " gap " + std::to_string(gap) +
+               " after " + std::to_string(before));
+  const std::int64_t total = before + gap + after;
+  const auto samples = noise(total);
+  ChainRun skipped(setup);
+  skipped.feed(samples, 0, before);
+  skipped.feed(samples, before + gap, after);
+  skipped.chain.flush();
+  ChainRun marked(setup);
+  std::vector<AbsentSpan> absent;
+  for (std::int64_t p = 0; p < kInputs; ++p) absent.push_back({p, before, before + gap});
+  // The first feed sets the level: it must be the same piece.
+  marked.feed(samples, 0, before);
+  marked.feed(samples, before, total - before, absent);
+  marked.chain.flush();
+  std::vector<const RawDump*> expected;
+  for (const auto& d : marked.dumps) {
+    if (d.sums.counts[0] > 0) expected.push_back(&d);
+  }
+  ASSERT_EQ(skipped.dumps.size(), expected.size());
+  for (std::size_t d = 0; d < expected.size(); ++d) {
+    EXPECT_EQ(skipped.dumps[d].first_spectrum, expected[d]->first_spectrum) << "dump " << d;
+    EXPECT_EQ(skipped.dumps[d].sums.counts, expected[d]->sums.counts) << "dump " << d;
+    EXPECT_EQ(skipped.dumps[d].sums.integer, expected[d]->sums.integer) << "dump " << d;
+  }
+}
+
 // Dropped whole chunks: short gaps are bridged, long ones skipped; either way the dumps stay on the
 // grid of the clock and the counts are those of one run in which the same samples are marked
 // absent.
 TEST(FxChain, GapsKeepTheGridAndTheCounts) {
   for (const std::int64_t gap : {256, 1024, 6400, 65536}) {
-    const std::int64_t total = 4096 + gap;
-    const auto samples = noise(total);
-    ChainRun skipped(small_setup(40));
-    skipped.feed(samples, 0, 2048);
-    skipped.feed(samples, 2048 + gap, 2048);
-    skipped.chain.flush();
-    ChainRun marked(small_setup(40));
-    std::vector<AbsentSpan> absent;
-    for (std::int64_t p = 0; p < kInputs; ++p) absent.push_back({p, 2048, 2048 + gap});
-    // The first feed sets the level: it must be the same piece.
-    marked.feed(samples, 0, 2048);
-    marked.feed(samples, 2048, total - 2048, absent);
-    marked.chain.flush();
-    const auto valid = [](const RawDump& dump) { return dump.sums.counts[0] > 0; };
-    std::vector<const RawDump*> expected;
-    for (const auto& d : marked.dumps) {
-      if (valid(d)) expected.push_back(&d);
+    for (const std::int64_t gulp : {8, 512}) {
+      for (const std::int64_t dump : {40, 5000}) {
+        auto setup = small_setup(dump);
+        setup.spectra_per_gulp = gulp;
+        expect_gap_like_absent(setup, 2048, gap, 2048);
+      }
     }
-    ASSERT_EQ(skipped.dumps.size(), expected.size()) << gap;
-    for (std::size_t d = 0; d < expected.size(); ++d) {
-      EXPECT_EQ(skipped.dumps[d].first_spectrum, expected[d]->first_spectrum)
-          << gap << " dump " << d;
-      EXPECT_EQ(skipped.dumps[d].sums.counts, expected[d]->sums.counts) << gap << " dump " << d;
-      EXPECT_EQ(skipped.dumps[d].sums.integer, expected[d]->sums.integer) << gap << " dump " << d;
-    }
+  }
+}
+
+// Spectra that wait for half a gulp to be worth their overhead were received: a gap that follows
+// must not lose them. 3200 ticks are 197 spectra, less than half of 512; 4224 and 8000 are one more
+// block and more than half.
+TEST(FxChain, SpectraThatWaitForHalfAGulpSurviveALongGap) {
+  for (const std::int64_t before : {3200, 4224, 8000}) {
+    auto setup = small_setup(100'000, before == 4224 ? 7 : 0);
+    setup.spectra_per_gulp = 512;
+    expect_gap_like_absent(setup, before, 65536, 3200);
+    ChainRun run(setup);
+    const auto samples = noise(before + 65536 + 3200);
+    run.feed(samples, 0, before);
+    run.feed(samples, before + 65536, 3200);
+    run.chain.flush();
+    // Whole windows on each side: (n - L - 2 D) / K + 1, with the first on the grid.
+    const auto whole = [&](Tick first, Tick end) {
+      const Tick d = setup.max_delay_samples;
+      const std::int64_t from = (first + d + kChannels - 1) / kChannels;
+      return (end - kLength - d) / kChannels - from + 1;
+    };
+    ASSERT_EQ(run.dumps.size(), 1u);
+    EXPECT_GE(run.dumps[0].sums.counts[0],
+              whole(0, before) + whole(before + 65536, before + 65536 + 3200));
   }
 }
 

@@ -124,6 +124,8 @@ void FxChain::bridge_gap(std::int64_t ticks) {
   const std::int64_t edge = filter_length_ + 2 * margin() + step_ + 64;
   if (ticks > 2 * edge) {
     append_absent(edge);
+    // Spectra that waited for more to be worth their overhead would go with the staging.
+    drain();
     const Tick resume = staging_.end() + (ticks - edge) - edge;
     const std::int64_t resume_spectrum = ceil_divide(resume + margin(), step_);
     skip_spectra(std::max<std::int64_t>(0, resume_spectrum - next_spectrum_));
@@ -270,14 +272,19 @@ void FxChain::close_dump() {
   if (any) sink_(std::move(dump));
 }
 
-void FxChain::flush() {
-  const Stopwatch watch(busy_s_);
-  if (!started_) return;
+// Every spectrum that can be made of what is staged, however few they are.
+void FxChain::drain() {
   const std::int64_t last = staging_.end() - filter_length_ - margin();
   while (last >= 0 && next_spectrum_ <= last / step_) {
     process(std::min({last / step_ - next_spectrum_ + 1, setup_.spectra_per_gulp,
                       setup_.spectra_per_dump - in_dump_}));
   }
+}
+
+void FxChain::flush() {
+  const Stopwatch watch(busy_s_);
+  if (!started_) return;
+  drain();
   if (in_dump_ > 0) close_dump();
   started_ = false;
 }

@@ -76,6 +76,7 @@ class FxChain {
  private:
   void process_available();
   void process(std::int64_t n);
+  void drain();
   void skip_spectra(std::int64_t n);
   void close_dump();
   void start_levels();
