@@ -24,6 +24,8 @@ const char* name_of(Outcome outcome) {
       return "published";
     case Outcome::nothing:
       return "nothing";
+    case Outcome::failed:
+      return "failed";
     default:
       return "lost";
   }
@@ -39,6 +41,8 @@ std::string sentence(const Recovered& r) {
       return fmt::format("{} whole integrations -> {}", r.integrations, r.product);
     case Outcome::nothing:
       return "no whole integration in it";
+    case Outcome::failed:
+      return fmt::format("{} whole integrations could not be published and stay", r.integrations);
     default:
       return "cannot be recovered";
   }
@@ -72,10 +76,12 @@ int run(const Context& context, const Arguments& arguments) {
       recover(sources, {.write = !arguments.list, .remove = arguments.remove && !arguments.list});
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   bool lost = false;
+  bool failed = false;
   bool left = false;
   for (const auto& r : results) {
     context.json ? rows.push_back(to_json(r)) : print_text(r);
     lost = lost || r.outcome == Outcome::lost;
+    failed = failed || r.outcome == Outcome::failed;
     left = left || ((r.outcome == Outcome::lost || r.outcome == Outcome::nothing) && !r.removed);
   }
   if (context.json) fmt::print("{}\n", nlohmann::ordered_json{{"unfinished", rows}}.dump());
@@ -83,6 +89,7 @@ int run(const Context& context, const Arguments& arguments) {
   if (!context.json && left && !arguments.list)
     fmt::print("add --delete to remove what cannot be recovered\n");
   std::fflush(stdout);
+  if (failed) return static_cast<int>(ExitCode::io);
   return lost && !arguments.list ? static_cast<int>(ExitCode::bad_data) : 0;
 }
 

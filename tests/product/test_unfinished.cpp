@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // T-FI-05: what a killed writer leaves is recovered to the last whole integration, and no further.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -213,6 +215,63 @@ TEST_P(Unfinished_, ALaterRunOfTheSameNameKeepsThemAside) {
   expect_dumps(done[0].product, 2);
   EXPECT_EQ(read_visibility_file(path).dumps[0].start_tai_ns, random_dump(o, 7).start_tai_ns);
   EXPECT_THAT(dir.names(), testing::ElementsAre("v" + GetParam(), "v_recovered" + GetParam()));
+}
+
+// A full disk while the recovered product is written: what was recoverable stays, --delete or not.
+TEST_P(Unfinished_, NothingReadableIsDeletedWhenPublishingFails) {
+  const Scratch dir;
+  const std::string path = dir / ("v" + GetParam());
+  killed_writer({path}, 2);
+  set_publish_fault_hook([](std::string_view operation, const std::string&) {
+    return operation == "write" ? ENOSPC : 0;
+  });
+  const auto failed = recover(find_unfinished(path), {.remove = true});
+  set_publish_fault_hook({});
+  EXPECT_EQ(failed[0].outcome, Outcome::failed);
+  EXPECT_FALSE(failed[0].removed);
+  EXPECT_TRUE(fs::exists(failed[0].source.path)) << failed[0].source.path;
+  const auto done = recover(find_unfinished(path), {});
+  ASSERT_EQ(done.size(), 1u);
+  ASSERT_EQ(done[0].outcome, Outcome::published) << done[0].message;
+  expect_dumps(path, 2);
+}
+
+/// Another process writes the product: the lock is held through a descriptor of its own.
+class Locked {
+ public:
+  explicit Locked(const std::string& final_path)
+      : fd_(::open((part_path(final_path) + ".lock").c_str(), O_CREAT | O_RDWR, 0644)) {
+    EXPECT_EQ(::flock(fd_, LOCK_EX | LOCK_NB), 0);
+  }
+  ~Locked() { ::close(fd_); }
+
+ private:
+  int fd_;
+};
+
+TEST(Unfinished, AnOldOneIsRecoveredBesideALiveRunOfItsName) {
+  const Scratch dir;
+  const std::string path = dir / "v.uvh5";
+  killed_writer({path}, 2);
+  fs::rename(part_path(path), dir / ".v.uvh5.dead");
+  const Locked live(path);
+  const auto done = recover(find_unfinished(path), {.remove = true});
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].outcome, Outcome::published) << done[0].message;
+  expect_dumps(dir / "v_recovered.uvh5", 2);
+}
+
+// Between the search and the recovery a run began to write one of them: the others go on.
+TEST(Unfinished, OneInUseDoesNotEndTheRecovery) {
+  const Scratch dir;
+  killed_writer({dir / "a.uvfits", dir / "b.uvh5"}, 2);
+  const auto found = find_unfinished(dir.path());
+  const Locked live(dir / "a.uvfits");
+  const auto done = recover(found, {.remove = true});
+  ASSERT_EQ(done.size(), 2u);
+  EXPECT_FALSE(done[0].removed);
+  EXPECT_TRUE(fs::exists(part_path(dir / "a.uvfits")));
+  EXPECT_EQ(done[1].outcome, Outcome::published) << done[1].message;
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, Unfinished_, testing::Values(".uvh5", ".ms"),

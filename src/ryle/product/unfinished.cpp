@@ -72,7 +72,8 @@ VisibilityFile read_unfinished(const Unfinished& source) {
 std::string free_name(const std::string& final_path) {
   const fs::path path(final_path);
   std::string name = final_path;
-  for (int k = 1; fs::exists(fs::symlink_status(name)); ++k) {
+  // A run may be writing the name again while we recover what an earlier one left.
+  for (int k = 1; fs::exists(fs::symlink_status(name)) || part_in_use(name); ++k) {
     name = (path.parent_path() / (path.stem().string() + "_recovered" +
                                   (k == 1 ? "" : std::to_string(k)) + path.extension().string()))
                .string();
@@ -89,7 +90,8 @@ void publish(const VisibilityFile& file, const std::string& name) {
   writer->publish(observation);
 }
 
-void remove_source(Recovered& result, const std::string& path) {
+void remove_source(Recovered& result) {
+  const std::string& path = result.source.path;
   std::error_code error;
   fs::remove_all(path, error);
   result.removed = !error;
@@ -109,20 +111,40 @@ class Recovery {
     }
     try {
       salvage(read_own_or_sibling(source, result), result);
-    } catch (const Error& error) {
-      result.message = error.what();
+      if (result.outcome == Outcome::nothing && options_.remove) remove_useless(result);
+    } catch (const std::bad_alloc&) {  // says nothing of the file
+      fail(result, "out of memory");
     } catch (const std::exception& error) {
-      result.message = std::string("out of memory or damaged: ") + error.what();
-    }
-    const bool useless = result.outcome == Outcome::lost || result.outcome == Outcome::nothing;
-    if (useless && options_.remove) {
-      if (fs::path(source.path).extension() == ".part") discard_dead_part(source.final_path);
-      remove_source(result, source.path);
+      if (result.integrations > 0) {
+        fail(result, error.what());
+      } else {
+        result.message = error.what();
+        if (options_.remove) remove_useless(result);
+      }
     }
     return result;
   }
 
  private:
+  static void fail(Recovered& result, const std::string& why) {
+    result.outcome = Outcome::failed;
+    result.product.clear();
+    result.message += (result.message.empty() ? "" : "; ") + why;
+  }
+
+  static void remove_useless(Recovered& result) {
+    try {
+      if (fs::path(result.source.path).extension() != ".part") {
+        remove_source(result);
+        return;
+      }
+      discard_dead_part(result.source.final_path);  // under its lock: the name may be a live run's
+      result.removed = true;
+    } catch (const Error& error) {  // a run has begun to write it
+      result.message += std::string("; not removed: ") + error.what();
+    }
+  }
+
   VisibilityFile read_own_or_sibling(const Unfinished& source, Recovered& result) {
     try {
       return read_unfinished(source);
@@ -143,7 +165,6 @@ class Recovery {
     result.integrations = static_cast<std::int64_t>(file.dumps.size());
     result.outcome = file.dumps.empty() ? Outcome::nothing : Outcome::whole;
     if (file.dumps.empty() || !options_.write) return;
-    result.outcome = Outcome::lost;  // until it is published
     const Unfinished& source = result.source;
     // Out of the way first: the new product grows under the same hidden name.
     const bool part = fs::path(source.path).extension() == ".part";
@@ -153,7 +174,7 @@ class Recovery {
     publish(file, result.product);
     result.outcome = Outcome::published;
     published_[source.final_path] = result.product;
-    remove_source(result, aside);
+    remove_source(result);
   }
 
   const RecoverOptions& options_;

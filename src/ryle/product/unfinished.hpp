@@ -27,6 +27,7 @@ struct Recovered {
     published,  ///< they are in `product`
     nothing,    ///< no whole integration in it
     lost,       ///< cannot be read; `message` says why
+    failed,     ///< it has whole integrations, they could not be published; the source stays
   };
   Unfinished source;
   Outcome outcome = Outcome::lost;
@@ -45,7 +46,7 @@ struct RecoverOptions {
 /// taken, as NAME_recovered; the source goes only after that. UVFITS (its header is written at the
 /// end) is made again from a UVH5 file of the same name recovered before it; so is a Measurement
 /// Set killed within a flush, which casacore cannot open. Throws nothing of a single product: it is
-/// `lost`.
+/// `lost`, or `failed`.
 std::vector<Recovered> recover(const std::vector<Unfinished>& sources,
                                const RecoverOptions& options);
 
