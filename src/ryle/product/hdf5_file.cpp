@@ -9,6 +9,11 @@
 namespace ryle::product::h5 {
 namespace {
 
+/// HDF5 would try once more, at exit, to write what a full disk refused, and then crash or loop on
+/// the remains: the files we want are closed by hand. Before main, because whoever uses HDF5 first
+/// (a TART recording) installs that handler.
+[[maybe_unused]] const herr_t kNo_exit_handler = H5dont_atexit();
+
 herr_t keep_innermost(unsigned, const H5E_error2_t* error, void* out) {
   auto* text = static_cast<std::string*>(out);
   if (error->desc != nullptr && *error->desc != '\0') *text = error->desc;
