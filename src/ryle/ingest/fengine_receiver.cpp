@@ -4,9 +4,9 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "ryle/core/error.hpp"
+#include "ryle/ingest/reading_order.hpp"
 #include "ryle/ingest/recording_time.hpp"
 #include "ryle/wire/chips.hpp"
 #include "ryle/wire/lwa.hpp"
@@ -130,23 +130,27 @@ bool FengineReceiver::serve(int timeout_ms) {
   const int n = ::poll(polled.data(), polled.size(), timeout_ms);
   now_ = monotonic_ns();
   if (n <= 0) return false;
-  std::int64_t lowest = std::numeric_limits<std::int64_t>::max();
+  ReadingOrder order(skew_limit_);
   for (std::size_t i = 0; i < ports_.size(); ++i) {
-    if (polled[i].revents != 0) lowest = std::min(lowest, positions_[i]);
+    if (polled[i].revents != 0 && ports_[i].useful) order.waiting(positions_[i]);
   }
   for (std::size_t i = 0; i < ports_.size(); ++i) {
-    if (polled[i].revents == 0 || positions_[i] - lowest > skew_limit_) continue;
-    ports_.receive(ports_[i], 64, *assembler_,
-                   [&](const DatagramReader::Datagram& datagram) { take_datagram(i, datagram); });
+    if (polled[i].revents == 0 || !order.may_read(positions_[i])) continue;
+    ports_.receive(ports_[i], 64, *assembler_, [&](const DatagramReader::Datagram& datagram) {
+      return take_datagram(i, datagram);
+    });
   }
   return true;
 }
 
-void FengineReceiver::take_datagram(std::size_t port, const DatagramReader::Datagram& datagram) {
+Reason FengineReceiver::take_datagram(std::size_t port, const DatagramReader::Datagram& datagram) {
   wire::Packet packet;
   const auto bytes = std::span(datagram.data, datagram.size);
   const wire::Reject reject = decode(config_, layout_, bytes, packet);
-  if (reject != wire::Reject::none) return assembler_->reject(reason_of(reject));
+  if (reject != wire::Reject::none) {
+    assembler_->reject(reason_of(reject));
+    return reason_of(reject);
+  }
   CountedPacket counted;
   counted.stream = packet.stream;
   counted.sender = datagram.sender;
@@ -156,6 +160,7 @@ void FengineReceiver::take_datagram(std::size_t port, const DatagramReader::Data
   const Reason reason = assembler_->offer(counted, now_);
   if (assembler_->totals().segments != segments_seen_) note_segment(packet.tick_raw);
   if (reason == Reason::used) positions_[port] = assembler_->position(packet.stream);
+  return reason;
 }
 
 // A new segment: time tags are absolute, their remainder is where in a spectrum's time the grid of

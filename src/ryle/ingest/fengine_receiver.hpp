@@ -22,7 +22,7 @@ class FengineReceiver : public ReceiverThread {
 
  private:
   bool serve(int timeout_ms) override;
-  void take_datagram(std::size_t port, const DatagramReader::Datagram& datagram);
+  Reason take_datagram(std::size_t port, const DatagramReader::Datagram& datagram);
   void note_segment(std::uint64_t tick_raw);
 
   FengineSourceConfig config_;

@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "ryle/core/error.hpp"
+#include "ryle/ingest/reading_order.hpp"
 
 namespace ryle {
 namespace {
@@ -170,27 +171,27 @@ bool Mwa32tReceiver::serve(int timeout_ms) {
     }
   }
   if (n <= 0) return any;
-  std::int64_t lowest = std::numeric_limits<std::int64_t>::max();
+  ReadingOrder order(skew_limit_);
   const auto readable = [&](std::size_t i) {
     const auto& link = *tcp_[i];
     return link.connection && !link.connecting && link.groups->aligned() &&
            polled[first_tcp + 2 * i].revents != 0;
   };
   for (std::size_t i = 0; i < ports_.size(); ++i) {
-    if (polled[i].revents != 0) lowest = std::min(lowest, position_of(ports_[i]));
+    if (polled[i].revents != 0 && ports_[i].useful) order.waiting(position_of(ports_[i]));
   }
   for (std::size_t i = 0; i < tcp_.size(); ++i) {
-    if (readable(i)) lowest = std::min(lowest, tcp_[i]->groups->position());
+    if (readable(i)) order.waiting(tcp_[i]->groups->position());
   }
   for (std::size_t i = 0; i < tcp_.size(); ++i) {
     if (!readable(i)) continue;
     any = true;
-    if (tcp_[i]->groups->position() - lowest <= skew_limit_) serve_tcp(*tcp_[i]);
+    if (order.may_read(tcp_[i]->groups->position())) serve_tcp(*tcp_[i]);
   }
   for (std::size_t i = 0; i < ports_.size(); ++i) {
     if (polled[i].revents == 0) continue;
     any = true;
-    if (position_of(ports_[i]) - lowest <= skew_limit_) serve_udp(ports_[i]);
+    if (order.may_read(position_of(ports_[i]))) serve_udp(ports_[i]);
   }
   return any;
 }
@@ -201,18 +202,22 @@ void Mwa32tReceiver::serve_udp(UdpPort& port) {
     limit = std::max<std::size_t>(1, static_cast<std::size_t>(skew_limit_) * port.streams.size() /
                                          config_.geometry.n_instants);
   }
-  ports_.receive(port, limit, *assembler_,
-                 [&](const DatagramReader::Datagram& datagram) { take_datagram(port, datagram); });
+  ports_.receive(port, limit, *assembler_, [&](const DatagramReader::Datagram& datagram) {
+    return take_datagram(port, datagram);
+  });
   if (assembler_->totals().segments != segments_seen_) realign_after_new_segment();
 }
 
-void Mwa32tReceiver::take_datagram(const UdpPort& port, const DatagramReader::Datagram& datagram) {
+Reason Mwa32tReceiver::take_datagram(const UdpPort& port,
+                                     const DatagramReader::Datagram& datagram) {
   wire::Packet packet;
   const auto bytes = std::span(datagram.data, datagram.size);
   const wire::Reject reject = wire::decode(config_.geometry, bytes, packet);
-  if (reject != wire::Reject::none) return assembler_->reject(reason_of(reject));
-  if (std::ranges::find(port.streams, packet.stream) == port.streams.end()) {
-    return assembler_->reject(Reason::foreign_stream);
+  const bool ours = std::ranges::find(port.streams, packet.stream) != port.streams.end();
+  if (reject != wire::Reject::none || !ours) {
+    const Reason reason = reject != wire::Reject::none ? reason_of(reject) : Reason::foreign_stream;
+    assembler_->reject(reason);
+    return reason;
   }
   CountedPacket counted;
   counted.stream = packet.stream;
@@ -222,7 +227,7 @@ void Mwa32tReceiver::take_datagram(const UdpPort& port, const DatagramReader::Da
   counted.n_slots = packet.n_ticks;
   counted.payload = bytes.subspan(packet.payload_offset, packet.payload_bytes);
   counted.stride_bytes = static_cast<std::int64_t>(wire::kMwa32tPayloadBytesPerInstant);
-  assembler_->offer(counted, now_);
+  return assembler_->offer(counted, now_);
 }
 
 void Mwa32tReceiver::accept_connections(TcpLink& link) {

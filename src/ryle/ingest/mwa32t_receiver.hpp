@@ -49,7 +49,7 @@ class Mwa32tReceiver : public ReceiverThread, private GroupSink {
   void disconnect_all() override;
   std::string more_reasons() const override { return provisional_ ? "time" : ""; }
   void serve_udp(UdpPort& port);
-  void take_datagram(const UdpPort& port, const DatagramReader::Datagram& datagram);
+  Reason take_datagram(const UdpPort& port, const DatagramReader::Datagram& datagram);
   void accept_connections(TcpLink& link);
   void continue_connecting(TcpLink& link);
   void finish_connecting(TcpLink& link);

@@ -18,7 +18,14 @@ struct UdpPort {
   Socket socket;
   std::vector<std::uint32_t> streams;
   std::uint64_t drops = 0;
+  bool useful = true;  ///< its last read brought something with a place in time (ReadingOrder)
 };
+
+/// Whether a datagram judged like this tells how far its socket has been read: not so strangers,
+/// damage and what lies outside the window.
+inline bool tells_position(Reason reason) {
+  return reason == Reason::used || reason == Reason::prelock || reason == Reason::overrun;
+}
 
 /// The UDP sockets of a source, with what every format checks alike: receive buffers, the
 /// allow-list, truncation, what the kernel dropped.
@@ -35,17 +42,20 @@ class UdpPorts {
   /// Makes the buffers for datagrams of up to `max_bytes`.
   void allocate(std::size_t max_bytes);
 
-  /// Reads one batch; `take(datagram)` gets those that passed the checks every format has, the
-  /// others are counted in `assembler`.
+  /// Reads one batch; `take(datagram)` gets those that passed the checks every format has and
+  /// returns how they were judged, the others are counted in `assembler`.
   template <class Take>
-  void receive(const UdpPort& port, std::size_t limit, Assembler& assembler, const Take& take) {
+  void receive(UdpPort& port, std::size_t limit, Assembler& assembler, const Take& take) {
+#if RYLE_MUTANT != 199
+    port.useful = false;
+#endif
     for (const auto& datagram : reader_->receive(port.socket, limit)) {
       if (!allowed_.empty() && !allowed_.contains(datagram.address)) {
         assembler.reject(Reason::foreign_sender);
       } else if (datagram.truncated) {
         assembler.reject(Reason::too_long);
       } else {
-        take(datagram);
+        port.useful |= tells_position(take(datagram));
       }
     }
   }
