@@ -293,7 +293,38 @@ TEST(Unfinished, UvfitsIsMadeAgainFromUvh5OrNotAtAll) {
   ASSERT_EQ(file.dumps.size(), 2u);
   EXPECT_TRUE(file.dumps[1].data == random_dump(observation(), 1).data);
   recover(find_unfinished(dir / "b.uvfits"), {.remove = true});
-  EXPECT_THAT(dir.names(), testing::ElementsAre("a.uvfits", "a.uvh5"));
+  EXPECT_THAT(dir.names(), testing::ElementsAre(".a.uvfits.dead", "a.uvfits", "a.uvh5"));
+}
+
+// Two killed runs of one name: nothing of one is renamed, replaced or made again by the other.
+TEST(Unfinished, TwoKilledRunsOfOneNameAreKeptApart) {
+  const Scratch dir;
+  const std::string path = dir / "v.uvh5";
+  killed_writer({path}, 2);
+  killed_writer({path, dir / "v.uvfits"}, 3);
+  const auto done = recover(find_unfinished(dir.path()), {});
+  ASSERT_EQ(done.size(), 3u);
+  for (const auto& r : done) EXPECT_EQ(r.outcome, Outcome::published) << r.message;
+  expect_dumps(dir / "v.uvh5", 3);
+  expect_dumps(dir / "v_recovered.uvh5", 2);
+  const VisibilityFile remade = read_visibility_file(dir / "v.uvfits");
+  EXPECT_EQ(remade.dumps.size(), 3u);
+  // Nobody has read the original: it stays until it is removed on purpose.
+  EXPECT_FALSE(done[2].removed);
+  EXPECT_TRUE(fs::exists(done[2].source.path));
+  EXPECT_EQ(dir.names().size(), 4u);
+}
+
+// A name that an unfinished file waits for is not taken for another one.
+TEST(Unfinished, ARecoveredNameWithAnUnfinishedOneIsNotTaken) {
+  const Scratch dir;
+  killed_writer({dir / "v.uvh5", dir / "v_recovered.uvh5"}, 2);
+  std::ofstream(dir / "v.uvh5") << "taken";
+  const auto done = recover(find_unfinished(dir.path()), {});
+  ASSERT_EQ(done.size(), 2u);
+  EXPECT_EQ(done[0].product, dir / "v_recovered2.uvh5");
+  EXPECT_EQ(done[1].outcome, Outcome::published) << done[1].message;
+  EXPECT_EQ(done[1].product, dir / "v_recovered.uvh5");
 }
 
 // What the file says of itself does not fit what is in it: refused before anything is allocated.

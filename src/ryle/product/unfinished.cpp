@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ryle/product/unfinished.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
-#include <map>
+#include <new>
 
 #include "ryle/core/error.hpp"
 #include "ryle/product/publish.hpp"
@@ -54,7 +58,20 @@ Unfinished describe(const fs::path& path, const std::string& product) {
   return found;
 }
 
-bool same_run(const std::string& a, const std::string& b) {
+/// When the file came into being, in ns; on a file system that does not keep it, when it was last
+/// written. Renaming changes neither.
+std::int64_t born_ns(const std::string& path) {
+  struct statx info {};
+  if (::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BTIME | STATX_MTIME, &info) != 0)
+    return 0;
+  const auto& time = (info.stx_mask & STATX_BTIME) != 0 ? info.stx_btime : info.stx_mtime;
+  return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
+
+/// The files of a run are opened one after the other before its first integration.
+constexpr std::int64_t kOpening_ns = 5'000'000'000;
+
+bool same_stem(const std::string& a, const std::string& b) {
   const fs::path first(a);
   const fs::path second(b);
   return first.parent_path() == second.parent_path() && first.stem() == second.stem();
@@ -72,8 +89,13 @@ VisibilityFile read_unfinished(const Unfinished& source) {
 std::string free_name(const std::string& final_path) {
   const fs::path path(final_path);
   std::string name = final_path;
-  // A run may be writing the name again while we recover what an earlier one left.
-  for (int k = 1; fs::exists(fs::symlink_status(name)) || part_in_use(name); ++k) {
+  // A run may be writing the name again while we recover what an earlier one left; and what else is
+  // unfinished under it must not be put aside by our writer.
+  const auto taken = [](const std::string& n) {
+    return fs::exists(fs::symlink_status(n)) || part_in_use(n) ||
+           fs::exists(fs::symlink_status(part_path(n)));
+  };
+  for (int k = 1; taken(name); ++k) {
     name = (path.parent_path() / (path.stem().string() + "_recovered" +
                                   (k == 1 ? "" : std::to_string(k)) + path.extension().string()))
                .string();
@@ -97,6 +119,12 @@ void remove_source(Recovered& result) {
   result.removed = !error;
   if (error) result.message += "; cannot remove " + path + ": " + error.message();
 }
+
+struct Published {
+  std::string final_path;
+  std::string product;  // the name it got
+  std::int64_t born_ns = 0;
+};
 
 class Recovery {
  public:
@@ -149,36 +177,53 @@ class Recovery {
     try {
       return read_unfinished(source);
     } catch (const Error& error) {
-      const auto sibling = std::find_if(published_.begin(), published_.end(), [&](const auto& p) {
-        return same_run(p.first, source.final_path);
-      });
+      const Published* sibling = sibling_of(source);
       const bool visibilities = fs::path(source.final_path).extension() == ".uvfits" ||
                                 fs::path(source.final_path).extension() == ".ms";
-      if (sibling == published_.end() || !visibilities) throw;
-      result.message =
-          std::string("made again from ") + sibling->second + " (" + error.what() + ")";
-      return read_visibility_file(sibling->second);
+      if (sibling == nullptr || !visibilities) throw;
+      result.message = "made again from " + sibling->product + " (" + error.what() + ")";
+      return read_visibility_file(sibling->product);
     }
+  }
+
+  /// Several runs of one name may have been killed: of the files that carry it, the one opened
+  /// together with this one.
+  const Published* sibling_of(const Unfinished& source) const {
+    const std::int64_t born = born_ns(source.path);
+    const Published* best = nullptr;
+    std::int64_t least_ns = kOpening_ns;
+    for (const Published& p : published_) {
+      const std::int64_t apart_ns = std::abs(p.born_ns - born);
+      if (!same_stem(p.final_path, source.final_path) || apart_ns > least_ns) continue;
+      best = &p;
+      least_ns = apart_ns;
+    }
+    return best;
   }
 
   void salvage(const VisibilityFile& file, Recovered& result) {
     result.integrations = static_cast<std::int64_t>(file.dumps.size());
     result.outcome = file.dumps.empty() ? Outcome::nothing : Outcome::whole;
     if (file.dumps.empty() || !options_.write) return;
-    const Unfinished& source = result.source;
+    Unfinished& source = result.source;
+    const std::int64_t born = born_ns(source.path);
     // Out of the way first: the new product grows under the same hidden name.
-    const bool part = fs::path(source.path).extension() == ".part";
-    const std::string aside = part ? set_aside_part(source.final_path) : source.path;
+    if (fs::path(source.path).extension() == ".part")
+      source.path = set_aside_part(source.final_path);
     result.product = free_name(source.final_path);
-    result.source.path = aside;
     publish(file, result.product);
     result.outcome = Outcome::published;
-    published_[source.final_path] = result.product;
+    const bool made_again = !result.message.empty();
+    if (made_again) {  // nobody has read it
+      result.message += "; " + source.path + " stays";
+      return;
+    }
+    published_.push_back({source.final_path, result.product, born});
     remove_source(result);
   }
 
   const RecoverOptions& options_;
-  std::map<std::string, std::string> published_;  // final name -> name it got
+  std::vector<Published> published_;
 };
 
 }  // namespace
