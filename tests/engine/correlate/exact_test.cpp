@@ -75,6 +75,27 @@ TEST(Exact, LongGulps) {
   }
 }
 
+// Sums too many for the caches are streamed past them, and every dump starts from 0, though only
+// the rows it read are zeroed.
+TEST(Exact, ManySumsAndTheDumpAfter) {
+  for (const auto format : {SampleFormat::ci8, SampleFormat::ci4}) {
+    Voltages v(format, 35, 33, 127);
+    v.fill_random(7);
+    const Sums want = expected(v);
+    ASSERT_GT(want.integer.size() * sizeof(ci64), std::size_t{4} << 20);
+    for (const auto& implementation : cpu_names(format)) {
+      Queue queue = Queue::cpu(2);
+      auto correlator = make_correlator(queue, config_of(v, implementation));
+      Sums sums = garbage();
+      for (int dump = 0; dump < 3; ++dump) {
+        correlator->execute(queue, v.input());
+        correlator->finish(queue, sums);
+        expect_equal(sums, want, implementation + " dump " + std::to_string(dump));
+      }
+    }
+  }
+}
+
 // T-XE-01: all 65 536 pairs of ci8 codes, on the diagonal (one sample) and off it (re of one input,
 // im of another).
 TEST(Exact, AllCodePairs) {

@@ -141,19 +141,30 @@ void PairCounter::add(Queue& queue, const Input& input) {
   });
 }
 
+void PairCounter::write_channel(std::int64_t channel, std::uint32_t* to) const {
+  std::fill(to, to + pairs_, uniform_ + channel_uniform_[channel]);
+  if (common_touched_) {
+    for (std::int64_t p = 0; p < pairs_; ++p) to[p] += common_[p];
+  }
+  if (channel_touched_[channel] != 0) {
+    const std::uint32_t* from = channel_pairs_.data() + channel * pairs_;
+    for (std::int64_t p = 0; p < pairs_; ++p) to[p] += from[p];
+  }
+}
+
 void PairCounter::finish(std::vector<std::uint32_t>& counts) {
   counts.resize(static_cast<std::size_t>(n_channels_ * pairs_));
   for (std::int64_t channel = 0; channel < n_channels_; ++channel) {
-    std::uint32_t* to = counts.data() + channel * pairs_;
-    std::fill(to, to + pairs_, uniform_ + channel_uniform_[channel]);
-    if (common_touched_) {
-      for (std::int64_t p = 0; p < pairs_; ++p) to[p] += common_[p];
-    }
-    if (channel_touched_[channel] != 0) {
-      const std::uint32_t* from = channel_pairs_.data() + channel * pairs_;
-      for (std::int64_t p = 0; p < pairs_; ++p) to[p] += from[p];
-    }
+    write_channel(channel, counts.data() + channel * pairs_);
   }
+  reset();
+}
+
+void PairCounter::finish(Queue& queue, std::vector<std::uint32_t>& counts) {
+  counts.resize(static_cast<std::size_t>(n_channels_ * pairs_));
+  for_each_task(queue, n_channels_, [&](std::int64_t, std::int64_t channel) {
+    write_channel(channel, counts.data() + channel * pairs_);
+  });
   reset();
 }
 

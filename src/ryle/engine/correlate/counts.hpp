@@ -21,6 +21,8 @@ class PairCounter {
   void add(Queue& queue, const Input& input);
   /// Writes [channel][pair], resized on first use, and resets.
   void finish(std::vector<std::uint32_t>& counts);
+  /// The same on all workers.
+  void finish(Queue& queue, std::vector<std::uint32_t>& counts);
   void reset();
   /// Every pair counts n_spectra: no mask has hidden anything since reset().
   bool all_equal(std::int64_t n_spectra) const;
@@ -40,6 +42,8 @@ class PairCounter {
                             const std::uint64_t* b) const;
   void add_masks(const Masks& masks, std::int64_t slot, std::uint32_t& uniform,
                  std::uint32_t* pairs, bool& touched);
+
+  void write_channel(std::int64_t channel, std::uint32_t* to) const;
 
   std::int64_t n_inputs_;
   std::int64_t n_channels_;

@@ -2,6 +2,7 @@
 // Driver of all cpu implementations: expands, packs, multiplies, folds; the arithmetic is in
 // cpu_*.cpp.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/device/buffer.hpp"
 #include "ryle/engine/correlate/counts.hpp"
+#include "ryle/engine/correlate/cpu_fold.hpp"
 #include "ryle/engine/correlate/cpu_kernel.hpp"
 #include "ryle/engine/correlate/implementations.hpp"
 #include "ryle/engine/correlate/tasks.hpp"
@@ -26,6 +28,8 @@ constexpr std::int64_t kMaxSpectraInInt32 = 65'472;
 #endif
 // Share of a level-2 cache of 1 MB or more that the rows of a chunk may take.
 constexpr std::int64_t kCachedRowsBytes = std::int64_t{512} << 10;
+// Sums of a dump that no cache near the cores keeps until they are used.
+constexpr std::int64_t kStreamedBytes = std::int64_t{4} << 20;
 
 Expansion expansion_of(SampleFormat format, const CpuKernel& kernel) {
   const bool shorts = kernel.cell_bytes == 256;
@@ -137,9 +141,13 @@ class CpuCorrelator final : public Correlator {
   Ahead ahead_of(const Input& input, std::int64_t blocks, const Chunk& chunk,
                  std::int64_t n_workers) const;
   void fold(std::int64_t channel);
-  void fold_integers(std::int64_t channel);
+  void fold_all(Queue& queue);
+  void fold_rows(std::int64_t channel, std::int64_t row_begin, std::int64_t row_end);
+  void fold_integers(std::int64_t channel, std::int64_t row_begin, std::int64_t row_end);
   void fold_split_integers(std::int64_t channel);
-  void fold_floats(std::int64_t channel);
+  void fold_floats(std::int64_t channel, std::int64_t row_begin, std::int64_t row_end);
+  void recenter(std::int64_t channel);
+  ci32 correction(std::int64_t channel, std::int64_t j) const;
   ci32 corrected(std::int64_t channel, std::int64_t i, std::int64_t j) const;
   std::byte* acc(std::int64_t channel) const { return acc_.data() + channel * acc_stride_; }
   std::int32_t* row_sums(std::int64_t channel) const {
@@ -364,39 +372,48 @@ void CpuCorrelator::multiply(const Cells& cells, const Chunk& chunk, std::int64_
   }
 }
 
-// The int32 sum of rows j and columns i, i <= j (or in j's panel), corrected for the 8-bit
-// stand-ins; modulo 2^32.
-ci32 CpuCorrelator::corrected(std::int64_t channel, std::int64_t i, std::int64_t j) const {
+// Correction of row j for the 8-bit stand-ins; modulo 2^32.
+ci32 CpuCorrelator::correction(std::int64_t channel, std::int64_t j) const {
   const CpuKernel& kernel = shape_.kernel;
-  const std::int64_t panel = i / kernel.columns;
-  const auto* words = reinterpret_cast<const std::uint32_t*>(acc(channel)) +
-                      shape_.panel_first[panel] +
-                      (j - panel * kernel.columns) * shape_.row_elements + i % kernel.columns;
   const std::int32_t* sums = row_sums(channel) + j;
   const auto r = static_cast<std::uint32_t>(sums[0]);
   const auto s = static_cast<std::uint32_t>(sums[sums_stride_]);
   const auto times = [](std::int32_t factor, std::uint32_t x) {
     return static_cast<std::uint32_t>(factor) * x;
   };
-  return {static_cast<std::int32_t>(words[0] + times(kernel.re_from_re, r) +
-                                    times(kernel.re_from_im, s)),
-          static_cast<std::int32_t>(words[kernel.columns] + times(kernel.im_from_re, r) +
-                                    times(kernel.im_from_im, s))};
+  return {static_cast<std::int32_t>(times(kernel.re_from_re, r) + times(kernel.re_from_im, s)),
+          static_cast<std::int32_t>(times(kernel.im_from_re, r) + times(kernel.im_from_im, s))};
 }
 
-void CpuCorrelator::fold_integers(std::int64_t channel) {
+// The int32 sum of rows j and columns i, i <= j (or in j's panel), corrected; modulo 2^32.
+ci32 CpuCorrelator::corrected(std::int64_t channel, std::int64_t i, std::int64_t j) const {
+  const std::int64_t columns = shape_.kernel.columns;
+  const std::int64_t panel = i / columns;
+  const auto* words = reinterpret_cast<const std::uint32_t*>(acc(channel)) +
+                      shape_.panel_first[panel] + (j - panel * columns) * shape_.row_elements +
+                      i % columns;
+  const ci32 add = correction(channel, j);
+  return {static_cast<std::int32_t>(words[0] + static_cast<std::uint32_t>(add.re)),
+          static_cast<std::int32_t>(words[columns] + static_cast<std::uint32_t>(add.im))};
+}
+
+void CpuCorrelator::fold_integers(std::int64_t channel, std::int64_t row_begin,
+                                  std::int64_t row_end) {
   ci64* to = integer_.data() + channel * pairs_;
+  const Accumulators<std::uint32_t> sums{reinterpret_cast<std::uint32_t*>(acc(channel)),
+                                         shape_.panel_first.data(), shape_.kernel.columns};
+  const bool stream = config_.n_channels * pairs_ * 16 > kStreamedBytes && can_stream(to);
 #if RYLE_MUTANT == 206
-  const bool add = false;
+  const Output output = Output::stored;
 #else
-  const bool add = folded_[channel] != 0;
+  const Output output = folded_[channel] != 0 ? Output::added
+                        : stream              ? Output::streamed
+                                              : Output::stored;
 #endif
-  for (std::int64_t j = 0; j < shape_.n_rows; ++j) {
-    for (std::int64_t i = 0; i <= j; ++i, ++to) {
-      const ci32 sum = corrected(channel, i, j);
-      *to = add ? ci64{to->re + sum.re, to->im + sum.im} : ci64{sum.re, sum.im};
-    }
+  for (std::int64_t j = row_begin; j < row_end; ++j) {
+    fold_row(sums, j, correction(channel, j), output, to + n_pairs(j));
   }
+  if (stream) fence_streams();
 }
 
 // x = y + c with y = 256 H + L, c = 128 (1 + i):
@@ -424,52 +441,68 @@ void CpuCorrelator::fold_split_integers(std::int64_t channel) {
   for (std::int64_t k = 0; k < 2 * sums_stride_; ++k) longs[k] += sums[k];
 }
 
-void CpuCorrelator::fold_floats(std::int64_t channel) {
-  cf64* to = real_.data() + channel * pairs_;
-  const bool add = folded_[channel] != 0;
-  const auto* sums = reinterpret_cast<const double*>(acc(channel));
-  const std::int64_t columns = shape_.kernel.columns;
-  for (std::int64_t j = 0; j < shape_.n_rows; ++j) {
-    for (std::int64_t i = 0; i <= j; ++i, ++to) {
-      const std::int64_t panel = i / columns;
-      const double* at = sums + shape_.panel_first[panel] +
-                         (j - panel * columns) * shape_.row_elements + i % columns;
-      const cf64 sum{at[0], at[columns]};
-      *to = add ? *to + sum : sum;
-    }
+void CpuCorrelator::fold_floats(std::int64_t channel, std::int64_t row_begin,
+                                std::int64_t row_end) {
+  const Accumulators<double> sums{reinterpret_cast<double*>(acc(channel)),
+                                  shape_.panel_first.data(), shape_.kernel.columns};
+  for (std::int64_t j = row_begin; j < row_end; ++j) {
+    fold_row(sums, j, folded_[channel] != 0 ? Output::added : Output::stored,
+             real_.data() + channel * pairs_ + n_pairs(j));
+  }
+}
+
+// Rows are independent, but for pairs of virtual inputs (split), which come with all rows.
+void CpuCorrelator::fold_rows(std::int64_t channel, std::int64_t row_begin, std::int64_t row_end) {
+  if (shape_.kernel.floating) {
+    fold_floats(channel, row_begin, row_end);
+  } else if (shape_.split == 2) {
+    fold_split_integers(channel);
+    std::memset(acc(channel), 0, static_cast<std::size_t>(acc_stride_));
+  } else {
+    fold_integers(channel, row_begin, row_end);
+  }
+  for (std::int32_t* sums : {row_sums(channel), row_sums(channel) + sums_stride_}) {
+    std::fill(sums + row_begin, sums + row_end, 0);
   }
 }
 
 void CpuCorrelator::fold(std::int64_t channel) {
-  if (shape_.kernel.floating) {
-    fold_floats(channel);
-  } else if (shape_.split == 2) {
-    fold_split_integers(channel);
-  } else {
-    fold_integers(channel);
-  }
+  fold_rows(channel, 0, shape_.n_rows);
   folded_[channel] = 1;
-  std::memset(acc(channel), 0, static_cast<std::size_t>(acc_stride_));
-  std::memset(row_sums(channel), 0,
-              static_cast<std::size_t>(2 * sums_stride_) * sizeof(std::int32_t));
+}
+
+// What fold_split_integers() leaves out, from the sums of the whole dump.
+void CpuCorrelator::recenter(std::int64_t channel) {
+  const std::int64_t* re = long_sums_.data() + channel * 2 * sums_stride_;
+  const std::int64_t* im = re + sums_stride_;
+  ci64* to = integer_.data() + channel * pairs_;
+  for (std::int64_t j = 0; j < shape_.n_inputs; ++j) {
+    const ci64 yj{256 * re[2 * j] + re[2 * j + 1], 256 * im[2 * j] + im[2 * j + 1]};
+    for (std::int64_t i = 0; i <= j; ++i, ++to) {
+      const ci64 yi{256 * re[2 * i] + re[2 * i + 1], 256 * im[2 * i] + im[2 * i + 1]};
+      to->re += 128 * (yi.re + yi.im + yj.re + yj.im) + 32768 * padded_spectra_;
+      to->im += 128 * (yi.im - yi.re + yj.re - yj.im);
+    }
+  }
+}
+
+// Whole channels, or where they are few, also rows: bands of about the same number of pairs.
+void CpuCorrelator::fold_all(Queue& queue) {
+  const bool few = config_.n_channels < 4 * queue.n_workers() && shape_.split == 1;
+  const std::int64_t bands = few ? std::min<std::int64_t>(8, shape_.n_rows) : 1;
+  const auto first_row = [&](std::int64_t band) {
+    const double share = static_cast<double>(band) / static_cast<double>(bands);
+    return static_cast<std::int64_t>(std::sqrt(share) * static_cast<double>(shape_.n_rows));
+  };
+  for_each_task(queue, config_.n_channels * bands, [&](std::int64_t, std::int64_t task) {
+    const std::int64_t channel = task / bands, band = task % bands;
+    fold_rows(channel, first_row(band), first_row(band + 1));
+    if (shape_.split == 2) recenter(channel);
+  });
 }
 
 void CpuCorrelator::finish(Queue& queue, Sums& sums) {
-  for_each_task(queue, config_.n_channels, [&](std::int64_t, std::int64_t channel) {
-    fold(channel);
-    if (shape_.split == 1) return;
-    const std::int64_t* re = long_sums_.data() + channel * 2 * sums_stride_;
-    const std::int64_t* im = re + sums_stride_;
-    ci64* to = integer_.data() + channel * pairs_;
-    for (std::int64_t j = 0; j < shape_.n_inputs; ++j) {
-      const ci64 yj{256 * re[2 * j] + re[2 * j + 1], 256 * im[2 * j] + im[2 * j + 1]};
-      for (std::int64_t i = 0; i <= j; ++i, ++to) {
-        const ci64 yi{256 * re[2 * i] + re[2 * i + 1], 256 * im[2 * i] + im[2 * i + 1]};
-        to->re += 128 * (yi.re + yi.im + yj.re + yj.im) + 32768 * padded_spectra_;
-        to->im += 128 * (yi.im - yi.re + yj.re - yj.im);
-      }
-    }
-  });
+  fold_all(queue);
   // Swapped, not copied: from the second dump on, two sets of sums go back and forth.
   const auto n = static_cast<std::size_t>(config_.n_channels * pairs_);
   if (shape_.kernel.floating) {
@@ -481,7 +514,7 @@ void CpuCorrelator::finish(Queue& queue, Sums& sums) {
     integer_.resize(n);
     sums.real.clear();
   }
-  counter_.finish(sums.counts);
+  counter_.finish(queue, sums.counts);
   sums.n_spectra = n_spectra_;
   std::fill(folded_.begin(), folded_.end(), std::uint8_t{0});
   if (long_sums_.size() > 0)
