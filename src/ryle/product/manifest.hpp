@@ -25,7 +25,8 @@ struct ManifestEntry {
 
 /// Appends one JSON line {name, bytes, sha256, segment, start_utc, start_tai_ns, end_tai_ns,
 /// integrations} and makes it durable; `name` is relative to the manifest. A line once written is
-/// never changed, so that a kill leaves all lines but perhaps the last whole.
+/// never changed, so that a kill leaves all lines but perhaps the last whole; a line that cannot be
+/// written leaves the manifest as it was.
 void append_manifest(const std::string& manifest_path, const ManifestEntry& entry);
 
 }  // namespace ryle
