@@ -8,7 +8,7 @@
 #include "ryle/device/buffer.hpp"
 #include "ryle/engine/image/cpu_field_layout.hpp"
 #include "ryle/engine/image/cpu_paths.hpp"
-#include "ryle/engine/image/cpu_weights.hpp"
+#include "ryle/engine/image/weights.hpp"
 
 namespace ryle::image::detail {
 namespace {
@@ -26,7 +26,6 @@ class FieldCpu final : public FieldImager {
         output_(config),
         sky_(make_sky_columns(config, output_, kernels_.lanes)),
         transform_(config.n_pixels),
-        counter_(config, roles_),
         n_channels_(config.channels.n_channels),
         n_parts_(parts_for(n_channels_)),
         n_slots_(queue.n_workers()),
@@ -47,15 +46,13 @@ class FieldCpu final : public FieldImager {
 
   void set_gains(Queue&, std::span<const cf32> gains) override {
     check_gains(config_, gains);
-    std::vector<cf32> all;
     for (std::int64_t c = 0; c < n_channels_; ++c) {
       const auto used =
           used_gains(roles_, gains.subspan(static_cast<std::size_t>(c) * config_.inputs.size(),
                                            config_.inputs.size()));
       set_field_gains(roles_, used, channels_[static_cast<std::size_t>(c)]);
-      all.insert(all.end(), used.begin(), used.end());
     }
-    counter_.set_used(all);
+    input_gains_.assign(gains.begin(), gains.end());
   }
 
   void execute(Queue& queue, const FieldInput& input) override {
@@ -64,7 +61,7 @@ class FieldCpu final : public FieldImager {
       throw UnsupportedError("imager: voltages as " + std::string(name(format)) +
                              "; ci4 and ci8 work");
     }
-    counter_.add(input, weights_);
+    add_field_weights(config_, input_gains_, input, weights_);
     n_spectra_ += input.n_spectra;
     const std::int64_t n_vectors = (input.n_spectra + kernels_.lanes - 1) / kernels_.lanes;
     run_tasks(queue, n_slots_, n_channels_ * n_parts_, [&](std::int64_t slot, std::int64_t task) {
@@ -197,7 +194,7 @@ class FieldCpu final : public FieldImager {
   CpuOutput output_;
   SkyColumns sky_;
   TransformTables transform_;
-  FieldWeights counter_;
+  std::vector<cf32> input_gains_;  // [channel][input], for the weights
   std::int64_t n_channels_, n_parts_, n_slots_;
   std::vector<FieldChannelData> channels_;
   FieldShape shape_;

@@ -8,7 +8,7 @@
 #include "ryle/device/buffer.hpp"
 #include "ryle/engine/image/cpu_directions.hpp"
 #include "ryle/engine/image/cpu_paths.hpp"
-#include "ryle/engine/image/cpu_weights.hpp"
+#include "ryle/engine/image/weights.hpp"
 
 namespace ryle::image::detail {
 namespace {
@@ -26,7 +26,6 @@ class FieldDftCpu final : public FieldImager {
         roles_(make_roles(config)),
         output_(config),
         directions_(config, roles_, output_),
-        counter_(config, roles_),
         n_channels_(config.channels.n_channels),
         n_antennas_(static_cast<std::int64_t>(roles_.antennas.size())),
         n_slots_(queue.n_workers()) {
@@ -54,7 +53,7 @@ class FieldDftCpu final : public FieldImager {
                                            config_.inputs.size()));
       gains_.insert(gains_.end(), used.begin(), used.end());
     }
-    counter_.set_used(gains_);
+    input_gains_.assign(gains.begin(), gains.end());
   }
 
   void execute(Queue& queue, const FieldInput& input) override {
@@ -63,7 +62,7 @@ class FieldDftCpu final : public FieldImager {
       throw UnsupportedError("imager: voltages as " + std::string(name(format)) +
                              "; ci4 and ci8 work");
     }
-    counter_.add(input, weights_);
+    add_field_weights(config_, input_gains_, input, weights_);
     n_spectra_ += input.n_spectra;
     for (std::int64_t c = 0; c < n_channels_; ++c) {
       for (std::int64_t t = 0; t < input.n_spectra; t += kSpectraPerChunk) {
@@ -148,7 +147,7 @@ class FieldDftCpu final : public FieldImager {
   CpuRoles roles_;
   CpuOutput output_;
   CpuDirections directions_;
-  FieldWeights counter_;
+  std::vector<cf32> input_gains_;  // [channel][input], for the weights
   std::int64_t n_channels_, n_antennas_, n_slots_;
   std::vector<cf32> gains_;                 // [channel][slot]
   std::vector<std::vector<double>> waves_;  // [channel]

@@ -8,7 +8,7 @@
 #include "ryle/engine/image/cpu_directions.hpp"
 #include "ryle/engine/image/cpu_pairs.hpp"
 #include "ryle/engine/image/cpu_paths.hpp"
-#include "ryle/engine/image/cpu_weights.hpp"
+#include "ryle/engine/image/weights.hpp"
 
 namespace ryle::image::detail {
 namespace {
@@ -25,7 +25,6 @@ class VisDftCpu final : public VisImager {
         roles_(make_roles(config)),
         output_(config),
         directions_(config, roles_, output_),
-        counter_(config, roles_),
         pairs_(make_pairs(config, roles_, false)),
         n_channels_(config.channels.n_channels),
         n_slots_(queue.n_workers()) {
@@ -45,15 +44,13 @@ class VisDftCpu final : public VisImager {
   void set_gains(Queue&, std::span<const cf32> gains) override {
     check_gains(config_, gains);
     gains_.resize(static_cast<std::size_t>(n_channels_));
-    std::vector<cf32> all;
     for (std::int64_t c = 0; c < n_channels_; ++c) {
       const auto used =
           used_gains(roles_, gains.subspan(static_cast<std::size_t>(c) * config_.inputs.size(),
                                            config_.inputs.size()));
       gains_[static_cast<std::size_t>(c)].set(roles_, used, {});
-      all.insert(all.end(), used.begin(), used.end());
     }
-    counter_.set_used(all);
+    input_gains_.assign(gains.begin(), gains.end());
   }
 
   void execute(Queue& queue, const VisInput& input, Images& images) override {
@@ -62,7 +59,7 @@ class VisDftCpu final : public VisImager {
     if (!needs_counting(input)) {
       FieldInput whole;
       whole.n_spectra = input.n_spectra;
-      counter_.add(whole, weights);
+      add_field_weights(config_, input_gains_, whole, weights);
     }
     std::vector<double> planes(static_cast<std::size_t>(output_.n_sums() * output_.size()));
     for (std::int64_t bin = 0; bin < n_bins(config_); ++bin) {
@@ -144,7 +141,7 @@ class VisDftCpu final : public VisImager {
   CpuRoles roles_;
   CpuOutput output_;
   CpuDirections directions_;
-  FieldWeights counter_;
+  std::vector<cf32> input_gains_;  // [channel][input], for the weights
   std::vector<PairSource> pairs_, autos_;
   std::int64_t n_channels_, n_slots_;
   std::vector<PairGainTables> gains_;

@@ -10,7 +10,7 @@
 #include "ryle/engine/image/cpu_paths.hpp"
 #include "ryle/engine/image/cpu_uv_apertures.hpp"
 #include "ryle/engine/image/cpu_uv_plan.hpp"
-#include "ryle/engine/image/cpu_weights.hpp"
+#include "ryle/engine/image/weights.hpp"
 
 namespace ryle::image::detail {
 namespace {
@@ -28,7 +28,6 @@ class VisGridCpu final : public VisImager {
         output_(config),
         sky_(make_sky_columns(config, output_, kernels_.lanes)),
         transform_(config.n_pixels),
-        counter_(config, roles_),
         pairs_(make_pairs(config, roles_, !config.remove_autos)),
         geometry_(make_uv_geometry(config, kernels_)),
         n_channels_(config.channels.n_channels),
@@ -55,16 +54,14 @@ class VisGridCpu final : public VisImager {
 
   void set_gains(Queue&, std::span<const cf32> gains) override {
     check_gains(config_, gains);
-    std::vector<cf32> all;
     for (std::int64_t c = 0; c < n_channels_; ++c) {
       const auto used =
           used_gains(roles_, gains.subspan(static_cast<std::size_t>(c) * config_.inputs.size(),
                                            config_.inputs.size()));
       gains_[static_cast<std::size_t>(c)].set(roles_, used,
                                               channels_[static_cast<std::size_t>(c)].heights);
-      all.insert(all.end(), used.begin(), used.end());
     }
-    counter_.set_used(all);
+    input_gains_.assign(gains.begin(), gains.end());
   }
 
   void execute(Queue& queue, const VisInput& input, Images& images) override {
@@ -74,7 +71,7 @@ class VisGridCpu final : public VisImager {
       FieldInput whole;
       whole.n_spectra = input.n_spectra;
       std::vector<double> of_bins(static_cast<std::size_t>(3 * n_bins_));
-      counter_.add(whole, of_bins);
+      add_field_weights(config_, input_gains_, whole, of_bins);
       for (std::size_t i = 0; i < of_bins.size(); ++i) {
         weights[i / 3 * static_cast<std::size_t>(3 * n_parts_) + i % 3] = of_bins[i];
       }
@@ -294,7 +291,7 @@ class VisGridCpu final : public VisImager {
   CpuOutput output_;
   SkyColumns sky_;
   TransformTables transform_;
-  FieldWeights counter_;
+  std::vector<cf32> input_gains_;  // [channel][input], for the weights
   std::vector<PairSource> pairs_;
   UvGeometry geometry_;
   std::int64_t n_channels_, n_bins_, n_parts_, n_slots_;

@@ -127,7 +127,11 @@ void add_field_weights(const AllSkyConfig& config, std::span<const cf32> gains,
                          input.valid_words, input.n_spectra, config.remove_autos);
     }
     const auto bin = static_cast<std::size_t>(channel / config.n_channels_per_bin);
+#if RYLE_MUTANT == 167
+    for (std::size_t k = 0; k < 3; ++k) weights[3 * bin + k] = of_channel[k];
+#else
     for (std::size_t k = 0; k < 3; ++k) weights[3 * bin + k] += of_channel[k];
+#endif
   }
 }
 
