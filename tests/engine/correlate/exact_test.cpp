@@ -79,7 +79,7 @@ TEST(Exact, LongGulps) {
 // the rows it read are zeroed.
 TEST(Exact, ManySumsAndTheDumpAfter) {
   for (const auto format : {SampleFormat::ci8, SampleFormat::ci4}) {
-    Voltages v(format, 35, 33, 127);
+    Voltages v(format, 35, 6, 127);
     v.fill_random(7);
     const Sums want = expected(v);
     ASSERT_GT(want.integer.size() * sizeof(ci64), std::size_t{4} << 20);
