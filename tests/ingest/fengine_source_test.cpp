@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <random>
 #include <set>
 
@@ -361,6 +362,19 @@ TEST(FengineSource, TheSequenceNumberMayWrap) {
   EXPECT_EQ(running.wrong(), 0);
 }
 
+std::vector<std::byte> tbx_datagram(std::int64_t spectrum, std::int64_t phase, int block) {
+  wire::Packet packet;
+  packet.channel = static_cast<std::uint32_t>(kFirst + 3 * block);
+  packet.n_channels = 3;
+  packet.n_inputs = 10;
+  packet.flags = 8U << 24;
+  packet.tick_raw = static_cast<std::uint64_t>(spectrum * 8192 + phase);
+  const auto payload = test::pattern_spectrum(spectrum, kFirst + 3 * block, 3, 0, 10);
+  std::vector<std::byte> bytes(28 + payload.size());
+  EXPECT_EQ(wire::encode(wire::TbxGeometry{5, 3, 0, 0}, packet, payload, bytes), bytes.size());
+  return bytes;
+}
+
 // Frames of all stands, 3 of the band's channels each, time tags of 196 MHz off the second's grid.
 TEST(FengineSource, TbxFrames) {
   auto config = small_chips();
@@ -374,18 +388,7 @@ TEST(FengineSource, TbxFrames) {
   RunningFengine running(config);
   Sender sender(running.endpoint());
   for (std::int64_t t = slot0; t < slot0 + 300; ++t) {
-    for (int block = 0; block < 2; ++block) {
-      wire::Packet packet;
-      packet.channel = static_cast<std::uint32_t>(kFirst + 3 * block);
-      packet.n_channels = 3;
-      packet.n_inputs = 10;
-      packet.flags = 8U << 24;
-      packet.tick_raw = static_cast<std::uint64_t>(t * 8192 + phase);
-      const auto payload = test::pattern_spectrum(t, kFirst + 3 * block, 3, 0, 10);
-      std::vector<std::byte> bytes(28 + payload.size());
-      ASSERT_EQ(wire::encode(wire::TbxGeometry{5, 3, 0, 0}, packet, payload, bytes), bytes.size());
-      sender.send_datagram(bytes);
-    }
+    for (int block = 0; block < 2; ++block) sender.send_datagram(tbx_datagram(t, phase, block));
     if (t % 64 == 0) std::this_thread::sleep_for(std::chrono::microseconds(300));
   }
   ASSERT_TRUE(running.settle(600));
@@ -401,6 +404,54 @@ TEST(FengineSource, TbxFrames) {
   EXPECT_NEAR(static_cast<double>(info.clock.tai_ns(slot0) - static_cast<std::int64_t>(expected)),
               0, 2);
   EXPECT_EQ(info.time_source, TimeSource::packet);
+}
+
+// Chunks that wait for the consumer while the F-engine is started again keep the time of their own
+// segment: the grids of the two differ by a part of a spectrum.
+TEST(FengineSource, QueuedChunksKeepTheTimeOfTheirSegment) {
+  auto config = small_chips();
+  config.format = FengineFormat::tbx;
+  config.n_stands = 5;
+  config.n_channels = 6;
+  config.channels_per_packet = 3;
+  config.clock.rate_hz = {765'625, 32};
+  FengineSource source(config);
+  source.start();
+  Sender sender(source.endpoints()[0]);
+  const std::int64_t slot0 = 1'700'000'000LL * 196'000'000 / 8192;
+  const std::array<std::int64_t, 2> phases{1000, 7000};
+  for (std::int64_t run = 0; run < 2; ++run) {
+    const std::int64_t first = slot0 + 100'000 * run;
+    for (std::int64_t t = first; t < first + 300; ++t) {
+      for (int block = 0; block < 2; ++block) {
+        sender.send_datagram(tbx_datagram(t, phases[run], block));
+      }
+      if (t % 64 == 0) std::this_thread::sleep_for(std::chrono::microseconds(300));
+    }
+    for (int i = 0;
+         i < 10'000 && source.counters().received < static_cast<std::uint64_t>(600 * (run + 1));
+         ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));  // the gate looks back 50 ms
+  }
+  source.stop();
+  std::array<int, 2> chunks{};
+  while (!source.ended()) {
+    Chunk* chunk = source.next(std::chrono::milliseconds(20));
+    if (chunk == nullptr) continue;
+    ASSERT_LT(chunk->segment, 2);
+    ++chunks[chunk->segment];
+    const std::int64_t expected_ns = static_cast<std::int64_t>(
+        static_cast<__int128>(chunk->first_tick * 8192 + phases[chunk->segment]) * 250 / 49 +
+        static_cast<__int128>(37) * 1'000'000'000);
+    const SampleClock clock = source.clock(chunk->segment);
+    // To a nanosecond of rounding on either side; the grids are 30.6 us apart.
+    EXPECT_NEAR(static_cast<double>(clock.tai_ns(chunk->first_tick) - expected_ns), 0, 2);
+    source.release(chunk);
+  }
+  EXPECT_GE(chunks[0], 3);
+  EXPECT_GE(chunks[1], 2);
 }
 
 TEST(FengineSource, TbfFrames) {

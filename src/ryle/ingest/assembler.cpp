@@ -130,6 +130,7 @@ void Assembler::start_segment(std::int64_t origin, MonotonicNs now) {
     stream.position = origin;
     stream.last_placed = now;
   }
+  if (on_segment_) on_segment_();
   replay_held(now);
 }
 

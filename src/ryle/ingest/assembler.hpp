@@ -74,6 +74,9 @@ class Assembler {
   /// Ends a wait for a free chunk (any thread may set what it returns).
   void set_cancel(std::function<bool()> cancelled) { cancelled_ = std::move(cancelled); }
 
+  /// Called when a segment has begun, before anything of it is placed.
+  void set_on_segment(std::function<void()> begun) { on_segment_ = std::move(begun); }
+
   /// While set, a quorum may begin a new segment although the present one still places data (its
   /// time was a guess).
   void set_provisional(bool provisional) { provisional_ = provisional; }
@@ -162,6 +165,7 @@ class Assembler {
   std::unique_ptr<Placement> placement_;
   ChunkPool& pool_;
   std::function<bool()> cancelled_;
+  std::function<void()> on_segment_;
   std::int64_t words_per_stream_;
   std::int64_t evidence_slots_;
   std::vector<OpenChunk> window_;

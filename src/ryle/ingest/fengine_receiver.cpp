@@ -105,6 +105,8 @@ FengineReceiver::FengineReceiver(const FengineSourceConfig& config)
   const std::int64_t spans = a.n_streams * (a.chunk_slots / 64 + 2);
   allocate(a, std::move(placement), config_.n_chunks, spans, config_.memory,
            static_cast<std::uint64_t>(layout_.packet_payload_bytes()));
+  // Before any chunk of the segment can reach the consumer.
+  assembler_->set_on_segment([this] { note_segment(); });
   publish();
 }
 
@@ -113,6 +115,15 @@ FengineReceiver::~FengineReceiver() { end(); }
 SampleClock FengineReceiver::clock() const {
   const std::lock_guard lock(mutex_);
   return clock_;
+}
+
+SampleClock FengineReceiver::clock(std::int64_t segment) const {
+  const std::lock_guard lock(mutex_);
+#if RYLE_MUTANT == 217
+  return clock_;
+#endif
+  const auto it = clocks_.find(segment);
+  return it == clocks_.end() ? clock_ : it->second;
 }
 
 std::vector<std::string> FengineReceiver::endpoints() const {
@@ -157,31 +168,37 @@ Reason FengineReceiver::take_datagram(std::size_t port, const DatagramReader::Da
   counted.slot_raw = packet.tick_raw / ticks_per_spectrum_;
   counted.payload = bytes.subspan(packet.payload_offset, packet.payload_bytes);
   counted.stride_bytes = layout_.packet_payload_bytes();
+  tick_raw_ = packet.tick_raw;
   const Reason reason = assembler_->offer(counted, now_);
-  if (assembler_->totals().segments != segments_seen_) note_segment(packet.tick_raw);
   if (reason == Reason::used) positions_[port] = assembler_->position(packet.stream);
   return reason;
 }
 
 // A new segment: time tags are absolute, their remainder is where in a spectrum's time the grid of
 // this F-engine lies. The packet that completed the quorum tells.
-void FengineReceiver::note_segment(std::uint64_t tick_raw) {
-  segments_seen_ = assembler_->totals().segments;
+void FengineReceiver::note_segment() {
   std::ranges::fill(positions_, assembler_->origin_slot());
   if (config_.format == FengineFormat::chips) return;
-  const auto tag = static_cast<std::int64_t>(tick_raw);
+  const auto tag = static_cast<std::int64_t>(tick_raw_);
   const auto tai_ns =
       recording_tai_ns_from_unix(tag / wire::kLwaTicksPerSecond,
                                  tag % wire::kLwaTicksPerSecond * 250 / 49);  // 1e9 / 196e6
-  if (!tai_ns) return;  // not a date: the epoch stays what it was
-  const auto slot = static_cast<Tick>(tick_raw / ticks_per_spectrum_);
+  const auto slot = static_cast<Tick>(tick_raw_ / ticks_per_spectrum_);
   const std::lock_guard lock(mutex_);
+  const auto segment = static_cast<std::int64_t>(assembler_->totals().segments) - 1;
+  clocks_[segment] = clock_;
+  // Every chunk may be of another segment, and one more has none yet.
+  while (clocks_.size() > static_cast<std::size_t>(config_.n_chunks) + 1) {
+    clocks_.erase(clocks_.begin());
+  }
+  if (!tai_ns) return;  // not a date: the epoch stays what it was
   clock_.epoch_tai_ns = 0;
 #if RYLE_MUTANT == 196
   clock_.epoch_tai_ns = *recording_tai_ns_from_unix(0);
 #else
   clock_.epoch_tai_ns = *tai_ns - clock_.tai_ns(slot);
 #endif
+  clocks_[segment] = clock_;
 }
 
 }  // namespace ryle

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
+#include <map>
 #include <span>
 #include <vector>
 
@@ -18,20 +19,23 @@ class FengineReceiver : public ReceiverThread {
   const FengineSourceConfig& config() const { return config_; }
   const FengineLayout& layout() const { return layout_; }
   SampleClock clock() const;
+  /// Of a segment chunks of which are with the consumer or wait for it.
+  SampleClock clock(std::int64_t segment) const;
   std::vector<std::string> endpoints() const;
 
  private:
   bool serve(int timeout_ms) override;
   Reason take_datagram(std::size_t port, const DatagramReader::Datagram& datagram);
-  void note_segment(std::uint64_t tick_raw);
+  void note_segment();
 
   FengineSourceConfig config_;
   FengineLayout layout_;
   std::int64_t skew_limit_;              ///< spectra a socket may be read ahead of another
   std::uint64_t ticks_per_spectrum_;     ///< of the packets' counter
   std::vector<std::int64_t> positions_;  ///< [port] newest spectrum placed
-  std::uint64_t segments_seen_ = 0;
-  SampleClock clock_;  ///< under the lock of the snapshot
+  std::uint64_t tick_raw_ = 0;           ///< of the packet that is being offered
+  SampleClock clock_;                    ///< of the newest segment; under the lock of the snapshot
+  std::map<std::int64_t, SampleClock> clocks_;  ///< [segment], the last ones; as clock_
 };
 
 }  // namespace ryle

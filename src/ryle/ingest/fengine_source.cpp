@@ -129,6 +129,8 @@ SourceInfo FengineSource::info() const {
   return info;
 }
 
+SampleClock FengineSource::clock(std::int64_t segment) const { return impl_->clock(segment); }
+
 const FengineLayout& FengineSource::layout() const { return impl_->layout(); }
 
 FrequencyAxis FengineSource::channels() const {

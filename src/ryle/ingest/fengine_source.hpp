@@ -79,6 +79,9 @@ class FengineSource final : public ChunkSource {
 
   /// clock counts spectra. TBF, TBX: its epoch is known once a chunk came.
   SourceInfo info() const override;
+  /// Of the chunks of one segment, however many have begun since: an F-engine that was started
+  /// again need not keep its grid. @pre a chunk of it was taken and is not yet released
+  SampleClock clock(std::int64_t segment) const;
   const FengineLayout& layout() const;
   /// Centres of all channels.
   FrequencyAxis channels() const;

@@ -83,7 +83,7 @@ class LiveSpectraRun {
   void take(Chunk* chunk) {
     if (!started_) first_chunk_ = Clock::now();
     started_ = true;
-    const SampleClock clock = source_->info().clock;
+    const SampleClock clock = source_->clock(chunk->segment);
     unpack(source_->layout(), *chunk, *spectra_);
     source_->release(chunk);
     SpectraGulp gulp;
