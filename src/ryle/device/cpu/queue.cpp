@@ -7,6 +7,7 @@
 #include <tbb/task_arena.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -124,12 +125,13 @@ std::shared_ptr<std::byte> allocate(MemorySpace space, std::int64_t n_bytes) {
   // Blocks are scattered: neighbouring channels lie kilobytes apart, and with small pages nearly
   // every cell would cost a walk through the page tables.
   const auto bytes = static_cast<std::size_t>(n_bytes);
-  const std::size_t alignment = bytes >= kHugePageBytes / 2 ? kHugePageBytes : 128;
-  const std::size_t padded = (bytes + alignment - 1) / alignment * alignment;
-  void* memory = std::aligned_alloc(alignment, padded == 0 ? alignment : padded);
-  if (memory == nullptr) throw std::bad_alloc();
+  // Only whole huge pages: padding to them would take up to twice what plans count.
+  const std::size_t huge = bytes / kHugePageBytes * kHugePageBytes;
+  const std::size_t padded = std::max<std::size_t>(bytes + 127, 128) / 128 * 128;
+  void* memory = nullptr;
+  if (posix_memalign(&memory, huge > 0 ? kHugePageBytes : 128, padded) != 0) throw std::bad_alloc();
 #ifdef MADV_HUGEPAGE
-  if (alignment == kHugePageBytes) madvise(memory, padded, MADV_HUGEPAGE);  // advice only
+  if (huge > 0) madvise(memory, huge, MADV_HUGEPAGE);  // advice only
 #endif
   std::memset(memory, 0, padded);
   return {static_cast<std::byte*>(memory), [](std::byte* p) { std::free(p); }};
