@@ -38,7 +38,8 @@ class CodeCounter {
   }
 
  private:
-  std::uint32_t counts_[4][256] = {};  // one batch at a time: no overflow
+  // Of one add_present(): a table gets at most n_samples / 2 + 1 codes.
+  std::uint32_t counts_[4][256] = {};
 };
 
 void add_floats(const float* parts, std::int64_t n, int n_parts, LevelStatistics& s) {
@@ -82,6 +83,7 @@ class Levels {
   void add_present(std::int64_t p, std::int64_t n, Tick begin, Tick end,
                    LevelStatistics* statistics) {
     if (begin >= end) return;
+    RYLE_ASSERT(end - begin <= std::int64_t{0xFFFFFFFF});  // what a CodeCounter holds
     for (std::int64_t j = 0; j < n; ++j) statistics[j].n_samples += end - begin;
     std::vector<CodeCounter> counters(static_cast<std::size_t>(unpacker_.floats() ? 0 : n));
     for (Tick from = begin; from < end; from += kBatch) {
