@@ -72,19 +72,26 @@ TEST(CudaTables, FusedTablesMakeTheBeam) {
     const auto cells = antenna_cells(config, 0);
     std::vector<cf64> field;
     for (std::size_t a = 0; a < 40; ++a) field.emplace_back(gaussian(a), gaussian(a + 1000));
-    std::vector<cf64> at_visit(static_cast<std::size_t>(tables.n_visits));
+    const auto n_visits = static_cast<std::size_t>(tables.n_visits);
+    std::vector<cf64> at_visit(2 * n_visits);
     for (std::size_t k = 0; k < tables.slots.size(); ++k) {
-      if (tables.slots[k] != 0xffff) at_visit[tables.slots[k]] = field[k / 4];
+      if (tables.slots[k] == 0xffff) continue;
+      at_visit[k / 160 * n_visits + tables.slots[k]] = field[k % 160 / 4];
     }
     for (const int parity : {0, 1}) {
       std::vector<cf64> grid(static_cast<std::size_t>(tables.n_rows * 64));
-      for (const auto& tile : tables.tiles) {
-        for (std::size_t v = tile.begin; v < std::size_t(tile.begin + tile.count); ++v) {
-          const float* w =
-              &tables.weights[(std::size_t(parity) * std::size_t(tables.n_visits) + v) * 16];
+      for (std::size_t t = 0; t < tables.tiles.size(); ++t) {
+        const auto& tile = tables.tiles[t];
+        if (tile.tile_y == FusedTile::kNone) continue;
+        ASSERT_LT(tile.tile_x, tables.n_tile_columns);
+        const std::size_t first = t / std::size_t(tables.n_tiles) * n_visits + tile.begin;
+        for (std::size_t v = 0; v < tile.count; ++v) {
+          const float* w = &tables.weights[(first + v) * 16];
+          const bool folded = int(v) >= tile.count - tile.n_folded;
+          const double sign = folded && parity == 1 ? -1 : 1;
           for (int c = 0; c < 64; ++c) {
             grid[std::size_t((tile.tile_y * 8 + c / 8) * 64 + tile.tile_x * 8 + c % 8)] +=
-                double(w[c % 8]) * double(w[8 + c / 8]) * at_visit[v];
+                sign * double(w[c % 8]) * double(w[8 + c / 8]) * at_visit[first + v];
           }
         }
       }

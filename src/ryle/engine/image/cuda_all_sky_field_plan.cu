@@ -157,7 +157,9 @@ class EfieldCuda final : public CudaFieldImager {
   }
 
   void plan_fused(Queue& queue, const std::vector<double>& positions) {
-    int most = 0, n_sm = 0;
+    int most = 0, n_sm = 0, major = 0;
+    RYLE_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device_));
+    if (major < 9) return;  // no clusters of thread blocks
     RYLE_CUDA(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_));
     RYLE_CUDA(cudaDeviceGetAttribute(&n_sm, cudaDevAttrMultiProcessorCount, device_));
     fused_ = fused_tables(config_, used_, positions, most);
@@ -208,6 +210,7 @@ class EfieldCuda final : public CudaFieldImager {
     args.n_antennas = n_antennas();
     args.n_spectra = n_spectra;
     args.n_rows = fused_.n_rows;
+    args.n_tile_columns = fused_.n_tile_columns;
     args.n_tiles = fused_.n_tiles;
     args.n_visits = fused_.n_visits;
     args.n_columns = fused_.n_columns;

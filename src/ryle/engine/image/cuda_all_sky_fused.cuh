@@ -12,15 +12,16 @@ struct FusedArgs {
   int n_antennas = 0;
   int n_spectra = 0;
   int n_rows = 0;
+  int n_tile_columns = 0;
   int n_tiles = 0;
   int n_visits = 0;
   int n_columns = 0;
   int first_column[2] = {};
   const int2* input = nullptr;       ///< [a] X and Y, -1 = none
   const float4* factor = nullptr;    ///< [channel][a] X and Y
-  const ushort4* slots = nullptr;    ///< [channel][a]
-  const FusedTile* tiles = nullptr;  ///< [channel][n_tiles]
-  const float* weights = nullptr;    ///< [parity][channel][n_visits][16]
+  const ushort4* slots = nullptr;    ///< [channel][half][a]
+  const FusedTile* tiles = nullptr;  ///< [channel][half][n_tiles]
+  const float* weights = nullptr;    ///< [channel][half][n_visits][16]
   float* planes = nullptr;           ///< [channel][slice][4][y][x], added to
 };
 
