@@ -3,10 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <exception>
 #include <filesystem>
+#include <map>
 
 #include "ryle/core/error.hpp"
-#include "ryle/product/manifest.hpp"
 
 namespace ryle::stage {
 
@@ -58,19 +59,28 @@ std::string ProductSet::manifest_name() const {
 }
 
 // A run that cannot write two segments would stop before anybody looks (reliability.md 5).
-void ProductSet::require_space(const std::string& name, std::size_t n_files) const {
-  if (rotation_.segment_bytes() == 0) return;
-  const auto wanted = 2 * static_cast<std::uintmax_t>(rotation_.segment_bytes()) * n_files;
-  std::error_code error;
-  const auto parent = std::filesystem::path(name).parent_path();
-  const auto space = std::filesystem::space(parent.empty() ? "." : parent, error);
-  if (error || space.available >= wanted) return;
-  throw IoError(ExitCode::io,
-                fmt::format("cannot begin {}: {} bytes are free on its disk, two "
-                            "segments of output.segment_mib = {:g} in {} formats "
-                            "take {}; free space, write elsewhere or make segments "
-                            "smaller",
-                            name, space.available, config_.output.segment_mib, n_files, wanted));
+void ProductSet::require_space(const std::vector<std::string>& files,
+                               const VisibilityDump& first) const {
+  const auto segment = static_cast<std::uintmax_t>(rotation_.segment_bytes(first));
+  if (segment == 0) return;
+  std::map<std::string, std::uintmax_t> n_files;
+  for (const auto& file : files) {
+    const auto parent = std::filesystem::path(file).parent_path();
+    ++n_files[parent.empty() ? "." : parent.string()];
+  }
+  const auto& out = config_.output;
+  for (const auto& [directory, n] : n_files) {
+    std::error_code error;
+    const auto space = std::filesystem::space(directory, error);
+    if (error || space.available / 2 / n >= segment) continue;
+    throw IoError(
+        ExitCode::io,
+        fmt::format("cannot begin to write in {}: {} bytes are free on its disk, two "
+                    "segments (output.segment_s = {:g}, segment_mib = {:g}) of {} bytes "
+                    "in {} formats do not fit; free space, write elsewhere or make "
+                    "segments smaller",
+                    directory, space.available, out.segment_s, out.segment_mib, segment, n));
+  }
 }
 
 void ProductSet::open(const Observation& observation, const VisibilityDump& first,
@@ -78,8 +88,8 @@ void ProductSet::open(const Observation& observation, const VisibilityDump& firs
   std::error_code ignored;
   std::filesystem::create_directories(config_.output.directory, ignored);
   const auto files = names(first);
-  if (files_opened_ == 0 && !files.empty()) require_space(files.front(), files.size());
-  rotation_.begin(first);
+  if (files_opened_ == 0) require_space(files, first);
+  rotation_.begin(first, segment != segment_);
   for (const auto& name : files) {
     guarded([&] {
       writers_.push_back(open_visibility_writer(name, observation, config_.output.overwrite));
@@ -87,6 +97,7 @@ void ProductSet::open(const Observation& observation, const VisibilityDump& firs
   }
   ++files_opened_;
   segment_ = segment;
+  open_ = true;
 }
 
 template <class Action>
@@ -101,12 +112,14 @@ void ProductSet::guarded(Action action) {
   }
 }
 
+bool ProductSet::due(const VisibilityDump& dump, std::int64_t segment) const {
+  return open_ && (segment != segment_ || rotation_.due(dump));
+}
+
 void ProductSet::write(const VisibilityDump& dump, const Observation& observation,
                        std::int64_t segment) {
-  if (segment != segment_ || rotation_.due(dump)) {
-    if (segment_ >= 0) publish(observation);
-    open(observation, dump, segment);
-  }
+  if (due(dump, segment)) publish(observation);
+  if (!open_) open(observation, dump, segment);
   rotation_.add(dump);
   for (auto& writer : writers_) {
     guarded([&] {
@@ -124,20 +137,34 @@ void ProductSet::write(const VisibilityDump& dump, const Observation& observatio
 }
 
 void ProductSet::publish(const Observation& observation) {
+  std::exception_ptr first_error;
   for (auto& writer : writers_) {
-    guarded([&] {
-      writer->publish(observation);
-      published_.push_back(writer->path());
-      note_published(writer->path());
-    });
+    try {
+      guarded([&] {
+        writer->publish(observation);
+        published_.push_back(writer->path());
+        note_published(writer->path());
+      });
+    } catch (...) {  // the others are whole all the same
+      if (!first_error) first_error = std::current_exception();
+    }
   }
   writers_.clear();
+  open_ = false;
+  if (first_error) std::rethrow_exception(first_error);
 }
 
 void ProductSet::note_published(const std::string& path) {
   if (!rotation_.on()) return;
-  append_manifest(manifest_name(), {path, files_opened_, rotation_.start_tai_ns(),
-                                    rotation_.end_tai_ns(), rotation_.dumps()});
+  if (!manifest_) manifest_ = std::make_unique<ManifestThread>(manifest_name());
+  manifest_->add(
+      {path, files_opened_, rotation_.start_tai_ns(), rotation_.end_tai_ns(), rotation_.dumps()});
+}
+
+void ProductSet::finish_manifest() {
+  if (!manifest_) return;
+  for (auto& failure : manifest_->finish()) warnings_.push_back(std::move(failure));
+  manifest_.reset();
 }
 
 void ProductSet::draw(Queue& queue, const Observation& observation) {

@@ -8,6 +8,7 @@
 
 #include "ryle/product/visibility_file.hpp"
 #include "ryle/stage/config.hpp"
+#include "ryle/stage/manifest_thread.hpp"
 #include "ryle/stage/quick_look.hpp"
 #include "ryle/stage/rotation.hpp"
 
@@ -21,14 +22,20 @@ class ProductSet {
  public:
   ProductSet(const ObservationConfig& config, std::vector<SourceMark> marks);
 
+  /// This dump opens new files: whoever knows more of the ones it ends publishes them first.
+  bool due(const VisibilityDump& dump, std::int64_t segment) const;
   void write(const VisibilityDump& dump, const Observation& observation, std::int64_t segment);
-  /// Publishes the open segment.
+  /// Publishes the open files, all that can be; then throws the first error with "stop".
   void publish(const Observation& observation);
+  /// Waits for the lines of the manifest. @pre nothing is published after it
+  void finish_manifest();
   /// Pictures of everything written; returns their paths through published().
   void draw(Queue& queue, const Observation& observation);
 
   const std::vector<std::string>& published() const { return published_; }
   const std::vector<std::string>& errors() const { return errors_; }
+  /// Trouble with the manifest: the products are there.
+  const std::vector<std::string>& warnings() const { return warnings_; }
   std::int64_t dumps_written() const { return dumps_written_; }
   /// Every writer has failed: a run with on_disk_full = "stop" ends.
   bool all_failed() const { return writers_.empty() && !errors_.empty(); }
@@ -38,7 +45,7 @@ class ProductSet {
   void open(const Observation& observation, const VisibilityDump& first, std::int64_t segment);
   std::vector<std::string> names(const VisibilityDump& first) const;
   std::string manifest_name() const;
-  void require_space(const std::string& name, std::size_t n_files) const;
+  void require_space(const std::vector<std::string>& files, const VisibilityDump& first) const;
   void note_published(const std::string& path);
   std::string picture_name(const std::string& what) const;
   template <class Action>
@@ -48,13 +55,16 @@ class ProductSet {
   std::vector<std::unique_ptr<VisibilityWriter>> writers_;
   Rotation rotation_;
   std::int64_t segment_ = -1;
+  bool open_ = false;  // files of a segment, be it that all of them have failed
   std::int64_t files_opened_ = 0;
   QuickLook quick_look_;
   std::vector<SourceMark> marks_;
   std::vector<std::string> published_;
   std::vector<std::string> errors_;
+  std::vector<std::string> warnings_;
   std::int64_t dumps_written_ = 0;
   std::string imager_;
+  std::unique_ptr<ManifestThread> manifest_;
 };
 
 }  // namespace ryle::stage

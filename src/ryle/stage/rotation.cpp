@@ -18,7 +18,18 @@ std::int64_t Rotation::dump_bytes(const VisibilityDump& dump) {
   return static_cast<std::int64_t>(dump.data.size()) * 12 + dump.n_baselines * 40;
 }
 
-bool Rotation::due(const VisibilityDump& dump) const {
+std::int64_t Rotation::segment_bytes(const VisibilityDump& dump) const {
+  if (!on()) return 0;
+  double bytes = static_cast<double>(segment_bytes_);
+  if (segment_ns_ > 0 && dump.interval_s > 0) {
+    const double by_time = std::ceil(static_cast<double>(segment_ns_) / (dump.interval_s * 1e9)) *
+                           static_cast<double>(dump_bytes(dump));
+    bytes = segment_bytes_ > 0 ? std::min(bytes, by_time) : by_time;
+  }
+  return static_cast<std::int64_t>(std::min(bytes, 9e18));
+}
+
+std::int64_t Rotation::index_of(const VisibilityDump& dump) const {
 #if RYLE_MUTANT == 133
   const std::int64_t slack_ns = 0;
 #else
@@ -26,12 +37,18 @@ bool Rotation::due(const VisibilityDump& dump) const {
   // integrations of 0.499968 s.
   const std::int64_t slack_ns = std::llround(dump.interval_s * 0.5e9);
 #endif
+  return (dump.start_tai_ns - origin_tai_ns_ + slack_ns) / segment_ns_;
+}
+
+bool Rotation::due(const VisibilityDump& dump) const {
   if (dumps_ == 0) return false;
-  if (segment_ns_ > 0 && dump.start_tai_ns - start_tai_ns_ >= segment_ns_ - slack_ns) return true;
+  if (segment_ns_ > 0 && index_of(dump) > index_) return true;
   return segment_bytes_ > 0 && bytes_ + dump_bytes(dump) > segment_bytes_;
 }
 
-void Rotation::begin(const VisibilityDump& dump) {
+void Rotation::begin(const VisibilityDump& dump, bool new_origin) {
+  if (new_origin) origin_tai_ns_ = dump.start_tai_ns;
+  index_ = segment_ns_ > 0 ? index_of(dump) : 0;
   start_tai_ns_ = end_tai_ns_ = dump.start_tai_ns;
   dumps_ = 0;
   bytes_ = 0;

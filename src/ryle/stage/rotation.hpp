@@ -9,17 +9,20 @@ namespace ryle::stage {
 
 /// When a run begins new files (products.md 5): on integration boundaries, so that the files of a
 /// run, one after the other, are the run. An integration belongs where its first sample lies:
-/// segment k of files covers [start + k S, start + (k + 1) S) as long as the size allows.
+/// segment k of files covers [start + k S, start + (k + 1) S), start being that of the run or of
+/// the sender's last restart; a size limit only adds boundaries.
 class Rotation {
  public:
   Rotation(double segment_s, double segment_mib);
 
   bool on() const { return segment_ns_ > 0 || segment_bytes_ > 0; }
-  std::int64_t segment_bytes() const { return segment_bytes_; }
+  /// What the files of one format grow to at most, by size or by time; 0 when it is off.
+  std::int64_t segment_bytes(const VisibilityDump& dump) const;
   /// True when this dump must open new files. @pre begin() was called
   bool due(const VisibilityDump& dump) const;
-  /// This dump is the first of new files.
-  void begin(const VisibilityDump& dump);
+  /// This dump is the first of new files; and of a run, or after a restart: boundaries count from
+  /// it.
+  void begin(const VisibilityDump& dump, bool new_origin);
   void add(const VisibilityDump& dump);
 
   std::int64_t dumps() const { return dumps_; }
@@ -31,8 +34,12 @@ class Rotation {
   static std::int64_t dump_bytes(const VisibilityDump& dump);
 
  private:
+  std::int64_t index_of(const VisibilityDump& dump) const;
+
   std::int64_t segment_ns_ = 0;
   std::int64_t segment_bytes_ = 0;
+  std::int64_t origin_tai_ns_ = 0;
+  std::int64_t index_ = 0;  // of the open files, from the origin
   std::int64_t start_tai_ns_ = 0;
   std::int64_t end_tai_ns_ = 0;
   std::int64_t dumps_ = 0;

@@ -32,6 +32,7 @@ void finish_writer(DumpWriter& writer, Queue& queue, std::map<std::string, std::
   summary.dropped_dumps = writer.dumps_dropped();
   summary.products = writer.products().published();
   summary.errors = writer.products().errors();
+  for (const auto& warning : writer.products().warnings()) summary.warnings.push_back(warning);
   if (!writer.products().imager().empty())
     summary.implementations.push_back(writer.products().imager());
 }
