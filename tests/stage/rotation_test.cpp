@@ -4,13 +4,19 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
+#include "ryle/core/baseline.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/sha256.hpp"
+#include "ryle/product/publish.hpp"
+#include "ryle/stage/dump_writer.hpp"
 #include "ryle/stage/product_set.hpp"
+#include "ryle/stage/setup.hpp"
 #include "tests/product/scratch.hpp"
 #include "tests/product/simulated_sky.hpp"
 
@@ -33,6 +39,15 @@ VisibilityDump dump_at(const Observation& o, std::int64_t index) {
   return dump;
 }
 
+ObservationConfig uvh5_only(const std::string& directory, double segment_s) {
+  ObservationConfig config;
+  config.output.directory = directory;
+  config.output.name = "run";
+  config.output.ms = config.output.uvfits = false;
+  config.output.segment_s = segment_s;
+  return config;
+}
+
 std::vector<std::string> write_run(const std::string& directory, double segment_s,
                                    double segment_mib, int n_dumps) {
   ObservationConfig config;
@@ -45,7 +60,9 @@ std::vector<std::string> write_run(const std::string& directory, double segment_
   ProductSet products(config, {});
   for (int d = 0; d < n_dumps; ++d) products.write(dump_at(o, d), o, 0);
   products.publish(o);
+  products.finish_manifest();
   EXPECT_TRUE(products.errors().empty());
+  EXPECT_TRUE(products.warnings().empty());
   return products.published();
 }
 
@@ -128,6 +145,115 @@ TEST(Rotation, ASenderRestartBeginsNewFilesToo) {
   products.write(dump_at(o, 1), o, 1);
   products.publish(o);
   EXPECT_EQ(products.published().size(), 2u);
+}
+
+// Boundaries stay on start + k S: 0.7 s integrations, S = 1 s. Counted from each first integration
+// every one would open files of its own.
+TEST(Rotation, BoundariesDoNotDrift) {
+  const Scratch dir;
+  const Observation o = test::make_observation({});
+  ProductSet products(uvh5_only(dir.path(), 1), {});
+  for (int d = 0; d < 10; ++d) {
+    VisibilityDump dump = dump_at(o, d);
+    dump.interval_s = 0.7;
+    dump.start_tai_ns = test::kStart_tai_ns + d * 700'000'000LL;
+    products.write(dump, o, 0);
+  }
+  products.publish(o);
+  std::vector<std::size_t> sizes;
+  for (const auto& file : products.published())
+    sizes.push_back(read_visibility_file(file).dumps.size());
+  EXPECT_EQ(sizes, (std::vector<std::size_t>{1, 2, 1, 2, 1, 2, 1}));
+}
+
+// One format fails at the end of files: the others are published all the same.
+TEST(Rotation, OneThatCannotBePublishedTakesNoOtherWithIt) {
+  const Scratch dir;
+  ObservationConfig config = uvh5_only(dir.path(), 2);
+  config.output.uvfits = true;
+  config.output.on_disk_full = "stop";
+  const Observation o = test::make_observation({});
+  ProductSet products(config, {});
+  products.write(dump_at(o, 0), o, 0);
+  set_publish_fault_hook([](std::string_view operation, const std::string& path) {
+    return operation == "rename" && path.ends_with(".uvfits") ? EIO : 0;
+  });
+  EXPECT_THROW(products.publish(o), IoError);
+  set_publish_fault_hook({});
+  ASSERT_EQ(products.published().size(), 1u);
+  EXPECT_EQ(read_visibility_file(products.published()[0]).dumps.size(), 1u);
+}
+
+TEST(Rotation, FingerprintsAreMadeBesideTheWriter) {
+  const Scratch dir;
+  std::vector<std::thread::id> threads;
+  set_publish_fault_hook([&](std::string_view operation, const std::string& path) {
+    if (operation == "write" && path.ends_with(".jsonl"))
+      threads.push_back(std::this_thread::get_id());
+    return 0;
+  });
+  write_run(dir.path(), 2, 0, 6);
+  set_publish_fault_hook({});
+  ASSERT_EQ(threads.size(), 2u);
+  EXPECT_NE(threads[0], std::this_thread::get_id());
+}
+
+TEST(Rotation, AManifestThatCannotBeWrittenIsAWarning) {
+  const Scratch dir;
+  fs::create_directory(dir / "run.manifest.jsonl");
+  ObservationConfig config = uvh5_only(dir.path(), 2);
+  config.output.on_disk_full = "stop";
+  const Observation o = test::make_observation({});
+  ProductSet products(config, {});
+  for (int d = 0; d < 6; ++d) products.write(dump_at(o, d), o, 0);
+  products.publish(o);
+  products.finish_manifest();
+  EXPECT_EQ(products.published().size(), 2u);
+  EXPECT_TRUE(products.errors().empty());
+  EXPECT_EQ(products.warnings().size(), 2u);
+}
+
+// Levels are those of the file they stand in: neither of files before it nor of the dump after it.
+TEST(Rotation, LevelsAreOfTheirFile) {
+  const Scratch dir;
+  const Observation o = test::make_observation({});
+  DumpBuilder::Setup setup;
+  setup.n_inputs = o.array.n_inputs();
+  setup.finish.map = input_map(o.array);
+  setup.finish.frequency = o.frequency;
+  ObservationConfig config = uvh5_only(dir.path(), 2);
+  config.output.pictures = false;
+  DumpWriter writer(config, DumpBuilder(setup), o, {}, false);
+  for (int d = 0; d < 4; ++d) {
+    RawDump raw;
+    raw.clock.epoch_tai_ns = test::kStart_tai_ns;
+    raw.first_spectrum = d;
+    raw.n_spectra = 1;
+    const auto n = static_cast<std::size_t>(n_pairs(setup.n_inputs) * o.frequency.n_channels);
+    raw.sums.integer.assign(n, ci64(1, 0));
+    raw.sums.counts.assign(n, 1);
+    raw.sums.n_spectra = 1;
+    channelize::LevelStatistics levels;
+    levels.n_samples = 1;
+    levels.sum_of_squares = std::pow(4.0, d);
+    raw.levels.assign(static_cast<std::size_t>(setup.n_inputs), levels);
+    writer.offer(std::move(raw), {});
+  }
+  Queue queue = make_queue(config.runtime);
+  writer.finish(queue, {});
+  const auto files = writer.products().published();
+  ASSERT_EQ(files.size(), 2u);
+  const auto rms = [&](int k) {
+    return read_visibility_file(files[static_cast<std::size_t>(k)])
+        .observation.applied.input_rms_lsb.at(0);
+  };
+  EXPECT_DOUBLE_EQ(rms(0), std::sqrt((1.0 + 4.0) / 2));
+  EXPECT_DOUBLE_EQ(rms(1), std::sqrt((16.0 + 64.0) / 2));
+}
+
+TEST(Rotation, StartIsRefusedWithoutRoomForTwoSegmentsOfTime) {
+  const Scratch dir;
+  EXPECT_THROW(write_run(dir.path(), 1e9, 0, 1), IoError);
 }
 
 TEST(Rotation, StartIsRefusedWithoutRoomForTwoSegments) {

@@ -25,8 +25,14 @@ void DumpWriter::offer(RawDump&& dump, const std::vector<double>& requantiser_sc
 void DumpWriter::run() {
   try {
     while (auto item = queue_.pop()) {
-      note_levels(item->dump);
       const VisibilityDump dump = builder_.build(item->dump, item->scale);
+      if (products_.due(dump, item->dump.segment)) {  // levels are those of the integrations there
+        products_.publish(observation_);
+        levels_.clear();
+        saturated_.clear();
+        parts_.clear();
+      }
+      note_levels(item->dump);
       products_.write(dump, observation_, item->dump.segment);
       ++dumps_written_;
     }
@@ -70,6 +76,7 @@ void DumpWriter::finish(Queue& queue, const Provenance& provenance) {
   observation_.provenance = provenance;
   products_.publish(observation_);
   products_.draw(queue, observation_);
+  products_.finish_manifest();
 }
 
 }  // namespace ryle::stage
