@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstring>
 #include <random>
 #include <thread>
@@ -325,6 +326,32 @@ TEST(Unfinished, ARecoveredNameWithAnUnfinishedOneIsNotTaken) {
   EXPECT_EQ(done[0].product, dir / "v_recovered2.uvh5");
   EXPECT_EQ(done[1].outcome, Outcome::published) << done[1].message;
   EXPECT_EQ(done[1].product, dir / "v_recovered.uvh5");
+}
+
+// A damaged line of the journal costs the dumps from there on; a NaN among the facts costs nothing.
+TEST(Unfinished, ADamagedJournalKeepsWhatIsBefore) {
+  if (without_casacore(".ms")) GTEST_SKIP() << "skipped: built without casacore";
+  const Scratch dir;
+  const std::string path = dir / "v.ms";
+  killed_writer({path}, 3);
+  const std::string journal = part_path(path) + "/ryle_journal.jsonl";
+  std::string text = test::contents(journal);
+  const std::size_t delay = text.find("\"delay_s\":[") + 11;
+  text.replace(delay, text.find_first_of(",]", delay) - delay, "null");
+  const std::size_t third = text.rfind('\n', text.size() - 2) + 1;
+  text[third] = '#';
+  std::ofstream(journal, std::ios::binary) << text;
+  const auto done = recover(find_unfinished(path), {});
+  ASSERT_EQ(done[0].outcome, Outcome::published) << done[0].message;
+  const VisibilityFile file = read_visibility_file(path);
+  EXPECT_EQ(file.dumps.size(), 2u);
+  EXPECT_TRUE(std::isnan(file.observation.applied.delay_s.at(0)));
+}
+
+TEST(Unfinished, WhatIsGoneHasNoBytes) {
+  const Scratch dir;
+  fs::create_symlink("nowhere", dir / ".v.uvh5.part");
+  EXPECT_EQ(find_unfinished(dir.path()).at(0).bytes, 0);
 }
 
 // What the file says of itself does not fit what is in it: refused before anything is allocated.

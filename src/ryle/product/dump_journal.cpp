@@ -2,6 +2,7 @@
 #include "ryle/product/dump_journal.hpp"
 
 #include <cerrno>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "ryle/core/error.hpp"
@@ -26,12 +27,20 @@ json applied_to_json(const AppliedCorrections& applied) {
           {"saturated_fraction", applied.saturated_fraction}};
 }
 
+/// JSON has no NaN: it is written as null.
+std::vector<double> doubles_from_json(const json& in) {
+  std::vector<double> values;
+  for (const json& value : in)
+    values.push_back(value.is_null() ? std::nan("") : value.get<double>());
+  return values;
+}
+
 void applied_from_json(const json& in, AppliedCorrections& applied) {
-  in.at("delay_s").get_to(applied.delay_s);
-  in.at("filter_response").get_to(applied.filter_response);
-  in.at("input_rms_lsb").get_to(applied.input_rms_lsb);
-  in.at("saturated_fraction").get_to(applied.saturated_fraction);
-  const auto gains = in.at("gains").get<std::vector<double>>();
+  applied.delay_s = doubles_from_json(in.at("delay_s"));
+  applied.filter_response = doubles_from_json(in.at("filter_response"));
+  applied.input_rms_lsb = doubles_from_json(in.at("input_rms_lsb"));
+  applied.saturated_fraction = doubles_from_json(in.at("saturated_fraction"));
+  const auto gains = doubles_from_json(in.at("gains"));
   for (std::size_t k = 0; k + 1 < gains.size(); k += 2)
     applied.gains.emplace_back(gains[k], gains[k + 1]);
 }
@@ -49,7 +58,10 @@ JournalEntry entry_from_json(const json& in) {
 }  // namespace
 
 DumpJournal::DumpJournal(std::string path, const Observation& observation)
-    : path_(std::move(path)), out_(path_, std::ios::binary) {
+    : path_(std::move(path)) {
+  errno = 0;
+  out_.open(path_, std::ios::binary);
+  if (!out_.is_open()) throw IoError::from_errno("create", path_, errno != 0 ? errno : EIO, true);
   put(json{{"observation", json::parse(observation_to_json(observation))},
            {"applied", applied_to_json(observation.applied)}}
           .dump());
@@ -80,10 +92,13 @@ Journal read_journal(const std::string& path) {
     const json head = json::parse(line);
     journal.observation = observation_from_json(head.at("observation").dump(), path);
     applied_from_json(head.at("applied"), journal.observation.applied);
-    while (std::getline(in, line) && !in.eof())
-      journal.entries.push_back(entry_from_json(json::parse(line)));
   } catch (const json::exception& error) {
     throw FormatError(path + ": damaged: " + error.what());
+  }
+  try {
+    while (std::getline(in, line) && !in.eof())
+      journal.entries.push_back(entry_from_json(json::parse(line)));
+  } catch (const json::exception&) {  // those before it are whole
   }
   return journal;
 }

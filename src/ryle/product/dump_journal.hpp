@@ -39,7 +39,8 @@ struct Journal {
   std::vector<JournalEntry> entries;
 };
 
-/// A last line that was cut off is ignored. Throws FormatError when there is no observation.
+/// Ends before the first entry that is damaged or cut off. Throws FormatError when there is no
+/// observation.
 Journal read_journal(const std::string& path);
 
 }  // namespace ryle::product

@@ -23,8 +23,10 @@ using Outcome = Recovered::Outcome;
 
 std::int64_t bytes_of(const fs::path& path) {
   std::error_code ignored;
-  if (!fs::is_directory(path, ignored))
-    return static_cast<std::int64_t>(std::max<std::uintmax_t>(0, fs::file_size(path, ignored)));
+  if (!fs::is_directory(path, ignored)) {
+    const std::uintmax_t size = fs::file_size(path, ignored);
+    return ignored ? 0 : static_cast<std::int64_t>(size);
+  }
   std::int64_t total = 0;
   for (const auto& entry : fs::recursive_directory_iterator(path, ignored)) {
     if (entry.is_regular_file(ignored))
