@@ -25,16 +25,17 @@ struct Entry {
 
 // Best first for each path: "auto" and "cpu" take the first that runs here.
 constexpr Entry kCpu[] = {
-    {Path::efield, "cpu:avx512", "avx512"},      {Path::efield, "cpu:avx2", "avx2"},
-    {Path::efield, "cpu:generic", "generic"},    {Path::vis_grid, "cpu:avx512", "avx512"},
-    {Path::vis_grid, "cpu:avx2", "avx2"},        {Path::vis_grid, "cpu:generic", "generic"},
-    {Path::vis_dft, "cpu:avx512", "avx512"},     {Path::vis_dft, "cpu:avx2", "avx2"},
-    {Path::vis_dft, "cpu:generic", "generic"},   {Path::efield_dft, "cpu:avx512", "avx512"},
-    {Path::efield_dft, "cpu:avx2", "avx2"},      {Path::efield_dft, "cpu:generic", "generic"},
+    {Path::efield, "cpu:avx512", "avx512"},    {Path::efield, "cpu:avx2", "avx2"},
+    {Path::efield, "cpu:generic", "generic"},  {Path::vis_grid, "cpu:avx512", "avx512"},
+    {Path::vis_grid, "cpu:avx2", "avx2"},      {Path::vis_grid, "cpu:generic", "generic"},
+    {Path::vis_dft, "cpu:avx512", "avx512"},   {Path::vis_dft, "cpu:avx2", "avx2"},
+    {Path::vis_dft, "cpu:generic", "generic"}, {Path::efield_dft, "cpu:avx512", "avx512"},
+    {Path::efield_dft, "cpu:avx2", "avx2"},    {Path::efield_dft, "cpu:generic", "generic"},
 };
 
 #ifdef RYLE_HAVE_CUDA
-constexpr std::array kCuda{Path::vis_grid, Path::vis_dft, Path::efield};
+constexpr std::array kCuda{Path::vis_grid, Path::vis_dft, Path::efield, Path::efield_half,
+                           Path::efield_dft};
 #endif
 
 bool runs_here(const Entry& entry) {

@@ -7,6 +7,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/device/cuda/runtime.hpp"
+#include "ryle/engine/image/all_sky.hpp"
 #include "ryle/engine/image/cuda_all_sky_kernels.cuh"
 #include "ryle/math/fft.hpp"
 

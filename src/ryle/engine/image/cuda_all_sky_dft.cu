@@ -2,12 +2,11 @@
 // Direct Fourier sums of visibilities: the exact n term and any list of directions as a matrix
 // product, mma.sync m16n8k16 with fp16 operands and fp32 sums (compute capability 8.0 and newer).
 // Rows are antennas b, the inner index antennas a < b, columns directions.
-#include <cuda_fp16.h>
-
 #include <algorithm>
 
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/image/cuda_all_sky_dft.cuh"
+#include "ryle/engine/image/cuda_all_sky_operands.cuh"
 
 namespace ryle::image::detail {
 namespace {
@@ -51,14 +50,6 @@ __device__ inline float scale_of(unsigned bits) {
   return ldexpf(1.0f, -exponent);
 }
 
-__device__ inline unsigned pack(float low, float high) {
-  const __half2 h = __floats2half2_rn(low, high);
-  return *reinterpret_cast<const unsigned*>(&h);
-}
-
-// What rounding to half precision left behind, for the second of two halves.
-__device__ inline float left_behind(float v) { return v - __half2float(__float2half_rn(v)); }
-
 // Register r of a lane holds row lane / 4 + 8 (r % 2) and columns 2 (lane % 4) + 8 (r / 2), + 1.
 __global__ void dft_operands(DftArgs d, const float4* products, const unsigned* largest,
                              uint4* operands) {
@@ -82,10 +73,10 @@ __global__ void dft_operands(DftArgs d, const float4* products, const unsigned* 
         v[k] = value[4 * baseline_of(d, a, b) + product];
       }
     }
-    re[r] = pack(scale * v[0].x, scale * v[1].x);
-    im[r] = pack(scale * v[0].y, scale * v[1].y);
-    low_re[r] = pack(left_behind(scale * v[0].x), left_behind(scale * v[1].x));
-    low_im[r] = pack(left_behind(scale * v[0].y), left_behind(scale * v[1].y));
+    re[r] = pack_halves(scale * v[0].x, scale * v[1].x);
+    im[r] = pack_halves(scale * v[0].y, scale * v[1].y);
+    low_re[r] = pack_halves(left_behind(scale * v[0].x), left_behind(scale * v[1].x));
+    low_im[r] = pack_halves(left_behind(scale * v[0].y), left_behind(scale * v[1].y));
   }
   const int words = d.split ? 4 : 2;  // uint4 of a lane
   uint4* to =
@@ -97,14 +88,6 @@ __global__ void dft_operands(DftArgs d, const float4* products, const unsigned* 
   if (!d.split) return;
   to[2] = {low_re[0], low_re[1], low_re[2], low_re[3]};
   to[3] = {low_im[0], low_im[1], low_im[2], low_im[3]};
-}
-
-__device__ inline void multiply_add(float (&c)[4], const unsigned (&a)[4], unsigned b0,
-                                    unsigned b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, "
-      "%9}, {%0, %1, %2, %3};\n"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 // Phases in turns, in double; the factor itself has eleven bits.

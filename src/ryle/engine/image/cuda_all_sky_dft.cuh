@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
+#include <vector>
+
+#include "ryle/engine/image/cuda_all_sky_host.hpp"
 #include "ryle/engine/image/cuda_all_sky_kernels.cuh"
 
 /// Private to the CUDA imager: direct Fourier sums of visibilities on tensor cores. Pointers are
@@ -25,6 +28,12 @@ struct DftArgs {
   const double* direction = nullptr;    ///< [direction][3] l, m, n - 1
   const int* pixel = nullptr;           ///< [direction] where it goes in a plane
 };
+/// Directions above the horizon, l, m, n - 1, and where they go in a plane.
+void dft_directions(const AllSkyConfig& config, std::vector<double>& directions,
+                    std::vector<std::int32_t>& pixels);
+/// Positions of the used antennas and nu / c of the channels.
+void dft_array(const AllSkyConfig& config, const ArrayOfUsed& used, std::vector<double>& enu_m,
+               std::vector<double>& waves_per_m);
 /// Tiles of 16 x 16 antennas on and below the diagonal.
 inline std::int64_t dft_tiles(std::int64_t n_antennas) {
   const std::int64_t n = (n_antennas + 15) / 16;

@@ -83,20 +83,7 @@ class VisDftCuda final : public CudaVisImager {
   void plan_directions(Queue& queue) {
     std::vector<double> directions;
     std::vector<std::int32_t> pixels;
-    const auto add = [&](const std::array<double, 3>& d, std::size_t pixel) {
-      if (!(d[2] > 0)) return;
-      directions.insert(directions.end(), {d[0], d[1], d[2] - 1});
-      pixels.push_back(static_cast<std::int32_t>(pixel));
-    };
-    for (std::size_t k = 0; k < config_.directions.size(); ++k) add(config_.directions[k], k);
-    if (config_.directions.empty()) {
-      const ArrayPlane plane = fit_plane(config_);
-      for (std::int64_t p = 0; p < plane_size(config_); ++p) {
-        add(direction_of_pixel(config_, plane, static_cast<double>(p % config_.n_pixels),
-                               static_cast<double>(p / config_.n_pixels)),
-            static_cast<std::size_t>(p));
-      }
-    }
+    dft_directions(config_, directions, pixels);
     args_.n_directions = static_cast<int>(pixels.size());
     direction_ = to_device(queue, directions);
     pixel_ = to_device(queue, pixels);
@@ -106,12 +93,7 @@ class VisDftCuda final : public CudaVisImager {
 
   void plan_array(Queue& queue) {
     std::vector<double> enu_m, waves_per_m;
-    for (const auto a : used_.antenna) {
-      for (const double v : config_.antenna_enu_m[static_cast<std::size_t>(a)]) enu_m.push_back(v);
-    }
-    for (std::int64_t channel = 0; channel < config_.channels.n_channels; ++channel) {
-      waves_per_m.push_back(config_.channels.center_hz(channel) / kSpeedOfLight_m_per_s);
-    }
+    dft_array(config_, used_, enu_m, waves_per_m);
     enu_m_ = to_device(queue, enu_m);
     waves_per_m_ = to_device(queue, waves_per_m);
     args_.n_antennas = static_cast<int>(used_.antenna.size());
@@ -136,6 +118,33 @@ class VisDftCuda final : public CudaVisImager {
 };
 
 }  // namespace
+
+void dft_directions(const AllSkyConfig& config, std::vector<double>& directions,
+                    std::vector<std::int32_t>& pixels) {
+  const auto add = [&](const std::array<double, 3>& d, std::size_t pixel) {
+    if (!(d[2] > 0)) return;
+    directions.insert(directions.end(), {d[0], d[1], d[2] - 1});
+    pixels.push_back(static_cast<std::int32_t>(pixel));
+  };
+  for (std::size_t k = 0; k < config.directions.size(); ++k) add(config.directions[k], k);
+  if (!config.directions.empty()) return;
+  const ArrayPlane plane = fit_plane(config);
+  for (std::int64_t p = 0; p < plane_size(config); ++p) {
+    add(direction_of_pixel(config, plane, static_cast<double>(p % config.n_pixels),
+                           static_cast<double>(p / config.n_pixels)),
+        static_cast<std::size_t>(p));
+  }
+}
+
+void dft_array(const AllSkyConfig& config, const ArrayOfUsed& used, std::vector<double>& enu_m,
+               std::vector<double>& waves_per_m) {
+  for (const auto a : used.antenna) {
+    for (const double v : config.antenna_enu_m[static_cast<std::size_t>(a)]) enu_m.push_back(v);
+  }
+  for (std::int64_t channel = 0; channel < config.channels.n_channels; ++channel) {
+    waves_per_m.push_back(config.channels.center_hz(channel) / kSpeedOfLight_m_per_s);
+  }
+}
 
 std::unique_ptr<VisImager> make_vis_dft_cuda(Queue& queue, const AllSkyConfig& config) {
   return std::make_unique<VisDftCuda>(queue, config);

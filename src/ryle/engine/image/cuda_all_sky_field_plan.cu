@@ -7,6 +7,7 @@
 #include "ryle/engine/image/all_sky_factories.hpp"
 #include "ryle/engine/image/cuda_all_sky_device.cuh"
 #include "ryle/engine/image/cuda_all_sky_fused.cuh"
+#include "ryle/engine/image/cuda_all_sky_half.cuh"
 #include "ryle/engine/image/cuda_all_sky_host.hpp"
 #include "ryle/engine/image/cuda_all_sky_paths.cuh"
 #include "ryle/engine/image/geometry.hpp"
@@ -19,8 +20,9 @@ constexpr std::int64_t kScratchBytes = std::int64_t{256} << 20;  // of grids and
 
 class EfieldCuda final : public CudaFieldImager {
  public:
-  EfieldCuda(Queue& queue, const AllSkyConfig& config)
+  EfieldCuda(Queue& queue, const AllSkyConfig& config, Path path)
       : config_(config),
+        path_(path),
         each_channel_(config),
         device_(cuda::device_of(queue)),
         scope_(std::make_unique<cuda::DeviceScope>(device_)),
@@ -45,6 +47,11 @@ class EfieldCuda final : public CudaFieldImager {
     queue.synchronize();  // gulps in flight use the old ones
     if (factor_.size() == 0) factor_ = Buffer<float>(std::ssize(factor), MemorySpace::device);
     copy_bytes(queue, factor_.data(), factor.data(), factor_.bytes());
+    if (path_ == Path::efield_half) {
+      const auto scale = half_scales(factor, static_cast<std::size_t>(n_channels()), support());
+      if (scale_.size() == 0) scale_ = Buffer<float>(std::ssize(scale), MemorySpace::device);
+      copy_bytes(queue, scale_.data(), scale.data(), scale_.bytes());
+    }
     queue.synchronize();
   }
 
@@ -63,7 +70,9 @@ class EfieldCuda final : public CudaFieldImager {
     if (config_.remove_autos) {
       launch_powers(blocks, array(), n_channels(), n_spectra, powers_.data(), stream);
     }
-    if (fused_.fits) {
+    if (path_ == Path::efield_half) {
+      run_half(blocks, n_spectra, stream);
+    } else if (fused_.fits) {
       run_fused(blocks, n_spectra, stream);
     } else {
       run_batches(blocks, n_spectra, stream);
@@ -117,7 +126,7 @@ class EfieldCuda final : public CudaFieldImager {
     n_spectra_ = 0;
   }
 
-  Path path() const override { return Path::efield; }
+  Path path() const override { return path_; }
   std::string_view implementation() const override { return "cuda"; }
   const AllSkyConfig& config() const override { return config_; }
 
@@ -153,7 +162,31 @@ class EfieldCuda final : public CudaFieldImager {
     tables.position = reinterpret_cast<const double2*>(position.data());
     launch_antenna_weights(tables, n_channels(), antenna_weights_.data(), cuda::stream_of(queue));
     queue.synchronize();  // `position` goes
-    plan_fused(queue, positions);
+    if (path_ == Path::efield_half) {
+      plan_half(queue, positions);
+    } else {
+      plan_fused(queue, positions);
+    }
+  }
+
+  void plan_half(Queue& queue, const std::vector<double>& positions) {
+    int most = 0;
+    RYLE_CUDA(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_));
+    half_ = half_tables(config_, used_, positions, most);
+    if (!half_.why_not.empty()) {
+      throw UnsupportedError("cuda imager: efield-half of " + half_.why_not +
+                             "; use the path efield");
+    }
+    prepare_half(half_bytes());
+    half_slots_ = to_device(queue, half_.slots);
+    half_tiles_ = to_device(queue, half_.tiles);
+    half_pairs_ = to_device(queue, half_.pairs);
+    half_blocks_ = to_device(queue, half_.blocks);
+    n_slices_ = slices_for(std::ssize(half_.blocks) * n_channels());
+  }
+
+  std::int64_t half_bytes() const {
+    return half_shared_bytes(half_.n_antennas, half_.n_pairs, half_.n_tiles, half_.n_spectra);
   }
 
   void plan_fused(Queue& queue, const std::vector<double>& positions) {
@@ -168,18 +201,25 @@ class EfieldCuda final : public CudaFieldImager {
     fused_tiles_ = to_device(queue, fused_.tiles);
     fused_slots_ = to_device(queue, fused_.slots);
     fused_weights_ = to_device(queue, fused_.weights);
-    // Time is split where channels alone leave multiprocessors idle: as many waves of blocks as
-    // share the work best, and pieces of 32 spectra at least.
+    n_slices_ = slices_for(2 * n_channels());
+  }
+
+  // Time is split where channels alone leave multiprocessors idle: as many waves of blocks as
+  // share the work best, and pieces of 32 spectra at least.
+  int slices_for(std::int64_t blocks_of_all) const {
+    int n_sm = 0, n_slices = 1;
+    RYLE_CUDA(cudaDeviceGetAttribute(&n_sm, cudaDevAttrMultiProcessorCount, device_));
     double best = 0;
     const auto longest = std::max<std::int64_t>(1, config_.n_spectra_per_image / 32);
     for (int slices = 1; slices <= std::min<std::int64_t>(16, longest); ++slices) {
-      const double blocks = 2.0 * n_channels() * slices;
+      const double blocks = static_cast<double>(blocks_of_all) * slices;
       const double used = blocks / (std::ceil(blocks / n_sm) * n_sm);
       if (used > best + 0.02) {
         best = used;
-        n_slices_ = slices;
+        n_slices = slices;
       }
     }
+    return n_slices;
   }
 
   void allocate() {
@@ -191,7 +231,7 @@ class EfieldCuda final : public CudaFieldImager {
     powers_ = Buffer<double>(channels * n_antennas() * 4, device);
     lags_ = Buffer<float>(channels * 4 * support() * support(), device);
     pairs_ = Buffer<double>(3 * channels, device);
-    if (fused_.fits) return;
+    if (fused_.fits || path_ == Path::efield_half) return;
     // One (channel, spectrum) takes 16 bytes a cell on the grid and 16 as rows.
     const std::int64_t most = std::max<std::int64_t>(1, kScratchBytes / (32 * size));
     batch_channels_ = static_cast<int>(std::min<std::int64_t>(channels, most));
@@ -223,6 +263,32 @@ class EfieldCuda final : public CudaFieldImager {
     args.weights = fused_weights_.data();
     args.planes = planes_.data();
     launch_fused(args, n_slices_, fused_shared_bytes(fused_), stream);
+  }
+
+  void run_half(const FieldBlocks& blocks, int n_spectra, cudaStream_t stream) {
+    if (n_antennas() == 0) return;
+    HalfArgs args;
+    args.blocks = blocks;
+    args.n_channels = n_channels();
+    args.n_antennas = n_antennas();
+    args.n_spectra = n_spectra;
+    args.n_pixels = static_cast<int>(config_.n_pixels);
+    args.support = support();
+    args.n_pairs = half_.n_pairs;
+    args.n_tiles = half_.n_tiles;
+    args.n_blocks = static_cast<int>(half_.blocks.size());
+    args.pitch = operand_pitch(n_antennas());
+    args.plane = half_plane(half_.n_pairs);
+    args.input = reinterpret_cast<const int2*>(input_.data());
+    args.factor = reinterpret_cast<const float4*>(factor_.data());
+    args.scale = scale_.data();
+    args.weights = antenna_weights_.data();
+    args.slots = half_slots_.data();
+    args.tiles = half_tiles_.data();
+    args.pairs = half_pairs_.data();
+    args.pixels = half_blocks_.data();
+    args.planes = planes_.data();
+    launch_half(args, half_.n_spectra, n_slices_, half_bytes(), stream);
   }
 
   void run_batches(const FieldBlocks& blocks, int n_spectra, cudaStream_t stream) {
@@ -269,7 +335,9 @@ class EfieldCuda final : public CudaFieldImager {
     return a;
   }
 
-  AllSkyConfig config_, each_channel_;
+  AllSkyConfig config_;
+  Path path_;
+  AllSkyConfig each_channel_;
   int device_;
   std::unique_ptr<cuda::DeviceScope> scope_;  // of the constructor
   ArrayOfUsed used_;
@@ -287,6 +355,12 @@ class EfieldCuda final : public CudaFieldImager {
   Buffer<FusedTile> fused_tiles_;
   Buffer<std::uint16_t> fused_slots_;
   Buffer<float> fused_weights_;
+  HalfTables half_;
+  Buffer<HalfSlot> half_slots_;
+  Buffer<HalfTile> half_tiles_;
+  Buffer<HalfPair> half_pairs_;
+  Buffer<HalfBlock> half_blocks_;
+  Buffer<float> scale_;  // [channel]
   int n_slices_ = 1;
   int batch_channels_ = 1;
   int batch_spectra_ = 1;
@@ -295,9 +369,11 @@ class EfieldCuda final : public CudaFieldImager {
 }  // namespace
 
 std::unique_ptr<FieldImager> make_field_cuda(Queue& queue, const AllSkyConfig& config, Path path) {
-  if (path == Path::efield) return std::make_unique<EfieldCuda>(queue, config);
-  throw UnsupportedError("imager: path " + std::string(name(path)) +
-                         " has no CUDA code; efield has");
+  if (path == Path::efield || path == Path::efield_half) {
+    return std::make_unique<EfieldCuda>(queue, config, path);
+  }
+  if (path == Path::efield_dft) return make_field_dft_cuda(queue, config);
+  throw UnsupportedError("imager: path " + std::string(name(path)) + " takes no voltages");
 }
 
 }  // namespace ryle::image::detail

@@ -20,4 +20,6 @@ class CudaFieldImager : public FieldImager {
   virtual DeviceImages images_on_device(Queue& queue) = 0;
 };
 
+std::unique_ptr<FieldImager> make_field_dft_cuda(Queue& queue, const AllSkyConfig& config);
+
 }  // namespace ryle::image::detail
