@@ -42,19 +42,30 @@ Timed timed(Queue& queue, std::int64_t n_antennas, std::int64_t n_channels, std:
   return t;
 }
 
-void measure_correlator(Queue& queue, double seconds, CostModel& model) {
-  const auto config = scattered_array(256, 2 * queue.n_workers(), 1000, Path::vis_grid);
+// Useful operations per second; the last correlator also writes its sums.
+double correlator_rate(Queue& queue, double seconds, std::int64_t n_antennas, CostModel& model) {
+  const auto config = scattered_array(n_antennas, 2 * queue.n_workers(), 1000, Path::vis_grid);
   const ImageData data(config, 1000, false);
   const correlate::Config c{static_cast<std::int64_t>(config.inputs.size()),
                             config.channels.n_channels, SampleFormat::ci4, 1000, "auto"};
   auto correlator = correlate::make_correlator(queue, c);
   const double execute_s =
       time_runs(seconds, [&] { correlator->execute(queue, data.correlator(0)); }).second;
-  model.correlate_ops = correlate::cost(c).useful_ops_per_spectrum * 1000 / execute_s;
   correlate::Sums sums;
   const double finish_s = time_runs(seconds, [&] { correlator->finish(queue, sums); }).second;
   model.correlate_output_bytes =
       8.0 * static_cast<double>(n_pairs(c.n_inputs) * c.n_channels) / finish_s;
+  return correlate::cost(c).useful_ops_per_spectrum * 1000 / execute_s;
+}
+
+void measure_correlator(Queue& queue, double seconds, CostModel& model) {
+  model.correlate_shares.clear();
+  for (const std::int64_t n_antennas : {16, 32, 64, 128, 256}) {
+    const double rate = correlator_rate(queue, seconds, n_antennas, model);
+    model.correlate_shares.push_back({2.0 * static_cast<double>(n_antennas), rate});
+  }
+  model.correlate_ops = model.correlate_shares.back()[1];
+  for (auto& share : model.correlate_shares) share[1] /= model.correlate_ops;
 }
 
 // Few antennas leave the transforms, many add gridding; the outermost antennas are about the same.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ryle/stage/image_calibration.hpp"
 
+#include <array>
 #include <cctype>
 #include <cerrno>
 #include <cmath>
@@ -46,6 +47,22 @@ std::string slug(const std::string& text) {
   return out;
 }
 
+// False when they are missing or damaged; an empty list is good.
+bool read_shares(const nlohmann::json& json, image::CostModel& model) {
+  const auto list = json.find("correlate_shares");
+  if (list == json.end() || !list->is_array()) return false;
+  for (const auto& pair : *list) {
+    if (!pair.is_array() || pair.size() != 2 || !pair[0].is_number() || !pair[1].is_number()) {
+      return false;
+    }
+    const std::array<double, 2> share{pair[0].get<double>(), pair[1].get<double>()};
+    const double least = model.correlate_shares.empty() ? 0 : model.correlate_shares.back()[0];
+    if (!(share[0] > least && share[1] > 0 && std::isfinite(share[0] * share[1]))) return false;
+    model.correlate_shares.push_back(share);
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string image_machine(BackEnd back_end, int n_workers) {
@@ -74,6 +91,7 @@ std::string to_json(const image::CostModel& model) {
   nlohmann::ordered_json json{{"back_end", model.back_end == BackEnd::cpu ? "cpu" : "cuda"},
                               {"machine", model.machine}};
   for (const auto& rate : kRates) json[rate.name] = model.*rate.value;
+  json["correlate_shares"] = model.correlate_shares;
   return json.dump(2);
 }
 
@@ -85,10 +103,14 @@ image::CostModel cost_model_from_json(const std::string& text, const std::string
   };
   if (!json.is_object()) throw fail("it is not a JSON object");
   image::CostModel model;
-  const std::string back_end = json.value("back_end", "");
+  const auto text_of = [&](const char* key) -> std::string {
+    const auto found = json.find(key);
+    return found != json.end() && found->is_string() ? found->get<std::string>() : "";
+  };
+  const std::string back_end = text_of("back_end");
   if (back_end != "cpu" && back_end != "cuda") throw fail("back_end must be cpu or cuda");
   model.back_end = back_end == "cpu" ? BackEnd::cpu : BackEnd::cuda;
-  model.machine = json.value("machine", "");
+  model.machine = text_of("machine");
   for (const auto& rate : kRates) {
     const auto found = json.find(rate.name);
     if (found == json.end() || !found->is_number())
@@ -98,6 +120,9 @@ image::CostModel cost_model_from_json(const std::string& text, const std::string
       throw fail(std::string(rate.name) + " is " + std::to_string(value) + ", not a rate");
     }
     model.*rate.value = value;
+  }
+  if (!read_shares(json, model)) {
+    throw fail("correlate_shares must be pairs [inputs, share > 0], inputs increasing");
   }
   return model;
 }

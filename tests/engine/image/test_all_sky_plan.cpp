@@ -54,6 +54,49 @@ TEST(AllSkyPlan, PredictsTheTimesOfTheDesign) {
   EXPECT_LT(of(free, Path::vis_grid).bytes, of(p, Path::vis_grid).bytes);
 }
 
+// Time per product of a correlator alone, from the difference that it makes.
+double correlator_s(std::int64_t antennas, const CostModel& model) {
+  const auto config = table_config(antennas, 128, 1000);
+  return of(plan(config, model), Path::vis_dft).seconds -
+         of(plan(config, model, true), Path::vis_dft).seconds;
+}
+
+TEST(AllSkyPlan, CorrelatorsOfAnySize) {
+  CostModel model = default_cost_model(BackEnd::cpu);
+  model.correlate_output_bytes = 1e30;
+  model.correlate_ops = 1e12;
+  const auto flat_s = [](double n) { return 128 * 4 * n * (n + 1) * 1000 / 1e12; };
+  model.correlate_shares.clear();
+  EXPECT_NEAR(correlator_s(20, model), flat_s(40), 1e-6 * flat_s(40));
+  model.correlate_shares = {{32, 0.1}, {128, 0.3}, {512, 1}};
+  // Known numbers of inputs, half-way between their logarithms, beyond both ends.
+  for (const auto& [antennas, share] : {std::pair<std::int64_t, double>{64, 0.3},
+                                        {32, 0.2},
+                                        {128, 0.65},
+                                        {256, 1},
+                                        {300, 1},
+                                        {8, 0.1}}) {
+    const double want_s = flat_s(2.0 * static_cast<double>(antennas)) / share;
+    EXPECT_NEAR(correlator_s(antennas, model), want_s, 1e-6 * want_s) << antennas;
+  }
+}
+
+// Records of baselines: 64 bytes each per channel for k = 7, 112 for functions on baselines.
+TEST(AllSkyPlan, MemoryOfTheWeightsOfBaselines) {
+  auto config = table_config(64, 128, 1000);
+  const auto bytes = [&] {
+    return of(plan(config, default_cost_model(BackEnd::cpu), true), Path::vis_grid).bytes;
+  };
+  const auto at = [&](std::int64_t channels) {
+    config.channels.n_channels = config.n_channels_per_bin = channels;
+    return bytes();
+  };
+  const std::int64_t baselines = 64 * 63 / 2, antennas_bytes = 64 * 8 * 8;
+  EXPECT_EQ(at(20) - at(10), 10 * (baselines * 64 + antennas_bytes));
+  config.function.correlated = true;
+  EXPECT_EQ(at(20) - at(10), 10 * (baselines * 112 + antennas_bytes));
+}
+
 // The table "fastest path" of image.md 6 at G = 128.
 TEST(AllSkyPlan, ChoosesTheFastestPathOfTheDesign) {
   using enum Path;
@@ -135,6 +178,29 @@ TEST(AllSkyPlan, ForcedPathsAreTakenOrRefused) {
   }
   c.path = Path::efield_half;
   EXPECT_THROW(plan(c, default_cost_model(BackEnd::cpu)), ConfigError);
+}
+
+// What a CUDA imager would refuse when it is made is not chosen.
+TEST(AllSkyPlan, KnowsWhatCudaCannotDo) {
+  const auto model = default_cost_model(BackEnd::cuda);
+  auto c = aperture_case().config;
+  EXPECT_NE(of(plan(c, default_cost_model(BackEnd::cpu)), Path::efield).possible, false);
+  try {
+    plan(c, model);
+    ADD_FAILURE() << "apertures on CUDA";
+  } catch (const ConfigError& e) {
+    EXPECT_NE(std::string(e.what()).find("efield: apertures per antenna have no CUDA code"),
+              std::string::npos)
+        << e.what();
+  }
+  auto p = plan(table_config(2048, 128, 10), model);
+  EXPECT_FALSE(of(p, Path::efield_half).possible);
+  EXPECT_NE(of(p, Path::efield_half).why_not.find("shared memory"), std::string::npos);
+  EXPECT_FALSE(of(p, Path::efield_dft).possible);
+  EXPECT_TRUE(of(p, Path::efield).possible);
+  p = plan(random_array(256, 256, 2, 180), model);
+  EXPECT_NE(of(p, Path::efield_half).why_not.find("rows of cells"), std::string::npos);
+  EXPECT_TRUE(of(plan(table_config(256, 128, 10), model), Path::efield_half).possible);
 }
 
 TEST(AllSkyPlan, MemoryIsALimit) {

@@ -54,18 +54,21 @@ Sizes sizes_of(const AllSkyConfig& config) {
 
 double fft_ops(double g) { return 5 * g * g * std::log2(g * g); }
 
-// Larger matrices fill the tensor cores better (measured, relative to 512 inputs).
+// Between the numbers of inputs that were measured: linear in their logarithm.
 double correlate_rate(const CostModel& m, double n_inputs) {
-  if (m.back_end == BackEnd::cpu) return m.correlate_ops;
-  constexpr std::array<std::array<double, 2>, 6> kMeasured{
-      {{64, 400}, {128, 740}, {256, 919}, {512, 1111}, {1024, 1211}, {2048, 1257}}};
-  const double x = std::clamp(n_inputs, kMeasured.front()[0], kMeasured.back()[0]);
-  std::size_t i = 1;
-  while (i + 1 < kMeasured.size() && kMeasured[i][0] < x) ++i;
-  const auto& [x0, r0] = kMeasured[i - 1];
-  const auto& [x1, r1] = kMeasured[i];
-  const double f = std::log(x / x0) / std::log(x1 / x0);
-  return m.correlate_ops * (r0 + f * (r1 - r0)) / 1111;
+  const auto& known = m.correlate_shares;
+  if (known.empty()) return m.correlate_ops;
+  const double x = std::clamp(n_inputs, known.front()[0], known.back()[0]);
+  std::size_t i = 0;
+  while (i + 1 < known.size() && known[i + 1][0] <= x) ++i;
+#if RYLE_MUTANT == 331
+  return m.correlate_ops * known[i][1];
+#else
+  if (i + 1 == known.size()) return m.correlate_ops * known[i][1];
+  const auto& [x0, s0] = known[i];
+  const auto& [x1, s1] = known[i + 1];
+  return m.correlate_ops * (s0 + std::log(x / x0) / std::log(x1 / x0) * (s1 - s0));
+#endif
 }
 
 double correlate_s(const Sizes& s, const CostModel& m) {
@@ -169,6 +172,35 @@ std::string printed(const char* format, double a, double b) {
 
 bool is_gridded(Path path) { return path != Path::vis_dft && path != Path::efield_dft; }
 
+// Shared memory of a thread block of efield-half (cuda_all_sky_half.cpp), four spectra at a time:
+// tiles of sixteen antennas for every row, the last of each row partly filled.
+double half_shared_bytes(const Sizes& s) {
+  const double tiles = s.a * s.k / 16 + 1.2 * s.box_y;
+  const double rows = 16 * (64 * 16 * std::ceil(s.box_y / 32) + 8);
+  return 516 * tiles + std::max({rows, 64 * s.a, 32768.0}) + 56 * s.a + 1024;
+}
+
+// What the kernels would refuse when the imager is made, on GPUs with 227 KiB for a thread block.
+std::string why_not_cuda(const AllSkyConfig& config, const Sizes& s, Path path) {
+#if RYLE_MUTANT == 308
+  return "";
+#endif
+  constexpr double kShared = 227 * 1024;
+  if (!config.function.apertures.empty()) return "apertures per antenna have no CUDA code";
+  if (path == Path::efield_half && s.box_y > 128) {
+    return printed("the array spans %.0f rows of cells; the kernel takes %.0f", s.box_y, 128);
+  }
+  const double bytes = path == Path::efield_half  ? half_shared_bytes(s)
+                       : path == Path::efield_dft ? 400 * s.a
+                       : path == Path::vis_dft    ? 256 * (s.a + 24)
+                                                  : 0;
+  if (bytes > kShared) {
+    return printed("%.0f antennas need about %.0f KiB of shared memory, more than a GPU has", s.a,
+                   bytes / 1024);
+  }
+  return "";
+}
+
 PathPrediction predicted(const AllSkyConfig& config, const Sizes& s, const CostModel& model,
                          Path path, double coherence, bool correlator_runs_anyway) {
   PathPrediction p;
@@ -178,6 +210,7 @@ PathPrediction predicted(const AllSkyConfig& config, const Sizes& s, const CostM
     p.why_not = std::string("no fast code for it on the ") +
                 (model.back_end == BackEnd::cpu ? "cpu" : "cuda") + " back-end";
   }
+  if (p.why_not.empty() && model.back_end == BackEnd::cuda) p.why_not = why_not_cuda(config, s, path);
   if (!p.why_not.empty()) return p;
   p.seconds = seconds_of(config, s, model, path, correlator_runs_anyway);
   p.bytes = path_bytes(config, path, correlator_runs_anyway);
@@ -241,7 +274,14 @@ std::int64_t path_bytes(const AllSkyConfig& config, Path path, bool correlator_r
   std::int64_t bytes = 2 * n_bins(config) * planes * size * 4;  // sums and the images
   if (is_gridded(path)) bytes += channels * antennas * cells_bytes + size * 4;
   if (!is_gridded(path)) bytes += size * antennas * 8;  // steering of a channel in flight
-  if (path == Path::vis_grid) bytes += planes * size * 8;
+  if (path == Path::vis_grid) {
+    // One record per baseline and channel: its weights along both axes and its place, 64 bytes
+    // for k = 7, on baselines 112.
+    const std::int64_t taps =
+        config.function.correlated ? 2 * config.function.support - 1 : config.function.support;
+    const std::int64_t record_bytes = (2 * taps + 2 + 3) / 4 * 4 * 4;
+    bytes += planes * size * 8 + channels * (antennas * (antennas - 1) / 2) * record_bytes;
+  }
   if (!takes_voltages(path) && !correlator_runs_anyway) {
     // int64 complex sums and counts
     bytes += channels * n_pairs(static_cast<std::int64_t>(config.inputs.size())) * 20;

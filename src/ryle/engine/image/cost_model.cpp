@@ -12,6 +12,15 @@ CostModel default_cost_model(BackEnd back_end) {
     // its output and the fp16 matrix products are measured, the rest is assumed.
     m.machine = "NVIDIA H200 (design)";
     m.correlate_ops = 1111e12;
+    // Larger matrices fill the tensor cores better.
+    for (const auto& [inputs, rate] : {std::array<double, 2>{64, 400},
+                                       {128, 740},
+                                       {256, 919},
+                                       {512, 1111},
+                                       {1024, 1211},
+                                       {2048, 1257}}) {
+      m.correlate_shares.push_back({inputs, rate / 1111});
+    }
     m.correlate_output_bytes = 2.06e12;
     m.efield_fft_ops = 0.45 * 59.3e12;
     m.efield_grid_ops = 0.50 * 59.3e12;

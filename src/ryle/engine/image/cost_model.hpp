@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -14,9 +15,12 @@ struct CostModel {
   BackEnd back_end = BackEnd::cpu;
   std::string machine = "default";  ///< name, for reports
   double correlate_ops = 0;         ///< useful X-engine operations (8 per complex multiply-add)
-  double correlate_output_bytes = 0;
-  double efield_fft_ops = 0;   ///< 5 n log2 n counting, pruned
-  double efield_grid_ops = 0;  ///< gridding and detection
+  /// The rate by number of inputs: matrices and their unpacking share the time differently.
+  /// {inputs, share of correlate_ops}, inputs increasing; empty = the same for all.
+  std::vector<std::array<double, 2>> correlate_shares;
+  double correlate_output_bytes = 0;  ///< sums written when an image ends, 8 bytes per pair
+  double efield_fft_ops = 0;          ///< 5 n log2 n counting, pruned
+  double efield_grid_ops = 0;         ///< gridding and detection
   double efield_half_ops = 0;
   double vis_grid_ops = 0;  ///< footprint cells x 4 Stokes x 8
   double vis_dft_ops = 0;
