@@ -101,6 +101,16 @@ struct Half {
   std::vector<Visit> visits;
 };
 
+// Warp w takes entries w, w + kFusedWarps, ...: there and back along the tiles, busiest first, so
+// that warps get about the same number of visits.
+void deal_to_warps(std::vector<FusedTile>& tiles) {
+  while (tiles.size() % kFusedWarps != 0) tiles.emplace_back();
+  for (std::size_t k = kFusedWarps; k < tiles.size(); k += 2 * kFusedWarps) {
+    const auto begin = tiles.begin() + static_cast<std::ptrdiff_t>(k);
+    std::reverse(begin, begin + kFusedWarps);
+  }
+}
+
 template <class Iterator>
 void add_fours(Iterator begin, Iterator end, std::vector<Visit>& to) {
   to.insert(to.end(), begin, end);
@@ -147,6 +157,7 @@ std::array<Half, 2> halves_of(const std::vector<Visit>& visits, int n_tile_colum
       to.tiles.push_back(own);
     }
   }
+  for (auto& half : halves) deal_to_warps(half.tiles);
   return halves;
 }
 

@@ -34,6 +34,7 @@ struct Shared {
   float* weight;     // [visit][16]
   float4* turn;      // [h][2][q] w^4, w^2 and w, w W8, where w = exp(2 pi i (2q + h) / 128)
   FusedTile* tile;
+  unsigned long long* arrivals;  // of what the other block stores
 };
 
 __device__ Shared carve(const FusedArgs& a, unsigned char* base, int n_column_warps) {
@@ -46,7 +47,8 @@ __device__ Shared carve(const FusedArgs& a, unsigned char* base, int n_column_wa
   s.raw = reinterpret_cast<uint4*>(s.field + 2 * a.n_visits);
   s.weight = reinterpret_cast<float*>(s.raw + 4 * a.n_antennas);
   s.turn = reinterpret_cast<float4*>(s.weight + 16 * a.n_visits);
-  s.tile = reinterpret_cast<FusedTile*>(s.turn + 32);
+  s.arrivals = reinterpret_cast<unsigned long long*>(s.turn + 32);
+  s.tile = reinterpret_cast<FusedTile*>(s.arrivals + 2);
   return s;
 }
 
@@ -69,20 +71,58 @@ __device__ inline void cluster_wait() {
 #endif
 }
 
+__device__ inline unsigned shared_address(const void* p) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(p));
+}
+
 // Where `pointer` lies in the shared memory of the other block.
 __device__ inline unsigned in_other_block(const void* pointer, unsigned other) {
-  unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(pointer));
+  unsigned at = shared_address(pointer);
 #if __CUDA_ARCH__ >= 900
   asm("mapa.shared::cluster.u32 %0, %0, %1;" : "+r"(at) : "r"(other));
 #endif
   return at;
 }
 
-__device__ inline void store_there(unsigned at, float4 v) {
+// A store there counts its bytes at a barrier there, which is all its reader has to wait for: no
+// fence that waits for every store of the thread.
+__device__ inline void store_there(unsigned at, float4 v, unsigned arrival) {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(at), "f"(v.x), "f"(v.y),
-               "f"(v.z), "f"(v.w)
-               : "memory");
+  asm volatile(
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, "
+      "[%5];" ::"r"(at),
+      "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w), "r"(arrival)
+      : "memory");
+#endif
+}
+
+__device__ inline void init_arrivals(unsigned long long* barrier) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(barrier)) : "memory");
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#endif
+}
+
+__device__ inline void expect_arrivals(unsigned long long* barrier, int bytes) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
+      "r"(bytes)
+      : "memory");
+#endif
+}
+
+__device__ inline void wait_for_arrivals(unsigned long long* barrier, int phase) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "{\n"
+      ".reg .pred there;\n"
+      "again_%=:\n"
+      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 there, [%0], %1;\n"
+      "@!there bra again_%=;\n"
+      "}\n" ::"r"(shared_address(barrier)),
+      "r"(phase)
+      : "memory");
 #endif
 }
 
@@ -152,12 +192,10 @@ struct Pair {
   float4 left, right;
 };
 
-__device__ inline Pair visits_of(const float* weight, const float4* field, int n, int column,
-                                 int row) {
+__device__ inline Pair visits_of(const float* wx, const float* wy, const float4* field, int n) {
   Pair sum{};
-  const float* wx = weight + column;
-  const float* wy = weight + 8 + row;
-  for (const float4* const end = field + n; field != end;) {
+#pragma unroll 1
+  for (; n > 0; n -= kFusedUnroll) {
 #pragma unroll
     for (int v = 0; v < kFusedUnroll; ++v) {
       const float2 x = *reinterpret_cast<const float2*>(wx + 16 * v);
@@ -173,44 +211,56 @@ __device__ inline Pair visits_of(const float* weight, const float4* field, int n
   return sum;
 }
 
-// Both blocks read the grid before cluster_wait() and have it after the next one.
+/// Where a lane has its two cells of tile (0, 0), here and in the other block.
+struct Cells {
+  int column, row;
+  float2* here;
+  unsigned there, arrival;
+};
+
+__device__ inline void store_here(const Shared& s, const Cells& cells, int at, const Pair& v) {
+  float2* x = cells.here + at;
+  *reinterpret_cast<float4*>(x) = {v.left.x, v.left.y, v.right.x, v.right.y};
+  *reinterpret_cast<float4*>(x + s.plane) = {v.left.z, v.left.w, v.right.z, v.right.w};
+}
+
+__device__ inline void store_there(const Shared& s, const Cells& cells, int at, const Pair& v) {
+  const unsigned x = cells.there + 8 * at;
+  store_there(x, {v.left.x, v.left.y, v.right.x, v.right.y}, cells.arrival);
+  store_there(x + 8 * s.plane, {v.left.z, v.left.w, v.right.z, v.right.w}, cells.arrival);
+}
+
+// Both blocks have read the grid before cluster_wait().
 __device__ inline void lay_on_grid(const FusedArgs& a, const Shared& s, const float4* field,
-                                   unsigned other_grid, int parity) {
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const int column = 2 * (lane % 4);
-  // Rows four apart within a quarter of the warp: a store of 16 bytes a lane meets no bank twice.
-  const int row = lane / 4 % 2 * 4 + lane / 8;
+                                   const Cells& cells, int parity) {
   bool waited = false;
-  for (int round = 0; round * kWarps < a.n_tiles; ++round) {
-    // There and back along the tiles, busiest first: warps get about the same number of visits.
-    const int index = round * kWarps + (round % 2 == 0 ? warp : kWarps - 1 - warp);
-    if (index >= a.n_tiles) continue;
+#pragma unroll 1
+  for (int index = threadIdx.x / 32; index < a.n_tiles; index += kWarps) {
     const FusedTile tile = s.tile[index];
     if (tile.tile_y == FusedTile::kNone) continue;
-    const float* weight = s.weight + 16 * tile.begin;
-    const float4* fields = field + tile.begin;
+    const float* wx = s.weight + 16 * tile.begin + cells.column;
+    const float* wy = s.weight + 16 * tile.begin + 8 + cells.row;
     const int plain = tile.count - tile.n_folded;
-    Pair here = visits_of(weight, fields, plain, column, row), there = here;
-    if (tile.n_folded != 0) {
+    Pair sum = visits_of(wx, wy, field + tile.begin, plain);
+    const int at = tile.tile_y * (8 * kPitch) + tile.tile_x * 8;
+    if (tile.n_folded == 0) {
+      if (!waited) cluster_wait();
+      store_here(s, cells, at, sum);
+    } else {
       const Pair folded =
-          visits_of(weight + 16 * plain, fields + plain, tile.n_folded, column, row);
+          visits_of(wx + 16 * plain, wy + 16 * plain, field + tile.begin + plain, tile.n_folded);
       const float sign = parity == 0 ? 1.0f : -1.0f;
+      Pair here = sum;
       add_visit(here.left, sign, folded.left);
       add_visit(here.right, sign, folded.right);
-      add_visit(there.left, -sign, folded.left);
-      add_visit(there.right, -sign, folded.right);
+      add_visit(sum.left, -sign, folded.left);
+      add_visit(sum.right, -sign, folded.right);
+      if (!waited) cluster_wait();
+      store_here(s, cells, at, here);
     }
-    if (!waited) cluster_wait();
     waited = true;
-    const int at = (tile.tile_y * 8 + row) * kPitch + tile.tile_x * 8 + column;
-    const float4 x = {here.left.x, here.left.y, here.right.x, here.right.y};
-    const float4 y = {here.left.z, here.left.w, here.right.z, here.right.w};
-    *reinterpret_cast<float4*>(s.grid + at) = x;
-    *reinterpret_cast<float4*>(s.grid + s.plane + at) = y;
-    if (tile.count == 0) continue;  // the other block has it in its own list
-    store_there(other_grid + 8 * at, {there.left.x, there.left.y, there.right.x, there.right.y});
-    store_there(other_grid + 8 * (s.plane + at),
-                {there.left.z, there.left.w, there.right.z, there.right.w});
+    // A tile without visits is in the list of the other block too.
+    if (tile.count != 0) store_there(s, cells, at, sum);
   }
   if (!waited) cluster_wait();
 }
@@ -432,7 +482,17 @@ __global__ void RYLE_PAIR_OF_BLOCKS __launch_bounds__(kThreads, 1)
       min((parity == 0 ? a.first_column[0] : a.first_column[1]) + of_block, kFusedColumns - 1);
   const float2* const of_column = s.grid + p * kPitch + column;
   const Exchange exchange(s.exchange + warp * 2 * kFusedExchange, threadIdx.x % 32 / 8, p);
-  const unsigned other_grid = in_other_block(s.grid, parity ^ 1);
+  Cells cells;
+  cells.column = threadIdx.x % 4 * 2;
+  // Rows four apart within a quarter of the warp: a store of 16 bytes a lane meets no bank twice.
+  cells.row = threadIdx.x / 4 % 2 * 4 + threadIdx.x % 32 / 8;
+  cells.here = s.grid + cells.row * kPitch + cells.column;
+  cells.there = in_other_block(cells.here, parity ^ 1);
+  cells.arrival = in_other_block(s.arrivals, parity ^ 1);
+  const FusedTile* other_tiles = a.tiles + (2 * channel + (parity ^ 1)) * a.n_tiles;
+  int n_arrive = 0;
+  for (int k = 0; k < a.n_tiles && threadIdx.x == 0; ++k) n_arrive += other_tiles[k].count != 0;
+  if (threadIdx.x == 0) init_arrivals(s.arrivals);
   const int first_loader = n_column_warps < kWarps ? 32 * n_column_warps : 0;
   const bool loads = static_cast<int>(threadIdx.x) >= first_loader;
   float sum[2][8][4] = {};
@@ -442,9 +502,10 @@ __global__ void RYLE_PAIR_OF_BLOCKS __launch_bounds__(kThreads, 1)
   __syncthreads();
   cluster_arrive();
   for (int t = begin; t < end; ++t) {
-    lay_on_grid(a, s, s.field + (t & 1) * a.n_visits, other_grid, parity);
-    cluster_arrive();
-    cluster_wait();
+    if (threadIdx.x == 0) expect_arrivals(s.arrivals, n_arrive * 1024);
+    lay_on_grid(a, s, s.field + (t & 1) * a.n_visits, cells, parity);
+    wait_for_arrivals(s.arrivals, (t - begin) & 1);
+    __syncthreads();
     if (parity == 0) {
       transform_rows<0>(a, s);
     } else {

@@ -35,12 +35,12 @@ struct FusedTables {
   bool fits = false;       ///< the fused kernel can run
   int n_rows = 0;          ///< of the box, a multiple of 8 from 32 on, all channels
   int n_tile_columns = 0;  ///< tiles beside each other that hold the box: 4, 6 or 8
-  int n_tiles = 0;         ///< entries in the list of a half
+  int n_tiles = 0;         ///< entries in the list of a half, a multiple of kFusedWarps
   int n_visits = 0;        ///< largest of any half
   int n_antennas = 0;
   int first_column[2]{};             ///< c of the first column above the horizon, by parity
   int n_columns = 0;                 ///< columns a block makes
-  std::vector<FusedTile> tiles;      ///< [channel][half][n_tiles], busiest first; both halves list
+  std::vector<FusedTile> tiles;      ///< [channel][half][n_tiles], as warps take them; both list
                                      ///< the tiles without visits
   std::vector<std::uint16_t> slots;  ///< [channel][half][a][4] visits of the antenna, 0xffff = none
   std::vector<float> weights;        ///< [channel][half][n_visits][8 columns, 8 rows]
