@@ -130,8 +130,6 @@ void set_field_gains(const CpuRoles& roles, const std::vector<cf32>& gains,
 
 namespace {
 
-constexpr std::int64_t kMaxLags = 2 * kMaxSupport - 1;
-
 // Sum over antennas of P_a c_a(e) c_a(d), c = 1-D autocorrelations of the weights: even and real.
 struct EvenLags {
   double lags[4][kMaxSupport][kMaxSupport] = {};  // [plane][y][x]
