@@ -334,8 +334,20 @@ TEST(ImageSeries, EveryImageHasItsOwnCoordinates) {
 }
 
 TEST(ImageSeries, NamesSortByTime) {
-  const std::int64_t t = tai_ns_from_utc_iso("2026-01-01T00:00:00.040");
-  EXPECT_EQ(image_file_name("sky", t, ".fits"), "sky_20260101T000000.040Z.fits");
+  SkyImage image;
+  image.start_tai_ns = tai_ns_from_utc_iso("2026-01-01T00:00:00.040");
+  image.exposure_s = 1;
+  EXPECT_EQ(image_file_name("sky", image, ".fits"), "sky_20260101T000000.040Z.fits");
+  // Shorter than a second, down to one spectrum: 25 of 41.8 microseconds would share two names.
+  image.exposure_s = 4.18e-5;
+  EXPECT_EQ(image_file_name("sky", image, ".fits"), "sky_20260101T000000.040000000Z.fits");
+  std::string before;
+  for (int k = 0; k < 25; ++k) {
+    image.start_tai_ns += 41'796;
+    const std::string name = image_file_name("sky", image, ".fits");
+    EXPECT_LT(before, name);
+    before = name;
+  }
 }
 
 }  // namespace

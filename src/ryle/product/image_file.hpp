@@ -105,8 +105,9 @@ class FitsImageSeries {
   std::unique_ptr<Content> content_;
 };
 
-/// "STEM_20260101T000000.000Z.fits": names of a sequence sort in the order of time.
-std::string image_file_name(const std::string& stem, std::int64_t start_tai_ns,
+/// "STEM_20260101T000000.000Z.fits", with nanoseconds where an image is shorter than a second: no
+/// two images of a sequence share a name, and names sort in the order of time.
+std::string image_file_name(const std::string& stem, const SkyImage& image,
                             const std::string& suffix);
 
 }  // namespace ryle

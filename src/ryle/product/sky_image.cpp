@@ -80,9 +80,13 @@ void take_planes(SkyImage& image, std::span<const float> pixels, std::span<const
   }
 }
 
-std::string image_file_name(const std::string& stem, std::int64_t start_tai_ns,
+std::string image_file_name(const std::string& stem, const SkyImage& image,
                             const std::string& suffix) {
-  std::string when = utc_iso(start_tai_ns, 3);
+#if RYLE_MUTANT == 218
+  std::string when = utc_iso(image.start_tai_ns, 3);
+#else
+  std::string when = utc_iso(image.start_tai_ns, image.exposure_s < 1 ? 9 : 3);
+#endif
   std::erase(when, '-');
   std::erase(when, ':');
   return stem + "_" + when + "Z" + suffix;

@@ -258,8 +258,8 @@ void SkyProducts::write_fits(const SkyImage& image) {
     return;
   }
   if (!c.fits) return;
-  const std::string name = image_file_name(in_directory(config_, config_.output.name + "_image"),
-                                           image.start_tai_ns, ".fits");
+  const std::string name =
+      image_file_name(in_directory(config_, config_.output.name + "_image"), image, ".fits");
   write_fits_image(name, image, observation_, overwrite);
   publish_name(name);
 }
@@ -268,11 +268,10 @@ std::string SkyProducts::picture_of(const SkyImage& image) const {
   const auto& c = config_.image;
   if (!c.picture.empty()) {
     return single() ? c.picture
-                    : image_file_name(without_extension(c.picture), image.start_tai_ns, ".png");
+                    : image_file_name(without_extension(c.picture), image, ".png");
   }
   if (!c.png) return {};
-  return image_file_name(in_directory(config_, config_.output.name + "_image"), image.start_tai_ns,
-                         ".png");
+  return image_file_name(in_directory(config_, config_.output.name + "_image"), image, ".png");
 }
 
 void SkyProducts::write_cube(const SkyImage& image) {
