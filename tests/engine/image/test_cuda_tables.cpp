@@ -2,12 +2,14 @@
 // The tables of the CUDA imagers are plain C++: what a kernel would make of them, on this machine.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 
 #include "ryle/core/random.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/engine/image/cuda_all_sky_fused.hpp"
+#include "ryle/engine/image/cuda_all_sky_half.hpp"
 #include "ryle/engine/image/cuda_all_sky_lists.hpp"
 #include "ryle/engine/image/geometry.hpp"
 #include "tests/engine/image/all_sky_cases.hpp"
@@ -55,6 +57,37 @@ TEST(CudaTables, ListsNameEveryCellOnce) {
         EXPECT_EQ(y, wrap(footprints[std::size_t(f)].first_y + ty));
         EXPECT_EQ(x, wrap(footprints[std::size_t(f)].first_x + tx));
       }
+    }
+  }
+}
+
+// Every row of every footprint is in one tile of one pair of rows, wrapped apertures too.
+TEST(CudaTables, HalfTablesNameEveryRowOnce) {
+  for (const double extent : {3.0, 22.0, 57.0, 102.0}) {
+    const auto config = test::random_array(37, 64, 2, extent);
+    const auto array = detail::used_array(config);
+    const auto tables = detail::half_tables(config, array, detail::positions_cells(config, array),
+                                            std::int64_t{227} << 10);
+    ASSERT_EQ(tables.why_not, "") << extent;
+    for (std::size_t c = 0; c < 2; ++c) {
+      const auto* slots = &tables.slots[c * 37];
+      std::vector<int> seen(37 * 64);
+      for (int k = 0; k < tables.n_pairs; ++k) {
+        const auto& pair =
+            tables
+                .pairs[c * static_cast<std::size_t>(tables.n_pairs) + static_cast<std::size_t>(k)];
+        for (int i = pair.begin; i < pair.begin + pair.plus + pair.minus; ++i) {
+          const auto& tile = tables.tiles[c * static_cast<std::size_t>(tables.n_tiles) +
+                                          static_cast<std::size_t>(i)];
+          EXPECT_EQ(tile.start % 2, 0);
+          for (int slot = tile.start; slot < std::min(37, tile.start + 16); ++slot) {
+            const int tap = (tile.row - slots[slot].y + 64) % 64;
+            if (tap < 7) ++seen[static_cast<std::size_t>(slots[slot].antenna * 64 + tile.row)];
+          }
+        }
+      }
+      EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), 37 * 7) << extent;
+      EXPECT_EQ(std::count(seen.begin(), seen.end(), 0), 37 * (64 - 7)) << extent;
     }
   }
 }

@@ -7,7 +7,6 @@
 
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/image/cuda_all_sky_field_dft.cuh"
-#include "ryle/engine/image/cuda_all_sky_half.hpp"
 #include "ryle/engine/image/cuda_all_sky_operands.cuh"
 
 namespace ryle::image::detail {
@@ -274,11 +273,13 @@ void launch(const FieldDftShape& shape, const FieldDftArgs& args, int n_slices,
 
 }  // namespace
 
+int field_dft_pitch(int n_antennas) { return 16 * steps_of(n_antennas) + 8; }
+
 std::int64_t field_dft_shared_bytes(const FieldDftShape& shape, int n_antennas) {
   const std::int64_t words = shape.split ? 2 : 1;
   const std::int64_t steering = 512 * words * shape.tiles_per_warp * kWarps * steps_of(n_antennas);
   const std::int64_t operands =
-      std::int64_t{16} * words * shape.n_spectra * operand_pitch(n_antennas);
+      std::int64_t{16} * words * shape.n_spectra * field_dft_pitch(n_antennas);
   return steering + operands + std::int64_t{24} * (n_antennas + 1);
 }
 

@@ -15,6 +15,9 @@ struct FieldDftShape {
   int n_spectra = 0;
   bool split = false;
 };
+/// Halves from one column of the operands to the next: whole steps of sixteen antennas (what a
+/// factor of 0 multiplies is finite), and fragments in different banks.
+int field_dft_pitch(int n_antennas);
 std::int64_t field_dft_shared_bytes(const FieldDftShape& shape, int n_antennas);
 FieldDftShape field_dft_shape(int n_antennas, std::int64_t max_shared_bytes);
 int field_dft_blocks(const FieldDftShape& shape, int n_directions);
@@ -23,7 +26,7 @@ struct FieldDftArgs {
   DftArgs dft;
   FieldBlocks blocks;
   int n_spectra = 0;
-  int pitch = 0;                   ///< operand_pitch()
+  int pitch = 0;                   ///< field_dft_pitch()
   const int2* input = nullptr;     ///< [a] X and Y, -1 = none
   const float4* factor = nullptr;  ///< [channel][a] X and Y
   const float* scale = nullptr;    ///< [channel] for 4-bit samples

@@ -58,7 +58,7 @@ class FieldDftCuda final : public CudaFieldImager {
                              std::string(name(input.blocks.format)) + "; ci4 and ci8 work");
     }
     args.n_spectra = static_cast<int>(input.n_spectra);
-    args.pitch = operand_pitch(dft_.n_antennas);
+    args.pitch = field_dft_pitch(dft_.n_antennas);
     args.input = reinterpret_cast<const int2*>(input_.data());
     args.factor = reinterpret_cast<const float4*>(factor_.data());
     args.scale = scale_.data();

@@ -169,11 +169,7 @@ __device__ inline void make_rows(const HalfArgs& a, const Shared& s, int warp) {
 #pragma unroll
       for (int r = 0; r < 4; ++r) {
         added[r] = plus[n][r] + minus[n][r];
-#if RYLE_MUTANT == 308
-        subtracted[r] = plus[n][r] + minus[n][r];
-#else
         subtracted[r] = plus[n][r] - minus[n][r];
-#endif
       }
       put(a, plane, 0, pair.pair, lane / 4, added);
       put(a, plane, 1, pair.pair, lane / 4, subtracted);
