@@ -9,6 +9,7 @@
 #include "ryle/core/baseline.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
+#include "ryle/device/buffer.hpp"
 #include "ryle/stage/image_setup.hpp"
 #include "ryle/stage/run_common.hpp"
 #include "ryle/stage/setup.hpp"
@@ -38,28 +39,24 @@ class DumpSums {
     counts_.resize(sums_.size());
   }
 
-  image::VisInput take(const VisibilityDump& dump) {
-    std::fill(sums_.begin(), sums_.end(), cf64{});
-    std::fill(counts_.begin(), counts_.end(), 0U);
-    for (std::int64_t c = 0; c < dump.n_channels; ++c) {
-      for (std::int64_t b = 0; b < dump.n_baselines; ++b) {
-        const auto [i, j] = pair_of(b);
-        for (std::int64_t pol = 0; pol < n_pols_ * n_pols_; ++pol) {
-          const std::int64_t p = i * n_pols_ + pol / n_pols_;
-          const std::int64_t q = j * n_pols_ + pol % n_pols_;
-          if (p > q) continue;  // YX of an antenna with itself
-          const auto from = static_cast<std::size_t>(dump.index(c, b, pol));
-          const auto to = static_cast<std::size_t>(c * n_pairs(n_inputs_) + pair_index(p, q));
-          counts_[to] = dump.counts[from];
-          sums_[to] = cf64(dump.data[from]) * static_cast<double>(dump.counts[from]);
-        }
-      }
-    }
+  /// Sums of a dump where the imager of this queue wants them.
+  image::VisInput take(const VisibilityDump& dump, Queue& queue) {
+    gather(dump);
     image::VisInput input;
     input.type = image::VisInput::Type::cf64;
     input.sums = sums_.data();
     input.counts = counts_.data();
     input.n_spectra = std::max<std::int64_t>(1, dump.n_spectra);
+    if (queue.back_end() == BackEnd::cpu) return input;
+    const auto size = static_cast<std::int64_t>(sums_.size());
+    if (device_sums_.size() != size) {
+      device_sums_ = Buffer<cf64>(size, MemorySpace::device);
+      device_counts_ = Buffer<std::uint32_t>(size, MemorySpace::device);
+    }
+    copy_bytes(queue, device_sums_.data(), input.sums, device_sums_.bytes());
+    copy_bytes(queue, device_counts_.data(), input.counts, device_counts_.bytes());
+    input.sums = device_sums_.data();
+    input.counts = device_counts_.data();
     return input;
   }
 
@@ -90,6 +87,25 @@ class DumpSums {
   const ArrayLayout& array() const { return array_; }
 
  private:
+  void gather(const VisibilityDump& dump) {
+    std::fill(sums_.begin(), sums_.end(), cf64{});
+    std::fill(counts_.begin(), counts_.end(), 0U);
+    for (std::int64_t c = 0; c < dump.n_channels; ++c) {
+      for (std::int64_t b = 0; b < dump.n_baselines; ++b) {
+        const auto [i, j] = pair_of(b);
+        for (std::int64_t pol = 0; pol < n_pols_ * n_pols_; ++pol) {
+          const std::int64_t p = i * n_pols_ + pol / n_pols_;
+          const std::int64_t q = j * n_pols_ + pol % n_pols_;
+          if (p > q) continue;  // YX of an antenna with itself
+          const auto from = static_cast<std::size_t>(dump.index(c, b, pol));
+          const auto to = static_cast<std::size_t>(c * n_pairs(n_inputs_) + pair_index(p, q));
+          counts_[to] = dump.counts[from];
+          sums_[to] = cf64(dump.data[from]) * static_cast<double>(dump.counts[from]);
+        }
+      }
+    }
+  }
+
   static bool is_bad(const ArrayLayout& array, const ArrayInput& wanted) {
     for (const auto& input : array.inputs) {
       if (input.antenna == wanted.antenna && input.pol == wanted.pol) return input.bad;
@@ -101,6 +117,8 @@ class DumpSums {
   ArrayLayout array_;
   std::vector<cf64> sums_;
   std::vector<std::uint32_t> counts_;
+  Buffer<cf64> device_sums_;  // CUDA only
+  Buffer<std::uint32_t> device_counts_;
 };
 
 /// Undoes the phase centre: multiplies the gains of antennas with exp(+2 pi i nu r.s_0 / c).
@@ -233,7 +251,7 @@ class DumpImaging {
     undo_phase_center(observation_, sums_.array(), dump.centroid_tai_ns, gains);
     const auto begin = std::chrono::steady_clock::now();
     imager_->set_gains(queue_, gains);
-    imager_->execute(queue_, sums_.take(dump), raw.images);
+    imager_->execute(queue_, sums_.take(dump, queue_), raw.images);
     queue_.synchronize();
     busy_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     return raw;
