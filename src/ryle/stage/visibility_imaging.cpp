@@ -60,24 +60,14 @@ class DumpSums {
     return input;
   }
 
-  /// Powers of the autocorrelations; all equal when the data have none.
-  InputLevels levels(const VisibilityDump& dump) const {
+  /// Powers of the autocorrelations of all dumps: an antenna that comes late has a level too. All
+  /// equal when the data have none.
+  InputLevels levels(std::span<const VisibilityDump> dumps) const {
     InputLevels levels;
     levels.sum.assign(static_cast<std::size_t>(n_inputs_), 0);
     levels.n.assign(levels.sum.size(), 0);
-    bool any = false;
-    for (std::int64_t p = 0; p < n_inputs_; ++p) {
-      const std::int64_t a = p / n_pols_;
-      const std::int64_t pol = p % n_pols_ == 0 ? 0 : 3;
-      const auto k = static_cast<std::size_t>(p);
-      for (std::int64_t c = 0; c < dump.n_channels; ++c) {
-        const auto at = static_cast<std::size_t>(dump.index(c, pair_index(a, a), pol));
-        levels.sum[k] += static_cast<double>(dump.data[at].real()) * dump.counts[at];
-        levels.n[k] += dump.counts[at];
-      }
-      any = any || levels.sum[k] > 0;
-    }
-    if (!any) {
+    for (const auto& dump : dumps) add_levels(dump, levels);
+    if (std::none_of(levels.sum.begin(), levels.sum.end(), [](double s) { return s > 0; })) {
       levels.sum.assign(levels.sum.size(), 1);
       levels.n.assign(levels.n.size(), 1);
     }
@@ -87,6 +77,19 @@ class DumpSums {
   const ArrayLayout& array() const { return array_; }
 
  private:
+  void add_levels(const VisibilityDump& dump, InputLevels& levels) const {
+    for (std::int64_t p = 0; p < n_inputs_; ++p) {
+      const std::int64_t a = p / n_pols_;
+      const std::int64_t pol = p % n_pols_ == 0 ? 0 : 3;
+      const auto k = static_cast<std::size_t>(p);
+      for (std::int64_t c = 0; c < dump.n_channels; ++c) {
+        const auto at = static_cast<std::size_t>(dump.index(c, pair_index(a, a), pol));
+        levels.sum[k] += static_cast<double>(dump.data[at].real()) * dump.counts[at];
+        levels.n[k] += dump.counts[at];
+      }
+    }
+  }
+
   void gather(const VisibilityDump& dump) {
     std::fill(sums_.begin(), sums_.end(), cf64{});
     std::fill(counts_.begin(), counts_.end(), 0U);
@@ -195,7 +198,7 @@ class DumpImaging {
         dump_s_(std::max(0.0, dumps.front().interval_s)) {
     const bool calibrated = observation.flux_unit == "Jy";
     if (config.image.equalize == "auto") settings_.image.equalize = calibrated ? "no" : "yes";
-    const InputLevels levels = sums_.levels(dumps.front());
+    const InputLevels levels = sums_.levels(dumps);
     dead_ = inputs_without_data(sums_.array(), levels, config.image);
     sky_ = make_sky_config(settings_, sums_.array(), observation.frequency,
                            std::max<std::int64_t>(1, dumps.front().n_spectra), dead_.flags);
