@@ -197,7 +197,11 @@ class DumpImaging {
         queue_(make_queue(config.runtime)),
         dump_s_(std::max(0.0, dumps.front().interval_s)) {
     const bool calibrated = observation.flux_unit == "Jy";
-    if (config.image.equalize == "auto") settings_.image.equalize = calibrated ? "no" : "yes";
+    if (config.image.equalize == "auto") {
+      // Equal powers would divide the amplitudes of a table out again.
+      const bool table = !config.calibration.gains.empty();
+      settings_.image.equalize = calibrated || table ? "no" : "yes";
+    }
     const InputLevels levels = sums_.levels(dumps);
     dead_ = inputs_without_data(sums_.array(), levels, config.image);
     sky_ = make_sky_config(settings_, sums_.array(), observation.frequency,
@@ -243,7 +247,8 @@ class DumpImaging {
     const bool jy = observation_.flux_unit == "Jy" && settings_.image.equalize != "yes";
     facts.unit = jy ? "Jy/beam" : "";
     facts.facts.path = std::string(image::name(plan_.path));
-    facts.facts.gains_id = "as in the visibilities";
+    const auto& table = settings_.calibration.gains;
+    facts.facts.gains_id = table.empty() ? "as in the visibilities" : table;
     facts.facts.implementation = name_;
     return facts;
   }
