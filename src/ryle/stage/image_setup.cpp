@@ -10,6 +10,7 @@
 #include "ryle/core/bits.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
+#include "ryle/product/image_file.hpp"
 #include "ryle/stage/image_calibration.hpp"
 #include "ryle/stage/plan.hpp"
 #include "ryle/stage/setup.hpp"
@@ -270,7 +271,7 @@ std::vector<int> stokes_codes(const image::AllSkyConfig& sky) {
     if (image::n_pols(sky) == 2) return {1};
     return {sky.inputs.front().pol == 0 ? -5 : -6};
   }
-  if (sky.products == image::Products::linear) return {-5, -6, -7, -8};
+  if (sky.products == image::Products::linear) return {-5, -6, kPlaneReXY, kPlaneImXY};
   return {1, 2, 3, 4};
 }
 

@@ -86,7 +86,8 @@ SkyPlan choose_path(const ObservationConfig& config, const image::AllSkyConfig& 
 std::string plan_text(const SkyPlan& plan, double image_s);
 std::string plan_json(const SkyPlan& plan, double image_s);
 
-/// FITS STOKES code of each plane: I Q U V = 1..4; XX YY XY-real XY-imag = -5 -6 -7 -8.
+/// Codes of the planes as SkyImage::stokes wants them: I Q U V = 1..4; XX YY = -5 -6, then
+/// kPlaneReXY and kPlaneImXY (FITS has no real-valued codes for those: the writer makes an HDU).
 std::vector<int> stokes_codes(const image::AllSkyConfig& sky);
 /// Axis of the bins: centres of b channels.
 FrequencyAxis bin_axis(const image::AllSkyConfig& sky);
