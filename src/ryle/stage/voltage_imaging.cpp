@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "ryle/core/bits.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/stage/run_common.hpp"
@@ -88,8 +89,8 @@ void SkyPath::begin(const SpectraGulp& gulp, std::int64_t first, const SampleClo
              gulp.valid_channel_stride_words, kLevelSpectra,
              gulp.n_spectra < kLevelSpectra ? gulp.blocks.n_channels : kLevelChannels);
   dead_ = find_dead(array_, levels_, config_.image);
-  sky_ =
-      make_sky_config(config_, array_, facts_.frequency, cadence_.spectra_per_image, dead_.flags);
+  // Dead inputs have gain 0 until they come back; only those bad by the layout never can.
+  sky_ = make_sky_config(config_, array_, facts_.frequency, cadence_.spectra_per_image, {});
   plan_ = choose_path(config_, sky_, queue_);
   sky_.path = plan_.path;
   sky_.max_bytes = 0;  // checked above
@@ -134,11 +135,27 @@ void SkyPath::begin(const SpectraGulp& gulp, std::int64_t first, const SampleClo
       std::make_unique<SkyWriter>(config_, std::move(observation), std::move(facts), facts_.live);
 }
 
+// Something came from an input that never sent before.
+bool SkyPath::arrived(const SpectraGulp& gulp) const {
+  const std::int64_t words = words_for_bits(gulp.n_spectra);
+  const std::int64_t n_masks = gulp.valid_channel_stride_words == 0 ? 1 : gulp.blocks.n_channels;
+  for (std::size_t p = 0; p < levels_.n.size(); ++p) {
+    if (array_.inputs[p].bad || levels_.n[p] > 0) continue;
+    if (gulp.valid == nullptr) return true;
+    for (std::int64_t c = 0; c < n_masks; ++c) {
+      const std::uint64_t* row = gulp.valid + c * gulp.valid_channel_stride_words +
+                                 static_cast<std::int64_t>(p) * gulp.valid_words;
+      if (std::any_of(row, row + words, [](std::uint64_t w) { return w != 0; })) return true;
+    }
+  }
+  return false;
+}
+
 // Inputs die and come back: from the next image on they are left out or taken up.
 void SkyPath::check_inputs(const SpectraGulp& gulp) {
   const double image_s = facts_.clock.seconds(cadence_.spectra_per_image);
   const auto every = std::max<std::int64_t>(1, std::llround(kCheckEvery_s / image_s));
-  if (chain_->images_done() < checked_image_ + every) return;
+  if (chain_->images_done() < checked_image_ + every && !arrived(gulp)) return;
   checked_image_ = chain_->images_done();
   InputLevels now;
   add_levels(now, gulp.blocks, gulp.n_spectra, gulp.valid, gulp.valid_words,
@@ -149,11 +166,25 @@ void SkyPath::check_inputs(const SpectraGulp& gulp) {
   } catch (const FormatError&) {
     return;  // nothing arrives from any input: the weights say so
   }
-  if (dead.flags == dead_.flags) return;
+  std::int64_t lost = 0;
+  std::int64_t back = 0;
+  for (std::size_t p = 0; p < dead.flags.size(); ++p) {
+    if (dead.flags[p] != 0) {
+      lost += dead_.flags[p] == 0 ? 1 : 0;
+    } else if (now.power(p) > 0 && (dead_.flags[p] != 0 || !(levels_.power(p) > 0))) {
+      // Its level was that of a dead input, or none: it is what it is now.
+      levels_.sum[p] = now.sum[p];
+      levels_.n[p] = now.n[p];
+      ++back;
+    }
+  }
+  if (lost == 0 && back == 0) return;
   dead_ = std::move(dead);
   if (warnings_.size() < 20) {
-    warnings_.push_back(fmt::format("{:.1f} s: {} inputs without usable power are left out",
-                                    data_s(), dead_.n_dead));
+    warnings_.push_back(
+        fmt::format("{:.1f} s: {} inputs lost their power, {} have it again; {} "
+                    "are left out",
+                    data_s(), lost, back, dead_.n_dead));
   }
   chain_->set_gains(gains());
 }

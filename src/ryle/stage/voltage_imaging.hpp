@@ -55,6 +55,7 @@ class SkyPath {
  private:
   void begin(const SpectraGulp& gulp, std::int64_t first, const SampleClock& clock);
   void check_inputs(const SpectraGulp& gulp);
+  bool arrived(const SpectraGulp& gulp) const;
   SkyChain::Watch watch_at(std::int64_t tai_ns) const;
   std::vector<cf32> gains() const;
   double flux_scale() const;
@@ -66,7 +67,8 @@ class SkyPath {
   Cadence cadence_;
   Queue queue_;
   std::vector<WatchTarget> targets_;
-  InputLevels levels_;  // of the first gulp: amplitudes stay as they were
+  // Of the first gulp, later for inputs without power in it: amplitudes stay as they were.
+  InputLevels levels_;
   DeadInputs dead_;
   SkyPlan plan_;
   image::AllSkyConfig sky_;
