@@ -22,6 +22,13 @@ constexpr std::int64_t kLevelChannels = 16;
 // Inputs are looked at again this often, on a few samples: dead is far from alive.
 constexpr double kCheckEvery_s = 1;
 constexpr std::int64_t kCheckSpectra = 64;
+// Fewer say nothing: the power of 64 complex Gaussian samples is good to 1 / sqrt(64) = 12 %.
+constexpr double kFewestSamples = 64;
+
+std::int64_t channels_looked_at(std::int64_t n_spectra, std::int64_t enough_spectra,
+                                std::int64_t n_channels) {
+  return n_spectra < enough_spectra ? n_channels : kLevelChannels;
+}
 
 std::string function_text(const image::AllSkyConfig& sky) {
   if (sky.path == image::Path::vis_dft || sky.path == image::Path::efield_dft)
@@ -84,10 +91,15 @@ SkyChain::Watch SkyPath::watch_at(std::int64_t tai_ns) const {
   return watch;
 }
 
-void SkyPath::begin(const SpectraGulp& gulp, std::int64_t first, const SampleClock& clock) {
+void SkyPath::measure(const SpectraGulp& gulp) {
+  RYLE_ASSERT(!chain_);
   add_levels(levels_, gulp.blocks, gulp.n_spectra, gulp.valid, gulp.valid_words,
              gulp.valid_channel_stride_words, kLevelSpectra,
-             gulp.n_spectra < kLevelSpectra ? gulp.blocks.n_channels : kLevelChannels);
+             channels_looked_at(gulp.n_spectra, kLevelSpectra, gulp.blocks.n_channels));
+}
+
+void SkyPath::begin(const SpectraGulp& gulp, std::int64_t first, const SampleClock& clock) {
+  if (levels_.empty()) measure(gulp);
   dead_ = find_dead(array_, levels_, config_.image);
   // Dead inputs have gain 0 until they come back; only those bad by the layout never can.
   sky_ = make_sky_config(config_, array_, facts_.frequency, cadence_.spectra_per_image, {});
@@ -159,7 +171,11 @@ void SkyPath::check_inputs(const SpectraGulp& gulp) {
   checked_image_ = chain_->images_done();
   InputLevels now;
   add_levels(now, gulp.blocks, gulp.n_spectra, gulp.valid, gulp.valid_words,
-             gulp.valid_channel_stride_words, kCheckSpectra, kLevelChannels);
+             gulp.valid_channel_stride_words, kCheckSpectra,
+             channels_looked_at(gulp.n_spectra, kCheckSpectra, gulp.blocks.n_channels));
+  for (std::size_t p = 0; p < now.n.size(); ++p) {
+    if (now.n[p] < kFewestSamples) now.sum[p] = now.n[p] = 0;  // stays what it was
+  }
   DeadInputs dead;
   try {
     dead = find_dead(array_, now, config_.image, dead_.flags);
@@ -249,6 +265,23 @@ void SkyPath::finish(RunSummary& summary) {
   append(summary.warnings, products.warnings());
 }
 
+namespace {
+
+// A handful of samples would call living inputs dead: more than the first image is read.
+void measure_levels(SpectraReader& reader, std::int64_t n_spectra, SkyPath& path) {
+  const std::uint64_t lost = reader.lost_samples;
+  SpectraGulp gulp;
+  for (std::int64_t first = 0; first < std::min(n_spectra, kLevelSpectra);) {
+    const std::int64_t n = std::min({reader.max_gulp, n_spectra - first, kLevelSpectra - first});
+    reader.read(first, n, gulp);
+    path.measure(gulp);
+    first += n;
+  }
+  reader.lost_samples = lost;  // counted when they are read again
+}
+
+}  // namespace
+
 RunSummary image_file(const ObservationConfig& config, const RunOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const auto recording =
@@ -271,6 +304,8 @@ RunSummary image_file(const ObservationConfig& config, const RunOptions& options
   facts.format = reader->format;
   facts.time_source = recording->info().time_source;
   SkyPath path(config, array, facts, options.command_line);
+  // To the end of the file, or of 256 spectra, also where fewer are wanted.
+  measure_levels(*reader, reader->n_spectra, path);
 
   RunSummary summary;
   auto last_progress = start;

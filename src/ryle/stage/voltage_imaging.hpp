@@ -29,15 +29,18 @@ struct SpectraFacts {
   bool live = false;
 };
 
-/// Channelized voltages to published images: levels, gains, plan, engines, writer. The first gulp
-/// decides which inputs are dead and how they are equalized; inputs that die or come back later are
-/// dropped or taken up from the next image on.
+/// Channelized voltages to published images: levels, gains, plan, engines, writer. The first
+/// spectra decide which inputs are dead and how they are equalized; inputs that die or come back
+/// later are dropped or taken up from the next image on.
 class SkyPath {
  public:
   SkyPath(const ObservationConfig& config, const ArrayLayout& array, SpectraFacts facts,
           const std::string& command_line);
   ~SkyPath();
 
+  /// Adds a gulp to the levels of the inputs before the first feed(): a recording of short images
+  /// is judged by more than the first of them. Without it the first gulp fed is all there is.
+  void measure(const SpectraGulp& gulp);
   /// A gulp that starts at spectrum `first`; cut where images end.
   void feed(const SpectraGulp& gulp, std::int64_t first, std::int64_t segment,
             const SampleClock& clock);
