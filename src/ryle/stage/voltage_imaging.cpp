@@ -79,6 +79,16 @@ std::vector<cf32> SkyPath::gains() const {
   return result;
 }
 
+// The channelizer gives every input the same rms: what they had before tells the dead.
+DeadInputs SkyPath::dead_inputs(const InputLevels& scaled,
+                                std::span<const std::uint8_t> before) const {
+  if (facts_.scale.empty()) return find_dead(array_, scaled, config_.image, before);
+  InputLevels levels = scaled;
+  for (std::size_t p = 0; p < levels.sum.size(); ++p)
+    levels.sum[p] /= facts_.scale[p] * facts_.scale[p];
+  return find_dead(array_, levels, config_.image, before);
+}
+
 SkyChain::Watch SkyPath::watch_at(std::int64_t tai_ns) const {
   SkyChain::Watch watch;
   for (std::size_t k = 0; k < targets_.size(); ++k) {
@@ -100,7 +110,7 @@ void SkyPath::measure(const SpectraGulp& gulp) {
 
 void SkyPath::begin(const SpectraGulp& gulp, std::int64_t first, const SampleClock& clock) {
   if (levels_.empty()) measure(gulp);
-  dead_ = find_dead(array_, levels_, config_.image);
+  dead_ = dead_inputs(levels_, {});
   // Dead inputs have gain 0 until they come back; only those bad by the layout never can.
   sky_ = make_sky_config(config_, array_, facts_.frequency, cadence_.spectra_per_image, {});
   plan_ = choose_path(config_, sky_, queue_);
@@ -178,7 +188,7 @@ void SkyPath::check_inputs(const SpectraGulp& gulp) {
   }
   DeadInputs dead;
   try {
-    dead = find_dead(array_, now, config_.image, dead_.flags);
+    dead = dead_inputs(now, dead_.flags);
   } catch (const FormatError&) {
     return;  // nothing arrives from any input: the weights say so
   }

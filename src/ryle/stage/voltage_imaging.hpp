@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,7 @@ class SkyPath {
   void check_inputs(const SpectraGulp& gulp);
   bool arrived(const SpectraGulp& gulp) const;
   SkyChain::Watch watch_at(std::int64_t tai_ns) const;
+  DeadInputs dead_inputs(const InputLevels& scaled, std::span<const std::uint8_t> before) const;
   std::vector<cf32> gains() const;
   double flux_scale() const;
 
