@@ -124,7 +124,7 @@ void SkyProducts::publish_name(const std::string& name) {
 void SkyProducts::write(const RawImages& raw) {
   const double interval_s = raw.clock.seconds(1);
   const std::int64_t start = raw.clock.tai_ns(raw.first_spectrum);
-  // Centroid of M spectra (conventions.md 4).
+  // Centroid of M spectra, ((M - 1) step + L - 1) / (2 f_s) (conventions.md 4).
   const double half_s =
       0.5 * (interval_s * static_cast<double>(raw.n_spectra - 1) + facts_.window_s);
   const std::int64_t centroid = start + nanoseconds(half_s);

@@ -29,7 +29,7 @@ struct SkyFacts {
   image::ArrayPlane plane;
   std::int64_t images_per_stack = 1;
   std::int64_t expected_images = 0;  ///< products; 0 = not known (live)
-  double window_s = 0;               ///< data behind a spectrum beyond the spacing of spectra
+  double window_s = 0;               ///< first to last sample behind a spectrum
   std::string unit;
   ImageFacts facts;
   std::vector<WatchTarget> targets;  ///< RawImages::watched_index refers to them

@@ -129,7 +129,7 @@ class ChannelizedSamples final : public SpectraReader {
     clock.rate_hz = Rational{info.clock.rate_hz.num, info.clock.rate_hz.den * step_}.reduced();
     n_inputs = info.n_inputs;
     n_spectra = (info.n_ticks - length_) / step_ + 1;
-    window_s = info.clock.seconds(length_ - step_);
+    window_s = info.clock.seconds(length_ - 1);
     max_gulp = gulp_for(frequency.n_channels, n_inputs, n_spectra);
     config_.max_spectra = max_gulp;
     channelizer_ = channelize::make_channelizer(host_, config_);

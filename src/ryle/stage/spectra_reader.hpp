@@ -27,7 +27,9 @@ class SpectraReader {
   std::int64_t n_spectra = 0;
   std::int64_t max_gulp = 0;
   SampleFormat format = SampleFormat::ci8;
-  double window_s = 0;  ///< length of data behind one spectrum beyond the interval of spectra
+  /// First to last sample behind a spectrum, (L - 1) / f_s (conventions.md 4); 0 = not known: an
+  /// F-engine whose spectra lie one after the other.
+  double window_s = 0;
   /// What the channelizer multiplied the samples of an input with; empty = 1.
   std::vector<double> scale;
   std::string implementation;      ///< of the channelizer; "" when there is none

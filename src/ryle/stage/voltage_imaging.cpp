@@ -144,7 +144,7 @@ void SkyPath::begin(const SpectraGulp& gulp, std::int64_t first, const SampleClo
   const std::int64_t per_product = cadence_.spectra_per_image * cadence_.images_per_stack;
   facts.expected_images =
       facts_.n_spectra > 0 ? (facts_.n_spectra + per_product - 1) / per_product : 0;
-  facts.window_s = facts_.window_s;
+  facts.window_s = facts_.window_s > 0 ? facts_.window_s : clock.seconds(1);
   const bool equalized = equalizes(config_) && flux_scale() == 0;
   facts.unit = flux_scale() > 0 ? "Jy/beam" : equalized ? "" : "uncalibrated";
   facts.facts.path = std::string(image::name(plan_.path));

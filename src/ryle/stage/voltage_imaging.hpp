@@ -23,7 +23,7 @@ struct SpectraFacts {
   std::int64_t n_spectra = 0;  ///< 0 = not known (live)
   std::int64_t max_gulp = 512;
   SampleFormat format = SampleFormat::ci8;
-  double window_s = 0;        ///< data behind a spectrum beyond the spacing of spectra
+  double window_s = 0;  ///< first to last sample behind a spectrum; 0 = the interval of spectra
   std::vector<double> scale;  ///< [input] samples were multiplied with it; empty = 1
   TimeSource time_source = TimeSource::header;
   double jy_per_count2 = 0;  ///< when the configuration has none (the simulator knows its own)
