@@ -43,7 +43,7 @@ struct ImageSummary {
   std::int64_t n_bad_inputs = 0;   ///< by the layout or station file
   std::int64_t n_dead_inputs = 0;  ///< by power
   bool equalized = false;
-  double weight_fraction = 0;  ///< of the last image: pairs that went in over all there could be
+  double weight_fraction = 0;  ///< of the last image: pairs that went in over all
   std::int64_t events = 0;     ///< of the trigger
   std::optional<SkyPeak> peak;
   std::vector<WatchedSummary> watched;

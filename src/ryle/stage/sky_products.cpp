@@ -132,13 +132,19 @@ void SkyProducts::write(const RawImages& raw) {
   double pairs = 0;
   for (std::size_t k = 0; k < raw.images.weights.size(); ++k)
     pairs += k % 3 < 2 ? raw.images.weights[k] : 0;
-  weight_fraction_ = full > 0 ? pairs / full : 0;
+  const std::int64_t end = raw.clock.tai_ns(raw.first_spectrum + raw.n_spectra);
   if (!facts_.targets.empty()) {
     guarded([&] { write_light_curves(raw, start, centroid); });
   }
   if (trigger_) guarded([&] { search(raw, start); });
   if (stack_) {
-    if (raw.segment != stack_segment_) finish_stack();
+    const std::int64_t image = facts_.sky.n_spectra_per_image;
+    const std::int64_t cadence_ns =
+        raw.clock.tai_ns(image * facts_.images_per_stack) - raw.clock.tai_ns(0);
+    // Images that never came must not make a stack longer; half of one forgives rounding.
+    const std::int64_t slack_ns = cadence_ns / (2 * facts_.images_per_stack);
+    const bool over = start - stack_start_tai_ns_ >= cadence_ns - slack_ns;
+    if (raw.segment != stack_segment_ || over) finish_stack();
     stack_segment_ = raw.segment;
     if (stack_->n_images() == 0) {
       stack_start_tai_ns_ = start;
@@ -149,14 +155,19 @@ void SkyProducts::write(const RawImages& raw) {
     }
     const double exposure_s = interval_s * static_cast<double>(raw.n_spectra);
     stack_exposure_s_ += exposure_s;
+    stack_end_tai_ns_ = end;
+    stack_pairs_ += pairs;
+    stack_full_pairs_ += full;
     stack_centroid_s_ += exposure_s * 1e-9 * static_cast<double>(centroid - stack_start_tai_ns_);
     stack_->add(raw.images, uvw_axes(observation_.array, stack_center_, centroid,
                                      observation_.earth_orientation));
     if (stack_->n_images() == facts_.images_per_stack) finish_stack();
     return;
   }
+  weight_fraction_ = full > 0 ? pairs / full : 0;
   SkyImage image =
       describe(raw.images, start, centroid, interval_s * static_cast<double>(raw.n_spectra));
+  image.end_tai_ns = end;
   image.plane_alpha = facts_.plane.alpha;
   image.plane_beta = facts_.plane.beta;
   place_at_zenith(image, observation_.array, observation_.earth_orientation);
@@ -167,8 +178,12 @@ void SkyProducts::finish_stack() {
   if (!stack_ || stack_->n_images() == 0) return;
   const std::int64_t centroid =
       stack_start_tai_ns_ + nanoseconds(stack_centroid_s_ / stack_exposure_s_);
+  weight_fraction_ = stack_full_pairs_ > 0 ? stack_pairs_ / stack_full_pairs_ : 0;
   SkyImage image = describe(stack_->finish(), stack_start_tai_ns_, centroid, stack_exposure_s_);
   image.center = stack_center_;
+  image.end_tai_ns = stack_end_tai_ns_;
+  stack_pairs_ = 0;
+  stack_full_pairs_ = 0;
   stack_exposure_s_ = 0;
   stack_centroid_s_ = 0;
   emit(image);

@@ -54,7 +54,8 @@ class SkyProducts {
   const std::vector<std::string>& warnings() const { return warnings_; }
   /// State of the watch list in the last image.
   const std::vector<WatchedSummary>& watched() const { return watched_; }
-  /// Pairs behind the first plane of the last image, over what all used inputs would have given.
+  /// Pairs behind the first plane of the last image (or stack), over what all inputs that are not
+  /// bad by the layout would have given.
   double weight_fraction() const { return weight_fraction_; }
 
  private:
@@ -86,6 +87,9 @@ class SkyProducts {
   SkyFacts facts_;
   std::unique_ptr<SkyStack> stack_;
   std::int64_t stack_start_tai_ns_ = 0;
+  std::int64_t stack_end_tai_ns_ = 0;
+  double stack_pairs_ = 0;
+  double stack_full_pairs_ = 0;
   double stack_exposure_s_ = 0;
   double stack_centroid_s_ = 0;  // sum of exposure x time after the start
   SkyDirection stack_center_;
