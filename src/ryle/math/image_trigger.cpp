@@ -55,20 +55,37 @@ void check(const ImageTriggerConfig& c) {
 
 }  // namespace
 
-ImageTrigger::ImageTrigger(const ImageTriggerConfig& config) : config_(config) {
-  check(config);
+/// Pixels above the elevation limit.
+std::vector<std::int64_t> ImageTrigger::places(const ImageTriggerConfig& config) {
+  std::vector<std::int64_t> pixels;
   const std::int64_t n = config.n_pixels;
-  place_of_.assign(static_cast<std::size_t>(n * n), -1);
   const double limit = std::cos(config.min_elevation_rad);
   for (std::int64_t y = 0; y < n; ++y) {
     for (std::int64_t x = 0; x < n; ++x) {
       const double l = static_cast<double>(n / 2 - x) * config.cell_direction_cosine;
       const double m = static_cast<double>(y - n / 2) * config.cell_direction_cosine;
-      if (std::hypot(l, m) >= limit) continue;
-      place_of_[static_cast<std::size_t>(y * n + x)] = static_cast<std::int64_t>(pixel_of_.size());
-      pixel_of_.push_back(y * n + x);
+      if (std::hypot(l, m) < limit) pixels.push_back(y * n + x);
     }
   }
+  return pixels;
+}
+
+std::int64_t ImageTrigger::n_bytes(const ImageTriggerConfig& c) {
+  check(c);
+  const auto n_scales = static_cast<std::int64_t>(c.windows.size());
+  const std::int64_t bands = 4 * (c.windows.back() + kSpareImages) + 24 * n_scales;
+  const std::int64_t bins = checked_product({c.n_bins, 4 * c.windows.back() + 24}, "image trigger");
+  return checked_product({bands + bins, c.n_planes, static_cast<std::int64_t>(places(c).size())},
+                         "image trigger");
+}
+
+ImageTrigger::ImageTrigger(const ImageTriggerConfig& config) : config_(config) {
+  check(config);
+  const std::int64_t n = config.n_pixels;
+  pixel_of_ = places(config);
+  place_of_.assign(static_cast<std::size_t>(n * n), -1);
+  for (std::size_t k = 0; k < pixel_of_.size(); ++k)
+    place_of_[static_cast<std::size_t>(pixel_of_[k])] = static_cast<std::int64_t>(k);
   const auto places = static_cast<std::int64_t>(pixel_of_.size());
   if (places == 0) throw ConfigError("image trigger: no pixel lies above the elevation limit");
   masked_.assign(pixel_of_.size(), 0);

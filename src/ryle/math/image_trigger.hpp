@@ -83,6 +83,8 @@ class ImageTrigger {
   /// Values compared with the threshold so far (for the expected number of false events).
   std::int64_t n_trials() const { return n_trials_; }
   std::int64_t n_bytes() const;
+  /// What n_bytes() will be, before anything is allocated.
+  static std::int64_t n_bytes(const ImageTriggerConfig& config);
 
  private:
   /// Running statistics of one window length; arrays [plane][place].
@@ -104,6 +106,7 @@ class ImageTrigger {
     double z = 0;
   };
 
+  static std::vector<std::int64_t> places(const ImageTriggerConfig& config);
   bool take(std::span<const float> pixels, std::span<const double> weights);
   void slide(Scale& scale);
   void search(std::size_t scale, std::vector<Candidate>& candidates);

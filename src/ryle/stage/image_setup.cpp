@@ -198,6 +198,17 @@ image::AllSkyConfig make_sky_config(const ObservationConfig& config, const Array
   return sky;
 }
 
+math::ImageTriggerConfig trigger_config(const ObservationConfig& config,
+                                        const image::AllSkyConfig& sky) {
+  math::ImageTriggerConfig trigger;
+  trigger.n_pixels = sky.n_pixels;
+  trigger.n_bins = image::n_bins(sky);
+  trigger.n_planes = image::n_planes(sky);
+  trigger.cell_direction_cosine = 1 / (static_cast<double>(sky.n_pixels) * sky.cell_wavelengths);
+  trigger.threshold = config.image.trigger_sigma;
+  return trigger;
+}
+
 image::CostModel machine_cost_model(Queue& queue) {
   return image_cost_model(queue.back_end(), queue.n_workers());
 }
@@ -217,14 +228,17 @@ SkyPlan choose_path(const ObservationConfig& config, const image::AllSkyConfig& 
         "image.min_coherence and the memory: " +
         reasons(chosen.plan));
   }
-  require_memory(config, prediction->bytes);
+  chosen.bytes = prediction->bytes;
+  if (config.image.trigger_sigma > 0) {
+    chosen.bytes += math::ImageTrigger::n_bytes(trigger_config(config, sky));
+  }
+  require_memory(config, chosen.bytes);
   if (!prediction->possible) {
     throw UnsupportedError(fmt::format("image.path = \"{}\": {}; the others: {}",
                                        image::name(chosen.path), prediction->why_not,
                                        reasons(chosen.plan)));
   }
   chosen.predicted_s = prediction->seconds;
-  chosen.bytes = prediction->bytes;
   return chosen;
 }
 

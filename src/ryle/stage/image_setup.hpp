@@ -9,6 +9,7 @@
 #include "ryle/device/queue.hpp"
 #include "ryle/engine/image/all_sky.hpp"
 #include "ryle/engine/image/cost_model.hpp"
+#include "ryle/math/image_trigger.hpp"
 #include "ryle/stage/config.hpp"
 #include "ryle/telescope/array.hpp"
 #include "ryle/telescope/geometry.hpp"
@@ -73,8 +74,11 @@ struct SkyPlan {
   image::Plan plan;
   image::Path path = image::Path::automatic;  ///< never automatic
   double predicted_s = 0;                     ///< per image
-  std::int64_t bytes = 0;
+  std::int64_t bytes = 0;                     ///< of the imager and the trigger
 };
+/// The trigger of these images (image.trigger_sigma).
+math::ImageTriggerConfig trigger_config(const ObservationConfig& config,
+                                        const image::AllSkyConfig& sky);
 /// Rates of this machine: measured ones where `ryle bench image --calibrate` left them, else the
 /// defaults.
 image::CostModel machine_cost_model(Queue& queue);

@@ -86,14 +86,7 @@ SkyProducts::SkyProducts(const ObservationConfig& config, Observation observatio
                            "writes a PNG sequence without it");
   }
   if (c.trigger_sigma > 0) {
-    math::ImageTriggerConfig trigger;
-    trigger.n_pixels = facts_.sky.n_pixels;
-    trigger.n_bins = image::n_bins(facts_.sky);
-    trigger.n_planes = image::n_planes(facts_.sky);
-    trigger.cell_direction_cosine =
-        1 / (static_cast<double>(facts_.sky.n_pixels) * facts_.sky.cell_wavelengths);
-    trigger.threshold = c.trigger_sigma;
-    trigger_ = std::make_unique<math::ImageTrigger>(trigger);
+    trigger_ = std::make_unique<math::ImageTrigger>(trigger_config(config_, facts_.sky));
   }
   if (!config_.image.frames.empty())
     make_parent((std::filesystem::path(config_.image.frames) / "x").string());
