@@ -63,8 +63,8 @@ class LiveSpectraRun {
       simulation_->stop();
       simulation_->join();
     }
-    note_ingest();
     path_->finish(summary_);
+    note_ingest();  // throws when counters do not balance: what was imaged is published by then
     if (receiver_.time_source == TimeSource::arrival) {
       summary_.warnings.emplace_back(
           "times rest on this host's clock: set source.start_utc to the instant of sequence 1");
