@@ -87,6 +87,11 @@ class LiveRun {
     path_->finish(summary_, notes());
     summary_.real_time_factor = summary_.elapsed_s > 0 ? summary_.data_s / summary_.elapsed_s : 0;
     note_peak_memory(summary_);
+    if (config_.image.cadence_s > 0) {
+      summary_.warnings.emplace_back(
+          "image.cadence_s has no effect on live samples: all-sky images need spectra of an "
+          "F-engine, or a recording (ryle image)");
+    }
     if (summary_.integrations == 0) {
       summary_.warnings.emplace_back("no integration was made: no data arrived on " +
                                      config_.source.listen.front() + " and its neighbours (state " +

@@ -36,6 +36,11 @@ class LiveSpectraRun {
           "packets of an F-engine become images: set image.cadence_s, the length of one in "
           "seconds");
     }
+    if (!config.output.files.empty()) {
+      throw ConfigError(
+          "output.files names visibilities; live, packets of an F-engine become images only "
+          "(record them, then ryle correlate)");
+    }
     require_memory(config, fengine_source_chunk_bytes(receiver_));
     source_ = make_fengine_source(receiver_);
     SpectraFacts facts;
@@ -65,6 +70,12 @@ class LiveSpectraRun {
     }
     path_->finish(summary_);
     note_ingest();  // throws when counters do not balance: what was imaged is published by then
+    const auto& output = config_.output;
+    if (output.ms || output.uvfits || output.uvh5) {
+      summary_.warnings.emplace_back(
+          "packets of an F-engine become images only: output.ms, output.uvfits and output.uvh5 "
+          "have no effect (false silences this)");
+    }
     if (receiver_.time_source == TimeSource::arrival) {
       summary_.warnings.emplace_back(
           "times rest on this host's clock: set source.start_utc to the instant of sequence 1");
