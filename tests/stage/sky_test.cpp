@@ -8,6 +8,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/core/random.hpp"
 #include "ryle/core/units.hpp"
+#include "ryle/product/image_file.hpp"
 #include "ryle/stage/image_setup.hpp"
 #include "ryle/stage/sky_chain.hpp"
 #include "ryle/stage/sky_stack.hpp"
@@ -147,6 +148,36 @@ image::AllSkyConfig small_sky(std::int64_t n_pixels) {
   return sky;
 }
 
+// -7 and -8 are the complex correlations XY and YX: Re and Im of XY are neither.
+TEST(StokesCodes, SayWhatEveryPlaneIs) {
+  image::AllSkyConfig sky = small_sky(32);
+  EXPECT_EQ(stokes_codes(sky), std::vector<int>{-5});
+  sky.inputs[1].pol = 1;
+  sky.products = image::Products::intensity;
+  EXPECT_EQ(stokes_codes(sky), std::vector<int>{1});
+  sky.products = image::Products::stokes;
+  EXPECT_EQ(stokes_codes(sky), (std::vector<int>{1, 2, 3, 4}));
+  sky.products = image::Products::linear;
+  EXPECT_EQ(stokes_codes(sky), (std::vector<int>{-5, -6, kPlaneReXY, kPlaneImXY}));
+}
+
+// 64 images of every bin are kept: more than the imager itself needs.
+TEST(SkyPlan, CountsTheMemoryOfTheTrigger) {
+  image::AllSkyConfig sky = small_sky(64);
+  sky.channels.n_channels = 16;
+  sky.n_channels_per_bin = 1;
+  ObservationConfig config;
+  Queue queue = Queue::cpu(1);
+  const std::int64_t without = choose_path(config, sky, queue).bytes;
+  config.image.trigger_sigma = 8;
+  const SkyPlan plan = choose_path(config, sky, queue);
+  const math::ImageTrigger trigger(trigger_config(config, sky));
+  EXPECT_EQ(plan.bytes - without, trigger.n_bytes());
+  EXPECT_GT(trigger.n_bytes(), 64 * 16 * 4 * 1000);
+  config.runtime.max_memory_gib = static_cast<double>(plan.bytes - 1) / (1 << 30);
+  EXPECT_THROW(choose_path(config, sky, queue), OsLimitError);
+}
+
 // Half-way between pixels Keys's weights are -1/16, 9/16, 9/16, -1/16: 0.985 per axis of a Gaussian
 // of sigma 1.4 pixels (bilinear: 0.938). Constants are exact everywhere; NaN spreads no further
 // than it must.
@@ -170,7 +201,7 @@ TEST(SkyStack, InterpolatesByCubicConvolution) {
 }
 
 // Twelve images of a sky that turns under the array, stacked in the frame of the stars: the source
-// stays where it was, its sum is kept to 0.5 %, its peak to 2 %.
+// stays where it was, its sum is kept to 2.5 % (the slant), its peak to 2 %.
 TEST(SkyStack, KeepsPlaceAndFlux) {
   const image::AllSkyConfig sky = small_sky(128);
   image::ArrayPlane plane;

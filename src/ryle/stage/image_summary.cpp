@@ -43,6 +43,8 @@ std::string to_json(const ImageSummary& s) {
             {"equalized_inputs", s.equalized},
             {"weight_fraction", s.weight_fraction},
             {"events", s.events},
+            {"images_not_searched", s.images_not_searched},
+            {"events_in_one_bin", s.events_in_one_bin},
             {"watched", watched}};
   if (s.peak) {
     json["peak"] = {{"l", s.peak->l},           {"m", s.peak->m},
@@ -72,6 +74,11 @@ std::string to_text(const ImageSummary& s) {
         s.peak->sigma, s.peak->value, s.peak->l, s.peak->m, s.peak->ra_deg, s.peak->dec_deg);
   } else {
     text += "no pixel with a value: nothing arrived\n";
+  }
+  if (s.events + s.events_in_one_bin + s.images_not_searched > 0) {
+    text += fmt::format(
+        "trigger: {} events, {} sightings in one bin only rejected, {} images not searched\n",
+        s.events, s.events_in_one_bin, s.images_not_searched);
   }
   for (const auto& w : s.watched) {
     text += w.n_images == 0

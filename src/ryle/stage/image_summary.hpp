@@ -43,8 +43,10 @@ struct ImageSummary {
   std::int64_t n_bad_inputs = 0;   ///< by the layout or station file
   std::int64_t n_dead_inputs = 0;  ///< by power
   bool equalized = false;
-  double weight_fraction = 0;  ///< of the last image: pairs that went in over all
+  double weight_fraction = 0;  ///< of the last image: pairs in it over those of all good inputs
   std::int64_t events = 0;     ///< of the trigger
+  std::int64_t images_not_searched = 0;  ///< by the trigger: an empty bin or a NaN
+  std::int64_t events_in_one_bin = 0;    ///< rejected by the trigger: narrow-band
   std::optional<SkyPeak> peak;
   std::vector<WatchedSummary> watched;
 };

@@ -51,6 +51,9 @@ class SkyProducts {
   const std::vector<std::string>& published() const { return published_; }
   const std::vector<std::string>& errors() const { return errors_; }
   std::int64_t events() const { return events_; }
+  /// The trigger skipped images with an empty bin or a NaN, and rejected what one bin alone showed.
+  std::int64_t images_not_searched() const { return trigger_ ? trigger_->n_skipped() : 0; }
+  std::int64_t events_in_one_bin() const { return trigger_ ? trigger_->n_narrow() : 0; }
   const std::vector<std::string>& warnings() const { return warnings_; }
   /// State of the watch list in the last image.
   const std::vector<WatchedSummary>& watched() const { return watched_; }

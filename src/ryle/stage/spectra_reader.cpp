@@ -194,7 +194,7 @@ class ChannelizedSamples final : public SpectraReader {
 }  // namespace
 
 std::unique_ptr<SpectraReader> make_spectra_reader(const ObservationConfig& config,
-                                                   Recording& recording, const Queue&) {
+                                                   Recording& recording) {
   if (!recording.info().rate_known) {
     throw ConfigError(config.source.file +
                       ": neither the file nor its format says the sample rate; give "

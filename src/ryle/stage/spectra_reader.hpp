@@ -38,7 +38,7 @@ class SpectraReader {
 
 /// @throws ConfigError when the rate or the sky frequency is not known
 std::unique_ptr<SpectraReader> make_spectra_reader(const ObservationConfig& config,
-                                                   Recording& recording, const Queue& queue);
+                                                   Recording& recording);
 
 /// Spectra [begin, begin + n) of a gulp of ci4 blocks as a gulp of its own: planar blocks start at
 /// whole blocks only, so bytes are moved unless the cut lies there (live images end where their

@@ -285,6 +285,8 @@ class DumpImaging {
     image.equalized = settings_.image.equalize == "yes";
     image.weight_fraction = products.weight_fraction();
     image.events = products.events();
+    image.images_not_searched = products.images_not_searched();
+    image.events_in_one_bin = products.events_in_one_bin();
     image.peak = products.peak();
     summary.image = image;
     summary.implementations = {name_};

@@ -70,10 +70,9 @@ double SkyPath::flux_scale() const {
 }
 
 std::vector<cf32> SkyPath::gains() const {
-  InputLevels levels = levels_;
-  auto result = imager_gains(config_, array_, facts_.frequency, levels, dead_.flags, flux_scale());
+  auto result = imager_gains(config_, array_, facts_.frequency, levels_, dead_.flags, flux_scale());
   if (facts_.scale.empty() || equalizes(config_)) return result;
-  const std::size_t n = levels.n.size();
+  const std::size_t n = levels_.n.size();
   for (std::size_t k = 0; k < result.size(); ++k)
     result[k] /= static_cast<float>(facts_.scale[k % n]);
   return result;
@@ -261,6 +260,8 @@ void SkyPath::finish(RunSummary& summary) {
   image.weight_fraction = products.weight_fraction();
   image.watched = products.watched();
   image.events = products.events();
+  image.images_not_searched = products.images_not_searched();
+  image.events_in_one_bin = products.events_in_one_bin();
   image.peak = products.peak();
   summary.image = std::move(image);
   summary.implementations.push_back(chain_->implementation());
@@ -297,12 +298,12 @@ RunSummary image_file(const ObservationConfig& config, const RunOptions& options
   const auto recording =
       open_recording(config.source.file, config.source.format, recording_options(config));
   const ArrayLayout array = load_array(config, recording->info().n_inputs);
-  const Queue queue = make_queue(config.runtime);
-  const auto reader = make_spectra_reader(config, *recording, queue);
+  const auto reader = make_spectra_reader(config, *recording);
   const double interval_s = reader->clock.seconds(1);
   std::int64_t total = reader->n_spectra;
   if (config.source.duration_s > 0) {
-    total = std::clamp<std::int64_t>(std::llround(config.source.duration_s / interval_s), 1, total);
+    const std::int64_t wanted = std::llround(config.source.duration_s / interval_s);
+    total = std::min(total, std::max<std::int64_t>(1, wanted));
   }
   SpectraFacts facts;
   facts.frequency = reader->frequency;
