@@ -12,6 +12,7 @@
 
 #include "ryle/core/units.hpp"
 #include "ryle/product/image_file.hpp"
+#include "ryle/product/publish.hpp"
 #include "tests/product/scratch.hpp"
 
 namespace ryle {
@@ -330,6 +331,40 @@ TEST(ImageSeries, EveryImageHasItsOwnCoordinates) {
   std::vector<double> column(3);
   fits_read_col_dbl(file, 4, 1, 1, 3, 0, column.data(), nullptr, &status);
   EXPECT_EQ(column, ra_deg);
+  fits_close_file(file, &status);
+}
+
+// A write fails in the second of three images: nothing of it stays, the others are whole.
+TEST(ImageSeries, AFailedImageLeavesNothing) {
+  const Scratch dir;
+  const Observation o = at({"n", 34, -106, "", 0, 0, 4, 0});
+  FitsImageSeries series(dir / "series.fits", o, false);
+  series.append(numbered(o, {1, 2}));
+  // The weights' write: the HDU of the pixels is there already.
+  int n_writes = 0;
+  set_publish_fault_hook([&](std::string_view operation, const std::string&) {
+    return operation == "write" && ++n_writes == 2 ? ENOSPC : 0;
+  });
+  EXPECT_EQ(exit_code_of([&] { series.append(numbered(o, {1, 2})); }), ExitCode::io);
+  set_publish_fault_hook({});
+  EXPECT_EQ(series.n_images(), 1);
+  series.append(numbered(o, {1, 2}));
+  series.publish();
+  fitsfile* file = nullptr;
+  int status = 0, n_hdus = 0;
+  fits_open_diskfile(&file, (dir / "series.fits").c_str(), READONLY, &status);
+  fits_get_num_hdus(file, &n_hdus, &status);
+  std::vector<std::string> names;
+  for (int k = 2; k <= n_hdus && status == 0; ++k) {
+    fits_movabs_hdu(file, k, nullptr, &status);
+    char name[FLEN_VALUE] = "";
+    fits_read_key(file, TSTRING, "EXTNAME", name, nullptr, &status);
+    names.emplace_back(name);
+  }
+  EXPECT_EQ(status, 0);
+  // Ten channels, four a bin: LASTBIN sends readers to BINS.
+  EXPECT_THAT(names, testing::ElementsAre("IMAGE1", "WEIGHT1", "BINS", "IMAGE2", "WEIGHT2", "TIMES",
+                                          "RYLE_OBSERVATION", "RYLE_APPLIED"));
   fits_close_file(file, &status);
 }
 

@@ -99,8 +99,9 @@ void create_table(FitsFile& file, const char* name, std::vector<std::string> nam
   file.check(status, std::string("create table ") + name + " in");
 }
 
-/// A short last bin lies off the linear axis: the table has every bin exactly.
-void write_bins(FitsFile& file, const SkyImage& image) {
+/// A short last bin lies off the linear axis: the table has every bin exactly. In a series it holds
+/// from image `first_image` on.
+void write_bins(FitsFile& file, const SkyImage& image, std::int64_t first_image = 0) {
   if (frequency_bin(image, image.n_channels - 1).n_channels == channels_per_bin(image)) return;
   create_table(file, "BINS", {"FREQ", "WIDTH", "CHANNELS"}, {"1D", "1D", "1K"}, {"Hz", "Hz", ""},
                image.n_channels);
@@ -113,6 +114,8 @@ void write_bins(FitsFile& file, const SkyImage& image) {
     fits_write_col_lnglng(file.get(), 3, k + 1, 1, 1, &n, &status);
   }
   file.check(status, "write the table BINS of");
+  if (first_image > 0)
+    file.key("EXTVER", static_cast<long long>(first_image), "holds from this IMAGE on");
   file.checksum();
 }
 
@@ -160,6 +163,38 @@ struct FitsImageSeries::Content {
   bool overwrite;
   std::optional<product::FitsFile> file;
   std::vector<Row> rows;
+  std::vector<double> bins;  // of the last image, as bins_of() says
+
+  /// What table BINS depends on.
+  static std::vector<double> bins_of(const SkyImage& image) {
+    return {image.frequency.first_center_hz, image.frequency.channel_width_hz,
+            static_cast<double>(image.frequency.n_channels),
+            static_cast<double>(channels_per_bin(image))};
+  }
+
+  void write_image(const SkyImage& image) {
+    const auto at = static_cast<std::int64_t>(rows.size()) + 1;
+    const std::string number = std::to_string(at);
+    product::write_cube(*file, image, observation, "IMAGE" + number);
+    product::finish_cube(*file, image);
+    product::write_weights(*file, image, "WEIGHT" + number);
+    product::write_cross(*file, image, observation, "XY" + number);
+    if (bins_of(image) != bins) product::write_bins(*file, image, at);
+  }
+
+  /// Takes back what a failed image left; false when the file cannot be mended.
+  bool remove_hdus_after(int n_good) noexcept {
+    // cfitsio does not count an HDU whose header is still open: delete until there is none.
+    int status = 0, type = 0;
+    while (status == 0) {
+      fits_movabs_hdu(file->get(), n_good + 1, &type, &status);
+      if (status != 0) break;
+      fits_delete_hdu(file->get(), nullptr, &status);
+    }
+    const bool mended = status == END_OF_FILE || status == BAD_HDU_NUM;
+    fits_clear_errmsg();
+    return mended;
+  }
 
   void write_times() {
     product::create_table(*file, "TIMES",
@@ -185,7 +220,7 @@ struct FitsImageSeries::Content {
 
 FitsImageSeries::FitsImageSeries(const std::string& path, const Observation& observation,
                                  bool overwrite)
-    : content_(std::make_unique<Content>(Content{path, observation, overwrite, {}, {}})) {
+    : content_(std::make_unique<Content>(Content{path, observation, overwrite, {}, {}, {}})) {
   prepare_part(path, overwrite);
   try {
     content_->file.emplace(product::FitsFile::create(part_path(path), path));
@@ -213,14 +248,22 @@ std::int64_t FitsImageSeries::n_images() const {
 }
 
 void FitsImageSeries::append(const SkyImage& image) {
-  if (!content_->file) throw ConfigError(content_->path + " is published already");
+  if (!content_->file)
+    throw ConfigError(content_->path + " takes no more images: it is published, or was given up");
   product::check_image(content_->path, image);
-  const std::string number = std::to_string(n_images() + 1);
-  product::FitsFile& file = *content_->file;
-  product::write_cube(file, image, content_->observation, "IMAGE" + number);
-  product::finish_cube(file, image);
-  product::write_weights(file, image, "WEIGHT" + number);
-  product::write_cross(file, image, content_->observation, "XY" + number);
+  int status = 0, n_good = 0;
+  fits_get_num_hdus(content_->file->get(), &n_good, &status);
+  content_->file->check(status, "write");
+  try {
+    content_->write_image(image);
+  } catch (...) {
+    if (!content_->remove_hdus_after(n_good)) {
+      content_->file.reset();
+      discard_part(content_->path);
+    }
+    throw;
+  }
+  content_->bins = Content::bins_of(image);
   const auto jd = utc_julian_date(image.centroid_tai_ns);
   content_->rows.push_back({utc_iso(image.start_tai_ns, 6), (jd[0] - 2400000.5) + jd[1],
                             image.exposure_s, image.center.ra_rad / kDegree_rad,
