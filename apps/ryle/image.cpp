@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -51,6 +52,7 @@ struct ImageArguments {
   std::string equalize = "auto";
   std::int64_t n_pixels = 0;
   stage::ImagingOptions imaging;
+  std::vector<std::string> given;  // names of the options on the command line
 };
 
 constexpr std::int64_t kSkyPixels = 128;
@@ -106,7 +108,14 @@ stage::ObservationConfig sky_config(const ImageArguments& a) {
   set.text("output.directory", first.parent_path().empty() ? "." : first.parent_path().string());
   set.text("output.name", first.stem().string());
   set.add(a.recording.overrides);
-  return stage::parse_observation("schema = 1\n", "command line", set.list());
+  auto config = stage::parse_observation("schema = 1\n", "command line", set.list());
+  const auto& image = config.image;
+  if (!image.light_curves.empty() && image.watch.empty() && !(image.trigger_sigma > 0)) {
+    throw ConfigError(
+        "--light-curves holds watched sources and events: give --watch \"Cyg A,sun\" or --trigger "
+        "SIGMA too");
+  }
+  return config;
 }
 
 int report_images(const Context& context, const stage::RunSummary& summary) {
@@ -196,6 +205,37 @@ int run_samples(const Context& context, ImageArguments a, const VisibilityFile& 
   return 0;
 }
 
+/// Options of the other imager have no effect: said at once, not found out from the result.
+void refuse(const std::vector<std::string>& given, const std::vector<std::string>& options,
+            const std::string& why) {
+  for (const auto& option : options) {
+    if (std::find(given.begin(), given.end(), option) != given.end())
+      throw ConfigError(option + " " + why);
+  }
+}
+
+const std::vector<std::string> kDirectSumOptions{"--width", "--channel-average", "--taper",
+                                                 "--stokes"};
+const std::vector<std::string> kAllSkyOptions{
+    "--cadence", "--channels-per-bin", "--cell",   "--support", "--products", "--watch",
+    "--trigger", "--light-curves",     "--frames", "--movie",   "--gains"};
+
+void check_options(const ImageArguments& a) {
+  if (!is_visibilities(a)) {
+    refuse(a.given, kDirectSumOptions,
+           "is of the direct sum of visibilities; images of voltages take --pixels, --cell, "
+           "--channels-per-bin and --products");
+  } else if (a.sky.path.empty()) {
+    refuse(a.given, kAllSkyOptions,
+           "is of the all-sky imager; visibilities go through it with --path auto, vis-grid or "
+           "vis-dft");
+  } else {
+    refuse(a.given, kDirectSumOptions,
+           "is of the direct sum about the phase center; leave --path out for that, or give "
+           "--pixels, --cell, --channels-per-bin and --products");
+  }
+}
+
 int run(const Context& context, const ImageArguments& a) {
   const auto& s = a.sky;
   if (a.output.empty() && a.png.empty() && s.light_curves.empty() && s.frames.empty() &&
@@ -204,6 +244,7 @@ int run(const Context& context, const ImageArguments& a) {
         "nothing to write: give -o FILE.fits, --png FILE.png, --light-curves FILE.sqlite, --frames "
         "DIRECTORY or --movie FILE.mp4");
   }
+  check_options(a);
   if (!is_visibilities(a)) return run_voltages(context, a);
   const VisibilityFile file = read_input(a);
   if (file.dumps.empty()) throw FormatError(a.recording.file + ": holds no integration");
@@ -268,12 +309,15 @@ void add_image(CLI::App& app, Context& context) {
   sub->add_option("--stokes", a->imaging.stokes, "I, XX or YY (direct sum of visibilities)")
       ->capture_default_str();
   add_common(*sub, context);
-  sub->callback([&context, a] {
+  sub->callback([&context, sub, a] {
     if (std::isfinite(a->covariance.latitude_deg))
       a->recording.latitude_deg = a->covariance.latitude_deg;
     if (std::isfinite(a->covariance.longitude_deg))
       a->recording.longitude_deg = a->covariance.longitude_deg;
     a->recording.height_m = a->covariance.height_m;
+    for (const auto* option : sub->get_options()) {
+      if (option->count() > 0) a->given.push_back(option->get_name());
+    }
     context.action = [&context, a] { return run(context, *a); };
   });
 }

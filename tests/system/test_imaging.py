@@ -98,6 +98,20 @@ def test_errors_say_what_is_wrong(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_options_of_the_other_imager_are_refused(tmp_path):
+    out = tmp_path / "a.fits"
+    for option, value in {"--cadence": 1, "--channels-per-bin": 2, "--cell": 0.4, "--support": 5, "--products": "linear",
+                          "--watch": "sun", "--trigger": 8, "--light-curves": out, "--frames": tmp_path / "f",
+                          "--movie": tmp_path / "m.mp4", "--gains": "g.csv"}.items():
+        message = ryle("image", "not-there.ms", option, value, "-o", out, expect=78)
+        assert option in message and "--path" in message
+    for option, value in {"--width": 1, "--channel-average": 2, "--taper": 0.1, "--stokes": "XX"}.items():
+        assert option in tbx(option, value, "-o", out, expect=78)
+        assert option in ryle("image", "not-there.ms", "--path", "auto", option, value, "-o", out, expect=78)
+    assert "--watch" in tbx("--light-curves", tmp_path / "l.sqlite", expect=78)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_nothing_alive_is_an_error(tmp_path):
     # 28 bytes of header, then 12 channels x 64 stands x 2 polarizations of one byte (image.md 8).
     frames = bytearray(data("lwa/tbx-test.dat").read_bytes())
