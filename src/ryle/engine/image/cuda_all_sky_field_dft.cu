@@ -2,7 +2,8 @@
 // Direct Fourier sums of every spectrum (cuda_all_sky_field_dft.cuh): mma.sync m16n8k16 with fp16
 // operands and fp32 sums. Rows of a tile are eight directions, cosines above and sines below, the
 // inner index antennas, columns four spectra of one polarization; steering factors stay in shared
-// memory from the first spectrum to the last.
+// memory from the first spectrum to the last. Voltages become operands once, in global memory, for
+// the thread blocks of all directions.
 #include <algorithm>
 
 #include "ryle/device/cuda/runtime.hpp"
@@ -13,10 +14,42 @@ namespace ryle::image::detail {
 namespace {
 
 constexpr int kThreads = 512;
-constexpr int kWarps = 8;      // of one half of the columns; the other warps take the other half
-constexpr int kMostItems = 3;  // of a thread, per batch
+constexpr int kWarps = 8;  // of one half of the columns; the other warps take the other half
+constexpr int kOperandThreads = 256;
 
 __host__ __device__ inline int steps_of(int n_antennas) { return (n_antennas + 15) / 16; }
+
+// Scaled gains of the samples at hand.
+__device__ inline float scale_of(const FieldDftArgs& a, int channel) {
+  return a.scale[channel] * (a.blocks.nibbles ? 1.0f : 1.0f / 16);
+}
+
+// Operands of a batch: [channel][batch][high, low][column][pitch]. What lies beyond the antennas
+// was zeroed when the plan was made.
+template <int Spectra, bool Split>
+__global__ void __launch_bounds__(kOperandThreads) field_operands(FieldDftArgs a) {
+  extern __shared__ __align__(16) unsigned char memory[];
+  const int channel = blockIdx.y, batch = blockIdx.x, n = a.dft.n_antennas;
+  const int n_slots = (n + 1) / 2 * 2;
+  OperandSlots slots;
+  slots.factor = reinterpret_cast<float4*>(memory);
+  slots.input = reinterpret_cast<int2*>(slots.factor + n_slots);
+  const float scale = scale_of(a, channel);
+  for (int k = threadIdx.x; k < n_slots; k += kOperandThreads) {
+    const float4 f = k < n ? a.factor[static_cast<std::int64_t>(channel) * n + k] : float4{};
+    slots.input[k] = k < n ? a.input[k] : int2{-1, -1};
+    slots.factor[k] = {scale * f.x, scale * f.y, scale * f.z, scale * f.w};
+  }
+  __syncthreads();
+  const int size = 4 * Spectra * a.pitch;
+  __half* to = a.operands +
+               (static_cast<std::int64_t>(channel) * a.n_batches + batch) * (Split ? 2 : 1) * size;
+  for (int k = threadIdx.x; k < OperandWork::count(n, Spectra); k += kOperandThreads) {
+    OperandWork work;
+    work.fetch(a.blocks, slots, n, k, channel, a.first_spectrum + batch * Spectra);
+    work.store<Split>(a.blocks.nibbles, slots, n, k, a.pitch, to, to + size);
+  }
+}
 
 template <int Tiles, int Spectra, bool Split>
 struct Block {
@@ -29,7 +62,6 @@ struct Block {
   uint4* steering;   // [tile][step][high, low][lane]
   __half* operand;   // [batch % 2][high, low][column][pitch]
   int operand_size;  // halves of one of them
-  OperandSlots slots;
 
   __device__ Block(const FieldDftArgs& args, unsigned char* base)
       : a(args),
@@ -43,23 +75,6 @@ struct Block {
     base += 512 * kWords * Tiles * kWarps * steps;
     operand = reinterpret_cast<__half*>(base);
     operand_size = 4 * Spectra * a.pitch;
-    base += 2 * kWords * 2 * operand_size;
-    slots.factor = reinterpret_cast<float4*>(base);
-    const int n_slots = (a.dft.n_antennas + 1) / 2 * 2;
-    base += 16 * n_slots;
-    slots.input = reinterpret_cast<int2*>(base);
-  }
-
-  __device__ void fill_slots(float scale) {
-    const std::int64_t at = static_cast<std::int64_t>(channel) * a.dft.n_antennas;
-    for (int k = threadIdx.x; k < (a.dft.n_antennas + 1) / 2 * 2; k += kThreads) {
-      const bool is_there = k < a.dft.n_antennas;
-      const float4 f = is_there ? a.factor[at + k] : float4{0, 0, 0, 0};
-      slots.input[k] = is_there ? a.input[k] : int2{-1, -1};
-      slots.factor[k] = {scale * f.x, scale * f.y, scale * f.z, scale * f.w};
-    }
-    auto* words = reinterpret_cast<unsigned*>(operand);
-    for (int k = threadIdx.x; k < kWords * operand_size; k += kThreads) words[k] = 0;
   }
 
   // Phases in turns, in double; register r of a lane holds row lane / 4 + 8 (r % 2) and columns
@@ -91,24 +106,21 @@ struct Block {
     }
   }
 
-  __device__ int n_items() const { return OperandWork::count(a.dft.n_antennas, Spectra); }
-  __device__ void fetch(OperandWork (&work)[kMostItems], int t) const {
-#pragma unroll
-    for (int k = 0; k < kMostItems; ++k) {
-      const int item = threadIdx.x + k * kThreads;
-      if (item < n_items()) work[k].fetch(a.blocks, slots, a.dft.n_antennas, item, channel, t);
+  // Asynchronous; wait_for_copies() and a barrier before the operands are used.
+  __device__ void copy_batch(int batch) const {
+    constexpr int kBytes = 16;
+    const int n = 2 * kWords * operand_size / kBytes;
+    const auto* from = reinterpret_cast<const uint4*>(
+        a.operands +
+        (static_cast<std::int64_t>(channel) * a.n_batches + batch) * kWords * operand_size);
+    auto* to = reinterpret_cast<uint4*>(operand + batch % 2 * kWords * operand_size);
+    for (int k = threadIdx.x; k < n; k += kThreads) {
+      const auto address = static_cast<unsigned>(__cvta_generic_to_shared(to + k));
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(address), "l"(from + k)
+                   : "memory");
     }
   }
-  __device__ void store(const OperandWork (&work)[kMostItems], int batch) const {
-    __half* to = operand + batch % 2 * kWords * operand_size;
-#pragma unroll
-    for (int k = 0; k < kMostItems; ++k) {
-      const int item = threadIdx.x + k * kThreads;
-      if (item >= n_items()) continue;
-      work[k].template store<Split>(a.blocks.nibbles, slots, a.dft.n_antennas, item, a.pitch, to,
-                                    to + operand_size);
-    }
-  }
+  __device__ void wait_for_copies() const { asm volatile("cp.async.wait_all;\n" ::: "memory"); }
 
   __device__ void load_columns(const __half* at, unsigned (&b)[4]) const {
     const auto address = static_cast<unsigned>(__cvta_generic_to_shared(at));
@@ -204,29 +216,19 @@ template <int Tiles, int Spectra, bool Split>
 __global__ void __launch_bounds__(kThreads, 1) field_dft(FieldDftArgs a) {
   extern __shared__ __align__(16) unsigned char memory[];
   Block<Tiles, Spectra, Split> block(a, memory);
-  const float scale = a.scale[block.channel] * (a.blocks.nibbles ? 1.0f : 1.0f / 16);
-  block.fill_slots(scale);
-  block.steer();
-  __syncthreads();
-  const int units = (a.n_spectra + 15) / 16;
   const int slice = static_cast<int>(blockIdx.z), n_slices = static_cast<int>(gridDim.z);
-  const int begin = 16 * static_cast<int>(static_cast<std::int64_t>(units) * slice / n_slices);
-  const int end = min(a.n_spectra, 16 * static_cast<int>(static_cast<std::int64_t>(units) *
-                                                         (slice + 1) / n_slices));
-  OperandWork work[kMostItems];
+  const int begin = static_cast<int>(static_cast<std::int64_t>(a.n_batches) * slice / n_slices);
+  const int end = static_cast<int>(static_cast<std::int64_t>(a.n_batches) * (slice + 1) / n_slices);
   float sum[Tiles][4] = {};
-  if (begin < end) {
-    block.fetch(work, begin);
-    block.store(work, 0);
-  }
-  int batch = 0;
-  for (int t = begin; t < end; t += Spectra, ++batch) {
+  if (begin < end) block.copy_batch(begin);
+  block.steer();
+  for (int batch = begin; batch < end; ++batch) {
+    block.wait_for_copies();
     __syncthreads();
-    const bool more = t + Spectra < end;
-    if (more) block.fetch(work, t + Spectra);
+    if (batch + 1 < end) block.copy_batch(batch + 1);
     block.add_batch(batch, sum);
-    if (more) block.store(work, batch + 1);
   }
+  const float scale = scale_of(a, block.channel);
   block.write(sum, 1 / (scale * scale));
 }
 
@@ -267,6 +269,11 @@ void launch(const FieldDftShape& shape, const FieldDftArgs& args, int n_slices,
                                  static_cast<int>(bytes)));
   const dim3 grid(static_cast<unsigned>(field_dft_blocks(shape, args.dft.n_directions)),
                   static_cast<unsigned>(args.dft.n_channels), static_cast<unsigned>(n_slices));
+  const dim3 batches(static_cast<unsigned>(args.n_batches),
+                     static_cast<unsigned>(args.dft.n_channels));
+  const int slots_bytes = 24 * (args.dft.n_antennas + 1);
+  field_operands<Spectra, Split><<<batches, kOperandThreads, slots_bytes, stream>>>(args);
+  RYLE_CUDA_LAUNCHED("field_operands");
   kernel<<<grid, kThreads, static_cast<std::size_t>(bytes), stream>>>(args);
   RYLE_CUDA_LAUNCHED("field_dft");
 }
@@ -275,20 +282,23 @@ void launch(const FieldDftShape& shape, const FieldDftArgs& args, int n_slices,
 
 int field_dft_pitch(int n_antennas) { return 16 * steps_of(n_antennas) + 8; }
 
+std::int64_t field_dft_batch_bytes(const FieldDftShape& shape, int n_antennas) {
+  return std::int64_t{8} * (shape.split ? 2 : 1) * shape.n_spectra * field_dft_pitch(n_antennas);
+}
+
 std::int64_t field_dft_shared_bytes(const FieldDftShape& shape, int n_antennas) {
   const std::int64_t words = shape.split ? 2 : 1;
   const std::int64_t steering = 512 * words * shape.tiles_per_warp * kWarps * steps_of(n_antennas);
   const std::int64_t operands =
       std::int64_t{16} * words * shape.n_spectra * field_dft_pitch(n_antennas);
-  return steering + operands + std::int64_t{24} * (n_antennas + 1);
+  return steering + operands;
 }
 
 FieldDftShape field_dft_shape(int n_antennas, std::int64_t max_shared_bytes) {
   const bool split = n_antennas <= kDftSplitAntennas;
   for (const FieldDftShape shape :
        {FieldDftShape{2, 16, false}, FieldDftShape{1, 8, true}, FieldDftShape{1, 8, false}}) {
-    const int n_items = (n_antennas + 1) / 2 * 2 * shape.n_spectra / 4;
-    if (shape.split != split || n_items > kMostItems * kThreads) continue;
+    if (shape.split != split) continue;
     if (field_dft_shared_bytes(shape, n_antennas) <= max_shared_bytes) return shape;
   }
   return {};

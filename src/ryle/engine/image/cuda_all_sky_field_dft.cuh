@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
+#include <cuda_fp16.h>
+
 #include "ryle/engine/image/cuda_all_sky_dft.cuh"
 
 /// Private to the CUDA imager: direct Fourier sums of every spectrum on tensor cores. Pointers are
@@ -15,9 +17,9 @@ struct FieldDftShape {
   int n_spectra = 0;
   bool split = false;
 };
-/// Halves from one column of the operands to the next: whole steps of sixteen antennas (what a
-/// factor of 0 multiplies is finite), and fragments in different banks.
+/// Halves from one column of the operands to the next: fragments lie in different banks.
 int field_dft_pitch(int n_antennas);
+std::int64_t field_dft_batch_bytes(const FieldDftShape& shape, int n_antennas);
 std::int64_t field_dft_shared_bytes(const FieldDftShape& shape, int n_antennas);
 FieldDftShape field_dft_shape(int n_antennas, std::int64_t max_shared_bytes);
 int field_dft_blocks(const FieldDftShape& shape, int n_directions);
@@ -25,9 +27,11 @@ int field_dft_blocks(const FieldDftShape& shape, int n_directions);
 struct FieldDftArgs {
   DftArgs dft;
   FieldBlocks blocks;
-  int n_spectra = 0;
-  int pitch = 0;                   ///< field_dft_pitch()
-  const int2* input = nullptr;     ///< [a] X and Y, -1 = none
+  int first_spectrum = 0;       ///< a multiple of the block length
+  int n_batches = 0;            ///< the last may reach beyond the spectra: blocks hold zeros there
+  int pitch = 0;                ///< field_dft_pitch()
+  __half* operands = nullptr;   ///< [channel][n_batches], scratch
+  const int2* input = nullptr;  ///< [a] X and Y, -1 = none
   const float4* factor = nullptr;  ///< [channel][a] X and Y
   const float* scale = nullptr;    ///< [channel] for 4-bit samples
   float* sums = nullptr;           ///< [channel][slice][4][direction], added to

@@ -12,6 +12,9 @@
 namespace ryle::image::detail {
 namespace {
 
+constexpr std::int64_t kScratchBytes = std::int64_t{512} << 20;  // of operands
+constexpr std::int64_t kBlock = 128;                             // spectra, a multiple of a block's
+
 class FieldDftCuda final : public CudaFieldImager {
  public:
   FieldDftCuda(Queue& queue, const AllSkyConfig& config)
@@ -28,6 +31,8 @@ class FieldDftCuda final : public CudaFieldImager {
     allocate();
     const std::vector<cf32> ones(static_cast<std::size_t>(n_channels()) * config.inputs.size(), 1);
     set_gains(queue, ones);
+    RYLE_CUDA(cudaMemsetAsync(operands_.data(), 0, static_cast<std::size_t>(operands_.bytes()),
+                              cuda::stream_of(queue)));
     reset(queue);
     scope_.reset();
   }
@@ -57,8 +62,8 @@ class FieldDftCuda final : public CudaFieldImager {
       throw UnsupportedError("cuda imager: voltages of format " +
                              std::string(name(input.blocks.format)) + "; ci4 and ci8 work");
     }
-    args.n_spectra = static_cast<int>(input.n_spectra);
     args.pitch = field_dft_pitch(dft_.n_antennas);
+    args.operands = reinterpret_cast<__half*>(operands_.data());
     args.input = reinterpret_cast<const int2*>(input_.data());
     args.factor = reinterpret_cast<const float4*>(factor_.data());
     args.scale = scale_.data();
@@ -68,9 +73,15 @@ class FieldDftCuda final : public CudaFieldImager {
       array.n_antennas = dft_.n_antennas;
       array.input = input_.data();
       array.factor = reinterpret_cast<const float2*>(factor_.data());
-      launch_powers(args.blocks, array, n_channels(), args.n_spectra, powers_.data(), stream);
+      launch_powers(args.blocks, array, n_channels(), static_cast<int>(input.n_spectra),
+                    powers_.data(), stream);
     }
-    launch_field_dft(shape_, args, n_slices_, stream);
+    for (std::int64_t first = 0; first < input.n_spectra; first += chunk_spectra_) {
+      const std::int64_t spectra = std::min(chunk_spectra_, input.n_spectra - first);
+      args.first_spectrum = static_cast<int>(first);
+      args.n_batches = static_cast<int>((spectra + shape_.n_spectra - 1) / shape_.n_spectra);
+      launch_field_dft(shape_, args, n_slices_, stream);
+    }
     add_field_weights(each_channel_, gains_, input, weights_);
     n_spectra_ += input.n_spectra;
   }
@@ -167,6 +178,15 @@ class FieldDftCuda final : public CudaFieldImager {
     pixels_ = Buffer<float>(n_bins(config_) * n_planes(config_) * plane_size(config_), device);
     powers_ = Buffer<double>(channels * dft_.n_antennas * 4, device);
     pairs_ = Buffer<double>(3 * channels, device);
+    // Operands of as many blocks of spectra as the scratch holds, one at least.
+    const std::int64_t batch_bytes =
+        channels * field_dft_batch_bytes(shape_, dft_.n_antennas) / shape_.n_spectra * kBlock;
+    const std::int64_t wanted = (config_.n_spectra_per_image + kBlock - 1) / kBlock;
+    const std::int64_t n_blocks =
+        std::clamp<std::int64_t>(kScratchBytes / std::max<std::int64_t>(1, batch_bytes), 1,
+                                 std::max<std::int64_t>(1, wanted));
+    chunk_spectra_ = n_blocks * kBlock;
+    operands_ = Buffer<std::byte>(n_blocks * batch_bytes, device);
     factor_ = Buffer<float>(channels * dft_.n_antennas * 4, device);
     scale_ = Buffer<float>(channels, device);
   }
@@ -178,6 +198,8 @@ class FieldDftCuda final : public CudaFieldImager {
   DftArgs dft_;
   FieldDftShape shape_;
   int n_slices_ = 1;
+  std::int64_t chunk_spectra_ = 0;
+  Buffer<std::byte> operands_;
   Buffer<double> direction_, enu_m_, waves_per_m_, powers_, pairs_;
   Buffer<std::int32_t> pixel_, input_;
   Buffer<float> factor_, scale_, sums_, joined_, pixels_;
