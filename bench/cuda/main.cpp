@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The GPU benchmarks alone, for machines that have a GPU but not the libraries of the whole program
-// (scripts/gpu_check.sh). bench_cuda [correlate | channelize | image] [--quick]: one JSON object a line,
-// the fields of `ryle bench --json`.
+// (scripts/gpu_check.sh). bench_cuda [correlate | channelize | image] [--quick]: one JSON object a
+// line, the fields of `ryle bench --json`.
 #include <cstring>
 #include <exception>
 #include <iostream>

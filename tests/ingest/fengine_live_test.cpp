@@ -120,7 +120,8 @@ TEST(FengineLive, ChipsBoardsOneOfWhichDiesAndReturns) {
     sender.outages = {{2, 0.02, 0.03}};  // spectra 500 to 750: 250 of them
     const Outcome out = loop(record, source_for(record, FengineFormat::chips), sender, 1300, 0);
     EXPECT_EQ(out.wrong, 0);
-    EXPECT_EQ(out.counters.used, 5u * 1300 - 250) << ::testing::PrintToString(out.counters.rejected);
+    EXPECT_EQ(out.counters.used, 5u * 1300 - 250)
+        << ::testing::PrintToString(out.counters.rejected);
     EXPECT_EQ(out.counters.received, out.counters.used);
     EXPECT_EQ(out.counters.kernel_drops, 0u);
     EXPECT_EQ(out.absent, (std::vector<std::int64_t>{0, 0, 250, 0, 0}));

@@ -90,7 +90,8 @@ void write_fits_image(const std::string& path, const SkyImage& image,
 /// Images one after the other in one FITS file: an image HDU for each integration, every one with
 /// the coordinates of its own instant (the sky turns under the array), a table BINS after the first
 /// image whose last bin is short (EXTVER: its number), and a table TIMES at the end. An image that
-/// cannot be written leaves nothing behind; a file that cannot be mended is given up. Grows under ".NAME.part"; for streams of hours use ImageCubeWriter (image_cube.hpp).
+/// cannot be written leaves nothing behind; a file that cannot be mended is given up. Grows under
+/// ".NAME.part"; for streams of hours use ImageCubeWriter (image_cube.hpp).
 class FitsImageSeries {
  public:
   FitsImageSeries(const std::string& path, const Observation& observation, bool overwrite);

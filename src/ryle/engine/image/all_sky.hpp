@@ -148,9 +148,9 @@ class FieldImager {
 struct VisInput {
   enum class Type : std::uint8_t { ci32, ci64, cf32, cf64 };
   Type type = Type::ci64;
-  const void* sums = nullptr;             ///< cuda: device memory
-  /// cuda only, instead of `sums`: int32 sums times 2^tile_shift as the tensor-core correlator keeps
-  /// them (correlate/cuda.hpp finish_on_device, order in device/cuda/product_tiles.hpp).
+  const void* sums = nullptr;  ///< cuda: device memory
+  /// cuda only, instead of `sums`: int32 sums times 2^tile_shift as the tensor-core correlator
+  /// keeps them (correlate/cuda.hpp finish_on_device, order in device/cuda/product_tiles.hpp).
   const std::int32_t* tiles = nullptr;
   int tile_shift = 0;
   const std::uint32_t* counts = nullptr;  ///< cuda: device memory

@@ -210,7 +210,8 @@ PathPrediction predicted(const AllSkyConfig& config, const Sizes& s, const CostM
     p.why_not = std::string("no fast code for it on the ") +
                 (model.back_end == BackEnd::cpu ? "cpu" : "cuda") + " back-end";
   }
-  if (p.why_not.empty() && model.back_end == BackEnd::cuda) p.why_not = why_not_cuda(config, s, path);
+  if (p.why_not.empty() && model.back_end == BackEnd::cuda)
+    p.why_not = why_not_cuda(config, s, path);
   if (!p.why_not.empty()) return p;
   p.seconds = seconds_of(config, s, model, path, correlator_runs_anyway);
   p.bytes = path_bytes(config, path, correlator_runs_anyway);
