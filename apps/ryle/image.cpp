@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -67,14 +68,33 @@ bool is_visibilities(const ImageArguments& a) {
   return suffix == ".ms" || suffix == ".uvfits" || suffix == ".uvh5";
 }
 
+// "83.63", "-10", "FRB=83.63": the RA of a direction written with a comma.
+bool ends_in_angle(const std::string& word) {
+  const auto equals = word.find('=');
+  const auto at = word.find_first_not_of(' ', equals == std::string::npos ? 0 : equals + 1);
+  return at != std::string::npos && word.find('/') == std::string::npos &&
+         (std::isdigit(static_cast<unsigned char>(word[at])) != 0 || word[at] == '-' ||
+          word[at] == '+');
+}
+
+// Targets are parted by commas, and so are RA and DEC: two angles in a row are one target.
 std::vector<std::string> words(const std::string& list) {
   std::vector<std::string> result;
   std::string word;
+  bool open = false;  // the last word waits for its DEC
   std::istringstream in(list);
   while (std::getline(in, word, ',')) {
     const auto first = word.find_first_not_of(' ');
     if (first == std::string::npos) continue;
-    result.push_back(word.substr(first, word.find_last_not_of(' ') - first + 1));
+    word = word.substr(first, word.find_last_not_of(' ') - first + 1);
+    const bool angle = ends_in_angle(word);
+    if (open && angle) {
+      result.back() += "," + word;
+      open = false;
+    } else {
+      result.push_back(word);
+      open = angle;
+    }
   }
   return result;
 }

@@ -95,6 +95,9 @@ TEST(Catalog, WatchTargets) {
   EXPECT_NEAR(hours.fixed->ra_rad / kDegree_rad, 15 * (19 + 59 / 60.0 + 28.36 / 3600), 1e-10);
   EXPECT_NEAR(hours.fixed->dec_rad / kDegree_rad, -0.5, 1e-12);
   EXPECT_NEAR(parse_watch("-10,5").fixed->ra_rad / kDegree_rad, 350, 1e-9);
+  // In a list parted by commas.
+  EXPECT_NEAR(parse_watch("83.63/22.01").fixed->ra_rad / kDegree_rad, 83.63, 1e-9);
+  EXPECT_NEAR(parse_watch("83.63/22.01").fixed->dec_rad / kDegree_rad, 22.01, 1e-9);
   for (const char* wrong : {"", "x=", "=1,2", "1,2,3", "400,1", "10,91", "a,b", "1:2:3:4,5",
                             "1:60,5", "nan,1", "Nibiru", "x=Cyg A"}) {
     EXPECT_THROW(static_cast<void>(parse_watch(wrong)), ConfigError) << wrong;

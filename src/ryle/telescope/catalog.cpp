@@ -214,7 +214,7 @@ WatchTarget parse_watch(std::string_view text) {
                        "hh:mm:ss,dd:mm:ss, or NAME=RA,DEC");
   };
   if (name.empty()) throw bad("the name is empty");
-  const auto comma = rest.find(',');
+  const auto comma = rest.find_first_of(",/");  // "/" where commas part the targets
   if (comma == std::string_view::npos) {
     if (equals != std::string_view::npos) throw bad("no comma between RA and DEC");
     if (const Source* source = find_source(rest)) {
