@@ -69,7 +69,7 @@ void two_gaussians(std::uint64_t bits, float out[4]) {
   }
 }
 
-Mixer::Mixer(const Mix& mix) : n_inputs_(mix.n_inputs) {
+Mixer::Mixer(const Mix& mix) {
   // Inputs that are reached by the same waves come together: sorted by the first wave that reaches
   // them, which is the pol for sources and (row, pol) for a Cholesky factor.
   const auto reaches = [&](std::int64_t wave, std::int64_t input) {

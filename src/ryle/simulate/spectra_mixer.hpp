@@ -46,7 +46,7 @@ class Mixer {
   };
   void mix_group(std::int64_t group, const float* z, float* re, float* im) const;
 
-  std::int64_t n_inputs_, n_groups_;
+  std::int64_t n_groups_;
   std::vector<std::int64_t> input_of_column_;  // -1: padding
   std::vector<Wave> waves_;
   std::vector<float> amplitudes_;  // [wave][group][re kLanes | im kLanes]
