@@ -146,10 +146,12 @@ ImagingResult make_image(Queue& queue, const Observation& observation,
         "this "
         "a single-antenna file?)");
   }
+  // The sum over samples has CPU implementations only; the engines before it may run on a GPU.
+  Queue host = queue.back_end() == BackEnd::cpu ? queue : Queue::cpu();
   const auto imager =
-      image::make_imager(queue, {options.n_pixels, options.width, options.implementation});
+      image::make_imager(host, {options.n_pixels, options.width, options.implementation});
   std::vector<double> pixels;
-  imager->execute(queue, samples, pixels);
+  imager->execute(host, samples, pixels);
 
   ImagingResult result;
   result.implementation = std::string(imager->implementation());
