@@ -31,6 +31,12 @@ FaultHook& fault_hook() {
   return hook;
 }
 
+// Files of a directory are synchronised by several threads, the manifest is written by another.
+std::mutex& fault_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 /// Closes on scope exit; close() tells whether the system accepted everything.
 class Descriptor {
  public:
@@ -249,11 +255,13 @@ int rename_final(const fs::path& from, const fs::path& to, bool overwrite) {
 
 }  // namespace
 
-void set_publish_fault_hook(FaultHook hook) { fault_hook() = std::move(hook); }
+void set_publish_fault_hook(FaultHook hook) {
+  const std::scoped_lock guard(fault_mutex());
+  fault_hook() = std::move(hook);
+}
 
 int injected_fault(std::string_view operation, const std::string& path) {
-  static std::mutex mutex;  // the files of a directory are synchronised by several threads
-  const std::scoped_lock guard(mutex);
+  const std::scoped_lock guard(fault_mutex());
   return fault_hook() ? fault_hook()(operation, path) : 0;
 }
 
