@@ -42,13 +42,21 @@ def gold_code(prn):
 
 def replicas(bits, config, antennas=(0, 14)):
     """One replica a satellite, 0 and 1 [satellite][sample]; code phases from the recording itself."""
+    t = np.arange(bits.shape[1]) / config["sampling_frequency"]
+    made = []
+    for prn, chips in codes(bits, config, antennas):
+        made.append(chips * np.cos(2 * np.pi * (config["baseband_frequency"] + DOPPLER[prn]) * t) > 0)
+    return np.array(made).astype(np.uint8)
+
+
+def codes(bits, config, antennas=(0, 14)):
+    """Every satellite with its code of +-1 [sample], as it arrived."""
     rate, carrier = config["sampling_frequency"], config["baseband_frequency"]
     n = int(rate * 1e-3)  # samples of one code period
     periods = bits.shape[1] // n
     t = np.arange(bits.shape[1]) / rate
     x = bits[list(antennas), :periods * n].astype(np.float32) * 2 - 1
     x -= x.mean(1, keepdims=True)
-    made = []
     for prn, doppler in DOPPLER.items():
         chips = gold_code(prn)
         period = chips[(np.arange(n) * CHIP_RATE / rate).astype(int)]
@@ -60,8 +68,7 @@ def replicas(bits, config, antennas=(0, 14)):
             power += (np.abs(code)**2).sum(0)
         # Whole samples: chip of sample i is floor((i - delay) / 16), in integers.
         chip = (np.arange(len(t)) - power.argmax()) * len(chips) // n % len(chips)
-        made.append(chips[chip] * np.cos(2 * np.pi * (carrier + doppler) * t) > 0)
-    return np.array(made).astype(np.uint8)
+        yield prn, chips[chip]
 
 
 def array_vectors(products):
@@ -74,7 +81,13 @@ def array_vectors(products):
 
 
 def joint_fit(vectors, positions, reference=27):
-    """Fits one phase an antenna and one direction a satellite (relative to the reference); the coherence of each satellite."""
+    """The coherence of each satellite after the joint fit."""
+    return fit(vectors, positions, reference)[2]
+
+
+def fit(vectors, positions, reference=27):
+    """Fits one phase an antenna and one direction a satellite (relative to the reference). Returns the antennas' phase factors,
+    the directions, and the coherence of each satellite."""
     k = 2 * np.pi * RADIO_FREQUENCY / SPEED_OF_LIGHT
 
     def unit(v):
@@ -97,5 +110,23 @@ def joint_fit(vectors, positions, reference=27):
             tried = directions[prn] + width * steps
             score = np.abs(np.exp(-1j * k * (tried @ positions.T)) @ (unit(u) * phases.conj()))
             directions[prn] = tried[score.argmax()]
-    return {prn: float(abs(np.sum(unit(u) * np.exp(-1j * k * (positions @ directions[prn])) * phases.conj()))) / len(phases)
-            for prn, u in vectors.items()}
+    coherence = {prn: float(abs(np.sum(unit(u) * np.exp(-1j * k * (positions @ directions[prn])) * phases.conj()))) /
+                 len(phases) for prn, u in vectors.items()}
+    return phases, directions, coherence
+
+
+def above_the_horizon(phases, directions, positions):
+    """The fit leaves one shift of all directions free: a gradient of the phases. Eleven satellites over the whole sky fit inside
+    the horizon with hardly more than one of them, the centre of their smallest circle."""
+    k = 2 * np.pi * RADIO_FREQUENCY / SPEED_OF_LIGHT
+    places = np.array(list(directions.values()))
+    center = places.mean(0)
+    for step in np.geomspace(0.3, 3e-6, 4000):  # a step towards the farthest (Badoiu and Clarkson 2003)
+        away = places - center
+        center = center + step * away[np.hypot(*away.T).argmax()]
+    return phases * np.exp(1j * k * (positions @ center)), {prn: d - center for prn, d in directions.items()}
+
+
+def write_gains(path, phases):
+    lines = [f"{k},1,{np.degrees(np.angle(p)):.3f}\n" for k, p in enumerate(phases)]
+    path.write_text("input,amplitude,phase_deg\n" + "".join(lines))
