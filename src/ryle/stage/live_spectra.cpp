@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "ryle/core/error.hpp"
-#include "ryle/stage/simulation.hpp"
 #include "ryle/wire/chips.hpp"
 #include "ryle/wire/lwa.hpp"
 

@@ -7,6 +7,7 @@
 #include "ryle/ingest/fengine_source.hpp"
 #include "ryle/simulate/fengine_sender.hpp"
 #include "ryle/stage/config.hpp"
+#include "ryle/stage/simulation.hpp"
 #include "ryle/telescope/array.hpp"
 
 /// Live packets of an F-engine: what the observation file says of them.
@@ -22,15 +23,15 @@ FengineSourceConfig live_spectra_config(const ObservationConfig& config, const A
 double expected_speed(const ObservationConfig& config);
 
 /// The [simulator] of an F-engine: a sky over the array, sent as its packets to source.listen.
-class SpectraSimulation {
+class SpectraSimulation final : public PacketSimulation {
  public:
   SpectraSimulation(const ObservationConfig& config, const ArrayLayout& array,
                     const FengineSourceConfig& receiver);
 
-  void start() { sender_->start(); }
-  void stop() { sender_->stop(); }
-  bool running() const { return sender_->running(); }
-  simulate::SenderReport join() { return sender_->join(); }
+  void start() override { sender_->start(); }
+  void stop() override { sender_->stop(); }
+  bool running() const override { return sender_->running(); }
+  simulate::SenderReport join() override { return sender_->join(); }
   double jy_per_count2() const { return jy_per_count2_; }
 
  private:

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <chrono>
-#include <cmath>
 #include <memory>
 
 #include "ryle/core/error.hpp"
 #include "ryle/ingest/fengine_blocks.hpp"
-#include "ryle/stage/live_metrics.hpp"
+#include "ryle/stage/live_loop.hpp"
 #include "ryle/stage/live_spectra.hpp"
 #include "ryle/stage/plan.hpp"
 #include "ryle/stage/run.hpp"
@@ -17,20 +15,13 @@
 namespace ryle::stage {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-class LiveSpectraRun {
+class LiveSpectraRun final : public LivePath {
  public:
   LiveSpectraRun(const ObservationConfig& config, const RunOptions& options)
       : config_(config),
         options_(options),
         array_(load_array(config, 0)),
-        receiver_(live_spectra_config(config, array_)),
-        metrics_(config.runtime.metrics_file) {
+        receiver_(live_spectra_config(config, array_)) {
     if (config.image.cadence_s <= 0) {
       throw ConfigError(
           "packets of an F-engine become images: set image.cadence_s, the length of one in "
@@ -59,41 +50,26 @@ class LiveSpectraRun {
   }
 
   RunSummary run() {
-    summary_.planned_memory_bytes = source_->memory_bytes() + spectra_->bytes.bytes();
-    source_->start();
-    if (simulation_) simulation_->start();
-    loop();
-    summary_.elapsed_s = started_ ? seconds_since(first_chunk_) : 0;
-    if (simulation_) {
-      simulation_->stop();
-      simulation_->join();
+    RunSummary summary;
+    summary.planned_memory_bytes = source_->memory_bytes() + spectra_->bytes.bytes();
+    const double bits_per_s = 8.0 * static_cast<double>(array_.n_inputs() * receiver_.n_channels) *
+                              receiver_.clock.rate_hz.value();
+    LiveLoop loop(config_, options_, *source_, *this, simulation_.get(), bits_per_s);
+    loop.run(summary);
+    path_->finish(summary);
+    loop.require_balance();
+    add_warnings(summary);
+    summary.real_time_factor = summary.elapsed_s > 0 ? summary.data_s / summary.elapsed_s : 0;
+    note_peak_memory(summary);
+    if (!loop.started()) {
+      summary.warnings.emplace_back("no image was made: no data arrived on " +
+                                    config_.source.listen.front() + " (state " + summary.state +
+                                    ")");
     }
-    path_->finish(summary_);
-    note_ingest();  // throws when counters do not balance: what was imaged is published by then
-    const auto& output = config_.output;
-    if (output.ms || output.uvfits || output.uvh5) {
-      summary_.warnings.emplace_back(
-          "packets of an F-engine become images only: output.ms, output.uvfits and output.uvh5 "
-          "have no effect (false silences this)");
-    }
-    if (receiver_.time_source == TimeSource::arrival) {
-      summary_.warnings.emplace_back(
-          "times rest on this host's clock: set source.start_utc to the instant of sequence 1");
-    }
-    summary_.real_time_factor = summary_.elapsed_s > 0 ? summary_.data_s / summary_.elapsed_s : 0;
-    note_peak_memory(summary_);
-    if (!started_) {
-      summary_.warnings.emplace_back("no image was made: no data arrived on " +
-                                     config_.source.listen.front() + " (state " + summary_.state +
-                                     ")");
-    }
-    return summary_;
+    return summary;
   }
 
- private:
-  void take(Chunk* chunk) {
-    if (!started_) first_chunk_ = Clock::now();
-    started_ = true;
+  void take(Chunk* chunk) override {
     const SampleClock clock = source_->clock(chunk->segment);
     unpack(source_->layout(), *chunk, *spectra_);
     source_->release(chunk);
@@ -105,73 +81,22 @@ class LiveSpectraRun {
     gulp.valid_channel_stride_words = spectra_->mask.channel_stride_words;
     path_->feed(gulp, spectra_->first_spectrum, spectra_->segment, clock);
   }
+  bool failed() const override { return path_->failed(); }
+  double data_s() const override { return path_->data_s(); }
+  double busy_s() const override { return path_->busy_s(); }
+  void count(Progress& progress) const override { progress.images = path_->images(); }
 
-  // One thread feeds the engines; the source and the writer have their own.
-  void loop() {
-    bool stopping = false;
-    auto last_progress = Clock::now();
-    while (!source_->ended()) {
-      if (Chunk* chunk = source_->next(std::chrono::milliseconds(50))) take(chunk);
-      if (!stopping && should_stop()) {
-        stopping = true;
-        source_->stop();
-      }
-      if (seconds_since(last_progress) >= options_.progress_interval_s) {
-        report(seconds_since(last_progress));
-        last_progress = Clock::now();
-      }
+ private:
+  void add_warnings(RunSummary& summary) const {
+    const auto& output = config_.output;
+    if (output.ms || output.uvfits || output.uvh5) {
+      summary.warnings.emplace_back(
+          "packets of an F-engine become images only: output.ms, output.uvfits and output.uvh5 "
+          "have no effect (false silences this)");
     }
-    report(seconds_since(last_progress));
-  }
-
-  bool should_stop() {
-    if (options_.stop != nullptr && *options_.stop > 0) {
-      summary_.stopped_by_signal = true;
-      return true;
-    }
-    if (path_->failed()) return true;
-    if (config_.source.duration_s > 0 && path_->data_s() >= config_.source.duration_s) return true;
-    if (simulation_ && !simulation_->running()) {
-      if (!simulation_ended_) simulation_end_ = Clock::now();
-      simulation_ended_ = true;
-      return seconds_since(simulation_end_) > 2e-3 * config_.source.close_after_ms;
-    }
-    return false;
-  }
-
-  void report(double interval_s) {
-    const IngestCounters counters = source_->counters();
-    Progress p;
-    p.data_s = path_->data_s();
-    p.elapsed_s = started_ ? seconds_since(first_chunk_) : 0;
-    p.total_s = simulation_ ? config_.simulator.duration_s : config_.source.duration_s;
-    const double bits = 8.0 * static_cast<double>(array_.n_inputs() * receiver_.n_channels) *
-                        receiver_.clock.rate_hz.value();
-    p.input_gbps =
-        std::max(0.0, p.data_s - last_data_s_) / std::max(interval_s, 1e-3) * bits * 1e-9;
-    last_data_s_ = p.data_s;
-    const double slots = static_cast<double>(counters.present_slots + counters.missing_slots);
-    p.lost_fraction = slots > 0 ? static_cast<double>(counters.missing_slots) / slots : 0;
-    p.margin = path_->busy_s() > 0 ? p.data_s / path_->busy_s() : 0;
-    p.images = path_->images();
-    p.state = source_->state();
-    metrics_.update(counters, p);
-    if (options_.on_progress) options_.on_progress(p);
-  }
-
-  void note_ingest() {
-    const IngestCounters c = source_->counters();
-    summary_.packets_received = c.received;
-    summary_.packets_used = c.used;
-    summary_.packets_rejected = c.rejected;
-    summary_.kernel_drops = c.kernel_drops;
-    summary_.lost_samples = c.lost_samples;
-    summary_.dropped_chunks = c.dropped_chunks;
-    summary_.state = source_->state();
-    if (c.balance() != 0) {
-      throw Error(ExitCode::internal,
-                  "ingest counters do not balance: received - used - rejected = " +
-                      std::to_string(c.balance()));
+    if (receiver_.time_source == TimeSource::arrival) {
+      summary.warnings.emplace_back(
+          "times rest on this host's clock: set source.start_utc to the instant of sequence 1");
     }
   }
 
@@ -183,12 +108,6 @@ class LiveSpectraRun {
   std::unique_ptr<SpectraSimulation> simulation_;
   std::unique_ptr<SkyPath> path_;
   std::unique_ptr<SpectraBlocks> spectra_;
-  RunSummary summary_;
-  LiveMetrics metrics_;
-  Clock::time_point first_chunk_, simulation_end_;
-  bool started_ = false;
-  bool simulation_ended_ = false;
-  double last_data_s_ = 0;
 };
 
 }  // namespace

@@ -12,17 +12,27 @@
 
 namespace ryle::stage {
 
+/// The simulator at the other end of the sockets of a live run.
+class PacketSimulation {
+ public:
+  virtual ~PacketSimulation() = default;
+  virtual void start() = 0;
+  virtual void stop() = 0;
+  virtual bool running() const = 0;
+  virtual simulate::SenderReport join() = 0;
+};
+
 /// The [simulator] of an observation file: a sky over the array, sent as the array's own packets to
 /// source.listen.
-class Simulation {
+class Simulation final : public PacketSimulation {
  public:
   /// Draws the voltages (seconds) and packs the packets.
   Simulation(const ObservationConfig& config, std::int64_t start_tai_ns);
 
-  void start() { sender_->start(); }
-  void stop() { sender_->stop(); }
-  bool running() const { return sender_->running(); }
-  simulate::SenderReport join() { return sender_->join(); }
+  void start() override { sender_->start(); }
+  void stop() override { sender_->stop(); }
+  bool running() const override { return sender_->running(); }
+  simulate::SenderReport join() override { return sender_->join(); }
 
   double jy_per_count2() const { return jy_per_count2_; }
   /// Where the sources stand at the start, for the sky picture.

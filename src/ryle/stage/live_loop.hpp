@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <chrono>
+#include <cstdint>
+
+#include "ryle/ingest/source.hpp"
+#include "ryle/stage/config.hpp"
+#include "ryle/stage/live_metrics.hpp"
+#include "ryle/stage/run.hpp"
+#include "ryle/stage/simulation.hpp"
+
+namespace ryle::stage {
+
+/// What a live run makes of its chunks, as the loop sees it.
+class LivePath {
+ public:
+  virtual ~LivePath() = default;
+  /// Works on a chunk and gives it back to the source as soon as it can.
+  virtual void take(Chunk* chunk) = 0;
+  /// Nothing more will be written and the observation asks to stop then.
+  virtual bool failed() const = 0;
+  virtual double data_s() const = 0;
+  virtual double busy_s() const = 0;
+  /// Products so far: integrations, images.
+  virtual void count(Progress& progress) const = 0;
+};
+
+/// Drives a live run from the first chunk to the last: one thread feeds the engines, the source and
+/// the writers have their own. Ends when the source ends, after source.duration_s, on a signal,
+/// when the path has failed, or when the simulator has sent everything.
+class LiveLoop {
+ public:
+  /// `simulation` may be null; input_bits_per_s is of packets at their nominal rate.
+  LiveLoop(const ObservationConfig& config, const RunOptions& options, ChunkSource& source,
+           LivePath& path, PacketSimulation* simulation, double input_bits_per_s);
+
+  /// Starts source and simulator, and returns when both are done. Fills in what the summary knows
+  /// of packets and of time.
+  void run(RunSummary& summary);
+  /// A chunk came.
+  bool started() const { return started_; }
+  /// Throws when packets are unaccounted for: after the products are published.
+  void require_balance() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  bool should_stop(RunSummary& summary);
+  void report(double interval_s);
+  void note_ingest(RunSummary& summary) const;
+
+  const ObservationConfig& config_;
+  const RunOptions& options_;
+  ChunkSource& source_;
+  LivePath& path_;
+  PacketSimulation* simulation_;
+  double input_bits_per_s_;
+  LiveMetrics metrics_;
+  Clock::time_point first_chunk_, simulation_end_;
+  bool started_ = false;
+  bool simulation_ended_ = false;
+  double last_data_s_ = 0;
+};
+
+}  // namespace ryle::stage
