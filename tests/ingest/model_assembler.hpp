@@ -117,6 +117,11 @@ class ModelAssembler {
 
   std::string judge_piece(const Packet& p, std::int64_t slot, __int128 k, std::size_t from,
                           std::int64_t n, std::int64_t now) {
+    if (k == c.window_chunks && leads(p.stream)) {
+      do close(c.chunk_slots);
+      while (closes());
+      k = (slot - head) / c.chunk_slots;
+    }
     if (k < 0 || k >= c.window_chunks) {
       if (k >= c.window_chunks || k < -c.window_chunks) vote(slot, p.stream, now);
       return k < 0 ? "late" : "future";
@@ -130,6 +135,9 @@ class ModelAssembler {
       differs |= found->second != p.values[from + static_cast<std::size_t>(i)];
     }
     if (taken) return differs ? "conflict" : "duplicate";
+    const std::int64_t first = head + static_cast<std::int64_t>(k) * c.chunk_slots;
+    if (chunk.empty()) began[first] = ++order;
+    placed[p.stream] = ++order;
     for (std::int64_t i = 0; i < n; ++i) {
       chunk[{p.stream, slot + i}] = p.values[from + static_cast<std::size_t>(i)];
     }
@@ -145,6 +153,22 @@ class ModelAssembler {
     const std::int64_t slots = c.n_streams * c.chunk_slots;
     return static_cast<int>(streams.size()) >= std::min(3, c.n_streams) &&
            static_cast<std::int64_t>(last.size()) >= std::min(16 * c.packet_slots, (slots + 7) / 8);
+  }
+
+  // A stream at the end of the window moves it when more streams have half of the last chunk than
+  // were placed anywhere else since that chunk began.
+  bool leads(int stream) {
+    const std::int64_t first = head + (c.window_chunks - 1) * c.chunk_slots;
+    if (open[first].empty()) return false;
+    std::map<int, std::int64_t> of_stream;
+    for (const auto& [key, value] : open[first]) ++of_stream[key.first];
+    int with_half = 0, elsewhere = 0;
+    for (int s = 0; s < c.n_streams; ++s) {
+      const bool half = of_stream[s] * 2 >= c.chunk_slots;
+      with_half += half ? 1 : 0;
+      elsewhere += !half && placed[s] > began[first] ? 1 : 0;
+    }
+    return of_stream[stream] * 2 >= c.chunk_slots && with_half > elsewhere;
   }
 
   void close(std::int64_t n_slots) {
@@ -219,7 +243,10 @@ class ModelAssembler {
   std::deque<Packet> held;
   std::int64_t votes_count = 0, first_vote = 0, latest = 0;
   std::set<int> voters;
-  std::map<int, std::uint64_t> bound;  // the time-out of a silent sender is not modeled
+  std::int64_t order = 0;
+  std::map<int, std::int64_t> placed;          // by stream: when it was last placed
+  std::map<std::int64_t, std::int64_t> began;  // by first slot: when the chunk was begun
+  std::map<int, std::uint64_t> bound;          // the time-out of a silent sender is not modeled
   std::vector<std::pair<std::int64_t, bool>> shares;
 };
 

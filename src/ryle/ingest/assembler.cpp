@@ -42,8 +42,9 @@ Assembler::Assembler(const AssemblerConfig& config, std::unique_ptr<Placement> p
       pool_(pool),
       words_per_stream_(words_for_bits(config.chunk_slots)),
       n_live_(config.n_streams),
-      gate_({config.n_streams, config.voting_streams > 0 ? config.voting_streams : config.n_streams,
-             16, config.window_chunks * config.chunk_slots, config.patience_ns}) {
+      n_voting_(config.voting_streams > 0 ? config.voting_streams : config.n_streams),
+      gate_({config.n_streams, n_voting_, 16, config.window_chunks * config.chunk_slots,
+             config.patience_ns}) {
   validate(config);
   const auto n_streams = static_cast<std::size_t>(config.n_streams);
   const std::int64_t n_slots = config.n_streams * config.chunk_slots;
@@ -51,7 +52,7 @@ Assembler::Assembler(const AssemblerConfig& config, std::unique_ptr<Placement> p
   window_.resize(static_cast<std::size_t>(config.window_chunks));
   for (auto& open : window_) {
     open.present.resize(n_streams * static_cast<std::size_t>(words_per_stream_));
-    open.seen.resize(n_streams);
+    open.of_stream.resize(n_streams);
   }
   streams_.resize(n_streams);
   held_.resize(static_cast<std::size_t>(config.held_packets));
@@ -64,6 +65,7 @@ void Assembler::reject(Reason reason, std::uint64_t n) {
 }
 
 Reason Assembler::offer(const CountedPacket& packet, MonotonicNs now) {
+  streams_[packet.stream].votes = true;
   // A guessed time is no time to place by: packets that know theirs wait until enough of them
   // agree.
   if (!locked_ || provisional_) return hold(packet, now);
@@ -126,6 +128,7 @@ void Assembler::start_segment(std::int64_t origin, MonotonicNs now) {
   gate_.clear();
   share_ = {};
   n_live_ = config_.n_streams;
+  gate_.set_voting_streams(n_voting_);
   for (auto& stream : streams_) {
     stream.position = origin;
     stream.last_placed = now;
@@ -202,8 +205,15 @@ Reason Assembler::place_pieces(const Run& run, MonotonicNs now, bool count_slots
 }
 
 Reason Assembler::place_piece(const Run& run, MonotonicNs now, bool count_slots) {
-  const std::int64_t distance = difference(run.slot, head_slot_);
-  const std::int64_t k = floor_div(distance, config_.chunk_slots);
+  std::int64_t distance = difference(run.slot, head_slot_);
+  std::int64_t k = floor_div(distance, config_.chunk_slots);
+  if (k == config_.window_chunks && leads(run.stream)) {
+    ++totals_.closed_by_evidence;
+    close_head(config_.chunk_slots, now);
+    advance(now);
+    distance = difference(run.slot, head_slot_);
+    k = floor_div(distance, config_.chunk_slots);
+  }
   const auto n = static_cast<std::uint64_t>(run.n_slots);
   Reason reason;
   if (k < 0 || k >= config_.window_chunks) {
@@ -231,6 +241,30 @@ Reason Assembler::place_piece(const Run& run, MonotonicNs now, bool count_slots)
   }
   if (open.evidence || k == 0) advance(now);
   return reason;
+}
+
+// Whether a stream that has arrived at the end of the window may move it, so that nothing good is
+// lost until the dead are known to be dead: it has at least half of the last chunk, and so have
+// more streams than those that were still delivering, elsewhere, while they walked through it.
+bool Assembler::leads(std::uint32_t stream) {
+  const auto& last = open_at(config_.window_chunks - 1);
+  const auto walks = [&](std::size_t s) { return 2 * last.of_stream[s] >= config_.chunk_slots; };
+  if (!last.used || !walks(stream)) return false;
+  int n_walk = 0, n_elsewhere = 0;
+  for (std::size_t s = 0; s < streams_.size(); ++s) {
+    if (walks(s)) {
+      ++n_walk;
+    } else if (streams_[s].last_order >= last.begin_order) {
+      ++n_elsewhere;
+    }
+  }
+#if RYLE_MUTANT == 411
+  return n_walk > 0;
+#elif RYLE_MUTANT == 413
+  return false;
+#else
+  return n_walk > n_elsewhere;
+#endif
 }
 
 Reason Assembler::occupied(const OpenChunk& open, std::int64_t offset, const Run& run) const {
@@ -264,17 +298,16 @@ Reason Assembler::place_in(OpenChunk& open, std::int64_t offset, const Run& run,
     placement_->place(open.chunk->payload.data(), offset, run);
     set_bits(open.present.data() + run.stream * words_per_stream_, offset, offset + run.n_slots);
     totals_.placed_slots += static_cast<std::uint64_t>(run.n_slots);
-    auto& stream = streams_[run.stream];
-    stream.position = std::max(stream.position, run.slot + run.n_slots);
   }
   // What is lost for want of a chunk is evidence of time and life all the same.
   open.n_present += run.n_slots;
-  if (!open.seen[run.stream]) {
-    open.seen[run.stream] = 1;
-    ++open.n_seen;
-  }
-  streams_[run.stream].last_placed = last_placed_ = now;
-  streams_[run.stream].ever_placed = ever_placed_ = true;
+  if (open.of_stream[run.stream] == 0) ++open.n_seen;
+  open.of_stream[run.stream] += run.n_slots;
+  auto& stream = streams_[run.stream];
+  stream.position = std::max(stream.position, run.slot + run.n_slots);
+  stream.last_order = ++order_;
+  stream.last_placed = last_placed_ = now;
+  stream.ever_placed = ever_placed_ = true;
   update_evidence(open, now);
   return reason;
 }
@@ -294,7 +327,8 @@ void Assembler::update_evidence(OpenChunk& open, MonotonicNs now) {
 void Assembler::begin_chunk(OpenChunk& open, MonotonicNs now) {
   open.used = true;
   std::ranges::fill(open.present, 0);
-  std::ranges::fill(open.seen, std::uint8_t{0});
+  std::ranges::fill(open.of_stream, 0);
+  open.begin_order = order_ + 1;
   open.n_seen = 0;
   open.n_present = 0;
   open.evidence = false;
@@ -323,12 +357,23 @@ void Assembler::advance(MonotonicNs now) {
   }
 }
 
+void Assembler::count_live(MonotonicNs now) {
+  n_live_ = 0;
+  int n_voting = 0;
+  for (const auto& stream : streams_) {
+    n_live_ += now - stream.last_placed < config_.close_after_ns ? 1 : 0;
+    // Alive when data last flowed: only these can be asked whether the time has jumped.
+    const bool lately = last_placed_ - stream.last_placed < config_.sender_timeout_ns;
+    n_voting += stream.votes && lately ? 1 : 0;
+  }
+#if RYLE_MUTANT != 412
+  gate_.set_voting_streams(std::clamp(n_voting, 1, n_voting_));
+#endif
+}
+
 void Assembler::poll(MonotonicNs now) {
   if (!locked_) return;
-  n_live_ = 0;
-  for (std::size_t s = 0; s < streams_.size(); ++s) {
-    n_live_ += now - streams_[s].last_placed < config_.close_after_ns ? 1 : 0;
-  }
+  count_live(now);
   for (auto& open : window_) update_evidence(open, now);
   advance(now);
   if (config_.wait_for_free_chunk) return;  // offline nothing is given up for lateness
@@ -480,7 +525,7 @@ std::string Assembler::condition(MonotonicNs now) const {
 
 std::int64_t Assembler::memory_bytes() const {
   const std::int64_t bitmaps =
-      config_.window_chunks * config_.n_streams * (words_per_stream_ * 8 + 1);
+      config_.window_chunks * config_.n_streams * (words_per_stream_ * 8 + 8);
   return bitmaps + config_.held_packets * config_.held_packet_bytes;
 }
 

@@ -89,7 +89,8 @@ class Assembler {
   /// The votes so far, before the lock.
   const QuorumGate::Candidate& candidate() const { return gate_.candidate(); }
   std::int64_t head_slot() const { return head_slot_; }
-  /// End of the last slots of a stream that were placed; origin before the first.
+  /// End of the last slots of a stream that had a place in time (kept, or lost for want of a
+  /// chunk); origin before the first.
   std::int64_t position(std::uint32_t stream) const { return streams_[stream].position; }
   /// When something was last placed, of any stream.
   MonotonicNs last_placed() const { return last_placed_; }
@@ -115,19 +116,22 @@ class Assembler {
  private:
   struct OpenChunk {
     Chunk* chunk = nullptr;
-    bool used = false;                   // something of it arrived
-    bool phantom = false;                // no free chunk: nothing is kept, everything is counted
-    std::vector<std::uint64_t> present;  // [stream][words_per_stream]
-    std::vector<std::uint8_t> seen;      // [stream]
-    int n_seen = 0;
+    bool used = false;                    // something of it arrived
+    bool phantom = false;                 // no free chunk: nothing is kept, everything is counted
+    std::vector<std::uint64_t> present;   // [stream][words_per_stream]
+    std::vector<std::int64_t> of_stream;  // [stream] slots present
+    int n_seen = 0;                       // streams with any
     std::int64_t n_present = 0;
+    std::uint64_t begin_order = 0;  // when its first slot was placed
     bool evidence = false;
     MonotonicNs evidence_time = 0;
   };
   struct Stream {
     std::int64_t position = 0;
     MonotonicNs last_placed = 0;
+    std::uint64_t last_order = 0;  // as last_placed, counted in packets and runs
     bool ever_placed = false;
+    bool votes = false;  // its packets carry the time
     std::uint64_t sender = 0;
     MonotonicNs sender_time = 0;
   };
@@ -143,6 +147,8 @@ class Assembler {
   Reason place_piece(const Run& run, MonotonicNs now, bool count_slots);
   Reason place_in(OpenChunk& open, std::int64_t offset, const Run& run, MonotonicNs now);
   Reason occupied(const OpenChunk& open, std::int64_t offset, const Run& run) const;
+  bool leads(std::uint32_t stream);
+  void count_live(MonotonicNs now);
   void count(Reason reason, std::uint64_t n) {
     totals_.reasons[static_cast<std::size_t>(reason)] += n;
   }
@@ -174,6 +180,8 @@ class Assembler {
   std::int64_t sequence_ = 0;
   bool locked_ = false, provisional_ = false;
   int n_live_ = 0;
+  int n_voting_;             // streams that can vote
+  std::uint64_t order_ = 0;  // pieces placed so far
   std::vector<Stream> streams_;
   std::vector<Held> held_;  // a ring of held_count_ packets from held_first_
   std::size_t held_first_ = 0, held_count_ = 0;

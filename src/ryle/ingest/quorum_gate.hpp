@@ -52,6 +52,8 @@ class QuorumGate {
   bool vote(std::int64_t slot, std::uint32_t stream, MonotonicNs now);
   /// min(3, voting_streams), or 1 once the candidate has stood for the patience.
   bool complete(MonotonicNs now) const;
+  /// Of the streams that can vote, those that are there to be asked.
+  void set_voting_streams(int n) { config_.voting_streams = n; }
   const Candidate& candidate() const { return candidate_; }
   void clear();
 
