@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+
+#include "ryle/core/error.hpp"
+#include "ryle/product/publish.hpp"
+#include "ryle/product/sigproc.hpp"
+#include "ryle/product/sigproc_names.hpp"
+
+namespace ryle {
+namespace {
+
+void put(std::string& to, const void* value, std::size_t n) {
+  to.append(static_cast<const char*>(value), n);
+}
+void put_text(std::string& to, const std::string& text) {
+  const auto length = static_cast<std::int32_t>(text.size());
+  put(to, &length, 4);
+  to += text;
+}
+void put_key(std::string& to, const char* key, std::int32_t value) {
+  put_text(to, key);
+  put(to, &value, 4);
+}
+void put_key(std::string& to, const char* key, double value) {
+  put_text(to, key);
+  put(to, &value, 8);
+}
+void put_key(std::string& to, const char* key, const std::string& value) {
+  put_text(to, key);
+  put_text(to, value.substr(0, 80));
+}
+
+bool evenly_spaced(const FilterbankInfo& info) {
+  const auto& f = info.channel_center_hz;
+  for (std::size_t c = 0; c < f.size(); ++c) {
+    const double wanted = f.front() + static_cast<double>(c) * info.channel_width_hz;
+    if (std::abs(f[c] - wanted) > 1e-6 * info.channel_width_hz * static_cast<double>(f.size()))
+      return false;
+  }
+  return true;
+}
+
+void check(const std::string& path, const FilterbankInfo& info) {
+  const auto refuse = [&](const std::string& why) { throw ConfigError(path + ": " + why); };
+  if (info.n_channels < 1 ||
+      info.n_channels != static_cast<std::int64_t>(info.channel_center_hz.size()))
+    refuse(fmt::format("{} channels with {} frequencies", info.n_channels,
+                       info.channel_center_hz.size()));
+  if (info.bits != 1 && info.bits != 2 && info.bits != 4 && info.bits != 8 && info.bits != 16 &&
+      info.bits != 32)
+    refuse(fmt::format("{} bits; SIGPROC has 1, 2, 4, 8, 16 and 32", info.bits));
+  if ((info.n_channels * info.bits) % 8 != 0)
+    refuse(fmt::format("{} channels of {} bits are not whole bytes", info.n_channels, info.bits));
+  if (!(std::isfinite(info.sample_interval_s) && info.sample_interval_s > 0))
+    refuse(fmt::format("the sample interval is {} s", info.sample_interval_s));
+  if (info.n_channels > 1 && !evenly_spaced(info))
+    refuse("channels are not evenly spaced; SIGPROC readers need fch1 and foff");
+}
+
+std::string header_of(const FilterbankInfo& info, bool descending) {
+  const auto& f = info.channel_center_hz;
+  const double step_mhz = info.channel_width_hz * 1e-6;
+  std::string h;
+  put_text(h, "HEADER_START");
+  put_key(
+      h, "telescope_id",
+      info.telescope_id != 0 ? info.telescope_id : product::sigproc_telescope_id(info.telescope));
+  put_key(h, "machine_id", info.machine_id);
+  put_key(h, "data_type", info.n_channels == 1 ? 2 : 1);
+  if (!info.source_name.empty()) put_key(h, "source_name", info.source_name);
+  put_key(h, "barycentric", info.barycentric ? 1 : 0);
+  put_key(h, "src_raj", rad_to_sigproc_hours(info.position.ra_rad));
+  put_key(h, "src_dej", rad_to_sigproc_degrees(info.position.dec_rad));
+  put_key(h, "tstart", info.start_mjd_utc);
+  put_key(h, "tsamp", info.sample_interval_s);
+  put_key(h, "nbits", info.bits);
+  put_key(h, "fch1", (descending ? f.back() : f.front()) * 1e-6);
+  put_key(h, "foff", descending ? -step_mhz : step_mhz);
+  put_key(h, "nchans", static_cast<std::int32_t>(info.n_channels));
+  put_key(h, "nifs", 1);
+  if (info.n_channels == 1) put_key(h, "refdm", info.dispersion_measure);
+  put_text(h, "HEADER_END");
+  return h;
+}
+
+}  // namespace
+
+struct SigprocWriter::Content {
+  std::string path;
+  FilterbankInfo info;
+  SigprocWriteOptions options;
+  int fd = -1;
+  std::int64_t n_samples = 0, low = 0, high = 0;
+  std::vector<std::uint8_t> row;
+
+  [[noreturn]] void fail(const char* operation, int error) {
+    throw IoError::from_errno(operation, path, error);
+  }
+
+  void write(const void* data, std::size_t n) {
+    if (const int fault = injected_fault("write", path); fault != 0) fail("write", fault);
+    const auto* from = static_cast<const char*>(data);
+    while (n > 0) {
+      const ssize_t put = ::write(fd, from, n);
+      if (put < 0 && errno == EINTR) continue;
+      if (put < 0) fail("write", errno);
+      from += put;
+      n -= static_cast<std::size_t>(put);
+    }
+  }
+
+  std::uint32_t quantized(float value, std::uint32_t top) {
+    const float rounded = std::nearbyintf(value);
+    if (!(rounded >= 0)) {  // NaN, too: SIGPROC has no other way to say "nothing"
+      ++low;
+      return 0;
+    }
+    if (rounded > static_cast<float>(top)) {
+      ++high;
+      return top;
+    }
+    return static_cast<std::uint32_t>(rounded);
+  }
+
+  void pack(std::int64_t position, float value) {
+    const int bits = info.bits;
+    if (bits == 32) {
+      std::memcpy(row.data() + 4 * position, &value, 4);
+      return;
+    }
+    const std::uint32_t code = quantized(value, (1u << bits) - 1);
+    if (bits >= 8) {
+      std::memcpy(row.data() + position * bits / 8, &code, static_cast<std::size_t>(bits / 8));
+      return;
+    }
+    const std::int64_t per_byte = 8 / bits;
+    auto& byte = row[static_cast<std::size_t>(position / per_byte)];
+    byte =
+        static_cast<std::uint8_t>(byte | (code << (bits * static_cast<int>(position % per_byte))));
+  }
+
+  template <class T>
+  void append(const T* data, std::int64_t stride, std::int64_t n) {
+    const std::int64_t channels = info.n_channels;
+    std::vector<std::uint8_t> slab;
+    for (std::int64_t t = 0; t < n; ++t) {
+      std::fill(row.begin(), row.end(), std::uint8_t{0});
+      for (std::int64_t c = 0; c < channels; ++c)
+        pack(options.descending ? channels - 1 - c : c, static_cast<float>(data[c * stride + t]));
+      slab.insert(slab.end(), row.begin(), row.end());
+      if (slab.size() >= std::size_t{1} << 20 || t + 1 == n) {
+        write(slab.data(), slab.size());
+        slab.clear();
+      }
+    }
+    n_samples += n;
+  }
+};
+
+SigprocWriter::SigprocWriter(const std::string& path, const FilterbankInfo& info,
+                             const SigprocWriteOptions& options)
+    : content_(std::make_unique<Content>()) {
+  check(path, info);
+  prepare_part(path, options.overwrite);
+  auto& c = *content_;
+  c.path = path;
+  c.info = info;
+  c.options = options;
+  c.row.resize(static_cast<std::size_t>(info.n_channels * info.bits / 8));
+  c.fd = ::open(part_path(path).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (c.fd < 0) throw IoError::from_errno("create", path, errno, true);
+  const std::string header = header_of(info, options.descending);
+  c.write(header.data(), header.size());
+}
+
+SigprocWriter::~SigprocWriter() {
+  if (content_->fd < 0) return;
+  ::close(content_->fd);
+  discard_part(content_->path);
+}
+
+void SigprocWriter::append(const float* data, std::int64_t stride, std::int64_t n) {
+  content_->append(data, stride, n);
+}
+void SigprocWriter::append(const std::uint8_t* data, std::int64_t stride, std::int64_t n) {
+  content_->append(data, stride, n);
+}
+std::int64_t SigprocWriter::n_samples() const { return content_->n_samples; }
+std::int64_t SigprocWriter::n_clamped_low() const { return content_->low; }
+std::int64_t SigprocWriter::n_clamped_high() const { return content_->high; }
+
+void SigprocWriter::finish() {
+  auto& c = *content_;
+  if (c.fd < 0) return;
+  const int closed = ::close(c.fd);
+  c.fd = -1;
+  if (closed != 0) {
+    const int error = errno;
+    discard_part(c.path);
+    c.fail("write", error);
+  }
+  publish_part(c.path, c.options.overwrite);
+}
+
+}  // namespace ryle
