@@ -68,5 +68,33 @@ TEST(Flood, OfOneSocketDoesNotStarveTheReceiverOfAnother) {
   }
 }
 
+// Two receivers share a socket and one of them is dead: how far that socket has been read is told
+// by the one that lives, however much waits in it.
+TEST(Flood, OfASocketWithADeadStreamDoesNotHoldBackTheOthers) {
+  auto config = test::mixed_config();
+  const std::string shared = "udp://127.0.0.1:" + std::to_string(test::free_udp_port());
+  config.endpoints = {shared, shared, "udp://127.0.0.1:0"};
+  config.geometry.n_instants = 16;
+  config.chunk_ticks = 256;
+  config.udp_gro = false;
+  config.patience_ns = 0;  // one receiver is enough to begin
+  config.close_after_ns = config.idle_close_ns = std::int64_t{1} << 60;
+  Mwa32tReceiver receiver(config);
+  Sender first(receiver.endpoints()[0]), third(receiver.endpoints()[2]);
+  constexpr std::uint64_t kPackets = 200;  // three windows
+  // Neither socket runs empty before the end: in every round more waits than a round reads.
+  std::uint64_t sent = 0;
+  for (int round = 0; round < 400 && used(receiver) < 2 * kPackets; ++round) {
+    for (; sent < std::min(used(receiver) / 2 + 60, kPackets); ++sent) {
+      first.send_datagram(test::pattern_datagram(0, static_cast<Tick>(16 * sent), 16));
+      third.send_datagram(test::pattern_datagram(2, static_cast<Tick>(16 * sent), 16));
+    }
+    (receiver.*&Step::serve)(0);
+  }
+  EXPECT_EQ(used(receiver), 2 * kPackets);
+  EXPECT_EQ(receiver.counters().used, 2 * kPackets)
+      << ::testing::PrintToString(receiver.counters().rejected);
+}
+
 }  // namespace
 }  // namespace ryle

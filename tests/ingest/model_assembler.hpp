@@ -138,6 +138,7 @@ class ModelAssembler {
     const std::int64_t first = head + static_cast<std::int64_t>(k) * c.chunk_slots;
     if (chunk.empty()) began[first] = ++order;
     placed[p.stream] = ++order;
+    end_of[p.stream] = std::max(end_of[p.stream], slot + n);
     for (std::int64_t i = 0; i < n; ++i) {
       chunk[{p.stream, slot + i}] = p.values[from + static_cast<std::size_t>(i)];
     }
@@ -155,20 +156,19 @@ class ModelAssembler {
            static_cast<std::int64_t>(last.size()) >= std::min(16 * c.packet_slots, (slots + 7) / 8);
   }
 
-  // A stream at the end of the window moves it when more streams have half of the last chunk than
-  // were placed anywhere else since that chunk began.
+  // A stream at the end of the window closes the head when it has half of the last chunk and most
+  // of those placed since that chunk began are past the head.
   bool leads(int stream) {
     const std::int64_t first = head + (c.window_chunks - 1) * c.chunk_slots;
-    if (open[first].empty()) return false;
-    std::map<int, std::int64_t> of_stream;
-    for (const auto& [key, value] : open[first]) ++of_stream[key.first];
-    int with_half = 0, elsewhere = 0;
+    std::int64_t n = 0;
+    for (const auto& [key, value] : open[first]) n += key.first == stream ? 1 : 0;
+    if (n == 0 || n * 2 < c.chunk_slots) return false;
+    int past = 0, in_head = 0;
     for (int s = 0; s < c.n_streams; ++s) {
-      const bool half = of_stream[s] * 2 >= c.chunk_slots;
-      with_half += half ? 1 : 0;
-      elsewhere += !half && placed[s] > began[first] ? 1 : 0;
+      if (placed[s] <= began[first]) continue;
+      ++(end_of[s] > head + c.chunk_slots ? past : in_head);
     }
-    return of_stream[stream] * 2 >= c.chunk_slots && with_half > elsewhere;
+    return past > in_head;
   }
 
   void close(std::int64_t n_slots) {
@@ -231,6 +231,7 @@ class ModelAssembler {
     locked = true;
     ++segments;
     head = origin;
+    for (int s = 0; s < c.n_streams; ++s) end_of[s] = origin;
     votes_count = 0;
     shares.clear();
   }
@@ -244,6 +245,7 @@ class ModelAssembler {
   std::int64_t votes_count = 0, first_vote = 0, latest = 0;
   std::set<int> voters;
   std::int64_t order = 0;
+  std::map<int, std::int64_t> end_of;          // by stream: of its newest slot
   std::map<int, std::int64_t> placed;          // by stream: when it was last placed
   std::map<std::int64_t, std::int64_t> began;  // by first slot: when the chunk was begun
   std::map<int, std::uint64_t> bound;          // the time-out of a silent sender is not modeled

@@ -101,7 +101,6 @@ Reason Assembler::hold(const CountedPacket& packet, MonotonicNs now) {
   const std::int64_t slot = candidate.count > 0
                                 ? wire::extend(packet.slot_raw, packet.slot_bits, reference)
                                 : static_cast<std::int64_t>(packet.slot_raw);
-  streams_[packet.stream].position = slot;  // for the order of reading only, until the lock
   vote(slot, packet.stream, now);
   return Reason::prelock;
 }
@@ -243,27 +242,23 @@ Reason Assembler::place_piece(const Run& run, MonotonicNs now, bool count_slots)
   return reason;
 }
 
-// Whether a stream that has arrived at the end of the window may move it, so that nothing good is
-// lost until the dead are known to be dead: it has at least half of the last chunk, and so have
-// more streams than those that were still delivering, elsewhere, while they walked through it.
+// Whether a stream that has arrived at the end of the window may close its head, so that nothing
+// good is lost until the dead are known to be dead: it has at least half of the last chunk, and of
+// the streams that delivered anything since that chunk began most are past the head.
 bool Assembler::leads(std::uint32_t stream) {
   const auto& last = open_at(config_.window_chunks - 1);
-  const auto walks = [&](std::size_t s) { return 2 * last.of_stream[s] >= config_.chunk_slots; };
-  if (!last.used || !walks(stream)) return false;
-  int n_walk = 0, n_elsewhere = 0;
-  for (std::size_t s = 0; s < streams_.size(); ++s) {
-    if (walks(s)) {
-      ++n_walk;
-    } else if (streams_[s].last_order >= last.begin_order) {
-      ++n_elsewhere;
-    }
+  if (!last.used || 2 * last.of_stream[stream] < config_.chunk_slots) return false;
+  int n_past = 0, n_in_head = 0;
+  for (const auto& s : streams_) {
+    if (s.last_order < last.begin_order) continue;
+    ++(s.position > head_slot_ + config_.chunk_slots ? n_past : n_in_head);
   }
 #if RYLE_MUTANT == 411
-  return n_walk > 0;
+  return true;
 #elif RYLE_MUTANT == 413
   return false;
 #else
-  return n_walk > n_elsewhere;
+  return n_past > n_in_head;
 #endif
 }
 

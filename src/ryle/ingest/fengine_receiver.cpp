@@ -97,7 +97,6 @@ FengineReceiver::FengineReceiver(const FengineSourceConfig& config)
                    config_.stall_budget_s, config_.allow_small_rcvbuf);
   }
   ports_.allocate(packet_bytes);
-  positions_.resize(ports_.size());
   const AssemblerConfig a = assembler_config(config_, layout_);
   auto placement = std::make_unique<StreamMajorPlacement>(
       a.n_streams, layout_.packet_payload_bytes(), a.chunk_slots, std::byte{0});
@@ -105,8 +104,6 @@ FengineReceiver::FengineReceiver(const FengineSourceConfig& config)
   const std::int64_t spans = a.n_streams * (a.chunk_slots / 64 + 2);
   allocate(a, std::move(placement), config_.n_chunks, spans, config_.memory,
            static_cast<std::uint64_t>(layout_.packet_payload_bytes()));
-  // Before any chunk of the segment can reach the consumer.
-  assembler_->set_on_segment([this] { note_segment(); });
   publish();
 }
 
@@ -143,18 +140,18 @@ bool FengineReceiver::serve(int timeout_ms) {
   if (n <= 0) return false;
   ReadingOrder order(skew_limit_);
   for (std::size_t i = 0; i < ports_.size(); ++i) {
-    if (polled[i].revents != 0 && ports_[i].useful) order.waiting(positions_[i]);
+    if (polled[i].revents != 0 && ports_[i].useful) order.waiting(ports_[i].position);
   }
   for (std::size_t i = 0; i < ports_.size(); ++i) {
-    if (polled[i].revents == 0 || !order.may_read(positions_[i])) continue;
+    if (polled[i].revents == 0 || !order.may_read(ports_[i].position)) continue;
     ports_.receive(ports_[i], 64, *assembler_, [&](const DatagramReader::Datagram& datagram) {
-      return take_datagram(i, datagram);
+      return take_datagram(ports_[i], datagram);
     });
   }
   return true;
 }
 
-Reason FengineReceiver::take_datagram(std::size_t port, const DatagramReader::Datagram& datagram) {
+Reason FengineReceiver::take_datagram(UdpPort& port, const DatagramReader::Datagram& datagram) {
   wire::Packet packet;
   const auto bytes = std::span(datagram.data, datagram.size);
   const wire::Reject reject = decode(config_, layout_, bytes, packet);
@@ -169,15 +166,12 @@ Reason FengineReceiver::take_datagram(std::size_t port, const DatagramReader::Da
   counted.payload = bytes.subspan(packet.payload_offset, packet.payload_bytes);
   counted.stride_bytes = layout_.packet_payload_bytes();
   tick_raw_ = packet.tick_raw;
-  const Reason reason = assembler_->offer(counted, now_);
-  if (reason == Reason::used) positions_[port] = assembler_->position(packet.stream);
-  return reason;
+  return offer(port, counted);
 }
 
-// A new segment: time tags are absolute, their remainder is where in a spectrum's time the grid of
+// Time tags are absolute, their remainder is where in a spectrum's time the grid of
 // this F-engine lies. The packet that completed the quorum tells.
-void FengineReceiver::note_segment() {
-  std::ranges::fill(positions_, assembler_->origin_slot());
+void FengineReceiver::segment_begun() {
   if (config_.format == FengineFormat::chips) return;
   const auto tag = static_cast<std::int64_t>(tick_raw_);
   const auto tai_ns =

@@ -25,16 +25,15 @@ class FengineReceiver : public ReceiverThread {
 
  private:
   bool serve(int timeout_ms) override;
-  Reason take_datagram(std::size_t port, const DatagramReader::Datagram& datagram);
-  void note_segment();
+  void segment_begun() override;
+  Reason take_datagram(UdpPort& port, const DatagramReader::Datagram& datagram);
 
   FengineSourceConfig config_;
   FengineLayout layout_;
-  std::int64_t skew_limit_;              ///< spectra a socket may be read ahead of another
-  std::uint64_t ticks_per_spectrum_;     ///< of the packets' counter
-  std::vector<std::int64_t> positions_;  ///< [port] newest spectrum placed
-  std::uint64_t tick_raw_ = 0;           ///< of the packet that is being offered
-  SampleClock clock_;                    ///< of the newest segment; under the lock of the snapshot
+  std::int64_t skew_limit_;           ///< spectra a socket may be read ahead of another
+  std::uint64_t ticks_per_spectrum_;  ///< of the packets' counter
+  std::uint64_t tick_raw_ = 0;        ///< of the packet that is being offered
+  SampleClock clock_;                 ///< of the newest segment; under the lock of the snapshot
   std::map<std::int64_t, SampleClock> clocks_;  ///< [segment], the last ones; as clock_
 };
 

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <limits>
 
 #include "ryle/core/error.hpp"
 #include "ryle/ingest/reading_order.hpp"
@@ -178,7 +177,7 @@ bool Mwa32tReceiver::serve(int timeout_ms) {
            polled[first_tcp + 2 * i].revents != 0;
   };
   for (std::size_t i = 0; i < ports_.size(); ++i) {
-    if (polled[i].revents != 0 && ports_[i].useful) order.waiting(position_of(ports_[i]));
+    if (polled[i].revents != 0 && ports_[i].useful) order.waiting(ports_[i].position);
   }
   for (std::size_t i = 0; i < tcp_.size(); ++i) {
     if (readable(i)) order.waiting(tcp_[i]->groups->position());
@@ -191,7 +190,7 @@ bool Mwa32tReceiver::serve(int timeout_ms) {
   for (std::size_t i = 0; i < ports_.size(); ++i) {
     if (polled[i].revents == 0) continue;
     any = true;
-    if (order.may_read(position_of(ports_[i]))) serve_udp(ports_[i]);
+    if (order.may_read(ports_[i].position)) serve_udp(ports_[i]);
   }
   return any;
 }
@@ -208,8 +207,7 @@ void Mwa32tReceiver::serve_udp(UdpPort& port) {
   if (assembler_->totals().segments != segments_seen_) realign_after_new_segment();
 }
 
-Reason Mwa32tReceiver::take_datagram(const UdpPort& port,
-                                     const DatagramReader::Datagram& datagram) {
+Reason Mwa32tReceiver::take_datagram(UdpPort& port, const DatagramReader::Datagram& datagram) {
   wire::Packet packet;
   const auto bytes = std::span(datagram.data, datagram.size);
   const wire::Reject reject = wire::decode(config_.geometry, bytes, packet);
@@ -227,7 +225,7 @@ Reason Mwa32tReceiver::take_datagram(const UdpPort& port,
   counted.n_slots = packet.n_ticks;
   counted.payload = bytes.subspan(packet.payload_offset, packet.payload_bytes);
   counted.stride_bytes = static_cast<std::int64_t>(wire::kMwa32tPayloadBytesPerInstant);
-  return assembler_->offer(counted, now_);
+  return offer(port, counted);
 }
 
 void Mwa32tReceiver::accept_connections(TcpLink& link) {
@@ -410,14 +408,6 @@ std::int64_t Mwa32tReceiver::position_of(std::uint32_t stream) const {
   const TcpLink* link = link_of_stream_[stream];
   return link != nullptr && link->groups->aligned() ? link->groups->position()
                                                     : assembler_->position(stream);
-}
-
-std::int64_t Mwa32tReceiver::position_of(const UdpPort& port) const {
-  std::int64_t lowest = std::numeric_limits<std::int64_t>::max();
-  for (const auto stream : port.streams) {
-    lowest = std::min(lowest, assembler_->position(stream));
-  }
-  return lowest;
 }
 
 StreamReference Mwa32tReceiver::others(std::uint32_t stream) const {

@@ -49,7 +49,7 @@ class Mwa32tReceiver : public ReceiverThread, private GroupSink {
   void disconnect_all() override;
   std::string more_reasons() const override { return provisional_ ? "time" : ""; }
   void serve_udp(UdpPort& port);
-  Reason take_datagram(const UdpPort& port, const DatagramReader::Datagram& datagram);
+  Reason take_datagram(UdpPort& port, const DatagramReader::Datagram& datagram);
   void accept_connections(TcpLink& link);
   void continue_connecting(TcpLink& link);
   void finish_connecting(TcpLink& link);
@@ -62,7 +62,6 @@ class Mwa32tReceiver : public ReceiverThread, private GroupSink {
   StreamReference others(std::uint32_t stream) const;
   std::int64_t extrapolated() const;
   std::int64_t position_of(std::uint32_t stream) const;
-  std::int64_t position_of(const UdpPort& port) const;
 
   void on_run(const Run& run) override;
   void on_reject(Reason reason, std::uint64_t n_groups) override;

@@ -28,6 +28,10 @@ void ReceiverThread::allocate(const AssemblerConfig& config, std::unique_ptr<Pla
                                       reserved_spans, memory);
   assembler_ = std::make_unique<Assembler>(config, std::move(placement), *pool_);
   assembler_->set_cancel([this] { return abandon_.load(); });
+  assembler_->set_on_segment([this] {
+    ports_.rewind(assembler_->origin_slot());
+    segment_begun();
+  });
   samples_per_slot_ = samples_per_slot;
 }
 
@@ -35,6 +39,20 @@ void ReceiverThread::end() {
   abandon_ = true;
   stopping_ = true;
   thread_.reset();
+}
+
+Reason ReceiverThread::offer(UdpPort& port, const CountedPacket& packet) {
+  const Reason reason = assembler_->offer(packet, now_);
+  // Of this stream: another one that shares the socket may be dead, its position stands still.
+  if (reason == Reason::used || reason == Reason::overrun) {
+    port.position = assembler_->position(packet.stream);
+#if RYLE_MUTANT == 414
+    for (const auto stream : port.streams) {
+      port.position = std::min(port.position, assembler_->position(stream));
+    }
+#endif
+  }
+  return reason;
 }
 
 void ReceiverThread::start() {

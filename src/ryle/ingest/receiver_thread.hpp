@@ -41,6 +41,8 @@ class ReceiverThread {
   /// Stops at once and waits for the thread.
   void end();
   void publish();
+  /// A packet that came through `port`.
+  Reason offer(UdpPort& port, const CountedPacket& packet);
 
   /// One round: whatever is readable, the furthest behind first. Sets now_. Returns whether
   /// anything was.
@@ -50,6 +52,8 @@ class ReceiverThread {
   /// As align(), for streams that still wait when the sockets are drained.
   virtual bool align_at_end() { return false; }
   virtual bool finished_by_itself() const { return false; }
+  /// A segment has begun and nothing of it is placed yet.
+  virtual void segment_begun() {}
   virtual void disconnect_all() {}
   /// Reasons for DEGRADED that only the format knows, comma separated.
   virtual std::string more_reasons() const { return {}; }

@@ -18,6 +18,7 @@ struct UdpPort {
   Socket socket;
   std::vector<std::uint32_t> streams;
   std::uint64_t drops = 0;
+  std::int64_t position = 0;  ///< how far it has been read: newest slot of its last good packet
   bool useful = true;  ///< its last read brought something with a place in time (ReadingOrder)
 };
 
@@ -67,6 +68,10 @@ class UdpPorts {
   /// Any address may send when the list is empty.
   bool allowed(std::uint64_t address) const {
     return allowed_.empty() || allowed_.contains(address);
+  }
+  /// A new segment: all have been read up to its origin.
+  void rewind(std::int64_t origin) {
+    for (auto& port : ports_) port->position = origin;
   }
   bool receive_buffer_ok() const { return receive_buffer_ok_; }
   void update_drops();
