@@ -120,6 +120,14 @@ SpectraBlocks::SpectraBlocks(const FengineLayout& layout, MemorySpace memory)
                                             layout.n_inputs * mask.words));
 }
 
+std::int64_t spectra_blocks_bytes(const FengineLayout& layout) {
+  const std::int64_t masks = layout.n_channel_blocks() > 1 ? layout.n_channels : 1;
+  return dense_blocks_bytes(SampleFormat::ci4, layout.n_channels, layout.chunk_spectra,
+                            layout.n_inputs) +
+         masks * layout.n_inputs * words_for_bits(layout.chunk_spectra) *
+             static_cast<std::int64_t>(sizeof(std::uint64_t));
+}
+
 BlockView SpectraBlocks::blocks() const {
   BlockView whole = view;
   whole.n_blocks = ryle::n_blocks(SampleFormat::ci4, n_spectra);

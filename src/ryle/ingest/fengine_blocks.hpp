@@ -52,6 +52,9 @@ struct SpectraBlocks {
   BlockView view;  ///< all of `bytes`
 };
 
+/// What SpectraBlocks of this layout take, masks included (for plans, without allocating).
+std::int64_t spectra_blocks_bytes(const FengineLayout& layout);
+
 /// Turns a chunk into planar blocks and a mask: byte t of a block is the byte that was sent, so
 /// this is a transpose of bytes. Absent samples and the tail of the last block are 0.
 void unpack(const FengineLayout& layout, const Chunk& chunk, SpectraBlocks& spectra);

@@ -76,14 +76,18 @@ FengineSourceConfig live_spectra_config(const ObservationConfig& config, const A
   return f;
 }
 
+FrequencyAxis fengine_channels(const FengineSourceConfig& receiver) {
+  return {static_cast<double>(receiver.first_channel) * receiver.channel_width_hz,
+          receiver.channel_width_hz, receiver.n_channels};
+}
+
 SpectraSimulation::SpectraSimulation(const ObservationConfig& config, const ArrayLayout& array,
                                      const FengineSourceConfig& receiver) {
   const auto& s = config.simulator;
   simulate::SpectraConfig spectra;
   spectra.n_spectra = s.period_samples;
   spectra.spectrum_rate_hz = receiver.clock.rate_hz;
-  spectra.channels = {static_cast<double>(receiver.first_channel) * receiver.channel_width_hz,
-                      receiver.channel_width_hz, receiver.n_channels};
+  spectra.channels = fengine_channels(receiver);
   spectra.start_tai_ns = receiver.clock.epoch_tai_ns;
   spectra.level_lsb = s.rms_lsb;
   spectra.n_workers = static_cast<int>(config.runtime.threads);

@@ -19,6 +19,9 @@ bool is_live_spectra(const SourceConfig& source);
 /// The receiver of the observation. Throws ConfigError for what is missing.
 FengineSourceConfig live_spectra_config(const ObservationConfig& config, const ArrayLayout& array);
 
+/// Centers of its channels.
+FrequencyAxis fengine_channels(const FengineSourceConfig& receiver);
+
 /// Seconds of data per second of the clock on the wall that are expected: simulator.speed, or 1.
 double expected_speed(const ObservationConfig& config);
 

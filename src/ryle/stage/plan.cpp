@@ -13,6 +13,7 @@
 #include "ryle/stage/live_spectra.hpp"
 #include "ryle/stage/run_common.hpp"
 #include "ryle/stage/setup.hpp"
+#include "ryle/stage/spectra_memory.hpp"
 
 namespace ryle::stage {
 namespace {
@@ -66,18 +67,16 @@ double measure_margin(const FxChain::Setup& setup, const SampleFacts& facts, FxC
   return run_for(kMeasured_s);
 }
 
-/// What the images of these spectra cost, path by path.
-void plan_images(const ObservationConfig& config, const ArrayLayout& array,
-                 const FrequencyAxis& frequency, const SampleClock& clock, std::int64_t n_spectra,
-                 Plan& plan) {
+/// What the images of these spectra cost, path by path. Returns the problem.
+image::AllSkyConfig plan_images(const ObservationConfig& config, const ArrayLayout& array,
+                                const FrequencyAxis& frequency, const SampleClock& clock,
+                                std::int64_t n_spectra, Plan& plan) {
   Queue queue = make_queue(config.runtime);
   const Cadence cadence = make_cadence(config.image.cadence_s, clock.rate_hz.value(), n_spectra);
   const auto sky = make_sky_config(config, array, frequency, cadence.spectra_per_image, {});
   plan.sky = choose_path(config, sky, queue);
   plan.n_image_spectra = cadence.spectra_per_image;
   plan.image_s = clock.seconds(cadence.spectra_per_image);
-  plan.memory_bytes.emplace_back("all-sky imager", plan.sky->bytes);
-  plan.total_memory_bytes += plan.sky->bytes;
   plan.ports.emplace_back(
       "images", fmt::format("[bin {}][plane {}][y {}][x {}] f32, {} spectra = {:.6g} s each{}",
                             image::n_bins(sky), image::n_planes(sky), sky.n_pixels, sky.n_pixels,
@@ -89,6 +88,13 @@ void plan_images(const ObservationConfig& config, const ArrayLayout& array,
     plan.warnings.push_back(fmt::format("images take {:.2f}x real time: data will be lost live",
                                         plan.sky->predicted_s / plan.image_s));
   }
+  return sky;
+}
+
+void add_memory(const ObservationConfig& config, const MemoryItems& items, Plan& plan) {
+  plan.memory_bytes.insert(plan.memory_bytes.end(), items.begin(), items.end());
+  plan.total_memory_bytes += total_bytes(items);
+  require_memory(config, plan.total_memory_bytes);
 }
 
 /// Observations of spectra: packets of an F-engine, or a recording of one. False for samples.
@@ -97,19 +103,15 @@ bool plan_spectra(const ObservationConfig& config, Plan& plan) {
     if (!is_live_spectra(config.source)) return false;
     const ArrayLayout array = load_array(config, 0);
     const FengineSourceConfig receiver = live_spectra_config(config, array);
-    const FrequencyAxis axis{
-        static_cast<double>(receiver.first_channel) * receiver.channel_width_hz,
-        receiver.channel_width_hz, receiver.n_channels};
+    const FrequencyAxis axis = fengine_channels(receiver);
     plan.title = fmt::format("{} live: {} inputs x {} channels of {:.6g} kHz", config.source.format,
                              array.n_inputs(), axis.n_channels, axis.channel_width_hz * 1e-3);
     plan.ports = {{"spectra", fmt::format("[channel {}][block][input {}] ci4", axis.n_channels,
                                           array.n_inputs())}};
     plan.input_gbps = 8e-9 * receiver.clock.rate_hz.value() *
                       static_cast<double>(axis.n_channels * array.n_inputs());
-    plan.memory_bytes = {{"ring of chunks", fengine_source_chunk_bytes(receiver)}};
-    plan.total_memory_bytes = plan.memory_bytes.front().second;
-    require_memory(config, plan.total_memory_bytes);
-    plan_images(config, array, axis, receiver.clock, 0, plan);
+    const auto sky = plan_images(config, array, axis, receiver.clock, 0, plan);
+    add_memory(config, live_spectra_memory(config, receiver, sky, *plan.sky), plan);
     return true;
   }
   const auto recording =
@@ -122,6 +124,7 @@ bool plan_spectra(const ObservationConfig& config, Plan& plan) {
                                         info.frequency.n_channels, info.n_inputs)}};
   plan_images(config, load_array(config, info.n_inputs), info.frequency, info.clock, info.n_ticks,
               plan);
+  add_memory(config, {{"all-sky imager", plan.sky->bytes}}, plan);
   return true;
 }
 
@@ -196,16 +199,14 @@ Plan make_plan(const ObservationConfig& config) {
       {"visibility sums", correlate::cost(x).accumulator_bytes},
       {"finished dumps in flight",
        (config.runtime.dump_queue + 2) * n_pairs(f.n_inputs) * f.n_channels * 20}};
-  for (const auto& [what, bytes] : plan.memory_bytes) plan.total_memory_bytes += bytes;
+  plan.total_memory_bytes = total_bytes(plan.memory_bytes);
   require_memory(config, plan.total_memory_bytes);
 
   FxChain chain(
       make_queue(config.runtime), setup,
       [](channelize::Channelizer&, const SampleClock&, Tick, Tick) {}, [](RawDump&&) {});
-  plan.memory_bytes.emplace_back("engines",
-                                 chain.memory_bytes() - correlate::cost(x).accumulator_bytes);
-  plan.total_memory_bytes += plan.memory_bytes.back().second;
-  require_memory(config, plan.total_memory_bytes);
+  add_memory(config, {{"engines", chain.memory_bytes() - correlate::cost(x).accumulator_bytes}},
+             plan);
 
   const double spectra_per_s = f.sample_rate_hz / static_cast<double>(channelize::step_length(f));
   const double samples_per_s = spectra_per_s * static_cast<double>(f.n_channels * f.n_inputs);
@@ -221,6 +222,7 @@ Plan make_plan(const ObservationConfig& config) {
     SampleClock clock = facts.clock;
     clock.rate_hz.den *= channelize::step_length(f);
     plan_images(config, array, frequency_axis(f), clock, 0, plan);
+    add_memory(config, {{"all-sky imager", plan.sky->bytes}}, plan);
   }
   plan.implementations = {std::string(chain.channelizer().implementation()),
                           std::string(chain.correlator().implementation())};

@@ -9,6 +9,7 @@
 #include "ryle/stage/run.hpp"
 #include "ryle/stage/run_common.hpp"
 #include "ryle/stage/setup.hpp"
+#include "ryle/stage/spectra_memory.hpp"
 #include "ryle/stage/voltage_imaging.hpp"
 
 /// The live path of an F-engine: sockets -> chunks of packets -> planar blocks -> images.
@@ -32,15 +33,15 @@ class LiveSpectraRun final : public LivePath {
           "output.files names visibilities; live, packets of an F-engine become images only "
           "(record them, then ryle correlate)");
     }
-    require_memory(config, fengine_source_chunk_bytes(receiver_));
-    source_ = make_fengine_source(receiver_);
     SpectraFacts facts;
-    facts.frequency = source_->channels();
+    facts.frequency = fengine_channels(receiver_);
     facts.clock = receiver_.clock;
     facts.max_gulp = receiver_.chunk_spectra;
     facts.format = SampleFormat::ci4;
     facts.time_source = receiver_.time_source;
     facts.live = true;
+    plan(facts);
+    source_ = make_fengine_source(receiver_);
     if (config.source.kind == "simulator") {
       simulation_ = std::make_unique<SpectraSimulation>(config, array_, receiver_);
       facts.jy_per_count2 = simulation_->jy_per_count2();
@@ -51,7 +52,7 @@ class LiveSpectraRun final : public LivePath {
 
   RunSummary run() {
     RunSummary summary;
-    summary.planned_memory_bytes = source_->memory_bytes() + spectra_->bytes.bytes();
+    summary.planned_memory_bytes = planned_bytes_;
     const double bits_per_s = 8.0 * static_cast<double>(array_.n_inputs() * receiver_.n_channels) *
                               receiver_.clock.rate_hz.value();
     LiveLoop loop(config_, options_, *source_, *this, simulation_.get(), bits_per_s);
@@ -87,6 +88,17 @@ class LiveSpectraRun final : public LivePath {
   void count(Progress& progress) const override { progress.images = path_->images(); }
 
  private:
+  // Before anything is opened: a run that does not fit must not take the ports of one that does.
+  void plan(const SpectraFacts& facts) {
+    Queue queue = make_queue(config_.runtime);
+    const Cadence cadence = make_cadence(config_.image.cadence_s, facts.clock.rate_hz.value(), 0);
+    const auto sky =
+        make_sky_config(config_, array_, facts.frequency, cadence.spectra_per_image, {});
+    planned_bytes_ =
+        total_bytes(live_spectra_memory(config_, receiver_, sky, choose_path(config_, sky, queue)));
+    require_memory(config_, planned_bytes_);
+  }
+
   void add_warnings(RunSummary& summary) const {
     const auto& output = config_.output;
     if (output.ms || output.uvfits || output.uvh5) {
@@ -108,6 +120,7 @@ class LiveSpectraRun final : public LivePath {
   std::unique_ptr<SpectraSimulation> simulation_;
   std::unique_ptr<SkyPath> path_;
   std::unique_ptr<SpectraBlocks> spectra_;
+  std::int64_t planned_bytes_ = 0;
 };
 
 }  // namespace
