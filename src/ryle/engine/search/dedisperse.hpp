@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ryle/device/queue.hpp"
+
+/// Exact incoherent dedispersion of unsigned codes by integer shifts.
+/// @eq D[trial][t] = sum_c x[c][t + delay(trial, c)]   (Magro 2014, search.md 5)
+namespace ryle::search {
+
+struct DedisperseConfig {
+  std::int64_t n_channels = 0;
+  std::int64_t n_trials = 0;
+  std::vector<std::int32_t> delays;  ///< [trial][channel], samples, >= 0
+  int max_code = 63;                 ///< largest code that occurs, 1 .. 255
+  std::int64_t max_outputs = 0;      ///< most outputs one execute() makes
+  std::string implementation =
+      "auto";  ///< auto | reference | cpu | cpu:avx512 | cpu:avx2 | cpu:generic
+};
+
+/// The narrowest integer that holds n_channels * max_code: the range proof of the plan.
+enum class SumFormat : std::uint8_t { u16, u32 };
+SumFormat sum_format(std::int64_t n_channels, int max_code);
+
+/// Rows a fast implementation may read beyond the samples it needs, in bytes; contents do not
+/// matter.
+inline constexpr std::int64_t kReadAhead = 256;
+
+class Dedisperser {
+ public:
+  virtual ~Dedisperser() = default;
+  /// No allocation. Every implementation gives the same integers.
+  /// @shape codes [channel][time] u8, `code_stride` bytes between channels, at least n_outputs +
+  /// max_delay() samples, and kReadAhead readable bytes behind those of the last channel
+  /// @shape sums [trial][time] u16 or u32 by sum_format(), `sum_stride` elements between trials
+  /// @pre 0 <= n_outputs <= max_outputs; no code above max_code
+  virtual void execute(Queue& queue, const std::uint8_t* codes, std::int64_t code_stride,
+                       std::int64_t n_outputs, void* sums, std::int64_t sum_stride) = 0;
+  virtual std::int64_t max_delay() const = 0;
+  virtual std::string_view implementation() const = 0;
+};
+
+std::unique_ptr<Dedisperser> make_dedisperser(Queue& queue, const DedisperseConfig& config);
+std::vector<std::string> available_implementations();
+
+}  // namespace ryle::search

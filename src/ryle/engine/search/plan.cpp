@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Validation and the one list of implementations.
+#include <algorithm>
+
+#include "ryle/core/checked.hpp"
+#include "ryle/core/error.hpp"
+#include "ryle/engine/search/cpu_kernel.hpp"
+#include "ryle/engine/search/implementations.hpp"
+
+namespace ryle::search {
+namespace {
+
+using detail::CpuKernel;
+
+struct CpuEntry {
+  const char* name;
+  const char* instruction_set;
+  const CpuKernel* (*kernel)();
+};
+
+// Fastest first: "auto" and "cpu" take the first that runs here.
+constexpr CpuEntry kCpu[] = {
+    {"cpu:avx512", "avx512", detail::cpu_kernel_avx512},
+    {"cpu:avx2", "avx2", detail::cpu_kernel_avx2},
+    {"cpu:generic", "generic", detail::cpu_kernel_generic},
+};
+
+const CpuKernel* usable(const CpuEntry& entry) {
+  const auto sets = cpu_instruction_sets();
+  if (std::find(sets.begin(), sets.end(), entry.instruction_set) == sets.end()) return nullptr;
+  return entry.kernel();
+}
+
+[[noreturn]] void refuse(const std::string& wanted, const std::string& why) {
+  std::string works;
+  for (const auto& name : available_implementations()) works += ", " + name;
+  throw UnsupportedError("search implementation \"" + wanted + "\": " + why +
+                         "; these work here: auto, cpu" + works);
+}
+
+void validate(const DedisperseConfig& c) {
+  const auto need = [](bool good, const std::string& what) {
+    if (!good) throw ConfigError("dedispersion: " + what);
+  };
+  need(c.n_channels >= 1 && c.n_channels <= 1 << 20,
+       "n_channels is " + std::to_string(c.n_channels) + "; 1 .. 1048576");
+  need(c.n_trials >= 1, "n_trials is " + std::to_string(c.n_trials) + "; it must be at least 1");
+  need(c.max_outputs >= 1,
+       "max_outputs is " + std::to_string(c.max_outputs) + "; it must be at least 1");
+  need(c.max_code >= 1 && c.max_code <= 255,
+       "max_code is " + std::to_string(c.max_code) + "; 1 .. 255");
+  need(static_cast<std::int64_t>(c.delays.size()) ==
+           checked_product({c.n_channels, c.n_trials}, "delay table"),
+       "the table has " + std::to_string(c.delays.size()) + " delays for " +
+           std::to_string(c.n_trials) + " trials x " + std::to_string(c.n_channels) + " channels");
+  need(*std::min_element(c.delays.begin(), c.delays.end()) >= 0, "a delay is negative");
+}
+
+}  // namespace
+
+namespace detail {
+
+const CpuKernel& cpu_kernel_named(const std::string& wanted) {
+  for (const auto& entry : kCpu) {
+    if (wanted != "auto" && wanted != "cpu" && wanted != entry.name) continue;
+    if (const CpuKernel* kernel = usable(entry)) return *kernel;
+    if (wanted == entry.name) refuse(wanted, "this CPU has no such instructions");
+  }
+  refuse(wanted, "unknown name");
+}
+
+}  // namespace detail
+
+SumFormat sum_format(std::int64_t n_channels, int max_code) {
+#if RYLE_MUTANT == 953
+  return n_channels * max_code <= 65599 ? SumFormat::u16 : SumFormat::u32;
+#else
+  return n_channels * max_code <= 65535 ? SumFormat::u16 : SumFormat::u32;
+#endif
+}
+
+std::vector<std::string> available_implementations() {
+  std::vector<std::string> names{"reference"};
+  for (const auto& entry : kCpu) {
+    if (usable(entry) != nullptr) names.emplace_back(entry.name);
+  }
+  return names;
+}
+
+std::unique_ptr<Dedisperser> make_dedisperser(Queue& queue, const DedisperseConfig& config) {
+  validate(config);
+  if (queue.back_end() != BackEnd::cpu)
+    refuse(config.implementation, "the queue is not a CPU queue");
+  if (config.implementation == "reference") return detail::make_reference(config);
+  return detail::make_cpu(queue, config, detail::cpu_kernel_named(config.implementation));
+}
+
+}  // namespace ryle::search
