@@ -56,7 +56,7 @@ std::vector<DeviceInfo> list_devices();
 std::string cuda_unavailable_reason();
 
 /// Instruction sets of this CPU that Ryle has code for, best first, e.g.
-/// {"amx","avx512_vnni","avx2","generic"}.
+/// {"amx","avx512_vnni","avx512_vbmi","avx2","generic"}.
 std::vector<std::string> cpu_instruction_sets();
 
 }  // namespace ryle

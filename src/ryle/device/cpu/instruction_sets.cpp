@@ -36,7 +36,11 @@ std::vector<std::string> detect() {
   const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
   if (avx512 && cpu_has_amx_int8() && request_amx_tiles()) sets.emplace_back("amx");
-  if (avx512 && __builtin_cpu_supports("avx512vnni")) sets.emplace_back("avx512_vnni");
+  const bool vnni = avx512 && __builtin_cpu_supports("avx512vnni");
+  if (vnni) sets.emplace_back("avx512_vnni");
+  // Permutations of bytes, double shifts, dot products of bytes: Ice Lake, Zen 4 and later.
+  if (vnni && __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2"))
+    sets.emplace_back("avx512_vbmi");
   if (avx512) sets.emplace_back("avx512");
   if (__builtin_cpu_supports("avx2") && cpu_has_avx_vnni()) sets.emplace_back("avx_vnni");
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) sets.emplace_back("avx2");

@@ -24,6 +24,7 @@ struct InstructionSet {
 
 constexpr InstructionSet kSets[] = {
 #if defined(__x86_64__)
+    {"avx512_vbmi", kernel_avx512_vbmi},
     {"avx512", kernel_avx512},
     {"avx2", kernel_avx2},
 #endif
@@ -52,6 +53,11 @@ struct Track {
   std::uint64_t valid[2];
   const std::byte* origin;       // stream position of tick `origin_tick`
   Tick origin_tick, begin, end;  // [begin, end): samples that valid spectra read
+  // Of the integer filter: windows one transform apart; first and last + 1 valid spectrum.
+  bool sliding;
+  std::int64_t first_valid, end_valid;
+  const std::byte* arranged;  // nullptr: not yet, or never
+  std::int64_t rotation;
 };
 
 }  // namespace
@@ -79,11 +85,18 @@ class Cpu final : public Channelizer {
     // A delay that grows by kMaxDelayRate spreads the windows of a stage by that share.
     row_samples_ = (per_stage_ - 1) * problem_.step + problem_.n_filter +
                    per_stage_ * problem_.step / 32 + 1024;
-    row_bytes_ = round_up(row_samples_ * unpacker_.sample_bytes() + kOverreadBytes, 128) + 64;
+    // One row more for windows that start inside the first one.
+    const std::int64_t arranged_bytes =
+        transform_.plan().digits == nullptr
+            ? 0
+            : (per_stage_ + c.n_taps + 7) / 8 * transform_.plan().arranged_stride;
+    row_bytes_ = std::max(row_samples_ * unpacker_.sample_bytes() + kOverreadBytes, arranged_bytes);
+    row_bytes_ = round_up(row_bytes_, 128) + 64;
     kernel_bytes_ = round_up(kernel_.scratch_bytes(transform_.plan()), 128);
     track_bytes_ = round_up(static_cast<std::int64_t>(sizeof(Track)), 128) * group_;
     codes_offset_ = kernel_bytes_ + track_bytes_ + round_up(row_bytes_ * group_, 128);
-    slot_bytes_ = codes_offset_ + c.n_channels * kBlockBytes;
+    arranged_offset_ = codes_offset_ + round_up(c.n_channels * kBlockBytes, 128);
+    slot_bytes_ = arranged_offset_ + round_up(arranged_bytes, 128);
     n_slots_ = queue.n_workers();
     scratch_ = Buffer<std::byte>(slot_bytes_ * n_slots_);
     busy_ = std::make_unique<std::atomic<bool>[]>(static_cast<std::size_t>(n_slots_));
@@ -128,14 +141,18 @@ class Cpu final : public Channelizer {
                  std::byte* slot, KernelCounts* counts);
   void follow(const Call& call, std::int64_t begin, std::int64_t n, std::int64_t p,
               const std::uint32_t* keys, Track& track) const;
+  bool arrange_group(const Input& input, std::int64_t p, std::int64_t n, Tick begin, Tick end,
+                     Track* tracks, std::byte* rows) const;
   void fill_rows(const Input& input, std::int64_t p, std::int64_t n, Track* tracks,
                  std::byte* rows) const;
-  void run_input(const Call& call, std::int64_t begin, std::int64_t n, std::int64_t p,
-                 const Track& track, std::byte* slot, KernelCounts* counts);
+  void run_input(const Call& call, std::int64_t begin, std::int64_t n, std::int64_t p, Track& track,
+                 std::byte* slot, KernelCounts* counts);
   void run_lanes(const Track& track, std::int64_t i, std::int64_t n, std::int64_t p,
                  std::byte* codes, std::byte* slot, KernelCounts* counts);
   /// Exact, a power of two.
-  float gain_scale() const { return transform_.plan().fixed_point ? 65536.0f : 1.0f; }
+  float gain_scale() const {
+    return (transform_.plan().fixed_point ? 65536.0f : 1.0f) * transform_.plan().unit;
+  }
   void merge_counts(const Call& call, std::int64_t p, std::int64_t n_chunks) const;
 
   Problem problem_;
@@ -151,7 +168,7 @@ class Cpu final : public Channelizer {
   std::int64_t per_stage_ = 0, group_ = 0, n_groups_ = 0, n_chunks_ = 0, row_samples_ = 0,
                row_bytes_ = 0;
   std::int64_t kernel_bytes_ = 0, track_bytes_ = 0, slot_bytes_ = 0, n_slots_ = 0,
-               codes_offset_ = 0;
+               codes_offset_ = 0, arranged_offset_ = 0;
 };
 
 void Cpu::execute(Queue& queue, const Input& input, std::int64_t first, std::int64_t n_spectra,
@@ -243,8 +260,15 @@ void Cpu::follow(const Call& call, std::int64_t begin, std::int64_t n, std::int6
     if (!test_bit(track.valid, i)) continue;
     track.begin = any ? std::min(track.begin, track.start[i]) : track.start[i];
     track.end = std::max(any ? track.end : track.start[i], track.start[i] + problem_.n_filter);
+    if (!any) track.first_valid = i;
+    track.end_valid = i + 1;
     any = true;
   }
+  track.arranged = nullptr;
+  track.rotation = 0;
+  track.sliding = any;
+  for (std::int64_t i = 1; i < n; ++i)
+    track.sliding = track.sliding && track.start[i] - track.start[i - 1] == problem_.n_points;
   if (track.end - track.begin >
       row_samples_) {  // a cubic that leaps within one stage: not followed
     track.valid[0] = track.valid[1] = 0;
@@ -263,7 +287,7 @@ void Cpu::fill_rows(const Input& input, std::int64_t p, std::int64_t n, Track* t
     begin = begin == end ? tracks[j].begin : std::min(begin, tracks[j].begin);
     end = std::max(end, tracks[j].end);
   }
-  if (begin == end) return;
+  if (begin == end || arrange_group(input, p, n, begin, end, tracks, rows)) return;
   const bool together = end - begin <= row_samples_ && !unpacker_.is_direct();
   if (together) {
     unpacker_.unpack(input.samples, p, n, begin - input.first_tick, end - begin, rows, row_bytes_);
@@ -284,15 +308,53 @@ void Cpu::fill_rows(const Input& input, std::int64_t p, std::int64_t n, Track* t
   }
 }
 
+/// Words of neighbouring inputs go straight to where the integer filter wants them. False where
+/// that cannot be: other formats, no such filter, a delay that steps within this stage.
+bool Cpu::arrange_group(const Input& input, std::int64_t p, std::int64_t n, Tick begin, Tick end,
+                        Track* tracks, std::byte* rows) const {
+  const KernelPlan& plan = transform_.plan();
+  const std::int64_t tile = kernel_.n_word_inputs;
+  if (plan.digits == nullptr || n % tile != 0 || !unpacker_.interleaved()) return false;
+  Tick origin = 0;
+  Tick latest = 0;
+  bool any = false;
+  for (std::int64_t j = 0; j < n; ++j) {
+    const Track& t = tracks[j];
+    if (t.begin == t.end) continue;
+    if (!t.sliding) return false;
+    origin = any ? std::min(origin, t.start[0]) : t.start[0];
+    latest = any ? std::max(latest, t.start[0]) : t.start[0];
+    any = true;
+  }
+  if (latest - origin >= (plan.n_columns == 1 ? plan.n_points : 1)) return false;
+  for (std::int64_t j = 0; j < n; ++j) {
+    if (j % tile == 0) {
+      unpacker_.arrange(plan, input.samples, p + j, origin - input.first_tick, begin - origin,
+                        end - origin, rows + j * row_bytes_, row_bytes_);
+    }
+    tracks[j].arranged = rows + j * row_bytes_;
+    tracks[j].rotation = tracks[j].start[0] - origin;
+  }
+  return true;
+}
+
 /// One block at a time: codes gather in scratch, a vector of spectra at a time, and leave as whole
 /// cells, because cells of neighbouring channels are often a power of two apart and would evict one
 /// another line by line.
 void Cpu::run_input(const Call& call, std::int64_t begin, std::int64_t n, std::int64_t p,
-                    const Track& track, std::byte* slot, KernelCounts* counts) {
+                    Track& track, std::byte* slot, KernelCounts* counts) {
   const Config& config = problem_.config;
   const BlockView& blocks = call.output->blocks;
   const std::int64_t per_block = spectra_per_block(config.output);
   std::byte* codes = slot + codes_offset_;
+  if (transform_.plan().digits != nullptr && track.sliding && track.arranged == nullptr) {
+    std::byte* arranged = slot + arranged_offset_;
+    const std::byte* start =
+        track.origin + (track.start[0] - track.origin_tick) * unpacker_.sample_bytes();
+    kernel_.arrange_rows(transform_.plan(), start, track.first_valid,
+                         track.end_valid - 1 + config.n_taps, arranged);
+    track.arranged = arranged;
+  }
   const std::int64_t lane_bytes = config.n_channels * kBlockBytes / per_block;
   for (std::int64_t i = 0; i < n; i += per_block) {
     for (std::int64_t l = 0; l < per_block; l += kernel_.n_lanes) {
@@ -318,6 +380,17 @@ void Cpu::run_lanes(const Track& track, std::int64_t i, std::int64_t n, std::int
   }
   group.gains = reinterpret_cast<const float*>(gains_.data() + p * problem_.config.n_channels);
   group.counts = counts;
+  if (track.arranged != nullptr) {
+    group.arranged = track.arranged + i / 8 * transform_.plan().arranged_stride;
+    group.rotation = track.rotation;
+    // The next stage's samples follow this one's.
+    group.prefetch =
+        unpacker_.is_direct()
+            ? track.origin + (track.start[i] + per_stage_ * problem_.step + problem_.n_filter -
+                              problem_.n_points - track.origin_tick) *
+                                 unpacker_.sample_bytes()
+            : track.arranged;
+  }
   for (std::int64_t l = 0; l < lanes; ++l) {
     const std::int64_t from = std::min(i + l, n - 1);
     const Tick start = track.start[from];

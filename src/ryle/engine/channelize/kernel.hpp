@@ -50,6 +50,12 @@ struct KernelPlan {
   bool dither;
   bool fixed_point;  ///< ci8, dithered, rounded to nearest: quantised in units of 2^-16
   const std::uint32_t* channel_keys;  ///< [place] x ^ x >> 16 of the dither's channel key x
+  // Filter in integers (nullptr: in floats). Points then hold 1 / unit times their values.
+  const std::int32_t* digits;  ///< [arranged point][1, or 2 for real input][constant term in three
+                               ///< pieces, digit 2, 1, 0 of four taps a word]
+  const std::int32_t* whole;   ///< [block of n_lanes points][tap][1 or 2][lane]
+  float unit;                  ///< a power of two
+  std::int64_t arranged_stride;  ///< bytes of 8 arranged rows of all points
 };
 
 struct KernelCounts {
@@ -69,6 +75,11 @@ struct KernelGroup {
   const float* gains;             ///< [place] re, im; times 2^16 where plan.fixed_point
   std::byte* codes;               ///< [place][piece]: n_lanes codes, real parts first
   KernelCounts* counts;           ///< [place] or nullptr
+  /// Sliding spectra and integer filter: samples from lane 0's row on as arrange_rows() leaves
+  /// them, windows starting `rotation` points after its point 0. nullptr: read from start[].
+  const std::byte* arranged;
+  std::int64_t rotation;      ///< 0 unless plan.n_columns is 1
+  const std::byte* prefetch;  ///< 2 n_lanes bytes a point that are wanted soon; any address
 };
 
 /// How to decode a word of two codes: part = ((word << up) ^ flip) >> down, arithmetically.
@@ -93,9 +104,20 @@ struct KernelTable {
   /// row of byte pairs per input. Returns the ticks done: count rounded down to a multiple of 8.
   std::int64_t (*unpack_words)(const KernelWords&, const unsigned char* bytes, std::int64_t stride,
                                std::int64_t count, std::byte* out, std::int64_t row_bytes);
+  /// Integer filter; nullptr where there is none. Rows [first, end) of a stream, one tap apart, to
+  /// [8 rows][point][row] words of two bytes x + 128; whole groups of 8 rows are written, and up to
+  /// 62 bytes past a row are read.
+  void (*arrange_rows)(const KernelPlan&, const std::byte* start, std::int64_t first,
+                       std::int64_t end, std::byte* out);
+  /// The same from words of n_word_inputs neighbouring inputs, ticks `stride` bytes apart, of which
+  /// [begin, end) may be read; cells of the inputs are `cell_bytes` apart.
+  void (*arrange_words)(const KernelPlan&, const KernelWords&, const unsigned char* bytes,
+                        std::int64_t stride, std::int64_t begin, std::int64_t end, std::byte* out,
+                        std::int64_t cell_bytes);
 };
 
 #if defined(__x86_64__)
+const KernelTable& kernel_avx512_vbmi();
 const KernelTable& kernel_avx512();
 const KernelTable& kernel_avx2();
 #endif

@@ -15,16 +15,17 @@ constexpr int kLanes = 8;
 #include "ryle/engine/channelize/kernel_transform.inc.hpp"
 #include "ryle/engine/channelize/kernel_filter.inc.hpp"
 #include "ryle/engine/channelize/kernel_finish.inc.hpp"
+#include "ryle/engine/channelize/kernel_unpack.inc.hpp"
+#include "ryle/engine/channelize/kernel_digits.inc.hpp"
 #include "ryle/engine/channelize/kernel_run.inc.hpp"
 #include "ryle/engine/channelize/kernel_flush.inc.hpp"
-#include "ryle/engine/channelize/kernel_unpack.inc.hpp"
 // clang-format on
 
 }  // namespace
 
 const KernelTable& kernel_avx2() {
-  static constexpr KernelTable table{kLanes, false,       scratch_bytes, run,
-                                     flush,  kWordInputs, unpack_words};
+  static constexpr KernelTable table{kLanes,      false,        scratch_bytes, run,    flush,
+                                     kWordInputs, unpack_words, nullptr,       nullptr};
   return table;
 }
 

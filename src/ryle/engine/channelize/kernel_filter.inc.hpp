@@ -189,6 +189,30 @@ RYLE_INLINE void transpose(const float* in, float* out) {
   });
 }
 
+/// The integers of kernel_digits.inc.hpp for windows at any distance.
+template <bool kReal>
+void filter_whole(const KernelPlan& plan, const std::byte* const* start, std::int64_t n,
+                  float* temporary) {
+  const std::int32_t* table = plan.whole + n * plan.n_taps * (kReal ? 2 : 1);
+  for (int m = 0; m < kLanes; ++m) {
+    const std::byte* row = start[m] + 2 * n;
+    const std::int32_t* h = table;
+    I re{}, im{};
+    for (std::int64_t p = 0; p < plan.n_taps; ++p, row += plan.tap_bytes) {
+      const U wide = widen(row);
+      I h_re, h_im;
+      __builtin_memcpy(&h_re, h, sizeof h_re);
+      h += kReal ? kLanes : 0;
+      __builtin_memcpy(&h_im, h, sizeof h_im);
+      h += kLanes;
+      re += ((I)(wide << 24) >> 24) * h_re;
+      im += ((I)(wide << 16) >> 24) * h_im;
+    }
+    store(temporary + m * kLanes, __builtin_convertvector(re, V));
+    store(temporary + (kLanes + m) * kLanes, __builtin_convertvector(im, V));
+  }
+}
+
 template <bool kReal, class Source>
 RYLE_INLINE void filter_taps(const KernelPlan& plan, const std::byte* row, std::int64_t tap_bytes,
                              Taps<kReal> taps, float* out) {
@@ -215,6 +239,8 @@ void filter_block(const KernelPlan& plan, const KernelGroup& group, bool sliding
     const std::byte* row =
         kPlanar ? arranged + offset * arranged_rows(plan) : group.start[0] + offset;
     filter_taps<kReal, Sliding>(plan, row, kPlanar ? 2 * kLanes : plan.tap_bytes, taps, temporary);
+  } else if (plan.digits != nullptr) {
+    filter_whole<kReal>(plan, group.start, n, temporary);
   } else {
     filter_any<kReal, Source>(plan, group.start, offset, taps, temporary);
   }

@@ -24,7 +24,9 @@ inline Scratch layout(const KernelPlan& plan) {
   s.fine = take(std::int64_t{1} << fine_shift(plan.n_points));
   s.work = take(plan.n_columns > 1 ? plan.n_columns * plan.row_stride : single);
   // Streams of bytes only; points are larger than what is needed.
-  s.arranged = take(plan.float_stream || !kArranges ? 0 : arranged_bytes(plan) / (4 * kPoint) + 1);
+  s.arranged = take(plan.float_stream || !kArranges || plan.digits != nullptr
+                        ? 0
+                        : arranged_bytes(plan) / (4 * kPoint) + 1);
   s.total = at;
   return s;
 }
@@ -50,17 +52,40 @@ void column_step(const KernelPlan& plan, std::int64_t n2, const float* columns, 
   }
 }
 
+/// What follows the filter and, of a four-step transform, its columns.
+template <bool kReal>
+void finish_work(const KernelPlan& plan, const KernelGroup& group, const Scratch& s, float* scratch,
+                 const Finish& f) {
+  float* work = scratch + s.work;
+  float* other = scratch + s.other;
+  if (plan.n_columns > 1) {
+    for (std::int64_t k1 = 0; k1 < plan.n_columns; ++k1) {
+      const float* row = transform(plan, work + k1 * plan.row_stride * kPoint, other);
+      finish(plan, group.has_phase, f, row, k1 * plan.n_rows, plan.n_rows);
+    }
+    return;
+  }
+  float* x = plan.n_padded > 0 ? chirp_transform(plan, work, other) : transform(plan, work, other);
+  if (kReal) untangle(plan, x);
+  finish(plan, group.has_phase, f, x, 0, plan.n_points);
+}
+
 template <bool kReal, class Source>
 void run_source(const KernelPlan& plan, const KernelGroup& group, const Scratch& s, float* scratch,
                 const Finish& f) {
-  bool sliding = slides(plan.n_taps);
+#if defined(__AVX512VBMI2__) && defined(__AVX512VNNI__)
+  if (group.arranged != nullptr) {
+    filter_digits<kReal>(plan, group, scratch + s.columns, scratch + s.work);
+    return finish_work<kReal>(plan, group, s, scratch, f);
+  }
+#endif
+  bool sliding = slides(plan.n_taps) && plan.digits == nullptr;
   for (int l = 1; l < kLanes; ++l)
     sliding = sliding && group.start[l] - group.start[l - 1] == plan.tap_bytes;
   auto* arranged = reinterpret_cast<std::byte*>(scratch + s.arranged);
   if (sliding && kArranges && !plan.float_stream) arrange(plan, group.start[0], arranged);
   float* temporary = scratch + s.temporary;
   float* work = scratch + s.work;
-  float* other = scratch + s.other;
   if (plan.n_columns > 1) {
     float* columns = scratch + s.columns;
     for (std::int64_t n2 = 0; n2 < plan.n_rows; n2 += kLanes) {
@@ -80,18 +105,12 @@ void run_source(const KernelPlan& plan, const KernelGroup& group, const Scratch&
           break;
       }
     }
-    for (std::int64_t k1 = 0; k1 < plan.n_columns; ++k1) {
-      const float* row = transform(plan, work + k1 * plan.row_stride * kPoint, other);
-      finish(plan, group.has_phase, f, row, k1 * plan.n_rows, plan.n_rows);
-    }
-    return;
+    return finish_work<kReal>(plan, group, s, scratch, f);
   }
   for (std::int64_t n = 0; n < plan.n_points; n += kLanes) {
     filter_block<kReal, Source>(plan, group, sliding, arranged, n, temporary, work + n * kPoint);
   }
-  float* x = plan.n_padded > 0 ? chirp_transform(plan, work, other) : transform(plan, work, other);
-  if (kReal) untangle(plan, x);
-  finish(plan, group.has_phase, f, x, 0, plan.n_points);
+  finish_work<kReal>(plan, group, s, scratch, f);
 }
 
 inline void run(const KernelPlan& plan, const KernelGroup& group, std::byte* bytes) {

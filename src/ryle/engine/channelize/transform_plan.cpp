@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ryle/engine/channelize/transform_plan.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include "ryle/engine/channelize/dither.hpp"
 #include "ryle/math/fft.hpp"
 
@@ -9,6 +12,9 @@ namespace {
 
 /// Work that stays in a 48 KiB first-level cache beside coefficients and samples.
 constexpr std::int64_t kCacheBytes = 32 << 10;
+
+/// Windows of 16 spectra then fit 32 rows, one vector of words.
+constexpr std::int64_t kMaxDigitTaps = 16;
 
 bool is_smooth(std::int64_t n) {
   for (const std::int64_t r : {2, 3, 5, 7}) {
@@ -38,6 +44,37 @@ std::vector<int> radices_of(std::int64_t n, bool wide) {
     for (; n % r == 0; n /= r) radices.push_back(r);
   }
   return radices;
+}
+
+/// One part of one branch: the constant term -128 sum h as its upper half and two bytes at the top
+/// of words, then balanced digits 2, 1, 0 of four taps a word.
+template <class Value>
+void push_digits(std::vector<std::int32_t>& table, std::int64_t n_taps, const Value& value) {
+  std::int64_t sum = 0;
+  for (std::int64_t p = 0; p < n_taps; ++p) sum += value(p);
+  const auto constant = static_cast<std::uint32_t>(-128 * sum);
+  table.push_back(static_cast<std::int32_t>(constant) >> 16);
+  table.push_back(static_cast<std::int32_t>((constant >> 8 & 255u) << 24));
+#if RYLE_MUTANT == 113
+  table.push_back(0);
+#else
+  table.push_back(static_cast<std::int32_t>((constant & 255u) << 24));
+#endif
+  for (int digit = 2; digit >= 0; --digit) {
+    for (std::int64_t p = 0; p < n_taps; p += 4) {
+      std::uint32_t word = 0;
+      for (std::int64_t i = 0; i < 4; ++i) {
+        std::int64_t rest = p + i < n_taps ? value(p + i) : 0;
+        std::int64_t d = 0;
+        for (int k = 0; k <= digit; ++k) {
+          d = ((rest + 128) & 255) - 128;
+          rest = (rest - d) / 256;
+        }
+        word |= static_cast<std::uint32_t>(d & 255) << 8 * i;
+      }
+      table.push_back(static_cast<std::int32_t>(word));
+    }
+  }
 }
 
 KernelFormat kernel_format(SampleFormat format) {
@@ -75,6 +112,13 @@ TransformPlan::TransformPlan(const Problem& problem, const KernelTable& kernel, 
   } else {
     make_chirp(kernel);
   }
+  plan_.unit = 1;
+  if (kernel.arrange_rows != nullptr && !float_stream && problem.step == problem.n_points &&
+      plan_.n_taps <= kMaxDigitTaps) {
+    make_digits(problem, kernel.n_lanes);
+    // Whole vectors of points; odd in lines, so that groups do not fight for cache sets.
+    plan_.arranged_stride = ((plan_.n_points + 31) / 32 * 8 + 1) * 64;
+  }
   for (std::int64_t k = 0; 2 * k <= plan_.n_points; ++k) {
     push(untangle_, math::unit_root(-k, 2 * plan_.n_points));
   }
@@ -105,6 +149,50 @@ void TransformPlan::make_filter(const Problem& problem, const KernelTable& kerne
     }
   }
   plan_.filter = filter_.data();
+}
+
+/// @eq h = round(2^S filter), S the largest for which three digits hold h and
+/// 128 sum_p |h[p]| < 2^31 for every branch
+void TransformPlan::make_digits(const Problem& problem, std::int64_t n_lanes) {
+  constexpr double kLargestThreeDigits = 127 * 65536 + 127 * 256 + 127;
+  const std::int64_t taps = plan_.n_taps;
+  double largest = 0;
+  double largest_sum = 0;
+  for (std::int64_t n = 0; n < problem.n_points; ++n) {
+    double sum = 0;
+    for (std::int64_t p = 0; p < taps; ++p) {
+      const double h = std::abs(problem.filter[p * problem.n_points + n]);
+      largest = std::max(largest, h);
+      sum += h;
+    }
+    largest_sum = std::max(largest_sum, sum);
+  }
+  // Half a unit a tap for rounding.
+  const double room = std::min((kLargestThreeDigits - 1) / largest,
+                               (0x1p24 - static_cast<double>(taps)) / largest_sum);
+  const int exponent = std::ilogb(room);
+  plan_.unit = static_cast<float>(std::ldexp(1.0, -exponent));
+  const int parts = plan_.real_input ? 2 : 1;
+  const auto value = [&](std::int64_t n, std::int64_t p, int part) {
+    if (n >= plan_.n_points || p >= taps) return std::int64_t{0};
+    const std::int64_t at = p * problem.n_points + parts * n + part;
+    return static_cast<std::int64_t>(std::llrint(std::ldexp(problem.filter[at], exponent)));
+  };
+  for (std::int64_t at = 0; at < plan_.n_points; ++at) {
+    const std::int64_t n = at % plan_.n_columns * plan_.n_rows + at / plan_.n_columns;
+    for (int part = 0; part < parts; ++part)
+      push_digits(digits_, taps, [&](std::int64_t p) { return value(n, p, part); });
+  }
+  for (std::int64_t n = 0; n < plan_.n_points; n += n_lanes) {
+    for (std::int64_t p = 0; p < taps; ++p) {
+      for (int part = 0; part < parts; ++part) {
+        for (std::int64_t l = 0; l < n_lanes; ++l)
+          whole_.push_back(static_cast<std::int32_t>(value(n + l, p, part)));
+      }
+    }
+  }
+  plan_.digits = digits_.data();
+  plan_.whole = whole_.data();
 }
 
 void TransformPlan::choose_columns(const KernelTable& kernel) {

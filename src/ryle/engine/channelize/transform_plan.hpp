@@ -22,10 +22,12 @@ class TransformPlan {
   void make_filter(const Problem& problem, const KernelTable& kernel);
   void choose_columns(const KernelTable& kernel);
   void make_passes(std::int64_t n, bool wide_radices);
+  void make_digits(const Problem& problem, std::int64_t n_lanes);
   void make_chirp(const KernelTable& kernel);
 
   KernelPlan plan_{};
   std::vector<float> filter_;
+  std::vector<std::int32_t> digits_, whole_;
   std::vector<float> column_twiddles_;
   std::vector<std::vector<float>> pass_twiddles_;
   std::vector<KernelPass> passes_;

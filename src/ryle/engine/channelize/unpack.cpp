@@ -108,6 +108,21 @@ const std::byte* Unpacker::direct(const void* samples, std::int64_t input) const
   return static_cast<const std::byte*>(samples) + input * layout_.input_stride_bits / 8;
 }
 
+bool Unpacker::interleaved() const {
+  return (layout_.format == SampleFormat::ci5 || layout_.format == SampleFormat::ci8) &&
+         layout_.input_stride_bits == 16;
+}
+
+void Unpacker::arrange(const KernelPlan& plan, const void* samples, std::int64_t input,
+                       std::int64_t origin, std::int64_t begin, std::int64_t end, std::byte* out,
+                       std::int64_t cell_bytes) const {
+  const WordDecoder decode(layout_);
+  const KernelWords words{decode.re_up, decode.im_up, decode.down, decode.flip};
+  const std::int64_t stride = layout_.sample_stride_bits / 8;
+  const auto* bytes = static_cast<const unsigned char*>(samples) + 2 * input + origin * stride;
+  kernel_->arrange_words(plan, words, bytes, stride, begin, end, out, cell_bytes);
+}
+
 void Unpacker::unpack(const void* samples, std::int64_t input, std::int64_t n_inputs,
                       std::int64_t from, std::int64_t count, std::byte* out,
                       std::int64_t row_bytes) const {

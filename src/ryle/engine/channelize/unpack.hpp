@@ -31,6 +31,13 @@ class Unpacker {
   void unpack(const void* samples, std::int64_t input, std::int64_t n_inputs, std::int64_t from,
               std::int64_t count, std::byte* out, std::int64_t row_bytes) const;
 
+  /// 16-bit words of neighbouring inputs side by side, which arrange() takes.
+  bool interleaved() const;
+  /// Arranges words of kernel->n_word_inputs inputs for the integer filter: `origin` is the sample
+  /// of row 0, point 0, and samples [begin, end) after it may be read.
+  void arrange(const KernelPlan& plan, const void* samples, std::int64_t input, std::int64_t origin,
+               std::int64_t begin, std::int64_t end, std::byte* out, std::int64_t cell_bytes) const;
+
  private:
   void unpack_one(const unsigned char* bytes, std::int64_t input, std::int64_t from,
                   std::int64_t count, std::byte* out) const;
