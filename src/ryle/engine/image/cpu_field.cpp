@@ -4,11 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "ryle/core/error.hpp"
 #include "ryle/device/buffer.hpp"
 #include "ryle/engine/image/cpu_field_layout.hpp"
 #include "ryle/engine/image/cpu_paths.hpp"
-#include "ryle/engine/image/weights.hpp"
 
 namespace ryle::image::detail {
 namespace {
@@ -16,21 +14,14 @@ namespace {
 /// Vectors of spectra summed in fp32 before they are added to double.
 constexpr std::int64_t kVectorsPerFold = 64;
 
-class FieldCpu final : public FieldImager {
+class FieldCpu final : public FieldImager, private CpuFieldImager {
  public:
   FieldCpu(Queue& queue, const AllSkyConfig& config, std::string_view isa)
-      : config_(config),
-        kernels_(cpu_kernels(isa)),
-        name_("cpu:" + std::string(isa)),
-        roles_(make_roles(config)),
-        output_(config),
+      : CpuFieldImager(queue, config, Path::efield, isa),
         sky_(make_sky_columns(config, output_, kernels_.lanes)),
         transform_(config.n_pixels),
-        n_channels_(config.channels.n_channels),
         n_parts_(parts_for(n_channels_)),
-        n_slots_(queue.n_workers()),
         channels_(static_cast<std::size_t>(n_channels_)) {
-    config_.path = Path::efield;
     queue.parallel_for(n_channels_, [&](std::int64_t c) {
       make_field_channel(config_, roles_, output_, c, channels_[static_cast<std::size_t>(c)]);
     });
@@ -38,31 +29,17 @@ class FieldCpu final : public FieldImager {
               output_.n_sums() == 4, sky_.n_columns,          sky_.padded_rows,
               sky_.column_of.data(), sky_.block_begin.data(), sky_.blocks.data()};
     allocate();
-    const std::vector<cf32> ones(static_cast<std::size_t>(n_channels_) * config.inputs.size(),
-                                 cf32(1));
-    set_gains(queue, ones);
-    clear();
+    set_gains(queue, ones());
   }
 
   void set_gains(Queue&, std::span<const cf32> gains) override {
-    check_gains(config_, gains);
-    for (std::int64_t c = 0; c < n_channels_; ++c) {
-      const auto used =
-          used_gains(roles_, gains.subspan(static_cast<std::size_t>(c) * config_.inputs.size(),
-                                           config_.inputs.size()));
+    take_gains(gains, [&](std::int64_t c, std::span<const cf32> used) {
       set_field_gains(roles_, used, channels_[static_cast<std::size_t>(c)]);
-    }
-    input_gains_.assign(gains.begin(), gains.end());
+    });
   }
 
   void execute(Queue& queue, const FieldInput& input) override {
-    const auto format = input.blocks.format;
-    if (format != SampleFormat::ci4 && format != SampleFormat::ci8) {
-      throw UnsupportedError("imager: voltages as " + std::string(name(format)) +
-                             "; ci4 and ci8 work");
-    }
-    add_field_weights(config_, input_gains_, input, weights_);
-    n_spectra_ += input.n_spectra;
+    count(input);
     const std::int64_t n_vectors = (input.n_spectra + kernels_.lanes - 1) / kernels_.lanes;
     run_tasks(queue, n_slots_, n_channels_ * n_parts_, [&](std::int64_t slot, std::int64_t task) {
       const std::int64_t part = task % n_parts_;
@@ -73,7 +50,7 @@ class FieldCpu final : public FieldImager {
   void finish(Queue& queue, Images& images) override {
     output_.prepare(images);
     const std::int64_t n = output_.n_sums() * output_.size();
-    run_tasks(queue, n_slots_, n_bins(config_), [&](std::int64_t, std::int64_t bin) {
+    run_tasks(queue, n_slots_, n_bins_, [&](std::int64_t, std::int64_t bin) {
       std::vector<double> sums(static_cast<std::size_t>(n)), autos(static_cast<std::size_t>(n));
       const std::int64_t last = std::min(n_channels_, (bin + 1) * config_.n_channels_per_bin);
       for (std::int64_t c = bin * config_.n_channels_per_bin; c < last; ++c) {
@@ -125,9 +102,7 @@ class FieldCpu final : public FieldImager {
                   std::int64_t first, std::int64_t last) {
     const std::int64_t channel = task / n_parts_;
     auto& slot = slots_[static_cast<std::size_t>(slot_index)];
-    const FieldSamples samples{input.blocks.data + channel * input.blocks.channel_stride_bytes,
-                               input.blocks.block_stride_bytes, input.blocks.input_stride_bytes,
-                               input.blocks.format == SampleFormat::ci4};
+    const FieldSamples samples = samples_of(input, channel);
     const FieldScratch scratch{slot.inputs.data(), slot.grid.data(), slot.middle.data(),
                                slot.points.data()};
     double* planes = planes_.data() + task * slot.planes.size();
@@ -183,26 +158,17 @@ class FieldCpu final : public FieldImager {
   void clear() {
     std::fill(planes_.begin(), planes_.end(), 0.0);
     std::fill(autos_.begin(), autos_.end(), 0.0);
-    weights_.assign(static_cast<std::size_t>(3 * n_bins(config_)), 0.0);
-    n_spectra_ = 0;
+    clear_counts();
   }
 
-  AllSkyConfig config_;
-  const CpuKernels& kernels_;
-  std::string name_;
-  CpuRoles roles_;
-  CpuOutput output_;
   SkyColumns sky_;
   TransformTables transform_;
-  std::vector<cf32> input_gains_;  // [channel][input], for the weights
-  std::int64_t n_channels_, n_parts_, n_slots_;
+  std::int64_t n_parts_;
   std::vector<FieldChannelData> channels_;
   FieldShape shape_;
   std::vector<Slot> slots_;
-  std::vector<double> planes_;   // [channel][part][sum][column][row]
-  std::vector<double> autos_;    // [channel][part][place][4]
-  std::vector<double> weights_;  // [bin][3]
-  std::int64_t n_spectra_ = 0;
+  std::vector<double> planes_;  // [channel][part][sum][column][row]
+  std::vector<double> autos_;   // [channel][part][place][4]
 };
 
 }  // namespace

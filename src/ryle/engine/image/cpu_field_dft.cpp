@@ -4,11 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "ryle/core/error.hpp"
 #include "ryle/device/buffer.hpp"
 #include "ryle/engine/image/cpu_directions.hpp"
 #include "ryle/engine/image/cpu_paths.hpp"
-#include "ryle/engine/image/weights.hpp"
 
 namespace ryle::image::detail {
 namespace {
@@ -17,19 +15,12 @@ namespace {
 constexpr std::int64_t kSpectraPerChunk = 192;
 constexpr std::int64_t kAntennasPerTask = 16;
 
-class FieldDftCpu final : public FieldImager {
+class FieldDftCpu final : public FieldImager, private CpuFieldImager {
  public:
   FieldDftCpu(Queue& queue, const AllSkyConfig& config, std::string_view isa)
-      : config_(config),
-        kernels_(cpu_kernels(isa)),
-        name_("cpu:" + std::string(isa)),
-        roles_(make_roles(config)),
-        output_(config),
+      : CpuFieldImager(queue, config, Path::efield_dft, isa),
         directions_(config, roles_, output_),
-        n_channels_(config.channels.n_channels),
-        n_antennas_(static_cast<std::int64_t>(roles_.antennas.size())),
-        n_slots_(queue.n_workers()) {
-    config_.path = Path::efield_dft;
+        n_antennas_(static_cast<std::int64_t>(roles_.antennas.size())) {
     voltages_ = Buffer<float>(kSpectraPerChunk * n_antennas_ * 4);
     auto_lanes_ = Buffer<float>(n_antennas_ * 4 * kernels_.lanes);
     for (std::int64_t s = 0; s < n_slots_; ++s) {
@@ -38,32 +29,20 @@ class FieldDftCpu final : public FieldImager {
     for (std::int64_t c = 0; c < n_channels_; ++c) {
       waves_.push_back(directions_.waves(config_.channels.center_hz(c)));
     }
-    const std::vector<cf32> ones(static_cast<std::size_t>(n_channels_) * config.inputs.size(),
-                                 cf32(1));
-    set_gains(queue, ones);
+    set_gains(queue, ones());
     clear();
   }
 
   void set_gains(Queue&, std::span<const cf32> gains) override {
-    check_gains(config_, gains);
-    gains_.clear();
-    for (std::int64_t c = 0; c < n_channels_; ++c) {
-      const auto used =
-          used_gains(roles_, gains.subspan(static_cast<std::size_t>(c) * config_.inputs.size(),
-                                           config_.inputs.size()));
-      gains_.insert(gains_.end(), used.begin(), used.end());
-    }
-    input_gains_.assign(gains.begin(), gains.end());
+    gains_.resize(static_cast<std::size_t>(n_channels_) * roles_.inputs.size());
+    take_gains(gains, [&](std::int64_t c, std::span<const cf32> used) {
+      std::copy(used.begin(), used.end(),
+                gains_.begin() + c * static_cast<std::int64_t>(roles_.inputs.size()));
+    });
   }
 
   void execute(Queue& queue, const FieldInput& input) override {
-    const auto format = input.blocks.format;
-    if (format != SampleFormat::ci4 && format != SampleFormat::ci8) {
-      throw UnsupportedError("imager: voltages as " + std::string(name(format)) +
-                             "; ci4 and ci8 work");
-    }
-    add_field_weights(config_, input_gains_, input, weights_);
-    n_spectra_ += input.n_spectra;
+    count(input);
     for (std::int64_t c = 0; c < n_channels_; ++c) {
       for (std::int64_t t = 0; t < input.n_spectra; t += kSpectraPerChunk) {
         add_chunk(queue, input, c, t, std::min(kSpectraPerChunk, input.n_spectra - t));
@@ -75,7 +54,7 @@ class FieldDftCpu final : public FieldImager {
     output_.prepare(images);
     const std::int64_t n = output_.size();
     std::vector<double> planes(static_cast<std::size_t>(output_.n_sums() * n));
-    for (std::int64_t bin = 0; bin < n_bins(config_); ++bin) {
+    for (std::int64_t bin = 0; bin < n_bins_; ++bin) {
       const double* sums = sums_.data() + bin * block_sums();
       for (std::int64_t p = 0; p < output_.n_sums(); ++p) {
         const double autos =
@@ -103,9 +82,7 @@ class FieldDftCpu final : public FieldImager {
 
   void add_chunk(Queue& queue, const FieldInput& input, std::int64_t channel, std::int64_t first,
                  std::int64_t n) {
-    const FieldSamples samples{input.blocks.data + channel * input.blocks.channel_stride_bytes,
-                               input.blocks.block_stride_bytes, input.blocks.input_stride_bytes,
-                               input.blocks.format == SampleFormat::ci4};
+    const FieldSamples samples = samples_of(input, channel);
     const std::int64_t n_groups = (n + kernels_.lanes - 1) / kernels_.lanes;
     const auto* gains = reinterpret_cast<const float*>(
         gains_.data() + channel * static_cast<std::int64_t>(roles_.inputs.size()));
@@ -135,28 +112,19 @@ class FieldDftCpu final : public FieldImager {
   }
 
   void clear() {
-    sums_.assign(static_cast<std::size_t>(n_bins(config_) * block_sums()), 0.0);
-    autos_.assign(static_cast<std::size_t>(4 * n_bins(config_)), 0.0);
-    weights_.assign(static_cast<std::size_t>(3 * n_bins(config_)), 0.0);
-    n_spectra_ = 0;
+    sums_.assign(static_cast<std::size_t>(n_bins_ * block_sums()), 0.0);
+    autos_.assign(static_cast<std::size_t>(4 * n_bins_), 0.0);
+    clear_counts();
   }
 
-  AllSkyConfig config_;
-  const CpuKernels& kernels_;
-  std::string name_;
-  CpuRoles roles_;
-  CpuOutput output_;
   CpuDirections directions_;
-  std::vector<cf32> input_gains_;  // [channel][input], for the weights
-  std::int64_t n_channels_, n_antennas_, n_slots_;
+  std::int64_t n_antennas_;
   std::vector<cf32> gains_;                 // [channel][slot]
   std::vector<std::vector<double>> waves_;  // [channel]
   Buffer<float> voltages_, auto_lanes_;
   std::vector<Buffer<float>> phasors_;  // [slot]
   std::vector<double> sums_;            // [bin][block][4][kDirectionsPerBlock]
   std::vector<double> autos_;           // [bin][4]
-  std::vector<double> weights_;         // [bin][3]
-  std::int64_t n_spectra_ = 0;
 };
 
 }  // namespace

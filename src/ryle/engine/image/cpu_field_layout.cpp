@@ -115,8 +115,7 @@ void make_field_channel(const AllSkyConfig& config, const CpuRoles& roles, const
   }
 }
 
-void set_field_gains(const CpuRoles& roles, const std::vector<cf32>& gains,
-                     FieldChannelData& data) {
+void set_field_gains(const CpuRoles& roles, std::span<const cf32> gains, FieldChannelData& data) {
   for (std::size_t s = 0; s < roles.inputs.size(); ++s) {
 #if RYLE_MUTANT == 168
     const cf64 g = cf64(gains[s]);

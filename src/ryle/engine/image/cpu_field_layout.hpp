@@ -33,7 +33,7 @@ struct FieldChannelData {
 };
 void make_field_channel(const AllSkyConfig& config, const CpuRoles& roles, const CpuOutput& output,
                         std::int64_t channel, FieldChannelData& data);
-void set_field_gains(const CpuRoles& roles, const std::vector<cf32>& gains, FieldChannelData& data);
+void set_field_gains(const CpuRoles& roles, std::span<const cf32> gains, FieldChannelData& data);
 
 /// Sum over antennas of power times |transform of its function|^2, at the pixels with sky.
 /// @shape powers [place][XX, YY, Re XY*, Im XY*], out [n_sums][sky]

@@ -108,6 +108,8 @@ struct UvImage {
   std::int64_t n_rows = 0;  ///< v = 0 .. n_rows - 1 hold data
   std::int64_t n_columns = 0;
   const std::int32_t* column_of = nullptr;  ///< [frequency index] column, -1 = no sky
+  /// Of the transformed planes [XX, YY, U, V][frequency index y][column], in floats.
+  std::int64_t row_stride = 0, plane_stride = 0;
 };
 
 /// Directions of a Fourier sum in blocks. @shape [pixel]
@@ -128,9 +130,8 @@ struct CpuKernels {
   /// middle[column / (lanes/4)][row][re, im][lanes].
   void (*uv_rows)(const UvImage&, const float* cells, std::int64_t row_stride,
                   std::int64_t first_row, float* middle, float* scratch);
-  /// Columns of two neighbouring chunks (of lanes / 4 columns): out [y][re, im][lanes], lanes as
-  /// (column % (lanes/4), [chunk][XX + i YY, U + i V]).
-  void (*uv_columns)(const UvImage&, const float* middle, std::int64_t chunk, float* out,
+  /// Columns of two neighbouring chunks (of lanes / 4 columns) to the planes.
+  void (*uv_columns)(const UvImage&, const float* middle, std::int64_t chunk, float* planes,
                      float* scratch);
   /// phasors [antenna][kDirectionsPerBlock / group][re, im][group] of exp(-2 pi i (x l + y m + z
   /// t)), group = phasor_group directions.

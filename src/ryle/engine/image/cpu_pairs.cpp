@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ryle/core/baseline.hpp"
+#include "ryle/engine/image/weights.hpp"
 
 namespace ryle::image::detail {
 
@@ -88,6 +89,16 @@ const void* channel_sums(const VisInput& input, std::int64_t channel, std::int64
 bool needs_counting(const VisInput& input) {
   return input.counts != nullptr || input.type == VisInput::Type::cf32 ||
          input.type == VisInput::Type::cf64;
+}
+
+std::vector<double> uncounted_weights(const AllSkyConfig& config, std::span<const cf32> gains,
+                                      const VisInput& input) {
+  std::vector<double> weights(static_cast<std::size_t>(3 * n_bins(config)));
+  if (needs_counting(input)) return weights;
+  FieldInput whole;
+  whole.n_spectra = input.n_spectra;
+  add_field_weights(config, gains, whole, weights);
+  return weights;
 }
 
 namespace {

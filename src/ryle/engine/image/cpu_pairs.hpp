@@ -28,6 +28,9 @@ SumType sum_type(VisInput::Type type);
 const void* channel_sums(const VisInput& input, std::int64_t channel, std::int64_t n_inputs);
 /// True when the weights need a look at every pair: counts are given or values may not be finite.
 bool needs_counting(const VisInput& input);
+/// Weights [bin][3] that need no look at the pairs; 0 where they do.
+std::vector<double> uncounted_weights(const AllSkyConfig& config, std::span<const cf32> gains,
+                                      const VisInput& input);
 /// Adds the counts behind XX, YY and XY* of pairs whose gains are not 0 and whose sums are finite.
 void count_pairs(const VisInput& input, std::int64_t channel, std::int64_t n_inputs,
                  std::span<const PairSource> pairs, const PairGains& gains, double* weights);

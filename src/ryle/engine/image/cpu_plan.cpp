@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "ryle/core/error.hpp"
+#include "ryle/engine/image/weights.hpp"
 #include "ryle/math/fft.hpp"
 
 namespace ryle::image::detail {
@@ -103,21 +104,67 @@ CpuRoles make_roles(const AllSkyConfig& config) {
   return roles;
 }
 
-std::vector<cf32> used_gains(const CpuRoles& roles, std::span<const cf32> gains) {
-  std::vector<cf32> used;
-  used.reserve(roles.inputs.size());
-  for (const std::int32_t input : roles.inputs) {
-    const cf32 g = gains[static_cast<std::size_t>(input)];
-    used.push_back(std::isfinite(g.real()) && std::isfinite(g.imag()) ? g : cf32(0));
-  }
-  return used;
+CpuImager::CpuImager(Queue& queue, const AllSkyConfig& config, Path path, std::string_view isa)
+    : config_(config),
+      kernels_(cpu_kernels(isa)),
+      name_("cpu:" + std::string(isa)),
+      roles_(make_roles(config)),
+      output_(config),
+      n_channels_(config.channels.n_channels),
+      n_bins_(image::n_bins(config)),
+      n_slots_(queue.n_workers()) {
+  config_.path = path;
 }
 
-void check_gains(const AllSkyConfig& config, std::span<const cf32> gains) {
-  const auto wanted = static_cast<std::size_t>(config.channels.n_channels) * config.inputs.size();
-  if (gains.size() == wanted) return;
-  throw ConfigError("imager gains: " + std::to_string(gains.size()) + " values for " +
-                    std::to_string(wanted) + " (channels x inputs)");
+std::vector<cf32> CpuImager::ones() const {
+  return std::vector<cf32>(static_cast<std::size_t>(n_channels_) * config_.inputs.size(), cf32(1));
+}
+
+void CpuImager::take_gains(std::span<const cf32> gains,
+                           const std::function<void(std::int64_t, std::span<const cf32>)>& body) {
+  const std::size_t n_inputs = config_.inputs.size();
+  const std::size_t wanted = static_cast<std::size_t>(n_channels_) * n_inputs;
+  if (gains.size() != wanted) {
+    throw ConfigError("imager gains: " + std::to_string(gains.size()) + " values for " +
+                      std::to_string(wanted) + " (channels x inputs)");
+  }
+  std::vector<cf32> used(roles_.inputs.size());
+  for (std::int64_t c = 0; c < n_channels_; ++c) {
+    const auto of_channel = gains.subspan(static_cast<std::size_t>(c) * n_inputs, n_inputs);
+    for (std::size_t s = 0; s < used.size(); ++s) {
+      const cf32 g = of_channel[static_cast<std::size_t>(roles_.inputs[s])];
+      used[s] = std::isfinite(g.real()) && std::isfinite(g.imag()) ? g : cf32(0);
+    }
+    body(c, used);
+  }
+  input_gains_.assign(gains.begin(), gains.end());
+}
+
+CpuFieldImager::CpuFieldImager(Queue& queue, const AllSkyConfig& config, Path path,
+                               std::string_view isa)
+    : CpuImager(queue, config, path, isa) {
+  clear_counts();
+}
+
+void CpuFieldImager::count(const FieldInput& input) {
+  const auto format = input.blocks.format;
+  if (format != SampleFormat::ci4 && format != SampleFormat::ci8) {
+    throw UnsupportedError("imager: voltages as " + std::string(name(format)) +
+                           "; ci4 and ci8 work");
+  }
+  add_field_weights(config_, input_gains_, input, weights_);
+  n_spectra_ += input.n_spectra;
+}
+
+void CpuFieldImager::clear_counts() {
+  weights_.assign(static_cast<std::size_t>(3 * n_bins_), 0.0);
+  n_spectra_ = 0;
+}
+
+FieldSamples CpuFieldImager::samples_of(const FieldInput& input, std::int64_t channel) {
+  return {input.blocks.data + channel * input.blocks.channel_stride_bytes,
+          input.blocks.block_stride_bytes, input.blocks.input_stride_bytes,
+          input.blocks.format == SampleFormat::ci4};
 }
 
 CpuOutput::CpuOutput(const AllSkyConfig& config)
@@ -129,6 +176,16 @@ CpuOutput::CpuOutput(const AllSkyConfig& config)
       n_bins_(image::n_bins(config)),
       n_planes_(image::n_planes(config)),
       plane_size_(image::plane_size(config)) {
+  find_pixels(config);
+  for (std::size_t s = 0; s < pixels_.size(); ++s) {
+    const std::int32_t p = pixels_[s];
+    const bool follows = s > 0 && p == pixels_[s - 1] + 1 && p % config.n_pixels != 0;
+    if (!follows) runs_.push_back({p, static_cast<std::int32_t>(s), 0});
+    ++runs_.back().n;
+  }
+}
+
+void CpuOutput::find_pixels(const AllSkyConfig& config) {
   if (!config.directions.empty()) {
     for (std::size_t i = 0; i < config.directions.size(); ++i) {
       if (config.directions[i][2] > 0) pixels_.push_back(static_cast<std::int32_t>(i));
@@ -146,39 +203,57 @@ CpuOutput::CpuOutput(const AllSkyConfig& config)
 }
 
 void CpuOutput::prepare(Images& images) const {
-  images.pixels.assign(static_cast<std::size_t>(n_bins_ * n_planes_ * plane_size_),
-                       std::numeric_limits<float>::quiet_NaN());
-  images.weights.assign(static_cast<std::size_t>(3 * n_bins_), 0);
+  images.pixels.resize(static_cast<std::size_t>(n_bins_ * n_planes_ * plane_size_));
+  images.weights.resize(static_cast<std::size_t>(3 * n_bins_));
 }
+
+namespace {
+
+// a factor[0] + b factor[1], NaN where there is no sky.
+void write_plane(const std::vector<CpuOutput::Run>& runs, std::int64_t plane_size, const double* a,
+                 double factor_a, const double* b, double factor_b, float* to) {
+  std::int64_t done = 0;
+  for (const auto& run : runs) {
+    std::fill(to + done, to + run.pixel, std::numeric_limits<float>::quiet_NaN());
+    const double *from_a = a + run.sky, *from_b = b + run.sky;
+    float* out = to + run.pixel;
+    for (std::int32_t i = 0; i < run.n; ++i) {
+      out[i] = static_cast<float>(from_a[i] * factor_a + from_b[i] * factor_b);
+    }
+    done = run.pixel + run.n;
+  }
+  std::fill(to + done, to + plane_size, std::numeric_limits<float>::quiet_NaN());
+}
+
+}  // namespace
 
 void CpuOutput::write(std::int64_t bin, const double* sums, const double* weights,
                       Images& images) const {
-  double scale[4];
-  for (int p = 0; p < 4; ++p) {
-    const double w = weights[p < 2 ? p : 2];
-    scale[p] = w > 0 ? 1 / w : std::numeric_limits<double>::quiet_NaN();
+  double scale[3];
+  for (int p = 0; p < 3; ++p) {
+    scale[p] = weights[p] > 0 ? 1 / weights[p] : std::numeric_limits<double>::quiet_NaN();
+    images.weights[static_cast<std::size_t>(3 * bin + p)] = weights[p];
   }
-  for (int p = 0; p < 3; ++p) images.weights[static_cast<std::size_t>(3 * bin + p)] = weights[p];
   const std::int64_t n = size();
-  const double* xx = sums;
-  const double* yy = sums + (n_sums_ > 1 ? n : 0);
-  const double* re = sums + 2 * n;
-  const double* im = sums + 3 * n;
-  float* out = images.pixels.data() + bin * n_planes_ * plane_size_;
-  for (std::int64_t s = 0; s < n; ++s) {
-    float* to = out + pixels_[static_cast<std::size_t>(s)];
-    const double x = xx[s] * scale[0];
-    if (pols_ == 1) {
-      to[0] = static_cast<float>(x);
-      continue;
-    }
-    const double y = yy[s] * scale[1];
-    to[0] = static_cast<float>(stokes_ ? 0.5 * (x + y) : x);
-    if (n_planes_ == 1) continue;
-    to[plane_size_] = static_cast<float>(stokes_ ? 0.5 * (x - y) : y);
-    to[2 * plane_size_] = static_cast<float>(re[s] * scale[2]);
-    to[3 * plane_size_] = static_cast<float>(im[s] * scale[3]);
+  float* to = images.pixels.data() + bin * n_planes_ * plane_size_;
+  const auto plane = [&](int p, const double* a, double factor_a, const double* b,
+                         double factor_b) {
+    write_plane(runs_, plane_size_, a, factor_a, b, factor_b, to + p * plane_size_);
+  };
+  const double *xx = sums, *yy = sums + (n_sums_ > 1 ? n : 0);
+  if (pols_ == 1 || !stokes_) {
+    plane(0, xx, scale[0], xx, 0);
+  } else {
+    plane(0, xx, 0.5 * scale[0], yy, 0.5 * scale[1]);
   }
+  if (n_planes_ == 1) return;
+  if (stokes_) {
+    plane(1, xx, 0.5 * scale[0], yy, -0.5 * scale[1]);
+  } else {
+    plane(1, yy, scale[1], yy, 0);
+  }
+  plane(2, sums + 2 * n, scale[2], sums + 2 * n, 0);
+  plane(3, sums + 3 * n, scale[2], sums + 3 * n, 0);
 }
 
 void run_tasks(Queue& queue, std::int64_t n_slots, std::int64_t n_tasks,

@@ -43,11 +43,6 @@ struct CpuRoles {
 };
 CpuRoles make_roles(const AllSkyConfig& config);
 
-/// Gains of one channel by slot; those of inputs that must not be used are 0.
-std::vector<cf32> used_gains(const CpuRoles& roles, std::span<const cf32> gains);
-/// Throws ConfigError unless there is a gain for every channel and input.
-void check_gains(const AllSkyConfig& config, std::span<const cf32> gains);
-
 /// Pixels (or directions) with sky and how sums become images.
 class CpuOutput {
  public:
@@ -57,15 +52,58 @@ class CpuOutput {
   std::int64_t size() const { return static_cast<std::int64_t>(pixels_.size()); }
   /// Planes of sums: XX (and YY (and Re XY*, Im XY*)).
   int n_sums() const { return n_sums_; }
+  /// Sizes the images; every bin is then to be written.
   void prepare(Images& images) const;
-  /// @shape sums [n_sums][size()], weights [3]
+  /// A row (or less) of neighbouring pixels with sky.
+  struct Run {
+    std::int32_t pixel, sky, n;  ///< first index in a plane, first index in pixels(), length
+  };
+  const std::vector<Run>& runs() const { return runs_; }
+  /// One bin, what holds no sky included. @shape sums [n_sums][size()], weights [3]
   void write(std::int64_t bin, const double* sums, const double* weights, Images& images) const;
 
  private:
+  void find_pixels(const AllSkyConfig& config);
+
   int pols_ = 1, n_sums_ = 1;
   bool stokes_ = true;
   std::int64_t n_bins_ = 0, n_planes_ = 0, plane_size_ = 0;
   std::vector<std::int32_t> pixels_;
+  std::vector<Run> runs_;
+};
+
+/// What every path is set up from: configuration, kernels, roles, pixels and the gains in use.
+class CpuImager {
+ protected:
+  CpuImager(Queue& queue, const AllSkyConfig& config, Path path, std::string_view isa);
+  /// Checks gains [channel][input] and hands those of a channel by slot to body(channel, gains);
+  /// what must not be used is 0. @throws ConfigError for a wrong number
+  void take_gains(std::span<const cf32> gains,
+                  const std::function<void(std::int64_t, std::span<const cf32>)>& body);
+  /// Gains of 1, [channel][input].
+  std::vector<cf32> ones() const;
+
+  AllSkyConfig config_;
+  const CpuKernels& kernels_;
+  std::string name_;
+  CpuRoles roles_;
+  CpuOutput output_;
+  std::vector<cf32> input_gains_;  // [channel][input], for the weights
+  std::int64_t n_channels_, n_bins_, n_slots_;
+};
+
+/// The same for paths that take voltages: weights and number of spectra of an image.
+class CpuFieldImager : protected CpuImager {
+ protected:
+  CpuFieldImager(Queue& queue, const AllSkyConfig& config, Path path, std::string_view isa);
+  /// Counts a gulp. @throws UnsupportedError for other samples than ci4 and ci8
+  void count(const FieldInput& input);
+  void clear_counts();
+  /// Samples of one channel.
+  static FieldSamples samples_of(const FieldInput& input, std::int64_t channel);
+
+  std::vector<double> weights_;  // [bin][3]
+  std::int64_t n_spectra_ = 0;
 };
 
 /// Runs body(slot, task) for every task; a slot is one worker's scratch memory.

@@ -225,7 +225,15 @@ RYLE_INLINE V every_second(V a, V b, std::integer_sequence<int, Lane...>) {
                                  (Lane / 4 * 4 + Lane % 2 * 2 + Odd + (Lane % 4 / 2) * kLanes)...);
 }
 
-inline void uv_columns(const UvImage& image, const float* middle, std::int64_t chunk, float* out,
+/// Plane 0 or 1 (Odd) of the lanes that uv_columns() transforms: neighbouring columns.
+template <int Odd, int... Column>
+RYLE_INLINE auto plane_of(V v, std::integer_sequence<int, Column...>) {
+  constexpr int kHalf = kLanes / 4;
+  return __builtin_shufflevector(
+      v, v, ((Column < kHalf ? 4 * Column : 4 * (Column - kHalf) + 2) + Odd)...);
+}
+
+inline void uv_columns(const UvImage& image, const float* middle, std::int64_t chunk, float* planes,
                        float* scratch) {
   const std::int64_t n = image.transform.n;
   const std::int64_t padded_rows =
@@ -233,7 +241,9 @@ inline void uv_columns(const UvImage& image, const float* middle, std::int64_t c
   const float* first = middle + chunk * padded_rows * kPoint;
   const float* second = first + padded_rows * kPoint;
   float* points = scratch;
-  __builtin_memset(points, 0, static_cast<std::size_t>(n * kPoint) * sizeof(float));
+  // Rows between the occupied ones and their mirror images are empty.
+  for (std::int64_t v = image.n_rows; v <= n - image.n_rows; ++v)
+    store_point(points + v * kPoint, C{});
   using Lanes = std::make_integer_sequence<int, kLanes>;
   for (std::int64_t v = 0; v < image.n_rows; ++v) {
     const C a = load_point(first + v * kPoint), b = load_point(second + v * kPoint);
@@ -244,5 +254,18 @@ inline void uv_columns(const UvImage& image, const float* middle, std::int64_t c
       store_point(points + (n - v) * kPoint, {even.re + odd.im, odd.re - even.im});
     }
   }
+  float* out = scratch + 3 * n * kPoint;
   transform(image.transform, points, n, out, kPoint, nullptr, scratch + n * kPoint);
+  // Planes, so that what follows streams.
+  using Columns = std::make_integer_sequence<int, kLanes / 2>;
+  float* to = planes + chunk * kRowsPerVector;
+  for (std::int64_t y = 0; y < n; ++y, to += image.row_stride) {
+    const C p = load_point(out + y * kPoint);
+    const auto xx = plane_of<0>(p.re, Columns{}), yy = plane_of<0>(p.im, Columns{});
+    const auto u = plane_of<1>(p.re, Columns{}), w = plane_of<1>(p.im, Columns{});
+    __builtin_memcpy(to, &xx, sizeof xx);
+    __builtin_memcpy(to + image.plane_stride, &yy, sizeof yy);
+    __builtin_memcpy(to + 2 * image.plane_stride, &u, sizeof u);
+    __builtin_memcpy(to + 3 * image.plane_stride, &w, sizeof w);
+  }
 }

@@ -174,14 +174,31 @@ UvChannel make_uv_channel(const AllSkyConfig& config, const CpuRoles& roles,
 
 namespace {
 
-void add_plain(const UvGeometry& geometry, const float* row, float* cells) {
-  for (std::int64_t c = 0; c < geometry.columns; ++c, row += kCellFloats) {
-    const std::int64_t u = c - geometry.margin - geometry.g / 2;
-    float* to = cells + (u < 0             ? u + geometry.g * (u < -geometry.g ? 2 : 1)
-                         : u >= geometry.g ? u - geometry.g
-                                           : u) *
-                            kCellFloats;
-    for (std::int64_t i = 0; i < kCellFloats; ++i) to[i] += row[i];
+void add(const float* from, std::int64_t n, float* to) {
+  for (std::int64_t i = 0; i < n; ++i) to[i] += from[i];
+}
+
+// Row of the grid, columns u = -G/2 - margin ...: -G/2 .. G/2 - 1 are the cells in DFT order but
+// for the half that is first; the margins on both sides wrap. `begin` overwrites the cells.
+void add_plain(const UvGeometry& geometry, const float* row, bool begin, float* cells) {
+  const std::int64_t g = geometry.g, half = g / 2;
+  const float* origin = row + (half + geometry.margin) * kCellFloats;
+  const auto piece = [&](std::int64_t u, std::int64_t n, std::int64_t cell, bool copy) {
+    const float* from = origin + u * kCellFloats;
+    float* to = cells + cell * kCellFloats;
+    if (copy) {
+      std::copy_n(from, n * kCellFloats, to);
+    } else {
+      add(from, n * kCellFloats, to);
+    }
+  };
+  piece(0, half, 0, begin);
+  piece(-half, half, half, begin);
+  // Margins: a small grid may be narrower than they are.
+  for (std::int64_t u = -half - geometry.margin; u < -half; ++u)
+    piece(u, 1, ((u % g) + g) % g, false);
+  for (std::int64_t u = half; u < geometry.columns - geometry.margin - half; ++u) {
+    piece(u, 1, u % g, false);
   }
 }
 
@@ -205,11 +222,10 @@ void add_mirrored(const UvGeometry& geometry, const float* row, float* cells) {
 
 void fold_row(const UvGeometry& geometry, const float* const* grids, std::int64_t n, std::int64_t v,
               float* cells) {
-  std::fill_n(cells, geometry.g * kCellFloats, 0.0f);
   const std::int64_t half = geometry.g / 2, m = geometry.margin;
   for (std::int64_t i = 0; i < n; ++i) {
     const auto row = [&](std::int64_t w) { return grids[i] + (w + m) * geometry.row_stride(); };
-    add_plain(geometry, row(v), cells);
+    add_plain(geometry, row(v), i == 0, cells);
     if (v <= m) add_mirrored(geometry, row(-v), cells);
     if (geometry.g - v <= half + m) add_mirrored(geometry, row(geometry.g - v), cells);
   }

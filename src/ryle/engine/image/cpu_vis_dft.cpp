@@ -8,7 +8,6 @@
 #include "ryle/engine/image/cpu_directions.hpp"
 #include "ryle/engine/image/cpu_pairs.hpp"
 #include "ryle/engine/image/cpu_paths.hpp"
-#include "ryle/engine/image/weights.hpp"
 
 namespace ryle::image::detail {
 namespace {
@@ -16,19 +15,12 @@ namespace {
 /// Pairs converted by one task.
 constexpr std::int64_t kPairsPerTask = 4096;
 
-class VisDftCpu final : public VisImager {
+class VisDftCpu final : public VisImager, private CpuImager {
  public:
   VisDftCpu(Queue& queue, const AllSkyConfig& config, std::string_view isa)
-      : config_(config),
-        kernels_(cpu_kernels(isa)),
-        name_("cpu:" + std::string(isa)),
-        roles_(make_roles(config)),
-        output_(config),
+      : CpuImager(queue, config, Path::vis_dft, isa),
         directions_(config, roles_, output_),
-        pairs_(make_pairs(config, roles_, false)),
-        n_channels_(config.channels.n_channels),
-        n_slots_(queue.n_workers()) {
-    config_.path = Path::vis_dft;
+        pairs_(make_pairs(config, roles_, false)) {
     const auto n = static_cast<std::int64_t>(roles_.antennas.size());
     for (std::int64_t a = 0; a < n; ++a) autos_.push_back(pair_source(config_, roles_, a, a));
     products_ = Buffer<float>(static_cast<std::int64_t>(pairs_.size()) * kCellFloats);
@@ -36,33 +28,21 @@ class VisDftCpu final : public VisImager {
     for (std::int64_t s = 0; s < n_slots_; ++s) {
       phasors_.emplace_back(2 * kDirectionsPerBlock * n);
     }
-    const std::vector<cf32> ones(static_cast<std::size_t>(n_channels_) * config.inputs.size(),
-                                 cf32(1));
-    set_gains(queue, ones);
+    gains_.resize(static_cast<std::size_t>(n_channels_));
+    set_gains(queue, ones());
   }
 
   void set_gains(Queue&, std::span<const cf32> gains) override {
-    check_gains(config_, gains);
-    gains_.resize(static_cast<std::size_t>(n_channels_));
-    for (std::int64_t c = 0; c < n_channels_; ++c) {
-      const auto used =
-          used_gains(roles_, gains.subspan(static_cast<std::size_t>(c) * config_.inputs.size(),
-                                           config_.inputs.size()));
+    take_gains(gains, [&](std::int64_t c, std::span<const cf32> used) {
       gains_[static_cast<std::size_t>(c)].set(roles_, used, {});
-    }
-    input_gains_.assign(gains.begin(), gains.end());
+    });
   }
 
   void execute(Queue& queue, const VisInput& input, Images& images) override {
     output_.prepare(images);
-    std::vector<double> weights(static_cast<std::size_t>(3 * n_bins(config_)));
-    if (!needs_counting(input)) {
-      FieldInput whole;
-      whole.n_spectra = input.n_spectra;
-      add_field_weights(config_, input_gains_, whole, weights);
-    }
+    std::vector<double> weights = uncounted_weights(config_, input_gains_, input);
     std::vector<double> planes(static_cast<std::size_t>(output_.n_sums() * output_.size()));
-    for (std::int64_t bin = 0; bin < n_bins(config_); ++bin) {
+    for (std::int64_t bin = 0; bin < n_bins_; ++bin) {
       std::fill(sums_.begin(), sums_.end(), 0.0);
       const std::int64_t first = bin * config_.n_channels_per_bin;
       const std::int64_t last = std::min(n_channels_, first + config_.n_channels_per_bin);
@@ -135,15 +115,8 @@ class VisDftCpu final : public VisImager {
     return constant;
   }
 
-  AllSkyConfig config_;
-  const CpuKernels& kernels_;
-  std::string name_;
-  CpuRoles roles_;
-  CpuOutput output_;
   CpuDirections directions_;
-  std::vector<cf32> input_gains_;  // [channel][input], for the weights
   std::vector<PairSource> pairs_, autos_;
-  std::int64_t n_channels_, n_slots_;
   std::vector<PairGainTables> gains_;
   Buffer<float> products_;              // [pair][8]
   std::vector<Buffer<float>> phasors_;  // [slot]

@@ -10,7 +10,6 @@
 #include "ryle/engine/image/cpu_paths.hpp"
 #include "ryle/engine/image/cpu_uv_apertures.hpp"
 #include "ryle/engine/image/cpu_uv_plan.hpp"
-#include "ryle/engine/image/weights.hpp"
 
 namespace ryle::image::detail {
 namespace {
@@ -18,24 +17,16 @@ namespace {
 /// Runs a loop, in parallel or not.
 using Loop = std::function<void(std::int64_t, const std::function<void(std::int64_t)>&)>;
 
-class VisGridCpu final : public VisImager {
+class VisGridCpu final : public VisImager, private CpuImager {
  public:
   VisGridCpu(Queue& queue, const AllSkyConfig& config, std::string_view isa)
-      : config_(config),
-        kernels_(cpu_kernels(isa)),
-        name_("cpu:" + std::string(isa)),
-        roles_(make_roles(config)),
-        output_(config),
+      : CpuImager(queue, config, Path::vis_grid, isa),
         sky_(make_sky_columns(config, output_, kernels_.lanes)),
         transform_(config.n_pixels),
         pairs_(make_pairs(config, roles_, !config.remove_autos)),
         geometry_(make_uv_geometry(config, kernels_)),
-        n_channels_(config.channels.n_channels),
-        n_bins_(image::n_bins(config)),
         n_parts_(parts_for(n_bins_)),
-        n_slots_(queue.n_workers()),
         apertures_(!config.function.apertures.empty()) {
-    config_.path = Path::vis_grid;
     if (apertures_) n_parts_ = 1;
     channels_.resize(static_cast<std::size_t>(n_channels_));
     gains_.resize(static_cast<std::size_t>(n_channels_));
@@ -45,36 +36,24 @@ class VisGridCpu final : public VisImager {
     });
     if (apertures_) uv_apertures_ = UvApertures(config_, roles_);
     make_tapers(queue);
-    make_column_pixels();
+    make_segments();
     allocate();
-    const std::vector<cf32> ones(static_cast<std::size_t>(n_channels_) * config.inputs.size(),
-                                 cf32(1));
-    set_gains(queue, ones);
+    set_gains(queue, ones());
   }
 
   void set_gains(Queue&, std::span<const cf32> gains) override {
-    check_gains(config_, gains);
-    for (std::int64_t c = 0; c < n_channels_; ++c) {
-      const auto used =
-          used_gains(roles_, gains.subspan(static_cast<std::size_t>(c) * config_.inputs.size(),
-                                           config_.inputs.size()));
+    take_gains(gains, [&](std::int64_t c, std::span<const cf32> used) {
       gains_[static_cast<std::size_t>(c)].set(roles_, used,
                                               channels_[static_cast<std::size_t>(c)].heights);
-    }
-    input_gains_.assign(gains.begin(), gains.end());
+    });
   }
 
   void execute(Queue& queue, const VisInput& input, Images& images) override {
     output_.prepare(images);
     std::vector<double> weights(static_cast<std::size_t>(3 * n_bins_ * n_parts_));
-    if (!needs_counting(input)) {
-      FieldInput whole;
-      whole.n_spectra = input.n_spectra;
-      std::vector<double> of_bins(static_cast<std::size_t>(3 * n_bins_));
-      add_field_weights(config_, input_gains_, whole, of_bins);
-      for (std::size_t i = 0; i < of_bins.size(); ++i) {
-        weights[i / 3 * static_cast<std::size_t>(3 * n_parts_) + i % 3] = of_bins[i];
-      }
+    const auto of_bins = uncounted_weights(config_, input_gains_, input);
+    for (std::size_t i = 0; i < of_bins.size(); ++i) {
+      weights[i / 3 * static_cast<std::size_t>(3 * n_parts_) + i % 3] = of_bins[i];
     }
     if (n_parts_ == 1) {
       const Loop serial = [](std::int64_t n, const std::function<void(std::int64_t)>& body) {
@@ -103,12 +82,13 @@ class VisGridCpu final : public VisImager {
     std::vector<Buffer<float>> grids, products;  // [part]
     Buffer<float> cells;                         // [row][G][8]
     Buffer<float> middle;
+    Buffer<float> planes;   // [XX, YY, U, V][frequency index y][column]
     Buffer<float> scratch;  // [part]: 4 transforms
     std::vector<double> sums;
   };
-  /// Pixel of a column: row of the transform, place in the list of pixels with sky.
-  struct ColumnPixel {
-    std::int32_t row, sky;
+  /// Neighbours in the image that are neighbours in the planes, too.
+  struct Segment {
+    std::int64_t sky, plane, n;  // places in the list of pixels with sky, in a plane; length
   };
 
   std::int64_t rows_per_vector() const { return kernels_.lanes / 4; }
@@ -118,6 +98,9 @@ class VisGridCpu final : public VisImager {
   std::int64_t chunk_pairs() const {
     return (sky_.n_columns + 2 * rows_per_vector() - 1) / (2 * rows_per_vector());
   }
+  // Columns as the transform writes them, the last ones without sky.
+  std::int64_t plane_row() const { return 2 * rows_per_vector() * chunk_pairs(); }
+  std::int64_t plane_floats() const { return geometry_.g * plane_row(); }
   std::int64_t scratch_floats() const { return 4 * config_.n_pixels * 2 * kernels_.lanes; }
 
   void make_tapers(Queue& queue) {
@@ -136,12 +119,18 @@ class VisGridCpu final : public VisImager {
     });
   }
 
-  void make_column_pixels() {
-    column_pixels_.resize(static_cast<std::size_t>(sky_.n_columns));
-    for (std::size_t s = 0; s < sky_.position.size(); ++s) {
-      const std::int64_t at = sky_.position[s];
-      column_pixels_[static_cast<std::size_t>(at / sky_.padded_rows)].push_back(
-          {static_cast<std::int32_t>(at % sky_.padded_rows), static_cast<std::int32_t>(s)});
+  // Frequencies begin in the middle of the image: its rows come in two halves.
+  void make_segments() {
+    const std::int64_t g = geometry_.g;
+    for (const auto& run : output_.runs()) {
+      const std::int64_t y = (run.pixel / g + g - g / 2) % g;
+      for (std::int64_t i = 0; i < run.n;) {
+        const std::int64_t x = run.pixel % g + i;
+        const std::int64_t n = x < g / 2 ? std::min(run.n - i, g / 2 - x) : run.n - i;
+        const std::int64_t column = sky_.column_of[static_cast<std::size_t>((x + g - g / 2) % g)];
+        segments_.push_back({run.sky + i, y * plane_row() + column, n});
+        i += n;
+      }
     }
   }
 
@@ -157,6 +146,7 @@ class VisGridCpu final : public VisImager {
       const std::int64_t rows = padded_rows(geometry_.g / 2 + 1);
       slot.cells = Buffer<float>(rows * geometry_.g * kCellFloats);
       slot.middle = Buffer<float>(2 * chunk_pairs() * rows * 2 * kernels_.lanes);
+      slot.planes = Buffer<float>(4 * plane_floats());
       // Scratch for the tasks that may run at once: row groups, or pairs of chunks.
       const std::int64_t at_once =
           n_parts_ == 1 ? 1 : std::max(rows / rows_per_vector(), chunk_pairs());
@@ -168,7 +158,6 @@ class VisGridCpu final : public VisImager {
 
   void image_bin(const VisInput& input, std::int64_t bin, Slot& slot, const Loop& loop,
                  std::vector<double>& weights, Images& images) {
-    std::fill(slot.sums.begin(), slot.sums.end(), 0.0);
     double* w = weights.data() + 3 * bin * n_parts_;
     const std::int64_t first = bin * config_.n_channels_per_bin;
     const std::int64_t last = std::min(n_channels_, first + config_.n_channels_per_bin);
@@ -191,7 +180,8 @@ class VisGridCpu final : public VisImager {
                    slot.cells.data() + v * geometry_.g * kCellFloats);
         });
       }
-      transform(c, n_rows, slot, loop);
+      transform(n_rows, slot, loop);
+      add_planes(c, c == first, slot, loop);
     }
     double total[3] = {};
     for (std::int64_t part = 0; part < n_parts_; ++part) {
@@ -235,72 +225,58 @@ class VisGridCpu final : public VisImager {
     if (needs_counting(input)) count_pairs(input, channel, n_inputs, pairs_, gains, weights);
   }
 
-  // Rows, columns, taper; adds to slot.sums.
-  void transform(std::int64_t channel, std::int64_t n_rows, Slot& slot, const Loop& loop) {
-    const UvImage image{transform_.plan(), n_rows, sky_.n_columns, sky_.column_of.data()};
+  // Rows, then columns of the half plane to slot.planes.
+  void transform(std::int64_t n_rows, Slot& slot, const Loop& loop) {
+    const UvImage image{transform_.plan(),     n_rows,      sky_.n_columns,
+                        sky_.column_of.data(), plane_row(), plane_floats()};
     const std::int64_t row_floats = geometry_.g * kCellFloats;
     const std::int64_t rows = padded_rows(n_rows);
     std::fill(slot.cells.data() + n_rows * row_floats, slot.cells.data() + rows * row_floats, 0.0f);
-    const bool one = n_parts_ == 1;
+    const auto scratch = [&](std::int64_t i) {
+      return slot.scratch.data() + (n_parts_ == 1 ? 0 : i) * scratch_floats();
+    };
     loop(rows / rows_per_vector(), [&](std::int64_t i) {
       kernels_.uv_rows(image, slot.cells.data(), row_floats, i * rows_per_vector(),
-                       slot.middle.data(), slot.scratch.data() + (one ? 0 : i) * scratch_floats());
+                       slot.middle.data(), scratch(i));
     });
-    const auto& taper = inverse_tapers_[config_.function.correlated ? std::size_t(channel) : 0];
     loop(chunk_pairs(), [&](std::int64_t i) {
-      float* scratch = slot.scratch.data() + (one ? 0 : i) * scratch_floats();
-      float* out = scratch + 3 * config_.n_pixels * 2 * kernels_.lanes;
-      uv_columns(image, slot, i, out, scratch);
-      add_columns(i, out, taper, slot.sums);
+      kernels_.uv_columns(image, slot.middle.data(), 2 * i, slot.planes.data(), scratch(i));
     });
   }
 
-  void uv_columns(const UvImage& image, const Slot& slot, std::int64_t pair, float* out,
-                  float* scratch) const {
-    kernels_.uv_columns(image, slot.middle.data(), 2 * pair, out, scratch);
-  }
-
-  void add_columns(std::int64_t pair, const float* out, const std::vector<double>& taper,
-                   std::vector<double>& sums) const {
-    const std::int64_t w = rows_per_vector(), lanes = kernels_.lanes, n = output_.size();
-    const bool several = taper.size() > static_cast<std::size_t>(n);
-    for (std::int64_t j = 0; j < 2 * w; ++j) {
-      const std::int64_t column = pair * 2 * w + j;
-      if (column >= sky_.n_columns) break;
-      const float* at = out + (j < w ? 4 * j : 4 * (j - w) + 2);
-      for (const auto& [row, sky] : column_pixels_[static_cast<std::size_t>(column)]) {
-        const float* p = at + row * 2 * lanes;
-        const double t0 = taper[static_cast<std::size_t>(sky)];
-        const double t1 = several ? taper[static_cast<std::size_t>(n + sky)] : t0;
-        const double t2 = several ? taper[static_cast<std::size_t>(2 * n + sky)] : t0;
-        double* to = sums.data() + sky;
-        to[0] += static_cast<double>(p[0]) * t0;
-        if (output_.n_sums() == 1) continue;
-        to[n] += static_cast<double>(p[lanes]) * t1;
-        if (output_.n_sums() == 2) continue;
-        to[2 * n] += static_cast<double>(p[1]) * t2;
-        to[3 * n] += static_cast<double>(p[lanes + 1]) * t2;
+  // Adds planes over taper to slot.sums, or begins them.
+  void add_planes(std::int64_t channel, bool begin, Slot& slot, const Loop& loop) const {
+    const auto& taper = inverse_tapers_[config_.function.correlated ? std::size_t(channel) : 0];
+    const std::int64_t n = output_.size();
+    const bool several = static_cast<std::int64_t>(taper.size()) > n;
+    loop(output_.n_sums(), [&](std::int64_t p) {
+      const float* plane = slot.planes.data() + p * plane_floats();
+      const double* inverse = taper.data() + (several ? std::min<std::int64_t>(p, 2) * n : 0);
+      double* sums = slot.sums.data() + p * n;
+      for (const Segment& s : segments_) {
+        const float* from = plane + s.plane;
+        const double* factor = inverse + s.sky;
+        double* to = sums + s.sky;
+        if (begin) {
+          for (std::int64_t i = 0; i < s.n; ++i) to[i] = static_cast<double>(from[i]) * factor[i];
+        } else {
+          for (std::int64_t i = 0; i < s.n; ++i) to[i] += static_cast<double>(from[i]) * factor[i];
+        }
       }
-    }
+    });
   }
 
-  AllSkyConfig config_;
-  const CpuKernels& kernels_;
-  std::string name_;
-  CpuRoles roles_;
-  CpuOutput output_;
   SkyColumns sky_;
   TransformTables transform_;
-  std::vector<cf32> input_gains_;  // [channel][input], for the weights
   std::vector<PairSource> pairs_;
   UvGeometry geometry_;
-  std::int64_t n_channels_, n_bins_, n_parts_, n_slots_;
+  std::int64_t n_parts_;
   bool apertures_;
   std::vector<UvChannel> channels_;
   std::vector<PairGainTables> gains_;
   UvApertures uv_apertures_;
-  std::vector<std::vector<double>> inverse_tapers_;      // [channel or 1][1 or 3][sky]
-  std::vector<std::vector<ColumnPixel>> column_pixels_;  // [column]
+  std::vector<std::vector<double>> inverse_tapers_;  // [channel or 1][1 or 3][sky]
+  std::vector<Segment> segments_;
   std::vector<Slot> slots_;
 };
 
