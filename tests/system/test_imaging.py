@@ -169,5 +169,15 @@ def test_the_plan_names_every_path():
     assert plan["choice"] == "vis-grid" and plan["image_s"] == pytest.approx(0.02)
     for p in plan["paths"]:
         assert p["why_not"] or p["predicted_s"] > 0
+        # LWA-SV: 0.224 m rms over its plane (image.md 3), 60.17 MHz, 75 degrees from zenith: 0.21 rad, coherence 0.979.
+        gridded = p["path"] in ("efield", "vis-grid")
+        assert p["height_phase_rad"] == pytest.approx(0.209 if gridded else 0, abs=0.005)
+        assert p["height_error"] == pytest.approx(1 - 0.979**2 if gridded else 0, abs=0.003)
     text = run("plan", ROOT / "examples/lwasv.toml").stdout
-    assert "vis-grid" in text and "efield-dft" in text
+    assert "vis-grid" in text and "efield-dft" in text and "heights off the plane" in text
+    assert plan["warning"] == ""
+    high = summary(run("plan", ROOT / "examples/lwasv.toml", "--json", "--set", "image.min_coherence=0.99"))
+    assert high["images"]["choice"] in ("vis-dft", "efield-dft") and not any("plane" in w for w in high["warnings"])
+    forced = summary(run("plan", ROOT / "examples/lwasv.toml", "--json", "--set", "image.min_coherence=0.99", "--set",
+                         "image.path=vis-grid"))
+    assert forced["images"]["choice"] == "vis-grid" and any("off its plane" in w for w in forced["warnings"])

@@ -243,14 +243,17 @@ SkyPlan choose_path(const ObservationConfig& config, const image::AllSkyConfig& 
 }
 
 std::string plan_text(const SkyPlan& plan, double image_s) {
-  std::string text = fmt::format("  {:<12} {:>12} {:>10} {:>10} {:>9}\n", "path", "ms an image",
-                                 "real time", "memory", "error");
+  std::string text = fmt::format("  {:<12} {:>12} {:>10} {:>10} {:>9} {:>9}\n", "path",
+                                 "ms an image", "real time", "memory", "error", "heights");
+  const image::PathPrediction* gridded = nullptr;
   for (const auto& p : plan.plan.paths) {
     const char mark = p.path == plan.path ? '*' : ' ';
     if (p.seconds > 0) {
-      text += fmt::format(" {}{:<12} {:>12.3f} {:>9.1f}x {:>6.0f} MiB {:>9.1e}", mark,
-                          image::name(p.path), p.seconds * 1e3, image_s / p.seconds,
-                          static_cast<double>(p.bytes) / (1 << 20), p.relative_error);
+      text +=
+          fmt::format(" {}{:<12} {:>12.3f} {:>9.1f}x {:>6.0f} MiB {:>9.1e} {:>9.1e}", mark,
+                      image::name(p.path), p.seconds * 1e3, image_s / p.seconds,
+                      static_cast<double>(p.bytes) / (1 << 20), p.relative_error, p.height_error);
+      if (p.height_phase_rad > 0) gridded = &p;
     } else {
       text += fmt::format(" {}{:<12} {:>12}", mark, image::name(p.path), "-");
     }
@@ -258,6 +261,14 @@ std::string plan_text(const SkyPlan& plan, double image_s) {
   }
   text += fmt::format("  * {}: {}\n  coherence of the array plane {:.4f}\n", image::name(plan.path),
                       plan.plan.reason, plan.plan.coherence);
+  if (gridded != nullptr) {
+    text += fmt::format(
+        "  heights off the plane turn phases by {:.2g} rad rms at the edge of the field: gridded "
+        "images lose {:.2g} % of a source there and differ from the exact sum by {:.2g} of the "
+        "noise\n",
+        gridded->height_phase_rad, 100 * gridded->height_error,
+        std::sqrt(2 * gridded->height_error));
+  }
   return text;
 }
 
@@ -270,13 +281,13 @@ std::string plan_json(const SkyPlan& plan, double image_s) {
                      {"predicted_s", p.seconds},
                      {"real_time_factor", p.seconds > 0 ? image_s / p.seconds : 0},
                      {"bytes", p.bytes},
-                     {"relative_error", p.relative_error}});
+                     {"relative_error", p.relative_error},
+                     {"height_phase_rad", p.height_phase_rad},
+                     {"height_error", p.height_error}});
   }
-  return nlohmann::ordered_json{{"choice", image::name(plan.path)},
-                                {"reason", plan.plan.reason},
-                                {"image_s", image_s},
-                                {"coherence", plan.plan.coherence},
-                                {"paths", paths}}
+  return nlohmann::ordered_json{
+      {"choice", image::name(plan.path)}, {"reason", plan.plan.reason},   {"image_s", image_s},
+      {"coherence", plan.plan.coherence}, {"warning", plan.plan.warning}, {"paths", paths}}
       .dump();
 }
 

@@ -75,6 +75,7 @@ image::AllSkyConfig plan_images(const ObservationConfig& config, const ArrayLayo
   const Cadence cadence = make_cadence(config.image.cadence_s, clock.rate_hz.value(), n_spectra);
   const auto sky = make_sky_config(config, array, frequency, cadence.spectra_per_image, {});
   plan.sky = choose_path(config, sky, queue);
+  if (!plan.sky->plan.warning.empty()) plan.warnings.push_back(plan.sky->plan.warning);
   plan.n_image_spectra = cadence.spectra_per_image;
   plan.image_s = clock.seconds(cadence.spectra_per_image);
   plan.ports.emplace_back(

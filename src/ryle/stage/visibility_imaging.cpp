@@ -293,6 +293,7 @@ class DumpImaging {
     summary.products = products.published();
     summary.errors = products.errors();
     summary.warnings = products.warnings();
+    if (!plan_.plan.warning.empty()) summary.warnings.push_back(plan_.plan.warning);
     summary.data_s = dump_s_ * static_cast<double>(n_dumps());
     summary.engine_margin = summary.data_s / std::max(busy_s_, 1e-9);
     summary.state = "OK";

@@ -10,6 +10,7 @@
 #include "ryle/core/bits.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
+#include "ryle/stage/level_correction.hpp"
 #include "ryle/stage/run_common.hpp"
 #include "ryle/stage/setup.hpp"
 
@@ -71,10 +72,32 @@ double SkyPath::flux_scale() const {
 
 std::vector<cf32> SkyPath::gains() const {
   auto result = imager_gains(config_, array_, facts_.frequency, levels_, dead_.flags, flux_scale());
-  if (facts_.scale.empty() || equalizes(config_)) return result;
+  const bool equalized = equalizes(config_) && flux_scale() == 0;
+  const auto quantized = quantization();
   const std::size_t n = levels_.n.size();
-  for (std::size_t k = 0; k < result.size(); ++k)
-    result[k] /= static_cast<float>(facts_.scale[k % n]);
+  for (std::size_t k = 0; k < result.size(); ++k) {
+    if (!facts_.scale.empty() && !equalizes(config_))
+      result[k] /= static_cast<float>(facts_.scale[k % n]);
+    if (quantized.empty()) continue;
+    // Equalization divides by the rms of the codes: it is that of the voltages that counts.
+    const auto& q = quantized[k % n];
+    result[k] *= static_cast<float>(equalized ? q.cross / std::sqrt(q.autos) : q.cross);
+  }
+  return result;
+}
+
+// What coarse samples and four-bit spectra did to the products of every input, to first order: the
+// same for every path, E-field or visibilities.
+std::vector<correlate::SamplerGain> SkyPath::quantization() const {
+  if (config_.correlate.van_vleck != "auto") return {};
+  std::vector<correlate::SamplerGain> result = facts_.samplers;
+  if (!facts_.four_bits) return result;
+  result.resize(levels_.n.size());
+  for (std::size_t p = 0; p < result.size(); ++p) {
+    const auto codes = spectra_gain(four_bit_codes(), levels_.power(p));
+    result[p].cross *= codes.cross;
+    result[p].autos *= codes.autos;
+  }
   return result;
 }
 
@@ -274,6 +297,7 @@ void SkyPath::finish(RunSummary& summary) {
   append(summary.errors, products.errors());
   append(summary.warnings, warnings_);
   append(summary.warnings, products.warnings());
+  if (!plan_.plan.warning.empty()) summary.warnings.push_back(plan_.plan.warning);
 }
 
 namespace {
@@ -312,7 +336,9 @@ RunSummary image_file(const ObservationConfig& config, const RunOptions& options
   facts.max_gulp = reader->max_gulp;
   facts.window_s = reader->window_s;
   facts.scale = reader->scale;
+  facts.samplers = reader->samplers;
   facts.format = reader->format;
+  facts.four_bits = reader->four_bits;
   facts.time_source = recording->info().time_source;
   SkyPath path(config, array, facts, options.command_line);
   // To the end of the file, or of 256 spectra, also where fewer are wanted.

@@ -167,6 +167,37 @@ TEST(AllSkyPlan, SaysWhyNot) {
   EXPECT_NE(p.reason.find("asked for by name, although"), std::string::npos) << p.reason;
 }
 
+// The error of the heights stands beside every gridded path, with a warning only where it was asked
+// for in spite of it.
+TEST(AllSkyPlan, SaysWhatTheHeightsCost) {
+  auto c = table_config(64, 128, 1000);
+  tilt(c, 0.02, -0.03, 0.15);
+  auto p = plan(c, default_cost_model(BackEnd::cuda));
+  const double z_rad = c.max_zenith_distance_rad;
+  const double rms_m = fit_plane(c).residual_rms_m;
+  const double phase_rad =
+      2 * kPi * c.channels.center_hz(127) / 299792458.0 * rms_m * (1 - std::cos(z_rad));
+  for (const auto& path : p.paths) {
+    const bool exact = path.path == Path::vis_dft || path.path == Path::efield_dft;
+    EXPECT_NEAR(path.height_phase_rad, exact ? 0 : phase_rad, 1e-12) << name(path.path);
+    // Small phases: their variance, phi^4 / 4 and more left out.
+    EXPECT_NEAR(path.height_error, exact ? 0 : phase_rad * phase_rad * 64 / 63, 3e-3);
+  }
+  EXPECT_GT(of(p, Path::vis_grid).height_error, 0.005);
+  EXPECT_EQ(p.choice, Path::vis_grid);
+  EXPECT_EQ(p.warning, "");
+  tilt(c, 0, 0, 2);
+  p = plan(c, default_cost_model(BackEnd::cuda));
+  EXPECT_FALSE(p.choice == Path::vis_grid || p.choice == Path::efield);
+  EXPECT_EQ(p.warning, "");
+  c.path = Path::vis_grid;
+  p = plan(c, default_cost_model(BackEnd::cuda));
+  EXPECT_NE(p.warning.find("m rms off its plane lose"), std::string::npos) << p.warning;
+  EXPECT_NE(p.warning.find("vis-dft"), std::string::npos) << p.warning;
+  c.path = Path::vis_dft;
+  EXPECT_EQ(plan(c, default_cost_model(BackEnd::cuda)).warning, "");
+}
+
 TEST(AllSkyPlan, ForcedPathsAreTakenOrRefused) {
   auto c = table_config(32, 128, 10);
   for (const Path path :

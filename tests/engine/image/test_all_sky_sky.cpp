@@ -176,6 +176,46 @@ TEST(AllSkySky, FourierSumsAreExactForAnyHeights) {
   EXPECT_LT(find_peak(gridded, 64, x, y).value, 0.7);  // what the planner's coherence is about
 }
 
+// What the planner says that heights cost is what the images show: the flux of a source, and the
+// difference of pixels of noise.
+TEST(AllSkySky, HeightsCostWhatIsPredicted) {
+  auto c = random_array(60, 64, 1, 30, 12);
+  tilt(c, 0.02, 0.01, 0.4);
+  c.channels.n_channels = 1;
+  c.function.support = 7;
+  c.cell_wavelengths = 0.40;
+  const double nu_hz = c.channels.center_hz(0), z_deg = 55;
+  const ArrayPlane plane = fit_plane(c);
+  const auto used = antennas_used(c);
+  const HeightError error = height_error(plane, used, nu_hz, z_deg * kDegree_rad);
+  ASSERT_GT(error.flux_loss, 0.02);
+  const Star one = star(120, z_deg);
+  const auto sums = observe(c, {one});
+  const auto [x, y] = pixel_of_direction(c, plane, one.s);
+  const double exact = find_peak(image_of(c, Path::vis_dft, sums, "auto"), 64, x, y).value;
+  const double gridded = find_peak(image_of(c, Path::vis_grid, sums, "auto"), 64, x, y).value;
+  EXPECT_NEAR(gridded / exact, 1 - error.flux_loss, 0.004);  // peaks of a parabola: 0.2 % each
+  // Noise: independent products. A pixel of radius r has its own error; about 300 beams in the sky.
+  std::vector<cf64> noise(sums.size());
+  for (std::size_t k = 0; k < noise.size(); ++k)
+    noise[k] = cf64(gaussian(2 * k), gaussian(2 * k + 1));
+  const Images a = image_of(c, Path::vis_dft, noise, "auto");
+  const Images b = image_of(c, Path::vis_grid, noise, "auto");
+  double expected = 0, seen = 0;
+  for (std::int64_t row = 0; row < 64; ++row) {
+    for (std::int64_t column = 0; column < 64; ++column) {
+      const auto s = direction_of_pixel(c, plane, double(column), double(row));
+      if (!(s[2] > std::cos(65 * kDegree_rad))) continue;
+      const auto k = std::size_t(row * 64 + column);
+      const double e = height_error(plane, used, nu_hz, std::acos(s[2])).flux_loss;
+      expected += 2 * e * double(a.pixels[k]) * double(a.pixels[k]);
+      seen += std::pow(double(a.pixels[k]) - double(b.pixels[k]), 2);
+    }
+  }
+  // Both sums are of some hundred independent beams: 1 / sqrt(100) each way.
+  EXPECT_NEAR(std::sqrt(seen / expected), 1, 0.15);
+}
+
 // ---- polarization --------------------------------------------------------------------------
 
 // Fields that an antenna on the ground sees from zenith: the same sample everywhere, Y through a

@@ -201,8 +201,33 @@ std::string why_not_cuda(const AllSkyConfig& config, const Sizes& s, Path path) 
   return "";
 }
 
+// What the ground costs: rms height over the fitted plane, and its effects at the edge of the
+// field.
+struct Ground {
+  double residual_rms_m = 0;
+  double coherence = 1;
+  HeightError error;
+};
+
+Ground ground_of(const AllSkyConfig& config) {
+  const ArrayPlane plane = fit_plane(config);
+  const auto used = antennas_used(config);
+  const double top_hz = config.channels.center_hz(config.channels.n_channels - 1);
+  const double z_rad = config.max_zenith_distance_rad;
+  return {plane.residual_rms_m, plane_coherence(plane, used, top_hz, z_rad),
+          height_error(plane, used, top_hz, z_rad)};
+}
+
+std::string not_flat(const AllSkyConfig& config, const Ground& ground) {
+  return printed("the array is not flat: heights %.2g m rms off its plane lose %.2g %% of a source",
+                 ground.residual_rms_m, 100 * ground.error.flux_loss) +
+         printed(" at %.0f deg from zenith (coherence %.3f",
+                 config.max_zenith_distance_rad / kDegree_rad, ground.coherence) +
+         printed(" below min_coherence %.3f)", config.min_coherence, 0);
+}
+
 PathPrediction predicted(const AllSkyConfig& config, const Sizes& s, const CostModel& model,
-                         Path path, double coherence, bool correlator_runs_anyway) {
+                         Path path, const Ground& ground, bool correlator_runs_anyway) {
   PathPrediction p;
   p.path = path;
   p.why_not = why_not(config, path);
@@ -216,6 +241,10 @@ PathPrediction predicted(const AllSkyConfig& config, const Sizes& s, const CostM
   p.seconds = seconds_of(config, s, model, path, correlator_runs_anyway);
   p.bytes = path_bytes(config, path, correlator_runs_anyway);
   p.relative_error = path_error(config, path);
+  if (is_gridded(path)) {
+    p.height_phase_rad = ground.error.phase_rad;
+    p.height_error = ground.error.flux_loss;
+  }
   if (config.max_bytes > 0 && p.bytes > config.max_bytes) {
     p.why_not = printed("it needs %.3g GiB, more than the limit of %.3g GiB",
                         static_cast<double>(p.bytes) / 0x1p30,
@@ -229,9 +258,8 @@ PathPrediction predicted(const AllSkyConfig& config, const Sizes& s, const CostM
   if (p.relative_error > config.max_relative_error) {
     p.why_not = printed("its error of %.1e of the peak exceeds max_relative_error %.1e",
                         p.relative_error, config.max_relative_error);
-  } else if (is_gridded(path) && coherence < config.min_coherence) {
-    p.why_not = printed("the array is not flat: coherence %.3f is below min_coherence %.3f",
-                        coherence, config.min_coherence);
+  } else if (is_gridded(path) && ground.coherence < config.min_coherence) {
+    p.why_not = not_flat(config, ground);
   }
   return p;
 }
@@ -293,13 +321,11 @@ std::int64_t path_bytes(const AllSkyConfig& config, Path path, bool correlator_r
 Plan plan(const AllSkyConfig& config, const CostModel& model, bool correlator_runs_anyway) {
   validate(config);
   Plan result;
-  result.coherence = plane_coherence(fit_plane(config), antennas_used(config),
-                                     config.channels.center_hz(config.channels.n_channels - 1),
-                                     config.max_zenith_distance_rad);
+  const Ground ground = ground_of(config);
+  result.coherence = ground.coherence;
   const Sizes s = sizes_of(config);
   for (const Path path : kPaths) {
-    result.paths.push_back(
-        predicted(config, s, model, path, result.coherence, correlator_runs_anyway));
+    result.paths.push_back(predicted(config, s, model, path, ground, correlator_runs_anyway));
   }
   if (config.path == Path::automatic) {
     choose(result);
@@ -313,6 +339,10 @@ Plan plan(const AllSkyConfig& config, const CostModel& model, bool correlator_ru
     result.choice = p.path;
     result.reason = "asked for by name";
     if (!p.why_not.empty()) result.reason += ", although " + p.why_not;
+    if (is_gridded(p.path) && ground.coherence < config.min_coherence) {
+      result.warning = std::string(name(p.path)) + " by name: " + not_flat(config, ground) +
+                       "; vis-dft and efield-dft have the true heights";
+    }
   }
   return result;
 }

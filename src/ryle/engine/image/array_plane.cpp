@@ -102,4 +102,22 @@ double plane_coherence(const ArrayPlane& plane, const std::vector<std::uint8_t>&
   return n > 0 ? std::abs(sum) / n : 1;
 }
 
+HeightError height_error(const ArrayPlane& plane, const std::vector<std::uint8_t>& antenna_used,
+                         double frequency_hz, double zenith_distance_rad) {
+  double n = 0;
+  for (const std::uint8_t used : antenna_used) n += used != 0 ? 1 : 0;
+  HeightError error;
+  if (n < 2) return error;
+  error.phase_rad = 2 * kPi * frequency_hz / kSpeedOfLight_m_per_s * plane.residual_rms_m *
+                    (1 - std::cos(zenith_distance_rad));
+  const double c = plane_coherence(plane, antenna_used, frequency_hz, zenith_distance_rad);
+#if RYLE_MUTANT == 860
+  error.flux_loss = 1 - c;
+#else
+  // sum_{a != b} exp(i (phi_a - phi_b)) = |n c|^2 - n
+  error.flux_loss = n * (1 - c * c) / (n - 1);
+#endif
+  return error;
+}
+
 }  // namespace ryle::image

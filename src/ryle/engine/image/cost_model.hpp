@@ -37,10 +37,15 @@ struct PathPrediction {
   double seconds = 0;         ///< per set of images, all channels
   std::int64_t bytes = 0;     ///< memory of the engine, correlator included where needed
   double relative_error = 0;  ///< rms, of the peak, inside r < 0.8
+  /// Gridded paths, at max_zenith_distance_rad in the top channel (geometry.hpp HeightError); 0 for
+  /// Fourier sums, which have the true heights.
+  double height_phase_rad = 0;
+  double height_error = 0;  ///< share of a point source's flux that is lost
 };
 struct Plan {
   Path choice = Path::automatic;
   std::string reason;
+  std::string warning;  ///< a gridded path asked for by name over ground that is not flat; else ""
   std::vector<PathPrediction> paths;  ///< all five, in the order of Path
   double coherence = 1;  ///< of the array plane at max_zenith_distance_rad, top channel
 };

@@ -21,6 +21,16 @@ ArrayPlane fit_plane(const AllSkyConfig& config);
 /// |mean_a exp(2 pi i (nu/c) rho_a (cos z - 1))|: what ignoring the residual heights costs.
 double plane_coherence(const ArrayPlane& plane, const std::vector<std::uint8_t>& antenna_used,
                        double frequency_hz, double zenith_distance_rad);
+/// What the residual heights that gridding leaves out do to an image at a zenith distance.
+/// @eq phi_a = 2 pi (nu/c) rho_a (cos z - 1);  flux_loss = 1 - < cos(phi_a - phi_b) >_{a != b}
+/// Pixels of noise differ from those of the exact sum by sqrt(2 flux_loss) of the noise, rms: pairs
+/// turn by exp(i (phi_a - phi_b)), of which |exp(i phi) - 1|^2 = 2 - 2 cos phi.
+struct HeightError {
+  double phase_rad = 0;  ///< rms over the antennas, of phi_a
+  double flux_loss = 0;  ///< of a point source, autocorrelations removed
+};
+HeightError height_error(const ArrayPlane& plane, const std::vector<std::uint8_t>& antenna_used,
+                         double frequency_hz, double zenith_distance_rad);
 
 /// True direction (l, m, n) behind a pixel of the slant orthographic image: gridded paths image a
 /// source at l' = l - alpha (1 - n), m' = m - beta (1 - n). n = NaN below the horizon.
