@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// AVX-512 VNNI: vpdpbusd, 8 spectra x 16 rows (re, im): 16 sums, 10 loads per 16 multiply
+// instructions.
+#include <type_traits>
+
+#include "ryle/engine/beamform/cpu_kernel.hpp"
+#if defined(__AVX512VNNI__)
+#include <immintrin.h>
+#endif
+
+namespace ryle::beamform::detail {
+#if defined(__AVX512VNNI__)
+namespace {
+
+constexpr int kWide = 16;
+constexpr int kSpectra = 8;
+constexpr int kPartsAtOnce = 1;
+#include "ryle/engine/beamform/cpu_vector.inc.hpp"
+// after it
+#include "ryle/engine/beamform/cpu_u8_avx512.inc.hpp"
+
+// Byte (re << 4 | im), two's complement -> bytes re + 8, im + 8: a nibble with its top bit flipped.
+inline void expand4(const std::uint8_t* from, std::uint8_t* to, std::int64_t n_bytes) {
+  const __m512i low_nibble = _mm512_set1_epi16(0x0f00), flip = _mm512_set1_epi16(0x0808);
+  for (std::int64_t k = 0; k < n_bytes; k += 32) {
+    const std::int64_t n = n_bytes - k;
+    const __mmask32 there = n >= 32 ? ~__mmask32{0} : (__mmask32{1} << n) - 1;
+    const __m512i x = _mm512_cvtepu8_epi16(_mm256_maskz_loadu_epi8(there, from + k));
+    const __m512i im = _mm512_and_si512(_mm512_slli_epi16(x, 8), low_nibble);
+    const __m512i codes = _mm512_xor_si512(_mm512_or_si512(_mm512_srli_epi16(x, 4), im), flip);
+    if (n >= 32) {
+      _mm512_storeu_si512(to + 2 * k, codes);
+    } else {
+      _mm512_mask_storeu_epi16(to + 2 * k, there, codes);
+    }
+  }
+}
+
+inline void multiply(const Multiply& m) {
+  const auto* samples = static_cast<const std::uint8_t*>(m.samples);
+  const __m512i start_re = _mm512_loadu_si512(m.start);
+  const __m512i start_im = _mm512_loadu_si512(m.start + kLanes);
+  const std::int64_t stride = m.spectrum_stride_bytes;
+  for (std::int64_t t = 0; t < m.n_spectra; t += kGroup) {
+    __m512i re[kGroup], im[kGroup];
+    static_for<0, kGroup>([&](auto s) RYLE_ALWAYS {
+      re[s] = start_re;
+      im[s] = start_im;
+    });
+    const std::uint8_t* at = samples + t * stride;
+    const auto* weights = static_cast<const std::uint8_t*>(m.weights);
+    for (std::int64_t step = 0; step < m.n_steps; ++step) {
+      const __m512i w_re = _mm512_loadu_si512(weights);
+      const __m512i w_im = _mm512_loadu_si512(weights + 64);
+      static_for<0, kGroup>([&](auto s) RYLE_ALWAYS {
+        const __m512i x = _mm512_set1_epi32(load_as<std::int32_t>(at + s * stride));
+        re[s] = _mm512_dpbusd_epi32(re[s], x, w_re);
+        im[s] = _mm512_dpbusd_epi32(im[s], x, w_im);
+      });
+      weights += 128;
+      at += m.step_stride_bytes;
+    }
+    auto* raw = static_cast<std::int32_t*>(m.raw) + 2 * t * kLanes;
+    static_for<0, kGroup>([&](auto s) RYLE_ALWAYS {
+      _mm512_storeu_si512(raw + 2 * s * kLanes, re[s]);
+      _mm512_storeu_si512(raw + (2 * s + 1) * kLanes, im[s]);
+    });
+  }
+}
+
+constexpr CpuKernel kBytes{"avx512_vnni", true,     expand4,     multiply, detect<true>,
+                           integrate,     quantize, quantize_u8, store_f32};
+
+}  // namespace
+
+const CpuKernel* cpu_kernel_avx512_vnni() { return &kBytes; }
+#else
+const CpuKernel* cpu_kernel_avx512_vnni() { return nullptr; }
+#endif
+
+}  // namespace ryle::beamform::detail

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+
+#include "ryle/engine/beamform/beamformer.hpp"
+#include "ryle/engine/beamform/cpu_kernel.hpp"
+
+/// Private to the engine: from planes [time][lane] to rows in memory.
+namespace ryle::beamform::detail {
+
+/// Codes of powers, u8 or u16: to[lane][0..n).
+void store_codes(OutputFormat format, const std::int32_t* codes, std::int64_t n, void* const* to,
+                 std::int64_t n_lanes);
+/// Voltages of all pols, [time][pol] in each row. planes or codes [2 pol + part][time][lane].
+void store_voltages(OutputFormat format, const float* planes, const std::int32_t* codes,
+                    std::int64_t n, std::int64_t n_pols, void* const* to, std::int64_t n_lanes);
+/// plane = plane * scale + dither, for one part of one pol.
+void add_dither(float* plane, const float* scale, std::int64_t n, Tick first_tick,
+                const std::uint64_t* keys, int part, std::int64_t n_lanes);
+
+}  // namespace ryle::beamform::detail

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/engine/beamform/cpu_unpack.hpp"
+
+#include <cstring>
+
+#include "ryle/engine/beamform/weight_bank.hpp"
+
+namespace ryle::beamform::detail {
+namespace {
+
+// The arithmetic path is taken when a table says what the nibbles say anyway.
+bool is_nibbles(const Config& config) {
+  if (config.format != SampleFormat::ci4) return false;
+  for (std::size_t byte = 0; byte < config.table.size(); ++byte) {
+    const auto value = [](std::size_t nibble) {
+      return static_cast<std::int8_t>(static_cast<int>(nibble ^ 8) - 8);
+    };
+    if (config.table[byte] != ci8{value(byte >> 4), value(byte & 15)}) return false;
+  }
+  return true;
+}
+
+cf32 value_of(const Config& config, int byte) {
+  const auto code = static_cast<std::uint8_t>(byte);
+  if (!config.table.empty())
+    return {static_cast<float>(config.table[code].re), static_cast<float>(config.table[code].im)};
+  return {static_cast<float>((code >> 4 ^ 8) - 8), static_cast<float>(((code & 15) ^ 8) - 8)};
+}
+
+}  // namespace
+
+Unpacker::Unpacker(const Config& config, const CpuKernel& kernel)
+    : config_(config),
+      kernel_(kernel),
+      nibbles_(is_nibbles(config)),
+      sample_bytes_(bits_per_sample(config.format) / 8) {
+  const std::int64_t antennas = config.n_antennas;
+  n_steps_ = kernel.integer ? (antennas + 1) / 2 : antennas;
+  const std::int64_t step_bytes = kernel.integer ? 4 : 8;
+  // Behind the tile: one expanded row of a run of samples, where pols must be taken apart.
+  const std::int64_t run = config.order == InputOrder::pairs ? 2 * kTile : config.n_inputs();
+  spare_bytes_ = kernel.integer ? 2 * run + 64 : 0;
+  tile_bytes_ = config.n_pols * kTile * n_steps_ * step_bytes + spare_bytes_;
+  if (kernel.integer) offset_ = nibbles_ ? 8 : -value_range(config).min;
+  if (sample_bytes_ != 1) return;
+  for (int byte = 0; byte < 256; ++byte) {
+    const cf32 value = value_of(config, byte);
+    values_.push_back(value);
+    codes_.push_back(static_cast<std::uint16_t>((static_cast<int>(value.real()) + offset_) |
+                                                (static_cast<int>(value.imag()) + offset_) << 8));
+  }
+}
+
+const std::uint8_t* Unpacker::row(const Input& input, std::int64_t channel, std::int64_t t,
+                                  std::int64_t pair) const {
+  const auto* data =
+      static_cast<const std::uint8_t*>(input.samples) + channel * input.channel_stride_bytes;
+  if (config_.order == InputOrder::spectra) return data + t * input.step_stride_bytes;
+  const std::int64_t in_block = t % config_.block_spectra;
+  return data + t / config_.block_spectra * input.step_stride_bytes +
+         (pair * config_.block_spectra + in_block) * 2 * sample_bytes_;
+}
+
+void Unpacker::expand(const std::uint8_t* from, std::uint8_t* to, std::int64_t n_samples) const {
+  if (nibbles_) return kernel_.expand4(from, to, n_samples);
+  if (sample_bytes_ == 1) {
+    for (std::int64_t k = 0; k < n_samples; ++k) std::memcpy(to + 2 * k, &codes_[from[k]], 2);
+    return;
+  }
+  for (std::int64_t k = 0; k < 2 * n_samples; ++k)
+    to[k] = static_cast<std::uint8_t>(from[k] ^ 0x80);
+}
+
+void Unpacker::to_codes(const Input& input, std::int64_t channel, std::int64_t t, std::int64_t n,
+                        const TileView& view, std::uint8_t* memory) const {
+  const std::int64_t inputs = config_.n_inputs(), pols = config_.n_pols;
+  std::uint8_t* spare = memory + tile_bytes_ - spare_bytes_;
+  if (config_.order == InputOrder::spectra) {
+    for (std::int64_t s = 0; s < n; ++s) {
+      std::uint8_t* to = memory + s * view.spectrum_stride_bytes;
+      const std::uint8_t* from = row(input, channel, t + s, 0);
+      if (pols == 1) {
+        expand(from, to, inputs);
+        continue;
+      }
+      expand(from, spare, inputs);
+      for (std::int64_t i = 0; i < inputs; ++i)
+        std::memcpy(to + (i % 2) * view.pol_stride_bytes + i / 2 * 2, spare + 2 * i, 2);
+    }
+    return;
+  }
+  for (std::int64_t pair = 0; pair < inputs / 2; ++pair) {
+    const std::uint8_t* from = row(input, channel, t, pair);
+    if (pols == 1) {
+      expand(from, memory + pair * view.step_stride_bytes, 2 * n);
+      continue;
+    }
+    expand(from, spare, 2 * n);
+    for (std::int64_t k = 0; k < 2 * n; ++k) {
+      std::memcpy(
+          memory + (k % 2) * view.pol_stride_bytes + k / 2 * view.spectrum_stride_bytes + 2 * pair,
+          spare + 2 * k, 2);
+    }
+  }
+}
+
+void Unpacker::to_floats(const Input& input, std::int64_t channel, std::int64_t t, std::int64_t n,
+                         const TileView& view, std::uint8_t* memory) const {
+  const std::int64_t inputs = config_.n_inputs(), pols = config_.n_pols;
+  const bool pairs = config_.order == InputOrder::pairs;
+  for (std::int64_t i = 0; i < inputs; ++i) {
+    const std::uint8_t* from = pairs ? row(input, channel, t, i / 2) + i % 2 * sample_bytes_
+                                     : row(input, channel, t, 0) + i * sample_bytes_;
+    const std::int64_t step = pairs ? 2 * sample_bytes_ : input.step_stride_bytes;
+    std::uint8_t* to = memory + i % pols * view.pol_stride_bytes + i / pols * 8;
+    for (std::int64_t s = 0; s < n; ++s) {
+      cf32 value;
+      const std::uint8_t* at = from + s * step;
+      if (sample_bytes_ == 1) {
+        value = values_[*at];
+      } else if (config_.format == SampleFormat::ci8) {
+        value = {static_cast<float>(static_cast<std::int8_t>(at[0])),
+                 static_cast<float>(static_cast<std::int8_t>(at[1]))};
+      } else if (config_.format == SampleFormat::ci16) {
+        ci16 code;
+        std::memcpy(&code, at, 4);
+        value = {static_cast<float>(code.re), static_cast<float>(code.im)};
+      } else {
+        std::memcpy(&value, at, 8);
+      }
+      std::memcpy(to + s * view.spectrum_stride_bytes, &value, 8);
+    }
+  }
+}
+
+TileView Unpacker::unpack(const Input& input, std::int64_t channel, std::int64_t t, std::int64_t n,
+                          std::uint8_t* memory) const {
+  TileView view{memory, 0, 0, 0};
+  if (kernel_.integer) {
+    // A pair of antennas of one pol lies together already: its run in time is copied as it is.
+    const bool by_time = config_.order == InputOrder::pairs && config_.n_pols == 1;
+    view.step_stride_bytes = by_time ? 4 * kTile : 4;
+    view.spectrum_stride_bytes = by_time ? 4 : 4 * n_steps_;
+    view.pol_stride_bytes = kTile * n_steps_ * 4;
+    to_codes(input, channel, t, n, view, memory);
+  } else {
+    view.step_stride_bytes = 8;
+    view.spectrum_stride_bytes = 8 * n_steps_;
+    view.pol_stride_bytes = kTile * n_steps_ * 8;
+    to_floats(input, channel, t, n, view, memory);
+  }
+  return view;
+}
+
+void Unpacker::incoherent(const TileView& tile, std::int64_t pol,
+                          const std::vector<std::uint8_t>& mask, std::int64_t n,
+                          float* power) const {
+  const std::uint8_t* data = tile.data + pol * tile.pol_stride_bytes;
+  std::int32_t sums[kTile] = {};
+  for (std::int64_t s = 0; s < n; ++s) power[s] = 0;
+  for (std::int64_t antenna = 0; antenna < config_.n_antennas; ++antenna) {
+    if (mask[antenna] == 0) continue;
+    if (!kernel_.integer) {
+      for (std::int64_t s = 0; s < n; ++s) {
+        float v[2];
+        std::memcpy(v, data + antenna * tile.step_stride_bytes + s * tile.spectrum_stride_bytes, 8);
+        power[s] += v[0] * v[0] + v[1] * v[1];
+      }
+      continue;
+    }
+    const std::uint8_t* from = data + antenna / 2 * tile.step_stride_bytes + antenna % 2 * 2;
+    for (std::int64_t s = 0; s < n; ++s) {
+      const std::int32_t re = from[s * tile.spectrum_stride_bytes] - offset_;
+      const std::int32_t im = from[s * tile.spectrum_stride_bytes + 1] - offset_;
+      sums[s] += re * re + im * im;
+    }
+  }
+  if (!kernel_.integer) return;
+  for (std::int64_t s = 0; s < n; ++s) power[s] = static_cast<float>(sums[s]);
+}
+
+}  // namespace ryle::beamform::detail
