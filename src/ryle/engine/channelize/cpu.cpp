@@ -40,6 +40,7 @@ const KernelTable& kernel_of(std::string_view name) {
 
 constexpr std::int64_t kStageSpectra =
     64;  // spectra unpacked at a time; a multiple of every block but ci4's
+constexpr std::int64_t kMergeInputs = 8;      // statistics of as many are added together
 constexpr std::int64_t kMaxGroup = 32;        // inputs unpacked together
 constexpr std::int64_t kOverreadBytes = 256;  // the last vector of a row may read this far
 
@@ -188,8 +189,9 @@ void Cpu::execute(Queue& queue, const Input& input, std::int64_t first, std::int
     const Call* call;
     std::int64_t n_chunks;
   } merge{&call, n_chunks};
-  queue.parallel_for(problem_.config.n_inputs, [&merge](std::int64_t p) {
-    merge.call->self->merge_counts(*merge.call, p, merge.n_chunks);
+  const std::int64_t n_tasks = (problem_.config.n_inputs + kMergeInputs - 1) / kMergeInputs;
+  queue.parallel_for(n_tasks, [&merge](std::int64_t task) {
+    merge.call->self->merge_counts(*merge.call, task * kMergeInputs, merge.n_chunks);
   });
 }
 
@@ -407,25 +409,32 @@ void Cpu::run_lanes(const Track& track, std::int64_t i, std::int64_t n, std::int
   kernel_.run(transform_.plan(), group, slot);
 }
 
+/// Inputs [p, p + kMergeInputs), which share lines of the statistics.
 void Cpu::merge_counts(const Call& call, std::int64_t p, std::int64_t n_chunks) const {
   const Config& config = problem_.config;
-  const std::uint64_t* valid = call.output->valid + p * call.output->valid_words;
-  std::int64_t n_valid = 0;
-  for (std::int64_t w = 0; w < words_for_bits(call.n_spectra); ++w)
-    n_valid += std::popcount(valid[w]);
-  for (std::int64_t chunk = 0; chunk < n_chunks; ++chunk) {
-    const KernelCounts* counts = counts_.data() + (chunk * config.n_inputs + p) * config.n_channels;
-    for (std::int64_t place = 0; place < config.n_channels; ++place) {
-      const std::int64_t c = transform_.plan().channel_of[place];
-      ChannelStatistics& s = call.output->statistics[c * config.n_inputs + p];
+  const std::int64_t n_inputs = std::min(kMergeInputs, config.n_inputs - p);
+  std::int64_t n_valid[kMergeInputs] = {};
+  for (std::int64_t j = 0; j < n_inputs; ++j) {
+    const std::uint64_t* valid = call.output->valid + (p + j) * call.output->valid_words;
+    for (std::int64_t w = 0; w < words_for_bits(call.n_spectra); ++w)
+      n_valid[j] += std::popcount(valid[w]);
+  }
+  for (std::int64_t place = 0; place < config.n_channels; ++place) {
+    const std::int64_t c = transform_.plan().channel_of[place];
+    for (std::int64_t j = 0; j < n_inputs; ++j) {
+      ChannelStatistics& s = call.output->statistics[c * config.n_inputs + p + j];
 #if RYLE_MUTANT == 110
-      s.n_samples += n_valid;
+      s.n_samples += n_valid[j] * n_chunks;
 #else
-      s.n_samples += chunk == 0 ? n_valid : 0;
+      s.n_samples += n_valid[j];
 #endif
-      s.saturated_low += counts[place].low;
-      s.saturated_high += counts[place].high;
-      s.sum_of_squares += counts[place].sum_of_squares;
+      const KernelCounts* counts = counts_.data() + (p + j) * config.n_channels + place;
+      for (std::int64_t chunk = 0; chunk < n_chunks; ++chunk) {
+        s.saturated_low += counts->low;
+        s.saturated_high += counts->high;
+        s.sum_of_squares += counts->sum_of_squares;
+        counts += config.n_inputs * config.n_channels;
+      }
     }
   }
 }

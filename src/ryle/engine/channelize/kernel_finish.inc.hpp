@@ -168,20 +168,23 @@ struct Codes {
 
 /// Codes before clipping to 8 bits; y holds 2^16 times the values.
 /// @eq rne(y + (d + 1/2) / 2^16) = floor((rne(2^16 y) + d + 2^15) / 2^16), so integers do the rest
-template <bool kClip>
-RYLE_INLINE Codes fixed_point(const Finish& f, C y, std::int64_t at) {
-  const U x = hash(f, at);
-  const U re = (x >> 16) ^ f.sign;  // d + 2^15
+RYLE_INLINE Codes add_dither(const Finish& f, C y, U hash) {
+  const U re = (hash >> 16) ^ f.sign;  // d + 2^15
 #if RYLE_MUTANT == 104
   const U im = re;
 #else
-  const U im = (x ^ re) & f.lower;
+  const U im = (hash ^ re) & f.lower;
 #endif
+  return {(U)round_to_int(y.re) + re, (U)round_to_int(y.im) + im};
+}
+
+template <bool kClip>
+RYLE_INLINE Codes fixed_point(const Finish& f, C y, std::int64_t at) {
   if constexpr (kClip) {  // whatever the conversion or the sum could not hold
     const V limit = broadcast(0x1p28f);
     y = {least(most(y.re, -limit), limit), least(most(y.im, -limit), limit)};
   }
-  return {(U)round_to_int(y.re) + re, (U)round_to_int(y.im) + im};
+  return add_dither(f, y, hash(f, at));
 }
 
 /// Clips to 8 bits and counts the valid lanes' parts.
@@ -271,22 +274,23 @@ RYLE_INLINE bool store_codes(const Finish& f, const Codes& a, const Codes& b, bo
   return true;
 }
 
-/// Phase and gain of the point at place `at` of the transform order.
-template <bool kPhase>
+/// Phase and gain of the point at place `at` of the transform order. kUpright: known not to be
+/// inverted, one branch less.
+template <bool kPhase, bool kUpright = false>
 RYLE_INLINE C correct(const Finish& f, const float* x, std::int64_t at) {
   C point = load_point(x);
-  const float* g = f.gains + 2 * at;
-  if (f.inverted) point.im = -point.im;  // inverted band
-  C factor;
+  if constexpr (!kUpright) {
+    if (f.inverted) point.im = -point.im;
+  }
+  point = times(point, f.gains + 2 * at);
   if constexpr (kPhase) {
     const std::uint32_t c = f.channel_of[at];
     const C a = load_point(f.coarse + (c >> f.shift) * kPoint);
     const C b = load_point(f.fine + (c & ((1u << f.shift) - 1)) * kPoint);
-    factor = times(times(a, b.re, b.im), g);
-  } else {
-    factor = {broadcast(g[0]), broadcast(g[1])};
+    const C phasor = times(a, b.re, b.im);
+    point = times(point, phasor.re, phasor.im);
   }
-  return times(point, factor.re, factor.im);
+  return point;
 }
 
 /// Two points of which a code may have to be clipped, once more; rare.
@@ -320,6 +324,28 @@ RYLE_INLINE void finish_bytes(const Finish& f, const Finish& again, const float*
   if (!store_codes < kDither && !kTruncate > (f, a, b, two, piece)) {
     finish_clipped<kPhase>(again, x, at, two, piece);
   }
+}
+
+/// kBatch points to dithered 8-bit codes, in lockstep: one after the other they would fill the
+/// scheduler with instructions that wait for the one before.
+template <bool kPhase, int kBatch>
+RYLE_INLINE void finish_batch(const Finish& f, const Finish& again, const float* x, std::int64_t at,
+                              std::byte* piece) {
+  Codes codes[kBatch];
+  U key[kBatch];
+  C y[kBatch];
+  static_for<0, kBatch>([&](auto i) RYLE_ALWAYS {
+    key[i] = (f.dither_keys ^ f.channel_keys[at + i]) * f.first_factor;
+    y[i] = correct<kPhase, true>(f, x + i * kPoint, at + i);
+  });
+  static_for<0, kBatch>([&](auto i) RYLE_ALWAYS { key[i] ^= key[i] >> 15; });
+  static_for<0, kBatch>([&](auto i) RYLE_ALWAYS { key[i] *= f.second_factor; });
+  static_for<0, kBatch>([&](auto i) RYLE_ALWAYS { codes[i] = add_dither(f, y[i], key[i]); });
+  static_for<0, kBatch / 2>([&](auto i) RYLE_ALWAYS {
+    std::byte* to = piece + 2 * i * piece_bytes(KernelFormat::ci8);
+    if (!store_codes<true>(f, codes[2 * i], codes[2 * i + 1], true, to))
+      finish_clipped<kPhase>(again, x + 2 * i * kPoint, at + 2 * i, true, to);
+  });
 }
 
 template <KernelFormat kFormat, bool kPhase, bool kDither, bool kTruncate>
@@ -356,6 +382,13 @@ __attribute__((noinline)) void finish_points(const Finish& again, const float* x
   std::byte* piece = f.codes + at * piece_bytes(kFormat);
   if constexpr (kFormat == KernelFormat::ci8) {
     std::int64_t i = 0;
+    if constexpr (kDither && !kTruncate) {
+      constexpr int kBatch = 8;
+      if (!f.inverted) {
+        for (; i + kBatch <= n; i += kBatch, piece += kBatch * piece_bytes(kFormat))
+          finish_batch<kPhase, kBatch>(f, again, x + i * kPoint, at + i, piece);
+      }
+    }
     for (; i + 2 <= n; i += 2, piece += 2 * piece_bytes(kFormat)) {
       finish_bytes<kPhase, kDither, kTruncate>(f, again, x + i * kPoint, at + i, true, piece);
     }

@@ -11,6 +11,13 @@ using Byte = std::int8_t __attribute__((vector_size(kLanes)));
 
 #define RYLE_ALWAYS __attribute__((always_inline))
 #define RYLE_INLINE inline RYLE_ALWAYS
+// The same instructions in an order that suits the large cores that have 512 bits: a fifth faster
+// butterflies with GCC 12. (Not everywhere: it slows the finish.)
+#if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__)
+#define RYLE_TUNED __attribute__((noinline, target("tune=icelake-server")))
+#else
+#define RYLE_TUNED __attribute__((noinline))
+#endif
 
 RYLE_INLINE V load(const float* p) {
   V v;

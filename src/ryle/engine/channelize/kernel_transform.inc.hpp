@@ -102,7 +102,7 @@ RYLE_INLINE void butterfly(C (&a)[Radix]) {
 }
 
 template <int Radix>
-__attribute__((noinline)) void pass(const float* x, float* y, const KernelPass& p) {
+RYLE_TUNED void pass(const float* x, float* y, const KernelPass& p) {
   const std::int64_t from = p.rest * p.stride * kPoint;  // from input l to l + 1
   const std::int64_t to = p.stride * kPoint;             // from output j to j + 1
   const float* w = p.twiddles;
