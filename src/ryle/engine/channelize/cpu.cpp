@@ -54,10 +54,10 @@ struct Track {
   std::uint64_t valid[2];
   const std::byte* origin;       // stream position of tick `origin_tick`
   Tick origin_tick, begin, end;  // [begin, end): samples that valid spectra read
-  // Of the integer filter: windows one transform apart; first and last + 1 valid spectrum.
-  bool sliding;
+  bool has_phase;                // false: all ramps are 0
+  bool sliding;                  // windows are one transform apart
   std::int64_t first_valid, end_valid;
-  const std::byte* arranged;  // nullptr: not yet, or never
+  const std::byte* arranged;  // for the integer filter; nullptr: not yet, or never
   std::int64_t rotation;
 };
 
@@ -241,40 +241,47 @@ void Cpu::follow(const Call& call, std::int64_t begin, std::int64_t n, std::int6
     const std::uint32_t key = keys[i] ^ input_key;
     track.spectrum_key[i] = key ^ key >> 16;
   }
-  if (is_zero(delays_[p]) && problem_.step == problem_.n_points) {
-    for (std::int64_t i = 0; i < n; ++i) {
-      track.start[i] = (first + i) * problem_.step;
-      track.ramp[i] = {};
-    }
-  } else {
-    for (std::int64_t i = 0; i < n; ++i) {
-      const Shift shift = evaluate(problem_, delays_[p], first + i);
-      track.start[i] = (first + i) * problem_.step - shift.samples;
-      track.ramp[i] = phase_ramp(problem_, shift, first + i);
-    }
-  }
   // Stages begin at whole words, and bits beyond the call are 0.
   track.valid[0] = valid[0];
   track.valid[1] = n > 64 ? valid[1] : 0;
   track.begin = track.end = 0;
-  bool any = false;
-  for (std::int64_t i = 0; i < n; ++i) {
-    if (!test_bit(track.valid, i)) continue;
-    track.begin = any ? std::min(track.begin, track.start[i]) : track.start[i];
-    track.end = std::max(any ? track.end : track.start[i], track.start[i] + problem_.n_filter);
-    if (!any) track.first_valid = i;
-    track.end_valid = i + 1;
-    any = true;
-  }
   track.arranged = nullptr;
   track.rotation = 0;
+  const bool any = (track.valid[0] | track.valid[1]) != 0;
+  track.first_valid = track.valid[0] != 0 ? std::countr_zero(track.valid[0])
+                                          : 64 + std::countr_zero(track.valid[1]);
+  track.end_valid = track.valid[1] != 0 ? 128 - std::countl_zero(track.valid[1])
+                                        : 64 - std::countl_zero(track.valid[0]);
+  track.has_phase = !is_zero(delays_[p]) || problem_.step != problem_.n_points;
   track.sliding = any;
+  if (!track.has_phase) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      track.start[i] = (first + i) * problem_.step;
+      track.ramp[i] = {};
+    }
+    if (!any) return;
+    track.begin = track.start[track.first_valid];
+    track.end = track.start[track.end_valid - 1] + problem_.n_filter;
+    return;
+  }
+  for (std::int64_t i = 0; i < n; ++i) {
+    const Shift shift = evaluate(problem_, delays_[p], first + i);
+    track.start[i] = (first + i) * problem_.step - shift.samples;
+    track.ramp[i] = phase_ramp(problem_, shift, first + i);
+  }
+  for (std::int64_t i = track.first_valid; any && i < track.end_valid; ++i) {
+    if (!test_bit(track.valid, i)) continue;
+    const Tick start = track.start[i];
+    track.begin = i == track.first_valid ? start : std::min(track.begin, start);
+    track.end = std::max(i == track.first_valid ? start : track.end, start + problem_.n_filter);
+  }
   for (std::int64_t i = 1; i < n; ++i)
     track.sliding = track.sliding && track.start[i] - track.start[i - 1] == problem_.n_points;
   if (track.end - track.begin >
       row_samples_) {  // a cubic that leaps within one stage: not followed
     track.valid[0] = track.valid[1] = 0;
     track.begin = track.end = 0;
+    track.sliding = false;
   }
 }
 
@@ -385,26 +392,27 @@ void Cpu::run_lanes(const Track& track, std::int64_t i, std::int64_t n, std::int
   if (track.arranged != nullptr) {
     group.arranged = track.arranged + i / 8 * transform_.plan().arranged_stride;
     group.rotation = track.rotation;
-    // The next stage's samples follow this one's.
-    group.prefetch =
-        unpacker_.is_direct()
-            ? track.origin + (track.start[i] + per_stage_ * problem_.step + problem_.n_filter -
-                              problem_.n_points - track.origin_tick) *
-                                 unpacker_.sample_bytes()
-            : track.arranged;
+    group.prefetch = track.arranged;
+    if (unpacker_.is_direct()) {  // the next stage's new samples
+      const Tick next = track.start[i] + (per_stage_ - 1) * problem_.step + problem_.n_filter;
+      group.prefetch = track.origin + (next - track.origin_tick) * unpacker_.sample_bytes();
+    }
   }
-  for (std::int64_t l = 0; l < lanes; ++l) {
-    const std::int64_t from = std::min(i + l, n - 1);
-    const Tick start = track.start[from];
+  for (std::int64_t l = 0; l < lanes; ++l)
+    group.dither_keys[l] = track.spectrum_key[std::min(i + l, n - 1)];
+  for (std::int64_t l = 0; l < lanes && track.has_phase; ++l) {
+    const PhaseRamp& ramp = track.ramp[std::min(i + l, n - 1)];
+    group.phase_base[l] = ramp.base;
+    group.phase_slope[l] = ramp.slope;
+    group.has_phase = group.has_phase || ramp.base != 0 || ramp.slope != 0;
+  }
+  for (std::int64_t l = 0; l < lanes && group.arranged == nullptr; ++l) {
+    const Tick start = track.start[std::min(i + l, n - 1)];
     // Lanes without a valid spectrum read some valid one's samples; their codes are masked to 0.
     const bool readable =
         i + l < n && start >= track.begin && start + problem_.n_filter <= track.end;
     group.start[l] = track.origin + ((readable ? start : track.begin) - track.origin_tick) *
                                         unpacker_.sample_bytes();
-    group.phase_base[l] = track.ramp[from].base;
-    group.phase_slope[l] = track.ramp[from].slope;
-    group.dither_keys[l] = track.spectrum_key[from];
-    group.has_phase = group.has_phase || track.ramp[from].base != 0 || track.ramp[from].slope != 0;
   }
   kernel_.run(transform_.plan(), group, slot);
 }
