@@ -35,7 +35,8 @@ TEST(Dispersion, DelaysOfThePaper) {
   ASSERT_EQ(dms.size(), 864u);
   EXPECT_DOUBLE_EQ(dms.back(), 86.3);
   const auto delays = delay_table(band, dms);
-  EXPECT_EQ(*std::max_element(delays.begin(), delays.end()), 4119);  // 4148.8064 x 86.3 (398.01^-2 - 417.99^-2) / 51.2 us = 4119.5, below the half
+  EXPECT_EQ(*std::max_element(delays.begin(), delays.end()),
+            4119);  // 4148.8064 x 86.3 (398.01^-2 - 417.99^-2) / 51.2 us = 4119.5, below the half
   for (const std::size_t trial :
        {std::size_t{0}, std::size_t{1}, std::size_t{431}, std::size_t{863}}) {
     for (std::int64_t c = 0; c < 1024; c += 41) {

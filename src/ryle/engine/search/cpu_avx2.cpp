@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // AVX2: as cpu_avx512.cpp with 32 bytes a register; within 32 samples 16 even, then 16 odd ones.
 #include "ryle/engine/search/cpu_kernel.hpp"
+#include "ryle/engine/search/cpu_series.inc.hpp"
 
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -101,8 +102,16 @@ void block_maxima(const std::int32_t* prefix, std::int64_t width, std::int64_t n
   }
 }
 
-constexpr CpuKernel kKernel{"search/cpu/avx2", sum_rows,  accumulate,
-                            store_u16,         store_u32, block_maxima};
+constexpr CpuKernel kKernel{"search/cpu/avx2",
+                            sum_rows,
+                            accumulate,
+                            store_u16,
+                            store_u32,
+                            block_maxima,
+                            moments_of<std::uint16_t>,
+                            moments_of<std::uint32_t>,
+                            prefix_of<std::uint16_t>,
+                            prefix_of<std::uint32_t>};
 
 }  // namespace
 

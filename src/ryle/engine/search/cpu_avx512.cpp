@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // AVX-512: bytes are added as 16-bit words, sums and odd bytes apart: even = total - 256 odd.
 #include "ryle/engine/search/cpu_kernel.hpp"
+#include "ryle/engine/search/cpu_series.inc.hpp"
 
 #if defined(__AVX512BW__)
 #include <immintrin.h>
@@ -112,8 +113,16 @@ void block_maxima(const std::int32_t* prefix, std::int64_t width, std::int64_t n
   }
 }
 
-constexpr CpuKernel kKernel{"search/cpu/avx512", sum_rows,  accumulate,
-                            store_u16,           store_u32, block_maxima};
+constexpr CpuKernel kKernel{"search/cpu/avx512",
+                            sum_rows,
+                            accumulate,
+                            store_u16,
+                            store_u32,
+                            block_maxima,
+                            moments_of<std::uint16_t>,
+                            moments_of<std::uint32_t>,
+                            prefix_of<std::uint16_t>,
+                            prefix_of<std::uint32_t>};
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "ryle/engine/search/cpu_kernel.hpp"
+#include "ryle/engine/search/cpu_series.inc.hpp"
 
 namespace ryle::search::detail {
 namespace {
@@ -55,8 +56,16 @@ void block_maxima(const std::int32_t* prefix, std::int64_t width, std::int64_t n
   }
 }
 
-constexpr CpuKernel kKernel{"search/cpu/generic", sum_rows, accumulate, store_u16, store_u32,
-                            block_maxima};
+constexpr CpuKernel kKernel{"search/cpu/generic",
+                            sum_rows,
+                            accumulate,
+                            store_u16,
+                            store_u32,
+                            block_maxima,
+                            moments_of<std::uint16_t>,
+                            moments_of<std::uint32_t>,
+                            prefix_of<std::uint16_t>,
+                            prefix_of<std::uint32_t>};
 
 }  // namespace
 

@@ -33,6 +33,14 @@ struct CpuKernel {
   /// to[block] = largest prefix[t + width] - prefix[t], t in the 64 starts of a block.
   void (*block_maxima)(const std::int32_t* prefix, std::int64_t width, std::int64_t n_blocks,
                        std::int32_t* to);
+  /// Adds count, sum and squares of x - center within +-clip to moments[0..2].
+  void (*moments_u16)(const std::uint16_t* x, std::int64_t n, std::int64_t center,
+                      std::int64_t clip, std::int64_t* moments);
+  void (*moments_u32)(const std::uint32_t* x, std::int64_t n, std::int64_t center,
+                      std::int64_t clip, std::int64_t* moments);
+  /// to[t] = sum of x[u] - center, u < t; n + 1 values, modulo 2^32.
+  void (*prefix_u16)(const std::uint16_t* x, std::int64_t n, std::int32_t center, std::int32_t* to);
+  void (*prefix_u32)(const std::uint32_t* x, std::int64_t n, std::int32_t center, std::int32_t* to);
 };
 
 const CpuKernel* cpu_kernel_generic();

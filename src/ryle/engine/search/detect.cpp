@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/engine/search/detect.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ryle/core/error.hpp"
+#include "ryle/core/units.hpp"
+#include "ryle/engine/search/cpu_kernel.hpp"
+#include "ryle/engine/search/detect_common.hpp"
+
+namespace ryle::search {
+
+std::vector<std::int32_t> boxcar_widths(std::int64_t max_width) {
+  const std::int64_t most = std::clamp<std::int64_t>(max_width, 1, kMaxWidth);
+  std::vector<std::int32_t> widths;
+  for (const std::int32_t w : {1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 13, 16, 19, 23, 27, 32})
+    if (w <= most) widths.push_back(w);
+  for (std::int32_t factor = 2; factor <= 64; factor *= 2) {
+    for (const std::int32_t w : {19, 23, 27, 32})
+      if (w * factor <= most) widths.push_back(w * factor);
+  }
+  return widths;
+}
+
+std::unique_ptr<Detector> make_detector(Queue& queue, const DetectConfig& config) {
+  const auto need = [](bool good, const std::string& what) {
+    if (!good) throw ConfigError("detection: " + what);
+  };
+  need(config.n_trials >= 1, "no trials");
+  need(config.max_columns >= 64,
+       "max_columns is " + std::to_string(config.max_columns) + "; at least 64");
+  need(config.max_width >= 1 && config.max_width <= kMaxWidth,
+       "max_width is " + std::to_string(config.max_width) + " samples; 1 .. " +
+           std::to_string(kMaxWidth));
+  need(config.threshold > 1 && config.threshold < 1000,
+       "threshold is " + std::to_string(config.threshold) + " sigma; it must lie above 1");
+  if (config.implementation == "reference") return detail::make_detector_reference(config);
+  return detail::make_detector_cpu(queue, config, detail::cpu_kernel_named(config.implementation));
+}
+
+namespace detail {
+
+std::vector<Octave> octaves(const std::vector<std::int32_t>& widths) {
+  std::vector<Octave> list;
+  int last = -1;
+  for (const std::int32_t w : widths) {
+    int halvings = 0;
+    while (w >> halvings > 32) ++halvings;
+    const int octave = static_cast<int>(std::floor(std::log2(static_cast<double>(w) + 0.5)));
+    if (octave != last || list.back().halvings != halvings) list.push_back({halvings, {}});
+    last = octave;
+    list.back().widths.push_back(w >> halvings);
+  }
+  return list;
+}
+
+SeriesStatistics unclipped(const Moments& m) {
+  if (m.n < 16) return {};
+  const auto n = static_cast<double>(m.n);
+  const double mean = static_cast<double>(m.sum) / n;
+  const double cut = std::sqrt(std::max(0.0, static_cast<double>(m.squares) / n - mean * mean));
+  double sigma = cut;
+  for (int k = 0; k < 8 && sigma > 0; ++k) {
+    const double z = (static_cast<double>(m.clip) + 0.5) / sigma;
+    if (z > 8) break;
+    const double lost =
+        2 * z * std::exp(-0.5 * z * z) / std::sqrt(2 * kPi) / std::erf(z / std::sqrt(2.0));
+    sigma = cut / std::sqrt(std::max(0.05, 1 - lost));
+  }
+  return {static_cast<double>(m.center) + mean, sigma};
+}
+
+void robust_start(std::vector<std::int64_t>& values, Moments& m) {
+  m = {};
+  if (values.size() < 16) return;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  m.center = *middle;
+  for (auto& v : values) v = std::abs(v - m.center);
+  std::nth_element(values.begin(), middle, values.end());
+  // Few levels (one channel of one bit): MAD may be 0 while there is scatter; then nothing is cut.
+  m.clip = *middle > 0
+               ? static_cast<std::int64_t>(std::ceil(3 * 1.4826 * static_cast<double>(*middle)))
+               : *std::max_element(values.begin(), values.end());
+}
+
+}  // namespace detail
+}  // namespace ryle::search
