@@ -43,7 +43,7 @@ struct Config {
   std::uint64_t seed = 1;
   std::int64_t max_spectra = 0;  ///< most spectra one execute() may be asked for; > 0
   std::string implementation =
-      "auto";  ///< auto | reference | cpu | cpu:avx512 | cpu:avx2 | cpu:generic | cuda ...
+      "auto";  ///< auto | reference | cpu | cpu:avx512_vbmi | cpu:avx512 | cpu:avx2 | cuda ...
 };
 
 /// Delay and phase of one input, cubic polynomials in t = (tick - reference_tick) / sample_rate

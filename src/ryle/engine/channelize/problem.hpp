@@ -66,7 +66,7 @@ void check_call(const Problem& problem, const Input& input, std::int64_t n_spect
                 const Output& output);
 
 std::unique_ptr<Channelizer> make_reference(const Problem& problem);
-/// instruction_set: "avx512", "avx2" or "generic", already known to run here.
+/// instruction_set: "avx512_vbmi", "avx512", "avx2" or "generic", already known to run here.
 std::unique_ptr<Channelizer> make_cpu(Queue& queue, const Problem& problem,
                                       std::string_view instruction_set);
 /// Instruction sets with an implementation that this CPU runs, best first.

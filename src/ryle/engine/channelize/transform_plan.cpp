@@ -170,7 +170,11 @@ void TransformPlan::make_digits(const Problem& problem, std::int64_t n_lanes) {
   // Half a unit a tap for rounding.
   const double room = std::min((kLargestThreeDigits - 1) / largest,
                                (0x1p24 - static_cast<double>(taps)) / largest_sum);
+#if RYLE_MUTANT == 116
+  const int exponent = std::ilogb((kLargestThreeDigits - 1) / largest) + 1;
+#else
   const int exponent = std::ilogb(room);
+#endif
   plan_.unit = static_cast<float>(std::ldexp(1.0, -exponent));
   const int parts = plan_.real_input ? 2 : 1;
   const auto value = [&](std::int64_t n, std::int64_t p, int part) {
