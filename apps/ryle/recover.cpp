@@ -26,6 +26,8 @@ const char* name_of(Outcome outcome) {
       return "nothing";
     case Outcome::failed:
       return "failed";
+    case Outcome::not_judged:
+      return "not_judged";
     default:
       return "lost";
   }
@@ -43,6 +45,8 @@ std::string sentence(const Recovered& r) {
       return "no whole integration in it";
     case Outcome::failed:
       return fmt::format("{} whole integrations could not be published and stay", r.integrations);
+    case Outcome::not_judged:
+      return "not judged";
     default:
       return "cannot be recovered";
   }
@@ -77,11 +81,13 @@ int run(const Context& context, const Arguments& arguments) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   bool lost = false;
   bool failed = false;
+  bool not_judged = false;
   bool left = false;
   for (const auto& r : results) {
     context.json ? rows.push_back(to_json(r)) : print_text(r);
     lost = lost || r.outcome == Outcome::lost;
     failed = failed || r.outcome == Outcome::failed;
+    not_judged = not_judged || r.outcome == Outcome::not_judged;
     left = left || ((r.outcome == Outcome::lost || r.outcome == Outcome::nothing) && !r.removed);
   }
   if (context.json) fmt::print("{}\n", nlohmann::ordered_json{{"unfinished", rows}}.dump());
@@ -90,7 +96,9 @@ int run(const Context& context, const Arguments& arguments) {
     fmt::print("add --delete to remove what cannot be recovered\n");
   std::fflush(stdout);
   if (failed) return static_cast<int>(ExitCode::io);
-  return lost && !arguments.list ? static_cast<int>(ExitCode::bad_data) : 0;
+  if (arguments.list) return 0;
+  if (lost) return static_cast<int>(ExitCode::bad_data);
+  return not_judged ? static_cast<int>(ExitCode::unavailable) : 0;
 }
 
 }  // namespace

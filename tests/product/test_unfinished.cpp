@@ -348,6 +348,33 @@ TEST(Unfinished, ADamagedJournalKeepsWhatIsBefore) {
   EXPECT_TRUE(std::isnan(file.observation.applied.delay_s.at(0)));
 }
 
+// A build without casacore can say nothing of a Measurement Set: it leaves it alone, --delete or
+// not. With casacore the test tells recover() that it has none.
+TEST(Unfinished, ASetThisBuildCannotReadIsLeftAlone) {
+  const Scratch dir;
+  std::vector<std::string> paths{dir / "v.uvh5"};
+  if (without_casacore(".ms")) {
+    fs::create_directory(part_path(dir / "v.ms"));  // as another build left it
+    std::ofstream(part_path(dir / "v.ms") + "/table.dat") << "tables";
+  } else {
+    paths.push_back(dir / "v.ms");
+  }
+  killed_writer(paths, 2);
+  const RecoverOptions options{.remove = true, .measurement_sets = false};
+  const auto done = recover(find_unfinished(dir.path()), options);
+  ASSERT_EQ(done.size(), 2u);
+  EXPECT_EQ(done[0].outcome, Outcome::published) << done[0].message;
+  EXPECT_EQ(done[1].outcome, Outcome::not_judged);
+  EXPECT_THAT(done[1].message, testing::HasSubstr("casacore"));
+  EXPECT_FALSE(done[1].removed);
+  EXPECT_TRUE(done[1].product.empty());
+  EXPECT_TRUE(fs::exists(part_path(dir / "v.ms")));
+  EXPECT_FALSE(fs::exists(dir / "v.ms"));
+  if (without_casacore(".ms")) return;
+  EXPECT_EQ(recover(find_unfinished(dir.path()), {})[0].outcome, Outcome::published);
+  expect_dumps(dir / "v.ms", 2);
+}
+
 TEST(Unfinished, WhatIsGoneHasNoBytes) {
   const Scratch dir;
   fs::create_symlink("nowhere", dir / ".v.uvh5.part");

@@ -12,7 +12,6 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/product/publish.hpp"
-#include "ryle/product/visibility_file.hpp"
 #include "ryle/product/visibility_layout.hpp"
 
 namespace ryle {
@@ -139,6 +138,13 @@ class Recovery {
       result.outcome = Outcome::in_use;
       return result;
     }
+#if RYLE_MUTANT != 415
+    if (fs::path(source.final_path).extension() == ".ms" && !options_.measurement_sets) {
+      result.outcome = Outcome::not_judged;
+      result.message = "this build has no casacore and cannot tell what is in it; left alone";
+      return result;
+    }
+#endif
     try {
       salvage(read_own_or_sibling(source, result), result);
       if (result.outcome == Outcome::nothing && options_.remove) remove_useless(result);

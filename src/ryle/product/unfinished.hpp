@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "ryle/product/visibility_file.hpp"
+
 namespace ryle {
 
 /// A product whose writer was killed: ".NAME.part", or ".NAME.dead" once a later run of the same
@@ -22,12 +24,13 @@ std::vector<Unfinished> find_unfinished(const std::string& where);
 /// What became of one of them.
 struct Recovered {
   enum class Outcome : std::uint8_t {
-    in_use,     ///< left alone
-    whole,      ///< (not asked to write) it has whole integrations
-    published,  ///< they are in `product`
-    nothing,    ///< no whole integration in it
-    lost,       ///< cannot be read; `message` says why
-    failed,     ///< it has whole integrations, they could not be published; the source stays
+    in_use,      ///< left alone
+    whole,       ///< (not asked to write) it has whole integrations
+    published,   ///< they are in `product`
+    nothing,     ///< no whole integration in it
+    lost,        ///< cannot be read; `message` says why
+    not_judged,  ///< this build cannot tell; left alone
+    failed,      ///< it has whole integrations, they could not be published; the source stays
   };
   Unfinished source;
   Outcome outcome = Outcome::lost;
@@ -40,6 +43,7 @@ struct Recovered {
 struct RecoverOptions {
   bool write = true;    ///< publish; else only look
   bool remove = false;  ///< also remove what holds nothing whole or cannot be read
+  bool measurement_sets = measurement_sets_supported();  ///< false: Measurement Sets are not judged
 };
 
 /// Publishes the whole integrations of each as a new product under its final name, or, when that is

@@ -23,6 +23,14 @@ std::string suffix_of(const std::string& path) {
 
 }  // namespace
 
+bool measurement_sets_supported() {
+#ifdef RYLE_HAVE_CASACORE
+  return true;
+#else
+  return false;
+#endif
+}
+
 std::unique_ptr<VisibilityWriter> open_visibility_writer(const std::string& path,
                                                          const Observation& observation,
                                                          bool overwrite) {

@@ -22,6 +22,9 @@ class VisibilityWriter {
   virtual const std::string& path() const = 0;
 };
 
+/// Whether this build reads and writes Measurement Sets (casacore).
+bool measurement_sets_supported();
+
 /// Format from the name: .ms, .uvfits, .uvh5. Throws ConfigError for another suffix,
 /// UnsupportedError without casacore, IoError when the name exists and not `overwrite`.
 std::unique_ptr<VisibilityWriter> open_visibility_writer(const std::string& path,
