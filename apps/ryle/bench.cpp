@@ -32,9 +32,9 @@ void add_bench(CLI::App& app, Context& context) {
   auto* sub = app.add_subcommand("bench", "measure an engine: result verified first, then timed");
   auto engine = std::make_shared<std::string>();
   auto options = std::make_shared<bench::Options>();
-  sub->add_option("engine", *engine, "correlate, channelize, image, ingest or path")
+  sub->add_option("engine", *engine, "beamform, correlate, channelize, image, ingest or path")
       ->required()
-      ->check(CLI::IsMember({"correlate", "channelize", "image", "ingest", "path"}));
+      ->check(CLI::IsMember({"beamform", "correlate", "channelize", "image", "ingest", "path"}));
   sub->add_option("--implementation", options->implementation,
                   "auto, all or a name that `ryle info` lists");
   sub->add_option("--workers", options->n_workers, "threads")
@@ -55,6 +55,7 @@ void add_bench(CLI::App& app, Context& context) {
         context.json ? print_json(r) : print_text(r);
       };
       options->notice = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
+      if (*engine == "beamform") bench::bench_beamform(*options, emit);
       if (*engine == "correlate") bench::bench_correlate(*options, emit);
       if (*engine == "channelize") bench::bench_channelize(*options, emit);
       if (*engine == "image") bench::bench_image(*options, emit);

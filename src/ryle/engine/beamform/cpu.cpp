@@ -4,6 +4,7 @@
 // raw samples to the stored bytes.
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstring>
 
 #include "ryle/core/bits.hpp"
@@ -67,20 +68,25 @@ class CpuBeamformer final : public Beamformer {
   void pack(std::int64_t channel, std::int64_t pol, std::int64_t block);
   void run(const Input& input, const Output& output, std::int64_t channel, std::int64_t first_block,
            std::int64_t end_block, const Scratch& scratch);
-  void clear_counts(const Output& output, std::int64_t channel, std::int64_t block) const;
+  void clear_counts(const Input& input, const Output& output, std::int64_t channel,
+                    std::int64_t block) const;
   void form(const Input& input, const Output& output, const Tile& tile, const TileView& view,
             std::int64_t channel, std::int64_t block, const Scratch& scratch);
-  Presence presence(std::int64_t row, std::int64_t channel, const Tile& tile) const;
+  bool lossy_scale(const Input& input, const Output& output, const Tile& tile, std::int64_t channel,
+                   std::int64_t block, float (&scale)[2][kLanes], float* any) const;
   void coherent(const Input& input, const Output& output, const Tile& tile, const TileView& view,
                 std::int64_t channel, std::int64_t block, const Scratch& scratch, float* any);
+  void emit_bytes(const Output& output, const Tile& tile, std::int64_t channel, std::int64_t block,
+                  std::int64_t pol, const std::byte* raw, const float* scale) const;
+  void update_fits();
   void incoherent(const Tile& tile, const TileView& view, std::int64_t block,
                   const Scratch& scratch, float* any);
   void emit_power(const Input& input, const Output& output, const Tile& tile, std::int64_t channel,
                   std::int64_t block, const Scratch& scratch, const float* any);
   void emit_voltage(const Input& input, const Output& output, const Tile& tile,
                     std::int64_t channel, std::int64_t block, const Scratch& scratch);
-  void row_pointers(const Output& output, std::int64_t channel, std::int64_t block,
-                    std::int64_t product, std::int64_t index, void** to) const;
+  Rows rows(const Output& output, std::int64_t channel, std::int64_t block, std::int64_t product,
+            std::int64_t index) const;
   void add_counts(const Output& output, std::int64_t channel, std::int64_t block,
                   std::int64_t product, const std::uint32_t* low, const std::uint32_t* high) const;
 
@@ -89,7 +95,7 @@ class CpuBeamformer final : public Beamformer {
   std::string name_;
   Unpacker unpacker_;
   WeightBank bank_;
-  std::int64_t n_scales_, beam_blocks_, n_blocks_, packed_bytes_, steps_per_word_;
+  std::int64_t n_scales_, value_bytes_, beam_blocks_, n_blocks_, packed_bytes_, steps_per_word_;
   Buffer<std::byte> packed_;      // [channel][pol][block][step][re, im][lane]
   Buffer<std::int32_t> start_;    // [channel][pol][block][re, im][lane]
   Buffer<float> weight_scale_;    // [channel][pol][block][lane]
@@ -98,6 +104,8 @@ class CpuBeamformer final : public Beamformer {
   std::vector<Presence> full_;    // [beam][channel]: nothing lost
   Buffer<std::byte> scratch_memory_;
   std::int64_t scratch_bytes_;
+  bool power_bytes_;  // powers, not integrated, to bytes: detected and rounded in one pass
+  bool fits_ = false;
   Tick next_tick_ = 0;
 };
 
@@ -108,6 +116,7 @@ CpuBeamformer::CpuBeamformer(Queue& queue, const Config& config, const CpuKernel
       unpacker_(config, kernel),
       bank_(config),
       n_scales_(n_scales(config)),
+      value_bytes_(config.bytes_per_value()),
       beam_blocks_(blocks_of(config.n_beams)),
       n_blocks_(beam_blocks_ + blocks_of(static_cast<std::int64_t>(config.incoherent.size()))),
       packed_bytes_(unpacker_.n_steps() * 2 * kLanes * 4) {
@@ -121,6 +130,8 @@ CpuBeamformer::CpuBeamformer(Queue& queue, const Config& config, const CpuKernel
   std::fill(scale_.data(), scale_.data() + scale_.size(), 1.0f);
   windows_ = Buffer<Window>(config.integration > 1 ? outputs : 0);
   full_.resize(static_cast<std::size_t>(config.n_beams * config.n_channels));
+  power_bytes_ = kernel.power_u8 != nullptr && config.output == OutputKind::power &&
+                 config.output_format == OutputFormat::u8 && config.integration == 1;
   steps_per_word_ = 1;
   if (kernel.integer) {
     const Range range = value_range(config);
@@ -148,6 +159,7 @@ void CpuBeamformer::set_weights(Queue&, View<const cf32, 3> weights) {
           presence_of(bank_, config_, beam, channel, nullptr);
     }
   }
+  update_fits();
 }
 
 // @eq re = sum wr xr - wi xi, im = sum wi xr + wr xi; stored u8 are x + offset, so a sum starts at
@@ -201,6 +213,21 @@ void CpuBeamformer::set_requantization(Queue&, View<const float, 3> scale,
       }
     }
   }
+  update_fits();
+}
+
+// Largest value that power_u8 can meet: |re|, |im| <= 2 A max|v| 127, losses scale by at most A.
+void CpuBeamformer::update_fits() {
+  fits_ = false;
+  if (!kernel_.integer || !power_bytes_) return;
+  const Range range = value_range(config_);
+  const double part = 2.0 * 127 * static_cast<double>(config_.n_antennas) *
+                      std::max(-range.min, range.max) * static_cast<double>(config_.n_antennas);
+  double weight = 0, scale = 0, offset = 0;
+  for (const float w : weight_scale_.span()) weight = std::max(weight, double{w});
+  for (const float x : scale_.span()) scale = std::max(scale, std::fabs(double{x}));
+  for (const float x : offset_.span()) offset = std::max(offset, std::fabs(double{x}));
+  fits_ = 2 * part * part * weight * weight * scale + offset < 2e9;
 }
 
 std::int64_t CpuBeamformer::execute(Queue& queue, const Input& sparse, const Output& output) {
@@ -249,7 +276,7 @@ std::int64_t CpuBeamformer::execute(Queue& queue, const Input& sparse, const Out
   return config_.n_windows(input.first_tick, input.n_spectra);
 }
 
-void CpuBeamformer::clear_counts(const Output& output, std::int64_t channel,
+void CpuBeamformer::clear_counts(const Input& input, const Output& output, std::int64_t channel,
                                  std::int64_t block) const {
   for (std::int64_t row = first_row(block); row < first_row(block) + n_lanes(block); ++row) {
     for (std::int64_t product = 0; product < n_scales_; ++product) {
@@ -258,8 +285,14 @@ void CpuBeamformer::clear_counts(const Output& output, std::int64_t channel,
       if (output.saturated_high != nullptr) output.saturated_high[at] = 0;
     }
     if (row >= config_.n_beams) continue;
-    if (output.n_used != nullptr) output.n_used[row * config_.n_channels + channel] = 0;
-    if (output.weight_power != nullptr) output.weight_power[row * config_.n_channels + channel] = 0;
+    // Nothing lost: the same for every spectrum. Else the tiles add their shares.
+    const bool whole = input.present == nullptr && input.n_spectra > 0;
+    const std::int64_t at = row * config_.n_channels + channel;
+    const Presence& full = full_[static_cast<std::size_t>(at)];
+    const auto n = static_cast<std::uint32_t>(input.n_spectra);
+    if (output.n_used != nullptr) output.n_used[at] = whole ? full.n_used * n : 0;
+    if (output.weight_power != nullptr)
+      output.weight_power[at] = whole ? static_cast<float>(full.weight_power) : 0;
   }
 }
 
@@ -267,7 +300,7 @@ void CpuBeamformer::clear_counts(const Output& output, std::int64_t channel,
 void CpuBeamformer::run(const Input& input, const Output& output, std::int64_t channel,
                         std::int64_t first_block, std::int64_t end_block, const Scratch& scratch) {
   for (std::int64_t block = first_block; block < end_block; ++block)
-    clear_counts(output, channel, block);
+    clear_counts(input, output, channel, block);
   for (Tile tile{0, 0, nullptr}; tile.t < input.n_spectra; tile.t += tile.n) {
     tile.n = std::min(kTile, input.n_spectra - tile.t);
     if (config_.order == InputOrder::pairs)
@@ -280,6 +313,7 @@ void CpuBeamformer::run(const Input& input, const Output& output, std::int64_t c
     for (std::int64_t block = first_block; block < end_block; ++block)
       form(input, output, tile, view, channel, block, scratch);
   }
+  if (kernel_.fence != nullptr) kernel_.fence();
 }
 
 void CpuBeamformer::form(const Input& input, const Output& output, const Tile& tile,
@@ -291,6 +325,7 @@ void CpuBeamformer::form(const Input& input, const Output& output, const Tile& t
   } else {
     incoherent(tile, view, block, scratch, any);
   }
+  if (power_bytes_ && block < beam_blocks_) return;  // done
   if (config_.output == OutputKind::voltage) {
     emit_voltage(input, output, tile, channel, block, scratch);
   } else {
@@ -298,29 +333,23 @@ void CpuBeamformer::form(const Input& input, const Output& output, const Tile& t
   }
 }
 
-Presence CpuBeamformer::presence(std::int64_t row, std::int64_t channel, const Tile& tile) const {
-  if (tile.present == nullptr)
-    return full_[static_cast<std::size_t>(row * config_.n_channels + channel)];
-  return presence_of(bank_, config_, row, channel, tile.present);
-}
-
-void CpuBeamformer::coherent(const Input& input, const Output& output, const Tile& tile,
-                             const TileView& view, std::int64_t channel, std::int64_t block,
-                             const Scratch& scratch, float* any) {
-  float scale[2][kLanes];
-  for (std::int64_t lane = 0; lane < kLanes; ++lane) {
-    any[lane] = 1;
-    for (std::int64_t pol = 0; pol < config_.n_pols; ++pol)
-      scale[pol][lane] = weight_scale_[weight_index(channel, pol, block) * kLanes + lane];
-  }
+// Scales of a tile with losses, and its share of the counts; false when nothing was lost in the
+// gulp (what then holds for every tile is counted once, in clear_counts).
+bool CpuBeamformer::lossy_scale(const Input& input, const Output& output, const Tile& tile,
+                                std::int64_t channel, std::int64_t block, float (&scale)[2][kLanes],
+                                float* any) const {
+  std::fill(any, any + kLanes, 1.0f);
+  if (tile.present == nullptr) return false;
+  std::fill(scale[0], scale[0] + 2 * kLanes, 0.0f);
   for (std::int64_t lane = 0; lane < n_lanes(block); ++lane) {
     const std::int64_t beam = first_row(block) + lane;
-    const Presence there = presence(beam, channel, tile);
+    const Presence there = presence_of(bank_, config_, beam, channel, tile.present);
     any[lane] = there.any ? 1.0f : 0.0f;
     for (std::int64_t pol = 0; pol < config_.n_pols; ++pol) {
       // A power needs all pols of its spectrum; a voltage of one pol stands alone.
       const bool keep = there.any || config_.output == OutputKind::voltage;
-      scale[pol][lane] *= keep ? there.factor[pol] : 0.0f;
+      scale[pol][lane] = weight_scale_[weight_index(channel, pol, block) * kLanes + lane] *
+                         (keep ? there.factor[pol] : 0.0f);
     }
     const std::int64_t at = beam * config_.n_channels + channel;
     if (output.n_used != nullptr)
@@ -330,21 +359,46 @@ void CpuBeamformer::coherent(const Input& input, const Output& output, const Til
           there.weight_power * static_cast<double>(tile.n) / static_cast<double>(input.n_spectra));
     }
   }
-  Detect detect{};
+  return true;
+}
+
+void CpuBeamformer::coherent(const Input& input, const Output& output, const Tile& tile,
+                             const TileView& view, std::int64_t channel, std::int64_t block,
+                             const Scratch& scratch, float* any) {
+  float scale[2][kLanes];
+  const bool lossy = lossy_scale(input, output, tile, channel, block, scale, any);
+  const float* scales[2] = {};
   for (std::int64_t pol = 0; pol < config_.n_pols; ++pol) {
     const std::int64_t index = weight_index(channel, pol, block);
     kernel_.multiply({view.data + pol * view.pol_stride_bytes, view.step_stride_bytes,
                       view.spectrum_stride_bytes, packed_.data() + index * packed_bytes_,
                       start_.data() + index * 2 * kLanes, unpacker_.n_steps(),
                       (tile.n + kGroup - 1) / kGroup * kGroup, steps_per_word_, scratch.raw[pol]});
-    detect.raw[pol] = scratch.raw[pol];
-    detect.scale[pol] = scale[pol];
+    scales[pol] = lossy ? scale[pol] : weight_scale_.data() + index * kLanes;
   }
-  detect.n_pols = config_.n_pols;
-  detect.n_spectra = tile.n;
-  detect.detection = static_cast<Detection>(config_.output);
-  detect.planes = scratch.planes;
-  kernel_.detect(detect);
+  if (power_bytes_) {
+    for (std::int64_t pol = 0; pol < config_.n_pols; ++pol)
+      emit_bytes(output, tile, channel, block, pol, scratch.raw[pol], scales[pol]);
+    return;
+  }
+  kernel_.detect({{scratch.raw[0], scratch.raw[1]},
+                  {scales[0], scales[1]},
+                  config_.n_pols,
+                  tile.n,
+                  static_cast<Detection>(config_.output),
+                  scratch.planes});
+}
+
+// Straight from the sums to bytes.
+void CpuBeamformer::emit_bytes(const Output& output, const Tile& tile, std::int64_t channel,
+                               std::int64_t block, std::int64_t pol, const std::byte* raw,
+                               const float* scale) const {
+  const Rows to = rows(output, channel, block, pol, tile.t);
+  const std::int64_t at = cell(channel, block, pol) * kLanes;
+  std::uint32_t low[kLanes] = {}, high[kLanes] = {};
+  kernel_.power_u8({raw, tile.n, scale, scale_.data() + at, offset_.data() + at, fits_, low, high},
+                   to);
+  add_counts(output, channel, block, pol, low, high);
 }
 
 void CpuBeamformer::incoherent(const Tile& tile, const TileView& view, std::int64_t block,
@@ -374,18 +428,19 @@ void CpuBeamformer::incoherent(const Tile& tile, const TileView& view, std::int6
   }
 }
 
-void CpuBeamformer::row_pointers(const Output& output, std::int64_t channel, std::int64_t block,
-                                 std::int64_t product, std::int64_t index, void** to) const {
-  auto* base = static_cast<std::byte*>(output.values) + first_row(block) * output.row_stride_bytes +
-               product * output.product_stride_bytes + channel * output.channel_stride_bytes +
-               index * config_.bytes_per_value();
-  for (std::int64_t lane = 0; lane < n_lanes(block); ++lane)
-    to[lane] = base + lane * output.row_stride_bytes;
+Rows CpuBeamformer::rows(const Output& output, std::int64_t channel, std::int64_t block,
+                         std::int64_t product, std::int64_t index) const {
+  auto* first = static_cast<std::uint8_t*>(output.values) +
+                first_row(block) * output.row_stride_bytes + product * output.product_stride_bytes +
+                channel * output.channel_stride_bytes + index * value_bytes_;
+  return {first, output.row_stride_bytes, n_lanes(block)};
 }
-
 void CpuBeamformer::add_counts(const Output& output, std::int64_t channel, std::int64_t block,
                                std::int64_t product, const std::uint32_t* low,
                                const std::uint32_t* high) const {
+  std::uint32_t cut = 0;
+  for (std::int64_t lane = 0; lane < kLanes; ++lane) cut |= low[lane] | high[lane];
+  if (cut == 0) return;
   for (std::int64_t lane = 0; lane < n_lanes(block); ++lane) {
     const std::int64_t at =
         ((first_row(block) + lane) * n_scales_ + product) * config_.n_channels + channel;
@@ -399,21 +454,21 @@ void CpuBeamformer::emit_power(const Input& input, const Output& output, const T
                                const float* any) {
   const std::int64_t window = config_.integration;
   const Tick tick = input.first_tick + tile.t;
-  const std::int64_t index = floor_divide(tick, window) - floor_divide(input.first_tick, window);
+  // Divisions cost as much as a group of products: none where windows are single spectra.
+  const std::int64_t number = window == 1 ? tick : floor_divide(tick, window);
+  const std::int64_t index = window == 1 ? tile.t : number - floor_divide(input.first_tick, window);
   for (std::int64_t product = 0; product < n_scales_; ++product) {
     float* plane = scratch.planes + product * kPlane;
     const std::int64_t at = cell(channel, block, product);
     std::int64_t n = tile.n;
     if (window > 1) {
-      n = kernel_.integrate({plane, windows_.data() + at, tile.n,
-                             tick - floor_divide(tick, window) * window, window, any,
-                             config_.loss == LossMode::raw});
+      n = kernel_.integrate({plane, windows_.data() + at, tile.n, tick - number * window, window,
+                             any, config_.loss == LossMode::raw});
     }
     if (n == 0) continue;
-    void* to[kLanes];
-    row_pointers(output, channel, block, product, index, to);
+    const Rows to = rows(output, channel, block, product, index);
     if (config_.output_format == OutputFormat::f32) {
-      kernel_.store_f32(plane, n, reinterpret_cast<float* const*>(to), n_lanes(block));
+      kernel_.store_f32(plane, n, to);
       continue;
     }
     std::uint32_t low[kLanes] = {}, high[kLanes] = {};
@@ -428,10 +483,10 @@ void CpuBeamformer::emit_power(const Input& input, const Output& output, const T
                             low,
                             high};
     if (bytes && kernel_.quantize_u8 != nullptr) {
-      kernel_.quantize_u8(quantize, reinterpret_cast<std::uint8_t* const*>(to), n_lanes(block));
+      kernel_.quantize_u8(quantize, to);
     } else {
       kernel_.quantize(quantize);
-      store_codes(config_.output_format, scratch.codes, n, to, n_lanes(block));
+      store_codes(config_.output_format, scratch.codes, n, to);
     }
     add_counts(output, channel, block, product, low, high);
   }
@@ -439,8 +494,7 @@ void CpuBeamformer::emit_power(const Input& input, const Output& output, const T
 
 void CpuBeamformer::emit_voltage(const Input& input, const Output& output, const Tile& tile,
                                  std::int64_t channel, std::int64_t block, const Scratch& scratch) {
-  void* to[kLanes];
-  row_pointers(output, channel, block, 0, tile.t, to);
+  const Rows to = rows(output, channel, block, 0, tile.t);
   const bool codes =
       config_.output_format == OutputFormat::ci8 || config_.output_format == OutputFormat::ci4;
   if (codes) {
@@ -463,8 +517,7 @@ void CpuBeamformer::emit_voltage(const Input& input, const Output& output, const
     }
     add_counts(output, channel, block, 0, low, high);
   }
-  store_voltages(config_.output_format, scratch.planes, scratch.codes, tile.n, config_.n_pols, to,
-                 n_lanes(block));
+  store_voltages(config_.output_format, scratch.planes, scratch.codes, tile.n, config_.n_pols, to);
 }
 
 }  // namespace

@@ -18,17 +18,21 @@ constexpr int kSpectra = 2;
 constexpr int kPartsAtOnce = 2;
 #include "ryle/engine/beamform/cpu_vector.inc.hpp"
 
-inline void expand4(const std::uint8_t* from, std::uint8_t* to, std::int64_t n_bytes) {
+inline void expand4(const Expand& e) {
   const __m256i low_nibble = _mm256_set1_epi16(0x0f00), flip = _mm256_set1_epi16(0x0808);
-  std::int64_t k = 0;
-  for (; k + 16 <= n_bytes; k += 16) {
-    const __m256i x = _mm256_cvtepu8_epi16(load_as<__m128i>(from + k));
-    const __m256i im = _mm256_and_si256(_mm256_slli_epi16(x, 8), low_nibble);
-    store_as(to + 2 * k, _mm256_xor_si256(_mm256_or_si256(_mm256_srli_epi16(x, 4), im), flip));
-  }
-  for (; k < n_bytes; ++k) {
-    to[2 * k] = static_cast<std::uint8_t>(from[k] >> 4 ^ 8);
-    to[2 * k + 1] = static_cast<std::uint8_t>((from[k] & 15) ^ 8);
+  for (std::int64_t row = 0; row < e.n_rows; ++row) {
+    const std::uint8_t* from = e.from + row * e.from_stride_bytes;
+    std::uint8_t* to = e.to + row * e.to_stride_bytes;
+    std::int64_t k = 0;
+    for (; k + 16 <= e.n_bytes; k += 16) {
+      const __m256i x = _mm256_cvtepu8_epi16(load_as<__m128i>(from + k));
+      const __m256i im = _mm256_and_si256(_mm256_slli_epi16(x, 8), low_nibble);
+      store_as(to + 2 * k, _mm256_xor_si256(_mm256_or_si256(_mm256_srli_epi16(x, 4), im), flip));
+    }
+    for (; k < e.n_bytes; ++k) {
+      to[2 * k] = static_cast<std::uint8_t>(from[k] >> 4 ^ 8);
+      to[2 * k + 1] = static_cast<std::uint8_t>((from[k] & 15) ^ 8);
+    }
   }
 }
 
@@ -78,10 +82,10 @@ inline void multiply(const Multiply& m) {
   multiply_half(m, 1);
 }
 
-constexpr CpuKernel kBytes{"avx2",    true,     expand4, multiply, detect<true>,
-                           integrate, quantize, nullptr, store_f32};
-constexpr CpuKernel kFloat{"avx2",    false,    nullptr, multiply_f32, detect<false>,
-                           integrate, quantize, nullptr, store_f32};
+constexpr CpuKernel kBytes{"avx2",   true,    expand4, multiply,  detect<true>, integrate,
+                           quantize, nullptr, nullptr, store_f32, nullptr};
+constexpr CpuKernel kFloat{"avx2",   false,   nullptr, multiply_f32, detect<false>, integrate,
+                           quantize, nullptr, nullptr, store_f32,    nullptr};
 
 }  // namespace
 

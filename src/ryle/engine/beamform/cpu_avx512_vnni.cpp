@@ -20,19 +20,25 @@ constexpr int kPartsAtOnce = 1;
 #include "ryle/engine/beamform/cpu_u8_avx512.inc.hpp"
 
 // Byte (re << 4 | im), two's complement -> bytes re + 8, im + 8: a nibble with its top bit flipped.
-inline void expand4(const std::uint8_t* from, std::uint8_t* to, std::int64_t n_bytes) {
-  const __m512i low_nibble = _mm512_set1_epi16(0x0f00), flip = _mm512_set1_epi16(0x0808);
-  for (std::int64_t k = 0; k < n_bytes; k += 32) {
-    const std::int64_t n = n_bytes - k;
-    const __mmask32 there = n >= 32 ? ~__mmask32{0} : (__mmask32{1} << n) - 1;
-    const __m512i x = _mm512_cvtepu8_epi16(_mm256_maskz_loadu_epi8(there, from + k));
-    const __m512i im = _mm512_and_si512(_mm512_slli_epi16(x, 8), low_nibble);
-    const __m512i codes = _mm512_xor_si512(_mm512_or_si512(_mm512_srli_epi16(x, 4), im), flip);
-    if (n >= 32) {
-      _mm512_storeu_si512(to + 2 * k, codes);
-    } else {
-      _mm512_mask_storeu_epi16(to + 2 * k, there, codes);
+RYLE_INLINE __m512i expanded(__m256i bytes) {
+  const __m512i x = _mm512_cvtepu8_epi16(bytes);
+  const __m512i im = _mm512_and_si512(_mm512_slli_epi16(x, 8), _mm512_set1_epi16(0x0f00));
+  return _mm512_xor_si512(_mm512_or_si512(_mm512_srli_epi16(x, 4), im), _mm512_set1_epi16(0x0808));
+}
+
+inline void expand4(const Expand& e) {
+  for (std::int64_t row = 0; row < e.n_rows; ++row) {
+    const std::uint8_t* from = e.from + row * e.from_stride_bytes;
+    std::uint8_t* to = e.to + row * e.to_stride_bytes;
+    std::int64_t k = 0;
+    for (; k + 32 <= e.n_bytes; k += 32) {
+      // The same place of the next heap of 32 antennas: the prefetcher does not see that stride.
+      if (k % 64 == 0) _mm_prefetch(reinterpret_cast<const char*>(from + k + 4096), _MM_HINT_T0);
+      _mm512_storeu_si512(to + 2 * k, expanded(load_as<__m256i>(from + k)));
     }
+    if (k == e.n_bytes) continue;
+    const __mmask32 there = (__mmask32{1} << (e.n_bytes - k)) - 1;
+    _mm512_mask_storeu_epi16(to + 2 * k, there, expanded(_mm256_maskz_loadu_epi8(there, from + k)));
   }
 }
 
@@ -68,8 +74,9 @@ inline void multiply(const Multiply& m) {
   }
 }
 
-constexpr CpuKernel kBytes{"avx512_vnni", true,     expand4,     multiply, detect<true>,
-                           integrate,     quantize, quantize_u8, store_f32};
+constexpr CpuKernel kBytes{"avx512_vnni",  true,      expand4,  multiply,
+                           detect<true>,   integrate, quantize, quantize_u8,
+                           power_u8<true>, store_f32, fence};
 
 }  // namespace
 

@@ -13,6 +13,14 @@ inline constexpr std::int64_t kGroup = 8;   ///< spectra are multiplied in group
 inline constexpr std::int64_t kFold = 64;   ///< spectra summed before a second sum takes over
 inline constexpr std::int64_t kPlane = kTile * kLanes;
 
+/// n_rows runs of n_bytes each.
+struct Expand {
+  const std::uint8_t* from;
+  std::uint8_t* to;
+  std::int64_t n_bytes, n_rows;
+  std::int64_t from_stride_bytes, to_stride_bytes;
+};
+
 /// One tile times the weights of one block and pol.
 /// integer: samples u8, 4 bytes a step = (re, im) of 2 antennas; weights s8 [step][re,
 /// im][lane][4];
@@ -74,19 +82,43 @@ struct Quantize {
   std::uint32_t* n_high;  ///< [lane]
 };
 
+/// Rows of a block in memory: lane l at first + l * stride_bytes.
+struct Rows {
+  std::uint8_t* first;
+  std::int64_t stride_bytes;
+  std::int64_t n_lanes;
+};
+
+/// Detection and bytes in one pass over the raw sums of one pol, for powers that are not
+/// integrated.
+/// @eq code = clamp(rne((re^2 + im^2) (sum_scale^2 scale) + offset), 0, 255)
+struct PowerBytes {
+  const void* raw;
+  std::int64_t n;          ///< spectra
+  const float* sum_scale;  ///< [lane]
+  const float* scale;
+  const float* offset;
+  bool fits;  ///< every value is known to be below 2^31
+  std::uint32_t* n_low;
+  std::uint32_t* n_high;
+};
+
 struct CpuKernel {
   const char* instruction_set;
   bool integer;
   /// Bytes of two nibbles -> two bytes n + 8, real first; nullptr for float kernels.
-  void (*expand4)(const std::uint8_t* from, std::uint8_t* to, std::int64_t n_bytes);
+  void (*expand4)(const Expand& e);
   void (*multiply)(const Multiply& m);
   void (*detect)(const Detect& d);
   std::int64_t (*integrate)(const Integrate& i);
   void (*quantize)(const Quantize& q);
-  /// Quantize to 0..255 and store out[lane][0..n); nullptr = the driver does it from codes.
-  void (*quantize_u8)(const Quantize& q, std::uint8_t* const* out, std::int64_t n_lanes);
-  /// plane -> out[lane][0..n)
-  void (*store_f32)(const float* plane, std::int64_t n, float* const* out, std::int64_t n_lanes);
+  /// Quantize to 0..255 and store; nullptr = the driver does it from codes.
+  void (*quantize_u8)(const Quantize& q, const Rows& out);
+  void (*power_u8)(const PowerBytes& p, const Rows& out);
+  /// plane -> n values of each row
+  void (*store_f32)(const float* plane, std::int64_t n, const Rows& out);
+  /// Called by a worker after its last store (stores past the caches); nullptr = nothing to do.
+  void (*fence)();
 };
 
 /// nullptr when the compiler or architecture of this build has no such code.

@@ -28,9 +28,14 @@ std::uint16_t half_of(float value) {
 namespace {
 
 template <class T>
-void narrow(const std::int32_t* codes, std::int64_t n, void* const* to, std::int64_t n_lanes) {
-  for (std::int64_t lane = 0; lane < n_lanes; ++lane) {
-    T* out = static_cast<T*>(to[lane]);
+T* row_of(const Rows& rows, std::int64_t lane) {
+  return reinterpret_cast<T*>(rows.first + lane * rows.stride_bytes);
+}
+
+template <class T>
+void narrow(const std::int32_t* codes, std::int64_t n, const Rows& to) {
+  for (std::int64_t lane = 0; lane < to.n_lanes; ++lane) {
+    T* out = row_of<T>(to, lane);
     for (std::int64_t k = 0; k < n; ++k) out[k] = static_cast<T>(codes[k * kLanes + lane]);
   }
 }
@@ -48,34 +53,33 @@ void each(std::int64_t n, std::int64_t n_pols, std::int64_t n_lanes, const Put& 
 
 }  // namespace
 
-void store_codes(OutputFormat format, const std::int32_t* codes, std::int64_t n, void* const* to,
-                 std::int64_t n_lanes) {
-  if (format == OutputFormat::u8) return narrow<std::uint8_t>(codes, n, to, n_lanes);
-  narrow<std::uint16_t>(codes, n, to, n_lanes);
+void store_codes(OutputFormat format, const std::int32_t* codes, std::int64_t n, const Rows& to) {
+  if (format == OutputFormat::u8) return narrow<std::uint8_t>(codes, n, to);
+  narrow<std::uint16_t>(codes, n, to);
 }
 
 void store_voltages(OutputFormat format, const float* planes, const std::int32_t* codes,
-                    std::int64_t n, std::int64_t n_pols, void* const* to, std::int64_t n_lanes) {
+                    std::int64_t n, std::int64_t n_pols, const Rows& to) {
   using Index = std::int64_t;
   switch (format) {
     case OutputFormat::cf32:
-      return each(n, n_pols, n_lanes, [&](Index lane, Index at, Index from) {
-        static_cast<cf32*>(to[lane])[at] = {planes[from], planes[from + kPlane]};
+      return each(n, n_pols, to.n_lanes, [&](Index lane, Index at, Index from) {
+        row_of<cf32>(to, lane)[at] = {planes[from], planes[from + kPlane]};
       });
     case OutputFormat::cf16:
-      return each(n, n_pols, n_lanes, [&](Index lane, Index at, Index from) {
-        auto* out = static_cast<std::uint16_t*>(to[lane]) + 2 * at;
+      return each(n, n_pols, to.n_lanes, [&](Index lane, Index at, Index from) {
+        auto* out = row_of<std::uint16_t>(to, lane) + 2 * at;
         out[0] = half_of(planes[from]);
         out[1] = half_of(planes[from + kPlane]);
       });
     case OutputFormat::ci8:
-      return each(n, n_pols, n_lanes, [&](Index lane, Index at, Index from) {
-        static_cast<ci8*>(to[lane])[at] = {static_cast<std::int8_t>(codes[from]),
-                                           static_cast<std::int8_t>(codes[from + kPlane])};
+      return each(n, n_pols, to.n_lanes, [&](Index lane, Index at, Index from) {
+        row_of<ci8>(to, lane)[at] = {static_cast<std::int8_t>(codes[from]),
+                                     static_cast<std::int8_t>(codes[from + kPlane])};
       });
     default:
-      return each(n, n_pols, n_lanes, [&](Index lane, Index at, Index from) {
-        static_cast<std::uint8_t*>(to[lane])[at] =
+      return each(n, n_pols, to.n_lanes, [&](Index lane, Index at, Index from) {
+        row_of<std::uint8_t>(to, lane)[at] =
             static_cast<std::uint8_t>((codes[from] & 15) << 4 | (codes[from + kPlane] & 15));
       });
   }

@@ -8,12 +8,11 @@
 /// Private to the engine: from planes [time][lane] to rows in memory.
 namespace ryle::beamform::detail {
 
-/// Codes of powers, u8 or u16: to[lane][0..n).
-void store_codes(OutputFormat format, const std::int32_t* codes, std::int64_t n, void* const* to,
-                 std::int64_t n_lanes);
+/// Codes of powers, u8 or u16: n of each row.
+void store_codes(OutputFormat format, const std::int32_t* codes, std::int64_t n, const Rows& to);
 /// Voltages of all pols, [time][pol] in each row. planes or codes [2 pol + part][time][lane].
 void store_voltages(OutputFormat format, const float* planes, const std::int32_t* codes,
-                    std::int64_t n, std::int64_t n_pols, void* const* to, std::int64_t n_lanes);
+                    std::int64_t n, std::int64_t n_pols, const Rows& to);
 /// plane = plane * scale + dither, for one part of one pol.
 void add_dither(float* plane, const float* scale, std::int64_t n, Tick first_tick,
                 const std::uint64_t* keys, int part, std::int64_t n_lanes);

@@ -2,34 +2,61 @@
 // Powers of 16 rows to bytes with time unit-stride. Included inside an unnamed namespace by the
 // AVX-512 files.
 
-// Exact counts of what the packs below will cut; rare, so a plain loop.
-inline void count_cut(const __m512i* codes, int n, std::uint32_t* n_low, std::uint32_t* n_high) {
+// Exact counts of what the packs below will cut.
+__attribute__((noinline)) inline void count_cut(const __m512i* codes, int n, std::uint32_t* n_low,
+                                                std::uint32_t* n_high) {
+  const __m512i one = _mm512_set1_epi32(1), top = _mm512_set1_epi32(255);
+  __m512i low = _mm512_loadu_si512(n_low), high = _mm512_loadu_si512(n_high);
   for (int k = 0; k < n; ++k) {
-    const __mmask16 low = _mm512_cmplt_epi32_mask(codes[k], _mm512_setzero_si512());
-    const __mmask16 high = _mm512_cmpgt_epi32_mask(codes[k], _mm512_set1_epi32(255));
-    for (int lane = 0; lane < 16; ++lane) {
-      n_low[lane] += (low >> lane) & 1;
-      n_high[lane] += (high >> lane) & 1;
-    }
+    low = _mm512_mask_add_epi32(low, _mm512_movepi32_mask(codes[k]), low, one);
+    high = _mm512_mask_add_epi32(high, _mm512_cmpgt_epi32_mask(codes[k], top), high, one);
   }
+  _mm512_storeu_si512(n_low, low);
+  _mm512_storeu_si512(n_high, high);
 }
 
-// Codes of 4 times -> in each 128-bit lane q: rows 4q .. 4q+3, 4 bytes of time each.
-RYLE_INLINE __m512i four_times(const Quantize& q, std::int64_t k, __m512 scale, __m512 offset) {
-  __m512i code[4];
-  const int n = q.n - k < 4 ? static_cast<int>(q.n - k) : 4;
-  for (int j = 0; j < 4; ++j) {
-    // Past the end: the last time again, never stored and never counted.
-    const float* from = q.plane + (k + (j < n ? j : n - 1)) * kLanes;
-    const __m512 value = _mm512_fmadd_ps(_mm512_loadu_ps(from), scale, offset);
-    // The conversion gives INT32_MIN for what does not fit: cut first.
-    code[j] = _mm512_cvtps_epi32(_mm512_min_ps(value, _mm512_set1_ps(32767.0f)));
+// Where the values of a spectrum come from: a plane, or raw sums.
+struct FromPlane {
+  const float* plane;
+  __m512 scale, offset;
+  RYLE_INLINE __m512 at(std::int64_t k) const {
+    return _mm512_fmadd_ps(_mm512_loadu_ps(plane + k * kLanes), scale, offset);
   }
+};
+template <bool Integer>
+struct FromSums {
+  const void* raw;
+  __m512 scale, offset;
+  RYLE_INLINE __m512 at(std::int64_t k) const {
+    const __m512 re = raw_at<Integer>(raw, 2 * k * kLanes);
+    const __m512 im = raw_at<Integer>(raw, (2 * k + 1) * kLanes);
+    return _mm512_fmadd_ps(_mm512_fmadd_ps(re, re, _mm512_mul_ps(im, im)), scale, offset);
+  }
+};
+struct Counts {
+  std::uint32_t* low;
+  std::uint32_t* high;
+};
+
+// Codes of 4 times -> in each 128-bit lane q: rows 4q .. 4q+3, 4 bytes of time each. Of a tile that
+// is not full, `left` times are there; what follows is computed and neither counted nor stored.
+template <bool Cut, bool Full, class From>
+RYLE_INLINE __m512i four_times(const From& from, std::int64_t k, std::int64_t left,
+                               const Counts& counts) {
+  __m512i code[4];
+  static_for<0, 4>([&](auto j) RYLE_ALWAYS {
+    // Past the end: the last time again.
+    __m512 value = from.at(Full || j < left ? k + j : k + left - 1);
+    // The conversion gives INT32_MIN for what does not fit: cut first.
+    if constexpr (Cut) value = _mm512_min_ps(value, _mm512_set1_ps(32767.0f));
+    code[j] = _mm512_cvtps_epi32(value);
+  });
   const __m512i first = _mm512_packs_epi32(code[0], code[1]);
   const __m512i second = _mm512_packs_epi32(code[2], code[3]);
   // A word outside 0..255 has a bit of its high byte set; packs_epi32 keeps that.
-  if (_mm512_test_epi16_mask(_mm512_or_si512(first, second), _mm512_set1_epi16(-256)) != 0)
-    count_cut(code, n, q.n_low, q.n_high);
+  if (__builtin_expect(
+          _mm512_test_epi16_mask(_mm512_or_si512(first, second), _mm512_set1_epi16(-256)) != 0, 0))
+    count_cut(code, Full || left > 4 ? 4 : static_cast<int>(left), counts.low, counts.high);
   const __m512i bytes = _mm512_packus_epi16(first, second);  // [time][row] in each lane
   const __m512i order =
       _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
@@ -37,13 +64,15 @@ RYLE_INLINE __m512i four_times(const Quantize& q, std::int64_t k, __m512 scale, 
 }
 
 // 16 times: out[j], 128-bit lane q = row 4q + j.
-RYLE_INLINE void sixteen_times(const Quantize& q, std::int64_t k, __m512 scale, __m512 offset,
-                               __m512i* out) {
+template <bool Cut, bool Full, class From>
+RYLE_INLINE void sixteen_times(const From& from, std::int64_t k, std::int64_t n,
+                               const Counts& counts, __m512i* out) {
   __m512i z[4];
-  for (int j = 0; j < 4; ++j) {
-    const bool past_the_end = k + 4 * j >= q.n;
-    z[j] = past_the_end ? _mm512_setzero_si512() : four_times(q, k + 4 * j, scale, offset);
-  }
+  static_for<0, 4>([&](auto j) RYLE_ALWAYS {
+    const std::int64_t left = n - k - 4 * j;
+    z[j] = Full || left > 0 ? four_times<Cut, Full>(from, k + 4 * j, left, counts)
+                            : _mm512_setzero_si512();
+  });
   const __m512i a = _mm512_unpacklo_epi32(z[0], z[1]), b = _mm512_unpackhi_epi32(z[0], z[1]);
   const __m512i c = _mm512_unpacklo_epi32(z[2], z[3]), d = _mm512_unpackhi_epi32(z[2], z[3]);
   out[0] = _mm512_unpacklo_epi64(a, c);
@@ -52,17 +81,10 @@ RYLE_INLINE void sixteen_times(const Quantize& q, std::int64_t k, __m512 scale, 
   out[3] = _mm512_unpackhi_epi64(b, d);
 }
 
-inline void quantize_u8(const Quantize& q, std::uint8_t* const* out, std::int64_t n_lanes) {
-  const __m512 scale = _mm512_loadu_ps(q.scale), offset = _mm512_loadu_ps(q.offset);
-  __m512i y[4][4];  // [16 times][j]
-  const int pieces = static_cast<int>((q.n + 15) / 16);
-  for (int piece = 0; piece < pieces; ++piece)
-    sixteen_times(q, 16 * piece, scale, offset, y[piece]);
-  for (int piece = pieces; piece < 4; ++piece)
-    for (int j = 0; j < 4; ++j) y[piece][j] = _mm512_setzero_si512();
-  const __mmask64 wanted = q.n >= 64 ? ~__mmask64{0} : (__mmask64{1} << q.n) - 1;
+// 4 x 4 transpose of 128-bit lanes: one whole line of 64 times per row.
+inline void store_lines(const __m512i (*y)[4], std::int64_t n, const Rows& out) {
+  const __mmask64 wanted = n >= 64 ? ~__mmask64{0} : (__mmask64{1} << n) - 1;
   for (int j = 0; j < 4; ++j) {
-    // 4 x 4 transpose of 128-bit lanes: one whole line of 64 times per row.
     const __m512i a = _mm512_shuffle_i32x4(y[0][j], y[1][j], 0x44);
     const __m512i b = _mm512_shuffle_i32x4(y[0][j], y[1][j], 0xee);
     const __m512i c = _mm512_shuffle_i32x4(y[2][j], y[3][j], 0x44);
@@ -70,7 +92,47 @@ inline void quantize_u8(const Quantize& q, std::uint8_t* const* out, std::int64_
     const __m512i rows[4] = {_mm512_shuffle_i32x4(a, c, 0x88), _mm512_shuffle_i32x4(a, c, 0xdd),
                              _mm512_shuffle_i32x4(b, d, 0x88), _mm512_shuffle_i32x4(b, d, 0xdd)};
     for (int lane = 0; lane < 4; ++lane) {
-      if (4 * lane + j < n_lanes) _mm512_mask_storeu_epi8(out[4 * lane + j], wanted, rows[lane]);
+      if (4 * lane + j >= out.n_lanes) continue;
+      std::uint8_t* to = out.first + (4 * lane + j) * out.stride_bytes;
+      // Whole lines go past the caches: rows lie at strides that all meet in one set of them, and a
+      // line is written once.
+      if (n >= 64 && reinterpret_cast<std::uintptr_t>(to) % 64 == 0) {
+        _mm512_stream_si512(reinterpret_cast<__m512i*>(to), rows[lane]);
+      } else {
+        _mm512_mask_storeu_epi8(to, wanted, rows[lane]);
+      }
     }
   }
 }
+
+template <bool Cut, class From>
+RYLE_INLINE void bytes_of(const From& from, std::int64_t n, const Counts& counts, const Rows& out) {
+  __m512i y[4][4];  // [16 times][j]
+  if (n == kTile) {
+    for (int piece = 0; piece < 4; ++piece)
+      sixteen_times<Cut, true>(from, 16 * piece, n, counts, y[piece]);
+  } else {
+    for (int piece = 0; piece < 4; ++piece)
+      sixteen_times<Cut, false>(from, 16 * piece, n, counts, y[piece]);
+  }
+  store_lines(y, n, out);
+}
+
+inline void quantize_u8(const Quantize& q, const Rows& out) {
+  const FromPlane from{q.plane, _mm512_loadu_ps(q.scale), _mm512_loadu_ps(q.offset)};
+  bytes_of<true>(from, q.n, {q.n_low, q.n_high}, out);
+}
+
+template <bool Integer>
+inline void power_u8(const PowerBytes& p, const Rows& out) {
+  const __m512 sums = _mm512_loadu_ps(p.sum_scale);
+  const __m512 scale = _mm512_mul_ps(_mm512_mul_ps(sums, sums), _mm512_loadu_ps(p.scale));
+  const FromSums<Integer> from{p.raw, scale, _mm512_loadu_ps(p.offset)};
+  if (p.fits) {
+    bytes_of<false>(from, p.n, {p.n_low, p.n_high}, out);
+  } else {
+    bytes_of<true>(from, p.n, {p.n_low, p.n_high}, out);
+  }
+}
+
+inline void fence() { _mm_sfence(); }

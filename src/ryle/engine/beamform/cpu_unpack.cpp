@@ -61,46 +61,48 @@ const std::uint8_t* Unpacker::row(const Input& input, std::int64_t channel, std:
          (pair * config_.block_spectra + in_block) * 2 * sample_bytes_;
 }
 
-void Unpacker::expand(const std::uint8_t* from, std::uint8_t* to, std::int64_t n_samples) const {
-  if (nibbles_) return kernel_.expand4(from, to, n_samples);
-  if (sample_bytes_ == 1) {
-    for (std::int64_t k = 0; k < n_samples; ++k) std::memcpy(to + 2 * k, &codes_[from[k]], 2);
-    return;
+// Runs of samples (n_bytes is a number of bytes of the input) to codes.
+void Unpacker::expand(const Expand& e) const {
+  if (nibbles_) return kernel_.expand4(e);
+  for (std::int64_t row = 0; row < e.n_rows; ++row) {
+    const std::uint8_t* from = e.from + row * e.from_stride_bytes;
+    std::uint8_t* to = e.to + row * e.to_stride_bytes;
+    for (std::int64_t k = 0; k < e.n_bytes; ++k) {
+      if (sample_bytes_ == 1) {
+        std::memcpy(to + 2 * k, &codes_[from[k]], 2);
+      } else {
+        to[k] = static_cast<std::uint8_t>(from[k] ^ 0x80);
+      }
+    }
   }
-  for (std::int64_t k = 0; k < 2 * n_samples; ++k)
-    to[k] = static_cast<std::uint8_t>(from[k] ^ 0x80);
 }
 
 void Unpacker::to_codes(const Input& input, std::int64_t channel, std::int64_t t, std::int64_t n,
                         const TileView& view, std::uint8_t* memory) const {
-  const std::int64_t inputs = config_.n_inputs(), pols = config_.n_pols;
-  std::uint8_t* spare = memory + tile_bytes_ - spare_bytes_;
-  if (config_.order == InputOrder::spectra) {
-    for (std::int64_t s = 0; s < n; ++s) {
-      std::uint8_t* to = memory + s * view.spectrum_stride_bytes;
-      const std::uint8_t* from = row(input, channel, t + s, 0);
-      if (pols == 1) {
-        expand(from, to, inputs);
-        continue;
-      }
-      expand(from, spare, inputs);
-      for (std::int64_t i = 0; i < inputs; ++i)
-        std::memcpy(to + (i % 2) * view.pol_stride_bytes + i / 2 * 2, spare + 2 * i, 2);
+  const std::int64_t inputs = config_.n_inputs();
+  const bool pairs = config_.order == InputOrder::pairs;
+  const std::uint8_t* first = row(input, channel, t, 0);
+  const std::int64_t pair_stride = config_.block_spectra * 2 * sample_bytes_;
+  if (config_.n_pols == 1) {
+    if (pairs) {
+      expand(
+          {first, memory, 2 * n * sample_bytes_, inputs / 2, pair_stride, view.step_stride_bytes});
+    } else {
+      expand({first, memory, inputs * sample_bytes_, n, input.step_stride_bytes,
+              view.spectrum_stride_bytes});
     }
     return;
   }
-  for (std::int64_t pair = 0; pair < inputs / 2; ++pair) {
-    const std::uint8_t* from = row(input, channel, t, pair);
-    if (pols == 1) {
-      expand(from, memory + pair * view.step_stride_bytes, 2 * n);
-      continue;
-    }
-    expand(from, spare, 2 * n);
-    for (std::int64_t k = 0; k < 2 * n; ++k) {
-      std::memcpy(
-          memory + (k % 2) * view.pol_stride_bytes + k / 2 * view.spectrum_stride_bytes + 2 * pair,
-          spare + 2 * k, 2);
-    }
+  // Two pols alternate, along inputs or along time: taken apart from a spare row.
+  std::uint8_t* spare = memory + tile_bytes_ - spare_bytes_;
+  const std::int64_t rows = pairs ? inputs / 2 : n, samples = pairs ? 2 * n : inputs;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    expand({first + r * (pairs ? pair_stride : input.step_stride_bytes), spare,
+            samples * sample_bytes_, 1, 0, 0});
+    std::uint8_t* to = memory + r * (pairs ? 2 : view.spectrum_stride_bytes);
+    const std::int64_t step = pairs ? view.spectrum_stride_bytes : 2;
+    for (std::int64_t k = 0; k < samples; ++k)
+      std::memcpy(to + k % 2 * view.pol_stride_bytes + k / 2 * step, spare + 2 * k, 2);
   }
 }
 

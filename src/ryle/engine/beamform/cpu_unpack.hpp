@@ -35,7 +35,7 @@ class Unpacker {
  private:
   const std::uint8_t* row(const Input& input, std::int64_t channel, std::int64_t t,
                           std::int64_t pair) const;
-  void expand(const std::uint8_t* from, std::uint8_t* to, std::int64_t n_samples) const;
+  void expand(const Expand& e) const;
   void to_codes(const Input& input, std::int64_t channel, std::int64_t t, std::int64_t n,
                 const TileView& view, std::uint8_t* memory) const;
   void to_floats(const Input& input, std::int64_t channel, std::int64_t t, std::int64_t n,

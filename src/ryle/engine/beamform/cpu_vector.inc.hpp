@@ -173,9 +173,12 @@ inline void quantize(const Quantize& q) {
 }
 
 // 4 x 4 transposes: 4 successive times of 4 lanes.
-inline void store_f32(const float* plane, std::int64_t n, float* const* out, std::int64_t n_lanes) {
+inline void store_f32(const float* plane, std::int64_t n, const Rows& out) {
+  const auto row = [&](std::int64_t lane) {
+    return reinterpret_cast<float*>(out.first + lane * out.stride_bytes);
+  };
   std::int64_t lane = 0;
-  for (; lane + 4 <= n_lanes; lane += 4) {
+  for (; lane + 4 <= out.n_lanes; lane += 4) {
     std::int64_t k = 0;
     for (; k + 4 <= n; k += 4) {
       const float* from = plane + k * kLanes + lane;
@@ -185,17 +188,17 @@ inline void store_f32(const float* plane, std::int64_t n, float* const* out, std
       const V4 ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
       const V4 cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5);
       const V4 cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-      store_as(out[lane] + k, __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5));
-      store_as(out[lane + 1] + k, __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7));
-      store_as(out[lane + 2] + k, __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5));
-      store_as(out[lane + 3] + k, __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7));
+      store_as(row(lane) + k, __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5));
+      store_as(row(lane + 1) + k, __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7));
+      store_as(row(lane + 2) + k, __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5));
+      store_as(row(lane + 3) + k, __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7));
     }
     for (; k < n; ++k) {
-      for (std::int64_t l = lane; l < lane + 4; ++l) out[l][k] = plane[k * kLanes + l];
+      for (std::int64_t l = lane; l < lane + 4; ++l) row(l)[k] = plane[k * kLanes + l];
     }
   }
-  for (; lane < n_lanes; ++lane) {
-    for (std::int64_t k = 0; k < n; ++k) out[lane][k] = plane[k * kLanes + lane];
+  for (; lane < out.n_lanes; ++lane) {
+    for (std::int64_t k = 0; k < n; ++k) row(lane)[k] = plane[k * kLanes + lane];
   }
 }
 
