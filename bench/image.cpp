@@ -22,6 +22,9 @@ namespace {
 using image::AllSkyConfig;
 using image::Path;
 
+/// Factor either way between predicted and best time.
+constexpr double kPredictionWithin = 1.3;
+
 struct Case {
   std::int64_t n_antennas, n_channels, n_spectra;
   Path path;
@@ -189,9 +192,18 @@ void measure(const Options& options, const Case& k, const image::CostModel& mode
     for (const auto& p : image::plan(whole, model, !k.with_correlator).paths) {
       if (p.path == k.path) predicted_s = p.seconds;
     }
+    const double ratio = predicted_s / result.min_s;
+    const bool good = ratio > 1 / kPredictionWithin && ratio < kPredictionWithin;
     result.sizes.emplace_back("predicted_ms", std::round(predicted_s * 1e5) / 100);
-    result.sizes.emplace_back("predicted_over_best",
-                              std::round(100 * predicted_s / result.min_s) / 100);
+    result.sizes.emplace_back("predicted_over_best", std::round(100 * ratio) / 100);
+    result.sizes.emplace_back("prediction_ok", good ? 1 : 0);
+    if (!good && !options.quick) {
+      char text[160];
+      std::snprintf(text, sizeof text,
+                    "warning: %s predicted %.3g ms, took %.3g ms: run with --calibrate",
+                    result.implementation.c_str(), predicted_s * 1e3, result.min_s * 1e3);
+      options.notice(text);
+    }
     result.useful_ops = useful_operations(whole, k.with_correlator);
     const double image_s =
         static_cast<double>(k.n_spectra * k.n_gulps) / config.channels.channel_width_hz;

@@ -54,6 +54,14 @@ image::CostModel some_model() {
     next *= 1.0 / 3 + 1;
   }
   m.overhead_s = 1.0 / 7e5;
+  double cost_s = 1.0 / 9e8;
+  for (double image::CostModel::*cost :
+       {&image::CostModel::vis_pixel_s, &image::CostModel::efield_pixel_s,
+        &image::CostModel::phasor_s, &image::CostModel::setup_pair_s,
+        &image::CostModel::setup_pixel_s}) {
+    m.*cost = cost_s;
+    cost_s *= 1.0 / 3 + 1;
+  }
   m.correlate_shares = {{32, 0.1}, {64, 1.0 / 3}, {512, 1}};
   return m;
 }
@@ -71,19 +79,24 @@ void expect_same(const image::CostModel& a, const image::CostModel& b) {
   EXPECT_EQ(a.vis_dft_ops, b.vis_dft_ops);
   EXPECT_EQ(a.efield_dft_ops, b.efield_dft_ops);
   EXPECT_EQ(a.overhead_s, b.overhead_s);
+  EXPECT_EQ(a.vis_pixel_s, b.vis_pixel_s);
+  EXPECT_EQ(a.efield_pixel_s, b.efield_pixel_s);
+  EXPECT_EQ(a.phasor_s, b.phasor_s);
+  EXPECT_EQ(a.setup_pair_s, b.setup_pair_s);
+  EXPECT_EQ(a.setup_pixel_s, b.setup_pixel_s);
 }
 
 TEST_F(CalibrationFile, IsUsedOnceItIsSaved) {
   EXPECT_EQ(file_, (folder_ / "ryle" / ("image-" + image_machine(BackEnd::cpu, 2) + ".json")));
   EXPECT_FALSE(load_image_calibration(file_).has_value());
-  expect_same(image_cost_model(BackEnd::cpu, 2), image::default_cost_model(BackEnd::cpu));
+  expect_same(image_cost_model(BackEnd::cpu, 2), image::default_cost_model(BackEnd::cpu, 2));
   save_image_calibration(some_model(), file_);  // makes the folder, too
   const auto loaded = load_image_calibration(file_);
   ASSERT_TRUE(loaded.has_value());
   expect_same(*loaded, some_model());
   expect_same(image_cost_model(BackEnd::cpu, 2), some_model());
   // Another number of workers is another machine.
-  expect_same(image_cost_model(BackEnd::cpu, 3), image::default_cost_model(BackEnd::cpu));
+  expect_same(image_cost_model(BackEnd::cpu, 3), image::default_cost_model(BackEnd::cpu, 3));
 }
 
 TEST_F(CalibrationFile, DamageIsNamedWithTheWayOut) {

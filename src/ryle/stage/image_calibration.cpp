@@ -32,6 +32,11 @@ constexpr Rate kRates[] = {
     {"vis_dft_ops", &image::CostModel::vis_dft_ops, true},
     {"efield_dft_ops", &image::CostModel::efield_dft_ops, true},
     {"overhead_s", &image::CostModel::overhead_s, true},
+    {"vis_pixel_s", &image::CostModel::vis_pixel_s, true},
+    {"efield_pixel_s", &image::CostModel::efield_pixel_s, true},
+    {"phasor_s", &image::CostModel::phasor_s, true},
+    {"setup_pair_s", &image::CostModel::setup_pair_s, true},
+    {"setup_pixel_s", &image::CostModel::setup_pixel_s, true},
 };
 
 std::string slug(const std::string& text) {
@@ -150,7 +155,7 @@ image::CostModel image_cost_model(BackEnd back_end, int n_workers) {
   if (!file.empty()) {
     if (const auto model = load_image_calibration(file)) return *model;
   }
-  return image::default_cost_model(back_end);
+  return image::default_cost_model(back_end, n_workers);
 }
 
 }  // namespace ryle::stage

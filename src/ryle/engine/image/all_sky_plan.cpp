@@ -9,6 +9,7 @@
 #include "ryle/core/units.hpp"
 #include "ryle/engine/image/all_sky_limits.hpp"
 #include "ryle/engine/image/cost_model.hpp"
+#include "ryle/engine/image/cpu_cost.hpp"
 #include "ryle/engine/image/geometry.hpp"
 
 namespace ryle::image {
@@ -114,6 +115,24 @@ double products_of(const AllSkyConfig& config, const Sizes& s) {
   return s.pols == 1 ? 1 : config.products == Products::intensity ? 2 : 3;
 }
 
+detail::CpuSizes cpu_sizes(const AllSkyConfig& config, const Sizes& s) {
+  const bool correlated = config.function.correlated;
+  detail::CpuSizes sizes;
+  sizes.antennas = s.a;
+  sizes.pols = s.pols;
+  sizes.planes = static_cast<double>(n_planes(config));
+  sizes.products = products_of(config, s);
+  sizes.grid = s.g;
+  sizes.support = s.k;
+  sizes.footprint = correlated ? 2 * s.k - 1 : s.k;
+  sizes.spectra = s.t;
+  sizes.channels = s.c;
+  sizes.transforms = correlated ? s.c : static_cast<double>(n_bins(config));
+  sizes.pixels = s.pixels;
+  sizes.fft_share = s.fft_share;
+  return sizes;
+}
+
 double seconds_of(const AllSkyConfig& config, const Sizes& s, const CostModel& m, Path path,
                   bool correlator_runs_anyway) {
   const double planes = static_cast<double>(n_planes(config));
@@ -122,6 +141,10 @@ double seconds_of(const AllSkyConfig& config, const Sizes& s, const CostModel& m
 #else
   const double x = correlator_runs_anyway ? 0 : correlate_s(s, m);
 #endif
+  if (m.back_end == BackEnd::cpu) {
+    const double correlator_s = takes_voltages(path) ? 0 : s.c * x;
+    return correlator_s + detail::cpu_images_s(cpu_sizes(config, s), m, path) + s.c * m.overhead_s;
+  }
   double each = 0;
   switch (path) {
     case Path::efield:
@@ -239,6 +262,9 @@ PathPrediction predicted(const AllSkyConfig& config, const Sizes& s, const CostM
     p.why_not = why_not_cuda(config, s, path);
   if (!p.why_not.empty()) return p;
   p.seconds = seconds_of(config, s, model, path, correlator_runs_anyway);
+  if (model.back_end == BackEnd::cpu) {
+    p.setup_s = detail::cpu_setup_s(cpu_sizes(config, s), model, path);
+  }
   p.bytes = path_bytes(config, path, correlator_runs_anyway);
   p.relative_error = path_error(config, path);
   if (is_gridded(path)) {
@@ -264,14 +290,21 @@ PathPrediction predicted(const AllSkyConfig& config, const Sizes& s, const CostM
   return p;
 }
 
-void choose(Plan& plan) {
+void choose(Plan& plan, std::int64_t n_sets) {
+  const auto each_s = [n_sets](const PathPrediction& p) {
+#if RYLE_MUTANT == 342
+    return p.seconds;
+#else
+    return p.seconds + (n_sets > 0 ? p.setup_s / static_cast<double>(n_sets) : 0);
+#endif
+  };
   const PathPrediction *best = nullptr, *second = nullptr;
   for (const auto& p : plan.paths) {
     if (!p.why_not.empty()) continue;
-    if (best == nullptr || p.seconds < best->seconds) {
+    if (best == nullptr || each_s(p) < each_s(*best)) {
       second = best;
       best = &p;
-    } else if (second == nullptr || p.seconds < second->seconds) {
+    } else if (second == nullptr || each_s(p) < each_s(*second)) {
       second = &p;
     }
   }
@@ -284,10 +317,13 @@ void choose(Plan& plan) {
   }
   plan.choice = best->path;
   plan.reason =
-      printed("fastest within the limits: %.3g ms per set of images", best->seconds * 1e3, 0);
+      printed("fastest within the limits: %.3g ms per set of images", each_s(*best) * 1e3, 0);
+  if (n_sets > 0 && best->setup_s > 0) {
+    plan.reason += printed(" with its share of %.3g ms for the set-up", best->setup_s * 1e3, 0);
+  }
   if (second != nullptr) {
     plan.reason +=
-        ", " + std::string(name(second->path)) + printed(" %.3g ms", second->seconds * 1e3, 0);
+        ", " + std::string(name(second->path)) + printed(" %.3g ms", each_s(*second) * 1e3, 0);
   } else {
     plan.reason += "; no other path is possible within them";
   }
@@ -318,7 +354,8 @@ std::int64_t path_bytes(const AllSkyConfig& config, Path path, bool correlator_r
   return bytes;
 }
 
-Plan plan(const AllSkyConfig& config, const CostModel& model, bool correlator_runs_anyway) {
+Plan plan(const AllSkyConfig& config, const CostModel& model, bool correlator_runs_anyway,
+          std::int64_t n_sets) {
   validate(config);
   Plan result;
   const Ground ground = ground_of(config);
@@ -328,7 +365,7 @@ Plan plan(const AllSkyConfig& config, const CostModel& model, bool correlator_ru
     result.paths.push_back(predicted(config, s, model, path, ground, correlator_runs_anyway));
   }
   if (config.path == Path::automatic) {
-    choose(result);
+    choose(result, n_sets);
     return result;
   }
   for (const auto& p : result.paths) {

@@ -2,6 +2,9 @@
 // Rates of machines, used until `ryle bench image --calibrate` has measured the one at hand.
 #include "ryle/engine/image/cost_model.hpp"
 
+#include "ryle/device/queue.hpp"
+#include "ryle/engine/image/cpu_cost.hpp"
+
 namespace ryle::image {
 
 CostModel default_cost_model(BackEnd back_end) {
@@ -31,17 +34,62 @@ CostModel default_cost_model(BackEnd back_end) {
     m.overhead_s = 0;
     return m;
   }
-  // Two cores with AVX-512: the X-engine is measured, the rest assumed. No half precision there.
-  m.machine = "two x86-64 cores (design)";
+  // Two hardware threads with AVX-512 and AMX, measured by `ryle bench image --calibrate`.
+  m.machine = "two x86-64 cores (measured on a Xeon of 2023)";
   m.correlate_ops = 600e9;
   m.correlate_output_bytes = 10e9;
   m.efield_fft_ops = 20e9;
   m.efield_grid_ops = 20e9;
-  m.efield_half_ops = 0;
+  m.efield_half_ops = 0;  // no half precision there
   m.vis_grid_ops = 60e9;
   m.vis_dft_ops = 100e9;
   m.efield_dft_ops = 100e9;
-  m.overhead_s = 20e-6;
+  m.overhead_s = 0;
+  m.vis_pixel_s = 3e-9;
+  m.efield_pixel_s = 20e-9;
+  m.phasor_s = 1e-9;
+  m.setup_pair_s = 0.5e-6;
+  m.setup_pixel_s = 50e-9;
+  return m;
+}
+
+namespace {
+
+// What default_cost_model(cpu) was measured with.
+constexpr double kQuickOps = 60e9;
+constexpr double kWorkers = 2;
+
+// Shares of an X-engine with AMX that the instruction sets reach (bench/results, 256 inputs).
+double correlator_share() {
+  for (const auto& set : cpu_instruction_sets()) {
+    if (set == "amx") return 1;
+    if (set == "avx512_vnni") return 0.75;
+    if (set == "avx_vnni") return 0.4;
+    if (set == "avx2") return 0.2;
+  }
+  return 0.02;
+}
+
+}  // namespace
+
+CostModel default_cost_model(BackEnd back_end, int n_workers) {
+  CostModel m = default_cost_model(back_end);
+  if (back_end != BackEnd::cpu) return m;
+  const double workers = n_workers / kWorkers;
+  const double speed = workers * detail::cpu_quick_ops() / kQuickOps;
+  m.machine = "this machine (from a quick measurement)";
+  m.correlate_ops *= workers * correlator_share();
+  m.correlate_output_bytes *= workers;
+  for (double CostModel::*rate :
+       {&CostModel::efield_fft_ops, &CostModel::efield_grid_ops, &CostModel::vis_grid_ops,
+        &CostModel::vis_dft_ops, &CostModel::efield_dft_ops}) {
+    m.*rate *= speed;
+  }
+  for (double CostModel::*cost :
+       {&CostModel::vis_pixel_s, &CostModel::efield_pixel_s, &CostModel::phasor_s,
+        &CostModel::setup_pair_s, &CostModel::setup_pixel_s}) {
+    m.*cost /= speed;
+  }
   return m;
 }
 

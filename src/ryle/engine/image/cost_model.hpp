@@ -26,8 +26,18 @@ struct CostModel {
   double vis_dft_ops = 0;
   double efield_dft_ops = 0;
   double overhead_s = 0;  ///< per image and channel
+  // CPU only, 0 = not counted. @unit s
+  double vis_pixel_s = 0;     ///< per pixel with sky and plane: what follows a transform, vis-grid
+  double efield_pixel_s = 0;  ///< the same and channel when an E-field image ends
+  double phasor_s = 0;        ///< per direction, antenna and channel: Fourier sums
+  double setup_pair_s = 0;    ///< per baseline and channel, once: vis-grid
+  double setup_pixel_s = 0;   ///< per pixel (and channel: efield), once: gridded paths
 };
+/// Fixed rates: of one H200, or of two of the cores that the design was measured on.
 CostModel default_cost_model(BackEnd back_end);
+/// The same scaled to this machine, for n_workers cores: by a multiply-add kernel timed for a few
+/// milliseconds, and by the instruction set of the X-engine.
+CostModel default_cost_model(BackEnd back_end, int n_workers);
 
 /// What the planner says of one path.
 struct PathPrediction {
@@ -35,6 +45,7 @@ struct PathPrediction {
   bool possible = false;
   std::string why_not;        ///< reason when not possible or not within the limits
   double seconds = 0;         ///< per set of images, all channels
+  double setup_s = 0;         ///< once, when the imager is made (CPU)
   std::int64_t bytes = 0;     ///< memory of the engine, correlator included where needed
   double relative_error = 0;  ///< rms, of the peak, inside r < 0.8
   /// Gridded paths, at max_zenith_distance_rad in the top channel (geometry.hpp HeightError); 0 for
@@ -50,6 +61,8 @@ struct Plan {
   double coherence = 1;  ///< of the array plane at max_zenith_distance_rad, top channel
 };
 /// Predicts every path and chooses. `correlator_runs_anyway`: its cost is not counted.
-Plan plan(const AllSkyConfig& config, const CostModel& model, bool correlator_runs_anyway = false);
+/// `n_sets`: sets of images to be made, 0 = no end; the choice spreads setup_s over them.
+Plan plan(const AllSkyConfig& config, const CostModel& model, bool correlator_runs_anyway = false,
+          std::int64_t n_sets = 0);
 
 }  // namespace ryle::image

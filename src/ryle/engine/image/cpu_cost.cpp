@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/engine/image/cpu_cost.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <vector>
+
+#include "ryle/device/queue.hpp"
+#include "ryle/engine/image/cpu_plan.hpp"
+
+namespace ryle::image::detail {
+namespace {
+
+// Spectra share vectors (E-field) or registers (Fourier sums): the last ones are filled up.
+constexpr double kSpectraPerVector = 16, kSpectraPerTriple = 3, kSpectraPerChunk = 192;
+
+double filled(double n, double unit) { return unit * std::ceil(n / unit); }
+
+double fft_ops(double g) { return 5 * g * g * std::log2(g * g); }
+
+}  // namespace
+
+double cpu_images_s(const CpuSizes& s, const CostModel& m, Path path) {
+  const double planes_pixels = s.planes * s.pixels;
+  const double phasors_s = s.pixels * s.antennas * m.phasor_s;
+  switch (path) {
+    case Path::efield: {
+      const double transforms_s = s.pols * fft_ops(s.grid) * s.fft_share / m.efield_fft_ops;
+      const double rest =
+          8 * s.pols * s.antennas * s.support * s.support + 4 * s.pols * s.pols * s.pixels;
+      return s.channels *
+             (filled(s.spectra, kSpectraPerVector) * (transforms_s + rest / m.efield_grid_ops) +
+              planes_pixels * m.efield_pixel_s);
+    }
+    case Path::vis_grid: {
+      const double cells =
+          8 * s.planes * s.antennas * (s.antennas - 1) / 2 * s.footprint * s.footprint;
+      const double transforms_s =
+          std::ceil(s.planes / 2) * fft_ops(s.grid) * s.fft_share / m.efield_fft_ops;
+      return s.channels * cells / m.vis_grid_ops +
+             s.transforms * (transforms_s + planes_pixels * m.vis_pixel_s);
+    }
+    case Path::vis_dft:
+      return s.channels *
+             (8 * s.products * s.pixels * s.antennas * s.antennas / m.vis_dft_ops + phasors_s);
+    case Path::efield_dft:
+      return s.channels * (filled(s.spectra, kSpectraPerTriple) * 8 * s.pols * s.pixels *
+                               s.antennas / m.efield_dft_ops +
+                           std::ceil(s.spectra / kSpectraPerChunk) * phasors_s);
+    default:
+      return 0;
+  }
+}
+
+double cpu_setup_s(const CpuSizes& s, const CostModel& m, Path path) {
+  if (path == Path::efield) return s.channels * s.grid * s.grid * m.setup_pixel_s;
+  if (path != Path::vis_grid) return 0;
+  return s.channels * s.antennas * (s.antennas - 1) / 2 * m.setup_pair_s +
+         s.grid * s.grid * m.setup_pixel_s;
+}
+
+double cpu_quick_ops() {
+  static const double rate = [] {
+    std::string_view isa = "generic";
+    for (const auto& set : cpu_instruction_sets()) {
+      if (set != "avx512" && set != "avx2") continue;
+      isa = set == "avx512" ? "avx512" : "avx2";
+      break;
+    }
+    constexpr std::int64_t kAntennas = 24;
+    std::vector<float> products(kAntennas * kAntennas / 2 * kCellFloats, 0.5f);
+    std::vector<float> phasors(kAntennas * 2 * kDirectionsPerBlock, 0.5f);
+    std::vector<double> sums(4 * kDirectionsPerBlock);
+    const CpuKernels& kernels = cpu_kernels(isa);
+    double best_s = 1e9;
+    for (int run = 0; run < 30; ++run) {
+      const auto begin = std::chrono::steady_clock::now();
+      kernels.vis_sum(products.data(), kAntennas, phasors.data(), 4, sums.data());
+      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+      best_s = std::min(best_s, took.count());
+    }
+    // 4 planes, 8 per complex multiply-add and pair.
+    return 4.0 * 8 * kAntennas * (kAntennas - 1) / 2 * kDirectionsPerBlock / std::max(best_s, 1e-9);
+  }();
+  return rate;
+}
+
+}  // namespace ryle::image::detail
