@@ -160,7 +160,7 @@ void FxChain::process_available() {
     if (n <= 0 || (!worthwhile && staging_.free_ticks() > setup_.max_feed_ticks)) break;
     process(n);
   }
-  staging_.drop_before(next_spectrum_ * step_ - margin());
+  staging_.drop_before(next_spectrum_ * step_ - margin(), queue_);
 }
 
 // The requantiser's level is set once, from the first samples: stepping it later would step the

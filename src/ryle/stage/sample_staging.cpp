@@ -7,6 +7,25 @@
 #include "ryle/core/error.hpp"
 
 namespace ryle::stage {
+namespace {
+
+/// With all workers of a CPU queue.
+void copy(Queue& queue, std::byte* to, const std::byte* from, std::int64_t bytes) {
+  constexpr std::int64_t kSliceBytes = 512 << 10;
+  const auto copy_slice = [=](std::int64_t i) {
+    const std::int64_t begin = i * kSliceBytes;
+    std::memcpy(to + begin, from + begin,
+                static_cast<std::size_t>(std::min(kSliceBytes, bytes - begin)));
+  };
+  const std::int64_t n_slices = (bytes + kSliceBytes - 1) / kSliceBytes;
+  if (queue.back_end() == BackEnd::cpu && n_slices > 1) {
+    queue.parallel_for(n_slices, copy_slice);
+  } else {
+    for (std::int64_t i = 0; i < n_slices; ++i) copy_slice(i);
+  }
+}
+
+}  // namespace
 
 SampleStaging::SampleStaging(const SampleLayout& layout, std::int64_t n_inputs,
                              std::int64_t capacity_ticks, MemorySpace space)
@@ -30,12 +49,17 @@ void SampleStaging::restart(Tick first) {
   absent_.clear();
 }
 
-void SampleStaging::drop_before(Tick tick) {
+void SampleStaging::drop_before(Tick tick, Queue& queue) {
   const std::int64_t n =
       std::clamp<std::int64_t>(tick - begin_, 0, n_ticks_) / kGroupTicks * kGroupTicks;
   if (n == 0) return;
-  std::memmove(buffer_.data(), buffer_.data() + bytes_of(n),
-               static_cast<std::size_t>(bytes_of(n_ticks_ - n)));
+  const std::int64_t kept = n_ticks_ - n;
+  if (kept <= n) {
+    copy(queue, buffer_.data(), buffer_.data() + bytes_of(n), bytes_of(kept));
+  } else {  // the parts overlap
+    std::memmove(buffer_.data(), buffer_.data() + bytes_of(n),
+                 static_cast<std::size_t>(bytes_of(kept)));
+  }
   begin_ += n;
   n_ticks_ -= n;
   std::erase_if(absent_, [&](const AbsentSpan& a) { return a.end <= begin_; });
@@ -49,18 +73,7 @@ void SampleStaging::append(const void* source, std::int64_t offset, std::int64_t
   std::byte* to = buffer_.data() + bytes_of(n_ticks_);
   const std::byte* from = static_cast<const std::byte*>(source) + bytes_of(offset);
   const std::int64_t bytes = bytes_of(n);
-  constexpr std::int64_t kSliceBytes = 512 << 10;
-  const auto copy_slice = [=](std::int64_t i) {
-    const std::int64_t begin = i * kSliceBytes;
-    std::memcpy(to + begin, from + begin,
-                static_cast<std::size_t>(std::min(kSliceBytes, bytes - begin)));
-  };
-  const std::int64_t n_slices = (bytes + kSliceBytes - 1) / kSliceBytes;
-  if (queue.back_end() == BackEnd::cpu && n_slices > 1) {
-    queue.parallel_for(n_slices, copy_slice);
-  } else {
-    for (std::int64_t i = 0; i < n_slices; ++i) copy_slice(i);
-  }
+  copy(queue, to, from, bytes);
   for (const auto& a : absent) {
     const AbsentSpan clipped{a.input, std::max(a.begin, end()), std::min(a.end, end() + n)};
     if (clipped.begin < clipped.end) absent_.push_back(clipped);

@@ -30,7 +30,7 @@ class SampleStaging {
   /// Empties the staging; the next append starts at `first`.
   void restart(Tick first);
   /// Forgets ticks before `tick`, in whole groups of kGroupTicks.
-  void drop_before(Tick tick);
+  void drop_before(Tick tick, Queue& queue);
   /// Appends n ticks that follow end(): ticks [offset, offset + n) of `source`.
   /// The workers of a CPU queue copy together.
   void append(const void* source, std::int64_t offset, std::int64_t n,
