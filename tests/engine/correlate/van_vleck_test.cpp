@@ -135,9 +135,13 @@ TEST(VanVleck, NoiseThroughTheWholeChain) {
   struct Case {
     std::int64_t levels;
     double s1, s2, eta;
+    bool twos_complement = false;  // a code -8 below the 15
   };
   for (const Case c : {Case{2, 1, 1.3, 0.6366}, Case{4, 2.0, 2.6, 0.86}, Case{15, 2.83, 4.0, 0.97},
-                       Case{255, 16, 50, 0.99}}) {
+                       Case{15, 2.83, 4.0, 0.97, true}, Case{255, 16, 50, 0.99}}) {
+    const auto code = [&](double x) {
+      return c.twos_complement && x < -7.5 ? -8.0 : quantize(c.levels, x);
+    };
     const cf64 rho = std::polar(0.6, 0.7);  // <v_1 conj(v_2)> = 2 s1 s2 rho
     Voltages v(SampleFormat::ci8, 1, kSpectra, 2);
     v.fill([&](std::int64_t, std::int64_t t, std::int64_t p) -> cf64 {
@@ -147,7 +151,7 @@ TEST(VanVleck, NoiseThroughTheWholeChain) {
       };
       const cf64 x = p == 0 ? c.s1 * g(1)
                             : c.s2 * (std::conj(rho) * g(1) + std::sqrt(1 - std::norm(rho)) * g(2));
-      return {quantize(c.levels, x.real()), quantize(c.levels, x.imag())};
+      return {code(x.real()), code(x.imag())};
     });
     Queue queue = Queue::cpu(1);
     auto correlator = make_correlator(queue, config_of(v, "cpu"));
@@ -157,7 +161,7 @@ TEST(VanVleck, NoiseThroughTheWholeChain) {
     FinishConfig config;
     config.order = Order::triangle;
     config.van_vleck = true;
-    config.quantizer = {c.levels, false};
+    config.quantizer = {c.levels, false, c.twos_complement};
     const Finished done = finish_dump(sums, config, 2);
     const double p1 = done.mean[0].real();
     const double p2 = done.mean[2].real();

@@ -42,6 +42,10 @@ void validate(const Sums& sums, const FinishConfig& config, std::int64_t n_input
              " channels, it has " + std::to_string(config.frequency.n_channels));
     }
   }
+  if (!config.samplers.empty() && static_cast<std::int64_t>(config.samplers.size()) != n_inputs) {
+    refuse(std::to_string(config.samplers.size()) + " sampler gains for " +
+           std::to_string(n_inputs) + " inputs");
+  }
   if (config.van_vleck && config.quantizer.n_levels < 2)
     refuse("the quantizer has fewer than 2 levels");
   if (config.order != Order::products) return;
@@ -115,6 +119,15 @@ void apply_factors(Channel& channel) {
   }
 }
 
+void apply_samplers(std::span<const SamplerGain> samplers, Channel& channel) {
+  const auto n = static_cast<std::int64_t>(samplers.size());
+  for (std::int64_t j = 0; j < n; ++j) {
+    for (std::int64_t i = 0; i < j; ++i)
+      channel.mean[pair_index(i, j)] *= samplers[i].cross * samplers[j].cross;
+    channel.mean[pair_index(j, j)] *= samplers[j].autos;
+  }
+}
+
 void put_products(const Channel& channel, const InputMap& map, cf64* mean, std::uint32_t* counts) {
   for (std::int64_t j = 0; j < map.n_antennas; ++j) {
     for (std::int64_t i = 0; i <= j; ++i) {
@@ -173,6 +186,7 @@ Finished finish_dump(const Sums& sums, const FinishConfig& config, std::int64_t 
   for (std::int64_t k = 0; k < done.n_channels; ++k) {
     take_mean(sums, k * pairs, channel);
     if (config.van_vleck) van_vleck.correct(channel.mean);
+    apply_samplers(config.samplers, channel);
     if (!config.gains.empty() || !delays_s.empty()) {
       set_factors(config, k, done.n_channels, delays_s, channel);
       apply_factors(channel);

@@ -31,6 +31,16 @@ struct InputMap {
 struct Quantizer {
   std::int64_t n_levels = 255;
   bool dithered = false;
+  /// One more code below the others: -8 .. 7 of four bits are {15, false, true}.
+  bool twos_complement = false;
+};
+
+/// What the products of an input must be multiplied with to undo quantisation before the
+/// channelizer (or instead of the full correction): cross for V_ij = cross_i cross_j V, autos for
+/// V_ii.
+struct SamplerGain {
+  double cross = 1;
+  double autos = 1;
 };
 
 struct FinishConfig {
@@ -39,6 +49,7 @@ struct FinishConfig {
   FrequencyAxis frequency;
   bool van_vleck = false;
   Quantizer quantizer;
+  std::vector<SamplerGain> samplers;  ///< [input], empty = 1
   /// Multiplies V_ij by gain_i conj(gain_j): [input][channel], empty = 1. Here to undo the
   /// requantiser's scale and to apply calibration after correlation.
   std::vector<cf64> gains;
