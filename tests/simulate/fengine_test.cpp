@@ -426,5 +426,34 @@ TEST(Fengine, DrawnFromTheMeasuredSkyTheSunStandsWhereItWas) {
   RecordProperty("rms", std::to_string(rms));
 }
 
+// A flash changes the record while it shines and nothing else: noise, steady sky and level stay.
+TEST(SimulateSpectra, AFlashIsThereWhileItShines) {
+  const ArrayLayout array = small_array();
+  Scene scene;
+  scene.sefd_jy = 1000;
+  scene.sources.push_back({.name = "steady", .l = 0.2, .m = 0.1, .flux_jy = 500});
+  SpectraConfig config;
+  config.n_spectra = 4096;
+  config.channels = {60e6, 25e3, 2};
+  const SpectraRecord before = simulate_spectra(array, scene, config);
+  scene.sources.push_back({.name = "flash", .l = -0.3, .m = 0.2, .flux_jy = 800});
+  scene.sources.back().start_s = 0.5;
+  scene.sources.back().duration_s = 0.25;
+  EXPECT_FALSE(shines(scene.sources[1], 0.4999));
+  EXPECT_TRUE(shines(scene.sources[1], 0.5));
+  EXPECT_FALSE(shines(scene.sources[1], 0.75));
+  config.at_s = 0.1;
+  const SpectraRecord off = simulate_spectra(array, scene, config);
+  EXPECT_EQ(off.samples, before.samples);
+  EXPECT_EQ(off.jy_per_count2, before.jy_per_count2);
+  config.at_s = 0.6;
+  const SpectraRecord on = simulate_spectra(array, scene, config);
+  EXPECT_EQ(on.jy_per_count2, before.jy_per_count2);
+  // Power of an input: 1500 Jy before, 2300 Jy now. 4096 spectra of 2 channels: 1.1 % rms; clipping
+  // at 2.5 rms of a part takes below 2 %.
+  const double power = std::pow(on.rms_lsb[0] / before.rms_lsb[0], 2);
+  EXPECT_NEAR(power, 2300.0 / 1500, 0.08);
+}
+
 }  // namespace
 }  // namespace ryle::simulate

@@ -110,7 +110,7 @@ cf64 arrival_phasor(const Vector3& enu_m, const Vector3& direction, double frequ
 
 // Two white waves a source (detail::FieldOfSource), one noise an input.
 detail::Mix mix_of_scene(const ArrayLayout& array, const Scene& scene, const SpectraRecord& record,
-                         double counts, std::int64_t channel) {
+                         double counts, double at_s, std::int64_t channel) {
   const double sky_hz = record.channels.center_hz(channel);
   const double center_hz = record.channels.band_center_hz();
   detail::Mix mix;
@@ -126,6 +126,7 @@ detail::Mix mix_of_scene(const ArrayLayout& array, const Scene& scene, const Spe
     const cf64 path = scene.apply_cable_delays ? gain * cable_phasor(input, sky_hz) : gain;
     for (std::size_t s = 0; s < scene.sources.size(); ++s) {
       const auto field = detail::field_of_source(scene.sources[s]);
+      if (!shines(scene.sources[s], at_s)) continue;
       const double root = std::sqrt(source_flux_jy(scene.sources[s], sky_hz, center_hz));
       const cf64 wave =
           root * path *
@@ -147,13 +148,16 @@ SpectraRecord simulate_spectra(const ArrayLayout& array, const Scene& scene,
   if (!scene.tones.empty()) {
     throw ConfigError("tones are simulated in time samples only; remove [[simulator.tone]]");
   }
-  const double counts = detail::counts_per_root_jy(scene, array, config.level_lsb);
+  Scene steady = scene;
+  std::erase_if(steady.sources, is_transient);
+  const double counts = detail::counts_per_root_jy(steady, array, config.level_lsb);
   SpectraRecord record = empty_record(config, array);
   record.sources_enu =
       detail::source_directions(scene, array, config.start_tai_ns, config.earth_orientation);
   record.jy_per_count2 = 1 / (counts * counts);
-  fill(record, scene.seed, config.n_workers, false,
-       [&](std::int64_t channel) { return mix_of_scene(array, scene, record, counts, channel); });
+  fill(record, scene.seed, config.n_workers, false, [&](std::int64_t channel) {
+    return mix_of_scene(array, scene, record, counts, config.at_s, channel);
+  });
   return record;
 }
 

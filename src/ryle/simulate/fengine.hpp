@@ -19,6 +19,7 @@ struct SpectraConfig {
   double level_lsb = 2.5;         ///< mean over live inputs of the rms of a part
   int n_workers = 0;              ///< threads, 0 = all processors
   EarthOrientation earth_orientation;
+  double at_s = 0;  ///< transients that shine at this second of the schedule are in the record
 };
 
 /// Periodic channelized voltages of all inputs, 4+4 bits.
@@ -48,7 +49,8 @@ struct SpectraRecord {
 ///   e_s, n_p white complex Gaussian per (spectrum, channel); rounded to nearest even, saturated at
 ///   -8 and 7. Delays act as phases: what a real channel loses, delay times channel width (1 % at
 ///   0.4 us and 25 kHz), is not simulated.
-/// Deterministic in (array, scene, config) whatever n_workers. Throws ConfigError.
+/// Deterministic in (array, scene, config) whatever n_workers. Records of different at_s differ by
+/// the transients alone: the level is set by what always shines. Throws ConfigError.
 SpectraRecord simulate_spectra(const ArrayLayout& array, const Scene& scene,
                                const SpectraConfig& config);
 

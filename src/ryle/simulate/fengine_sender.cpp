@@ -14,6 +14,22 @@ namespace {
 constexpr std::int64_t kMessageBytes = 65'000;
 constexpr std::int64_t kMessagePackets = 60;
 
+/// Records in the order in which they are first sent, each once.
+std::vector<const SpectraRecord*> records_of(std::span<const SpectraEpoch> epochs) {
+  std::vector<const SpectraRecord*> records;
+  for (const auto& epoch : epochs) {
+    const auto& first = *epochs.front().record;
+    const auto& record = *epoch.record;
+    if (record.n_spectra != first.n_spectra || record.n_channels != first.n_channels ||
+        record.n_inputs != first.n_inputs) {
+      throw ConfigError("the records of a sender differ in shape; they must be of one F-engine");
+    }
+    if (std::find(records.begin(), records.end(), &record) == records.end())
+      records.push_back(&record);
+  }
+  return records;
+}
+
 }  // namespace
 
 struct FengineSender::State {
@@ -21,7 +37,13 @@ struct FengineSender::State {
 };
 
 FengineSender::FengineSender(const SpectraRecord& record, const FengineSenderConfig& config)
+    : FengineSender(std::vector<SpectraEpoch>{{0, &record}}, config) {}
+
+FengineSender::FengineSender(std::span<const SpectraEpoch> epochs,
+                             const FengineSenderConfig& config)
     : state_(std::make_unique<State>()) {
+  const auto records = records_of(epochs);
+  const SpectraRecord& record = *records.front();
   const auto packets = detail::fengine_packets(record, config.format, config.first_channel,
                                                config.channels_per_packet, config.first_time_tag);
   if (config.endpoints.size() != 1 &&
@@ -47,6 +69,10 @@ FengineSender::FengineSender(const SpectraRecord& record, const FengineSenderCon
     format.packets_per_message =
         std::clamp<std::int64_t>(kMessageBytes / packets.packet_bytes, 1, kMessagePackets);
   }
+  for (const auto& epoch : epochs) {
+    const auto at = std::find(records.begin(), records.end(), epoch.record);
+    format.epochs.push_back({epoch.first_spectrum, at - records.begin()});
+  }
   for (std::int64_t block = 0; block < packets.n_blocks; ++block) {
     for (std::int64_t board = 0; board < packets.n_boards; ++board) {
       auto endpoint = detail::parse_endpoint(
@@ -55,9 +81,14 @@ FengineSender::FengineSender(const SpectraRecord& record, const FengineSenderCon
         throw ConfigError("endpoint \"" + endpoint.text + "\": " + config.format +
                           " packets are sent over udp:// only");
       }
+      std::vector<std::byte> laps;
+      for (const auto* r : records) {
+        const auto lap = detail::pack(*r, packets, block, board);
+        laps.insert(laps.end(), lap.begin(), lap.end());
+      }
       state_->loop.links.push_back(detail::make_udp_link(
-          std::move(endpoint), detail::pack(record, packets, block, board), record.n_spectra,
-          config.start_spectrum, outages_of(config.outages, board, schedule), format));
+          std::move(endpoint), std::move(laps), record.n_spectra, config.start_spectrum,
+          outages_of(config.outages, board, schedule), format));
     }
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,11 +26,19 @@ struct FengineSenderConfig {
   bool segmentation = true;  ///< hand the kernel many packets at once where it can cut them
 };
 
+struct SpectraEpoch {
+  Tick first_spectrum = 0;
+  const SpectraRecord* record = nullptr;  ///< may come again in a later epoch
+};
+
 /// The boards of an F-engine, over real UDP sockets: each sends its inputs of a periodic record
 /// again and again, with counters that run on. Same rules as Mwa32tSender.
 class FengineSender {
  public:
   FengineSender(const SpectraRecord& record, const FengineSenderConfig& config);
+  /// The first record is sent from the start on, each other one from its first spectrum on, all of
+  /// the same shape: a sky that changes. @pre ascending, not empty
+  FengineSender(std::span<const SpectraEpoch> epochs, const FengineSenderConfig& config);
   ~FengineSender();
   FengineSender(const FengineSender&) = delete;
   FengineSender& operator=(const FengineSender&) = delete;

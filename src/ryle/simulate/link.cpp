@@ -287,12 +287,24 @@ class UdpLink final : public Link {
   // Fills messages with packets from position_ on, as far as `until` and the end of the lap.
   std::size_t fill_messages(std::int64_t until) {
     const std::int64_t first = in_lap(start_tick_ + position_, period_) / format_.packet_samples;
-    const std::int64_t n_packets = std::min((until - position_) / format_.packet_samples,
-                                            period_ / format_.packet_samples - first);
+    std::int64_t n_packets = std::min((until - position_) / format_.packet_samples,
+                                      period_ / format_.packet_samples - first);
+    std::int64_t lap = 0;
+    for (const auto& epoch : format_.epochs) {
+      const Tick ahead = epoch.first - start_tick_ - position_;
+      if (ahead <= 0) {
+        lap = epoch.lap;
+        continue;
+      }
+      const std::int64_t packets = (ahead + format_.packet_samples - 1) / format_.packet_samples;
+      n_packets = std::min(n_packets, packets);
+      break;
+    }
+    const std::int64_t lap_packets = period_ / format_.packet_samples;
     std::size_t n_messages = 0;
     for (std::int64_t k = 0; k < n_packets && n_messages < kBatch;) {
       const std::int64_t n = std::min(format_.packets_per_message, n_packets - k);
-      std::byte* packets = image_.data() + (first + k) * format_.packet_bytes;
+      std::byte* packets = image_.data() + (lap * lap_packets + first + k) * format_.packet_bytes;
       for (std::int64_t i = 0; i < n; ++i, ++k) {
 #if RYLE_MUTANT == 612
         const Tick tick = (first + k) * format_.packet_samples;

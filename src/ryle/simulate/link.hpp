@@ -114,6 +114,13 @@ struct UdpPacketFormat {
   std::uint64_t counter_scale = 1;
   /// Hand the kernel up to this many packets as one message it cuts (UDP_SEGMENT); 1 = never.
   std::int64_t packets_per_message = 1;
+  /// Which of the laps that `packets` holds one after the other is sent from a tick on; ascending.
+  /// Empty: the first, always.
+  struct Epoch {
+    Tick first = 0;
+    std::int64_t lap = 0;
+  };
+  std::vector<Epoch> epochs;
 };
 std::unique_ptr<Link> make_udp_link(Endpoint endpoint, std::vector<std::byte> packets,
                                     std::int64_t period, Tick start_tick, Link::Spans outages,

@@ -24,4 +24,11 @@ double source_flux_jy(const Source& source, double frequency_hz, double center_h
   return source.flux_jy * std::pow(frequency_hz / reference_hz, source.spectral_index);
 }
 
+bool is_transient(const Source& source) { return source.duration_s > 0; }
+
+bool shines(const Source& source, double at_s) {
+  return !is_transient(source) ||
+         (at_s >= source.start_s && at_s < source.start_s + source.duration_s);
+}
+
 }  // namespace ryle::simulate

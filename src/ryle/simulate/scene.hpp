@@ -26,7 +26,13 @@ struct Source {
   double v = 0;
   double spectral_index = 0;  ///< S(nu) = flux (nu / reference)^index
   double reference_hz = 0;    ///< 0 = the record's centre frequency
+  /// A transient: shines from start_s on for duration_s of the schedule; 0 = always. Spectra of an
+  /// F-engine only.
+  double start_s = 0;
+  double duration_s = 0;
 };
+bool is_transient(const Source& source);
+bool shines(const Source& source, double at_s);
 
 /// A steady carrier arriving from a direction of the horizon frame, in both pols alike.
 /// @unit power_jy: its power in the whole band, on the scale of a white source of that many Jy
