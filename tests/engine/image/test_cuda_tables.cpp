@@ -105,38 +105,43 @@ TEST(CudaTables, FusedTablesMakeTheBeam) {
     const auto cells = antenna_cells(config, 0);
     std::vector<cf64> field;
     for (std::size_t a = 0; a < 40; ++a) field.emplace_back(gaussian(a), gaussian(a + 1000));
-    const auto n_visits = static_cast<std::size_t>(tables.n_visits);
-    std::vector<cf64> at_visit(2 * n_visits);
-    for (std::size_t k = 0; k < tables.slots.size(); ++k) {
-      if (tables.slots[k] == 0xffff) continue;
-      at_visit[k / 160 * n_visits + tables.slots[k]] = field[k % 160 / 4];
-    }
+    field.emplace_back(0, 0);  // nobody
+    const auto n_rounds = static_cast<std::size_t>(tables.n_rounds);
     for (const int parity : {0, 1}) {
-      std::vector<cf64> grid(static_cast<std::size_t>(tables.n_rows * 64));
-      for (std::size_t t = 0; t < tables.tiles.size(); ++t) {
-        const auto& tile = tables.tiles[t];
-        if (tile.tile_y == FusedTile::kNone) continue;
-        ASSERT_LT(tile.tile_x, tables.n_tile_columns);
-        const std::size_t first = t / std::size_t(tables.n_tiles) * n_visits + tile.begin;
-        for (std::size_t v = 0; v < tile.count; ++v) {
-          const float* w = &tables.weights[(first + v) * 16];
-          const bool folded = int(v) >= tile.count - tile.n_folded;
-          const double sign = folded && parity == 1 ? -1 : 1;
-          for (int c = 0; c < 64; ++c) {
-            grid[std::size_t((tile.tile_y * 8 + c / 8) * 64 + tile.tile_x * 8 + c % 8)] +=
-                sign * double(w[c % 8]) * double(w[8 + c / 8]) * at_visit[first + v];
+      std::vector<cf64> grid(static_cast<std::size_t>(tables.n_rows * kFusedPitch));
+      for (std::size_t q = 0; q < tables.tiles.size() / 4; ++q) {
+        const FusedTile* four = &tables.tiles[4 * q];
+        const auto& quad = four[0];
+        const std::size_t first = q / std::size_t(tables.n_quads) * n_rounds / 4 + quad.group;
+        for (std::size_t v = 0; v < 64 * std::size_t(quad.plain + quad.folded); ++v) {
+          const std::size_t group = first + v / 64, tile = v / 4 % 4, round = group * 4 + v % 4;
+          if (v % 64 >= 16) continue;  // four tiles, four rounds
+          const std::size_t at = four[tile].at;
+          const double sign = v / 64 >= quad.plain && parity == 1 ? -1 : 1;
+          const float* w = &tables.weights[(round * 4 + tile) * 8];
+          const cf64 e = field[tables.who[(group * 4 + tile) * 4 + v % 4] / 16];
+          if (at == FusedTile::kNone) {
+            ASSERT_EQ(e, cf64{});
+            continue;
+          }
+          ASSERT_LT(at % kFusedPitch, std::size_t(tables.n_tile_columns * 8));
+          for (std::size_t c = 0; c < 16; ++c) {
+            grid.at(at + c / 4 * kFusedPitch + c % 4) +=
+                sign * double(w[c % 4]) * double(w[4 + c / 4]) * e;
           }
         }
       }
       for (int trial = 0; trial < 12; ++trial) {
         const auto key = mix64(std::uint64_t(trial));
-        const int py = static_cast<int>(key % 128);
-        const int px = 2 * static_cast<int>(key / 128 % 64) + parity;
+        const int kernel_y = static_cast<int>(key % 128);
+        const int kernel_x = 2 * static_cast<int>(key / 128 % 64) + parity;
+        const int py = tables.transposed ? kernel_x : kernel_y;
+        const int px = tables.transposed ? kernel_y : kernel_x;
         cf64 found = 0, wanted = 0;
         for (int row = 0; row < tables.n_rows; ++row) {
           for (int j = 0; j < 64; ++j) {
-            found += grid[std::size_t(row * 64 + j)] *
-                     std::polar(1.0, 2 * kPi * (j * px + row * py) / 128);
+            found += grid[std::size_t(row * kFusedPitch + j)] *
+                     std::polar(1.0, 2 * kPi * (j * kernel_x + row * kernel_y) / 128);
           }
         }
         for (std::size_t a = 0; a < 40; ++a) {

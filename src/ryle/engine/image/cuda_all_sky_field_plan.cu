@@ -199,7 +199,8 @@ class EfieldCuda final : public CudaFieldImager {
     if (!fused_.fits) return;
     prepare_fused(fused_shared_bytes(fused_));
     fused_tiles_ = to_device(queue, fused_.tiles);
-    fused_slots_ = to_device(queue, fused_.slots);
+    fused_empty_ = to_device(queue, fused_.empty);
+    fused_who_ = to_device(queue, fused_.who);
     fused_weights_ = to_device(queue, fused_.weights);
     n_slices_ = slices_for(2 * n_channels());
   }
@@ -251,15 +252,19 @@ class EfieldCuda final : public CudaFieldImager {
     args.n_spectra = n_spectra;
     args.n_rows = fused_.n_rows;
     args.n_tile_columns = fused_.n_tile_columns;
-    args.n_tiles = fused_.n_tiles;
-    args.n_visits = fused_.n_visits;
+    args.n_quads = fused_.n_quads;
+    args.n_empty = fused_.n_empty;
+    args.n_rounds = fused_.n_rounds;
     args.n_columns = fused_.n_columns;
+    args.n_units = fused_column_units(fused_.n_columns);
     args.first_column[0] = fused_.first_column[0];
     args.first_column[1] = fused_.first_column[1];
+    args.transposed = fused_.transposed;
     args.input = reinterpret_cast<const int2*>(input_.data());
     args.factor = reinterpret_cast<const float4*>(factor_.data());
-    args.slots = reinterpret_cast<const ushort4*>(fused_slots_.data());
     args.tiles = fused_tiles_.data();
+    args.empty = fused_empty_.data();
+    args.who = fused_who_.data();
     args.weights = fused_weights_.data();
     args.planes = planes_.data();
     launch_fused(args, n_slices_, fused_shared_bytes(fused_), stream);
@@ -353,7 +358,7 @@ class EfieldCuda final : public CudaFieldImager {
   std::int64_t n_spectra_ = 0;
   FusedTables fused_;
   Buffer<FusedTile> fused_tiles_;
-  Buffer<std::uint16_t> fused_slots_;
+  Buffer<std::uint32_t> fused_who_, fused_empty_;
   Buffer<float> fused_weights_;
   HalfTables half_;
   Buffer<HalfSlot> half_slots_;

@@ -5,12 +5,12 @@
 //
 // A thread block makes one parity of columns of one channel (cuda_all_sky_fused.hpp); the two
 // blocks of a channel are a cluster. Per spectrum:
-//   1 a warp owns a tile of 8 x 8 cells and walks the antennas that touch it (no atomics); the
-//     blocks share the tiles and write each to both grids
+//   1 a warp owns four tiles of 4 x 4 cells, eight lanes each, and walks the antennas that touch
+//     them (no atomics); the blocks share the tiles and write each to both grids
 //   2 rows of the box: 64 = 8 x 8 points, eight threads a row, in place
 //   3 columns: even and odd pixels by 64 = 8 x 8 points each, eight threads a column, zero rows
 //     skipped; what comes out of the second step is multiplied and added where it is. Warps that
-//     have no columns calibrate the spectrum after the next.
+//     have fewer columns calibrate the spectrum after the next and lay more tiles.
 #include <algorithm>
 
 #include "ryle/device/cuda/runtime.hpp"
@@ -22,33 +22,37 @@ namespace {
 
 constexpr int kWarps = kFusedWarps;
 constexpr int kThreads = 32 * kWarps;
-// Rows four apart and two columns side by side then lie in different banks.
+// A row lies eight banks (4 bytes each) after the one before: four rows of a tile, 32 bytes each,
+// meet no bank twice, nor do two rows two apart, nor four columns of four rows.
 constexpr int kPitch = kFusedPitch;
 
 struct Shared {
   float2* grid;      // [pol][row][kPitch]
   int plane;         // float2 of a polarization
-  float2* exchange;  // [column warp][pol][kFusedExchange], for rows [warp][kFusedExchange]
-  float4* field;     // [odd spectrum][visit] X and Y
-  uint4* raw;        // [a][pol][2] sixteen spectra: bytes, or real and imaginary parts
-  float* weight;     // [visit][16]
+  float2* exchange;  // [warp][pol][kFusedExchange]
+  float4* field;     // [four spectra][a] X and Y, one more that is 0
+  float* weight;     // [round][tile of four][8]
+  uint4* who;        // [group of rounds][tile of four]
   float4* turn;      // [h][2][q] w^4, w^2 and w, w W8, where w = exp(2 pi i (2q + h) / 128)
-  FusedTile* tile;
+  uint4* tile;       // [quad][tile of four] FusedTile
+  unsigned* empty;   // where tiles lie that nobody touches
   unsigned long long* arrivals;  // of what the other block stores
 };
 
-__device__ Shared carve(const FusedArgs& a, unsigned char* base, int n_column_warps) {
+__device__ Shared carve(const FusedArgs& a, unsigned char* base) {
+  static_assert(kFusedUnroll == 4, "a group of a tile is one uint4 of who");
+  static_assert(sizeof(FusedTile) == sizeof(uint4), "read as one");
   Shared s;
   s.plane = a.n_rows * kPitch;
   s.grid = reinterpret_cast<float2*>(base);
   s.exchange = s.grid + 2 * s.plane;
-  s.field =
-      reinterpret_cast<float4*>(s.exchange + max(2 * n_column_warps, kWarps) * kFusedExchange);
-  s.raw = reinterpret_cast<uint4*>(s.field + 2 * a.n_visits);
-  s.weight = reinterpret_cast<float*>(s.raw + 4 * a.n_antennas);
-  s.turn = reinterpret_cast<float4*>(s.weight + 16 * a.n_visits);
-  s.arrivals = reinterpret_cast<unsigned long long*>(s.turn + 32);
-  s.tile = reinterpret_cast<FusedTile*>(s.arrivals + 2);
+  s.field = reinterpret_cast<float4*>(s.exchange + 2 * kWarps * kFusedExchange);
+  s.weight = reinterpret_cast<float*>(s.field + 4 * (a.n_antennas + 1));
+  s.who = reinterpret_cast<uint4*>(s.weight + 32 * a.n_rounds);
+  s.turn = reinterpret_cast<float4*>(s.who + a.n_rounds + kFusedUnroll);
+  s.tile = reinterpret_cast<uint4*>(s.turn + 32);
+  s.arrivals = reinterpret_cast<unsigned long long*>(s.tile + 4 * a.n_quads);
+  s.empty = reinterpret_cast<unsigned*>(s.arrivals + 2);
   return s;
 }
 
@@ -132,51 +136,57 @@ __device__ inline float2 root_128(int k) {
   return w;
 }
 
-// Sixteen spectra of an input, as they lie in its block: loaded together, taken out one by one.
-__device__ inline void fetch_spectra(const FusedArgs& a, const Shared& s, int channel, int t,
-                                     int slot, int input) {
-  if (input < 0) return;
-  if (a.blocks.nibbles) {
-    const auto* cell = cell_of(a.blocks, channel, t / 128, input) + t % 128 / 16 * 16;
-    s.raw[2 * slot] = __ldg(reinterpret_cast<const uint4*>(cell));
-    return;
-  }
-  const auto* cell =
-      cell_of(a.blocks, channel, t / 64, input) + t % 64 / 32 * 64 + t % 32 / 16 * 16;
-  s.raw[2 * slot] = __ldg(reinterpret_cast<const uint4*>(cell));
-  s.raw[2 * slot + 1] = __ldg(reinterpret_cast<const uint4*>(cell + 32));
+/// Two spectra of both inputs of an antenna on their way: bytes, or real and imaginary parts.
+struct Fetched {
+  unsigned x, y;
+  float4 factor;
+};
+
+// Not moved by the compiler to where the value is used.
+__device__ inline unsigned load_two_bytes(const std::byte* from) {
+  unsigned short v;
+  asm volatile("ld.global.nc.u16 %0, [%1];" : "=h"(v) : "l"(from));
+  return v;
 }
 
-__device__ inline float2 fetched(const FusedArgs& a, const Shared& s, int t, int slot) {
-  const auto* bytes = reinterpret_cast<const signed char*>(s.raw + 2 * slot) + t % 16;
-  if (a.blocks.nibbles) {
-    const auto byte = static_cast<unsigned>(static_cast<unsigned char>(bytes[0]));
-    return {static_cast<float>(high_nibble(byte)), static_cast<float>(low_nibble(byte))};
-  }
-  return {static_cast<float>(bytes[0]), static_cast<float>(bytes[16])};
+// Two spectra of an input; t even.
+__device__ inline unsigned fetch_spectra(const FieldBlocks& blocks, int channel, int t, int input) {
+  if (input < 0) return 0;
+  if (blocks.nibbles) return load_two_bytes(cell_of(blocks, channel, t / 128, input) + t % 128);
+  const auto* cell = cell_of(blocks, channel, t / 64, input) + t % 64 / 32 * 64 + t % 32;
+  return load_two_bytes(cell) | load_two_bytes(cell + 32) << 16;
 }
 
-// Calibrated fields of one spectrum, once for every tile an antenna touches. A thread reads only
-// what it has fetched itself: threads first .. kThreads, each always the same antennas.
-__device__ inline void load_fields(const FusedArgs& a, const Shared& s, int channel, int half,
-                                   int t, bool begins, int first) {
-  float4* field = s.field + (t & 1) * a.n_visits;
-  for (int antenna = threadIdx.x - first; antenna < a.n_antennas; antenna += kThreads - first) {
-    const float4 f = __ldg(a.factor + static_cast<std::int64_t>(channel) * a.n_antennas + antenna);
-    const ushort4 slot =
-        __ldg(a.slots + static_cast<std::int64_t>(2 * channel + half) * a.n_antennas + antenna);
-    if (begins || t % 16 == 0) {
-      const int2 input = __ldg(a.input + antenna);
-      fetch_spectra(a, s, channel, t, 2 * antenna, input.x);
-      fetch_spectra(a, s, channel, t, 2 * antenna + 1, input.y);
-    }
-    const float2 x = times(float2{f.x, f.y}, fetched(a, s, t, 2 * antenna));
-    const float2 y = times(float2{f.z, f.w}, fetched(a, s, t, 2 * antenna + 1));
-    const float4 e = {x.x, x.y, y.x, y.y};
-    if (slot.x != 0xffff) field[slot.x] = e;
-    if (slot.y != 0xffff) field[slot.y] = e;
-    if (slot.z != 0xffff) field[slot.z] = e;
-    if (slot.w != 0xffff) field[slot.w] = e;
+__device__ inline Fetched fetch_antenna(const FusedArgs& a, int channel, int t, int antenna) {
+  Fetched f;
+  const int2 input = __ldg(a.input + antenna);
+  f.x = fetch_spectra(a.blocks, channel, t, input.x);
+  f.y = fetch_spectra(a.blocks, channel, t, input.y);
+  const float4* factor = a.factor + static_cast<std::int64_t>(channel) * a.n_antennas + antenna;
+  asm volatile("ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(f.factor.x), "=f"(f.factor.y), "=f"(f.factor.z), "=f"(f.factor.w)
+               : "l"(factor));
+  return f;
+}
+
+// The spectrum k of the two.
+__device__ inline float2 sample_of(bool nibbles, unsigned fetched, int k) {
+  if (nibbles) {
+    const unsigned byte = fetched >> (8 * k);
+    return {static_cast<float>(high_nibble(byte & 255u)), static_cast<float>(low_nibble(byte))};
+  }
+  return {static_cast<float>(static_cast<signed char>(fetched >> (8 * k))),
+          static_cast<float>(static_cast<signed char>(fetched >> (16 + 8 * k)))};
+}
+
+// Calibrated fields of two spectra, t even.
+__device__ inline void put_fields(const FusedArgs& a, const Shared& s, int t, int antenna,
+                                  const Fetched& f) {
+#pragma unroll
+  for (int k = 0; k < 2; ++k) {
+    const float2 x = times(float2{f.factor.x, f.factor.y}, sample_of(a.blocks.nibbles, f.x, k));
+    const float2 y = times(float2{f.factor.z, f.factor.w}, sample_of(a.blocks.nibbles, f.y, k));
+    s.field[((t & 2) + k) * (a.n_antennas + 1) + antenna] = {x.x, x.y, y.x, y.y};
   }
 }
 
@@ -192,28 +202,40 @@ struct Pair {
   float4 left, right;
 };
 
-__device__ inline Pair visits_of(const float* wx, const float* wy, const float4* field, int n) {
+/// Where a lane reads what its tile of a quad takes: moves on as it goes.
+struct Walk {
+  const float *wx, *wy;  // of its two columns, of its row
+  const uint4* who;
+  const char* field;
+};
+
+__device__ inline Pair visits_of(Walk& walk, int groups) {
   Pair sum{};
+  uint4 who = *walk.who;
 #pragma unroll 1
-  for (; n > 0; n -= kFusedUnroll) {
+  for (; groups > 0; --groups) {
+    const char* from[kFusedUnroll] = {walk.field + who.x, walk.field + who.y, walk.field + who.z,
+                                      walk.field + who.w};
+    walk.who += 4;
+    who = *walk.who;  // of the next: a latency less in front of its fields
 #pragma unroll
     for (int v = 0; v < kFusedUnroll; ++v) {
-      const float2 x = *reinterpret_cast<const float2*>(wx + 16 * v);
-      const float y = wy[16 * v];
-      const float4 e = field[v];
+      const float2 x = *reinterpret_cast<const float2*>(walk.wx + 32 * v);
+      const float y = walk.wy[32 * v];
+      const float4 e = *reinterpret_cast<const float4*>(from[v]);
       add_visit(sum.left, x.x * y, e);
       add_visit(sum.right, x.y * y, e);
     }
-    wx += 16 * kFusedUnroll;
-    wy += 16 * kFusedUnroll;
-    field += kFusedUnroll;
+    walk.wx += 32 * kFusedUnroll;
+    walk.wy += 32 * kFusedUnroll;
   }
   return sum;
 }
 
-/// Where a lane has its two cells of tile (0, 0), here and in the other block.
+/// Where a lane has its two cells of a tile at 0, here and in the other block.
 struct Cells {
-  int column, row;
+  const float *wx, *wy;  // in the weights of its tile of four
+  const uint4 *who, *tile;
   float2* here;
   unsigned there, arrival;
 };
@@ -235,20 +257,20 @@ __device__ inline void lay_on_grid(const FusedArgs& a, const Shared& s, const fl
                                    const Cells& cells, int parity) {
   bool waited = false;
 #pragma unroll 1
-  for (int index = threadIdx.x / 32; index < a.n_tiles; index += kWarps) {
-    const FusedTile tile = s.tile[index];
-    if (tile.tile_y == FusedTile::kNone) continue;
-    const float* wx = s.weight + 16 * tile.begin + cells.column;
-    const float* wy = s.weight + 16 * tile.begin + 8 + cells.row;
-    const int plain = tile.count - tile.n_folded;
-    Pair sum = visits_of(wx, wy, field + tile.begin, plain);
-    const int at = tile.tile_y * (8 * kPitch) + tile.tile_x * 8;
-    if (tile.n_folded == 0) {
+  for (int index = threadIdx.x / 32; index < a.n_quads; index += kWarps) {
+    const uint4 tile = cells.tile[4 * index];
+    if (tile.y == 0) break;
+    Walk walk{cells.wx + tile.x * (32 * kFusedUnroll), cells.wy + tile.x * (32 * kFusedUnroll),
+              cells.who + 4 * tile.x, reinterpret_cast<const char*>(field)};
+    const int at = static_cast<int>(tile.z), n_folded = static_cast<int>(tile.y >> 16);
+    Pair sum = visits_of(walk, static_cast<int>(tile.y & 0xffff));
+    if (n_folded == 0) {
       if (!waited) cluster_wait();
+      waited = true;
+      if (tile.z == FusedTile::kNone) continue;
       store_here(s, cells, at, sum);
     } else {
-      const Pair folded =
-          visits_of(wx + 16 * plain, wy + 16 * plain, field + tile.begin + plain, tile.n_folded);
+      const Pair folded = visits_of(walk, n_folded);
       const float sign = parity == 0 ? 1.0f : -1.0f;
       Pair here = sum;
       add_visit(here.left, sign, folded.left);
@@ -256,13 +278,17 @@ __device__ inline void lay_on_grid(const FusedArgs& a, const Shared& s, const fl
       add_visit(sum.left, -sign, folded.left);
       add_visit(sum.right, -sign, folded.right);
       if (!waited) cluster_wait();
+      waited = true;
+      if (tile.z == FusedTile::kNone) continue;
       store_here(s, cells, at, here);
     }
-    waited = true;
-    // A tile without visits is in the list of the other block too.
-    if (tile.count != 0) store_there(s, cells, at, sum);
+    store_there(s, cells, at, sum);
   }
   if (!waited) cluster_wait();
+  // Rows were transformed in place: what nobody touches is not 0 any more.
+  for (int k = threadIdx.x / 8; k < a.n_empty; k += kThreads / 8) {
+    if (s.empty[k] != FusedTile::kNone) store_here(s, cells, static_cast<int>(s.empty[k]), Pair{});
+  }
 }
 
 /// Powers of w a transform with inputs times w^p needs; others differ by a factor i.
@@ -344,12 +370,13 @@ __device__ inline void first_step(float2 (&v)[8]) {
 }
 
 // What eight threads of each of four rows or columns hand one another: thread p has the values q of
-// its points, and takes the value q = p of all. Threads and their neighbors meet different banks.
+// its points, and takes the value q = p of all. Lines lie so that half a warp meets no bank twice:
+// eight threads of two rows (72) or four threads of four columns (76).
+constexpr int kRowExchange = 72, kColumnExchange = 76;
 struct Exchange {
   float2* to;
   const float2* from;
-  __device__ Exchange(float2* base, int line, int p)
-      : to(base + 72 * line + p), from(base + 72 * line + 9 * p) {}
+  __device__ Exchange(float2* base, int p) : to(base + p), from(base + 9 * p) {}
   __device__ void put(const float2 (&v)[8], int at = 0) const {
 #pragma unroll
     for (int q = 0; q < 8; ++q) to[at + 9 * q] = v[q];
@@ -367,10 +394,9 @@ template <int Parity, int N>
 __device__ inline void transform_rows(const FusedArgs& a, const Shared& s) {
   const int warp = threadIdx.x / 32, line = threadIdx.x % 32 / 8, p = threadIdx.x % 8;
   const Turn turn = turn_of(s, Parity, p);
-  const Exchange exchange(s.exchange + warp * kFusedExchange, line, p);
-  const int group = warp / 2;  // and every eighth: four of eight rows
-  float2* x = s.grid + warp % 2 * s.plane + p +
-              (group / 2 * 8 + group % 2 * 2 + (line & 1) * 4 + (line >> 1)) * kPitch;
+  const Exchange exchange(s.exchange + warp * kFusedExchange + kRowExchange * line, p);
+  const int group = warp / 2;  // and every eighth: four rows, the two of half a warp two apart
+  float2* x = s.grid + warp % 2 * s.plane + p + (group * 4 + (line & 1) * 2 + (line >> 1)) * kPitch;
   for (int g = group; g < a.n_rows / 4; g += kWarps / 2, x += 2 * kWarps * kPitch) {
     float2 v[8];
 #pragma unroll
@@ -397,6 +423,14 @@ __device__ inline void transform_rows(const FusedArgs& a, const Shared& s) {
   }
 }
 
+constexpr int kAnyRows = 16;  // more than 12 eights
+
+/// Half a warp takes four points of each of four columns.
+__device__ inline int column_of_warp() { return static_cast<int>(threadIdx.x % 16 / 4); }
+__device__ inline int point_of_column() {
+  return static_cast<int>(threadIdx.x % 4 + threadIdx.x % 32 / 16 * 4);
+}
+
 // Rows of the box in a column, those from 64 on folded for pixels of one parity; first step.
 template <int Parity, int N>
 __device__ inline void begin_column(const FusedArgs& a, const float2* grid, float2 (&v)[8]) {
@@ -405,7 +439,7 @@ __device__ inline void begin_column(const FusedArgs& a, const float2* grid, floa
   if constexpr (N > 8) {
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
-      if (8 * i + 64 >= a.n_rows) break;
+      if (N == kAnyRows ? 8 * i + 64 >= a.n_rows : i + 8 >= N) break;
       const float2 folded = grid[(8 * i + 64) * kPitch];
       v[i] = Parity == 0 ? v[i] + folded : v[i] - folded;
     }
@@ -416,17 +450,17 @@ __device__ inline void begin_column(const FusedArgs& a, const float2* grid, floa
 // Pixels y = 2 (q + 8 r) + Parity of four columns, q = the place of the lane in its column.
 template <int Parity, int N>
 __device__ inline void add_column(const FusedArgs& a, const Shared& s, const float2* grid,
-                                  const Exchange& exchange, float (&sum)[8][4]) {
+                                  const Exchange& exchange, bool last, float (&sum)[8][4]) {
   float2 x[8], y[8];
   begin_column<Parity, N>(a, grid, x);
   exchange.put(x);
   begin_column<Parity, N>(a, grid + s.plane, y);
   exchange.put(y, kFusedExchange);
-  if (Parity == 1) cluster_arrive_after_reads();
+  if (last) cluster_arrive_after_reads();
   __syncwarp();
   exchange.get(x);
   exchange.get(y, kFusedExchange);
-  const Turn turn = turn_of(s, Parity, threadIdx.x % 8);
+  const Turn turn = turn_of(s, Parity, point_of_column());
   second_step(turn, x);
   second_step(turn, y);
 #pragma unroll
@@ -442,12 +476,16 @@ __device__ inline void add_column(const FusedArgs& a, const Shared& s, const flo
 
 __device__ inline void set_up(const FusedArgs& a, const Shared& s, int channel, int half) {
   const std::int64_t at = 2 * channel + half;
-  const float* weight = a.weights + at * a.n_visits * 16;
-  for (int k = threadIdx.x; k < a.n_visits * 16; k += kThreads) s.weight[k] = weight[k];
-  const FusedTile* tile = a.tiles + at * a.n_tiles;
-  for (int k = threadIdx.x; k < a.n_tiles; k += kThreads) s.tile[k] = tile[k];
-  for (int k = threadIdx.x; k < 2 * a.n_visits; k += kThreads) s.field[k] = {0, 0, 0, 0};
-  for (int k = threadIdx.x; k < 4 * a.n_antennas; k += kThreads) s.raw[k] = {0, 0, 0, 0};
+  const float* weight = a.weights + at * a.n_rounds * 32;
+  for (int k = threadIdx.x; k < a.n_rounds * 32; k += kThreads) s.weight[k] = weight[k];
+  const auto* who = reinterpret_cast<const uint4*>(a.who) + at * a.n_rounds;
+  for (int k = threadIdx.x; k < a.n_rounds; k += kThreads) s.who[k] = who[k];
+  const auto* tile = reinterpret_cast<const uint4*>(a.tiles) + 4 * at * a.n_quads;
+  for (int k = threadIdx.x; k < 4 * a.n_quads; k += kThreads) s.tile[k] = tile[k];
+  const unsigned* empty = a.empty + static_cast<std::int64_t>(channel) * a.n_empty;
+  for (int k = threadIdx.x; k < a.n_empty; k += kThreads) s.empty[k] = empty[k];
+  for (int k = threadIdx.x; k < 4; k += kThreads)
+    s.field[k * (a.n_antennas + 1) + a.n_antennas] = {0, 0, 0, 0};
   if (threadIdx.x < 16) {
     const int h = threadIdx.x / 8, q = threadIdx.x % 8, turn = 2 * q + h;
     const float2 w4 = root_128(4 * turn), w2 = root_128(2 * turn);
@@ -463,47 +501,102 @@ __device__ inline void set_up(const FusedArgs& a, const Shared& s, int channel, 
 #define RYLE_PAIR_OF_BLOCKS
 #endif
 
-// N: rows of the box in eights, more than 8: any number.
+// Bytes the other block will store here, each spectrum.
+__device__ inline int bytes_of_tiles(const FusedTile* tiles, int n) {
+  int there = 0;
+  for (int k = 0; k < n; ++k) there += tiles[k].at != FusedTile::kNone;
+  return there * (2 * kFusedTile * kFusedTile * static_cast<int>(sizeof(float2)));
+}
+
+/// Four columns whose pixels of one parity a warp makes.
+struct Unit {
+  int parity, of_block;  // of_block: the lane's column of this block
+};
+
+__device__ inline Unit unit_of(const FusedArgs& a, int index) {
+  const int groups = a.n_units / 2;
+  const int parity = index < groups ? 0 : 1;
+  return {parity, 4 * (index - parity * groups) + column_of_warp()};
+}
+
+__device__ inline int column_of(const FusedArgs& a, const Unit& unit, int parity) {
+  return min((parity == 0 ? a.first_column[0] : a.first_column[1]) + unit.of_block,
+             kFusedColumns - 1);
+}
+
+__device__ inline void add_to_planes(const FusedArgs& a, const Unit& unit, int parity, int channel,
+                                     const float (&sum)[8][4]) {
+  if (unit.of_block >= a.n_columns) return;
+  constexpr int kSize = kFusedPixels * kFusedPixels;
+  float* plane = a.planes + static_cast<std::int64_t>(channel * gridDim.y + blockIdx.y) * 4 * kSize;
+  const int x = 2 * column_of(a, unit, parity) + parity;
+#pragma unroll
+  for (int r = 0; r < 8; ++r) {
+    const int y = 2 * (point_of_column() + 8 * r) + unit.parity;
+    const int at = a.transposed ? x * kFusedPixels + y : y * kFusedPixels + x;
+#pragma unroll
+    for (int k = 0; k < 4; ++k) plane[k * kSize + at] += sum[r][k];
+  }
+}
+
+// N: rows of the box in eights.
 template <int N>
 __global__ void RYLE_PAIR_OF_BLOCKS __launch_bounds__(kThreads, 1)
     fused_efield(const __grid_constant__ FusedArgs a) {
   extern __shared__ __align__(16) unsigned char memory[];
-  const int n_column_warps = (a.n_columns + 3) / 4;
-  const Shared s = carve(a, memory, n_column_warps);
+  const Shared s = carve(a, memory);
   const int parity = blockIdx.x % 2, channel = blockIdx.x / 2, slice = blockIdx.y;
-  const int warp = threadIdx.x / 32;
+  const int warp = threadIdx.x / 32, p = point_of_column();
   set_up(a, s, channel, parity);
   const int begin = static_cast<int>(static_cast<std::int64_t>(a.n_spectra) * slice / gridDim.y);
   const int end =
       static_cast<int>(static_cast<std::int64_t>(a.n_spectra) * (slice + 1) / gridDim.y);
-  const int p = threadIdx.x % 8;
-  const int of_block = threadIdx.x / 8;  // column of this block
-  const int column =
-      min((parity == 0 ? a.first_column[0] : a.first_column[1]) + of_block, kFusedColumns - 1);
-  const float2* const of_column = s.grid + p * kPitch + column;
-  const Exchange exchange(s.exchange + warp * 2 * kFusedExchange, threadIdx.x % 32 / 8, p);
+  const bool has_one = warp < a.n_units, has_two = warp + kWarps < a.n_units;
+  const Unit one = unit_of(a, warp), two = unit_of(a, warp + kWarps);  // two: of odd pixels
+  const float2* const of_one = s.grid + p * kPitch + column_of(a, one, parity);
+  const float2* const of_two = s.grid + p * kPitch + column_of(a, two, parity);
+  const Exchange exchange(
+      s.exchange + warp * 2 * kFusedExchange + kColumnExchange * column_of_warp(), p);
+  const int lane_tile = threadIdx.x % 32 / 8, lane_column = threadIdx.x % 8 / 4 * 2,
+            lane_row = threadIdx.x % 4;
   Cells cells;
-  cells.column = threadIdx.x % 4 * 2;
-  // Rows four apart within a quarter of the warp: a store of 16 bytes a lane meets no bank twice.
-  cells.row = threadIdx.x / 4 % 2 * 4 + threadIdx.x % 32 / 8;
-  cells.here = s.grid + cells.row * kPitch + cells.column;
+  cells.wx = s.weight + 8 * lane_tile + lane_column;
+  cells.wy = s.weight + 8 * lane_tile + 4 + lane_row;
+  cells.who = s.who + lane_tile;
+  cells.tile = s.tile + lane_tile;
+  cells.here = s.grid + lane_row * kPitch + lane_column;
   cells.there = in_other_block(cells.here, parity ^ 1);
   cells.arrival = in_other_block(s.arrivals, parity ^ 1);
-  const FusedTile* other_tiles = a.tiles + (2 * channel + (parity ^ 1)) * a.n_tiles;
-  int n_arrive = 0;
-  for (int k = 0; k < a.n_tiles && threadIdx.x == 0; ++k) n_arrive += other_tiles[k].count != 0;
-  if (threadIdx.x == 0) init_arrivals(s.arrivals);
-  const int first_loader = n_column_warps < kWarps ? 32 * n_column_warps : 0;
-  const bool loads = static_cast<int>(threadIdx.x) >= first_loader;
+  int arriving = 0;
+  if (threadIdx.x == 0) {
+    arriving =
+        bytes_of_tiles(a.tiles + 4 * (2 * channel + (parity ^ 1)) * a.n_quads, 4 * a.n_quads);
+    init_arrivals(s.arrivals);
+  }
+  const int loader = static_cast<int>(threadIdx.x) - 32 * (kWarps - kFusedLoaders);
+  const int half = (a.n_antennas + 1) / 2;
   float sum[2][8][4] = {};
-  __syncthreads();
-  for (int t = begin; t < min(begin + 2, end) && loads; ++t)
-    load_fields(a, s, channel, parity, t, t == begin, first_loader);
+  for (int antenna = threadIdx.x; antenna < a.n_antennas; antenna += kThreads) {
+    for (int t = begin & ~1; t < min((begin & ~1) + 4, end); t += 2) {
+      put_fields(a, s, t, antenna, fetch_antenna(a, channel, t, antenna));
+    }
+  }
   __syncthreads();
   cluster_arrive();
   for (int t = begin; t < end; ++t) {
-    if (threadIdx.x == 0) expect_arrivals(s.arrivals, n_arrive * 1024);
-    lay_on_grid(a, s, s.field + (t & 1) * a.n_visits, cells, parity);
+    if (threadIdx.x == 0) expect_arrivals(s.arrivals, arriving);
+    // Of the two spectra after those in use half of the antennas beside each. Fetched before the
+    // antennas are laid on the grid, put when that is done.
+    const int next = (t & ~1) + 2, last = (t & 1) == 0 ? half : a.n_antennas;
+    int antenna = loader < 0 || next >= end ? last : loader + (t & 1) * half;
+    Fetched fetched;
+    if (antenna < last) fetched = fetch_antenna(a, channel, next, antenna);
+    lay_on_grid(a, s, s.field + (t & 3) * (a.n_antennas + 1), cells, parity);
+    for (; antenna < last; antenna += 32 * kFusedLoaders) {
+      put_fields(a, s, next, antenna, fetched);
+      if (antenna + 32 * kFusedLoaders < last)
+        fetched = fetch_antenna(a, channel, next, antenna + 32 * kFusedLoaders);
+    }
     wait_for_arrivals(s.arrivals, (t - begin) & 1);
     __syncthreads();
     if (parity == 0) {
@@ -512,28 +605,20 @@ __global__ void RYLE_PAIR_OF_BLOCKS __launch_bounds__(kThreads, 1)
       transform_rows<1>(a, s);
     }
     __syncthreads();
-    if (warp < n_column_warps) {
-      add_column<0, N>(a, s, of_column, exchange, sum[0]);
-      add_column<1, N>(a, s, of_column, exchange, sum[1]);
+    if (has_one) {
+      if (one.parity == 0) {
+        add_column<0, N>(a, s, of_one, exchange, !has_two, sum[0]);
+      } else {
+        add_column<1, N>(a, s, of_one, exchange, !has_two, sum[0]);
+      }
+      if (has_two) add_column<1, N>(a, s, of_two, exchange, true, sum[1]);
     } else {
       cluster_arrive_after_reads();
     }
-    if (t + 2 < end && loads) load_fields(a, s, channel, parity, t + 2, false, first_loader);
   }
   cluster_wait();
-  if (of_block >= a.n_columns) return;
-  constexpr int kSize = kFusedPixels * kFusedPixels;
-  float* plane = a.planes + static_cast<std::int64_t>(channel * gridDim.y + slice) * 4 * kSize;
-#pragma unroll
-  for (int h = 0; h < 2; ++h) {
-#pragma unroll
-    for (int r = 0; r < 8; ++r) {
-      const int y = 2 * (p + 8 * r) + h;
-#pragma unroll
-      for (int k = 0; k < 4; ++k)
-        plane[k * kSize + y * kFusedPixels + 2 * column + parity] += sum[h][r][k];
-    }
-  }
+  if (has_one) add_to_planes(a, one, parity, channel, sum[0]);
+  if (has_two) add_to_planes(a, two, parity, channel, sum[1]);
 }
 
 }  // namespace
@@ -548,19 +633,27 @@ void prepare_fused(std::int64_t shared_bytes) {
   allow(fused_efield<6>);
   allow(fused_efield<7>);
   allow(fused_efield<8>);
-  allow(fused_efield<16>);
+  allow(fused_efield<9>);
+  allow(fused_efield<10>);
+  allow(fused_efield<11>);
+  allow(fused_efield<12>);
+  allow(fused_efield<kAnyRows>);
 }
 
 void launch_fused(const FusedArgs& args, int n_slices, std::int64_t shared_bytes,
                   cudaStream_t stream) {
   const dim3 grid(static_cast<unsigned>(2 * args.n_channels), static_cast<unsigned>(n_slices));
   const int rows = args.n_rows / 8;
-  const auto kernel = rows == 4   ? fused_efield<4>
-                      : rows == 5 ? fused_efield<5>
-                      : rows == 6 ? fused_efield<6>
-                      : rows == 7 ? fused_efield<7>
-                      : rows == 8 ? fused_efield<8>
-                                  : fused_efield<16>;
+  const auto kernel = rows == 4    ? fused_efield<4>
+                      : rows == 5  ? fused_efield<5>
+                      : rows == 6  ? fused_efield<6>
+                      : rows == 7  ? fused_efield<7>
+                      : rows == 8  ? fused_efield<8>
+                      : rows == 9  ? fused_efield<9>
+                      : rows == 10 ? fused_efield<10>
+                      : rows == 11 ? fused_efield<11>
+                      : rows == 12 ? fused_efield<12>
+                                   : fused_efield<kAnyRows>;
   kernel<<<grid, kThreads, static_cast<std::size_t>(shared_bytes), stream>>>(args);
   RYLE_CUDA_LAUNCHED("fused_efield");
 }

@@ -13,16 +13,20 @@ struct FusedArgs {
   int n_spectra = 0;
   int n_rows = 0;
   int n_tile_columns = 0;
-  int n_tiles = 0;
-  int n_visits = 0;
+  int n_quads = 0;
+  int n_empty = 0;
+  int n_rounds = 0;
   int n_columns = 0;
   int first_column[2] = {};
-  const int2* input = nullptr;       ///< [a] X and Y, -1 = none
-  const float4* factor = nullptr;    ///< [channel][a] X and Y
-  const ushort4* slots = nullptr;    ///< [channel][half][a]
-  const FusedTile* tiles = nullptr;  ///< [channel][half][n_tiles]
-  const float* weights = nullptr;    ///< [channel][half][n_visits][16]
-  float* planes = nullptr;           ///< [channel][slice][4][y][x], added to
+  int n_units = 0;  ///< fused_column_units
+  bool transposed = false;
+  const int2* input = nullptr;           ///< [a] X and Y, -1 = none
+  const float4* factor = nullptr;        ///< [channel][a] X and Y
+  const FusedTile* tiles = nullptr;      ///< [channel][half][n_quads][4]
+  const std::uint32_t* empty = nullptr;  ///< [channel][n_empty]
+  const std::uint32_t* who = nullptr;    ///< [channel][half][4 n_rounds]
+  const float* weights = nullptr;        ///< [channel][half][n_rounds][32]
+  float* planes = nullptr;               ///< [channel][slice][4][y][x], added to
 };
 
 /// Call once per plan before launching.

@@ -11,40 +11,57 @@
 /// @eq X[2c + h] = sum_{j<64} (x[j] + (-1)^h x[j + 64]) exp(2 pi i j h / 128) exp(2 pi i j c / 64)
 /// so columns 64 and more of the aperture's box are folded when the antennas are laid on the grid:
 /// a tile is a sum of visits that were not folded plus (odd columns: minus) one of those that were.
-/// Each of the two blocks of a channel lays half of the tiles on the grids of both.
+/// Each of the two blocks of a channel lays half of the tiles on the grids of both. Small tiles: an
+/// antenna of 7 x 7 cells touches 6.25 tiles of 4 x 4 cells, 2 times its cells, but 3.06 of 8 x 8,
+/// 4 times its cells.
 namespace ryle::image::detail {
 
 inline constexpr int kFusedPixels = 128;
 inline constexpr int kFusedColumns = kFusedPixels / 2;
 inline constexpr int kFusedWarps = 16;      ///< of a thread block
-inline constexpr int kFusedUnroll = 4;      ///< visits a warp makes at a time
-inline constexpr int kFusedPitch = 66;      ///< row to row of the kernel's grid, in complex numbers
-inline constexpr int kFusedExchange = 288;  ///< of four rows or columns a warp transforms
+inline constexpr int kFusedTile = 4;        ///< cells along an edge of a tile
+inline constexpr int kFusedUnroll = 4;      ///< rounds of visits a warp makes at a time
+inline constexpr int kFusedPitch = 68;      ///< row to row of the kernel's grid, in complex numbers
+inline constexpr int kFusedExchange = 304;  ///< of four rows or columns a warp transforms
 
-/// A tile of 8 x 8 cells and the antennas that touch it: visits [begin, begin + count), the last
-/// n_folded of them folded an odd number of times. Both kinds are filled up to multiples of
-/// kFusedUnroll by visits without weight.
+/// Tiles of 4 x 4 cells stand four abreast, eight lanes of a warp each: a quad. Visits of the four
+/// go in rounds, one of each, and rounds in groups of kFusedUnroll; `plain` groups are followed by
+/// `folded` ones, of visits folded an odd number of times. Visits without weight fill up.
 struct FusedTile {
-  static constexpr std::uint8_t kNone = 0xff;  ///< row of an entry that fills up the list
-  std::uint16_t begin = 0, count = 0, n_folded = 0;
-  std::uint8_t tile_x = 0, tile_y = kNone;
+  static constexpr std::uint32_t kNone = 0xffffffff;
+  std::uint32_t group = 0;              ///< first of the quad
+  std::uint16_t plain = 0, folded = 0;  ///< of the quad, 0 and 0 end the list of a warp
+  std::uint32_t at = kNone;             ///< row * kFusedPitch + column, kNone = no tile
+  std::uint32_t unused = 0;
 };
 
-/// A half is the share of a thread block.
+/// A half is the share of a thread block. Axes are swapped where the aperture is longer from north
+/// to south, so that fewer rows are transformed: "columns" and "rows" below are those of the
+/// kernel.
 struct FusedTables {
-  bool fits = false;       ///< the fused kernel can run
-  int n_rows = 0;          ///< of the box, a multiple of 8 from 32 on, all channels
-  int n_tile_columns = 0;  ///< tiles beside each other that hold the box: 4, 6 or 8
-  int n_tiles = 0;         ///< entries in the list of a half, a multiple of kFusedWarps
-  int n_visits = 0;        ///< largest of any half
+  bool fits = false;        ///< the fused kernel can run
+  bool transposed = false;  ///< columns of the kernel are rows of the image
+  int n_rows = 0;           ///< of the box, a multiple of 8 from 32 on, all channels
+  int n_tile_columns = 0;   ///< eights of columns that hold the box: 4, 6 or 8
+  int n_quads = 0;          ///< entries in the list of a half, a multiple of kFusedWarps
+  int n_empty = 0;          ///< most tiles without visits
+  int n_rounds = 0;         ///< of visits, largest of any half
   int n_antennas = 0;
   int first_column[2]{};             ///< c of the first column above the horizon, by parity
   int n_columns = 0;                 ///< columns a block makes
-  std::vector<FusedTile> tiles;      ///< [channel][half][n_tiles], as warps take them; both list
-                                     ///< the tiles without visits
-  std::vector<std::uint16_t> slots;  ///< [channel][half][a][4] visits of the antenna, 0xffff = none
-  std::vector<float> weights;        ///< [channel][half][n_visits][8 columns, 8 rows]
+  std::vector<FusedTile> tiles;      ///< [channel][half][n_quads][4], entry k for warp k mod
+                                     ///< kFusedWarps
+  std::vector<std::uint32_t> empty;  ///< [channel][n_empty] where tiles without visits lie, kNone
+  std::vector<std::uint32_t> who;  ///< [channel][half][group][4 tiles][kFusedUnroll] 16 x antenna,
+                                   ///< n_antennas = none
+  std::vector<float> weights;      ///< [channel][half][round][4 tiles][4 columns, 4 rows]
 };
+
+/// Columns of one parity are transformed in groups of four; groups of both parities are dealt to
+/// the warps, [first even, ... first odd ...], unit u to warp u mod kFusedWarps.
+constexpr int fused_column_units(int n_columns) { return 2 * ((n_columns + 3) / 4); }
+/// Of a block, the last ones, which have fewer units than others: they also calibrate.
+inline constexpr int kFusedLoaders = 4;
 
 /// Dynamic shared memory the kernel needs for these tables.
 std::int64_t fused_shared_bytes(const FusedTables& tables);
