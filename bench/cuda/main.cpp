@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The GPU benchmarks alone, for machines that have a GPU but not the libraries of the whole program
-// (scripts/gpu_check.sh). bench_cuda [correlate | channelize | image] [--quick]: one JSON object a
-// line, the fields of `ryle bench --json`.
+// (scripts/gpu_check.sh). bench_cuda [correlate | channelize | image] [--path NAME] [--quick]: one
+// JSON object a line, the fields of `ryle bench --json`; --path: of the imager's, that alone.
 #include <cstring>
 #include <exception>
 #include <iostream>
@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
   bool image = true;
   for (int k = 1; k < argc; ++k) {
     if (std::strcmp(argv[k], "--quick") == 0) options.quick = true;
+    if (std::strcmp(argv[k], "--path") == 0 && k + 1 < argc) options.path = argv[++k];
     if (std::strcmp(argv[k], "correlate") == 0) channelize = image = false;
     if (std::strcmp(argv[k], "channelize") == 0) correlate = image = false;
     if (std::strcmp(argv[k], "image") == 0) correlate = channelize = false;
