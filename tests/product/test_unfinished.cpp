@@ -186,6 +186,29 @@ TEST_P(Unfinished_, ADamagedDumpEndsWhatIsPublished) {
   expect_dumps(path, 1);
 }
 
+// The same of a weight: a count of the second dump.
+TEST(Unfinished, ADamagedWeightEndsWhatIsPublished) {
+  const Scratch dir;
+  const std::string path = dir / "v.uvh5";
+  killed_writer({path}, 3);
+  std::string text = test::contents(part_path(path));
+  const VisibilityDump second = random_dump(observation(), 1);
+  std::size_t at = std::string::npos;
+  for (std::size_t k = 0; at == std::string::npos; ++k) {
+    ASSERT_LT(k, second.counts.size());
+    const auto sample =
+        static_cast<float>(second.counts[k] / static_cast<double>(second.n_spectra));
+    const std::string bytes(reinterpret_cast<const char*>(&sample), 4);
+    const std::size_t place = text.find(bytes);
+    if (second.counts[k] != 0 && text.find(bytes, place + 1) == std::string::npos) at = place;
+  }
+  text[at] = static_cast<char>(text[at] ^ 1);
+  std::ofstream(part_path(path), std::ios::binary) << text;
+  const auto done = recover(find_unfinished(dir.path()), {});
+  ASSERT_EQ(done[0].outcome, Outcome::published) << done[0].message;
+  expect_dumps(path, 1);
+}
+
 TEST_P(Unfinished_, ALivingWriterIsLeftAlone) {
   const Scratch dir;
   const std::string path = dir / ("v" + GetParam());

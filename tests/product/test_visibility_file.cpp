@@ -19,6 +19,7 @@
 #include "ryle/product/observation_json.hpp"
 #include "ryle/product/publish.hpp"
 #include "ryle/product/visibility_file.hpp"
+#include "ryle/product/visibility_layout.hpp"
 #include "tests/product/scratch.hpp"
 #include "tests/product/simulated_sky.hpp"
 #include "tests/support/data_path.hpp"
@@ -335,6 +336,37 @@ TEST(VisibilityFile, DamagedDumpIsCaughtByItsChecksum) {
   bytes[at] = static_cast<char>(bytes[at] ^ 1);
   std::ofstream(path, std::ios::binary) << bytes;
   EXPECT_EQ(exit_code_of([&] { read_visibility_file(path); }), ExitCode::bad_data);
+}
+
+// One bit of nsamples, or one flag, of the second of two dumps: found by its own checksum.
+TEST(VisibilityFile, DamagedWeightsAreCaughtByTheirChecksum) {
+  const Observation o = test::make_observation({});
+  const VisibilityDump dump = random_dump(o, 1);
+  const auto order = product::aips_pol_order(dump.n_pol_products);
+  std::vector<float> samples(dump.data.size());
+  std::string flags(dump.data.size(), '\0');
+  const double whole = static_cast<double>(dump.n_spectra);
+  product::dump_to_rows(dump, dump.counts, order, samples.data(),
+                        [whole](std::uint32_t c) { return static_cast<float>(c / whole); });
+  product::dump_to_rows(dump, dump.counts, order, flags.data(),
+                        [](std::uint32_t c) { return static_cast<char>(c == 0); });
+  const std::string weights(reinterpret_cast<const char*>(samples.data()), 4 * samples.size());
+  for (const std::string& needle : {weights, flags}) {
+    const Scratch dir;
+    const std::string path = dir / "v.uvh5";
+    write_file(path, o, 2);
+    std::string bytes = test::contents(path);
+    const std::size_t at = bytes.find(needle);
+    ASSERT_NE(at, std::string::npos);
+    bytes[at + needle.size() / 2] = static_cast<char>(bytes[at + needle.size() / 2] ^ 1);
+    std::ofstream(path, std::ios::binary) << bytes;
+    try {
+      read_visibility_file(path);
+      ADD_FAILURE() << "not found";
+    } catch (const FormatError& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr("weights_crc32c of dump 1"));
+    }
+  }
 }
 
 TEST(VisibilityFile, MoreThan255AntennasInUvfits) {

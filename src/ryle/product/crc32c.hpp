@@ -37,4 +37,11 @@ inline std::uint32_t crc32c(const void* data, std::size_t n_bytes, std::uint32_t
   return ~crc;
 }
 
+/// Ryle/weights_crc32c of UVH5: of a dump's nsamples as they lie in the file (float32), then of its
+/// flags (a byte each, 0 or 1). Ryle/visdata_crc32c is that of its visdata.
+inline std::uint32_t uvh5_weights_crc(const float* samples, const std::int8_t* flags,
+                                      std::size_t n) {
+  return crc32c(flags, n, crc32c(samples, n * sizeof(float)));
+}
+
 }  // namespace ryle::product

@@ -60,8 +60,9 @@ std::vector<int> products_of(const std::string& path, const std::vector<std::int
 
 /// visdata, and weights from nsamples and flags. Both of the latter may be compressed with a filter
 /// that plain HDF5 lacks (HERA's LZF): then every value counts as valid and the notes say so.
+/// `flags` stays empty when they were not read. rows.weight is nsamples, flags not yet applied.
 void read_values(hid_t file, const std::string& path, std::int64_t n_rows, RowSet& rows,
-                 std::string& note) {
+                 std::vector<std::int8_t>& flags, std::string& note) {
   const Handle data = h5::open_group(file, "Data", path);
   const auto shape = h5::shape_of(data.get(), "visdata", path);
   std::int64_t size = 1;
@@ -80,14 +81,12 @@ void read_values(hid_t file, const std::string& path, std::int64_t n_rows, RowSe
   h5::read_all(data.get(), "visdata", complex.get(), rows.data.data(), path);
   try {
     h5::read_all(data.get(), "nsamples", H5T_NATIVE_FLOAT, rows.weight.data(), path);
-    std::vector<std::int8_t> flags(n);
+    flags.resize(n);
     const Handle boolean = h5::bool_type();
     h5::read_all(data.get(), "flags", boolean.get(), flags.data(), path);
-    for (std::size_t k = 0; k < n; ++k) {
-      if (flags[k] != 0) rows.weight[k] = 0;
-    }
   } catch (const FormatError& error) {
     rows.weight.assign(n, 1.0F);
+    flags.clear();
     note = std::string("every value taken as valid: ") + error.what();
   }
 }
@@ -189,19 +188,44 @@ void phase_to_zenith(VisibilityFile& file) {
   observation.phase_center_name = "zenith of the middle time";
 }
 
-void check_crc(hid_t own, const std::string& path, const RowSet& rows, std::size_t n_dumps) {
-  const auto sums = h5::read_ints(own, "visdata_crc32c", path);
-  if (sums.size() != n_dumps)
-    throw FormatError(path + ": it has " + std::to_string(sums.size()) + " checksums for " +
-                      std::to_string(n_dumps) + " dumps");
-  const std::size_t per_dump = n_dumps > 0 ? rows.data.size() / n_dumps : 0;
-  for (std::size_t d = 0; d < n_dumps; ++d) {
-    const auto sum = crc32c(rows.data.data() + d * per_dump, per_dump * sizeof(cf32));
-    if (sum != static_cast<std::uint32_t>(sums[d])) {
-      throw FormatError(path + ": the checksum of dump " + std::to_string(d) +
-                        " does not fit its data; the file is damaged");
-    }
+void apply_flags(const std::vector<std::int8_t>& flags, RowSet& rows) {
+  for (std::size_t k = 0; k < flags.size(); ++k) {
+    if (flags[k] != 0) rows.weight[k] = 0;
   }
+}
+
+/// Throws FormatError when a sum of `name` does not fit: sum_of(dump) is what the data give.
+template <class Sum>
+void check_sums(hid_t own, const char* name, const std::string& path, std::size_t n_dumps,
+                const Sum& sum_of) {
+  const auto sums = h5::read_ints(own, name, path);
+  if (sums.size() != n_dumps) {
+    throw FormatError(path + ": " + name + " has " + std::to_string(sums.size()) +
+                      " checksums for " + std::to_string(n_dumps) + " dumps");
+  }
+  for (std::size_t d = 0; d < n_dumps; ++d) {
+    if (sum_of(d) == static_cast<std::uint32_t>(sums[d])) continue;
+    throw FormatError(path + ": " + name + " of dump " + std::to_string(d) +
+                      " does not fit what it is the checksum of; the file is damaged");
+  }
+}
+
+void check_crc(hid_t own, const std::string& path, const RowSet& rows,
+               const std::vector<std::int8_t>& flags, std::size_t n_dumps) {
+  const std::size_t per_dump = n_dumps > 0 ? rows.data.size() / n_dumps : 0;
+  check_sums(own, "visdata_crc32c", path, n_dumps, [&](std::size_t d) {
+    return crc32c(rows.data.data() + d * per_dump, per_dump * sizeof(cf32));
+  });
+#if RYLE_MUTANT == 416
+  return;
+#endif
+  if (!h5::exists(own, "weights_crc32c")) return;  // files of before it had one
+  if (flags.size() != rows.data.size())
+    throw FormatError(path + ": its nsamples and flags cannot be read; the file is damaged");
+  check_sums(own, "weights_crc32c", path, n_dumps, [&](std::size_t d) {
+    return uvh5_weights_crc(rows.weight.data() + d * per_dump, flags.data() + d * per_dump,
+                            per_dump);
+  });
 }
 
 /// The observation exactly as it was written, with its arrays.
@@ -245,7 +269,8 @@ void scale_own_weights(hid_t own, const std::string& path, RowSet& rows) {
   rows.weight_per_count = 1;
 }
 
-RowSet read_rows(hid_t file, hid_t h, const std::string& path, std::string& note) {
+RowSet read_rows(hid_t file, hid_t h, const std::string& path, std::vector<std::int8_t>& flags,
+                 std::string& note) {
   RowSet rows;
   rows.path = path;
   rows.stored_conjugated = true;
@@ -266,7 +291,7 @@ RowSet read_rows(hid_t file, hid_t h, const std::string& path, std::string& note
   for (const double jd : times) rows.centroid_tai_ns.push_back(tai_ns_from_julian_date(jd, 0));
   for (std::size_t r = 0; r < n; ++r)
     rows.uvw_m.push_back({uvw[3 * r], uvw[3 * r + 1], uvw[3 * r + 2]});
-  read_values(file, path, n_rows, rows, note);
+  read_values(file, path, n_rows, rows, flags, note);
   return rows;
 }
 
@@ -311,19 +336,30 @@ VisibilityFile read_unfinished_uvh5(const std::string& part) {
   };
   std::vector<cf32> values(values_of("visdata", sizeof(cf32)));
   std::vector<float> samples(values_of("nsamples", sizeof(float)));
+  std::vector<std::int8_t> flags(values_of("flags", 1));
   const Handle complex = h5::complex_type();
   h5::read_all(data.get(), "visdata", complex.get(), values.data(), part);
   h5::read_all(data.get(), "nsamples", H5T_NATIVE_FLOAT, samples.data(), part);
+  const Handle boolean = h5::bool_type();
+  h5::read_all(data.get(), "flags", boolean.get(), flags.data(), part);
+  const bool old = !h5::exists(own.get(), "weights_crc32c");
+  const auto weight_sums =
+      old ? std::vector<std::int64_t>{} : h5::read_ints(own.get(), "weights_crc32c", part);
   const std::vector<int> order = aips_pol_order(shape.n_pol_products);
   for (std::size_t d = 0; d < sums.size(); ++d) {  // the checksum is appended last of a dump
     const bool all_there = start.size() > d && centroid.size() > d && n_spectra.size() > d &&
                            values.size() >= (d + 1) * size && samples.size() >= (d + 1) * size &&
+                           flags.size() >= (d + 1) * size && (old || weight_sums.size() > d) &&
                            interval.size() > d * static_cast<std::size_t>(shape.n_baselines);
     if (!all_there) break;
     const cf32* from = values.data() + d * size;
 #if RYLE_MUTANT != 132
     if (crc32c(from, size * sizeof(cf32)) != static_cast<std::uint32_t>(sums[d])) break;
 #endif
+    if (!old && uvh5_weights_crc(samples.data() + d * size, flags.data() + d * size, size) !=
+                    static_cast<std::uint32_t>(weight_sums[d])) {
+      break;
+    }
     VisibilityDump dump = shape;
     set_exact_times(dump, start[d], centroid[d],
                     interval[d * static_cast<std::size_t>(shape.n_baselines)], n_spectra[d]);
@@ -343,13 +379,16 @@ VisibilityFile read_uvh5(const std::string& path, const VisibilityReadOptions& o
   if (!file.valid()) throw FormatError("cannot read " + path + ": " + h5::last_error());
   const Handle header = h5::open_group(file.get(), "Header", path);
   std::string note;
-  RowSet rows = read_rows(file.get(), header.get(), path, note);
+  std::vector<std::int8_t> flags;
+  RowSet rows = read_rows(file.get(), header.get(), path, flags, note);
   VisibilityFile out;
   if (h5::exists(file.get(), "Ryle") && h5::exists(file.get(), "Ryle/observation_json")) {
     const Handle own = h5::open_group(file.get(), "Ryle", path);
     out.observation = own_observation(own.get(), path);
     const std::int64_t per_dump = n_pairs(out.observation.array.n_antennas());
-    check_crc(own.get(), path, rows, rows.antenna1.size() / static_cast<std::size_t>(per_dump));
+    check_crc(own.get(), path, rows, flags,
+              rows.antenna1.size() / static_cast<std::size_t>(per_dump));
+    apply_flags(flags, rows);
     scale_own_weights(own.get(), path, rows);
     std::vector<std::int64_t> used;
     for (std::int64_t a = 0; a < out.observation.array.n_antennas(); ++a) used.push_back(a);
@@ -359,6 +398,7 @@ VisibilityFile read_uvh5(const std::string& path, const VisibilityReadOptions& o
     restore_dumps(own.get(), path, out);
     return out;
   }
+  apply_flags(flags, rows);
   const int n_pols = rows.products.size() == 1 && rows.products[0] % 3 == 0 ? 1 : 2;
   const auto used = used_antennas(rows.antenna1, rows.antenna2);
   rows.antenna_index = index_of(used);

@@ -27,7 +27,7 @@ Handle type_copy(hid_t type) { return {H5Tcopy(type), H5Tclose}; }
 struct RowSets {
   Growing visdata, flags, nsamples;
   Growing time, interval, antenna1, antenna2, uvw, phase_center_id, app_ra, app_dec, frame_pa;
-  Growing start, centroid, n_spectra, crc;
+  Growing start, centroid, n_spectra, weights_crc, crc;
 };
 
 class Uvh5Writer final : public VisibilityWriter {
@@ -250,6 +250,8 @@ class Uvh5Writer final : public VisibilityWriter {
     rows_.centroid =
         Growing(own.get(), "centroid_tai_ns", type_copy(H5T_NATIVE_INT64), {64}, path_);
     rows_.n_spectra = Growing(own.get(), "n_spectra", type_copy(H5T_NATIVE_INT64), {64}, path_);
+    rows_.weights_crc =
+        Growing(own.get(), "weights_crc32c", type_copy(H5T_NATIVE_UINT32), {64}, path_);
     rows_.crc = Growing(own.get(), "visdata_crc32c", type_copy(H5T_NATIVE_UINT32), {64}, path_);
   }
 
@@ -303,11 +305,13 @@ class Uvh5Writer final : public VisibilityWriter {
     rows_.flags.append(boolean.get(), flags.data(), n, path_);
     rows_.nsamples.append(H5T_NATIVE_FLOAT, samples.data(), n, path_);
     rows_.visdata.append(complex.get(), values.data(), n, path_);
-    // The checksum comes last: a dump counts only when its sum is there and right.
+    // The checksums come last: a dump counts only when its sums are there and right.
+    const std::uint32_t weights_crc = uvh5_weights_crc(samples.data(), flags.data(), flags.size());
     const std::uint32_t crc = crc32c(values.data(), values.size() * sizeof(cf32));
     rows_.start.append(H5T_NATIVE_INT64, &dump.start_tai_ns, 1, path_);
     rows_.centroid.append(H5T_NATIVE_INT64, &dump.centroid_tai_ns, 1, path_);
     rows_.n_spectra.append(H5T_NATIVE_INT64, &dump.n_spectra, 1, path_);
+    rows_.weights_crc.append(H5T_NATIVE_UINT32, &weights_crc, 1, path_);
     rows_.crc.append(H5T_NATIVE_UINT32, &crc, 1, path_);
   }
 
