@@ -5,8 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
+#include "ryle/stage/spectra_reader.hpp"
 #include "tests/recording/support.hpp"
 #include "tests/support/data_path.hpp"
 
@@ -21,11 +23,26 @@ struct ChainRun {
 ChainRun run_chain(const std::string& file, std::int64_t spectra_per_dump) {
   const auto recording = open_recording(file, "tbx");
   ChainRun result;
-  SpectraChain chain(Queue::cpu(1), *recording, "auto", spectra_per_dump,
+  ObservationConfig config;
+  const auto reader = make_spectra_reader(config, *recording);
+  SpectraChain::Setup setup;
+  setup.n_inputs = reader->n_inputs;
+  setup.n_channels = reader->frequency.n_channels;
+  setup.format = reader->format;
+  setup.max_gulp = reader->max_gulp;
+  setup.spectra_per_dump = spectra_per_dump;
+  SpectraChain chain(Queue::cpu(1), setup,
                      [&](RawDump&& dump) { result.dumps.push_back(std::move(dump)); });
-  while (chain.step(recording->info().n_ticks)) {
+  SpectraGulp gulp;
+  for (std::int64_t first = 0; first < reader->n_spectra;) {
+    const std::int64_t room = chain.advance(first, 0, reader->clock);
+    const std::int64_t n = std::min({reader->max_gulp, room, reader->n_spectra - first});
+    reader->read(first, n, gulp);
+    chain.feed(gulp);
+    first += n;
   }
-  result.lost_samples = chain.lost_samples();
+  chain.flush();
+  result.lost_samples = reader->lost_samples;
   return result;
 }
 

@@ -58,6 +58,8 @@ struct SimulatedSourceConfig {
   bool by_ra_dec = false;
   double flux_jy = 0;
   double q = 0, u = 0, v = 0;  ///< fractions of flux_jy
+  double start_s = 0;          ///< a transient begins here ...
+  double duration_s = 0;       ///< ... and lasts so long; 0 = always on
 };
 
 struct SimulatorConfig {
@@ -145,6 +147,7 @@ struct ImageConfig {
   std::vector<std::string> watch;
   std::string light_curves;
   double trigger_sigma = 0;
+  bool voevent = true;
   bool fits = true;
   bool png = false;
   bool latest = true;

@@ -102,6 +102,8 @@ void fields(V& v, SimulatedSourceConfig& c) {
   v("q", c.q, Range{-1, 1}, "Q / I");
   v("u", c.u, Range{-1, 1}, "U / I");
   v("v", c.v, Range{-1, 1}, "V / I");
+  v("start_s", c.start_s, Range{0, 1e6}, "chips, tbf, tbx: a flash begins at this time ...");
+  v("duration_s", c.duration_s, Range{0, 1e6}, "... and lasts so long; 0 = always on");
 }
 
 template <class V>
@@ -202,6 +204,8 @@ void fields(V& v, ImageConfig& c) {
     "SQLite file of the light curves; \"\" = NAME_light_curves.sqlite in output.directory");
   v("trigger_sigma", c.trigger_sigma, Range{0, 1000},
     "threshold of the image-plane trigger; 0 = off");
+  v("voevent", c.voevent, Choice{},
+    "write a VOEvent 2.0 file, NAME_event_TIME.xml, for every event of the trigger");
   v("fits", c.fits, Choice{}, "write a FITS file for every all-sky image");
   v("png", c.png, Choice{}, "write a PNG for every all-sky image");
   v("latest", c.latest, Choice{}, "keep NAME_latest.png at the newest image");

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ryle/core/error.hpp"
+#include "ryle/stage/level_correction.hpp"
 
 namespace ryle::stage {
 
@@ -65,6 +66,8 @@ VisibilityDump DumpBuilder::build(const RawDump& raw,
   stamp(raw, dump);
   correlate::FinishConfig finish = setup_.finish;
   finish.gains = gains(requantiser_scale);
+  if (setup_.samples && !raw.levels.empty())
+    finish.samplers = sampler_gains(raw.levels, *setup_.samples);
   std::vector<double> delays;
   if (setup_.rotate) delays = setup_.rotate->delays_s(dump.centroid_tai_ns);
   const correlate::Finished finished =

@@ -25,6 +25,8 @@ class DumpBuilder {
     std::int64_t n_pols = 2;
     double flux_scale = 1;  ///< Jy per count^2
     double min_fraction = 0;
+    /// Samples before the channelizer: coarse ones are corrected by the levels of the dump.
+    std::optional<SampleLayout> samples;
     std::optional<DelayModel> rotate;  ///< fringe stopping after correlation (Wayth 2009)
   };
   explicit DumpBuilder(Setup setup) : setup_(std::move(setup)) {}

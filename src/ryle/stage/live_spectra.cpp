@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "ryle/core/error.hpp"
 #include "ryle/wire/chips.hpp"
@@ -81,20 +82,87 @@ FrequencyAxis fengine_channels(const FengineSourceConfig& receiver) {
           receiver.channel_width_hz, receiver.n_channels};
 }
 
-SpectraSimulation::SpectraSimulation(const ObservationConfig& config, const ArrayLayout& array,
-                                     const FengineSourceConfig& receiver) {
-  const auto& s = config.simulator;
+SpectraFacts live_spectra_facts(const FengineSourceConfig& receiver) {
+  SpectraFacts facts;
+  facts.frequency = fengine_channels(receiver);
+  facts.clock = receiver.clock;
+  facts.max_gulp = receiver.chunk_spectra;
+  facts.format = SampleFormat::ci4;
+  facts.four_bits = true;
+  facts.time_source = receiver.time_source;
+  facts.live = true;
+  return facts;
+}
+
+bool wants_visibilities(const ObservationConfig& config) {
+  const auto& output = config.output;
+  return output.ms || output.uvfits || output.uvh5 || !output.files.empty();
+}
+
+bool wants_images(const ObservationConfig& config) { return config.image.cadence_s > 0; }
+
+void require_products(const ObservationConfig& config) {
+  if (wants_images(config) || wants_visibilities(config)) return;
+  throw ConfigError(
+      "packets of an F-engine would become nothing: set image.cadence_s, the length of an image in "
+      "seconds, or one of output.ms, output.uvfits and output.uvh5");
+}
+
+namespace {
+
+simulate::SpectraConfig simulated_spectra(const ObservationConfig& config,
+                                          const FengineSourceConfig& receiver) {
   simulate::SpectraConfig spectra;
-  spectra.n_spectra = s.period_samples;
+  spectra.n_spectra = config.simulator.period_samples;
   spectra.spectrum_rate_hz = receiver.clock.rate_hz;
   spectra.channels = fengine_channels(receiver);
   spectra.start_tai_ns = receiver.clock.epoch_tai_ns;
-  spectra.level_lsb = s.rms_lsb;
+  spectra.level_lsb = config.simulator.rms_lsb;
   spectra.n_workers = static_cast<int>(config.runtime.threads);
   spectra.earth_orientation.dut1_s = config.telescope.dut1_s;
-  const auto record =
-      simulate::simulate_spectra(array, make_scene(config, array.n_inputs()), spectra);
-  jy_per_count2_ = record.jy_per_count2;
+  return spectra;
+}
+
+/// A sky that changes at these seconds: one record for every set of sources that shine together.
+class ChangingSky {
+ public:
+  ChangingSky(const ArrayLayout& array, const simulate::Scene& scene,
+              simulate::SpectraConfig config) {
+    std::vector<double> changes{0};
+    for (const auto& source : scene.sources) {
+      if (!simulate::is_transient(source)) continue;
+      changes.push_back(source.start_s);
+      changes.push_back(source.start_s + source.duration_s);
+    }
+    std::sort(changes.begin(), changes.end());
+    const double rate_hz = config.spectrum_rate_hz.value();
+    for (const double at_s : changes) {
+      std::vector<bool> on;
+      for (const auto& source : scene.sources) on.push_back(simulate::shines(source, at_s));
+      auto& record = records_[on];
+      config.at_s = at_s;
+      if (!record) {
+        record = std::make_unique<simulate::SpectraRecord>(
+            simulate::simulate_spectra(array, scene, config));
+      }
+      epochs_.push_back({std::llround(at_s * rate_hz), record.get()});
+    }
+  }
+  const std::vector<simulate::SpectraEpoch>& epochs() const { return epochs_; }
+
+ private:
+  std::map<std::vector<bool>, std::unique_ptr<simulate::SpectraRecord>> records_;
+  std::vector<simulate::SpectraEpoch> epochs_;
+};
+
+}  // namespace
+
+SpectraSimulation::SpectraSimulation(const ObservationConfig& config, const ArrayLayout& array,
+                                     const FengineSourceConfig& receiver) {
+  const auto& s = config.simulator;
+  const ChangingSky sky(array, make_scene(config, array.n_inputs()),
+                        simulated_spectra(config, receiver));
+  jy_per_count2_ = sky.epochs().front().record->jy_per_count2;
   simulate::FengineSenderConfig sender;
   sender.format = config.source.format;
   sender.endpoints = config.source.listen;
@@ -106,7 +174,7 @@ SpectraSimulation::SpectraSimulation(const ObservationConfig& config, const Arra
     const double until = s.returns_at_s > s.dies_at_s ? s.returns_at_s : s.duration_s;
     sender.outages.push_back({s.dying_receiver, s.dies_at_s, until});
   }
-  sender_ = std::make_unique<simulate::FengineSender>(record, sender);
+  sender_ = std::make_unique<simulate::FengineSender>(sky.epochs(), sender);
 }
 
 }  // namespace ryle::stage

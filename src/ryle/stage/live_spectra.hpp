@@ -8,6 +8,7 @@
 #include "ryle/simulate/fengine_sender.hpp"
 #include "ryle/stage/config.hpp"
 #include "ryle/stage/simulation.hpp"
+#include "ryle/stage/spectra_facts.hpp"
 #include "ryle/telescope/array.hpp"
 
 /// Live packets of an F-engine: what the observation file says of them.
@@ -21,6 +22,14 @@ FengineSourceConfig live_spectra_config(const ObservationConfig& config, const A
 
 /// Centers of its channels.
 FrequencyAxis fengine_channels(const FengineSourceConfig& receiver);
+/// What the paths must know of its spectra.
+SpectraFacts live_spectra_facts(const FengineSourceConfig& receiver);
+
+/// Visibilities are asked for; images are.
+bool wants_visibilities(const ObservationConfig& config);
+bool wants_images(const ObservationConfig& config);
+/// Throws ConfigError when a live run would make neither.
+void require_products(const ObservationConfig& config);
 
 /// Seconds of data per second of the clock on the wall that are expected: simulator.speed, or 1.
 double expected_speed(const ObservationConfig& config);

@@ -67,10 +67,10 @@ double measure_margin(const FxChain::Setup& setup, const SampleFacts& facts, FxC
   return run_for(kMeasured_s);
 }
 
-/// What the images of these spectra cost, path by path. Returns the problem.
-image::AllSkyConfig plan_images(const ObservationConfig& config, const ArrayLayout& array,
-                                const FrequencyAxis& frequency, const SampleClock& clock,
-                                std::int64_t n_spectra, Plan& plan) {
+/// What the images of these spectra cost, path by path.
+void plan_images(const ObservationConfig& config, const ArrayLayout& array,
+                 const FrequencyAxis& frequency, const SampleClock& clock, std::int64_t n_spectra,
+                 Plan& plan) {
   Queue queue = make_queue(config.runtime);
   const Cadence cadence = make_cadence(config.image.cadence_s, clock.rate_hz.value(), n_spectra);
   const auto sky = make_sky_config(config, array, frequency, cadence.spectra_per_image, {});
@@ -89,7 +89,6 @@ image::AllSkyConfig plan_images(const ObservationConfig& config, const ArrayLayo
     plan.warnings.push_back(fmt::format("images take {:.2f}x real time: data will be lost live",
                                         plan.sky->predicted_s / plan.image_s));
   }
-  return sky;
 }
 
 void add_memory(const ObservationConfig& config, const MemoryItems& items, Plan& plan) {
@@ -111,8 +110,15 @@ bool plan_spectra(const ObservationConfig& config, Plan& plan) {
                                           array.n_inputs())}};
     plan.input_gbps = 8e-9 * receiver.clock.rate_hz.value() *
                       static_cast<double>(axis.n_channels * array.n_inputs());
-    const auto sky = plan_images(config, array, axis, receiver.clock, 0, plan);
-    add_memory(config, live_spectra_memory(config, receiver, sky, *plan.sky), plan);
+    require_products(config);
+    if (wants_images(config)) plan_images(config, array, axis, receiver.clock, 0, plan);
+    if (wants_visibilities(config)) {
+      plan.ports.emplace_back(
+          "visibilities", fmt::format("[channel {}][pair {}], {:.6g} s a dump", axis.n_channels,
+                                      n_pairs(array.n_inputs()), config.correlate.integration_s));
+    }
+    const auto images = plan_live_images(config, array, live_spectra_facts(receiver));
+    add_memory(config, live_spectra_memory(config, receiver, images), plan);
     return true;
   }
   const auto recording =

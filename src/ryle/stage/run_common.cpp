@@ -30,9 +30,12 @@ void finish_writer(DumpWriter& writer, Queue& queue, std::map<std::string, std::
   writer.finish(queue, provenance);
   summary.integrations = writer.dumps_written();
   summary.dropped_dumps = writer.dumps_dropped();
-  summary.products = writer.products().published();
-  summary.errors = writer.products().errors();
-  for (const auto& warning : writer.products().warnings()) summary.warnings.push_back(warning);
+  const auto append = [](std::vector<std::string>& to, const std::vector<std::string>& from) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  append(summary.products, writer.products().published());
+  append(summary.errors, writer.products().errors());
+  append(summary.warnings, writer.products().warnings());
   if (!writer.products().imager().empty())
     summary.implementations.push_back(writer.products().imager());
 }
@@ -47,23 +50,24 @@ DumpBuilder::Setup sample_builder(const ObservationConfig& config, const FxChain
     builder.finish.quantizer = {output == SampleFormat::ci8 ? 255 : 15, chain.channelize.dither};
     builder.finish.van_vleck = config.correlate.van_vleck == "auto";
   }
+  if (config.correlate.van_vleck == "auto") builder.samples = chain.channelize.layout;
   if (config.correlate.fringe_stopping == "x") builder.rotate = model;
   return builder;
 }
 
 std::vector<cf32> spectra_gains(const ObservationConfig& config, const ArrayLayout& array,
-                                const SkyDirection& center, const FrequencyAxis& frequency,
-                                std::int64_t tai_ns) {
-  const Vector3 s0 = enu_of_direction(array, center, tai_ns, {config.telescope.dut1_s});
-  std::vector<cf32> gains;
-  gains.reserve(static_cast<std::size_t>(array.n_inputs() * frequency.n_channels));
-  for (std::int64_t p = 0; p < array.n_inputs(); ++p) {
+                                const FrequencyAxis& frequency) {
+  std::vector<cf32> gains = calibration_gains(config, array.n_inputs(), frequency.n_channels);
+  gains.resize(static_cast<std::size_t>(array.n_inputs() * frequency.n_channels), cf32{1, 0});
+  const bool undo_cables = config.correlate.fringe_stopping != "none";
+  for (std::int64_t p = 0; undo_cables && p < array.n_inputs(); ++p) {
+    const auto& input = array.inputs[static_cast<std::size_t>(p)];
+    const double center_s = cable_delay_s(input, frequency.band_center_hz());
     for (std::int64_t c = 0; c < frequency.n_channels; ++c) {
       const double nu = frequency.center_hz(c);
-      const double turns = nu * tracking_delay_s(array, p, s0, nu);
-      const double angle_rad = -2 * std::numbers::pi * (turns - std::floor(turns));
-      gains.emplace_back(static_cast<float>(std::cos(angle_rad)),
-                         static_cast<float>(std::sin(angle_rad)));
+      const double turns = nu * (cable_delay_s(input, nu) - center_s);
+      gains[static_cast<std::size_t>(p * frequency.n_channels + c)] *=
+          cf32(std::polar(1.0, 2 * std::numbers::pi * (turns - std::floor(turns))));
     }
   }
   return gains;

@@ -32,12 +32,11 @@ void complete_builder(DumpBuilder::Setup& builder, const ObservationConfig& conf
 void finish_writer(DumpWriter& writer, Queue& queue, std::map<std::string, std::string> notes,
                    RunSummary& summary);
 
-/// Phases that undo cables and point spectra of an external F-engine to the phase center:
-/// [input][channel].
-/// @eq g_p(nu) = exp(-2 pi i nu d_p(nu)),  d_p = r_p.s_0/c - cable_p(nu)
+/// What a delay at the band center leaves to do for spectra of an external F-engine: the
+/// calibration and the dispersion of the cables. [input][channel]
+/// @eq g_p(nu) = f_p exp(+2 pi i nu [cable_p(nu) - cable_p(nu_center)])
 std::vector<cf32> spectra_gains(const ObservationConfig& config, const ArrayLayout& array,
-                                const SkyDirection& center, const FrequencyAxis& frequency,
-                                std::int64_t tai_ns);
+                                const FrequencyAxis& frequency);
 
 /// Writes what is applied to the signal at the start of the data into the product header. `filter`
 /// and `gains` may be empty (spectra of an external F-engine).

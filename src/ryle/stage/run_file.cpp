@@ -5,17 +5,15 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
-#include <optional>
 
 #include "ryle/core/error.hpp"
 #include "ryle/ingest/recording.hpp"
-#include "ryle/stage/dump_writer.hpp"
 #include "ryle/stage/live_spectra.hpp"
 #include "ryle/stage/run.hpp"
 #include "ryle/stage/run_common.hpp"
 #include "ryle/stage/sample_path.hpp"
 #include "ryle/stage/setup.hpp"
-#include "ryle/stage/spectra_chain.hpp"
+#include "ryle/stage/spectra_dumps.hpp"
 #include "ryle/stage/voltage_imaging.hpp"
 
 /// Recordings: time samples go through F and X, spectra of an F-engine straight to X.
@@ -32,8 +30,7 @@ class FileRun {
         recording_(
             open_recording(config.source.file, config.source.format, recording_options(config))),
         info_(recording_->info()),
-        array_(load_array(config, info_.n_inputs)),
-        queue_(make_queue(config.runtime)) {
+        array_(load_array(config, info_.n_inputs)) {
     if (!info_.rate_known) {
       throw ConfigError(config.source.file +
                         ": neither the file nor its format says the sample rate; give "
@@ -116,37 +113,30 @@ class FileRun {
   }
 
   void run_spectra() {
-    const std::int64_t per_dump = std::max<std::int64_t>(
-        1, std::llround(config_.correlate.integration_s * info_.clock.rate_hz.value()));
-    const SkyDirection center = phase_center(config_, array_, info_.clock.tai_ns(0));
-    DumpBuilder::Setup builder;
-    builder.gains = spectra_gains(config_, array_, center, info_.frequency, info_.clock.tai_ns(0));
-    complete_builder(builder, config_, array_, info_.frequency);
-    Observation observation =
-        make_observation(config_, array_, info_.frequency, info_.clock.seconds(1),
-                         info_.clock.tai_ns(0), options_.command_line);
-    observation.time_source = info_.time_source;
-    AppliedFacts applied;
-    applied.start_tai_ns = info_.clock.tai_ns(0);
-    for (const auto g : builder.gains) applied.gains.emplace_back(g);
-    fill_applied(observation, config_, applied);
-    std::optional<DumpWriter> opened;
-    SpectraChain chain(queue_, *recording_, config_.correlate.implementation, per_dump,
-                       [&](RawDump&& dump) { opened->offer(std::move(dump), {}); });
-    observation.provenance.implementations = {chain.implementation()};
-    DumpWriter& writer = opened.emplace(config_, DumpBuilder(std::move(builder)),
-                                        std::move(observation), std::vector<SourceMark>{}, false);
+    const auto reader = make_spectra_reader(config_, *recording_);
+    SpectraFacts facts;
+    facts.frequency = reader->frequency;
+    facts.clock = reader->clock;
+    facts.n_spectra = n_ticks();
+    facts.max_gulp = reader->max_gulp;
+    facts.format = reader->format;
+    facts.four_bits = reader->four_bits;
+    facts.time_source = info_.time_source;
+    SpectraDumps dumps(config_, array_, facts, options_.command_line);
     const std::int64_t total = n_ticks();
-    while (!stopped() && !writer.failed() && chain.step(total)) {
-      summary_.data_s = info_.clock.seconds(chain.done());
-      report(summary_.data_s, info_.clock.seconds(total), chain.busy_s());
+    SpectraGulp gulp;
+    for (std::int64_t first = 0; first < total && !stopped() && !dumps.failed();) {
+      const std::int64_t n = std::min(dumps.room(first), total - first);
+      reader->read(first, n, gulp);
+      dumps.feed(gulp, first, 0, reader->clock);
+      first += n;
+      summary_.data_s = info_.clock.seconds(first);
+      report(summary_.data_s, info_.clock.seconds(total), dumps.busy_s());
     }
-    summary_.data_s = info_.clock.seconds(chain.done());
-    summary_.lost_samples = chain.lost_samples();
-    summary_.engine_margin = chain.busy_s() > 0 ? summary_.data_s / chain.busy_s() : 0;
+    summary_.lost_samples = reader->lost_samples;
+    summary_.engine_margin = dumps.busy_s() > 0 ? summary_.data_s / dumps.busy_s() : 0;
     summary_.stopped_by_signal = stopped();
-    summary_.implementations = {chain.implementation()};
-    finish_writer(writer, queue_, {{"input", config_.source.file}}, summary_);
+    dumps.finish({{"input", config_.source.file}}, summary_);
   }
 
   const ObservationConfig& config_;
@@ -154,7 +144,6 @@ class FileRun {
   std::unique_ptr<Recording> recording_;
   RecordingInfo info_;
   ArrayLayout array_;
-  Queue queue_;
   RunSummary summary_;
 };
 

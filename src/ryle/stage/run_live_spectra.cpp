@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <memory>
 
-#include "ryle/core/error.hpp"
 #include "ryle/ingest/fengine_blocks.hpp"
 #include "ryle/stage/live_loop.hpp"
 #include "ryle/stage/live_spectra.hpp"
@@ -9,10 +8,12 @@
 #include "ryle/stage/run.hpp"
 #include "ryle/stage/run_common.hpp"
 #include "ryle/stage/setup.hpp"
+#include "ryle/stage/spectra_dumps.hpp"
 #include "ryle/stage/spectra_memory.hpp"
 #include "ryle/stage/voltage_imaging.hpp"
 
-/// The live path of an F-engine: sockets -> chunks of packets -> planar blocks -> images.
+/// The live path of an F-engine: sockets -> chunks of packets -> planar blocks -> images
+/// and visibilities.
 namespace ryle::stage {
 namespace {
 
@@ -23,30 +24,21 @@ class LiveSpectraRun final : public LivePath {
         options_(options),
         array_(load_array(config, 0)),
         receiver_(live_spectra_config(config, array_)) {
-    if (config.image.cadence_s <= 0) {
-      throw ConfigError(
-          "packets of an F-engine become images: set image.cadence_s, the length of one in "
-          "seconds");
-    }
-    if (!config.output.files.empty()) {
-      throw ConfigError(
-          "output.files names visibilities; live, packets of an F-engine become images only "
-          "(record them, then ryle correlate)");
-    }
-    SpectraFacts facts;
-    facts.frequency = fengine_channels(receiver_);
-    facts.clock = receiver_.clock;
-    facts.max_gulp = receiver_.chunk_spectra;
-    facts.format = SampleFormat::ci4;
-    facts.time_source = receiver_.time_source;
-    facts.live = true;
-    plan(facts);
+    require_products(config);
+    SpectraFacts facts = live_spectra_facts(receiver_);
+    // Before anything is opened: a run that does not fit must not take the ports of one that does.
+    planned_bytes_ = total_bytes(
+        live_spectra_memory(config_, receiver_, plan_live_images(config_, array_, facts)));
+    require_memory(config_, planned_bytes_);
     source_ = make_fengine_source(receiver_);
     if (config.source.kind == "simulator") {
       simulation_ = std::make_unique<SpectraSimulation>(config, array_, receiver_);
       facts.jy_per_count2 = simulation_->jy_per_count2();
     }
-    path_ = std::make_unique<SkyPath>(config, array_, facts, options.command_line);
+    if (wants_images(config))
+      images_ = std::make_unique<SkyPath>(config, array_, facts, options.command_line);
+    if (wants_visibilities(config))
+      dumps_ = std::make_unique<SpectraDumps>(config, array_, facts, options.command_line);
     spectra_ = std::make_unique<SpectraBlocks>(source_->layout());
   }
 
@@ -57,13 +49,18 @@ class LiveSpectraRun final : public LivePath {
                               receiver_.clock.rate_hz.value();
     LiveLoop loop(config_, options_, *source_, *this, simulation_.get(), bits_per_s);
     loop.run(summary);
-    path_->finish(summary);
+    if (images_) images_->finish(summary);
+    if (dumps_) dumps_->finish({{"ingest_state", summary.state}}, summary);
     loop.require_balance();
-    add_warnings(summary);
+    summary.engine_margin = busy_s() > 0 ? summary.data_s / busy_s() : 0;
     summary.real_time_factor = summary.elapsed_s > 0 ? summary.data_s / summary.elapsed_s : 0;
     note_peak_memory(summary);
+    if (receiver_.time_source == TimeSource::arrival) {
+      summary.warnings.emplace_back(
+          "times rest on this host's clock: set source.start_utc to the instant of sequence 1");
+    }
     if (!loop.started()) {
-      summary.warnings.emplace_back("no image was made: no data arrived on " +
+      summary.warnings.emplace_back("nothing was made: no data arrived on " +
                                     config_.source.listen.front() + " (state " + summary.state +
                                     ")");
     }
@@ -80,47 +77,33 @@ class LiveSpectraRun final : public LivePath {
     gulp.valid = spectra_->valid();
     gulp.valid_words = spectra_->mask.words;
     gulp.valid_channel_stride_words = spectra_->mask.channel_stride_words;
-    path_->feed(gulp, spectra_->first_spectrum, spectra_->segment, clock);
+    if (images_) images_->feed(gulp, spectra_->first_spectrum, spectra_->segment, clock);
+    if (dumps_) dumps_->feed(gulp, spectra_->first_spectrum, spectra_->segment, clock);
   }
-  bool failed() const override { return path_->failed(); }
-  double data_s() const override { return path_->data_s(); }
-  double busy_s() const override { return path_->busy_s(); }
-  void count(Progress& progress) const override { progress.images = path_->images(); }
+  // One of them that has failed ends the run: the observation asks for both.
+  bool failed() const override {
+    return (images_ && images_->failed()) || (dumps_ && dumps_->failed());
+  }
+  double data_s() const override { return images_ ? images_->data_s() : dumps_->data_s(); }
+  double busy_s() const override {
+    return (images_ ? images_->busy_s() : 0) + (dumps_ ? dumps_->busy_s() : 0);
+  }
+  void count(Progress& progress) const override {
+    if (images_) progress.images = images_->images();
+    if (dumps_) progress.integrations = dumps_->integrations();
+  }
 
  private:
-  // Before anything is opened: a run that does not fit must not take the ports of one that does.
-  void plan(const SpectraFacts& facts) {
-    Queue queue = make_queue(config_.runtime);
-    const Cadence cadence = make_cadence(config_.image.cadence_s, facts.clock.rate_hz.value(), 0);
-    const auto sky =
-        make_sky_config(config_, array_, facts.frequency, cadence.spectra_per_image, {});
-    planned_bytes_ =
-        total_bytes(live_spectra_memory(config_, receiver_, sky, choose_path(config_, sky, queue)));
-    require_memory(config_, planned_bytes_);
-  }
-
-  void add_warnings(RunSummary& summary) const {
-    const auto& output = config_.output;
-    if (output.ms || output.uvfits || output.uvh5) {
-      summary.warnings.emplace_back(
-          "packets of an F-engine become images only: output.ms, output.uvfits and output.uvh5 "
-          "have no effect (false silences this)");
-    }
-    if (receiver_.time_source == TimeSource::arrival) {
-      summary.warnings.emplace_back(
-          "times rest on this host's clock: set source.start_utc to the instant of sequence 1");
-    }
-  }
-
   const ObservationConfig& config_;
   const RunOptions& options_;
   ArrayLayout array_;
   FengineSourceConfig receiver_;
+  std::int64_t planned_bytes_ = 0;
   std::unique_ptr<FengineSource> source_;
   std::unique_ptr<SpectraSimulation> simulation_;
-  std::unique_ptr<SkyPath> path_;
+  std::unique_ptr<SkyPath> images_;
+  std::unique_ptr<SpectraDumps> dumps_;
   std::unique_ptr<SpectraBlocks> spectra_;
-  std::int64_t planned_bytes_ = 0;
 };
 
 }  // namespace

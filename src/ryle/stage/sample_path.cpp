@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ryle/stage/sample_path.hpp"
 
+#include "ryle/stage/level_correction.hpp"
 #include "ryle/stage/run_common.hpp"
 
 namespace ryle::stage {
@@ -51,7 +52,7 @@ void SamplePath::begin(const SampleClock& clock, Tick first) {
   AppliedFacts applied;
   applied.start_tai_ns = start;
   applied.filter = chain_->channelizer().filter();
-  applied.van_vleck = builder.finish.van_vleck;
+  applied.van_vleck = builder.finish.van_vleck || (builder.samples && is_coarse(*builder.samples));
   for (const auto g : chain_->calibration()) applied.gains.emplace_back(g);
   fill_applied(observation, config_, applied);
   writer_ = std::make_unique<DumpWriter>(config_, DumpBuilder(std::move(builder)),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ryle/stage/simulation.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -33,6 +34,8 @@ simulate::Scene make_scene(const ObservationConfig& config, std::int64_t n_input
     source.q = from.q;
     source.u = from.u;
     source.v = from.v;
+    source.start_s = from.start_s;
+    source.duration_s = from.duration_s;
     scene.sources.push_back(std::move(source));
   }
   return scene;
@@ -51,7 +54,13 @@ simulate::VoltageRecord make_record(const ObservationConfig& config, std::int64_
   voltages.level_lsb = config.simulator.rms_lsb;
   voltages.n_workers = static_cast<int>(config.runtime.threads);
   voltages.earth_orientation.dut1_s = config.telescope.dut1_s;
-  return simulate::simulate_voltages(array, make_scene(config, facts.n_inputs), voltages);
+  const simulate::Scene scene = make_scene(config, facts.n_inputs);
+  if (std::any_of(scene.sources.begin(), scene.sources.end(), simulate::is_transient)) {
+    throw ConfigError(
+        "simulator.source.duration_s: flashes are simulated in spectra of an F-engine (chips, tbf, "
+        "tbx) only");
+  }
+  return simulate::simulate_voltages(array, scene, voltages);
 }
 
 simulate::SenderConfig sender_config(const ObservationConfig& config) {

@@ -69,7 +69,8 @@ SkyChain::SkyChain(Queue queue, const Setup& setup, std::vector<cf32> gains, Wat
       watch_queue_(queue_),
       watch_at_(std::move(watch)),
       sink_(std::move(sink)),
-      gains_(std::move(gains)) {
+      gains_(std::move(gains)),
+      image_(setup.sky.n_spectra_per_image) {
   const auto n_inputs = static_cast<std::int64_t>(setup_.sky.inputs.size());
   if (image::takes_voltages(setup_.sky.path)) {
     field_imager_ = image::make_field_imager(queue_, setup_.sky);
@@ -141,34 +142,17 @@ void SkyChain::begin_image() {
     if (field_watcher_) field_watcher_->set_gains(watch_queue_, gains_);
     if (vis_watcher_) vis_watcher_->set_gains(queue_, gains_);
   }
-  make_watchers(clock_.tai_ns(first_ + setup_.sky.n_spectra_per_image / 2));
+  make_watchers(image_.clock().tai_ns(image_.first() + image_.length() / 2));
 }
 
 std::int64_t SkyChain::advance(std::int64_t first, std::int64_t segment, const SampleClock& clock) {
-  if (segment != segment_) {
-    flush();
-    segment_ = segment;
-  }
-  clock_ = clock;
-  const std::int64_t gap = first - first_ - in_image_;
-  if (in_image_ > 0 && gap > 0) {
-    const std::int64_t lost = std::min(gap, room());
-#if RYLE_MUTANT != 215
-    in_image_ += lost;
-#endif
-    spectra_done_ += lost;
-    if (room() == 0) close_image();
-  }
-  // An image begins where data begin.
-  if (in_image_ == 0) first_ = first;
-  RYLE_ASSERT(first == first_ + in_image_);
-  return room();
+  return image_.advance(first, segment, clock, [this] { flush(); });
 }
 
 void SkyChain::feed(const SpectraGulp& gulp) {
-  RYLE_ASSERT(gulp.n_spectra > 0 && gulp.n_spectra <= std::min(room(), setup_.max_gulp));
+  RYLE_ASSERT(gulp.n_spectra > 0 && gulp.n_spectra <= std::min(image_.room(), setup_.max_gulp));
   const Stopwatch watch(busy_s_);
-  if (in_image_ == 0) begin_image();
+  if (image_.filled() == 0) begin_image();
   ConstBlockView blocks = gulp.blocks;
   if (device_blocks_.size() > 0) {
     const std::int64_t bytes =
@@ -190,15 +174,14 @@ void SkyChain::feed(const SpectraGulp& gulp) {
     }
   }
   queue_.synchronize();  // the caller's buffers are used again for the next gulp
-  in_image_ += gulp.n_spectra;
-  spectra_done_ += gulp.n_spectra;
-  if (room() == 0) close_image();
+  image_.add(gulp.n_spectra);
+  if (image_.room() == 0) close_image();
 }
 
 void SkyChain::correlate_images(RawImages& raw) {
   correlator_->finish(queue_, sums_);
   image::VisInput input;
-  input.n_spectra = in_image_;
+  input.n_spectra = image_.filled();
   if (!sums_.integer.empty()) {
     input.type = image::VisInput::Type::ci64;
     input.sums = sums_.integer.data();
@@ -220,10 +203,10 @@ void SkyChain::correlate_images(RawImages& raw) {
 
 void SkyChain::close_image() {
   RawImages raw;
-  raw.segment = segment_;
-  raw.first_spectrum = first_;
-  raw.n_spectra = in_image_;
-  raw.clock = clock_;
+  raw.segment = image_.segment();
+  raw.first_spectrum = image_.first();
+  raw.n_spectra = image_.filled();
+  raw.clock = image_.clock();
   if (correlator_) {
     correlate_images(raw);
   } else {
@@ -232,15 +215,14 @@ void SkyChain::close_image() {
   }
   queue_.synchronize();
   if (field_watcher_ || vis_watcher_) raw.watched_index = watch_.index;
-  raw.images.n_spectra = in_image_;
-  first_ += in_image_;
-  in_image_ = 0;
+  raw.images.n_spectra = image_.filled();
+  image_.restart();
   ++images_done_;
   sink_(std::move(raw));
 }
 
 void SkyChain::flush() {
-  if (in_image_ == 0) return;
+  if (image_.filled() == 0) return;
   const Stopwatch watch(busy_s_);
   close_image();
 }

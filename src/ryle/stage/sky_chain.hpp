@@ -13,24 +13,18 @@
 #include "ryle/device/queue.hpp"
 #include "ryle/engine/correlate/correlator.hpp"
 #include "ryle/engine/image/all_sky.hpp"
+#include "ryle/stage/integration.hpp"
+#include "ryle/stage/spectra_gulp.hpp"
 
 namespace ryle::stage {
-
-/// A gulp of channelized voltages in host memory; meaning of the members as in image::FieldInput.
-struct SpectraGulp {
-  ConstBlockView blocks;
-  std::int64_t n_spectra = 0;
-  const std::uint64_t* valid = nullptr;
-  std::int64_t valid_words = 0;
-  std::int64_t valid_channel_stride_words = 0;
-};
 
 /// One integration as the imager left it.
 struct RawImages {
   std::int64_t segment = 0;
-  std::int64_t first_spectrum = 0;  ///< of the segment's clock
-  std::int64_t n_spectra = 0;       ///< nominal
-  SampleClock clock;                ///< of spectra
+  std::int64_t first_spectrum = 0;   ///< of the segment's clock
+  std::int64_t n_spectra = 0;        ///< nominal
+  std::int64_t centroid_tai_ns = 0;  ///< 0 = the middle of the spectra
+  SampleClock clock;                 ///< of spectra
   image::Images images;
   /// Exact sums at the watched directions, [bin][plane][direction]; empty without a watch list.
   image::Images watched;
@@ -59,9 +53,8 @@ class SkyChain {
   SkyChain(Queue queue, const Setup& setup, std::vector<cf32> gains, WatchAt watch, Sink sink);
   ~SkyChain();
 
-  /// Where the next gulp starts. A jump forward counts as spectra that never came (nominal, without
-  /// weight; a whole image of nothing is not made), a new segment closes the open image. Returns
-  /// the spectra that still go into the open image: the gulp may not be longer.
+  /// Where the next gulp starts; returns the spectra that still go into the open image
+  /// (Integration::advance).
   std::int64_t advance(std::int64_t first, std::int64_t segment, const SampleClock& clock);
   /// Adds a gulp. @pre n_spectra <= what advance() returned, max_gulp
   void feed(const SpectraGulp& gulp);
@@ -73,12 +66,11 @@ class SkyChain {
   std::string implementation() const;
   std::int64_t images_done() const { return images_done_; }
   /// Nominal spectra so far.
-  std::int64_t spectra_done() const { return spectra_done_; }
+  std::int64_t spectra_done() const { return image_.total(); }
   /// Seconds inside the engines.
   double busy_s() const { return busy_s_; }
 
  private:
-  std::int64_t room() const { return setup_.sky.n_spectra_per_image - in_image_; }
   void begin_image();
   void make_watchers(std::int64_t tai_ns);
   void close_image();
@@ -100,12 +92,8 @@ class SkyChain {
   Watch watch_;                // of the open image
   Watch watcher_for_;          // what the watchers were made for
   double direction_step_ = 0;  // a watched direction may move this far before its imager is remade
-  std::int64_t segment_ = -1;
-  SampleClock clock_;
-  std::int64_t first_ = 0;     // of the open image
-  std::int64_t in_image_ = 0;  // nominal spectra in it
+  Integration image_;          // the open one
   std::int64_t images_done_ = 0;
-  std::int64_t spectra_done_ = 0;
   double busy_s_ = 0;
 };
 

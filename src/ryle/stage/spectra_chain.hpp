@@ -1,57 +1,58 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
+#include "ryle/device/buffer.hpp"
 #include "ryle/device/queue.hpp"
 #include "ryle/engine/correlate/correlator.hpp"
-#include "ryle/ingest/recording.hpp"
 #include "ryle/stage/fx_chain.hpp"
+#include "ryle/stage/integration.hpp"
+#include "ryle/stage/spectra_gulp.hpp"
 
 namespace ryle::stage {
 
-/// Spectra of an external F-engine (TBF, TBX, ...) to raw dumps: import into planar blocks,
-/// correlate.
+/// Spectra of an external F-engine, live or recorded, to raw dumps: correlates, closes a dump every
+/// spectra_per_dump. One thread owns it.
 class SpectraChain {
  public:
-  SpectraChain(Queue queue, Recording& recording, const std::string& implementation,
-               std::int64_t spectra_per_dump, FxChain::DumpSink sink);
+  struct Setup {
+    std::int64_t n_inputs = 0;
+    std::int64_t n_channels = 0;
+    SampleFormat format = SampleFormat::ci8;
+    std::int64_t max_gulp = 512;  ///< most spectra feed() brings
+    std::int64_t spectra_per_dump = 1;
+    std::string implementation = "auto";
+  };
+  SpectraChain(Queue queue, const Setup& setup, FxChain::DumpSink sink);
   ~SpectraChain();
 
-  /// Reads and correlates the next gulp of the first `total` spectra; false at the end (the last
-  /// dump is then closed).
-  bool step(std::int64_t total);
+  /// Where the next gulp starts; returns the spectra that still go into the open dump
+  /// (Integration::advance).
+  std::int64_t advance(std::int64_t first, std::int64_t segment, const SampleClock& clock);
+  /// Adds a gulp. @pre n_spectra <= what advance() returned, max_gulp
+  void feed(const SpectraGulp& gulp);
+  /// Closes the open dump as short.
+  void flush();
 
-  std::int64_t done() const { return done_; }
-  /// Codes lost, one per spectrum, channel and input; channels in no frame at all do not count.
-  std::uint64_t lost_samples() const { return lost_samples_; }
+  std::int64_t spectra_done() const { return dump_.total(); }
   double busy_s() const { return busy_s_; }
   std::string implementation() const { return std::string(correlator_->implementation()); }
 
  private:
-  void mark_valid(std::int64_t n);
-  void lose(std::int64_t input, const ChannelGap& gap, std::int64_t n);
   void close_dump();
 
+  Setup setup_;
   Queue queue_;
-  Queue import_queue_;  // importing runs on the host
-  Recording& recording_;
   FxChain::DumpSink sink_;
-  std::int64_t n_channels_ = 0, n_inputs_ = 0;
-  std::int64_t spectra_per_gulp_ = 0, spectra_per_dump_ = 0;
   std::unique_ptr<correlate::Correlator> correlator_;
-  std::vector<ci8> spectra_;  // [spectrum][channel][input]
-  std::vector<AbsentSpan> absent_;
-  std::vector<ChannelGap> gaps_;
-  std::vector<std::uint8_t> absent_channels_;  // [channel][input]
-  Buffer<std::byte> host_blocks_, device_blocks_;
-  std::vector<std::uint64_t> valid_;  // [channel][input][words]
-  std::int64_t done_ = 0, in_dump_ = 0, dump_first_ = 0;
-  std::uint64_t lost_samples_ = 0;
+  Buffer<std::byte> device_blocks_;  // CUDA only
+  Integration dump_;
   double busy_s_ = 0;
 };
+
+/// The correlator of these dumps.
+correlate::Config correlator_config(const SpectraChain::Setup& setup);
 
 }  // namespace ryle::stage

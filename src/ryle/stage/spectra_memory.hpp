@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,16 +9,26 @@
 #include "ryle/ingest/fengine_source.hpp"
 #include "ryle/stage/config.hpp"
 #include "ryle/stage/image_setup.hpp"
+#include "ryle/stage/spectra_facts.hpp"
 
 namespace ryle::stage {
 
 using MemoryItems = std::vector<std::pair<std::string, std::int64_t>>;
 
+/// Images as they are planned: the problem and the way.
+struct PlannedImages {
+  image::AllSkyConfig sky;
+  SkyPlan plan;
+};
+/// nullopt when the configuration asks for none.
+std::optional<PlannedImages> plan_live_images(const ObservationConfig& config,
+                                              const ArrayLayout& array, const SpectraFacts& facts);
+
 /// What a live run of an F-engine allocates, item by item: `ryle plan` prints it, the run requires
-/// it before anything is opened and reports the sum. `sky` is the problem `images` was planned for.
+/// it before anything is opened and reports the sum.
 MemoryItems live_spectra_memory(const ObservationConfig& config,
-                                const FengineSourceConfig& receiver, const image::AllSkyConfig& sky,
-                                const SkyPlan& images);
+                                const FengineSourceConfig& receiver,
+                                const std::optional<PlannedImages>& images);
 
 std::int64_t total_bytes(const MemoryItems& items);
 

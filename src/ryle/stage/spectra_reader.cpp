@@ -9,6 +9,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/engine/channelize/channelizer.hpp"
 #include "ryle/engine/correlate/import.hpp"
+#include "ryle/stage/level_correction.hpp"
 #include "ryle/stage/setup.hpp"
 
 namespace ryle::stage {
@@ -32,6 +33,7 @@ class RecordedSpectra final : public SpectraReader {
     clock = info.clock;
     n_inputs = info.n_inputs;
     n_spectra = info.n_ticks;
+    four_bits = has_four_bits(info.format);
     max_gulp = gulp_for(frequency.n_channels, n_inputs, n_spectra);
     const std::int64_t cells = frequency.n_channels * n_inputs;
     spectra_.resize(static_cast<std::size_t>(max_gulp * cells));
@@ -69,9 +71,11 @@ class RecordedSpectra final : public SpectraReader {
     }
     for (const auto& a : absent_)
       lose(a.input, {0, frequency.n_channels, a.begin, a.end}, first, n);
+#if RYLE_MUTANT != 131
     for (const auto& g : gaps_) {
       for (std::int64_t p = 0; p < n_inputs; ++p) lose(p, g, first, n);
     }
+#endif
   }
 
   void lose(std::int64_t input, const ChannelGap& gap, std::int64_t first, std::int64_t n) {
@@ -168,6 +172,7 @@ class ChannelizedSamples final : public SpectraReader {
     std::vector<channelize::LevelStatistics> levels(static_cast<std::size_t>(n_inputs));
     channelize::add_level_statistics(config_, {samples_.data(), 0, ticks, absent_}, 0, ticks,
                                      levels);
+    samplers = sampler_gains(levels, config_.layout);
     std::vector<cf32> gains;
     for (const auto& s : levels) {
       const double variance =

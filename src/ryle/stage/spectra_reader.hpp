@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "ryle/core/frequency_axis.hpp"
+#include "ryle/device/buffer.hpp"
+#include "ryle/engine/correlate/finish.hpp"
 #include "ryle/ingest/recording.hpp"
 #include "ryle/stage/config.hpp"
-#include "ryle/stage/sky_chain.hpp"
+#include "ryle/stage/spectra_gulp.hpp"
 
 namespace ryle::stage {
 
@@ -30,9 +32,11 @@ class SpectraReader {
   /// First to last sample behind a spectrum, (L - 1) / f_s (conventions.md 4); 0 = not known: an
   /// F-engine whose spectra lie one after the other.
   double window_s = 0;
+  bool four_bits = false;  ///< codes are -8 .. 7, whatever `format` holds them
   /// What the channelizer multiplied the samples of an input with; empty = 1.
   std::vector<double> scale;
-  std::string implementation;      ///< of the channelizer; "" when there is none
+  std::vector<correlate::SamplerGain> samplers;  ///< [input] of coarse samples; empty = 1
+  std::string implementation;                    ///< of the channelizer; "" when there is none
   std::uint64_t lost_samples = 0;  ///< codes (spectrum, channel, input) or time samples not there
 };
 

@@ -72,7 +72,8 @@ double SkyPath::flux_scale() const {
 
 std::vector<cf32> SkyPath::gains() const {
   auto result = imager_gains(config_, array_, facts_.frequency, levels_, dead_.flags, flux_scale());
-  const bool equalized = equalizes(config_) && flux_scale() == 0;
+  const bool equalized =
+      equalizes(config_) && !(config_.image.equalize == "auto" && flux_scale() > 0);
   const auto quantized = quantization();
   const std::size_t n = levels_.n.size();
   for (std::size_t k = 0; k < result.size(); ++k) {

@@ -11,24 +11,11 @@
 #include "ryle/stage/run.hpp"
 #include "ryle/stage/sky_chain.hpp"
 #include "ryle/stage/sky_writer.hpp"
+#include "ryle/stage/spectra_facts.hpp"
 #include "ryle/stage/spectra_reader.hpp"
 #include "ryle/telescope/catalog.hpp"
 
 namespace ryle::stage {
-
-/// What the imaging path must know of its spectra, whatever they come from.
-struct SpectraFacts {
-  FrequencyAxis frequency;
-  SampleClock clock;           ///< of spectra
-  std::int64_t n_spectra = 0;  ///< 0 = not known (live)
-  std::int64_t max_gulp = 512;
-  SampleFormat format = SampleFormat::ci8;
-  double window_s = 0;  ///< first to last sample behind a spectrum; 0 = the interval of spectra
-  std::vector<double> scale;  ///< [input] samples were multiplied with it; empty = 1
-  TimeSource time_source = TimeSource::header;
-  double jy_per_count2 = 0;  ///< when the configuration has none (the simulator knows its own)
-  bool live = false;
-};
 
 /// Channelized voltages to published images: levels, gains, plan, engines, writer. The first
 /// spectra decide which inputs are dead and how they are equalized; inputs that die or come back
@@ -63,6 +50,7 @@ class SkyPath {
   SkyChain::Watch watch_at(std::int64_t tai_ns) const;
   DeadInputs dead_inputs(const InputLevels& scaled, std::span<const std::uint8_t> before) const;
   std::vector<cf32> gains() const;
+  std::vector<correlate::SamplerGain> quantization() const;
   double flux_scale() const;
 
   ObservationConfig config_;

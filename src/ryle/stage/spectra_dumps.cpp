@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/stage/spectra_dumps.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "ryle/stage/level_correction.hpp"
+#include "ryle/stage/run_common.hpp"
+#include "ryle/stage/setup.hpp"
+
+namespace ryle::stage {
+
+SpectraChain::Setup spectra_chain_setup(const ObservationConfig& config, std::int64_t n_inputs,
+                                        const SpectraFacts& facts) {
+  SpectraChain::Setup setup;
+  setup.n_inputs = n_inputs;
+  setup.n_channels = facts.frequency.n_channels;
+  setup.format = facts.format;
+  setup.max_gulp = facts.max_gulp;
+  setup.spectra_per_dump = std::max<std::int64_t>(
+      1, std::llround(config.correlate.integration_s * facts.clock.rate_hz.value()));
+  setup.implementation = config.correlate.implementation;
+  return setup;
+}
+
+SpectraDumps::SpectraDumps(const ObservationConfig& config, const ArrayLayout& array,
+                           SpectraFacts facts, const std::string& command_line)
+    : config_(config),
+      array_(array),
+      facts_(std::move(facts)),
+      command_line_(command_line),
+      queue_(make_queue(config.runtime)) {
+  if (config_.calibration.jy_per_count2 == 0)
+    config_.calibration.jy_per_count2 = facts_.jy_per_count2;
+  // Refuses a wrong table or phase center before data flow.
+  calibration_gains(config_, array_.n_inputs(), 1);
+  phase_center(config_, array_, facts_.clock.epoch_tai_ns);
+  chain_ = std::make_unique<SpectraChain>(
+      queue_, spectra_chain_setup(config_, array_.n_inputs(), facts_),
+      [this](RawDump&& dump) { writer_->offer(std::move(dump), {}); });
+}
+
+void SpectraDumps::begin(std::int64_t first, const SampleClock& clock) {
+  const std::int64_t start = clock.tai_ns(first);
+  Observation observation =
+      make_observation(config_, array_, facts_.frequency, clock.seconds(1), start, command_line_);
+  observation.time_source = facts_.time_source;
+  observation.provenance.implementations = {chain_->implementation()};
+  DumpBuilder::Setup builder;
+  complete_builder(builder, config_, array_, facts_.frequency);
+  builder.gains = spectra_gains(config_, array_, facts_.frequency);
+  // Dumps follow the phase center: spectra are as the ground sees the sky.
+  if (config_.correlate.fringe_stopping != "none") {
+    builder.rotate = DelayModel(array_, observation.earth_orientation, observation.phase_center,
+                                facts_.frequency.band_center_hz());
+  }
+  if (facts_.four_bits) {
+    builder.finish.quantizer = four_bit_codes();
+    builder.finish.van_vleck = config_.correlate.van_vleck == "auto";
+  }
+  AppliedFacts applied;
+  applied.start_tai_ns = start;
+  applied.van_vleck = builder.finish.van_vleck;
+  for (const auto g : builder.gains) applied.gains.emplace_back(g);
+  fill_applied(observation, config_, applied);
+  writer_ =
+      std::make_unique<DumpWriter>(config_, DumpBuilder(std::move(builder)), std::move(observation),
+                                   std::vector<SourceMark>{}, facts_.live);
+}
+
+std::int64_t SpectraDumps::room(std::int64_t first) {
+  return std::min(facts_.max_gulp, chain_->advance(first, 0, facts_.clock));
+}
+
+void SpectraDumps::feed(const SpectraGulp& gulp, std::int64_t first, std::int64_t segment,
+                        const SampleClock& clock) {
+  if (!writer_) begin(first, clock);
+  std::int64_t begin = 0;
+  while (begin < gulp.n_spectra) {
+    const std::int64_t room = chain_->advance(first + begin, segment, clock);
+    const std::int64_t n = std::min(room, gulp.n_spectra - begin);
+    chain_->feed(slice_(gulp, begin, n));
+    begin += n;
+  }
+}
+
+void SpectraDumps::finish(std::map<std::string, std::string> notes, RunSummary& summary) {
+  chain_->flush();
+  summary.data_s = std::max(summary.data_s, data_s());
+  summary.implementations.push_back(chain_->implementation());
+  if (writer_) finish_writer(*writer_, queue_, std::move(notes), summary);
+}
+
+}  // namespace ryle::stage
