@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 namespace ryle::image::detail {
 namespace {
@@ -79,15 +80,19 @@ struct Entry {
   std::int64_t shift = 0;
 };
 
-void fill_part(std::vector<Entry>& entries, const UvGeometry& geometry, UvChannel::Part& part) {
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-    return a.cell != b.cell ? a.cell < b.cell : a.source < b.source;
-  });
+void fill_part(const std::vector<Entry>& entries, const UvGeometry& geometry,
+               UvChannel::Part& part) {
+  // Places are sorted, not the entries: those are hundreds of bytes.
+  std::vector<std::pair<std::int64_t, std::size_t>> order;
+  order.reserve(entries.size());
+  for (std::size_t n = 0; n < entries.size(); ++n) order.emplace_back(entries[n].cell, n);
+  std::sort(order.begin(), order.end());
   const std::int64_t padded = geometry.units() * geometry.cells_per_unit;
   part.records =
       Buffer<float>(static_cast<std::int64_t>(entries.size()) * geometry.record_floats());
   std::int32_t at = 0;
-  for (const Entry& e : entries) {
+  for (const auto& [cell, n] : order) {
+    const Entry& e = entries[n];
     const auto offset = static_cast<std::int32_t>(e.cell * kCellFloats);
     if (part.groups.empty() || part.groups.back().offset != offset) {
       part.groups.push_back({offset, at, at});
