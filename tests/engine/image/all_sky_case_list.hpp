@@ -90,14 +90,14 @@ inline std::vector<AllSkyCase> grid_cases() {
   }
   for (const std::int64_t g : {90, 96, 128, 144, 256}) {
     cases.push_back(
-        case_of("grid " + std::to_string(g), random_array(24, g, 2, 0.4 * double(g)), 2));
+        case_of("grid " + std::to_string(g), random_array(15, g, 2, 0.4 * double(g)), 2));
     cases.back().config.channels.n_channels = 1;
   }
-  cases.push_back(case_of("aperture 0.9 of the grid", random_array(24, 64, 2, 57)));
+  cases.push_back(case_of("aperture 0.9 of the grid", random_array(15, 64, 2, 57)));
   cases.back().config.allow_wrap = true;
-  cases.push_back(case_of("aperture 1.6 of the grid", random_array(24, 64, 2, 102)));
+  cases.push_back(case_of("aperture 1.6 of the grid", random_array(15, 64, 2, 102)));
   cases.back().config.allow_wrap = true;
-  cases.push_back(case_of("cells of 0.4476 wavelengths", random_array(24, 64, 2, 20)));
+  cases.push_back(case_of("cells of 0.4476 wavelengths", random_array(15, 64, 2, 20)));
   cases.back().config.cell_wavelengths = 0.4476;
   return cases;
 }
@@ -138,7 +138,7 @@ inline std::vector<AllSkyCase> dft_cases() {
   }
   cases.push_back(case_of("far from flat", random_array(16, 64, 2, 24)));
   tilt(cases.back().config, 0.3, -0.2, 8);
-  cases.push_back(large_case(100, 64, 2));
+  cases.push_back(large_case(70, 64, 2));
   return cases;
 }
 

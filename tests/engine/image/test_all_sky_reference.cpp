@@ -140,7 +140,9 @@ constexpr Row kTable[] = {
     {7, 0.40, true, {1.8e-8, 2.9e-8, 2.9e-6, 4.8e-5}},
 };
 
-// Twelve sources of falling power and receiver noise, as in the prototype.
+// Twelve sources of falling power anywhere within |l|, |m| < 0.6 and receiver noise, as in the
+// prototype. Errors are largest around the brightest: where that one was put at r = 0.18, those of
+// r < 0.3 were 1.6 to 2.3 times the table's for k = 5 (four skies), else 0.8 to 1.3.
 Fields station_fields(const AllSkyConfig& c, int n_spectra) {
   Fields f;
   const auto n = c.antenna_enu_m.size();
@@ -153,8 +155,8 @@ Fields station_fields(const AllSkyConfig& c, int n_spectra) {
       e[a] = 2.0 * random_value(combine(t, a));
       for (int s = 0; s < 12; ++s) {
         const auto key = combine(4242, std::uint64_t(s));
-        const double l = s == 0 ? 0.1 : 1.2 * uniform(key) - 0.6;
-        const double m = s == 0 ? -0.15 : 1.2 * uniform(key + 1) - 0.6;
+        const double l = 1.2 * uniform(key) - 0.6;
+        const double m = 1.2 * uniform(key + 1) - 0.6;
         const auto& [x, y, z] = c.antenna_enu_m[a];
         const double turns = c.channels.center_hz(0) / kSpeedOfLight_m_per_s * (x * l + y * m);
         e[a] += random_value(combine(t, s, 5)) * (1 - 0.08 * s) * std::polar(1.0, 2 * kPi * turns);
@@ -168,16 +170,24 @@ Fields station_fields(const AllSkyConfig& c, int n_spectra) {
   return f;
 }
 
-// Pixels at which the exact sum is taken, the same number for each ring of the table.
+constexpr double kRadii[] = {0.3, 0.6, 0.8, 0.95};
+constexpr std::size_t kPixelsPerRing = 80;
+
+// Pixels at which the exact sum is taken: of every ring of the table the same number, ring by ring.
 std::vector<std::int64_t> sampled_pixels(const AllSkyConfig& c) {
   std::vector<std::int64_t> pixels;
   const double step = 1 / (double(c.n_pixels) * c.cell_wavelengths);
-  for (std::uint64_t i = 0; pixels.size() < 300; ++i) {
-    const auto p = std::int64_t(double(plane_size(c)) * uniform(combine(5, i)));
-    const auto half = c.n_pixels / 2;
-    if (std::hypot(double(p % c.n_pixels - half), double(p / c.n_pixels - half)) * step < 0.95) {
-      pixels.push_back(p);
+  const auto half = c.n_pixels / 2;
+  double inner = 0;
+  std::uint64_t i = 0;
+  for (const double outer : kRadii) {
+    const std::size_t until = pixels.size() + kPixelsPerRing;
+    while (pixels.size() < until) {
+      const auto p = std::int64_t(double(plane_size(c)) * uniform(combine(5, i++)));
+      const double r = std::hypot(double(p % c.n_pixels - half), double(p / c.n_pixels - half));
+      if (r * step >= inner && r * step < outer) pixels.push_back(p);
     }
+    inner = outer;
   }
   return pixels;
 }
@@ -219,22 +229,22 @@ TEST(AllSky, GriddingErrorOfTheTable) {
       for (const auto& e : f.spectra) dft->add_spectrum(0, e, exact);
     }
     const double peak = *std::max_element(gridded.xx.begin(), gridded.xx.end());
-    const double radii[] = {0.3, 0.6, 0.8, 0.95};
+    double squares = 0, inner = 0;  // integral over the disc, rings weighted by their area
     for (std::size_t k = 0; k < 4; ++k) {
-      double squares = 0, n = 0;
-      for (std::size_t i = 0; i < pixels.size(); ++i) {
-        if (std::hypot(list.directions[i][0], list.directions[i][1]) >= radii[k]) continue;
+      double ring = 0;
+      for (std::size_t i = k * kPixelsPerRing; i < (k + 1) * kPixelsPerRing; ++i) {
         const double e = gridded.xx[std::size_t(pixels[i])] - exact.xx[i];
-        squares += e * e;
-        n += 1;
+        ring += e * e / double(kPixelsPerRing);
       }
-      const double rms = std::sqrt(squares / n) / peak;
+      squares += ring * (kRadii[k] * kRadii[k] - inner * inner);
+      inner = kRadii[k];
+      const double rms = std::sqrt(squares) / inner / peak;
       const std::string what = "support " + std::to_string(row.support) + " cell " +
                                std::to_string(row.cell) + (row.direct ? " direct" : "") + " r < " +
-                               std::to_string(radii[k]);
-      // Another sky than the table's: within a quarter more than twice.
-      EXPECT_LT(rms, 2.5 * row.rms[k]) << what;
-      EXPECT_GT(rms, row.rms[k] / 4) << what << ": is this the function of the table?";
+                               std::to_string(inner);
+      // Another sky than the table's (T-EP-13).
+      EXPECT_LT(rms, 2 * row.rms[k]) << what;
+      EXPECT_GT(rms, row.rms[k] / 3) << what << ": is this the function of the table?";
     }
   }
 }
