@@ -165,6 +165,30 @@ TEST(ImageTrigger, ANarrowLineIsRejected) {
   EXPECT_GE(inject(config_of(1, 1), {.z = 20, .n_times = 5}).n_found, 20);
 }
 
+// A flash of 200 deviations after 40 images has z = 20, its side lobe of 6 %, 12 deviations, z = 8:
+// far more than 30 % of it.
+TEST(ImageTrigger, SideLobesOfABrightFlashAreNotEvents) {
+  ImageTriggerConfig config = config_of(1, 1);
+  config.windows = {1};
+  ImageTrigger trigger(config);
+  Noise noise;
+  std::vector<float> image(kPixels * kPixels);
+  std::vector<ImageTriggerEvent> events;
+  for (int k = 0; k < 50; ++k) {
+    noise.fill(image, 2.0F);
+    if (k == 40) {
+      image[12 * kPixels + 12] += 400;
+      image[20 * kPixels + 20] += 24;
+    }
+    for (const auto& e : trigger.add(image)) events.push_back(e);
+  }
+  for (const auto& e : trigger.flush()) events.push_back(e);
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(events[0].x, 12);
+  EXPECT_EQ(events[0].y, 12);
+  EXPECT_EQ(events[0].first_image, 40);
+}
+
 TEST(ImageTrigger, PlanesSignsAndCutout) {
   ImageTriggerConfig config = config_of(2, 4);
   ImageTrigger trigger(config);

@@ -362,11 +362,20 @@ std::span<const ImageTriggerEvent> ImageTrigger::add(std::span<const float> pixe
     slide(scales_[s]);
     if (n_valid_ + 1 >= scales_[s].window) search(s, candidates);
   }
-  double strongest = 0;
-  for (const Candidate& c : candidates) strongest = std::max(strongest, std::abs(c.z));
+  // Side lobes are a part of the flux. z is no measure of it: with a short history it hardly grows
+  // beyond 20 deviations.
+  std::vector<double> strongest(scales_.size(), 0.0);
+  const auto flux = [this](const Candidate& c) {
+#if RYLE_MUTANT == 220
+    return std::abs(c.z);
+#else
+    return std::abs(deviation(scales_[c.scale], c.plane, c.place));
+#endif
+  };
+  for (const Candidate& c : candidates) strongest[c.scale] = std::max(strongest[c.scale], flux(c));
   const auto bins = static_cast<double>(config_.n_bins);
   for (const Candidate& c : candidates) {
-    if (std::abs(c.z) < config_.side_lobe_fraction * strongest) continue;
+    if (flux(c) < config_.side_lobe_fraction * strongest[c.scale]) continue;
     const double rest = rest_score(c);
 #if RYLE_MUTANT != 188
     // A flat spectrum leaves sqrt((B - 1) / B) of its S/N without one of its B bins.

@@ -25,7 +25,7 @@ struct ImageTriggerConfig {
   std::int64_t mask_radius_px = 3;
   /// The bins without the strongest one must show at least this part of what a flat spectrum would.
   double broadband_fraction = 0.5;
-  /// Fainter than this part of the strongest in the same image: taken for its side lobes.
+  /// Fainter (in flux) than this part of the strongest in the same image: taken for its side lobes.
   double side_lobe_fraction = 0.3;
 };
 

@@ -123,8 +123,14 @@ class LightCurveReader {
   std::unique_ptr<Content> content_;
 };
 
-/// VOEvent 2.0 (IVOA recommendation 2011) of one event; `number` makes the IVORN unique.
+struct VoEventOptions {
+  bool simulated = false;          ///< role "test": nobody points a telescope at it
+  double position_error_rad = 0;   ///< 0 = 1 degree
+  std::int64_t author_tai_ns = 0;  ///< when it is written; 0 = the time of the event
+};
+/// VOEvent 2.0 (IVOA recommendation 2011) of one event; `number` makes the IVORN unique. The time
+/// is UTC, its error half of the duration; the place is ICRS.
 std::string voevent_xml(const ImageEvent& event, const Observation& observation,
-                        std::int64_t number);
+                        std::int64_t number, const VoEventOptions& options = {});
 
 }  // namespace ryle

@@ -11,6 +11,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/engine/image/statistics.hpp"
+#include "ryle/product/publish.hpp"
 #include "ryle/stage/image_setup.hpp"
 #include "ryle/telescope/catalog.hpp"
 
@@ -20,6 +21,7 @@ namespace {
 constexpr std::size_t kMostNames = 1000;  // of products in a summary
 constexpr double kFramesPerSecond = 10;
 constexpr std::int64_t kLatestEvery_ns = 1'000'000'000;
+constexpr std::int64_t kMostEventFiles = 10'000;
 constexpr std::size_t kInstants = 4096;  // longer than any window of the trigger with its history
 
 std::int64_t monotonic_ns() {
@@ -297,6 +299,7 @@ SkyPictureOptions SkyProducts::picture_options(const SkyImage& image) const {
   // Names of the catalog are drawn anyway.
   for (const auto& source : config_.simulator.sources) {
     if (config_.source.kind != "simulator" || source.name.empty()) continue;
+    if (source.duration_s > 0) continue;  // a flash is news, not a landmark
     WatchTarget target;
     target.name = source.name;
     target.fixed = SkyDirection{source.ra_deg * kDegree_rad, source.dec_deg * kDegree_rad};
@@ -389,7 +392,37 @@ void SkyProducts::note_events(std::span<const math::ImageTriggerEvent> events) {
     if (!light_curves_) open_store();
     light_curves_->append(event);
     ++events_;
+    if (config_.image.voevent) guarded([&] { publish_event(event); });
   }
+}
+
+// One file an event, whole or not there: a broker may watch the directory.
+void SkyProducts::publish_event(const ImageEvent& event) {
+  if (events_ > kMostEventFiles) {
+    if (events_ == kMostEventFiles + 1) {
+      warnings_.push_back(fmt::format("more than {} events: the others are in {} only",
+                                      kMostEventFiles, store_name()));
+    }
+    return;
+  }
+  VoEventOptions options;
+  options.simulated = config_.source.kind == "simulator";
+  // The place is that of a pixel, anywhere in it: rms of a square, stretched towards the horizon.
+  const double pixel = 1 / (static_cast<double>(facts_.sky.n_pixels) * facts_.sky.cell_wavelengths);
+  const double n = std::sqrt(std::max(0.01, 1 - event.l * event.l - event.m * event.m));
+  options.position_error_rad = pixel / n / std::sqrt(6.0);
+  const auto now = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                       std::chrono::system_clock::now().time_since_epoch())
+                       .count();
+  options.author_tai_ns = tai_ns_from_unix(now / 1'000'000'000, now % 1'000'000'000);
+  // Times of files have no colons and no dashes, as those of images.
+  std::string utc = utc_iso(event.tai_ns, 9);
+  std::erase_if(utc, [](char c) { return c == '-' || c == ':'; });
+  if (utc.back() != 'Z') utc += 'Z';
+  const std::string name =
+      in_directory(config_, fmt::format("{}_event_{}_{}.xml", config_.output.name, utc, events_));
+  publish_bytes(name, voevent_xml(event, observation_, events_, options), config_.output.overwrite);
+  publish_name(name);
 }
 
 std::string SkyProducts::store_name() const {

@@ -74,6 +74,7 @@ class SkyProducts {
   SkyPictureOptions picture_options(const SkyImage& image) const;
   void search(const RawImages& raw, std::int64_t start_tai_ns);
   void note_events(std::span<const math::ImageTriggerEvent> events);
+  void publish_event(const ImageEvent& event);
   std::string store_name() const;
   void find_peak(const SkyImage& image);
   void write_light_curves(const RawImages& raw, std::int64_t start_tai_ns,
