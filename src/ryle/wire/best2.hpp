@@ -35,4 +35,19 @@ constexpr std::size_t best2_payload_index(std::size_t antenna, std::size_t sampl
   return (antenna >> 1) * 256 + 2 * sample + (antenna & 1);
 }
 
+/// Antenna a of the payload (an ADC channel) -> element 4 row + column, rows south to north,
+/// columns west to east (from the published antenna file; the published code never reads that map).
+/// pair_swap: antennas 4a + j and 4a + (j ^ 2) of each 32-bit word are exchanged, as the weights of
+/// the published kernel have them; only a planted wave or a calibrated source can tell.
+constexpr std::uint32_t best2_element_of_antenna(std::uint32_t antenna, bool pair_swap = false) {
+  const std::uint32_t adc = pair_swap ? antenna ^ 2u : antenna;
+  const std::uint32_t column = adc / 8, k = adc % 8;
+  const std::uint32_t row = k < 4 ? 2 * k : 2 * (k - 4) + 1;
+  return 4 * row + column;
+}
+/// Sky frequency of a sky-ordered channel: the top of the band is channel 0. @unit Hz
+constexpr double best2_center_hz(std::uint32_t channel) {
+  return 418e6 - (channel + 0.5) * 19531.25;
+}
+
 }  // namespace ryle::wire

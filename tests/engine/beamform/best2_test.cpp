@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// T-BF-18, as far as the engine goes: plane waves in BEST-2 packets, through the codec into heaps,
+// through the beams of a grid. A wrong antenna map or swapped pairs miss the source.
+#include <numbers>
+
+#include "ryle/core/units.hpp"
+#include "ryle/engine/beamform/weights.hpp"
+#include "ryle/wire/best2.hpp"
+#include "tests/engine/beamform/harness.hpp"
+
+namespace ryle::beamform::test {
+namespace {
+
+constexpr std::uint32_t kChannel = 300;  // sky order
+
+Vector3 element_m(std::uint32_t element) {
+  return {5.878 * (element % 4), 10.0 * (element / 4), 0};
+}
+
+// Inputs in the order of the packets.
+ArrayLayout layout(bool right_map, bool pair_swap) {
+  ArrayLayout array;
+  for (std::uint32_t antenna = 0; antenna < 32; ++antenna) {
+    const std::uint32_t element =
+        right_map ? wire::best2_element_of_antenna(antenna, pair_swap) : antenna;
+    ArrayInput input;
+    input.antenna = array.n_antennas();
+    array.antennas.push_back({"", element_m(element)});
+    array.inputs.push_back(input);
+  }
+  return array;
+}
+
+// Heaps of two packets of one channel with a wave from s, 5 LSB, phase turning in time.
+std::vector<std::byte> heaps(const Vector3& s) {
+  std::vector<std::byte> memory;
+  for (std::uint64_t block = 0; block < 2; ++block) {
+    std::vector<std::byte> payload(4096), datagram(wire::kBest2PacketBytes);
+    for (std::uint32_t antenna = 0; antenna < 32; ++antenna) {
+      const Vector3 r = element_m(wire::best2_element_of_antenna(antenna));
+      const double early_s = (r[0] * s[0] + r[1] * s[1]) / kSpeedOfLight_m_per_s;
+      for (std::uint32_t t = 0; t < 128; ++t) {
+        const double turns = wire::best2_center_hz(kChannel) * early_s +
+                             0.037 * (128.0 * static_cast<double>(block) + t);
+        const cf64 v = std::polar(5.0, 2 * std::numbers::pi * turns);
+        const auto nibble = [](double x) { return static_cast<int>(std::rint(x)) & 15; };
+        payload[wire::best2_payload_index(antenna, t)] =
+            static_cast<std::byte>(nibble(v.real()) << 4 | nibble(v.imag()));
+      }
+    }
+    wire::Packet packet;
+    packet.tick_raw = block;
+    packet.channel = kChannel;
+    EXPECT_EQ(wire::encode({}, packet, payload, datagram), wire::kBest2PacketBytes);
+    wire::Packet got;
+    EXPECT_EQ(wire::decode({}, datagram, got), wire::Reject::none);
+    EXPECT_EQ(got.channel, kChannel);
+    EXPECT_EQ(got.tick_raw, block);
+    memory.insert(memory.end(), datagram.begin() + got.payload_offset,
+                  datagram.begin() + got.payload_offset + got.payload_bytes);
+  }
+  return memory;
+}
+
+// The beam of a grid that sees most, and how much of the most there can be.
+std::pair<std::size_t, double> brightest(const ArrayLayout& array, const std::vector<Vector3>& grid,
+                                         const std::vector<std::byte>& samples,
+                                         const std::string& name) {
+  Config c;
+  c.n_antennas = 32;
+  c.n_beams = static_cast<std::int64_t>(grid.size());
+  c.n_channels = 1;
+  c.max_spectra = 256;
+  c.order = InputOrder::pairs;
+  c.integration = 256;
+  WeightConfig w;
+  w.n_antennas = 32;
+  w.channels = {wire::best2_center_hz(kChannel), -19531.25, 1};
+  std::vector<cf32> weights(grid.size() * 32);
+  WeightMaker(w, {}, {}).make(steer(array, grid, 408e6), 0, {},
+                              {weights.data(), {c.n_beams, 1, 32}});
+  Input input;
+  input.samples = samples.data();
+  input.n_spectra = 256;
+  const auto power = numbers(c, run(c, name, weights, input));
+  const auto most = std::max_element(power.begin(), power.end());
+  return {static_cast<std::size_t>(most - power.begin()), *most / (32 * 25.0)};
+}
+
+TEST(Best2, WavesAppearInTheirBeam) {
+  std::vector<Vector3> grid;
+  for (int m = -3; m <= 3; ++m) {
+    for (int l = -3; l <= 3; ++l) {
+      const double x = 0.025 * l, y = 0.0087 * m;
+      grid.push_back({x, y, std::sqrt(1 - x * x - y * y)});
+    }
+  }
+  const ArrayLayout right = layout(true, false), file_order = layout(false, false),
+                    swapped = layout(true, true);
+  Config any;
+  any.order = InputOrder::pairs;
+  any.n_antennas = 32;
+  any.n_beams = any.n_channels = any.max_spectra = 1;
+  for (std::size_t source = 0; source < grid.size(); source += 5) {
+    const auto samples = heaps(grid[source]);
+    for (const auto& name : cpu_names(any)) {
+      const auto [beam, share] = brightest(right, grid, samples, name);
+      EXPECT_EQ(beam, source) << name;
+      EXPECT_NEAR(share, 1, 0.03) << name;  // 4-bit samples of 5 LSB
+    }
+    if (source == 24) continue;  // straight ahead every order of antennas is right
+    EXPECT_LT(brightest(file_order, grid, samples, "reference").second, 0.9) << source;
+    EXPECT_LT(brightest(swapped, grid, samples, "reference").second, 0.9) << source;
+  }
+}
+
+}  // namespace
+}  // namespace ryle::beamform::test
