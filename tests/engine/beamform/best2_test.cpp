@@ -62,10 +62,9 @@ std::vector<std::byte> heaps(const Vector3& s) {
   return memory;
 }
 
-// The beam of a grid that sees most, and how much of the most there can be.
-std::pair<std::size_t, double> brightest(const ArrayLayout& array, const std::vector<Vector3>& grid,
-                                         const std::vector<std::byte>& samples,
-                                         const std::string& name) {
+// What the beams of a grid see, as a share of the most there can be.
+std::vector<double> seen(const ArrayLayout& array, const std::vector<Vector3>& grid,
+                         const std::vector<std::byte>& samples, const std::string& name) {
   Config c;
   c.n_antennas = 32;
   c.n_beams = static_cast<std::int64_t>(grid.size());
@@ -82,16 +81,16 @@ std::pair<std::size_t, double> brightest(const ArrayLayout& array, const std::ve
   Input input;
   input.samples = samples.data();
   input.n_spectra = 256;
-  const auto power = numbers(c, run(c, name, weights, input));
-  const auto most = std::max_element(power.begin(), power.end());
-  return {static_cast<std::size_t>(most - power.begin()), *most / (32 * 25.0)};
+  auto power = numbers(c, run(c, name, weights, input));
+  for (double& p : power) p /= 32 * 25.0;
+  return power;
 }
 
 TEST(Best2, WavesAppearInTheirBeam) {
   std::vector<Vector3> grid;
   for (int m = -3; m <= 3; ++m) {
     for (int l = -3; l <= 3; ++l) {
-      const double x = 0.025 * l, y = 0.0087 * m;
+      const double x = 0.025 * l, y = 0.0055 * m;
       grid.push_back({x, y, std::sqrt(1 - x * x - y * y)});
     }
   }
@@ -104,13 +103,18 @@ TEST(Best2, WavesAppearInTheirBeam) {
   for (std::size_t source = 0; source < grid.size(); source += 5) {
     const auto samples = heaps(grid[source]);
     for (const auto& name : cpu_names(any)) {
-      const auto [beam, share] = brightest(right, grid, samples, name);
-      EXPECT_EQ(beam, source) << name;
-      EXPECT_NEAR(share, 1, 0.03) << name;  // 4-bit samples of 5 LSB
+      const auto share = seen(right, grid, samples, name);
+      EXPECT_EQ(std::max_element(share.begin(), share.end()) - share.begin(),
+                static_cast<std::ptrdiff_t>(source))
+          << name;
+      EXPECT_NEAR(share[source], 1, 0.03) << name;  // 4-bit samples of 5 LSB
     }
     if (source == 24) continue;  // straight ahead every order of antennas is right
-    EXPECT_LT(brightest(file_order, grid, samples, "reference").second, 0.9) << source;
-    EXPECT_LT(brightest(swapped, grid, samples, "reference").second, 0.9) << source;
+    EXPECT_LT(seen(file_order, grid, samples, "reference")[source], 0.8) << source;
+    // The swap exchanges the northern and the southern half: only north-south offsets show it.
+    if (source / 7 != 3) {
+      EXPECT_LT(seen(swapped, grid, samples, "reference")[source], 0.8) << source;
+    }
   }
 }
 
