@@ -203,8 +203,9 @@ struct FloatPairs {
 /// exp(2 pi i t), t in 2^-32 turns. Reduced to an eighth of a turn in integers, then minimax-like
 /// Taylor polynomials: truncation below 4e-9, so the result is good to about one unit of float.
 RYLE_INLINE C unit_phasor(I turns) {
-  const I quadrant = (turns + (1 << 29)) >> 30;
-  const V x = __builtin_convertvector(turns - (quadrant << 30), V) *
+  // Turns wrap: sums and shifts in unsigned words, only the quadrant's own shift keeps a sign.
+  const I quadrant = (I)((U)turns + (1u << 29)) >> 30;
+  const V x = __builtin_convertvector((I)((U)turns - ((U)quadrant << 30)), V) *
               broadcast(0x1.921fb54442d18p-30f);  // 2 pi 2^-32
   const V z = x * x;
   V s = broadcast(2.7557319e-6f);
@@ -222,7 +223,7 @@ RYLE_INLINE C unit_phasor(I turns) {
   const V re = (V)(((I)s & odd) | ((I)c & ~odd));
   const V im = (V)(((I)c & odd) | ((I)s & ~odd));
   // Quadrants 1, 2 have a negative cosine; 2, 3 a negative sine.
-  const I sign_re = ((quadrant + 1) << 30) & static_cast<std::int32_t>(0x80000000u);
-  const I sign_im = (quadrant << 30) & static_cast<std::int32_t>(0x80000000u);
-  return {(V)((I)re ^ sign_re), (V)((I)im ^ sign_im)};
+  const U sign_re = (((U)quadrant + 1u) << 30) & 0x80000000u;
+  const U sign_im = ((U)quadrant << 30) & 0x80000000u;
+  return {(V)((U)re ^ sign_re), (V)((U)im ^ sign_im)};
 }
