@@ -10,20 +10,22 @@ shift
 case "$kind" in
   asan) targets="test_core test_wire test_recording test_runtime test_ingest test_product test_stage test_telescope" ;;
   engines) kind=asan
-           targets="test_math test_engine_channelize test_engine_correlate test_engine_image test_picture" ;;
+           targets="test_math test_channelize test_engine_beamform test_engine_correlate test_engine_image test_engine_search
+                    test_picture test_search_files test_simulate" ;;
   tsan) targets="test_runtime test_ingest test_stage" ;;
   *) echo "sanitize: unknown job $kind (asan, engines, tsan)" >&2; exit 64 ;;
 esac
 cmake --preset "$kind" >/dev/null
 known=$(cmake --build "build-$kind" --target help | sed -n 's/^\(test_[a-z_]*\):.*/\1/p' | sort -u)
-wanted=$(comm -12 <(printf '%s\n' $targets | sort) <(printf '%s\n' $known | sort))
-cmake --build "build-$kind" --target $wanted
+unknown=$(comm -23 <(printf '%s\n' $targets | sort) <(printf '%s\n' $known | sort))
+[ -z "$unknown" ] || { echo "sanitize: no such target:" $unknown >&2; exit 64; }
+cmake --build "build-$kind" --target $targets
 export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS="halt_on_error=1 suppressions=$PWD/scripts/tsan.supp"
 # The kernel may place more randomness under mmap than g++ 12's TSan can map.
 run=()
 if [ "$kind" = tsan ]; then run=(setarch "$(uname -m)" -R); fi
-for target in $wanted; do
+for target in $targets; do
   echo "-- $kind: $target"
   program=$(find "build-$kind/tests" -name "$target" -type f -perm -u+x)
   "${run[@]}" "$program" --gtest_brief=1 "$@"
