@@ -34,17 +34,18 @@ const char* name_of(Outcome outcome) {
 }
 
 std::string sentence(const Recovered& r) {
+  const char* const what = r.images ? "images" : "integrations";
   switch (r.outcome) {
     case Outcome::in_use:
       return "in use: a running process is writing it; left alone";
     case Outcome::whole:
-      return fmt::format("{} whole integrations", r.integrations);
+      return fmt::format("{} whole {}", r.integrations, what);
     case Outcome::published:
-      return fmt::format("{} whole integrations -> {}", r.integrations, r.product);
+      return fmt::format("{} whole {} -> {}", r.integrations, what, r.product);
     case Outcome::nothing:
-      return "no whole integration in it";
+      return std::string("no whole ") + (r.images ? "image" : "integration") + " in it";
     case Outcome::failed:
-      return fmt::format("{} whole integrations could not be published and stay", r.integrations);
+      return fmt::format("{} whole {} could not be published and stay", r.integrations, what);
     case Outcome::not_judged:
       return "not judged";
     default:

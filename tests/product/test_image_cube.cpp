@@ -10,6 +10,7 @@
 
 #include "ryle/product/image_cube.hpp"
 #include "ryle/product/publish.hpp"
+#include "ryle/product/unfinished.hpp"
 #include "tests/product/scratch.hpp"
 
 namespace ryle {
@@ -151,6 +152,37 @@ TEST(ImageCubeFile, AKilledWriterLosesNothingThatWasAppended) {
     EXPECT_FALSE(reader.complete());
     expect_same(reader.image(last), image_at(last));
   }
+}
+
+// `ryle recover` by whatever name the cube has: the content tells.
+TEST(ImageCubeFile, RecoveryPublishesTheWholeImages) {
+  const Scratch dir;
+  const std::string path = dir / "night.cube";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ImageCubeWriter writer(path, observation(), false);
+    for (std::int64_t k = 0; k < 5; ++k) writer.append(image_at(k));
+    ::raise(SIGKILL);
+  }
+  ::waitpid(child, nullptr, 0);
+  std::ofstream(dir / ".other.cube.part") << "no cube";
+  auto results = recover(find_unfinished(dir.path()), {.write = false});
+  ASSERT_EQ(results.size(), 2U);
+  EXPECT_EQ(results[0].outcome, Recovered::Outcome::whole) << results[0].message;
+  EXPECT_EQ(results[0].integrations, 5);
+  EXPECT_TRUE(results[0].images);
+  EXPECT_EQ(results[1].outcome, Recovered::Outcome::lost);
+  EXPECT_FALSE(results[1].images);
+  results = recover(find_unfinished(path), {});
+  ASSERT_EQ(results.size(), 1U);
+  EXPECT_EQ(results[0].outcome, Recovered::Outcome::published) << results[0].message;
+  EXPECT_EQ(results[0].product, path);
+  EXPECT_TRUE(results[0].removed);
+  EXPECT_THAT(dir.names(), testing::UnorderedElementsAre("night.cube", ".other.cube.part"));
+  const ImageCubeReader reader(path);
+  ASSERT_EQ(reader.n_images(), 5);
+  EXPECT_FALSE(reader.complete());
+  for (std::int64_t k = 0; k < 5; ++k) expect_same(reader.image(k), image_at(k));
 }
 
 TEST(ImageCubeFile, DamageIsFound) {

@@ -340,20 +340,37 @@ SkyImage ImageCubeReader::image(std::int64_t k) const {
   return image;
 }
 
+bool is_image_cube(const std::string& file) {
+  h5::silence();
+  try {
+    const Handle opened(H5Fopen(file.c_str(), H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, H5P_DEFAULT),
+                        H5Fclose);
+    if (!opened.valid()) return false;
+    const Handle header = h5::open_group(opened.get(), "Header", file);
+    return h5::read_text(header.get(), "format", file) == kFormat;
+  } catch (const FormatError&) {
+    return false;
+  }
+}
+
+std::int64_t count_whole_images(const std::string& file) {
+  const ImageCubeReader reader(file);
+  std::int64_t n = 0;
+  try {
+    for (; n < reader.n_images(); ++n) (void)reader.image(n);
+  } catch (const FormatError&) {  // the first damaged image ends what is whole
+  }
+  return n;
+}
+
 std::int64_t recover_image_cube(const std::string& part, const std::string& path, bool overwrite) {
   const ImageCubeReader reader(part);
+  const std::int64_t n = count_whole_images(part);
+  if (n == 0) throw FormatError("nothing to recover in " + part);
   Observation observation = reader.observation();
   observation.provenance.notes["recovered"] = "the writer died; images after the last are lost";
   ImageCubeWriter writer(path, observation, overwrite);
-  for (std::int64_t k = 0; k < reader.n_images(); ++k) {
-    try {
-      writer.append(reader.image(k));
-    } catch (const FormatError&) {
-      break;  // the first damaged image ends what is whole
-    }
-  }
-  if (writer.n_images() == 0) throw FormatError("nothing to recover in " + part);
-  const std::int64_t n = writer.n_images();
+  for (std::int64_t k = 0; k < n; ++k) writer.append(reader.image(k));
   writer.publish_incomplete();
   return n;
 }

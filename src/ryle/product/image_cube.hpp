@@ -56,6 +56,11 @@ class ImageCubeReader {
   std::unique_ptr<Content> content_;
 };
 
+/// Whether a file, finished or not, is an image cube. False for what is no HDF5 file, or another.
+bool is_image_cube(const std::string& file);
+/// Images of a cube up to the first whose checksum does not fit.
+std::int64_t count_whole_images(const std::string& file);
+
 /// Copies the whole images of an unfinished cube (".NAME.part" of a dead writer) to `path`, which
 /// is marked incomplete. Returns their number.
 std::int64_t recover_image_cube(const std::string& part, const std::string& path, bool overwrite);

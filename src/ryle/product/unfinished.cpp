@@ -11,6 +11,7 @@
 #include <new>
 
 #include "ryle/core/error.hpp"
+#include "ryle/product/image_cube.hpp"
 #include "ryle/product/publish.hpp"
 #include "ryle/product/visibility_layout.hpp"
 
@@ -84,6 +85,13 @@ VisibilityFile read_unfinished(const Unfinished& source) {
   if (suffix == ".ms") return product::read_unfinished_measurement_set(source.path);
   if (suffix == ".uvfits")
     throw UnsupportedError("the header of a UVFITS file is written at its end");
+  if (suffix == ".h5" || suffix == ".hdf5")
+    throw UnsupportedError("it is no image cube, or one without an image");
+  if (suffix == ".fits") {
+    throw UnsupportedError(
+        "the images of a FITS file are closed together, at its end; the HDF5 cube of a run "
+        "(image.hdf5) keeps every one");
+  }
   throw UnsupportedError("it is made whole at the end of a run, from the visibilities");
 }
 
@@ -146,7 +154,11 @@ class Recovery {
     }
 #endif
     try {
-      salvage(read_own_or_sibling(source, result), result);
+      if (is_image_cube(source.path)) {
+        salvage_cube(result);
+      } else {
+        salvage(read_own_or_sibling(source, result), result);
+      }
       if (result.outcome == Outcome::nothing && options_.remove) remove_useless(result);
     } catch (const std::bad_alloc&) {  // says nothing of the file
       fail(result, "out of memory");
@@ -207,6 +219,24 @@ class Recovery {
       least_ns = apart_ns;
     }
     return best;
+  }
+
+  void salvage_cube(Recovered& result) {
+    result.images = true;
+    Unfinished& source = result.source;
+    result.integrations = count_whole_images(source.path);
+    result.outcome = result.integrations == 0 ? Outcome::nothing : Outcome::whole;
+    if (result.integrations == 0 || !options_.write) return;
+    if (fs::path(source.path).extension() == ".part")
+      source.path = set_aside_part(source.final_path);
+    result.product = free_name(source.final_path);
+#if RYLE_MUTANT == 862
+    result.integrations = 1;
+#else
+    result.integrations = recover_image_cube(source.path, result.product, false);
+#endif
+    result.outcome = Outcome::published;
+    remove_source(result);
   }
 
   void salvage(const VisibilityFile& file, Recovered& result) {

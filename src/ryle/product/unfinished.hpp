@@ -34,7 +34,8 @@ struct Recovered {
   };
   Unfinished source;
   Outcome outcome = Outcome::lost;
-  std::int64_t integrations = 0;
+  std::int64_t integrations = 0;  ///< whole ones; of an image cube: images
+  bool images = false;            ///< it is an image cube
   std::string product;
   bool removed = false;  ///< the source is gone
   std::string message;
