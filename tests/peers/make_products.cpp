@@ -185,7 +185,9 @@ void write_cubes(const std::string& directory, const AllSky& all_sky) {
     cube.append(image);
     const LightCurveSample sample{source, 1,  {1.5 * k, 0, 0, -0.5}, k == 3 ? 0.0 : 7.0, 1,
                                   0.1,    0.2};
-    store.append({image.start_tai_ns, image.centroid_tai_ns, 0.04, bin_axis(image), "efield", ""},
+    std::vector<FrequencyBin> bins;
+    for (std::int64_t b = 0; b < image.n_channels; ++b) bins.push_back(frequency_bin(image, b));
+    store.append({image.start_tai_ns, image.centroid_tai_ns, 0.04, bins, "efield", ""},
                  std::span(&sample, 1));
   }
   cube.publish(o);

@@ -25,6 +25,9 @@ def test_sqlite_reads_the_light_curve(products):
                             "JOIN source ON source.id = source ORDER BY start_tai_ns").fetchall()
         assert [row[3] for row in rows] == [0.0, 1.5, 3.0, None] and rows[0][1:3] == ("Cyg A", 1)
         assert rows[0][0].startswith("2024-06-27T17:32:") and rows[3][5] == 0
+        bins = file.execute("SELECT center_hz, width_hz FROM bin ORDER BY bin").fetchall()
+        assert np.allclose(bins, [[60.0125e6, 50e3], [60.0625e6, 50e3], [60.1e6, 25e3]])
+        assert file.execute("SELECT center_hz FROM light_curve").fetchone() == (60.0625e6,)
         snr, cutout = file.execute("SELECT snr_i, cutout FROM event").fetchone()
         assert snr == 12 and np.array_equal(np.frombuffer(cutout, np.float32), [0.5, 1.5])
 

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <thread>
 
+#include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/product/light_curve.hpp"
 #include "tests/product/scratch.hpp"
@@ -25,7 +26,7 @@ LightCurveImage image_at(std::int64_t k) {
   return {kStart_tai_ns + k * 40'000'000,
           kStart_tai_ns + k * 40'000'000 + 20'000'000,
           0.04,
-          {60e6, 100e3, 3},
+          {{60e6, 100e3, 4}, {60.1e6, 100e3, 4}, {60.175e6, 50e3, 2}},
           "vis-grid",
           "sky.fits"};
 }
@@ -79,7 +80,9 @@ TEST(LightCurve, EverythingComesBack) {
     const auto image = static_cast<std::int64_t>(k / 3), bin = static_cast<std::int64_t>(k % 3);
     EXPECT_EQ(curve[k].start_tai_ns, image_at(image).start_tai_ns);
     EXPECT_EQ(curve[k].bin, bin);
-    EXPECT_EQ(curve[k].center_hz, 60e6 + 100e3 * static_cast<double>(bin));
+    // The last bin has two channels instead of four.
+    EXPECT_EQ(curve[k].center_hz, bin == 2 ? 60.175e6 : 60e6 + 100e3 * static_cast<double>(bin));
+    EXPECT_EQ(curve[k].width_hz, bin == 2 ? 50e3 : 100e3);
     EXPECT_EQ(curve[k].l, 0.1);
     EXPECT_NEAR(curve[k].elevation_rad, 1, 1e-15);
     if (image == 1 && bin == 2) {
@@ -109,6 +112,84 @@ ImageEvent event() {
   e.cutout_shape = {2, 1, 3, 3};
   for (int k = 0; k < 18; ++k) e.cutout.push_back(static_cast<float>(k) * 0.1F);
   return e;
+}
+
+std::int64_t count(const std::string& path, const char* sql) {
+  sqlite3* db = nullptr;
+  EXPECT_EQ(sqlite3_open_v2(path.c_str(), &db, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
+  sqlite3_stmt* statement = nullptr;
+  EXPECT_EQ(sqlite3_prepare_v2(db, sql, -1, &statement, nullptr), SQLITE_OK) << sqlite3_errmsg(db);
+  const std::int64_t n =
+      sqlite3_step(statement) == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : -1;
+  sqlite3_finalize(statement);
+  sqlite3_close(db);
+  return n;
+}
+
+TEST(LightCurve, BandsAreKnownByAllTheirBins) {
+  const Scratch dir;
+  const std::string path = dir / "watch.sqlite";
+  LightCurveImage short_one = image_at(1), long_one = image_at(2);
+  long_one.bins.back() = {60.2e6, 100e3, 4};
+  for (int run = 0; run < 2; ++run) {
+    LightCurveStore store(path);
+    const auto sun = store.source(parse_watch("sun"));
+    for (const auto& image : {short_one, long_one, short_one})
+      store.append(image, samples_of(sun, 1));
+  }
+  EXPECT_EQ(count(path, "SELECT count(*) FROM band"), 2);
+  EXPECT_EQ(count(path, "SELECT count(*) FROM bin"), 6);
+  EXPECT_EQ(
+      count(path, "SELECT count(*) FROM light_curve WHERE source = 'Sun' AND center_hz = 60.175e6"),
+      4);
+  EXPECT_EQ(count(path, "SELECT count(*) FROM light_curve"), 18);
+}
+
+TEST(LightCurve, OverwriteReplaces) {
+  const Scratch dir;
+  const std::string path = dir / "watch.sqlite";
+  const auto write = [&](std::int64_t k, bool overwrite) {
+    LightCurveOptions options;
+    options.overwrite = overwrite;
+    LightCurveStore store(path, {}, options);
+    // Another place under the same name is no contradiction to what is gone.
+    const auto id = store.source(parse_watch(overwrite ? "Cyg A=1,2" : "Cyg A"));
+    store.append(image_at(k), samples_of(id, k));
+    store.append(event());
+  };
+  write(0, false);
+  write(1, false);
+  EXPECT_EQ(LightCurveReader(path).n_images(), 2);
+  write(5, true);
+  {
+    LightCurveReader reader(path);
+    EXPECT_EQ(reader.integrity(), "ok");
+    EXPECT_EQ(reader.n_images(), 1);
+    EXPECT_EQ(reader.events().size(), 1U);
+    ASSERT_EQ(reader.sources().size(), 1U);
+    EXPECT_EQ(reader.light_curve("Cyg A").front().start_tai_ns, image_at(5).start_tai_ns);
+  }
+  // A database of an older schema is refused, with the way out, and can be replaced.
+  sqlite3* old = nullptr;
+  sqlite3_open(path.c_str(), &old);
+  sqlite3_exec(old, "PRAGMA user_version = 1", nullptr, nullptr, nullptr);
+  sqlite3_close(old);
+  try {
+    const LightCurveReader reader(path);
+    ADD_FAILURE() << "schema 1 was read";
+  } catch (const UnsupportedError& e) {
+    EXPECT_THAT(e.what(), testing::HasSubstr("schema 1"));
+    EXPECT_THAT(e.what(), testing::HasSubstr("overwrite"));
+  }
+  EXPECT_EQ(exit_code_of([&] { write(6, false); }), ExitCode::unavailable);
+  write(7, true);
+  EXPECT_EQ(LightCurveReader(path).n_images(), 1);
+  // What is not ours is not replaced.
+  std::ofstream(dir / "text.sqlite") << std::string(4096, 'x');
+  LightCurveOptions options;
+  options.overwrite = true;
+  EXPECT_EQ(exit_code_of([&] { LightCurveStore(dir / "text.sqlite", {}, options); }),
+            ExitCode::bad_data);
 }
 
 TEST(LightCurve, Events) {
@@ -151,7 +232,7 @@ TEST(LightCurve, CsvHasEverySample) {
   const std::string text = test::contents(dir / "samples.csv");
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4);
   EXPECT_THAT(text, testing::HasSubstr(",0.04,\"a,b\",1,60100000,101,25.25,-101,1.01e-07,10,"));
-  EXPECT_THAT(text, testing::HasSubstr(",2,60200000,,,,,0,")) << "not measured stays empty";
+  EXPECT_THAT(text, testing::HasSubstr(",2,60175000,,,,,0,")) << "not measured stays empty";
   const std::string events = test::contents(dir / "events.csv");
   EXPECT_THAT(events, testing::HasSubstr(",12.5,,,-3,4.25,\"a,\"\"b\"\".fits\"\n"));
   EXPECT_EQ(exit_code_of([&] { reader.export_events_csv(dir / "events.csv", false); }),

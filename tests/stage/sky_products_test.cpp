@@ -77,5 +77,35 @@ TEST(SkyProducts, ShortImagesKeepTheirOwnNames) {
                                                 "sky_image_20260101T000000.001200000Z.fits"));
 }
 
+// Eight channels in bins of three: the last has two, and its own frequency. --overwrite replaces
+// the light curves of an earlier run, as it does files; without it they go on.
+TEST(SkyProducts, LightCurvesHaveExactBinsAndAreReplaced) {
+  const Scratch dir;
+  ObservationConfig config = quiet(dir);
+  config.image.light_curves = dir / "watch.sqlite";
+  SkyFacts facts;
+  facts.sky = small_sky(8, 3);
+  facts.targets = parse_watch_list("sun");
+  const auto run = [&] {
+    SkyProducts products(config, observation(), facts);
+    products.write(raw_image(facts.sky, 0, 400'000));
+    products.finish();
+    EXPECT_THAT(products.errors(), testing::IsEmpty());
+  };
+  run();
+  run();
+  EXPECT_EQ(LightCurveReader(dir / "watch.sqlite").n_images(), 2);
+  config.output.overwrite = true;
+  run();
+  LightCurveReader reader(dir / "watch.sqlite");
+  EXPECT_EQ(reader.n_images(), 1);
+  const auto curve = reader.light_curve("Sun");
+  ASSERT_EQ(curve.size(), 3U);
+  EXPECT_EQ(curve[0].center_hz, 60e6 + 25e3);
+  EXPECT_EQ(curve[1].center_hz, 60e6 + 4 * 25e3);
+  EXPECT_EQ(curve[2].center_hz, 60e6 + 6.5 * 25e3);
+  EXPECT_EQ(curve[2].width_hz, 50e3);
+}
+
 }  // namespace
 }  // namespace ryle::stage

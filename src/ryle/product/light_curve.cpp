@@ -22,25 +22,58 @@ using product::Statement;
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
+void drop_everything(Database& db) {
+  std::vector<std::string> drops;
+  {
+    Statement row(
+        db,
+        "SELECT type, name FROM sqlite_master WHERE type IN ('view', 'table') AND name NOT "
+        "LIKE 'sqlite_%'");
+    while (row.step()) drops.push_back("DROP " + row.text(0) + " \"" + row.text(1) + "\"");
+  }
+  for (const auto& drop : drops) db.run(drop.c_str());
+}
+
 /// A file that is there must be ours before a byte of it changes.
-void check_or_create_schema(Database& db) {
+void check_or_create_schema(Database& db, bool overwrite) {
   // The first statement that reads the file tells whether it is a database at all.
   const std::int64_t version = db.number("PRAGMA user_version");
   const std::int64_t id = db.number("PRAGMA application_id");
   const std::int64_t n_tables = db.number("SELECT count(*) FROM sqlite_master");
-  if (id == product::kApplicationId) {
+#if RYLE_MUTANT == 861
+  overwrite = false;
+#endif
+  const bool ours = id == product::kApplicationId;
+  if (ours && !overwrite) {
     product::check_schema_version(version, db.path());
     return;
   }
-  if (n_tables > 0 || id != 0) {
+  if (!ours && (n_tables > 0 || id != 0)) {
     throw FormatError("cannot write light curves to " + db.path() +
                       ": it is another program's database; choose another name");
   }
   db.run("BEGIN IMMEDIATE");
+  if (ours) drop_everything(db);
   db.run(product::kSchema);
   db.run(("PRAGMA application_id = " + std::to_string(product::kApplicationId)).c_str());
   db.run(("PRAGMA user_version = " + std::to_string(product::kSchemaVersion)).c_str());
   db.run("COMMIT");
+  // Gives the space back; while others read it is kept for what comes.
+  if (ours) sqlite3_exec(db.get(), "VACUUM", nullptr, nullptr, nullptr);
+}
+
+bool same_bins(const std::vector<FrequencyBin>& a, const std::vector<FrequencyBin>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+    return x.center_hz == y.center_hz && x.width_hz == y.width_hz;
+  });
+}
+
+std::vector<FrequencyBin> bins_of(Database& db, std::int64_t band) {
+  Statement row(db, "SELECT center_hz, width_hz FROM bin WHERE band = ? ORDER BY bin");
+  row.bind(1, band);
+  std::vector<FrequencyBin> bins;
+  while (row.step()) bins.push_back({row.real(0), row.real(1), 0});
+  return bins;
 }
 
 }  // namespace
@@ -52,7 +85,7 @@ struct LightCurveStore::Content {
   void prepare(const Observation& observation) {
     // WAL: readers never wait, a kill loses only what was not committed; NORMAL: fsync at
     // checkpoints.
-    check_or_create_schema(db);
+    check_or_create_schema(db, options.overwrite);
     db.run("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON");
     if (options.max_bytes > 0) {
       const std::int64_t page = std::max<std::int64_t>(db.number("PRAGMA page_size"), 512);
@@ -117,28 +150,46 @@ struct LightCurveStore::Content {
     }
   }
 
-  std::int64_t band_of(const FrequencyAxis& bins) {
-    if (band_id != 0 && bins.first_center_hz == band.first_center_hz &&
-        bins.channel_width_hz == band.channel_width_hz && bins.n_channels == band.n_channels)
-      return band_id;
-    Statement insert(db,
-                     "INSERT OR IGNORE INTO band (first_center_hz, bin_width_hz, n_bins) VALUES "
-                     "(?,?,?)");
-    insert.bind(1, bins.first_center_hz).bind(2, bins.channel_width_hz).bind(3, bins.n_channels);
-    insert.execute();
-    Statement find(db,
-                   "SELECT id FROM band WHERE first_center_hz = ? AND bin_width_hz = ? AND n_bins "
-                   "= ?");
-    find.bind(1, bins.first_center_hz).bind(2, bins.channel_width_hz).bind(3, bins.n_channels);
-    band_id = find.step() ? find.integer(0) : 0;
+  std::int64_t band_of(const std::vector<FrequencyBin>& bins) {
+    if (bins.empty()) throw ConfigError("light curves of " + db.path() + ": an image without bins");
+    if (band_id != 0 && same_bins(bins, band)) return band_id;
+    const auto n = static_cast<std::int64_t>(bins.size());
+    std::int64_t id = 0;
+    {
+      Statement find(db, "SELECT id FROM band WHERE n_bins = ? AND first_center_hz = ?");
+      find.bind(1, n).bind(2, bins.front().center_hz);
+      while (find.step()) {
+#if RYLE_MUTANT == 864
+        if (id == 0) id = find.integer(0);
+#else
+        if (id == 0 && same_bins(bins_of(db, find.integer(0)), bins)) id = find.integer(0);
+#endif
+      }
+    }
+    if (id == 0) id = insert_band(bins);
     band = bins;
-    return band_id;
+    band_id = id;
+    return id;
+  }
+
+  std::int64_t insert_band(const std::vector<FrequencyBin>& bins) {
+    Statement insert(db,
+                     "INSERT INTO band (n_bins, first_center_hz, last_center_hz) VALUES (?,?,?)");
+    insert.bind(1, static_cast<std::int64_t>(bins.size())).bind(2, bins.front().center_hz);
+    insert.bind(3, bins.back().center_hz).execute();
+    const std::int64_t id = db.last_row_id();
+    Statement row(db, "INSERT INTO bin (band, bin, center_hz, width_hz) VALUES (?,?,?,?)");
+    for (std::size_t k = 0; k < bins.size(); ++k) {
+      row.bind(1, id).bind(2, static_cast<std::int64_t>(k));
+      row.bind(3, bins[k].center_hz).bind(4, bins[k].width_hz).execute();
+    }
+    return id;
   }
 
   Database db;
   LightCurveOptions options;
   std::optional<Statement> insert_image, insert_sample;
-  FrequencyAxis band;
+  std::vector<FrequencyBin> band;
   std::int64_t band_id = 0;
   bool open = false;
   std::int64_t n_pending = 0, n_lost = 0;

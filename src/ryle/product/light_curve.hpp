@@ -7,26 +7,30 @@
 #include <string>
 #include <vector>
 
+#include "ryle/product/image_file.hpp"
 #include "ryle/telescope/catalog.hpp"
 #include "ryle/telescope/observation.hpp"
 
 /// Light curves of a watch list and events of the image-plane trigger in one SQLite database:
 /// small, needs no server, survives a kill, and every language reads it. Tables:
-///   meta(key, value), band(id, first_center_hz, bin_width_hz, n_bins),
+///   meta(key, value), band(id, n_bins, first_center_hz, last_center_hz),
+///   bin(band, bin, center_hz, width_hz)                     the last bin may be a short one
 ///   source(id, name, ra_deg, dec_deg)                       RA, Dec NULL: a body that moves
 ///   image(id, start_tai_ns, centroid_tai_ns, utc, exposure_s, band, path, file)
 ///   sample(image, source, bin, i, q, u, v, weight, elevation_deg, l, m)   NULL: not measured
 ///   event(id, t_tai_ns, utc, duration_s, l, m, ra_deg, dec_deg, low_hz, high_hz, snr_i .. snr_v,
 ///         peak, file, cutout, cutout_images, cutout_planes, cutout_rows, cutout_columns)
+/// and the view light_curve(source, utc, centroid_tai_ns, exposure_s, bin, center_hz, width_hz, i,
+/// q, u, v, weight, elevation_deg, l, m), which joins them.
 namespace ryle {
 
 struct LightCurveImage {
   std::int64_t start_tai_ns = 0;
   std::int64_t centroid_tai_ns = 0;
   double exposure_s = 0;
-  FrequencyAxis bins;  ///< centers and width of the bins samples name
-  std::string path;    ///< of the imager: "vis-grid", ...
-  std::string file;    ///< image file that holds the picture; may be empty
+  std::vector<FrequencyBin> bins;  ///< that samples name
+  std::string path;                ///< of the imager: "vis-grid", ...
+  std::string file;                ///< image file that holds the picture; may be empty
 };
 
 /// Value of one source in one image and bin. NaN = not measured.
@@ -59,14 +63,16 @@ struct LightCurveOptions {
   double commit_interval_s = 1;         ///< a batch is committed when it is this old ...
   std::int64_t images_per_commit = 64;  ///< ... or holds this many images
   std::int64_t max_bytes = 0;           ///< refuse to grow beyond; 0 = the disk decides
+  bool overwrite = false;               ///< what a light curve database holds is replaced
 };
 
 /// Writer. One thread at a time. A killed process loses at most the batch that was open.
 class LightCurveStore {
  public:
-  /// Creates the database, or goes on with one of the same schema. Throws IoError (exit 73, 74, 75,
-  /// 77), FormatError for something else than a light curve database, UnsupportedError for one of a
-  /// newer Ryle.
+  /// Creates the database, or goes on with one of the same schema; with `overwrite` replaces the
+  /// contents of one of any schema in one transaction, so readers see the old or the new. Throws
+  /// IoError (exit 73, 74, 75, 77), FormatError for something else than a light curve database,
+  /// UnsupportedError for one of a newer Ryle.
   explicit LightCurveStore(const std::string& path, const Observation& observation = {},
                            const LightCurveOptions& options = {});
   ~LightCurveStore();  ///< commits what it can
@@ -94,7 +100,7 @@ struct LightCurvePoint {
   std::int64_t start_tai_ns = 0, centroid_tai_ns = 0;
   double exposure_s = 0;
   std::int64_t bin = 0;
-  double center_hz = 0;
+  double center_hz = 0, width_hz = 0;
   std::array<double, 4> stokes{};
   double weight = 0, elevation_rad = 0, l = 0, m = 0;
 };

@@ -106,11 +106,12 @@ std::vector<LightCurvePoint> LightCurveReader::light_curve(const std::string& so
     throw ConfigError("no light curve of \"" + source + "\" in " + content_->db.path() +
                       "; it has: " + names);
   }
-  Statement row(content_->db,
-                "SELECT image.id, start_tai_ns, centroid_tai_ns, exposure_s, bin, first_center_hz "
-                "+ bin * bin_width_hz, i, q, u, v, weight, elevation_deg, l, m FROM sample JOIN "
-                "image ON image.id = sample.image JOIN band ON band.id = image.band WHERE source "
-                "= ? ORDER BY start_tai_ns, image.id, bin");
+  Statement row(
+      content_->db,
+      "SELECT image.id, start_tai_ns, centroid_tai_ns, exposure_s, sample.bin, "
+      "bin.center_hz, i, q, u, v, weight, elevation_deg, l, m, bin.width_hz FROM sample "
+      "JOIN image ON image.id = sample.image JOIN bin ON bin.band = image.band AND "
+      "bin.bin = sample.bin WHERE source = ? ORDER BY start_tai_ns, image.id, sample.bin");
   row.bind(1, find.integer(0));
   std::vector<LightCurvePoint> points;
   while (row.step()) {
@@ -126,6 +127,7 @@ std::vector<LightCurvePoint> LightCurveReader::light_curve(const std::string& so
     p.elevation_rad = row.real(11) * kDegree_rad;
     p.l = row.real(12);
     p.m = row.real(13);
+    p.width_hz = row.real(14);
     points.push_back(p);
   }
   return points;
@@ -164,12 +166,13 @@ std::string LightCurveReader::integrity() {
 }
 
 void LightCurveReader::export_samples_csv(const std::string& path, bool overwrite) {
-  Statement row(content_->db,
-                "SELECT utc, start_tai_ns, exposure_s, name, bin, first_center_hz + bin * "
-                "bin_width_hz, i, q, u, v, weight, elevation_deg, l, m, image.path, file FROM "
-                "sample JOIN image ON image.id = sample.image JOIN band ON band.id = image.band "
-                "JOIN source ON source.id = sample.source ORDER BY start_tai_ns, image.id, "
-                "source.id, bin");
+  Statement row(
+      content_->db,
+      "SELECT utc, start_tai_ns, exposure_s, name, sample.bin, bin.center_hz, i, q, u, v, "
+      "weight, elevation_deg, l, m, image.path, file FROM sample JOIN image ON image.id = "
+      "sample.image JOIN bin ON bin.band = image.band AND bin.bin = sample.bin JOIN "
+      "source ON source.id = sample.source ORDER BY start_tai_ns, image.id, source.id, "
+      "sample.bin");
   publish_lines(
       path,
       "utc,start_tai_ns,exposure_s,source,bin,center_hz,i,q,u,v,weight,elevation_deg,l,m,path,file",

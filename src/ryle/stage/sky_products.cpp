@@ -66,6 +66,23 @@ std::vector<double> mean_plane(const SkyImage& image) {
   return mean;
 }
 
+/// Visibilities that do not say how long they are come as one nanosecond: not known.
+double length_s(const RawImages& raw) {
+  const double s = raw.clock.seconds(raw.n_spectra);
+  return s < 1e-8 ? 0 : s;
+}
+
+/// The last one may be short.
+std::vector<FrequencyBin> frequency_bins(const image::AllSkyConfig& sky) {
+  SkyImage shape;
+  shape.frequency = sky.channels;
+  shape.n_channels_per_bin = sky.n_channels_per_bin;
+  shape.n_channels = image::n_bins(sky);
+  std::vector<FrequencyBin> bins;
+  for (std::int64_t k = 0; k < shape.n_channels; ++k) bins.push_back(frequency_bin(shape, k));
+  return bins;
+}
+
 /// Pairs a plane would have without any loss.
 double full_pairs(const image::AllSkyConfig& sky, std::int64_t n_channels, std::int64_t n_spectra) {
   double used[2] = {0, 0};
@@ -122,7 +139,8 @@ void SkyProducts::write(const RawImages& raw) {
   // Centroid of M spectra, ((M - 1) step + L - 1) / (2 f_s) (conventions.md 4).
   const double half_s =
       0.5 * (interval_s * static_cast<double>(raw.n_spectra - 1) + facts_.window_s);
-  const std::int64_t centroid = start + nanoseconds(half_s);
+  const std::int64_t centroid =
+      raw.centroid_tai_ns != 0 ? raw.centroid_tai_ns : start + nanoseconds(half_s);
   const double full = full_pairs(facts_.sky, facts_.sky.channels.n_channels, raw.n_spectra);
   double pairs = 0;
   for (std::size_t k = 0; k < raw.images.weights.size(); ++k)
@@ -160,8 +178,7 @@ void SkyProducts::write(const RawImages& raw) {
     return;
   }
   weight_fraction_ = full > 0 ? pairs / full : 0;
-  SkyImage image =
-      describe(raw.images, start, centroid, interval_s * static_cast<double>(raw.n_spectra));
+  SkyImage image = describe(raw.images, start, centroid, length_s(raw));
   image.end_tai_ns = end;
   image.plane_alpha = facts_.plane.alpha;
   image.plane_beta = facts_.plane.beta;
@@ -434,7 +451,9 @@ std::string SkyProducts::store_name() const {
 void SkyProducts::open_store() {
   const std::string name = store_name();
   make_parent(name);
-  light_curves_ = std::make_unique<LightCurveStore>(name, observation_);
+  LightCurveOptions options;
+  options.overwrite = config_.output.overwrite;
+  light_curves_ = std::make_unique<LightCurveStore>(name, observation_, options);
   for (const auto& target : facts_.targets) {
     source_ids_.push_back(light_curves_->source(target));
     watched_.push_back({target.name, 0, std::nan(""), 0, 0});
@@ -452,8 +471,8 @@ void SkyProducts::write_light_curves(const RawImages& raw, std::int64_t start_ta
   LightCurveImage image;
   image.start_tai_ns = start_tai_ns;
   image.centroid_tai_ns = centroid_tai_ns;
-  image.exposure_s = raw.clock.seconds(raw.n_spectra);
-  image.bins = stage::bin_axis(facts_.sky);
+  image.exposure_s = length_s(raw);
+  image.bins = frequency_bins(facts_.sky);
   image.path = facts_.facts.path;
   std::vector<LightCurveSample> samples;
   for (std::size_t k = 0; k < facts_.targets.size(); ++k) {
