@@ -12,6 +12,7 @@
 #include "ryle/core/baseline.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/device/queue.hpp"
+#include "ryle/product/light_curve.hpp"
 #include "ryle/stage/visibility_imaging.hpp"
 
 namespace ryle::stage {
@@ -124,6 +125,40 @@ TEST_F(DumpImages, DivideAGivenTableOut) {
   const std::string fits((std::istreambuf_iterator<char>(in)), {});
   EXPECT_NE(fits.find("table.csv"), std::string::npos);
   EXPECT_EQ(fits.find("as in the visibilities"), std::string::npos);
+}
+
+// A light curve has a row for every integration, at its time, and holds the exact sum: 1 at the
+// phase center, whose power is that of the receivers.
+TEST_F(DumpImages, HaveLightCurvesWithTheTimesOfTheIntegrations) {
+  std::vector<VisibilityDump> dumps{dump(0), dump(1), dump(2)};
+  dumps[1].centroid_tai_ns += 7'000'000;  // a filter's delay
+  const auto d = observation_.phase_center;
+  const fs::path store = directory_ / "watch.sqlite";
+  const std::string place =
+      std::to_string(d.ra_rad / kDegree_rad) + "/" + std::to_string(d.dec_rad / kDegree_rad);
+  const auto summary =
+      image_visibilities(config({"image.watch=[\"here=" + place + "\", \"below=10/-80\"]",
+                                 "image.light_curves=" + store.string(), "image.path=vis-grid",
+                                 "image.channels_per_bin=1"}),
+                         observation_, dumps);
+  ASSERT_EQ(summary.image->watched.size(), 2U);
+  EXPECT_EQ(summary.image->watched[0].n_images, 3);
+  EXPECT_NEAR(summary.image->watched[0].mean_flux, 1, 1e-5);
+  LightCurveReader reader(store);
+  const auto curve = reader.light_curve("here");
+  ASSERT_EQ(curve.size(), 6U);  // two bins
+  for (std::size_t k = 0; k < curve.size(); ++k) {
+    EXPECT_EQ(curve[k].start_tai_ns, dumps[k / 2].start_tai_ns);
+    EXPECT_EQ(curve[k].centroid_tai_ns, dumps[k / 2].centroid_tai_ns);
+    EXPECT_NEAR(curve[k].exposure_s, 1, 1e-9);
+    EXPECT_NEAR(curve[k].stokes[0], 1, 1e-5);
+    EXPECT_NEAR(curve[k].stokes[1], 0, 1e-5);
+    EXPECT_EQ(curve[k].center_hz, 50e6 + 25e3 * static_cast<double>(k % 2));
+  }
+  for (const auto& point : reader.light_curve("below")) {
+    EXPECT_TRUE(std::isnan(point.stokes[0]));
+    EXPECT_LT(point.elevation_rad, 0);
+  }
 }
 
 }  // namespace

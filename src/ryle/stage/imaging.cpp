@@ -169,7 +169,9 @@ ImagingResult make_image(Queue& queue, const Observation& observation,
   image.centroid_tai_ns =
       dumps.front().centroid_tai_ns + (last.centroid_tai_ns - dumps.front().centroid_tai_ns) / 2;
   for (const auto& dump : dumps) image.exposure_s += dump.interval_s;
-  image.unit = options.equalize_inputs ? "" : observation.flux_unit == "Jy" ? "Jy/beam" : "";
+  image.unit = options.equalize_inputs         ? ""
+               : observation.flux_unit == "Jy" ? "Jy/beam"
+                                               : "uncalibrated";
   return result;
 }
 

@@ -14,6 +14,7 @@
 #include "ryle/stage/run_common.hpp"
 #include "ryle/stage/setup.hpp"
 #include "ryle/stage/sky_products.hpp"
+#include "ryle/stage/watch_list.hpp"
 
 namespace ryle::stage {
 namespace {
@@ -148,6 +149,9 @@ void undo_phase_center(const Observation& observation, const ArrayLayout& array,
 
 RawImages stamp(const VisibilityDump& dump) {
   RawImages raw;
+#if RYLE_MUTANT != 863
+  raw.centroid_tai_ns = dump.centroid_tai_ns;
+#endif
   raw.n_spectra = std::max<std::int64_t>(1, dump.n_spectra);
   raw.clock.epoch_tai_ns = dump.start_tai_ns;
   const auto length_ns =
@@ -212,6 +216,11 @@ class DumpImaging {
     imager_ = image::make_vis_imager(queue_, sky_);
     name_ = std::string(image::name(plan_.path)) + "/" + std::string(imager_->implementation());
     gains_ = imager_gains(settings_, sums_.array(), observation.frequency, levels, dead_.flags, 0);
+    auto targets = watch_targets(config.image.watch);
+    if (!targets.empty()) {
+      watch_ = std::make_unique<VisibilityWatch>(sky_, sums_.array(), observation.earth_orientation,
+                                                 std::move(targets));
+    }
   }
 
   RunSummary run() {
@@ -245,11 +254,12 @@ class DumpImaging {
     facts.window_s =
         dump_s_ / static_cast<double>(std::max<std::int64_t>(1, dumps_.front().n_spectra));
     const bool jy = observation_.flux_unit == "Jy" && settings_.image.equalize != "yes";
-    facts.unit = jy ? "Jy/beam" : "";
+    facts.unit = jy ? "Jy/beam" : settings_.image.equalize == "yes" ? "" : "uncalibrated";
     facts.facts.path = std::string(image::name(plan_.path));
     const auto& table = settings_.calibration.gains;
     facts.facts.gains_id = table.empty() ? "as in the visibilities" : table;
     facts.facts.implementation = name_;
+    if (watch_) facts.targets = watch_->targets();
     return facts;
   }
 
@@ -258,8 +268,12 @@ class DumpImaging {
     std::vector<cf32> gains = gains_;
     undo_phase_center(observation_, sums_.array(), dump.centroid_tai_ns, gains);
     const auto begin = std::chrono::steady_clock::now();
+    const image::VisInput input = sums_.take(dump, queue_);
     imager_->set_gains(queue_, gains);
-    imager_->execute(queue_, sums_.take(dump, queue_), raw.images);
+    imager_->execute(queue_, input, raw.images);
+    if (watch_) {
+      watch_->measure(queue_, input, gains, dump.centroid_tai_ns, raw.watched, raw.watched_index);
+    }
     queue_.synchronize();
     busy_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     return raw;
@@ -288,6 +302,7 @@ class DumpImaging {
     image.images_not_searched = products.images_not_searched();
     image.events_in_one_bin = products.events_in_one_bin();
     image.peak = products.peak();
+    image.watched = products.watched();
     summary.image = image;
     summary.implementations = {name_};
     summary.products = products.published();
@@ -312,6 +327,7 @@ class DumpImaging {
   std::unique_ptr<image::VisImager> imager_;
   std::string name_;
   std::vector<cf32> gains_;
+  std::unique_ptr<VisibilityWatch> watch_;
   double busy_s_ = 0;
 };
 
@@ -321,11 +337,6 @@ RunSummary image_visibilities(const ObservationConfig& config, const Observation
                               std::span<const VisibilityDump> dumps) {
   if (dumps.empty()) throw FormatError("nothing to image: no integration");
   refuse_voltage_paths(config.image.path);
-  if (!config.image.watch.empty()) {
-    throw UnsupportedError(
-        "a watch list needs voltages; visibilities make images only (ryle image RECORDING "
-        "--watch)");
-  }
   return DumpImaging(config, observation, dumps).run();
 }
 
