@@ -213,10 +213,14 @@ image::CostModel machine_cost_model(Queue& queue) {
   return image_cost_model(queue.back_end(), queue.n_workers());
 }
 
+std::int64_t images_in(std::int64_t n_spectra, std::int64_t spectra_per_image) {
+  return n_spectra > 0 ? (n_spectra + spectra_per_image - 1) / spectra_per_image : 0;
+}
+
 SkyPlan choose_path(const ObservationConfig& config, const image::AllSkyConfig& sky, Queue& queue,
-                    bool correlator_runs_anyway) {
+                    bool correlator_runs_anyway, std::int64_t n_images) {
   SkyPlan chosen;
-  chosen.plan = image::plan(sky, machine_cost_model(queue), correlator_runs_anyway);
+  chosen.plan = image::plan(sky, machine_cost_model(queue), correlator_runs_anyway, n_images);
   chosen.path = sky.path == image::Path::automatic ? chosen.plan.choice : sky.path;
   const image::PathPrediction* prediction = nullptr;
   for (const auto& p : chosen.plan.paths) {
@@ -279,6 +283,7 @@ std::string plan_json(const SkyPlan& plan, double image_s) {
                      {"possible", p.possible},
                      {"why_not", p.why_not},
                      {"predicted_s", p.seconds},
+                     {"setup_s", p.setup_s},
                      {"real_time_factor", p.seconds > 0 ? image_s / p.seconds : 0},
                      {"bytes", p.bytes},
                      {"relative_error", p.relative_error},

@@ -83,9 +83,11 @@ math::ImageTriggerConfig trigger_config(const ObservationConfig& config,
 /// defaults.
 image::CostModel machine_cost_model(Queue& queue);
 /// Throws UnsupportedError with every path's reason when none can be taken; OsLimitError when the
-/// memory does not suffice.
+/// memory does not suffice. `n_images`: what the set-up of the imager is spread over, 0 = no end.
 SkyPlan choose_path(const ObservationConfig& config, const image::AllSkyConfig& sky, Queue& queue,
-                    bool correlator_runs_anyway = false);
+                    bool correlator_runs_anyway = false, std::int64_t n_images = 0);
+/// Images in a recording of n_spectra; 0 = not known, no end.
+std::int64_t images_in(std::int64_t n_spectra, std::int64_t spectra_per_image);
 /// Predictions as lines of text and as a JSON object.
 std::string plan_text(const SkyPlan& plan, double image_s);
 std::string plan_json(const SkyPlan& plan, double image_s);

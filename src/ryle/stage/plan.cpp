@@ -74,7 +74,8 @@ void plan_images(const ObservationConfig& config, const ArrayLayout& array,
   Queue queue = make_queue(config.runtime);
   const Cadence cadence = make_cadence(config.image.cadence_s, clock.rate_hz.value(), n_spectra);
   const auto sky = make_sky_config(config, array, frequency, cadence.spectra_per_image, {});
-  plan.sky = choose_path(config, sky, queue);
+  plan.sky =
+      choose_path(config, sky, queue, false, images_in(n_spectra, cadence.spectra_per_image));
   if (!plan.sky->plan.warning.empty()) plan.warnings.push_back(plan.sky->plan.warning);
   plan.n_image_spectra = cadence.spectra_per_image;
   plan.image_s = clock.seconds(cadence.spectra_per_image);

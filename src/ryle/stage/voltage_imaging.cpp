@@ -136,7 +136,8 @@ void SkyPath::begin(const SpectraGulp& gulp, std::int64_t first, const SampleClo
   dead_ = dead_inputs(levels_, {});
   // Dead inputs have gain 0 until they come back; only those bad by the layout never can.
   sky_ = make_sky_config(config_, array_, facts_.frequency, cadence_.spectra_per_image, {});
-  plan_ = choose_path(config_, sky_, queue_);
+  plan_ = choose_path(config_, sky_, queue_, false,
+                      images_in(facts_.n_spectra, cadence_.spectra_per_image));
   sky_.path = plan_.path;
   sky_.max_bytes = 0;  // checked above
 
