@@ -29,6 +29,7 @@ struct Sizes {
   double c = 0;                 // channels
   double pixels = 0;            // above the horizon, or directions
   double box_x = 0, box_y = 0;  // occupied cells
+  double columns = 0;           // inside the disc
   double fft_share = 1;         // q: rows of the box, columns inside the disc
 };
 
@@ -48,8 +49,8 @@ Sizes sizes_of(const AllSkyConfig& config) {
   const auto [x, y] = aperture_extent_cells(config);
   s.box_x = std::min(s.g, std::ceil(x) + s.k);
   s.box_y = std::min(s.g, std::ceil(y) + s.k);
-  const double columns = std::min(1.0, 2 * config.cell_wavelengths) * s.g;
-  s.fft_share = std::min(1.0, (s.box_y + 0.84 * columns) / (2 * s.g));
+  s.columns = std::min(1.0, 2 * config.cell_wavelengths) * s.g;
+  s.fft_share = std::min(1.0, (s.box_y + 0.84 * s.columns) / (2 * s.g));
   return s;
 }
 
@@ -80,22 +81,25 @@ double correlate_s(const Sizes& s, const CostModel& m) {
   return 8 * pairs * s.t / correlate_rate(m, s.n) + (8 * pairs + unpack) / m.correlate_output_bytes;
 }
 
-// transforms_speedup: 2 where they run in half precision.
-double efield_s(const Sizes& s, const CostModel& m, double transforms_speedup) {
+double efield_s(const Sizes& s, const CostModel& m) {
+  // The fused kernel of a GPU takes the shorter axis of the box as rows.
+  const double saved = m.back_end == BackEnd::cuda ? std::max(0.0, s.box_y - s.box_x) : 0;
   const double transforms =
-      s.pols * fft_ops(s.g) * s.fft_share / m.efield_fft_ops / transforms_speedup;
+      s.pols * fft_ops(s.g) * (s.fft_share - saved / (2 * s.g)) / m.efield_fft_ops;
   const double rest = 8 * s.pols * s.a * s.k * s.k + 4 * s.pols * s.pols * s.pixels;
   return s.t * (transforms + rest / m.efield_grid_ops);
 }
 
+// Blocks of 8 |l| x 64 |m| (cuda_all_sky_half.hpp), two polarizations: rows from tiles of sixteen
+// antennas, 840 operations of the tensor cores for every antenna and cell of its footprint's side;
+// columns of 16 pairs of rows at a time. Both measured.
 double efield_half_s(const Sizes& s, const CostModel& m) {
-  const auto padded = [](double cells) { return 8 * std::ceil(cells / 8); };
-  const double bx = padded(std::max(s.box_x, s.box_y)), by = padded(std::min(s.box_x, s.box_y));
-  const double products = (3.2 * bx * by * s.a + 14.4 * bx * by * s.g + 10.4 * by * s.g * s.g) *
-                          s.pols / 2 / m.efield_half_ops;
+  const double half = s.columns / 2;
+  const double blocks = std::ceil(half / 8) * std::ceil(half / 64);
+  const double products =
+      blocks * (840 * s.a * s.k + 576e3 * std::ceil(s.box_y / 32)) * s.pols / 2 / m.efield_half_ops;
   const double detection = 4 * s.pols * s.pols * s.pixels / m.efield_grid_ops;
-  // Large boxes go to the half-precision transform.
-  return std::min(s.t * std::max(products, detection), efield_s(s, m, 2));
+  return s.t * std::max(products, detection);
 }
 
 double vis_grid_s(const Sizes& s, const CostModel& m, bool correlated, double planes) {
@@ -148,7 +152,7 @@ double seconds_of(const AllSkyConfig& config, const Sizes& s, const CostModel& m
   double each = 0;
   switch (path) {
     case Path::efield:
-      each = efield_s(s, m, 1);
+      each = efield_s(s, m);
       break;
     case Path::efield_half:
       each = efield_half_s(s, m);
