@@ -189,6 +189,29 @@ TEST(ImageTrigger, SideLobesOfABrightFlashAreNotEvents) {
   EXPECT_EQ(events[0].first_image, 40);
 }
 
+// A quiet pixel beside the peak has the larger S/N; the place is that of the flux.
+TEST(ImageTrigger, AFlashStandsWhereItsFluxIs) {
+  ImageTriggerConfig config = config_of(1, 1);
+  config.windows = {1};
+  ImageTrigger trigger(config);
+  Noise noise;
+  std::vector<float> image(kPixels * kPixels);
+  std::vector<ImageTriggerEvent> events;
+  for (int k = 0; k < 50; ++k) {
+    noise.fill(image, 2.0F);
+    image[12 * kPixels + 13] *= 0.5F;
+    if (k == 40) {
+      image[12 * kPixels + 12] += 100;
+      image[12 * kPixels + 13] += 80;
+    }
+    for (const auto& e : trigger.add(image)) events.push_back(e);
+  }
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(events[0].x, 12);
+  EXPECT_EQ(events[0].y, 12);
+  EXPECT_NEAR(events[0].peak, 100, 10);  // 5 sigma
+}
+
 TEST(ImageTrigger, PlanesSignsAndCutout) {
   ImageTriggerConfig config = config_of(2, 4);
   ImageTrigger trigger(config);

@@ -268,9 +268,35 @@ double ImageTrigger::rest_score(const Candidate& c) const {
   return rest_variance > 0 ? (sum - strongest) / std::sqrt(rest_variance) : 0;
 }
 
-void ImageTrigger::note(const Candidate& c, double rest) {
+// The beam is wider than a pixel, and what noise a pixel has is an estimate: the largest S/N need
+// not be where the flux is.
+std::int64_t ImageTrigger::brightest_near(const Candidate& c) const {
+#if RYLE_MUTANT == 221
+  return c.place;
+#endif
   const std::int64_t n = config_.n_pixels;
   const std::int64_t pixel = pixel_of_[static_cast<std::size_t>(c.place)];
+  const std::int64_t x = pixel % n, y = pixel / n;
+  const Scale& scale = scales_[c.scale];
+  std::int64_t best = c.place;
+  double most = deviation(scale, c.plane, best) * (c.z < 0 ? -1 : 1);
+  for (std::int64_t j = std::max<std::int64_t>(0, y - 2); j <= std::min(n - 1, y + 2); ++j) {
+    for (std::int64_t i = std::max<std::int64_t>(0, x - 2); i <= std::min(n - 1, x + 2); ++i) {
+      const std::int64_t place = place_of_[static_cast<std::size_t>(j * n + i)];
+      if (place < 0) continue;
+      const double flux = deviation(scale, c.plane, place) * (c.z < 0 ? -1 : 1);
+      if (flux <= most) continue;
+      most = flux;
+      best = place;
+    }
+  }
+  return best;
+}
+
+void ImageTrigger::note(const Candidate& c, double rest) {
+  const std::int64_t n = config_.n_pixels;
+  const std::int64_t peak = brightest_near(c);
+  const std::int64_t pixel = pixel_of_[static_cast<std::size_t>(peak)];
   const Scale& scale = scales_[c.scale];
   ImageTriggerEvent event;
   event.n_images = scale.window;
@@ -282,7 +308,7 @@ void ImageTrigger::note(const Candidate& c, double rest) {
   event.m = static_cast<double>(event.y - n / 2) * config_.cell_direction_cosine;
   event.plane = c.plane;
   for (int p = 0; p < config_.n_planes; ++p) event.snr.push_back(score(scale, p, c.place));
-  event.peak = deviation(scale, c.plane, c.place);
+  event.peak = deviation(scale, c.plane, peak);
   event.snr_without_strongest_bin = rest;
   for (Open& open : open_) {
     if (std::abs(open.event.x - event.x) > kMergePixels ||

@@ -32,7 +32,7 @@ struct ImageTriggerConfig {
 struct ImageTriggerEvent {
   std::int64_t first_image = 0;  ///< of the best window, counted by add(); skipped ones included
   std::int64_t n_images = 0;     ///< of the best window (1, 8 or 64)
-  std::int64_t x = 0, y = 0;     ///< pixel of the peak
+  std::int64_t x = 0, y = 0;     ///< pixel of the peak: the brightest within 2 of the best S/N
   double l = 0, m = 0;           ///< of its center (slant of the array plane left in)
   int plane = 0;                 ///< with the largest |S/N|
   std::vector<double> snr;       ///< [plane] in Gaussian standard deviations, signed
@@ -116,6 +116,7 @@ class ImageTrigger {
   double score(const Scale& scale, int plane, std::int64_t place) const;
   bool is_peak(const Scale& scale, const Candidate& c) const;
   double rest_score(const Candidate& c) const;
+  std::int64_t brightest_near(const Candidate& c) const;
   void note(const Candidate& c, double rest);
   void close_events(bool all);
   const float* band(std::int64_t image, int plane) const;
