@@ -213,6 +213,40 @@ TEST(Rotation, AManifestThatCannotBeWrittenIsAWarning) {
   EXPECT_EQ(products.warnings().size(), 2u);
 }
 
+// A long run's early files say what they lost themselves: the last one is hours away.
+TEST(Rotation, LossIsOfItsFile) {
+  const Scratch dir;
+  const Observation o = test::make_observation({});
+  DumpBuilder::Setup setup;
+  setup.n_inputs = o.array.n_inputs();
+  setup.finish.map = input_map(o.array);
+  setup.finish.frequency = o.frequency;
+  ObservationConfig config = uvh5_only(dir.path(), 2);
+  config.output.pictures = false;
+  DumpWriter writer(config, DumpBuilder(setup), o, {}, false);
+  for (int d = 0; d < 4; ++d) {
+    RawDump raw;
+    raw.clock.epoch_tai_ns = test::kStart_tai_ns;
+    raw.first_spectrum = d;
+    raw.n_spectra = 4;
+    const auto n = static_cast<std::size_t>(n_pairs(setup.n_inputs) * o.frequency.n_channels);
+    raw.sums.integer.assign(n, ci64(1, 0));
+    raw.sums.counts.assign(n, d == 0 ? 3 : 4);
+    raw.sums.n_spectra = 4;
+    writer.offer(std::move(raw), {});
+  }
+  Queue queue = make_queue(config.runtime);
+  writer.finish(queue, {}, {});
+  const auto files = writer.products().published();
+  ASSERT_EQ(files.size(), 2u);
+  const auto lost = [&](std::size_t k) {
+    return std::stod(
+        read_visibility_file(files[k]).observation.provenance.notes.at("lost_spectra_ppm"));
+  };
+  EXPECT_DOUBLE_EQ(lost(0), 125000);
+  EXPECT_DOUBLE_EQ(lost(1), 0);
+}
+
 // Levels are those of the file they stand in: neither of files before it nor of the dump after it.
 TEST(Rotation, LevelsAreOfTheirFile) {
   const Scratch dir;
@@ -240,7 +274,7 @@ TEST(Rotation, LevelsAreOfTheirFile) {
     writer.offer(std::move(raw), {});
   }
   Queue queue = make_queue(config.runtime);
-  writer.finish(queue, {});
+  writer.finish(queue, {}, {});
   const auto files = writer.products().published();
   ASSERT_EQ(files.size(), 2u);
   const auto rms = [&](int k) {

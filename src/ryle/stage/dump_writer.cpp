@@ -2,6 +2,9 @@
 #include "ryle/stage/dump_writer.hpp"
 
 #include <cmath>
+#include <string>
+
+#include "ryle/core/baseline.hpp"
 
 namespace ryle::stage {
 
@@ -28,11 +31,10 @@ void DumpWriter::run() {
       const VisibilityDump dump = builder_.build(item->dump, item->scale);
       if (products_.due(dump, item->dump.segment)) {  // levels are those of the integrations there
         products_.publish(observation_);
-        levels_.clear();
-        saturated_.clear();
-        parts_.clear();
+        begin_file();
       }
       note_levels(item->dump);
+      note_loss(item->dump);
       products_.write(dump, observation_, item->dump.segment);
       ++dumps_written_;
     }
@@ -42,6 +44,26 @@ void DumpWriter::run() {
     queue_.close();
     throw;
   }
+}
+
+void DumpWriter::begin_file() {
+  levels_.clear();
+  saturated_.clear();
+  parts_.clear();
+  wanted_ = used_ = 0;
+}
+
+/// Autocorrelations count the spectra of their input.
+void DumpWriter::note_loss(const RawDump& dump) {
+  const std::int64_t n_inputs = observation_.array.n_inputs();
+  const std::int64_t n_channels = observation_.frequency.n_channels;
+  for (std::int64_t c = 0; c < n_channels; ++c) {
+    for (std::int64_t p = 0; p < n_inputs; ++p)
+      used_ += dump.sums.counts[static_cast<std::size_t>(c * n_pairs(n_inputs) + pair_index(p, p))];
+  }
+  wanted_ += static_cast<double>(dump.n_spectra * n_inputs * n_channels);
+  const double lost = wanted_ > 0 ? 1 - used_ / wanted_ : 0;
+  observation_.provenance.notes["lost_spectra_ppm"] = std::to_string(1e6 * lost);
 }
 
 void DumpWriter::note_levels(const RawDump& dump) {
@@ -70,10 +92,13 @@ void DumpWriter::note_levels(const RawDump& dump) {
   }
 }
 
-void DumpWriter::finish(Queue& queue, const Provenance& provenance) {
+void DumpWriter::finish(Queue& queue, const std::vector<std::string>& implementations,
+                        const std::map<std::string, std::string>& notes) {
   queue_.close();
   thread_->join();
-  observation_.provenance = provenance;
+  auto& provenance = observation_.provenance;
+  if (!implementations.empty()) provenance.implementations = implementations;
+  for (const auto& [name, text] : notes) provenance.notes[name] = text;
   products_.publish(observation_);
   products_.draw(queue, observation_);
   products_.finish_manifest();

@@ -2,6 +2,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,8 +25,10 @@ class DumpWriter {
 
   /// requantiser_scale as FxChain::requantiser_scale().
   void offer(RawDump&& dump, const std::vector<double>& requantiser_scale);
-  /// Drains, publishes, draws. Rethrows what stopped the writer.
-  void finish(Queue& queue, const Provenance& provenance);
+  /// Drains, adds what is known of the whole run, publishes, draws. Rethrows what stopped the
+  /// writer.
+  void finish(Queue& queue, const std::vector<std::string>& implementations,
+              const std::map<std::string, std::string>& notes);
 
   std::int64_t dumps_written() const { return dumps_written_; }
   std::int64_t dumps_dropped() const { return static_cast<std::int64_t>(queue_.dropped()); }
@@ -42,6 +45,8 @@ class DumpWriter {
   };
   void run();
   void note_levels(const RawDump& dump);
+  void note_loss(const RawDump& dump);
+  void begin_file();
 
   DumpBuilder builder_;
   Observation observation_;
@@ -49,6 +54,7 @@ class DumpWriter {
   BoundedQueue<Item> queue_;
   std::vector<channelize::LevelStatistics> levels_;
   std::vector<double> saturated_, parts_;  // [input]
+  double wanted_ = 0, used_ = 0;  // spectra of the open files, summed over inputs, channels
   std::atomic<std::int64_t> dumps_written_{0};
   std::atomic<bool> failed_{false};
   std::unique_ptr<StageThread> thread_;

@@ -22,12 +22,9 @@ void complete_builder(DumpBuilder::Setup& builder, const ObservationConfig& conf
   builder.min_fraction = config.correlate.min_fraction;
 }
 
-void finish_writer(DumpWriter& writer, Queue& queue, std::map<std::string, std::string> notes,
-                   RunSummary& summary) {
-  Provenance provenance = writer.observation().provenance;
-  provenance.implementations = summary.implementations;
-  for (auto& [name, text] : notes) provenance.notes[name] = std::move(text);
-  writer.finish(queue, provenance);
+void finish_writer(DumpWriter& writer, Queue& queue,
+                   const std::map<std::string, std::string>& notes, RunSummary& summary) {
+  writer.finish(queue, summary.implementations, notes);
   summary.integrations = writer.dumps_written();
   summary.dropped_dumps = writer.dumps_dropped();
   const auto append = [](std::vector<std::string>& to, const std::vector<std::string>& from) {

@@ -29,8 +29,8 @@ void complete_builder(DumpBuilder::Setup& builder, const ObservationConfig& conf
                       const ArrayLayout& array, const FrequencyAxis& frequency);
 
 /// Drains and publishes; notes what ran and what was written in the summary and in the products.
-void finish_writer(DumpWriter& writer, Queue& queue, std::map<std::string, std::string> notes,
-                   RunSummary& summary);
+void finish_writer(DumpWriter& writer, Queue& queue,
+                   const std::map<std::string, std::string>& notes, RunSummary& summary);
 
 /// What a delay at the band center leaves to do for spectra of an external F-engine: the
 /// calibration and the dispersion of the cables. [input][channel]

@@ -66,14 +66,14 @@ void SamplePath::feed(const void* samples, Tick first, std::int64_t n,
   chain_->feed(samples, first, n, absent, segment, clock);
 }
 
-void SamplePath::finish(RunSummary& summary, std::map<std::string, std::string> notes) {
+void SamplePath::finish(RunSummary& summary, const std::map<std::string, std::string>& notes) {
   summary.planned_memory_bytes += chain_->memory_bytes();
   summary.implementations = {std::string(chain_->channelizer().implementation()),
                              std::string(chain_->correlator().implementation())};
   chain_->flush();
   summary.data_s = data_s();
   summary.engine_margin = busy_s() > 0 ? summary.data_s / busy_s() : 0;
-  if (writer_) finish_writer(*writer_, queue_, std::move(notes), summary);
+  if (writer_) finish_writer(*writer_, queue_, notes, summary);
 }
 
 }  // namespace ryle::stage

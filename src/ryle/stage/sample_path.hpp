@@ -32,7 +32,7 @@ class SamplePath {
             std::int64_t segment, const SampleClock& clock);
   /// Closes the last dump, drains the writer, publishes; fills in what the summary knows of engines
   /// and products.
-  void finish(RunSummary& summary, std::map<std::string, std::string> notes);
+  void finish(RunSummary& summary, const std::map<std::string, std::string>& notes);
 
   double data_s() const;
   double busy_s() const { return chain_->busy_s(); }

@@ -85,11 +85,11 @@ void SpectraDumps::feed(const SpectraGulp& gulp, std::int64_t first, std::int64_
   }
 }
 
-void SpectraDumps::finish(std::map<std::string, std::string> notes, RunSummary& summary) {
+void SpectraDumps::finish(const std::map<std::string, std::string>& notes, RunSummary& summary) {
   chain_->flush();
   summary.data_s = std::max(summary.data_s, data_s());
   summary.implementations.push_back(chain_->implementation());
-  if (writer_) finish_writer(*writer_, queue_, std::move(notes), summary);
+  if (writer_) finish_writer(*writer_, queue_, notes, summary);
 }
 
 }  // namespace ryle::stage

@@ -27,7 +27,7 @@ class SpectraDumps {
   std::int64_t room(std::int64_t first);
   /// Closes the open dump as short, drains, publishes; fills in what the summary knows of
   /// integrations.
-  void finish(std::map<std::string, std::string> notes, RunSummary& summary);
+  void finish(const std::map<std::string, std::string>& notes, RunSummary& summary);
 
   double data_s() const { return facts_.clock.seconds(chain_->spectra_done()); }
   double busy_s() const { return chain_->busy_s(); }
