@@ -138,6 +138,42 @@ TEST(PictureSky, MarksLieOnTheirSources) {
   EXPECT_NEAR(mark.y, source.y, 2.1);
 }
 
+// Antennas along north-east: the beam is narrow along it and wide across, of the sizes of a
+// Gaussian.
+TEST(PictureSky, BeamHasTheShapeOfTheArray) {
+  Observation o = observation();
+  const SkyImage image = spot(0, 0);
+  const RgbPicture without = draw_sky(image, o, bare());
+  const double wave_m = 299792458.0 / image.frequency.band_center_hz();
+  for (const double along : {-10.0, 10.0}) {
+    for (const double across : {-2.0, 2.0}) {  // rms 10 and 2 wavelengths
+      const double e = (along + across) * std::sqrt(0.5) * wave_m;
+      const double n = (along - across) * std::sqrt(0.5) * wave_m;
+      o.array.antennas.push_back({"A", {e, n, 0}});
+    }
+  }
+  const RgbPicture with = draw_sky(image, o, bare());
+  const double small = 200 * std::sqrt(std::log(2.0)) / (2 * kPi * 10), large = 5 * small;
+  const double x0 = kCenterX - 0.97 * 200 + large, y0 = kCenterY + 0.97 * 200 - large;
+  double n = 0, along = 0, across = 0;
+  for (std::int64_t y = 0; y < with.height; ++y) {
+    for (std::int64_t x = 0; x < with.width; ++x) {
+      const std::int64_t k = 3 * (y * with.width + x);
+      if (std::equal(with.rgb.begin() + k, with.rgb.begin() + k + 3, without.rgb.begin() + k))
+        continue;
+      const double east = x0 - static_cast<double>(x) - 0.5,
+                   north = y0 - static_cast<double>(y) - 0.5;
+      if (east < -large - 1) continue;  // the words
+      ++n;
+      along = std::max(along, std::abs(east + north) * std::sqrt(0.5));
+      across = std::max(across, std::abs(east - north) * std::sqrt(0.5));
+    }
+  }
+  ASSERT_GT(n, 20);
+  EXPECT_NEAR(along, small, 1.6);  // half a line and a pixel of smoothing
+  EXPECT_NEAR(across, large, 1.6);
+}
+
 TEST(PictureSky, SignedPlanesAreSymmetric) {
   const SkyImage image = spot(0.2, 0.2, 4, -7);
   const ColorScale scale = color_scale(image);

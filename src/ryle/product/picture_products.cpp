@@ -336,9 +336,8 @@ void write_sky_png(const std::string& path, const SkyImage& image,
   panel.horizon_circle = after >= 0.9;
   panel.x_label = panel.horizon_circle ? "l  (east to the left)" : "l";
   panel.y_label = panel.horizon_circle ? "m  (north up)" : "m";
-  panel.color_label = image.unit.empty() || image.unit == "uncalibrated"
-                          ? "intensity (uncalibrated)"
-                          : "intensity (" + image.unit + ")";
+  panel.color_label =
+      image.unit.empty() ? "fraction of the power of an antenna" : "intensity (" + image.unit + ")";
   panel.color_map = ColorMap::inferno;
   panel.marks = marks;
   // Noise dark, the brightest source at the top of the scale.

@@ -185,6 +185,7 @@ class SkyDrawing {
     draw_horizon();
     draw_sources();
     draw_color_bar();
+    draw_beam();
     draw_words();
     return {canvas_.width(), canvas_.height(), canvas_.rgb()};
   }
@@ -430,15 +431,97 @@ class SkyDrawing {
       draw_text(canvas_, ticks.labels[k], {right + 9 * unit_, y + 4.5 * unit_}, style);
       widest = std::max(widest, picture::text_width(ticks.labels[k], style));
     }
-    std::string label = image_.unit.empty() || image_.unit == "uncalibrated"
-                            ? "intensity (uncalibrated)"
-                            : "intensity (" + image_.unit + ")";
+    // Without a unit an image is in powers of one antenna: its inputs were equalized.
+    std::string label = image_.unit.empty() ? "fraction of the power of an antenna"
+                                            : "intensity (" + image_.unit + ")";
     if (scale_.gamma == 0.5) label += ", square-root scale";
     if (ticks.exponent != 0) label += fmt::format("  \u00d710^{}", ticks.exponent);
     TextStyle style = text(9.5, kSoftInk, Align::center);
     style.vertical = true;
     draw_text(canvas_, label, {right + 20 * unit_ + widest + style.cap_height, (top + bottom) / 2},
               style);
+  }
+
+  /// The synthesized beam at zenith, to scale, where the corner is free. For small angles the beam
+  /// is |mean_a exp(2 pi i u_a.s)|^2 = exp(-(2 pi)^2 s^T C s), C the covariance of the positions in
+  /// wavelengths: half power at 2 pi sqrt(s^T C s) = sqrt(ln 2).
+  void draw_beam() {
+    const auto [xx, xy, yy] = position_covariance();
+    const double middle = (xx + yy) / 2, spread = std::hypot((xx - yy) / 2, xy);
+    if (!(middle - spread > 1e-3)) return;  // a line of antennas, or one, has no beam to speak of
+    const double small = std::sqrt(std::log(2.0) / (middle + spread)) / (2 * kPi);
+    const double large = std::sqrt(std::log(2.0) / (middle - spread)) / (2 * kPi);
+    if (large > 0.12) return;  // it would meet the disc
+#if RYLE_MUTANT == 865
+    const double axis_rad = 0.5 * std::atan2(-2 * xy, xx - yy);
+#else
+    const double axis_rad = 0.5 * std::atan2(2 * xy, xx - yy);  // of the small axis, from east
+#endif
+    const Point at{center_.x - 0.97 * radius_ + large * radius_,
+                   center_.y + 0.97 * radius_ - large * radius_};
+    Line ellipse;
+    for (int k = 0; k <= 72; ++k) {
+      const double a = k * kPi / 36;
+      const double e =
+          small * std::cos(a) * std::cos(axis_rad) - large * std::sin(a) * std::sin(axis_rad);
+      const double n =
+          small * std::cos(a) * std::sin(axis_rad) + large * std::sin(a) * std::cos(axis_rad);
+      ellipse.push_back({at.x - e * radius_, at.y - n * radius_});
+    }
+    canvas_.stroke({ellipse}, 1.3 * unit_, kInk);
+    draw_text(canvas_,
+              fmt::format("beam {:.2g}\u00b0 \u00d7 {:.2g}\u00b0", 2 * large / kDegree_rad,
+                          2 * small / kDegree_rad),
+              {at.x + (large * radius_ + 8 * unit_), at.y + 4 * unit_},
+              text(8.5, kSoftInk, Align::left));
+  }
+
+  /// xx, xy, yy of the antennas in use, east and north, in wavelengths of the band's centre.
+  std::array<double, 3> position_covariance() const {
+    const auto& array = observation_.array;
+    const double per_m = image_.frequency.band_center_hz() / kSpeedOfLight_m_per_s;
+    std::vector<bool> used(array.antennas.size(), array.inputs.empty());
+    for (const auto& input : array.inputs) {
+      if (!input.bad) used[static_cast<std::size_t>(input.antenna)] = true;
+    }
+    double n = 0, x = 0, y = 0, xx = 0, xy = 0, yy = 0;
+    for (std::size_t a = 0; a < used.size(); ++a) {
+      if (!used[a]) continue;
+      const double e = array.antennas[a].enu_m[0] * per_m, m = array.antennas[a].enu_m[1] * per_m;
+      n += 1;
+      x += e;
+      y += m;
+      xx += e * e;
+      xy += e * m;
+      yy += m * m;
+    }
+    if (n < 3) return {0, 0, 0};
+    x /= n;
+    y /= n;
+    return {xx / n - x * x, xy / n - x * y, yy / n - y * y};
+  }
+
+  /// Brightest pixel in units of the scatter, robust: 1.4826 x the median of the distances from it.
+  std::string noise_line() const {
+    std::vector<float> values;
+    for (const float v : plane_) {
+      if (std::isfinite(v)) values.push_back(v);
+    }
+    if (values.size() < 16) return "";
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    const double top = static_cast<double>(*std::max_element(values.begin(), values.end()));
+    std::nth_element(values.begin(), middle, values.end());
+    const float median = *middle;
+    for (float& v : values) v = std::abs(v - median);
+    std::nth_element(values.begin(), middle, values.end());
+    const double sigma = 1.4826 * static_cast<double>(*middle);
+    if (!(sigma > 0)) return "";
+    std::string line = fmt::format("scatter \u03c3 = {:.2g}", sigma);
+    if (!is_signed(image_, options_))
+      line =
+          fmt::format("brightest {:.3g} \u03c3,  ", (top - static_cast<double>(median)) / sigma) +
+          line;
+    return line;
   }
 
   std::string stokes_name() const {
@@ -503,6 +586,8 @@ class SkyDrawing {
               {left + picture::text_width(title, big) + 16 * unit_, 40 * unit_},
               text(13, kSoftInk, Align::left));
     draw_text(canvas_, facts_line(), {left, 66 * unit_}, text(10.5, kSoftInk, Align::left));
+    draw_text(canvas_, noise_line(), {static_cast<double>(canvas_.width()) - left, 40 * unit_},
+              text(10.5, kSoftInk, Align::right));
     std::string foot = image_.facts.path;
     if (!image_.facts.implementation.empty()) foot = image_.facts.implementation;
     if (!image_.facts.function.empty()) foot += (foot.empty() ? "" : ", ") + image_.facts.function;
