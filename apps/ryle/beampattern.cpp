@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "apps/ryle/command.hpp"
+#include "apps/ryle/report.hpp"
+#include "ryle/core/error.hpp"
+#include "ryle/core/units.hpp"
+#include "ryle/core/version.hpp"
+#include "ryle/engine/beamform/pattern.hpp"
+#include "ryle/engine/beamform/weights.hpp"
+#include "ryle/product/image_file.hpp"
+#include "ryle/product/picture.hpp"
+#include "ryle/product/publish.hpp"
+#include "ryle/telescope/beams_file.hpp"
+
+namespace ryle::app {
+namespace {
+
+using namespace beamform;
+
+struct Arguments {
+  std::string beams, beam, at_utc, grid = "beam", weights = "i8", element = "isotropic", pol = "X";
+  double frequency_mhz = 0, width_deg = 0, exponent = 1;
+  std::vector<double> element_size_m;
+  std::int64_t n_pixels = 256;
+  std::vector<std::string> outputs;
+  bool overwrite = false;
+};
+
+/// One beam of one pol, ready to be looked at.
+struct Simulation {
+  ArrayLayout array;  ///< inputs of the pol only
+  BeamPointing beam;
+  Vector3 direction{};
+  std::int64_t tai_ns = 0;
+  double frequency_hz = 0;
+  std::vector<cf32> ideal, used;
+  std::int64_t n_antennas = 0;
+  TangentFrame frame;
+  double half_width = 0;
+  PatternGrid grid;
+  LobeShape shape;
+};
+
+WeightConfig weight_config(const BeamsFile& file, std::int64_t n, double frequency_hz) {
+  WeightConfig c;
+  c.n_antennas = n;
+  c.channels = {frequency_hz, 0, 1};
+  c.gain_mode = file.gain_mode == "matched" ? GainMode::matched
+                : file.gain_mode == "phase" ? GainMode::phase
+                                            : GainMode::inverse;
+  c.normalization = file.normalization == "sum"    ? Normalization::sum
+                    : file.normalization == "mean" ? Normalization::mean
+                                                   : Normalization::noise;
+  return c;
+}
+
+std::size_t index_of(const BeamsFile& file, const std::string& name) {
+  if (name.empty()) return 0;
+  std::string known;
+  for (std::size_t k = 0; k < file.beams.size(); ++k) {
+    if (file.beams[k].name == name) return k;
+    if (k < 20) known += (k > 0 ? ", " : "") + file.beams[k].name;
+  }
+  throw ConfigError("--beam " + name + ": no such beam; the file has " + known);
+}
+
+void make_weights(const BeamsFile& file, std::size_t index, int pol, Simulation& s) {
+  s.array = file.array;
+  s.array.inputs.clear();
+  std::vector<double> mask;
+  std::vector<cf32> gains;
+  const auto& subarray = file.subarrays[static_cast<std::size_t>(file.subarray_of_beam[index])];
+  for (std::size_t i = 0; i < file.array.inputs.size(); ++i) {
+    const ArrayInput& input = file.array.inputs[i];
+    if (input.pol != pol) continue;
+    s.array.inputs.push_back(input);
+    mask.push_back(input.bad ? 0 : subarray[static_cast<std::size_t>(input.antenna)]);
+    gains.emplace_back(file.gains.empty() ? cf64(1) : file.gains[i]);
+  }
+  const auto n = s.array.n_inputs();
+  if (n == 0) throw ConfigError("the layout has no input of that polarization");
+  const WeightMaker maker(weight_config(file, n, s.frequency_hz), {gains.data(), {n, 1}}, {mask});
+  s.ideal.resize(static_cast<std::size_t>(n));
+  maker.make(steer(s.array, {{s.direction}}, s.frequency_hz), 0, {}, {s.ideal.data(), {1, 1, n}});
+  for (const cf32& w : s.ideal) s.n_antennas += w != cf32(0);
+}
+
+Element element_of(const Arguments& a) {
+  Element e;
+  e.exponent = a.exponent;
+  if (a.element == "cosine") e.pattern = ElementPattern::cosine;
+  if (a.element == "aperture") {
+    if (a.element_size_m.size() != 2)
+      throw ConfigError("--element aperture needs --element-size-m EAST NORTH");
+    e.pattern = ElementPattern::aperture;
+    e.width_x_m = a.element_size_m[0];
+    e.width_y_m = a.element_size_m[1];
+  }
+  return e;
+}
+
+Simulation simulate(const Arguments& a) {
+  const BeamsFile file = load_beams(a.beams);
+  const std::size_t index = index_of(file, a.beam);
+  Simulation s;
+  BeamSky sky(file.array, file.beams, file.earth_orientation);
+  s.beam = sky.beams()[index];
+  const bool still = s.beam.frame == BeamFrame::hadec || s.beam.frame == BeamFrame::azel ||
+                     s.beam.freeze_at_tai_ns.has_value();
+  if (!a.at_utc.empty()) {
+    s.tai_ns = tai_ns_from_utc_iso(a.at_utc);
+  } else if (!still) {
+    throw ConfigError("beam \"" + s.beam.name + "\" follows the sky: --at UTC is needed");
+  } else {
+    s.tai_ns = s.beam.freeze_at_tai_ns.value_or(tai_ns_from_utc_iso("2000-01-01T12:00:00"));
+  }
+  const BeamSky one(file.array, {s.beam}, file.earth_orientation);
+  s.direction = one.directions_enu(s.tai_ns)[0];
+  if (!(s.direction[2] > 0))
+    throw ConfigError("beam \"" + s.beam.name + "\" is below the horizon at " + utc_iso(s.tai_ns) +
+                      " UTC");
+  s.frequency_hz = a.frequency_mhz > 0
+                       ? a.frequency_mhz * 1e6
+                       : file.first_center_hz +
+                             0.5 * static_cast<double>(file.n_channels - 1) * file.channel_step_hz;
+  make_weights(file, index, a.pol == "X" ? 0 : 1, s);
+  s.used = a.weights == "i8" ? quantized_weights(s.ideal) : s.ideal;
+  std::vector<std::int64_t> inputs(s.array.inputs.size());
+  for (std::size_t k = 0; k < inputs.size(); ++k) inputs[k] = static_cast<std::int64_t>(k);
+  const BeamPattern pattern(s.array, inputs, s.used, s.frequency_hz, element_of(a));
+  const TangentFrame at_beam = tangent_frame(s.direction, file.array.latitude_rad);
+  const bool all_sky = a.grid == "sky";
+  s.frame = all_sky ? tangent_frame({0, 0, 1}, file.array.latitude_rad) : at_beam;
+  s.half_width = all_sky ? 1.0 : std::sin(0.5 * a.width_deg * kDegree_rad);
+  s.grid = pattern_grid(pattern, s.frame, a.n_pixels, s.half_width);
+  // The lobe is measured on a grid about the beam, also when the picture is of the whole sky.
+  const double reach = all_sky ? 0.5 : s.half_width;
+  s.shape = lobe_shape(pattern, at_beam,
+                       all_sky ? pattern_grid(pattern, at_beam, 256, reach) : s.grid, reach);
+  return s;
+}
+
+std::string csv_of(const Simulation& s) {
+  std::string csv = "l,m,azimuth_deg,elevation_deg,power\n";
+  const std::int64_t n = s.grid.n_pixels;
+  for (std::int64_t row = 0; row < n; ++row) {
+    for (std::int64_t column = 0; column < n; ++column) {
+      const float power = s.grid.power[static_cast<std::size_t>(row * n + column)];
+      if (std::isnan(power)) continue;
+      const double l = -static_cast<double>(column - n / 2) * s.grid.cell;
+      const double m = static_cast<double>(row - n / 2) * s.grid.cell;
+      const Vector3 enu = s.frame.at(l, m);
+      csv += fmt::format("{:.8f},{:.8f},{:.6f},{:.6f},{:.8g}\n", l, m,
+                         std::atan2(enu[0], enu[1]) / kDegree_rad, std::asin(enu[2]) / kDegree_rad,
+                         power);
+    }
+  }
+  return csv;
+}
+
+void write_picture(const std::string& path, const Simulation& s, bool overwrite) {
+  Panel panel;
+  panel.title = s.beam.name;
+  panel.x_label = "l (direction cosine, east left)";
+  panel.y_label = "m";
+  panel.color_label = "dB";
+  panel.n_rows = panel.n_columns = s.grid.n_pixels;
+  for (const float power : s.grid.power)
+    panel.values.push_back(10 * std::log10(std::max(power, 1e-9f)) + 0 * power);  // keeps NaN
+  panel.x_min = s.half_width;
+  panel.x_max = -s.half_width;
+  panel.y_min = -s.half_width;
+  panel.y_max = s.half_width;
+  panel.square = true;
+  panel.first_row_at_top = false;
+  panel.color_min = -40;
+  panel.color_max = 0;
+  write_png(path, {panel},
+            fmt::format("{:.3f} MHz, {} antennas", s.frequency_hz * 1e-6, s.n_antennas), overwrite);
+}
+
+void write_fits(const std::string& path, const Simulation& s, const Context& context,
+                bool overwrite) {
+  SkyImage image;
+  image.n_pixels = s.grid.n_pixels;
+  image.pixels = s.grid.power;
+  image.cell_direction_cosine = s.grid.cell;
+  image.frequency = {s.frequency_hz, 1, 1};
+  image.start_tai_ns = image.centroid_tai_ns = image.end_tai_ns = s.tai_ns;
+  image.unit = "relative power";
+  image.facts.path = "beam pattern";
+  image.center = direction_of_enu(s.array, s.frame.s, s.tai_ns);
+  const auto axes = uvw_axes(s.array, image.center, s.tai_ns);
+  const Vector3& y = s.frame.y;
+  const auto along = [&](const Vector3& axis) {
+    return axis[0] * y[0] + axis[1] * y[1] + axis[2] * y[2];
+  };
+  image.north_angle_rad = std::atan2(along(axes[0]), along(axes[1]));
+  Observation observation;
+  observation.array = s.array;
+  observation.frequency = image.frequency;
+  observation.phase_center = image.center;
+  observation.object = s.beam.name;
+  observation.provenance.version = version();
+  observation.provenance.command_line = context.command_line();
+  write_fits_image(path, image, observation, overwrite);
+}
+
+void write_outputs(const Arguments& a, const Context& context, const Simulation& s) {
+  for (const auto& path : a.outputs) {
+    const auto ends = [&](const char* suffix) {
+      const std::string end(suffix);
+      return path.size() > end.size() &&
+             path.compare(path.size() - end.size(), end.size(), end) == 0;
+    };
+    if (ends(".fits")) {
+      write_fits(path, s, context, a.overwrite);
+    } else if (ends(".png")) {
+      write_picture(path, s, a.overwrite);
+    } else {
+      publish_bytes(path, csv_of(s), a.overwrite);
+    }
+  }
+}
+
+int report(const Context& context, const Arguments& a, const Simulation& s) {
+  const double azimuth_deg =
+      std::fmod(std::atan2(s.direction[0], s.direction[1]) / kDegree_rad + 360, 360);
+  const double elevation_deg = std::asin(s.direction[2]) / kDegree_rad;
+  const double loss_db = weight_loss_db(s.used, s.ideal);
+  const auto degrees = [](double angle_rad) { return angle_rad / kDegree_rad; };
+  if (context.json) {
+    const auto number = [](double x) {
+      return std::isfinite(x) ? nlohmann::json(x) : nlohmann::json(nullptr);
+    };
+    fmt::print("{}\n",
+               nlohmann::ordered_json{
+                   {"beam", s.beam.name},
+                   {"frequency_mhz", s.frequency_hz * 1e-6},
+                   {"azimuth_deg", azimuth_deg},
+                   {"elevation_deg", elevation_deg},
+                   {"n_antennas", s.n_antennas},
+                   {"weights", a.weights},
+                   {"half_power_width_deg",
+                    {number(degrees(s.shape.widest_rad)), number(degrees(s.shape.narrowest_rad))}},
+                   {"position_angle_deg", degrees(s.shape.angle_of_widest_rad)},
+                   {"peak_sidelobe_db", number(s.shape.sidelobe_db)},
+                   {"loss_to_ideal_weights_db", loss_db},
+                   {"outputs", a.outputs}}
+                   .dump());
+    return 0;
+  }
+  fmt::print("beam {}: azimuth {:.4f} deg, elevation {:.4f} deg, {:.4f} MHz, {} antennas\n",
+             s.beam.name, azimuth_deg, elevation_deg, s.frequency_hz * 1e-6, s.n_antennas);
+  fmt::print("half-power widths {:.3f} x {:.3f} deg, the wider at position angle {:.1f} deg\n",
+             degrees(s.shape.widest_rad), degrees(s.shape.narrowest_rad),
+             degrees(s.shape.angle_of_widest_rad));
+  fmt::print("highest sidelobe {:.2f} dB in the picture; {} weights lose {:.6f} dB\n",
+             s.shape.sidelobe_db, a.weights, loss_db);
+  for (const auto& path : a.outputs) fmt::print("wrote {}\n", path);
+  return 0;
+}
+
+void check_outputs(const Arguments& a) {
+  for (const auto& path : a.outputs) {
+    const auto dot = path.rfind('.');
+    const std::string end = dot == std::string::npos ? "" : path.substr(dot);
+    if (end != ".fits" && end != ".png" && end != ".csv")
+      throw ConfigError("-o " + path + ": patterns are written as .fits, .png or .csv");
+  }
+}
+
+}  // namespace
+
+void add_beampattern(CLI::App& app, Context& context) {
+  auto* sub = app.add_subcommand(
+      "beampattern", "what a beam sees: its power pattern with the weights as they are used");
+  auto a = std::make_shared<Arguments>();
+  sub->add_option("beams", a->beams, "beams file (TOML)")->required();
+  sub->add_option("--beam", a->beam, "name of the beam; the first of the file otherwise");
+  sub->add_option("--at", a->at_utc, "UTC, for beams that follow the sky");
+  sub->add_option("--freq-mhz", a->frequency_mhz, "frequency; the middle of the band otherwise")
+      ->check(CLI::PositiveNumber);
+  sub->add_option("--grid", a->grid, "beam: about the beam; sky: from horizon to horizon")
+      ->check(CLI::IsMember({"beam", "sky"}))
+      ->capture_default_str();
+  a->width_deg = 10;
+  sub->add_option("--width-deg", a->width_deg, "width of the picture about the beam")
+      ->check(CLI::Range(1e-6, 179.0))
+      ->capture_default_str();
+  sub->add_option("--pixels", a->n_pixels, "even number of pixels along each side")
+      ->check(CLI::Range(2, 8192))
+      ->capture_default_str();
+  sub->add_option("--weights", a->weights, "i8: 8-bit codes as the beamformer's default; f32")
+      ->check(CLI::IsMember({"i8", "f32"}))
+      ->capture_default_str();
+  sub->add_option("--pol", a->pol, "polarization of the inputs")
+      ->check(CLI::IsMember({"X", "Y"}))
+      ->capture_default_str();
+  sub->add_option("--element", a->element, "pattern of one element")
+      ->check(CLI::IsMember({"isotropic", "cosine", "aperture"}))
+      ->capture_default_str();
+  sub->add_option("--element-exponent", a->exponent, "cosine: power sin(elevation)^n")
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str();
+  sub->add_option("--element-size-m", a->element_size_m, "aperture: size east and north")
+      ->expected(2)
+      ->check(CLI::PositiveNumber);
+  sub->add_option("-o,--output", a->outputs, "NAME.fits, .png or .csv (repeatable)");
+  sub->add_flag("--overwrite", a->overwrite, "replace files that exist");
+  add_common(*sub, context);
+  sub->callback([&context, a] {
+    context.action = [&context, a] {
+      check_outputs(*a);
+      const Simulation s = simulate(*a);
+      write_outputs(*a, context, s);
+      return report(context, *a, s);
+    };
+  });
+}
+
+}  // namespace ryle::app
