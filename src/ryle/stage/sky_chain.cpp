@@ -5,9 +5,11 @@
 #include <chrono>
 #include <cmath>
 
-#include "ryle/core/baseline.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
+#ifdef RYLE_HAVE_CUDA
+#include "ryle/engine/correlate/cuda.hpp"
+#endif
 
 namespace ryle::stage {
 namespace {
@@ -91,10 +93,6 @@ SkyChain::SkyChain(Queue queue, const Setup& setup, std::vector<cf32> gains, Wat
     device_blocks_ =
         Buffer<std::byte>(dense_blocks_bytes(setup_.format, n_channels, setup_.max_gulp, n_inputs),
                           MemorySpace::device);
-    if (correlator_) {
-      device_sums_ = Buffer<ci64>(n_channels * n_pairs(n_inputs), MemorySpace::device);
-      device_counts_ = Buffer<std::uint32_t>(n_channels * n_pairs(n_inputs), MemorySpace::device);
-    }
   }
   direction_step_ = kSteeringTurns / largest_baseline_waves(setup_.sky);
 }
@@ -178,9 +176,22 @@ void SkyChain::feed(const SpectraGulp& gulp) {
   if (image_.room() == 0) close_image();
 }
 
-void SkyChain::correlate_images(RawImages& raw) {
-  correlator_->finish(queue_, sums_);
+// The sums of a dump where they lie: on a device they stay there.
+image::VisInput SkyChain::finished_sums() {
   image::VisInput input;
+#ifdef RYLE_HAVE_CUDA
+  if (queue_.back_end() == BackEnd::cuda) {
+    const auto sums = correlate::finish_on_device(queue_, *correlator_);
+    input.type = sums.integer ? image::VisInput::Type::ci64 : image::VisInput::Type::cf64;
+    input.sums = sums.sums;
+    input.tiles = sums.tiles;
+    input.tile_shift = sums.tile_shift;
+    input.counts = sums.counts;
+    input.n_spectra = sums.n_spectra;
+    return input;
+  }
+#endif
+  correlator_->finish(queue_, sums_);
   input.n_spectra = image_.filled();
   if (!sums_.integer.empty()) {
     input.type = image::VisInput::Type::ci64;
@@ -190,13 +201,11 @@ void SkyChain::correlate_images(RawImages& raw) {
     input.sums = sums_.real.data();
   }
   input.counts = sums_.counts.data();
-  if (device_sums_.size() > 0) {
-    // ci64 and cf64 are both 16 bytes.
-    copy_bytes(queue_, device_sums_.data(), input.sums, device_sums_.bytes());
-    copy_bytes(queue_, device_counts_.data(), input.counts, device_counts_.bytes());
-    input.sums = device_sums_.data();
-    input.counts = device_counts_.data();
-  }
+  return input;
+}
+
+void SkyChain::correlate_images(RawImages& raw) {
+  const image::VisInput input = finished_sums();
   vis_imager_->execute(queue_, input, raw.images);
   if (vis_watcher_) vis_watcher_->execute(queue_, input, raw.watched);
 }

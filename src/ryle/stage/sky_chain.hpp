@@ -74,6 +74,7 @@ class SkyChain {
   void begin_image();
   void make_watchers(std::int64_t tai_ns);
   void close_image();
+  image::VisInput finished_sums();
   void correlate_images(RawImages& raw);
 
   Setup setup_;
@@ -84,9 +85,7 @@ class SkyChain {
   std::vector<cf32> gains_, next_gains_;
   std::unique_ptr<correlate::Correlator> correlator_;
   correlate::Sums sums_;
-  Buffer<ci64> device_sums_;  // CUDA only, as the next ones
-  Buffer<std::uint32_t> device_counts_;
-  Buffer<std::byte> device_blocks_;
+  Buffer<std::byte> device_blocks_;  // CUDA only
   std::unique_ptr<image::VisImager> vis_imager_, vis_watcher_;
   std::unique_ptr<image::FieldImager> field_imager_, field_watcher_;
   Watch watch_;                // of the open image
