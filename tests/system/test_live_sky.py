@@ -53,9 +53,9 @@ def test_a_flash_is_found_once_where_and_when_it_was(tmp_path):
     assert root.find("Who/AuthorIVORN").text and Time(root.find("Who/Date").text) > Time("2026-01-01")
     parameters = {p.get("name"): float(p.get("value")) for p in root.iter("Param")}
     pixel = 1 / (128 * 0.40)
-    assert abs(parameters["l"] - FLASH[0]) < 0.6 * pixel and abs(parameters["m"] - FLASH[1]) < 0.6 * pixel
-    # 400 Jy at the middle of a pixel; up to half a pixel away less, and the best window need not hold all of it.
-    assert 150 < parameters["peak"] < 450 and parameters["snr_i"] > 8
+    assert abs(parameters["l"] - FLASH[0]) < pixel and abs(parameters["m"] - FLASH[1]) < pixel
+    # 400 Jy at the middle of a pixel, less beside it; 200 samples of noise-like flux scatter by 7 %: 5 sigma above.
+    assert 150 < parameters["peak"] < 540 and parameters["snr_i"] > 8
     coordinates = root.find(".//AstroCoords")
     assert coordinates.get("coord_system_id") == "UTC-ICRS-TOPO"
     when = Time(coordinates.find("Time/TimeInstant/ISOTime").text, scale="utc")
