@@ -74,9 +74,9 @@ inline void multiply(const Multiply& m) {
   }
 }
 
-constexpr CpuKernel kBytes{"avx512_vnni",  true,      expand4,  multiply,
-                           detect<true>,   integrate, quantize, quantize_u8,
-                           power_u8<true>, store_f32, fence};
+constexpr CpuKernel kBytes{"avx512_vnni", true,     expand4,     multiply,       detect<true>,
+                           integrate,     quantize, quantize_u8, power_u8<true>, store_f32_lines,
+                           fence};
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Powers of 16 rows to bytes with time unit-stride. Included inside an unnamed namespace by the
-// AVX-512 files.
+// Powers of 16 rows to bytes and floats with time unit-stride. Included inside an unnamed namespace
+// by the AVX-512 files.
 
 // Exact counts of what the packs below will cut.
 __attribute__((noinline)) inline void count_cut(const __m512i* codes, int n, std::uint32_t* n_low,
@@ -133,6 +133,55 @@ inline void power_u8(const PowerBytes& p, const Rows& out) {
   } else {
     bytes_of<true>(from, p.n, {p.n_low, p.n_high}, out);
   }
+}
+
+// 16 x 16 transpose of floats: a[lane] = 16 times of a row.
+RYLE_INLINE void transpose16(__m512* a) {
+  __m512 b[16];
+  static_for<0, 8>([&](auto k) RYLE_ALWAYS {  // pairs of times
+    b[2 * k] = _mm512_unpacklo_ps(a[2 * k], a[2 * k + 1]);
+    b[2 * k + 1] = _mm512_unpackhi_ps(a[2 * k], a[2 * k + 1]);
+  });
+  static_for<0, 4>([&](auto k) RYLE_ALWAYS {  // 4 times of one row in each 128-bit lane
+    const auto low = [&](int i) RYLE_ALWAYS { return _mm512_castps_pd(b[4 * k + i]); };
+    a[4 * k] = _mm512_castpd_ps(_mm512_unpacklo_pd(low(0), low(2)));
+    a[4 * k + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(low(0), low(2)));
+    a[4 * k + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(low(1), low(3)));
+    a[4 * k + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(low(1), low(3)));
+  });
+  static_for<0, 4>([&](auto k) RYLE_ALWAYS {  // row 4 q + k: lane q of a[k], a[4 + k], ...
+    const __m512 x = _mm512_shuffle_f32x4(a[k], a[4 + k], 0x44);
+    const __m512 y = _mm512_shuffle_f32x4(a[k], a[4 + k], 0xee);
+    const __m512 z = _mm512_shuffle_f32x4(a[8 + k], a[12 + k], 0x44);
+    const __m512 w = _mm512_shuffle_f32x4(a[8 + k], a[12 + k], 0xee);
+    b[k] = _mm512_shuffle_f32x4(x, z, 0x88);
+    b[4 + k] = _mm512_shuffle_f32x4(x, z, 0xdd);
+    b[8 + k] = _mm512_shuffle_f32x4(y, w, 0x88);
+    b[12 + k] = _mm512_shuffle_f32x4(y, w, 0xdd);
+  });
+  static_for<0, 16>([&](auto k) RYLE_ALWAYS { a[k] = b[k]; });
+}
+
+// As store_f32, whole lines of 16 times past the caches; the rest as everywhere.
+inline void store_f32_lines(const float* plane, std::int64_t n, const Rows& out) {
+  const std::int64_t whole = n / 16 * 16;
+  for (std::int64_t k = 0; k < whole; k += 16) {
+    __m512 a[16];
+    static_for<0, 16>([&](auto t)
+                          RYLE_ALWAYS { a[t] = _mm512_loadu_ps(plane + (k + t) * kLanes); });
+    transpose16(a);
+    for (std::int64_t lane = 0; lane < out.n_lanes; ++lane) {
+      auto* to = reinterpret_cast<float*>(out.first + lane * out.stride_bytes) + k;
+      if (reinterpret_cast<std::uintptr_t>(to) % 64 == 0) {
+        _mm512_stream_ps(to, a[lane]);
+      } else {
+        _mm512_storeu_ps(to, a[lane]);
+      }
+    }
+  }
+  if (whole == n) return;
+  store_f32(plane + whole * kLanes, n - whole,
+            {out.first + whole * std::int64_t{sizeof(float)}, out.stride_bytes, out.n_lanes});
 }
 
 inline void fence() { _mm_sfence(); }
