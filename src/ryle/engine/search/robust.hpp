@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace ryle::search::detail {
+
+/// Middle value (upper one of an even number); 0 of none. Reorders.
+inline double median_of(std::vector<double>& values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// 1.4826 x median absolute deviation from `center`.
+inline double scatter_of(std::vector<double> values, double center) {
+  for (auto& v : values) v = std::abs(v - center);
+  return 1.4826 * median_of(values);
+}
+
+}  // namespace ryle::search::detail

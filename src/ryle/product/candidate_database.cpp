@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <limits>
+
+#include "ryle/core/error.hpp"
+#include "ryle/product/candidate_file.hpp"
+#include "ryle/product/publish.hpp"
+#include "ryle/product/sqlite_file.hpp"
+
+namespace ryle {
+namespace {
+
+using product::Database;
+using product::Statement;
+
+constexpr const char* kSchema =
+    "PRAGMA application_id = 0x52794c53;"
+    "CREATE TABLE run(key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
+    "CREATE TABLE event(id INTEGER PRIMARY KEY, tick REAL, time_s REAL, mjd_utc REAL, tai_ns "
+    "INTEGER,"
+    " dm REAL, dm_err REAL, width_s REAL, width_err_s REAL, snr REAL, snr_boxcar REAL, "
+    "boxcar_samples INTEGER,"
+    " dm_trial INTEGER, trial_dm REAL, members INTEGER, begin_sample INTEGER, end_sample INTEGER, "
+    "beam INTEGER,"
+    " ra_deg REAL, dec_deg REAL, f_ref_hz REAL, masked_fraction REAL, flags TEXT, picture TEXT);";
+constexpr double kDegrees = 57.295779513082320877;
+
+void put(Database& db, const char* key, std::string_view value) {
+  Statement(db, "INSERT INTO run VALUES(?, ?)")
+      .bind(1, std::string_view(key))
+      .bind(2, value)
+      .execute();
+}
+void put(Database& db, const char* key, double value) {
+  Statement(db, "INSERT INTO run VALUES(?, ?)")
+      .bind(1, std::string_view(key))
+      .bind(2, value)
+      .execute();
+}
+void put(Database& db, const char* key, std::int64_t value) {
+  Statement(db, "INSERT INTO run VALUES(?, ?)")
+      .bind(1, std::string_view(key))
+      .bind(2, value)
+      .execute();
+}
+
+void write_run(Database& db, const SearchDescription& s) {
+  put(db, "schema", std::int64_t{1});
+  put(db, "file", s.file);
+  put(db, "telescope", s.telescope);
+  put(db, "source", s.source_name);
+  put(db, "plan", s.plan);
+  put(db, "k_dm", s.k_dm);
+  put(db, "reference_hz", s.reference_hz);
+  put(db, "low_hz", s.low_hz);
+  put(db, "high_hz", s.high_hz);
+  put(db, "sample_interval_s", s.sample_interval_s);
+  put(db, "start_mjd_utc", s.start_mjd_utc);
+  put(db, "start_tai_ns", s.start_tai_ns);
+  put(db, "n_samples", s.n_samples);
+  put(db, "n_channels", s.n_channels);
+  put(db, "n_trials", s.n_trials);
+  put(db, "threshold", s.threshold);
+  put(db, "version", s.version);
+  put(db, "command_line", s.command_line);
+  put(db, "implementation", s.implementation);
+}
+
+void write_events(Database& db, const SearchDescription& s,
+                  const std::vector<SearchCandidate>& list) {
+  Statement row(db, "INSERT INTO event VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+  for (const auto& c : list) {
+    row.bind(1, c.number).bind(2, c.tick).bind(3, c.time_s).bind(4, c.mjd_utc).bind(5, c.tai_ns);
+    row.bind(6, c.dm_pc_cm3)
+        .bind(7, c.dm_error)
+        .bind(8, c.width_s)
+        .bind(9, c.width_error_s)
+        .bind(10, c.snr);
+    row.bind(11, c.snr_boxcar)
+        .bind(12, c.boxcar_samples)
+        .bind(13, c.dm_trial)
+        .bind(14, c.trial_dm_pc_cm3);
+    row.bind(15, c.members).bind(16, c.begin_sample).bind(17, c.end_sample).bind(18, c.beam);
+    row.bind(19, s.position.ra_rad * kDegrees)
+        .bind(20, s.position.dec_rad * kDegrees)
+        .bind(21, s.reference_hz);
+    row.bind(22, c.masked_fraction)
+        .bind(23, std::string_view(c.flags))
+        .bind(24, std::string_view(c.picture));
+    row.execute();
+  }
+}
+
+}  // namespace
+
+void write_search_database(const std::string& path, const SearchDescription& search,
+                           const std::vector<SearchCandidate>& list, bool overwrite) {
+  prepare_part(path, overwrite);
+  try {
+    Database db(part_path(path), Database::Mode::create, 5);
+    db.run("BEGIN");
+    db.run(kSchema);
+    write_run(db, search);
+    write_events(db, search, list);
+    db.run("COMMIT");
+  } catch (...) {
+    discard_part(path);
+    throw;
+  }
+  publish_part(path, overwrite);
+}
+
+std::vector<SearchCandidate> read_search_database(const std::string& path) {
+  Database db(path, Database::Mode::read, 5);
+  if (db.number("PRAGMA application_id") != 0x52794c53)
+    throw FormatError(path + ": an SQLite file, but not one of a Ryle search");
+  std::vector<SearchCandidate> list;
+  Statement row(db,
+                "SELECT id, tick, time_s, mjd_utc, tai_ns, dm, dm_err, width_s, width_err_s, snr, "
+                "snr_boxcar, boxcar_samples,"
+                " dm_trial, trial_dm, members, begin_sample, end_sample, beam, masked_fraction, "
+                "flags, picture FROM event ORDER BY id");
+  while (row.step()) {
+    SearchCandidate c;
+    c.number = row.integer(0);
+    c.tick = row.real(1);
+    c.time_s = row.real(2);
+    c.mjd_utc = row.real(3);
+    c.tai_ns = row.integer(4);
+    c.dm_pc_cm3 = row.real(5);
+    c.dm_error = row.real(6);
+    c.width_s = row.real(7);
+    c.width_error_s = row.real(8);
+    c.snr = row.real(9);
+    c.snr_boxcar = row.real(10);
+    c.boxcar_samples = row.integer(11);
+    c.dm_trial = row.integer(12);
+    c.trial_dm_pc_cm3 = row.real(13);
+    c.members = row.integer(14);
+    c.begin_sample = row.integer(15);
+    c.end_sample = row.integer(16);
+    c.beam = row.integer(17);
+    c.masked_fraction = row.real(18);
+    c.flags = row.text(19);
+    c.picture = row.text(20);
+    list.push_back(c);
+  }
+  return list;
+}
+
+}  // namespace ryle

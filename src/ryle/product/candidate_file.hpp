@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ryle/telescope/geometry.hpp"
+
+/// Dispersed pulses as other programs write them, and as pictures.
+namespace ryle {
+
+/// What all candidates of a search share.
+struct SearchDescription {
+  std::string file;  ///< that was searched
+  std::string telescope;
+  std::string source_name;
+  SkyDirection position;
+  std::string plan;                ///< of dispersion measures, in words
+  double k_dm = 0;                 ///< s MHz^2 pc^-1 cm^3
+  double reference_hz = 0;         ///< arrival times hold there: center of the highest channel
+  double low_hz = 0, high_hz = 0;  ///< edges of the band
+  double sample_interval_s = 0;
+  double start_mjd_utc = 0;
+  std::int64_t start_tai_ns = 0;
+  std::int64_t n_samples = 0, n_channels = 0, n_trials = 0;
+  double threshold = 0;
+  std::string version, command_line, implementation;
+};
+
+struct SearchCandidate {
+  std::int64_t number = 0;  ///< 1, 2, ... in order of time
+  double tick = 0;          ///< center, samples from the start of the file
+  double time_s = 0;        ///< of the center, at reference_hz
+  double mjd_utc = 0;
+  std::int64_t tai_ns = 0;
+  double dm_pc_cm3 = 0, dm_error = 0;
+  double width_s = 0, width_error_s = 0;  ///< FWHM
+  double snr = 0;                         ///< matched filter
+  double snr_boxcar = 0;
+  std::int64_t boxcar_samples = 0;
+  std::int64_t dm_trial = 0;
+  double trial_dm_pc_cm3 = 0;
+  std::int64_t members = 0;
+  std::int64_t begin_sample = 0, end_sample = 0;
+  std::int64_t beam = 0;
+  double masked_fraction = 0;
+  std::string flags;    ///< "" = a candidate; "low_dm": no dispersion can be told
+  std::string picture;  ///< name of its PNG, may be empty
+};
+
+/// Whole files as text. Only unflagged candidates, except in CSV.
+std::string heimdall_text(const SearchDescription& search,
+                          const std::vector<SearchCandidate>& list);
+std::string transientx_text(const SearchDescription& search,
+                            const std::vector<SearchCandidate>& list);
+std::string singlepulse_text(const SearchDescription& search,
+                             const std::vector<SearchCandidate>& list);
+std::string candidates_csv(const SearchDescription& search,
+                           const std::vector<SearchCandidate>& list);
+/// VOEvent 2.0 (IVOA recommendation 2011) of one candidate. @param role "observation" or "test"
+std::string voevent_xml(const SearchDescription& search, const SearchCandidate& candidate,
+                        const std::string& role);
+
+/// The master record: tables run(key, value), event(...), all numbers exact. Published by rename.
+void write_search_database(const std::string& path, const SearchDescription& search,
+                           const std::vector<SearchCandidate>& list, bool overwrite);
+std::vector<SearchCandidate> read_search_database(const std::string& path);
+
+/// Arrays behind the picture of a candidate; masked values are NaN.
+struct CandidatePicture {
+  std::vector<float>
+      waterfall;  ///< [frequency bin][time bin], dedispersed, sigma units; lowest first
+  std::int64_t n_frequencies = 0, n_times = 0;
+  std::vector<float> profile;  ///< [time bin], S/N units
+  std::vector<float> model;    ///< [time bin], the template
+  std::vector<float> dm_time;  ///< [dm][time bin]
+  std::int64_t n_dms = 0;
+  double dm_low = 0, dm_high = 0;
+  double first_time_s = 0, last_time_s = 0;  ///< outer edges, relative to the center
+};
+/// PNG: dynamic spectrum, profile with its template, DM-time plane, text.
+void write_candidate_png(const std::string& path, const SearchDescription& search,
+                         const SearchCandidate& candidate, const CandidatePicture& picture,
+                         bool overwrite);
+
+}  // namespace ryle
