@@ -29,7 +29,7 @@ struct Tile {
 // Memory of one worker.
 struct Scratch {
   std::uint8_t* samples;
-  std::byte* raw[2];
+  std::byte* raw[2][2];  // [block of a pair][pol]
   float* planes;
   std::int32_t* codes;
 };
@@ -71,11 +71,13 @@ class CpuBeamformer final : public Beamformer {
   void clear_counts(const Input& input, const Output& output, std::int64_t channel,
                     std::int64_t block) const;
   void form(const Input& input, const Output& output, const Tile& tile, const TileView& view,
-            std::int64_t channel, std::int64_t block, const Scratch& scratch);
+            std::int64_t channel, std::int64_t block, const Scratch& scratch, int half);
   bool lossy_scale(const Input& input, const Output& output, const Tile& tile, std::int64_t channel,
                    std::int64_t block, float (&scale)[2][kLanes], float* any) const;
-  void coherent(const Input& input, const Output& output, const Tile& tile, const TileView& view,
-                std::int64_t channel, std::int64_t block, const Scratch& scratch, float* any);
+  void multiply(const TileView& view, std::int64_t n, std::int64_t channel, std::int64_t block,
+                bool two, const Scratch& scratch, int half);
+  void coherent(const Input& input, const Output& output, const Tile& tile, std::int64_t channel,
+                std::int64_t block, const Scratch& scratch, int half, float* any);
   void emit_bytes(const Output& output, const Tile& tile, std::int64_t channel, std::int64_t block,
                   std::int64_t pol, const std::byte* raw, const float* scale) const;
   void update_fits();
@@ -140,8 +142,8 @@ CpuBeamformer::CpuBeamformer(Queue& queue, const Config& config, const CpuKernel
     steps_per_word_ *= 2;
 #endif
   }
-  // 128-byte aligned pieces: samples, raw sums of two pols, 4 planes, 4 planes of codes.
-  scratch_bytes_ = (unpacker_.tile_bytes() + 127) / 128 * 128 + 2 * 2 * kPlane * 4 +
+  // 128-byte aligned pieces: samples, raw sums of two blocks and pols, 4 planes, 4 planes of codes.
+  scratch_bytes_ = (unpacker_.tile_bytes() + 127) / 128 * 128 + 4 * 2 * kPlane * 4 +
                    4 * kPlane * 4 + 4 * kPlane * 4;
   scratch_memory_ = Buffer<std::byte>(queue.n_workers() * scratch_bytes_);
 }
@@ -258,9 +260,11 @@ std::int64_t CpuBeamformer::execute(Queue& queue, const Input& sparse, const Out
     Scratch scratch;
     scratch.samples = reinterpret_cast<std::uint8_t*>(at);
     at += (self.unpacker_.tile_bytes() + 127) / 128 * 128;
-    for (auto& raw : scratch.raw) {
-      raw = at;
-      at += 2 * kPlane * 4;
+    for (auto& pair : scratch.raw) {
+      for (auto& raw : pair) {
+        raw = at;
+        at += 2 * kPlane * 4;
+      }
     }
     scratch.planes = reinterpret_cast<float*>(at);
     scratch.codes = reinterpret_cast<std::int32_t*>(at + 4 * kPlane * 4);
@@ -310,18 +314,26 @@ void CpuBeamformer::run(const Input& input, const Output& output, std::int64_t c
       tile.present = slot_bits(config_, input, channel, tile.t / input.slot_spectra);
     }
     const TileView view = unpacker_.unpack(input, channel, tile.t, tile.n, scratch.samples);
-    for (std::int64_t block = first_block; block < end_block; ++block)
-      form(input, output, tile, view, channel, block, scratch);
+    const std::int64_t last_beams = std::min(end_block, beam_blocks_);
+    for (std::int64_t block = first_block; block < end_block; block += 2) {
+      const bool two = kernel_.multiply_two != nullptr && block + 1 < last_beams;
+      if (block < beam_blocks_) multiply(view, tile.n, channel, block, two, scratch, 0);
+      form(input, output, tile, view, channel, block, scratch, 0);
+      if (block + 1 >= end_block) continue;
+      if (!two && block + 1 < beam_blocks_)
+        multiply(view, tile.n, channel, block + 1, false, scratch, 1);
+      form(input, output, tile, view, channel, block + 1, scratch, 1);
+    }
   }
   if (kernel_.fence != nullptr) kernel_.fence();
 }
 
 void CpuBeamformer::form(const Input& input, const Output& output, const Tile& tile,
                          const TileView& view, std::int64_t channel, std::int64_t block,
-                         const Scratch& scratch) {
+                         const Scratch& scratch, int half) {
   float any[kLanes];
   if (block < beam_blocks_) {
-    coherent(input, output, tile, view, channel, block, scratch, any);
+    coherent(input, output, tile, channel, block, scratch, half, any);
   } else {
     incoherent(tile, view, block, scratch, any);
   }
@@ -362,26 +374,50 @@ bool CpuBeamformer::lossy_scale(const Input& input, const Output& output, const 
   return true;
 }
 
+// Raw sums of a block, or of it and the next one, of all pols.
+void CpuBeamformer::multiply(const TileView& view, std::int64_t n, std::int64_t channel,
+                             std::int64_t block, bool two, const Scratch& scratch, int half) {
+  for (std::int64_t pol = 0; pol < config_.n_pols; ++pol) {
+    const std::int64_t index = weight_index(channel, pol, block);
+    Multiply m{view.data + pol * view.pol_stride_bytes,
+               view.step_stride_bytes,
+               view.spectrum_stride_bytes,
+               packed_.data() + index * packed_bytes_,
+               start_.data() + index * 2 * kLanes,
+               unpacker_.n_steps(),
+               (n + kGroup - 1) / kGroup * kGroup,
+               steps_per_word_,
+               scratch.raw[half][pol],
+               nullptr,
+               nullptr,
+               nullptr};
+    if (!two) {
+      kernel_.multiply(m);
+      continue;
+    }
+    m.second_weights = packed_.data() + (index + 1) * packed_bytes_;
+    m.second_start = start_.data() + (index + 1) * 2 * kLanes;
+    m.second_raw = scratch.raw[1][pol];
+    kernel_.multiply_two(m);
+  }
+}
+
 void CpuBeamformer::coherent(const Input& input, const Output& output, const Tile& tile,
-                             const TileView& view, std::int64_t channel, std::int64_t block,
-                             const Scratch& scratch, float* any) {
+                             std::int64_t channel, std::int64_t block, const Scratch& scratch,
+                             int half, float* any) {
   float scale[2][kLanes];
   const bool lossy = lossy_scale(input, output, tile, channel, block, scale, any);
   const float* scales[2] = {};
   for (std::int64_t pol = 0; pol < config_.n_pols; ++pol) {
     const std::int64_t index = weight_index(channel, pol, block);
-    kernel_.multiply({view.data + pol * view.pol_stride_bytes, view.step_stride_bytes,
-                      view.spectrum_stride_bytes, packed_.data() + index * packed_bytes_,
-                      start_.data() + index * 2 * kLanes, unpacker_.n_steps(),
-                      (tile.n + kGroup - 1) / kGroup * kGroup, steps_per_word_, scratch.raw[pol]});
     scales[pol] = lossy ? scale[pol] : weight_scale_.data() + index * kLanes;
   }
   if (power_bytes_) {
     for (std::int64_t pol = 0; pol < config_.n_pols; ++pol)
-      emit_bytes(output, tile, channel, block, pol, scratch.raw[pol], scales[pol]);
+      emit_bytes(output, tile, channel, block, pol, scratch.raw[half][pol], scales[pol]);
     return;
   }
-  kernel_.detect({{scratch.raw[0], scratch.raw[1]},
+  kernel_.detect({{scratch.raw[half][0], scratch.raw[half][1]},
                   {scales[0], scales[1]},
                   config_.n_pols,
                   tile.n,

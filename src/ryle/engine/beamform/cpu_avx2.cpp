@@ -82,10 +82,10 @@ inline void multiply(const Multiply& m) {
   multiply_half(m, 1);
 }
 
-constexpr CpuKernel kBytes{"avx2",   true,    expand4, multiply,  detect<true>, integrate,
-                           quantize, nullptr, nullptr, store_f32, nullptr};
-constexpr CpuKernel kFloat{"avx2",   false,   nullptr, multiply_f32, detect<false>, integrate,
-                           quantize, nullptr, nullptr, store_f32,    nullptr};
+constexpr CpuKernel kBytes{"avx2",    true,     expand4, multiply, nullptr,   detect<true>,
+                           integrate, quantize, nullptr, nullptr,  store_f32, nullptr};
+constexpr CpuKernel kFloat{"avx2",    false,    nullptr, multiply_f32, nullptr,   detect<false>,
+                           integrate, quantize, nullptr, nullptr,      store_f32, nullptr};
 
 }  // namespace
 

@@ -18,9 +18,9 @@ constexpr int kPartsAtOnce = 1;
 // after it
 #include "ryle/engine/beamform/cpu_u8_avx512.inc.hpp"
 
-constexpr CpuKernel kFloat{"avx512",        false,           nullptr,  multiply_f32,
-                           detect<false>,   integrate,       quantize, quantize_u8,
-                           power_u8<false>, store_f32_lines, fence};
+constexpr CpuKernel kFloat{"avx512",    false,           nullptr,         multiply_f32,
+                           nullptr,     detect<false>,   integrate,       quantize,
+                           quantize_u8, power_u8<false>, store_f32_lines, fence};
 
 }  // namespace
 

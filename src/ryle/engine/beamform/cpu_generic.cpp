@@ -12,8 +12,8 @@ constexpr int kSpectra = 2;
 constexpr int kPartsAtOnce = 2;
 #include "ryle/engine/beamform/cpu_vector.inc.hpp"
 
-constexpr CpuKernel kFloat{"generic", false,   nullptr, multiply_f32, detect<false>, integrate,
-                           quantize,  nullptr, nullptr, store_f32,    nullptr};
+constexpr CpuKernel kFloat{"generic", false,    nullptr, multiply_f32, nullptr,   detect<false>,
+                           integrate, quantize, nullptr, nullptr,      store_f32, nullptr};
 
 }  // namespace
 

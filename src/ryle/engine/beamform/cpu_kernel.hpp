@@ -36,6 +36,10 @@ struct Multiply {
   std::int64_t n_spectra;       ///< multiple of kGroup
   std::int64_t steps_per_word;  ///< avx2: so many steps cannot saturate 16 bits
   void* raw;
+  /// multiply_two: the same samples times a second block.
+  const void* second_weights;
+  const std::int32_t* second_start;
+  void* second_raw;
 };
 
 enum class Detection : std::uint8_t { voltage, power, stokes_i, stokes_iquv };
@@ -109,6 +113,7 @@ struct CpuKernel {
   /// Bytes of two nibbles -> two bytes n + 8, real first; nullptr for float kernels.
   void (*expand4)(const Expand& e);
   void (*multiply)(const Multiply& m);
+  void (*multiply_two)(const Multiply& m);  ///< two blocks at once; nullptr = one by one
   void (*detect)(const Detect& d);
   std::int64_t (*integrate)(const Integrate& i);
   void (*quantize)(const Quantize& q);
