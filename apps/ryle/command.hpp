@@ -24,6 +24,8 @@ void add_run(CLI::App& app, Context& context);
 void add_correlate(CLI::App& app, Context& context);
 void add_recover(CLI::App& app, Context& context);
 void add_image(CLI::App& app, Context& context);
+void add_search(CLI::App& app, Context& context);
+void add_fold(CLI::App& app, Context& context);
 void add_simulate(CLI::App& app, Context& context);
 void add_info(CLI::App& app, Context& context);
 void add_plan(CLI::App& app, Context& context);

@@ -213,8 +213,13 @@ double dm_error_response(const Band& band, double dm_error, double width_s) {
 
 double worst_response(const Band& band, const std::vector<double>& dms, double width_s) {
   double worst = 1;
-  for (std::size_t k = 1; k < dms.size(); ++k)
-    worst = std::min(worst, dm_error_response(band, 0.5 * (dms[k] - dms[k - 1]), width_s));
+  for (std::size_t k = 1; k < dms.size(); ++k) {
+    const double middle = 0.5 * (dms[k] + dms[k - 1]);
+    const double smear_s =
+        band.smearing_samples(band.n_channels() / 2, middle) * band.sample_interval_s;
+    const double wide_s = std::hypot(width_s, smear_s);
+    worst = std::min(worst, dm_error_response(band, middle - dms[k - 1], wide_s));
+  }
   return worst;
 }
 

@@ -56,7 +56,8 @@ std::vector<std::int32_t> delay_table(const Band& band, const std::vector<double
 /// Response to a DM error (Cordes & McLaughlin 2003). @eq sqrt(pi)/2 erf(z)/z, z = 6.91e-3 dDM
 /// B_MHz / (W_ms nu_GHz^3)
 double dm_error_response(const Band& band, double dm_error, double width_s);
-/// Smallest fraction of the S/N left half way between trials for a pulse this wide.
+/// Smallest fraction of the S/N left half way between trials for a pulse this wide before it was
+/// smeared within the channels.
 double worst_response(const Band& band, const std::vector<double>& dms, double width_s);
 
 }  // namespace ryle::search

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/stage/search_run.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "apps/ryle/command.hpp"
+#include "apps/ryle/report.hpp"
+#include "ryle/core/error.hpp"
+
+namespace ryle::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json event_json(const SearchCandidate& c) {
+  return {{"number", c.number},
+          {"time_s", c.time_s},
+          {"mjd_utc", c.mjd_utc},
+          {"dm_pc_cm3", c.dm_pc_cm3},
+          {"dm_error", c.dm_error},
+          {"width_s", c.width_s},
+          {"width_error_s", c.width_error_s},
+          {"snr", c.snr},
+          {"snr_boxcar", c.snr_boxcar},
+          {"boxcar_samples", c.boxcar_samples},
+          {"members", c.members},
+          {"flags", c.flags},
+          {"picture", c.picture}};
+}
+
+void print_json(const stage::SearchSummary& s) {
+  Json candidates = Json::array(), flagged = Json::array();
+  for (const auto& c : s.events) (c.flags.empty() ? candidates : flagged).push_back(event_json(c));
+  Json loss = Json::array();
+  for (std::size_t k = 0; k < s.loss.size(); ++k)
+    loss.push_back({{"width_s", s.loss_widths_s[k]}, {"worst_response", s.loss[k]}});
+  const auto& d = s.description;
+  const Json json{
+      {"file", d.file},
+      {"plan", d.plan},
+      {"n_trials", d.n_trials},
+      {"k_dm", d.k_dm},
+      {"reference_hz", d.reference_hz},
+      {"implementation", d.implementation},
+      {"data_s", s.data_s},
+      {"elapsed_s", s.elapsed_s},
+      {"real_time_factor", s.elapsed_s > 0 ? s.data_s / s.elapsed_s : 0.0},
+      {"seconds",
+       {{"read", s.read_s},
+        {"normalize", s.normalize_s},
+        {"dedisperse", s.dedisperse_s},
+        {"detect", s.detect_s}}},
+      {"memory_bytes", s.memory_bytes},
+      {"n_tokens", s.n_tokens},
+      {"flagged_channels", s.flagged_channels},
+      {"masked_samples",
+       {{"user", s.normalize.masked_user},
+        {"absent", s.normalize.masked_absent},
+        {"channel", s.normalize.masked_channel},
+        {"cell", s.normalize.masked_cell}}},
+      {"clipped", {{"low", s.normalize.clipped_low}, {"high", s.normalize.clipped_high}}},
+      {"loss_of_plan", loss},
+      {"candidates", candidates},
+      {"flagged", flagged},
+      {"products", s.products},
+      {"warnings", s.warnings}};
+  fmt::print("{}\n", json.dump());
+}
+
+void print_text(const stage::SearchSummary& s) {
+  const auto& d = s.description;
+  fmt::print("{}: {:.3f} s, {} channels, {:.3f} .. {:.3f} MHz; {}\n", d.file, s.data_s,
+             d.n_channels, d.low_hz * 1e-6, d.high_hz * 1e-6, d.plan);
+  fmt::print("loss half way between trials:");
+  for (std::size_t k = 0; k < s.loss.size(); ++k)
+    fmt::print(" {:.3g} ms {:.1f} %", s.loss_widths_s[k] * 1e3, 100 * (1 - s.loss[k]));
+  fmt::print("\n{:.2f} s by {} = {:.1f} x real time; {} channels flagged, {} tokens\n", s.elapsed_s,
+             d.implementation, s.data_s / s.elapsed_s, s.flagged_channels, s.n_tokens);
+  for (const auto& w : s.warnings) fmt::print("warning: {}\n", w);
+  fmt::print(
+      "\n  no        time_s           DM     +-   width_ms    S/N  boxcar  arrival at {:.3f} MHz, "
+      "k_DM {:.4f}\n",
+      d.reference_hz * 1e-6, d.k_dm);
+  for (const auto& c : s.events) {
+    fmt::print("{:4d} {:13.6f} {:12.3f} {:6.3f} {:10.4g} {:6.1f} {:7.1f}  {}\n", c.number, c.time_s,
+               c.dm_pc_cm3, c.dm_error, c.width_s * 1e3, c.snr, c.snr_boxcar,
+               c.flags.empty() ? c.picture : "(" + c.flags + ")");
+  }
+  fmt::print("{} candidate{}, {} flagged\n", s.n_candidates, s.n_candidates == 1 ? "" : "s",
+             static_cast<std::int64_t>(s.events.size()) - s.n_candidates);
+}
+
+}  // namespace
+
+void add_search(CLI::App& app, Context& context) {
+  auto* sub =
+      app.add_subcommand("search", "find dispersed pulses in a filterbank (SIGPROC or PSRFITS)");
+  auto o = std::make_shared<stage::SearchOptions>();
+  sub->add_option("file", o->file, ".fil, or search-mode .fits, .sf")->required();
+  sub->add_option(
+      "-o,--output", o->output_directory,
+      "directory for candidates, pictures and the database; default: nothing is written");
+  sub->add_option("--name", o->name, "of the products; default: that of the file");
+  sub->add_flag("--overwrite", o->overwrite, "replace products that are there");
+  sub->add_flag("!--no-pictures", o->pictures, "no PNG of each candidate");
+  sub->add_option("--plan", o->plan.kind,
+                  "of dispersion measures: native, linear, tolerance, ranges or file")
+      ->capture_default_str();
+  sub->add_option("--dm-min", o->plan.dm_min, "pc/cm3")->capture_default_str();
+  sub->add_option("--dm-max", o->plan.dm_max,
+                  "pc/cm3; default 2000, or what sweeps half of the file");
+  sub->add_option("--dm-step", o->plan.step, "linear: pc/cm3");
+  sub->add_option("--dm-count", o->plan.count, "linear: number of trials");
+  sub->add_option("--tolerance", o->plan.tolerance, "tolerance: broadening allowed")
+      ->capture_default_str();
+  sub->add_option("--ranges", o->plan.ranges, "ranges: \"LOW HIGH STEP; LOW HIGH STEP\"");
+  sub->add_option("--dm-file", o->plan_file, "file: one DM a line");
+  sub->add_option("--k-dm", o->k_dm,
+                  "dispersion constant: physical, tempo, best2, dedisp or s MHz^2 pc^-1 cm^3")
+      ->capture_default_str();
+  sub->add_option("--threshold", o->threshold, "S/N of a boxcar")->capture_default_str();
+  sub->add_option("--width-max", o->max_width_s, "seconds of the widest boxcar; default 0.1");
+  sub->add_option("--dm-candidate-min", o->dm_candidate_min, "events below are listed as flagged")
+      ->capture_default_str();
+  sub->add_option("--mask-channels", o->mask_channels, "numbers in ascending frequency: 0-3,17");
+  sub->add_flag("!--no-flagging", o->flag_channels, "keep noisy channels");
+  sub->add_option("--key", o->input.keys,
+                  "SIGPROC header key Ryle does not know: NAME:TYPE, TYPE i32 i64 f64 u8 string");
+  sub->add_option("--pol", o->input.polarization,
+                  "of several: I (the first) or XXYY (mean of the first two)");
+  sub->add_option("--block-samples", o->block_samples, "processed at a time")
+      ->capture_default_str();
+  sub->add_option("--implementation", o->implementation, "of the engines")->capture_default_str();
+  sub->add_option("--workers", o->n_workers, "threads; default: all cores");
+  add_common(*sub, context);
+  sub->callback([&context, o] {
+    context.action = [&context, o] {
+      o->command_line = context.command_line();
+      o->stop = &signal_count();
+      if (!context.quiet && !context.json) {
+        o->on_progress = [](double data_s, double total_s, std::int64_t candidates) {
+          std::fprintf(stderr, "\r%9.1f of %.1f s  candidates %lld ", data_s, total_s,
+                       static_cast<long long>(candidates));
+          if (data_s >= total_s) std::fputc('\n', stderr);
+        };
+      }
+      const auto summary = stage::search_file(*o);
+      context.json ? print_json(summary) : print_text(summary);
+      return summary.stopped ? 130 : 0;
+    };
+  });
+}
+
+}  // namespace ryle::app

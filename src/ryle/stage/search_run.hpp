@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ryle/engine/search/dispersion.hpp"
+#include "ryle/engine/search/normalize.hpp"
+#include "ryle/product/candidate_file.hpp"
+#include "ryle/product/filterbank_file.hpp"
+
+/// Offline search of a filterbank: file -> codes -> dedispersion -> boxcars -> clusters ->
+/// candidates -> products.
+namespace ryle::stage {
+
+struct SearchOptions {
+  std::string file;
+  FilterbankOptions input;
+  std::string output_directory;  ///< "" = nothing is written
+  std::string name;              ///< of the products; "" = name of the file
+  bool overwrite = false;
+  bool pictures = true;
+  bool voevents = true;
+  std::int64_t max_pictures = 100;
+
+  search::DmPlanConfig plan;  ///< dm_max 0 = 2000, or what sweeps half of the file
+  std::string plan_file;      ///< plan.kind "file": its path
+  std::string k_dm = "physical";
+  double threshold = 7;
+  double max_width_s = 0;       ///< 0 = 0.1 s
+  double dm_candidate_min = 0;  ///< events below are kept with the flag low_dm
+  std::string mask_channels;    ///< "0-3,17": numbers in ascending frequency
+  bool flag_channels = true;
+  std::int64_t block_samples = 8192;  ///< of the processing; part of the plan, results depend on it
+  std::string implementation = "auto";
+  int n_workers = 0;
+
+  std::string command_line;
+  std::atomic<int>* stop = nullptr;
+  std::function<void(double data_s, double total_s, std::int64_t candidates)> on_progress;
+};
+
+struct SearchSummary {
+  SearchDescription description;
+  std::vector<SearchCandidate> events;  ///< flagged ones included, in order of time
+  std::int64_t n_candidates = 0;        ///< without flags
+  std::int64_t n_tokens = 0;
+  search::NormalizeReport normalize;
+  std::int64_t flagged_channels = 0;  ///< at the end
+  double data_s = 0, elapsed_s = 0;
+  double dedisperse_s = 0, detect_s = 0, normalize_s = 0, read_s = 0;
+  std::vector<double> loss_widths_s, loss;  ///< worst response of the plan to pulses this wide
+  std::int64_t memory_bytes = 0;
+  std::vector<std::string> products, warnings;
+  bool stopped = false;
+};
+
+/// Throws FormatError, ConfigError, IoError, UnsupportedError.
+SearchSummary search_file(const SearchOptions& options);
+
+/// "0-3,17" to [channel] 1 = masked. Throws ConfigError.
+std::vector<std::uint8_t> parse_channel_list(const std::string& text, std::int64_t n_channels);
+
+}  // namespace ryle::stage

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The whole offline chain: one event per pulse, wherever it lies, and the real data.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ryle/core/error.hpp"
+#include "ryle/core/random.hpp"
+#include "ryle/product/sigproc.hpp"
+#include "ryle/stage/search_chain.hpp"
+#include "ryle/stage/search_fold.hpp"
+#include "ryle/stage/search_run.hpp"
+#include "tests/product/scratch.hpp"
+#include "tests/support/data_path.hpp"
+
+namespace ryle::stage {
+namespace {
+
+search::Band small_band() {
+  search::Band band;
+  band.channel_width_hz = 20e6 / 64;
+  for (int c = 0; c < 64; ++c) band.center_hz.push_back(398e6 + (c + 0.5) * band.channel_width_hz);
+  band.sample_interval_s = 1e-3;
+  return band;
+}
+
+/// Gaussian noise with a pulse of a given S/N of the band sum, fwhm 4 samples.
+std::vector<float> noise_with_pulse(const search::Band& band, std::int64_t n, double tick,
+                                    double dm, double snr, std::uint64_t seed) {
+  std::vector<float> data(static_cast<std::size_t>(band.n_channels() * n));
+  const double sigma = 4 / 2.3548;
+  const double amplitude = snr / std::sqrt(64 / (2 * std::sqrt(3.14159265) * sigma)) /
+                           (sigma * std::sqrt(2 * 3.14159265));
+  for (std::int64_t c = 0; c < band.n_channels(); ++c) {
+    for (std::int64_t t = 0; t < n; ++t) {
+      const double z = (static_cast<double>(t) - tick - band.delay_samples(c, dm)) / sigma;
+      data[static_cast<std::size_t>(c * n + t)] = static_cast<float>(
+          100 + 10 * (gaussian(combine(seed, static_cast<std::uint64_t>(c * n + t))) +
+                      amplitude * std::exp(-0.5 * z * z)));
+    }
+  }
+  return data;
+}
+
+std::vector<SearchEvent> search_all(const search::Band& band, const std::vector<float>& data,
+                                    std::int64_t n, std::int64_t block, int n_workers = 1) {
+  Queue queue = Queue::cpu(n_workers);
+  SearchChainConfig config;
+  config.band = band;
+  search::DmPlanConfig plan;
+  plan.dm_max = 120;
+  config.dms = search::dm_trials(band, plan);
+  config.normalize.n_channels = band.n_channels();
+  config.max_width = 64;
+  config.block_samples = block;
+  SearchChain chain(queue, config);
+  std::vector<SearchEvent> events;
+  for (std::int64_t first = 0; first < n; first += block)
+    chain.feed(data.data() + first, n, std::min(block, n - first), events);
+  chain.finish(events);
+  return events;
+}
+
+// T-DD-12, T-DD-19: exactly one event for a pulse at every kind of place: within a block, across
+// its end, across the end of the boxcars' history, near the first and the last sample.
+TEST(SearchChain, OneEventWhereverThePulseLies) {
+  const auto band = small_band();
+  const std::int64_t n = 5000, block = 1024;
+  const double dm = 60, sweep = band.delay_samples(0, dm);
+  for (const double tick :
+       {40.0, 900.5, 1024.0 - sweep, 1023.7, 1024.0 + 64, 2047.5, 2700.2, 5000 - sweep - 20}) {
+    const auto events = search_all(band, noise_with_pulse(band, n, tick, dm, 25, 17), n, block);
+    ASSERT_EQ(events.size(), 1u) << tick;
+    EXPECT_NEAR(events[0].pulse.tick, tick, 1) << tick;
+    EXPECT_NEAR(events[0].pulse.dm_pc_cm3, dm, 5 * events[0].pulse.dm_error + 0.05) << tick;
+    EXPECT_NEAR(events[0].pulse.snr, 25, 4) << tick;
+  }
+}
+
+// The last samples: part of the channels lies beyond the end of the file. The S/N falls as the root
+// of what is there, and the pulse is still found (PRESTO lost up to 20 % of each file).
+TEST(SearchChain, PulsesLeavingTheFileAreFound) {
+  const auto band = small_band();
+  const std::int64_t n = 5000;
+  const double dm = 60, sweep = band.delay_samples(0, dm);
+  const auto events =
+      search_all(band, noise_with_pulse(band, n, 5000 - 0.6 * sweep, dm, 30, 4), n, 1024);
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_NEAR(events[0].cluster.best.center(), 5000 - 0.6 * sweep, 8);
+}
+
+TEST(SearchChain, NoiseAloneIsQuiet) {
+  const auto band = small_band();
+  EXPECT_EQ(search_all(band, noise_with_pulse(band, 20000, 1e6, 0, 0, 5), 20000, 2048).size(), 0u);
+}
+
+TEST(SearchChain, WorkersDoNotMatter) {
+  const auto band = small_band();
+  const auto data = noise_with_pulse(band, 4000, 1500.3, 60, 20, 9);
+  const auto one = search_all(band, data, 4000, 1024, 1),
+             two = search_all(band, data, 4000, 1024, 2);
+  ASSERT_EQ(one.size(), two.size());
+  for (std::size_t k = 0; k < one.size(); ++k) {
+    EXPECT_EQ(one[k].cluster.best, two[k].cluster.best);
+    EXPECT_EQ(one[k].pulse.snr, two[k].pulse.snr);
+    EXPECT_EQ(one[k].pulse.dm_pc_cm3, two[k].pulse.dm_pc_cm3);
+  }
+}
+
+TEST(SearchRun, ChannelLists) {
+  EXPECT_EQ(parse_channel_list("0-2,5", 7), (std::vector<std::uint8_t>{1, 1, 1, 0, 0, 1, 0}));
+  EXPECT_TRUE(parse_channel_list("", 7).empty());
+  for (const char* bad : {"7", "3-2", "x", "-1", "1-", "1 2"})
+    EXPECT_THROW(parse_channel_list(bad, 7), ConfigError) << bad;
+}
+
+// T-DD-26, T-RD-04: the burst of 2018-04-17, from SIGPROC and PSRFITS: the same single candidate.
+TEST(SearchRun, Frb180417) {
+  RYLE_REQUIRE_DATA(fil, "transients/askap_frb180417/28.fil");
+  RYLE_REQUIRE_DATA(fits, "transients/askap_frb180417/28.fits");
+  test::Scratch scratch;
+  for (const auto& file : {fil, fits}) {
+    SearchOptions o;
+    o.file = file;
+    if (file == fil) o.output_directory = scratch.path();
+    const auto s = search_file(o);
+    ASSERT_EQ(s.n_candidates, 1) << file;
+    ASSERT_EQ(s.events.size(), 1u) << file;
+    EXPECT_NEAR(s.events[0].dm_pc_cm3, 474, 3);
+    EXPECT_GE(s.events[0].snr, 15.5);
+    EXPECT_NEAR(s.events[0].time_s, 2.029, 0.003);
+    EXPECT_GT(s.events[0].dm_error, 0);
+  }
+  EXPECT_EQ(scratch.names(),
+            (std::vector<std::string>{"28.cand", "28.cands", "28.csv", "28.singlepulse",
+                                      "28.sqlite", "28_00001.png", "28_00001.xml"}));
+  const auto back = read_search_database(scratch / "28.sqlite");
+  ASSERT_EQ(back.size(), 1u);
+  EXPECT_NEAR(back[0].dm_pc_cm3, 474, 3);
+  EXPECT_NE(test::contents(scratch / "28_00001.xml").find("name=\"dm\" value=\"474."),
+            std::string::npos);
+  const std::string cand = test::contents(scratch / "28.cand");
+  EXPECT_EQ(std::count(cand.begin(), cand.end(), '\t'), 8);
+  const std::string cands = test::contents(scratch / "28.cands");
+  EXPECT_EQ(std::count(cands.begin(), cands.end(), '\t'), 10);
+}
+
+// T-FO-01: J1807-0847 from 820 MHz at the GBT.
+TEST(SearchRun, FoldsJ1807) {
+  RYLE_REQUIRE_DATA(tim, "transients/gbt_j1807/GBT_J1807-0847.tim");
+  FoldOptions o;
+  o.file = tim;
+  o.period_s = 0.163727;  // catalogue, barycentric: the search finds the topocentric one
+  const auto s = fold_file(o);
+  EXPECT_NEAR(s.period_s, 0.163711, 2e-6);
+  EXPECT_GE(s.reduced_chi2, 600);
+  o.search = false;
+  EXPECT_LT(fold_file(o).reduced_chi2, s.reduced_chi2);
+}
+
+}  // namespace
+}  // namespace ryle::stage

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""ryle search and ryle fold on the real data, and on files that are not what they say."""
+
+import sqlite3
+
+import pytest
+from harness import data, run, ryle
+
+FRB = "transients/askap_frb180417/28.fil"
+PARKES = "transients/parkes_uwl_crab/parkes_{}.fil"
+
+
+def test_frb180417_is_exactly_one_candidate(tmp_path):
+    found = ryle("search", data(FRB), "-o", tmp_path)
+    assert len(found["candidates"]) == 1 and found["flagged"] == []
+    burst = found["candidates"][0]
+    assert burst["dm_pc_cm3"] == pytest.approx(474, abs=3) and burst["snr"] >= 15.5
+    assert burst["time_s"] == pytest.approx(2.029, abs=0.003)
+    assert found["k_dm"] == 4148.8064
+    names = {p.name for p in tmp_path.iterdir()}
+    assert names == {"28.cand", "28.cands", "28.csv", "28.singlepulse", "28.sqlite", "28_00001.png", "28_00001.xml"}
+    database = sqlite3.connect(tmp_path / "28.sqlite")
+    assert database.execute("SELECT count(*) FROM event WHERE flags = ''").fetchone() == (1,)
+    assert database.execute("SELECT value FROM run WHERE key = 'k_dm'").fetchone() == (4148.8064,)
+    assert "exists" in ryle("search", data(FRB), "-o", tmp_path, expect=73)
+
+
+def test_psrfits_gives_the_same_burst():
+    fil, fits = (ryle("search", data(f))["candidates"] for f in (FRB, FRB.replace(".fil", ".fits")))
+    assert len(fits) == 1 and fits[0]["dm_pc_cm3"] == pytest.approx(fil[0]["dm_pc_cm3"], abs=0.2)
+    assert fits[0]["snr"] == pytest.approx(fil[0]["snr"], rel=0.03)
+
+
+def test_the_constant_is_recorded_and_moves_the_dm():
+    physical, dedisp = (ryle("search", data(FRB), "--k-dm", k) for k in ("physical", "dedisp"))
+    assert dedisp["k_dm"] == 4150
+    shift = physical["candidates"][0]["dm_pc_cm3"] - dedisp["candidates"][0]["dm_pc_cm3"]
+    assert shift == pytest.approx(474.7 * (4150 / 4148.8064 - 1), abs=0.1)
+
+
+def test_fewer_bits_show_the_same_brightest_event():
+    # Two seconds of interference without a pulsar; 8, 4, 2 and 1 bit of the same samples.
+    brightest = {}
+    for bits in ("8bit_1", "4bit", "2bit", "1bit"):
+        events = ryle("search", data(PARKES.format(bits)), "--dm-max", "100")
+        brightest[bits] = max(events["candidates"] + events["flagged"], key=lambda e: e["snr_boxcar"])
+    for event in brightest.values():
+        assert event["time_s"] == pytest.approx(brightest["8bit_1"]["time_s"], abs=0.05)
+    for bits in ("4bit", "2bit"):
+        assert brightest[bits]["dm_pc_cm3"] == pytest.approx(brightest["8bit_1"]["dm_pc_cm3"], abs=5)
+
+
+def test_j1807_folds(tmp_path):
+    tim = data("transients/gbt_j1807/GBT_J1807-0847.tim")
+    folded = ryle("fold", tim, "--period", "0.1637", "-o", tmp_path / "p.txt", "--png", tmp_path / "p.png")
+    assert folded["period_s"] == pytest.approx(0.163711, abs=2e-6) and folded["reduced_chi2"] >= 600
+    assert len((tmp_path / "p.txt").read_text().splitlines()) == 130
+    assert (tmp_path / "p.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.mark.parametrize("change, words", [
+    (lambda b: b[:200], "the header ends within"),
+    (lambda b: b.replace(b"nchans", b"nchanz"), 'unknown key "nchanz"'),
+    (lambda b: b"X" + b[1:], "byte 0: length of the first string"),
+    (lambda b: b[:327], "no data"),
+    (lambda b: b"", "header"),
+])
+def test_corrupted_files_are_refused(tmp_path, change, words):
+    broken = tmp_path / "broken.fil"
+    broken.write_bytes(change(data(FRB).read_bytes()[:40000]))
+    message = ryle("search", broken, expect=65)
+    assert words in message and "byte" in message and message.count("\n") == 1
+
+
+def test_options_that_cannot_be():
+    assert "physical" in run("search", data(FRB), "--k-dm", "mine", check=78).stderr
+    assert "native" in run("search", data(FRB), "--plan", "best", check=78).stderr
+    assert "cpu:generic" in run("search", data(FRB), "--implementation", "gpu", check=69).stderr
+    assert run("search", "/nowhere.fil", check=66)
