@@ -51,6 +51,8 @@ void bench_beamform(const Options& options, const Emit& emit);
 void bench_ingest(const Options& options, const Emit& emit);
 /// Voltages or visibilities in memory to all-sky images; rows carry the planner's prediction.
 void bench_image(const Options& options, const Emit& emit);
+/// The block of Magro 2014: exact dedispersion, boxcars and peaks.
+void bench_search(const Options& options, const Emit& emit);
 void bench_path(const Options& options,
                 const Emit& emit);  ///< MWA-32T samples in memory to visibilities
 

@@ -32,9 +32,9 @@ void add_bench(CLI::App& app, Context& context) {
   auto* sub = app.add_subcommand("bench", "measure an engine: result verified first, then timed");
   auto engine = std::make_shared<std::string>();
   auto options = std::make_shared<bench::Options>();
-  sub->add_option("engine", *engine, "beamform, correlate, channelize, image, ingest or path")
+  sub->add_option("engine", *engine, "beamform, correlate, channelize, image, ingest, path or search")
       ->required()
-      ->check(CLI::IsMember({"beamform", "correlate", "channelize", "image", "ingest", "path"}));
+      ->check(CLI::IsMember({"beamform", "correlate", "channelize", "image", "ingest", "path", "search"}));
   sub->add_option("--implementation", options->implementation,
                   "auto, all or a name that `ryle info` lists");
   sub->add_option("--workers", options->n_workers, "threads")
@@ -61,6 +61,7 @@ void add_bench(CLI::App& app, Context& context) {
       if (*engine == "image") bench::bench_image(*options, emit);
       if (*engine == "ingest") bench::bench_ingest(*options, emit);
       if (*engine == "path") bench::bench_path(*options, emit);
+      if (*engine == "search") bench::bench_search(*options, emit);
       return all_verified ? 0 : static_cast<int>(ExitCode::check_failed);
     };
   });

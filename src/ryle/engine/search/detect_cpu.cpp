@@ -147,18 +147,18 @@ class Cpu final : public Detector {
     prefix(x, in.n_columns, static_cast<std::int32_t>(m.center), sums);
     std::fill(sums + in.n_columns + 1, sums + std::min(scratch_stride_, in.n_columns + 1 + kPad),
               sums[in.n_columns]);
-    const std::int32_t* level = sums;
+    const std::int32_t* level = sums + in.first_start;
+    std::int32_t* halved = halved_.data() + slot * scratch_stride_;
+    std::int64_t n = in.n_columns - in.first_start + 1;
     int halvings = 0;
     for (const Octave& octave : octaves_) {
-      if (octave.halvings != halvings) {
-        halvings = octave.halvings;
-        std::int32_t* to = halved_.data() + slot * scratch_stride_;
-        const std::int64_t n = ((in.n_columns - in.first_start) >> halvings) + 1;
-        for (std::int64_t j = 0; j < n; ++j) to[j] = sums[in.first_start + (j << halvings)];
-        std::fill(to + n, to + std::min(scratch_stride_, n + kPad), to[n - 1]);
-        level = to;
+      for (; halvings < octave.halvings; ++halvings) {  // in place after the first: 2 j >= j
+        n = (n - 1) / 2 + 1;
+        for (std::int64_t j = 0; j < n; ++j) halved[j] = level[2 * j];
+        std::fill(halved + n, halved + std::min(scratch_stride_, n + kPad), halved[n - 1]);
+        level = halved;
       }
-      search(row, octave, octave.halvings == 0 ? sums + in.first_start : level, slot, tokens);
+      search(row, octave, level, slot, tokens);
     }
   }
 
@@ -180,8 +180,11 @@ class Cpu final : public Detector {
       const double needed = full * (row.s.mu - static_cast<double>(row.center)) +
                             config_.threshold * row.s.sigma * std::sqrt(full * row.least_weight) -
                             1;
+      const auto limit =
+          static_cast<std::int32_t>(std::clamp(std::floor(needed), -2147483647.0, 2147483647.0));
+      char* hits = hit.data();
       for (std::int64_t b = 0; b < blocks; ++b)
-        hit[static_cast<std::size_t>(b)] |= static_cast<double>(largest[b]) >= needed;
+        hits[b] = static_cast<char>(hits[b] | (largest[b] >= limit));
     }
     for (std::int64_t b = 0; b < blocks; ++b) {
       if (hit[static_cast<std::size_t>(b)])
