@@ -13,6 +13,7 @@
 #include "ryle/engine/correlate/correlator.hpp"
 #include "ryle/engine/image/imager.hpp"
 #include "ryle/ingest/recording.hpp"
+#include "ryle/product/filterbank_file.hpp"
 #include "ryle/product/visibility_file.hpp"
 #include "ryle/stage/config.hpp"
 #include "ryle/telescope/geometry.hpp"
@@ -89,6 +90,29 @@ Json recording_facts(const std::string& path, const std::string& format) {
           {"header", i.header}};
 }
 
+Json filterbank_facts(const std::string& path) {
+  FilterbankOptions options;
+  options.polarization = "I";  // only the header is looked at
+  const auto reader = open_filterbank(path, options);
+  const auto& i = reader->info();
+  return {{"file", path},
+          {"kind", i.n_channels > 1 ? "filterbank" : "time series"},
+          {"format", i.format},
+          {"source", i.source_name},
+          {"telescope", i.telescope},
+          {"channels", i.n_channels},
+          {"first_channel_hz", i.channel_center_hz.front()},
+          {"last_channel_hz", i.channel_center_hz.back()},
+          {"channel_width_hz", i.channel_width_hz},
+          {"samples", i.n_samples},
+          {"sample_interval_s", i.sample_interval_s},
+          {"duration_s", static_cast<double>(i.n_samples) * i.sample_interval_s},
+          {"bits", i.bits},
+          {"ifs", i.n_ifs},
+          {"start_mjd_utc", i.start_mjd_utc},
+          {"warnings", i.warnings}};
+}
+
 void print(const Context& context, const Json& json) {
   if (context.json) {
     fmt::print("{}\n", json.dump());
@@ -119,6 +143,10 @@ int run(const Context& context, const std::string& file, const std::string& form
   if (!std::filesystem::exists(file)) throw IoError::from_errno("read", file, ENOENT);
   std::string extension = std::filesystem::path(file).extension().string();
   if (extension.empty()) extension = std::filesystem::path(file).parent_path().extension().string();
+  if (extension == ".fil" || extension == ".tim" || extension == ".sf") {
+    print(context, filterbank_facts(file));
+    return 0;
+  }
   const bool visibilities = extension == ".ms" || extension == ".uvfits" || extension == ".uvh5";
   print(context, visibilities ? visibility_facts(file) : recording_facts(file, format));
   return 0;
@@ -132,7 +160,7 @@ void add_info(CLI::App& app, Context& context) {
   auto file = std::make_shared<std::string>();
   auto format = std::make_shared<std::string>("auto");
   auto schema = std::make_shared<bool>(false);
-  sub->add_option("file", *file, "visibility file or recording");
+  sub->add_option("file", *file, "visibility file, recording or filterbank (.fil, .tim, .sf)");
   sub->add_option("--format", *format, "of a recording")->capture_default_str();
   sub->add_flag("--schema", *schema, "JSON Schema of the observation file");
   add_common(*sub, context);

@@ -77,3 +77,9 @@ def test_options_that_cannot_be():
     assert "native" in run("search", data(FRB), "--plan", "best", check=78).stderr
     assert "cpu:generic" in run("search", data(FRB), "--implementation", "gpu", check=69).stderr
     assert run("search", "/nowhere.fil", check=66)
+
+
+def test_info_tells_what_a_filterbank_holds():
+    facts = ryle("info", data(FRB))
+    assert facts["kind"] == "filterbank" and facts["channels"] == 336 and facts["samples"] == 5120
+    assert ryle("info", data("transients/parkes_uwl_crab/parkes_4bit.sf"))["bits"] == 4
