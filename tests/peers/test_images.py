@@ -38,4 +38,4 @@ def test_voevent_is_well_formed(products):
     parameters = {p.get("name"): p.get("value") for p in root.iter("Param")}
     assert parameters["snr_i"] == "12" and "snr_q" not in parameters and parameters["duration"] == "0.32"
     assert abs(float(root.find(".//C1").text) - np.degrees(1)) < 1e-5
-    assert [child.tag for child in root] == ["Who", "What", "WhereWhen"]
+    assert [child.tag for child in root] == ["Who", "What", "WhereWhen", "Why"]

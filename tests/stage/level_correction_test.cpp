@@ -196,7 +196,7 @@ TEST(LevelCorrection, FourBitsAreStepsOfOne) {
   levels.n_samples = 50'000'000;
   const auto found = sampler_gain(levels, layout);
   const double power = correlate::detail::quantized_power(four_bit_codes(), rms);
-  const auto want = spectra_gain(four_bit_codes(), 2 * power);
+  const auto want = correlate::quantized_gain(four_bit_codes(), 2 * power);
   // The mean that the asymmetric clipping leaves is not power of the voltage: 1e-6 of it.
   EXPECT_NEAR(found.cross, want.cross, 1e-4);
   EXPECT_NEAR(found.autos, want.autos, 1e-4);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ryle/stage/level_correction.hpp"
 
-#include <array>
 #include <cmath>
 #include <numbers>
 
@@ -97,14 +96,6 @@ std::vector<correlate::SamplerGain> sampler_gains(
 }
 
 correlate::Quantizer four_bit_codes() { return {15, false, true}; }
-
-correlate::SamplerGain spectra_gain(const correlate::Quantizer& quantizer, double power) {
-  const double rms = correlate::detail::rms_of_power(quantizer, 0.5 * power);
-  if (!(rms > 0)) return {};
-  std::array<double, 1> k{};
-  correlate::detail::hermite_coefficients(quantizer, rms, k);
-  return {rms / k[0], rms * rms / (0.5 * power)};
-}
 
 bool has_four_bits(const std::string& format) {
   return format == "tbf" || format == "tbx" || format == "chips";

@@ -30,8 +30,6 @@ std::vector<correlate::SamplerGain> sampler_gains(
 
 /// Four-bit codes -8 .. 7 of an F-engine.
 correlate::Quantizer four_bit_codes();
-/// Of spectra whose codes have this mean power |c|^2.
-correlate::SamplerGain spectra_gain(const correlate::Quantizer& quantizer, double power);
 
 /// Whether spectra of a format have four bits a part.
 bool has_four_bits(const std::string& format);

@@ -95,7 +95,7 @@ std::vector<correlate::SamplerGain> SkyPath::quantization() const {
   if (!facts_.four_bits) return result;
   result.resize(levels_.n.size());
   for (std::size_t p = 0; p < result.size(); ++p) {
-    const auto codes = spectra_gain(four_bit_codes(), levels_.power(p));
+    const auto codes = correlate::quantized_gain(four_bit_codes(), levels_.power(p));
     result[p].cross *= codes.cross;
     result[p].autos *= codes.autos;
   }

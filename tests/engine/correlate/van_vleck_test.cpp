@@ -204,5 +204,47 @@ TEST(VanVleck, DeadInput) {
   for (int k = 3; k < 6; ++k) EXPECT_EQ(triangle[k], cf64{});
 }
 
+// One factor for weak pairs, the series for strong ones: both give the correlation that was there.
+TEST(VanVleck, WeakAndStrongPairsAgreeWithTheIntegral) {
+  const Quantizer q{15, false};
+  const double s1 = 2.4, s2 = 2.9;
+  for (const double r : {0.001, 0.05, 0.1, 0.15, 0.2, 0.4, 0.8}) {
+    std::vector<cf64> triangle = {2 * quantized_power(q, s1),
+                                  2 * brute_force(15, s1, s2, r) * cf64{1, -1},
+                                  2 * quantized_power(q, s2)};
+    detail::VanVleck(q, 2).correct(triangle);
+    EXPECT_NEAR(triangle[1].real() / (2 * s1 * s2), r, 1.1e-5 * r) << r;
+    EXPECT_NEAR(triangle[1].imag() / (2 * s1 * s2), -r, 1.1e-5 * r) << r;
+  }
+}
+
+// One spectrum of a station: every pair of single codes is fully correlated, and its power is that
+// of one sample. The band knows the levels; the correction is one factor for all channels.
+TEST(VanVleck, FewSpectraTakeTheLevelsOfTheBand) {
+  constexpr std::int64_t kChannels = 4096;
+  const Quantizer q{15, false};
+  const SamplerGain strong = quantized_gain(q, 40.0);
+  const SamplerGain weak = quantized_gain(q, 9.0);
+  Sums sums;
+  for (std::int64_t k = 0; k < kChannels; ++k) {
+    const int sign = k % 2 == 0 ? 1 : -1;
+    sums.integer.insert(sums.integer.end(), {{40 + 8 * sign, 0}, {6 * sign, -12}, {9, 0}});
+    sums.counts.insert(sums.counts.end(), 3, 1);
+  }
+  sums.n_spectra = 1;
+  FinishConfig config;
+  config.order = Order::triangle;
+  config.van_vleck = true;
+  config.quantizer = q;
+  const Finished done = finish_dump(sums, config, 2);
+  for (const std::size_t k : {0u, 1u, 4095u}) {
+    const double sign = k % 2 == 0 ? 1 : -1;
+    EXPECT_NEAR(done.mean[3 * k].real(), (40 + 8 * sign) * strong.autos, 1e-9);
+    EXPECT_LE(std::abs(done.mean[3 * k + 1] - strong.cross * weak.cross * cf64{6 * sign, -12}),
+              1e-9);
+    EXPECT_NEAR(done.mean[3 * k + 2].real(), 9 * weak.autos, 1e-9);
+  }
+}
+
 }  // namespace
 }  // namespace ryle::correlate::test

@@ -43,10 +43,16 @@ struct SamplerGain {
   double autos = 1;
 };
 
+/// First-order correction of codes whose mean power |c|^2 is `power`; {1, 1} where no rms gives it.
+/// @eq E[c_1 c_2] = k_1 k_2 r + O(r^3),  cross = rms / k
+SamplerGain quantized_gain(const Quantizer& quantizer, double power);
+
 struct FinishConfig {
   Order order = Order::products;
   InputMap map;  ///< needed for `products`
   FrequencyAxis frequency;
+  /// Channels of fewer than 256 spectra do not know their levels: they get the first order, with
+  /// the power of the whole band.
   bool van_vleck = false;
   Quantizer quantizer;
   std::vector<SamplerGain> samplers;  ///< [input], empty = 1

@@ -218,8 +218,9 @@ bool VanVleck::is_linear(double rms) const {
   return is_odd(quantizer_) && rms >= 1.2 && largest_code(quantizer_) - 0.5 >= 6.2 * rms;
 }
 
-// Odd terms until r^n < 1e-13 for the largest correlation of this channel.
-std::int64_t VanVleck::terms_for(std::span<const cf64> triangle) const {
+// The measured ratio may lie below the corrected one by the gain and the quantisation noise of the
+// autos: the square root is beyond both.
+double VanVleck::largest_correlation(std::span<const cf64> triangle) const {
   double largest = 0.1;
   for (std::int64_t j = 0; j < n_inputs_; ++j) {
     for (std::int64_t i = 0; i < j; ++i) {
@@ -230,12 +231,49 @@ std::int64_t VanVleck::terms_for(std::span<const cf64> triangle) const {
         largest = std::max({largest, std::abs(v.real()) / power, std::abs(v.imag()) / power});
     }
   }
-  // The measured ratio may lie below the corrected one by the gain and the quantisation noise of
-  // the autos.
+  return largest;
+}
+
+// Odd terms until r^n < 1e-13 for the largest correlation of this channel.
+std::int64_t VanVleck::terms_for(double largest) const {
   const double r = std::sqrt(std::min(largest, 1.0));
   if (r > 0.9) return kMaxTerms;
   return std::min<std::int64_t>(
       kMaxTerms, static_cast<std::int64_t>(std::ceil(0.5 * std::log(1e-13) / std::log(r))) + 1);
+}
+
+// sum over n of k_n^2 is the power of the codes, so what no coefficient shows is known too.
+void VanVleck::note_shares(std::int64_t terms) {
+  cubic_ = fifth_ = rest_ = 0;
+  for (std::int64_t i = 0; i < n_inputs_; ++i) {
+    if (!(rms_[i] > 0)) continue;
+    const double* k = coefficients_.data() + i * terms;
+    const double linear = k[0] * k[0];
+    const double others = quantized_power(quantizer_, rms_[i]) - linear - k[1] * k[1] - k[2] * k[2];
+    cubic_ = std::max(cubic_, k[1] * k[1] / linear);
+    fifth_ = std::max(fifth_, k[2] * k[2] / linear);
+    rest_ = std::max(rest_, others / linear);
+  }
+}
+
+// Nearly all pairs of a sky are weak: one division where the higher orders, |k_n(i) k_n(j)| r^n at
+// most the largest of both inputs', stay below 1e-5 of the first.
+double VanVleck::correlation(std::int64_t i, std::int64_t j, std::int64_t terms,
+                             double product) const {
+  constexpr double kSmallShare = 1e-5;
+  if (quantizer_.n_levels == 2)
+    return correlation_of_product(quantizer_, rms_[i], rms_[j], {}, {}, product);
+  const std::span<const double> k_i(coefficients_.data() + i * terms,
+                                    static_cast<std::size_t>(terms));
+  const std::span<const double> k_j(coefficients_.data() + j * terms,
+                                    static_cast<std::size_t>(terms));
+  const double r = product / (k_i[0] * k_j[0]);
+  const double square = r * r;
+#if RYLE_MUTANT == 223
+  if (square < 1) return r;
+#endif
+  if (square * (cubic_ + square * (fifth_ + square * rest_)) < kSmallShare) return r;
+  return correlation_of_product(quantizer_, rms_[i], rms_[j], k_i, k_j, product);
 }
 
 void VanVleck::correct(std::span<cf64> triangle) {
@@ -258,13 +296,14 @@ void VanVleck::correct(std::span<cf64> triangle) {
     rms_[i] = is_linear(plain) ? plain : rms_of_power(quantizer_, power);
     linear = linear && is_linear(rms_[i]);
   }
-  const std::int64_t terms = linear ? 0 : terms_for(triangle);
+  const std::int64_t terms = linear ? 0 : terms_for(largest_correlation(triangle));
   if (!linear && quantizer_.n_levels > 2) {
     coefficients_.resize(static_cast<std::size_t>(n_inputs_ * terms));
     for (std::int64_t i = 0; i < n_inputs_; ++i) {
       const std::span<double> k(coefficients_.data() + i * terms, static_cast<std::size_t>(terms));
       if (rms_[i] > 0) hermite_coefficients(quantizer_, rms_[i], k);
     }
+    note_shares(terms);
   }
   for (std::int64_t j = 0; j < n_inputs_; ++j) {
     for (std::int64_t i = 0; i <= j; ++i) {
@@ -276,14 +315,8 @@ void VanVleck::correct(std::span<cf64> triangle) {
         continue;
       }
       if (linear || (is_linear(rms_[i]) && is_linear(rms_[j]))) continue;
-      const bool one_bit = quantizer_.n_levels == 2;
-      const std::span<const double> k_i(coefficients_.data() + (one_bit ? 0 : i * terms),
-                                        one_bit ? 0 : terms);
-      const std::span<const double> k_j(coefficients_.data() + (one_bit ? 0 : j * terms),
-                                        one_bit ? 0 : terms);
       v = 2 * scale *
-          cf64{correlation_of_product(quantizer_, rms_[i], rms_[j], k_i, k_j, 0.5 * v.real()),
-               correlation_of_product(quantizer_, rms_[i], rms_[j], k_i, k_j, 0.5 * v.imag())};
+          cf64{correlation(i, j, terms, 0.5 * v.real()), correlation(i, j, terms, 0.5 * v.imag())};
     }
   }
 }

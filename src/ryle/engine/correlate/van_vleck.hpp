@@ -40,12 +40,16 @@ class VanVleck {
 
  private:
   bool is_linear(double rms) const;
-  std::int64_t terms_for(std::span<const cf64> triangle) const;
+  double largest_correlation(std::span<const cf64> triangle) const;
+  void note_shares(std::int64_t terms);
+  double correlation(std::int64_t i, std::int64_t j, std::int64_t terms, double product) const;
+  std::int64_t terms_for(double largest) const;
 
   Quantizer quantizer_;
   std::int64_t n_inputs_;
-  std::vector<double> rms_;           // [input]
-  std::vector<double> coefficients_;  // [input][term]
+  std::vector<double> rms_;                  // [input]
+  std::vector<double> coefficients_;         // [input][term]
+  double cubic_ = 0, fifth_ = 0, rest_ = 0;  // largest k_n^2 / k_1^2 of an input; sum over n >= 7
 };
 
 }  // namespace ryle::correlate::detail
