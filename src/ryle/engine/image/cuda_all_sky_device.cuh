@@ -8,6 +8,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/image/all_sky.hpp"
+#include "ryle/engine/image/cuda_all_sky_host.hpp"
 #include "ryle/engine/image/cuda_all_sky_kernels.cuh"
 #include "ryle/math/fft.hpp"
 
@@ -79,6 +80,7 @@ inline FinishArgs finish_args(const AllSkyConfig& config, float* pixels) {
   args.n_planes = static_cast<int>(n_planes(config));
   args.n_pols = n_pols(config);
   args.stokes = config.products != Products::linear;
+  args.n_tapers = n_tapers(config);
   args.pixels = pixels;
   return args;
 }
@@ -89,13 +91,6 @@ inline void check_gains(const AllSkyConfig& config, std::span<const cf32> gains)
     throw ConfigError("imager gains: " + std::to_string(gains.size()) + " values for " +
                       std::to_string(wanted) + " (channels x inputs)");
   }
-}
-
-inline void refuse_apertures(const AllSkyConfig& config) {
-  if (config.function.apertures.empty()) return;
-  throw UnsupportedError(
-      "cuda imager: apertures per antenna have no CUDA code; use the implementation cpu or "
-      "reference, or leave function.apertures empty");
 }
 
 /// A launch numbers channels along an axis of at most 65 535.

@@ -19,7 +19,6 @@ class VisDftCuda final : public CudaVisImager {
         scope_(std::make_unique<cuda::DeviceScope>(device_)),
         used_(used_array(config)),
         products_(queue, config, used_, true, {}) {
-    refuse_apertures(config);
     check_channels(config);
     check_shared();
     plan_directions(queue);

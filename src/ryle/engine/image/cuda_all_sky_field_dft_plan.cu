@@ -23,7 +23,6 @@ class FieldDftCuda final : public CudaFieldImager {
         device_(cuda::device_of(queue)),
         scope_(std::make_unique<cuda::DeviceScope>(device_)),
         used_(used_array(config)) {
-    refuse_apertures(config);
     check_channels(config);
     each_channel_.n_channels_per_bin = 1;
     plan_array(queue);

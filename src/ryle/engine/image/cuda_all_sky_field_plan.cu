@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ryle/engine/image/all_sky_factories.hpp"
+#include "ryle/engine/image/cuda_all_sky_apertures.cuh"
 #include "ryle/engine/image/cuda_all_sky_device.cuh"
 #include "ryle/engine/image/cuda_all_sky_fused.cuh"
 #include "ryle/engine/image/cuda_all_sky_half.cuh"
@@ -28,7 +29,11 @@ class EfieldCuda final : public CudaFieldImager {
         scope_(std::make_unique<cuda::DeviceScope>(device_)),
         used_(used_array(config)),
         transform_(queue, config.n_pixels) {
-    refuse_apertures(config);
+    if (apertures() && path == Path::efield_half) {
+      throw UnsupportedError(
+          "cuda imager: efield-half makes rows of separable functions; apertures per antenna have "
+          "no CUDA code in half precision: use the path efield");
+    }
     check_channels(config);
     each_channel_.n_channels_per_bin = 1;
     plan_antennas(queue);
@@ -86,7 +91,13 @@ class EfieldCuda final : public CudaFieldImager {
     const auto stream = cuda::stream_of(queue);
     copy_bytes(queue, pairs_.data(), weights_.data(), pairs_.bytes());
     float* lags = nullptr;
-    if (config_.remove_autos) {
+    if (config_.remove_autos && apertures()) {
+      auto* complex_lags = reinterpret_cast<float2*>(lags_.data());
+      launch_aperture_lags(powers_.data(), antenna_weights_.data(), n_antennas(), support(),
+                           n_channels(), complex_lags, stream);
+      launch_subtract_lags(static_cast<int>(config_.n_pixels), complex_lags, support(),
+                           n_channels(), n_slices_, planes_.data(), stream);
+    } else if (config_.remove_autos) {
       lags = lags_.data();
       launch_auto_lags(powers_.data(), antenna_weights_.data(), n_antennas(), support(),
                        n_channels(), lags, stream);
@@ -133,6 +144,7 @@ class EfieldCuda final : public CudaFieldImager {
  private:
   int n_channels() const { return static_cast<int>(config_.channels.n_channels); }
   int n_antennas() const { return static_cast<int>(used_.antenna.size()); }
+  bool apertures() const { return !config_.function.apertures.empty(); }
   int support() const { return static_cast<int>(config_.function.support); }
 
   void plan_antennas(Queue& queue) {
@@ -152,6 +164,10 @@ class EfieldCuda final : public CudaFieldImager {
     entries_ = to_device(queue, lists.entries);
     input_ = to_device(queue, used_.input);
     taper_ = to_device(queue, tapers);
+    if (apertures()) {  // complex and not separable: on the grid in batches
+      antenna_weights_ = to_device(queue, aperture_table(config_, used_));
+      return;
+    }
     const auto position = to_device(queue, positions);
     antenna_weights_ = Buffer<float>(std::int64_t{n_channels()} * n_antennas() * 2 * support(),
                                      MemorySpace::device);
@@ -230,7 +246,9 @@ class EfieldCuda final : public CudaFieldImager {
         Buffer<float>(checked_product({channels, n_slices_, 4, size}, "image planes"), device);
     pixels_ = Buffer<float>(n_bins(config_) * n_planes(config_) * size, device);
     powers_ = Buffer<double>(channels * n_antennas() * 4, device);
-    lags_ = Buffer<float>(channels * 4 * support() * support(), device);
+    const std::int64_t n_lags = 2 * support() - 1;
+    lags_ = Buffer<float>(
+        channels * (apertures() ? 6 * n_lags * n_lags : 4 * support() * support()), device);
     pairs_ = Buffer<double>(3 * channels, device);
     if (fused_.fits || path_ == Path::efield_half) return;
     // One (channel, spectrum) takes 16 bytes a cell on the grid and 16 as rows.
@@ -324,7 +342,11 @@ class EfieldCuda final : public CudaFieldImager {
         gather.n_pixels = static_cast<int>(config_.n_pixels);
         gather.first_channel = channel;
         gather.n_planes = spectra;
-        launch_gather_fields(gather, fields, grid, stream);
+        if (apertures()) {
+          launch_gather_aperture_fields(gather, fields, grid, stream);
+        } else {
+          launch_gather_fields(gather, fields, grid, stream);
+        }
         launch_field_rows(transform_.fft(), grid, channels * spectra, rows, stream);
         launch_field_columns(transform_.fft(), rows, channels, spectra,
                              planes_.data() + channel * 4 * size, stream);

@@ -132,6 +132,40 @@ std::vector<Footprint> antenna_footprints(const ArrayOfUsed& array, const double
   return out;
 }
 
+std::vector<float> aperture_table(const AllSkyConfig& config, const ArrayOfUsed& array) {
+  std::vector<float> out;
+  const auto pols = static_cast<std::size_t>(n_pols(config));
+  for (std::int64_t channel = 0; channel < config.channels.n_channels; ++channel) {
+    const auto weights = aperture_weights(config, channel);
+    for (const std::int64_t antenna : array.antenna) {
+      const std::size_t x = static_cast<std::size_t>(antenna) * pols;
+      for (std::size_t r = 0; r < weights[x].size(); ++r) {
+        for (const cf64 w : {weights[x][r], pols == 2 ? weights[x + 1][r] : cf64(0)}) {
+          out.push_back(static_cast<float>(w.real()));
+          out.push_back(static_cast<float>(w.imag()));
+        }
+      }
+    }
+  }
+  return out;
+}
+
+std::vector<std::int32_t> baseline_antennas(const ArrayOfUsed& array,
+                                            const std::vector<std::uint8_t>& flips, bool autos) {
+  std::vector<std::int32_t> out;
+  const auto n = static_cast<std::int64_t>(array.antenna.size());
+  for_baselines(n, autos, [&](std::size_t baseline, std::int64_t a, std::int64_t b) {
+    const bool flip = flips[baseline] != 0;
+    out.push_back(static_cast<std::int32_t>(flip ? b : a));
+    out.push_back(static_cast<std::int32_t>(flip ? a : b));
+  });
+  return out;
+}
+
+int n_tapers(const AllSkyConfig& config) {
+  return config.function.apertures.empty() || n_pols(config) == 1 ? 1 : 3;
+}
+
 std::vector<float> above_horizon(const AllSkyConfig& config) {
   std::vector<float> above;
   for (const auto& direction : config.directions) above.push_back(direction[2] > 0 ? 1.0f : kNaN);
@@ -148,9 +182,10 @@ std::vector<float> above_horizon(const AllSkyConfig& config) {
 }
 
 std::vector<float> inverse_taper(const AllSkyConfig& config, const std::vector<double>& taper) {
-  std::vector<float> out = above_horizon(config);
+  const std::vector<float> above = above_horizon(config);
+  std::vector<float> out(taper.size(), kNaN);
   for (std::size_t p = 0; p < out.size(); ++p) {
-    if (!std::isnan(out[p])) out[p] = static_cast<float>(1 / taper[p]);
+    if (!std::isnan(above[p % above.size()])) out[p] = static_cast<float>(1 / taper[p]);
   }
   return out;
 }

@@ -38,7 +38,16 @@ std::vector<Footprint> baseline_footprints(const ArrayOfUsed& array, const doubl
 std::vector<Footprint> antenna_footprints(const ArrayOfUsed& array, const double* positions,
                                           int support);
 
-/// 1 / taper, NaN below the horizon. @shape [y][x]
+/// User apertures of the used antennas, 0 where there is no Y. @shape [channel][a][y * k + x][X re,
+/// X im, Y re, Y im]
+std::vector<float> aperture_table(const AllSkyConfig& config, const ArrayOfUsed& array);
+/// The antennas of every baseline, the one that is subtracted last. @shape [baseline][2]
+std::vector<std::int32_t> baseline_antennas(const ArrayOfUsed& array,
+                                            const std::vector<std::uint8_t>& flips, bool autos);
+/// Planes of correlated_taper(): 1, or with apertures of two polarizations 3 (XX, YY, XY).
+int n_tapers(const AllSkyConfig& config);
+
+/// 1 / taper, NaN below the horizon. @shape [taper][y][x]
 std::vector<float> inverse_taper(const AllSkyConfig& config, const std::vector<double>& taper);
 /// 1 above the horizon, else NaN. @shape [pixel or direction]
 std::vector<float> above_horizon(const AllSkyConfig& config);

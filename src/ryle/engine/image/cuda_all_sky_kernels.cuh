@@ -79,7 +79,8 @@ struct FinishArgs {
   const double* pairs = nullptr;                ///< [channel][3] pairs of inputs behind XX, YY, XY
   const unsigned long long* counted = nullptr;  ///< the same, counted on the device
   double times = 1;                             ///< spectra behind each
-  const float* inverse_taper = nullptr;         ///< [taper][y][x], NaN below the horizon
+  const float* inverse_taper = nullptr;         ///< [taper][n_tapers][y][x], NaN below the horizon
+  int n_tapers = 1;                             ///< 1 of all products, or 3: XX, YY, XY
   bool taper_per_channel = false;
   int n_channels = 0;
   int n_channels_per_bin = 1;

@@ -116,6 +116,9 @@ __device__ inline void write_intensity(const FinishArgs& f, float* pixel, std::i
   if (f.n_planes == 4) pixel[plane_size] = sum ? 0.5f * (xx - yy) : yy;
 }
 
+__device__ inline float2 scaled(float re, float im, float2 a) { return {re * a.x, im * a.y}; }
+
+template <int Tapers>  // FinishArgs::n_tapers
 __global__ void __launch_bounds__(kFftThreads)
     product_columns(GridFft fft, const float2* rows, int columns_per_block, int transforms_per_bin,
                     int n_transforms, FinishArgs finish) {
@@ -131,13 +134,17 @@ __global__ void __launch_bounds__(kFftThreads)
   for (int t = begin; t < end; ++t) {
     const float2* done = columns_of(fft, rows + (static_cast<std::int64_t>(t) * 2 + pair) * size,
                                     first, columns, buffer, second);
-    const float* taper = finish.inverse_taper + (finish.taper_per_channel ? t : 0) * size;
+    const float* taper = finish.inverse_taper + (finish.taper_per_channel ? t : 0) * Tapers * size;
+    // The two images of a pair: XX and YY, or both XY.
+    const std::int64_t re = Tapers == 1 || pair == 0 ? 0 : 2 * size;
+    const std::int64_t im = Tapers == 1 ? 0 : pair == 0 ? size : 2 * size;
 #pragma unroll
     for (int p = 0; p < kPerThread; ++p) {
       const int k = threadIdx.x + p * kFftThreads;
       if (k >= columns * n) break;
       const int y = k / columns, x = k - y * columns;
-      sum[p] = sum[p] + taper[static_cast<std::int64_t>(y) * n + first + x] * done[fft_at(x, y, n)];
+      const float* at = taper + static_cast<std::int64_t>(y) * n + first + x;
+      sum[p] = sum[p] + scaled(at[re], at[im], done[fft_at(x, y, n)]);
     }
   }
   const double weight[2] = {pairs_of(finish, bin, pair == 0 ? 0 : 2),
@@ -240,8 +247,9 @@ __global__ void field_finish(int n, const float* planes, int n_slices, const flo
         turn[dx] =
             2 * cospif(2.0f * static_cast<float>(dx * (x - n / 2) % n) / static_cast<float>(n));
       }
-      const float taper =
-          finish.inverse_taper[channel * size + static_cast<std::int64_t>(y) * n + x];
+      const float* taper = finish.inverse_taper +
+                           static_cast<std::int64_t>(channel) * finish.n_tapers * size +
+                           static_cast<std::int64_t>(y) * n + x;
       for (int plane = 0; plane < 4; ++plane) {
         float value = 0;
         for (int slice = 0; slice < n_slices; ++slice) {
@@ -259,7 +267,7 @@ __global__ void field_finish(int n, const float* planes, int n_slices, const flo
           value -= autos;
 #endif
         }
-        total[plane] += value * taper;
+        total[plane] += value * taper[finish.n_tapers == 1 ? 0 : min(plane, 2) * size];
       }
     }
     if (x >= n) continue;
@@ -297,7 +305,8 @@ void launch_rows(const GridFft& fft, const Loader& loader, int n_transforms, flo
 void prepare_transforms() {
   allow_shared(transform_rows<ProductLoader>);
   allow_shared(transform_rows<FieldLoader>);
-  allow_shared(product_columns);
+  allow_shared(product_columns<1>);
+  allow_shared(product_columns<3>);
   allow_shared(field_columns);
 }
 
@@ -318,7 +327,8 @@ void launch_product_columns(const GridFft& fft, const float2* rows, int transfor
   const int per_block = batch_of(fft.n);
   const dim3 grid(static_cast<unsigned>((fft.n + per_block - 1) / per_block),
                   finish.n_planes == 4 ? 2u : 1u, static_cast<unsigned>(n_bins));
-  product_columns<<<grid, kFftThreads, shared_bytes(fft.n, per_block), stream>>>(
+  const auto kernel = finish.n_tapers == 1 ? product_columns<1> : product_columns<3>;
+  kernel<<<grid, kFftThreads, shared_bytes(fft.n, per_block), stream>>>(
       fft, rows, per_block, transforms_per_bin, n_transforms, finish);
   RYLE_CUDA_LAUNCHED("product_columns");
 }

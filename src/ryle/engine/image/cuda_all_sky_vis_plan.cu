@@ -4,6 +4,7 @@
 
 #include "ryle/engine/image/all_sky_factories.hpp"
 #include "ryle/engine/image/cuda_all_sky.hpp"
+#include "ryle/engine/image/cuda_all_sky_apertures.cuh"
 #include "ryle/engine/image/cuda_all_sky_paths.cuh"
 #include "ryle/engine/image/cuda_all_sky_products.cuh"
 #include "ryle/engine/image/geometry.hpp"
@@ -22,7 +23,6 @@ class VisGridCuda final : public CudaVisImager {
         flip_(flips(used_, positions_, !config.remove_autos)),
         transform_(queue, config.n_pixels),
         products_(queue, config, used_, true, flip_) {
-    refuse_apertures(config);
     check_channels(config);
     plan_lists(queue);
     plan_weights(queue);
@@ -52,7 +52,13 @@ class VisGridCuda final : public CudaVisImager {
     gather.n_footprints = products_.n_baselines();
     gather.n_taps = n_taps();
     gather.n_pixels = static_cast<int>(config_.n_pixels);
-    launch_gather_products(gather, products, grid, stream);
+    if (config_.function.apertures.empty()) {
+      launch_gather_products(gather, products, grid, stream);
+    } else {
+      launch_gather_aperture_products(gather, reinterpret_cast<const int2*>(baselines_.data()),
+                                      static_cast<int>(used_.antenna.size()), support(), products,
+                                      grid, stream);
+    }
     FinishArgs finish = products_.finish(pixels_.data());
     finish.inverse_taper = taper_.data();
     finish.taper_per_channel = per_channel_taper();
@@ -101,6 +107,11 @@ class VisGridCuda final : public CudaVisImager {
   }
 
   void plan_weights(Queue& queue) {
+    if (!config_.function.apertures.empty()) {
+      weights_ = to_device(queue, aperture_table(config_, used_));
+      baselines_ = to_device(queue, baseline_antennas(used_, flip_, !config_.remove_autos));
+      return;
+    }
     const std::int64_t n_baselines = products_.n_baselines();
     weights_ = Buffer<float>(
         checked_product({n_channels(), n_baselines, 2, n_taps()}, "weights of baselines"),
@@ -151,6 +162,7 @@ class VisGridCuda final : public CudaVisImager {
   int n_transforms_ = 0;
   Buffer<TileWork> work_;
   Buffer<std::uint32_t> entries_;
+  Buffer<std::int32_t> baselines_;  // of apertures
   Buffer<float> weights_, taper_, grid_, rows_, pixels_;
 };
 
