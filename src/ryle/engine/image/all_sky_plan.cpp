@@ -90,6 +90,16 @@ double efield_s(const Sizes& s, const CostModel& m) {
   return s.t * (transforms + rest / m.efield_grid_ops);
 }
 
+// Apertures on a GPU: nothing is pruned and every pass crosses the memory, at a seventh of the
+// fused rate; cells are complex and not separable, at a twelfth. Once an image the
+// autocorrelations, k^4 products for every antenna. Measured.
+double efield_apertures_s(const Sizes& s, const CostModel& m) {
+  const double k2 = s.k * s.k;
+  const double grid = 12 * 8 * s.pols * s.a * k2 + 4 * s.pols * s.pols * s.pixels;
+  return s.t * (7 * s.pols * fft_ops(s.g) / m.efield_fft_ops + grid / m.efield_grid_ops) +
+         20 * 24 * s.a * k2 * k2 / m.efield_grid_ops;
+}
+
 // Blocks of 8 |l| x 64 |m| (cuda_all_sky_half.hpp), two polarizations: rows from tiles of sixteen
 // antennas, 840 operations of the tensor cores for every antenna and cell of its footprint's side;
 // columns of 16 pairs of rows at a time. Both measured.
@@ -113,6 +123,13 @@ double vis_grid_s(const Sizes& s, const CostModel& m, bool correlated, double pl
   const double traffic = m.back_end == BackEnd::cuda ? 20 * planes * s.g * s.g / 2.2 : 0;
   return baselines * side * side * planes * 8 / m.vis_grid_ops +
          1.5 * transforms * fft_ops(s.g) / m.efield_fft_ops + traffic / m.correlate_output_bytes;
+}
+
+// Apertures on a GPU: correlated anew for every baseline, k^4 products of all four polarizations.
+// Measured.
+double correlated_apertures_s(const Sizes& s, const CostModel& m) {
+  const double baselines = s.a * (s.a - 1) / 2;
+  return 8.2 * 32 * baselines * s.k * s.k * s.k * s.k / m.vis_grid_ops;
 }
 
 double products_of(const AllSkyConfig& config, const Sizes& s) {
@@ -149,16 +166,18 @@ double seconds_of(const AllSkyConfig& config, const Sizes& s, const CostModel& m
     const double correlator_s = takes_voltages(path) ? 0 : s.c * x;
     return correlator_s + detail::cpu_images_s(cpu_sizes(config, s), m, path) + s.c * m.overhead_s;
   }
+  const bool apertures = !config.function.apertures.empty();
   double each = 0;
   switch (path) {
     case Path::efield:
-      each = efield_s(s, m);
+      each = apertures ? efield_apertures_s(s, m) : efield_s(s, m);
       break;
     case Path::efield_half:
       each = efield_half_s(s, m);
       break;
     case Path::vis_grid:
       each = x + vis_grid_s(s, m, config.function.correlated, planes);
+      if (apertures) each += correlated_apertures_s(s, m);
       break;
     case Path::vis_dft:
       each = x + 8 * products_of(config, s) * s.pixels * s.a * s.a / m.vis_dft_ops;
@@ -213,7 +232,9 @@ std::string why_not_cuda(const AllSkyConfig& config, const Sizes& s, Path path) 
   return "";
 #endif
   constexpr double kShared = 227 * 1024;
-  if (!config.function.apertures.empty()) return "apertures per antenna have no CUDA code";
+  if (!config.function.apertures.empty() && path == Path::efield_half) {
+    return "apertures per antenna have no CUDA code in half precision";
+  }
   if (path == Path::efield_half && s.box_y > 128) {
     return printed("the array spans %.0f rows of cells; the kernel takes %.0f", s.box_y, 128);
   }
@@ -343,6 +364,10 @@ std::int64_t path_bytes(const AllSkyConfig& config, Path path, bool correlator_r
   std::int64_t bytes = 2 * n_bins(config) * planes * size * 4;  // sums and the images
   if (is_gridded(path)) bytes += channels * antennas * cells_bytes + size * 4;
   if (!is_gridded(path)) bytes += size * antennas * 8;  // steering of a channel in flight
+  if (is_gridded(path) && !config.function.apertures.empty()) {
+    // Complex weights of both polarizations, k x k cells.
+    bytes += channels * antennas * 16 * config.function.support * config.function.support;
+  }
   if (path == Path::vis_grid) {
     // One record per baseline and channel: its weights along both axes and its place, 64 bytes
     // for k = 7, on baselines 112.
