@@ -32,9 +32,11 @@ void add_bench(CLI::App& app, Context& context) {
   auto* sub = app.add_subcommand("bench", "measure an engine: result verified first, then timed");
   auto engine = std::make_shared<std::string>();
   auto options = std::make_shared<bench::Options>();
-  sub->add_option("engine", *engine, "beamform, correlate, channelize, image, ingest, path or search")
+  sub->add_option("engine", *engine,
+                  "beamform, correlate, channelize, image, ingest, path or search")
       ->required()
-      ->check(CLI::IsMember({"beamform", "correlate", "channelize", "image", "ingest", "path", "search"}));
+      ->check(CLI::IsMember(
+          {"beamform", "correlate", "channelize", "image", "ingest", "path", "search"}));
   sub->add_option("--implementation", options->implementation,
                   "auto, all or a name that `ryle info` lists");
   sub->add_option("--workers", options->n_workers, "threads")

@@ -35,29 +35,33 @@ CostModel default_cost_model(BackEnd back_end) {
     m.overhead_s = 1.9e-6;
     return m;
   }
-  // Two hardware threads with AVX-512 and AMX, measured by `ryle bench image --calibrate`.
+  // Two cores with AVX-512 and AMX, measured by `ryle bench image --calibrate` on an idle server.
   m.machine = "two x86-64 cores (measured on a Xeon of 2023)";
-  m.correlate_ops = 600e9;
-  m.correlate_output_bytes = 10e9;
-  m.efield_fft_ops = 20e9;
-  m.efield_grid_ops = 20e9;
+  m.correlate_ops = 3360e9;
+  for (const auto& [inputs, share] :
+       {std::array<double, 2>{32, 0.22}, {64, 0.37}, {128, 0.55}, {256, 0.82}, {512, 1}}) {
+    m.correlate_shares.push_back({inputs, share});
+  }
+  m.correlate_output_bytes = 7.5e9;
+  m.efield_fft_ops = 117e9;
+  m.efield_grid_ops = 104e9;
   m.efield_half_ops = 0;  // no half precision there
-  m.vis_grid_ops = 60e9;
-  m.vis_dft_ops = 100e9;
-  m.efield_dft_ops = 100e9;
+  m.vis_grid_ops = 89e9;
+  m.vis_dft_ops = 423e9;
+  m.efield_dft_ops = 331e9;
   m.overhead_s = 0;
-  m.vis_pixel_s = 3e-9;
-  m.efield_pixel_s = 20e-9;
-  m.phasor_s = 1e-9;
-  m.setup_pair_s = 0.5e-6;
-  m.setup_pixel_s = 50e-9;
+  m.vis_pixel_s = 2.7e-9;
+  m.efield_pixel_s = 13e-9;
+  m.phasor_s = 0.53e-9;
+  m.setup_pair_s = 0.21e-6;
+  m.setup_pixel_s = 13e-9;
   return m;
 }
 
 namespace {
 
 // What default_cost_model(cpu) was measured with.
-constexpr double kQuickOps = 60e9;
+constexpr double kQuickOps = 155e9;
 constexpr double kWorkers = 2;
 
 // Shares of an X-engine with AMX that the instruction sets reach (bench/results, 256 inputs).
