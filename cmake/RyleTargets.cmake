@@ -20,8 +20,8 @@ function(ryle_library name)
     if(RYLE_HAVE_CUDA)
       target_compile_definitions(ryle_${name} PRIVATE RYLE_HAVE_CUDA=1)
     endif()
-    # Engines and benchmarks stay apart: their files are large and full of the same short names.
-    if(RYLE_GROUP_SOURCES AND NOT name MATCHES "^(engine_|bench)")
+    # Engines, devices and benchmarks stay apart: their files are large and full of the same short names.
+    if(RYLE_GROUP_SOURCES AND NOT name MATCHES "^(engine_|bench|device)")
       set_target_properties(ryle_${name} PROPERTIES UNITY_BUILD ON)
       set_source_files_properties(${A_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     endif()
