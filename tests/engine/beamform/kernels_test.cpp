@@ -21,7 +21,7 @@ std::string describe(const Config& c, const std::string& name) {
 double relative_tolerance(const Config& c, bool constant) {
   constexpr double kStep = 0x1p-24;
   const bool exact = c.weights == WeightFormat::i8 && c.format != SampleFormat::cf32 &&
-                     c.format != SampleFormat::ci16;
+                     c.format != SampleFormat::cf16 && c.format != SampleFormat::ci16;
   const double terms = 2.0 * static_cast<double>(c.n_antennas);
   const double sums = exact ? 0 : (constant ? terms : 5 * std::sqrt(terms));
   if (c.output == OutputKind::voltage) return kStep * (sums + 3);
@@ -37,7 +37,8 @@ void check(const Config& c, const std::vector<cf32>& weights, const Input& input
   double largest = 0;
   for (const double v : expected) largest = std::max(largest, std::fabs(v));
   double tolerance = relative_tolerance(c, constant) * largest;
-  if (c.output_format == OutputFormat::cf16) tolerance += largest * 0x1p-11;
+  if (c.output_format == OutputFormat::cf16 || c.output_format == OutputFormat::f16)
+    tolerance += largest * 0x1p-11;
   const bool codes = c.output_format == OutputFormat::u8 || c.output_format == OutputFormat::u16 ||
                      c.output_format == OutputFormat::ci8 || c.output_format == OutputFormat::ci4;
   if (codes) tolerance = 0;
@@ -99,8 +100,8 @@ TEST(Beams, Sizes) {
 
 TEST(Beams, InputFormats) {
   const Shape shape{10, 18, 3, 2, 67};
-  for (const auto format :
-       {SampleFormat::ci4, SampleFormat::ci8, SampleFormat::ci16, SampleFormat::cf32}) {
+  for (const auto format : {SampleFormat::ci4, SampleFormat::ci8, SampleFormat::ci16,
+                            SampleFormat::cf16, SampleFormat::cf32}) {
     for (const auto order : {InputOrder::spectra, InputOrder::pairs}) {
       for (const auto weights : {WeightFormat::i8, WeightFormat::f32}) {
         for (const std::int64_t pols : {1, 2}) {
@@ -141,6 +142,7 @@ TEST(Beams, OutputFormats) {
                         {K::voltage, F::ci8, 1, {1.6f, 0}},
                         {K::voltage, F::ci4, 1, {0.2f, 0}},
                         {K::power, F::f32, 1, {}},
+                        {K::power, F::f16, 1, {}},
                         {K::power, F::u8, 1, {0.11f, 20}},
                         {K::power, F::u8, 8, {0.3f, -60}},
                         {K::power, F::u16, 2, {31.7f, 100}},
@@ -148,6 +150,7 @@ TEST(Beams, OutputFormats) {
                         {K::stokes_i, F::u8, 1, {0.12f, 3}},
                         {K::stokes_iquv, F::f32, 1, {}},
                         {K::stokes_iquv, F::f32, 5, {}},
+                        {K::stokes_iquv, F::f16, 3, {}},
                         {K::stokes_iquv, F::u8, 2, {0.2f, 128}}};
   for (const Case& k : cases) {
     for (const std::int64_t pols : {1, 2}) {
@@ -159,6 +162,41 @@ TEST(Beams, OutputFormats) {
       c.output_format = k.format;
       Stream stream(c, 133);
       check(c, random_weights(c), stream.all(11), k.requantization);
+    }
+  }
+}
+
+// A power too large for a half is the largest half, and counted; so is a Stokes parameter below.
+TEST(Beams, HalvesAreCutAndCounted) {
+  Config c = config_of({1, 3, 1, 1, 6}, SampleFormat::ci16, InputOrder::spectra, WeightFormat::f32);
+  c.n_pols = 2;
+  c.output = OutputKind::stokes_iquv;
+  c.output_format = OutputFormat::f16;
+  Stream stream(c, 6);
+  // Stokes I of 65484.5, of 65522 (65520 and more would be infinite), of 80000 ...
+  const ci16 parts[6][2] = {{{360, 37}, {0, 0}},  {{362, 0}, {0, 0}},    {{0, 0}, {400, 0}},
+                            {{300, 0}, {300, 0}}, {{300, 0}, {-300, 0}}, {{1, 0}, {0, 0}}};
+  for (int t = 0; t < 6; ++t) {
+    for (int pol = 0; pol < 2; ++pol) std::memcpy(stream.at(0, t, pol), &parts[t][pol], 4);
+  }
+  auto names = cpu_names(c);
+  names.push_back("reference");
+  for (const auto& name : names) {
+    const Result r = run(c, name, std::vector<cf32>(6, cf32(1)), stream.all());
+    const auto got = numbers(c, r);
+    const double want[3][6] = {{65472, 65504, 65504, 65504, 65504, 0.5},
+                               {65472, 65504, -65504, 0, 0, 0.5},
+                               {0, 0, 0, 65504, -65504, 0}};
+    for (std::size_t beam = 0; beam < 3; ++beam) {
+      for (std::size_t product = 0; product < 3; ++product) {
+        for (std::size_t t = 0; t < 6; ++t)
+          EXPECT_EQ(got[(beam * 4 + product) * 6 + t], want[product][t])
+              << name << " product " << product << " t " << t;
+      }
+      EXPECT_EQ(r.high[beam * 4], 4u) << name;
+      EXPECT_EQ(r.high[beam * 4 + 1], 1u) << name;
+      EXPECT_EQ(r.low[beam * 4 + 1], 1u) << name;
+      EXPECT_EQ(r.low[beam * 4 + 2] + r.high[beam * 4 + 2], 2u) << name;
     }
   }
 }
@@ -270,8 +308,8 @@ TEST(Beams, StokesOfPureStates) {
 
 // T-BF-14: incoherent beams of sub-arrays, integers exact.
 TEST(Beams, IncoherentIsTheSumOfPowers) {
-  for (const auto format :
-       {SampleFormat::ci4, SampleFormat::ci8, SampleFormat::ci16, SampleFormat::cf32}) {
+  for (const auto format : {SampleFormat::ci4, SampleFormat::ci8, SampleFormat::ci16,
+                            SampleFormat::cf16, SampleFormat::cf32}) {
     for (const std::int64_t pols : {1, 2}) {
       for (const auto order : {InputOrder::spectra, InputOrder::pairs}) {
         Config c = config_of({12, 3, 2, 2, 70}, format, order, WeightFormat::i8);

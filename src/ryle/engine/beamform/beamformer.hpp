@@ -28,8 +28,9 @@ enum class WeightFormat : std::uint8_t {
 };
 /// What leaves the engine. Products: power = one per pol, stokes_i 1, stokes_iquv 4.
 enum class OutputKind : std::uint8_t { voltage, power, stokes_i, stokes_iquv };
-/// voltage: cf32 cf16 ci8 ci4; the others: f32 u16 u8.
-enum class OutputFormat : std::uint8_t { cf32, cf16, ci8, ci4, f32, u16, u8 };
+/// voltage: cf32 cf16 ci8 ci4; the others: f32 f16 u16 u8. A half of a power or Stokes parameter is
+/// cut, and counted, at +-65504: it never becomes infinite.
+enum class OutputFormat : std::uint8_t { cf32, cf16, ci8, ci4, f32, u16, u8, f16 };
 enum class LossMode : std::uint8_t {
   renormalize,  ///< beam * sum_all |w| / sum_present |w|; a power is the mean of what was present
   raw,          ///< absent samples count as 0
@@ -43,7 +44,7 @@ struct Config {
   std::int64_t n_channels = 0;
   std::int64_t max_spectra = 0;  ///< most spectra one execute() may bring
 
-  SampleFormat format = SampleFormat::ci4;  ///< ci4 ci8 ci16 cf32
+  SampleFormat format = SampleFormat::ci4;  ///< ci4 ci8 ci16 cf16 cf32
   /// One-byte samples of another code: value of each of the 256 bytes. Empty: as `format` says.
   std::vector<ci8> table;
   InputOrder order = InputOrder::spectra;
@@ -110,7 +111,8 @@ class Beamformer {
   virtual ~Beamformer() = default;
   /// Weights from the next execute() on. @shape weights [beam][channel][input], finite
   virtual void set_weights(Queue& queue, View<const cf32, 3> weights) = 0;
-  /// Code = clamp(rne(value * scale + offset)); voltages: scale only. Default 1 and 0.
+  /// Code = clamp(rne(value * scale + offset)); voltages: scale only; floats as they are. Default 1
+  /// and 0.
   /// @shape scale, offset [row][product][channel] (voltage: one product)
   virtual void set_requantization(Queue& queue, View<const float, 3> scale,
                                   View<const float, 3> offset) = 0;

@@ -508,6 +508,11 @@ void CpuBeamformer::emit_power(const Input& input, const Output& output, const T
       continue;
     }
     std::uint32_t low[kLanes] = {}, high[kLanes] = {};
+    if (config_.output_format == OutputFormat::f16) {
+      store_halves(plane, n, low, high, to);
+      add_counts(output, channel, block, product, low, high);
+      continue;
+    }
     const bool bytes = config_.output_format == OutputFormat::u8;
     const Quantize quantize{plane,
                             n,

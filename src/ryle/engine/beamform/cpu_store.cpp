@@ -25,6 +25,17 @@ std::uint16_t half_of(float value) {
   return static_cast<std::uint16_t>(sign | ((rounded - 0x38000000u) >> 13));
 }
 
+// Subnormals are multiples of 2^-24; the others get the larger exponent of a float.
+float half_value(std::uint16_t half) {
+  const std::uint32_t sign = (half & 0x8000u) << 16, size = half & 0x7fffu;
+  if (size < 0x400u) {
+    const float value = static_cast<float>(size) * 0x1p-24f;
+    return sign != 0 ? -value : value;
+  }
+  const std::uint32_t exponent = size >= 0x7c00u ? 0x70000000u : 0x38000000u;
+  return std::bit_cast<float>(sign | ((size << 13) + exponent));
+}
+
 namespace {
 
 template <class T>
@@ -52,6 +63,25 @@ void each(std::int64_t n, std::int64_t n_pols, std::int64_t n_lanes, const Put& 
 }
 
 }  // namespace
+
+// The largest half is 65504; what rounds beyond it, 65520 and above, is cut.
+void store_halves(const float* plane, std::int64_t n, std::uint32_t* n_low, std::uint32_t* n_high,
+                  const Rows& to) {
+  for (std::int64_t lane = 0; lane < to.n_lanes; ++lane) {
+    auto* out = row_of<std::uint16_t>(to, lane);
+    for (std::int64_t k = 0; k < n; ++k) {
+      const std::uint16_t half = half_of(plane[k * kLanes + lane]);
+#if RYLE_MUTANT == 932
+      const bool cut = false;
+#else
+      const bool cut = (half & 0x7fffu) == 0x7c00u;
+#endif
+      n_low[lane] += cut && half > 0x7fffu;
+      n_high[lane] += cut && half <= 0x7fffu;
+      out[k] = cut ? static_cast<std::uint16_t>(half - 1) : half;
+    }
+  }
+}
 
 void store_codes(OutputFormat format, const std::int32_t* codes, std::int64_t n, const Rows& to) {
   if (format == OutputFormat::u8) return narrow<std::uint8_t>(codes, n, to);

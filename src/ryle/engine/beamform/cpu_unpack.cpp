@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "ryle/engine/beamform/implementations.hpp"
 #include "ryle/engine/beamform/weight_bank.hpp"
 
 namespace ryle::beamform::detail {
@@ -127,6 +128,10 @@ void Unpacker::to_floats(const Input& input, std::int64_t channel, std::int64_t 
         ci16 code;
         std::memcpy(&code, at, 4);
         value = {static_cast<float>(code.re), static_cast<float>(code.im)};
+      } else if (config_.format == SampleFormat::cf16) {
+        std::uint16_t halves[2];
+        std::memcpy(halves, at, 4);
+        value = {half_value(halves[0]), half_value(halves[1])};
       } else {
         std::memcpy(&value, at, 8);
       }

@@ -18,5 +18,7 @@ constexpr std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
 }
 /// IEEE half nearest to a float, ties to even, overflow to infinity.
 std::uint16_t half_of(float value);
+/// Value of a half, exact.
+float half_value(std::uint16_t half);
 
 }  // namespace ryle::beamform::detail

@@ -36,6 +36,7 @@ std::int64_t Config::bytes_per_value() const {
       return n_pols;
     case OutputFormat::f32:
       return 4;
+    case OutputFormat::f16:
     case OutputFormat::u16:
       return 2;
     case OutputFormat::u8:
@@ -124,10 +125,11 @@ void in_range(std::int64_t value, std::int64_t low, std::int64_t high, const cha
 
 void validate_input(const Config& config) {
   const SampleFormat known[] = {SampleFormat::ci4, SampleFormat::ci8, SampleFormat::ci16,
-                                SampleFormat::cf32};
+                                SampleFormat::cf16, SampleFormat::cf32};
   if (std::find(std::begin(known), std::end(known), config.format) == std::end(known)) {
-    throw UnsupportedError("beamformer: samples are " + std::string(name(config.format)) +
-                           "; these work: ci4 ci8 ci16 cf32, and any one-byte code by a table");
+    throw UnsupportedError(
+        "beamformer: samples are " + std::string(name(config.format)) +
+        "; these work: ci4 ci8 ci16 cf16 cf32, and any one-byte code by a table");
   }
   if (!config.table.empty() && (config.table.size() != 256 || config.format != SampleFormat::ci4)) {
     fail("a table has 256 entries and goes with ci4 samples (one byte); this one has " +
@@ -146,7 +148,7 @@ void validate_output(const Config& config) {
       config.output_format == OutputFormat::cf32 || config.output_format == OutputFormat::cf16 ||
       config.output_format == OutputFormat::ci8 || config.output_format == OutputFormat::ci4;
   if (voltage != complex) {
-    fail(voltage ? "voltages are cf32, cf16, ci8 or ci4" : "powers are f32, u16 or u8");
+    fail(voltage ? "voltages are cf32, cf16, ci8 or ci4" : "powers are f32, f16, u16 or u8");
   }
   in_range(config.integration, 1, voltage ? 1 : std::int64_t{1} << 24,
            voltage ? "integration of voltages" : "integration");

@@ -148,6 +148,13 @@ class Reference final : public Beamformer {
     const std::size_t at = cell(row, product, channel);
     if (config_.output_format == OutputFormat::f32) {
       reinterpret_cast<float*>(to)[index] = static_cast<float>(value);
+    } else if (config_.output_format == OutputFormat::f16) {
+      const auto rounded = static_cast<float>(value);
+      const double nearest = double{half_value(half_of(rounded))};
+      if (nearest < -65504 && out.saturated_low != nullptr) ++out.saturated_low[at];
+      if (nearest > 65504 && out.saturated_high != nullptr) ++out.saturated_high[at];
+      reinterpret_cast<std::uint16_t*>(to)[index] =
+          half_of(std::clamp(rounded, -65504.0f, 65504.0f));
     } else if (config_.output_format == OutputFormat::u16) {
       reinterpret_cast<std::uint16_t*>(to)[index] = static_cast<std::uint16_t>(
           quantize(out, at, value * double{scale_[at]} + double{offset_[at]}, 0, 65535));

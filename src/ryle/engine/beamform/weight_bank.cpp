@@ -165,7 +165,9 @@ Input checked_input(const Config& config, const Input& input) {
   return dense;
 }
 
-bool is_integer_format(const Config& config) { return config.format != SampleFormat::cf32; }
+bool is_integer_format(const Config& config) {
+  return config.format != SampleFormat::cf32 && config.format != SampleFormat::cf16;
+}
 
 Range value_range(const Config& config) {
   if (!config.table.empty()) {
