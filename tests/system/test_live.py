@@ -40,9 +40,12 @@ def check_conservation(s):
 
 
 def test_packets_to_products(tmp_path):
-    s = summary(run(*live_arguments(tmp_path, duration_s=1.5)))
+    arguments = live_arguments(tmp_path, duration_s=1.5)
+    s = summary(run(*arguments))
     check_conservation(s)
     assert s["packets_rejected_total"] == 0
+    plan = json.loads(run("plan", arguments[1], "--json", *arguments[arguments.index("--set"):]).stdout)
+    assert s["planned_memory_bytes"] == plan["total_memory_bytes"]
     assert s["integrations"] >= 5
     assert names(tmp_path) == sorted(FINAL + PICTURES)
     assert sorted(s["products"]) == sorted(str(tmp_path / n) for n in FINAL + PICTURES)

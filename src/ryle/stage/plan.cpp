@@ -12,8 +12,8 @@
 #include "ryle/ingest/recording.hpp"
 #include "ryle/stage/live_spectra.hpp"
 #include "ryle/stage/run_common.hpp"
+#include "ryle/stage/run_memory.hpp"
 #include "ryle/stage/setup.hpp"
-#include "ryle/stage/spectra_memory.hpp"
 
 namespace ryle::stage {
 namespace {
@@ -119,7 +119,7 @@ bool plan_spectra(const ObservationConfig& config, Plan& plan) {
                                       n_pairs(array.n_inputs()), config.correlate.integration_s));
     }
     const auto images = plan_live_images(config, array, live_spectra_facts(receiver));
-    add_memory(config, live_spectra_memory(config, receiver, images), plan);
+    add_memory(config, live_run_memory(config, receiver, images), plan);
     return true;
   }
   const auto recording =
@@ -200,26 +200,20 @@ Plan make_plan(const ObservationConfig& config) {
   phase_center(config, array, facts.clock.epoch_tai_ns);
   describe_ports(setup, facts, plan);
 
-  const correlate::Config x{f.n_inputs, f.n_channels, f.output, setup.spectra_per_gulp,
-                            setup.correlate.implementation};
-  plan.memory_bytes = {
-      {"ring of chunks", config.source.kind == "file" ? 0 : ring_bytes(config, f.n_inputs)},
-      {"visibility sums", correlate::cost(x).accumulator_bytes},
-      {"finished dumps in flight",
-       (config.runtime.dump_queue + 2) * n_pairs(f.n_inputs) * f.n_channels * 20}};
-  plan.total_memory_bytes = total_bytes(plan.memory_bytes);
-  require_memory(config, plan.total_memory_bytes);
+  if (config.source.kind != "file")
+    add_memory(config, {{"ring of chunks", ring_bytes(config, f.n_inputs)}}, plan);
 
   FxChain chain(
       make_queue(config.runtime), setup,
       [](channelize::Channelizer&, const SampleClock&, Tick, Tick) {}, [](RawDump&&) {});
-  add_memory(config, {{"engines", chain.memory_bytes() - correlate::cost(x).accumulator_bytes}},
-             plan);
+  add_memory(config, sample_memory(config, setup, chain), plan);
 
   const double spectra_per_s = f.sample_rate_hz / static_cast<double>(channelize::step_length(f));
   const double samples_per_s = spectra_per_s * static_cast<double>(f.n_channels * f.n_inputs);
   plan.input_gbps = f.sample_rate_hz * static_cast<double>(facts.layout.sample_stride_bits) * 1e-9;
   plan.channelize_gflops = channelize::cost(f).useful_ops_per_sample * samples_per_s * 1e-9;
+  const correlate::Config x{f.n_inputs, f.n_channels, f.output, setup.spectra_per_gulp,
+                            setup.correlate.implementation};
   plan.correlate_gops = correlate::cost(x).useful_ops_per_spectrum * spectra_per_s * 1e-9;
   const int formats = config.output.ms + config.output.uvfits + config.output.uvh5;
   plan.output_mb_per_hour = formats * 13.0 *

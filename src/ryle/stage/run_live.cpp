@@ -52,8 +52,10 @@ class LiveRun final : public LivePath {
     facts_.time_source = TimeSource::configured;
     const ArrayLayout array = load_array(config, facts_.n_inputs);
     const Mwa32tSourceConfig receiver = source_config(config, facts_);
-    require_memory(config, mwa32t_source_chunk_bytes(receiver));
+    const std::int64_t ring = mwa32t_source_chunk_bytes(receiver);
+    require_memory(config, ring);
     path_ = std::make_unique<SamplePath>(config, facts_, array, true, options.command_line);
+    require_memory(config, ring + path_->memory_bytes());
     source_ = make_mwa32t_source(receiver);
     if (config.source.kind == "simulator") {
       simulation_ = std::make_unique<Simulation>(config, facts_.clock.epoch_tai_ns);

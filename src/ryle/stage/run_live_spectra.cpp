@@ -7,9 +7,9 @@
 #include "ryle/stage/plan.hpp"
 #include "ryle/stage/run.hpp"
 #include "ryle/stage/run_common.hpp"
+#include "ryle/stage/run_memory.hpp"
 #include "ryle/stage/setup.hpp"
 #include "ryle/stage/spectra_dumps.hpp"
-#include "ryle/stage/spectra_memory.hpp"
 #include "ryle/stage/voltage_imaging.hpp"
 
 /// The live path of an F-engine: sockets -> chunks of packets -> planar blocks -> images
@@ -27,8 +27,8 @@ class LiveSpectraRun final : public LivePath {
     require_products(config);
     SpectraFacts facts = live_spectra_facts(receiver_);
     // Before anything is opened: a run that does not fit must not take the ports of one that does.
-    planned_bytes_ = total_bytes(
-        live_spectra_memory(config_, receiver_, plan_live_images(config_, array_, facts)));
+    planned_bytes_ =
+        total_bytes(live_run_memory(config_, receiver_, plan_live_images(config_, array_, facts)));
     require_memory(config_, planned_bytes_);
     source_ = make_fengine_source(receiver_);
     if (config.source.kind == "simulator") {

@@ -3,6 +3,7 @@
 
 #include "ryle/stage/level_correction.hpp"
 #include "ryle/stage/run_common.hpp"
+#include "ryle/stage/run_memory.hpp"
 
 namespace ryle::stage {
 
@@ -66,8 +67,12 @@ void SamplePath::feed(const void* samples, Tick first, std::int64_t n,
   chain_->feed(samples, first, n, absent, segment, clock);
 }
 
+std::int64_t SamplePath::memory_bytes() const {
+  return total_bytes(sample_memory(config_, setup_, *chain_));
+}
+
 void SamplePath::finish(RunSummary& summary, const std::map<std::string, std::string>& notes) {
-  summary.planned_memory_bytes += chain_->memory_bytes();
+  summary.planned_memory_bytes += memory_bytes();
   summary.implementations = {std::string(chain_->channelizer().implementation()),
                              std::string(chain_->correlator().implementation())};
   chain_->flush();

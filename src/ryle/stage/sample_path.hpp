@@ -36,7 +36,8 @@ class SamplePath {
 
   double data_s() const;
   double busy_s() const { return chain_->busy_s(); }
-  std::int64_t memory_bytes() const { return chain_->memory_bytes(); }
+  /// Engines, sums and dumps on their way to the disk.
+  std::int64_t memory_bytes() const;
   std::int64_t integrations() const { return writer_ ? writer_->dumps_written() : 0; }
   /// The writer has given up and the observation asks to stop then.
   bool failed() const { return writer_ && writer_->failed(); }

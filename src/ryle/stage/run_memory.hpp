@@ -8,6 +8,7 @@
 
 #include "ryle/ingest/fengine_source.hpp"
 #include "ryle/stage/config.hpp"
+#include "ryle/stage/fx_chain.hpp"
 #include "ryle/stage/image_setup.hpp"
 #include "ryle/stage/spectra_facts.hpp"
 
@@ -26,9 +27,13 @@ std::optional<PlannedImages> plan_live_images(const ObservationConfig& config,
 
 /// What a live run of an F-engine allocates, item by item: `ryle plan` prints it, the run requires
 /// it before anything is opened and reports the sum.
-MemoryItems live_spectra_memory(const ObservationConfig& config,
-                                const FengineSourceConfig& receiver,
-                                const std::optional<PlannedImages>& images);
+MemoryItems live_run_memory(const ObservationConfig& config, const FengineSourceConfig& receiver,
+                            const std::optional<PlannedImages>& images);
+
+/// The same for samples: `chain` with its engines, dumps that wait for the disk. The ring of a live
+/// run comes on top.
+MemoryItems sample_memory(const ObservationConfig& config, const FxChain::Setup& setup,
+                          const FxChain& chain);
 
 std::int64_t total_bytes(const MemoryItems& items);
 

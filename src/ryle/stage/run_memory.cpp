@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "ryle/stage/spectra_memory.hpp"
+#include "ryle/stage/run_memory.hpp"
 
 #include <algorithm>
 
@@ -24,6 +24,14 @@ std::int64_t cut_bytes(FengineLayout layout, std::int64_t integration_spectra) {
   return spectra_blocks_bytes(layout);
 }
 
+// One is being made, one is being written.
+MemoryItems::value_type waiting_dumps(const ObservationConfig& config, std::int64_t n_inputs,
+                                      std::int64_t n_channels) {
+  constexpr std::int64_t kSumBytes = 20;  // int64 complex and a count
+  return {"dumps that wait for the disk",
+          (config.runtime.dump_queue + 2) * n_pairs(n_inputs) * n_channels * kSumBytes};
+}
+
 }  // namespace
 
 std::optional<PlannedImages> plan_live_images(const ObservationConfig& config,
@@ -38,9 +46,8 @@ std::optional<PlannedImages> plan_live_images(const ObservationConfig& config,
   return images;
 }
 
-MemoryItems live_spectra_memory(const ObservationConfig& config,
-                                const FengineSourceConfig& receiver,
-                                const std::optional<PlannedImages>& images) {
+MemoryItems live_run_memory(const ObservationConfig& config, const FengineSourceConfig& receiver,
+                            const std::optional<PlannedImages>& images) {
   const FengineLayout layout = fengine_layout(receiver);
   const auto correlator =
       spectra_chain_setup(config, layout.n_inputs, live_spectra_facts(receiver));
@@ -63,12 +70,20 @@ MemoryItems live_spectra_memory(const ObservationConfig& config,
     items.emplace_back("blocks cut at the end of a dump",
                        cut_bytes(layout, correlator.spectra_per_dump));
     items.emplace_back("correlator of the visibilities", correlator_bytes(correlator));
-    constexpr std::int64_t kSumBytes = 20;  // int64 complex and a count
-    items.emplace_back(
-        "dumps that wait for the disk",
-        (config.runtime.dump_queue + 2) * n_pairs(layout.n_inputs) * layout.n_channels * kSumBytes);
+    items.push_back(waiting_dumps(config, layout.n_inputs, layout.n_channels));
   }
   return items;
+}
+
+MemoryItems sample_memory(const ObservationConfig& config, const FxChain::Setup& setup,
+                          const FxChain& chain) {
+  const auto& f = setup.channelize;
+  const correlate::Config x{f.n_inputs, f.n_channels, f.output, setup.spectra_per_gulp,
+                            setup.correlate.implementation};
+  const std::int64_t sums = correlate::cost(x).accumulator_bytes;
+  return {{"visibility sums", sums},
+          {"engines", chain.memory_bytes() - sums},
+          waiting_dumps(config, f.n_inputs, f.n_channels)};
 }
 
 std::int64_t total_bytes(const MemoryItems& items) {
