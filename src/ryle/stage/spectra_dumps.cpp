@@ -76,13 +76,7 @@ std::int64_t SpectraDumps::room(std::int64_t first) {
 void SpectraDumps::feed(const SpectraGulp& gulp, std::int64_t first, std::int64_t segment,
                         const SampleClock& clock) {
   if (!writer_) begin(first, clock);
-  std::int64_t begin = 0;
-  while (begin < gulp.n_spectra) {
-    const std::int64_t room = chain_->advance(first + begin, segment, clock);
-    const std::int64_t n = std::min(room, gulp.n_spectra - begin);
-    chain_->feed(slice_(gulp, begin, n));
-    begin += n;
-  }
+  feed_in_slices(*chain_, slice_, gulp, first, segment, clock);
 }
 
 void SpectraDumps::finish(const std::map<std::string, std::string>& notes, RunSummary& summary) {

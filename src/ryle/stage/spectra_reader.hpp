@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -59,5 +60,18 @@ class SpectraSlice {
   std::vector<std::uint64_t> valid_;
   std::int64_t words_ = 0;
 };
+
+/// A gulp through a chain, cut where the chain's integrations or images end.
+/// `first`: its first spectrum, counted from the clock's epoch.
+template <class Chain>
+void feed_in_slices(Chain& chain, SpectraSlice& slice, const SpectraGulp& gulp, std::int64_t first,
+                    std::int64_t segment, const SampleClock& clock) {
+  for (std::int64_t begin = 0; begin < gulp.n_spectra;) {
+    const std::int64_t room = chain.advance(first + begin, segment, clock);
+    const std::int64_t n = std::min(room, gulp.n_spectra - begin);
+    chain.feed(slice(gulp, begin, n));
+    begin += n;
+  }
+}
 
 }  // namespace ryle::stage

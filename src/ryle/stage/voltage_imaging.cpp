@@ -13,6 +13,7 @@
 #include "ryle/stage/level_correction.hpp"
 #include "ryle/stage/run_common.hpp"
 #include "ryle/stage/setup.hpp"
+#include "ryle/stage/watch_list.hpp"
 
 namespace ryle::stage {
 namespace {
@@ -36,16 +37,6 @@ std::string function_text(const image::AllSkyConfig& sky) {
     return "none: exact Fourier sum";
   return fmt::format("ES k {}, cell {:.4g} wavelengths{}", sky.function.support,
                      sky.cell_wavelengths, sky.function.correlated ? ", correlated" : "");
-}
-
-std::vector<WatchTarget> watch_targets(const std::vector<std::string>& watch) {
-  std::string list;
-  for (std::string text : watch) {
-    // "RA/DEC" survives a list separated by commas; the catalog's own form has a comma.
-    std::replace(text.begin(), text.end(), '/', ',');
-    list += (list.empty() ? "" : ";") + text;
-  }
-  return list.empty() ? std::vector<WatchTarget>{} : parse_watch_list(list);
 }
 
 }  // namespace
@@ -248,13 +239,7 @@ void SkyPath::feed(const SpectraGulp& gulp, std::int64_t first, std::int64_t seg
                    const SampleClock& clock) {
   if (!chain_) begin(gulp, first, clock);
   check_inputs(gulp);
-  std::int64_t begin = 0;
-  while (begin < gulp.n_spectra) {
-    const std::int64_t room = chain_->advance(first + begin, segment, clock);
-    const std::int64_t n = std::min(room, gulp.n_spectra - begin);
-    chain_->feed(slice_(gulp, begin, n));
-    begin += n;
-  }
+  feed_in_slices(*chain_, slice_, gulp, first, segment, clock);
 }
 
 double SkyPath::data_s() const { return chain_ ? facts_.clock.seconds(chain_->spectra_done()) : 0; }
