@@ -18,31 +18,6 @@ RYLE_INLINE std::int64_t arranged_at(const KernelPlan& plan, std::int64_t n) {
 
 #if defined(__AVX512VBMI2__) && defined(__AVX512VNNI__)
 
-/// Three rounds of interleaving: 8 x 8 transposes of the 16-bit words in every 128 bits.
-RYLE_INLINE void transpose_words(W (&r)[8]) {
-  static_for<0, 3>([&](auto) RYLE_ALWAYS {
-    W s[8];
-    static_for<0, 4>([&](auto i) RYLE_ALWAYS {
-      s[2 * i] = interleave_low(r[i], r[i + 4]);
-      s[2 * i + 1] = interleave_high(r[i], r[i + 4]);
-    });
-    static_for<0, 8>([&](auto i) RYLE_ALWAYS { r[i] = s[i]; });
-  });
-}
-
-/// 128 bits of vector i to out[quarter] + i * step.
-RYLE_INLINE void store_quarters(const W (&r)[8], std::byte* const (&out)[4], std::int64_t step) {
-  static_for<0, 8>([&](auto i) RYLE_ALWAYS {
-    const auto put = [&](int q, __m128i v) RYLE_ALWAYS {
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(out[q] + i * step), v);
-    };
-    put(0, _mm512_castsi512_si128((__m512i)r[i]));
-    put(1, _mm512_extracti32x4_epi32((__m512i)r[i], 1));
-    put(2, _mm512_extracti32x4_epi32((__m512i)r[i], 2));
-    put(3, _mm512_extracti32x4_epi32((__m512i)r[i], 3));
-  });
-}
-
 /// Rows [first, end) of a stream, one tap apart, to [8 rows][point][row] words u; rows outside
 /// repeat others.
 inline void arrange_rows(const KernelPlan& plan, const std::byte* start, std::int64_t first,
@@ -64,7 +39,7 @@ inline void arrange_rows(const KernelPlan& plan, const std::byte* start, std::in
       transpose_words(r);
       std::byte* const to[4] = {cell + arranged_at(plan, n), cell + arranged_at(plan, n + 8),
                                 cell + arranged_at(plan, n + 16), cell + arranged_at(plan, n + 24)};
-      store_quarters(r, to, step);
+      store_words(r, to, step);
     }
   }
 }
@@ -95,10 +70,7 @@ void arrange_tile(const KernelPlan& plan, const KernelWords& words, const unsign
       r[i] = decode_words<kFlip>(r[i], d) ^ static_cast<std::uint16_t>(0x8080);
     });
     transpose_words(r);
-    std::byte* to = out + arranged_at(plan, n);
-    std::byte* const cell[4] = {to, to + 8 * cell_bytes, to + 16 * cell_bytes,
-                                to + 24 * cell_bytes};
-    store_quarters(r, cell, cell_bytes);
+    store_words(r, out + arranged_at(plan, n), 8 * cell_bytes, cell_bytes);
   }
 }
 

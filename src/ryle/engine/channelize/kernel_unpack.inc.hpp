@@ -23,6 +23,45 @@ RYLE_INLINE W interleave_high(W a, W b) {
 }
 #endif
 
+/// 8 x 8 transposes of the 16-bit words in every 128 bits: three rounds of interleaving.
+RYLE_INLINE void transpose_words(W (&r)[8]) {
+  static_for<0, 3>([&](auto) RYLE_ALWAYS {
+    W s[8];
+    static_for<0, 4>([&](auto i) RYLE_ALWAYS {
+      s[2 * i] = interleave_low(r[i], r[i + 4]);
+      s[2 * i + 1] = interleave_high(r[i], r[i + 4]);
+    });
+    static_for<0, 8>([&](auto i) RYLE_ALWAYS { r[i] = s[i]; });
+  });
+}
+
+/// 128 bits number q of vector i to out[q] + i * step.
+RYLE_INLINE void store_words(const W (&r)[8], std::byte* const (&out)[kWordInputs / 8],
+                             std::int64_t step) {
+  static_for<0, 8>([&](auto i) RYLE_ALWAYS {
+#if defined(__AVX512F__)
+    const auto put = [&](int q, __m128i v) RYLE_ALWAYS {
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(out[q] + i * step), v);
+    };
+    put(0, _mm512_castsi512_si128((__m512i)r[i]));
+    put(1, _mm512_extracti32x4_epi32((__m512i)r[i], 1));
+    put(2, _mm512_extracti32x4_epi32((__m512i)r[i], 2));
+    put(3, _mm512_extracti32x4_epi32((__m512i)r[i], 3));
+#else
+    for (int q = 0; q < kWordInputs / 8; ++q)
+      __builtin_memcpy(out[q] + i * step, reinterpret_cast<const std::byte*>(&r[i]) + 16 * q, 16);
+#endif
+  });
+}
+
+/// The same with 128 bits number q at out + q * stride.
+RYLE_INLINE void store_words(const W (&r)[8], std::byte* out, std::int64_t stride,
+                             std::int64_t step) {
+  std::byte* to[kWordInputs / 8];
+  for (int q = 0; q < kWordInputs / 8; ++q) to[q] = out + q * stride;
+  store_words(r, to, step);
+}
+
 /// Two's-complement bytes (re low, im high).
 template <bool kFlip>
 RYLE_INLINE W decode_words(W w, const KernelWords& d) {
@@ -43,38 +82,15 @@ std::int64_t unpack_tiles(const KernelWords& d, const unsigned char* bytes, std:
                           std::int64_t count, std::byte* out, std::int64_t row_bytes) {
   std::int64_t t = 0;
   for (; t + 8 <= count; t += 8) {
-    // Every 128 bits of a vector hold 8 inputs of one tick: 8 x 8 transposes, three rounds.
+    // Every 128 bits of a vector hold 8 inputs of one tick.
     W r[8];
     static_for<0, 8>([&](auto i) RYLE_ALWAYS {
       __builtin_memcpy(&r[i], bytes + (t + i) * stride, sizeof(W));
       __builtin_prefetch(bytes + (t + i + kWordPrefetch) * stride);
       r[i] = decode_words<kFlip>(r[i], d);
     });
-    static_for<0, 3>([&](auto) RYLE_ALWAYS {
-      W s[8];
-      static_for<0, 4>([&](auto i) RYLE_ALWAYS {
-        s[2 * i] = interleave_low(r[i], r[i + 4]);
-        s[2 * i + 1] = interleave_high(r[i], r[i + 4]);
-      });
-      static_for<0, 8>([&](auto i) RYLE_ALWAYS { r[i] = s[i]; });
-    });
-    std::byte* to = out + 2 * t;
-    static_for<0, 8>([&](auto i) RYLE_ALWAYS {
-#if defined(__AVX512F__)
-      const auto put = [&](int q, __m128i v) RYLE_ALWAYS {
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(to + (8 * q + i) * row_bytes), v);
-      };
-      put(0, _mm512_castsi512_si128((__m512i)r[i]));
-      put(1, _mm512_extracti32x4_epi32((__m512i)r[i], 1));
-      put(2, _mm512_extracti32x4_epi32((__m512i)r[i], 2));
-      put(3, _mm512_extracti32x4_epi32((__m512i)r[i], 3));
-#else
-      for (int q = 0; q < kWordInputs / 8; ++q) {
-        __builtin_memcpy(to + (8 * q + i) * row_bytes,
-                         reinterpret_cast<const std::byte*>(&r[i]) + 16 * q, 16);
-      }
-#endif
-    });
+    transpose_words(r);
+    store_words(r, out + 2 * t, 8 * row_bytes, row_bytes);
   }
   return t;
 }
