@@ -165,9 +165,9 @@ TEST(ImageTrigger, ANarrowLineIsRejected) {
   EXPECT_GE(inject(config_of(1, 1), {.z = 20, .n_times = 5}).n_found, 20);
 }
 
-// A flash of 200 deviations after 40 images has z = 20, its side lobe of 6 %, 12 deviations, z = 8:
-// far more than 30 % of it.
-TEST(ImageTrigger, SideLobesOfABrightFlashAreNotEvents) {
+/// Events of 50 images of noise, single images only; `put` changes an image before it is searched.
+template <class Put>
+std::vector<ImageTriggerEvent> events_of_50_images(Put put) {
   ImageTriggerConfig config = config_of(1, 1);
   config.windows = {1};
   ImageTrigger trigger(config);
@@ -176,13 +176,21 @@ TEST(ImageTrigger, SideLobesOfABrightFlashAreNotEvents) {
   std::vector<ImageTriggerEvent> events;
   for (int k = 0; k < 50; ++k) {
     noise.fill(image, 2.0F);
-    if (k == 40) {
-      image[12 * kPixels + 12] += 400;
-      image[20 * kPixels + 20] += 24;
-    }
+    put(k, image);
     for (const auto& e : trigger.add(image)) events.push_back(e);
   }
   for (const auto& e : trigger.flush()) events.push_back(e);
+  return events;
+}
+
+// A flash of 200 deviations after 40 images has z = 20, its side lobe of 6 %, 12 deviations, z = 8:
+// far more than 30 % of it.
+TEST(ImageTrigger, SideLobesOfABrightFlashAreNotEvents) {
+  const auto events = events_of_50_images([](int k, std::vector<float>& image) {
+    if (k != 40) return;
+    image[12 * kPixels + 12] += 400;
+    image[20 * kPixels + 20] += 24;
+  });
   ASSERT_EQ(events.size(), 1U);
   EXPECT_EQ(events[0].x, 12);
   EXPECT_EQ(events[0].y, 12);
@@ -191,21 +199,12 @@ TEST(ImageTrigger, SideLobesOfABrightFlashAreNotEvents) {
 
 // A quiet pixel beside the peak has the larger S/N; the place is that of the flux.
 TEST(ImageTrigger, AFlashStandsWhereItsFluxIs) {
-  ImageTriggerConfig config = config_of(1, 1);
-  config.windows = {1};
-  ImageTrigger trigger(config);
-  Noise noise;
-  std::vector<float> image(kPixels * kPixels);
-  std::vector<ImageTriggerEvent> events;
-  for (int k = 0; k < 50; ++k) {
-    noise.fill(image, 2.0F);
+  const auto events = events_of_50_images([](int k, std::vector<float>& image) {
     image[12 * kPixels + 13] *= 0.5F;
-    if (k == 40) {
-      image[12 * kPixels + 12] += 100;
-      image[12 * kPixels + 13] += 80;
-    }
-    for (const auto& e : trigger.add(image)) events.push_back(e);
-  }
+    if (k != 40) return;
+    image[12 * kPixels + 12] += 100;
+    image[12 * kPixels + 13] += 80;
+  });
   ASSERT_EQ(events.size(), 1U);
   EXPECT_EQ(events[0].x, 12);
   EXPECT_EQ(events[0].y, 12);
