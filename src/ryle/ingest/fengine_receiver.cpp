@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ryle/ingest/fengine_receiver.hpp"
 
-#include <poll.h>
-
 #include <algorithm>
 
 #include "ryle/core/error.hpp"
-#include "ryle/ingest/reading_order.hpp"
 #include "ryle/ingest/recording_time.hpp"
 #include "ryle/wire/chips.hpp"
 #include "ryle/wire/lwa.hpp"
@@ -130,25 +127,10 @@ std::vector<std::string> FengineReceiver::endpoints() const {
 }
 
 bool FengineReceiver::serve(int timeout_ms) {
-  std::vector<pollfd> polled;
-  polled.reserve(ports_.size());
-  for (std::size_t i = 0; i < ports_.size(); ++i) {
-    polled.push_back({ports_[i].socket.descriptor(), POLLIN, 0});
-  }
-  const int n = ::poll(polled.data(), polled.size(), timeout_ms);
-  now_ = monotonic_ns();
-  if (n <= 0) return false;
-  ReadingOrder order(skew_limit_);
-  for (std::size_t i = 0; i < ports_.size(); ++i) {
-    if (polled[i].revents != 0 && ports_[i].useful) order.waiting(ports_[i].position);
-  }
-  for (std::size_t i = 0; i < ports_.size(); ++i) {
-    if (polled[i].revents == 0 || !order.may_read(ports_[i].position)) continue;
-    ports_.receive(ports_[i], 64, *assembler_, [&](const DatagramReader::Datagram& datagram) {
-      return take_datagram(ports_[i], datagram);
-    });
-  }
-  return true;
+  return serve_ports(timeout_ms, skew_limit_,
+                     [this](UdpPort& port, const DatagramReader::Datagram& datagram) {
+                       return take_datagram(port, datagram);
+                     });
 }
 
 Reason FengineReceiver::take_datagram(UdpPort& port, const DatagramReader::Datagram& datagram) {

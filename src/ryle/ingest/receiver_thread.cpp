@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ryle/ingest/receiver_thread.hpp"
 
+#include <poll.h>
+
 #include <chrono>
+#include <vector>
+
+#include "ryle/ingest/reading_order.hpp"
 
 namespace ryle {
 namespace {
@@ -53,6 +58,29 @@ Reason ReceiverThread::offer(UdpPort& port, const CountedPacket& packet) {
 #endif
   }
   return reason;
+}
+
+bool ReceiverThread::serve_ports(int timeout_ms, std::int64_t skew_slots,
+                                 const TakeDatagram& take) {
+  std::vector<pollfd> polled;
+  polled.reserve(ports_.size());
+  for (std::size_t i = 0; i < ports_.size(); ++i) {
+    polled.push_back({ports_[i].socket.descriptor(), POLLIN, 0});
+  }
+  const int n = ::poll(polled.data(), polled.size(), timeout_ms);
+  now_ = monotonic_ns();
+  if (n <= 0) return false;
+  ReadingOrder order(skew_slots);
+  for (std::size_t i = 0; i < ports_.size(); ++i) {
+    if (polled[i].revents != 0 && ports_[i].useful) order.waiting(ports_[i].position);
+  }
+  for (std::size_t i = 0; i < ports_.size(); ++i) {
+    if (polled[i].revents == 0 || !order.may_read(ports_[i].position)) continue;
+    ports_.receive(ports_[i], 64, *assembler_, [&](const DatagramReader::Datagram& datagram) {
+      return take(ports_[i], datagram);
+    });
+  }
+  return true;
 }
 
 void ReceiverThread::start() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -43,6 +44,10 @@ class ReceiverThread {
   void publish();
   /// A packet that came through `port`.
   Reason offer(UdpPort& port, const CountedPacket& packet);
+  /// A round over UDP ports that each may bring any stream: those at most `skew_slots` ahead of the
+  /// furthest behind are read, one batch each. Sets now_.
+  using TakeDatagram = std::function<Reason(UdpPort&, const DatagramReader::Datagram&)>;
+  bool serve_ports(int timeout_ms, std::int64_t skew_slots, const TakeDatagram& take);
 
   /// One round: whatever is readable, the furthest behind first. Sets now_. Returns whether
   /// anything was.
