@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/ingest/best2_source.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ryle/core/checked.hpp"
+#include "ryle/core/error.hpp"
+#include "ryle/ingest/receiver_thread.hpp"
+#include "ryle/ingest/socket.hpp"
+
+namespace ryle {
+namespace {
+
+constexpr std::int64_t kBest2PayloadBytes = wire::kBest2Samples * wire::kBest2Antennas;
+constexpr std::int64_t kSpectraPerPacket = wire::kBest2Samples;
+
+void check_best2(const Best2SourceConfig& c) {
+  const auto need = [](bool good, const std::string& message) {
+    if (!good) throw ConfigError(message);
+  };
+  need(!c.endpoints.empty(),
+       "source.listen is empty; give at least one endpoint, for example udp://0.0.0.0:10000");
+  for (const auto& text : c.endpoints) {
+    need(parse_endpoint(text).transport == Endpoint::Transport::udp,
+         fmt::format("source.listen: \"{}\": BEST-2 packets come over udp:// only", text));
+  }
+  need(c.first_channel >= 0 && c.n_channels >= 1 &&
+           c.first_channel + c.n_channels <= wire::kBest2Channels,
+       fmt::format("channels {} to {} are not in 0..1023, which is what BEST-2 packets count",
+                   c.first_channel, c.first_channel + c.n_channels - 1));
+  need(c.chunk_spectra >= kSpectraPerPacket && c.chunk_spectra % kSpectraPerPacket == 0,
+       fmt::format("a chunk of {} spectra is no multiple of the {} of a packet", c.chunk_spectra,
+                   kSpectraPerPacket));
+  need(c.window_chunks >= 2, "source.window_chunks must be at least 2");
+  need(c.n_chunks > c.window_chunks,
+       fmt::format("{} chunks in all must be more than the {} that are open at a time", c.n_chunks,
+                   c.window_chunks));
+  need(c.clock.rate_hz.num > 0 && c.clock.rate_hz.den > 0, "the spectrum rate must be positive");
+}
+
+AssemblerConfig best2_assembler(const Best2SourceConfig& c) {
+  AssemblerConfig a;
+  a.n_streams = static_cast<int>(c.n_channels);
+  a.ticks_per_slot = kSpectraPerPacket;
+  a.chunk_slots = c.chunk_spectra / kSpectraPerPacket;
+  a.window_chunks = c.window_chunks;
+  a.bind_stream_to_sender = c.bind_stream_to_sender;
+  a.held_packet_bytes = kBest2PayloadBytes;
+  a.close_after_ns = c.close_after_ns;
+  a.idle_close_ns = c.idle_close_ns;
+  a.patience_ns = c.patience_ns;
+  return a;
+}
+
+}  // namespace
+
+class Best2Source::Impl final : public ReceiverThread {
+ public:
+  explicit Impl(const Best2SourceConfig& config)
+      : ReceiverThread(config.allowed_senders, config.udp_gro), config_(config) {
+    check_best2(config);
+    for (const auto& text : config_.endpoints) ports_.open(parse_endpoint(text));
+    const double packets_per_s = static_cast<double>(config_.n_channels) *
+                                 config_.clock.rate_hz.value() * config_.rate_factor /
+                                 static_cast<double>(kSpectraPerPacket * ports_.size());
+    for (std::size_t i = 0; i < ports_.size(); ++i) {
+      ports_.reserve(ports_[i], packets_per_s, wire::kBest2PacketBytes, config_.stall_budget_s,
+                     config_.allow_small_rcvbuf);
+    }
+    ports_.allocate(wire::kBest2PacketBytes);
+    const AssemblerConfig a = best2_assembler(config_);
+    auto placement = std::make_unique<StreamMajorPlacement>(a.n_streams, kBest2PayloadBytes,
+                                                            a.chunk_slots, std::byte{0});
+    allocate(a, std::move(placement), config_.n_chunks, a.n_streams * 2, config_.memory,
+             static_cast<std::uint64_t>(kBest2PayloadBytes));
+    publish();
+  }
+  ~Impl() override { end(); }
+
+  const Best2SourceConfig& config() const { return config_; }
+  std::vector<std::string> endpoints() const {
+    std::vector<std::string> result;
+    for (std::size_t i = 0; i < ports_.size(); ++i) result.push_back(to_string(ports_[i].endpoint));
+    return result;
+  }
+
+ private:
+  bool serve(int timeout_ms) override {
+    const std::int64_t skew = (config_.window_chunks - 1) * config_.chunk_spectra / 4;
+    return serve_ports(timeout_ms, std::max<std::int64_t>(1, skew / kSpectraPerPacket),
+                       [this](UdpPort& port, const DatagramReader::Datagram& datagram) {
+                         return take_packet(port, datagram);
+                       });
+  }
+
+  Reason take_packet(UdpPort& port, const DatagramReader::Datagram& datagram) {
+    wire::Packet packet;
+    const auto bytes = std::span(datagram.data, datagram.size);
+    const wire::Best2Geometry geometry{static_cast<std::uint32_t>(config_.first_channel),
+                                       static_cast<std::uint32_t>(config_.n_channels)};
+    const wire::Reject reject = wire::decode(geometry, bytes, packet);
+    if (reject != wire::Reject::none) {
+      assembler_->reject(reason_of(reject));
+      return reason_of(reject);
+    }
+    CountedPacket counted;
+    const auto last = static_cast<std::uint32_t>(config_.n_channels - 1);
+#if RYLE_MUTANT == 960
+    counted.stream = packet.stream;
+#else
+    counted.stream = config_.descending ? last - packet.stream : packet.stream;
+#endif
+    counted.sender = datagram.sender;
+    counted.slot_raw = packet.tick_raw;
+    counted.slot_bits = packet.tick_bits;
+    counted.payload = bytes.subspan(packet.payload_offset, packet.payload_bytes);
+    counted.stride_bytes = kBest2PayloadBytes;
+    return offer(port, counted);
+  }
+
+  Best2SourceConfig config_;
+};
+
+Best2Source::Best2Source(const Best2SourceConfig& config) : impl_(std::make_unique<Impl>(config)) {}
+Best2Source::~Best2Source() = default;
+
+SourceInfo Best2Source::info() const {
+  SourceInfo info;
+  info.format = "best2";
+  info.n_inputs = wire::kBest2Antennas;
+  info.layout.format = SampleFormat::ci4;
+  info.layout.input_stride_bits = 8;  // of an antenna to its pair; engines take whole blocks
+  info.layout.sample_stride_bits = 16;
+  info.clock = config().clock;
+  info.time_source = TimeSource::configured;
+  return info;
+}
+
+const Best2SourceConfig& Best2Source::config() const { return impl_->config(); }
+std::int64_t Best2Source::channel_stride_bytes() const {
+  return config().chunk_spectra * wire::kBest2Antennas;
+}
+void Best2Source::start() { impl_->start(); }
+Chunk* Best2Source::next(std::chrono::milliseconds timeout) { return impl_->pool().next(timeout); }
+void Best2Source::release(Chunk* chunk) { impl_->pool().release(chunk); }
+bool Best2Source::ended() const { return impl_->pool().finished(); }
+void Best2Source::stop() { impl_->stop(); }
+IngestCounters Best2Source::counters() const { return impl_->counters(); }
+std::string Best2Source::state() const { return impl_->state(); }
+std::int64_t Best2Source::memory_bytes() const { return impl_->memory_bytes(); }
+std::vector<std::string> Best2Source::endpoints() const { return impl_->endpoints(); }
+bool Best2Source::receive_buffer_ok() const { return impl_->receive_buffer_ok(); }
+void Best2Source::poison(std::byte value) { impl_->pool().poison(value); }
+
+std::int64_t best2_source_chunk_bytes(const Best2SourceConfig& c) {
+  check_best2(c);
+  return checked_product({c.n_chunks, c.chunk_spectra, c.n_channels, wire::kBest2Antennas},
+                         "ingest chunks");
+}
+
+bool best2_presence(const Best2SourceConfig& config, const Chunk& chunk,
+                    std::vector<std::uint64_t>& present) {
+  constexpr std::uint64_t kAll = (std::uint64_t{1} << wire::kBest2Antennas) - 1;
+  const std::int64_t n_slots = (chunk.n_ticks + kSpectraPerPacket - 1) / kSpectraPerPacket;
+  present.assign(static_cast<std::size_t>(config.n_channels * n_slots), kAll);
+  for (const auto& span : chunk.absent) {
+#if RYLE_MUTANT == 961
+    if (span.input % 2 == 1) continue;
+#endif
+    const std::int64_t first = (span.begin - chunk.first_tick) / kSpectraPerPacket;
+    const std::int64_t last = (span.end - chunk.first_tick) / kSpectraPerPacket;
+    for (std::int64_t slot = first; slot < last; ++slot)
+      present[static_cast<std::size_t>(span.input * n_slots + slot)] = 0;
+  }
+  return !chunk.absent.empty();
+}
+
+}  // namespace ryle

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ryle/ingest/quorum_gate.hpp"
+#include "ryle/ingest/source.hpp"
+#include "ryle/wire/best2.hpp"
+
+namespace ryle {
+
+/// Packets of BEST-2 live (wire/best2.hpp): each is one channel, 128 spectra of 32 antennas. A
+/// channel is a *stream*, a packet is its slot.
+struct Best2SourceConfig {
+  /// "udp://host:port", one or more; every endpoint takes every channel. Port 0: see endpoints().
+  std::vector<std::string> endpoints;
+  /// Channels taken, as they are ordered in the sky: 0 is the top of a descending band. Packets of
+  /// others are foreign streams.
+  std::int64_t first_channel = 0;
+  std::int64_t n_channels = wire::kBest2Channels;
+  /// The band descends: channels are stored in reverse, so that frequencies in memory ascend.
+  bool descending = true;
+  /// Instant of spectrum 0 of the counter, and spectra per second: 20 MHz / 1024.
+  SampleClock clock{0, {78'125, 4}};
+
+  std::int64_t chunk_spectra = 1024;  ///< multiple of 128: whole packets
+  int n_chunks = 8;  ///< fixed at start: memory = n_chunks * chunk_spectra * n_channels * 32 bytes
+  int window_chunks = 3;  ///< open at a time; n_chunks must be larger
+  MemorySpace memory = MemorySpace::pinned;
+
+  double stall_budget_s = 0.1;      ///< the socket buffers must hold what comes in this time
+  double rate_factor = 1.0;         ///< of the expected rate over clock.rate_hz (simulators)
+  bool allow_small_rcvbuf = false;  ///< go on as DEGRADED(rcvbuf) instead of refusing
+  bool udp_gro = true;              ///< let the kernel join datagrams where it can
+  std::vector<std::string> allowed_senders;  ///< numeric addresses; empty = any
+  bool bind_stream_to_sender = true;
+
+  MonotonicNs close_after_ns = 100 * kMillisecond_ns;  ///< see AssemblerConfig
+  MonotonicNs idle_close_ns = 1000 * kMillisecond_ns;
+  MonotonicNs patience_ns = 2000 * kMillisecond_ns;
+};
+
+/// Receives BEST-2 packets.
+/// @shape payload of a chunk [channel][block][pair 16][spectrum 128][2] ci4, blocks dense in
+/// chunk_spectra: what beamform::InputOrder::pairs takes as it is. Absent packets are 0.
+class Best2Source final : public ChunkSource {
+ public:
+  /// Opens and binds. Throws ConfigError, IoError (port in use, ...) or OsLimitError (receive
+  /// buffer; the message has the sysctl line).
+  explicit Best2Source(const Best2SourceConfig& config);
+  ~Best2Source() override;
+
+  SourceInfo info() const override;
+  void start() override;
+  /// Chunk::absent lists channels in the order of memory: AbsentSpan::input = channel.
+  Chunk* next(std::chrono::milliseconds timeout) override;
+  void release(Chunk* chunk) override;
+  bool ended() const override;
+  void stop() override;
+  /// A slot is a packet; lost_samples counts (spectrum, antenna) values.
+  IngestCounters counters() const override;
+  std::string state() const override;
+  std::int64_t memory_bytes() const override;
+
+  const Best2SourceConfig& config() const;
+  /// Bytes from one channel to the next in a chunk.
+  std::int64_t channel_stride_bytes() const;
+  /// As bound: port 0 replaced by the port the system chose.
+  std::vector<std::string> endpoints() const;
+  bool receive_buffer_ok() const;
+  /// Overwrites all chunks (tests). @pre not started
+  void poison(std::byte value);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Bytes of chunks the source will allocate (for `ryle plan`, without opening anything). Throws
+/// ConfigError as the source would.
+std::int64_t best2_source_chunk_bytes(const Best2SourceConfig& config);
+
+/// Presence in the form beamform::Input takes: a word per (channel, packet), bit = antenna.
+/// Returns whether anything is absent.
+/// @shape present [channel][n_ticks / 128], resized
+bool best2_presence(const Best2SourceConfig& config, const Chunk& chunk,
+                    std::vector<std::uint64_t>& present);
+
+}  // namespace ryle
