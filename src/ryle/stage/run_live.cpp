@@ -52,10 +52,10 @@ class LiveRun final : public LivePath {
     facts_.time_source = TimeSource::configured;
     const ArrayLayout array = load_array(config, facts_.n_inputs);
     const Mwa32tSourceConfig receiver = source_config(config, facts_);
-    const std::int64_t ring = mwa32t_source_chunk_bytes(receiver);
-    require_memory(config, ring);
+    ring_bytes_ = mwa32t_source_chunk_bytes(receiver);
+    require_memory(config, ring_bytes_);
     path_ = std::make_unique<SamplePath>(config, facts_, array, true, options.command_line);
-    require_memory(config, ring + path_->memory_bytes());
+    require_memory(config, ring_bytes_ + path_->memory_bytes());
     source_ = make_mwa32t_source(receiver);
     if (config.source.kind == "simulator") {
       simulation_ = std::make_unique<Simulation>(config, facts_.clock.epoch_tai_ns);
@@ -66,7 +66,7 @@ class LiveRun final : public LivePath {
 
   RunSummary run() {
     RunSummary summary;
-    summary.planned_memory_bytes = source_->memory_bytes();
+    summary.planned_memory_bytes = ring_bytes_;  // and what the path adds in finish()
     const double bits_per_s =
         static_cast<double>(facts_.layout.sample_stride_bits) * facts_.clock.rate_hz.value();
     LiveLoop loop(config_, options_, *source_, *this, simulation_.get(), bits_per_s);
@@ -109,6 +109,7 @@ class LiveRun final : public LivePath {
   const ObservationConfig& config_;
   const RunOptions& options_;
   SampleFacts facts_;
+  std::int64_t ring_bytes_ = 0;
   std::unique_ptr<SamplePath> path_;
   std::unique_ptr<ChunkSource> source_;
   std::unique_ptr<Simulation> simulation_;
