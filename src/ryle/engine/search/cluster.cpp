@@ -238,6 +238,11 @@ void Clusterer::close_before(std::int64_t tick, std::vector<Cluster>& closed) {
 void Clusterer::close_all(std::vector<Cluster>& closed) {
   content_->close(std::numeric_limits<double>::infinity(), closed);
 }
+std::int64_t Clusterer::earliest_open() const {
+  std::int64_t earliest = std::numeric_limits<std::int64_t>::max();
+  for (const auto& cell : content_->cells) earliest = std::min(earliest, cell.sum.begin);
+  return earliest;
+}
 std::int64_t Clusterer::n_open_cells() const {
   return static_cast<std::int64_t>(content_->cells.size());
 }

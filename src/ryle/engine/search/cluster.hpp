@@ -40,6 +40,8 @@ class Clusterer {
   void close_before(std::int64_t tick, std::vector<Cluster>& closed);
   void close_all(std::vector<Cluster>& closed);
   std::int64_t n_open_cells() const;
+  /// First sample of any cluster that is still open; the largest number when there is none.
+  std::int64_t earliest_open() const;
 
  private:
   struct Content;
