@@ -53,11 +53,12 @@ std::vector<SearchEvent> search_all(const search::Band& band, const std::vector<
   config.normalize.n_channels = band.n_channels();
   config.max_width = 64;
   config.block_samples = block;
-  SearchChain chain(queue, config);
+  SearchEngines engines(queue, config);
+  SearchChain chain(engines, config);
   std::vector<SearchEvent> events;
   for (std::int64_t first = 0; first < n; first += block)
-    chain.feed(data.data() + first, n, std::min(block, n - first), events);
-  chain.finish(events);
+    chain.feed(engines, data.data() + first, n, std::min(block, n - first), events);
+  chain.finish(engines, events);
   return events;
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <limits>
+#include <filesystem>
+#include <system_error>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/units.hpp"
 #include "ryle/product/candidate_file.hpp"
 #include "ryle/product/publish.hpp"
 #include "ryle/product/sqlite_file.hpp"
@@ -21,30 +23,30 @@ constexpr const char* kSchema =
     "boxcar_samples INTEGER,"
     " dm_trial INTEGER, trial_dm REAL, members INTEGER, begin_sample INTEGER, end_sample INTEGER, "
     "beam INTEGER,"
-    " ra_deg REAL, dec_deg REAL, f_ref_hz REAL, masked_fraction REAL, flags TEXT, picture TEXT);";
-constexpr double kDegrees = 57.295779513082320877;
+    " n_beams INTEGER, ra_deg REAL, dec_deg REAL, f_ref_hz REAL, masked_fraction REAL, flags TEXT, "
+    "picture TEXT);";
 
 void put(Database& db, const char* key, std::string_view value) {
-  Statement(db, "INSERT INTO run VALUES(?, ?)")
+  Statement(db, "INSERT OR REPLACE INTO run VALUES(?, ?)")
       .bind(1, std::string_view(key))
       .bind(2, value)
       .execute();
 }
 void put(Database& db, const char* key, double value) {
-  Statement(db, "INSERT INTO run VALUES(?, ?)")
+  Statement(db, "INSERT OR REPLACE INTO run VALUES(?, ?)")
       .bind(1, std::string_view(key))
       .bind(2, value)
       .execute();
 }
 void put(Database& db, const char* key, std::int64_t value) {
-  Statement(db, "INSERT INTO run VALUES(?, ?)")
+  Statement(db, "INSERT OR REPLACE INTO run VALUES(?, ?)")
       .bind(1, std::string_view(key))
       .bind(2, value)
       .execute();
 }
 
 void write_run(Database& db, const SearchDescription& s) {
-  put(db, "schema", std::int64_t{1});
+  put(db, "schema", std::int64_t{2});
   put(db, "file", s.file);
   put(db, "telescope", s.telescope);
   put(db, "source", s.source_name);
@@ -65,27 +67,18 @@ void write_run(Database& db, const SearchDescription& s) {
   put(db, "implementation", s.implementation);
 }
 
-void write_events(Database& db, const SearchDescription& s,
-                  const std::vector<SearchCandidate>& list) {
-  Statement row(db, "INSERT INTO event VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+void write_events(Database& db, const SearchDescription& s, std::span<const SearchCandidate> list) {
+  Statement row(db, "INSERT INTO event VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
   for (const auto& c : list) {
+    const SkyDirection at = c.position.value_or(s.position);
     row.bind(1, c.number).bind(2, c.tick).bind(3, c.time_s).bind(4, c.mjd_utc).bind(5, c.tai_ns);
-    row.bind(6, c.dm_pc_cm3)
-        .bind(7, c.dm_error)
-        .bind(8, c.width_s)
-        .bind(9, c.width_error_s)
-        .bind(10, c.snr);
-    row.bind(11, c.snr_boxcar)
-        .bind(12, c.boxcar_samples)
-        .bind(13, c.dm_trial)
-        .bind(14, c.trial_dm_pc_cm3);
-    row.bind(15, c.members).bind(16, c.begin_sample).bind(17, c.end_sample).bind(18, c.beam);
-    row.bind(19, s.position.ra_rad * kDegrees)
-        .bind(20, s.position.dec_rad * kDegrees)
-        .bind(21, s.reference_hz);
-    row.bind(22, c.masked_fraction)
-        .bind(23, std::string_view(c.flags))
-        .bind(24, std::string_view(c.picture));
+    row.bind(6, c.dm_pc_cm3).bind(7, c.dm_error).bind(8, c.width_s).bind(9, c.width_error_s);
+    row.bind(10, c.snr).bind(11, c.snr_boxcar).bind(12, c.boxcar_samples);
+    row.bind(13, c.dm_trial).bind(14, c.trial_dm_pc_cm3).bind(15, c.members);
+    row.bind(16, c.begin_sample).bind(17, c.end_sample).bind(18, c.beam).bind(19, c.n_beams);
+    row.bind(20, at.ra_rad / kDegree_rad).bind(21, at.dec_rad / kDegree_rad);
+    row.bind(22, s.reference_hz).bind(23, c.masked_fraction);
+    row.bind(24, std::string_view(c.flags)).bind(25, std::string_view(c.picture));
     row.execute();
   }
 }
@@ -109,16 +102,60 @@ void write_search_database(const std::string& path, const SearchDescription& sea
   publish_part(path, overwrite);
 }
 
+struct SearchDatabase::Content {
+  SearchDescription search;
+  Database db;
+};
+
+SearchDatabase::SearchDatabase(const std::string& path, const SearchDescription& search,
+                               bool overwrite) {
+  if (std::filesystem::exists(path)) {
+    if (!overwrite) throw IoError::from_errno("create", path, EEXIST, true);
+    std::error_code ignored;
+    for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path + suffix, ignored);
+  }
+  content_.reset(new Content{search, Database(path, Database::Mode::create, 5)});
+  Database& db = content_->db;
+  db.number("PRAGMA journal_mode = WAL");
+  db.run("BEGIN");
+  db.run(kSchema);
+  write_run(db, search);
+  db.run("COMMIT");
+}
+SearchDatabase::~SearchDatabase() = default;
+
+void SearchDatabase::append(std::span<const SearchCandidate> list) {
+  Database& db = content_->db;
+  db.run("BEGIN");
+  try {
+    write_events(db, content_->search, list);
+    db.run("COMMIT");
+  } catch (...) {
+    sqlite3_exec(db.get(), "ROLLBACK", nullptr, nullptr, nullptr);
+    throw;
+  }
+}
+
+void SearchDatabase::finish(const SearchDescription& search) {
+  Database& db = content_->db;
+  db.run("BEGIN");
+  write_run(db, search);
+  db.run("COMMIT");
+  db.number("PRAGMA journal_mode = DELETE");
+}
+
 std::vector<SearchCandidate> read_search_database(const std::string& path) {
   Database db(path, Database::Mode::read, 5);
   if (db.number("PRAGMA application_id") != 0x52794c53)
     throw FormatError(path + ": an SQLite file, but not one of a Ryle search");
+  if (db.number("SELECT value FROM run WHERE key = 'schema'") != 2)
+    throw FormatError(path + ": a search database of another version of Ryle (schema is not 2)");
   std::vector<SearchCandidate> list;
   Statement row(db,
                 "SELECT id, tick, time_s, mjd_utc, tai_ns, dm, dm_err, width_s, width_err_s, snr, "
                 "snr_boxcar, boxcar_samples,"
                 " dm_trial, trial_dm, members, begin_sample, end_sample, beam, masked_fraction, "
-                "flags, picture FROM event ORDER BY id");
+                "flags, picture, n_beams, ra_deg, dec_deg FROM event ORDER BY id");
   while (row.step()) {
     SearchCandidate c;
     c.number = row.integer(0);
@@ -142,6 +179,8 @@ std::vector<SearchCandidate> read_search_database(const std::string& path) {
     c.masked_fraction = row.real(18);
     c.flags = row.text(19);
     c.picture = row.text(20);
+    c.n_beams = row.integer(21);
+    c.position = SkyDirection{row.real(22) * kDegree_rad, row.real(23) * kDegree_rad};
     list.push_back(c);
   }
   return list;

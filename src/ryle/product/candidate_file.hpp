@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,6 +18,9 @@ struct SearchDescription {
   std::string telescope;
   std::string source_name;
   SkyDirection position;
+  /// Radius about `position` that holds the source. Files do not say how wide the beam was: 1
+  /// degree is the beam of a 25 m dish at 700 MHz (lambda / D).
+  double position_error_rad = 0.017453292519943295;
   std::string plan;                ///< of dispersion measures, in words
   double k_dm = 0;                 ///< s MHz^2 pc^-1 cm^3
   double reference_hz = 0;         ///< arrival times hold there: center of the highest channel
@@ -42,9 +48,12 @@ struct SearchCandidate {
   double trial_dm_pc_cm3 = 0;
   std::int64_t members = 0;
   std::int64_t begin_sample = 0, end_sample = 0;
-  std::int64_t beam = 0;
+  std::int64_t beam = 0;                 ///< strongest, from 0
+  std::int64_t n_beams = 1;              ///< that saw it
+  std::optional<SkyDirection> position;  ///< else that of the search
   double masked_fraction = 0;
-  std::string flags;    ///< "" = a candidate; "low_dm": no dispersion can be told
+  std::string flags;    ///< "" = a candidate, else names with a blank between: "low_dm" (no
+                        ///< dispersion can be told), "rfi_multibeam"
   std::string picture;  ///< name of its PNG, may be empty
 };
 
@@ -57,13 +66,30 @@ std::string singlepulse_text(const SearchDescription& search,
                              const std::vector<SearchCandidate>& list);
 std::string candidates_csv(const SearchDescription& search,
                            const std::vector<SearchCandidate>& list);
-/// VOEvent 2.0 (IVOA recommendation 2011) of one candidate. @param role "observation" or "test"
+/// VOEvent 2.0 (IVOA recommendation 2011) of one candidate. @param role "observation" or "test".
+/// Throws ConfigError for a candidate without a known instant.
 std::string voevent_xml(const SearchDescription& search, const SearchCandidate& candidate,
                         const std::string& role);
 
 /// The master record: tables run(key, value), event(...), all numbers exact. Published by rename.
 void write_search_database(const std::string& path, const SearchDescription& search,
                            const std::vector<SearchCandidate>& list, bool overwrite);
+/// The same, growing under its final name while others read (SQLite's write-ahead log): what
+/// append() has returned of survives a kill. One thread at a time.
+class SearchDatabase {
+ public:
+  SearchDatabase(const std::string& path, const SearchDescription& search, bool overwrite);
+  ~SearchDatabase();
+  SearchDatabase(const SearchDatabase&) = delete;
+  SearchDatabase& operator=(const SearchDatabase&) = delete;
+  void append(std::span<const SearchCandidate> list);
+  /// Writes the final description and folds the log into the file.
+  void finish(const SearchDescription& search);
+
+ private:
+  struct Content;
+  std::unique_ptr<Content> content_;
+};
 std::vector<SearchCandidate> read_search_database(const std::string& path);
 
 /// Arrays behind the picture of a candidate; masked values are NaN.

@@ -130,8 +130,8 @@ class LightCurveReader {
 };
 
 struct VoEventOptions {
-  bool simulated = false;          ///< role "test": nobody points a telescope at it
-  double position_error_rad = 0;   ///< 0 = 1 degree
+  bool simulated = false;  ///< role "test": nobody points a telescope at it
+  double position_error_rad = 0.017453292519943295;  ///< of a pixel; 1 degree when nobody says it
   std::int64_t author_tai_ns = 0;  ///< when it is written; 0 = the time of the event
 };
 /// VOEvent 2.0 (IVOA recommendation 2011) of one event; `number` makes the IVORN unique. The time

@@ -15,6 +15,7 @@
 #include "ryle/product/light_curve_schema.hpp"
 #include "ryle/product/publish.hpp"
 #include "ryle/product/sqlite_file.hpp"
+#include "ryle/product/voevent.hpp"
 
 namespace ryle {
 namespace {
@@ -204,100 +205,35 @@ void LightCurveReader::export_events_csv(const std::string& path, bool overwrite
       overwrite);
 }
 
-namespace {
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
-
-std::string parameter(const char* name, double value, const char* unit, const char* ucd) {
-  if (std::isnan(value)) return "";
-  return fmt::format(
-      "      <Param name=\"{}\" value=\"{}\" unit=\"{}\" ucd=\"{}\" dataType=\"float\"/>\n", name,
-      value, unit, ucd);
-}
-
-std::string voevent_what(const ImageEvent& e, const std::string& flux_unit) {
-  std::string xml = "  <What>\n    <Group name=\"event\">\n";
-  xml += parameter("duration", e.duration_s, "s", "time.duration");
-  xml += parameter("l", e.l, "", "pos.cartesian.x");
-  xml += parameter("m", e.m, "", "pos.cartesian.y");
-  xml += parameter("low", e.low_hz, "Hz", "em.freq;stat.min");
-  xml += parameter("high", e.high_hz, "Hz", "em.freq;stat.max");
-  const char* const names[] = {"snr_i", "snr_q", "snr_u", "snr_v"};
-  for (int k = 0; k < 4; ++k)
-    xml += parameter(names[k], e.snr[static_cast<std::size_t>(k)], "", "stat.snr");
-  xml += parameter("peak", e.peak, flux_unit == "Jy" ? "Jy" : "", "phot.flux");
-  return xml + fmt::format(
-                   "    </Group>\n    <Description>image-plane trigger of Ryle {}</Description>\n"
-                   "  </What>\n",
-                   version());
-}
-
-std::string voevent_where_when(const ImageEvent& e, const std::string& telescope,
-                               double error_deg) {
-  return fmt::format(
-      "  <WhereWhen><ObsDataLocation>"
-      "<ObservatoryLocation id=\"{}\"/><ObservationLocation>"
-      "<AstroCoordSystem id=\"UTC-ICRS-TOPO\"/><AstroCoords coord_system_id=\"UTC-ICRS-TOPO\">\n"
-      "    <Time unit=\"s\"><TimeInstant><ISOTime>{}</ISOTime></TimeInstant>"
-      "<Error>{:.9g}</Error></Time>\n"
-      "    <Position2D unit=\"deg\"><Name1>RA</Name1><Name2>Dec</Name2>"
-      "<Value2><C1>{:.6f}</C1><C2>{:.6f}</C2></Value2><Error2Radius>{:.6g}</Error2Radius>"
-      "</Position2D>\n"
-      "  </AstroCoords></ObservationLocation></ObsDataLocation></WhereWhen>\n",
-      telescope, utc_iso(e.tai_ns, 6), e.duration_s / 2, e.direction.ra_rad / kDegree_rad,
-      e.direction.dec_rad / kDegree_rad, error_deg);
-}
-
-}  // namespace
-
 std::string voevent_xml(const ImageEvent& e, const Observation& observation, std::int64_t number,
                         const VoEventOptions& options) {
-  const ArrayLayout& array = observation.array;
-  const std::string telescope = array.name.empty() ? "unknown" : array.name;
-  std::string stream;  // IVORN: letters and digits
-  for (const char c : telescope) stream += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  const std::string written =
-      utc_iso(options.author_tai_ns != 0 ? options.author_tai_ns : e.tai_ns, 6).substr(0, 19);
-  std::string xml = fmt::format(
-      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-      "<voe:VOEvent xmlns:voe=\"http://www.ivoa.net/xml/VOEvent/v2.0\" "
-      "xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" "
-      "xsi:schemaLocation=\"http://www.ivoa.net/xml/VOEvent/v2.0 "
-      "http://www.ivoa.net/xml/VOEvent/VOEvent-v2.0.xsd\" version=\"2.0\" role=\"{}\" "
-      "ivorn=\"ivo://ryle/{}#{}-{}\">\n"
-      "  <Who><AuthorIVORN>ivo://ryle/{}</AuthorIVORN><Date>{}</Date></Who>\n",
-      options.simulated ? "test" : "observation", stream, utc_iso(e.tai_ns, 6), number, stream,
-      written);
-  xml += voevent_what(e, observation.flux_unit);
-  const double error_deg =
-      options.position_error_rad > 0 ? options.position_error_rad / kDegree_rad : 1;
-  xml += voevent_where_when(e, escaped(telescope), error_deg);
+  using product::voevent_parameter;
+  product::VoEventFrame frame;
+  frame.observation = !options.simulated;
+  frame.telescope = observation.array.name;
+  frame.tai_ns = e.tai_ns;
+  frame.author_tai_ns = options.author_tai_ns;
+  frame.number = number;
+  frame.time_error_s = e.duration_s / 2;
+  frame.position = e.direction;
+  frame.position_error_rad = options.position_error_rad;
+  std::string what = "    <Group name=\"event\">\n";
+  what += voevent_parameter("duration", e.duration_s, "s", "time.duration");
+  what += voevent_parameter("l", e.l, "", "pos.cartesian.x");
+  what += voevent_parameter("m", e.m, "", "pos.cartesian.y");
+  what += voevent_parameter("low", e.low_hz, "Hz", "em.freq;stat.min");
+  what += voevent_parameter("high", e.high_hz, "Hz", "em.freq;stat.max");
+  const char* const names[] = {"snr_i", "snr_q", "snr_u", "snr_v"};
+  for (int k = 0; k < 4; ++k)
+    what += voevent_parameter(names[k], e.snr[static_cast<std::size_t>(k)], "", "stat.snr");
+  what += voevent_parameter("peak", e.peak, observation.flux_unit == "Jy" ? "Jy" : "", "phot.flux");
+  what += fmt::format(
+      "    </Group>\n    <Description>image-plane trigger of Ryle {}</Description>\n", version());
   // Nobody has looked at it: that it is a flash in the radio sky is all there is to say.
-  xml +=
+  return product::voevent_document(
+      frame, what,
       "  <Why><Inference><Concept>process.variation.burst;em.radio</Concept>"
-      "<Description>short flash in all-sky images</Description></Inference></Why>\n";
-  return xml + "</voe:VOEvent>\n";
+      "<Description>short flash in all-sky images</Description></Inference></Why>\n");
 }
 
 }  // namespace ryle

@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstring>
+#include <functional>
 
-#include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
 
 namespace ryle::stage {
@@ -13,7 +14,6 @@ namespace {
 
 using search::kCell;
 using search::kCodeMean;
-using search::kMaxCode;
 
 std::int64_t rounded_up(std::int64_t n, std::int64_t step) { return (n + step - 1) / step * step; }
 
@@ -34,42 +34,49 @@ class Stopwatch {
 
 }  // namespace
 
+void SearchCounts::add(const SearchCounts& o) {
+  n_tokens += o.n_tokens;
+  n_tokens_dropped += o.n_tokens_dropped;
+  n_blocks_raised += o.n_blocks_raised;
+  highest_threshold = std::max(highest_threshold, o.highest_threshold);
+  normalize_s += o.normalize_s;
+  dedisperse_s += o.dedisperse_s;
+  detect_s += o.detect_s;
+  cluster_s += o.cluster_s;
+  normalize.add(o.normalize);
+}
+
 struct SearchChain::Content {
-  Queue queue;
   SearchChainConfig config;
-  std::int64_t n_channels, n_trials, history, block, keep = 0;
-  std::unique_ptr<search::Dedisperser> dedisperser, mask_dedisperser;
-  std::unique_ptr<search::Detector> detector;
+  std::int64_t n_channels, n_trials, history, block, max_delay, lateness = 0, keep = 0;
   search::Clusterer clusterer;
   search::Normalizer normalizer;
-  search::NormalizeReport report;
   SlidingCodes codes, cells;  // samples, and the mask at 1/64 of the resolution
-  search::SumFormat format, mask_format;
-  std::int64_t plane_stride = 0, plane_columns = 0;
-  Buffer<std::byte> plane;       // [trial][history + new] sums
-  Buffer<std::byte> mask_sums;   // [trial][new / 64]
-  Buffer<float> weights;         // [trial][plane_stride / 64]
-  std::int64_t received = 0;     // real samples
-  std::int64_t dedispersed = 0;  // outputs made, multiple of 64
-  std::int64_t n_tokens = 0;
-  double normalize_s = 0, dedisperse_s = 0, detect_s = 0;
+  Buffer<std::byte> tail;     // [trial][history] sums of the block before
+  Buffer<float> tail_weights;
+  std::vector<search::SeriesStatistics> statistics;  // [trial], of the last block
+  std::int64_t received = 0;                         // samples, absent ones included
+  std::int64_t dedispersed = 0;                      // outputs made, multiple of 64
+  SearchCounts counts;
   std::vector<search::Token> tokens;
   std::vector<search::Cluster> closed;
 
-  Content(Queue& q, const SearchChainConfig& c)
-      : queue(q),
-        config(c),
+  Content(const SearchEngines& engines, const SearchChainConfig& c)
+      : config(c),
         n_channels(c.band.n_channels()),
         n_trials(static_cast<std::int64_t>(c.dms.size())),
-        history(rounded_up(c.max_width, kCell)),
+        history(engines.history),
         block(c.block_samples),
+        max_delay(engines.max_delay()),
         clusterer(cluster_config(c)),
         normalizer(c.normalize) {
-    if (block < 1024 || block % 1024 != 0)
-      throw ConfigError("search: block_samples is " + std::to_string(block) +
-                        "; it must be a multiple of 1024");
-    plan_engines();
-    allocate();
+    // Events close late: codes stay until the widest cluster that is still open can be refined.
+    lateness = std::min<std::int64_t>(8 * config.max_width + 2 * block, 1 << 16);
+    keep = rounded_up(max_delay + history + lateness, block);
+    codes = SlidingCodes(n_channels, keep + 2 * block, search::kReadAhead + kCell, kCodeMean);
+    cells = SlidingCodes(n_channels, (keep + 2 * block) / kCell, search::kReadAhead, 0);
+    tail = Buffer<std::byte>(n_trials * history * engines.sum_bytes());
+    tail_weights = Buffer<float>(n_trials * (history / kCell));
   }
 
   static search::ClusterConfig cluster_config(const SearchChainConfig& c) {
@@ -78,134 +85,135 @@ struct SearchChain::Content {
     return out;
   }
 
-  void plan_engines() {
-    search::DedisperseConfig d;
-    d.n_channels = n_channels;
-    d.n_trials = n_trials;
-    d.delays = search::delay_table(config.band, config.dms);
-    d.max_code = kMaxCode;
-    d.max_outputs = block + kCell;
-    d.implementation = config.implementation;
-    dedisperser = search::make_dedisperser(queue, d);
-    format = search::sum_format(n_channels, d.max_code);
-    for (auto& delay : d.delays)
-      delay /= static_cast<std::int32_t>(kCell);  // down: never behind the data
-    d.max_code = search::kFullCell;
-    d.max_outputs = block / kCell + 1;
-    mask_dedisperser = search::make_dedisperser(queue, d);
-    mask_format = search::sum_format(n_channels, d.max_code);
-    search::DetectConfig e;
-    e.n_trials = n_trials;
-    e.max_width = config.max_width;
-    e.max_columns = history + block + kCell;
-    e.threshold = config.threshold;
-    e.format = format;
-    e.implementation = config.implementation;
-    detector = search::make_detector(queue, e);
-  }
-
-  void allocate() {
-    // Events close late: codes stay until the widest cluster that is still open can be refined.
-    const std::int64_t lateness = std::min<std::int64_t>(8 * config.max_width + 2 * block, 1 << 16);
-    keep = rounded_up(dedisperser->max_delay() + history + lateness, block);
-    codes = SlidingCodes(n_channels, keep + 2 * block, search::kReadAhead + kCell, kCodeMean);
-    cells = SlidingCodes(n_channels, (keep + 2 * block) / kCell, search::kReadAhead, 0);
-    plane_stride = history + block + kCell;
-    const std::int64_t size = format == search::SumFormat::u16 ? 2 : 4;
-    plane = Buffer<std::byte>(checked_product({n_trials, plane_stride, size}, "dedispersed block"));
-    mask_sums = Buffer<std::byte>(n_trials * (block / kCell + 1) *
-                                  (mask_format == search::SumFormat::u16 ? 2 : 4));
-    weights = Buffer<float>(n_trials * (plane_stride / kCell));
-  }
-
   std::int64_t memory_bytes() const {
-    return codes.bytes() + cells.bytes() + plane.bytes() + mask_sums.bytes() + weights.bytes();
+    return codes.bytes() + cells.bytes() + tail.bytes() + tail_weights.bytes();
   }
 
-  /// Adds n real samples and absent ones to the end of the block.
-  void add(const float* data, std::int64_t stride, std::int64_t n) {
-    const Stopwatch watch(normalize_s);
+  /// Adds n samples (absent ones when data is null) and fills the block up with absent ones.
+  void add(Queue& queue, const float* data, std::int64_t stride, std::int64_t n) {
+    const Stopwatch watch(counts.normalize_s);
     const std::int64_t keep_from = (codes.end() - keep) / kCell * kCell;
     std::uint8_t* to = codes.extend(block, keep_from);
     std::uint8_t* mask = cells.extend(block / kCell, keep_from / kCell);
+    const std::int64_t first_absent = data == nullptr ? 0 : n;
     for (std::int64_t c = 0; c < n_channels; ++c) {
-      std::fill_n(to + c * codes.stride() + n, block - n, static_cast<std::uint8_t>(kCodeMean));
+      std::fill_n(to + c * codes.stride() + first_absent, block - first_absent,
+                  static_cast<std::uint8_t>(kCodeMean));
       std::fill_n(mask + c * cells.stride(), block / kCell, std::uint8_t{0});
     }
-    if (n > 0)
-      normalizer.execute(queue, data, stride, n, to, codes.stride(), mask, cells.stride(), report);
+    if (data != nullptr && n > 0)
+      normalizer.execute(queue, data, stride, n, to, codes.stride(), mask, cells.stride(),
+                         counts.normalize);
     received += n;
   }
 
-  /// Moves the tail of the plane to its head and fills the rest; returns the new columns.
-  std::int64_t dedisperse() {
-    const Stopwatch watch(dedisperse_s);
-    const std::int64_t target = (codes.end() - dedisperser->max_delay()) / kCell * kCell;
+  /// The tail of the block before and the new columns in the plane; returns their number.
+  std::int64_t dedisperse(SearchEngines& e) {
+    const Stopwatch watch(counts.dedisperse_s);
+    const std::int64_t target = (codes.end() - max_delay) / kCell * kCell;
     const std::int64_t n = target - dedispersed;
     if (n <= 0) return 0;
-    const std::int64_t size = format == search::SumFormat::u16 ? 2 : 4;
-    queue.parallel_for(n_trials, [&](std::int64_t trial) {
-      std::byte* row = plane.data() + trial * plane_stride * size;
-      if (plane_columns >= history)
-        std::memmove(row, row + (plane_columns - history) * size,
-                     static_cast<std::size_t>(history * size));
-      float* w = weights.data() + trial * (plane_stride / kCell);
-      if (plane_columns >= history)
-        std::memmove(w, w + (plane_columns - history) / kCell,
-                     static_cast<std::size_t>(history / kCell) * sizeof(float));
-    });
-    dedisperser->execute(queue, codes.at(dedispersed), codes.stride(), n,
-                         plane.data() + history * size, plane_stride);
-    const std::int64_t n_cells = n / kCell;
-    mask_dedisperser->execute(queue, cells.at(dedispersed / kCell), cells.stride(), n_cells,
-                              mask_sums.data(), n_cells);
+    const std::int64_t size = e.sum_bytes(), n_cells = n / kCell, past_cells = history / kCell;
+    const std::int64_t weight_stride = e.plane_stride / kCell;
+    e.dedisperser->execute(e.queue, codes.at(dedispersed), codes.stride(), n,
+                           e.plane.data() + history * size, e.plane_stride);
+    e.mask_dedisperser->execute(e.queue, cells.at(dedispersed / kCell), cells.stride(), n_cells,
+                                e.mask_sums.data(), n_cells);
     const auto full = static_cast<float>(n_channels * search::kFullCell);
     for (std::int64_t trial = 0; trial < n_trials; ++trial) {
-      float* w = weights.data() + trial * (plane_stride / kCell) + history / kCell;
-      for (std::int64_t k = 0; k < n_cells; ++k) {
-        const std::int64_t at = trial * n_cells + k;
-        w[k] =
-            (mask_format == search::SumFormat::u16
-                 ? static_cast<float>(reinterpret_cast<const std::uint16_t*>(mask_sums.data())[at])
-                 : static_cast<float>(
-                       reinterpret_cast<const std::uint32_t*>(mask_sums.data())[at])) /
-            full;
-      }
+      std::memcpy(e.plane.data() + trial * e.plane_stride * size,
+                  tail.data() + trial * history * size, static_cast<std::size_t>(history * size));
+      float* w = e.weights.data() + trial * weight_stride;
+      std::copy_n(tail_weights.data() + trial * past_cells, past_cells, w);
+      for (std::int64_t k = 0; k < n_cells; ++k)
+        w[past_cells + k] = mask_sum(e, trial * n_cells + k) / full;
     }
     dedispersed = target;
-    plane_columns = history + n;
     return n;
   }
 
-  void detect() {
-    const Stopwatch watch(detect_s);
+  static float mask_sum(const SearchEngines& e, std::int64_t at) {
+    const std::byte* sums = e.mask_sums.data();
+    return e.mask_format == search::SumFormat::u16
+               ? static_cast<float>(reinterpret_cast<const std::uint16_t*>(sums)[at])
+               : static_cast<float>(reinterpret_cast<const std::uint32_t*>(sums)[at]);
+  }
+
+  /// Keeps the last columns for the boxcars that reach into the next block.
+  void keep_tail(const SearchEngines& e, std::int64_t n_new) {
+    const std::int64_t size = e.sum_bytes(), past_cells = history / kCell;
+    for (std::int64_t trial = 0; trial < n_trials; ++trial) {
+      std::memcpy(tail.data() + trial * history * size,
+                  e.plane.data() + (trial * e.plane_stride + n_new) * size,
+                  static_cast<std::size_t>(history * size));
+      std::copy_n(e.weights.data() + trial * (e.plane_stride / kCell) + n_new / kCell, past_cells,
+                  tail_weights.data() + trial * past_cells);
+    }
+  }
+
+  void detect(SearchEngines& e, std::int64_t n_new) {
+    const Stopwatch watch(counts.detect_s);
     search::DetectInput in;
-    in.sums = plane.data();
-    in.stride = plane_stride;
-    in.n_columns = plane_columns;
-    in.first_tick = dedispersed - plane_columns;
+    in.sums = e.plane.data();
+    in.stride = e.plane_stride;
+    in.n_columns = history + n_new;
+    in.first_tick = dedispersed - in.n_columns;
     in.first_start = std::max<std::int64_t>(0, -in.first_tick);
-    in.end_start = plane_columns - history;
+    in.end_start = n_new;
     in.stat_first = in.first_start;
-    in.stat_end = std::min(plane_columns, received - in.first_tick);
-    in.weights = weights.data();
-    in.weight_stride = plane_stride / kCell;
-    if (in.end_start <= in.first_start || in.stat_end <= in.stat_first) return;
+    in.stat_end = std::min(in.n_columns, received - in.first_tick);
+    in.weights = e.weights.data();
+    in.weight_stride = e.plane_stride / kCell;
     tokens.clear();
-    detector->execute(queue, in, tokens);
+    if (in.end_start <= in.first_start || in.stat_end <= in.stat_first) return;
+    e.detector->execute(e.queue, in, tokens);
+    keep_statistics(e.detector->statistics());
     // Boxcars beyond the end hold absent samples only.
     const auto beyond = [&](const search::Token& t) {
       return t.center() > static_cast<double>(received);
     };
     tokens.erase(std::remove_if(tokens.begin(), tokens.end(), beyond), tokens.end());
-    n_tokens += static_cast<std::int64_t>(tokens.size());
-    clusterer.add(tokens);
+    raise_threshold(n_new);
   }
 
-  void advance(std::vector<SearchEvent>& events) {
-    if (dedisperse() == 0) return;
-    detect();
-    clusterer.close_before(dedispersed - history, closed);
+  /// A block without data says nothing: clusters that close in it are measured by the one before.
+  void keep_statistics(const std::vector<search::SeriesStatistics>& now) {
+    statistics.resize(now.size());
+    for (std::size_t k = 0; k < now.size(); ++k)
+      if (now[k].sigma > 0) statistics[k] = now[k];
+  }
+
+  /// In a storm only the strongest tokens of the block go on: those above the S/N that leaves no
+  /// more than the limit. Which ones does not depend on their order.
+  void raise_threshold(std::int64_t n_new) {
+    const double block_s = static_cast<double>(n_new) * config.band.sample_interval_s;
+    const auto most = static_cast<std::size_t>(std::max(1000.0, config.max_tokens_per_s * block_s));
+    if (tokens.size() <= most) return;
+    const auto before = tokens.size();
+    std::vector<float> snr;
+    snr.reserve(before);
+    for (const auto& t : tokens) snr.push_back(t.snr);
+    std::nth_element(snr.begin(), snr.begin() + static_cast<std::ptrdiff_t>(most), snr.end(),
+                     std::greater<>());
+    const float raised = snr[most];
+    const auto weak = [&](const search::Token& t) { return !(t.snr > raised); };
+    tokens.erase(std::remove_if(tokens.begin(), tokens.end(), weak), tokens.end());
+    counts.n_tokens_dropped += static_cast<std::int64_t>(before - tokens.size());
+    ++counts.n_blocks_raised;
+    counts.highest_threshold = std::max(counts.highest_threshold, static_cast<double>(raised));
+  }
+
+  void advance(SearchEngines& e, std::vector<SearchEvent>& events) {
+    const std::int64_t n_new = dedisperse(e);
+    if (n_new == 0) return;
+    detect(e, n_new);
+    keep_tail(e, n_new);
+    {
+      const Stopwatch watch(counts.cluster_s);
+      counts.n_tokens += static_cast<std::int64_t>(tokens.size());
+      clusterer.add(tokens);
+      clusterer.close_before(dedispersed - history, closed);
+    }
     take_closed(events);
   }
 
@@ -228,7 +236,7 @@ struct SearchChain::Content {
     const auto n_masked =
         std::count(e.channel_masked.begin(), e.channel_masked.end(), std::uint8_t{1});
     e.masked_fraction = static_cast<double>(n_masked) / static_cast<double>(n_channels);
-    const search::SeriesStatistics s = detector->statistics()[static_cast<std::size_t>(best.trial)];
+    const search::SeriesStatistics s = statistics[static_cast<std::size_t>(best.trial)];
     if (!(s.sigma > 0) || n_masked == n_channels) return e;
     e.noise = s.sigma / std::sqrt(static_cast<double>(n_channels));
     copy_window(e);
@@ -267,39 +275,37 @@ struct SearchChain::Content {
   }
 };
 
-SearchChain::SearchChain(Queue& queue, const SearchChainConfig& config)
-    : content_(std::make_unique<Content>(queue, config)) {}
+SearchChain::SearchChain(const SearchEngines& engines, const SearchChainConfig& config)
+    : content_(std::make_unique<Content>(engines, config)) {}
 SearchChain::~SearchChain() = default;
 
-void SearchChain::feed(const float* data, std::int64_t stride, std::int64_t n,
-                       std::vector<SearchEvent>& events) {
+void SearchChain::feed(SearchEngines& engines, const float* data, std::int64_t stride,
+                       std::int64_t n, std::vector<SearchEvent>& events) {
   RYLE_ASSERT(n <= content_->block && content_->received == content_->codes.end());
-  content_->add(data, stride, n);
-  content_->advance(events);
+  content_->add(engines.queue, data, stride, n);
+  content_->advance(engines, events);
 }
 
-void SearchChain::finish(std::vector<SearchEvent>& events) {
+void SearchChain::finish(SearchEngines& engines, std::vector<SearchEvent>& events) {
   Content& me = *content_;
   while (me.dedispersed - me.history < me.received && me.received > 0) {
-    me.add(nullptr, 0, 0);
-    me.advance(events);
+    me.add(engines.queue, nullptr, 0, 0);
+    me.advance(engines, events);
   }
   me.clusterer.close_all(me.closed);
   me.take_closed(events);
 }
 
-std::int64_t SearchChain::n_tokens() const { return content_->n_tokens; }
-const search::NormalizeReport& SearchChain::normalize_report() const { return content_->report; }
+std::int64_t SearchChain::settled_before() const {
+  const Content& me = *content_;
+  const std::int64_t searched = me.dedispersed - me.history;
+  return std::clamp(me.clusterer.earliest_open(), searched - me.lateness, searched);
+}
+const SearchCounts& SearchChain::counts() const { return content_->counts; }
 std::int64_t SearchChain::n_flagged_channels() const {
   const auto& flags = content_->normalizer.channel_flags();
   return std::count(flags.begin(), flags.end(), std::uint8_t{1});
 }
 std::int64_t SearchChain::memory_bytes() const { return content_->memory_bytes(); }
-double SearchChain::normalize_s() const { return content_->normalize_s; }
-double SearchChain::dedisperse_s() const { return content_->dedisperse_s; }
-double SearchChain::detect_s() const { return content_->detect_s; }
-std::string SearchChain::implementation() const {
-  return std::string(content_->dedisperser->implementation());
-}
 
 }  // namespace ryle::stage

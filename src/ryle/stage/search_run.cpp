@@ -12,10 +12,8 @@
 
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
-#include "ryle/core/version.hpp"
-#include "ryle/product/publish.hpp"
-#include "ryle/stage/search_chain.hpp"
-#include "ryle/stage/search_picture.hpp"
+#include "ryle/stage/search_products.hpp"
+#include "ryle/stage/search_stream.hpp"
 
 namespace ryle::stage {
 namespace {
@@ -52,14 +50,6 @@ search::DmPlanConfig plan_of(const SearchOptions& o, const search::Band& band,
   return plan;
 }
 
-std::string plan_text(const search::DmPlanConfig& plan, const std::vector<double>& dms) {
-  std::string text = fmt::format("{}, {} trials from {:.6g} to {:.6g} pc/cm3", plan.kind,
-                                 dms.size(), dms.front(), dms.back());
-  if (plan.kind == "tolerance") text += fmt::format(", tolerance {}", plan.tolerance);
-  if (plan.kind == "linear") text += fmt::format(", step {}", plan.step);
-  return text;
-}
-
 std::int64_t width_of(const SearchOptions& o, const FilterbankInfo& info) {
   const double width_s = o.max_width_s > 0 ? o.max_width_s : 0.1;
   const auto samples = static_cast<std::int64_t>(std::llround(width_s / info.sample_interval_s));
@@ -72,49 +62,66 @@ std::int64_t width_of(const SearchOptions& o, const FilterbankInfo& info) {
                                   std::min(most, std::max<std::int64_t>(8, info.n_samples / 8)));
 }
 
-/// Everything the products need to know about one search.
+/// Beams of one recording: all files must hold the same band at the same times.
+void require_same(const FilterbankInfo& a, const FilterbankInfo& b) {
+  const auto refuse = [&](const std::string& what) {
+    throw ConfigError(b.path + ": " + what + " from those of " + a.path +
+                      "; files searched together are beams of one recording");
+  };
+  if (b.n_channels != a.n_channels || b.channel_center_hz.front() != a.channel_center_hz.front() ||
+      b.channel_width_hz != a.channel_width_hz)
+    refuse("channels differ");
+  if (b.sample_interval_s != a.sample_interval_s) refuse("the sampling interval differs");
+  const double late_s = static_cast<double>(b.start_tai_ns - a.start_tai_ns) * 1e-9;
+  // A start in the header is a double of days: 0.63 us.
+  if (std::abs(late_s) > std::max(0.5 * a.sample_interval_s, 2e-6))
+    refuse(fmt::format("the start differs by {:.6g} s", late_s));
+}
+
+/// One search: files in, products out.
 class Search {
  public:
-  explicit Search(const SearchOptions& options)
-      : o_(options),
-        reader_(open_filterbank(options.file, options.input)),
-        info_(reader_->info()),
-        band_(band_of(info_, options)),
-        queue_(Queue::cpu(options.n_workers)) {}
+  explicit Search(const SearchOptions& options) : o_(options) {
+    readers_.push_back(open_filterbank(o_.file, o_.input));
+    for (const auto& file : o_.more_files) {
+      readers_.push_back(open_filterbank(file, o_.input));
+      require_same(readers_.front()->info(), readers_.back()->info());
+    }
+    info_ = readers_.front()->info();
+    for (const auto& reader : readers_)
+      info_.n_samples = std::min(info_.n_samples, reader->info().n_samples);
+    band_ = band_of(info_, o_);
+  }
 
   SearchSummary run() {
     const double begin = now_s();
     prepare();
-    SearchChain chain(queue_, chain_);
-    describe(chain);
-    const std::int64_t block = chain_.block_samples;
-    std::vector<float> data(
-        static_cast<std::size_t>(checked_product({info_.n_channels, block}, "block of samples")));
+    BeamSearch beams(config_);
+    describe(beams);
+    SearchProducts products(product_options(), band_, config_.chain.dms);
+    products.begin(summary_.description);
+    const std::int64_t block = config_.chain.block_samples;
+    const std::int64_t beam_stride = info_.n_channels * block;
+    std::vector<float> data(static_cast<std::size_t>(
+        checked_product({config_.beams.n_beams, beam_stride}, "block of samples")));
     summary_.memory_bytes =
-        chain.memory_bytes() + static_cast<std::int64_t>(data.size() * sizeof(float));
-    std::vector<SearchEvent> events;
+        beams.memory_bytes() + static_cast<std::int64_t>(data.size() * sizeof(float));
+    std::vector<BeamEvent> events;
     for (std::int64_t first = 0; first < info_.n_samples; first += block) {
       const std::int64_t n = std::min(block, info_.n_samples - first);
       const double reading = now_s();
-      reader_->read(first, n, data.data(), block);
+      for (std::size_t b = 0; b < readers_.size(); ++b)
+        readers_[b]->read(first, n, data.data() + static_cast<std::int64_t>(b) * beam_stride,
+                          block);
       summary_.read_s += now_s() - reading;
-      chain.feed(data.data(), block, n, events);
-      take(events);
+      beams.feed(data.data(), beam_stride, block, n, events);
+      products.add(events, 0, info_.start_tai_ns);
       summary_.data_s = static_cast<double>(first + n) * info_.sample_interval_s;
-      if (o_.on_progress)
-        o_.on_progress(summary_.data_s,
-                       static_cast<double>(info_.n_samples) * info_.sample_interval_s,
-                       summary_.n_candidates);
-      if (o_.stop != nullptr && o_.stop->load() > 0) {
-        summary_.stopped = true;
-        summary_.warnings.push_back(
-            fmt::format("stopped by a signal after {:.3f} s of data", summary_.data_s));
-        break;
-      }
+      if (!go_on(products.n_candidates())) break;
     }
-    chain.finish(events);
-    take(events);
-    finish(chain);
+    beams.finish(events);
+    products.add(events, 0, info_.start_tai_ns);
+    finish(beams, products);
     summary_.elapsed_s = now_s() - begin;
     return summary_;
   }
@@ -122,144 +129,103 @@ class Search {
  private:
   void prepare() {
     const auto plan = plan_of(o_, band_, info_);
-    chain_.band = band_;
-    chain_.dms = search::dm_trials(band_, plan);
-    chain_.normalize.n_channels = info_.n_channels;
-    chain_.normalize.masked = parse_channel_list(o_.mask_channels, info_.n_channels);
-    chain_.normalize.flag_channels = o_.flag_channels;
-    chain_.threshold = o_.threshold;
-    chain_.max_width = width_of(o_, info_);
-    chain_.block_samples = o_.block_samples;
-    chain_.implementation = o_.implementation;
-    summary_.description.plan = plan_text(plan, chain_.dms);
+    SearchChainConfig& chain = config_.chain;
+    chain.band = band_;
+    chain.dms = search::dm_trials(band_, plan);
+    chain.normalize.n_channels = info_.n_channels;
+    chain.normalize.masked = parse_channel_list(o_.mask_channels, info_.n_channels);
+    chain.normalize.flag_channels = o_.flag_channels;
+    chain.threshold = o_.threshold;
+    chain.max_width = width_of(o_, info_);
+    chain.block_samples = o_.block_samples;
+    chain.implementation = o_.implementation;
+    config_.n_workers = o_.n_workers;
+    prepare_beams();
+    summary_.description.plan = plan_text(plan, chain.dms);
     for (const double samples : {1.0, 2.0, 4.0, 8.0, 16.0, 32.0}) {
       const double width_s = samples * info_.sample_interval_s;
       summary_.loss_widths_s.push_back(width_s);
-      summary_.loss.push_back(search::worst_response(band_, chain_.dms, width_s));
+      summary_.loss.push_back(search::worst_response(band_, chain.dms, width_s));
     }
-    summary_.warnings = info_.warnings;
-    if (!o_.output_directory.empty()) {
-      std::error_code error;
-      std::filesystem::create_directories(o_.output_directory, error);
-      if (error) throw IoError::from_errno("create", o_.output_directory, error.value(), true);
-      for (const char* suffix : {".cand", ".cands", ".singlepulse", ".csv", ".sqlite"})
-        prepare_part(product(suffix), o_.overwrite);
+    for (const auto& reader : readers_)
+      for (const auto& warning : reader->info().warnings) summary_.warnings.push_back(warning);
+  }
+
+  void prepare_beams() {
+    BeamGroupConfig& beams = config_.beams;
+    beams.n_beams = summary_.n_beams = static_cast<std::int64_t>(readers_.size());
+    beams.max_beams = o_.max_beams;
+    if (beams.n_beams == 1) return;
+    for (const auto& reader : readers_) beams.positions.push_back(reader->info().position);
+    const double radius = o_.adjacent_rad > 0 ? o_.adjacent_rad : usual_adjacency(beams.positions);
+    beams.neighbours = beam_neighbours(beams.positions, radius);
+    if (!(radius > 0)) {
+      beams.positions.clear();
+      beams.neighbours.clear();
+      summary_.warnings.emplace_back(
+          "the files do not say where their beams point: no two of them count as adjacent");
     }
   }
 
-  std::string name() const {
-    return o_.name.empty() ? std::filesystem::path(o_.file).stem().string() : o_.name;
-  }
-  std::string product(const std::string& suffix) const {
-    return (std::filesystem::path(o_.output_directory) / (name() + suffix)).string();
+  SearchProductOptions product_options() const {
+    SearchProductOptions p;
+    p.output_directory = o_.output_directory;
+    p.name = o_.name.empty() ? std::filesystem::path(o_.file).stem().string() : o_.name;
+    p.overwrite = o_.overwrite;
+    p.pictures = o_.pictures;
+    p.voevents = o_.voevents;
+    p.max_pictures = o_.max_pictures;
+    p.dm_candidate_min = o_.dm_candidate_min;
+    return p;
   }
 
-  void describe(const SearchChain& chain) {
+  void describe(const BeamSearch& beams) {
     auto& d = summary_.description;
     d.file = std::filesystem::path(o_.file).filename().string();
     d.telescope = info_.telescope;
     d.source_name = info_.source_name;
     d.position = info_.position;
-    d.k_dm = band_.k_dm;
-    d.reference_hz = band_.center_hz.back();
-    d.low_hz = band_.center_hz.front() - 0.5 * band_.channel_width_hz;
-    d.high_hz = band_.center_hz.back() + 0.5 * band_.channel_width_hz;
-    d.sample_interval_s = info_.sample_interval_s;
+    if (o_.position_error_rad > 0) d.position_error_rad = o_.position_error_rad;
     d.start_mjd_utc = info_.start_mjd_utc;
     d.start_tai_ns = info_.start_tai_ns;
     d.n_samples = info_.n_samples;
-    d.n_channels = info_.n_channels;
-    d.n_trials = static_cast<std::int64_t>(chain_.dms.size());
-    d.threshold = o_.threshold;
-    d.version = std::string(version());
     d.command_line = o_.command_line;
-    d.implementation = chain.implementation();
+    describe_search(config_.chain, beams, d);
   }
 
-  void take(std::vector<SearchEvent>& events) {
-    for (const auto& e : events) {
-      SearchCandidate c = candidate(e);
-      c.number = static_cast<std::int64_t>(summary_.events.size()) + 1;
-      if (c.flags.empty()) {
-        ++summary_.n_candidates;
-        write_event(e, c);
-      }
-      summary_.events.push_back(std::move(c));
-    }
-    events.clear();
+  bool go_on(std::int64_t n_candidates) {
+    if (o_.on_progress)
+      o_.on_progress(summary_.data_s,
+                     static_cast<double>(info_.n_samples) * info_.sample_interval_s, n_candidates);
+    if (o_.stop == nullptr || o_.stop->load() == 0) return true;
+    summary_.stopped = true;
+    summary_.warnings.push_back(
+        fmt::format("stopped by a signal after {:.3f} s of data", summary_.data_s));
+    return false;
   }
 
-  SearchCandidate candidate(const SearchEvent& e) const {
-    SearchCandidate c;
-    const auto& best = e.cluster.best;
-    c.tick = e.pulse.tick;
-    c.time_s = e.pulse.tick * info_.sample_interval_s;
-    c.mjd_utc = info_.start_mjd_utc + c.time_s / 86400;
-    c.tai_ns = info_.start_tai_ns != 0 ? info_.start_tai_ns + std::llround(c.time_s * 1e9) : 0;
-    c.dm_pc_cm3 = e.pulse.dm_pc_cm3;
-    c.dm_error = e.pulse.dm_error;
-    c.width_s = e.pulse.fwhm_samples * info_.sample_interval_s;
-    c.width_error_s = e.pulse.fwhm_error * info_.sample_interval_s;
-    c.snr = e.pulse.snr;
-    c.snr_boxcar = static_cast<double>(best.snr);
-    c.boxcar_samples = best.width;
-    c.dm_trial = best.trial;
-    c.trial_dm_pc_cm3 = chain_.dms[static_cast<std::size_t>(best.trial)];
-    c.members = e.cluster.n_tokens;
-    c.begin_sample = e.cluster.begin;
-    c.end_sample = e.cluster.end;
-    c.masked_fraction = e.masked_fraction;
-    // A burst without dispersion, or too wide to tell: local interference until shown otherwise.
-    const double surely = c.dm_pc_cm3 - 3 * c.dm_error;
-    if (surely <= 0 || c.dm_pc_cm3 < o_.dm_candidate_min) c.flags = "low_dm";
-    return c;
-  }
-
-  void write_event(const SearchEvent& e, SearchCandidate& c) {
-    if (o_.output_directory.empty()) return;
-    const std::string stem = fmt::format("_{:05d}", c.number);
-    if (o_.pictures && !e.codes.empty() && e.noise > 0 &&
-        summary_.n_candidates <= o_.max_pictures) {
-      const std::string path = product(stem + ".png");
-      c.picture = std::filesystem::path(path).filename().string();
-      write_candidate_png(path, summary_.description, c, candidate_picture(band_, e), o_.overwrite);
-      summary_.products.push_back(path);
-    }
-    if (o_.voevents && summary_.n_candidates <= o_.max_pictures) {
-      const std::string path = product(stem + ".xml");
-      publish_bytes(path, voevent_xml(summary_.description, c, "test"),
-                    o_.overwrite);  // offline: never an alert
-      summary_.products.push_back(path);
-    }
-  }
-
-  void finish(const SearchChain& chain) {
-    summary_.n_tokens = chain.n_tokens();
-    summary_.normalize = chain.normalize_report();
-    summary_.flagged_channels = chain.n_flagged_channels();
-    summary_.normalize_s = chain.normalize_s();
-    summary_.dedisperse_s = chain.dedisperse_s();
-    summary_.detect_s = chain.detect_s();
-    if (o_.output_directory.empty()) return;
-    const auto& d = summary_.description;
-    const auto write = [&](const char* suffix, const std::string& text) {
-      publish_bytes(product(suffix), text, o_.overwrite);
-      summary_.products.push_back(product(suffix));
-    };
-    write(".cand", heimdall_text(d, summary_.events));
-    write(".cands", transientx_text(d, summary_.events));
-    write(".singlepulse", singlepulse_text(d, summary_.events));
-    write(".csv", candidates_csv(d, summary_.events));
-    write_search_database(product(".sqlite"), d, summary_.events, o_.overwrite);
-    summary_.products.push_back(product(".sqlite"));
+  void finish(const BeamSearch& beams, SearchProducts& products) {
+    const SearchCounts counts = beams.counts();
+    summary_.n_tokens = counts.n_tokens;
+    summary_.n_tokens_dropped = counts.n_tokens_dropped;
+    summary_.normalize = counts.normalize;
+    summary_.flagged_channels = beams.n_flagged_channels();
+    summary_.normalize_s = counts.normalize_s;
+    summary_.dedisperse_s = counts.dedisperse_s;
+    summary_.detect_s = counts.detect_s + counts.cluster_s;
+    products.finish(summary_.description);
+    summary_.events = products.events();
+    summary_.n_candidates = products.n_candidates();
+    summary_.products = products.products();
+    for (const auto& w : products.warnings()) summary_.warnings.push_back(w);
+    if (counts.n_blocks_raised > 0) summary_.warnings.push_back(storm_warning(counts));
   }
 
   const SearchOptions& o_;
-  std::unique_ptr<FilterbankReader> reader_;
-  const FilterbankInfo& info_;
+  std::vector<std::unique_ptr<FilterbankReader>> readers_;
+  FilterbankInfo info_;
   search::Band band_;
-  Queue queue_;
-  SearchChainConfig chain_;
+  BeamSearchConfig config_;
   SearchSummary summary_;
 };
 

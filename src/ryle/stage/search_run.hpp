@@ -17,6 +17,8 @@ namespace ryle::stage {
 
 struct SearchOptions {
   std::string file;
+  /// Further beams, recorded together with `file`: same band, interval and start.
+  std::vector<std::string> more_files;
   FilterbankOptions input;
   std::string output_directory;  ///< "" = nothing is written
   std::string name;              ///< of the products; "" = name of the file
@@ -29,9 +31,12 @@ struct SearchOptions {
   std::string plan_file;      ///< plan.kind "file": its path
   std::string k_dm = "physical";
   double threshold = 7;
-  double max_width_s = 0;       ///< 0 = 0.1 s
-  double dm_candidate_min = 0;  ///< events below are kept with the flag low_dm
-  std::string mask_channels;    ///< "0-3,17": numbers in ascending frequency
+  double max_width_s = 0;         ///< 0 = 0.1 s
+  double dm_candidate_min = 0;    ///< events below are kept with the flag low_dm
+  std::int64_t max_beams = 4;     ///< see BeamGroupConfig
+  double adjacent_rad = 0;        ///< beams closer touch; 0 = 1.5 times the smallest distance
+  double position_error_rad = 0;  ///< of VOEvents; 0 = that of SearchDescription
+  std::string mask_channels;      ///< "0-3,17": numbers in ascending frequency
   bool flag_channels = true;
   std::int64_t block_samples = 8192;  ///< of the processing; part of the plan, results depend on it
   std::string implementation = "auto";
@@ -44,9 +49,11 @@ struct SearchOptions {
 
 struct SearchSummary {
   SearchDescription description;
-  std::vector<SearchCandidate> events;  ///< flagged ones included, in order of time
+  std::vector<SearchCandidate> events;  ///< flagged ones included, numbered as they were found
   std::int64_t n_candidates = 0;        ///< without flags
   std::int64_t n_tokens = 0;
+  std::int64_t n_tokens_dropped = 0;  ///< of storms: the threshold was raised
+  std::int64_t n_beams = 1;
   search::NormalizeReport normalize;
   std::int64_t flagged_channels = 0;  ///< at the end
   double data_s = 0, elapsed_s = 0;

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ryle/core/time.hpp"
+#include "ryle/engine/search/dispersion.hpp"
+#include "ryle/product/candidate_file.hpp"
+#include "ryle/stage/search_beams.hpp"
+#include "ryle/stage/search_stream.hpp"
+
+namespace ryle::stage {
+
+/// The plan of dispersion measures in words.
+std::string plan_text(const search::DmPlanConfig& plan, const std::vector<double>& dms);
+/// What the products say of band, plan and program.
+void describe_search(const SearchChainConfig& chain, const BeamSearch& beams,
+                     SearchDescription& description);
+/// What a summary says of a threshold that was raised.
+std::string storm_warning(const SearchCounts& counts);
+
+struct SearchProductOptions {
+  std::string output_directory;  ///< "" = nothing is written
+  std::string name;              ///< of the products
+  bool overwrite = false;
+  bool pictures = true;
+  bool voevents = true;
+  std::int64_t max_pictures = 100;
+  double dm_candidate_min = 0;  ///< events below are kept with the flag low_dm
+  bool observation = false;     ///< VOEvents of role "observation": someone may point a telescope
+  /// Live: the database grows under its name, texts are replaced whole at most so often. 0 =
+  /// everything is written at the end.
+  double rewrite_s = 0;
+};
+
+/// Makes candidates of events and writes every product of a search: a picture and a VOEvent each at
+/// once, tables at the end or (live) on the way.
+class SearchProducts {
+ public:
+  SearchProducts(const SearchProductOptions& options, const search::Band& band,
+                 const std::vector<double>& dms);
+  ~SearchProducts();
+  SearchProducts(const SearchProducts&) = delete;
+  SearchProducts& operator=(const SearchProducts&) = delete;
+
+  /// Before the first event: what all products say.
+  void begin(const SearchDescription& description);
+  /// Takes events of data whose sample 0 is `origin_samples` after the start of the search, at the
+  /// instant `origin_tai_ns` (0 = not known).
+  void add(std::vector<BeamEvent>& events, std::int64_t origin_samples, std::int64_t origin_tai_ns);
+  /// Live: writes texts again when it is time. `now_s` of a steady clock.
+  void tick(double now_s);
+  void finish(const SearchDescription& description);
+
+  const std::vector<SearchCandidate>& events() const { return events_; }
+  std::int64_t n_candidates() const { return n_candidates_; }
+  const std::vector<std::string>& products() const { return products_; }
+  const std::vector<std::string>& warnings() const { return warnings_; }
+
+ private:
+  std::string path_of(const std::string& suffix) const;
+  SearchCandidate candidate(const BeamEvent& e, std::int64_t origin_samples,
+                            std::int64_t origin_tai_ns) const;
+  void write_event(const SearchEvent& e, SearchCandidate& c);
+  void write_texts(bool again);
+  void warn_once(const std::string& text);
+
+  SearchProductOptions options_;
+  search::Band band_;
+  std::vector<double> dms_;
+  SearchDescription description_;
+  std::unique_ptr<SearchDatabase> database_;  // live only
+  std::vector<SearchCandidate> events_;
+  std::int64_t n_candidates_ = 0;
+  std::size_t n_written_ = 0;  // events in the texts on disk
+  double last_rewrite_s_ = -1e300;
+  bool texts_exist_ = false;
+  std::vector<std::string> products_, warnings_;
+};
+
+}  // namespace ryle::stage

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/stage/search_stream.hpp"
+
+#include <algorithm>
+#include <atomic>
+
+#include "ryle/core/error.hpp"
+
+namespace ryle::stage {
+
+struct BeamSearch::Content {
+  BeamSearchConfig config;
+  Queue outer;
+  std::vector<std::unique_ptr<SearchEngines>> engines;
+  std::vector<std::unique_ptr<SearchChain>> chains;  // [beam]
+  std::vector<std::vector<SearchEvent>> found;       // [beam]
+  BeamGrouper grouper;
+  SearchCounts ended;  // of chains that are gone
+  std::int64_t received = 0;
+  bool over = false;
+
+  explicit Content(const BeamSearchConfig& c)
+      : config(c),
+        outer(Queue::cpu(c.n_workers)),
+        grouper(c.beams, c.chain.band, c.chain.max_width) {
+    const auto workers = std::max<std::int64_t>(1, outer.n_workers());
+    const std::int64_t n_engines = std::min(workers, c.beams.n_beams);
+    for (std::int64_t k = 0; k < n_engines; ++k)
+      engines.push_back(std::make_unique<SearchEngines>(
+          n_engines == 1 ? outer : Queue::cpu(static_cast<int>(workers / n_engines)), c.chain));
+    found.resize(static_cast<std::size_t>(c.beams.n_beams));
+    make_chains();
+  }
+
+  void make_chains() {
+    for (const auto& chain : chains) ended.add(chain->counts());
+    chains.clear();
+    for (std::int64_t b = 0; b < config.beams.n_beams; ++b)
+      chains.push_back(std::make_unique<SearchChain>(*engines.front(), config.chain));
+    received = 0;
+    over = false;
+  }
+
+  /// body(engines, beam) for all beams; each set of engines takes the next beam when it is free.
+  template <class Body>
+  void for_each_beam(const Body& body) {
+    const std::int64_t n_beams = config.beams.n_beams;
+    if (engines.size() == 1) {
+      for (std::int64_t b = 0; b < n_beams; ++b) body(*engines.front(), b);
+      return;
+    }
+    std::atomic<std::int64_t> next{0};
+    outer.parallel_for(static_cast<std::int64_t>(engines.size()), [&](std::int64_t slot) {
+      for (std::int64_t b = next++; b < n_beams; b = next++)
+        body(*engines[static_cast<std::size_t>(slot)], b);
+    });
+  }
+
+  void group() {
+    for (std::size_t b = 0; b < found.size(); ++b)
+      grouper.add(static_cast<std::int64_t>(b), found[b]);
+  }
+  std::int64_t settled_before() const {
+    std::int64_t least = chains.front()->settled_before();
+    for (const auto& chain : chains) least = std::min(least, chain->settled_before());
+    return least;
+  }
+};
+
+BeamSearch::BeamSearch(const BeamSearchConfig& config)
+    : content_(std::make_unique<Content>(config)) {}
+BeamSearch::~BeamSearch() = default;
+
+void BeamSearch::feed(const float* data, std::int64_t beam_stride, std::int64_t channel_stride,
+                      std::int64_t n, std::vector<BeamEvent>& events) {
+  Content& me = *content_;
+  if (me.over) me.make_chains();
+  me.for_each_beam([&](SearchEngines& engines, std::int64_t b) {
+    const auto beam = static_cast<std::size_t>(b);
+    me.chains[beam]->feed(engines, data == nullptr ? nullptr : data + b * beam_stride,
+                          channel_stride, n, me.found[beam]);
+  });
+  me.received += n;
+  me.group();
+  me.grouper.settle(me.settled_before(), events);
+}
+
+void BeamSearch::finish(std::vector<BeamEvent>& events) {
+  Content& me = *content_;
+  me.for_each_beam([&](SearchEngines& engines, std::int64_t b) {
+    const auto beam = static_cast<std::size_t>(b);
+    me.chains[beam]->finish(engines, me.found[beam]);
+  });
+  me.group();
+  me.grouper.settle_all(events);
+  me.over = true;
+}
+
+SearchCounts BeamSearch::counts() const {
+  SearchCounts sum = content_->ended;
+  for (const auto& chain : content_->chains) sum.add(chain->counts());
+  return sum;
+}
+std::int64_t BeamSearch::n_flagged_channels() const {
+  std::int64_t most = 0;
+  for (const auto& chain : content_->chains) most = std::max(most, chain->n_flagged_channels());
+  return most;
+}
+std::int64_t BeamSearch::memory_bytes() const {
+  std::int64_t bytes = 0;
+  for (const auto& e : content_->engines) bytes += e->memory_bytes();
+  for (const auto& c : content_->chains) bytes += c->memory_bytes();
+  return bytes;
+}
+std::string BeamSearch::implementation() const {
+  return std::string(content_->engines.front()->dedisperser->implementation());
+}
+std::int64_t BeamSearch::n_samples() const { return content_->received; }
+std::int64_t BeamSearch::max_delay_samples() const {
+  return content_->engines.front()->max_delay();
+}
+
+}  // namespace ryle::stage

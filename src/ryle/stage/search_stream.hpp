@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ryle/stage/search_beams.hpp"
+#include "ryle/stage/search_chain.hpp"
+
+namespace ryle::stage {
+
+struct BeamSearchConfig {
+  SearchChainConfig chain;
+  BeamGroupConfig beams;
+  int n_workers = 0;  ///< 0 = all cores; beams are split over them, one beam uses all
+};
+
+/// Blocks of power of any number of beams -> events, each pulse once. Events do not depend on the
+/// number of workers.
+class BeamSearch {
+ public:
+  explicit BeamSearch(const BeamSearchConfig& config);
+  ~BeamSearch();
+  BeamSearch(const BeamSearch&) = delete;
+  BeamSearch& operator=(const BeamSearch&) = delete;
+
+  /// The next samples of all beams: block_samples of them, fewer only in the last call before
+  /// finish(); nullptr = none of them arrived. @shape data [beam][channel][time] f32, NaN = absent
+  void feed(const float* data, std::int64_t beam_stride, std::int64_t channel_stride,
+            std::int64_t n, std::vector<BeamEvent>& events);
+  /// Ends the data. The next feed() is of new data, sample 0 again.
+  void finish(std::vector<BeamEvent>& events);
+
+  SearchCounts counts() const;              ///< of all beams
+  std::int64_t n_flagged_channels() const;  ///< of the beam with the most
+  std::int64_t memory_bytes() const;
+  std::string implementation() const;
+  std::int64_t n_samples() const;  ///< since the start or the last finish()
+  std::int64_t max_delay_samples() const;
+
+ private:
+  struct Content;
+  std::unique_ptr<Content> content_;
+};
+
+}  // namespace ryle::stage
