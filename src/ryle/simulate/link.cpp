@@ -284,6 +284,25 @@ class UdpLink final : public Link {
     }
   }
 
+  std::uint64_t word_of(Tick tick) const {
+    if (format_.word) return format_.word(tick);
+    return format_.counter_bias + format_.counter_scale * static_cast<std::uint64_t>(tick);
+  }
+
+  // The n packets of a message from the k-th of this call on, in memory of their own.
+  std::byte* edited_copy(std::size_t message, const std::byte* packets, std::int64_t k,
+                         std::int64_t n) {
+    const std::int64_t room = format_.packets_per_message * format_.packet_bytes;
+    edited_.resize(kBatch * static_cast<std::size_t>(room));
+    std::byte* copy = edited_.data() + static_cast<std::int64_t>(message) * room;
+    std::memcpy(copy, packets, static_cast<std::size_t>(n * format_.packet_bytes));
+    for (std::int64_t i = 0; i < n; ++i) {
+      const Tick tick = start_tick_ + position_ + (k + i) * format_.packet_samples;
+      if (format_.edits(tick)) format_.edit(tick, copy + i * format_.packet_bytes);
+    }
+    return copy;
+  }
+
   // Fills messages with packets from position_ on, as far as `until` and the end of the lap.
   std::size_t fill_messages(std::int64_t until) {
     const std::int64_t first = in_lap(start_tick_ + position_, period_) / format_.packet_samples;
@@ -305,16 +324,17 @@ class UdpLink final : public Link {
     for (std::int64_t k = 0; k < n_packets && n_messages < kBatch;) {
       const std::int64_t n = std::min(format_.packets_per_message, n_packets - k);
       std::byte* packets = image_.data() + (lap * lap_packets + first + k) * format_.packet_bytes;
+      bool edited = false;
       for (std::int64_t i = 0; i < n; ++i, ++k) {
 #if RYLE_MUTANT == 612
         const Tick tick = (first + k) * format_.packet_samples;
 #else
         const Tick tick = start_tick_ + position_ + k * format_.packet_samples;
 #endif
-        wire::store_be(
-            packets + i * format_.packet_bytes + format_.counter_offset,
-            format_.counter_bias + format_.counter_scale * static_cast<std::uint64_t>(tick));
+        wire::store_be(packets + i * format_.packet_bytes + format_.counter_offset, word_of(tick));
+        edited = edited || (format_.edits && format_.edits(tick));
       }
+      if (edited) packets = edited_copy(n_messages, packets, k - n, n);
       parts_[n_messages] = {packets, static_cast<std::size_t>(n * format_.packet_bytes)};
       messages_[n_messages] = {};
       messages_[n_messages].msg_hdr.msg_iov = &parts_[n_messages];
@@ -353,6 +373,7 @@ class UdpLink final : public Link {
   }
 
   UdpPacketFormat format_;
+  std::vector<std::byte> edited_;
   std::array<iovec, kBatch> parts_{};
   std::array<mmsghdr, kBatch> messages_{};
 };

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -121,6 +122,11 @@ struct UdpPacketFormat {
     std::int64_t lap = 0;
   };
   std::vector<Epoch> epochs;
+  /// Replaces bias + scale * tick where the counter is not linear in the tick.
+  std::function<std::uint64_t(Tick)> word;
+  /// Packets that are not sent as they lie: `edits` says which, `edit` changes a copy.
+  std::function<bool(Tick)> edits;
+  std::function<void(Tick, std::byte* packet)> edit;
 };
 std::unique_ptr<Link> make_udp_link(Endpoint endpoint, std::vector<std::byte> packets,
                                     std::int64_t period, Tick start_tick, Link::Spans outages,

@@ -30,6 +30,10 @@ struct Source {
   /// F-engine only.
   double start_s = 0;
   double duration_s = 0;
+  /// BEST-2 packets only: shines again every period_s, and later in lower channels by the
+  /// dispersion; start_s is then of the highest channel.
+  double period_s = 0;
+  double dm_pc_cm3 = 0;
 };
 bool is_transient(const Source& source);
 bool shines(const Source& source, double at_s);
