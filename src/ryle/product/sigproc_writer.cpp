@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstring>
 
 #include "ryle/core/error.hpp"
-#include "ryle/product/publish.hpp"
+#include "ryle/product/part_file.hpp"
 #include "ryle/product/sigproc.hpp"
 #include "ryle/product/sigproc_names.hpp"
 
@@ -93,28 +90,13 @@ std::string header_of(const FilterbankInfo& info, bool descending) {
 }  // namespace
 
 struct SigprocWriter::Content {
-  std::string path;
+  Content(const std::string& path, const FilterbankInfo& wanted, const SigprocWriteOptions& o)
+      : info(wanted), options(o), file(path, o.overwrite) {}
   FilterbankInfo info;
   SigprocWriteOptions options;
-  int fd = -1;
+  product::PartFile file;
   std::int64_t n_samples = 0, low = 0, high = 0;
   std::vector<std::uint8_t> row;
-
-  [[noreturn]] void fail(const char* operation, int error) {
-    throw IoError::from_errno(operation, path, error);
-  }
-
-  void write(const void* data, std::size_t n) {
-    if (const int fault = injected_fault("write", path); fault != 0) fail("write", fault);
-    const auto* from = static_cast<const char*>(data);
-    while (n > 0) {
-      const ssize_t put = ::write(fd, from, n);
-      if (put < 0 && errno == EINTR) continue;
-      if (put < 0) fail("write", errno);
-      from += put;
-      n -= static_cast<std::size_t>(put);
-    }
-  }
 
   std::uint32_t quantized(float value, std::uint32_t top) {
     const float rounded = std::nearbyintf(value);
@@ -156,7 +138,7 @@ struct SigprocWriter::Content {
         pack(options.descending ? channels - 1 - c : c, static_cast<float>(data[c * stride + t]));
       slab.insert(slab.end(), row.begin(), row.end());
       if (slab.size() >= std::size_t{1} << 20 || t + 1 == n) {
-        write(slab.data(), slab.size());
+        file.write(slab.data(), slab.size());
         slab.clear();
       }
     }
@@ -165,26 +147,16 @@ struct SigprocWriter::Content {
 };
 
 SigprocWriter::SigprocWriter(const std::string& path, const FilterbankInfo& info,
-                             const SigprocWriteOptions& options)
-    : content_(std::make_unique<Content>()) {
+                             const SigprocWriteOptions& options) {
   check(path, info);
-  prepare_part(path, options.overwrite);
+  content_ = std::make_unique<Content>(path, info, options);
   auto& c = *content_;
-  c.path = path;
-  c.info = info;
-  c.options = options;
   c.row.resize(static_cast<std::size_t>(info.n_channels * info.bits / 8));
-  c.fd = ::open(part_path(path).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (c.fd < 0) throw IoError::from_errno("create", path, errno, true);
   const std::string header = header_of(info, options.descending);
-  c.write(header.data(), header.size());
+  c.file.write(header.data(), header.size());
 }
 
-SigprocWriter::~SigprocWriter() {
-  if (content_->fd < 0) return;
-  ::close(content_->fd);
-  discard_part(content_->path);
-}
+SigprocWriter::~SigprocWriter() = default;
 
 void SigprocWriter::append(const float* data, std::int64_t stride, std::int64_t n) {
   content_->append(data, stride, n);
@@ -196,17 +168,6 @@ std::int64_t SigprocWriter::n_samples() const { return content_->n_samples; }
 std::int64_t SigprocWriter::n_clamped_low() const { return content_->low; }
 std::int64_t SigprocWriter::n_clamped_high() const { return content_->high; }
 
-void SigprocWriter::finish() {
-  auto& c = *content_;
-  if (c.fd < 0) return;
-  const int closed = ::close(c.fd);
-  c.fd = -1;
-  if (closed != 0) {
-    const int error = errno;
-    discard_part(c.path);
-    c.fail("write", error);
-  }
-  publish_part(c.path, c.options.overwrite);
-}
+void SigprocWriter::finish() { content_->file.finish(); }
 
 }  // namespace ryle

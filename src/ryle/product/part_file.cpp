@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/product/part_file.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "ryle/core/error.hpp"
+#include "ryle/product/publish.hpp"
+
+namespace ryle::product {
+
+PartFile::PartFile(const std::string& path, bool overwrite) : path_(path), overwrite_(overwrite) {
+  prepare_part(path, overwrite);
+  fd_ = ::open(part_path(path).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd_ < 0) throw IoError::from_errno("create", path, errno, true);
+}
+
+PartFile::~PartFile() {
+  if (fd_ < 0) return;
+  ::close(fd_);
+  discard_part(path_);
+}
+
+void PartFile::write(const void* data, std::size_t n) {
+  if (const int fault = injected_fault("write", path_); fault != 0)
+    throw IoError::from_errno("write", path_, fault);
+  const auto* from = static_cast<const char*>(data);
+  while (n > 0) {
+    const ssize_t put = ::write(fd_, from, n);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) throw IoError::from_errno("write", path_, errno);
+    from += put;
+    n -= static_cast<std::size_t>(put);
+  }
+}
+
+void PartFile::finish() {
+  if (fd_ < 0) return;
+  const int closed = ::close(fd_);
+  const int error = errno;
+  fd_ = -1;
+  if (closed != 0) {
+    discard_part(path_);
+    throw IoError::from_errno("write", path_, error);
+  }
+  publish_part(path_, overwrite_);
+}
+
+}  // namespace ryle::product

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstddef>
+#include <string>
+
+/// Private to product/: a file of bytes that grows as ".NAME.part".
+namespace ryle::product {
+
+/// Not finished when destroyed: leaves nothing. Every failure is an IoError.
+class PartFile {
+ public:
+  PartFile(const std::string& path, bool overwrite);
+  ~PartFile();
+  PartFile(const PartFile&) = delete;
+  PartFile& operator=(const PartFile&) = delete;
+
+  void write(const void* data, std::size_t n);
+  /// Closes and publishes; a second call does nothing.
+  void finish();
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  bool overwrite_;
+  int fd_ = -1;
+};
+
+}  // namespace ryle::product
