@@ -12,6 +12,7 @@
 #include "ryle/core/units.hpp"
 #include "ryle/telescope/catalog.hpp"
 #include "ryle/telescope/csv.hpp"
+#include "ryle/telescope/dut1.hpp"
 #include "ryle/telescope/gains.hpp"
 
 namespace ryle {
@@ -169,6 +170,11 @@ class Loader {
     const double longitude_deg = t.number("longitude_deg", -180, 360);
     const double height_m = t.number("height_m", -500, 9000, 0);
     out_.earth_orientation.dut1_s = t.number("dut1_s", -1, 1, 0);
+    if (t.has("dut1_file")) {
+      if (t.has("dut1_s")) t.fail("dut1_file", "and dut1_s say the same; give one of them");
+      out_.earth_orientation.table =
+          std::make_shared<const Dut1Table>(Dut1Table::load(beside(t.text("dut1_file"))));
+    }
     out_.array = read_layout_csv(beside(t.text("layout")), latitude_deg, longitude_deg, height_m);
     out_.array.name = t.text("name", out_.array.name);
     t.finish();

@@ -26,7 +26,7 @@ struct BeamsFile {
 };
 
 /// Reads
-///   [telescope] name layout latitude_deg longitude_deg height_m dut1_s
+///   [telescope] name layout latitude_deg longitude_deg height_m, dut1_s | dut1_file
 ///   [band] first_center_mhz channel_step_khz n_channels
 ///   [calibration] gains mode normalization
 ///   [subarray.NAME] antennas = "0-15,18" (indices in the layout) taper = 1.0 or a list

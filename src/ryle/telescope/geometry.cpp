@@ -29,8 +29,8 @@ eraASTROM astrometry(const ArrayLayout& array, std::int64_t tai_ns, const EarthO
   eraASTROM astrom{};
   double equation_of_origins = 0;
   const int status =
-      eraApco13(utc[0], utc[1], eo.dut1_s, array.longitude_rad, array.latitude_rad, array.height_m,
-                0.0, 0.0, 0.0, 0.0, 0.0, 0.55, &astrom, &equation_of_origins);
+      eraApco13(utc[0], utc[1], eo.dut1_at(tai_ns), array.longitude_rad, array.latitude_rad,
+                array.height_m, 0.0, 0.0, 0.0, 0.0, 0.0, 0.55, &astrom, &equation_of_origins);
   if (status < 0) {
     throw ConfigError("no Earth orientation for TAI " + std::to_string(tai_ns) +
                       " ns; the date lies outside the calendar");
@@ -102,7 +102,7 @@ double local_sidereal_time_rad(const ArrayLayout& array, std::int64_t tai_ns,
                                const EarthOrientation& eo) {
   const auto utc = utc_julian_date(tai_ns);
   double ut1[2], tai[2], tt[2];
-  if (eraUtcut1(utc[0], utc[1], eo.dut1_s, &ut1[0], &ut1[1]) < 0 ||
+  if (eraUtcut1(utc[0], utc[1], eo.dut1_at(tai_ns), &ut1[0], &ut1[1]) < 0 ||
       eraUtctai(utc[0], utc[1], &tai[0], &tai[1]) < 0 ||
       eraTaitt(tai[0], tai[1], &tt[0], &tt[1]) < 0) {
     throw ConfigError("no sidereal time for TAI " + std::to_string(tai_ns) + " ns");

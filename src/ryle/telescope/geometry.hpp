@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -9,6 +10,8 @@
 #include "ryle/telescope/array.hpp"
 
 namespace ryle {
+
+class Dut1Table;
 
 using Vector3 = std::array<double, 3>;
 
@@ -30,9 +33,14 @@ std::array<double, 2> utc_julian_date(std::int64_t tai_ns);
 /// Modified Julian date UTC in seconds (MS TIME); a double of this size has steps of 9.5e-7 s.
 double utc_mjd_s(std::int64_t tai_ns);
 
-/// Earth orientation; dUT1 = 0 is a warning worth up to 13.5 arcsec (products.md 15).
+/// Earth orientation; dUT1 = 0 is a warning worth up to 13.5 arcsec (products.md 15). One number is
+/// good for days; it is wrong by a second of time on the other side of a leap second. With a table
+/// the number is not used.
 struct EarthOrientation {
   double dut1_s = 0;
+  std::shared_ptr<const Dut1Table> table{};
+  /// UT1 - UTC at an instant. Throws ConfigError outside the table.
+  double dut1_at(std::int64_t tai_ns) const;
 };
 
 /// Geocentric ITRF of the array reference and of an ENU offset. @unit metres

@@ -115,8 +115,8 @@ struct BeamSky::Instant {
     const std::int64_t now = tai_ns / kMinute_ns - (tai_ns % kMinute_ns < 0 ? 1 : 0);
     if (now != minute) {
       const auto utc = utc_julian_date(now * kMinute_ns);
-      if (eraApco13(utc[0], utc[1], eo.dut1_s, array.longitude_rad, array.latitude_rad,
-                    array.height_m, 0.0, 0.0, 0.0, 0.0, 0.0, 0.55, &astrom,
+      if (eraApco13(utc[0], utc[1], eo.dut1_at(now * kMinute_ns), array.longitude_rad,
+                    array.latitude_rad, array.height_m, 0.0, 0.0, 0.0, 0.0, 0.0, 0.55, &astrom,
                     &equation_of_origins) < 0)
         throw ConfigError("no Earth orientation for " + utc_iso(tai_ns) +
                           " UTC; the date lies outside the calendar");
@@ -124,7 +124,7 @@ struct BeamSky::Instant {
     }
     const auto utc = utc_julian_date(tai_ns);
     double ut1[2];
-    if (eraUtcut1(utc[0], utc[1], eo.dut1_s, &ut1[0], &ut1[1]) < 0)
+    if (eraUtcut1(utc[0], utc[1], eo.dut1_at(tai_ns), &ut1[0], &ut1[1]) < 0)
       throw ConfigError("no UT1 for " + utc_iso(tai_ns) + " UTC");
 #if RYLE_MUTANT != 920
     eraAper13(ut1[0], ut1[1], &astrom);
