@@ -5,42 +5,19 @@
 #include <cmath>
 
 #include "ryle/core/error.hpp"
-#include "ryle/core/random.hpp"
 #include "ryle/product/sigproc.hpp"
 #include "ryle/stage/search_chain.hpp"
 #include "ryle/stage/search_fold.hpp"
 #include "ryle/stage/search_run.hpp"
 #include "tests/product/scratch.hpp"
+#include "tests/search_stage/pulses.hpp"
 #include "tests/support/data_path.hpp"
 
 namespace ryle::stage {
 namespace {
 
-search::Band small_band() {
-  search::Band band;
-  band.channel_width_hz = 20e6 / 64;
-  for (int c = 0; c < 64; ++c) band.center_hz.push_back(398e6 + (c + 0.5) * band.channel_width_hz);
-  band.sample_interval_s = 1e-3;
-  return band;
-}
-
-/// Gaussian noise with a pulse of a given S/N of the band sum, fwhm 4 samples.
-std::vector<float> noise_with_pulse(const search::Band& band, std::int64_t n, double tick,
-                                    double dm, double snr, std::uint64_t seed) {
-  std::vector<float> data(static_cast<std::size_t>(band.n_channels() * n));
-  const double sigma = 4 / 2.3548;
-  const double amplitude = snr / std::sqrt(64 / (2 * std::sqrt(3.14159265) * sigma)) /
-                           (sigma * std::sqrt(2 * 3.14159265));
-  for (std::int64_t c = 0; c < band.n_channels(); ++c) {
-    for (std::int64_t t = 0; t < n; ++t) {
-      const double z = (static_cast<double>(t) - tick - band.delay_samples(c, dm)) / sigma;
-      data[static_cast<std::size_t>(c * n + t)] = static_cast<float>(
-          100 + 10 * (gaussian(combine(seed, static_cast<std::uint64_t>(c * n + t))) +
-                      amplitude * std::exp(-0.5 * z * z)));
-    }
-  }
-  return data;
-}
+using test::noise_with_pulse;
+using test::small_band;
 
 std::vector<SearchEvent> search_all(const search::Band& band, const std::vector<float>& data,
                                     std::int64_t n, std::int64_t block, int n_workers = 1) {

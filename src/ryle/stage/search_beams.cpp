@@ -71,7 +71,8 @@ BeamGrouper::BeamGrouper(const BeamGroupConfig& config, const search::Band& band
   const auto fits = [&](std::size_t n) {
     return n == 0 || n == static_cast<std::size_t>(config.n_beams);
   };
-  if (config.n_beams < 1 || !fits(config.neighbours.size()) || !fits(config.positions.size()))
+  if (config.n_beams < 1 || !fits(config.neighbours.size()) || !fits(config.positions.size()) ||
+      !fits(config.incoherent.size()))
     throw ConfigError("search: neighbours or positions of another number of beams than " +
                       std::to_string(config.n_beams));
 }
@@ -98,8 +99,11 @@ bool BeamGrouper::touch(std::int64_t a, std::int64_t b) const {
   return std::binary_search(list.begin(), list.end(), b);
 }
 
+bool BeamGrouper::incoherent(const Waiting* w) const {
+  return !config_.incoherent.empty() && config_.incoherent[static_cast<std::size_t>(w->beam)] != 0;
+}
+
 BeamEvent BeamGrouper::merged(std::vector<Waiting*>& group) const {
-  const auto incoherent = [&](const Waiting* w) { return w->beam == config_.incoherent_beam; };
   std::sort(group.begin(), group.end(), [&](const Waiting* a, const Waiting* b) {
     return std::make_tuple(incoherent(a), -a->event.pulse.snr, a->event.pulse.tick, a->beam) <
            std::make_tuple(incoherent(b), -b->event.pulse.snr, b->event.pulse.tick, b->beam);

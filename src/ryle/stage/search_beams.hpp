@@ -17,8 +17,8 @@ struct BeamGroupConfig {
   std::vector<SkyDirection> positions;                ///< [beam]; empty = not known
   /// More beams than this, no two of them adjacent, at one time and DM: `rfi_multibeam`.
   std::int64_t max_beams = 4;
-  std::int64_t incoherent_beam = -1;  ///< -1 = none
-  /// S/N of the incoherent beam over that of the best coherent one, for a source in the latter.
+  std::vector<std::uint8_t> incoherent;  ///< [beam], 1 = an incoherent sum; empty = none
+  /// S/N of an incoherent beam over that of the best coherent one, for a source in the latter.
   double incoherent_ratio = 0;  ///< 0 = not tested
 };
 
@@ -32,7 +32,7 @@ double usual_adjacency(const std::vector<SkyDirection>& positions);
 
 struct BeamEvent {
   SearchEvent event;               ///< of the strongest beam
-  std::int64_t beam = 0;           ///< strongest; coherent ones before the incoherent one
+  std::int64_t beam = 0;           ///< strongest; coherent ones before incoherent ones
   std::vector<std::int64_t> seen;  ///< beams that saw it, ascending
   std::int64_t n_apart = 1;        ///< beams among them of which no two touch
   bool multibeam = false;          ///< interference by the rule of max_beams
@@ -60,6 +60,7 @@ class BeamGrouper {
   };
   bool friends(const Waiting& a, const Waiting& b) const;
   bool touch(std::int64_t a, std::int64_t b) const;
+  bool incoherent(const Waiting* w) const;
   BeamEvent merged(std::vector<Waiting*>& group) const;
 
   BeamGroupConfig config_;

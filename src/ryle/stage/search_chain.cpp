@@ -187,7 +187,7 @@ struct SearchChain::Content {
   /// more than the limit. Which ones does not depend on their order.
   void raise_threshold(std::int64_t n_new) {
     const double block_s = static_cast<double>(n_new) * config.band.sample_interval_s;
-    const auto most = static_cast<std::size_t>(std::max(1000.0, config.max_tokens_per_s * block_s));
+    const auto most = static_cast<std::size_t>(std::max(256.0, config.max_tokens_per_s * block_s));
     if (tokens.size() <= most) return;
     const auto before = tokens.size();
     std::vector<float> snr;

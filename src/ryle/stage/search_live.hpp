@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "ryle/engine/search/dispersion.hpp"
+#include "ryle/stage/beam_chunk.hpp"
+#include "ryle/stage/search_products.hpp"
+
+/// The search as the last stage of a live run: beam power -> blocks -> events of all beams ->
+/// products, in a thread of its own.
+namespace ryle::stage {
+
+struct LiveSearchConfig {
+  search::DmPlanConfig plan;  ///< dm_max must be given
+  std::string k_dm = "physical";
+  double threshold = 7;
+  double max_width_s = 0.02;
+  double max_tokens_per_s = 1e5;  ///< of a beam; more raise the threshold of their block
+  std::string mask_channels;      ///< "0-3,17"
+  bool flag_channels = true;
+  std::int64_t block_samples = 4096;  ///< part of the plan: events depend on it, not on chunks
+  std::int64_t n_blocks = 3;          ///< buffered; when all are full a block is dropped, counted
+  std::string implementation = "auto";
+  int n_workers = 0;
+  std::int64_t max_beams = 4;     ///< see BeamGroupConfig
+  double adjacent_rad = 0;        ///< 0 = 1.5 times the smallest distance between beams
+  double position_error_rad = 0;  ///< of VOEvents; 0 = half the smallest distance between beams
+  SearchProductOptions products;
+  std::string command_line;
+};
+
+/// What the search did so far; any thread may ask.
+struct LiveSearchProgress {
+  std::int64_t blocks = 0;
+  std::int64_t dropped_blocks = 0;  ///< the search was too slow for the data
+  std::int64_t restarts = 0;        ///< a new segment, or a gap too long to bridge
+  std::int64_t events = 0, candidates = 0;
+  double data_s = 0, busy_s = 0;
+  double latency_s = 0;  ///< longest, from the last sample of a block to its candidates' products
+};
+
+class LiveSearch final : public BeamConsumer {
+ public:
+  /// Throws ConfigError. Output names are taken at once, memory is all allocated here.
+  LiveSearch(const BeamStream& stream, const LiveSearchConfig& config);
+  ~LiveSearch() override;
+
+  void take(const BeamChunk& chunk) override;
+  void finish(RunSummary& summary) override;
+  bool failed() const override;
+  std::int64_t memory_bytes() const override;
+  LiveSearchProgress progress() const;
+  /// Offline use and tests: wait for a free block instead of dropping one.
+  void wait_when_full(bool wait);
+
+ private:
+  struct Content;
+  std::unique_ptr<Content> content_;
+};
+
+}  // namespace ryle::stage
