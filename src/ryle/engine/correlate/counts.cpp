@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "ryle/core/bits.hpp"
-#include "ryle/engine/correlate/tasks.hpp"
+#include "ryle/device/tasks.hpp"
 
 namespace ryle::correlate::detail {
 namespace {

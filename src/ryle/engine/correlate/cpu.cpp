@@ -10,11 +10,11 @@
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/device/buffer.hpp"
+#include "ryle/device/tasks.hpp"
 #include "ryle/engine/correlate/counts.hpp"
 #include "ryle/engine/correlate/cpu_fold.hpp"
 #include "ryle/engine/correlate/cpu_kernel.hpp"
 #include "ryle/engine/correlate/implementations.hpp"
-#include "ryle/engine/correlate/tasks.hpp"
 
 namespace ryle::correlate::detail {
 namespace {

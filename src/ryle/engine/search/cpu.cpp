@@ -8,9 +8,9 @@
 #include <map>
 
 #include "ryle/device/buffer.hpp"
+#include "ryle/device/tasks.hpp"
 #include "ryle/engine/search/cpu_kernel.hpp"
 #include "ryle/engine/search/implementations.hpp"
-#include "ryle/engine/search/tasks.hpp"
 
 namespace ryle::search::detail {
 namespace {
@@ -52,6 +52,7 @@ class Cpu final : public Dedisperser {
   Cpu(Queue& queue, const DedisperseConfig& config, const CpuKernel& kernel)
       : config_(config),
         kernel_(kernel),
+        name_(std::string("search/cpu/") + kernel.name),
         format_(sum_format(config.n_channels, config.max_code)),
         group_(config.max_code * 4 <= 255   ? 4
                : config.max_code * 2 <= 255 ? 2
@@ -88,7 +89,7 @@ class Cpu final : public Dedisperser {
     });
   }
   std::int64_t max_delay() const override { return max_delay_; }
-  std::string_view implementation() const override { return kernel_.name; }
+  std::string_view implementation() const override { return name_; }
 
  private:
   struct Work {
@@ -223,6 +224,7 @@ class Cpu final : public Dedisperser {
 
   DedisperseConfig config_;
   const CpuKernel& kernel_;
+  std::string name_;
   SumFormat format_;
   std::int64_t group_;
   std::int64_t flush_channels_;

@@ -1,71 +1,51 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Any CPU: plain loops the compiler vectorises with what the baseline has.
-#include <algorithm>
-#include <limits>
+// Any CPU: 16 bytes in the compilers' own vectors.
+#include <cstring>
 
-#include "ryle/engine/search/cpu_kernel.hpp"
-#include "ryle/engine/search/cpu_series.inc.hpp"
+#include "ryle/engine/search/cpu_make.inc.hpp"
 
 namespace ryle::search::detail {
 namespace {
 
-void sum_rows(const std::uint8_t* const* rows, int n_rows, std::uint8_t* to, std::int64_t n) {
-  const std::uint8_t* a = rows[0];
-  const std::uint8_t* b = rows[1];
-  if (n_rows == 2) {
-    for (std::int64_t t = 0; t < n; ++t) to[t] = static_cast<std::uint8_t>(a[t] + b[t]);
-    return;
+struct Generic {
+  using Type = std::uint16_t __attribute__((vector_size(16)));
+  using Bytes = std::uint8_t __attribute__((vector_size(16)));
+  static constexpr std::int64_t kBytes = 16;
+  static constexpr int kTrials = 2;
+  static Type load(const void* from) {
+    Type x;
+    std::memcpy(&x, from, sizeof x);
+    return x;
   }
-  const std::uint8_t* c = rows[2];
-  const std::uint8_t* d = rows[3];
-  for (std::int64_t t = 0; t < n; ++t) to[t] = static_cast<std::uint8_t>(a[t] + b[t] + c[t] + d[t]);
-}
-
-void accumulate(const Accumulation& w) {
-  for (std::int64_t i = 0; i < w.n_trials; ++i) {
-    std::uint16_t* sums = w.sums + i * w.sum_stride;
-    if (w.first) std::fill_n(sums, w.n, std::uint16_t{0});
-    for (std::int64_t t = 0; t < w.n; t += kChunk) {
-      std::uint16_t local[kChunk];
-      std::copy_n(sums + t, kChunk, local);
-      for (std::int64_t g = 0; g < w.n_groups; ++g) {
-        const std::uint8_t* row = w.base + w.starts[g * w.n_trials + i] + t;
-        for (std::int64_t k = 0; k < kChunk; ++k)
-          local[k] = static_cast<std::uint16_t>(local[k] + row[k]);
-      }
-      std::copy_n(local, kChunk, sums + t);
-    }
+  static void store(void* to, Type x) { std::memcpy(to, &x, sizeof x); }
+  static Type zero() { return Type{}; }
+  static Type all16(std::uint16_t x) { return Type{x, x, x, x, x, x, x, x}; }
+  static Type add8(Type a, Type b) {
+    return reinterpret_cast<Type>(reinterpret_cast<Bytes>(a) + reinterpret_cast<Bytes>(b));
   }
-}
-
-void store_u16(const std::uint16_t* sums, std::uint16_t* to, std::int64_t n) {
-  std::copy_n(sums, n, to);
-}
-
-void store_u32(const std::uint16_t* sums, std::uint32_t* to, std::int64_t n, bool first) {
-  for (std::int64_t t = 0; t < n; ++t) to[t] = first ? sums[t] : to[t] + sums[t];
-}
-
-void block_maxima(const std::int32_t* prefix, std::int64_t width, std::int64_t n_blocks,
-                  std::int32_t* to) {
-  for (std::int64_t b = 0; b < n_blocks; ++b) {
-    std::int32_t best = std::numeric_limits<std::int32_t>::min();
-    const std::int32_t* p = prefix + 64 * b;
-    for (std::int64_t t = 0; t < 64; ++t) best = std::max(best, p[t + width] - p[t]);
-    to[b] = best;
+  static Type add16(Type a, Type b) { return a + b; }
+  static Type sub16(Type a, Type b) { return a - b; }
+  static Type high_bytes(Type x) { return x >> 8; }
+  static Type bytes_up(Type x) { return x << 8; }
+  static Type add_saturated(Type a, Type b) {
+    const Type sum = a + b;
+    return sum | reinterpret_cast<Type>(sum < a);
   }
-}
+  static Type subtract_saturated(Type a, Type b) { return (a - b) & reinterpret_cast<Type>(a > b); }
+  static Type either(Type a, Type b) { return a | b; }
+  static bool any(Type x) {
+    std::uint64_t halves[2];
+    std::memcpy(halves, &x, sizeof halves);
+    return (halves[0] | halves[1]) != 0;
+  }
+  /// Even and odd samples back in order.
+  static void in_order(Type even, Type odd, Type& low, Type& high) {
+    low = __builtin_shufflevector(even, odd, 0, 8, 1, 9, 2, 10, 3, 11);
+    high = __builtin_shufflevector(even, odd, 4, 12, 5, 13, 6, 14, 7, 15);
+  }
+};
 
-constexpr CpuKernel kKernel{"search/cpu/generic",
-                            sum_rows,
-                            accumulate,
-                            store_u16,
-                            store_u32,
-                            block_maxima,
-                            moments_of<std::uint16_t>,
-                            moments_of<std::uint32_t>,
-                            prefix_of<std::uint16_t>,
-                            prefix_of<std::uint32_t>};
+constexpr CpuKernel kKernel = make_kernel<Generic>("generic");
 
 }  // namespace
 

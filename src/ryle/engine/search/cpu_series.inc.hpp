@@ -13,15 +13,19 @@ void moments_of(const T* x, std::int64_t n, std::int64_t center, std::int64_t cl
                 std::int64_t* moments) {
   const auto middle = static_cast<std::int32_t>(center);
   const auto limit = static_cast<std::int32_t>(std::min<std::int64_t>(clip, 1 << 30));
-  // 64 values of |x - center| < 2^13 keep their squares in 32 bits; wider clips go the long way.
+  // As many squares as fit 31 bits; wider clips go the long way.
   const bool narrow = limit < (1 << 12);
-  for (std::int64_t first = 0; first < n; first += 64) {
-    const auto end = static_cast<int>(std::min<std::int64_t>(64, n - first));
-    const T* block = x + first;
+  const std::int64_t block =
+      narrow ? std::min<std::int64_t>(
+                   4096, 0x7fffffff / std::max<std::int64_t>(1, std::int64_t{limit} * limit))
+             : 64;
+  for (std::int64_t first = 0; first < n; first += block) {
+    const auto end = static_cast<int>(std::min<std::int64_t>(block, n - first));
+    const T* part = x + first;
     if (narrow) {
       std::int32_t count = 0, sum = 0, squares = 0;
       for (int t = 0; t < end; ++t) {
-        const std::int32_t d = static_cast<std::int32_t>(block[t]) - middle;
+        const std::int32_t d = static_cast<std::int32_t>(part[t]) - middle;
         const std::int32_t keep = (d <= limit && d >= -limit) ? -1 : 0;
         const std::int32_t v = d & keep;
         count -= keep;
@@ -34,7 +38,7 @@ void moments_of(const T* x, std::int64_t n, std::int64_t center, std::int64_t cl
       continue;
     }
     for (int t = 0; t < end; ++t) {
-      const std::int64_t d = static_cast<std::int64_t>(block[t]) - center;
+      const std::int64_t d = static_cast<std::int64_t>(part[t]) - center;
       if (d > clip || d < -clip) continue;
       ++moments[0];
       moments[1] += d;
@@ -52,6 +56,46 @@ void prefix_of(const T* x, std::int64_t n, std::int32_t center, std::int32_t* to
     sum += static_cast<std::uint32_t>(x[t]) - static_cast<std::uint32_t>(center);
   }
   to[n] = static_cast<std::int32_t>(sum);
+}
+
+/// The value with `rank` smaller ones before it, bit by bit: counting vectorises, sorting does not.
+inline std::uint32_t ranked(const std::uint32_t* x, std::int64_t n, std::int64_t rank) {
+  std::uint32_t most = 0;
+  for (std::int64_t t = 0; t < n; ++t) most |= x[t];
+  std::uint32_t value = 0;
+  for (int bit = 31; bit >= 0; --bit) {
+    const std::uint32_t tried = value | (std::uint32_t{1} << bit);
+    if (tried > most) continue;
+    std::int32_t below = 0;
+    for (std::int64_t t = 0; t < n; ++t) below += x[t] < tried ? 1 : 0;
+    if (below <= rank) value = tried;
+  }
+  return value;
+}
+
+/// to[t] = ceil(max(x[t] - base, 0) / 2^shift), at most 65,535.
+template <class T>
+void above_of(const T* __restrict x, std::int64_t n, std::uint32_t base, int shift,
+              std::uint16_t* __restrict to) {
+  if (sizeof(T) == 2 && shift == 0) {
+    const auto low = static_cast<std::uint16_t>(base);
+    for (std::int64_t t = 0; t < n; ++t)
+      to[t] = static_cast<std::uint16_t>(
+          std::max<std::uint16_t>(static_cast<std::uint16_t>(x[t]), low) - low);
+    return;
+  }
+  const std::uint32_t round = (std::uint32_t{1} << shift) - 1;
+  for (std::int64_t t = 0; t < n; ++t) {
+    const std::uint32_t v = std::max<std::uint32_t>(x[t], base) - base;
+    // The order keeps v + round from wrapping.
+    const std::uint32_t whole = (v >> shift) + ((v & round) != 0 ? 1u : 0u);
+    to[t] = static_cast<std::uint16_t>(std::min<std::uint32_t>(whole, 65535));
+  }
+}
+
+inline void halve(const std::uint16_t* __restrict x, std::int64_t n, std::uint16_t* __restrict to) {
+  for (std::int64_t t = 0; t < n; ++t)
+    to[t] = static_cast<std::uint16_t>((x[2 * t] + x[2 * t + 1] + 1) >> 1);
 }
 
 }  // namespace

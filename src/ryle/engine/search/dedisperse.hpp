@@ -18,8 +18,16 @@ struct DedisperseConfig {
   std::vector<std::int32_t> delays;  ///< [trial][channel], samples, >= 0
   int max_code = 63;                 ///< largest code that occurs, 1 .. 255
   std::int64_t max_outputs = 0;      ///< most outputs one execute() makes
-  std::string implementation =
-      "auto";  ///< auto | reference | cpu | cpu:avx512 | cpu:avx2 | cpu:generic
+  /// auto | reference | cpu | cpu:avx512 | cpu:avx2 | cpu:generic; the tree: fdmt | fdmt:reference
+  /// | fdmt:avx512 | fdmt:avx2 | fdmt:generic
+  std::string implementation = "auto";
+  /// [channel] nu^-2 in any unit, for the tree; empty: from the delays.
+  std::vector<double> dispersion;
+};
+
+/// What an approximate method sums off the planned delays.
+struct TrackError {
+  double max_samples = 0, rms_samples = 0;
 };
 
 /// The narrowest integer that holds n_channels * max_code: the range proof of the plan.
@@ -33,7 +41,8 @@ inline constexpr std::int64_t kReadAhead = 256;
 class Dedisperser {
  public:
   virtual ~Dedisperser() = default;
-  /// No allocation. Every implementation gives the same integers.
+  /// No allocation. Every exact implementation gives the same integers, and so
+  /// does every implementation of the tree, wherever calls begin and end.
   /// @shape codes [channel][time] u8, `code_stride` bytes between channels, at least n_outputs +
   /// max_delay() samples, and kReadAhead readable bytes behind those of the last channel
   /// @shape sums [trial][time] u16 or u32 by sum_format(), `sum_stride` elements between trials
@@ -41,10 +50,14 @@ class Dedisperser {
   virtual void execute(Queue& queue, const std::uint8_t* codes, std::int64_t code_stride,
                        std::int64_t n_outputs, void* sums, std::int64_t sum_stride) = 0;
   virtual std::int64_t max_delay() const = 0;
+  virtual TrackError track_error() const { return {}; }
   virtual std::string_view implementation() const = 0;
 };
 
 std::unique_ptr<Dedisperser> make_dedisperser(Queue& queue, const DedisperseConfig& config);
+/// Exact ones.
 std::vector<std::string> available_implementations();
+/// The tree's.
+std::vector<std::string> available_trees();
 
 }  // namespace ryle::search

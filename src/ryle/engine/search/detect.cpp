@@ -8,6 +8,9 @@
 #include "ryle/core/units.hpp"
 #include "ryle/engine/search/cpu_kernel.hpp"
 #include "ryle/engine/search/detect_common.hpp"
+#ifdef RYLE_HAVE_CUDA
+#include "ryle/engine/search/cuda.hpp"
+#endif
 
 namespace ryle::search {
 
@@ -35,6 +38,9 @@ std::unique_ptr<Detector> make_detector(Queue& queue, const DetectConfig& config
            std::to_string(kMaxWidth));
   need(config.threshold > 1 && config.threshold < 1000,
        "threshold is " + std::to_string(config.threshold) + " sigma; it must lie above 1");
+#ifdef RYLE_HAVE_CUDA
+  if (queue.back_end() == BackEnd::cuda) return make_cuda_detector(queue, config);
+#endif
   if (config.implementation == "reference") return detail::make_detector_reference(config);
   return detail::make_detector_cpu(queue, config, detail::cpu_kernel_named(config.implementation));
 }
@@ -79,10 +85,12 @@ void robust_start(std::vector<std::int64_t>& values, Moments& m) {
   m.center = *middle;
   for (auto& v : values) v = std::abs(v - m.center);
   std::nth_element(values.begin(), middle, values.end());
-  // Few levels (one channel of one bit): MAD may be 0 while there is scatter; then nothing is cut.
-  m.clip = *middle > 0
-               ? static_cast<std::int64_t>(std::ceil(3 * 1.4826 * static_cast<double>(*middle)))
-               : *std::max_element(values.begin(), values.end());
+  m.clip = clip_of(*middle, *std::max_element(values.begin(), values.end()));
+}
+
+std::int64_t clip_of(std::int64_t mad, std::int64_t farthest) {
+  return mad > 0 ? static_cast<std::int64_t>(std::ceil(3 * 1.4826 * static_cast<double>(mad)))
+                 : farthest;
 }
 
 }  // namespace detail

@@ -27,6 +27,8 @@ SeriesStatistics unclipped(const Moments& moments);
 /// Center (median) and clip (3 x 1.4826 MAD) from at most 512 evenly spaced values; clip 0: too few
 /// or no scatter.
 void robust_start(std::vector<std::int64_t>& values, Moments& moments);
+/// Few levels (one channel of one bit): MAD may be 0 while there is scatter; then nothing is cut.
+std::int64_t clip_of(std::int64_t mad, std::int64_t farthest);
 
 std::unique_ptr<Detector> make_detector_reference(const DetectConfig& config);
 std::unique_ptr<Detector> make_detector_cpu(Queue& queue, const DetectConfig& config,

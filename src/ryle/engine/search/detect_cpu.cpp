@@ -1,34 +1,39 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Detection on prefix sums: a boxcar is one subtraction. The largest boxcar of 64 starts is
-// compared with an integer threshold; only where it is reached are starts looked at one by one.
+// Detection in two steps. All boxcars are formed 16 bits wide and compared with a limit that none
+// worth a token can miss (cpu_boxcars.inc.hpp); only blocks of 64 starts above it are looked at one
+// by one, on exact prefix sums.
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <tuple>
 
 #include "ryle/device/buffer.hpp"
+#include "ryle/device/tasks.hpp"
 #include "ryle/engine/search/cpu_kernel.hpp"
 #include "ryle/engine/search/detect_common.hpp"
-#include "ryle/engine/search/tasks.hpp"
 
 namespace ryle::search::detail {
 namespace {
 
 constexpr std::int64_t kTrialsPerTask = 16;
-constexpr std::int64_t kPad = 2 * kMaxWidth + 128;
+constexpr std::int64_t kSamples = 512;  // for median and MAD
+
+constexpr std::int64_t rounded_up(std::int64_t n) { return (n + 63) / 64 * 64; }
 
 class Cpu final : public Detector {
  public:
   Cpu(Queue& queue, const DetectConfig& config, const CpuKernel& kernel)
       : config_(config),
         kernel_(kernel),
+        name_(std::string("search/cpu/") + kernel.name),
         octaves_(octaves(boxcar_widths(config.max_width))),
         statistics_(static_cast<std::size_t>(config.n_trials)),
-        scratch_stride_((config.max_columns + kPad + 15) / 16 * 16),
-        prefix_(scratch_stride_ * queue.n_workers()),
-        halved_(scratch_stride_ * queue.n_workers()),
-        maxima_((config.max_columns / 64 + 2) * queue.n_workers()),
-        hits_(static_cast<std::size_t>(queue.n_workers()),
-              std::vector<char>(static_cast<std::size_t>(config.max_columns / 64 + 2))),
+        row_(rounded_up(config.max_columns) + 64 + 2 * kBoxcarPad),
+        blocks_(config.max_columns / 64 + 2),
+        prefix_(row_ * queue.n_workers()),
+        above_(2 * row_ * queue.n_workers()),
+        hits_(kFullOctaves * blocks_ * queue.n_workers()),
+        samples_(kSamples * queue.n_workers()),
         tokens_(static_cast<std::size_t>((config.n_trials + kTrialsPerTask - 1) / kTrialsPerTask)) {
   }
 
@@ -52,16 +57,23 @@ class Cpu final : public Detector {
     for (const auto& list : tokens_) tokens.insert(tokens.end(), list.begin(), list.end());
   }
   const std::vector<SeriesStatistics>& statistics() const override { return statistics_; }
-  std::string_view implementation() const override { return kernel_.name; }
+  std::string_view implementation() const override { return name_; }
 
  private:
+  /// One trial. Exact prefix sums are made when the first block asks for them.
+  template <class T>
   struct Row {
     const DetectInput& in;
+    const T* x;
     const float* weights;  // of this trial, or nullptr
     std::int64_t trial;
+    std::int64_t slot;
     SeriesStatistics s;
     std::int64_t center;  // taken off before the prefix sums
     double least_weight;  // among the searched blocks
+    std::uint32_t base;   // taken off before the 16-bit sums
+    int shift;            // and their unit
+    const std::int32_t* prefix;
   };
 
   void moments(const std::uint16_t* x, std::int64_t n, Moments& m) const {
@@ -79,6 +91,14 @@ class Cpu final : public Detector {
   }
   void prefix(const std::uint32_t* x, std::int64_t n, std::int32_t center, std::int32_t* to) const {
     kernel_.prefix_u32(x, n, center, to);
+  }
+  void above(const std::uint16_t* x, std::int64_t n, std::uint32_t base, int shift,
+             std::uint16_t* to) const {
+    kernel_.above_u16(x, n, base, shift, to);
+  }
+  void above(const std::uint32_t* x, std::int64_t n, std::uint32_t base, int shift,
+             std::uint16_t* to) const {
+    kernel_.above_u32(x, n, base, shift, to);
   }
 
   /// Calls body(first, end) for the runs of columns statistics are taken from, cut at 64.
@@ -99,7 +119,7 @@ class Cpu final : public Detector {
 
   template <class T>
   SeriesStatistics measure(const DetectInput& in, const T* x, const float* weights,
-                           Moments& m) const {
+                           std::int64_t slot, Moments& m) const {
     double most = weights == nullptr ? 1.0 : 0.0;
     if (weights != nullptr)
       for (std::int64_t b = in.stat_first / 64;
@@ -112,15 +132,14 @@ class Cpu final : public Detector {
       total += w * static_cast<double>(end - first);
     });
     const std::int64_t step = std::max<std::int64_t>(1, (n + 511) / 512);
-    std::vector<std::int64_t> sample;
-    sample.reserve(512);
-    std::int64_t k = 0;  // columns so far; every step-th is taken
+    std::uint32_t* const sample = samples_.data() + slot * kSamples;
+    std::int64_t n_samples = 0, k = 0;  // k columns so far; every step-th is taken
     for_stat_runs(in, weights, 0.75 * most, [&](std::int64_t first, std::int64_t end, double) {
       for (std::int64_t t = first + (step - k % step) % step; t < end; t += step)
-        sample.push_back(static_cast<std::int64_t>(x[t]));
+        sample[n_samples++] = x[t];
       k += end - first;
     });
-    robust_start(sample, m);
+    start(sample, n_samples, m);
     for_stat_runs(in, weights, 0.75 * most, [&](std::int64_t first, std::int64_t end, double) {
       moments(x + first, end - first, m);
     });
@@ -129,71 +148,108 @@ class Cpu final : public Detector {
     return s;
   }
 
+  /// As robust_start().
+  void start(std::uint32_t* values, std::int64_t n, Moments& m) const {
+    m = {};
+    if (n < 16) return;
+    const std::uint32_t middle = kernel_.ranked(values, n, n / 2);
+    std::uint32_t farthest = 0;
+    for (std::int64_t k = 0; k < n; ++k) {
+      values[k] = values[k] > middle ? values[k] - middle : middle - values[k];
+      farthest = std::max(farthest, values[k]);
+    }
+    m.center = middle;
+    m.clip = clip_of(kernel_.ranked(values, n, n / 2), farthest);
+  }
+
   template <class T>
   void run(const DetectInput& in, const T* x, std::int64_t trial, std::int64_t slot,
            std::vector<Token>& tokens) {
     const float* weights = in.weights == nullptr ? nullptr : in.weights + trial * in.weight_stride;
     Moments m;
-    const SeriesStatistics s = measure(in, x, weights, m);
+    const SeriesStatistics s = measure(in, x, weights, slot, m);
     statistics_[static_cast<std::size_t>(trial)] = s;
     if (!(s.sigma > 0)) return;
-    Row row{in, weights, trial, s, m.center, 1.0};
+    Row<T> row{in, x, weights, trial, slot, s, m.center, 1.0, 0, 0, nullptr};
     if (weights != nullptr) {
       for (std::int64_t b = in.first_start / 64; b < (in.n_columns + 63) / 64; ++b)
         if (weights[b] >= kMinWeight)
           row.least_weight = std::min(row.least_weight, static_cast<double>(weights[b]));
     }
-    std::int32_t* sums = prefix_.data() + slot * scratch_stride_;
-    prefix(x, in.n_columns, static_cast<std::int32_t>(m.center), sums);
-    std::fill(sums + in.n_columns + 1, sums + std::min(scratch_stride_, in.n_columns + 1 + kPad),
-              sums[in.n_columns]);
-    const std::int32_t* level = sums + in.first_start;
-    std::int32_t* halved = halved_.data() + slot * scratch_stride_;
-    std::int64_t n = in.n_columns - in.first_start + 1;
+    set_unit(row);
+    std::uint16_t* const memory = above_.data() + 2 * slot * row_;
+    std::uint16_t* values[2] = {memory, memory + row_};  // of one level and the next
+    std::int64_t n = in.n_columns - in.first_start;
+    above(x + in.first_start, n, row.base, row.shift, values[0]);
+    std::fill_n(values[0] + n, rounded_up(n) - n + kBoxcarPad, std::uint16_t{0});
     int halvings = 0;
-    for (const Octave& octave : octaves_) {
-      for (; halvings < octave.halvings; ++halvings) {  // in place after the first: 2 j >= j
-        n = (n - 1) / 2 + 1;
-        for (std::int64_t j = 0; j < n; ++j) halved[j] = level[2 * j];
-        std::fill(halved + n, halved + std::min(scratch_stride_, n + kPad), halved[n - 1]);
-        level = halved;
+    for (std::size_t first = 0; first < octaves_.size();) {
+      std::size_t end = first;
+      while (end < octaves_.size() && octaves_[end].halvings == octaves_[first].halvings) ++end;
+      for (; halvings < octaves_[first].halvings; ++halvings) {
+        n = (n + 1) / 2;
+        kernel_.halve(values[0], n, values[1]);
+        std::fill_n(values[1] + n, rounded_up(n) - n + kBoxcarPad, std::uint16_t{0});
+        std::swap(values[0], values[1]);
       }
-      search(row, octave, level, slot, tokens);
+      search(row, first, end, values[0], tokens);
+      first = end;
     }
   }
 
-  /// `level` = prefix sums at the starts first_start + (j << halvings).
-  void search(const Row& row, const Octave& octave, const std::int32_t* level, std::int64_t slot,
+  /// 16-bit values are sums above mu - 4 sigma: 32 of them at the threshold fit.
+  template <class T>
+  void set_unit(Row<T>& row) const {
+    row.base = static_cast<std::uint32_t>(std::max(0.0, std::floor(row.s.mu - 4 * row.s.sigma)));
+    const double most = 32 * (row.s.mu - static_cast<double>(row.base)) +
+                        config_.threshold * row.s.sigma * std::sqrt(32.0);
+    while (std::ldexp(most, -row.shift) > 60000 && row.shift < 31) ++row.shift;
+  }
+
+  /// Smallest sum that a boxcar worth a token can have, less one: rounding is always upwards.
+  template <class T>
+  std::uint16_t below(const Row<T>& row, const Octave& octave, std::int32_t narrow) const {
+    const double full = std::ldexp(static_cast<double>(narrow), octave.halvings);
+    // Safe by one count against the rounding of the double expression of scan().
+    const double needed = full * (row.s.mu - static_cast<double>(row.base)) +
+                          config_.threshold * row.s.sigma * std::sqrt(full * row.least_weight) - 1;
+    const double limit = std::floor(std::ldexp(needed, -row.shift - octave.halvings));
+    return static_cast<std::uint16_t>(std::clamp(limit, 1.0, 65535.0) - 1);
+  }
+
+  /// Octaves [first, end) of one level; `values` at the starts first_start + (j << halvings).
+  template <class T>
+  void search(Row<T>& row, std::size_t first, std::size_t end, const std::uint16_t* values,
               std::vector<Token>& tokens) {
+    const int halvings = octaves_[first].halvings;
     const DetectInput& in = row.in;
     const std::int64_t starts =
-        (in.end_start - in.first_start + (std::int64_t{1} << octave.halvings) - 1) >>
-        octave.halvings;
+        (in.end_start - in.first_start + (std::int64_t{1} << halvings) - 1) >> halvings;
     const std::int64_t blocks = (starts + 63) / 64;
-    std::int32_t* largest = maxima_.data() + slot * (config_.max_columns / 64 + 2);
-    std::vector<char>& hit = hits_[static_cast<std::size_t>(slot)];
-    std::fill(hit.begin(), hit.begin() + blocks, char{0});
-    for (const std::int32_t width : octave.widths) {
-      kernel_.block_maxima(level, width, blocks, largest);
-      const double full = static_cast<double>(width) * std::ldexp(1.0, octave.halvings);
-      // Safe by one count against the rounding of the double expression below.
-      const double needed = full * (row.s.mu - static_cast<double>(row.center)) +
-                            config_.threshold * row.s.sigma * std::sqrt(full * row.least_weight) -
-                            1;
-      const auto limit =
-          static_cast<std::int32_t>(std::clamp(std::floor(needed), -2147483647.0, 2147483647.0));
-      char* hits = hit.data();
+    std::uint8_t* const hits = hits_.data() + row.slot * kFullOctaves * blocks_;
+    std::uint16_t limits[16];
+    std::fill_n(limits, 16, std::uint16_t{65535});  // of no interest
+    for (std::size_t o = first; o < end; ++o)
+      for (const std::int32_t narrow : octaves_[o].widths)
+        limits[std::find(kBoxcarWidths, kBoxcarWidths + 15, narrow) - kBoxcarWidths] =
+            below(row, octaves_[o], narrow);
+    const BoxcarScreen screen{values, blocks, limits, hits, blocks_};
+    halvings == 0 ? kernel_.screen_full(screen) : kernel_.screen_halved(screen);
+    for (std::size_t o = first; o < end; ++o) {
+      const std::uint8_t* hit = hits + static_cast<std::int64_t>(o - first) * blocks_;
       for (std::int64_t b = 0; b < blocks; ++b)
-        hits[b] = static_cast<char>(hits[b] | (largest[b] >= limit));
-    }
-    for (std::int64_t b = 0; b < blocks; ++b) {
-      if (hit[static_cast<std::size_t>(b)])
-        scan(row, octave, level, b * 64, std::min(starts, (b + 1) * 64), tokens);
+        if (hit[b] != 0) scan(row, octaves_[o], b * 64, std::min(starts, (b + 1) * 64), tokens);
     }
   }
 
-  void scan(const Row& row, const Octave& octave, const std::int32_t* level, std::int64_t first,
-            std::int64_t end, std::vector<Token>& tokens) const {
+  template <class T>
+  void scan(Row<T>& row, const Octave& octave, std::int64_t first, std::int64_t end,
+            std::vector<Token>& tokens) {
+    if (row.prefix == nullptr) {
+      std::int32_t* const sums = prefix_.data() + row.slot * row_;
+      prefix(row.x, row.in.n_columns, static_cast<std::int32_t>(row.center), sums);
+      row.prefix = sums;
+    }
     Token best;
     for (std::int64_t j = first; j < end; ++j) {
       const std::int64_t t = row.in.first_start + (j << octave.halvings);
@@ -202,7 +258,8 @@ class Cpu final : public Detector {
         const double w =
             row.weights == nullptr ? 1.0 : static_cast<double>(row.weights[(t + width / 2) / 64]);
         if (w < static_cast<double>(kMinWeight)) continue;
-        const std::int64_t sum = std::int64_t{level[j + narrow]} - level[j] + width * row.center;
+        const std::int64_t sum =
+            std::int64_t{row.prefix[t + width]} - row.prefix[t] + width * row.center;
 #if RYLE_MUTANT == 954
         const double snr = (static_cast<double>(sum) - static_cast<double>(width) * row.s.mu) /
                            (row.s.sigma * static_cast<double>(width));
@@ -220,11 +277,14 @@ class Cpu final : public Detector {
 
   DetectConfig config_;
   const CpuKernel& kernel_;
+  std::string name_;
   std::vector<Octave> octaves_;
   std::vector<SeriesStatistics> statistics_;
-  std::int64_t scratch_stride_;
-  Buffer<std::int32_t> prefix_, halved_, maxima_;
-  std::vector<std::vector<char>> hits_;  // [slot][block]
+  std::int64_t row_, blocks_;
+  Buffer<std::int32_t> prefix_;
+  Buffer<std::uint16_t> above_;  // [slot][level or next]
+  Buffer<std::uint8_t> hits_;    // [slot][octave][block]
+  Buffer<std::uint32_t> samples_;
   std::vector<std::vector<Token>> tokens_;
 };
 

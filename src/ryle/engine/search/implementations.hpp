@@ -12,5 +12,8 @@ struct CpuKernel;
 std::unique_ptr<Dedisperser> make_reference(const DedisperseConfig& config);
 std::unique_ptr<Dedisperser> make_cpu(Queue& queue, const DedisperseConfig& config,
                                       const CpuKernel& kernel);
+std::unique_ptr<Dedisperser> make_fdmt_reference(const DedisperseConfig& config);
+std::unique_ptr<Dedisperser> make_fdmt_cpu(Queue& queue, const DedisperseConfig& config,
+                                           const CpuKernel& kernel);
 
 }  // namespace ryle::search::detail

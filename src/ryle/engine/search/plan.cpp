@@ -6,6 +6,9 @@
 #include "ryle/core/error.hpp"
 #include "ryle/engine/search/cpu_kernel.hpp"
 #include "ryle/engine/search/implementations.hpp"
+#ifdef RYLE_HAVE_CUDA
+#include "ryle/engine/search/cuda.hpp"
+#endif
 
 namespace ryle::search {
 namespace {
@@ -34,6 +37,7 @@ const CpuKernel* usable(const CpuEntry& entry) {
 [[noreturn]] void refuse(const std::string& wanted, const std::string& why) {
   std::string works;
   for (const auto& name : available_implementations()) works += ", " + name;
+  for (const auto& name : available_trees()) works += ", " + name;
   throw UnsupportedError("search implementation \"" + wanted + "\": " + why +
                          "; these work here: auto, cpu" + works);
 }
@@ -54,6 +58,9 @@ void validate(const DedisperseConfig& c) {
        "the table has " + std::to_string(c.delays.size()) + " delays for " +
            std::to_string(c.n_trials) + " trials x " + std::to_string(c.n_channels) + " channels");
   need(*std::min_element(c.delays.begin(), c.delays.end()) >= 0, "a delay is negative");
+  need(c.dispersion.empty() || static_cast<std::int64_t>(c.dispersion.size()) == c.n_channels,
+       "dispersion has " + std::to_string(c.dispersion.size()) + " channels, not " +
+           std::to_string(c.n_channels));
 }
 
 }  // namespace
@@ -79,6 +86,14 @@ SumFormat sum_format(std::int64_t n_channels, int max_code) {
 #endif
 }
 
+std::vector<std::string> available_trees() {
+  std::vector<std::string> names{"fdmt:reference"};
+  for (const auto& entry : kCpu) {
+    if (usable(entry) != nullptr) names.push_back(std::string("fdmt:") + entry.instruction_set);
+  }
+  return names;
+}
+
 std::vector<std::string> available_implementations() {
   std::vector<std::string> names{"reference"};
   for (const auto& entry : kCpu) {
@@ -87,11 +102,27 @@ std::vector<std::string> available_implementations() {
   return names;
 }
 
+namespace {
+
+std::unique_ptr<Dedisperser> make_fdmt(Queue& queue, const DedisperseConfig& config) {
+  const std::string set = config.implementation.substr(4);  // "" or ":avx2"
+  if (set == ":reference") return detail::make_fdmt_reference(config);
+  return detail::make_fdmt_cpu(queue, config, detail::cpu_kernel_named("cpu" + set));
+}
+
+}  // namespace
+
 std::unique_ptr<Dedisperser> make_dedisperser(Queue& queue, const DedisperseConfig& config) {
   validate(config);
-  if (queue.back_end() != BackEnd::cpu)
-    refuse(config.implementation, "the queue is not a CPU queue");
+#ifdef RYLE_HAVE_CUDA
+  if (queue.back_end() == BackEnd::cuda) return make_cuda_dedisperser(queue, config);
+#endif
+  if (config.implementation.rfind("cuda", 0) == 0) {
+    const std::string reason = cuda_unavailable_reason();
+    refuse(config.implementation, reason.empty() ? "it needs a CUDA queue" : reason);
+  }
   if (config.implementation == "reference") return detail::make_reference(config);
+  if (config.implementation.rfind("fdmt", 0) == 0) return make_fdmt(queue, config);
   return detail::make_cpu(queue, config, detail::cpu_kernel_named(config.implementation));
 }
 

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
 #include "ryle/device/queue.hpp"
 
-namespace ryle::correlate::detail {
+namespace ryle {
 
-/// Runs body(slot, task) for all tasks; at most one task at a time has a given slot (0 ..
-/// n_workers-1), so slots index scratch memory. Captures only a reference: std::function must not
-/// allocate in execute().
+/// Runs body(slot, task) for all tasks, dealt out one by one; at most one task at a time has a
+/// given slot (0 .. n_workers-1), so slots index scratch memory. Captures one pointer:
+/// std::function must not allocate in execute().
 template <class Body>
 void for_each_task(Queue& queue, std::int64_t n_tasks, const Body& body) {
   struct Shared {
@@ -18,7 +19,7 @@ void for_each_task(Queue& queue, std::int64_t n_tasks, const Body& body) {
     std::int64_t n_tasks;
   } shared{body, {}, n_tasks};
   Shared* const state = &shared;
-  const std::int64_t n_slots = queue.n_workers() < n_tasks ? queue.n_workers() : n_tasks;
+  const std::int64_t n_slots = std::min<std::int64_t>(queue.n_workers(), n_tasks);
   queue.parallel_for(n_slots, [state](std::int64_t slot) {
     for (;;) {
       const std::int64_t task = state->next.fetch_add(1, std::memory_order_relaxed);
@@ -28,4 +29,4 @@ void for_each_task(Queue& queue, std::int64_t n_tasks, const Body& body) {
   });
 }
 
-}  // namespace ryle::correlate::detail
+}  // namespace ryle
