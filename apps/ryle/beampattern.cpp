@@ -49,12 +49,8 @@ WeightConfig weight_config(const BeamsFile& file, std::int64_t n, double frequen
   WeightConfig c;
   c.n_antennas = n;
   c.channels = {frequency_hz, 0, 1};
-  c.gain_mode = file.gain_mode == "matched" ? GainMode::matched
-                : file.gain_mode == "phase" ? GainMode::phase
-                                            : GainMode::inverse;
-  c.normalization = file.normalization == "sum"    ? Normalization::sum
-                    : file.normalization == "mean" ? Normalization::mean
-                                                   : Normalization::noise;
+  c.gain_mode = gain_mode(file.gain_mode);
+  c.normalization = normalization(file.normalization);
   return c;
 }
 

@@ -10,6 +10,22 @@
 
 namespace ryle::beamform {
 
+GainMode gain_mode(std::string_view name) {
+  if (name == "inverse") return GainMode::inverse;
+  if (name == "matched") return GainMode::matched;
+  if (name == "phase") return GainMode::phase;
+  throw ConfigError("beam weights: no gain mode \"" + std::string(name) +
+                    "\"; known: inverse, matched, phase");
+}
+
+Normalization normalization(std::string_view name) {
+  if (name == "sum") return Normalization::sum;
+  if (name == "mean") return Normalization::mean;
+  if (name == "noise") return Normalization::noise;
+  throw ConfigError("beam weights: no normalization \"" + std::string(name) +
+                    "\"; known: sum, mean, noise");
+}
+
 std::vector<Steering> steer(const ArrayLayout& array, std::span<const Vector3> directions_enu,
                             double cable_frequency_hz) {
   std::vector<Steering> steering;

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "ryle/core/samples.hpp"
@@ -23,6 +24,10 @@ enum class Normalization : std::uint8_t {
   mean,   ///< 1 / sum m
   noise,  ///< 1 / sqrt(sum |W|^2): inputs of unit variance give a beam of unit variance
 };
+
+/// "inverse", "matched", "phase"; "sum", "mean", "noise". Throw ConfigError listing these.
+GainMode gain_mode(std::string_view name);
+Normalization normalization(std::string_view name);
 
 /// Centre frequencies of the channels in the order of the samples; a descending band has a negative
 /// step. @unit Hz
