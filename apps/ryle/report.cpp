@@ -26,7 +26,9 @@ void ProgressPrinter::show(const stage::Progress& p) {
   line += fmt::format("  lost {:.3f} %", 100 * p.lost_fraction);
   if (p.margin > 0) line += fmt::format("  real-time margin {:.1f}x", p.margin);
   if (p.images > 0) line += fmt::format("  images {}", p.images);
-  if (p.images == 0 || p.integrations > 0) line += fmt::format("  integrations {}", p.integrations);
+  if (p.beam_samples > 0) line += fmt::format("  samples {}", p.beam_samples);
+  if ((p.images == 0 && p.beam_samples == 0) || p.integrations > 0)
+    line += fmt::format("  integrations {}", p.integrations);
   line += "  " + p.state;
   std::fprintf(stderr, terminal_ ? "\r\033[K%s" : "%s\n", line.c_str());
   std::fflush(stderr);
@@ -60,6 +62,7 @@ void print_text(const stage::RunSummary& s) {
   if (s.dropped_dumps > 0)
     fmt::print("dropped {} integrations: the disk did not keep up\n", s.dropped_dumps);
   if (s.image) fmt::print("{}", stage::to_text(*s.image));
+  if (s.beams) fmt::print("{}", stage::to_text(*s.beams));
   fmt::print("ran:");
   for (const auto& name : s.implementations) fmt::print(" {}", name);
   fmt::print("\nmemory: {} at most, {} planned for rings and engines\n",

@@ -45,6 +45,8 @@ struct SourceConfig {
   double duration_s = 0;        ///< stop after this much data; 0 = until the end or a signal
   double stall_budget_s = 0.1;  ///< UDP receive buffers must hold what comes in this time
   bool allow_small_rcvbuf = false;
+  std::vector<std::int64_t> antenna_map;  ///< best2: line of the layout of each antenna of a packet
+  bool pair_swap = false;                 ///< best2: packets have antennas 4a + j at 4a + (j ^ 2)
   bool lossless =
       false;  ///< stream transports wait for the engine instead of dropping (replay, tests)
 };
@@ -60,6 +62,8 @@ struct SimulatedSourceConfig {
   double q = 0, u = 0, v = 0;  ///< fractions of flux_jy
   double start_s = 0;          ///< a transient begins here ...
   double duration_s = 0;       ///< ... and lasts so long; 0 = always on
+  double period_s = 0;         ///< best2: and comes again
+  double dm_pc_cm3 = 0;        ///< best2: dispersed; start_s is of the highest channel
 };
 
 struct SimulatorConfig {
@@ -159,6 +163,22 @@ struct ImageConfig {
   std::string picture;
 };
 
+/// Beams of antenna voltages (docs/beams.md).
+struct BeamsConfig {
+  std::string file;  ///< beams file: array, band, pointings, calibration
+  std::int64_t integration_spectra = 4;
+  double update_s = 1;
+  std::string weights = "i8";
+  std::string loss = "renormalize";
+  std::vector<std::string> incoherent;  ///< sub-arrays summed without phases
+  std::string implementation = "auto";
+  bool filterbank = true;
+  std::int64_t bits = 8;
+  double scale_s = 0.5;
+  std::int64_t queue = 8;
+  std::int64_t pictures = 8;  ///< of so many beams, the first
+};
+
 struct RuntimeConfig {
   std::string device = "auto";  ///< auto | cpu | cuda:N
   std::int64_t threads = 0;     ///< workers of the engines; 0 = all cores
@@ -177,6 +197,7 @@ struct ObservationConfig {
   CalibrationConfig calibration;
   OutputConfig output;
   ImageConfig image;
+  BeamsConfig beams;
   RuntimeConfig runtime;
 
   std::string path;  ///< of the observation file, for messages and relative names

@@ -37,7 +37,7 @@ template <class V>
 void fields(V& v, SourceConfig& c) {
   v("kind", c.kind, Choice{{"simulator", "network", "file"}}, "where samples come from");
   v("format", c.format, Choice{},
-    "wire or file format: mwa32t, chips, tbf, tbx live; `ryle info` lists those of files");
+    "wire or file format: mwa32t, chips, tbf, tbx, best2 live; `ryle info` lists those of files");
   v("listen", c.listen, Choice{}, "one endpoint per receiver, tcp://host:port or udp://host:port");
   v("file", c.file, Choice{}, "recording to read when kind = \"file\"");
   v("start_utc", c.start_utc, Choice{}, "UTC of sample 0 for counters without a date, or \"now\"");
@@ -71,6 +71,11 @@ void fields(V& v, SourceConfig& c) {
     "UDP receive buffers must hold what comes in this time");
   v("allow_small_rcvbuf", c.allow_small_rcvbuf, Choice{},
     "start although the kernel grants less (state DEGRADED)");
+  v("antenna_map", c.antenna_map, Range{0, 31},
+    "best2: line of the layout, from 0, of each antenna of a packet; [] = the layout has their "
+    "order");
+  v("pair_swap", c.pair_swap, Choice{},
+    "best2: packets have antennas 4a + j in the place of 4a + (j xor 2)");
   v("lossless", c.lossless, Choice{}, "stream transports wait for the engine instead of dropping");
 }
 
@@ -102,8 +107,11 @@ void fields(V& v, SimulatedSourceConfig& c) {
   v("q", c.q, Range{-1, 1}, "Q / I");
   v("u", c.u, Range{-1, 1}, "U / I");
   v("v", c.v, Range{-1, 1}, "V / I");
-  v("start_s", c.start_s, Range{0, 1e6}, "chips, tbf, tbx: a flash begins at this time ...");
+  v("start_s", c.start_s, Range{0, 1e6}, "chips, tbf, tbx, best2: a flash begins at this time ...");
   v("duration_s", c.duration_s, Range{0, 1e6}, "... and lasts so long; 0 = always on");
+  v("period_s", c.period_s, Range{0, 1e6}, "best2: the flash comes again: a pulsar; 0 = once");
+  v("dm_pc_cm3", c.dm_pc_cm3, Range{0, 1e5},
+    "best2: dispersion measure of the flash; start_s is that of the highest channel");
 }
 
 template <class V>
@@ -218,6 +226,28 @@ void fields(V& v, ImageConfig& c) {
 }
 
 template <class V>
+void fields(V& v, BeamsConfig& c) {
+  v("file", c.file, Choice{},
+    "beams file: array, band, directions, sub-arrays, gains; relative to the observation file");
+  v("integration_spectra", c.integration_spectra, Range{1, 128},
+    "spectra averaged into one power sample: a power of two up to 128");
+  v("update_s", c.update_s, Range{0.01, 5},
+    "beams that move get new weights so often, at fixed instants of the data");
+  v("weights", c.weights, Choice{{"i8", "f32"}}, "precision of the weights");
+  v("loss", c.loss, Choice{{"renormalize", "raw"}},
+    "lost packets: divide by what was there, or count as zeros");
+  v("incoherent", c.incoherent, Choice{},
+    "sub-arrays whose antennas are also summed without phases, e.g. [\"all\"]");
+  v("implementation", c.implementation, Choice{}, "auto or a name that `ryle info` lists");
+  v("filterbank", c.filterbank, Choice{}, "write NAME_BEAM.fil (SIGPROC) of every beam");
+  v("bits", c.bits, Range{8, 32}, "of the filterbanks: 8 (mean 64, rms 8 codes) or 32 (float)");
+  v("scale_s", c.scale_s, Range{0.001, 60},
+    "data from which the scale of 8-bit filterbanks is set, once");
+  v("queue", c.queue, Range{1, 4096}, "pieces of power that may wait for the disk");
+  v("pictures", c.pictures, Range{0, 4096}, "dynamic spectra (PNG) of the first so many beams");
+}
+
+template <class V>
 void fields(V& v, RuntimeConfig& c) {
   v("device", c.device, Choice{}, "auto, cpu or cuda:N");
   v("threads", c.threads, Range{0, 1024}, "workers of the engines; 0 = all cores");
@@ -239,6 +269,7 @@ void sections(S&& section, ObservationConfig& c) {
   section("calibration", c.calibration);
   section("output", c.output);
   section("image", c.image);
+  section("beams", c.beams);
   section("runtime", c.runtime);
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "ryle/stage/beam_summary.hpp"
 #include "ryle/stage/config.hpp"
 #include "ryle/stage/image_summary.hpp"
 
@@ -24,7 +25,8 @@ struct Progress {
   double margin = 0;         ///< data time / engine time: above 1 keeps up
   std::int64_t integrations = 0;
   std::int64_t images = 0;
-  std::string state;  ///< "OK", "NO_DATA", "DEGRADED(...)"
+  std::int64_t beam_samples = 0;  ///< of power, per beam and channel
+  std::string state;              ///< "OK", "NO_DATA", "DEGRADED(...)"
 };
 
 struct RunOptions {
@@ -58,6 +60,7 @@ struct RunSummary {
   std::string state;
   bool stopped_by_signal = false;
   std::optional<ImageSummary> image;  ///< of all-sky images made on the way
+  std::optional<BeamSummary> beams;
 };
 
 /// Live: packets of the network or of the built-in simulator. Ends when the source ends, after
@@ -67,6 +70,9 @@ RunSummary run_live(const ObservationConfig& config, const RunOptions& options);
 
 /// The same for packets of an F-engine (source.format chips, tbf, tbx): images as [image] asks for.
 RunSummary run_live_spectra(const ObservationConfig& config, const RunOptions& options);
+
+/// The same for packets of antennas that become beams (source.format best2).
+RunSummary run_live_beams(const ObservationConfig& config, const RunOptions& options);
 
 /// A recording (source.file) of time samples or spectra.
 RunSummary run_file(const ObservationConfig& config, const RunOptions& options);

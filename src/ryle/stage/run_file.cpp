@@ -8,6 +8,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/ingest/recording.hpp"
+#include "ryle/stage/live_beams.hpp"
 #include "ryle/stage/live_spectra.hpp"
 #include "ryle/stage/run.hpp"
 #include "ryle/stage/run_common.hpp"
@@ -154,6 +155,8 @@ RunSummary run_file(const ObservationConfig& config, const RunOptions& options) 
 }
 
 RunSummary run_observation(const ObservationConfig& config, const RunOptions& options) {
+  if (config.source.kind != "file" && is_live_beams(config.source))
+    return run_live_beams(config, options);
   if (config.source.kind != "file")
     return is_live_spectra(config.source) ? run_live_spectra(config, options)
                                           : run_live(config, options);

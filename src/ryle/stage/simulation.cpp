@@ -36,6 +36,14 @@ simulate::Scene make_scene(const ObservationConfig& config, std::int64_t n_input
     source.v = from.v;
     source.start_s = from.start_s;
     source.duration_s = from.duration_s;
+    source.period_s = from.period_s;
+    source.dm_pc_cm3 = from.dm_pc_cm3;
+    if ((source.period_s > 0 || source.dm_pc_cm3 > 0) &&
+        (config.source.format != "best2" || source.duration_s <= 0)) {
+      throw ConfigError("simulator.source \"" + from.name +
+                        "\": period_s and dm_pc_cm3 are of flashes (duration_s > 0) in packets of "
+                        "format best2 only");
+    }
     scene.sources.push_back(std::move(source));
   }
   return scene;

@@ -1,9 +1,40 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "ryle/stage/run.hpp"
 
 namespace ryle::stage {
+
+std::string to_json(const BeamSummary& b) {
+  return nlohmann::ordered_json{{"beams", b.beams},
+                                {"incoherent", b.incoherent},
+                                {"samples", b.samples},
+                                {"sample_interval_s", b.sample_interval_s},
+                                {"weight_updates", b.weight_updates},
+                                {"masked_inputs", b.masked_inputs},
+                                {"absent_fraction", b.absent_fraction},
+                                {"filled_samples", b.filled_samples},
+                                {"dropped_samples", b.dropped_samples},
+                                {"clamped_low", b.clamped_low},
+                                {"clamped_high", b.clamped_high}}
+      .dump();
+}
+
+std::string to_text(const BeamSummary& b) {
+  std::string text = fmt::format(
+      "beams: {} coherent, {} incoherent, {} samples of {:.4g} ms; weights set {} times\n", b.beams,
+      b.incoherent, b.samples, 1e3 * b.sample_interval_s, b.weight_updates);
+  if (b.absent_fraction > 0)
+    text += fmt::format("  {:.4f} % of the samples had no data\n", 100 * b.absent_fraction);
+  if (b.filled_samples > 0)
+    text +=
+        fmt::format("  {} samples were filled with the mean of their channel\n", b.filled_samples);
+  if (b.clamped_low + b.clamped_high > 0)
+    text += fmt::format("  {} codes were cut at 0 and {} at 255\n", b.clamped_low, b.clamped_high);
+  return text;
+}
 
 std::string to_json(const RunSummary& s) {
   std::uint64_t rejected = 0;
@@ -30,6 +61,7 @@ std::string to_json(const RunSummary& s) {
                               {"warnings", s.warnings},
                               {"errors", s.errors}};
   if (s.image) json["image"] = nlohmann::ordered_json::parse(to_json(*s.image));
+  if (s.beams) json["beams"] = nlohmann::ordered_json::parse(to_json(*s.beams));
   return json.dump();
 }
 

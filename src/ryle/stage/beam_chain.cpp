@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/stage/beam_chain.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "ryle/core/error.hpp"
+#include "ryle/stage/run.hpp"
+
+namespace ryle::stage {
+namespace {
+
+constexpr std::int64_t kPacket = 128;  // spectra
+
+// [input] of a sub-array: the file has it by antenna of the layout.
+std::vector<double> mask_of_inputs(const BeamSetup& setup, std::size_t subarray) {
+  std::vector<double> mask;
+  for (const auto& input : setup.file.array.inputs)
+    mask.push_back(setup.file.subarrays[subarray][static_cast<std::size_t>(input.antenna)]);
+  return mask;
+}
+
+std::size_t subarray_named(const BeamSetup& setup, const std::string& name) {
+  const auto& names = setup.file.subarray_names;
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) {
+    std::string known;
+    for (const auto& n : names) known += (known.empty() ? "" : ", ") + n;
+    throw ConfigError("beams.incoherent: no sub-array \"" + name + "\"; the beams file has " +
+                      known);
+  }
+  return static_cast<std::size_t>(found - names.begin());
+}
+
+beamform::WeightMaker make_maker(const BeamSetup& setup) {
+  const auto& file = setup.file;
+  beamform::WeightConfig c;
+  c.n_antennas = file.array.n_inputs();
+  c.channels = {setup.frequency.first_center_hz, setup.frequency.channel_width_hz,
+                setup.frequency.n_channels};
+  c.gain_mode = beamform::gain_mode(file.gain_mode);
+  c.normalization = beamform::normalization(file.normalization);
+  const std::int64_t n_channels = setup.frequency.n_channels;
+  std::vector<cf32> gains;
+  for (std::int64_t i = 0; i < file.array.n_inputs(); ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const cf64 gain = file.gains.empty() ? cf64(1) : file.gains[at];
+    gains.insert(gains.end(), static_cast<std::size_t>(n_channels),
+                 file.array.inputs[at].bad ? cf32(0) : cf32(gain));
+  }
+  std::vector<std::vector<double>> masks;
+  for (std::size_t k = 0; k < file.subarrays.size(); ++k) masks.push_back(mask_of_inputs(setup, k));
+  return {c, {gains.data(), {file.array.n_inputs(), n_channels}}, std::move(masks)};
+}
+
+std::int64_t most_spectra(const BeamSetup& setup) {
+  return std::min(setup.max_spectra, update_spectra(setup));
+}
+
+}  // namespace
+
+std::int64_t update_spectra(const BeamSetup& setup) {
+  const double packets =
+      setup.beams.update_s * setup.clock.rate_hz.value() / static_cast<double>(kPacket);
+  return kPacket * std::max<std::int64_t>(1, std::llround(packets));
+}
+
+beamform::Config beamformer_config(const BeamSetup& setup) {
+  beamform::Config c;
+  c.n_antennas = setup.file.array.n_inputs();
+  c.n_beams = static_cast<std::int64_t>(setup.file.beams.size());
+  c.n_channels = setup.frequency.n_channels;
+  c.max_spectra = most_spectra(setup);
+  c.format = SampleFormat::ci4;
+  c.order = beamform::InputOrder::pairs;
+  c.block_spectra = kPacket;
+  c.weights =
+      setup.beams.weights == "i8" ? beamform::WeightFormat::i8 : beamform::WeightFormat::f32;
+  c.output = beamform::OutputKind::power;
+  c.output_format = beamform::OutputFormat::f32;
+  c.integration = setup.beams.integration_spectra;
+  c.loss = setup.beams.loss == "raw" ? beamform::LossMode::raw : beamform::LossMode::renormalize;
+  c.implementation = setup.beams.implementation;
+  for (const auto& name : setup.beams.incoherent) {
+    std::vector<std::uint8_t> used;
+    const auto mask = mask_of_inputs(setup, subarray_named(setup, name));
+    for (std::size_t i = 0; i < mask.size(); ++i)
+      used.push_back(mask[i] > 0 && !setup.file.array.inputs[i].bad ? 1 : 0);
+    c.incoherent.push_back(std::move(used));
+  }
+  return c;
+}
+
+std::vector<std::string> beam_names(const BeamSetup& setup) {
+  std::vector<std::string> names;
+  for (const auto& beam : setup.file.beams) names.push_back(beam.name);
+  for (const auto& name : setup.beams.incoherent) names.push_back("incoherent_" + name);
+  return names;
+}
+
+std::int64_t beam_chain_bytes(const BeamSetup& setup) {
+  const auto c = beamformer_config(setup);
+  const std::int64_t weights =
+      c.n_beams * c.n_channels * c.n_inputs() * static_cast<std::int64_t>(sizeof(cf32));
+  return beamform::cost(c).state_bytes + weights + beamform::dense_output_bytes(c, c.max_windows());
+}
+
+BeamChain::BeamChain(Queue queue, BeamSetup setup, MakeConsumers make_consumers)
+    : queue_(std::move(queue)),
+      setup_(std::move(setup)),
+      make_consumers_(std::move(make_consumers)),
+      config_(beamformer_config(setup_)),
+      update_(update_spectra(setup_)),
+      sky_(setup_.file.array, setup_.file.beams, setup_.file.earth_orientation),
+      maker_(std::make_unique<beamform::WeightMaker>(make_maker(setup_))),
+      engine_(beamform::make_beamformer(queue_, config_)),
+      weights_(static_cast<std::size_t>(config_.n_beams * config_.n_channels * config_.n_inputs())),
+      values_(static_cast<std::size_t>(
+          beamform::dense_output_bytes(config_, config_.max_windows()) / 4)) {}
+
+// Weights of the interval [n, n + 1) * update_ in absolute ticks, for its middle.
+void BeamChain::point(const BeamInput& input, std::int64_t interval) {
+  weights_tai_ns_ = middle_tai_ns(input.clock, interval * update_, update_);
+#if RYLE_MUTANT == 963
+  weights_tai_ns_ = middle_tai_ns(input.clock, input.first_tick, input.n_spectra);
+#endif
+  const auto steering = beamform::steer(setup_.file.array, sky_.directions_enu(weights_tai_ns_),
+                                        setup_.frequency.band_center_hz());
+  const View<cf32, 3> weights(weights_.data(),
+                              {config_.n_beams, config_.n_channels, config_.n_inputs()});
+  maker_->make(steering, 0, setup_.file.subarray_of_beam, weights);
+  engine_->set_weights(queue_, weights);
+  ++updates_;
+}
+
+void BeamChain::begin(const BeamInput& input) {
+  BeamStream stream;
+  stream.frequency = setup_.frequency;
+  stream.clock = input.clock;
+  stream.clock.rate_hz.den *= config_.integration;
+  stream.clock.rate_hz = stream.clock.rate_hz.reduced();
+  stream.integration = config_.integration;
+  stream.max_samples = config_.max_windows();
+  stream.telescope = setup_.file.array.name;
+  stream.time_source = setup_.time_source;
+  const std::int64_t tai_ns = input.clock.tai_ns(input.first_tick);
+  const auto directions = sky_.directions_enu(tai_ns);
+  const auto names = beam_names(setup_);
+  for (std::size_t row = 0; row < names.size(); ++row) {
+    BeamInfo info;
+    info.name = names[row];
+    info.incoherent = row >= directions.size();
+    const Vector3 enu = info.incoherent ? Vector3{0, 0, 1} : directions[row];
+    info.position = direction_of_enu(setup_.file.array, enu, tai_ns, setup_.file.earth_orientation);
+    info.azimuth_rad = std::atan2(enu[0], enu[1]);
+    info.elevation_rad = std::asin(std::clamp(enu[2], -1.0, 1.0));
+    for (std::int64_t i = 0; i < config_.n_inputs(); ++i) {
+      const auto beam = static_cast<std::int64_t>(row);
+      info.n_antennas +=
+          info.incoherent ? config_.incoherent[row - directions.size()][static_cast<std::size_t>(i)]
+                          : weights_[static_cast<std::size_t>(
+                                beam * config_.n_channels * config_.n_inputs() + i)] != cf32(0);
+    }
+    stream.beams.push_back(std::move(info));
+  }
+  consumers_ = make_consumers_(stream);
+}
+
+void BeamChain::feed(const BeamInput& input) {
+  const auto start = std::chrono::steady_clock::now();
+  RYLE_ASSERT(input.n_spectra % kPacket == 0 && input.first_tick % kPacket == 0);
+  const bool first = segment_ < 0;
+  if (input.segment != segment_) engine_->reset();
+  for (std::int64_t done = 0; done < input.n_spectra;) {
+    const Tick tick = input.first_tick + done;
+    const std::int64_t interval = tick / update_;
+    const bool other = input.segment != segment_ || interval != interval_;
+    if (first && done == 0) {
+      point(input, interval);
+      begin(input);
+    } else if (other && sky_.moves()) {
+      point(input, interval);
+    }
+    segment_ = input.segment;
+    interval_ = interval;
+    const std::int64_t n =
+        std::min({input.n_spectra - done, (interval + 1) * update_ - tick, config_.max_spectra});
+    piece(input, done, n);
+    done += n;
+  }
+  data_s_ += input.clock.seconds(input.n_spectra);
+  busy_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// Samples [first, last) / T of which nothing arrived.
+void BeamChain::find_absent(const BeamInput& input, Tick first, Tick last) {
+  absent_.clear();
+  const std::int64_t t = config_.integration;
+  for (const auto& span : input.absent) {
+    const Tick from = std::max(span.begin, first), to = std::min(span.end, last);
+    const std::int64_t begin = (from + t - 1) / t, end = to / t;
+    if (begin >= end) continue;
+    absent_.push_back({span.input, span.input + 1, begin, end});
+    absent_cells_ += static_cast<double>(end - begin);
+  }
+}
+
+void BeamChain::piece(const BeamInput& input, std::int64_t first, std::int64_t n) {
+  beamform::Input in;
+  const std::int64_t first_slot = first / kPacket;
+  const std::int64_t n_slots = input.n_spectra / kPacket;
+  in.samples = static_cast<const std::byte*>(input.samples) + first * config_.n_inputs();
+  in.n_spectra = n;
+  in.first_tick = input.first_tick + first;
+  in.channel_stride_bytes = input.channel_stride_bytes;
+  in.step_stride_bytes = kPacket * config_.n_inputs();
+  in.slot_spectra = kPacket;
+  std::vector<std::uint64_t> present;
+  if (input.present != nullptr) {
+    // The engine wants the slots of a piece side by side.
+    for (std::int64_t c = 0; c < config_.n_channels; ++c) {
+      const std::uint64_t* row = input.present + c * n_slots + first_slot;
+      present.insert(present.end(), row, row + n / kPacket);
+    }
+    in.present = present.data();
+  }
+  const std::int64_t n_windows = config_.n_windows(in.first_tick, n);
+  const auto out = beamform::dense_output(config_, values_.data(), n_windows);
+  const std::int64_t made = engine_->execute(queue_, in, out);
+  RYLE_ASSERT(made == n_windows);
+  find_absent(input, in.first_tick, in.first_tick + n);
+  samples_ += n_windows;
+  BeamChunk chunk;
+  chunk.values = values_.data();
+  chunk.beam_stride = out.row_stride_bytes / 4;
+  chunk.channel_stride = out.channel_stride_bytes / 4;
+  chunk.n_samples = n_windows;
+  chunk.first_sample = in.first_tick / config_.integration;
+  chunk.segment = input.segment;
+  chunk.clock = input.clock;
+  chunk.clock.rate_hz.den *= config_.integration;
+  chunk.clock.rate_hz = chunk.clock.rate_hz.reduced();
+  chunk.absent = absent_;
+  chunk.weights_tai_ns = weights_tai_ns_;
+  for (const auto& consumer : consumers_) consumer->take(chunk);
+}
+
+bool BeamChain::failed() const {
+  return std::any_of(consumers_.begin(), consumers_.end(),
+                     [](const auto& consumer) { return consumer->failed(); });
+}
+
+void BeamChain::finish(RunSummary& summary) {
+  BeamSummary& b = summary.beams.emplace();
+  b.beams = config_.n_beams;
+  b.incoherent = static_cast<std::int64_t>(config_.incoherent.size());
+  b.samples = samples_;
+  b.sample_interval_s = static_cast<double>(config_.integration) / setup_.clock.rate_hz.value();
+  b.weight_updates = updates_;
+  b.masked_inputs = maker_->n_masked_gains() / config_.n_channels;
+  const double cells = static_cast<double>(samples_ * config_.n_channels);
+  b.absent_fraction = cells > 0 ? absent_cells_ / cells : 0;
+  summary.implementations.emplace_back(engine_->implementation());
+  for (const auto& consumer : consumers_) consumer->finish(summary);
+}
+
+}  // namespace ryle::stage

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ryle/core/absent.hpp"
+#include "ryle/device/queue.hpp"
+#include "ryle/engine/beamform/beamformer.hpp"
+#include "ryle/engine/beamform/weights.hpp"
+#include "ryle/stage/beam_chunk.hpp"
+#include "ryle/stage/beam_summary.hpp"
+#include "ryle/stage/config.hpp"
+#include "ryle/telescope/beams_file.hpp"
+
+/// Voltages of antennas -> power of beams -> consumers. Weights change at fixed instants of the
+/// data, never where a chunk happens to end: products do not depend on how the data came.
+namespace ryle::stage {
+
+struct BeamSetup {
+  BeamsConfig beams;
+  BeamsFile file;           ///< inputs in the order of the samples
+  FrequencyAxis frequency;  ///< of the samples, ascending
+  SampleClock clock;        ///< of spectra
+  std::int64_t max_spectra = 0;
+  TimeSource time_source = TimeSource::configured;
+};
+/// The engine as the setup wants it. Throws ConfigError.
+beamform::Config beamformer_config(const BeamSetup& setup);
+/// Spectra between two sets of weights: update_s in whole packets.
+std::int64_t update_spectra(const BeamSetup& setup);
+/// Names of the rows of power: coherent beams, then incoherent ones.
+std::vector<std::string> beam_names(const BeamSetup& setup);
+std::int64_t beam_chain_bytes(const BeamSetup& setup);
+
+/// Blocks of 128 spectra in pairs of antennas (beamform::InputOrder::pairs).
+struct BeamInput {
+  const void* samples = nullptr;
+  std::int64_t channel_stride_bytes = 0;
+  std::int64_t n_spectra = 0;  ///< multiple of 128
+  Tick first_tick = 0;         ///< multiple of 128
+  std::int64_t segment = 0;
+  SampleClock clock;
+  const std::uint64_t* present = nullptr;  ///< [channel][packet], bit = antenna; nullptr = all
+  std::span<const AbsentSpan> absent;      ///< input = channel; sorted by channel, then time
+};
+
+class BeamChain {
+ public:
+  /// Called once, when the first data tell where the beams stand.
+  using MakeConsumers =
+      std::function<std::vector<std::unique_ptr<BeamConsumer>>(const BeamStream&)>;
+  BeamChain(Queue queue, BeamSetup setup, MakeConsumers make_consumers);
+
+  void feed(const BeamInput& input);
+  /// Publishes what the consumers have.
+  void finish(RunSummary& summary);
+
+  bool failed() const;
+  double data_s() const { return data_s_; }
+  double busy_s() const { return busy_s_; }
+  std::int64_t samples() const { return samples_; }
+  std::string_view implementation() const { return engine_->implementation(); }
+
+ private:
+  void begin(const BeamInput& input);
+  void point(const BeamInput& input, std::int64_t interval);
+  void piece(const BeamInput& input, std::int64_t first, std::int64_t n);
+  void find_absent(const BeamInput& input, Tick first, Tick last);
+
+  Queue queue_;
+  BeamSetup setup_;
+  MakeConsumers make_consumers_;
+  beamform::Config config_;
+  std::int64_t update_;
+  BeamSky sky_;
+  std::unique_ptr<beamform::WeightMaker> maker_;
+  std::unique_ptr<beamform::Beamformer> engine_;
+  std::vector<cf32> weights_;
+  std::vector<float> values_;
+  std::vector<ChannelGap> absent_;
+  std::vector<std::unique_ptr<BeamConsumer>> consumers_;
+  std::int64_t segment_ = -1, interval_ = 0, weights_tai_ns_ = 0;
+  std::int64_t samples_ = 0, updates_ = 0;
+  double absent_cells_ = 0, data_s_ = 0, busy_s_ = 0;
+};
+
+}  // namespace ryle::stage

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ryle/core/frequency_axis.hpp"
+#include "ryle/ingest/best2_source.hpp"
+#include "ryle/simulate/best2_sender.hpp"
+#include "ryle/stage/beam_chain.hpp"
+#include "ryle/stage/config.hpp"
+#include "ryle/stage/simulation.hpp"
+#include "ryle/telescope/beams_file.hpp"
+
+/// Live packets that become beams: what the observation file and its beams file say of them.
+namespace ryle::stage {
+
+/// best2: packets hold spectra of antennas of which beams are made.
+bool is_live_beams(const SourceConfig& source);
+
+struct LiveBeams {
+  BeamsFile file;           ///< inputs and gains in the order of the packets
+  FrequencyAxis frequency;  ///< of the channels taken, ascending as in memory
+  Best2SourceConfig receiver;
+};
+/// Throws ConfigError for what is missing or does not fit.
+LiveBeams live_beams(const ObservationConfig& config);
+
+/// What the chain of beams needs of it.
+BeamSetup beam_setup(const ObservationConfig& config, const LiveBeams& beams);
+/// What a live run allocates, item by item (run_memory.hpp).
+std::vector<std::pair<std::string, std::int64_t>> live_beams_memory(const ObservationConfig& config,
+                                                                    const LiveBeams& beams);
+
+/// The [simulator] as packets of BEST-2 to source.listen.
+class BeamSimulation final : public PacketSimulation {
+ public:
+  BeamSimulation(const ObservationConfig& config, const LiveBeams& beams);
+
+  void start() override { sender_->start(); }
+  void stop() override { sender_->stop(); }
+  bool running() const override { return sender_->running(); }
+  simulate::SenderReport join() override { return sender_->join(); }
+  std::int64_t memory_bytes() const { return sender_->memory_bytes(); }
+
+ private:
+  std::unique_ptr<simulate::Best2Sender> sender_;
+};
+
+}  // namespace ryle::stage

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <memory>
+
+#include "ryle/ingest/best2_source.hpp"
+#include "ryle/stage/beam_chain.hpp"
+#include "ryle/stage/beam_files.hpp"
+#include "ryle/stage/beam_picture.hpp"
+#include "ryle/stage/live_beams.hpp"
+#include "ryle/stage/live_loop.hpp"
+#include "ryle/stage/plan.hpp"
+#include "ryle/stage/run.hpp"
+#include "ryle/stage/run_common.hpp"
+#include "ryle/stage/run_memory.hpp"
+#include "ryle/stage/setup.hpp"
+
+/// The live path of BEST-2: sockets -> chunks of packets -> beams -> filterbanks and pictures.
+namespace ryle::stage {
+namespace {
+
+class LiveBeamRun final : public LivePath {
+ public:
+  LiveBeamRun(const ObservationConfig& config, const RunOptions& options)
+      : config_(config), options_(options), beams_(live_beams(config)) {
+    const BeamSetup setup = beam_setup(config, beams_);
+    // Before anything is opened: a run that does not fit must not take the ports of one that does.
+    planned_bytes_ = total_bytes(live_beams_memory(config, beams_));
+    require_memory(config, planned_bytes_);
+    require_new_beam_files(config, beam_names(setup));
+    chain_ = std::make_unique<BeamChain>(
+        Queue::cpu(static_cast<int>(config.runtime.threads)), setup,
+        [this](const BeamStream& stream) { return make_consumers(stream); });
+    source_ = std::make_unique<Best2Source>(beams_.receiver);
+    if (config.source.kind == "simulator")
+      simulation_ = std::make_unique<BeamSimulation>(config, beams_);
+  }
+
+  RunSummary run() {
+    RunSummary summary;
+    summary.planned_memory_bytes = planned_bytes_;
+    const auto& r = beams_.receiver;
+    const double bits_per_s =
+        8.0 * static_cast<double>(wire::kBest2Antennas * r.n_channels) * r.clock.rate_hz.value();
+    LiveLoop loop(config_, options_, *source_, *this, simulation_.get(), bits_per_s);
+    loop.run(summary);
+    chain_->finish(summary);
+    loop.require_balance();
+    summary.engine_margin = busy_s() > 0 ? data_s() / busy_s() : 0;
+    summary.real_time_factor = summary.elapsed_s > 0 ? summary.data_s / summary.elapsed_s : 0;
+    note_peak_memory(summary);
+    if (!loop.started())
+      summary.warnings.emplace_back("nothing was made: no data arrived on " +
+                                    config_.source.listen.front() + " (state " + summary.state +
+                                    ")");
+    return summary;
+  }
+
+  void take(Chunk* chunk) override {
+    BeamInput input;
+    input.samples = chunk->payload.data();
+    input.channel_stride_bytes = source_->channel_stride_bytes();
+    input.n_spectra = chunk->n_ticks;
+    input.first_tick = chunk->first_tick;
+    input.segment = chunk->segment;
+    input.clock = source_->config().clock;
+    if (best2_presence(source_->config(), *chunk, present_)) input.present = present_.data();
+    input.absent = chunk->absent;
+    chain_->feed(input);
+    source_->release(chunk);
+  }
+  bool failed() const override { return config_.output.on_disk_full == "stop" && chain_->failed(); }
+  double data_s() const override { return chain_->data_s(); }
+  double busy_s() const override { return chain_->busy_s(); }
+  void count(Progress& progress) const override { progress.beam_samples = chain_->samples(); }
+
+ private:
+  std::vector<std::unique_ptr<BeamConsumer>> make_consumers(const BeamStream& stream) {
+    std::vector<std::unique_ptr<BeamConsumer>> consumers;
+    if (config_.beams.filterbank) consumers.push_back(std::make_unique<BeamFiles>(config_, stream));
+    if (config_.output.pictures && config_.beams.pictures > 0)
+      consumers.push_back(std::make_unique<BeamPictures>(config_, stream));
+    return consumers;
+  }
+
+  const ObservationConfig& config_;
+  const RunOptions& options_;
+  LiveBeams beams_;
+  std::int64_t planned_bytes_ = 0;
+  std::unique_ptr<BeamChain> chain_;
+  std::unique_ptr<Best2Source> source_;
+  std::unique_ptr<BeamSimulation> simulation_;
+  std::vector<std::uint64_t> present_;
+};
+
+}  // namespace
+
+BeamSetup beam_setup(const ObservationConfig& config, const LiveBeams& beams) {
+  return {config.beams,
+          beams.file,
+          beams.frequency,
+          beams.receiver.clock,
+          beams.receiver.chunk_spectra,
+          TimeSource::configured};
+}
+
+std::vector<std::pair<std::string, std::int64_t>> live_beams_memory(const ObservationConfig& config,
+                                                                    const LiveBeams& beams) {
+  const BeamSetup setup = beam_setup(config, beams);
+  std::vector<std::pair<std::string, std::int64_t>> items{
+      {"ring of chunks", best2_source_chunk_bytes(beams.receiver)},
+      {"beamformer", beam_chain_bytes(setup)}};
+  if (config.beams.filterbank) {
+    const auto c = beamformer_config(setup);
+    const double scale_samples =
+        config.beams.scale_s * setup.clock.rate_hz.value() / static_cast<double>(c.integration);
+    items.emplace_back("power that waits for the disk",
+                       c.n_rows() * c.n_channels * 4 *
+                           ((config.beams.queue + 2) * c.max_windows() +
+                            static_cast<std::int64_t>(scale_samples)));
+  }
+  return items;
+}
+
+RunSummary run_live_beams(const ObservationConfig& config, const RunOptions& options) {
+  return LiveBeamRun(config, options).run();
+}
+
+}  // namespace ryle::stage
