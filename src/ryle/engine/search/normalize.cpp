@@ -2,21 +2,33 @@
 #include "ryle/engine/search/normalize.hpp"
 
 #include <algorithm>
-#include <atomic>
+#include <array>
 #include <cmath>
 #include <deque>
 
 #include "ryle/core/error.hpp"
+#include "ryle/engine/search/flag_cells.hpp"
 #include "ryle/engine/search/robust.hpp"
 
 namespace ryle::search {
 namespace {
 
-constexpr int kBandpassDegree = 11;  // Magro 2014: 12 coefficients
+using detail::CellStatistics;
 
-struct CellStatistics {
-  double mean = 0;
-  double rms = 0;  // 0: nothing there
+constexpr int kBandpassDegree = 11;   // Magro 2014: 12 coefficients
+constexpr std::int64_t kTile = 1024;  // spectra that one task sums
+
+/// Why a sample is out; the first cause stays.
+enum Cause : std::uint8_t {
+  kNone,
+  kUser,
+  kTime,
+  kAbsent,
+  kChannel,
+  kBadCell,
+  kKurtosis,
+  kSpectrum,
+  kNumCauses
 };
 
 }  // namespace
@@ -24,40 +36,90 @@ struct CellStatistics {
 void NormalizeReport::add(const NormalizeReport& o) {
   n_samples += o.n_samples;
   masked_user += o.masked_user;
+  masked_time += o.masked_time;
   masked_absent += o.masked_absent;
   masked_channel += o.masked_channel;
   masked_cell += o.masked_cell;
+  masked_kurtosis += o.masked_kurtosis;
+  masked_spectra += o.masked_spectra;
+  written += o.written;
+  spectra.n_masked_runs += o.spectra.n_masked_runs;
+  spectra.n_pulses_kept += o.spectra.n_pulses_kept;
+  spectra.n_undecided += o.spectra.n_undecided;
   clipped_low += o.clipped_low;
   clipped_high += o.clipped_high;
 }
 
+std::vector<NormalizeReport::Part> NormalizeReport::masked_parts() const {
+  std::vector<Part> parts{{"user", static_cast<double>(masked_user)},
+                          {"time", static_cast<double>(masked_time)},
+                          {"absent", static_cast<double>(masked_absent)},
+                          {"channel", static_cast<double>(masked_channel)},
+                          {"cell", static_cast<double>(masked_cell)},
+                          {"kurtosis", static_cast<double>(masked_kurtosis)},
+                          {"spectra", static_cast<double>(masked_spectra)}};
+  double all = static_cast<double>(written);
+  for (const auto& part : parts) all += part.fraction;
+  for (auto& part : parts) part.fraction = all > 0 ? part.fraction / all : 0;
+  return parts;
+}
+
 struct Normalizer::Content {
   NormalizeConfig config;
+  std::unique_ptr<SpectraFlagger> spectra;
+  std::int64_t tick = 0;                            // of the first sample of this gulp
   std::vector<std::deque<CellStatistics>> history;  // [channel], the last cells of earlier gulps
   std::vector<std::vector<CellStatistics>> now;     // [channel][cell]
+  std::vector<std::vector<CellStatistics>> usual;   // [channel][cell], running median
   std::vector<CellStatistics> typical;              // [channel], median over history and now
   std::vector<std::uint8_t> flags;
   std::vector<std::uint8_t> absent;  // [time]
+  std::vector<std::uint8_t> causes;  // [channel][time of this gulp]
+  std::vector<float> common;         // [time]: what all channels do at once, zero-DM filter
+  std::vector<float> common_counts;  // [time]: channels that say so
 
   std::int64_t n_cells(std::int64_t n) const {
     return (n + config.statistics_samples - 1) / config.statistics_samples;
   }
+  std::uint8_t* row(std::int64_t channel, std::int64_t n) { return causes.data() + channel * n; }
+  const std::uint8_t* row(std::int64_t channel, std::int64_t n) const {
+    return causes.data() + channel * n;
+  }
+  bool finds_spectra() const { return spectra != nullptr; }
 
-  void find_absent(const float* data, std::int64_t stride, std::int64_t n) {
+  void find_absent(Queue& queue, const float* data, std::int64_t stride, std::int64_t n) {
     absent.assign(static_cast<std::size_t>(n), config.n_channels > 1 ? 1 : 0);
-    for (std::int64_t c = 1; c < config.n_channels; ++c)
-      for (std::int64_t t = 0; t < n; ++t)
-        absent[static_cast<std::size_t>(t)] &= data[c * stride + t] == data[t] ? 1 : 0;
+    queue.parallel_for((n + kTile - 1) / kTile, [&](std::int64_t tile) {
+      const std::int64_t first = tile * kTile, end = std::min(n, first + kTile);
+      for (std::int64_t c = 1; c < config.n_channels; ++c)
+        for (std::int64_t t = first; t < end; ++t)
+          absent[static_cast<std::size_t>(t)] &= data[c * stride + t] == data[t] ? 1 : 0;
+    });
   }
 
-  CellStatistics measure(const float* x, std::int64_t first, std::int64_t end) const {
-    double count = 0, sum = 0, squares = 0;
-    double shift = 0;
-    bool shifted = false;
+  /// What is known before anything is measured: the user's masks, lost data.
+  void begin_causes(std::int64_t channel, const float* x, std::int64_t n) {
+    const auto c = static_cast<std::size_t>(channel);
+    std::uint8_t* out = row(channel, n);
+    const bool user = (!config.masked.empty() && config.masked[c] != 0) ||
+                      (!config.mask.channels.empty() && config.mask.channels[c] != 0);
+    for (std::int64_t t = 0; t < n; ++t)
+      out[t] = absent[static_cast<std::size_t>(t)] != 0 || !std::isfinite(x[t]) ? kAbsent : kNone;
+    for (const MaskBlock& block : config.mask.blocks) {
+      if (block.first >= tick + n) break;
+      if (block.end <= tick || (!block.channels.empty() && block.channels[c] == 0)) continue;
+      std::fill(out + std::max<std::int64_t>(0, block.first - tick),
+                out + std::min(n, block.end - tick), std::uint8_t{kTime});
+    }
+    if (user) std::fill_n(out, n, std::uint8_t{kUser});
+  }
+
+  static CellStatistics measure(const float* x, const std::uint8_t* cause, std::int64_t first,
+                                std::int64_t end) {
+    double count = 0, sum = 0, squares = 0, shift = 0;
     for (std::int64_t t = first; t < end; ++t) {
-      if (absent[static_cast<std::size_t>(t)] != 0 || !std::isfinite(x[t])) continue;
-      if (!shifted)
-        shift = static_cast<double>(x[t]), shifted = true;  // no cancellation on a large mean
+      if (cause[t] != kNone) continue;
+      if (count == 0) shift = static_cast<double>(x[t]);  // no cancellation on a large mean
       const double v = static_cast<double>(x[t]) - shift;
       ++count;
       sum += v;
@@ -65,7 +127,20 @@ struct Normalizer::Content {
     }
     if (count < 32) return {};
     const double mean = sum / count;
-    return {shift + mean, std::sqrt(std::max(0.0, squares / count - mean * mean))};
+    return {shift + mean, std::sqrt(std::max(0.0, squares / count - mean * mean)),
+            static_cast<std::int64_t>(count)};
+  }
+
+  void measure_channel(std::int64_t channel, const float* x, std::int64_t n) {
+    const auto c = static_cast<std::size_t>(channel);
+    now[c].clear();
+    for (std::int64_t k = 0; k < n_cells(n); ++k)
+      now[c].push_back(measure(x, row(channel, n), k * config.statistics_samples,
+                               std::min(n, (k + 1) * config.statistics_samples)));
+    usual[c].clear();
+    for (std::int64_t k = 0; k < n_cells(n); ++k) usual[c].push_back(median_at(channel, k));
+    typical[c] = usual[c][static_cast<std::size_t>(
+        std::min(n_cells(n) / 2, static_cast<std::int64_t>(usual[c].size()) - 1))];
   }
 
   /// Median over `median_cells` cells about one cell of this gulp (negative: of the gulps before).
@@ -82,7 +157,7 @@ struct Normalizer::Content {
       means.push_back(s.mean);
       rmss.push_back(s.rms);
     }
-    return {detail::median_of(means), detail::median_of(rmss)};
+    return {detail::median_of(means), detail::median_of(rmss), 0};
   }
 
   void flag_channels() {
@@ -92,6 +167,7 @@ struct Normalizer::Content {
     std::vector<double> means(n, 0.0), rmss(n, 0.0);
     for (std::size_t c = 0; c < n; ++c) {
       if (!config.masked.empty() && config.masked[c] != 0) flags[c] = 1;
+      if (!config.mask.channels.empty() && config.mask.channels[c] != 0) flags[c] = 1;
       if (!(typical[c].rms > 0)) flags[c] = 1;
       good[c] = flags[c] == 0;
       means[c] = typical[c].mean;
@@ -104,6 +180,9 @@ struct Normalizer::Content {
     std::vector<double> residual;
     for (std::size_t c = 0; c < n; ++c)
       if (good[c]) residual.push_back(means[c] - mean_fit[c]);
+#if RYLE_MUTANT == 963
+    residual = means;  // MDSM b: thresholds in units of the shape of the bandpass
+#endif
     const double limit =
         config.bandpass_threshold * detail::scatter_of(residual, detail::median_of(residual));
     const auto max_lag = std::max<std::int64_t>(3, config.n_channels / 10);
@@ -121,87 +200,227 @@ struct Normalizer::Content {
     }
   }
 
-  /// One cell of one channel is out when its mean or rms differs from the running median by more
-  /// than `cell_threshold` standard errors and by a part that matters (mean: 0.3 rms; rms: 30 %).
-  bool cell_is_bad(const CellStatistics& cell, const CellStatistics& usual, std::int64_t n) const {
-    if (!config.flag_channels || !(cell.rms > 0)) return false;
-    const double error = usual.rms / std::sqrt(static_cast<double>(n));
-    const double limit = config.cell_threshold;
-    return std::abs(cell.mean - usual.mean) > std::max(limit * error, 0.3 * usual.rms) ||
-           std::abs(cell.rms - usual.rms) > std::max(limit * error, 0.3 * usual.rms);
+  /// Cells of one channel among its neighbors. @return [cell][channel] causes
+  std::vector<std::vector<std::uint8_t>> flag_cells(Queue& queue, std::int64_t n) const {
+    const auto n_channels = static_cast<std::size_t>(config.n_channels);
+    std::vector<std::vector<std::uint8_t>> out(static_cast<std::size_t>(n_cells(n)),
+                                               std::vector<std::uint8_t>(n_channels, kNone));
+    if (!config.flag_channels) return out;
+    std::vector<std::uint8_t> good(n_channels);
+    for (std::size_t c = 0; c < n_channels; ++c) good[c] = flags[c] == 0;
+    queue.parallel_for(n_cells(n), [&](std::int64_t k) {
+      const auto cell = static_cast<std::size_t>(k);
+      std::vector<CellStatistics> cells(n_channels), normal(n_channels);
+      for (std::size_t c = 0; c < n_channels; ++c) {
+        cells[c] = now[c][cell];
+        normal[c] = usual[c][cell];
+      }
+      const auto bad =
+          detail::bad_cells(cells, normal, good,
+                            {std::min(config.statistics_samples, n - k * config.statistics_samples),
+                             config.cell_threshold, config.iqrm_threshold});
+      for (std::size_t c = 0; c < n_channels; ++c)
+        if (bad[c] != 0) out[cell][c] = kBadCell;
+      if (!(config.kurtosis_degrees > 0)) return;
+      const auto odd = detail::bad_kurtosis(cells, good, config.kurtosis_degrees);
+      for (std::size_t c = 0; c < n_channels; ++c)
+        if (odd[c] != 0 && out[cell][c] == kNone) out[cell][c] = kKurtosis;
+    });
+    return out;
+  }
+
+  void add_cause(std::int64_t channel, std::int64_t n,
+                 const std::vector<std::vector<std::uint8_t>>& cells) {
+    const auto c = static_cast<std::size_t>(channel);
+    std::uint8_t* out = row(channel, n);
+    for (std::int64_t k = 0; k < n_cells(n); ++k) {
+      std::uint8_t cause = cells[static_cast<std::size_t>(k)][c];
+      if (flags[c] != 0 || !(usual[c][static_cast<std::size_t>(k)].rms > 0)) cause = kChannel;
+#if RYLE_MUTANT == 964
+      cause = kNone;  // MDSM a: flags forgotten before they are used
+#endif
+      if (cause == kNone) continue;
+      const std::int64_t end = std::min(n, (k + 1) * config.statistics_samples);
+      for (std::int64_t t = k * config.statistics_samples; t < end; ++t)
+        if (out[t] == kNone) out[t] = cause;
+    }
+  }
+
+  /// Sums over the channels of each group of (x - mean) / rms. @shape sums, counts [group][n]
+  void sum_groups(Queue& queue, const float* data, std::int64_t stride, std::int64_t n,
+                  std::int64_t n_groups, std::vector<float>& sums,
+                  std::vector<float>& counts) const {
+    sums.assign(static_cast<std::size_t>(n_groups * n), 0.0f);
+    counts.assign(static_cast<std::size_t>(n_groups * n), 0.0f);
+    queue.parallel_for(n_cells(n), [&](std::int64_t k) {
+      const std::int64_t first = k * config.statistics_samples;
+      const std::int64_t end = std::min(n, first + config.statistics_samples);
+      for (std::int64_t c = 0; c < config.n_channels; ++c) {
+        const CellStatistics& s = usual[static_cast<std::size_t>(c)][static_cast<std::size_t>(k)];
+        if (!(s.rms > 0)) continue;
+        const std::int64_t g = c * n_groups / config.n_channels;
+        const auto mean = static_cast<float>(s.mean), scale = static_cast<float>(1 / s.rms);
+        const float* x = data + c * stride;
+        const std::uint8_t* cause = row(c, n);
+        for (std::int64_t t = first; t < end; ++t) {
+          sums[static_cast<std::size_t>(g * n + t)] +=
+              cause[t] == kNone ? (x[t] - mean) * scale : 0.0f;
+          counts[static_cast<std::size_t>(g * n + t)] += cause[t] == kNone ? 1.0f : 0.0f;
+        }
+      }
+    });
+  }
+
+  void flag_spectra(Queue& queue, const float* data, std::int64_t stride, std::int64_t n) {
+    std::vector<float> sums, counts;
+    std::vector<std::uint8_t> masked;
+    sum_groups(queue, data, stride, n, spectra->n_groups(), sums, counts);
+    spectra->execute(sums, counts, n, masked);
+    if (std::find(masked.begin(), masked.end(), std::uint8_t{1}) == masked.end()) return;
+    queue.parallel_for(config.n_channels, [&](std::int64_t c) {
+      std::uint8_t* out = row(c, n);
+      for (std::int64_t t = 0; t < n; ++t)
+        if (masked[static_cast<std::size_t>(t)] != 0 && out[t] == kNone) out[t] = kSpectrum;
+    });
+  }
+
+  void find_common(Queue& queue, const float* data, std::int64_t stride, std::int64_t n) {
+    sum_groups(queue, data, stride, n, 1, common, common_counts);
+    for (std::size_t t = 0; t < common.size(); ++t)
+      common[t] = common_counts[t] > 0 ? common[t] / common_counts[t] : 0.0f;
+  }
+
+  /// Response of one channel to the common signal. @eq (<u_c m> - 1/N) / (<m m> - 1/N) over the
+  /// gulp: m holds the noise of u_c, one part in N. 1 where nothing is common.
+  double response(std::int64_t channel, const float* x, std::int64_t n) const {
+    if (config.zero_dm == ZeroDm::mean) return 1;
+    double product = 0, square = 0, own = 0, used = 0;
+    for (std::int64_t t = 0; t < n; ++t) {
+      if (row(channel, n)[t] != kNone) continue;
+      const CellStatistics& s = usual[static_cast<std::size_t>(channel)]
+                                     [static_cast<std::size_t>(t / config.statistics_samples)];
+      const auto m = static_cast<double>(common[static_cast<std::size_t>(t)]);
+      product += (static_cast<double>(x[t]) - s.mean) / s.rms * m;
+      square += m * m;
+      own += 1 / static_cast<double>(common_counts[static_cast<std::size_t>(t)]);
+      ++used;
+    }
+    // Three standard errors of the variance of m from noise alone.
+    if (!(square - own > 3 * own * std::sqrt(2 / std::max(used, 1.0)))) return 1;
+    return (product - own) / (square - own);
   }
 
   void write_channel(std::int64_t channel, const float* x, std::int64_t n, std::uint8_t* codes,
                      std::uint8_t* cells, NormalizeReport& report) const {
+    constexpr float kRound = 12582912.0f;  // 1.5 x 2^23: adding it rounds to nearest even
     const auto c = static_cast<std::size_t>(channel);
-    std::vector<std::int64_t> good(static_cast<std::size_t>((n + kCell - 1) / kCell), 0);
-    const bool user = !config.masked.empty() && config.masked[c] != 0;
+    const std::uint8_t* cause = row(channel, n);
+    const bool filter = config.zero_dm != ZeroDm::off;
+    const auto gain = filter ? static_cast<float>(kCodeSigma * response(channel, x, n)) : 0.0f;
     for (std::int64_t k = 0; k < n_cells(n); ++k) {
       const std::int64_t first = k * config.statistics_samples;
       const std::int64_t end = std::min(n, first + config.statistics_samples);
-      const CellStatistics usual = median_at(channel, k);
-      const bool bad_cell = cell_is_bad(now[c][static_cast<std::size_t>(k)], usual, end - first);
-      const auto mean = static_cast<float>(usual.mean);
-      const float scale = usual.rms > 0 ? static_cast<float>(kCodeSigma / usual.rms) : 0.0f;
+      const CellStatistics& s = usual[c][static_cast<std::size_t>(k)];
+      const auto mean = static_cast<float>(s.mean);
+      const float scale = s.rms > 0 ? static_cast<float>(kCodeSigma / s.rms) : 0.0f;
+      int low = 0, high = 0;
       for (std::int64_t t = first; t < end; ++t) {
-        codes[t] = kCodeMean;
-        if (user)
-          ++report.masked_user;
-        else if (absent[static_cast<std::size_t>(t)] != 0 || !std::isfinite(x[t]))
-          ++report.masked_absent;
-        else if (flags[c] != 0 || !(scale > 0))
-          ++report.masked_channel;
-        else if (bad_cell)
-          ++report.masked_cell;
-        else {
-          const float q = std::nearbyintf(static_cast<float>(kCodeMean) + scale * (x[t] - mean));
-          report.clipped_low += q < 0 ? 1 : 0;
-          report.clipped_high += q > static_cast<float>(kMaxCode) ? 1 : 0;
-          codes[t] = static_cast<std::uint8_t>(std::clamp(q, 0.0f, static_cast<float>(kMaxCode)));
-          ++good[static_cast<std::size_t>(t / kCell)];
-        }
+        float q = static_cast<float>(kCodeMean) + scale * (x[t] - mean);
+        if (filter) q -= gain * common[static_cast<std::size_t>(t)];
+        if (cause[t] != kNone) q = static_cast<float>(kCodeMean);
+        low += q < -0.5f ? 1 : 0;
+        high += q >= static_cast<float>(kMaxCode) + 0.5f ? 1 : 0;
+        q = std::min(std::max(q, 0.0f), static_cast<float>(kMaxCode));
+        codes[t] = static_cast<std::uint8_t>(static_cast<int>((q + kRound) - kRound));
       }
+      report.clipped_low += low;
+      report.clipped_high += high;
     }
-    for (std::size_t k = 0; k < good.size(); ++k)
-      cells[k] = static_cast<std::uint8_t>((good[k] * kFullCell + kCell / 2) / kCell);
+    count(cause, n, cells, report);
+  }
+
+  /// Samples by cause, and the cells of the mask.
+  static void count(const std::uint8_t* cause, std::int64_t n, std::uint8_t* cells,
+                    NormalizeReport& report) {
+    std::array<std::int64_t, kNumCauses> counts{};
+    for (std::int64_t k = 0; k < (n + kCell - 1) / kCell; ++k) {
+      std::int64_t good = 0;
+      for (std::int64_t t = k * kCell; t < std::min(n, (k + 1) * kCell); ++t) {
+        good += cause[t] == kNone ? 1 : 0;
+        ++counts[cause[t]];
+      }
+      cells[k] = static_cast<std::uint8_t>((good * kFullCell + kCell / 2) / kCell);
+    }
+#if RYLE_MUTANT == 965
+    for (std::int64_t k = 0; k < (n + kCell - 1) / kCell; ++k) cells[k] = kFullCell;
+#endif
+    report.written += counts[kNone];
+    report.masked_user += counts[kUser];
+    report.masked_time += counts[kTime];
+    report.masked_absent += counts[kAbsent];
+    report.masked_channel += counts[kChannel];
+    report.masked_cell += counts[kBadCell];
+    report.masked_kurtosis += counts[kKurtosis];
+    report.masked_spectra += counts[kSpectrum];
   }
 };
 
 Normalizer::Normalizer(const NormalizeConfig& config) : content_(std::make_unique<Content>()) {
   if (config.n_channels < 1) throw ConfigError("normalisation: no channels");
-  if (!config.masked.empty() &&
-      static_cast<std::int64_t>(config.masked.size()) != config.n_channels)
-    throw ConfigError("normalisation: a mask of " + std::to_string(config.masked.size()) +
-                      " channels for " + std::to_string(config.n_channels));
+  const auto check = [&](std::size_t size) {
+    if (size != 0 && static_cast<std::int64_t>(size) != config.n_channels)
+      throw ConfigError("normalisation: a mask of " + std::to_string(size) + " channels for " +
+                        std::to_string(config.n_channels));
+  };
+  check(config.masked.size());
+  check(config.mask.channels.size());
+  check(config.spectra.band.center_hz.size());
+  for (const auto& block : config.mask.blocks) check(block.channels.size());
   if (config.statistics_samples < kCell || config.statistics_samples % kCell != 0)
     throw ConfigError("normalisation: statistics over " +
                       std::to_string(config.statistics_samples) + " samples; a multiple of 64");
   content_->config = config;
+  content_->config.mask.sort();
   const auto n = static_cast<std::size_t>(config.n_channels);
   content_->history.resize(n);
   content_->now.resize(n);
+  content_->usual.resize(n);
   content_->typical.resize(n);
   content_->flags.resize(n);
+  if (config.flag_spectra && config.flag_channels && config.n_channels >= 4 &&
+      config.spectra.threshold > 0 && !config.spectra.band.center_hz.empty())
+    content_->spectra = std::make_unique<SpectraFlagger>(config.spectra);
 }
 Normalizer::~Normalizer() = default;
 
 const std::vector<std::uint8_t>& Normalizer::channel_flags() const { return content_->flags; }
+
+const std::vector<TickRange>& Normalizer::undecided() const {
+  static const std::vector<TickRange> none;
+  return content_->finds_spectra() ? content_->spectra->undecided() : none;
+}
+
+void Normalizer::skip(std::int64_t n) {
+  content_->tick += n;
+  if (content_->finds_spectra()) content_->spectra->skip(n);
+}
 
 void Normalizer::execute(Queue& queue, const float* data, std::int64_t stride, std::int64_t n,
                          std::uint8_t* codes, std::int64_t code_stride, std::uint8_t* cells,
                          std::int64_t cell_stride, NormalizeReport& report) {
   Content& me = *content_;
   const std::int64_t n_channels = me.config.n_channels;
-  me.find_absent(data, stride, n);
+  me.causes.resize(static_cast<std::size_t>(n_channels * n));
+  me.find_absent(queue, data, stride, n);
   queue.parallel_for(n_channels, [&](std::int64_t c) {
-    auto& list = me.now[static_cast<std::size_t>(c)];
-    list.clear();
-    for (std::int64_t k = 0; k < me.n_cells(n); ++k)
-      list.push_back(me.measure(data + c * stride, k * me.config.statistics_samples,
-                                std::min(n, (k + 1) * me.config.statistics_samples)));
-    me.typical[static_cast<std::size_t>(c)] = me.median_at(c, me.n_cells(n) / 2);
+    me.begin_causes(c, data + c * stride, n);
+    me.measure_channel(c, data + c * stride, n);
   });
   me.flag_channels();
+  const auto bad_cells = me.flag_cells(queue, n);
+  queue.parallel_for(n_channels, [&](std::int64_t c) { me.add_cause(c, n, bad_cells); });
+  if (me.finds_spectra()) me.flag_spectra(queue, data, stride, n);
+  if (me.config.zero_dm != ZeroDm::off) me.find_common(queue, data, stride, n);
   std::vector<NormalizeReport> reports(static_cast<std::size_t>(n_channels));
   queue.parallel_for(n_channels, [&](std::int64_t c) {
     me.write_channel(c, data + c * stride, n, codes + c * code_stride, cells + c * cell_stride,
@@ -214,6 +433,8 @@ void Normalizer::execute(Queue& queue, const float* data, std::int64_t stride, s
     while (static_cast<std::int64_t>(past.size()) > me.config.median_cells / 2) past.pop_front();
   }
   report.n_samples += n;
+  if (me.finds_spectra()) report.spectra = me.spectra->report();
+  me.tick += n;
 }
 
 }  // namespace ryle::search
