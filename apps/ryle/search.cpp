@@ -37,6 +37,8 @@ void print_json(const stage::SearchSummary& s) {
   Json loss = Json::array();
   for (std::size_t k = 0; k < s.loss.size(); ++k)
     loss.push_back({{"width_s", s.loss_widths_s[k]}, {"worst_response", s.loss[k]}});
+  Json masked = Json::object();
+  for (const auto& [cause, part] : s.description.masked) masked[cause] = part;
   const auto& d = s.description;
   const Json json{
       {"file", d.file},
@@ -58,9 +60,17 @@ void print_json(const stage::SearchSummary& s) {
       {"flagged_channels", s.flagged_channels},
       {"masked_samples",
        {{"user", s.normalize.masked_user},
+        {"time", s.normalize.masked_time},
         {"absent", s.normalize.masked_absent},
         {"channel", s.normalize.masked_channel},
-        {"cell", s.normalize.masked_cell}}},
+        {"cell", s.normalize.masked_cell},
+        {"kurtosis", s.normalize.masked_kurtosis},
+        {"spectra", s.normalize.masked_spectra}}},
+      {"masked_fractions", masked},
+      {"bursts",
+       {{"masked", s.normalize.spectra.n_masked_runs},
+        {"kept_as_pulses", s.normalize.spectra.n_pulses_kept},
+        {"undecided", s.normalize.spectra.n_undecided}}},
       {"clipped", {{"low", s.normalize.clipped_low}, {"high", s.normalize.clipped_high}}},
       {"loss_of_plan", loss},
       {"candidates", candidates},
@@ -79,6 +89,14 @@ void print_text(const stage::SearchSummary& s) {
     fmt::print(" {:.3g} ms {:.1f} %", s.loss_widths_s[k] * 1e3, 100 * (1 - s.loss[k]));
   fmt::print("\n{:.2f} s by {} = {:.1f} x real time; {} channels flagged, {} tokens\n", s.elapsed_s,
              d.implementation, s.data_s / s.elapsed_s, s.flagged_channels, s.n_tokens);
+  std::string masked;
+  for (const auto& [cause, part] : s.description.masked)
+    if (part > 0) masked += fmt::format(" {} {:.2f} %", cause, 100 * part);
+  if (!masked.empty()) fmt::print("masked:{}\n", masked);
+  const auto& bursts = s.normalize.spectra;
+  if (bursts.n_masked_runs + bursts.n_pulses_kept + bursts.n_undecided > 0)
+    fmt::print("bursts: {} masked, {} kept as pulses, {} undecided\n", bursts.n_masked_runs,
+               bursts.n_pulses_kept, bursts.n_undecided);
   for (const auto& w : s.warnings) fmt::print("warning: {}\n", w);
   fmt::print(
       "\n  no        time_s           DM     +-   width_ms    S/N  boxcar  arrival at {:.3f} MHz, "
@@ -126,7 +144,22 @@ void add_search(CLI::App& app, Context& context) {
   sub->add_option("--dm-candidate-min", o->dm_candidate_min, "events below are listed as flagged")
       ->capture_default_str();
   sub->add_option("--mask-channels", o->mask_channels, "numbers in ascending frequency: 0-3,17");
-  sub->add_flag("!--no-flagging", o->flag_channels, "keep noisy channels");
+  sub->add_option("--mask-times", o->mask_times, "seconds from the start: 12.5-13.1,40-41");
+  sub->add_option("--rfifind-mask", o->rfifind_mask, "PRESTO's .mask");
+  sub->add_option("--kill-file", o->kill_file,
+                  "0 (out) or 1 for each channel in the order of the file, or lines zap LOW HIGH "
+                  "(MHz)");
+  sub->add_flag("!--no-flagging", o->flag_channels,
+                "keep noisy channels, cells and bursts without dispersion");
+  sub->add_option(
+         "--burst-threshold", o->spectra_threshold,
+         "sigma of the band sum from which a burst without dispersion is masked; 0 = never")
+      ->capture_default_str();
+  sub->add_option("--sk-degrees", o->kurtosis_degrees,
+                  "spectral kurtosis of power made of so many pairs of Gaussian numbers "
+                  "(polarizations x spectra summed)");
+  sub->add_option("--zero-dm", o->zero_dm, "take out what all channels do: off, mean or weighted")
+      ->capture_default_str();
   sub->add_option("--key", o->input.keys,
                   "SIGPROC header key Ryle does not know: NAME:TYPE, TYPE i32 i64 f64 u8 string");
   sub->add_option("--pol", o->input.polarization,

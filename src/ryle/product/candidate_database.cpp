@@ -62,6 +62,7 @@ void write_run(Database& db, const SearchDescription& s) {
   put(db, "n_channels", s.n_channels);
   put(db, "n_trials", s.n_trials);
   put(db, "threshold", s.threshold);
+  for (const auto& [cause, part] : s.masked) put(db, ("masked_" + cause).c_str(), part);
   put(db, "version", s.version);
   put(db, "command_line", s.command_line);
   put(db, "implementation", s.implementation);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ryle/telescope/geometry.hpp"
@@ -30,6 +31,8 @@ struct SearchDescription {
   std::int64_t start_tai_ns = 0;
   std::int64_t n_samples = 0, n_channels = 0, n_trials = 0;
   double threshold = 0;
+  /// Parts of all samples that were masked, by cause.
+  std::vector<std::pair<std::string, double>> masked;
   std::string version, command_line, implementation;
 };
 

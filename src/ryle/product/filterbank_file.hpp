@@ -16,6 +16,7 @@ struct FilterbankInfo {
   std::string format;                     ///< "sigproc" or "psrfits"
   std::vector<double> channel_center_hz;  ///< ascending, whatever the order on disk
   double channel_width_hz = 0;            ///< > 0
+  bool descending = false;                ///< on disk
   std::int64_t n_channels = 0;
   std::int64_t n_samples = 0;
   double sample_interval_s = 0;

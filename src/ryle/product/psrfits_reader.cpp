@@ -160,6 +160,7 @@ class PsrfitsReader final : public FilterbankReader {
                   mhz.data(), &any, &status);
     file_.check(status, "read DAT_FREQ");
     descending_ = mhz.size() > 1 && mhz.front() > mhz.back();
+    info_.descending = descending_;
     if (descending_) std::reverse(mhz.begin(), mhz.end());
     for (std::size_t c = 0; c < mhz.size(); ++c) {
       if (!(mhz[c] > (c == 0 ? 0.0 : mhz[c - 1])) || !std::isfinite(mhz[c]))

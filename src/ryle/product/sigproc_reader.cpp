@@ -202,6 +202,7 @@ class SigprocReader final : public FilterbankReader {
     const bool series = h.number("data_type", 1) == 2 || info_.n_channels == 1;
     std::vector<double> mhz = centers_mhz(h, info_, series);
     descending_ = mhz.size() > 1 && mhz.front() > mhz.back();
+    info_.descending = descending_;
     if (descending_) std::reverse(mhz.begin(), mhz.end());
     for (std::size_t c = 1; c < mhz.size(); ++c) {
       if (!(mhz[c] > mhz[c - 1]))

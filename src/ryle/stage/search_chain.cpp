@@ -69,7 +69,9 @@ struct SearchChain::Content {
         block(c.block_samples),
         max_delay(engines.max_delay()),
         clusterer(cluster_config(c)),
-        normalizer(c.normalize) {
+        normalizer(normalize_config(c)) {
+    if (c.normalize.zero_dm != search::ZeroDm::off)
+      search::check_zero_dm(c.band, c.dms.front(), c.max_width);
     // Events close late: codes stay until the widest cluster that is still open can be refined.
     lateness = std::min<std::int64_t>(8 * config.max_width + 2 * block, 1 << 16);
     keep = rounded_up(max_delay + history + lateness, block);
@@ -77,6 +79,12 @@ struct SearchChain::Content {
     cells = SlidingCodes(n_channels, (keep + 2 * block) / kCell, search::kReadAhead, 0);
     tail = Buffer<std::byte>(n_trials * history * engines.sum_bytes());
     tail_weights = Buffer<float>(n_trials * (history / kCell));
+  }
+
+  static search::NormalizeConfig normalize_config(const SearchChainConfig& c) {
+    search::NormalizeConfig out = c.normalize;
+    out.spectra.band = c.band;
+    return out;
   }
 
   static search::ClusterConfig cluster_config(const SearchChainConfig& c) {
@@ -104,6 +112,8 @@ struct SearchChain::Content {
     if (data != nullptr && n > 0)
       normalizer.execute(queue, data, stride, n, to, codes.stride(), mask, cells.stride(),
                          counts.normalize);
+    else
+      normalizer.skip(block);
     received += n;
   }
 
@@ -232,6 +242,8 @@ struct SearchChain::Content {
     e.pulse.dm_pc_cm3 = dm;
     e.pulse.fwhm_samples = best.width / 1.19;  // a boxcar fits a Gaussian best at 1.19 FWHM
     e.pulse.snr = static_cast<double>(best.snr);
+    for (const auto& range : normalizer.undecided())
+      e.rfi_suspect |= best.start < range.end && best.start + best.width > range.first;
     e.channel_masked = normalizer.channel_flags();
     const auto n_masked =
         std::count(e.channel_masked.begin(), e.channel_masked.end(), std::uint8_t{1});

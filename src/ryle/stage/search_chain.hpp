@@ -20,6 +20,7 @@ struct SearchEvent {
   search::RefinedPulse pulse;
   bool refined = false;             ///< else from the boxcar: the codes were gone
   double masked_fraction = 0;       ///< of channels
+  bool rfi_suspect = false;         ///< on a burst that may be interference and was left in
   std::vector<std::uint8_t> codes;  ///< [channel][window], for the picture; may be empty
   std::int64_t window_first = 0, window_samples = 0;
   std::vector<std::uint8_t> channel_masked;

@@ -110,6 +110,7 @@ SearchCandidate SearchProducts::candidate(const BeamEvent& b, std::int64_t origi
   // A burst without dispersion, or too wide to tell: local interference until shown otherwise.
   const double surely = c.dm_pc_cm3 - 3 * c.dm_error;
   if (surely <= 0 || c.dm_pc_cm3 < options_.dm_candidate_min) c.flags = "low_dm";
+  if (e.rfi_suspect) c.flags += c.flags.empty() ? "rfi_suspect" : " rfi_suspect";
   if (b.multibeam) c.flags += c.flags.empty() ? "rfi_multibeam" : " rfi_multibeam";
   return c;
 }

@@ -35,18 +35,20 @@ search::Band band_of(const FilterbankInfo& info, const SearchOptions& o) {
   return band;
 }
 
+std::string whole_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw IoError::from_errno("read", path, ENOENT);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
 search::DmPlanConfig plan_of(const SearchOptions& o, const search::Band& band,
                              const FilterbankInfo& info) {
   search::DmPlanConfig plan = o.plan;
   const double half_file = 0.5 * static_cast<double>(info.n_samples) / band.sweep_samples_per_dm();
   if (!(plan.dm_max > 0)) plan.dm_max = std::max(plan.dm_min + 1, std::min(2000.0, half_file));
-  if (plan.kind == "file") {
-    std::ifstream in(o.plan_file);
-    if (!in) throw IoError::from_errno("read", o.plan_file, ENOENT);
-    std::ostringstream text;
-    text << in.rdbuf();
-    plan.file = text.str();
-  }
+  if (plan.kind == "file") plan.file = whole_file(o.plan_file);
   return plan;
 }
 
@@ -135,6 +137,10 @@ class Search {
     chain.normalize.n_channels = info_.n_channels;
     chain.normalize.masked = parse_channel_list(o_.mask_channels, info_.n_channels);
     chain.normalize.flag_channels = o_.flag_channels;
+    chain.normalize.mask = user_mask();
+    chain.normalize.spectra.threshold = o_.spectra_threshold;
+    chain.normalize.kurtosis_degrees = o_.kurtosis_degrees;
+    chain.normalize.zero_dm = search::zero_dm_of(o_.zero_dm);
     chain.threshold = o_.threshold;
     chain.max_width = width_of(o_, info_);
     chain.block_samples = o_.block_samples;
@@ -149,6 +155,19 @@ class Search {
     }
     for (const auto& reader : readers_)
       for (const auto& warning : reader->info().warnings) summary_.warnings.push_back(warning);
+  }
+
+  search::UserMask user_mask() const {
+    search::UserMask mask;
+    if (!o_.rfifind_mask.empty())
+      mask = search::parse_rfifind_mask(whole_file(o_.rfifind_mask), o_.rfifind_mask, band_);
+    if (!o_.kill_file.empty())
+      mask.add_channels(
+          search::parse_kill_file(whole_file(o_.kill_file), o_.kill_file, band_, info_.descending));
+    const auto times = search::parse_time_ranges(o_.mask_times, band_.sample_interval_s);
+    mask.blocks.insert(mask.blocks.end(), times.begin(), times.end());
+    mask.sort();
+    return mask;
   }
 
   void prepare_beams() {
@@ -213,6 +232,8 @@ class Search {
     summary_.normalize_s = counts.normalize_s;
     summary_.dedisperse_s = counts.dedisperse_s;
     summary_.detect_s = counts.detect_s + counts.cluster_s;
+    for (const auto& part : counts.normalize.masked_parts())
+      summary_.description.masked.emplace_back(part.cause, part.fraction);
     products.finish(summary_.description);
     summary_.events = products.events();
     summary_.n_candidates = products.n_candidates();

@@ -37,7 +37,13 @@ struct SearchOptions {
   double adjacent_rad = 0;        ///< beams closer touch; 0 = 1.5 times the smallest distance
   double position_error_rad = 0;  ///< of VOEvents; 0 = that of SearchDescription
   std::string mask_channels;      ///< "0-3,17": numbers in ascending frequency
+  std::string mask_times;         ///< "12.5-13.1,40-41": seconds from the start
+  std::string rfifind_mask;       ///< path of a PRESTO .mask
+  std::string kill_file;          ///< path, see parse_kill_file()
   bool flag_channels = true;
+  double spectra_threshold = 7;       ///< sigma of bursts without dispersion; 0 = they stay
+  double kurtosis_degrees = 0;        ///< d of the power; 0 = no spectral kurtosis
+  std::string zero_dm = "off";        ///< off, mean or weighted
   std::int64_t block_samples = 8192;  ///< of the processing; part of the plan, results depend on it
   std::string implementation = "auto";
   int n_workers = 0;
