@@ -14,6 +14,11 @@ namespace ryle::bench {
 void bench_correlate_cuda(const Options& options, const Emit& emit);
 void bench_channelize_cuda(const Options& options, const Emit& emit);
 void bench_image_cuda(const Options& options, const Emit& emit);
+/// Gates G1 to G4 of the beamformer; options.calibrate: every tuning of the search instead of the
+/// table's.
+void bench_beamform_cuda(const Options& options, const Emit& emit);
+/// The block of Magro 2014: exact sums, boxcars and peaks, tree.
+void bench_search_cuda(const Options& options, const Emit& emit);
 
 /// Ceilings of device 0 measured now, 2 operations per multiply-add.
 double ceiling_cuda_mma_s8_ops();        ///< mma.sync m16n8k32 s8 on random registers
