@@ -23,14 +23,14 @@ struct SimulateArguments {
 };
 
 int send(const Context& context, const stage::ObservationConfig& config) {
-  stage::Simulation simulation(config, stage::simulation_start_tai_ns(config));
-  simulation.start();
+  const auto simulation = stage::make_simulation(config);
+  simulation->start();
   const auto start = std::chrono::steady_clock::now();
-  while (simulation.running()) {
+  while (simulation->running()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    if (signal_count() > 0) simulation.stop();
+    if (signal_count() > 0) simulation->stop();
   }
-  const auto report = simulation.join();
+  const auto report = simulation->join();
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   nlohmann::ordered_json receivers = nlohmann::ordered_json::array();

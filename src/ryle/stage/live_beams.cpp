@@ -8,6 +8,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/stage/live_spectra.hpp"
+#include "ryle/stage/setup.hpp"
 
 namespace ryle::stage {
 namespace {
@@ -169,6 +170,16 @@ BeamSimulation::BeamSimulation(const ObservationConfig& config, const LiveBeams&
     sender.outages.push_back({s.dying_receiver, s.dies_at_s, until});
   }
   sender_ = std::make_unique<simulate::Best2Sender>(quiet, pulses, sender);
+}
+
+std::unique_ptr<PacketSimulation> make_simulation(const ObservationConfig& config) {
+  if (is_live_beams(config.source))
+    return std::make_unique<BeamSimulation>(config, live_beams(config));
+  if (is_live_spectra(config.source)) {
+    const ArrayLayout array = load_array(config, 0);
+    return std::make_unique<SpectraSimulation>(config, array, live_spectra_config(config, array));
+  }
+  return std::make_unique<Simulation>(config, simulation_start_tai_ns(config));
 }
 
 }  // namespace ryle::stage

@@ -10,6 +10,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/core/random.hpp"
 #include "ryle/ingest/recording.hpp"
+#include "ryle/stage/live_beams.hpp"
 #include "ryle/stage/live_spectra.hpp"
 #include "ryle/stage/run_common.hpp"
 #include "ryle/stage/run_memory.hpp"
@@ -96,6 +97,30 @@ void add_memory(const ObservationConfig& config, const MemoryItems& items, Plan&
   plan.memory_bytes.insert(plan.memory_bytes.end(), items.begin(), items.end());
   plan.total_memory_bytes += total_bytes(items);
   require_memory(config, plan.total_memory_bytes);
+}
+
+/// Packets of antennas that become beams.
+void plan_beams(const ObservationConfig& config, Plan& plan) {
+  const LiveBeams live = live_beams(config);
+  const BeamSetup setup = beam_setup(config, live);
+  const auto engine = beamformer_config(setup);
+  const double rate_hz = setup.clock.rate_hz.value();
+  const auto n_samples = static_cast<double>(engine.n_channels * engine.n_inputs());
+  plan.title =
+      fmt::format("{} live: {} antennas x {} channels of {:.6g} kHz", config.source.format,
+                  engine.n_inputs(), engine.n_channels, setup.frequency.channel_width_hz * 1e-3);
+  plan.input_gbps = 8e-9 * rate_hz * n_samples;
+  plan.ports = {
+      {"spectra", fmt::format("[channel {}][packet][pair][128][2] ci4", engine.n_channels)},
+      {"power",
+       fmt::format("[beam {}][channel {}][time] f32, {:.4g} ms a sample", engine.n_rows(),
+                   engine.n_channels, 1e3 * static_cast<double>(engine.integration) / rate_hz)}};
+  plan.beamform_gops = 8e-9 * rate_hz * n_samples * static_cast<double>(engine.n_beams);
+  if (config.beams.filterbank)
+    plan.output_mb_per_hour = 3600e-6 * rate_hz / static_cast<double>(engine.integration) *
+                              static_cast<double>(engine.n_rows() * engine.n_channels) *
+                              static_cast<double>(config.beams.bits) / 8;
+  add_memory(config, live_beams_memory(config, live), plan);
 }
 
 /// Observations of spectra: packets of an F-engine, or a recording of one. False for samples.
@@ -190,6 +215,10 @@ void require_memory(const ObservationConfig& config, std::int64_t bytes) {
 
 Plan make_plan(const ObservationConfig& config) {
   Plan plan;
+  if (config.source.kind != "file" && is_live_beams(config.source)) {
+    plan_beams(config, plan);
+    return plan;
+  }
   if (plan_spectra(config, plan)) return plan;
   const SampleFacts facts = sample_facts(config, plan.title);
   const ArrayLayout array = load_array(config, facts.n_inputs);
@@ -253,8 +282,10 @@ std::string to_text(const Plan& p) {
   if (p.channelize_gflops > 0) {
     text += fmt::format("  {:<24} {:.2f} GFLOPS, {:.2f} GOPS\n", "channelize, correlate",
                         p.channelize_gflops, p.correlate_gops);
-    text += fmt::format("  {:<24} {:.0f} MB an hour\n", "products", p.output_mb_per_hour);
   }
+  if (p.beamform_gops > 0) text += fmt::format("  {:<24} {:.1f} GOPS\n", "beams", p.beamform_gops);
+  if (p.output_mb_per_hour > 0)
+    text += fmt::format("  {:<24} {:.0f} MB an hour\n", "products", p.output_mb_per_hour);
   text += "\n";
   for (const auto& [what, bytes] : p.memory_bytes)
     text += fmt::format("  {:<24} {}\n", what, mib(bytes));
@@ -282,6 +313,7 @@ std::string to_json(const Plan& p) {
                               {"input_gbps", p.input_gbps},
                               {"channelize_gflops", p.channelize_gflops},
                               {"correlate_gops", p.correlate_gops},
+                              {"beamform_gops", p.beamform_gops},
                               {"output_mb_per_hour", p.output_mb_per_hour},
                               {"predicted_margin", p.predicted_margin},
                               {"decorrelation", p.decorrelation},

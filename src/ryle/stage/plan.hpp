@@ -22,6 +22,7 @@ struct Plan {
   double input_gbps = 0;
   double channelize_gflops = 0;  ///< at the live rate
   double correlate_gops = 0;
+  double beamform_gops = 0;
   double output_mb_per_hour = 0;
   double predicted_margin = 0;  ///< x real time of F and X together
   double decorrelation =

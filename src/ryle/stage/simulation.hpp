@@ -44,6 +44,9 @@ class Simulation final : public PacketSimulation {
   double jy_per_count2_ = 0;
 };
 
+/// The sender of the observation's packets, whatever their format.
+std::unique_ptr<PacketSimulation> make_simulation(const ObservationConfig& config);
+
 /// The [simulator] section as a scene over so many inputs.
 simulate::Scene make_scene(const ObservationConfig& config, std::int64_t n_inputs);
 
