@@ -128,6 +128,23 @@ struct SigprocWriter::Content {
         static_cast<std::uint8_t>(byte | (code << (bits * static_cast<int>(position % per_byte))));
   }
 
+  // Bytes that stay as they are, turned in tiles of which a cache line is whole.
+  void append_bytes(const std::uint8_t* data, std::int64_t stride, std::int64_t n) {
+    constexpr std::int64_t kTimes = 64;
+    const std::int64_t channels = info.n_channels;
+    std::vector<std::uint8_t> slab(static_cast<std::size_t>(kTimes * channels));
+    for (std::int64_t t = 0; t < n; t += kTimes) {
+      const std::int64_t now = std::min(kTimes, n - t);
+      for (std::int64_t c = 0; c < channels; ++c) {
+        const std::uint8_t* from = data + c * stride + t;
+        std::uint8_t* to = slab.data() + (options.descending ? channels - 1 - c : c);
+        for (std::int64_t k = 0; k < now; ++k) to[k * channels] = from[k];
+      }
+      file.write(slab.data(), static_cast<std::size_t>(now * channels));
+    }
+    n_samples += n;
+  }
+
   template <class T>
   void append(const T* data, std::int64_t stride, std::int64_t n) {
     const std::int64_t channels = info.n_channels;
@@ -162,6 +179,7 @@ void SigprocWriter::append(const float* data, std::int64_t stride, std::int64_t 
   content_->append(data, stride, n);
 }
 void SigprocWriter::append(const std::uint8_t* data, std::int64_t stride, std::int64_t n) {
+  if (content_->info.bits == 8) return content_->append_bytes(data, stride, n);
   content_->append(data, stride, n);
 }
 std::int64_t SigprocWriter::n_samples() const { return content_->n_samples; }
