@@ -12,17 +12,23 @@ namespace {
 
 void print(const Context& context, const stage::FoldSummary& s) {
   if (context.json) {
-    const nlohmann::ordered_json json{
-        {"source", s.source_name},          {"period_s", s.period_s},
-        {"reduced_chi2", s.reduced_chi2},   {"bins", s.fold.config.n_bins},
-        {"duration_s", s.duration_s},       {"samples", s.n_samples},
-        {"start_mjd_utc", s.start_mjd_utc}, {"profile", s.fold.profile()},
-        {"products", s.products},           {"warnings", s.warnings}};
+    const nlohmann::ordered_json json{{"source", s.source_name},
+                                      {"period_s", s.period_s},
+                                      {"predicted_period_s", s.predicted_period_s},
+                                      {"reduced_chi2", s.reduced_chi2},
+                                      {"bins", s.fold.config.n_bins},
+                                      {"duration_s", s.duration_s},
+                                      {"samples", s.n_samples},
+                                      {"start_mjd_utc", s.start_mjd_utc},
+                                      {"profile", s.fold.profile()},
+                                      {"products", s.products},
+                                      {"warnings", s.warnings}};
     fmt::print("{}\n", json.dump());
     return;
   }
   fmt::print("{}: period {:.9f} s (topocentric), reduced chi2 {:.1f} of {} bins, {:.3f} s\n",
              s.source_name, s.period_s, s.reduced_chi2, s.fold.config.n_bins, s.duration_s);
+  if (s.predicted_period_s > 0) fmt::print("  by the ephemeris {:.9f} s\n", s.predicted_period_s);
   for (const auto& w : s.warnings) fmt::print("warning: {}\n", w);
   for (const auto& p : s.products) fmt::print("  {}\n", p);
 }
@@ -34,18 +40,22 @@ void add_fold(CLI::App& app, Context& context) {
       app.add_subcommand("fold", "fold a time series or a filterbank at the period of a pulsar");
   auto o = std::make_shared<stage::FoldOptions>();
   sub->add_option("file", o->file, "SIGPROC .tim or .fil, search-mode PSRFITS")->required();
-  sub->add_option("--period", o->period_s, "seconds, topocentric")->required();
+  sub->add_option("--par", o->par,
+                  "ephemeris of an isolated pulsar (PSR RAJ DECJ F0 or P0 PEPOCH DM ...)");
+  sub->add_option("--period", o->period_s, "instead: seconds, topocentric");
   sub->add_option("--pdot", o->period_derivative, "period derivative, s/s");
-  sub->add_option("--dm", o->dm_pc_cm3, "of a filterbank, pc/cm3");
+  sub->add_option("--dm", o->dm_pc_cm3, "of a filterbank, pc/cm3; default with --par: its own");
   sub->add_option("--k-dm", o->k_dm, "dispersion constant")->capture_default_str();
   sub->add_option("--bins", o->n_bins, "of the profile")->capture_default_str();
   sub->add_flag("!--no-search", o->search, "fold at exactly this period");
   sub->add_option("--drift", o->drift_turns,
                   "search periods that drift by so many turns within the file")
       ->capture_default_str();
-  sub->add_option("-o,--output", o->text, "profile as text");
-  sub->add_option("--png", o->picture, "picture of sub-integrations and profile");
-  sub->add_flag("--overwrite", o->overwrite, "replace products that are there");
+  sub->add_option("-o,--output", o->outputs.text, "profile as text");
+  sub->add_option("--fits", o->outputs.fits,
+                  "FITS tables: sub-integrations x channels x bins, profile");
+  sub->add_option("--png", o->outputs.picture, "picture of sub-integrations and profile");
+  sub->add_flag("--overwrite", o->outputs.overwrite, "replace products that are there");
   sub->add_option("--key", o->input.keys, "SIGPROC header key Ryle does not know: NAME:TYPE");
   sub->add_option("--pol", o->input.polarization, "of several: I or XXYY");
   add_common(*sub, context);

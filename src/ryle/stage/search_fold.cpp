@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <utility>
 
 #include "ryle/core/error.hpp"
-#include "ryle/core/version.hpp"
 #include "ryle/engine/search/dispersion.hpp"
-#include "ryle/product/picture.hpp"
-#include "ryle/product/publish.hpp"
+#include "ryle/telescope/pulsar.hpp"
 
 namespace ryle::stage {
 namespace {
@@ -51,91 +51,97 @@ std::vector<float> dedispersed(FilterbankReader& reader, const FoldOptions& o) {
   return series;
 }
 
-void write_text(const FoldOptions& o, const FoldSummary& s) {
-  const auto profile = s.fold.profile();
-  std::string text = fmt::format(
-      "# {} folded by Ryle {}: period {:.12g} s, {} bins, reduced chi2 {:.3f}\n# phase mean snr\n",
-      s.source_name, version(), s.period_s, profile.size(), s.reduced_chi2);
-  const double error = std::sqrt(s.fold.variance * static_cast<double>(profile.size()) /
-                                 static_cast<double>(std::max<std::int64_t>(1, s.n_samples)));
-  for (std::size_t b = 0; b < profile.size(); ++b)
-    text += fmt::format("{:.6f} {:.9g} {:.4f}\n",
-                        (static_cast<double>(b) + 0.5) / static_cast<double>(profile.size()),
-                        profile[b], error > 0 ? (profile[b] - s.fold.mean) / error : 0.0);
-  publish_bytes(o.text, text, o.overwrite);
+/// The file once more, channels each at their own phase.
+search::FoldCube cube_of(FilterbankReader& reader, const FoldOptions& o,
+                         const search::FoldConfig& config, double k_dm) {
+  const FilterbankInfo& info = reader.info();
+  const double interval_s = info.sample_interval_s;
+  const search::Band band{info.channel_center_hz, info.channel_width_hz, interval_s, k_dm};
+  std::vector<double> delay_s;
+  for (std::int64_t c = 0; c < info.n_channels; ++c)
+    delay_s.push_back(info.n_channels > 1 ? band.delay_samples(c, o.dm_pc_cm3) * interval_s : 0.0);
+  const double duration_s = static_cast<double>(info.n_samples) * interval_s;
+  search::ChannelFolder folder(
+      config.n_bins, std::move(delay_s), interval_s,
+      std::max(2 * interval_s, duration_s / static_cast<double>(config.n_sub_integrations)));
+  constexpr std::int64_t kPiece = 4096;
+  std::vector<float> data(static_cast<std::size_t>(info.n_channels * kPiece));
+  for (std::int64_t first = 0; first < info.n_samples; first += kPiece) {
+    const std::int64_t n = std::min(kPiece, info.n_samples - first);
+    reader.read(first, n, data.data(), kPiece);
+    const double t = static_cast<double>(first) * interval_s;
+    const double turns = config.phase(t);
+    const double end = config.phase(t + static_cast<double>(n) * interval_s);
+    folder.add(data.data(), kPiece, n, t, turns, (end - turns) / static_cast<double>(n));
+  }
+  return folder.finish();
 }
 
-/// Sub-integrations against phase, two turns, and the profile as the strip of all of them.
-void write_picture(const FoldOptions& o, const FoldSummary& s) {
-  const std::int64_t bins = s.fold.config.n_bins,
-                     subs = static_cast<std::int64_t>(s.fold.middle_s.size());
-  const auto panel_of = [&](std::int64_t rows, const std::string& title) {
-    Panel p;
-    p.title = title;
-    p.n_rows = rows;
-    p.n_columns = 2 * bins;
-    p.x_max = 2;
-    p.x_label = "phase, turns";
-    p.first_row_at_top = false;
-    p.color_label = "mean";
-    return p;
-  };
-  Panel rows = panel_of(subs, "sub-integrations");
-  rows.y_label = "time, s";
-  rows.y_max = s.duration_s;
-  for (std::int64_t k = 0; k < subs; ++k) {
-    for (std::int64_t b = 0; b < 2 * bins; ++b) {
-      const auto at = static_cast<std::size_t>(k * bins + b % bins);
-      rows.values.push_back(
-          s.fold.counts[at] > 0
-              ? static_cast<float>(s.fold.sums[at] / static_cast<double>(s.fold.counts[at]) -
-                                   s.fold.mean)
-              : std::nanf(""));
-    }
-  }
-  Panel strip = panel_of(8, "profile");
-  strip.y_label = "";
-  const auto profile = s.fold.profile();
-  for (int k = 0; k < 8; ++k)
-    for (std::int64_t b = 0; b < 2 * bins; ++b)
-      strip.values.push_back(
-          static_cast<float>(profile[static_cast<std::size_t>(b % bins)] - s.fold.mean));
-  write_png(o.picture, {rows, strip},
-            fmt::format("{}, period {:.9g} s, reduced chi2 {:.1f}, {} bins, Ryle {}", s.source_name,
-                        s.period_s, s.reduced_chi2, bins, version()),
-            o.overwrite);
+/// What the ephemeris says of this file. Fills DM and names in.
+search::PhaseModel model_of(FoldOptions& o, const FilterbankInfo& info, FoldSummary& s) {
+  const Pulsar pulsar = read_par(o.par);
+  if (info.start_tai_ns == 0 || info.start_mjd_utc < 30'000)
+    throw ConfigError(o.file + ": it does not say when it was recorded (MJD " +
+                      fmt::format("{}", info.start_mjd_utc) +
+                      "), so an ephemeris cannot be used; give --period");
+  const auto site = known_telescope(info.telescope);
+  if (!site && !info.barycentric)
+    s.warnings.push_back("the place of \"" + info.telescope +
+                         "\" is not known: the center of the Earth is taken (21 ms, 1.5e-6 of P)");
+  if (!pulsar.ignored.empty())
+    s.warnings.push_back(fmt::format("{}: not used: {}", o.par, fmt::join(pulsar.ignored, " ")));
+  if (!(o.dm_pc_cm3 > 0)) o.dm_pc_cm3 = pulsar.dm_pc_cm3;
+  if (!pulsar.name.empty()) s.source_name = pulsar.name;
+  const double duration_s = static_cast<double>(info.n_samples) * info.sample_interval_s;
+  const PulsarClock clock(pulsar, site ? &*site : nullptr, info.barycentric);
+  auto model = predicted_phase(clock, info.start_tai_ns, duration_s);
+  s.predicted_period_s = duration_s / (model.at(duration_s) - model.at(0));
+  return model;
 }
 
 }  // namespace
 
-FoldSummary fold_file(const FoldOptions& o) {
-  if (!(o.period_s > 0)) throw ConfigError("fold: give --period SECONDS (topocentric)");
+FoldSummary fold_file(const FoldOptions& options) {
+  FoldOptions o = options;
+  if ((o.period_s > 0) == !o.par.empty())
+    throw ConfigError("fold: give either --par FILE or --period SECONDS (topocentric)");
   const auto reader = open_filterbank(o.file, o.input);
   const FilterbankInfo& info = reader->info();
-  const std::vector<float> series = dedispersed(*reader, o);
-  search::FoldConfig config;
-  config.f0_hz = 1 / o.period_s;
-  config.f1_hz_per_s = -o.period_derivative / (o.period_s * o.period_s);
-  config.n_bins = o.n_bins;
   FoldSummary s;
+  s.source_name = info.source_name;
+  s.warnings = info.warnings;
+  search::FoldConfig config;
+  config.n_bins = o.n_bins;
+  if (!o.par.empty()) {
+    config.model = model_of(o, info, s);
+  } else {
+    config.f0_hz = 1 / o.period_s;
+    config.f1_hz_per_s = -o.period_derivative / (o.period_s * o.period_s);
+  }
+  const std::vector<float> series = dedispersed(*reader, o);
   s.duration_s = static_cast<double>(series.size()) * info.sample_interval_s;
   s.fold = o.search ? search::fold_search(series, info.sample_interval_s, config,
                                           o.drift_turns / s.duration_s)
                     : search::fold(series, info.sample_interval_s, config);
-  s.period_s = 1 / s.fold.config.f0_hz;
+  s.period_s = 1 / s.fold.config.spin_hz(s.duration_s);
   s.reduced_chi2 = s.fold.reduced_chi2();
   s.n_samples = static_cast<std::int64_t>(series.size());
-  s.source_name = info.source_name;
   s.start_mjd_utc = info.start_mjd_utc;
-  s.warnings = info.warnings;
-  if (!o.text.empty()) {
-    write_text(o, s);
-    s.products.push_back(o.text);
-  }
-  if (!o.picture.empty()) {
-    write_picture(o, s);
-    s.products.push_back(o.picture);
-  }
+  FoldedPulsar head;
+  head.source = s.source_name;
+  head.telescope = info.telescope;
+  head.file = std::filesystem::path(o.file).filename().string();
+  head.ephemeris = std::filesystem::path(o.par).filename().string();
+  head.start_mjd_utc = info.start_mjd_utc;
+  head.period_s = s.period_s;
+  head.dm_pc_cm3 = o.dm_pc_cm3;
+  head.k_dm = search::dispersion_constant(o.k_dm);
+  head.reduced_chi2 = s.reduced_chi2;
+  head.command_line = o.command_line;
+  head.center_hz = info.channel_center_hz;
+  search::FoldCube cube;
+  if (!o.outputs.fits.empty()) cube = cube_of(*reader, o, s.fold.config, head.k_dm);
+  s.products = write_fold_products(o.outputs, s.fold, &cube, std::move(head));
   return s;
 }
 

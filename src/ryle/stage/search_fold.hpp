@@ -6,29 +6,30 @@
 
 #include "ryle/engine/search/fold.hpp"
 #include "ryle/product/filterbank_file.hpp"
+#include "ryle/stage/search_fold_products.hpp"
 
-/// Folding of a time series or a filterbank at a known period.
+/// Folding of a time series or a filterbank at a known period, or by an ephemeris.
 namespace ryle::stage {
 
 struct FoldOptions {
   std::string file;
   FilterbankOptions input;
-  double period_s = 0;  ///< topocentric, at the first sample
+  std::string par;      ///< ephemeris (.par); the telescope's place by its name in the file
+  double period_s = 0;  ///< instead of it: topocentric, at the first sample
   double period_derivative = 0;
-  double dm_pc_cm3 = 0;  ///< of a filterbank
+  double dm_pc_cm3 = 0;  ///< of a filterbank; 0 with an ephemeris = its DM
   std::string k_dm = "physical";
   std::int64_t n_bins = 128;
   bool search = true;  ///< over periods that drift by up to `drift_turns` within the file
   double drift_turns = 0.5;
-  std::string text;     ///< profile: phase, mean, S/N of a bin; "" = not written
-  std::string picture;  ///< PNG
-  bool overwrite = false;
+  FoldOutputs outputs;
   std::string command_line;
 };
 
 struct FoldSummary {
   search::Fold fold;
-  double period_s = 0;
+  double period_s = 0;            ///< topocentric, mean over the data
+  double predicted_period_s = 0;  ///< of the ephemeris; 0 = there was none
   double reduced_chi2 = 0;
   double duration_s = 0;
   std::int64_t n_samples = 0;

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/stage/search_fold_products.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ryle/core/version.hpp"
+#include "ryle/product/picture.hpp"
+#include "ryle/product/publish.hpp"
+
+namespace ryle::stage {
+namespace {
+
+void write_fold_text(const FoldOutputs& o, const search::Fold& fold, const FoldedPulsar& head) {
+  const auto profile = fold.profile();
+  const auto snr = profile_snr(fold);
+  std::string text = fmt::format(
+      "# {} folded by Ryle {}: period {:.12g} s, {} bins, reduced chi2 {:.3f}\n# phase mean snr\n",
+      head.source, version(), head.period_s, profile.size(), head.reduced_chi2);
+  for (std::size_t b = 0; b < profile.size(); ++b)
+    text += fmt::format("{:.6f} {:.9g} {:.4f}\n",
+                        (static_cast<double>(b) + 0.5) / static_cast<double>(profile.size()),
+                        profile[b], snr[b]);
+  publish_bytes(o.text, text, o.overwrite);
+}
+
+Panel fold_panel(std::int64_t rows, std::int64_t bins, const std::string& title) {
+  Panel p;
+  p.title = title;
+  p.n_rows = rows;
+  p.n_columns = 2 * bins;
+  p.x_max = 2;
+  p.x_label = "phase, turns";
+  p.first_row_at_top = false;
+  p.color_label = "mean";
+  return p;
+}
+
+/// Sub-integrations against phase, two turns, and the profile as the strip of all of them.
+void write_fold_picture(const FoldOutputs& o, const search::Fold& fold, const FoldedPulsar& head) {
+  const std::int64_t bins = fold.config.n_bins,
+                     subs = static_cast<std::int64_t>(fold.middle_s.size());
+  Panel rows = fold_panel(subs, bins, "sub-integrations");
+  rows.y_label = "time, s";
+  rows.y_max = fold.duration_s;
+  for (std::int64_t k = 0; k < subs; ++k) {
+    for (std::int64_t b = 0; b < 2 * bins; ++b) {
+      const auto at = static_cast<std::size_t>(k * bins + b % bins);
+      rows.values.push_back(
+          fold.counts[at] > 0
+              ? static_cast<float>(fold.sums[at] / static_cast<double>(fold.counts[at]) - fold.mean)
+              : std::nanf(""));
+    }
+  }
+  Panel strip = fold_panel(8, bins, "profile");
+  const auto profile = fold.profile();
+  for (int k = 0; k < 8; ++k)
+    for (std::int64_t b = 0; b < 2 * bins; ++b)
+      strip.values.push_back(
+          static_cast<float>(profile[static_cast<std::size_t>(b % bins)] - fold.mean));
+  write_png(o.picture, {rows, strip},
+            fmt::format("{}, period {:.9g} s, reduced chi2 {:.1f}, {} bins, Ryle {}", head.source,
+                        head.period_s, head.reduced_chi2, bins, version()),
+            o.overwrite);
+}
+
+}  // namespace
+
+search::PhaseModel predicted_phase(const PulsarClock& clock, std::int64_t start_tai_ns,
+                                   double duration_s) {
+  // Earth's rotation is the fastest thing in it: with steps of a minute the fourth derivative,
+  // F0 21 ms (2 pi / day)^4, leaves 3e-13 F0 turns.
+  search::PhaseModel model;
+  model.step_s = std::clamp(duration_s, 1.0, 60.0);
+  const auto n = static_cast<std::int64_t>(std::ceil(duration_s / model.step_s)) + 3;
+  for (std::int64_t k = 0; k < n; ++k)
+    model.turns.push_back(
+        clock.turns(start_tai_ns + std::llround(static_cast<double>(k - 1) * model.step_s * 1e9),
+                    start_tai_ns));
+  return model;
+}
+
+std::vector<double> profile_snr(const search::Fold& fold) {
+  const auto profile = fold.profile();
+  std::vector<double> counts(profile.size(), 0.0), snr;
+  for (std::size_t k = 0; k < fold.counts.size(); ++k)
+    counts[k % profile.size()] += static_cast<double>(fold.counts[k]);
+  for (std::size_t b = 0; b < profile.size(); ++b)
+    snr.push_back(
+        fold.variance > 0 ? (profile[b] - fold.mean) * std::sqrt(counts[b] / fold.variance) : 0.0);
+  return snr;
+}
+
+std::vector<std::string> write_fold_products(const FoldOutputs& o, const search::Fold& fold,
+                                             const search::FoldCube* cube, FoldedPulsar head) {
+  std::vector<std::string> products;
+  if (!o.text.empty()) {
+    write_fold_text(o, fold, head);
+    products.push_back(o.text);
+  }
+  if (!o.picture.empty()) {
+    write_fold_picture(o, fold, head);
+    products.push_back(o.picture);
+  }
+  if (!o.fits.empty() && cube != nullptr) {
+    head.n_bins = cube->n_bins;
+    head.begin_s = cube->begin_s;
+    head.end_s = cube->end_s;
+    head.mean = cube->mean;
+    head.rms = cube->rms;
+    head.sums = cube->sums;
+    head.counts = cube->counts;
+    head.profile = fold.profile();
+    head.profile_snr = profile_snr(fold);
+    write_fold_fits(o.fits, head, o.overwrite);
+    products.push_back(o.fits);
+  }
+  return products;
+}
+
+}  // namespace ryle::stage
