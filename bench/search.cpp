@@ -42,13 +42,11 @@ Block make_block(bool quick) {
   plan.count = quick ? 96 : 864;
   b.dms = search::dm_trials(b.band, plan);
   b.n_outputs = quick ? 4096 : 49152;
-  b.config = {n_channels,
-              static_cast<std::int64_t>(b.dms.size()),
-              search::delay_table(b.band, b.dms),
-              63,
-              b.n_outputs,
-              "auto"};
-  b.stride = b.n_outputs + *std::max_element(b.config.delays.begin(), b.config.delays.end()) + 1;
+  b.config.n_channels = n_channels;
+  b.config.n_trials = static_cast<std::int64_t>(b.dms.size());
+  b.config.delays = search::delay_table(b.band, b.dms);
+  b.config.max_outputs = b.n_outputs;
+  b.stride = b.n_outputs + *std::max_element(b.config.delays.begin(), b.config.delays.end()) + 64;
   b.codes = Buffer<std::uint8_t>(n_channels * b.stride + search::kReadAhead);
   for (std::int64_t k = 0; k < b.codes.size();
        k += 8) {  // mean 24, rms 8: what the normaliser makes
@@ -187,6 +185,60 @@ void measure_search(const Options& options, Block& b, const std::string& name, c
   emit(r);
 }
 
+/// The tree on one-sample steps, in gulps of 8192 as the chain makes them.
+void measure_tree(const Options& options, const Block& b, const std::string& name,
+                  const Emit& emit) {
+  constexpr std::int64_t kGulp = 8192;
+  Queue queue = Queue::cpu(options.n_workers);
+  search::DmPlanConfig plan;
+  plan.kind = "native";
+  plan.dm_max =  // 4161 trials
+      options.quick ? b.dms.back() : 4160.5 / b.band.sweep_samples_per_dm();
+  const auto dms = search::dm_trials(b.band, plan);
+  DedisperseConfig config;
+  config.n_channels = b.config.n_channels;
+  config.n_trials = static_cast<std::int64_t>(dms.size());
+  config.delays = search::delay_table(b.band, dms);
+  config.max_outputs = kGulp;
+  config.implementation = name;
+  for (const double hz : b.band.center_hz) config.dispersion.push_back(1e18 / (hz * hz));
+  const auto engine = search::make_dedisperser(queue, config);
+  config.implementation = "fdmt:reference";
+  const auto reference = search::make_dedisperser(queue, config);
+  Buffer<std::uint16_t> sums(config.n_trials * kGulp);
+  const auto once = [&] {
+    for (std::int64_t first = 0; first < b.n_outputs; first += kGulp)
+      engine->execute(queue, b.codes.data() + first, b.stride, std::min(kGulp, b.n_outputs - first),
+                      sums.data(), kGulp);
+  };
+  once();
+  constexpr std::int64_t kChecked = 2;
+  const std::int64_t last = (b.n_outputs - 1) / kGulp * kGulp;
+  Buffer<std::uint16_t> expected(config.n_trials * kChecked);
+  reference->execute(queue, b.codes.data() + last + 1000, b.stride, kChecked, expected.data(),
+                     kChecked);
+  Result r;
+  r.engine = "search";
+  r.implementation = std::string(engine->implementation()) + " dedisperse";
+  r.device = device_description(options.n_workers);
+  r.sizes = {{"n_channels", static_cast<double>(config.n_channels)},
+             {"n_outputs", static_cast<double>(b.n_outputs)},
+             {"n_trials", static_cast<double>(config.n_trials)}};
+  r.verified = true;
+  for (std::int64_t trial = 0; trial < config.n_trials; ++trial)
+    for (std::int64_t t = 0; t < kChecked; ++t)
+      r.verified = r.verified && sums[trial * kGulp + 1000 + t] == expected[trial * kChecked + t];
+  r.useful_ops = static_cast<double>(config.n_channels) * static_cast<double>(b.n_outputs) *
+                 static_cast<double>(config.n_trials);
+  r.bytes = static_cast<double>(b.codes.bytes());
+  r.rate_unit = "x real time";
+  if (r.verified) {
+    std::tie(r.median_s, r.min_s) = time_runs(options.seconds_per_case, once);
+    r.rate = static_cast<double>(b.n_outputs) * b.band.sample_interval_s / r.median_s;
+  }
+  emit(r);
+}
+
 }  // namespace
 
 void bench_search(const Options& options, const Emit& emit) {
@@ -197,7 +249,14 @@ void bench_search(const Options& options, const Emit& emit) {
     for (const auto& name : search::available_implementations())
       if (name != "reference") names.push_back(name);
   }
+  if (options.implementation == "all" || options.implementation == "auto") {
+    names.emplace_back("fdmt");
+  }
   for (const auto& name : names) {
+    if (name.rfind("fdmt", 0) == 0) {
+      measure_tree(options, block, name, emit);
+      continue;
+    }
     measure_dedisperse(options, block, name, emit);
     measure_search(options, block, name, emit);
   }

@@ -15,9 +15,9 @@
 namespace ryle::search::detail {
 namespace {
 
-constexpr std::int64_t kTimes = 512;         // outputs of a task
-constexpr std::int64_t kTrials = 48;         // trials of a task
-constexpr std::int64_t kChannelBlock = 256;  // channels whose patterns are in scratch at a time
+constexpr std::int64_t kTimes = 1024;        // outputs of a task
+constexpr std::int64_t kTrials = 96;         // trials of a task
+constexpr std::int64_t kChannelBlock = 128;  // channels whose patterns are in scratch at a time
 constexpr std::int64_t kMaxScratch_bytes = std::int64_t{1}
                                            << 20;  // stays in the second-level cache
 constexpr std::int64_t kRowPad = 64;

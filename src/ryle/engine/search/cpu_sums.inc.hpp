@@ -58,13 +58,15 @@ void sum_tile(const Accumulation& w, std::int64_t trial, std::int64_t t) {
   }
 }
 
+/// All trials of a piece of time before the next: their rows overlap and stay in the first-level
+/// cache.
 template <class V>
 void accumulate(const Accumulation& w) {
-  std::int64_t i = 0;
-  for (; i + V::kTrials <= w.n_trials; i += V::kTrials)
-    for (std::int64_t t = 0; t < w.n; t += 2 * V::kBytes) sum_tile<V, V::kTrials>(w, i, t);
-  for (; i < w.n_trials; ++i)
-    for (std::int64_t t = 0; t < w.n; t += 2 * V::kBytes) sum_tile<V, 1>(w, i, t);
+  for (std::int64_t t = 0; t < w.n; t += 2 * V::kBytes) {
+    std::int64_t i = 0;
+    for (; i + V::kTrials <= w.n_trials; i += V::kTrials) sum_tile<V, V::kTrials>(w, i, t);
+    for (; i < w.n_trials; ++i) sum_tile<V, 1>(w, i, t);
+  }
 }
 
 template <class V>

@@ -37,7 +37,8 @@ void merge_u16(const TreeMerge& w) {
     std::uint16_t* to = static_cast<std::uint16_t*>(w.to) + w.rows[row].to_at;
     const std::int64_t n = w.n + w.rows[row].extra;
     std::int64_t t = 0;
-    for (; t + 4 * kLanes <= n; t += 4 * kLanes) merge_words<V, 4>(rows, w.n_children, t, to + t);
+    for (; t + 8 * kLanes <= n; t += 8 * kLanes) merge_words<V, 8>(rows, w.n_children, t, to + t);
+    for (; t + 2 * kLanes <= n; t += 2 * kLanes) merge_words<V, 2>(rows, w.n_children, t, to + t);
     for (; t + kLanes <= n; t += kLanes) merge_words<V, 1>(rows, w.n_children, t, to + t);
     if (t == n) continue;
     std::uint16_t rest[kLanes];
@@ -46,27 +47,31 @@ void merge_u16(const TreeMerge& w) {
   }
 }
 
-/// V::kBytes samples: bytes to 16-bit sums in order. kQuads: four rows at a time are added as
-/// bytes.
-template <class V, bool kQuads>
-void merge_byte_vector(const std::uint8_t* const* rows, std::int64_t n_rows, std::int64_t t,
-                       std::uint16_t* to) {
-  typename V::Type total = V::zero(), odd = V::zero();
-  const auto add = [&](typename V::Type x) {
-    total = V::add16(total, x);
-    odd = V::add16(odd, V::high_bytes(x));
+/// kVectors of bytes to 16-bit sums in order. kQuads: four rows at a time are added as bytes.
+template <class V, bool kQuads, int kVectors>
+void merge_byte_vectors(const std::uint8_t* const* rows, std::int64_t n_rows, std::int64_t t,
+                        std::uint16_t* to) {
+  typename V::Type total[kVectors], odd[kVectors];
+  for (int v = 0; v < kVectors; ++v) total[v] = odd[v] = V::zero();
+  const auto at = [&](std::int64_t k, int v) { return V::load(rows[k] + t + V::kBytes * v); };
+  const auto add = [&](typename V::Type x, int v) {
+    total[v] = V::add16(total[v], x);
+    odd[v] = V::add16(odd[v], V::high_bytes(x));
   };
   std::int64_t k = 0;
   if constexpr (kQuads) {
     for (; k + 4 <= n_rows; k += 4)
-      add(V::add8(V::add8(V::load(rows[k] + t), V::load(rows[k + 1] + t)),
-                  V::add8(V::load(rows[k + 2] + t), V::load(rows[k + 3] + t))));
+      for (int v = 0; v < kVectors; ++v)
+        add(V::add8(V::add8(at(k, v), at(k + 1, v)), V::add8(at(k + 2, v), at(k + 3, v))), v);
   }
-  for (; k < n_rows; ++k) add(V::load(rows[k] + t));
-  typename V::Type low, high;
-  V::in_order(V::sub16(total, V::bytes_up(odd)), odd, low, high);
-  V::store(to, low);
-  V::store(to + V::kBytes / 2, high);
+  for (; k < n_rows; ++k)
+    for (int v = 0; v < kVectors; ++v) add(at(k, v), v);
+  for (int v = 0; v < kVectors; ++v) {
+    typename V::Type low, high;
+    V::in_order(V::sub16(total[v], V::bytes_up(odd[v])), odd[v], low, high);
+    V::store(to + V::kBytes * v, low);
+    V::store(to + V::kBytes * v + V::kBytes / 2, high);
+  }
 }
 
 template <class V, bool kQuads>
@@ -77,11 +82,13 @@ void merge_bytes(const TreeMerge& w) {
     std::uint16_t* to = static_cast<std::uint16_t*>(w.to) + w.rows[row].to_at;
     const std::int64_t n = w.n + w.rows[row].extra;
     std::int64_t t = 0;
+    for (; t + 4 * V::kBytes <= n; t += 4 * V::kBytes)
+      merge_byte_vectors<V, kQuads, 4>(rows, w.n_children, t, to + t);
     for (; t + V::kBytes <= n; t += V::kBytes)
-      merge_byte_vector<V, kQuads>(rows, w.n_children, t, to + t);
+      merge_byte_vectors<V, kQuads, 1>(rows, w.n_children, t, to + t);
     if (t == n) continue;
     std::uint16_t rest[V::kBytes];
-    merge_byte_vector<V, kQuads>(rows, w.n_children, t, rest);
+    merge_byte_vectors<V, kQuads, 1>(rows, w.n_children, t, rest);
     std::copy_n(rest, n - t, to + t);
   }
 }
