@@ -124,7 +124,7 @@ BeamChain::BeamChain(Queue queue, BeamSetup setup, MakeConsumers make_consumers)
 // Weights of the interval [n, n + 1) * update_ in absolute ticks, for its middle.
 void BeamChain::point(const BeamInput& input, std::int64_t interval) {
   weights_tai_ns_ = middle_tai_ns(input.clock, interval * update_, update_);
-#if RYLE_MUTANT == 963
+#if RYLE_MUTANT == 983
   weights_tai_ns_ = middle_tai_ns(input.clock, input.first_tick, input.n_spectra);
 #endif
   const auto steering = beamform::steer(setup_.file.array, sky_.directions_enu(weights_tai_ns_),

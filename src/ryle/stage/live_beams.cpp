@@ -61,7 +61,7 @@ void order_antennas(const SourceConfig& source, BeamsFile& file) {
   const auto from_inputs = inputs;
   const auto from_gains = file.gains;
   for (std::int64_t a = 0; a < kPacketAntennas; ++a) {
-#if RYLE_MUTANT == 962
+#if RYLE_MUTANT == 982
     const std::int64_t wired = a;
 #else
     const std::int64_t wired = source.pair_swap ? a ^ 2 : a;

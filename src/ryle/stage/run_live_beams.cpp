@@ -43,6 +43,7 @@ class LiveBeamRun final : public LivePath {
     LiveLoop loop(config_, options_, *source_, *this, simulation_.get(), bits_per_s);
     loop.run(summary);
     chain_->finish(summary);
+    summary.data_s = data_s();
     loop.require_balance();
     summary.engine_margin = busy_s() > 0 ? data_s() / busy_s() : 0;
     summary.real_time_factor = summary.elapsed_s > 0 ? summary.data_s / summary.elapsed_s : 0;
