@@ -54,11 +54,9 @@ AssemblerConfig best2_assembler(const Best2SourceConfig& c) {
   return a;
 }
 
-}  // namespace
-
-class Best2Source::Impl final : public ReceiverThread {
+class Best2Receiver final : public ReceiverThread {
  public:
-  explicit Impl(const Best2SourceConfig& config)
+  explicit Best2Receiver(const Best2SourceConfig& config)
       : ReceiverThread(config.allowed_senders, config.udp_gro), config_(config) {
     check_best2(config);
     for (const auto& text : config_.endpoints) ports_.open(parse_endpoint(text));
@@ -77,14 +75,9 @@ class Best2Source::Impl final : public ReceiverThread {
              static_cast<std::uint64_t>(kBest2PayloadBytes));
     publish();
   }
-  ~Impl() override { end(); }
+  ~Best2Receiver() override { end(); }
 
   const Best2SourceConfig& config() const { return config_; }
-  std::vector<std::string> endpoints() const {
-    std::vector<std::string> result;
-    for (std::size_t i = 0; i < ports_.size(); ++i) result.push_back(to_string(ports_[i].endpoint));
-    return result;
-  }
 
  private:
   bool serve(int timeout_ms) override {
@@ -123,8 +116,10 @@ class Best2Source::Impl final : public ReceiverThread {
   Best2SourceConfig config_;
 };
 
-Best2Source::Best2Source(const Best2SourceConfig& config) : impl_(std::make_unique<Impl>(config)) {}
-Best2Source::~Best2Source() = default;
+}  // namespace
+
+Best2Source::Best2Source(const Best2SourceConfig& config)
+    : ReceiverSource(std::make_unique<Best2Receiver>(config)) {}
 
 SourceInfo Best2Source::info() const {
   SourceInfo info;
@@ -138,21 +133,12 @@ SourceInfo Best2Source::info() const {
   return info;
 }
 
-const Best2SourceConfig& Best2Source::config() const { return impl_->config(); }
+const Best2SourceConfig& Best2Source::config() const {
+  return static_cast<const Best2Receiver&>(receiver()).config();
+}
 std::int64_t Best2Source::channel_stride_bytes() const {
   return config().chunk_spectra * wire::kBest2Antennas;
 }
-void Best2Source::start() { impl_->start(); }
-Chunk* Best2Source::next(std::chrono::milliseconds timeout) { return impl_->pool().next(timeout); }
-void Best2Source::release(Chunk* chunk) { impl_->pool().release(chunk); }
-bool Best2Source::ended() const { return impl_->pool().finished(); }
-void Best2Source::stop() { impl_->stop(); }
-IngestCounters Best2Source::counters() const { return impl_->counters(); }
-std::string Best2Source::state() const { return impl_->state(); }
-std::int64_t Best2Source::memory_bytes() const { return impl_->memory_bytes(); }
-std::vector<std::string> Best2Source::endpoints() const { return impl_->endpoints(); }
-bool Best2Source::receive_buffer_ok() const { return impl_->receive_buffer_ok(); }
-void Best2Source::poison(std::byte value) { impl_->pool().poison(value); }
 
 std::int64_t best2_source_chunk_bytes(const Best2SourceConfig& c) {
   check_best2(c);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ryle/ingest/quorum_gate.hpp"
-#include "ryle/ingest/source.hpp"
+#include "ryle/ingest/receiver_source.hpp"
 #include "ryle/wire/best2.hpp"
 
 namespace ryle {
@@ -45,37 +45,19 @@ struct Best2SourceConfig {
 /// Receives BEST-2 packets.
 /// @shape payload of a chunk [channel][block][pair 16][spectrum 128][2] ci4, blocks dense in
 /// chunk_spectra: what beamform::InputOrder::pairs takes as it is. Absent packets are 0.
-class Best2Source final : public ChunkSource {
+/// Chunk::absent lists channels in the order of memory: AbsentSpan::input = channel. A slot of the
+/// counters is a packet; lost_samples counts (spectrum, antenna) values.
+class Best2Source final : public ReceiverSource {
  public:
   /// Opens and binds. Throws ConfigError, IoError (port in use, ...) or OsLimitError (receive
   /// buffer; the message has the sysctl line).
   explicit Best2Source(const Best2SourceConfig& config);
-  ~Best2Source() override;
 
   SourceInfo info() const override;
-  void start() override;
-  /// Chunk::absent lists channels in the order of memory: AbsentSpan::input = channel.
-  Chunk* next(std::chrono::milliseconds timeout) override;
-  void release(Chunk* chunk) override;
-  bool ended() const override;
-  void stop() override;
-  /// A slot is a packet; lost_samples counts (spectrum, antenna) values.
-  IngestCounters counters() const override;
-  std::string state() const override;
-  std::int64_t memory_bytes() const override;
 
   const Best2SourceConfig& config() const;
   /// Bytes from one channel to the next in a chunk.
   std::int64_t channel_stride_bytes() const;
-  /// As bound: port 0 replaced by the port the system chose.
-  std::vector<std::string> endpoints() const;
-  bool receive_buffer_ok() const;
-  /// Overwrites all chunks (tests). @pre not started
-  void poison(std::byte value);
-
- private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
 };
 
 /// Bytes of chunks the source will allocate (for `ryle plan`, without opening anything). Throws

@@ -120,12 +120,6 @@ SampleClock FengineReceiver::clock(std::int64_t segment) const {
   return it == clocks_.end() ? clock_ : it->second;
 }
 
-std::vector<std::string> FengineReceiver::endpoints() const {
-  std::vector<std::string> result;
-  for (std::size_t i = 0; i < ports_.size(); ++i) result.push_back(to_string(ports_[i].endpoint));
-  return result;
-}
-
 bool FengineReceiver::serve(int timeout_ms) {
   return serve_ports(timeout_ms, skew_limit_,
                      [this](UdpPort& port, const DatagramReader::Datagram& datagram) {

@@ -21,7 +21,6 @@ class FengineReceiver : public ReceiverThread {
   SampleClock clock() const;
   /// Of a segment chunks of which are with the consumer or wait for it.
   SampleClock clock(std::int64_t segment) const;
-  std::vector<std::string> endpoints() const;
 
  private:
   bool serve(int timeout_ms) override;

@@ -105,17 +105,15 @@ std::int64_t fengine_source_chunk_bytes(const FengineSourceConfig& config) {
   return config.n_chunks * fengine_layout(config).chunk_bytes();
 }
 
-class FengineSource::Impl : public FengineReceiver {
- public:
-  using FengineReceiver::FengineReceiver;
-};
-
 FengineSource::FengineSource(const FengineSourceConfig& config)
-    : impl_(std::make_unique<Impl>(config)) {}
-FengineSource::~FengineSource() = default;
+    : ReceiverSource(std::make_unique<FengineReceiver>(config)) {}
+
+const FengineReceiver& FengineSource::fengine() const {
+  return static_cast<const FengineReceiver&>(receiver());
+}
 
 SourceInfo FengineSource::info() const {
-  const auto& config = impl_->config();
+  const auto& config = fengine().config();
   SourceInfo info;
   info.format = std::string(name(config.format));
   info.n_inputs = layout().n_inputs;
@@ -123,35 +121,21 @@ SourceInfo FengineSource::info() const {
   // Of one channel of one stream: engines take unpack()'s blocks, not this.
   info.layout.input_stride_bits = 8;
   info.layout.sample_stride_bits = 8 * layout().packet_payload_bytes();
-  info.clock = impl_->clock();
+  info.clock = fengine().clock();
   info.time_source =
       config.format == FengineFormat::chips ? config.time_source : TimeSource::packet;
   return info;
 }
 
-SampleClock FengineSource::clock(std::int64_t segment) const { return impl_->clock(segment); }
+SampleClock FengineSource::clock(std::int64_t segment) const { return fengine().clock(segment); }
 
-const FengineLayout& FengineSource::layout() const { return impl_->layout(); }
+const FengineLayout& FengineSource::layout() const { return fengine().layout(); }
 
 FrequencyAxis FengineSource::channels() const {
-  const auto& config = impl_->config();
+  const auto& config = fengine().config();
   return {static_cast<double>(config.first_channel) * config.channel_width_hz,
           config.channel_width_hz, config.n_channels};
 }
-
-void FengineSource::start() { impl_->start(); }
-Chunk* FengineSource::next(std::chrono::milliseconds timeout) {
-  return impl_->pool().next(timeout);
-}
-void FengineSource::release(Chunk* chunk) { impl_->pool().release(chunk); }
-bool FengineSource::ended() const { return impl_->pool().finished(); }
-void FengineSource::stop() { impl_->stop(); }
-IngestCounters FengineSource::counters() const { return impl_->counters(); }
-std::string FengineSource::state() const { return impl_->state(); }
-std::int64_t FengineSource::memory_bytes() const { return impl_->memory_bytes(); }
-std::vector<std::string> FengineSource::endpoints() const { return impl_->endpoints(); }
-bool FengineSource::receive_buffer_ok() const { return impl_->receive_buffer_ok(); }
-void FengineSource::poison(std::byte value) { impl_->pool().poison(value); }
 
 std::unique_ptr<FengineSource> make_fengine_source(const FengineSourceConfig& config) {
   return std::make_unique<FengineSource>(config);

@@ -9,7 +9,7 @@
 #include "ryle/core/frequency_axis.hpp"
 #include "ryle/ingest/fengine_blocks.hpp"
 #include "ryle/ingest/quorum_gate.hpp"
-#include "ryle/ingest/source.hpp"
+#include "ryle/ingest/receiver_source.hpp"
 
 namespace ryle {
 
@@ -57,6 +57,8 @@ struct FengineSourceConfig {
   MonotonicNs patience_ns = 2000 * kMillisecond_ns;  ///< with streams that never come
 };
 
+class FengineReceiver;
+
 /// Receives F-engine packets. next() gives chunks of packets as they were sent (stream by stream,
 /// absent ones 0); unpack() of fengine_blocks.hpp makes the planar blocks and masks of the engines.
 ///
@@ -70,12 +72,14 @@ struct FengineSourceConfig {
 ///       source->release(chunk);
 ///       engine.execute(queue, {spectra.blocks(), spectra.n_spectra, spectra.valid(), ...});
 ///     }
-class FengineSource final : public ChunkSource {
+///
+/// Chunk::absent lists streams, not inputs: AbsentSpan::input = stream; unpack() knows. A slot of
+/// the counters is one spectrum of one stream; lost_samples counts (channel, input) values.
+class FengineSource final : public ReceiverSource {
  public:
   /// Opens and binds. Throws ConfigError, IoError (port in use, ...) or OsLimitError (receive
   /// buffer; the message has the sysctl line).
   explicit FengineSource(const FengineSourceConfig& config);
-  ~FengineSource() override;
 
   /// clock counts spectra. TBF, TBX: its epoch is known once a chunk came.
   SourceInfo info() const override;
@@ -86,26 +90,8 @@ class FengineSource final : public ChunkSource {
   /// Centres of all channels.
   FrequencyAxis channels() const;
 
-  void start() override;
-  /// Chunk::absent lists streams, not inputs: AbsentSpan::input = stream; unpack() knows.
-  Chunk* next(std::chrono::milliseconds timeout) override;
-  void release(Chunk* chunk) override;
-  bool ended() const override;
-  void stop() override;
-  /// A slot is one spectrum of one stream; lost_samples counts (channel, input) values.
-  IngestCounters counters() const override;
-  std::string state() const override;
-  std::int64_t memory_bytes() const override;
-
-  /// As bound: port 0 replaced by the port the system chose.
-  std::vector<std::string> endpoints() const;
-  bool receive_buffer_ok() const;
-  /// Overwrites all chunks (tests). @pre not started
-  void poison(std::byte value);
-
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  const FengineReceiver& fengine() const;
 };
 
 std::unique_ptr<FengineSource> make_fengine_source(const FengineSourceConfig& config);

@@ -21,7 +21,7 @@ class Mwa32tReceiver : public ReceiverThread, private GroupSink {
 
   const Mwa32tSourceConfig& config() const { return config_; }
   std::int64_t memory_bytes() const override;
-  std::vector<std::string> endpoints() const;
+  std::vector<std::string> endpoints() const override;
 
  private:
   struct TcpLink {

@@ -14,17 +14,11 @@ std::int64_t mwa32t_source_chunk_bytes(const Mwa32tSourceConfig& config) {
       "ingest chunks");
 }
 
-class Mwa32tSource::Impl : public Mwa32tReceiver {
- public:
-  using Mwa32tReceiver::Mwa32tReceiver;
-};
-
 Mwa32tSource::Mwa32tSource(const Mwa32tSourceConfig& config)
-    : impl_(std::make_unique<Impl>(config)) {}
-Mwa32tSource::~Mwa32tSource() = default;
+    : ReceiverSource(std::make_unique<Mwa32tReceiver>(config)) {}
 
 SourceInfo Mwa32tSource::info() const {
-  const auto& config = impl_->config();
+  const auto& config = static_cast<const Mwa32tReceiver&>(receiver()).config();
   SourceInfo info;
   info.format = "mwa32t";
   info.n_inputs = static_cast<std::int64_t>(config.endpoints.size()) *
@@ -38,18 +32,6 @@ SourceInfo Mwa32tSource::info() const {
   info.time_source = config.time_source;
   return info;
 }
-
-void Mwa32tSource::start() { impl_->start(); }
-Chunk* Mwa32tSource::next(std::chrono::milliseconds timeout) { return impl_->pool().next(timeout); }
-void Mwa32tSource::release(Chunk* chunk) { impl_->pool().release(chunk); }
-bool Mwa32tSource::ended() const { return impl_->pool().finished(); }
-void Mwa32tSource::stop() { impl_->stop(); }
-IngestCounters Mwa32tSource::counters() const { return impl_->counters(); }
-std::string Mwa32tSource::state() const { return impl_->state(); }
-std::int64_t Mwa32tSource::memory_bytes() const { return impl_->memory_bytes(); }
-std::vector<std::string> Mwa32tSource::endpoints() const { return impl_->endpoints(); }
-bool Mwa32tSource::receive_buffer_ok() const { return impl_->receive_buffer_ok(); }
-void Mwa32tSource::poison(std::byte value) { impl_->pool().poison(value); }
 
 std::unique_ptr<ChunkSource> make_mwa32t_source(const Mwa32tSourceConfig& config) {
   return std::make_unique<Mwa32tSource>(config);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ryle/ingest/quorum_gate.hpp"
-#include "ryle/ingest/source.hpp"
+#include "ryle/ingest/receiver_source.hpp"
 #include "ryle/wire/mwa32t.hpp"
 
 namespace ryle {
@@ -43,34 +43,14 @@ struct Mwa32tSourceConfig {
   MonotonicNs reconnect_max_ns = 30'000 * kMillisecond_ns;
 };
 
-/// The source with what only tests and `ryle doctor` ask for.
-class Mwa32tSource final : public ChunkSource {
+/// Samples of the receivers, aligned.
+class Mwa32tSource final : public ReceiverSource {
  public:
   /// Opens, binds and listens: senders may connect from now on. Throws ConfigError, IoError (port
   /// in use, ...) or OsLimitError (receive buffer; the message has the sysctl line).
   explicit Mwa32tSource(const Mwa32tSourceConfig& config);
-  ~Mwa32tSource() override;
 
   SourceInfo info() const override;
-  void start() override;
-  Chunk* next(std::chrono::milliseconds timeout) override;
-  void release(Chunk* chunk) override;
-  bool ended() const override;
-  void stop() override;
-  IngestCounters counters() const override;
-  std::string state() const override;
-  std::int64_t memory_bytes() const override;
-
-  /// As bound: port 0 replaced by the port the system chose.
-  std::vector<std::string> endpoints() const;
-  /// UDP buffers granted are as large as needed.
-  bool receive_buffer_ok() const;
-  /// Overwrites all chunks (tests). @pre not started
-  void poison(std::byte value);
-
- private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
 };
 
 /// @shape chunk payload [tick][input] ci5 in u16 little endian: input_stride_bits 16,

@@ -177,6 +177,12 @@ std::string ReceiverThread::state() const {
   return state_;
 }
 
+std::vector<std::string> ReceiverThread::endpoints() const {
+  std::vector<std::string> result;
+  for (std::size_t i = 0; i < ports_.size(); ++i) result.push_back(to_string(ports_[i].endpoint));
+  return result;
+}
+
 std::int64_t ReceiverThread::memory_bytes() const {
   return pool_->memory_bytes() + assembler_->memory_bytes() + ports_.memory_bytes();
 }

@@ -33,6 +33,8 @@ class ReceiverThread {
   std::string state() const;
   bool receive_buffer_ok() const { return ports_.receive_buffer_ok(); }
   virtual std::int64_t memory_bytes() const;
+  /// As bound: port 0 replaced by the port the system chose.
+  virtual std::vector<std::string> endpoints() const;
 
  protected:
   ReceiverThread(std::vector<std::string> allowed_senders, bool udp_gro);
