@@ -196,9 +196,14 @@ TEST_F(CudaSearch, RefusesWhatCannotBe) {
   auto wide = plan_of(test::best2_band(1041), steps(2, 1), 63, 10);
   wide.implementation = "fdmt";
   EXPECT_THROW(make_dedisperser(queue(), wide), UnsupportedError);  // 32-bit sums
-  config.implementation = "cuda";
+}
+
+// A CPU queue that asks for CUDA by name: host memory in, host memory out.
+TEST_F(CudaSearch, HostMemory) {
   Queue host = Queue::cpu(1);
-  EXPECT_THROW(make_dedisperser(host, config), UnsupportedError);
+  const Case c = make_case(plan_of(test::best2_band(64), steps(9, 2), 63, 300), 300, 4);
+  EXPECT_EQ(run_reference(c, "cuda") == run_reference(c), true);
+  EXPECT_EQ(run_reference(c, "fdmt:cuda") == run_reference(c, "fdmt:reference"), true);
 }
 
 /// Noise with pulses of several widths, on host and device.
@@ -260,6 +265,11 @@ void detect_case(Queue& queue, std::int64_t n_columns, std::int64_t max_width, d
   const auto engine = make_detector(queue, config);
   EXPECT_EQ(engine->implementation(), "search/cuda");
   engine->execute(queue, in, found);
+  in.sums = sums.data();
+  if (weighted) in.weights = weights.data();
+  std::vector<Token> through;
+  make_detector(host, config)->execute(host, in, through);
+  EXPECT_EQ(through == expected, true);
   EXPECT_EQ(found == expected, true)
       << found.size() << " tokens, expected " << expected.size() << "; " << n_columns
       << " columns, widths to " << max_width << (weighted ? ", weighted" : "");

@@ -23,6 +23,11 @@ std::unique_ptr<Dedisperser> make_cuda_fdmt(Queue& queue, const DedisperseConfig
 /// same order. execute() waits for the device.
 std::unique_ptr<Detector> make_cuda_detector(Queue& queue, const DetectConfig& config);
 
+/// The same for codes, sums and weights in host memory, on device 0: copied there and back, and
+/// execute() returns when all is done. What a CPU queue gets that asks for "cuda" by name.
+std::unique_ptr<Dedisperser> make_cuda_dedisperser_for_host(const DedisperseConfig& config);
+std::unique_ptr<Detector> make_cuda_detector_for_host(const DetectConfig& config);
+
 /// Names usable on this machine, best first; empty when cuda_unavailable_reason() is not "".
 std::vector<std::string> cuda_implementations();
 

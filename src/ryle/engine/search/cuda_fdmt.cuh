@@ -8,6 +8,7 @@
 namespace ryle::search::detail {
 
 inline constexpr int kMergeTimes = 512;  ///< outputs of a thread block
+inline constexpr int kCodeTimes = 1024;  ///< of one that adds codes
 inline constexpr int kMergeRows = 64;    ///< rows of a thread block: 16 warps x 4
 inline constexpr int kMergeThreads = 512;
 inline constexpr int kMaxParts = 16;
@@ -22,7 +23,7 @@ struct MergeInput {
 /// Rows of one node that one thread block makes.
 struct MergeTile {
   std::int32_t first_input, n_inputs;
-  std::int32_t first_entry;  ///< [slot][part] in `entries`
+  std::int32_t first_entry;  ///< in `entries`
   std::int32_t n_rows, n_parts;
   std::int32_t first_row;  ///< slot k makes row out_rows[first_row + k]
   std::int32_t extent;     ///< outputs wanted beyond those of the root
@@ -36,7 +37,8 @@ struct MergeWork {
   std::int64_t out_stride, n_outputs;
   const MergeTile* tiles;
   const MergeInput* inputs;
-  /// Sample in shared memory that the part begins at; of codes: sample behind the input's first.
+  /// Of sums: [slot][1 + part], the number of even starts, then the samples in shared memory that
+  /// parts begin at, even ones first. Of codes: [slot][part], samples behind the input's first.
   const std::uint16_t* entries;
   const std::int32_t* out_rows;
   int n_tiles, shared_bytes;

@@ -124,8 +124,10 @@ class Planner {
         input.time = pass.codes ? use.low : use.low / 8 * 8;
         input.offset = samples;
         // A piece more for the words beside, another for the alignment of codes.
-        input.n_pieces = (kMergeTimes + use.high - input.time + per_piece - 1) / per_piece + 1 +
-                         (pass.codes ? 1 : 0);
+        input.n_pieces =
+            ((pass.codes ? kCodeTimes : kMergeTimes) + use.high - input.time + per_piece - 1) /
+                per_piece +
+            1 + (pass.codes ? 1 : 0);
         samples += (input.n_pieces * per_piece + 15) / 16 * 16;
         inputs.push_back(input);
       }
@@ -142,13 +144,20 @@ class Planner {
     tile.extent = nodes_[k].extent;
     for (std::size_t r = first; r < first + n; ++r) {
       pass.out_rows.push_back(rows[r].second);
+      std::vector<std::uint16_t> starts;
       for (std::int64_t p = 0; p < node.n_parts(); ++p) {
         const TreePlace place = tree_place(x_, node, p, rows[r].first);
         const Use& use = uses[static_cast<std::size_t>(p)].at(pass.codes ? 0 : place.sweep);
         const MergeInput& input = inputs[static_cast<std::size_t>(use.index)];
-        pass.entries.push_back(static_cast<std::uint16_t>(
+        starts.push_back(static_cast<std::uint16_t>(
             pass.codes ? place.start - input.time : input.offset + place.start - input.time));
       }
+      if (!pass.codes) {
+        const auto odd = std::stable_partition(starts.begin(), starts.end(),
+                                               [](std::uint16_t start) { return start % 2 == 0; });
+        pass.entries.push_back(static_cast<std::uint16_t>(odd - starts.begin()));
+      }
+      pass.entries.insert(pass.entries.end(), starts.begin(), starts.end());
     }
     pass.inputs.insert(pass.inputs.end(), inputs.begin(), inputs.end());
     pass.shared_bytes = std::max(pass.shared_bytes, bytes);
@@ -196,7 +205,7 @@ class CudaTree final : public Dedisperser {
       level.shared_bytes = pass.shared_bytes;
       level.codes = pass.codes;
       // Blocks read whole tiles, and a little beside.
-      level.stride = (config.max_outputs + max_delay_ + 2 * kMergeTimes + 63) / 64 * 64;
+      level.stride = (config.max_outputs + max_delay_ + 2 * kCodeTimes + 63) / 64 * 64;
       levels_.push_back(std::move(level));
       if (levels_.size() > 1) {
         Level& before = levels_[levels_.size() - 2];
@@ -231,7 +240,7 @@ class CudaTree final : public Dedisperser {
       work.out_rows = level.out_rows.data();
       work.n_tiles = static_cast<int>(level.tiles.size());
       work.shared_bytes = level.shared_bytes;
-      const bool whole = n_outputs % kMergeTimes == 0 && sum_stride % 4 == 0 &&
+      const bool whole = n_outputs % kCodeTimes == 0 && sum_stride % 4 == 0 &&
                          reinterpret_cast<std::uintptr_t>(sums) % 8 == 0;
       work.padded = !last || whole;
       if (level.codes) {

@@ -117,9 +117,12 @@ std::unique_ptr<Dedisperser> make_dedisperser(Queue& queue, const DedisperseConf
 #ifdef RYLE_HAVE_CUDA
   if (queue.back_end() == BackEnd::cuda) return make_cuda_dedisperser(queue, config);
 #endif
-  if (config.implementation.rfind("cuda", 0) == 0) {
+  if (config.implementation.rfind("cuda", 0) == 0 || config.implementation == "fdmt:cuda") {
     const std::string reason = cuda_unavailable_reason();
-    refuse(config.implementation, reason.empty() ? "it needs a CUDA queue" : reason);
+    if (!reason.empty()) refuse(config.implementation, reason);
+#ifdef RYLE_HAVE_CUDA
+    return make_cuda_dedisperser_for_host(config);
+#endif
   }
   if (config.implementation == "reference") return detail::make_reference(config);
   if (config.implementation.rfind("fdmt", 0) == 0) return make_fdmt(queue, config);
