@@ -59,10 +59,11 @@ if [[ " $steps " == *" sanitize "* ]]; then
   small='CudaTest.Copies*:CudaCorrelate.MmaEquals*:CudaCorrelate.ManyGulps*:CudaCorrelate.Counts*:CudaChannelize.Rounding*'
   small+=':CudaChannelize.Absent*:CudaChannelize.Splitting*:CudaChannelize.Feeds*'
   small+=':CudaAllSky.Fused*:CudaAllSky.ImagesTheTiles*:CudaAllSky.VisDft*'
+  small+=':CudaSearch.Small*:CudaSearch.HostMemory*'
   : >"$out/sanitize.txt"
   for tool in memcheck racecheck initcheck; do
     filter=$small
-    [[ $tool == memcheck ]] && filter+=':CudaCorrelate.Simt*:CudaChannelize.Delays*:CudaAllSky.*Conforms'
+    [[ $tool == memcheck ]] && filter+=':CudaCorrelate.Simt*:CudaChannelize.Delays*:CudaAllSky.*Conforms:CudaSearch.Arbitrary*:CudaSearch.Tokens*'
     compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 20 "$test_cuda" --gtest_filter="$filter" \
       >"$out/sanitize-$tool.txt" 2>&1
     status=$?
