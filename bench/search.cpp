@@ -2,6 +2,7 @@
 // Search: the block of Magro 2014 (1024 channels, 49,152 samples, 864 trials x 0.1 pc/cm3), codes
 // in memory.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -48,12 +49,15 @@ Block make_block(bool quick) {
   b.config.max_outputs = b.n_outputs;
   b.stride = b.n_outputs + *std::max_element(b.config.delays.begin(), b.config.delays.end()) + 64;
   b.codes = Buffer<std::uint8_t>(n_channels * b.stride + search::kReadAhead);
-  for (std::int64_t k = 0; k < b.codes.size();
-       k += 8) {  // mean 24, rms 8: what the normaliser makes
-    const std::uint64_t key = combine(1, static_cast<std::uint64_t>(k));
-    const auto value = static_cast<std::uint8_t>(std::clamp(24 + 8 * gaussian(key), 0.0, 63.0));
-    for (std::int64_t m = 0; m < 8 && k + m < b.codes.size(); ++m)
-      b.codes[k + m] = static_cast<std::uint8_t>((value + (key >> (8 * m)) % 16) & 63);
+  // White, mean 24, rms 8: what the normaliser makes. Drawn from a table of 65,536 deviates.
+  std::vector<std::uint8_t> deviates(65536);
+  for (std::size_t k = 0; k < deviates.size(); ++k)
+    deviates[k] = static_cast<std::uint8_t>(
+        std::clamp(std::rint(24 + 8 * gaussian(combine(1, k))), 0.0, 63.0));
+  for (std::int64_t k = 0; k < b.codes.size(); k += 4) {
+    const std::uint64_t key = combine(2, static_cast<std::uint64_t>(k));
+    for (std::int64_t m = 0; m < 4 && k + m < b.codes.size(); ++m)
+      b.codes[k + m] = deviates[key >> (16 * m) & 65535];
   }
   return b;
 }

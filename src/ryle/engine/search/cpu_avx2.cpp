@@ -18,6 +18,8 @@ struct Avx2 {
     return _mm256_loadu_si256(static_cast<const __m256i*>(from));
   }
   static void store(void* to, Type x) { _mm256_storeu_si256(static_cast<__m256i*>(to), x); }
+  /// Keeps gcc from loading twice what two operations use.
+  static void pin(Type& x) { asm("" : "+x"(x)); }
   static Type zero() { return _mm256_setzero_si256(); }
   static Type all16(std::uint16_t x) { return _mm256_set1_epi16(static_cast<short>(x)); }
   static Type add8(Type a, Type b) { return _mm256_add_epi8(a, b); }

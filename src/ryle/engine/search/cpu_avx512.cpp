@@ -16,6 +16,8 @@ struct Avx512 {
   static constexpr int kTrials = 4;
   static Type load(const void* from) { return _mm512_loadu_si512(from); }
   static void store(void* to, Type x) { _mm512_storeu_si512(to, x); }
+  /// Keeps gcc from loading twice what two operations use.
+  static void pin(Type& x) { asm("" : "+v"(x)); }
   static Type zero() { return _mm512_setzero_si512(); }
   static Type all16(std::uint16_t x) { return _mm512_set1_epi16(static_cast<short>(x)); }
   static Type add8(Type a, Type b) { return _mm512_add_epi8(a, b); }

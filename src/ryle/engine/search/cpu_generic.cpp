@@ -18,6 +18,7 @@ struct Generic {
     return x;
   }
   static void store(void* to, Type x) { std::memcpy(to, &x, sizeof x); }
+  static void pin(Type&) {}
   static Type zero() { return Type{}; }
   static Type all16(std::uint16_t x) { return Type{x, x, x, x, x, x, x, x}; }
   static Type add8(Type a, Type b) {

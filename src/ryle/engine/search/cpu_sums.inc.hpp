@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "ryle/engine/search/cpu_kernel.hpp"
+#include "ryle/engine/search/cpu_unroll.inc.hpp"
 
 namespace ryle::search::detail {
 namespace {
@@ -29,33 +30,28 @@ void sum_rows(const std::uint8_t* const* rows, int n_rows, std::uint8_t* to, std
 /// kN trials x 2 vectors in registers.
 template <class V, int kN>
 void sum_tile(const Accumulation& w, std::int64_t trial, std::int64_t t) {
-  typename V::Type total[kN][2], odd[kN][2];
-  for (int u = 0; u < kN; ++u)
-    for (int v = 0; v < 2; ++v) total[u][v] = odd[u][v] = V::zero();
+  typename V::Type total[2 * kN], odd[2 * kN];
+  unrolled<2 * kN>([&](auto k) { total[k] = odd[k] = V::zero(); });
   const std::uint32_t* starts = w.starts + trial;
   const std::uint8_t* base = w.base + t;
   for (std::int64_t g = 0; g < w.n_groups; ++g, starts += w.n_trials) {
-    for (int u = 0; u < kN; ++u) {
-      const std::uint8_t* row = base + starts[u];
-      for (int v = 0; v < 2; ++v) {
-        const typename V::Type x = V::load(row + V::kBytes * v);
-        total[u][v] = V::add16(total[u][v], x);
-        odd[u][v] = V::add16(odd[u][v], V::high_bytes(x));
-      }
-    }
+    unrolled<2 * kN>([&](auto k) {
+      typename V::Type x = V::load(base + starts[k / 2] + V::kBytes * (k % 2));
+      V::pin(x);
+      total[k] = V::add16(total[k], x);
+      odd[k] = V::add16(odd[k], V::high_bytes(x));
+    });
   }
-  for (int u = 0; u < kN; ++u) {
-    for (int v = 0; v < 2; ++v) {
-      std::uint16_t* sums = w.sums + (trial + u) * w.sum_stride + t + V::kBytes * v;
-      typename V::Type e = V::sub16(total[u][v], V::bytes_up(odd[u][v])), o = odd[u][v];
-      if (!w.first) {
-        e = V::add16(e, V::load(sums));
-        o = V::add16(o, V::load(sums + V::kBytes / 2));
-      }
-      V::store(sums, e);
-      V::store(sums + V::kBytes / 2, o);
+  unrolled<2 * kN>([&](auto k) {
+    std::uint16_t* sums = w.sums + (trial + k / 2) * w.sum_stride + t + V::kBytes * (k % 2);
+    typename V::Type e = V::sub16(total[k], V::bytes_up(odd[k])), o = odd[k];
+    if (!w.first) {
+      e = V::add16(e, V::load(sums));
+      o = V::add16(o, V::load(sums + V::kBytes / 2));
     }
-  }
+    V::store(sums, e);
+    V::store(sums + V::kBytes / 2, o);
+  });
 }
 
 /// All trials of a piece of time before the next: their rows overlap and stay in the first-level

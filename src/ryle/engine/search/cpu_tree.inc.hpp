@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "ryle/engine/search/cpu_kernel.hpp"
+#include "ryle/engine/search/cpu_unroll.inc.hpp"
 
 namespace ryle::search::detail {
 namespace {
@@ -22,10 +23,12 @@ void merge_words(const std::uint16_t* const* rows, std::int64_t n_rows, std::int
                  std::uint16_t* to) {
   constexpr std::int64_t kLanes = V::kBytes / 2;
   typename V::Type sum[kVectors];
-  for (int v = 0; v < kVectors; ++v) sum[v] = V::load(rows[0] + t + kLanes * v);
-  for (std::int64_t k = 1; k < n_rows; ++k)
-    for (int v = 0; v < kVectors; ++v) sum[v] = V::add16(sum[v], V::load(rows[k] + t + kLanes * v));
-  for (int v = 0; v < kVectors; ++v) V::store(to + kLanes * v, sum[v]);
+  unrolled<kVectors>([&](auto v) { sum[v] = V::load(rows[0] + t + kLanes * v); });
+  for (std::int64_t k = 1; k < n_rows; ++k) {
+    const std::uint16_t* row = rows[k] + t;
+    unrolled<kVectors>([&](auto v) { sum[v] = V::add16(sum[v], V::load(row + kLanes * v)); });
+  }
+  unrolled<kVectors>([&](auto v) { V::store(to + kLanes * v, sum[v]); });
 }
 
 template <class V>
@@ -52,26 +55,29 @@ template <class V, bool kQuads, int kVectors>
 void merge_byte_vectors(const std::uint8_t* const* rows, std::int64_t n_rows, std::int64_t t,
                         std::uint16_t* to) {
   typename V::Type total[kVectors], odd[kVectors];
-  for (int v = 0; v < kVectors; ++v) total[v] = odd[v] = V::zero();
-  const auto at = [&](std::int64_t k, int v) { return V::load(rows[k] + t + V::kBytes * v); };
-  const auto add = [&](typename V::Type x, int v) {
+  unrolled<kVectors>([&](auto v) { total[v] = odd[v] = V::zero(); });
+  const auto at = [&](std::int64_t k, std::int64_t v) {
+    return V::load(rows[k] + t + V::kBytes * v);
+  };
+  const auto add = [&](typename V::Type x, auto v) {
+    V::pin(x);
     total[v] = V::add16(total[v], x);
     odd[v] = V::add16(odd[v], V::high_bytes(x));
   };
   std::int64_t k = 0;
   if constexpr (kQuads) {
     for (; k + 4 <= n_rows; k += 4)
-      for (int v = 0; v < kVectors; ++v)
+      unrolled<kVectors>([&](auto v) {
         add(V::add8(V::add8(at(k, v), at(k + 1, v)), V::add8(at(k + 2, v), at(k + 3, v))), v);
+      });
   }
-  for (; k < n_rows; ++k)
-    for (int v = 0; v < kVectors; ++v) add(at(k, v), v);
-  for (int v = 0; v < kVectors; ++v) {
+  for (; k < n_rows; ++k) unrolled<kVectors>([&](auto v) { add(at(k, v), v); });
+  unrolled<kVectors>([&](auto v) {
     typename V::Type low, high;
     V::in_order(V::sub16(total[v], V::bytes_up(odd[v])), odd[v], low, high);
     V::store(to + V::kBytes * v, low);
     V::store(to + V::kBytes * v + V::kBytes / 2, high);
-  }
+  });
 }
 
 template <class V, bool kQuads>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The tree on CPUs. A task is a tile of trials x 512 outputs: the rows of every node that the tile
+// The tree on CPUs. A task is a tile of trials x 1024 outputs: the rows of every node that the tile
 // needs are made from codes to sums within the second-level cache. Nothing is kept between tasks or
 // calls, so the sums cannot depend on either.
 #include <algorithm>

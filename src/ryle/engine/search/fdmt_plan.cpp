@@ -12,8 +12,8 @@
 namespace ryle::search::detail {
 namespace {
 
-constexpr std::int64_t kTileTrials = 256;
-constexpr std::int64_t kTileSweep_samples = 256;  // longer rows for every sample of it
+constexpr std::int64_t kTileTrials = 512;
+constexpr std::int64_t kTileSweep_samples = 512;  // longer rows for every sample of it
 constexpr std::int64_t kAlign = 32;               // elements: a row's own part is read aligned
 constexpr std::int64_t kSlack = 128;              // elements around a node's rows
 

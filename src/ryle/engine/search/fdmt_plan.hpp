@@ -58,7 +58,7 @@ struct TreeTile {
   std::vector<std::int64_t> step_of;  // [node]
   std::int64_t scratch_elements = 0;
 };
-inline constexpr std::int64_t kTreeTimes = 512;
+inline constexpr std::int64_t kTreeTimes = 1024;
 std::vector<TreeTile> tree_tiles(const DedisperseConfig& config, const std::vector<TreeNode>& tree,
                                  const std::vector<double>& dispersion);
 
