@@ -10,6 +10,9 @@
 #include <vector>
 
 #include "bench/bench.hpp"
+#ifdef RYLE_HAVE_CUDA
+#include "bench/bench_cuda.hpp"
+#endif
 #include "ryle/core/random.hpp"
 #include "ryle/device/buffer.hpp"
 #include "ryle/engine/search/dedisperse.hpp"
@@ -246,6 +249,10 @@ void measure_tree(const Options& options, const Block& b, const std::string& nam
 }  // namespace
 
 void bench_search(const Options& options, const Emit& emit) {
+#ifdef RYLE_HAVE_CUDA
+  bench_search_cuda(options, emit);
+  if (options.implementation.rfind("cuda", 0) == 0) return;
+#endif
   Block block = make_block(options.quick);
   std::vector<std::string> names{options.implementation};
   if (options.implementation == "all") {

@@ -167,6 +167,13 @@ void add_search(CLI::App& app, Context& context) {
   sub->add_option("--block-samples", o->block_samples, "processed at a time")
       ->capture_default_str();
   sub->add_option("--implementation", o->implementation, "of the engines")->capture_default_str();
+  sub->add_option_function<std::string>(
+         "--device",
+         [o](const std::string& name) {
+           if (name == "cuda" && o->implementation == "auto") o->implementation = "cuda";
+         },
+         "of the engines: cpu or cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
   sub->add_option("--workers", o->n_workers, "threads; default: all cores");
   add_common(*sub, context);
   sub->callback([&context, o] {
