@@ -186,7 +186,11 @@ Best2Sender::Best2Sender(const SpectraRecord& quiet, const std::vector<Best2Puls
   schedule.rate_hz = quiet.spectrum_rate_hz.value() * static_cast<double>(quiet.n_channels) /
                      static_cast<double>(kBlock);
   schedule.speed = config.speed;
-  schedule.duration_s = config.duration_s;
+  // Whole blocks: a last one without its last channels would look like loss.
+  const double blocks_per_s = quiet.spectrum_rate_hz.value() / static_cast<double>(kBlock);
+  if (config.duration_s > 0)
+    schedule.duration_s =
+        std::max(1.0, std::round(config.duration_s * blocks_per_s)) / blocks_per_s;
   schedule.udp_ceiling_packets_per_s = config.udp_ceiling_packets_per_s;
   schedule.any_udp = true;
   validate(schedule, config.outages, 1);
