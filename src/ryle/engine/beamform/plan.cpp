@@ -7,6 +7,9 @@
 #include "ryle/engine/beamform/beamformer.hpp"
 #include "ryle/engine/beamform/cpu_kernel.hpp"
 #include "ryle/engine/beamform/implementations.hpp"
+#ifdef RYLE_HAVE_CUDA
+#include "ryle/engine/beamform/cuda.hpp"
+#endif
 #include "ryle/engine/beamform/weight_bank.hpp"
 
 namespace ryle::beamform {
@@ -103,6 +106,9 @@ std::vector<std::string> names_for(const Config& config) {
   for (const auto& entry : kCpu) {
     if (usable(entry, config) != nullptr) names.emplace_back(entry.name);
   }
+#ifdef RYLE_HAVE_CUDA
+  for (auto& name : cuda_implementations(config)) names.push_back(std::move(name));
+#endif
   return names;
 }
 
@@ -188,6 +194,7 @@ void validate(const Config& config) {
 
 std::vector<std::string> available_implementations() {
   Config any;
+  any.n_antennas = any.n_beams = 1;
   any.weights = WeightFormat::i8;
   auto names = names_for(any);
   any.weights = WeightFormat::f32;
@@ -199,9 +206,19 @@ std::vector<std::string> available_implementations() {
 
 std::unique_ptr<Beamformer> make_beamformer(Queue& queue, const Config& config) {
   validate(config);
-  const std::string wanted = config.implementation == "auto" ? "cpu" : config.implementation;
-  if (queue.back_end() == BackEnd::cuda)
-    refuse(config, "beams are formed on the CPU only; the queue is a CUDA queue");
+  const bool on_cuda = queue.back_end() == BackEnd::cuda;
+  const std::string wanted =
+      config.implementation != "auto" ? config.implementation : (on_cuda ? "cuda" : "cpu");
+  if (wanted.rfind("cuda", 0) == 0) {
+    if (!on_cuda) {
+      const std::string reason = cuda_unavailable_reason();
+      refuse(config, reason.empty() ? "it needs a CUDA queue" : reason);
+    }
+#ifdef RYLE_HAVE_CUDA
+    return make_cuda_beamformer(queue, config);
+#endif
+  }
+  if (on_cuda) refuse(config, "the queue is a CUDA queue and needs a cuda implementation");
   if (wanted == "reference") return detail::make_reference(config);
   for (const auto& entry : kCpu) {
     if (wanted != "cpu" && wanted != entry.name) continue;

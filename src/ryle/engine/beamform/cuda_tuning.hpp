@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+
+/// How the tensor-core kernels of the beamformer cut their work: data, found by `bench_cuda
+/// beamform --tune` on the machine named, never measured at run time (beamform.md 9; Magro 2014
+/// tuned accumulators and threads by exhaustion and compiled the result in).
+namespace ryle::beamform {
+
+enum class CudaTuningKernel : std::uint8_t { direct, tiled };
+
+struct CudaTuning {
+  std::int64_t slabs_per_block;  ///< 16 beams each: their weights share a block
+  std::int64_t groups_per_item;  ///< 64 spectra each: a block's share of a gulp
+};
+
+struct CudaTuningRow {
+  CudaTuningKernel kernel;
+  std::int64_t max_slabs;  ///< of a channel; rows of a kernel ascend, the first that fits is taken
+  bool voltage;
+  CudaTuning tuning;
+};
+
+// One NVIDIA H200, 1024 channels (tiled: 64) x 4096 spectra.
+inline constexpr CudaTuningRow kCudaTuning[] = {
+    {CudaTuningKernel::direct, 1, false, {1, 64}},
+    {CudaTuningKernel::direct, 1, true, {1, 64}},
+    {CudaTuningKernel::direct, INT64_MAX, false, {16, 32}},
+    {CudaTuningKernel::direct, INT64_MAX, true, {16, 32}},
+    {CudaTuningKernel::tiled, INT64_MAX, false, {8, 64}},
+    {CudaTuningKernel::tiled, INT64_MAX, true, {6, 64}},
+};
+
+constexpr CudaTuning cuda_tuning(CudaTuningKernel kernel, std::int64_t n_slabs, bool voltage) {
+  for (const auto& row : kCudaTuning) {
+    if (row.kernel == kernel && row.voltage == voltage && n_slabs <= row.max_slabs)
+      return row.tuning;
+  }
+  return {1, 1};
+}
+
+/// Replaces the table from the next execute() on, for the search; nullptr = the table again.
+void set_cuda_tuning(const CudaTuning* tuning);
+
+}  // namespace ryle::beamform
