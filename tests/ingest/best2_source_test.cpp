@@ -119,11 +119,14 @@ TEST(Best2Source, CountsWhatHappenedExactlyAlsoAcrossTheEndOfTheCounter) {
           if (lost(block, k)) continue;
           send(best2_datagram(first + block, kFirst + k));
           if (block == 15 && k == 0) send(best2_datagram(first + block, kFirst + k));  // twice
+          // Another packet of a place, while its chunk is open for want of the last channels.
+          if (block == 39 && k == 0) {
+            auto other = best2_datagram(first + block, kFirst);
+            other[100] ^= std::byte{0x10};
+            send(other);
+          }
         }
       }
-      auto other = best2_datagram(first + 39, kFirst);
-      other[100] ^= std::byte{0x10};
-      send(other);                                           // another packet of its place
       send(best2_datagram(first + 1, kFirst));               // long gone
       send(best2_datagram(first + 1'000'000, kFirst));       // far ahead
       send(best2_datagram(first + 39, kFirst + kChannels));  // not ours
