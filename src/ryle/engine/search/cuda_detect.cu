@@ -42,7 +42,8 @@ __device__ long long block_sum(long long value, long long* scratch) {
 }
 
 /// The value of rank n / 2, by counting smaller ones.
-__device__ long long median_of_sample(const long long* values, int n, long long* result) {
+// Sums stay below 2^31: at most 2^20 channels of 255.
+__device__ int median_of_sample(const int* values, int n, int* result) {
   __syncthreads();
   for (int k = threadIdx.x; k < n; k += kThreads) {
     int less = 0, equal = 0;
@@ -73,7 +74,8 @@ struct Cells {
 
 template <class T>
 __global__ void __launch_bounds__(kThreads) measure(const DeviceInput in, MeasuredTrial* out) {
-  __shared__ long long values[kSample], scratch[kThreads / 32], result, place[kThreads];
+  __shared__ int values[kSample], result;
+  __shared__ long long scratch[kThreads / 32], place[kThreads];
   const int trial = blockIdx.x, tid = threadIdx.x;
   const T* x = static_cast<const T*>(in.sums) + trial * in.stride;
   const float* weights = in.weights == nullptr ? nullptr : in.weights + trial * in.weight_stride;
@@ -132,26 +134,31 @@ __global__ void __launch_bounds__(kThreads) measure(const DeviceInput in, Measur
     __syncthreads();
     const std::int64_t k = before + place[tid] - count;
     for (std::int64_t q = (k + step - 1) / step * step; q < k + count; q += step)
-      values[q / step] = static_cast<long long>(x[cells.begin(c) + (q - k)]);
+      values[q / step] = static_cast<int>(x[cells.begin(c) + (q - k)]);
     before += place[kThreads - 1];
   }
   if (n_sample >= 16) {
     m.center = median_of_sample(values, n_sample, &result);
     __syncthreads();
-    for (int k = tid; k < n_sample; k += kThreads) values[k] = llabs(values[k] - m.center);
-    const long long mad = median_of_sample(values, n_sample, &result);
+    for (int k = tid; k < n_sample; k += kThreads)
+      values[k] = abs(values[k] - static_cast<int>(m.center));
+    const int mad = median_of_sample(values, n_sample, &result);
     m.clip = static_cast<long long>(ceil(__dmul_rn(3 * 1.4826, static_cast<double>(mad))));
     if (mad == 0)
-      for (int k = 0; k < n_sample; ++k) m.clip = values[k] > m.clip ? values[k] : m.clip;
+      for (int k = 0; k < n_sample; ++k) m.clip = max(static_cast<int>(m.clip), values[k]);
   }
-  long long kept = 0, sum = 0, squares = 0;
+  const int center = static_cast<int>(m.center);
+  const int clip = static_cast<int>(m.clip < 0x7fffffff ? m.clip : 0x7fffffff);
+  long long sum = 0, squares = 0;
+  int kept = 0;
+#pragma unroll 4
   for (std::int64_t t = in.stat_first + tid; t < in.stat_end; t += kThreads) {
     if (!cells.good(t / 64)) continue;
-    const long long d = static_cast<long long>(x[t]) - m.center;
-    if (d > m.clip || d < -m.clip) continue;
+    const int d = static_cast<int>(x[t]) - center;
+    if (d > clip || d < -clip) continue;
     ++kept;
     sum += d;
-    squares += d * d;
+    squares += static_cast<long long>(d) * d;
   }
   m.n = block_sum(kept, scratch);
   m.sum = block_sum(sum, scratch);
@@ -188,7 +195,8 @@ __global__ void __launch_bounds__(kThreads)
     search(const DeviceInput in, const BoxcarTable table, const TrialLevels* levels,
            double threshold, const TokenList list) {
   extern __shared__ int prefix[];
-  __shared__ int limits[kMaxWidths], scratch[kThreads / 32];
+  __shared__ int2 boxcars[kMaxWidths];  // samples, smallest sum
+  __shared__ int scratch[kThreads / 32];
   const int trial = blockIdx.y, tid = threadIdx.x, lane = tid % 32;
   const TrialLevels s = levels[trial];
   if (!(s.sigma > 0)) return;
@@ -200,9 +208,10 @@ __global__ void __launch_bounds__(kThreads)
     prefix[k] = column + k < in.n_columns ? static_cast<int>(x[column + k]) - s.center : 0;
   for (int o = 0; o < table.n_octaves; ++o) {
     const auto& octave = table.octaves[o];
-    for (int k = tid; k < octave.n; k += kThreads)
-      limits[octave.first + k] =
-          boxcar_limit(s, threshold, table.widths[octave.first + k] << octave.halvings);
+    for (int k = octave.first + tid; k < octave.first + octave.n; k += kThreads) {
+      const int full = table.widths[k] << octave.halvings;
+      boxcars[k] = {full, boxcar_limit(s, threshold, full)};
+    }
   }
   prefix_in_place(prefix, n, scratch);
   const std::int64_t left = in.end_start - column;
@@ -212,11 +221,13 @@ __global__ void __launch_bounds__(kThreads)
     const int starts = static_cast<int>(min(std::int64_t{kSegment}, left) + (1 << h) - 1) >> h;
     for (int first = tid / 32 * 64; first < starts; first += kThreads * 2) {
       bool hit = false;
-      const int begin[2] = {prefix[(first + lane) << h], prefix[(first + 32 + lane) << h]};
+      const int* low = prefix + ((first + lane) << h);
+      const int* high = low + (32 << h);
+      const int begin[2] = {*low, *high};
       for (int k = octave.first; k < octave.first + octave.n; ++k) {
-        const int at = first + lane + table.widths[k];
-        hit |= prefix[at << h] - begin[0] >= limits[k];
-        hit |= prefix[(at + 32) << h] - begin[1] >= limits[k];
+        const int2 boxcar = boxcars[k];
+        hit |= low[boxcar.x] - begin[0] >= boxcar.y;
+        hit |= high[boxcar.x] - begin[1] >= boxcar.y;
       }
       if (!__any_sync(0xffffffffu, hit)) continue;
       const BestBoxcar best = best_boxcar(
@@ -275,14 +286,22 @@ class CudaDetector final : public Detector {
     RYLE_CUDA_LAUNCHED("measure");
     copy_bytes(queue, host_measured_.data(), measured_.data(), measured_.bytes());
     queue.synchronize();
-    for (std::size_t k = 0; k < statistics_.size(); ++k) {
-      const MeasuredTrial& m = host_measured_[k];
-      SeriesStatistics s = unclipped({m.n, m.sum, m.squares, m.center, m.clip});
-      if (m.n_columns > 0) s.sigma /= std::sqrt(m.weight / static_cast<double>(m.n_columns));
-      statistics_[k] = s;
-      host_levels_[k] = {s.mu, s.sigma, static_cast<int>(m.center), m.least};
-    }
+    constexpr std::int64_t kTrialsPerTask = 64;
+    const std::int64_t n_tasks = (config_.n_trials + kTrialsPerTask - 1) / kTrialsPerTask;
+    host_queue_.parallel_for(n_tasks, [this](std::int64_t task) {
+      const std::int64_t end = std::min(config_.n_trials, (task + 1) * kTrialsPerTask);
+      for (std::int64_t k = task * kTrialsPerTask; k < end; ++k)
+        find_level(static_cast<std::size_t>(k));
+    });
     copy_bytes(queue, levels_.data(), host_levels_.data(), levels_.bytes());
+  }
+
+  void find_level(std::size_t k) {
+    const MeasuredTrial& m = host_measured_[k];
+    SeriesStatistics s = unclipped({m.n, m.sum, m.squares, m.center, m.clip});
+    if (m.n_columns > 0) s.sigma /= std::sqrt(m.weight / static_cast<double>(m.n_columns));
+    statistics_[k] = s;
+    host_levels_[k] = {s.mu, s.sigma, static_cast<int>(m.center), m.least};
   }
 
   void launch_search(Queue& queue, const DeviceInput& input) {
@@ -307,6 +326,7 @@ class CudaDetector final : public Detector {
 
   DetectConfig config_;
   int device_;
+  Queue host_queue_ = Queue::cpu();
   BoxcarTable table_;
   std::vector<SeriesStatistics> statistics_;
   Buffer<MeasuredTrial> measured_;
