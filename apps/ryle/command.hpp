@@ -29,6 +29,7 @@ void add_fold(CLI::App& app, Context& context);
 void add_simulate(CLI::App& app, Context& context);
 void add_info(CLI::App& app, Context& context);
 void add_plan(CLI::App& app, Context& context);
+void add_beamform(CLI::App& app, Context& context);
 void add_beampattern(CLI::App& app, Context& context);
 void add_import(CLI::App& app, Context& context);
 void add_doctor(CLI::App& app, Context& context);

@@ -76,6 +76,7 @@ int main(int argc, char** argv) {
   app::add_simulate(cli, context);
   app::add_info(cli, context);
   app::add_plan(cli, context);
+  app::add_beamform(cli, context);
   app::add_beampattern(cli, context);
   app::add_import(cli, context);
   app::add_doctor(cli, context);
