@@ -3,12 +3,12 @@
 // rows); it walks the gulp in tiles of up to 64 spectra that stay in the level-1 cache from the
 // raw samples to the stored bytes.
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstring>
 
 #include "ryle/core/bits.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/device/tasks.hpp"
 #include "ryle/engine/beamform/cpu_kernel.hpp"
 #include "ryle/engine/beamform/cpu_store.hpp"
 #include "ryle/engine/beamform/cpu_unpack.hpp"
@@ -246,20 +246,11 @@ std::int64_t CpuBeamformer::execute(Queue& queue, const Input& sparse, const Out
       config_.n_channels >= 2 * workers
           ? 1
           : std::min(n_blocks_, (2 * workers + config_.n_channels - 1) / config_.n_channels);
-  struct Shared {
-    CpuBeamformer& self;
-    const Input& input;
-    const Output& output;
-    std::int64_t groups, n_tasks;
-    std::atomic<std::int64_t> next{0};
-  } shared{*this, input, output, groups, groups * config_.n_channels, {}};
-  Shared* const state = &shared;  // std::function must not allocate
-  queue.parallel_for(std::min(workers, shared.n_tasks), [state](std::int64_t slot) {
-    CpuBeamformer& self = state->self;
-    std::byte* at = self.scratch_memory_.data() + slot * self.scratch_bytes_;
+  for_each_task(queue, groups * config_.n_channels, [&](std::int64_t slot, std::int64_t task) {
+    std::byte* at = scratch_memory_.data() + slot * scratch_bytes_;
     Scratch scratch;
     scratch.samples = reinterpret_cast<std::uint8_t*>(at);
-    at += (self.unpacker_.tile_bytes() + 127) / 128 * 128;
+    at += (unpacker_.tile_bytes() + 127) / 128 * 128;
     for (auto& pair : scratch.raw) {
       for (auto& raw : pair) {
         raw = at;
@@ -268,14 +259,9 @@ std::int64_t CpuBeamformer::execute(Queue& queue, const Input& sparse, const Out
     }
     scratch.planes = reinterpret_cast<float*>(at);
     scratch.codes = reinterpret_cast<std::int32_t*>(at + 4 * kPlane * 4);
-    for (;;) {
-      const std::int64_t task = state->next.fetch_add(1, std::memory_order_relaxed);
-      if (task >= state->n_tasks) return;
-      const std::int64_t group = task % state->groups;
-      self.run(state->input, state->output, task / state->groups,
-               group * self.n_blocks_ / state->groups, (group + 1) * self.n_blocks_ / state->groups,
-               scratch);
-    }
+    const std::int64_t group = task % groups;
+    run(input, output, task / groups, group * n_blocks_ / groups, (group + 1) * n_blocks_ / groups,
+        scratch);
   });
   return config_.n_windows(input.first_tick, input.n_spectra);
 }
