@@ -22,11 +22,13 @@ SearchEngines::SearchEngines(const Queue& q, const SearchChainConfig& config)
   d.max_code = search::kMaxCode;
   d.max_outputs = block + kCell;
   d.implementation = config.implementation;
+  for (const double hz : config.band.center_hz) d.dispersion.push_back(1e18 / (hz * hz));
   dedisperser = search::make_dedisperser(queue, d);
   format = search::sum_format(d.n_channels, d.max_code);
   for (auto& delay : d.delays)
     delay /= static_cast<std::int32_t>(kCell);  // down: never behind the data
   d.max_code = search::kFullCell;
+  d.implementation = search::exact_implementation(config.implementation);
   d.max_outputs = block / kCell + 1;
   mask_dedisperser = search::make_dedisperser(queue, d);
   mask_format = search::sum_format(d.n_channels, d.max_code);
@@ -36,7 +38,7 @@ SearchEngines::SearchEngines(const Queue& q, const SearchChainConfig& config)
   e.max_columns = history + block + kCell;
   e.threshold = config.threshold;
   e.format = format;
-  e.implementation = config.implementation;
+  e.implementation = d.implementation;
   detector = search::make_detector(queue, e);
 
   plane_stride = history + block + kCell;

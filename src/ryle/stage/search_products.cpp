@@ -43,6 +43,10 @@ void describe_search(const SearchChainConfig& chain, const BeamSearch& beams,
   d.threshold = chain.threshold;
   d.version = std::string(version());
   d.implementation = beams.implementation();
+  const search::TrackError error = beams.track_error();
+  if (error.max_samples > 0)
+    d.plan += fmt::format("; a tree: channels within {:.0f} sample{} of the plan, rms {:.2f}",
+                          error.max_samples, error.max_samples > 1 ? "s" : "", error.rms_samples);
 }
 
 std::string storm_warning(const SearchCounts& counts) {

@@ -115,6 +115,9 @@ std::int64_t BeamSearch::memory_bytes() const {
 std::string BeamSearch::implementation() const {
   return std::string(content_->engines.front()->dedisperser->implementation());
 }
+search::TrackError BeamSearch::track_error() const {
+  return content_->engines.front()->dedisperser->track_error();
+}
 std::int64_t BeamSearch::n_samples() const { return content_->received; }
 std::int64_t BeamSearch::max_delay_samples() const {
   return content_->engines.front()->max_delay();

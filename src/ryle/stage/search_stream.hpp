@@ -36,7 +36,8 @@ class BeamSearch {
   std::int64_t n_flagged_channels() const;  ///< of the beam with the most
   std::int64_t memory_bytes() const;
   std::string implementation() const;
-  std::int64_t n_samples() const;  ///< since the start or the last finish()
+  search::TrackError track_error() const;  ///< of the sums, against the plan
+  std::int64_t n_samples() const;          ///< since the start or the last finish()
   std::int64_t max_delay_samples() const;
 
  private:

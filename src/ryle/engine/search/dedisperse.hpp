@@ -59,5 +59,8 @@ std::unique_ptr<Dedisperser> make_dedisperser(Queue& queue, const DedisperseConf
 std::vector<std::string> available_implementations();
 /// The tree's.
 std::vector<std::string> available_trees();
+/// What makes exact sums, or detects, where the tree of this name runs ("fdmt:avx2": "cpu:avx2");
+/// other names unchanged.
+std::string exact_implementation(const std::string& name);
 
 }  // namespace ryle::search

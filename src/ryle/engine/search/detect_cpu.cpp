@@ -140,9 +140,15 @@ class Cpu final : public Detector {
       k += end - first;
     });
     start(sample, n_samples, m);
+    std::int64_t run = 0, run_end = 0;  // neighbouring blocks together
     for_stat_runs(in, weights, 0.75 * most, [&](std::int64_t first, std::int64_t end, double) {
-      moments(x + first, end - first, m);
+      if (first != run_end) {
+        moments(x + run, run_end - run, m);
+        run = first;
+      }
+      run_end = end;
     });
+    moments(x + run, run_end - run, m);
     SeriesStatistics s = unclipped(m);
     if (n > 0) s.sigma /= std::sqrt(total / static_cast<double>(n));
     return s;
@@ -213,7 +219,11 @@ class Cpu final : public Detector {
     // Safe by one count against the rounding of the double expression of scan().
     const double needed = full * (row.s.mu - static_cast<double>(row.base)) +
                           config_.threshold * row.s.sigma * std::sqrt(full * row.least_weight) - 1;
+#if RYLE_MUTANT == 1002
+    const double limit = std::floor(std::ldexp(needed, -row.shift));
+#else
     const double limit = std::floor(std::ldexp(needed, -row.shift - octave.halvings));
+#endif
     return static_cast<std::uint16_t>(std::clamp(limit, 1.0, 65535.0) - 1);
   }
 

@@ -86,6 +86,13 @@ SumFormat sum_format(std::int64_t n_channels, int max_code) {
 #endif
 }
 
+std::string exact_implementation(const std::string& name) {
+  if (name.rfind("fdmt", 0) != 0) return name;
+  if (name == "fdmt") return "auto";
+  const std::string set = name.substr(std::min<std::size_t>(5, name.size()));
+  return set == "reference" || set == "cuda" ? set : "cpu:" + set;
+}
+
 std::vector<std::string> available_trees() {
   std::vector<std::string> names{"fdmt:reference"};
   for (const auto& entry : kCpu) {
