@@ -175,8 +175,32 @@ struct BeamsConfig {
   bool filterbank = true;
   std::int64_t bits = 8;
   double scale_s = 0.5;
-  std::int64_t queue = 8;
+  std::int64_t queue = 32;
   std::int64_t pictures = 8;  ///< of so many beams, the first
+};
+
+/// Search of the beams of a live run (docs/search.md).
+struct SearchConfig {
+  double dm_max = 0;  ///< 0 = no search
+  double dm_min = 0;
+  std::string plan = "tolerance";
+  double dm_step = 0;
+  double tolerance = 1.05;
+  std::string k_dm = "physical";
+  double threshold = 7;
+  double width_max_s = 0.02;
+  double dm_candidate_min = 0;
+  std::string mask_channels;
+  std::int64_t block_samples = 4096;
+  std::int64_t blocks = 3;
+  std::int64_t max_beams = 4;
+  double adjacent_deg = 0;
+  double position_error_deg = 0;
+  bool voevents = true;
+  std::int64_t max_pictures = 1000;
+  std::string fold;  ///< ephemeris of a pulsar that a beam follows
+  std::string fold_beam;
+  std::int64_t fold_bins = 128;
 };
 
 struct RuntimeConfig {
@@ -198,6 +222,7 @@ struct ObservationConfig {
   OutputConfig output;
   ImageConfig image;
   BeamsConfig beams;
+  SearchConfig search;
   RuntimeConfig runtime;
 
   std::string path;  ///< of the observation file, for messages and relative names

@@ -248,6 +248,37 @@ void fields(V& v, BeamsConfig& c) {
 }
 
 template <class V>
+void fields(V& v, SearchConfig& c) {
+  v("dm_max", c.dm_max, Range{0, 1e5},
+    "search the beams for dispersed pulses up to this, pc/cm3; 0 = no search");
+  v("dm_min", c.dm_min, Range{0, 1e5}, "lowest dispersion measure tried");
+  v("plan", c.plan, Choice{{"native", "linear", "tolerance"}}, "of dispersion measures");
+  v("dm_step", c.dm_step, Range{0, 1e4}, "linear: pc/cm3");
+  v("tolerance", c.tolerance, Range{1.0001, 2}, "tolerance: broadening allowed");
+  v("k_dm", c.k_dm, Choice{},
+    "dispersion constant: physical, tempo, best2, dedisp or s MHz^2 pc^-1 cm^3");
+  v("threshold", c.threshold, Range{1, 1000}, "S/N of a boxcar");
+  v("width_max_s", c.width_max_s, Range{1e-6, 60}, "widest boxcar, at most 2048 samples");
+  v("dm_candidate_min", c.dm_candidate_min, Range{0, 1e5}, "events below are listed as flagged");
+  v("mask_channels", c.mask_channels, Choice{}, "numbers in ascending frequency: \"0-3,17\"");
+  v("block_samples", c.block_samples, Range{1024, 1 << 20},
+    "processed at a time, a multiple of 1024; part of the plan, results depend on it");
+  v("blocks", c.blocks, Range{2, 64}, "blocks of all beams that are buffered");
+  v("max_beams", c.max_beams, Range{1, 1e6},
+    "a pulse in more beams than this, no two adjacent, is interference");
+  v("adjacent_deg", c.adjacent_deg, Range{0, 180},
+    "beams closer are adjacent; 0 = 1.5 times the smallest distance");
+  v("position_error_deg", c.position_error_deg, Range{0, 180},
+    "error radius of VOEvents; 0 = half the smallest distance between beams");
+  v("voevents", c.voevents, Choice{}, "write NAME_NNNNN.xml of every candidate");
+  v("max_pictures", c.max_pictures, Range{0, 1e6}, "candidates with a picture and a VOEvent");
+  v("fold", c.fold, Choice{},
+    "ephemeris (.par) of a pulsar to fold in a beam; relative to the observation file");
+  v("fold_beam", c.fold_beam, Choice{}, "name of that beam; \"\" = the nearest to the pulsar");
+  v("fold_bins", c.fold_bins, Range{2, 65536}, "of the profile");
+}
+
+template <class V>
 void fields(V& v, RuntimeConfig& c) {
   v("device", c.device, Choice{}, "auto, cpu or cuda:N");
   v("threads", c.threads, Range{0, 1024}, "workers of the engines; 0 = all cores");
@@ -270,6 +301,7 @@ void sections(S&& section, ObservationConfig& c) {
   section("output", c.output);
   section("image", c.image);
   section("beams", c.beams);
+  section("search", c.search);
   section("runtime", c.runtime);
 }
 

@@ -11,6 +11,7 @@
 #include "ryle/stage/run.hpp"
 #include "ryle/stage/run_common.hpp"
 #include "ryle/stage/run_memory.hpp"
+#include "ryle/stage/search_consumers.hpp"
 #include "ryle/stage/setup.hpp"
 
 /// The live path of BEST-2: sockets -> chunks of packets -> beams -> filterbanks and pictures.
@@ -79,6 +80,9 @@ class LiveBeamRun final : public LivePath {
     if (config_.beams.filterbank) consumers.push_back(std::make_unique<BeamFiles>(config_, stream));
     if (config_.output.pictures && config_.beams.pictures > 0)
       consumers.push_back(std::make_unique<BeamPictures>(config_, stream));
+    for (auto& consumer :
+         search_consumers(config_, stream, beams_.file.array, options_.command_line))
+      consumers.push_back(std::move(consumer));
     return consumers;
   }
 
@@ -109,8 +113,11 @@ std::vector<std::pair<std::string, std::int64_t>> live_beams_memory(const Observ
   std::vector<std::pair<std::string, std::int64_t>> items{
       {"ring of chunks", best2_source_chunk_bytes(beams.receiver)},
       {"beamformer", beam_chain_bytes(setup)}};
+  const auto c = beamformer_config(setup);
+  const double rate_hz = setup.clock.rate_hz.value() / static_cast<double>(c.integration);
+  if (const auto bytes = search_bytes(config, setup.frequency, 1 / rate_hz, c.n_rows()); bytes > 0)
+    items.emplace_back("search of beams", bytes);
   if (config.beams.filterbank) {
-    const auto c = beamformer_config(setup);
     const double scale_samples =
         config.beams.scale_s * setup.clock.rate_hz.value() / static_cast<double>(c.integration);
     items.emplace_back("power that waits for the disk",

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/stage/search_consumers.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <thread>
+
+#include "ryle/core/units.hpp"
+#include "ryle/stage/search_fold_live.hpp"
+
+namespace ryle::stage {
+
+LiveSearchConfig live_search_config(const ObservationConfig& config,
+                                    const std::string& command_line) {
+  const SearchConfig& s = config.search;
+  LiveSearchConfig c;
+  c.plan.kind = s.plan;
+  c.plan.dm_min = s.dm_min;
+  c.plan.dm_max = s.dm_max;
+  c.plan.step = s.dm_step;
+  c.plan.tolerance = s.tolerance;
+  c.k_dm = s.k_dm;
+  c.threshold = s.threshold;
+  c.max_width_s = s.width_max_s;
+  c.mask_channels = s.mask_channels;
+  c.block_samples = s.block_samples;
+  c.n_blocks = s.blocks;
+  c.n_workers = static_cast<int>(config.runtime.threads);
+  c.max_beams = s.max_beams;
+  c.adjacent_rad = s.adjacent_deg * kDegree_rad;
+  c.position_error_rad = s.position_error_deg * kDegree_rad;
+  c.products.output_directory = config.output.directory;
+  c.products.name = config.output.name;
+  c.products.overwrite = config.output.overwrite;
+  c.products.pictures = config.output.pictures;
+  c.products.voevents = s.voevents;
+  c.products.max_pictures = s.max_pictures;
+  c.products.dm_candidate_min = s.dm_candidate_min;
+  c.products.observation = config.source.kind == "network";  // never an alert of a simulation
+  c.command_line = command_line;
+  return c;
+}
+
+std::vector<std::unique_ptr<BeamConsumer>> search_consumers(const ObservationConfig& config,
+                                                            const BeamStream& stream,
+                                                            const ArrayLayout& array,
+                                                            const std::string& command_line) {
+  std::vector<std::unique_ptr<BeamConsumer>> consumers;
+  const SearchConfig& s = config.search;
+  if (s.dm_max > 0)
+    consumers.push_back(
+        std::make_unique<LiveSearch>(stream, live_search_config(config, command_line)));
+  if (!s.fold.empty()) {
+    LiveFoldConfig fold;
+    fold.par = resolve_path(config, s.fold);
+    fold.beam = s.fold_beam;
+    fold.n_bins = s.fold_bins;
+    fold.k_dm = s.k_dm;
+    fold.command_line = command_line;
+    const auto name =
+        std::filesystem::path(config.output.directory) / (config.output.name + "_fold");
+    fold.outputs.text = name.string() + ".txt";
+    fold.outputs.fits = name.string() + ".fits";
+    if (config.output.pictures) fold.outputs.picture = name.string() + ".png";
+    fold.outputs.overwrite = config.output.overwrite;
+    consumers.push_back(std::make_unique<LiveFold>(stream, array, fold));
+  }
+  return consumers;
+}
+
+std::int64_t search_bytes(const ObservationConfig& config, const FrequencyAxis& frequency,
+                          double sample_interval_s, std::int64_t n_beams) {
+  if (!(config.search.dm_max > 0)) return 0;
+  const LiveSearchConfig c = live_search_config(config, "");
+  search::Band band;
+  for (std::int64_t k = 0; k < frequency.n_channels; ++k)
+    band.center_hz.push_back(frequency.center_hz(k));
+  band.channel_width_hz = frequency.channel_width_hz;
+  band.sample_interval_s = sample_interval_s;
+  band.k_dm = search::dispersion_constant(c.k_dm);
+  const auto trials = static_cast<std::int64_t>(search::dm_trials(band, c.plan).size());
+  // As search_chain.cpp and search_engines.cpp allocate.
+  const std::int64_t block = c.block_samples, channels = frequency.n_channels;
+  const auto width = std::max<std::int64_t>(8, std::llround(c.max_width_s / sample_interval_s));
+  const std::int64_t history = (width + 63) / 64 * 64;
+  const auto sweep = static_cast<std::int64_t>(band.delay_samples(0, c.plan.dm_max)) + 1;
+  const std::int64_t late = std::min<std::int64_t>(8 * width + 2 * block, 1 << 16);
+  const std::int64_t codes = (sweep + history + late + block - 1) / block * block + 2 * block;
+  const std::int64_t beam = channels * (codes + codes / 64) + trials * (2 * history + history / 16);
+  const std::int64_t engine = trials * (history + block + 64) * 2 + trials * block / 8;
+  const int threads = config.runtime.threads > 0
+                          ? static_cast<int>(config.runtime.threads)
+                          : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  return n_beams * beam + std::min<std::int64_t>(n_beams, threads) * engine +
+         c.n_blocks * n_beams * channels * block * 4;
+}
+
+}  // namespace ryle::stage
