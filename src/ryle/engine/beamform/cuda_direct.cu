@@ -11,10 +11,10 @@ namespace ryle::beamform::detail {
 namespace {
 
 constexpr int kWarps = 4;
-constexpr int kSlabBytes = 3 * 512 + 512 + kSlabRows * 8;  // weights, starts, row tables
+constexpr int kSlabBytes = 3 * 512 + 512 + kSlabRows * 8;  // weights, bases, row tables
 
 template <class Loader, class Output>
-__global__ void __launch_bounds__(32 * kWarps, 4)
+__global__ void __launch_bounds__(32 * kWarps, 3)
     direct(const FusedArgs a, int beam_blocks, int items) {
   extern __shared__ uint4 shared[];
   std::int64_t id = blockIdx.x;
@@ -26,16 +26,16 @@ __global__ void __launch_bounds__(32 * kWarps, 4)
   const int n_slabs = min(a.slabs_per_block, a.n_slabs - first_slab);
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
 
-  uint4* weights = shared;                                          // [slab][3][lane]
-  int4* starts = reinterpret_cast<int4*>(weights + n_slabs * 96);   // [slab][lane]
-  float2* rows = reinterpret_cast<float2*>(starts + n_slabs * 32);  // [slab][16]
+  uint4* weights = shared;                                            // [slab][3][lane]
+  float4* bases = reinterpret_cast<float4*>(weights + n_slabs * 96);  // [slab][lane]
+  float2* rows = reinterpret_cast<float2*>(bases + n_slabs * 32);     // [slab][16]
   std::byte* staging =
       reinterpret_cast<std::byte*>(rows + n_slabs * kSlabRows) + warp * Output::kStagingBytes;
   const std::int64_t first =
       (static_cast<std::int64_t>(a.pol) * a.n_channels + channel) * a.n_slabs + first_slab;
   for (int k = threadIdx.x; k < n_slabs * 96; k += blockDim.x)
     weights[k] = a.fragments[first * 96 + k];
-  for (int k = threadIdx.x; k < n_slabs * 32; k += blockDim.x) starts[k] = a.starts[first * 32 + k];
+  for (int k = threadIdx.x; k < n_slabs * 32; k += blockDim.x) bases[k] = a.bases[first * 32 + k];
   fill_rows(a, rows, first_slab * kSlabRows, n_slabs * kSlabRows, channel);
   __syncthreads();
 
@@ -43,30 +43,32 @@ __global__ void __launch_bounds__(32 * kWarps, 4)
   const int end = min(first_group + a.groups_per_item, a.n_groups);
   int group = first_group + warp;
   if (group >= end) return;
+  int bias[4] = {kBiasBits, kBiasBits, kBiasBits, kBiasBits};
+  asm volatile("" : "+r"(bias[0]), "+r"(bias[1]), "+r"(bias[2]), "+r"(bias[3]));
   Loader next;
   next.load(a, samples, group, 0, lane);
   for (; group < end; group += kWarps) {
     Columns columns[8];
 #pragma unroll
-    for (int j = 0; j < 8; ++j) columns[j] = next.tile(j);
+    for (int j = 0; j < 8; ++j) {
+      columns[j] = next.tile(j);
+      keep(columns[j]);
+    }
     if (group + kWarps < end) next.load(a, samples, group + kWarps, 0, lane);
 #pragma unroll 1
     for (int slab = 0; slab < n_slabs; ++slab) {
       const uint4 wr = weights[slab * 96 + lane];
       const uint4 minus_wi = weights[slab * 96 + 32 + lane];
       const uint4 wi = weights[slab * 96 + 64 + lane];
-      const int4 start = starts[slab * 32 + lane];
-      const int start_re[4] = {start.x, start.x, start.y, start.y};
-      const int start_im[4] = {start.z, start.z, start.w, start.w};
-      const Epilogue e(a, rows + slab * kSlabRows, (first_slab + slab) * kSlabRows, local, channel,
-                       group, lane);
+      const Epilogue e(a, rows + slab * kSlabRows, bases[slab * 32 + lane],
+                       (first_slab + slab) * kSlabRows, local, channel, group, lane);
       Output out;
       const auto half = [&]<int H>() {
         int re[4][4], im[4][4];
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
-          multiply<false>(re[k], wr, columns[4 * H + k].re, start_re);
-          multiply<false>(im[k], wi, columns[4 * H + k].re, start_im);
+          multiply<false>(re[k], wr, columns[4 * H + k].re, bias);
+          multiply<false>(im[k], wi, columns[4 * H + k].re, bias);
         }
 #pragma unroll
         for (int k = 0; k < 4; ++k) {

@@ -149,7 +149,7 @@ struct RepackArgs {
 void launch_repack(const RepackArgs& args, cudaStream_t stream);
 
 /// Codes [beam][channel][input] -> operands of the tensor cores:
-/// fragments [pol][channel][slab][step][Wr, -Wi, Wi][lane], starts [pol][channel][slab][lane].
+/// fragments [pol][channel][slab][step][Wr, -Wi, Wi][lane], bases [pol][channel][slab][lane].
 struct PackArgs {
   const char2* codes = nullptr;
   int n_beams = 0, n_channels = 0, n_antennas = 0, n_pols = 1;
@@ -157,7 +157,7 @@ struct PackArgs {
   bool pair_order = false;
   int sample_offset = 0;  ///< samples are stored as value + offset
   uint4* fragments = nullptr;
-  int4* starts = nullptr;
+  float4* bases = nullptr;
 };
 void launch_pack(const PackArgs& args, cudaStream_t stream);
 
@@ -180,7 +180,7 @@ struct FusedArgs {
   int first_group = 0;  ///< of the samples; rows begin there
 
   const uint4* fragments = nullptr;
-  const int4* starts = nullptr;
+  const float4* bases = nullptr;
   int n_slabs = 0, n_steps = 0;
   int n_beams = 0, n_channels = 0;
   int first_channel = 0, launch_channels = 0;  ///< output and scratch start at first_channel
@@ -191,9 +191,10 @@ struct FusedArgs {
   const float* offset = nullptr;
   float gain = 1;  ///< of powers: 1 / spectra added
   CudaFactors loss;
-  int integration = 8;    ///< integrated: 8, 16, 32 or 64
-  bool as_bytes = false;  ///< integrated: u8, else f32
-  bool vectors = false;   ///< rows are 16-byte aligned
+  int integration = 8;        ///< integrated: 8, 16, 32 or 64
+  int windows_per_group = 8;  ///< 64 / integration
+  bool as_bytes = false;      ///< integrated: u8, else f32
+  bool vectors = false;       ///< rows are 16-byte aligned
   std::byte* values = nullptr;
   std::int64_t row_stride_bytes = 0, channel_stride_out_bytes = 0;
   std::int64_t n_values = 0;  ///< of a row

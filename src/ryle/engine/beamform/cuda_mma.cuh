@@ -12,6 +12,7 @@
 namespace ryle::beamform::detail {
 
 inline constexpr float kBias = 12582912.0f;  // 1.5 2^23: see cuda_plain.cu, pack
+inline constexpr int kBiasBits = 0x4B400000;
 
 __device__ inline unsigned pick(unsigned a, unsigned b, bool high) {
   return __byte_perm(a, b, high ? 0x7632 : 0x5410);
@@ -21,6 +22,11 @@ __device__ inline unsigned pick(unsigned a, unsigned b, bool high) {
 struct Columns {
   unsigned re[2], im[2];
 };
+
+/// Makes the compiler keep what was unpacked instead of unpacking again for every slab.
+__device__ inline void keep(Columns& c) {
+  asm volatile("" : "+r"(c.re[0]), "+r"(c.re[1]), "+r"(c.im[0]), "+r"(c.im[1]));
+}
 
 __device__ inline Columns nibbles(unsigned b0, unsigned b1) {
   constexpr unsigned kLow = 0x0F0F0F0Fu, kSign = 0x08080808u;
@@ -111,8 +117,6 @@ __device__ inline void multiply(int (&d)[4], const uint4& a, const unsigned (&b)
   }
 }
 
-__device__ inline float unbias(int bits) { return __int_as_float(bits) - kBias; }
-
 /// What a row of a slab needs: its sums times mul, plus add (requantisation).
 struct RowTable {
   float mul[2], add[2];  // of rows g and g + 8
@@ -151,19 +155,31 @@ __device__ inline void fill_rows(const FusedArgs& a, float2* rows, int first_row
 struct Epilogue {
   const FusedArgs& a;
   RowTable table;
+  float4 base;  // what the sums of rows g, g + 8 begin with: real, real, imaginary, imaginary
   int row;      // g of the slab's rows, of all beams
   int channel;  // of the launch
   int group;
   int lane;
 
-  __device__ Epilogue(const FusedArgs& args, const float2* rows, int first_row, int local_channel,
-                      int all_channel, int group_, int lane_)
-      : a(args), row(first_row + (lane_ >> 2)), channel(local_channel), group(group_), lane(lane_) {
+  __device__ Epilogue(const FusedArgs& args, const float2* rows, float4 base_, int first_row,
+                      int local_channel, int all_channel, int group_, int lane_)
+      : a(args),
+        base(base_),
+        row(first_row + (lane_ >> 2)),
+        channel(local_channel),
+        group(group_),
+        lane(lane_) {
     const float2 low = rows[lane >> 2], high = rows[(lane >> 2) + 8];
     table = {{low.x, high.x}, {low.y, high.y}};
     if (a.loss.factor == nullptr || a.output == FusedOutput::integrated) return;
     const bool power = a.output == FusedOutput::power_f32 || a.output == FusedOutput::power_u8;
     apply_loss(all_channel, power);
+  }
+  __device__ float real(int bits, int h) const {
+    return __int_as_float(bits) - (h == 0 ? base.x : base.y);
+  }
+  __device__ float imaginary(int bits, int h) const {
+    return __int_as_float(bits) - (h == 0 ? base.z : base.w);
   }
   /// Slots are whole groups: one factor.
   __device__ void apply_loss(int all_channel, bool power) {
@@ -239,12 +255,13 @@ struct Integrated {
   static constexpr int kStagingBytes = 0;
   float sum[2][2] = {};
   template <int H>
-  __device__ void half(const Epilogue&, const int (&re)[4][4], const int (&im)[4][4], std::byte*) {
+  __device__ void half(const Epilogue& e, const int (&re)[4][4], const int (&im)[4][4],
+                       std::byte*) {
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
 #pragma unroll
       for (int c = 0; c < 4; ++c) {
-        const float x = unbias(re[k][c]), y = unbias(im[k][c]);
+        const float x = e.real(re[k][c], c / 2), y = e.imaginary(im[k][c], c / 2);
 #if RYLE_MUTANT == 943
         sum[c / 2][c % 2] = fmaf(x, x, sum[c / 2][c % 2]) - y * y;
 #else
@@ -255,7 +272,7 @@ struct Integrated {
   }
   __device__ void finish(const Epilogue& e, int all_channel, std::byte*) {
     const FusedArgs& a = e.a;
-    const int q = e.lane & 3, n = kGroupSpectra / a.integration;
+    const int q = e.lane & 3, n = a.windows_per_group;
     const int index = a.integration == 8    ? 2 * q
                       : a.integration == 16 ? q
                       : a.integration == 32 ? q / 2
@@ -329,7 +346,7 @@ struct PowerF32 {
         float v[4];
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
-          const float x = unbias(re[k][2 * h + c]), y = unbias(im[k][2 * h + c]);
+          const float x = e.real(re[k][2 * h + c], h), y = e.imaginary(im[k][2 * h + c], h);
           v[k] = fmaf(x, x, y * y) * e.table.mul[h];
         }
         const int r = (e.lane >> 2) + 8 * h, piece = 4 * (e.lane & 3) + 2 * c + H;
@@ -367,7 +384,7 @@ struct PowerU8 {
         float v[4];
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
-          const float x = unbias(re[k][2 * h + c]), y = unbias(im[k][2 * h + c]);
+          const float x = e.real(re[k][2 * h + c], h), y = e.imaginary(im[k][2 * h + c], h);
           const float power = fmaf(x, x, y * y);
           if (counting) {
             const float code = rintf(fmaf(power, e.table.mul[h], e.table.add[h]));
@@ -419,8 +436,8 @@ struct VoltageF16 {
         __half2 v[4];
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
-          v[k] = __floats2half2_rn(unbias(re[k][2 * h + c]) * e.table.mul[h],
-                                   unbias(im[k][2 * h + c]) * e.table.mul[h]);
+          v[k] = __floats2half2_rn(e.real(re[k][2 * h + c], h) * e.table.mul[h],
+                                   e.imaginary(im[k][2 * h + c], h) * e.table.mul[h]);
         }
         const int r = (e.lane >> 2) + 8 * h, piece = 4 * (e.lane & 3) + 2 * c + H;
         *reinterpret_cast<uint4*>(memory + r * Staging<4>::kRowBytes +
@@ -467,8 +484,8 @@ struct VoltageI8 {
             const std::int64_t t = static_cast<std::int64_t>(e.group) * kGroupSpectra +
                                    (2 * (e.lane & 3) + c) * 8 + 4 * H + tile;
             const bool inside = t < e.a.n_values;
-            v[2 * k] = code(e, h, unbias(re[tile][2 * h + c]), inside, counting);
-            v[2 * k + 1] = code(e, h, unbias(im[tile][2 * h + c]), inside, counting);
+            v[2 * k] = code(e, h, e.real(re[tile][2 * h + c], h), inside, counting);
+            v[2 * k + 1] = code(e, h, e.imaginary(im[tile][2 * h + c], h), inside, counting);
           }
           words[pair] = low_bytes(v);
         }
@@ -501,8 +518,8 @@ struct VoltageF32 {
         float2 v[4];
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
-          v[k] = {unbias(re[k][2 * h + c]) * e.table.mul[h],
-                  unbias(im[k][2 * h + c]) * e.table.mul[h]};
+          v[k] = {e.real(re[k][2 * h + c], h) * e.table.mul[h],
+                  e.imaginary(im[k][2 * h + c], h) * e.table.mul[h]};
         }
         auto* to = reinterpret_cast<float2*>(e.at(e.row + 8 * h)) + t;
         if (e.a.vectors && t + 4 <= e.a.n_values) {

@@ -174,9 +174,10 @@ __global__ void pack(const PackArgs a) {
     for (int p = 0; p < 3; ++p)
       to[32 * p] = {planes[p][0], planes[p][1], planes[p][2], planes[p][3]};
   }
-  // Samples are stored as value + offset: sums start at minus offset times the sum of the weights.
-  // 0x4B400000 + n is the float 12582912 + n for |n| < 2^22: no conversion later.
-  int start[2][2];
+  // 0x4B400000 + n is the float 12582912 + n for |n| < 2^22: sums begin there and need no
+  // conversion. Samples are stored as value + offset: what is taken off at the end is 12582912 plus
+  // the offset times the sum of the weights, an integer and exact.
+  float base[2][2];
   for (int h = 0; h < 2; ++h) {
     int re = 0, im = 0;
     for (int antenna = 0; a.sample_offset != 0 && antenna < a.n_antennas; ++antenna) {
@@ -184,10 +185,10 @@ __global__ void pack(const PackArgs a) {
       re += w.x - w.y;
       im += w.x + w.y;
     }
-    start[0][h] = 0x4B400000 - a.sample_offset * re;
-    start[1][h] = 0x4B400000 - a.sample_offset * im;
+    base[0][h] = 12582912.0f + static_cast<float>(a.sample_offset * re);
+    base[1][h] = 12582912.0f + static_cast<float>(a.sample_offset * im);
   }
-  a.starts[cell * 32 + lane] = {start[0][0], start[0][1], start[1][0], start[1][1]};
+  a.bases[cell * 32 + lane] = {base[0][0], base[0][1], base[1][0], base[1][1]};
 }
 
 unsigned grid_of(std::int64_t threads, int per_block) {

@@ -94,7 +94,7 @@ class CudaBeamformer final : public Beamformer {
   Buffer<char2> codes_;    // [beam][channel][input]
   Buffer<float2> floats_;  // the same for fp32
   Buffer<uint4> fragments_;
-  Buffer<int4> starts_;
+  Buffer<float4> bases_;
   Buffer<float> weight_scale_, scale_, offset_, full_power_, factor_;
   Buffer<std::uint32_t> full_used_;
   Buffer<std::uint8_t> mask_, repacked_;
@@ -131,7 +131,7 @@ CudaBeamformer::CudaBeamformer(Queue& queue, const Config& config, Kernel kernel
     const std::int64_t slabs = config.n_pols * config.n_channels * n_slabs_;
     fragments_ =
         Buffer<uint4>(checked_product({slabs, n_steps_, 96}, "beam weights"), MemorySpace::device);
-    starts_ = Buffer<int4>(slabs * 32, MemorySpace::device);
+    bases_ = Buffer<float4>(slabs * 32, MemorySpace::device);
     plan_tiles();
   } else {
     floats_ = Buffer<float2>(n_codes, MemorySpace::device);
@@ -200,7 +200,7 @@ void CudaBeamformer::set_weights(Queue& queue, View<const cf32, 3> weights) {
     pack.pair_order = config_.order == InputOrder::pairs;
     pack.sample_offset = nibbles(config_) ? 8 : 0;
     pack.fragments = fragments_.data();
-    pack.starts = starts_.data();
+    pack.bases = bases_.data();
     launch_pack(pack, stream);
   } else {
     upload(queue, floats_, bank_.values.data(), n);
@@ -304,7 +304,7 @@ FusedArgs CudaBeamformer::operands(Queue& queue, const Input& input, int pol) {
   FusedArgs a;
   a.n_spectra = input.n_spectra;
   a.fragments = fragments_.data();
-  a.starts = starts_.data();
+  a.bases = bases_.data();
   a.n_slabs = n_slabs_;
   a.n_steps = n_steps_;
   a.n_beams = static_cast<int>(config_.n_beams);
@@ -439,6 +439,7 @@ bool CudaBeamformer::fuse(Queue& queue, const Input& input, const Output& output
     a.offset = offset_.data();
     a.product = voltage ? 0 : pol;
     a.integration = static_cast<int>(inner);
+    a.windows_per_group = static_cast<int>(kGroupSpectra / inner);
     a.n_values = n_values;
     for (std::int64_t first = 0; first < config_.n_channels; first += channels) {
       a.first_channel = static_cast<int>(first);

@@ -30,8 +30,8 @@ __global__ void __launch_bounds__(32 * kWarps, 1)
   const int slab_vectors = a.n_steps * 96;
 
   uint4* weights = shared;  // [slab][step][3][lane]
-  int4* starts = reinterpret_cast<int4*>(weights + room * slab_vectors);
-  float2* rows = reinterpret_cast<float2*>(starts + room * 32);
+  float4* bases = reinterpret_cast<float4*>(weights + room * slab_vectors);
+  float2* rows = reinterpret_cast<float2*>(bases + room * 32);
   std::byte* staging =
       reinterpret_cast<std::byte*>(rows + room * kSlabRows) + warp * Output::kStagingBytes;
   const std::int64_t first =
@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(32 * kWarps, 1)
   for (int k = threadIdx.x; k < room * slab_vectors; k += blockDim.x)
     weights[k] = k < n_slabs * slab_vectors ? a.fragments[first * slab_vectors + k] : uint4{};
   for (int k = threadIdx.x; k < room * 32; k += blockDim.x)
-    starts[k] = k < n_slabs * 32 ? a.starts[first * 32 + k] : int4{};
+    bases[k] = k < n_slabs * 32 ? a.bases[first * 32 + k] : float4{};
   fill_rows(a, rows, first_slab * kSlabRows, room * kSlabRows, channel);
   __syncthreads();
 
@@ -56,15 +56,10 @@ __global__ void __launch_bounds__(32 * kWarps, 1)
     int re[kPairSlabs][2][4][4], im[kPairSlabs][2][4][4];
 #pragma unroll
     for (int s = 0; s < kPairSlabs; ++s) {
-      const int4 start = starts[(slab + s) * 32 + lane];
 #pragma unroll
       for (int j = 0; j < 8; ++j) {
-        int(&x)[4] = re[s][j / 4][j % 4];
-        int(&y)[4] = im[s][j / 4][j % 4];
-        x[0] = x[1] = start.x;
-        x[2] = x[3] = start.y;
-        y[0] = y[1] = start.z;
-        y[2] = y[3] = start.w;
+#pragma unroll
+        for (int c = 0; c < 4; ++c) re[s][j / 4][j % 4][c] = im[s][j / 4][j % 4][c] = kBiasBits;
       }
     }
 #pragma unroll 1
@@ -102,8 +97,8 @@ __global__ void __launch_bounds__(32 * kWarps, 1)
     }
 #pragma unroll
     for (int s = 0; s < kPairSlabs; ++s) {
-      const Epilogue e(a, rows + (slab + s) * kSlabRows, (first_slab + slab + s) * kSlabRows, local,
-                       channel, group, lane);
+      const Epilogue e(a, rows + (slab + s) * kSlabRows, bases[(slab + s) * 32 + lane],
+                       (first_slab + slab + s) * kSlabRows, local, channel, group, lane);
       Output out;
       out.template half<0>(e, re[s][0], im[s][0], staging);
       out.template half<1>(e, re[s][1], im[s][1], staging);
