@@ -59,6 +59,7 @@ if [[ " $steps " == *" sanitize "* ]]; then
   small='CudaTest.Copies*:CudaCorrelate.MmaEquals*:CudaCorrelate.ManyGulps*:CudaCorrelate.Counts*:CudaChannelize.Rounding*'
   small+=':CudaChannelize.Absent*:CudaChannelize.Splitting*:CudaChannelize.Feeds*'
   small+=':CudaAllSky.Fused*:CudaAllSky.ImagesTheTiles*:CudaAllSky.VisDft*'
+  small+=':CudaBeamform.Gulps:CudaBeamform.Dither*'
   small+=':CudaSearch.Small*:CudaSearch.HostMemory*'
   : >"$out/sanitize.txt"
   for tool in memcheck racecheck initcheck; do
