@@ -55,9 +55,9 @@ LevelTracker::LevelTracker(const Config& config, const LevelOptions& options)
 
 template <class Read>
 void LevelTracker::add(const Output& output, Tick first_window, std::int64_t n, const Read& read) {
-  const std::int64_t first =
-      (stride_windows_ - (first_window % stride_windows_ + stride_windows_) % stride_windows_) %
-      stride_windows_;
+  // The first scales come from the first values, wherever gulps end.
+  const std::int64_t stride = changes_.empty() ? 1 : stride_windows_;
+  const std::int64_t first = (stride - (first_window % stride + stride) % stride) % stride;
   for (std::int64_t row = 0; row < extent_[0]; ++row) {
     for (std::int64_t product = 0; product < n_products_; ++product) {
       for (std::int64_t channel = 0; channel < extent_[2]; ++channel) {
@@ -67,7 +67,7 @@ void LevelTracker::add(const Output& output, Tick first_window, std::int64_t n, 
                            row * output.row_stride_bytes + product * output.product_stride_bytes +
                            channel * output.channel_stride_bytes;
         float* to = kept_.data() + cell * static_cast<std::size_t>(options_.max_samples);
-        for (std::int64_t k = first; k < n; k += stride_windows_) {
+        for (std::int64_t k = first; k < n; k += stride) {
           for (std::int64_t part = 0; part < parts_; ++part) {
             if (count_[cell] >= options_.max_samples) break;
             to[count_[cell]++] = read(from, k * parts_ + part, cell);
