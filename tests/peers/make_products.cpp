@@ -11,6 +11,7 @@
 #include "ryle/product/image_cube.hpp"
 #include "ryle/product/image_file.hpp"
 #include "ryle/product/light_curve.hpp"
+#include "ryle/product/vdif_file.hpp"
 #include "ryle/product/visibility_file.hpp"
 #include "tests/product/simulated_sky.hpp"
 
@@ -219,6 +220,37 @@ nlohmann::json truth_of(const Observation& o, const std::vector<test::Source>& s
   return truth;
 }
 
+// Voltages of a beam: 4 channels, 2 pols, codes anyone can compute.
+void write_beam_vdif(const std::string& path, int bits) {
+  VdifFileInfo info;
+  info.clock.epoch_tai_ns = tai_ns_from_utc_iso("2025-03-01T12:00:00.5");
+  info.clock.rate_hz = {32'000, 1};
+  info.n_channels = 4;
+  info.n_threads = 2;
+  info.bits = bits;
+  constexpr std::int64_t kTimes = 20'000;
+  const int levels = bits == 8 ? 255 : 15;
+  std::vector<std::uint8_t> codes;
+  for (int channel = 0; channel < 4; ++channel) {
+    for (int t = 0; t < kTimes; ++t) {
+      for (int pol = 0; pol < 2; ++pol) {
+        const auto code = [&](int part) {
+          return (channel * 31 + t * 7 + pol * 13 + part * 5) % levels - levels / 2;
+        };
+        if (bits == 8) {
+          codes.push_back(static_cast<std::uint8_t>(code(0)));
+          codes.push_back(static_cast<std::uint8_t>(code(1)));
+        } else {
+          codes.push_back(static_cast<std::uint8_t>((code(0) & 15) << 4 | (code(1) & 15)));
+        }
+      }
+    }
+  }
+  VdifWriter writer(path, info, true);
+  writer.append(codes.data(), kTimes * 2 * bits / 4, 0, kTimes);
+  writer.finish();
+}
+
 int run(const std::string& directory) {
   std::filesystem::create_directories(directory);
   test::Shape shape;
@@ -244,6 +276,8 @@ int run(const std::string& directory) {
   const AllSky all_sky = inject();
   write_fits_image(directory + "/allsky.fits", all_sky.image, all_sky.observation, true);
   write_cubes(directory, all_sky);
+  write_beam_vdif(directory + "/beam8.vdif", 8);
+  write_beam_vdif(directory + "/beam4.vdif", 4);
   auto truth = truth_of(observation, sky);
   truth["all_sky"] = all_sky.truth;
   std::ofstream(directory + "/truth.json") << truth.dump(1);
