@@ -9,6 +9,7 @@
 #include "apps/ryle/command.hpp"
 #include "apps/ryle/report.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/core/units.hpp"
 
 namespace ryle::app {
 namespace {
@@ -27,6 +28,8 @@ Json event_json(const SearchCandidate& c) {
           {"snr_boxcar", c.snr_boxcar},
           {"boxcar_samples", c.boxcar_samples},
           {"members", c.members},
+          {"beam", c.beam},
+          {"n_beams", c.n_beams},
           {"flags", c.flags},
           {"picture", c.picture}};
 }
@@ -56,7 +59,9 @@ void print_json(const stage::SearchSummary& s) {
         {"dedisperse", s.dedisperse_s},
         {"detect", s.detect_s}}},
       {"memory_bytes", s.memory_bytes},
+      {"beams", s.n_beams},
       {"n_tokens", s.n_tokens},
+      {"n_tokens_dropped", s.n_tokens_dropped},
       {"flagged_channels", s.flagged_channels},
       {"masked_samples",
        {{"user", s.normalize.masked_user},
@@ -82,7 +87,8 @@ void print_json(const stage::SearchSummary& s) {
 
 void print_text(const stage::SearchSummary& s) {
   const auto& d = s.description;
-  fmt::print("{}: {:.3f} s, {} channels, {:.3f} .. {:.3f} MHz; {}\n", d.file, s.data_s,
+  const std::string beams = s.n_beams > 1 ? fmt::format("{} beams, ", s.n_beams) : std::string();
+  fmt::print("{}: {:.3f} s, {}{} channels, {:.3f} .. {:.3f} MHz; {}\n", d.file, s.data_s, beams,
              d.n_channels, d.low_hz * 1e-6, d.high_hz * 1e-6, d.plan);
   fmt::print("loss half way between trials:");
   for (std::size_t k = 0; k < s.loss.size(); ++k)
@@ -117,7 +123,10 @@ void add_search(CLI::App& app, Context& context) {
   auto* sub =
       app.add_subcommand("search", "find dispersed pulses in a filterbank (SIGPROC or PSRFITS)");
   auto o = std::make_shared<stage::SearchOptions>();
-  sub->add_option("file", o->file, ".fil, or search-mode .fits, .sf")->required();
+  auto files = std::make_shared<std::vector<std::string>>();
+  sub->add_option("file", *files,
+                  ".fil, or search-mode .fits, .sf; several = the beams of one recording")
+      ->required();
   sub->add_option(
       "-o,--output", o->output_directory,
       "directory for candidates, pictures and the database; default: nothing is written");
@@ -143,6 +152,16 @@ void add_search(CLI::App& app, Context& context) {
   sub->add_option("--width-max", o->max_width_s, "seconds of the widest boxcar; default 0.1");
   sub->add_option("--dm-candidate-min", o->dm_candidate_min, "events below are listed as flagged")
       ->capture_default_str();
+  sub->add_option("--max-beams", o->max_beams,
+                  "a pulse in more beams than this, no two adjacent, is interference")
+      ->capture_default_str();
+  auto adjacent_deg = std::make_shared<double>(0);
+  sub->add_option(
+      "--adjacent", *adjacent_deg,
+      "degrees within which beams are adjacent; default 1.5 times the smallest distance");
+  auto error_deg = std::make_shared<double>(0);
+  sub->add_option("--position-error", *error_deg,
+                  "degrees: error radius of VOEvents, half the width of a beam; default 1");
   sub->add_option("--mask-channels", o->mask_channels, "numbers in ascending frequency: 0-3,17");
   sub->add_option("--mask-times", o->mask_times, "seconds from the start: 12.5-13.1,40-41");
   sub->add_option("--rfifind-mask", o->rfifind_mask, "PRESTO's .mask");
@@ -176,8 +195,12 @@ void add_search(CLI::App& app, Context& context) {
       ->check(CLI::IsMember({"cpu", "cuda"}));
   sub->add_option("--workers", o->n_workers, "threads; default: all cores");
   add_common(*sub, context);
-  sub->callback([&context, o] {
-    context.action = [&context, o] {
+  sub->callback([&context, o, files, adjacent_deg, error_deg] {
+    context.action = [&context, o, files, adjacent_deg, error_deg] {
+      o->file = files->front();
+      o->more_files.assign(files->begin() + 1, files->end());
+      o->adjacent_rad = *adjacent_deg * kDegree_rad;
+      o->position_error_rad = *error_deg * kDegree_rad;
       o->command_line = context.command_line();
       o->stop = &signal_count();
       if (!context.quiet && !context.json) {
