@@ -78,10 +78,11 @@ struct SpectraFlagger::Content {
     history = static_cast<std::int64_t>(std::clamp(sweep, 64.0, static_cast<double>(kMostHistory)));
     past.n_groups = std::min(kSpectraGroups, n_channels);
     for (std::int64_t g = 0; g < past.n_groups; ++g) {
-      double delay = 0, count = 0;
+      double delay_samples = 0, count = 0;
       for (std::int64_t k = 0; k < n_channels; ++k)
-        if (k * past.n_groups / n_channels == g) delay += c.band.delay_samples(k, 1), ++count;
-      past.delay_per_dm.push_back(delay / count);
+        if (k * past.n_groups / n_channels == g)
+          delay_samples += c.band.delay_samples(k, 1), ++count;
+      past.delay_per_dm.push_back(delay_samples / count);
     }
     // Relative to the earliest group; arrival times here are its own.
     const double least = *std::min_element(past.delay_per_dm.begin(), past.delay_per_dm.end());
