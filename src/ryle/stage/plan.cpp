@@ -231,11 +231,12 @@ Plan make_plan(const ObservationConfig& config) {
 
   if (config.source.kind != "file")
     add_memory(config, {{"ring of chunks", ring_bytes(config, f.n_inputs)}}, plan);
+  add_memory(config, sums_memory(config, setup), plan);  // before they are allocated
 
   FxChain chain(
       make_queue(config.runtime), setup,
       [](channelize::Channelizer&, const SampleClock&, Tick, Tick) {}, [](RawDump&&) {});
-  add_memory(config, sample_memory(config, setup, chain), plan);
+  add_memory(config, engines_memory(setup, chain), plan);
 
   const double spectra_per_s = f.sample_rate_hz / static_cast<double>(channelize::step_length(f));
   const double samples_per_s = spectra_per_s * static_cast<double>(f.n_channels * f.n_inputs);

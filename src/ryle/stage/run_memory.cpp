@@ -32,6 +32,13 @@ MemoryItems::value_type waiting_dumps(const ObservationConfig& config, std::int6
           (config.runtime.dump_queue + 2) * n_pairs(n_inputs) * n_channels * kSumBytes};
 }
 
+std::int64_t sums_bytes(const FxChain::Setup& setup) {
+  const auto& f = setup.channelize;
+  const correlate::Config x{f.n_inputs, f.n_channels, f.output, setup.spectra_per_gulp,
+                            setup.correlate.implementation};
+  return correlate::cost(x).accumulator_bytes;
+}
+
 }  // namespace
 
 std::optional<PlannedImages> plan_live_images(const ObservationConfig& config,
@@ -75,15 +82,13 @@ MemoryItems live_run_memory(const ObservationConfig& config, const FengineSource
   return items;
 }
 
-MemoryItems sample_memory(const ObservationConfig& config, const FxChain::Setup& setup,
-                          const FxChain& chain) {
+MemoryItems sums_memory(const ObservationConfig& config, const FxChain::Setup& setup) {
   const auto& f = setup.channelize;
-  const correlate::Config x{f.n_inputs, f.n_channels, f.output, setup.spectra_per_gulp,
-                            setup.correlate.implementation};
-  const std::int64_t sums = correlate::cost(x).accumulator_bytes;
-  return {{"visibility sums", sums},
-          {"engines", chain.memory_bytes() - sums},
-          waiting_dumps(config, f.n_inputs, f.n_channels)};
+  return {{"visibility sums", sums_bytes(setup)}, waiting_dumps(config, f.n_inputs, f.n_channels)};
+}
+
+MemoryItems engines_memory(const FxChain::Setup& setup, const FxChain& chain) {
+  return {{"engines", chain.memory_bytes() - sums_bytes(setup)}};
 }
 
 std::int64_t total_bytes(const MemoryItems& items) {

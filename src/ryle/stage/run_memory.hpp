@@ -30,10 +30,11 @@ std::optional<PlannedImages> plan_live_images(const ObservationConfig& config,
 MemoryItems live_run_memory(const ObservationConfig& config, const FengineSourceConfig& receiver,
                             const std::optional<PlannedImages>& images);
 
-/// The same for samples: `chain` with its engines, dumps that wait for the disk. The ring of a live
-/// run comes on top.
-MemoryItems sample_memory(const ObservationConfig& config, const FxChain::Setup& setup,
-                          const FxChain& chain);
+/// The same for samples, before anything is allocated: sums and dumps that wait for the disk. The
+/// ring of a live run comes on top.
+MemoryItems sums_memory(const ObservationConfig& config, const FxChain::Setup& setup);
+/// What the engines of `chain` take beside the sums.
+MemoryItems engines_memory(const FxChain::Setup& setup, const FxChain& chain);
 
 std::int64_t total_bytes(const MemoryItems& items);
 

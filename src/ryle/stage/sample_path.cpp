@@ -2,6 +2,7 @@
 #include "ryle/stage/sample_path.hpp"
 
 #include "ryle/stage/level_correction.hpp"
+#include "ryle/stage/plan.hpp"
 #include "ryle/stage/run_common.hpp"
 #include "ryle/stage/run_memory.hpp"
 
@@ -17,6 +18,7 @@ SamplePath::SamplePath(const ObservationConfig& config, const SampleFacts& facts
       queue_(make_queue(config.runtime)),
       setup_(make_chain_setup(config, facts, array)),
       frequency_(frequency_axis(setup_.channelize)) {
+  require_memory(config_, total_bytes(sums_memory(config_, setup_)));
   const bool tracks = config_.correlate.fringe_stopping == "f";
   chain_ = std::make_unique<FxChain>(
       queue_, setup_,
@@ -68,7 +70,7 @@ void SamplePath::feed(const void* samples, Tick first, std::int64_t n,
 }
 
 std::int64_t SamplePath::memory_bytes() const {
-  return total_bytes(sample_memory(config_, setup_, *chain_));
+  return total_bytes(sums_memory(config_, setup_)) + total_bytes(engines_memory(setup_, *chain_));
 }
 
 void SamplePath::finish(RunSummary& summary, const std::map<std::string, std::string>& notes) {
