@@ -2,9 +2,9 @@
 #pragma once
 #include <cstdint>
 
-/// How the tensor-core kernels of the beamformer cut their work: data, found by `bench_cuda
-/// beamform --tune` on the machine named, never measured at run time (beamform.md 9; Magro 2014
-/// tuned accumulators and threads by exhaustion and compiled the result in).
+/// How the tensor-core kernels of the beamformer cut their work: data, never measured at run time
+/// (beamform.md 9; Magro 2014 tuned accumulators and threads by exhaustion and compiled the result
+/// in). First values, chosen by hand; `bench_cuda beamform --tune` searches for better ones.
 namespace ryle::beamform {
 
 enum class CudaTuningKernel : std::uint8_t { direct, tiled };
@@ -21,7 +21,7 @@ struct CudaTuningRow {
   CudaTuning tuning;
 };
 
-// One NVIDIA H200, 1024 channels (tiled: 64) x 4096 spectra.
+// Used on one NVIDIA H200 with 1024 channels (tiled: 64) x 4096 spectra.
 inline constexpr CudaTuningRow kCudaTuning[] = {
     {CudaTuningKernel::direct, 1, false, {1, 64}},
     {CudaTuningKernel::direct, 1, true, {1, 64}},
