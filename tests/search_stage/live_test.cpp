@@ -134,7 +134,8 @@ TEST(LiveSearch, GulpsAndWorkersDoNotMatter) {
 TEST(LiveSearch, WhatIsInManyBeamsIsInterference) {
   Sky sky(14, 3100);
   for (const std::size_t b : {0U, 2U, 4U, 6U, 8U}) sky.pulse(b, 700, 60, 20);
-  for (const std::size_t b : {9U, 10U, 11U}) sky.pulse(b, 1900, 60, b == 10U ? 25 : 14);
+  // More beams than the limit, but side by side.
+  for (const std::size_t b : {8U, 9U, 10U, 11U, 12U}) sky.pulse(b, 1900, 60, b == 10U ? 25 : 14);
   sky.pulse(4, 2500, 30, 14);
   sky.pulse(13, 2500, 30, 25);
   test::Scratch scratch;
@@ -149,7 +150,7 @@ TEST(LiveSearch, WhatIsInManyBeamsIsInterference) {
   EXPECT_EQ(events[0].n_beams, 5);
   EXPECT_EQ(events[1].flags, "");
   EXPECT_EQ(events[1].beam, 10);
-  EXPECT_EQ(events[1].n_beams, 3);
+  EXPECT_EQ(events[1].n_beams, 5);
   EXPECT_EQ(events[2].flags, "rfi_multibeam");
   EXPECT_EQ(events[2].beam, 4) << "the strongest coherent one";
   EXPECT_EQ(search.progress().candidates, 1);

@@ -213,7 +213,7 @@ void ChannelFolder::add(const float* data, std::int64_t stride, std::int64_t n, 
       const float* x = data + c * stride;
       const std::size_t row = static_cast<std::size_t>((cube_.n_subs() - 1) * n_channels + c) *
                               static_cast<std::size_t>(n_bins);
-#if RYLE_MUTANT == 960
+#if RYLE_MUTANT == 966
       const double first = turns + delay_s_[channel] / interval_s_ * turns_per_sample;
 #else
       const double first = turns - delay_s_[channel] / interval_s_ * turns_per_sample;
