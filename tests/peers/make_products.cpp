@@ -11,6 +11,7 @@
 #include "ryle/product/image_cube.hpp"
 #include "ryle/product/image_file.hpp"
 #include "ryle/product/light_curve.hpp"
+#include "ryle/product/sigproc.hpp"
 #include "ryle/product/vdif_file.hpp"
 #include "ryle/product/visibility_file.hpp"
 #include "tests/product/simulated_sky.hpp"
@@ -251,6 +252,34 @@ void write_beam_vdif(const std::string& path, int bits) {
   writer.finish();
 }
 
+// Power of a beam in every bit depth: codes anyone can compute, as test_filterbank.py does.
+void write_filterbank(const std::string& path, int bits) {
+  constexpr std::int64_t kChannels = 24, kTimes = 1000;
+  FilterbankInfo info;
+  info.n_channels = kChannels;
+  info.bits = bits;
+  info.channel_width_hz = 0.5e6;
+  for (std::int64_t c = 0; c < kChannels; ++c)
+    info.channel_center_hz.push_back(400e6 + 0.5e6 * static_cast<double>(c));
+  info.sample_interval_s = 69.12e-6;
+  info.start_mjd_utc = 60310.25;
+  info.telescope = "Northern Cross";
+  info.source_name = "B0329+54";
+  info.position = {0.9338, -0.0087};  // -0 degrees 30 arcminutes: the sign must not be lost
+  std::vector<float> data;
+  const std::int64_t levels = bits < 32 ? std::int64_t{1} << bits : 0;
+  for (std::int64_t c = 0; c < kChannels; ++c) {
+    for (std::int64_t t = 0; t < kTimes; ++t) {
+      const std::int64_t code = c * 31 + t * 7 + t / 13;
+      data.push_back(levels > 0 ? static_cast<float>(code % levels)
+                                : -0.25F * static_cast<float>(code));
+    }
+  }
+  SigprocWriter writer(path, info, {true, true});
+  writer.append(data.data(), kTimes, kTimes);
+  writer.finish();
+}
+
 int run(const std::string& directory) {
   std::filesystem::create_directories(directory);
   test::Shape shape;
@@ -278,6 +307,8 @@ int run(const std::string& directory) {
   write_cubes(directory, all_sky);
   write_beam_vdif(directory + "/beam8.vdif", 8);
   write_beam_vdif(directory + "/beam4.vdif", 4);
+  for (const int bits : {1, 2, 4, 8, 16, 32})
+    write_filterbank(directory + "/beam" + std::to_string(bits) + ".fil", bits);
   auto truth = truth_of(observation, sky);
   truth["all_sky"] = all_sky.truth;
   std::ofstream(directory + "/truth.json") << truth.dump(1);
