@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "ryle/core/error.hpp"
-#include "ryle/core/units.hpp"
 #include "ryle/engine/search/cpu_kernel.hpp"
 #include "ryle/engine/search/detect_common.hpp"
+#include "ryle/engine/search/detect_unclip.hpp"
 #ifdef RYLE_HAVE_CUDA
 #include "ryle/engine/search/cuda.hpp"
 #endif
@@ -66,18 +66,9 @@ std::vector<Octave> octaves(const std::vector<std::int32_t>& widths) {
 
 SeriesStatistics unclipped(const Moments& m) {
   if (m.n < 16) return {};
-  const auto n = static_cast<double>(m.n);
-  const double mean = static_cast<double>(m.sum) / n;
-  const double cut = std::sqrt(std::max(0.0, static_cast<double>(m.squares) / n - mean * mean));
-  double sigma = cut;
-  for (int k = 0; k < 8 && sigma > 0; ++k) {
-    const double z = (static_cast<double>(m.clip) + 0.5) / sigma;
-    if (z > 8) break;
-    const double lost =
-        2 * z * std::exp(-0.5 * z * z) / std::sqrt(2 * kPi) / std::erf(z / std::sqrt(2.0));
-    sigma = cut / std::sqrt(std::max(0.05, 1 - lost));
-  }
-  return {static_cast<double>(m.center) + mean, sigma};
+  const Unclipped u = unclipped_of(static_cast<double>(m.n), static_cast<double>(m.sum),
+                                   static_cast<double>(m.squares), static_cast<double>(m.clip));
+  return {static_cast<double>(m.center) + u.mean, u.sigma};
 }
 
 void robust_start(std::vector<std::int64_t>& values, Moments& m) {
