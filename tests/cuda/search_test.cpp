@@ -209,18 +209,18 @@ TEST_F(CudaSearch, HostMemory) {
 /// Noise with pulses of several widths, on host and device.
 template <class T>
 void detect_case(Queue& queue, std::int64_t n_columns, std::int64_t max_width, double threshold,
-                 bool weighted, std::uint64_t seed) {
+                 bool weighted, std::uint64_t seed, double rms = 256) {
   constexpr std::int64_t kTrials = 9;
   const std::int64_t stride = n_columns + 3, cells = (n_columns + 63) / 64 + 1;
   std::vector<T> sums(static_cast<std::size_t>(kTrials * stride));
   std::vector<float> weights(static_cast<std::size_t>(kTrials * cells));
   for (std::int64_t i = 0; i < kTrials; ++i) {
     for (std::int64_t t = 0; t < n_columns; ++t) {
-      double x = 24576 + 256 * gaussian(combine(seed, static_cast<std::uint64_t>(i * stride + t)));
+      double x = 24576 + rms * gaussian(combine(seed, static_cast<std::uint64_t>(i * stride + t)));
       if (i == 7) x = 5;  // no scatter: not searched
       for (const auto& [at, width, height] :
-           {std::tuple{n_columns / 3, 4, 1500.0}, std::tuple{n_columns / 2 + 61, 40, 500.0},
-            std::tuple{n_columns / 2 + 400, 1, 30'000.0}})
+           {std::tuple{n_columns / 3, 4, 6 * rms}, std::tuple{n_columns / 2 + 61, 40, 2 * rms},
+            std::tuple{n_columns / 2 + 400, 1, 120 * rms}, std::tuple{n_columns / 4 - 7, 300, rms}})
         if (i % 3 == 1 && t >= at && t < at + width) x += height;
       sums[static_cast<std::size_t>(i * stride + t)] = static_cast<T>(std::clamp(x, 0.0, 65535.0));
     }
@@ -284,6 +284,18 @@ TEST_F(CudaSearch, TokensEqualTheDefinition) {
   detect_case<std::uint16_t>(queue(), 5001, 100, 4, true, 2);
   detect_case<std::uint32_t>(queue(), 9000, 2048, 6, true, 3);
   detect_case<std::uint32_t>(queue(), 3000, 1, 4, false, 4);
+}
+
+// Units of one value and of many, beyond 16 bits too; boxcars over the ends of thread blocks; sums
+// at the top of the units, which say nothing of the boxcars over them.
+TEST_F(CudaSearch, TokensOfAnyScatter) {
+  std::uint64_t seed = 10;
+  for (const double rms : {0.4, 20.0, 700.0, 5000.0}) {
+    for (const std::int64_t max_width : {13, 64, 300, 2048}) {
+      detect_case<std::uint16_t>(queue(), 13'000, max_width, 4.5, false, ++seed, rms);
+    }
+    detect_case<std::uint32_t>(queue(), 9'001, 1000, 5, true, ++seed, rms);
+  }
 }
 
 // More tokens than the list begins with.

@@ -4,28 +4,61 @@
 
 #include <cstdint>
 
-/// Private to the CUDA detectors: what their kernels share.
+#include "ryle/engine/search/detect.hpp"
+
+/// Private to the CUDA detector: what its kernels take. Pointers are device memory.
 namespace ryle::search::detail {
 
 inline constexpr int kMaxOctaves = 20;
 inline constexpr int kMaxWidths = 64;
+inline constexpr int kMaxHalvings = 6;
+inline constexpr int kFullWidths = 16;   ///< of data not halved
+inline constexpr int kHalvedWidths = 4;  ///< of each level of halved data
+inline constexpr int kScreenSlots = kFullWidths + kHalvedWidths * kMaxHalvings;
+inline constexpr int kSegment = 4096;  ///< starts of a thread block: 64 of every halving
 
 /// Boxcars by octave, as octaves() lists them.
 struct BoxcarTable {
-  int n_octaves, n_widths, max_width;
+  int n_octaves, n_widths, max_halvings;
   struct {
     int halvings, first, n;  ///< widths[first .. first + n)
+    unsigned slots;          ///< of its level, bit per width
   } octaves[kMaxOctaves];
-  int widths[kMaxWidths];  ///< in samples of the halved data
+  int widths[kMaxWidths];      ///< in samples of the halved data
+  int screened[kScreenSlots];  ///< samples of the boxcar of a slot; 0: none
+};
+BoxcarTable boxcar_table(std::int64_t max_width);
+
+struct DeviceInput {
+  const void* sums;
+  bool wide;  ///< u32
+  std::int64_t stride, n_columns, first_tick, first_start, end_start, stat_first, stat_end;
+  const float* weights;
+  std::int64_t weight_stride;
+  int n_trials;
 };
 
-/// What a trial is searched with. @unit code units of a sum
-struct TrialLevels {
-  double mu, sigma;  ///< sigma 0: not searched
-  int center;        ///< taken off before the prefix sums
+/// Median and clip of a trial, and the columns its statistics come from.
+struct TrialStart {
+  long long n_columns;
+  double weight;  ///< of those columns, summed
+  int center, clip;
+  float least_good;  ///< weight of a cell that counts
   float least;       ///< smallest weight of a searched block
 };
+struct TrialMoments {
+  long long n, sum, squares;  ///< of x - center where |x - center| <= clip
+};
 
+/// What a trial is searched with.
+struct TrialScreen {
+  int searched;
+  int low;    ///< value of unit 1; below is taken for it
+  int shift;  ///< a unit is 2^shift; units end at 2047
+  std::uint16_t limits[kScreenSlots];
+};
+
+/// A block of starts to be looked at (start: its number; width 0), then its token.
 struct DeviceToken {
   std::int64_t start;
   std::int32_t width, trial;
@@ -38,64 +71,23 @@ struct TokenList {
   unsigned capacity;
 };
 
-#ifdef __CUDACC__
-
-/// Boxcars of at least this sum of x - center may reach the threshold. Safe by one count against
-/// the rounding of snr_of().
-__device__ inline int boxcar_limit(const TrialLevels& s, double threshold, int full) {
-  const double needed = full * (s.mu - s.center) +
-                        threshold * s.sigma * sqrt(full * static_cast<double>(s.least)) - 1;
-  return static_cast<int>(fmin(fmax(floor(needed), -2147483647.0), 2147483647.0));
-}
-
-/// @eq S/N = (sum_W x - W mu) / (sigma sqrt(W w)), rounded operation by operation as on the CPU
-__device__ inline double snr_of(const TrialLevels& s, std::int64_t sum, std::int64_t width,
-                                double weight) {
-  const auto n = static_cast<double>(width);
-  return __ddiv_rn(__dsub_rn(static_cast<double>(sum), __dmul_rn(n, s.mu)),
-                   __dmul_rn(s.sigma, __dsqrt_rn(__dmul_rn(n, weight))));
-}
-
-/// The best boxcar among 64 starts, by a whole warp: start j covers prefix[(j + w) << h] -
-/// prefix[j << h]; ties go to the earliest start, then the narrowest width. weight_of(column) is
-/// asked for the middle of a boxcar, in samples from prefix[0].
-struct BestBoxcar {
-  float snr = 0;
-  int order = 0x7fffffff;  // start x n + index of the width
+/// Mean, rms and limits of every trial.
+struct LevelWork {
+  DeviceInput in;
+  TrialStart* starts;
+  TrialMoments* moments;
+  SeriesStatistics* statistics;
+  TrialScreen* screens;
+  double threshold;
 };
-template <class WeightOf>
-__device__ inline BestBoxcar best_boxcar(const int* prefix, const TrialLevels& s, const int* widths,
-                                         int n_widths, int halvings, int first, int n_starts,
-                                         double threshold, float least_weight,
-                                         const WeightOf& weight_of) {
-  BestBoxcar best;
-  for (int j = static_cast<int>(threadIdx.x % 32); j < n_starts; j += 32) {
-    const int t = (first + j) << halvings;
-    for (int k = 0; k < n_widths; ++k) {
-      const std::int64_t width = static_cast<std::int64_t>(widths[k]) << halvings;
-      const float w = weight_of(t + static_cast<int>(width) / 2);
-      if (w < least_weight) continue;
-      const std::int64_t sum = static_cast<std::int64_t>(prefix[t + width] - prefix[t]) +
-                               width * static_cast<std::int64_t>(s.center);
-      const double snr = snr_of(s, sum, width, static_cast<double>(w));
-      if (snr >= threshold && static_cast<float>(snr) > best.snr)
-        best = {static_cast<float>(snr), j * n_widths + k};
-    }
-  }
-#pragma unroll
-  for (int m = 16; m > 0; m /= 2) {
-    const float snr = __shfl_xor_sync(0xffffffffu, best.snr, m);
-    const int order = __shfl_xor_sync(0xffffffffu, best.order, m);
-    if (snr > best.snr || (snr == best.snr && order < best.order)) best = {snr, order};
-  }
-  return best;
-}
+void launch_levels(const LevelWork& work, const BoxcarTable& table, cudaStream_t stream);
 
-__device__ inline void append(const TokenList& list, const DeviceToken& token) {
-  const unsigned at = atomicAdd(list.n, 1u);
-  if (at < list.capacity) list.tokens[at] = token;
-}
-
-#endif
+/// Blocks that may hold a token, none missed, in any order.
+void launch_screen(const DeviceInput& in, const BoxcarTable& table, const TrialScreen* screens,
+                   const TokenList& list, cudaStream_t stream);
+/// Their tokens, in place; width 0: none after all.
+void launch_settle(const DeviceInput& in, const BoxcarTable& table,
+                   const SeriesStatistics* statistics, double threshold, const TokenList& list,
+                   cudaStream_t stream);
 
 }  // namespace ryle::search::detail

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Statistics of every trial on the device, bit for bit those of the CPU: median and clip from at
+// most 512 values (a warp a trial), moments between the clips (the one pass over all columns that
+// detection needs before it can compare), then mean, rms and the limits of all boxcars.
+#include <algorithm>
+
+#include "ryle/device/cuda/runtime.hpp"
+#include "ryle/engine/search/cuda_detect.cuh"
+#include "ryle/engine/search/detect_unclip.hpp"
+
+namespace ryle::search::detail {
+namespace {
+
+constexpr int kStartWarps = 4;
+constexpr int kSample = 512;  // values the median comes from
+constexpr int kOwn = kSample / 32;
+constexpr int kMomentThreads = 256;
+constexpr unsigned kAll = 0xffffffffu;
+
+template <class T>
+__device__ T warp_sum(T value) {
+  for (int m = 16; m > 0; m /= 2) value += __shfl_xor_sync(kAll, value, m);
+  return value;
+}
+
+template <class T>
+__device__ const T* series_of(const DeviceInput& in, int trial) {
+  return static_cast<const T*>(in.sums) + trial * in.stride;
+}
+__device__ const float* weights_of(const DeviceInput& in, int trial) {
+  return in.weights == nullptr ? nullptr : in.weights + trial * in.weight_stride;
+}
+
+/// Cells of 64 columns that statistics are taken from.
+struct StatCells {
+  const DeviceInput& in;
+  const float* weights;
+  float least;
+
+  __device__ std::int64_t first() const { return in.stat_first / 64; }
+  __device__ std::int64_t end() const { return (in.stat_end + 63) / 64; }
+  __device__ bool good(std::int64_t cell) const { return weights[cell] >= least; }
+  __device__ std::int64_t begin_of(std::int64_t c) const { return max(in.stat_first, c * 64); }
+  __device__ std::int64_t size_of(std::int64_t c) const {
+    return min(in.stat_end, c * 64 + 64) - begin_of(c);
+  }
+};
+
+/// Value of the given rank, bit by bit from the top: the largest v with at most `rank` below it.
+__device__ int ranked(const int (&values)[kOwn], int rank, int bits) {
+  int result = 0;
+#pragma unroll 1
+  for (int bit = bits - 1; bit >= 0; --bit) {
+    const int test = result | 1 << bit;
+    int less = 0;
+#pragma unroll
+    for (int k = 0; k < kOwn; ++k) less += values[k] < test;
+    if (__reduce_add_sync(kAll, less) <= rank) result = test;
+  }
+  return result;
+}
+
+/// Limits of good cells, their columns and weight.
+__device__ void weigh(const DeviceInput& in, const float* weights, int lane, TrialStart& t) {
+  if (weights == nullptr) {
+    t.n_columns = max(in.stat_end - in.stat_first, std::int64_t{0});
+    t.weight = static_cast<double>(t.n_columns);
+    return;
+  }
+  StatCells cells{in, weights, 0};
+  float most = 0;
+  for (std::int64_t c = cells.first() + lane; c < cells.end(); c += 32)
+    most = fmaxf(most, weights[c]);
+  for (std::int64_t c = in.first_start / 64 + lane; c < (in.n_columns + 63) / 64; c += 32)
+    if (weights[c] >= kMinWeight) t.least = fminf(t.least, weights[c]);
+  for (int m = 16; m > 0; m /= 2) {
+    most = fmaxf(most, __shfl_xor_sync(kAll, most, m));
+    t.least = fminf(t.least, __shfl_xor_sync(kAll, t.least, m));
+  }
+  // w >= 0.75 most in double is w >= the next float not below it.
+  const double least = 0.75 * static_cast<double>(most);
+  t.least_good = least > 0 ? __double2float_ru(least) : INFINITY;
+  cells.least = t.least_good;
+  long long n = 0;
+  double weight = 0;
+  for (std::int64_t c = cells.first() + lane; c < cells.end(); c += 32) {
+    if (!cells.good(c)) continue;
+    n += cells.size_of(c);
+    // Exact in any order: floats of at least a quarter of each other, counts below 2^20.
+    weight += static_cast<double>(weights[c]) * static_cast<double>(cells.size_of(c));
+  }
+  t.n_columns = warp_sum(n);
+  t.weight = warp_sum(weight);
+}
+
+/// Every step-th column of the good cells.
+template <class T>
+__device__ void take_sample(const DeviceInput& in, const float* weights, const T* x, int lane,
+                            const TrialStart& t, std::int64_t step, int n_sample, int* values) {
+  if (weights == nullptr) {
+    for (int k = lane; k < n_sample; k += 32)
+      values[k] = static_cast<int>(x[in.stat_first + k * step]);
+    return;
+  }
+  const StatCells cells{in, weights, t.least_good};
+  std::int64_t before = 0;  // columns of earlier cells
+  for (std::int64_t c0 = cells.first(); c0 < cells.end(); c0 += 32) {
+    const std::int64_t c = c0 + lane;
+    const int count = c < cells.end() && cells.good(c) ? static_cast<int>(cells.size_of(c)) : 0;
+    int place = count;
+    for (int m = 1; m < 32; m *= 2) {
+      const int other = __shfl_up_sync(kAll, place, m);
+      if (lane >= m) place += other;
+    }
+    const std::int64_t k = before + place - count;
+    for (std::int64_t q = (k + step - 1) / step * step; q < k + count; q += step)
+      values[q / step] = static_cast<int>(x[cells.begin_of(c) + (q - k)]);
+    before += __shfl_sync(kAll, place, 31);
+  }
+}
+
+// Sums stay below 2^31: at most 2^20 channels of 255.
+template <class T>
+__global__ void __launch_bounds__(32 * kStartWarps)
+    find_centers(const DeviceInput in, TrialStart* starts) {
+  __shared__ int samples[kStartWarps][kSample];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int trial = static_cast<int>(blockIdx.x) * kStartWarps + warp;
+  if (trial >= in.n_trials) return;
+  const float* weights = weights_of(in, trial);
+  TrialStart t{0, 0, 0, 0, 0, 1.0f};
+  weigh(in, weights, lane, t);
+  const std::int64_t needed = (t.n_columns + kSample - 1) / kSample, step = max(needed, 1l);
+  const int n_sample = static_cast<int>((t.n_columns + step - 1) / step);
+  take_sample(in, weights, series_of<T>(in, trial), lane, t, step, n_sample, samples[warp]);
+  __syncwarp();
+  if (n_sample >= 16) {
+    constexpr int kBits = sizeof(T) == 2 ? 16 : 31;
+    int values[kOwn], farthest = 0;
+#pragma unroll
+    for (int k = 0; k < kOwn; ++k)
+      values[k] = lane + 32 * k < n_sample ? samples[warp][lane + 32 * k] : 0x7fffffff;
+    t.center = ranked(values, n_sample / 2, kBits);
+#pragma unroll
+    for (int k = 0; k < kOwn; ++k) {
+      if (lane + 32 * k >= n_sample) continue;
+      values[k] = abs(values[k] - t.center);
+      farthest = max(farthest, values[k]);
+    }
+    const int mad = ranked(values, n_sample / 2, kBits);
+    // As clip_of().
+    const double clip = ceil(product(3 * 1.4826, static_cast<double>(mad)));
+    t.clip = mad > 0 ? static_cast<int>(fmin(clip, 2147483647.0))
+                     : static_cast<int>(__reduce_max_sync(kAll, farthest));
+  }
+  if (lane == 0) starts[trial] = t;
+}
+
+/// Sums of a thread; kNarrow: 8 squares fit 32 bits.
+template <bool kNarrow>
+struct Sums {
+  int center, clip;
+  int n = 0;
+  long long sum = 0, squares = 0;
+
+  __device__ void add(const int (&x)[8]) {
+    int part = 0;
+    unsigned square = 0;
+#pragma unroll
+    for (int k = 0; k < 8; ++k) {
+      const int d = x[k] - center;
+      const bool in =
+          static_cast<unsigned>(d) + static_cast<unsigned>(clip) <= 2 * static_cast<unsigned>(clip);
+      const int v = in ? d : 0;
+      n += in;
+      if constexpr (kNarrow) {
+        part += v;
+        square += static_cast<unsigned>(v * v);
+      } else {
+        sum += v;
+        squares += static_cast<long long>(v) * v;
+      }
+    }
+    if constexpr (kNarrow) {
+      sum += part;
+      squares += square;
+    }
+  }
+  __device__ void add(int x) {
+    const long long d = static_cast<long long>(x) - center;
+    if (d > clip || d < -static_cast<long long>(clip)) return;
+    ++n;
+    sum += d;
+    squares += d * d;
+  }
+};
+
+__device__ __forceinline__ void load8(const std::uint16_t* x, bool vectors, int (&v)[8]) {
+  if (!vectors) {
+#pragma unroll
+    for (int k = 0; k < 8; ++k) v[k] = x[k];
+    return;
+  }
+  const uint4 w = __ldg(reinterpret_cast<const uint4*>(x));
+  const unsigned words[4] = {w.x, w.y, w.z, w.w};
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    v[2 * k] = static_cast<int>(words[k] & 0xffff);
+    v[2 * k + 1] = static_cast<int>(words[k] >> 16);
+  }
+}
+__device__ __forceinline__ void load8(const std::uint32_t* x, bool vectors, int (&v)[8]) {
+  if (!vectors) {
+#pragma unroll
+    for (int k = 0; k < 8; ++k) v[k] = static_cast<int>(x[k]);
+    return;
+  }
+  const int4 low = __ldg(reinterpret_cast<const int4*>(x));
+  const int4 high = __ldg(reinterpret_cast<const int4*>(x) + 1);
+  v[0] = low.x, v[1] = low.y, v[2] = low.z, v[3] = low.w;
+  v[4] = high.x, v[5] = high.y, v[6] = high.z, v[7] = high.w;
+}
+
+template <bool kNarrow, class T>
+__device__ void add_columns(const DeviceInput& in, const T* x, const float* weights,
+                            const TrialStart& t, Sums<kNarrow>& sums) {
+  const StatCells cells{in, weights, t.least_good};
+  const auto good = [&](std::int64_t column) {
+    return weights == nullptr || cells.good(column / 64);
+  };
+  const std::int64_t first = (in.stat_first + 7) / 8, end = in.stat_end / 8;
+  const int tid = static_cast<int>(threadIdx.x);
+  if (first >= end) {
+    for (std::int64_t c = in.stat_first + tid; c < in.stat_end; c += kMomentThreads)
+      if (good(c)) sums.add(static_cast<int>(x[c]));
+    return;
+  }
+  // Columns beside whole eights.
+  for (std::int64_t c = in.stat_first + tid; c < first * 8; c += kMomentThreads)
+    if (good(c)) sums.add(static_cast<int>(x[c]));
+  for (std::int64_t c = end * 8 + tid; c < in.stat_end; c += kMomentThreads)
+    if (good(c)) sums.add(static_cast<int>(x[c]));
+  const bool vectors = reinterpret_cast<std::uintptr_t>(x) % 16 == 0;
+  std::int64_t k = first + tid;
+  if (weights == nullptr && vectors) {
+    for (; k + 3 * kMomentThreads < end; k += 4 * kMomentThreads) {
+      int v[4][8];
+#pragma unroll
+      for (int m = 0; m < 4; ++m) load8(x + 8 * (k + m * kMomentThreads), true, v[m]);
+#pragma unroll
+      for (int m = 0; m < 4; ++m) sums.add(v[m]);
+    }
+  }
+  for (; k < end; k += kMomentThreads) {
+    if (!good(8 * k)) continue;
+    int v[8];
+    load8(x + 8 * k, vectors, v);
+    sums.add(v);
+  }
+}
+
+template <bool kNarrow, class T>
+__device__ void sum_trial(const DeviceInput& in, int trial, const TrialStart& t,
+                          TrialMoments* moments) {
+  __shared__ long long parts[3][kMomentThreads / 32];
+  Sums<kNarrow> sums{t.center, t.clip};
+  add_columns(in, series_of<T>(in, trial), weights_of(in, trial), t, sums);
+  const long long own[3] = {warp_sum(static_cast<long long>(sums.n)), warp_sum(sums.sum),
+                            warp_sum(sums.squares)};
+#pragma unroll
+  for (int k = 0; k < 3; ++k)
+    if (threadIdx.x % 32 == 0) parts[k][threadIdx.x / 32] = own[k];
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  long long total[3] = {};
+  for (int k = 0; k < 3; ++k)
+    for (int m = 0; m < kMomentThreads / 32; ++m) total[k] += parts[k][m];
+  moments[trial] = {total[0], total[1], total[2]};
+}
+
+template <class T>
+__global__ void __launch_bounds__(kMomentThreads)
+    sum_between_clips(const DeviceInput in, const TrialStart* starts, TrialMoments* moments) {
+  const int trial = static_cast<int>(blockIdx.x);
+  const TrialStart t = starts[trial];
+  if (sizeof(T) == 2 && t.clip <= 23'000) {  // 8 clip^2 < 2^32
+    sum_trial<true, T>(in, trial, t, moments);
+  } else {
+    sum_trial<false, T>(in, trial, t, moments);
+  }
+}
+
+/// Smallest sum of units that a boxcar worth a token can have, when no unit of it is the last.
+// Units are rounded up, u >= 1 + (x - low) / 2^shift, also when halved; x - W mu above the
+// threshold is safe by one count against the rounding of settle(), and one unit may be lost where
+// packed numbers borrow from each other.
+__device__ std::uint16_t limit_of(const SeriesStatistics& s, const TrialScreen& screen,
+                                  double threshold, double least, int full, int halvings) {
+  if (full == 0) return 65535;
+  const double needed = full * s.mu + threshold * s.sigma * sqrt(full * least) - 1;
+  const double units = full + ldexp(needed - full * static_cast<double>(screen.low), -screen.shift);
+#if RYLE_MUTANT == 1040
+  const double limit = floor(ldexp(units, -halvings)) + 40;
+#else
+  const double limit = floor(ldexp(units, -halvings)) - 1;
+#endif
+  return static_cast<std::uint16_t>(fmin(fmax(limit, 0.0), 65535.0));
+}
+
+__global__ void __launch_bounds__(32) set_limits(const LevelWork work, const BoxcarTable table) {
+  const int trial = static_cast<int>(blockIdx.x), lane = static_cast<int>(threadIdx.x);
+  const TrialStart t = work.starts[trial];
+  const TrialMoments m = work.moments[trial];
+  SeriesStatistics s;
+  if (m.n >= 16) {
+    const Unclipped u = unclipped_of(static_cast<double>(m.n), static_cast<double>(m.sum),
+                                     static_cast<double>(m.squares), static_cast<double>(t.clip));
+    s.mu = static_cast<double>(t.center) + u.mean;
+    s.sigma = u.sigma;
+  }
+  if (t.n_columns > 0) s.sigma /= sqrt(t.weight / static_cast<double>(t.n_columns));
+  TrialScreen& screen = work.screens[trial];
+  TrialScreen own{};
+  own.searched = s.sigma > 0;
+  own.low = static_cast<int>(floor(s.mu - 6 * s.sigma));
+  while (ldexp(2046.0, own.shift) < 16 * s.sigma && own.shift < 20) ++own.shift;
+  for (int k = lane; k < kScreenSlots; k += 32) {
+    const int halvings = k < kFullWidths ? 0 : 1 + (k - kFullWidths) / kHalvedWidths;
+    screen.limits[k] =
+        limit_of(s, own, work.threshold, static_cast<double>(t.least), table.screened[k], halvings);
+  }
+  if (lane != 0) return;
+  screen.searched = own.searched;
+  screen.low = own.low;
+  screen.shift = own.shift;
+  work.statistics[trial] = s;
+}
+
+template <class T>
+void launch_moments(const LevelWork& work, cudaStream_t stream) {
+  const auto n = static_cast<unsigned>(work.in.n_trials);
+  find_centers<T>
+      <<<(n + kStartWarps - 1) / kStartWarps, 32 * kStartWarps, 0, stream>>>(work.in, work.starts);
+  RYLE_CUDA_LAUNCHED("find_centers");
+  sum_between_clips<T><<<n, kMomentThreads, 0, stream>>>(work.in, work.starts, work.moments);
+  RYLE_CUDA_LAUNCHED("sum_between_clips");
+}
+
+}  // namespace
+
+void launch_levels(const LevelWork& work, const BoxcarTable& table, cudaStream_t stream) {
+  work.in.wide ? launch_moments<std::uint32_t>(work, stream)
+               : launch_moments<std::uint16_t>(work, stream);
+  set_limits<<<static_cast<unsigned>(work.in.n_trials), 32, 0, stream>>>(work, table);
+  RYLE_CUDA_LAUNCHED("set_limits");
+}
+
+}  // namespace ryle::search::detail
