@@ -4,6 +4,7 @@
 // (b1, b3) in 16-bit lanes give the sums of (b0, b2) as T - 2^8 O, exactly, while every sum of a
 // byte fits 16 bits (the plan empties them in time).
 #include "ryle/device/cuda/runtime.hpp"
+#include "ryle/engine/search/cuda_copy.cuh"
 #include "ryle/engine/search/cuda_dedisperse.cuh"
 
 namespace ryle::search::detail {
@@ -12,14 +13,7 @@ namespace {
 constexpr int kWords = kTileTimes / 4 / 32;  // of a lane
 constexpr int kThreads = kTileWarps * 32;
 
-__device__ __forceinline__ void copy16(void* to, const void* from, bool inside) {
-  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(to));
-  const int n = inside ? 16 : 0;  // the rest is zero
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(address), "l"(from), "r"(n)
-               : "memory");
-}
 __device__ __forceinline__ void commit() { asm volatile("cp.async.commit_group;\n" ::: "memory"); }
-__device__ __forceinline__ void wait_all() { asm volatile("cp.async.wait_all;\n" ::: "memory"); }
 
 struct Block {
   const SharedWork& w;

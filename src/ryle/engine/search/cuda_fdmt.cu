@@ -2,6 +2,7 @@
 // The tree on the device: each pass brings the rows of a node's parts to shared memory and adds
 // them as packed 16-bit numbers (sums fit: no carry between lanes).
 #include "ryle/device/cuda/runtime.hpp"
+#include "ryle/engine/search/cuda_copy.cuh"
 #include "ryle/engine/search/cuda_fdmt.cuh"
 
 namespace ryle::search::detail {
@@ -11,14 +12,8 @@ constexpr int kWarps = kMergeThreads / 32;
 constexpr int kSumWords = kMergeTimes / 2 / 32;  // of a lane
 constexpr int kCodeWords = kCodeTimes / 4 / 32;
 
-__device__ __forceinline__ void fetch16(void* to, const void* from, bool inside) {
-  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(to));
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(address), "l"(from),
-               "r"(inside ? 16 : 0)
-               : "memory");
-}
 __device__ __forceinline__ void fetched() {
-  asm volatile("cp.async.wait_all;\n" ::: "memory");
+  wait_all();
   __syncthreads();
 }
 
@@ -47,7 +42,7 @@ __global__ void __launch_bounds__(kMergeThreads, 2) merge_sums(const MergeWork w
     const MergeInput input = w.inputs[tile.first_input + k];
     const std::uint16_t* from = in + input.row * w.in_stride + input.time;
     for (int p = lane; p < input.n_pieces; p += 32)
-      fetch16(memory + 2 * input.offset + 16 * p, from + 8 * p, true);
+      copy16(memory + 2 * input.offset + 16 * p, from + 8 * p, true);
   }
   const int n_entries = tile.n_rows * (tile.n_parts + 1);
   for (int k = threadIdx.x; k < n_entries; k += kMergeThreads)
@@ -107,7 +102,7 @@ __global__ void __launch_bounds__(kMergeThreads, 2) merge_codes(const MergeWork 
     const auto* from = reinterpret_cast<const std::uint8_t*>(at & ~std::uintptr_t{15});
     if (lane == 0) bases[k] = input.offset + static_cast<int>(at & 15);
     for (int p = lane; p < input.n_pieces; p += 32)
-      fetch16(memory + input.offset + 16 * p, from + 16 * p, from + 16 * p + 16 <= w.end);
+      copy16(memory + input.offset + 16 * p, from + 16 * p, from + 16 * p + 16 <= w.end);
   }
   const int n_entries = tile.n_rows * tile.n_parts;
   for (int k = threadIdx.x; k < n_entries; k += kMergeThreads)
