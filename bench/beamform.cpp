@@ -20,26 +20,21 @@
 namespace ryle::bench {
 namespace {
 
-using beamform::Beamformer;
-using beamform::Config;
-using beamform::Input;
-using beamform::OutputFormat;
-
-struct Case {
+struct BeamformCase {
   std::int64_t antennas, beams, integration;
-  OutputFormat format;
+  beamform::OutputFormat format;
 };
 
-std::vector<Case> cases(bool quick) {
-  if (quick) return {{32, 32, 1, OutputFormat::u8}};
-  return {{32, 32, 1, OutputFormat::u8},    {32, 256, 1, OutputFormat::u8},
-          {32, 32, 16, OutputFormat::u8},   {32, 256, 16, OutputFormat::u8},
-          {32, 256, 16, OutputFormat::f32}, {32, 256, 1, OutputFormat::f32},
-          {32, 1024, 1, OutputFormat::u8},  {256, 256, 16, OutputFormat::u8}};
+std::vector<BeamformCase> cases(bool quick) {
+  if (quick) return {{32, 32, 1, beamform::OutputFormat::u8}};
+  return {{32, 32, 1, beamform::OutputFormat::u8},    {32, 256, 1, beamform::OutputFormat::u8},
+          {32, 32, 16, beamform::OutputFormat::u8},   {32, 256, 16, beamform::OutputFormat::u8},
+          {32, 256, 16, beamform::OutputFormat::f32}, {32, 256, 1, beamform::OutputFormat::f32},
+          {32, 1024, 1, beamform::OutputFormat::u8},  {256, 256, 16, beamform::OutputFormat::u8}};
 }
 
-Config config_of(const Case& k, const Options& options) {
-  Config c;
+beamform::Config config_of(const BeamformCase& k, const Options& options) {
+  beamform::Config c;
   c.n_antennas = k.antennas;
   c.n_beams = k.beams;
   c.max_spectra = 2048;
@@ -53,22 +48,22 @@ Config config_of(const Case& k, const Options& options) {
   return c;
 }
 
-std::vector<cf32> weights_of(const Config& c) {
+std::vector<cf32> weights_of(const beamform::Config& c) {
   std::vector<cf32> w(static_cast<std::size_t>(c.n_beams * c.n_channels * c.n_antennas));
   for (std::size_t k = 0; k < w.size(); ++k) w[k] = cf32(std::polar(1.0, 6.283 * uniform(k)));
   return w;
 }
 
-void set_scale(Beamformer& beams, Queue& queue, float scale, float offset) {
-  const Config& c = beams.config();
+void set_scale(beamform::Beamformer& beams, Queue& queue, float scale, float offset) {
+  const beamform::Config& c = beams.config();
   const std::array extent{c.n_rows(), c.n_products(), c.n_channels};
   const auto cells = static_cast<std::size_t>(c.n_rows() * c.n_products() * c.n_channels);
   const std::vector<float> scales(cells, scale), offsets(cells, offset);
   beams.set_requantization(queue, {scales.data(), extent}, {offsets.data(), extent});
 }
 
-double value_at(const Config& c, const std::byte* p) {
-  if (c.output_format == OutputFormat::u8) return static_cast<double>(*p);
+double value_at(const beamform::Config& c, const std::byte* p) {
+  if (c.output_format == beamform::OutputFormat::u8) return static_cast<double>(*p);
   float value;
   std::memcpy(&value, p, 4);
   return value;
@@ -76,9 +71,10 @@ double value_at(const Config& c, const std::byte* p) {
 
 // The last channel of the timed engine's own output against the double reference: 256 spectra of
 // every beam.
-bool verify(const Config& c, const std::vector<cf32>& weights, const Input& input,
-            const beamform::Output& output, float scale, float offset) {
-  Config one = c;
+bool verify(const beamform::Config& c, const std::vector<cf32>& weights,
+            const beamform::Input& input, const beamform::Output& output, float scale,
+            float offset) {
+  beamform::Config one = c;
   one.n_channels = 1;
   one.max_spectra = 256;
   one.implementation = "reference";
@@ -91,7 +87,7 @@ bool verify(const Config& c, const std::vector<cf32>& weights, const Input& inpu
   }
   reference->set_weights(queue, {last.data(), {c.n_beams, 1, c.n_antennas}});
   set_scale(*reference, queue, scale, offset);
-  Input part = input;
+  beamform::Input part = input;
   part.samples = static_cast<const std::byte*>(input.samples) +
                  (c.n_channels - 1) * c.max_spectra * c.n_antennas;
   part.n_spectra = 256;
@@ -107,7 +103,7 @@ bool verify(const Config& c, const std::vector<cf32>& weights, const Input& inpu
     for (std::int64_t k = 0; k < n; ++k) {
       const double a = value_at(c, got + beam * output.row_stride_bytes + k * c.bytes_per_value());
       const double b = value_at(c, want.data() + (beam * n + k) * c.bytes_per_value());
-      const bool bytes = c.output_format == OutputFormat::u8;
+      const bool bytes = c.output_format == beamform::OutputFormat::u8;
       if (std::fabs(a - b) > (bytes ? 1 : 1e-5 * b)) return false;
       differ += bytes && a != b;  // a tie, rounded after another order of operations
     }
@@ -122,9 +118,9 @@ void fill(Buffer<std::byte>& memory) {
   }
 }
 
-void measure(const Options& options, const Case& k, const std::string& implementation,
+void measure(const Options& options, const BeamformCase& k, const std::string& implementation,
              const Emit& emit) {
-  Config config = config_of(k, options);
+  beamform::Config config = config_of(k, options);
   config.implementation = implementation;
   Queue queue = Queue::cpu(options.n_workers);
   auto beams = beamform::make_beamformer(queue, config);
@@ -142,7 +138,7 @@ void measure(const Options& options, const Case& k, const std::string& implement
   const std::int64_t n_gulps = 2 + beyond / (gulp_bytes + out_bytes);
   Buffer<std::byte> memory(n_gulps * gulp_bytes), out(n_gulps * out_bytes);
   fill(memory);
-  Input input;
+  beamform::Input input;
   input.n_spectra = config.max_spectra;
   const auto run = [&](std::int64_t gulp) {
     input.samples = memory.data() + gulp * gulp_bytes;

@@ -19,10 +19,8 @@
 namespace ryle::bench {
 namespace {
 
-using channelize::Config;
-
-struct Case {
-  Config config;
+struct ChannelizeCase {
+  channelize::Config config;
   std::int64_t n_spectra;  // per execute()
 };
 
@@ -35,8 +33,8 @@ SampleLayout per_input(SampleFormat format, std::int64_t n_samples) {
 }
 
 /// 8 taps, 1024 channels, ci8 to ci8: the case of the speed target.
-Case pfb_case(bool quick) {
-  Case c{{}, quick ? 64 : 1024};
+ChannelizeCase pfb_case(bool quick) {
+  ChannelizeCase c{{}, quick ? 64 : 1024};
   c.config.n_inputs = quick ? 1 : 8;
   c.config.n_channels = 1024;
   c.config.n_taps = 8;
@@ -46,8 +44,8 @@ Case pfb_case(bool quick) {
 }
 
 /// MWA-32T: 64 inputs interleaved in time, 5+5 bits in 16, 128 channels, 4 taps Hamming.
-Case mwa32t_case() {
-  Case c{{}, 2560};
+ChannelizeCase mwa32t_case() {
+  ChannelizeCase c{{}, 2560};
   c.config.n_inputs = 64;
   c.config.n_channels = 128;
   c.config.n_taps = 4;
@@ -60,8 +58,8 @@ Case mwa32t_case() {
 }
 
 /// TART-like: real 1-bit samples, 24 inputs.
-Case one_bit_case() {
-  Case c{{}, 2048};
+ChannelizeCase one_bit_case() {
+  ChannelizeCase c{{}, 2048};
   c.config.n_inputs = 24;
   c.config.n_channels = 512;
   c.config.n_taps = 4;
@@ -71,13 +69,13 @@ Case one_bit_case() {
   return c;
 }
 
-std::int64_t gulp_samples(const Case& c) {
+std::int64_t gulp_samples(const ChannelizeCase& c) {
   // Four samples to spare on either side for the delays, and a few for whole cache lines.
   return (c.n_spectra - 1) * channelize::step_length(c.config) +
          channelize::filter_length(c.config) + 64;
 }
 
-void set_corrections(channelize::Channelizer& engine, const Config& config) {
+void set_corrections(channelize::Channelizer& engine, const channelize::Config& config) {
   std::vector<channelize::DelayPolynomial> delays(static_cast<std::size_t>(config.n_inputs));
   std::vector<cf32> gains(static_cast<std::size_t>(config.n_inputs * config.n_channels));
   for (std::int64_t p = 0; p < config.n_inputs; ++p) {
@@ -98,7 +96,7 @@ void set_corrections(channelize::Channelizer& engine, const Config& config) {
 }
 
 /// Gaussian codes: zeros or a constant would flatter nothing here, but saturate nothing either.
-void fill(std::byte* bytes, std::int64_t n, const Config& config, std::uint64_t seed) {
+void fill(std::byte* bytes, std::int64_t n, const channelize::Config& config, std::uint64_t seed) {
   if (config.layout.format != SampleFormat::ci8) {
     for (std::int64_t i = 0; i < n; ++i) bytes[i] = static_cast<std::byte>(mix64(seed + i));
     return;
@@ -112,7 +110,7 @@ void fill(std::byte* bytes, std::int64_t n, const Config& config, std::uint64_t 
 }
 
 struct Buffers {
-  Buffers(const Case& c, MemorySpace space, std::int64_t count)
+  Buffers(const ChannelizeCase& c, MemorySpace space, std::int64_t count)
       : sample_bytes((gulp_samples(c) * c.config.layout.sample_stride_bits +
                       (c.config.layout.input_stride_bits > c.config.layout.sample_stride_bits
                            ? (c.config.n_inputs - 1) * c.config.layout.input_stride_bits
@@ -133,10 +131,10 @@ struct Buffers {
   Buffer<std::uint64_t> valid;
   Buffer<channelize::ChannelStatistics> statistics;
 
-  channelize::Input input(const Case& c, std::int64_t i) const {
+  channelize::Input input(const ChannelizeCase& c, std::int64_t i) const {
     return {samples.data() + i * sample_bytes, 0, gulp_samples(c), {}};
   }
-  channelize::Output output(const Case& c, std::int64_t i, std::int64_t n_spectra) const {
+  channelize::Output output(const ChannelizeCase& c, std::int64_t i, std::int64_t n_spectra) const {
     return {dense_blocks(blocks.data() + i * block_bytes, c.config.output, c.config.n_channels,
                          n_spectra, c.config.n_inputs),
             valid.data(), words, statistics.data()};
@@ -145,15 +143,16 @@ struct Buffers {
 
 /// Compares the first spectra with the reference: at most one unit apart, in at most 2e-4 of the
 /// parts (rounding ties).
-bool verify(Queue& queue, channelize::Channelizer& engine, const Case& c, const Buffers& buffers) {
+bool verify(Queue& queue, channelize::Channelizer& engine, const ChannelizeCase& c,
+            const Buffers& buffers) {
   const std::int64_t n = std::min<std::int64_t>(c.n_spectra, 80);
-  Config config = c.config;
+  channelize::Config config = c.config;
   config.implementation = "reference";
   config.max_spectra = n;
   Queue host = Queue::cpu(1);
   auto reference = channelize::make_channelizer(host, config);
   set_corrections(*reference, config);
-  Case small = c;
+  ChannelizeCase small = c;
   small.n_spectra = n;
   Buffers want(small, MemorySpace::host, 1);
   copy_bytes(queue, want.samples.data(), buffers.samples.data(), want.sample_bytes);
@@ -184,7 +183,7 @@ bool verify(Queue& queue, channelize::Channelizer& engine, const Case& c, const 
   return far == 0 && apart <= want.block_bytes / 5000 && nonzero > want.block_bytes / 4;
 }
 
-Result measure(const std::string& implementation, const Options& options, Case c) {
+Result measure(const std::string& implementation, const Options& options, ChannelizeCase c) {
   const bool device = implementation.rfind("cuda", 0) == 0;
   Queue queue = device ? Queue::cuda() : Queue::cpu(options.n_workers);
   c.config.implementation = implementation;

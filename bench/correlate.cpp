@@ -22,12 +22,7 @@
 namespace ryle::bench {
 namespace {
 
-using correlate::Config;
-using correlate::Correlator;
-using correlate::Input;
-using correlate::Sums;
-
-struct Case {
+struct CorrelateCase {
   std::int64_t n_inputs;
   std::int64_t n_spectra;
   std::int64_t n_channels;
@@ -40,9 +35,9 @@ std::int64_t last_level_cache_bytes() {
 
 // A run is about 2.5 G operations (some milliseconds, shorter than a time slice), at least one
 // channel per worker; successive runs read other gulps, together larger than the last-level cache.
-std::vector<Case> cases(bool quick, int n_workers) {
+std::vector<CorrelateCase> cases(bool quick, int n_workers) {
   if (quick) return {{64, 1024, 8}};
-  std::vector<Case> list;
+  std::vector<CorrelateCase> list;
   for (const std::int64_t n : {16, 32, 64, 128, 256, 512, 1024}) {
     for (const std::int64_t t : {1024, 4096}) {
       list.push_back({n, t, std::max<std::int64_t>(n_workers, 2'500'000'000 / (4 * n * n * t))});
@@ -51,7 +46,7 @@ std::vector<Case> cases(bool quick, int n_workers) {
   return list;
 }
 
-std::int64_t gulps_beyond_cache(const Case& k, bool quick) {
+std::int64_t gulps_beyond_cache(const CorrelateCase& k, bool quick) {
   if (quick) return 2;
   return 2 + last_level_cache_bytes() * 5 / 4 / (2 * k.n_inputs * k.n_spectra * k.n_channels);
 }
@@ -100,7 +95,7 @@ ci64 product(const std::vector<std::int32_t>& ar, const std::vector<std::int32_t
 
 // Whole rows of products (all i <= j) of three channels against int64: every row of small arrays,
 // 12 of large ones.
-bool verify(const Input& input, const Sums& sums, const Case& k) {
+bool verify(const correlate::Input& input, const correlate::Sums& sums, const CorrelateCase& k) {
   const std::int64_t pairs = n_pairs(k.n_inputs);
   if (static_cast<std::int64_t>(sums.integer.size()) != pairs * k.n_channels) return false;
   const std::int64_t rows = std::min<std::int64_t>(k.n_inputs, k.n_inputs <= 128 ? k.n_inputs : 12);
@@ -133,22 +128,23 @@ Ceiling ceiling_for(const std::string& implementation) {
   return {ops, amx ? "tdpbssd" : "vpdpbusd"};
 }
 
-void measure(const Options& options, const Case& k, const std::string& implementation,
+void measure(const Options& options, const CorrelateCase& k, const std::string& implementation,
              const Emit& emit) {
   Queue queue = Queue::cpu(options.n_workers);
-  const Config config{k.n_inputs, k.n_channels, SampleFormat::ci8, k.n_spectra, implementation};
+  const correlate::Config config{k.n_inputs, k.n_channels, SampleFormat::ci8, k.n_spectra,
+                                 implementation};
   auto correlator = correlate::make_correlator(queue, config);
   const std::int64_t gulp_bytes =
       dense_blocks_bytes(SampleFormat::ci8, k.n_channels, k.n_spectra, k.n_inputs);
   const std::int64_t n_gulps = gulps_beyond_cache(k, options.quick);
   Buffer<std::byte> memory(n_gulps * gulp_bytes);
   fill_gaussian(memory, 29);
-  Input input;
+  correlate::Input input;
   input.blocks =
       dense_blocks(memory.data(), SampleFormat::ci8, k.n_channels, k.n_spectra, k.n_inputs);
   input.n_spectra = k.n_spectra;
   correlator->execute(queue, input);
-  Sums sums;
+  correlate::Sums sums;
   correlator->finish(queue, sums);
 
   Result result;

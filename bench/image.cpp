@@ -25,14 +25,14 @@ using image::Path;
 /// Factor either way between predicted and best time.
 constexpr double kPredictionWithin = 1.3;
 
-struct Case {
+struct ImageCase {
   std::int64_t n_antennas, n_channels, n_spectra;
   Path path;
   bool with_correlator = false;
   std::int64_t n_gulps = 1;  ///< of n_spectra, per set of images
 };
 
-std::vector<Case> cases(bool quick) {
+std::vector<ImageCase> image_cases(bool quick) {
   if (quick) {
     return {{24, 2, 128, Path::efield},
             {24, 2, 128, Path::vis_grid},
@@ -160,7 +160,7 @@ double useful_operations(const AllSkyConfig& config, bool with_correlator) {
   return 0;
 }
 
-void measure(const Options& options, const Case& k, const image::CostModel& model,
+void measure(const Options& options, const ImageCase& k, const image::CostModel& model,
              const Emit& emit) {
   Queue queue = Queue::cpu(options.n_workers);
   AllSkyConfig config = scattered_array(k.n_antennas, k.n_channels, k.n_spectra, k.path);
@@ -236,7 +236,7 @@ void bench_image(const Options& options, const Emit& emit) {
     options.notice(file.empty() ? "not kept: neither XDG_CACHE_HOME nor HOME is set"
                                 : "kept in " + file);
   }
-  for (const auto& k : cases(options.quick)) {
+  for (const auto& k : image_cases(options.quick)) {
     if (options.path != "all" && image::path_named(options.path) != k.path) continue;
     measure(options, k, model, emit);
   }

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-option(RYLE_GROUP_SOURCES "compile neighbouring files together: a build from nothing takes two thirds of the time" OFF)
+option(RYLE_GROUP_SOURCES "compile neighbouring files together: a build from nothing takes half the time" OFF)
 
-# ryle_library(NAME [DEPENDS ryle libs...] [LINK third-party...] [SOURCES ...] [APART files whose names others have too])
+# ryle_library(NAME [DEPENDS ryle libs...] [LINK third-party...] [SOURCES ...] [LIGHT])
 #   One static library per folder: target ryle_NAME, sources = every .cpp of the folder (and .cu when CUDA is on).
-#   DEPENDS are other folders (public edges, see docs/architecture and scripts/check_layers.py), LINK stays private.
+#   DEPENDS are other folders (public edges, see docs/architecture and scripts/check_layers.py), LINK stays private. LIGHT:
+#   nothing here runs once a sample, so that -O1 does, which compiles in two thirds of the time.
 function(ryle_library name)
-  cmake_parse_arguments(A "" "" "DEPENDS;LINK;SOURCES;APART" ${ARGN})
+  cmake_parse_arguments(A "LIGHT" "" "DEPENDS;LINK;SOURCES" ${ARGN})
   if(NOT A_SOURCES)
     file(GLOB A_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
     if(RYLE_HAVE_CUDA)
@@ -21,10 +22,12 @@ function(ryle_library name)
     if(RYLE_HAVE_CUDA)
       target_compile_definitions(ryle_${name} PRIVATE RYLE_HAVE_CUDA=1)
     endif()
-    # Engines, devices and benchmarks stay apart: their files are large and full of the same short names.
-    if(RYLE_GROUP_SOURCES AND NOT name MATCHES "^(engine_|bench|device)")
-      set_target_properties(ryle_${name} PROPERTIES UNITY_BUILD ON)
-      set_source_files_properties(${A_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    if(A_LIGHT)
+      target_compile_options(ryle_${name} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>)
+    endif()
+    # Files of instruction sets have options of their own and stay apart by themselves.
+    if(RYLE_GROUP_SOURCES)
+      set_target_properties(ryle_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
     endif()
   else()
     add_library(ryle_${name} INTERFACE)

@@ -6,6 +6,7 @@
 
 #include "ryle/core/bits.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/core/integer.hpp"
 #include "ryle/wire/extend.hpp"
 
 namespace ryle {
@@ -15,8 +16,6 @@ namespace {
 std::int64_t difference(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
 }
-
-std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
 void validate(const AssemblerConfig& c) {
   const auto positive = [](std::int64_t value, const char* key) {
@@ -186,7 +185,7 @@ Reason Assembler::place_pieces(const Run& run, MonotonicNs now, bool count_slots
                                                         static_cast<std::uint64_t>(done));
     const std::int64_t distance = difference(slot, head_slot_);
     const std::int64_t offset =
-        distance - floor_div(distance, config_.chunk_slots) * config_.chunk_slots;
+        distance - floor_divide(distance, config_.chunk_slots) * config_.chunk_slots;
     const std::int64_t n = std::min(run.n_slots - done, config_.chunk_slots - offset);
     Run piece{run.stream, slot, n, run.data + done * run.stride_bytes, run.stride_bytes};
     const Reason reason = place_piece(piece, now, count_slots);
@@ -205,13 +204,13 @@ Reason Assembler::place_pieces(const Run& run, MonotonicNs now, bool count_slots
 
 Reason Assembler::place_piece(const Run& run, MonotonicNs now, bool count_slots) {
   std::int64_t distance = difference(run.slot, head_slot_);
-  std::int64_t k = floor_div(distance, config_.chunk_slots);
+  std::int64_t k = floor_divide(distance, config_.chunk_slots);
   if (k == config_.window_chunks && leads(run.stream)) {
     ++totals_.closed_by_evidence;
     close_head(config_.chunk_slots, now);
     advance(now);
     distance = difference(run.slot, head_slot_);
-    k = floor_div(distance, config_.chunk_slots);
+    k = floor_divide(distance, config_.chunk_slots);
   }
   const auto n = static_cast<std::uint64_t>(run.n_slots);
   Reason reason;

@@ -76,6 +76,8 @@ struct FrameRef {
   std::int64_t offset = 0;
 };
 
+/// A jump of the clock longer than this is a broken stamp, not a gap to be filled.
+inline constexpr std::int64_t kMaxGap_s = 600;
 /// Sorts frames by (tick, stream) and drops, counting them in `counters`: rejected.time = further
 /// from the median frame than a gap of `max_gap` ticks allows, or not a whole number of `step` from
 /// the first one; rejected.duplicate = a second frame of one place (the first in the file stays). A

@@ -6,6 +6,7 @@
 
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/core/units.hpp"
 #include "ryle/ingest/recording_file.hpp"
 #include "ryle/ingest/recording_formats.hpp"
 #include "ryle/ingest/recording_time.hpp"
@@ -14,10 +15,8 @@
 namespace ryle::detail {
 namespace {
 
-constexpr std::size_t kMaxHeaderBytes = 1024 * 80;
-constexpr std::int64_t kMaxGap_s = 600;
-constexpr std::int64_t kNs = 1'000'000'000;
-constexpr std::int64_t kMaxCount = 1 << 20;  // channels, antennas
+constexpr std::size_t kMaxBlockHeaderBytes = 1024 * 80;
+constexpr std::int64_t kMaxStreams = 1 << 20;  // channels, antennas
 
 // What must be equal in all blocks of a file.
 struct Shape {
@@ -74,8 +73,8 @@ class Header {
 
 Shape read_shape(const Header& h) {
   Shape s;
-  const std::int64_t all_channels = h.integer("OBSNCHAN", 1, kMaxCount);
-  s.n_antennas = h.integer_or("NANTS", 1, 1, kMaxCount);
+  const std::int64_t all_channels = h.integer("OBSNCHAN", 1, kMaxStreams);
+  s.n_antennas = h.integer_or("NANTS", 1, 1, kMaxStreams);
   if (all_channels % s.n_antennas != 0)
     h.fail("OBSNCHAN", h.text("OBSNCHAN"), "must be a multiple of NANTS");
   s.n_channels = all_channels / s.n_antennas;
@@ -145,7 +144,7 @@ void Guppi::scan(const RecordingOptions& options) {
   Tick expected = 0;
   std::vector<FrameRef> blocks;
   while (offset < file_.size_bytes()) {
-    const auto start = file_.window(offset, kMaxHeaderBytes);
+    const auto start = file_.window(offset, kMaxBlockHeaderBytes);
     const std::size_t header_bytes = wire::guppi_header_bytes(start);
     if (header_bytes == 0) {
       if (offset == 0)
@@ -232,7 +231,7 @@ void Guppi::set_axes(const Header& header, const RecordingOptions& options) {
   const double fraction = header.real_or("STT_OFFS", 0);
   if (!(fraction >= 0 && fraction < 1))
     header.fail("STT_OFFS", header.text("STT_OFFS"), "must lie in [0, 1)");
-  const auto epoch = recording_tai_ns_from_mjd(day, second * kNs);
+  const auto epoch = recording_tai_ns_from_mjd(day, second * kSecond_ns);
   if (!epoch) header.fail("STT_IMJD", header.text("STT_IMJD"), "not a time between 1961 and 2200");
   info_.clock.epoch_tai_ns = *epoch + std::llround(fraction * 1e9);
 }

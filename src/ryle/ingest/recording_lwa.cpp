@@ -18,8 +18,6 @@ namespace {
 
 using wire::kLwaTicksPerSecond;
 
-// A gap longer than this inside one file is taken for a damaged time tag.
-constexpr std::int64_t kMaxGap_s = 600;
 constexpr std::size_t kMaxFrameBytes =
     wire::kTbxHeaderBytes + std::size_t{wire::kLwaMaxChannels} * 512;
 

@@ -17,7 +17,6 @@ namespace {
 
 using wire::kLwaTicksPerSecond;
 constexpr std::int64_t kSamples = wire::kTbnSamplesPerFrame;
-constexpr std::int64_t kMaxGap_s = 600;
 
 class Tbn final : public RecordingBase {
  public:

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ryle/ingest/recording_time.hpp"
 
+#include "ryle/core/integer.hpp"
+#include "ryle/core/units.hpp"
+
 #include <erfa.h>
 
 #include <array>
@@ -11,17 +14,12 @@
 namespace ryle {
 namespace {
 
-constexpr std::int64_t kNs = 1'000'000'000;
-constexpr std::int64_t kDay_s = 86400;
-constexpr std::int64_t kUnixMjd = 40587;
-constexpr double kMjdZero = 2400000.5;
-
 // TAI - UTC at a UTC day, whole seconds since 1972 (before that UTC drifted: rounded).
 std::optional<std::int64_t> leap_seconds(std::int64_t mjd, double day_fraction) {
   if (mjd < 37300 || mjd > 124593) return std::nullopt;  // 1961-01-01 .. 2200-01-01
   int year = 0, month = 0, day = 0;
   double fraction = 0, delta = 0;
-  if (eraJd2cal(kMjdZero, static_cast<double>(mjd), &year, &month, &day, &fraction) != 0)
+  if (eraJd2cal(kMjdZero_jd, static_cast<double>(mjd), &year, &month, &day, &fraction) != 0)
     return std::nullopt;
   if (eraDat(year, month, day, day_fraction, &delta) < 0) return std::nullopt;
   return static_cast<std::int64_t>(delta + 0.5);
@@ -32,10 +30,6 @@ std::optional<std::int64_t> mjd_of_date(int year, int month, int day) {
   if (year < 1900 || year > 2300 || eraCal2jd(year, month, day, &zero, &mjd) != 0)
     return std::nullopt;
   return static_cast<std::int64_t>(mjd);
-}
-
-std::int64_t floor_div(std::int64_t a, std::int64_t b) {
-  return a / b - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
 }
 
 // Reads digits one by one: no locale, no sign, no surprise.
@@ -68,7 +62,7 @@ class Scanner {
 
 // Fraction digits to nanoseconds; digits beyond the ninth are dropped.
 bool fraction_ns(Scanner& scan, std::int64_t& ns) {
-  std::int64_t scale = kNs / 10, digit = 0;
+  std::int64_t scale = kSecond_ns / 10, digit = 0;
   ns = 0;
   int count = 0;
   while (scan.number(1, 1, digit)) {
@@ -82,21 +76,21 @@ bool fraction_ns(Scanner& scan, std::int64_t& ns) {
 }  // namespace
 
 std::optional<std::int64_t> recording_tai_ns_from_unix(std::int64_t unix_s, std::int64_t ns) {
-  const std::int64_t day = floor_div(unix_s, kDay_s);
+  const std::int64_t day = floor_divide(unix_s, kDay_s);
   if (day < -10000 || day > 100000) return std::nullopt;
   const std::int64_t second = unix_s - day * kDay_s;
   const auto leaps =
-      leap_seconds(kUnixMjd + day, static_cast<double>(second) / static_cast<double>(kDay_s));
+      leap_seconds(kUnixEpoch_mjd + day, static_cast<double>(second) / static_cast<double>(kDay_s));
   if (!leaps) return std::nullopt;
-  return (unix_s + *leaps) * kNs + ns;
+  return (unix_s + *leaps) * kSecond_ns + ns;
 }
 
 std::optional<std::int64_t> recording_tai_ns_from_mjd(std::int64_t mjd, std::int64_t ns_of_day) {
   // A leap second makes the day one second longer, no more.
-  if (ns_of_day < 0 || ns_of_day >= (kDay_s + 1) * kNs) return std::nullopt;
+  if (ns_of_day < 0 || ns_of_day >= (kDay_s + 1) * kSecond_ns) return std::nullopt;
   const auto leaps = leap_seconds(mjd, 0.0);
   if (!leaps) return std::nullopt;
-  return ((mjd - kUnixMjd) * kDay_s + *leaps) * kNs + ns_of_day;
+  return ((mjd - kUnixEpoch_mjd) * kDay_s + *leaps) * kSecond_ns + ns_of_day;
 }
 
 std::optional<std::int64_t> recording_tai_ns_from_text(const std::string& text) {
@@ -126,9 +120,9 @@ std::optional<std::int64_t> recording_tai_ns_from_text(const std::string& text) 
       mjd_of_date(static_cast<int>(year), static_cast<int>(month), static_cast<int>(day));
   if (!mjd) return std::nullopt;
   const std::int64_t of_day_s = hour * 3600 + minute * 60 + second;
-  if (offset_s == 0) return recording_tai_ns_from_mjd(*mjd, of_day_s * kNs + ns);
+  if (offset_s == 0) return recording_tai_ns_from_mjd(*mjd, of_day_s * kSecond_ns + ns);
   // With an offset the leap second is that of the UTC day, so go through POSIX seconds.
-  return recording_tai_ns_from_unix((*mjd - kUnixMjd) * kDay_s + of_day_s - offset_s, ns);
+  return recording_tai_ns_from_unix((*mjd - kUnixEpoch_mjd) * kDay_s + of_day_s - offset_s, ns);
 }
 
 std::optional<std::int64_t> recording_tai_ns_from_vdif(int reference_epoch, std::int64_t seconds,
@@ -138,15 +132,15 @@ std::optional<std::int64_t> recording_tai_ns_from_vdif(int reference_epoch, std:
   if (!mjd) return std::nullopt;
   const auto start = recording_tai_ns_from_mjd(*mjd, 0);
   if (!start) return std::nullopt;
-  return *start + seconds * kNs + ns;
+  return *start + seconds * kSecond_ns + ns;
 }
 
 std::string recording_utc_text(std::int64_t tai_ns) {
-  const std::int64_t tai_s = floor_div(tai_ns, kNs);
-  const std::int64_t day = floor_div(tai_s, kDay_s);
+  const std::int64_t tai_s = floor_divide(tai_ns, kSecond_ns);
+  const std::int64_t day = floor_divide(tai_s, kDay_s);
   double utc1 = 0, utc2 = 0;
   int calendar[4] = {0, 0, 0, 0};
-  eraTaiutc(kMjdZero + static_cast<double>(kUnixMjd + day),
+  eraTaiutc(kMjdZero_jd + static_cast<double>(kUnixEpoch_mjd + day),
             static_cast<double>(tai_s - day * kDay_s) / 86400.0, &utc1, &utc2);
   int year = 0, month = 0, date = 0;
   eraD2dtf("UTC", 0, utc1, utc2, &year, &month, &date, calendar);

@@ -9,6 +9,7 @@
 
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/core/units.hpp"
 #include "ryle/ingest/recording_file.hpp"
 #include "ryle/ingest/recording_formats.hpp"
 #include "ryle/ingest/recording_time.hpp"
@@ -19,9 +20,6 @@ namespace ryle::detail {
 namespace {
 
 using wire::VdifHeader;
-
-constexpr std::int64_t kMaxGap_s = 600;
-constexpr std::int64_t kNs = 1'000'000'000;
 
 bool same_shape(const VdifHeader& a, const VdifHeader& b) {
   return a.frame_bytes == b.frame_bytes && a.legacy == b.legacy && a.n_channels == b.n_channels &&
@@ -131,7 +129,7 @@ bool Vdif::add_frame(const VdifHeader& h, std::int64_t offset) {
     info_.counters["rejected.time"] += 1;
     return false;
   }
-  raw_.push_back({*epoch / kNs, h.frame, h.thread, offset});
+  raw_.push_back({*epoch / kSecond_ns, h.frame, h.thread, offset});
   return true;
 }
 
@@ -248,10 +246,10 @@ void Vdif::set_clock(const RecordingOptions& options) {
   const std::int64_t base = frames_.front().tick;
   for (auto& f : frames_) f.tick -= base;
   info_.n_ticks = checked_product({frames_.back().tick + 1, samples_per_frame_}, "the recording");
-  info_.clock.epoch_tai_ns = base / fps * kNs;
+  info_.clock.epoch_tai_ns = base / fps * kSecond_ns;
   if (rate.num > 0) {
     info_.clock.epoch_tai_ns +=
-        static_cast<std::int64_t>(static_cast<__int128>(base % fps) * kNs / fps);
+        static_cast<std::int64_t>(static_cast<__int128>(base % fps) * kSecond_ns / fps);
   }
   info_.time_source = TimeSource::header;
   if (info_.counters.contains("rejected.time")) {

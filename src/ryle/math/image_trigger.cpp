@@ -10,6 +10,7 @@
 
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/core/units.hpp"
 
 namespace ryle::math {
 namespace {
@@ -21,7 +22,6 @@ constexpr std::int64_t kMergePixels = 4;     // and in place
 constexpr std::int64_t kBrightEvery = 64;    // images between updates of the bright mask
 constexpr double kClip = 4;                  // deviations an outlier counts as
 constexpr double kMad = 1.4826022185056018;  // Gaussian sigma of a median absolute deviation
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 /// Student t with nu degrees of freedom as the Gaussian deviate of equal tail (Wallace 1959).
 double gaussian_of_t(double t, double nu) {

@@ -14,7 +14,7 @@ namespace {
 using product::Database;
 using product::Statement;
 
-constexpr const char* kSchema =
+constexpr const char* kCandidateSchema =
     "PRAGMA application_id = 0x52794c53;"
     "CREATE TABLE run(key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
     "CREATE TABLE event(id INTEGER PRIMARY KEY, tick REAL, time_s REAL, mjd_utc REAL, tai_ns "
@@ -92,7 +92,7 @@ void write_search_database(const std::string& path, const SearchDescription& sea
   try {
     Database db(part_path(path), Database::Mode::create, 5);
     db.run("BEGIN");
-    db.run(kSchema);
+    db.run(kCandidateSchema);
     write_run(db, search);
     write_events(db, search, list);
     db.run("COMMIT");
@@ -119,7 +119,7 @@ SearchDatabase::SearchDatabase(const std::string& path, const SearchDescription&
   Database& db = content_->db;
   db.number("PRAGMA journal_mode = WAL");
   db.run("BEGIN");
-  db.run(kSchema);
+  db.run(kCandidateSchema);
   write_run(db, search);
   db.run("COMMIT");
 }

@@ -17,13 +17,13 @@ namespace {
 
 using picture::Align;
 using picture::Canvas;
+using picture::kInk;
+using picture::kPaper;
 using picture::Line;
 using picture::PanelDrawing;
 using picture::Rgb;
 using picture::TextStyle;
 
-constexpr Rgb kPaper{255, 255, 255};
-constexpr Rgb kInk{45, 48, 54};
 constexpr Rgb kSoft{170, 174, 182};
 constexpr Rgb kModel{214, 84, 38};
 constexpr std::int64_t kProfileWidth = 460, kProfileHeight = 240;

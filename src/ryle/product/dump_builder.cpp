@@ -11,12 +11,12 @@
 #include "ryle/core/baseline.hpp"
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/core/units.hpp"
 #include "ryle/product/visibility_layout.hpp"
 
 namespace ryle::product {
 namespace {
 
-constexpr double kDay_s = 86400;
 constexpr double kMjdZero_jd = 2'400'000.5;
 
 /// What a row becomes: element-wise conjugate or not, and XY <-> YX when the file's antenna order

@@ -35,22 +35,6 @@ void write_text_rows(FitsFile& file, const std::string& text, int column) {
   file.check(status, "write text");
 }
 
-void create_table(FitsFile& file, const char* name, std::vector<std::string> names,
-                  std::vector<std::string> forms, std::vector<std::string> units,
-                  std::size_t n_rows) {
-  std::vector<char*> type, form, unit;
-  for (std::size_t k = 0; k < names.size(); ++k) {
-    type.push_back(names[k].data());
-    form.push_back(forms[k].data());
-    unit.push_back(units[k].data());
-  }
-  int status = 0;
-  fits_create_tbl(file.get(), BINARY_TBL, static_cast<LONGLONG>(n_rows),
-                  static_cast<int>(names.size()), type.data(), form.data(), unit.data(), name,
-                  &status);
-  file.check(status, std::string("create table ") + name);
-}
-
 /// The observation as ASCII JSON, escaped by the writer, in rows of bytes: exact and free of header
 /// rules.
 void write_observation(FitsFile& file, const Observation& observation) {
@@ -167,6 +151,20 @@ void read_applied(FitsFile& file, Observation& observation) {
 }
 
 }  // namespace
+
+void create_table(FitsFile& file, const char* name, std::vector<std::string> names,
+                  std::vector<std::string> forms, std::vector<std::string> units, LONGLONG n_rows) {
+  std::vector<char*> type, form, unit;
+  for (std::size_t k = 0; k < names.size(); ++k) {
+    type.push_back(names[k].data());
+    form.push_back(forms[k].data());
+    unit.push_back(units[k].data());
+  }
+  int status = 0;
+  fits_create_tbl(file.get(), BINARY_TBL, n_rows, static_cast<int>(names.size()), type.data(),
+                  form.data(), unit.data(), name, &status);
+  file.check(status, std::string("create table ") + name + " in");
+}
 
 FitsFile FitsFile::create(const std::string& disk_path, const std::string& shown_path) {
   fitsfile* file = nullptr;

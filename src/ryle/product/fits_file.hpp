@@ -51,6 +51,9 @@ class FitsFile {
   bool writing_;
 };
 
+/// Appends a binary table of n_rows empty rows; forms and units as FITS writes them ("1D", "Hz").
+void create_table(FitsFile& file, const char* name, std::vector<std::string> names,
+                  std::vector<std::string> forms, std::vector<std::string> units, LONGLONG n_rows);
 /// Appends the RYLE_TEXT table: NAME, TEXT rows with the observation as JSON and the configuration,
 /// 80 bytes a row, and RYLE_APPLIED: one row per input. Keyword-like text stays out of HISTORY that
 /// way.

@@ -85,20 +85,6 @@ void write_weights(FitsFile& file, const SkyImage& image, const std::string& nam
   file.checksum();
 }
 
-void create_table(FitsFile& file, const char* name, std::vector<std::string> names,
-                  std::vector<std::string> forms, std::vector<std::string> units, LONGLONG n_rows) {
-  std::vector<char*> type, form, unit;
-  for (std::size_t k = 0; k < names.size(); ++k) {
-    type.push_back(names[k].data());
-    form.push_back(forms[k].data());
-    unit.push_back(units[k].data());
-  }
-  int status = 0;
-  fits_create_tbl(file.get(), BINARY_TBL, n_rows, static_cast<int>(names.size()), type.data(),
-                  form.data(), unit.data(), name, &status);
-  file.check(status, std::string("create table ") + name + " in");
-}
-
 /// A short last bin lies off the linear axis: the table has every bin exactly. In a series it holds
 /// from image `first_image` on.
 void write_bins(FitsFile& file, const SkyImage& image, std::int64_t first_image = 0) {

@@ -23,7 +23,7 @@ double wrapped_deg(double angle_rad) {
 
 double modified_julian_date(std::int64_t tai_ns) {
   const auto jd = utc_julian_date(tai_ns);
-  return (jd[0] - 2400000.5) + jd[1];
+  return (jd[0] - kMjdZero_jd) + jd[1];
 }
 
 std::string now_utc_iso() {

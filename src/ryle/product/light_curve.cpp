@@ -20,8 +20,6 @@ namespace {
 using product::Database;
 using product::Statement;
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
 void drop_everything(Database& db) {
   std::vector<std::string> drops;
   {

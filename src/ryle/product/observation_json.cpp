@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kSchema = 1;
+constexpr int kJsonSchema = 1;
 
 json array_to_json(const ArrayLayout& array) {
   json antennas = json::array();
@@ -104,7 +104,7 @@ void scalars_from_json(const json& in, Observation& o) {
 
 std::string observation_to_json(const Observation& o) {
   const json out = {
-      {"schema", kSchema},
+      {"schema", kJsonSchema},
       {"array", array_to_json(o.array)},
       {"frequency",
        {{"first_center_hz", o.frequency.first_center_hz},
@@ -137,9 +137,9 @@ Observation observation_from_json(const std::string& text, const std::string& wh
   try {
     const json in = json::parse(text);
     const int schema = in.at("schema").get<int>();
-    if (schema != kSchema) {
+    if (schema != kJsonSchema) {
       throw FormatError(where + ": observation schema " + std::to_string(schema) +
-                        ", this build reads " + std::to_string(kSchema));
+                        ", this build reads " + std::to_string(kJsonSchema));
     }
     Observation o;
     o.array = array_from_json(in.at("array"));

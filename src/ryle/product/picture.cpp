@@ -18,7 +18,6 @@ namespace ryle {
 namespace picture {
 namespace {
 
-constexpr Rgb kPaper{255, 255, 255};
 constexpr Rgb kCaption{96, 100, 108};
 constexpr std::int64_t kOuter_px = 18;
 constexpr std::int64_t kGap_px = 26;

@@ -15,4 +15,8 @@ struct Rgb {
 /// are one color).
 Rgb color_at(ColorMap map, double position);
 
+// Pictures on paper: charts and panels. The sky has colours of its own.
+inline constexpr Rgb kPaper{255, 255, 255};
+inline constexpr Rgb kInk{45, 48, 54};
+
 }  // namespace ryle::picture

@@ -12,10 +12,8 @@
 namespace ryle::picture {
 namespace {
 
-constexpr Rgb kInk{45, 48, 54};
 constexpr Rgb kFrame{110, 114, 122};
 constexpr Rgb kNoData{234, 236, 239};
-constexpr Rgb kPaper{255, 255, 255};
 constexpr double kTick_px = 5;
 constexpr double kTickText_px = 9.5;
 constexpr double kLabelText_px = 10.5;

@@ -16,7 +16,6 @@
 namespace ryle {
 namespace {
 
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr std::int64_t kMatrixChannels = 16;
 
 float decibel(double ratio) {

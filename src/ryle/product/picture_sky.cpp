@@ -28,12 +28,11 @@ using picture::TextStyle;
 
 constexpr Rgb kNight{14, 17, 24};
 constexpr Rgb kGround{22, 26, 35};
-constexpr Rgb kInk{226, 230, 238};
+constexpr Rgb kSkyInk{226, 230, 238};
 constexpr Rgb kSoftInk{150, 158, 172};
 constexpr Rgb kLine{255, 255, 255};
 constexpr Rgb kGalaxy{120, 190, 255};
 constexpr Rgb kSunInk{255, 214, 90};
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 /// The plane a picture shows. @shape [y][x]
 std::vector<float> plane_of(const SkyImage& image, const SkyPictureOptions& o) {
@@ -311,7 +310,8 @@ class SkyDrawing {
     const char* const letters[] = {"N", "E", "S", "W"};
     for (int k = 0; k < 4; ++k) {
       const Point p = outward_from(at(direction(k * kPi / 2, 0)), 20 * unit_);
-      draw_text(canvas_, letters[k], {p.x, p.y + 7 * unit_}, text(14, kInk, Align::center, true));
+      draw_text(canvas_, letters[k], {p.x, p.y + 7 * unit_},
+                text(14, kSkyInk, Align::center, true));
     }
   }
   Point outward_from(Point p, double distance) const {
@@ -427,7 +427,7 @@ class SkyDrawing {
       if (last_y - y < 16 * unit_) continue;  // the square-root scale crowds its lower end
       last_y = y;
       canvas_.stroke({{{right, y}, {right + 5 * unit_, y}}}, unit_, kSoftInk);
-      const TextStyle style = text(9, kInk, Align::left);
+      const TextStyle style = text(9, kSkyInk, Align::left);
       draw_text(canvas_, ticks.labels[k], {right + 9 * unit_, y + 4.5 * unit_}, style);
       widest = std::max(widest, picture::text_width(ticks.labels[k], style));
     }
@@ -468,7 +468,7 @@ class SkyDrawing {
           small * std::cos(a) * std::sin(axis_rad) + large * std::sin(a) * std::cos(axis_rad);
       ellipse.push_back({at.x - e * radius_, at.y - n * radius_});
     }
-    canvas_.stroke({ellipse}, 1.3 * unit_, kInk);
+    canvas_.stroke({ellipse}, 1.3 * unit_, kSkyInk);
     draw_text(canvas_,
               fmt::format("beam {:.2g}\u00b0 \u00d7 {:.2g}\u00b0", 2 * large / kDegree_rad,
                           2 * small / kDegree_rad),
@@ -580,7 +580,7 @@ class SkyDrawing {
     const double left = 26 * unit_;
     std::string title = options_.title;
     if (title.empty()) title = observation_.array.name.empty() ? "Sky" : observation_.array.name;
-    const TextStyle big = text(17, kInk, Align::left, true);
+    const TextStyle big = text(17, kSkyInk, Align::left, true);
     draw_text(canvas_, title, {left, 40 * unit_}, big);
     draw_text(canvas_, stokes_name(),
               {left + picture::text_width(title, big) + 16 * unit_, 40 * unit_},

@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kBlock = wire::kBest2Samples;
 constexpr std::int64_t kPacketBytes = wire::kBest2PacketBytes;
 constexpr std::int64_t kHeaderBytes = 8;
-constexpr std::int64_t kMessagePackets = 65'000 / kPacketBytes;  // below 64 KiB
+constexpr std::int64_t kPacketsPerMessage = 65'000 / kPacketBytes;  // below 64 KiB
 
 /// Which channel of the record each packet of a block carries, in the order they are sent: by the
 /// number on the wire, which takes even and odd halves of the sky in turn.
@@ -197,7 +197,7 @@ Best2Sender::Best2Sender(const SpectraRecord& quiet, const std::vector<Best2Puls
   detail::UdpPacketFormat format;
   format.packet_bytes = kPacketBytes;
   format.counter_offset = 0;
-  if (config.segmentation) format.packets_per_message = kMessagePackets;
+  if (config.segmentation) format.packets_per_message = kPacketsPerMessage;
   format.word = [&s, n = quiet.n_channels](Tick packet) {
     return static_cast<std::uint64_t>(packet / n) << 26 |
            s.order.word[static_cast<std::size_t>(packet % n)];

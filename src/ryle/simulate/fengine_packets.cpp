@@ -4,14 +4,13 @@
 #include <cstring>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/units.hpp"
 #include "ryle/simulate/whole_file.hpp"
 #include "ryle/wire/chips.hpp"
 #include "ryle/wire/lwa.hpp"
 
 namespace ryle::simulate {
 namespace {
-
-constexpr std::int64_t kSecond_ns = 1'000'000'000;
 
 void require(bool good, const std::string& message) {
   if (!good) throw ConfigError(message);

@@ -9,6 +9,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/stage/run.hpp"
+#include "ryle/stage/stopwatch.hpp"
 
 namespace ryle::stage {
 namespace {
@@ -192,7 +193,7 @@ void BeamChain::feed(const BeamInput& input) {
     done += n;
   }
   data_s_ += input.clock.seconds(input.n_spectra);
-  busy_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  busy_s_ += seconds_since(start);
 }
 
 // Samples [first, last) / T of which nothing arrived.

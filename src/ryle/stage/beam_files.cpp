@@ -304,7 +304,7 @@ FilterbankInfo BeamFiles::header(std::int64_t beam, const Piece& first) const {
   info.bits = static_cast<int>(config_.beams.bits);
   info.start_tai_ns = first.clock.tai_ns(first.first_sample);
   const auto jd = utc_julian_date(info.start_tai_ns);
-  info.start_mjd_utc = (jd[0] - 2400000.5) + jd[1];
+  info.start_mjd_utc = (jd[0] - kMjdZero_jd) + jd[1];
   info.source_name = b.name;
   info.telescope = stream_.telescope;
   info.position = b.position;

@@ -105,7 +105,6 @@ void BeamPictures::take(const BeamChunk& chunk) {
 }
 
 void BeamPictures::write(std::int64_t beam, const std::string& path) const {
-  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
   const std::int64_t n_channels = stream_.frequency.n_channels;
   const double half = 0.5 * stream_.frequency.channel_width_hz;
   Panel spectrum;

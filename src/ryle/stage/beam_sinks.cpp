@@ -9,6 +9,7 @@
 
 #include "ryle/core/bits.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/core/units.hpp"
 #include "ryle/product/sigproc.hpp"
 #include "ryle/product/vdif_file.hpp"
 
@@ -92,7 +93,7 @@ class FilterbankSink final : public BeamSink {
     f.bits = info_.format == OutputFormat::u8 ? 8 : info_.format == OutputFormat::u16 ? 16 : 32;
     f.start_tai_ns = info_.clock.tai_ns(0);
     const auto jd = utc_julian_date(f.start_tai_ns);
-    f.start_mjd_utc = (jd[0] - 2400000.5) + jd[1];
+    f.start_mjd_utc = (jd[0] - kMjdZero_jd) + jd[1];
     f.source_name = info_.beams[row];
     f.telescope = info_.array->name;
     f.position = info_.positions[row];

@@ -7,6 +7,7 @@
 
 #include "ryle/core/bits.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/stage/stopwatch.hpp"
 
 namespace ryle::stage {
 namespace {
@@ -43,18 +44,6 @@ FxChain::Setup completed(FxChain::Setup s) {
   s.correlate.max_spectra = s.spectra_per_gulp;
   return s;
 }
-
-class Stopwatch {
- public:
-  explicit Stopwatch(double& total) : total_(total), start_(std::chrono::steady_clock::now()) {}
-  ~Stopwatch() {
-    total_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
- private:
-  double& total_;
-  std::chrono::steady_clock::time_point start_;
-};
 
 }  // namespace
 

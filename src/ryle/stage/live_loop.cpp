@@ -5,16 +5,9 @@
 #include <string>
 
 #include "ryle/core/error.hpp"
+#include "ryle/stage/stopwatch.hpp"
 
 namespace ryle::stage {
-namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-}  // namespace
-
 LiveLoop::LiveLoop(const ObservationConfig& config, const RunOptions& options, ChunkSource& source,
                    LivePath& path, PacketSimulation* simulation, double input_bits_per_s)
     : config_(config),

@@ -15,6 +15,7 @@
 #include "ryle/stage/sample_path.hpp"
 #include "ryle/stage/setup.hpp"
 #include "ryle/stage/spectra_dumps.hpp"
+#include "ryle/stage/stopwatch.hpp"
 #include "ryle/stage/voltage_imaging.hpp"
 
 /// Recordings: time samples go through F and X, spectra of an F-engine straight to X.
@@ -42,8 +43,7 @@ class FileRun {
   RunSummary run() {
     const auto start = std::chrono::steady_clock::now();
     info_.channelized ? run_spectra() : run_samples();
-    summary_.elapsed_s =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    summary_.elapsed_s = seconds_since(start);
     summary_.real_time_factor = summary_.data_s / std::max(summary_.elapsed_s, 1e-9);
     summary_.warnings.insert(summary_.warnings.end(), info_.warnings.begin(), info_.warnings.end());
     note_frames();

@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "ryle/core/error.hpp"
+#include "ryle/stage/stopwatch.hpp"
 
 namespace ryle::stage {
 namespace {
@@ -16,21 +17,6 @@ using search::kCell;
 using search::kCodeMean;
 
 std::int64_t rounded_up(std::int64_t n, std::int64_t step) { return (n + step - 1) / step * step; }
-
-class Stopwatch {
- public:
-  explicit Stopwatch(double& total_s)
-      : total_s_(total_s), begin_(std::chrono::steady_clock::now()) {}
-  ~Stopwatch() {
-    total_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
-  }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-
- private:
-  double& total_s_;
-  std::chrono::steady_clock::time_point begin_;
-};
 
 }  // namespace
 

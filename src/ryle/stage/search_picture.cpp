@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ryle/stage/search_picture.hpp"
 
+#include "ryle/core/units.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -9,7 +11,6 @@ namespace ryle::stage {
 namespace {
 
 constexpr std::int64_t kMaxBins = 120, kMaxRows = 128, kDms = 65;
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 /// Time bins of a whole number of samples about the pulse.
 struct Bins {

@@ -7,6 +7,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
+#include "ryle/stage/stopwatch.hpp"
 #ifdef RYLE_HAVE_CUDA
 #include "ryle/engine/correlate/cuda.hpp"
 #endif
@@ -49,18 +50,6 @@ bool moved(const SkyChain::Watch& a, const SkyChain::Watch& b, double step) {
   }
   return false;
 }
-
-class Stopwatch {
- public:
-  explicit Stopwatch(double& total_s) : total_s_(total_s) {}
-  ~Stopwatch() {
-    total_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
- private:
-  double& total_s_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 }  // namespace
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ryle/stage/sky_stack.hpp"
 
+#include "ryle/core/units.hpp"
+
 #include <cmath>
 #include <limits>
 
 namespace ryle::stage {
 namespace {
-
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 /// Keys's cubic convolution, a = -1/2, for the neighbours -1, 0, 1, 2 of a fraction.
 std::array<double, 4> cubic_weights(double f) {

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "ryle/core/error.hpp"
+#include "ryle/stage/stopwatch.hpp"
 
 namespace ryle::stage {
 
@@ -52,7 +53,7 @@ void SpectraChain::feed(const SpectraGulp& gulp) {
   queue_.synchronize();  // the caller's buffers are used again for the next gulp
   dump_.add(gulp.n_spectra);
   if (dump_.room() == 0) close_dump();
-  busy_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  busy_s_ += seconds_since(start);
 }
 
 void SpectraChain::flush() {

@@ -14,6 +14,7 @@
 #include "ryle/stage/run_common.hpp"
 #include "ryle/stage/setup.hpp"
 #include "ryle/stage/sky_products.hpp"
+#include "ryle/stage/stopwatch.hpp"
 #include "ryle/stage/watch_list.hpp"
 
 namespace ryle::stage {
@@ -232,8 +233,7 @@ class DumpImaging {
     for (const auto& dump : dumps_) products.write(image_of(dump));
     products.finish();
     RunSummary summary = summarize(products);
-    summary.elapsed_s =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    summary.elapsed_s = seconds_since(start);
     summary.real_time_factor = summary.data_s / std::max(summary.elapsed_s, 1e-9);
     note_peak_memory(summary);
     return summary;
@@ -275,7 +275,7 @@ class DumpImaging {
       watch_->measure(queue_, input, gains, dump.centroid_tai_ns, raw.watched, raw.watched_index);
     }
     queue_.synchronize();
-    busy_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    busy_s_ += seconds_since(begin);
     return raw;
   }
 

@@ -421,7 +421,7 @@ std::string text_of(const char* format, double value) {
 }
 
 // A basic TOML string.
-std::string quoted(const std::string& text) {
+std::string toml_string(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
@@ -456,8 +456,8 @@ std::string best2_layout_csv(const Best2Observation& observation) {
 }
 
 std::string best2_beams_toml(const Best2Observation& o, const std::string& layout_file) {
-  std::string toml = "[telescope]\nname = " + quoted(o.array.name) +
-                     "\nlayout = " + quoted(layout_file) +
+  std::string toml = "[telescope]\nname = " + toml_string(o.array.name) +
+                     "\nlayout = " + toml_string(layout_file) +
                      "\nlatitude_deg = " + text_of("%.8f", o.array.latitude_rad / kDegree_rad) +
                      "\nlongitude_deg = " + text_of("%.8f", o.array.longitude_rad / kDegree_rad) +
                      "\nheight_m = 0.0\n";
@@ -467,8 +467,8 @@ std::string best2_beams_toml(const Best2Observation& o, const std::string& layou
           "\nn_channels = " + std::to_string(o.n_channels) + "\n";
   for (const auto& beam : o.beams) {
     const bool tracks = beam.frame == BeamFrame::icrs;
-    toml += "\n[[beam]]\nname = " + quoted(beam.name) +
-            "\nframe = " + (tracks ? quoted("icrs") : quoted("hadec")) +
+    toml += "\n[[beam]]\nname = " + toml_string(beam.name) +
+            "\nframe = " + (tracks ? toml_string("icrs") : toml_string("hadec")) +
             (tracks ? "\nra_deg = " : "\nha_deg = ") +
             text_of("%.9f", beam.longitude_rad / kDegree_rad) +
             "\ndec_deg = " + text_of("%.9f", beam.latitude_rad / kDegree_rad) + "\n";

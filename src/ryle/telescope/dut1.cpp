@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/units.hpp"
 #include "ryle/telescope/csv.hpp"
 #include "ryle/telescope/geometry.hpp"
 
@@ -89,7 +90,7 @@ Dut1Table Dut1Table::parse(const std::string& text, const std::string& path) {
       const double day = std::floor(row.mjd);
       const std::int64_t tai_ns =
           tai_ns_from_mjd_utc(static_cast<std::int64_t>(day), (row.mjd - day) * 86400);
-      table.rows_.push_back({tai_ns, row.dut1_s - tai_minus_utc_s(2400000.5 + day, 0)});
+      table.rows_.push_back({tai_ns, row.dut1_s - tai_minus_utc_s(kMjdZero_jd + day, 0)});
     } catch (const FormatError& e) {
       throw FormatError(path + ":" + std::to_string(number) + ": " + e.what());
     }

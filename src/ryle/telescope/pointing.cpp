@@ -43,29 +43,29 @@ bool shift(BeamFrame frame, OffsetKind kind, double x, double y, double& longitu
   return std::fabs(latitude_rad) <= kPi / 2;
 }
 
-std::string quoted(const std::string& name) { return "beam \"" + name + "\""; }
+std::string beam_named(const std::string& name) { return "beam \"" + name + "\""; }
 
 void check_coordinates(const BeamPointing& beam) {
   if (!std::isfinite(beam.longitude_rad) || !std::isfinite(beam.latitude_rad) ||
       std::fabs(beam.latitude_rad) > kPi / 2 || !std::isfinite(beam.offset_x_rad) ||
       !std::isfinite(beam.offset_y_rad)) {
-    throw ConfigError(quoted(beam.name) +
+    throw ConfigError(beam_named(beam.name) +
                       ": its coordinates must be finite, Dec or elevation within 90 deg");
   }
   const bool sky = beam.frame == BeamFrame::icrs || beam.frame == BeamFrame::apparent;
   if (beam.freeze_at_tai_ns && !sky)
-    throw ConfigError(quoted(beam.name) + ": only icrs and apparent directions can be frozen");
+    throw ConfigError(beam_named(beam.name) + ": only icrs and apparent directions can be frozen");
   if (beam.frame != BeamFrame::ephemeris) return;
   if (beam.ephemeris.size() < 4)
-    throw ConfigError(quoted(beam.name) + ": an ephemeris has 4 rows at least, this one " +
+    throw ConfigError(beam_named(beam.name) + ": an ephemeris has 4 rows at least, this one " +
                       std::to_string(beam.ephemeris.size()));
   for (std::size_t k = 0; k < beam.ephemeris.size(); ++k) {
     const EphemerisRow& row = beam.ephemeris[k];
     if (k > 0 && row.tai_ns <= beam.ephemeris[k - 1].tai_ns)
-      throw ConfigError(quoted(beam.name) + ": ephemeris row " + std::to_string(k) +
+      throw ConfigError(beam_named(beam.name) + ": ephemeris row " + std::to_string(k) +
                         " is not after the one before it");
     if (!std::isfinite(row.azimuth_rad) || !(std::fabs(row.elevation_rad) <= kPi / 2))
-      throw ConfigError(quoted(beam.name) + ": ephemeris row " + std::to_string(k) +
+      throw ConfigError(beam_named(beam.name) + ": ephemeris row " + std::to_string(k) +
                         " is no direction");
   }
 }
@@ -74,7 +74,7 @@ void check_coordinates(const BeamPointing& beam) {
 Vector3 interpolate(const BeamPointing& beam, std::int64_t tai_ns) {
   const auto& rows = beam.ephemeris;
   if (tai_ns < rows.front().tai_ns || tai_ns > rows.back().tai_ns) {
-    throw ConfigError(quoted(beam.name) + ": its ephemeris runs from " +
+    throw ConfigError(beam_named(beam.name) + ": its ephemeris runs from " +
                       utc_iso(rows.front().tai_ns) + " to " + utc_iso(rows.back().tai_ns) +
                       " UTC, not at " + utc_iso(tai_ns));
   }
@@ -166,7 +166,7 @@ void BeamSky::resolve() {
   std::map<std::string, std::size_t> by_name;
   for (std::size_t k = 0; k < beams_.size(); ++k) {
     if (!by_name.emplace(beams_[k].name, k).second)
-      throw ConfigError(quoted(beams_[k].name) + " is named twice");
+      throw ConfigError(beam_named(beams_[k].name) + " is named twice");
   }
   const std::vector<BeamPointing> given = beams_;
   for (std::size_t k = 0; k < beams_.size(); ++k) {
@@ -175,11 +175,11 @@ void BeamSky::resolve() {
       const BeamPointing& beam = given[chain.back()];
       const auto base = by_name.find(beam.base);
       if (base == by_name.end())
-        throw ConfigError(quoted(beam.name) + " is relative to \"" + beam.base +
+        throw ConfigError(beam_named(beam.name) + " is relative to \"" + beam.base +
                           "\", which is no beam");
       chain.push_back(base->second);
       if (chain.size() > given.size())
-        throw ConfigError(quoted(beam.name) + " is relative to itself");
+        throw ConfigError(beam_named(beam.name) + " is relative to itself");
     }
     BeamPointing resolved = given[chain.back()];
     check_coordinates(resolved);
@@ -190,17 +190,17 @@ void BeamSky::resolve() {
     for (auto link = chain.rbegin(); link != chain.rend(); ++link) {
       const BeamPointing& beam = given[*link];
       if (!std::isfinite(beam.offset_x_rad) || !std::isfinite(beam.offset_y_rad))
-        throw ConfigError(quoted(beam.name) + ": its offset must be finite");
+        throw ConfigError(beam_named(beam.name) + ": its offset must be finite");
       if (later) {
         if (beam.offset_kind == OffsetKind::tangent &&
             (beam.offset_x_rad != 0 || beam.offset_y_rad != 0))
-          throw ConfigError(quoted(beam.name) +
+          throw ConfigError(beam_named(beam.name) +
                             ": offsets from an ephemeris are (d_az cos el, d_el)");
         resolved.offset_x_rad += beam.offset_x_rad;
         resolved.offset_y_rad += beam.offset_y_rad;
       } else if (!shift(resolved.frame, beam.offset_kind, beam.offset_x_rad, beam.offset_y_rad,
                         resolved.longitude_rad, resolved.latitude_rad)) {
-        throw ConfigError(quoted(beam.name) + ": its offset leaves the sphere");
+        throw ConfigError(beam_named(beam.name) + ": its offset leaves the sphere");
       }
     }
     if (!later) resolved.offset_x_rad = resolved.offset_y_rad = 0;
@@ -236,7 +236,7 @@ Vector3 BeamSky::evaluate(std::size_t index, Instant& instant) const {
       double elevation = std::atan2(enu[2], std::hypot(enu[0], enu[1]));
       if (!shift(BeamFrame::azel, OffsetKind::spherical, beam.offset_x_rad, beam.offset_y_rad,
                  azimuth, elevation))
-        throw ConfigError(quoted(beam.name) + ": its offset leaves the sphere at " +
+        throw ConfigError(beam_named(beam.name) + ": its offset leaves the sphere at " +
                           utc_iso(instant.tai_ns) + " UTC");
       return enu_of_azel(azimuth, elevation);
     }

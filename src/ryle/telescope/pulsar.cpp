@@ -17,9 +17,6 @@ namespace ryle {
 namespace {
 
 constexpr double kTtMinusTai_s = 32.184;
-constexpr double kDay_s = 86'400;
-constexpr std::int64_t kUnixEpoch_mjd = 40'587;
-constexpr double kMjdZero_jd = 2'400'000.5;
 constexpr double kMilliArcsecond_rad = kDegree_rad / 3'600'000;
 
 /// Lines of a .par file by key, the first value of each.

@@ -5,20 +5,14 @@
 #include <cstdio>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/integer.hpp"
+#include "ryle/core/units.hpp"
 #include "ryle/telescope/geometry.hpp"
 
 namespace ryle {
 namespace {
 
-constexpr std::int64_t kDay_s = 86'400;
-constexpr std::int64_t kSecond_ns = 1'000'000'000;
-constexpr std::int64_t kUnixEpoch_mjd = 40'587;
 constexpr double kUnixEpoch_jd = 2'440'587.5;
-constexpr double kMjdZero_jd = 2'400'000.5;
-
-std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
-  return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
-}
 
 /// TAI - UTC at 0h UTC of a day, whole nanoseconds; a positive leap second belongs to the day it
 /// ends.

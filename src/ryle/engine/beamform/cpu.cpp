@@ -8,6 +8,7 @@
 
 #include "ryle/core/bits.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/core/integer.hpp"
 #include "ryle/device/tasks.hpp"
 #include "ryle/engine/beamform/cpu_kernel.hpp"
 #include "ryle/engine/beamform/cpu_store.hpp"

@@ -12,10 +12,6 @@ struct CpuKernel;
 std::unique_ptr<Beamformer> make_reference(const Config& config);
 std::unique_ptr<Beamformer> make_cpu(Queue& queue, const Config& config, const CpuKernel& kernel);
 
-/// floor(a / b), b > 0.
-constexpr std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
-  return a / b - (a % b < 0 ? 1 : 0);
-}
 /// IEEE half nearest to a float, ties to even, overflow to infinity.
 std::uint16_t half_of(float value);
 /// Value of a half, exact.

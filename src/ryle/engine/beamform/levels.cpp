@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/integer.hpp"
 #include "ryle/engine/beamform/implementations.hpp"
 
 namespace ryle::beamform {
@@ -102,9 +103,9 @@ void LevelTracker::add_codes(const Output& output, Tick first_window, std::int64
 
 bool LevelTracker::update(Tick tick) {
   const bool first = changes_.empty();
-  const bool passed = !first && options_.interval > 0 &&
-                      detail::floor_divide(tick, options_.interval) !=
-                          detail::floor_divide(changes_.back(), options_.interval);
+  const bool passed =
+      !first && options_.interval > 0 &&
+      floor_divide(tick, options_.interval) != floor_divide(changes_.back(), options_.interval);
   const bool any = std::any_of(count_.begin(), count_.end(), [](std::int32_t n) { return n > 0; });
   if (!any || !(first || passed)) return false;
   const bool voltage = config_.output == OutputKind::voltage;
@@ -136,7 +137,7 @@ bool LevelTracker::update(Tick tick) {
 
 Tick LevelTracker::next_update(Tick tick) const {
   if (options_.interval == 0) return INT64_MAX;
-  return (detail::floor_divide(tick, options_.interval) + 1) * options_.interval;
+  return (floor_divide(tick, options_.interval) + 1) * options_.interval;
 }
 
 }  // namespace ryle::beamform

@@ -4,6 +4,7 @@
 
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/core/integer.hpp"
 #include "ryle/engine/beamform/beamformer.hpp"
 #include "ryle/engine/beamform/cpu_kernel.hpp"
 #include "ryle/engine/beamform/implementations.hpp"
@@ -21,8 +22,7 @@ std::int64_t Config::n_products() const {
 }
 
 std::int64_t Config::n_windows(Tick first_tick, std::int64_t n_spectra) const {
-  return detail::floor_divide(first_tick + n_spectra, integration) -
-         detail::floor_divide(first_tick, integration);
+  return floor_divide(first_tick + n_spectra, integration) - floor_divide(first_tick, integration);
 }
 
 std::int64_t Config::max_windows() const { return (max_spectra + integration - 1) / integration; }

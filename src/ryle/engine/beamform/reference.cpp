@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/integer.hpp"
 #include "ryle/engine/beamform/dither.hpp"
 #include "ryle/engine/beamform/implementations.hpp"
 #include "ryle/engine/beamform/weight_bank.hpp"

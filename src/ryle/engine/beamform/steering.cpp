@@ -6,6 +6,7 @@
 #include <string>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/integer.hpp"
 #include "ryle/engine/beamform/implementations.hpp"
 
 namespace ryle::beamform {
@@ -33,7 +34,7 @@ Tick SteeringSchedule::request(SteeringTable table) {
 }
 
 Tick SteeringSchedule::interval_end(Tick first) const {
-  return (detail::floor_divide(first, update_ticks_) + 1) * update_ticks_;
+  return (floor_divide(first, update_ticks_) + 1) * update_ticks_;
 }
 
 Tick SteeringSchedule::end_of_run(Tick first) {
@@ -56,7 +57,7 @@ bool SteeringSchedule::weights_at(Tick first, const WeightMaker& maker,
   auto now = tables_.upper_bound(first);
   if (now != tables_.begin()) --now;
   const Tick table_tick = now->first;
-  const Tick interval = detail::floor_divide(first, update_ticks_);
+  const Tick interval = floor_divide(first, update_ticks_);
   if (table_tick == made_table_ && interval == made_interval_) return false;
   if (made_table_ != INT64_MIN && table_tick != made_table_) applied_.push_back(table_tick);
   made_table_ = table_tick;

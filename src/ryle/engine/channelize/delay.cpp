@@ -3,6 +3,7 @@
 
 #include "ryle/core/bits.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/core/integer.hpp"
 #include "ryle/engine/channelize/problem.hpp"
 
 namespace ryle::channelize::detail {
@@ -143,18 +144,14 @@ Row mark_inside(const Problem& problem, const DelayPolynomial& polynomial, const
   return row;
 }
 
-std::int64_t floor_div(std::int64_t a, std::int64_t b) {
-  return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
-}
-
 void clear_touched(const Problem& problem, const DelayPolynomial& polynomial,
                    const AbsentSpan& span, const Row& row, std::int64_t first,
                    std::int64_t n_spectra) {
   if (span.begin >= span.end) return;
   // mM - D + L > a  and  mM - D < b, for some D of the call.
   const std::int64_t m = problem.step;
-  std::int64_t from = floor_div(span.begin - problem.n_filter + row.least_shift, m) - first;
-  std::int64_t to = floor_div(span.end + row.most_shift, m) + 1 - first;
+  std::int64_t from = floor_divide(span.begin - problem.n_filter + row.least_shift, m) - first;
+  std::int64_t to = floor_divide(span.end + row.most_shift, m) + 1 - first;
   from = from < 0 ? 0 : from;
   to = to > n_spectra ? n_spectra : to;
   for (std::int64_t i = from; i < to; ++i) {

@@ -28,6 +28,9 @@ enum class Path : std::uint8_t {
   vis_dft,      ///< "vis-dft": correlate, direct Fourier sum; exact n term, any pixel list
   efield_dft,   ///< "efield-dft": direct Fourier sum of every spectrum; exact n term
 };
+/// Every path but "auto".
+inline constexpr Path kPaths[] = {Path::efield, Path::efield_half, Path::vis_grid, Path::vis_dft,
+                                  Path::efield_dft};
 std::string_view name(Path path);
 /// Inverse of name(); throws UnsupportedError that lists the known names.
 Path path_named(std::string_view name);

@@ -14,9 +14,6 @@
 namespace ryle::image {
 namespace {
 
-constexpr Path kPaths[] = {Path::efield, Path::efield_half, Path::vis_grid, Path::vis_dft,
-                           Path::efield_dft};
-
 struct Entry {
   Path path;
   const char* name;             // as in AllSkyConfig::implementation

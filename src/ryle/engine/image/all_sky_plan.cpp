@@ -15,9 +15,6 @@
 namespace ryle::image {
 namespace {
 
-constexpr Path kPaths[] = {Path::efield, Path::efield_half, Path::vis_grid, Path::vis_dft,
-                           Path::efield_dft};
-
 // Sizes that the equations use, with the symbols of image.md.
 struct Sizes {
   double a = 0;                 // antennas used

@@ -12,7 +12,7 @@ namespace ryle::image::detail {
 namespace {
 
 /// Spectra unpacked at a time: a multiple of every vector and of three.
-constexpr std::int64_t kSpectraPerChunk = 192;
+constexpr std::int64_t kChunkSpectra = 192;
 constexpr std::int64_t kAntennasPerTask = 16;
 
 class FieldDftCpu final : public FieldImager, private CpuFieldImager {
@@ -21,7 +21,7 @@ class FieldDftCpu final : public FieldImager, private CpuFieldImager {
       : CpuFieldImager(queue, config, Path::efield_dft, isa),
         directions_(config, roles_, output_),
         n_antennas_(static_cast<std::int64_t>(roles_.antennas.size())) {
-    voltages_ = Buffer<float>(kSpectraPerChunk * n_antennas_ * 4);
+    voltages_ = Buffer<float>(kChunkSpectra * n_antennas_ * 4);
     auto_lanes_ = Buffer<float>(n_antennas_ * 4 * kernels_.lanes);
     for (std::int64_t s = 0; s < n_slots_; ++s) {
       phasors_.emplace_back(2 * kDirectionsPerBlock * n_antennas_);
@@ -44,8 +44,8 @@ class FieldDftCpu final : public FieldImager, private CpuFieldImager {
   void execute(Queue& queue, const FieldInput& input) override {
     count(input);
     for (std::int64_t c = 0; c < n_channels_; ++c) {
-      for (std::int64_t t = 0; t < input.n_spectra; t += kSpectraPerChunk) {
-        add_chunk(queue, input, c, t, std::min(kSpectraPerChunk, input.n_spectra - t));
+      for (std::int64_t t = 0; t < input.n_spectra; t += kChunkSpectra) {
+        add_chunk(queue, input, c, t, std::min(kChunkSpectra, input.n_spectra - t));
       }
     }
   }

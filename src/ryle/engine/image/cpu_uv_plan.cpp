@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t kMaxTaps = 2 * kMaxSupport - 1;
 
 /// A function on the half plane.
-struct Footprint {
+struct UvPatch {
   std::int64_t first_x = 0, first_y = 0;
   std::array<double, kMaxTaps> weight_x{}, weight_y{};
   bool flip = false;
@@ -25,11 +25,11 @@ std::int64_t nearest_zero(std::int64_t x, std::int64_t g) {
 }
 
 // w on the baseline.
-Footprint direct(const AllSkyConfig& config, const std::array<double, 2>& a,
-                 const std::array<double, 2>& b) {
+UvPatch direct(const AllSkyConfig& config, const std::array<double, 2>& a,
+               const std::array<double, 2>& b) {
   const auto g = static_cast<double>(config.n_pixels);
   double x = nearest_zero(a[0] - b[0], g), y = nearest_zero(a[1] - b[1], g);
-  Footprint f;
+  UvPatch f;
   f.flip = y < 0 || (y == 0 && x < 0);
   if (f.flip) {
     x = -x;
@@ -55,11 +55,11 @@ void correlate(const std::array<double, kMaxSupport>& a, const std::array<double
 }
 
 // K_ab = w_a correlated with w_b.
-Footprint correlated(const AllSkyConfig& config, const AntennaCells& a, const AntennaCells& b) {
+UvPatch correlated(const AllSkyConfig& config, const AntennaCells& a, const AntennaCells& b) {
   const std::int64_t g = config.n_pixels, k = config.function.support;
   std::int64_t x = nearest_zero(a.first_x - b.first_x, g);
   std::int64_t y = nearest_zero(a.first_y - b.first_y, g);
-  Footprint f;
+  UvPatch f;
   f.flip = y < 0 || (y == 0 && x < 0);
   if (f.flip) {
     x = -x;
@@ -73,14 +73,14 @@ Footprint correlated(const AllSkyConfig& config, const AntennaCells& a, const An
   return f;
 }
 
-struct Entry {
-  Footprint footprint;
+struct UvEntry {
+  UvPatch footprint;
   std::int32_t source = 0;
   std::int64_t cell = 0;  // first, down to a unit
   std::int64_t shift = 0;
 };
 
-void fill_part(const std::vector<Entry>& entries, const UvGeometry& geometry,
+void fill_part(const std::vector<UvEntry>& entries, const UvGeometry& geometry,
                UvChannel::Part& part) {
   // Places are sorted, not the entries: those are hundreds of bytes.
   std::vector<std::pair<std::int64_t, std::size_t>> order;
@@ -92,7 +92,7 @@ void fill_part(const std::vector<Entry>& entries, const UvGeometry& geometry,
       Buffer<float>(static_cast<std::int64_t>(entries.size()) * geometry.record_floats());
   std::int32_t at = 0;
   for (const auto& [cell, n] : order) {
-    const Entry& e = entries[n];
+    const UvEntry& e = entries[n];
     const auto offset = static_cast<std::int32_t>(e.cell * kCellFloats);
     if (part.groups.empty() || part.groups.back().offset != offset) {
       part.groups.push_back({offset, at, at});
@@ -147,13 +147,13 @@ UvChannel make_uv_channel(const AllSkyConfig& config, const CpuRoles& roles,
   std::int64_t highest = 0;
   for (std::int64_t part = 0; part < n_parts; ++part) {
     const std::int64_t begin = n_pairs * part / n_parts, end = n_pairs * (part + 1) / n_parts;
-    std::vector<Entry> entries;
+    std::vector<UvEntry> entries;
     entries.reserve(static_cast<std::size_t>(end - begin));
     for (std::int64_t n = begin; n < end; ++n) {
       const PairSource& pair = pairs[static_cast<std::size_t>(n)];
       const auto a = static_cast<std::size_t>(roles.antennas[static_cast<std::size_t>(pair.a)]);
       const auto b = static_cast<std::size_t>(roles.antennas[static_cast<std::size_t>(pair.b)]);
-      Entry e;
+      UvEntry e;
       e.footprint = config.function.correlated ? correlated(config, cells[a], cells[b])
                                                : direct(config, positions[a], positions[b]);
       e.source = static_cast<std::int32_t>(n - begin);

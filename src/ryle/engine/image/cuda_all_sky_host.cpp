@@ -4,13 +4,12 @@
 #include <cmath>
 #include <limits>
 
+#include "ryle/core/units.hpp"
 #include "ryle/engine/image/geometry.hpp"
 #include "ryle/engine/image/weights.hpp"
 
 namespace ryle::image::detail {
 namespace {
-
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 std::int32_t first_cell(double point, int support) {
   return static_cast<std::int32_t>(std::floor(point - 0.5 * support)) + 1;

@@ -9,13 +9,13 @@ namespace ryle::image::detail {
 namespace {
 
 /// Where a footprint meets a tile, along one axis.
-struct Touch {
+struct ListTouch {
   int tile;
   int offset;
 };
 
 // A footprint that crosses the edge of the grid comes back at the other side with the same taps.
-void touches(int first, int n_taps, int n_pixels, std::vector<Touch>& out) {
+void touches(int first, int n_taps, int n_pixels, std::vector<ListTouch>& out) {
   out.clear();
   const int start = ((first % n_pixels) + n_pixels) % n_pixels;
   for (int base = start; base + n_taps > 0; base -= n_pixels) {
@@ -36,13 +36,13 @@ TileLists tile_lists(std::span<const Footprint> footprints, int n_taps, int n_pi
   }
   const int across = (n_pixels + kTileCells - 1) / kTileCells;
   std::vector<std::uint32_t> count(static_cast<std::size_t>(across * across));
-  std::vector<Touch> x, y;
+  std::vector<ListTouch> x, y;
   const auto each = [&](auto&& body) {
     for (std::size_t f = 0; f < footprints.size(); ++f) {
       touches(footprints[f].first_x, n_taps, n_pixels, x);
       touches(footprints[f].first_y, n_taps, n_pixels, y);
-      for (const Touch& b : y) {
-        for (const Touch& a : x) {
+      for (const ListTouch& b : y) {
+        for (const ListTouch& a : x) {
           const auto tile = static_cast<std::size_t>(b.tile * across + a.tile);
           body(tile, pack_entry(static_cast<std::uint32_t>(f), a.offset, b.offset));
         }

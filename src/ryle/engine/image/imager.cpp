@@ -13,8 +13,6 @@
 namespace ryle::image {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
 struct Kernel {
   std::string name;      // as asked for: "cpu:avx512"
   std::string reported;  // as said: "image/cpu/avx512"

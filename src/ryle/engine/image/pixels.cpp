@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ryle/core/units.hpp"
 #include "ryle/engine/image/geometry.hpp"
 
 namespace ryle::image {
@@ -19,7 +20,6 @@ std::array<double, 3> direction_of_pixel(const AllSkyConfig& config, const Array
   const double b = 1 - slant_l * plane.alpha - slant_m * plane.beta;
   const double r2 = slant_l * slant_l + slant_m * slant_m;
   const double discriminant = b * b - a * r2;
-  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   if (!(discriminant >= 0)) return {slant_l, slant_m, kNaN};
   const double t = r2 / (b + std::sqrt(discriminant));
   if (!(t < 1)) return {slant_l, slant_m, kNaN};

@@ -3,14 +3,13 @@
 #include <cmath>
 #include <limits>
 
+#include "ryle/core/units.hpp"
 #include "ryle/engine/image/reference.hpp"
 
 namespace ryle::image::detail {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
-std::vector<std::uint8_t> above_horizon(const AllSkyConfig& config) {
+std::vector<std::uint8_t> rises(const AllSkyConfig& config) {
   std::vector<std::uint8_t> above;
   for (const auto& [l, m, n] : config.directions) above.push_back(n > 0);
   if (!config.directions.empty()) return above;
@@ -44,7 +43,7 @@ void write_images(const AllSkyConfig& config, const std::vector<ProductPlanes>& 
                   const std::vector<double>& weights, std::int64_t n_spectra, Images& images) {
   const auto size = static_cast<std::size_t>(plane_size(config));
   const auto n = static_cast<std::size_t>(n_planes(config));
-  const auto above = above_horizon(config);
+  const auto above = rises(config);
   images.pixels.assign(planes.size() * n * size, std::numeric_limits<float>::quiet_NaN());
   images.weights = weights;
   images.n_spectra = n_spectra;

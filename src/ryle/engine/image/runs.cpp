@@ -14,7 +14,7 @@ constexpr double kSame_wavelengths = 1e-9;
 // A sample with the direction of its (u, v, w) as integers, so that the channels of one baseline
 // sort together. The rounding may split a baseline in two now and then, which costs a little time
 // and nothing else.
-struct Entry {
+struct RunSample {
   std::int64_t direction[3];
   double length;
   const Sample* sample;
@@ -26,14 +26,14 @@ bool is_usable(const Sample& s) {
          std::isfinite(s.w);
 }
 
-Entry entry_of(const Sample& s) {
+RunSample entry_of(const Sample& s) {
   const double length = std::sqrt(s.u * s.u + s.v * s.v + s.w * s.w);
   const double unit = length > 0 ? 1e9 / length : 0;
   return {
       {std::llround(s.u * unit), std::llround(s.v * unit), std::llround(s.w * unit)}, length, &s};
 }
 
-bool before(const Entry& a, const Entry& b) {
+bool before(const RunSample& a, const RunSample& b) {
   for (int k = 0; k < 3; ++k) {
     if (a.direction[k] != b.direction[k]) return a.direction[k] < b.direction[k];
   }
@@ -50,7 +50,7 @@ bool is_near(double u, double v, double w, const Point& p) {
          std::abs(w - p.w) <= kSame_wavelengths;
 }
 
-std::vector<Point> merged_points(const std::vector<Entry>& entries) {
+std::vector<Point> merged_points(const std::vector<RunSample>& entries) {
   std::vector<Point> points;
   points.reserve(entries.size());
   for (const auto& entry : entries) {
@@ -86,7 +86,7 @@ std::int64_t run_length(const std::vector<Point>& points, std::int64_t begin) {
 }  // namespace
 
 Plan plan_runs(const std::vector<Sample>& samples) {
-  std::vector<Entry> entries;
+  std::vector<RunSample> entries;
   entries.reserve(samples.size());
   double sum_of_weights = 0;
   for (const auto& s : samples) {

@@ -47,9 +47,9 @@ struct Tile {
   std::vector<Part> parts;
 };
 
-class Cpu final : public Dedisperser {
+class CpuDedisperser final : public Dedisperser {
  public:
-  Cpu(Queue& queue, const DedisperseConfig& config, const CpuKernel& kernel)
+  CpuDedisperser(Queue& queue, const DedisperseConfig& config, const CpuKernel& kernel)
       : config_(config),
         kernel_(kernel),
         name_(std::string("search/cpu/") + kernel.name),
@@ -240,7 +240,7 @@ class Cpu final : public Dedisperser {
 
 std::unique_ptr<Dedisperser> make_cpu(Queue& queue, const DedisperseConfig& config,
                                       const CpuKernel& kernel) {
-  return std::make_unique<Cpu>(queue, config, kernel);
+  return std::make_unique<CpuDedisperser>(queue, config, kernel);
 }
 
 }  // namespace ryle::search::detail

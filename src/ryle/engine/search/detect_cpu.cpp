@@ -20,9 +20,9 @@ constexpr std::int64_t kSamples = 512;  // for median and MAD
 
 constexpr std::int64_t rounded_up(std::int64_t n) { return (n + 63) / 64 * 64; }
 
-class Cpu final : public Detector {
+class CpuDetector final : public Detector {
  public:
-  Cpu(Queue& queue, const DetectConfig& config, const CpuKernel& kernel)
+  CpuDetector(Queue& queue, const DetectConfig& config, const CpuKernel& kernel)
       : config_(config),
         kernel_(kernel),
         name_(std::string("search/cpu/") + kernel.name),
@@ -302,7 +302,7 @@ class Cpu final : public Detector {
 
 std::unique_ptr<Detector> make_detector_cpu(Queue& queue, const DetectConfig& config,
                                             const CpuKernel& kernel) {
-  return std::make_unique<Cpu>(queue, config, kernel);
+  return std::make_unique<CpuDetector>(queue, config, kernel);
 }
 
 }  // namespace ryle::search::detail

@@ -8,9 +8,9 @@
 namespace ryle::search::detail {
 namespace {
 
-class Reference final : public Detector {
+class ReferenceDetector final : public Detector {
  public:
-  explicit Reference(const DetectConfig& config)
+  explicit ReferenceDetector(const DetectConfig& config)
       : config_(config),
         octaves_(octaves(boxcar_widths(config.max_width))),
         statistics_(static_cast<std::size_t>(config.n_trials)) {}
@@ -100,7 +100,7 @@ class Reference final : public Detector {
 }  // namespace
 
 std::unique_ptr<Detector> make_detector_reference(const DetectConfig& config) {
-  return std::make_unique<Reference>(config);
+  return std::make_unique<ReferenceDetector>(config);
 }
 
 }  // namespace ryle::search::detail

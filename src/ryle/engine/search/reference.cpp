@@ -8,9 +8,9 @@
 namespace ryle::search::detail {
 namespace {
 
-class Reference final : public Dedisperser {
+class ReferenceDedisperser final : public Dedisperser {
  public:
-  explicit Reference(const DedisperseConfig& config)
+  explicit ReferenceDedisperser(const DedisperseConfig& config)
       : config_(config),
         max_delay_(*std::max_element(config.delays.begin(), config.delays.end())) {}
 
@@ -43,7 +43,7 @@ class Reference final : public Dedisperser {
 }  // namespace
 
 std::unique_ptr<Dedisperser> make_reference(const DedisperseConfig& config) {
-  return std::make_unique<Reference>(config);
+  return std::make_unique<ReferenceDedisperser>(config);
 }
 
 }  // namespace ryle::search::detail
