@@ -21,7 +21,7 @@ namespace {
 
 using namespace beamform;
 
-struct Arguments {
+struct PatternArguments {
   std::string beams, beam, at_utc, grid = "beam", weights = "i8", element = "isotropic", pol = "X";
   double frequency_mhz = 0, width_deg = 0, exponent = 1;
   std::vector<double> element_size_m;
@@ -85,7 +85,7 @@ void make_weights(const BeamsFile& file, std::size_t index, int pol, Simulation&
   for (const cf32& w : s.ideal) s.n_antennas += w != cf32(0);
 }
 
-Element element_of(const Arguments& a) {
+Element element_of(const PatternArguments& a) {
   Element e;
   e.exponent = a.exponent;
   if (a.element == "cosine") e.pattern = ElementPattern::cosine;
@@ -99,7 +99,7 @@ Element element_of(const Arguments& a) {
   return e;
 }
 
-Simulation simulate(const Arguments& a) {
+Simulation simulate(const PatternArguments& a) {
   const BeamsFile file = load_beams(a.beams);
   const std::size_t index = index_of(file, a.beam);
   Simulation s;
@@ -206,7 +206,7 @@ void write_fits(const std::string& path, const Simulation& s, const Context& con
   write_fits_image(path, image, observation, overwrite);
 }
 
-void write_outputs(const Arguments& a, const Context& context, const Simulation& s) {
+void write_outputs(const PatternArguments& a, const Context& context, const Simulation& s) {
   for (const auto& path : a.outputs) {
     const auto ends = [&](const char* suffix) {
       const std::string end(suffix);
@@ -223,7 +223,7 @@ void write_outputs(const Arguments& a, const Context& context, const Simulation&
   }
 }
 
-int report(const Context& context, const Arguments& a, const Simulation& s) {
+int report(const Context& context, const PatternArguments& a, const Simulation& s) {
   const double azimuth_deg =
       std::fmod(std::atan2(s.direction[0], s.direction[1]) / kDegree_rad + 360, 360);
   const double elevation_deg = std::asin(s.direction[2]) / kDegree_rad;
@@ -261,7 +261,7 @@ int report(const Context& context, const Arguments& a, const Simulation& s) {
   return 0;
 }
 
-void check_outputs(const Arguments& a) {
+void check_outputs(const PatternArguments& a) {
   for (const auto& path : a.outputs) {
     const auto dot = path.rfind('.');
     const std::string end = dot == std::string::npos ? "" : path.substr(dot);
@@ -275,7 +275,7 @@ void check_outputs(const Arguments& a) {
 void add_beampattern(CLI::App& app, Context& context) {
   auto* sub = app.add_subcommand(
       "beampattern", "what a beam sees: its power pattern with the weights as they are used");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<PatternArguments>();
   sub->add_option("beams", a->beams, "beams file (TOML)")->required();
   sub->add_option("--beam", a->beam, "name of the beam; the first of the file otherwise");
   sub->add_option("--at", a->at_utc, "UTC, for beams that follow the sky");

@@ -12,12 +12,12 @@
 namespace ryle::app {
 namespace {
 
-struct Arguments {
+struct ImportArguments {
   std::string observation, antennas, output, positions = "wavelengths", band;
   bool overwrite = false;
 };
 
-int import_best2(const Context& context, const Arguments& a) {
+int import_best2(const Context& context, const ImportArguments& a) {
   auto o = read_best2(
       a.observation, a.antennas,
       a.positions == "wavelengths" ? Best2Positions::wavelengths : Best2Positions::meters,
@@ -59,7 +59,7 @@ void add_import(CLI::App& app, Context& context) {
   sub->require_subcommand(1);
   auto* best2 = sub->add_subcommand(
       "best2", "XML of the BEST-2 back-end (Magro 2014): a layout and a beams file");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<ImportArguments>();
   best2->add_option("observation", a->observation, "observation file (XML)")->required();
   best2->add_option("antennas", a->antennas, "antenna file (XML)")->required();
   best2

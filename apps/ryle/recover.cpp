@@ -66,13 +66,13 @@ nlohmann::ordered_json to_json(const Recovered& r) {
           {"removed", r.removed},           {"message", r.message}};
 }
 
-struct Arguments {
+struct RecoverArguments {
   std::vector<std::string> places;
   bool list = false;
   bool remove = false;
 };
 
-int run(const Context& context, const Arguments& arguments) {
+int run(const Context& context, const RecoverArguments& arguments) {
   std::vector<Unfinished> sources;
   for (const auto& place : arguments.places) {
     for (auto& found : find_unfinished(place)) sources.push_back(std::move(found));
@@ -107,7 +107,7 @@ int run(const Context& context, const Arguments& arguments) {
 void add_recover(CLI::App& app, Context& context) {
   auto* sub = app.add_subcommand("recover",
                                  "publish the whole integrations of files whose writer was killed");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<RecoverArguments>();
   sub->add_option("place", a->places, "directory, or the name of a product")->required();
   sub->add_flag("--list", a->list, "say what is there and change nothing");
   sub->add_flag("--delete", a->remove, "remove what holds no whole integration or cannot be read");
