@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // TART raw data: HDF5 with `config` (JSON), `timestamp` and `data` u8 [antenna][time / 8]
 // (ingest.md 2.8).
-#include <hdf5.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -10,6 +8,7 @@
 
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/ingest/hdf5_input.hpp"
 #include "ryle/ingest/recording_file.hpp"
 #include "ryle/ingest/recording_formats.hpp"
 #include "ryle/ingest/recording_tart.hpp"
@@ -17,37 +16,6 @@
 
 namespace ryle::detail {
 namespace {
-
-// Owns an HDF5 identifier.
-class Handle {
- public:
-  Handle(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {}
-  ~Handle() {
-    if (id_ >= 0) close_(id_);
-  }
-  Handle(const Handle&) = delete;
-  Handle& operator=(const Handle&) = delete;
-  operator hid_t() const { return id_; }
-  bool ok() const { return id_ >= 0; }
-
- private:
-  hid_t id_;
-  herr_t (*close_)(hid_t);
-};
-
-// libhdf5 prints its error stack unless told not to; libraries of Ryle never print.
-class QuietErrors {
- public:
-  QuietErrors() {
-    H5Eget_auto2(H5E_DEFAULT, &function_, &data_);
-    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-  }
-  ~QuietErrors() { H5Eset_auto2(H5E_DEFAULT, function_, data_); }
-
- private:
-  H5E_auto2_t function_ = nullptr;
-  void* data_ = nullptr;
-};
 
 constexpr std::int64_t kMaxAntennas = 4096;
 
@@ -57,12 +25,12 @@ constexpr std::int64_t kMaxAntennas = 4096;
 
 // The first string of a one-element data set, variable or fixed length.
 std::string read_string(const std::string& path, hid_t file, const char* name) {
-  const Handle set(H5Dopen2(file, name, H5P_DEFAULT), H5Dclose);
+  const Hdf5Id set(H5Dopen2(file, name, H5P_DEFAULT), H5Dclose);
   if (!set.ok())
     fail(path,
          std::string("no data set \"") + name + "\"; a TART file has config, timestamp and data");
-  const Handle type(H5Dget_type(set), H5Tclose);
-  const Handle space(H5Dget_space(set), H5Sclose);
+  const Hdf5Id type(H5Dget_type(set), H5Tclose);
+  const Hdf5Id space(H5Dget_space(set), H5Sclose);
   if (!type.ok() || H5Tget_class(type) != H5T_STRING || !space.ok() ||
       H5Sget_simple_extent_npoints(space) != 1) {
     fail(path, std::string("\"") + name + "\" is not one string");
@@ -91,7 +59,7 @@ class Tart final : public RecordingBase {
  public:
   explicit Tart(const std::string& path, const RecordingOptions& options)
       : path_(path), file_bytes_(RecordingFile(path).size_bytes()) {
-    const QuietErrors quiet;
+    const QuietHdf5 quiet;
     file_ = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
     if (file_ < 0) fail(path, "not an HDF5 file, or a damaged one");
     try {
@@ -113,7 +81,7 @@ class Tart final : public RecordingBase {
   void open_data();
   bool read_rows(std::int64_t first_byte, std::int64_t n_bytes);
   void close() {
-    const QuietErrors quiet;
+    const QuietHdf5 quiet;
     if (data_ >= 0) H5Dclose(data_);
     if (file_ >= 0) H5Fclose(file_);
     data_ = file_ = -1;
@@ -129,8 +97,8 @@ class Tart final : public RecordingBase {
 void Tart::open_data() {
   data_ = H5Dopen2(file_, "data", H5P_DEFAULT);
   if (data_ < 0) fail(path_, "no data set \"data\"; a TART file has config, timestamp and data");
-  const Handle space(H5Dget_space(data_), H5Sclose);
-  const Handle type(H5Dget_type(data_), H5Tclose);
+  const Hdf5Id space(H5Dget_space(data_), H5Sclose);
+  const Hdf5Id type(H5Dget_type(data_), H5Tclose);
   std::array<hsize_t, 2> size{};
   if (!space.ok() || H5Sget_simple_extent_ndims(space) != 2 ||
       H5Sget_simple_extent_dims(space, size.data(), nullptr) != 2) {
@@ -180,12 +148,12 @@ void Tart::load(const RecordingOptions& options) {
 }
 
 bool Tart::read_rows(std::int64_t first_byte, std::int64_t n_bytes) {
-  const QuietErrors quiet;
+  const QuietHdf5 quiet;
   const std::array<hsize_t, 2> start{0, static_cast<hsize_t>(first_byte)};
   const std::array<hsize_t, 2> count{static_cast<hsize_t>(info_.n_inputs),
                                      static_cast<hsize_t>(n_bytes)};
-  const Handle file_space(H5Dget_space(data_), H5Sclose);
-  const Handle memory_space(H5Screate_simple(2, count.data(), nullptr), H5Sclose);
+  const Hdf5Id file_space(H5Dget_space(data_), H5Sclose);
+  const Hdf5Id memory_space(H5Screate_simple(2, count.data(), nullptr), H5Sclose);
   if (!file_space.ok() || !memory_space.ok()) return false;
   if (H5Sselect_hyperslab(file_space, H5S_SELECT_SET, start.data(), nullptr, count.data(),
                           nullptr) < 0)
