@@ -46,6 +46,7 @@ constexpr std::array kFormats{
     Format{"vdif", detail::open_vdif},
     Format{"guppi", detail::open_guppi},
     Format{"dada", detail::open_dada},
+    Format{"voltages", detail::open_voltage_dump},
 };
 
 std::string known_formats() {
@@ -102,7 +103,8 @@ std::string_view detect(const std::string& path) {
   if (path.find(',') != std::string::npos) return "mwa32t";
   RecordingFile file(path);
   const auto head = file.window(0, 8192);
-  if (starts_with(head, "\x89HDF\r\n\x1a\n")) return "tart";
+  if (starts_with(head, "\x89HDF\r\n\x1a\n"))
+    return detail::is_voltage_dump(path) ? "voltages" : "tart";
   if (const auto lwa = detect_lwa(path, head); !lwa.empty()) return lwa;
   if (wire::guppi_header_bytes(file.window(0, 1024 * 80)) > 0) return "guppi";
   const auto text = file.window(0, 4096);

@@ -73,8 +73,8 @@ struct RecordingOptions {
   std::int64_t n_receivers = 4;  ///< raw MWA-32T
 };
 
-/// format: mwa32t | mwa32t-interleaved | tbf | tbx | tbn | tart | vdif | guppi | dada | auto (by
-/// content, then name).
+/// format: mwa32t | mwa32t-interleaved | tbf | tbx | tbn | tart | vdif | guppi | dada |
+/// voltages (dumps of `ryle run`) | auto (by content, then name).
 std::unique_ptr<Recording> open_recording(const std::string& path, std::string_view format,
                                           const RecordingOptions& options = {});
 /// Names open_recording knows.

@@ -13,6 +13,10 @@ std::unique_ptr<Recording> open_lwa_spectra(const std::string& path, bool tbx,
                                             const RecordingOptions& options);
 std::unique_ptr<Recording> open_tbn(const std::string& path, const RecordingOptions& options);
 std::unique_ptr<Recording> open_tart(const std::string& path, const RecordingOptions& options);
+std::unique_ptr<Recording> open_voltage_dump(const std::string& path,
+                                             const RecordingOptions& options);
+/// HDF5 that has what a voltage dump has; false for anything else, without an exception.
+bool is_voltage_dump(const std::string& path);
 std::unique_ptr<Recording> open_vdif(const std::string& path, const RecordingOptions& options);
 std::unique_ptr<Recording> open_guppi(const std::string& path, const RecordingOptions& options);
 std::unique_ptr<Recording> open_dada(const std::string& path, const RecordingOptions& options);
