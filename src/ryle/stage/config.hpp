@@ -201,6 +201,12 @@ struct SearchConfig {
   std::string fold;  ///< ephemeris of a pulsar that a beam follows
   std::string fold_beam;
   std::int64_t fold_bins = 128;
+  double voltage_ring_s = 0;  ///< voltages kept for dumps; 0 = none
+  double voltage_trigger_snr = 10;
+  double voltage_margin_s = 0.1;
+  std::string voltage_window = "band";  ///< band | channel
+  double voltage_per_minute = 6;
+  double voltage_max_gib = 100;
 };
 
 struct RuntimeConfig {

@@ -276,6 +276,16 @@ void fields(V& v, SearchConfig& c) {
     "ephemeris (.par) of a pulsar to fold in a beam; relative to the observation file");
   v("fold_beam", c.fold_beam, Choice{}, "name of that beam; \"\" = the nearest to the pulsar");
   v("fold_bins", c.fold_bins, Range{2, 65536}, "of the profile");
+  v("voltage_ring_s", c.voltage_ring_s, Range{0, 3600},
+    "received voltages kept in memory for NAME_voltages_NNNNN.h5 of candidates; 0 = none");
+  v("voltage_trigger_snr", c.voltage_trigger_snr, Range{0, 1e6},
+    "candidates from this S/N have their voltages written");
+  v("voltage_margin_s", c.voltage_margin_s, Range{0, 600}, "written before and after the pulse");
+  v("voltage_window", c.voltage_window, Choice{{"band", "channel"}},
+    "band: one span for all channels; channel: spans that follow the pulse, a fraction of the "
+    "bytes");
+  v("voltage_per_minute", c.voltage_per_minute, Range{0, 1e6}, "most dumps in a minute of data");
+  v("voltage_max_gib", c.voltage_max_gib, Range{0, 1e6}, "most bytes of dumps; 0 = no limit");
 }
 
 template <class V>

@@ -9,6 +9,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/stage/live_spectra.hpp"
 #include "ryle/stage/setup.hpp"
+#include "ryle/stage/voltage_ring.hpp"
 
 namespace ryle::stage {
 namespace {
@@ -40,7 +41,7 @@ void check_beams(const ObservationConfig& config) {
 }
 
 // Inputs and gains from the order of the layout to that of the packets.
-void order_antennas(const SourceConfig& source, BeamsFile& file) {
+std::vector<std::int64_t> order_antennas(const SourceConfig& source, BeamsFile& file) {
   auto& inputs = file.array.inputs;
   if (file.array.n_inputs() != kPacketAntennas || file.array.n_pols() != 1)
     throw ConfigError(
@@ -60,16 +61,19 @@ void order_antennas(const SourceConfig& source, BeamsFile& file) {
   }
   const auto from_inputs = inputs;
   const auto from_gains = file.gains;
+  std::vector<std::int64_t> lines;
   for (std::int64_t a = 0; a < kPacketAntennas; ++a) {
 #if RYLE_MUTANT == 982
     const std::int64_t wired = a;
 #else
     const std::int64_t wired = source.pair_swap ? a ^ 2 : a;
 #endif
-    const auto line = static_cast<std::size_t>(map[static_cast<std::size_t>(wired)]);
+    lines.push_back(map[static_cast<std::size_t>(wired)]);
+    const auto line = static_cast<std::size_t>(lines.back());
     inputs[static_cast<std::size_t>(a)] = from_inputs[line];
     if (!from_gains.empty()) file.gains[static_cast<std::size_t>(a)] = from_gains[line];
   }
+  return lines;
 }
 
 FrequencyAxis channels_taken(const SourceConfig& source, const BeamsFile& file) {
@@ -98,7 +102,7 @@ LiveBeams live_beams(const ObservationConfig& config) {
   const SourceConfig& s = config.source;
   LiveBeams live;
   live.file = load_beams(resolve_path(config, config.beams.file));
-  order_antennas(s, live.file);
+  live.input_line = order_antennas(s, live.file);
   live.frequency = channels_taken(s, live.file);
   Best2SourceConfig& r = live.receiver;
   r.endpoints = s.listen;
@@ -112,6 +116,9 @@ LiveBeams live_beams(const ObservationConfig& config) {
   r.chunk_spectra = kPacketSpectra * std::max<std::int64_t>(1, std::llround(packets));
   r.n_chunks = static_cast<int>(s.n_chunks + s.window_chunks);
   r.window_chunks = static_cast<int>(s.window_chunks);
+  require_voltage_ring(config, live);
+  // A ring of voltages keeps chunks that the receiver would have back at once otherwise.
+  r.n_chunks += static_cast<int>(voltage_ring_chunks(config, live));
   r.memory = config.runtime.device == "cpu" ? MemorySpace::host : MemorySpace::pinned;
   r.stall_budget_s = s.stall_budget_s;
   r.rate_factor = expected_speed(config);

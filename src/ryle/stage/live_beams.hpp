@@ -23,6 +23,7 @@ struct LiveBeams {
   BeamsFile file;           ///< inputs and gains in the order of the packets
   FrequencyAxis frequency;  ///< of the channels taken, ascending as in memory
   Best2SourceConfig receiver;
+  std::vector<std::int64_t> input_line;  ///< [antenna of a packet]: line of the layout
 };
 /// Throws ConfigError for what is missing or does not fit.
 LiveBeams live_beams(const ObservationConfig& config);

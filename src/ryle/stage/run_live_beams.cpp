@@ -13,6 +13,7 @@
 #include "ryle/stage/run_memory.hpp"
 #include "ryle/stage/search_consumers.hpp"
 #include "ryle/stage/setup.hpp"
+#include "ryle/stage/voltage_ring.hpp"
 
 /// The live path of BEST-2: sockets -> chunks of packets -> beams -> filterbanks and pictures.
 namespace ryle::stage {
@@ -31,6 +32,12 @@ class LiveBeamRun final : public LivePath {
         Queue::cpu(static_cast<int>(config.runtime.threads)), setup,
         [this](const BeamStream& stream) { return make_consumers(stream); });
     source_ = std::make_unique<Best2Source>(beams_.receiver);
+    if (voltage_ring_chunks(config, beams_) > 0) {
+      ring_ =
+          std::make_unique<VoltageRing>(voltage_ring_config(config, beams_, options.command_line));
+      // The first lap through gigabytes must not wait for the system to give them.
+      source_->poison(std::byte{0});
+    }
     if (config.source.kind == "simulator")
       simulation_ = std::make_unique<BeamSimulation>(config, beams_);
   }
@@ -43,7 +50,8 @@ class LiveBeamRun final : public LivePath {
         8.0 * static_cast<double>(wire::kBest2Antennas * r.n_channels) * r.clock.rate_hz.value();
     LiveLoop loop(config_, options_, *source_, *this, simulation_.get(), bits_per_s);
     loop.run(summary);
-    chain_->finish(summary);
+    chain_->finish(summary);  // the last candidates
+    if (ring_ != nullptr) ring_->finish(summary);
     summary.data_s = data_s();
     loop.require_balance();
     summary.engine_margin = busy_s() > 0 ? data_s() / busy_s() : 0;
@@ -67,7 +75,13 @@ class LiveBeamRun final : public LivePath {
     if (best2_presence(source_->config(), *chunk, present_)) input.present = present_.data();
     input.absent = chunk->absent;
     chain_->feed(input);
-    source_->release(chunk);
+    if (ring_ == nullptr) {
+      source_->release(chunk);
+      return;
+    }
+    freed_.clear();
+    ring_->take(chunk, freed_);
+    for (Chunk* old : freed_) source_->release(old);
   }
   bool failed() const override { return config_.output.on_disk_full == "stop" && chain_->failed(); }
   double data_s() const override { return chain_->data_s(); }
@@ -80,20 +94,30 @@ class LiveBeamRun final : public LivePath {
     if (config_.beams.filterbank) consumers.push_back(std::make_unique<BeamFiles>(config_, stream));
     if (config_.output.pictures && config_.beams.pictures > 0)
       consumers.push_back(std::make_unique<BeamPictures>(config_, stream));
-    for (auto& consumer :
-         search_consumers(config_, stream, beams_.file.array, options_.command_line))
+    for (auto& consumer : search_consumers(config_, stream, beams_.file.array,
+                                           options_.command_line, on_candidate()))
       consumers.push_back(std::move(consumer));
     return consumers;
+  }
+
+  CandidateHook on_candidate() {
+    if (ring_ == nullptr) return {};
+    return [this](const SearchCandidate& c, const std::string& beam) {
+      if (c.snr >= config_.search.voltage_trigger_snr)
+        ring_->trigger({c.tai_ns, c.dm_pc_cm3, c.dm_error, c.width_s, c.snr, beam});
+    };
   }
 
   const ObservationConfig& config_;
   const RunOptions& options_;
   LiveBeams beams_;
   std::int64_t planned_bytes_ = 0;
-  std::unique_ptr<BeamChain> chain_;
   std::unique_ptr<Best2Source> source_;
+  std::unique_ptr<VoltageRing> ring_;  // has chunks of the source
+  std::unique_ptr<BeamChain> chain_;   // its search has the ring
   std::unique_ptr<BeamSimulation> simulation_;
   std::vector<std::uint64_t> present_;
+  std::vector<Chunk*> freed_;
 };
 
 }  // namespace
@@ -110,9 +134,13 @@ BeamSetup beam_setup(const ObservationConfig& config, const LiveBeams& beams) {
 std::vector<std::pair<std::string, std::int64_t>> live_beams_memory(const ObservationConfig& config,
                                                                     const LiveBeams& beams) {
   const BeamSetup setup = beam_setup(config, beams);
-  std::vector<std::pair<std::string, std::int64_t>> items{
-      {"ring of chunks", best2_source_chunk_bytes(beams.receiver)},
-      {"beamformer", beam_chain_bytes(setup)}};
+  Best2SourceConfig receiver = beams.receiver;
+  receiver.n_chunks -= static_cast<int>(voltage_ring_chunks(config, beams));
+  const std::int64_t chunk_bytes = best2_source_chunk_bytes(receiver);
+  std::vector<std::pair<std::string, std::int64_t>> items{{"ring of chunks", chunk_bytes},
+                                                          {"beamformer", beam_chain_bytes(setup)}};
+  if (receiver.n_chunks < beams.receiver.n_chunks)
+    items.emplace_back("ring of voltages", best2_source_chunk_bytes(beams.receiver) - chunk_bytes);
   const auto c = beamformer_config(setup);
   const double rate_hz = setup.clock.rate_hz.value() / static_cast<double>(c.integration);
   if (const auto bytes = search_bytes(config, setup.frequency, 1 / rate_hz, c.n_rows()); bytes > 0)

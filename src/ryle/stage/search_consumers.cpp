@@ -45,12 +45,15 @@ LiveSearchConfig live_search_config(const ObservationConfig& config,
 std::vector<std::unique_ptr<BeamConsumer>> search_consumers(const ObservationConfig& config,
                                                             const BeamStream& stream,
                                                             const ArrayLayout& array,
-                                                            const std::string& command_line) {
+                                                            const std::string& command_line,
+                                                            CandidateHook on_candidate) {
   std::vector<std::unique_ptr<BeamConsumer>> consumers;
   const SearchConfig& s = config.search;
-  if (s.dm_max > 0)
-    consumers.push_back(
-        std::make_unique<LiveSearch>(stream, live_search_config(config, command_line)));
+  if (s.dm_max > 0) {
+    LiveSearchConfig search = live_search_config(config, command_line);
+    search.on_candidate = std::move(on_candidate);
+    consumers.push_back(std::make_unique<LiveSearch>(stream, search));
+  }
   if (!s.fold.empty()) {
     LiveFoldConfig fold;
     fold.par = resolve_path(config, s.fold);

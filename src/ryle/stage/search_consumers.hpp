@@ -19,7 +19,8 @@ LiveSearchConfig live_search_config(const ObservationConfig& config,
 std::vector<std::unique_ptr<BeamConsumer>> search_consumers(const ObservationConfig& config,
                                                             const BeamStream& stream,
                                                             const ArrayLayout& array,
-                                                            const std::string& command_line);
+                                                            const std::string& command_line,
+                                                            CandidateHook on_candidate = {});
 /// What the search of so many beams allocates; 0 without one. Positions do not matter.
 std::int64_t search_bytes(const ObservationConfig& config, const FrequencyAxis& frequency,
                           double sample_interval_s, std::int64_t n_beams);

@@ -14,15 +14,12 @@
 #include "ryle/stage/search_blocks.hpp"
 #include "ryle/stage/search_run.hpp"
 #include "ryle/stage/search_stream.hpp"
+#include "ryle/stage/stopwatch.hpp"
 
 namespace ryle::stage {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
-
-double seconds_since(SteadyClock::time_point then) {
-  return std::chrono::duration<double>(SteadyClock::now() - then).count();
-}
 
 search::Band stream_band(const BeamStream& stream, const std::string& k_dm) {
   search::Band band;
@@ -200,10 +197,16 @@ struct LiveSearch::Content {
 
   void publish() {
     const std::int64_t origin_tai_ns = clock.tai_ns(origin_sample);
+    const std::size_t first = products.events().size();
     const double since_start_s =
         static_cast<double>(origin_tai_ns - description.start_tai_ns) * 1e-9;
     products.add(events, std::llround(since_start_s / search_config.chain.band.sample_interval_s),
                  origin_tai_ns);
+    for (std::size_t k = first; config.on_candidate && k < products.events().size(); ++k) {
+      const SearchCandidate& c = products.events()[k];
+      if (c.flags.empty())
+        config.on_candidate(c, stream.beams[static_cast<std::size_t>(c.beam)].name);
+    }
     const std::lock_guard lock(mutex);
     progress.events = static_cast<std::int64_t>(products.events().size());
     progress.candidates = products.n_candidates();

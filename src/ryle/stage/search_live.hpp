@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -11,6 +12,9 @@
 /// The search as the last stage of a live run: beam power -> blocks -> events of all beams ->
 /// products, in a thread of its own.
 namespace ryle::stage {
+
+/// Told of every candidate (no flags) and the name of its beam, on the thread of the search.
+using CandidateHook = std::function<void(const SearchCandidate&, const std::string& beam)>;
 
 struct LiveSearchConfig {
   search::DmPlanConfig plan;  ///< dm_max must be given
@@ -29,6 +33,7 @@ struct LiveSearchConfig {
   double position_error_rad = 0;  ///< of VOEvents; 0 = half the smallest distance between beams
   SearchProductOptions products;
   std::string command_line;
+  CandidateHook on_candidate;
 };
 
 /// What the search did so far; any thread may ask.

@@ -7,19 +7,39 @@
 
 namespace ryle::stage {
 
+namespace {
+
+nlohmann::ordered_json voltages_json(const VoltageSummary& v) {
+  return {{"ring_s", v.ring_s},
+          {"triggers", v.triggers},
+          {"dumps", v.dumps},
+          {"merged", v.merged},
+          {"refused", v.refused},
+          {"limited", v.limited},
+          {"dropped", v.dropped},
+          {"failed", v.failed},
+          {"partial", v.partial},
+          {"absent_packets", v.absent_packets},
+          {"chunks_given_up", v.chunks_given_up},
+          {"bytes", v.bytes}};
+}
+
+}  // namespace
+
 std::string to_json(const BeamSummary& b) {
-  return nlohmann::ordered_json{{"beams", b.beams},
-                                {"incoherent", b.incoherent},
-                                {"samples", b.samples},
-                                {"sample_interval_s", b.sample_interval_s},
-                                {"weight_updates", b.weight_updates},
-                                {"masked_inputs", b.masked_inputs},
-                                {"absent_fraction", b.absent_fraction},
-                                {"filled_samples", b.filled_samples},
-                                {"dropped_samples", b.dropped_samples},
-                                {"clamped_low", b.clamped_low},
-                                {"clamped_high", b.clamped_high}}
-      .dump();
+  nlohmann::ordered_json json{{"beams", b.beams},
+                              {"incoherent", b.incoherent},
+                              {"samples", b.samples},
+                              {"sample_interval_s", b.sample_interval_s},
+                              {"weight_updates", b.weight_updates},
+                              {"masked_inputs", b.masked_inputs},
+                              {"absent_fraction", b.absent_fraction},
+                              {"filled_samples", b.filled_samples},
+                              {"dropped_samples", b.dropped_samples},
+                              {"clamped_low", b.clamped_low},
+                              {"clamped_high", b.clamped_high}};
+  if (b.voltages) json["voltages"] = voltages_json(*b.voltages);
+  return json.dump();
 }
 
 std::string to_text(const BeamSummary& b) {
@@ -33,6 +53,10 @@ std::string to_text(const BeamSummary& b) {
         fmt::format("  {} samples were filled with the mean of their channel\n", b.filled_samples);
   if (b.clamped_low + b.clamped_high > 0)
     text += fmt::format("  {} codes were cut at 0 and {} at 255\n", b.clamped_low, b.clamped_high);
+  if (b.voltages)
+    text += fmt::format("  voltages: {} dumps, {:.6g} MB, for {} triggers; ring of {:.3f} s\n",
+                        b.voltages->dumps, 1e-6 * static_cast<double>(b.voltages->bytes),
+                        b.voltages->triggers, b.voltages->ring_s);
   return text;
 }
 
