@@ -21,6 +21,7 @@ constexpr std::int64_t kChannelBlock = 128;  // channels whose patterns are in s
 constexpr std::int64_t kMaxScratch_bytes = std::int64_t{1}
                                            << 20;  // stays in the second-level cache
 constexpr std::int64_t kRowPad = 64;
+constexpr double kByteWork = 0.8;  // a row of bytes into 16-bit sums, against one of 16 bits
 
 std::int64_t rounded_up(std::int64_t n, std::int64_t step) { return (n + step - 1) / step * step; }
 
@@ -40,6 +41,7 @@ struct Part {
   std::vector<std::uint32_t> starts;  // [group][trial], offsets in scratch; empty when not shared
   std::int64_t n_groups = 0;
   std::int64_t scratch_bytes = 0;
+  double work = 0;  // additions of rows x kTimes
 };
 
 struct Tile {
@@ -68,6 +70,7 @@ class CpuDedisperser final : public Dedisperser {
       for (std::int64_t c = 0; c < config.n_channels; c += kChannelBlock) {
         tile.parts.push_back(make_part(tile, c, std::min(kChannelBlock, config.n_channels - c)));
         scratch_bytes = std::max(scratch_bytes, tile.parts.back().scratch_bytes);
+        work_ += tile.parts.back().work / static_cast<double>(kTimes);
       }
       tiles_.push_back(std::move(tile));
     }
@@ -89,6 +92,7 @@ class CpuDedisperser final : public Dedisperser {
     });
   }
   std::int64_t max_delay() const override { return max_delay_; }
+  double work() const override { return kByteWork * work_; }
   std::string_view implementation() const override { return name_; }
 
  private:
@@ -109,6 +113,8 @@ class CpuDedisperser final : public Dedisperser {
     part.first_channel = first_channel;
     part.n_channels = n_channels;
     part.n_groups = n_channels;
+    const auto direct = static_cast<double>(n_channels * tile.n_trials * kTimes);
+    part.work = direct;
     if (group_ == 1 || n_channels % group_ != 0) return part;
     Part shared = part;
     shared.shared = true;
@@ -116,7 +122,7 @@ class CpuDedisperser final : public Dedisperser {
     shared.starts.resize(static_cast<std::size_t>(shared.n_groups * tile.n_trials));
     double work = static_cast<double>(shared.n_groups * tile.n_trials * kTimes);
     for (std::int64_t g = 0; g < shared.n_groups; ++g) work += add_patterns(tile, g, shared);
-    const auto direct = static_cast<double>(n_channels * tile.n_trials * kTimes);
+    shared.work = work;
     return work < direct && shared.scratch_bytes <= kMaxScratch_bytes ? shared : part;
   }
 
@@ -229,6 +235,7 @@ class CpuDedisperser final : public Dedisperser {
   std::int64_t group_;
   std::int64_t flush_channels_;
   std::int64_t max_delay_;
+  double work_ = 0;
   std::vector<Tile> tiles_;
   std::int64_t scratch_stride_ = 0;
   Buffer<std::uint8_t> scratch_;

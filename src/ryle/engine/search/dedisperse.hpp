@@ -19,10 +19,14 @@ struct DedisperseConfig {
   int max_code = 63;                 ///< largest code that occurs, 1 .. 255
   std::int64_t max_outputs = 0;      ///< most outputs one execute() makes
   /// auto | reference | cpu | cpu:avx512 | cpu:avx2 | cpu:generic; the tree: fdmt | fdmt:reference
-  /// | fdmt:avx512 | fdmt:avx2 | fdmt:generic
+  /// | fdmt:avx512 | fdmt:avx2 | fdmt:generic; two stages: subband | subband:reference |
+  /// subband:avx512 | subband:avx2 | subband:generic
   std::string implementation = "auto";
   /// [channel] nu^-2 in any unit, for the tree; empty: from the delays.
   std::vector<double> dispersion;
+  /// Samples that a channel may lie off its delay. Above 0, auto takes sub-bands where they need
+  /// fewer additions than exact sums; 0: auto is exact, and subband takes 1.
+  double smear_samples = 0;
 };
 
 /// What an approximate method sums off the planned delays.
@@ -51,6 +55,8 @@ class Dedisperser {
                        std::int64_t n_outputs, void* sums, std::int64_t sum_stride) = 0;
   virtual std::int64_t max_delay() const = 0;
   virtual TrackError track_error() const { return {}; }
+  /// Predicted additions of rows for one output of all trials, for comparison; 0 = not known.
+  virtual double work() const { return 0; }
   virtual std::string_view implementation() const = 0;
 };
 
@@ -59,8 +65,10 @@ std::unique_ptr<Dedisperser> make_dedisperser(Queue& queue, const DedisperseConf
 std::vector<std::string> available_implementations();
 /// The tree's.
 std::vector<std::string> available_trees();
-/// What makes exact sums, or detects, where the tree of this name runs ("fdmt:avx2": "cpu:avx2");
-/// other names unchanged.
+/// Those of two stages.
+std::vector<std::string> available_subbands();
+/// What makes exact sums, or detects, where the tree or the sub-bands of this name run
+/// ("fdmt:avx2": "cpu:avx2"); other names unchanged.
 std::string exact_implementation(const std::string& name);
 
 }  // namespace ryle::search

@@ -16,4 +16,8 @@ std::unique_ptr<Dedisperser> make_fdmt_reference(const DedisperseConfig& config)
 std::unique_ptr<Dedisperser> make_fdmt_cpu(Queue& queue, const DedisperseConfig& config,
                                            const CpuKernel& kernel);
 
+std::unique_ptr<Dedisperser> make_subband_reference(const DedisperseConfig& config);
+std::unique_ptr<Dedisperser> make_subband_cpu(Queue& queue, const DedisperseConfig& config,
+                                              const CpuKernel& kernel);
+
 }  // namespace ryle::search::detail

@@ -38,6 +38,7 @@ const CpuKernel* usable(const CpuEntry& entry) {
   std::string works;
   for (const auto& name : available_implementations()) works += ", " + name;
   for (const auto& name : available_trees()) works += ", " + name;
+  for (const auto& name : available_subbands()) works += ", " + name;
   throw UnsupportedError("search implementation \"" + wanted + "\": " + why +
                          "; these work here: auto, cpu" + works);
 }
@@ -58,6 +59,8 @@ void validate(const DedisperseConfig& c) {
        "the table has " + std::to_string(c.delays.size()) + " delays for " +
            std::to_string(c.n_trials) + " trials x " + std::to_string(c.n_channels) + " channels");
   need(*std::min_element(c.delays.begin(), c.delays.end()) >= 0, "a delay is negative");
+  need(c.smear_samples >= 0 && c.smear_samples <= 1e6,
+       "smear_samples is " + std::to_string(c.smear_samples) + "; 0 .. 1e6");
   need(c.dispersion.empty() || static_cast<std::int64_t>(c.dispersion.size()) == c.n_channels,
        "dispersion has " + std::to_string(c.dispersion.size()) + " channels, not " +
            std::to_string(c.n_channels));
@@ -87,19 +90,27 @@ SumFormat sum_format(std::int64_t n_channels, int max_code) {
 }
 
 std::string exact_implementation(const std::string& name) {
-  if (name.rfind("fdmt", 0) != 0) return name;
-  if (name == "fdmt") return "auto";
-  const std::string set = name.substr(std::min<std::size_t>(5, name.size()));
+  const std::string method = name.substr(0, name.find(':'));
+  if (method != "fdmt" && method != "subband") return name;
+  if (name == method) return "auto";
+  const std::string set = name.substr(method.size() + 1);
   return set == "reference" || set == "cuda" ? set : "cpu:" + set;
 }
 
-std::vector<std::string> available_trees() {
-  std::vector<std::string> names{"fdmt:reference"};
+namespace {
+
+std::vector<std::string> available_of(const std::string& method) {
+  std::vector<std::string> names{method + ":reference"};
   for (const auto& entry : kCpu) {
-    if (usable(entry) != nullptr) names.push_back(std::string("fdmt:") + entry.instruction_set);
+    if (usable(entry) != nullptr) names.push_back(method + ":" + entry.instruction_set);
   }
   return names;
 }
+
+}  // namespace
+
+std::vector<std::string> available_trees() { return available_of("fdmt"); }
+std::vector<std::string> available_subbands() { return available_of("subband"); }
 
 std::vector<std::string> available_implementations() {
   std::vector<std::string> names{"reference"};
@@ -115,6 +126,25 @@ std::unique_ptr<Dedisperser> make_fdmt(Queue& queue, const DedisperseConfig& con
   const std::string set = config.implementation.substr(4);  // "" or ":avx2"
   if (set == ":reference") return detail::make_fdmt_reference(config);
   return detail::make_fdmt_cpu(queue, config, detail::cpu_kernel_named("cpu" + set));
+}
+
+std::unique_ptr<Dedisperser> make_subband(Queue& queue, const DedisperseConfig& config) {
+  const std::string set = config.implementation.substr(7);
+  if (set == ":reference") return detail::make_subband_reference(config);
+  return detail::make_subband_cpu(queue, config, detail::cpu_kernel_named("cpu" + set));
+}
+
+// Sub-bands only where they win and were allowed.
+std::unique_ptr<Dedisperser> make_cheaper(Queue& queue, const DedisperseConfig& config) {
+  const auto& kernel = detail::cpu_kernel_named(config.implementation);
+  auto exact = detail::make_cpu(queue, config, kernel);
+  if (config.implementation != "auto" || config.smear_samples < 1) return exact;
+  auto subbands = detail::make_subband_cpu(queue, config, kernel);
+#if RYLE_MUTANT == 1028
+  return subbands;
+#else
+  return subbands->work() < exact->work() ? std::move(subbands) : std::move(exact);
+#endif
 }
 
 }  // namespace
@@ -133,7 +163,8 @@ std::unique_ptr<Dedisperser> make_dedisperser(Queue& queue, const DedisperseConf
   }
   if (config.implementation == "reference") return detail::make_reference(config);
   if (config.implementation.rfind("fdmt", 0) == 0) return make_fdmt(queue, config);
-  return detail::make_cpu(queue, config, detail::cpu_kernel_named(config.implementation));
+  if (config.implementation.rfind("subband", 0) == 0) return make_subband(queue, config);
+  return make_cheaper(queue, config);
 }
 
 }  // namespace ryle::search
