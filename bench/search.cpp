@@ -15,6 +15,7 @@
 #endif
 #include "ryle/core/random.hpp"
 #include "ryle/device/buffer.hpp"
+#include "ryle/engine/search/cluster.hpp"
 #include "ryle/engine/search/dedisperse.hpp"
 #include "ryle/engine/search/detect.hpp"
 #include "ryle/engine/search/dispersion.hpp"
@@ -192,16 +193,18 @@ void measure_search(const Options& options, Block& b, const std::string& name, c
   emit(r);
 }
 
-/// The tree on one-sample steps, in gulps of 8192 as the chain makes them.
-void measure_tree(const Options& options, const Block& b, const std::string& name,
-                  const Emit& emit) {
+/// The tree on one-sample steps, or sub-bands on the trials of the block, in gulps of 8192 as the
+/// chain makes them.
+void measure_approximate(const Options& options, const Block& b, const std::string& name,
+                         const Emit& emit) {
   constexpr std::int64_t kGulp = 8192;
   Queue queue = Queue::cpu(options.n_workers);
+  const bool tree = name.rfind("fdmt", 0) == 0;
   search::DmPlanConfig plan;
   plan.kind = "native";
   plan.dm_max =  // 4161 trials
       options.quick ? b.dms.back() : 4160.5 / b.band.sweep_samples_per_dm();
-  const auto dms = search::dm_trials(b.band, plan);
+  const auto dms = tree ? search::dm_trials(b.band, plan) : b.dms;
   DedisperseConfig config;
   config.n_channels = b.config.n_channels;
   config.n_trials = static_cast<std::int64_t>(dms.size());
@@ -210,7 +213,7 @@ void measure_tree(const Options& options, const Block& b, const std::string& nam
   config.implementation = name;
   for (const double hz : b.band.center_hz) config.dispersion.push_back(1e18 / (hz * hz));
   const auto engine = search::make_dedisperser(queue, config);
-  config.implementation = "fdmt:reference";
+  config.implementation = tree ? "fdmt:reference" : "subband:reference";
   const auto reference = search::make_dedisperser(queue, config);
   Buffer<std::uint16_t> sums(config.n_trials * kGulp);
   const auto once = [&] {
@@ -230,7 +233,9 @@ void measure_tree(const Options& options, const Block& b, const std::string& nam
   r.device = device_description(options.n_workers);
   r.sizes = {{"n_channels", static_cast<double>(config.n_channels)},
              {"n_outputs", static_cast<double>(b.n_outputs)},
-             {"n_trials", static_cast<double>(config.n_trials)}};
+             {"n_trials", static_cast<double>(config.n_trials)},
+             {"max_off_samples", engine->track_error().max_samples},
+             {"rms_off_samples", engine->track_error().rms_samples}};
   r.verified = true;
   for (std::int64_t trial = 0; trial < config.n_trials; ++trial)
     for (std::int64_t t = 0; t < kChecked; ++t)
@@ -242,6 +247,55 @@ void measure_tree(const Options& options, const Block& b, const std::string& nam
   if (r.verified) {
     std::tie(r.median_s, r.min_s) = time_runs(options.seconds_per_case, once);
     r.rate = static_cast<double>(b.n_outputs) * b.band.sample_interval_s / r.median_s;
+  }
+  emit(r);
+}
+
+/// T-DD-22: a storm in which every 64 samples of every trial and every octave of widths give a
+/// token, in blocks of 8192 samples as the chain hands them over.
+void measure_clusters(const Options& options, const Block& b, const Emit& emit) {
+  constexpr std::int64_t kBlock = 8192, kOctaves = 9;
+  const std::int64_t n_tokens = options.quick ? 100'000 : 1'000'000;
+  std::vector<search::Token> tokens;
+  for (std::int64_t k = 0; k < n_tokens; ++k) {
+    const auto octave = static_cast<std::int32_t>(k % kOctaves);
+    const std::int64_t trial = k / kOctaves % b.config.n_trials;
+    const std::int64_t cell = k / kOctaves / b.config.n_trials;
+    const std::uint64_t key = combine(9, static_cast<std::uint64_t>(k));
+    const std::int32_t width =
+        (1 << octave) + static_cast<std::int32_t>((key >> 40) % (1u << octave));
+    tokens.push_back({64 * cell + static_cast<std::int64_t>(key % 64), width,
+                      static_cast<std::int32_t>(trial), static_cast<float>(7 + 3 * uniform(key))});
+  }
+  search::ClusterConfig config;
+  for (const double dm : b.dms) config.sweep_samples.push_back(dm * b.band.sweep_samples_per_dm());
+  std::vector<search::Cluster> clusters;
+  const auto once = [&] {
+    clusters.clear();
+    search::Clusterer clusterer(config);
+    const auto per_block = static_cast<std::size_t>(kBlock / 64 * kOctaves * b.config.n_trials);
+    std::int64_t tick = 0;
+    for (std::size_t at = 0; at < tokens.size(); at += per_block, tick += kBlock) {
+      clusterer.add({tokens.data() + at, std::min(per_block, tokens.size() - at)});
+      clusterer.close_before(tick, clusters);
+    }
+    clusterer.close_all(clusters);
+  };
+  once();
+  std::int64_t in_clusters = 0;
+  for (const auto& c : clusters) in_clusters += c.n_tokens;
+  Result r;
+  r.engine = "search";
+  r.implementation = "cpu clusters";
+  r.device = device_description(1);
+  r.sizes = {{"n_tokens", static_cast<double>(n_tokens)},
+             {"n_trials", static_cast<double>(b.config.n_trials)},
+             {"n_clusters", static_cast<double>(clusters.size())}};
+  r.verified = in_clusters == n_tokens;
+  r.rate_unit = "Mtoken/s";
+  if (r.verified) {
+    std::tie(r.median_s, r.min_s) = time_runs(options.seconds_per_case, once);
+    r.rate = static_cast<double>(n_tokens) * 1e-6 / r.median_s;
   }
   emit(r);
 }
@@ -262,15 +316,17 @@ void bench_search(const Options& options, const Emit& emit) {
   }
   if (options.implementation == "all" || options.implementation == "auto") {
     names.emplace_back("fdmt");
+    names.emplace_back("subband");
   }
   for (const auto& name : names) {
-    if (name.rfind("fdmt", 0) == 0) {
-      measure_tree(options, block, name, emit);
+    if (name.rfind("fdmt", 0) == 0 || name.rfind("subband", 0) == 0) {
+      measure_approximate(options, block, name, emit);
       continue;
     }
     measure_dedisperse(options, block, name, emit);
     measure_search(options, block, name, emit);
   }
+  measure_clusters(options, block, emit);
 }
 
 }  // namespace ryle::bench
