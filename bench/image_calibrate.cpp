@@ -25,8 +25,8 @@ constexpr int kRounds = 3;
 
 bool is_cost(Field field) {
   return field == &CostModel::vis_pixel_s || field == &CostModel::efield_pixel_s ||
-         field == &CostModel::phasor_s || field == &CostModel::setup_pair_s ||
-         field == &CostModel::setup_pixel_s;
+         field == &CostModel::phasor_s || field == &CostModel::vis_place_s ||
+         field == &CostModel::setup_pair_s || field == &CostModel::setup_pixel_s;
 }
 
 CostModel nothing_costs() {
@@ -158,9 +158,9 @@ CostModel calibrate_image(Queue& queue, double seconds) {
   std::vector<Measured> efield{images(queue, 32, 2 * w, 1000, Path::efield),
                                images(queue, 256, 2 * w, 1000, Path::efield),
                                images(queue, 64, 32 * w, 16, Path::efield)};
-  std::vector<Measured> vis_grid{images(queue, 16, 128, 128, Path::vis_grid),
-                                 images(queue, 64, 128, 128, Path::vis_grid),
-                                 images(queue, 256, 16, 128, Path::vis_grid)};
+  std::vector<Measured> vis_grid{
+      images(queue, 16, 128, 128, Path::vis_grid), images(queue, 32, 128, 128, Path::vis_grid),
+      images(queue, 96, 64, 128, Path::vis_grid), images(queue, 256, 16, 128, Path::vis_grid)};
   std::vector<Measured> sums{
       images(queue, 192, 2, 128, Path::vis_dft, 64), images(queue, 24, 8, 128, Path::vis_dft),
       images(queue, 192, 2, 96, Path::efield_dft, 64), images(queue, 64, 4, 3, Path::efield_dft)};
@@ -183,7 +183,8 @@ CostModel calibrate_image(Queue& queue, double seconds) {
   set_correlator(correlators, model);
   fit(model, all(efield),
       {&CostModel::efield_fft_ops, &CostModel::efield_grid_ops, &CostModel::efield_pixel_s});
-  fit(model, all(vis_grid), {&CostModel::vis_grid_ops, &CostModel::vis_pixel_s},
+  fit(model, all(vis_grid),
+      {&CostModel::vis_grid_ops, &CostModel::vis_place_s, &CostModel::vis_pixel_s},
       {&CostModel::efield_fft_ops});
   fit(model, all(sums),
       {&CostModel::vis_dft_ops, &CostModel::efield_dft_ops, &CostModel::phasor_s});

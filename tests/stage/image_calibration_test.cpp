@@ -57,8 +57,8 @@ image::CostModel some_model() {
   double cost_s = 1.0 / 9e8;
   for (double image::CostModel::*cost :
        {&image::CostModel::vis_pixel_s, &image::CostModel::efield_pixel_s,
-        &image::CostModel::phasor_s, &image::CostModel::setup_pair_s,
-        &image::CostModel::setup_pixel_s}) {
+        &image::CostModel::phasor_s, &image::CostModel::vis_place_s,
+        &image::CostModel::setup_pair_s, &image::CostModel::setup_pixel_s}) {
     m.*cost = cost_s;
     cost_s *= 1.0 / 3 + 1;
   }
@@ -82,6 +82,7 @@ void expect_same(const image::CostModel& a, const image::CostModel& b) {
   EXPECT_EQ(a.vis_pixel_s, b.vis_pixel_s);
   EXPECT_EQ(a.efield_pixel_s, b.efield_pixel_s);
   EXPECT_EQ(a.phasor_s, b.phasor_s);
+  EXPECT_EQ(a.vis_place_s, b.vis_place_s);
   EXPECT_EQ(a.setup_pair_s, b.setup_pair_s);
   EXPECT_EQ(a.setup_pixel_s, b.setup_pixel_s);
 }

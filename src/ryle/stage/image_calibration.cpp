@@ -21,6 +21,7 @@ struct Rate {
   const char* name;
   double image::CostModel::*value;
   bool may_be_zero;
+  bool may_be_absent = false;  ///< in a file that is older than the rate
 };
 constexpr Rate kRates[] = {
     {"correlate_ops", &image::CostModel::correlate_ops, false},
@@ -35,6 +36,7 @@ constexpr Rate kRates[] = {
     {"vis_pixel_s", &image::CostModel::vis_pixel_s, true},
     {"efield_pixel_s", &image::CostModel::efield_pixel_s, true},
     {"phasor_s", &image::CostModel::phasor_s, true},
+    {"vis_place_s", &image::CostModel::vis_place_s, true, true},
     {"setup_pair_s", &image::CostModel::setup_pair_s, true},
     {"setup_pixel_s", &image::CostModel::setup_pixel_s, true},
 };
@@ -118,6 +120,7 @@ image::CostModel cost_model_from_json(const std::string& text, const std::string
   model.machine = text_of("machine");
   for (const auto& rate : kRates) {
     const auto found = json.find(rate.name);
+    if (found == json.end() && rate.may_be_absent) continue;
     if (found == json.end() || !found->is_number())
       throw fail(std::string(rate.name) + " is missing");
     const double value = found->get<double>();

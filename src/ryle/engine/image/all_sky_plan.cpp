@@ -161,7 +161,9 @@ double seconds_of(const AllSkyConfig& config, const Sizes& s, const CostModel& m
 #endif
   if (m.back_end == BackEnd::cpu) {
     const double correlator_s = takes_voltages(path) ? 0 : s.c * x;
-    return correlator_s + detail::cpu_images_s(cpu_sizes(config, s), m, path) + s.c * m.overhead_s;
+    detail::CpuSizes sizes = cpu_sizes(config, s);
+    if (path == Path::vis_grid) sizes.places = detail::places_of_baselines(config);
+    return correlator_s + detail::cpu_images_s(sizes, m, path) + s.c * m.overhead_s;
   }
   const bool apertures = !config.function.apertures.empty();
   double each = 0;

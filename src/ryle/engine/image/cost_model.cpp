@@ -51,6 +51,7 @@ CostModel default_cost_model(BackEnd back_end) {
   m.efield_dft_ops = 331e9;
   m.overhead_s = 0;
   m.vis_pixel_s = 2.7e-9;
+  m.vis_place_s = 30e-9;
   m.efield_pixel_s = 13e-9;
   m.phasor_s = 0.53e-9;
   m.setup_pair_s = 0.21e-6;
@@ -92,7 +93,7 @@ CostModel default_cost_model(BackEnd back_end, int n_workers) {
   }
   for (double CostModel::*cost :
        {&CostModel::vis_pixel_s, &CostModel::efield_pixel_s, &CostModel::phasor_s,
-        &CostModel::setup_pair_s, &CostModel::setup_pixel_s}) {
+        &CostModel::vis_place_s, &CostModel::setup_pair_s, &CostModel::setup_pixel_s}) {
     m.*cost /= speed;
   }
   return m;

@@ -30,8 +30,10 @@ struct CostModel {
   double vis_pixel_s = 0;     ///< per pixel with sky and plane: what follows a transform, vis-grid
   double efield_pixel_s = 0;  ///< the same and channel when an E-field image ends
   double phasor_s = 0;        ///< per direction, antenna and channel: Fourier sums
-  double setup_pair_s = 0;    ///< per baseline and channel, once: vis-grid
-  double setup_pixel_s = 0;   ///< per pixel (and channel: efield), once: gridded paths
+  double vis_place_s =
+      0;  ///< per place where baselines begin on the uv plane and channel: vis-grid
+  double setup_pair_s = 0;   ///< per baseline and channel, once: vis-grid
+  double setup_pixel_s = 0;  ///< per pixel (and channel: efield), once: gridded paths
 };
 /// Fixed rates: of one H200, or of two of the cores that the design was measured on.
 CostModel default_cost_model(BackEnd back_end);

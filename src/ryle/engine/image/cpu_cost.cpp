@@ -8,6 +8,7 @@
 
 #include "ryle/device/queue.hpp"
 #include "ryle/engine/image/cpu_plan.hpp"
+#include "ryle/engine/image/geometry.hpp"
 
 namespace ryle::image::detail {
 namespace {
@@ -20,6 +21,29 @@ double filled(double n, double unit) { return unit * std::ceil(n / unit); }
 double fft_ops(double g) { return 5 * g * g * std::log2(g * g); }
 
 }  // namespace
+
+double places_of_baselines(const AllSkyConfig& config) {
+  constexpr std::int64_t kCellsPerPlace = 2;
+  if (config.n_pixels < 1) return 0;  // a list of directions
+  const auto at = antenna_positions_cells(config, config.channels.n_channels / 2);
+  const std::int64_t g = config.n_pixels;
+  std::vector<bool> taken(static_cast<std::size_t>(g * g), false);
+  const auto cell = [g](double x) {
+    const auto nearest = static_cast<std::int64_t>(std::floor(x)) % g;
+    return nearest < 0 ? nearest + g : nearest;
+  };
+  double n = 0;
+  for (std::size_t b = 1; b < at.size(); ++b) {
+    for (std::size_t a = 0; a < b; ++a) {
+      double x = at[a][0] - at[b][0], y = at[a][1] - at[b][1];
+      if (y < 0) x = -x, y = -y;  // the half plane that is made
+      auto place = taken[static_cast<std::size_t>(cell(y) * g + cell(x) / kCellsPerPlace)];
+      n += place ? 0 : 1;
+      place = true;
+    }
+  }
+  return n;
+}
 
 double cpu_images_s(const CpuSizes& s, const CostModel& m, Path path) {
   const double planes_pixels = s.planes * s.pixels;
@@ -38,7 +62,12 @@ double cpu_images_s(const CpuSizes& s, const CostModel& m, Path path) {
           8 * s.planes * s.antennas * (s.antennas - 1) / 2 * s.footprint * s.footprint;
       const double transforms_s =
           std::ceil(s.planes / 2) * fft_ops(s.grid) * s.fft_share / m.efield_fft_ops;
-      return s.channels * cells / m.vis_grid_ops +
+#if RYLE_MUTANT == 1050
+      const double places_s = 0;
+#else
+      const double places_s = s.places * m.vis_place_s;
+#endif
+      return s.channels * (cells / m.vis_grid_ops + places_s) +
              s.transforms * (transforms_s + planes_pixels * m.vis_pixel_s);
     }
     case Path::vis_dft:

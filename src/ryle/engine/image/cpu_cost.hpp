@@ -15,12 +15,15 @@ struct CpuSizes {
   double grid = 0;       ///< cells per side
   double support = 0;    ///< of the antenna function
   double footprint = 0;  ///< of the function on a baseline
+  double places = 0;     ///< where baselines begin, vis-grid: those of one place share registers
   double spectra = 0;
   double channels = 0;
   double transforms = 0;  ///< of vis-grid: bins, or channels where each has its own taper
   double pixels = 0;      ///< with sky
   double fft_share = 1;   ///< of a pruned transform
 };
+/// Places of the baselines of the middle channel; a place is two neighbouring cells (AVX-512).
+double places_of_baselines(const AllSkyConfig& config);
 /// One set of images.
 double cpu_images_s(const CpuSizes& sizes, const CostModel& model, Path path);
 /// Once, when the imager is made.
