@@ -14,11 +14,40 @@ constexpr double kFwhmPerSigma = 2.3548200450309493;
 constexpr double kReach = 4;        // sigmas of the template that are summed
 constexpr double kNarrowest = 0.3;  // samples, FWHM
 
-/// Integral of the Gaussian distribution function.
+/// Integral of the Gaussian distribution function, @eq z Phi(z) + phi(z), between -7 and 7 from a
+/// table: cubic Hermite, off by less than h^4 / 384 times the largest fourth derivative (0.55):
+/// 1.4e-9. A template asks for it twice per sample edge.
+class Ramp {
+ public:
+  Ramp() {
+    for (std::size_t k = 0; k < points_.size(); ++k) {
+      const double z = -kEnd + kStep * static_cast<double>(k);
+      const double below = 0.5 * std::erfc(-z / std::sqrt(2.0));
+      points_[k] = {z * below + std::exp(-0.5 * z * z) / std::sqrt(2 * kPi), kStep * below};
+    }
+  }
+  double operator()(double z) const {
+    if (z <= -kEnd) return 0;
+    if (z >= kEnd) return z;
+    const double at = (z + kEnd) / kStep;
+    const auto k = static_cast<std::size_t>(at);
+    const double u = at - static_cast<double>(k), v = 1 - u;
+    const Point &a = points_[k], &b = points_[k + 1];
+    return v * v * ((1 + 2 * u) * a.value + u * a.slope) +
+           u * u * ((1 + 2 * v) * b.value - v * b.slope);
+  }
+
+ private:
+  struct Point {
+    double value = 0, slope = 0;  // slope per step
+  };
+  static constexpr double kEnd = 7, kStep = 1.0 / 32;
+  std::array<Point, 14 * 32 + 2> points_{};
+};
+
 double ramp(double z) {
-  if (z < -7) return 0;
-  if (z > 7) return z;
-  return z * 0.5 * (1 + std::erf(z / std::sqrt(2.0))) + std::exp(-0.5 * z * z) / std::sqrt(2 * kPi);
+  static const Ramp table;
+  return table(z);
 }
 
 /// Template of one channel: mean over a sample of a Gaussian convolved with a top hat.
