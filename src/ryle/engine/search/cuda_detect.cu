@@ -62,7 +62,7 @@ class CudaDetector final : public Detector {
   CudaDetector(Queue& queue, const DetectConfig& config)
       : config_(config),
         device_(cuda::device_of(queue)),
-        table_(boxcar_table(config.max_width)),
+        table_(boxcar_table(config.max_width, config.threshold)),
         statistics_(static_cast<std::size_t>(config.n_trials)),
         starts_(config.n_trials, MemorySpace::device),
         moments_(config.n_trials, MemorySpace::device),
@@ -115,28 +115,32 @@ class CudaDetector final : public Detector {
   DeviceTokens tokens_;
 };
 
-/// Slot of a width among those of its level.
-int slot_of(int halvings, int narrow) {
-  constexpr int kFull[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 13, 16, 19, 23, 27, 32};
-  const int slot = static_cast<int>(std::find(std::begin(kFull), std::end(kFull), narrow) - kFull);
-  return halvings == 0 ? slot : slot - (kFullWidths - kHalvedWidths);
+/// Windows of a level; every width has the narrowest that covers it.
+std::vector<int> windows_of(bool covering, bool halved) {
+  if (covering) return halved ? std::vector<int>{32} : std::vector<int>{1, 3, 8, 16, 32};
+  if (halved) return {19, 23, 27, 32};
+  return {1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 13, 16, 19, 23, 27, 32};
 }
 
 }  // namespace
 
-BoxcarTable boxcar_table(std::int64_t max_width) {
+BoxcarTable boxcar_table(std::int64_t max_width, double threshold) {
   BoxcarTable table{};
+  table.covering = threshold >= kCoveringThreshold;
   for (const Octave& octave : octaves(boxcar_widths(max_width))) {
+    const int h = octave.halvings;
     auto& entry = table.octaves[table.n_octaves++];
-    entry = {octave.halvings, table.n_widths, static_cast<int>(octave.widths.size()), 0};
-    table.max_halvings = std::max(table.max_halvings, octave.halvings);
+    entry = {h, table.n_widths, static_cast<int>(octave.widths.size()), 0};
+    table.max_halvings = std::max(table.max_halvings, h);
+    const std::vector<int> windows = windows_of(table.covering, h > 0);
     for (const std::int32_t w : octave.widths) {
-      table.widths[table.n_widths++] = w;
-      const int slot = slot_of(octave.halvings, w);
+      const auto window = std::lower_bound(windows.begin(), windows.end(), w);
+      const int slot = static_cast<int>(window - windows.begin());
+      const int all = slot + (h == 0 ? 0 : kFullSlots + kHalvedSlots * (h - 1));
       entry.slots |= 1u << slot;
-      const int level =
-          octave.halvings == 0 ? 0 : kFullWidths + kHalvedWidths * (octave.halvings - 1);
-      table.screened[level + slot] = w << octave.halvings;
+      table.windows[all] = *window;
+      table.slot[table.n_widths] = all;
+      table.widths[table.n_widths++] = w;
     }
   }
   return table;

@@ -12,22 +12,28 @@ namespace ryle::search::detail {
 inline constexpr int kMaxOctaves = 20;
 inline constexpr int kMaxWidths = 64;
 inline constexpr int kMaxHalvings = 6;
-inline constexpr int kFullWidths = 16;   ///< of data not halved
-inline constexpr int kHalvedWidths = 4;  ///< of each level of halved data
-inline constexpr int kScreenSlots = kFullWidths + kHalvedWidths * kMaxHalvings;
+inline constexpr int kFullSlots = 16;   ///< windows on data not halved, at most
+inline constexpr int kHalvedSlots = 4;  ///< on each level of halved data
+inline constexpr int kScreenSlots = kFullSlots + kHalvedSlots * kMaxHalvings;
 inline constexpr int kSegment = 4096;  ///< starts of a thread block: 64 of every halving
 
-/// Boxcars by octave, as octaves() lists them.
+/// Boxcars by octave, as octaves() lists them, and the windows they are screened with: each its
+/// own, or few windows that cover several widths each (units below the mean count as the mean, so
+/// that a window holds at least what any boxcar in it does). Covering, one block of noise in a
+/// thousand is looked at in vain at a threshold of 6, one in twenty at 5.
 struct BoxcarTable {
+  bool covering;
   int n_octaves, n_widths, max_halvings;
   struct {
     int halvings, first, n;  ///< widths[first .. first + n)
-    unsigned slots;          ///< of its level, bit per width
+    unsigned slots;          ///< of its level, bit per window
   } octaves[kMaxOctaves];
-  int widths[kMaxWidths];      ///< in samples of the halved data
-  int screened[kScreenSlots];  ///< samples of the boxcar of a slot; 0: none
+  int widths[kMaxWidths];     ///< in samples of the halved data
+  int slot[kMaxWidths];       ///< of the window, all levels
+  int windows[kScreenSlots];  ///< in samples of the halved data
 };
-BoxcarTable boxcar_table(std::int64_t max_width);
+BoxcarTable boxcar_table(std::int64_t max_width, double threshold);
+inline constexpr double kCoveringThreshold = 5;  ///< and above
 
 struct DeviceInput {
   const void* sums;
@@ -55,6 +61,7 @@ struct TrialScreen {
   int searched;
   int low;    ///< value of unit 1; below is taken for it
   int shift;  ///< a unit is 2^shift; units end at 2047
+  int mean;   ///< in units
   std::uint16_t limits[kScreenSlots];
 };
 

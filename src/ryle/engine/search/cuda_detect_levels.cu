@@ -290,21 +290,20 @@ __global__ void __launch_bounds__(kMomentThreads)
   }
 }
 
-/// Smallest sum of units that a boxcar worth a token can have, when no unit of it is the last.
+/// Smallest sum of units in a window over a boxcar worth a token, when no unit of it is the last.
 // Units are rounded up, u >= 1 + (x - low) / 2^shift, also when halved; x - W mu above the
-// threshold is safe by one count against the rounding of settle(), and one unit may be lost where
-// packed numbers borrow from each other.
-__device__ std::uint16_t limit_of(const SeriesStatistics& s, const TrialScreen& screen,
-                                  double threshold, double least, int full, int halvings) {
-  if (full == 0) return 65535;
+// threshold is safe by one count against the rounding of settle_blocks(), and one unit may be lost
+// where packed numbers borrow from each other.
+__device__ double limit_of(const SeriesStatistics& s, const TrialScreen& screen, double threshold,
+                           double least, int narrow, int window, int halvings) {
+  const int full = narrow << halvings;
   const double needed = full * s.mu + threshold * s.sigma * sqrt(full * least) - 1;
   const double units = full + ldexp(needed - full * static_cast<double>(screen.low), -screen.shift);
 #if RYLE_MUTANT == 1040
-  const double limit = floor(ldexp(units, -halvings)) + 40;
+  return floor(ldexp(units, -halvings)) + (window - narrow) * screen.mean + 40;
 #else
-  const double limit = floor(ldexp(units, -halvings)) - 1;
+  return floor(ldexp(units, -halvings)) + (window - narrow) * screen.mean - 1;
 #endif
-  return static_cast<std::uint16_t>(fmin(fmax(limit, 0.0), 65535.0));
 }
 
 __global__ void __launch_bounds__(32) set_limits(const LevelWork work, const BoxcarTable table) {
@@ -324,15 +323,22 @@ __global__ void __launch_bounds__(32) set_limits(const LevelWork work, const Box
   own.searched = s.sigma > 0;
   own.low = static_cast<int>(floor(s.mu - 6 * s.sigma));
   while (ldexp(2046.0, own.shift) < 16 * s.sigma && own.shift < 20) ++own.shift;
+  own.mean = 1 + static_cast<int>(ceil(ldexp(s.mu - own.low, -own.shift)));
   for (int k = lane; k < kScreenSlots; k += 32) {
-    const int halvings = k < kFullWidths ? 0 : 1 + (k - kFullWidths) / kHalvedWidths;
-    screen.limits[k] =
-        limit_of(s, own, work.threshold, static_cast<double>(t.least), table.screened[k], halvings);
+    const int halvings = k < kFullSlots ? 0 : 1 + (k - kFullSlots) / kHalvedSlots;
+    double limit = 65535;
+    for (int i = 0; i < table.n_widths; ++i) {
+      if (table.slot[i] != k) continue;
+      limit = fmin(limit, limit_of(s, own, work.threshold, static_cast<double>(t.least),
+                                   table.widths[i], table.windows[k], halvings));
+    }
+    screen.limits[k] = static_cast<std::uint16_t>(fmax(limit, 0.0));
   }
   if (lane != 0) return;
   screen.searched = own.searched;
   screen.low = own.low;
   screen.shift = own.shift;
+  screen.mean = own.mean;
   work.statistics[trial] = s;
 }
 

@@ -22,19 +22,35 @@ constexpr int kTopUnit = 2047;
 constexpr int kSettleWarps = 4;
 constexpr unsigned kWarp = 0xffffffffu;
 
-struct FullBoxcars {
-  static constexpr int kN = kFullWidths;
+// Windows of a level, as boxcar_table() lists them.
+struct OwnWindows {
+  static constexpr int kN = kFullSlots;
+  static constexpr bool kRectified = false;
   __device__ static constexpr int width(int k) {
     constexpr int kWidths[kN] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 13, 16, 19, 23, 27, 32};
     return kWidths[k];
   }
 };
-struct HalvedBoxcars {
-  static constexpr int kN = kHalvedWidths;
+struct OwnHalvedWindows {
+  static constexpr int kN = kHalvedSlots;
+  static constexpr bool kRectified = false;
   __device__ static constexpr int width(int k) {
     constexpr int kWidths[kN] = {19, 23, 27, 32};
     return kWidths[k];
   }
+};
+struct CoveringWindows {
+  static constexpr int kN = 5;
+  static constexpr bool kRectified = true;
+  __device__ static constexpr int width(int k) {
+    constexpr int kWidths[kN] = {1, 3, 8, 16, 32};
+    return kWidths[k];
+  }
+};
+struct CoveringHalvedWindows {
+  static constexpr int kN = 1;
+  static constexpr bool kRectified = true;
+  __device__ static constexpr int width(int) { return 32; }
 };
 
 /// Words of a level: starts p and p + half of them. 4 words more behind 64, for the banks.
@@ -86,6 +102,19 @@ __device__ __forceinline__ uint2 units_at(const T* x, std::int64_t c, std::int64
   return {u[0] | u[1] << 16, u[2] | u[3] << 16};
 }
 
+/// Units of both halves from word p on, and what ended at the top.
+__device__ __forceinline__ void place_units(uint2 a, uint2 b, int p, unsigned* words,
+                                            unsigned* saturated) {
+  *reinterpret_cast<uint4*>(words + padded(p)) = {
+      __byte_perm(a.x, b.x, 0x5410), __byte_perm(a.x, b.x, 0x7632), __byte_perm(a.y, b.y, 0x5410),
+      __byte_perm(a.y, b.y, 0x7632)};
+  const unsigned most_a = __vmaxu2(a.x, a.y) + 0x10001u, most_b = __vmaxu2(b.x, b.y) + 0x10001u;
+  if (((most_a | most_b) & 0x08000800u) == 0) return;
+  const int cell = p / 64, other = (p + kHalfSegment) / 64;
+  if ((most_a & 0x08000800u) != 0) atomicOr(saturated + cell / 32, 1u << cell % 32);
+  if ((most_b & 0x08000800u) != 0) atomicOr(saturated + other / 32, 1u << other % 32);
+}
+
 template <class T>
 __device__ void fill_units(const DeviceInput& in, const T* x, std::int64_t column, int n_words,
                            const TrialScreen& screen, unsigned* words, unsigned* saturated) {
@@ -93,18 +122,34 @@ __device__ void fill_units(const DeviceInput& in, const T* x, std::int64_t colum
   const bool vectors =
       sizeof(T) == 2 && screen.shift <= 5 && reinterpret_cast<std::uintptr_t>(x) % 8 == 0;
   const Units units(screen, vectors);
-#pragma unroll 3
-  for (int p = 4 * static_cast<int>(threadIdx.x); p < n_words; p += 4 * kScreenThreads) {
-    const uint2 a = units_at(x, column + p, in.n_columns, vectors, units);
-    const uint2 b = units_at(x, column + p + kHalfSegment, in.n_columns, vectors, units);
-    *reinterpret_cast<uint4*>(words + padded(p)) = {
-        __byte_perm(a.x, b.x, 0x5410), __byte_perm(a.x, b.x, 0x7632), __byte_perm(a.y, b.y, 0x5410),
-        __byte_perm(a.y, b.y, 0x7632)};
-    const unsigned most_a = __vmaxu2(a.x, a.y) + 0x10001u, most_b = __vmaxu2(b.x, b.y) + 0x10001u;
-    if (((most_a | most_b) & 0x08000800u) == 0) continue;
-    const int cell = p / 64, other = (p + kHalfSegment) / 64;
-    if ((most_a & 0x08000800u) != 0) atomicOr(saturated + cell / 32, 1u << cell % 32);
-    if ((most_b & 0x08000800u) != 0) atomicOr(saturated + other / 32, 1u << other % 32);
+  const int first = 4 * static_cast<int>(threadIdx.x);
+  constexpr int kStep = 4 * kScreenThreads;
+  if (!vectors || column + kHalfSegment + n_words > in.n_columns) {
+    for (int p = first; p < n_words; p += kStep) {
+      const uint2 a = units_at(x, column + p, in.n_columns, vectors, units);
+      const uint2 b = units_at(x, column + p + kHalfSegment, in.n_columns, vectors, units);
+      place_units(a, b, p, words, saturated);
+    }
+    return;
+  }
+  constexpr int kAhead = 5;  // loads on their way, twice
+  const auto* from = reinterpret_cast<const uint2*>(x + column);
+  for (int p = first; p < n_words; p += kAhead * kStep) {
+    uint2 a[kAhead] = {}, b[kAhead] = {};
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) {
+      const int at = p + k * kStep;
+      if (at >= n_words) continue;
+      a[k] = __ldg(from + at / 4);
+      b[k] = __ldg(from + (at + kHalfSegment) / 4);
+    }
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) {
+      const int at = p + k * kStep;
+      if (at >= n_words) continue;
+      place_units({units.pair(a[k].x), units.pair(a[k].y)},
+                  {units.pair(b[k].x), units.pair(b[k].y)}, at, words, saturated);
+    }
   }
 }
 
@@ -120,15 +165,15 @@ __device__ void halve(const unsigned* from, unsigned* to, int n_words, int lane)
   __syncwarp();
 }
 
-/// Largest boxcar of every width in the 64 starts from run[0] on (32 if not `whole`), in both
+/// Largest sum of every window over the 64 starts from run[0] on (32 if not `whole`), in both
 /// halves. Carries between the halves are worth one unit.
-template <class Boxcars>
-__device__ __forceinline__ void largest(const unsigned* run, bool whole,
-                                        unsigned (&most)[Boxcars::kN]) {
+template <class Windows>
+__device__ __forceinline__ void largest(const unsigned* run, bool whole, unsigned mean2,
+                                        unsigned (&most)[Windows::kN]) {
   unsigned ring[kReach];  // prefix sums at the starts t .. t + 31
   unsigned sum = 0, last = 0;
 #pragma unroll
-  for (int k = 0; k < Boxcars::kN; ++k) most[k] = 0;
+  for (int k = 0; k < Windows::kN; ++k) most[k] = 0;
 #pragma unroll
   for (int g = 0; g < kReach / 4; ++g) {
     const uint4 w = reinterpret_cast<const uint4*>(run)[g];
@@ -137,7 +182,7 @@ __device__ __forceinline__ void largest(const unsigned* run, bool whole,
     for (int k = 0; k < 4; ++k) {
       sum += last;
       ring[4 * g + k] = sum;
-      last = u[k];
+      last = Windows::kRectified ? __vmaxu2(u[k], mean2) : u[k];
     }
   }
 #pragma unroll 1
@@ -151,11 +196,11 @@ __device__ __forceinline__ void largest(const unsigned* run, bool whole,
       for (int m = 0; m < 4; ++m) {
         const int i = 4 * g + m;
         sum += last;
-        last = u[m];
+        last = Windows::kRectified ? __vmaxu2(u[m], mean2) : u[m];
         const unsigned minus = 0u - ring[i];
 #pragma unroll
-        for (int k = 0; k < Boxcars::kN; ++k) {
-          const int width = Boxcars::width(k);
+        for (int k = 0; k < Windows::kN; ++k) {
+          const int width = Windows::width(k);
           const unsigned end = width == kReach ? sum : ring[(i + width) % kReach];
           most[k] = __viaddmax_u16x2(end, minus, most[k]);
         }
@@ -213,7 +258,7 @@ struct Reporter {
   }
 };
 
-template <class T>
+template <class T, class Full, class Halved>
 __global__ void __launch_bounds__(kScreenThreads)
     screen_boxcars(const DeviceInput in, const BoxcarTable table, const TrialScreen* screens,
                    const TokenList list, int n_segments) {
@@ -232,9 +277,10 @@ __global__ void __launch_bounds__(kScreenThreads)
              screen, words, saturated);
   __syncthreads();
   const Reporter reporter{in, table, list, saturated, trial, segment};
+  const unsigned mean2 = 0x10001u * static_cast<unsigned>(screen.mean);
   if (threadIdx.x < 32) {
-    unsigned most[kFullWidths];
-    largest<FullBoxcars>(words + padded(64 * lane), true, most);
+    unsigned most[Full::kN];
+    largest<Full>(words + padded(64 * lane), true, mean2, most);
     reporter.compare(0, lane, lane + 32, most, screen.limits);
     return;
   }
@@ -251,10 +297,10 @@ __global__ void __launch_bounds__(kScreenThreads)
   }
   if (level > levels) return;
   const int block = lane - (32 - (32 >> (level - 1)));
-  unsigned most[kHalvedWidths];
-  largest<HalvedBoxcars>(run + padded(64 * block), level < 6, most);
+  unsigned most[Halved::kN];
+  largest<Halved>(run + padded(64 * block), level < 6, mean2, most);
   reporter.compare(level, block, level < 6 ? block + (32 >> level) : block, most,
-                   screen.limits + kFullWidths + kHalvedWidths * (level - 1));
+                   screen.limits + kFullSlots + kHalvedSlots * (level - 1));
 }
 
 /// @eq S/N = (sum_W x - W mu) / (sigma sqrt(W w)), rounded operation by operation as on the CPU
@@ -349,7 +395,11 @@ void launch_screen(const DeviceInput& in, const BoxcarTable& table, const TrialS
   std::size_t bytes = 0;
   for (int h = 0; h <= table.max_halvings; ++h)
     bytes += 4 * static_cast<std::size_t>(room_of(h, table.max_halvings));
-  const auto kernel = in.wide ? screen_boxcars<std::uint32_t> : screen_boxcars<std::uint16_t>;
+  const auto of = [&]<class T>(T) {
+    return table.covering ? screen_boxcars<T, CoveringWindows, CoveringHalvedWindows>
+                          : screen_boxcars<T, OwnWindows, OwnHalvedWindows>;
+  };
+  const auto kernel = in.wide ? of(std::uint32_t{}) : of(std::uint16_t{});
   RYLE_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, 100));
   kernel<<<static_cast<unsigned>(blocks), kScreenThreads, bytes, stream>>>(
       in, table, screens, list, static_cast<int>(segments));
