@@ -5,6 +5,7 @@
 #include <cmath>
 #include <complex>
 #include <cstring>
+#include <string>
 #include <tuple>
 
 #include "bench/bench_cuda.hpp"
@@ -225,7 +226,9 @@ void measure(const Case& k, const Options& options, const Ceilings& ceilings, co
   std::vector<CudaTuning> search;
   for (const std::int64_t slabs : {1, 2, 4, 6, 8, 16, 32, 64}) {
     if (slabs > (k.beams + 15) / 16) continue;
-    for (const std::int64_t groups : {16, 32, 64}) search.push_back({slabs, groups});
+    for (const std::int64_t groups : {4, 8, 16, 32, 64, 128, 256})
+      if (groups * 64 <= k.spectra && (k.beams <= 32 || (groups >= 16 && groups <= 64)))
+        search.push_back({slabs, groups});
   }
   for (const CudaTuning& tuning : options.calibrate ? search : table) {
     if (options.calibrate) set_cuda_tuning(&tuning);
@@ -277,7 +280,10 @@ void measure(const Case& k, const Options& options, const Ceilings& ceilings, co
 void bench_beamform_cuda(const Options& options, const Emit& emit) {
   if (!detail::wants_cuda(options)) return;
   const Ceilings ceilings{ceiling_cuda_mma_s8_ops(), ceiling_cuda_copy_bytes_per_s()};
-  for (const Case& k : cases(options)) measure(k, options, ceilings, emit);
+  for (const Case& k : cases(options)) {
+    const std::string size = std::to_string(k.antennas) + "x" + std::to_string(k.beams);
+    if (options.path.empty() || options.path == size) measure(k, options, ceilings, emit);
+  }
 }
 
 }  // namespace ryle::bench

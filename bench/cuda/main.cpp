@@ -2,7 +2,7 @@
 // The GPU benchmarks alone, for machines that have a GPU but not the libraries of the whole program
 // (scripts/gpu_check.sh). bench_cuda [correlate | channelize | image | beamform | search]
 // [--path NAME] [--quick] [--tune]: one JSON object a line, the fields of `ryle bench --json`;
-// --path: of the imager's, that alone.
+// --path: of the imager's, that alone; of the beamformer's cases, those of ANTENNASxBEAMS.
 #include <cstring>
 #include <exception>
 #include <iostream>

@@ -2,6 +2,7 @@
 // The CUDA beamformers against the reference in double (T-BF-16), outputs pre-filled with garbage.
 #include "tests/engine/beamform/harness.hpp"
 
+#include "ryle/engine/beamform/cuda_tuning.hpp"
 #include "tests/cuda/cuda_test.hpp"
 
 namespace ryle::beamform::test {
@@ -178,6 +179,17 @@ TEST_F(CudaBeamform, ManyBeamsAndChannels) {
   check_all(shape(32, 1024, 8, 1, 128));
   check_all(shape(32, 3, 16, 1024, 64));
   check_all(shape(512, 100, 64, 1, 64));
+}
+
+// A warp sums two slabs of 16 beams at a time; the second may belong to another block.
+TEST_F(CudaBeamform, OddShares) {
+  for (const std::int64_t slabs : {1, 3, 5}) {
+    const CudaTuning tuning{slabs, 1};
+    set_cuda_tuning(&tuning);
+    check_all(shape(64, 100, 8, 2, 192));
+    check_all(shape(32, 100, 1, 2, 192));
+    set_cuda_tuning(nullptr);
+  }
 }
 
 TEST_F(CudaBeamform, Extremes) {

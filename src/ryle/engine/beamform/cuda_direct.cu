@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Up to 32 antennas of 4 bits: a warp keeps the operands of 64 spectra in registers and walks
 // through the beams of its block, 16 at a time, whose weights lie in shared memory. No barrier but
-// the one after the weights; the next group's samples are on their way meanwhile.
+// the one after the weights; the next group's samples are on their way meanwhile, with few beams
+// more of them, through a ring in shared memory.
 #include <algorithm>
+#include <type_traits>
 
-#include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/beamform/cuda_mma.cuh"
 
 namespace ryle::beamform::detail {
@@ -13,8 +14,66 @@ namespace {
 constexpr int kWarps = 4;
 constexpr int kSlabBytes = 3 * 512 + 512 + kSlabRows * 8;  // weights, bases, row tables
 
-template <class Loader, class Output>
-__global__ void __launch_bounds__(32 * kWarps, 3)
+constexpr int kRingSlabs = 2;  // most slabs that the ring is for
+
+/// Groups on their way to shared memory, kStages - 1 of them ahead of the one worked on.
+template <class Loader, int kStages>
+struct RingAhead {
+  using Piece = typename Loader::Piece;
+  static constexpr int kBytes = kStages * Loader::kPieces * 32 * static_cast<int>(sizeof(Piece));
+  Loader next;
+  const FusedArgs& a;
+  const std::uint8_t* samples;
+  Piece* ring;  // [stage][piece][place of a lane]
+  int end, lane;
+  int stage = 0;
+
+  __device__ RingAhead(const FusedArgs& args, const std::uint8_t* samples_, int first, int end_,
+                       int lane_, std::byte* memory)
+      : a(args), samples(samples_), ring(reinterpret_cast<Piece*>(memory)), end(end_), lane(lane_) {
+    for (int s = 0; s < kStages - 1; ++s) fetch(first + s * kWarps, s);
+  }
+  __device__ void fetch(int group, int to) {
+    if (group < end) {
+      const int other = Loader::fetched_for(lane);
+#pragma unroll
+      for (int k = 0; k < Loader::kPieces; ++k) {
+        const auto address = static_cast<unsigned>(__cvta_generic_to_shared(
+            ring + (to * Loader::kPieces + k) * 32 + Loader::place(other)));
+        const auto* from = Loader::address(a, samples, group, 0, other, k);
+        if constexpr (sizeof(Piece) == 16) {
+          asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(address), "l"(from)
+                       : "memory");
+        } else {
+          asm volatile("cp.async.ca.shared.global [%0], [%1], 8;\n" ::"r"(address), "l"(from)
+                       : "memory");
+        }
+      }
+    }
+    asm volatile("cp.async.commit_group;\n" ::: "memory");
+  }
+  __device__ const Loader& arrived() {
+    asm volatile("cp.async.wait_group %0;\n" ::"n"(kStages - 2) : "memory");
+    // What other lanes fetched is here; and all have read the stage that is filled next.
+    __syncwarp();
+#pragma unroll
+    for (int k = 0; k < Loader::kPieces; ++k)
+      next.raw[k] = ring[(stage * Loader::kPieces + k) * 32 + Loader::place(lane)];
+    return next;
+  }
+  __device__ void after(int group) {
+    fetch(group + (kStages - 1) * kWarps, (stage + kStages - 1) % kStages);
+    stage = (stage + 1) % kStages;
+  }
+};
+
+/// Blocks that share a multiprocessor: 4 leave 128 registers.
+template <class Ahead, class Output>
+constexpr int kBlocks =
+    Output::kStagingBytes <= Staging<2>::kBytes && !std::is_same_v<Output, VoltageF32> ? 4 : 3;
+
+template <class Loader, class Ahead, class Output>
+__global__ void __launch_bounds__(32 * kWarps, kBlocks<Ahead, Output>)
     direct(const FusedArgs a, int beam_blocks, int items) {
   extern __shared__ uint4 shared[];
   std::int64_t id = blockIdx.x;
@@ -29,8 +88,8 @@ __global__ void __launch_bounds__(32 * kWarps, 3)
   uint4* weights = shared;                                            // [slab][3][lane]
   float4* bases = reinterpret_cast<float4*>(weights + n_slabs * 96);  // [slab][lane]
   float2* rows = reinterpret_cast<float2*>(bases + n_slabs * 32);     // [slab][16]
-  std::byte* staging =
-      reinterpret_cast<std::byte*>(rows + n_slabs * kSlabRows) + warp * Output::kStagingBytes;
+  std::byte* staging = reinterpret_cast<std::byte*>(rows + n_slabs * kSlabRows) +
+                       warp * (Output::kStagingBytes + Ahead::kBytes);
   const std::int64_t first =
       (static_cast<std::int64_t>(a.pol) * a.n_channels + channel) * a.n_slabs + first_slab;
   for (int k = threadIdx.x; k < n_slabs * 96; k += blockDim.x)
@@ -45,16 +104,16 @@ __global__ void __launch_bounds__(32 * kWarps, 3)
   if (group >= end) return;
   int bias[4] = {kBiasBits, kBiasBits, kBiasBits, kBiasBits};
   asm volatile("" : "+r"(bias[0]), "+r"(bias[1]), "+r"(bias[2]), "+r"(bias[3]));
-  Loader next;
-  next.load(a, samples, group, 0, lane);
+  Ahead ahead(a, samples, group, end, lane, staging + Output::kStagingBytes);
   for (; group < end; group += kWarps) {
     Columns columns[8];
+    const Loader& now = ahead.arrived();
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
-      columns[j] = next.tile(j);
+      columns[j] = now.tile(j);
       keep(columns[j]);
     }
-    if (group + kWarps < end) next.load(a, samples, group + kWarps, 0, lane);
+    ahead.after(group);
 #pragma unroll 1
     for (int slab = 0; slab < n_slabs; ++slab) {
       const uint4 wr = weights[slab * 96 + lane];
@@ -84,44 +143,27 @@ __global__ void __launch_bounds__(32 * kWarps, 3)
   }
 }
 
-template <class Loader, class Output>
-void run(const FusedArgs& a, cudaStream_t stream) {
-  const int beam_blocks = (a.n_slabs + a.slabs_per_block - 1) / a.slabs_per_block;
-  const int items = (a.n_groups + a.groups_per_item - 1) / a.groups_per_item;
-  const int shared =
-      std::min(a.slabs_per_block, a.n_slabs) * kSlabBytes + kWarps * Output::kStagingBytes;
-  RYLE_CUDA(cudaFuncSetAttribute(direct<Loader, Output>,
-                                 cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
-  const std::int64_t blocks = std::int64_t{beam_blocks} * items * a.launch_channels;
-  direct<Loader, Output>
-      <<<static_cast<unsigned>(blocks), 32 * kWarps, shared, stream>>>(a, beam_blocks, items);
-  RYLE_CUDA_LAUNCHED("beamform direct");
+template <class Loader, class Ahead>
+void choose_direct(const FusedArgs& a, cudaStream_t stream) {
+  for_output(a.output, [&]<class Output>() {
+    const int slabs = std::min(a.slabs_per_block, a.n_slabs);
+    launch_shares(direct<Loader, Ahead, Output>, a, 32 * kWarps,
+                  slabs * kSlabBytes + kWarps * (Output::kStagingBytes + Ahead::kBytes), stream);
+  });
 }
 
 template <class Loader>
-void choose(const FusedArgs& a, cudaStream_t stream) {
-  switch (a.output) {
-    case FusedOutput::integrated:
-      return run<Loader, Integrated>(a, stream);
-    case FusedOutput::power_f32:
-      return run<Loader, PowerF32>(a, stream);
-    case FusedOutput::power_u8:
-      return run<Loader, PowerU8>(a, stream);
-    case FusedOutput::cf32:
-      return run<Loader, VoltageF32>(a, stream);
-    case FusedOutput::cf16:
-      return run<Loader, VoltageF16>(a, stream);
-    case FusedOutput::ci8:
-      return run<Loader, VoltageI8>(a, stream);
-  }
+void choose_ahead(const FusedArgs& a, cudaStream_t stream) {
+  if (a.n_slabs <= kRingSlabs) return choose_direct<Loader, RingAhead<Loader, 4>>(a, stream);
+  choose_direct<Loader, RingAhead<Loader, 2>>(a, stream);
 }
 
 }  // namespace
 
 void launch_direct(const FusedArgs& a, cudaStream_t stream) {
   if (a.n_groups == 0 || a.n_slabs == 0) return;
-  if (a.layout == FusedLayout::pairs4) return choose<Pairs4>(a, stream);
-  choose<Spectra4>(a, stream);
+  if (a.layout == FusedLayout::pairs4) return choose_ahead<Pairs4>(a, stream);
+  choose_ahead<Spectra4>(a, stream);
 }
 
 }  // namespace ryle::beamform::detail

@@ -2,6 +2,7 @@
 #pragma once
 #include <cuda_fp16.h>
 
+#include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/beamform/cuda_kernels.cuh"
 
 /// Private to the CUDA beamformer: what the tensor-core kernels share. mma.sync m16n8k32, weights
@@ -37,19 +38,29 @@ __device__ inline Columns nibbles(unsigned b0, unsigned b1) {
 /// BEST-2 heaps [block][pair][spectrum][2].
 struct Pairs4 {
   static constexpr bool kSigned = false;
-  uint4 raw[4];
-  __device__ void load(const FusedArgs& a, const std::uint8_t* channel, int group, int step,
-                       int lane) {
+  static constexpr int kPieces = 4;
+  using Piece = uint4;
+  Piece raw[kPieces];
+  /// Lanes fetch for each other where that makes whole lines of 128 bytes: lane `fetched_for` has
+  /// what this one fetches, at `place` of 32 (no bank twice, neither way).
+  __device__ static int fetched_for(int lane) { return (lane & 7) * 4 + (lane >> 3); }
+  __device__ static int place(int lane) {
+    return (lane & 3) * 8 + ((lane >> 2) ^ (2 * (lane & 3)));
+  }
+  /// Where piece k of lane `lane` lies.
+  __device__ static const std::uint8_t* address(const FusedArgs& a, const std::uint8_t* channel,
+                                                int group, int step, int lane, int k) {
     group += a.first_group;
     const int block = group / a.groups_per_block;
-    const std::uint8_t* from =
-        channel + block * a.block_stride_bytes +
-        (group - block * a.groups_per_block) * (2 * kGroupSpectra) + (lane >> 2) * 16 +
-        static_cast<std::int64_t>(step * 16 + (lane & 3)) * a.pair_stride_bytes;
+    return channel + block * a.block_stride_bytes +
+           (group - block * a.groups_per_block) * (2 * kGroupSpectra) + (lane >> 2) * 16 +
+           static_cast<std::int64_t>(step * 16 + (lane & 3) + 4 * k) * a.pair_stride_bytes;
+  }
+  __device__ void load(const FusedArgs& a, const std::uint8_t* channel, int group, int step,
+                       int lane) {
 #pragma unroll
-    for (int p = 0; p < 4; ++p)
-      raw[p] = __ldg(reinterpret_cast<const uint4*>(from + static_cast<std::int64_t>(4 * p) *
-                                                               a.pair_stride_bytes));
+    for (int p = 0; p < kPieces; ++p)
+      raw[p] = __ldg(reinterpret_cast<const Piece*>(address(a, channel, group, step, lane, p)));
   }
   __device__ static unsigned word(const uint4& v, int k) {
     return k == 0 ? v.x : k == 1 ? v.y : k == 2 ? v.z : v.w;
@@ -65,17 +76,23 @@ struct Pairs4 {
 /// [spectrum][antenna], nibbles.
 struct Spectra4 {
   static constexpr bool kSigned = false;
-  uint2 raw[8];
-  __device__ void load(const FusedArgs& a, const std::uint8_t* channel, int group, int step,
-                       int lane) {
+  static constexpr int kPieces = 8;
+  using Piece = uint2;
+  Piece raw[kPieces];
+  __device__ static int fetched_for(int lane) { return lane; }
+  __device__ static int place(int lane) { return lane; }
+  __device__ static const std::uint8_t* address(const FusedArgs& a, const std::uint8_t* channel,
+                                                int group, int step, int lane, int k) {
     const std::int64_t first =
         static_cast<std::int64_t>(group + a.first_group) * kGroupSpectra + (lane >> 2) * 8;
-    const std::uint8_t* from = channel + step * kStepAntennas + (lane & 3) * 8;
+    return channel + step * kStepAntennas + (lane & 3) * 8 +
+           min(first + k, a.n_spectra - 1) * a.step_stride_bytes;
+  }
+  __device__ void load(const FusedArgs& a, const std::uint8_t* channel, int group, int step,
+                       int lane) {
 #pragma unroll
-    for (int j = 0; j < 8; ++j) {
-      const std::int64_t t = min(first + j, a.n_spectra - 1);
-      raw[j] = __ldg(reinterpret_cast<const uint2*>(from + t * a.step_stride_bytes));
-    }
+    for (int j = 0; j < kPieces; ++j)
+      raw[j] = __ldg(reinterpret_cast<const Piece*>(address(a, channel, group, step, lane, j)));
   }
   __device__ Columns tile(int j) const { return nibbles(raw[j].x, raw[j].y); }
 };
@@ -536,5 +553,38 @@ struct VoltageF32 {
   }
   __device__ void finish(const Epilogue&, int, std::byte*) {}
 };
+
+/// Calls body.operator()<Output>() for the output of a launch.
+template <class Body>
+void for_output(FusedOutput output, const Body& body) {
+  switch (output) {
+    case FusedOutput::integrated:
+      return body.template operator()<Integrated>();
+    case FusedOutput::power_f32:
+      return body.template operator()<PowerF32>();
+    case FusedOutput::power_u8:
+      return body.template operator()<PowerU8>();
+    case FusedOutput::cf32:
+      return body.template operator()<VoltageF32>();
+    case FusedOutput::cf16:
+      return body.template operator()<VoltageF16>();
+    case FusedOutput::ci8:
+      return body.template operator()<VoltageI8>();
+  }
+}
+
+/// A block for every share of beams, spectra and channels.
+template <class Kernel>
+void launch_shares(Kernel* kernel, const FusedArgs& a, int threads, std::int64_t shared_bytes,
+                   cudaStream_t stream) {
+  const int beam_blocks = (a.n_slabs + a.slabs_per_block - 1) / a.slabs_per_block;
+  const int items = (a.n_groups + a.groups_per_item - 1) / a.groups_per_item;
+  RYLE_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 static_cast<int>(shared_bytes)));
+  const std::int64_t blocks = std::int64_t{beam_blocks} * items * a.launch_channels;
+  kernel<<<static_cast<unsigned>(blocks), threads, static_cast<std::size_t>(shared_bytes),
+           stream>>>(a, beam_blocks, items);
+  RYLE_CUDA_LAUNCHED("beamform on tensor cores");
+}
 
 }  // namespace ryle::beamform::detail

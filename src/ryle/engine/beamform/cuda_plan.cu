@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "ryle/core/bits.hpp"
+#include "ryle/core/integer.hpp"
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/beamform/cuda.hpp"
 #include "ryle/engine/beamform/cuda_kernels.cuh"

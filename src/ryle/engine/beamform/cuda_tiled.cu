@@ -4,7 +4,6 @@
 // registers, 32 antennas a step, straight from global memory; warps never wait for each other.
 #include <algorithm>
 
-#include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/beamform/cuda_mma.cuh"
 
 namespace ryle::beamform::detail {
@@ -97,6 +96,9 @@ __global__ void __launch_bounds__(32 * kWarps, 1)
     }
 #pragma unroll
     for (int s = 0; s < kPairSlabs; ++s) {
+#if RYLE_MUTANT != 1042
+      if (slab + s >= n_slabs) continue;  // another block's beams
+#endif
       const Epilogue e(a, rows + (slab + s) * kSlabRows, bases[(slab + s) * 32 + lane],
                        (first_slab + slab + s) * kSlabRows, local, channel, group, lane);
       Output out;
@@ -107,35 +109,12 @@ __global__ void __launch_bounds__(32 * kWarps, 1)
   }
 }
 
-template <class Loader, class Output>
-void run(const FusedArgs& a, cudaStream_t stream) {
-  const int beam_blocks = (a.n_slabs + a.slabs_per_block - 1) / a.slabs_per_block;
-  const int items = (a.n_groups + a.groups_per_item - 1) / a.groups_per_item;
-  const auto shared = static_cast<int>(tiled_shared_bytes(a.slabs_per_block, a.n_steps, a.output));
-  RYLE_CUDA(cudaFuncSetAttribute(tiled<Loader, Output>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 shared));
-  const std::int64_t blocks = std::int64_t{beam_blocks} * items * a.launch_channels;
-  tiled<Loader, Output>
-      <<<static_cast<unsigned>(blocks), 32 * kWarps, shared, stream>>>(a, beam_blocks, items);
-  RYLE_CUDA_LAUNCHED("beamform tiled");
-}
-
 template <class Loader>
-void choose(const FusedArgs& a, cudaStream_t stream) {
-  switch (a.output) {
-    case FusedOutput::integrated:
-      return run<Loader, Integrated>(a, stream);
-    case FusedOutput::power_f32:
-      return run<Loader, PowerF32>(a, stream);
-    case FusedOutput::power_u8:
-      return run<Loader, PowerU8>(a, stream);
-    case FusedOutput::cf32:
-      return run<Loader, VoltageF32>(a, stream);
-    case FusedOutput::cf16:
-      return run<Loader, VoltageF16>(a, stream);
-    case FusedOutput::ci8:
-      return run<Loader, VoltageI8>(a, stream);
-  }
+void choose_tiled(const FusedArgs& a, cudaStream_t stream) {
+  for_output(a.output, [&]<class Output>() {
+    launch_shares(tiled<Loader, Output>, a, 32 * kWarps,
+                  tiled_shared_bytes(a.slabs_per_block, a.n_steps, a.output), stream);
+  });
 }
 
 std::int64_t staging_bytes(FusedOutput output) {
@@ -154,9 +133,9 @@ std::int64_t tiled_shared_bytes(int slabs, int steps, FusedOutput output) {
 
 void launch_tiled(const FusedArgs& a, cudaStream_t stream) {
   if (a.n_groups == 0 || a.n_slabs == 0) return;
-  if (a.layout == FusedLayout::pairs4) return choose<Pairs4>(a, stream);
-  if (a.layout == FusedLayout::spectra4) return choose<Spectra4>(a, stream);
-  choose<Spectra8>(a, stream);
+  if (a.layout == FusedLayout::pairs4) return choose_tiled<Pairs4>(a, stream);
+  if (a.layout == FusedLayout::spectra4) return choose_tiled<Spectra4>(a, stream);
+  choose_tiled<Spectra8>(a, stream);
 }
 
 }  // namespace ryle::beamform::detail

@@ -4,7 +4,7 @@
 
 /// How the tensor-core kernels of the beamformer cut their work: data, never measured at run time
 /// (beamform.md 9; Magro 2014 tuned accumulators and threads by exhaustion and compiled the result
-/// in). First values, chosen by hand; `bench_cuda beamform --tune` searches for better ones.
+/// in). Found by `bench_cuda beamform --tune`; its measurements are in docs/beamforming.md.
 namespace ryle::beamform {
 
 enum class CudaTuningKernel : std::uint8_t { direct, tiled };
@@ -25,8 +25,8 @@ struct CudaTuningRow {
 inline constexpr CudaTuningRow kCudaTuning[] = {
     {CudaTuningKernel::direct, 1, false, {1, 64}},
     {CudaTuningKernel::direct, 1, true, {1, 64}},
-    {CudaTuningKernel::direct, INT64_MAX, false, {16, 32}},
-    {CudaTuningKernel::direct, INT64_MAX, true, {16, 32}},
+    {CudaTuningKernel::direct, INT64_MAX, false, {16, 64}},
+    {CudaTuningKernel::direct, INT64_MAX, true, {8, 32}},
     {CudaTuningKernel::tiled, INT64_MAX, false, {8, 64}},
     {CudaTuningKernel::tiled, INT64_MAX, true, {6, 64}},
 };
