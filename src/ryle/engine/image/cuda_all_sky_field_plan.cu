@@ -273,8 +273,7 @@ class EfieldCuda final : public CudaFieldImager {
     args.n_quads = fused_.n_quads;
     args.n_empty = fused_.n_empty;
     args.n_rounds = fused_.n_rounds;
-    args.n_columns = fused_.n_columns;
-    args.n_units = fused_column_units(fused_.n_columns);
+    args.n_groups = fused_.n_groups;
     args.first_column[0] = fused_.first_column[0];
     args.first_column[1] = fused_.first_column[1];
     args.transposed = fused_.transposed;

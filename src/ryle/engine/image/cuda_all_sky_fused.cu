@@ -10,7 +10,7 @@
 //   2 rows of the box: 64 = 8 x 8 points, eight threads a row, in place
 //   3 columns: even and odd pixels by 64 = 8 x 8 points each, eight threads a column, zero rows
 //     skipped; what comes out of the second step is multiplied and added where it is. Warps that
-//     have fewer columns calibrate the spectrum after the next and lay more tiles.
+//     have no columns lay more tiles.
 #include <algorithm>
 
 #include "ryle/device/cuda/runtime.hpp"
@@ -28,7 +28,6 @@ constexpr int kPitch = kFusedPitch;
 
 struct Shared {
   float2* grid;      // [pol][row][kPitch]
-  int plane;         // float2 of a polarization
   float2* exchange;  // [warp][pol][kFusedExchange]
   float4* field;     // [four spectra][a] X and Y, one more that is 0
   float* weight;     // [round][tile of four][8]
@@ -39,34 +38,39 @@ struct Shared {
   unsigned long long* arrivals;  // of what the other block stores
 };
 
+/// Complex numbers of a polarization's grid.
+template <int N>
+constexpr int kPlane = fused_grid_rows(8 * N) * kPitch;
+
+template <int N>
 __device__ Shared carve(const FusedArgs& a, unsigned char* base) {
   static_assert(kFusedUnroll == 4, "a group of a tile is one uint4 of who");
   static_assert(sizeof(FusedTile) == sizeof(uint4), "read as one");
   Shared s;
-  s.plane = a.n_rows * kPitch;
   s.grid = reinterpret_cast<float2*>(base);
-  s.exchange = s.grid + 2 * s.plane;
+  s.exchange = s.grid + 2 * kPlane<N>;
   s.field = reinterpret_cast<float4*>(s.exchange + 2 * kWarps * kFusedExchange);
   s.weight = reinterpret_cast<float*>(s.field + 4 * (a.n_antennas + 1));
   s.who = reinterpret_cast<uint4*>(s.weight + 32 * a.n_rounds);
   s.turn = reinterpret_cast<float4*>(s.who + a.n_rounds + kFusedUnroll);
-  s.tile = reinterpret_cast<uint4*>(s.turn + 32);
+  s.tile = reinterpret_cast<uint4*>(s.turn + kFusedTurns);
   s.arrivals = reinterpret_cast<unsigned long long*>(s.tile + 4 * a.n_quads);
   s.empty = reinterpret_cast<unsigned*>(s.arrivals + 2);
   return s;
 }
 
-// Split barrier of both blocks of a channel: what was written (and read) before the one is there
+// Split barrier of all blocks of a channel: what was written (and read) before the one is there
 // (and done) before what follows the other.
 __device__ inline void cluster_arrive() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.arrive.release;" ::: "memory");
 #endif
 }
-// For a thread that has only read: values in use have been read, so there is no store to wait for.
-__device__ inline void cluster_arrive_after_reads() {
+// For a thread that has only read what others write next: there is no store to wait for, but for
+// the values, which are there when what was made of all of them is.
+__device__ inline void cluster_arrive_after_reads(float made_of_x, float made_of_y) {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
+  asm volatile("barrier.cluster.arrive.relaxed;" ::"f"(made_of_x), "f"(made_of_y) : "memory");
 #endif
 }
 __device__ inline void cluster_wait() {
@@ -79,7 +83,7 @@ __device__ inline unsigned shared_address(const void* p) {
   return static_cast<unsigned>(__cvta_generic_to_shared(p));
 }
 
-// Where `pointer` lies in the shared memory of the other block.
+// Where `pointer` lies in the shared memory of another block.
 __device__ inline unsigned in_other_block(const void* pointer, unsigned other) {
   unsigned at = shared_address(pointer);
 #if __CUDA_ARCH__ >= 900
@@ -240,19 +244,22 @@ struct Cells {
   unsigned there, arrival;
 };
 
-__device__ inline void store_here(const Shared& s, const Cells& cells, int at, const Pair& v) {
+template <int N>
+__device__ inline void store_here(const Cells& cells, int at, const Pair& v) {
   float2* x = cells.here + at;
   *reinterpret_cast<float4*>(x) = {v.left.x, v.left.y, v.right.x, v.right.y};
-  *reinterpret_cast<float4*>(x + s.plane) = {v.left.z, v.left.w, v.right.z, v.right.w};
+  *reinterpret_cast<float4*>(x + kPlane<N>) = {v.left.z, v.left.w, v.right.z, v.right.w};
 }
 
-__device__ inline void store_there(const Shared& s, const Cells& cells, int at, const Pair& v) {
+template <int N>
+__device__ inline void store_there(const Cells& cells, int at, const Pair& v) {
   const unsigned x = cells.there + 8 * at;
   store_there(x, {v.left.x, v.left.y, v.right.x, v.right.y}, cells.arrival);
-  store_there(x + 8 * s.plane, {v.left.z, v.left.w, v.right.z, v.right.w}, cells.arrival);
+  store_there(x + 8 * kPlane<N>, {v.left.z, v.left.w, v.right.z, v.right.w}, cells.arrival);
 }
 
 // Both blocks have read the grid before cluster_wait().
+template <int N>
 __device__ inline void lay_on_grid(const FusedArgs& a, const Shared& s, const float4* field,
                                    const Cells& cells, int parity) {
   bool waited = false;
@@ -268,7 +275,7 @@ __device__ inline void lay_on_grid(const FusedArgs& a, const Shared& s, const fl
       if (!waited) cluster_wait();
       waited = true;
       if (tile.z == FusedTile::kNone) continue;
-      store_here(s, cells, at, sum);
+      store_here<N>(cells, at, sum);
     } else {
       const Pair folded = visits_of(walk, n_folded);
       const float sign = parity == 0 ? 1.0f : -1.0f;
@@ -280,14 +287,14 @@ __device__ inline void lay_on_grid(const FusedArgs& a, const Shared& s, const fl
       if (!waited) cluster_wait();
       waited = true;
       if (tile.z == FusedTile::kNone) continue;
-      store_here(s, cells, at, here);
+      store_here<N>(cells, at, here);
     }
-    store_there(s, cells, at, sum);
+    store_there<N>(cells, at, sum);
   }
   if (!waited) cluster_wait();
   // Rows were transformed in place: what nobody touches is not 0 any more.
   for (int k = threadIdx.x / 8; k < a.n_empty; k += kThreads / 8) {
-    if (s.empty[k] != FusedTile::kNone) store_here(s, cells, static_cast<int>(s.empty[k]), Pair{});
+    if (s.empty[k] != FusedTile::kNone) store_here<N>(cells, static_cast<int>(s.empty[k]), Pair{});
   }
 }
 
@@ -369,61 +376,50 @@ __device__ inline void first_step(float2 (&v)[8]) {
   }
 }
 
-// What eight threads of each of four rows or columns hand one another: thread p has the values q of
-// its points, and takes the value q = p of all. Lines lie so that half a warp meets no bank twice:
-// eight threads of two rows (72) or four threads of four columns (76).
-constexpr int kRowExchange = 72, kColumnExchange = 76;
-struct Exchange {
-  float2* to;
-  const float2* from;
-  __device__ Exchange(float2* base, int p) : to(base + p), from(base + 9 * p) {}
-  __device__ void put(const float2 (&v)[8], int at = 0) const {
-#pragma unroll
-    for (int q = 0; q < 8; ++q) to[at + 9 * q] = v[q];
-  }
-  __device__ void get(float2 (&v)[8], int at = 0) const {
-#pragma unroll
-    for (int p = 0; p < 8; ++p) v[p] = from[at + p];
-  }
-};
-
 // @eq j = p + 8 i, c = q + 8 r, w = W128^(2 q + h):
 //     X[2 c + h] = sum_p w^p W8^(p r) sum_i x[p + 8 i] W16^(i (2 q + h)). A warp has four rows of
-// one polarization, of which N tiles can be other than zero.
-template <int Parity, int N>
-__device__ inline void transform_rows(const FusedArgs& a, const Shared& s) {
+// one polarization, eight threads each, of which M tiles can be other than zero. Thread p has the
+// values q of its points, and takes the value q = p of all; these go through the row itself: (q, p)
+// lies at 2 (8 P + (q xor P)) + p mod 2, P = p / 2, so that no access meets a bank twice.
+template <int N, int Parity, int M>
+__device__ inline void transform_rows(const Shared& s) {
   const int warp = threadIdx.x / 32, line = threadIdx.x % 32 / 8, p = threadIdx.x % 8;
   const Turn turn = turn_of(s, Parity, p);
-  const Exchange exchange(s.exchange + warp * kFusedExchange + kRowExchange * line, p);
   const int group = warp / 2;  // and every eighth: four rows, the two of half a warp two apart
-  float2* x = s.grid + warp % 2 * s.plane + p + (group * 4 + (line & 1) * 2 + (line >> 1)) * kPitch;
-  for (int g = group; g < a.n_rows / 4; g += kWarps / 2, x += 2 * kWarps * kPitch) {
+  float2* x = s.grid + warp % 2 * kPlane<N> + (group * 4 + (line & 1) * 2 + (line >> 1)) * kPitch;
+#pragma unroll 1
+  for (int g = group; g < 2 * N; g += kWarps / 2, x += 2 * kWarps * kPitch) {
     float2 v[8];
 #pragma unroll
-    for (int i = 0; i < N; ++i) v[i] = x[8 * i];
-    first_step<Parity, N>(v);
+    for (int i = 0; i < M; ++i) v[i] = x[p + 8 * i];
+    first_step<Parity, M>(v);
     __syncwarp();
-    exchange.put(v);
+#pragma unroll
+    for (int q = 0; q < 8; ++q) x[16 * (p / 2) + p % 2 + 2 * (q ^ (p / 2))] = v[q];
     __syncwarp();
-    exchange.get(v);
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const float4 two = *reinterpret_cast<const float4*>(x + 16 * k + 2 * (p ^ k));
+      v[2 * k] = {two.x, two.y};
+      v[2 * k + 1] = {two.z, two.w};
+    }
+    __syncwarp();
     second_step(turn, v);
 #pragma unroll
-    for (int r = 0; r < 8; ++r) x[8 * r] = v[r];
+    for (int r = 0; r < 8; ++r) x[p + 8 * r] = v[r];
   }
 }
 
-template <int Parity>
+template <int N, int Parity>
 __device__ inline void transform_rows(const FusedArgs& a, const Shared& s) {
   if (a.n_tile_columns <= 4) {
-    transform_rows<Parity, 4>(a, s);
+    transform_rows<N, Parity, 4>(s);
   } else if (a.n_tile_columns <= 6) {
-    transform_rows<Parity, 6>(a, s);
+    transform_rows<N, Parity, 6>(s);
   } else {
-    transform_rows<Parity, 8>(a, s);
+    transform_rows<N, Parity, 8>(s);
   }
 }
-
-constexpr int kAnyRows = 16;  // more than 12 eights
 
 /// Half a warp takes four points of each of four columns.
 __device__ inline int column_of_warp() { return static_cast<int>(threadIdx.x % 16 / 4); }
@@ -431,38 +427,76 @@ __device__ inline int point_of_column() {
   return static_cast<int>(threadIdx.x % 4 + threadIdx.x % 32 / 16 * 4);
 }
 
-// Rows of the box in a column, those from 64 on folded for pixels of one parity; first step.
-template <int Parity, int N>
-__device__ inline void begin_column(const FusedArgs& a, const float2* grid, float2 (&v)[8]) {
+// What eight threads of each of four columns hand one another: thread p has the values q of its
+// points, and takes the value q = p of all. No access meets a bank twice.
+// Even pixels, in the column itself: (q, p) goes to row 8 q + (p ^ q mod 4).
+class InPlace {
+ public:
+  explicit __device__ InPlace(float2* column, int p) {
 #pragma unroll
-  for (int i = 0; i < min(N, 8); ++i) v[i] = grid[8 * i * kPitch];
-  if constexpr (N > 8) {
+    for (int j = 0; j < 4; ++j) to_[j] = column + (p ^ j) * kPitch;
+    taken_ = (8 * p - (p & 4)) * kPitch;
+  }
+  __device__ void put(const float2 (&v)[8], int at) const {
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      if (N == kAnyRows ? 8 * i + 64 >= a.n_rows : i + 8 >= N) break;
-      const float2 folded = grid[(8 * i + 64) * kPitch];
-      v[i] = Parity == 0 ? v[i] + folded : v[i] - folded;
+    for (int q = 0; q < 8; ++q) to_[q % 4][at + 8 * q * kPitch] = v[q];
+  }
+  __device__ void get(float2 (&v)[8], int at) const {
+#pragma unroll
+    for (int p = 0; p < 8; ++p) v[p] = to_[p % 4][taken_ + at + p / 4 * 4 * kPitch];
+  }
+
+ private:
+  float2* to_[4];
+  int taken_;
+};
+// Odd pixels, in memory of the warp: two values at a time are taken.
+class Exchange {
+ public:
+  __device__ Exchange(float2* base, int column, int p) {
+    base += 8 * (column & 1) + 4 * (column >> 1);
+    to_ = base + (p & 3) + 16 * (p >> 2);
+    from_ = base + kStep * p;
+  }
+  __device__ void put(const float2 (&v)[8], int at) const {
+#pragma unroll
+    for (int q = 0; q < 8; ++q) to_[at + kStep * q] = v[q];
+  }
+  __device__ void get(float2 (&v)[8], int at) const {
+#pragma unroll
+    for (int p = 0; p < 8; p += 2) {
+      const float4 two = *reinterpret_cast<const float4*>(from_ + at + (p < 4 ? p : 12 + p));
+      v[p] = {two.x, two.y};
+      v[p + 1] = {two.z, two.w};
     }
   }
-  first_step<Parity, (N < 8 ? N : 8)>(v);
+
+ private:
+  static constexpr int kStep = 34;
+  static_assert(7 * kStep + 32 <= kFusedExchange);
+  float2* to_;
+  const float2* from_;
+};
+
+// Rows of the box in a column, those from 64 on folded; first step of pixels of both parities.
+template <int N>
+__device__ inline void begin_column(const float2* grid, float2 (&even)[8], float2 (&odd)[8]) {
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    if (i >= N) break;
+    const float2 v = grid[8 * i * kPitch];
+    even[i] = odd[i] = v;
+    if (i + 8 >= N) continue;
+    const float2 folded = grid[(8 * i + 64) * kPitch];
+    even[i] = v + folded;
+    odd[i] = v - folded;
+  }
+  first_step<0, (N < 8 ? N : 8)>(even);
+  first_step<1, (N < 8 ? N : 8)>(odd);
 }
 
-// Pixels y = 2 (q + 8 r) + Parity of four columns, q = the place of the lane in its column.
-template <int Parity, int N>
-__device__ inline void add_column(const FusedArgs& a, const Shared& s, const float2* grid,
-                                  const Exchange& exchange, bool last, float (&sum)[8][4]) {
-  float2 x[8], y[8];
-  begin_column<Parity, N>(a, grid, x);
-  exchange.put(x);
-  begin_column<Parity, N>(a, grid + s.plane, y);
-  exchange.put(y, kFusedExchange);
-  if (last) cluster_arrive_after_reads();
-  __syncwarp();
-  exchange.get(x);
-  exchange.get(y, kFusedExchange);
-  const Turn turn = turn_of(s, Parity, point_of_column());
-  second_step(turn, x);
-  second_step(turn, y);
+__device__ inline void add_products(const float2 (&x)[8], const float2 (&y)[8],
+                                    float (&sum)[8][4]) {
 #pragma unroll
   for (int r = 0; r < 8; ++r) {
     float(&to)[4] = sum[r];
@@ -471,11 +505,40 @@ __device__ inline void add_column(const FusedArgs& a, const Shared& s, const flo
     to[2] = fmaf(x[r].x, y[r].x, fmaf(x[r].y, y[r].y, to[2]));
     to[3] = fmaf(x[r].y, y[r].x, fmaf(-x[r].x, y[r].y, to[3]));
   }
-  __syncwarp();
 }
 
-__device__ inline void set_up(const FusedArgs& a, const Shared& s, int channel, int half) {
-  const std::int64_t at = 2 * channel + half;
+// Pixels y = 2 (q + 8 r) + parity of four columns, q = the place of the lane in its column.
+template <int N>
+__device__ inline void add_columns(const Shared& s, float2* column, const Exchange& exchange,
+                                   float (&sum)[2][8][4]) {
+  const int p = point_of_column();
+  const InPlace in_place(column, p);
+  float2 x[8], y[8];
+#pragma unroll
+  for (int pol = 0; pol < 2; ++pol) {
+    begin_column<N>(column + pol * kPlane<N> + p * kPitch, x, y);
+    exchange.put(y, pol * kFusedExchange);
+    __syncwarp();
+    in_place.put(x, pol * kPlane<N>);
+  }
+  __syncwarp();
+  in_place.get(x, 0);
+  in_place.get(y, kPlane<N>);
+  const Turn even = turn_of(s, 0, p);
+  second_step(even, x);
+  second_step(even, y);
+  cluster_arrive_after_reads(x[0].x, y[0].x);
+  add_products(x, y, sum[0]);
+  exchange.get(x, 0);
+  exchange.get(y, kFusedExchange);
+  const Turn odd = turn_of(s, 1, p);
+  second_step(odd, x);
+  second_step(odd, y);
+  add_products(x, y, sum[1]);
+}
+
+__device__ inline void set_up(const FusedArgs& a, const Shared& s, int channel, int h) {
+  const std::int64_t at = kFusedBlocks * channel + h;
   const float* weight = a.weights + at * a.n_rounds * 32;
   for (int k = threadIdx.x; k < a.n_rounds * 32; k += kThreads) s.weight[k] = weight[k];
   const auto* who = reinterpret_cast<const uint4*>(a.who) + at * a.n_rounds;
@@ -487,53 +550,39 @@ __device__ inline void set_up(const FusedArgs& a, const Shared& s, int channel, 
   for (int k = threadIdx.x; k < 4; k += kThreads)
     s.field[k * (a.n_antennas + 1) + a.n_antennas] = {0, 0, 0, 0};
   if (threadIdx.x < 16) {
-    const int h = threadIdx.x / 8, q = threadIdx.x % 8, turn = 2 * q + h;
+    const int parity = threadIdx.x / 8, q = threadIdx.x % 8, turn = 2 * q + parity;
     const float2 w4 = root_128(4 * turn), w2 = root_128(2 * turn);
     const float2 w1 = root_128(turn), w1_w8 = root_128(turn + 16);
-    s.turn[16 * h + q] = {w4.x, w4.y, w2.x, w2.y};
-    s.turn[16 * h + 8 + q] = {w1.x, w1.y, w1_w8.x, w1_w8.y};
+    s.turn[16 * parity + q] = {w4.x, w4.y, w2.x, w2.y};
+    s.turn[16 * parity + 8 + q] = {w1.x, w1.y, w1_w8.x, w1_w8.y};
   }
 }
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-#define RYLE_PAIR_OF_BLOCKS __cluster_dims__(2, 1, 1)
+#define RYLE_CLUSTER __cluster_dims__(kFusedBlocks, 1, 1)
 #else
-#define RYLE_PAIR_OF_BLOCKS
+#define RYLE_CLUSTER
 #endif
 
-// Bytes the other block will store here, each spectrum.
-__device__ inline int bytes_of_tiles(const FusedTile* tiles, int n) {
+// Bytes the other blocks will store here, each spectrum.
+__device__ inline int bytes_of_tiles(const FusedArgs& a, int channel, int h) {
   int there = 0;
-  for (int k = 0; k < n; ++k) there += tiles[k].at != FusedTile::kNone;
+  for (int other = 0; other < kFusedBlocks; ++other) {
+    const std::int64_t n = 4 * a.n_quads;
+    const FusedTile* tiles = a.tiles + (kFusedBlocks * channel + other) * n;
+    for (int k = 0; k < n; ++k) there += other != h && tiles[k].at != FusedTile::kNone;
+  }
   return there * (2 * kFusedTile * kFusedTile * static_cast<int>(sizeof(float2)));
 }
 
-/// Four columns whose pixels of one parity a warp makes.
-struct Unit {
-  int parity, of_block;  // of_block: the lane's column of this block
-};
-
-__device__ inline Unit unit_of(const FusedArgs& a, int index) {
-  const int groups = a.n_units / 2;
-  const int parity = index < groups ? 0 : 1;
-  return {parity, 4 * (index - parity * groups) + column_of_warp()};
-}
-
-__device__ inline int column_of(const FusedArgs& a, const Unit& unit, int parity) {
-  return min((parity == 0 ? a.first_column[0] : a.first_column[1]) + unit.of_block,
-             kFusedColumns - 1);
-}
-
-__device__ inline void add_to_planes(const FusedArgs& a, const Unit& unit, int parity, int channel,
+__device__ inline void add_to_planes(const FusedArgs& a, int column, int parity, int channel,
                                      const float (&sum)[8][4]) {
-  if (unit.of_block >= a.n_columns) return;
   constexpr int kSize = kFusedPixels * kFusedPixels;
   float* plane = a.planes + static_cast<std::int64_t>(channel * gridDim.y + blockIdx.y) * 4 * kSize;
-  const int x = 2 * column_of(a, unit, parity) + parity;
 #pragma unroll
   for (int r = 0; r < 8; ++r) {
-    const int y = 2 * (point_of_column() + 8 * r) + unit.parity;
-    const int at = a.transposed ? x * kFusedPixels + y : y * kFusedPixels + x;
+    const int y = 2 * (point_of_column() + 8 * r) + parity;
+    const int at = a.transposed ? column * kFusedPixels + y : y * kFusedPixels + column;
 #pragma unroll
     for (int k = 0; k < 4; ++k) plane[k * kSize + at] += sum[r][k];
   }
@@ -541,22 +590,21 @@ __device__ inline void add_to_planes(const FusedArgs& a, const Unit& unit, int p
 
 // N: rows of the box in eights.
 template <int N>
-__global__ void RYLE_PAIR_OF_BLOCKS __launch_bounds__(kThreads, 1)
+__global__ void RYLE_CLUSTER __launch_bounds__(kThreads, 1)
     fused_efield(const __grid_constant__ FusedArgs a) {
   extern __shared__ __align__(16) unsigned char memory[];
-  const Shared s = carve(a, memory);
-  const int parity = blockIdx.x % 2, channel = blockIdx.x / 2, slice = blockIdx.y;
-  const int warp = threadIdx.x / 32, p = point_of_column();
-  set_up(a, s, channel, parity);
-  const int begin = static_cast<int>(static_cast<std::int64_t>(a.n_spectra) * slice / gridDim.y);
-  const int end =
-      static_cast<int>(static_cast<std::int64_t>(a.n_spectra) * (slice + 1) / gridDim.y);
-  const bool has_one = warp < a.n_units, has_two = warp + kWarps < a.n_units;
-  const Unit one = unit_of(a, warp), two = unit_of(a, warp + kWarps);  // two: of odd pixels
-  const float2* const of_one = s.grid + p * kPitch + column_of(a, one, parity);
-  const float2* const of_two = s.grid + p * kPitch + column_of(a, two, parity);
-  const Exchange exchange(
-      s.exchange + warp * 2 * kFusedExchange + kColumnExchange * column_of_warp(), p);
+  const Shared s = carve<N>(a, memory);
+  const int h = blockIdx.x % kFusedBlocks, channel = blockIdx.x / kFusedBlocks;
+  const int warp = threadIdx.x / 32;
+  set_up(a, s, channel, h);
+  const auto spectrum = [&](int slice) {
+    return static_cast<int>(static_cast<std::int64_t>(a.n_spectra) * slice / gridDim.y);
+  };
+  const int begin = spectrum(blockIdx.y), end = spectrum(blockIdx.y + 1);
+  const bool has_columns = warp < a.n_groups;
+  const int column = (h == 0 ? a.first_column[0] : a.first_column[1]) + 4 * warp + column_of_warp();
+  const Exchange exchange(s.exchange + warp * 2 * kFusedExchange, column_of_warp(),
+                          point_of_column());
   const int lane_tile = threadIdx.x % 32 / 8, lane_column = threadIdx.x % 8 / 4 * 2,
             lane_row = threadIdx.x % 4;
   Cells cells;
@@ -565,12 +613,11 @@ __global__ void RYLE_PAIR_OF_BLOCKS __launch_bounds__(kThreads, 1)
   cells.who = s.who + lane_tile;
   cells.tile = s.tile + lane_tile;
   cells.here = s.grid + lane_row * kPitch + lane_column;
-  cells.there = in_other_block(cells.here, parity ^ 1);
-  cells.arrival = in_other_block(s.arrivals, parity ^ 1);
+  cells.there = in_other_block(cells.here, h ^ 1);
+  cells.arrival = in_other_block(s.arrivals, h ^ 1);
   int arriving = 0;
   if (threadIdx.x == 0) {
-    arriving =
-        bytes_of_tiles(a.tiles + 4 * (2 * channel + (parity ^ 1)) * a.n_quads, 4 * a.n_quads);
+    arriving = bytes_of_tiles(a, channel, h);
     init_arrivals(s.arrivals);
   }
   const int loader = static_cast<int>(threadIdx.x) - 32 * (kWarps - kFusedLoaders);
@@ -591,7 +638,7 @@ __global__ void RYLE_PAIR_OF_BLOCKS __launch_bounds__(kThreads, 1)
     int antenna = loader < 0 || next >= end ? last : loader + (t & 1) * half;
     Fetched fetched;
     if (antenna < last) fetched = fetch_antenna(a, channel, next, antenna);
-    lay_on_grid(a, s, s.field + (t & 3) * (a.n_antennas + 1), cells, parity);
+    lay_on_grid<N>(a, s, s.field + (t & 3) * (a.n_antennas + 1), cells, h);
     for (; antenna < last; antenna += 32 * kFusedLoaders) {
       put_fields(a, s, next, antenna, fetched);
       if (antenna + 32 * kFusedLoaders < last)
@@ -599,50 +646,39 @@ __global__ void RYLE_PAIR_OF_BLOCKS __launch_bounds__(kThreads, 1)
     }
     wait_for_arrivals(s.arrivals, (t - begin) & 1);
     __syncthreads();
-    if (parity == 0) {
-      transform_rows<0>(a, s);
+    if (h == 0) {
+      transform_rows<N, 0>(a, s);
     } else {
-      transform_rows<1>(a, s);
+      transform_rows<N, 1>(a, s);
     }
     __syncthreads();
-    if (has_one) {
-      if (one.parity == 0) {
-        add_column<0, N>(a, s, of_one, exchange, !has_two, sum[0]);
-      } else {
-        add_column<1, N>(a, s, of_one, exchange, !has_two, sum[0]);
-      }
-      if (has_two) add_column<1, N>(a, s, of_two, exchange, true, sum[1]);
+    if (has_columns) {
+      add_columns<N>(s, s.grid + column, exchange, sum);
     } else {
-      cluster_arrive_after_reads();
+      cluster_arrive_after_reads(0, 0);
     }
   }
   cluster_wait();
-  if (has_one) add_to_planes(a, one, parity, channel, sum[0]);
-  if (has_two) add_to_planes(a, two, parity, channel, sum[1]);
+  if (!has_columns) return;
+#pragma unroll
+  for (int parity = 0; parity < 2; ++parity) {
+    add_to_planes(a, kFusedBlocks * column + h, parity, channel, sum[parity]);
+  }
 }
 
 }  // namespace
 
 void prepare_fused(std::int64_t shared_bytes) {
-  const auto allow = [&](auto kernel) {
+  for (auto* kernel : {&fused_efield<4>, &fused_efield<5>, &fused_efield<6>, &fused_efield<7>,
+                       &fused_efield<8>, &fused_efield<9>, &fused_efield<10>, &fused_efield<11>,
+                       &fused_efield<12>, &fused_efield<16>}) {
     RYLE_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                    static_cast<int>(shared_bytes)));
-  };
-  allow(fused_efield<4>);
-  allow(fused_efield<5>);
-  allow(fused_efield<6>);
-  allow(fused_efield<7>);
-  allow(fused_efield<8>);
-  allow(fused_efield<9>);
-  allow(fused_efield<10>);
-  allow(fused_efield<11>);
-  allow(fused_efield<12>);
-  allow(fused_efield<kAnyRows>);
+  }
 }
 
 void launch_fused(const FusedArgs& args, int n_slices, std::int64_t shared_bytes,
                   cudaStream_t stream) {
-  const dim3 grid(static_cast<unsigned>(2 * args.n_channels), static_cast<unsigned>(n_slices));
   const int rows = args.n_rows / 8;
   const auto kernel = rows == 4    ? fused_efield<4>
                       : rows == 5  ? fused_efield<5>
@@ -653,7 +689,9 @@ void launch_fused(const FusedArgs& args, int n_slices, std::int64_t shared_bytes
                       : rows == 10 ? fused_efield<10>
                       : rows == 11 ? fused_efield<11>
                       : rows == 12 ? fused_efield<12>
-                                   : fused_efield<kAnyRows>;
+                                   : fused_efield<16>;
+  const dim3 grid(static_cast<unsigned>(kFusedBlocks * args.n_channels),
+                  static_cast<unsigned>(n_slices));
   kernel<<<grid, kThreads, static_cast<std::size_t>(shared_bytes), stream>>>(args);
   RYLE_CUDA_LAUNCHED("fused_efield");
 }

@@ -16,16 +16,15 @@ struct FusedArgs {
   int n_quads = 0;
   int n_empty = 0;
   int n_rounds = 0;
-  int n_columns = 0;
-  int first_column[2] = {};
-  int n_units = 0;  ///< fused_column_units
+  int first_column[kFusedBlocks] = {};
+  int n_groups = 0;
   bool transposed = false;
   const int2* input = nullptr;           ///< [a] X and Y, -1 = none
   const float4* factor = nullptr;        ///< [channel][a] X and Y
-  const FusedTile* tiles = nullptr;      ///< [channel][half][n_quads][4]
+  const FusedTile* tiles = nullptr;      ///< [channel][share][n_quads][4]
   const std::uint32_t* empty = nullptr;  ///< [channel][n_empty]
-  const std::uint32_t* who = nullptr;    ///< [channel][half][4 n_rounds]
-  const float* weights = nullptr;        ///< [channel][half][n_rounds][32]
+  const std::uint32_t* who = nullptr;    ///< [channel][share][4 n_rounds]
+  const float* weights = nullptr;        ///< [channel][share][n_rounds][32]
   float* planes = nullptr;               ///< [channel][slice][4][y][x], added to
 };
 

@@ -17,15 +17,19 @@
 namespace ryle::image::detail {
 
 inline constexpr int kFusedPixels = 128;
-inline constexpr int kFusedColumns = kFusedPixels / 2;
+inline constexpr int kFusedBlocks = 2;  ///< thread blocks of a channel, a cluster
+inline constexpr int kFusedColumns = kFusedPixels / kFusedBlocks;
 inline constexpr int kFusedWarps = 16;      ///< of a thread block
 inline constexpr int kFusedTile = 4;        ///< cells along an edge of a tile
 inline constexpr int kFusedUnroll = 4;      ///< rounds of visits a warp makes at a time
 inline constexpr int kFusedPitch = 68;      ///< row to row of the kernel's grid, in complex numbers
-inline constexpr int kFusedExchange = 304;  ///< of four rows or columns a warp transforms
+inline constexpr int kFusedExchange = 270;  ///< of four columns a warp transforms
+
+/// Rows the kernel has room for: columns are transformed in place, which takes 64.
+constexpr int fused_grid_rows(int n_rows) { return n_rows < 64 ? 64 : n_rows; }
 
 /// Tiles of 4 x 4 cells stand four abreast, eight lanes of a warp each: a quad. Visits of the four
-/// go in rounds, one of each, and rounds in groups of kFusedUnroll; `plain` groups are followed by
+/// go in rounds, one of each, and rounds in groups of kFusedUnroll: `plain` groups are followed by
 /// `folded` ones, of visits folded an odd number of times. Visits without weight fill up.
 struct FusedTile {
   static constexpr std::uint32_t kNone = 0xffffffff;
@@ -35,33 +39,30 @@ struct FusedTile {
   std::uint32_t unused = 0;
 };
 
-/// A half is the share of a thread block. Axes are swapped where the aperture is longer from north
-/// to south, so that fewer rows are transformed: "columns" and "rows" below are those of the
-/// kernel.
+/// A share is that of a thread block. Axes are swapped where the aperture is longer from north to
+/// south, so that fewer rows are transformed: "columns" and "rows" below are those of the kernel.
 struct FusedTables {
   bool fits = false;        ///< the fused kernel can run
   bool transposed = false;  ///< columns of the kernel are rows of the image
-  int n_rows = 0;           ///< of the box, a multiple of 8 from 32 on, all channels
+  int n_rows = 0;           ///< of the box, all channels: a multiple of 8 from 32 to 96, or 128
   int n_tile_columns = 0;   ///< eights of columns that hold the box: 4, 6 or 8
-  int n_quads = 0;          ///< entries in the list of a half, a multiple of kFusedWarps
+  int n_quads = 0;          ///< entries in the list of a share, a multiple of kFusedWarps
   int n_empty = 0;          ///< most tiles without visits
-  int n_rounds = 0;         ///< of visits, largest of any half
+  int n_rounds = 0;         ///< of visits, largest of any share
   int n_antennas = 0;
-  int first_column[2]{};             ///< c of the first column above the horizon, by parity
-  int n_columns = 0;                 ///< columns a block makes
-  std::vector<FusedTile> tiles;      ///< [channel][half][n_quads][4], entry k for warp k mod
+  int first_column[kFusedBlocks]{};  ///< c of the first column a block makes
+  int n_groups = 0;                  ///< of four columns a block makes, one a warp
+  std::vector<FusedTile> tiles;      ///< [channel][share][n_quads][4], entry k for warp k mod
                                      ///< kFusedWarps
   std::vector<std::uint32_t> empty;  ///< [channel][n_empty] where tiles without visits lie, kNone
-  std::vector<std::uint32_t> who;  ///< [channel][half][group][4 tiles][kFusedUnroll] 16 x antenna,
-                                   ///< n_antennas = none
-  std::vector<float> weights;      ///< [channel][half][round][4 tiles][4 columns, 4 rows]
+  std::vector<std::uint32_t> who;    ///< [channel][share][group][4 tiles][kFusedUnroll]
+                                     ///< 16 x antenna, n_antennas = none
+  std::vector<float> weights;        ///< [channel][share][round][4 tiles][4 columns, 4 rows]
 };
 
-/// Columns of one parity are transformed in groups of four; groups of both parities are dealt to
-/// the warps, [first even, ... first odd ...], unit u to warp u mod kFusedWarps.
-constexpr int fused_column_units(int n_columns) { return 2 * ((n_columns + 3) / 4); }
-/// Of a block, the last ones, which have fewer units than others: they also calibrate.
+/// Warps of a block that also calibrate: the last ones, some of which have no columns.
 inline constexpr int kFusedLoaders = 4;
+inline constexpr int kFusedTurns = 32;  ///< of four numbers each, that transforms need
 
 /// Dynamic shared memory the kernel needs for these tables.
 std::int64_t fused_shared_bytes(const FusedTables& tables);
