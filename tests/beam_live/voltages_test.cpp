@@ -205,7 +205,7 @@ TEST(VoltageRing, WritesExactlyWhatWasThere) {
     const test::Scratch scratch;
     const auto config = ring_config(scratch, per_channel);
     Feed feed(config, 16);
-    for (int k = 0; k < 40; ++k) ASSERT_TRUE(feed.next(k >= 20)) << k;
+    for (int k = 0; k < 40; ++k) ASSERT_TRUE(feed.next(k >= 28)) << k;
     const DumpTrigger late = pulse_at(static_cast<double>(feed.tick) - 4000.3, 60);
     ASSERT_EQ(feed.ring.trigger(late), TriggerResult::accepted);
     // Not all of it is there yet.
@@ -231,7 +231,7 @@ TEST(VoltageRing, WhatHasLeftItIsSaid) {
   const auto config = ring_config(scratch, false);
   Feed feed(config, 16);
   EXPECT_EQ(feed.ring.trigger(pulse_at(0)), TriggerResult::refused);  // nothing came yet
-  for (int k = 0; k < 40; ++k) ASSERT_TRUE(feed.next(k >= 20));
+  for (int k = 0; k < 40; ++k) ASSERT_TRUE(feed.next(k >= 28));
   const auto refused = [&](const DumpTrigger& t) {
     EXPECT_EQ(feed.ring.trigger(t), TriggerResult::refused);
   };
@@ -262,7 +262,7 @@ TEST(VoltageRing, OverlapsMergeAndLimitsHold) {
   auto config = ring_config(scratch, false, 40);
   config.dumps_per_minute = 3;
   Feed feed(config, 44);
-  for (int k = 0; k < 40; ++k) ASSERT_TRUE(feed.next(true));
+  for (int k = 0; k < 40; ++k) ASSERT_TRUE(feed.next(k >= 37));
   // Complete only later, so both are still to be written.
   const DumpTrigger a = pulse_at(static_cast<double>(feed.tick) - 900, 60);
   const DumpTrigger b = pulse_at(static_cast<double>(feed.tick) - 500, 80);
