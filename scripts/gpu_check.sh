@@ -64,7 +64,7 @@ if [[ " $steps " == *" sanitize "* ]]; then
   : >"$out/sanitize.txt"
   for tool in memcheck racecheck initcheck; do
     filter=$small
-    [[ $tool == memcheck ]] && filter+=':CudaCorrelate.Simt*:CudaChannelize.Delays*:CudaAllSky.*Conforms:CudaSearch.Arbitrary*:CudaSearch.Tokens*'
+    [[ $tool == memcheck ]] && filter+=':CudaCorrelate.Simt*:CudaChannelize.Delays*:CudaAllSky.*Conforms:CudaSearch.Arbitrary*:CudaSearch.TokensEqual*:CudaBeamform.OddShares'
     compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 20 "$test_cuda" --gtest_filter="$filter" \
       >"$out/sanitize-$tool.txt" 2>&1
     status=$?

@@ -13,8 +13,7 @@ namespace {
 
 constexpr int kWarps = 4;
 constexpr int kSlabBytes = 3 * 512 + 512 + kSlabRows * 8;  // weights, bases, row tables
-
-constexpr int kRingSlabs = 2;  // most slabs that the ring is for
+constexpr int kFewSlabs = 2;  // then the samples are fetched further ahead
 
 /// Groups on their way to shared memory, kStages - 1 of them ahead of the one worked on.
 template <class Loader, int kStages>
@@ -68,12 +67,12 @@ struct RingAhead {
 };
 
 /// Blocks that share a multiprocessor: 4 leave 128 registers.
-template <class Ahead, class Output>
+template <class Output>
 constexpr int kBlocks =
     Output::kStagingBytes <= Staging<2>::kBytes && !std::is_same_v<Output, VoltageF32> ? 4 : 3;
 
 template <class Loader, class Ahead, class Output>
-__global__ void __launch_bounds__(32 * kWarps, kBlocks<Ahead, Output>)
+__global__ void __launch_bounds__(32 * kWarps, kBlocks<Output>)
     direct(const FusedArgs a, int beam_blocks, int items) {
   extern __shared__ uint4 shared[];
   std::int64_t id = blockIdx.x;
@@ -154,7 +153,7 @@ void choose_direct(const FusedArgs& a, cudaStream_t stream) {
 
 template <class Loader>
 void choose_ahead(const FusedArgs& a, cudaStream_t stream) {
-  if (a.n_slabs <= kRingSlabs) return choose_direct<Loader, RingAhead<Loader, 4>>(a, stream);
+  if (a.n_slabs <= kFewSlabs) return choose_direct<Loader, RingAhead<Loader, 4>>(a, stream);
   choose_direct<Loader, RingAhead<Loader, 2>>(a, stream);
 }
 
