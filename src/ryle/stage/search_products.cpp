@@ -45,10 +45,10 @@ void describe_search(const SearchChainConfig& chain, const BeamSearch& beams,
   d.implementation = beams.implementation();
   const search::TrackError error = beams.track_error();
   if (error.max_samples > 0)
-    d.plan += fmt::format("; {}: channels within {:.0f} sample{} of the plan, rms {:.2f}",
-                          d.implementation.find("subband") != std::string::npos ? "sub-bands"
-                                                                                : "a tree",
-                          error.max_samples, error.max_samples > 1 ? "s" : "", error.rms_samples);
+    d.plan +=
+        fmt::format("; {}: channels within {:.0f} sample{} of the plan, rms {:.2f}",
+                    d.implementation.find("subband") != std::string::npos ? "sub-bands" : "a tree",
+                    error.max_samples, error.max_samples > 1 ? "s" : "", error.rms_samples);
 }
 
 std::string storm_warning(const SearchCounts& counts) {
