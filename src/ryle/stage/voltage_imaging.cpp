@@ -13,6 +13,7 @@
 #include "ryle/stage/level_correction.hpp"
 #include "ryle/stage/run_common.hpp"
 #include "ryle/stage/setup.hpp"
+#include "ryle/stage/stopwatch.hpp"
 #include "ryle/stage/watch_list.hpp"
 
 namespace ryle::stage {
@@ -25,7 +26,7 @@ constexpr std::int64_t kLevelChannels = 16;
 constexpr double kCheckEvery_s = 1;
 constexpr std::int64_t kCheckSpectra = 64;
 // Fewer say nothing: the power of 64 complex Gaussian samples is good to 1 / sqrt(64) = 12 %.
-constexpr double kFewestSamples = 64;
+constexpr double kFewestPowerSamples = 64;
 
 std::int64_t channels_looked_at(std::int64_t n_spectra, std::int64_t enough_spectra,
                                 std::int64_t n_channels) {
@@ -199,7 +200,7 @@ void SkyPath::check_inputs(const SpectraGulp& gulp) {
              gulp.valid_channel_stride_words, kCheckSpectra,
              channels_looked_at(gulp.n_spectra, kCheckSpectra, gulp.blocks.n_channels));
   for (std::size_t p = 0; p < now.n.size(); ++p) {
-    if (now.n[p] < kFewestSamples) now.sum[p] = now.n[p] = 0;  // stays what it was
+    if (now.n[p] < kFewestPowerSamples) now.sum[p] = now.n[p] = 0;  // stays what it was
   }
   DeadInputs dead;
   try {
@@ -360,8 +361,7 @@ RunSummary image_file(const ObservationConfig& config, const RunOptions& options
   summary.lost_samples = reader->lost_samples;
   summary.warnings.insert(summary.warnings.end(), recording->info().warnings.begin(),
                           recording->info().warnings.end());
-  summary.elapsed_s =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  summary.elapsed_s = seconds_since(start);
   summary.real_time_factor = summary.data_s / std::max(summary.elapsed_s, 1e-9);
   summary.state = "OK";
   note_peak_memory(summary);
