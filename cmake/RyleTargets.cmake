@@ -4,7 +4,7 @@ option(RYLE_GROUP_SOURCES "compile neighbouring files together: a build from not
 # ryle_library(NAME [DEPENDS ryle libs...] [LINK third-party...] [SOURCES ...] [LIGHT])
 #   One static library per folder: target ryle_NAME, sources = every .cpp of the folder (and .cu when CUDA is on).
 #   DEPENDS are other folders (public edges, see docs/architecture and scripts/check_layers.py), LINK stays private. LIGHT:
-#   nothing here runs once a sample, so that -O1 does, which compiles in two thirds of the time.
+#   nothing here runs once a voltage, so that -O1 does, which compiles in two thirds of the time.
 function(ryle_library name)
   cmake_parse_arguments(A "LIGHT" "" "DEPENDS;LINK;SOURCES" ${ARGN})
   if(NOT A_SOURCES)
@@ -27,7 +27,7 @@ function(ryle_library name)
     endif()
     # Files of instruction sets have options of their own and stay apart by themselves.
     if(RYLE_GROUP_SOURCES)
-      set_target_properties(ryle_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
+      set_target_properties(ryle_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 24)
     endif()
   else()
     add_library(ryle_${name} INTERFACE)
