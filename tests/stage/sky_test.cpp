@@ -272,6 +272,54 @@ TEST(SkyStack, KeepsPlaceAndFlux) {
   EXPECT_TRUE(std::isnan(mean.pixels[0]));
 }
 
+// Independent noise in every image: the variance of a stack of n is the mean variance of n stacks
+// of one image each, over n - exactly, in the mean, whatever the interpolation makes of a pixel,
+// for it does the same to both. Cubic convolution correlates a pixel with its neighbours by at most
+// a factor two in the sum of squared correlations: P pixels are P / 2 independent ones, and a
+// variance of P / 2 values is known to sqrt(4 / P). Five of these allowed.
+TEST(SkyStack, IndependentNoiseFallsWithTheRootOfTheImages) {
+  constexpr std::int64_t kPixels = 128;
+  constexpr int kImages = 32;
+  const image::AllSkyConfig sky = small_sky(kPixels);
+  ArrayLayout array;
+  array.latitude_rad = 34 * kDegree_rad;
+  const std::int64_t start = tai_ns_from_utc_iso("2024-06-27T06:00:00");
+  constexpr std::int64_t kStep_ns = 5'000'000'000;
+  const SkyDirection center = zenith(array, start + kImages / 2 * kStep_ns);
+  // Pixels that are above the horizon of every image.
+  const auto mean_square = [](const std::vector<float>& pixels) {
+    double sum = 0;
+    std::int64_t n = 0;
+    for (std::int64_t y = 0; y < kPixels; ++y) {
+      for (std::int64_t x = 0; x < kPixels; ++x) {
+        if (std::hypot(x - kPixels / 2, y - kPixels / 2) > 0.8 * 0.4 * kPixels) continue;
+        const auto v = static_cast<double>(pixels[static_cast<std::size_t>(y * kPixels + x)]);
+        sum += v * v;
+        ++n;
+      }
+    }
+    return std::pair{sum / static_cast<double>(n), n};
+  };
+  SkyStack all(sky, {}), one(sky, {});
+  double single = 0;
+  for (int k = 0; k < kImages; ++k) {
+    image::Images images;
+    images.weights = {6, 0, 0};
+    images.n_spectra = 10;
+    for (std::uint64_t p = 0; p < kPixels * kPixels; ++p)
+      images.pixels.push_back(
+          static_cast<float>(gaussian(combine(29, static_cast<std::uint64_t>(k), p))));
+    const auto axes = uvw_axes(array, center, start + k * kStep_ns);
+    all.add(images, axes);
+    one.add(images, axes);
+    single += mean_square(one.finish().pixels).first / kImages;
+  }
+  const auto [stacked, n] = mean_square(all.finish().pixels);
+  ASSERT_GT(n, 5000);
+  EXPECT_GT(single, 0.2);  // smoothed, not smoothed away
+  EXPECT_NEAR(stacked * kImages / single, 1, 5 * std::sqrt(4 / static_cast<double>(n)));
+}
+
 // One source, every path of SkyChain on every device there is, cut into gulps: same image, exact
 // weights, lost spectra.
 TEST(SkyChain, PathsAgreeAndLostSpectraCostWeightOnly) {

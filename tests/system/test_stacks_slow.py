@@ -39,13 +39,11 @@ def made(visibilities, directory, cadence_s):
     return images(out)
 
 
-def test_a_stack_is_the_mean_of_its_images_and_its_noise_falls(visibilities, tmp_path):
+def test_a_stack_is_the_mean_of_its_images(visibilities, tmp_path):
     single, exposure = made(visibilities, tmp_path, 0.004)
     assert len(single) >= N and exposure[:N] == pytest.approx(0.004, rel=0.01)
     top = np.nanmax(np.abs(single))
-    # Scatter from one image to the next: receiver noise, without what stays (satellites, beam patterns).
     inside = np.hypot(*(np.mgrid[:64, :64] - 32)) < 0.9 * 64 * 0.40
-    noise = np.sqrt(np.nanmean(single[:N].var(0, ddof=1)[inside]))
     shorter = None
     for n in (2, 4, 8):
         stacks, exposure = made(visibilities, tmp_path, 0.004 * n)
@@ -61,11 +59,9 @@ def test_a_stack_is_the_mean_of_its_images_and_its_noise_falls(visibilities, tmp
         # The noise of the mean of the images; the turn of the frame smooths nothing away.
         scatter = np.sqrt(np.nanmean(stacks[:N // n].var(0, ddof=1)[inside]))
         same = np.sqrt(np.nanmean(means.var(0, ddof=1)[inside]))
-        print(n, scatter * np.sqrt(n) / noise)
         assert scatter == pytest.approx(same, rel=0.01)
-        # It falls almost as 1 / sqrt(n): measured 1.15, 1.20, 1.37 times that, for the means of single images alike. The sky is
-        # no white noise: eleven satellites beat with one another.
-        assert 0.95 * noise < scatter * np.sqrt(n) < 1.45 * noise
+        # How fast it falls is the sky's affair: eleven satellites beat with one another, and their noise is not white.
+        # That independent noise falls as 1 / sqrt(n) is shown where it is independent: SkyStack in tests/stage.
 
 
 @pytest.mark.parametrize("suffix", ["uvh5", "uvfits", "ms"])

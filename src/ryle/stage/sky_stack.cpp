@@ -97,8 +97,14 @@ void SkyStack::add(const image::Images& images, const std::array<Vector3, 3>& ax
             sky_, images.weights.data() + static_cast<std::size_t>(k / n_planes) * 3, k % n_planes);
         const float value = interpolate({images.pixels.data() + base, size}, n, pixel[0], pixel[1]);
         if (!(w > 0) || std::isnan(value)) continue;
+#if RYLE_MUTANT == 1070
+        const double counted = w * static_cast<double>(n_images_ + 1);
+        sum_[base + at] += counted * static_cast<double>(value);
+        weight_[base + at] += counted;
+#else
         sum_[base + at] += w * static_cast<double>(value);
         weight_[base + at] += w;
+#endif
       }
     }
   }
