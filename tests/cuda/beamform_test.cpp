@@ -181,6 +181,7 @@ TEST_F(CudaBeamform, ManyBeamsAndChannels) {
   check_all(shape(512, 100, 64, 1, 64));
 }
 
+#ifdef RYLE_HAVE_CUDA
 // A warp sums two slabs of 16 beams at a time; the second may belong to another block.
 TEST_F(CudaBeamform, OddShares) {
   for (const std::int64_t slabs : {1, 3, 5}) {
@@ -191,6 +192,7 @@ TEST_F(CudaBeamform, OddShares) {
     set_cuda_tuning(nullptr);
   }
 }
+#endif
 
 TEST_F(CudaBeamform, Extremes) {
   for (const auto format : {SampleFormat::ci4, SampleFormat::ci8}) {
