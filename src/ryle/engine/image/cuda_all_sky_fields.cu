@@ -5,6 +5,7 @@
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/image/cuda_all_sky_kernels.cuh"
 #include "ryle/engine/image/cuda_all_sky_voltages.cuh"
+#include "ryle/engine/image/geometry.hpp"
 
 namespace ryle::image::detail {
 namespace {
@@ -78,29 +79,58 @@ __global__ void __launch_bounds__(kThreads)
   powers[4 * at + 3] += cross_re * im + cross_im * re;
 }
 
-__global__ void lags_kernel(const double* powers, const float* weights, int n_antennas, int support,
-                            float* lags) {
-  // A warp makes one lag of one product: lanes share the antennas, in a fixed order.
-  const int channel = blockIdx.y;
+// What one antenna adds to a lag is a product of a function of the rows and one of the columns: a
+// block makes those of kLagAntennas antennas once, in shared memory, and then all lags of its
+// channel of them. A warp sums a lag over the antennas in a fixed order.
+constexpr int kLagAntennas = 128;
+
+struct LagTerms {
+  double column[kMaxSupport][kLagAntennas];  // sum_i w_x(i) w_x(i + d)
+  double row[kMaxSupport][kLagAntennas];
+  double power[4][kLagAntennas];
+};
+
+__device__ void make_terms(LagTerms& terms, const double* powers, const float* weights,
+                           std::int64_t first, int n, int support) {
+  for (int k = threadIdx.x; k < 2 * kLagAntennas; k += kThreads) {
+    const int a = k % kLagAntennas, axis = k / kLagAntennas;
+    if (a >= n) continue;
+    const float* w = weights + ((first + a) * 2 + axis) * support;
+    double(*term)[kLagAntennas] = axis == 0 ? terms.column : terms.row;
+    for (int d = 0; d < support; ++d) {
+      double sum = 0;
+      for (int i = 0; i + d < support; ++i) sum += static_cast<double>(w[i]) * w[i + d];
+      term[d][a] = sum;
+    }
+  }
+  for (int k = threadIdx.x; k < 4 * n; k += kThreads)
+    terms.power[k % 4][k / 4] = powers[4 * first + k];
+}
+
+__global__ void __launch_bounds__(kThreads) lags_kernel(const double* powers, const float* weights,
+                                                        int n_antennas, int support, float* lags) {
+  __shared__ LagTerms terms;
+  __shared__ double totals[4 * kMaxSupport * kMaxSupport];
   const int cells = support * support;
   const int lane = threadIdx.x % 32;
-  const int k = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
-  if (k < 4 * cells) {
-    const int plane = k / cells, dy = k % cells / support, dx = k % support;
-    double total = 0;
-    for (int a = lane; a < n_antennas; a += 32) {
-      const std::int64_t at = static_cast<std::int64_t>(channel) * n_antennas + a;
-      const float* wx = weights + at * 2 * support;
-      const float* wy = wx + support;
-      double kx = 0, ky = 0;
-      for (int i = 0; i + dx < support; ++i) kx += static_cast<double>(wx[i]) * wx[i + dx];
-      for (int i = 0; i + dy < support; ++i) ky += static_cast<double>(wy[i]) * wy[i + dy];
-      total += powers[4 * at + plane] * kx * ky;
+  for (int begin = 0; begin < n_antennas; begin += kLagAntennas) {
+    const int n = min(kLagAntennas, n_antennas - begin);
+    const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * n_antennas + begin;
+    __syncthreads();
+    make_terms(terms, powers, weights, first, n, support);
+    __syncthreads();
+    for (int k = threadIdx.x / 32; k < 4 * cells; k += kThreads / 32) {
+      const int plane = k / cells, dy = k % cells / support, dx = k % support;
+      double total = 0;
+      for (int a = lane; a < n; a += 32)
+        total += terms.power[plane][a] * terms.column[dx][a] * terms.row[dy][a];
+      for (int step = 16; step > 0; step /= 2) total += __shfl_down_sync(0xffffffffu, total, step);
+      if (lane == 0) totals[k] = begin == 0 ? total : totals[k] + total;
     }
-    for (int step = 16; step > 0; step /= 2) total += __shfl_down_sync(0xffffffffu, total, step);
-    if (lane != 0) return;
-    lags[static_cast<std::int64_t>(channel) * 4 * cells + k] = static_cast<float>(total);
   }
+  __syncthreads();
+  float* out = lags + static_cast<std::int64_t>(blockIdx.x) * 4 * cells;
+  for (int k = threadIdx.x; k < 4 * cells; k += kThreads) out[k] = static_cast<float>(totals[k]);
 }
 
 }  // namespace
@@ -126,10 +156,8 @@ void launch_powers(const FieldBlocks& blocks, const VisArray& array, int n_chann
 
 void launch_auto_lags(const double* powers, const float* weights, int n_antennas, int support,
                       int n_channels, float* lags, cudaStream_t stream) {
-  constexpr int kWarps = kThreads / 32;
-  const dim3 grid(static_cast<unsigned>((4 * support * support + kWarps - 1) / kWarps),
-                  static_cast<unsigned>(n_channels));
-  lags_kernel<<<grid, kThreads, 0, stream>>>(powers, weights, n_antennas, support, lags);
+  const auto n_blocks = static_cast<unsigned>(n_channels);
+  lags_kernel<<<n_blocks, kThreads, 0, stream>>>(powers, weights, n_antennas, support, lags);
   RYLE_CUDA_LAUNCHED("lags_kernel");
 }
 
