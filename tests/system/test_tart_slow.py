@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every GPS satellite of the TART recording as an image of its own."""
+"""The GPS satellites of the TART recording in images: together, and every one as an image of its own."""
 import math
 import shutil
 
@@ -10,7 +10,60 @@ from harness import ryle
 
 h5py = pytest.importorskip("h5py")
 import tart_satellites  # noqa: E402
-from test_tart import BEAM, SITE, in_sigma, recording, vectors  # noqa: E402, F401
+from test_tart import SITE, recording, vectors  # noqa: E402, F401
+
+
+def at(image, l, m):
+    """Largest pixel within one of a direction, and its offset in direction cosines."""
+    n = len(image)
+    x, y = round(n // 2 - 0.40 * n * l), round(n // 2 + 0.40 * n * m)
+    box = image[y - 1:y + 2, x - 1:x + 2]
+    dy, dx = np.unravel_index(np.nanargmax(box), box.shape)
+    x, y = x + dx - 1, y + dy - 1
+    return image[y, x], math.hypot(l + (x - n // 2) / (0.40 * n), m - (y - n // 2) / (0.40 * n))
+
+
+def in_sigma(image):
+    middle = np.nanmedian(image)
+    return (image - middle) / (1.4826 * np.nanmedian(np.abs(image - middle)))
+
+
+# A synthesized beam of 24 antennas within 1.7 m: 0.6 wavelengths of 0.19 m over an rms radius of 1.05 m (FWHM, direction cosines).
+BEAM = 0.055
+
+
+@pytest.mark.parametrize("through", ["voltages", "visibilities"])
+def test_satellites_stand_in_the_image_where_the_fit_has_them(recording, vectors, tmp_path, through):  # noqa: F811
+    """64 ms of the voltages as they are: what stands out of the noise of the sky stands at its place."""
+    folder, _, _, positions = recording
+    phases, directions, _ = tart_satellites.fit(vectors[0], positions)
+    phases, directions = tart_satellites.above_the_horizon(phases, directions, positions)
+    assert max(math.hypot(*d) for d in directions.values()) < 1
+    images = {}
+    tried = {"right": phases, "wrong": phases.conj()} if through == "voltages" else {"right": phases}
+    for name, gains in tried.items():
+        tart_satellites.write_gains(tmp_path / "gains.csv", gains)
+        source = folder / "mg-tana-raw.hdf"
+        arguments = ["--format", "tart", "--layout", folder / "antenna_positions.json", *SITE, "--channels", 64]
+        if through == "visibilities":
+            ryle("correlate", source, *arguments, "--integration", 0.064, "-o", tmp_path / "tart.uvh5", "--overwrite")
+            source, arguments = tmp_path / "tart.uvh5", []
+        result = ryle("image", source, *arguments, "--channels-per-bin", 8, "--path", "vis-grid", "--gains",
+                      tmp_path / "gains.csv", "-o", tmp_path / "tart.fits", "--overwrite")
+        assert result["path"] == "vis-grid"
+        cube, header = fits.getdata(tmp_path / "tart.fits")[0], fits.getheader(tmp_path / "tart.fits")
+        frequency = header["CRVAL3"] + header["CDELT3"] * np.arange(len(cube))
+        inside = np.abs(frequency - tart_satellites.RADIO_FREQUENCY) < 1.02e6  # most of the power of the C/A codes
+        images[name] = in_sigma(cube[inside].astype(float).mean(0))
+    # image.md 12 has 7.2, 5.2, 4.5, 4.5 in another 2 MHz. A place is good to half a beam over its signal-to-noise ratio (1 sigma)
+    # on each axis, and half a pixel of 1 / (128 x 0.40).
+    for prn, least in {28: 7.0, 16: 4.9, 26: 4.3, 31: 4.0, 27: 3.6}.items():
+        sigma, off = at(images["right"], *directions[prn])
+        assert sigma > least, prn
+        assert off < 2 * math.sqrt(2) * BEAM / (2 * sigma) + 0.5 * math.sqrt(2) / (128 * 0.40), prn
+        assert "wrong" not in images or at(images["wrong"], *directions[prn])[0] < 3.6, prn
+    # The brightest is the brightest of the whole sky.
+    assert np.nanmax(images["right"]) == at(images["right"], *directions[28])[0]
 
 
 def test_every_satellite_alone_in_the_sky(recording, vectors, tmp_path):  # noqa: F811
