@@ -213,12 +213,17 @@ __global__ void __launch_bounds__(kFftThreads)
 constexpr int kMaxSupportDevice = 9;
 
 // @eq image of the autocorrelations = sum_{dx, dy} L(|dx|, |dy|) cos(..) cos(..): L is even along
-//     each axis, so it is taken out pixel by pixel without a transform.
+//     each axis, so it is taken out pixel by pixel without a transform. A block makes one row of
+//     pixels.
 __global__ void field_finish(int n, const float* planes, int n_slices, const float* lags,
                              int support, FinishArgs finish) {
   const int y = blockIdx.x, bin = blockIdx.y;
   const std::int64_t size = static_cast<std::int64_t>(n) * n;
   __shared__ float row[4][kMaxSupportDevice];
+  __shared__ float lag[4 * kMaxSupportDevice * kMaxSupportDevice];
+  extern __shared__ float cosines[];  // of 2 pi k / n
+  for (int k = threadIdx.x; k < n; k += blockDim.x)
+    cosines[k] = cospif(2.0f * static_cast<float>(k) / static_cast<float>(n));
   const double weight[3] = {pairs_of(finish, bin, 0), pairs_of(finish, bin, 1),
                             pairs_of(finish, bin, 2)};
   const int begin = bin * finish.n_channels_per_bin;
@@ -228,24 +233,29 @@ __global__ void field_finish(int n, const float* planes, int n_slices, const flo
     float total[4] = {};
     for (int channel = begin; channel < end; ++channel) {
       __syncthreads();
+      const int n_lags = lags == nullptr ? 0 : 4 * support * support;
+      for (int k = threadIdx.x; k < n_lags; k += blockDim.x)
+        lag[k] = lags[static_cast<std::int64_t>(channel) * n_lags + k];
+      __syncthreads();
       if (lags != nullptr && threadIdx.x < 4 * support) {
         const int plane = threadIdx.x / support, dx = threadIdx.x % support;
-        const float* at =
-            lags + (static_cast<std::int64_t>(channel) * 4 + plane) * support * support;
+        const float* at = lag + plane * support * support;
         float sum = at[dx];
-        for (int dy = 1; dy < support; ++dy) {
-          sum += 2 * at[dy * support + dx] *
-                 cospif(2.0f * static_cast<float>(dy * (y - n / 2) % n) / static_cast<float>(n));
+        const int step = abs(y - n / 2);  // cosines are even
+        for (int dy = 1, turn = step; dy < support; ++dy, turn += step) {
+          if (turn >= n) turn -= n;
+          sum += 2 * at[dy * support + dx] * cosines[turn];
         }
         row[plane][dx] = sum;
       }
       __syncthreads();
       if (x >= n) continue;
       float turn[kMaxSupportDevice];  // twice the cosine of every lag
+      const int step = abs(x - n / 2);
 #pragma unroll
-      for (int dx = 1; dx < kMaxSupportDevice; ++dx) {
-        turn[dx] =
-            2 * cospif(2.0f * static_cast<float>(dx * (x - n / 2) % n) / static_cast<float>(n));
+      for (int dx = 1, at = step; dx < kMaxSupportDevice; ++dx, at += step) {
+        if (at >= n) at -= n;
+        turn[dx] = 2 * cosines[at];
       }
       const float* taper = finish.inverse_taper +
                            static_cast<std::int64_t>(channel) * finish.n_tapers * size +
@@ -348,7 +358,8 @@ void launch_field_finish(int n_pixels, const float* planes, int n_slices, const 
   const int n_bins =
       (finish.n_channels + finish.n_channels_per_bin - 1) / finish.n_channels_per_bin;
   const dim3 grid(static_cast<unsigned>(n_pixels), static_cast<unsigned>(n_bins));
-  field_finish<<<grid, 128, 0, stream>>>(n_pixels, planes, n_slices, lags, support, finish);
+  const auto shared = static_cast<std::size_t>(n_pixels) * sizeof(float);
+  field_finish<<<grid, 128, shared, stream>>>(n_pixels, planes, n_slices, lags, support, finish);
   RYLE_CUDA_LAUNCHED("field_finish");
 }
 
