@@ -48,8 +48,8 @@ TEST(AllSkyPlan, PredictsWhatAnH200Measured) {
       {Path::vis_grid, 128, 5, 60e6, 0.961e-3},       {Path::vis_grid, 128, 7, 60e6, 1.124e-3},
       {Path::vis_grid, 128, 5, 30e6, 0.986e-3},       {Path::vis_grid, 128, 5, 84e6, 0.986e-3},
       {Path::vis_grid, 128, 7, 60e6, 1.773e-3, true}, {Path::vis_dft, 128, 7, 60e6, 4.777e-3},
-      {Path::efield, 132, 7, 60e6, 10.08e-3},         {Path::efield, 132, 7, 30e6, 8.07e-3},
-      {Path::efield, 132, 7, 84e6, 11.56e-3},         {Path::efield_half, 132, 7, 60e6, 5.715e-3},
+      {Path::efield, 132, 7, 60e6, 9.99e-3},          {Path::efield, 132, 7, 30e6, 7.99e-3},
+      {Path::efield, 132, 7, 84e6, 11.51e-3},         {Path::efield_half, 132, 7, 60e6, 5.715e-3},
       {Path::efield_half, 132, 7, 30e6, 5.499e-3},    {Path::efield_half, 132, 7, 84e6, 6.877e-3},
       {Path::efield_dft, 132, 7, 60e6, 14.25e-3}};
   for (const auto& row : rows) {

@@ -232,6 +232,22 @@ __global__ void field_finish(int n, const float* planes, int n_slices, const flo
     const int x = x0 + threadIdx.x;
     float total[4] = {};
     for (int channel = begin; channel < end; ++channel) {
+      // Under way while the lags are summed.
+      float value[4] = {}, taper[4] = {};
+      if (x < n) {
+        const std::int64_t pixel = static_cast<std::int64_t>(y) * n + x;
+        const float* tapers = finish.inverse_taper +
+                              static_cast<std::int64_t>(channel) * finish.n_tapers * size + pixel;
+#pragma unroll
+        for (int plane = 0; plane < 4; ++plane) {
+          taper[plane] = tapers[finish.n_tapers == 1 ? 0 : min(plane, 2) * size];
+          for (int slice = 0; slice < n_slices; ++slice)
+            value[plane] +=
+                planes[((static_cast<std::int64_t>(channel) * n_slices + slice) * 4 + plane) *
+                           size +
+                       pixel];
+        }
+      }
       __syncthreads();
       const int n_lags = lags == nullptr ? 0 : 4 * support * support;
       for (int k = threadIdx.x; k < n_lags; k += blockDim.x)
@@ -257,16 +273,8 @@ __global__ void field_finish(int n, const float* planes, int n_slices, const flo
         if (at >= n) at -= n;
         turn[dx] = 2 * cosines[at];
       }
-      const float* taper = finish.inverse_taper +
-                           static_cast<std::int64_t>(channel) * finish.n_tapers * size +
-                           static_cast<std::int64_t>(y) * n + x;
+#pragma unroll
       for (int plane = 0; plane < 4; ++plane) {
-        float value = 0;
-        for (int slice = 0; slice < n_slices; ++slice) {
-          value +=
-              planes[((static_cast<std::int64_t>(channel) * n_slices + slice) * 4 + plane) * size +
-                     static_cast<std::int64_t>(y) * n + x];
-        }
         if (lags != nullptr) {
           float autos = row[plane][0];
 #pragma unroll
@@ -274,10 +282,10 @@ __global__ void field_finish(int n, const float* planes, int n_slices, const flo
             if (dx < support) autos += row[plane][dx] * turn[dx];
           }
 #if RYLE_MUTANT != 307
-          value -= autos;
+          value[plane] -= autos;
 #endif
         }
-        total[plane] += value * taper[finish.n_tapers == 1 ? 0 : min(plane, 2) * size];
+        total[plane] += value[plane] * taper[plane];
       }
     }
     if (x >= n) continue;
