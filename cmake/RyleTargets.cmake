@@ -28,6 +28,8 @@ function(ryle_library name)
     # Files of instruction sets have options of their own and stay apart by themselves.
     if(RYLE_GROUP_SOURCES)
       set_target_properties(ryle_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 24)
+      # A group includes its files, which g++ takes for headers with unnamed namespaces.
+      target_compile_options(ryle_${name} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
     endif()
   else()
     add_library(ryle_${name} INTERFACE)
