@@ -12,7 +12,7 @@ import time
 import h5py
 import numpy as np
 import pytest
-from harness import binary, live_arguments, run, start, stop, summary, wait_for
+from harness import live_arguments, run, start, stop, summary, wait_for
 
 FINAL = ["mwa32t.ms", "mwa32t.uvfits", "mwa32t.uvh5"]
 PICTURES = ["mwa32t_visibilities.png", "mwa32t_bandpass.png", "mwa32t_sky.png"]

@@ -297,16 +297,8 @@ class UvfitsWriter final : public VisibilityWriter {
                                    "3E"};
     std::vector<std::string> units{"", "METERS",  "", "", "",        "METERS",
                                    "", "DEGREES", "", "", "DEGREES", ""};
-    std::vector<char*> type, form, unit;
-    for (std::size_t k = 0; k < names.size(); ++k) {
-      type.push_back(names[k].data());
-      form.push_back(forms[k].data());
-      unit.push_back(units[k].data());
-    }
-    int status = 0;
-    fits_create_tbl(file_->get(), BINARY_TBL, array.n_antennas(), static_cast<int>(names.size()),
-                    type.data(), form.data(), unit.data(), "AIPS AN", &status);
-    file_->check(status, "create the antenna table of");
+    create_table(*file_, "AIPS AN", std::move(names), std::move(forms), std::move(units),
+                 array.n_antennas());
     write_antenna_keys(observation);
     for (std::int64_t a = 0; a < array.n_antennas(); ++a) write_antenna_row(array, a);
     file_->checksum();

@@ -18,18 +18,13 @@ class SubbandReference final : public Dedisperser {
 
   void execute(Queue&, const std::uint8_t* codes, std::int64_t code_stride, std::int64_t n_outputs,
                void* sums, std::int64_t sum_stride) override {
-    const bool narrow = sum_format(config_.n_channels, config_.max_code) == SumFormat::u16;
+    const SumFormat format = sum_format(config_.n_channels, config_.max_code);
     for (std::int64_t trial = 0; trial < config_.n_trials; ++trial) {
       for (std::int64_t t = 0; t < n_outputs; ++t) {
         std::int64_t sum = 0;
         for (const Subband& s : plan_.subbands)
           sum += subband_sum(s, trial, codes + s.first_channel * code_stride + t, code_stride);
-        const std::int64_t at = trial * sum_stride + t;
-        if (narrow) {
-          static_cast<std::uint16_t*>(sums)[at] = static_cast<std::uint16_t>(sum);
-        } else {
-          static_cast<std::uint32_t*>(sums)[at] = static_cast<std::uint32_t>(sum);
-        }
+        store_sum(sums, format, trial * sum_stride + t, sum);
       }
     }
   }
