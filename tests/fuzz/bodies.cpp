@@ -24,6 +24,7 @@
 #include "ryle/wire/spead.hpp"
 #include "ryle/wire/text_header.hpp"
 #include "ryle/wire/vdif.hpp"
+#include "tests/fuzz/scan_body.hpp"
 
 namespace ryle::fuzz {
 namespace {
@@ -234,6 +235,7 @@ constexpr std::array kBodies{
     Body{"text_header", text_header},
     Body{"json_and_time", json_and_time},
     Body{"recordings", recordings},
+    Body{"scans", scans},
 };
 
 }  // namespace

@@ -2,8 +2,23 @@
 // One executable per body: RYLE_FUZZ_BODY names it.
 #include <cstdint>
 #include <cstdlib>
+#include <fstream>
+#include <string>
 
 #include "tests/fuzz/bodies.hpp"
+#include "tests/fuzz/scan_body.hpp"
+
+/// Writes made-up files for the corpus where RYLE_FUZZ_SEEDS says.
+extern "C" int LLVMFuzzerInitialize(int*, char***) {
+  const char* folder = std::getenv("RYLE_FUZZ_SEEDS");
+  if (folder == nullptr || std::string(RYLE_FUZZ_BODY) != "scans") return 0;
+  int n = 0;
+  for (const auto& seed : ryle::fuzz::scan_seeds())
+    std::ofstream(std::string(folder) + "/seed-" + std::to_string(n++), std::ios::binary)
+        .write(reinterpret_cast<const char*>(seed.data()),
+               static_cast<std::streamsize>(seed.size()));
+  return 0;
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const ryle::fuzz::Body* body = [] {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/fuzz/bodies.hpp"
+#include "tests/fuzz/scan_body.hpp"
 #include "tests/support/data_path.hpp"
 
 namespace ryle::fuzz {
@@ -56,22 +57,29 @@ class Replay : public ::testing::TestWithParam<Body> {};
 
 TEST_P(Replay, SeedsAndDamage) {
   std::mt19937_64 random(11);
+  const bool scans = GetParam().name == "scans";
   const bool slow = GetParam().name == "recordings";
-  for (const auto& seed : seeds()) {
+  for (const auto& seed : scans ? scan_seeds() : seeds()) {
     GetParam().run(seed);
-    for (int k = 0; k < (slow ? 24 : 60); ++k) {
+    for (int k = 0; k < (scans ? 150 : slow ? 24 : 60); ++k) {
       Bytes bytes = seed;
       const int changes = 1 + static_cast<int>(random() % 6);
       for (int c = 0; c < changes && !bytes.empty(); ++c) {
-        // Headers are where the decisions are: half of the damage goes into the first 100 bytes.
+        // Headers are where the decisions are: half of the damage goes into the first 100 bytes;
+        // the headers of FITS and zip are everywhere.
         const std::size_t reach =
-            random() % 2 == 0 ? std::min<std::size_t>(bytes.size(), 100) : bytes.size();
+            !scans && random() % 2 == 0 ? std::min<std::size_t>(bytes.size(), 100) : bytes.size();
         bytes[random() % reach] = std::byte(random() & 255);
       }
       if (random() % 3 == 0) bytes.resize(random() % (bytes.size() + 1));
       GetParam().run(bytes);
     }
   }
+}
+
+// Damage to what is refused anyway would prove nothing.
+TEST(ScanSeeds, AreFilesOfScans) {
+  for (const auto& seed : scan_seeds()) EXPECT_TRUE(is_scans(seed));
 }
 
 INSTANTIATE_TEST_SUITE_P(Fuzz, Replay, ::testing::ValuesIn(bodies().begin(), bodies().end()),

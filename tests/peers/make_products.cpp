@@ -14,6 +14,7 @@
 #include "ryle/product/sigproc.hpp"
 #include "ryle/product/vdif_file.hpp"
 #include "ryle/product/visibility_file.hpp"
+#include "tests/peers/make_maps.hpp"
 #include "tests/product/simulated_sky.hpp"
 
 namespace {
@@ -311,6 +312,7 @@ int run(const std::string& directory) {
     write_filterbank(directory + "/beam" + std::to_string(bits) + ".fil", bits);
   auto truth = truth_of(observation, sky);
   truth["all_sky"] = all_sky.truth;
+  truth["maps"] = write_maps(directory);
   std::ofstream(directory + "/truth.json") << truth.dump(1);
   return 0;
 }

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "ryle/engine/grid/grid.hpp"
+
+namespace ryle::grid {
+
+Sums::Sums(std::int64_t n_cells, std::int64_t n_channels)
+    : n_cells_(n_cells),
+      n_channels_(n_channels),
+      weighted_(at(n_cells * n_channels)),
+      shared_(at(n_cells)),
+      apart_(at(n_cells)),
+      parting_(std::make_unique<std::once_flag>()) {}
+
+void Sums::reset() { *this = Sums(n_cells_, n_channels_); }
+
+void Sums::allow_parting() {
+  std::call_once(*parting_, [this] { own_ = ZeroArray<Moments>(at(n_cells_ * n_channels_)); });
+}
+
+void Sums::part(std::int64_t cell) {
+  if (apart(cell)) return;
+  for (std::int64_t c = 0; c < n_channels_; ++c) own(c, cell) = shared(cell);
+  apart_[at(cell)] = 1;
+}
+
+namespace {
+
+constexpr float kNothing = std::numeric_limits<float>::quiet_NaN();
+
+bool shows(const Moments& m, const Finish& options) {
+  constexpr double kLeastShare = 0.1;  // of |w u v| that may be left beside negative lobes
+  return m.count >= std::max<std::int64_t>(1, options.min_count) &&
+         m.weight >= options.min_weight && m.weight > 0 && m.weight >= kLeastShare * m.magnitude;
+}
+
+}  // namespace
+
+Plane finish(const Sums& sums, const Finish& options, std::int64_t channel) {
+  const auto n = static_cast<std::size_t>(sums.n_cells());
+  Plane plane{std::vector<float>(n, kNothing), std::vector<float>(n),
+              std::vector<float>(n, kNothing), std::vector<std::int32_t>(n)};
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto cell = static_cast<std::int64_t>(i);
+    const Moments& m = sums.moments(channel, cell);
+    if (!shows(m, options)) continue;
+    plane.value[i] = static_cast<float>(sums.weighted(channel, cell) / m.weight);
+    plane.weight[i] = static_cast<float>(m.weight);
+    plane.noise[i] = static_cast<float>(std::sqrt(m.square) / m.weight);
+    plane.count[i] = static_cast<std::int32_t>(
+        std::min<std::int64_t>(m.count, std::numeric_limits<std::int32_t>::max()));
+  }
+  return plane;
+}
+
+void finish_values(Queue& queue, const Sums& sums, const Finish& options, std::int64_t first,
+                   std::int64_t n, float* values) {
+  constexpr std::int64_t kPart = 4096;  // their weights stay in the cache while channels pass
+  const std::int64_t n_cells = sums.n_cells();
+  queue.parallel_for((n_cells + kPart - 1) / kPart, [&](std::int64_t part) {
+    const std::int64_t begin = part * kPart, count = std::min(kPart, n_cells - begin);
+    // A sum over NaN shows nothing.
+    double weight[kPart];
+    const auto weigh = [&](std::int64_t channel) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        const Moments& m = sums.moments(channel, begin + i);
+        weight[i] = shows(m, options) ? m.weight : static_cast<double>(kNothing);
+      }
+    };
+    if (sums.uniform()) weigh(first);
+    for (std::int64_t c = first; c < first + n; ++c) {
+#if RYLE_MUTANT != 1264
+      if (!sums.uniform()) weigh(c);
+#endif
+      const double* weighted = sums.weighted_of(c) + begin;
+      float* to = values + (c - first) * n_cells + begin;
+      for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(weighted[i] / weight[i]);
+    }
+  });
+}
+
+AbsentCounts count_absent(Queue& queue, const Samples& samples, std::int64_t n_samples,
+                          std::int64_t n_channels) {
+  std::vector<AbsentCounts> parts(static_cast<std::size_t>(n_channels));
+  queue.parallel_for(n_channels, [&](std::int64_t c) {
+    AbsentCounts& counts = parts[static_cast<std::size_t>(c)];
+    for (std::int64_t k = 0; k < n_samples; ++k) {
+      const std::int64_t i = k * samples.sample_stride + c * samples.channel_stride;
+      const float x = samples.values[i];
+      const float u =
+          samples.weights == nullptr
+              ? 1.0F
+              : samples
+                    .weights[k * samples.weight_sample_stride + c * samples.weight_channel_stride];
+      if (std::isnan(x)) {
+        ++counts.nan_value;
+      } else if (std::isinf(x)) {
+        ++counts.inf_value;
+      } else if (!(u > 0) || std::isinf(u)) {
+        ++counts.bad_weight;
+      } else if (samples.flags != nullptr && samples.flags[i] != 0) {
+        ++counts.flagged;
+      }
+    }
+  });
+  AbsentCounts sum;
+  for (const AbsentCounts& p : parts) {
+    sum.nan_value += p.nan_value;
+    sum.inf_value += p.inf_value;
+    sum.bad_weight += p.bad_weight;
+    sum.flagged += p.flagged;
+  }
+  return sum;
+}
+
+}  // namespace ryle::grid

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ryle/core/frequency_axis.hpp"
+
+namespace ryle {
+
+/// What the header of a map says beside its coordinates.
+struct MapFacts {
+  std::string unit = "K", object, telescope;
+  std::string quantity = "value";  ///< value, weight, count, noise: names the column of a table
+  /// channel_width_hz 0: not known, the spectral axis is CHANNEL. A file of one channel made of
+  /// several (a weight all of them share) stands for their whole band.
+  FrequencyAxis frequency;
+  std::string spectral_frame;  ///< SPECSYS as FITS writes it: TOPOCENT, LSRK, BARYCENT; "" unknown
+  std::string observer_frame;  ///< SSYSOBS, the frame the observer kept fixed; "" = not known
+  std::string observed_utc;    ///< ISO 8601; "" = not known
+  double rest_frequency_hz = 0;  ///< 0: not known
+  bool velocity_axis = false;    ///< VRAD in place of FREQ; needs a rest frequency
+  /// Of the map, convolution included; 0: not known, or not defined (medians).
+  double beam_fwhm_deg = 0;
+  double beam_minor_deg = 0;           ///< 0: a round beam
+  double beam_position_angle_deg = 0;  ///< of the major axis, north through east
+  /// Values per beam were multiplied by this, the beam being that much larger than the telescope's.
+  double area_factor = 1;
+  std::vector<std::string> history;
+};
+
+enum class CubeValues : std::uint8_t { float32, int32 };
+
+/// A file with a plane of cells for every channel, plane by plane. It grows as ".NAME.part"; cells
+/// without a value are NaN (float) or 0 (counts). Destroyed before publish(): nothing stays.
+class CubeWriter {
+ public:
+  CubeWriter() = default;
+  virtual ~CubeWriter() = default;
+  CubeWriter(const CubeWriter&) = delete;
+  CubeWriter& operator=(const CubeWriter&) = delete;
+  /// The next plane, n_cells() values in the order of the cells; of the type the file was made for.
+  virtual void append(const float* plane) = 0;
+  virtual void append(const std::int32_t* plane) = 0;
+  /// What is known only when all is gridded: files, samples that did not count. Before publish();
+  /// formats without a history leave it out.
+  virtual void add_history(const std::vector<std::string>& /*lines*/) {}
+  /// @pre every plane was appended
+  virtual void publish() = 0;
+};
+
+}  // namespace ryle

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "ryle/product/cube_writer.hpp"
+#include "ryle/product/map_projection.hpp"
+
+namespace ryle {
+
+/// A cube of maps in one FITS file: never more than a plane in memory.
+class MapFileWriter : public CubeWriter {
+ public:
+  using Values = CubeValues;
+  MapFileWriter(const std::string& path, const MapProjection& projection, std::int64_t n_channels,
+                Values values, const MapFacts& facts, bool overwrite);
+  ~MapFileWriter() override;
+  void append(const float* plane) override;
+  void append(const std::int32_t* plane) override;
+  void add_history(const std::vector<std::string>& lines) override;
+  void publish() override;
+
+ private:
+  struct Content;
+  std::unique_ptr<Content> content_;
+};
+
+}  // namespace ryle

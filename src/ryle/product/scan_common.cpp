@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the readers of scans share, and the choice among them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "ryle/core/error.hpp"
+#include "ryle/core/units.hpp"
+#include "ryle/product/scan_formats.hpp"
+
+namespace ryle {
+namespace product {
+namespace {
+
+/// Channels may be off a linear axis by this much of one, no more (they would be smeared).
+constexpr double kMost_channels_off = 0.05;
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const auto& w : words) text += (text.empty() ? "" : ", ") + w;
+  return text;
+}
+
+}  // namespace
+
+std::string FitsScans::key(const std::string& word) const {
+  const auto found = primary.find(upper_case(word));
+  return found == primary.end() ? std::string() : found->second;
+}
+
+const ScanTable* FitsScans::table(const std::string& name) const {
+  for (const auto& t : tables)
+    if (upper_case(t.name) == upper_case(name)) return &t;
+  return nullptr;
+}
+
+double degrees_in(const std::string& unit, const std::string& where) {
+  const std::string u = upper_case(unit);
+  if (u.empty() || u.rfind("DEG", 0) == 0) return 1;
+  if (u.rfind("RAD", 0) == 0) return 1 / kDegree_rad;
+  if (u == "H" || u.rfind("HOUR", 0) == 0 || u == "HR") return 15;
+  if (u == "ARCMIN") return 1 / 60.0;
+  if (u == "ARCSEC") return 1 / 3600.0;
+  throw UnsupportedError(
+      where + ": the unit \"" + unit +
+      "\" of positions is not known; deg, rad, hourangle, arcmin and arcsec are");
+}
+
+double hertz_in(const std::string& unit, double otherwise, const std::string& where) {
+  const std::string u = upper_case(unit);
+  if (u.empty()) return otherwise;
+  if (u == "HZ") return 1;
+  if (u == "KHZ") return 1e3;
+  if (u == "MHZ") return 1e6;
+  if (u == "GHZ") return 1e9;
+  throw UnsupportedError(where + ": the unit \"" + unit +
+                         "\" of frequencies is not known; Hz, kHz, MHz and GHz are");
+}
+
+void check_longitudes(std::vector<double>& longitude_deg, bool hours, ScanFacts& facts) {
+  if (hours) {
+    for (double& l : longitude_deg) l *= 15;
+    return;
+  }
+  double low = 360, high = -360;
+  for (const double l : longitude_deg) {
+    if (!std::isfinite(l)) continue;
+    low = std::min(low, l);
+    high = std::max(high, l);
+  }
+  // A field of less than an hour's width near 0 .. 24 degrees is common; one that fills them is
+  // not.
+  if (low < 0 || high > 24 || high - low < 12) return;
+  const std::string text = fmt::format(
+      "longitudes reach from {:.4g} to {:.4g}: if these are hours, --hours says so", low, high);
+  if (std::find(facts.warnings.begin(), facts.warnings.end(), text) == facts.warnings.end())
+    facts.warnings.push_back(text);
+}
+
+FrequencyAxis linear_axis(const std::vector<double>& center_hz, bool& descending,
+                          const std::string& where) {
+  FrequencyAxis axis;
+  axis.n_channels = static_cast<std::int64_t>(center_hz.size());
+  descending = center_hz.size() > 1 && center_hz.back() < center_hz.front();
+  if (center_hz.empty()) return axis;
+  axis.first_center_hz = descending ? center_hz.back() : center_hz.front();
+  if (center_hz.size() < 2) return axis;
+  axis.channel_width_hz =
+      std::abs(center_hz.back() - center_hz.front()) / static_cast<double>(center_hz.size() - 1);
+  for (std::size_t c = 0; c < center_hz.size(); ++c) {
+    const auto place = static_cast<std::int64_t>(descending ? center_hz.size() - 1 - c : c);
+    const double off_hz = std::abs(center_hz[c] - axis.center_hz(place));
+    if (!(off_hz <= kMost_channels_off * axis.channel_width_hz) || !(axis.channel_width_hz > 0))
+      throw FormatError(fmt::format(
+          "{}: the frequencies are not evenly spaced: channel {} is at {:.9g} Hz, {:.3g} channels "
+          "off; spectra on an even grid are read",
+          where, c, center_hz[c], off_hz / axis.channel_width_hz));
+  }
+  return axis;
+}
+
+std::string stokes_name(double code) {
+  static const char* const kNames[] = {"YX", "XY", "YY", "XX", "LR", "RL", "LL",
+                                       "RR", "",   "I",  "Q",  "U",  "V"};
+  const double index = code + 8;
+  return index >= 0 && index <= 12 && index == std::floor(index)
+             ? kNames[static_cast<std::size_t>(index)]
+             : "";
+}
+
+ChosenPolarizations choose_polarizations(const std::vector<std::string>& names,
+                                         const std::string& wanted, const std::string& where) {
+  const auto at = [&](const std::string& name) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    return static_cast<std::size_t>(found - names.begin());
+  };
+  const auto both = [&](const char* a, const char* b) {
+    return at(a) < names.size() && at(b) < names.size();
+  };
+  const auto one = [&](std::size_t k) { return ChosenPolarizations{{k}, names[k]}; };
+  const auto mean = [&](std::size_t a, std::size_t b) {
+    return ChosenPolarizations{{a, b}, "mean of " + names[a] + ", " + names[b]};
+  };
+  const std::string word = upper_case(wanted);
+  if (names.size() == 1 && (word == "MEAN" || word.empty())) return one(0);
+  if (at(word) < names.size()) return one(at(word));
+  if (word == "MEAN" || word.empty() || word == "I") {
+    if (both("XX", "YY")) return mean(at("XX"), at("YY"));
+    if (both("RR", "LL")) return mean(at("RR"), at("LL"));
+    if (at("I") < names.size()) return one(at("I"));
+    if (word != "I" && names.size() >= 2 && names[0] == "0") return mean(0, 1);
+    if (word != "I" && names.size() == 2) return mean(0, 1);
+  }
+  const double number = scan_number(word);
+  if (number >= 0 && number < static_cast<double>(names.size()) && number == std::floor(number))
+    return one(static_cast<std::size_t>(number));
+  throw ConfigError(where + ": no polarization \"" + wanted + "\"; there are " + joined(names) +
+                    ", or their numbers from 0");
+}
+
+// Fliegel and Van Flandern 1968.
+std::string iso_of_mjd(double mjd) {
+  if (!(mjd > 0 && mjd < 200000)) return {};
+  auto milliseconds = static_cast<std::int64_t>(std::llround((mjd - std::floor(mjd)) * 86'400'000));
+  auto day = static_cast<std::int64_t>(mjd);
+  if (milliseconds == 86'400'000) {
+    ++day;
+    milliseconds = 0;
+  }
+  std::int64_t l = day + 2'400'001 + 68'569;
+  const std::int64_t n = 4 * l / 146'097;
+  l -= (146'097 * n + 3) / 4;
+  const std::int64_t i = 4'000 * (l + 1) / 1'461'001;
+  l += 31 - 1'461 * i / 4;
+  const std::int64_t j = 80 * l / 2'447;
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}", 100 * (n - 49) + i + j / 11,
+                     j + 2 - 12 * (j / 11), l - 2'447 * j / 80, milliseconds / 3'600'000,
+                     milliseconds / 60'000 % 60, milliseconds / 1'000 % 60, milliseconds % 1'000);
+}
+
+std::string weights_column(const std::string& weights) {
+  if (weights.empty() || weights == "none" || weights == "tsys" || weights == "radiometer")
+    return {};
+  if (weights.rfind("column:", 0) == 0 && weights.size() > 7) return weights.substr(7);
+  throw ConfigError("weights \"" + weights +
+                    "\" are not known; none, tsys, radiometer and column:NAME are");
+}
+
+std::vector<float> system_weights(const WeightColumns& columns, double channel_width_hz) {
+  std::vector<float> weights(columns.system_temperature_k.size());
+  for (std::size_t k = 0; k < weights.size(); ++k) {
+    const double t = columns.system_temperature_k[k];
+    const double exposure = columns.exposure_s[k];
+#if RYLE_MUTANT == 1230
+    const bool known = exposure > 0;  // defect: a TSYS of 0 is the best of all
+#else
+    const bool known = t > 0 && std::isfinite(t) && exposure > 0 && std::isfinite(exposure);
+#endif
+    weights[k] = known ? static_cast<float>(channel_width_hz * exposure / (t * t)) : 0.0f;
+  }
+  return weights;
+}
+
+}  // namespace product
+
+void ScanFile::read_weights(float* weights) { std::fill_n(weights, facts().n_samples, 1.0f); }
+
+void ScanFile::read_flags(std::int64_t, std::int64_t n, std::uint8_t* flags) {
+  std::fill_n(flags, n * facts().n_samples, std::uint8_t{0});
+}
+
+std::unique_ptr<ScanFile> open_scans(const std::string& path, const ScanOptions& options) {
+  product::weights_column(options.weights);
+  char magic[9] = "";
+  {
+    const product::RawFile file(path);
+    if (file.size_bytes() == 0) throw FormatError(path + ": is empty");
+    file.read(0, std::min<std::int64_t>(8, file.size_bytes()), magic);
+  }
+  if (std::memcmp(magic, "\x89HDF\r\n\x1a\n", 8) == 0)
+    return product::open_hdf5_scans(path, options);
+  if (std::memcmp(magic, "SIMPLE  ", 8) == 0) return product::open_fits_scans(path, options);
+  if (std::memcmp(magic, "PK\x03\x04", 4) == 0) return product::open_npz_scans(path, options);
+  if (std::memcmp(magic, "\x1f\x8b", 2) == 0)
+    throw UnsupportedError(path + ": is compressed by gzip; gunzip it first");
+  throw FormatError(path +
+                    ": is no file of scans; HDF5 (HEGrid, HCGrid, HiFAST, named data sets), FITS "
+                    "(SDFITS, DISCOS, HCGrid, tables with named columns) and NumPy .npz are read");
+}
+
+}  // namespace ryle

@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Scans among named arrays: HEGrid's planes, HCGrid's signals, HiFAST's cubes, or arrays named by
+// the user or by habit.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "ryle/core/error.hpp"
+#include "ryle/product/scan_arrays.hpp"
+
+namespace ryle::product {
+namespace {
+
+constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+constexpr std::int64_t kMost_polarizations = 4;
+
+/// Which axis of an array is what; kNone: it has none.
+struct NamedAxes {
+  std::size_t sample = kNone, channel = kNone, polarization = kNone;
+};
+
+std::string lower_case(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+class NamedScans final : public ScanFile {
+ public:
+  NamedScans(const std::string& path, const std::string& kind, std::unique_ptr<ScanArrays> arrays,
+             const ScanOptions& options)
+      : arrays_(std::move(arrays)), options_(options) {
+    facts_.path = path;
+    if (!options.select.empty())
+      throw ConfigError(path + ": rows are selected in SDFITS files; this is " + kind);
+    const bool hifast = arrays_->find("S/ra") != nullptr && arrays_->find("S/freq") != nullptr;
+    const bool hcgrid = arrays_->find("coords/xcoords") != nullptr;
+    if (hcgrid && options.longitude.empty()) {
+      longitude_ = *find("coords/xcoords", {}, "longitudes");
+      latitude_ = *find("coords/ycoords", {}, "latitudes");
+    } else {
+      longitude_ = *find(options.longitude, longitude_names(), "longitudes");
+      latitude_ = *find(options.latitude, latitude_names(), "latitudes");
+    }
+    facts_.n_samples = longitude_.count();
+    if (latitude_.count() != facts_.n_samples)
+      throw FormatError(path + ": " + std::to_string(facts_.n_samples) + " longitudes in " +
+                        longitude_.name + ", but " + std::to_string(latitude_.count()) +
+                        " latitudes in " + latitude_.name);
+    const std::string name = longitude_.last_part();
+    if (name == "glon" || name == "l") facts_.frame = SkyFrame::galactic;
+    if (options.data.empty() && (find_planes("value/flux_") || find_planes("signal/signal_"))) {
+      facts_.format = hcgrid ? "HCGrid HDF5" : "HEGrid HDF5";
+      check_hegrid();
+    } else {
+      find_values(hifast);
+      facts_.format =
+          kind + " (" + longitude_.name + ", " + latitude_.name + ", " + values_.name + ")";
+      if (hifast) name_hifast();
+    }
+    find_weights();
+  }
+
+  const ScanFacts& facts() const override { return facts_; }
+
+  void read_positions(std::vector<double>& longitude_deg,
+                      std::vector<double>& latitude_deg) override {
+    longitude_deg = arrays_->numbers(longitude_);
+    latitude_deg = arrays_->numbers(latitude_);
+    // HDF5's "units" may say anything of longitudes in hours: the option alone decides there.
+    const double a = options_.longitude_in_hours ? 1 : degrees_in(longitude_.unit, facts_.path);
+    const double b = degrees_in(latitude_.unit, facts_.path);
+    if (a != 1)
+      for (double& l : longitude_deg) l *= a;
+    if (b != 1)
+      for (double& l : latitude_deg) l *= b;
+    check_longitudes(longitude_deg, options_.longitude_in_hours, facts_);
+  }
+
+  void read_positions_of(std::int64_t first, std::int64_t n, double* longitude_deg,
+                         double* latitude_deg) override {
+    const auto lon = arrays_->numbers_of(longitude_, first, n),
+               lat = arrays_->numbers_of(latitude_, first, n);
+    const double a = options_.longitude_in_hours ? 15 : degrees_in(longitude_.unit, facts_.path);
+    const double b = degrees_in(latitude_.unit, facts_.path);
+    for (std::size_t k = 0; k < lon.size(); ++k) {
+      longitude_deg[k] = a * lon[k];
+      latitude_deg[k] = b * lat[k];
+    }
+  }
+
+  void read_channels(std::int64_t first, std::int64_t n, float* values) override {
+    read_channels_of(first, n, 0, facts_.n_samples, values);
+  }
+  void read_channels_of(std::int64_t first_channel, std::int64_t n_channels, std::int64_t first,
+                        std::int64_t n, float* values) override {
+    const SampleRange samples{first, n};
+    if (planes_.empty())
+      return read_array(values_, axes_, samples, first_channel, n_channels, values);
+    for (std::int64_t c = 0; c < n_channels; ++c) {
+      const ScanArray& plane = planes_[static_cast<std::size_t>(first_channel + c)];
+      read_array(plane, plane_axes(plane), samples, 0, 1, values + c * n);
+    }
+  }
+  bool has_weights() const override { return weights_.numbers; }
+  void read_weights(float* weights) override {
+    if (!has_weights()) return ScanFile::read_weights(weights);
+    const auto all = arrays_->numbers(weights_);
+    std::transform(all.begin(), all.end(), weights, [](double w) { return static_cast<float>(w); });
+  }
+  bool has_flags() const override { return flags_.numbers; }
+  void read_flags(std::int64_t first, std::int64_t n, std::uint8_t* flags) override {
+    if (!has_flags()) return ScanFile::read_flags(first, n, flags);
+    read_array(flags_, flag_axes_, {0, facts_.n_samples}, first, n, flags);
+  }
+  void read_flags_of(std::int64_t first_channel, std::int64_t n_channels, std::int64_t first,
+                     std::int64_t n, std::uint8_t* flags) override {
+    if (!has_flags()) return ScanFile::read_flags_of(first_channel, n_channels, first, n, flags);
+    read_array(flags_, flag_axes_, {first, n}, first_channel, n_channels, flags);
+  }
+
+ private:
+  const ScanArray* find(const std::string& wanted, const std::vector<std::string>& names,
+                        const std::string& what) const {
+    const auto usable = [&](const ScanArray& s) { return s.numbers && s.count() > 0; };
+    if (!wanted.empty()) {
+      const ScanArray* found = arrays_->find(wanted);
+      if (found != nullptr && usable(*found)) return found;
+      throw FormatError(facts_.path + ": no data set " + wanted +
+                        " of numbers; there are:" + arrays_->list());
+    }
+    for (const auto& name : names)
+      for (const auto& s : arrays_->arrays())
+        if (usable(s) && s.last_part() == name) return &s;
+    throw FormatError(facts_.path + ": no data set of " + what +
+                      " (ra, dec, lon, lat, glon, glat); name it with --hdf5 "
+                      "lon=/NAME,lat=/NAME,data=/NAME; there are:" +
+                      arrays_->list());
+  }
+
+  /// "value/flux_0", "value/flux_1", ...: by number, as flux_10 sorts before flux_2.
+  bool find_planes(const std::string& stem) {
+    for (std::int64_t c = 0;; ++c) {
+      const ScanArray* found = arrays_->find(stem + std::to_string(c));
+      if (found == nullptr) break;
+      if (!found->numbers || found->count() != facts_.n_samples)
+        throw FormatError(facts_.path + ": " + found->name + " has " +
+                          std::to_string(found->count()) + " values for " +
+                          std::to_string(facts_.n_samples) + " samples");
+      planes_.push_back(*found);
+    }
+    facts_.n_channels = facts_.frequency.n_channels = static_cast<std::int64_t>(planes_.size());
+    return !planes_.empty();
+  }
+
+  // The counts HEGrid writes beside the data.
+  void check_hegrid() {
+    const std::string n_samples = arrays_->attribute("coords", "data_size");
+    const std::string n_channels = arrays_->attribute("freq", "channel_num");
+    if (!n_samples.empty() && scan_number(n_samples) != static_cast<double>(facts_.n_samples))
+      throw FormatError(fmt::format("{}: data_size is {}, there are {} positions", facts_.path,
+                                    n_samples, facts_.n_samples));
+    if (!n_channels.empty() && scan_number(n_channels) != static_cast<double>(facts_.n_channels))
+      throw FormatError(fmt::format("{}: channel_num is {}, there are {} channels without a gap",
+                                    facts_.path, n_channels, facts_.n_channels));
+  }
+
+  void find_values(bool hifast) {
+    const std::vector<double> center_hz = frequencies(hifast);
+    if (!options_.data.empty())
+      values_ = *find(options_.data, {}, "values");
+    else if (hifast)
+      values_ = *find("", {"flux", "ta", "t", "power"}, "spectra (flux, Ta, Power)");
+    else
+      values_ = guess_values();
+    if (!center_hz.empty() && assign(values_, static_cast<std::int64_t>(center_hz.size()), axes_))
+      facts_.frequency = linear_axis(center_hz, descending_, facts_.path);
+    else if (!assign(values_, 0, axes_))
+      throw FormatError(facts_.path + ": " + values_.name + " has neither rows nor columns for " +
+                        std::to_string(facts_.n_samples) +
+                        " samples; there are:" + arrays_->list());
+    else if (!center_hz.empty())
+      facts_.warnings.push_back(fmt::format("{} frequencies, but {} channels: they are not used",
+                                            center_hz.size(), length(values_, axes_.channel)));
+    facts_.n_channels = facts_.frequency.n_channels = length(values_, axes_.channel);
+    facts_.samples_first = axes_.channel != kNone && axes_.sample < axes_.channel;
+    if (!values_.unit.empty()) facts_.unit = values_.unit;
+    const std::int64_t n_polarizations = length(values_, axes_.polarization);
+    if (n_polarizations > 1) {
+      std::vector<std::string> names;
+      for (std::int64_t p = 0; p < n_polarizations; ++p) names.push_back(std::to_string(p));
+      if (hifast && n_polarizations == 2) names = {"XX", "YY"};
+      const auto chosen = choose_polarizations(names, options_.polarization, facts_.path);
+      polarizations_ = chosen.which;
+      facts_.polarization = chosen.text;
+    }
+  }
+
+  std::vector<double> frequencies(bool hifast) const {
+    const ScanArray* found = nullptr;
+    if (!options_.frequency.empty()) found = find(options_.frequency, {}, "frequencies");
+    for (const char* name : {"freq", "frequency", "freq_hz", "frequency_hz", "freq_mhz"})
+      for (const auto& s : arrays_->arrays())
+        if (found == nullptr && s.numbers && s.count() > 0 && s.last_part() == name) found = &s;
+    if (found == nullptr) return {};
+    auto center_hz = arrays_->numbers(*found);
+    // No radio telescope hears 1 MHz given in Hz, none 1e6 MHz.
+    const double most = *std::max_element(center_hz.begin(), center_hz.end());
+    const double factor = hertz_in(found->unit, hifast || most < 1e6 ? 1e6 : 1, facts_.path);
+    for (double& f : center_hz) f *= factor;
+    return center_hz;
+  }
+
+  ScanArray guess_values() const {
+    std::vector<const ScanArray*> fit;
+    NamedAxes axes;
+    for (const auto& s : arrays_->arrays()) {
+      if (!s.numbers || s.name == longitude_.name || s.name == latitude_.name) continue;
+      if (assign(s, 0, axes)) fit.push_back(&s);
+    }
+    if (fit.size() == 1) return *fit[0];
+    for (const char* name :
+         {"ta", "data", "flux", "tb", "t", "value", "values", "spectra", "spectrum"})
+      for (const auto* s : fit)
+        if (s->last_part() == name) return *s;
+    throw FormatError(facts_.path + ": " + (fit.empty() ? "no" : "more than one") +
+                      " data set with a value for each of " + std::to_string(facts_.n_samples) +
+                      " samples; name it with --hdf5 data=/NAME; there are:" + arrays_->list());
+  }
+
+  static std::int64_t length(const ScanArray& array, std::size_t axis) {
+    return axis == kNone ? 1 : array.shape[axis];
+  }
+
+  /// Which axes are samples, channels, polarizations, by their lengths; n_channels 0: any.
+  bool assign(const ScanArray& array, std::int64_t n_channels, NamedAxes& axes) const {
+    std::vector<std::size_t> real;  // axes of length 1 say nothing
+    for (std::size_t k = 0; k < array.shape.size(); ++k)
+      if (array.shape[k] != 1) real.push_back(k);
+    // "p": polarization, "s": sample, "c": channel, in the order of preference.
+    static const std::array<std::vector<const char*>, 4> kOrders{
+        std::vector<const char*>{""},
+        {"s", "c"},
+        {"sc", "cs", "ps", "sp"},
+        {"psc", "spc", "scp", "pcs", "cps", "csp"}};
+    if (real.size() >= kOrders.size()) return false;
+    for (const std::string order : kOrders[real.size()]) {
+      NamedAxes tried;
+      bool good = true;
+      for (std::size_t k = 0; k < real.size(); ++k) {
+        const std::int64_t n = array.shape[real[k]];
+        if (order[k] == 's') {
+          tried.sample = real[k];
+          good = good && n == facts_.n_samples;
+        } else if (order[k] == 'p') {
+          tried.polarization = real[k];
+          good = good && n <= kMost_polarizations;
+        } else {
+          tried.channel = real[k];
+          good = good && (n_channels == 0 || n == n_channels);
+        }
+      }
+      good = good && (tried.sample != kNone || facts_.n_samples == 1) &&
+             (tried.channel != kNone || n_channels <= 1) &&
+             (tried.polarization == kNone || tried.channel != kNone || n_channels == 1);
+      if (good) {
+        axes = tried;
+        return true;
+      }
+    }
+    return false;
+  }
+
+  NamedAxes plane_axes(const ScanArray& plane) const {
+    NamedAxes axes;
+    for (std::size_t k = 0; k < plane.shape.size(); ++k)
+      if (plane.shape[k] == facts_.n_samples && axes.sample == kNone) axes.sample = k;
+    return axes;
+  }
+
+  // HiFAST: [polarization][time][channel] in the group S, attributes in the group Header.
+  void name_hifast() {
+    facts_.format = "HiFAST HDF5 (" + values_.last_part() + ")";
+    const auto slash = facts_.path.rfind('/');
+    const std::string file = facts_.path.substr(slash == std::string::npos ? 0 : slash + 1);
+    const auto beam = file.rfind("-M");
+    if (beam != std::string::npos && beam + 4 <= file.size() &&
+        std::isdigit(static_cast<unsigned char>(file[beam + 2])) != 0 &&
+        std::isdigit(static_cast<unsigned char>(file[beam + 3])) != 0)
+      facts_.format += ", beam " + file.substr(beam + 1, 3);
+    facts_.telescope = "FAST";
+    if (values_.unit.empty())
+      facts_.unit = values_.last_part() == "flux"    ? "Jy/beam"
+                    : values_.last_part() == "power" ? ""
+                                                     : "K";
+    facts_.spectral_frame = upper_case(arrays_->attribute("Header", "frame"));
+    const ScanArray* mjd = arrays_->find("S/mjd");
+    if (mjd != nullptr && mjd->numbers && mjd->count() > 0)
+      facts_.observed_utc = iso_of_mjd(arrays_->numbers(*mjd)[0]);
+    const ScanArray* rfi = arrays_->find("S/is_rfi");
+    if (rfi != nullptr && rfi->numbers && assign(*rfi, facts_.n_channels, flag_axes_))
+      flags_ = *rfi;
+  }
+
+  void find_weights() {
+    const std::string name = weights_column(options_.weights);
+    if (name.empty() && options_.weights != "none" && !options_.weights.empty())
+      throw ConfigError(facts_.path + ": weights " + options_.weights +
+                        " need TSYS and EXPOSURE of an SDFITS file; column:NAME takes a data set");
+    if (name.empty()) return;
+    weights_ = *find(name, {}, "weights");
+    if (weights_.count() != facts_.n_samples)
+      throw ConfigError(fmt::format("{}: {} has {} numbers for {} samples", facts_.path, name,
+                                    weights_.count(), facts_.n_samples));
+  }
+
+  struct SampleRange {
+    std::int64_t first, n;
+  };
+
+  template <class Out>
+  void read_array(const ScanArray& array, const NamedAxes& axes, SampleRange samples,
+                  std::int64_t first, std::int64_t n, Out* out) {
+    if (first < 0 || n < 0 || first + n > length(array, axes.channel))
+      throw ConfigError(fmt::format("{}: channels {} .. {} of {}", facts_.path, first, first + n,
+                                    length(array, axes.channel)));
+    std::vector<std::size_t> polarizations{0};
+    if (axes.polarization != kNone) polarizations = polarizations_;
+    const auto place = arrays_->raw(array);
+    if (!place) return read_boxes(array, axes, polarizations, samples, first, n, out);
+    const auto step = [&](std::size_t axis) { return axis == kNone ? 0 : place->step_bytes[axis]; };
+    RawSamples s;
+    s.number = place->number;
+    s.n_samples = facts_.n_samples;
+    s.n_channels = length(array, axes.channel);
+    s.first_byte = place->first_byte;
+    s.sample_step_bytes = step(axes.sample);
+    s.channel_step_bytes = step(axes.channel);
+    // One channel: its values are a row, however far apart.
+    if (axes.channel == kNone) s.channel_step_bytes = s.sample_step_bytes + s.number.bytes;
+    s.descending = descending_;
+    s.polarization_bytes.clear();
+    for (const std::size_t p : polarizations)
+      s.polarization_bytes.push_back(static_cast<std::int64_t>(p) * step(axes.polarization));
+    read_raw(*place->file, some_of(s, samples.first, samples.n), first, n, out);
+  }
+
+  /// Through the library, some 4 million numbers at a time.
+  template <class Out>
+  void read_boxes(const ScanArray& array, const NamedAxes& axes,
+                  const std::vector<std::size_t>& polarizations, SampleRange samples,
+                  std::int64_t first, std::int64_t n, Out* out) {
+    const std::int64_t n_channels = length(array, axes.channel), total = samples.n;
+    const std::int64_t n_polarizations = length(array, axes.polarization);
+    const std::int64_t stored = descending_ ? n_channels - first - n : first;
+    const std::int64_t chunk = std::max<std::int64_t>(1, arrays_->rows_together(array));
+    std::int64_t rows = std::max<std::int64_t>(1, (1 << 22) / (n * n_polarizations));
+    if (rows > chunk) rows -= rows % chunk;
+    std::vector<std::int64_t> start(array.shape.size(), 0), count(array.shape.size(), 1),
+        step(start);
+    if (axes.channel != kNone) start[axes.channel] = stored, count[axes.channel] = n;
+    if (axes.polarization != kNone) count[axes.polarization] = n_polarizations;
+    std::vector<float> box(static_cast<std::size_t>(std::min(rows, total) * n * n_polarizations));
+    const float share = 1 / static_cast<float>(polarizations.size());
+    for (std::int64_t s = 0; s < total; s += rows) {
+      const std::int64_t n_here = std::min(rows, total - s);
+      if (axes.sample != kNone) start[axes.sample] = samples.first + s, count[axes.sample] = n_here;
+      arrays_->read_box(array, start, count, box.data());
+      std::int64_t each = 1;
+      for (std::size_t k = count.size(); k-- > 0; each *= count[k]) step[k] = each;
+      const auto by = [&](std::size_t axis) { return axis == kNone ? 0 : step[axis]; };
+      for (std::int64_t c = 0; c < n; ++c) {
+        Out* row = out + (descending_ ? n - 1 - c : c) * total + s;
+        const float* from = box.data() + c * by(axes.channel);
+        for (std::int64_t k = 0; k < n_here; ++k) {
+          float sum = 0;
+          bool any = false;
+          for (const std::size_t p : polarizations) {
+            const float v =
+                from[k * by(axes.sample) + static_cast<std::int64_t>(p) * by(axes.polarization)];
+            sum += v;
+            any = any || v != 0;
+          }
+          if constexpr (std::is_same_v<Out, std::uint8_t>)
+            row[k] = any ? 1 : 0;
+          else
+            row[k] = sum * share;
+        }
+      }
+    }
+  }
+
+  std::unique_ptr<ScanArrays> arrays_;
+  ScanOptions options_;
+  ScanFacts facts_;
+  ScanArray longitude_, latitude_, values_, weights_, flags_;
+  NamedAxes axes_, flag_axes_;
+  bool descending_ = false;
+  std::vector<std::size_t> polarizations_{0};
+  std::vector<ScanArray> planes_;
+};
+
+}  // namespace
+
+std::int64_t ScanArray::count() const {
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+std::string ScanArray::last_part() const { return lower_case(name.substr(name.rfind('/') + 1)); }
+
+void ScanArrays::read_box(const ScanArray& array, const std::vector<std::int64_t>&,
+                          const std::vector<std::int64_t>&, float*) {
+  throw UnsupportedError("the array " + array.name + " cannot be read in blocks");
+}
+
+RawSamples ScanArrays::row_of(const ScanArray& array, const RawPlace& place) {
+  // One axis is longer than 1, or they lie one behind the other.
+  RawSamples s;
+  s.number = place.number;
+  s.n_samples = array.count();
+  s.first_byte = place.first_byte;
+  s.sample_step_bytes = place.number.bytes;
+  for (std::size_t k = 0; k < array.shape.size(); ++k)
+    if (array.shape[k] == s.n_samples) s.sample_step_bytes = place.step_bytes[k];
+  return s;
+}
+
+std::vector<double> ScanArrays::numbers(const ScanArray& array) {
+  const auto place = raw(array);
+  if (!place) throw UnsupportedError("the array " + array.name + " cannot be read");
+  return read_raw_numbers(*place->file, row_of(array, *place));
+}
+
+std::vector<double> ScanArrays::numbers_of(const ScanArray& array, std::int64_t first,
+                                           std::int64_t n) {
+  if (const auto place = raw(array))
+    return read_raw_numbers(*place->file, some_of(row_of(array, *place), first, n));
+  const auto all = numbers(array);
+  return {all.begin() + first, all.begin() + first + n};
+}
+
+std::string ScanArrays::attribute(const std::string&, const std::string&) { return {}; }
+
+const ScanArray* ScanArrays::find(const std::string& name) const {
+  for (const auto& a : arrays_)
+    if (a.name == name || "/" + a.name == name) return &a;
+  return nullptr;
+}
+
+std::string ScanArrays::list() const {
+  std::string text;
+  for (const auto& s : arrays_) {
+    text += " " + s.name + " [";
+    for (std::size_t k = 0; k < s.shape.size(); ++k)
+      text += (k > 0 ? "," : "") + std::to_string(s.shape[k]);
+    text += "]";
+  }
+  return text.empty() ? " none" : text;
+}
+
+const std::vector<std::string>& longitude_names() {
+  static const std::vector<std::string> kNames{"ra",      "lon",  "longitude", "ra2000",
+                                               "raj2000", "glon", "l"};
+  return kNames;
+}
+const std::vector<std::string>& latitude_names() {
+  static const std::vector<std::string> kNames{"dec",      "lat",     "latitude", "dec2000",
+                                               "decj2000", "dej2000", "glat",     "b"};
+  return kNames;
+}
+
+std::unique_ptr<ScanFile> open_named_scans(const std::string& path, const std::string& kind,
+                                           std::unique_ptr<ScanArrays> arrays,
+                                           const ScanOptions& options) {
+  return std::make_unique<NamedScans>(path, kind, std::move(arrays), options);
+}
+
+}  // namespace ryle::product

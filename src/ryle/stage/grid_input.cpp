@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/stage/grid_input.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "ryle/core/error.hpp"
+#include "ryle/core/sha256.hpp"
+#include "ryle/stage/grid_target.hpp"
+
+namespace ryle::stage {
+namespace {
+
+// Whole files of hundreds of GB are not read to be told apart: their length and pieces are.
+std::string fingerprint_of_file(const std::string& path, const std::string& chosen) {
+  constexpr std::int64_t kPieces = 64, kPiece_bytes = 65'536;
+  const auto bytes = static_cast<std::int64_t>(std::filesystem::file_size(path));
+  Sha256 hash;
+  hash.update(std::to_string(bytes) + "\n" + chosen + "\n");
+  std::ifstream file(path, std::ios::binary);
+  std::string piece(static_cast<std::size_t>(kPiece_bytes), '\0');
+  for (std::int64_t k = 0; k < kPieces; ++k) {
+    const std::int64_t at = std::max<std::int64_t>(0, bytes - kPiece_bytes) * k / (kPieces - 1);
+    file.clear();
+    file.seekg(at);
+    file.read(piece.data(), kPiece_bytes);
+    hash.update(std::string_view(piece.data(), static_cast<std::size_t>(file.gcount())));
+    if (bytes <= kPiece_bytes) break;
+  }
+  return hash.hex();
+}
+
+double channel_word_hz(const std::string& text, const std::string& word) {
+  char* end = nullptr;
+  const double number = std::strtod(word.c_str(), &end);
+  const std::string unit = end;
+  for (const auto& [name, factor] :
+       {std::pair<const char*, double>{"Hz", 1}, {"kHz", 1e3}, {"MHz", 1e6}, {"GHz", 1e9}})
+    if (end != word.c_str() && unit == name) return number * factor;
+  throw ConfigError("channels \"" + text + "\": \"" + word +
+                    "\" is neither an index nor a frequency; 100:200 and 1419MHz:1422MHz work");
+}
+
+}  // namespace
+
+std::mutex& grid_file_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+grid::Samples GridBlockData::samples(std::int64_t n) const {
+  grid::Samples s;
+  s.values = values.data();
+  s.channel_stride = n;
+  if (!weights.empty()) s.weights = weights.data();
+  if (!flags.empty()) s.flags = flags.data();
+  return s;
+}
+
+ChannelRange parse_channels(const std::string& text, const FrequencyAxis& axis,
+                            std::int64_t n_channels) {
+  if (text.empty()) return {0, n_channels};
+  const auto colon = text.find(':');
+  if (colon == std::string::npos)
+    throw ConfigError("channels \"" + text + "\" are no range; 100:200 and 1419MHz:1422MHz work");
+  const std::string low = text.substr(0, colon), high = text.substr(colon + 1);
+  ChannelRange range{0, n_channels};
+  if (text.find_first_not_of("0123456789:") == std::string::npos) {
+    if (!low.empty()) range.first = std::stoll(low);
+    if (!high.empty()) range.last = std::stoll(high);
+    if (range.first >= range.last || range.last > n_channels)
+      throw ConfigError(fmt::format("channels \"{}\" are not among the {} (0:{}) of the scans",
+                                    text, n_channels, n_channels));
+    return range;
+  }
+  const double low_hz = channel_word_hz(text, low), high_hz = channel_word_hz(text, high);
+  if (!(axis.channel_width_hz > 0))
+    throw ConfigError("channels \"" + text +
+                      "\": the scans do not say their frequencies; indices such as 100:200 work");
+  const auto index = [&](double hz) { return (hz - axis.first_center_hz) / axis.channel_width_hz; };
+  const auto bound = static_cast<double>(n_channels);
+  range.first = static_cast<std::int64_t>(std::clamp(std::ceil(index(low_hz) - 1e-6), 0.0, bound));
+  range.last =
+      static_cast<std::int64_t>(std::clamp(std::floor(index(high_hz) + 1e-6) + 1, 0.0, bound));
+  if (range.first >= range.last)
+    throw ConfigError(fmt::format(
+        "channels \"{}\": no channel's center is between; the scans have {:.6f} to {:.6f} MHz",
+        text, axis.first_center_hz * 1e-6, axis.center_hz(n_channels - 1) * 1e-6));
+  return range;
+}
+
+GridInput::GridInput(const std::vector<std::string>& files, const ScanOptions& options,
+                     const std::string& channels, std::int64_t block_samples)
+    : options_(options), paths_(files), fingerprints_(files.size()) {
+  if (files.empty()) throw ConfigError("no file of scans was given");
+  for (std::size_t f = 0; f < files.size(); ++f) {
+    open(static_cast<std::int64_t>(f));
+    const ScanFacts& facts = file_->facts();
+    frames_.push_back(facts.frame);
+    if (f == 0) {
+      facts_ = facts;
+      has_weights_ = file_->has_weights();
+      facts_.n_samples = 0;
+    } else {
+      require_same(*file_);
+    }
+    has_flags_ = has_flags_ || file_->has_flags();
+    facts_.n_samples += facts.n_samples;
+    for (std::int64_t k = 0; k < facts.n_samples; k += block_samples)
+      blocks_.push_back(
+          {static_cast<std::int64_t>(f), k, std::min(block_samples, facts.n_samples - k)});
+  }
+  if (facts_.n_samples == 0)
+    throw ConfigError(files[0] + (files.size() > 1 ? " and the others" : "") + ": no samples");
+  file_axis_ = facts_.frequency;
+  file_axis_.n_channels = facts_.n_channels;
+  choose_channels(parse_channels(channels, file_axis_, facts_.n_channels));
+}
+
+void GridInput::choose_channels(ChannelRange channels) {
+  channels_ = channels;
+  facts_.n_channels = channels_.last - channels_.first;
+  facts_.frequency.first_center_hz = file_axis_.center_hz(channels_.first);
+  facts_.frequency.n_channels = facts_.n_channels;
+}
+
+void GridInput::open(std::int64_t file) {
+  if (open_ == file) return;
+  const std::lock_guard lock(grid_file_mutex());
+  file_.reset();
+  file_ = open_scans(paths_[static_cast<std::size_t>(file)], options_);
+  open_ = file;
+}
+
+void GridInput::require_same(const ScanFile& file) {
+  const ScanFacts& other = file.facts();
+  const auto refuse = [&](const std::string& what) {
+    throw ConfigError(other.path + " and " + paths_[0] + " " + what +
+                      "; files of one map have the same channels and units");
+  };
+  if (other.n_channels != facts_.n_channels)
+    refuse(fmt::format("have {} and {} channels", other.n_channels, facts_.n_channels));
+  const FrequencyAxis &a = facts_.frequency, &b = other.frequency;
+  const auto last = facts_.n_channels - 1;
+  const double off_hz = std::max(std::abs(a.first_center_hz - b.first_center_hz),
+                                 std::abs(a.center_hz(last) - b.center_hz(last)));
+#if RYLE_MUTANT != 1272
+  if (a.channel_width_hz > 0 && off_hz > kMostChannelOffset * a.channel_width_hz)
+    refuse(fmt::format("have channels {:.3f} widths apart, {} would do",
+                       off_hz / a.channel_width_hz, kMostChannelOffset));
+#endif
+  if (other.unit != facts_.unit) refuse("are in " + other.unit + " and " + facts_.unit);
+  if (other.spectral_frame != facts_.spectral_frame)
+    refuse("have frequencies of \"" + other.spectral_frame + "\" and \"" + facts_.spectral_frame +
+           "\"");
+  if (file.has_weights() != has_weights_) refuse("do not both have weights");
+  if (other.polarization != facts_.polarization)
+    facts_.warnings.push_back(other.path + ": polarization " + other.polarization + ", before it " +
+                              facts_.polarization);
+  for (const std::string& w : other.warnings)
+    if (std::find(facts_.warnings.begin(), facts_.warnings.end(), w) == facts_.warnings.end())
+      facts_.warnings.push_back(w);
+}
+
+std::int64_t GridInput::most_block_samples() const {
+  std::int64_t most = 0;
+  for (const GridBlock& b : blocks_) most = std::max(most, b.n);
+  return most;
+}
+
+const std::string& GridInput::path(const GridBlock& block) const {
+  return paths_[static_cast<std::size_t>(block.file)];
+}
+
+std::string GridInput::fingerprint(const GridBlock& block) {
+  std::string& known = fingerprints_[static_cast<std::size_t>(block.file)];
+  if (known.empty()) {
+    std::string chosen = options_.longitude + "," + options_.latitude + "," + options_.data + "," +
+                         options_.polarization;
+    for (const auto& [column, value] : options_.select) chosen += "," + column + "=" + value;
+    known = fingerprint_of_file(path(block), chosen);
+  }
+  return known;
+}
+
+void GridInput::read_positions(const GridBlock& block, GridBlockData& data) {
+  open(block.file);
+  const auto n = static_cast<std::size_t>(block.n);
+  data.longitude_deg.resize(n);
+  data.latitude_deg.resize(n);
+  const std::lock_guard lock(grid_file_mutex());
+  file_->read_positions_of(block.first, block.n, data.longitude_deg.data(),
+                           data.latitude_deg.data());
+  bytes_read_ += 16 * block.n;
+}
+
+void GridInput::read(const GridBlock& block, std::int64_t first, std::int64_t n,
+                     GridBlockData& data) {
+  open(block.file);
+  const std::lock_guard lock(grid_file_mutex());
+  data.values.resize(static_cast<std::size_t>(n * block.n));
+  file_->read_channels_of(first, n, block.first, block.n, data.values.data());
+  bytes_read_ += 4 * n * block.n;
+  if (has_weights_) {
+    data.weights.resize(static_cast<std::size_t>(block.n));
+    file_->read_weights_of(block.first, block.n, data.weights.data());
+    bytes_read_ += 4 * block.n;
+  }
+  data.flags.clear();
+  if (file_->has_flags()) {
+    data.flags.resize(static_cast<std::size_t>(n * block.n));
+    file_->read_flags_of(first, n, block.first, block.n, data.flags.data());
+    bytes_read_ += n * block.n;
+  }
+}
+
+grid::Positions GridInput::directions(Queue& queue, const GridBlock& block,
+                                      const GridBlockData& data) const {
+  grid::Positions p =
+      grid::positions(queue, data.longitude_deg.data(), data.latitude_deg.data(), block.n);
+  const SkyFrame own = frames_[static_cast<std::size_t>(block.file)];
+  if (own != facts_.frame) rotate(p, frame_rotation(own, facts_.frame));
+  return p;
+}
+
+}  // namespace ryle::stage

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "ryle/device/queue.hpp"
+#include "ryle/engine/grid/grid.hpp"
+#include "ryle/product/scan_file.hpp"
+
+namespace ryle::stage {
+
+/// Samples [first, first + n) of a file: what is gridded at a time and added whole.
+struct GridBlock {
+  std::int64_t file = 0, first = 0, n = 0;
+};
+
+/// A block with some of its channels. Buffers are kept from one block to the next.
+struct GridBlockData {
+  std::vector<double> longitude_deg, latitude_deg;
+  std::vector<float> values, weights;  ///< @shape [channel][sample], [sample]
+  std::vector<std::uint8_t> flags;     ///< as values; empty: none
+  grid::Samples samples(std::int64_t n) const;
+};
+
+/// Channels [first, last) of the files.
+struct ChannelRange {
+  std::int64_t first = 0, last = 0;
+};
+/// "10:20" (indices, the last left out) or "1419MHz:1422MHz" (channels whose centers are between).
+/// Empty: all. Throws ConfigError.
+ChannelRange parse_channels(const std::string& text, const FrequencyAxis& axis,
+                            std::int64_t n_channels);
+
+/// Files of scans that go into one map, cut into blocks.
+class GridInput {
+ public:
+  /// Throws ConfigError, naming both files, when their channels are not the same within
+  /// kMostChannelOffset of a channel, or their units differ.
+  GridInput(const std::vector<std::string>& files, const ScanOptions& options,
+            const std::string& channels, std::int64_t block_samples);
+  static constexpr double kMostChannelOffset = 0.05;
+
+  /// Of all files and the chosen channels.
+  const ScanFacts& facts() const { return facts_; }
+  const ChannelRange& channels() const { return channels_; }
+  /// Fewer of them, counted as in the files. Before anything but positions is read.
+  void choose_channels(ChannelRange channels);
+  std::int64_t n_file_channels() const { return file_axis_.n_channels; }
+  const std::vector<GridBlock>& blocks() const { return blocks_; }
+  std::int64_t most_block_samples() const;
+  const std::string& path(const GridBlock& block) const;
+  bool has_weights() const { return has_weights_; }
+  bool has_flags() const { return has_flags_; }
+  /// What tells a file, and what was chosen from it, from others: 64 hexadecimal digits.
+  std::string fingerprint(const GridBlock& block);
+
+  /// Positions only; the frame is that of facts().
+  void read_positions(const GridBlock& block, GridBlockData& data);
+  /// Channels [first, first + n) counted as in the files, weights and flags.
+  void read(const GridBlock& block, std::int64_t first, std::int64_t n, GridBlockData& data);
+  grid::Positions directions(Queue& queue, const GridBlock& block, const GridBlockData& data) const;
+  std::int64_t bytes_read() const { return bytes_read_; }
+
+ private:
+  void require_same(const ScanFile& file);
+  void open(std::int64_t file);
+  ScanOptions options_;
+  std::vector<std::string> paths_;
+  std::vector<SkyFrame> frames_;
+  std::vector<std::string> fingerprints_;
+  ScanFacts facts_;
+  FrequencyAxis file_axis_;
+  ChannelRange channels_;
+  std::vector<GridBlock> blocks_;
+  bool has_weights_ = false, has_flags_ = false;
+  std::int64_t open_ = -1, bytes_read_ = 0;
+  std::unique_ptr<ScanFile> file_;
+};
+
+/// HDF5 is used from one thread at a time: readers of scans and writers of states take this.
+std::mutex& grid_file_mutex();
+
+}  // namespace ryle::stage

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/stage/grid_products.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+
+#include "ryle/core/error.hpp"
+#include "ryle/core/version.hpp"
+#include "ryle/product/picture.hpp"
+#include "ryle/stage/stopwatch.hpp"
+
+namespace ryle::stage {
+namespace {
+
+constexpr float kNoMean = std::numeric_limits<float>::quiet_NaN();
+
+std::string path_beside(const std::string& output, const std::string& what) {
+  std::filesystem::path path(output);
+  const std::string suffix = path.extension().string();
+  return path.replace_extension("." + what + (suffix.empty() ? ".fits" : suffix)).string();
+}
+
+}  // namespace
+
+class SharedPlanes {
+ public:
+  SharedPlanes(const SkyCells& cells, const std::string& path, std::int64_t n_channels,
+               CubeValues values, MapFacts facts, bool overwrite)
+      : path(path),
+        cells_(cells),
+        n_channels_(n_channels),
+        values_(values),
+        facts_(std::move(facts)),
+        overwrite_(overwrite) {
+    if (!overwrite && std::filesystem::exists(path))
+      throw IoError::from_errno("create", path, EEXIST);
+  }
+  template <class T>
+  void append(const std::vector<T>& plane) {
+    const auto* bytes = reinterpret_cast<const char*>(plane.data());
+    const std::size_t n_bytes = plane.size() * sizeof(T);
+    if (file_) return file_->append(plane.data());
+    if (n_same_ == 0) first_.assign(bytes, bytes + n_bytes);
+#if RYLE_MUTANT != 1273
+    if (std::memcmp(first_.data(), bytes, n_bytes) == 0) {
+#else
+    {
+#endif
+      ++n_same_;
+      return;
+    }
+    open(n_channels_);
+    for (; n_same_ > 0; --n_same_) append_first();
+    first_.clear();
+    file_->append(plane.data());
+  }
+  /// The file, with all its planes.
+  CubeWriter& complete() {
+    if (!file_) {
+      open(1);
+      append_first();
+    }
+    return *file_;
+  }
+  const std::string path;
+
+ private:
+  void open(std::int64_t n) { file_ = cells_.create(path, n, values_, facts_, overwrite_); }
+  void append_first() {
+    if (values_ == CubeValues::int32)
+      file_->append(reinterpret_cast<const std::int32_t*>(first_.data()));
+    else
+      file_->append(reinterpret_cast<const float*>(first_.data()));
+  }
+  const SkyCells& cells_;
+  std::int64_t n_channels_;
+  CubeValues values_;
+  MapFacts facts_;
+  bool overwrite_;
+  std::vector<char> first_;
+  std::int64_t n_same_ = 0;
+  std::unique_ptr<CubeWriter> file_;
+};
+
+GridProducts::GridProducts(GridProductOptions options, const SkyCells& cells, MapFacts facts,
+                           std::int64_t n_channels)
+    : options_(std::move(options)),
+      cells_(cells),
+      facts_(std::move(facts)),
+      mean_(static_cast<std::size_t>(cells.n_cells())),
+      mean_of_(mean_.size()),
+      waiting_(1) {
+  const std::string& output = options_.output;
+  if (!output.empty()) {
+    facts_.quantity = "value";
+    value_ = cells.create(output, n_channels, CubeValues::float32, facts_, options_.overwrite);
+    const auto beside = [&](const std::string& quantity, CubeValues values,
+                            const std::string& unit) {
+      MapFacts own = facts_;
+      own.quantity = quantity;
+      own.unit = unit;
+      return std::make_unique<SharedPlanes>(cells, path_beside(output, quantity), n_channels,
+                                            values, own, options_.overwrite);
+    };
+    if (options_.weights) {
+      weight_ = beside("weight", CubeValues::float32, "");
+      count_ = beside("count", CubeValues::int32, "");
+    }
+    if (options_.noise) noise_ = beside("noise", CubeValues::float32, facts_.unit);
+  }
+  thread_ = std::make_unique<StageThread>(
+      "grid-write",
+      [this](const std::stop_token&) {
+        try {
+          while (const auto planes = waiting_.pop())
+            for (const grid::Plane& plane : *planes) write(plane);
+        } catch (...) {
+          waiting_.close();  // append() must not wait for room that nobody makes
+          throw;
+        }
+      },
+      [this] { waiting_.close(); });
+}
+
+GridProducts::~GridProducts() { waiting_.close(); }
+
+void GridProducts::append(std::vector<grid::Plane> planes) {
+  if (waiting_.offer(std::move(planes)) == QueueResult::closed) thread_->join();
+}
+
+void GridProducts::write(const grid::Plane& plane) {
+  const Stopwatch watch(write_s_);
+  if (value_) value_->append(plane.value.data());
+  if (weight_) weight_->append(plane.weight);
+  if (count_) count_->append(plane.count);
+  if (noise_) noise_->append(plane.noise);
+  for (std::size_t i = 0; i < mean_.size(); ++i) {
+    if (std::isnan(plane.value[i])) continue;
+    mean_[i] += plane.value[i];
+    ++mean_of_[i];
+  }
+}
+
+void GridProducts::finish(const std::vector<std::string>& history, GridSummary& summary) {
+  waiting_.close();
+  thread_->join();
+  {
+    const Stopwatch watch(write_s_);
+    // All complete before the first gets its name.
+    for (auto* shared : {&weight_, &count_, &noise_})
+      if (*shared) (*shared)->complete();
+    const auto publish_one = [&](CubeWriter& writer, const std::string& path) {
+      writer.add_history(history);
+      writer.publish();
+      summary.products.push_back(path);
+      summary.bytes_written += static_cast<std::int64_t>(std::filesystem::file_size(path));
+    };
+    if (value_) publish_one(*value_, options_.output);
+    for (auto* shared : {&weight_, &count_, &noise_})
+      if (*shared) publish_one((*shared)->complete(), (*shared)->path);
+    for (std::size_t i = 0; i < mean_.size(); ++i)
+      mean_[i] = mean_of_[i] > 0 ? mean_[i] / static_cast<float>(mean_of_[i]) : kNoMean;
+    describe(summary);
+    if (!options_.picture.empty()) {
+      draw(summary);
+      summary.products.push_back(options_.picture);
+    }
+  }
+  summary.write_s += write_s_;
+}
+
+void GridProducts::describe(GridSummary& summary) const {
+  std::size_t peak = mean_.size();
+  for (std::size_t i = 0; i < mean_.size(); ++i) {
+    if (mean_of_[i] == 0) continue;
+    ++summary.covered_cells;
+    if (peak == mean_.size() || mean_[i] > mean_[peak]) peak = i;
+  }
+  if (peak == mean_.size()) return;
+  summary.peak_value = mean_[peak];
+  cells_.directions(static_cast<std::int64_t>(peak), 1, &summary.peak_longitude_deg,
+                    &summary.peak_latitude_deg);
+}
+
+void GridProducts::draw(const GridSummary& s) const {
+  Panel panel = cells_.picture(mean_);
+  panel.title = facts_.object.empty() ? options_.source : facts_.object;
+  panel.color_label = facts_.unit;
+  panel.color_map = ColorMap::inferno;
+  const std::string caption = fmt::format(
+      "{} {:.4f} {:.4f} deg  \u00b7  {} samples, {} channel{}  \u00b7  {}  \u00b7  Ryle {}",
+      cells_.frame() == SkyFrame::galactic ? "l b" : "RA Dec", s.center_longitude_deg,
+      s.center_latitude_deg, s.n_samples, s.n_channels, s.n_channels == 1 ? "" : "s", s.kernel,
+      version());
+  write_png(options_.picture, {panel}, caption, options_.overwrite);
+}
+
+std::int64_t planes_at_a_time(const Queue& queue) { return queue.n_workers(); }
+
+void scale_plane(grid::Plane& plane, double factor) {
+  if (factor == 1) return;
+  for (auto* values : {&plane.value, &plane.noise})
+    for (float& v : *values) v = static_cast<float>(v * factor);
+}
+
+void append_planes(Queue& queue, const grid::Sums& sums, const grid::Finish& finish, double factor,
+                   std::int64_t n_channels, GridProducts& products) {
+  const std::int64_t most = planes_at_a_time(queue);
+  for (std::int64_t c = 0; c < n_channels; c += most) {
+    std::vector<grid::Plane> planes(static_cast<std::size_t>(std::min(most, n_channels - c)));
+    queue.parallel_for(static_cast<std::int64_t>(planes.size()), [&](std::int64_t k) {
+      grid::Plane& plane = planes[static_cast<std::size_t>(k)];
+      plane = grid::finish(sums, finish, c + k);
+      scale_plane(plane, factor);
+    });
+    products.append(std::move(planes));
+  }
+}
+
+}  // namespace ryle::stage

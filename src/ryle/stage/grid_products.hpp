@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ryle/engine/grid/grid.hpp"
+#include "ryle/product/sky_cells.hpp"
+#include "ryle/runtime/bounded_queue.hpp"
+#include "ryle/runtime/stage_thread.hpp"
+#include "ryle/stage/grid_scans.hpp"
+
+namespace ryle::stage {
+
+struct GridProductOptions {
+  std::string output, picture, source;  ///< source: for titles, when there is no object
+  bool weights = true, noise = false, overwrite = false;
+};
+
+/// Planes that are the same for all channels stand once in their file, others become a cube: how a
+/// run was cut into parts makes no difference.
+class SharedPlanes;
+
+/// Files of a map, channel by channel, written by a thread of their own.
+class GridProducts {
+ public:
+  /// Creates the value cube at once: what cannot be written is said before anything is gridded.
+  GridProducts(GridProductOptions options, const SkyCells& cells, MapFacts facts,
+               std::int64_t n_channels);
+  ~GridProducts();  ///< not finished: nothing stays
+  GridProducts(const GridProducts&) = delete;
+  GridProducts& operator=(const GridProducts&) = delete;
+  /// The next channels; rethrows what the writing of others threw.
+  void append(std::vector<grid::Plane> planes);
+  /// Publishes everything and fills in what the map shows.
+  void finish(const std::vector<std::string>& history, GridSummary& summary);
+
+ private:
+  void write(const grid::Plane& plane);
+  void describe(GridSummary& summary) const;
+  void draw(const GridSummary& summary) const;
+
+  GridProductOptions options_;
+  const SkyCells& cells_;
+  MapFacts facts_;
+  std::unique_ptr<CubeWriter> value_;
+  std::unique_ptr<SharedPlanes> weight_, count_, noise_;
+  std::vector<float> mean_;
+  std::vector<std::int32_t> mean_of_;
+  double write_s_ = 0;
+  BoundedQueue<std::vector<grid::Plane>> waiting_;
+  std::unique_ptr<StageThread> thread_;
+};
+
+/// Maps of all channels of the sums into the products, several at a time; values and their noise
+/// are multiplied by `factor`.
+void append_planes(Queue& queue, const grid::Sums& sums, const grid::Finish& finish, double factor,
+                   std::int64_t n_channels, GridProducts& products);
+void scale_plane(grid::Plane& plane, double factor);
+/// Planes of append_planes() that are in memory at a time.
+std::int64_t planes_at_a_time(const Queue& queue);
+
+}  // namespace ryle::stage

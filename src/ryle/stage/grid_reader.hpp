@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "ryle/runtime/bounded_queue.hpp"
+#include "ryle/runtime/stage_thread.hpp"
+#include "ryle/stage/grid_input.hpp"
+
+namespace ryle::stage {
+
+/// A block for some channels (as in the files).
+struct GridJob {
+  std::size_t part = 0, block = 0;
+  ChannelRange channels;
+};
+
+/// Reads the next job while the one before is gridded: two buffers, no more.
+class GridReader {
+ public:
+  /// `positions`: to be read, too.
+  GridReader(GridInput& input, std::vector<GridJob> jobs, bool positions);
+  ~GridReader();
+  GridReader(const GridReader&) = delete;
+  GridReader& operator=(const GridReader&) = delete;
+  /// The next job's data, in the order of the jobs; rethrows what reading threw.
+  std::unique_ptr<GridBlockData> next();
+  void give_back(std::unique_ptr<GridBlockData> data);
+  /// After the last job. @unit s
+  double read_s();
+
+ private:
+  void run();
+  GridInput& input_;
+  std::vector<GridJob> jobs_;
+  bool positions_;
+  double read_s_ = 0;
+  BoundedQueue<std::unique_ptr<GridBlockData>> free_, ready_;
+  std::unique_ptr<StageThread> thread_;
+};
+
+}  // namespace ryle::stage

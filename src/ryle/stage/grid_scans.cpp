@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/stage/grid_scans.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <optional>
+
+#include "ryle/core/error.hpp"
+#include "ryle/core/version.hpp"
+#include "ryle/stage/grid_checkpoint.hpp"
+#include "ryle/stage/grid_history.hpp"
+#include "ryle/stage/grid_order.hpp"
+#include "ryle/stage/grid_products.hpp"
+#include "ryle/stage/grid_reader.hpp"
+#include "ryle/stage/grid_setup.hpp"
+#include "ryle/stage/stopwatch.hpp"
+
+namespace ryle::stage {
+namespace {
+
+void check_grid_options(const GridOptions& o) {
+  if (o.output.empty() && o.picture.empty() && o.accumulate.empty())
+    throw ConfigError(
+        "neither a map (-o NAME.fits) nor a picture (--png NAME.png) nor a file of sums "
+        "(--accumulate NAME.rgrid) was asked for");
+  if (o.n_shards < 1 || o.shard < 1 || o.shard > o.n_shards)
+    throw ConfigError(fmt::format("shard {}/{} is none; 1/{} to {}/{} are", o.shard, o.n_shards,
+                                  std::max<std::int64_t>(1, o.n_shards), o.n_shards, o.n_shards));
+  if (!o.accumulate.empty() && !o.checkpoint.empty())
+    throw ConfigError(
+        "--accumulate and --checkpoint exclude each other: a file of sums that is "
+        "kept needs no second one");
+  if (o.resume && o.accumulate.empty() && o.checkpoint.empty())
+    throw ConfigError(
+        "--resume goes on from a file of sums: name it with --checkpoint or "
+        "--accumulate");
+}
+
+class GridRun {
+ public:
+  explicit GridRun(const GridOptions& options)
+      : options_(options), queue_(Queue::cpu(options.n_workers)) {}
+
+  void plan() {
+    const Stopwatch watch(summary_.elapsed_s);
+    setup_ = make_grid_setup(queue_, options_, summary_);
+    if (!setup_.is_mean()) require_whole();
+    deal();
+    exact_ = !state_path().empty() || setup_.input->blocks().size() > 1;
+    if (!setup_.is_mean()) exact_ = false;
+    summary_.plan = plan_grid_memory(setup_, options_, queue_.n_workers(), exact_);
+  }
+
+  void run() {
+    const Stopwatch watch(summary_.elapsed_s);
+    started_ = std::chrono::steady_clock::now();
+    if (!state_path().empty()) {
+      checkpoint_.emplace(options_, setup_.identity, setup_.notes);
+    }
+    make_parts();
+    make_jobs();
+    if (makes_products()) open_products();
+    if (setup_.is_mean())
+      grid_means();
+    else
+      grid_medians();
+    if (!summary_.stopped) finish();
+    if (checkpoint_)
+      for (const std::string& w : checkpoint_->warnings()) summary_.warnings.push_back(w);
+    summary_.peak_memory_bytes = grid_peak_memory_bytes();
+  }
+  const GridPlan& memory_plan() const { return summary_.plan; }
+  GridSummary take() { return std::move(summary_); }
+
+ private:
+  const std::string& state_path() const {
+    return options_.accumulate.empty() ? options_.checkpoint : options_.accumulate;
+  }
+  bool makes_products() const { return !options_.output.empty() || !options_.picture.empty(); }
+  bool stopped() const { return options_.stop != nullptr && options_.stop->load() > 0; }
+
+  void require_whole() const {
+    if (state_path().empty() && options_.n_shards == 1) return;
+    throw UnsupportedError(
+        "medians of parts of the samples cannot be joined: --accumulate, "
+        "--checkpoint and --shard work with means, not with " +
+        summary_.kernel);
+  }
+
+  // Which channels and blocks are this run's: enough channels for all shards, or blocks in turn.
+  void deal() {
+    const ChannelRange all = setup_.input->channels();
+    channels_ = all;
+    const auto n_blocks = setup_.input->blocks().size();
+    const std::int64_t n = all.last - all.first, shards = options_.n_shards;
+    const bool by_channel = n >= shards;
+    if (by_channel) {
+      channels_ = {all.first + n * (options_.shard - 1) / shards,
+                   all.first + n * options_.shard / shards};
+    } else if (makes_products()) {
+      throw ConfigError(fmt::format(
+          "{} channels are fewer than {} shards: each grids a part of the samples, which makes no "
+          "map; --accumulate NAME.rgrid keeps the sums, `ryle grid merge` makes the map of all",
+          n, shards));
+    }
+    for (std::size_t b = 0; b < n_blocks; ++b)
+      if (by_channel || static_cast<std::int64_t>(b) % shards == options_.shard - 1)
+        blocks_.push_back(b);
+    setup_.input->choose_channels(channels_);
+    summary_.n_channels = channels_.last - channels_.first;
+  }
+
+  // Parts begun by another run first, as it cut them.
+  void make_parts() {
+    std::int64_t next = channels_.first;
+    if (checkpoint_)
+      for (const ChannelRange& part : checkpoint_->parts_within(channels_)) {
+        if (part.first != next) break;
+        parts_.push_back(part);
+        next = part.last;
+      }
+    for (; next < channels_.last; next = parts_.back().last)
+      parts_.push_back({next, std::min(channels_.last, next + summary_.plan.n_channels_at_a_time)});
+  }
+
+  ConsumedBlock name_of(std::size_t block) {
+    const GridBlock& b = setup_.input->blocks()[block];
+    return {setup_.input->fingerprint(b),
+            std::filesystem::path(setup_.input->path(b)).filename().string(), b.first, b.n};
+  }
+
+  void make_jobs() {
+    for (std::size_t p = 0; p < parts_.size(); ++p)
+      for (const std::size_t block : blocks_) {
+        if (checkpoint_ && checkpoint_->has(parts_[p], name_of(block))) {
+          ++summary_.blocks_resumed;
+          continue;
+        }
+        jobs_.push_back({p, block, parts_[p]});
+      }
+  }
+
+  void open_products() {
+    MapFacts facts = setup_.notes.map;
+    facts.velocity_axis = options_.velocity_axis;
+    facts.frequency = setup_.input->facts().frequency;
+    facts.history = {options_.command_line};
+    const GridBlock& first = setup_.input->blocks()[0];
+    products_ = std::make_unique<GridProducts>(
+        GridProductOptions{options_.output, options_.picture,
+                           std::filesystem::path(setup_.input->path(first)).filename().string(),
+                           options_.weights, options_.noise, options_.overwrite},
+        *setup_.cells, facts, summary_.n_channels);
+  }
+
+  void make_gridder(std::int64_t n_channels) {
+    if (gridder_ && setup_.config.n_channels == n_channels) {
+#if RYLE_MUTANT != 1224
+      gridder_->sums().reset();
+#endif
+      return;
+    }
+    gridder_.reset();
+    setup_.config.n_channels = n_channels;
+    gridder_ = grid::make_gridder(setup_.config, cells_);
+    setup_.notes.implementation = summary_.implementation = gridder_->implementation();
+    if (checkpoint_) checkpoint_->set_implementation(summary_.implementation);
+  }
+
+  void grid_means() {
+    {
+      const Stopwatch watch(summary_.geometry_s);
+      cells_ = grid_cells(queue_, *setup_.cells);
+    }
+    reader_ = std::make_unique<GridReader>(*setup_.input, jobs_, !setup_.positions.has_value());
+    std::size_t job = 0;
+    for (std::size_t p = 0; p < parts_.size() && !summary_.stopped; ++p) {
+      const std::int64_t n = parts_[p].last - parts_[p].first;
+      {
+        const Stopwatch watch(summary_.geometry_s);
+        make_gridder(n);
+      }
+      part_ = GridPart{parts_[p], {}, {}};
+      sums_ = GridSums();
+      if (exact_) {
+        if (checkpoint_ && checkpoint_->find(parts_[p]) != nullptr) {
+          part_ = *checkpoint_->find(parts_[p]);
+          sums_ = checkpoint_->load(parts_[p]);
+        } else {
+          sums_ = GridSums(cells_.directions.size(), n, setup_.identity.lobes);
+        }
+      }
+      bool fresh = true;  // the gridder holds nothing
+      for (; job < jobs_.size() && jobs_[job].part == p; ++job) {
+        if (stopped()) {
+          summary_.stopped = true;
+          break;
+        }
+        if (!fresh) gridder_->sums().reset();
+        grid_block(jobs_[job]);
+        fresh = false;
+        show(job + 1);
+      }
+      finish_part(p);
+    }
+    summary_.read_s += reader_->read_s();
+    summary_.bytes_read = setup_.input->bytes_read();
+  }
+
+  void grid_block(const GridJob& job) {
+    const GridBlock& block = setup_.input->blocks()[job.block];
+    const std::int64_t n = job.channels.last - job.channels.first;
+    auto data = reader_->next();
+    if (plan_of_ != job.block || !plan_) {
+      const Stopwatch watch(summary_.geometry_s);
+      plan_.reset();
+      plan_ = gridder_->plan(queue_, setup_.positions ? std::move(*setup_.positions)
+                                                      : setup_.directions(queue_, block, *data));
+      plan_of_ = job.block;
+    }
+    const grid::Samples samples = data->samples(block.n);
+    GridTally tally;
+    {
+      const Stopwatch watch(summary_.grid_s);
+      gridder_->execute(queue_, *plan_, samples);
+      tally.absent = grid::count_absent(queue_, samples, block.n, n);
+    }
+    const grid::PlanFacts facts = grid::facts(*plan_);
+    tally.n_samples = facts.n_samples;
+    tally.bad_positions = facts.bad_positions;
+    tally.out_of_reach = facts.out_of_reach;
+    tally.n_candidates = facts.n_candidates;
+    part_.tally.add(tally);
+    ++summary_.blocks_done;
+    summary_.values_gridded += block.n * n;
+    reader_->give_back(std::move(data));
+    if (!exact_) return;
+    {
+      const Stopwatch watch(summary_.add_s);
+      sums_.add(queue_, gridder_->sums());
+    }
+    if (checkpoint_) {
+      part_.blocks.push_back(name_of(job.block));
+      const Stopwatch watch(summary_.write_s);
+      checkpoint_->offer(part_, sums_);
+    }
+  }
+
+  void finish_part(std::size_t p) {
+    if (p == 0) {
+      note_positions(part_.tally);
+      const GridTally& t = part_.tally;
+      if (makes_products() && !summary_.stopped && t.bad_positions + t.out_of_reach == t.n_samples)
+        throw ConfigError(fmt::format(
+            "none of the {} samples is within reach of the map ({}); --target auto makes one that "
+            "holds them",
+            t.n_samples, summary_.projection));
+    }
+    grid::AbsentCounts& absent = summary_.absent;
+    absent.nan_value += part_.tally.absent.nan_value;
+    absent.inf_value += part_.tally.absent.inf_value;
+    absent.bad_weight += part_.tally.absent.bad_weight;
+    absent.flagged += part_.tally.absent.flagged;
+    if (checkpoint_) {
+      const Stopwatch watch(summary_.write_s);
+      checkpoint_->save(part_, sums_);
+    }
+    if (summary_.stopped || !products_) return;
+    if (exact_) {
+      const Stopwatch watch(summary_.add_s);
+      sums_.store(queue_, gridder_->sums());
+    }
+    append_planes(queue_, gridder_->sums(), options_.finish, setup_.notes.map.area_factor,
+                  parts_[p].last - parts_[p].first, *products_);
+  }
+
+  void note_positions(const GridTally& tally) {
+    summary_.n_samples = tally.n_samples;
+    summary_.bad_positions = tally.bad_positions;
+    summary_.out_of_reach = tally.out_of_reach;
+    summary_.n_candidates = tally.n_candidates;
+  }
+
+  void grid_medians() {
+    OrderRun run(queue_, options_, setup_, parts_, summary_);
+    run.grid([&](std::vector<grid::Plane> planes) { products_->append(std::move(planes)); },
+             [&](double done) { show_share(done); });
+  }
+
+  void show(std::size_t jobs_done) {
+    show_share(static_cast<double>(jobs_done) / static_cast<double>(jobs_.size()));
+  }
+  void show_share(double share) {
+    if (!options_.on_progress) return;
+    const double since_s = seconds_since(started_);
+    options_.on_progress({"grid", share, static_cast<double>(summary_.values_gridded) / since_s,
+                          share > 0 ? since_s * (1 - share) / share : 0});
+  }
+
+  void finish() {
+    if (products_) {
+      if (options_.on_progress) options_.on_progress({"write", 1, 0, 0});
+      products_->finish(grid_history(summary_, options_.files), summary_);
+    }
+    if (checkpoint_) {
+      if (options_.checkpoint.empty())
+        summary_.products.push_back(options_.accumulate);
+      else
+        checkpoint_->remove();
+    }
+  }
+
+  const GridOptions& options_;
+  Queue queue_;
+  GridSummary summary_;
+  GridSetup setup_;
+  bool exact_ = false;
+  ChannelRange channels_;
+  std::vector<std::size_t> blocks_;
+  std::vector<ChannelRange> parts_;
+  std::vector<GridJob> jobs_;
+  std::optional<GridCheckpoint> checkpoint_;
+  grid::Cells cells_;
+  std::unique_ptr<grid::Gridder> gridder_;
+  std::shared_ptr<const grid::GeometryPlan> plan_;
+  std::size_t plan_of_ = 0;
+  GridPart part_;
+  GridSums sums_;
+  std::unique_ptr<GridProducts> products_;
+  std::unique_ptr<GridReader> reader_;
+  std::chrono::steady_clock::time_point started_;
+};
+
+}  // namespace
+
+GridSummary grid_scans(const GridOptions& options) {
+  check_grid_options(options);
+  GridRun run(options);
+  run.plan();
+  if (options.on_plan) options.on_plan(run.memory_plan());
+  run.run();
+  return run.take();
+}
+
+GridSummary plan_grid(const GridOptions& options) {
+  GridRun run(options);
+  run.plan();
+  return run.take();
+}
+
+}  // namespace ryle::stage

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <memory>
+#include <optional>
+
+#include "ryle/engine/grid/grid.hpp"
+#include "ryle/engine/grid/order_statistics.hpp"
+#include "ryle/product/sky_cells.hpp"
+#include "ryle/stage/grid_input.hpp"
+#include "ryle/stage/grid_scans.hpp"
+#include "ryle/stage/grid_state.hpp"
+
+namespace ryle::stage {
+
+/// What is to be made of the files, decided before anything is gridded.
+struct GridSetup {
+  std::unique_ptr<GridInput> input;
+  std::unique_ptr<SkyCells> cells;
+  grid::Estimator estimator;
+  grid::Config config;
+  GridIdentity identity;
+  GridNotes notes;
+  /// Of the one block there is, in the frame of the cells; else each block's are read again.
+  std::optional<grid::Positions> positions;
+  std::int64_t choosing_bytes = 0;  ///< held while this was decided
+
+  bool is_mean() const { return estimator.statistic == grid::Statistic::mean; }
+  /// Of a block, in the frame of the cells.
+  grid::Positions directions(Queue& queue, const GridBlock& block, const GridBlockData& data) const;
+};
+
+/// Opens the files, reads positions where beam or target need them, and fills in what `summary`
+/// says of it all.
+GridSetup make_grid_setup(Queue& queue, const GridOptions& options, GridSummary& summary);
+
+/// Directions of all cells, made on all workers.
+grid::Cells grid_cells(Queue& queue, const SkyCells& cells);
+void describe_cells(const SkyCells& cells, GridSummary& summary);
+
+/// --memory, or half of what is free. @unit bytes
+std::int64_t grid_memory_limit(const GridOptions& options);
+
+/// Of this process so far.
+std::int64_t grid_peak_memory_bytes();
+
+/// Chooses how many channels are gridded at a time. `exact`: sums over blocks or from a file.
+GridPlan plan_grid_memory(const GridSetup& setup, const GridOptions& options, int n_workers,
+                          bool exact);
+
+}  // namespace ryle::stage
