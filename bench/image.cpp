@@ -132,8 +132,8 @@ bool verify(Queue& queue, const AllSkyConfig& config, const ImageData& data) {
 }
 
 // Correlator and imager one after the other, as they share the cores.
-std::pair<double, double> time_both(Queue& queue, const AllSkyConfig& config, const ImageData& data,
-                                    std::int64_t n_gulps, double seconds) {
+TimedAtSpeed time_both(Queue& queue, CoreSpeedProbe& probe, const AllSkyConfig& config,
+                       const ImageData& data, std::int64_t n_gulps, double seconds) {
   auto correlator = correlate::make_correlator(
       queue, {static_cast<std::int64_t>(config.inputs.size()), config.channels.n_channels,
               SampleFormat::ci4, config.n_spectra_per_image, "auto"});
@@ -141,11 +141,21 @@ std::pair<double, double> time_both(Queue& queue, const AllSkyConfig& config, co
   correlate::Sums sums;
   image::Images images;
   std::int64_t gulp = 0;
-  return time_runs(seconds, [&] {
-    for (std::int64_t g = 0; g < n_gulps; ++g) correlator->execute(queue, data.correlator(++gulp));
+  const TimedPart one_gulp{[&] { correlator->execute(queue, data.correlator(++gulp)); }, true};
+  std::vector<TimedPart> parts(static_cast<std::size_t>(n_gulps), one_gulp);
+  parts.push_back({[&] {
     correlator->finish(queue, sums);
     imager->execute(queue, vis_input(sums), images);
-  });
+  }});
+  return time_at_speed(probe, seconds, parts);
+}
+
+double predicted_s(const AllSkyConfig& config, const image::CostModel& model,
+                   bool with_correlator) {
+  for (const auto& p : image::plan(config, model, !with_correlator).paths) {
+    if (p.path == config.path) return p.seconds;
+  }
+  return 0;
 }
 
 // What the planner counts, at 8 per complex multiply-add.
@@ -154,15 +164,77 @@ double useful_operations(const AllSkyConfig& config, bool with_correlator) {
   model.correlate_output_bytes = 1e30;
   model.correlate_ops = model.efield_fft_ops = model.efield_grid_ops = model.vis_grid_ops =
       model.vis_dft_ops = model.efield_dft_ops = 1;
-  for (const auto& p : image::plan(config, model, !with_correlator).paths) {
-    if (p.path == config.path) return p.seconds;
+  return predicted_s(config, model, with_correlator);
+}
+
+double rounded(double x) { return std::round(100 * x) / 100; }
+
+// The planner's word against the clock, at the speed that the cores had: prediction_ok. The same
+// without regard to that speed is `raw`.
+void compare(const Options& options, const AllSkyConfig& config, const image::CostModel& model,
+             bool with_correlator, const TimedAtSpeed& timed, Result& result) {
+  const auto add = [&](const char* name, double value) { result.sizes.emplace_back(name, value); };
+  const double raw_s = predicted_s(config, model, with_correlator);
+  const RunAtSpeed& run = timed.typical();
+  const double scaled_s =
+      predicted_s(config, image::at_core_speed(model, run.speed), with_correlator);
+  const double ratio = scaled_s / run.seconds;
+  const bool good = ratio > 1 / kPredictionWithin && ratio < kPredictionWithin;
+  add("predicted_ms", rounded(1e3 * raw_s));
+  add("raw_predicted_over_best", rounded(raw_s / result.min_s));
+  add("scaled_predicted_ms", rounded(1e3 * scaled_s));
+  add("measured_ms", rounded(1e3 * run.seconds));
+  add("predicted_over_measured", rounded(ratio));
+  add("prediction_ok", good ? 1 : 0);
+  add("core_gflops", rounded(1e-9 * run.speed.ops));
+  add("core_gbytes_per_s", rounded(1e-9 * run.speed.bytes_per_s));
+  add("core_x_engine_gops", rounded(1e-9 * run.speed.product_ops));
+  add("calibrated_core_gflops", rounded(1e-9 * model.measured_at.ops));
+  add("calibrated_core_gbytes_per_s", rounded(1e-9 * model.measured_at.bytes_per_s));
+  add("calibrated_core_x_engine_gops", rounded(1e-9 * model.measured_at.product_ops));
+  add("core_share", rounded(run.core_share));
+  add("runs", static_cast<double>(timed.kept.size()));
+  add("runs_dropped", timed.n_dropped);
+  if (!good && !options.quick) {
+    char text[200];
+    std::snprintf(text, sizeof text,
+                  "warning: %s predicted %.3g ms at %.0f GFLOPS a core, took %.3g ms: run with "
+                  "--calibrate",
+                  result.implementation.c_str(), scaled_s * 1e3, run.speed.ops * 1e-9,
+                  run.seconds * 1e3);
+    options.notice(text);
   }
-  return 0;
+}
+
+void roofline(const Options& options, Path path, Result& result) {
+  const double ceiling = ceiling_fma_f32_ops();
+  if (!(ceiling > 0)) return;
+  // V_ab = conj(V_ba): 4 planes of half the pairs, where the planner counts 3 of all.
+  const double executed = result.useful_ops * (path == Path::vis_dft ? 2.0 / 3 : 1.0);
+  result.roofline_fraction = executed / result.min_s / (ceiling * options.n_workers);
+  char text[64];
+  std::snprintf(text, sizeof text, "fp32 FMA %d x 1 core %.1f GFLOPS", options.n_workers,
+                ceiling * 1e-9);
+  result.roofline = text;
+}
+
+// Repeated when no run of it counted; the last try says so.
+TimedAtSpeed timed_case(Queue& queue, CoreSpeedProbe& probe, const Options& options,
+                        const ImageCase& k, const AllSkyConfig& config, const ImageData& data) {
+  TimedAtSpeed timed;
+  int dropped = 0;
+  for (int attempt = 0; attempt < 3 && timed.empty(); ++attempt) {
+    timed = k.with_correlator
+                ? time_both(queue, probe, config, data, k.n_gulps, options.seconds_per_case)
+                : time_image(queue, probe, config, data, options.seconds_per_case);
+    dropped += timed.n_dropped;
+  }
+  timed.n_dropped = dropped;
+  return timed;
 }
 
 void measure(const Options& options, const ImageCase& k, const image::CostModel& model,
-             const Emit& emit) {
-  Queue queue = Queue::cpu(options.n_workers);
+             Queue& queue, CoreSpeedProbe& probe, const Emit& emit) {
   AllSkyConfig config = scattered_array(k.n_antennas, k.n_channels, k.n_spectra, k.path);
   config.n_pixels = options.quick ? 64 : 128;
   config.implementation = options.implementation;
@@ -184,51 +256,32 @@ void measure(const Options& options, const ImageCase& k, const image::CostModel&
                   {"support", static_cast<double>(config.function.support)}};
   result.verified = verify(queue, config, data);
   result.rate_unit = "x real time";
-  if (result.verified) {
-    std::tie(result.median_s, result.min_s) =
-        k.with_correlator ? time_both(queue, config, data, k.n_gulps, options.seconds_per_case)
-                          : time_image(queue, config, data, options.seconds_per_case);
-    double predicted_s = 0;
-    for (const auto& p : image::plan(whole, model, !k.with_correlator).paths) {
-      if (p.path == k.path) predicted_s = p.seconds;
-    }
-    const double ratio = predicted_s / result.min_s;
-    const bool good = ratio > 1 / kPredictionWithin && ratio < kPredictionWithin;
-    result.sizes.emplace_back("predicted_ms", std::round(predicted_s * 1e5) / 100);
-    result.sizes.emplace_back("predicted_over_best", std::round(100 * ratio) / 100);
-    result.sizes.emplace_back("prediction_ok", good ? 1 : 0);
-    if (!good && !options.quick) {
-      char text[160];
-      std::snprintf(text, sizeof text,
-                    "warning: %s predicted %.3g ms, took %.3g ms: run with --calibrate",
-                    result.implementation.c_str(), predicted_s * 1e3, result.min_s * 1e3);
-      options.notice(text);
-    }
-    result.useful_ops = useful_operations(whole, k.with_correlator);
-    const double image_s =
-        static_cast<double>(k.n_spectra * k.n_gulps) / config.channels.channel_width_hz;
-    result.rate = image_s / result.median_s;
-    const double ceiling = ceiling_fma_f32_ops();
-    if (ceiling > 0 && !k.with_correlator) {
-      // V_ab = conj(V_ba): 4 planes of half the pairs, where the planner counts 3 of all.
-      const double executed = result.useful_ops * (k.path == Path::vis_dft ? 2.0 / 3 : 1.0);
-      result.roofline_fraction = executed / result.min_s / (ceiling * options.n_workers);
-      char text[64];
-      std::snprintf(text, sizeof text, "fp32 FMA %d x 1 core %.1f GFLOPS", options.n_workers,
-                    ceiling * 1e-9);
-      result.roofline = text;
-    }
+  if (!result.verified) return emit(result);
+  const TimedAtSpeed timed = timed_case(queue, probe, options, k, config, data);
+  if (timed.empty()) {
+    options.notice("no row of " + result.implementation +
+                   ": the speed of the cores moved by more than 10 % in every run");
+    return;
   }
+  result.median_s = timed.median_s();
+  result.min_s = timed.min_s();
+  compare(options, whole, model, k.with_correlator, timed, result);
+  result.useful_ops = useful_operations(whole, k.with_correlator);
+  const double image_s =
+      static_cast<double>(k.n_spectra * k.n_gulps) / config.channels.channel_width_hz;
+  result.rate = image_s / result.median_s;
+  if (!k.with_correlator) roofline(options, k.path, result);
   emit(result);
 }
 
 }  // namespace
 
 void bench_image(const Options& options, const Emit& emit) {
+  Queue queue = Queue::cpu(options.n_workers);
+  CoreSpeedProbe probe(queue);
   image::CostModel model = stage::image_cost_model(BackEnd::cpu, options.n_workers);
   if (options.calibrate) {
-    Queue queue = Queue::cpu(options.n_workers);
-    model = calibrate_image(queue, options.seconds_per_case);
+    model = calibrate_image(queue, probe, options.seconds_per_case);
     const std::string file =
         stage::image_calibration_file(stage::image_machine(BackEnd::cpu, options.n_workers));
     if (!file.empty()) stage::save_image_calibration(model, file);
@@ -238,7 +291,7 @@ void bench_image(const Options& options, const Emit& emit) {
   }
   for (const auto& k : image_cases(options.quick)) {
     if (options.path != "all" && image::path_named(options.path) != k.path) continue;
-    measure(options, k, model, emit);
+    measure(options, k, model, queue, probe, emit);
   }
 }
 

@@ -104,24 +104,25 @@ image::VisInput vis_input(const correlate::Sums& sums) {
   return input;
 }
 
-std::pair<double, double> time_image(Queue& queue, const image::AllSkyConfig& config,
-                                     const ImageData& data, double seconds) {
+TimedAtSpeed time_image(Queue& queue, CoreSpeedProbe& probe, const image::AllSkyConfig& config,
+                        const ImageData& data, double seconds) {
   image::Images images;
   if (image::takes_voltages(config.path)) {
     auto imager = image::make_field_imager(queue, config);
     std::int64_t gulp = 0;
-    return time_runs(seconds, [&] {
-      imager->execute(queue, data.field(++gulp));
-      imager->finish(queue, images);
-    });
+    return time_at_speed(probe, seconds, {{[&] {
+                           imager->execute(queue, data.field(++gulp));
+                           imager->finish(queue, images);
+                         }}});
   }
   auto imager = image::make_vis_imager(queue, config);
   // Several sets of sums: a set just written by the correlator is in the cache, a late one is not.
   std::vector<correlate::Sums> sums{correlated(queue, config, data, 1)};
   while (sums.size() < 3) sums.push_back(sums.front());
   std::size_t set = 0;
-  return time_runs(seconds,
-                   [&] { imager->execute(queue, vis_input(sums[++set % sums.size()]), images); });
+  return time_at_speed(
+      probe, seconds,
+      {{[&] { imager->execute(queue, vis_input(sums[++set % sums.size()]), images); }}});
 }
 
 }  // namespace ryle::bench

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bench/bench.hpp"
+#include "bench/core_speed.hpp"
 #include "ryle/device/buffer.hpp"
 #include "ryle/engine/correlate/correlator.hpp"
 #include "ryle/engine/image/all_sky.hpp"
@@ -37,11 +38,12 @@ correlate::Sums correlated(Queue& queue, const image::AllSkyConfig& config, cons
                            std::int64_t n_gulps);
 image::VisInput vis_input(const correlate::Sums& sums);
 
-/// Seconds {median, min} of one set of images: execute and finish, or one set of sums.
-std::pair<double, double> time_image(Queue& queue, const image::AllSkyConfig& config,
-                                     const ImageData& data, double seconds);
+/// One set of images: execute and finish, or one set of sums.
+TimedAtSpeed time_image(Queue& queue, CoreSpeedProbe& probe, const image::AllSkyConfig& config,
+                        const ImageData& data, double seconds);
 
-/// Measures every rate on this machine with the workers of the queue.
-image::CostModel calibrate_image(Queue& queue, double seconds);
+/// Measures every rate on this machine with the workers of the queue, and the speed of the cores
+/// that the rates hold at.
+image::CostModel calibrate_image(Queue& queue, CoreSpeedProbe& probe, double seconds);
 
 }  // namespace ryle::bench

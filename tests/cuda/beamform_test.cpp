@@ -2,6 +2,7 @@
 // The CUDA beamformers against the reference in double (T-BF-16), outputs pre-filled with garbage.
 #include "tests/engine/beamform/harness.hpp"
 
+#include "ryle/engine/beamform/cuda.hpp"
 #include "ryle/engine/beamform/cuda_tuning.hpp"
 #include "tests/cuda/cuda_test.hpp"
 
@@ -12,6 +13,7 @@ using Base = ryle::test::CudaTest;
 
 class CudaBeamform : public Base {
  protected:
+  bool counted_ = true;
   template <class T>
   Buffer<T> to_device(const std::vector<T>& host) {
     Buffer<T> buffer(static_cast<std::int64_t>(host.size()), MemorySpace::device);
@@ -54,8 +56,8 @@ class CudaBeamform : public Base {
       }
       Output out = host;
       out.values = values.data() + windows * config.bytes_per_value();
-      out.saturated_low = low.data();
-      out.saturated_high = high.data();
+      out.saturated_low = counted_ ? low.data() : nullptr;
+      out.saturated_high = counted_ ? high.data() : nullptr;
       out.n_used = used.data();
       out.weight_power = power.data();
       windows += beams->execute(queue(), input, out);
@@ -75,7 +77,8 @@ class CudaBeamform : public Base {
 
   std::vector<std::string> names(const Config& base) {
     std::vector<std::string> out;
-    for (const char* name : {"cuda:sm80_s8_direct", "cuda:sm80_s8_tiled", "cuda:fp32"}) {
+    for (const char* name :
+         {"cuda:sm90_s8_wgmma", "cuda:sm80_s8_direct", "cuda:sm80_s8_tiled", "cuda:fp32"}) {
       Config config = base;
       config.implementation = name;
       try {
@@ -193,6 +196,78 @@ TEST_F(CudaBeamform, OddShares) {
   }
 }
 #endif
+
+// Whole slabs and groups take a way without tests, what is left of either another; 4, 8 and 16
+// slabs share a block; several groups go side by side where beams are few. Counted and not.
+TEST_F(CudaBeamform, WholeAndLeft) {
+  using F = OutputFormat;
+  for (const std::int64_t a : {32, 96}) {
+    for (const std::int64_t beams : {5, 8, 16, 100, 272}) {
+      for (const std::int64_t spectra : {128, 200}) {
+        for (const F format : {F::cf16, F::ci8, F::cf32}) {
+          Config c = shape(a, beams, 1, 1, spectra);
+          c.output = OutputKind::voltage;
+          c.output_format = format;
+          check_all(c, {1.5f, 0});
+        }
+        for (const std::int64_t t : {1, 8, 16, 32, 64}) {
+          Config c = shape(a, beams, t, 1, spectra);
+          c.order = t == 8 ? InputOrder::spectra : InputOrder::pairs;
+          if (t != 16) c.output_format = F::u8;
+          check_all(c, {0.2f, 1.5f});
+        }
+      }
+    }
+  }
+}
+
+// The harness above always asks for counts; without them bytes come out the same.
+TEST_F(CudaBeamform, UncountedIsCounted) {
+  for (const auto format : {OutputFormat::u8, OutputFormat::ci8}) {
+    for (const std::int64_t t : {1, 8, 64}) {
+      for (const std::int64_t beams : {8, 16, 70, 300}) {
+        if (format == OutputFormat::ci8 && t > 1) continue;
+        Config c = shape(32, beams, t, 2, 448);
+        c.order = InputOrder::pairs;
+        if (format == OutputFormat::ci8) c.output = OutputKind::voltage;
+        c.output_format = format;
+        Stream stream(c, 448);
+        const auto weights = random_weights(c);
+        const Requantization scale{format == OutputFormat::ci8 ? 1.5f : 0.2f, 0};
+        for (const auto& name : names(c)) {
+          counted_ = true;
+          const Result with = form(c, name, weights, stream, stream.all(), scale);
+          counted_ = false;
+          const Result without = form(c, name, weights, stream, stream.all(), scale);
+          counted_ = true;
+          std::size_t differ = 0;
+          for (std::size_t k = 0; k < with.values.size(); ++k) {
+            const int apart =
+                std::abs(static_cast<int>(static_cast<signed char>(with.values[k])) -
+                         static_cast<int>(static_cast<signed char>(without.values[k])));
+            ASSERT_TRUE(apart <= 1 || apart == 255) << name << " T=" << t << " B=" << beams;
+            differ += apart != 0;
+          }
+          // The way without counts rounds once more, by 2^-25 of the range: 1 in 30 000.
+          EXPECT_LE(differ, with.values.size() / 5000 + 1) << name << " T=" << t << " B=" << beams;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(CudaBeamform, BestKernels) {
+  Config c = shape(32, 1024, 8, 1, 64);
+  c.implementation = "cuda";
+  const std::string many(make_beamformer(queue(), c)->implementation());
+  c.n_beams = 16;
+  EXPECT_EQ(make_beamformer(queue(), c)->implementation(), "beamform/cuda/sm80_s8_direct");
+  int major = 0;
+#ifdef RYLE_HAVE_CUDA
+  for (const auto& name : cuda_implementations(c)) major += name == "cuda:sm90_s8_wgmma" ? 9 : 0;
+#endif
+  EXPECT_EQ(many, major == 9 ? "beamform/cuda/sm90_s8_wgmma" : "beamform/cuda/sm80_s8_direct");
+}
 
 TEST_F(CudaBeamform, Extremes) {
   for (const auto format : {SampleFormat::ci4, SampleFormat::ci8}) {

@@ -23,10 +23,13 @@ class CudaSearch : public ryle::test::CudaTest {
     std::vector<std::uint8_t> codes;
   };
 
-  Case make_case(const DedisperseConfig& config, std::int64_t n_outputs, std::uint64_t seed) {
-    Case c{config, n_outputs, 0, static_cast<std::int64_t>(seed % 5), {}};
+  /// aligned: channels begin at multiples of 16 bytes, else anywhere.
+  Case make_case(const DedisperseConfig& config, std::int64_t n_outputs, std::uint64_t seed,
+                 bool aligned = false) {
+    Case c{config, n_outputs, 0, aligned ? 0 : static_cast<std::int64_t>(seed % 5), {}};
     const std::int64_t longest = *std::max_element(config.delays.begin(), config.delays.end());
     c.code_stride = n_outputs + longest + static_cast<std::int64_t>(seed % 7);
+    if (aligned) c.code_stride = (c.code_stride + 15) / 16 * 16;
     c.codes.resize(static_cast<std::size_t>(config.n_channels * c.code_stride + kReadAhead));
     for (std::size_t k = 0; k < c.codes.size(); ++k)
       c.codes[k] = static_cast<std::uint8_t>(combine(seed, k) %
@@ -172,10 +175,28 @@ TEST_F(CudaSearch, RandomTreesEqualTheDefinition) {
     const std::int64_t n_outputs = kOutputs[combine(2, k) % std::size(kOutputs)];
     const auto config = random_plan(k, n_outputs);
     if (sum_format(config.n_channels, config.max_code) == SumFormat::u32) continue;
-    const Case c = make_case(config, n_outputs, k);
-    EXPECT_EQ(run_cuda(c, "fdmt") == run_reference(c, "fdmt:reference"), true)
-        << config.n_channels << " channels " << config.n_trials << " trials " << n_outputs
-        << " outputs, codes to " << config.max_code << ", case " << k;
+    for (const bool aligned : {false, true}) {
+      const Case c = make_case(config, n_outputs, k, aligned);
+      EXPECT_EQ(run_cuda(c, "fdmt") == run_reference(c, "fdmt:reference"), true)
+          << config.n_channels << " channels " << config.n_trials << " trials " << n_outputs
+          << " outputs, codes to " << config.max_code << ", case " << k
+          << (aligned ? ", aligned" : "");
+    }
+  }
+}
+
+// Codes of which 1, 2, 4, 8 and all fit a byte, at their largest, in odd numbers of channels and
+// rows; few outputs and some more than a thread block makes.
+TEST_F(CudaSearch, TreesOfTheLargestCodes) {
+  for (const int max_code : {1, 31, 63, 100, 255}) {
+    for (const std::int64_t n_outputs : {3, 1029}) {
+      const auto config = plan_of(test::best2_band(101), steps(67, 0.4), max_code, n_outputs);
+      Case c = make_case(config, n_outputs, static_cast<std::uint64_t>(max_code), true);
+      for (std::size_t k = 0; k < c.codes.size(); ++k)
+        c.codes[k] = static_cast<std::uint8_t>(combine(5, k) % 8 == 0 ? 0 : max_code);
+      EXPECT_EQ(run_cuda(c, "fdmt") == run_reference(c, "fdmt:reference"), true)
+          << "codes to " << max_code << ", " << n_outputs << " outputs";
+    }
   }
 }
 

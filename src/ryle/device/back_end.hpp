@@ -25,5 +25,8 @@ std::shared_ptr<Queue::Impl> make_cuda_queue(int device_index);
 std::vector<DeviceInfo> list_cuda_devices();
 std::string cuda_unavailable_reason();
 std::shared_ptr<std::byte> allocate_cuda(MemorySpace space, std::int64_t n_bytes);
+/// Returns the device that was current.
+int enter_device_of(const Queue& queue);
+void return_to_device(int device) noexcept;
 }  // namespace detail
 }  // namespace ryle

@@ -166,6 +166,28 @@ TEST(Beams, OutputFormats) {
   }
 }
 
+// Bytes of powers are cut and counted in one pass, 64 spectra at a time: 133 leave a tile of 5.
+TEST(Beams, BytesAreCutAndCounted) {
+  Config c =
+      config_of({9, 21, 1, 3, 133}, SampleFormat::ci4, InputOrder::spectra, WeightFormat::i8);
+  c.output_format = OutputFormat::u8;
+  const Stream random(c, 133), largest(c, 133, Fill::highest);
+  for (const Requantization r : {Requantization{0.5f, 20}, Requantization{0.3f, -60}}) {
+    for (Stream stream : {random, largest}) {
+      const auto weights = random_weights(c);
+      const Result want = run(c, "reference", weights, stream.all(11), r);
+      std::uint64_t cut = 0;
+      for (const std::uint32_t n : want.high) cut += n;
+      EXPECT_GT(cut, 63u);
+      for (const auto& name : cpu_names(c)) {
+        const Result got = run(c, name, weights, stream.all(11), r);
+        EXPECT_EQ(got.high, want.high) << name;
+        EXPECT_EQ(got.low, want.low) << name;
+      }
+    }
+  }
+}
+
 // A power too large for a half is the largest half, and counted; so is a Stokes parameter below.
 TEST(Beams, HalvesAreCutAndCounted) {
   Config c = config_of({1, 3, 1, 1, 6}, SampleFormat::ci16, InputOrder::spectra, WeightFormat::f32);

@@ -74,5 +74,37 @@ TEST(AllSkyCpuCost, DefaultsScaleWithTheMachine) {
   EXPECT_EQ(cuda.vis_dft_ops, default_cost_model(BackEnd::cuda).vis_dft_ops);
 }
 
+// Sums take as much longer as the cores are slower, what is written as much as the memory is, the
+// X-engine as much as a small one does, and gridding lies between; without a speed to compare with
+// nothing changes.
+TEST(AllSkyCpuCost, FollowsTheSpeedOfTheCores) {
+  CostModel model = default_cost_model(BackEnd::cpu);
+  model.measured_at = {160e9, 12e9, 900e9};
+  const auto seconds = [](const CostModel& m, Path path) {
+    return of(plan(array_of(64), m, true), path).seconds;
+  };
+  const auto slow = at_core_speed(model, {80e9, 12e9, 300e9});
+  const auto far = at_core_speed(model, {160e9, 4e9, 900e9});
+  EXPECT_EQ(slow.measured_at.ops, 80e9);
+  for (const Path path : {Path::efield, Path::vis_dft, Path::efield_dft}) {
+    EXPECT_DOUBLE_EQ(seconds(slow, path), 2 * seconds(model, path)) << name(path);
+    EXPECT_DOUBLE_EQ(seconds(far, path), seconds(model, path)) << name(path);
+  }
+  const double grid_s = seconds(model, Path::vis_grid);
+  EXPECT_GT(seconds(slow, Path::vis_grid), 1.4 * grid_s);
+  EXPECT_LT(seconds(slow, Path::vis_grid), 1.9 * grid_s);
+  EXPECT_GT(seconds(far, Path::vis_grid), 1.5 * grid_s);
+  EXPECT_DOUBLE_EQ(slow.correlate_ops, model.correlate_ops / 3);
+  EXPECT_DOUBLE_EQ(far.correlate_ops, model.correlate_ops);
+  EXPECT_DOUBLE_EQ(at_core_speed(model, {80e9, 0, 0}).correlate_ops, model.correlate_ops / 2);
+  EXPECT_DOUBLE_EQ(slow.correlate_output_bytes, model.correlate_output_bytes);
+  EXPECT_DOUBLE_EQ(far.correlate_output_bytes, model.correlate_output_bytes / 3);
+  const auto back = at_core_speed(slow, model.measured_at);
+  EXPECT_DOUBLE_EQ(back.correlate_ops, model.correlate_ops);
+  EXPECT_DOUBLE_EQ(at_core_speed(model, {}).vis_grid_ops, model.vis_grid_ops);
+  model.measured_at = {};
+  EXPECT_DOUBLE_EQ(at_core_speed(model, {80e9, 4e9, 1e9}).vis_grid_ops, model.vis_grid_ops);
+}
+
 }  // namespace
 }  // namespace ryle::image

@@ -33,6 +33,7 @@ struct Scratch {
   std::byte* raw[2][2];  // [block of a pair][pol]
   float* planes;
   std::int32_t* codes;
+  std::uint32_t* cut;  // [block][pol][low, high][lane], of a task whose powers go straight to bytes
 };
 
 class CpuBeamformer final : public Beamformer {
@@ -66,6 +67,11 @@ class CpuBeamformer final : public Beamformer {
     return (channel * n_blocks_ + block) * n_scales_ + product;
   }
 
+  std::int64_t cut_bytes() const { return n_blocks_ * config_.n_pols * 2 * kLanes * 4; }
+  std::uint32_t* cut_of(const Scratch& scratch, std::int64_t block, std::int64_t pol) const {
+    return scratch.cut + (block * config_.n_pols + pol) * 2 * kLanes;
+  }
+
   void pack(std::int64_t channel, std::int64_t pol, std::int64_t block);
   void run(const Input& input, const Output& output, std::int64_t channel, std::int64_t first_block,
            std::int64_t end_block, const Scratch& scratch);
@@ -80,7 +86,8 @@ class CpuBeamformer final : public Beamformer {
   void coherent(const Input& input, const Output& output, const Tile& tile, std::int64_t channel,
                 std::int64_t block, const Scratch& scratch, int half, float* any);
   void emit_bytes(const Output& output, const Tile& tile, std::int64_t channel, std::int64_t block,
-                  std::int64_t pol, const std::byte* raw, const float* scale) const;
+                  std::int64_t pol, const std::byte* raw, const float* scale,
+                  std::uint32_t* cut) const;
   void update_fits();
   void incoherent(const Tile& tile, const TileView& view, std::int64_t block,
                   const Scratch& scratch, float* any);
@@ -146,6 +153,7 @@ CpuBeamformer::CpuBeamformer(Queue& queue, const Config& config, const CpuKernel
   // 128-byte aligned pieces: samples, raw sums of two blocks and pols, 4 planes, 4 planes of codes.
   scratch_bytes_ = (unpacker_.tile_bytes() + 127) / 128 * 128 + 4 * 2 * kPlane * 4 +
                    4 * kPlane * 4 + 4 * kPlane * 4;
+  if (power_bytes_) scratch_bytes_ += cut_bytes();
   scratch_memory_ = Buffer<std::byte>(queue.n_workers() * scratch_bytes_);
 }
 
@@ -219,18 +227,25 @@ void CpuBeamformer::set_requantization(Queue&, View<const float, 3> scale,
   update_fits();
 }
 
-// Largest value that power_u8 can meet: |re|, |im| <= 2 A max|v| 127, losses scale by at most A.
+// Whether power_u8 meets neither negative values nor large ones: |re|, |im| <= 2 A max|v| 127,
+// losses scale by at most A.
 void CpuBeamformer::update_fits() {
   fits_ = false;
   if (!kernel_.integer || !power_bytes_) return;
   const Range range = value_range(config_);
   const double part = 2.0 * 127 * static_cast<double>(config_.n_antennas) *
                       std::max(-range.min, range.max) * static_cast<double>(config_.n_antennas);
-  double weight = 0, scale = 0, offset = 0;
+  double weight = 0, scale = 0, offset = 0, least = 0;
   for (const float w : weight_scale_.span()) weight = std::max(weight, double{w});
-  for (const float x : scale_.span()) scale = std::max(scale, std::fabs(double{x}));
-  for (const float x : offset_.span()) offset = std::max(offset, std::fabs(double{x}));
-  fits_ = 2 * part * part * weight * weight * scale + offset < 2e9;
+  for (const float x : scale_.span()) {
+    scale = std::max(scale, double{x});
+    least = std::min(least, double{x});
+  }
+  for (const float x : offset_.span()) {
+    offset = std::max(offset, double{x});
+    least = std::min(least, double{x});
+  }
+  fits_ = least >= 0 && 2 * part * part * weight * weight * scale + offset < 2e9;
 }
 
 std::int64_t CpuBeamformer::execute(Queue& queue, const Input& sparse, const Output& output) {
@@ -260,6 +275,7 @@ std::int64_t CpuBeamformer::execute(Queue& queue, const Input& sparse, const Out
     }
     scratch.planes = reinterpret_cast<float*>(at);
     scratch.codes = reinterpret_cast<std::int32_t*>(at + 4 * kPlane * 4);
+    scratch.cut = power_bytes_ ? reinterpret_cast<std::uint32_t*>(at + 8 * kPlane * 4) : nullptr;
     const std::int64_t group = task % groups;
     run(input, output, task / groups, group * n_blocks_ / groups, (group + 1) * n_blocks_ / groups,
         scratch);
@@ -292,6 +308,7 @@ void CpuBeamformer::run(const Input& input, const Output& output, std::int64_t c
                         std::int64_t first_block, std::int64_t end_block, const Scratch& scratch) {
   for (std::int64_t block = first_block; block < end_block; ++block)
     clear_counts(input, output, channel, block);
+  if (power_bytes_) std::memset(scratch.cut, 0, static_cast<std::size_t>(cut_bytes()));
   for (Tile tile{0, 0, nullptr}; tile.t < input.n_spectra; tile.t += tile.n) {
     tile.n = std::min(kTile, input.n_spectra - tile.t);
     if (config_.order == InputOrder::pairs)
@@ -313,6 +330,13 @@ void CpuBeamformer::run(const Input& input, const Output& output, std::int64_t c
     }
   }
   if (kernel_.fence != nullptr) kernel_.fence();
+  if (!power_bytes_) return;
+  for (std::int64_t block = first_block; block < std::min(end_block, beam_blocks_); ++block) {
+    for (std::int64_t pol = 0; pol < config_.n_pols; ++pol) {
+      const std::uint32_t* cut = cut_of(scratch, block, pol);
+      add_counts(output, channel, block, pol, cut, cut + kLanes);
+    }
+  }
 }
 
 void CpuBeamformer::form(const Input& input, const Output& output, const Tile& tile,
@@ -401,7 +425,8 @@ void CpuBeamformer::coherent(const Input& input, const Output& output, const Til
   }
   if (power_bytes_) {
     for (std::int64_t pol = 0; pol < config_.n_pols; ++pol)
-      emit_bytes(output, tile, channel, block, pol, scratch.raw[half][pol], scales[pol]);
+      emit_bytes(output, tile, channel, block, pol, scratch.raw[half][pol], scales[pol],
+                 cut_of(scratch, block, pol));
     return;
   }
   kernel_.detect({{scratch.raw[half][0], scratch.raw[half][1]},
@@ -415,13 +440,11 @@ void CpuBeamformer::coherent(const Input& input, const Output& output, const Til
 // Straight from the sums to bytes.
 void CpuBeamformer::emit_bytes(const Output& output, const Tile& tile, std::int64_t channel,
                                std::int64_t block, std::int64_t pol, const std::byte* raw,
-                               const float* scale) const {
+                               const float* scale, std::uint32_t* cut) const {
   const Rows to = rows(output, channel, block, pol, tile.t);
   const std::int64_t at = cell(channel, block, pol) * kLanes;
-  std::uint32_t low[kLanes] = {}, high[kLanes] = {};
-  kernel_.power_u8({raw, tile.n, scale, scale_.data() + at, offset_.data() + at, fits_, low, high},
-                   to);
-  add_counts(output, channel, block, pol, low, high);
+  kernel_.power_u8(
+      {raw, tile.n, scale, scale_.data() + at, offset_.data() + at, fits_, cut, cut + kLanes}, to);
 }
 
 void CpuBeamformer::incoherent(const Tile& tile, const TileView& view, std::int64_t block,

@@ -102,8 +102,8 @@ struct PowerBytes {
   const float* sum_scale;  ///< [lane]
   const float* scale;
   const float* offset;
-  bool fits;  ///< every value is known to be below 2^31
-  std::uint32_t* n_low;
+  bool fits;             ///< every value is known to be in 0 .. 2^31 - 1
+  std::uint32_t* n_low;  ///< [lane], added to
   std::uint32_t* n_high;
 };
 

@@ -2,19 +2,6 @@
 // Powers of 16 rows to bytes and floats with time unit-stride. Included inside an unnamed namespace
 // by the AVX-512 files.
 
-// Exact counts of what the packs below will cut.
-__attribute__((noinline)) inline void count_cut(const __m512i* codes, int n, std::uint32_t* n_low,
-                                                std::uint32_t* n_high) {
-  const __m512i one = _mm512_set1_epi32(1), top = _mm512_set1_epi32(255);
-  __m512i low = _mm512_loadu_si512(n_low), high = _mm512_loadu_si512(n_high);
-  for (int k = 0; k < n; ++k) {
-    low = _mm512_mask_add_epi32(low, _mm512_movepi32_mask(codes[k]), low, one);
-    high = _mm512_mask_add_epi32(high, _mm512_cmpgt_epi32_mask(codes[k], top), high, one);
-  }
-  _mm512_storeu_si512(n_low, low);
-  _mm512_storeu_si512(n_high, high);
-}
-
 // Where the values of a spectrum come from: a plane, or raw sums.
 struct FromPlane {
   const float* plane;
@@ -33,16 +20,37 @@ struct FromSums {
     return _mm512_fmadd_ps(_mm512_fmadd_ps(re, re, _mm512_mul_ps(im, im)), scale, offset);
   }
 };
+// How many codes of a tile lie outside 0 .. 255: 16-bit words in the order of packs_epi32, which
+// keeps them outside. No branches: a power has its exponential tail, so most groups hold one.
+template <bool Low>
 struct Counts {
-  std::uint32_t* low;
-  std::uint32_t* high;
+  __m512i low, high;
+
+  RYLE_INLINE void add(__m512i words, __mmask32 there) {
+    const __m512i one = _mm512_set1_epi16(1);
+#if RYLE_MUTANT == 1210
+    const __mmask32 over = _mm512_cmpgt_epi16_mask(words, _mm512_set1_epi16(255));
+#else
+    const __mmask32 over = _mm512_mask_cmpgt_epi16_mask(there, words, _mm512_set1_epi16(255));
+#endif
+    high = _mm512_mask_add_epi16(high, over, high, one);
+    if constexpr (Low)
+      low = _mm512_mask_add_epi16(low, there & _mm512_movepi16_mask(words), low, one);
+  }
+  // Words 0 .. 3 and 4 .. 7 of lane q are rows 4q .. 4q + 3 at two times.
+  static RYLE_INLINE void flush(__m512i words, std::uint32_t* to) {
+    const __m512i both = _mm512_add_epi16(words, _mm512_bsrli_epi128(words, 8));
+    const __m256i rows = _mm512_castsi512_si256(
+        _mm512_permutexvar_epi64(_mm512_set_epi64(7, 5, 3, 1, 6, 4, 2, 0), both));
+    _mm512_storeu_si512(to, _mm512_add_epi32(_mm512_loadu_si512(to), _mm512_cvtepu16_epi32(rows)));
+  }
 };
 
 // Codes of 4 times -> in each 128-bit lane q: rows 4q .. 4q+3, 4 bytes of time each. Of a tile that
 // is not full, `left` times are there; what follows is computed and neither counted nor stored.
-template <bool Cut, bool Full, class From>
+template <bool Cut, bool Full, bool Low, class From>
 RYLE_INLINE __m512i four_times(const From& from, std::int64_t k, std::int64_t left,
-                               const Counts& counts) {
+                               Counts<Low>& counts) {
   __m512i code[4];
   static_for<0, 4>([&](auto j) RYLE_ALWAYS {
     // Past the end: the last time again.
@@ -53,10 +61,12 @@ RYLE_INLINE __m512i four_times(const From& from, std::int64_t k, std::int64_t le
   });
   const __m512i first = _mm512_packs_epi32(code[0], code[1]);
   const __m512i second = _mm512_packs_epi32(code[2], code[3]);
-  // A word outside 0..255 has a bit of its high byte set; packs_epi32 keeps that.
-  if (__builtin_expect(
-          _mm512_test_epi16_mask(_mm512_or_si512(first, second), _mm512_set1_epi16(-256)) != 0, 0))
-    count_cut(code, Full || left > 4 ? 4 : static_cast<int>(left), counts.low, counts.high);
+  const auto there = [&](std::int64_t time) RYLE_ALWAYS -> __mmask32 {
+    constexpr __mmask32 kFirst = 0x0f0f0f0f;
+    return Full || left >= time + 2 ? ~__mmask32{0} : left == time + 1 ? kFirst : 0;
+  };
+  counts.add(first, there(0));
+  counts.add(second, there(2));
   const __m512i bytes = _mm512_packus_epi16(first, second);  // [time][row] in each lane
   const __m512i order =
       _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
@@ -64,9 +74,9 @@ RYLE_INLINE __m512i four_times(const From& from, std::int64_t k, std::int64_t le
 }
 
 // 16 times: out[j], 128-bit lane q = row 4q + j.
-template <bool Cut, bool Full, class From>
+template <bool Cut, bool Full, bool Low, class From>
 RYLE_INLINE void sixteen_times(const From& from, std::int64_t k, std::int64_t n,
-                               const Counts& counts, __m512i* out) {
+                               Counts<Low>& counts, __m512i* out) {
   __m512i z[4];
   static_for<0, 4>([&](auto j) RYLE_ALWAYS {
     const std::int64_t left = n - k - 4 * j;
@@ -105,9 +115,11 @@ inline void store_lines(const __m512i (*y)[4], std::int64_t n, const Rows& out) 
   }
 }
 
-template <bool Cut, class From>
-RYLE_INLINE void bytes_of(const From& from, std::int64_t n, const Counts& counts, const Rows& out) {
+template <bool Cut, bool Low, class From>
+RYLE_INLINE void bytes_of(const From& from, std::int64_t n, std::uint32_t* n_low,
+                          std::uint32_t* n_high, const Rows& out) {
   __m512i y[4][4];  // [16 times][j]
+  Counts<Low> counts{_mm512_setzero_si512(), _mm512_setzero_si512()};
   if (n == kTile) {
     for (int piece = 0; piece < 4; ++piece)
       sixteen_times<Cut, true>(from, 16 * piece, n, counts, y[piece]);
@@ -115,12 +127,14 @@ RYLE_INLINE void bytes_of(const From& from, std::int64_t n, const Counts& counts
     for (int piece = 0; piece < 4; ++piece)
       sixteen_times<Cut, false>(from, 16 * piece, n, counts, y[piece]);
   }
+  counts.flush(counts.high, n_high);
+  if constexpr (Low) counts.flush(counts.low, n_low);
   store_lines(y, n, out);
 }
 
 inline void quantize_u8(const Quantize& q, const Rows& out) {
   const FromPlane from{q.plane, _mm512_loadu_ps(q.scale), _mm512_loadu_ps(q.offset)};
-  bytes_of<true>(from, q.n, {q.n_low, q.n_high}, out);
+  bytes_of<true, true>(from, q.n, q.n_low, q.n_high, out);
 }
 
 template <bool Integer>
@@ -129,9 +143,9 @@ inline void power_u8(const PowerBytes& p, const Rows& out) {
   const __m512 scale = _mm512_mul_ps(_mm512_mul_ps(sums, sums), _mm512_loadu_ps(p.scale));
   const FromSums<Integer> from{p.raw, scale, _mm512_loadu_ps(p.offset)};
   if (p.fits) {
-    bytes_of<false>(from, p.n, {p.n_low, p.n_high}, out);
+    bytes_of<false, false>(from, p.n, p.n_low, p.n_high, out);
   } else {
-    bytes_of<true>(from, p.n, {p.n_low, p.n_high}, out);
+    bytes_of<true, true>(from, p.n, p.n_low, p.n_high, out);
   }
 }
 

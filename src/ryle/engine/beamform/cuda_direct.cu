@@ -12,8 +12,10 @@ namespace ryle::beamform::detail {
 namespace {
 
 constexpr int kWarps = 4;
-constexpr int kSlabBytes = 3 * 512 + 512 + kSlabRows * 8;  // weights, bases, row tables
-constexpr int kFewSlabs = 2;  // then the samples are fetched further ahead
+constexpr int kSlabBytes = 3 * 512 + kSlabRows * 8;  // weights, row tables
+constexpr int kFewSlabs = 2;                         // then the samples are fetched further ahead
+constexpr int kFewStages = 4;                        // of the kernel for one slab
+constexpr int kFewBlocks = 5;
 
 /// Groups on their way to shared memory, kStages - 1 of them ahead of the one worked on.
 template <class Loader, int kStages>
@@ -35,16 +37,23 @@ struct RingAhead {
   __device__ void fetch(int group, int to) {
     if (group < end) {
       const int other = Loader::fetched_for(lane);
+      // All addresses before the first copy, so that they share their arithmetic.
+      const std::uint8_t* from[Loader::kPieces];
+#pragma unroll
+      for (int k = 0; k < Loader::kPieces; ++k)
+        from[k] = Loader::address(a, samples, group, 0, other, k);
+      const auto address = static_cast<unsigned>(
+          __cvta_generic_to_shared(ring + to * Loader::kPieces * 32 + Loader::place(other)));
 #pragma unroll
       for (int k = 0; k < Loader::kPieces; ++k) {
-        const auto address = static_cast<unsigned>(__cvta_generic_to_shared(
-            ring + (to * Loader::kPieces + k) * 32 + Loader::place(other)));
-        const auto* from = Loader::address(a, samples, group, 0, other, k);
+        constexpr int kStep = 32 * static_cast<int>(sizeof(Piece));
         if constexpr (sizeof(Piece) == 16) {
-          asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(address), "l"(from)
+          asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(address + k * kStep),
+                       "l"(from[k])
                        : "memory");
         } else {
-          asm volatile("cp.async.ca.shared.global [%0], [%1], 8;\n" ::"r"(address), "l"(from)
+          asm volatile("cp.async.ca.shared.global [%0], [%1], 8;\n" ::"r"(address + k * kStep),
+                       "l"(from[k])
                        : "memory");
         }
       }
@@ -84,25 +93,21 @@ __global__ void __launch_bounds__(32 * kWarps, kBlocks<Output>)
   const int n_slabs = min(a.slabs_per_block, a.n_slabs - first_slab);
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
 
-  uint4* weights = shared;                                            // [slab][3][lane]
-  float4* bases = reinterpret_cast<float4*>(weights + n_slabs * 96);  // [slab][lane]
-  float2* rows = reinterpret_cast<float2*>(bases + n_slabs * 32);     // [slab][16]
+  uint4* weights = shared;                                           // [slab][3][lane]
+  float2* rows = reinterpret_cast<float2*>(weights + n_slabs * 96);  // [slab][16]
   std::byte* staging = reinterpret_cast<std::byte*>(rows + n_slabs * kSlabRows) +
                        warp * (Output::kStagingBytes + Ahead::kBytes);
   const std::int64_t first =
       (static_cast<std::int64_t>(a.pol) * a.n_channels + channel) * a.n_slabs + first_slab;
   for (int k = threadIdx.x; k < n_slabs * 96; k += blockDim.x)
     weights[k] = a.fragments[first * 96 + k];
-  for (int k = threadIdx.x; k < n_slabs * 32; k += blockDim.x) bases[k] = a.bases[first * 32 + k];
-  fill_rows(a, rows, first_slab * kSlabRows, n_slabs * kSlabRows, channel);
+  fill_rows(a, rows, first_slab * kSlabRows, n_slabs * kSlabRows, channel, Loader::kUnit);
   __syncthreads();
 
   const std::uint8_t* samples = a.samples + channel * a.channel_stride_bytes;
   const int end = min(first_group + a.groups_per_item, a.n_groups);
   int group = first_group + warp;
   if (group >= end) return;
-  int bias[4] = {kBiasBits, kBiasBits, kBiasBits, kBiasBits};
-  asm volatile("" : "+r"(bias[0]), "+r"(bias[1]), "+r"(bias[2]), "+r"(bias[3]));
   Ahead ahead(a, samples, group, end, lane, staging + Output::kStagingBytes);
   for (; group < end; group += kWarps) {
     Columns columns[8];
@@ -118,33 +123,124 @@ __global__ void __launch_bounds__(32 * kWarps, kBlocks<Output>)
       const uint4 wr = weights[slab * 96 + lane];
       const uint4 minus_wi = weights[slab * 96 + 32 + lane];
       const uint4 wi = weights[slab * 96 + 64 + lane];
-      const Epilogue e(a, rows + slab * kSlabRows, bases[slab * 32 + lane],
-                       (first_slab + slab) * kSlabRows, local, channel, group, lane);
+      const Destination to =
+          destination<Output>(a, (first_slab + slab) * kSlabRows, local, channel, lane);
+      const Epilogue<2, false> e(a, table_of(rows + slab * kSlabRows, lane), to, group, lane);
       Output out;
       const auto half = [&]<int H>() {
-        int re[4][4], im[4][4];
+        int re[4][4] = {}, im[4][4] = {};
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
-          multiply<false>(re[k], wr, columns[4 * H + k].re, bias);
-          multiply<false>(im[k], wi, columns[4 * H + k].re, bias);
+          multiply(re[k], wr, columns[4 * H + k].re);
+          multiply(im[k], wi, columns[4 * H + k].re);
         }
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
-          multiply<false>(re[k], minus_wi, columns[4 * H + k].im, re[k]);
-          multiply<false>(im[k], wr, columns[4 * H + k].im, im[k]);
+          multiply(re[k], minus_wi, columns[4 * H + k].im);
+          multiply(im[k], wr, columns[4 * H + k].im);
         }
         out.template half<H>(e, re, im, staging);
       };
       half.template operator()<0>();
       half.template operator()<1>();
-      out.finish(e, channel, staging);
+      out.finish(e, staging);
     }
   }
 }
 
+/// 16 beams or fewer, bound by memory: weights stay in registers, a tile is unpacked when it is
+/// multiplied, so that more warps share a multiprocessor. 8 beams or fewer (kRows = 1): the upper
+/// rows of an operand are real sums, the lower ones imaginary sums of the same beams.
+template <class Loader, class Output, int kRows, bool kPlain>
+__global__ void __launch_bounds__(32 * kWarps, kFewBlocks) few(const FusedArgs a, int items) {
+  extern __shared__ uint4 shared[];
+  using Ahead = RingAhead<Loader, kFewStages>;
+  const int local = static_cast<int>(blockIdx.x) / items;
+  const int first_group = (static_cast<int>(blockIdx.x) - local * items) * a.groups_per_item;
+  const int channel = a.first_channel + local;
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  const int end = min(first_group + a.groups_per_item, a.n_groups);
+  int group = first_group + warp;
+  if (group >= end) return;
+  std::byte* memory =
+      reinterpret_cast<std::byte*>(shared) + warp * (Output::kStagingBytes + Ahead::kBytes);
+  Ahead ahead(a, a.samples + channel * a.channel_stride_bytes, group, end, lane,
+              memory + Output::kStagingBytes);
+  const std::int64_t cell = static_cast<std::int64_t>(a.pol) * a.n_channels + channel;
+  uint4 w[3];
+#pragma unroll
+  for (int p = 0; p < 3; ++p) w[p] = a.fragments[cell * 96 + p * 32 + lane];
+  const float2 upper = row_entry(a, lane >> 2, channel, Loader::kUnit);
+  const float2 lower =
+      kRows == 1 ? float2{} : row_entry(a, (lane >> 2) + 8, channel, Loader::kUnit);
+  const RowTable table{{upper.x, lower.x}, {upper.y, lower.y}};
+  const Destination to = destination<Output>(a, 0, local, channel, lane);
+  const uint4 both_real = {w[0].x, w[2].x, w[0].z, w[2].z};  // rows Wr, then Wi
+#if RYLE_MUTANT == 1101
+  const uint4 both_imaginary = {w[2].x, w[0].x, w[2].z, w[0].z};
+#else
+  const uint4 both_imaginary = {w[1].x, w[0].x, w[1].z, w[0].z};
+#endif
+  for (; group < end; group += kWarps) {
+    const Loader now = ahead.arrived();
+    ahead.after(group);
+    const Epilogue<kRows, kPlain> e(a, table, to, group, lane);
+    Output out;
+    const auto half = [&]<int H>() {
+      int re[4][4] = {}, im[4][4] = {};
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        const Columns columns = now.tile(4 * H + k);
+        multiply(re[k], kRows == 1 ? both_real : w[0], columns.re);
+        if constexpr (kRows == 2) multiply(im[k], w[2], columns.re);
+        multiply(re[k], kRows == 1 ? both_imaginary : w[1], columns.im);
+        if constexpr (kRows == 2) multiply(im[k], w[0], columns.im);
+      }
+      if constexpr (kRows == 1) {
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          im[k][0] = re[k][2];
+          im[k][1] = re[k][3];
+        }
+      }
+      out.template half<H>(e, re, im, memory);
+    };
+    half.template operator()<0>();
+    half.template operator()<1>();
+    out.finish(e, memory);
+  }
+}
+
+template <class Loader, int kRows, bool kPlain>
+void launch_few(const FusedArgs& a, cudaStream_t stream) {
+  for_output<kPlain>(a, [&]<class Output>() {
+    constexpr int kBytes = kWarps * (Output::kStagingBytes + RingAhead<Loader, kFewStages>::kBytes);
+    auto* kernel = few<Loader, Output, kRows, kPlain>;
+    RYLE_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
+    const int items = (a.n_groups + a.groups_per_item - 1) / a.groups_per_item;
+    kernel<<<static_cast<unsigned>(items * a.launch_channels), 32 * kWarps, kBytes, stream>>>(
+        a, items);
+    RYLE_CUDA_LAUNCHED("beamform few beams");
+  });
+}
+
+template <class Loader>
+void choose_few(const FusedArgs& a, cudaStream_t stream) {
+  // Half a slab leaves rows of a staged one unused: those are tested one by one.
+  const bool staged = a.output == FusedOutput::cf16 || a.output == FusedOutput::ci8 ||
+                      a.output == FusedOutput::power_f32;
+  const bool plain = is_plain(a) && a.n_values == std::int64_t{a.n_groups} * values_of_group(a);
+  if (a.n_beams > kSlabRows / 2) {
+    if (plain && a.n_beams == kSlabRows) return launch_few<Loader, 2, true>(a, stream);
+    return launch_few<Loader, 2, false>(a, stream);
+  }
+  if (plain && !staged && a.n_beams == kSlabRows / 2) return launch_few<Loader, 1, true>(a, stream);
+  launch_few<Loader, 1, false>(a, stream);
+}
+
 template <class Loader, class Ahead>
 void choose_direct(const FusedArgs& a, cudaStream_t stream) {
-  for_output(a.output, [&]<class Output>() {
+  for_output(a, [&]<class Output>() {
     const int slabs = std::min(a.slabs_per_block, a.n_slabs);
     launch_shares(direct<Loader, Ahead, Output>, a, 32 * kWarps,
                   slabs * kSlabBytes + kWarps * (Output::kStagingBytes + Ahead::kBytes), stream);
@@ -153,6 +249,7 @@ void choose_direct(const FusedArgs& a, cudaStream_t stream) {
 
 template <class Loader>
 void choose_ahead(const FusedArgs& a, cudaStream_t stream) {
+  if (a.n_slabs == 1) return choose_few<Loader>(a, stream);
   if (a.n_slabs <= kFewSlabs) return choose_direct<Loader, RingAhead<Loader, 4>>(a, stream);
   choose_direct<Loader, RingAhead<Loader, 2>>(a, stream);
 }

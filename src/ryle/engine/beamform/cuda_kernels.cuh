@@ -149,15 +149,13 @@ struct RepackArgs {
 void launch_repack(const RepackArgs& args, cudaStream_t stream);
 
 /// Codes [beam][channel][input] -> operands of the tensor cores:
-/// fragments [pol][channel][slab][step][Wr, -Wi, Wi][lane], bases [pol][channel][slab][lane].
+/// fragments [pol][channel][slab][step][Wr, -Wi, Wi][lane].
 struct PackArgs {
   const char2* codes = nullptr;
   int n_beams = 0, n_channels = 0, n_antennas = 0, n_pols = 1;
   int n_slabs = 0, n_steps = 0;
   bool pair_order = false;
-  int sample_offset = 0;  ///< samples are stored as value + offset
   uint4* fragments = nullptr;
-  float4* bases = nullptr;
 };
 void launch_pack(const PackArgs& args, cudaStream_t stream);
 
@@ -172,6 +170,7 @@ struct FusedArgs {
   std::int64_t channel_stride_bytes = 0;
   std::int64_t block_stride_bytes = 0;  ///< pairs
   int groups_per_block = 1;
+  int block_shift = -1;  ///< its logarithm; -1 = no power of two
   int pair_stride_bytes = 0;
   int step_stride_bytes = 0;            ///< spectra: to the next spectrum
   std::int64_t plane_stride_bytes = 0;  ///< bytes: from real to imaginary
@@ -180,7 +179,6 @@ struct FusedArgs {
   int first_group = 0;  ///< of the samples; rows begin there
 
   const uint4* fragments = nullptr;
-  const float4* bases = nullptr;
   int n_slabs = 0, n_steps = 0;
   int n_beams = 0, n_channels = 0;
   int first_channel = 0, launch_channels = 0;  ///< output and scratch start at first_channel
@@ -191,10 +189,9 @@ struct FusedArgs {
   const float* offset = nullptr;
   float gain = 1;  ///< of powers: 1 / spectra added
   CudaFactors loss;
-  int integration = 8;        ///< integrated: 8, 16, 32 or 64
-  int windows_per_group = 8;  ///< 64 / integration
-  bool as_bytes = false;      ///< integrated: u8, else f32
-  bool vectors = false;       ///< rows are 16-byte aligned
+  int integration = 8;    ///< integrated: 8, 16, 32 or 64
+  bool as_bytes = false;  ///< integrated: u8, else f32
+  bool vectors = false;   ///< rows are 16-byte aligned
   std::byte* values = nullptr;
   std::int64_t row_stride_bytes = 0, channel_stride_out_bytes = 0;
   std::int64_t n_values = 0;  ///< of a row
@@ -203,9 +200,12 @@ struct FusedArgs {
 
   int slabs_per_block = 1;
   int groups_per_item = 1;
+  int slabs_before = 0, groups_before = 0;  ///< launch_wgmma: not worked on, nor those from
+  int slabs_end = 0, groups_end = 0;        ///< these on; it sets them
 };
 void launch_direct(const FusedArgs& args, cudaStream_t stream);
 void launch_tiled(const FusedArgs& args, cudaStream_t stream);
+void launch_wgmma(const FusedArgs& args, cudaStream_t stream);
 /// Shared memory of a block.
 std::int64_t tiled_shared_bytes(int slabs, int steps, FusedOutput output);
 

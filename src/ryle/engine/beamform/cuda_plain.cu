@@ -174,21 +174,6 @@ __global__ void pack(const PackArgs a) {
     for (int p = 0; p < 3; ++p)
       to[32 * p] = {planes[p][0], planes[p][1], planes[p][2], planes[p][3]};
   }
-  // 0x4B400000 + n is the float 12582912 + n for |n| < 2^22: sums begin there and need no
-  // conversion. Samples are stored as value + offset: what is taken off at the end is 12582912 plus
-  // the offset times the sum of the weights, an integer and exact.
-  float base[2][2];
-  for (int h = 0; h < 2; ++h) {
-    int re = 0, im = 0;
-    for (int antenna = 0; a.sample_offset != 0 && antenna < a.n_antennas; ++antenna) {
-      const char2 w = code_at(a, slab * kSlabRows + g + 8 * h, channel, antenna, pol);
-      re += w.x - w.y;
-      im += w.x + w.y;
-    }
-    base[0][h] = 12582912.0f + static_cast<float>(a.sample_offset * re);
-    base[1][h] = 12582912.0f + static_cast<float>(a.sample_offset * im);
-  }
-  a.bases[cell * 32 + lane] = {base[0][0], base[0][1], base[1][0], base[1][1]};
 }
 
 unsigned grid_of(std::int64_t threads, int per_block) {

@@ -3,6 +3,7 @@
 // never leave the registers) where kind and format allow it, else sums in memory and a second
 // kernel that knows every kind, format and loss.
 #include <algorithm>
+#include <bit>
 #include <numeric>
 #include <optional>
 
@@ -20,9 +21,10 @@ namespace {
 
 using namespace detail;
 
-enum class Kernel : std::uint8_t { direct, tiled, fp32 };
+enum class Kernel : std::uint8_t { wgmma, direct, tiled, fp32 };
 
-constexpr const char* kNames[] = {"sm80_s8_direct", "sm80_s8_tiled", "fp32"};
+constexpr const char* kNames[] = {"sm90_s8_wgmma", "sm80_s8_direct", "sm80_s8_tiled", "fp32"};
+constexpr std::int64_t kFewBeams = 32;               // bound by memory: direct comes first
 constexpr std::int64_t kSharedBytes = 227 << 10;     // of a block, compute capability 9.0
 constexpr std::int64_t kSharedBytesOld = 163 << 10;  // 8.0
 constexpr std::int64_t kScratchBytes = std::int64_t{256} << 20;
@@ -40,12 +42,28 @@ bool codes_fit(const Config& c) {
   const bool bytes = c.format == SampleFormat::ci4 || c.format == SampleFormat::ci8;
   return c.weights == WeightFormat::i8 && bytes && c.n_beams > 0;
 }
-// |sum| < 2^22: 2 A 8 127 for nibbles, 2 A 128 127 for bytes.
-bool takes(Kernel kernel, const Config& c) {
+bool has_warpgroup_products(int device) {
+  int major = 0;
+  RYLE_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+  return major == 9;
+}
+// Floats of sums are exact: 2 A 128 127 < 2^24 for bytes, multiples of 16 for nibbles. Weights of
+// all antennas stay in shared memory.
+bool takes(Kernel kernel, const Config& c, int device) {
   if (kernel == Kernel::fp32) return true;
   if (!codes_fit(c)) return false;
+  if (kernel == Kernel::wgmma)
+    return nibbles(c) && c.n_antennas <= 512 && has_warpgroup_products(device);
   if (kernel == Kernel::direct) return nibbles(c) && c.n_antennas <= kStepAntennas;
   return c.n_antennas <= (nibbles(c) ? 1024 : 128);
+}
+
+// Those that take a configuration, best first.
+std::vector<Kernel> kernels_for(const Config& c, int device) {
+  std::vector<Kernel> order = {Kernel::wgmma, Kernel::direct, Kernel::tiled, Kernel::fp32};
+  if (c.n_beams <= kFewBeams) std::swap(order[0], order[1]);
+  std::erase_if(order, [&](Kernel kernel) { return !takes(kernel, c, device); });
+  return order;
 }
 
 std::int64_t round_up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
@@ -95,7 +113,6 @@ class CudaBeamformer final : public Beamformer {
   Buffer<char2> codes_;    // [beam][channel][input]
   Buffer<float2> floats_;  // the same for fp32
   Buffer<uint4> fragments_;
-  Buffer<float4> bases_;
   Buffer<float> weight_scale_, scale_, offset_, full_power_, factor_;
   Buffer<std::uint32_t> full_used_;
   Buffer<std::uint8_t> mask_, repacked_;
@@ -132,7 +149,6 @@ CudaBeamformer::CudaBeamformer(Queue& queue, const Config& config, Kernel kernel
     const std::int64_t slabs = config.n_pols * config.n_channels * n_slabs_;
     fragments_ =
         Buffer<uint4>(checked_product({slabs, n_steps_, 96}, "beam weights"), MemorySpace::device);
-    bases_ = Buffer<float4>(slabs * 32, MemorySpace::device);
     plan_tiles();
   } else {
     floats_ = Buffer<float2>(n_codes, MemorySpace::device);
@@ -169,9 +185,10 @@ CudaBeamformer::CudaBeamformer(Queue& queue, const Config& config, Kernel kernel
 
 void CudaBeamformer::plan_tiles() {
   const bool voltage = config_.output == OutputKind::voltage;
-  const bool direct = kernel_ == Kernel::direct;
-  tuning_ =
-      cuda_tuning(direct ? CudaTuningKernel::direct : CudaTuningKernel::tiled, n_slabs_, voltage);
+  const CudaTuningKernel kernel = kernel_ == Kernel::wgmma    ? CudaTuningKernel::wgmma
+                                  : kernel_ == Kernel::direct ? CudaTuningKernel::direct
+                                                              : CudaTuningKernel::tiled;
+  tuning_ = cuda_tuning(kernel, n_slabs_, voltage);
   int major = 0;
   RYLE_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device_));
   shared_bytes_ = major >= 9 ? kSharedBytes : kSharedBytesOld;
@@ -199,9 +216,7 @@ void CudaBeamformer::set_weights(Queue& queue, View<const cf32, 3> weights) {
     pack.n_slabs = n_slabs_;
     pack.n_steps = n_steps_;
     pack.pair_order = config_.order == InputOrder::pairs;
-    pack.sample_offset = nibbles(config_) ? 8 : 0;
     pack.fragments = fragments_.data();
-    pack.bases = bases_.data();
     launch_pack(pack, stream);
   } else {
     upload(queue, floats_, bank_.values.data(), n);
@@ -305,7 +320,6 @@ FusedArgs CudaBeamformer::operands(Queue& queue, const Input& input, int pol) {
   FusedArgs a;
   a.n_spectra = input.n_spectra;
   a.fragments = fragments_.data();
-  a.bases = bases_.data();
   a.n_slabs = n_slabs_;
   a.n_steps = n_steps_;
   a.n_beams = static_cast<int>(config_.n_beams);
@@ -325,6 +339,8 @@ FusedArgs CudaBeamformer::operands(Queue& queue, const Input& input, int pol) {
     a.block_stride_bytes = input.step_stride_bytes;
     a.step_stride_bytes = static_cast<int>(input.step_stride_bytes);
     a.groups_per_block = static_cast<int>(config_.block_spectra / kGroupSpectra);
+    const auto groups = static_cast<unsigned>(a.groups_per_block);
+    a.block_shift = std::has_single_bit(groups) ? std::countr_zero(groups) : -1;
     a.pair_stride_bytes = static_cast<int>(2 * config_.block_spectra);
     return a;
   }
@@ -353,6 +369,7 @@ FusedArgs CudaBeamformer::operands(Queue& queue, const Input& input, int pol) {
 }
 
 void CudaBeamformer::launch(const FusedArgs& args, cudaStream_t stream) const {
+  if (kernel_ == Kernel::wgmma) return launch_wgmma(args, stream);
   if (kernel_ == Kernel::direct) return launch_direct(args, stream);
   FusedArgs fitting = args;
   while (fitting.slabs_per_block > 1 &&
@@ -440,7 +457,6 @@ bool CudaBeamformer::fuse(Queue& queue, const Input& input, const Output& output
     a.offset = offset_.data();
     a.product = voltage ? 0 : pol;
     a.integration = static_cast<int>(inner);
-    a.windows_per_group = static_cast<int>(kGroupSpectra / inner);
     a.n_values = n_values;
     for (std::int64_t first = 0; first < config_.n_channels; first += channels) {
       a.first_channel = static_cast<int>(first);
@@ -451,8 +467,10 @@ bool CudaBeamformer::fuse(Queue& queue, const Input& input, const Output& output
         a.values = static_cast<std::byte*>(output.values) + a.product * output.product_stride_bytes;
         a.row_stride_bytes = output.row_stride_bytes;
         a.channel_stride_out_bytes = output.channel_stride_bytes;
-        a.low = output.saturated_low;
-        a.high = output.saturated_high;
+        if (a.as_bytes || a.output == FusedOutput::ci8) {  // floats are never cut
+          a.low = output.saturated_low;
+          a.high = output.saturated_high;
+        }
       } else {
         a.values = scratch_.data();
         a.row_stride_bytes = pitch * 4;
@@ -602,10 +620,8 @@ void set_cuda_tuning(const CudaTuning* tuning) {
 std::vector<std::string> cuda_implementations(const Config& config) {
   if (!cuda_unavailable_reason().empty()) return {};
   std::vector<std::string> names;
-  for (const Kernel kernel : {Kernel::direct, Kernel::tiled, Kernel::fp32}) {
-    if (takes(kernel, config))
-      names.push_back(std::string("cuda:") + kNames[static_cast<int>(kernel)]);
-  }
+  for (const Kernel kernel : kernels_for(config, 0))
+    names.push_back(std::string("cuda:") + kNames[static_cast<int>(kernel)]);
   return names;
 }
 
@@ -618,8 +634,7 @@ std::vector<std::string> cuda_implementations() {
 std::unique_ptr<Beamformer> make_cuda_beamformer(Queue& queue, const Config& config) {
   const std::string& wanted = config.implementation;
   std::string works;
-  for (const Kernel kernel : {Kernel::direct, Kernel::tiled, Kernel::fp32}) {
-    if (!takes(kernel, config)) continue;
+  for (const Kernel kernel : kernels_for(config, cuda::device_of(queue))) {
     const std::string name = std::string("cuda:") + kNames[static_cast<int>(kernel)];
     if (wanted == "cuda" || wanted == "auto" || wanted == name)
       return std::make_unique<CudaBeamformer>(queue, config, kernel);

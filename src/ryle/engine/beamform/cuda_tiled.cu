@@ -29,17 +29,14 @@ __global__ void __launch_bounds__(32 * kWarps, 1)
   const int slab_vectors = a.n_steps * 96;
 
   uint4* weights = shared;  // [slab][step][3][lane]
-  float4* bases = reinterpret_cast<float4*>(weights + room * slab_vectors);
-  float2* rows = reinterpret_cast<float2*>(bases + room * 32);
+  float2* rows = reinterpret_cast<float2*>(weights + room * slab_vectors);
   std::byte* staging =
       reinterpret_cast<std::byte*>(rows + room * kSlabRows) + warp * Output::kStagingBytes;
   const std::int64_t first =
       (static_cast<std::int64_t>(a.pol) * a.n_channels + channel) * a.n_slabs + first_slab;
   for (int k = threadIdx.x; k < room * slab_vectors; k += blockDim.x)
     weights[k] = k < n_slabs * slab_vectors ? a.fragments[first * slab_vectors + k] : uint4{};
-  for (int k = threadIdx.x; k < room * 32; k += blockDim.x)
-    bases[k] = k < n_slabs * 32 ? a.bases[first * 32 + k] : float4{};
-  fill_rows(a, rows, first_slab * kSlabRows, room * kSlabRows, channel);
+  fill_rows(a, rows, first_slab * kSlabRows, room * kSlabRows, channel, Loader::kUnit);
   __syncthreads();
 
   const std::uint8_t* samples = a.samples + channel * a.channel_stride_bytes;
@@ -52,15 +49,7 @@ __global__ void __launch_bounds__(32 * kWarps, 1)
   for (; unit < units; unit += kWarps) {
     const int group = first_group + unit / n_pairs;
     const int slab = unit % n_pairs * kPairSlabs;
-    int re[kPairSlabs][2][4][4], im[kPairSlabs][2][4][4];
-#pragma unroll
-    for (int s = 0; s < kPairSlabs; ++s) {
-#pragma unroll
-      for (int j = 0; j < 8; ++j) {
-#pragma unroll
-        for (int c = 0; c < 4; ++c) re[s][j / 4][j % 4][c] = im[s][j / 4][j % 4][c] = kBiasBits;
-      }
-    }
+    int re[kPairSlabs][2][4][4] = {}, im[kPairSlabs][2][4][4] = {};
 #pragma unroll 1
     for (int step = 0; step < a.n_steps; ++step) {
       const Loader now = next;
@@ -82,15 +71,15 @@ __global__ void __launch_bounds__(32 * kWarps, 1)
         for (int s = 0; s < kPairSlabs; ++s) {
           int(&x)[4] = re[s][j / 4][j % 4];
           int(&y)[4] = im[s][j / 4][j % 4];
-          multiply<Loader::kSigned>(x, w[s][0], columns.re, x);
-          multiply<Loader::kSigned>(y, w[s][2], columns.re, y);
+          multiply(x, w[s][0], columns.re);
+          multiply(y, w[s][2], columns.re);
         }
 #pragma unroll
         for (int s = 0; s < kPairSlabs; ++s) {
           int(&x)[4] = re[s][j / 4][j % 4];
           int(&y)[4] = im[s][j / 4][j % 4];
-          multiply<Loader::kSigned>(x, w[s][1], columns.im, x);
-          multiply<Loader::kSigned>(y, w[s][0], columns.im, y);
+          multiply(x, w[s][1], columns.im);
+          multiply(y, w[s][0], columns.im);
         }
       }
     }
@@ -99,19 +88,20 @@ __global__ void __launch_bounds__(32 * kWarps, 1)
 #if RYLE_MUTANT != 1042
       if (slab + s >= n_slabs) continue;  // another block's beams
 #endif
-      const Epilogue e(a, rows + (slab + s) * kSlabRows, bases[(slab + s) * 32 + lane],
-                       (first_slab + slab + s) * kSlabRows, local, channel, group, lane);
+      const Destination to =
+          destination<Output>(a, (first_slab + slab + s) * kSlabRows, local, channel, lane);
+      const Epilogue<2, false> e(a, table_of(rows + (slab + s) * kSlabRows, lane), to, group, lane);
       Output out;
       out.template half<0>(e, re[s][0], im[s][0], staging);
       out.template half<1>(e, re[s][1], im[s][1], staging);
-      out.finish(e, channel, staging);
+      out.finish(e, staging);
     }
   }
 }
 
 template <class Loader>
 void choose_tiled(const FusedArgs& a, cudaStream_t stream) {
-  for_output(a.output, [&]<class Output>() {
+  for_output(a, [&]<class Output>() {
     launch_shares(tiled<Loader, Output>, a, 32 * kWarps,
                   tiled_shared_bytes(a.slabs_per_block, a.n_steps, a.output), stream);
   });
@@ -120,15 +110,14 @@ void choose_tiled(const FusedArgs& a, cudaStream_t stream) {
 std::int64_t staging_bytes(FusedOutput output) {
   if (output == FusedOutput::power_f32 || output == FusedOutput::cf16)
     return PowerF32::kStagingBytes;
-  return output == FusedOutput::ci8 ? VoltageI8::kStagingBytes : 0;
+  return output == FusedOutput::ci8 ? VoltageI8<false>::kStagingBytes : 0;
 }
 
 }  // namespace
 
 std::int64_t tiled_shared_bytes(int slabs, int steps, FusedOutput output) {
   const std::int64_t room = (slabs + kPairSlabs - 1) / kPairSlabs * kPairSlabs;
-  return room * (std::int64_t{steps} * 3 * 512 + 512 + kSlabRows * 8) +
-         kWarps * staging_bytes(output);
+  return room * (std::int64_t{steps} * 3 * 512 + kSlabRows * 8) + kWarps * staging_bytes(output);
 }
 
 void launch_tiled(const FusedArgs& a, cudaStream_t stream) {

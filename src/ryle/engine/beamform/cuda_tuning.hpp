@@ -7,7 +7,7 @@
 /// in). Found by `bench_cuda beamform --tune`; docs/beams.md has its measurements.
 namespace ryle::beamform {
 
-enum class CudaTuningKernel : std::uint8_t { direct, tiled };
+enum class CudaTuningKernel : std::uint8_t { direct, tiled, wgmma };
 
 struct CudaTuning {
   std::int64_t slabs_per_block;  ///< 16 beams each: their weights share a block
@@ -29,6 +29,8 @@ inline constexpr CudaTuningRow kCudaTuning[] = {
     {CudaTuningKernel::direct, INT64_MAX, true, {8, 32}},
     {CudaTuningKernel::tiled, INT64_MAX, false, {8, 64}},
     {CudaTuningKernel::tiled, INT64_MAX, true, {6, 64}},
+    {CudaTuningKernel::wgmma, INT64_MAX, false, {16, 32}},  // 4, 8 or 16 slabs
+    {CudaTuningKernel::wgmma, INT64_MAX, true, {16, 32}},
 };
 
 constexpr CudaTuning cuda_tuning(CudaTuningKernel kernel, std::int64_t n_slabs, bool voltage) {

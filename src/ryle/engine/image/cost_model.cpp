@@ -84,6 +84,7 @@ CostModel default_cost_model(BackEnd back_end, int n_workers) {
   const double workers = n_workers / kWorkers;
   const double speed = workers * detail::cpu_quick_ops() / kQuickOps;
   m.machine = "this machine (from a quick measurement)";
+  m.measured_at = {detail::cpu_quick_ops(), 0};
   m.correlate_ops *= workers * correlator_share();
   m.correlate_output_bytes *= workers;
   for (double CostModel::*rate :
@@ -96,6 +97,61 @@ CostModel default_cost_model(BackEnd back_end, int n_workers) {
         &CostModel::vis_place_s, &CostModel::setup_pair_s, &CostModel::setup_pixel_s}) {
     m.*cost /= speed;
   }
+  return m;
+}
+
+namespace {
+
+/// How much of a cost waits for the memory: gridding follows both probes, and the sums that a
+/// correlator writes the memory alone (bench/results/xeon-server/README.md).
+struct Scaled {
+  double CostModel::*value;
+  bool is_rate;
+  double memory_share;
+};
+constexpr Scaled kScaled[] = {
+    {&CostModel::correlate_output_bytes, true, 1},
+    {&CostModel::efield_fft_ops, true, 0},
+    {&CostModel::efield_grid_ops, true, 0},
+    {&CostModel::efield_half_ops, true, 0},
+    {&CostModel::vis_grid_ops, true, 0.5},
+    {&CostModel::vis_dft_ops, true, 0},
+    {&CostModel::efield_dft_ops, true, 0},
+    {&CostModel::overhead_s, false, 0},
+    {&CostModel::vis_pixel_s, false, 0.5},
+    {&CostModel::efield_pixel_s, false, 0},
+    {&CostModel::phasor_s, false, 0},
+    {&CostModel::vis_place_s, false, 0.5},
+    {&CostModel::setup_pair_s, false, 0.5},
+    {&CostModel::setup_pixel_s, false, 0},
+};
+
+bool both_known(double then, double now) { return then > 0 && now > 0; }
+
+double slowdown(double then, double now) { return both_known(then, now) ? then / now : 1; }
+
+}  // namespace
+
+CostModel at_core_speed(const CostModel& model, const CoreSpeed& speed) {
+  CostModel m = model;
+  const double sums = slowdown(model.measured_at.ops, speed.ops);
+#if RYLE_MUTANT == 1160
+  const double memory = sums;
+#else
+  const double memory = slowdown(model.measured_at.bytes_per_s, speed.bytes_per_s);
+#endif
+#if RYLE_MUTANT == 1163
+  m.correlate_ops /= sums;
+#else
+  m.correlate_ops /= both_known(model.measured_at.product_ops, speed.product_ops)
+                         ? model.measured_at.product_ops / speed.product_ops
+                         : sums;
+#endif
+  for (const auto& [value, is_rate, share] : kScaled) {
+    const double longer = (1 - share) * sums + share * memory;
+    m.*value *= is_rate ? 1 / longer : longer;
+  }
+  m.measured_at = speed;
   return m;
 }
 

@@ -9,6 +9,14 @@
 
 namespace ryle::image {
 
+/// How fast one core is, all that are used running at once. Clocks, other programs and the other
+/// thread of a core change it from second to second. @unit per second; 0 = not known
+struct CoreSpeed {
+  double ops = 0;          ///< fp32 multiply-adds in registers, 2 operations each
+  double bytes_per_s = 0;  ///< read from beyond the caches
+  double product_ops = 0;  ///< of a small X-engine: units that neighbours share slow it down apart
+};
+
 /// Rates of one machine that predict the time of each path; defaults are the design's, `ryle bench
 /// image --calibrate` measures them. @unit operations or bytes per second
 struct CostModel {
@@ -34,7 +42,12 @@ struct CostModel {
       0;  ///< per place where baselines begin on the uv plane and channel: vis-grid
   double setup_pair_s = 0;   ///< per baseline and channel, once: vis-grid
   double setup_pixel_s = 0;  ///< per pixel (and channel: efield), once: gridded paths
+  CoreSpeed measured_at;     ///< CPU: the speed that the rates were measured at
 };
+/// The rates at another speed of the cores: what sums scales with `ops`, what waits for the memory
+/// with `bytes_per_s`, the X-engine with `product_ops` (`ops` where that is not known). A speed
+/// that is not known on both sides changes nothing.
+CostModel at_core_speed(const CostModel& model, const CoreSpeed& speed);
 /// Fixed rates: of one H200, or of two of the cores that the design was measured on.
 CostModel default_cost_model(BackEnd back_end);
 /// The same scaled to this machine, for n_workers cores: by a multiply-add kernel timed for a few

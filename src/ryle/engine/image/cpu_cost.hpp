@@ -29,8 +29,10 @@ double cpu_images_s(const CpuSizes& sizes, const CostModel& model, Path path);
 /// Once, when the imager is made.
 double cpu_setup_s(const CpuSizes& sizes, const CostModel& model, Path path);
 
-/// Multiply-adds per second of one core, measured on the kernel of vis-dft in a few milliseconds,
-/// once per process. @unit operations, 2 per multiply-add
+/// Multiply-adds per second of this core now, measured on the kernel of vis-dft: the best of
+/// n_bursts of 20 microseconds each. @unit operations, 2 per multiply-add
+double cpu_ops_now(int n_bursts);
+/// The same of a few milliseconds, measured once per process.
 double cpu_quick_ops();
 
 }  // namespace ryle::image::detail

@@ -3,6 +3,7 @@
 // autocorrelations taken out once an image.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "ryle/engine/image/all_sky_factories.hpp"
 #include "ryle/engine/image/cuda_all_sky_apertures.cuh"
@@ -102,6 +103,7 @@ class EfieldCuda final : public CudaFieldImager {
       launch_auto_lags(powers_.data(), antenna_weights_.data(), n_antennas(), support(),
                        n_channels(), lags, stream);
     }
+    if (planes_unwritten_) clear(planes_, stream);  // nothing came
     FinishArgs finish = finish_args(config_, pixels_.data());
     finish.pairs = pairs_.data();
     finish.inverse_taper = taper_.data();
@@ -127,12 +129,10 @@ class EfieldCuda final : public CudaFieldImager {
   void reset(Queue& queue) override {
     const cuda::DeviceScope scope(device_);
     const auto stream = cuda::stream_of(queue);
-    const auto clear = [&](const auto& buffer) {
-      RYLE_CUDA(
-          cudaMemsetAsync(buffer.data(), 0, static_cast<std::size_t>(buffer.bytes()), stream));
-    };
-    clear(planes_);
-    clear(powers_);
+    // The fused kernel writes the first gulp over what is there.
+    planes_unwritten_ = fused_.fits;
+    if (!fused_.fits) clear(planes_, stream);
+    clear(powers_, stream);
     weights_.assign(3 * static_cast<std::size_t>(n_channels()), 0);
     n_spectra_ = 0;
   }
@@ -142,6 +142,10 @@ class EfieldCuda final : public CudaFieldImager {
   const AllSkyConfig& config() const override { return config_; }
 
  private:
+  template <class T>
+  static void clear(const Buffer<T>& buffer, cudaStream_t stream) {
+    RYLE_CUDA(cudaMemsetAsync(buffer.data(), 0, static_cast<std::size_t>(buffer.bytes()), stream));
+  }
   int n_channels() const { return static_cast<int>(config_.channels.n_channels); }
   int n_antennas() const { return static_cast<int>(used_.antenna.size()); }
   bool apertures() const { return !config_.function.apertures.empty(); }
@@ -277,6 +281,7 @@ class EfieldCuda final : public CudaFieldImager {
     args.first_column[0] = fused_.first_column[0];
     args.first_column[1] = fused_.first_column[1];
     args.transposed = fused_.transposed;
+    args.first_gulp = std::exchange(planes_unwritten_, false);
     args.input = reinterpret_cast<const int2*>(input_.data());
     args.factor = reinterpret_cast<const float4*>(factor_.data());
     args.tiles = fused_tiles_.data();
@@ -386,7 +391,8 @@ class EfieldCuda final : public CudaFieldImager {
   Buffer<HalfTile> half_tiles_;
   Buffer<HalfPair> half_pairs_;
   Buffer<HalfBlock> half_blocks_;
-  Buffer<float> scale_;  // [channel]
+  Buffer<float> scale_;            // [channel]
+  bool planes_unwritten_ = false;  // since reset()
   int n_slices_ = 1;
   int batch_channels_ = 1;
   int batch_spectra_ = 1;

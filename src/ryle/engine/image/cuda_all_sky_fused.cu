@@ -16,6 +16,7 @@
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/image/cuda_all_sky_fused.cuh"
 #include "ryle/engine/image/cuda_all_sky_voltages.cuh"
+#include "ryle/engine/image/cuda_cluster.cuh"
 
 namespace ryle::image::detail {
 namespace {
@@ -57,81 +58,6 @@ __device__ Shared carve(const FusedArgs& a, unsigned char* base) {
   s.arrivals = reinterpret_cast<unsigned long long*>(s.tile + 4 * a.n_quads);
   s.empty = reinterpret_cast<unsigned*>(s.arrivals + 2);
   return s;
-}
-
-// Split barrier of all blocks of a channel: what was written (and read) before the one is there
-// (and done) before what follows the other.
-__device__ inline void cluster_arrive() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.arrive.release;" ::: "memory");
-#endif
-}
-// For a thread that has only read what others write next: there is no store to wait for, but for
-// the values, which are there when what was made of all of them is.
-__device__ inline void cluster_arrive_after_reads(float made_of_x, float made_of_y) {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.arrive.relaxed;" ::"f"(made_of_x), "f"(made_of_y) : "memory");
-#endif
-}
-__device__ inline void cluster_wait() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
-#endif
-}
-
-__device__ inline unsigned shared_address(const void* p) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(p));
-}
-
-// Where `pointer` lies in the shared memory of another block.
-__device__ inline unsigned in_other_block(const void* pointer, unsigned other) {
-  unsigned at = shared_address(pointer);
-#if __CUDA_ARCH__ >= 900
-  asm("mapa.shared::cluster.u32 %0, %0, %1;" : "+r"(at) : "r"(other));
-#endif
-  return at;
-}
-
-// A store there counts its bytes at a barrier there, which is all its reader has to wait for: no
-// fence that waits for every store of the thread.
-__device__ inline void store_there(unsigned at, float4 v, unsigned arrival) {
-#if __CUDA_ARCH__ >= 900
-  asm volatile(
-      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, "
-      "[%5];" ::"r"(at),
-      "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w), "r"(arrival)
-      : "memory");
-#endif
-}
-
-__device__ inline void init_arrivals(unsigned long long* barrier) {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(barrier)) : "memory");
-  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-#endif
-}
-
-__device__ inline void expect_arrivals(unsigned long long* barrier, int bytes) {
-#if __CUDA_ARCH__ >= 900
-  asm volatile(
-      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
-      "r"(bytes)
-      : "memory");
-#endif
-}
-
-__device__ inline void wait_for_arrivals(unsigned long long* barrier, int phase) {
-#if __CUDA_ARCH__ >= 900
-  asm volatile(
-      "{\n"
-      ".reg .pred there;\n"
-      "again_%=:\n"
-      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 there, [%0], %1;\n"
-      "@!there bra again_%=;\n"
-      "}\n" ::"r"(shared_address(barrier)),
-      "r"(phase)
-      : "memory");
-#endif
 }
 
 __device__ inline float2 root_128(int k) {
@@ -254,8 +180,8 @@ __device__ inline void store_here(const Cells& cells, int at, const Pair& v) {
 template <int N>
 __device__ inline void store_there(const Cells& cells, int at, const Pair& v) {
   const unsigned x = cells.there + 8 * at;
-  store_there(x, {v.left.x, v.left.y, v.right.x, v.right.y}, cells.arrival);
-  store_there(x + 8 * kPlane<N>, {v.left.z, v.left.w, v.right.z, v.right.w}, cells.arrival);
+  store_remote(x, {v.left.x, v.left.y, v.right.x, v.right.y}, cells.arrival);
+  store_remote(x + 8 * kPlane<N>, {v.left.z, v.left.w, v.right.z, v.right.w}, cells.arrival);
 }
 
 // Both blocks have read the grid before cluster_wait().
@@ -564,13 +490,16 @@ __device__ inline void set_up(const FusedArgs& a, const Shared& s, int channel, 
 #define RYLE_CLUSTER
 #endif
 
-// Bytes the other blocks will store here, each spectrum.
+// Bytes the other block will store here, each spectrum; all threads count.
 __device__ inline int bytes_of_tiles(const FusedArgs& a, int channel, int h) {
+  static_assert(kFusedBlocks == 2, "one other block");
+  const int n = 4 * a.n_quads;
+  const FusedTile* tiles =
+      a.tiles + static_cast<std::int64_t>(kFusedBlocks * channel + (h ^ 1)) * n;
   int there = 0;
-  for (int other = 0; other < kFusedBlocks; ++other) {
-    const std::int64_t n = 4 * a.n_quads;
-    const FusedTile* tiles = a.tiles + (kFusedBlocks * channel + other) * n;
-    for (int k = 0; k < n; ++k) there += other != h && tiles[k].at != FusedTile::kNone;
+  for (int first = 0; first < n; first += kThreads) {
+    const int k = first + static_cast<int>(threadIdx.x);
+    there += __syncthreads_count(k < n && tiles[k].at != FusedTile::kNone);
   }
   return there * (2 * kFusedTile * kFusedTile * static_cast<int>(sizeof(float2)));
 }
@@ -584,7 +513,13 @@ __device__ inline void add_to_planes(const FusedArgs& a, int column, int parity,
     const int y = 2 * (point_of_column() + 8 * r) + parity;
     const int at = a.transposed ? column * kFusedPixels + y : y * kFusedPixels + column;
 #pragma unroll
-    for (int k = 0; k < 4; ++k) plane[k * kSize + at] += sum[r][k];
+    for (int k = 0; k < 4; ++k) {
+#if RYLE_MUTANT == 1165
+      plane[k * kSize + at] = sum[r][k];
+#else
+      plane[k * kSize + at] = a.first_gulp ? sum[r][k] : plane[k * kSize + at] + sum[r][k];
+#endif
+    }
   }
 }
 
@@ -615,11 +550,8 @@ __global__ void RYLE_CLUSTER __launch_bounds__(kThreads, 1)
   cells.here = s.grid + lane_row * kPitch + lane_column;
   cells.there = in_other_block(cells.here, h ^ 1);
   cells.arrival = in_other_block(s.arrivals, h ^ 1);
-  int arriving = 0;
-  if (threadIdx.x == 0) {
-    arriving = bytes_of_tiles(a, channel, h);
-    init_arrivals(s.arrivals);
-  }
+  const int arriving = bytes_of_tiles(a, channel, h);
+  if (threadIdx.x == 0) init_arrivals(s.arrivals);
   const int loader = static_cast<int>(threadIdx.x) - 32 * (kWarps - kFusedLoaders);
   const int half = (a.n_antennas + 1) / 2;
   float sum[2][8][4] = {};

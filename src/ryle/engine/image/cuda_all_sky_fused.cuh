@@ -19,13 +19,14 @@ struct FusedArgs {
   int first_column[kFusedBlocks] = {};
   int n_groups = 0;
   bool transposed = false;
+  bool first_gulp = false;               ///< planes are written, not added to
   const int2* input = nullptr;           ///< [a] X and Y, -1 = none
   const float4* factor = nullptr;        ///< [channel][a] X and Y
   const FusedTile* tiles = nullptr;      ///< [channel][share][n_quads][4]
   const std::uint32_t* empty = nullptr;  ///< [channel][n_empty]
   const std::uint32_t* who = nullptr;    ///< [channel][share][4 n_rounds]
   const float* weights = nullptr;        ///< [channel][share][n_rounds][32]
-  float* planes = nullptr;               ///< [channel][slice][4][y][x], added to
+  float* planes = nullptr;  ///< [channel][slice][4][y][x]; columns beyond the sky are not touched
 };
 
 /// Call once per plan before launching.

@@ -104,8 +104,14 @@ __device__ inline double pairs_of(const FinishArgs& f, int bin, int product) {
   return sum * f.times;
 }
 
-__device__ inline float mean(float sum, double weight) {
-  return weight > 0 ? static_cast<float>(sum / weight) : __int_as_float(0x7fc00000);
+// NaN without pairs. A division in double for every pixel took longer than all its memory.
+__device__ inline double inverse_pairs(const FinishArgs& f, int bin, int product) {
+  const double weight = pairs_of(f, bin, product);
+  return weight > 0 ? 1 / weight : static_cast<double>(__int_as_float(0x7fc00000));
+}
+
+__device__ inline float mean(float sum, double inverse) {
+  return static_cast<float>(sum * inverse);
 }
 
 // First two planes from XX and YY.
@@ -147,8 +153,8 @@ __global__ void __launch_bounds__(kFftThreads)
       sum[p] = sum[p] + scaled(at[re], at[im], done[fft_at(x, y, n)]);
     }
   }
-  const double weight[2] = {pairs_of(finish, bin, pair == 0 ? 0 : 2),
-                            pairs_of(finish, bin, pair == 0 ? 1 : 2)};
+  const double inverse[2] = {inverse_pairs(finish, bin, pair == 0 ? 0 : 2),
+                             inverse_pairs(finish, bin, pair == 0 ? 1 : 2)};
   float* out = finish.pixels + (static_cast<std::int64_t>(bin) * finish.n_planes + 2 * pair) * size;
 #pragma unroll
   for (int p = 0; p < kPerThread; ++p) {
@@ -156,7 +162,7 @@ __global__ void __launch_bounds__(kFftThreads)
     if (k >= columns * n) break;
     const int y = k / columns, x = k - y * columns;
     float* pixel = out + static_cast<std::int64_t>(y) * n + first + x;
-    const float re = mean(sum[p].x, weight[0]), im = mean(sum[p].y, weight[1]);
+    const float re = mean(sum[p].x, inverse[0]), im = mean(sum[p].y, inverse[1]);
     if (pair == 0) {
       write_intensity(finish, pixel, size, re, im);
     } else {
@@ -211,90 +217,140 @@ __global__ void __launch_bounds__(kFftThreads)
 }
 
 constexpr int kMaxSupportDevice = 9;
+constexpr int kFinishRows = 8;    // most of a block, one a warp
+constexpr int kFinishPixels = 4;  // of a lane
+
+// Cosines of multiples meet no bank twice.
+__host__ __device__ inline int cosine_at(int k) { return k + k / 32; }
+
+/// What a block knows of a channel's autocorrelations: sums over the rows of lags.
+struct AutoRows {
+  float lag[4 * kMaxSupportDevice * kMaxSupportDevice];
+  float row[kFinishRows][4][kMaxSupportDevice];
+};
 
 // @eq image of the autocorrelations = sum_{dx, dy} L(|dx|, |dy|) cos(..) cos(..): L is even along
-//     each axis, so it is taken out pixel by pixel without a transform. A block makes one row of
-//     pixels.
-__global__ void field_finish(int n, const float* planes, int n_slices, const float* lags,
-                             int support, FinishArgs finish) {
-  const int y = blockIdx.x, bin = blockIdx.y;
-  const std::int64_t size = static_cast<std::int64_t>(n) * n;
-  __shared__ float row[4][kMaxSupportDevice];
-  __shared__ float lag[4 * kMaxSupportDevice * kMaxSupportDevice];
-  extern __shared__ float cosines[];  // of 2 pi k / n
-  for (int k = threadIdx.x; k < n; k += blockDim.x)
-    cosines[k] = cospif(2.0f * static_cast<float>(k) / static_cast<float>(n));
-  const double weight[3] = {pairs_of(finish, bin, 0), pairs_of(finish, bin, 1),
-                            pairs_of(finish, bin, 2)};
-  const int begin = bin * finish.n_channels_per_bin;
-  const int end = min(begin + finish.n_channels_per_bin, finish.n_channels);
-  for (int x0 = 0; x0 < n; x0 += blockDim.x) {
-    const int x = x0 + threadIdx.x;
-    float total[4] = {};
-    for (int channel = begin; channel < end; ++channel) {
-      // Under way while the lags are summed.
-      float value[4] = {}, taper[4] = {};
-      if (x < n) {
-        const std::int64_t pixel = static_cast<std::int64_t>(y) * n + x;
-        const float* tapers = finish.inverse_taper +
-                              static_cast<std::int64_t>(channel) * finish.n_tapers * size + pixel;
+//     each axis, so it is taken out pixel by pixel without a transform. First the sums over dy.
+__device__ inline void make_auto_rows(AutoRows& autos, const float* lags, int support, int n,
+                                      int first_y, const float* cosines) {
+  const int per_row = 4 * support, n_rows = blockDim.x / 32;
+  __syncthreads();  // the rows before have been read
+  for (int k = threadIdx.x; k < per_row * support; k += blockDim.x) autos.lag[k] = lags[k];
+  __syncthreads();
+  for (int k = threadIdx.x; k < n_rows * per_row; k += blockDim.x) {
+    const int r = k / per_row, plane = k % per_row / support, dx = k % support;
+    const float* at = autos.lag + plane * support * support;
+    float sum = at[dx];
+    const int step = min(abs(first_y + r - n / 2), n - 1);  // cosines are even
+    for (int dy = 1, turn = step; dy < support; ++dy, turn += step) {
+      if (turn >= n) turn -= n;
+      sum += 2 * at[dy * support + dx] * cosines[cosine_at(turn)];
+    }
+    autos.row[r][plane][dx] = sum;
+  }
+  __syncthreads();
+}
+
+// ... then those over dx, for a pixel.
+__device__ inline void subtract_autos(const float (&row)[4][kMaxSupportDevice], int support, int n,
+                                      int x, const float* cosines, float (&value)[4]) {
+  float autos[4];
 #pragma unroll
-        for (int plane = 0; plane < 4; ++plane) {
-          taper[plane] = tapers[finish.n_tapers == 1 ? 0 : min(plane, 2) * size];
-          for (int slice = 0; slice < n_slices; ++slice)
-            value[plane] +=
-                planes[((static_cast<std::int64_t>(channel) * n_slices + slice) * 4 + plane) *
-                           size +
-                       pixel];
-        }
-      }
-      __syncthreads();
-      const int n_lags = lags == nullptr ? 0 : 4 * support * support;
-      for (int k = threadIdx.x; k < n_lags; k += blockDim.x)
-        lag[k] = lags[static_cast<std::int64_t>(channel) * n_lags + k];
-      __syncthreads();
-      if (lags != nullptr && threadIdx.x < 4 * support) {
-        const int plane = threadIdx.x / support, dx = threadIdx.x % support;
-        const float* at = lag + plane * support * support;
-        float sum = at[dx];
-        const int step = abs(y - n / 2);  // cosines are even
-        for (int dy = 1, turn = step; dy < support; ++dy, turn += step) {
-          if (turn >= n) turn -= n;
-          sum += 2 * at[dy * support + dx] * cosines[turn];
-        }
-        row[plane][dx] = sum;
-      }
-      __syncthreads();
-      if (x >= n) continue;
-      float turn[kMaxSupportDevice];  // twice the cosine of every lag
-      const int step = abs(x - n / 2);
+  for (int plane = 0; plane < 4; ++plane) autos[plane] = row[plane][0];
+  const int step = abs(x - n / 2);
 #pragma unroll
-      for (int dx = 1, at = step; dx < kMaxSupportDevice; ++dx, at += step) {
-        if (at >= n) at -= n;
-        turn[dx] = 2 * cosines[at];
-      }
+  for (int dx = 1, at = step; dx < kMaxSupportDevice; ++dx, at += step) {
+    if (dx >= support) break;
+    if (at >= n) at -= n;
+    const float turn = 2 * cosines[cosine_at(at)];
 #pragma unroll
-      for (int plane = 0; plane < 4; ++plane) {
-        if (lags != nullptr) {
-          float autos = row[plane][0];
-#pragma unroll
-          for (int dx = 1; dx < kMaxSupportDevice; ++dx) {
-            if (dx < support) autos += row[plane][dx] * turn[dx];
-          }
+    for (int plane = 0; plane < 4; ++plane) autos[plane] += row[plane][dx] * turn;
+  }
 #if RYLE_MUTANT != 307
-          value[plane] -= autos;
+#pragma unroll
+  for (int plane = 0; plane < 4; ++plane) value[plane] -= autos[plane];
 #endif
-        }
-        total[plane] += value[plane] * taper[plane];
+}
+
+/// What a lane has under way of a channel: sums of its pixels and their tapers.
+template <int Tapers>
+struct LanePixels {
+  float value[kFinishPixels][4] = {};
+  float taper[kFinishPixels][Tapers] = {};
+
+  // `n_there` of its pixels, 32 apart, lie in the row.
+  __device__ void fetch(const float* planes, int n_slices, const float* tapers, std::int64_t size,
+                        int n_there) {
+    for (int slice = 0; slice < n_slices; ++slice) {
+#pragma unroll
+      for (int j = 0; j < kFinishPixels; ++j) {
+#pragma unroll
+        for (int plane = 0; plane < 4; ++plane)
+          if (j < n_there) value[j][plane] += planes[(slice * 4 + plane) * size + 32 * j];
       }
     }
-    if (x >= n) continue;
-    float* pixel = finish.pixels + static_cast<std::int64_t>(bin) * finish.n_planes * size +
-                   static_cast<std::int64_t>(y) * n + x;
-    write_intensity(finish, pixel, size, mean(total[0], weight[0]), mean(total[1], weight[1]));
-    if (finish.n_planes == 4) {
-      pixel[2 * size] = mean(total[2], weight[2]);
-      pixel[3 * size] = mean(total[3], weight[2]);
+#pragma unroll
+    for (int j = 0; j < kFinishPixels; ++j) {
+#pragma unroll
+      for (int t = 0; t < Tapers; ++t)
+        if (j < n_there) taper[j][t] = tapers[t * size + 32 * j];
+    }
+  }
+};
+
+// A warp makes a row of pixels; all that a lane needs of a channel is under way while the block
+// sums the rows of lags.
+template <int Tapers>  // FinishArgs::n_tapers
+__global__ void __launch_bounds__(32 * kFinishRows, Tapers == 1 ? 3 : 2)
+    field_finish(int n, const float* planes, int n_slices, const float* lags, int support,
+                 FinishArgs finish) {
+  extern __shared__ float cosines[];  // of 2 pi k / n
+  __shared__ AutoRows autos;
+  __shared__ double inverse[3];
+  const int first_y = blockIdx.x * (blockDim.x / 32), bin = blockIdx.y;
+  const int warp = threadIdx.x / 32, y = first_y + warp;
+  const std::int64_t size = static_cast<std::int64_t>(n) * n;
+  const int begin = bin * finish.n_channels_per_bin;
+  const int end = min(begin + finish.n_channels_per_bin, finish.n_channels);
+  for (int x0 = 0; x0 < n; x0 += 32 * kFinishPixels) {
+    const int first_x = x0 + threadIdx.x % 32;
+    const int n_there = y < n ? (n - first_x + 31) / 32 : 0;  // some beyond kFinishPixels
+    const std::int64_t pixel = static_cast<std::int64_t>(y) * n + first_x;
+    float total[kFinishPixels][4] = {};
+    for (std::int64_t channel = begin; channel < end; ++channel) {
+      LanePixels<Tapers> lane;
+      lane.fetch(planes + channel * n_slices * 4 * size + pixel, n_slices,
+                 finish.inverse_taper + channel * Tapers * size + pixel, size, n_there);
+      if (x0 == 0 && channel == begin) {  // while the first pixels come
+        for (int k = threadIdx.x; k < n; k += blockDim.x)
+          cosines[cosine_at(k)] = cospif(2.0f * static_cast<float>(k) / static_cast<float>(n));
+        if (threadIdx.x < 3) inverse[threadIdx.x] = inverse_pairs(finish, bin, threadIdx.x);
+      }
+      if (lags != nullptr) {
+        make_auto_rows(autos, lags + channel * 4 * support * support, support, n, first_y, cosines);
+      }
+#pragma unroll
+      for (int j = 0; j < kFinishPixels; ++j) {
+        if (j >= n_there) break;
+        if (lags != nullptr)
+          subtract_autos(autos.row[warp], support, n, first_x + 32 * j, cosines, lane.value[j]);
+#pragma unroll
+        for (int plane = 0; plane < 4; ++plane)
+          total[j][plane] += lane.value[j][plane] * lane.taper[j][min(plane, Tapers - 1)];
+      }
+    }
+    __syncthreads();  // the inverses are there
+    float* out = finish.pixels + static_cast<std::int64_t>(bin) * finish.n_planes * size + pixel;
+#pragma unroll
+    for (int j = 0; j < kFinishPixels; ++j) {
+      if (j >= n_there) break;
+      float* to = out + 32 * j;
+      write_intensity(finish, to, size, mean(total[j][0], inverse[0]),
+                      mean(total[j][1], inverse[1]));
+      if (finish.n_planes == 4) {
+        to[2 * size] = mean(total[j][2], inverse[2]);
+        to[3 * size] = mean(total[j][3], inverse[2]);
+      }
     }
   }
 }
@@ -365,9 +421,16 @@ void launch_field_finish(int n_pixels, const float* planes, int n_slices, const 
                          int support, const FinishArgs& finish, cudaStream_t stream) {
   const int n_bins =
       (finish.n_channels + finish.n_channels_per_bin - 1) / finish.n_channels_per_bin;
-  const dim3 grid(static_cast<unsigned>(n_pixels), static_cast<unsigned>(n_bins));
-  const auto shared = static_cast<std::size_t>(n_pixels) * sizeof(float);
-  field_finish<<<grid, 128, shared, stream>>>(n_pixels, planes, n_slices, lags, support, finish);
+  // Few rows of pixels are spread over the multiprocessors.
+  constexpr int kBlocksWanted = 264;
+  int rows = kFinishRows;
+  while (rows > 1 && n_pixels / rows * n_bins < kBlocksWanted) rows /= 2;
+  const dim3 grid(static_cast<unsigned>((n_pixels + rows - 1) / rows),
+                  static_cast<unsigned>(n_bins));
+  const auto shared = static_cast<std::size_t>(cosine_at(n_pixels)) * sizeof(float);
+  const auto kernel = finish.n_tapers == 1 ? field_finish<1> : field_finish<3>;
+  kernel<<<grid, static_cast<unsigned>(32 * rows), shared, stream>>>(n_pixels, planes, n_slices,
+                                                                     lags, support, finish);
   RYLE_CUDA_LAUNCHED("field_finish");
 }
 

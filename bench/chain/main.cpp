@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// bench_chain [--quick] [--devices 0,1] [--beams N] [--block N] [--streams N]: gate S4 without the
+// rest of `ryle`, one JSON object a line.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <string>
+
+#include "bench/chain/chain.hpp"
+
+int main(int argc, char** argv) {
+  ryle::bench::Options options;
+  options.implementation = "cuda";
+  ryle::bench::ChainOptions chain;
+  for (int k = 1; k < argc; ++k) {
+    const char* value = k + 1 < argc ? argv[k + 1] : "";
+    if (std::strcmp(argv[k], "--quick") == 0) options.quick = true;
+    if (std::strcmp(argv[k], "--beams") == 0) chain.n_beams = std::atoll(value);
+    if (std::strcmp(argv[k], "--block") == 0) chain.block_samples = std::atoll(value);
+    if (std::strcmp(argv[k], "--streams") == 0) chain.n_streams = std::atoi(value);
+    if (std::strcmp(argv[k], "--devices") == 0) {
+      chain.devices.clear();
+      for (const char* c = value; *c != 0; ++c)
+        if (*c != ',') chain.devices.push_back(*c - '0');
+    }
+  }
+  bool verified = true;
+  try {
+    ryle::bench::bench_chain(options, chain, [&](const ryle::bench::Result& r) {
+      verified = verified && r.verified;
+      std::printf("%s\n", ryle::bench::to_json(r).c_str());
+      std::fflush(stdout);
+    });
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "bench_chain: %s\n", e.what());
+    return 1;
+  }
+  return verified ? 0 : 2;
+}

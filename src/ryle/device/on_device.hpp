@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include "ryle/device/queue.hpp"
+
+namespace ryle {
+
+/// Makes the device of a CUDA queue the one on which this thread allocates (Buffer, engines), until
+/// the end of the scope; does nothing for a CPU queue.
+class OnDevice {
+ public:
+  explicit OnDevice(const Queue& queue);
+  ~OnDevice();
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+
+ private:
+  int previous_ = -1;
+};
+
+}  // namespace ryle

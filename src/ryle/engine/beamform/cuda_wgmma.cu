@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Hopper's warpgroup products. One warpgroup of a block unpacks samples of 64 spectra x 32 antennas
+// to bytes in a ring in shared memory; the other four multiply 64 beams each with them, sums in
+// registers, and do what follows (cuda_epilogue.cuh) while the tensor cores work for the others.
+// Nobody waits at a barrier of the block: mbarriers say what is full and what is empty. Blocks stay
+// and take one share of the work after the other, the next one's weights on their way.
+#include <algorithm>
+
+#include "ryle/engine/beamform/cuda_mma.cuh"
+
+namespace ryle::beamform::detail {
+namespace {
+
+constexpr int kConsumers = 4;  // warpgroups that multiply
+constexpr int kConsumerWarps = 4 * kConsumers;
+constexpr int kProducerWarps = 4;
+constexpr int kThreads = 32 * (kConsumerWarps + kProducerWarps);
+constexpr int kTileSlabs = 4;                                            // 64 beams
+constexpr int kPlaneBytes = kGroupSpectra * kStepAntennas;               // real or imaginary
+constexpr int kChunkBytes = 2 * kPlaneBytes;                             // a stage of the ring
+constexpr int kWeightBytes = 3 * 512;                                    // of a slab and step
+constexpr int kRowBytes = kSlabRows * static_cast<int>(sizeof(float2));  // of a slab
+constexpr int kSharedLimit = 227 << 10;
+
+/// Stages of the ring, and sets of weights: one step of antennas leaves room for two.
+template <bool kOneStep>
+constexpr int kStages = kOneStep ? 16 : 8;
+template <bool kOneStep>
+constexpr int kSets = kOneStep ? 2 : 1;
+
+struct Barriers {
+  std::uint64_t full[16], empty[16];
+  std::uint64_t set_full[2], set_empty[2];
+};
+
+__device__ inline unsigned shared_address(const void* p) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(p));
+}
+__device__ inline void begin_barrier(std::uint64_t* b, unsigned arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n" ::"r"(shared_address(b)), "r"(arrivals)
+               : "memory");
+}
+__device__ inline void arrive(unsigned address) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(address) : "memory");
+}
+__device__ inline void arrive(std::uint64_t* b) { arrive(shared_address(b)); }
+__device__ inline void arrive_and_expect(std::uint64_t* b, unsigned bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(shared_address(b)),
+               "r"(bytes)
+               : "memory");
+}
+__device__ inline void await(unsigned address, unsigned parity) {
+  unsigned done = 0;
+  do {
+    asm volatile(
+        "{\n.reg .pred p;\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+        "selp.u32 %0, 1, 0, p;\n}\n"
+        : "=r"(done)
+        : "r"(address), "r"(parity)
+        : "memory");
+  } while (done == 0);
+  __syncwarp();
+}
+__device__ inline void await(std::uint64_t* b, unsigned parity) {
+  await(shared_address(b), parity);
+}
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
+/// sums (64 beams x 64 spectra) [+]= w (64 x 32, registers) b (32 x 64, shared memory)
+template <bool kAdds>
+__device__ inline void multiply_group(int (&d)[2][4][4], const uint4& w, std::uint64_t b) {
+  asm volatile(
+      "{\n.reg .pred p;\nsetp.ne.b32 p, %37, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n64k32.s32.s8.s8 "
+      "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
+      "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}, "
+      "{%32,%33,%34,%35}, %36, p;\n}\n"
+      : "+r"(d[0][0][0]), "+r"(d[0][0][1]), "+r"(d[0][0][2]), "+r"(d[0][0][3]), "+r"(d[0][1][0]),
+        "+r"(d[0][1][1]), "+r"(d[0][1][2]), "+r"(d[0][1][3]), "+r"(d[0][2][0]), "+r"(d[0][2][1]),
+        "+r"(d[0][2][2]), "+r"(d[0][2][3]), "+r"(d[0][3][0]), "+r"(d[0][3][1]), "+r"(d[0][3][2]),
+        "+r"(d[0][3][3]), "+r"(d[1][0][0]), "+r"(d[1][0][1]), "+r"(d[1][0][2]), "+r"(d[1][0][3]),
+        "+r"(d[1][1][0]), "+r"(d[1][1][1]), "+r"(d[1][1][2]), "+r"(d[1][1][3]), "+r"(d[1][2][0]),
+        "+r"(d[1][2][1]), "+r"(d[1][2][2]), "+r"(d[1][2][3]), "+r"(d[1][3][0]), "+r"(d[1][3][1]),
+        "+r"(d[1][3][2]), "+r"(d[1][3][3])
+      : "r"(w.x), "r"(w.y), "r"(w.z), "r"(w.w), "l"(b), "n"(kAdds ? 1 : 0));
+}
+
+/// The asynchronous products write these registers: nothing is read before `wait`.
+__device__ inline void settle(int (&d)[2][4][4]) {
+#pragma unroll
+  for (int k = 0; k < 8; ++k)
+    asm volatile(""
+                 : "+r"(d[k / 4][k % 4][0]), "+r"(d[k / 4][k % 4][1]), "+r"(d[k / 4][k % 4][2]),
+                   "+r"(d[k / 4][k % 4][3])::"memory");
+}
+__device__ inline void begin_products() {
+  asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");
+}
+__device__ inline void end_products() {
+  asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
+}
+template <int kPending>
+__device__ inline void wait_products() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;\n" ::"n"(kPending) : "memory");
+}
+
+/// Planes in shared memory: core matrices of 8 spectra x 16 antennas, [spectra / 8][antennas / 16].
+__device__ inline std::uint64_t operand(unsigned plane) {
+  constexpr std::uint64_t kAlongAntennas = 128, kAlongSpectra = 256;
+  return plane >> 4 | (kAlongAntennas >> 4) << 16 | (kAlongSpectra >> 4) << 32;
+}
+
+template <int kFirst>
+__device__ inline void multiply_chunk(int (&re)[2][4][4], int (&im)[2][4][4], const uint4 (&w)[3],
+                                      unsigned chunk) {
+  const std::uint64_t real = operand(chunk), imaginary = operand(chunk + kPlaneBytes);
+  begin_products();
+  multiply_group<kFirst == 0>(re, w[0], real);
+  multiply_group<kFirst == 0>(im, w[2], real);
+  multiply_group<true>(re, w[1], imaginary);
+  multiply_group<true>(im, w[0], imaginary);
+  end_products();
+}
+
+/// Some slabs of beams and groups of spectra of one channel.
+struct Share {
+  int first_slab, n_slabs, first_group, n_groups, local, channel;
+  __device__ Share(const FusedArgs& a, int id, int beam_blocks, int items) {
+    first_slab = a.slabs_before + id % beam_blocks * a.slabs_per_block;
+    id /= beam_blocks;
+    first_group = a.groups_before + id % items * a.groups_per_item;
+    local = id / items;
+    channel = a.first_channel + local;
+    n_slabs = min(a.slabs_per_block, a.slabs_end - first_slab);
+    n_groups = min(a.groups_per_item, a.groups_end - first_group);
+  }
+};
+
+/// Order of the chunks of a share: as many groups side by side as there are warpgroups for one tile
+/// of beams (`ways`), each with its steps of antennas.
+struct Order {
+  int ways, steps, n_groups;
+  __device__ void at(int place, int& group, int& step) const {
+    const int set = place / (ways * steps);
+    const int side_by_side = min(ways, n_groups - set * ways);
+    const int rest = place - set * ways * steps;
+    step = rest / side_by_side;
+    group = set * ways + rest - step * side_by_side;
+  }
+};
+
+struct Memory {
+  std::byte* ring;
+  uint4* weights;  // [set][slab][step][Wr, -Wi, Wi][lane]
+  float2* rows;    // [set][slab][16]
+  std::byte* staging;
+  Barriers* barriers;
+};
+
+template <class Loader, bool kOneStep>
+__device__ void produce(const FusedArgs& a, const Memory& m, int beam_blocks, int items,
+                        int n_shares) {
+  constexpr int kRing = kStages<kOneStep>;
+  const int thread = threadIdx.x - 32 * kConsumerWarps, warp = thread / 32, lane = thread % 32;
+  const int steps = kOneStep ? 1 : a.n_steps;
+  const int ways = kConsumers * kTileSlabs / a.slabs_per_block;
+  int count = 0;  // chunks of shares before
+  int n = 0;
+  for (int id = blockIdx.x; id < n_shares; id += gridDim.x, ++n) {
+    const Share share(a, id, beam_blocks, items);
+    const int set = n % kSets<kOneStep>;
+    await(&m.barriers->set_empty[set], (n / kSets<kOneStep> & 1) ^ 1);
+    float2* rows = m.rows + set * a.slabs_per_block * kSlabRows;
+    for (int r = thread; r < share.n_slabs * kSlabRows; r += 32 * kProducerWarps)
+      rows[r] = row_entry(a, share.first_slab * kSlabRows + r, share.channel, Loader::kUnit);
+    if (thread == 0) {
+      const unsigned bytes = share.n_slabs * steps * kWeightBytes;
+      const std::int64_t first =
+          (static_cast<std::int64_t>(a.pol) * a.n_channels + share.channel) * a.n_slabs +
+          share.first_slab;
+      arrive_and_expect(&m.barriers->set_full[set], bytes);
+      asm volatile(
+          "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
+          "[%3];\n" ::"r"(shared_address(m.weights + set * a.slabs_per_block * steps * 96)),
+          "l"(a.fragments + first * steps * 96), "r"(bytes),
+          "r"(shared_address(&m.barriers->set_full[set]))
+          : "memory");
+    } else {
+      arrive(&m.barriers->set_full[set]);
+    }
+    const std::uint8_t* samples = a.samples + share.channel * a.channel_stride_bytes;
+    const Order order{ways, steps, share.n_groups};
+    const int n_chunks = share.n_groups * steps;
+    const auto load = [&](int place) {
+      int group = place, step = 0;
+      if constexpr (!kOneStep) order.at(place, group, step);
+      Loader loader;
+      loader.load(a, samples, share.first_group + group, step, lane);
+      return loader;
+    };
+    int place = (warp - count) & (kProducerWarps - 1);
+    if (place < n_chunks) {
+      Loader next = load(place);
+      for (; place < n_chunks; place += kProducerWarps) {
+        const Loader now = next;
+        if (place + kProducerWarps < n_chunks) next = load(place + kProducerWarps);
+        const int stage = (count + place) % kRing;
+        await(&m.barriers->empty[stage], ((count + place) / kRing & 1) ^ 1);
+        unsigned* to = reinterpret_cast<unsigned*>(m.ring + stage * kChunkBytes) + lane;
+#pragma unroll
+        for (int j = 0; j < 8; ++j) {
+          const Columns c = now.tile(j);
+          to[j * 64] = c.re[0];
+          to[j * 64 + 32] = c.re[1];
+          to[kPlaneBytes / 4 + j * 64] = c.im[0];
+          to[kPlaneBytes / 4 + j * 64 + 32] = c.im[1];
+        }
+        asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
+        __syncwarp();
+        if (lane == 0) arrive(&m.barriers->full[stage]);
+      }
+    }
+    count += n_chunks;
+  }
+}
+
+/// The compiler is not to work these out again for every group: registers are short, not missing.
+__device__ inline unsigned once(unsigned value) {
+  asm volatile("" : "+r"(value));
+  return value;
+}
+__device__ inline uint4 shared_vector(unsigned address) {
+  uint4 v;
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];\n"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "r"(address));
+  return v;
+}
+__device__ inline float2 shared_pair(unsigned address) {
+  float2 v;
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];\n" : "=f"(v.x), "=f"(v.y) : "r"(address));
+  return v;
+}
+
+template <class Output, bool kOneStep, bool kPlain>
+__device__ void consume(const FusedArgs& a, const Memory& m, int beam_blocks, int items,
+                        int n_shares) {
+  constexpr int kRing = kStages<kOneStep>;
+  constexpr unsigned kEmpty = sizeof(Barriers::full);
+  const int thread = static_cast<int>(once(threadIdx.x));
+  const int warpgroup = thread / 128, warp = thread / 32 % 4, lane = thread % 32;
+  const int steps = kOneStep ? 1 : a.n_steps;
+  const int tiles = a.slabs_per_block / kTileSlabs, ways = kConsumers / tiles;
+  const int slab = warpgroup % tiles * kTileSlabs + warp, way = warpgroup / tiles;
+  std::byte* staging = m.staging + (thread / 32) * Output::kStagingBytes;
+  const unsigned full = once(shared_address(m.barriers->full)), ring = once(shared_address(m.ring));
+  int count = 0;
+  int n = 0;
+  for (int id = blockIdx.x; id < n_shares; id += gridDim.x, ++n) {
+    const Share share(a, id, beam_blocks, items);
+    const int set = n % kSets<kOneStep>;
+    await(&m.barriers->set_full[set], n / kSets<kOneStep> & 1);
+    const int place_of_slab = set * a.slabs_per_block + slab;
+    const unsigned rows = once(shared_address(m.rows + place_of_slab * kSlabRows + (lane >> 2)));
+    const unsigned weights = once(shared_address(m.weights + place_of_slab * steps * 96 + lane));
+    const bool exists = slab < share.n_slabs;
+    const Destination to = destination<Output>(a, (share.first_slab + slab) * kSlabRows,
+                                               share.local, share.channel, lane);
+    uint4 w[2][3];
+    const auto fetch = [&](uint4(&into)[3], int step) {
+#pragma unroll
+      for (int p = 0; p < 3; ++p) into[p] = shared_vector(weights + step * kWeightBytes + p * 512);
+    };
+    const int end = share.first_group + share.n_groups;
+    int place = count + way, side_by_side = ways;
+    for (int group = share.first_group + way; group < end; group += ways) {
+      if constexpr (!kOneStep) side_by_side = min(ways, end - (group - way));
+      const float2 upper = shared_pair(rows), lower = shared_pair(rows + 8 * sizeof(float2));
+      const Epilogue<2, kPlain> e(a, {{upper.x, lower.x}, {upper.y, lower.y}}, to, group, lane);
+      int re[2][4][4], im[2][4][4];
+      unsigned stage = 0;
+      const auto chunk = [&] {
+        stage = place % kRing;
+        await(full + stage * 8, place / kRing & 1);
+        return ring + stage * kChunkBytes;
+      };
+      fetch(w[0], 0);
+      multiply_chunk<1>(re, im, w[0], chunk());
+      if constexpr (!kOneStep) {
+        const auto next = [&](uint4(&with)[3], int step) {
+          const unsigned before = stage;
+          fetch(with, step);
+          place += side_by_side;
+          multiply_chunk<0>(re, im, with, chunk());
+          wait_products<1>();
+          if (lane == 0) arrive(full + kEmpty + before * 8);
+        };
+#pragma unroll 1
+        for (int step = 1; step < steps; step += 2) {
+          next(w[1], step);
+          if (step + 1 < steps) next(w[0], step + 1);
+        }
+      }
+      wait_products<0>();
+      settle(re);
+      settle(im);
+      if (lane == 0) arrive(full + kEmpty + stage * 8);
+      place += side_by_side;  // this way's first chunk of the next set of groups
+      if (!exists) continue;
+      Output out;
+      out.template half<0>(e, re[0], im[0], staging);
+      out.template half<1>(e, re[1], im[1], staging);
+      out.finish(e, staging);
+    }
+    count += share.n_groups * steps;
+    __syncwarp();
+    if (lane == 0) arrive(&m.barriers->set_empty[set]);
+  }
+}
+
+#endif  // __CUDA_ARCH_FEAT_SM90_ALL
+
+template <class Loader, class Output, bool kOneStep, bool kPlain>
+__global__ void __launch_bounds__(kThreads, 1)
+    wgmma(const __grid_constant__ FusedArgs a, int beam_blocks, int items, int n_shares) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  extern __shared__ uint4 shared[];
+  const int steps = kOneStep ? 1 : a.n_steps;
+  const int room = kSets<kOneStep> * a.slabs_per_block;
+  Memory m;
+  m.ring = reinterpret_cast<std::byte*>(shared);
+  m.weights = reinterpret_cast<uint4*>(m.ring + kStages<kOneStep> * kChunkBytes);
+  m.rows = reinterpret_cast<float2*>(m.weights + room * steps * 96);
+  m.staging = reinterpret_cast<std::byte*>(m.rows + room * kSlabRows);
+  m.barriers = reinterpret_cast<Barriers*>(m.staging + kConsumerWarps * Output::kStagingBytes);
+  if (threadIdx.x == 0) {
+    for (int k = 0; k < kStages<kOneStep>; ++k) {
+      begin_barrier(&m.barriers->full[k], 1);
+      begin_barrier(&m.barriers->empty[k], a.slabs_per_block);  // warps of one way
+    }
+    for (int k = 0; k < kSets<kOneStep>; ++k) {
+      begin_barrier(&m.barriers->set_full[k], 32 * kProducerWarps);
+      begin_barrier(&m.barriers->set_empty[k], kConsumerWarps);
+    }
+    asm volatile("fence.mbarrier_init.release.cluster;\n" ::: "memory");
+  }
+  __syncthreads();
+  if (threadIdx.x >= 32 * kConsumerWarps) {
+    // 640 threads begin with 96 registers each: 128 (96 - 64) = 512 (104 - 96).
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 64;\n");
+    produce<Loader, kOneStep>(a, m, beam_blocks, items, n_shares);
+  } else {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 104;\n");
+    consume<Output, kOneStep, kPlain>(a, m, beam_blocks, items, n_shares);
+  }
+#else
+  __trap();  // chosen on compute capability 9.0 only, whose code is in every build for it
+#endif
+}
+
+std::int64_t shared_bytes(int tiles, int steps, bool one_step, std::int64_t staging_bytes) {
+  const std::int64_t sets = one_step ? kSets<true> : kSets<false>;
+  const std::int64_t stages = one_step ? kStages<true> : kStages<false>;
+  return stages * kChunkBytes +
+         sets * tiles * kTileSlabs * (std::int64_t{steps} * kWeightBytes + kRowBytes) +
+         kConsumerWarps * staging_bytes + static_cast<std::int64_t>(sizeof(Barriers));
+}
+
+/// Slabs [slabs_before, slabs_end) and groups [groups_before, groups_end).
+template <class Loader, class Output, bool kOneStep, bool kPlain>
+void launch(FusedArgs a, cudaStream_t stream) {
+  const int slabs = a.slabs_end - a.slabs_before, groups = a.groups_end - a.groups_before;
+  if (slabs <= 0 || groups <= 0) return;
+  const auto bytes = [&](int tiles) {
+    return shared_bytes(tiles, a.n_steps, kOneStep, Output::kStagingBytes);
+  };
+  const int wanted = std::min(a.slabs_per_block, slabs);
+  int tiles = wanted > 2 * kTileSlabs ? 4 : wanted > kTileSlabs ? 2 : 1;
+  while (tiles > 1 && bytes(tiles) > kSharedLimit) tiles /= 2;
+  a.slabs_per_block = tiles * kTileSlabs;
+  const int beam_blocks = (slabs + a.slabs_per_block - 1) / a.slabs_per_block;
+  const int items = (groups + a.groups_per_item - 1) / a.groups_per_item;
+  const int shares = beam_blocks * items * a.launch_channels;
+  int device = 0, multiprocessors = 0;
+  RYLE_CUDA(cudaGetDevice(&device));
+  RYLE_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  auto* kernel = wgmma<Loader, Output, kOneStep, kPlain>;
+  RYLE_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 static_cast<int>(bytes(tiles))));
+  kernel<<<std::min(shares, multiprocessors), kThreads, static_cast<std::size_t>(bytes(tiles)),
+           stream>>>(a, beam_blocks, items, shares);
+  RYLE_CUDA_LAUNCHED("beamform on warpgroups");
+}
+
+/// Whole slabs and groups without tests, what is left of either with them.
+template <class Loader>
+void choose_wgmma(FusedArgs a, cudaStream_t stream) {
+  const auto rest = [&] {
+    for_output(a, [&]<class Output>() { launch<Loader, Output, false, false>(a, stream); });
+  };
+  a.slabs_end = a.n_slabs;
+  a.groups_end = a.n_groups;
+  if (!is_plain(a)) return rest();
+  const int slabs = a.n_beams / kSlabRows;
+  const int groups =
+      static_cast<int>(std::min<std::int64_t>(a.n_groups, a.n_values / values_of_group(a)));
+  a.slabs_end = slabs;
+  a.groups_end = groups;
+  for_output<true>(a, [&]<class Output>() {
+    if (a.n_steps == 1) return launch<Loader, Output, true, true>(a, stream);
+    launch<Loader, Output, false, true>(a, stream);
+  });
+  a.slabs_before = slabs;  // a slab with beams missing
+  a.slabs_end = a.n_slabs;
+  rest();
+  a.slabs_before = 0;  // a group with spectra missing
+#if RYLE_MUTANT == 1100
+  a.groups_before = groups + 1;
+#else
+  a.groups_before = groups;
+#endif
+  a.groups_end = a.n_groups;
+  rest();
+}
+
+}  // namespace
+
+void launch_wgmma(const FusedArgs& a, cudaStream_t stream) {
+  if (a.n_groups == 0 || a.n_slabs == 0) return;
+  if (a.layout == FusedLayout::pairs4) return choose_wgmma<Pairs4>(a, stream);
+  choose_wgmma<Spectra4>(a, stream);
+}
+
+}  // namespace ryle::beamform::detail
