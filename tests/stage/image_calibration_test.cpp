@@ -62,6 +62,7 @@ image::CostModel some_model() {
     m.*cost = cost_s;
     cost_s *= 1.0 / 3 + 1;
   }
+  m.measured_at = {1.0e11 / 7, 1.0e10 / 3, 1.0e12 / 9};
   m.correlate_shares = {{32, 0.1}, {64, 1.0 / 3}, {512, 1}};
   return m;
 }
@@ -85,6 +86,9 @@ void expect_same(const image::CostModel& a, const image::CostModel& b) {
   EXPECT_EQ(a.vis_place_s, b.vis_place_s);
   EXPECT_EQ(a.setup_pair_s, b.setup_pair_s);
   EXPECT_EQ(a.setup_pixel_s, b.setup_pixel_s);
+  EXPECT_EQ(a.measured_at.ops, b.measured_at.ops);
+  EXPECT_EQ(a.measured_at.bytes_per_s, b.measured_at.bytes_per_s);
+  EXPECT_EQ(a.measured_at.product_ops, b.measured_at.product_ops);
 }
 
 TEST_F(CalibrationFile, IsUsedOnceItIsSaved) {
@@ -128,6 +132,8 @@ TEST_F(CalibrationFile, DamageIsNamedWithTheWayOut) {
   refused(with("vis_grid_ops", "fast"), "vis_grid_ops is missing");
   refused(with("vis_grid_ops", 0), "vis_grid_ops is 0");
   refused(with("overhead_s", -1), "overhead_s is -1");
+  refused(with("core_ops", -1), "core_ops is no speed");
+  refused(with("core_bytes_per_s", "fast"), "core_bytes_per_s is no speed");
   using Json = nlohmann::json;
   for (const Json& bad :
        {Json(nullptr), Json(5), Json::array({Json::array({64})}),
@@ -136,8 +142,9 @@ TEST_F(CalibrationFile, DamageIsNamedWithTheWayOut) {
     refused(with("correlate_shares", bad), "correlate_shares must be");
   }
   for (const auto& [key, value] : good.items()) {
-    // A file of before places were counted is still good: they cost nothing there.
-    if (key == "machine" || key == "vis_place_s") continue;
+    // A file of before places were counted is still good: they cost nothing there. Nor did older
+    // ones know a speed.
+    if (key == "machine" || key == "vis_place_s" || key.starts_with("core_")) continue;
     auto json = good;
     json.erase(key);
     refused(json.dump(), key);

@@ -178,6 +178,20 @@ TEST(SkyPlan, CountsTheMemoryOfTheTrigger) {
   EXPECT_THROW(choose_path(config, sky, queue), OsLimitError);
 }
 
+// Predicted times are those of one speed of the cores.
+TEST(SkyPlan, SaysAtWhichSpeedItHolds) {
+  Queue queue = Queue::cpu(1);
+  SkyPlan plan = choose_path({}, small_sky(64), queue);
+  EXPECT_GT(plan.core_speed.ops, 1e8);
+  plan.core_speed = {152.4e9, 11.37e9, 910e9};
+  EXPECT_NE(plan_text(plan, 1).find("times hold for cores at 152 GFLOPS (fp32 multiply-adds) that "
+                                    "read 11.4 GB/s, a small X-engine at 910 GOPS"),
+            std::string::npos);
+  EXPECT_NE(plan_json(plan, 1).find(R"("core_gflops":152.4)"), std::string::npos);
+  plan.core_speed = {};
+  EXPECT_EQ(plan_text(plan, 1).find("times hold"), std::string::npos);
+}
+
 // Half-way between pixels Keys's weights are -1/16, 9/16, 9/16, -1/16: 0.985 per axis of a Gaussian
 // of sigma 1.4 pixels (bilinear: 0.938). Constants are exact everywhere; NaN spreads no further
 // than it must.

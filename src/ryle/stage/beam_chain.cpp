@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "ryle/core/error.hpp"
+#include "ryle/device/on_device.hpp"
 #include "ryle/stage/run.hpp"
 #include "ryle/stage/stopwatch.hpp"
 
@@ -109,18 +110,61 @@ std::int64_t beam_chain_bytes(const BeamSetup& setup) {
   return beamform::cost(c).state_bytes + weights + beamform::dense_output_bytes(c, c.max_windows());
 }
 
+/// Rows of power that one queue makes.
+struct BeamChain::Share {
+  Queue queue;
+  BeamShare rows;
+  beamform::Config config;
+  std::unique_ptr<beamform::Beamformer> engine;
+  // On a device:
+  Buffer<float> values;
+  Buffer<std::byte> samples;
+};
+
+void BeamChain::add_share(Queue queue, BeamShare rows) {
+  auto share = std::make_unique<Share>(Share{std::move(queue), rows, config_, nullptr, {}, {}});
+  const std::int64_t coherent = config_.n_beams;
+  auto& c = share->config;
+  c.n_beams = std::min(rows.end, coherent) - std::min(rows.first, coherent);
+  const auto at = [&](std::int64_t row) {
+    return config_.incoherent.begin() + (std::max(row, coherent) - coherent);
+  };
+  c.incoherent.assign(at(rows.first), at(rows.end));
+  const OnDevice scope(share->queue);
+  share->engine = beamform::make_beamformer(share->queue, c);
+  if (on_devices_)
+    share->values =
+        Buffer<float>(beamform::dense_output_bytes(c, c.max_windows()) / 4, MemorySpace::device);
+  shares_.push_back(std::move(share));
+}
+
 BeamChain::BeamChain(Queue queue, BeamSetup setup, MakeConsumers make_consumers)
-    : queue_(std::move(queue)),
-      setup_(std::move(setup)),
+    : BeamChain(std::vector<Queue>{std::move(queue)}, std::move(setup), std::move(make_consumers)) {
+}
+
+BeamChain::BeamChain(std::vector<Queue> queues, BeamSetup setup, MakeConsumers make_consumers)
+    : setup_(std::move(setup)),
       make_consumers_(std::move(make_consumers)),
       config_(beamformer_config(setup_)),
       update_(update_spectra(setup_)),
       sky_(setup_.file.array, setup_.file.beams, setup_.file.earth_orientation),
       maker_(std::make_unique<beamform::WeightMaker>(make_maker(setup_))),
-      engine_(beamform::make_beamformer(queue_, config_)),
-      weights_(static_cast<std::size_t>(config_.n_beams * config_.n_channels * config_.n_inputs())),
-      values_(static_cast<std::size_t>(
-          beamform::dense_output_bytes(config_, config_.max_windows()) / 4)) {}
+      weights_(
+          static_cast<std::size_t>(config_.n_beams * config_.n_channels * config_.n_inputs())) {
+  const auto n = static_cast<std::int64_t>(queues.size());
+  on_devices_ = queues.front().back_end() == BackEnd::cuda;
+  if (n > config_.n_rows())
+    throw ConfigError(fmt::format("{} devices for {} beams: name fewer", n, config_.n_rows()));
+  for (std::int64_t k = 0; k < n; ++k)
+    add_share(queues[static_cast<std::size_t>(k)], beam_share(config_.n_rows(), n, k));
+  if (!on_devices_)
+    values_ = Buffer<float>(beamform::dense_output_bytes(config_, config_.max_windows()) / 4);
+}
+BeamChain::~BeamChain() = default;
+
+std::string_view BeamChain::implementation() const {
+  return shares_.front()->engine->implementation();
+}
 
 // Weights of the interval [n, n + 1) * update_ in absolute ticks, for its middle.
 void BeamChain::point(const BeamInput& input, std::int64_t interval) {
@@ -133,7 +177,19 @@ void BeamChain::point(const BeamInput& input, std::int64_t interval) {
   const View<cf32, 3> weights(weights_.data(),
                               {config_.n_beams, config_.n_channels, config_.n_inputs()});
   maker_->make(steering, 0, setup_.file.subarray_of_beam, weights);
-  engine_->set_weights(queue_, weights);
+  for (const auto& share : shares_) {
+    const std::int64_t n = share->config.n_beams;
+#if RYLE_MUTANT == 1142
+    const std::int64_t first = 0;
+#else
+    const std::int64_t first = std::min(share->rows.first, config_.n_beams);
+#endif
+    if (n > 0)
+      share->engine->set_weights(
+          share->queue,
+          View<const cf32, 3>(weights_.data() + first * config_.n_channels * config_.n_inputs(),
+                              {n, config_.n_channels, config_.n_inputs()}));
+  }
   ++updates_;
 }
 
@@ -168,13 +224,32 @@ void BeamChain::begin(const BeamInput& input) {
     stream.beams.push_back(std::move(info));
   }
   consumers_ = make_consumers_(stream);
+  host_wanted_ = !on_devices_ || std::any_of(consumers_.begin(), consumers_.end(),
+                                             [](auto& c) { return c->wants_host_values(); });
+  if (on_devices_ && host_wanted_)
+    values_ = Buffer<float>(beamform::dense_output_bytes(config_, config_.max_windows()) / 4,
+                            MemorySpace::pinned);
+}
+
+// Samples go to each device once.
+void BeamChain::upload(const BeamInput& input) {
+  const std::int64_t bytes =
+      (config_.n_channels - 1) * input.channel_stride_bytes + input.n_spectra * config_.n_inputs();
+  for (const auto& share : shares_) {
+    const OnDevice scope(share->queue);
+    if (share->samples.size() < bytes)
+      share->samples = Buffer<std::byte>(bytes, MemorySpace::device);
+    copy_bytes(share->queue, share->samples.data(), input.samples, bytes);
+  }
 }
 
 void BeamChain::feed(const BeamInput& input) {
   const auto start = std::chrono::steady_clock::now();
   RYLE_ASSERT(input.n_spectra % kPacket == 0 && input.first_tick % kPacket == 0);
   const bool first = segment_ < 0;
-  if (input.segment != segment_) engine_->reset();
+  if (input.segment != segment_)
+    for (const auto& share : shares_) share->engine->reset();
+  if (on_devices_) upload(input);
   for (std::int64_t done = 0; done < input.n_spectra;) {
     const Tick tick = input.first_tick + done;
     const std::int64_t interval = tick / update_;
@@ -192,6 +267,8 @@ void BeamChain::feed(const BeamInput& input) {
     piece(input, done, n);
     done += n;
   }
+  // The samples' memory is the caller's again.
+  for (const auto& share : shares_) share->queue.synchronize();
   data_s_ += input.clock.seconds(input.n_spectra);
   busy_s_ += seconds_since(start);
 }
@@ -209,11 +286,33 @@ void BeamChain::find_absent(const BeamInput& input, Tick first, Tick last) {
   }
 }
 
+// Windows of all rows, each share by its engine.
+void BeamChain::form(const beamform::Input& in, std::int64_t first, std::int64_t n_windows) {
+  const auto all = beamform::dense_output(config_, values_.data(), n_windows);
+  parts_.clear();
+  for (const auto& share : shares_) {
+    beamform::Input input = in;
+    const void* samples = on_devices_ ? share->samples.data() : in.samples;
+    input.samples = static_cast<const std::byte*>(samples) + first * config_.n_inputs();
+    float* values = on_devices_ ? share->values.data() : values_.data();
+    const auto out = beamform::dense_output(share->config, values, n_windows);
+    const std::int64_t made = share->engine->execute(share->queue, input, out);
+    RYLE_ASSERT(made == n_windows);
+    if (!on_devices_) continue;
+    parts_.push_back({values, share->queue, share->rows.first, share->rows.size()});
+    if (host_wanted_)
+      copy_bytes(share->queue, values_.data() + share->rows.first * all.row_stride_bytes / 4,
+                 values, share->rows.size() * all.row_stride_bytes);
+  }
+  if (!on_devices_ || !host_wanted_) return;
+  for (const auto& share : shares_) share->queue.synchronize();
+}
+
 void BeamChain::piece(const BeamInput& input, std::int64_t first, std::int64_t n) {
   beamform::Input in;
   const std::int64_t first_slot = first / kPacket;
   const std::int64_t n_slots = input.n_spectra / kPacket;
-  in.samples = static_cast<const std::byte*>(input.samples) + first * config_.n_inputs();
+  in.samples = static_cast<const std::byte*>(input.samples);
   in.n_spectra = n;
   in.first_tick = input.first_tick + first;
   in.channel_stride_bytes = input.channel_stride_bytes;
@@ -230,12 +329,12 @@ void BeamChain::piece(const BeamInput& input, std::int64_t first, std::int64_t n
   }
   const std::int64_t n_windows = config_.n_windows(in.first_tick, n);
   const auto out = beamform::dense_output(config_, values_.data(), n_windows);
-  const std::int64_t made = engine_->execute(queue_, in, out);
-  RYLE_ASSERT(made == n_windows);
+  form(in, first, n_windows);
   find_absent(input, in.first_tick, in.first_tick + n);
   samples_ += n_windows;
   BeamChunk chunk;
-  chunk.values = values_.data();
+  chunk.values = host_wanted_ ? values_.data() : nullptr;
+  chunk.parts = parts_;
   chunk.beam_stride = out.row_stride_bytes / 4;
   chunk.channel_stride = out.channel_stride_bytes / 4;
   chunk.n_samples = n_windows;
@@ -264,7 +363,7 @@ void BeamChain::finish(RunSummary& summary) {
   b.masked_inputs = maker_->n_masked_gains() / config_.n_channels;
   const double cells = static_cast<double>(samples_ * config_.n_channels);
   b.absent_fraction = cells > 0 ? absent_cells_ / cells : 0;
-  summary.implementations.emplace_back(engine_->implementation());
+  summary.implementations.emplace_back(implementation());
   for (const auto& consumer : consumers_) consumer->finish(summary);
 }
 

@@ -8,12 +8,14 @@
 #include <vector>
 
 #include "ryle/core/absent.hpp"
+#include "ryle/device/buffer.hpp"
 #include "ryle/device/queue.hpp"
 #include "ryle/engine/beamform/beamformer.hpp"
 #include "ryle/engine/beamform/weights.hpp"
 #include "ryle/stage/beam_chunk.hpp"
 #include "ryle/stage/beam_summary.hpp"
 #include "ryle/stage/config.hpp"
+#include "ryle/stage/search_device.hpp"
 #include "ryle/telescope/beams_file.hpp"
 
 /// Voltages of antennas -> power of beams -> consumers. Weights change at fixed instants of the
@@ -53,7 +55,13 @@ class BeamChain {
   /// Called once, when the first data tell where the beams stand.
   using MakeConsumers =
       std::function<std::vector<std::unique_ptr<BeamConsumer>>(const BeamStream&)>;
+  /// @param queues one CPU queue, or one of each device that makes its share of the rows
+  /// (beam_share()): rows do not depend on the shares
+  BeamChain(std::vector<Queue> queues, BeamSetup setup, MakeConsumers make_consumers);
   BeamChain(Queue queue, BeamSetup setup, MakeConsumers make_consumers);
+  ~BeamChain();
+  BeamChain(const BeamChain&) = delete;
+  BeamChain& operator=(const BeamChain&) = delete;
 
   void feed(const BeamInput& input);
   /// Publishes what the consumers have.
@@ -63,24 +71,29 @@ class BeamChain {
   double data_s() const { return data_s_; }
   double busy_s() const { return busy_s_; }
   std::int64_t samples() const { return samples_; }
-  std::string_view implementation() const { return engine_->implementation(); }
+  std::string_view implementation() const;
 
  private:
+  struct Share;
+  void add_share(Queue queue, BeamShare rows);
+  void upload(const BeamInput& input);
+  void form(const beamform::Input& in, std::int64_t first, std::int64_t n_windows);
   void begin(const BeamInput& input);
   void point(const BeamInput& input, std::int64_t interval);
   void piece(const BeamInput& input, std::int64_t first, std::int64_t n);
   void find_absent(const BeamInput& input, Tick first, Tick last);
 
-  Queue queue_;
   BeamSetup setup_;
   MakeConsumers make_consumers_;
   beamform::Config config_;
   std::int64_t update_;
   BeamSky sky_;
   std::unique_ptr<beamform::WeightMaker> maker_;
-  std::unique_ptr<beamform::Beamformer> engine_;
+  std::vector<std::unique_ptr<Share>> shares_;
+  bool on_devices_ = false, host_wanted_ = true;
   std::vector<cf32> weights_;
-  std::vector<float> values_;
+  Buffer<float> values_;  // on the host
+  std::vector<BeamPart> parts_;
   std::vector<ChannelGap> absent_;
   std::vector<std::unique_ptr<BeamConsumer>> consumers_;
   std::int64_t segment_ = -1, interval_ = 0, weights_tai_ns_ = 0;

@@ -8,6 +8,7 @@
 #include "ryle/core/absent.hpp"
 #include "ryle/core/frequency_axis.hpp"
 #include "ryle/core/time.hpp"
+#include "ryle/device/queue.hpp"
 #include "ryle/telescope/geometry.hpp"
 
 /// What the beamformer of a live run hands on: detected power of all beams, piece by piece. The
@@ -44,12 +45,20 @@ struct BeamStream {
   double sample_interval_s() const { return 1 / clock.rate_hz.value(); }
 };
 
+/// The rows of a chunk that one device made, in its memory; strides as those of the chunk. Ready in
+/// the order of the queue.
+struct BeamPart {
+  const float* values = nullptr;
+  Queue queue;
+  std::int64_t first_beam = 0, n_beams = 0;
+};
+
 /// Samples [first_sample, first_sample + n_samples) of all beams.
 /// @shape values[beam * beam_stride + channel * channel_stride + time] f32, channels ascending in
 /// frequency; the mean power of what was present, inputs of unit variance give 2 (one per part)
 /// times that variance with weights normalised to `noise`
 struct BeamChunk {
-  const float* values = nullptr;
+  const float* values = nullptr;    ///< nullptr when no consumer wants them on the host
   std::int64_t beam_stride = 0;     ///< floats
   std::int64_t channel_stride = 0;  ///< floats
   std::int64_t n_samples = 0;
@@ -60,6 +69,7 @@ struct BeamChunk {
   /// all beams, and no measurement. Sorted by channel, then time; maximal runs.
   std::span<const ChannelGap> absent;
   std::int64_t weights_tai_ns = 0;  ///< instant the beams were steered for; the same for all beams
+  std::span<const BeamPart> parts;  ///< where beams are made on devices, one a share
 
   const float* row(std::int64_t beam, std::int64_t channel) const {
     return values + beam * beam_stride + channel * channel_stride;
@@ -73,6 +83,8 @@ class BeamConsumer {
   virtual ~BeamConsumer() = default;
   /// The chunk's memory is the caller's and overwritten after this returns.
   virtual void take(const BeamChunk& chunk) = 0;
+  /// False: takes BeamChunk::parts where there are any, values may be nullptr.
+  virtual bool wants_host_values() const { return true; }
   /// No more chunks: publishes and adds products, warnings, errors to the summary. Once.
   virtual void finish(RunSummary& summary) = 0;
   /// Cannot go on (disk full, ...); the run ends when the observation asks for it.

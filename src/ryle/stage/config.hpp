@@ -191,6 +191,7 @@ struct SearchConfig {
   double width_max_s = 0.02;
   double dm_candidate_min = 0;
   std::string mask_channels;
+  std::string implementation = "auto";
   std::int64_t block_samples = 4096;
   std::int64_t blocks = 3;
   std::int64_t max_beams = 4;
@@ -210,11 +211,12 @@ struct SearchConfig {
 };
 
 struct RuntimeConfig {
-  std::string device = "auto";  ///< auto | cpu | cuda:N
-  std::int64_t threads = 0;     ///< workers of the engines; 0 = all cores
-  std::int64_t dump_queue = 4;  ///< finished dumps waiting for the writers
-  double max_memory_gib = 0;    ///< refuse plans above this; 0 = what the machine has
-  std::string metrics_file;     ///< Prometheus text of a live run, rewritten every second
+  std::string device = "auto";        ///< auto | cpu | cuda:N
+  std::vector<std::int64_t> devices;  ///< CUDA devices beams are split over; empty = `device`
+  std::int64_t threads = 0;           ///< workers of the engines; 0 = all cores
+  std::int64_t dump_queue = 4;        ///< finished dumps waiting for the writers
+  double max_memory_gib = 0;          ///< refuse plans above this; 0 = what the machine has
+  std::string metrics_file;           ///< Prometheus text of a live run, rewritten every second
 };
 
 struct ObservationConfig {

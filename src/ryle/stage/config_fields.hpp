@@ -261,6 +261,8 @@ void fields(V& v, SearchConfig& c) {
   v("width_max_s", c.width_max_s, Range{1e-6, 60}, "widest boxcar, at most 2048 samples");
   v("dm_candidate_min", c.dm_candidate_min, Range{0, 1e5}, "events below are listed as flagged");
   v("mask_channels", c.mask_channels, Choice{}, "numbers in ascending frequency: \"0-3,17\"");
+  v("implementation", c.implementation, Choice{},
+    "of the dedispersion: auto (exact sums) or a name such as fdmt (the tree)");
   v("block_samples", c.block_samples, Range{1024, 1 << 20},
     "processed at a time, a multiple of 1024; part of the plan, results depend on it");
   v("blocks", c.blocks, Range{2, 64}, "blocks of all beams that are buffered");
@@ -291,6 +293,8 @@ void fields(V& v, SearchConfig& c) {
 template <class V>
 void fields(V& v, RuntimeConfig& c) {
   v("device", c.device, Choice{}, "auto, cpu or cuda:N");
+  v("devices", c.devices, Range{0, 63},
+    "numbers of the CUDA devices that live beams and their search are split over; [] = device");
   v("threads", c.threads, Range{0, 1024}, "workers of the engines; 0 = all cores");
   v("dump_queue", c.dump_queue, Range{1, 1024}, "finished dumps that may wait for the writers");
   v("max_memory_gib", c.max_memory_gib, Range{0, 1e6},

@@ -41,6 +41,15 @@ constexpr Rate kRates[] = {
     {"setup_pixel_s", &image::CostModel::setup_pixel_s, true},
 };
 
+// The speed of the cores that the rates were measured at, per second; absent in older files.
+struct Speed {
+  const char* name;
+  double image::CoreSpeed::*value;
+};
+constexpr Speed kSpeeds[] = {{"core_ops", &image::CoreSpeed::ops},
+                             {"core_bytes_per_s", &image::CoreSpeed::bytes_per_s},
+                             {"core_product_ops", &image::CoreSpeed::product_ops}};
+
 std::string slug(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -98,6 +107,7 @@ std::string to_json(const image::CostModel& model) {
   nlohmann::ordered_json json{{"back_end", model.back_end == BackEnd::cpu ? "cpu" : "cuda"},
                               {"machine", model.machine}};
   for (const auto& rate : kRates) json[rate.name] = model.*rate.value;
+  for (const auto& speed : kSpeeds) json[speed.name] = model.measured_at.*speed.value;
   json["correlate_shares"] = model.correlate_shares;
   return json.dump(2);
 }
@@ -128,6 +138,13 @@ image::CostModel cost_model_from_json(const std::string& text, const std::string
       throw fail(std::string(rate.name) + " is " + std::to_string(value) + ", not a rate");
     }
     model.*rate.value = value;
+  }
+  for (const auto& speed : kSpeeds) {
+    const auto found = json.find(speed.name);
+    if (found == json.end()) continue;
+    const double value = found->is_number() ? found->get<double>() : -1;
+    if (!std::isfinite(value) || value < 0) throw fail(std::string(speed.name) + " is no speed");
+    model.measured_at.*speed.value = value;
   }
   if (!read_shares(json, model)) {
     throw fail("correlate_shares must be pairs [inputs, share > 0], inputs increasing");

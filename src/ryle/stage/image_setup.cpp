@@ -220,7 +220,9 @@ std::int64_t images_in(std::int64_t n_spectra, std::int64_t spectra_per_image) {
 SkyPlan choose_path(const ObservationConfig& config, const image::AllSkyConfig& sky, Queue& queue,
                     bool correlator_runs_anyway, std::int64_t n_images) {
   SkyPlan chosen;
-  chosen.plan = image::plan(sky, machine_cost_model(queue), correlator_runs_anyway, n_images);
+  const image::CostModel model = machine_cost_model(queue);
+  chosen.plan = image::plan(sky, model, correlator_runs_anyway, n_images);
+  chosen.core_speed = model.measured_at;
   chosen.path = sky.path == image::Path::automatic ? chosen.plan.choice : sky.path;
   const image::PathPrediction* prediction = nullptr;
   for (const auto& p : chosen.plan.paths) {
@@ -246,6 +248,22 @@ SkyPlan choose_path(const ObservationConfig& config, const image::AllSkyConfig& 
   return chosen;
 }
 
+namespace {
+
+// "" where it is not known.
+std::string speed_text(const image::CoreSpeed& speed) {
+  if (!(speed.ops > 0)) return "";
+  std::string text =
+      fmt::format("  times hold for cores at {:.0f} GFLOPS (fp32 multiply-adds)", 1e-9 * speed.ops);
+  if (speed.bytes_per_s > 0)
+    text += fmt::format(" that read {:.1f} GB/s", 1e-9 * speed.bytes_per_s);
+  if (speed.product_ops > 0)
+    text += fmt::format(", a small X-engine at {:.0f} GOPS", 1e-9 * speed.product_ops);
+  return text + "\n";
+}
+
+}  // namespace
+
 std::string plan_text(const SkyPlan& plan, double image_s) {
   std::string text = fmt::format("  {:<12} {:>12} {:>10} {:>10} {:>9} {:>9}\n", "path",
                                  "ms an image", "real time", "memory", "error", "heights");
@@ -265,6 +283,7 @@ std::string plan_text(const SkyPlan& plan, double image_s) {
   }
   text += fmt::format("  * {}: {}\n  coherence of the array plane {:.4f}\n", image::name(plan.path),
                       plan.plan.reason, plan.plan.coherence);
+  text += speed_text(plan.core_speed);
   if (gridded != nullptr) {
     text += fmt::format(
         "  heights off the plane turn phases by {:.2g} rad rms at the edge of the field: gridded "
@@ -290,9 +309,15 @@ std::string plan_json(const SkyPlan& plan, double image_s) {
                      {"height_phase_rad", p.height_phase_rad},
                      {"height_error", p.height_error}});
   }
-  return nlohmann::ordered_json{
-      {"choice", image::name(plan.path)}, {"reason", plan.plan.reason},   {"image_s", image_s},
-      {"coherence", plan.plan.coherence}, {"warning", plan.plan.warning}, {"paths", paths}}
+  return nlohmann::ordered_json{{"choice", image::name(plan.path)},
+                                {"reason", plan.plan.reason},
+                                {"image_s", image_s},
+                                {"coherence", plan.plan.coherence},
+                                {"warning", plan.plan.warning},
+                                {"core_gflops", 1e-9 * plan.core_speed.ops},
+                                {"core_gbytes_per_s", 1e-9 * plan.core_speed.bytes_per_s},
+                                {"core_x_engine_gops", 1e-9 * plan.core_speed.product_ops},
+                                {"paths", paths}}
       .dump();
 }
 

@@ -75,6 +75,7 @@ struct SkyPlan {
   image::Path path = image::Path::automatic;  ///< never automatic
   double predicted_s = 0;                     ///< per image
   std::int64_t bytes = 0;                     ///< of the imager and the trigger
+  image::CoreSpeed core_speed;                ///< that the times hold at; 0 = not known (GPU)
 };
 /// The trigger of these images (image.trigger_sigma).
 math::ImageTriggerConfig trigger_config(const ObservationConfig& config,

@@ -19,6 +19,19 @@
 namespace ryle::stage {
 namespace {
 
+// A name of the CPU keeps the beams there, whatever devices there are.
+bool beams_on_devices(const ObservationConfig& config) {
+  const std::string& name = config.beams.implementation;
+  return (name == "auto" || name.rfind("cuda", 0) == 0) && !beam_devices(config.runtime).empty();
+}
+
+std::vector<Queue> beam_queues(const ObservationConfig& config) {
+  if (!beams_on_devices(config)) return {Queue::cpu(static_cast<int>(config.runtime.threads))};
+  std::vector<Queue> queues;
+  for (const int device : beam_devices(config.runtime)) queues.push_back(Queue::cuda(device));
+  return queues;
+}
+
 class LiveBeamRun final : public LivePath {
  public:
   LiveBeamRun(const ObservationConfig& config, const RunOptions& options)
@@ -29,7 +42,7 @@ class LiveBeamRun final : public LivePath {
     require_memory(config, planned_bytes_);
     require_new_beam_files(config, beam_names(setup));
     chain_ = std::make_unique<BeamChain>(
-        Queue::cpu(static_cast<int>(config.runtime.threads)), setup,
+        beam_queues(config), setup,
         [this](const BeamStream& stream) { return make_consumers(stream); });
     source_ = std::make_unique<Best2Source>(beams_.receiver);
     if (voltage_ring_chunks(config, beams_) > 0) {
@@ -94,8 +107,9 @@ class LiveBeamRun final : public LivePath {
     if (config_.beams.filterbank) consumers.push_back(std::make_unique<BeamFiles>(config_, stream));
     if (config_.output.pictures && config_.beams.pictures > 0)
       consumers.push_back(std::make_unique<BeamPictures>(config_, stream));
-    for (auto& consumer : search_consumers(config_, stream, beams_.file.array,
-                                           options_.command_line, on_candidate()))
+    for (auto& consumer :
+         search_consumers(config_, stream, beams_.file.array, options_.command_line, on_candidate(),
+                          beam_devices(config_.runtime)))
       consumers.push_back(std::move(consumer));
     return consumers;
   }

@@ -6,14 +6,18 @@
 #include <vector>
 
 #include "ryle/device/buffer.hpp"
+#include "ryle/device/queue.hpp"
 #include "ryle/runtime/bounded_queue.hpp"
 #include "ryle/stage/beam_chunk.hpp"
+#include "ryle/stage/search_device.hpp"
 
 namespace ryle::stage {
 
-/// Samples of all beams. @shape values [beam][channel][block] f32, NaN = absent
+/// Samples of all beams. @shape values [beam][channel][block] f32, NaN = absent; with devices
+/// empty, and parts[k] has the beams of share k in memory of device k
 struct PowerBlock {
   Buffer<float> values;
+  std::vector<Buffer<float>> parts;
   std::int64_t n_samples = 0;
   std::int64_t first_sample = 0;
   SampleClock clock;
@@ -34,7 +38,7 @@ class BlockGatherer {
   static constexpr std::int64_t kMaxGapBlocks = 8;
 
   BlockGatherer(std::int64_t n_beams, std::int64_t n_channels, std::int64_t block_samples,
-                std::int64_t n_blocks);
+                std::int64_t n_blocks, const std::vector<int>& devices = {});
 
   void take(const BeamChunk& chunk, bool wait);
   void finish();  ///< the last block may be a short one
@@ -48,13 +52,20 @@ class BlockGatherer {
   std::int64_t memory_bytes() const;
 
  private:
+  BeamShare share(std::size_t device) const;
   void end_grid();
   /// n more samples: of `chunk` from its sample `from`, or absent ones when it is nullptr.
   void append(const BeamChunk* chunk, std::int64_t from, std::int64_t n, bool wait);
   void copy(const BeamChunk& chunk, std::int64_t from, std::int64_t n);
+  void blank(std::int64_t n);
+  /// The same for blocks on devices.
+  void copy_on_devices(const BeamChunk& chunk, std::int64_t from, std::int64_t n);
+  void blank_on_device(std::size_t part, std::int64_t first_channel, std::int64_t n_channels,
+                       std::int64_t at, std::int64_t n);
   void send(bool ends);
 
   std::int64_t n_beams_, n_channels_, block_samples_;
+  std::vector<Queue> queues_;  // one a device
   std::vector<PowerBlock> blocks_;
   BoundedQueue<PowerBlock*> free_;
   BoundedQueue<PowerMessage> messages_;

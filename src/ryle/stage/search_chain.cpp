@@ -16,36 +16,22 @@ namespace {
 using search::kCell;
 using search::kCodeMean;
 
-std::int64_t rounded_up(std::int64_t n, std::int64_t step) { return (n + step - 1) / step * step; }
-
 }  // namespace
-
-void SearchCounts::add(const SearchCounts& o) {
-  n_tokens += o.n_tokens;
-  n_tokens_dropped += o.n_tokens_dropped;
-  n_blocks_raised += o.n_blocks_raised;
-  highest_threshold = std::max(highest_threshold, o.highest_threshold);
-  normalize_s += o.normalize_s;
-  dedisperse_s += o.dedisperse_s;
-  detect_s += o.detect_s;
-  cluster_s += o.cluster_s;
-  normalize.add(o.normalize);
-}
 
 struct SearchChain::Content {
   SearchChainConfig config;
-  std::int64_t n_channels, n_trials, history, block, max_delay, lateness = 0, keep = 0;
-  search::Clusterer clusterer;
+  std::int64_t n_channels, n_trials, history, block, max_delay;
+  SearchReach reach;
+  SearchTracker tracker;
   search::Normalizer normalizer;
+  SearchFacts facts;
   SlidingCodes codes, cells;  // samples, and the mask at 1/64 of the resolution
   Buffer<std::byte> tail;     // [trial][history] sums of the block before
   Buffer<float> tail_weights;
-  std::vector<search::SeriesStatistics> statistics;  // [trial], of the last block
-  std::int64_t received = 0;                         // samples, absent ones included
-  std::int64_t dedispersed = 0;                      // outputs made, multiple of 64
-  SearchCounts counts;
+  std::int64_t received = 0;     // samples, absent ones included
+  std::int64_t dedispersed = 0;  // outputs made, multiple of 64
   std::vector<search::Token> tokens;
-  std::vector<search::Cluster> closed;
+  std::vector<search::SeriesStatistics> statistics;
 
   Content(const SearchEngines& engines, const SearchChainConfig& c)
       : config(c),
@@ -54,29 +40,27 @@ struct SearchChain::Content {
         history(engines.history),
         block(c.block_samples),
         max_delay(engines.max_delay()),
-        clusterer(cluster_config(c)),
-        normalizer(normalize_config(c)) {
-    if (c.normalize.zero_dm != search::ZeroDm::off)
-      search::check_zero_dm(c.band, c.dms.front(), c.max_width);
-    // Events close late: codes stay until the widest cluster that is still open can be refined.
-    lateness = std::min<std::int64_t>(8 * config.max_width + 2 * block, 1 << 16);
-    keep = rounded_up(max_delay + history + lateness, block);
-    codes = SlidingCodes(n_channels, keep + 2 * block, search::kReadAhead + kCell, kCodeMean);
-    cells = SlidingCodes(n_channels, (keep + 2 * block) / kCell, search::kReadAhead, 0);
+        reach(search_reach(c, max_delay, history)),
+        tracker(c),
+        normalizer(beam_normalization(c)) {
+    codes = SlidingCodes(n_channels, reach.keep + 2 * block, search::kReadAhead + kCell, kCodeMean);
+    cells = SlidingCodes(n_channels, (reach.keep + 2 * block) / kCell, search::kReadAhead, 0);
     tail = Buffer<std::byte>(n_trials * history * engines.sum_bytes());
     tail_weights = Buffer<float>(n_trials * (history / kCell));
+    facts.channel_masked = &normalizer.channel_flags();
+    facts.copy_codes = [this](std::int64_t from, std::int64_t to, std::uint8_t* out,
+                              std::int64_t stride) {
+      for (std::int64_t ch = 0; ch < n_channels; ++ch)
+        std::copy_n(codes.at(from) + ch * codes.stride(), to - from, out + ch * stride);
+    };
   }
 
-  static search::NormalizeConfig normalize_config(const SearchChainConfig& c) {
-    search::NormalizeConfig out = c.normalize;
-    out.spectra.band = c.band;
-    return out;
+  SearchExtent extent() const {
+    return {received, dedispersed - history, codes.first(), codes.end()};
   }
-
-  static search::ClusterConfig cluster_config(const SearchChainConfig& c) {
-    search::ClusterConfig out;
-    for (const double dm : c.dms) out.sweep_samples.push_back(dm * c.band.sweep_samples_per_dm());
-    return out;
+  const SearchFacts& facts_now() {
+    facts.undecided = &normalizer.undecided();
+    return facts;
   }
 
   std::int64_t memory_bytes() const {
@@ -85,8 +69,8 @@ struct SearchChain::Content {
 
   /// Adds n samples (absent ones when data is null) and fills the block up with absent ones.
   void add(Queue& queue, const float* data, std::int64_t stride, std::int64_t n) {
-    const Stopwatch watch(counts.normalize_s);
-    const std::int64_t keep_from = (codes.end() - keep) / kCell * kCell;
+    const Stopwatch watch(tracker.counts().normalize_s);
+    const std::int64_t keep_from = (codes.end() - reach.keep) / kCell * kCell;
     std::uint8_t* to = codes.extend(block, keep_from);
     std::uint8_t* mask = cells.extend(block / kCell, keep_from / kCell);
     const std::int64_t first_absent = data == nullptr ? 0 : n;
@@ -97,7 +81,7 @@ struct SearchChain::Content {
     }
     if (data != nullptr && n > 0)
       normalizer.execute(queue, data, stride, n, to, codes.stride(), mask, cells.stride(),
-                         counts.normalize);
+                         tracker.counts().normalize);
     else
       normalizer.skip(block);
     received += n;
@@ -105,7 +89,7 @@ struct SearchChain::Content {
 
   /// The tail of the block before and the new columns in the plane; returns their number.
   std::int64_t dedisperse(SearchEngines& e) {
-    const Stopwatch watch(counts.dedisperse_s);
+    const Stopwatch watch(tracker.counts().dedisperse_s);
     const std::int64_t target = (codes.end() - max_delay) / kCell * kCell;
     const std::int64_t n = target - dedispersed;
     if (n <= 0) return 0;
@@ -148,7 +132,7 @@ struct SearchChain::Content {
   }
 
   void detect(SearchEngines& e, std::int64_t n_new) {
-    const Stopwatch watch(counts.detect_s);
+    const Stopwatch watch(tracker.counts().detect_s);
     search::DetectInput in;
     in.sums = e.plane.data();
     in.stride = e.plane_stride;
@@ -161,42 +145,10 @@ struct SearchChain::Content {
     in.weights = e.weights.data();
     in.weight_stride = e.plane_stride / kCell;
     tokens.clear();
+    statistics.clear();
     if (in.end_start <= in.first_start || in.stat_end <= in.stat_first) return;
     e.detector->execute(e.queue, in, tokens);
-    keep_statistics(e.detector->statistics());
-    // Boxcars beyond the end hold absent samples only.
-    const auto beyond = [&](const search::Token& t) {
-      return t.center() > static_cast<double>(received);
-    };
-    tokens.erase(std::remove_if(tokens.begin(), tokens.end(), beyond), tokens.end());
-    raise_threshold(n_new);
-  }
-
-  /// A block without data says nothing: clusters that close in it are measured by the one before.
-  void keep_statistics(const std::vector<search::SeriesStatistics>& now) {
-    statistics.resize(now.size());
-    for (std::size_t k = 0; k < now.size(); ++k)
-      if (now[k].sigma > 0) statistics[k] = now[k];
-  }
-
-  /// In a storm only the strongest tokens of the block go on: those above the S/N that leaves no
-  /// more than the limit. Which ones does not depend on their order.
-  void raise_threshold(std::int64_t n_new) {
-    const double block_s = static_cast<double>(n_new) * config.band.sample_interval_s;
-    const auto most = static_cast<std::size_t>(std::max(256.0, config.max_tokens_per_s * block_s));
-    if (tokens.size() <= most) return;
-    const auto before = tokens.size();
-    std::vector<float> snr;
-    snr.reserve(before);
-    for (const auto& t : tokens) snr.push_back(t.snr);
-    std::nth_element(snr.begin(), snr.begin() + static_cast<std::ptrdiff_t>(most), snr.end(),
-                     std::greater<>());
-    const float raised = snr[most];
-    const auto weak = [&](const search::Token& t) { return !(t.snr > raised); };
-    tokens.erase(std::remove_if(tokens.begin(), tokens.end(), weak), tokens.end());
-    counts.n_tokens_dropped += static_cast<std::int64_t>(before - tokens.size());
-    ++counts.n_blocks_raised;
-    counts.highest_threshold = std::max(counts.highest_threshold, static_cast<double>(raised));
+    statistics = e.detector->statistics();
   }
 
   void advance(SearchEngines& e, std::vector<SearchEvent>& events) {
@@ -204,72 +156,7 @@ struct SearchChain::Content {
     if (n_new == 0) return;
     detect(e, n_new);
     keep_tail(e, n_new);
-    {
-      const Stopwatch watch(counts.cluster_s);
-      counts.n_tokens += static_cast<std::int64_t>(tokens.size());
-      clusterer.add(tokens);
-      clusterer.close_before(dedispersed - history, closed);
-    }
-    take_closed(events);
-  }
-
-  void take_closed(std::vector<SearchEvent>& events) {
-    for (const auto& cluster : closed) events.push_back(event_of(cluster));
-    closed.clear();
-  }
-
-  SearchEvent event_of(const search::Cluster& cluster) const {
-    SearchEvent e;
-    e.cluster = cluster;
-    const search::Token& best = cluster.best;
-    const double dm = config.dms[static_cast<std::size_t>(best.trial)];
-    // Sample t covers [t - 1/2, t + 1/2): the middle of samples s .. s + W - 1.
-    e.pulse.tick = best.center() - 0.5;
-    e.pulse.dm_pc_cm3 = dm;
-    e.pulse.fwhm_samples = best.width / 1.19;  // a boxcar fits a Gaussian best at 1.19 FWHM
-    e.pulse.snr = static_cast<double>(best.snr);
-    for (const auto& range : normalizer.undecided())
-      e.rfi_suspect |= best.start < range.end && best.start + best.width > range.first;
-    e.channel_masked = normalizer.channel_flags();
-    const auto n_masked =
-        std::count(e.channel_masked.begin(), e.channel_masked.end(), std::uint8_t{1});
-    e.masked_fraction = static_cast<double>(n_masked) / static_cast<double>(n_channels);
-    const search::SeriesStatistics s = statistics[static_cast<std::size_t>(best.trial)];
-    if (!(s.sigma > 0) || n_masked == n_channels) return e;
-    e.noise = s.sigma / std::sqrt(static_cast<double>(n_channels));
-    copy_window(e);
-    if (e.codes.empty()) return e;
-    search::RefineInput in;
-    in.codes = e.codes.data();
-    in.stride = e.window_samples;
-    in.first_tick = e.window_first;
-    in.n_samples = e.window_samples;
-    in.masked = e.channel_masked.data();
-    in.sigma = e.noise;
-    in.mean = kCodeMean + (s.mu - static_cast<double>(kCodeMean * n_channels)) /
-                              static_cast<double>(n_channels - n_masked);
-    const search::RefinedPulse pulse = search::refine(config.band, in, e.pulse);
-    e.refined = pulse.snr > 0;
-    if (e.refined) e.pulse = pulse;
-    return e;
-  }
-
-  /// Codes round the pulse, from before its first to behind its last channel.
-  void copy_window(SearchEvent& e) const {
-    const std::int64_t margin = 128 + 10 * e.cluster.best.width;
-    const double sweep = e.pulse.dm_pc_cm3 * config.band.sweep_samples_per_dm();
-    const std::int64_t first = e.cluster.best.start - margin;
-    const auto end =
-        first + 2 * margin + e.cluster.best.width + static_cast<std::int64_t>(1.1 * sweep);
-    if (first + margin < codes.first()) return;  // gone
-    e.window_first = first;
-    e.window_samples = end - first;
-    e.codes.assign(static_cast<std::size_t>(n_channels * e.window_samples),
-                   static_cast<std::uint8_t>(kCodeMean));
-    const std::int64_t from = std::max(first, codes.first()), to = std::min(end, codes.end());
-    for (std::int64_t c = 0; c < n_channels; ++c)
-      std::copy_n(codes.at(from) + c * codes.stride(), to - from,
-                  e.codes.data() + c * e.window_samples + (from - first));
+    tracker.take(tokens, statistics, n_new, extent(), facts_now(), events);
   }
 };
 
@@ -290,16 +177,15 @@ void SearchChain::finish(SearchEngines& engines, std::vector<SearchEvent>& event
     me.add(engines.queue, nullptr, 0, 0);
     me.advance(engines, events);
   }
-  me.clusterer.close_all(me.closed);
-  me.take_closed(events);
+  me.tracker.finish(me.extent(), me.facts_now(), events);
 }
 
 std::int64_t SearchChain::settled_before() const {
   const Content& me = *content_;
   const std::int64_t searched = me.dedispersed - me.history;
-  return std::clamp(me.clusterer.earliest_open(), searched - me.lateness, searched);
+  return std::clamp(me.tracker.earliest_open(), searched - me.reach.lateness, searched);
 }
-const SearchCounts& SearchChain::counts() const { return content_->counts; }
+const SearchCounts& SearchChain::counts() const { return content_->tracker.counts(); }
 std::int64_t SearchChain::n_flagged_channels() const {
   const auto& flags = content_->normalizer.channel_flags();
   return std::count(flags.begin(), flags.end(), std::uint8_t{1});

@@ -4,39 +4,13 @@
 #include <memory>
 #include <vector>
 
-#include "ryle/engine/search/cluster.hpp"
-#include "ryle/engine/search/normalize.hpp"
-#include "ryle/engine/search/refine.hpp"
 #include "ryle/stage/search_codes.hpp"
 #include "ryle/stage/search_engines.hpp"
+#include "ryle/stage/search_tracker.hpp"
 
 /// Detected power of one beam in blocks -> refined events. Blocks are fixed by the plan, so events
 /// do not depend on how the data arrived.
 namespace ryle::stage {
-
-/// A cluster and what the matched filter makes of it.
-struct SearchEvent {
-  search::Cluster cluster;
-  search::RefinedPulse pulse;
-  bool refined = false;             ///< else from the boxcar: the codes were gone
-  double masked_fraction = 0;       ///< of channels
-  bool rfi_suspect = false;         ///< on a burst that may be interference and was left in
-  std::vector<std::uint8_t> codes;  ///< [channel][window], for the picture; may be empty
-  std::int64_t window_first = 0, window_samples = 0;
-  std::vector<std::uint8_t> channel_masked;
-  double noise = 0;  ///< rms of one channel's code
-};
-
-/// What a chain did so far.
-struct SearchCounts {
-  std::int64_t n_tokens = 0;          ///< that went into clusters
-  std::int64_t n_tokens_dropped = 0;  ///< by a threshold that was raised
-  std::int64_t n_blocks_raised = 0;   ///< blocks in which it was
-  double highest_threshold = 0;       ///< of those; 0 = never raised
-  double normalize_s = 0, dedisperse_s = 0, detect_s = 0, cluster_s = 0;
-  search::NormalizeReport normalize;
-  void add(const SearchCounts& other);
-};
 
 /// The state of one beam: codes, sums that boxcars still need, open clusters. Engines are lent with
 /// every call and must be of the same configuration.

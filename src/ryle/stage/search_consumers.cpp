@@ -8,8 +8,25 @@
 
 #include "ryle/core/units.hpp"
 #include "ryle/stage/search_fold_live.hpp"
+#include "ryle/stage/setup.hpp"
 
 namespace ryle::stage {
+
+namespace {
+
+/// Names of engines that devices have, "auto" among them.
+bool is_of_devices(const std::string& name) {
+  for (const char* known : {"auto", "cuda", "cuda:shared", "cuda:direct", "fdmt", "fdmt:cuda"})
+    if (name == known) return true;
+  return false;
+}
+
+std::vector<int> search_devices(const ObservationConfig& config) {
+  if (!is_of_devices(config.search.implementation)) return {};
+  return beam_devices(config.runtime);
+}
+
+}  // namespace
 
 LiveSearchConfig live_search_config(const ObservationConfig& config,
                                     const std::string& command_line) {
@@ -24,6 +41,7 @@ LiveSearchConfig live_search_config(const ObservationConfig& config,
   c.threshold = s.threshold;
   c.max_width_s = s.width_max_s;
   c.mask_channels = s.mask_channels;
+  c.implementation = s.implementation;
   c.block_samples = s.block_samples;
   c.n_blocks = s.blocks;
   c.n_workers = static_cast<int>(config.runtime.threads);
@@ -42,16 +60,15 @@ LiveSearchConfig live_search_config(const ObservationConfig& config,
   return c;
 }
 
-std::vector<std::unique_ptr<BeamConsumer>> search_consumers(const ObservationConfig& config,
-                                                            const BeamStream& stream,
-                                                            const ArrayLayout& array,
-                                                            const std::string& command_line,
-                                                            CandidateHook on_candidate) {
+std::vector<std::unique_ptr<BeamConsumer>> search_consumers(
+    const ObservationConfig& config, const BeamStream& stream, const ArrayLayout& array,
+    const std::string& command_line, CandidateHook on_candidate, const std::vector<int>& devices) {
   std::vector<std::unique_ptr<BeamConsumer>> consumers;
   const SearchConfig& s = config.search;
   if (s.dm_max > 0) {
     LiveSearchConfig search = live_search_config(config, command_line);
     search.on_candidate = std::move(on_candidate);
+    if (is_of_devices(search.implementation)) search.devices = devices;
     consumers.push_back(std::make_unique<LiveSearch>(stream, search));
   }
   if (!s.fold.empty()) {
@@ -74,7 +91,7 @@ std::vector<std::unique_ptr<BeamConsumer>> search_consumers(const ObservationCon
 
 std::int64_t search_bytes(const ObservationConfig& config, const FrequencyAxis& frequency,
                           double sample_interval_s, std::int64_t n_beams) {
-  if (!(config.search.dm_max > 0)) return 0;
+  if (!(config.search.dm_max > 0) || !search_devices(config).empty()) return 0;
   const LiveSearchConfig c = live_search_config(config, "");
   search::Band band;
   for (std::int64_t k = 0; k < frequency.n_channels; ++k)

@@ -3,13 +3,25 @@
 
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/device/on_device.hpp"
 
 namespace ryle::stage {
 
 using search::kCell;
 
+search::NormalizeConfig beam_normalization(const SearchChainConfig& c) {
+  if (c.normalize.zero_dm != search::ZeroDm::off)
+    search::check_zero_dm(c.band, c.dms.front(), c.max_width);
+  search::NormalizeConfig out = c.normalize;
+  out.spectra.band = c.band;
+  return out;
+}
+
 SearchEngines::SearchEngines(const Queue& q, const SearchChainConfig& config)
     : queue(q), history((config.max_width + kCell - 1) / kCell * kCell) {
+  const OnDevice scope(queue);
+  const bool on_device = queue.back_end() == BackEnd::cuda;
+  const MemorySpace space = on_device ? MemorySpace::device : MemorySpace::host;
   const std::int64_t block = config.block_samples;
   if (block < 1024 || block % 1024 != 0)
     throw ConfigError("search: block_samples is " + std::to_string(block) +
@@ -20,7 +32,10 @@ SearchEngines::SearchEngines(const Queue& q, const SearchChainConfig& config)
   d.n_trials = n_trials;
   d.delays = search::delay_table(config.band, config.dms);
   d.max_code = search::kMaxCode;
-  d.max_outputs = block + kCell;
+  // Whole pieces of the tree on a device, the columns that boxcars reach back to among them.
+  plane_stride = history + block + kCell;
+  if (on_device) plane_stride = (plane_stride + 1023) / 1024 * 1024;
+  d.max_outputs = on_device ? plane_stride : block + kCell;
   d.implementation = config.implementation;
   for (const double hz : config.band.center_hz) d.dispersion.push_back(1e18 / (hz * hz));
   dedisperser = search::make_dedisperser(queue, d);
@@ -28,8 +43,8 @@ SearchEngines::SearchEngines(const Queue& q, const SearchChainConfig& config)
   for (auto& delay : d.delays)
     delay /= static_cast<std::int32_t>(kCell);  // down: never behind the data
   d.max_code = search::kFullCell;
-  d.implementation = search::exact_implementation(config.implementation);
-  d.max_outputs = block / kCell + 1;
+  d.implementation = on_device ? "cuda" : search::exact_implementation(config.implementation);
+  d.max_outputs = d.max_outputs / kCell;
   mask_dedisperser = search::make_dedisperser(queue, d);
   mask_format = search::sum_format(d.n_channels, d.max_code);
   search::DetectConfig e;
@@ -41,12 +56,11 @@ SearchEngines::SearchEngines(const Queue& q, const SearchChainConfig& config)
   e.implementation = d.implementation;
   detector = search::make_detector(queue, e);
 
-  plane_stride = history + block + kCell;
   plane = Buffer<std::byte>(
-      checked_product({n_trials, plane_stride, sum_bytes()}, "dedispersed block"));
-  mask_sums = Buffer<std::byte>(n_trials * (block / kCell + 1) *
-                                (mask_format == search::SumFormat::u16 ? 2 : 4));
-  weights = Buffer<float>(n_trials * (plane_stride / kCell));
+      checked_product({n_trials, plane_stride, sum_bytes()}, "dedispersed block"), space);
+  mask_sums = Buffer<std::byte>(
+      n_trials * d.max_outputs * (mask_format == search::SumFormat::u16 ? 2 : 4), space);
+  weights = Buffer<float>(n_trials * (plane_stride / kCell), space);
 }
 
 std::int64_t SearchEngines::memory_bytes() const {

@@ -28,8 +28,12 @@ struct SearchChainConfig {
   std::string implementation = "auto";
 };
 
+/// The normalizer's part of it, checked. Throws ConfigError.
+search::NormalizeConfig beam_normalization(const SearchChainConfig& config);
+
 /// The engines of a search and the memory of one block: beams with the same plan use them one after
-/// another. Nothing in here outlives a block.
+/// another. Nothing in here outlives a block. On a CUDA queue all of it is in device memory, and
+/// the columns of boxcars that reach back are summed again instead of kept.
 class SearchEngines {
  public:
   SearchEngines(const Queue& queue, const SearchChainConfig& config);

@@ -12,6 +12,7 @@
 #include "ryle/runtime/stage_thread.hpp"
 #include "ryle/stage/run.hpp"
 #include "ryle/stage/search_blocks.hpp"
+#include "ryle/stage/search_device.hpp"
 #include "ryle/stage/search_run.hpp"
 #include "ryle/stage/search_stream.hpp"
 #include "ryle/stage/stopwatch.hpp"
@@ -80,6 +81,7 @@ BeamGroupConfig stream_beams(const BeamStream& stream, const LiveSearchConfig& c
 struct LiveSearch::Content {
   LiveSearchConfig config;
   BeamStream stream;
+  std::string warning;
   BeamSearchConfig search_config;
   BeamSearch search;
   SearchProducts products;
@@ -91,6 +93,7 @@ struct LiveSearch::Content {
   std::int64_t origin_sample = 0;  // absolute, of the grid
   SampleClock clock;
   std::vector<BeamEvent> events;
+  std::vector<const float*> power;  // of a block, [device]
   mutable std::mutex mutex;
   LiveSearchProgress progress;
   std::atomic<bool> failed{false};
@@ -100,13 +103,28 @@ struct LiveSearch::Content {
   Content(const BeamStream& s, const LiveSearchConfig& c)
       : config(c),
         stream(s),
-        search_config{stream_chain(s, c), stream_beams(s, c), c.n_workers},
+        search_config(search_of(s, c)),
         search(search_config),
         products(product_options(c), search_config.chain.band, search_config.chain.dms),
-        gatherer(s.n_beams(), s.frequency.n_channels, c.block_samples, c.n_blocks) {
+        gatherer(s.n_beams(), s.frequency.n_channels, c.block_samples, c.n_blocks,
+                 search_config.devices) {
     describe();
     thread = std::make_unique<StageThread>(
         "search", [this](std::stop_token) { run(); }, [this] { gatherer.messages().close(); });
+  }
+
+  BeamSearchConfig search_of(const BeamStream& s, const LiveSearchConfig& c) {
+    BeamSearchConfig out;
+    out.chain = stream_chain(s, c);
+    out.beams = stream_beams(s, c);
+    out.n_workers = c.n_workers;
+    if (c.devices.empty()) return out;
+    const std::string why = no_device_search(out.chain);
+    if (why.empty())
+      out.devices = c.devices;
+    else
+      warning = "search: not on the device that makes the beams: " + why;
+    return out;
   }
 
   static SearchProductOptions product_options(const LiveSearchConfig& c) {
@@ -175,8 +193,15 @@ struct LiveSearch::Content {
     if (!running) start(block);
     for (; missing > 0; missing -= length)  // blocks that were dropped
       search.feed(nullptr, 0, 0, length, events);
-    search.feed(block.values.data(), gatherer.beam_stride(), gatherer.channel_stride(),
-                block.n_samples, events);
+    if (block.parts.empty()) {
+      search.feed(block.values.data(), gatherer.beam_stride(), gatherer.channel_stride(),
+                  block.n_samples, events);
+    } else {
+      power.clear();
+      for (const auto& part : block.parts) power.push_back(part.data());
+      search.feed_devices(power, gatherer.beam_stride(), gatherer.channel_stride(), block.n_samples,
+                          events);
+    }
     publish();
   }
 
@@ -214,7 +239,8 @@ struct LiveSearch::Content {
 
   void summarise(RunSummary& summary) {
     const SearchCounts counts = search.counts();
-    summary.implementations.push_back(search.implementation());
+    for (auto& name : search.implementations()) summary.implementations.push_back(std::move(name));
+    if (!warning.empty()) summary.warnings.push_back(warning);
     for (const auto& p : products.products()) summary.products.push_back(p);
     for (const auto& w : products.warnings()) summary.warnings.push_back("search: " + w);
     if (counts.n_blocks_raised > 0) summary.warnings.push_back("search: " + storm_warning(counts));
@@ -254,6 +280,7 @@ void LiveSearch::finish(RunSummary& summary) {
 }
 
 bool LiveSearch::failed() const { return content_->failed; }
+bool LiveSearch::wants_host_values() const { return content_->search_config.devices.empty(); }
 std::int64_t LiveSearch::memory_bytes() const {
   return content_->search.memory_bytes() + content_->gatherer.memory_bytes();
 }

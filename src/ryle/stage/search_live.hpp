@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "ryle/engine/search/dispersion.hpp"
 #include "ryle/stage/beam_chunk.hpp"
@@ -28,6 +29,7 @@ struct LiveSearchConfig {
   std::int64_t n_blocks = 3;          ///< buffered; when all are full a block is dropped, counted
   std::string implementation = "auto";
   int n_workers = 0;
+  std::vector<int> devices;  ///< see BeamSearchConfig; what they cannot do, the CPU does, and says
   std::int64_t max_beams = 4;     ///< see BeamGroupConfig
   double adjacent_rad = 0;        ///< 0 = 1.5 times the smallest distance between beams
   double position_error_rad = 0;  ///< of VOEvents; 0 = half the smallest distance between beams
@@ -55,6 +57,7 @@ class LiveSearch final : public BeamConsumer {
   void take(const BeamChunk& chunk) override;
   void finish(RunSummary& summary) override;
   bool failed() const override;
+  bool wants_host_values() const override;
   std::int64_t memory_bytes() const override;
   LiveSearchProgress progress() const;
   /// Offline use and tests: wait for a free block instead of dropping one.

@@ -12,6 +12,7 @@
 
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/stage/search_device.hpp"
 #include "ryle/stage/search_products.hpp"
 #include "ryle/stage/search_stream.hpp"
 
@@ -147,6 +148,7 @@ class Search {
     chain.implementation = o_.implementation;
     config_.n_workers = o_.n_workers;
     prepare_beams();
+    prepare_devices();
     summary_.description.plan = plan_text(plan, chain.dms);
     for (const double samples : {1.0, 2.0, 4.0, 8.0, 16.0, 32.0}) {
       const double width_s = samples * info_.sample_interval_s;
@@ -184,6 +186,21 @@ class Search {
       summary_.warnings.emplace_back(
           "the files do not say where their beams point: no two of them count as adjacent");
     }
+  }
+
+  /// All of the search on devices that were named. With "cuda" as implementation only, what the
+  /// device does not do runs on the CPU, and codes and sums travel.
+  void prepare_devices() {
+    config_.devices = o_.devices;
+    const std::string& name = o_.implementation;
+    if (config_.devices.empty() && (name.rfind("cuda", 0) == 0 || name == "fdmt:cuda"))
+      config_.devices = {0};
+    if (config_.devices.empty()) return;
+    const std::string why = no_device_search(config_.chain);
+    if (why.empty()) return;
+    if (!o_.devices.empty()) throw UnsupportedError("search on devices: " + why);
+    config_.devices.clear();
+    summary_.warnings.push_back("flags, clusters and refinement are on the CPU: " + why);
   }
 
   SearchProductOptions product_options() const {

@@ -125,6 +125,22 @@ Queue make_queue(const RuntimeConfig& config) {
   throw ConfigError("runtime.device = \"" + config.device + "\": must be auto, cpu or cuda:N");
 }
 
+std::vector<int> beam_devices(const RuntimeConfig& config) {
+  const bool automatic = config.device == "auto";
+  if (!config.devices.empty() && !automatic)
+    throw ConfigError("runtime.device = \"" + config.device +
+                      "\" and runtime.devices are both given: leave one out");
+#if RYLE_MUTANT != 1143
+  if (!config.devices.empty()) return {config.devices.begin(), config.devices.end()};
+#endif
+  if (automatic)
+    return cuda_unavailable_reason().empty() ? std::vector<int>{0} : std::vector<int>{};
+  if (config.device == "cpu") return {};
+  int index = 0;
+  if (std::sscanf(config.device.c_str(), "cuda:%d", &index) == 1) return {index};
+  throw ConfigError("runtime.device = \"" + config.device + "\": must be auto, cpu or cuda:N");
+}
+
 FxChain::Setup make_chain_setup(const ObservationConfig& config, const SampleFacts& facts,
                                 const ArrayLayout& array) {
   FxChain::Setup setup;

@@ -37,6 +37,9 @@ ArrayLayout load_array(const ObservationConfig& config, std::int64_t n_inputs);
 
 /// Queue of the engines: runtime.device, runtime.threads.
 Queue make_queue(const RuntimeConfig& config);
+/// CUDA devices that live beams are split over: runtime.devices, or that of runtime.device; empty =
+/// the CPU. Throws ConfigError.
+std::vector<int> beam_devices(const RuntimeConfig& config);
 
 /// Channelizer, correlator and dump length of the observation file for these samples.
 FxChain::Setup make_chain_setup(const ObservationConfig& config, const SampleFacts& facts,

@@ -67,6 +67,18 @@ TEST(Cluster, OnePulseIsOneCluster) {
   }
 }
 
+// A wide boxcar about a pulse of 5 samples, S/N 20, that has 2.0 of its S/N from it (sqrt(5 / 512)
+// of 20): an event when what is left is above the threshold.
+TEST(Cluster, WhatAPulseLeavesOfAWideBoxcarMustBeAToken) {
+  for (const float snr : {7.5f, 8.2f, 8.9f, 9.1f, 12.0f}) {
+    Clusterer clusterer(native(500));
+    clusterer.add(std::vector<Token>{{10115, 5, 100, 20}, {9616, 512, 100, snr}});
+    std::vector<Cluster> closed;
+    clusterer.close_all(closed);
+    EXPECT_EQ(closed.size(), snr < 9 ? 1u : 2u) << snr;
+  }
+}
+
 TEST(Cluster, PulsesApartAreTwo) {
   Clusterer clusterer(native(500));
   clusterer.add(pulse(10000, 100, 4, 10, 500));
@@ -75,6 +87,35 @@ TEST(Cluster, PulsesApartAreTwo) {
   std::vector<Cluster> closed;
   clusterer.close_all(closed);
   EXPECT_EQ(closed.size(), 3u);
+}
+
+// A row of pulses whose bow ties meet is longer than a group may be: no cut goes through a pulse,
+// and the wings of one behind a cut are no event.
+TEST(Cluster, LongGroupsAreCutBetweenPulses) {
+  auto config = native(500);
+  for (const std::int64_t spacing : {350, 400, 450, 500}) {
+    for (std::int64_t first = 10000; first < 10500; first += 120) {
+      config.reach_samples = 1024 << (first / 40 % 3);
+      std::vector<Token> tokens;
+      for (std::int64_t k = 0; k < 20; ++k)
+        for (const Token& t : pulse(first + spacing * k, 200, 16, 40, 500)) tokens.push_back(t);
+      std::stable_sort(tokens.begin(), tokens.end(), [](const Token& a, const Token& b) {
+        return a.start / 512 < b.start / 512;
+      });
+      Clusterer at_once(config), in_blocks(config);
+      std::vector<Cluster> closed, blocks;
+      at_once.add(tokens);
+      at_once.close_all(closed);
+      EXPECT_EQ(closed.size(), 20u) << first << " " << spacing;
+      for (std::size_t at = 0; at < tokens.size();) {
+        const std::int64_t tick = (tokens[at].start / 512 + 1) * 512;
+        for (; at < tokens.size() && tokens[at].start < tick; ++at) in_blocks.add({&tokens[at], 1});
+        in_blocks.close_before(tick, blocks);
+      }
+      in_blocks.close_all(blocks);
+      expect_same(blocks, closed);
+    }
+  }
 }
 
 std::vector<Token> storm(std::uint64_t n, std::int64_t span, std::int64_t n_trials) {
@@ -87,6 +128,29 @@ std::vector<Token> storm(std::uint64_t n, std::int64_t span, std::int64_t n_tria
          static_cast<float>(7 + 3 * uniform(combine(4, k)))});
   }
   return tokens;
+}
+
+// Events look at the tokens alone that they may explain. A token below the noise, which they
+// always may, makes them look at all.
+TEST(Cluster, WhatEventsPassOverIsNotTheirs) {
+  for (const std::int32_t width : {1, 30, 200}) {
+    auto tokens = storm(20000, 9000, 800);
+    for (const auto& t : pulse(4000, 300, width, 30, 800)) tokens.push_back(t);
+    std::vector<Cluster> some, all;
+    Clusterer few(native(800)), every(native(800));
+    few.add(tokens);
+    few.close_all(some);
+    tokens.push_back({4000, 64, 300, 3.5f});
+    every.add(tokens);
+    every.close_all(all);
+    ASSERT_EQ(some.size(), all.size());
+    std::int64_t more = 0;
+    for (std::size_t k = 0; k < some.size(); ++k) {
+      EXPECT_EQ(some[k].best, all[k].best);
+      more += std::abs(all[k].n_tokens - some[k].n_tokens);
+    }
+    EXPECT_EQ(more, 1);
+  }
 }
 
 // The clusters do not depend on the order of tokens, nor on the blocks they come in.
@@ -113,7 +177,7 @@ TEST(Cluster, OrderAndBlocksDoNotMatter) {
       std::reverse(part.begin(), part.end());
       clusterer.add(part);
       clusterer.close_before(tick, got);
-      most_open = std::max(most_open, clusterer.n_open_cells());
+      most_open = std::max(most_open, clusterer.n_open_tokens());
     }
     clusterer.close_all(got);
     std::sort(got.begin(), got.end(), [](const Cluster& a, const Cluster& b) {

@@ -148,6 +148,8 @@ TEST(Dedisperse, TheBlockOfThePaper) {
   std::sort(dms.begin(), dms.end());
   dms.erase(std::unique(dms.begin(), dms.end()), dms.end());
   expect_all_equal(config_for(band, dms, 63, 200), 200, 3);
+  dms.erase(dms.begin(), dms.begin() + 80);  // whole tiles of times, and a rest
+  for (const std::int64_t n : {1024, 1280}) expect_all_equal(config_for(band, dms, 63, n), n, 4, 2);
 }
 
 TEST(Dedisperse, RefusesWhatCannotBe) {

@@ -92,6 +92,45 @@ void expect_all_equal(SumFormat format, double scale) {
 TEST(Detect, ImplementationsAgree16) { expect_all_equal<std::uint16_t>(SumFormat::u16, 1); }
 TEST(Detect, ImplementationsAgree32) { expect_all_equal<std::uint32_t>(SumFormat::u32, 30); }
 
+// The screen of the fast implementations works in bytes on cells of samples and bounds what lies
+// beyond them by the largest sample near: samples that end at the top of a byte, or lie just
+// before or behind the piece the bound was taken from, must not hide a boxcar of any width.
+TEST(Detect, TokensBesideBrightSamples) {
+  Queue queue = Queue::cpu(1);
+  DetectConfig config;
+  config.n_trials = 8;
+  config.max_width = 2048;
+  const std::int64_t n_columns = 2048 + 6 * 1024;
+  config.max_columns = n_columns;
+  auto sums = noise<std::uint16_t>(config.n_trials * n_columns, 21, 40, 3000);
+  for (std::int64_t trial = 0; trial < config.n_trials; ++trial) {
+    for (std::int64_t k = 0; k < 14; ++k) {
+      const std::uint64_t key = combine(22, static_cast<std::uint64_t>(100 * trial + k));
+      // About the ends of pieces of 512 starts of all levels; 3 to 1000 sigma, 1 to 40 samples.
+      const auto level = static_cast<std::int64_t>(key % 4);
+      const std::int64_t at = std::int64_t{512} * (1 + (key >> 8) % 11) +
+                              static_cast<std::int64_t>((key >> 16) % 16) * (1 << level) -
+                              8 * (1 << level);
+      const std::int64_t width = 1 + static_cast<std::int64_t>((key >> 24) % (k % 2 == 0 ? 1 : 40));
+      const double height = 40 * 3 *
+                            std::pow(300.0, static_cast<double>((key >> 32) % 1000) / 1000) /
+                            std::sqrt(static_cast<double>(width));
+      for (std::int64_t t = at; t < at + width; ++t) {
+        auto& x = sums[static_cast<std::size_t>(trial * n_columns + t)];
+        x = static_cast<std::uint16_t>(std::min(65535.0, x + height));
+      }
+    }
+  }
+  DetectInput in = all_of(sums.data(), n_columns, n_columns, config.max_width);
+  for (const double threshold : {4.5, 9.0}) {
+    config.threshold = threshold;
+    const auto expected = run(queue, config, "reference", in);
+    EXPECT_GT(expected.size(), 100u);
+    for (const auto& name : available_implementations())
+      EXPECT_EQ(run(queue, config, name, in), expected) << name << " at " << threshold;
+  }
+}
+
 TEST(Detect, SigmaOfGaussiansAndOfPulsedData) {
   Queue queue = Queue::cpu(1);
   DetectConfig config;

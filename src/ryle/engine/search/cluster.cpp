@@ -2,249 +2,238 @@
 #include "ryle/engine/search/cluster.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <limits>
 #include <tuple>
 
 #include "ryle/core/error.hpp"
-#include "ryle/core/random.hpp"
+#include "ryle/engine/search/cluster_peel.hpp"
 
 namespace ryle::search {
-namespace {
 
-// A cell as one number: level, time, sweep, and whether it lists the cells one level finer.
-using Key = std::uint64_t;
-
-struct Place {
-  std::int64_t time = 0, sweep = 0;
-  std::int32_t level = 0;
-};
-
-Key key_of(const Place& p, bool finer = false) {
-  constexpr std::int64_t kBias = std::int64_t{1} << 38;  // times before the file
-  return static_cast<Key>(p.time + kBias) << 25 | (static_cast<Key>(p.sweep + 1) & 0xfffff) << 5 |
-         static_cast<Key>(p.level) << 1 | (finer ? 1u : 0u);
-}
-
-/// Open addressing, keys to small numbers; grows, never shrinks; clear() keeps the memory.
-class Table {
- public:
-  Table() { resize(1024); }
-  /// The slot's value, -1 when new.
-  std::int32_t& at(Key key) {
-    if (2 * (used_ + 1) > keys_.size()) grow();
-    const std::size_t i = find(key);
-    if (values_[i] == kEmpty) {
-      keys_[i] = key;
-      values_[i] = -1;
-      ++used_;
-    }
-    return values_[i];
-  }
-  std::int32_t get(Key key) const {
-    const std::int32_t value = values_[find(key)];
-    return value == kEmpty ? -1 : value;
-  }
-  void clear() {
-    std::fill(values_.begin(), values_.end(), kEmpty);
-    used_ = 0;
-  }
-
- private:
-  static constexpr std::int32_t kEmpty = -2;
-  std::size_t find(Key key) const {
-    std::size_t i = mix64(key) & (keys_.size() - 1);
-    while (values_[i] != kEmpty && keys_[i] != key) i = (i + 1) & (keys_.size() - 1);
-    return i;
-  }
-  void resize(std::size_t n) {
-    keys_.assign(n, 0);
-    values_.assign(n, kEmpty);
-    used_ = 0;
-  }
-  void grow() {
-    auto keys = std::move(keys_);
-    auto values = std::move(values_);
-    resize(2 * keys.size());
-    for (std::size_t i = 0; i < keys.size(); ++i)
-      if (values[i] != kEmpty) at(keys[i]) = values[i];
-  }
-  std::vector<Key> keys_;
-  std::vector<std::int32_t> values_;
-  std::size_t used_ = 0;
-};
-
-bool better(const Token& a, const Token& b) {
-  if (a.snr != b.snr) return a.snr > b.snr;
-  return std::tie(a.start, a.trial, a.width) < std::tie(b.start, b.trial, b.width);
-}
-
-void merge(Cluster& into, const Cluster& other) {
-  if (better(other.best, into.best)) into.best = other.best;
-  into.n_tokens += other.n_tokens;
-  into.begin = std::min(into.begin, other.begin);
-  into.end = std::max(into.end, other.end);
-  into.lowest_trial = std::min(into.lowest_trial, other.lowest_trial);
-  into.highest_trial = std::max(into.highest_trial, other.highest_trial);
-}
-
-}  // namespace
+using detail::kTokenBin;
 
 struct Clusterer::Content {
-  struct Cell {
-    Place place;
-    std::int32_t parent;  // union-find
-    std::int32_t next;    // in the list of the coarser cell
-    double open_until;    // a token centered before this may still join
-    Cluster sum;          // of the whole cluster at the root
+  /// Tokens that begin within one bin.
+  struct Bin : detail::TokenBin {
+    std::int64_t lo = std::numeric_limits<std::int64_t>::max();  // first and last sample they reach
+    std::int64_t hi = std::numeric_limits<std::int64_t>::min();
+    std::int64_t last = std::numeric_limits<std::int64_t>::min();  // sample behind any token
+    float strongest = 0;
+
+    void add(const Token& t, std::int64_t reach) {
+      lo = std::min(lo, t.start - reach);
+      hi = std::max(hi, t.start + t.width + reach);
+      last = std::max(last, t.start + t.width);
+      ++count;
+      strongest = std::max(strongest, t.snr);
+    }
   };
-  std::vector<double> sweep;
-  double widest_step = 0;
-  Table table;
-  std::vector<Cell> cells;
+  /// Bins [first, end) are one group, what is looked at ends at `context`.
+  struct Group {
+    std::int64_t first = 0, end = 0, context = 0;
+  };
 
-  static double side(std::int32_t level) { return std::ldexp(4.0, 2 * level); }
-  double sweep_side(std::int32_t level) const { return std::max(side(level), 2 * widest_step); }
-  Place place_of(const Token& t) const {
-    const std::int32_t level = (std::bit_width(static_cast<std::uint32_t>(t.width)) - 1) / 2;
-    return {static_cast<std::int64_t>(std::floor(t.center() / side(level))),
-            static_cast<std::int64_t>(sweep[static_cast<std::size_t>(t.trial)] / sweep_side(level)),
-            level};
+  detail::TokenModel model;
+  detail::TokenPeeler peeler;
+  std::int64_t reach;
+  std::vector<Token> waiting;
+  std::int64_t earliest = std::numeric_limits<std::int64_t>::max();
+  std::vector<Bin> bins;
+  std::int64_t first_bin = 0;  // of bins
+  std::vector<std::int64_t> next_lo;
+  std::vector<detail::TokenBin> looked_at;
+  std::vector<Token> sorted, left;  // sorted: by bin
+
+  explicit Content(const ClusterConfig& config)
+      : model(config), peeler(model), reach(config.reach_samples) {}
+
+  static std::int64_t bin_of(std::int64_t start) {
+    return (start >= 0 ? start : start - kTokenBin + 1) / kTokenBin;
   }
-  /// The cell one level coarser that holds the middle of a cell.
-  Place coarser(const Place& p) const {
-    const double middle = (static_cast<double>(p.sweep) + 0.5) * sweep_side(p.level);
-    return {p.time >> 2, static_cast<std::int64_t>(middle / sweep_side(p.level + 1)), p.level + 1};
+  Bin& bin_at(const Token& t) {
+    return bins[static_cast<std::size_t>(bin_of(t.start) - first_bin)];
+  }
+  std::int64_t reach_of(const Token& t) const {
+    return static_cast<std::int64_t>(model.reach(t)) + 1;
   }
 
-  std::int32_t root(std::int32_t i) {
-    while (cells[static_cast<std::size_t>(i)].parent != i) {
-      auto& parent = cells[static_cast<std::size_t>(i)].parent;
-      parent = cells[static_cast<std::size_t>(parent)].parent;
-      i = parent;
+  void fill_bins() {
+    std::int64_t last = std::numeric_limits<std::int64_t>::min();
+    for (const Token& t : waiting) last = std::max(last, t.start);
+    first_bin = bin_of(earliest);
+    bins.assign(static_cast<std::size_t>(bin_of(last) - first_bin + 1), Bin{});
+    for (const Token& t : waiting) bin_at(t).add(t, reach_of(t));
+    next_lo.resize(bins.size() + 1);
+    next_lo.back() = std::numeric_limits<std::int64_t>::max();
+    find_next_lo(0, bins.size());
+  }
+  void find_next_lo(std::size_t first, std::size_t end) {
+    for (std::size_t k = end; k-- > first;) next_lo[k] = std::min(next_lo[k + 1], bins[k].lo);
+  }
+
+  /// End of the group that begins at a bin: where the next tokens do not reach, or, of one that is
+  /// too long, before its weakest bin; then tokens behind it are looked at, too. @return whether no
+  /// token from `tick` on can change it
+  bool find_end(std::int64_t tick, Group& group) const {
+    const std::int64_t longest = std::max<std::int64_t>(2, 2 * reach / kTokenBin);
+    std::int64_t hi = std::numeric_limits<std::int64_t>::min();
+    const auto n = static_cast<std::int64_t>(bins.size());
+    for (group.end = group.first; group.end < std::min(n, group.first + longest); ++group.end) {
+      hi = std::max(hi, bins[static_cast<std::size_t>(group.end)].hi);
+      if (next_lo[static_cast<std::size_t>(group.end + 1)] > hi) {
+        group.context = ++group.end;
+        return tick == std::numeric_limits<std::int64_t>::max() || tick - reach > hi;
+      }
     }
-    return i;
-  }
-  void join(std::int32_t a, std::int32_t b) {
-    a = root(a);
-    b = root(b);
-    if (a == b) return;
-    Cell& keep = cells[static_cast<std::size_t>(std::min(a, b))];
-    Cell& gone = cells[static_cast<std::size_t>(std::max(a, b))];
-    gone.parent = std::min(a, b);
-    keep.open_until = std::max(keep.open_until, gone.open_until);
-    merge(keep.sum, gone.sum);
+    if (group.end == n) return false;
+    const std::int64_t behind = (first_bin + group.end) * kTokenBin;
+    group.end = weakest_between(group.first + longest / 2, group.end);
+    group.context = context_of(group);
+    return tick == std::numeric_limits<std::int64_t>::max() || tick - reach >= behind;
   }
 
-  template <class Body>
-  static void for_neighbours(const Place& p, const Body& body) {
-    for (std::int64_t u = -1; u <= 1; ++u)
-      for (std::int64_t v = -1; v <= 1; ++v) body(Place{p.time + u, p.sweep + v, p.level});
+  /// Behind the last bin within reach of the cut whose tokens have to do with those before it.
+  std::int64_t context_of(const Group& group) const {
+    std::int64_t hi = std::numeric_limits<std::int64_t>::min(), context = group.end;
+#if RYLE_MUTANT != 1280
+    for (std::int64_t b = group.first; b < group.end; ++b)
+      hi = std::max(hi, bins[static_cast<std::size_t>(b)].hi);
+    const std::int64_t cut = (first_bin + group.end) * kTokenBin;
+    const std::int64_t most = std::min(std::ssize(bins), group.end + reach / kTokenBin);
+    for (std::int64_t b = group.end; b < most; ++b)
+      if (bins[static_cast<std::size_t>(b)].lo < cut || (first_bin + b) * kTokenBin < hi)
+        context = b + 1;
+#endif
+    return context;
   }
 
-  void list_in_coarser(std::int32_t index) {
-    Cell& cell = cells[static_cast<std::size_t>(index)];
-    std::int32_t& head = table.at(key_of(coarser(cell.place), true));
-    cell.next = head;
-    head = index;
+  /// Strongest token with samples on both sides of the beginning of a bin.
+  float across(std::int64_t bin) const {
+    float most = 0;
+    const std::int64_t tick = (first_bin + bin) * kTokenBin;
+    for (std::int64_t b = std::max<std::int64_t>(0, bin - kMaxWidth / kTokenBin - 1); b < bin; ++b)
+      if (bins[static_cast<std::size_t>(b)].last > tick)
+        most = std::max(most, bins[static_cast<std::size_t>(b)].strongest);
+    return most;
   }
 
-  /// Links a new cell with those around it, of its own, the finer and the coarser level.
-  void connect(std::int32_t index) {
-    const Place own = cells[static_cast<std::size_t>(index)].place;
-    for_neighbours(own, [&](const Place& p) {
-      if (const std::int32_t other = table.get(key_of(p)); other >= 0) join(index, other);
-      const std::int32_t head = table.get(key_of(p, true));
-      for (std::int32_t fine = head; fine >= 0; fine = cells[static_cast<std::size_t>(fine)].next)
-        join(index, fine);
-      // They are one set now: the next cell needs to join one of them only.
-      if (head >= 0) cells[static_cast<std::size_t>(head)].next = -1;
-    });
-    for_neighbours(coarser(own), [&](const Place& p) {
-      if (const std::int32_t other = table.get(key_of(p)); other >= 0) join(index, other);
-    });
-    list_in_coarser(index);
-  }
-
-  void insert(const Token& t) {
-    const Cluster single{t, 1, t.start, t.start + t.width, t.trial, t.trial};
-    const Place place = place_of(t);
-    std::int32_t& slot = table.at(key_of(place));
-    if (slot >= 0) {
-      merge(cells[static_cast<std::size_t>(root(slot))].sum, single);
-      return;
+  /// The middle of the longest run of bins the least lies across.
+  std::int64_t weakest_between(std::int64_t first, std::int64_t end) const {
+    float least = std::numeric_limits<float>::max();
+    std::int64_t best = first, longest = 0;
+    for (std::int64_t b = first; b < end;) {
+      const float here = across(b);
+      std::int64_t run = 1;
+      while (b + run < end && across(b + run) == here) ++run;
+#if RYLE_MUTANT == 1181
+      if (longest == 0) best = b;
+      longest = run;
+#else
+      if (here < least || (here == least && run > longest)) {
+        least = here;
+        longest = run;
+        best = b + run / 2;
+      }
+#endif
+      b += run;
     }
-    const auto index = static_cast<std::int32_t>(cells.size());
-    slot = index;
-    // The farthest cell that may still reach this one is a coarser one, two cells on.
-    const double end = (static_cast<double>(place.time) + 1) * side(place.level);
-    cells.push_back({place, index, -1, end + 2 * side(place.level + 1), single});
-    connect(index);
+    return best;
   }
 
-  /// Keeps the cells of clusters that are still open.
-  void rebuild(const std::vector<char>& keep) {
-    std::vector<std::int32_t> renumbered(cells.size(), -1);
-    std::vector<Cell> rest;
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      if (!keep[static_cast<std::size_t>(root(static_cast<std::int32_t>(i)))]) continue;
-      renumbered[i] = static_cast<std::int32_t>(rest.size());
-      rest.push_back(cells[i]);
+  /// The next group from `group.first` on that is complete.
+  bool next_group(std::int64_t tick, Group& group) const {
+    const auto n = std::ssize(bins);
+    while (group.first < n && bins[static_cast<std::size_t>(group.first)].count == 0) ++group.first;
+    return group.first < n && find_end(tick, group);
+  }
+
+  void sort_tokens() {
+    std::int64_t n = 0;
+    for (Bin& b : bins) {
+      b.begin = n;
+      n += b.count;
+      b.count = 0;
     }
-    for (auto& cell : rest) {
-      cell.parent = renumbered[static_cast<std::size_t>(root(cell.parent))];
-    }
-    cells = std::move(rest);
-    table.clear();
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      table.at(key_of(cells[i].place)) = static_cast<std::int32_t>(i);
-      list_in_coarser(static_cast<std::int32_t>(i));
+    sorted.resize(waiting.size());
+    for (const Token& t : waiting) {
+      Bin& b = bin_at(t);
+      sorted[static_cast<std::size_t>(b.begin + b.count++)] = t;
     }
   }
 
-  void close(double before, std::vector<Cluster>& closed) {
-    std::vector<char> keep(cells.size(), 0);
+  /// One group through the peeler. What belongs to events behind its end goes on waiting.
+  void take_apart(Group& g, std::vector<Cluster>& closed) {
+    const auto first = static_cast<std::size_t>(g.first), end = static_cast<std::size_t>(g.context);
+    looked_at.assign(bins.begin() + g.first, bins.begin() + g.context);
+    const std::int64_t cut = g.context == g.end ? std::numeric_limits<std::int64_t>::max()
+                                                : (first_bin + g.end) * kTokenBin;
+    left.clear();
+    peeler.take_apart(first_bin + g.first, sorted, looked_at, cut, closed, left);
+    for (std::size_t b = first; b < end; ++b) {
+      const std::int64_t begin = bins[b].begin;
+      bins[b] = Bin{};
+      bins[b].begin = begin;
+    }
+    for (const Token& t : left) {
+      Bin& b = bin_at(t);
+      sorted[static_cast<std::size_t>(b.begin + b.count)] = t;
+      b.add(t, reach_of(t));
+    }
+    find_next_lo(first, end);
+  }
+
+  void close(std::int64_t tick, std::vector<Cluster>& closed) {
+    // No group is complete before its first token and its reach are.
+    if (waiting.empty() || tick - reach <= earliest) return;
+    fill_bins();
+    Group group;
+    if (!next_group(tick, group)) return;
+    sort_tokens();
     const std::size_t first = closed.size();
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      if (cells[i].parent != static_cast<std::int32_t>(i)) continue;
-      keep[i] = cells[i].open_until >= before ? 1 : 0;
-      if (!keep[i]) closed.push_back(cells[i].sum);
-    }
+    do {
+      take_apart(group, closed);
+    } while (next_group(tick, group));
+    waiting.clear();
+    earliest = std::numeric_limits<std::int64_t>::max();
+    for (const Bin& b : bins)
+      for (std::int64_t k = b.begin; k < b.begin + b.count; ++k) {
+        waiting.push_back(sorted[static_cast<std::size_t>(k)]);
+        earliest = std::min(earliest, waiting.back().start);
+      }
     std::sort(closed.begin() + static_cast<std::ptrdiff_t>(first), closed.end(),
               [](const Cluster& a, const Cluster& b) {
                 return std::tie(a.best.start, a.best.trial, a.best.width) <
                        std::tie(b.best.start, b.best.trial, b.best.width);
               });
-    if (closed.size() > first) rebuild(keep);
   }
 };
 
-Clusterer::Clusterer(const ClusterConfig& config) : content_(std::make_unique<Content>()) {
+Clusterer::Clusterer(const ClusterConfig& config) {
   if (config.sweep_samples.empty()) throw ConfigError("clusters: no trials");
-  content_->sweep = config.sweep_samples;
-  for (std::size_t k = 1; k < config.sweep_samples.size(); ++k)
-    content_->widest_step =
-        std::max(content_->widest_step, config.sweep_samples[k] - config.sweep_samples[k - 1]);
+  if (config.max_width < 1 || config.max_width > kMaxWidth)
+    throw ConfigError("clusters: max_width is " + std::to_string(config.max_width) +
+                      " samples; 1 .. " + std::to_string(kMaxWidth));
+  if (config.reach_samples < kTokenBin || config.reach_samples > 1 << 20)
+    throw ConfigError("clusters: reach_samples is " + std::to_string(config.reach_samples) +
+                      "; 64 .. 1048576");
+  content_ = std::make_unique<Content>(config);
 }
 Clusterer::~Clusterer() = default;
 
 void Clusterer::add(std::span<const Token> tokens) {
-  for (const Token& t : tokens) content_->insert(t);
+  Content& me = *content_;
+  me.waiting.insert(me.waiting.end(), tokens.begin(), tokens.end());
+  for (const Token& t : tokens) me.earliest = std::min(me.earliest, t.start);
 }
 void Clusterer::close_before(std::int64_t tick, std::vector<Cluster>& closed) {
-  content_->close(static_cast<double>(tick), closed);
+  content_->close(tick, closed);
 }
 void Clusterer::close_all(std::vector<Cluster>& closed) {
-  content_->close(std::numeric_limits<double>::infinity(), closed);
+  content_->close(std::numeric_limits<std::int64_t>::max(), closed);
 }
-std::int64_t Clusterer::earliest_open() const {
-  std::int64_t earliest = std::numeric_limits<std::int64_t>::max();
-  for (const auto& cell : content_->cells) earliest = std::min(earliest, cell.sum.begin);
-  return earliest;
-}
-std::int64_t Clusterer::n_open_cells() const {
-  return static_cast<std::int64_t>(content_->cells.size());
+std::int64_t Clusterer::earliest_open() const { return content_->earliest; }
+std::int64_t Clusterer::n_open_tokens() const {
+  return static_cast<std::int64_t>(content_->waiting.size());
 }
 
 }  // namespace ryle::search

@@ -8,15 +8,15 @@
 #include <map>
 
 #include "ryle/device/buffer.hpp"
-#include "ryle/device/tasks.hpp"
 #include "ryle/engine/search/cpu_kernel.hpp"
+#include "ryle/engine/search/cpu_tasks.hpp"
 #include "ryle/engine/search/implementations.hpp"
 
 namespace ryle::search::detail {
 namespace {
 
 constexpr std::int64_t kTimes = 1024;        // outputs of a task
-constexpr std::int64_t kTrials = 96;         // trials of a task
+constexpr std::int64_t kTrials = 144;        // trials of a task
 constexpr std::int64_t kChannelBlock = 128;  // channels whose patterns are in scratch at a time
 constexpr std::int64_t kMaxScratch_bytes = std::int64_t{1}
                                            << 20;  // stays in the second-level cache
@@ -82,28 +82,17 @@ class CpuDedisperser final : public Dedisperser {
 
   void execute(Queue& queue, const std::uint8_t* codes, std::int64_t code_stride,
                std::int64_t n_outputs, void* sums, std::int64_t sum_stride) override {
-    const std::int64_t n_times = (n_outputs + kTimes - 1) / kTimes;
-    const auto n_tiles = static_cast<std::int64_t>(tiles_.size());
-    for_each_task(queue, n_times * n_tiles, [&](std::int64_t slot, std::int64_t task) {
-      const std::int64_t first = (task / n_tiles) * kTimes;
-      const Work work{codes + first, code_stride, first, std::min(kTimes, n_outputs - first),
-                      sums,          sum_stride};
-      run_tile(tiles_[static_cast<std::size_t>(task % n_tiles)], work, slot);
-    });
+    for_each_tile(queue, static_cast<std::int64_t>(tiles_.size()), kTimes,
+                  {codes, code_stride, 0, n_outputs, sums, sum_stride},
+                  [&](std::int64_t slot, std::size_t tile, const OutputWork& work) {
+                    run_tile(tiles_[tile], work, slot);
+                  });
   }
   std::int64_t max_delay() const override { return max_delay_; }
   double work() const override { return kByteWork * work_; }
   std::string_view implementation() const override { return name_; }
 
  private:
-  struct Work {
-    const std::uint8_t* codes;  // at the first output
-    std::int64_t code_stride;
-    std::int64_t first, n;
-    void* sums;
-    std::int64_t sum_stride;
-  };
-
   std::int32_t delay_at(std::int64_t trial, std::int64_t channel) const {
     return config_.delays[static_cast<std::size_t>(trial * config_.n_channels + channel)];
   }
@@ -165,24 +154,32 @@ class CpuDedisperser final : public Dedisperser {
     return cost;
   }
 
-  void run_tile(const Tile& tile, const Work& work, std::int64_t slot) {
+  void run_tile(const Tile& tile, const OutputWork& work, std::int64_t slot) {
     std::uint16_t* sums = sums_.data() + slot * kTrials * kTimes;
     std::int64_t held = 0;  // channels in the 16-bit sums
     bool stored = false;
+    bool done = false;
     for (const Part& part : tile.parts) {
       if (held + part.n_channels > flush_channels_) {
         store(tile, work, sums, stored);
         stored = true;
         held = 0;
       }
-      run_part(tile, part, work, slot, sums, held == 0);
+      // The last part's sums are complete: no second pass over whole tiles.
+#if RYLE_MUTANT == 1202
+      const bool last = &part == &tile.parts.back() && !stored;
+#else
+      const bool last = &part == &tile.parts.back() && !stored && work.n % kChunk == 0;
+#endif
+      done = run_part(tile, part, work, slot, sums, held == 0, last);
       held += part.n_channels;
     }
-    store(tile, work, sums, stored);
+    if (!done) store(tile, work, sums, stored);
   }
 
-  void run_part(const Tile& tile, const Part& part, const Work& work, std::int64_t slot,
-                std::uint16_t* sums, bool first) {
+  /// Whether the sums are stored: asked for by `last`.
+  bool run_part(const Tile& tile, const Part& part, const OutputWork& work, std::int64_t slot,
+                std::uint16_t* sums, bool first, bool last) {
     Accumulation a{};
     a.n_groups = part.n_groups;
     a.n_trials = tile.n_trials;
@@ -190,6 +187,11 @@ class CpuDedisperser final : public Dedisperser {
     a.sums = sums;
     a.sum_stride = kTimes;
     a.first = first;
+    if (last && format_ == SumFormat::u16) {
+      a.to =
+          static_cast<std::uint16_t*>(work.sums) + tile.first_trial * work.sum_stride + work.first;
+      a.to_stride = work.sum_stride;
+    }
     if (part.shared) {
       std::uint8_t* scratch = scratch_.data() + slot * scratch_stride_;
       for (const Pattern& p : part.patterns) {
@@ -198,12 +200,11 @@ class CpuDedisperser final : public Dedisperser {
           rows[k] = work.codes + (p.first_channel + k) * work.code_stride +
                     p.delays[static_cast<std::size_t>(k)];
         kernel_.sum_rows(rows, static_cast<int>(group_), scratch + p.offset,
-                         rounded_up(a.n + p.length, 64));
+                         rounded_up(work.n + p.length, 64));  // kReadAhead allows no more
       }
       a.base = scratch;
       a.starts = part.starts.data();
-      kernel_.accumulate(a);
-      return;
+      return kernel_.accumulate(a);
     }
     std::uint32_t* starts = starts_.data() + slot * kChannelBlock * kTrials;
     for (std::int64_t c = 0; c < part.n_channels; ++c) {
@@ -213,10 +214,10 @@ class CpuDedisperser final : public Dedisperser {
     }
     a.base = work.codes + part.first_channel * work.code_stride;
     a.starts = starts;
-    kernel_.accumulate(a);
+    return kernel_.accumulate(a);
   }
 
-  void store(const Tile& tile, const Work& work, const std::uint16_t* sums, bool add) {
+  void store(const Tile& tile, const OutputWork& work, const std::uint16_t* sums, bool add) {
     for (std::int64_t i = 0; i < tile.n_trials; ++i) {
       const std::int64_t at = (tile.first_trial + i) * work.sum_stride + work.first;
       if (format_ == SumFormat::u16) {

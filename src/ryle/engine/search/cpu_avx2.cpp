@@ -3,17 +3,17 @@
 #include "ryle/engine/search/cpu_kernel.hpp"
 
 #if defined(__AVX2__)
-#include <immintrin.h>
-
+#define RYLE_MM(operation) _mm256_##operation
+#define RYLE_REGISTER __m256i
 #include "ryle/engine/search/cpu_make.inc.hpp"
+#include "ryle/engine/search/cpu_x86.inc.hpp"
 
 namespace ryle::search::detail {
 namespace {
 
-struct Avx2 {
-  using Type = __m256i;
-  static constexpr std::int64_t kBytes = 32;
+struct Avx2 : X86 {
   static constexpr int kTrials = 2;
+  static constexpr int kVectors = 2;  // of one trial
   static Type load(const void* from) {
     return _mm256_loadu_si256(static_cast<const __m256i*>(from));
   }
@@ -21,16 +21,26 @@ struct Avx2 {
   /// Keeps gcc from loading twice what two operations use.
   static void pin(Type& x) { asm("" : "+x"(x)); }
   static Type zero() { return _mm256_setzero_si256(); }
-  static Type all16(std::uint16_t x) { return _mm256_set1_epi16(static_cast<short>(x)); }
-  static Type add8(Type a, Type b) { return _mm256_add_epi8(a, b); }
-  static Type add16(Type a, Type b) { return _mm256_add_epi16(a, b); }
-  static Type sub16(Type a, Type b) { return _mm256_sub_epi16(a, b); }
-  static Type high_bytes(Type x) { return _mm256_srli_epi16(x, 8); }
-  static Type bytes_up(Type x) { return _mm256_slli_epi16(x, 8); }
-  static Type add_saturated(Type a, Type b) { return _mm256_adds_epu16(a, b); }
-  static Type subtract_saturated(Type a, Type b) { return _mm256_subs_epu16(a, b); }
   static Type either(Type a, Type b) { return _mm256_or_si256(a, b); }
+  static Type both(Type a, Type b) { return _mm256_and_si256(a, b); }
   static bool any(Type x) { return _mm256_testz_si256(x, x) == 0; }
+  /// All ones where a <= b, unsigned words.
+  static Type at_most(Type a, Type b) { return _mm256_cmpeq_epi16(_mm256_min_epu16(a, b), a); }
+  static std::int64_t total32(Type x) {
+    alignas(32) std::int32_t lanes[8];
+    _mm256_store_si256(reinterpret_cast<__m256i*>(lanes), x);
+    std::int64_t total = 0;
+    for (const std::int32_t lane : lanes) total += lane;
+    return total;
+  }
+  /// Words up to 255 to bytes, in order.
+  static Type pack(Type low, Type high) {
+    return _mm256_permute4x64_epi64(_mm256_packus_epi16(low, high), 0xd8);
+  }
+  static Type average_neighbors(Type low, Type high) {
+    return _mm256_permute4x64_epi64(_mm256_packus_epi32(average_pairs(low), average_pairs(high)),
+                                    0xd8);
+  }
   /// Even and odd samples back in order.
   static void in_order(Type even, Type odd, Type& low, Type& high) {
     const Type a = _mm256_unpacklo_epi16(even, odd), b = _mm256_unpackhi_epi16(even, odd);

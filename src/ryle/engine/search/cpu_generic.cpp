@@ -28,12 +28,22 @@ struct Generic {
   static Type sub16(Type a, Type b) { return a - b; }
   static Type high_bytes(Type x) { return x >> 8; }
   static Type bytes_up(Type x) { return x << 8; }
-  static Type add_saturated(Type a, Type b) {
-    const Type sum = a + b;
-    return sum | reinterpret_cast<Type>(sum < a);
+  static Type all8(std::uint8_t x) { return all16(static_cast<std::uint16_t>(x * 257)); }
+  static Type add_saturated8(Type a, Type b) {
+    const Bytes x = reinterpret_cast<Bytes>(a), sum = x + reinterpret_cast<Bytes>(b);
+    return reinterpret_cast<Type>(sum | reinterpret_cast<Bytes>(sum < x));
   }
-  static Type subtract_saturated(Type a, Type b) { return (a - b) & reinterpret_cast<Type>(a > b); }
+  static Type subtract_saturated8(Type a, Type b) {
+    const Bytes x = reinterpret_cast<Bytes>(a), y = reinterpret_cast<Bytes>(b);
+    return reinterpret_cast<Type>((x - y) & reinterpret_cast<Bytes>(x > y));
+  }
+  static Type max8(Type a, Type b) {
+    const Bytes x = reinterpret_cast<Bytes>(a), y = reinterpret_cast<Bytes>(b);
+    const Bytes first = reinterpret_cast<Bytes>(x > y);
+    return reinterpret_cast<Type>((x & first) | (y & ~first));
+  }
   static Type either(Type a, Type b) { return a | b; }
+  static Type both(Type a, Type b) { return a & b; }
   static bool any(Type x) {
     std::uint64_t halves[2];
     std::memcpy(halves, &x, sizeof halves);

@@ -7,7 +7,7 @@
 namespace ryle::search::detail {
 
 /// Samples the kernels work in; rows of accumulators are multiples of it.
-inline constexpr std::int64_t kChunk = 128;
+inline constexpr std::int64_t kChunk = 256;
 
 /// One accumulation: adds n_groups rows of bytes into 16-bit accumulators of up to any number of
 /// trials. Row of (group, trial) = base + starts[group * n_trials + trial].
@@ -20,23 +20,30 @@ struct Accumulation {
   std::uint16_t* sums;  // [trial][sum_stride], order within a chunk is the kernel's own
   std::int64_t sum_stride;
   bool first;  // overwrite instead of add
+  /// Where complete sums go in the order of time, [trial][to_stride]; or nullptr. Asked of the
+  /// last accumulation; not every kernel does it.
+  std::uint16_t* to;
+  std::int64_t to_stride;
 };
 
-/// The widths searched at full resolution, and those of every halved level.
+/// The widths searched at full resolution, and from kFirstHalved on those of every halved level.
 inline constexpr std::int32_t kBoxcarWidths[16] = {1,  2,  3,  4,  5,  6,  7,  8,
                                                    10, 11, 13, 16, 19, 23, 27, 32};
-inline constexpr int kFullOctaves = 6;    // {1} {2 3} {4..7} {8..13} {16..27} {32}
-inline constexpr int kHalvedOctaves = 2;  // {19 23 27} {32}
-inline constexpr int kFirstHalved = 12;   // index of width 19
-inline constexpr std::int64_t kBoxcarPad = 128;
+inline constexpr int kFullOctaves = 6;   // {1} {2 3} {4..7} {8..13} {16..27} {32}
+inline constexpr int kFirstHalved = 12;  // index of width 19
+inline constexpr std::int64_t kStartsPerPiece = 512;
+/// Bytes behind the cells of a row that may be read: zeros.
+inline constexpr std::int64_t kCellPad = 256;
 
-/// Which blocks of 64 starts hold a boxcar above its limit. Sums saturate at 65,535, so a limit is
-/// never missed.
-struct BoxcarScreen {
-  const std::uint16_t* values;  // readable to 64 n_blocks + kBoxcarPad
+/// Which blocks of 64 starts may hold a boxcar above its limit, from cells of 1 (narrow), 2
+/// (pairs) or 4 (quads) starts. Sums saturate at 255, so a limit is never missed; a sum of cells
+/// that begins in the first cell of a block also speaks for the starts before it (boxcars inside
+/// whose first cell they cut).
+struct CellScreen {
+  const std::uint8_t* cells;
   std::int64_t n_blocks;
-  const std::uint16_t* below;  // [width index]: a sum above this is a hit
-  std::uint8_t* hits;          // [octave][stride]: 1 = a hit among the 64 starts
+  const std::uint8_t* below;  // narrow: [width]; else [piece of starts][8]: a sum above is a hit
+  std::uint8_t* hits;         // [octave][stride], 1 is written where there is a hit
   std::int64_t stride;
 };
 
@@ -61,7 +68,8 @@ struct CpuKernel {
   const char* name;  // "search/cpu/avx512"
   /// to[t] = sum of n_rows (2 or 4) rows, n a multiple of 64; sums fit a byte.
   void (*sum_rows)(const std::uint8_t* const* rows, int n_rows, std::uint8_t* to, std::int64_t n);
-  void (*accumulate)(const Accumulation& work);
+  /// Returns whether it has stored to work.to.
+  bool (*accumulate)(const Accumulation& work);
   /// Accumulators back to the order of time. store_u32 adds unless `first`.
   void (*store_u16)(const std::uint16_t* sums, std::uint16_t* to, std::int64_t n);
   void (*store_u32)(const std::uint16_t* sums, std::uint32_t* to, std::int64_t n, bool first);
@@ -70,10 +78,16 @@ struct CpuKernel {
                     std::uint16_t* to);
   void (*above_u32)(const std::uint32_t* x, std::int64_t n, std::uint32_t base, int shift,
                     std::uint16_t* to);
-  /// to[t] = ceil((x[2 t] + x[2 t + 1]) / 2), t < n.
-  void (*halve)(const std::uint16_t* x, std::int64_t n, std::uint16_t* to);
-  void (*screen_full)(const BoxcarScreen& screen);
-  void (*screen_halved)(const BoxcarScreen& screen);
+  /// to[t] = max(ceil((x[2 t] + x[2 t + 1]) / 2) - less, 0), t < n.
+  void (*halve)(const std::uint16_t* x, std::int64_t n, std::uint16_t less, std::uint16_t* to);
+  /// to[t] = floor(x[t] scale / 2^16) + 1, at most 255.
+  void (*cells)(const std::uint16_t* x, std::int64_t n, std::uint16_t scale, std::uint8_t* to);
+  /// Largest cell of every kStartsPerPiece.
+  void (*maxima)(const std::uint8_t* x, std::int64_t n, std::uint8_t* to);
+  /// These return the octaves with hits, one bit each; hits of others are not touched.
+  unsigned (*screen_narrow)(const CellScreen& screen);  // widths 1 .. 7: 3 octaves
+  unsigned (*screen_pairs)(const CellScreen& screen);   // 3 4 5 6 | 7 8 cells: 2 octaves
+  unsigned (*screen_quads)(const CellScreen& screen);   // 4 5 6 | 7 8 cells: 2 octaves
   /// Adds count, sum and squares of x - center within +-clip to moments[0..2].
   void (*moments_u16)(const std::uint16_t* x, std::int64_t n, std::int64_t center,
                       std::int64_t clip, std::int64_t* moments);

@@ -20,10 +20,13 @@ constexpr CpuKernel make_kernel(const char* name) {
   k.store_u32 = store_u32<V>;
   k.above_u16 = above_of<std::uint16_t>;
   k.above_u32 = above_of<std::uint32_t>;
-  k.halve = halve;
-  k.screen_full = Boxcars<V>::template screen<true>;
-  k.screen_halved = Boxcars<V>::template screen<false>;
-  k.moments_u16 = moments_of<std::uint16_t>;
+  k.halve = halve<V>;
+  k.cells = cells<V>;
+  k.maxima = Boxcars<V>::maxima;
+  k.screen_narrow = Boxcars<V>::narrow;
+  k.screen_pairs = Boxcars<V>::pairs;
+  k.screen_quads = Boxcars<V>::quads;
+  k.moments_u16 = moments_of_u16<V>;
   k.moments_u32 = moments_of<std::uint32_t>;
   k.prefix_u16 = prefix_of<std::uint16_t>;
   k.prefix_u32 = prefix_of<std::uint32_t>;

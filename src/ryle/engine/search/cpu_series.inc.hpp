@@ -93,9 +93,70 @@ void above_of(const T* __restrict x, std::int64_t n, std::uint32_t base, int shi
   }
 }
 
-inline void halve(const std::uint16_t* __restrict x, std::int64_t n, std::uint16_t* __restrict to) {
-  for (std::int64_t t = 0; t < n; ++t)
-    to[t] = static_cast<std::uint16_t>((x[2 * t] + x[2 * t + 1] + 1) >> 1);
+template <class V>
+void halve(const std::uint16_t* x, std::int64_t n, std::uint16_t less, std::uint16_t* to) {
+  std::int64_t t = 0;
+  if constexpr (requires { V::average_neighbors(V::zero(), V::zero()); }) {
+    constexpr std::int64_t kLanes = V::kBytes / 2;
+    const auto base = V::all16(less);
+    for (; t + kLanes <= n; t += kLanes)
+      V::store(to + t,
+               V::subtract_saturated(
+                   V::average_neighbors(V::load(x + 2 * t), V::load(x + 2 * t + kLanes)), base));
+  }
+  for (; t < n; ++t) {
+    const int average = (x[2 * t] + x[2 * t + 1] + 1) >> 1;
+    to[t] = static_cast<std::uint16_t>(std::max(average, int{less}) - less);
+  }
+}
+
+template <class V>
+void cells(const std::uint16_t* x, std::int64_t n, std::uint16_t scale, std::uint8_t* to) {
+  std::int64_t t = 0;
+  if constexpr (requires { V::multiply_high(V::zero(), V::zero()); }) {
+    const auto factor = V::all16(scale), one = V::all16(1), most = V::all16(255);
+    const auto cell = [&](const std::uint16_t* at) {
+      return V::min16(V::add16(V::multiply_high(V::load(at), factor), one), most);
+    };
+    for (; t + V::kBytes <= n; t += V::kBytes)
+      V::store(to + t, V::pack(cell(x + t), cell(x + t + V::kBytes / 2)));
+  }
+  for (; t < n; ++t)
+    to[t] = static_cast<std::uint8_t>(
+        std::min<std::uint32_t>((std::uint32_t{x[t]} * scale >> 16) + 1, 255));
+}
+
+/// moments_of() with products of pairs of words.
+template <class V>
+void moments_of_u16(const std::uint16_t* x, std::int64_t n, std::int64_t center, std::int64_t clip,
+                    std::int64_t* moments) {
+  std::int64_t t = 0;
+  if constexpr (requires { V::sum_products(V::zero(), V::zero()); }) {
+    constexpr std::int64_t kLanes = V::kBytes / 2;
+    // Two squares a lane and vector in 31 bits; wider clips go the long way.
+    const std::int64_t most =
+        clip < (1 << 12) ? std::min<std::int64_t>(1024, 0x7fffffff / (2 * clip * clip + 1)) : 0;
+    const auto middle = V::all16(static_cast<std::uint16_t>(center));
+    const auto limit = V::all16(static_cast<std::uint16_t>(clip)), one = V::all16(1);
+    while (most > 0 && t + kLanes <= n) {
+      const std::int64_t end = std::min(t + most * kLanes, t + (n - t) / kLanes * kLanes);
+      auto count = V::zero(), sum = V::zero(), squares = V::zero();
+      for (; t < end; t += kLanes) {
+        const auto v = V::load(x + t);
+        const auto distance =
+            V::either(V::subtract_saturated(v, middle), V::subtract_saturated(middle, v));
+        const auto near = V::at_most(distance, limit);  // all ones
+        const auto d = V::both(V::sub16(v, middle), near);
+        count = V::sub16(count, near);
+        sum = V::add32(sum, V::sum_products(d, one));
+        squares = V::add32(squares, V::sum_products(d, d));
+      }
+      moments[0] += V::total32(V::sum_products(count, one));
+      moments[1] += V::total32(sum);
+      moments[2] += V::total32(squares);
+    }
+  }
+  moments_of(x + t, n - t, center, clip, moments);
 }
 
 }  // namespace

@@ -15,6 +15,8 @@ constexpr int kStartWarps = 4;
 constexpr int kSample = 512;  // values the median comes from
 constexpr int kOwn = kSample / 32;
 constexpr int kMomentThreads = 256;
+constexpr int kLimitTrials = 8;
+constexpr int kLimitThreads = 256;
 constexpr unsigned kAll = 0xffffffffu;
 
 template <class T>
@@ -306,10 +308,7 @@ __device__ double limit_of(const SeriesStatistics& s, const TrialScreen& screen,
 #endif
 }
 
-__global__ void __launch_bounds__(32) set_limits(const LevelWork work, const BoxcarTable table) {
-  const int trial = static_cast<int>(blockIdx.x), lane = static_cast<int>(threadIdx.x);
-  const TrialStart t = work.starts[trial];
-  const TrialMoments m = work.moments[trial];
+__device__ SeriesStatistics statistics_of(const TrialStart& t, const TrialMoments& m) {
   SeriesStatistics s;
   if (m.n >= 16) {
     const Unclipped u = unclipped_of(static_cast<double>(m.n), static_cast<double>(m.sum),
@@ -318,28 +317,48 @@ __global__ void __launch_bounds__(32) set_limits(const LevelWork work, const Box
     s.sigma = u.sigma;
   }
   if (t.n_columns > 0) s.sigma /= sqrt(t.weight / static_cast<double>(t.n_columns));
-  TrialScreen& screen = work.screens[trial];
-  TrialScreen own{};
-  own.searched = s.sigma > 0;
-  own.low = static_cast<int>(floor(s.mu - 6 * s.sigma));
-  while (ldexp(2046.0, own.shift) < 16 * s.sigma && own.shift < 20) ++own.shift;
-  own.mean = 1 + static_cast<int>(ceil(ldexp(s.mu - own.low, -own.shift)));
-  for (int k = lane; k < kScreenSlots; k += 32) {
-    const int halvings = k < kFullSlots ? 0 : 1 + (k - kFullSlots) / kHalvedSlots;
-    double limit = 65535;
-    for (int i = 0; i < table.n_widths; ++i) {
-      if (table.slot[i] != k) continue;
-      limit = fmin(limit, limit_of(s, own, work.threshold, static_cast<double>(t.least),
-                                   table.widths[i], table.windows[k], halvings));
-    }
-    screen.limits[k] = static_cast<std::uint16_t>(fmax(limit, 0.0));
+  return s;
+}
+
+/// Statistics by a lane each (a long chain of divisions), limits by a warp a trial.
+__global__ void __launch_bounds__(kLimitThreads)
+    set_limits(const LevelWork work, const BoxcarTable table) {
+  __shared__ SeriesStatistics statistics[kLimitTrials];
+  const int first = static_cast<int>(blockIdx.x) * kLimitTrials;
+  const int n = min(kLimitTrials, work.in.n_trials - first);
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  if (static_cast<int>(threadIdx.x) < n) {
+    const int trial = first + static_cast<int>(threadIdx.x);
+    const SeriesStatistics s = statistics_of(work.starts[trial], work.moments[trial]);
+    statistics[threadIdx.x] = s;
+    work.statistics[trial] = s;
   }
-  if (lane != 0) return;
-  screen.searched = own.searched;
-  screen.low = own.low;
-  screen.shift = own.shift;
-  screen.mean = own.mean;
-  work.statistics[trial] = s;
+  __syncthreads();
+  for (int k = warp; k < n; k += kLimitThreads / 32) {
+    const SeriesStatistics s = statistics[k];
+    const double least = static_cast<double>(work.starts[first + k].least);
+    TrialScreen& screen = work.screens[first + k];
+    TrialScreen own{};
+    own.searched = s.sigma > 0;
+    own.low = static_cast<int>(floor(s.mu - 6 * s.sigma));
+    while (ldexp(2046.0, own.shift) < 16 * s.sigma && own.shift < 20) ++own.shift;
+    own.mean = 1 + static_cast<int>(ceil(ldexp(s.mu - own.low, -own.shift)));
+    for (int slot = lane; slot < kScreenSlots; slot += 32) {
+      const int halvings = slot < kFullSlots ? 0 : 1 + (slot - kFullSlots) / kHalvedSlots;
+      double limit = 65535;
+      for (int i = 0; i < table.n_widths; ++i) {
+        if (table.slot[i] != slot) continue;
+        limit = fmin(limit, limit_of(s, own, work.threshold, least, table.widths[i],
+                                     table.windows[slot], halvings));
+      }
+      screen.limits[slot] = static_cast<std::uint16_t>(fmax(limit, 0.0));
+    }
+    if (lane != 0) continue;
+    screen.searched = own.searched;
+    screen.low = own.low;
+    screen.shift = own.shift;
+    screen.mean = own.mean;
+  }
 }
 
 template <class T>
@@ -357,7 +376,8 @@ void launch_moments(const LevelWork& work, cudaStream_t stream) {
 void launch_levels(const LevelWork& work, const BoxcarTable& table, cudaStream_t stream) {
   work.in.wide ? launch_moments<std::uint32_t>(work, stream)
                : launch_moments<std::uint16_t>(work, stream);
-  set_limits<<<static_cast<unsigned>(work.in.n_trials), 32, 0, stream>>>(work, table);
+  const auto n_blocks = static_cast<unsigned>((work.in.n_trials + kLimitTrials - 1) / kLimitTrials);
+  set_limits<<<n_blocks, kLimitThreads, 0, stream>>>(work, table);
   RYLE_CUDA_LAUNCHED("set_limits");
 }
 

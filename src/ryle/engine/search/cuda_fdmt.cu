@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The tree on the device: each pass brings the rows of a node's parts to shared memory and adds
-// them as packed 16-bit numbers (sums fit: no carry between lanes).
+// them as packed 16-bit numbers (sums fit: no carry between lanes). Two rows at a time (codes:
+// four) follow a list of steps, each a load of shared memory that is added to all of them that
+// begin in it.
+#include <utility>
+
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/search/cuda_copy.cuh"
 #include "ryle/engine/search/cuda_fdmt.cuh"
@@ -9,8 +13,12 @@ namespace ryle::search::detail {
 namespace {
 
 constexpr int kWarps = kMergeThreads / 32;
+constexpr int kCodeThreads = 256;
+constexpr int kCodeWarps = kCodeThreads / 32;
 constexpr int kSumWords = kMergeTimes / 2 / 32;  // of a lane
 constexpr int kCodeWords = kCodeTimes / 4 / 32;
+constexpr int kStepWords = 4;  // of a lane, codes that are added step by step
+constexpr int kCodeShares = kCodeWords / kStepWords;
 
 __device__ __forceinline__ void fetched() {
   wait_all();
@@ -30,64 +38,246 @@ __device__ __forceinline__ void store_sums(const MergeWork& w, int row, std::int
     if (t + k < w.n_outputs) to[k] = static_cast<std::uint16_t>(v[k]);
 }
 
-__global__ void __launch_bounds__(kMergeThreads, 2) merge_sums(const MergeWork w) {
+__device__ __forceinline__ unsigned shared_word(unsigned address) {
+  unsigned word;
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(address));
+  return word;
+}
+
+/// Packed sums of a group: rows at an even start, and those half a word later, summed as they lie
+/// and moved once.
+struct GroupSums {
+  unsigned even[kGroupRows][kSumWords] = {}, odd[kGroupRows][kSumWords] = {};
+  unsigned behind[kGroupRows] = {};  // of lane 0 only: the word behind the last
+
+  /// Steps `a` and `b` of one kind (kTwo) or `a` alone.
+  template <int kKind, bool kTwo>
+  __device__ __forceinline__ void add(unsigned a, unsigned b, int lane) {
+    constexpr StepRows kRows = merge_rows(kKind);
+    unsigned words[kSumWords], more[kSumWords];
+#pragma unroll
+    for (int i = 0; i < kSumWords; ++i) {
+      words[i] = shared_word(a + 128 * i);
+      more[i] = kTwo ? shared_word(b + 128 * i) : 0;
+    }
+#pragma unroll
+    for (int r = kRows.first; r < kRows.split; ++r)
+#pragma unroll
+      for (int i = 0; i < kSumWords; ++i) even[r][i] += words[i] + more[i];
+    if constexpr (kRows.split < kRows.end) {
+      unsigned word = 0;
+      if (lane == 0) {
+        word = shared_word(a + 128 * kSumWords);
+        if (kTwo) word += shared_word(b + 128 * kSumWords);
+      }
+#pragma unroll
+      for (int r = kRows.split; r < kRows.end; ++r) {
+#pragma unroll
+        for (int i = 0; i < kSumWords; ++i) odd[r][i] += words[i] + more[i];
+#if RYLE_MUTANT != 1120
+        behind[r] += word;
+#endif
+      }
+    }
+  }
+  /// Steps of one kind after those of another: a warp never jumps back.
+  template <int kKind>
+  __device__ __forceinline__ void run(unsigned& next, unsigned& step, unsigned words, int lane) {
+    constexpr unsigned kEnd = merge_step(kKind + 1, 0);
+#pragma unroll 1
+    while (step < kEnd) {
+      const unsigned a = words + (step & kStepBytes);
+      step = shared_word(next);
+      next += 4;
+      if (step < kEnd) {
+        const unsigned b = words + (step & kStepBytes);
+        step = shared_word(next);
+        next += 4;
+        add<kKind, true>(a, b, lane);
+        continue;
+      }
+      add<kKind, false>(a, 0, lane);
+    }
+  }
+  template <int... kKinds>
+  __device__ __forceinline__ void run_all(std::integer_sequence<int, kKinds...>, unsigned next,
+                                          unsigned words, int lane) {
+    unsigned step = shared_word(next);
+    next += 4;
+    (run<kKinds>(next, step, words, lane), ...);
+  }
+};
+
+/// What a thread block does, in shared memory.
+struct TileSteps {
+  std::uint32_t steps[kMaxSteps];
+  std::int32_t rows[kMergeRows];
+
+  __device__ __forceinline__ void copy(const MergeWork& w, const MergeTile& tile) {
+    for (int k = threadIdx.x; k < tile.n_steps; k += static_cast<int>(blockDim.x))
+      steps[k] = w.steps[tile.first_step + k];
+    for (int k = threadIdx.x; k < tile.n_rows; k += static_cast<int>(blockDim.x))
+      rows[k] = w.out_rows[tile.first_row + k];
+  }
+};
+
+__device__ __forceinline__ unsigned shared_address(const void* p) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(p));
+}
+
+__global__ void __launch_bounds__(kMergeThreads, kMergeBlocks) merge_sums(const MergeWork w) {
   extern __shared__ __align__(16) std::uint8_t memory[];
-  __shared__ std::uint16_t entries[kMergeRows * (kMaxParts + 1)];
+  __shared__ TileSteps todo;
   const MergeTile tile = w.tiles[blockIdx.x % w.n_tiles];
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x / w.n_tiles) * kMergeTimes;
   if (first >= w.n_outputs + tile.extent) return;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  // A lane brings the entry of one of its warp's inputs, all of them at once.
   const auto* in = static_cast<const std::uint16_t*>(w.in) + first;
-  for (int k = warp; k < tile.n_inputs; k += kMergeThreads / 32) {
-    const MergeInput input = w.inputs[tile.first_input + k];
-    const std::uint16_t* from = in + input.row * w.in_stride + input.time;
-    for (int p = lane; p < input.n_pieces; p += 32)
-      copy16(memory + 2 * input.offset + 16 * p, from + 8 * p, true);
-  }
-  const int n_entries = tile.n_rows * (tile.n_parts + 1);
-  for (int k = threadIdx.x; k < n_entries; k += kMergeThreads)
-    entries[k] = w.entries[tile.first_entry + k];
-  fetched();
-  const auto* words = reinterpret_cast<const unsigned*>(memory) + lane;
+  for (int before = 0; before < tile.n_inputs; before += kMergeThreads) {
+    const int own = before + warp + kWarps * lane;
+    MergeInput input{};
+    if (own < tile.n_inputs) input = w.inputs[tile.first_input + own];
+    const std::int64_t start = input.row * w.in_stride + input.time;
 #pragma unroll 1
-  for (int slot = warp; slot < tile.n_rows; slot += kWarps) {
-    const std::uint16_t* starts = entries + slot * (tile.n_parts + 1);
-    const int n_even = *starts++;
-    unsigned sums[kSumWords] = {}, odd[kSumWords + 1] = {};
-    int p = 0;
-#pragma unroll 4
-    for (; p < n_even; ++p) {
-      const unsigned* from = words + (starts[p] >> 1);
-#pragma unroll
-      for (int i = 0; i < kSumWords; ++i) sums[i] += from[32 * i];
+    for (int j = 0; j < 32 && before + warp + kWarps * j < tile.n_inputs; ++j) {
+      const std::uint16_t* from = in + __shfl_sync(0xffffffffu, start, j);
+      const int offset = __shfl_sync(0xffffffffu, input.offset, j);
+      const int n_pieces = __shfl_sync(0xffffffffu, input.n_pieces, j);
+      for (int p = lane; p < n_pieces; p += 32)
+        copy16(memory + 2 * offset + 16 * p, from + 8 * p, true);
     }
-    // Parts that begin half a word later are summed as they lie and moved once.
-#pragma unroll 4
-    for (; p < tile.n_parts; ++p) {
-      const unsigned* from = words + (starts[p] >> 1);
+  }
+  todo.copy(w, tile);
+  fetched();
+  const unsigned words = shared_address(memory) + 4 * lane;
+#pragma unroll 1
+  for (int group = warp; group * kGroupRows < tile.n_rows; group += kWarps) {
+    GroupSums sums;
+    sums.run_all(std::make_integer_sequence<int, kMergeKinds>{},
+                 shared_address(todo.steps + todo.steps[group]), words, lane);
 #pragma unroll
-      for (int i = 0; i < kSumWords; ++i) odd[i] += from[32 * i];
-      if (lane == 0) odd[kSumWords] += from[32 * kSumWords];
-    }
-    std::uint16_t* to = w.out + w.out_rows[tile.first_row + slot] * w.out_stride + first;
+    for (int r = 0; r < kGroupRows; ++r) {
+      const int slot = group * kGroupRows + r;
+      if (slot >= tile.n_rows) break;
+      std::uint16_t* to = w.out + todo.rows[slot] * w.out_stride + first + 2 * lane;
 #pragma unroll
-    for (int i = 0; i < kSumWords; ++i) {
-      // Lane 31 goes on with lane 0 of the next word.
-      const unsigned next = __shfl_sync(0xffffffffu, lane == 0 ? odd[i + 1] : odd[i], lane + 1);
-      const unsigned sum = sums[i] + __byte_perm(odd[i], next, 0x5432);
-      const std::int64_t t = 2 * (lane + 32 * i);
+      for (int i = 0; i < kSumWords; ++i) {
+        // Lane 31 goes on with lane 0 of the next word.
+        const unsigned own = sums.odd[r][i];
+        const unsigned after = i + 1 < kSumWords ? sums.odd[r][i + 1] : sums.behind[r];
+        const unsigned next = __shfl_sync(0xffffffffu, lane == 0 ? after : own, lane + 1);
+        sums.even[r][i] += __byte_perm(own, next, 0x5432);
+      }
       if (w.padded) {
-        *reinterpret_cast<unsigned*>(to + t) = sum;
-      } else {
-        if (first + t < w.n_outputs) to[t] = static_cast<std::uint16_t>(sum);
-        if (first + t + 1 < w.n_outputs) to[t + 1] = static_cast<std::uint16_t>(sum >> 16);
+#pragma unroll
+        for (int i = 0; i < kSumWords; ++i)
+          *reinterpret_cast<unsigned*>(to + 64 * i) = sums.even[r][i];
+        continue;
+      }
+#pragma unroll
+      for (int i = 0; i < kSumWords; ++i) {
+        const std::int64_t left = w.n_outputs - first - 2 * lane - 64 * i;
+        if (left > 0) to[64 * i] = static_cast<std::uint16_t>(sums.even[r][i]);
+        if (left > 1) to[64 * i + 1] = static_cast<std::uint16_t>(sums.even[r][i] >> 16);
+      }
+    }
+  }
+}
+
+/// Bytes of a group, and 16-bit sums of them.
+struct GroupCodes {
+  unsigned bytes[kCodeRows][kStepWords] = {};
+  unsigned even[kCodeRows][kStepWords] = {}, odd[kCodeRows][kStepWords] = {};
+
+  template <int kKind>
+  __device__ __forceinline__ void run(const std::uint32_t*& next, std::uint32_t& step,
+                                      const unsigned* words) {
+    constexpr StepRows kRows = code_rows(kKind);
+#pragma unroll 1
+    while (step >> 24 == kKind) {
+      const unsigned* from = words + (step & 0xffff);
+      const unsigned shifts = step >> 16;
+      step = *next++;
+      unsigned low[kStepWords], high[kStepWords];
+#pragma unroll
+      for (int i = 0; i < kStepWords; ++i) low[i] = from[32 * i], high[i] = from[32 * i + 1];
+#pragma unroll
+      for (int r = kRows.first; r < kRows.end; ++r) {
+        const unsigned shift = (shifts >> 2 * r & 3) * 8;
+#pragma unroll
+        for (int i = 0; i < kStepWords; ++i)
+          bytes[r][i] = __funnelshift_r(low[i], high[i], shift) + bytes[r][i];
+      }
+    }
+  }
+  __device__ __forceinline__ void widen() {
+#pragma unroll
+    for (int r = 0; r < kCodeRows; ++r) {
+#pragma unroll
+      for (int i = 0; i < kStepWords; ++i) {
+        even[r][i] += bytes[r][i] & 0x00ff00ffu;
+        odd[r][i] += __byte_perm(bytes[r][i], 0, 0x4341);
+        bytes[r][i] = 0;
+      }
+    }
+  }
+  /// Channels whose sum fits a byte, then the next of them.
+  template <int... kKinds>
+  __device__ __forceinline__ void run_all(std::integer_sequence<int, kKinds...>,
+                                          const std::uint32_t* next, const unsigned* words) {
+    std::uint32_t step = *next++;
+#pragma unroll 1
+    while (step != kEndOfSteps) {
+      (run<kKinds>(next, step, words), ...);
+      widen();
+      if (step == kWiden) step = *next++;
+    }
+  }
+};
+
+/// Codes whose rows begin at multiples of 16 bytes.
+__global__ void __launch_bounds__(kCodeThreads, 3) merge_aligned_codes(const MergeWork w) {
+  extern __shared__ __align__(16) std::uint8_t memory[];
+  __shared__ TileSteps todo;
+  const MergeTile tile = w.tiles[blockIdx.x % w.n_tiles];
+  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x / w.n_tiles) * kCodeTimes;
+  if (first >= w.n_outputs + tile.extent) return;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const auto* in = static_cast<const std::uint8_t*>(w.in) + first;
+  for (int k = warp; k < tile.n_inputs; k += kCodeWarps) {
+    const MergeInput input = w.inputs[tile.first_input + k];
+    const std::uint8_t* from = in + input.row * w.in_stride + input.time;
+    for (int p = lane; p < input.n_pieces; p += 32)
+      copy16(memory + input.offset + 16 * p, from + 16 * p, from + 16 * p + 16 <= w.end);
+  }
+  todo.copy(w, tile);
+  fetched();
+  const int n_groups = (tile.n_rows + kCodeRows - 1) / kCodeRows;
+#pragma unroll 1
+  for (int item = warp; item < n_groups * kCodeShares; item += kCodeWarps) {
+    const int group = item / kCodeShares, share = item % kCodeShares;
+    const auto* words = reinterpret_cast<const unsigned*>(memory) + lane + 32 * kStepWords * share;
+    GroupCodes sums;
+    sums.run_all(std::make_integer_sequence<int, kCodeKinds>{}, todo.steps + todo.steps[group],
+                 words);
+#pragma unroll
+    for (int r = 0; r < kCodeRows; ++r) {
+      const int slot = group * kCodeRows + r;
+      if (slot >= tile.n_rows) break;
+      const int row = todo.rows[slot];
+#pragma unroll
+      for (int i = 0; i < kStepWords; ++i) {
+        const unsigned even = sums.even[r][i], odd = sums.odd[r][i];
+        store_sums(w, row, first + 4 * (lane + 32 * (i + kStepWords * share)),
+                   {__byte_perm(even, odd, 0x5410), __byte_perm(even, odd, 0x7632)});
       }
     }
   }
 }
 
 template <bool kQuads>
-__global__ void __launch_bounds__(kMergeThreads, 2) merge_codes(const MergeWork w) {
+__global__ void __launch_bounds__(kCodeThreads, 2) merge_codes(const MergeWork w) {
   extern __shared__ __align__(16) std::uint8_t memory[];
   __shared__ int bases[kMaxParts];
   __shared__ std::uint16_t entries[kMergeRows * kMaxParts];
@@ -95,7 +285,7 @@ __global__ void __launch_bounds__(kMergeThreads, 2) merge_codes(const MergeWork 
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x / w.n_tiles) * kCodeTimes;
   if (first >= w.n_outputs + tile.extent) return;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  for (int k = warp; k < tile.n_inputs; k += kWarps) {
+  for (int k = warp; k < tile.n_inputs; k += kCodeWarps) {
     const MergeInput input = w.inputs[tile.first_input + k];
     const auto at = reinterpret_cast<std::uintptr_t>(static_cast<const std::uint8_t*>(w.in) +
                                                      input.row * w.in_stride + first + input.time);
@@ -105,12 +295,12 @@ __global__ void __launch_bounds__(kMergeThreads, 2) merge_codes(const MergeWork 
       copy16(memory + input.offset + 16 * p, from + 16 * p, from + 16 * p + 16 <= w.end);
   }
   const int n_entries = tile.n_rows * tile.n_parts;
-  for (int k = threadIdx.x; k < n_entries; k += kMergeThreads)
+  for (int k = threadIdx.x; k < n_entries; k += kCodeThreads)
     entries[k] = w.entries[tile.first_entry + k];
   fetched();
   const auto* words = reinterpret_cast<const unsigned*>(memory) + lane;
 #pragma unroll 1
-  for (int slot = warp; slot < tile.n_rows; slot += kWarps) {
+  for (int slot = warp; slot < tile.n_rows; slot += kCodeWarps) {
     const std::uint16_t* starts = entries + slot * tile.n_parts;
     unsigned even[kCodeWords] = {}, odd[kCodeWords] = {};
 #pragma unroll 1
@@ -163,10 +353,14 @@ void launch_merge(const MergeWork& work, std::int64_t longest_extent, cudaStream
 
 void launch_merge_codes(const MergeWork& work, bool quads, std::int64_t longest_extent,
                         cudaStream_t stream) {
-  const auto kernel = quads ? merge_codes<true> : merge_codes<false>;
+  const bool aligned =
+      work.in_stride % 16 == 0 && reinterpret_cast<std::uintptr_t>(work.in) % 16 == 0;
+  const auto kernel = aligned ? merge_aligned_codes
+                      : quads ? merge_codes<true>
+                              : merge_codes<false>;
   RYLE_CUDA(
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, work.shared_bytes));
-  kernel<<<blocks_of(work, longest_extent, kCodeTimes), kMergeThreads,
+  kernel<<<blocks_of(work, longest_extent, kCodeTimes), kCodeThreads,
            static_cast<std::size_t>(work.shared_bytes), stream>>>(work);
   RYLE_CUDA_LAUNCHED("merge_codes");
 }

@@ -13,7 +13,7 @@ namespace {
 
 using namespace detail;
 
-constexpr int kPairOfBlocks_bytes = 110 * 1024;  // two thread blocks a multiprocessor
+constexpr int kPairOfBlocks_bytes = 106 * 1024;  // two thread blocks a multiprocessor
 constexpr int kOneBlock_bytes = 220 * 1024;
 
 /// Rows of a node: sweep -> row of its pass. `extent`: samples wanted beyond the root's outputs.
@@ -26,7 +26,8 @@ struct NodeRows {
 struct Pass {
   std::vector<MergeTile> tiles;
   std::vector<MergeInput> inputs;
-  std::vector<std::uint16_t> entries;
+  std::vector<std::uint32_t> steps;
+  std::vector<std::uint16_t> entries;  // of codes
   std::vector<std::int32_t> out_rows;
   std::int64_t n_rows = 0, longest_extent = 0;
   int shared_bytes = 0;
@@ -121,7 +122,7 @@ class Planner {
         MergeInput input{};
         input.row = pass.codes ? static_cast<std::int32_t>(node.bounds[p])
                                : nodes_[static_cast<std::size_t>(node.part_node[p])].row.at(sweep);
-        input.time = pass.codes ? use.low : use.low / 8 * 8;
+        input.time = use.low / per_piece * per_piece;
         input.offset = samples;
         // A piece more for the words beside, another for the alignment of codes.
         input.n_pieces =
@@ -142,27 +143,91 @@ class Planner {
     tile.n_parts = static_cast<std::int32_t>(node.n_parts());
     tile.first_row = static_cast<std::int32_t>(pass.out_rows.size());
     tile.extent = nodes_[k].extent;
-    for (std::size_t r = first; r < first + n; ++r) {
-      pass.out_rows.push_back(rows[r].second);
-      std::vector<std::uint16_t> starts;
+    std::vector<std::vector<std::int32_t>> starts(n);  // [row][part] in shared memory
+    for (std::size_t r = 0; r < n; ++r) {
+      pass.out_rows.push_back(rows[first + r].second);
       for (std::int64_t p = 0; p < node.n_parts(); ++p) {
-        const TreePlace place = tree_place(x_, node, p, rows[r].first);
+        const TreePlace place = tree_place(x_, node, p, rows[first + r].first);
         const Use& use = uses[static_cast<std::size_t>(p)].at(pass.codes ? 0 : place.sweep);
         const MergeInput& input = inputs[static_cast<std::size_t>(use.index)];
-        starts.push_back(static_cast<std::uint16_t>(
-            pass.codes ? place.start - input.time : input.offset + place.start - input.time));
+        starts[r].push_back(input.offset + place.start - input.time);
+        if (pass.codes)
+          pass.entries.push_back(static_cast<std::uint16_t>(place.start - input.time));
       }
-      if (!pass.codes) {
-        const auto odd = std::stable_partition(starts.begin(), starts.end(),
-                                               [](std::uint16_t start) { return start % 2 == 0; });
-        pass.entries.push_back(static_cast<std::uint16_t>(odd - starts.begin()));
-      }
-      pass.entries.insert(pass.entries.end(), starts.begin(), starts.end());
     }
+    add_steps(pass, starts, tile);
     pass.inputs.insert(pass.inputs.end(), inputs.begin(), inputs.end());
     pass.shared_bytes = std::max(pass.shared_bytes, bytes);
     pass.tiles.push_back(tile);
     return true;
+  }
+
+  /// Where the steps of each group begin, then the steps.
+  void add_steps(Pass& pass, const std::vector<std::vector<std::int32_t>>& starts,
+                 MergeTile& tile) const {
+    const std::size_t of_group = pass.codes ? kCodeRows : kGroupRows;
+    const std::size_t n_groups = (starts.size() + of_group - 1) / of_group;
+    std::vector<std::uint32_t> heads, steps;
+    for (std::size_t row = 0; row < starts.size(); row += of_group) {
+      heads.push_back(static_cast<std::uint32_t>(n_groups + steps.size()));
+      const std::size_t end = std::min(starts.size(), row + of_group);
+      const std::vector<std::vector<std::int32_t>> group(
+          starts.begin() + static_cast<std::ptrdiff_t>(row),
+          starts.begin() + static_cast<std::ptrdiff_t>(end));
+      pass.codes ? add_code_steps(group, steps) : add_sum_steps(group, steps);
+      steps.push_back(kEndOfSteps);
+    }
+    heads.insert(heads.end(), steps.begin(), steps.end());
+    tile.first_step = static_cast<std::int32_t>(pass.steps.size());
+    tile.n_steps = static_cast<std::int32_t>(heads.size());
+    pass.steps.insert(pass.steps.end(), heads.begin(), heads.end());
+  }
+
+  /// One step for neighboring rows that take the part from the same words.
+  static void add_sum_steps(const std::vector<std::vector<std::int32_t>>& group,
+                            std::vector<std::uint32_t>& steps) {
+    const auto begin = static_cast<std::ptrdiff_t>(steps.size());
+    for (std::size_t p = 0; p < group[0].size(); ++p) {
+      for (std::size_t r = 0; r < group.size();) {
+        const std::int32_t word = group[r][p] / 2;
+        std::size_t split = r;
+        while (split < group.size() && group[split][p] == 2 * word) ++split;
+        std::size_t end = split;
+        while (end < group.size() && group[end][p] == 2 * word + 1) ++end;
+        steps.push_back(merge_step(
+            merge_kind(static_cast<int>(r), static_cast<int>(split), static_cast<int>(end)),
+            static_cast<unsigned>(word)));
+        r = end;
+      }
+    }
+    std::sort(steps.begin() + begin, steps.end());
+  }
+
+  void add_code_steps(const std::vector<std::vector<std::int32_t>>& group,
+                      std::vector<std::uint32_t>& steps) const {
+    const std::size_t n = group[0].size();
+#if RYLE_MUTANT == 1121
+    const auto fit = static_cast<std::size_t>(255 / config_.max_code + 1);
+#else
+    const auto fit = static_cast<std::size_t>(255 / config_.max_code);  // in a byte
+#endif
+    auto begin = static_cast<std::ptrdiff_t>(steps.size());
+    for (std::size_t p = 0; p < n; ++p) {
+      for (std::size_t r = 0; r < group.size();) {
+        const std::int32_t word = group[r][p] / 4;
+        std::size_t end = r;
+        unsigned shifts = 0;
+        for (; end < group.size() && group[end][p] / 4 == word; ++end)
+          shifts |= static_cast<unsigned>(group[end][p] % 4) << 2 * end;
+        steps.push_back(code_step(code_kind(static_cast<int>(r), static_cast<int>(end)),
+                                  static_cast<unsigned>(word), shifts));
+        r = end;
+      }
+      if ((p + 1) % fit != 0 && p + 1 != n) continue;
+      std::sort(steps.begin() + begin, steps.end());
+      steps.push_back(kWiden);
+      begin = static_cast<std::ptrdiff_t>(steps.size());
+    }
   }
 
   const DedisperseConfig& config_;
@@ -174,8 +239,11 @@ class Planner {
 
 template <class T>
 Buffer<T> to_device(Queue& queue, const std::vector<T>& values) {
-  Buffer<T> buffer(static_cast<std::int64_t>(values.size()), MemorySpace::device);
-  copy_bytes(queue, buffer.data(), values.data(), buffer.bytes());
+  Buffer<T> buffer(std::max<std::int64_t>(1, static_cast<std::int64_t>(values.size())),
+                   MemorySpace::device);
+  if (values.empty()) return buffer;
+  copy_bytes(queue, buffer.data(), values.data(),
+             static_cast<std::int64_t>(values.size() * sizeof(T)));
   queue.synchronize();
   return buffer;
 }
@@ -199,6 +267,7 @@ class CudaTree final : public Dedisperser {
       Level level;
       level.tiles = to_device(queue, pass.tiles);
       level.inputs = to_device(queue, pass.inputs);
+      level.steps = to_device(queue, pass.steps);
       level.entries = to_device(queue, pass.entries);
       level.out_rows = to_device(queue, pass.out_rows);
       level.longest_extent = pass.longest_extent;
@@ -236,7 +305,8 @@ class CudaTree final : public Dedisperser {
       work.n_outputs = n_outputs;
       work.tiles = level.tiles.data();
       work.inputs = level.inputs.data();
-      work.entries = level.entries.data();
+      work.steps = level.steps.data();
+      work.entries = level.codes ? level.entries.data() : nullptr;
       work.out_rows = level.out_rows.data();
       work.n_tiles = static_cast<int>(level.tiles.size());
       work.shared_bytes = level.shared_bytes;
@@ -257,7 +327,8 @@ class CudaTree final : public Dedisperser {
   struct Level {
     Buffer<MergeTile> tiles;
     Buffer<MergeInput> inputs;
-    Buffer<std::uint16_t> entries;
+    Buffer<std::uint32_t> steps;
+    Buffer<std::uint16_t> entries;  // of codes
     Buffer<std::int32_t> out_rows;
     std::int64_t longest_extent = 0, stride = 0;
     int shared_bytes = 0;

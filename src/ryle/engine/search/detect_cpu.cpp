@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Detection in two steps. All boxcars are formed 16 bits wide and compared with a limit that none
-// worth a token can miss (cpu_boxcars.inc.hpp); only blocks of 64 starts above it are looked at one
-// by one, on exact prefix sums.
+// Detection in two steps. A screen that no boxcar worth a token can pass below: sums in bytes, each
+// sample rounded up (cpu_boxcars.inc.hpp). Only blocks of 64 starts above its limits are looked at
+// one by one, on exact prefix sums.
+//
+// A cell of level d is 2^d samples: what they hold above offset[d], rounded up to its unit. Widths
+// to 7 are summed from cells of level 0. A wider boxcar holds whole cells of 2 (widths to 16) or 4
+// starts, and at both ends together 1 to 4 starts more; those are at most as large as the largest
+// ones of the neighborhood: 512 starts, and as many before and behind.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -17,6 +22,7 @@ namespace {
 
 constexpr std::int64_t kTrialsPerTask = 16;
 constexpr std::int64_t kSamples = 512;  // for median and MAD
+constexpr std::size_t kLevels = 9;      // of cells: kMaxWidth is 32 << 6, and 2 beyond
 
 constexpr std::int64_t rounded_up(std::int64_t n) { return (n + 63) / 64 * 64; }
 
@@ -28,13 +34,23 @@ class CpuDetector final : public Detector {
         name_(std::string("search/cpu/") + kernel.name),
         octaves_(octaves(boxcar_widths(config.max_width))),
         statistics_(static_cast<std::size_t>(config.n_trials)),
-        row_(rounded_up(config.max_columns) + 64 + 2 * kBoxcarPad),
+        row_(rounded_up(config.max_columns) + 64),
         blocks_(config.max_columns / 64 + 2),
+        pieces_(config.max_columns / kStartsPerPiece + 8),
         prefix_(row_ * queue.n_workers()),
-        above_(2 * row_ * queue.n_workers()),
         hits_(kFullOctaves * blocks_ * queue.n_workers()),
+        below_(8 * pieces_ * queue.n_workers()),
         samples_(kSamples * queue.n_workers()),
         tokens_(static_cast<std::size_t>((config.n_trials + kTrialsPerTask - 1) / kTrialsPerTask)) {
+    for (int d = 0; d < octaves_.back().halvings + 3; ++d) {
+      place_.push_back(cell_bytes_);
+      cell_bytes_ += rounded_up((config.max_columns >> d) + 1) + kCellPad + 64;
+    }
+    above_stride_ = rounded_up(config.max_columns) + 64;
+    above_ = Buffer<std::uint16_t>(2 * above_stride_ * queue.n_workers());
+    cells_ = Buffer<std::uint8_t>(cell_bytes_ * queue.n_workers());
+    maxima_ = Buffer<std::uint8_t>(static_cast<std::int64_t>(place_.size()) * pieces_ *
+                                   queue.n_workers());
   }
 
   void execute(Queue& queue, const DetectInput& in, std::vector<Token>& tokens) override {
@@ -71,8 +87,9 @@ class CpuDetector final : public Detector {
     SeriesStatistics s;
     std::int64_t center;  // taken off before the prefix sums
     double least_weight;  // among the searched blocks
-    std::uint32_t base;   // taken off before the 16-bit sums
-    int shift;            // and their unit
+    std::uint32_t base;   // taken off before the screen
+    // Samples of a cell hold at most base + offset + unit x cell, unless it is 255.
+    double offset[kLevels], unit[kLevels];
     const std::int32_t* prefix;
   };
 
@@ -176,77 +193,248 @@ class CpuDetector final : public Detector {
     const SeriesStatistics s = measure(in, x, weights, slot, m);
     statistics_[static_cast<std::size_t>(trial)] = s;
     if (!(s.sigma > 0)) return;
-    Row<T> row{in, x, weights, trial, slot, s, m.center, 1.0, 0, 0, nullptr};
+    Row<T> row{in, x, weights, trial, slot, s, m.center, 1.0, 0, {}, {}, nullptr};
     if (weights != nullptr) {
       for (std::int64_t b = in.first_start / 64; b < (in.n_columns + 63) / 64; ++b)
         if (weights[b] >= kMinWeight)
           row.least_weight = std::min(row.least_weight, static_cast<double>(weights[b]));
     }
-    set_unit(row);
-    std::uint16_t* const memory = above_.data() + 2 * slot * row_;
-    std::uint16_t* values[2] = {memory, memory + row_};  // of one level and the next
-    std::int64_t n = in.n_columns - in.first_start;
-    above(x + in.first_start, n, row.base, row.shift, values[0]);
-    std::fill_n(values[0] + n, rounded_up(n) - n + kBoxcarPad, std::uint16_t{0});
-    int halvings = 0;
+    make_cells(row);
     for (std::size_t first = 0; first < octaves_.size();) {
       std::size_t end = first;
       while (end < octaves_.size() && octaves_[end].halvings == octaves_[first].halvings) ++end;
-      for (; halvings < octaves_[first].halvings; ++halvings) {
-        n = (n + 1) / 2;
-        kernel_.halve(values[0], n, values[1]);
-        std::fill_n(values[1] + n, rounded_up(n) - n + kBoxcarPad, std::uint16_t{0});
-        std::swap(values[0], values[1]);
-      }
-      search(row, first, end, values[0], tokens);
+      search(row, first, end, tokens);
       first = end;
     }
   }
 
-  /// 16-bit values are sums above mu - 4 sigma: 32 of them at the threshold fit.
+  /// A quarter of the next series, on its way from beyond the second-level cache while this one is
+  /// searched: all at once would wait for one another.
   template <class T>
-  void set_unit(Row<T>& row) const {
-    row.base = static_cast<std::uint32_t>(std::max(0.0, std::floor(row.s.mu - 4 * row.s.sigma)));
-    const double most = 32 * (row.s.mu - static_cast<double>(row.base)) +
-                        config_.threshold * row.s.sigma * std::sqrt(32.0);
-    while (std::ldexp(most, -row.shift) > 60000 && row.shift < 31) ++row.shift;
+  void fetch_next(const Row<T>& row, std::size_t quarter) const {
+    if (quarter > 3 || row.trial + 1 == config_.n_trials) return;
+    const T* const next = row.x + row.in.stride;
+    const auto at = [&](std::size_t k) {
+      return row.in.n_columns * static_cast<std::int64_t>(k) / 4;
+    };
+    for (std::int64_t t = at(quarter); t < at(quarter + 1); t += 64 / std::int64_t{sizeof(T)})
+      __builtin_prefetch(next + t, 0, 2);
   }
 
-  /// Smallest sum that a boxcar worth a token can have, less one: rounding is always upwards.
+  std::uint8_t* cells_of(std::int64_t slot, std::size_t level) const {
+    return cells_.data() + slot * cell_bytes_ + place_[level];
+  }
+  /// Largest cells of the pieces of a level; one before the first is 0, and so are those behind.
+  std::uint8_t* maxima_of(std::int64_t slot, std::size_t level) const {
+    return maxima_.data() +
+           (slot * static_cast<std::int64_t>(place_.size()) + static_cast<std::int64_t>(level)) *
+               pieces_ +
+           1;
+  }
+
+  /// Smallest sum less its base that a boxcar worth a token can have. Safe by one count against the
+  /// rounding of the double expression of scan().
   template <class T>
-  std::uint16_t below(const Row<T>& row, const Octave& octave, std::int32_t narrow) const {
-    const double full = std::ldexp(static_cast<double>(narrow), octave.halvings);
-    // Safe by one count against the rounding of the double expression of scan().
-    const double needed = full * (row.s.mu - static_cast<double>(row.base)) +
-                          config_.threshold * row.s.sigma * std::sqrt(full * row.least_weight) - 1;
-#if RYLE_MUTANT == 1002
-    const double limit = std::floor(std::ldexp(needed, -row.shift));
+  double needed(const Row<T>& row, std::int64_t width) const {
+    const auto full = static_cast<double>(width);
+    return full * (row.s.mu - static_cast<double>(row.base)) +
+           config_.threshold * row.s.sigma * std::sqrt(full * row.least_weight) - 1;
+  }
+
+  /// Scale of cells such that `most` above a base is 240.
+  static std::uint16_t scale_of(double most) {
+    return static_cast<std::uint16_t>(std::clamp(240 * 65536 / most, 256.0, 65535.0));
+  }
+
+  /// Bases lie 2.5 sigma of a cell below its mean: 0.002 sigma is lost to what lies below. The
+  /// units let 7 cells of level 0, and 8 of the others, reach the threshold.
+  template <class T>
+  void make_cells(Row<T>& row) const {
+    const T* const x = row.x + row.in.first_start;
+    std::int64_t n = row.in.n_columns - row.in.first_start;
+    row.base = static_cast<std::uint32_t>(std::max(0.0, std::floor(row.s.mu - 2.5 * row.s.sigma)));
+    const double mean = row.s.mu - static_cast<double>(row.base);
+    double most = std::max(1.0, needed(row, 7));
+    if constexpr (sizeof(T) > 2)  // nothing may be cut at 16 bits
+      most = std::max(
+          most, static_cast<double>(*std::max_element(x, x + n)) - static_cast<double>(row.base));
+    int shift = 0;
+    while (std::ldexp(most, -shift) > 60000) ++shift;
+    std::uint16_t* const memory = above_.data() + 2 * row.slot * above_stride_;
+    std::uint16_t* values[2] = {memory, memory + above_stride_};  // of a level and the next
+    for (std::size_t level = 0; level < place_.size(); ++level, ++shift) {
+      const auto size = static_cast<double>(std::int64_t{1} << level);
+      row.offset[level] = 0;
+      most = needed(row, 7);
+      if (level == 0) {
+        above(x, n, row.base, shift, values[0]);
+      } else {
+        n = (n + 1) / 2;
+        const double sigma = row.s.sigma * std::sqrt(size);
+        const double base = size * mean - 2.5 * sigma - 2 * row.offset[level - 1];
+        const auto less = static_cast<std::uint16_t>(
+            std::clamp(std::floor(std::ldexp(base, -shift)), 0.0, 60000.0));
+        row.offset[level] =
+            2 * row.offset[level - 1] + std::ldexp(static_cast<double>(less), shift);
+        most = needed(row, std::int64_t{8} << level) - 8 * row.offset[level];
+        kernel_.halve(values[0], n, less, values[1]);
+        std::swap(values[0], values[1]);
+      }
+      values[0][n] = 0;  // half of the last pair of an odd number
+      const std::uint16_t scale = scale_of(std::ldexp(std::max(1.0, most), -shift));
+      row.unit[level] = std::ldexp(65536.0 / scale, shift);
+      std::uint8_t* const made = cells_of(row.slot, level);
+      kernel_.cells(values[0], n, scale, made);
+      fetch_next(row, level);
+      std::fill_n(made + n, kCellPad, std::uint8_t{0});
+      std::uint8_t* const largest = maxima_of(row.slot, level);
+      std::fill(largest - 1, largest - 1 + pieces_, std::uint8_t{0});
+      kernel_.maxima(made, n, largest);
+    }
+  }
+
+  // Limits are made of 1/256 of a unit, rounded towards more hits.
+  static constexpr double kFine = 256;
+  static constexpr std::int64_t kNever = std::int64_t{1} << 40;
+
+  /// The least sum of `cells` cells in which a boxcar of `sum` may lie whole.
+  template <class T>
+  static std::int64_t least_of(const Row<T>& row, double sum, int cells, std::size_t level) {
+    if (sum < 0) return kNever;  // of no interest
+    return static_cast<std::int64_t>(
+        std::floor((sum - cells * row.offset[level]) / row.unit[level] * kFine));
+  }
+  /// The largest sum that tells of none when up to `rest` lies beyond the cells.
+  static std::uint8_t limit_of(std::int64_t least, std::int64_t rest) {
+    if (least == kNever) return 255;
+    return static_cast<std::uint8_t>(
+        std::clamp<std::int64_t>(((least - rest + 255) >> 8) - 1, 0, 254));
+  }
+
+  /// What boxcars hold beyond whole cells, in 1/256 of a unit of the cells: `one` start, `three` or
+  /// `four`.
+  struct Rest {
+    std::int64_t one, three, four;
+  };
+  /// From the largest start and pair of starts: each is at most offset + unit x cell.
+  struct RestRule {
+    const std::uint8_t *starts, *pairs;
+    std::int64_t start_offset, start_unit, pair_offset, pair_unit;
+
+    Rest at(std::int64_t piece) const {
+      const std::int64_t largest = std::max({starts[piece - 1], starts[piece], starts[piece + 1]});
+      const std::int64_t largest_pair = std::max(
+          {pairs[piece == 0 ? 0 : (piece - 1) / 2], pairs[piece / 2], pairs[(piece + 1) / 2]});
+      constexpr std::int64_t kAnything = 1 << 30;  // cut at the top of a byte
+      if (std::max(largest, largest_pair) == 255) return {kAnything, kAnything, kAnything};
+      const std::int64_t one = start_offset + start_unit * largest;
+      const std::int64_t pair = pair_offset + pair_unit * largest_pair;
+      // Three starts: one and a pair, in some order. Four: one, a pair, one, or two pairs.
+#if RYLE_MUTANT == 1200
+      return {one, pair, pair};
 #else
-    const double limit = std::floor(std::ldexp(needed, -row.shift - octave.halvings));
+      return {one, one + pair, pair + std::max(2 * one, pair)};
 #endif
-    return static_cast<std::uint16_t>(std::clamp(limit, 1.0, 65535.0) - 1);
+    }
+  };
+  /// Of the starts of a level, in units of the cells of another.
+  template <class T>
+  RestRule rest_rule(const Row<T>& row, std::size_t starts, std::size_t level) const {
+    const auto fine = [&](double value) {
+      return static_cast<std::int64_t>(std::ceil(value / row.unit[level] * kFine));
+    };
+    return {maxima_of(row.slot, starts),  maxima_of(row.slot, starts + 1),
+            fine(row.offset[starts]),     fine(row.unit[starts]),
+            fine(row.offset[starts + 1]), fine(row.unit[starts + 1])};
   }
 
-  /// Octaves [first, end) of one level; `values` at the starts first_start + (j << halvings).
+  /// Limits of screen_pairs, 3 4 5 6 7 8 cells of 2 starts; `sums` of kBoxcarWidths.
   template <class T>
-  void search(Row<T>& row, std::size_t first, std::size_t end, const std::uint16_t* values,
-              std::vector<Token>& tokens) {
+  void pair_limits(const Row<T>& row, const double* sums, std::int64_t pieces,
+                   std::uint8_t* to) const {
+    const RestRule rule = rest_rule(row, 0, 1);
+    const auto least = [&](int index, int cells) { return least_of(row, sums[index], cells, 1); };
+    const std::int64_t odd8 = least(7, 3), even8 = least(7, 4), odd10 = least(8, 4);
+    const std::int64_t even10 = least(8, 5), any11 = least(9, 5), any13 = least(10, 6);
+    const std::int64_t odd16 = least(11, 7), even16 = least(11, 8);
+    for (std::int64_t i = 0; i < pieces; ++i, to += 8) {
+      const Rest r = rule.at(i);
+      to[0] = limit_of(odd8, 2 * r.one);
+      to[1] = std::min(limit_of(even8, 0), limit_of(odd10, 2 * r.one));
+      to[2] = std::min(limit_of(even10, 0), limit_of(any11, r.one));
+      to[3] = limit_of(any13, r.one);
+      to[4] = limit_of(odd16, 2 * r.one);
+      to[5] = limit_of(even16, 0);
+    }
+  }
+  /// Limits of screen_quads, 4 5 6 7 8 cells of 4 starts of a level.
+  template <class T>
+  void quad_limits(const Row<T>& row, const double* sums, std::size_t starts, std::int64_t pieces,
+                   std::uint8_t* to) const {
+#if RYLE_MUTANT == 1002
+    const std::size_t level = 2;
+#else
+    const std::size_t level = starts + 2;
+#endif
+    const RestRule rule = rest_rule(row, starts, level);
+    std::int64_t least[5];
+    for (int k = 0; k < 5; ++k)
+      least[k] = least_of(row, sums[kFirstHalved + std::min(k, 3)], 4 + k, level);
+    for (std::int64_t i = 0; i < pieces; ++i, to += 8) {
+      const Rest r = rule.at(i);
+      for (int k = 0; k < 3; ++k) to[k] = limit_of(least[k], r.three);
+      to[3] = limit_of(least[3], r.four);
+      to[4] = limit_of(least[4], 0);
+    }
+  }
+
+  /// Which octaves from `first` to `end` (of one level) have blocks that may hold a token; hits say
+  /// which.
+  template <class T>
+  unsigned screen(const Row<T>& row, std::size_t first, std::size_t end, std::int64_t blocks) {
+    const int halvings = octaves_[first].halvings;
+    double sums[16];
+    std::fill_n(sums, 16, -1.0);
+    for (std::size_t o = first; o < end; ++o)
+      for (const std::int32_t narrow : octaves_[o].widths)
+        sums[std::find(kBoxcarWidths, kBoxcarWidths + 15, narrow) - kBoxcarWidths] =
+            std::max(0.0, needed(row, std::int64_t{narrow} << halvings));
+    std::uint8_t* const hits = hits_.data() + row.slot * kFullOctaves * blocks_;
+    std::fill_n(hits, kFullOctaves * blocks_, std::uint8_t{0});
+    std::uint8_t* const below = below_.data() + row.slot * 8 * pieces_;
+    const std::int64_t pieces = blocks * 64 / kStartsPerPiece + 1;
+    unsigned found = 0;
+    if (halvings == 0) {
+      for (int k = 0; k < 7; ++k) below[k] = limit_of(least_of(row, sums[k], k + 1, 0), 0);
+      found = kernel_.screen_narrow({cells_of(row.slot, 0), blocks, below, hits, blocks_});
+      if (sums[7] < 0) return found;
+      pair_limits(row, sums, pieces, below);
+      found |=
+          kernel_.screen_pairs({cells_of(row.slot, 1), blocks, below, hits + 3 * blocks_, blocks_})
+          << 3;
+    }
+    if (sums[kFirstHalved] < 0) return found;
+    const auto level = static_cast<std::size_t>(halvings);
+    quad_limits(row, sums, level, pieces, below);
+    const int octave = halvings == 0 ? 4 : 0;
+    return found | kernel_.screen_quads({cells_of(row.slot, level + 2), blocks, below,
+                                         hits + octave * blocks_, blocks_})
+                       << octave;
+  }
+
+  /// Octaves [first, end) of one level, at the starts first_start + (j << halvings).
+  template <class T>
+  void search(Row<T>& row, std::size_t first, std::size_t end, std::vector<Token>& tokens) {
     const int halvings = octaves_[first].halvings;
     const DetectInput& in = row.in;
     const std::int64_t starts =
         (in.end_start - in.first_start + (std::int64_t{1} << halvings) - 1) >> halvings;
     const std::int64_t blocks = (starts + 63) / 64;
-    std::uint8_t* const hits = hits_.data() + row.slot * kFullOctaves * blocks_;
-    std::uint16_t limits[16];
-    std::fill_n(limits, 16, std::uint16_t{65535});  // of no interest
-    for (std::size_t o = first; o < end; ++o)
-      for (const std::int32_t narrow : octaves_[o].widths)
-        limits[std::find(kBoxcarWidths, kBoxcarWidths + 15, narrow) - kBoxcarWidths] =
-            below(row, octaves_[o], narrow);
-    const BoxcarScreen screen{values, blocks, limits, hits, blocks_};
-    halvings == 0 ? kernel_.screen_full(screen) : kernel_.screen_halved(screen);
+    const unsigned found = screen(row, first, end, blocks);
     for (std::size_t o = first; o < end; ++o) {
-      const std::uint8_t* hit = hits + static_cast<std::int64_t>(o - first) * blocks_;
+      if ((found >> (o - first) & 1) == 0) continue;
+      const std::uint8_t* hit = hits_.data() + row.slot * kFullOctaves * blocks_ +
+                                static_cast<std::int64_t>(o - first) * blocks_;
       for (std::int64_t b = 0; b < blocks; ++b)
         if (hit[b] != 0) scan(row, octaves_[o], b * 64, std::min(starts, (b + 1) * 64), tokens);
     }
@@ -290,10 +478,15 @@ class CpuDetector final : public Detector {
   std::string name_;
   std::vector<Octave> octaves_;
   std::vector<SeriesStatistics> statistics_;
-  std::int64_t row_, blocks_;
+  std::int64_t row_, blocks_, pieces_;
+  std::vector<std::int64_t> place_;  // of the cells of each level
+  std::int64_t cell_bytes_ = 0;
   Buffer<std::int32_t> prefix_;
-  Buffer<std::uint16_t> above_;  // [slot][level or next]
-  Buffer<std::uint8_t> hits_;    // [slot][octave][block]
+  std::int64_t above_stride_ = 0;
+  Buffer<std::uint16_t> above_;          // [slot][a level or the next]
+  Buffer<std::uint8_t> cells_, maxima_;  // [slot][level]
+  Buffer<std::uint8_t> hits_;            // [slot][octave][block]
+  Buffer<std::uint8_t> below_;           // [slot][piece of starts][limit]
   Buffer<std::uint32_t> samples_;
   std::vector<std::vector<Token>> tokens_;
 };

@@ -8,7 +8,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/device/buffer.hpp"
-#include "ryle/device/tasks.hpp"
+#include "ryle/engine/search/cpu_tasks.hpp"
 #include "ryle/engine/search/fdmt_plan.hpp"
 #include "ryle/engine/search/implementations.hpp"
 
@@ -41,28 +41,17 @@ class Tree final : public Dedisperser {
 
   void execute(Queue& queue, const std::uint8_t* codes, std::int64_t code_stride,
                std::int64_t n_outputs, void* sums, std::int64_t sum_stride) override {
-    const std::int64_t n_times = (n_outputs + kTreeTimes - 1) / kTreeTimes;
-    const auto n_tiles = static_cast<std::int64_t>(tiles_.size());
-    for_each_task(queue, n_times * n_tiles, [&](std::int64_t slot, std::int64_t task) {
-      const std::int64_t first = (task / n_tiles) * kTreeTimes;
-      const Work work{codes + first, code_stride, std::min(kTreeTimes, n_outputs - first),
-                      sums,          sum_stride,  first};
-      run(tiles_[static_cast<std::size_t>(task % n_tiles)], work,
-          scratch_.data() + slot * scratch_stride_);
-    });
+    for_each_tile(queue, static_cast<std::int64_t>(tiles_.size()), kTreeTimes,
+                  {codes, code_stride, 0, n_outputs, sums, sum_stride},
+                  [&](std::int64_t slot, std::size_t tile, const OutputWork& work) {
+                    run(tiles_[tile], work, scratch_.data() + slot * scratch_stride_);
+                  });
   }
   std::int64_t max_delay() const override { return max_delay_; }
   std::string_view implementation() const override { return name_; }
   TrackError track_error() const override { return error_; }
 
  private:
-  struct Work {
-    const std::uint8_t* codes;  // at the first output
-    std::int64_t code_stride, n;
-    void* sums;
-    std::int64_t sum_stride, first;
-  };
-
   bool wide(const TreeNode& node) const { return wide_[static_cast<std::size_t>(node.depth)]; }
   static std::uint16_t* place(std::uint16_t* scratch, std::int64_t elements, bool wide) {
     return scratch + (wide ? 2 : 1) * elements;
@@ -76,7 +65,7 @@ class Tree final : public Dedisperser {
                                                                     : kernel_.merge_u16_u32;
   }
 
-  void run(const TreeTile& tile, const Work& work, std::uint16_t* scratch) {
+  void run(const TreeTile& tile, const OutputWork& work, std::uint16_t* scratch) {
     for (const TreeStep& step : tile.steps) {
       const TreeNode& node = tree_[static_cast<std::size_t>(step.node)];
       const void* parts[kMaxChildren] = {};
@@ -105,7 +94,7 @@ class Tree final : public Dedisperser {
     }
   }
 
-  void root(const TreeTile& tile, const TreeStep& step, TreeMerge merge, const Work& work) {
+  void root(const TreeTile& tile, const TreeStep& step, TreeMerge merge, const OutputWork& work) {
     const TreeNode& node = tree_[0];
     const MergeFunction sum = function(node);
     const std::int64_t size_bytes = wide(node) ? 4 : 2;

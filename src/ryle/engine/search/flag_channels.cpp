@@ -42,14 +42,20 @@ std::vector<double> solve(std::vector<double> a, std::vector<double> b) {
 
 }  // namespace
 
-std::vector<double> legendre_fit(const std::vector<double>& values,
-                                 const std::vector<std::uint8_t>& good, int degree) {
-  const std::size_t n = values.size();
+std::vector<double> detail::legendre_basis(std::size_t n, int degree) {
   const auto terms = static_cast<std::size_t>(degree) + 1;
   std::vector<double> basis(n * terms);
   for (std::size_t c = 0; c < n; ++c)
     legendre(n > 1 ? 2 * static_cast<double>(c) / static_cast<double>(n - 1) - 1 : 0, degree,
              basis.data() + c * terms);
+  return basis;
+}
+
+std::vector<double> legendre_fit(const std::vector<double>& values,
+                                 const std::vector<std::uint8_t>& good, int degree) {
+  const std::size_t n = values.size();
+  const auto terms = static_cast<std::size_t>(degree) + 1;
+  const std::vector<double> basis = detail::legendre_basis(n, degree);
   std::vector<std::uint8_t> use = good;
   std::vector<double> fit(n, 0.0);
   for (int round = 0; round < 5; ++round) {

@@ -183,6 +183,23 @@ struct SpectraFlagger::Content {
         undecided.end());
   }
 
+  /// By how much a feature is not at DM 0: its DM in units of its errors, half a column of sweep
+  /// among them (bursts are not of one shape in all channels), and no more than what a line of its
+  /// DM is better than one at DM 0, @eq sqrt(S^2 - S_0^2)
+  static double sure_of(const GroupPlane& plane, const GroupTrack& track) {
+    const double per_dm = *std::max_element(plane.delay_per_dm.begin(), plane.delay_per_dm.end());
+    if (!(per_dm > 0) || !(track.dm > 0)) return 0;
+    const double error = std::hypot(track.dm_error, 0.5 / per_dm);
+    const double better = track.score * track.score - track.zero_score * track.zero_score;
+    return std::min(track.dm / error, std::sqrt(std::max(0.0, better)));
+  }
+  /// Not shown to be at DM 0: off by 3 errors, or so wide or faint that dm_min is within 2.
+  bool may_have_dm(const GroupPlane& plane, const GroupTrack& track) const {
+    if (sure_of(plane, track) > 3) return true;
+    return track.dm + 2 * track.dm_error > config.dm_min &&
+           (track.dm_error < 1e29 || track.dm > config.dm_min);
+  }
+
   /// Columns of a run and its flanks, below the threshold but not clean.
   static Run padded(const Run& run) {
     const std::int64_t pad = std::clamp<std::int64_t>((run.end - run.first) / 4, 2, 64);
@@ -210,12 +227,9 @@ struct SpectraFlagger::Content {
 #if RYLE_MUTANT == 962
       const bool pulse = false;
 #else
-      const bool pulse =
-          track.dm > 5 * track.dm_error && track.dm > config.dm_min && track.explained >= 0.8;
+      const bool pulse = sure_of(work, track) > 5 && track.explained >= 0.8;
 #endif
-      const bool cannot_tell = !pulse && track.dm + 2 * track.dm_error > config.dm_min &&
-                               track.explained >= 0.8 &&
-                               (track.dm_error < 1e29 || track.dm > config.dm_min);
+      const bool cannot_tell = !pulse && may_have_dm(work, track) && track.explained >= 0.8;
       if (pulse || cannot_tell) {
         const auto begin = static_cast<std::int64_t>(std::floor(track.column - track.half_width));
         const auto end = static_cast<std::int64_t>(std::ceil(track.column + track.half_width));
@@ -264,6 +278,18 @@ void SpectraFlagger::skip(std::int64_t n) {
   me.past.n_columns = 0;
   me.past.sums.clear();
   me.past.counts.clear();
+}
+
+std::int64_t SpectraFlagger::history() const { return content_->history; }
+void SpectraFlagger::pass(std::int64_t n) { content_->next_tick += n; }
+void SpectraFlagger::set_past(const Past& past) {
+  content_->past.sums = past.sums;
+  content_->past.counts = past.counts;
+  content_->past.n_columns = past.n_columns;
+}
+SpectraFlagger::Past SpectraFlagger::past() const {
+  const GroupPlane& p = content_->past;
+  return {p.sums, p.counts, p.n_columns};
 }
 
 void SpectraFlagger::execute(const std::vector<float>& sums, const std::vector<float>& counts,

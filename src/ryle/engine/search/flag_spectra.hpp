@@ -12,15 +12,16 @@
 /// above the threshold are taken apart from the brightest feature down: the best straight line in
 /// (time, DM) through groups of channels, then centroids of the groups fitted to
 /// @eq t = a + k_DM DM (nu^-2 - nu_top^-2)
-/// A feature with DM > 5 sigma_DM and > dm_min that explains 80 % of the excess is a pulse and
-/// stays; one whose DM + 2 sigma_DM reaches dm_min is undecided: it stays too, and its candidates
-/// are suspect; any other is interference.
+/// A feature that explains 80 % of the excess is a pulse when its DM is above 0 by 5 errors and its
+/// line is better than one at DM 0 by sqrt(S^2 - S_0^2) > 5: it stays. By 3, or when
+/// DM + 2 sigma_DM reaches dm_min, it is undecided: it stays too, and its candidates are suspect.
+/// Any other peaks at DM 0 within its errors: interference.
 namespace ryle::search {
 
 struct SpectraConfig {
   Band band;
   double threshold = 7;  ///< sigma of the tested statistic
-  double dm_min = 1;     ///< a pulse has at least this
+  double dm_min = 0.5;   ///< what has less within 2 errors has none
   double dm_max = 1000;  ///< sweep that is looked for
 };
 
@@ -52,6 +53,21 @@ class SpectraFlagger {
                std::vector<std::uint8_t>& masked);
   /// Spectra that never came.
   void skip(std::int64_t n);
+
+  /// For callers that look for bursts themselves (on a device) and keep the columns of earlier
+  /// gulps: history() of them at most are looked back to.
+  std::int64_t history() const;
+  /// n spectra in which nothing stands out, by the rules of execute(): the clock goes on.
+  void pass(std::int64_t n);
+  struct Past {
+    std::vector<float> sums, counts;  ///< [group][n_columns]
+    std::int64_t n_columns = 0;
+  };
+  /// What the next execute() looks back to.
+  void set_past(const Past& past);
+  /// What the last execute() left, interference taken out.
+  Past past() const;
+
   const SpectraReport& report() const;
   /// Arrival ranges that could not be told; ticks from the first spectrum.
   const std::vector<TickRange>& undecided() const;

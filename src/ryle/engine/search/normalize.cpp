@@ -8,28 +8,19 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/engine/search/flag_cells.hpp"
+#include "ryle/engine/search/normalize_causes.hpp"
 #include "ryle/engine/search/robust.hpp"
 
 namespace ryle::search {
 namespace {
 
+using detail::add_causes;
+using detail::Cause;
 using detail::CellStatistics;
+using detail::kBandpassDegree;
+using enum detail::Cause;
 
-constexpr int kBandpassDegree = 11;   // Magro 2014: 12 coefficients
 constexpr std::int64_t kTile = 1024;  // spectra that one task sums
-
-/// Why a sample is out; the first cause stays.
-enum Cause : std::uint8_t {
-  kNone,
-  kUser,
-  kTime,
-  kAbsent,
-  kChannel,
-  kBadCell,
-  kKurtosis,
-  kSpectrum,
-  kNumCauses
-};
 
 }  // namespace
 
@@ -354,14 +345,7 @@ struct Normalizer::Content {
 #if RYLE_MUTANT == 965
     for (std::int64_t k = 0; k < (n + kCell - 1) / kCell; ++k) cells[k] = kFullCell;
 #endif
-    report.written += counts[kNone];
-    report.masked_user += counts[kUser];
-    report.masked_time += counts[kTime];
-    report.masked_absent += counts[kAbsent];
-    report.masked_channel += counts[kChannel];
-    report.masked_cell += counts[kBadCell];
-    report.masked_kurtosis += counts[kKurtosis];
-    report.masked_spectra += counts[kSpectrum];
+    add_causes(counts, report);
   }
 };
 

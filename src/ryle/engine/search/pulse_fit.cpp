@@ -121,7 +121,7 @@ int refit(const GroupPlane& plane, GroupTrack& track, double sigma) {
 
 /// Columns without a DM-0 burst of their own: what lies off the line stays below 5 sigma.
 void explain(const GroupPlane& plane, std::int64_t first, std::int64_t end, GroupTrack& track) {
-  double all = 0, on_line = 0, whole = 0, whole_on_line = 0;
+  double on_line = 0, off_line = 0, noise = 0, whole = 0, whole_on_line = 0;
   for (std::int64_t t = first; t < end; ++t) {
     double on = 0, off = 0, off_count = 0;
     for (std::int64_t g = 0; g < plane.n_groups; ++g) {
@@ -137,9 +137,13 @@ void explain(const GroupPlane& plane, std::int64_t first, std::int64_t end, Grou
     whole += on + off;
     whole_on_line += on;
     if (off_count > 0 && off > 5 * std::sqrt(off_count)) continue;
-    all += on + off;
     on_line += on;
+    off_line += off;
+    noise += off_count;
   }
+  // Noise off the line is no excess that a line would have to explain.
+  off_line = off_line > 0 ? std::max(0.0, off_line - std::sqrt(noise)) : off_line;
+  const double all = on_line + off_line;
   track.explained = all > 0 ? on_line / all : 0;
   track.share = whole > 0 ? whole_on_line / whole : 0;
 }
@@ -152,6 +156,7 @@ GroupTrack fit_track(const GroupPlane& plane, std::int64_t first, std::int64_t e
   const double most = dm_max * per_dm;  // columns
   double reach = std::min(most, static_cast<double>(std::max<std::int64_t>(64, 4 * length)));
   CoarseBest best;
+  double zero_score = 0;
   std::int64_t factor = 1, origin = 0;
   for (;;) {
     const std::int64_t margin = static_cast<std::int64_t>(reach) + length;
@@ -167,12 +172,14 @@ GroupTrack fit_track(const GroupPlane& plane, std::int64_t first, std::int64_t e
       for (std::int64_t width = 1; width <= 64; width *= 2)
         if (2 * width * plane.n_groups >= step)
           try_lines(plane, coarse, dm, width, first, end, best);
+      if (step == 0) zero_score = best.score;
     }
     if (!(best.dm * per_dm > 0.9 * reach) || reach >= most) break;
     reach = std::min(most, 4 * reach);
   }
   GroupTrack track;
   track.score = best.score;
+  track.zero_score = zero_score;
   if (!(best.score > 0)) return track;
   track.dm = best.dm;
   track.dm_error = 1e30;

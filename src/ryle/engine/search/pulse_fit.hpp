@@ -25,6 +25,7 @@ struct GroupTrack {
                           ///< of their own left out
   double share = 0;       ///< part of all of the excess of the run on the line
   double score = 0;       ///< S/N of the line; 0 = nothing found
+  double zero_score = 0;  ///< of the best one at DM 0
   double at_column(const GroupPlane& plane, std::int64_t group) const {
     return column + dm * plane.delay_per_dm[static_cast<std::size_t>(group)];
   }

@@ -20,4 +20,7 @@ inline double scatter_of(std::vector<double> values, double center) {
   return 1.4826 * median_of(values);
 }
 
+/// P_0 .. P_degree at n points from -1 to 1. @shape [point][degree + 1]
+std::vector<double> legendre_basis(std::size_t n, int degree);
+
 }  // namespace ryle::search::detail

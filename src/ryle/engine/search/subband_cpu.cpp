@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "ryle/device/buffer.hpp"
-#include "ryle/device/tasks.hpp"
 #include "ryle/engine/search/cpu_kernel.hpp"
+#include "ryle/engine/search/cpu_tasks.hpp"
 #include "ryle/engine/search/implementations.hpp"
 #include "ryle/engine/search/subband_plan.hpp"
 
@@ -62,16 +62,14 @@ class SubbandCpu final : public Dedisperser {
 
   void execute(Queue& queue, const std::uint8_t* codes, std::int64_t code_stride,
                std::int64_t n_outputs, void* sums, std::int64_t sum_stride) override {
-    const std::int64_t n_times = (n_outputs + kSubbandTimes - 1) / kSubbandTimes;
-    const auto n_tiles = static_cast<std::int64_t>(tiles_.size());
-    for_each_task(queue, n_times * n_tiles, [&](std::int64_t slot, std::int64_t task) {
-      const std::int64_t first = (task / n_tiles) * kSubbandTimes;
-      const Work work{codes + first, code_stride, first, std::min(kSubbandTimes, n_outputs - first),
-                      sums,          sum_stride};
-      run_tile(tiles_[static_cast<std::size_t>(task % n_tiles)], work,
-               {scratch_.data() + slot * scratch_stride_, partial_.data() + slot * partial_stride_,
-                children_.data() + slot * n_subbands_});
-    });
+    for_each_tile(queue, static_cast<std::int64_t>(tiles_.size()), kSubbandTimes,
+                  {codes, code_stride, 0, n_outputs, sums, sum_stride},
+                  [&](std::int64_t slot, std::size_t tile, const OutputWork& work) {
+                    run_tile(tiles_[tile], work,
+                             {scratch_.data() + slot * scratch_stride_,
+                              partial_.data() + slot * partial_stride_,
+                              children_.data() + slot * n_subbands_});
+                  });
   }
   std::int64_t max_delay() const override { return max_delay_; }
   TrackError track_error() const override { return plan_.error; }
@@ -79,14 +77,6 @@ class SubbandCpu final : public Dedisperser {
   std::string_view implementation() const override { return name_; }
 
  private:
-  struct Work {
-    const std::uint8_t* codes;  // at the first output
-    std::int64_t code_stride;
-    std::int64_t first, n;
-    void* sums;
-    std::int64_t sum_stride;
-  };
-
   /// What a task works in.
   struct Memory {
     std::uint16_t *scratch, *partial;
@@ -146,7 +136,7 @@ class SubbandCpu final : public Dedisperser {
   }
 
   /// First stage: channels of a sub-band along the delays of a group.
-  void make_row(const SubbandRow& row, const Work& work, std::uint16_t* scratch,
+  void make_row(const SubbandRow& row, const OutputWork& work, std::uint16_t* scratch,
                 std::uint16_t* partial) const {
     const Subband& s = plan_.subbands[static_cast<std::size_t>(row.subband)];
     const std::int32_t* relative = s.relative.data() + row.group * s.n_channels;
@@ -175,7 +165,7 @@ class SubbandCpu final : public Dedisperser {
   }
 
   /// Second stage: a row of each sub-band, up to 16 at a time.
-  void sum_trial(const void** rows, const Work& work, std::int64_t trial,
+  void sum_trial(const void** rows, const OutputWork& work, std::int64_t trial,
                  std::uint16_t* partial) const {
     const std::int32_t zeros[kMaxChildren] = {};
     std::int64_t n = n_subbands_;
@@ -198,7 +188,7 @@ class SubbandCpu final : public Dedisperser {
         static_cast<std::byte*>(work.sums) + (trial * work.sum_stride + work.first) * size_bytes);
   }
 
-  void run_tile(const SubbandTile& tile, const Work& work, const Memory& memory) const {
+  void run_tile(const SubbandTile& tile, const OutputWork& work, const Memory& memory) const {
     for (const SubbandRow& row : tile.rows) make_row(row, work, memory.scratch, memory.partial);
     for (std::int64_t i = 0; i < tile.n_trials; ++i) {
       const std::int64_t* places = tile.places.data() + i * n_subbands_;

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ryle/engine/search/cluster.hpp"
+
+/// Private to the engine: the tokens of one group taken apart into events (cluster.hpp).
+namespace ryle::search::detail {
+
+inline constexpr std::int64_t kTokenBin =
+    64;  ///< samples of starts that are looked through at once
+inline constexpr std::int64_t kCrowdBins = 16;  ///< bins of a cell that holds kMostEvents at most
+inline constexpr int kMostEvents = 16;
+
+/// What a token is expected to explain, and how far. @unit samples
+struct TokenModel {
+  explicit TokenModel(const ClusterConfig& config);
+  static constexpr float kPeaked = 2;
+  float noise;  ///< S/N that noise may add
+  float root(std::int32_t width) const { return roots[static_cast<std::size_t>(width)]; }
+  /// Edges of a pulse that a token may lie on.
+  static float margin(float width) { return 0.75f * width + 2; }
+  /// How far from a token another one may lie that it explains.
+  float reach(const Token& t) const;
+
+  std::vector<float> sweep;  ///< [trial]
+  std::vector<float> roots;  ///< [width]: square root
+  float max_width, most, least_expected;
+};
+
+/// Tokens that begin in one bin: `count` of them from `begin` of a list.
+struct TokenBin {
+  std::int64_t begin = 0;
+  std::int32_t count = 0;
+};
+
+/// Tokens of bins of starts, counted from the first bin. Reused from group to group.
+class TokenPeeler {
+ public:
+  explicit TokenPeeler(const TokenModel& model) : model_(model) {}
+
+  /// Takes the tokens of `bins` apart. Events that begin before `cut`, at least the first of them,
+  /// are appended to `events`, the tokens of the others to `left`: those behind a cut are looked at
+  /// so that their wings before it do not become events.
+  /// @param first_bin its tick is kTokenBin times this; decides the cells of a crowd
+  void take_apart(std::int64_t first_bin, std::span<const Token> tokens,
+                  std::span<const TokenBin> bins, std::int64_t cut, std::vector<Cluster>& events,
+                  std::vector<Token>& left);
+
+ private:
+  struct Event {
+    float lo = 0, hi = 0, sweep = 0, width = 0, flux = 0;
+    float run_lo = 0, run_hi = 0;  // of the widest boxcars that touch
+    std::int64_t cell = 0;
+    std::int32_t number = 0;
+    bool behind_cut = false;
+    Cluster sum;
+  };
+  struct Cell {
+    std::vector<std::int32_t> events;
+    int composites = 0, joined = 0;
+    bool full = false;
+  };
+  struct Piece {
+    float lo, hi, worth;
+    std::int32_t id;
+  };
+  struct Place {
+    float lo, hi, sweep, excess;
+  };
+  struct Range {
+    std::size_t first, end;
+  };
+  struct Joined {
+    std::int32_t id, event;
+  };
+
+  void sort_in(std::span<const TokenBin> bins);
+  void place(std::size_t at);
+  const Token& token(std::size_t at) const { return all_[static_cast<std::size_t>(id_[at])]; }
+  std::size_t segment_of(std::size_t bin, int octave) const;
+  std::size_t n_bins() const { return begin_.size() / kOctaves; }
+  std::size_t bin_at(float x) const;
+  Range range(std::size_t segment, float least_sweep, float most_sweep) const;
+  template <class Body>
+  void for_tokens(float lo, float hi, float narrowest, float widest, float least_sweep,
+                  float most_sweep, const Body& body) const;
+
+  std::int64_t strongest();
+  void find_best(std::size_t bin);
+  Place place_of(const Token& t) const;
+  static float expected_flux(const Event& e, const Place& p);
+  std::int32_t explained_by(const Place& p) const;
+  bool tail_of(const Event& e, std::size_t at) const;
+  bool continues(Event& e, std::size_t at) const;
+  bool composite(std::size_t at);
+  std::int32_t best_about(std::int32_t part) const;
+  void new_event(std::int32_t id);
+  void sweep(Event& e);
+  void sweep_segment(std::size_t segment, Range places, Event& e);
+  void join(Event& e, std::int32_t id);
+  void remove(std::size_t segment, std::size_t at);
+  void compact(std::size_t segment);
+  void look(std::size_t bin);
+  void rest();
+  std::int64_t cell_of(std::size_t bin) const;
+  template <class Body>
+  void for_events_near(float lo, float hi, const Body& body) const;
+
+  static constexpr int kOctaves = 12;  // of widths, 1 .. kMaxWidth
+
+  const TokenModel& model_;
+  std::int64_t first_bin_ = 0, cut_ = 0;
+  std::span<const Token> all_;
+  float least_excess_ = 0;  // S/N - noise of the weakest token
+  // [bin][octave]: a segment of places in order of the trial; best: -1 none, -2 to be found
+  std::vector<std::int32_t> begin_, size_, dead_, best_;
+  std::vector<std::int32_t> best_of_bin_, alive_;  // [bin]
+  // [place]: interval from the first bin, sweep, (S/N - noise) sqrt(width), infinite of what is
+  // gone; bits of the S/N, 0 = a composite, -1 = gone; index in all_
+  std::vector<float> lo_, hi_, sweep_, excess_;
+  std::vector<std::int32_t> rank_, id_;
+  std::vector<Event> events_;
+  std::vector<Cell> cells_;
+  std::vector<Piece> pieces_;
+  std::vector<std::int32_t> parts_;  // of a composite
+  std::vector<float> sums_;
+  std::vector<Joined> behind_;  // tokens of events behind the cut
+};
+
+}  // namespace ryle::search::detail

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Host side of the normalizer on the device: its reference is Normalizer (normalize.cpp).
+#include "ryle/engine/search/cuda_normalize.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "ryle/core/checked.hpp"
+#include "ryle/core/error.hpp"
+#include "ryle/device/cuda/runtime.hpp"
+#include "ryle/device/on_device.hpp"
+#include "ryle/engine/search/cuda_normalize.cuh"
+#include "ryle/engine/search/robust.hpp"
+
+namespace ryle::search {
+namespace {
+
+using namespace detail;
+
+bool looks_for_bursts(const NormalizeConfig& c) {
+  return c.flag_spectra && c.flag_channels && c.n_channels >= 4 && c.spectra.threshold > 0 &&
+         !c.spectra.band.center_hz.empty();
+}
+
+std::int64_t past_cells(const NormalizeConfig& c) { return c.median_cells / 2; }
+
+}  // namespace
+
+struct CudaNormalizer::Content {
+  NormalizeConfig config;
+  std::int64_t n_beams, max_samples, n_channels, max_cells, n_past_cells = 0;
+  int degree;
+  Buffer<std::uint8_t> user, absent, masked, bad, flags;
+  Buffer<CellMoments> now, usual, typical, past;
+  Buffer<CellScale> scales;
+  Buffer<double> basis;
+  Buffer<unsigned long long> counters;
+  std::vector<unsigned long long> host_counters;
+  std::vector<std::uint8_t> host_flags;
+  std::vector<NormalizeReport> reports;                  // [beam]
+  std::vector<std::vector<std::uint8_t>> channel_flags;  // [beam]
+  std::vector<std::unique_ptr<SpectraFlagger>> spectra;  // [beam]; empty: not looked for
+  std::int64_t n_groups = 0, history = 0, ring = 0, n_past = 0, next_column = 0, n_bursts = 0;
+  Buffer<float> sums, counts, band;  // rings
+  Buffer<int> found;
+  std::vector<int> host_found;
+
+  Content(Queue& queue, const NormalizeConfig& c, std::int64_t beams, std::int64_t samples)
+      : config(c),
+        n_beams(beams),
+        max_samples(samples),
+        n_channels(c.n_channels),
+        max_cells((samples + c.statistics_samples - 1) / c.statistics_samples),
+        degree(std::min<int>(kBandpassDegree, static_cast<int>(c.n_channels / 16))) {
+    const OnDevice scope(queue);
+    const auto device = MemorySpace::device;
+    const std::int64_t rows = n_beams * n_channels, cells = checked_product({rows, max_cells}, "");
+    user = Buffer<std::uint8_t>(n_channels, device);
+    absent = Buffer<std::uint8_t>(n_beams * max_samples, device);
+    masked = Buffer<std::uint8_t>(n_beams * max_samples, device);
+    bad = Buffer<std::uint8_t>(cells, device);
+    flags = Buffer<std::uint8_t>(rows, device);
+    now = Buffer<CellMoments>(cells, device);
+    usual = Buffer<CellMoments>(cells, device);
+    typical = Buffer<CellMoments>(rows, device);
+    past = Buffer<CellMoments>(std::max<std::int64_t>(1, rows * past_cells(c)), device);
+    scales = Buffer<CellScale>(cells, device);
+    counters = Buffer<unsigned long long>(n_beams * kNormalizeCounters, device);
+    host_counters.resize(static_cast<std::size_t>(counters.size()));
+    host_flags.resize(static_cast<std::size_t>(rows));
+    reports.resize(static_cast<std::size_t>(n_beams));
+    channel_flags.assign(static_cast<std::size_t>(n_beams),
+                         std::vector<std::uint8_t>(static_cast<std::size_t>(n_channels), 0));
+    const auto table = legendre_basis(static_cast<std::size_t>(n_channels), degree);
+    basis = Buffer<double>(static_cast<std::int64_t>(table.size()), device);
+    copy_bytes(queue, basis.data(), table.data(), basis.bytes());
+    std::vector<std::uint8_t> out(static_cast<std::size_t>(n_channels), 0);
+    for (std::size_t k = 0; k < out.size(); ++k) {
+      if (!c.masked.empty() && c.masked[k] != 0) out[k] = 1;
+      if (!c.mask.channels.empty() && c.mask.channels[k] != 0) out[k] = 1;
+    }
+    copy_bytes(queue, user.data(), out.data(), user.bytes());
+    queue.synchronize();
+    if (looks_for_bursts(c)) prepare_bursts();
+  }
+
+  void prepare_bursts() {
+    for (std::int64_t b = 0; b < n_beams; ++b)
+      spectra.push_back(std::make_unique<SpectraFlagger>(config.spectra));
+    n_groups = spectra.front()->n_groups();
+    history = spectra.front()->history();
+    ring = history + max_samples;
+    const std::int64_t planes = checked_product({n_beams, n_groups, ring}, "sums of groups");
+    sums = Buffer<float>(planes, MemorySpace::device);
+    counts = Buffer<float>(planes, MemorySpace::device);
+    band = Buffer<float>(n_beams * ring, MemorySpace::device);
+    found = Buffer<int>(n_beams, MemorySpace::device);
+    host_found.resize(static_cast<std::size_t>(n_beams));
+  }
+
+  NormalizeWork work_of(const DevicePower& power, const DeviceCodes& to) const {
+    NormalizeWork w{};
+    w.in = power;
+    w.out = to;
+    w.n_beams = static_cast<int>(n_beams);
+    w.n_channels = static_cast<int>(n_channels);
+    w.cell_samples = static_cast<int>(config.statistics_samples);
+    w.n_cells =
+        static_cast<int>((power.n + config.statistics_samples - 1) / config.statistics_samples);
+    w.median_cells = static_cast<int>(config.median_cells);
+    w.n_past_cells = static_cast<int>(n_past_cells);
+    w.past_room = static_cast<int>(past_cells(config));
+    w.absent_stride = max_samples;
+    w.user = user.data();
+    w.absent = absent.data();
+    w.masked = masked.data();
+    w.now = now.data();
+    w.usual = usual.data();
+    w.typical = typical.data();
+    w.past = past.data();
+    w.scales = scales.data();
+    w.bad = bad.data();
+    w.flags = flags.data();
+    w.counters = counters.data();
+    return w;
+  }
+  BurstWork bursts_of(std::int64_t n) const {
+    return {sums.data(),
+            counts.data(),
+            band.data(),
+            ring,
+            next_column,
+            n,
+            n_past,
+            static_cast<int>(n_groups),
+            config.spectra.threshold,
+            found.data()};
+  }
+
+  /// Copies of `n` columns of the ring from `first` on. @shape [group][n]
+  std::vector<float> columns(Queue& queue, const Buffer<float>& from, std::int64_t beam,
+                             std::int64_t first, std::int64_t n) const {
+    std::vector<float> rings(static_cast<std::size_t>(n_groups * ring));
+    copy_bytes(queue, rings.data(), from.data() + beam * n_groups * ring, n_groups * ring * 4);
+    queue.synchronize();
+    std::vector<float> out(static_cast<std::size_t>(n_groups * n));
+    for (std::int64_t g = 0; g < n_groups; ++g)
+      for (std::int64_t t = 0; t < n; ++t)
+        out[static_cast<std::size_t>(g * n + t)] =
+            rings[static_cast<std::size_t>(g * ring + (first + t) % ring)];
+    return out;
+  }
+
+  /// A beam in which something stands out, by the host. What it takes out of the past stays out.
+  void take_apart(Queue& queue, const BurstWork& work, std::int64_t beam) {
+    SpectraFlagger& flagger = *spectra[static_cast<std::size_t>(beam)];
+    const std::int64_t first_past = (next_column + ring - n_past) % ring;
+    flagger.set_past({columns(queue, sums, beam, first_past, n_past),
+                      columns(queue, counts, beam, first_past, n_past), n_past});
+    std::vector<std::uint8_t> out;
+    flagger.execute(columns(queue, sums, beam, next_column, work.n),
+                    columns(queue, counts, beam, next_column, work.n), work.n, out);
+    copy_bytes(queue, masked.data() + beam * max_samples, out.data(), work.n);
+    const SpectraFlagger::Past left = flagger.past();
+    const std::int64_t first = (next_column + work.n + ring - left.n_columns) % ring;
+    put_columns(queue, sums, beam, first, left.sums, left.n_columns);
+    put_columns(queue, counts, beam, first, left.counts, left.n_columns);
+    launch_band(work, static_cast<int>(beam), 1, first, left.n_columns, cuda::stream_of(queue));
+    queue.synchronize();
+    ++n_bursts;
+  }
+  void put_columns(Queue& queue, const Buffer<float>& to, std::int64_t beam, std::int64_t first,
+                   const std::vector<float>& values, std::int64_t n) const {
+    const std::int64_t before_end = std::min(n, ring - first);
+    for (std::int64_t g = 0; g < n_groups; ++g) {
+      float* row = to.data() + (beam * n_groups + g) * ring;
+      const float* from = values.data() + g * n;
+      copy_bytes(queue, row + first, from, before_end * 4);
+      if (n > before_end) copy_bytes(queue, row, from + before_end, (n - before_end) * 4);
+    }
+    queue.synchronize();
+  }
+
+  void find_bursts(Queue& queue, const NormalizeWork& work) {
+    const auto stream = cuda::stream_of(queue);
+    const BurstWork b = bursts_of(work.in.n);
+    RYLE_CUDA(cudaMemsetAsync(found.data(), 0, static_cast<std::size_t>(found.bytes()), stream));
+    launch_sum_groups(work, b, stream);
+    launch_band(b, 0, work.n_beams, next_column, b.n, stream);
+    launch_find_bursts(b, work.n_beams, stream);
+    copy_bytes(queue, host_found.data(), found.data(), found.bytes());
+    queue.synchronize();
+    for (std::int64_t beam = 0; beam < n_beams; ++beam) {
+      if (host_found[static_cast<std::size_t>(beam)] != 0)
+        take_apart(queue, b, beam);
+      else
+        spectra[static_cast<std::size_t>(beam)]->pass(b.n);
+    }
+    n_past = std::min(history, n_past + b.n);
+    next_column = (next_column + b.n) % ring;
+  }
+
+  void collect(Queue& queue, std::int64_t n) {
+    copy_bytes(queue, host_counters.data(), counters.data(), counters.bytes());
+    copy_bytes(queue, host_flags.data(), flags.data(), flags.bytes());
+    queue.synchronize();
+    for (std::int64_t beam = 0; beam < n_beams; ++beam) {
+      const auto b = static_cast<std::size_t>(beam);
+      const auto* of_beam = host_counters.data() + beam * kNormalizeCounters;
+      std::array<std::int64_t, kNumCauses> causes{};
+      for (std::size_t k = 0; k < causes.size(); ++k)
+        causes[k] = static_cast<std::int64_t>(of_beam[k]);
+      NormalizeReport& report = reports[b];
+      add_causes(causes, report);
+      report.clipped_low += static_cast<std::int64_t>(of_beam[kClippedLow]);
+      report.clipped_high += static_cast<std::int64_t>(of_beam[kClippedHigh]);
+      report.n_samples += n;
+      if (!spectra.empty()) report.spectra = spectra[b]->report();
+      const auto* first = host_flags.data() + beam * n_channels;
+      channel_flags[b].assign(first, first + n_channels);
+    }
+  }
+};
+
+std::string CudaNormalizer::unsupported(const NormalizeConfig& c) {
+  if (!c.mask.blocks.empty()) return "masks of times";
+  if (c.kurtosis_degrees > 0) return "spectral kurtosis";
+  if (c.zero_dm != ZeroDm::off) return "the zero-DM filter";
+  if (c.n_channels > kMostFlagChannels)
+    return std::to_string(c.n_channels) + " channels, more than " +
+           std::to_string(kMostFlagChannels);
+  if (c.median_cells > kMostMedianCells) return "running medians over more than 64 cells";
+  return "";
+}
+
+CudaNormalizer::CudaNormalizer(Queue& queue, const NormalizeConfig& config, std::int64_t n_beams,
+                               std::int64_t max_samples) {
+  const Normalizer checked(config);  // throws for what no back-end takes
+  if (const std::string what = unsupported(config); !what.empty())
+    throw UnsupportedError("normalisation on CUDA: " + what + "; the CPU does it");
+  if (n_beams < 1 || n_beams > 65535 || max_samples < 1)
+    throw ConfigError("normalisation on CUDA: " + std::to_string(n_beams) + " beams of " +
+                      std::to_string(max_samples) + " samples; 1 to 65535 beams");
+  content_ = std::make_unique<Content>(queue, config, n_beams, max_samples);
+}
+CudaNormalizer::~CudaNormalizer() = default;
+
+void CudaNormalizer::execute(Queue& queue, const DevicePower& power, const DeviceCodes& to) {
+  Content& me = *content_;
+  if (power.n <= 0) return;
+  if (power.n > me.max_samples)
+    throw ConfigError("normalisation on CUDA: " + std::to_string(power.n) +
+                      " samples, planned for " + std::to_string(me.max_samples));
+  const cuda::DeviceScope scope(cuda::device_of(queue));
+  cuda::require_device_memory(power.values, "power of beams");
+  const auto stream = cuda::stream_of(queue);
+  const NormalizeWork work = me.work_of(power, to);
+  const FlagWork flag{me.degree,
+                      me.basis.data(),
+                      me.config.bandpass_threshold,
+                      me.config.iqrm_threshold,
+                      me.config.cell_threshold,
+                      power.n,
+                      me.config.flag_channels};
+  RYLE_CUDA(cudaMemsetAsync(me.counters.data(), 0, static_cast<std::size_t>(me.counters.bytes()),
+                            stream));
+  RYLE_CUDA(
+      cudaMemsetAsync(me.masked.data(), 0, static_cast<std::size_t>(me.masked.bytes()), stream));
+  launch_absent(work, stream);
+  launch_measure(work, stream);
+  launch_medians(work, stream);
+  launch_flag_channels(work, flag, stream);
+  launch_flag_cells(work, flag, stream);
+  launch_scales(work, stream);
+  if (!me.spectra.empty()) me.find_bursts(queue, work);
+  launch_codes(work, stream);
+  launch_keep_cells(work, stream);
+  me.n_past_cells = std::min<std::int64_t>(past_cells(me.config), me.n_past_cells + work.n_cells);
+  me.collect(queue, power.n);
+}
+
+void CudaNormalizer::skip(std::int64_t n) {
+  Content& me = *content_;
+  for (auto& flagger : me.spectra) flagger->skip(n);
+  me.n_past = 0;
+}
+
+const NormalizeReport& CudaNormalizer::report(std::int64_t beam) const {
+  return content_->reports[static_cast<std::size_t>(beam)];
+}
+const std::vector<std::uint8_t>& CudaNormalizer::channel_flags(std::int64_t beam) const {
+  return content_->channel_flags[static_cast<std::size_t>(beam)];
+}
+const std::vector<TickRange>& CudaNormalizer::undecided(std::int64_t beam) const {
+  static const std::vector<TickRange> none;
+  return content_->spectra.empty() ? none
+                                   : content_->spectra[static_cast<std::size_t>(beam)]->undecided();
+}
+std::int64_t CudaNormalizer::n_bursts() const { return content_->n_bursts; }
+
+std::int64_t CudaNormalizer::memory_bytes() const {
+  const Content& me = *content_;
+  return memory_bytes(me.config, me.n_beams, me.max_samples);
+}
+
+std::int64_t CudaNormalizer::memory_bytes(const NormalizeConfig& c, std::int64_t n_beams,
+                                          std::int64_t max_samples) {
+  const std::int64_t rows = n_beams * c.n_channels;
+  const std::int64_t cells =
+      rows * ((max_samples + c.statistics_samples - 1) / c.statistics_samples);
+  std::int64_t bytes =
+      cells * static_cast<std::int64_t>(2 * sizeof(CellMoments) + sizeof(CellScale) + 1) +
+      rows * static_cast<std::int64_t>((1 + c.median_cells / 2) * sizeof(CellMoments)) +
+      2 * n_beams * max_samples;
+  if (looks_for_bursts(c)) {
+    const SpectraFlagger flagger(c.spectra);
+    bytes += n_beams * (2 * flagger.n_groups() + 1) * (flagger.history() + max_samples) * 4;
+  }
+  return bytes;
+}
+
+}  // namespace ryle::search

@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/stage/search_device.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+
+#include "ryle/core/checked.hpp"
+#include "ryle/core/error.hpp"
+#include "ryle/device/on_device.hpp"
+#include "ryle/stage/stopwatch.hpp"
+#ifdef RYLE_HAVE_CUDA
+#include "ryle/engine/search/cuda_normalize.hpp"
+#include "ryle/engine/search/cuda_rows.hpp"
+#endif
+
+namespace ryle::stage {
+
+#ifdef RYLE_HAVE_CUDA
+
+namespace {
+
+/// Rows of codes may be read beyond their end: whole pieces of the tree, and kReadAhead.
+constexpr std::int64_t kSlack = 4096;
+/// The tree writes whole pieces of so many outputs fastest.
+constexpr std::int64_t kPiece = 1024;
+
+/// Launches ask for shared memory by kernel, which another thread's engine of other sizes must not
+/// change in between. They return at once; waiting is outside.
+std::mutex& launching() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+/// Time since which the mask of a beam has not changed, and what it leaves of the channels.
+struct LevelMask {
+  std::int64_t since = 0;
+  std::int64_t n_masked = 0;
+  bool level = false;
+  std::vector<std::uint8_t> flags;
+};
+
+}  // namespace
+
+struct DeviceSearch::Content {
+  SearchChainConfig config;
+  search::NormalizeConfig normalization;
+  std::int64_t n_beams, n_channels, n_trials, block;
+  Queue queue;  // normalizer, codes
+  Queue host;   // threads that feed the streams
+  std::vector<std::unique_ptr<SearchEngines>> engines;
+  std::int64_t history, max_delay, capacity, cell_capacity;
+  SearchReach reach;
+  std::unique_ptr<search::CudaNormalizer> normalizer;
+  std::vector<std::unique_ptr<SearchTracker>> trackers;  // [beam]
+  std::vector<LevelMask> masks;                          // [beam]
+  std::vector<search::NormalizeReport> reports;          // [beam], up to the block before
+  std::vector<float> level_weight;                       // [slot], what all of `weights` has; -1
+  Buffer<std::uint8_t> codes, cells;                     // [beam][channel][capacity], cells at 1/64
+  Buffer<float> staging;                                 // of feed_host()
+  std::int64_t first = 0, used = 0;                      // ticks of the codes
+  std::int64_t received = 0, dedispersed = 0;
+  SearchCounts common;
+
+  Content(int device, const SearchChainConfig& c, std::int64_t beams, std::int64_t n_streams)
+      : config(c),
+        normalization(beam_normalization(c)),
+        n_beams(beams),
+        n_channels(c.band.n_channels()),
+        n_trials(static_cast<std::int64_t>(c.dms.size())),
+        block(c.block_samples),
+        queue(Queue::cuda(device)),
+        host(Queue::cpu(static_cast<int>(n_streams))) {
+    for (std::int64_t k = 0; k < n_streams; ++k)
+      engines.push_back(std::make_unique<SearchEngines>(Queue::cuda(device), c));
+    const SearchEngines& e = *engines.front();
+    history = e.history;
+    max_delay = e.max_delay();
+    reach = search_reach(c, max_delay, history);
+    capacity = reach.keep + 2 * block;
+    cell_capacity = capacity / search::kCell;
+    const OnDevice scope(queue);
+    codes = Buffer<std::uint8_t>(
+        checked_product({n_beams, n_channels, capacity}, "codes of beams") + kSlack,
+        MemorySpace::device);
+    cells =
+        Buffer<std::uint8_t>(n_beams * n_channels * cell_capacity + kSlack, MemorySpace::device);
+    restart();
+  }
+
+  void restart() {
+    normalizer.reset();
+    normalizer = std::make_unique<search::CudaNormalizer>(queue, normalization, n_beams, block);
+    trackers.clear();
+    for (std::int64_t b = 0; b < n_beams; ++b)
+      trackers.push_back(std::make_unique<SearchTracker>(config));
+    masks.assign(static_cast<std::size_t>(n_beams), {});
+    reports.assign(static_cast<std::size_t>(n_beams), {});
+    level_weight.assign(engines.size(), -1);
+    first = used = received = dedispersed = 0;
+    common = {};
+  }
+
+  std::int64_t end() const { return first + used; }
+  search::DeviceRows code_rows(std::int64_t from_column, std::int64_t n) const {
+    return {codes.data() + from_column, n_channels * capacity, capacity, n_beams, n_channels, n};
+  }
+  search::DeviceRows cell_rows(std::int64_t from_cell, std::int64_t n) const {
+    return {cells.data() + from_cell,
+            n_channels * cell_capacity,
+            cell_capacity,
+            n_beams,
+            n_channels,
+            n};
+  }
+
+  /// Room for a block; what lies too far back is forgotten.
+  void extend() {
+    if (used + block > capacity) {
+      const std::int64_t wanted = std::clamp<std::int64_t>(end() - reach.keep - first, 0, used);
+      const std::int64_t drop = wanted / kPiece * kPiece;  // cells in whole words
+      search::slide_rows(queue, code_rows(0, used - drop), drop);
+      search::slide_rows(queue, cell_rows(0, (used - drop) / search::kCell), drop / search::kCell);
+      first += drop;
+      used -= drop;
+    }
+    RYLE_ASSERT(used + block <= capacity);
+    used += block;
+  }
+
+  void add(const float* power, std::int64_t beam_stride, std::int64_t channel_stride,
+           std::int64_t n) {
+    const Stopwatch watch(common.normalize_s);
+    extend();
+    const std::int64_t at = used - block, absent = power == nullptr ? 0 : n;
+    search::fill_rows(queue, code_rows(at + absent, block - absent),
+                      static_cast<std::uint8_t>(search::kCodeMean));
+    if (absent < block)
+      search::fill_rows(queue, cell_rows(at / search::kCell, block / search::kCell),
+                        std::uint8_t{0});
+    if (power != nullptr && n > 0) {
+      const search::DeviceCodes to{codes.data() + at,
+                                   n_channels * capacity,
+                                   capacity,
+                                   cells.data() + at / search::kCell,
+                                   n_channels * cell_capacity,
+                                   cell_capacity};
+      normalizer->execute(queue, {power, beam_stride, channel_stride, n}, to);
+    } else {
+      normalizer->skip(block);
+    }
+    queue.synchronize();
+    for (std::int64_t b = 0; b < n_beams; ++b) note_mask(b, absent);
+    received += n;
+  }
+
+  /// Is the mask of this block, of whole channels only, the one of the block before?
+  void note_mask(std::int64_t beam, std::int64_t n) {
+    const auto b = static_cast<std::size_t>(beam);
+    LevelMask& mask = masks[b];
+    const search::NormalizeReport& now = normalizer->report(beam);
+    search::NormalizeReport& before = reports[b];
+    const auto& flags = normalizer->channel_flags(beam);
+    const std::int64_t n_masked = std::count(flags.begin(), flags.end(), std::uint8_t{1});
+    const std::int64_t whole =
+        now.masked_user - before.masked_user + now.masked_channel - before.masked_channel;
+    const bool level = n == block && whole == n_masked * block &&
+                       now.written - before.written == (n_channels - n_masked) * block;
+    if (!level || !mask.level || flags != mask.flags) mask.since = end() - block;
+    mask.level = level;
+    mask.n_masked = n_masked;
+    mask.flags = flags;
+    before = now;
+  }
+
+  /// Weights of the columns [skip, n_columns) of a beam's plane; column 0 is tick `first_tick`.
+  void weigh(std::size_t slot, std::int64_t beam, std::int64_t first_tick, std::int64_t skip,
+             std::int64_t n_columns) {
+    SearchEngines& e = *engines[slot];
+    const std::int64_t n_cells = (n_columns - skip) / search::kCell;
+    const std::int64_t weight_stride = e.plane_stride / search::kCell;
+    const auto full = static_cast<float>(n_channels * search::kFullCell);
+    const LevelMask& mask = masks[static_cast<std::size_t>(beam)];
+#if RYLE_MUTANT == 1141
+    const bool level = mask.level;
+#else
+    const bool level = mask.level && mask.since <= first_tick + skip;
+#endif
+    if (level) {
+      // All sums of cells are this one.
+      const auto sum = static_cast<float>((n_channels - mask.n_masked) * search::kFullCell);
+      if (level_weight[slot] == sum / full) return;
+      level_weight[slot] = sum / full;
+      search::fill_rows(e.queue,
+                        {e.weights.data(), 0, weight_stride * 4, 1, n_trials, weight_stride * 4},
+                        sum / full);
+      return;
+    }
+    level_weight[slot] = -1;
+    const std::uint8_t* from = cells.data() + beam * n_channels * cell_capacity +
+                               (first_tick + skip - first) / search::kCell;
+    e.mask_dedisperser->execute(e.queue, from, cell_capacity, n_cells, e.mask_sums.data(), n_cells);
+    search::weights_from_sums(e.queue, e.mask_sums.data(), e.mask_format, n_trials, n_cells, full,
+                              e.weights.data() + skip / search::kCell, weight_stride);
+  }
+
+  /// Boxcars that begin in the last `history` columns before `dedispersed` and the first ones
+  /// behind it: all columns are summed here, which gives the integers of any other cut.
+  void search_beam(std::size_t slot, std::int64_t beam, std::int64_t n_new,
+                   std::vector<search::Token>& tokens, std::vector<SearchEvent>& events) {
+    SearchEngines& e = *engines[slot];
+    const OnDevice scope(e.queue);
+    const std::int64_t first_tick = dedispersed - history, n_columns = history + n_new;
+    const std::int64_t skip = std::max<std::int64_t>(0, -first_tick);
+    const std::uint8_t* from =
+        codes.data() + beam * n_channels * capacity + (first_tick + skip - first);
+    const std::int64_t n_outputs =
+        std::min((n_columns - skip + kPiece - 1) / kPiece * kPiece, e.plane_stride - skip);
+    {
+      const std::lock_guard lock(launching());
+      e.dedisperser->execute(e.queue, from, capacity, n_outputs,
+                             e.plane.data() + skip * e.sum_bytes(), e.plane_stride);
+      weigh(slot, beam, first_tick, skip, n_columns);
+    }
+    search::DetectInput in;
+    in.sums = e.plane.data();
+    in.stride = e.plane_stride;
+    in.n_columns = n_columns;
+    in.first_tick = first_tick;
+    in.first_start = skip;
+    in.end_start = n_new;
+    in.stat_first = skip;
+    in.stat_end = std::min(n_columns, received - first_tick);
+    in.weights = e.weights.data();
+    in.weight_stride = e.plane_stride / search::kCell;
+    tokens.clear();
+    std::vector<search::SeriesStatistics> statistics;
+    if (in.end_start > in.first_start && in.stat_end > in.stat_first) {
+      e.detector->execute(e.queue, in, tokens);
+      statistics = e.detector->statistics();
+    }
+    e.queue.synchronize();
+    trackers[static_cast<std::size_t>(beam)]->take(
+        tokens, statistics, n_new, extent(dedispersed + n_new), facts(e, beam), events);
+  }
+
+  SearchExtent extent(std::int64_t outputs) const {
+    return {received, outputs - history, first, end()};
+  }
+  SearchFacts facts(SearchEngines& e, std::int64_t beam) {
+    SearchFacts f;
+    f.channel_masked = &normalizer->channel_flags(beam);
+    f.undecided = &normalizer->undecided(beam);
+    f.copy_codes = [this, &e, beam](std::int64_t from, std::int64_t to, std::uint8_t* out,
+                                    std::int64_t stride) {
+      search::transfer_rows(e.queue, {out, 0, stride, 1, n_channels, to - from},
+                            codes.data() + beam * n_channels * capacity + (from - first), 0,
+                            capacity);
+      e.queue.synchronize();
+    };
+    return f;
+  }
+
+  /// body(slot, beam) for all beams, each stream taking the next one when it is free.
+  template <class Body>
+  void for_each_beam(const Body& body) {
+    std::atomic<std::int64_t> next{0};
+    host.parallel_for(static_cast<std::int64_t>(engines.size()), [&](std::int64_t slot) {
+      for (std::int64_t b = next++; b < n_beams; b = next++)
+        body(static_cast<std::size_t>(slot), b);
+    });
+  }
+
+  void advance(std::vector<SearchEvent>* found) {
+    const std::int64_t target = (end() - max_delay) / search::kCell * search::kCell;
+    const std::int64_t n_new = target - dedispersed;
+    if (n_new <= 0) return;
+    const Stopwatch watch(common.dedisperse_s);
+    std::vector<std::vector<search::Token>> tokens(engines.size());
+    for_each_beam([&](std::size_t slot, std::int64_t beam) {
+      search_beam(slot, beam, n_new, tokens[slot], found[beam]);
+    });
+    dedispersed = target;
+  }
+};
+
+std::string no_device_search(const SearchChainConfig& config) {
+  if (const std::string reason = cuda_unavailable_reason(); !reason.empty()) return reason;
+  return search::CudaNormalizer::unsupported(beam_normalization(config));
+}
+
+std::int64_t device_search_bytes(const SearchChainConfig& c, std::int64_t n_beams,
+                                 std::int64_t max_delay) {
+  const std::int64_t history = (c.max_width + search::kCell - 1) / search::kCell * search::kCell;
+  const std::int64_t columns = search_reach(c, max_delay, history).keep + 2 * c.block_samples;
+  return n_beams * c.band.n_channels() * (columns + columns / search::kCell) +
+         search::CudaNormalizer::memory_bytes(beam_normalization(c), n_beams, c.block_samples);
+}
+
+DeviceSearch::DeviceSearch(int device, const SearchChainConfig& config, std::int64_t n_beams,
+                           std::int64_t n_streams)
+    : content_(std::make_unique<Content>(device, config, n_beams, n_streams)) {}
+DeviceSearch::~DeviceSearch() = default;
+
+void DeviceSearch::feed(const float* power, std::int64_t beam_stride, std::int64_t channel_stride,
+                        std::int64_t n, std::vector<SearchEvent>* found) {
+  const OnDevice scope(content_->queue);
+  RYLE_ASSERT(n <= content_->block && content_->received == content_->end());
+  content_->add(power, beam_stride, channel_stride, n);
+  content_->advance(found);
+}
+
+void DeviceSearch::feed_host(const float* power, std::int64_t beam_stride,
+                             std::int64_t channel_stride, std::int64_t n,
+                             std::vector<SearchEvent>* found) {
+  Content& me = *content_;
+  const OnDevice scope(me.queue);
+  if (me.staging.size() == 0)
+    me.staging =
+        Buffer<float>(checked_product({me.n_beams, me.n_channels, me.block}, "block of beams"),
+                      MemorySpace::device);
+  search::transfer_rows(me.queue,
+                        {me.staging.data(), me.n_channels * me.block * 4, me.block * 4, me.n_beams,
+                         me.n_channels, n * 4},
+                        power, beam_stride * 4, channel_stride * 4);
+  feed(me.staging.data(), me.n_channels * me.block, me.block, n, found);
+}
+
+void DeviceSearch::finish(std::vector<SearchEvent>* found) {
+  Content& me = *content_;
+  const OnDevice scope(me.queue);
+  while (me.dedispersed - me.history < me.received && me.received > 0) {
+    me.add(nullptr, 0, 0, 0);
+    me.advance(found);
+  }
+  me.for_each_beam([&](std::size_t slot, std::int64_t beam) {
+    SearchEngines& e = *me.engines[slot];
+    me.trackers[static_cast<std::size_t>(beam)]->finish(me.extent(me.dedispersed),
+                                                        me.facts(e, beam), found[beam]);
+  });
+}
+
+void DeviceSearch::restart() {
+  const OnDevice scope(content_->queue);
+  content_->restart();
+}
+
+std::int64_t DeviceSearch::settled_before() const {
+  const Content& me = *content_;
+  const std::int64_t searched = me.dedispersed - me.history;
+  std::int64_t least = searched;
+  for (const auto& tracker : me.trackers)
+    least = std::min(least, std::max(tracker->earliest_open(), searched - me.reach.lateness));
+  return least;
+}
+
+SearchCounts DeviceSearch::counts() const {
+  const Content& me = *content_;
+  SearchCounts sum = me.common;
+  for (std::int64_t b = 0; b < me.n_beams; ++b) {
+    sum.add(me.trackers[static_cast<std::size_t>(b)]->counts());
+    sum.normalize.add(me.normalizer->report(b));
+  }
+  return sum;
+}
+
+std::int64_t DeviceSearch::n_flagged_channels() const {
+  std::int64_t most = 0;
+  for (const auto& mask : content_->masks)
+    most = std::max<std::int64_t>(
+        most, std::count(mask.flags.begin(), mask.flags.end(), std::uint8_t{1}));
+  return most;
+}
+
+std::int64_t DeviceSearch::memory_bytes() const {
+  const Content& me = *content_;
+  std::int64_t bytes =
+      me.codes.bytes() + me.cells.bytes() + me.staging.bytes() + me.normalizer->memory_bytes();
+  for (const auto& e : me.engines) bytes += e->memory_bytes();
+  return bytes;
+}
+const SearchEngines& DeviceSearch::engines() const { return *content_->engines.front(); }
+std::int64_t DeviceSearch::n_bursts() const { return content_->normalizer->n_bursts(); }
+
+#else
+
+struct DeviceSearch::Content {};
+
+std::string no_device_search(const SearchChainConfig&) { return cuda_unavailable_reason(); }
+std::int64_t device_search_bytes(const SearchChainConfig&, std::int64_t, std::int64_t) { return 0; }
+DeviceSearch::DeviceSearch(int, const SearchChainConfig&, std::int64_t, std::int64_t) {
+  throw DeviceError("search on a device: " + cuda_unavailable_reason());
+}
+DeviceSearch::~DeviceSearch() = default;
+void DeviceSearch::feed(const float*, std::int64_t, std::int64_t, std::int64_t,
+                        std::vector<SearchEvent>*) {}
+void DeviceSearch::feed_host(const float*, std::int64_t, std::int64_t, std::int64_t,
+                             std::vector<SearchEvent>*) {}
+void DeviceSearch::finish(std::vector<SearchEvent>*) {}
+void DeviceSearch::restart() {}
+std::int64_t DeviceSearch::settled_before() const { return 0; }
+SearchCounts DeviceSearch::counts() const { return {}; }
+std::int64_t DeviceSearch::n_flagged_channels() const { return 0; }
+std::int64_t DeviceSearch::memory_bytes() const { return 0; }
+const SearchEngines& DeviceSearch::engines() const {
+  throw DeviceError("search on a device: " + cuda_unavailable_reason());
+}
+std::int64_t DeviceSearch::n_bursts() const { return 0; }
+
+#endif
+
+}  // namespace ryle::stage
