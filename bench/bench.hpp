@@ -48,6 +48,8 @@ void bench_correlate(const Options& options, const Emit& emit);
 void bench_channelize(const Options& options, const Emit& emit);
 /// BEST-2 heaps in memory to beams: gate G5 of the beamformer.
 void bench_beamform(const Options& options, const Emit& emit);
+/// Scattered samples in memory to maps in memory: cases A, B and H of grid.md.
+void bench_grid(const Options& options, const Emit& emit);
 void bench_ingest(const Options& options, const Emit& emit);
 /// Voltages or visibilities in memory to all-sky images; rows carry the planner's prediction.
 void bench_image(const Options& options, const Emit& emit);

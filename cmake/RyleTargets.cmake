@@ -37,10 +37,11 @@ function(ryle_library name)
   endif()
 endfunction()
 
-# ryle_test(NAME DEPENDS ryle libs... [LINK third-party...] [SOURCES ...] [LABELS ...])
-#   One GoogleTest executable test_NAME from every .cpp of the folder; each TEST becomes one ctest entry.
+# ryle_test(NAME DEPENDS ryle libs... [LINK third-party...] [SOURCES ...] [LABELS ...] [SLOW tests...])
+#   One GoogleTest executable test_NAME from every .cpp of the folder; each TEST becomes one ctest entry. SLOW ones get the
+#   label slow: ./check leaves them to .ci/run.
 function(ryle_test name)
-  cmake_parse_arguments(A "" "TIMEOUT" "DEPENDS;LINK;SOURCES;LABELS" ${ARGN})
+  cmake_parse_arguments(A "" "TIMEOUT" "DEPENDS;LINK;SOURCES;LABELS;SLOW" ${ARGN})
   if(NOT A_SOURCES)
     file(GLOB A_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   endif()
@@ -57,6 +58,11 @@ function(ryle_test name)
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_definitions(test_${name} PRIVATE
     RYLE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" RYLE_BINARY_DIR="${PROJECT_BINARY_DIR}")
-  gtest_discover_tests(test_${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${name}."
+  list(JOIN A_SLOW ":" slow)
+  gtest_discover_tests(test_${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${name}." TEST_FILTER "-${slow}"
     PROPERTIES TIMEOUT ${A_TIMEOUT} LABELS "${A_LABELS}")
+  if(slow)
+    gtest_discover_tests(test_${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${name}." TEST_FILTER "${slow}"
+      TEST_LIST test_${name}_SLOW PROPERTIES TIMEOUT ${A_TIMEOUT} LABELS slow)
+  endif()
 endfunction()

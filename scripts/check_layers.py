@@ -18,6 +18,7 @@ ALLOWED = {
     "engine/channelize": {"core", "device", "math", "telescope"},
     "engine/correlate": {"core", "device", "math", "telescope"},
     "engine/image": {"core", "device", "math", "telescope"},
+    "engine/grid": {"core", "device"},
     "engine/search": {"core", "device", "math"},
     "product": {"core", "telescope"},
     "simulate": {"core", "telescope", "wire", "math"},

@@ -8,7 +8,7 @@ build=${1:-$source/build-fuzz}
 seconds=${2:-60}
 [ $# -gt 2 ] && shift 2 || set --
 : "${CXX:=clang++-14}" "${CC:=clang-14}"
-targets=${*:-mwa32t lwa vdif best2 chips spead text_header json_and_time recordings}
+targets=${*:-mwa32t lwa vdif best2 chips spead text_header json_and_time recordings scans}
 if [ ! -f "$build/build.ninja" ]; then
   cmake -G Ninja -S "${RYLE_FUZZ_SOURCE:-$source}" -B "$build" -DCMAKE_CXX_COMPILER="$CXX" -DCMAKE_C_COMPILER="$CC" \
     -DRYLE_FUZZ=ON -DRYLE_CUDA=off -DRYLE_BENCH=OFF -DRYLE_CASACORE=off \
@@ -33,7 +33,8 @@ for target in $targets; do
   done
   echo "== $target: $seconds s"
   executable=$(find "$build" -name "fuzz_$target" -type f | head -1)
-  "$executable" -max_total_time="$seconds" -timeout="${RYLE_FUZZ_TIMEOUT:-5}" -rss_limit_mb=512 -max_len=24576 -print_final_stats=1 \
+  # What cfitsio asks for and does not get is an error like any other.
+  RYLE_FUZZ_SEEDS=$corpus ASAN_OPTIONS=allocator_may_return_null=1 "$executable" -max_total_time="$seconds" -timeout="${RYLE_FUZZ_TIMEOUT:-5}" -rss_limit_mb=512 -max_len=24576 -print_final_stats=1 \
     -artifact_prefix="$build/findings/$target-" "$corpus" 2>"$build/$target.log" || {
     tail -40 "$build/$target.log"
     echo "FOUND: see $build/findings and $build/$target.log"

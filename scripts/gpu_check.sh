@@ -52,6 +52,16 @@ if [[ " $steps " == *" tests "* ]]; then
   grep -q "skipped: no" "$out/tests.txt" && status=69
   grep -E "FAILED|PASSED|Failure|differ| ms total" "$out/tests.txt" | tail -40
   note tests $status
+  # Live beams and their search on the device; links the file formats, so it may be missing on a bare machine.
+  for chain in "$bin/test_cuda_chain" "$bin/tests/cuda_chain/test_cuda_chain"; do
+    [[ -x $chain ]] || continue
+    RYLE_CHECKOUT=$PWD "$chain" --gtest_brief=0 >"$out/tests-chain.txt" 2>&1
+    status=$?
+    grep -q "skipped: no" "$out/tests-chain.txt" && status=69
+    grep -E "FAILED|PASSED|Failure" "$out/tests-chain.txt" | tail -20
+    note "tests of the chain" $status
+    break
+  done
 fi
 
 if [[ " $steps " == *" sanitize "* ]]; then

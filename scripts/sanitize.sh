@@ -1,19 +1,21 @@
 #!/usr/bin/env bash
-# Builds the tests that matter to a sanitizer and runs them: sanitize.sh asan|engines|tsan [gtest arguments]
-#   asan: address + undefined behaviour on everything that parses, assembles or writes (CI)
+# Builds the tests that matter to a sanitizer and runs them: sanitize.sh asan|files|engines|tsan [gtest arguments]
+#   asan: address + undefined behaviour on everything that parses and assembles what comes from outside (CI)
+#   files: the same on everything that writes and runs the stages; a good quarter of an hour from nothing
 #   engines: the same on the engines; slow to compile, run by hand
 #   tsan: queues, stages, sockets, the live path
 set -euo pipefail
 cd "$(dirname "$0")/.."
-kind=${1:?usage: sanitize.sh asan|tsan}
+kind=${1:?usage: sanitize.sh asan|files|engines|tsan}
 shift
 case "$kind" in
-  asan) targets="test_core test_wire test_recording test_runtime test_ingest test_product test_stage test_telescope" ;;
+  asan) targets="test_core test_wire test_recording test_telescope test_runtime test_ingest" ;;
+  files) kind=asan; targets="test_product test_stage" ;;
   engines) kind=asan
            targets="test_math test_channelize test_engine_beamform test_engine_correlate test_engine_image test_engine_search
                     test_picture test_search_files test_simulate" ;;
   tsan) targets="test_runtime test_ingest test_stage" ;;
-  *) echo "sanitize: unknown job $kind (asan, engines, tsan)" >&2; exit 64 ;;
+  *) echo "sanitize: unknown job $kind (asan, files, engines, tsan)" >&2; exit 64 ;;
 esac
 cmake --preset "$kind" >/dev/null
 known=$(cmake --build "build-$kind" --target help | sed -n 's/^\(test_[a-z_]*\):.*/\1/p' | sort -u)
@@ -21,6 +23,7 @@ unknown=$(comm -23 <(printf '%s\n' $targets | sort) <(printf '%s\n' $known | sor
 [ -z "$unknown" ] || { echo "sanitize: no such target:" $unknown >&2; exit 64; }
 cmake --build "build-$kind" --target $targets
 export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
+export LSAN_OPTIONS="suppressions=$PWD/scripts/lsan.supp print_suppressions=0"
 export TSAN_OPTIONS="halt_on_error=1 suppressions=$PWD/scripts/tsan.supp"
 # The kernel may place more randomness under mmap than g++ 12's TSan can map.
 run=()

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Injects pulses into noise, searches, prints the tables of docs/search_recovery.md; fails when a bound is missed.
 # search_recovery.sh BUILD [PHASES [SEEDS [FEWER_SEEDS [OUT]]]]: 16 20 5 is the grid of the design (15 core-hours), 8 1 1
-# half an hour of a core. FEWER_SEEDS for 4, 2 and 1 bit and the tree. OUT (default: the build directory) gets the page and
+# 20 minutes of a core. FEWER_SEEDS for 4, 2 and 1 bit and the tree, 0: 8 bit alone. OUT (default: the build directory) gets the page and
 # the picture, which are reviewed before they replace those in docs.
 set -euo pipefail
 build=${1:?build directory}

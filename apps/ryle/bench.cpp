@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "bench/bench.hpp"
+#include "bench/chain/chain.hpp"
 
 #include <fmt/format.h>
 
@@ -32,11 +33,13 @@ void add_bench(CLI::App& app, Context& context) {
   auto* sub = app.add_subcommand("bench", "measure an engine: result verified first, then timed");
   auto engine = std::make_shared<std::string>();
   auto options = std::make_shared<bench::Options>();
-  sub->add_option("engine", *engine,
-                  "beamform, correlate, channelize, image, ingest, path or search")
+  sub->add_option(
+         "engine", *engine,
+         "beamform, chain (beams and search on a GPU), correlate, channelize, grid, image, "
+         "ingest, path or search")
       ->required()
-      ->check(CLI::IsMember(
-          {"beamform", "correlate", "channelize", "image", "ingest", "path", "search"}));
+      ->check(CLI::IsMember({"beamform", "chain", "correlate", "channelize", "grid", "image",
+                             "ingest", "path", "search"}));
   sub->add_option("--implementation", options->implementation,
                   "auto, all or a name that `ryle info` lists");
   sub->add_option("--workers", options->n_workers, "threads")
@@ -58,8 +61,10 @@ void add_bench(CLI::App& app, Context& context) {
       };
       options->notice = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
       if (*engine == "beamform") bench::bench_beamform(*options, emit);
+      if (*engine == "chain") bench::bench_chain(*options, {}, emit);
       if (*engine == "correlate") bench::bench_correlate(*options, emit);
       if (*engine == "channelize") bench::bench_channelize(*options, emit);
+      if (*engine == "grid") bench::bench_grid(*options, emit);
       if (*engine == "image") bench::bench_image(*options, emit);
       if (*engine == "ingest") bench::bench_ingest(*options, emit);
       if (*engine == "path") bench::bench_path(*options, emit);

@@ -25,6 +25,7 @@ void add_correlate(CLI::App& app, Context& context);
 void add_recover(CLI::App& app, Context& context);
 void add_image(CLI::App& app, Context& context);
 void add_search(CLI::App& app, Context& context);
+void add_grid(CLI::App& app, Context& context);
 void add_fold(CLI::App& app, Context& context);
 void add_simulate(CLI::App& app, Context& context);
 void add_info(CLI::App& app, Context& context);

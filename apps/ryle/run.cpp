@@ -2,6 +2,7 @@
 #include "ryle/stage/run.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -18,6 +19,7 @@ struct RunArguments {
   std::string observation;
   std::vector<std::string> overrides;
   std::string output;
+  std::vector<int> devices;
   bool check = false;
   bool print_config = false;
   bool allow_small_rcvbuf = false;
@@ -28,6 +30,8 @@ struct RunArguments {
 int run(const Context& context, const RunArguments& arguments) {
   std::vector<std::string> overrides = arguments.overrides;
   if (!arguments.output.empty()) overrides.push_back("output.directory=" + arguments.output);
+  if (!arguments.devices.empty())
+    overrides.push_back(fmt::format("runtime.devices=[{}]", fmt::join(arguments.devices, ",")));
   if (arguments.allow_small_rcvbuf) overrides.emplace_back("source.allow_small_rcvbuf=true");
   if (arguments.overwrite) overrides.emplace_back("output.overwrite=true");
   const auto config = stage::load_observation(arguments.observation, overrides);
@@ -52,6 +56,9 @@ void add_run(CLI::App& app, Context& context) {
   sub->add_option("observation", arguments->observation, "observation file (TOML)")->required();
   sub->add_option("--set", arguments->overrides, "change a key: section.key=value (repeatable)");
   sub->add_option("-o,--output", arguments->output, "directory for the products");
+  sub->add_option("--devices", arguments->devices,
+                  "CUDA devices that beams and their search are split over: 0,1")
+      ->delimiter(',');
   sub->add_flag("--check", arguments->check, "validate, print the plan and stop");
   sub->add_flag("--print-config", arguments->print_config,
                 "print every key with its value and stop");

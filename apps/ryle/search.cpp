@@ -193,6 +193,10 @@ void add_search(CLI::App& app, Context& context) {
          },
          "of the engines: cpu or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}));
+  sub->add_option(
+         "--devices", o->devices,
+         "CUDA devices that the beams (files) are split over, all of the search on them: 0,1")
+      ->delimiter(',');
   sub->add_option("--workers", o->n_workers, "threads; default: all cores");
   add_common(*sub, context);
   sub->callback([&context, o, files, adjacent_deg, error_deg] {

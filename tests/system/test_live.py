@@ -12,6 +12,7 @@ import time
 import h5py
 import numpy as np
 import pytest
+from astropy.io import fits
 from harness import live_arguments, run, start, stop, summary, wait_for
 
 FINAL = ["mwa32t.ms", "mwa32t.uvfits", "mwa32t.uvh5"]
@@ -35,6 +36,22 @@ def uvh5(path):
     return (samples.reshape(shape), data.reshape(shape), flags.reshape(shape), ant_1[:rows], ant_2[:rows])
 
 
+def height_of_gaussian(path):
+    """Height of the brightest source between its pixels. The highest pixel itself says up to 28 % less at two pixels in
+    a beam, and how much less goes with the time of day: precession turns the pixels against the array."""
+    image = np.squeeze(fits.getdata(path)).astype(float)
+    y, x = np.unravel_index(np.nanargmax(image), image.shape)
+    around = np.log(image[y - 1 : y + 2, x - 1 : x + 2])  # of a Gaussian: a paraboloid
+    j, i = (k.ravel() - 1 for k in np.indices((3, 3)))
+    f, f_i, f_j, f_ii, f_ij, f_jj = np.linalg.lstsq(np.stack([i * 0 + 1, i, j, i * i, i * j, j * j], 1), around.ravel(), rcond=None)[0]
+    top = -np.linalg.solve([[2 * f_ii, f_ij], [f_ij, 2 * f_jj]], [f_i, f_j])
+    return np.exp(f + 0.5 * top @ [f_i, f_j])
+
+
+# Datagrams are lost where the machine that tests is busy for longer than a socket's buffer holds; streams wait.
+ALL_TCP = ("tcp",) * 4
+
+
 def check_conservation(s):
     assert s["packets_received"] == s["packets_used"] + s["packets_rejected_total"]
 
@@ -52,18 +69,18 @@ def test_packets_to_products(tmp_path):
     assert any(i.startswith("channelize/cpu/") for i in s["implementations"])
     assert any(i.startswith("correlate/cpu/") for i in s["implementations"])
     # The brightest point of the dirty image is the brightest source, within half a pixel of 256 across the hemisphere.
-    fits = tmp_path / "sky.fits"
-    image = json.loads(run("image", tmp_path / "mwa32t.uvh5", "-o", fits, "--taper", 0.016, "--json").stdout)
+    sky = tmp_path / "sky.fits"
+    image = json.loads(run("image", tmp_path / "mwa32t.uvh5", "-o", sky, "--taper", 0.016, "--json").stdout)
     assert abs(image["peak"]["l"] - 0.35) < 0.004 and abs(image["peak"]["m"] - 0.25) < 0.004
     # 3000 Jy within 8 %: dirty sidelobes of the two other sources (about 3 % rms each).
-    assert abs(image["peak"]["value"] - 3000) < 240
+    assert abs(height_of_gaussian(sky) - 3000) < 240
 
 
 def test_a_capture_node_dies_and_returns(tmp_path):
-    # 3 s of silence at twice real time: longer than the second after which a stream may have a new sender.
+    # 3 s of silence: longer than the second after which a stream may have a new sender.
     s = summary(run(*live_arguments(tmp_path, "simulator.dying_receiver=2", "simulator.dies_at_s=0.6",
                                     "simulator.returns_at_s=3.6", "output.ms=false", "output.uvfits=false",
-                                    "output.pictures=false", duration_s=4.8, speed=2.0)))
+                                    "output.pictures=false", duration_s=4.8, kinds=("tcp", "tcp", "udp", "tcp"))))
     check_conservation(s)
     samples, data, flags, ant_1, ant_2 = uvh5(tmp_path / "mwa32t.uvh5")
     lost = ((ant_1 >= 16) & (ant_1 < 24)) | ((ant_2 >= 16) & (ant_2 < 24))
@@ -76,7 +93,7 @@ def test_a_capture_node_dies_and_returns(tmp_path):
 
 
 def test_sigint_publishes_what_is_whole(tmp_path):
-    process = start(*live_arguments(tmp_path, "output.pictures=false", duration_s=60, speed=1))
+    process = start(*live_arguments(tmp_path, "output.pictures=false", duration_s=60, speed=1, kinds=ALL_TCP))
     part = tmp_path / ".mwa32t.uvh5.part"
     wait_for(lambda: part.exists() and part.stat().st_size > 2_000_000)
     code, out, err = stop(process, signal.SIGINT)
@@ -118,7 +135,7 @@ def small_disk(tmp_path):
 
 
 def test_disk_full_keeps_the_data_path_alive(small_disk):
-    done = run(*live_arguments(small_disk, "output.ms=false", "output.uvfits=false", "output.pictures=false", duration_s=2.0), check=74)
+    done = run(*live_arguments(small_disk, "output.ms=false", "output.uvfits=false", "output.pictures=false", duration_s=2.0, kinds=ALL_TCP), check=74)
     s = summary(done)
     check_conservation(s)
     assert s["data_s"] > 1.9 and s["lost_samples"] == 0, "ingest and engines go on"
