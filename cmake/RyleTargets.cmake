@@ -53,8 +53,7 @@ function(ryle_test name)
   endif()
   list(TRANSFORM A_DEPENDS PREPEND ryle_)
   add_executable(test_${name} ${A_SOURCES})
-  target_link_libraries(test_${name} PRIVATE ryle_flags ${A_DEPENDS} ${A_LINK}
-                        GTest::gtest GTest::gmock GTest::gtest_main)
+  target_link_libraries(test_${name} PRIVATE ryle_flags ${A_DEPENDS} ${A_LINK} ryle_test_main GTest::gtest GTest::gmock)
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_definitions(test_${name} PRIVATE
     RYLE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" RYLE_BINARY_DIR="${PROJECT_BINARY_DIR}")
