@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cmath>
+#include <utility>
+
+#include "tests/support/simt/simt.hpp"
+
+/// The words of CUDA, for kernels that tests compile as C++ (simt.hpp). Only what kernels of Ryle
+/// use: an unknown word is a compile error and belongs here.
+
+// Pragmas for the device compiler: #pragma unroll.
+#pragma GCC diagnostic ignored "-Wunknown-pragmas"
+#ifdef __clang__
+#pragma GCC diagnostic ignored "-Wpass-failed"
+#endif
+
+#define __global__ inline
+#define __device__
+#define __host__
+#define __constant__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __align__(n) __attribute__((aligned(n)))
+#define __shared__ static __attribute__((used, section("ryle_simt_shared")))
+#define threadIdx (::ryle::simt::Machine::here().thread().index)
+#define blockIdx (::ryle::simt::Machine::here().block())
+#define blockDim (::ryle::simt::Machine::here().grid().threads)
+#define gridDim (::ryle::simt::Machine::here().grid().blocks)
+
+using dim3 = ryle::simt::Dim3;
+struct int2 {
+  int x, y;
+};
+struct float2 {
+  float x, y;
+};
+struct alignas(16) int4 {
+  int x, y, z, w;
+};
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+struct alignas(16) double2 {
+  double x, y;
+};
+
+// Barriers and warp operations. The line of the call tells barriers apart.
+inline void __syncthreads(int line = __builtin_LINE()) {
+  ryle::simt::Machine::here().barrier(line);
+}
+inline void __syncwarp(unsigned mask = 0xffffffffu, int line = __builtin_LINE()) {
+  ryle::simt::Machine::here().meet("__syncwarp", line, mask, {});
+}
+
+namespace ryle::simt {
+
+template <class T>
+Words to_words(T value) {
+  static_assert(sizeof(T) <= sizeof(Words));
+  Words words{};
+  std::memcpy(words.data(), &value, sizeof value);
+  return words;
+}
+template <class T>
+T from_words(const Words& words) {
+  T value;
+  std::memcpy(&value, words.data(), sizeof value);
+  return value;
+}
+
+/// The value of lane source(lane), or one's own where that lies outside the segment of `width`.
+template <class T, class Source>
+T shuffle(const char* name, int line, unsigned mask, T value, int width, const Source& source) {
+  Machine& machine = Machine::here();
+  const int lane = static_cast<int>(machine.thread().lane);
+  const auto& all = machine.meet(name, line, mask, to_words(value));
+  const int first = lane / width * width;
+  const int from = source(lane);
+  if (from < first || from >= first + width) return value;
+  if ((mask >> from & 1u) == 0)
+    throw KernelError(std::string(name) + " at line " + std::to_string(line) + ": lane " +
+                      std::to_string(lane) + " reads lane " + std::to_string(from) +
+                      ", which is not in the mask");
+  return from_words<T>(all[static_cast<std::size_t>(from)]);
+}
+
+inline unsigned ballot(const char* name, int line, unsigned mask, bool vote) {
+  const auto& all = Machine::here().meet(name, line, mask, to_words(vote));
+  unsigned votes = 0;
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    if ((mask >> lane & 1u) != 0 && from_words<bool>(all[lane])) votes |= 1u << lane;
+  }
+  return votes;
+}
+
+}  // namespace ryle::simt
+
+template <class T>
+T __shfl_sync(unsigned mask, T value, int from, int width = 32, int line = __builtin_LINE()) {
+  return ryle::simt::shuffle("__shfl_sync", line, mask, value, width,
+                             [&](int lane) { return lane / width * width + from % width; });
+}
+template <class T>
+T __shfl_xor_sync(unsigned mask, T value, int with, int width = 32, int line = __builtin_LINE()) {
+  return ryle::simt::shuffle("__shfl_xor_sync", line, mask, value, width,
+                             [&](int lane) { return lane ^ with; });
+}
+template <class T>
+T __shfl_down_sync(unsigned mask, T value, unsigned by, int width = 32,
+                   int line = __builtin_LINE()) {
+  return ryle::simt::shuffle("__shfl_down_sync", line, mask, value, width,
+                             [&](int lane) { return lane + static_cast<int>(by); });
+}
+template <class T>
+T __shfl_up_sync(unsigned mask, T value, unsigned by, int width = 32, int line = __builtin_LINE()) {
+  return ryle::simt::shuffle("__shfl_up_sync", line, mask, value, width,
+                             [&](int lane) { return lane - static_cast<int>(by); });
+}
+inline unsigned __ballot_sync(unsigned mask, bool vote, int line = __builtin_LINE()) {
+  return ryle::simt::ballot("__ballot_sync", line, mask, vote);
+}
+inline int __any_sync(unsigned mask, bool vote, int line = __builtin_LINE()) {
+  return ryle::simt::ballot("__any_sync", line, mask, vote) != 0;
+}
+inline int __all_sync(unsigned mask, bool vote, int line = __builtin_LINE()) {
+  return ryle::simt::ballot("__all_sync", line, mask, !vote) == 0;
+}
+
+// Atomics: fibres give way only at barriers, so plain reads and writes do.
+template <class T, class U>
+T atomicAdd(T* to, U value) {
+  const T before = *to;
+  if constexpr (std::is_integral_v<T>) {  // wraps
+    *to = static_cast<T>(static_cast<std::make_unsigned_t<T>>(before) +
+                         static_cast<std::make_unsigned_t<T>>(value));
+  } else {
+    *to = before + static_cast<T>(value);
+  }
+  return before;
+}
+template <class T, class U>
+T atomicMax(T* to, U value) {
+  return std::exchange(*to, std::max(*to, static_cast<T>(value)));
+}
+template <class T, class U>
+T atomicMin(T* to, U value) {
+  return std::exchange(*to, std::min(*to, static_cast<T>(value)));
+}
+template <class T, class U>
+T atomicOr(T* to, U value) {
+  return std::exchange(*to, *to | static_cast<T>(value));
+}
+template <class T, class U>
+T atomicExch(T* to, U value) {
+  return std::exchange(*to, static_cast<T>(value));
+}
+template <class T>
+T atomicCAS(T* to, T compare, T value) {
+  const T before = *to;
+  if (before == compare) *to = value;
+  return before;
+}
+inline void __threadfence() {}
+inline void __threadfence_block() {}
+
+// Arithmetic.
+template <class T>
+T __ldg(const T* from) {
+  return *from;
+}
+inline int __dp4a(int a, int b, int c) {  // wraps, as the instruction does
+  auto sum = static_cast<unsigned>(c);
+  for (int k = 0; k < 4; ++k)
+    sum += static_cast<unsigned>(static_cast<std::int8_t>(static_cast<unsigned>(a) >> (8 * k)) *
+                                 static_cast<std::int8_t>(static_cast<unsigned>(b) >> (8 * k)));
+  return static_cast<int>(sum);
+}
+inline unsigned __dp4a(unsigned a, unsigned b, unsigned c) {
+  for (int k = 0; k < 4; ++k) c += (a >> (8 * k) & 255u) * (b >> (8 * k) & 255u);
+  return c;
+}
+inline int __popc(unsigned x) { return std::popcount(x); }
+inline int __popcll(unsigned long long x) { return std::popcount(x); }
+inline int __clz(unsigned x) { return std::countl_zero(x); }
+inline int __clzll(unsigned long long x) { return std::countl_zero(x); }
+inline int __ffs(unsigned x) { return x == 0 ? 0 : std::countr_zero(x) + 1; }
+inline int __float_as_int(float x) { return std::bit_cast<int>(x); }
+inline float __int_as_float(int x) { return std::bit_cast<float>(x); }
+inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
+inline double rsqrt(double x) { return 1.0 / std::sqrt(x); }
+template <class T>
+T min(T a, T b) {
+  return std::min(a, b);
+}
+template <class T>
+T max(T a, T b) {
+  return std::max(a, b);
+}
+
+/// As device/cuda/kernel.cuh declares them for the device.
+namespace ryle::cuda {
+
+template <class T>
+T& shared() {
+  return *static_cast<T*>(simt::Machine::here().shared(typeid(T), sizeof(T)));
+}
+inline void* dynamic_shared() { return simt::Machine::here().dynamic_shared(); }
+
+inline void multiply_add_s8(int (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2],
+                            int line = __builtin_LINE()) {
+  simt::Machine& machine = simt::Machine::here();
+  const auto& all = machine.meet("mma", line, 0xffffffffu, {a[0], a[1], a[2], a[3], b[0], b[1]});
+  const unsigned lane = machine.thread().lane;
+  for (unsigned k = 0; k < 4; ++k) {
+    const unsigned row = lane / 4 + 8 * (k / 2);
+    const unsigned column = 2 * (lane % 4) + k % 2;
+    for (unsigned quarter = 0; quarter < 4; ++quarter) {
+      const simt::Words& of_row = all[row % 8 * 4 + quarter];
+      const simt::Words& of_column = all[column * 4 + quarter];
+      for (unsigned half = 0; half < 2; ++half)
+        c[k] = __dp4a(static_cast<int>(of_row[row / 8 + 2 * half]),
+                      static_cast<int>(of_column[4 + half]), c[k]);
+    }
+  }
+}
+
+}  // namespace ryle::cuda

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <ucontext.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <typeindex>
+#include <vector>
+
+#include "ryle/core/random.hpp"
+
+/// Runs CUDA kernels on the host, for tests: the source of a kernel, unchanged, compiled as C++
+/// with the definitions of cuda_names.hpp. No speed, only rules.
+///
+///   #include "tests/support/simt/cuda_names.hpp"     // before the kernel's own file
+///   simt::launch({.blocks = {4}, .threads = {256}}, seed, [&] { my_kernel(arguments); });
+///
+/// The thread blocks of a launch run one after another. A thread is a fibre that runs alone until
+/// it meets a barrier or a warp operation; which one runs next is drawn from the seed. What a
+/// kernel may not rely on goes wrong here, or is reported as a KernelError:
+///   - a barrier left out: readers run before writers, or writers run on while readers wait; the
+///     result is wrong under nearly every seed
+///   - a barrier not met by every thread, or two barriers at once: KernelError
+///   - a warp operation that a lane of its mask does not reach: KernelError
+///   - shared memory read before it is written: every block finds other random bytes there
+///   - arrays left: AddressSanitizer, for global memory and for shared<T>() and dynamic_shared()
+/// Not modelled: races between blocks, memory order, __activemask, textures, asynchronous copies.
+/// `__shared__` variables of kernel templates keep their bytes with g++, which puts them into no
+/// section; shared<T>() (device/cuda/kernel.cuh) has no such gap.
+namespace ryle::simt {
+
+struct KernelError : std::runtime_error {
+  using runtime_error::runtime_error;
+};
+
+struct Dim3 {
+  unsigned x = 1, y = 1, z = 1;
+  unsigned count() const { return x * y * z; }
+};
+
+struct Grid {
+  Dim3 blocks;
+  Dim3 threads;
+  std::size_t dynamic_shared_bytes = 0;
+};
+
+using Words = std::array<std::uint32_t, 6>;  // what one lane brings to a warp operation
+
+/// What device code sees of its thread.
+struct Thread {
+  Dim3 index;     // threadIdx
+  unsigned lane;  // of its warp
+  unsigned warp;
+  enum class State : std::uint8_t { ready, at_barrier, at_warp, done } state;
+  const char* operation;  // where it waits ...
+  int line;
+  unsigned mask;
+  Words given;                     // ... with what of its own
+  std::array<Words, 32> given_by;  // and, when it goes on, what the lanes gave
+  ucontext_t context;
+  void* fake_stack;
+};
+
+#if defined(__SANITIZE_ADDRESS__)
+#define RYLE_SIMT_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define RYLE_SIMT_ASAN 1
+#endif
+#endif
+#ifdef RYLE_SIMT_ASAN
+extern "C" void __sanitizer_start_switch_fiber(void**, const void*, std::size_t);
+extern "C" void __sanitizer_finish_switch_fiber(void*, const void**, std::size_t*);
+inline constexpr std::size_t kStackBytes = 256 * 1024;
+#else
+inline void __sanitizer_start_switch_fiber(void**, const void*, std::size_t) {}
+inline void __sanitizer_finish_switch_fiber(void*, const void**, std::size_t*) {}
+inline constexpr std::size_t kStackBytes = 128 * 1024;
+#endif
+
+/// Bounds of the section of `__shared__` variables; empty where no kernel has one.
+extern "C" unsigned char __start_ryle_simt_shared[] __attribute__((weak));
+extern "C" unsigned char __stop_ryle_simt_shared[] __attribute__((weak));
+
+/// One launch.
+class Machine {
+ public:
+  Machine(const Grid& grid, std::uint64_t seed, const std::function<void()>& kernel)
+      : grid_(grid),
+        random_(mix64(seed)),
+        kernel_(kernel),
+        threads_(grid.threads.count()),
+        stacks_(new std::byte[kStackBytes * threads_.size()]),
+        dynamic_(new std::byte[std::max<std::size_t>(1, grid.dynamic_shared_bytes)]) {
+    if (threads_.empty() || threads_.size() > 1024)
+      throw KernelError("a block has 1 to 1024 threads, not " + std::to_string(threads_.size()));
+  }
+
+  void run() {
+    const Outer outer(this);
+    for (unsigned z = 0; z < grid_.blocks.z; ++z) {
+      for (unsigned y = 0; y < grid_.blocks.y; ++y) {
+        for (unsigned x = 0; x < grid_.blocks.x; ++x) run_block({x, y, z});
+      }
+    }
+  }
+
+  static Machine& here() { return *current_machine; }
+  Thread& thread() { return *current_; }
+  const Grid& grid() const { return grid_; }
+  const Dim3& block() const { return block_; }
+  std::byte* dynamic_shared() { return dynamic_.get(); }
+
+  /// Storage of this block, one for each type and size of it.
+  void* shared(std::type_index type, std::size_t bytes) {
+    auto& memory = shared_[type];
+    if (memory == nullptr) {
+      memory.reset(new std::byte[bytes]);
+      scramble(memory.get(), bytes);
+    }
+    return memory.get();
+  }
+
+  void barrier(int line) { wait(Thread::State::at_barrier, "__syncthreads", line, 0); }
+
+  /// Meets the lanes of `mask` in the same operation, each with its words; returns all of them.
+  const std::array<Words, 32>& meet(const char* operation, int line, unsigned mask,
+                                    const Words& given) {
+    if ((mask >> thread().lane & 1u) == 0)
+      throw KernelError(where(operation, line) + ": lane " + std::to_string(thread().lane) +
+                        " is not in its own mask");
+    thread().given = given;
+    wait(Thread::State::at_warp, operation, line, mask);
+    return thread().given_by;
+  }
+
+ private:
+  // current_machine, also when a kernel fails.
+  struct Outer {
+    explicit Outer(Machine* machine) : before(current_machine) { current_machine = machine; }
+    ~Outer() { current_machine = before; }
+    Machine* before;
+  };
+  static inline Machine* current_machine = nullptr;
+
+  static std::string where(const char* operation, int line) {
+    return std::string(operation) + " at line " + std::to_string(line);
+  }
+
+  std::uint64_t draw() { return mix64(random_++); }
+
+  void scramble(std::byte* bytes, std::size_t n) {
+    for (std::size_t k = 0; k < n; k += 8) {
+      const std::uint64_t word = draw();
+      std::memcpy(bytes + k, &word, std::min<std::size_t>(8, n - k));
+    }
+  }
+
+  void run_block(const Dim3& block) {
+    block_ = block;
+    shared_.clear();
+    scramble(dynamic_.get(), grid_.dynamic_shared_bytes);
+    scramble(reinterpret_cast<std::byte*>(__start_ryle_simt_shared),
+             static_cast<std::size_t>(__stop_ryle_simt_shared - __start_ryle_simt_shared));
+    ready_.clear();
+    for (unsigned t = 0; t < threads_.size(); ++t) start(t);
+    while (!ready_.empty()) {
+      while (!ready_.empty()) {
+        std::swap(ready_[draw() % ready_.size()], ready_.back());
+        Thread* next = ready_.back();
+        ready_.pop_back();
+        resume(*next);
+        if (error_ != nullptr) std::rethrow_exception(error_);
+        if (next->state == Thread::State::at_warp) release_lanes(*next);
+      }
+      release_barrier();
+    }
+  }
+
+  void start(unsigned t) {
+    Thread& thread = threads_[t];
+    const Dim3& size = grid_.threads;
+    thread.index = {t % size.x, t / size.x % size.y, t / size.x / size.y};
+    thread.lane = t % 32;
+    thread.warp = t / 32;
+    thread.state = Thread::State::ready;
+    thread.fake_stack = nullptr;
+    getcontext(&thread.context);
+    thread.context.uc_stack.ss_sp = stacks_.get() + t * kStackBytes;
+    thread.context.uc_stack.ss_size = kStackBytes;
+    thread.context.uc_link = nullptr;
+    makecontext(&thread.context, &Machine::enter, 0);
+    ready_.push_back(&thread);
+  }
+
+  // The life of a fibre. It never returns: the last switch leaves it for good.
+  static void enter() {
+    Machine& machine = here();
+    __sanitizer_finish_switch_fiber(nullptr, &machine.home_stack_, &machine.home_bytes_);
+    try {
+      machine.kernel_();
+    } catch (...) {
+      machine.error_ = std::current_exception();
+    }
+    machine.current_->state = Thread::State::done;
+    machine.leave();
+  }
+
+  void resume(Thread& thread) {
+    current_ = &thread;
+    void* fake_stack = nullptr;
+    __sanitizer_start_switch_fiber(&fake_stack, thread.context.uc_stack.ss_sp, kStackBytes);
+    swapcontext(&home_, &thread.context);
+    __sanitizer_finish_switch_fiber(fake_stack, nullptr, nullptr);
+  }
+
+  void leave() {
+    Thread& thread = *current_;
+    __sanitizer_start_switch_fiber(&thread.fake_stack, home_stack_, home_bytes_);
+    swapcontext(&thread.context, &home_);
+    __sanitizer_finish_switch_fiber(thread.fake_stack, &home_stack_, &home_bytes_);
+  }
+
+  void wait(Thread::State state, const char* operation, int line, unsigned mask) {
+    Thread& thread = *current_;
+    thread.state = state;
+    thread.operation = operation;
+    thread.line = line;
+    thread.mask = mask;
+    leave();
+  }
+
+  // Lanes of the mask beyond the end of the block count as present, as in hardware.
+  void release_lanes(const Thread& last) {
+    std::vector<Thread*> lanes;
+    const std::size_t first = std::size_t{last.warp} * 32;
+    for (std::size_t t = first; t < std::min(first + 32, threads_.size()); ++t) {
+      Thread& lane = threads_[t];
+      if ((last.mask >> lane.lane & 1u) == 0) continue;
+      if (lane.state != Thread::State::at_warp || lane.mask != last.mask ||
+          lane.line != last.line || std::strcmp(lane.operation, last.operation) != 0)
+        return;
+      lanes.push_back(&lane);
+    }
+    for (Thread* to : lanes) {
+      for (const Thread* from : lanes) to->given_by[from->lane] = from->given;
+      make_ready(*to);
+    }
+  }
+
+  // Nobody can run: all have ended, or all wait at one barrier, or the kernel is wrong.
+  void release_barrier() {
+    const Thread* waiting = nullptr;
+    std::size_t ended = 0;
+    for (const Thread& thread : threads_) {
+      if (thread.state == Thread::State::done) ++ended;
+      if (thread.state == Thread::State::at_warp) {
+        throw KernelError(where(thread.operation, thread.line) + ": thread " + name(thread) +
+                          " waits for lanes of its mask that do not come");
+      }
+      if (thread.state == Thread::State::at_barrier) {
+        if (waiting != nullptr && waiting->line != thread.line) {
+          throw KernelError(where(waiting->operation, waiting->line) + " and at line " +
+                            std::to_string(thread.line) + ": threads " + name(*waiting) + " and " +
+                            name(thread) + " wait at different barriers");
+        }
+        waiting = &thread;
+      }
+    }
+    if (waiting == nullptr) return;
+    if (ended != 0) {
+      throw KernelError(where(waiting->operation, waiting->line) + ": " + std::to_string(ended) +
+                        " threads ended while thread " + name(*waiting) + " waits at a barrier");
+    }
+    for (Thread& thread : threads_) make_ready(thread);
+  }
+
+  void make_ready(Thread& thread) {
+    thread.state = Thread::State::ready;
+    ready_.push_back(&thread);
+  }
+
+  static std::string name(const Thread& thread) {
+    return std::to_string(thread.warp * 32 + thread.lane);
+  }
+
+  Grid grid_;
+  std::uint64_t random_;
+  const std::function<void()>& kernel_;
+  std::vector<Thread> threads_;
+  std::unique_ptr<std::byte[]> stacks_;
+  std::unique_ptr<std::byte[]> dynamic_;
+  std::map<std::type_index, std::unique_ptr<std::byte[]>> shared_;
+  std::vector<Thread*> ready_;
+  Thread* current_ = nullptr;
+  Dim3 block_;
+  std::exception_ptr error_;
+  ucontext_t home_ = {};
+  const void* home_stack_ = nullptr;
+  std::size_t home_bytes_ = 0;
+};
+
+/// Runs `kernel` in every thread of the grid. Equal seeds give equal orders.
+inline void launch(const Grid& grid, std::uint64_t seed, const std::function<void()>& kernel) {
+  Machine(grid, seed, kernel).run();
+}
+
+}  // namespace ryle::simt
