@@ -116,8 +116,12 @@ void add_input_options(CLI::App& sub, GridArguments& a) {
   sub.add_option("--weights", o.scans.weights,
                  "what a sample counts: none, tsys, radiometer, column:NAME")
       ->capture_default_str();
-  sub.add_option("--pol", o.scans.polarization, "mean of two, or one: 0, 1, XX, YY, LL, RR, I")
+  sub.add_option("--pol", o.scans.polarization,
+                 "mean of two, or one (0, 1, XX, YY, LL, RR, I), or several with a STOKES axis: "
+                 "XX,YY or all")
       ->capture_default_str();
+  sub.add_option("--gains", o.gains,
+                 "text with a row a beam, \"M01 16.02\" (K/Jy), by which temperatures are divided");
   sub.add_option("--select", a.select,
                  "only rows where COLUMN=value, such as IFNUM=0 (repeatable)");
   sub.add_option("--channels", o.channels,
@@ -135,6 +139,10 @@ void add_map_options(CLI::App& sub, GridArguments& a) {
                  "table:FILE, median, wmedian, with widths")
       ->capture_default_str();
   sub.add_option("--beam", a.beam, "FWHM of the telescope's beam, such as 2.9arcmin");
+  sub.add_option("--normalize", o.normalize,
+                 "auto: values per beam become those of the map's beam; none; beam: values are "
+                 "those of a point source in the pixel")
+      ->capture_default_str();
   sub.add_option("--precision", a.precision, "f32 or f64, of positions and sums")
       ->capture_default_str();
   sub.add_option("--implementation", o.implementation, "auto, reference, cpu, cpu:avx512, ...")
@@ -171,6 +179,7 @@ void add_product_options(CLI::App& sub, Options& o) {
   sub.add_option("--min-weight", o.finish.min_weight, "least weight behind a pixel")
       ->capture_default_str();
   sub.add_flag("--noise", o.noise, "NAME.noise.fits too");
+  sub.add_flag("--one-file", o.one_file, "weights, counts and noise as extensions of the output");
   sub.add_flag("--velocity", o.velocity_axis, "radio velocity in place of frequency");
   sub.add_option("--workers", o.n_workers, "threads; 0 = all cores")->capture_default_str();
   sub.add_flag("--overwrite", o.overwrite, "replace existing files");

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "ryle/core/error.hpp"
+#include "ryle/product/fits_cube.hpp"
 #include "ryle/product/map_header.hpp"
 #include "ryle/product/publish.hpp"
 
@@ -17,7 +18,7 @@ namespace {
 
 constexpr std::int64_t kBatchRows = 2048;
 
-class CellTableWriter final : public CubeWriter {
+class CellTableWriter final : public FitsCubeWriter {
  public:
   CellTableWriter(const std::string& path, CellTable table, std::int64_t n_channels,
                   CubeValues values, const MapFacts& facts, bool overwrite)
@@ -28,6 +29,10 @@ class CellTableWriter final : public CubeWriter {
         overwrite_(overwrite) {
     if (n_channels < 1 || table_.n_rows < 1)
       throw ConfigError(path + ": a table without cells or channels");
+    if (facts.stokes.size() > 1)
+      throw UnsupportedError(path +
+                             ": a table of pixels or sight lines has no axis for polarizations; "
+                             "grid them one by one (--pol XX)");
     n_block_ = std::clamp<std::int64_t>(table_.block_bytes / (4 * table_.n_rows), 1, n_channels);
     planes_.resize(static_cast<std::size_t>(n_block_ * table_.n_rows));
     prepare_part(path, overwrite);
@@ -51,12 +56,17 @@ class CellTableWriter final : public CubeWriter {
   void add_history(const std::vector<std::string>& lines) override { file_->history(lines); }
 
   void publish() override {
-    if (n_taken_ != n_channels_)
-      throw ConfigError(fmt::format("{}: {} of {} planes written", path_, n_taken_, n_channels_));
-    file_->checksum();
+    complete_file().checksum();
     file_->close();
     publish_part(path_, overwrite_);
     published_ = true;
+  }
+
+ protected:
+  FitsFile& complete_file() override {
+    if (n_taken_ != n_channels_)
+      throw ConfigError(fmt::format("{}: {} of {} planes written", path_, n_taken_, n_channels_));
+    return *file_;
   }
 
  private:

@@ -20,12 +20,18 @@ struct MapFacts {
   std::string observed_utc;    ///< ISO 8601; "" = not known
   double rest_frequency_hz = 0;  ///< 0: not known
   bool velocity_axis = false;    ///< VRAD in place of FREQ; needs a rest frequency
+  /// FITS codes of polarizations (-5 XX, 1 I) in even steps: planes are [polarization][channel] and
+  /// the cube has a STOKES axis. Fewer than two: planes are [channel].
+  std::vector<int> stokes;
   /// Of the map, convolution included; 0: not known, or not defined (medians).
   double beam_fwhm_deg = 0;
   double beam_minor_deg = 0;           ///< 0: a round beam
   double beam_position_angle_deg = 0;  ///< of the major axis, north through east
   /// Values per beam were multiplied by this, the beam being that much larger than the telescope's.
   double area_factor = 1;
+  /// Values were divided by the same mean (or median) of the beam's response to a source in the
+  /// cell: they are what a point source there has.
+  bool per_beam = false;
   std::vector<std::string> history;
 };
 
@@ -45,6 +51,9 @@ class CubeWriter {
   /// What is known only when all is gridded: files, samples that did not count. Before publish();
   /// formats without a history leave it out.
   virtual void add_history(const std::vector<std::string>& /*lines*/) {}
+  /// Takes the planes of `other` into this file, as an extension of that name: `other` gets no
+  /// file. Before publish(). @pre every plane of both was appended
+  virtual void adopt(CubeWriter& other, const std::string& name) = 0;
   /// @pre every plane was appended
   virtual void publish() = 0;
 };

@@ -16,6 +16,7 @@ struct MapFileWriter::Content {
   bool overwrite = false;
   Values values = Values::float32;
   std::int64_t plane_size = 0, n_planes = 0, n_written = 0;
+  std::int64_t n_stokes = 1;
   std::optional<product::FitsFile> file;
 
   void header(const MapProjection& projection, const MapFacts& facts) {
@@ -23,7 +24,8 @@ struct MapFileWriter::Content {
     for (const std::string& card : projection.cards())
       fits_write_record(file->get(), card.c_str(), &status);
     file->check(status, "write the coordinates of");
-    product::write_spectral_axis(*file, 3, n_planes, facts);
+    product::write_spectral_axis(*file, 3, n_planes / n_stokes, facts);
+    if (n_stokes > 1) product::write_stokes_axis(*file, 4, facts);
     product::write_map_facts(*file, facts);
   }
 
@@ -43,7 +45,7 @@ struct MapFileWriter::Content {
 };
 
 MapFileWriter::MapFileWriter(const std::string& path, const MapProjection& projection,
-                             std::int64_t n_channels, Values values, const MapFacts& facts,
+                             std::int64_t n_planes, Values values, const MapFacts& facts,
                              bool overwrite)
     : content_(std::make_unique<Content>()) {
   Content& c = *content_;
@@ -51,14 +53,19 @@ MapFileWriter::MapFileWriter(const std::string& path, const MapProjection& proje
   c.overwrite = overwrite;
   c.values = values;
   c.plane_size = projection.width() * projection.height();
-  c.n_planes = n_channels;
+  c.n_planes = n_planes;
+  if (n_planes > 1 && facts.stokes.size() > 1)
+    c.n_stokes = static_cast<std::int64_t>(facts.stokes.size());
+  if (n_planes % c.n_stokes != 0)
+    throw ConfigError(path + ": " + std::to_string(n_planes) + " planes are not the same for " +
+                      std::to_string(c.n_stokes) + " polarizations");
   prepare_part(path, overwrite);
   try {
     c.file.emplace(product::FitsFile::create(part_path(path), path));
-    LONGLONG axes[3] = {projection.width(), projection.height(), n_channels};
+    LONGLONG axes[4] = {projection.width(), projection.height(), n_planes / c.n_stokes, c.n_stokes};
     int status = 0;
-    fits_create_imgll(c.file->get(), values == Values::float32 ? FLOAT_IMG : LONG_IMG, 3, axes,
-                      &status);
+    fits_create_imgll(c.file->get(), values == Values::float32 ? FLOAT_IMG : LONG_IMG,
+                      c.n_stokes > 1 ? 4 : 3, axes, &status);
     c.file->check(status, "create a cube in");
     c.header(projection, facts);
     // Room for cards that come after the data: else a cube would move for them.
@@ -93,12 +100,17 @@ void MapFileWriter::add_history(const std::vector<std::string>& lines) {
   content_->file->history(lines);
 }
 
-void MapFileWriter::publish() {
+product::FitsFile& MapFileWriter::complete_file() {
   Content& c = *content_;
   if (c.n_written != c.n_planes)
     throw ConfigError(c.path + ": " + std::to_string(c.n_written) + " of " +
                       std::to_string(c.n_planes) + " planes written");
-  c.file->checksum();
+  return *c.file;
+}
+
+void MapFileWriter::publish() {
+  Content& c = *content_;
+  complete_file().checksum();
   c.file->close();
   publish_part(c.path, c.overwrite);
   c.n_planes = -1;

@@ -4,22 +4,26 @@
 #include <memory>
 #include <string>
 
-#include "ryle/product/cube_writer.hpp"
+#include "ryle/product/fits_cube.hpp"
 #include "ryle/product/map_projection.hpp"
 
 namespace ryle {
 
 /// A cube of maps in one FITS file: never more than a plane in memory.
-class MapFileWriter : public CubeWriter {
+class MapFileWriter : public FitsCubeWriter {
  public:
   using Values = CubeValues;
-  MapFileWriter(const std::string& path, const MapProjection& projection, std::int64_t n_channels,
+  /// One plane stands for all channels and polarizations that the facts speak of.
+  MapFileWriter(const std::string& path, const MapProjection& projection, std::int64_t n_planes,
                 Values values, const MapFacts& facts, bool overwrite);
   ~MapFileWriter() override;
   void append(const float* plane) override;
   void append(const std::int32_t* plane) override;
   void add_history(const std::vector<std::string>& lines) override;
   void publish() override;
+
+ protected:
+  product::FitsFile& complete_file() override;
 
  private:
   struct Content;

@@ -75,6 +75,16 @@ void write_spectral_axis(FitsFile& file, int axis, std::int64_t n_channels, cons
   if (!a.unit.empty()) write_spectral_frame(file, facts);
 }
 
+void write_stokes_axis(FitsFile& file, int axis, const MapFacts& facts) {
+  const std::vector<int>& codes = facts.stokes;
+#if RYLE_MUTANT == 1330
+  const int step = 1;
+#else
+  const int step = codes.at(1) - codes[0];
+#endif
+  write_axis(file, axis, "STOKES", "", codes[0], 1, step);
+}
+
 void write_column_axis(FitsFile& file, int column, std::int64_t n_channels, const MapFacts& facts) {
   const SpectralAxis a = spectral_axis(n_channels, facts);
   const auto key = [&](const char* name) { return fmt::format("{}{}", name, column); };
@@ -115,6 +125,8 @@ void write_map_facts(FitsFile& file, const MapFacts& facts, bool table) {
         {fmt::format("values multiplied by {:.6f}: beam area of the map over that of the "
                      "telescope",
                      facts.area_factor)});
+  if (facts.per_beam)
+    file.history({"values divided by the response of the beam to a source in the pixel"});
 }
 
 }  // namespace ryle::product

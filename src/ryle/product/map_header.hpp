@@ -20,6 +20,8 @@ SpectralAxis spectral_axis(std::int64_t n_channels, const MapFacts& facts);
 
 /// Cards of axis `axis` of an image, with the frame and rest frequency.
 void write_spectral_axis(FitsFile& file, int axis, std::int64_t n_channels, const MapFacts& facts);
+/// Cards of the axis of polarizations. @pre two codes or more, in even steps
+void write_stokes_axis(FitsFile& file, int axis, const MapFacts& facts);
 /// Cards of the vectors in a column of a table (FITS WCS paper III, table 1: its bintable forms).
 void write_column_axis(FitsFile& file, int column, std::int64_t n_channels, const MapFacts& facts);
 /// Unit, beam, object, telescope, time, what was done. A table has its unit at the column.

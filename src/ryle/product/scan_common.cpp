@@ -124,6 +124,7 @@ ChosenPolarizations choose_polarizations(const std::vector<std::string>& names,
     return ChosenPolarizations{{a, b}, "mean of " + names[a] + ", " + names[b]};
   };
   const std::string word = upper_case(wanted);
+  if (word == "ANY" && !names.empty()) return one(0);
   if (names.size() == 1 && (word == "MEAN" || word.empty())) return one(0);
   if (at(word) < names.size()) return one(at(word));
   if (word == "MEAN" || word.empty() || word == "I") {
@@ -184,6 +185,12 @@ std::vector<float> system_weights(const WeightColumns& columns, double channel_w
 }
 
 }  // namespace product
+
+int stokes_code(const std::string& name) {
+  for (int code = -8; code <= 4; ++code)
+    if (!name.empty() && product::stokes_name(code) == name) return code;
+  return 0;
+}
 
 void ScanFile::read_weights(float* weights) { std::fill_n(weights, facts().n_samples, 1.0f); }
 

@@ -244,6 +244,7 @@ class DiscosScans final : public ScanFile {
             facts_.path, reference.low_hz / 1e6, i.low_hz / 1e6, reference.section));
     const auto chosen = choose_polarizations(names, options_.polarization, facts_.path);
     facts_.polarization = chosen.text;
+    facts_.polarizations = names;
     facts_.frequency.n_channels = facts_.n_channels;
     facts_.frequency.channel_width_hz =
         std::abs(reference.width_hz) / static_cast<double>(facts_.n_channels);

@@ -21,7 +21,7 @@ struct ScanOptions {
   /// What a sample counts: "none" (all the same), "tsys" (EXPOSURE/TSYS^2), "radiometer" (channel
   /// width times that: 1/variance), "column:NAME" (a column or data set with a number a sample).
   std::string weights = "none";
-  /// "mean" of two, or one by number or name: 0, 1, XX, YY, LL, RR, I.
+  /// "mean" of two, or one by number or name: 0, 1, XX, YY, LL, RR, I. "any": the first there is.
   std::string polarization = "mean";
   /// Rows of an SDFITS table where COLUMN = value, all of them: IFNUM=0, OBJECT=M33, CAL=F.
   std::vector<std::pair<std::string, std::string>> select;
@@ -38,8 +38,11 @@ struct ScanFacts {
   std::string spectral_frame;    ///< SPECSYS of FITS: TOPOCENT, LSRK, BARYCENT; empty: not known
   double rest_frequency_hz = 0;  ///< 0: not known
   std::string polarization;      ///< what was read: "XX", "mean of XX, YY"; empty: not known
-  std::string observed_utc;      ///< of the first sample, ISO 8601; empty: not known
-  bool samples_first = false;    ///< stored as [sample][channel]
+  std::vector<std::string> polarizations;  ///< all there are, by name; empty: not known
+  bool polarizations_in_rows = false;      ///< each has samples of its own
+  std::int64_t beam = -1;      ///< of several receivers, as the file counts; -1: not known
+  std::string observed_utc;    ///< of the first sample, ISO 8601; empty: not known
+  bool samples_first = false;  ///< stored as [sample][channel]
   std::vector<std::string> warnings;
 };
 
@@ -73,5 +76,8 @@ class ScanFile {
 
 /// Opens by content. Throws FormatError that says what was looked for and what is there.
 std::unique_ptr<ScanFile> open_scans(const std::string& path, const ScanOptions& options = {});
+
+/// FITS code of a polarization: -5 for XX, 1 for I; 0: it has none.
+int stokes_code(const std::string& name);
 
 }  // namespace ryle

@@ -197,6 +197,7 @@ class NamedScans final : public ScanFile {
       if (hifast && n_polarizations == 2) names = {"XX", "YY"};
       const auto chosen = choose_polarizations(names, options_.polarization, facts_.path);
       polarizations_ = chosen.which;
+      facts_.polarizations = names;
       facts_.polarization = chosen.text;
     }
   }
@@ -291,8 +292,10 @@ class NamedScans final : public ScanFile {
     const auto beam = file.rfind("-M");
     if (beam != std::string::npos && beam + 4 <= file.size() &&
         std::isdigit(static_cast<unsigned char>(file[beam + 2])) != 0 &&
-        std::isdigit(static_cast<unsigned char>(file[beam + 3])) != 0)
+        std::isdigit(static_cast<unsigned char>(file[beam + 3])) != 0) {
       facts_.format += ", beam " + file.substr(beam + 1, 3);
+      facts_.beam = std::stoll(file.substr(beam + 2, 2));
+    }
     facts_.telescope = "FAST";
     if (values_.unit.empty())
       facts_.unit = values_.last_part() == "flux"    ? "Jy/beam"

@@ -100,6 +100,8 @@ class SdfitsScans final : public ScanFile {
       static const std::string kOrder = "I Q U V RR LL RL LR XX YY XY YX ";
       return kOrder.find(a + " ") < kOrder.find(b + " ");
     });
+    facts_.polarizations = names;
+    facts_.polarizations_in_rows = true;
     const double number = scan_number(options_.polarization);
     if (number >= 0 && !rows_.numbers("PLNUM").empty()) {  // the number GBT gives it
       rows_.keep_where("PLNUM", options_.polarization);
@@ -132,6 +134,7 @@ class SdfitsScans final : public ScanFile {
       std::vector<std::string> names = rows_.axis_names(0);
       const auto chosen = choose_polarizations(names, options_.polarization, where());
       facts_.polarization = chosen.text;
+      facts_.polarizations = names;
       polarizations_ = chosen.which;
     }
     data_.polarization_bytes.clear();

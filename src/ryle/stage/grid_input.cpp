@@ -7,6 +7,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/sha256.hpp"
@@ -32,6 +33,19 @@ std::string fingerprint_of_file(const std::string& path, const std::string& chos
     if (bytes <= kPiece_bytes) break;
   }
   return hash.hex();
+}
+
+std::vector<double> gains_of(const BeamGains& gains, const ScanFacts& facts) {
+  if (facts.beam < 0)
+    throw ConfigError(facts.path +
+                      ": --gains: which beam it is, is not known; HiFAST says so in the "
+                      "name of the file (-M01_)");
+  if (facts.unit != "K")
+    throw ConfigError(facts.path + ": --gains divide kelvins, these values are in " +
+                      (facts.unit.empty() ? "no unit" : facts.unit));
+  FrequencyAxis axis = facts.frequency;
+  axis.n_channels = facts.n_channels;
+  return gains.of(facts.beam, axis);
 }
 
 double channel_word_hz(const std::string& text, const std::string& word) {
@@ -94,12 +108,15 @@ ChannelRange parse_channels(const std::string& text, const FrequencyAxis& axis,
 }
 
 GridInput::GridInput(const std::vector<std::string>& files, const ScanOptions& options,
-                     const std::string& channels, std::int64_t block_samples)
+                     const std::string& channels, std::int64_t block_samples,
+                     const std::string& gains)
     : options_(options), paths_(files), fingerprints_(files.size()) {
   if (files.empty()) throw ConfigError("no file of scans was given");
+  if (!gains.empty()) gains_ = BeamGains::read(gains);
+  choose_polarizations(files[0]);
   for (std::size_t f = 0; f < files.size(); ++f) {
     open(static_cast<std::int64_t>(f));
-    const ScanFacts& facts = file_->facts();
+    const ScanFacts facts = file_->facts();
     frames_.push_back(facts.frame);
     if (f == 0) {
       facts_ = facts;
@@ -108,32 +125,124 @@ GridInput::GridInput(const std::vector<std::string>& files, const ScanOptions& o
     } else {
       require_same(*file_);
     }
+    if (gains_) gain_of_.push_back(gains_of(*gains_, facts));
     has_flags_ = has_flags_ || file_->has_flags();
     facts_.n_samples += facts.n_samples;
     for (std::int64_t k = 0; k < facts.n_samples; k += block_samples)
       blocks_.push_back(
           {static_cast<std::int64_t>(f), k, std::min(block_samples, facts.n_samples - k)});
+    if (n_polarizations() > 1) require_same_samples(static_cast<std::int64_t>(f));
   }
   if (facts_.n_samples == 0)
     throw ConfigError(files[0] + (files.size() > 1 ? " and the others" : "") + ": no samples");
+  if (gains_) facts_.unit = "Jy/beam";
   file_axis_ = facts_.frequency;
   file_axis_.n_channels = facts_.n_channels;
-  choose_channels(parse_channels(channels, file_axis_, facts_.n_channels));
+  ChannelRange chosen = parse_channels(channels, file_axis_, facts_.n_channels);
+  if (n_polarizations() > 1) {
+    // From here on the chosen channels are all there are, one polarization behind the other.
+    first_channel_ = chosen.first;
+    file_axis_.first_center_hz = file_axis_.center_hz(chosen.first);
+    file_axis_.n_channels = chosen.last - chosen.first;
+    chosen = {0, n_file_channels()};
+    facts_.polarization.clear();
+    for (const std::string& p : polarizations_)
+      facts_.polarization += (facts_.polarization.empty() ? "" : ", ") + p;
+  }
+  choose_channels(chosen);
+}
+
+// "XX,YY" or "all": what is gridded together and how FITS counts it.
+void GridInput::choose_polarizations(const std::string& file) {
+  const std::string wanted = options_.polarization;
+  std::vector<std::string> names;
+  if (wanted == "all") {
+    options_.polarization = "any";
+    const auto scans = open_scans(file, options_);
+    names = scans->facts().polarizations;
+    options_.polarization = "mean";
+    if (names.empty()) return;  // one, without a name
+    std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
+      return std::abs(stokes_code(a)) < std::abs(stokes_code(b));
+    });
+    options_.polarization = names[0];
+    if (names.size() == 1) return;
+  } else if (wanted.find(',') == std::string::npos) {
+    return;
+  } else {
+    std::istringstream in(wanted);
+    for (std::string name; std::getline(in, name, ',');) {
+      std::transform(name.begin(), name.end(), name.begin(),
+                     [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+      names.push_back(name);
+    }
+  }
+  for (const std::string& name : names) {
+    stokes_.push_back(stokes_code(name));
+    if (stokes_.back() == 0)
+      throw ConfigError("--pol " + wanted + ": FITS has no code for a polarization \"" + name +
+                        "\"; XX, YY, XY, YX, RR, LL, RL, LR, I, Q, U and V have one");
+  }
+  const int step = stokes_.size() < 2 ? 0 : stokes_[1] - stokes_[0];
+  for (std::size_t k = 1; k < stokes_.size(); ++k)
+    if (step == 0 || stokes_[k] - stokes_[k - 1] != step)
+      throw ConfigError("--pol " + wanted +
+                        ": a STOKES axis of FITS has even steps (I,Q,U,V; RR,LL,RL,LR; "
+                        "XX,YY,XY,YX); grid these one by one");
+  if (stokes_.size() < 2) throw ConfigError("--pol " + wanted + " names fewer than two");
+  polarizations_ = names;
 }
 
 void GridInput::choose_channels(ChannelRange channels) {
   channels_ = channels;
   facts_.n_channels = channels_.last - channels_.first;
+  if (n_polarizations() > 1) {
+    facts_.frequency = file_axis_;
+    return;
+  }
   facts_.frequency.first_center_hz = file_axis_.center_hz(channels_.first);
   facts_.frequency.n_channels = facts_.n_channels;
 }
 
-void GridInput::open(std::int64_t file) {
-  if (open_ == file) return;
+void GridInput::open(std::int64_t file, std::int64_t polarization) {
+  if (open_ == file && open_polarization_ == polarization) return;
   const std::lock_guard lock(grid_file_mutex());
   file_.reset();
-  file_ = open_scans(paths_[static_cast<std::size_t>(file)], options_);
+  open_ = -1;
+  ScanOptions options = options_;
+  if (!polarizations_.empty())
+    options.polarization = polarizations_[static_cast<std::size_t>(polarization)];
+  file_ = open_scans(paths_[static_cast<std::size_t>(file)], options);
   open_ = file;
+  open_polarization_ = polarization;
+}
+
+// Polarizations share their positions: rows of one are rows of the other.
+void GridInput::require_same_samples(std::int64_t file) {
+  std::vector<double> longitude, latitude, other_longitude, other_latitude;
+  const std::int64_t n = file_->facts().n_samples;
+  const bool in_rows = file_->facts().polarizations_in_rows;
+  if (in_rows) file_->read_positions(longitude, latitude);
+  const auto same = [](const std::vector<double>& a, const std::vector<double>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](double x, double y) {
+      return x == y || (std::isnan(x) && std::isnan(y));
+    });
+  };
+  for (std::int64_t p = 1; p < n_polarizations(); ++p) {
+    open(file, p);
+    require_same(*file_);
+    has_flags_ = has_flags_ || file_->has_flags();
+    const auto k = static_cast<std::size_t>(p);
+    if (file_->facts().n_samples == n && in_rows)
+      file_->read_positions(other_longitude, other_latitude);
+    if (file_->facts().n_samples != n ||
+        (in_rows && !(same(longitude, other_longitude) && same(latitude, other_latitude))))
+      throw ConfigError(fmt::format(
+          "{}: polarizations {} and {} were not measured at the same places ({} and {} samples); "
+          "grid them one by one",
+          paths_[static_cast<std::size_t>(file)], polarizations_[0], polarizations_[k], n,
+          file_->facts().n_samples));
+  }
 }
 
 void GridInput::require_same(const ScanFile& file) {
@@ -158,7 +267,7 @@ void GridInput::require_same(const ScanFile& file) {
     refuse("have frequencies of \"" + other.spectral_frame + "\" and \"" + facts_.spectral_frame +
            "\"");
   if (file.has_weights() != has_weights_) refuse("do not both have weights");
-  if (other.polarization != facts_.polarization)
+  if (other.polarization != facts_.polarization && polarizations_.empty())
     facts_.warnings.push_back(other.path + ": polarization " + other.polarization + ", before it " +
                               facts_.polarization);
   for (const std::string& w : other.warnings)
@@ -181,6 +290,10 @@ std::string GridInput::fingerprint(const GridBlock& block) {
   if (known.empty()) {
     std::string chosen = options_.longitude + "," + options_.latitude + "," + options_.data + "," +
                          options_.polarization;
+    for (const std::string& p : polarizations_) chosen += "," + p;
+    if (gains_)
+      for (const double gain : gain_of_[static_cast<std::size_t>(block.file)])
+        chosen += fmt::format(",{}", gain);
     for (const auto& [column, value] : options_.select) chosen += "," + column + "=" + value;
     known = fingerprint_of_file(path(block), chosen);
   }
@@ -188,7 +301,7 @@ std::string GridInput::fingerprint(const GridBlock& block) {
 }
 
 void GridInput::read_positions(const GridBlock& block, GridBlockData& data) {
-  open(block.file);
+  if (open_ != block.file) open(block.file);
   const auto n = static_cast<std::size_t>(block.n);
   data.longitude_deg.resize(n);
   data.latitude_deg.resize(n);
@@ -200,10 +313,20 @@ void GridInput::read_positions(const GridBlock& block, GridBlockData& data) {
 
 void GridInput::read(const GridBlock& block, std::int64_t first, std::int64_t n,
                      GridBlockData& data) {
-  open(block.file);
+  std::int64_t polarization = 0;
+  if (n_polarizations() > 1) {
+    polarization = first / file_axis_.n_channels;
+#if RYLE_MUTANT != 1332
+    first = first_channel_ + first % file_axis_.n_channels;
+#else
+    first = first % file_axis_.n_channels;
+#endif
+  }
+  open(block.file, polarization);
   const std::lock_guard lock(grid_file_mutex());
   data.values.resize(static_cast<std::size_t>(n * block.n));
   file_->read_channels_of(first, n, block.first, block.n, data.values.data());
+  divide_by_gains(block.file, first, n, data, block.n);
   bytes_read_ += 4 * n * block.n;
   if (has_weights_) {
     data.weights.resize(static_cast<std::size_t>(block.n));
@@ -215,6 +338,17 @@ void GridInput::read(const GridBlock& block, std::int64_t first, std::int64_t n,
     data.flags.resize(static_cast<std::size_t>(n * block.n));
     file_->read_flags_of(first, n, block.first, block.n, data.flags.data());
     bytes_read_ += n * block.n;
+  }
+}
+
+void GridInput::divide_by_gains(std::int64_t file, std::int64_t first, std::int64_t n,
+                                GridBlockData& data, std::int64_t n_samples) const {
+  if (gain_of_.empty()) return;
+  for (std::int64_t c = 0; c < n; ++c) {
+    const auto factor = static_cast<float>(
+        1 / gain_of_[static_cast<std::size_t>(file)][static_cast<std::size_t>(first + c)]);
+    float* values = data.values.data() + c * n_samples;
+    for (std::int64_t k = 0; k < n_samples; ++k) values[k] *= factor;
   }
 }
 

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "ryle/device/queue.hpp"
 #include "ryle/engine/grid/grid.hpp"
+#include "ryle/product/beam_gains.hpp"
 #include "ryle/product/scan_file.hpp"
 
 namespace ryle::stage {
@@ -25,7 +28,8 @@ struct GridBlockData {
   grid::Samples samples(std::int64_t n) const;
 };
 
-/// Channels [first, last) of the files.
+/// Channels [first, last) of the files; of several polarizations channels of the first, then those
+/// of the next.
 struct ChannelRange {
   std::int64_t first = 0, last = 0;
 };
@@ -37,18 +41,24 @@ ChannelRange parse_channels(const std::string& text, const FrequencyAxis& axis,
 /// Files of scans that go into one map, cut into blocks.
 class GridInput {
  public:
-  /// Throws ConfigError, naming both files, when their channels are not the same within
-  /// kMostChannelOffset of a channel, or their units differ.
+  /// `gains`: a file of BeamGains that kelvins are divided by; empty: none. Throws ConfigError,
+  /// naming both files, when their channels are not the same within kMostChannelOffset of a
+  /// channel, or their units differ.
   GridInput(const std::vector<std::string>& files, const ScanOptions& options,
-            const std::string& channels, std::int64_t block_samples);
+            const std::string& channels, std::int64_t block_samples, const std::string& gains = "");
   static constexpr double kMostChannelOffset = 0.05;
 
-  /// Of all files and the chosen channels.
+  /// Of all files and the chosen channels; n_channels counts those of all polarizations, the axis
+  /// those of one.
   const ScanFacts& facts() const { return facts_; }
+  /// FITS codes of the polarizations that are gridded together (--pol XX,YY); else empty.
+  const std::vector<int>& stokes() const { return stokes_; }
+  /// Most channels that one read() may ask for: those of a polarization have one weight.
+  std::int64_t most_channels_together() const { return facts_.frequency.n_channels; }
   const ChannelRange& channels() const { return channels_; }
   /// Fewer of them, counted as in the files. Before anything but positions is read.
   void choose_channels(ChannelRange channels);
-  std::int64_t n_file_channels() const { return file_axis_.n_channels; }
+  std::int64_t n_file_channels() const { return file_axis_.n_channels * n_polarizations(); }
   const std::vector<GridBlock>& blocks() const { return blocks_; }
   std::int64_t most_block_samples() const;
   const std::string& path(const GridBlock& block) const;
@@ -59,16 +69,26 @@ class GridInput {
 
   /// Positions only; the frame is that of facts().
   void read_positions(const GridBlock& block, GridBlockData& data);
-  /// Channels [first, first + n) counted as in the files, weights and flags.
+  /// Channels [first, first + n) counted as in the files, weights and flags; of one polarization.
   void read(const GridBlock& block, std::int64_t first, std::int64_t n, GridBlockData& data);
   grid::Positions directions(Queue& queue, const GridBlock& block, const GridBlockData& data) const;
   std::int64_t bytes_read() const { return bytes_read_; }
 
  private:
+  std::int64_t n_polarizations() const {
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>(polarizations_.size()));
+  }
+  void choose_polarizations(const std::string& file);
   void require_same(const ScanFile& file);
-  void open(std::int64_t file);
+  void require_same_samples(std::int64_t file);
+  void divide_by_gains(std::int64_t file, std::int64_t first, std::int64_t n, GridBlockData& data,
+                       std::int64_t n_samples) const;
+  void open(std::int64_t file, std::int64_t polarization = 0);
   ScanOptions options_;
-  std::vector<std::string> paths_;
+  std::vector<std::string> paths_, polarizations_;
+  std::vector<int> stokes_;
+  std::optional<BeamGains> gains_;
+  std::vector<std::vector<double>> gain_of_;  ///< [file][channel] K/Jy; empty: not divided by any
   std::vector<SkyFrame> frames_;
   std::vector<std::string> fingerprints_;
   ScanFacts facts_;
@@ -76,7 +96,8 @@ class GridInput {
   ChannelRange channels_;
   std::vector<GridBlock> blocks_;
   bool has_weights_ = false, has_flags_ = false;
-  std::int64_t open_ = -1, bytes_read_ = 0;
+  std::int64_t first_channel_ = 0;  ///< in the files, of channel 0 of several polarizations
+  std::int64_t open_ = -1, open_polarization_ = -1, bytes_read_ = 0;
   std::unique_ptr<ScanFile> file_;
 };
 

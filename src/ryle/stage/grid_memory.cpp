@@ -47,6 +47,10 @@ GridMemory memory_of(const GridSetup& setup, int n_workers, bool exact, std::int
   m.exact = exact ? GridSums::bytes_per_value() * n_cells : 0;
   m.own = 32 * n_cells + (exact ? GridSums::bytes_per_own(lobes) * n_cells : 0);
   if (!setup.is_mean()) m.own = 0;
+  if (setup.response) {  // another gridder for the same samples
+    m.cells += 20 * n_cells;
+    for (std::int64_t* twice : {&m.moments, &m.sums, &m.exact, &m.own}) *twice *= 2;
+  }
   // Value, weight, noise and count; one batch is written, one waits, one is made.
   m.planes = 16 * n_cells;
   m.n_planes = 3 * std::int64_t{n_workers};
@@ -68,7 +72,8 @@ std::int64_t grid_peak_memory_bytes() {
 
 GridPlan plan_grid_memory(const GridSetup& setup, const GridOptions& options, int n_workers,
                           bool exact) {
-  const std::int64_t n_channels = setup.input->facts().n_channels;
+  const std::int64_t n_channels = setup.input->facts().n_channels,
+                     together = std::min(n_channels, setup.input->most_channels_together());
   GridPlan plan;
   plan.limit_bytes = grid_memory_limit(options);
   plan.n_blocks = static_cast<std::int64_t>(setup.input->blocks().size());
@@ -77,7 +82,7 @@ GridPlan plan_grid_memory(const GridSetup& setup, const GridOptions& options, in
   };
   // One part and block are read without a second buffer; whether channels fit says how many parts.
   GridMemory m = memory_of(setup, n_workers, exact, plan.n_blocks);
-  std::int64_t fit = n_channels;
+  std::int64_t fit = together;
   if (bytes(m, fit, true) > plan.limit_bytes) {
     m = memory_of(setup, n_workers, exact, 2);
     while (fit > 0 && bytes(m, fit, true) > plan.limit_bytes) {
@@ -96,7 +101,7 @@ GridPlan plan_grid_memory(const GridSetup& setup, const GridOptions& options, in
 #endif
   fit = std::max<std::int64_t>(1, fit);
   plan.n_channels_at_a_time = fit;
-  plan.n_parts = (n_channels + fit - 1) / fit;
+  plan.n_parts = (n_channels + together - 1) / together * ((together + fit - 1) / fit);
   const auto item = [&](const char* what, std::int64_t n) {
     if (n > 0) plan.memory_bytes.emplace_back(what, n);
     plan.total_bytes += n;

@@ -96,6 +96,12 @@ class GridMerge {
     edges_.assign(edges.begin(), edges.end());
     if (edges_.size() < 2) throw ConfigError(options_.files[0] + " holds no channel");
     summary_.n_channels = edges_.back() - edges_.front();
+    const GridIdentity& id = files_[0]->identity();
+    if (!id.polarizations.empty() && summary_.n_channels != id.n_channels)
+      throw ConfigError(
+          fmt::format("{} of {} planes of polarizations {} are there: a file of sums "
+                      "that has the others is missing",
+                      summary_.n_channels, id.n_channels, id.polarizations));
   }
 
   std::unique_ptr<GridProducts> make_products() {
@@ -103,12 +109,14 @@ class GridMerge {
     MapFacts facts = files_[0]->notes().map;
     facts.velocity_axis = options_.velocity_axis;
     facts.frequency.first_center_hz = id.frequency.center_hz(edges_.front());
-    facts.frequency.n_channels = summary_.n_channels;
+    facts.frequency.n_channels =
+        summary_.n_channels /
+        std::max<std::int64_t>(1, static_cast<std::int64_t>(facts.stokes.size()));
     facts.history = {options_.command_line};
     return std::make_unique<GridProducts>(
         GridProductOptions{options_.output, options_.picture,
                            std::filesystem::path(options_.files[0]).filename().string(),
-                           options_.weights, options_.noise, options_.overwrite},
+                           options_.weights, options_.noise, options_.overwrite, options_.one_file},
         *cells_, facts, summary_.n_channels);
   }
 
@@ -152,7 +160,7 @@ class GridMerge {
       if (products == nullptr) continue;
       grid::Sums sums(id.n_cells, n);
       total.store(queue_, sums);
-      append_planes(queue_, sums, options_.finish, files_[0]->notes().map.area_factor, n,
+      append_planes(queue_, sums, nullptr, options_.finish, files_[0]->notes().map.area_factor, n,
                     *products);
       summary_.blocks_done += static_cast<std::int64_t>(sources.size());
     }

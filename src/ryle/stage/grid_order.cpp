@@ -110,7 +110,8 @@ void OrderRun::grid(const std::function<void(std::vector<grid::Plane>)>& append,
     const std::int64_t n = parts_[p].last - parts_[p].first;
     if (!gridder_ || made_for_ != n) {
       const Stopwatch watch(summary_.geometry_s);
-      grid::OrderConfig config{setup_.estimator, n, options_.finish, options_.implementation};
+      grid::OrderConfig config{setup_.estimator, n, options_.finish, options_.implementation,
+                               setup_.response_beam_rad};
       gridder_ = grid::make_order_gridder(config, cells_);
       made_for_ = n;
       summary_.implementation = gridder_->implementation();

@@ -104,7 +104,7 @@ GridProducts::GridProducts(GridProductOptions options, const SkyCells& cells, Ma
       own.quantity = quantity;
       own.unit = unit;
       return std::make_unique<SharedPlanes>(cells, path_beside(output, quantity), n_channels,
-                                            values, own, options_.overwrite);
+                                            values, own, options_.overwrite || options_.one_file);
     };
     if (options_.weights) {
       weight_ = beside("weight", CubeValues::float32, "");
@@ -153,8 +153,9 @@ void GridProducts::finish(const std::vector<std::string>& history, GridSummary& 
     // All complete before the first gets its name.
     for (auto* shared : {&weight_, &count_, &noise_})
       if (*shared) (*shared)->complete();
+    if (options_.one_file && value_) join(history);
     const auto publish_one = [&](CubeWriter& writer, const std::string& path) {
-      writer.add_history(history);
+      if (!options_.one_file) writer.add_history(history);
       writer.publish();
       summary.products.push_back(path);
       summary.bytes_written += static_cast<std::int64_t>(std::filesystem::file_size(path));
@@ -171,6 +172,19 @@ void GridProducts::finish(const std::vector<std::string>& history, GridSummary& 
     }
   }
   summary.write_s += write_s_;
+}
+
+// A file beside is made first, as nobody knows how many planes it will have, and becomes an
+// extension then.
+void GridProducts::join(const std::vector<std::string>& history) {
+  value_->add_history(history);
+  const std::pair<std::unique_ptr<SharedPlanes>*, const char*> kinds[] = {
+      {&weight_, "WEIGHT"}, {&count_, "COUNT"}, {&noise_, "NOISE"}};
+  for (const auto& [shared, name] : kinds) {
+    if (!*shared) continue;
+    value_->adopt((*shared)->complete(), name);
+    shared->reset();
+  }
 }
 
 void GridProducts::describe(GridSummary& summary) const {
@@ -207,8 +221,31 @@ void scale_plane(grid::Plane& plane, double factor) {
     for (float& v : *values) v = static_cast<float>(v * factor);
 }
 
-void append_planes(Queue& queue, const grid::Sums& sums, const grid::Finish& finish, double factor,
-                   std::int64_t n_channels, GridProducts& products) {
+namespace {
+
+void divide_by_response(const grid::Sums& sums, const grid::Sums& response, std::int64_t channel,
+                        grid::Plane& plane) {
+  for (std::size_t i = 0; i < plane.value.size(); ++i) {
+    if (std::isnan(plane.value[i])) continue;
+    const auto cell = static_cast<std::int64_t>(i);
+    const double seen = response.moments(channel, cell).weight;
+    // Under negative lobes what a source leaves may vanish.
+    const double factor = seen > 0 ? sums.moments(channel, cell).weight / seen
+                                   : std::numeric_limits<double>::quiet_NaN();
+    for (auto* values : {&plane.value, &plane.noise})
+      (*values)[i] = static_cast<float>((*values)[i] * factor);
+    if (std::isnan(plane.value[i])) {
+      plane.weight[i] = 0;
+      plane.count[i] = 0;
+    }
+  }
+}
+
+}  // namespace
+
+void append_planes(Queue& queue, const grid::Sums& sums, const grid::Sums* response,
+                   const grid::Finish& finish, double factor, std::int64_t n_channels,
+                   GridProducts& products) {
   const std::int64_t most = planes_at_a_time(queue);
   for (std::int64_t c = 0; c < n_channels; c += most) {
     std::vector<grid::Plane> planes(static_cast<std::size_t>(std::min(most, n_channels - c)));
@@ -216,6 +253,7 @@ void append_planes(Queue& queue, const grid::Sums& sums, const grid::Finish& fin
       grid::Plane& plane = planes[static_cast<std::size_t>(k)];
       plane = grid::finish(sums, finish, c + k);
       scale_plane(plane, factor);
+      if (response != nullptr) divide_by_response(sums, *response, c + k, plane);
     });
     products.append(std::move(planes));
   }

@@ -15,6 +15,7 @@ namespace ryle::stage {
 struct GridProductOptions {
   std::string output, picture, source;  ///< source: for titles, when there is no object
   bool weights = true, noise = false, overwrite = false;
+  bool one_file = false;  ///< weights, counts and noise are extensions of `output`
 };
 
 /// Planes that are the same for all channels stand once in their file, others become a cube: how a
@@ -37,6 +38,7 @@ class GridProducts {
 
  private:
   void write(const grid::Plane& plane);
+  void join(const std::vector<std::string>& history);
   void describe(GridSummary& summary) const;
   void draw(const GridSummary& summary) const;
 
@@ -53,9 +55,11 @@ class GridProducts {
 };
 
 /// Maps of all channels of the sums into the products, several at a time; values and their noise
-/// are multiplied by `factor`.
-void append_planes(Queue& queue, const grid::Sums& sums, const grid::Finish& finish, double factor,
-                   std::int64_t n_channels, GridProducts& products);
+/// are multiplied by `factor`, and divided by the mean response of the beam where there is one:
+/// its weights over those of `sums`.
+void append_planes(Queue& queue, const grid::Sums& sums, const grid::Sums* response,
+                   const grid::Finish& finish, double factor, std::int64_t n_channels,
+                   GridProducts& products);
 void scale_plane(grid::Plane& plane, double factor);
 /// Planes of append_planes() that are in memory at a time.
 std::int64_t planes_at_a_time(const Queue& queue);

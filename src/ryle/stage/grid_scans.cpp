@@ -37,6 +37,14 @@ void check_grid_options(const GridOptions& o) {
     throw ConfigError(
         "--resume goes on from a file of sums: name it with --checkpoint or "
         "--accumulate");
+  if (o.normalize != "auto" && o.normalize != "none" && o.normalize != "beam")
+    throw ConfigError("--normalize is auto, none or beam, not \"" + o.normalize + "\"");
+  if (o.normalize == "beam" && !(o.accumulate.empty() && o.checkpoint.empty()))
+    throw UnsupportedError(
+        "files of sums do not hold the response of the beam: --normalize beam works without "
+        "--accumulate, --checkpoint and --resume");
+  if (o.one_file && o.output.empty())
+    throw ConfigError("--one-file puts weights and counts into the map: it needs -o NAME.fits");
 }
 
 class GridRun {
@@ -106,6 +114,10 @@ class GridRun {
           "map; --accumulate NAME.rgrid keeps the sums, `ryle grid merge` makes the map of all",
           n, shards));
     }
+    if (makes_products() && shards > 1 && !setup_.input->stokes().empty())
+      throw ConfigError(
+          "a shard of several polarizations makes no cube with a STOKES axis; --accumulate "
+          "NAME.rgrid keeps the sums, `ryle grid merge` makes the map of all");
     for (std::size_t b = 0; b < n_blocks; ++b)
       if (by_channel || static_cast<std::int64_t>(b) % shards == options_.shard - 1)
         blocks_.push_back(b);
@@ -122,8 +134,11 @@ class GridRun {
         parts_.push_back(part);
         next = part.last;
       }
+    // A part holds channels of one polarization: they share their weights.
+    const std::int64_t together = setup_.input->most_channels_together();
     for (; next < channels_.last; next = parts_.back().last)
-      parts_.push_back({next, std::min(channels_.last, next + summary_.plan.n_channels_at_a_time)});
+      parts_.push_back({next, std::min({channels_.last, next + summary_.plan.n_channels_at_a_time,
+                                        (next / together + 1) * together})});
   }
 
   ConsumedBlock name_of(std::size_t block) {
@@ -152,7 +167,7 @@ class GridRun {
     products_ = std::make_unique<GridProducts>(
         GridProductOptions{options_.output, options_.picture,
                            std::filesystem::path(setup_.input->path(first)).filename().string(),
-                           options_.weights, options_.noise, options_.overwrite},
+                           options_.weights, options_.noise, options_.overwrite, options_.one_file},
         *setup_.cells, facts, summary_.n_channels);
   }
 
@@ -161,11 +176,20 @@ class GridRun {
 #if RYLE_MUTANT != 1224
       gridder_->sums().reset();
 #endif
+#if RYLE_MUTANT != 1333
+      if (response_) response_->sums().reset();
+#endif
       return;
     }
     gridder_.reset();
     setup_.config.n_channels = n_channels;
     gridder_ = grid::make_gridder(setup_.config, cells_);
+    response_.reset();
+    if (setup_.response) {
+      grid::Config config = setup_.config;
+      config.convolution = *setup_.response;
+      response_ = grid::make_gridder(config, cells_);
+    }
     setup_.notes.implementation = summary_.implementation = gridder_->implementation();
     if (checkpoint_) checkpoint_->set_implementation(summary_.implementation);
   }
@@ -191,6 +215,7 @@ class GridRun {
           sums_ = checkpoint_->load(parts_[p]);
         } else {
           sums_ = GridSums(cells_.directions.size(), n, setup_.identity.lobes);
+          if (response_) seen_ = GridSums(cells_.directions.size(), n, setup_.identity.lobes);
         }
       }
       bool fresh = true;  // the gridder holds nothing
@@ -199,7 +224,10 @@ class GridRun {
           summary_.stopped = true;
           break;
         }
-        if (!fresh) gridder_->sums().reset();
+        if (!fresh) {
+          gridder_->sums().reset();
+          if (response_) response_->sums().reset();
+        }
         grid_block(jobs_[job]);
         fresh = false;
         show(job + 1);
@@ -226,6 +254,8 @@ class GridRun {
     {
       const Stopwatch watch(summary_.grid_s);
       gridder_->execute(queue_, *plan_, samples);
+      // The same support, the same plan.
+      if (response_) response_->execute(queue_, *plan_, samples);
       tally.absent = grid::count_absent(queue_, samples, block.n, n);
     }
     const grid::PlanFacts facts = grid::facts(*plan_);
@@ -241,6 +271,7 @@ class GridRun {
     {
       const Stopwatch watch(summary_.add_s);
       sums_.add(queue_, gridder_->sums());
+      if (response_) seen_.add(queue_, response_->sums());
     }
     if (checkpoint_) {
       part_.blocks.push_back(name_of(job.block));
@@ -272,9 +303,11 @@ class GridRun {
     if (exact_) {
       const Stopwatch watch(summary_.add_s);
       sums_.store(queue_, gridder_->sums());
+      if (response_) seen_.store(queue_, response_->sums());
     }
-    append_planes(queue_, gridder_->sums(), options_.finish, setup_.notes.map.area_factor,
-                  parts_[p].last - parts_[p].first, *products_);
+    append_planes(queue_, gridder_->sums(), response_ ? &response_->sums() : nullptr,
+                  options_.finish, setup_.notes.map.area_factor, parts_[p].last - parts_[p].first,
+                  *products_);
   }
 
   void note_positions(const GridTally& tally) {
@@ -324,11 +357,11 @@ class GridRun {
   std::vector<GridJob> jobs_;
   std::optional<GridCheckpoint> checkpoint_;
   grid::Cells cells_;
-  std::unique_ptr<grid::Gridder> gridder_;
+  std::unique_ptr<grid::Gridder> gridder_, response_;
   std::shared_ptr<const grid::GeometryPlan> plan_;
   std::size_t plan_of_ = 0;
   GridPart part_;
-  GridSums sums_;
+  GridSums sums_, seen_;  ///< seen_: of response_
   std::unique_ptr<GridProducts> products_;
   std::unique_ptr<GridReader> reader_;
   std::chrono::steady_clock::time_point started_;

@@ -44,7 +44,12 @@ struct GridOptions {
   /// (make_sky_cells()).
   std::string target = "auto";
   std::string kernel = "gauss";
-  std::string channels;      ///< "10:20", "1419MHz:1422MHz"; empty: all
+  std::string channels;  ///< "10:20", "1419MHz:1422MHz"; empty: all
+  std::string gains;     ///< file of BeamGains that kelvins are divided by
+  /// What values are those of: "auto" multiplies values per beam by the solid angle of the map's
+  /// beam over the telescope's, "none" nothing; "beam" divides every value by the same mean (or
+  /// median) of the beam's response to a source in the cell, of the samples behind it.
+  std::string normalize = "auto";
   double beam_fwhm_rad = 0;  ///< 0: as the file says
   grid::Precision precision = grid::Precision::f32;
   std::string implementation = "auto";
@@ -52,6 +57,7 @@ struct GridOptions {
   std::string output;   ///< value cube; NAME.weight.fits and NAME.count.fits beside it
   std::string picture;  ///< PNG of the mean over the channels
   bool weights = true, noise = false;
+  bool one_file = false;  ///< weights, counts and noise as extensions of the output
   bool velocity_axis = false;
   bool overwrite = false;
   std::int64_t memory_bytes = 0;  ///< most for data and sums at a time; 0: half of what is free
@@ -98,7 +104,7 @@ struct GridMergeOptions {
   std::string output, picture;
   std::string accumulate;  ///< file of the sums of all; empty: none
   grid::Finish finish;
-  bool weights = true, noise = false, velocity_axis = false, overwrite = false;
+  bool weights = true, noise = false, one_file = false, velocity_axis = false, overwrite = false;
   int n_workers = 0;
   std::string command_line;
   std::function<void(const GridProgress&)> on_progress;

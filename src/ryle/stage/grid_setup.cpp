@@ -31,7 +31,7 @@ class Chooser {
     {
       const Stopwatch watch(summary_.read_s);
       setup_.input = std::make_unique<GridInput>(options_.files, options_.scans, options_.channels,
-                                                 options_.block_samples);
+                                                 options_.block_samples, options_.gains);
     }
     const ScanFacts& facts = setup_.input->facts();
     summary_.format = facts.format;
@@ -143,23 +143,39 @@ class Chooser {
     id.frequency.first_center_hz = facts.frequency.center_hz(-setup_.input->channels().first);
     id.n_channels = setup_.input->n_file_channels();
     id.frequency.n_channels = id.n_channels;
+    id.polarizations = setup_.input->stokes().empty() ? std::string() : facts.polarization;
     setup_.notes.kernel = summary_.kernel;
     MapFacts& map = setup_.notes.map;
     map.unit = facts.unit;
     map.object = facts.object;
     map.telescope = facts.telescope;
     map.frequency = id.frequency;
+    map.stokes = setup_.input->stokes();
     map.spectral_frame = facts.spectral_frame;
     map.observed_utc = facts.observed_utc;
     map.rest_frequency_hz = facts.rest_frequency_hz;
+    normalize();
     if (!beam_known_ || !setup_.is_mean()) return;
     const grid::OutputBeam beam = grid::output_beam(setup_.config.convolution, beam_rad_);
     map.beam_fwhm_deg = beam.major_rad / kDegree_rad;
     map.beam_minor_deg = beam.minor_rad / kDegree_rad;
     map.beam_position_angle_deg = beam.position_angle_rad / kDegree_rad;
-    if (facts.unit.find("/beam") != std::string::npos) map.area_factor = beam.area_factor;
+    if (options_.normalize == "auto" && facts.unit.find("/beam") != std::string::npos)
+      map.area_factor = beam.area_factor;
     summary_.beam_fwhm_deg = map.beam_fwhm_deg;
     summary_.area_factor = map.area_factor;
+  }
+
+  void normalize() {
+    if (options_.normalize != "beam") return;
+    if (!beam_known_)
+      throw ConfigError(setup_.input->facts().path +
+                        ": --normalize beam needs the beam of the telescope: --beam 2.9arcmin");
+    setup_.notes.map.per_beam = true;
+    if (setup_.is_mean())
+      setup_.response = grid::times_beam(setup_.config.convolution, beam_rad_);
+    else
+      setup_.response_beam_rad = beam_rad_;
   }
 
   Queue& queue_;

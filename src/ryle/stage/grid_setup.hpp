@@ -18,6 +18,9 @@ struct GridSetup {
   std::unique_ptr<SkyCells> cells;
   grid::Estimator estimator;
   grid::Config config;
+  /// The convolution function times the beam, where values are divided by its mean response.
+  std::optional<grid::Convolution> response;
+  double response_beam_rad = 0;  ///< of medians, the same: FWHM of the beam; 0: not divided
   GridIdentity identity;
   GridNotes notes;
   /// Of the one block there is, in the frame of the cells; else each block's are read again.

@@ -36,6 +36,7 @@ StateJson to_state_json(const GridIdentity& i) {
           {"n_cells", i.n_cells},
           {"n_channels", i.n_channels},
           {"lobes", i.lobes},
+          {"polarizations", i.polarizations},
           {"frequency", to_state_json(i.frequency)}};
 }
 GridIdentity identity_from(const StateJson& j) {
@@ -48,6 +49,7 @@ GridIdentity identity_from(const StateJson& j) {
   i.n_cells = j.at("n_cells").get<std::int64_t>();
   i.n_channels = j.at("n_channels").get<std::int64_t>();
   i.lobes = j.at("lobes").get<bool>();
+  i.polarizations = j.value("polarizations", std::string());
   i.frequency = axis_from(j.at("frequency"));
   return i;
 }
@@ -65,7 +67,8 @@ StateJson to_state_json(const GridNotes& n) {
           {"beam_fwhm_deg", m.beam_fwhm_deg},
           {"beam_minor_deg", m.beam_minor_deg},
           {"beam_position_angle_deg", m.beam_position_angle_deg},
-          {"area_factor", m.area_factor}};
+          {"area_factor", m.area_factor},
+          {"stokes", m.stokes}};
 }
 GridNotes notes_from(const StateJson& j, const GridIdentity& identity) {
   GridNotes n;
@@ -84,6 +87,7 @@ GridNotes notes_from(const StateJson& j, const GridIdentity& identity) {
   m.beam_minor_deg = j.at("beam_minor_deg").get<double>();
   m.beam_position_angle_deg = j.at("beam_position_angle_deg").get<double>();
   m.area_factor = j.at("area_factor").get<double>();
+  m.stokes = j.value("stokes", std::vector<int>());  // files of before there were several
   return n;
 }
 
@@ -162,6 +166,7 @@ std::string difference(const GridIdentity& a, const GridIdentity& b) {
   if (auto t = text("precisions", a.precision, b.precision); !t.empty()) return t;
   if (auto t = text("kinds of weights", a.weights, b.weights); !t.empty()) return t;
   if (auto t = text("units", a.unit, b.unit); !t.empty()) return t;
+  if (auto t = text("polarizations", a.polarizations, b.polarizations); !t.empty()) return t;
   if (a.n_channels != b.n_channels)
     return fmt::format("the scans have {} and {} channels", a.n_channels, b.n_channels);
   const double off_hz = std::abs(a.frequency.first_center_hz - b.frequency.first_center_hz);

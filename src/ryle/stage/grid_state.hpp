@@ -22,6 +22,7 @@ struct GridIdentity {
   std::int64_t n_cells = 0, n_channels = 0;  ///< channels of the files, not of a part
   FrequencyAxis frequency;
   bool lobes = false;
+  std::string polarizations;  ///< of several gridded together; else empty
 };
 /// Empty when equal, else what differs: "the convolution functions differ (A and B)".
 std::string difference(const GridIdentity& a, const GridIdentity& b);

@@ -129,6 +129,35 @@ bool has_negative_lobes(const Convolution& f) {
          *std::min_element(f.table_value.begin(), f.table_value.end()) < 0;
 }
 
+Convolution times_beam(const Convolution& convolution, double beam_fwhm_rad) {
+  require(positive(beam_fwhm_rad), "the beam's width must be above 0");
+  Convolution f = convolution;
+  const double sigma = beam_fwhm_rad / std::sqrt(8 * std::log(2.0));
+  const auto narrower = [&](double width) { return width * sigma / std::hypot(width, sigma); };
+  switch (f.function) {
+    case Function::mean:
+      f.function = Function::gauss;
+      f.sigma_rad = sigma;
+      break;
+    case Function::gauss:
+      f.sigma_rad = narrower(f.sigma_rad);
+      break;
+    case Function::ellipse:
+      f.minor_rad = narrower(f.minor_rad);
+      f.major_rad = narrower(f.major_rad);
+      break;
+    case Function::jinc:
+    case Function::sinc:  // exp(-(theta/b)^2): sigma = b / sqrt 2
+      f.b_rad = std::sqrt(2.0) * narrower(f.b_rad / std::sqrt(2.0));
+      break;
+    case Function::table:
+      for (std::size_t k = 0; k < f.table_value.size(); ++k)
+        f.table_value[k] *= std::exp(-0.5 * std::pow(f.table_theta_rad[k] / sigma, 2));
+      break;
+  }
+  return f;
+}
+
 double fwhm_rad(const Convolution& f) {
   if (f.function == Function::gauss) return f.sigma_rad * std::sqrt(8 * std::log(2.0));
   if (f.function == Function::ellipse) return f.major_rad * std::sqrt(8 * std::log(2.0));

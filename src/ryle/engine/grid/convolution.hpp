@@ -38,6 +38,10 @@ bool is_radial(const Convolution& convolution);
 /// May be negative inside the support.
 bool has_negative_lobes(const Convolution& convolution);
 
+/// K(theta) B(theta) with B the Gaussian beam of that FWHM: the weights of what the samples see of
+/// a point source in the cell. The same support, so the same geometry.
+Convolution times_beam(const Convolution& convolution, double beam_fwhm_rad);
+
 /// Full width at half maximum of K itself, along its longest axis.
 double fwhm_rad(const Convolution& convolution);
 

@@ -13,6 +13,7 @@ namespace {
 struct Weighed {
   float x;
   double weight;
+  float response = 1;  // of the beam to a source in the cell
 };
 
 // Sorting in the order of the equations. Of two zeros there is one: -0 + 0 is 0.
@@ -61,19 +62,19 @@ class OrderReference final : public OrderGridder {
           u <= 0 || (in.flags != nullptr && in.flags[at] != 0))
         continue;
       found.push_back({in.values[at] + 0.0F, weighted ? u * pair_value(f, c, s, chord) : 1});
+      if (config_.response_beam_rad > 0)
+        found.back().response = beam_response(config_.response_beam_rad, chord);
     }
     return found;
   }
 
   void statistic(std::vector<Weighed> found, float& value, float& weight,
                  std::int32_t& count) const {
-    std::sort(found.begin(), found.end(),
-              [](const Weighed& a, const Weighed& b) { return a.x < b.x; });
     double largest = 0;
     for (const Weighed& w : found) largest = std::max(largest, w.weight);
     int exponent = 0;
     std::frexp(largest, &exponent);
-    std::int64_t sum = 0, cumulative = 0;
+    std::int64_t sum = 0;
     for (const Weighed& w : found) sum += rounded_weight(w.weight, exponent);
     value = std::numeric_limits<float>::quiet_NaN();
     weight = 0;
@@ -83,14 +84,20 @@ class OrderReference final : public OrderGridder {
     if (sum == 0 || n < config_.finish.min_count || total < config_.finish.min_weight) return;
     weight = static_cast<float>(total);
     count = static_cast<std::int32_t>(n);
+    value = static_cast<float>(middle(found, sum, exponent, &Weighed::x) /
+                               middle(found, sum, exponent, &Weighed::response));
+  }
+
+  static double middle(std::vector<Weighed>& found, std::int64_t sum, int exponent,
+                       float Weighed::*what) {
+    std::sort(found.begin(), found.end(),
+              [&](const Weighed& a, const Weighed& b) { return a.*what < b.*what; });
     const auto carries = [&](const Weighed& w) { return rounded_weight(w.weight, exponent) > 0; };
-    for (auto w = found.begin(); w != found.end(); ++w) {
-      cumulative += rounded_weight(w->weight, exponent);
-      if (2 * cumulative < sum) continue;
-      const auto next = 2 * cumulative == sum ? std::find_if(w + 1, found.end(), carries) : w;
-      value = static_cast<float>(0.5 * (static_cast<double>(w->x) + next->x));
-      return;
-    }
+    std::int64_t cumulative = 0;
+    auto w = found.begin();
+    while (2 * (cumulative += rounded_weight(w->weight, exponent)) < sum) ++w;
+    const auto next = 2 * cumulative == sum ? std::find_if(w + 1, found.end(), carries) : w;
+    return 0.5 * (static_cast<double>((*w).*what) + (*next).*what);
   }
 
   OrderConfig config_;

@@ -52,7 +52,15 @@ struct TileCandidates {
 // What one cell sees of them.
 struct CellReach {
   std::vector<std::uint32_t> candidate;
-  std::vector<double> weight;  // K, where weights count
+  std::vector<double> weight;   // K, where weights count
+  std::vector<float> response;  // of the beam to a source in the cell, where asked for
+};
+
+// What statistic() works with.
+struct OrderRoom {
+  std::vector<OrderItem> items;  // [3][candidate]
+  std::vector<double> weights;   // of those present
+  std::vector<float> response;
 };
 
 class OrderSelection final : public OrderGridder {
@@ -91,8 +99,10 @@ class OrderSelection final : public OrderGridder {
     const std::int64_t n = near.size();
     const std::int64_t group = std::clamp<std::int64_t>((1 << 18) / n, 1, 64);
     std::vector<float> x(place(group * n)), u(place(in.weights == nullptr ? 0 : group * n));
-    std::vector<OrderItem> room(place(3 * n));
-    std::vector<double> weights(place(weighted_ ? n : 0));
+    OrderRoom room;
+    room.items.resize(place(3 * n));
+    room.weights.resize(place(weighted_ ? n : 0));
+    room.response.resize(place(config_.response_beam_rad > 0 ? n : 0));
     CellReach reach;
     for (std::int64_t c = 0; c < config_.n_channels; c += group) {
       const std::int64_t taken = std::min(group, config_.n_channels - c);
@@ -103,8 +113,8 @@ class OrderSelection final : public OrderGridder {
         if (cell < 0) continue;
         look(tile, near, cell, reach);
         for (std::int64_t e = 0; e < taken; ++e)
-          statistic(reach, x.data() + e * n, u.empty() ? nullptr : u.data() + e * n, weights, room,
-                    out, (c + e) * out.channel_stride + cell);
+          statistic(reach, x.data() + e * n, u.empty() ? nullptr : u.data() + e * n, room, out,
+                    (c + e) * out.channel_stride + cell);
       }
     }
   }
@@ -131,6 +141,7 @@ class OrderSelection final : public OrderGridder {
             CellReach& reach) const {
     reach.candidate.clear();
     reach.weight.clear();
+    reach.response.clear();
     const auto i = place(cell);
     const double c[3] = {cells_.directions.x[i], cells_.directions.y[i], cells_.directions.z[i]};
     // No further north or south than the chord; rounding must not lose a sample at the edge.
@@ -151,18 +162,21 @@ class OrderSelection final : public OrderGridder {
       if (!(chord < chord_)) continue;
       reach.candidate.push_back(static_cast<std::uint32_t>(k));
       if (weighted_) reach.weight.push_back(pair_value(config_.estimator.convolution, c, s, chord));
+      if (config_.response_beam_rad > 0)
+        reach.response.push_back(beam_response(config_.response_beam_rad, chord));
     }
   }
 
-  void statistic(const CellReach& reach, const float* x, const float* u,
-                 std::vector<double>& weights, std::vector<OrderItem>& room, const OrderPlanes& out,
-                 std::int64_t at) const {
-    OrderItem* const items = room.data();
+  void statistic(const CellReach& reach, const float* x, const float* u, OrderRoom& room,
+                 const OrderPlanes& out, std::int64_t at) const {
+    OrderItem* const items = room.items.data();
+    std::vector<double>& weights = room.weights;
     std::int64_t n = 0;
     double largest = weighted_ ? 0 : 1;
     for (std::size_t k = 0; k < reach.candidate.size(); ++k) {
       const std::uint32_t i = reach.candidate[k];
       items[n] = {x[i], 1};
+      if (!room.response.empty()) room.response[place(n)] = reach.response[k];
       if (weighted_) {
         const double w = (u == nullptr ? 1 : static_cast<double>(u[i])) * reach.weight[k];
         weights[place(n)] = w;
@@ -191,7 +205,21 @@ class OrderSelection final : public OrderGridder {
     const double total = weighted_ ? std::ldexp(static_cast<double>(sum), exponent - kWeightBits)
                                    : static_cast<double>(sum);
     if (sum == 0 || count < config_.finish.min_count || total < config_.finish.min_weight) return;
-    out.value[at] = static_cast<float>(weighted_median(items, n, sum, items + n));
+    double middle = weighted_median(items, n, sum, items + n);
+    if (!room.response.empty()) {
+      n = 0;
+      for (std::int64_t k = 0; k < count; ++k) {
+        const std::uint32_t w = weighted_ ? rounded_weight(weights[place(k)], exponent) : 1;
+        items[n] = {room.response[place(k)], w};
+        n += w > 0 ? 1 : 0;
+      }
+#if RYLE_MUTANT == 1334
+      middle /= room.response[0];
+#else
+      middle /= weighted_median(items, n, sum, items + n);
+#endif
+    }
+    out.value[at] = static_cast<float>(middle);
     out.weight[at] = static_cast<float>(total);
     out.count[at] = static_cast<std::int32_t>(count);
   }

@@ -32,6 +32,9 @@ struct OrderConfig {
   std::int64_t n_channels = 1;
   Finish finish;                        ///< when a cell is empty
   std::string implementation = "auto";  ///< auto | reference | cpu:selection
+  /// FWHM of a Gaussian beam: values are divided by the same statistic of its response to a source
+  /// in the cell; 0: they are not.
+  double response_beam_rad = 0;
 };
 
 /// Where the maps go. @shape [channel][cell]

@@ -19,4 +19,9 @@ double pair_value(const Convolution& f, const double* cell, const double* sample
   return value(f, theta, scale * e, scale * n);
 }
 
+float beam_response(double beam_fwhm_rad, double chord) {
+  const double theta = 2 * std::asin(0.5 * chord);
+  return static_cast<float>(std::exp2(-4 * (theta / beam_fwhm_rad) * (theta / beam_fwhm_rad)));
+}
+
 }  // namespace ryle::grid::detail

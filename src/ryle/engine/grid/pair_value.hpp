@@ -10,4 +10,7 @@ namespace ryle::grid::detail {
 double pair_value(const Convolution& function, const double* cell, const double* sample,
                   double chord);
 
+/// Of a Gaussian beam to a source at a distance from its center.
+float beam_response(double beam_fwhm_rad, double chord);
+
 }  // namespace ryle::grid::detail
