@@ -6,12 +6,11 @@
 #include "tests/support/simt/simt.hpp"
 
 /// The words of CUDA, for kernels that tests compile as C++ (simt.hpp). Only what kernels of Ryle
-/// use: an unknown word is a compile error and belongs here.
+/// use: an unknown word is a compile error and belongs here. CMake: ryle_simt_sources() of
+/// simt.cmake, for the pragmas of the device compiler.
 
-// Pragmas for the device compiler: #pragma unroll.
-#pragma GCC diagnostic ignored "-Wunknown-pragmas"
 #ifdef __clang__
-#pragma GCC diagnostic ignored "-Wpass-failed"
+#pragma GCC diagnostic ignored "-Wpass-failed"  // loops that were not unrolled
 #endif
 
 #define __global__ inline
@@ -181,6 +180,14 @@ inline int __dp4a(int a, int b, int c) {  // wraps, as the instruction does
 inline unsigned __dp4a(unsigned a, unsigned b, unsigned c) {
   for (int k = 0; k < 4; ++k) c += (a >> (8 * k) & 255u) * (b >> (8 * k) & 255u);
   return c;
+}
+inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
+  unsigned result = 0;
+  for (int k = 0; k < 4; ++k) {
+    const unsigned from = selector >> (4 * k) & 7u;
+    result |= ((from < 4 ? x >> (8 * from) : y >> (8 * (from - 4))) & 255u) << (8 * k);
+  }
+  return result;
 }
 inline int __popc(unsigned x) { return std::popcount(x); }
 inline int __popcll(unsigned long long x) { return std::popcount(x); }

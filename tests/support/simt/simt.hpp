@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
-#include <ucontext.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -17,6 +15,10 @@
 #include <vector>
 
 #include "ryle/core/random.hpp"
+
+#ifndef __x86_64__
+#include <ucontext.h>
+#endif
 
 /// Runs CUDA kernels on the host, for tests: the source of a kernel, unchanged, compiled as C++
 /// with the definitions of cuda_names.hpp. No speed, only rules.
@@ -53,6 +55,37 @@ struct Grid {
   std::size_t dynamic_shared_bytes = 0;
 };
 
+#ifdef __x86_64__
+/// Where a fibre goes on: its stack, which holds the registers that calls keep. swapcontext would
+/// ask the kernel for the signal mask each time, a hundred times the cost.
+struct Context {
+  void* stack = nullptr;
+};
+__attribute__((naked, noinline)) inline void switch_context(Context& /*from*/, Context& /*to*/) {
+  asm("pushq %rbp\n\tpushq %rbx\n\tpushq %r12\n\tpushq %r13\n\tpushq %r14\n\tpushq %r15\n\t"
+      "movq %rsp, (%rdi)\n\tmovq (%rsi), %rsp\n\t"
+      "popq %r15\n\tpopq %r14\n\tpopq %r13\n\tpopq %r12\n\tpopq %rbx\n\tpopq %rbp\n\tret");
+}
+/// The first switch to it calls entry() on an aligned stack.
+inline void prepare(Context& context, std::byte* stack, std::size_t bytes, void (*entry)()) {
+  void* frame[8] = {};  // six registers, the address to return to, and none after it
+  frame[6] = reinterpret_cast<void*>(entry);
+  const auto end = (reinterpret_cast<std::uintptr_t>(stack) + bytes) / 16 * 16;
+  context.stack = reinterpret_cast<void*>(end - sizeof frame);
+  std::memcpy(context.stack, frame, sizeof frame);
+}
+#else
+using Context = ucontext_t;
+inline void switch_context(Context& from, Context& to) { swapcontext(&from, &to); }
+inline void prepare(Context& context, std::byte* stack, std::size_t bytes, void (*entry)()) {
+  getcontext(&context);
+  context.uc_stack.ss_sp = stack;
+  context.uc_stack.ss_size = bytes;
+  context.uc_link = nullptr;
+  makecontext(&context, entry, 0);
+}
+#endif
+
 using Words = std::array<std::uint32_t, 6>;  // what one lane brings to a warp operation
 
 /// What device code sees of its thread.
@@ -64,9 +97,10 @@ struct Thread {
   const char* operation;  // where it waits ...
   int line;
   unsigned mask;
-  Words given;                     // ... with what of its own
-  std::array<Words, 32> given_by;  // and, when it goes on, what the lanes gave
-  ucontext_t context;
+  Words given;                       // ... with what of its own
+  const std::array<Words, 32>* all;  // and, when it goes on, what the lanes gave
+  std::array<Words, 32> own;         // room for it where lanes of a warp go different ways
+  Context context;
   void* fake_stack;
 };
 
@@ -77,14 +111,15 @@ struct Thread {
 #define RYLE_SIMT_ASAN 1
 #endif
 #endif
+// No power of two: stacks would share the sets of the caches.
 #ifdef RYLE_SIMT_ASAN
 extern "C" void __sanitizer_start_switch_fiber(void**, const void*, std::size_t);
 extern "C" void __sanitizer_finish_switch_fiber(void*, const void**, std::size_t*);
-inline constexpr std::size_t kStackBytes = 256 * 1024;
+inline constexpr std::size_t kStackBytes = 256 * 1024 + 33 * 64;
 #else
 inline void __sanitizer_start_switch_fiber(void**, const void*, std::size_t) {}
 inline void __sanitizer_finish_switch_fiber(void*, const void**, std::size_t*) {}
-inline constexpr std::size_t kStackBytes = 128 * 1024;
+inline constexpr std::size_t kStackBytes = 64 * 1024 + 33 * 64;
 #endif
 
 /// Bounds of the section of `__shared__` variables; empty where no kernel has one.
@@ -99,6 +134,7 @@ class Machine {
         random_(mix64(seed)),
         kernel_(kernel),
         threads_(grid.threads.count()),
+        warps_((threads_.size() + 31) / 32),
         stacks_(new std::byte[kStackBytes * threads_.size()]),
         dynamic_(new std::byte[std::max<std::size_t>(1, grid.dynamic_shared_bytes)]) {
     if (threads_.empty() || threads_.size() > 1024)
@@ -140,7 +176,7 @@ class Machine {
                         " is not in its own mask");
     thread().given = given;
     wait(Thread::State::at_warp, operation, line, mask);
-    return thread().given_by;
+    return *thread().all;
   }
 
  private:
@@ -194,12 +230,12 @@ class Machine {
     thread.warp = t / 32;
     thread.state = Thread::State::ready;
     thread.fake_stack = nullptr;
-    getcontext(&thread.context);
-    thread.context.uc_stack.ss_sp = stacks_.get() + t * kStackBytes;
-    thread.context.uc_stack.ss_size = kStackBytes;
-    thread.context.uc_link = nullptr;
-    makecontext(&thread.context, &Machine::enter, 0);
+    prepare(thread.context, stack_of(thread), kStackBytes, &Machine::enter);
     ready_.push_back(&thread);
+  }
+
+  std::byte* stack_of(const Thread& thread) {
+    return stacks_.get() + (&thread - threads_.data()) * static_cast<std::ptrdiff_t>(kStackBytes);
   }
 
   // The life of a fibre. It never returns: the last switch leaves it for good.
@@ -218,15 +254,15 @@ class Machine {
   void resume(Thread& thread) {
     current_ = &thread;
     void* fake_stack = nullptr;
-    __sanitizer_start_switch_fiber(&fake_stack, thread.context.uc_stack.ss_sp, kStackBytes);
-    swapcontext(&home_, &thread.context);
+    __sanitizer_start_switch_fiber(&fake_stack, stack_of(thread), kStackBytes);
+    switch_context(home_, thread.context);
     __sanitizer_finish_switch_fiber(fake_stack, nullptr, nullptr);
   }
 
   void leave() {
     Thread& thread = *current_;
     __sanitizer_start_switch_fiber(&thread.fake_stack, home_stack_, home_bytes_);
-    swapcontext(&thread.context, &home_);
+    switch_context(thread.context, home_);
     __sanitizer_finish_switch_fiber(thread.fake_stack, &home_stack_, &home_bytes_);
   }
 
@@ -251,8 +287,13 @@ class Machine {
         return;
       lanes.push_back(&lane);
     }
+    // A whole warp has read what it got last time: it is all here. Parts of one may not have.
     for (Thread* to : lanes) {
-      for (const Thread* from : lanes) to->given_by[from->lane] = from->given;
+      auto& all = last.mask == 0xffffffffu ? warps_[last.warp] : to->own;
+      if (to == lanes[0] || &all == &to->own) {
+        for (const Thread* from : lanes) all[from->lane] = from->given;
+      }
+      to->all = &all;
       make_ready(*to);
     }
   }
@@ -297,6 +338,7 @@ class Machine {
   std::uint64_t random_;
   const std::function<void()>& kernel_;
   std::vector<Thread> threads_;
+  std::vector<std::array<Words, 32>> warps_;
   std::unique_ptr<std::byte[]> stacks_;
   std::unique_ptr<std::byte[]> dynamic_;
   std::map<std::type_index, std::unique_ptr<std::byte[]>> shared_;
@@ -304,7 +346,7 @@ class Machine {
   Thread* current_ = nullptr;
   Dim3 block_;
   std::exception_ptr error_;
-  ucontext_t home_ = {};
+  Context home_ = {};
   const void* home_stack_ = nullptr;
   std::size_t home_bytes_ = 0;
 };
