@@ -58,10 +58,10 @@ function(ryle_test name)
   target_compile_definitions(test_${name} PRIVATE
     RYLE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" RYLE_BINARY_DIR="${PROJECT_BINARY_DIR}")
   list(JOIN A_SLOW ":" slow)
-  gtest_discover_tests(test_${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${name}." TEST_FILTER "-${slow}"
+  gtest_discover_tests(test_${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 TEST_PREFIX "${name}." TEST_FILTER "-${slow}"
     PROPERTIES TIMEOUT ${A_TIMEOUT} LABELS "${A_LABELS}")
   if(slow)
-    gtest_discover_tests(test_${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${name}." TEST_FILTER "${slow}"
+    gtest_discover_tests(test_${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 TEST_PREFIX "${name}." TEST_FILTER "${slow}"
       TEST_LIST test_${name}_SLOW PROPERTIES TIMEOUT ${A_TIMEOUT} LABELS slow)
   endif()
 endfunction()

@@ -26,6 +26,8 @@ class OwnTemporaryFolder {
     }
     ::setenv("TMPDIR", path_.c_str(), 1);
     ::setenv("TEST_TMPDIR", path_.c_str(), 1);
+    // Rates of this machine that somebody measured are no part of a test.
+    ::setenv("XDG_CACHE_HOME", (path_ + "/cache").c_str(), 1);
   }
   OwnTemporaryFolder(const OwnTemporaryFolder&) = delete;
   OwnTemporaryFolder& operator=(const OwnTemporaryFolder&) = delete;

@@ -121,6 +121,7 @@ std::vector<std::vector<double>> received_power(const ObservationConfig& config,
                                                 const SkyOfSources& sky) {
   LiveBeams live = live_beams(config);
   live.receiver.close_after_ns = live.receiver.idle_close_ns = std::int64_t{1} << 60;
+  live.receiver.stall_budget_s = 1;  // all that is sent
   Best2Source source(live.receiver);
   source.start();
   simulate::Best2SenderConfig to;
@@ -132,7 +133,7 @@ std::vector<std::vector<double>> received_power(const ObservationConfig& config,
   sender.start();
   const auto sent = static_cast<std::uint64_t>(sender.join().receivers[0].packets_sent);
   EXPECT_EQ(sent, static_cast<std::uint64_t>(kSources * kSpectra / 128 * 16));
-  for (int i = 0; i < 5000 && source.counters().received < sent; ++i)
+  for (int i = 0; i < 60'000 && source.counters().received < sent; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   source.stop();
   std::vector<std::vector<double>> samples;

@@ -66,7 +66,7 @@ Best2Outcome best2_loop(const Best2SourceConfig& config, std::int64_t first, con
   source.start();
   test::Sender sender(source.endpoints()[0]);
   const std::uint64_t sent = play(sender);
-  for (int i = 0; i < 5000 && source.counters().received < sent; ++i)
+  for (int i = 0; i < 60'000 && source.counters().received < sent; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   source.stop();
   Best2Outcome out;

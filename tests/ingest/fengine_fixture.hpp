@@ -99,7 +99,7 @@ class RunningFengine {
   }
   /// Waits until this many datagrams were counted.
   bool settle(std::uint64_t n) {
-    for (int i = 0; i < 10'000 && source_->counters().received < n; ++i) {
+    for (int i = 0; i < 60'000 && source_->counters().received < n; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     return source_->counters().received >= n;

@@ -77,7 +77,8 @@ Outcome loop(const SpectraRecord& record, const FengineSourceConfig& source_conf
   out.report = sender.join();
   std::int64_t sent = 0;
   for (const auto& link : out.report.receivers) sent += link.packets_sent;
-  for (int i = 0; i < 5000 && source.counters().received < static_cast<std::uint64_t>(sent); ++i) {
+  for (int i = 0; i < 60'000 && source.counters().received < static_cast<std::uint64_t>(sent);
+       ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   source.stop();

@@ -429,7 +429,7 @@ TEST(FengineSource, QueuedChunksKeepTheTimeOfTheirSegment) {
       if (t % 64 == 0) std::this_thread::sleep_for(std::chrono::microseconds(300));
     }
     for (int i = 0;
-         i < 10'000 && source.counters().received < static_cast<std::uint64_t>(600 * (run + 1));
+         i < 60'000 && source.counters().received < static_cast<std::uint64_t>(600 * (run + 1));
          ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
@@ -487,7 +487,7 @@ TEST(FengineSource, TbfFrames) {
 // masks must say the same.
 TEST(FengineSource, SentMinusLostIsUsedBehindTheRelay) {
   auto config = small_chips();
-  config.endpoints = {"udp://127.0.0.1:" + std::to_string(test::free_udp_port())};
+  config.endpoints = {test::own_endpoint("udp")};
   RunningFengine running(config);
   simulate::ImpairConfig impair;
   impair.seed = 11;
@@ -504,7 +504,7 @@ TEST(FengineSource, SentMinusLostIsUsedBehindTheRelay) {
   std::vector<simulate::LedgerRecord> ledger;
   constexpr std::int64_t kSpectra = 2000;
   {
-    simulate::ImpairRelay relay(impair, "127.0.0.1", parse_endpoint(config.endpoints[0]).port);
+    simulate::ImpairRelay relay(impair, test::own_host(), parse_endpoint(config.endpoints[0]).port);
     Sender sender("udp://127.0.0.1:" + std::to_string(relay.in_port()));
     send_boards(sender, 3, 0, kSpectra);
     relay.stop();

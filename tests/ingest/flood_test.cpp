@@ -72,7 +72,7 @@ TEST(Flood, OfOneSocketDoesNotStarveTheReceiverOfAnother) {
 // by the one that lives, however much waits in it.
 TEST(Flood, OfASocketWithADeadStreamDoesNotHoldBackTheOthers) {
   auto config = test::mixed_config();
-  const std::string shared = "udp://127.0.0.1:" + std::to_string(test::free_udp_port());
+  const std::string shared = test::own_endpoint("udp");
   config.endpoints = {shared, shared, "udp://127.0.0.1:0"};
   config.geometry.n_instants = 16;
   config.chunk_ticks = 256;

@@ -169,7 +169,7 @@ TEST(Impair, SourceBehindTheRelayAgreesWithTheModelOnEveryCounterAndBit) {
   constexpr int kStreams = 3;
   Mwa32tSourceConfig config;
   // All receivers on one port: the order of the relay is then the order of arrival.
-  const std::string endpoint = "udp://127.0.0.1:" + std::to_string(test::free_udp_port());
+  const std::string endpoint = test::own_endpoint("udp");
   config.endpoints = {endpoint, endpoint, endpoint};
   config.geometry.n_instants = kInstants;
   config.chunk_ticks = 256;
@@ -197,7 +197,7 @@ TEST(Impair, SourceBehindTheRelayAgreesWithTheModelOnEveryCounterAndBit) {
     model.offer(packet, 0);
   });
   {
-    simulate::ImpairRelay relay(everything(99), "127.0.0.1", parse_endpoint(endpoint).port);
+    simulate::ImpairRelay relay(everything(99), test::own_host(), parse_endpoint(endpoint).port);
     test::Sender sender("udp://127.0.0.1:" + std::to_string(relay.in_port()));
     for (Tick tick = 5000; tick < 5000 + 256 * 90; tick += kInstants) {
       for (std::uint32_t r = 0; r < kStreams; ++r) {

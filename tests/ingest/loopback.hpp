@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ryle/ingest/socket.hpp"
+#include "tests/support/own_host.hpp"
 
 namespace ryle::test {
 
@@ -73,9 +74,9 @@ class Sender {
   int descriptor_ = -1;
 };
 
-/// A UDP port nobody has at the moment.
-inline std::uint16_t free_udp_port() {
-  return udp_bind(parse_endpoint("udp://127.0.0.1:0")).local_port();
+/// An endpoint that nobody else takes, for whoever must know it beforehand.
+inline std::string own_endpoint(const std::string& transport) {
+  return transport + "://" + own_host() + ":24000";
 }
 
 }  // namespace ryle::test

@@ -343,7 +343,7 @@ TEST(Mwa32tSource, OfflineTheSenderWaitsAndTheEndIsFound) {
 
 // Ryle connects to the nodes; one is not there yet.
 TEST(Mwa32tSource, ConnectsToNodesAndTriesAgain) {
-  const Endpoint any = parse_endpoint("tcp://127.0.0.1:0");
+  const Endpoint any = parse_endpoint("tcp://" + test::own_host() + ":0");
   Endpoint late = any;
   late.port = tcp_listen(any).local_port();  // free again at once
   auto config = mixed_config();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <fstream>
@@ -11,11 +10,15 @@
 namespace ryle {
 namespace {
 
+// Counted by walking the pages. /proc/self/statm sums per-core counters that lag by up to 32 pages
+// each, and more the more cores there are.
 std::int64_t resident_bytes() {
-  std::ifstream in("/proc/self/statm");
-  std::int64_t total = 0, resident = 0;
-  in >> total >> resident;
-  return resident * sysconf(_SC_PAGESIZE);
+  std::ifstream in("/proc/self/smaps_rollup");
+  for (std::string word; in >> word;) {
+    std::int64_t kib = 0;
+    if (word == "Rss:" && in >> kib) return kib * 1024;
+  }
+  return -1;
 }
 
 // Plans count what is asked for: host buffers must not take much more.
@@ -28,6 +31,7 @@ TEST(Buffer, HostMemoryIsWhatWasAskedFor) {
   constexpr std::int64_t kMiB = std::int64_t{1} << 20;
   for (const std::int64_t bytes : {kMiB, kMiB + 1, 2 * kMiB + 1, 5 * kMiB, 8 * kMiB + 1}) {
     const std::int64_t before = resident_bytes();
+    if (before < 0) GTEST_SKIP() << "skipped: no /proc/self/smaps_rollup";
     const Buffer<std::byte> buffer(bytes);
     const std::int64_t taken = resident_bytes() - before;
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.data()) % 128, 0u) << bytes;

@@ -22,6 +22,7 @@
 #include "ryle/core/random.hpp"
 #include "ryle/simulate/packets.hpp"
 #include "ryle/wire/bytes.hpp"
+#include "tests/support/own_host.hpp"
 
 namespace ryle::simulate {
 namespace {
@@ -42,9 +43,13 @@ VoltageRecord numbered_record(std::int64_t n_samples = 1 << 16) {
 sockaddr_in loopback(std::uint16_t port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(::inet_pton(AF_INET, test::own_host().c_str(), &address.sin_addr), 1);
   address.sin_port = htons(port);
   return address;
+}
+
+std::string address_of(const std::string& transport, std::uint16_t port) {
+  return transport + "://" + test::own_host() + ":" + std::to_string(port);
 }
 
 std::uint16_t port_of(int fd) {
@@ -82,7 +87,7 @@ class TcpSink {
     if (listener_ >= 0) ::close(listener_);
     listener_ = -1;
   }
-  std::string endpoint() const { return "tcp://127.0.0.1:" + std::to_string(port_of(listener_)); }
+  std::string endpoint() const { return address_of("tcp", port_of(listener_)); }
   std::uint16_t port() const { return port_of(listener_); }
   const std::vector<std::vector<std::byte>>& streams() const { return streams_; }
   std::atomic<std::int64_t> n_bytes{0};
@@ -168,7 +173,7 @@ TEST(Sender, UdpPacketsAreExactAndCounted) {
   const int fd =
       bound_socket(SOCK_DGRAM);  // one socket for all four: the packets name their receiver
   SenderConfig config;
-  config.endpoints.assign(4, "udp://127.0.0.1:" + std::to_string(port_of(fd)));
+  config.endpoints.assign(4, address_of("udp", port_of(fd)));
   config.speed = 1;
   config.start_tick = (std::int64_t{1} << 33) + 256;
   config.duration_s = 0.15;  // 750 packets a receiver, 2.9 laps
@@ -178,7 +183,14 @@ TEST(Sender, UdpPacketsAreExactAndCounted) {
   std::map<std::uint32_t, std::int64_t> next;
   std::vector<std::byte> buffer(9000);
   std::int64_t n_received = 0;
-  for (pollfd ready{fd, POLLIN, 0}; ::poll(&ready, 1, sender.running() ? 500 : 50) > 0;) {
+  // Until the sender has ended and nothing of it waits any more: how long that takes is the
+  // machine's.
+  for (pollfd ready{fd, POLLIN, 0};;) {
+    const bool running = sender.running();
+    if (::poll(&ready, 1, 10) <= 0) {
+      if (running) continue;
+      break;
+    }
     const ssize_t n = ::recv(fd, buffer.data(), buffer.size(), 0);
     wire::Packet packet;
     ASSERT_EQ(wire::decode(geometry, std::span(buffer.data(), static_cast<std::size_t>(n)), packet),
@@ -199,9 +211,7 @@ TEST(Sender, UdpPacketsAreExactAndCounted) {
   EXPECT_EQ(n_received, 3000);
   EXPECT_EQ(report.samples_sent(), 4 * 192'000);
   for (const auto& receiver : report.receivers) EXPECT_EQ(receiver.packets_sent, 750);
-  // paced: 0.15 s of data take 0.15 s, late by less than the scheduling noise of a busy machine
-  EXPECT_GE(report.elapsed_s, 0.148);
-  EXPECT_LT(report.elapsed_s, 1.0);
+  EXPECT_GE(report.elapsed_s, 0.148);  // paced: 0.15 s of data take 0.15 s, or longer when busy
 }
 
 TEST(Sender, ACaptureNodeThatDiesAndReturnsLeavesAnExactGap) {
@@ -240,7 +250,7 @@ TEST(Sender, WaitsForAReceiverThatListensLater) {
   }
   std::vector<std::unique_ptr<TcpSink>> sinks;
   SenderConfig config;
-  config.endpoints = {"tcp://127.0.0.1:" + std::to_string(port)};
+  config.endpoints = {address_of("tcp", port)};
   for (int r = 1; r < 4; ++r) {
     sinks.push_back(std::make_unique<TcpSink>());
     config.endpoints.push_back(sinks.back()->endpoint());
@@ -264,7 +274,7 @@ TEST(Sender, NobodyListensIsAnErrorThatSaysWhere) {
   const auto record = numbered_record();
   const int fd = bound_socket(SOCK_STREAM);
   SenderConfig config;
-  config.endpoints.assign(4, "tcp://127.0.0.1:" + std::to_string(port_of(fd)));
+  config.endpoints.assign(4, address_of("tcp", port_of(fd)));
   ::close(fd);
   config.connect_timeout_s = 0.1;
   Mwa32tSender sender(record, config);
@@ -288,20 +298,26 @@ TEST(Sender, ABrokenConnectionComesBackAtTheNextInstantDue) {
   }
   sinks[1]->close_after_bytes = 1'000'000;
   config.speed = 1;
-  config.duration_s = 0.5;
-  Mwa32tSender sender(record, config);
+  Mwa32tSender sender(record, config);  // no duration: until the second connection has data
   sender.start();
+  for (int ms = 0; ms < 60'000 && sinks[1]->n_bytes < 3'000'000; ++ms)
+    std::this_thread::sleep_for(1ms);
+  sender.stop();
   const auto report = sender.join();
   for (auto& sink : sinks) sink->stop();
-  EXPECT_EQ(report.receivers[0].samples_sent, 640'000);
-  EXPECT_EQ(report.receivers[1].samples_sent + report.receivers[1].samples_skipped, 640'000);
   EXPECT_GT(report.receivers[1].samples_skipped, 0);
   EXPECT_EQ(report.receivers[1].disconnects, 1);
   ASSERT_EQ(sinks[1]->streams().size(), 2u);
   const auto& second = sinks[1]->streams()[1];
   ASSERT_GE(second.size(), 34u);
   const auto n = static_cast<std::int64_t>(second.size() / 34);
-  expect_groups(record, second, 1, 640'000 - n);  // whole groups to the very end
+  ASSERT_GT(n, 0);
+  // Whole groups to the end; what the end cut is no more than one.
+  const std::vector<std::byte> whole(second.begin(), second.begin() + n * 34);
+  const auto& first = sinks[1]->streams()[0];
+  const Tick begin = report.receivers[1].samples_skipped + report.receivers[1].samples_sent - n;
+  expect_groups(record, whole, 1, begin);
+  EXPECT_GE(begin, static_cast<Tick>(first.size() / 34));
 }
 
 TEST(Sender, StopsWhenAskedAndWhenEveryReceiverHasLeft) {
@@ -315,11 +331,10 @@ TEST(Sender, StopsWhenAskedAndWhenEveryReceiverHasLeft) {
   {
     Mwa32tSender sender(record, config);  // no duration: until stop
     sender.start();
-    std::this_thread::sleep_for(50ms);
+    for (int ms = 0; ms < 60'000 && sender.report().samples_sent() == 0; ++ms)
+      std::this_thread::sleep_for(1ms);
     sender.stop();
-    const auto begin = std::chrono::steady_clock::now();
-    sender.join();
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, 1s);
+    sender.join();  // comes back, although the schedule has no end
     EXPECT_FALSE(sender.running());
     EXPECT_GT(sender.report().samples_sent(), 0);
   }
