@@ -11,6 +11,7 @@
 namespace ryle::bench {
 
 /// options.implementation: auto, all, cuda, or a name ("cuda:simt"); others emit nothing.
+/// options.calibrate: every tuning of the Hopper kernel's search instead of the table's.
 void bench_correlate_cuda(const Options& options, const Emit& emit);
 void bench_channelize_cuda(const Options& options, const Emit& emit);
 void bench_image_cuda(const Options& options, const Emit& emit);
@@ -19,9 +20,13 @@ void bench_image_cuda(const Options& options, const Emit& emit);
 void bench_beamform_cuda(const Options& options, const Emit& emit);
 /// The block of Magro 2014: exact sums, boxcars and peaks, tree.
 void bench_search_cuda(const Options& options, const Emit& emit);
+/// The published correlator kernels (engine/correlate/levels): their table, a second of MWA-32T,
+/// rates over stations and channels.
+void bench_levels_cuda(const Options& options, const Emit& emit);
 
 /// Ceilings of device 0 measured now, 2 operations per multiply-add.
 double ceiling_cuda_mma_s8_ops();        ///< mma.sync m16n8k32 s8 on random registers
+double ceiling_cuda_wgmma_s8_ops();      ///< wgmma s8, one operand in registers; needs sm_90
 double ceiling_cuda_fma_f32_ops();       ///< fused multiply-adds
 double ceiling_cuda_copy_bytes_per_s();  ///< device-to-device copy, bytes read plus bytes written
 

@@ -66,7 +66,7 @@ fi
 
 if [[ " $steps " == *" sanitize "* ]]; then
   # Small sizes that still reach every kernel: several formats, splits in time, folds, delays, statistics.
-  small='CudaTest.Copies*:CudaCorrelate.MmaEquals*:CudaCorrelate.ManyGulps*:CudaCorrelate.Counts*:CudaChannelize.Rounding*'
+  small='CudaTest.Copies*:CudaCorrelate.TensorCores*:CudaCorrelate.AnyTuning*:CudaCorrelate.ManyGulps*:CudaCorrelate.Counts*:CudaChannelize.Rounding*'
   small+=':CudaChannelize.Absent*:CudaChannelize.Splitting*:CudaChannelize.Feeds*'
   small+=':CudaAllSky.Fused*:CudaAllSky.ImagesTheTiles*:CudaAllSky.VisDft*'
   small+=':CudaBeamform.Gulps:CudaBeamform.Dither*'

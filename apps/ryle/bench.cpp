@@ -51,6 +51,8 @@ void add_bench(CLI::App& app, Context& context) {
       ->capture_default_str();
   sub->add_flag("--calibrate", options->calibrate,
                 "image: measure the rates that the planner uses and keep them for this machine");
+  sub->add_flag("--tune", options->calibrate,
+                "beamform, correlate: on a GPU, every tuning of the search instead of the table's");
   add_common(*sub, context);
   sub->callback([&context, engine, options] {
     context.action = [&context, engine, options] {

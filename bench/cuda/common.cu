@@ -5,6 +5,7 @@
 #include "bench/bench_cuda.hpp"
 #include "ryle/core/random.hpp"
 #include "ryle/device/cuda/runtime.hpp"
+#include "ryle/device/cuda/warpgroup_s8.cuh"
 
 namespace ryle::bench {
 namespace {
@@ -73,6 +74,49 @@ __global__ void __launch_bounds__(256) multiply_f32(float seed, float* out) {
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
+/// Two warpgroups, 64 x 128 sums twice each, as the correlator has them; operand B: 16 KiB of
+/// random bytes in shared memory, swizzled by 128 bytes.
+__global__ void __launch_bounds__(256, 1) multiply_wgmma_s8(unsigned seed, int* out) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  __shared__ __align__(1024) unsigned columns[4096];
+  const auto random = [](unsigned x) {
+    x = (x ^ (x >> 15)) * 2246822519u;
+    return (x ^ (x >> 13)) * 3266489917u;
+  };
+  for (unsigned k = threadIdx.x; k < 4096; k += 256) columns[k] = random(seed + k);
+  asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
+  __syncthreads();
+  unsigned rows[2][4];
+#pragma unroll
+  for (unsigned k = 0; k < 8; ++k) rows[k / 4][k % 4] = random(seed + 8 * threadIdx.x + k);
+  int re[64], im[64];
+#pragma unroll
+  for (int k = 0; k < 64; ++k) re[k] = im[k] = 0;
+  const std::uint64_t b = (cuda::shared_address(columns) & 0x3ffffu) >> 4 | std::uint64_t{1} << 16 |
+                          std::uint64_t{64} << 32 | std::uint64_t{1} << 62;
+#pragma unroll 1
+  for (int round = 0; round < kRounds; ++round) {
+    cuda::begin_products();
+#pragma unroll
+    for (int part = 0; part < 4; ++part) {
+      cuda::multiply_128(re, rows[0], b + 2 * part);
+      cuda::multiply_128(im, rows[1], b + 2 * part);
+    }
+    cuda::end_products();
+    cuda::wait_products<1>();
+  }
+  cuda::wait_products<0>();
+  cuda::settle(re);
+  cuda::settle(im);
+  int sum = 0;
+#pragma unroll
+  for (int k = 0; k < 64; ++k) sum += re[k] ^ im[k];
+  out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+#else
+  __trap();
+#endif
+}
+
 int multiprocessors() {
   int n = 0;
   RYLE_CUDA(cudaDeviceGetAttribute(&n, cudaDevAttrMultiProcessorCount, 0));
@@ -90,6 +134,17 @@ double ceiling_cuda_mma_s8_ops() {
     RYLE_CUDA_LAUNCHED("multiply_s8");
   });
   return 2.0 * 16 * 8 * 32 * 16 * kRounds * 8 * blocks / median_s;
+}
+
+double ceiling_cuda_wgmma_s8_ops() {
+  Queue queue = Queue::cuda();
+  const int blocks = multiprocessors();
+  const Buffer<int> out(blocks * 256, MemorySpace::device);
+  const auto [median_s, min_s] = detail::time_queue(queue, 0.2, [&] {
+    multiply_wgmma_s8<<<blocks, 256, 0, cuda::stream_of(queue)>>>(1u, out.data());
+    RYLE_CUDA_LAUNCHED("multiply_wgmma_s8");
+  });
+  return 2.0 * 64 * 128 * 32 * 8 * kRounds * 2 * blocks / median_s;
 }
 
 double ceiling_cuda_fma_f32_ops() {

@@ -8,6 +8,7 @@
 #include "ryle/core/random.hpp"
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/correlate/correlator.hpp"
+#include "ryle/engine/correlate/cuda_tuning.hpp"
 
 namespace ryle::bench {
 namespace {
@@ -24,6 +25,7 @@ struct Case {
 
 struct Ceilings {
   double mma_ops;
+  double wgmma_ops;  // 0 = not on this device
   double fma_ops;
   double bytes_per_s;
 };
@@ -94,6 +96,10 @@ void fill_blocks(void* memory, std::int64_t n_bytes, SampleFormat format, std::u
   RYLE_CUDA_LAUNCHED("fill_f32");
 }
 
+/// Every tuning of the Hopper kernel, each measured; the table's is among them.
+constexpr CudaTuning kSearch[] = {{6, 8},   {8, 8},   {10, 8}, {12, 4}, {12, 8},
+                                  {12, 16}, {12, 32}, {14, 4}, {14, 8}, {14, 16}};
+
 Result measure(const Case& c, const Options& options, const Ceilings& ceilings) {
   Queue queue = Queue::cuda();
   Config config{.n_inputs = c.n_inputs,
@@ -141,16 +147,19 @@ Result measure(const Case& c, const Options& options, const Ceilings& ceilings) 
             8.0 * static_cast<double>(n_pairs(c.n_inputs) * c.n_channels);
   r.rate = r.useful_ops / median_s / 1e9;
   r.rate_unit = "GOPS";
-  const bool tensor = r.implementation == "correlate/cuda/mma_s8";
-  const double arithmetic_s = r.useful_ops / (tensor ? ceilings.mma_ops : ceilings.fma_ops);
+  const bool mma = r.implementation == "correlate/cuda/mma_s8";
+  const bool wgmma = r.implementation == "correlate/cuda/sm90_s8_wgmma";
+  const double ceiling = mma ? ceilings.mma_ops : wgmma ? ceilings.wgmma_ops : ceilings.fma_ops;
+  const double arithmetic_s = r.useful_ops / ceiling;
   const double memory_s = r.bytes / ceilings.bytes_per_s;
   r.roofline_fraction = std::max(arithmetic_s, memory_s) / median_s;
   const auto in = [](double value, const char* unit) {
     return std::to_string(static_cast<long>(value)) + " " + unit;
   };
   r.roofline = memory_s > arithmetic_s ? "copy " + in(ceilings.bytes_per_s / 1e9, "GB/s")
-               : tensor                ? "mma.sync s8 " + in(ceilings.mma_ops / 1e9, "GOPS")
-                                       : "fma f32 " + in(ceilings.fma_ops / 1e9, "GFLOPS");
+               : mma                   ? "mma.sync s8 " + in(ceiling / 1e9, "GOPS")
+               : wgmma                 ? "wgmma s8 " + in(ceiling / 1e9, "GOPS")
+                                       : "fma f32 " + in(ceiling / 1e9, "GFLOPS");
   return r;
 }
 
@@ -158,24 +167,57 @@ Result measure(const Case& c, const Options& options, const Ceilings& ceilings) 
 
 void bench_correlate_cuda(const Options& options, const Emit& emit) {
   if (!detail::wants_cuda(options)) return;
-  const Ceilings ceilings{ceiling_cuda_mma_s8_ops(), ceiling_cuda_fma_f32_ops(),
-                          ceiling_cuda_copy_bytes_per_s()};
+  const auto names = available_implementations();
+  const auto is_here = [&](const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  const Ceilings ceilings{ceiling_cuda_mma_s8_ops(),
+                          is_here("cuda:sm90_s8_wgmma") ? ceiling_cuda_wgmma_s8_ops() : 0,
+                          ceiling_cuda_fma_f32_ops(), ceiling_cuda_copy_bytes_per_s()};
   using enum SampleFormat;
-  const std::vector<Case> full = {
-      {"cuda:mma_s8", ci8, 64, 480, 4096},   {"cuda:mma_s8", ci8, 128, 480, 4096},
-      {"cuda:mma_s8", ci8, 256, 480, 4096},  {"cuda:mma_s8", ci8, 512, 480, 4096},
-      {"cuda:mma_s8", ci8, 1024, 240, 4096}, {"cuda:mma_s8", ci8, 256, 131, 4096},
-      {"cuda:mma_s8", ci8, 352, 131, 1024},  {"cuda:mma_s8", ci4, 64, 480, 4096},
-      {"cuda:mma_s8", ci4, 256, 480, 4096},  {"cuda:mma_s8", ci4, 1024, 240, 4096},
-      {"cuda:simt", ci8, 256, 64, 4096},     {"cuda:simt", ci16, 256, 64, 1024},
-      {"cuda:simt", cf32, 64, 128, 1024},    {"cuda:simt", cf32, 256, 64, 2048}};
-  const std::vector<Case> quick = {{"cuda:mma_s8", ci8, 64, 16, 512},
+  const std::vector<Case> full = {{"cuda:sm90_s8_wgmma", ci8, 64, 480, 4096},
+                                  {"cuda:sm90_s8_wgmma", ci8, 128, 480, 4096},
+                                  {"cuda:sm90_s8_wgmma", ci8, 256, 480, 4096},
+                                  {"cuda:sm90_s8_wgmma", ci8, 512, 480, 4096},
+                                  {"cuda:sm90_s8_wgmma", ci8, 1024, 240, 4096},
+                                  {"cuda:sm90_s8_wgmma", ci8, 2048, 120, 4096},
+                                  {"cuda:sm90_s8_wgmma", ci8, 1024, 240, 1024},
+                                  {"cuda:sm90_s8_wgmma", ci8, 352, 131, 1024},
+                                  {"cuda:mma_s8", ci8, 64, 480, 4096},
+                                  {"cuda:mma_s8", ci8, 128, 480, 4096},
+                                  {"cuda:mma_s8", ci8, 256, 480, 4096},
+                                  {"cuda:mma_s8", ci8, 512, 480, 4096},
+                                  {"cuda:mma_s8", ci8, 1024, 240, 4096},
+                                  {"cuda:mma_s8", ci8, 256, 131, 4096},
+                                  {"cuda:mma_s8", ci8, 352, 131, 1024},
+                                  {"cuda:mma_s8", ci4, 64, 480, 4096},
+                                  {"cuda:mma_s8", ci4, 256, 480, 4096},
+                                  {"cuda:mma_s8", ci4, 1024, 240, 4096},
+                                  {"cuda:simt", ci8, 256, 64, 4096},
+                                  {"cuda:simt", ci16, 256, 64, 1024},
+                                  {"cuda:simt", cf32, 64, 128, 1024},
+                                  {"cuda:simt", cf32, 256, 64, 2048}};
+  const std::vector<Case> quick = {{"cuda:sm90_s8_wgmma", ci8, 64, 16, 512},
+                                   {"cuda:mma_s8", ci8, 64, 16, 512},
                                    {"cuda:simt", cf32, 64, 16, 512}};
   for (const Case& c : options.quick ? quick : full) {
     const std::string& wanted = options.implementation;
     if (wanted != "auto" && wanted != "all" && wanted != "cuda" && wanted != c.implementation)
       continue;
-    emit(measure(c, options, ceilings));
+    if (!is_here(c.implementation)) continue;
+    if (!options.calibrate) {
+      emit(measure(c, options, ceilings));
+      continue;
+    }
+    if (std::string_view(c.implementation) != "cuda:sm90_s8_wgmma") continue;
+    for (const CudaTuning& tuning : kSearch) {
+      set_cuda_tuning(&tuning);
+      Result r = measure(c, options, ceilings);
+      r.sizes.emplace_back("slots", tuning.slots);
+      r.sizes.emplace_back("least_blocks", tuning.least_blocks);
+      emit(r);
+    }
+    set_cuda_tuning(nullptr);
   }
 }
 

@@ -8,6 +8,10 @@
 #include "ryle/core/error.hpp"
 #include "ryle/engine/correlate/correlator.hpp"
 #include "tests/cuda/cuda_test.hpp"
+#ifdef RYLE_HAVE_CUDA
+#include "ryle/engine/correlate/cuda.hpp"
+#include "ryle/engine/correlate/cuda_tuning.hpp"
+#endif
 
 namespace ryle::correlate {
 namespace {
@@ -190,9 +194,45 @@ constexpr Shape kShapes[] = {{1, 1, 1},    {2, 3, 63},   {3, 1, 64},   {16, 3, 6
                              {48, 2, 64},  {64, 3, 200}, {65, 1, 129}, {127, 1, 5}, {128, 2, 64},
                              {129, 1, 40}, {192, 1, 33}, {256, 1, 20}};
 
-TEST_F(CudaCorrelate, MmaEqualsReferenceAtAnyShape) {
+/// Short names of all kernels of this device that take the format.
+std::vector<std::string> kernels(Queue& queue, SampleFormat format) {
+  std::vector<std::string> names;
+  for (const std::string& name : available_implementations()) {
+    if (name.rfind("cuda:", 0) != 0) continue;
+    try {
+      make_correlator(queue, {2, 1, format, 64, name});
+      names.push_back(name.substr(5));
+    } catch (const UnsupportedError&) {
+    }
+  }
+  return names;
+}
+
+TEST_F(CudaCorrelate, TensorCoresEqualReferenceAtAnyShape) {
   for (const auto format : {SampleFormat::ci8, SampleFormat::ci4}) {
-    for (const auto& shape : kShapes) check("mma_s8", format, shape, shape.n_inputs % 2 == 1);
+    for (const auto& name : kernels(queue(), format)) {
+      if (name == "simt") continue;
+      for (const auto& shape : kShapes) check(name, format, shape, shape.n_inputs % 2 == 1);
+    }
+  }
+}
+
+TEST_F(CudaCorrelate, KernelsOfTheDeviceAreListed) {
+  const std::vector<std::string> bytes = kernels(queue(), SampleFormat::ci8);
+  EXPECT_EQ(bytes.front(), "mma_s8");
+  EXPECT_EQ(bytes.back(), "simt");
+  const bool hopper = list_devices().at(1).description.find("sm_90") != std::string::npos;
+  EXPECT_EQ(bytes.size(), hopper ? 3u : 2u);
+  EXPECT_EQ(kernels(queue(), SampleFormat::ci4), (std::vector<std::string>{"mma_s8", "simt"}));
+  EXPECT_EQ(kernels(queue(), SampleFormat::cf32), (std::vector<std::string>{"simt"}));
+}
+
+// More tiles than multiprocessors: whole rounds, and a rest that is cut along time.
+TEST_F(CudaCorrelate, RoundsAndARestCutAlongTime) {
+  for (const auto& name : kernels(queue(), SampleFormat::ci8)) {
+    check(name, SampleFormat::ci8, {257, 30, 130}, false);
+    check(name, SampleFormat::ci8, {20, 301, 129}, true);
+    check(name, SampleFormat::ci8, {100, 7, 1100}, false);
   }
 }
 
@@ -208,7 +248,10 @@ TEST_F(CudaCorrelate, ManyChannelsAndLongGulps) {
   check("mma_s8", SampleFormat::ci4, {7, 131, 100}, true);
   check("mma_s8", SampleFormat::ci8, {16, 1, 4096}, true);  // time split over thread blocks
   check("mma_s8", SampleFormat::ci4, {16, 2, 5000}, false);
-  check("mma_s8", SampleFormat::ci8, {130, 1, 1100}, false);
+  for (const auto& name : kernels(queue(), SampleFormat::ci8)) {
+    check(name, SampleFormat::ci8, {5, 131, 100}, true);
+    check(name, SampleFormat::ci8, {130, 1, 1100}, false);
+  }
   check("simt", SampleFormat::cf32, {9, 2, 5000}, false);  // several folds into double
 }
 
@@ -225,8 +268,8 @@ TEST_F(CudaCorrelate, AllPairsOfCi8Codes) {
     set_sample(gulps[0].view, 0, t, 1, {b, t % 3 == 0 ? b : -1 - b});
   }
   const Sums wanted = reference(gulps, shape);
-  expect_equal(cuda("mma_s8", gulps, shape), wanted, "mma_s8");
-  expect_equal(cuda("simt", gulps, shape), wanted, "simt");
+  for (const auto& name : kernels(queue(), SampleFormat::ci8))
+    expect_equal(cuda(name, gulps, shape), wanted, name);
 }
 
 // T-XE-02: the largest sums there are, over more spectra than an int32 holds.
@@ -246,8 +289,8 @@ TEST_F(CudaCorrelate, MostNegativeCodesBeyondInt32) {
     }
     const Sums wanted = reference(gulps, shape);
     ASSERT_EQ(wanted.integer[0].re, shape.n_spectra * static_cast<std::int64_t>(2 * least * least));
-    expect_equal(cuda("simt", gulps, shape), wanted, "simt");
-    if (format != SampleFormat::ci16) expect_equal(cuda("mma_s8", gulps, shape), wanted, "mma_s8");
+    for (const auto& name : kernels(queue(), format))
+      expect_equal(cuda(name, gulps, shape), wanted, name);
   }
 }
 
@@ -258,7 +301,7 @@ TEST_F(CudaCorrelate, ManyGulpsThenASecondDump) {
     gulps.push_back(make_gulp(SampleFormat::ci8, {33, 2, 64 * (k + 1) - k}, k % 2 == 1, 99 + k));
   }
   const Sums wanted = reference(gulps, shape);
-  for (const std::string name : {"mma_s8", "simt"}) {
+  for (const std::string& name : kernels(queue(), SampleFormat::ci8)) {
     Config config{.n_inputs = 33,
                   .n_channels = 2,
                   .format = SampleFormat::ci8,
@@ -294,9 +337,48 @@ TEST_F(CudaCorrelate, CountsFollowTheMasks) {
   }
   const Sums wanted = reference(gulps, shape, valid);
   ASSERT_LT(wanted.counts[1], 300u);
-  expect_equal(cuda("mma_s8", gulps, shape, valid), wanted, "mma_s8");
-  expect_equal(cuda("simt", gulps, shape, valid), wanted, "simt");
+  for (const auto& name : kernels(queue(), SampleFormat::ci8))
+    expect_equal(cuda(name, gulps, shape, valid), wanted, name);
 }
+
+#ifdef RYLE_HAVE_CUDA
+// The Hopper kernel with rings that are always full or empty, and cut as finely as can be.
+TEST_F(CudaCorrelate, AnyTuningGivesTheSameSums) {
+  for (const auto& name : kernels(queue(), SampleFormat::ci8)) {
+    for (const CudaTuning tuning : {CudaTuning{2, 1}, CudaTuning{3, 2}, CudaTuning{14, 1}}) {
+      set_cuda_tuning(&tuning);
+      check(name, SampleFormat::ci8, {130, 2, 700}, false);
+      check(name, SampleFormat::ci8, {64, 3, 700}, true);
+      set_cuda_tuning(nullptr);
+    }
+  }
+}
+
+// The imager takes sums where they lie: from this kernel folded, from mma_s8 as tiles.
+TEST_F(CudaCorrelate, SumsStayOnTheDevice) {
+  const Shape shape{70, 2, 200};
+  std::vector<Gulp> gulps;
+  gulps.push_back(make_gulp(SampleFormat::ci8, shape, false, 3));
+  const Sums wanted = reference(gulps, shape);
+  const Buffer<std::byte> blocks = upload(gulps[0].bytes);
+  Input input{.blocks = gulps[0].view, .n_spectra = shape.n_spectra};
+  input.blocks.data = blocks.data();
+  for (const auto& name : kernels(queue(), SampleFormat::ci8)) {
+    auto correlator = make_correlator(queue(), {70, 2, SampleFormat::ci8, 200, "cuda:" + name});
+    for (int dump = 0; dump < 3; ++dump) {
+      correlator->execute(queue(), input);
+      const DeviceSums sums = finish_on_device(queue(), *correlator);
+      EXPECT_EQ(sums.n_spectra, shape.n_spectra);
+      if (sums.sums == nullptr) continue;  // tiles: tested with the imager
+      std::vector<ci64> found(wanted.integer.size());
+      copy_bytes(queue(), found.data(), sums.sums, static_cast<std::int64_t>(16 * found.size()));
+      queue().synchronize();
+      for (std::size_t p = 0; p < found.size(); ++p)
+        ASSERT_EQ(found[p], wanted.integer[p]) << name << " dump " << dump << " product " << p;
+    }
+  }
+}
+#endif
 
 TEST_F(CudaCorrelate, RefusesWhatItCannotDo) {
   Config config{.n_inputs = 4,

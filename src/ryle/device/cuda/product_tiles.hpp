@@ -2,11 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#ifdef __CUDACC__
-#define RYLE_HOST_DEVICE __host__ __device__
-#else
-#define RYLE_HOST_DEVICE
-#endif
+#include "ryle/device/cuda/host_device.hpp"
 
 /// Order in which the tensor-core correlator keeps its int32 sums: that of its registers, so that
 /// it writes and another kernel reads them without a pass that sorts. Shared by the engines that
@@ -47,5 +43,3 @@ struct ProductTiles {
 };
 
 }  // namespace ryle::cuda
-
-#undef RYLE_HOST_DEVICE

@@ -6,6 +6,7 @@
 // and take one share of the work after the other, the next one's weights on their way.
 #include <algorithm>
 
+#include "ryle/device/cuda/warpgroup.cuh"
 #include "ryle/engine/beamform/cuda_mma.cuh"
 
 namespace ryle::beamform::detail {
@@ -33,40 +34,17 @@ struct Barriers {
   std::uint64_t set_full[2], set_empty[2];
 };
 
-__device__ inline unsigned shared_address(const void* p) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(p));
-}
-__device__ inline void begin_barrier(std::uint64_t* b, unsigned arrivals) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n" ::"r"(shared_address(b)), "r"(arrivals)
-               : "memory");
-}
-__device__ inline void arrive(unsigned address) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(address) : "memory");
-}
-__device__ inline void arrive(std::uint64_t* b) { arrive(shared_address(b)); }
-__device__ inline void arrive_and_expect(std::uint64_t* b, unsigned bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(shared_address(b)),
-               "r"(bytes)
-               : "memory");
-}
-__device__ inline void await(unsigned address, unsigned parity) {
-  unsigned done = 0;
-  do {
-    asm volatile(
-        "{\n.reg .pred p;\n"
-        "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-        "selp.u32 %0, 1, 0, p;\n}\n"
-        : "=r"(done)
-        : "r"(address), "r"(parity)
-        : "memory");
-  } while (done == 0);
-  __syncwarp();
-}
-__device__ inline void await(std::uint64_t* b, unsigned parity) {
-  await(shared_address(b), parity);
-}
+using cuda::arrive;
+using cuda::arrive_and_expect;
+using cuda::await;
+using cuda::begin_barrier;
+using cuda::shared_address;
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
+using cuda::begin_products;
+using cuda::end_products;
+using cuda::wait_products;
 
 /// sums (64 beams x 64 spectra) [+]= w (64 x 32, registers) b (32 x 64, shared memory)
 template <bool kAdds>
@@ -95,17 +73,6 @@ __device__ inline void settle(int (&d)[2][4][4]) {
                  : "+r"(d[k / 4][k % 4][0]), "+r"(d[k / 4][k % 4][1]), "+r"(d[k / 4][k % 4][2]),
                    "+r"(d[k / 4][k % 4][3])::"memory");
 }
-__device__ inline void begin_products() {
-  asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");
-}
-__device__ inline void end_products() {
-  asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
-}
-template <int kPending>
-__device__ inline void wait_products() {
-  asm volatile("wgmma.wait_group.sync.aligned %0;\n" ::"n"(kPending) : "memory");
-}
-
 /// Planes in shared memory: core matrices of 8 spectra x 16 antennas, [spectra / 8][antennas / 16].
 __device__ inline std::uint64_t operand(unsigned plane) {
   constexpr std::uint64_t kAlongAntennas = 128, kAlongSpectra = 256;
@@ -181,12 +148,9 @@ __device__ void produce(const FusedArgs& a, const Memory& m, int beam_blocks, in
           (static_cast<std::int64_t>(a.pol) * a.n_channels + share.channel) * a.n_slabs +
           share.first_slab;
       arrive_and_expect(&m.barriers->set_full[set], bytes);
-      asm volatile(
-          "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
-          "[%3];\n" ::"r"(shared_address(m.weights + set * a.slabs_per_block * steps * 96)),
-          "l"(a.fragments + first * steps * 96), "r"(bytes),
-          "r"(shared_address(&m.barriers->set_full[set]))
-          : "memory");
+      cuda::copy_bulk(shared_address(m.weights + set * a.slabs_per_block * steps * 96),
+                      a.fragments + first * steps * 96, bytes,
+                      shared_address(&m.barriers->set_full[set]));
     } else {
       arrive(&m.barriers->set_full[set]);
     }
@@ -344,7 +308,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       begin_barrier(&m.barriers->set_full[k], 32 * kProducerWarps);
       begin_barrier(&m.barriers->set_empty[k], kConsumerWarps);
     }
-    asm volatile("fence.mbarrier_init.release.cluster;\n" ::: "memory");
+    cuda::barriers_begun();
   }
   __syncthreads();
   if (threadIdx.x >= 32 * kConsumerWarps) {

@@ -5,6 +5,8 @@
 #include <cstdint>
 
 #include "ryle/core/samples.hpp"
+#include "ryle/engine/correlate/cuda_tuning.hpp"
+#include "ryle/engine/correlate/cuda_wgmma_layout.hpp"
 
 /// Private to the CUDA correlator: what its kernels take. Pointers are device memory.
 namespace ryle::correlate::detail {
@@ -49,5 +51,22 @@ void launch_mma_s8(SampleFormat format, const MmaPlan& plan, const CudaGulp& gul
 /// Adds the tiles to sums[channel][pair] and clears them.
 void launch_fold_mma_s8(SampleFormat format, const MmaPlan& plan, int n_inputs, int n_channels,
                         std::int32_t* tile_sums, ci64* sums, cudaStream_t stream);
+
+/// Hopper's kernel for ci8 (cuda_wgmma_s8.cu): adds to int32 sums in its own order, see
+/// cuda_wgmma_layout.hpp.
+struct WgmmaPlan {
+  wgmma::Layout layout;
+  CudaTuning tuning{};
+  std::int64_t n_ints = 0;             ///< sums of tiles, then of inputs
+  std::int64_t concurrent_blocks = 0;  ///< thread blocks the device runs at a time
+};
+/// @pre the device has compute capability 9.0
+WgmmaPlan plan_wgmma_s8(std::int64_t n_inputs, std::int64_t n_channels, int device);
+/// overwrite: what the sums held is forgotten. counter: one word, for the kernel alone.
+void launch_wgmma_s8(const WgmmaPlan& plan, const CudaGulp& gulp, bool overwrite,
+                     std::int32_t* sums, int* counter, cudaStream_t stream);
+/// Adds them to totals[channel][pair] and leaves them as they are.
+void launch_fold_wgmma_s8(const WgmmaPlan& plan, const std::int32_t* sums, ci64* totals,
+                          cudaStream_t stream);
 
 }  // namespace ryle::correlate::detail

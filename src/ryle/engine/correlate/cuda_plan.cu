@@ -14,12 +14,31 @@ namespace {
 
 using namespace detail;
 
+enum class Kernel : std::uint8_t { mma_s8, wgmma_s8, simt };
+constexpr Kernel kKernels[] = {Kernel::mma_s8, Kernel::wgmma_s8, Kernel::simt};
+constexpr const char* kNames[] = {"mma_s8", "sm90_s8_wgmma", "simt"};
+
+std::string name_of(Kernel kernel) { return kNames[static_cast<int>(kernel)]; }
+
+bool takes(Kernel kernel, SampleFormat format) {
+  if (kernel == Kernel::simt) return true;
+  return format == SampleFormat::ci8 || (kernel == Kernel::mma_s8 && format == SampleFormat::ci4);
+}
+
+bool runs_on(Kernel kernel, int device) {
+  if (kernel != Kernel::wgmma_s8) return true;
+  int major = 0;
+  RYLE_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+  return major == 9;
+}
+
 class CudaCorrelator final : public Correlator {
  public:
-  CudaCorrelator(Queue& queue, const Config& config, bool tensor_cores)
+  CudaCorrelator(Queue& queue, const Config& config, Kernel kernel)
       : config_(config),
         device_(cuda::device_of(queue)),
-        tensor_cores_(tensor_cores),
+        kernel_(kernel),
+        tensor_cores_(kernel != Kernel::simt),
         integer_(is_integer_format(config.format)),
         n_products_(
             checked_product({config.n_channels, n_pairs(config.n_inputs)}, "visibility sums")),
@@ -34,9 +53,15 @@ class CudaCorrelator final : public Correlator {
                         " is too large for one launch; split the channels");
     }
     sums_ = Buffer<std::int64_t>(checked_product({n_products_, 2}, "sums"), MemorySpace::device);
-    if (tensor_cores_) {
+    if (kernel_ == Kernel::mma_s8) {
       plan_ = plan_mma_s8(config.format, config.n_inputs, config.n_channels, device_);
       tile_sums_ = Buffer<std::int32_t>(plan_.n_tile_sums, MemorySpace::device);
+    }
+    if (kernel_ == Kernel::wgmma_s8) {
+      wgmma_ = plan_wgmma_s8(config.n_inputs, config.n_channels, device_);
+      tile_sums_ = Buffer<std::int32_t>(wgmma_.n_ints, MemorySpace::device);
+      counter_word_ = Buffer<int>(1, MemorySpace::device);
+      tiles_are_stale_ = true;
     }
   }
 
@@ -89,7 +114,7 @@ class CudaCorrelator final : public Correlator {
     const cuda::DeviceScope scope(device_);
     const auto stream = cuda::stream_of(queue);
     RYLE_CUDA(cudaMemsetAsync(sums_.data(), 0, static_cast<std::size_t>(sums_.bytes()), stream));
-    if (tensor_cores_) {
+    if (kernel_ == Kernel::mma_s8) {
       RYLE_CUDA(cudaMemsetAsync(tile_sums_.data(), 0, static_cast<std::size_t>(tile_sums_.bytes()),
                                 stream));
     }
@@ -97,7 +122,7 @@ class CudaCorrelator final : public Correlator {
     n_spectra_ = 0;
     spectra_in_tiles_ = 0;
     handed_over_ = Handed::nothing;
-    tiles_are_stale_ = false;
+    tiles_are_stale_ = kernel_ == Kernel::wgmma_s8;
     folded_ = false;
   }
 
@@ -107,7 +132,7 @@ class CudaCorrelator final : public Correlator {
     DeviceSums out;
     out.n_spectra = n_spectra_;
     out.integer = integer_;
-    if (tensor_cores_ && !folded_ && spectra_in_tiles_ > 0) {
+    if (kernel_ == Kernel::mma_s8 && !folded_ && spectra_in_tiles_ > 0) {
       out.tiles = tile_sums_.data();
       out.tile_shift = config_.format == SampleFormat::ci4 ? 8 : 0;
       handed_over_ = Handed::tiles;
@@ -132,7 +157,9 @@ class CudaCorrelator final : public Correlator {
   }
 
   std::string_view implementation() const override {
-    return tensor_cores_ ? "correlate/cuda/mma_s8" : "correlate/cuda/simt";
+    constexpr const char* kImplementations[] = {
+        "correlate/cuda/mma_s8", "correlate/cuda/sm90_s8_wgmma", "correlate/cuda/simt"};
+    return kImplementations[static_cast<int>(kernel_)];
   }
   const Config& config() const override { return config_; }
 
@@ -168,28 +195,42 @@ class CudaCorrelator final : public Correlator {
 #else
     if (spectra_in_tiles_ + n_spectra > kSpectraPerInt32) fold(queue);
 #endif
-    launch_mma_s8(config_.format, plan_, gulp, tiles_are_stale_, tile_sums_.data(), stream);
+    if (kernel_ == Kernel::wgmma_s8) {
+      launch_wgmma_s8(wgmma_, gulp, tiles_are_stale_, tile_sums_.data(), counter_word_.data(),
+                      stream);
+    } else {
+      launch_mma_s8(config_.format, plan_, gulp, tiles_are_stale_, tile_sums_.data(), stream);
+    }
     tiles_are_stale_ = false;
     spectra_in_tiles_ += n_spectra;
   }
 
   void fold(Queue& queue) {
     if (!tensor_cores_ || spectra_in_tiles_ == 0) return;
-    launch_fold_mma_s8(config_.format, plan_, static_cast<int>(config_.n_inputs),
-                       static_cast<int>(config_.n_channels), tile_sums_.data(),
-                       reinterpret_cast<ci64*>(sums_.data()), cuda::stream_of(queue));
+    auto* totals = reinterpret_cast<ci64*>(sums_.data());
+    const auto stream = cuda::stream_of(queue);
+    if (kernel_ == Kernel::wgmma_s8) {
+      launch_fold_wgmma_s8(wgmma_, tile_sums_.data(), totals, stream);
+      tiles_are_stale_ = true;
+    } else {
+      launch_fold_mma_s8(config_.format, plan_, static_cast<int>(config_.n_inputs),
+                         static_cast<int>(config_.n_channels), tile_sums_.data(), totals, stream);
+    }
     spectra_in_tiles_ = 0;
     folded_ = true;
   }
 
   Config config_;
   int device_;
-  bool tensor_cores_;
+  Kernel kernel_;
+  bool tensor_cores_;  // int32 tiles on the way to sums_
   bool integer_;
   std::int64_t n_products_;
   Queue host_queue_;  // the masks are host memory: their pairs are counted there
   PairCounter counter_;
   MmaPlan plan_;
+  WgmmaPlan wgmma_;
+  Buffer<int> counter_word_;  // of shares taken, see cuda_wgmma_s8.cu
   Buffer<std::int64_t>
       sums_;  // canonical order, ci64 or cf64 (both 16 bytes, and 0 is all bits 0 in both)
   Buffer<std::int32_t> tile_sums_;
@@ -198,7 +239,7 @@ class CudaCorrelator final : public Correlator {
   std::int64_t spectra_in_tiles_ = 0;
   std::int64_t n_spectra_ = 0;
   Handed handed_over_ = Handed::nothing;
-  bool tiles_are_stale_ = false;  // hold a dump that was handed over
+  bool tiles_are_stale_ = false;  // hold what was handed over or folded
   bool folded_ = false;           // sums_ holds part of this dump
 };
 
@@ -215,22 +256,29 @@ DeviceSums finish_on_device(Queue& queue, Correlator& correlator) {
 
 std::vector<std::string> cuda_implementations() {
   if (!cuda_unavailable_reason().empty()) return {};
-  return {"cuda:mma_s8", "cuda:simt"};
+  std::vector<std::string> names;
+  for (const Kernel kernel : kKernels) {
+    if (runs_on(kernel, 0)) names.push_back("cuda:" + name_of(kernel));
+  }
+  return names;
 }
 
 std::unique_ptr<Correlator> make_cuda_correlator(Queue& queue, const Config& config) {
-  const bool has_tensor_kernel =
-      config.format == SampleFormat::ci4 || config.format == SampleFormat::ci8;
+  const int device = cuda::device_of(queue);
   const std::string& wanted = config.implementation;
-  if (wanted == "cuda" || wanted == "auto")
-    return std::make_unique<CudaCorrelator>(queue, config, has_tensor_kernel);
-  if (wanted == "cuda:simt") return std::make_unique<CudaCorrelator>(queue, config, false);
-  if (wanted == "cuda:mma_s8" && has_tensor_kernel)
-    return std::make_unique<CudaCorrelator>(queue, config, true);
+  const bool any = wanted == "cuda" || wanted == "auto";
+  std::string names = "cuda";
+  for (const Kernel kernel : kKernels) {
+    if (!takes(kernel, config.format) || !runs_on(kernel, device)) continue;
+    // Not measured on a GPU yet: by its name only.
+    const bool chosen = any && kernel != Kernel::wgmma_s8;
+    if (chosen || wanted == "cuda:" + name_of(kernel))
+      return std::make_unique<CudaCorrelator>(queue, config, kernel);
+    names += ", cuda:" + name_of(kernel);
+  }
   throw UnsupportedError("correlator implementation \"" + wanted + "\" for " +
                          std::string(name(config.format)) +
-                         ": no such CUDA kernel; these work: cuda, " +
-                         (has_tensor_kernel ? "cuda:mma_s8, " : "") + "cuda:simt");
+                         ": no such CUDA kernel on this device; these work: " + names);
 }
 
 }  // namespace ryle::correlate

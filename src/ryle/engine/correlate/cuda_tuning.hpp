@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+
+/// How the Hopper correlator cuts its work: data, never measured at run time. Searched by
+/// `bench_cuda correlate --tune`. Not measured yet: the rows are computed from
+/// correlate.md 7.2, 7.3.
+namespace ryle::correlate {
+
+struct CudaTuning {
+  int slots;         ///< of 16 KiB in the ring in shared memory; at most kMostSlots
+  int least_blocks;  ///< of 64 spectra: what is left of a launch is cut along time down to this
+};
+
+inline constexpr int kMostSlots = 14;
+
+struct CudaTuningRow {
+  int compute_capability;   ///< 10 major + minor
+  std::int64_t max_inputs;  ///< rows of an architecture ascend, the first that fits is taken
+  CudaTuning tuning;
+};
+
+inline constexpr CudaTuningRow kCudaTuning[] = {
+    {90, 128, {14, 8}},  // memory binds: as many bytes on their way as there is room
+    {90, INT64_MAX, {12, 8}},
+};
+
+constexpr CudaTuning cuda_tuning(int compute_capability, std::int64_t n_inputs) {
+  for (const auto& row : kCudaTuning) {
+    if (row.compute_capability == compute_capability && n_inputs <= row.max_inputs)
+      return row.tuning;
+  }
+  return {12, 8};
+}
+
+/// Replaces the table from the next execute() on, for the search; nullptr = the table again.
+void set_cuda_tuning(const CudaTuning* tuning);
+
+}  // namespace ryle::correlate

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The Hopper correlator without a GPU: its copies, operands, registers and sums are modelled from
+// what the PTX manual says of the instructions, through the addresses that the kernel computes, and
+// must give the reference's integers.
+#include <array>
+#include <numeric>
+#include <vector>
+
+#include "ryle/core/baseline.hpp"
+#include "ryle/engine/correlate/cuda_tuning.hpp"
+#include "ryle/engine/correlate/cuda_wgmma_layout.hpp"
+#include "tests/engine/correlate/voltages.hpp"
+
+namespace ryle::correlate::test {
+namespace {
+
+using namespace wgmma;
+
+/// Hardware: with 128-byte swizzling, address bits 4 to 6 are crossed with bits 7 to 9.
+unsigned crossed(unsigned address) { return address ^ (address >> 3 & 0x70u); }
+
+using Slot = std::array<std::int8_t, kSlotBytes>;
+
+/// A tensor copy of `rows` inputs of each of 128 / rows channels.
+Slot bring(const Voltages& v, int channel, int first_input, int block, int rows) {
+  Slot slot{};
+  for (int r = 0; r < kTile; ++r) {
+    const std::int64_t c = channel + r / rows, i = first_input + r % rows;
+    if (c >= v.view.n_channels || i >= v.view.n_inputs) continue;
+    for (unsigned b = 0; b < kRowBytes; ++b) {
+      slot[crossed(static_cast<unsigned>(r) * kRowBytes + b)] =
+          static_cast<std::int8_t>(v.view.cell(c, block, i)[b]);
+    }
+  }
+  return slot;
+}
+
+using OperandA = std::array<std::array<std::int8_t, kPartBytes>, kGroupRows>;
+using OperandB = std::array<std::array<std::int8_t, kPartBytes>, kTile>;
+using Product = std::array<std::array<std::int32_t, kTile>, kGroupRows>;
+
+/// ldmatrix .x4: lane l of matrix m gets 4 bytes of row l / 4 from the address of lane 8 m + l / 4.
+/// Operand A of m64k32: register m of lane l is rows l / 4 (+ 8 if m is odd), bytes 4 (l % 4) ..
+/// (+ 16 if m > 1) of its warp's 16 rows.
+OperandA operand_rows(const Slot& slot, int warpgroup, int step, int part) {
+  OperandA a;
+  for (int warp = 0; warp < 4; ++warp) {
+    for (int l = 0; l < 32; ++l) {
+      for (int m = 0; m < 4; ++m) {
+        const int from = operand_a(warpgroup, warp, 8 * m + l / 4, step, part) + 4 * (l % 4);
+        for (int byte = 0; byte < 4; ++byte) {
+          a[static_cast<std::size_t>(16 * warp + l / 4 + 8 * (m % 2))]
+           [static_cast<std::size_t>(4 * (l % 4) + 16 * (m / 2) + byte)] =
+               slot[static_cast<std::size_t>(from + byte)];
+        }
+      }
+    }
+  }
+  return a;
+}
+
+/// Operand B of a descriptor: bits 0-13 start, 32-45 stride of eight rows (both / 16), 62-63
+/// swizzle.
+OperandB operand_columns(const Slot& slot, int first_row, int step, int part) {
+  constexpr unsigned kSlotAt = 3 * kSlotBytes;  // anywhere a slot may lie
+  const std::uint64_t descriptor = operand_b(kSlotAt, first_row, step, part);
+  EXPECT_EQ(descriptor >> 62, 1u);
+  const auto start = static_cast<unsigned>(descriptor & 0x3fff) << 4;
+  const auto stride = static_cast<unsigned>(descriptor >> 32 & 0x3fff) << 4;
+  OperandB b{};
+  for (unsigned n = 0; n < kTile; ++n) {
+    for (unsigned k = 0; k < kPartBytes; ++k) {
+      const unsigned at = crossed(start + n / 8 * stride + n % 8 * kRowBytes + k) - kSlotAt;
+      if (at < kSlotBytes) b[n][k] = slot[at];
+    }
+  }
+  return b;
+}
+
+void multiply(Product& sum, const OperandA& a, const OperandB& b, std::size_t n_columns,
+              bool complement = false) {
+  for (std::size_t r = 0; r < kGroupRows; ++r) {
+    for (std::size_t n = 0; n < n_columns; ++n) {
+      std::int32_t s = 0;
+      for (std::size_t k = 0; k < kPartBytes; ++k)
+        s += (complement ? ~a[r][k] : a[r][k]) * static_cast<std::int32_t>(b[n][k]);
+      sum[r][n] = static_cast<std::int32_t>(static_cast<std::uint32_t>(sum[r][n]) +
+                                            static_cast<std::uint32_t>(s));
+    }
+  }
+}
+
+/// What the kernel does with a gulp; sums lie as in device memory.
+class Model {
+ public:
+  Model(const Voltages& v, std::int64_t concurrent, std::int64_t least_blocks)
+      : v_(v), layout_(layout_of(v.view.n_inputs, v.view.n_channels)) {
+    const std::int64_t blocks = n_blocks(SampleFormat::ci8, v.n_spectra);
+    shares_ = shares_of(layout_.n_items, blocks, concurrent, least_blocks);
+    sums_.assign(static_cast<std::size_t>(layout_.n_sums() + layout_.n_input_sums()), 0x5A5A5A5A);
+  }
+
+  void launch(bool overwrite) {
+    if (overwrite) std::fill(sums_.begin() + shares_.n_whole * layout_.item_sums(), sums_.end(), 0);
+    for (std::int64_t share = 0; share < shares_.n(); ++share) {
+      for_each_piece(shares_, share, [&](std::int64_t id, int first_block, int n) {
+        for (int warpgroup = 0; warpgroup < kWarpgroups; ++warpgroup)
+          work(id, first_block, n, warpgroup, overwrite && n == shares_.n_blocks);
+      });
+    }
+  }
+
+  ci64 at(int channel, int i, int j) const { return value(layout_, sums_.data(), channel, i, j); }
+  const Layout& layout() const { return layout_; }
+
+ private:
+  void work(std::int64_t id, int first_block, int n, int warpgroup, bool overwrite) {
+    const Item item = layout_.item(id);
+    const bool diagonal = item.tile.row == item.tile.column;
+    Product re{}, im{};
+    std::array<std::int32_t, kGroupRows> inputs{};
+    for (int block = first_block; block < first_block + n; ++block) {
+      const int rows = layout_.paired ? kGroupRows : kTile;
+      const Slot row_slot = bring(v_, item.channel, item.tile.row * kTile, block, rows);
+      const Slot column_slot =
+          diagonal ? row_slot : bring(v_, item.channel, item.tile.column * kTile, block, rows);
+      const int first = layout_.paired ? warpgroup * kGroupRows : 0;
+      for (int step = 0; step < kSteps; ++step) {
+        const OperandA a_re = operand_rows(row_slot, warpgroup, step, 0);
+        const OperandA a_im = operand_rows(row_slot, warpgroup, step, 1);
+        const OperandB b_re = operand_columns(column_slot, first, step, 0);
+        const OperandB b_im = operand_columns(column_slot, first, step, 1);
+        const std::size_t all = layout_.paired ? 64 : 128;
+        const std::size_t half = diagonal && warpgroup == 0 ? 64 : all;
+        multiply(re, a_re, b_re, half);
+        multiply(re, a_im, b_im, half);
+        multiply(im, a_re, b_im, all);
+        if (!diagonal) multiply(im, a_im, b_re, all, true);
+        for (std::size_t r = 0; r < kGroupRows; ++r)
+          inputs[r] += std::accumulate(a_re[r].begin(), a_re[r].end(), 0);
+      }
+    }
+    keep(id, warpgroup, re, im, overwrite);
+    if (!needs_input_sums(layout_, item.tile)) return;
+    const std::int64_t to = layout_.n_sums() +
+                            std::int64_t{item.channel} * layout_.padded_inputs() +
+                            item.tile.row * kTile + warpgroup * kGroupRows;
+    for (std::size_t r = 0; r < kGroupRows; ++r)
+      sums_[static_cast<std::size_t>(to) + r] += inputs[r];
+  }
+
+  /// Sums of m64nNk32: register r of lane l of warp w is row 16 w + l / 4 (+ 8 if r % 4 > 1),
+  /// column 8 (r / 4) + 2 (l % 4) + r % 2. The kernel stores it at r x 256 + thread.
+  void keep(std::int64_t id, int warpgroup, const Product& re, const Product& im, bool overwrite) {
+    for (int r = 0; r < layout_.part_sums() / kThreads; ++r) {
+      for (int thread = 0; thread < 128; ++thread) {
+        const int l = thread % 32;
+        const auto row = static_cast<std::size_t>(thread / 32 * 16 + l / 4 + r % 4 / 2 * 8);
+        const auto column = static_cast<std::size_t>(r / 4 * 8 + 2 * (l % 4) + r % 2);
+        const auto to = static_cast<std::size_t>(id * layout_.item_sums() + r * kThreads +
+                                                 warpgroup * 128 + thread);
+        const std::int32_t found[2] = {re[row][column], im[row][column]};
+        for (std::size_t part = 0; part < 2; ++part) {
+          auto& sum = sums_[to + part * static_cast<std::size_t>(layout_.part_sums())];
+          sum = overwrite ? found[part]
+                          : static_cast<std::int32_t>(static_cast<std::uint32_t>(sum) +
+                                                      static_cast<std::uint32_t>(found[part]));
+        }
+      }
+    }
+  }
+
+  const Voltages& v_;
+  Layout layout_;
+  Shares shares_;
+  std::vector<std::int32_t> sums_;
+};
+
+// Any number of inputs and channels, work cut anywhere, strides with garbage in the gaps, all
+// codes.
+TEST(WgmmaLayout, ModelOfTheKernelGivesTheReference) {
+  struct Case {
+    std::int64_t n, c, t, concurrent, least_blocks;
+  };
+  for (const Case& k :
+       {Case{1, 1, 5, 4, 1}, Case{5, 3, 129, 1, 8}, Case{64, 2, 64, 3, 1}, Case{65, 1, 200, 3, 1},
+        Case{128, 3, 130, 2, 1}, Case{130, 1, 192, 2, 1}, Case{257, 1, 65, 5, 2}}) {
+    Voltages v(SampleFormat::ci8, k.c, k.t, k.n, k.n % 2 == 1);
+    v.fill_random(static_cast<std::uint64_t>(k.n));
+    for (std::int64_t t = 0; t < k.t; t += 7) set_sample(v.view, 0, t, k.n / 2, {-128, -128});
+    const Sums want = expected(v);
+    Model model(v, k.concurrent, k.least_blocks);
+    model.launch(true);  // over what lay there
+    for (int launch = 1; launch <= 2; ++launch) {
+      if (launch == 2) model.launch(false);  // on top of it
+      std::size_t p = 0;
+      for (int c = 0; c < k.c; ++c) {
+        for (int j = 0; j < k.n; ++j) {
+          for (int i = 0; i <= j; ++i, ++p) {
+            const ci64 found = model.at(c, i, j);
+            ASSERT_EQ(found.re, launch * want.integer[p].re) << k.n << ": " << c << " " << i << j;
+            ASSERT_EQ(found.im, launch * want.integer[p].im) << k.n << ": " << c << " " << i << j;
+          }
+        }
+      }
+    }
+  }
+}
+
+// Every block of every item is in exactly one share, shares of a round are equal, and none of those
+// cut is shorter than allowed unless it is all there is.
+TEST(WgmmaLayout, SharesAreAPartitionOfTheWork) {
+  for (const std::int64_t items : {1, 3, 84, 131, 132, 133, 480, 1000}) {
+    for (const std::int64_t blocks : {1, 7, 64, 1023}) {
+      const Shares s = shares_of(items, blocks, 132, 8);
+      std::vector<int> seen(static_cast<std::size_t>(items * blocks));
+      std::int64_t longest_cut = 0;
+      for (std::int64_t p = 0; p < s.n(); ++p) {
+        std::int64_t length = 0;
+        for_each_piece(s, p, [&](std::int64_t item, int first, int n) {
+          ASSERT_GE(n, 1);
+          ASSERT_LE(first + n, blocks);
+          length += n;
+          for (int k = 0; k < n; ++k) ++seen[static_cast<std::size_t>(item * blocks + first + k)];
+        });
+        if (p >= s.n_whole) {
+          longest_cut = std::max(longest_cut, length);
+        } else {
+          ASSERT_EQ(length, blocks);
+        }
+      }
+      for (const int count : seen) ASSERT_EQ(count, 1) << items << " items, " << blocks;
+      EXPECT_LE(s.n_cut, 132);
+      // All end together: a share is at most one block longer than the mean.
+      const std::int64_t rest = items % 132 * blocks;
+      if (rest > 0) {
+        EXPECT_LE(longest_cut, (rest + s.n_cut - 1) / s.n_cut);
+      }
+      if (rest >= 132 * 8) {
+        EXPECT_EQ(s.n_cut, 132);
+      }
+    }
+  }
+}
+
+TEST(WgmmaLayout, TilesAndTuningOfAnySize) {
+  for (const std::int64_t n : {1, 64, 65, 128, 129, 2048, 65536}) {
+    const Layout l = layout_of(n, 3);
+    EXPECT_EQ(l.paired, n <= 64);
+    EXPECT_EQ(l.n_items, l.paired ? 2 : 3 * n_pairs(l.tile_rows));
+    const Item last = l.item(l.n_items - 1);
+    EXPECT_EQ(last.channel, 2);
+    EXPECT_EQ(last.tile.row, l.tile_rows - 1);
+    EXPECT_EQ(last.tile.column, l.tile_rows - 1);
+    const CudaTuning t = cuda_tuning(90, n);
+    EXPECT_GE(t.slots, 6);  // 96 KiB on their way
+    EXPECT_LE(t.slots, kMostSlots);
+  }
+  // 227 KiB of shared memory hold the most slots, a swizzle's period and the barriers.
+  EXPECT_LE(kMostSlots * kSlotBytes + 1024 + 512, 227 << 10);
+}
+
+}  // namespace
+}  // namespace ryle::correlate::test
