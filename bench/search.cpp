@@ -270,9 +270,9 @@ void measure_clusters(const Options& options, const Block& b, const Emit& emit) 
   search::ClusterConfig config;
   for (const double dm : b.dms) config.sweep_samples.push_back(dm * b.band.sweep_samples_per_dm());
   std::vector<search::Cluster> clusters;
+  search::Clusterer clusterer(config);  // of a beam, as long as the search runs
   const auto once = [&] {
     clusters.clear();
-    search::Clusterer clusterer(config);
     const auto per_block = static_cast<std::size_t>(kBlock / 64 * kOctaves * b.config.n_trials);
     std::int64_t tick = 0;
     for (std::size_t at = 0; at < tokens.size(); at += per_block, tick += kBlock) {

@@ -193,6 +193,28 @@ TEST(Cluster, OrderAndBlocksDoNotMatter) {
 
 // T-DD-22: the time grows with the number of tokens, not with its square: a quadratic method needs
 // 16 times as long for 4 times the tokens.
+// 16 events fill 1024 samples; what they do not explain joins the strongest, with all it spans.
+TEST(Cluster, WhatIsBeyondACrowdJoinsTheStrongest) {
+  std::vector<Token> tokens;
+  for (std::int32_t k = 0; k < 16; ++k)
+    tokens.push_back({1024 + 2 * k, 1, 100 + 40 * k, 60 + static_cast<float>(k)});
+  for (std::int32_t trial = 780; trial >= 20; trial -= 40)
+    for (const std::int64_t start : {1950, 1924}) tokens.push_back({start, 3, trial, 8});
+  Clusterer clusterer(native(800));
+  clusterer.add(tokens);
+  std::vector<Cluster> closed;
+  clusterer.close_all(closed);
+  ASSERT_EQ(closed.size(), 16U);
+  for (const Cluster& c : closed) {
+    const bool strongest = c.best.trial == 700;
+    EXPECT_EQ(c.n_tokens, strongest ? 41 : 1) << c.best.trial;
+    EXPECT_EQ(c.begin, c.best.start);
+    EXPECT_EQ(c.end, strongest ? 1953 : c.best.start + 1);
+    EXPECT_EQ(c.lowest_trial, strongest ? 20 : c.best.trial);
+    EXPECT_EQ(c.highest_trial, strongest ? 780 : c.best.trial);
+  }
+}
+
 TEST(Cluster, StormsTakeLinearTime) {
   const auto took = [](std::uint64_t n) {
     const auto tokens = storm(n, static_cast<std::int64_t>(n) / 25, 800);
@@ -206,8 +228,12 @@ TEST(Cluster, StormsTakeLinearTime) {
     EXPECT_EQ(total, static_cast<std::int64_t>(n));
     return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   };
-  took(50'000);
-  const double small_s = took(50'000), large_s = took(200'000);
+  // The fastest of five in turn: other programs on the machine lengthen some of them, not all.
+  double small_s = took(50'000), large_s = took(200'000);
+  for (int k = 1; k < 5; ++k) {
+    small_s = std::min(small_s, took(50'000));
+    large_s = std::min(large_s, took(200'000));
+  }
   RecordProperty("milliseconds_200000", static_cast<int>(large_s * 1e3));
   EXPECT_LT(large_s, 10 * small_s);
 }

@@ -37,7 +37,8 @@ struct Clusterer::Content {
   detail::TokenPeeler peeler;
   std::int64_t reach;
   std::vector<Token> waiting;
-  std::int64_t earliest = std::numeric_limits<std::int64_t>::max();
+  std::int64_t earliest = std::numeric_limits<std::int64_t>::max();  // starts of those waiting
+  std::int64_t latest = std::numeric_limits<std::int64_t>::min();
   std::vector<Bin> bins;
   std::int64_t first_bin = 0;  // of bins
   std::vector<std::int64_t> next_lo;
@@ -57,11 +58,17 @@ struct Clusterer::Content {
     return static_cast<std::int64_t>(model.reach(t)) + 1;
   }
 
+  void add(std::span<const Token> tokens) {
+    waiting.insert(waiting.end(), tokens.begin(), tokens.end());
+    for (const Token& t : tokens) {
+      earliest = std::min(earliest, t.start);
+      latest = std::max(latest, t.start);
+    }
+  }
+
   void fill_bins() {
-    std::int64_t last = std::numeric_limits<std::int64_t>::min();
-    for (const Token& t : waiting) last = std::max(last, t.start);
     first_bin = bin_of(earliest);
-    bins.assign(static_cast<std::size_t>(bin_of(last) - first_bin + 1), Bin{});
+    bins.assign(static_cast<std::size_t>(bin_of(latest) - first_bin + 1), Bin{});
     for (const Token& t : waiting) bin_at(t).add(t, reach_of(t));
     next_lo.resize(bins.size() + 1);
     next_lo.back() = std::numeric_limits<std::int64_t>::max();
@@ -195,11 +202,8 @@ struct Clusterer::Content {
     } while (next_group(tick, group));
     waiting.clear();
     earliest = std::numeric_limits<std::int64_t>::max();
-    for (const Bin& b : bins)
-      for (std::int64_t k = b.begin; k < b.begin + b.count; ++k) {
-        waiting.push_back(sorted[static_cast<std::size_t>(k)]);
-        earliest = std::min(earliest, waiting.back().start);
-      }
+    latest = std::numeric_limits<std::int64_t>::min();
+    for (const Bin& b : bins) add({sorted.data() + b.begin, static_cast<std::size_t>(b.count)});
     std::sort(closed.begin() + static_cast<std::ptrdiff_t>(first), closed.end(),
               [](const Cluster& a, const Cluster& b) {
                 return std::tie(a.best.start, a.best.trial, a.best.width) <
@@ -220,11 +224,7 @@ Clusterer::Clusterer(const ClusterConfig& config) {
 }
 Clusterer::~Clusterer() = default;
 
-void Clusterer::add(std::span<const Token> tokens) {
-  Content& me = *content_;
-  me.waiting.insert(me.waiting.end(), tokens.begin(), tokens.end());
-  for (const Token& t : tokens) me.earliest = std::min(me.earliest, t.start);
-}
+void Clusterer::add(std::span<const Token> tokens) { content_->add(tokens); }
 void Clusterer::close_before(std::int64_t tick, std::vector<Cluster>& closed) {
   content_->close(tick, closed);
 }

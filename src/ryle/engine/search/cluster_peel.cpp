@@ -38,21 +38,11 @@ std::int32_t highest(const std::int32_t* rank, std::size_t n) {
 TokenModel::TokenModel(const ClusterConfig& config)
     : noise(static_cast<float>(std::min(4.0, 0.57 * config.threshold))),
       max_width(static_cast<float>(config.max_width)),
+      root_of_widest(std::sqrt(max_width)),
       most(static_cast<float>(config.reach_samples)),
       least_expected(static_cast<float>(config.threshold) - noise) {
   for (const double s : config.sweep_samples) sweep.push_back(static_cast<float>(s));
   for (std::int64_t w = 0; w <= kMaxWidth; ++w) roots.push_back(std::sqrt(static_cast<float>(w)));
-}
-
-// The best boxcar at a sweep d > W off has d samples, at most the widest: E = S sqrt(W / d), beyond
-// S sqrt(W Wmax) / d.
-float TokenModel::reach(const Token& t) const {
-  const auto width = static_cast<float>(t.width);
-  const float ratio = kPeaked * t.snr / least_expected;
-  float spread = ratio * ratio * width;
-  if (spread > max_width)
-    spread = std::max(max_width, ratio * root(t.width) * std::sqrt(max_width));
-  return std::min(most, spread + margin(width));
 }
 
 std::int64_t TokenPeeler::cell_of(std::size_t bin) const {
@@ -443,25 +433,61 @@ void TokenPeeler::new_event(std::int32_t id) {
   events_.push_back(e);
 }
 
+/// What is left of a segment, without composites, to one event: no token is looked up.
+void TokenPeeler::join_rest(Event& e, std::size_t segment) {
+  const std::size_t begin = index(begin_[segment]), end = begin + index(size_[segment]);
+  if (e.behind_cut) {
+    for (std::size_t at = begin; at < end; ++at)
+      if (rank_[at] > 0) join(e, id_[at]);
+    return;
+  }
+  constexpr float kFar = std::numeric_limits<float>::max();
+  float lo = kFar, hi = -kFar;
+  std::int32_t n = 0;
+  for (std::size_t at = begin; at < end; ++at) {
+    const bool mine = rank_[at] > 0;
+    const float from = mine ? lo_[at] : kFar, to = mine ? hi_[at] : -kFar;
+    lo = from < lo ? from : lo;
+    hi = to > hi ? to : hi;
+    n += static_cast<std::int32_t>(mine);
+  }
+  if (n == 0) return;
+  std::size_t first = begin, last = end - 1;  // in order of the trial
+  while (rank_[first] <= 0) ++first;
+  while (rank_[last] <= 0) --last;
+  const std::int64_t origin = first_bin_ * kTokenBin;  // floats hold the whole numbers of a group
+  Cluster& c = e.sum;
+  c.n_tokens += n;
+  c.begin = std::min(c.begin, origin + static_cast<std::int64_t>(lo));
+  c.end = std::max(c.end, origin + static_cast<std::int64_t>(hi));
+#if RYLE_MUTANT == 1374
+  first = last;
+#endif
+  c.lowest_trial = std::min(c.lowest_trial, token(first).trial);
+  c.highest_trial = std::max(c.highest_trial, token(last).trial);
+}
+
 /// Composites and what full cells hold.
 void TokenPeeler::rest() {
   for (std::size_t b = 0; b < n_bins(); ++b) {
     if (alive_[b] == 0) continue;
     const auto& events = cells_[index(cell_of(b))].events;
+    const std::int32_t first = events.empty() ? 0 : events.front();
     const std::size_t last = segment_of(b, kOctaves - 1);
-    for (std::size_t s = segment_of(b, 0); s <= last; ++s)
+    for (std::size_t s = segment_of(b, 0); s <= last; ++s) {
+      join_rest(events_[index(first)], s);
+      if (cells_[index(cell_of(b))].composites == 0) continue;
       for (auto at = index(begin_[s]); at < index(begin_[s] + size_[s]); ++at) {
-        if (rank_[at] < 0) continue;
-        std::int32_t best = events.empty() ? -1 : events.front();
-        if (rank_[at] == 0) {
-          float most = 0;
-          for_events_near(lo_[at], hi_[at], [&](std::int32_t k) {
-            const float flux = expected_flux(events_[index(k)], place_of(token(at)));
-            if (flux > most) most = flux, best = k;
-          });
-        }
-        join(events_[index(std::max(best, 0))], id_[at]);
+        if (rank_[at] != 0) continue;
+        float most = 0;
+        std::int32_t best = first;
+        for_events_near(lo_[at], hi_[at], [&](std::int32_t k) {
+          const float flux = expected_flux(events_[index(k)], place_of(token(at)));
+          if (flux > most) most = flux, best = k;
+        });
+        join(events_[index(best)], id_[at]);
       }
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -22,12 +23,19 @@ struct TokenModel {
   float root(std::int32_t width) const { return roots[static_cast<std::size_t>(width)]; }
   /// Edges of a pulse that a token may lie on.
   static float margin(float width) { return 0.75f * width + 2; }
-  /// How far from a token another one may lie that it explains.
-  float reach(const Token& t) const;
+  /// How far from a token another one may lie that it explains. The best boxcar at a sweep d > W
+  /// off has d samples, at most the widest: E = S sqrt(W / d), beyond S sqrt(W Wmax) / d.
+  float reach(const Token& t) const {
+    const auto width = static_cast<float>(t.width);
+    const float ratio = kPeaked * t.snr / least_expected;
+    float spread = ratio * ratio * width;
+    if (spread > max_width) spread = std::max(max_width, ratio * root(t.width) * root_of_widest);
+    return std::min(most, spread + margin(width));
+  }
 
   std::vector<float> sweep;  ///< [trial]
   std::vector<float> roots;  ///< [width]: square root
-  float max_width, most, least_expected;
+  float max_width, root_of_widest, most, least_expected;
 };
 
 /// Tokens that begin in one bin: `count` of them from `begin` of a list.
@@ -104,6 +112,7 @@ class TokenPeeler {
   void remove(std::size_t segment, std::size_t at);
   void compact(std::size_t segment);
   void look(std::size_t bin);
+  void join_rest(Event& e, std::size_t segment);
   void rest();
   std::int64_t cell_of(std::size_t bin) const;
   template <class Body>
