@@ -3,11 +3,22 @@
 import importlib
 import json
 import os
+import pathlib
 import shutil
 import subprocess
+import sys
 import warnings
 
 import pytest
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import own_folder  # noqa: E402
+
+own_folder.make()
+
+
+def pytest_sessionfinish(exitstatus):
+    own_folder.keep = exitstatus != 0
 
 
 def absent(what):

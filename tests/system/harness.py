@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs the ryle program as a user would. RYLE_BINARY names it; without it the tests are skipped."""
 
+import itertools
 import json
 import os
 import pathlib
 import signal
-import socket
 import subprocess
 import time
 
@@ -29,26 +29,22 @@ def binary():
     return BINARY
 
 
-def free_ports(count):
-    """Ports nobody listens on, for TCP and UDP alike."""
-    sockets, ports = [], []
-    while len(ports) < count:
-        tcp = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        tcp.bind(("127.0.0.1", 0))
-        port = tcp.getsockname()[1]
-        udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        try:
-            udp.bind(("127.0.0.1", port))
-        except OSError:
-            continue
-        sockets += [tcp, udp]
-        ports.append(port)
-    for s in sockets:
-        s.close()
-    return ports
+# A loopback address of this process alone (all of 127.0.0.0/8 is this machine, process numbers are below 2^22): between
+# the choice of a port and `ryle` listening on it, no test that runs beside this one can take it.
+HOST = f"127.{64 + (os.getpid() >> 16)}.{os.getpid() >> 8 & 255}.{os.getpid() & 255}"
+_ports = itertools.count(20_000)  # below those that the system gives away by itself
 
 
-def run(*arguments, check=0, timeout=60, env=None, **more):
+def endpoints(kinds):
+    """Endpoints nobody listens on, as `source.listen` takes them."""
+    return "[" + ",".join(f'"{kind}://{HOST}:{next(_ports)}"' for kind in kinds) + "]"
+
+
+# Nothing here is timed: limits are for programs that hang, on machines that are busy.
+LIMIT_S = 200
+
+
+def run(*arguments, check=0, timeout=LIMIT_S, env=None, **more):
     """Runs ryle; `check` is the exit code it must end with (None = any). Returns the completed process."""
     done = subprocess.run([binary(), *map(str, arguments)], capture_output=True, text=True, timeout=timeout,
                           env={**os.environ, **(env or {})}, **more)
@@ -63,19 +59,19 @@ def summary(done):
 
 def ryle(*arguments, expect=0):
     """Runs a command with --json: its last line as an object, or its message when it must fail."""
-    done = run(*arguments, "--json", "--quiet", check=expect, timeout=200)
+    done = run(*arguments, "--json", "--quiet", check=expect)
     return summary(done) if expect == 0 else done.stderr
 
 
 def live_arguments(directory, *settings, duration_s=1.0, speed=1.0, kinds=("tcp", "tcp", "udp", "udp")):
-    """`ryle run` of the example with its own ports, short. The ring holds the whole run: a busy test machine may be slow,
-    the counts must still be exact."""
-    listen = ",".join(f'"{kind}://127.0.0.1:{port}"' for kind, port in zip(kinds, free_ports(len(kinds))))
+    """`ryle run` of the example with its own ports, short. The ring holds the whole run and nothing is given up by the
+    clock: a busy test machine may be slow, the counts must still be exact. The sky is that of one instant."""
     arguments = ["run", ROOT / "examples/mwa32t.toml", "-o", directory, "--json", "-q", "--allow-small-rcvbuf",
-                 "--set", f"source.listen=[{listen}]", "--set", f"simulator.duration_s={float(duration_s)}",
+                 "--set", f"source.listen={endpoints(kinds)}", "--set", f"simulator.duration_s={float(duration_s)}",
                  "--set", f"simulator.speed={float(speed)}", "--set", "simulator.period_samples=65536",
                  "--set", "correlate.integration_s=0.25", "--set", "source.n_chunks=64",
-                 "--set", "source.stall_budget_s=1.0"]
+                 "--set", "source.stall_budget_s=1.0", "--set", "source.close_after_ms=20000",
+                 "--set", 'source.start_utc="2026-01-01T00:00:00"']
     for setting in settings:
         arguments += ["--set", setting]
     return arguments
@@ -86,7 +82,7 @@ def start(*arguments, **more):
                             **more)
 
 
-def wait_for(condition, timeout=30):
+def wait_for(condition, timeout=LIMIT_S):
     end = time.monotonic() + timeout
     while time.monotonic() < end:
         if condition():
@@ -95,7 +91,7 @@ def wait_for(condition, timeout=30):
     raise AssertionError("condition not met in time")
 
 
-def stop(process, how=signal.SIGINT, timeout=20):
+def stop(process, how=signal.SIGINT, timeout=LIMIT_S):
     process.send_signal(how)
     out, err = process.communicate(timeout=timeout)
     return process.returncode, out, err

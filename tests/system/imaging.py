@@ -9,7 +9,7 @@ import numpy as np
 from astropy.coordinates import SkyCoord
 from astropy.io import fits
 from astropy.wcs import WCS
-from harness import ROOT, data, free_ports, ryle
+from harness import ROOT, data, endpoints, ryle
 
 LWA_SUN = (0.393, -0.141)
 SOURCES = {"Cyg A": 3000, "Cas A": 2500, "Vir A": 1500}
@@ -31,11 +31,10 @@ def radius(n):
 
 def live_arguments(directory, *settings, duration_s=0.08, speed=0.04):
     """`ryle run examples/lwasv.toml` on a port of its own, short; the ring holds the whole run."""
-    port = free_ports(1)[0]
     arguments = ["run", ROOT / "examples/lwasv.toml", "-o", directory, "--json", "-q", "--allow-small-rcvbuf",
-                 "--set", f'source.listen=["udp://127.0.0.1:{port}"]', "--set", f"simulator.duration_s={duration_s}",
+                 "--set", f"source.listen={endpoints(['udp'])}", "--set", f"simulator.duration_s={duration_s}",
                  "--set", f"simulator.speed={speed}", "--set", "source.n_chunks=32", "--set",
-                 "source.stall_budget_s=1.0"]
+                 "source.stall_budget_s=1.0", "--set", "source.close_after_ms=20000"]
     for setting in settings:
         arguments += ["--set", setting]
     return arguments

@@ -6,7 +6,7 @@ import os
 import subprocess
 
 import numpy as np
-from harness import BINARY, run, ryle
+from harness import BINARY, LIMIT_S, run, ryle
 
 MAP = ["--kernel", "gauss:3arcmin", "--target", "center=10,20 size=1x1deg cell=2arcmin proj=SIN"]
 
@@ -63,6 +63,6 @@ def test_progress_is_for_terminals(tmp_path):
     assert len(lines) == 1 and lines[0].startswith("1 block of samples, 3 channels at a time in 1 part: ")
     assert run(*arguments, "-q").stderr == ""
     leader, follower = os.openpty()
-    done = subprocess.run([BINARY, *map(str, arguments)], stdout=subprocess.PIPE, stderr=follower, timeout=30)
+    done = subprocess.run([BINARY, *map(str, arguments)], stdout=subprocess.PIPE, stderr=follower, timeout=LIMIT_S)
     assert done.returncode == 0
     assert b"%" in os.read(leader, 65_536)

@@ -79,7 +79,7 @@ def test_dead_inputs_are_left_out(tmp_path):
 
 def test_an_interrupt_publishes_whole_images(tmp_path):
     process = start(*live_arguments(tmp_path, duration_s=10, speed=0.04))
-    wait_for(lambda: len(images_of(tmp_path)) >= 2, timeout=60)
+    wait_for(lambda: len(images_of(tmp_path)) >= 2)
     code, out, err = stop(process, signal.SIGINT)
     assert code == 0, err
     s = json.loads(out.strip().splitlines()[-1])

@@ -6,15 +6,16 @@ import struct
 
 import numpy as np
 import pytest
-from harness import ROOT, free_ports, run, summary
+from harness import ROOT, endpoints, run, summary
 
 CHANNELS = 64
 
 
 def arguments(directory, *settings):
-    values = [f'source.listen=["udp://127.0.0.1:{free_ports(1)[0]}"]', "source.first_channel=480",
+    values = [f"source.listen={endpoints(['udp'])}", "source.first_channel=480",
               f"source.n_channels={CHANNELS}", "source.n_chunks=64", "simulator.duration_s=1.0", "simulator.speed=1.0",
-              "beams.scale_s=0.1", "beams.queue=200", "output.pictures=false", *settings]
+              "source.stall_budget_s=1.0", "source.close_after_ms=20000", "beams.scale_s=0.1", "beams.queue=200",
+              "output.pictures=false", *settings]
     return ["run", ROOT / "examples/best2.toml", "-o", directory, "--json", "-q", "--allow-small-rcvbuf",
             *[word for value in values for word in ("--set", value)]]
 

@@ -6,11 +6,11 @@ import pathlib
 
 import numpy as np
 from harness import live_arguments, run, start, wait_for
-from test_live import FINAL, names, uvh5
+from test_live import ALL_TCP, FINAL, names, uvh5
 
 
 def test_recover_publishes_what_a_killed_run_had(tmp_path):
-    process = start(*live_arguments(tmp_path, duration_s=60, speed=1))
+    process = start(*live_arguments(tmp_path, duration_s=60, speed=0.5, kinds=ALL_TCP))
     part = tmp_path / ".mwa32t.uvh5.part"
     # An integration of 2,080 products and 128 channels is about 3.5 MB here.
     wait_for(lambda: part.exists() and part.stat().st_size > 9_000_000)

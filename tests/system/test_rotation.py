@@ -23,8 +23,8 @@ def test_segments_are_the_unrotated_run(tmp_path):
     common = ["run", EXAMPLE, "-q", "--json", *settings(
         "source.kind=file", f"source.file={recording}", "source.format=mwa32t-interleaved", START,
         "correlate.integration_s=0.1", "output.uvfits=false", "output.pictures=false")]
-    whole = summary(run(*common, "-o", tmp_path / "one", "--set", "output.ms=false", timeout=200))
-    rotated = summary(run(*common, "-o", tmp_path / "many", "--set", "output.segment_s=0.2", timeout=200))
+    whole = summary(run(*common, "-o", tmp_path / "one", "--set", "output.ms=false"))
+    rotated = summary(run(*common, "-o", tmp_path / "many", "--set", "output.segment_s=0.2"))
     recording.unlink()
     assert whole["integrations"] == rotated["integrations"] == 8
     assert [pathlib.Path(p).name for p in whole["products"]] == ["mwa32t.uvh5"]

@@ -42,6 +42,7 @@ class BeamSimulation final : public PacketSimulation {
   void start() override { sender_->start(); }
   void stop() override { sender_->stop(); }
   bool running() const override { return sender_->running(); }
+  simulate::SenderReport report() const override { return sender_->report(); }
   simulate::SenderReport join() override { return sender_->join(); }
   std::int64_t memory_bytes() const { return sender_->memory_bytes(); }
 

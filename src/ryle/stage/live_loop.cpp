@@ -54,13 +54,17 @@ bool LiveLoop::should_stop(RunSummary& summary) {
   }
   if (path_.failed()) return true;
   if (config_.source.duration_s > 0 && path_.data_s() >= config_.source.duration_s) return true;
-  // The simulator has sent everything and the ring has had time to drain.
-  if (simulation_ != nullptr && !simulation_->running()) {
-    if (!simulation_ended_) simulation_end_ = Clock::now();
-    simulation_ended_ = true;
-    return seconds_since(simulation_end_) > 2e-3 * config_.source.close_after_ms;
-  }
-  return false;
+  return simulation_ != nullptr && !simulation_->running() && simulation_has_arrived();
+}
+
+/// What the simulator sent has come, or what is missing has had time to.
+bool LiveLoop::simulation_has_arrived() {
+  if (!simulation_ended_) simulation_end_ = Clock::now();
+  simulation_ended_ = true;
+  std::int64_t sent = 0;
+  for (const auto& link : simulation_->report().receivers) sent += link.packets_sent;
+  return static_cast<std::int64_t>(source_.counters().received) >= sent ||
+         seconds_since(simulation_end_) > 2e-3 * config_.source.close_after_ms;
 }
 
 void LiveLoop::report(double interval_s) {

@@ -46,6 +46,7 @@ class LiveLoop {
   using Clock = std::chrono::steady_clock;
 
   bool should_stop(RunSummary& summary);
+  bool simulation_has_arrived();
   void report(double interval_s);
   void note_ingest(RunSummary& summary) const;
 

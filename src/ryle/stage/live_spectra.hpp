@@ -43,6 +43,7 @@ class SpectraSimulation final : public PacketSimulation {
   void start() override { sender_->start(); }
   void stop() override { sender_->stop(); }
   bool running() const override { return sender_->running(); }
+  simulate::SenderReport report() const override { return sender_->report(); }
   simulate::SenderReport join() override { return sender_->join(); }
   double jy_per_count2() const { return jy_per_count2_; }
 

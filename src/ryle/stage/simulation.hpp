@@ -19,6 +19,7 @@ class PacketSimulation {
   virtual void start() = 0;
   virtual void stop() = 0;
   virtual bool running() const = 0;
+  virtual simulate::SenderReport report() const = 0;  ///< so far
   virtual simulate::SenderReport join() = 0;
 };
 
@@ -32,6 +33,7 @@ class Simulation final : public PacketSimulation {
   void start() override { sender_->start(); }
   void stop() override { sender_->stop(); }
   bool running() const override { return sender_->running(); }
+  simulate::SenderReport report() const override { return sender_->report(); }
   simulate::SenderReport join() override { return sender_->join(); }
 
   double jy_per_count2() const { return jy_per_count2_; }
