@@ -71,6 +71,7 @@ if [[ " $steps " == *" sanitize "* ]]; then
   small+=':CudaAllSky.Fused*:CudaAllSky.ImagesTheTiles*:CudaAllSky.VisDft*'
   small+=':CudaBeamform.Gulps:CudaBeamform.Dither*'
   small+=':CudaSearch.Small*:CudaSearch.HostMemory*'
+  small+=':CudaLevels.*SmallShapes'
   : >"$out/sanitize.txt"
   for tool in memcheck racecheck initcheck; do
     filter=$small

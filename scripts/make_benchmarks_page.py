@@ -39,6 +39,24 @@ def table(rows):
     return "\n".join(lines)
 
 
+def surface(rows):
+    """Rates over stations (down) and channels (across), a table for each implementation."""
+    parts = []
+    for name in dict.fromkeys(r["implementation"] for r in rows):
+        cells = {(r["case"]["n_inputs"] // 2, r["case"]["n_channels"]): r for r in rows if r["implementation"] == name}
+        channels = sorted({c for _, c in cells})
+        first = next(iter(cells.values()))
+        lines = [f"{name}, TOPS and % of {first['roofline']}, {first['case']['n_spectra']} spectra:\n",
+                 "| stations | " + " | ".join(f"{c} channels" for c in channels) + " |",
+                 "|---" * (len(channels) + 1) + "|"]
+        for stations in sorted({s for s, _ in cells}):
+            row = [cells.get((stations, c)) for c in channels]
+            lines.append(f"| {stations} | " + " | ".join(
+                f"{number(r['rate'] / 1e3)} ({100 * r['roofline_fraction']:.1f} %)" if r else "" for r in row) + " |")
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
 def page():
     text = [HEAD]
     for machine in sorted(p for p in (ROOT / "bench" / "results").iterdir() if p.is_dir()):
@@ -54,7 +72,8 @@ def page():
         if note.exists():
             text.append(note.read_text().strip() + "\n")
         for engine in dict.fromkeys(r["engine"] for r in rows):
-            text.append(f"### {engine}\n\n{table([r for r in rows if r['engine'] == engine])}\n")
+            form = surface if engine == "levels over stations and channels" else table
+            text.append(f"### {engine}\n\n{form([r for r in rows if r['engine'] == engine])}\n")
     return "\n".join(text)
 
 

@@ -5,6 +5,8 @@
 /// For Hopper (sm_90a) and the device compiler only: asynchronous products cannot be run thread by
 /// thread on the host. tests/cuda/levels_test.cpp checks them on a GPU.
 #ifdef __CUDACC__
+#include "ryle/device/cuda/warpgroup_s8.cuh"
+
 namespace ryle::correlate::levels {
 
 constexpr int kWgmmaInputs = 128;   // along an edge of a thread block's tile
@@ -70,7 +72,7 @@ __global__ void __launch_bounds__(kWgmmaThreads) correlate_wgmma(Gulp gulp, int2
   const auto [column, row] = detail::tile_of(static_cast<int>(blockIdx.x));
   const int channel = static_cast<int>(blockIdx.y);
   const int t = static_cast<int>(threadIdx.x);
-  const auto unaligned = static_cast<unsigned>(__cvta_generic_to_shared(cuda::dynamic_shared()));
+  const unsigned unaligned = cuda::shared_address(cuda::dynamic_shared());
   const unsigned ring = (unaligned + 1023) / 1024 * 1024;
   const bool diagonal = row == column;
   const auto stage = [&](int block) { return ring + block % kWgmmaStages * 2 * kWgmmaTileBytes; };
@@ -94,7 +96,7 @@ __global__ void __launch_bounds__(kWgmmaThreads) correlate_wgmma(Gulp gulp, int2
     fetch(block + kWgmmaStages - 2);
     const std::uint64_t a = operand(stage(block) + t / 128 * 64 * 128);
     const std::uint64_t b = operand(stage(block) + (diagonal ? 0 : kWgmmaTileBytes));
-    asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");
+    cuda::begin_products();
 #pragma unroll
     for (int half = 0; half < 8; half += 4) {  // in units of 16 bytes: re at 0, im at 2
       multiply_add(re, a + half, b + half);
@@ -102,10 +104,13 @@ __global__ void __launch_bounds__(kWgmmaThreads) correlate_wgmma(Gulp gulp, int2
       multiply_add(re, a + half + 2, b + half + 2);
       multiply_add(minus, a + half + 2, b + half);
     }
-    asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
-    asm volatile("wgmma.wait_group.sync.aligned 1;\n" ::: "memory");
+    cuda::end_products();
+    cuda::wait_products<1>();
   }
-  asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");
+  cuda::wait_products<0>();
+  cuda::settle(re);
+  cuda::settle(plus);
+  cuda::settle(minus);
 #pragma unroll
   for (int k = 0; k < 64; ++k) {
     const int j = row * kWgmmaInputs + t / 32 * 16 + t % 32 / 4 + k % 4 / 2 * 8;
