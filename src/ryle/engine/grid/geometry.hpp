@@ -2,6 +2,7 @@
 // Which samples each tile must look at. Private to the engine.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "ryle/engine/grid/cpu_tile.hpp"
@@ -18,6 +19,7 @@ class GeometryPlan {
   LargeVector<detail::TileOffset> offsets;
   std::vector<std::int64_t> begin;
   PlanFacts facts;
+  std::shared_ptr<void> device;  ///< what other back-ends hold in place of lists
 };
 
 namespace detail {

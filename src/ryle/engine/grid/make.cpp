@@ -4,15 +4,15 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/engine/grid/cpu_gridder.hpp"
+#ifdef RYLE_HAVE_CUDA
+#include "ryle/engine/grid/cuda.hpp"
+#endif
 #include "ryle/engine/grid/grid.hpp"
 #include "ryle/engine/grid/reference.hpp"
 #include "ryle/engine/grid/tiles.hpp"
 
 namespace ryle::grid {
 namespace {
-
-/// What float32 can say of theta^2 from the chord ends here (grid.md 4).
-constexpr double kWidestFloat_rad = 0.4;
 
 struct InstructionSet {
   const char* name;  ///< as cpu_instruction_sets() says it
@@ -38,6 +38,27 @@ std::vector<const InstructionSet*> sets_here() {
   return sets;
 }
 
+UnsupportedError unknown_implementation(const std::string& name) {
+  std::string known;
+  for (const auto& n : available_implementations()) known += " " + n;
+  return UnsupportedError("gridder: no implementation \"" + name + "\" here; there are:" + known);
+}
+
+// Never chosen by "auto": it is asked for by name.
+std::unique_ptr<Gridder> make_on_cuda(const Config& config, const Cells& cells) {
+#ifdef RYLE_HAVE_CUDA
+  const auto names = cuda_implementations();
+  if (config.implementation == "cuda" ||
+      std::find(names.begin(), names.end(), config.implementation) != names.end())
+    return make_cuda_gridder(config, cells);  // where there is no device it says so
+#else
+  static_cast<void>(cells);
+  if (config.implementation == "cuda")
+    throw UnsupportedError("gridder: implementation \"cuda\": " + cuda_unavailable_reason());
+#endif
+  throw unknown_implementation(config.implementation);
+}
+
 }  // namespace
 
 namespace detail {
@@ -55,6 +76,9 @@ void check_cells(const Cells& cells) {
 std::vector<std::string> available_implementations() {
   std::vector<std::string> names{"reference"};
   for (const auto* set : sets_here()) names.emplace_back(set->implementation);
+#ifdef RYLE_HAVE_CUDA
+  for (auto& name : cuda_implementations()) names.push_back(std::move(name));
+#endif
   return names;
 }
 
@@ -69,13 +93,13 @@ std::unique_ptr<Gridder> make_gridder(const Config& config, Cells cells) {
   const bool any = name == "auto" || name == "cpu";
   for (const auto* set : sets_here()) {
     if (!any && name != set->implementation) continue;
-    if (config.precision == Precision::f64 || config.convolution.support_rad > kWidestFloat_rad)
+    if (config.precision == Precision::f64 ||
+        config.convolution.support_rad > detail::kWidestFloat_rad)
       return detail::make_cpu<double>(config, std::move(cells), set->f64());
     return detail::make_cpu<float>(config, std::move(cells), set->f32());
   }
-  std::string known;
-  for (const auto& n : available_implementations()) known += " " + n;
-  throw UnsupportedError("gridder: no implementation \"" + name + "\" here; there are:" + known);
+  if (name.starts_with("cuda")) return make_on_cuda(config, cells);
+  throw unknown_implementation(name);
 }
 
 Positions positions(Queue& queue, const double* longitude_deg, const double* latitude_deg,

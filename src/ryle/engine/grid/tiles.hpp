@@ -27,6 +27,9 @@ struct Tiling {
   std::int64_t most_blocks = 0;     ///< of a tile
 };
 
+/// What float32 can say of theta^2 from the chord ends here (grid.md 4).
+inline constexpr double kWidestFloat_rad = 0.4;
+
 /// Throws ConfigError for cells that make no map.
 void check_cells(const Cells& cells);
 

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/engine/grid/cuda_collect.hpp"
+
+#include <algorithm>
+
+#include "ryle/engine/grid/cuda_job.hpp"
+
+namespace ryle::grid::detail {
+namespace {
+
+constexpr std::int64_t kPart = 4096;
+std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+// Of row 0 .. 3 of four planes that lie `step` apart.
+Moments moments_of(const double* rows, std::int64_t step) {
+  return {rows[0], rows[step], rows[2 * step], static_cast<std::int64_t>(rows[3 * step])};
+}
+
+}  // namespace
+
+bool is_partial(const std::uint32_t* complete, std::int64_t n_tiles) {
+  return std::any_of(complete, complete + n_tiles,
+                     [](std::uint32_t bits) { return bits != ~std::uint32_t{0}; });
+}
+
+void SumsCollector::add(Queue& queue, const GroupSums& group) {
+  const std::int64_t n_cells = sums_.n_cells();
+  const auto n_tiles = static_cast<std::int64_t>(tiling_.tiles.size());
+  Kept kept{group.first_channel, group.n_channels, {group.complete, group.complete + n_tiles}, {}};
+  if (group.own != nullptr) {
+    kept.own.resize(index(group.n_channels * n_cells));
+    queue.parallel_for(group.n_channels, [&](std::int64_t c) {
+      const double* slab = group.own + c / kOwnChannels * kOwnChannels * kMomentRows * n_cells;
+      const double* from = slab + c % kOwnChannels * n_cells;
+      for (std::int64_t i = 0; i < n_cells; ++i)
+        kept.own[index(c * n_cells + i)] = moments_of(from + i, kOwnChannels * n_cells);
+    });
+  }
+  const std::lock_guard lock(mutex_);
+  if (shared_.empty()) {
+    shared_.resize(index(n_cells));
+    for (std::int64_t i = 0; i < n_cells; ++i)
+      shared_[index(i)] = moments_of(group.moments + i, n_cells);
+  }
+  const std::int64_t n_parts = (n_cells + kPart - 1) / kPart;
+  queue.parallel_for(n_parts * group.n_channels, [&](std::int64_t job) {
+    const std::int64_t c = job / n_parts, first = job % n_parts * kPart;
+    const double* from = group.weighted + c * n_cells;
+    double* to = sums_.weighted_of(group.first_channel + c);
+    for (std::int64_t i = first; i < std::min(n_cells, first + kPart); ++i) to[i] += from[i];
+  });
+  groups_.push_back(std::move(kept));
+}
+
+void SumsCollector::finish(Queue& queue) {
+  if (groups_.empty()) return;
+  const std::int64_t n_cells = sums_.n_cells();
+  const auto n_tiles = static_cast<std::int64_t>(tiling_.tiles.size());
+  if (std::any_of(groups_.begin(), groups_.end(), [](const Kept& g) { return !g.own.empty(); }))
+    sums_.allow_parting();
+  constexpr std::uint32_t kAll = ~std::uint32_t{0};
+  queue.parallel_for((n_tiles + 63) / 64, [&](std::int64_t part) {
+    for (std::int64_t t = 64 * part; t < std::min(n_tiles, 64 * part + 64); ++t) {
+      const bool absent = std::any_of(groups_.begin(), groups_.end(),
+                                      [&](const Kept& g) { return g.complete[index(t)] != kAll; });
+      for (std::int64_t lane = 0; lane < kWarp; ++lane) {
+        const std::int64_t cell = tiling_.cells[index(t * kWarp + lane)];
+        if (cell < 0) continue;
+        const Moments& all = shared_[index(cell)];
+        if (!absent && !sums_.apart(cell)) {
+          sums_.shared(cell).add(all);
+          continue;
+        }
+        sums_.part(cell);
+        for (const Kept& g : groups_) {
+#if RYLE_MUTANT == 1315
+          if (g.complete[index(t)] == kAll) continue;
+#endif
+          for (int c = 0; c < g.n_channels; ++c) {
+            const bool whole = (g.complete[index(t)] >> c & 1U) != 0;
+            sums_.own(g.first_channel + c, cell)
+                .add(whole ? all : g.own[index(c * n_cells + cell)]);
+          }
+        }
+      }
+    }
+  });
+}
+
+}  // namespace ryle::grid::detail

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Channels over devices, and what the engine's interface asks for around it.
+#include <algorithm>
+#include <exception>
+#include <limits>
+#include <thread>
+
+#include "ryle/core/error.hpp"
+#include "ryle/engine/grid/cuda_engine.cuh"
+#include "ryle/engine/grid/geometry.hpp"
+#include "ryle/engine/grid/tiles.hpp"
+
+namespace ryle::grid {
+namespace {
+
+using namespace detail;
+
+constexpr const char* kName = "cuda:gather";
+
+std::vector<int> devices_of(const Config& config) {
+  std::vector<int> devices = config.devices;
+  if (devices.empty()) devices.push_back(0);
+  std::vector<int> sorted = devices;
+  std::sort(sorted.begin(), sorted.end());
+  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
+    throw ConfigError("gridder: a CUDA device is named twice; each takes a share of the channels");
+  const auto most = static_cast<std::size_t>(config.n_channels);
+  if (devices.size() > most) devices.resize(most);
+  return devices;
+}
+
+// The first exception of any device is the caller's.
+template <class Body>
+void on_all(std::size_t n, const Body& body) {
+  if (n == 1) return body(0);
+  std::vector<std::exception_ptr> errors(n);
+  std::vector<std::thread> threads;
+  for (std::size_t d = 0; d < n; ++d)
+    threads.emplace_back([&, d] {
+      try {
+        body(d);
+      } catch (...) {
+        errors[d] = std::current_exception();
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  for (const auto& error : errors)
+    if (error) std::rethrow_exception(error);
+}
+
+template <class Real>
+std::unique_ptr<DeviceGridder<Real>> make_device(int device, const WarpTiling& tiling,
+                                                 const PairTables& tables, std::int64_t n_cells) {
+  const Queue queue = Queue::cuda(device);  // says so where there is no such device
+  const cuda::DeviceScope scope(device);
+  return std::make_unique<DeviceGridder<Real>>(device, tiling, tables, n_cells);
+}
+
+template <class Real>
+class CudaGridder final : public Gridder {
+ public:
+  CudaGridder(const Config& config, const Cells& cells)
+      : config_(config),
+        sums_(cells.directions.size(), config.n_channels),
+        tiling_(make_warp_tiles(cells, config.convolution)) {
+    const PairTables tables = make_pair_tables(config.convolution, sizeof(Real) == 8);
+    for (const int device : devices_of(config))
+      devices_.push_back(make_device<Real>(device, tiling_, tables, sums_.n_cells()));
+  }
+
+  std::shared_ptr<const GeometryPlan> plan(Queue&, Positions samples) override {
+    if (samples.size() > std::numeric_limits<std::uint32_t>::max())
+      throw ConfigError("the gridder plans at most 4294967295 samples at once, got " +
+                        std::to_string(samples.size()));
+    auto plans = std::make_shared<std::vector<DevicePlan>>(devices_.size());
+    if (!tiling_.tiles.empty())
+      on_all(devices_.size(), [&](std::size_t d) {
+        const cuda::DeviceScope scope(devices_[d]->device());
+        (*plans)[d] = devices_[d]->plan(samples);
+      });
+    auto plan = std::make_shared<GeometryPlan>();
+    plan->facts = plans->front().facts;
+    plan->facts.n_samples = samples.size();
+    plan->device = plans;
+    return plan;
+  }
+
+  void execute(Queue& queue, const GeometryPlan& plan, const Samples& samples) override {
+    const auto plans = std::static_pointer_cast<std::vector<DevicePlan>>(plan.device);
+    if (plans == nullptr || plans->size() != devices_.size())
+      throw ConfigError("gridder: the plan was made for other devices than these");
+    SumsCollector collector(sums_, tiling_);
+    const auto n_devices = static_cast<std::int64_t>(devices_.size());
+    on_all(devices_.size(), [&](std::size_t d) {
+      const auto share = static_cast<std::int64_t>(d);
+      DeviceRun run;
+      run.samples = &samples;
+      run.first_channel = config_.n_channels * share / n_devices;
+      run.n_channels = config_.n_channels * (share + 1) / n_devices - run.first_channel;
+      run.plan = &(*plans)[d];
+      run.collector = &collector;
+      devices_[d]->run(queue, run);
+    });
+    collector.finish(queue);
+  }
+  const Sums& sums() const override { return sums_; }
+  Sums& sums() override { return sums_; }
+  std::string_view implementation() const override { return kName; }
+
+ private:
+  Config config_;
+  Sums sums_;
+  WarpTiling tiling_;
+  std::vector<std::unique_ptr<DeviceGridder<Real>>> devices_;
+};
+
+template <class Real>
+class Mapper final : public CudaMapper {
+ public:
+  Mapper(const Config& config, const Cells& cells)
+      : config_(config),
+        n_cells_(cells.directions.size()),
+        tiling_(make_warp_tiles(cells, config.convolution)),
+        device_(make_device<Real>(devices_of(config).front(), tiling_,
+                                  make_pair_tables(config.convolution, sizeof(Real) == 8),
+                                  n_cells_)),
+        host_(Queue::cpu()) {
+    plan_.device = device_->device();
+  }
+
+  PlanFacts map(const Input& input, const Finish& finish, const Output& output) override {
+    plan_.facts = {};
+    plan_.facts.n_samples = input.n_samples;
+    plan_.facts.n_tiles = static_cast<std::int64_t>(tiling_.tiles.size());
+    if (input.n_samples == 0 || tiling_.tiles.empty()) {
+      std::fill_n(output.values, config_.n_channels * n_cells_,
+                  std::numeric_limits<float>::quiet_NaN());
+      if (output.weight != nullptr) std::fill_n(output.weight, n_cells_, 0.0F);
+      if (output.count != nullptr) std::fill_n(output.count, n_cells_, 0);
+      return plan_.facts;
+    }
+    const auto n_chunks =
+        static_cast<std::size_t>((input.n_samples + kChunkSamples - 1) / kChunkSamples);
+    plan_.chunks.resize(n_chunks);
+    for (std::size_t k = 0; k < n_chunks; ++k) {
+      DeviceChunk& c = plan_.chunks[k];
+      c.first = static_cast<std::int64_t>(k) * kChunkSamples;
+      c.n = std::min(kChunkSamples, input.n_samples - c.first);
+    }
+    DeviceRun run;
+    run.samples = &input.samples;
+    run.n_channels = config_.n_channels;
+    run.plan = &plan_;
+    run.longitude_deg = input.longitude_deg;
+    run.latitude_deg = input.latitude_deg;
+    run.finish = finish;
+    run.output = output;
+    device_->run(host_, run);
+    return plan_.facts;
+  }
+  std::string_view implementation() const override { return kName; }
+
+ private:
+  Config config_;
+  std::int64_t n_cells_;
+  WarpTiling tiling_;
+  std::unique_ptr<DeviceGridder<Real>> device_;
+  Queue host_;
+  DevicePlan plan_;
+};
+
+}  // namespace
+
+std::unique_ptr<Gridder> make_cuda_gridder(const Config& config, const Cells& cells) {
+  if (config.precision == Precision::f64 || config.convolution.support_rad > kWidestFloat_rad)
+    return std::make_unique<CudaGridder<double>>(config, cells);
+  return std::make_unique<CudaGridder<float>>(config, cells);
+}
+
+std::unique_ptr<CudaMapper> make_cuda_mapper(const Config& config, const Cells& cells) {
+  check(config.convolution);
+  check_cells(cells);
+  if (config.precision == Precision::f64 || config.convolution.support_rad > kWidestFloat_rad)
+    return std::make_unique<Mapper<double>>(config, cells);
+  return std::make_unique<Mapper<float>>(config, cells);
+}
+
+std::vector<std::string> cuda_implementations() {
+  if (!cuda_unavailable_reason().empty()) return {};
+  return {kName};
+}
+
+}  // namespace ryle::grid

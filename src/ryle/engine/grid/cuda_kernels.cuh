@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Kernels of the CUDA gridder: which thread runs which function of cuda_chunk.hpp, cuda_load.hpp
+// and cuda_job.hpp. Private to the engine.
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include "ryle/device/buffer.hpp"
+#include "ryle/engine/grid/cuda_chunk.hpp"
+#include "ryle/engine/grid/cuda_groups.hpp"
+#include "ryle/engine/grid/cuda_job.hpp"
+#include "ryle/engine/grid/cuda_load.hpp"
+
+namespace ryle::grid::detail {
+
+/// Tiles and their cells in device memory.
+struct MapView {
+  const WarpTile* tiles = nullptr;
+  std::int64_t n_tiles = 0;
+  const std::int64_t* cells = nullptr;                    ///< [tile][kWarp]
+  const double *x = nullptr, *y = nullptr, *z = nullptr;  ///< [tile][kWarp]
+  std::int64_t n_cells = 0;
+};
+
+/// A buffer that grows and keeps its memory. @return its data
+template <class T>
+T* at_least(Buffer<T>& buffer, std::int64_t n, MemorySpace space = MemorySpace::device) {
+  if (buffer.size() < n) {
+    buffer = {};
+    buffer = Buffer<T>(n, space);
+  }
+  return buffer.data();
+}
+
+// --- cuda_geometry.cu ---
+
+/// @param n_ranges [tile] how many ranges of keys each tile has
+void launch_count_ranges(const MapView& map, double chord, int order, std::uint32_t* n_ranges,
+                         cudaStream_t stream);
+/// @param begin [tile + 1] where those of each tile go
+void launch_write_ranges(const MapView& map, double chord, int order, const std::uint32_t* begin,
+                         KeyRange* ranges, cudaStream_t stream);
+
+void launch_directions(const double* longitude_deg, const double* latitude_deg, std::int64_t n,
+                       double* x, double* y, double* z, cudaStream_t stream);
+
+/// Counted on the device, added to.
+struct ChunkCounts {
+  unsigned long long bad_positions, reached, candidates;
+};
+/// @param rows 0, 1, 2, ...
+void launch_keys(const KeySpan& keys, const double* x, const double* y, const double* z,
+                 std::int64_t n, std::uint32_t* key, std::uint32_t* rows, ChunkCounts* counts,
+                 cudaStream_t stream);
+void launch_gather_directions(const double* x, const double* y, const double* z,
+                              const std::uint32_t* row, std::int64_t n, double* to_x, double* to_y,
+                              double* to_z, cudaStream_t stream);
+/// Stable, by the lowest `bits` of the keys.
+void sort_by_key(Buffer<std::byte>& scratch, const std::uint32_t* key, std::uint32_t* sorted,
+                 const std::uint32_t* row, std::uint32_t* sorted_row, std::int64_t n, int bits,
+                 cudaStream_t stream);
+/// to[i] = sum of from[0 .. i - 1], n of them.
+void sum_before(Buffer<std::byte>& scratch, const std::uint32_t* from, std::uint32_t* to,
+                std::int64_t n, cudaStream_t stream);
+void launch_sample_ranges(const std::uint32_t* sorted, std::int64_t n, const KeySpan& keys,
+                          const KeyRange* ranges, std::int64_t n_ranges, SampleRange* to,
+                          cudaStream_t stream);
+/// Samples within the union of all ranges.
+void launch_count_reached(const std::uint32_t* sorted, std::int64_t n, const KeySpan& keys,
+                          const KeyRange* ranges, std::int64_t n_ranges, ChunkCounts* counts,
+                          cudaStream_t stream);
+/// @param n_jobs [tile + 1], 0 behind the last tile
+void launch_number_candidates(SampleRange* ranges, const std::uint32_t* range_begin,
+                              std::int64_t n_tiles, std::uint32_t* candidates,
+                              std::uint32_t* n_jobs, ChunkCounts* counts, cudaStream_t stream);
+void launch_write_jobs(const std::uint32_t* candidates, const std::uint32_t* job_begin,
+                       std::int64_t n_tiles, Job* jobs, cudaStream_t stream);
+
+// --- cuda_gather.cu ---
+
+void launch_load_weights(const float* weights, const std::uint32_t* row, std::int64_t n, float* to,
+                         cudaStream_t stream);
+
+/// Values of a group into the order of the chunk. @shape values, own [place][width]
+template <class Real>
+struct LoadArgs {
+  LoadView from;
+  const std::uint32_t* row = nullptr;
+  Real* values = nullptr;
+  float* own = nullptr;                              ///< weights of the channels, or nullptr
+  std::uint32_t *valid = nullptr, *plain = nullptr;  ///< [place]
+};
+template <class Real>
+void launch_load(int width, const LoadArgs<Real>& args, cudaStream_t stream);
+
+template <class Real>
+struct GridArgs {
+  MapView map;
+  ChunkView chunk;
+  PairFunction function;
+  const float* u = nullptr;      ///< [place], or nullptr: all 1
+  const Real* values = nullptr;  ///< [place][width]
+  const std::uint32_t* plain = nullptr;
+  double* partial = nullptr;          ///< [job][width + kMomentRows][kWarp]
+  std::uint32_t* complete = nullptr;  ///< [tile] bits that are not in `plain` are taken away
+};
+template <class Real>
+void launch_grid(int width, const GridArgs<Real>& args, cudaStream_t stream);
+
+/// Moments of channels [first, first + kOwnChannels) in tiles that are not complete.
+template <class Real>
+struct OwnArgs {
+  MapView map;
+  ChunkView chunk;
+  PairFunction function;
+  const float* u = nullptr;
+  const float* own = nullptr;  ///< [place][width], or nullptr
+  const std::uint32_t* valid = nullptr;
+  const std::uint32_t* complete = nullptr;
+  int first = 0, width = 0;
+  double* partial = nullptr;  ///< [job][kMomentRows][kOwnChannels][kWarp]
+};
+template <class Real>
+void launch_own(const OwnArgs<Real>& args, cudaStream_t stream);
+
+/// sums[row][cell] += the jobs of its tile, in their order.
+struct ReduceArgs {
+  MapView map;
+  const std::uint32_t* job_begin = nullptr;  ///< [tile + 1]
+  const double* partial = nullptr;           ///< [job][n_rows][kWarp]
+  int n_rows = 0;
+  const std::uint32_t* complete = nullptr;  ///< complete tiles are left out; nullptr: none is
+  double* sums = nullptr;                   ///< [n_rows][cell]
+};
+void launch_reduce(const ReduceArgs& args, cudaStream_t stream);
+
+/// Planes of a map (Finish), NaN where there is nothing.
+struct PlaneArgs {
+  std::int64_t n_cells = 0;
+  int n_channels = 0;
+  const double* weighted = nullptr;  ///< [channel][cell]
+  const double* moments = nullptr;   ///< [kMomentRows][cell]
+  std::int64_t min_count = 1;
+  double min_weight = 0;
+  float* values = nullptr;        ///< [channel][cell]
+  float* weight = nullptr;        ///< [cell], or nullptr
+  std::int32_t* count = nullptr;  ///< [cell], or nullptr
+};
+void launch_planes(const PlaneArgs& args, cudaStream_t stream);
+
+/// The same for cells of tiles that are not complete, from the channels' own moments.
+struct OwnPlaneArgs {
+  MapView map;
+  const std::uint32_t* complete = nullptr;
+  const double* own = nullptr;  ///< [slab][kMomentRows][kOwnChannels][cell]
+  PlaneArgs plane;
+};
+void launch_own_planes(const OwnPlaneArgs& args, cudaStream_t stream);
+
+}  // namespace ryle::grid::detail

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/engine/grid/cuda_tiles.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "ryle/engine/grid/tiles.hpp"
+
+namespace ryle::grid::detail {
+namespace {
+
+constexpr std::int64_t kTileWidth = 8, kTileHeight = 4;
+constexpr double kMostSupports = 2;  // of a tile's radius
+
+class WarpTileMaker {
+ public:
+  WarpTileMaker(const Cells& cells, double chord) : cells_(cells) { tiling_.chord = chord; }
+
+  void add_rectangle(std::int64_t x0, std::int64_t x1, std::int64_t y0, std::int64_t y1) {
+    std::vector<std::int64_t> list;
+    for (std::int64_t y = y0; y < y1; ++y)
+      for (std::int64_t x = x0; x < x1; ++x) list.push_back(y * cells_.width + x);
+    if (list.empty() || add(list)) return;
+    const std::int64_t xm = (x0 + x1 + 1) / 2, ym = (y0 + y1 + 1) / 2;
+    add_rectangle(x0, xm, y0, ym);
+    add_rectangle(xm, x1, y0, ym);
+    add_rectangle(x0, xm, ym, y1);
+    add_rectangle(xm, x1, ym, y1);
+  }
+  void add_list(std::int64_t begin, std::int64_t end) {
+    std::vector<std::int64_t> list;
+    for (std::int64_t i = begin; i < end; ++i) list.push_back(i);
+    if (list.empty() || add(list)) return;
+    const std::int64_t middle = (begin + end) / 2;
+    add_list(begin, middle);
+    add_list(middle, end);
+  }
+  WarpTiling take() { return std::move(tiling_); }
+
+ private:
+  Vector direction(std::int64_t cell) const {
+    const auto i = static_cast<std::size_t>(cell);
+    return {cells_.directions.x[i], cells_.directions.y[i], cells_.directions.z[i]};
+  }
+
+  // False: too wide, and it can be split.
+  bool add(std::vector<std::int64_t> list) {
+    const bool splits = list.size() > 1;
+    std::erase_if(list, [&](std::int64_t cell) { return std::isnan(direction(cell)[0]); });
+    if (list.empty()) return true;
+    WarpTile tile{};
+    if (!place(list, tile) && splits) return false;
+    tiling_.tiles.push_back(tile);
+    for (std::size_t lane = 0; lane < kWarp; ++lane) {
+      const bool live = lane < list.size();
+      const Vector d = direction(live ? list[lane] : list[0]);
+      tiling_.cells.push_back(live ? list[lane] : -1);
+      tiling_.x.push_back(d[0]);
+      tiling_.y.push_back(d[1]);
+      tiling_.z.push_back(d[2]);
+    }
+    return true;
+  }
+
+  bool place(const std::vector<std::int64_t>& list, WarpTile& tile) const {
+    Vector sum{};
+    for (const std::int64_t cell : list)
+      for (std::size_t a = 0; a < 3; ++a) sum[a] += direction(cell)[a];
+    const double norm = std::sqrt(sum[0] * sum[0] + sum[1] * sum[1] + sum[2] * sum[2]);
+    const bool around = norm < 1e-6;  // cells on opposite sides of the sphere
+    const Vector c =
+        around ? direction(list[0]) : Vector{sum[0] / norm, sum[1] / norm, sum[2] / norm};
+    const double across = std::hypot(c[0], c[1]);
+    const Vector e = across < 1e-12 ? Vector{1, 0, 0} : Vector{-c[1] / across, c[0] / across, 0};
+    const Vector n = {c[1] * e[2] - c[2] * e[1], c[2] * e[0] - c[0] * e[2],
+                      c[0] * e[1] - c[1] * e[0]};
+    std::copy(c.begin(), c.end(), tile.center);
+    std::copy(e.begin(), e.end(), tile.east);
+    std::copy(n.begin(), n.end(), tile.north);
+    double radius2 = 0;
+    tile.x_min = tile.y_min = 2;
+    tile.x_max = tile.y_max = -2;
+    for (const std::int64_t cell : list) {
+      const Vector p = direction(cell);
+      double d2 = 0, x = 0, y = 0;
+      for (std::size_t a = 0; a < 3; ++a) {
+        d2 += (p[a] - c[a]) * (p[a] - c[a]);
+        x += (p[a] - c[a]) * e[a];
+        y += (p[a] - c[a]) * n[a];
+      }
+      radius2 = std::max(radius2, d2);
+      tile.x_min = std::min(tile.x_min, x);
+      tile.x_max = std::max(tile.x_max, x);
+      tile.y_min = std::min(tile.y_min, y);
+      tile.y_max = std::max(tile.y_max, y);
+    }
+    const double chord = tiling_.chord, radius = std::sqrt(radius2);
+    tile.reach = (radius + chord) * (1 + 1e-12);
+#if RYLE_MUTANT == 1311
+    const double band = 0;
+#else
+    const double band = std::max(8e-6, 2e-6 * (radius + chord) / chord) * chord * chord;
+#endif
+    tile.inner = static_cast<float>(chord * chord - band);
+    tile.outer = static_cast<float>(chord * chord + band);
+    return !around && radius <= kMostSupports * chord;
+  }
+
+  const Cells& cells_;
+  WarpTiling tiling_;
+};
+
+}  // namespace
+
+std::vector<KeyRange> union_of(std::vector<KeyRange> ranges) {
+  std::sort(ranges.begin(), ranges.end(),
+            [](const KeyRange& a, const KeyRange& b) { return a.begin < b.begin; });
+  std::vector<KeyRange> all;
+  for (const KeyRange& r : ranges) {
+    if (all.empty() || r.begin > all.back().end)
+      all.push_back(r);
+    else
+      all.back().end = std::max(all.back().end, r.end);
+  }
+  return all;
+}
+
+WarpTiling make_warp_tiles(const Cells& cells, const Convolution& convolution) {
+  WarpTileMaker maker(cells, support_chord(convolution));
+  const std::int64_t n = cells.directions.size();
+  if (cells.width > 0) {
+    const std::int64_t height = n / cells.width;
+    for (std::int64_t y = 0; y < height; y += kTileHeight)
+      for (std::int64_t x = 0; x < cells.width; x += kTileWidth)
+        maker.add_rectangle(x, std::min(cells.width, x + kTileWidth), y,
+                            std::min(height, y + kTileHeight));
+  } else {
+    for (std::int64_t i = 0; i < n; i += kWarp) maker.add_list(i, std::min(n, i + kWarp));
+  }
+  WarpTiling tiling = maker.take();
+  double reach = 0;
+  for (const WarpTile& t : tiling.tiles) reach += t.reach;
+  reach /= std::max<double>(1, static_cast<double>(tiling.tiles.size()));
+  constexpr double kFaceWidth_rad = 1.5707963267948966;
+  while (tiling.order < kMostOrder &&
+         kFaceWidth_rad / static_cast<double>(1 << tiling.order) > 0.25 * reach)
+    ++tiling.order;
+  return tiling;
+}
+
+}  // namespace ryle::grid::detail
