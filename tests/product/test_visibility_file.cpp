@@ -13,6 +13,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <ctime>
 #include <random>
 #include <thread>
 
@@ -394,13 +395,12 @@ TEST(VisibilityFile, WritesAnMwaSecondsWorthFast) {
   for (const std::string& suffix : suffixes()) {
     if (unavailable(dir / ("x" + suffix), o)) continue;
     auto writer = open_visibility_writer(dir / ("v" + suffix), o, false);
-    const auto begin = std::chrono::steady_clock::now();
+    const std::clock_t begin = std::clock();  // of this process: others may have the machine
     for (int d = 0; d < 10; ++d) writer->write(dump);
     writer->publish(o);
-    const double seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
     RecordProperty("seconds" + suffix.substr(1), std::to_string(seconds));
-    // 528 baselines x 128 channels x 4 products x 10 dumps; 0.1 s on a quiet disk, 10 s means
+    // 528 baselines x 128 channels x 4 products x 10 dumps; 0.1 s of a core, 10 s means
     // something is quadratic.
     EXPECT_LT(seconds, 10) << suffix;
   }

@@ -14,7 +14,11 @@ DumpWriter::DumpWriter(const ObservationConfig& config, DumpBuilder builder,
       observation_(std::move(observation)),
       products_(config, std::move(marks)),
       queue_(static_cast<std::size_t>(config.runtime.dump_queue),
+#if RYLE_MUTANT == 1301
+             DropPolicy::block) {
+#else
              live ? DropPolicy::drop_newest : DropPolicy::block) {
+#endif
   thread_ = std::make_unique<StageThread>(
       "ryle-writer", [this](const std::stop_token&) { run(); }, [this] { queue_.close(); });
 }
