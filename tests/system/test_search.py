@@ -38,16 +38,22 @@ def test_the_constant_is_recorded_and_moves_the_dm():
     assert shift == pytest.approx(474.7 * (4150 / 4148.8064 - 1), abs=0.1)
 
 
-def test_fewer_bits_show_the_same_brightest_event():
+def test_fewer_bits_show_the_same_brightest_events():
     # Two seconds of interference without a pulsar; 8, 4, 2 and 1 bit of the same samples.
     brightest = {}
     for bits in ("8bit_1", "4bit", "2bit", "1bit"):
-        events = ryle("search", data(PARKES.format(bits)), "--dm-max", "100")
-        brightest[bits] = max(events["candidates"] + events["flagged"], key=lambda e: e["snr_boxcar"])
-    for event in brightest.values():
-        assert event["time_s"] == pytest.approx(brightest["8bit_1"]["time_s"], abs=0.05)
-    for bits in ("4bit", "2bit"):
-        assert brightest[bits]["dm_pc_cm3"] == pytest.approx(brightest["8bit_1"]["dm_pc_cm3"], abs=5)
+        found = ryle("search", data(PARKES.format(bits)), "--dm-max", "100")
+        brightest[bits] = sorted(found["candidates"] + found["flagged"], key=lambda e: -e["snr_boxcar"])
+    # What quantising leaves of the S/N: 2 bits 0.94 and 1 bit 0.80 at best, with levels where they belong.
+    for bits, count, least in (("4bit", 4, 0.95), ("2bit", 4, 0.8), ("1bit", 2, 0.65)):
+        assert len(brightest["8bit_1"]) == 4 and len(brightest[bits]) == count
+        for event, full in zip(brightest[bits], brightest["8bit_1"]):
+            # Events are up to 0.15 s wide and hardly dispersed: within a third of that, as far as DM and time can be told.
+            assert event["time_s"] == pytest.approx(full["time_s"], abs=0.05)
+            assert event["flags"] == full["flags"]
+            assert least < event["snr_boxcar"] / full["snr_boxcar"] < 1.02
+            if bits != "1bit":
+                assert event["dm_pc_cm3"] == pytest.approx(full["dm_pc_cm3"], abs=10)
 
 
 def test_j1807_folds(tmp_path):
