@@ -17,6 +17,7 @@
 #include "ryle/stage/search_run.hpp"
 #include "ryle/stage/voltage_ring.hpp"
 #include "tests/product/scratch.hpp"
+#include "tests/support/own_host.hpp"
 
 namespace ryle::stage {
 namespace {
@@ -345,12 +346,14 @@ ObservationConfig burst_observation(const test::Scratch& scratch) {
       scratch / "obs.toml",
       {"source.kind=simulator",
        "source.format=best2",
-       "source.listen=[\"udp://127.0.0.1:24321\"]",
+       "source.listen=[\"udp://" + test::own_host() + ":24321\"]",
        "source.start_utc=\"" + std::string(kStart) + "\"",
        "source.first_channel=0",
        "source.n_channels=64",
        "source.chunk_ms=52.4288",
        "source.allow_small_rcvbuf=true",
+       "source.stall_budget_s=1",  // all that is sent: a receiver that waits for a core loses
+                                   // nothing
        "source.antenna_map=[3,2,1,0,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,"
        "26,27,28,29,31,30]",
        "simulator.duration_s=1.3",
