@@ -71,11 +71,12 @@ if [[ " $steps " == *" sanitize "* ]]; then
   small+=':CudaAllSky.Fused*:CudaAllSky.ImagesTheTiles*:CudaAllSky.VisDft*'
   small+=':CudaBeamform.Gulps:CudaBeamform.Dither*'
   small+=':CudaSearch.Small*:CudaSearch.HostMemory*'
+  small+=':CudaGrid.WeightsFlags*:CudaGrid.PlanesInOneGo*:CudaGrid.NothingToGrid*'
   small+=':CudaLevels.*SmallShapes'
   : >"$out/sanitize.txt"
   for tool in memcheck racecheck initcheck; do
     filter=$small
-    [[ $tool == memcheck ]] && filter+=':CudaCorrelate.Simt*:CudaChannelize.Delays*:CudaAllSky.*Conforms:CudaSearch.Arbitrary*:CudaSearch.TokensEqual*:CudaBeamform.OddShares'
+    [[ $tool == memcheck ]] && filter+=':CudaCorrelate.Simt*:CudaChannelize.Delays*:CudaAllSky.*Conforms:CudaSearch.Arbitrary*:CudaSearch.TokensEqual*:CudaBeamform.OddShares:CudaGrid.EqualsTheDirectSum*:CudaGrid.FunctionsOf*'
     compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 20 "$test_cuda" --gtest_filter="$filter" \
       >"$out/sanitize-$tool.txt" 2>&1
     status=$?

@@ -89,6 +89,7 @@ class CudaGridder final : public Gridder {
     const auto plans = std::static_pointer_cast<std::vector<DevicePlan>>(plan.device);
     if (plans == nullptr || plans->size() != devices_.size())
       throw ConfigError("gridder: the plan was made for other devices than these");
+    if (tiling_.tiles.empty()) return;
     SumsCollector collector(sums_, tiling_);
     const auto n_devices = static_cast<std::int64_t>(devices_.size());
     on_all(devices_.size(), [&](std::size_t d) {
