@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "bench/bench.hpp"
 #include "bench/chain/chain.hpp"
+#include "bench/chain/stream.hpp"
 
 #include <fmt/format.h>
 
@@ -36,10 +37,10 @@ void add_bench(CLI::App& app, Context& context) {
   sub->add_option(
          "engine", *engine,
          "beamform, chain (beams and search on a GPU), correlate, channelize, grid, image, "
-         "ingest, path or search")
+         "ingest, path, search or stream (F and X of samples in host memory on a GPU)")
       ->required()
       ->check(CLI::IsMember({"beamform", "chain", "correlate", "channelize", "grid", "image",
-                             "ingest", "path", "search"}));
+                             "ingest", "path", "search", "stream"}));
   sub->add_option("--implementation", options->implementation,
                   "auto, all or a name that `ryle info` lists");
   sub->add_option("--workers", options->n_workers, "threads")
@@ -70,6 +71,7 @@ void add_bench(CLI::App& app, Context& context) {
       if (*engine == "image") bench::bench_image(*options, emit);
       if (*engine == "ingest") bench::bench_ingest(*options, emit);
       if (*engine == "path") bench::bench_path(*options, emit);
+      if (*engine == "stream") bench::bench_stream(*options, emit);
       if (*engine == "search") bench::bench_search(*options, emit);
       return all_verified ? 0 : static_cast<int>(ExitCode::check_failed);
     };

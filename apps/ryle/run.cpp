@@ -57,7 +57,7 @@ void add_run(CLI::App& app, Context& context) {
   sub->add_option("--set", arguments->overrides, "change a key: section.key=value (repeatable)");
   sub->add_option("-o,--output", arguments->output, "directory for the products");
   sub->add_option("--devices", arguments->devices,
-                  "CUDA devices that beams and their search are split over: 0,1")
+                  "CUDA devices that beams and their search, or channels, are split over: 0,1")
       ->delimiter(',');
   sub->add_flag("--check", arguments->check, "validate, print the plan and stop");
   sub->add_flag("--print-config", arguments->print_config,

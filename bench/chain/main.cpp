@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// bench_chain [--quick] [--devices 0,1] [--beams N] [--block N] [--streams N]: gate S4 without the
-// rest of `ryle`, one JSON object a line.
+// bench_chain [stream] [--quick] [--devices 0,1] [--beams N] [--block N] [--streams N]: gate S4
+// without the rest of `ryle`, or F and X of a stream; one JSON object a line.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -8,14 +8,17 @@
 #include <string>
 
 #include "bench/chain/chain.hpp"
+#include "bench/chain/stream.hpp"
 
 int main(int argc, char** argv) {
   ryle::bench::Options options;
   options.implementation = "cuda";
   ryle::bench::ChainOptions chain;
+  bool stream = false;
   for (int k = 1; k < argc; ++k) {
     const char* value = k + 1 < argc ? argv[k + 1] : "";
     if (std::strcmp(argv[k], "--quick") == 0) options.quick = true;
+    if (std::strcmp(argv[k], "stream") == 0) stream = true;
     if (std::strcmp(argv[k], "--beams") == 0) chain.n_beams = std::atoll(value);
     if (std::strcmp(argv[k], "--block") == 0) chain.block_samples = std::atoll(value);
     if (std::strcmp(argv[k], "--streams") == 0) chain.n_streams = std::atoi(value);
@@ -27,11 +30,16 @@ int main(int argc, char** argv) {
   }
   bool verified = true;
   try {
-    ryle::bench::bench_chain(options, chain, [&](const ryle::bench::Result& r) {
+    const ryle::bench::Emit emit = [&](const ryle::bench::Result& r) {
       verified = verified && r.verified;
       std::printf("%s\n", ryle::bench::to_json(r).c_str());
       std::fflush(stdout);
-    });
+    };
+    if (stream) {
+      ryle::bench::bench_stream(options, emit);
+    } else {
+      ryle::bench::bench_chain(options, chain, emit);
+    }
   } catch (const std::exception& e) {
     std::fprintf(stderr, "bench_chain: %s\n", e.what());
     return 1;

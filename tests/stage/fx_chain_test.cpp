@@ -44,12 +44,19 @@ std::vector<ci8> noise(std::int64_t n_ticks) {
   return samples;
 }
 
+std::vector<Queue> cpu_queues(int n) {
+  std::vector<Queue> queues;
+  for (int k = 0; k < n; ++k) queues.push_back(Queue::cpu(1));
+  return queues;
+}
+
 struct ChainRun {
   std::vector<RawDump> dumps;
   FxChain chain;
-  explicit ChainRun(const FxChain::Setup& setup)
+  explicit ChainRun(const FxChain::Setup& setup, int n_queues = 1)
       : chain(
-            Queue::cpu(1), setup, [](channelize::Channelizer&, const SampleClock&, Tick, Tick) {},
+            cpu_queues(n_queues), setup,
+            [](channelize::Channelizer&, const SampleClock&, Tick, Tick) {},
             [this](RawDump&& dump) { dumps.push_back(std::move(dump)); }) {}
   void feed(const std::vector<ci8>& samples, Tick first, std::int64_t n,
             std::vector<AbsentSpan> absent = {}, std::int64_t segment = 0) {
@@ -79,6 +86,40 @@ TEST(FxChain, DumpsDoNotDependOnHowTheSamplesCome) {
     EXPECT_EQ(whole.dumps[d].sums.counts, pieces.dumps[d].sums.counts) << d;
     EXPECT_EQ(whole.dumps[d].first_spectrum, static_cast<std::int64_t>(50 * d));
   }
+}
+
+// Queues of the CPU stand for devices: each has its share of the channels, whatever the number, and
+// every dump, short ones and those after a gap too, has the bits that one queue gives.
+TEST(FxChain, ChannelsSplitOverQueuesGiveTheSameDumps) {
+  const auto samples = noise(6000);
+  const auto fed = [&](int n_queues) {
+    auto run = std::make_unique<ChainRun>(small_setup(50, 5), n_queues);
+    run->feed(samples, 0, 2048, {{1, 300, 420}});
+    run->feed(samples, 2304, 1500);
+    run->chain.flush();
+    return run;
+  };
+  const auto one = fed(1);
+  EXPECT_EQ(one->chain.n_parts(), 1);
+  ASSERT_GE(one->dumps.size(), 4u);
+  for (const int n_queues : {2, 3, 7, 20}) {
+    const auto several = fed(n_queues);
+    EXPECT_EQ(several->chain.n_parts(), std::min<int>(n_queues, kChannels));
+    ASSERT_EQ(several->dumps.size(), one->dumps.size());
+    for (std::size_t d = 0; d < one->dumps.size(); ++d) {
+      const RawDump &a = several->dumps[d], &b = one->dumps[d];
+      EXPECT_EQ(a.sums.integer, b.sums.integer) << n_queues << " queues, dump " << d;
+      EXPECT_EQ(a.sums.counts, b.sums.counts) << n_queues << " queues, dump " << d;
+      EXPECT_EQ(a.sums.n_spectra, b.sums.n_spectra);
+      EXPECT_EQ(a.first_spectrum, b.first_spectrum);
+      ASSERT_EQ(a.statistics.size(), b.statistics.size());
+      for (std::size_t k = 0; k < a.statistics.size(); ++k) {
+        ASSERT_EQ(a.statistics[k].n_samples, b.statistics[k].n_samples);
+        ASSERT_EQ(a.statistics[k].sum_of_squares, b.statistics[k].sum_of_squares);
+      }
+    }
+  }
+  EXPECT_THROW(ChainRun(small_setup(50), 0), ConfigError);
 }
 
 TEST(FxChain, ALostPacketCostsExactlyQPlusTapsMinusOneSpectra) {

@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 #include "ryle/core/error.hpp"
+#include "ryle/device/event.hpp"
 #include "ryle/device/queue.hpp"
 
 namespace ryle {
 
-/// What a back-end implements (device/cpu, device/cuda); users see only Queue.
+/// What a back-end implements (device/cpu, device/cuda); users see only Queue and Event.
+struct Event::Impl {
+  virtual ~Impl() = default;
+  virtual void record(void* native_queue) = 0;
+  virtual void hold_back(void* native_queue) = 0;
+  virtual void synchronize() = 0;
+};
+
 struct Queue::Impl {
   virtual ~Impl() = default;
   virtual BackEnd back_end() const = 0;
@@ -17,6 +25,10 @@ struct Queue::Impl {
     throw UnsupportedError("parallel_for runs on CPU queues only");
   }
   virtual void copy(void* destination, const void* source, std::int64_t n_bytes) = 0;
+  /// nullptr: no other queue would do things at another time.
+  virtual std::shared_ptr<Impl> make_beside() const { return nullptr; }
+  /// nullptr: work is done when the call that gave it returns.
+  virtual std::shared_ptr<Event::Impl> make_event() const { return nullptr; }
 };
 
 namespace detail {

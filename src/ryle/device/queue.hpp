@@ -22,6 +22,8 @@ class Queue {
   static Queue cpu(int n_workers = 0);
   /// CUDA queue on a device; throws DeviceError when there is none (message says what was found).
   static Queue cuda(int device_index = 0);
+  /// Another queue on the device of this one; itself on the CPU.
+  static Queue beside(const Queue& queue);
 
   BackEnd back_end() const;
   int n_workers() const;

@@ -7,6 +7,8 @@
 
 #include "ryle/core/bits.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/device/on_device.hpp"
+#include "ryle/stage/device_ring.hpp"
 #include "ryle/stage/stopwatch.hpp"
 
 namespace ryle::stage {
@@ -45,38 +47,129 @@ FxChain::Setup completed(FxChain::Setup s) {
   return s;
 }
 
+const Queue& first_of(const std::vector<Queue>& queues) {
+  if (queues.empty()) throw ConfigError("a chain of F and X needs a queue");
+  return queues.front();
+}
+
 }  // namespace
 
+struct FxChain::Part {
+  Part(const Queue& its_queue, const Setup& s, std::int64_t first, std::int64_t end,
+       std::int64_t staging_bytes)
+      : queue(its_queue), first_channel(first), n_channels(end - first) {
+    const OnDevice scope(queue);
+    channelizer = channelize::make_channelizer(queue, s.channelize);
+    correlate::Config share = s.correlate;
+    share.n_channels = n_channels;
+    correlator = correlate::make_correlator(queue, share);
+    const auto& f = s.channelize;
+    blocks = Buffer<std::byte>(
+        dense_blocks_bytes(f.output, f.n_channels, s.spectra_per_gulp, f.n_inputs),
+        engine_space(queue));
+    valid = Buffer<std::uint64_t>(f.n_inputs * words_for_bits(s.spectra_per_gulp),
+                                  staging_space(queue));
+    if (queue.back_end() == BackEnd::cuda)
+      samples = std::make_unique<DeviceRing>(make_ring_queues(queue, kSlots), kSlots, staging_bytes,
+                                             0, MemorySpace::device);
+  }
+
+  /// The staged samples where this part's engines read them; done_reading() when they have been
+  /// given all that reads them.
+  const void* reachable(const SampleStaging& staging) {
+    if (samples == nullptr) return staging.samples();
+    samples->push(staging.samples(), staging.used_bytes());
+    return samples->front().data;
+  }
+  void done_reading() {
+    if (samples != nullptr) samples->release();
+  }
+  ConstBlockView own(const BlockView& all) const {
+    ConstBlockView share = all;
+#if RYLE_MUTANT != 1397
+    share.data += first_channel * all.channel_stride_bytes;
+#endif
+    share.n_channels = n_channels;
+    return share;
+  }
+
+  static constexpr int kSlots = 2;  // one gulp is worked on while the next one is copied
+  Queue queue;
+  std::int64_t first_channel;
+  std::int64_t n_channels;
+  std::unique_ptr<channelize::Channelizer> channelizer;
+  std::unique_ptr<correlate::Correlator> correlator;
+  std::unique_ptr<DeviceRing> samples;  // CUDA only
+  Buffer<std::byte> blocks;
+  Buffer<std::uint64_t> valid;
+};
+
 FxChain::FxChain(Queue queue, const Setup& setup, DelayUpdate delay_update, DumpSink sink)
+    : FxChain(std::vector<Queue>{std::move(queue)}, setup, std::move(delay_update),
+              std::move(sink)) {}
+
+FxChain::FxChain(const std::vector<Queue>& queues, const Setup& setup, DelayUpdate delay_update,
+                 DumpSink sink)
     : setup_(completed(setup)),
-      queue_(std::move(queue)),
+      queue_(first_of(queues)),
       delay_update_(std::move(delay_update)),
       sink_(std::move(sink)),
       staging_(setup_.channelize.layout, setup_.channelize.n_inputs, staging_ticks(setup_),
                staging_space(queue_)) {
-  channelizer_ = channelize::make_channelizer(queue_, setup_.channelize);
-  correlator_ = correlate::make_correlator(queue_, setup_.correlate);
+  const std::int64_t channels = setup_.channelize.n_channels;
+  const std::int64_t n_parts =
+      std::clamp<std::int64_t>(channels, 1, static_cast<std::int64_t>(queues.size()));
+  for (std::int64_t k = 0; k < n_parts; ++k) {
+    parts_.push_back(std::make_unique<Part>(queues[static_cast<std::size_t>(k)], setup_,
+                                            channels * k / n_parts, channels * (k + 1) / n_parts,
+                                            staging_.bytes()));
+  }
   filter_length_ = channelize::filter_length(setup_.channelize);
   step_ = channelize::step_length(setup_.channelize);
   const auto& f = setup_.channelize;
-  blocks_ = Buffer<std::byte>(
-      dense_blocks_bytes(f.output, f.n_channels, setup_.spectra_per_gulp, f.n_inputs),
-      engine_space(queue_));
-  valid_ = Buffer<std::uint64_t>(f.n_inputs * words_for_bits(setup_.spectra_per_gulp),
-                                 staging_space(queue_));
-  if (queue_.back_end() == BackEnd::cuda)
-    device_samples_ = Buffer<std::byte>(staging_.bytes(), MemorySpace::device);
   statistics_.resize(static_cast<std::size_t>(f.n_channels * f.n_inputs));
   levels_.resize(static_cast<std::size_t>(f.n_inputs));
 }
 
-FxChain::~FxChain() = default;
+FxChain::~FxChain() {
+  try {
+    wait_uploaded();                 // the staging goes first
+  } catch (const std::exception&) {  // a fault was visible to the last finish()
+  }
+}
 
 std::int64_t FxChain::memory_bytes() const {
-  return staging_.bytes() + device_samples_.bytes() + blocks_.bytes() + valid_.bytes() +
-         channelize::cost(setup_.channelize).scratch_bytes +
-         correlate::cost(setup_.correlate).scratch_bytes +
-         correlate::cost(setup_.correlate).accumulator_bytes;
+  const std::int64_t scratch = channelize::cost(setup_.channelize).scratch_bytes +
+                               correlate::cost(setup_.correlate).scratch_bytes;
+  std::int64_t bytes = staging_.bytes() + correlate::cost(setup_.correlate).accumulator_bytes;
+  for (const auto& part : parts_) {
+    bytes += part->blocks.bytes() + part->valid.bytes() + scratch;
+    if (part->samples != nullptr) bytes += part->samples->bytes();
+  }
+  return bytes;
+}
+
+const channelize::Channelizer& FxChain::channelizer() const { return *parts_.front()->channelizer; }
+const correlate::Correlator& FxChain::correlator() const { return *parts_.front()->correlator; }
+
+// Before the staging is written where a copy to a device may still read.
+void FxChain::wait_uploaded() {
+  for (const auto& part : parts_) {
+    if (part->samples != nullptr) part->samples->wait_copied();
+  }
+}
+
+void FxChain::restart_staging(Tick first) {
+  wait_uploaded();
+  staging_.restart(first);
+}
+
+// Before the first spectrum of a dump.
+void FxChain::update_delays() {
+  for (const auto& part : parts_) {
+    delay_update_(*part->channelizer, clock_, next_spectrum_ * step_,
+                  (next_spectrum_ + setup_.spectra_per_dump) * step_);
+  }
 }
 
 void FxChain::feed(const void* samples, Tick first, std::int64_t n,
@@ -88,7 +181,7 @@ void FxChain::feed(const void* samples, Tick first, std::int64_t n,
     segment_ = segment;
     clock_ = clock;
     started_ = true;
-    staging_.restart(first);
+    restart_staging(first);
     // Spectra whose window begins before the first sample received do not exist (correlate.md 3.7).
     next_spectrum_ = dump_first_ = ceil_divide(first + margin(), step_);
   } else if (first > staging_.end()) {
@@ -118,7 +211,7 @@ void FxChain::bridge_gap(std::int64_t ticks) {
     const Tick resume = staging_.end() + (ticks - edge) - edge;
     const std::int64_t resume_spectrum = ceil_divide(resume + margin(), step_);
     skip_spectra(std::max<std::int64_t>(0, resume_spectrum - next_spectrum_));
-    staging_.restart(resume);
+    restart_staging(resume);
     staging_.append_absent(edge);
     return;
   }
@@ -149,6 +242,7 @@ void FxChain::process_available() {
     if (n <= 0 || (!worthwhile && staging_.free_ticks() > setup_.max_feed_ticks)) break;
     process(n);
   }
+  wait_uploaded();
   staging_.drop_before(next_spectrum_ * step_ - margin(), queue_);
 }
 
@@ -189,15 +283,15 @@ void FxChain::start_levels() {
       gains[at] = static_cast<float>(scale_[static_cast<std::size_t>(p)]) * calibration;
     }
   }
-  channelizer_->set_gains(View<const cf32, 2>(gains.data(), {f.n_inputs, f.n_channels}));
+  for (const auto& part : parts_)
+    part->channelizer->set_gains(View<const cf32, 2>(gains.data(), {f.n_inputs, f.n_channels}));
 }
 
 void FxChain::process(std::int64_t n) {
   const auto& f = setup_.channelize;
   if (in_dump_ == 0) {
     dump_first_ = next_spectrum_;
-    delay_update_(*channelizer_, clock_, next_spectrum_ * step_,
-                  (next_spectrum_ + setup_.spectra_per_dump) * step_);
+    update_delays();
   }
   channelize::Input input{staging_.samples(), staging_.begin(), staging_.end() - staging_.begin(),
                           staging_.absent()};
@@ -206,17 +300,21 @@ void FxChain::process(std::int64_t n) {
     channelize::add_level_statistics(queue_, f, input, first,
                                      std::min(staging_.end(), first + n * step_), levels_);
   }
-  if (device_samples_.size() > 0) {
-    copy_bytes(queue_, device_samples_.data(), staging_.samples(), staging_.used_bytes());
-    input.samples = device_samples_.data();
-  }
-  const BlockView blocks = dense_blocks(blocks_.data(), f.output, f.n_channels, n, f.n_inputs);
   const std::int64_t words = words_for_bits(n);
-  channelizer_->execute(queue_, input, next_spectrum_, n,
-                        {blocks, valid_.data(), words, statistics_.data()});
-  correlator_->execute(queue_, {blocks, n, valid_.data(), words, 0});
+  for (const auto& part : parts_) {
+    input.samples = part->reachable(staging_);
+    const BlockView blocks =
+        dense_blocks(part->blocks.data(), f.output, f.n_channels, n, f.n_inputs);
+    // Every part makes all channels: one counts.
+    auto* statistics = part == parts_.front() ? statistics_.data() : nullptr;
+    part->channelizer->execute(part->queue, input, next_spectrum_, n,
+                               {blocks, part->valid.data(), words, statistics});
+    part->correlator->execute(part->queue, {part->own(blocks), n, part->valid.data(), words, 0});
+    part->done_reading();
+  }
+  const auto& valid = parts_.front()->valid;
   for (std::int64_t w = 0; w < f.n_inputs * words; ++w)
-    valid_in_dump_ += __builtin_popcountll(valid_[w]);
+    valid_in_dump_ += __builtin_popcountll(valid[w]);
   next_spectrum_ += n;
   spectra_done_ += n;
   in_dump_ += n;
@@ -232,8 +330,7 @@ void FxChain::skip_spectra(std::int64_t n) {
       n -= whole;
       if (n == 0) break;
       dump_first_ = next_spectrum_;
-      delay_update_(*channelizer_, clock_, next_spectrum_ * step_,
-                    (next_spectrum_ + setup_.spectra_per_dump) * step_);
+      update_delays();
     }
     const std::int64_t part = std::min(n, setup_.spectra_per_dump - in_dump_);
     next_spectrum_ += part;
@@ -244,13 +341,26 @@ void FxChain::skip_spectra(std::int64_t n) {
 }
 
 void FxChain::close_dump() {
-  queue_.check();
+  for (const auto& part : parts_) part->queue.check();
   RawDump dump;
   dump.segment = segment_;
   dump.first_spectrum = dump_first_;
   dump.n_spectra = in_dump_;
   dump.clock = clock_;
-  correlator_->finish(queue_, dump.sums);
+  const auto append = [](auto& to, const auto& from) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  for (const auto& part : parts_) {
+    if (part == parts_.front()) {
+      part->correlator->finish(part->queue, dump.sums);
+      continue;
+    }
+    correlate::Sums share;
+    part->correlator->finish(part->queue, share);
+    append(dump.sums.integer, share.integer);
+    append(dump.sums.real, share.real);
+    append(dump.sums.counts, share.counts);
+  }
   dump.statistics = statistics_;
   dump.levels = levels_;
   std::fill(statistics_.begin(), statistics_.end(), channelize::ChannelStatistics{});

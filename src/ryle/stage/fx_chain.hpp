@@ -26,9 +26,11 @@ struct RawDump {
   std::vector<channelize::LevelStatistics> levels;        ///< [input], of a part of the dump
 };
 
-/// F and X in one place: raw samples in, raw dumps out, gulp by gulp, on one queue.
+/// F and X in one place: raw samples in, raw dumps out, gulp by gulp, on one queue or several.
 /// Channelizes as many spectra as the samples allow, correlates them while they are in cache,
-/// closes a dump every spectra_per_dump. Not thread safe: one stage thread owns it.
+/// closes a dump every spectra_per_dump. Each of several queues (devices) gets all samples and
+/// correlates its share of the channels: the same bits as one. Not thread safe: one stage thread
+/// owns it.
 class FxChain {
  public:
   struct Setup {
@@ -48,6 +50,9 @@ class FxChain {
   using DumpSink = std::function<void(RawDump&&)>;
 
   FxChain(Queue queue, const Setup& setup, DelayUpdate delay_update, DumpSink sink);
+  /// @param queues of one back-end, one a device; those beyond the number of channels are not used
+  FxChain(const std::vector<Queue>& queues, const Setup& setup, DelayUpdate delay_update,
+          DumpSink sink);
   ~FxChain();
 
   /// Gains of the calibration [input][channel], multiplied with the requantiser's level before the
@@ -66,8 +71,10 @@ class FxChain {
   /// Scale the requantiser multiplied the samples of an input with: divide V_ij by scale_i scale_j.
   /// Empty before data.
   const std::vector<double>& requantiser_scale() const { return scale_; }
-  const channelize::Channelizer& channelizer() const { return *channelizer_; }
-  const correlate::Correlator& correlator() const { return *correlator_; }
+  const channelize::Channelizer& channelizer() const;
+  const correlate::Correlator& correlator() const;
+  /// Queues that share the channels.
+  int n_parts() const { return static_cast<int>(parts_.size()); }
   std::int64_t memory_bytes() const;
   std::int64_t spectra_done() const { return spectra_done_; }
   /// Seconds spent inside feed(), for the real-time margin.
@@ -82,18 +89,18 @@ class FxChain {
   void start_levels();
   void bridge_gap(std::int64_t ticks);
   void append_absent(std::int64_t ticks);
+  void update_delays();
+  void restart_staging(Tick first);
+  void wait_uploaded();
   Tick margin() const { return setup_.max_delay_samples; }
 
+  struct Part;  // one queue, its engines, its channels
   Setup setup_;
-  Queue queue_;
-  std::unique_ptr<channelize::Channelizer> channelizer_;
-  std::unique_ptr<correlate::Correlator> correlator_;
+  Queue queue_;  // the first one
+  std::vector<std::unique_ptr<Part>> parts_;
   DelayUpdate delay_update_;
   DumpSink sink_;
   SampleStaging staging_;
-  Buffer<std::byte> device_samples_;  // CUDA only: copy of the staging
-  Buffer<std::byte> blocks_;
-  Buffer<std::uint64_t> valid_;
   std::vector<channelize::ChannelStatistics> statistics_;
   std::vector<channelize::LevelStatistics> levels_;
   std::vector<cf32> calibration_;

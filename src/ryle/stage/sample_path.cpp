@@ -15,13 +15,13 @@ SamplePath::SamplePath(const ObservationConfig& config, const SampleFacts& facts
       array_(array),
       live_(live),
       command_line_(command_line),
-      queue_(make_queue(config.runtime)),
+      queues_(make_queues(config.runtime)),
       setup_(make_chain_setup(config, facts, array)),
       frequency_(frequency_axis(setup_.channelize)) {
   require_memory(config_, total_bytes(sums_memory(config_, setup_)));
   const bool tracks = config_.correlate.fringe_stopping == "f";
   chain_ = std::make_unique<FxChain>(
-      queue_, setup_,
+      queues_, setup_,
       [this, tracks](channelize::Channelizer& channelizer, const SampleClock& clock, Tick first,
                      Tick last) {
         if (tracks) channelizer.set_delays(model_->polynomials(clock, first, last));
@@ -45,8 +45,7 @@ void SamplePath::begin(const SampleClock& clock, Tick first) {
       config_, array_, frequency_, clock.seconds(channelize::step_length(setup_.channelize)), start,
       command_line_);
   observation.time_source = facts_.time_source;
-  observation.provenance.implementations = {std::string(chain_->channelizer().implementation()),
-                                            std::string(chain_->correlator().implementation())};
+  observation.provenance.implementations = implementations();
   model_.emplace(array_, observation.earth_orientation, observation.phase_center,
                  frequency_.band_center_hz());
 
@@ -73,14 +72,21 @@ std::int64_t SamplePath::memory_bytes() const {
   return total_bytes(sums_memory(config_, setup_)) + total_bytes(engines_memory(setup_, *chain_));
 }
 
+std::vector<std::string> SamplePath::implementations() const {
+  std::vector<std::string> names{std::string(chain_->channelizer().implementation()),
+                                 std::string(chain_->correlator().implementation())};
+  if (chain_->n_parts() > 1)
+    names.push_back("channels on " + std::to_string(chain_->n_parts()) + " devices");
+  return names;
+}
+
 void SamplePath::finish(RunSummary& summary, const std::map<std::string, std::string>& notes) {
   summary.planned_memory_bytes += memory_bytes();
-  summary.implementations = {std::string(chain_->channelizer().implementation()),
-                             std::string(chain_->correlator().implementation())};
+  summary.implementations = implementations();
   chain_->flush();
   summary.data_s = data_s();
   summary.engine_margin = busy_s() > 0 ? summary.data_s / busy_s() : 0;
-  if (writer_) finish_writer(*writer_, queue_, notes, summary);
+  if (writer_) finish_writer(*writer_, queues_.front(), notes, summary);
 }
 
 }  // namespace ryle::stage

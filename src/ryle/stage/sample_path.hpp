@@ -44,6 +44,7 @@ class SamplePath {
 
  private:
   void begin(const SampleClock& clock, Tick first);
+  std::vector<std::string> implementations() const;
 
   ObservationConfig config_;
   SampleFacts facts_;
@@ -51,7 +52,7 @@ class SamplePath {
   bool live_;
   std::string command_line_;
   std::vector<SourceMark> marks_;
-  Queue queue_;
+  std::vector<Queue> queues_;
   FxChain::Setup setup_;
   FrequencyAxis frequency_;
   std::optional<DelayModel> model_;

@@ -125,6 +125,13 @@ Queue make_queue(const RuntimeConfig& config) {
   throw ConfigError("runtime.device = \"" + config.device + "\": must be auto, cpu or cuda:N");
 }
 
+std::vector<Queue> make_queues(const RuntimeConfig& config) {
+  if (config.devices.empty()) return {make_queue(config)};
+  std::vector<Queue> queues;
+  for (const int device : beam_devices(config)) queues.push_back(Queue::cuda(device));
+  return queues;
+}
+
 std::vector<int> beam_devices(const RuntimeConfig& config) {
   const bool automatic = config.device == "auto";
   if (!config.devices.empty() && !automatic)

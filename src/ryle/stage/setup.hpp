@@ -37,6 +37,8 @@ ArrayLayout load_array(const ObservationConfig& config, std::int64_t n_inputs);
 
 /// Queue of the engines: runtime.device, runtime.threads.
 Queue make_queue(const RuntimeConfig& config);
+/// One queue a device of runtime.devices, or that of runtime.device: FX is split over them.
+std::vector<Queue> make_queues(const RuntimeConfig& config);
 /// CUDA devices that live beams are split over: runtime.devices, or that of runtime.device; empty =
 /// the CPU. Throws ConfigError.
 std::vector<int> beam_devices(const RuntimeConfig& config);

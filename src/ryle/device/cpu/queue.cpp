@@ -67,6 +67,17 @@ std::string cpu_model() {
 
 }  // namespace
 
+Event::Event(const Queue& queue) : impl_(queue.impl().make_event()) {}
+void Event::record(Queue& queue) {
+  if (impl_ != nullptr) impl_->record(queue.native_handle());
+}
+void Event::hold_back(Queue& queue) const {
+  if (impl_ != nullptr) impl_->hold_back(queue.native_handle());
+}
+void Event::synchronize() const {
+  if (impl_ != nullptr) impl_->synchronize();
+}
+
 Queue Queue::cpu(int n_workers) { return Queue(std::make_shared<CpuQueue>(n_workers)); }
 
 Queue Queue::cuda(int device_index) {
@@ -77,6 +88,11 @@ Queue Queue::cuda(int device_index) {
   throw DeviceError(
       "no CUDA device: this build has no CUDA back-end (nvcc was not found when it was built)");
 #endif
+}
+
+Queue Queue::beside(const Queue& queue) {
+  auto other = queue.impl().make_beside();
+  return other == nullptr ? queue : Queue(std::move(other));
 }
 
 BackEnd Queue::back_end() const { return impl_->back_end(); }

@@ -13,6 +13,29 @@ namespace {
 // The tensor and asynchronous-copy instructions of the engines need compute capability 8.0 (A100).
 constexpr int kLeastMajor = 8;
 
+class CudaEvent final : public Event::Impl {
+ public:
+  explicit CudaEvent(int device) {
+    const cuda::DeviceScope scope(device);
+    RYLE_CUDA(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
+  }
+  ~CudaEvent() override { static_cast<void>(cudaEventDestroy(event_)); }
+  CudaEvent(const CudaEvent&) = delete;
+  CudaEvent& operator=(const CudaEvent&) = delete;
+  void record(void* queue) override {
+    RYLE_CUDA(cudaEventRecord(event_, static_cast<cudaStream_t>(queue)));
+  }
+  void hold_back(void* queue) override {
+    RYLE_CUDA(cudaStreamWaitEvent(static_cast<cudaStream_t>(queue), event_));
+  }
+  void synchronize() override {
+    cuda::check(cudaEventSynchronize(event_), "waiting for an event", true);
+  }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
 class CudaQueue final : public Queue::Impl {
  public:
   explicit CudaQueue(int device) : device_(device) {
@@ -38,6 +61,13 @@ class CudaQueue final : public Queue::Impl {
   void check() override {
     const cudaError_t status = cudaStreamQuery(stream_);
     if (status != cudaErrorNotReady) cuda::check(status, "work on the queue", true);
+  }
+  std::shared_ptr<Queue::Impl> make_beside() const override {
+    const cuda::DeviceScope scope(device_);
+    return std::make_shared<CudaQueue>(device_);
+  }
+  std::shared_ptr<Event::Impl> make_event() const override {
+    return std::make_shared<CudaEvent>(device_);
   }
   void copy(void* destination, const void* source, std::int64_t n_bytes) override {
     const cuda::DeviceScope scope(device_);

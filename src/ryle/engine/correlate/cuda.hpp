@@ -36,6 +36,9 @@ struct DeviceSums {
 /// UnsupportedError otherwise.
 DeviceSums finish_on_device(Queue& queue, Correlator& correlator);
 
+/// The same, but never as tiles: DeviceSums::sums.
+DeviceSums finish_in_order(Queue& queue, Correlator& correlator);
+
 /// Names usable on this machine, best first; empty when cuda_unavailable_reason() is not "".
 std::vector<std::string> cuda_implementations();
 

@@ -126,13 +126,13 @@ class CudaCorrelator final : public Correlator {
     folded_ = false;
   }
 
-  DeviceSums on_device(Queue& queue) {
+  DeviceSums on_device(Queue& queue, bool tiles_will_do) {
     const cuda::DeviceScope scope(device_);
     clear_if_handed_over(queue);  // nothing came since the last dump
     DeviceSums out;
     out.n_spectra = n_spectra_;
     out.integer = integer_;
-    if (kernel_ == Kernel::mma_s8 && !folded_ && spectra_in_tiles_ > 0) {
+    if (tiles_will_do && kernel_ == Kernel::mma_s8 && !folded_ && spectra_in_tiles_ > 0) {
       out.tiles = tile_sums_.data();
       out.tile_shift = config_.format == SampleFormat::ci4 ? 8 : 0;
       handed_over_ = Handed::tiles;
@@ -245,13 +245,25 @@ class CudaCorrelator final : public Correlator {
 
 }  // namespace
 
-DeviceSums finish_on_device(Queue& queue, Correlator& correlator) {
+namespace {
+
+CudaCorrelator& on_cuda(Correlator& correlator) {
   auto* cuda = dynamic_cast<CudaCorrelator*>(&correlator);
   if (cuda == nullptr) {
     throw UnsupportedError("finish_on_device: " + std::string(correlator.implementation()) +
                            " keeps its sums in host memory; use finish()");
   }
-  return cuda->on_device(queue);
+  return *cuda;
+}
+
+}  // namespace
+
+DeviceSums finish_on_device(Queue& queue, Correlator& correlator) {
+  return on_cuda(correlator).on_device(queue, true);
+}
+
+DeviceSums finish_in_order(Queue& queue, Correlator& correlator) {
+  return on_cuda(correlator).on_device(queue, false);
 }
 
 std::vector<std::string> cuda_implementations() {

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// F and X of a stream on the device: copies beside work give the bits of one after the other, and
+// the reference's visibilities.
+#include "ryle/stage/fx_stream.hpp"
+
+#include <cmath>
+
+#include "ryle/core/baseline.hpp"
+#include "ryle/core/bits.hpp"
+#include "ryle/stage/fx_chain.hpp"
+#include "tests/cuda/cuda_test.hpp"
+
+namespace ryle::stage {
+namespace {
+
+constexpr std::int64_t kInputs = 5, kChannels = 32, kTaps = 4;
+constexpr std::int64_t kTicks = 64 * 192;
+
+channelize::Config channels_of_stream() {
+  channelize::Config f;
+  f.n_inputs = kInputs;
+  f.n_channels = kChannels;
+  f.n_taps = kTaps;
+  f.layout.format = SampleFormat::ci8;
+  f.layout.input_stride_bits = 16;
+  f.layout.sample_stride_bits = 16 * kInputs;
+  f.sample_rate_hz = 1e6;
+  f.reference_hz = 1e8;
+  return f;
+}
+
+/// Power 512 in each channel: 16 LSB a part.
+std::vector<std::byte> stream_samples() {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(2 * kInputs * kTicks));
+  for (std::size_t k = 0; k < bytes.size(); ++k)
+    bytes[k] = static_cast<std::byte>(static_cast<std::int8_t>(16 * gaussian(k)));
+  return bytes;
+}
+
+class CudaFxStream : public test::CudaTest {
+ protected:
+  /// All spectra at once by the engines of a queue.
+  correlate::Sums at_once(Queue& on, const void* samples, const std::vector<AbsentSpan>& absent,
+                          const std::string& name) {
+    channelize::Config f = channels_of_stream();
+    const std::int64_t n = (kTicks - kTaps * kChannels) / kChannels + 1;
+    f.max_spectra = n;
+    f.implementation = name;
+    auto channelizer = channelize::make_channelizer(on, f);
+    auto correlator = correlate::make_correlator(on, {kInputs, kChannels, f.output, n, name});
+    const bool cuda = on.back_end() == BackEnd::cuda;
+    Buffer<std::byte> memory(dense_blocks_bytes(f.output, kChannels, n, kInputs),
+                             cuda ? MemorySpace::device : MemorySpace::host);
+    const BlockView blocks = dense_blocks(memory.data(), f.output, kChannels, n, kInputs);
+    const std::int64_t words = words_for_bits(n);
+    std::vector<std::uint64_t> valid(static_cast<std::size_t>(kInputs * words));
+    channelizer->execute(on, {samples, 0, kTicks, absent}, 0, n,
+                         {blocks, valid.data(), words, nullptr});
+    correlator->execute(on, {blocks, n, valid.data(), words, 0});
+    correlate::Sums sums;
+    correlator->finish(on, sums);
+    return sums;
+  }
+};
+
+TEST_F(CudaFxStream, ChunksGiveTheBitsOfAllSamplesAtOnce) {
+  const auto samples = stream_samples();
+  const Buffer<std::byte> uploaded = upload(samples);
+  for (const std::vector<AbsentSpan>& absent :
+       {std::vector<AbsentSpan>{}, std::vector<AbsentSpan>{{1, 1000, 1100}}}) {
+    const correlate::Sums want = at_once(queue(), uploaded.data(), absent, "cuda");
+    for (const int n_slots : {2, 5}) {
+      FxStream::Setup setup;
+      setup.channelize = channels_of_stream();
+      setup.chunk_ticks = 192;
+      setup.n_slots = n_slots;
+      FxStream stream(queue(), setup);
+      EXPECT_EQ(stream.correlator().implementation(), "correlate/cuda/mma_s8");
+      constexpr std::int64_t kChunks = kTicks / 192, kBytes = 192 * 2 * kInputs;
+      std::vector<Buffer<std::byte>> pinned;
+      for (std::int64_t k = 0; k < kChunks; ++k) {
+        pinned.emplace_back(kBytes, MemorySpace::pinned);
+        std::memcpy(pinned.back().data(), samples.data() + k * kBytes, kBytes);
+      }
+      std::vector<ci64> sums(want.integer.size());
+      std::vector<std::uint32_t> counts(want.counts.size());
+      std::size_t pushed = 0;
+      for (int k = 0; k < kChunks; ++k) {
+        while (!stream.full() && pushed < pinned.size()) {
+          stream.push(pinned[pushed].data(), pushed == 0 ? absent : std::vector<AbsentSpan>{});
+          ++pushed;
+        }
+        stream.advance();
+        if (k != 20 && k != 41 && k + 1 != kChunks) continue;
+        stream.begin_dump();  // three dumps add up to one
+        const FxStream::Dump d = stream.wait_dump();
+        ASSERT_EQ(d.integer.size(), sums.size());
+        for (std::size_t p = 0; p < sums.size(); ++p) {
+          sums[p].re += d.integer[p].re;
+          sums[p].im += d.integer[p].im;
+          counts[p] += d.counts.empty() ? static_cast<std::uint32_t>(d.n_spectra) : d.counts[p];
+        }
+      }
+      EXPECT_EQ(sums, want.integer) << n_slots << " slots";
+      EXPECT_EQ(counts, want.counts) << n_slots << " slots";
+    }
+  }
+}
+
+// The codes of the GPU's channelizer are at most 1 LSB off in 1e-4 of the samples (T-FE-02): of the
+// 4 x 381 parts behind a product less than one in five products has one, of 2 the other's magnitude
+// is below 5 x 23 LSB, so 4e-3 of sqrt(P_i P_j) = 381 x 512 is ten such.
+TEST_F(CudaFxStream, VisibilitiesAreTheReference) {
+  const auto samples = stream_samples();
+  const Buffer<std::byte> uploaded = upload(samples);
+  Queue host = Queue::cpu(1);
+  const correlate::Sums found = at_once(queue(), uploaded.data(), {}, "cuda");
+  const correlate::Sums want = at_once(host, samples.data(), {}, "reference");
+  ASSERT_EQ(found.counts, want.counts);
+  const auto pairs = static_cast<std::size_t>(n_pairs(kInputs));
+  for (std::size_t p = 0; p < want.integer.size(); ++p) {
+    const auto [i, j] = pair_of(static_cast<std::int64_t>(p % pairs));
+    const ci64* channel = want.integer.data() + p / pairs * pairs;
+    const double scale = std::sqrt(static_cast<double>(channel[pair_index(i, i)].re) *
+                                   static_cast<double>(channel[pair_index(j, j)].re));
+    EXPECT_NEAR(static_cast<double>(found.integer[p].re), static_cast<double>(want.integer[p].re),
+                4e-3 * scale);
+    EXPECT_NEAR(static_cast<double>(found.integer[p].im), static_cast<double>(want.integer[p].im),
+                4e-3 * scale);
+  }
+}
+
+// Gulps are copied beside the work on those before, the staging moves, and two queues share the
+// channels: the dumps are those of samples that come all at once, on one.
+TEST_F(CudaFxStream, ChainsOfOneAndTwoQueuesGiveTheSameDumps) {
+  const auto samples = stream_samples();
+  const auto run = [&](int n_queues, std::int64_t piece) {
+    std::vector<Queue> queues;
+    for (int k = 0; k < n_queues; ++k) queues.push_back(Queue::cuda(0));
+    FxChain::Setup setup;
+    setup.channelize = channels_of_stream();
+    setup.spectra_per_dump = 100;
+    setup.spectra_per_gulp = 16;
+    setup.max_feed_ticks = 1024;
+    std::vector<RawDump> dumps;
+    FxChain chain(
+        queues, setup, [](channelize::Channelizer&, const SampleClock&, Tick, Tick) {},
+        [&](RawDump&& dump) { dumps.push_back(std::move(dump)); });
+    EXPECT_EQ(chain.n_parts(), n_queues);
+    for (Tick t = 0; t < kTicks; t += t == 0 ? 1024 : piece) {
+      const std::int64_t n = std::min<std::int64_t>(t == 0 ? 1024 : piece, kTicks - t);
+      chain.feed(samples.data() + 2 * kInputs * t, t, n, {}, 0, {0, {1000000, 1}});
+    }
+    chain.flush();
+    return dumps;
+  };
+  const auto want = run(1, 1024);
+  ASSERT_EQ(want.size(), 4u);
+  for (const int n_queues : {1, 2, 3}) {
+    const auto found = run(n_queues, 320);
+    ASSERT_EQ(found.size(), want.size());
+    for (std::size_t d = 0; d < want.size(); ++d) {
+      EXPECT_EQ(found[d].sums.integer, want[d].sums.integer) << n_queues << " queues, dump " << d;
+      EXPECT_EQ(found[d].sums.counts, want[d].sums.counts);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ryle::stage
