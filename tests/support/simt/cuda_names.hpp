@@ -234,4 +234,53 @@ inline void multiply_add_s8(int (&c)[4], const unsigned (&a)[4], const unsigned 
   }
 }
 
+inline unsigned shared_address(const void* p) { return simt::Machine::here().address_of(p); }
+inline void copy_16(unsigned to, const void* from, int n_bytes) {
+  simt::Machine& machine = simt::Machine::here();
+  machine.thread().copies.add([&machine, to, from, n_bytes] {
+    std::byte* memory = machine.at_address(to, 16);
+    std::memset(memory, 0, 16);
+    std::memcpy(memory, from, static_cast<std::size_t>(n_bytes));
+  });
+}
+inline void commit_copies() { simt::Machine::here().thread().copies.commit(); }
+template <int kPending>
+void wait_copies() {
+  simt::Machine::here().thread().copies.wait(kPending);
+}
+inline void show_to_products() {}
+
+inline void begin_products() {}
+inline void end_products() { simt::Machine::here().thread().products.commit(); }
+template <int kPending>
+void wait_products() {
+  simt::Machine::here().thread().products.wait(kPending);
+}
+inline void settle(int (&)[64]) {}
+
+/// The sums of one thread. Bits 4 to 6 of an address are exchanged by bits 7 to 9.
+inline void multiply_swizzled(int (&d)[64], unsigned rows, unsigned columns) {
+  simt::Machine& machine = simt::Machine::here();
+  int* sums = d;
+  const unsigned lane = machine.thread().lane;
+  const unsigned warp = machine.thread().warp % 4;
+  const auto piece = [&machine](unsigned tile, unsigned row, unsigned p) {
+    const unsigned address = tile + row * 128 + 16 * p;
+    return reinterpret_cast<const std::int8_t*>(
+        machine.at_address(address ^ (address >> 7 & 7u) << 4, 16));
+  };
+  machine.thread().products.add([=] {
+    for (unsigned p = 0; p < 2; ++p) {
+      for (unsigned c = 0; c < 32; ++c) {
+        const std::int8_t* b = piece(columns, c / 2 * 8 + lane % 4 * 2 + c % 2, p);
+        for (unsigned h = 0; h < 2; ++h) {
+          const std::int8_t* a = piece(rows, 16 * warp + lane / 4 + 8 * h, p);
+          int& sum = sums[c / 2 * 4 + 2 * h + c % 2];
+          for (int v = 0; v < 16; ++v) sum += a[v] * b[v];
+        }
+      }
+    }
+  });
+}
+
 }  // namespace ryle::cuda

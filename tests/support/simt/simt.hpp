@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "ryle/core/random.hpp"
+#include "tests/support/simt/async.hpp"
 
 #ifndef __x86_64__
 #include <ucontext.h>
@@ -35,7 +36,9 @@
 ///   - a warp operation that a lane of its mask does not reach: KernelError
 ///   - shared memory read before it is written: every block finds other random bytes there
 ///   - arrays left: AddressSanitizer, for global memory and for shared<T>() and dynamic_shared()
-/// Not modelled: races between blocks, memory order, __activemask, textures, asynchronous copies.
+///   - asynchronous copies and products not waited for, or their memory used again too soon
+///     (async.hpp): wrong under some seeds
+/// Not modelled: races between blocks, memory order, fences, mbarriers, __activemask, textures.
 /// `__shared__` variables of kernel templates keep their bytes with g++, which puts them into no
 /// section; shared<T>() (device/cuda/kernel.cuh) has no such gap.
 namespace ryle::simt {
@@ -61,11 +64,32 @@ struct Grid {
 struct Context {
   void* stack = nullptr;
 };
-__attribute__((naked, noinline)) inline void switch_context(Context& /*from*/, Context& /*to*/) {
-  asm("pushq %rbp\n\tpushq %rbx\n\tpushq %r12\n\tpushq %r13\n\tpushq %r14\n\tpushq %r15\n\t"
-      "movq %rsp, (%rdi)\n\tmovq (%rsi), %rsp\n\t"
-      "popq %r15\n\tpopq %r14\n\tpopq %r13\n\tpopq %r12\n\tpopq %rbx\n\tpopq %rbp\n\tret");
-}
+// Not a naked function: g++ would look into it and conclude that it changes no register.
+asm(R"(
+  .pushsection .text
+  .weak ryle_simt_switch_context
+  .hidden ryle_simt_switch_context
+  .type ryle_simt_switch_context, @function
+ryle_simt_switch_context:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq (%rsi), %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+  .popsection
+)");
+extern "C" void ryle_simt_switch_context(Context* from, Context* to);
+inline void switch_context(Context& from, Context& to) { ryle_simt_switch_context(&from, &to); }
 /// The first switch to it calls entry() on an aligned stack.
 inline void prepare(Context& context, std::byte* stack, std::size_t bytes, void (*entry)()) {
   void* frame[8] = {};  // six registers, the address to return to, and none after it
@@ -100,6 +124,8 @@ struct Thread {
   Words given;                       // ... with what of its own
   const std::array<Words, 32>* all;  // and, when it goes on, what the lanes gave
   std::array<Words, 32> own;         // room for it where lanes of a warp go different ways
+  Async copies;
+  Async products;
   Context context;
   void* fake_stack;
 };
@@ -133,6 +159,8 @@ class Machine {
       : grid_(grid),
         random_(mix64(seed)),
         kernel_(kernel),
+        copies_late_(seed % 2 == 0),
+        products_late_(seed / 2 % 2 == 0),
         threads_(grid.threads.count()),
         warps_((threads_.size() + 31) / 32),
         stacks_(new std::byte[kStackBytes * threads_.size()]),
@@ -155,6 +183,18 @@ class Machine {
   const Grid& grid() const { return grid_; }
   const Dim3& block() const { return block_; }
   std::byte* dynamic_shared() { return dynamic_.get(); }
+
+  /// Addresses of dynamic shared memory as the device numbers them, aligned to 128 bytes and no
+  /// better.
+  static constexpr unsigned kFirstAddress = 128;
+  unsigned address_of(const void* p) const {
+    return kFirstAddress + static_cast<unsigned>(static_cast<const std::byte*>(p) - dynamic_.get());
+  }
+  std::byte* at_address(unsigned address, unsigned n_bytes) {
+    if (address < kFirstAddress || address + n_bytes > kFirstAddress + grid_.dynamic_shared_bytes)
+      throw KernelError("address " + std::to_string(address) + " is not in shared memory");
+    return dynamic_.get() + (address - kFirstAddress);
+  }
 
   /// Storage of this block, one for each type and size of it.
   void* shared(std::type_index type, std::size_t bytes) {
@@ -230,6 +270,8 @@ class Machine {
     thread.warp = t / 32;
     thread.state = Thread::State::ready;
     thread.fake_stack = nullptr;
+    thread.copies.begin(copies_late_);
+    thread.products.begin(products_late_);
     prepare(thread.context, stack_of(thread), kStackBytes, &Machine::enter);
     ready_.push_back(&thread);
   }
@@ -337,6 +379,8 @@ class Machine {
   Grid grid_;
   std::uint64_t random_;
   const std::function<void()>& kernel_;
+  bool copies_late_;
+  bool products_late_;
   std::vector<Thread> threads_;
   std::vector<std::array<Words, 32>> warps_;
   std::unique_ptr<std::byte[]> stacks_;

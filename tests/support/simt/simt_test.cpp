@@ -208,6 +208,44 @@ TEST(Simt, MultiplyAddIsAMatrixProduct) {
   }
 }
 
+// Two groups of copies a thread; the neighbour's first one is read.
+template <int kPending>
+bool copies_arrive(std::uint64_t seed) {
+  std::vector<int> from(2 * 4 * kThreads);
+  std::iota(from.begin(), from.end(), 5);
+  std::vector<int> to(kThreads);
+  launch({{1}, {kThreads}, 2 * 16 * kThreads}, seed, [&] {
+    const unsigned t = threadIdx.x;
+    const unsigned memory = cuda::shared_address(cuda::dynamic_shared());
+    for (unsigned group = 0; group < 2; ++group) {
+      const unsigned place = group * kThreads + t;
+      cuda::copy_16(memory + 16 * place, from.data() + 4 * place, 12);
+      cuda::commit_copies();
+    }
+    cuda::wait_copies<kPending>();
+    __syncthreads();
+    const int* read = static_cast<const int*>(cuda::dynamic_shared()) + (t + 1) % kThreads * 4;
+    to[t] = read[2] + read[3];
+  });
+  for (unsigned t = 0; t < kThreads; ++t) {
+    if (to[t] != static_cast<int>((t + 1) % kThreads * 4 + 2 + 5)) return false;
+  }
+  return true;
+}
+
+TEST(Simt, CopiesArriveWhenTheyAreWaitedFor) {
+  int in_time = 0;
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    EXPECT_TRUE(copies_arrive<0>(seed)) << seed;
+    EXPECT_TRUE(copies_arrive<1>(seed)) << seed;
+    in_time += copies_arrive<2>(seed);
+  }
+  EXPECT_EQ(in_time, kSeeds / 2) << "every other launch lets copies be late";
+  EXPECT_NE(error_of({{1}, {1}, 32}, [] { cuda::copy_16(128 + 24, nullptr, 0); })
+                .find("not in shared memory"),
+            std::string::npos);
+}
+
 TEST(Simt, OneSeedIsOneOrder) {
   const auto order = [](std::uint64_t seed) {
     std::vector<unsigned> ran;

@@ -54,7 +54,8 @@ __global__ void __launch_bounds__(kDp4aEdge* kDp4aEdge) correlate_dp4a(Gulp gulp
                : Half{};
   };
   const auto put = [&](int step, const Half& half) {
-    put_half((copies_row ? stage.row : stage.column)[step % 2], copied, half);
+    auto* to = copies_row ? stage.row[step % 2] : stage.column[step % 2];
+    put_half(to, copied, half);
   };
 
   int re[kDp4aRegisters][kDp4aRegisters] = {};

@@ -62,22 +62,17 @@ inline Launch launch_mma(const Gulp& gulp) {
   return tiles<kMmaInputs>(correlate_mma, gulp, kMmaThreads, 1);
 }
 
-#ifdef __CUDACC__
 inline Launch launch_wgmma(const Gulp& gulp) {
   Launch launch = tiles<kWgmmaInputs>(correlate_wgmma, gulp, kWgmmaThreads, 1);
   launch.dynamic_shared_bytes = kWgmmaSharedBytes;
   return launch;
 }
-#endif
 
 /// In the order of their invention.
 inline constexpr Level kLevels[] = {
     {"pair", launch_pair},       {"hybrid", launch_hybrid<4>}, {"group2", launch_group<2>},
     {"group4", launch_group<4>}, {"tiled", launch_tiled},      {"dp4a", launch_dp4a},
-    {"mma", launch_mma},
-#ifdef __CUDACC__
-    {"wgmma", launch_wgmma},
-#endif
+    {"mma", launch_mma},         {"wgmma", launch_wgmma},
 };
 
 }  // namespace ryle::correlate::levels

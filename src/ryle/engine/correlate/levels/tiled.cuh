@@ -56,7 +56,9 @@ __global__ void __launch_bounds__(kTiledEdge* kTiledEdge) correlate_tiled(Gulp g
                : Quarter{};
   };
   const auto put = [&](int step, const Quarter& quarter) {
-    put_quarter((copies_row ? stage.row : stage.column)[step % 2], copied, quarter);
+    // Not (c ? a : b)[k], of which g++ 12 with sanitizers writes to a copy.
+    auto* to = copies_row ? stage.row[step % 2] : stage.column[step % 2];
+    put_quarter(to, copied, quarter);
   };
 
   int2 sum[kTiledRegisters][kTiledRegisters] = {};
