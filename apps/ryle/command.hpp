@@ -27,6 +27,7 @@ void add_image(CLI::App& app, Context& context);
 void add_search(CLI::App& app, Context& context);
 void add_grid(CLI::App& app, Context& context);
 void add_fold(CLI::App& app, Context& context);
+void add_trigger(CLI::App& app, Context& context);
 void add_simulate(CLI::App& app, Context& context);
 void add_info(CLI::App& app, Context& context);
 void add_plan(CLI::App& app, Context& context);

@@ -73,6 +73,7 @@ int main(int argc, char** argv) {
   app::add_image(cli, context);
   app::add_search(cli, context);
   app::add_fold(cli, context);
+  app::add_trigger(cli, context);
   app::add_grid(cli, context);
   app::add_simulate(cli, context);
   app::add_info(cli, context);

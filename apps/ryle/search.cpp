@@ -27,6 +27,7 @@ Json event_json(const SearchCandidate& c) {
           {"snr", c.snr},
           {"snr_boxcar", c.snr_boxcar},
           {"boxcar_samples", c.boxcar_samples},
+          {"smearing_s", c.smearing_s},
           {"members", c.members},
           {"beam", c.beam},
           {"n_beams", c.n_beams},
@@ -186,6 +187,10 @@ void add_search(CLI::App& app, Context& context) {
   sub->add_option("--block-samples", o->block_samples, "processed at a time")
       ->capture_default_str();
   sub->add_option("--implementation", o->implementation, "of the engines")->capture_default_str();
+  sub->add_option("--smear-samples", o->smear_samples,
+                  "samples that channels may lie off their delays: auto then takes sub-bands where "
+                  "they need fewer additions; 0 = exact sums")
+      ->capture_default_str();
   sub->add_option_function<std::string>(
          "--device",
          [o](const std::string& name) {

@@ -6,10 +6,12 @@
 
 #include <cerrno>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
 #include "ryle/core/error.hpp"
+#include "ryle/ingest/line_server.hpp"
 #include "ryle/ingest/recording.hpp"
 #include "ryle/product/publish.hpp"
 #include "ryle/stage/recorded_beams.hpp"
@@ -253,9 +255,75 @@ TEST(VoltageRing, WhatHasLeftItIsSaid) {
   ASSERT_EQ(feed.ring.trigger(partial), TriggerResult::accepted);
   const RunSummary summary = feed.finish();
   EXPECT_EQ(summary.beams->voltages->partial, 1);
+  const VoltageRecords records = feed.ring.take_records();
+  ASSERT_EQ(records.dumps.size(), 1U);
+  EXPECT_EQ(records.dumps.front().left_s,
+            config.shape.clock.seconds(first_kept - voltage_window(config.shape, partial).begin()));
   EXPECT_THAT(summary.warnings.back(), HasSubstr("had left the ring"));
   EXPECT_THAT(summary.warnings.back(), HasSubstr("search.voltage_ring_s = 0.8"));
   expect_dump(scratch / "t_voltages_00001.h5", voltage_window(config.shape, partial), first_kept);
+}
+
+// Another telescope sees a pulse before it sweeps down to this band.
+TEST(VoltageRing, OthersMayAskForWhatIsStillToCome) {
+  const test::Scratch scratch;
+  auto config = ring_config(scratch, false);
+  config.ahead_s = 0.2;
+  Feed feed(config, 16);
+  for (int k = 0; k < 4; ++k) ASSERT_TRUE(feed.next(true));
+  const DumpTrigger ahead = pulse_at(static_cast<double>(feed.tick) + 2500.3, 20);  // 0.128 s
+  TriggerReply reply;
+  DumpTrigger own = ahead;
+  own.event = 5;  // of the search: what it found lies in the past
+  EXPECT_EQ(feed.ring.trigger(own, &reply), TriggerResult::refused);
+  EXPECT_THAT(reply.message, HasSubstr("in the future"));
+  EXPECT_EQ(reply.dump, 0);
+  EXPECT_EQ(feed.ring.trigger(pulse_at(static_cast<double>(feed.tick) + 4000, 20)),
+            TriggerResult::refused);
+  ASSERT_EQ(feed.ring.trigger(ahead, &reply), TriggerResult::accepted);
+  EXPECT_EQ(reply.dump, 1);
+  EXPECT_EQ(feed.ring.trigger(pulse_at(static_cast<double>(feed.tick) + 2500.3, 20), &reply),
+            TriggerResult::merged);
+  EXPECT_EQ(reply.dump, 1);
+  for (int k = 0; k < 6; ++k) ASSERT_TRUE(feed.next(true));
+  // The data end before this one.
+  const DumpTrigger never = pulse_at(static_cast<double>(feed.tick) + 3000, 0);
+  ASSERT_EQ(feed.ring.trigger(never, &reply), TriggerResult::accepted);
+  EXPECT_EQ(reply.dump, 2);
+  const RunSummary summary = feed.finish();
+  EXPECT_EQ(summary.beams->voltages->dumps, 1);
+  EXPECT_EQ(summary.beams->voltages->failed, 1);
+  EXPECT_THAT(summary.warnings, testing::Contains(HasSubstr("the data ended before")));
+  expect_dump(scratch / "t_voltages_00001.h5", voltage_window(config.shape, ahead), 0);
+  EXPECT_EQ(scratch.names().size(), 1U);
+
+  const VoltageRecords records = feed.ring.take_records();
+  std::vector<std::string> results;
+  for (const auto& t : records.triggers) results.push_back(t.result);
+  EXPECT_THAT(results,
+              testing::ElementsAre("refused", "refused", "accepted", "merged", "accepted"));
+  EXPECT_EQ(records.triggers[0].trigger.event, 5);
+  EXPECT_EQ(records.triggers[3].dump, 1);
+  ASSERT_EQ(records.dumps.size(), 2U);
+  const VoltageWindow window = voltage_window(config.shape, ahead);
+  const DumpRecord& d = records.dumps.front();
+  EXPECT_EQ(d.number, 1);
+  EXPECT_EQ(d.file, "t_voltages_00001.h5");
+  EXPECT_EQ(d.begin_tai_ns, config.shape.clock.tai_ns(window.begin()));
+  EXPECT_EQ(d.end_tai_ns, config.shape.clock.tai_ns(window.end()));
+  EXPECT_EQ(d.packets, kChannels * window.n_packets);
+  EXPECT_EQ(d.bytes, kChannels * window.n_packets * kPacket * 32);
+  std::int64_t gone = 0;
+  for (std::int64_t c = 0; c < kChannels; ++c)
+    for (std::int64_t p = 0; p < window.n_packets; ++p)
+      gone += lost(c, window.begin() / kPacket + p);
+  EXPECT_EQ(d.absent_packets, gone);
+  EXPECT_EQ(d.left_s, 0);
+  EXPECT_DOUBLE_EQ(d.low_hz, 400.5e6);
+  EXPECT_DOUBLE_EQ(d.high_hz, 416.5e6);
+  EXPECT_EQ(records.dumps[1].number, 2);
+  EXPECT_EQ(records.dumps[1].file, "");
+  EXPECT_THAT(records.dumps[1].message, HasSubstr("the data ended before"));
 }
 
 TEST(VoltageRing, OverlapsMergeAndLimitsHold) {
@@ -283,6 +351,7 @@ TEST(VoltageRing, OverlapsMergeAndLimitsHold) {
   const RunSummary summary = feed.finish();
   EXPECT_EQ(summary.beams->voltages->dumps, 3);
   EXPECT_EQ(summary.beams->voltages->triggers, 10'003);
+  EXPECT_EQ(feed.ring.take_records().triggers.size(), VoltageRing::kMostRecords);
   EXPECT_THAT(summary.warnings, testing::ElementsAre(HasSubstr("search.voltage_per_minute")));
   VoltageWindow both = voltage_window(config.shape, a);
   both.merge(voltage_window(config.shape, b));
@@ -344,47 +413,46 @@ ObservationConfig burst_observation(const test::Scratch& scratch) {
       "schema = 1\n[[simulator.source]]\nname = \"burst\"\nl = 0.0\nm = 0.0\nflux_jy = "
       "300.0\nstart_s = 0.5\nduration_s = 0.004\ndm_pc_cm3 = 300.0\n",
       scratch / "obs.toml",
-      {"source.kind=simulator",
-       "source.format=best2",
+      {"source.kind=simulator", "source.format=best2",
        "source.listen=[\"udp://" + test::own_host() + ":24321\"]",
-       "source.start_utc=\"" + std::string(kStart) + "\"",
-       "source.first_channel=0",
-       "source.n_channels=64",
-       "source.chunk_ms=52.4288",
-       "source.allow_small_rcvbuf=true",
+       "source.start_utc=\"" + std::string(kStart) + "\"", "source.first_channel=0",
+       "source.n_channels=64", "source.chunk_ms=52.4288", "source.allow_small_rcvbuf=true",
        "source.stall_budget_s=1",  // all that is sent: a receiver that waits for a core loses
                                    // nothing
        "source.antenna_map=[3,2,1,0,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,"
        "26,27,28,29,31,30]",
-       "simulator.duration_s=1.3",
-       "simulator.speed=2",
-       "simulator.sefd_jy=20000",
-       "simulator.rms_lsb=2.3",
-       "simulator.period_samples=2048",
-       "beams.file=beams.toml",
-       "beams.integration_spectra=8",
-       "beams.filterbank=false",
-       "beams.pictures=0",
-       "search.dm_max=600",
-       "search.dm_min=50",
-       "search.block_samples=1024",
-       "search.voltage_ring_s=1.2",
-       "search.voltage_margin_s=0.1",
-       "runtime.device=cpu",
-       "runtime.threads=1",
-       "output.directory=" + scratch.path(),
-       "output.name=t",
+       "simulator.duration_s=1.3", "simulator.speed=2", "simulator.sefd_jy=20000",
+       "simulator.rms_lsb=2.3", "simulator.period_samples=2048", "beams.file=beams.toml",
+       "beams.integration_spectra=8", "beams.filterbank=false", "beams.pictures=0",
+       "search.dm_max=600", "search.dm_min=50", "search.block_samples=1024",
+       "search.voltage_ring_s=1.2", "search.voltage_margin_s=0.1", "runtime.device=cpu",
+       "runtime.threads=1", "output.directory=" + scratch.path(), "output.name=t",
        "output.pictures=false"});
 }
 
 // The whole road: packets, beam, search, dump; dump, beam, search: the same pulse.
 TEST(VoltageRing, APulseIsFoundAgainInItsDump) {
   const test::Scratch scratch;
-  const ObservationConfig config = burst_observation(scratch);
-  const RunSummary live = run_observation(config, {});
+  ObservationConfig config = burst_observation(scratch);
+  config.search.trigger_socket = "ask.sock";
+  // Someone asks for a span before the burst as soon as there are data, from the run's own thread:
+  // however slow the machine is, it is not over.
+  RunOptions options;
+  options.progress_interval_s = 0;
+  std::string answer;
+  options.on_progress = [&](const Progress& p) {
+    if (p.data_s > 0 && answer.empty())
+      answer = ask_line_server(scratch / "ask.sock",
+                               R"({"begin_utc": "2025-03-01T16:10:00.1", "end_utc": )"
+                               R"("2025-03-01T16:10:00.15", "name": "someone"})",
+                               60);
+  };
+  const RunSummary live = run_observation(config, options);
   ASSERT_TRUE(live.errors.empty()) << live.errors.front();
+  EXPECT_EQ(answer, R"({"result":"accepted","dump":1})");
+  EXPECT_FALSE(std::filesystem::exists(scratch / "ask.sock"));
   ASSERT_TRUE(live.beams && live.beams->voltages);
-  ASSERT_EQ(live.beams->voltages->dumps, 1)
+  ASSERT_EQ(live.beams->voltages->dumps, 2)
       << (live.warnings.empty() ? "no warning" : live.warnings.front());
   const auto events = read_search_database(scratch / "t.sqlite");
   const auto seen = std::find_if(events.begin(), events.end(),
@@ -392,10 +460,26 @@ TEST(VoltageRing, APulseIsFoundAgainInItsDump) {
   ASSERT_NE(seen, events.end());
   EXPECT_NEAR(seen->dm_pc_cm3, 300, 5 * seen->dm_error + 1);
 
-  const auto dump =
-      parse_observation("schema = 1\n", "test",
-                        {"source.kind=file", "source.format=auto",
-                         "source.file=" + (scratch / "t_voltages_00001.h5"), "runtime.threads=1"});
+  const VoltageRecords records = read_voltage_records(scratch / "t.sqlite");
+  ASSERT_GE(records.triggers.size(), 2U);
+  EXPECT_EQ(records.triggers.front().trigger.beam, "someone");
+  EXPECT_EQ(records.triggers.front().trigger.event, 0);
+  const auto asked = std::find_if(records.triggers.begin(), records.triggers.end(), [&](auto& t) {
+    return t.trigger.event == seen->number && t.result == "accepted";
+  });
+  ASSERT_NE(asked, records.triggers.end());
+  EXPECT_EQ(asked->trigger.beam, "zenith");
+  ASSERT_EQ(records.dumps.size(), 2U);
+  const DumpRecord& written = records.dumps[static_cast<std::size_t>(asked->dump - 1)];
+  ASSERT_EQ(written.number, asked->dump);
+  const std::string voltages = scratch / written.file;
+  EXPECT_LE(written.begin_tai_ns, seen->tai_ns);
+  EXPECT_GE(written.end_tai_ns, seen->tai_ns);
+  EXPECT_EQ(records.dumps[0].bytes + records.dumps[1].bytes, live.beams->voltages->bytes);
+
+  const auto dump = parse_observation(
+      "schema = 1\n", "test",
+      {"source.kind=file", "source.format=auto", "source.file=" + voltages, "runtime.threads=1"});
   RecordedBeamsOptions beams;
   beams.beams = scratch / "beams.toml";
   beams.outputs = {scratch / "again.fil"};
@@ -438,6 +522,10 @@ TEST(VoltageRing, RefusesARingThatIsTooShort) {
   EXPECT_EQ(ring, (23 + 1) * 1024 * 64 * 32);
   EXPECT_GT(all, 0);
   config.search.dm_max = 0;
+  EXPECT_THROW(live_beams(config), ConfigError);
+  config.search.trigger_socket = "ask.sock";  // others may ask for what nothing searches
+  EXPECT_NO_THROW(live_beams(config));
+  config.search.voltage_ring_s = 0;
   EXPECT_THROW(live_beams(config), ConfigError);
 }
 

@@ -207,5 +207,12 @@ TEST_F(CudaChain, LiveProductsAreThoseOfTheCpu) {
   }
 }
 
+TEST_F(CudaChain, TakesTheMemoryThatThePlanSays) {
+  const auto config = config_of(small_band(), 5);
+  std::int64_t planned = 0;
+  for (const auto& [what, bytes] : device_search_memory(config.chain, 5, 3)) planned += bytes;
+  EXPECT_EQ(DeviceSearch(0, config.chain, 5, 3).memory_bytes(), planned);
+}
+
 }  // namespace
 }  // namespace ryle::stage

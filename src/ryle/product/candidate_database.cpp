@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <filesystem>
+#include <limits>
+#include <string>
 #include <system_error>
 
 #include "ryle/core/error.hpp"
@@ -14,6 +16,7 @@ namespace {
 using product::Database;
 using product::Statement;
 
+constexpr std::int64_t kCandidateDatabase = 3;  // version of the tables
 constexpr const char* kCandidateSchema =
     "PRAGMA application_id = 0x52794c53;"
     "CREATE TABLE run(key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
@@ -24,7 +27,13 @@ constexpr const char* kCandidateSchema =
     " dm_trial INTEGER, trial_dm REAL, members INTEGER, begin_sample INTEGER, end_sample INTEGER, "
     "beam INTEGER,"
     " n_beams INTEGER, ra_deg REAL, dec_deg REAL, f_ref_hz REAL, masked_fraction REAL, flags TEXT, "
-    "picture TEXT);";
+    "picture TEXT, smearing_s REAL);"
+    // event: of the table above, NULL = asked for from outside; dump: NULL = there was none.
+    "CREATE TABLE trigger(id INTEGER PRIMARY KEY, event INTEGER, name TEXT, tai_ns INTEGER, dm "
+    "REAL, dm_err REAL, width_s REAL, snr REAL, result TEXT, dump INTEGER, message TEXT);"
+    "CREATE TABLE dump(id INTEGER PRIMARY KEY, file TEXT, begin_tai_ns INTEGER, end_tai_ns "
+    "INTEGER, low_hz REAL, high_hz REAL, n_channels INTEGER, bytes INTEGER, packets INTEGER, "
+    "absent_packets INTEGER, left_s REAL, message TEXT);";
 
 void put(Database& db, const char* key, std::string_view value) {
   Statement(db, "INSERT OR REPLACE INTO run VALUES(?, ?)")
@@ -46,7 +55,7 @@ void put(Database& db, const char* key, std::int64_t value) {
 }
 
 void write_run(Database& db, const SearchDescription& s) {
-  put(db, "schema", std::int64_t{2});
+  put(db, "schema", kCandidateDatabase);
   put(db, "file", s.file);
   put(db, "telescope", s.telescope);
   put(db, "source", s.source_name);
@@ -69,7 +78,8 @@ void write_run(Database& db, const SearchDescription& s) {
 }
 
 void write_events(Database& db, const SearchDescription& s, std::span<const SearchCandidate> list) {
-  Statement row(db, "INSERT INTO event VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+  Statement row(db,
+                "INSERT INTO event VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
   for (const auto& c : list) {
     const SkyDirection at = c.position.value_or(s.position);
     row.bind(1, c.number).bind(2, c.tick).bind(3, c.time_s).bind(4, c.mjd_utc).bind(5, c.tai_ns);
@@ -80,8 +90,63 @@ void write_events(Database& db, const SearchDescription& s, std::span<const Sear
     row.bind(20, at.ra_rad / kDegree_rad).bind(21, at.dec_rad / kDegree_rad);
     row.bind(22, s.reference_hz).bind(23, c.masked_fraction);
     row.bind(24, std::string_view(c.flags)).bind(25, std::string_view(c.picture));
+    row.bind(26, c.smearing_s);
     row.execute();
   }
+}
+
+double number_or_null(std::int64_t value) {
+  return value > 0 ? static_cast<double>(value) : std::numeric_limits<double>::quiet_NaN();
+}
+
+void write_triggers(Database& db, const std::vector<TriggerRecord>& list) {
+  Statement row(db, "INSERT OR REPLACE INTO trigger VALUES(?,?,?,?,?,?,?,?,?,?,?)");
+  for (const auto& r : list) {
+    const DumpTrigger& t = r.trigger;
+    row.bind(1, r.number).bind(2, number_or_null(t.event)).bind(3, std::string_view(t.beam));
+    row.bind(4, t.tai_ns).bind(5, t.dm_pc_cm3).bind(6, t.dm_error).bind(7, t.width_s);
+    row.bind(8, t.snr).bind(9, std::string_view(r.result)).bind(10, number_or_null(r.dump));
+    row.bind(11, std::string_view(r.message)).execute();
+  }
+}
+
+void write_dumps(Database& db, const std::vector<DumpRecord>& list) {
+  Statement row(db, "INSERT OR REPLACE INTO dump VALUES(?,?,?,?,?,?,?,?,?,?,?,?)");
+  for (const auto& d : list) {
+    row.bind(1, d.number).bind(2, std::string_view(d.file)).bind(3, d.begin_tai_ns);
+    row.bind(4, d.end_tai_ns).bind(5, d.low_hz).bind(6, d.high_hz).bind(7, d.n_channels);
+    row.bind(8, d.bytes).bind(9, d.packets).bind(10, d.absent_packets).bind(11, d.left_s);
+    row.bind(12, std::string_view(d.message)).execute();
+  }
+}
+
+/// All of it or nothing.
+template <class Write>
+void in_transaction(Database& db, const Write& write) {
+  db.run("BEGIN");
+  try {
+    write();
+    db.run("COMMIT");
+  } catch (...) {
+    sqlite3_exec(db.get(), "ROLLBACK", nullptr, nullptr, nullptr);
+    throw;
+  }
+}
+
+void write_records(Database& db, const VoltageRecords& records) {
+  in_transaction(db, [&] {
+    write_triggers(db, records.triggers);
+    write_dumps(db, records.dumps);
+  });
+}
+
+void require_candidate_database(Database& db) {
+  if (db.number("PRAGMA application_id") != 0x52794c53)
+    throw FormatError(db.path() + ": an SQLite file, but not one of a Ryle search");
+  const std::int64_t schema = db.number("SELECT value FROM run WHERE key = 'schema'");
+  if (schema != kCandidateDatabase)
+    throw FormatError(db.path() + ": a search database of another version of Ryle (schema " +
+                      std::to_string(schema) + ", not " + std::to_string(kCandidateDatabase) + ")");
 }
 
 }  // namespace
@@ -127,15 +192,9 @@ SearchDatabase::~SearchDatabase() = default;
 
 void SearchDatabase::append(std::span<const SearchCandidate> list) {
   Database& db = content_->db;
-  db.run("BEGIN");
-  try {
-    write_events(db, content_->search, list);
-    db.run("COMMIT");
-  } catch (...) {
-    sqlite3_exec(db.get(), "ROLLBACK", nullptr, nullptr, nullptr);
-    throw;
-  }
+  in_transaction(db, [&] { write_events(db, content_->search, list); });
 }
+void SearchDatabase::append(const VoltageRecords& records) { write_records(content_->db, records); }
 
 void SearchDatabase::finish(const SearchDescription& search) {
   Database& db = content_->db;
@@ -147,16 +206,13 @@ void SearchDatabase::finish(const SearchDescription& search) {
 
 std::vector<SearchCandidate> read_search_database(const std::string& path) {
   Database db(path, Database::Mode::read, 5);
-  if (db.number("PRAGMA application_id") != 0x52794c53)
-    throw FormatError(path + ": an SQLite file, but not one of a Ryle search");
-  if (db.number("SELECT value FROM run WHERE key = 'schema'") != 2)
-    throw FormatError(path + ": a search database of another version of Ryle (schema is not 2)");
+  require_candidate_database(db);
   std::vector<SearchCandidate> list;
   Statement row(db,
                 "SELECT id, tick, time_s, mjd_utc, tai_ns, dm, dm_err, width_s, width_err_s, snr, "
                 "snr_boxcar, boxcar_samples,"
                 " dm_trial, trial_dm, members, begin_sample, end_sample, beam, masked_fraction, "
-                "flags, picture, n_beams, ra_deg, dec_deg FROM event ORDER BY id");
+                "flags, picture, n_beams, ra_deg, dec_deg, smearing_s FROM event ORDER BY id");
   while (row.step()) {
     SearchCandidate c;
     c.number = row.integer(0);
@@ -182,9 +238,61 @@ std::vector<SearchCandidate> read_search_database(const std::string& path) {
     c.picture = row.text(20);
     c.n_beams = row.integer(21);
     c.position = SkyDirection{row.real(22) * kDegree_rad, row.real(23) * kDegree_rad};
+    c.smearing_s = row.real(24);
     list.push_back(c);
   }
   return list;
+}
+
+void append_voltage_records(const std::string& path, const VoltageRecords& records) {
+  if (records.empty()) return;
+  Database db(path, Database::Mode::append, 5);
+  require_candidate_database(db);
+  write_records(db, records);
+}
+
+VoltageRecords read_voltage_records(const std::string& path) {
+  Database db(path, Database::Mode::read, 5);
+  require_candidate_database(db);
+  VoltageRecords records;
+  Statement trigger(db,
+                    "SELECT id, event, name, tai_ns, dm, dm_err, width_s, snr, result, dump, "
+                    "message FROM trigger ORDER BY id");
+  while (trigger.step()) {
+    TriggerRecord r;
+    r.number = trigger.integer(0);
+    r.trigger.event = trigger.integer(1);
+    r.trigger.beam = trigger.text(2);
+    r.trigger.tai_ns = trigger.integer(3);
+    r.trigger.dm_pc_cm3 = trigger.real(4);
+    r.trigger.dm_error = trigger.real(5);
+    r.trigger.width_s = trigger.real(6);
+    r.trigger.snr = trigger.real(7);
+    r.result = trigger.text(8);
+    r.dump = trigger.integer(9);
+    r.message = trigger.text(10);
+    records.triggers.push_back(std::move(r));
+  }
+  Statement dump(db,
+                 "SELECT id, file, begin_tai_ns, end_tai_ns, low_hz, high_hz, n_channels, bytes, "
+                 "packets, absent_packets, left_s, message FROM dump ORDER BY id");
+  while (dump.step()) {
+    DumpRecord d;
+    d.number = dump.integer(0);
+    d.file = dump.text(1);
+    d.begin_tai_ns = dump.integer(2);
+    d.end_tai_ns = dump.integer(3);
+    d.low_hz = dump.real(4);
+    d.high_hz = dump.real(5);
+    d.n_channels = dump.integer(6);
+    d.bytes = dump.integer(7);
+    d.packets = dump.integer(8);
+    d.absent_packets = dump.integer(9);
+    d.left_s = dump.real(10);
+    d.message = dump.text(11);
+    records.dumps.push_back(std::move(d));
+  }
+  return records;
 }
 
 }  // namespace ryle

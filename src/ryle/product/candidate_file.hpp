@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "ryle/product/voltage_dump.hpp"
 #include "ryle/telescope/geometry.hpp"
 
 /// Dispersed pulses as other programs write them, and as pictures.
@@ -44,7 +45,9 @@ struct SearchCandidate {
   std::int64_t tai_ns = 0;
   double dm_pc_cm3 = 0, dm_error = 0;
   double width_s = 0, width_error_s = 0;  ///< FWHM
-  double snr = 0;                         ///< matched filter
+  /// Of the lowest channel: the template of the matched filter has it, width_s has not.
+  double smearing_s = 0;
+  double snr = 0;  ///< matched filter
   double snr_boxcar = 0;
   std::int64_t boxcar_samples = 0;
   std::int64_t dm_trial = 0;
@@ -74,7 +77,8 @@ std::string candidates_csv(const SearchDescription& search,
 std::string voevent_xml(const SearchDescription& search, const SearchCandidate& candidate,
                         const std::string& role);
 
-/// The master record: tables run(key, value), event(...), all numbers exact. Published by rename.
+/// The master record: tables run(key, value), event(...), trigger(...), dump(...), all numbers
+/// exact. Published by rename.
 void write_search_database(const std::string& path, const SearchDescription& search,
                            const std::vector<SearchCandidate>& list, bool overwrite);
 /// The same, growing under its final name while others read (SQLite's write-ahead log): what
@@ -86,6 +90,8 @@ class SearchDatabase {
   SearchDatabase(const SearchDatabase&) = delete;
   SearchDatabase& operator=(const SearchDatabase&) = delete;
   void append(std::span<const SearchCandidate> list);
+  /// Triggers and dumps of voltages; a number that is there already is replaced.
+  void append(const VoltageRecords& records);
   /// Writes the final description and folds the log into the file.
   void finish(const SearchDescription& search);
 
@@ -94,6 +100,10 @@ class SearchDatabase {
   std::unique_ptr<Content> content_;
 };
 std::vector<SearchCandidate> read_search_database(const std::string& path);
+/// The same to a database that nobody else writes any more.
+void append_voltage_records(const std::string& path, const VoltageRecords& records);
+/// In order of their numbers.
+VoltageRecords read_voltage_records(const std::string& path);
 
 /// Arrays behind the picture of a candidate; masked values are NaN.
 struct CandidatePicture {

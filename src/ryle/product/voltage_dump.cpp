@@ -111,14 +111,16 @@ struct VoltageDumpWriter::Content {
     const h5::Handle group_of = group("triggers");
     const hid_t g = group_of.get();
     const std::vector<hsize_t> shape{triggers.size()};
-    std::vector<std::int64_t> instants;
+    std::vector<std::int64_t> instants, events;
     std::vector<std::string> utc, beams;
     for (const auto& t : triggers) {
       instants.push_back(t.tai_ns);
       utc.push_back(utc_iso(t.tai_ns, 9));
       beams.push_back(t.beam);
+      events.push_back(t.event);
     }
     h5::put_array(g, "tai_ns", H5T_NATIVE_INT64, instants.data(), shape, path);
+    h5::put_array(g, "event", H5T_NATIVE_INT64, events.data(), shape, path);
     h5::put_texts(g, "utc", utc, shape, path);
     h5::put_texts(g, "beam", beams, shape, path);
     const auto numbers = [&](const char* name, double DumpTrigger::*member) {

@@ -18,7 +18,37 @@ struct DumpTrigger {
   double dm_pc_cm3 = 0, dm_error = 0;
   double width_s = 0;
   double snr = 0;
-  std::string beam;
+  std::string beam;        ///< or what another instrument calls its event
+  std::int64_t event = 0;  ///< number of the candidate; 0 = asked for from outside
+};
+
+/// What became of a trigger.
+struct TriggerRecord {
+  std::int64_t number = 0;  ///< 1, 2, ... as they came
+  DumpTrigger trigger;
+  std::string result;     ///< accepted, merged, refused, limited, dropped
+  std::int64_t dump = 0;  ///< number of its dump, 0 = none
+  std::string message;    ///< why not
+};
+
+/// One dump, as it is on disk or was lost.
+struct DumpRecord {
+  std::int64_t number = 0;                        ///< 1, 2, ... as they were asked for
+  std::string file;                               ///< name without directories; "" = it was lost
+  std::int64_t begin_tai_ns = 0, end_tai_ns = 0;  ///< of all channels
+  double low_hz = 0, high_hz = 0;                 ///< edges of the band
+  std::int64_t n_channels = 0;
+  std::int64_t bytes = 0;           ///< of voltages
+  std::int64_t packets = 0;         ///< of all channels
+  std::int64_t absent_packets = 0;  ///< of them not received, or no longer in the ring
+  double left_s = 0;                ///< of its beginning that had left the ring
+  std::string message;              ///< why it was lost
+};
+
+struct VoltageRecords {
+  std::vector<TriggerRecord> triggers;
+  std::vector<DumpRecord> dumps;
+  bool empty() const { return triggers.empty() && dumps.empty(); }
 };
 
 struct VoltageDumpInfo {

@@ -288,6 +288,13 @@ void fields(V& v, SearchConfig& c) {
     "bytes");
   v("voltage_per_minute", c.voltage_per_minute, Range{0, 1e6}, "most dumps in a minute of data");
   v("voltage_max_gib", c.voltage_max_gib, Range{0, 1e6}, "most bytes of dumps; 0 = no limit");
+  v("trigger_socket", c.trigger_socket, Choice{},
+    "unix socket where `ryle trigger` and others ask for dumps, in the output directory; \"\" = "
+    "none");
+  v("trigger_ahead_s", c.trigger_ahead_s, Range{0, 3600},
+    "what is asked for there may lie so much later than the newest data");
+  v("smear_samples", c.smear_samples, Range{0, 64},
+    "auto may use sub-bands with channels so far off their delays; 0 = exact sums");
 }
 
 template <class V>

@@ -33,6 +33,10 @@ BeamSetup beam_setup(const ObservationConfig& config, const LiveBeams& beams);
 /// What a live run allocates, item by item (run_memory.hpp).
 std::vector<std::pair<std::string, std::int64_t>> live_beams_memory(const ObservationConfig& config,
                                                                     const LiveBeams& beams);
+/// The same of the CUDA device with the most rows, beside the engines' own tables; empty when none
+/// is to be used. Sizes of plans: no device is asked.
+std::vector<std::pair<std::string, std::int64_t>> live_beams_device_memory(
+    const ObservationConfig& config, const LiveBeams& beams);
 
 /// The [simulator] as packets of BEST-2 to source.listen.
 class BeamSimulation final : public PacketSimulation {

@@ -99,6 +99,18 @@ void add_memory(const ObservationConfig& config, const MemoryItems& items, Plan&
   require_memory(config, plan.total_memory_bytes);
 }
 
+/// Devices are asked what they have only if they are here: a plan may be made elsewhere.
+void warn_of_device_memory(const ObservationConfig& config, Plan& plan) {
+  for (const int index : beam_devices(config.runtime))
+    for (const DeviceInfo& device : list_devices())
+      if (device.name == "cuda:" + std::to_string(index) &&
+          plan.total_device_memory_bytes > device.memory_bytes)
+        plan.warnings.push_back(fmt::format(
+            "{} has {} of memory, the beams and their search need {}: fewer beams, shorter blocks "
+            "or more devices",
+            device.name, mib(device.memory_bytes), mib(plan.total_device_memory_bytes)));
+}
+
 /// Packets of antennas that become beams.
 void plan_beams(const ObservationConfig& config, Plan& plan) {
   const LiveBeams live = live_beams(config);
@@ -121,6 +133,9 @@ void plan_beams(const ObservationConfig& config, Plan& plan) {
                               static_cast<double>(engine.n_rows() * engine.n_channels) *
                               static_cast<double>(config.beams.bits) / 8;
   add_memory(config, live_beams_memory(config, live), plan);
+  plan.device_memory_bytes = live_beams_device_memory(config, live);
+  plan.total_device_memory_bytes = total_bytes(plan.device_memory_bytes);
+  warn_of_device_memory(config, plan);
 }
 
 /// Observations of spectra: packets of an F-engine, or a recording of one. False for samples.
@@ -292,6 +307,11 @@ std::string to_text(const Plan& p) {
     text += fmt::format("  {:<24} {}\n", what, mib(bytes));
   text +=
       fmt::format("  {:<24} {}, all allocated at start\n\n", "memory", mib(p.total_memory_bytes));
+  for (const auto& [what, bytes] : p.device_memory_bytes)
+    text += fmt::format("  {:<24} {}\n", what, mib(bytes));
+  if (p.total_device_memory_bytes > 0)
+    text += fmt::format("  {:<24} {}, and tables of the engines\n\n", "memory of each GPU",
+                        mib(p.total_device_memory_bytes));
   if (!p.implementations.empty()) {
     text += fmt::format("  {:<24} {:.1f}x real time, measured on this machine with", "engines",
                         p.predicted_margin);
@@ -305,12 +325,16 @@ std::string to_text(const Plan& p) {
 
 std::string to_json(const Plan& p) {
   nlohmann::ordered_json memory, ports;
+  auto device_memory = nlohmann::ordered_json::object();
   for (const auto& [what, bytes] : p.memory_bytes) memory[what] = bytes;
+  for (const auto& [what, bytes] : p.device_memory_bytes) device_memory[what] = bytes;
   for (const auto& [what, shape] : p.ports) ports[what] = shape;
   nlohmann::ordered_json json{{"title", p.title},
                               {"ports", ports},
                               {"memory_bytes", memory},
                               {"total_memory_bytes", p.total_memory_bytes},
+                              {"device_memory_bytes", device_memory},
+                              {"total_device_memory_bytes", p.total_device_memory_bytes},
                               {"input_gbps", p.input_gbps},
                               {"channelize_gflops", p.channelize_gflops},
                               {"correlate_gops", p.correlate_gops},

@@ -19,6 +19,9 @@ struct Plan {
       ports;  ///< "channelize: samples" -> "[time][input 64] ci5, 128 B ..."
   std::vector<std::pair<std::string, std::int64_t>> memory_bytes;
   std::int64_t total_memory_bytes = 0;
+  /// Of the CUDA device with the most rows of beams; empty when none is to be used.
+  std::vector<std::pair<std::string, std::int64_t>> device_memory_bytes;
+  std::int64_t total_device_memory_bytes = 0;
   double input_gbps = 0;
   double channelize_gflops = 0;  ///< at the live rate
   double correlate_gops = 0;

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <filesystem>
 #include <memory>
+#include <system_error>
+#include <utility>
 
+#include "ryle/core/error.hpp"
 #include "ryle/ingest/best2_source.hpp"
 #include "ryle/stage/beam_chain.hpp"
 #include "ryle/stage/beam_files.hpp"
@@ -13,6 +17,7 @@
 #include "ryle/stage/run_memory.hpp"
 #include "ryle/stage/search_consumers.hpp"
 #include "ryle/stage/setup.hpp"
+#include "ryle/stage/trigger_socket.hpp"
 #include "ryle/stage/voltage_ring.hpp"
 
 /// The live path of BEST-2: sockets -> chunks of packets -> beams -> filterbanks and pictures.
@@ -50,6 +55,7 @@ class LiveBeamRun final : public LivePath {
           std::make_unique<VoltageRing>(voltage_ring_config(config, beams_, options.command_line));
       // The first lap through gigabytes must not wait for the system to give them.
       source_->poison(std::byte{0});
+      if (!config.search.trigger_socket.empty()) open_trigger_socket();
     }
     if (config.source.kind == "simulator")
       simulation_ = std::make_unique<BeamSimulation>(config, beams_);
@@ -64,7 +70,8 @@ class LiveBeamRun final : public LivePath {
     LiveLoop loop(config_, options_, *source_, *this, simulation_.get(), bits_per_s);
     loop.run(summary);
     chain_->finish(summary);  // the last candidates
-    if (ring_ != nullptr) ring_->finish(summary);
+    trigger_socket_.reset();
+    if (ring_ != nullptr) finish_ring(summary);
     summary.data_s = data_s();
     loop.require_balance();
     summary.engine_margin = busy_s() > 0 ? data_s() / busy_s() : 0;
@@ -102,24 +109,50 @@ class LiveBeamRun final : public LivePath {
   void count(Progress& progress) const override { progress.beam_samples = chain_->samples(); }
 
  private:
+  std::string in_output_directory(const std::string& name) const {
+    return (std::filesystem::path(config_.output.directory) / name).string();
+  }
+
+  void open_trigger_socket() {
+    std::error_code ignored;
+    std::filesystem::create_directories(config_.output.directory, ignored);
+    trigger_socket_ = std::make_unique<TriggerSocket>(
+        in_output_directory(config_.search.trigger_socket), voltage_shape(config_, beams_), *ring_);
+  }
+
+  /// The search has closed its database before the last dumps were written.
+  void finish_ring(RunSummary& summary) {
+    ring_->finish(summary);
+    const std::string path = in_output_directory(config_.output.name + ".sqlite");
+    if (!(config_.search.dm_max > 0) || !std::filesystem::exists(path)) return;
+    try {
+      append_voltage_records(path, ring_->take_records());
+    } catch (const Error& e) {
+      summary.errors.push_back(std::string("voltages: ") + e.what());
+    }
+  }
+
   std::vector<std::unique_ptr<BeamConsumer>> make_consumers(const BeamStream& stream) {
     std::vector<std::unique_ptr<BeamConsumer>> consumers;
     if (config_.beams.filterbank) consumers.push_back(std::make_unique<BeamFiles>(config_, stream));
     if (config_.output.pictures && config_.beams.pictures > 0)
       consumers.push_back(std::make_unique<BeamPictures>(config_, stream));
     for (auto& consumer :
-         search_consumers(config_, stream, beams_.file.array, options_.command_line, on_candidate(),
+         search_consumers(config_, stream, beams_.file.array, options_.command_line, hooks(),
                           beam_devices(config_.runtime)))
       consumers.push_back(std::move(consumer));
     return consumers;
   }
 
-  CandidateHook on_candidate() {
+  SearchHooks hooks() {
     if (ring_ == nullptr) return {};
-    return [this](const SearchCandidate& c, const std::string& beam) {
+    SearchHooks hooks;
+    hooks.on_candidate = [this](const SearchCandidate& c, const std::string& beam) {
       if (c.snr >= config_.search.voltage_trigger_snr)
-        ring_->trigger({c.tai_ns, c.dm_pc_cm3, c.dm_error, c.width_s, c.snr, beam});
+        ring_->trigger({c.tai_ns, c.dm_pc_cm3, c.dm_error, c.width_s, c.snr, beam, c.number});
     };
+    hooks.voltage_records = [this] { return ring_->take_records(); };
+    return hooks;
   }
 
   const ObservationConfig& config_;
@@ -128,7 +161,8 @@ class LiveBeamRun final : public LivePath {
   std::int64_t planned_bytes_ = 0;
   std::unique_ptr<Best2Source> source_;
   std::unique_ptr<VoltageRing> ring_;  // has chunks of the source
-  std::unique_ptr<BeamChain> chain_;   // its search has the ring
+  std::unique_ptr<TriggerSocket> trigger_socket_;
+  std::unique_ptr<BeamChain> chain_;  // its search has the ring
   std::unique_ptr<BeamSimulation> simulation_;
   std::vector<std::uint64_t> present_;
   std::vector<Chunk*> freed_;
@@ -167,6 +201,30 @@ std::vector<std::pair<std::string, std::int64_t>> live_beams_memory(const Observ
                            ((config.beams.queue + 2) * c.max_windows() +
                             static_cast<std::int64_t>(scale_samples)));
   }
+  return items;
+}
+
+std::vector<std::pair<std::string, std::int64_t>> live_beams_device_memory(
+    const ObservationConfig& config, const LiveBeams& beams) {
+  if (!beams_on_devices(config)) return {};
+  const BeamSetup setup = beam_setup(config, beams);
+  auto c = beamformer_config(setup);
+  const auto n_devices = static_cast<std::int64_t>(beam_devices(config.runtime).size());
+  // Shares differ by one row: the largest.
+  const std::int64_t n_rows = (c.n_rows() + n_devices - 1) / n_devices;
+  BeamStream stream;
+  stream.frequency = setup.frequency;
+  stream.clock = setup.clock;
+  stream.clock.rate_hz.den *= c.integration;
+  stream.clock.rate_hz = stream.clock.rate_hz.reduced();
+  stream.beams.resize(static_cast<std::size_t>(c.n_rows()));
+  c.n_beams = n_rows;
+  c.incoherent.clear();
+  std::vector<std::pair<std::string, std::int64_t>> items{
+      {"samples of a chunk", c.n_channels * setup.max_spectra * c.n_inputs()},
+      {"weights, open windows", beamform::cost(c).state_bytes},
+      {"power of beams", beamform::dense_output_bytes(c, c.max_windows())}};
+  for (auto& item : device_search_items(config, stream, n_rows)) items.push_back(std::move(item));
   return items;
 }
 

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "ryle/core/units.hpp"
+#include "ryle/stage/search_device.hpp"
 #include "ryle/stage/search_fold_live.hpp"
 #include "ryle/stage/setup.hpp"
 
@@ -42,6 +43,7 @@ LiveSearchConfig live_search_config(const ObservationConfig& config,
   c.max_width_s = s.width_max_s;
   c.mask_channels = s.mask_channels;
   c.implementation = s.implementation;
+  c.smear_samples = s.smear_samples;
   c.block_samples = s.block_samples;
   c.n_blocks = s.blocks;
   c.n_workers = static_cast<int>(config.runtime.threads);
@@ -62,12 +64,13 @@ LiveSearchConfig live_search_config(const ObservationConfig& config,
 
 std::vector<std::unique_ptr<BeamConsumer>> search_consumers(
     const ObservationConfig& config, const BeamStream& stream, const ArrayLayout& array,
-    const std::string& command_line, CandidateHook on_candidate, const std::vector<int>& devices) {
+    const std::string& command_line, SearchHooks hooks, const std::vector<int>& devices) {
   std::vector<std::unique_ptr<BeamConsumer>> consumers;
   const SearchConfig& s = config.search;
   if (s.dm_max > 0) {
     LiveSearchConfig search = live_search_config(config, command_line);
-    search.on_candidate = std::move(on_candidate);
+    search.on_candidate = std::move(hooks.on_candidate);
+    search.voltage_records = std::move(hooks.voltage_records);
     if (is_of_devices(search.implementation)) search.devices = devices;
     consumers.push_back(std::make_unique<LiveSearch>(stream, search));
   }
@@ -87,6 +90,18 @@ std::vector<std::unique_ptr<BeamConsumer>> search_consumers(
     consumers.push_back(std::make_unique<LiveFold>(stream, array, fold));
   }
   return consumers;
+}
+
+std::vector<std::pair<std::string, std::int64_t>> device_search_items(
+    const ObservationConfig& config, const BeamStream& stream, std::int64_t n_beams) {
+  if (!(config.search.dm_max > 0) || search_devices(config).empty()) return {};
+  const LiveSearchConfig c = live_search_config(config, "");
+  const SearchChainConfig chain = live_search_chain(stream, c);
+  auto items = device_search_memory(
+      chain, n_beams, std::clamp<std::int64_t>(BeamSearchConfig{}.n_streams, 1, n_beams));
+  items.emplace_back("blocks of power",
+                     c.n_blocks * n_beams * stream.frequency.n_channels * c.block_samples * 4);
+  return items;
 }
 
 std::int64_t search_bytes(const ObservationConfig& config, const FrequencyAxis& frequency,

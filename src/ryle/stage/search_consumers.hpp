@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ryle/stage/beam_chunk.hpp"
@@ -15,13 +17,18 @@ namespace ryle::stage {
 /// [search] of an observation as the search takes it.
 LiveSearchConfig live_search_config(const ObservationConfig& config,
                                     const std::string& command_line);
+/// What a search of a live run is given and gives, see LiveSearchConfig.
+struct SearchHooks {
+  CandidateHook on_candidate;
+  std::function<VoltageRecords()> voltage_records;
+};
 /// What [search] asks for: the search, the fold, or neither. @param devices that make the beams
-std::vector<std::unique_ptr<BeamConsumer>> search_consumers(const ObservationConfig& config,
-                                                            const BeamStream& stream,
-                                                            const ArrayLayout& array,
-                                                            const std::string& command_line,
-                                                            CandidateHook on_candidate = {},
-                                                            const std::vector<int>& devices = {});
+std::vector<std::unique_ptr<BeamConsumer>> search_consumers(
+    const ObservationConfig& config, const BeamStream& stream, const ArrayLayout& array,
+    const std::string& command_line, SearchHooks hooks = {}, const std::vector<int>& devices = {});
+/// Of one device that searches `n_beams` of the rows, item by item; nothing without a search there.
+std::vector<std::pair<std::string, std::int64_t>> device_search_items(
+    const ObservationConfig& config, const BeamStream& stream, std::int64_t n_beams);
 /// What the search of so many beams allocates; 0 without one. Positions do not matter.
 std::int64_t search_bytes(const ObservationConfig& config, const FrequencyAxis& frequency,
                           double sample_interval_s, std::int64_t n_beams);

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/device/on_device.hpp"
+#include "ryle/engine/search/device_memory.hpp"
 #include "ryle/stage/stopwatch.hpp"
 #ifdef RYLE_HAVE_CUDA
 #include "ryle/engine/search/cuda_normalize.hpp"
@@ -15,9 +15,6 @@
 #endif
 
 namespace ryle::stage {
-
-#ifdef RYLE_HAVE_CUDA
-
 namespace {
 
 /// Rows of codes may be read beyond their end: whole pieces of the tree, and kReadAhead.
@@ -25,12 +22,35 @@ constexpr std::int64_t kSlack = 4096;
 /// The tree writes whole pieces of so many outputs fastest.
 constexpr std::int64_t kPiece = 1024;
 
-/// Launches ask for shared memory by kernel, which another thread's engine of other sizes must not
-/// change in between. They return at once; waiting is outside.
-std::mutex& launching() {
-  static std::mutex mutex;
-  return mutex;
+}  // namespace
+
+std::vector<std::pair<std::string, std::int64_t>> device_search_memory(const SearchChainConfig& c,
+                                                                       std::int64_t n_beams,
+                                                                       std::int64_t n_streams) {
+  const std::int64_t history = (c.max_width + search::kCell - 1) / search::kCell * search::kCell;
+  search::DedisperseConfig d;
+  d.n_channels = c.band.n_channels();
+  d.n_trials = static_cast<std::int64_t>(c.dms.size());
+  d.delays = search::delay_table(c.band, c.dms);
+  d.max_code = search::kMaxCode;
+  d.max_outputs = (history + c.block_samples + search::kCell + kPiece - 1) / kPiece * kPiece;
+  for (const double hz : c.band.center_hz) d.dispersion.push_back(1e18 / (hz * hz));
+  const std::int64_t max_delay = *std::max_element(d.delays.begin(), d.delays.end());
+  const std::int64_t columns = search_reach(c, max_delay, history).keep + 2 * c.block_samples;
+  const std::int64_t rows = checked_product({n_beams, d.n_channels}, "channels of beams");
+  std::vector<std::pair<std::string, std::int64_t>> items{
+      {"codes and masks of beams", rows * (columns + columns / search::kCell) + 2 * kSlack},
+      {"normalizer of beams",
+       search::device_normalizer_bytes(beam_normalization(c), n_beams, c.block_samples)},
+      {"dedispersed blocks", n_streams * search_engine_bytes(c, true)}};
+  if (c.implementation.rfind("fdmt", 0) == 0)
+    items.emplace_back("trees", n_streams * search::device_tree_bytes(d));
+  return items;
 }
+
+#ifdef RYLE_HAVE_CUDA
+
+namespace {
 
 /// Time since which the mask of a beam has not changed, and what it leaves of the channels.
 struct LevelMask {
@@ -216,12 +236,9 @@ struct DeviceSearch::Content {
         codes.data() + beam * n_channels * capacity + (first_tick + skip - first);
     const std::int64_t n_outputs =
         std::min((n_columns - skip + kPiece - 1) / kPiece * kPiece, e.plane_stride - skip);
-    {
-      const std::lock_guard lock(launching());
-      e.dedisperser->execute(e.queue, from, capacity, n_outputs,
-                             e.plane.data() + skip * e.sum_bytes(), e.plane_stride);
-      weigh(slot, beam, first_tick, skip, n_columns);
-    }
+    e.dedisperser->execute(e.queue, from, capacity, n_outputs,
+                           e.plane.data() + skip * e.sum_bytes(), e.plane_stride);
+    weigh(slot, beam, first_tick, skip, n_columns);
     search::DetectInput in;
     in.sums = e.plane.data();
     in.stride = e.plane_stride;
@@ -287,14 +304,6 @@ struct DeviceSearch::Content {
 std::string no_device_search(const SearchChainConfig& config) {
   if (const std::string reason = cuda_unavailable_reason(); !reason.empty()) return reason;
   return search::CudaNormalizer::unsupported(beam_normalization(config));
-}
-
-std::int64_t device_search_bytes(const SearchChainConfig& c, std::int64_t n_beams,
-                                 std::int64_t max_delay) {
-  const std::int64_t history = (c.max_width + search::kCell - 1) / search::kCell * search::kCell;
-  const std::int64_t columns = search_reach(c, max_delay, history).keep + 2 * c.block_samples;
-  return n_beams * c.band.n_channels() * (columns + columns / search::kCell) +
-         search::CudaNormalizer::memory_bytes(beam_normalization(c), n_beams, c.block_samples);
 }
 
 DeviceSearch::DeviceSearch(int device, const SearchChainConfig& config, std::int64_t n_beams,
@@ -387,7 +396,6 @@ std::int64_t DeviceSearch::n_bursts() const { return content_->normalizer->n_bur
 struct DeviceSearch::Content {};
 
 std::string no_device_search(const SearchChainConfig&) { return cuda_unavailable_reason(); }
-std::int64_t device_search_bytes(const SearchChainConfig&, std::int64_t, std::int64_t) { return 0; }
 DeviceSearch::DeviceSearch(int, const SearchChainConfig&, std::int64_t, std::int64_t) {
   throw DeviceError("search on a device: " + cuda_unavailable_reason());
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ryle/stage/search_chain.hpp"
@@ -22,9 +23,10 @@ inline BeamShare beam_share(std::int64_t n_rows, std::int64_t n_devices, std::in
 
 /// Why this chain cannot run on devices ("" = it can): what the device does not do, or no device.
 std::string no_device_search(const SearchChainConfig& config);
-/// Bytes of device memory that a share of beams takes beside the engines' own tables.
-std::int64_t device_search_bytes(const SearchChainConfig& config, std::int64_t n_beams,
-                                 std::int64_t max_delay);
+/// Device memory of a share of beams, item by item, beside the engines' own tables; told in every
+/// build. @param n_streams beams searched at a time
+std::vector<std::pair<std::string, std::int64_t>> device_search_memory(
+    const SearchChainConfig& config, std::int64_t n_beams, std::int64_t n_streams);
 
 class DeviceSearch {
  public:

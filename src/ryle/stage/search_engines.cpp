@@ -17,8 +17,35 @@ search::NormalizeConfig beam_normalization(const SearchChainConfig& c) {
   return out;
 }
 
+namespace {
+
+/// Whole pieces of the tree on a device, the columns that boxcars reach back to among them.
+std::int64_t plane_columns(std::int64_t history, std::int64_t block, bool on_device) {
+  const std::int64_t columns = history + block + kCell;
+  return on_device ? (columns + 1023) / 1024 * 1024 : columns;
+}
+std::int64_t history_columns(const SearchChainConfig& config) {
+  return (config.max_width + kCell - 1) / kCell * kCell;
+}
+std::int64_t bytes_of(search::SumFormat format) { return format == search::SumFormat::u16 ? 2 : 4; }
+
+}  // namespace
+
+std::int64_t search_engine_bytes(const SearchChainConfig& config, bool on_device) {
+  const std::int64_t stride =
+      plane_columns(history_columns(config), config.block_samples, on_device);
+  const std::int64_t outputs = on_device ? stride : config.block_samples + kCell;
+  const std::int64_t n_channels = config.band.n_channels();
+  const std::int64_t trial =
+      stride * bytes_of(search::sum_format(n_channels, search::kMaxCode)) +
+      outputs / kCell * bytes_of(search::sum_format(n_channels, search::kFullCell)) +
+      stride / kCell * static_cast<std::int64_t>(sizeof(float));
+  return checked_product({static_cast<std::int64_t>(config.dms.size()), trial},
+                         "dedispersed block");
+}
+
 SearchEngines::SearchEngines(const Queue& q, const SearchChainConfig& config)
-    : queue(q), history((config.max_width + kCell - 1) / kCell * kCell) {
+    : queue(q), history(history_columns(config)) {
   const OnDevice scope(queue);
   const bool on_device = queue.back_end() == BackEnd::cuda;
   const MemorySpace space = on_device ? MemorySpace::device : MemorySpace::host;
@@ -32,17 +59,17 @@ SearchEngines::SearchEngines(const Queue& q, const SearchChainConfig& config)
   d.n_trials = n_trials;
   d.delays = search::delay_table(config.band, config.dms);
   d.max_code = search::kMaxCode;
-  // Whole pieces of the tree on a device, the columns that boxcars reach back to among them.
-  plane_stride = history + block + kCell;
-  if (on_device) plane_stride = (plane_stride + 1023) / 1024 * 1024;
+  plane_stride = plane_columns(history, block, on_device);
   d.max_outputs = on_device ? plane_stride : block + kCell;
   d.implementation = config.implementation;
+  d.smear_samples = config.smear_samples;
   for (const double hz : config.band.center_hz) d.dispersion.push_back(1e18 / (hz * hz));
   dedisperser = search::make_dedisperser(queue, d);
   format = search::sum_format(d.n_channels, d.max_code);
   for (auto& delay : d.delays)
     delay /= static_cast<std::int32_t>(kCell);  // down: never behind the data
   d.max_code = search::kFullCell;
+  d.smear_samples = 0;
   d.implementation = on_device ? "cuda" : search::exact_implementation(config.implementation);
   d.max_outputs = d.max_outputs / kCell;
   mask_dedisperser = search::make_dedisperser(queue, d);

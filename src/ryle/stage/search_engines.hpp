@@ -26,10 +26,14 @@ struct SearchChainConfig {
   /// must not stall the clusters.
   double max_tokens_per_s = 1e5;
   std::string implementation = "auto";
+  double smear_samples = 0;  ///< see search::DedisperseConfig
 };
 
 /// The normalizer's part of it, checked. Throws ConfigError.
 search::NormalizeConfig beam_normalization(const SearchChainConfig& config);
+
+/// Memory of one block of a beam: plane, sums of the mask, weights.
+std::int64_t search_engine_bytes(const SearchChainConfig& config, bool on_device);
 
 /// The engines of a search and the memory of one block: beams with the same plan use them one after
 /// another. Nothing in here outlives a block. On a CUDA queue all of it is in device memory, and

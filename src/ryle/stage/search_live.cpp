@@ -32,7 +32,9 @@ search::Band stream_band(const BeamStream& stream, const std::string& k_dm) {
   return band;
 }
 
-SearchChainConfig stream_chain(const BeamStream& stream, const LiveSearchConfig& c) {
+}  // namespace
+
+SearchChainConfig live_search_chain(const BeamStream& stream, const LiveSearchConfig& c) {
   if (stream.n_beams() < 1 || stream.frequency.n_channels < 2)
     throw ConfigError("live search: no beams, or one channel only");
   if (!(c.plan.dm_max > 0) && c.plan.kind != "file" && c.plan.kind != "ranges" && c.plan.count == 0)
@@ -52,8 +54,11 @@ SearchChainConfig stream_chain(const BeamStream& stream, const LiveSearchConfig&
   chain.max_width = std::max<std::int64_t>(8, std::llround(samples));
   chain.block_samples = c.block_samples;
   chain.implementation = c.implementation;
+  chain.smear_samples = c.smear_samples;
   return chain;
 }
+
+namespace {
 
 /// Coherent beams touch by their distances; sums of the same antennas without phases see all.
 BeamGroupConfig stream_beams(const BeamStream& stream, const LiveSearchConfig& c) {
@@ -115,7 +120,7 @@ struct LiveSearch::Content {
 
   BeamSearchConfig search_of(const BeamStream& s, const LiveSearchConfig& c) {
     BeamSearchConfig out;
-    out.chain = stream_chain(s, c);
+    out.chain = live_search_chain(s, c);
     out.beams = stream_beams(s, c);
     out.n_workers = c.n_workers;
     if (c.devices.empty()) return out;
@@ -153,6 +158,7 @@ struct LiveSearch::Content {
       if (!failed) {
         try {
           if (message) work(*message);
+          if (begun && config.voltage_records) products.add(config.voltage_records());
           products.tick(
               std::chrono::duration<double>(SteadyClock::now().time_since_epoch()).count());
         } catch (const std::exception& e) {  // the data go on; the summary says it

@@ -28,6 +28,7 @@ struct LiveSearchConfig {
   std::int64_t block_samples = 4096;  ///< part of the plan: events depend on it, not on chunks
   std::int64_t n_blocks = 3;          ///< buffered; when all are full a block is dropped, counted
   std::string implementation = "auto";
+  double smear_samples = 0;  ///< see search::DedisperseConfig
   int n_workers = 0;
   std::vector<int> devices;  ///< see BeamSearchConfig; what they cannot do, the CPU does, and says
   std::int64_t max_beams = 4;     ///< see BeamGroupConfig
@@ -36,7 +37,13 @@ struct LiveSearchConfig {
   SearchProductOptions products;
   std::string command_line;
   CandidateHook on_candidate;
+  /// Asked by the thread of the search from time to time: what the ring of voltages has to tell the
+  /// database since the last call. May be empty.
+  std::function<VoltageRecords()> voltage_records;
 };
+
+/// What each beam of such a stream goes through. Throws ConfigError.
+SearchChainConfig live_search_chain(const BeamStream& stream, const LiveSearchConfig& config);
 
 /// What the search did so far; any thread may ask.
 struct LiveSearchProgress {

@@ -101,6 +101,7 @@ SearchCandidate SearchProducts::candidate(const BeamEvent& b, std::int64_t origi
   c.dm_error = e.pulse.dm_error;
   c.width_s = e.pulse.fwhm_samples * interval_s;
   c.width_error_s = e.pulse.fwhm_error * interval_s;
+  c.smearing_s = band_.smearing_samples(0, std::max(0.0, c.dm_pc_cm3)) * interval_s;
   c.snr = e.pulse.snr;
   c.snr_boxcar = static_cast<double>(best.snr);
   c.boxcar_samples = best.width;
@@ -172,6 +173,10 @@ void SearchProducts::write_texts(bool again) {
   publish_bytes(path_of(".csv"), candidates_csv(description_, events_), overwrite);
   n_written_ = events_.size();
   texts_exist_ = true;
+}
+
+void SearchProducts::add(const VoltageRecords& records) {
+  if (database_ && !records.empty()) database_->append(records);
 }
 
 void SearchProducts::tick(double now_s) {

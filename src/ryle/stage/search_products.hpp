@@ -51,6 +51,8 @@ class SearchProducts {
   /// Takes events of data whose sample 0 is `origin_samples` after the start of the search, at the
   /// instant `origin_tai_ns` (0 = not known).
   void add(std::vector<BeamEvent>& events, std::int64_t origin_samples, std::int64_t origin_tai_ns);
+  /// Live: triggers and dumps of voltages, for the database.
+  void add(const VoltageRecords& records);
   /// Live: writes texts again when it is time. `now_s` of a steady clock.
   void tick(double now_s);
   void finish(const SearchDescription& description);

@@ -146,6 +146,7 @@ class Search {
     chain.max_width = width_of(o_, info_);
     chain.block_samples = o_.block_samples;
     chain.implementation = o_.implementation;
+    chain.smear_samples = o_.smear_samples;
     config_.n_workers = o_.n_workers;
     prepare_beams();
     prepare_devices();

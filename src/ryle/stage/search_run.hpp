@@ -46,6 +46,7 @@ struct SearchOptions {
   std::string zero_dm = "off";        ///< off, mean or weighted
   std::int64_t block_samples = 8192;  ///< of the processing; part of the plan, results depend on it
   std::string implementation = "auto";
+  double smear_samples = 0;  ///< see search::DedisperseConfig
   std::vector<int> devices;  ///< see BeamSearchConfig; "cuda" alone = the first, where it can
   int n_workers = 0;
 

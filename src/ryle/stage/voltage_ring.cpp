@@ -7,6 +7,7 @@
 #include <cmath>
 #include <condition_variable>
 #include <filesystem>
+#include <utility>
 
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
@@ -22,6 +23,7 @@ constexpr std::size_t kRemembered = 64;  // dumps on disk that later triggers ma
 
 /// One file: asked for, being written.
 struct Dump {
+  std::int64_t number = 0;
   VoltageWindow window;
   Tick begin = 0, end = 0;  ///< of all channels
   Tick next = 0;            ///< chunks that end at or before it are no longer needed
@@ -32,6 +34,13 @@ struct Dump {
 
 /// Kinds of messages, in the order of the summary.
 enum class Trouble { refused, limited, dropped, failed, partial };
+
+/// What writing a dump found.
+struct DumpOutcome {
+  Tick missing_front = 0;  ///< ticks of its beginning that had left the ring
+  std::int64_t absent = 0;
+  std::string error;  ///< "" = it is on disk
+};
 
 bool finite_trigger(const DumpTrigger& t) {
   return std::isfinite(t.dm_pc_cm3) && std::isfinite(t.dm_error) && std::isfinite(t.width_s) &&
@@ -54,7 +63,8 @@ struct VoltageRing::Content {
   std::int64_t received = 0;          // ticks, over all segments
   std::deque<std::int64_t> accepted;  // `received` then, of the last minute
   std::int64_t claimed_bytes = 0;     // of all dumps accepted
-  std::int64_t n_files = 0;
+  std::int64_t n_files = 0, n_dumps = 0;
+  VoltageRecords records;  // that nobody has taken
   bool closing = false;
   VoltageSummary counts;
   std::map<Trouble, std::pair<std::int64_t, std::string>> troubles;
@@ -120,51 +130,67 @@ struct VoltageRing::Content {
 
   // ---- any thread ----
 
-  TriggerResult refuse(TriggerResult result, Trouble kind, const std::string& message) {
+  TriggerResult refuse(TriggerResult result, Trouble kind, const std::string& message,
+                       TriggerReply& reply) {
     trouble(kind, message);
+    reply.message = message;
     if (result == TriggerResult::refused) ++counts.refused;
     if (result == TriggerResult::limited) ++counts.limited;
     if (result == TriggerResult::dropped) ++counts.dropped;
     return result;
   }
-  TriggerResult refuse(const std::string& message) {
-    return refuse(TriggerResult::refused, Trouble::refused, "trigger refused: " + message);
+  TriggerResult refuse(const std::string& message, TriggerReply& reply) {
+    return refuse(TriggerResult::refused, Trouble::refused, "trigger refused: " + message, reply);
   }
 
-  TriggerResult trigger(const DumpTrigger& t) {
+  TriggerResult trigger(const DumpTrigger& t, TriggerReply& reply) {
     const std::lock_guard lock(mutex);
     ++counts.triggers;
-    if (!finite_trigger(t)) return refuse("its DM, width or errors are no numbers from 0 up");
+    const TriggerResult result = judge(t, reply);
+    if (records.triggers.size() < kMostRecords)
+      records.triggers.push_back({counts.triggers, t, name_of(result), reply.dump, reply.message});
+    return result;
+  }
+
+  TriggerResult judge(const DumpTrigger& t, TriggerReply& reply) {
+    if (!finite_trigger(t))
+      return refuse("its DM, width or errors are no numbers from 0 up", reply);
     const double window_s = voltage_window_s(config.shape, t.dm_pc_cm3, t.dm_error, t.width_s);
     if (!(window_s <= ring_s))
-      return refuse(
-          fmt::format("a window of {:.6g} s is longer than the ring of {:.3f} s; a "
-                      "larger search.voltage_ring_s would hold it",
-                      window_s, ring_s));
-    if (closing || kept.empty()) return refuse("nothing has been received");
+      return refuse(fmt::format("a window of {:.6g} s is longer than the ring of {:.3f} s; a "
+                                "larger search.voltage_ring_s would hold it",
+                                window_s, ring_s),
+                    reply);
+    if (closing || kept.empty()) return refuse("nothing has been received", reply);
     const SampleClock& clock = config.shape.clock;
-    const double ahead_s = static_cast<double>(t.tai_ns - clock.tai_ns(head)) * 1e-9;
-    if (ahead_s > 0)
-      return refuse(fmt::format("it lies {:.6g} s in the future of the data", ahead_s));
+    const double ahead_s =
+        1e-9 * (static_cast<double>(t.tai_ns) - static_cast<double>(clock.tai_ns(head)));
+    if (ahead_s > (t.event == 0 ? config.ahead_s : 0))
+      return refuse(fmt::format("it lies {:.6g} s in the future of the data", ahead_s), reply);
     Dump dump;
     dump.window = voltage_window(config.shape, t);
     dump.begin = dump.next = dump.window.begin();
     dump.end = dump.window.end();
     dump.triggers.push_back(t);
     if (!find_segment(dump))
-      return refuse(fmt::format(
-          "it is {:.6g} s old and the ring of {:.3f} s holds nothing of it any more; a larger "
-          "search.voltage_ring_s would",
-          -ahead_s, ring_s));
-    if (merge(dump)) {
+      return refuse(fmt::format("it is {:.6g} s old and the ring of {:.3f} s holds nothing of it "
+                                "any more; a larger search.voltage_ring_s would",
+                                -ahead_s, ring_s),
+                    reply);
+    reply.dump = merge(dump);
+    if (reply.dump > 0) {
       ++counts.merged;
       return TriggerResult::merged;
     }
-    return accept(std::move(dump));
+    return accept(std::move(dump), reply);
   }
 
-  // The newest segment that has some of it.
+  // The newest segment that has some of it, or will have.
   bool find_segment(Dump& dump) const {
+    if (dump.begin >= head) {
+      dump.segment = segment;
+      return true;
+    }
     for (auto chunk = kept.rbegin(); chunk != kept.rend(); ++chunk) {
       if (overlaps(**chunk, (*chunk)->segment, dump.begin, dump.end)) {
         dump.segment = (*chunk)->segment;
@@ -174,9 +200,10 @@ struct VoltageRing::Content {
     return false;
   }
 
-  bool merge(const Dump& dump) {
+  /// Number of the dump that has it, or will; 0 = none.
+  std::int64_t merge(const Dump& dump) {
     for (const Dump& d : written) {
-      if (d.segment == dump.segment && d.window.holds(dump.window)) return true;
+      if (d.segment == dump.segment && d.window.holds(dump.window)) return d.number;
     }
     for (auto& d : dumps) {
       if (d->segment != dump.segment || dump.begin >= d->end || dump.end <= d->begin) continue;
@@ -196,28 +223,30 @@ struct VoltageRing::Content {
         d->end = both.end();
       }
       d->triggers.push_back(dump.triggers.front());
-      return true;
+      return d->number;
     }
-    return false;
+    return 0;
   }
 
   std::int64_t bytes_of(const VoltageWindow& window) const {
     return checked_product({n_channels, window.n_packets, packet_bytes}, "voltage dump");
   }
 
-  TriggerResult accept(Dump dump) {
+  TriggerResult accept(Dump dump, TriggerReply& reply) {
     const auto minute =
         static_cast<std::int64_t>(kRingMinute_s * config.shape.clock.rate_hz.value());
     while (!accepted.empty() && accepted.front() <= received - minute) accepted.pop_front();
     if (static_cast<double>(accepted.size()) >= config.dumps_per_minute)
       return refuse(TriggerResult::limited, Trouble::limited,
                     fmt::format("no more than {} dumps a minute (search.voltage_per_minute)",
-                                config.dumps_per_minute));
+                                config.dumps_per_minute),
+                    reply);
     const std::int64_t bytes = bytes_of(dump.window);
     if (config.max_bytes > 0 && static_cast<double>(claimed_bytes + bytes) > config.max_bytes)
       return refuse(TriggerResult::limited, Trouble::limited,
                     fmt::format("no more than {:.6g} GiB of dumps (search.voltage_max_gib)",
-                                config.max_bytes / 1073741824.0));
+                                config.max_bytes / 1073741824.0),
+                    reply);
     const auto held = std::count_if(kept.begin(), kept.end(), [&](const Chunk* c) {
       return reserved(*c) || overlaps(*c, dump.segment, dump.begin, dump.end);
     });
@@ -225,9 +254,11 @@ struct VoltageRing::Content {
       return refuse(TriggerResult::dropped, Trouble::dropped,
                     fmt::format("the disk did not keep up with dumps: {} wait for it and hold "
                                 "more than half of the ring of {:.3f} s",
-                                dumps.size(), ring_s));
+                                dumps.size(), ring_s),
+                    reply);
     accepted.push_back(received);
     claimed_bytes += bytes;
+    reply.dump = dump.number = ++n_dumps;
     dumps.push_back(std::make_unique<Dump>(std::move(dump)));
     wake.notify_all();
     return TriggerResult::accepted;
@@ -252,28 +283,48 @@ struct VoltageRing::Content {
       dump.writing = true;
       const std::string path = next_path();
       lock.unlock();
-      std::string error;
-      std::int64_t missing_front = 0, absent = 0;
+      DumpOutcome outcome;
       try {
-        write(dump, path, missing_front, absent);
+        write(dump, path, outcome);
       } catch (const std::exception& e) {  // this dump is lost, the observation goes on
-        error = e.what();
+        outcome.error = e.what();
       }
       lock.lock();
-      conclude(dump, path, error, missing_front, absent);
+      conclude(dump, path, outcome);
     }
   }
 
-  void conclude(Dump& dump, const std::string& path, const std::string& error,
-                std::int64_t missing_front, std::int64_t absent) {
-    if (error.empty()) {
+  DumpRecord record_of(const Dump& dump, const std::string& path, const DumpOutcome& o) const {
+    const bool lost = !o.error.empty();
+    DumpRecord r;
+    r.number = dump.number;
+    if (!lost) r.file = std::filesystem::path(path).filename().string();
+    r.begin_tai_ns = config.shape.clock.tai_ns(dump.begin);
+    r.end_tai_ns = config.shape.clock.tai_ns(dump.end);
+    const FrequencyAxis& f = config.shape.frequency;
+    r.low_hz = f.center_hz(0) - 0.5 * f.channel_width_hz;
+    r.high_hz = f.center_hz(n_channels - 1) + 0.5 * f.channel_width_hz;
+    r.n_channels = n_channels;
+    r.packets = n_channels * dump.window.n_packets;
+    r.bytes = lost ? 0 : bytes_of(dump.window);
+    r.absent_packets = lost ? r.packets : o.absent;
+#if RYLE_MUTANT != 1370
+    r.left_s = config.shape.clock.seconds(o.missing_front);
+#endif
+    r.message = o.error;
+    return r;
+  }
+
+  void conclude(Dump& dump, const std::string& path, const DumpOutcome& o) {
+    records.dumps.push_back(record_of(dump, path, o));
+    if (o.error.empty()) {
       ++counts.dumps;
       counts.bytes += bytes_of(dump.window);
-      counts.absent_packets += absent;
+      counts.absent_packets += o.absent;
       products.push_back(path);
-      if (missing_front > 0) {
+      if (o.missing_front > 0) {
         ++counts.partial;
-        const double short_s = config.shape.clock.seconds(missing_front);
+        const double short_s = config.shape.clock.seconds(o.missing_front);
         trouble(Trouble::partial,
                 fmt::format("{}: its first {:.3f} s had left the ring of {:.3f} s and are marked "
                             "absent; search.voltage_ring_s = {:.1f} would have held them",
@@ -281,11 +332,11 @@ struct VoltageRing::Content {
       }
     } else {
       ++counts.failed;
-      trouble(Trouble::failed, "a dump of voltages was lost: " + error);
+      trouble(Trouble::failed, "a dump of voltages was lost: " + o.error);
     }
     const auto place =
         std::find_if(dumps.begin(), dumps.end(), [&](const auto& d) { return d.get() == &dump; });
-    if (error.empty()) {
+    if (o.error.empty()) {
       written.push_back(dump);
       if (written.size() > kRemembered) written.pop_front();
     }
@@ -315,19 +366,19 @@ struct VoltageRing::Content {
   }
 
   // The window is fixed once `writing` is set, so it is read without the lock.
-  void write(Dump& dump, const std::string& path, std::int64_t& missing_front,
-             std::int64_t& absent) {
+  void write(Dump& dump, const std::string& path, DumpOutcome& outcome) {
     VoltageDumpWriter writer(path, info_of(dump), config.overwrite);
     std::vector<std::uint8_t> present(static_cast<std::size_t>(n_channels * dump.window.n_packets));
     bool first = true;
     while (const Chunk* chunk = next_chunk(dump)) {
-      if (first) missing_front = std::max<Tick>(0, chunk->first_tick - dump.begin);
+      if (first) outcome.missing_front = std::max<Tick>(0, chunk->first_tick - dump.begin);
       first = false;
       write_chunk(*chunk, dump.window, writer, present);
       const std::lock_guard lock(mutex);
       dump.next = chunk->first_tick + chunk->n_ticks;
     }
-    absent = std::count(present.begin(), present.end(), std::uint8_t{0});
+    if (first) throw Error(ExitCode::unavailable, "the data ended before what was asked for");
+    outcome.absent = std::count(present.begin(), present.end(), std::uint8_t{0});
     const std::vector<DumpTrigger> triggers = [&] {
       const std::lock_guard lock(mutex);
       dump.next = dump.end;
@@ -397,8 +448,28 @@ VoltageRing::VoltageRing(const VoltageRingConfig& config)
 VoltageRing::~VoltageRing() = default;
 
 void VoltageRing::take(Chunk* chunk, std::vector<Chunk*>& free) { content_->take(chunk, free); }
-TriggerResult VoltageRing::trigger(const DumpTrigger& trigger) {
-  return content_->trigger(trigger);
+TriggerResult VoltageRing::trigger(const DumpTrigger& trigger, TriggerReply* reply) {
+  TriggerReply unasked;
+  return content_->trigger(trigger, reply != nullptr ? *reply : unasked);
+}
+VoltageRecords VoltageRing::take_records() {
+  const std::lock_guard lock(content_->mutex);
+  return std::exchange(content_->records, {});
+}
+
+const char* name_of(TriggerResult result) {
+  switch (result) {
+    case TriggerResult::accepted:
+      return "accepted";
+    case TriggerResult::merged:
+      return "merged";
+    case TriggerResult::limited:
+      return "limited";
+    case TriggerResult::dropped:
+      return "dropped";
+    default:
+      return "refused";
+  }
 }
 
 void VoltageRing::finish(RunSummary& summary) {

@@ -64,6 +64,14 @@ enum class TriggerResult : std::uint8_t {
   dropped,  ///< dumps that wait for the disk hold too much of the ring
 };
 
+const char* name_of(TriggerResult result);
+
+/// What whoever asked is told.
+struct TriggerReply {
+  std::int64_t dump = 0;  ///< number of the dump that will hold it, 0 = none
+  std::string message;    ///< why not
+};
+
 struct VoltageRingConfig {
   VoltageShape shape;
   std::int64_t n_chunks = 0;             ///< kept
@@ -71,7 +79,9 @@ struct VoltageRingConfig {
   std::vector<std::int64_t> input_line;  ///< [antenna of a packet]: line of the layout
   double dumps_per_minute = 6;           ///< of data
   double max_bytes = 0;                  ///< of a run; 0 = no limit
-  std::string path_stem;                 ///< files are STEM_00001.h5 ...
+  /// A trigger that did not come from the search may lie so much later than the newest data.
+  double ahead_s = 0;
+  std::string path_stem;  ///< files are STEM_00001.h5 ...
   bool overwrite = false;
   std::string telescope, command_line;
 };
@@ -90,7 +100,11 @@ class VoltageRing {
 
   /// Keeps the chunk; those to be given back to the source are appended to `free`.
   void take(Chunk* chunk, std::vector<Chunk*>& free);
-  TriggerResult trigger(const DumpTrigger& trigger);
+  TriggerResult trigger(const DumpTrigger& trigger, TriggerReply* reply = nullptr);
+  /// Triggers and concluded dumps since the last call. Of triggers that nobody takes the first
+  /// kMostRecords wait; the rest is only counted.
+  VoltageRecords take_records();
+  static constexpr std::size_t kMostRecords = 10'000;
   /// No more chunks: writes what was asked for. Chunks must live until it returns.
   void finish(RunSummary& summary);
 

@@ -114,11 +114,16 @@ std::int64_t voltage_ring_chunks(const ObservationConfig& config, const LiveBeam
 
 void require_voltage_ring(const ObservationConfig& config, const LiveBeams& beams) {
   const SearchConfig& s = config.search;
-  if (!(s.voltage_ring_s > 0)) return;
-  if (!(s.dm_max > 0))
+  if (!(s.voltage_ring_s > 0)) {
+    if (s.trigger_socket.empty()) return;
+    throw ConfigError(
+        "search.trigger_socket is where dumps of voltages are asked for, but none are kept: "
+        "search.voltage_ring_s is 0");
+  }
+  if (!(s.dm_max > 0) && s.trigger_socket.empty())
     throw ConfigError(
         "search.voltage_ring_s keeps voltages for candidates, but search.dm_max is 0: nothing is "
-        "searched for");
+        "searched for; with search.trigger_socket others may ask for them");
   const double longest_s =
       voltage_window_s(voltage_shape(config, beams), s.dm_max, 0, s.width_max_s);
   if (longest_s > s.voltage_ring_s)
@@ -138,6 +143,7 @@ VoltageRingConfig voltage_ring_config(const ObservationConfig& config, const Liv
   c.chunk_spectra = beams.receiver.chunk_spectra;
   c.input_line = beams.input_line;
   c.dumps_per_minute = config.search.voltage_per_minute;
+  c.ahead_s = config.search.trigger_ahead_s;
   c.max_bytes = config.search.voltage_max_gib * 1073741824.0;
   c.path_stem =
       (std::filesystem::path(config.output.directory) / (config.output.name + "_voltages"))

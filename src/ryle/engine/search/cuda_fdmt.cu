@@ -336,6 +336,13 @@ __global__ void __launch_bounds__(kCodeThreads, 2) merge_codes(const MergeWork w
   }
 }
 
+void allow_all_shared(void (*kernel)(MergeWork), int device_bytes) {
+  cudaFuncAttributes facts{};
+  RYLE_CUDA(cudaFuncGetAttributes(&facts, kernel));
+  RYLE_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 device_bytes - static_cast<int>(facts.sharedSizeBytes)));
+}
+
 unsigned blocks_of(const MergeWork& work, std::int64_t longest_extent, int times) {
   const std::int64_t n_times = (work.n_outputs + longest_extent + times - 1) / times;
   return static_cast<unsigned>(n_times * work.n_tiles);
@@ -343,9 +350,14 @@ unsigned blocks_of(const MergeWork& work, std::int64_t longest_extent, int times
 
 }  // namespace
 
+void allow_merge_memory(int device) {
+  int bytes = 0;
+  RYLE_CUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  for (auto* kernel : {merge_sums, merge_aligned_codes, merge_codes<true>, merge_codes<false>})
+    allow_all_shared(kernel, bytes);
+}
+
 void launch_merge(const MergeWork& work, std::int64_t longest_extent, cudaStream_t stream) {
-  RYLE_CUDA(cudaFuncSetAttribute(merge_sums, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 work.shared_bytes));
   merge_sums<<<blocks_of(work, longest_extent, kMergeTimes), kMergeThreads,
                static_cast<std::size_t>(work.shared_bytes), stream>>>(work);
   RYLE_CUDA_LAUNCHED("merge_sums");
@@ -358,8 +370,6 @@ void launch_merge_codes(const MergeWork& work, bool quads, std::int64_t longest_
   const auto kernel = aligned ? merge_aligned_codes
                       : quads ? merge_codes<true>
                               : merge_codes<false>;
-  RYLE_CUDA(
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, work.shared_bytes));
   kernel<<<blocks_of(work, longest_extent, kCodeTimes), kCodeThreads,
            static_cast<std::size_t>(work.shared_bytes), stream>>>(work);
   RYLE_CUDA_LAUNCHED("merge_codes");

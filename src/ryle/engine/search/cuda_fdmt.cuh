@@ -99,6 +99,10 @@ struct MergeWork {
   int n_tiles, shared_bytes;
   bool padded;  ///< rows may be written to the end of the block, 4 samples at a time
 };
+/// Lets the kernels take all shared memory that a thread block may have. Of the current device, for
+/// all plans: the limit belongs to the kernel, not to a launch, so no plan sets its own, which
+/// would be that of another thread's launch, too.
+void allow_merge_memory(int device);
 /// A pass of the tree: of sums, or of codes (at most 8 parts; quads: sums of 4 codes fit a byte).
 void launch_merge(const MergeWork& work, std::int64_t longest_extent, cudaStream_t stream);
 void launch_merge_codes(const MergeWork& work, bool quads, std::int64_t longest_extent,

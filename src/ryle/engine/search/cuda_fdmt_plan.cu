@@ -6,6 +6,7 @@
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/search/cuda.hpp"
 #include "ryle/engine/search/cuda_fdmt.cuh"
+#include "ryle/engine/search/device_memory.hpp"
 #include "ryle/engine/search/fdmt_plan.hpp"
 
 namespace ryle::search {
@@ -257,12 +258,14 @@ class CudaTree final : public Dedisperser {
         max_outputs_(config.max_outputs),
         max_delay_(*std::max_element(config.delays.begin(), config.delays.end())) {
     const cuda::DeviceScope scope(device_);
+    static_assert(kCodeTimes == 1024);  // as device_tree_stride() has it
     if (sum_format(config.n_channels, config.max_code) != SumFormat::u16)
       throw UnsupportedError(
           "search implementation \"fdmt\" on CUDA: " + std::to_string(config.n_channels) +
           " channels of codes to " + std::to_string(config.max_code) +
           " need sums of 32 bits; codes to " + std::to_string(65535 / config.n_channels) +
           " would fit 16, and \"cuda\" sums any");
+    allow_merge_memory(device_);
     for (Pass& pass : Planner(config).run()) {
       Level level;
       level.tiles = to_device(queue, pass.tiles);
@@ -274,7 +277,7 @@ class CudaTree final : public Dedisperser {
       level.shared_bytes = pass.shared_bytes;
       level.codes = pass.codes;
       // Blocks read whole tiles, and a little beside.
-      level.stride = (config.max_outputs + max_delay_ + 2 * kCodeTimes + 63) / 64 * 64;
+      level.stride = device_tree_stride(config.max_outputs, max_delay_);
       levels_.push_back(std::move(level));
       if (levels_.size() > 1) {
         Level& before = levels_[levels_.size() - 2];

@@ -10,17 +10,13 @@
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/device/on_device.hpp"
 #include "ryle/engine/search/cuda_normalize.cuh"
+#include "ryle/engine/search/device_memory.hpp"
 #include "ryle/engine/search/robust.hpp"
 
 namespace ryle::search {
 namespace {
 
 using namespace detail;
-
-bool looks_for_bursts(const NormalizeConfig& c) {
-  return c.flag_spectra && c.flag_channels && c.n_channels >= 4 && c.spectra.threshold > 0 &&
-         !c.spectra.band.center_hz.empty();
-}
 
 std::int64_t past_cells(const NormalizeConfig& c) { return c.median_cells / 2; }
 
@@ -305,18 +301,7 @@ std::int64_t CudaNormalizer::memory_bytes() const {
 
 std::int64_t CudaNormalizer::memory_bytes(const NormalizeConfig& c, std::int64_t n_beams,
                                           std::int64_t max_samples) {
-  const std::int64_t rows = n_beams * c.n_channels;
-  const std::int64_t cells =
-      rows * ((max_samples + c.statistics_samples - 1) / c.statistics_samples);
-  std::int64_t bytes =
-      cells * static_cast<std::int64_t>(2 * sizeof(CellMoments) + sizeof(CellScale) + 1) +
-      rows * static_cast<std::int64_t>((1 + c.median_cells / 2) * sizeof(CellMoments)) +
-      2 * n_beams * max_samples;
-  if (looks_for_bursts(c)) {
-    const SpectraFlagger flagger(c.spectra);
-    bytes += n_beams * (2 * flagger.n_groups() + 1) * (flagger.history() + max_samples) * 4;
-  }
-  return bytes;
+  return device_normalizer_bytes(c, n_beams, max_samples);
 }
 
 }  // namespace ryle::search

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "ryle/engine/search/cuda_normalize.hpp"
+#include "ryle/engine/search/device_memory.hpp"
 #include "ryle/engine/search/normalize_causes.hpp"
 
 /// Private to the normalizer on the device: what its kernels take. Pointers are device memory.
@@ -25,6 +26,7 @@ struct CellScale {
   float mean, inverse, code_scale;
   std::int32_t cause;
 };
+static_assert(sizeof(CellMoments) == kCellMoments_bytes && sizeof(CellScale) == kCellScale_bytes);
 
 /// One gulp of all beams. @shape arrays of cells [beam][channel][cell]
 struct NormalizeWork {

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/engine/search/device_memory.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "ryle/engine/search/fdmt_plan.hpp"
+#include "ryle/engine/search/flag_spectra.hpp"
+
+namespace ryle::search {
+
+bool looks_for_bursts(const NormalizeConfig& c) {
+  return c.flag_spectra && c.flag_channels && c.n_channels >= 4 && c.spectra.threshold > 0 &&
+         !c.spectra.band.center_hz.empty();
+}
+
+std::int64_t device_normalizer_bytes(const NormalizeConfig& c, std::int64_t n_beams,
+                                     std::int64_t max_samples) {
+  const std::int64_t rows = n_beams * c.n_channels;
+  const std::int64_t cells =
+      rows * ((max_samples + c.statistics_samples - 1) / c.statistics_samples);
+  std::int64_t bytes = cells * (2 * kCellMoments_bytes + kCellScale_bytes + 1) +
+                       rows * (1 + c.median_cells / 2) * kCellMoments_bytes +
+                       2 * n_beams * max_samples;
+  if (looks_for_bursts(c)) {
+    const SpectraFlagger flagger(c.spectra);
+    bytes += n_beams * (2 * flagger.n_groups() + 1) * (flagger.history() + max_samples) * 4;
+  }
+  return bytes;
+}
+
+std::vector<std::int64_t> tree_pass_rows(const DedisperseConfig& config) {
+  using namespace detail;
+  const std::vector<double> dispersion = tree_dispersion(config);
+  const std::vector<TreeNode> tree = tree_of(config.n_channels);
+  std::vector<std::set<std::int32_t>> sweeps(tree.size());
+  for (const std::int32_t row : tree_rows(config)) sweeps[0].insert(row);
+  std::vector<std::int64_t> rows;
+  for (std::size_t k = 0; k < tree.size(); ++k) {  // a node before its parts
+    const TreeNode& node = tree[k];
+    rows.resize(std::max(rows.size(), static_cast<std::size_t>(node.depth) + 1));
+    rows[static_cast<std::size_t>(node.depth)] += static_cast<std::int64_t>(sweeps[k].size());
+    if (node.part_node.empty()) continue;
+    for (const std::int32_t sweep : sweeps[k])
+      for (std::int64_t p = 0; p < node.n_parts(); ++p)
+        sweeps[static_cast<std::size_t>(node.part_node[static_cast<std::size_t>(p)])].insert(
+            tree_place(dispersion, node, p, sweep).sweep);
+  }
+  std::reverse(rows.begin(), rows.end());
+  return rows;
+}
+
+std::int64_t device_tree_stride(std::int64_t max_outputs, std::int64_t max_delay) {
+  constexpr std::int64_t kCodeBlock = 1024;  // kCodeTimes: thread blocks read whole ones
+  return (max_outputs + max_delay + 2 * kCodeBlock + 63) / 64 * 64;
+}
+
+std::int64_t device_tree_bytes(const DedisperseConfig& config) {
+  const std::int64_t max_delay = *std::max_element(config.delays.begin(), config.delays.end());
+  std::vector<std::int64_t> rows = tree_pass_rows(config);
+  rows.pop_back();  // the last pass writes to the sums
+  std::int64_t all = 0;
+  for (const std::int64_t n : rows) all += n;
+  return all * device_tree_stride(config.max_outputs, max_delay) * 2;
+}
+
+}  // namespace ryle::search

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "ryle/engine/search/dedisperse.hpp"
+#include "ryle/engine/search/normalize.hpp"
+
+/// Device memory of the CUDA engines of this folder, from their plans: known in every build, and
+/// without a device.
+namespace ryle::search {
+
+/// What of a normalizer's state lies in device memory, per item. cuda_normalize.cuh asserts them.
+inline constexpr std::int64_t kCellMoments_bytes = 16, kCellScale_bytes = 16;
+/// Whether a normalizer with this configuration looks for bursts in the band sum.
+bool looks_for_bursts(const NormalizeConfig& config);
+/// CudaNormalizer for so many beams and samples a call.
+std::int64_t device_normalizer_bytes(const NormalizeConfig& config, std::int64_t n_beams,
+                                     std::int64_t max_samples);
+
+/// Rows that each pass of the tree makes, the codes' first, the trials last.
+std::vector<std::int64_t> tree_pass_rows(const DedisperseConfig& config);
+/// Samples of a row between two passes of the tree on a device.
+std::int64_t device_tree_stride(std::int64_t max_outputs, std::int64_t max_delay);
+/// Rows between the passes of the tree on a device. What its plan says of tiles comes on top.
+std::int64_t device_tree_bytes(const DedisperseConfig& config);
+
+}  // namespace ryle::search

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Single lines over a unix socket: who may not hold whom up, and what is left on disk.
+#include "ryle/ingest/line_server.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "ryle/core/error.hpp"
+#include "ryle/ingest/socket.hpp"
+
+namespace ryle {
+namespace {
+
+using testing::HasSubstr;
+
+std::string socket_path() { return (std::filesystem::temp_directory_path() / "ask.sock").string(); }
+
+std::string twice(std::string_view line) {
+  if (line == "throw") throw ConfigError("no");
+  return std::string(line) + std::string(line);
+}
+
+Socket silent_client(const std::string& path) {
+  Socket socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  EXPECT_EQ(::connect(socket.descriptor(), reinterpret_cast<sockaddr*>(&address), sizeof address),
+            0);
+  return socket;
+}
+
+TEST(LineServer, AnswersEveryoneOnce) {
+  const std::string path = socket_path();
+  const LineServer server(path, twice);
+  struct stat info {};
+  ASSERT_EQ(::stat(path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0660U);
+  EXPECT_EQ(ask_line_server(path, "ab"), "abab");
+  EXPECT_EQ(ask_line_server(path, ""), "");
+  EXPECT_EQ(ask_line_server(path, "throw"), "error: no");
+  const std::string most(LineServer::kMostBytes, 'x');
+  EXPECT_EQ(ask_line_server(path, most), most + most);
+  EXPECT_THAT(ask_line_server(path, most + "x"), HasSubstr("at most 4096 bytes"));
+  EXPECT_THAT(ask_line_server(path, std::string(1 << 20, 'x')), HasSubstr("at most 4096 bytes"));
+}
+
+// Fewer than the most: the next client is served while they say nothing.
+TEST(LineServer, SilentClientsHoldNobodyUp) {
+  const std::string path = socket_path();
+  const LineServer server(path, twice);
+  std::vector<Socket> silent;
+  for (std::size_t k = 0; k + 1 < LineServer::kMostClients; ++k) {
+    silent.push_back(silent_client(path));
+    ASSERT_EQ(::send(silent.back().descriptor(), "ab", 2, 0), 2);  // without its end
+  }
+  EXPECT_EQ(ask_line_server(path, "c"), "cc");
+  silent.resize(3);
+  ASSERT_EQ(::send(silent.back().descriptor(), "\n", 1, 0), 1);
+  char answer[8] = {};
+  ASSERT_EQ(::recv(silent.back().descriptor(), answer, 5, MSG_WAITALL), 5);
+  EXPECT_STREQ(answer, "abab\n");
+}
+
+TEST(LineServer, TakesOverFromTheDeadOnly) {
+  const std::string path = socket_path();
+  EXPECT_THROW(ask_line_server(path, "a"), IoError);
+  {
+    const LineServer server(path, twice);
+    EXPECT_THROW(LineServer(path, twice), IoError);  // one is at work
+    EXPECT_EQ(ask_line_server(path, "a"), "aa");
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
+  {  // bound by a process that was killed
+    const Socket dead(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path.data(), path.size());
+    ASSERT_EQ(::bind(dead.descriptor(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  }
+  ASSERT_TRUE(std::filesystem::exists(path));
+  {
+    const LineServer server(path, twice);
+    EXPECT_EQ(ask_line_server(path, "a"), "aa");
+  }
+  std::ofstream(path) << "someone's file";
+  EXPECT_THROW(LineServer(path, twice), IoError);
+  EXPECT_EQ(std::filesystem::file_size(path), 14U);
+  std::filesystem::remove(path);
+  EXPECT_THROW(LineServer(std::string(200, 'x'), twice), ConfigError);
+}
+
+}  // namespace
+}  // namespace ryle
