@@ -14,7 +14,9 @@
 #include "ryle/stage/beam_samples.hpp"
 #include "ryle/stage/beam_sinks.hpp"
 #include "ryle/stage/fine_channels.hpp"
+#include "ryle/stage/host_beamformer.hpp"
 #include "ryle/stage/run_common.hpp"
+#include "ryle/stage/setup.hpp"
 #include "ryle/stage/spectra_reader.hpp"
 #include "ryle/telescope/beams_file.hpp"
 
@@ -115,7 +117,7 @@ class RecordedBeams {
 
   RecordedBeamsSummary run() {
     const auto start = std::chrono::steady_clock::now();
-    beams_ = beamform::make_beamformer(queue_, engine_);
+    beams_ = make_engine(engine_);
     if (options_.fine_channels > 1) make_fine();
     make_sinks();
     point(0);
@@ -138,6 +140,16 @@ class RecordedBeams {
   }
 
  private:
+  /// On the device that was asked for: "auto" means the CPU here.
+  std::unique_ptr<beamform::Beamformer> make_engine(const beamform::Config& config) {
+    const bool asked =
+        config_.runtime.device.rfind("cuda", 0) == 0 || config.implementation.rfind("cuda", 0) == 0;
+    if (!asked) return beamform::make_beamformer(queue_, config);
+    RuntimeConfig runtime = config_.runtime;
+    if (runtime.device == "auto") runtime.device = "cuda:0";
+    return std::make_unique<HostBeamformer>(make_queue(runtime), config);
+  }
+
   bool stopped() const { return run_.stop != nullptr && *run_.stop > 0; }
 
   const ArrayLayout& checked_array() const {
@@ -421,7 +433,7 @@ class RecordedBeams {
     floats.output_format =
         engine_.output == OutputKind::voltage ? OutputFormat::cf32 : OutputFormat::f32;
     floats.dither = false;
-    auto engine = beamform::make_beamformer(queue_, floats);
+    auto engine = make_engine(floats);
     engine->set_weights(
         queue_, {weights_.data(), {engine_.n_beams, engine_.n_channels, engine_.n_inputs()}});
     std::vector<std::byte> memory(
