@@ -16,7 +16,7 @@ namespace {
 
 struct GridArguments {
   stage::GridOptions options;
-  std::string beam, precision = "f32", hdf5, shard;
+  std::string beam, precision = "f32", hdf5, shard, device = "auto";
   std::vector<std::string> select;
   double memory_gib = 0;
   bool dry_run = false;
@@ -49,6 +49,27 @@ void choose_shard(const std::string& text, stage::GridOptions& options) {
   options.n_shards = n;
 }
 
+// A device is an implementation and its number; the implementation may say more.
+void choose_device(const std::string& name, stage::GridOptions& options) {
+  const bool on_cuda = options.implementation.starts_with("cuda");
+  if (name == "cpu" && (on_cuda || !options.devices.empty()))
+    throw ConfigError("--device cpu and CUDA devices exclude each other");
+  int device = 0;
+  char rest = 0;
+  const int n_read = std::sscanf(name.c_str(), "cuda:%d%c", &device, &rest);
+  if (name == "cuda" || n_read == 1) {
+    if (n_read == 1 && !options.devices.empty())
+      throw ConfigError("--device " + name + " and --devices exclude each other");
+    if (n_read == 1) options.devices = {device};
+  } else if (name != "auto" && name != "cpu") {
+    throw ConfigError("--device \"" + name + "\" is none; auto, cpu and cuda:N work");
+  }
+  if (name != "cuda" && options.devices.empty()) return;
+  if (options.implementation == "auto") options.implementation = "cuda";
+  if (!options.implementation.starts_with("cuda"))
+    throw ConfigError("--implementation " + options.implementation + " runs on no CUDA device");
+}
+
 // `ryle grid A B` begins with names; they may have been meant for `merge` only.
 void understand(GridArguments& a, const Context& context) {
   if (a.options.files.empty())
@@ -70,6 +91,7 @@ void understand(GridArguments& a, const Context& context) {
     a.options.scans.select.emplace_back(choice.substr(0, equals), choice.substr(equals + 1));
   }
   choose_shard(a.shard, a.options);
+  choose_device(a.device, a.options);
   if (a.options.resume && a.options.checkpoint.empty() && a.options.accumulate.empty() &&
       !a.options.output.empty())
     a.options.checkpoint =
@@ -145,8 +167,12 @@ void add_map_options(CLI::App& sub, GridArguments& a) {
       ->capture_default_str();
   sub.add_option("--precision", a.precision, "f32 or f64, of positions and sums")
       ->capture_default_str();
-  sub.add_option("--implementation", o.implementation, "auto, reference, cpu, cpu:avx512, ...")
+  sub.add_option("--implementation", o.implementation,
+                 "auto, reference, cpu, cpu:avx512, ..., cuda")
       ->capture_default_str();
+  sub.add_option("--device", a.device, "cpu or cuda:N; auto is the CPU")->capture_default_str();
+  sub.add_option("--devices", o.devices, "CUDA devices that channels are split over: 0,1")
+      ->delimiter(',');
 }
 
 void add_run_options(CLI::App& sub, GridArguments& a) {

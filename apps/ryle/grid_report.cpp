@@ -207,6 +207,13 @@ void print_grid_plan(const Context& context, const stage::GridSummary& s) {
     fmt::print("  {:<32}{:>12}\n", "more where values are absent",
                bytes_text(static_cast<double>(p.absent_bytes)));
   fmt::print("  {:<32}{:>12}\n", "limit", bytes_text(static_cast<double>(p.limit_bytes)));
+  if (p.device_memory_bytes.empty()) return;
+  fmt::print("of each device:\n");
+  for (const auto& [what, bytes] : p.device_memory_bytes)
+    fmt::print("  {:<32}{:>12}\n", what, bytes_text(static_cast<double>(bytes)));
+  fmt::print("  {:<32}{:>12}\n", "in all", bytes_text(static_cast<double>(p.device_total_bytes)));
+  fmt::print("  {:<32}{:>12}\n", "page-locked on the host",
+             bytes_text(static_cast<double>(p.device_pinned_bytes)));
 }
 
 }  // namespace ryle::app

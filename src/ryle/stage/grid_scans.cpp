@@ -11,6 +11,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/core/version.hpp"
 #include "ryle/stage/grid_checkpoint.hpp"
+#include "ryle/stage/grid_devices.hpp"
 #include "ryle/stage/grid_history.hpp"
 #include "ryle/stage/grid_order.hpp"
 #include "ryle/stage/grid_products.hpp"
@@ -60,6 +61,7 @@ class GridRun {
     exact_ = !state_path().empty() || setup_.input->blocks().size() > 1;
     if (!setup_.is_mean()) exact_ = false;
     summary_.plan = plan_grid_memory(setup_, options_, queue_.n_workers(), exact_);
+    plan_grid_devices(setup_, options_, summary_.plan);
   }
 
   void run() {

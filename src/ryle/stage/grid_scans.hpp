@@ -34,6 +34,9 @@ struct GridPlan {
   std::int64_t absent_bytes = 0;
   std::int64_t limit_bytes = 0;
   std::int64_t n_channels_at_a_time = 0, n_parts = 0, n_blocks = 0;
+  /// The same of each CUDA device, and page-locked memory of the host for them.
+  std::vector<std::pair<std::string, std::int64_t>> device_memory_bytes;
+  std::int64_t device_total_bytes = 0, device_pinned_bytes = 0;
 };
 
 struct GridOptions {
@@ -53,6 +56,7 @@ struct GridOptions {
   double beam_fwhm_rad = 0;  ///< 0: as the file says
   grid::Precision precision = grid::Precision::f32;
   std::string implementation = "auto";
+  std::vector<int> devices;  ///< of implementation "cuda": channels are split over them; empty: 0
   grid::Finish finish;
   std::string output;   ///< value cube; NAME.weight.fits and NAME.count.fits beside it
   std::string picture;  ///< PNG of the mean over the channels

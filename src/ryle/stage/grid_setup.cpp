@@ -111,6 +111,7 @@ class Chooser {
     setup_.config.convolution = setup_.estimator.convolution;
     setup_.config.precision = options_.precision;
     setup_.config.implementation = options_.implementation;
+    setup_.config.devices = options_.devices;
     summary_.kernel = grid::to_string(setup_.estimator);
   }
 

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/stage/grid_devices.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ryle/core/error.hpp"
+#include "ryle/engine/grid/cuda_memory.hpp"
+
+namespace ryle::stage {
+
+void plan_grid_devices(const GridSetup& setup, const GridOptions& options, GridPlan& plan) {
+  if (!options.implementation.starts_with("cuda")) return;
+  const std::string reason = cuda_unavailable_reason();
+  if (!reason.empty())
+    throw UnsupportedError("gridding on CUDA devices: " + reason + "; --device cpu works");
+  const auto n_devices = std::max<std::int64_t>(1, std::ssize(options.devices));
+  grid::DeviceLoad load;
+  load.n_samples = setup.input->most_block_samples();
+  load.n_cells = setup.cells->n_cells();
+  load.n_channels = (plan.n_channels_at_a_time + n_devices - 1) / n_devices;
+  load.precision = options.precision;
+  load.flags = setup.input->has_flags();
+  load.weights = setup.input->has_weights();
+  const grid::DeviceMemory memory = grid::cuda_memory(load);
+  plan.device_memory_bytes = memory.items;
+  plan.device_total_bytes = memory.total_bytes;
+  plan.device_pinned_bytes = n_devices * memory.pinned_bytes;
+  for (const int device : options.devices.empty() ? std::vector<int>{0} : options.devices)
+    for (const DeviceInfo& info : list_devices())
+      if (info.name == fmt::format("cuda:{}", device) && memory.total_bytes > info.memory_bytes)
+        throw ConfigError(fmt::format(
+            "{} samples at a time and {} cells need {:.2f} GiB of {}, which has {:.2f}; fewer "
+            "cells, --block-samples or --device cpu would do",
+            load.n_samples, load.n_cells, static_cast<double>(memory.total_bytes) / (1 << 30),
+            info.name, static_cast<double>(info.memory_bytes) / (1 << 30)));
+}
+
+}  // namespace ryle::stage
