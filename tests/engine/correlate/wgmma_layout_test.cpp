@@ -243,6 +243,59 @@ TEST(WgmmaLayout, SharesAreAPartitionOfTheWork) {
   }
 }
 
+/// The ring with a producer and two warpgroups that go on as long as they can: fill f needs fill
+/// f - n_slots released by both. Program of a warpgroup per block: wait for its rows (and columns),
+/// let go of the columns before, then of the rows; the last columns at the end of a piece.
+bool ring_finishes(int n_slots, const std::vector<std::pair<bool, int>>& pieces) {
+  struct Act {
+    bool release;
+    int fill;
+  };
+  std::vector<Act> program;
+  int n_fills = 0;
+  for (const auto& [diagonal, n_blocks] : pieces) {
+    int before = -1;
+    for (int k = 0; k < n_blocks; ++k) {
+      const int rows = n_fills++;
+      program.push_back({false, rows});
+      const int columns = diagonal ? rows : n_fills++;
+      program.push_back({false, columns});
+      if (before >= 0) program.push_back({true, before});
+      before = columns;
+      if (!diagonal) program.push_back({true, rows});
+    }
+    program.push_back({true, before});
+  }
+  std::vector<int> released(static_cast<std::size_t>(n_fills));
+  std::size_t at[2] = {0, 0};
+  int filled = 0;
+  for (bool moved = true; moved;) {
+    moved = false;
+    while (filled < n_fills &&
+           (filled < n_slots || released[static_cast<std::size_t>(filled - n_slots)] == 2)) {
+      ++filled;
+      moved = true;
+    }
+    for (auto& place : at) {
+      while (place < program.size() && (program[place].release || program[place].fill < filled)) {
+        if (program[place].release) ++released[static_cast<std::size_t>(program[place].fill)];
+        ++place;
+        moved = true;
+      }
+    }
+  }
+  for (const int count : released) EXPECT_LE(count, 2);
+  return at[0] == program.size() && at[1] == program.size() && filled == n_fills;
+}
+
+TEST(WgmmaLayout, RingOfTheLeastSlotsNeverStalls) {
+  const std::vector<std::pair<bool, int>> pieces{{false, 5}, {true, 4}, {false, 1},
+                                                 {false, 7}, {true, 1}, {true, 3}};
+  for (int slots = kLeastSlots; slots <= kMostSlots; ++slots)
+    EXPECT_TRUE(ring_finishes(slots, pieces)) << slots;
+  EXPECT_FALSE(ring_finishes(kLeastSlots - 1, pieces));
+}
+
 TEST(WgmmaLayout, TilesAndTuningOfAnySize) {
   for (const std::int64_t n : {1, 64, 65, 128, 129, 2048, 65536}) {
     const Layout l = layout_of(n, 3);

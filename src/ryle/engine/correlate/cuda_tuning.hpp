@@ -8,11 +8,14 @@
 namespace ryle::correlate {
 
 struct CudaTuning {
-  int slots;         ///< of 16 KiB in the ring in shared memory; at most kMostSlots
+  int slots;         ///< of 16 KiB in the ring in shared memory; kLeastSlots .. kMostSlots
   int least_blocks;  ///< of 64 spectra: what is left of a launch is cut along time down to this
 };
 
 inline constexpr int kMostSlots = 14;
+/// Columns of a block are held until products of the next block have begun, which needs its rows
+/// and columns: with 2 slots nobody could go on.
+inline constexpr int kLeastSlots = 3;
 
 struct CudaTuningRow {
   int compute_capability;   ///< 10 major + minor

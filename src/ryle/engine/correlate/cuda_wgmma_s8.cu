@@ -298,11 +298,11 @@ __global__ void __launch_bounds__(kAllThreads, 1)
   __syncthreads();
   const Ring ring{slots, shared_address(&barriers), a.n_slots};
   if (threadIdx.x < kThreads) {
-    // 384 threads begin with 168 registers each: 128 (168 - 40) = 256 (232 - 168).
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 232;\n");
+    // 384 threads begin with 168 registers each: 128 (168 - 56) = 256 (224 - 168).
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 224;\n");
     consume<kPaired>(a, barriers, ring);
   } else {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 40;\n");
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 56;\n");
     if (threadIdx.x == kThreads) produce(&map, a, barriers, ring);
   }
 #else
@@ -390,7 +390,7 @@ void launch_wgmma_s8(const WgmmaPlan& plan, const CudaGulp& gulp, bool overwrite
   a.shares =
       shares_of(plan.layout.n_items, gulp.n_blocks, plan.concurrent_blocks, tuning.least_blocks);
   a.first_block = gulp.first_block;
-  a.n_slots = tuning.slots;
+  a.n_slots = std::clamp(tuning.slots, kLeastSlots, kMostSlots);
   a.overwrite = overwrite;
   a.sums = sums;
   a.next_share = counter;
