@@ -90,5 +90,13 @@ if [[ " $steps " == *" bench "* ]]; then
   "$bench_cuda" 2>"$out/bench.err" | tee "$out/bench.jsonl" | cut -c1-400
   note bench "${PIPESTATUS[0]}"
   cat "$out/bench.err"
+  # F and X of a stream; links the file formats, so it may be missing on a bare machine.
+  for chain in "$bin/bench_chain" "$bin/bench/bench_chain"; do
+    [[ -x $chain ]] || continue
+    "$chain" stream 2>"$out/stream.err" | tee "$out/stream.jsonl" | cut -c1-400
+    note "bench of the stream" "${PIPESTATUS[0]}"
+    cat "$out/stream.err"
+    break
+  done
 fi
 exit $failed

@@ -16,7 +16,7 @@ HEAD = """# Benchmarks
 Made by `scripts/make_benchmarks_page.py` from `bench/results/`; do not edit. Every row was verified against the reference
 before it was timed, on random data, with buffers beyond the last-level cache. Useful operations only: 8 per complex
 multiply-accumulate and N(N+1)/2 products for the correlator, 4P + 5 log2 K + 14 per complex sample for the channelizer.
-"of" is the ceiling measured in the same run. Run them yourself: `ryle bench beamform|correlate|channelize|grid|image|ingest|path|search
+"of" is the ceiling measured in the same run. Run them yourself: `ryle bench beamform|correlate|channelize|grid|image|ingest|path|search|stream
 --json`.
 """
 
