@@ -42,12 +42,18 @@ struct Layout {
 };
 
 std::vector<Layout> layouts(SampleFormat format, std::int64_t c, std::int64_t t, std::int64_t p) {
-  const std::int64_t heaps = (t + 15) / 16;
   const std::int64_t sample = voltage_bytes(format);
-  return {{"spectrum-channel-input", spectrum_channel_input(format, c, p), t * c * p * sample},
-          {"channel-input-spectrum", channel_input_spectrum(format, p, t), t * c * p * sample},
-          {"heap-input-channel-spectrum", heap_input_channel_spectrum(format, p, c, 16),
-           heaps * 16 * c * p * sample}};
+  std::vector<Layout> all = {
+      {"spectrum-channel-input", spectrum_channel_input(format, c, p), t * c * p * sample},
+      {"channel-input-spectrum", channel_input_spectrum(format, p, t), t * c * p * sample}};
+  // Heaps that divide a block of spectra, that do not, and that are longer than one.
+  for (const std::int64_t in_heap : {1, 7, 16, 100}) {
+    const std::int64_t heaps = (t + in_heap - 1) / in_heap;
+    all.push_back({"heap-input-channel-spectrum of " + std::to_string(in_heap),
+                   heap_input_channel_spectrum(format, p, c, in_heap),
+                   heaps * in_heap * c * p * sample});
+  }
+  return all;
 }
 
 void check(SampleFormat from, SampleFormat to, std::int64_t c, std::int64_t t, std::int64_t p) {
@@ -59,7 +65,8 @@ void check(SampleFormat from, SampleFormat to, std::int64_t c, std::int64_t t, s
           std::int64_t at = k * layout.channel_stride_bytes + i * layout.input_stride_bytes;
           at += layout.spectra_per_heap == 0
                     ? s * layout.spectrum_stride_bytes
-                    : s / 16 * layout.heap_stride_bytes + s % 16 * layout.spectrum_stride_bytes;
+                    : s / layout.spectra_per_heap * layout.heap_stride_bytes +
+                          s % layout.spectra_per_heap * layout.spectrum_stride_bytes;
           ASSERT_LE(at + voltage_bytes(from), bytes);
           write_source(source.data() + at, from, code_at(from, k, s, i));
         }
@@ -87,6 +94,41 @@ TEST(Import, EveryLayoutAndFormat) {
     for (const std::int64_t t : {1, 16, 63, 64, 65, 130, 200}) {
       for (const std::int64_t p : {1, 3, 8, 17}) check(format, format, 3, t, p);
     }
+  }
+}
+
+// FPGA boards interleave what Ryle does not: inputs apart by more than a sample, rows with a header
+// between them. Only the strides say so.
+TEST(Import, AnyStrides) {
+  constexpr std::int64_t kC = 3, kT = 70, kN = 9;
+  for (const std::int64_t input_stride : {2, 6}) {  // neighbours, and every third
+    VoltageLayout layout = spectrum_channel_input(SampleFormat::ci8, kC, kN);
+    layout.input_stride_bytes = input_stride;
+    layout.channel_stride_bytes = kN * input_stride + 10;
+    layout.spectrum_stride_bytes = kC * layout.channel_stride_bytes + 64;
+    std::vector<std::uint8_t> source(static_cast<std::size_t>(kT * layout.spectrum_stride_bytes),
+                                     0xCD);
+    const auto code = [](std::int64_t c, std::int64_t t, std::int64_t p) {
+      return code_at(SampleFormat::ci8, c, t, p);
+    };
+    for (std::int64_t c = 0; c < kC; ++c) {
+      for (std::int64_t t = 0; t < kT; ++t) {
+        for (std::int64_t p = 0; p < kN; ++p) {
+          write_source(source.data() + t * layout.spectrum_stride_bytes +
+                           c * layout.channel_stride_bytes + p * input_stride,
+                       SampleFormat::ci8, code(c, t, p));
+        }
+      }
+    }
+    Voltages want(SampleFormat::ci8, kC, kT, kN, true);
+    want.fill(code);
+    Voltages got(SampleFormat::ci8, kC, kT, kN, true);
+    Queue queue = Queue::cpu(1);
+    import_voltages(queue, source.data(), layout, kT, got.view);
+    EXPECT_EQ(std::memcmp(got.memory.data(), want.memory.data(),
+                          static_cast<std::size_t>(want.memory.bytes())),
+              0)
+        << "inputs " << input_stride << " bytes apart";
   }
 }
 

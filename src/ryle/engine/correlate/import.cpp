@@ -76,11 +76,15 @@ void gather(const Job& job, const std::uint8_t* cell, std::int64_t first, std::i
   std::int64_t t = 0;
   while (t < n) {
     const std::uint8_t* from = cell + job.offset(first + t);
-    const std::int64_t in_heap =
-        job.layout.spectra_per_heap == 0
-            ? n - t
-            : std::min(n - t,
-                       job.layout.spectra_per_heap - (first + t) % job.layout.spectra_per_heap);
+#if RYLE_MUTANT == 1357
+    const std::int64_t before = 0;
+#else
+    const std::int64_t before =
+        job.layout.spectra_per_heap == 0 ? 0 : (first + t) % job.layout.spectra_per_heap;
+#endif
+    const std::int64_t in_heap = job.layout.spectra_per_heap == 0
+                                     ? n - t
+                                     : std::min(n - t, job.layout.spectra_per_heap - before);
     if (job.layout.spectrum_stride_bytes == kSample) {
       deinterleave(from, parts.re + t, parts.im + t, in_heap);
     } else {
