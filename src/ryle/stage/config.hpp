@@ -215,7 +215,7 @@ struct SearchConfig {
 
 struct RuntimeConfig {
   std::string device = "auto";        ///< auto | cpu | cuda:N
-  std::vector<std::int64_t> devices;  ///< CUDA devices beams are split over; empty = `device`
+  std::vector<std::int64_t> devices;  ///< CUDA devices that share the work; empty = `device`
   std::int64_t threads = 0;           ///< workers of the engines; 0 = all cores
   std::int64_t dump_queue = 4;        ///< finished dumps waiting for the writers
   double max_memory_gib = 0;          ///< refuse plans above this; 0 = what the machine has

@@ -301,7 +301,8 @@ template <class V>
 void fields(V& v, RuntimeConfig& c) {
   v("device", c.device, Choice{}, "auto, cpu or cuda:N");
   v("devices", c.devices, Range{0, 63},
-    "numbers of the CUDA devices that live beams and their search are split over; [] = device");
+    "numbers of the CUDA devices that live beams and their search, or the channels of FX, are "
+    "split over; [] = device");
   v("threads", c.threads, Range{0, 1024}, "workers of the engines; 0 = all cores");
   v("dump_queue", c.dump_queue, Range{1, 1024}, "finished dumps that may wait for the writers");
   v("max_memory_gib", c.max_memory_gib, Range{0, 1e6},
