@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import time
 
@@ -30,8 +31,20 @@ def binary():
 
 
 # A loopback address of this process alone (all of 127.0.0.0/8 is this machine, process numbers are below 2^22): between
-# the choice of a port and `ryle` listening on it, no test that runs beside this one can take it.
-HOST = f"127.{64 + (os.getpid() >> 16)}.{os.getpid() >> 8 & 255}.{os.getpid() & 255}"
+# the choice of a port and `ryle` listening on it, no test that runs beside this one can take it. 127.0.0.1 where a loopback
+# device set up by hand has no other.
+def own_host():
+    pid = os.getpid()
+    host = f"127.{64 + (pid >> 16)}.{pid >> 8 & 255}.{pid & 255}"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((host, 0))
+        except OSError:
+            return "127.0.0.1"
+    return host
+
+
+HOST = own_host()
 _ports = itertools.count(20_000)  # below those that the system gives away by itself
 
 
