@@ -18,6 +18,8 @@ void bench_image_cuda(const Options& options, const Emit& emit);
 /// Gates G1 to G4 of the beamformer; options.calibrate: every tuning of the search instead of the
 /// table's.
 void bench_beamform_cuda(const Options& options, const Emit& emit);
+/// Cases A, B and H of the gridder, page-locked memory to page-locked memory.
+void bench_grid_cuda(const Options& options, const Emit& emit);
 /// The block of Magro 2014: exact sums, boxcars and peaks, tree.
 void bench_search_cuda(const Options& options, const Emit& emit);
 /// The published correlator kernels (engine/correlate/levels): their table, a second of MWA-32T,

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bench/bench.hpp"
+#include "bench/bench_cuda.hpp"
 #include "bench/grid_case.hpp"
 #include "ryle/core/random.hpp"
 #include "ryle/core/units.hpp"
@@ -208,11 +209,15 @@ void measure_case(const Options& options, const std::string& implementation, cha
 }  // namespace
 
 void bench_grid(const Options& options, const Emit& emit) {
+#ifdef RYLE_HAVE_CUDA
+  bench_grid_cuda(options, emit);
+  if (options.implementation.rfind("cuda", 0) == 0) return;
+#endif
   std::vector<std::string> names{options.implementation};
   if (options.implementation == "all") {
     names.clear();
     for (const auto& name : grid::available_implementations())
-      if (name != "reference") names.push_back(name);
+      if (name != "reference" && !name.starts_with("cuda")) names.push_back(name);
   }
   for (const auto& name : names) {
     if (options.quick) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The GPU benchmarks alone, for machines that have a GPU but not the libraries of the whole program
-// (scripts/gpu_check.sh). bench_cuda [correlate | channelize | image | beamform | search | levels]
+// (scripts/gpu_check.sh). bench_cuda [correlate | channelize | image | beamform | grid | search |
+// levels]
 // [--path NAME] [--quick] [--tune]: one JSON object a line, the fields of `ryle bench --json`;
 // --path: of the imager's, that alone; of the beamformer's cases, those of ANTENNASxBEAMS.
 #include <cstring>
@@ -17,7 +18,8 @@ int main(int argc, char** argv) {
     void (*run)(const Options&, const Emit&);
   } kEngines[] = {{"correlate", bench_correlate_cuda}, {"channelize", bench_channelize_cuda},
                   {"image", bench_image_cuda},         {"beamform", bench_beamform_cuda},
-                  {"search", bench_search_cuda},       {"levels", bench_levels_cuda}};
+                  {"grid", bench_grid_cuda},           {"search", bench_search_cuda},
+                  {"levels", bench_levels_cuda}};
   Options options;
   std::string only;  // the engine named last
   for (int k = 1; k < argc; ++k) {
