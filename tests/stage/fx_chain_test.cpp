@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "ryle/core/error.hpp"
 #include "ryle/core/random.hpp"
+#include "ryle/stage/setup.hpp"
 
 namespace ryle::stage {
 namespace {
@@ -120,6 +122,20 @@ TEST(FxChain, ChannelsSplitOverQueuesGiveTheSameDumps) {
     }
   }
   EXPECT_THROW(ChainRun(small_setup(50), 0), ConfigError);
+}
+
+TEST(FxChain, DevicesOfTheConfigurationAreQueues) {
+  RuntimeConfig config;
+  config.device = "cpu";
+  config.threads = 1;
+  ASSERT_EQ(make_queues(config).size(), 1u);
+  EXPECT_EQ(make_queues(config)[0].back_end(), BackEnd::cpu);
+  config.devices = {0, 1};
+  EXPECT_THROW(make_queues(config), ConfigError);  // one or the other
+  config.device = "auto";
+  if (!cuda_unavailable_reason().empty()) {
+    EXPECT_THROW(make_queues(config), DeviceError);
+  }
 }
 
 TEST(FxChain, ALostPacketCostsExactlyQPlusTapsMinusOneSpectra) {
