@@ -34,7 +34,6 @@ double& add_time(double& to, const std::function<void()>& body) {
 
 struct Outcome {
   std::unique_ptr<grid::Gridder> gridder;
-  grid::PlanFacts facts;
   grid::LargeVector<float> planes;
 };
 
@@ -47,15 +46,26 @@ grid::Config config_of(const GridCase& c, const std::string& implementation) {
   return config;
 }
 
+/// Samples of one plan.
+void grid_some(Queue& queue, const GridCase& c, std::int64_t first, std::int64_t n, Outcome& out,
+               Parts& parts) {
+  grid::Positions samples;
+  std::shared_ptr<const grid::GeometryPlan> plan;
+  add_time(parts.positions_s, [&] {
+    samples =
+        grid::positions(queue, c.longitude_deg.data() + first, c.latitude_deg.data() + first, n);
+  });
+  add_time(parts.geometry_s, [&] { plan = out.gridder->plan(queue, std::move(samples)); });
+  grid::Samples data;
+  data.values = c.values.data() + first;
+  data.channel_stride = c.n_samples();
+  add_time(parts.gridding_s, [&] { out.gridder->execute(queue, *plan, data); });
+}
+
 /// Everything from the beginning: nothing is kept from one run to the next.
 Outcome run_once(Queue& queue, const GridCase& c, const std::string& implementation, Parts& parts) {
   Outcome out;
-  grid::Positions samples;
   grid::Cells cells;
-  std::shared_ptr<const grid::GeometryPlan> plan;
-  add_time(parts.positions_s, [&] {
-    samples = grid::positions(queue, c.longitude_deg.data(), c.latitude_deg.data(), c.n_samples());
-  });
   add_time(parts.cells_s, [&] {
     cells = {grid::positions(queue, c.cell_longitude_deg.data(), c.cell_latitude_deg.data(),
                              c.width * c.height),
@@ -63,14 +73,10 @@ Outcome run_once(Queue& queue, const GridCase& c, const std::string& implementat
   });
   add_time(parts.geometry_s, [&] {
     out.gridder = grid::make_gridder(config_of(c, implementation), std::move(cells));
-    plan = out.gridder->plan(queue, std::move(samples));
   });
-  out.facts = grid::facts(*plan);
-  grid::Samples data;
-  data.values = c.values.data();
-  data.channel_stride = c.n_samples();
-  add_time(parts.gridding_s, [&] { out.gridder->execute(queue, *plan, data); });
-  plan.reset();
+  const std::int64_t together = std::min(c.n_samples(), out.gridder->samples_together());
+  for (std::int64_t first = 0; first < c.n_samples(); first += together)
+    grid_some(queue, c, first, std::min(together, c.n_samples() - first), out, parts);
   add_time(parts.planes_s, [&] {
     out.planes.resize(static_cast<std::size_t>(c.width * c.height * c.n_channels));
     grid::finish_values(queue, out.gridder->sums(), {}, 0, c.n_channels, out.planes.data());

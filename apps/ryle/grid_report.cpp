@@ -23,6 +23,7 @@ GridJson plan_json(const stage::GridPlan& p) {
   for (const auto& [what, bytes] : p.memory_bytes) memory[what] = bytes;
   return {{"memory_bytes", memory},
           {"total_memory_bytes", p.total_bytes},
+          {"program_bytes", p.program_bytes},
           {"absent_bytes", p.absent_bytes},
           {"limit_bytes", p.limit_bytes},
           {"channels_at_a_time", p.n_channels_at_a_time},
@@ -97,7 +98,7 @@ void print_stages(const stage::GridSummary& s) {
   print_stage("write", s.write_s, static_cast<double>(s.bytes_written), "B");
   fmt::print("  {:<10}{:9.3f} s  memory {} at most, {} planned\n", "in all", s.elapsed_s,
              bytes_text(static_cast<double>(s.peak_memory_bytes)),
-             bytes_text(static_cast<double>(s.plan.total_bytes)));
+             bytes_text(static_cast<double>(s.plan.total_bytes + s.plan.program_bytes)));
 }
 
 std::string cuts_text(const stage::GridPlan& p) {

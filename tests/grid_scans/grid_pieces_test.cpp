@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/units.hpp"
 #include "tests/grid_scans/scans_support.hpp"
 
 namespace ryle::stage {
@@ -321,6 +322,25 @@ TEST_F(GridPieces, ChannelsAndFilesAreChecked) {
   o.files.pop_back();
   o.channels = "1420.4MHz:1421MHz";
   EXPECT_EQ(grid_scans(o).n_channels, 2);
+}
+
+TEST(GridMedians, ThatDoNotFitSayWhatWould) {
+  const Scratch scratch;
+  GridOptions o = options_of(scratch, write_scans(scratch, some_scans()));
+  o.target = "cell=2arcmin";
+  o.beam_fwhm_rad = 0.05 * kDegree_rad;
+  o.kernel = "median";
+  o.memory_bytes = plan_grid(o).plan.total_bytes / 2;
+  try {
+    plan_grid(o);
+    FAIL() << "half of the memory is not enough for a channel";
+  } catch (const ConfigError& e) {
+    const std::string text = e.what();
+    const auto at = text.find("--memory ");
+    ASSERT_NE(at, std::string::npos) << text;
+    o.memory_bytes = static_cast<std::int64_t>(std::stod(text.substr(at + 9)) * (1 << 30));
+    EXPECT_NO_THROW(plan_grid(o)) << "what it says would do";
+  }
 }
 
 TEST_F(GridPieces, MedianOfBlocksIsTheMedian) {

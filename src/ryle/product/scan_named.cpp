@@ -84,6 +84,12 @@ class NamedScans final : public ScanFile {
 
   void read_positions_of(std::int64_t first, std::int64_t n, double* longitude_deg,
                          double* latitude_deg) override {
+    // Some at a time: both as numbers of double are as large as the result.
+    constexpr std::int64_t kTogether = std::int64_t{1} << 17;
+    const bool in_pieces = arrays_->raw(longitude_) && arrays_->raw(latitude_);
+    for (std::int64_t k = 0; in_pieces && n > kTogether && k < n; k += kTogether)
+      read_positions_of(first + k, std::min(kTogether, n - k), longitude_deg + k, latitude_deg + k);
+    if (in_pieces && n > kTogether) return;
     const auto lon = arrays_->numbers_of(longitude_, first, n),
                lat = arrays_->numbers_of(latitude_, first, n);
     const double a = options_.longitude_in_hours ? 15 : degrees_in(longitude_.unit, facts_.path);

@@ -66,12 +66,16 @@ std::mutex& grid_file_mutex() {
   return mutex;
 }
 
-grid::Samples GridBlockData::samples(std::int64_t n) const {
+grid::Samples GridBlockData::samples(std::int64_t n, std::int64_t first) const {
   grid::Samples s;
-  s.values = values.data();
+  s.values = values.data() + first;
   s.channel_stride = n;
-  if (!weights.empty()) s.weights = weights.data();
+  if (!weights.empty()) s.weights = weights.data() + first;
+#if RYLE_MUTANT != 1336
+  if (!flags.empty()) s.flags = flags.data() + first;
+#else
   if (!flags.empty()) s.flags = flags.data();
+#endif
   return s;
 }
 
@@ -353,9 +357,10 @@ void GridInput::divide_by_gains(std::int64_t file, std::int64_t first, std::int6
 }
 
 grid::Positions GridInput::directions(Queue& queue, const GridBlock& block,
-                                      const GridBlockData& data) const {
-  grid::Positions p =
-      grid::positions(queue, data.longitude_deg.data(), data.latitude_deg.data(), block.n);
+                                      const GridBlockData& data, std::int64_t first,
+                                      std::int64_t n) const {
+  grid::Positions p = grid::positions(queue, data.longitude_deg.data() + first,
+                                      data.latitude_deg.data() + first, n);
   const SkyFrame own = frames_[static_cast<std::size_t>(block.file)];
   if (own != facts_.frame) rotate(p, frame_rotation(own, facts_.frame));
   return p;

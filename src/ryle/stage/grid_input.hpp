@@ -25,7 +25,8 @@ struct GridBlockData {
   std::vector<double> longitude_deg, latitude_deg;
   std::vector<float> values, weights;  ///< @shape [channel][sample], [sample]
   std::vector<std::uint8_t> flags;     ///< as values; empty: none
-  grid::Samples samples(std::int64_t n) const;
+  /// Of a block of n samples those from `first` on.
+  grid::Samples samples(std::int64_t n, std::int64_t first = 0) const;
 };
 
 /// Channels [first, last) of the files; of several polarizations channels of the first, then those
@@ -71,7 +72,9 @@ class GridInput {
   void read_positions(const GridBlock& block, GridBlockData& data);
   /// Channels [first, first + n) counted as in the files, weights and flags; of one polarization.
   void read(const GridBlock& block, std::int64_t first, std::int64_t n, GridBlockData& data);
-  grid::Positions directions(Queue& queue, const GridBlock& block, const GridBlockData& data) const;
+  /// Of samples [first, first + n) of the block.
+  grid::Positions directions(Queue& queue, const GridBlock& block, const GridBlockData& data,
+                             std::int64_t first, std::int64_t n) const;
   std::int64_t bytes_read() const { return bytes_read_; }
 
  private:

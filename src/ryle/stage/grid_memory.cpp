@@ -5,55 +5,89 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/units.hpp"
 #include "ryle/stage/grid_setup.hpp"
 
 namespace ryle::stage {
 namespace {
 
+/// Lists, weights and 64 channels of 8,192 samples, of a worker.
+constexpr std::int64_t kWorkspaceBytes = 4 << 20;
+/// Ends of large pages, stacks, what malloc keeps.
+constexpr std::int64_t kRoundingBytes = 2 << 20;
+
 /// What grows with the channels taken at a time, and what does not. @unit bytes
 struct GridMemory {
-  std::int64_t positions = 0, lists = 0, cells = 0, moments = 0, block = 0;
+  std::int64_t positions = 0, lists = 0, workers = 0, cells = 0, moments = 0, block = 0;
   std::int64_t values = 0, sums = 0, exact = 0, own = 0;  ///< of a channel
   std::int64_t planes = 0;                                ///< of each plane on its way to the disk
-  std::int64_t n_planes = 0;
+  std::int64_t first_plane = 0, n_planes = 0;
 
-  std::int64_t fixed() const { return positions + lists + cells + moments + block; }
+  std::int64_t fixed() const { return positions + lists + cells + moments + block + first_plane; }
   std::int64_t planes_of(std::int64_t channels) const {
     return planes * std::min(n_planes, channels);
   }
   std::int64_t each() const { return values + sums + exact; }
 };
 
-GridMemory memory_of(const GridSetup& setup, int n_workers, bool exact, std::int64_t n_jobs) {
+// Tiles that a sample may reach: those of 16 x 16 cells, each with the support around it.
+double tiles_of_sample(const GridSetup& setup) {
+  const double side_rad = 16 * setup.cells->cell_deg() * kDegree_rad;
+  if (!(side_rad > 0)) return 4;
+  const double reach = 1 + 2 * setup.config.convolution.support_rad / side_rad;
+  return std::min(reach * reach, 64.0);
+}
+
+GridMemory memory_of(const GridSetup& setup, int n_workers, bool exact, std::int64_t n_jobs,
+                     bool keeps_plans) {
   const std::int64_t n_cells = setup.cells->n_cells();
+  const bool mean = setup.is_mean(), lobes = setup.identity.lobes;
   const std::int64_t block =
-      setup.is_mean() ? setup.input->most_block_samples() : setup.input->facts().n_samples;
+      mean ? setup.input->most_block_samples() : setup.input->facts().n_samples;
+  const std::int64_t planned =
+      mean && !keeps_plans ? std::min(block, grid::kSamplesTogether) : block;
+  const std::int64_t searched = mean ? std::min(block, grid::kSamplesTogether) : block;
   const std::int64_t buffers = std::min<std::int64_t>(2, n_jobs);
-  const bool lobes = setup.identity.lobes;
   GridMemory m;
-  // A sample: its direction; its place while lists are made (16) and its entries in the lists of
-  // about two tiles (8 + 4 each).
-  m.positions = 24 * block;
-  m.lists = 40 * block;
-  // A cell: its direction twice, its place in a tile and flags; the sum over channels for the mean.
-  m.cells = (48 + 20) * n_cells + 8 * n_cells;
+  // A sample: its direction; tiles it reaches while they are looked for (12, more where long lists
+  // grow); its offset in each of them (16; in double its number, 4).
+  m.positions = 24 * planned;
+  const bool offsets = mean && setup.config.precision == grid::Precision::f32;
+  m.lists = (mean ? 12 : 24) * searched +
+            static_cast<std::int64_t>((offsets ? 16 : 4) * tiles_of_sample(setup) *
+                                      static_cast<double>(planned));
+  m.workers = kWorkspaceBytes * n_workers;
+  // A cell: its direction, its place in a tile, the tiles that are near; the mean over channels for
+  // the picture, the first planes of weight and count.
+  m.cells = (24 + 9 + 20 + 8 + 8) * n_cells;
+  if (!mean) m.cells += (24 + 24 + 9) * n_cells;  // for the stage, the tiles and their plans
   m.moments = 33 * n_cells + (exact ? GridSums::bytes_per_cell(lobes) * n_cells : 0);
-  const std::int64_t a_sample = (setup.positions ? 0 : 16) + (setup.input->has_weights() ? 4 : 0);
-  m.block = buffers * a_sample * block;
+  m.block = buffers * (16 + (setup.input->has_weights() ? 4 : 0)) * block;
   m.values = buffers * (setup.input->has_flags() ? 5 : 4) * block;
-  m.sums = setup.is_mean() ? 8 * n_cells : 12 * n_cells;
+  if (!mean) {  // all samples, read block by block unless there is one
+    const std::int64_t some =
+        setup.input->blocks().size() > 1 ? setup.input->most_block_samples() : 0;
+    m.block = (setup.input->has_weights() ? 4 : 0) * (block + some) +
+              16 * setup.input->most_block_samples();
+    m.values = (setup.input->has_flags() ? 5 : 4) * (block + some);
+  }
+  m.sums = mean ? 8 * n_cells : 12 * n_cells;
   m.exact = exact ? GridSums::bytes_per_value() * n_cells : 0;
   m.own = 32 * n_cells + (exact ? GridSums::bytes_per_own(lobes) * n_cells : 0);
-  if (!setup.is_mean()) m.own = 0;
+  if (!mean) m.own = 0;
   if (setup.response) {  // another gridder for the same samples
-    m.cells += 20 * n_cells;
+    m.cells += (24 + 9 + 20) * n_cells;
+    m.workers *= 2;
     for (std::int64_t* twice : {&m.moments, &m.sums, &m.exact, &m.own}) *twice *= 2;
   }
-  // Value, weight, noise and count; one batch is written, one waits, one is made.
-  m.planes = 16 * n_cells;
-  m.n_planes = 3 * std::int64_t{n_workers};
+  // Values; weight, noise and count of the first. One batch is written, one waits, one is made of
+  // values side by side.
+  m.planes = (mean ? 4 : 16) * n_cells;
+  m.first_plane = 12 * n_cells;
+  m.n_planes = 4 * std::int64_t{n_workers};
   return m;
 }
 
@@ -62,6 +96,13 @@ GridMemory memory_of(const GridSetup& setup, int n_workers, bool exact, std::int
 std::int64_t grid_memory_limit(const GridOptions& options) {
   if (options.memory_bytes > 0) return options.memory_bytes;
   return static_cast<std::int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE) / 2;
+}
+
+std::int64_t grid_resident_bytes() {
+  std::ifstream in("/proc/self/statm");
+  std::int64_t size = 0, resident = 0;
+  in >> size >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
 }
 
 std::int64_t grid_peak_memory_bytes() {
@@ -81,16 +122,39 @@ GridPlan plan_grid_memory(const GridSetup& setup, const GridOptions& options, in
     return m.fixed() + channels * (m.each() + (own ? m.own : 0)) + m.planes_of(channels);
   };
   // One part and block are read without a second buffer; whether channels fit says how many parts.
-  GridMemory m = memory_of(setup, n_workers, exact, plan.n_blocks);
+  const std::int64_t n_polarizations = (n_channels + together - 1) / together;
+  plan.keeps_plans = plan.n_blocks == 1 && n_polarizations > 1;
+  GridMemory m =
+      memory_of(setup, n_workers, exact, plan.n_blocks * n_polarizations, plan.keeps_plans);
   std::int64_t fit = together;
   if (bytes(m, fit, true) > plan.limit_bytes) {
-    m = memory_of(setup, n_workers, exact, 2);
-    while (fit > 0 && bytes(m, fit, true) > plan.limit_bytes) {
-      const std::int64_t rest = plan.limit_bytes - m.fixed() - m.planes_of(fit);
-      fit = std::min(fit - 1, rest / (m.each() + m.own));
+    // Made once for all parts where there is one block.
+    m = memory_of(setup, n_workers, exact, 2, plan.n_blocks == 1);
+    plan.keeps_plans = plan.n_blocks == 1;
+    const auto fits = [&] { return bytes(m, 1, true) <= plan.limit_bytes; };
+    if (!fits() && plan.keeps_plans) {
+      m = memory_of(setup, n_workers, exact, 2, false);
+      plan.keeps_plans = false;
+    }
+    std::int64_t most = together - 1;
+    for (fit = 0; fit < most;) {
+      const std::int64_t tried = (fit + most + 1) / 2;
+      if (bytes(m, tried, true) <= plan.limit_bytes)
+        fit = tried;
+      else
+        most = tried - 1;
     }
   }
 #if RYLE_MUTANT != 1274
+  if (fit < 1 && !setup.is_mean())
+    throw ConfigError(fmt::format(
+        "a median is of all samples of a channel at a time: {} of them and {} cells need {:.3f} "
+        "GiB, {:.3f} GiB are to be used; fewer files, larger cells, --memory {:.3f} or a mean "
+        "(--kernel gauss), which takes {} samples at a time, would do",
+        setup.input->facts().n_samples, setup.cells->n_cells(),
+        static_cast<double>(bytes(m, 1, true)) / (1 << 30),
+        static_cast<double>(plan.limit_bytes) / (1 << 30),
+        static_cast<double>(bytes(m, 1, true)) / (1 << 30) + 0.001, grid::kSamplesTogether));
   if (fit < 1)
     throw ConfigError(fmt::format(
         "{} samples at a time and {} cells need {:.3f} GiB with one channel at a time, {:.3f} GiB "
@@ -101,7 +165,7 @@ GridPlan plan_grid_memory(const GridSetup& setup, const GridOptions& options, in
 #endif
   fit = std::max<std::int64_t>(1, fit);
   plan.n_channels_at_a_time = fit;
-  plan.n_parts = (n_channels + together - 1) / together * ((together + fit - 1) / fit);
+  plan.n_parts = n_polarizations * ((together + fit - 1) / fit);
   const auto item = [&](const char* what, std::int64_t n) {
     if (n > 0) plan.memory_bytes.emplace_back(what, n);
     plan.total_bytes += n;
@@ -113,11 +177,12 @@ GridPlan plan_grid_memory(const GridSetup& setup, const GridOptions& options, in
   item("blocks of samples", m.block + fit * m.values);
   item("sums", fit * m.sums);
   item("exact sums of blocks", fit * m.exact);
-  item("planes to be written", m.planes_of(fit));
+  item("planes to be written", m.first_plane + m.planes_of(fit));
   plan.absent_bytes = fit * m.own;
   if (setup.choosing_bytes > plan.total_bytes) {
     item("more while the map is chosen", setup.choosing_bytes - plan.total_bytes);
   }
+  plan.program_bytes = setup.program_bytes + m.workers + kRoundingBytes;
   return plan;
 }
 

@@ -25,18 +25,19 @@ OrderRun::OrderRun(Queue& queue, const GridOptions& options, GridSetup& setup,
 void OrderRun::make_plan() {
   if (plan_) return;
   grid::Positions all;
-  if (setup_.positions) {
-    all = std::move(*setup_.positions);
-  } else {
-    GridBlockData data;
-    for (const GridBlock& block : setup_.input->blocks()) {
-      setup_.input->read_positions(block, data);
-      const grid::Positions p = setup_.directions(queue_, block, data);
+  for (auto* v : {&all.x, &all.y, &all.z}) v->reserve(static_cast<std::size_t>(n_));
+  GridBlockData data;
+  for (const GridBlock& block : setup_.input->blocks()) {
+    setup_.input->read_positions(block, data);
+    for (std::int64_t k = 0; k < block.n; k += grid::kSamplesTogether) {
+      const grid::Positions p =
+          setup_.directions(queue_, block, data, k, std::min(grid::kSamplesTogether, block.n - k));
       all.x.insert(all.x.end(), p.x.begin(), p.x.end());
       all.y.insert(all.y.end(), p.y.begin(), p.y.end());
       all.z.insert(all.z.end(), p.z.begin(), p.z.end());
     }
   }
+  data = {};
   const Stopwatch watch(summary_.geometry_s);
   plan_ = gridder_->plan(queue_, std::move(all));
   const grid::PlanFacts facts = grid::facts(*plan_);
@@ -53,6 +54,10 @@ void OrderRun::make_plan() {
 void OrderRun::read(ChannelRange channels) {
   const Stopwatch watch(summary_.read_s);
   const std::int64_t n_channels = channels.last - channels.first;
+  if (setup_.input->blocks().size() == 1) {
+    setup_.input->read(setup_.input->blocks()[0], channels.first, n_channels, all_);
+    return;
+  }
   all_.values.resize(static_cast<std::size_t>(n_channels * n_));
   if (setup_.input->has_weights()) all_.weights.resize(static_cast<std::size_t>(n_));
   if (setup_.input->has_flags()) all_.flags.assign(all_.values.size(), 0);

@@ -43,7 +43,10 @@ class SharedPlanes {
   void append(const std::vector<T>& plane) {
     const auto* bytes = reinterpret_cast<const char*>(plane.data());
     const std::size_t n_bytes = plane.size() * sizeof(T);
-    if (file_) return file_->append(plane.data());
+    if (file_) {
+      first_.assign(bytes, bytes + n_bytes);
+      return file_->append(plane.data());
+    }
     if (n_same_ == 0) first_.assign(bytes, bytes + n_bytes);
 #if RYLE_MUTANT != 1273
     if (std::memcmp(first_.data(), bytes, n_bytes) == 0) {
@@ -55,8 +58,15 @@ class SharedPlanes {
     }
     open(n_channels_);
     for (; n_same_ > 0; --n_same_) append_first();
-    first_.clear();
+    first_.assign(bytes, bytes + n_bytes);
     file_->append(plane.data());
+  }
+  /// That of before.
+  void append_again() {
+    if (file_)
+      append_first();
+    else
+      ++n_same_;
   }
   /// The file, with all its planes.
   CubeWriter& complete() {
@@ -81,7 +91,7 @@ class SharedPlanes {
   CubeValues values_;
   MapFacts facts_;
   bool overwrite_;
-  std::vector<char> first_;
+  std::vector<char> first_;  ///< that all are like, or the last
   std::int64_t n_same_ = 0;
   std::unique_ptr<CubeWriter> file_;
 };
@@ -135,9 +145,12 @@ void GridProducts::append(std::vector<grid::Plane> planes) {
 void GridProducts::write(const grid::Plane& plane) {
   const Stopwatch watch(write_s_);
   if (value_) value_->append(plane.value.data());
-  if (weight_) weight_->append(plane.weight);
-  if (count_) count_->append(plane.count);
-  if (noise_) noise_->append(plane.noise);
+  const bool again = plane.weight.empty();
+  for (auto* shared : {&weight_, &count_, &noise_})
+    if (*shared && again) (*shared)->append_again();
+  if (weight_ && !again) weight_->append(plane.weight);
+  if (count_ && !again) count_->append(plane.count);
+  if (noise_ && !again) noise_->append(plane.noise);
   for (std::size_t i = 0; i < mean_.size(); ++i) {
     if (std::isnan(plane.value[i])) continue;
     mean_[i] += plane.value[i];
@@ -246,12 +259,25 @@ void divide_by_response(const grid::Sums& sums, const grid::Sums& response, std:
 void append_planes(Queue& queue, const grid::Sums& sums, const grid::Sums* response,
                    const grid::Finish& finish, double factor, std::int64_t n_channels,
                    GridProducts& products) {
-  const std::int64_t most = planes_at_a_time(queue);
+  const std::int64_t most = planes_at_a_time(queue), n_cells = sums.n_cells();
+#if RYLE_MUTANT == 1335
+  const bool alike = response == nullptr;
+#else
+  const bool alike = sums.uniform() && response == nullptr;  // weights in all channels
+#endif
+  grid::LargeVector<float> values(
+      alike ? static_cast<std::size_t>(std::min(most, n_channels) * n_cells) : 0);
   for (std::int64_t c = 0; c < n_channels; c += most) {
     std::vector<grid::Plane> planes(static_cast<std::size_t>(std::min(most, n_channels - c)));
-    queue.parallel_for(static_cast<std::int64_t>(planes.size()), [&](std::int64_t k) {
+    const auto n = static_cast<std::int64_t>(planes.size());
+    if (alike) grid::finish_values(queue, sums, finish, c, n, values.data());
+    queue.parallel_for(n, [&](std::int64_t k) {
       grid::Plane& plane = planes[static_cast<std::size_t>(k)];
-      plane = grid::finish(sums, finish, c + k);
+      if (alike && c + k > 0) {
+        plane.value.assign(values.data() + k * n_cells, values.data() + (k + 1) * n_cells);
+      } else {
+        plane = grid::finish(sums, finish, c + k);
+      }
       scale_plane(plane, factor);
       if (response != nullptr) divide_by_response(sums, *response, c + k, plane);
     });

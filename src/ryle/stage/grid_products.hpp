@@ -31,7 +31,8 @@ class GridProducts {
   ~GridProducts();  ///< not finished: nothing stays
   GridProducts(const GridProducts&) = delete;
   GridProducts& operator=(const GridProducts&) = delete;
-  /// The next channels; rethrows what the writing of others threw.
+  /// The next channels; a plane without weights has those of the one before. Rethrows what the
+  /// writing of others threw.
   void append(std::vector<grid::Plane> planes);
   /// Publishes everything and fills in what the map shows.
   void finish(const std::vector<std::string>& history, GridSummary& summary);

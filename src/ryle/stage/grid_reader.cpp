@@ -10,12 +10,8 @@ namespace {
 constexpr std::size_t kGridBuffers = 2;
 }
 
-GridReader::GridReader(GridInput& input, std::vector<GridJob> jobs, bool positions)
-    : input_(input),
-      jobs_(std::move(jobs)),
-      positions_(positions),
-      free_(kGridBuffers),
-      ready_(kGridBuffers) {
+GridReader::GridReader(GridInput& input, std::vector<GridJob> jobs)
+    : input_(input), jobs_(std::move(jobs)), free_(kGridBuffers), ready_(kGridBuffers) {
   for (std::size_t k = 0; k < kGridBuffers; ++k) free_.offer(std::make_unique<GridBlockData>());
   thread_ = std::make_unique<StageThread>(
       "grid-read", [this](const std::stop_token&) { run(); },
@@ -34,7 +30,7 @@ void GridReader::run() {
       {
         const Stopwatch watch(read_s_);
         const GridBlock& block = input_.blocks()[job.block];
-        if (positions_) input_.read_positions(block, **data);
+        if (job.positions) input_.read_positions(block, **data);
         input_.read(block, job.channels.first, job.channels.last - job.channels.first, **data);
       }
       if (ready_.offer(std::move(*data)) != QueueResult::done) break;

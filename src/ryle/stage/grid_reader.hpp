@@ -15,13 +15,13 @@ namespace ryle::stage {
 struct GridJob {
   std::size_t part = 0, block = 0;
   ChannelRange channels;
+  bool positions = true;  ///< to be read, too
 };
 
 /// Reads the next job while the one before is gridded: two buffers, no more.
 class GridReader {
  public:
-  /// `positions`: to be read, too.
-  GridReader(GridInput& input, std::vector<GridJob> jobs, bool positions);
+  GridReader(GridInput& input, std::vector<GridJob> jobs);
   ~GridReader();
   GridReader(const GridReader&) = delete;
   GridReader& operator=(const GridReader&) = delete;
@@ -35,7 +35,6 @@ class GridReader {
   void run();
   GridInput& input_;
   std::vector<GridJob> jobs_;
-  bool positions_;
   double read_s_ = 0;
   BoundedQueue<std::unique_ptr<GridBlockData>> free_, ready_;
   std::unique_ptr<StageThread> thread_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <optional>
 
 #include "ryle/core/error.hpp"
@@ -156,9 +157,12 @@ class GridRun {
           ++summary_.blocks_resumed;
           continue;
         }
-        jobs_.push_back({p, block, parts_[p]});
+        // Plans of the only block are kept from part to part.
+        jobs_.push_back({p, block, parts_[p], !keeps_plans() || jobs_.empty()});
       }
   }
+
+  bool keeps_plans() const { return summary_.plan.keeps_plans; }
 
   void open_products() {
     MapFacts facts = setup_.notes.map;
@@ -185,23 +189,19 @@ class GridRun {
     }
     gridder_.reset();
     setup_.config.n_channels = n_channels;
-    gridder_ = grid::make_gridder(setup_.config, cells_);
+    gridder_ = grid::make_gridder(setup_.config, grid_cells(queue_, *setup_.cells));
     response_.reset();
     if (setup_.response) {
       grid::Config config = setup_.config;
       config.convolution = *setup_.response;
-      response_ = grid::make_gridder(config, cells_);
+      response_ = grid::make_gridder(config, grid_cells(queue_, *setup_.cells));
     }
     setup_.notes.implementation = summary_.implementation = gridder_->implementation();
     if (checkpoint_) checkpoint_->set_implementation(summary_.implementation);
   }
 
   void grid_means() {
-    {
-      const Stopwatch watch(summary_.geometry_s);
-      cells_ = grid_cells(queue_, *setup_.cells);
-    }
-    reader_ = std::make_unique<GridReader>(*setup_.input, jobs_, !setup_.positions.has_value());
+    reader_ = std::make_unique<GridReader>(*setup_.input, jobs_);
     std::size_t job = 0;
     for (std::size_t p = 0; p < parts_.size() && !summary_.stopped; ++p) {
       const std::int64_t n = parts_[p].last - parts_[p].first;
@@ -216,8 +216,8 @@ class GridRun {
           part_ = *checkpoint_->find(parts_[p]);
           sums_ = checkpoint_->load(parts_[p]);
         } else {
-          sums_ = GridSums(cells_.directions.size(), n, setup_.identity.lobes);
-          if (response_) seen_ = GridSums(cells_.directions.size(), n, setup_.identity.lobes);
+          sums_ = GridSums(setup_.cells->n_cells(), n, setup_.identity.lobes);
+          if (response_) seen_ = GridSums(setup_.cells->n_cells(), n, setup_.identity.lobes);
         }
       }
       bool fresh = true;  // the gridder holds nothing
@@ -226,10 +226,7 @@ class GridRun {
           summary_.stopped = true;
           break;
         }
-        if (!fresh) {
-          gridder_->sums().reset();
-          if (response_) response_->sums().reset();
-        }
+        if (!fresh) forget_block();
         grid_block(jobs_[job]);
         fresh = false;
         show(job + 1);
@@ -244,27 +241,15 @@ class GridRun {
     const GridBlock& block = setup_.input->blocks()[job.block];
     const std::int64_t n = job.channels.last - job.channels.first;
     auto data = reader_->next();
-    if (plan_of_ != job.block || !plan_) {
-      const Stopwatch watch(summary_.geometry_s);
-      plan_.reset();
-      plan_ = gridder_->plan(queue_, setup_.positions ? std::move(*setup_.positions)
-                                                      : setup_.directions(queue_, block, *data));
-      plan_of_ = job.block;
-    }
-    const grid::Samples samples = data->samples(block.n);
     GridTally tally;
+    const std::int64_t together = std::min(block.n, gridder_->samples_together());
+    reached_.clear();
+    for (std::int64_t first = 0; first < block.n; first += together)
+      tally.add(grid_samples(block, *data, first, std::min(together, block.n - first)));
     {
       const Stopwatch watch(summary_.grid_s);
-      gridder_->execute(queue_, *plan_, samples);
-      // The same support, the same plan.
-      if (response_) response_->execute(queue_, *plan_, samples);
-      tally.absent = grid::count_absent(queue_, samples, block.n, n);
+      tally.absent = grid::count_absent(queue_, data->samples(block.n), block.n, n);
     }
-    const grid::PlanFacts facts = grid::facts(*plan_);
-    tally.n_samples = facts.n_samples;
-    tally.bad_positions = facts.bad_positions;
-    tally.out_of_reach = facts.out_of_reach;
-    tally.n_candidates = facts.n_candidates;
     part_.tally.add(tally);
     ++summary_.blocks_done;
     summary_.values_gridded += block.n * n;
@@ -272,13 +257,66 @@ class GridRun {
     if (!exact_) return;
     {
       const Stopwatch watch(summary_.add_s);
-      sums_.add(queue_, gridder_->sums());
-      if (response_) seen_.add(queue_, response_->sums());
+      sums_.add(queue_, gridder_->sums(), reached_);
+      if (response_) seen_.add(queue_, response_->sums(), reached_);
     }
     if (checkpoint_) {
       part_.blocks.push_back(name_of(job.block));
       const Stopwatch watch(summary_.write_s);
       checkpoint_->offer(part_, sums_);
+    }
+  }
+
+  // Samples of a block with one plan.
+  GridTally grid_samples(const GridBlock& block, const GridBlockData& data, std::int64_t first,
+                         std::int64_t n) {
+    std::shared_ptr<const grid::GeometryPlan>& plan = plans_[keeps_plans() ? first : 0];
+    if (!keeps_plans() || !plan) {
+      const Stopwatch watch(summary_.geometry_s);
+      plan.reset();
+      plan = gridder_->plan(queue_, setup_.directions(queue_, block, data, first, n));
+    }
+    const Stopwatch watch(summary_.grid_s);
+    const grid::Samples samples = data.samples(block.n, first);
+    gridder_->execute(queue_, *plan, samples);
+    // The same support, the same plan.
+    if (response_) response_->execute(queue_, *plan, samples);
+    if (exact_) reach(gridder_->cells_of(*plan));
+    const grid::PlanFacts facts = grid::facts(*plan);
+    return {facts.n_samples, facts.bad_positions, facts.out_of_reach, facts.n_candidates, {}};
+  }
+
+  // Of several plans of a block the cells of all.
+  void reach(std::vector<grid::CellRange> cells) {
+#if RYLE_MUTANT == 1337
+    reached_.clear();
+#endif
+    if (reached_.empty()) {
+      reached_ = std::move(cells);
+      return;
+    }
+    reached_.insert(reached_.end(), cells.begin(), cells.end());
+    std::sort(reached_.begin(), reached_.end(),
+              [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::size_t n = 0;
+    for (const grid::CellRange& r : reached_) {
+      if (n > 0 && r.first <= reached_[n - 1].last)
+        reached_[n - 1].last = std::max(reached_[n - 1].last, r.last);
+      else
+        reached_[n++] = r;
+    }
+    reached_.resize(n);
+  }
+
+  // Thousands of small files touch a few cells each.
+  void forget_block() {
+    for (const grid::CellRange& r : reached_) {
+#if RYLE_MUTANT != 1338
+      gridder_->sums().reset(r.first, r.last);
+#else
+      gridder_->sums().reset(r.first, r.last - 1);
+#endif
+      if (response_) response_->sums().reset(r.first, r.last);
     }
   }
 
@@ -358,12 +396,11 @@ class GridRun {
   std::vector<ChannelRange> parts_;
   std::vector<GridJob> jobs_;
   std::optional<GridCheckpoint> checkpoint_;
-  grid::Cells cells_;
   std::unique_ptr<grid::Gridder> gridder_, response_;
-  std::shared_ptr<const grid::GeometryPlan> plan_;
-  std::size_t plan_of_ = 0;
+  std::map<std::int64_t, std::shared_ptr<const grid::GeometryPlan>> plans_;  ///< by first sample
   GridPart part_;
-  GridSums sums_, seen_;  ///< seen_: of response_
+  std::vector<grid::CellRange> reached_;  ///< by the block in the gridder
+  GridSums sums_, seen_;                  ///< seen_: of response_
   std::unique_ptr<GridProducts> products_;
   std::unique_ptr<GridReader> reader_;
   std::chrono::steady_clock::time_point started_;

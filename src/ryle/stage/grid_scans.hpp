@@ -30,6 +30,9 @@ struct GridProgress {
 struct GridPlan {
   std::vector<std::pair<std::string, std::int64_t>> memory_bytes;
   std::int64_t total_bytes = 0;
+  /// On top of the total, and not within the limit: the program with its open files, and what its
+  /// workers work with.
+  std::int64_t program_bytes = 0;
   /// More, once a value is absent in one channel and not in another: within the limit, too.
   std::int64_t absent_bytes = 0;
   std::int64_t limit_bytes = 0;
@@ -37,6 +40,7 @@ struct GridPlan {
   /// The same of each CUDA device, and page-locked memory of the host for them.
   std::vector<std::pair<std::string, std::int64_t>> device_memory_bytes;
   std::int64_t device_total_bytes = 0, device_pinned_bytes = 0;
+  bool keeps_plans = false;  ///< geometry of all samples, made once for several parts
 };
 
 struct GridOptions {

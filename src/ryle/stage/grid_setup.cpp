@@ -19,8 +19,8 @@ namespace {
 
 /// A beam sampled at its critical spacing is this many spacings wide.
 constexpr double kSpacingsPerBeam = 2.4;
-/// Directions, and the copy, the plane offsets and the frame of the target's choice.
-constexpr std::int64_t kChoosingBytesPerSample = 64;
+/// Directions, and the plane offsets of the target's choice; longitudes and latitudes of a block.
+constexpr std::int64_t kChoosingBytesPerSample = 40, kReadingBytesPerSample = 16;
 
 class Chooser {
  public:
@@ -33,6 +33,7 @@ class Chooser {
       setup_.input = std::make_unique<GridInput>(options_.files, options_.scans, options_.channels,
                                                  options_.block_samples, options_.gains);
     }
+    setup_.program_bytes = grid_resident_bytes();
     const ScanFacts& facts = setup_.input->facts();
     summary_.format = facts.format;
     summary_.unit = facts.unit;
@@ -58,12 +59,14 @@ class Chooser {
     const bool explicit_width = options_.beam_fwhm_rad > 0 ||
                                 setup_.input->facts().beam_fwhm_rad > 0 ||
                                 options_.kernel.find(':') != std::string::npos;
-    const auto& blocks = setup_.input->blocks();
+    std::vector<GridBlock> blocks = setup_.input->blocks();
     std::int64_t n = setup_.input->facts().n_samples;
-    std::size_t n_read = blocks.size();
-    if (explicit_map && explicit_width) n_read = 1;
-    if (n_read == 1) n = blocks[0].n;
-    setup_.choosing_bytes = kChoosingBytesPerSample * n;
+    if (explicit_map && explicit_width) {
+      blocks.resize(1);
+      n = blocks[0].n = std::min(blocks[0].n, grid::kSamplesTogether);
+    }
+    setup_.choosing_bytes =
+        kChoosingBytesPerSample * n + kReadingBytesPerSample * setup_.input->most_block_samples();
     const std::int64_t limit = grid_memory_limit(options_);
     if (setup_.choosing_bytes > limit)
       throw ConfigError(fmt::format(
@@ -75,21 +78,23 @@ class Chooser {
     all_.y.reserve(static_cast<std::size_t>(n));
     all_.z.reserve(static_cast<std::size_t>(n));
     GridBlockData data;
-    for (std::size_t b = 0; b < n_read; ++b) {
+    for (const GridBlock& block : blocks) {
       {
         const Stopwatch watch(summary_.read_s);
-        setup_.input->read_positions(blocks[b], data);
+        setup_.input->read_positions(block, data);
       }
       const Stopwatch watch(summary_.geometry_s);
-      grid::Positions some = setup_.input->directions(queue_, blocks[b], data);
-      if (n_read == 1) {
-        all_ = std::move(some);
-        break;
-      }
-      all_.x.insert(all_.x.end(), some.x.begin(), some.x.end());
-      all_.y.insert(all_.y.end(), some.y.begin(), some.y.end());
-      all_.z.insert(all_.z.end(), some.z.begin(), some.z.end());
+      for (std::int64_t k = 0; k < block.n; k += grid::kSamplesTogether)
+        add_directions(block, data, k, std::min(grid::kSamplesTogether, block.n - k));
     }
+  }
+
+  void add_directions(const GridBlock& block, const GridBlockData& data, std::int64_t first,
+                      std::int64_t n) {
+    const grid::Positions some = setup_.input->directions(queue_, block, data, first, n);
+    all_.x.insert(all_.x.end(), some.x.begin(), some.x.end());
+    all_.y.insert(all_.y.end(), some.y.begin(), some.y.end());
+    all_.z.insert(all_.z.end(), some.z.begin(), some.z.end());
   }
 
   void choose_function() {
@@ -123,13 +128,7 @@ class Chooser {
     setup_.cells = make_sky_cells(options_.target, all_, facts.frame, map_beam_rad / 3,
                                   setup_.config.convolution.support_rad);
     describe_cells(*setup_.cells, summary_);
-    const SkyFrame frame = setup_.cells->frame();
-    if (setup_.input->blocks().size() > 1) {
-      all_ = {};
-      return;
-    }
-    if (frame != facts.frame) rotate(all_, frame_rotation(facts.frame, frame));
-    setup_.positions = std::move(all_);
+    all_ = {};
   }
 
   void note() {
@@ -191,8 +190,9 @@ class Chooser {
 }  // namespace
 
 grid::Positions GridSetup::directions(Queue& queue, const GridBlock& block,
-                                      const GridBlockData& data) const {
-  grid::Positions p = input->directions(queue, block, data);
+                                      const GridBlockData& data, std::int64_t first,
+                                      std::int64_t n) const {
+  grid::Positions p = input->directions(queue, block, data, first, n);
   const SkyFrame from = input->facts().frame, to = cells->frame();
   if (from != to) rotate(p, frame_rotation(from, to));
   return p;
@@ -207,17 +207,28 @@ GridSetup make_grid_setup(Queue& queue, const GridOptions& options, GridSummary&
 
 grid::Cells grid_cells(Queue& queue, const SkyCells& cells) {
   const std::int64_t n = cells.n_cells();
-  std::vector<double> longitude(static_cast<std::size_t>(n)), latitude(longitude.size());
-  // Whole rows: a projection is computed row by row.
+  // Whole rows: a projection is computed row by row. Longitudes and latitudes of some at a time.
   const std::int64_t row = std::max<std::int64_t>(1, cells.width());
-  const std::int64_t n_rows = (n + row - 1) / row;
-  const std::int64_t n_parts = std::min<std::int64_t>(n_rows, 64);
-  queue.parallel_for(n_parts, [&](std::int64_t p) {
-    const std::int64_t first = n_rows * p / n_parts * row,
-                       last = std::min(n, n_rows * (p + 1) / n_parts * row);
-    cells.directions(first, last - first, longitude.data() + first, latitude.data() + first);
-  });
-  return {grid::positions(queue, longitude.data(), latitude.data(), n), cells.width()};
+  const std::int64_t together = (grid::kSamplesTogether + row - 1) / row * row;
+  grid::LargeVector<double> longitude(static_cast<std::size_t>(std::min(n, together))),
+      latitude(longitude.size());
+  grid::Cells made{{}, cells.width()};
+  for (auto* v : {&made.directions.x, &made.directions.y, &made.directions.z})
+    v->resize(static_cast<std::size_t>(n));
+  for (std::int64_t first = 0; first < n; first += together) {
+    const std::int64_t here = std::min(together, n - first), n_rows = (here + row - 1) / row;
+    const std::int64_t n_parts = std::min<std::int64_t>(n_rows, 64);
+    queue.parallel_for(n_parts, [&](std::int64_t p) {
+      const std::int64_t a = n_rows * p / n_parts * row,
+                         b = std::min(here, n_rows * (p + 1) / n_parts * row);
+      cells.directions(first + a, b - a, longitude.data() + a, latitude.data() + a);
+    });
+    const grid::Positions some = grid::positions(queue, longitude.data(), latitude.data(), here);
+    std::copy(some.x.begin(), some.x.end(), made.directions.x.begin() + first);
+    std::copy(some.y.begin(), some.y.end(), made.directions.y.begin() + first);
+    std::copy(some.z.begin(), some.z.end(), made.directions.z.begin() + first);
+  }
+  return made;
 }
 
 void describe_cells(const SkyCells& cells, GridSummary& summary) {

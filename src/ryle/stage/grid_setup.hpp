@@ -23,13 +23,13 @@ struct GridSetup {
   double response_beam_rad = 0;  ///< of medians, the same: FWHM of the beam; 0: not divided
   GridIdentity identity;
   GridNotes notes;
-  /// Of the one block there is, in the frame of the cells; else each block's are read again.
-  std::optional<grid::Positions> positions;
   std::int64_t choosing_bytes = 0;  ///< held while this was decided
+  std::int64_t program_bytes = 0;   ///< resident with the files open, before anything is read
 
   bool is_mean() const { return estimator.statistic == grid::Statistic::mean; }
-  /// Of a block, in the frame of the cells.
-  grid::Positions directions(Queue& queue, const GridBlock& block, const GridBlockData& data) const;
+  /// Of samples [first, first + n) of a block, in the frame of the cells.
+  grid::Positions directions(Queue& queue, const GridBlock& block, const GridBlockData& data,
+                             std::int64_t first, std::int64_t n) const;
 };
 
 /// Opens the files, reads positions where beam or target need them, and fills in what `summary`
@@ -43,6 +43,8 @@ void describe_cells(const SkyCells& cells, GridSummary& summary);
 /// --memory, or half of what is free. @unit bytes
 std::int64_t grid_memory_limit(const GridOptions& options);
 
+/// Of this process now.
+std::int64_t grid_resident_bytes();
 /// Of this process so far.
 std::int64_t grid_peak_memory_bytes();
 

@@ -130,26 +130,41 @@ void GridSums::part(std::int64_t cell) {
   apart_[cell_index(cell)] = 1;
 }
 
-void GridSums::add(Queue& queue, const grid::Sums& block) {
+void GridSums::add(Queue& queue, const grid::Sums& block) { add(queue, block, {{0, n_cells_}}); }
+
+void GridSums::add(Queue& queue, const grid::Sums& block,
+                   const std::vector<grid::CellRange>& cells) {
   if (!block.uniform()) allow_parting();
-  for_cells(queue, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i) {
-      if (block.apart(i)) part(i);
-      if (apart_[cell_index(i)] == 0) {
-        shared_.add(i, block.moments(0, i));
-        continue;
-      }
-#if RYLE_MUTANT != 1271
-      for (std::int64_t c = 0; c < n_channels_; ++c)
-        own_.add(c * n_cells_ + i, block.moments(c, i));
-#else
-      for (std::int64_t c = 0; c < n_channels_; ++c) own_.add(c * n_cells_ + i, block.moments(0, i));
-#endif
-    }
-    for (std::int64_t c = 0; c < n_channels_; ++c)
-      for (std::int64_t i = first; i < last; ++i)
-        weighted_.add(c * n_cells_ + i, block.weighted(c, i));
+  // Rows of a few cells, or all of a map: pieces of some thousand cells for the workers.
+  constexpr std::int64_t kCellsTogether = 4096;
+  std::vector<grid::CellRange> pieces;
+  for (const grid::CellRange& r : cells)
+    for (std::int64_t i = r.first; i < r.last; i += kCellsTogether)
+      pieces.push_back({i, std::min(r.last, i + kCellsTogether)});
+  const std::int64_t n = static_cast<std::int64_t>(pieces.size()),
+                     n_jobs = std::min<std::int64_t>(n, 64);
+  queue.parallel_for(n_jobs, [&](std::int64_t job) {
+    for (std::int64_t k = n * job / n_jobs; k < n * (job + 1) / n_jobs; ++k)
+      add_cells(block, pieces[cell_index(k)].first, pieces[cell_index(k)].last);
   });
+}
+
+void GridSums::add_cells(const grid::Sums& block, std::int64_t first, std::int64_t last) {
+  for (std::int64_t i = first; i < last; ++i) {
+    if (block.apart(i)) part(i);
+    if (apart_[cell_index(i)] == 0) {
+      shared_.add(i, block.moments(0, i));
+      continue;
+    }
+#if RYLE_MUTANT != 1271
+    for (std::int64_t c = 0; c < n_channels_; ++c) own_.add(c * n_cells_ + i, block.moments(c, i));
+#else
+    for (std::int64_t c = 0; c < n_channels_; ++c) own_.add(c * n_cells_ + i, block.moments(0, i));
+#endif
+  }
+  for (std::int64_t c = 0; c < n_channels_; ++c)
+    for (std::int64_t i = first; i < last; ++i)
+      weighted_.add(c * n_cells_ + i, block.weighted(c, i));
 }
 
 void GridSums::add(Queue& queue, const GridSums& other) {

@@ -66,6 +66,8 @@ class GridSums {
   std::int64_t n_channels() const { return n_channels_; }
   bool lobes() const { return lobes_; }
   void add(Queue& queue, const grid::Sums& block);
+  /// Where no other cells of the block hold anything. @pre ascending, none twice
+  void add(Queue& queue, const grid::Sums& block, const std::vector<grid::CellRange>& cells);
   /// @pre the same cells, channels and function
   void add(Queue& queue, const GridSums& other);
   /// The totals. @pre `to` has the same cells and channels; what it held is replaced
@@ -88,6 +90,7 @@ class GridSums {
 
  private:
   void part(std::int64_t cell);
+  void add_cells(const grid::Sums& block, std::int64_t first, std::int64_t last);
   template <class Body>
   void for_cells(Queue& queue, const Body& body) const;
   std::int64_t n_cells_ = 0, n_channels_ = 0;

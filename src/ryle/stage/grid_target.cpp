@@ -41,6 +41,8 @@ Extent extent_of(const grid::Positions& p, const double* center_deg) {
   e.center_longitude_deg = std::fmod(lon / kDegree_rad + 360, 360);
   e.center_latitude_deg = lat / kDegree_rad;
   const double t[3] = {std::cos(lat) * std::cos(lon), std::cos(lat) * std::sin(lon), std::sin(lat)};
+  e.x.reserve(p.x.size());
+  e.y.reserve(p.x.size());
   for (std::size_t i = 0; i < p.x.size(); ++i) {
     if (std::isnan(p.x[i])) continue;
     const double x = -std::sin(lon) * p.x[i] + std::cos(lon) * p.y[i];
@@ -149,8 +151,12 @@ MapProjection make_map(const std::string& text, const grid::Positions& samples,
   auto words = words_of(text == "auto" ? "" : text);
   MapRequest request;
   request.frame = words.count("frame") != 0 ? parse_sky_frame(words["frame"]) : samples_frame;
-  grid::Positions there = samples;
-  if (request.frame != samples_frame) rotate(there, frame_rotation(samples_frame, request.frame));
+  grid::Positions turned;
+  if (request.frame != samples_frame) {
+    turned = samples;
+    rotate(turned, frame_rotation(samples_frame, request.frame));
+  }
+  const grid::Positions& there = request.frame != samples_frame ? turned : samples;
   double center[2] = {};
   if (words.count("center") != 0) {
     const std::string& w = words["center"];
@@ -162,7 +168,8 @@ MapProjection make_map(const std::string& text, const grid::Positions& samples,
       refuse(text, "center= takes longitude,latitude in degrees");
   }
   const Extent extent = extent_of(there, words.count("center") != 0 ? center : nullptr);
-  if (extent.x.empty())
+  const bool whole = words.count("center") + words.count("size") + words.count("proj") == 3;
+  if (extent.x.empty() && !whole)
     throw ConfigError("no sample has a place on the sky: there is nothing to map");
   request.center_longitude_deg = extent.center_longitude_deg;
   request.center_latitude_deg = extent.center_latitude_deg;

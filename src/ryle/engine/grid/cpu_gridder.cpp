@@ -131,6 +131,26 @@ class CpuGridder final : public Gridder {
       give_back(std::move(workspace));
     });
   }
+  std::int64_t samples_together() const override { return kSamplesTogether; }
+  std::vector<CellRange> cells_of(const GeometryPlan& plan) const override {
+    std::vector<std::int64_t> reached;
+    for (std::size_t t = 0; t < tiling_.tiles.size(); ++t) {
+      if (plan.begin[t] == plan.begin[t + 1]) continue;
+      const Tile& tile = tiling_.tiles[t];
+      for (std::int64_t i = 0; i < tile.n_blocks * kBlockCells; ++i)
+        if (const std::int64_t cell = tiling_.cells[at(tile.first_block * kBlockCells + i)];
+            cell >= 0)
+          reached.push_back(cell);
+    }
+    std::sort(reached.begin(), reached.end());
+    std::vector<CellRange> ranges;
+    for (const std::int64_t cell : reached)
+      if (!ranges.empty() && ranges.back().last == cell)
+        ++ranges.back().last;
+      else
+        ranges.push_back({cell, cell + 1});
+    return ranges;
+  }
   const Sums& sums() const override { return sums_; }
   Sums& sums() override { return sums_; }
   std::string_view implementation() const override { return kernel_.name; }

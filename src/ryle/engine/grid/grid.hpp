@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -85,6 +86,8 @@ class Sums {
   /// The moments are the same in all channels everywhere.
   bool uniform() const { return own_.empty(); }
   void reset();
+  /// Of cells [first, last) alone.
+  void reset(std::int64_t first, std::int64_t last);
 
   // For gridders: different cells from different threads.
   double* weighted_of(std::int64_t channel) { return weighted_.data() + channel * n_cells_; }
@@ -127,13 +130,29 @@ struct AbsentCounts {
   std::int64_t nan_value = 0, inf_value = 0, bad_weight = 0, flagged = 0;
 };
 
+/// Samples that CPUs plan and grid at a time where memory matters: directions and lists of more
+/// than these take longer to make than to make again.
+inline constexpr std::int64_t kSamplesTogether = std::int64_t{1} << 17;
+
+/// Cells [first, last).
+struct CellRange {
+  std::int64_t first = 0, last = 0;
+};
+
 class Gridder {
  public:
   virtual ~Gridder() = default;
+  /// Of many samples, those that one plan should have: others after them are added. Where they are
+  /// cut decides the last bits.
+  virtual std::int64_t samples_together() const { return std::numeric_limits<std::int64_t>::max(); }
   /// @pre at most 2^31 samples
   virtual std::shared_ptr<const GeometryPlan> plan(Queue& queue, Positions samples) = 0;
   /// Adds the samples of a plan. The same calls give the same bits, whatever the number of workers.
   virtual void execute(Queue& queue, const GeometryPlan& plan, const Samples& samples) = 0;
+  /// Cells that the samples of a plan may reach, ascending: no other is touched by execute().
+  virtual std::vector<CellRange> cells_of(const GeometryPlan&) const {
+    return {{0, sums().n_cells()}};
+  }
   virtual const Sums& sums() const = 0;
   virtual Sums& sums() = 0;
   virtual std::string_view implementation() const = 0;

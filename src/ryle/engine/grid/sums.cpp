@@ -15,7 +15,21 @@ Sums::Sums(std::int64_t n_cells, std::int64_t n_channels)
       apart_(at(n_cells)),
       parting_(std::make_unique<std::once_flag>()) {}
 
-void Sums::reset() { *this = Sums(n_cells_, n_channels_); }
+void Sums::reset() {
+  const std::int64_t n_cells = n_cells_;
+  *this = Sums(0, n_channels_);  // not both at a time
+  *this = Sums(n_cells, n_channels_);
+}
+
+void Sums::reset(std::int64_t first, std::int64_t last) {
+  for (std::int64_t c = 0; c < n_channels_; ++c) {
+    std::fill(weighted_of(c) + first, weighted_of(c) + last, 0.0);
+    if (own_.empty()) continue;
+    std::fill(own_.data() + c * n_cells_ + first, own_.data() + c * n_cells_ + last, Moments());
+  }
+  std::fill(shared_.data() + first, shared_.data() + last, Moments());
+  std::fill(apart_.data() + first, apart_.data() + last, std::uint8_t{0});
+}
 
 void Sums::allow_parting() {
   std::call_once(*parting_, [this] { own_ = ZeroArray<Moments>(at(n_cells_ * n_channels_)); });
