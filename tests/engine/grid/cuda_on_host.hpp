@@ -4,9 +4,11 @@
 #pragma once
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <numeric>
 
 #include "ryle/core/units.hpp"
+#include "ryle/engine/grid/cuda_args.hpp"
 #include "ryle/engine/grid/cuda_collect.hpp"
 #include "ryle/engine/grid/cuda_groups.hpp"
 #include "ryle/engine/grid/cuda_job.hpp"
@@ -26,6 +28,13 @@ struct HostPlan {
   std::vector<HostChunk> chunks;
 };
 
+/// Kernels that run in place of the loops over jobs, where a test has them.
+template <class Real>
+struct HostKernels {
+  std::function<void(int width, const detail::GridArgs<Real>&)> grid;
+  std::function<void(const detail::ReduceArgs&)> reduce;
+};
+
 template <class Real>
 class CudaOnHost final : public Gridder {
  public:
@@ -39,6 +48,7 @@ class CudaOnHost final : public Gridder {
         tables_(detail::make_pair_tables(config.convolution, sizeof(Real) == 8)) {
     find_ranges();
   }
+  void run_kernels(HostKernels<Real> kernels) { kernels_ = std::move(kernels); }
   const detail::WarpTiling& tiling() const { return tiling_; }
   const std::vector<detail::KeyRange>& key_ranges() const { return key_ranges_; }
 
@@ -189,6 +199,12 @@ class CudaOnHost final : public Gridder {
             c.jobs.data(),
             static_cast<std::uint32_t>(c.jobs.size())};
   }
+  detail::MapView map_view() const {
+    return {tiling_.tiles.data(), static_cast<std::int64_t>(tiling_.tiles.size()),
+            tiling_.cells.data(), tiling_.x.data(),
+            tiling_.y.data(),     tiling_.z.data(),
+            sums_.n_cells()};
+  }
   detail::LaneCell<Real> cell_of(std::uint32_t tile, int lane) const {
     const std::size_t i = std::size_t{tile} * detail::kWarp + static_cast<std::size_t>(lane);
     return detail::make_cell<Real>(tiling_.tiles[tile], tiling_.cells[i] >= 0, tiling_.x[i],
@@ -263,6 +279,21 @@ class CudaOnHost final : public Gridder {
       const auto& in = loaded.back();
       const auto chunk = view_of(c);
       std::vector<double> partial(c.jobs.size() * kRows * detail::kWarp, kNaN);
+      if (kernels_.grid) {
+        detail::GridArgs<Real> args;
+        args.map = map_view();
+        args.chunk = chunk;
+        args.function = tables_.function;
+        args.u = in.u.empty() ? nullptr : in.u.data();
+        args.values = in.values.data();
+        args.plain = in.plain.data();
+        args.partial = partial.data();
+        args.complete = complete.data();
+        kernels_.grid(kChannels, args);
+        kernels_.reduce(
+            {args.map, c.job_begin.data(), partial.data(), kRows, nullptr, sums.data()});
+        continue;
+      }
       for (std::size_t j = 0; j < c.jobs.size(); ++j) {
         std::vector<detail::LaneSums<Real, kChannels>> lanes(detail::kWarp);
         double* to = partial.data() + j * kRows * detail::kWarp;
@@ -332,6 +363,7 @@ class CudaOnHost final : public Gridder {
   }
 
   Config config_;
+  HostKernels<Real> kernels_;
   std::int64_t chunk_samples_;
   int most_;
   Sums sums_;

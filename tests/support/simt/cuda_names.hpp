@@ -153,6 +153,10 @@ T atomicOr(T* to, U value) {
   return std::exchange(*to, *to | static_cast<T>(value));
 }
 template <class T, class U>
+T atomicAnd(T* to, U value) {
+  return std::exchange(*to, *to & static_cast<T>(value));
+}
+template <class T, class U>
 T atomicExch(T* to, U value) {
   return std::exchange(*to, static_cast<T>(value));
 }

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Kernels that load, grid, reduce and finish; they compile for the host, too, where tests run them
+// with their barriers (tests/support/simt). Private to the engine.
+#pragma once
+#include "ryle/device/cuda/kernel.cuh"
+#include "ryle/engine/grid/cuda_args.hpp"
+#include "ryle/engine/grid/cuda_finish.hpp"
+
+namespace ryle::grid::detail {
+
+constexpr int kThreads = 256;
+constexpr int kWarpsPerBlock = 4;
+constexpr unsigned kAllLanes = 0xffffffffU;
+
+__device__ inline std::int64_t thread_index() {
+  return static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+}
+
+__global__ void load_weights(const float* weights, const std::uint32_t* row, std::int64_t n,
+                             float* to) {
+  const std::int64_t i = thread_index();
+  if (i < n) to[i] = load_weight(weights[row[i]]);
+}
+
+// A thread a place.
+template <class Real, int kChannels>
+__global__ void load_values(LoadArgs<Real> a) {
+  const std::int64_t i = thread_index();
+  if (i >= a.from.n) return;
+  Real values[kChannels];
+  float own[kChannels];
+  const Presence p = load_sample<Real, kChannels>(a.from, a.row[i], values, own);
+  if constexpr (sizeof(Real) == 4 && kChannels % 4 == 0) {
+    auto* const to = reinterpret_cast<float4*>(a.values + i * kChannels);
+#pragma unroll
+    for (int c = 0; c < kChannels / 4; ++c)
+      to[c] = float4{values[4 * c], values[4 * c + 1], values[4 * c + 2], values[4 * c + 3]};
+  } else {
+#pragma unroll
+    for (int c = 0; c < kChannels; ++c) a.values[i * kChannels + c] = values[c];
+  }
+  if (a.own != nullptr) {
+#pragma unroll
+    for (int c = 0; c < kChannels; ++c) a.own[i * kChannels + c] = own[c];
+  }
+  a.valid[i] = p.valid;
+  a.plain[i] = p.plain;
+}
+
+/// A batch of samples of one warp.
+template <class Real>
+struct Batch {
+  Staged<Real> staged[kWarp];
+  std::uint32_t place[kWarp];
+};
+
+template <class Real, int kChannels>
+struct GridShared {
+  Batch<Real> batches[kWarpsPerBlock];
+  alignas(16) Real values[kWarpsPerBlock][kWarp * kChannels];
+};
+template <class Real>
+struct OwnShared {
+  Batch<Real> batches[kWarpsPerBlock];
+};
+
+// Each lane fetches a sample of the batch that begins at candidate `base` of the job.
+template <class Real>
+__device__ std::uint32_t fetch(Batch<Real>& batch, const WarpTile& tile, const ChunkView& chunk,
+                               const Job& job, std::uint32_t base, std::uint32_t end,
+                               const float* u, const std::uint32_t* plain, int lane,
+                               std::uint32_t& cursor) {
+  std::uint32_t place = 0, bits = ~std::uint32_t{0};
+  Staged<Real> s = nobody<Real>();
+  if (base + lane < job.n) {
+    place = place_of(chunk.ranges, end, job.first + base + lane, cursor);
+    s = stage<Real>(tile, chunk, u, place);
+    if (plain != nullptr && s.u > 0) bits = plain[place];
+  }
+  __syncwarp();  // the batch before this one has been used
+  batch.staged[lane] = s;
+  batch.place[lane] = place;
+#if RYLE_MUTANT != 1316
+  __syncwarp();
+#endif
+  return bits;
+}
+
+template <class Real, int kChannels>
+__device__ __forceinline__ void read_row(const Real* from, Real (&row)[kChannels]) {
+  if constexpr (sizeof(Real) == 4 && kChannels % 4 == 0) {
+#pragma unroll
+    for (int c = 0; c < kChannels; c += 4) {
+      const float4 v = *reinterpret_cast<const float4*>(from + c);
+      row[c] = v.x;
+      row[c + 1] = v.y;
+      row[c + 2] = v.z;
+      row[c + 3] = v.w;
+    }
+  } else {
+#pragma unroll
+    for (int c = 0; c < kChannels; ++c) row[c] = from[c];
+  }
+}
+
+// A warp a job, a lane a cell.
+template <class Real, int kChannels, bool kExact>
+__global__ void __launch_bounds__(kWarpsPerBlock* kWarp) grid_jobs(GridArgs<Real> a) {
+  auto& shared = cuda::shared<GridShared<Real, kChannels>>();
+  const int warp = static_cast<int>(threadIdx.x) / kWarp,
+            lane = static_cast<int>(threadIdx.x) % kWarp;
+  const std::int64_t number = static_cast<std::int64_t>(blockIdx.x) * kWarpsPerBlock + warp;
+  if (number >= a.chunk.n_jobs) return;  // whole warps: there is no barrier of the block
+  Batch<Real>& batch = shared.batches[warp];
+  Real* const values = shared.values[warp];
+  const Job job = a.chunk.jobs[number];
+  const WarpTile& tile = a.map.tiles[job.tile];
+  const std::int64_t slot = static_cast<std::int64_t>(job.tile) * kWarp + lane;
+  const LaneCell<Real> cell =
+      make_cell<Real>(tile, a.map.cells[slot] >= 0, a.map.x[slot], a.map.y[slot], a.map.z[slot]);
+  std::uint32_t cursor = a.chunk.range_begin[job.tile];
+  const std::uint32_t end = a.chunk.range_begin[job.tile + 1];
+  double* const to = a.partial + number * ((kChannels + kMomentRows) * kWarp);
+  LaneSums<Real, kChannels> sums{};
+  std::uint32_t complete = ~std::uint32_t{0};
+  int n_batches = 0;
+  bool first = true;
+  for (std::uint32_t base = 0; base < job.n; base += kWarp) {
+    const std::uint32_t left = job.n - base;
+    const int n = left < kWarp ? static_cast<int>(left) : kWarp;
+    complete &= fetch(batch, tile, a.chunk, job, base, end, a.u, a.plain, lane, cursor);
+    if constexpr (sizeof(Real) == 4 && kChannels % 4 == 0) {
+      constexpr int kFours = kChannels / 4;
+      const auto* const from = reinterpret_cast<const float4*>(a.values);
+      auto* const fours = reinterpret_cast<float4*>(values);
+      for (int i = lane; i < n * kFours; i += kWarp)
+        fours[i] = from[static_cast<std::int64_t>(batch.place[i / kFours]) * kFours + i % kFours];
+    } else {
+      for (int i = lane; i < n * kChannels; i += kWarp)
+        values[i] = a.values[static_cast<std::int64_t>(batch.place[i / kChannels]) * kChannels +
+                             i % kChannels];
+    }
+    __syncwarp();
+    for (int i = 0; i < n; ++i) {
+      const Staged<Real> s = batch.staged[i];
+      Real w = 0;
+      if (!reach<Real, kExact>(tile, a.function, cell, s, a.chunk, batch.place[i], w)) continue;
+      Real row[kChannels];
+      read_row<Real, kChannels>(values + i * kChannels, row);
+      add(sums, w, s.u, row);
+    }
+    __syncwarp();
+    if (++n_batches % kFlushBatches == 0 || base + kWarp >= job.n) {
+      flush(sums, to, lane, first);
+      first = false;
+    }
+  }
+  complete |= ~((1U << kChannels) - 1);
+  for (int with = kWarp / 2; with > 0; with /= 2)
+    complete &= __shfl_xor_sync(kAllLanes, complete, with);
+  if (lane == 0 && complete != ~std::uint32_t{0}) atomicAnd(&a.complete[job.tile], complete);
+}
+
+// The same for the moments of single channels, where something is absent.
+template <class Real, bool kExact>
+__global__ void __launch_bounds__(kWarpsPerBlock* kWarp) own_jobs(OwnArgs<Real> a) {
+  auto& shared = cuda::shared<OwnShared<Real>>();
+  const int warp = static_cast<int>(threadIdx.x) / kWarp,
+            lane = static_cast<int>(threadIdx.x) % kWarp;
+  const std::int64_t number = static_cast<std::int64_t>(blockIdx.x) * kWarpsPerBlock + warp;
+  if (number >= a.chunk.n_jobs) return;
+  const Job job = a.chunk.jobs[number];
+  if (a.complete[job.tile] == ~std::uint32_t{0}) return;
+  Batch<Real>& batch = shared.batches[warp];
+  const WarpTile& tile = a.map.tiles[job.tile];
+  const std::int64_t slot = static_cast<std::int64_t>(job.tile) * kWarp + lane;
+  const LaneCell<Real> cell =
+      make_cell<Real>(tile, a.map.cells[slot] >= 0, a.map.x[slot], a.map.y[slot], a.map.z[slot]);
+  std::uint32_t cursor = a.chunk.range_begin[job.tile];
+  const std::uint32_t end = a.chunk.range_begin[job.tile + 1];
+  double* const to = a.partial + number * (kMomentRows * kOwnChannels * kWarp);
+  LaneOwn<Real> sums{};
+  int n_batches = 0;
+  bool first = true;
+  for (std::uint32_t base = 0; base < job.n; base += kWarp) {
+    const std::uint32_t left = job.n - base;
+    const int n = left < kWarp ? static_cast<int>(left) : kWarp;
+    fetch(batch, tile, a.chunk, job, base, end, a.u, nullptr, lane, cursor);
+    for (int i = 0; i < n; ++i) {
+      const Staged<Real> s = batch.staged[i];
+      const std::uint32_t place = batch.place[i];
+      Real w = 0;
+      if (reach<Real, kExact>(tile, a.function, cell, s, a.chunk, place, w))
+        add_own(sums, w, s.u, slab_of(a.valid[place], a.first, a.width),
+                a.own == nullptr ? nullptr
+                                 : a.own + static_cast<std::int64_t>(place) * a.width + a.first);
+    }
+    __syncwarp();
+    if (++n_batches % kFlushBatches == 0 || base + kWarp >= job.n) {
+      flush(sums, to, lane, first);
+      first = false;
+    }
+  }
+}
+
+// A warp a tile, a lane a cell.
+__global__ void reduce_jobs(ReduceArgs a) {
+  const std::int64_t i = thread_index();
+  const std::int64_t tile = i / kWarp;
+  if (tile >= a.map.n_tiles) return;
+  const std::uint32_t begin = a.job_begin[tile], end = a.job_begin[tile + 1];
+  if (begin == end) return;
+  if (a.complete != nullptr && a.complete[tile] == ~std::uint32_t{0}) return;
+  const std::int64_t cell = a.map.cells[i];
+  if (cell < 0) return;
+  for (int row = 0; row < a.n_rows; ++row)
+    a.sums[row * a.map.n_cells + cell] +=
+        total(a.partial, a.n_rows, begin, end, row, static_cast<int>(i % kWarp));
+}
+
+__global__ void planes(PlaneArgs a) {
+  const std::int64_t i = thread_index();
+  if (i >= a.n_cells) return;
+  const double weight = a.moments[i], magnitude = a.moments[2 * a.n_cells + i],
+               count = a.moments[3 * a.n_cells + i];
+  const bool here = shows(count, weight, magnitude, a.min_count, a.min_weight);
+  for (int c = 0; c < a.n_channels; ++c)
+    a.values[c * a.n_cells + i] =
+        here ? static_cast<float>(a.weighted[c * a.n_cells + i] / weight) : nanf("");
+  if (a.weight != nullptr) a.weight[i] = here ? static_cast<float>(weight) : 0;
+  if (a.count != nullptr) a.count[i] = here ? static_cast<std::int32_t>(count) : 0;
+}
+
+__global__ void own_planes(OwnPlaneArgs a) {
+  const std::int64_t i = thread_index();
+  const std::int64_t tile = i / kWarp;
+  if (tile >= a.map.n_tiles) return;
+  const std::uint32_t complete = a.complete[tile];
+  const std::int64_t cell = a.map.cells[i];
+  if (cell < 0) return;
+  const std::int64_t n_cells = a.map.n_cells;
+  for (int c = 0; c < a.plane.n_channels; ++c) {
+    if ((complete >> c & 1U) != 0) continue;
+    const double* const m =
+        a.own + (c / kOwnChannels * kMomentRows * kOwnChannels + c % kOwnChannels) * n_cells + cell;
+    constexpr int kRow = kOwnChannels;
+    const bool here = shows(m[3 * kRow * n_cells], m[0], m[2 * kRow * n_cells], a.plane.min_count,
+                            a.plane.min_weight);
+    a.plane.values[c * n_cells + cell] =
+        here ? static_cast<float>(a.plane.weighted[c * n_cells + cell] / m[0]) : nanf("");
+  }
+}
+
+}  // namespace ryle::grid::detail
