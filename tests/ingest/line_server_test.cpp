@@ -55,7 +55,7 @@ TEST(LineServer, AnswersEveryoneOnce) {
 // Fewer than the most: the next client is served while they say nothing.
 TEST(LineServer, SilentClientsHoldNobodyUp) {
   const std::string path = socket_path();
-  const LineServer server(path, twice);
+  const LineServer server(path, twice, 600);  // of a busy machine: it is about their number here
   std::vector<Socket> silent;
   for (std::size_t k = 0; k + 1 < LineServer::kMostClients; ++k) {
     silent.push_back(silent_client(path));

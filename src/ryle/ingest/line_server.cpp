@@ -86,14 +86,15 @@ struct LineServer::Content {
 
   std::string path;
   Answer answer;
+  double patience_s;
   Socket listener;
   Socket wake_in, wake_out;  // a byte ends the waiting
   std::vector<Client> clients;
   std::vector<pollfd> polled;
   std::unique_ptr<StageThread> thread;  // last: uses all of the above
 
-  Content(const std::string& p, Answer a)
-      : path(p), answer(std::move(a)), listener(listen_at(path)) {
+  Content(const std::string& p, Answer a, double patience)
+      : path(p), answer(std::move(a)), patience_s(patience), listener(listen_at(path)) {
     int pair[2] = {-1, -1};
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) != 0) {
       ::unlink(path.c_str());
@@ -139,7 +140,7 @@ struct LineServer::Content {
 
   void accept_one() {
     Socket socket(::accept4(listener.descriptor(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (socket) clients.push_back({std::move(socket), {}, after(kPatience_s)});
+    if (socket) clients.push_back({std::move(socket), {}, after(patience_s)});
   }
 
   void read_from(Client& c) {
@@ -181,8 +182,8 @@ struct LineServer::Content {
   }
 };
 
-LineServer::LineServer(const std::string& path, Answer answer)
-    : content_(std::make_unique<Content>(path, std::move(answer))) {}
+LineServer::LineServer(const std::string& path, Answer answer, double patience_s)
+    : content_(std::make_unique<Content>(path, std::move(answer), patience_s)) {}
 LineServer::~LineServer() = default;
 
 std::string ask_line_server(const std::string& path, std::string_view line, double patience_s) {

@@ -9,7 +9,7 @@ namespace ryle {
 
 /// Answers single lines on a unix stream socket: a client connects, sends one line of at most
 /// kMostBytes, reads one line and is closed. No client can hold another up: at most kMostClients
-/// are open, each for at most kPatience_s; the next ones wait in the kernel.
+/// are open, each for at most `patience_s`; the next ones wait in the kernel.
 class LineServer {
  public:
   /// Of the server's own thread. What it throws becomes the answer "error: ...".
@@ -21,7 +21,7 @@ class LineServer {
   /// Listens at `path` with mode 0660: who may write to the group of the file may ask. A socket
   /// there that nobody listens on is replaced. Throws ConfigError for a path that is too long,
   /// IoError for one in use or not to be made.
-  LineServer(const std::string& path, Answer answer);
+  LineServer(const std::string& path, Answer answer, double patience_s = kPatience_s);
   /// Stops and removes the socket.
   ~LineServer();
   LineServer(const LineServer&) = delete;
