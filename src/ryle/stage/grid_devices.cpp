@@ -12,6 +12,8 @@ namespace ryle::stage {
 
 void plan_grid_devices(const GridSetup& setup, const GridOptions& options, GridPlan& plan) {
   if (!options.implementation.starts_with("cuda")) return;
+  if (!setup.is_mean())
+    throw UnsupportedError("medians are made on CPUs: --device cpu works, or a mean such as gauss");
   const std::string reason = cuda_unavailable_reason();
   if (!reason.empty())
     throw UnsupportedError("gridding on CUDA devices: " + reason + "; --device cpu works");
