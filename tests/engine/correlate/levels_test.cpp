@@ -78,6 +78,10 @@ TEST(LevelsAsync, AreExactHoweverLateCopiesAndProductsAre) {
   v.fill_random(9);
   const Sums want = test::expected(v);
   for (std::uint64_t seed = 0; seed < 4; ++seed) expect_exact(wgmma, v, want, seed);
+  // Rows and columns of different inputs, each with a part of the ring of its own.
+  Voltages wide(SampleFormat::ci8, 1, 390, 129);
+  wide.fill_random(10);
+  expect_exact(wgmma, wide, test::expected(wide), 4);
 }
 
 // The order of threads changes nothing, and no sum is too large for the parts it is made of.

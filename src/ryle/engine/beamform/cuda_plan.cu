@@ -10,6 +10,7 @@
 #include "ryle/core/bits.hpp"
 #include "ryle/core/integer.hpp"
 #include "ryle/device/cuda/runtime.hpp"
+#include "ryle/device/cuda/warpgroup_support.hpp"
 #include "ryle/engine/beamform/cuda.hpp"
 #include "ryle/engine/beamform/cuda_kernels.cuh"
 #include "ryle/engine/beamform/cuda_tuning.hpp"
@@ -42,18 +43,13 @@ bool codes_fit(const Config& c) {
   const bool bytes = c.format == SampleFormat::ci4 || c.format == SampleFormat::ci8;
   return c.weights == WeightFormat::i8 && bytes && c.n_beams > 0;
 }
-bool has_warpgroup_products(int device) {
-  int major = 0;
-  RYLE_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-  return major == 9;
-}
 // Floats of sums are exact: 2 A 128 127 < 2^24 for bytes, multiples of 16 for nibbles. Weights of
 // all antennas stay in shared memory.
 bool takes(Kernel kernel, const Config& c, int device) {
   if (kernel == Kernel::fp32) return true;
   if (!codes_fit(c)) return false;
   if (kernel == Kernel::wgmma)
-    return nibbles(c) && c.n_antennas <= 512 && has_warpgroup_products(device);
+    return nibbles(c) && c.n_antennas <= 512 && cuda::has_warpgroup_products(device);
   if (kernel == Kernel::direct) return nibbles(c) && c.n_antennas <= kStepAntennas;
   return c.n_antennas <= (nibbles(c) ? 1024 : 128);
 }

@@ -320,7 +320,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     consume<Output, kOneStep, kPlain>(a, m, beam_blocks, items, n_shares);
   }
 #else
-  __trap();  // chosen on compute capability 9.0 only, whose code is in every build for it
+  __trap();  // not offered where has_warpgroup_products() says no
 #endif
 }
 

@@ -4,6 +4,7 @@
 
 #include "ryle/core/baseline.hpp"
 #include "ryle/device/cuda/runtime.hpp"
+#include "ryle/device/cuda/warpgroup_support.hpp"
 #include "ryle/engine/correlate/counts.hpp"
 #include "ryle/engine/correlate/cuda.hpp"
 #include "ryle/engine/correlate/cuda_kernels.cuh"
@@ -26,10 +27,7 @@ bool takes(Kernel kernel, SampleFormat format) {
 }
 
 bool runs_on(Kernel kernel, int device) {
-  if (kernel != Kernel::wgmma_s8) return true;
-  int major = 0;
-  RYLE_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-  return major == 9;
+  return kernel != Kernel::wgmma_s8 || cuda::has_warpgroup_products(device);
 }
 
 class CudaCorrelator final : public Correlator {

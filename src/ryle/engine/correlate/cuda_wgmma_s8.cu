@@ -306,7 +306,7 @@ __global__ void __launch_bounds__(kAllThreads, 1)
     if (threadIdx.x == kThreads) produce(&map, a, barriers, ring);
   }
 #else
-  __trap();  // taken on compute capability 9.0 only, whose code is in every build for it
+  __trap();  // not offered where has_warpgroup_products() says no
 #endif
 }
 
@@ -334,8 +334,13 @@ CUtensorMap map_of(const Layout& layout, const CudaGulp& gulp) {
   static const auto encode = [] {
     void* function = nullptr;
     cudaDriverEntryPointQueryResult found{};
+#if CUDART_VERSION >= 12050
     RYLE_CUDA(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000,
                                                cudaEnableDefault, &found));
+#else
+    RYLE_CUDA(
+        cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &function, cudaEnableDefault, &found));
+#endif
     if (found != cudaDriverEntryPointSuccess)
       throw DeviceError("the driver has no cuTensorMapEncodeTiled; use cuda:mma_s8");
     return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
@@ -397,8 +402,10 @@ void launch_wgmma_s8(const WgmmaPlan& plan, const CudaGulp& gulp, bool overwrite
   RYLE_CUDA(cudaMemsetAsync(counter, 0, sizeof(*counter), stream));
   if (overwrite) {  // whole items are stored over what there is, the others added up
     const std::int64_t first = a.shares.n_whole * plan.layout.item_sums();
-    RYLE_CUDA(cudaMemsetAsync(
-        sums + first, 0, static_cast<std::size_t>(plan.n_ints - first) * sizeof(*sums), stream));
+    if (first < plan.n_ints) {
+      RYLE_CUDA(cudaMemsetAsync(
+          sums + first, 0, static_cast<std::size_t>(plan.n_ints - first) * sizeof(*sums), stream));
+    }
   }
   const auto n_blocks = static_cast<unsigned>(std::min(a.shares.n(), plan.concurrent_blocks));
   auto* kernel = plan.layout.paired ? correlate_wgmma_s8<true> : correlate_wgmma_s8<false>;

@@ -5,18 +5,14 @@
 
 #include "ryle/core/baseline.hpp"
 #include "ryle/device/cuda/runtime.hpp"
+#include "ryle/device/cuda/warpgroup_support.hpp"
 #include "ryle/engine/correlate/levels/launch.cuh"
 
 namespace ryle::correlate::levels {
 namespace {
 
 bool runs_on(const Level& level, int device) {
-  if (std::string_view(level.name) != "wgmma") return true;
-  int major = 0;
-  int minor = 0;
-  RYLE_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-  RYLE_CUDA(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
-  return major == 9 && minor == 0;
+  return std::string_view(level.name) != "wgmma" || cuda::has_warpgroup_products(device);
 }
 
 Gulp gulp_of(const ConstBlockView& blocks) {

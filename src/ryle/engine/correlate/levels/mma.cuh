@@ -10,7 +10,8 @@ constexpr int kMmaThreads = 128;
 constexpr int kMmaRowWords = 20;  // 16 of data; 20 puts eight rows into different banks
 
 struct MmaStage {
-  unsigned input[2][2 * kMmaInputs][kMmaRowWords];  // [stage][rows j, then columns i][re, im words]
+  alignas(16) unsigned input[2][2 * kMmaInputs]
+                            [kMmaRowWords];  // [stage][rows j, then columns i][re, im words]
 };
 
 /// 16 inputs x 32 spectra as the tensor unit wants them (device/cuda/kernel.cuh): one operand A, or

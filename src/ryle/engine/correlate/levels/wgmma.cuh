@@ -93,6 +93,8 @@ __global__ void __launch_bounds__(kWgmmaThreads) correlate_wgmma(Gulp gulp, int2
     const auto i = static_cast<int>(t % 4 * 2) + k / 4 * 8 + k % 2;
     store(gulp, sums, channel, first_column + i, first_row + j, {re[k], plus[k] - minus[k]});
   }
+#else
+  __trap();  // not offered where has_warpgroup_products() says no
 #endif
 }
 
