@@ -18,13 +18,18 @@ struct TriggerArguments {
   double dm_pc_cm3 = 0, dm_error = 0, width_s = 0;
 };
 
+// Arguments need not be UTF-8.
+std::string text_of(const nlohmann::ordered_json& request) {
+  return request.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+}
+
 std::string request_of(const TriggerArguments& a) {
   nlohmann::ordered_json request;
   if (!a.name.empty()) request["name"] = a.name;
   if (!a.begin_utc.empty() || !a.end_utc.empty()) {
     request["begin_utc"] = a.begin_utc;
     request["end_utc"] = a.end_utc;
-    return request.dump();
+    return text_of(request);
   }
   request["utc"] = a.utc;
   request["dm_pc_cm3"] = a.dm_pc_cm3;
@@ -33,9 +38,13 @@ std::string request_of(const TriggerArguments& a) {
   if (a.reference_mhz == "inf") {
     request["reference_mhz"] = "inf";
   } else if (!a.reference_mhz.empty()) {
-    request["reference_mhz"] = nlohmann::json::parse(a.reference_mhz, nullptr, false);
+    const auto mhz = nlohmann::json::parse(a.reference_mhz, nullptr, false);
+    if (!mhz.is_number())
+      throw Error(ExitCode::usage,
+                  "--reference-mhz \"" + a.reference_mhz + "\" is neither a number nor inf");
+    request["reference_mhz"] = mhz;
   }
-  return request.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  return text_of(request);
 }
 
 int run(const Context& context, const TriggerArguments& a) {

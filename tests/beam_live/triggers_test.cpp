@@ -86,6 +86,10 @@ TEST(Trigger, NonsenseIsRefusedWithAReason) {
   EXPECT_THAT(why("{}"), HasSubstr("utc must be a text"));
   EXPECT_THAT(why(R"({"utc": 5})"), HasSubstr("utc must be a text"));
   EXPECT_THAT(why(R"({"utc": "yesterday"})"), HasSubstr("yesterday"));
+  for (const char* year : {"1700", "1959", "2200", "2609"}) {
+    EXPECT_THAT(why(R"({"utc": ")" + std::string(year) + R"(-03-01T16:10:00"})"),
+                HasSubstr("years 1960 to 2199"));
+  }
   EXPECT_THAT(why(R"({"utc": "2025-03-01T16:10:00", "DM": 5})"),
               HasSubstr("unknown key \"DM\"; known: utc, dm_pc_cm3"));
   for (const char* value : {"-1", "1e9", "\"5\"", "null", "1e999"})

@@ -208,9 +208,10 @@ struct SearchConfig {
   std::string voltage_window = "band";  ///< band | channel
   double voltage_per_minute = 6;
   double voltage_max_gib = 100;
-  std::string trigger_socket;   ///< others ask for dumps there; "" = nobody may
-  double trigger_ahead_s = 60;  ///< such a dump may begin so much later than the data
-  double smear_samples = 0;     ///< see search::DedisperseConfig
+  std::string trigger_socket;  ///< others ask for dumps there; "" = nobody may
+  double trigger_ahead_s =
+      60;  ///< its instant, or the middle of a span, may be so much later than the data
+  double smear_samples = 0;  ///< see search::DedisperseConfig
 };
 
 struct RuntimeConfig {

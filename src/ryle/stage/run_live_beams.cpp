@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <system_error>
@@ -124,7 +125,8 @@ class LiveBeamRun final : public LivePath {
   void finish_ring(RunSummary& summary) {
     ring_->finish(summary);
     const std::string path = in_output_directory(config_.output.name + ".sqlite");
-    if (!(config_.search.dm_max > 0) || !std::filesystem::exists(path)) return;
+    const auto& made = summary.products;  // else the file is of another run
+    if (std::find(made.begin(), made.end(), path) == made.end()) return;
     try {
       append_voltage_records(path, ring_->take_records());
     } catch (const Error& e) {

@@ -46,7 +46,12 @@ double trigger_number(const json& request, const char* key, double otherwise, do
 std::int64_t trigger_instant(const json& request, const char* key) {
   if (!request.contains(key) || !request.at(key).is_string())
     refuse_request(std::string(key) + R"( must be a text such as "2025-03-01T16:10:00.5")");
-  return tai_ns_from_utc_iso(request.at(key).get<std::string>());
+  const std::string text = request.at(key).get<std::string>();
+  const std::int64_t tai_ns = tai_ns_from_utc_iso(text);
+  // Nanoseconds since 2000 and their differences: others leave an int64.
+  if (text.substr(0, 4) < "1960" || text.substr(0, 4) > "2199")
+    refuse_request(std::string(key) + " is not of the years 1960 to 2199");
+  return tai_ns;
 }
 
 /// Printable ASCII: it goes into files and logs.
@@ -117,7 +122,7 @@ std::string answer_trigger(std::string_view line, const VoltageShape& shape, Vol
     answer["result"] = name_of(result);
     if (reply.dump > 0) answer["dump"] = reply.dump;
     if (!reply.message.empty()) answer["message"] = reply.message;
-  } catch (const ConfigError& e) {
+  } catch (const std::exception& e) {
     answer["result"] = "error";
     answer["message"] = e.what();
   }

@@ -250,7 +250,10 @@ struct VoltageRing::Content {
     const auto held = std::count_if(kept.begin(), kept.end(), [&](const Chunk* c) {
       return reserved(*c) || overlaps(*c, dump.segment, dump.begin, dump.end);
     });
-    if (!dumps.empty() && 2 * held > config.n_chunks)
+    // Dumps of what is still to come wait for data, not for the disk.
+    const bool writing_late =
+        std::any_of(kept.begin(), kept.end(), [this](const Chunk* c) { return reserved(*c); });
+    if (writing_late && 2 * held > config.n_chunks)
       return refuse(TriggerResult::dropped, Trouble::dropped,
                     fmt::format("the disk did not keep up with dumps: {} wait for it and hold "
                                 "more than half of the ring of {:.3f} s",
