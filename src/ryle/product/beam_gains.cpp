@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "ryle/core/error.hpp"
 
@@ -37,11 +38,12 @@ BeamGains BeamGains::read(const std::string& path) {
   BeamGains gains;
   gains.path_ = path;
   std::string line;
+  bool first = true;
   for (int number = 1; std::getline(in, line); ++number) {
     std::vector<std::string> words = gain_words(line);
     if (words.empty()) continue;
     double beam = 0, frequency_mhz = 0, gain = 0;
-    if (gains.beams_.empty() && !is_number(words.back(), gain)) continue;  // names of columns
+    if (std::exchange(first, false) && !is_number(words.back(), gain)) continue;  // of columns
     if (words[0][0] == 'M' || words[0][0] == 'm') words[0].erase(0, 1);
     const bool good =
         (words.size() == 2 || words.size() == 3) && is_number(words[0], beam) && beam >= 0 &&

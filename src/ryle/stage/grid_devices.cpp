@@ -26,17 +26,21 @@ void plan_grid_devices(const GridSetup& setup, const GridOptions& options, GridP
   load.flags = setup.input->has_flags();
   load.weights = setup.input->has_weights();
   const grid::DeviceMemory memory = grid::cuda_memory(load);
-  plan.device_memory_bytes = memory.items;
-  plan.device_total_bytes = memory.total_bytes;
-  plan.device_pinned_bytes = n_devices * memory.pinned_bytes;
+  // The response of --normalize beam is gridded beside the values.
+  const std::int64_t n_gridders = setup.response ? 2 : 1;
+  const std::int64_t total_bytes = n_gridders * memory.total_bytes;
+  for (const auto& [what, bytes] : memory.items)
+    plan.device_memory_bytes.emplace_back(what, n_gridders * bytes);
+  plan.device_total_bytes = total_bytes;
+  plan.device_pinned_bytes = n_devices * n_gridders * memory.pinned_bytes;
   for (const int device : options.devices.empty() ? std::vector<int>{0} : options.devices)
     for (const DeviceInfo& info : list_devices())
-      if (info.name == fmt::format("cuda:{}", device) && memory.total_bytes > info.memory_bytes)
+      if (info.name == fmt::format("cuda:{}", device) && total_bytes > info.memory_bytes)
         throw ConfigError(fmt::format(
             "{} samples at a time and {} cells need {:.2f} GiB of {}, which has {:.2f}; fewer "
             "cells, --block-samples or --device cpu would do",
-            load.n_samples, load.n_cells, static_cast<double>(memory.total_bytes) / (1 << 30),
-            info.name, static_cast<double>(info.memory_bytes) / (1 << 30)));
+            load.n_samples, load.n_cells, static_cast<double>(total_bytes) / (1 << 30), info.name,
+            static_cast<double>(info.memory_bytes) / (1 << 30)));
 }
 
 }  // namespace ryle::stage

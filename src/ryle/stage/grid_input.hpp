@@ -55,7 +55,7 @@ class GridInput {
   /// FITS codes of the polarizations that are gridded together (--pol XX,YY); else empty.
   const std::vector<int>& stokes() const { return stokes_; }
   /// Most channels that one read() may ask for: those of a polarization have one weight.
-  std::int64_t most_channels_together() const { return facts_.frequency.n_channels; }
+  std::int64_t most_channels_together() const { return file_axis_.n_channels; }
   const ChannelRange& channels() const { return channels_; }
   /// Fewer of them, counted as in the files. Before anything but positions is read.
   void choose_channels(ChannelRange channels);

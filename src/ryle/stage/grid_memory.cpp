@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <string>
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
@@ -47,9 +48,12 @@ GridMemory memory_of(const GridSetup& setup, int n_workers, bool exact, std::int
   const bool mean = setup.is_mean(), lobes = setup.identity.lobes;
   const std::int64_t block =
       mean ? setup.input->most_block_samples() : setup.input->facts().n_samples;
-  const std::int64_t planned =
-      mean && !keeps_plans ? std::min(block, grid::kSamplesTogether) : block;
-  const std::int64_t searched = mean ? std::min(block, grid::kSamplesTogether) : block;
+  // Means on CPUs plan some samples at a time; others (devices, the reference) take all directions.
+  const std::string& name = setup.config.implementation;
+  const bool in_pieces = name != "reference" && !name.starts_with("cuda");
+  const std::int64_t together = in_pieces ? grid::kSamplesTogether : block;
+  const std::int64_t planned = mean && !keeps_plans ? std::min(block, together) : block;
+  const std::int64_t searched = mean ? std::min(block, together) : block;
   const std::int64_t buffers = std::min<std::int64_t>(2, n_jobs);
   GridMemory m;
   // A sample: its direction; tiles it reaches while they are looked for (12, more where long lists
@@ -91,11 +95,20 @@ GridMemory memory_of(const GridSetup& setup, int n_workers, bool exact, std::int
   return m;
 }
 
+// What files read before occupy is available: the system gives it back.
+std::int64_t available_memory_bytes() {
+  std::ifstream in("/proc/meminfo");
+  std::string key, rest;
+  for (std::int64_t kib = 0; in >> key >> kib; std::getline(in, rest))
+    if (key == "MemAvailable:") return kib * 1024;
+  return static_cast<std::int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+}
+
 }  // namespace
 
 std::int64_t grid_memory_limit(const GridOptions& options) {
   if (options.memory_bytes > 0) return options.memory_bytes;
-  return static_cast<std::int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE) / 2;
+  return available_memory_bytes() / 2;
 }
 
 std::int64_t grid_resident_bytes() {
@@ -136,7 +149,7 @@ GridPlan plan_grid_memory(const GridSetup& setup, const GridOptions& options, in
       m = memory_of(setup, n_workers, exact, 2, false);
       plan.keeps_plans = false;
     }
-    std::int64_t most = together - 1;
+    std::int64_t most = together;
     for (fit = 0; fit < most;) {
       const std::int64_t tried = (fit + most + 1) / 2;
       if (bytes(m, tried, true) <= plan.limit_bytes)

@@ -70,6 +70,8 @@ void expect_same_bits(const Case& c, const Samples& samples) {
         const Moments &m = got->sums().moments(e, i), &n = want->sums().moments(e, i);
         ASSERT_EQ(got->sums().weighted(e, i), want->sums().weighted(e, i)) << e << " " << i;
         ASSERT_EQ(m.weight, n.weight) << e << " " << i;
+        ASSERT_EQ(m.square, n.square) << e << " " << i;
+        ASSERT_EQ(m.magnitude, n.magnitude) << e << " " << i;
         ASSERT_EQ(m.count, n.count) << e << " " << i;
       }
   }

@@ -15,6 +15,7 @@ struct TableCase {
   double f32_limit = 2e-6;  ///< of values and weights where the weight exceeds 1
   std::vector<float> weights;
   std::vector<std::uint8_t> flags;
+  double least_weight = 1;  ///< of cells whose values and weights are compared
 
   Samples samples() const {
     Samples s = c.samples;
@@ -94,7 +95,7 @@ inline std::vector<TableCase> places_of_table() {
   table.push_back({"edge of the support", edge_case(500), 2e-6, {}, {}});
   refill(table.back().c);
   table.push_back({"dense", make_case(field(60, 30, 3, 3, 20'000), gauss(), 1), 2e-6, {}, {}});
-  table.push_back({"one sample", make_case(field(60, 30, 9, 5, 1), gauss(), 1), 2e-6, {}, {}});
+  table.push_back({"one sample", make_case(field(60, 30, 9, 5, 1), gauss(), 1), 2e-6, {}, {}, 0.1});
   table.push_back({"one row", make_case(field(60, 30, 33, 1, 400), gauss(), 3), 2e-6, {}, {}});
   // Sight lines here and there, poles among them.
   Case lines = make_case(field(60, 30, 20, 20, 2'000), gauss(), 2);

@@ -228,7 +228,8 @@ __global__ void planes(PlaneArgs a) {
     a.values[c * a.n_cells + i] =
         here ? static_cast<float>(a.weighted[c * a.n_cells + i] / weight) : nanf("");
   if (a.weight != nullptr) a.weight[i] = here ? static_cast<float>(weight) : 0;
-  if (a.count != nullptr) a.count[i] = here ? static_cast<std::int32_t>(count) : 0;
+  if (a.count != nullptr)
+    a.count[i] = here ? static_cast<std::int32_t>(count < 2147483647.0 ? count : 2147483647.0) : 0;
 }
 
 __global__ void own_planes(OwnPlaneArgs a) {

@@ -13,6 +13,7 @@ template <class T>
 void upload(Queue& queue, Buffer<T>& to, const std::vector<T>& from) {
   const auto n = static_cast<std::int64_t>(from.size());
   to = Buffer<T>(std::max<std::int64_t>(1, n), MemorySpace::device);
+  if (n == 0) return;
   copy_bytes(queue, to.data(), from.data(), n * static_cast<std::int64_t>(sizeof(T)));
   queue.synchronize();
 }

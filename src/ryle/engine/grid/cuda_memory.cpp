@@ -38,8 +38,11 @@ DeviceMemory cuda_memory(const DeviceLoad& load) {
             kRangesOfTile * static_cast<std::int64_t>(sizeof(KeyRange))) *
                n_tiles +
            n_chunks * kRangesOfTile * static_cast<std::int64_t>(sizeof(SampleRange)) * n_tiles);
-  item("sums of jobs", jobs * n_rows * kWarp * 8);
+  // Sums of their own for channels with absent values, eight at a time, four rows each.
+  const std::int64_t own_rows = 32;
+  item("sums of jobs", jobs * std::max(n_rows, own_rows) * kWarp * 8);
   item("sums", sums);
+  item("more where values are absent", kStates * ((width + 7) / 8) * own_rows * 8 * load.n_cells);
   m.pinned_bytes = sums + kStates * 4 * n_tiles;
   return m;
 }
