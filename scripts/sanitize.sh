@@ -13,7 +13,7 @@ case "$kind" in
   files) kind=asan; targets="test_product test_stage" ;;
   engines) kind=asan
            targets="test_math test_channelize test_engine_beamform test_engine_correlate test_engine_image test_engine_search
-                    test_picture test_search_files test_simulate test_simt" ;;
+                    test_picture test_search_files test_simulate test_engine_grid test_simt" ;;
   tsan) targets="test_runtime test_ingest test_stage" ;;
   *) echo "sanitize: unknown job $kind (asan, files, engines, tsan)" >&2; exit 64 ;;
 esac

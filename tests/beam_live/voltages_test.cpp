@@ -414,7 +414,8 @@ ObservationConfig burst_observation(const test::Scratch& scratch) {
       "300.0\nstart_s = 0.5\nduration_s = 0.004\ndm_pc_cm3 = 300.0\n",
       scratch / "obs.toml",
       {"source.kind=simulator", "source.format=best2",
-       "source.listen=[\"udp://" + test::own_host() + ":24321\"]",
+       "source.listen=[\"udp://" + test::own_host() + ":" + std::to_string(test::own_port()) +
+           "\"]",
        "source.start_utc=\"" + std::string(kStart) + "\"", "source.first_channel=0",
        "source.n_channels=64", "source.chunk_ms=52.4288", "source.allow_small_rcvbuf=true",
        "source.stall_budget_s=1",  // all that is sent: a receiver that waits for a core loses

@@ -76,7 +76,7 @@ class Sender {
 
 /// An endpoint that nobody else takes, for whoever must know it beforehand.
 inline std::string own_endpoint(const std::string& transport) {
-  return transport + "://" + own_host() + ":24000";
+  return transport + "://" + own_host() + ":" + std::to_string(own_port());
 }
 
 }  // namespace ryle::test

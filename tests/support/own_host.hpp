@@ -26,4 +26,8 @@ inline std::string own_host() {
   return mine ? host : "127.0.0.1";
 }
 
+/// The first of twelve ports for this process: where processes share 127.0.0.1, neighbours in
+/// number use others.
+inline int own_port() { return 20'000 + static_cast<int>(::getpid() % 1000) * 12; }
+
 }  // namespace ryle::test

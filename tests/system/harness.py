@@ -45,7 +45,8 @@ def own_host():
 
 
 HOST = own_host()
-_ports = itertools.count(20_000)  # below those that the system gives away by itself
+# Below those that the system gives away by itself; neighbours in number use others, where they share an address.
+_ports = itertools.count(20_000 + os.getpid() % 1000 * 12)
 
 
 def endpoints(kinds):

@@ -110,6 +110,7 @@ FxStream::~FxStream() {
   try {
     ring_.wait_copied();
     queue_.synchronize();
+    if (outgoing_ != nullptr) outgoing_->queue.synchronize();
   } catch (const std::exception&) {  // a fault was visible to the last wait_dump()
   }
 }

@@ -249,7 +249,7 @@ Plan make_plan(const ObservationConfig& config) {
   add_memory(config, sums_memory(config, setup), plan);  // before they are allocated
 
   FxChain chain(
-      make_queue(config.runtime), setup,
+      make_queues(config.runtime), setup,
       [](channelize::Channelizer&, const SampleClock&, Tick, Tick) {}, [](RawDump&&) {});
   add_memory(config, engines_memory(setup, chain), plan);
 

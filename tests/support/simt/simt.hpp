@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <typeindex>
@@ -200,7 +201,7 @@ class Machine {
   void* shared(std::type_index type, std::size_t bytes) {
     auto& memory = shared_[type];
     if (memory == nullptr) {
-      memory.reset(new std::byte[bytes]);
+      memory.reset(static_cast<std::byte*>(::operator new(bytes, kSharedAlign)));
       scramble(memory.get(), bytes);
     }
     return memory.get();
@@ -220,6 +221,11 @@ class Machine {
   }
 
  private:
+  static constexpr std::align_val_t kSharedAlign{128};
+  struct SharedDelete {
+    void operator()(std::byte* memory) const { ::operator delete(memory, kSharedAlign); }
+  };
+
   // current_machine, also when a kernel fails.
   struct Outer {
     explicit Outer(Machine* machine) : before(current_machine) { current_machine = machine; }
@@ -303,7 +309,8 @@ class Machine {
 
   void leave() {
     Thread& thread = *current_;
-    __sanitizer_start_switch_fiber(&thread.fake_stack, home_stack_, home_bytes_);
+    const bool ends = thread.state == Thread::State::done;  // its fake stack goes with it
+    __sanitizer_start_switch_fiber(ends ? nullptr : &thread.fake_stack, home_stack_, home_bytes_);
     switch_context(thread.context, home_);
     __sanitizer_finish_switch_fiber(thread.fake_stack, &home_stack_, &home_bytes_);
   }
@@ -385,7 +392,7 @@ class Machine {
   std::vector<std::array<Words, 32>> warps_;
   std::unique_ptr<std::byte[]> stacks_;
   std::unique_ptr<std::byte[]> dynamic_;
-  std::map<std::type_index, std::unique_ptr<std::byte[]>> shared_;
+  std::map<std::type_index, std::unique_ptr<std::byte, SharedDelete>> shared_;
   std::vector<Thread*> ready_;
   Thread* current_ = nullptr;
   Dim3 block_;
