@@ -11,6 +11,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
 #include "tests/engine/grid/grid_cases.hpp"
+#include "tests/engine/grid/grid_table.hpp"
 
 namespace ryle::grid {
 namespace {
@@ -106,31 +107,7 @@ TEST(Grid, WorkersDoNotChangeABit) {
 }
 
 TEST(Grid, FunctionsOfEveryKind) {
-  const double beam = 2.9 * kArcmin_rad;
-  std::vector<Convolution> functions(6, gauss());
-  functions[0].function = Function::jinc;
-  functions[0].a_rad = 1.55 * beam / 3;
-  functions[0].b_rad = 2.52 * beam / 3;
-  functions[0].support_rad = beam;
-  functions[1] = functions[0];
-  functions[1].function = Function::sinc;
-  functions[2].function = Function::ellipse;
-  functions[2].minor_rad = 0.4 * beam;
-  functions[2].major_rad = 0.7 * beam;
-  functions[2].position_angle_rad = 0.6;
-  functions[2].support_rad = 2.1 * beam;
-  functions[3].function = Function::mean;
-  functions[3].support_rad = 1.5 * beam;
-  functions[4].function = Function::table;
-  for (int k = 0; k <= 60; ++k) {
-    const double t = 0.03 * beam * k;
-    functions[4].table_theta_rad.push_back(t);
-    functions[4].table_value.push_back(std::exp(-4 * std::log(2.0) * (t / beam) * (t / beam)));
-  }
-  functions[4].support_rad = 1.8 * beam;
-  functions[5].sigma_rad = 1.2 * kDegree_rad;  // theta^2 from the chord needs its further terms
-  functions[5].support_rad = 5 * kDegree_rad;
-  for (const auto& f : functions) {
+  for (const auto& f : functions_of_every_kind()) {
     SCOPED_TRACE(static_cast<int>(f.function));
     Case c = make_case(field(60, 30, 20, 16, 2'500), f, 2);
     const auto want = run(c, "reference");
