@@ -18,10 +18,10 @@ template <class Real, int kChannels>
 void emulate(const detail::GridArgs<Real>& a, std::uint64_t seed) {
   const unsigned blocks = (a.chunk.n_jobs + detail::kWarpsPerBlock - 1) / detail::kWarpsPerBlock;
   const simt::Grid grid{{blocks}, {detail::kWarpsPerBlock * detail::kWarp}};
-  if (sizeof(Real) == 8 || a.function.weighing == detail::Weighing::exact)
-    simt::launch(grid, seed, [&] { detail::grid_jobs<Real, kChannels, true>(a); });
-  else
-    simt::launch(grid, seed, [&] { detail::grid_jobs<Real, kChannels, false>(a); });
+  detail::with_weighing<Real>(a.function.weighing, [&](auto weighing) {
+    constexpr detail::Weighing kWeighing = decltype(weighing)::value;
+    simt::launch(grid, seed, [&] { detail::grid_jobs<Real, kChannels, kWeighing>(a); });
+  });
 }
 
 template <class Real>

@@ -213,10 +213,12 @@ class CudaOnHost final : public Gridder {
   bool reach(const detail::WarpTile& tile, const detail::LaneCell<Real>& cell,
              const detail::Staged<Real>& s, const detail::ChunkView& chunk, std::uint32_t place,
              Real& w) const {
-    const auto& f = tables_.function;
-    return sizeof(Real) == 8 || f.weighing == detail::Weighing::exact
-               ? detail::reach<Real, true>(tile, f, cell, s, chunk, place, w)
-               : detail::reach<Real, false>(tile, f, cell, s, chunk, place, w);
+    bool in = false;
+    detail::with_weighing<Real>(tables_.function.weighing, [&](auto weighing) {
+      in = detail::reach<Real, decltype(weighing)::value>(tile, tables_.function, cell, s, chunk,
+                                                          place, w);
+    });
+    return in;
   }
 
   // One warp: batches through what is shared memory there. `visit(lane, cell, sample, place, w)`.
@@ -224,33 +226,32 @@ class CudaOnHost final : public Gridder {
   void run_job(const detail::ChunkView& chunk, const detail::Job& job, const float* u,
                const Begin& staged_sample, const Visit& visit, const Flush& flush) const {
     const detail::WarpTile& tile = tiling_.tiles[job.tile];
-    std::uint32_t cursor[detail::kWarp];
-    std::fill_n(cursor, detail::kWarp, chunk.range_begin[job.tile]);
+    const auto box = detail::box_of<Real>(tile);
+    std::vector<detail::Staged<Real>> staged;
+    std::vector<std::uint32_t> place;
+    std::uint32_t cursor = chunk.range_begin[job.tile];
+    for (std::uint32_t k = 0; k < job.n; ++k) {
+      const std::uint32_t at =
+          detail::place_of(chunk.ranges, chunk.range_begin[job.tile + 1], job.first + k, cursor);
+      const auto s = detail::stage<Real>(tile, chunk, u, at);
+      if (!detail::is_near(box, s)) continue;
+      staged.push_back(s);
+      place.push_back(at);
+      staged_sample(at);
+    }
     bool first = true;
-    int batches = 0;
-    for (std::uint32_t base = 0; base < job.n; base += detail::kWarp) {
-      const int n = static_cast<int>(std::min<std::uint32_t>(detail::kWarp, job.n - base));
-      detail::Staged<Real> staged[detail::kWarp];
-      std::uint32_t place[detail::kWarp] = {};
-      for (int lane = 0; lane < n; ++lane) {
-        place[lane] =
-            detail::place_of(chunk.ranges, chunk.range_begin[job.tile + 1],
-                             job.first + base + static_cast<std::uint32_t>(lane), cursor[lane]);
-        staged[lane] = detail::stage<Real>(tile, chunk, u, place[lane]);
-        staged_sample(staged[lane], place[lane]);
-      }
+    constexpr std::size_t kTogether = std::size_t{detail::kFlushBatches} * detail::kWarp;
+    for (std::size_t begin = 0; begin == 0 || begin < staged.size(); begin += kTogether) {
       for (int lane = 0; lane < detail::kWarp; ++lane) {
         const auto cell = cell_of(job.tile, lane);
-        for (int i = 0; i < n; ++i) {
+        for (std::size_t i = begin; i < std::min(staged.size(), begin + kTogether); ++i) {
           Real w = 0;
           if (reach(tile, cell, staged[i], chunk, place[i], w))
             visit(lane, staged[i].u, place[i], w);
         }
       }
-      if (++batches % detail::kFlushBatches == 0 || base + detail::kWarp >= job.n) {
-        flush(first);
-        first = false;
-      }
+      flush(first);
+      first = false;
     }
   }
 
@@ -299,11 +300,11 @@ class CudaOnHost final : public Gridder {
         double* to = partial.data() + j * kRows * detail::kWarp;
         run_job(
             chunk, c.jobs[j], in.u.empty() ? nullptr : in.u.data(),
-            [&](const auto& staged, std::uint32_t place) {
-              if (staged.u > 0) complete[c.jobs[j].tile] &= in.plain[place] | ~full<kChannels>();
+            [&](std::uint32_t place) {
+              complete[c.jobs[j].tile] &= in.plain[place] | ~full<kChannels>();
             },
             [&](int lane, Real u, std::uint32_t place, Real w) {
-              detail::add(lanes[static_cast<std::size_t>(lane)], w, u,
+              detail::add(lanes[static_cast<std::size_t>(lane)], true, w, u,
                           in.values.data() + std::size_t{place} * kChannels);
             },
             [&](bool first) {
@@ -341,8 +342,7 @@ class CudaOnHost final : public Gridder {
           std::vector<detail::LaneOwn<Real>> lanes(detail::kWarp);
           double* to = partial.data() + j * kRows * detail::kWarp;
           run_job(
-              view_of(c), c.jobs[j], in.u.empty() ? nullptr : in.u.data(),
-              [](const auto&, std::uint32_t) {},
+              view_of(c), c.jobs[j], in.u.empty() ? nullptr : in.u.data(), [](std::uint32_t) {},
               [&](int lane, Real u, std::uint32_t place, Real w) {
                 detail::add_own(lanes[static_cast<std::size_t>(lane)], w, u,
                                 detail::slab_of(in.valid[place], slab, kChannels),

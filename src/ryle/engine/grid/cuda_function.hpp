@@ -3,6 +3,7 @@
 #pragma once
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "ryle/engine/grid/convolution.hpp"
@@ -45,32 +46,36 @@ PairTables make_pair_tables(const Convolution& convolution, bool in_double);
 
 /// theta^2 from the squared chord: 4 asin^2(c / 2) in powers of c^2.
 RYLE_HD inline float squared_angle(float c2, bool wide) {
-  const float base = c2 + c2 * c2 * (1.0F / 12);
+  const float c4 = times(c2, c2), base = add_product(c4, 1.0F / 12, c2);
   if (!wide) return base;
-  return base + c2 * c2 * c2 * (1.0F / 90 + c2 * (1.0F / 560 + c2 * (1.0F / 3150)));
+  const float more = add_product(c2, add_product(c2, 1.0F / 3150, 1.0F / 560), 1.0F / 90);
+  return add_product(times(c4, c2), more, base);
 }
 
-RYLE_HD inline float fast_value(const PairFunction& f, float c2) {
+RYLE_HD inline float gauss_value(const PairFunction& f, float c2) {
+  return exp2f(times(squared_angle(c2, f.wide), f.log2_per_rad2));
+}
+
+RYLE_HD inline float cubic_value(const PairFunction& f, float c2) {
   const float theta2 = squared_angle(c2, f.wide);
-  if (f.weighing == Weighing::gauss) return exp2f(theta2 * f.log2_per_rad2);
-  const double at = static_cast<double>(theta2) * f.per_rad2;
+  const double at = times(static_cast<double>(theta2), f.per_rad2);
   int k = static_cast<int>(at);
   k = k >= f.n_intervals ? f.n_intervals - 1 : k;
   const auto r = static_cast<float>(at - k);
   const float* p = f.cubic + 4 * k;
-  return p[0] + r * (p[1] + r * (p[2] + r * p[3]));
+  return add_product(r, add_product(r, add_product(r, p[3], p[2]), p[1]), p[0]);
 }
 
 RYLE_HD inline double table_value(const PairFunction& f, double theta) {
-  const double theta2 = theta * theta;
+  const double theta2 = times(theta, theta);
   int low = 0, high = f.n_rows;  // the last row at or below theta
   while (high - low > 1) {
     const int middle = (low + high) / 2;
     (f.rows[middle].theta2 <= theta2 ? low : high) = middle;
   }
   const TableRow& row = f.rows[low];
-  const double s = (theta2 - row.theta2) * row.per_width;
-  return row.y0 + s * (row.a + s * (row.b + s * row.c));
+  const double s = times(theta2 - row.theta2, row.per_width);
+  return add_product(s, add_product(s, add_product(s, row.c, row.b), row.a), row.y0);
 }
 
 /// K of two unit vectors `chord` apart in double: value() of convolution.hpp with the bearing of
@@ -100,9 +105,10 @@ RYLE_HD inline double exact_value(const PairFunction& f, const double* cell, con
   const double across = hypot(cell[0], cell[1]);
   const bool pole = across < 1e-12;
   const double ex = pole ? 1 : -cell[1] / across, ey = pole ? 0 : cell[0] / across;
-  const double e = ex * sample[0] + ey * sample[1];
-  const double n = -cell[2] * ey * sample[0] + cell[2] * ex * sample[1] +
-                   (cell[0] * ey - cell[1] * ex) * sample[2];
+  const double e = add_product(ex, sample[0], times(ey, sample[1]));
+  const double north[3] = {-times(cell[2], ey), times(cell[2], ex),
+                           add_product(cell[0], ey, -times(cell[1], ex))};
+  const double n = dot(north, sample);
   const double length = hypot(e, n);
   const double scale = length > 0 ? theta / length : 0;
 #if RYLE_MUTANT == 1312
@@ -110,9 +116,21 @@ RYLE_HD inline double exact_value(const PairFunction& f, const double* cell, con
 #else
   const double xi = scale * e, eta = scale * n;
 #endif
-  const double along = (eta * f.cos_pa + xi * f.sin_pa) / f.major;
-  const double beside = (xi * f.cos_pa - eta * f.sin_pa) / f.minor;
-  return exp(-0.5 * (along * along + beside * beside));
+  const double along = add_product(eta, f.cos_pa, times(xi, f.sin_pa)) / f.major;
+  const double beside = add_product(xi, f.cos_pa, -times(eta, f.sin_pa)) / f.minor;
+  return exp(-0.5 * add_product(along, along, times(beside, beside)));
+}
+
+/// body(std::integral_constant<Weighing, ...>): double asks the function itself.
+template <class Real, class Body>
+void with_weighing(Weighing weighing, const Body& body) {
+  if constexpr (sizeof(Real) == 4) {
+    if (weighing == Weighing::gauss)
+      return body(std::integral_constant<Weighing, Weighing::gauss>{});
+    if (weighing == Weighing::table)
+      return body(std::integral_constant<Weighing, Weighing::table>{});
+  }
+  body(std::integral_constant<Weighing, Weighing::exact>{});
 }
 
 }  // namespace ryle::grid::detail

@@ -14,14 +14,9 @@ template <class Real, int kChannels>
 void launch_grid_of(const GridArgs<Real>& a, cudaStream_t stream) {
   const unsigned blocks = blocks_for(a.chunk.n_jobs, kWarpsPerBlock);
   constexpr int kPerBlock = kWarpsPerBlock * kWarp;
-  if constexpr (sizeof(Real) == 8) {
-    grid_jobs<Real, kChannels, true><<<blocks, kPerBlock, 0, stream>>>(a);
-  } else {
-    if (a.function.weighing == Weighing::exact)
-      grid_jobs<Real, kChannels, true><<<blocks, kPerBlock, 0, stream>>>(a);
-    else
-      grid_jobs<Real, kChannels, false><<<blocks, kPerBlock, 0, stream>>>(a);
-  }
+  with_weighing<Real>(a.function.weighing, [&](auto weighing) {
+    grid_jobs<Real, kChannels, decltype(weighing)::value><<<blocks, kPerBlock, 0, stream>>>(a);
+  });
   RYLE_CUDA_LAUNCHED("grid_jobs");
 }
 
@@ -73,10 +68,9 @@ void launch_own(const OwnArgs<Real>& a, cudaStream_t stream) {
   if (a.chunk.n_jobs == 0) return;
   const unsigned blocks = blocks_for(a.chunk.n_jobs, kWarpsPerBlock);
   constexpr int kPerBlock = kWarpsPerBlock * kWarp;
-  if (sizeof(Real) == 8 || a.function.weighing == Weighing::exact)
-    own_jobs<Real, true><<<blocks, kPerBlock, 0, stream>>>(a);
-  else
-    own_jobs<Real, false><<<blocks, kPerBlock, 0, stream>>>(a);
+  with_weighing<Real>(a.function.weighing, [&](auto weighing) {
+    own_jobs<Real, decltype(weighing)::value><<<blocks, kPerBlock, 0, stream>>>(a);
+  });
   RYLE_CUDA_LAUNCHED("own_jobs");
 }
 

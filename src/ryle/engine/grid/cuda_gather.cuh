@@ -47,44 +47,88 @@ __global__ void load_values(LoadArgs<Real> a) {
   a.plain[i] = p.plain;
 }
 
-/// A batch of samples of one warp.
+/// Samples of one warp that may reach some cell of its tile, until there is a batch of them.
 template <class Real>
-struct Batch {
-  Staged<Real> staged[kWarp];
-  std::uint32_t place[kWarp];
+struct SampleRing {
+  Staged<Real> staged[2 * kWarp];
+  std::uint32_t place[2 * kWarp];
 };
 
 template <class Real, int kChannels>
 struct GridShared {
-  Batch<Real> batches[kWarpsPerBlock];
+  SampleRing<Real> rings[kWarpsPerBlock];
   alignas(16) Real values[kWarpsPerBlock][kWarp * kChannels];
+  double totals[kWarpsPerBlock][(kChannels + kMomentRows) * kWarp];
 };
 template <class Real>
 struct OwnShared {
-  Batch<Real> batches[kWarpsPerBlock];
+  SampleRing<Real> rings[kWarpsPerBlock];
 };
 
-// Each lane fetches a sample of the batch that begins at candidate `base` of the job.
+/// A warp's way through the candidates of its job.
 template <class Real>
-__device__ std::uint32_t fetch(Batch<Real>& batch, const WarpTile& tile, const ChunkView& chunk,
-                               const Job& job, std::uint32_t base, std::uint32_t end,
-                               const float* u, const std::uint32_t* plain, int lane,
-                               std::uint32_t& cursor) {
-  std::uint32_t place = 0, bits = ~std::uint32_t{0};
-  Staged<Real> s = nobody<Real>();
-  if (base + lane < job.n) {
-    place = place_of(chunk.ranges, end, job.first + base + lane, cursor);
-    s = stage<Real>(tile, chunk, u, place);
-    if (plain != nullptr && s.u > 0) bits = plain[place];
-  }
-  __syncwarp();  // the batch before this one has been used
-  batch.staged[lane] = s;
-  batch.place[lane] = place;
+class Candidates {
+ public:
+  __device__ Candidates(SampleRing<Real>& ring, const MapView& map, const ChunkView& chunk,
+                        const Job& job, const float* u, int lane)
+      : ring_(ring),
+        tile_(map.tiles[job.tile]),
+        chunk_(chunk),
+        job_(job),
+        u_(u),
+        box_(box_of<Real>(tile_)),
+        lane_(lane),
+        cursor_(chunk.range_begin[job.tile]),
+        end_(chunk.range_begin[job.tile + 1]) {}
+
+  /// The next samples of the ring: [first, first + n), n <= kWarp, in their order; false after the
+  /// last ones. Those before them have been used by all lanes.
+  /// @param bits of places, or nullptr @param all loses what those of its samples do not have
+  __device__ bool next(int& first, int& n, const std::uint32_t* bits, std::uint32_t& all) {
+    if (n_ > 0 && taken_) {
+      const int used = n_ < kWarp ? n_ : kWarp;
+      n_ -= used;
+      head_ ^= kWarp;
+    }
+    while (n_ < kWarp && base_ < job_.n) {
+      Staged<Real> s = nobody<Real>();
+      std::uint32_t place = 0;
+      if (base_ + lane_ < job_.n) {
+        place = place_of(chunk_.ranges, end_, job_.first + base_ + lane_, cursor_);
+        s = stage<Real>(tile_, chunk_, u_, place);
+      }
+      const bool near = is_near(box_, s);
+      const unsigned lanes = __ballot_sync(kAllLanes, near);
+      if (near) {
+        const int at = (head_ + n_ + __popc(lanes & ((1U << lane_) - 1))) % (2 * kWarp);
+        ring_.staged[at] = s;
+        ring_.place[at] = place;
+        if (bits != nullptr) all &= bits[place];
+      }
+      n_ += __popc(lanes);
+      base_ += kWarp;
+    }
 #if RYLE_MUTANT != 1316
-  __syncwarp();
+    __syncwarp();
 #endif
-  return bits;
-}
+    taken_ = true;
+    first = head_;
+    n = n_ < kWarp ? n_ : kWarp;
+    return n > 0;
+  }
+
+ private:
+  SampleRing<Real>& ring_;
+  const WarpTile& tile_;
+  const ChunkView& chunk_;
+  const Job job_;
+  const float* u_;
+  const TileBox<Real> box_;
+  int lane_;
+  std::uint32_t cursor_, end_, base_ = 0;
+  int head_ = 0, n_ = 0;
+  bool taken_ = false;
+};
 
 template <class Real, int kChannels>
 __device__ __forceinline__ void read_row(const Real* from, Real (&row)[kChannels]) {
@@ -103,58 +147,63 @@ __device__ __forceinline__ void read_row(const Real* from, Real (&row)[kChannels
   }
 }
 
+// Rows of the samples at `place` into shared memory, by the whole warp.
+template <class Real, int kChannels>
+__device__ __forceinline__ void read_rows(const Real* from, const std::uint32_t* place, int n,
+                                          int lane, Real* to) {
+  if constexpr (sizeof(Real) == 4 && kChannels % 4 == 0) {
+    constexpr int kFours = kChannels / 4;
+    const auto* const fours = reinterpret_cast<const float4*>(from);
+    for (int i = lane; i < n * kFours; i += kWarp)
+      reinterpret_cast<float4*>(to)[i] =
+          fours[static_cast<std::int64_t>(place[i / kFours]) * kFours + i % kFours];
+  } else {
+    for (int i = lane; i < n * kChannels; i += kWarp)
+      to[i] = from[static_cast<std::int64_t>(place[i / kChannels]) * kChannels + i % kChannels];
+  }
+}
+
 // A warp a job, a lane a cell.
-template <class Real, int kChannels, bool kExact>
+template <class Real, int kChannels, Weighing kWeighing>
 __global__ void __launch_bounds__(kWarpsPerBlock* kWarp) grid_jobs(GridArgs<Real> a) {
   auto& shared = cuda::shared<GridShared<Real, kChannels>>();
   const int warp = static_cast<int>(threadIdx.x) / kWarp,
             lane = static_cast<int>(threadIdx.x) % kWarp;
   const std::int64_t number = static_cast<std::int64_t>(blockIdx.x) * kWarpsPerBlock + warp;
   if (number >= a.chunk.n_jobs) return;  // whole warps: there is no barrier of the block
-  Batch<Real>& batch = shared.batches[warp];
+  SampleRing<Real>& ring = shared.rings[warp];
   Real* const values = shared.values[warp];
+  double* const totals = shared.totals[warp];
   const Job job = a.chunk.jobs[number];
   const WarpTile& tile = a.map.tiles[job.tile];
   const std::int64_t slot = static_cast<std::int64_t>(job.tile) * kWarp + lane;
   const LaneCell<Real> cell =
       make_cell<Real>(tile, a.map.cells[slot] >= 0, a.map.x[slot], a.map.y[slot], a.map.z[slot]);
-  std::uint32_t cursor = a.chunk.range_begin[job.tile];
-  const std::uint32_t end = a.chunk.range_begin[job.tile + 1];
-  double* const to = a.partial + number * ((kChannels + kMomentRows) * kWarp);
+  Candidates<Real> candidates(ring, a.map, a.chunk, job, a.u, lane);
   LaneSums<Real, kChannels> sums{};
   std::uint32_t complete = ~std::uint32_t{0};
   int n_batches = 0;
-  bool first = true;
-  for (std::uint32_t base = 0; base < job.n; base += kWarp) {
-    const std::uint32_t left = job.n - base;
-    const int n = left < kWarp ? static_cast<int>(left) : kWarp;
-    complete &= fetch(batch, tile, a.chunk, job, base, end, a.u, a.plain, lane, cursor);
-    if constexpr (sizeof(Real) == 4 && kChannels % 4 == 0) {
-      constexpr int kFours = kChannels / 4;
-      const auto* const from = reinterpret_cast<const float4*>(a.values);
-      auto* const fours = reinterpret_cast<float4*>(values);
-      for (int i = lane; i < n * kFours; i += kWarp)
-        fours[i] = from[static_cast<std::int64_t>(batch.place[i / kFours]) * kFours + i % kFours];
-    } else {
-      for (int i = lane; i < n * kChannels; i += kWarp)
-        values[i] = a.values[static_cast<std::int64_t>(batch.place[i / kChannels]) * kChannels +
-                             i % kChannels];
-    }
+  for (int begin, n; candidates.next(begin, n, a.plain, complete);) {
+    if (n_batches > 0 && n_batches % kFlushBatches == 0)
+      flush(sums, totals, lane, n_batches == kFlushBatches);
+    ++n_batches;
+    read_rows<Real, kChannels>(a.values, ring.place + begin, n, lane, values);
     __syncwarp();
+#pragma unroll 2
     for (int i = 0; i < n; ++i) {
-      const Staged<Real> s = batch.staged[i];
-      Real w = 0;
-      if (!reach<Real, kExact>(tile, a.function, cell, s, a.chunk, batch.place[i], w)) continue;
+      const Staged<Real> s = ring.staged[begin + i];
+      Real w;
+      const bool in =
+          reach<Real, kWeighing>(tile, a.function, cell, s, a.chunk, ring.place[begin + i], w);
+      if (kWeighing != Weighing::gauss && !in) continue;
       Real row[kChannels];
       read_row<Real, kChannels>(values + i * kChannels, row);
-      add(sums, w, s.u, row);
+      add(sums, in, w, s.u, row);
     }
     __syncwarp();
-    if (++n_batches % kFlushBatches == 0 || base + kWarp >= job.n) {
-      flush(sums, to, lane, first);
-      first = false;
-    }
   }
+  finish_job(sums, totals, a.partial + number * ((kChannels + kMomentRows) * kWarp), lane,
+             n_batches <= kFlushBatches);
   complete |= ~((1U << kChannels) - 1);
   for (int with = kWarp / 2; with > 0; with /= 2)
     complete &= __shfl_xor_sync(kAllLanes, complete, with);
@@ -162,7 +211,7 @@ __global__ void __launch_bounds__(kWarpsPerBlock* kWarp) grid_jobs(GridArgs<Real
 }
 
 // The same for the moments of single channels, where something is absent.
-template <class Real, bool kExact>
+template <class Real, Weighing kWeighing>
 __global__ void __launch_bounds__(kWarpsPerBlock* kWarp) own_jobs(OwnArgs<Real> a) {
   auto& shared = cuda::shared<OwnShared<Real>>();
   const int warp = static_cast<int>(threadIdx.x) / kWarp,
@@ -171,36 +220,32 @@ __global__ void __launch_bounds__(kWarpsPerBlock* kWarp) own_jobs(OwnArgs<Real> 
   if (number >= a.chunk.n_jobs) return;
   const Job job = a.chunk.jobs[number];
   if (a.complete[job.tile] == ~std::uint32_t{0}) return;
-  Batch<Real>& batch = shared.batches[warp];
+  SampleRing<Real>& ring = shared.rings[warp];
   const WarpTile& tile = a.map.tiles[job.tile];
   const std::int64_t slot = static_cast<std::int64_t>(job.tile) * kWarp + lane;
   const LaneCell<Real> cell =
       make_cell<Real>(tile, a.map.cells[slot] >= 0, a.map.x[slot], a.map.y[slot], a.map.z[slot]);
-  std::uint32_t cursor = a.chunk.range_begin[job.tile];
-  const std::uint32_t end = a.chunk.range_begin[job.tile + 1];
+  Candidates<Real> candidates(ring, a.map, a.chunk, job, a.u, lane);
   double* const to = a.partial + number * (kMomentRows * kOwnChannels * kWarp);
   LaneOwn<Real> sums{};
+  std::uint32_t complete = 0;
   int n_batches = 0;
-  bool first = true;
-  for (std::uint32_t base = 0; base < job.n; base += kWarp) {
-    const std::uint32_t left = job.n - base;
-    const int n = left < kWarp ? static_cast<int>(left) : kWarp;
-    fetch(batch, tile, a.chunk, job, base, end, a.u, nullptr, lane, cursor);
+  for (int begin, n; candidates.next(begin, n, nullptr, complete);) {
+    if (n_batches > 0 && n_batches % kFlushBatches == 0)
+      flush(sums, to, lane, n_batches == kFlushBatches);
+    ++n_batches;
     for (int i = 0; i < n; ++i) {
-      const Staged<Real> s = batch.staged[i];
-      const std::uint32_t place = batch.place[i];
-      Real w = 0;
-      if (reach<Real, kExact>(tile, a.function, cell, s, a.chunk, place, w))
+      const Staged<Real> s = ring.staged[begin + i];
+      const std::uint32_t place = ring.place[begin + i];
+      Real w;
+      if (reach<Real, kWeighing>(tile, a.function, cell, s, a.chunk, place, w))
         add_own(sums, w, s.u, slab_of(a.valid[place], a.first, a.width),
                 a.own == nullptr ? nullptr
                                  : a.own + static_cast<std::int64_t>(place) * a.width + a.first);
     }
     __syncwarp();
-    if (++n_batches % kFlushBatches == 0 || base + kWarp >= job.n) {
-      flush(sums, to, lane, first);
-      first = false;
-    }
   }
+  flush(sums, to, lane, n_batches <= kFlushBatches);
 }
 
 // A warp a tile, a lane a cell.

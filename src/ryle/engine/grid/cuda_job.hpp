@@ -20,6 +20,12 @@ struct alignas(4 * sizeof(Real)) Staged {
   Real x, y, z, u;
 };
 
+/// What the cells of a tile span, around which samples may matter.
+template <class Real>
+struct TileBox {
+  Real x_min, x_max, y_min, y_max, reach2;
+};
+
 template <class Real>
 struct LaneCell {
   Real x, y, z;
@@ -44,9 +50,9 @@ template <class Real>
 RYLE_HD inline void offset_in(const WarpTile& tile, const double* p, Real& x, Real& y, Real& z) {
   // Differences in double, then Real: what is lost is a part of the tile's radius.
   const double d[3] = {p[0] - tile.center[0], p[1] - tile.center[1], p[2] - tile.center[2]};
-  x = static_cast<Real>(d[0] * tile.east[0] + d[1] * tile.east[1] + d[2] * tile.east[2]);
-  y = static_cast<Real>(d[0] * tile.north[0] + d[1] * tile.north[1] + d[2] * tile.north[2]);
-  z = static_cast<Real>(d[0] * tile.center[0] + d[1] * tile.center[1] + d[2] * tile.center[2]);
+  x = static_cast<Real>(dot(d, tile.east));
+  y = static_cast<Real>(dot(d, tile.north));
+  z = static_cast<Real>(dot(d, tile.center));
 }
 
 template <class Real>
@@ -62,6 +68,28 @@ RYLE_HD inline Staged<Real> nobody() {
   return {9, 9, 9, 0};
 }
 
+template <class Real>
+RYLE_HD inline TileBox<Real> box_of(const WarpTile& tile) {
+  // More than float32 makes of the offsets in it.
+#if RYLE_MUTANT == 1500
+  constexpr float kMargin = 0.98F;
+#else
+  constexpr float kMargin = 1.0001F;
+#endif
+  return {static_cast<Real>(tile.x_min), static_cast<Real>(tile.x_max),
+          static_cast<Real>(tile.y_min), static_cast<Real>(tile.y_max),
+          static_cast<Real>(tile.outer * kMargin)};
+}
+
+/// May the sample be within reach of a cell? Beside the box in the tile's plane it is no farther
+/// than the chord is long.
+template <class Real>
+RYLE_HD inline bool is_near(const TileBox<Real>& box, const Staged<Real>& s) {
+  const Real beside = s.x < box.x_min ? box.x_min - s.x : s.x > box.x_max ? s.x - box.x_max : 0;
+  const Real above = s.y < box.y_min ? box.y_min - s.y : s.y > box.y_max ? s.y - box.y_max : 0;
+  return s.u > 0 && add_product(beside, beside, times(above, above)) <= box.reach2;
+}
+
 /// @param weights [place], 0: does not count; nullptr: all 1
 template <class Real>
 RYLE_HD inline Staged<Real> stage(const WarpTile& tile, const ChunkView& chunk,
@@ -75,13 +103,13 @@ RYLE_HD inline Staged<Real> stage(const WarpTile& tile, const ChunkView& chunk,
   return s;
 }
 
-/// True where the sample is within reach of the cell, with K of the pair.
-template <class Real, bool kExact>
+/// True where the sample is within reach of the cell, with K of the pair; else that is 0.
+template <class Real, Weighing kWeighing>
 RYLE_HD inline bool reach(const WarpTile& tile, const PairFunction& f, const LaneCell<Real>& cell,
                           const Staged<Real>& s, const ChunkView& chunk, std::uint32_t place,
                           Real& w) {
   const Real dx = s.x - cell.x, dy = s.y - cell.y, dz = s.z - cell.z;
-  const Real c2 = dx * dx + (dy * dy + dz * dz);
+  const Real c2 = squared_length(dx, dy, dz);
   bool in;
   if constexpr (sizeof(Real) == 8) {
     in = c2 < f.chord2;
@@ -90,33 +118,37 @@ RYLE_HD inline bool reach(const WarpTile& tile, const PairFunction& f, const Lan
     if (!in && c2 < tile.outer) {
       const double ex = chunk.x[place] - cell.direction[0], ey = chunk.y[place] - cell.direction[1],
                    ez = chunk.z[place] - cell.direction[2];
-      in = ex * ex + ey * ey + ez * ez < f.chord2;
+      in = squared_length(ex, ey, ez) < f.chord2;
     }
   }
+  if constexpr (kWeighing == Weighing::gauss) {
+    const float k = gauss_value(f, static_cast<float>(c2));  // of any pair, without a branch
+    w = in ? static_cast<Real>(k) : 0;
+    return in;
+  }
+  w = 0;
   if (!in) return false;
-  if constexpr (kExact) {
+  if constexpr (kWeighing == Weighing::exact) {
     const double p[3] = {chunk.x[place], chunk.y[place], chunk.z[place]};
     const double ex = p[0] - cell.direction[0], ey = p[1] - cell.direction[1],
                  ez = p[2] - cell.direction[2];
-    w = static_cast<Real>(exact_value(f, cell.direction, p, sqrt(ex * ex + ey * ey + ez * ez)));
+    w = static_cast<Real>(exact_value(f, cell.direction, p, sqrt(squared_length(ex, ey, ez))));
   } else {
-    w = static_cast<Real>(fast_value(f, static_cast<float>(c2)));
+    w = static_cast<Real>(cubic_value(f, static_cast<float>(c2)));
   }
   return true;
 }
 
-RYLE_HD inline float add_product(float a, float b, float c) { return fmaf(a, b, c); }
-RYLE_HD inline double add_product(double a, double b, double c) { return fma(a, b, c); }
-
-/// Adds a sample within reach. @param values of its channels, 0 where absent, times their own
-/// weights
+/// Adds a sample; one that is not within reach has w = 0 and adds nothing. @param values of its
+/// channels, 0 where absent, times their own weights
 template <class Real, int kChannels>
-RYLE_HD inline void add(LaneSums<Real, kChannels>& sums, Real w, Real u, const Real* values) {
+RYLE_HD inline void add(LaneSums<Real, kChannels>& sums, bool in, Real w, Real u,
+                        const Real* values) {
   const Real wu = times(w, u);
   sums.weight += wu;
-  sums.square += times(wu, w);
+  sums.square = add_product(wu, w, sums.square);
   sums.magnitude += wu < 0 ? -wu : wu;
-  ++sums.count;
+  sums.count += in ? 1 : 0;
 #ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
@@ -136,7 +168,7 @@ template <class Real>
 RYLE_HD inline void add_own(LaneOwn<Real>& sums, Real w, Real u, std::uint32_t present,
                             const float* weights) {
   const Real wu = times(w, u);
-  const Real square = times(wu, w), magnitude = wu < 0 ? -wu : wu;
+  const Real magnitude = wu < 0 ? -wu : wu;
 #ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
@@ -144,7 +176,7 @@ RYLE_HD inline void add_own(LaneOwn<Real>& sums, Real w, Real u, std::uint32_t p
     if ((present >> c & 1U) == 0) continue;
     const Real own = weights == nullptr ? Real{1} : static_cast<Real>(weights[c]);
     sums.weight[c] = add_product(wu, own, sums.weight[c]);
-    sums.square[c] = add_product(square, own, sums.square[c]);
+    sums.square[c] = add_product(times(wu, own), w, sums.square[c]);
     sums.magnitude[c] = add_product(magnitude, own, sums.magnitude[c]);
     ++sums.count[c];
   }
@@ -167,6 +199,24 @@ RYLE_HD inline void flush(LaneSums<Real, kChannels>& sums, double* to, int lane,
   put(to, kChannels + 2, lane, sums.magnitude, first);
   put(to, kChannels + 3, lane, sums.count, first);
   sums = {};
+}
+
+/// The last ones of a job, with those flushed before into `totals` unless these are the first.
+template <class Real, int kChannels>
+RYLE_HD inline void finish_job(const LaneSums<Real, kChannels>& sums, const double* totals,
+                               double* to, int lane, bool first) {
+  const auto row = [&](int r, double v) {
+    const int at = r * kWarp + lane;
+    to[at] = first ? v : totals[at] + v;
+  };
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+  for (int c = 0; c < kChannels; ++c) row(c, sums.weighted[c]);
+  row(kChannels, sums.weight);
+  row(kChannels + 1, sums.square);
+  row(kChannels + 2, sums.magnitude);
+  row(kChannels + 3, sums.count);
 }
 
 /// @shape to [kMomentRows][kOwnChannels][kWarp]
