@@ -29,6 +29,12 @@ inline constexpr std::int64_t kSpectraPerInt32 = 65'472;
 /// fp32 sums go into double this often, so that their rounding does not grow with the length of a
 /// dump.
 inline constexpr std::int64_t kSpectraPerFloat = 1024;
+/// Tensor cores cut, not round, fp32 sums of halves: after n spectra up to n 2^-23 of
+/// sqrt(P_i P_j), P = sum |v|^2, may be missing (correlate.md T-XE-06 allows 5e-4). Sums in
+/// registers are that long at most; those in device memory take them, rounded, until they go into
+/// double.
+inline constexpr std::int64_t kSpectraPerF16Sum = 4096;
+inline constexpr std::int64_t kSpectraPerF16Tile = 65'536;
 
 /// Plain kernel for every format: adds the gulp to sums[channel][pair] (canonical order). Integer
 /// formats use `integer` and are exact; cf16, cf32 use `real`. Integer gulps of 4 and 8 bits hold
@@ -68,5 +74,38 @@ void launch_wgmma_s8(const WgmmaPlan& plan, const CudaGulp& gulp, bool overwrite
 /// Adds them to totals[channel][pair] and leaves them as they are.
 void launch_fold_wgmma_s8(const WgmmaPlan& plan, const std::int32_t* sums, ci64* totals,
                           cudaStream_t stream);
+/// What set_cuda_tuning() put in the place of the table's row, or the row.
+CudaTuning tuning_now(const CudaTuning& row);
+
+/// Tensor-core kernels for cf16: fp32 sums, in the order of the kernel for bytes of the same kind.
+/// Equal gulps give equal bits. A gulp has kSpectraPerF16Sum spectra at most.
+struct F16Plan {
+  std::int64_t n_sums = 0;
+  std::int64_t n_part_sums = 0;  ///< sums of parts of what is cut along time
+  std::int64_t n_counters = 0;   ///< words, 0 before the first launch
+};
+struct F16Memory {
+  float* sums = nullptr;
+  float* parts = nullptr;
+  int* counters = nullptr;
+};
+struct WgmmaF16Plan : F16Plan {
+  wgmma::Layout layout;
+  CudaTuning tuning{};
+  std::int64_t concurrent_blocks = 0;  ///< thread blocks the device runs at a time
+};
+/// @pre the device has compute capability 9.0
+WgmmaF16Plan plan_wgmma_f16(std::int64_t n_inputs, std::int64_t n_channels, int device);
+/// overwrite: what the sums held is forgotten.
+void launch_wgmma_f16(const WgmmaF16Plan& plan, const CudaGulp& gulp, bool overwrite,
+                      const F16Memory& memory, cudaStream_t stream);
+/// Adds them to totals[channel][pair] and leaves them as they are.
+void launch_fold_wgmma_f16(const WgmmaF16Plan& plan, const float* sums, cf64* totals,
+                           cudaStream_t stream);
+/// mma.sync m16n8k16, compute capability 8.0 and newer; no parts and no counters.
+F16Plan plan_mma_f16(std::int64_t n_inputs, std::int64_t n_channels, int device);
+void launch_mma_f16(const CudaGulp& gulp, bool overwrite, float* sums, cudaStream_t stream);
+void launch_fold_mma_f16(int n_inputs, int n_channels, const float* sums, cf64* totals,
+                         cudaStream_t stream);
 
 }  // namespace ryle::correlate::detail

@@ -11,58 +11,15 @@
 // spectra. ci4 is widened in registers to 16 times its value (high nibble as it is, low nibble
 // shifted up); the fold divides by 256, which is exact.
 #include <algorithm>
+
 #include "ryle/core/baseline.hpp"
-#include "ryle/device/cuda/product_tiles.hpp"
 #include "ryle/device/cuda/runtime.hpp"
-#include "ryle/engine/correlate/cuda_kernels.cuh"
-#include "ryle/engine/correlate/cuda_tiles.cuh"
+#include "ryle/engine/correlate/cuda_mma.cuh"
 
 namespace ryle::correlate::detail {
 namespace {
 
-constexpr int kRowBytes = 128;  // one block of one input
-using Tiles = cuda::ProductTiles;
-constexpr int kTile = Tiles::kTile;  // inputs along an edge of a thread block's tile
-constexpr int kWarpRows = Tiles::kWarpRows;
-constexpr int kWarpColumns = Tiles::kWarpColumns;
-
-constexpr int kFragments = kWarpRows / 16;
-constexpr int kWarpsAcross = Tiles::kWarpsAcross;
-constexpr int kThreads = Tiles::kThreads;
-constexpr int kStages = 3;
-constexpr int kStageBytes = 2 * kTile * kRowBytes;
-constexpr int kSharedBytes = kStages * kStageBytes;
-constexpr int kBlocksPerSm = 4;  // 8 warps of 252 registers fill the register file
-constexpr int kSumsPerThread = Tiles::kSumsPerThread;
-
-__device__ inline unsigned shared_address(const void* pointer) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
-}
-
-// 16 bytes global to shared without a register; n_bytes = 0 writes zeros (inputs beyond the last
-// one).
-__device__ inline void copy_16(unsigned to, const void* from, int n_bytes) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(to), "l"(from), "r"(n_bytes)
-               : "memory");
-}
-__device__ inline void commit_copies() { asm volatile("cp.async.commit_group;\n" ::: "memory"); }
-template <int Pending>
-__device__ inline void wait_copies() {
-  asm volatile("cp.async.wait_group %0;\n" ::"n"(Pending) : "memory");
-}
-
-// Byte offset of 16-byte piece `piece` of row `row`: the xor keeps eight rows of one piece in eight
-// different banks.
-__device__ inline int swizzled(int row, int piece) {
-  return row * kRowBytes + ((piece ^ (row & 7)) << 4);
-}
-
-__device__ inline void load_matrices(unsigned (&r)[4], unsigned address) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(address)
-               : "memory");
-}
+using namespace mma;
 
 __device__ inline void multiply_add(int (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
   asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, "
@@ -90,21 +47,6 @@ __device__ inline void load_parts(unsigned (&re)[4], unsigned (&im)[4], unsigned
   }
 }
 
-__device__ void load_rows(unsigned to, const std::byte* base, std::int64_t input_stride_bytes,
-                          int first_input, int n_inputs) {
-  constexpr int kPieces = kTile * (kRowBytes / 16);
-#pragma unroll
-  for (int k = 0; k < kPieces / kThreads; ++k) {
-    const int index = threadIdx.x + k * kThreads;
-    const int row = index / 8;
-    const int piece = index % 8;
-    const bool exists = first_input + row < n_inputs;
-    const std::byte* from =
-        base + (exists ? first_input + row : 0) * input_stride_bytes + piece * 16;
-    copy_16(to + swizzled(row, piece), from, exists ? 16 : 0);
-  }
-}
-
 // Column fragment n of 8 inputs lies in half n % 2 of pair n / 2, as ldmatrix delivered it.
 __device__ inline void add_product(int (&sum)[4], const unsigned (&a)[4], const unsigned (&b)[2][4],
                                    int n) {
@@ -120,11 +62,7 @@ struct Accumulators {
 template <bool Nibbles>
 __device__ inline void multiply_block(Accumulators& sums, unsigned rows, unsigned columns,
                                       int warp_row, int warp_column) {
-  const int lane = threadIdx.x % 32;
-  const int a_row = warp_row + (lane & 15);
-  const int a_half = lane >> 4;
-  const int b_row = warp_column + (lane & 7) + ((lane >> 4) << 3);
-  const int b_half = (lane >> 3) & 1;
+  const Lane lane = lane_of(warp_row, warp_column);
   constexpr int kSteps = Nibbles ? 4 : 2;
 #pragma unroll 2
   for (int step = 0; step < kSteps; ++step) {
@@ -132,7 +70,8 @@ __device__ inline void multiply_block(Accumulators& sums, unsigned rows, unsigne
     unsigned b_im[2][4];
 #pragma unroll
     for (int pair = 0; pair < 2; ++pair) {
-      load_parts<Nibbles>(b_re[pair], b_im[pair], columns, b_row + 16 * pair, b_half, step);
+      load_parts<Nibbles>(b_re[pair], b_im[pair], columns, lane.b_row + 16 * pair, lane.b_half,
+                          step);
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
         int& column = sums.column[2 * pair + k / 2];
@@ -143,7 +82,7 @@ __device__ inline void multiply_block(Accumulators& sums, unsigned rows, unsigne
     for (int m = 0; m < kFragments; ++m) {
       unsigned a_re[4];
       unsigned a_im[4];
-      load_parts<Nibbles>(a_re, a_im, rows, a_row + 16 * m, a_half, step);
+      load_parts<Nibbles>(a_re, a_im, rows, lane.a_row + 16 * m, lane.a_half, step);
       // One kind of product for all columns at a time: a sum is touched again only eight products
       // later.
 #pragma unroll
@@ -194,44 +133,19 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
   const int split = static_cast<int>(blockIdx.x / n_tiles % n_splits);
   const std::int64_t channel = blockIdx.x / n_tiles / n_splits;
   const TileIndex tile = tile_of(tile_index);
-  const bool diagonal = tile.column == tile.row;
   const int begin = static_cast<int>(static_cast<std::int64_t>(gulp.n_blocks) * split / n_splits);
   const int end =
       static_cast<int>(static_cast<std::int64_t>(gulp.n_blocks) * (split + 1) / n_splits);
-  const int n_blocks = end - begin;
   const std::byte* base = gulp.data + channel * gulp.channel_stride_bytes +
                           (gulp.first_block + begin) * gulp.block_stride_bytes;
-  const unsigned shared = shared_address(staging);
-
-  const auto fetch = [&](int block) {
-    if (block < n_blocks) {
-      const unsigned to = shared + block % kStages * kStageBytes;
-      const std::byte* from = base + block * gulp.block_stride_bytes;
-      load_rows(to, from, gulp.input_stride_bytes, tile.row * kTile, gulp.n_inputs);
-      if (!diagonal) {
-        load_rows(to + kTile * kRowBytes, from, gulp.input_stride_bytes, tile.column * kTile,
-                  gulp.n_inputs);
-      }
-    }
-    commit_copies();  // also when empty: the waits count groups
-  };
-
   Accumulators sums;
   const int warp = threadIdx.x / 32;
   const int warp_row = warp / kWarpsAcross * kWarpRows;
   const int warp_column = warp % kWarpsAcross * kWarpColumns;
-#pragma unroll
-  for (int stage = 0; stage < kStages - 1; ++stage) fetch(stage);
-  for (int block = 0; block < n_blocks; ++block) {
-    wait_copies<kStages - 2>();
-    __syncthreads();  // the block is visible to all, and all are done with the stage fetched into
-                      // next
-    fetch(block + kStages - 1);
-    const unsigned rows = shared + block % kStages * kStageBytes;
-    multiply_block<Nibbles>(sums, rows, diagonal ? rows : rows + kTile * kRowBytes, warp_row,
-                            warp_column);
-  }
-  wait_copies<0>();
+  for_each_block(shared_address(staging), gulp, base, end - begin, tile,
+                 [&](unsigned rows, unsigned columns) {
+                   multiply_block<Nibbles>(sums, rows, columns, warp_row, warp_column);
+                 });
   add_column_sums(sums);
 
   std::int32_t* out =
@@ -294,27 +208,14 @@ void launch(const MmaPlan& plan, const CudaGulp& gulp, bool overwrite, std::int3
   RYLE_CUDA_LAUNCHED("correlate_mma_s8");
 }
 
-template <bool Nibbles>
-std::int64_t prepare(int device) {
-  RYLE_CUDA(cudaFuncSetAttribute(correlate_mma_s8<Nibbles>,
-                                 cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
-  int per_sm = 0;
-  RYLE_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, correlate_mma_s8<Nibbles>,
-                                                          kThreads, kSharedBytes));
-  int n_sm = 0;
-  RYLE_CUDA(cudaDeviceGetAttribute(&n_sm, cudaDevAttrMultiProcessorCount, device));
-  if (per_sm == 0)
-    throw DeviceError("cuda:mma_s8 does not fit this device's shared memory; use cuda:simt");
-  return std::int64_t{per_sm} * n_sm;
-}
-
 }  // namespace
 
 MmaPlan plan_mma_s8(SampleFormat format, std::int64_t n_inputs, std::int64_t n_channels,
                     int device) {
   MmaPlan plan;
   plan.concurrent_blocks =
-      format == SampleFormat::ci4 ? prepare<true>(device) : prepare<false>(device);
+      prepare(format == SampleFormat::ci4 ? correlate_mma_s8<true> : correlate_mma_s8<false>,
+              device, "cuda:mma_s8");
   plan.n_tiles = n_pairs((n_inputs + kTile - 1) / kTile);
   plan.n_tile_sums =
       checked_product({n_channels, plan.n_tiles, kTile, kTile, 2}, "int32 tile sums");

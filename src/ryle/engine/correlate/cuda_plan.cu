@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Host side of the CUDA correlator: choice, memory, folding before an int32 can overflow, counts.
 #include <algorithm>
+#include <atomic>
 
 #include "ryle/core/baseline.hpp"
 #include "ryle/device/cuda/runtime.hpp"
@@ -13,21 +14,43 @@
 namespace ryle::correlate {
 namespace {
 
+std::atomic<const CudaTuning*> searched_tuning{nullptr};
+
+}  // namespace
+
+namespace detail {
+
+CudaTuning tuning_now(const CudaTuning& row) {
+  const CudaTuning* searched = searched_tuning.load();
+  return searched != nullptr ? *searched : row;
+}
+
+}  // namespace detail
+
+void set_cuda_tuning(const CudaTuning* tuning) { searched_tuning.store(tuning); }
+
+namespace {
+
 using namespace detail;
 
-enum class Kernel : std::uint8_t { mma_s8, wgmma_s8, simt };
-constexpr Kernel kKernels[] = {Kernel::mma_s8, Kernel::wgmma_s8, Kernel::simt};
-constexpr const char* kNames[] = {"mma_s8", "sm90_s8_wgmma", "simt"};
+enum class Kernel : std::uint8_t { mma_s8, wgmma_s8, wgmma_f16, mma_f16, simt };
+constexpr Kernel kKernels[] = {Kernel::mma_s8, Kernel::wgmma_s8, Kernel::wgmma_f16, Kernel::mma_f16,
+                               Kernel::simt};
+constexpr const char* kNames[] = {"mma_s8", "sm90_s8_wgmma", "sm90_f16_wgmma", "mma_f16", "simt"};
 
 std::string name_of(Kernel kernel) { return kNames[static_cast<int>(kernel)]; }
 
+bool of_halves(Kernel kernel) { return kernel == Kernel::wgmma_f16 || kernel == Kernel::mma_f16; }
+
 bool takes(Kernel kernel, SampleFormat format) {
   if (kernel == Kernel::simt) return true;
+  if (of_halves(kernel)) return format == SampleFormat::cf16;
   return format == SampleFormat::ci8 || (kernel == Kernel::mma_s8 && format == SampleFormat::ci4);
 }
 
 bool runs_on(Kernel kernel, int device) {
-  return kernel != Kernel::wgmma_s8 || cuda::has_warpgroup_products(device);
+  const bool wgmma = kernel == Kernel::wgmma_s8 || kernel == Kernel::wgmma_f16;
+  return !wgmma || cuda::has_warpgroup_products(device);
 }
 
 class CudaCorrelator final : public Correlator {
@@ -59,6 +82,17 @@ class CudaCorrelator final : public Correlator {
       wgmma_ = plan_wgmma_s8(config.n_inputs, config.n_channels, device_);
       tile_sums_ = Buffer<std::int32_t>(wgmma_.n_ints, MemorySpace::device);
       counter_word_ = Buffer<int>(1, MemorySpace::device);
+      tiles_are_stale_ = true;
+    }
+    if (of_halves(kernel_)) {
+      if (kernel_ == Kernel::wgmma_f16)
+        wgmma_f16_ = plan_wgmma_f16(config.n_inputs, config.n_channels, device_);
+      const F16Plan plan = kernel_ == Kernel::wgmma_f16
+                               ? wgmma_f16_
+                               : plan_mma_f16(config.n_inputs, config.n_channels, device_);
+      real_tiles_ = Buffer<float>(plan.n_sums, MemorySpace::device);
+      parts_ = Buffer<float>(plan.n_part_sums, MemorySpace::device);
+      counters_ = Buffer<int>(plan.n_counters, MemorySpace::device);
       tiles_are_stale_ = true;
     }
   }
@@ -120,7 +154,7 @@ class CudaCorrelator final : public Correlator {
     n_spectra_ = 0;
     spectra_in_tiles_ = 0;
     handed_over_ = Handed::nothing;
-    tiles_are_stale_ = kernel_ == Kernel::wgmma_s8;
+    tiles_are_stale_ = kernel_ == Kernel::wgmma_s8 || of_halves(kernel_);
     folded_ = false;
   }
 
@@ -156,7 +190,8 @@ class CudaCorrelator final : public Correlator {
 
   std::string_view implementation() const override {
     constexpr const char* kImplementations[] = {
-        "correlate/cuda/mma_s8", "correlate/cuda/sm90_s8_wgmma", "correlate/cuda/simt"};
+        "correlate/cuda/mma_s8", "correlate/cuda/sm90_s8_wgmma", "correlate/cuda/sm90_f16_wgmma",
+        "correlate/cuda/mma_f16", "correlate/cuda/simt"};
     return kImplementations[static_cast<int>(kernel_)];
   }
   const Config& config() const override { return config_; }
@@ -176,6 +211,7 @@ class CudaCorrelator final : public Correlator {
 
   // int64 needs no limit; the int count of blocks in a launch does.
   std::int64_t spectra_per_launch() const {
+    if (of_halves(kernel_)) return kSpectraPerF16Sum;
     if (!integer_) return kSpectraPerFloat;
     return config_.format == SampleFormat::ci16 ? std::int64_t{1} << 30 : kSpectraPerInt32;
   }
@@ -191,9 +227,15 @@ class CudaCorrelator final : public Correlator {
 #if RYLE_MUTANT == 302
     if (spectra_in_tiles_ + n_spectra > 2 * kSpectraPerInt32) fold(queue);
 #else
-    if (spectra_in_tiles_ + n_spectra > kSpectraPerInt32) fold(queue);
+    if (spectra_in_tiles_ + n_spectra > (integer_ ? kSpectraPerInt32 : kSpectraPerF16Tile))
+      fold(queue);
 #endif
-    if (kernel_ == Kernel::wgmma_s8) {
+    if (kernel_ == Kernel::wgmma_f16) {
+      launch_wgmma_f16(wgmma_f16_, gulp, tiles_are_stale_,
+                       {real_tiles_.data(), parts_.data(), counters_.data()}, stream);
+    } else if (kernel_ == Kernel::mma_f16) {
+      launch_mma_f16(gulp, tiles_are_stale_, real_tiles_.data(), stream);
+    } else if (kernel_ == Kernel::wgmma_s8) {
       launch_wgmma_s8(wgmma_, gulp, tiles_are_stale_, tile_sums_.data(), counter_word_.data(),
                       stream);
     } else {
@@ -207,7 +249,16 @@ class CudaCorrelator final : public Correlator {
     if (!tensor_cores_ || spectra_in_tiles_ == 0) return;
     auto* totals = reinterpret_cast<ci64*>(sums_.data());
     const auto stream = cuda::stream_of(queue);
-    if (kernel_ == Kernel::wgmma_s8) {
+    if (of_halves(kernel_)) {
+      auto* real = reinterpret_cast<cf64*>(sums_.data());
+      if (kernel_ == Kernel::wgmma_f16) {
+        launch_fold_wgmma_f16(wgmma_f16_, real_tiles_.data(), real, stream);
+      } else {
+        launch_fold_mma_f16(static_cast<int>(config_.n_inputs),
+                            static_cast<int>(config_.n_channels), real_tiles_.data(), real, stream);
+      }
+      tiles_are_stale_ = true;
+    } else if (kernel_ == Kernel::wgmma_s8) {
       launch_fold_wgmma_s8(wgmma_, tile_sums_.data(), totals, stream);
       tiles_are_stale_ = true;
     } else {
@@ -221,13 +272,17 @@ class CudaCorrelator final : public Correlator {
   Config config_;
   int device_;
   Kernel kernel_;
-  bool tensor_cores_;  // int32 tiles on the way to sums_
+  bool tensor_cores_;  // int32 or fp32 tiles on the way to sums_
   bool integer_;
   std::int64_t n_products_;
   Queue host_queue_;  // the masks are host memory: their pairs are counted there
   PairCounter counter_;
   MmaPlan plan_;
   WgmmaPlan wgmma_;
+  WgmmaF16Plan wgmma_f16_;
+  Buffer<float> real_tiles_;
+  Buffer<float> parts_;  // of items cut along time, see cuda_wgmma_floats.hpp
+  Buffer<int> counters_;
   Buffer<int> counter_word_;  // of shares taken, see cuda_wgmma_s8.cu
   Buffer<std::int64_t>
       sums_;  // canonical order, ci64 or cf64 (both 16 bytes, and 0 is all bits 0 in both)
@@ -281,7 +336,7 @@ std::unique_ptr<Correlator> make_cuda_correlator(Queue& queue, const Config& con
   for (const Kernel kernel : kKernels) {
     if (!takes(kernel, config.format) || !runs_on(kernel, device)) continue;
     // Not measured on a GPU yet: by its name only.
-    const bool chosen = any && kernel != Kernel::wgmma_s8;
+    const bool chosen = any && kernel != Kernel::wgmma_s8 && !of_halves(kernel);
     if (chosen || wanted == "cuda:" + name_of(kernel))
       return std::make_unique<CudaCorrelator>(queue, config, kernel);
     names += ", cuda:" + name_of(kernel);

@@ -118,12 +118,15 @@ RYLE_HOST_DEVICE constexpr bool needs_input_sums(const Layout& l, const Tile& ti
 #endif
 }
 
-/// V_ij, i <= j, of what the kernel left. Below the diagonal the second part holds
-/// sum re_j im_i + (~im_j) re_i; on it G_ji = sum re_j im_i of the whole square, Im = G_ji - G_ij.
-/// Sums wrap modulo 2^32 on the way.
-RYLE_HOST_DEVICE inline ci64 value(const Layout& l, const std::int32_t* sums, int channel, int i,
-                                   int j) {
-  const std::int32_t* inputs = sums + l.n_sums();
+/// Where V_ij, i <= j, lies in what the kernel left: indices of sums.
+struct Places {
+  std::int64_t re = 0;
+  std::int64_t im = 0;
+  std::int64_t mirrored_im = 0;  ///< of (i, j); on the diagonal only
+  bool diagonal = true;          ///< of the tiles
+};
+
+RYLE_HOST_DEVICE inline Places places_of(const Layout& l, int channel, int i, int j) {
   std::int64_t item = channel / 2;
   int row = channel % 2 * kGroupRows + j, column = i;
   int mirrored_row = channel % 2 * kGroupRows + i, mirrored_column = j;
@@ -135,17 +138,27 @@ RYLE_HOST_DEVICE inline ci64 value(const Layout& l, const std::int32_t* sums, in
     column = mirrored_row = i % kTile;
     diagonal = tile_row == tile_column;
   }
-  const std::int32_t* re = sums + item * l.item_sums();
-  const std::int32_t* im = re + l.part_sums();
-  auto imaginary = static_cast<std::uint32_t>(im[place(row, column)]);
+  const std::int64_t re = item * l.item_sums(), im = re + l.part_sums();
+  return {re + place(row, column), im + place(row, column),
+          im + place(mirrored_row, mirrored_column), diagonal};
+}
+
+/// V_ij, i <= j, of what the kernel left. Below the diagonal the second part holds
+/// sum re_j im_i + (~im_j) re_i; on it G_ji = sum re_j im_i of the whole square, Im = G_ji - G_ij.
+/// Sums wrap modulo 2^32 on the way.
+RYLE_HOST_DEVICE inline ci64 value(const Layout& l, const std::int32_t* sums, int channel, int i,
+                                   int j) {
+  const std::int32_t* inputs = sums + l.n_sums();
+  const Places at = places_of(l, channel, i, j);
+  auto imaginary = static_cast<std::uint32_t>(sums[at.im]);
 #if RYLE_MUTANT == 1390
-  if (diagonal) imaginary -= static_cast<std::uint32_t>(im[place(row, column)]);
+  if (at.diagonal) imaginary -= static_cast<std::uint32_t>(sums[at.im]);
 #else
-  if (diagonal) imaginary -= static_cast<std::uint32_t>(im[place(mirrored_row, mirrored_column)]);
+  if (at.diagonal) imaginary -= static_cast<std::uint32_t>(sums[at.mirrored_im]);
 #endif
-  if (!diagonal)
+  if (!at.diagonal)
     imaginary += static_cast<std::uint32_t>(inputs[std::int64_t{channel} * l.padded_inputs() + i]);
-  return {re[place(row, column)], static_cast<std::int32_t>(imaginary)};
+  return {sums[at.re], static_cast<std::int32_t>(imaginary)};
 }
 
 /// Work of a gulp cut into shares, runs of (item, block): whole items in order first, a round for

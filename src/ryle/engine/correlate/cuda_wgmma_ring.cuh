@@ -143,8 +143,8 @@ __device__ inline void multiply_piece(typename Numbers::Sums& sums, Ring& ring, 
 /// divergent and waits after every product.
 __device__ inline int uniform(int value) { return __shfl_sync(0xffffffffu, value, 0); }
 
-/// The warpgroups that multiply: worker.work<Part>(ring, id, item, n_blocks, warpgroup, warp) for
-/// every piece of every share.
+/// The warpgroups that multiply: worker.work<Part>(ring, share, id, item, n_blocks, warpgroup,
+/// warp) for every piece of every share.
 template <bool kPaired, class Worker>
 __device__ inline void consume(const RingArgs& a, RingBarriers& b, Ring ring,
                                const Worker& worker) {
@@ -158,13 +158,13 @@ __device__ inline void consume(const RingArgs& a, RingBarriers& b, Ring ring,
     for_each_piece(a.shares, share, [&](std::int64_t id, int, int n_blocks) {
       const Item item = a.layout.item(id);
       if constexpr (kPaired) {
-        worker.template work<Part::paired>(ring, id, item, n_blocks, warpgroup, warp);
+        worker.template work<Part::paired>(ring, share, id, item, n_blocks, warpgroup, warp);
       } else if (item.tile.row != item.tile.column) {
-        worker.template work<Part::across>(ring, id, item, n_blocks, warpgroup, warp);
+        worker.template work<Part::across>(ring, share, id, item, n_blocks, warpgroup, warp);
       } else if (warpgroup == 0) {
-        worker.template work<Part::upper>(ring, id, item, n_blocks, warpgroup, warp);
+        worker.template work<Part::upper>(ring, share, id, item, n_blocks, warpgroup, warp);
       } else {
-        worker.template work<Part::lower>(ring, id, item, n_blocks, warpgroup, warp);
+        worker.template work<Part::lower>(ring, share, id, item, n_blocks, warpgroup, warp);
       }
     });
   }

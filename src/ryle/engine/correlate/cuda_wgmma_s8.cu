@@ -14,7 +14,6 @@
 // ~x has no forbidden code, so -128 is exact. Sums wrap modulo 2^32; the final ones fit, because
 // the caller folds them every kSpectraPerInt32 spectra (correlate.md 5.1, 5.2, 7.3).
 #include <algorithm>
-#include <atomic>
 
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/device/cuda/warpgroup_s8.cuh"
@@ -107,8 +106,8 @@ struct Worker {
   const WgmmaArgs& a;
 
   template <Part kPart>
-  __device__ void work(Ring& ring, std::int64_t id, const Item& item, int n_blocks, int warpgroup,
-                       int warp) const {
+  __device__ void work(Ring& ring, int, std::int64_t id, const Item& item, int n_blocks,
+                       int warpgroup, int warp) const {
     const int lane = threadIdx.x % 32;
     const Layout& layout = a.ring.layout;
     Bytes::Sums sums;
@@ -163,8 +162,6 @@ __global__ void fold_wgmma_s8(Layout layout, const std::int32_t* sums, long long
   }
 }
 
-std::atomic<const CudaTuning*> searched_tuning{nullptr};
-
 }  // namespace
 
 WgmmaPlan plan_wgmma_s8(std::int64_t n_inputs, std::int64_t n_channels, int device) {
@@ -184,8 +181,7 @@ WgmmaPlan plan_wgmma_s8(std::int64_t n_inputs, std::int64_t n_channels, int devi
 
 void launch_wgmma_s8(const WgmmaPlan& plan, const CudaGulp& gulp, bool overwrite,
                      std::int32_t* sums, int* counter, cudaStream_t stream) {
-  const CudaTuning* searched = searched_tuning.load();
-  const CudaTuning tuning = searched != nullptr ? *searched : plan.tuning;
+  const CudaTuning tuning = tuning_now(plan.tuning);
   WgmmaArgs a;
   a.ring.layout = plan.layout;
   a.ring.shares =
@@ -220,9 +216,3 @@ void launch_fold_wgmma_s8(const WgmmaPlan& plan, const std::int32_t* sums, ci64*
 }
 
 }  // namespace ryle::correlate::detail
-
-namespace ryle::correlate {
-
-void set_cuda_tuning(const CudaTuning* tuning) { detail::searched_tuning.store(tuning); }
-
-}  // namespace ryle::correlate

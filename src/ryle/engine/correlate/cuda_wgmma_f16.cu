@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Hopper's correlator for cf16 (compute capability 9.0): wgmma m64nNk16 on planar blocks, fp32
+// sums. A block of halves lies in memory as one of bytes does, 16 spectra for 32: ring, addresses,
+// tiles and shares are those of the kernel for ci8. With rows j, columns i:
+//   Re V_ij = sum re_j re_i + im_j im_i
+//   Im V_ij = sum re_j im_i + (-im_j) re_i        below the diagonal; - is the sign bit flipped
+//   Im V_ij = G_ji - G_ij,  G_ji = sum re_j im_i  on it
+// Products are exact, sums in registers are cut to fp32 at every addition; a launch of
+// kSpectraPerF16Sum spectra bounds what that takes away. Sums in device memory are rounded, once a
+// launch. Equal gulps give equal bits: whole items have one owner a launch, items that are cut are
+// added up in the order of time (cuda_wgmma_floats.hpp).
+#include <algorithm>
+
+#include "ryle/device/cuda/runtime.hpp"
+#include "ryle/device/cuda/warpgroup_f16.cuh"
+#include "ryle/engine/correlate/cuda_kernels.cuh"
+#include "ryle/engine/correlate/cuda_tuning.hpp"
+#include "ryle/engine/correlate/cuda_wgmma_floats.hpp"
+#include "ryle/engine/correlate/cuda_wgmma_map.hpp"
+#include "ryle/engine/correlate/cuda_wgmma_ring.cuh"
+
+namespace ryle::correlate::detail {
+namespace {
+
+using namespace wgmma;
+
+struct HalvesArgs {
+  RingArgs ring;
+  bool overwrite = false;  // the tiles hold nothing that counts
+  float* sums = nullptr;
+  float* parts = nullptr;  // [slot][item_sums()]
+  int* arrived = nullptr;  // [cut item][warp]: parts that are there
+};
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
+/// What multiply_piece() asks for.
+struct Halves {
+  struct Rows {  // 64 rows x 16 spectra, as operand A
+    unsigned re[4], im[4], minus_im[4];
+  };
+  struct Sums {
+    float re[64], im[64];
+  };
+
+  template <Part kPart>
+  __device__ static void multiply_step(Sums& sums, const Rows& rows, unsigned columns,
+                                       int warpgroup, int step) {
+    const int first = kPart == Part::paired ? warpgroup * kGroupRows : 0;
+    const std::uint64_t re = operand_b(columns, first, step, 0);
+    const std::uint64_t im = operand_b(columns, first, step, 1);
+    cuda::begin_products();
+    if constexpr (kPart == Part::upper) {
+      cuda::multiply_64(sums.re, rows.re, re);
+      cuda::multiply_128(sums.im, rows.re, im);
+      cuda::multiply_64(sums.re, rows.im, im);
+    } else if constexpr (kPart == Part::paired) {
+      cuda::multiply_64(sums.re, rows.re, re);
+      cuda::multiply_64(sums.im, rows.re, im);
+      cuda::multiply_64(sums.re, rows.im, im);
+    } else {
+      cuda::multiply_128(sums.re, rows.re, re);
+      cuda::multiply_128(sums.im, rows.re, im);
+      cuda::multiply_128(sums.re, rows.im, im);
+      if constexpr (kPart == Part::across) cuda::multiply_128(sums.im, rows.minus_im, re);
+    }
+    cuda::end_products();
+  }
+
+  template <Part kPart>
+  __device__ static void load_rows(Rows& rows, Sums&, unsigned slot, int warpgroup, int warp,
+                                   int lane, int step) {
+    load_operand(rows.re, slot + operand_a(warpgroup, warp, lane, step, 0));
+    load_operand(rows.im, slot + operand_a(warpgroup, warp, lane, step, 1));
+    if constexpr (kPart == Part::across) {
+#pragma unroll
+      for (int k = 0; k < 4; ++k)  // here, not among the products
+        asm volatile("xor.b32 %0, %1, 0x80008000;\n" : "=r"(rows.minus_im[k]) : "r"(rows.im[k]));
+    }
+  }
+};
+
+template <int kRegisters>
+__device__ inline void put(float* to, const float (&sums)[64]) {
+#pragma unroll
+  for (int r = 0; r < kRegisters; ++r) to[r * kThreads] = sums[r];
+}
+
+/// One addition a launch to each sum, from one thread block: no order to choose.
+template <int kRegisters>
+__device__ inline void add(float* to, const float (&sums)[64]) {
+#pragma unroll
+  for (int r = 0; r < kRegisters; ++r) atomicAdd(to + r * kThreads, sums[r]);
+}
+
+/// n parts, item_sums floats apart, one after the other.
+template <int kRegisters>
+__device__ inline void add_up(float (&sums)[64], const float* parts, int n, std::int64_t apart) {
+#pragma unroll
+  for (int r = 0; r < kRegisters; ++r) sums[r] = __ldcg(parts + r * kThreads);
+  for (int p = 1; p < n; ++p) {
+#pragma unroll
+    for (int r = 0; r < kRegisters; ++r) sums[r] += __ldcg(parts + p * apart + r * kThreads);
+  }
+}
+
+/// Whether this warp brings the last of n parts of a cut item. Then it sees all.
+__device__ inline bool brings_last(int* arrived, int n, int lane) {
+  __threadfence();
+  __syncwarp();
+  int before = 0;
+  if (lane == 0) before = atomicAdd(arrived, 1);
+  before = uniform(before);
+  if (before + 1 < n) return false;
+  if (lane == 0) *arrived = 0;  // for the next launch
+  __threadfence();
+  return true;
+}
+
+/// Multiplies pieces of shares and adds them to the sums in device memory.
+struct HalvesWorker {
+  const HalvesArgs& a;
+
+  template <Part kPart>
+  __device__ void work(Ring& ring, int share, std::int64_t id, const Item&, int n_blocks,
+                       int warpgroup, int warp) const {
+    constexpr int kRe = kPart == Part::upper || kPart == Part::paired ? 32 : 64;
+    constexpr int kIm = kPart == Part::paired ? 32 : 64;
+    const int lane = threadIdx.x % 32;
+    const Layout& layout = a.ring.layout;
+    const Shares& shares = a.ring.shares;
+    Halves::Sums sums;
+#pragma unroll
+    for (int k = 0; k < 64; ++k) sums.re[k] = sums.im[k] = 0;
+    multiply_piece<Halves, kPart>(sums, ring, n_blocks, warpgroup, warp, lane);
+    cuda::settle(sums.re);
+    cuda::settle(sums.im);
+    if (n_blocks < shares.n_blocks) {
+      const std::int64_t cut_item = id - shares.n_whole;
+      float* part =
+          a.parts + slot_of(share - shares.n_whole, cut_item) * layout.item_sums() + threadIdx.x;
+      put<kRe>(part, sums.re);
+      put<kIm>(part + layout.part_sums(), sums.im);
+      const Parts parts = parts_of(shares, cut_item);
+      if (!brings_last(a.arrived + cut_item * kWarps + threadIdx.x / 32, parts.n, lane)) return;
+      const float* first = a.parts + parts.first_slot * layout.item_sums() + threadIdx.x;
+      add_up<kRe>(sums.re, first, parts.n, layout.item_sums());
+      add_up<kIm>(sums.im, first + layout.part_sums(), parts.n, layout.item_sums());
+    }
+    float* to = a.sums + id * layout.item_sums() + threadIdx.x;
+    if (a.overwrite) {
+      put<kRe>(to, sums.re);
+      put<kIm>(to + layout.part_sums(), sums.im);
+    } else {
+      add<kRe>(to, sums.re);
+      add<kIm>(to + layout.part_sums(), sums.im);
+    }
+  }
+};
+
+#endif  // __CUDA_ARCH_FEAT_SM90_ALL
+
+template <bool kPaired>
+__global__ void __launch_bounds__(kAllThreads, 1)
+    correlate_wgmma_f16(const __grid_constant__ CUtensorMap map,
+                        const __grid_constant__ HalvesArgs a) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  extern __shared__ std::byte memory[];
+  run_ring<kPaired>(memory, &map, a.ring, HalvesWorker{a});
+#else
+  __trap();  // not offered where has_warpgroup_products() says no
+#endif
+}
+
+__global__ void fold_wgmma_f16(Layout layout, const float* sums, double* totals) {
+  const auto channel = static_cast<int>(blockIdx.x / layout.n_inputs);
+  const auto j = static_cast<int>(blockIdx.x % layout.n_inputs);
+  const std::int64_t n_products = std::int64_t{layout.n_inputs} * (layout.n_inputs + 1) / 2;
+  double* total = totals + 2 * (channel * n_products + std::int64_t{j} * (j + 1) / 2);
+  for (int i = threadIdx.x; i <= j; i += blockDim.x) {
+    double v[2];
+    value(layout, sums, channel, i, j, v);
+    total[2 * i] += v[0];
+    total[2 * i + 1] += v[1];
+  }
+}
+
+}  // namespace
+
+WgmmaF16Plan plan_wgmma_f16(std::int64_t n_inputs, std::int64_t n_channels, int device) {
+  WgmmaF16Plan plan;
+  plan.layout = layout_of(n_inputs, n_channels);
+  int multiprocessors = 0;
+  RYLE_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  plan.concurrent_blocks = multiprocessors;
+  plan.tuning = cuda_tuning(90, n_inputs);
+  plan.n_sums = plan.layout.n_sums();
+  plan.n_part_sums = n_part_slots(plan.layout.n_items, multiprocessors) * plan.layout.item_sums();
+  plan.n_counters = 1 + kWarps * std::int64_t{multiprocessors};
+  for (auto* kernel : {correlate_wgmma_f16<false>, correlate_wgmma_f16<true>}) {
+    RYLE_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                   shared_bytes(kMostSlots)));
+  }
+  return plan;
+}
+
+void launch_wgmma_f16(const WgmmaF16Plan& plan, const CudaGulp& gulp, bool overwrite,
+                      const F16Memory& memory, cudaStream_t stream) {
+  const CudaTuning tuning = tuning_now(plan.tuning);
+  HalvesArgs a;
+  a.ring.layout = plan.layout;
+  a.ring.shares =
+      shares_of(plan.layout.n_items, gulp.n_blocks, plan.concurrent_blocks, tuning.least_blocks);
+  a.ring.first_block = gulp.first_block;
+  a.ring.n_slots = std::clamp(tuning.slots, kLeastSlots, kMostSlots);
+  a.ring.next_share = memory.counters;
+  a.overwrite = overwrite;
+  a.sums = memory.sums;
+  a.parts = memory.parts;
+  a.arrived = memory.counters + 1;
+  RYLE_CUDA(cudaMemsetAsync(memory.counters, 0, sizeof(int), stream));
+  const auto n_blocks = static_cast<unsigned>(std::min(a.ring.shares.n(), plan.concurrent_blocks));
+  auto* kernel = plan.layout.paired ? correlate_wgmma_f16<true> : correlate_wgmma_f16<false>;
+  kernel<<<n_blocks, kAllThreads, static_cast<std::size_t>(shared_bytes(a.ring.n_slots)), stream>>>(
+      wgmma_map(plan.layout, gulp), a);
+  RYLE_CUDA_LAUNCHED("correlate_wgmma_f16");
+}
+
+void launch_fold_wgmma_f16(const WgmmaF16Plan& plan, const float* sums, cf64* totals,
+                           cudaStream_t stream) {
+  const auto n_blocks =
+      static_cast<unsigned>(plan.layout.n_inputs) * static_cast<unsigned>(plan.layout.n_channels);
+  fold_wgmma_f16<<<n_blocks, 128, 0, stream>>>(plan.layout, sums,
+                                               reinterpret_cast<double*>(totals));
+  RYLE_CUDA_LAUNCHED("fold_wgmma_f16");
+}
+
+}  // namespace ryle::correlate::detail
