@@ -29,6 +29,7 @@ void bench_levels_cuda(const Options& options, const Emit& emit);
 /// Ceilings of device 0 measured now, 2 operations per multiply-add.
 double ceiling_cuda_mma_s8_ops();        ///< mma.sync m16n8k32 s8 on random registers
 double ceiling_cuda_wgmma_s8_ops();      ///< wgmma s8, one operand in registers; needs sm_90
+double ceiling_cuda_wgmma_f16_ops();     ///< the same of halves, fp32 sums
 double ceiling_cuda_fma_f32_ops();       ///< fused multiply-adds
 double ceiling_cuda_copy_bytes_per_s();  ///< device-to-device copy, bytes read plus bytes written
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
 #include "bench/bench_cuda.hpp"
 #include "ryle/core/random.hpp"
 #include "ryle/device/cuda/runtime.hpp"
+#include "ryle/device/cuda/warpgroup_f16.cuh"
 #include "ryle/device/cuda/warpgroup_s8.cuh"
 
 namespace ryle::bench {
@@ -75,13 +77,15 @@ __global__ void __launch_bounds__(256) multiply_f32(float seed, float* out) {
 }
 
 /// Two warpgroups, 64 x 128 sums twice each, as the correlator has them; operand B: 16 KiB of
-/// random bytes in shared memory, swizzled by 128 bytes.
-__global__ void __launch_bounds__(256, 1) multiply_wgmma_s8(unsigned seed, int* out) {
+/// random bytes (Sum = int) or halves of +-[1, 2) (float) in shared memory, swizzled by 128 bytes.
+template <class Sum>
+__global__ void __launch_bounds__(256, 1) multiply_wgmma(unsigned seed, Sum* out) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   __shared__ __align__(1024) unsigned columns[4096];
   const auto random = [](unsigned x) {
     x = (x ^ (x >> 15)) * 2246822519u;
-    return (x ^ (x >> 13)) * 3266489917u;
+    x = (x ^ (x >> 13)) * 3266489917u;
+    return std::is_same_v<Sum, float> ? (x & 0x83ff83ffu) | 0x3c003c00u : x;
   };
   for (unsigned k = threadIdx.x; k < 4096; k += 256) columns[k] = random(seed + k);
   asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
@@ -89,7 +93,7 @@ __global__ void __launch_bounds__(256, 1) multiply_wgmma_s8(unsigned seed, int* 
   unsigned rows[2][4];
 #pragma unroll
   for (unsigned k = 0; k < 8; ++k) rows[k / 4][k % 4] = random(seed + 8 * threadIdx.x + k);
-  int re[64], im[64];
+  Sum re[64], im[64];
 #pragma unroll
   for (int k = 0; k < 64; ++k) re[k] = im[k] = 0;
   const std::uint64_t b = (cuda::shared_address(columns) & 0x3ffffu) >> 4 | std::uint64_t{1} << 16 |
@@ -108,9 +112,9 @@ __global__ void __launch_bounds__(256, 1) multiply_wgmma_s8(unsigned seed, int* 
   cuda::wait_products<0>();
   cuda::settle(re);
   cuda::settle(im);
-  int sum = 0;
+  Sum sum = 0;
 #pragma unroll
-  for (int k = 0; k < 64; ++k) sum += re[k] ^ im[k];
+  for (int k = 0; k < 64; ++k) sum += re[k] + im[k];
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 #else
   __trap();
@@ -136,16 +140,25 @@ double ceiling_cuda_mma_s8_ops() {
   return 2.0 * 16 * 8 * 32 * 16 * kRounds * 8 * blocks / median_s;
 }
 
-double ceiling_cuda_wgmma_s8_ops() {
+namespace {
+
+/// Operations a second of products of 64 x 128 sums over `depth` values each.
+template <class Sum>
+double wgmma_ops(int depth) {
   Queue queue = Queue::cuda();
   const int blocks = multiprocessors();
-  const Buffer<int> out(blocks * 256, MemorySpace::device);
+  const Buffer<Sum> out(blocks * 256, MemorySpace::device);
   const auto [median_s, min_s] = detail::time_queue(queue, 0.2, [&] {
-    multiply_wgmma_s8<<<blocks, 256, 0, cuda::stream_of(queue)>>>(1u, out.data());
-    RYLE_CUDA_LAUNCHED("multiply_wgmma_s8");
+    multiply_wgmma<<<blocks, 256, 0, cuda::stream_of(queue)>>>(1u, out.data());
+    RYLE_CUDA_LAUNCHED("multiply_wgmma");
   });
-  return 2.0 * 64 * 128 * 32 * 8 * kRounds * 2 * blocks / median_s;
+  return 2.0 * 64 * 128 * depth * 8 * kRounds * 2 * blocks / median_s;
 }
+
+}  // namespace
+
+double ceiling_cuda_wgmma_s8_ops() { return wgmma_ops<int>(32); }
+double ceiling_cuda_wgmma_f16_ops() { return wgmma_ops<float>(16); }
 
 double ceiling_cuda_fma_f32_ops() {
   Queue queue = Queue::cuda();

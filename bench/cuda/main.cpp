@@ -3,7 +3,8 @@
 // (scripts/gpu_check.sh). bench_cuda [correlate | channelize | image | beamform | grid | search |
 // levels]
 // [--path NAME] [--quick] [--tune]: one JSON object a line, the fields of `ryle bench --json`;
-// --path: of the imager's, that alone; of the beamformer's cases, those of ANTENNASxBEAMS.
+// --path: of the imager's, that alone; of the beamformer's cases, those of ANTENNASxBEAMS; of the
+// correlator's, those with this in "IMPLEMENTATION N".
 #include <cstring>
 #include <exception>
 #include <iostream>
