@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Every CUDA correlator against the reference: integers bit for bit, floats within fp32 rounding.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iostream>
 
 #include "ryle/core/baseline.hpp"
 #include "ryle/core/bits.hpp"
@@ -225,6 +227,9 @@ TEST_F(CudaCorrelate, KernelsOfTheDeviceAreListed) {
   EXPECT_EQ(bytes.size(), hopper ? 3u : 2u);
   EXPECT_EQ(kernels(queue(), SampleFormat::ci4), (std::vector<std::string>{"mma_s8", "simt"}));
   EXPECT_EQ(kernels(queue(), SampleFormat::cf32), (std::vector<std::string>{"simt"}));
+  const std::vector<std::string> halves = kernels(queue(), SampleFormat::cf16);
+  EXPECT_EQ(halves.front(), hopper ? "sm90_f16_wgmma" : "mma_f16");
+  EXPECT_EQ(halves.size(), hopper ? 3u : 2u);
 }
 
 // More tiles than multiprocessors: whole rounds, and a rest that is cut along time.
@@ -340,6 +345,120 @@ TEST_F(CudaCorrelate, CountsFollowTheMasks) {
   ASSERT_LT(wanted.counts[1], 300u);
   for (const auto& name : kernels(queue(), SampleFormat::ci8))
     expect_equal(cuda(name, gulps, shape, valid), wanted, name);
+}
+
+/// Normal halves of rms 1, in steps of 2^-8.
+Gulp gaussian_halves(const Shape& shape, std::uint64_t seed) {
+  Gulp gulp = make_gulp(SampleFormat::cf16, shape, false, seed);
+  for (std::int64_t c = 0; c < shape.n_channels; ++c) {
+    for (std::int64_t t = 0; t < shape.n_spectra; ++t) {
+      for (std::int64_t i = 0; i < shape.n_inputs; ++i) {
+        const std::uint64_t key = combine(seed, combine(c, i), t);
+        auto* to = gulp.view.cell(c, t / 32, i) + t % 32 / 16 * 64 + 2 * (t % 16);
+        for (const double part : {gaussian(key), gaussian(key ^ 1u)}) {
+          const auto steps = static_cast<int>(std::lround(std::clamp(part, -7.9, 7.9) * 256));
+          const auto bits = static_cast<std::uint16_t>(half_bits(steps) - (steps == 0 ? 0 : 8192));
+          std::memcpy(to, &bits, 2);
+          to += 32;
+        }
+      }
+    }
+  }
+  return gulp;
+}
+
+/// Tensor-core kernels of this device for halves.
+std::vector<std::string> kernels_of_halves(Queue& queue) {
+  auto names = kernels(queue, SampleFormat::cf16);
+  names.erase(std::remove(names.begin(), names.end(), "simt"), names.end());
+  return names;
+}
+
+// Integers whose sums stay below 2^24 are exact in fp32 however they are added up and cut: the
+// arithmetic at any shape, whole tiles and cut ones, in one launch and on top of others.
+TEST_F(CudaCorrelate, HalvesThatAreSmallIntegersAreExact) {
+  std::vector<Shape> shapes(std::begin(kShapes), std::end(kShapes));
+  shapes.insert(shapes.end(), {{257, 30, 130}, {20, 301, 129}, {20, 264, 65}, {100, 7, 700}});
+  for (const Shape& shape : shapes) {
+    std::vector<Gulp> gulps;
+    const bool strided = shape.n_inputs % 2 == 1;
+    gulps.push_back(make_gulp(SampleFormat::cf16, shape, strided, 7 * shape.n_inputs));
+    if (shape.n_spectra < 200)
+      gulps.push_back(make_gulp(SampleFormat::cf16, shape, !strided, 8 * shape.n_inputs));
+    const Sums wanted = reference(gulps, shape);
+    for (const auto& name : kernels_of_halves(queue())) {
+      const Sums found = cuda(name, gulps, shape);
+      ASSERT_EQ(found.counts, wanted.counts);
+      for (std::size_t p = 0; p < wanted.real.size(); ++p) {
+        ASSERT_EQ(found.real[p], wanted.real[p])
+            << name << " N=" << shape.n_inputs << " C=" << shape.n_channels
+            << " T=" << shape.n_spectra << " product " << p;
+      }
+    }
+  }
+}
+
+// T-XE-06. An addition that cuts takes away less than 2^-23 of the sum. With one at every product
+// of real parts the sum of n spectra loses, of sqrt(P_i P_j), up to sum_k (k / 2n) 2^-23 over 2n
+// steps = n 2^-23, n <= 4096 to a launch; the sums of launches are rounded, 2^-24 each time. Autos
+// lose on every addition, all in one direction; that bias is printed.
+TEST_F(CudaCorrelate, HalvesAreWithinWhatCutSumsLose) {
+  const Shape shape{130, 1, 9000};  // three launches
+  std::vector<Gulp> gulps;
+  gulps.push_back(gaussian_halves(shape, 11));
+  const Sums wanted = reference(gulps, shape);
+  for (const auto& name : kernels_of_halves(queue())) {
+    const Sums found = cuda(name, gulps, shape);
+    double worst = 0, bias = 0;
+    for (std::int64_t p = 0; p < static_cast<std::int64_t>(wanted.real.size()); ++p) {
+      const auto [i, j] = pair_of(p);
+      const double scale =
+          std::sqrt(wanted.real[pair_index(i, i)].real() * wanted.real[pair_index(j, j)].real());
+      const double off = std::abs(found.real[p] - wanted.real[p]) / scale;
+      ASSERT_LE(off, 4096 * 0x1p-23 + 3 * 0x1p-24) << name << " product " << p;
+      if (i == j) {
+        bias += (found.real[p] - wanted.real[p]).real() / scale / shape.n_inputs;
+        ASSERT_EQ(found.real[p].imag(), 0) << name << " product " << p;
+      } else {
+        worst = std::max(worst, off);
+      }
+    }
+    std::cout << name << ": autos " << bias << ", worst cross product " << worst << '\n';
+  }
+}
+
+// Float sums depend on their order, and thread blocks end in any: it must not matter.
+TEST_F(CudaCorrelate, EqualHalvesGiveEqualBits) {
+  for (const Shape& shape : {Shape{130, 2, 5000}, Shape{64, 7, 2000}, Shape{300, 30, 200}}) {
+    std::vector<Gulp> gulps;
+    gulps.push_back(gaussian_halves(shape, 12));
+    gulps.push_back(gaussian_halves(shape, 13));
+    for (const auto& name : kernels_of_halves(queue())) {
+      const Sums first = cuda(name, gulps, shape);
+      for (int again = 0; again < 3; ++again)
+        ASSERT_EQ(cuda(name, gulps, shape).real, first.real) << name << " N=" << shape.n_inputs;
+    }
+  }
+}
+
+TEST_F(CudaCorrelate, HalvesOfASecondDumpAndAfterReset) {
+  const Shape shape{33, 2, 300};
+  std::vector<Gulp> gulps;
+  for (std::int64_t k = 0; k < 3; ++k)
+    gulps.push_back(make_gulp(SampleFormat::cf16, {33, 2, 64 * (k + 1) - k}, k % 2 == 1, 99 + k));
+  const Sums wanted = reference(gulps, shape);
+  for (const std::string& name : kernels_of_halves(queue())) {
+    auto correlator = make_correlator(queue(), {33, 2, SampleFormat::cf16, 300, "cuda:" + name});
+    for (const char* dump : {"first", "second", "after reset"}) {
+      ASSERT_EQ(run(queue(), *correlator, gulps, this, {}).real, wanted.real)
+          << name << ' ' << dump;
+      const Buffer<std::byte> blocks = upload(gulps[0].bytes);
+      Input input{.blocks = gulps[0].view, .n_spectra = gulps[0].n_spectra};
+      input.blocks.data = blocks.data();
+      correlator->execute(queue(), input);
+      correlator->reset(queue());
+    }
+  }
 }
 
 #ifdef RYLE_HAVE_CUDA
