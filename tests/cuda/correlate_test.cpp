@@ -476,6 +476,8 @@ TEST_F(CudaCorrelate, AnyTuningGivesTheSameSums) {
     const Scope scope(tuning);
     check(name, SampleFormat::ci8, {130, 2, 700}, false);
     check(name, SampleFormat::ci8, {64, 3, 700}, true);
+    check("sm90_f16_wgmma", SampleFormat::cf16, {130, 2, 700}, false);
+    check("sm90_f16_wgmma", SampleFormat::cf16, {64, 3, 700}, true);
   }
 }
 
