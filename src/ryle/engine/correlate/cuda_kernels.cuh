@@ -6,6 +6,7 @@
 
 #include "ryle/core/samples.hpp"
 #include "ryle/engine/correlate/cuda_tuning.hpp"
+#include "ryle/engine/correlate/cuda_wgmma_duos.hpp"
 #include "ryle/engine/correlate/cuda_wgmma_layout.hpp"
 
 /// Private to the CUDA correlator: what its kernels take. Pointers are device memory.
@@ -65,12 +66,19 @@ struct WgmmaPlan {
   CudaTuning tuning{};
   std::int64_t n_ints = 0;             ///< sums of tiles, then of inputs
   std::int64_t concurrent_blocks = 0;  ///< thread blocks the device runs at a time
+  wgmma::Duos duos;                    ///< without their list
+  std::vector<wgmma::Duo> duo_list;    ///< for WgmmaMemory::duos
+};
+struct WgmmaMemory {
+  std::int32_t* sums = nullptr;
+  int* counter = nullptr;  ///< one word, for the kernel alone
+  const wgmma::Duo* duos = nullptr;
 };
 /// @pre the device has compute capability 9.0
 WgmmaPlan plan_wgmma_s8(std::int64_t n_inputs, std::int64_t n_channels, int device);
-/// overwrite: what the sums held is forgotten. counter: one word, for the kernel alone.
+/// overwrite: what the sums held is forgotten.
 void launch_wgmma_s8(const WgmmaPlan& plan, const CudaGulp& gulp, bool overwrite,
-                     std::int32_t* sums, int* counter, cudaStream_t stream);
+                     const WgmmaMemory& memory, cudaStream_t stream);
 /// Adds them to totals[channel][pair] and leaves them as they are.
 void launch_fold_wgmma_s8(const WgmmaPlan& plan, const std::int32_t* sums, ci64* totals,
                           cudaStream_t stream);

@@ -82,6 +82,10 @@ class CudaCorrelator final : public Correlator {
       wgmma_ = plan_wgmma_s8(config.n_inputs, config.n_channels, device_);
       tile_sums_ = Buffer<std::int32_t>(wgmma_.n_ints, MemorySpace::device);
       counter_word_ = Buffer<int>(1, MemorySpace::device);
+      duos_ = Buffer<wgmma::Duo>(static_cast<std::int64_t>(wgmma_.duo_list.size()),
+                                 MemorySpace::device);
+      copy_bytes(queue, duos_.data(), wgmma_.duo_list.data(), duos_.bytes());
+      queue.synchronize();
       tiles_are_stale_ = true;
     }
     if (of_halves(kernel_)) {
@@ -236,8 +240,8 @@ class CudaCorrelator final : public Correlator {
     } else if (kernel_ == Kernel::mma_f16) {
       launch_mma_f16(gulp, tiles_are_stale_, real_tiles_.data(), stream);
     } else if (kernel_ == Kernel::wgmma_s8) {
-      launch_wgmma_s8(wgmma_, gulp, tiles_are_stale_, tile_sums_.data(), counter_word_.data(),
-                      stream);
+      launch_wgmma_s8(wgmma_, gulp, tiles_are_stale_,
+                      {tile_sums_.data(), counter_word_.data(), duos_.data()}, stream);
     } else {
       launch_mma_s8(config_.format, plan_, gulp, tiles_are_stale_, tile_sums_.data(), stream);
     }
@@ -284,6 +288,7 @@ class CudaCorrelator final : public Correlator {
   Buffer<float> parts_;  // of items cut along time, see cuda_wgmma_floats.hpp
   Buffer<int> counters_;
   Buffer<int> counter_word_;  // of shares taken, see cuda_wgmma_s8.cu
+  Buffer<wgmma::Duo> duos_;
   Buffer<std::int64_t>
       sums_;  // canonical order, ci64 or cf64 (both 16 bytes, and 0 is all bits 0 in both)
   Buffer<std::int32_t> tile_sums_;

@@ -10,12 +10,15 @@ namespace ryle::correlate {
 struct CudaTuning {
   int slots;         ///< of 16 KiB in the ring in shared memory; kLeastSlots .. kMostSlots
   int least_blocks;  ///< of 64 spectra: what is left of a launch is cut along time down to this
+  bool clusters = false;  ///< of two thread blocks, which bring operands for one another
 };
 
 inline constexpr int kMostSlots = 14;
 /// Columns of a block are held until products of the next block have begun, which needs its rows
 /// and columns: with 2 slots nobody could go on.
 inline constexpr int kLeastSlots = 3;
+/// In clusters the columns may be those that come first.
+inline constexpr int kLeastSlotsOfClusters = 4;
 
 struct CudaTuningRow {
   int compute_capability;   ///< 10 major + minor

@@ -170,6 +170,10 @@ struct Shares {
   std::int64_t cut_steps = 0;  ///< blocks of what is left
 
   RYLE_HOST_DEVICE std::int64_t n() const { return n_whole + n_cut; }
+  /// Items of one piece each, from the first on.
+  RYLE_HOST_DEVICE std::int64_t n_overwritten() const {
+    return n_cut * n_blocks == cut_steps ? n() : n_whole;
+  }
   /// Steps [first, second) of share p; step = item * n_blocks + block.
   struct Range {
     std::int64_t first, end;

@@ -10,7 +10,7 @@ namespace ryle::correlate::detail {
 
 using namespace wgmma;
 
-CUtensorMap wgmma_map(const Layout& layout, const CudaGulp& gulp) {
+CUtensorMap wgmma_map(const Layout& layout, const CudaGulp& gulp, bool halves) {
   static const auto encode = [] {
     void* function = nullptr;
     cudaDriverEntryPointQueryResult found{};
@@ -31,8 +31,9 @@ CUtensorMap wgmma_map(const Layout& layout, const CudaGulp& gulp) {
   const cuuint64_t strides[] = {static_cast<cuuint64_t>(gulp.input_stride_bytes),
                                 static_cast<cuuint64_t>(gulp.block_stride_bytes),
                                 static_cast<cuuint64_t>(gulp.channel_stride_bytes)};
-  const cuuint32_t box[] = {kRowBytes, static_cast<cuuint32_t>(layout.paired ? kGroupRows : kTile),
-                            1, layout.paired ? 2u : 1u};
+  const cuuint32_t box[] = {kRowBytes,
+                            static_cast<cuuint32_t>(layout.paired || halves ? kTile / 2 : kTile), 1,
+                            layout.paired ? 2u : 1u};
   const cuuint32_t every[] = {1, 1, 1, 1};
   CUtensorMap map;
   const CUresult status =

@@ -2,8 +2,10 @@
 #pragma once
 #include <cuda.h>
 
+#include "ryle/device/cuda/cluster.cuh"
 #include "ryle/device/cuda/warpgroup.cuh"
 #include "ryle/engine/correlate/cuda_tuning.hpp"
+#include "ryle/engine/correlate/cuda_wgmma_duos.hpp"
 #include "ryle/engine/correlate/cuda_wgmma_layout.hpp"
 
 /// What the Hopper correlators share, whatever the samples are: a ring of slots in shared memory
@@ -26,8 +28,10 @@ struct RingBarriers {
 
 struct RingArgs {
   Layout layout;
-  Shares shares;
+  Shares shares;  ///< of items; clusters: of duos
   int first_block = 0;
+  bool clusters = false;  ///< of two thread blocks, which bring operands for one another
+  Duos duos;              ///< with clusters
   int n_slots = 0;
   int* next_share = nullptr;  ///< 0 before the launch
 };
@@ -51,12 +55,20 @@ enum class Part : std::uint8_t {
 struct Ring {
   unsigned slots, barriers;  // shared-memory addresses
   int n_slots;
+  unsigned peer = 0;  // barriers of the other block of the cluster
   int at = 0;
   unsigned turn = 0;
+  bool columns_first = false;  // of a piece: the order of its operands
+  bool keeps = true;           // of a piece: its sums count
   __device__ unsigned slot() const { return slots + at * kSlotBytes; }
   __device__ unsigned full() const { return barriers + at * 8; }
   __device__ unsigned empty() const { return barriers + kMostSlots * 8 + at * 8; }
   __device__ void await_full() const { cuda::await(full(), turn); }
+  /// One thread of a warp: the slot of this barrier is not needed any more.
+  __device__ void release(unsigned its_empty) const {
+    cuda::arrive(its_empty);
+    if (peer != 0) cuda::arrive_there(peer + (its_empty - barriers));
+  }
   __device__ void advance() {
     if (++at < n_slots) return;
     at = 0;
@@ -64,9 +76,51 @@ struct Ring {
   }
 };
 
+/// Shares from the counter to the warpgroups (and to the producer of the other block of a cluster).
+struct Tickets {
+  const RingArgs& a;
+  RingBarriers& b;
+  unsigned rank = 0;
+
+  __device__ unsigned peer(const void* p) const {
+    return cuda::address_in(rank ^ 1, cuda::shared_address(p));
+  }
+  __device__ int draw(unsigned n) const {
+    const unsigned t = n % kTickets, parity = n / kTickets & 1;
+    if (rank != 0) {
+      cuda::await_cluster_alone(cuda::shared_address(&b.ticket_full[t]), parity);
+      const int share = b.tickets[t];
+      cuda::arrive_there(peer(&b.ticket_empty[t]));
+      return share;
+    }
+    const int share = atomicAdd(a.next_share, 1);
+    cuda::await_cluster_alone(cuda::shared_address(&b.ticket_empty[t]), parity ^ 1);
+    b.tickets[t] = share;
+    if (a.clusters) cuda::store_there(peer(&b.tickets[t]), share);
+    cuda::arrive(&b.ticket_full[t]);
+    if (a.clusters) cuda::arrive_there(peer(&b.ticket_full[t]));
+    return share;
+  }
+  /// A warp that multiplies: the same number, then the counter's next.
+  __device__ int take(unsigned n) const {
+    const unsigned t = n % kTickets, parity = n / kTickets & 1;
+    cuda::await_cluster_alone(cuda::shared_address(&b.ticket_full[t]), parity);
+    __syncwarp();
+    const int share = b.tickets[t];
+    if (threadIdx.x % 32 == 0) {
+      if (rank != 0) {
+        cuda::arrive_there(peer(&b.ticket_empty[t]));
+      } else {
+        cuda::arrive(&b.ticket_empty[t]);
+      }
+    }
+    return share;
+  }
+};
+
 /// One thread: operands of 128 inputs x one block, rows then (below the diagonal) columns, block
 /// after block, share after share.
-__device__ inline void produce(const CUtensorMap* map, const RingArgs& a, RingBarriers& b,
+__device__ inline void produce(const CUtensorMap* map, const RingArgs& a, const Tickets& tickets,
                                Ring ring) {
   const auto bring = [&](int channel, int first_input, int block) {
     cuda::await_alone(ring.empty(), ring.turn ^ 1);
@@ -75,11 +129,7 @@ __device__ inline void produce(const CUtensorMap* map, const RingArgs& a, RingBa
     ring.advance();
   };
   for (unsigned n = 0;; ++n) {
-    const int share = atomicAdd(a.next_share, 1);
-    const unsigned t = n % kTickets;
-    cuda::await_alone(cuda::shared_address(&b.ticket_empty[t]), (n / kTickets & 1) ^ 1);
-    b.tickets[t] = share;
-    cuda::arrive(&b.ticket_full[t]);
+    const int share = tickets.draw(n);
     if (share >= a.shares.n()) return;
     for_each_piece(a.shares, share, [&](std::int64_t id, int first_block, int n_blocks) {
       const Item item = a.layout.item(id);
@@ -88,6 +138,39 @@ __device__ inline void produce(const CUtensorMap* map, const RingArgs& a, RingBa
         const int block = a.first_block + first_block + k;
         bring(item.channel, item.tile.row * kTile, block);
         if (!diagonal) bring(item.channel, item.tile.column * kTile, block);
+      }
+    });
+  }
+}
+
+/// The same in a cluster, by boxes of half the inputs: of an operand in common each block brings
+/// one half to both, when the slot is empty in both.
+__device__ inline void produce_duos(const CUtensorMap* map, const RingArgs& a,
+                                    const Tickets& tickets, Ring ring) {
+  const auto rank = static_cast<int>(tickets.rank);
+  const auto bring = [&](int channel, int group, int block, bool common) {
+    constexpr int kHalf = kTile / 2, kHalfBytes = kSlotBytes / 2;
+    cuda::await_cluster_alone(ring.empty(), ring.turn ^ 1);
+    cuda::arrive_and_expect(ring.full(), kSlotBytes);
+    if (common) {
+      cuda::copy_box_to(3, ring.slot() + rank * kHalfBytes, map, 0, group * kTile + rank * kHalf,
+                        block, channel, ring.full());
+    } else {
+      cuda::copy_box(ring.slot(), map, 0, group * kTile, block, channel, ring.full());
+      cuda::copy_box(ring.slot() + kHalfBytes, map, 0, group * kTile + kHalf, block, channel,
+                     ring.full());
+    }
+    ring.advance();
+  };
+  for (unsigned n = 0;; ++n) {
+    const int share = tickets.draw(n);
+    if (share >= a.shares.n()) return;
+    for_each_piece(a.shares, share, [&](std::int64_t id, int first_block, int n_blocks) {
+      const DuoTask task = a.duos.task(a.layout, id, rank);
+      for (int k = 0; k < n_blocks; ++k) {
+        const int block = a.first_block + first_block + k;
+        bring(task.item.channel, task.first, block, task.common_first);
+        if (task.first != task.second) bring(task.item.channel, task.second, block, false);
       }
     });
   }
@@ -114,29 +197,30 @@ __device__ inline void multiply_piece(typename Numbers::Sums& sums, Ring& ring, 
 #pragma unroll 1
   for (int k = 0; k < n_blocks; ++k) {
     ring.await_full();
-    const unsigned rows = ring.slot();
-    Numbers::template load_rows<kPart>(even, sums, rows, warpgroup, warp, lane, 0);
-    const unsigned rows_empty = ring.empty();
+    unsigned rows = ring.slot(), rows_empty = ring.empty();
+    unsigned columns = rows, columns_empty = rows_empty;
     if constexpr (kPart == Part::across) {
       ring.advance();
       ring.await_full();
+      (ring.columns_first ? rows : columns) = ring.slot();
+      (ring.columns_first ? rows_empty : columns_empty) = ring.empty();
     }
-    const unsigned columns = ring.slot();
+    Numbers::template load_rows<kPart>(even, sums, rows, warpgroup, warp, lane, 0);
     Numbers::template multiply_step<kPart>(sums, even, columns, warpgroup, 0);
     cuda::wait_products<1>();
-    if (k > 0 && lane == 0) cuda::arrive(before);
-    before = ring.empty();
+    if (k > 0 && lane == 0) ring.release(before);
+    before = columns_empty;
     ring.advance();
     Numbers::template load_rows<kPart>(odd, sums, rows, warpgroup, warp, lane, 1);
     if constexpr (kPart == Part::across) {  // all rows are in registers
       __syncwarp();
-      if (lane == 0) cuda::arrive(rows_empty);
+      if (lane == 0) ring.release(rows_empty);
     }
     Numbers::template multiply_step<kPart>(sums, odd, columns, warpgroup, 1);
     cuda::wait_products<1>();
   }
   cuda::wait_products<0>();
-  if (lane == 0) cuda::arrive(before);
+  if (lane == 0) ring.release(before);
 }
 
 /// What is the same in all lanes, told to the compiler, which else takes branches on it for
@@ -146,17 +230,23 @@ __device__ inline int uniform(int value) { return __shfl_sync(0xffffffffu, value
 /// The warpgroups that multiply: worker.work<Part>(ring, share, id, item, n_blocks, warpgroup,
 /// warp) for every piece of every share.
 template <bool kPaired, class Worker>
-__device__ inline void consume(const RingArgs& a, RingBarriers& b, Ring ring,
+__device__ inline void consume(const RingArgs& a, const Tickets& tickets, Ring ring,
                                const Worker& worker) {
   const int warpgroup = uniform(threadIdx.x / 128), warp = uniform(threadIdx.x / 32 % 4);
   for (unsigned n = 0;; ++n) {
-    const unsigned t = n % kTickets;
-    cuda::await(&b.ticket_full[t], n / kTickets & 1);
-    const int share = uniform(b.tickets[t]);
-    if (threadIdx.x % 32 == 0) cuda::arrive(&b.ticket_empty[t]);
+    const int share = uniform(tickets.take(n));
     if (share >= a.shares.n()) return;
     for_each_piece(a.shares, share, [&](std::int64_t id, int, int n_blocks) {
-      const Item item = a.layout.item(id);
+      Item item;
+      if (a.clusters) {
+        const DuoTask task = a.duos.task(a.layout, id, static_cast<int>(tickets.rank));
+        item = task.item;
+        id = task.id;
+        ring.columns_first = uniform(task.columns_first) != 0;
+        ring.keeps = task.keeps;
+      } else {
+        item = a.layout.item(id);
+      }
       if constexpr (kPaired) {
         worker.template work<Part::paired>(ring, share, id, item, n_blocks, warpgroup, warp);
       } else if (item.tile.row != item.tile.column) {
@@ -178,26 +268,40 @@ __device__ inline void run_ring(std::byte* memory, const CUtensorMap* map, const
   const unsigned slots = (begin + kSlotAlign - 1) / kSlotAlign * kSlotAlign;
   auto& barriers =
       *reinterpret_cast<RingBarriers*>(memory + (slots - begin) + a.n_slots * kSlotBytes);
+  const unsigned n_peers = a.clusters ? 1 : 0;
   if (threadIdx.x == 0) {
     for (int k = 0; k < a.n_slots; ++k) {
       cuda::begin_barrier(&barriers.full[k], 1);
-      cuda::begin_barrier(&barriers.empty[k], kWarps);
+      cuda::begin_barrier(&barriers.empty[k], kWarps * (1 + n_peers));
     }
-    for (int k = 0; k < kTickets; ++k) {
+    for (int k = 0; k < kTickets; ++k) {  // the other block's producer takes tickets, too
       cuda::begin_barrier(&barriers.ticket_full[k], 1);
-      cuda::begin_barrier(&barriers.ticket_empty[k], kWarps);
+      cuda::begin_barrier(&barriers.ticket_empty[k], kWarps + n_peers * (kWarps + 1));
     }
     cuda::barriers_begun();
   }
   __syncthreads();
-  const Ring ring{slots, cuda::shared_address(&barriers), a.n_slots};
+  const Tickets tickets{a, barriers, a.clusters ? cuda::cluster_rank() : 0};
+  Ring ring{slots, cuda::shared_address(&barriers), a.n_slots};
+  if (a.clusters) {
+    ring.peer = cuda::address_in(tickets.rank ^ 1, ring.barriers);
+    cuda::synchronize_cluster();  // its barriers have begun, too
+  }
   if (threadIdx.x < kThreads) {
     // 384 threads begin with 168 registers each: 128 (168 - 56) = 256 (224 - 168).
     asm volatile("setmaxnreg.inc.sync.aligned.u32 224;\n");
-    consume<kPaired>(a, barriers, ring, worker);
+    consume<kPaired>(a, tickets, ring, worker);
+    if (a.clusters) cuda::synchronize_cluster();  // nobody reaches into a block that is gone
   } else {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 56;\n");
-    if (threadIdx.x == kThreads) produce(map, a, barriers, ring);
+    if (threadIdx.x == kThreads) {
+      if (a.clusters) {
+        produce_duos(map, a, tickets, ring);
+      } else {
+        produce(map, a, tickets, ring);
+      }
+    }
+    if (a.clusters) cuda::synchronize_cluster();
   }
 }
 

@@ -117,6 +117,7 @@ struct Worker {
     multiply_piece<Bytes, kPart>(sums, ring, n_blocks, warpgroup, warp, lane);
     settle(sums.re);
     settle(sums.im);
+    if (!ring.keeps) return;
     constexpr bool kHalfRe = kPart == Part::upper || kPart == Part::paired;
     std::int32_t* to = a.sums + id * layout.item_sums() + threadIdx.x;
     const bool overwrite = a.overwrite && n_blocks == a.ring.shares.n_blocks;
@@ -172,6 +173,7 @@ WgmmaPlan plan_wgmma_s8(std::int64_t n_inputs, std::int64_t n_channels, int devi
   RYLE_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
   plan.concurrent_blocks = multiprocessors;
   plan.tuning = cuda_tuning(90, n_inputs);
+  plan.duo_list = duos_of(plan.layout.tile_rows, plan.duos);
   for (auto* kernel : {correlate_wgmma_s8<false>, correlate_wgmma_s8<true>}) {
     RYLE_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                    shared_bytes(kMostSlots)));
@@ -180,30 +182,49 @@ WgmmaPlan plan_wgmma_s8(std::int64_t n_inputs, std::int64_t n_channels, int devi
 }
 
 void launch_wgmma_s8(const WgmmaPlan& plan, const CudaGulp& gulp, bool overwrite,
-                     std::int32_t* sums, int* counter, cudaStream_t stream) {
+                     const WgmmaMemory& memory, cudaStream_t stream) {
   const CudaTuning tuning = tuning_now(plan.tuning);
   WgmmaArgs a;
   a.ring.layout = plan.layout;
-  a.ring.shares =
-      shares_of(plan.layout.n_items, gulp.n_blocks, plan.concurrent_blocks, tuning.least_blocks);
   a.ring.first_block = gulp.first_block;
-  a.ring.n_slots = std::clamp(tuning.slots, kLeastSlots, kMostSlots);
+  a.ring.clusters = tuning.clusters && plan.layout.tile_rows > 1;
+  a.ring.duos = plan.duos;
+  a.ring.duos.duos = memory.duos;
+  const int cluster = a.ring.clusters ? 2 : 1;
+  a.ring.shares = shares_of(a.ring.clusters ? a.ring.duos.n(plan.layout) : plan.layout.n_items,
+                            gulp.n_blocks, plan.concurrent_blocks / cluster, tuning.least_blocks);
+  a.ring.n_slots =
+      std::clamp(tuning.slots, a.ring.clusters ? kLeastSlotsOfClusters : kLeastSlots, kMostSlots);
   a.overwrite = overwrite;
-  a.sums = sums;
-  a.ring.next_share = counter;
-  RYLE_CUDA(cudaMemsetAsync(counter, 0, sizeof(*counter), stream));
+  a.sums = memory.sums;
+  a.ring.next_share = memory.counter;
+  RYLE_CUDA(cudaMemsetAsync(memory.counter, 0, sizeof(*memory.counter), stream));
   if (overwrite) {  // whole items are stored over what there is, the others added up
-    const std::int64_t first = a.ring.shares.n_whole * plan.layout.item_sums();
+    const std::int64_t whole = a.ring.shares.n_overwritten();
+    std::int64_t first = whole * plan.layout.item_sums();
+    if (a.ring.clusters)
+      first = std::min(plan.layout.n_items,
+                       std::int64_t{a.ring.duos.first_channel(whole)} * plan.layout.n_tiles) *
+              plan.layout.item_sums();
     if (first < plan.n_ints) {
       RYLE_CUDA(cudaMemsetAsync(
-          sums + first, 0, static_cast<std::size_t>(plan.n_ints - first) * sizeof(*sums), stream));
+          memory.sums + first, 0,
+          static_cast<std::size_t>(plan.n_ints - first) * sizeof(*memory.sums), stream));
     }
   }
-  const auto n_blocks = static_cast<unsigned>(std::min(a.ring.shares.n(), plan.concurrent_blocks));
+  cudaLaunchConfig_t launch{};
+  launch.gridDim = static_cast<unsigned>(
+      std::min(a.ring.shares.n(), plan.concurrent_blocks / cluster) * cluster);
+  launch.blockDim = kAllThreads;
+  launch.dynamicSmemBytes = static_cast<std::size_t>(shared_bytes(a.ring.n_slots));
+  launch.stream = stream;
+  cudaLaunchAttribute in_clusters{};
+  in_clusters.id = cudaLaunchAttributeClusterDimension;
+  in_clusters.val.clusterDim = {static_cast<unsigned>(cluster), 1, 1};
+  launch.attrs = &in_clusters;
+  launch.numAttrs = 1;
   auto* kernel = plan.layout.paired ? correlate_wgmma_s8<true> : correlate_wgmma_s8<false>;
-  kernel<<<n_blocks, kAllThreads, static_cast<std::size_t>(shared_bytes(a.ring.n_slots)), stream>>>(
-      wgmma_map(plan.layout, gulp), a);
-  RYLE_CUDA_LAUNCHED("correlate_wgmma_s8");
+  RYLE_CUDA(cudaLaunchKernelEx(&launch, kernel, wgmma_map(plan.layout, gulp, a.ring.clusters), a));
 }
 
 void launch_fold_wgmma_s8(const WgmmaPlan& plan, const std::int32_t* sums, ci64* totals,
