@@ -18,10 +18,13 @@ void bench_image_cuda(const Options& options, const Emit& emit);
 /// Gates G1 to G4 of the beamformer; options.calibrate: every tuning of the search instead of the
 /// table's.
 void bench_beamform_cuda(const Options& options, const Emit& emit);
-/// Cases A, B and H of the gridder, page-locked memory to page-locked memory.
+/// Cases A, B and H of the gridder, page-locked memory to page-locked memory; options.calibrate:
+/// every cut of the work in turn, with begin and end of each stage of the default on stderr.
 void bench_grid_cuda(const Options& options, const Emit& emit);
 /// The block of Magro 2014: exact sums, boxcars and peaks, tree.
 void bench_search_cuda(const Options& options, const Emit& emit);
+/// Importers of voltages beside a plain copy.
+void bench_import_cuda(const Options& options, const Emit& emit);
 /// The published correlator kernels (engine/correlate/levels): their table, a second of MWA-32T,
 /// rates over stations and channels.
 void bench_levels_cuda(const Options& options, const Emit& emit);

@@ -23,13 +23,29 @@ class CudaMapper {
     float* weight = nullptr;        ///< [cell], of all samples with a weight; nullptr: not asked
     std::int32_t* count = nullptr;  ///< [cell], or nullptr
   };
+  /// When a stage had the device, from the start of map().
+  struct StageTime {
+    std::string stage;  ///< "copy in", "sort", "load", "grid", "reduce", "planes", "copy out"
+    double begin_ms = 0, end_ms = 0;
+  };
   virtual ~CudaMapper() = default;
   /// Returns when all is there. Buffers are kept from call to call.
   virtual PlanFacts map(const Input& input, const Finish& finish, const Output& output) = 0;
+  /// The same, with events around each stage, which cost some time.
+  virtual std::vector<StageTime> time_stages(const Input& input, const Finish& finish,
+                                             const Output& output) = 0;
   virtual std::string_view implementation() const = 0;
 };
+/// How the work is cut. Where samples are cut decides the last bits of sums, nothing else does.
+struct CudaTuning {
+  std::int64_t chunk_samples = std::int64_t{1} << 21;  ///< one is gridded while the next is copied
+  int most_channels = 12;       ///< all channels are one group if they are no more than these
+  int channels = 8;             ///< of each group otherwise; both at most 12
+  bool copies_together = true;  ///< channels of a group in one copy
+};
 /// On the first of `config.devices`. Throws as make_gridder() does.
-std::unique_ptr<CudaMapper> make_cuda_mapper(const Config& config, const Cells& cells);
+std::unique_ptr<CudaMapper> make_cuda_mapper(const Config& config, const Cells& cells,
+                                             const CudaTuning& tuning = {});
 
 /// Values in host memory, channels split over `config.devices`; execute() returns when the sums
 /// are there.

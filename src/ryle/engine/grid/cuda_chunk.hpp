@@ -9,9 +9,6 @@
 
 namespace ryle::grid::detail {
 
-/// Samples of a chunk: while one is gridded the next is copied. Sums of chunks are added in order,
-/// so it is a part of what a bit of a map depends on.
-inline constexpr std::int64_t kChunkSamples = std::int64_t{1} << 21;
 /// Most candidates of a job; its sums go into double every kFlushBatches batches of kWarp samples
 /// (grid.md 4).
 inline constexpr std::uint32_t kJobSamples = 2048;

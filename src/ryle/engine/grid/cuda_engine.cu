@@ -23,9 +23,18 @@ struct Rows {
 // To [channel][n] on the device: channel by channel where samples are neighbours, else through
 // pinned memory.
 template <class T>
-void copy_rows(Queue& host, Queue& queue, const Rows<T>& r, T* to, T* packed) {
+void copy_rows(Queue& host, Queue& queue, const Rows<T>& r, bool together, T* to, T* packed) {
   const T* const from = r.from + r.first_channel * r.channel_stride + r.first * r.sample_stride;
   const auto bytes = static_cast<std::int64_t>(sizeof(T));
+  constexpr std::int64_t kWidestPitch_bytes = 1 << 30;
+  const std::int64_t pitch = r.channel_stride * bytes;
+  if (r.sample_stride == 1 && together && pitch >= r.n * bytes && pitch < kWidestPitch_bytes) {
+    const auto row = static_cast<std::size_t>(r.n * bytes);
+    RYLE_CUDA(cudaMemcpy2DAsync(to, row, from, static_cast<std::size_t>(pitch), row,
+                                static_cast<std::size_t>(r.n_channels), cudaMemcpyHostToDevice,
+                                cuda::stream_of(queue)));
+    return;
+  }
   if (r.sample_stride == 1) {
     for (int c = 0; c < r.n_channels; ++c)
       copy_bytes(queue, to + c * r.n, from + c * r.channel_stride, r.n * bytes);
@@ -59,8 +68,9 @@ class Settled {
 
 template <class Real>
 DeviceGridder<Real>::DeviceGridder(int device, const WarpTiling& tiling, const PairTables& tables,
-                                   std::int64_t n_cells)
+                                   std::int64_t n_cells, const CudaTuning& tuning)
     : device_(device),
+      tuning_(tuning),
       n_cells_(n_cells),
       n_tiles_(static_cast<std::int64_t>(tiling.tiles.size())),
       in_(Queue::cuda(device)),
@@ -93,10 +103,10 @@ DevicePlan DeviceGridder<Real>::plan(const Positions& samples) {
   plan.facts.n_tiles = n_tiles_;
   sorter_.forget_counts();
   const double* const from[] = {samples.x.data(), samples.y.data(), samples.z.data()};
-  for (std::int64_t first = 0; first < samples.size(); first += kChunkSamples) {
+  for (std::int64_t first = 0; first < samples.size(); first += tuning_.chunk_samples) {
     DeviceChunk& c = plan.chunks.emplace_back();
     c.first = first;
-    c.n = std::min(kChunkSamples, samples.size() - first);
+    c.n = std::min(tuning_.chunk_samples, samples.size() - first);
     sorter_.queue().synchronize();
     for (int a = 0; a < 3; ++a)
       copy_bytes(sorter_.queue(), at_least(raw_[a], c.n), from[a] + first, 8 * c.n);
@@ -131,6 +141,7 @@ void DeviceGridder<Real>::copy_in(Queue& host, const DeviceRun& run, const Step&
     room(slot.latitude, c.n);
   }
   slot.free.hold(in_);
+  const StageSpan span(timeline_, in_, "copy in");
   if (places) {
     copy_bytes(in_, slot.longitude.data(), run.longitude_deg + c.first, 8 * c.n);
     copy_bytes(in_, slot.latitude.data(), run.latitude_deg + c.first, 8 * c.n);
@@ -138,16 +149,17 @@ void DeviceGridder<Real>::copy_in(Queue& host, const DeviceRun& run, const Step&
   }
   copy_rows<float>(host, in_,
                    {s.values, s.sample_stride, s.channel_stride, c.first, c.n, g.first, g.n},
-                   slot.values.data(), slot.packed_values.data());
+                   tuning_.copies_together, slot.values.data(), slot.packed_values.data());
   if (s.flags != nullptr)
     copy_rows<std::uint8_t>(
         host, in_, {s.flags, s.sample_stride, s.channel_stride, c.first, c.n, g.first, g.n},
-        slot.flags.data(), slot.packed_flags.data());
+        tuning_.copies_together, slot.flags.data(), slot.packed_flags.data());
   const Rows<float> weights{
       s.weights,         s.weight_sample_stride, s.weight_channel_stride, c.first, c.n,
       own ? g.first : 0, own ? g.n : 1};
-  if (own) copy_rows(host, in_, weights, slot.weights.data(), slot.packed_weights.data());
-  if (shared) copy_rows(host, in_, weights, slot.u.data(), slot.packed_u.data());
+  const bool together = tuning_.copies_together;
+  if (own) copy_rows(host, in_, weights, together, slot.weights.data(), slot.packed_weights.data());
+  if (shared) copy_rows(host, in_, weights, together, slot.u.data(), slot.packed_u.data());
   slot.copied.record(in_);
 }
 
@@ -173,6 +185,7 @@ void DeviceGridder<Real>::grid(const DeviceRun& run, const Step& step, Slot& slo
     Queue& q = sorter_.queue();
     slot.placed.hold(q);
     for (auto& raw : raw_) room(raw, c.n);
+    const StageSpan span(timeline_, q, "sort");
     launch_directions(slot.longitude.data(), slot.latitude.data(), c.n, raw_[0].data(),
                       raw_[1].data(), raw_[2].data(), cuda::stream_of(q));
     sorter_.sort(map_, raw_[0].data(), raw_[1].data(), raw_[2].data(), c);
@@ -199,7 +212,10 @@ void DeviceGridder<Real>::grid(const DeviceRun& run, const Step& step, Slot& slo
   load.own = own ? state.own_weights.data() + c.first * width : nullptr;
   load.valid = state.valid.data() + c.first;
   load.plain = plain_.data();
-  launch_load(state.width, load, stream);
+  {
+    const StageSpan span(timeline_, compute_, "load");
+    launch_load(state.width, load, stream);
+  }
   slot.free.record(compute_);
   GridArgs<Real> args;
   args.map = map_.view();
@@ -210,7 +226,11 @@ void DeviceGridder<Real>::grid(const DeviceRun& run, const Step& step, Slot& slo
   args.plain = plain_.data();
   args.partial = partial_.data();
   args.complete = state.complete.data();
-  launch_grid(state.width, args, stream);
+  {
+    const StageSpan span(timeline_, compute_, "grid");
+    launch_grid(state.width, args, stream);
+  }
+  const StageSpan span(timeline_, compute_, "reduce");
   launch_reduce({map_.view(), c.job_begin.data(), partial_.data(), static_cast<int>(n_rows),
                  nullptr, state.sums.data()},
                 stream);
@@ -250,10 +270,12 @@ void DeviceGridder<Real>::send_home(const DeviceRun& run, GroupState& state) {
     room(state.sums_home, n_sums, MemorySpace::pinned);
   } else {
     planes = plane_args(run, state);
+    const StageSpan span(timeline_, compute_, "planes");
     launch_planes(planes, cuda::stream_of(compute_));
   }
   state.summed.record(compute_);
   state.summed.hold(out_);
+  const StageSpan span(timeline_, out_, "copy out");
   if (run.collector != nullptr) {
     copy_bytes(out_, state.sums_home.data(), state.sums.data(), 8 * n_sums);
   } else {
@@ -332,7 +354,9 @@ template <class Real>
 void DeviceGridder<Real>::run(Queue& host, const DeviceRun& run) {
   const cuda::DeviceScope scope(device_);
   const Settled settled({&in_, &sorter_.queue(), &compute_, &out_});
-  groups_ = channel_groups(run.first_channel, run.n_channels, kMostGroup);
+  groups_ =
+      channel_groups(run.first_channel, run.n_channels, tuning_.most_channels, tuning_.channels);
+  if (timeline_ != nullptr) timeline_->start(in_);
   const std::size_t n_chunks = run.plan->chunks.size();
   std::vector<Step> steps;
   for (std::size_t g = 0; g < groups_.size(); ++g)

@@ -7,6 +7,7 @@
 #include "ryle/engine/grid/cuda.hpp"
 #include "ryle/engine/grid/cuda_collect.hpp"
 #include "ryle/engine/grid/cuda_kernels.cuh"
+#include "ryle/engine/grid/cuda_timeline.hpp"
 
 namespace ryle::grid::detail {
 
@@ -104,11 +105,14 @@ template <class Real>
 class DeviceGridder {
  public:
   DeviceGridder(int device, const WarpTiling& tiling, const PairTables& tables,
-                std::int64_t n_cells);
+                std::int64_t n_cells, const CudaTuning& tuning);
   int device() const { return device_; }
   DevicePlan plan(const Positions& samples);
   /// Returns when everything is home. @param host packs values that lie apart, adds sums
   void run(Queue& host, const DeviceRun& run);
+  const CudaTuning& tuning() const { return tuning_; }
+  /// Of the runs from here on; nullptr: none.
+  void set_timeline(CudaTimeline* timeline) { timeline_ = timeline; }
 
  private:
   static constexpr int kSlots = 3;  ///< values on their way: one copied, one waits, one is loaded
@@ -150,6 +154,8 @@ class DeviceGridder {
   }
 
   int device_;
+  CudaTuning tuning_;
+  CudaTimeline* timeline_ = nullptr;
   std::int64_t n_cells_, n_tiles_;
   Queue in_, compute_, out_;
   DeviceMap map_;

@@ -50,10 +50,11 @@ void on_all(std::size_t n, const Body& body) {
 
 template <class Real>
 std::unique_ptr<DeviceGridder<Real>> make_device(int device, const WarpTiling& tiling,
-                                                 const PairTables& tables, std::int64_t n_cells) {
+                                                 const PairTables& tables, std::int64_t n_cells,
+                                                 const CudaTuning& tuning = {}) {
   const Queue queue = Queue::cuda(device);  // says so where there is no such device
   const cuda::DeviceScope scope(device);
-  return std::make_unique<DeviceGridder<Real>>(device, tiling, tables, n_cells);
+  return std::make_unique<DeviceGridder<Real>>(device, tiling, tables, n_cells, tuning);
 }
 
 template <class Real>
@@ -118,13 +119,13 @@ class CudaGridder final : public Gridder {
 template <class Real>
 class Mapper final : public CudaMapper {
  public:
-  Mapper(const Config& config, const Cells& cells)
+  Mapper(const Config& config, const Cells& cells, const CudaTuning& tuning)
       : config_(config),
         n_cells_(cells.directions.size()),
         tiling_(make_warp_tiles(cells, config.convolution)),
         device_(make_device<Real>(devices_of(config).front(), tiling_,
-                                  make_pair_tables(config.convolution, sizeof(Real) == 8),
-                                  n_cells_)),
+                                  make_pair_tables(config.convolution, sizeof(Real) == 8), n_cells_,
+                                  tuning)),
         host_(Queue::cpu()) {
     plan_.device = device_->device();
   }
@@ -140,13 +141,13 @@ class Mapper final : public CudaMapper {
       if (output.count != nullptr) std::fill_n(output.count, n_cells_, 0);
       return plan_.facts;
     }
-    const auto n_chunks =
-        static_cast<std::size_t>((input.n_samples + kChunkSamples - 1) / kChunkSamples);
+    const std::int64_t together = device_->tuning().chunk_samples;
+    const auto n_chunks = static_cast<std::size_t>((input.n_samples + together - 1) / together);
     plan_.chunks.resize(n_chunks);
     for (std::size_t k = 0; k < n_chunks; ++k) {
       DeviceChunk& c = plan_.chunks[k];
-      c.first = static_cast<std::int64_t>(k) * kChunkSamples;
-      c.n = std::min(kChunkSamples, input.n_samples - c.first);
+      c.first = static_cast<std::int64_t>(k) * together;
+      c.n = std::min(together, input.n_samples - c.first);
     }
     DeviceRun run;
     run.samples = &input.samples;
@@ -158,6 +159,20 @@ class Mapper final : public CudaMapper {
     run.output = output;
     device_->run(host_, run);
     return plan_.facts;
+  }
+  std::vector<StageTime> time_stages(const Input& input, const Finish& finish,
+                                     const Output& output) override {
+    CudaTimeline timeline;
+    struct Listening {
+      DeviceGridder<Real>& device;
+      ~Listening() { device.set_timeline(nullptr); }
+    };
+    {
+      const Listening listening{*device_};
+      device_->set_timeline(&timeline);
+      map(input, finish, output);
+    }
+    return timeline.times();
   }
   std::string_view implementation() const override { return kName; }
 
@@ -178,12 +193,17 @@ std::unique_ptr<Gridder> make_cuda_gridder(const Config& config, const Cells& ce
   return std::make_unique<CudaGridder<float>>(config, cells);
 }
 
-std::unique_ptr<CudaMapper> make_cuda_mapper(const Config& config, const Cells& cells) {
+std::unique_ptr<CudaMapper> make_cuda_mapper(const Config& config, const Cells& cells,
+                                             const CudaTuning& tuning) {
   check(config.convolution);
   check_cells(cells);
+  if (tuning.chunk_samples < 1 || tuning.channels < 1 || tuning.most_channels < 1 ||
+      std::max(tuning.channels, tuning.most_channels) > kMostGroup)
+    throw ConfigError(
+        "gridder: a CUDA device takes 1 to 12 channels at a time and a sample or more");
   if (config.precision == Precision::f64 || config.convolution.support_rad > kWidestFloat_rad)
-    return std::make_unique<Mapper<double>>(config, cells);
-  return std::make_unique<Mapper<float>>(config, cells);
+    return std::make_unique<Mapper<double>>(config, cells, tuning);
+  return std::make_unique<Mapper<float>>(config, cells, tuning);
 }
 
 std::vector<std::string> cuda_implementations() {

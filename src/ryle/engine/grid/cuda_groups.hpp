@@ -22,9 +22,10 @@ constexpr int group_width(int n) {
 
 /// Weights are found anew for every group, which asks for wide ones; results travel home while
 /// later groups are gridded, which asks for several. Twelve are taken at once, more by eight.
-inline std::vector<ChannelGroup> channel_groups(std::int64_t first, std::int64_t n, int most) {
+inline std::vector<ChannelGroup> channel_groups(std::int64_t first, std::int64_t n, int most,
+                                                int several = 8) {
   std::vector<ChannelGroup> groups;
-  const int step = n <= most ? most : most > 8 ? 8 : most;
+  const int step = n <= most ? most : most > several ? several : most;
   for (std::int64_t c = 0; c < n; c += step)
     groups.push_back({first + c, static_cast<int>(n - c < step ? n - c : step)});
   return groups;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ryle/engine/grid/cuda.hpp"
 #include "ryle/engine/grid/cuda_chunk.hpp"
 #include "ryle/engine/grid/cuda_groups.hpp"
 #include "ryle/engine/grid/cuda_job.hpp"
@@ -12,9 +13,10 @@ namespace ryle::grid {
 DeviceMemory cuda_memory(const DeviceLoad& load) {
   using namespace detail;
   constexpr std::int64_t kTilesOfSample = 6, kRangesOfTile = 20, kSlots = 3, kStates = 2;
-  const std::int64_t n = load.n_samples, chunk = std::min(n, kChunkSamples);
-  const std::int64_t n_chunks = (n + kChunkSamples - 1) / kChunkSamples;
-  const auto groups = channel_groups(0, load.n_channels, kMostGroup);
+  const CudaTuning tuning;
+  const std::int64_t n = load.n_samples, chunk = std::min(n, tuning.chunk_samples);
+  const std::int64_t n_chunks = (n + tuning.chunk_samples - 1) / tuning.chunk_samples;
+  const auto groups = channel_groups(0, load.n_channels, tuning.most_channels, tuning.channels);
   const std::int64_t width = groups.empty() ? 1 : group_width(groups.front().n);
   const std::int64_t real = load.precision == Precision::f64 ? 8 : 4;
   const std::int64_t n_tiles = (load.n_cells + kWarp - 1) / kWarp;
