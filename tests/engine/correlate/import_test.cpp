@@ -3,88 +3,29 @@
 // intact.
 #include "ryle/engine/correlate/import.hpp"
 
-#include "tests/engine/correlate/voltages.hpp"
+#include "tests/engine/correlate/voltage_sources.hpp"
 
 namespace ryle::correlate::test {
 namespace {
 
-// Bytes of one code in the source, the textbook way.
-void write_source(std::uint8_t* at, SampleFormat format, cf64 value) {
-  const auto re = static_cast<int>(value.real());
-  const auto im = static_cast<int>(value.imag());
-  if (format == SampleFormat::ci4) {
-    at[0] = static_cast<std::uint8_t>((re << 4) | (im & 15));
-  } else if (format == SampleFormat::ci8) {
-    at[0] = static_cast<std::uint8_t>(re);
-    at[1] = static_cast<std::uint8_t>(im);
-  } else if (format == SampleFormat::ci16) {
-    const std::int16_t parts[2] = {static_cast<std::int16_t>(re), static_cast<std::int16_t>(im)};
-    std::memcpy(at, parts, 4);
-  } else {
-    const float parts[2] = {static_cast<float>(value.real()), static_cast<float>(value.imag())};
-    std::memcpy(at, parts, 8);
-  }
-}
-
-cf64 code_at(SampleFormat format, std::int64_t c, std::int64_t t, std::int64_t p) {
-  const cf64 value =
-      Voltages::code(format, combine(static_cast<std::uint64_t>(c), static_cast<std::uint64_t>(t),
-                                     static_cast<std::uint64_t>(p)));
-  return format == SampleFormat::cf32
-             ? cf64{static_cast<float>(value.real()), static_cast<float>(value.imag())}
-             : value;
-}
-
-struct Layout {
-  std::string name;
-  VoltageLayout layout;
-  std::int64_t bytes;
-};
-
-std::vector<Layout> layouts(SampleFormat format, std::int64_t c, std::int64_t t, std::int64_t p) {
-  const std::int64_t sample = voltage_bytes(format);
-  std::vector<Layout> all = {
-      {"spectrum-channel-input", spectrum_channel_input(format, c, p), t * c * p * sample},
-      {"channel-input-spectrum", channel_input_spectrum(format, p, t), t * c * p * sample}};
-  // Heaps that divide a block of spectra, that do not, and that are longer than one.
-  for (const std::int64_t in_heap : {1, 7, 16, 100}) {
-    const std::int64_t heaps = (t + in_heap - 1) / in_heap;
-    all.push_back({"heap-input-channel-spectrum of " + std::to_string(in_heap),
-                   heap_input_channel_spectrum(format, p, c, in_heap),
-                   heaps * in_heap * c * p * sample});
-  }
-  return all;
-}
-
 void check(SampleFormat from, SampleFormat to, std::int64_t c, std::int64_t t, std::int64_t p) {
-  for (const auto& [name, layout, bytes] : layouts(from, c, t, p)) {
-    std::vector<std::uint8_t> source(static_cast<std::size_t>(bytes), 0xCD);
-    for (std::int64_t k = 0; k < c; ++k) {
-      for (std::int64_t s = 0; s < t; ++s) {
-        for (std::int64_t i = 0; i < p; ++i) {
-          std::int64_t at = k * layout.channel_stride_bytes + i * layout.input_stride_bytes;
-          at += layout.spectra_per_heap == 0
-                    ? s * layout.spectrum_stride_bytes
-                    : s / layout.spectra_per_heap * layout.heap_stride_bytes +
-                          s % layout.spectra_per_heap * layout.spectrum_stride_bytes;
-          ASSERT_LE(at + voltage_bytes(from), bytes);
-          write_source(source.data() + at, from, code_at(from, k, s, i));
-        }
-      }
+  for (const VoltageSource& s : voltage_sources(from, c, t, p)) {
+    const auto source = source_bytes(s, c, t, p);
+    for (const auto& planes : {std::vector<std::uint64_t>{}, planes_with_holes(c, t, p)}) {
+      const Voltages want = imported(from, to, c, t, p, planes);
+      const Voltages got(to, c, t, p, true);
+      std::memset(got.memory.data(), 0xCD, static_cast<std::size_t>(got.memory.bytes()));
+      const std::int64_t words = (t + 63) / 64;
+      Queue queue = Queue::cpu(2);
+      import_voltages(queue, source.data(), s.layout, t, got.view,
+                      {planes.empty() ? nullptr : planes.data(), words, p * words});
+      // Whole buffers: samples, zeroed tails, and the garbage between the cells.
+      EXPECT_EQ(std::memcmp(got.memory.data(), want.memory.data(),
+                            static_cast<std::size_t>(want.memory.bytes())),
+                0)
+          << s.name << " " << ryle::name(from) << " to " << ryle::name(to) << " C=" << c
+          << " T=" << t << " N=" << p << (planes.empty() ? "" : ", with holes");
     }
-    Voltages want(to, c, t, p, true);
-    want.fill(
-        [&](std::int64_t k, std::int64_t s, std::int64_t i) { return code_at(from, k, s, i); });
-    Voltages got(to, c, t, p, true);
-    std::memset(got.memory.data(), 0xCD, static_cast<std::size_t>(got.memory.bytes()));
-    Queue queue = Queue::cpu(2);
-    import_voltages(queue, source.data(), layout, t, got.view);
-    // Whole buffers: samples, zeroed tails, and the garbage between the cells.
-    EXPECT_EQ(std::memcmp(got.memory.data(), want.memory.data(),
-                          static_cast<std::size_t>(want.memory.bytes())),
-              0)
-        << name << " " << ryle::name(from) << " to " << ryle::name(to) << " C=" << c << " T=" << t
-        << " N=" << p;
   }
 }
 
@@ -149,6 +90,11 @@ TEST(Import, RefusesWhatItCannotDo) {
                                spectrum_channel_input(SampleFormat::ci4, 1, 2), 129, v.view),
                ConfigError);
   EXPECT_THROW(spectrum_channel_input(SampleFormat::ci5, 1, 2), UnsupportedError);
+  const std::uint64_t plane[2] = {};
+  EXPECT_THROW(
+      import_voltages(queue, source.data(), spectrum_channel_input(SampleFormat::ci4, 1, 2), 128,
+                      v.view, {plane, 1, 0}),
+      ConfigError);
 }
 
 }  // namespace

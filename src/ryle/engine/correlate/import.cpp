@@ -6,6 +6,9 @@
 #include <string>
 
 #include "ryle/core/error.hpp"
+#ifdef RYLE_HAVE_CUDA
+#include "ryle/engine/correlate/cuda_import.hpp"
+#endif
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -22,6 +25,7 @@ struct Job {
   VoltageLayout layout;
   std::int64_t n_spectra;
   BlockView blocks;
+  ValidPlanes planes;
 
   std::int64_t offset(std::int64_t spectrum) const {
     if (layout.spectra_per_heap == 0) return spectrum * layout.spectrum_stride_bytes;
@@ -227,6 +231,37 @@ void import_one(const Job& job, std::int64_t channel, std::int64_t input, std::i
   }
 }
 
+// Sample t of a cell becomes 0.
+void clear_sample(std::byte* cell, SampleFormat format, std::int64_t t) {
+  const auto clear = [cell](std::int64_t at, std::size_t n) { std::memset(cell + at, 0, n); };
+  if (format == SampleFormat::ci4) return clear(t, 1);
+  if (format == SampleFormat::cf32) {
+    clear(4 * t, 4);
+    return clear(64 + 4 * t, 4);
+  }
+  for (std::int64_t at = t / 32 * 64 + t % 32; at < bytes_per_cell(format); at += kBlockBytes) {
+    clear(at, 1);
+    clear(at + 32, 1);
+  }
+}
+
+void clear_invalid(const Job& job, std::int64_t channel, std::int64_t block) {
+  const std::int64_t per_block = spectra_per_block(job.blocks.format);
+  const std::int64_t begin = block * per_block;
+  const std::int64_t end = std::min(begin + per_block, job.n_spectra);
+  for (std::int64_t input = 0; input < job.blocks.n_inputs; ++input) {
+    const std::uint64_t* plane =
+        job.planes.valid + channel * job.planes.channel_stride_words + input * job.planes.words;
+    for (std::int64_t t = begin; t < end; ++t) {
+      if (t % 64 == 0 && t + 64 <= end && plane[t / 64] == ~std::uint64_t{0}) {
+        t += 63;
+      } else if ((plane[t / 64] >> (t % 64) & 1u) == 0) {
+        clear_sample(job.blocks.cell(channel, block, input), job.blocks.format, t - begin);
+      }
+    }
+  }
+}
+
 // One (channel, block): all inputs, so that the source is read in the order it lies.
 void import_block(const Job& job, std::int64_t channel, std::int64_t block) {
   std::int64_t input = 0;
@@ -238,14 +273,11 @@ void import_block(const Job& job, std::int64_t channel, std::int64_t block) {
   }
 #endif
   for (; input < job.blocks.n_inputs; ++input) import_one(job, channel, input, block);
+  if (job.planes.valid != nullptr) clear_invalid(job, channel, block);
 }
 
-void validate(Queue& queue, const VoltageLayout& layout, std::int64_t n_spectra,
-              const BlockView& blocks) {
-  if (queue.back_end() != BackEnd::cpu) {
-    throw UnsupportedError(
-        "import of voltages runs on CPU queues; copy the blocks to the device afterwards");
-  }
+void validate(const VoltageLayout& layout, std::int64_t n_spectra, const BlockView& blocks,
+              const ValidPlanes& planes) {
   const bool to_floats = blocks.format == SampleFormat::cf32;
   if (blocks.format != layout.format && !to_floats) {
     throw UnsupportedError("import of voltages from " + std::string(name(layout.format)) + " to " +
@@ -256,6 +288,10 @@ void validate(Queue& queue, const VoltageLayout& layout, std::int64_t n_spectra,
   if (n_spectra < 0 || n_blocks(blocks.format, n_spectra) > blocks.n_blocks) {
     throw ConfigError("import of voltages: " + std::to_string(n_spectra) + " spectra do not fit " +
                       std::to_string(blocks.n_blocks) + " blocks");
+  }
+  if (planes.valid != nullptr && 64 * planes.words < n_spectra) {
+    throw ConfigError("import of voltages: " + std::to_string(planes.words) + " words of 64 for " +
+                      std::to_string(n_spectra) + " spectra");
   }
 }
 
@@ -298,9 +334,13 @@ VoltageLayout heap_input_channel_spectrum(SampleFormat format, std::int64_t n_in
 }
 
 void import_voltages(Queue& queue, const void* source, const VoltageLayout& layout,
-                     std::int64_t n_spectra, const BlockView& blocks) {
-  validate(queue, layout, n_spectra, blocks);
-  const Job job{static_cast<const std::uint8_t*>(source), layout, n_spectra, blocks};
+                     std::int64_t n_spectra, const BlockView& blocks, const ValidPlanes& planes) {
+  validate(layout, n_spectra, blocks, planes);
+#ifdef RYLE_HAVE_CUDA
+  if (queue.back_end() == BackEnd::cuda)
+    return detail::import_voltages_cuda(queue, source, layout, n_spectra, blocks, planes);
+#endif
+  const Job job{static_cast<const std::uint8_t*>(source), layout, n_spectra, blocks, planes};
   const std::int64_t n = n_blocks(blocks.format, n_spectra);
   // Tasks of a few channels of one block: neighbours in the source share its cache lines.
   const std::int64_t channels_per_task =

@@ -36,10 +36,22 @@ VoltageLayout channel_input_spectrum(SampleFormat format, std::int64_t n_inputs,
 VoltageLayout heap_input_channel_spectrum(SampleFormat format, std::int64_t n_inputs,
                                           std::int64_t n_channels, std::int64_t spectra_per_heap);
 
-/// Copies n_spectra spectra of every channel and input of `blocks` (CPU queue). Spectra beyond
-/// n_spectra in the last block become 0. Formats: equal, or to cf32 from any integer format; others
-/// throw UnsupportedError. Whole bytes are moved, nothing is rounded: -128 stays -128.
+/// Which samples are to be used, as correlate::Input has it: bit t % 64 of word t / 64.
+/// @shape valid [input][words], with channel_stride_words [channel][input][words]
+struct ValidPlanes {
+  const std::uint64_t* valid = nullptr;  ///< nullptr: all
+  std::int64_t words = 0;
+  std::int64_t channel_stride_words = 0;
+};
+
+/// Copies n_spectra spectra of every channel and input of `blocks`. Spectra beyond n_spectra in the
+/// last block become 0, and samples that are not valid. Formats: equal, or to cf32 from any integer
+/// format; others throw UnsupportedError. Whole bytes are moved, nothing is rounded: -128 stays
+/// -128. On a CUDA queue: asynchronous, the same bytes, for memory the device reaches (`valid` may
+/// be page-locked, so that the correlator can read it, too); fastest where one axis is dense and
+/// everything begins at multiples of 16 bytes.
 void import_voltages(Queue& queue, const void* source, const VoltageLayout& layout,
-                     std::int64_t n_spectra, const BlockView& blocks);
+                     std::int64_t n_spectra, const BlockView& blocks,
+                     const ValidPlanes& planes = {});
 
 }  // namespace ryle::correlate
