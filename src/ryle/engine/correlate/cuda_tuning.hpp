@@ -13,7 +13,7 @@ struct CudaTuning {
   bool clusters = false;  ///< of two thread blocks, which bring operands for one another
 };
 
-inline constexpr int kMostSlots = 14;
+inline constexpr int kMostSlots = 12;
 /// Columns of a block are held until products of the next block have begun, which needs its rows
 /// and columns: with 2 slots nobody could go on.
 inline constexpr int kLeastSlots = 3;
@@ -27,8 +27,8 @@ struct CudaTuningRow {
 };
 
 inline constexpr CudaTuningRow kCudaTuning[] = {
-    {90, 128, {14, 8}},  // memory binds: as many bytes on their way as there is room
-    {90, INT64_MAX, {12, 8}},
+    {90, 128, {6, 1024}},  // memory binds: nothing is gained by cutting
+    {90, INT64_MAX, {12, 16}},
 };
 
 constexpr CudaTuning cuda_tuning(int compute_capability, std::int64_t n_inputs) {
@@ -36,7 +36,7 @@ constexpr CudaTuning cuda_tuning(int compute_capability, std::int64_t n_inputs) 
     if (row.compute_capability == compute_capability && n_inputs <= row.max_inputs)
       return row.tuning;
   }
-  return {12, 8};
+  return {12, 16};
 }
 
 /// Replaces the table from the next execute() on, for the search; nullptr = the table again.

@@ -18,6 +18,7 @@
 #include "ryle/engine/correlate/cuda_wgmma_floats.hpp"
 #include "ryle/engine/correlate/cuda_wgmma_map.hpp"
 #include "ryle/engine/correlate/cuda_wgmma_ring.cuh"
+#include "ryle/engine/correlate/cuda_wgmma_sums.cuh"
 
 namespace ryle::correlate::detail {
 namespace {
@@ -80,27 +81,23 @@ struct Halves {
   }
 };
 
-template <int kRegisters>
-__device__ inline void put(float* to, const float (&sums)[64]) {
-#pragma unroll
-  for (int r = 0; r < kRegisters; ++r) to[r * kThreads] = sums[r];
-}
-
-/// One addition a launch to each sum, from one thread block: no order to choose.
-template <int kRegisters>
-__device__ inline void add(float* to, const float (&sums)[64]) {
-#pragma unroll
-  for (int r = 0; r < kRegisters; ++r) atomicAdd(to + r * kThreads, sums[r]);
-}
-
 /// n parts, item_sums floats apart, one after the other.
 template <int kRegisters>
-__device__ inline void add_up(float (&sums)[64], const float* parts, int n, std::int64_t apart) {
+__device__ inline void add_up(float (&sums)[64], const float* parts, int n, std::int64_t apart,
+                              int lane) {
+  const float* part = parts + sum_at(lane, 0, kRegisters);
 #pragma unroll
-  for (int r = 0; r < kRegisters; ++r) sums[r] = __ldcg(parts + r * kThreads);
-  for (int p = 1; p < n; ++p) {
+  for (float& sum : sums) sum = 0;  // 0 + the first part is that part
+#pragma unroll 1
+  for (int p = 0; p < n; ++p, part += apart) {
 #pragma unroll
-    for (int r = 0; r < kRegisters; ++r) sums[r] += __ldcg(parts + p * apart + r * kThreads);
+    for (int r = 0; r < kRegisters; r += 4) {
+      const float4 four = __ldcg(reinterpret_cast<const float4*>(part + sum_at(0, r, kRegisters)));
+      sums[r] += four.x;
+      sums[r + 1] += four.y;
+      sums[r + 2] += four.z;
+      sums[r + 3] += four.w;
+    }
   }
 }
 
@@ -135,25 +132,26 @@ struct HalvesWorker {
     multiply_piece<Halves, kPart>(sums, ring, n_blocks, warpgroup, warp, lane);
     cuda::settle(sums.re);
     cuda::settle(sums.im);
+    const int warp_sums = sum_at(threadIdx.x - lane, 0, kIm);
     if (n_blocks < shares.n_blocks) {
       const std::int64_t cut_item = id - shares.n_whole;
       float* part =
-          a.parts + slot_of(share - shares.n_whole, cut_item) * layout.item_sums() + threadIdx.x;
-      put<kRe>(part, sums.re);
-      put<kIm>(part + layout.part_sums(), sums.im);
+          a.parts + slot_of(share - shares.n_whole, cut_item) * layout.item_sums() + warp_sums;
+      store_sums<kRe>(part, sums.re, lane);
+      store_sums<kIm>(part + layout.part_sums(), sums.im, lane);
       const Parts parts = parts_of(shares, cut_item);
       if (!brings_last(a.arrived + cut_item * kWarps + threadIdx.x / 32, parts.n, lane)) return;
-      const float* first = a.parts + parts.first_slot * layout.item_sums() + threadIdx.x;
-      add_up<kRe>(sums.re, first, parts.n, layout.item_sums());
-      add_up<kIm>(sums.im, first + layout.part_sums(), parts.n, layout.item_sums());
+      const float* first = a.parts + parts.first_slot * layout.item_sums() + warp_sums;
+      add_up<kRe>(sums.re, first, parts.n, layout.item_sums(), lane);
+      add_up<kIm>(sums.im, first + layout.part_sums(), parts.n, layout.item_sums(), lane);
     }
-    float* to = a.sums + id * layout.item_sums() + threadIdx.x;
+    float* to = a.sums + id * layout.item_sums() + warp_sums;
     if (a.overwrite) {
-      put<kRe>(to, sums.re);
-      put<kIm>(to + layout.part_sums(), sums.im);
-    } else {
-      add<kRe>(to, sums.re);
-      add<kIm>(to + layout.part_sums(), sums.im);
+      store_sums<kRe>(to, sums.re, lane);
+      store_sums<kIm>(to + layout.part_sums(), sums.im, lane);
+    } else {  // one addition a launch to each sum, from one thread block: no order to choose
+      add_sums<kRe>(to, sums.re, ring, lane);
+      add_sums<kIm>(to + layout.part_sums(), sums.im, ring, lane);
     }
   }
 };

@@ -69,9 +69,8 @@ struct Layout {
   int n_tiles = 1;  ///< of a channel (or pair)
   std::int64_t n_items = 0;
 
-  RYLE_HOST_DEVICE constexpr int part_sums() const {
-    return paired ? 32 * kThreads : 64 * kThreads;
-  }
+  RYLE_HOST_DEVICE constexpr int registers() const { return paired ? 32 : 64; }  ///< of a part
+  RYLE_HOST_DEVICE constexpr int part_sums() const { return registers() * kThreads; }
   RYLE_HOST_DEVICE constexpr std::int64_t item_sums() const { return 2 * part_sums(); }
   RYLE_HOST_DEVICE constexpr std::int64_t n_sums() const { return n_items * item_sums(); }
   /// Behind the tiles: sum_t re(v_i), [channel][input], for the tiles below the diagonal.
@@ -100,13 +99,18 @@ inline Layout layout_of(std::int64_t n_inputs, std::int64_t n_channels) {
   return l;
 }
 
-/// Place of (row, column) in one part of an item: register, then thread, so that a warp writes
-/// lines. Lane l of warp w of a warpgroup holds rows 16 w + l / 4 (+ 8), columns 8 n + 2 (l % 4) (+
-/// 1).
-RYLE_HOST_DEVICE constexpr int place(int row, int column) {
+/// Place of register r of a thread in one part of an item with n_registers a thread: a warp's sums
+/// are one run of memory, four registers of a lane 16 bytes of it.
+RYLE_HOST_DEVICE constexpr int sum_at(int thread, int r, int n_registers) {
+  return thread / 32 * 32 * n_registers + r / 4 * 128 + thread % 32 * 4 + r % 4;
+}
+
+/// Place of (row, column) in one part of an item. Lane l of warp w of a warpgroup holds rows
+/// 16 w + l / 4 (+ 8), columns 8 n + 2 (l % 4) (+ 1).
+RYLE_HOST_DEVICE constexpr int place(int row, int column, int n_registers) {
   const int lane = row % 8 * 4 + column % 8 / 2;
   const int r = column / 8 * 4 + row % 16 / 8 * 2 + column % 2;
-  return r * kThreads + row / 16 * 32 + lane;
+  return sum_at(row / 16 * 32 + lane, r, n_registers);
 }
 
 /// sum_t re(v_i) of this input is needed: there is a tile below the diagonal with it as a column.
@@ -139,8 +143,9 @@ RYLE_HOST_DEVICE inline Places places_of(const Layout& l, int channel, int i, in
     diagonal = tile_row == tile_column;
   }
   const std::int64_t re = item * l.item_sums(), im = re + l.part_sums();
-  return {re + place(row, column), im + place(row, column),
-          im + place(mirrored_row, mirrored_column), diagonal};
+  const int n = l.registers();
+  return {re + place(row, column, n), im + place(row, column, n),
+          im + place(mirrored_row, mirrored_column, n), diagonal};
 }
 
 /// V_ij, i <= j, of what the kernel left. Below the diagonal the second part holds

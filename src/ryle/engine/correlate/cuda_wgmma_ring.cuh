@@ -2,6 +2,7 @@
 #pragma once
 #include <cuda.h>
 
+#include "ryle/device/cuda/bulk_add.cuh"
 #include "ryle/device/cuda/cluster.cuh"
 #include "ryle/device/cuda/warpgroup.cuh"
 #include "ryle/engine/correlate/cuda_tuning.hpp"
@@ -19,6 +20,8 @@ inline constexpr int kAllThreads = kThreads + 128;
 inline constexpr int kWarps = kThreads / 32;
 inline constexpr int kTickets = 4;       ///< shares on their way from the counter to the warpgroups
 inline constexpr int kSlotAlign = 1024;  ///< a swizzle's period
+/// Of a warp, for sums on their way out (cuda_wgmma_sums.cuh).
+inline constexpr int kStagingBytes = 4096;
 
 struct RingBarriers {
   std::uint64_t full[kMostSlots], empty[kMostSlots];
@@ -38,7 +41,8 @@ struct RingArgs {
 
 /// Dynamic shared memory of a kernel.
 constexpr int shared_bytes(int n_slots) {
-  return kSlotAlign + n_slots * kSlotBytes + static_cast<int>(sizeof(RingBarriers));
+  return kSlotAlign + n_slots * kSlotBytes + kWarps * kStagingBytes +
+         static_cast<int>(sizeof(RingBarriers));
 }
 
 /// What a warpgroup makes of a tile.
@@ -55,7 +59,8 @@ enum class Part : std::uint8_t {
 struct Ring {
   unsigned slots, barriers;  // shared-memory addresses
   int n_slots;
-  unsigned peer = 0;  // barriers of the other block of the cluster
+  unsigned staging = 0;  // of this warp
+  unsigned peer = 0;     // barriers of the other block of the cluster
   int at = 0;
   unsigned turn = 0;
   bool columns_first = false;  // of a piece: the order of its operands
@@ -266,8 +271,8 @@ __device__ inline void run_ring(std::byte* memory, const CUtensorMap* map, const
                                 const Worker& worker) {
   const unsigned begin = cuda::shared_address(memory);
   const unsigned slots = (begin + kSlotAlign - 1) / kSlotAlign * kSlotAlign;
-  auto& barriers =
-      *reinterpret_cast<RingBarriers*>(memory + (slots - begin) + a.n_slots * kSlotBytes);
+  auto& barriers = *reinterpret_cast<RingBarriers*>(
+      memory + (slots - begin) + a.n_slots * kSlotBytes + kWarps * kStagingBytes);
   const unsigned n_peers = a.clusters ? 1 : 0;
   if (threadIdx.x == 0) {
     for (int k = 0; k < a.n_slots; ++k) {
@@ -283,6 +288,7 @@ __device__ inline void run_ring(std::byte* memory, const CUtensorMap* map, const
   __syncthreads();
   const Tickets tickets{a, barriers, a.clusters ? cuda::cluster_rank() : 0};
   Ring ring{slots, cuda::shared_address(&barriers), a.n_slots};
+  ring.staging = slots + a.n_slots * kSlotBytes + threadIdx.x / 32 * kStagingBytes;
   if (a.clusters) {
     ring.peer = cuda::address_in(tickets.rank ^ 1, ring.barriers);
     cuda::synchronize_cluster();  // its barriers have begun, too
@@ -291,6 +297,7 @@ __device__ inline void run_ring(std::byte* memory, const CUtensorMap* map, const
     // 384 threads begin with 168 registers each: 128 (168 - 56) = 256 (224 - 168).
     asm volatile("setmaxnreg.inc.sync.aligned.u32 224;\n");
     consume<kPaired>(a, tickets, ring, worker);
+    if (threadIdx.x % 32 == 0) cuda::wait_bulk_reads<0>();  // of the staging
     if (a.clusters) cuda::synchronize_cluster();  // nobody reaches into a block that is gone
   } else {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 56;\n");

@@ -21,6 +21,7 @@
 #include "ryle/engine/correlate/cuda_tuning.hpp"
 #include "ryle/engine/correlate/cuda_wgmma_map.hpp"
 #include "ryle/engine/correlate/cuda_wgmma_ring.cuh"
+#include "ryle/engine/correlate/cuda_wgmma_sums.cuh"
 
 namespace ryle::correlate::detail {
 namespace {
@@ -88,16 +89,13 @@ struct Bytes {
   }
 };
 
-/// @param to of this thread's first register
 template <int kRegisters>
-__device__ inline void keep(std::int32_t* to, const int (&sums)[64], bool overwrite) {
-#pragma unroll
-  for (int r = 0; r < kRegisters; ++r) {
-    if (overwrite) {
-      to[r * kThreads] = sums[r];
-    } else {
-      atomicAdd(to + r * kThreads, sums[r]);
-    }
+__device__ inline void keep(std::int32_t* to, const int (&sums)[64], bool overwrite,
+                            const Ring& ring, int lane) {
+  if (overwrite) {
+    store_sums<kRegisters>(to, sums, lane);
+  } else {
+    add_sums<kRegisters>(to, sums, ring, lane);
   }
 }
 
@@ -118,11 +116,12 @@ struct Worker {
     settle(sums.re);
     settle(sums.im);
     if (!ring.keeps) return;
-    constexpr bool kHalfRe = kPart == Part::upper || kPart == Part::paired;
-    std::int32_t* to = a.sums + id * layout.item_sums() + threadIdx.x;
+    constexpr int kRegisters = kPart == Part::paired ? 32 : 64;
+    constexpr int kRe = kPart == Part::upper ? 32 : kRegisters;
+    std::int32_t* to = a.sums + id * layout.item_sums() + sum_at(threadIdx.x - lane, 0, kRegisters);
     const bool overwrite = a.overwrite && n_blocks == a.ring.shares.n_blocks;
-    keep<kHalfRe ? 32 : 64>(to, sums.re, overwrite);
-    keep<kPart == Part::paired ? 32 : 64>(to + layout.part_sums(), sums.im, overwrite);
+    keep<kRe>(to, sums.re, overwrite, ring, lane);
+    keep<kRegisters>(to + layout.part_sums(), sums.im, overwrite, ring, lane);
     if (!needs_input_sums(layout, item.tile)) return;
     std::int32_t* inputs = a.sums + layout.n_sums() +
                            std::int64_t{item.channel} * layout.padded_inputs() +
