@@ -18,6 +18,7 @@
 #define __host__
 #define __constant__
 #define __forceinline__ inline
+#define __grid_constant__
 #define __launch_bounds__(...)
 #define __align__(n) __attribute__((aligned(n)))
 #define __shared__ static __attribute__((used, section("ryle_simt_shared")))
@@ -200,7 +201,14 @@ inline int __clzll(unsigned long long x) { return std::countl_zero(x); }
 inline int __ffs(unsigned x) { return x == 0 ? 0 : std::countr_zero(x) + 1; }
 inline int __float_as_int(float x) { return std::bit_cast<int>(x); }
 inline float __int_as_float(int x) { return std::bit_cast<float>(x); }
+inline long long __double_as_longlong(double x) { return std::bit_cast<long long>(x); }
+inline double __longlong_as_double(long long x) { return std::bit_cast<double>(x); }
+inline int __float2int_rn(float x) { return static_cast<int>(std::nearbyint(x)); }
 inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
+inline void __sincosf(float x, float* sine, float* cosine) {
+  *sine = std::sin(x);
+  *cosine = std::cos(x);
+}
 inline double rsqrt(double x) { return 1.0 / std::sqrt(x); }
 template <class T>
 T min(T a, T b) {

@@ -148,7 +148,8 @@ struct CudaNormalizer::Content {
   }
 
   /// A beam in which something stands out, by the host. What it takes out of the past stays out.
-  void take_apart(Queue& queue, const BurstWork& work, std::int64_t beam) {
+  void take_apart(Queue& queue, const NormalizeWork& all, const BurstWork& work,
+                  std::int64_t beam) {
     SpectraFlagger& flagger = *spectra[static_cast<std::size_t>(beam)];
     const std::int64_t first_past = (next_column + ring - n_past) % ring;
     flagger.set_past({columns(queue, sums, beam, first_past, n_past),
@@ -161,9 +162,18 @@ struct CudaNormalizer::Content {
     const std::int64_t first = (next_column + work.n + ring - left.n_columns) % ring;
     put_columns(queue, sums, beam, first, left.sums, left.n_columns);
     put_columns(queue, counts, beam, first, left.counts, left.n_columns);
-    launch_band(work, static_cast<int>(beam), 1, first, left.n_columns, cuda::stream_of(queue));
+    const auto stream = cuda::stream_of(queue);
+    launch_band(work, static_cast<int>(beam), 1, first, left.n_columns, stream);
+    if (std::find(out.begin(), out.end(), std::uint8_t{1}) != out.end())
+      write_again(all, beam, stream);
     queue.synchronize();
     ++n_bursts;
+  }
+  /// Codes without the spectra that are masked now.
+  void write_again(const NormalizeWork& all, std::int64_t beam, cudaStream_t stream) {
+    RYLE_CUDA(cudaMemsetAsync(counters.data() + beam * kNormalizeCounters, 0,
+                              kNormalizeCounters * sizeof(unsigned long long), stream));
+    launch_codes(all, {}, static_cast<int>(beam), 1, stream);
   }
   void put_columns(Queue& queue, const Buffer<float>& to, std::int64_t beam, std::int64_t first,
                    const std::vector<float>& values, std::int64_t n) const {
@@ -181,14 +191,14 @@ struct CudaNormalizer::Content {
     const auto stream = cuda::stream_of(queue);
     const BurstWork b = bursts_of(work.in.n);
     RYLE_CUDA(cudaMemsetAsync(found.data(), 0, static_cast<std::size_t>(found.bytes()), stream));
-    launch_sum_groups(work, b, stream);
+    launch_codes(work, b, 0, work.n_beams, stream);
     launch_band(b, 0, work.n_beams, next_column, b.n, stream);
     launch_find_bursts(b, work.n_beams, stream);
     copy_bytes(queue, host_found.data(), found.data(), found.bytes());
     queue.synchronize();
     for (std::int64_t beam = 0; beam < n_beams; ++beam) {
       if (host_found[static_cast<std::size_t>(beam)] != 0)
-        take_apart(queue, b, beam);
+        take_apart(queue, work, b, beam);
       else
         spectra[static_cast<std::size_t>(beam)]->pass(b.n);
     }
@@ -268,8 +278,10 @@ void CudaNormalizer::execute(Queue& queue, const DevicePower& power, const Devic
   launch_flag_channels(work, flag, stream);
   launch_flag_cells(work, flag, stream);
   launch_scales(work, stream);
-  if (!me.spectra.empty()) me.find_bursts(queue, work);
-  launch_codes(work, stream);
+  if (me.spectra.empty())
+    launch_codes(work, {}, 0, work.n_beams, stream);
+  else
+    me.find_bursts(queue, work);
   launch_keep_cells(work, stream);
   me.n_past_cells = std::min<std::int64_t>(past_cells(me.config), me.n_past_cells + work.n_cells);
   me.collect(queue, power.n);

@@ -2,75 +2,23 @@
 #pragma once
 #include <cuda_runtime_api.h>
 
-#include <cstdint>
+#include "ryle/engine/search/cuda_normalize_work.hpp"
 
-#include "ryle/engine/search/cuda_normalize.hpp"
-#include "ryle/engine/search/device_memory.hpp"
-#include "ryle/engine/search/normalize_causes.hpp"
-
-/// Private to the normalizer on the device: what its kernels take. Pointers are device memory.
+/// Private to the normalizer on the device: its kernels, launched.
 namespace ryle::search::detail {
 
-inline constexpr int kMostMedianCells = 64;
-inline constexpr int kMostFlagChannels = 4096;
-inline constexpr int kClippedLow = kNumCauses, kClippedHigh = kNumCauses + 1;
-inline constexpr int kNormalizeCounters = kNumCauses + 2;
-inline constexpr int kBurstWidths = 6;  ///< boxcars of 1 .. 32 spectra
-
-/// Mean and rms of one channel over one cell; rms 0: nothing there.
-struct CellMoments {
-  double mean, rms;
-};
-/// What samples of a cell become.
-struct CellScale {
-  float mean, inverse, code_scale;
-  std::int32_t cause;
-};
-static_assert(sizeof(CellMoments) == kCellMoments_bytes && sizeof(CellScale) == kCellScale_bytes);
-
-/// One gulp of all beams. @shape arrays of cells [beam][channel][cell]
-struct NormalizeWork {
-  DevicePower in;
-  DeviceCodes out;
-  int n_beams, n_channels, n_cells, cell_samples, median_cells, n_past_cells, past_room;
-  std::int64_t absent_stride;          ///< of a beam, also of `masked`
-  const std::uint8_t* user;            ///< [channel]
-  std::uint8_t *absent, *masked;       ///< [beam][time]
-  CellMoments *now, *usual, *typical;  ///< typical: [beam][channel]
-  CellMoments* past;                   ///< [beam][channel][past_room], the last ones at the end
-  CellScale* scales;
-  std::uint8_t* bad;             ///< [beam][channel][cell]
-  std::uint8_t* flags;           ///< [beam][channel]
-  unsigned long long* counters;  ///< [beam][kNormalizeCounters]
-};
 void launch_absent(const NormalizeWork& work, cudaStream_t stream);
 void launch_measure(const NormalizeWork& work, cudaStream_t stream);
 void launch_medians(const NormalizeWork& work, cudaStream_t stream);
 void launch_scales(const NormalizeWork& work, cudaStream_t stream);
-void launch_codes(const NormalizeWork& work, cudaStream_t stream);
+/// Codes of `n_beams` beams from `beam` on, and sums of their groups of channels in the same pass.
+void launch_codes(const NormalizeWork& work, const BurstWork& burst, int beam, int n_beams,
+                  cudaStream_t stream);
 void launch_keep_cells(const NormalizeWork& work, cudaStream_t stream);
 
-/// Decisions among the channels of a beam.
-struct FlagWork {
-  int degree;
-  const double* basis;  ///< [channel][degree + 1]
-  double bandpass_threshold, iqrm_threshold, cell_threshold;
-  std::int64_t n_samples;
-  bool enabled;
-};
 void launch_flag_channels(const NormalizeWork& work, const FlagWork& flag, cudaStream_t stream);
 void launch_flag_cells(const NormalizeWork& work, const FlagWork& flag, cudaStream_t stream);
 
-/// Sums over groups of channels in rings of time.
-struct BurstWork {
-  float *sums, *counts;                        ///< [beam][group][ring]
-  float* band;                                 ///< [beam][ring], in units of its noise
-  std::int64_t ring, first_column, n, n_past;  ///< first_column: of this gulp, in the ring
-  int n_groups;
-  double threshold;
-  int* found;  ///< [beam]
-};
-void launch_sum_groups(const NormalizeWork& work, const BurstWork& burst, cudaStream_t stream);
 /// n columns of the ring from `first` on, of `n_beams` beams from `beam` on.
 void launch_band(const BurstWork& burst, int beam, int n_beams, std::int64_t first, std::int64_t n,
                  cudaStream_t stream);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
-#include <cuda_runtime_api.h>
-
 /// Private to the CUDA engines of this folder: values by rank, found by a whole thread block.
 namespace ryle::search::detail {
 
@@ -85,22 +83,27 @@ __device__ double select_rank(int n, int rank, const Get& get, SelectMemory& m) 
   return number_of(prefix);
 }
 
-/// How many get(i, value) return true.
+/// How many get(i, value) return true. Called by all threads; all get it.
 template <class Get>
-__device__ int count_values(int n, const Get& get) {
-  int own = 0;
-  for (int base = 0; base < n; base += kSelectThreads) {
-    const int i = base + static_cast<int>(threadIdx.x);
+__device__ int count_values(int n, const Get& get, SelectMemory& m) {
+  unsigned own = 0;
+  for (int i = static_cast<int>(threadIdx.x); i < n; i += kSelectThreads) {
     double v = 0;
-    own += __syncthreads_count(i < n && get(i, v) ? 1 : 0);
+    own += get(i, v) ? 1u : 0u;
   }
-  return own;
+  for (int step = 16; step > 0; step /= 2) own += __shfl_xor_sync(0xffffffffu, own, step);
+  if (threadIdx.x % 32 == 0) m.counts[threadIdx.x / 32] = own;
+  __syncthreads();
+  unsigned all = 0;
+  for (int k = 0; k < kSelectThreads / 32; ++k) all += m.counts[k];
+  __syncthreads();
+  return static_cast<int>(all);
 }
 
 /// As median_of(): the upper middle, 0 of none.
 template <class Get>
 __device__ double median_of_block(int n, const Get& get, SelectMemory& m) {
-  const int there = count_values(n, get);
+  const int there = count_values(n, get, m);
   return there == 0 ? 0.0 : select_rank(n, there / 2, get, m);
 }
 

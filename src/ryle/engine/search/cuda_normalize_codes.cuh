@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+// The last pass over the power, equal to Normalizer (normalize.cpp) bit for bit: codes, the mask's
+// cells, what became of every sample, and the sums over groups of channels that bursts are looked
+// for in. Compiled without fused multiply-adds.
+#include "ryle/device/cuda/kernel.cuh"
+#include "ryle/engine/search/cuda_normalize_cells.cuh"
+
+namespace ryle::search::detail {
+
+inline constexpr int kWriteThreads = 256;
+inline constexpr int kSamplesOfThread = 4;
+inline constexpr int kSamplesOfBlock = kSamplesOfThread * kWriteThreads;
+inline constexpr int kChannelsAhead = 4;  // loads on their way
+inline constexpr int kMostGroupChannels = kMostFlagChannels / 16 + 1;
+
+/// Groups of channels that thread blocks share the band in: those of the bursts.
+struct CodeGroups {
+  int n;
+  int parts_of_cell;  ///< thread blocks along the time of a cell
+};
+inline CodeGroups code_groups(const NormalizeWork& w, const BurstWork& b) {
+  const int n = b.n_groups > 0 ? b.n_groups : w.n_channels < 16 ? w.n_channels : 16;
+  return {n, (w.cell_samples + kSamplesOfBlock - 1) / kSamplesOfBlock};
+}
+/// Whether four samples, and four codes, lie in whole words.
+inline bool whole_words(const NormalizeWork& w) {
+  const auto at = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p); };
+  return at(w.in.values) % 16 == 0 && w.in.beam_stride % 4 == 0 && w.in.channel_stride % 4 == 0 &&
+         at(w.out.codes) % 4 == 0 && w.out.beam_stride % 4 == 0 && w.out.channel_stride % 4 == 0;
+}
+
+/// Four successive samples of a channel; those from `n` on are not read.
+template <bool kVectors>
+__device__ __forceinline__ float4 four_samples(const float* x, int n) {
+  if (kVectors && n == kSamplesOfThread) return *reinterpret_cast<const float4*>(x);
+  float4 v{0, 0, 0, 0};
+  if (n > 0) v.x = x[0];
+  if (n > 1) v.y = x[1];
+  if (n > 2) v.z = x[2];
+  if (n > 3) v.w = x[3];
+  return v;
+}
+
+/// What a thread has counted.
+struct CodeCounts {
+  int good = 0, low = 0, high = 0;
+};
+
+/// One thread's samples of all channels of a group.
+template <bool kVectors>
+class CodeWriter {
+ public:
+  __device__ CodeWriter(const NormalizeWork& w, std::int64_t beam, std::int64_t first,
+                        std::int64_t end)
+      : first_(first),
+        n_(static_cast<int>(max(std::int64_t{0}, min(end - first, std::int64_t{4})))) {
+    for (int k = 0; k < n_; ++k) {
+      if (w.absent[beam * w.absent_stride + first + k] != 0) absent_ |= 1u << k;
+      if (w.masked[beam * w.absent_stride + first + k] != 0) masked_ |= 1u << k;
+    }
+    whole_ = n_ == kSamplesOfThread && absent_ == 0 && masked_ == 0;
+  }
+  __device__ int n() const { return n_; }
+
+  /// One channel: adds to the sums, writes the codes. @return samples that have codes of their own
+  __device__ __forceinline__ int add(float4 v, const CellScale& s, std::uint8_t* codes,
+                                     unsigned* counters) {
+    const float x[4] = {v.x, v.y, v.z, v.w};
+    unsigned numbers = 0;
+#pragma unroll
+    for (int k = 0; k < 4; ++k) numbers |= is_number(x[k]) ? 1u << k : 0u;
+    const unsigned here = (1u << n_) - 1;
+    const unsigned present = here & numbers & ~absent_;
+    const unsigned summed = s.cause == kNone ? present : 0u, good = summed & ~masked_;
+    const unsigned packed = whole_ && good == 15 ? add_samples<true>(x, s, 15, 15)
+                                                 : add_samples<false>(x, s, summed, good);
+    if (kVectors && n_ == kSamplesOfThread) {
+      *reinterpret_cast<unsigned*>(codes) = packed;
+    } else {
+      for (int k = 0; k < n_; ++k) codes[k] = static_cast<std::uint8_t>(packed >> 8 * k & 255);
+    }
+    if (good != here) count_causes(here & ~good, present, s.cause, counters);
+    const int n_good = __popc(good);
+    counts_.good += n_good;
+    return n_good;
+  }
+  __device__ void store_sums(const BurstWork& b, std::int64_t row) const {
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      if (k >= n_) break;
+      const std::int64_t at = row * b.ring + (b.first_column + first_ + k) % b.ring;
+      b.sums[at] = sums_[k];
+      b.counts[at] = static_cast<float>(n_summed_[k]);
+    }
+  }
+  __device__ const CodeCounts& counts() const { return counts_; }
+
+ private:
+  /// Codes in the bytes of a word. kAll: all four are summed and good.
+  template <bool kAll>
+  __device__ __forceinline__ unsigned add_samples(const float (&x)[4], const CellScale& s,
+                                                  unsigned summed, unsigned good) {
+    unsigned packed = 0;
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const bool in = kAll || (summed >> k & 1) != 0;
+      const float above = x[k] - s.mean;
+      sums_[k] += in ? above * s.inverse : 0.0f;
+      n_summed_[k] += in ? 1 : 0;
+      float q = static_cast<float>(kCodeMean) + s.code_scale * above;
+      if (!kAll && (good >> k & 1) == 0) q = static_cast<float>(kCodeMean);
+      counts_.low += q < -0.5f ? 1 : 0;
+      counts_.high += q >= static_cast<float>(kMaxCode) + 0.5f ? 1 : 0;
+      q = fminf(fmaxf(q, 0.0f), static_cast<float>(kMaxCode));
+      packed |= static_cast<unsigned>(__float2int_rn(q)) << 8 * k;
+    }
+    return packed;
+  }
+  /// The first cause counts.
+  __device__ static void count_causes(unsigned out, unsigned present, std::int32_t cause,
+                                      unsigned* counters) {
+    if (cause == kUser) {
+      atomicAdd(&counters[kUser], static_cast<unsigned>(__popc(out)));
+      return;
+    }
+    const unsigned lost = out & ~present, left = out & present;
+    if (lost != 0) atomicAdd(&counters[kAbsent], static_cast<unsigned>(__popc(lost)));
+#if RYLE_MUTANT == 1460
+    cause = kSpectrum;
+#endif
+    if (left != 0)
+      atomicAdd(&counters[cause != kNone ? cause : kSpectrum], static_cast<unsigned>(__popc(left)));
+  }
+
+  std::int64_t first_;
+  int n_;
+  bool whole_;
+  unsigned absent_ = 0, masked_ = 0;
+  float sums_[4] = {};
+  int n_summed_[4] = {};
+  CodeCounts counts_;
+};
+
+/// What a thread block shares.
+struct CodesMemory {
+  CellScale scales[kMostGroupChannels];
+  unsigned counters[kNormalizeCounters];
+};
+
+/// A thread block takes 1024 samples of a cell and one group of channels.
+template <bool kVectors>
+__global__ void __launch_bounds__(kWriteThreads, 4)
+    codes_kernel(const NormalizeWork w, const BurstWork b, const CodeGroups groups,
+                 int first_beam) {
+  auto& shared = cuda::shared<CodesMemory>();
+  CellScale* scales = shared.scales;
+  unsigned* counters = shared.counters;
+  const std::int64_t beam = first_beam + static_cast<int>(blockIdx.z);
+  const int group = static_cast<int>(blockIdx.y);
+  const int cell = static_cast<int>(blockIdx.x) / groups.parts_of_cell;
+  const int part = static_cast<int>(blockIdx.x) % groups.parts_of_cell;
+  const auto first_channel =
+      static_cast<int>((static_cast<std::int64_t>(group) * w.n_channels + groups.n - 1) / groups.n);
+  const auto end_channel = static_cast<int>(
+      (static_cast<std::int64_t>(group + 1) * w.n_channels + groups.n - 1) / groups.n);
+  const int n_channels = end_channel - first_channel;
+  const int tid = static_cast<int>(threadIdx.x);
+  if (tid < kNormalizeCounters) counters[tid] = 0;
+  for (int c = tid; c < n_channels; c += kWriteThreads) {
+    scales[c] = w.scales[(beam * w.n_channels + first_channel + c) * w.n_cells + cell];
+    if (w.user[first_channel + c] != 0) scales[c].cause = kUser;
+  }
+  __syncthreads();
+  const std::int64_t cell_first = static_cast<std::int64_t>(cell) * w.cell_samples;
+  const std::int64_t end = min(w.in.n, cell_first + w.cell_samples);
+  const std::int64_t first =
+      cell_first + static_cast<std::int64_t>(part) * kSamplesOfBlock + kSamplesOfThread * tid;
+  CodeWriter<kVectors> mine(w, beam, first, end);
+  const float* x =
+      w.in.values + beam * w.in.beam_stride + first_channel * w.in.channel_stride + first;
+  std::uint8_t* codes =
+      w.out.codes + beam * w.out.beam_stride + first_channel * w.out.channel_stride + first;
+  std::uint8_t* cells = w.out.cells + beam * w.out.cell_beam_stride +
+                        first_channel * w.out.cell_channel_stride + first / kCell;
+  float4 next[kChannelsAhead];
+#pragma unroll
+  for (int k = 0; k < kChannelsAhead; ++k)
+    next[k] = four_samples<kVectors>(x + k * w.in.channel_stride, k < n_channels ? mine.n() : 0);
+#pragma unroll 1
+  for (int base = 0; base < n_channels; base += kChannelsAhead) {
+#pragma unroll
+    for (int k = 0; k < kChannelsAhead; ++k) {
+      const int c = base + k;
+      if (c >= n_channels) break;
+      const float4 v = next[k];
+      const int ahead = c + kChannelsAhead;
+      next[k] = four_samples<kVectors>(x + ahead * w.in.channel_stride,
+                                       ahead < n_channels ? mine.n() : 0);
+      int good = mine.add(v, scales[c], codes + c * w.out.channel_stride, counters);
+      // 16 threads a cell of the mask.
+#if RYLE_MUTANT == 1461
+      if (__any_sync(0xffffffffu, good == kSamplesOfThread)) {
+#else
+      if (__all_sync(0xffffffffu, good == kSamplesOfThread)) {
+#endif
+        good = static_cast<int>(kCell);
+      } else {
+        for (int step = 8; step > 0; step /= 2) good += __shfl_xor_sync(0xffffffffu, good, step);
+      }
+      if (tid % 16 == 0 && mine.n() > 0)
+        cells[c * w.out.cell_channel_stride] = static_cast<std::uint8_t>(
+            (good * kFullCell + static_cast<int>(kCell) / 2) / static_cast<int>(kCell));
+    }
+  }
+  if (b.sums != nullptr) mine.store_sums(b, beam * b.n_groups + group);
+  const CodeCounts& counts = mine.counts();
+  if (counts.good > 0) atomicAdd(&counters[kNone], static_cast<unsigned>(counts.good));
+  if (counts.low > 0) atomicAdd(&counters[kClippedLow], static_cast<unsigned>(counts.low));
+  if (counts.high > 0) atomicAdd(&counters[kClippedHigh], static_cast<unsigned>(counts.high));
+  __syncthreads();
+  if (tid < kNormalizeCounters && counters[tid] > 0)
+    atomicAdd(&w.counters[beam * kNormalizeCounters + tid],
+              static_cast<unsigned long long>(counters[tid]));
+}
+
+}  // namespace ryle::search::detail

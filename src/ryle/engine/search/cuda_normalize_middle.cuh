@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cfloat>
+
+/// Private to the normalizer on the device: single values, and the middle of a few.
+namespace ryle::search::detail {
+
+/// In the place of a value that is not there: above all others.
+inline constexpr double kNoValue = DBL_MAX;
+/// Few values are compared in registers; loops over more are not unrolled.
+template <int kMost>
+inline constexpr int kInRegisters = kMost <= 32 ? kMost : 1;
+
+__device__ __forceinline__ bool is_number(float x) { return fabsf(x) <= FLT_MAX; }
+
+/// Upper middle of those of kMost values that are not infinite (n of them), 0 of none: the one with
+/// at most n / 2 below it and more than n / 2 not above it.
+template <int kMost>
+__device__ __forceinline__ double middle_of(const double (&values)[kMost], int n) {
+#if RYLE_MUTANT == 1140
+  const int middle = (n - 1) / 2;
+#else
+  const int middle = n / 2;
+#endif
+  double found = 0;
+#pragma unroll(kInRegisters <kMost>)
+  for (int i = 0; i < kMost; ++i) {
+    int below = 0, not_above = 0;
+#pragma unroll(kInRegisters <kMost>)
+    for (int j = 0; j < kMost; ++j) {
+      below += values[j] < values[i] ? 1 : 0;
+      not_above += values[j] <= values[i] ? 1 : 0;
+    }
+    if (below <= middle && middle < not_above && middle < n && values[i] < kNoValue)
+      found = values[i];
+  }
+  return found;
+}
+
+}  // namespace ryle::search::detail
