@@ -33,14 +33,21 @@ bool voltage(const Case& k) {
          k.format == OutputFormat::ci8;
 }
 
+std::string_view name_of(OutputFormat format) {
+  if (format == OutputFormat::cf16) return "cf16";
+  if (format == OutputFormat::ci8) return "ci8";
+  return format == u8 ? "u8" : "f32";
+}
+
 std::vector<Case> cases(const Options& options) {
   if (options.quick) return {{32, 64, 16, 512, 8, f32}};
   if (options.calibrate) {
     return {{32, 1024, 256, 4096, 8, f32},
             {32, 1024, 256, 4096, 32, u8},
             {32, 1024, 256, 2048, 1, u8},
-            {32, 1024, 256, 1024, 1, OutputFormat::cf16},
-            {32, 1024, 256, 1024, 1, OutputFormat::ci8},
+            {32, 1024, 1024, 1024, 1, OutputFormat::cf16},
+            {32, 1024, 1024, 1024, 1, OutputFormat::ci8},
+            {32, 8, 1024, 16384, 16, f32},
             {32, 16, 1024, 16384, 16, f32},
             {512, 1024, 64, 4096, 32, f32}};
   }
@@ -187,10 +194,39 @@ struct Ceilings {
   double mma_ops, bytes_per_s;
 };
 
+/// Cuts of the work that `--tune` tries with a kernel.
+std::vector<CudaTuning> search_of(const Case& k, std::string_view kernel) {
+  std::vector<CudaTuning> all;
+  if (kernel == "beamform/cuda/sm90_s8_few") {
+    for (const std::int64_t copy : {0, 1, 2})
+      for (const std::int64_t blocks : {2, 3, 4, 5})
+        for (const std::int64_t stages : {2, 3, 4})
+          if (blocks * stages <= 12) all.push_back({1, 1, 0, false, blocks, stages, copy});
+    return all;
+  }
+  if (kernel == "beamform/cuda/sm90_s8_wgmma" && voltage(k)) {
+    for (const bool bulk : {false, true})
+      for (const std::int64_t slabs : {4, 8, 16})
+        for (const std::int64_t channels : {1, 33, 132, 1024})
+          all.push_back({slabs, 16, channels, bulk});
+    return all;
+  }
+  for (const std::int64_t slabs : {1, 2, 4, 6, 8, 16, 32, 64}) {
+    if (slabs > (k.beams + 15) / 16) continue;
+    for (const std::int64_t groups : {4, 8, 16, 32, 64, 128, 256})
+      if (groups * 64 <= k.spectra && (k.beams <= 32 || (groups >= 16 && groups <= 64)))
+        all.push_back({slabs, groups});
+  }
+  return all;
+}
+
 void measure(const Case& k, const Options& options, const Ceilings& ceilings, const Emit& emit) {
   Queue queue = Queue::cuda();
   Config config = config_of(k);
   if (options.implementation.rfind("cuda", 0) == 0) config.implementation = options.implementation;
+  const std::size_t kernel = options.path.find('@');
+  if (kernel != std::string::npos)
+    config.implementation = "cuda:" + options.path.substr(kernel + 1);
   auto beams = make_beamformer(queue, config);
   const auto weights = weights_of(config);
   beams->set_weights(queue, {weights.data(), {k.beams, k.channels, k.antennas}});
@@ -222,14 +258,8 @@ void measure(const Case& k, const Options& options, const Ceilings& ceilings, co
     gulp = (gulp + 1) % n_gulps;
     return output;
   };
-  const std::vector<CudaTuning> table = {{0, 0}};
-  std::vector<CudaTuning> search;
-  for (const std::int64_t slabs : {1, 2, 4, 6, 8, 16, 32, 64}) {
-    if (slabs > (k.beams + 15) / 16) continue;
-    for (const std::int64_t groups : {4, 8, 16, 32, 64, 128, 256})
-      if (groups * 64 <= k.spectra && (k.beams <= 32 || (groups >= 16 && groups <= 64)))
-        search.push_back({slabs, groups});
-  }
+  const std::vector<CudaTuning> table = {CudaTuning{}};
+  const std::vector<CudaTuning> search = search_of(k, beams->implementation());
   for (const CudaTuning& tuning : options.calibrate ? search : table) {
     if (options.calibrate) set_cuda_tuning(&tuning);
     gulp = tick = 0;
@@ -249,6 +279,11 @@ void measure(const Case& k, const Options& options, const Ceilings& ceilings, co
     if (options.calibrate) {
       r.sizes.emplace_back("slabs_per_block", static_cast<double>(tuning.slabs_per_block));
       r.sizes.emplace_back("groups_per_item", static_cast<double>(tuning.groups_per_item));
+      r.sizes.emplace_back("channels_together", static_cast<double>(tuning.channels_together));
+      r.sizes.emplace_back("bulk_stores", tuning.bulk_stores ? 1.0 : 0.0);
+      r.sizes.emplace_back("blocks", static_cast<double>(tuning.blocks));
+      r.sizes.emplace_back("stages", static_cast<double>(tuning.stages));
+      r.sizes.emplace_back("copy", static_cast<double>(tuning.copy));
     }
     r.verified =
         verify(queue, config, weights, in.data(), output, scale, options.calibrate ? 3 : 32);
@@ -277,12 +312,15 @@ void measure(const Case& k, const Options& options, const Ceilings& ceilings, co
 
 }  // namespace
 
+// --path ANTENNASxBEAMS[:FORMAT][@KERNEL]
 void bench_beamform_cuda(const Options& options, const Emit& emit) {
   if (!detail::wants_cuda(options)) return;
   const Ceilings ceilings{ceiling_cuda_mma_s8_ops(), ceiling_cuda_copy_bytes_per_s()};
   for (const Case& k : cases(options)) {
     const std::string size = std::to_string(k.antennas) + "x" + std::to_string(k.beams);
-    if (options.path == "all" || options.path == size) measure(k, options, ceilings, emit);
+    const std::string one = size + ":" + std::string(name_of(k.format));
+    const std::string path = options.path.substr(0, options.path.find('@'));
+    if (path == "all" || path == size || path == one) measure(k, options, ceilings, emit);
   }
 }
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "ryle/engine/beamform/cuda_mma.cuh"
+#include "ryle/engine/beamform/cuda_few.cuh"
 
 namespace ryle::beamform::detail {
 namespace {
@@ -148,9 +148,7 @@ __global__ void __launch_bounds__(32 * kWarps, kBlocks<Output>)
   }
 }
 
-/// 16 beams or fewer, bound by memory: weights stay in registers, a tile is unpacked when it is
-/// multiplied, so that more warps share a multiprocessor. 8 beams or fewer (kRows = 1): the upper
-/// rows of an operand are real sums, the lower ones imaginary sums of the same beams.
+/// 16 beams or fewer, bound by memory: no weights in shared memory, no barrier.
 template <class Loader, class Output, int kRows, bool kPlain>
 __global__ void __launch_bounds__(32 * kWarps, kFewBlocks) few(const FusedArgs a, int items) {
   extern __shared__ uint4 shared[];
@@ -166,54 +164,19 @@ __global__ void __launch_bounds__(32 * kWarps, kFewBlocks) few(const FusedArgs a
       reinterpret_cast<std::byte*>(shared) + warp * (Output::kStagingBytes + Ahead::kBytes);
   Ahead ahead(a, a.samples + channel * a.channel_stride_bytes, group, end, lane,
               memory + Output::kStagingBytes);
-  const std::int64_t cell = static_cast<std::int64_t>(a.pol) * a.n_channels + channel;
-  uint4 w[3];
-#pragma unroll
-  for (int p = 0; p < 3; ++p) w[p] = a.fragments[cell * 96 + p * 32 + lane];
-  const float2 upper = row_entry(a, lane >> 2, channel, Loader::kUnit);
-  const float2 lower =
-      kRows == 1 ? float2{} : row_entry(a, (lane >> 2) + 8, channel, Loader::kUnit);
-  const RowTable table{{upper.x, lower.x}, {upper.y, lower.y}};
+  FewWeights<kRows> w;
+  w.load(a, channel, lane, Loader::kUnit);
   const Destination to = destination<Output>(a, 0, local, channel, lane);
-  const uint4 both_real = {w[0].x, w[2].x, w[0].z, w[2].z};  // rows Wr, then Wi
-#if RYLE_MUTANT == 1101
-  const uint4 both_imaginary = {w[2].x, w[0].x, w[2].z, w[0].z};
-#else
-  const uint4 both_imaginary = {w[1].x, w[0].x, w[1].z, w[0].z};
-#endif
   for (; group < end; group += kWarps) {
     const Loader now = ahead.arrived();
     ahead.after(group);
-    const Epilogue<kRows, kPlain> e(a, table, to, group, lane);
-    Output out;
-    const auto half = [&]<int H>() {
-      int re[4][4] = {}, im[4][4] = {};
-#pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        const Columns columns = now.tile(4 * H + k);
-        multiply(re[k], kRows == 1 ? both_real : w[0], columns.re);
-        if constexpr (kRows == 2) multiply(im[k], w[2], columns.re);
-        multiply(re[k], kRows == 1 ? both_imaginary : w[1], columns.im);
-        if constexpr (kRows == 2) multiply(im[k], w[0], columns.im);
-      }
-      if constexpr (kRows == 1) {
-#pragma unroll
-        for (int k = 0; k < 4; ++k) {
-          im[k][0] = re[k][2];
-          im[k][1] = re[k][3];
-        }
-      }
-      out.template half<H>(e, re, im, memory);
-    };
-    half.template operator()<0>();
-    half.template operator()<1>();
-    out.finish(e, memory);
+    work_on<kRows, kPlain, Loader, Output>(a, w, now, to, group, lane, memory);
   }
 }
 
-template <class Loader, int kRows, bool kPlain>
-void launch_few(const FusedArgs& a, cudaStream_t stream) {
-  for_output<kPlain>(a, [&]<class Output>() {
+template <class Loader>
+void choose_few(const FusedArgs& a, cudaStream_t stream) {
+  for_few(a, [&]<class Output, int kRows, bool kPlain>() {
     constexpr int kBytes = kWarps * (Output::kStagingBytes + RingAhead<Loader, kFewStages>::kBytes);
     auto* kernel = few<Loader, Output, kRows, kPlain>;
     RYLE_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
@@ -222,20 +185,6 @@ void launch_few(const FusedArgs& a, cudaStream_t stream) {
         a, items);
     RYLE_CUDA_LAUNCHED("beamform few beams");
   });
-}
-
-template <class Loader>
-void choose_few(const FusedArgs& a, cudaStream_t stream) {
-  // Half a slab leaves rows of a staged one unused: those are tested one by one.
-  const bool staged = a.output == FusedOutput::cf16 || a.output == FusedOutput::ci8 ||
-                      a.output == FusedOutput::power_f32;
-  const bool plain = is_plain(a) && a.n_values == std::int64_t{a.n_groups} * values_of_group(a);
-  if (a.n_beams > kSlabRows / 2) {
-    if (plain && a.n_beams == kSlabRows) return launch_few<Loader, 2, true>(a, stream);
-    return launch_few<Loader, 2, false>(a, stream);
-  }
-  if (plain && !staged && a.n_beams == kSlabRows / 2) return launch_few<Loader, 1, true>(a, stream);
-  launch_few<Loader, 1, false>(a, stream);
 }
 
 template <class Loader, class Ahead>

@@ -2,6 +2,8 @@
 #pragma once
 #include <cuda_fp16.h>
 
+#include <type_traits>
+
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/beamform/cuda_kernels.cuh"
 
@@ -13,6 +15,9 @@ namespace ryle::beamform::detail {
 
 /// 1.5 2^23: for |n| < 2^22 the last bits of kBias + n, rounded to even, are n.
 inline constexpr float kBias = 12582912.0f;
+/// The bits of kBias: a sum |n| < 2^22 that begins here is the float kBias + n, and a subtraction
+/// makes a float of it where a conversion would wait for the pipe that unpacks samples.
+inline constexpr int kBiasBits = 0x4B400000;
 
 /// What a row of a slab needs: its sums times mul, plus add (requantisation). Sums are
 /// exact integers, floats of them too: below 2^24, or multiples of 16 below 2^28.
@@ -75,9 +80,14 @@ __device__ inline Destination destination(const FusedArgs& a, int first_row, int
 /// One slab of 16 beams x 64 spectra on its way out. `half` gets tiles 4 H .. 4 H + 3 in order.
 /// kRows: 2, or 1 where rows g + 8 are no beams. kPlain: as is_plain() says, and all 16 rows and 64
 /// spectra exist; the tests of the other case cost registers.
-template <int kRowsOfLane, bool kPlain>
+/// kBiased: sums have begun at kBiasBits.
+template <int kRowsOfLane, bool kPlain, bool kBiased = false>
 struct Epilogue {
   static constexpr int kRows = kRowsOfLane;
+  static __device__ float value(int sum) {
+    if constexpr (kBiased) return __int_as_float(sum) - kBias;
+    return static_cast<float>(sum);
+  }
   const FusedArgs& a;
   const Destination& to;
   RowTable table;
@@ -140,6 +150,10 @@ struct Staging {
     if constexpr (Bytes == 4) return (piece ^ (piece >> 3 & 1)) ^ ((row & 1) << 1);
     return piece ^ (row & 1);
   }
+  static __device__ int offset(int row, int piece) {
+    return row * kRowBytes + place(row, piece) * 16;
+  }
+  static __device__ void begin() {}
   template <class E>
   static __device__ void flush(const E& e, const std::byte* memory) {
     __syncwarp();
@@ -150,7 +164,7 @@ struct Staging {
     std::byte* to = e.to.row + first * Bytes;
     const std::int64_t stride = kRowsAtOnce * e.a.row_stride_bytes;
     const auto piece_of = [&] {
-      return *reinterpret_cast<const uint4*>(memory + r * kRowBytes + place(r, piece) * 16);
+      return *reinterpret_cast<const uint4*>(memory + offset(r, piece));
     };
     if (e.whole()) {
 #pragma unroll
@@ -181,6 +195,36 @@ struct Staging {
   }
 };
 
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL) || !defined(__CUDA_ARCH__)
+/// The same through the copy engine of Hopper, a copy for each row, for whole groups of plain
+/// outputs: the warp goes on while its rows leave. Rows are 16 bytes apart, which 16 copies may be.
+template <int Bytes>
+struct BulkStaging {
+  static constexpr int kRowBytes = kGroupSpectra * Bytes;
+  static constexpr int kPitch = kRowBytes + 16;
+  static constexpr int kBytes = kSlabRows * kPitch;
+  static __device__ int row_of(int lane) { return lane & (kSlabRows - 1); }
+  static __device__ int offset(int row, int piece) { return row * kPitch + piece * 16; }
+  /// The rows before have left.
+  static __device__ void begin() {
+    asm volatile("cp.async.bulk.wait_group.read 0;\n" ::: "memory");
+    __syncwarp();
+  }
+  template <class E>
+  static __device__ void flush(const E& e, const std::byte* memory) {
+    asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
+    __syncwarp();
+    if (e.lane >= kSlabRows) return;
+    const auto from = static_cast<unsigned>(__cvta_generic_to_shared(memory + offset(e.lane, 0)));
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\n" ::"l"(
+                     e.to.row + static_cast<std::int64_t>(e.group) * kRowBytes),
+                 "r"(from), "n"(kRowBytes)
+                 : "memory");
+    asm volatile("cp.async.bulk.commit_group;\n" ::: "memory");
+  }
+};
+#endif
+
 /// Powers added over T = 8, 16, 32 or 64 spectra: f32 or u8.
 template <int T>
 struct Integrated {
@@ -193,7 +237,7 @@ struct Integrated {
     for (int k = 0; k < 4; ++k) {
 #pragma unroll
       for (int c = 0; c < 2 * E::kRows; ++c) {
-        const float x = static_cast<float>(re[k][c]), y = static_cast<float>(im[k][c]);
+        const float x = E::value(re[k][c]), y = E::value(im[k][c]);
 #if RYLE_MUTANT == 943
         sum[c / 2][c % 2] = fmaf(x, x, sum[c / 2][c % 2]) - y * y;
 #else
@@ -282,12 +326,14 @@ struct Integrated {
 };
 
 /// Powers of single spectra, f32.
+template <class Store = Staging<4>>
 struct PowerF32 {
-  static constexpr int kStagingBytes = Staging<4>::kBytes, kValues = kGroupSpectra;
-  static __device__ int row_of(int lane) { return Staging<4>::row_of(lane); }
+  static constexpr int kStagingBytes = Store::kBytes, kValues = kGroupSpectra;
+  static __device__ int row_of(int lane) { return Store::row_of(lane); }
   template <int H, class E>
   __device__ void half(const E& e, const int (&re)[4][4], const int (&im)[4][4],
                        std::byte* memory) {
+    if constexpr (H == 0) Store::begin();
 #pragma unroll
     for (int h = 0; h < E::kRows; ++h) {
 #pragma unroll
@@ -295,19 +341,17 @@ struct PowerF32 {
         float v[4];
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
-          const float x = static_cast<float>(re[k][2 * h + c]),
-                      y = static_cast<float>(im[k][2 * h + c]);
+          const float x = E::value(re[k][2 * h + c]), y = E::value(im[k][2 * h + c]);
           v[k] = fmaf(x, x, y * y) * e.table.mul[h];
         }
         const int r = (e.lane >> 2) + 8 * h, piece = 4 * (e.lane & 3) + 2 * c + H;
-        *reinterpret_cast<float4*>(memory + r * Staging<4>::kRowBytes +
-                                   Staging<4>::place(r, piece) * 16) = {v[0], v[1], v[2], v[3]};
+        *reinterpret_cast<float4*>(memory + Store::offset(r, piece)) = {v[0], v[1], v[2], v[3]};
       }
     }
   }
   template <class E>
   __device__ void finish(const E& e, std::byte* memory) {
-    Staging<4>::flush(e, memory);
+    Store::flush(e, memory);
   }
 };
 
@@ -335,8 +379,7 @@ struct PowerU8 {
         float v[4];
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
-          const float x = static_cast<float>(re[k][2 * h + c]),
-                      y = static_cast<float>(im[k][2 * h + c]);
+          const float x = E::value(re[k][2 * h + c]), y = E::value(im[k][2 * h + c]);
           const float power = fmaf(x, x, y * y);
           if constexpr (kCounts) {
             const float code = rintf(fmaf(power, e.table.mul[h], e.table.add[h]));
@@ -376,12 +419,14 @@ struct PowerU8 {
 };
 
 /// Voltages in half precision.
+template <class Store = Staging<4>>
 struct VoltageF16 {
-  static constexpr int kStagingBytes = Staging<4>::kBytes, kValues = kGroupSpectra;
-  static __device__ int row_of(int lane) { return Staging<4>::row_of(lane); }
+  static constexpr int kStagingBytes = Store::kBytes, kValues = kGroupSpectra;
+  static __device__ int row_of(int lane) { return Store::row_of(lane); }
   template <int H, class E>
   __device__ void half(const E& e, const int (&re)[4][4], const int (&im)[4][4],
                        std::byte* memory) {
+    if constexpr (H == 0) Store::begin();
 #pragma unroll
     for (int h = 0; h < E::kRows; ++h) {
 #pragma unroll
@@ -389,27 +434,26 @@ struct VoltageF16 {
         __half2 v[4];
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
-          v[k] = __floats2half2_rn(static_cast<float>(re[k][2 * h + c]) * e.table.mul[h],
-                                   static_cast<float>(im[k][2 * h + c]) * e.table.mul[h]);
+          v[k] = __floats2half2_rn(E::value(re[k][2 * h + c]) * e.table.mul[h],
+                                   E::value(im[k][2 * h + c]) * e.table.mul[h]);
         }
         const int r = (e.lane >> 2) + 8 * h, piece = 4 * (e.lane & 3) + 2 * c + H;
-        *reinterpret_cast<uint4*>(memory + r * Staging<4>::kRowBytes +
-                                  Staging<4>::place(r, piece) * 16) =
+        *reinterpret_cast<uint4*>(memory + Store::offset(r, piece)) =
             *reinterpret_cast<const uint4*>(v);
       }
     }
   }
   template <class E>
   __device__ void finish(const E& e, std::byte* memory) {
-    Staging<4>::flush(e, memory);
+    Store::flush(e, memory);
   }
 };
 
 /// Voltages as codes -127..127.
-template <bool kCounts>
+template <bool kCounts, class Store = Staging<2>>
 struct VoltageI8 {
-  static constexpr int kStagingBytes = Staging<2>::kBytes, kValues = kGroupSpectra;
-  static __device__ int row_of(int lane) { return Staging<2>::row_of(lane); }
+  static constexpr int kStagingBytes = Store::kBytes, kValues = kGroupSpectra;
+  static __device__ int row_of(int lane) { return Store::row_of(lane); }
   unsigned low[2] = {}, high[2] = {};
   uint2 early[2][2];  // of the first half: both are one piece of 16 bytes
   __device__ float code(float value, float mul, int h, bool inside) {
@@ -426,6 +470,7 @@ struct VoltageI8 {
   template <int H, class E>
   __device__ void half(const E& e, const int (&re)[4][4], const int (&im)[4][4],
                        std::byte* memory) {
+    if constexpr (H == 1) Store::begin();
 #pragma unroll
     for (int h = 0; h < E::kRows; ++h) {
       const float mul = e.table.mul[h];
@@ -441,8 +486,8 @@ struct VoltageI8 {
             const std::int64_t t = static_cast<std::int64_t>(e.group) * kGroupSpectra +
                                    (2 * (e.lane & 3) + c) * 8 + 4 * H + tile;
             const bool inside = !kCounts || t < e.a.n_values;
-            v[2 * k] = code(static_cast<float>(re[tile][2 * h + c]), mul, h, inside);
-            v[2 * k + 1] = code(static_cast<float>(im[tile][2 * h + c]), mul, h, inside);
+            v[2 * k] = code(E::value(re[tile][2 * h + c]), mul, h, inside);
+            v[2 * k + 1] = code(E::value(im[tile][2 * h + c]), mul, h, inside);
           }
           words[pair] = low_bytes(v);
         }
@@ -451,15 +496,14 @@ struct VoltageI8 {
           continue;
         }
         const int r = (e.lane >> 2) + 8 * h, piece = 2 * (e.lane & 3) + c;
-        *reinterpret_cast<uint4*>(memory + r * Staging<2>::kRowBytes +
-                                  Staging<2>::place(r, piece) * 16) = {early[h][c].x, early[h][c].y,
+        *reinterpret_cast<uint4*>(memory + Store::offset(r, piece)) = {early[h][c].x, early[h][c].y,
                                                                        words[0], words[1]};
       }
     }
   }
   template <class E>
   __device__ void finish(const E& e, std::byte* memory) {
-    Staging<2>::flush(e, memory);
+    Store::flush(e, memory);
     if constexpr (kCounts) {
       for (int h = 0; h < E::kRows; ++h) e.count(h, low[h], high[h]);
     }
@@ -482,8 +526,8 @@ struct VoltageF32 {
         float2 v[4];
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
-          v[k] = {static_cast<float>(re[k][2 * h + c]) * e.table.mul[h],
-                  static_cast<float>(im[k][2 * h + c]) * e.table.mul[h]};
+          v[k] = {E::value(re[k][2 * h + c]) * e.table.mul[h],
+                  E::value(im[k][2 * h + c]) * e.table.mul[h]};
         }
         auto* to = reinterpret_cast<float2*>(e.at(h)) + t;
         if (e.whole() || (e.a.vectors && t + 4 <= e.a.n_values)) {
@@ -507,9 +551,12 @@ inline int values_of_group(const FusedArgs& a) {
   return a.output == FusedOutput::integrated ? kGroupSpectra / a.integration : kGroupSpectra;
 }
 
-/// Calls body.operator()<Output>() for the output of a launch; kPlain: nothing counted.
-template <bool kPlain = false, class Body>
+/// Calls body.operator()<Output>() for the output of a launch; kPlain: nothing counted; kBulk: what
+/// is staged leaves by BulkStaging.
+template <bool kPlain = false, bool kBulk = false, class Body>
 void for_output(const FusedArgs& a, const Body& body) {
+  using Wide = std::conditional_t<kBulk, BulkStaging<4>, Staging<4>>;
+  using Narrow = std::conditional_t<kBulk, BulkStaging<2>, Staging<2>>;
   const bool counts = !kPlain && (a.low != nullptr || a.high != nullptr);
   switch (a.output) {
     case FusedOutput::integrated:
@@ -518,17 +565,17 @@ void for_output(const FusedArgs& a, const Body& body) {
       if (a.integration == 32) return body.template operator()<Integrated<32>>();
       return body.template operator()<Integrated<64>>();
     case FusedOutput::power_f32:
-      return body.template operator()<PowerF32>();
+      return body.template operator()<PowerF32<Wide>>();
     case FusedOutput::power_u8:
       if (counts) return body.template operator()<PowerU8<!kPlain>>();
       return body.template operator()<PowerU8<false>>();
     case FusedOutput::cf32:
       return body.template operator()<VoltageF32>();
     case FusedOutput::cf16:
-      return body.template operator()<VoltageF16>();
+      return body.template operator()<VoltageF16<Wide>>();
     case FusedOutput::ci8:
-      if (counts) return body.template operator()<VoltageI8<!kPlain>>();
-      return body.template operator()<VoltageI8<false>>();
+      if (counts) return body.template operator()<VoltageI8<!kPlain, Narrow>>();
+      return body.template operator()<VoltageI8<false, Narrow>>();
   }
 }
 

@@ -200,12 +200,21 @@ struct FusedArgs {
 
   int slabs_per_block = 1;
   int groups_per_item = 1;
+  int channels_together = 0;  ///< launch_wgmma: walked through before the next beams; 0 = 1
+  bool bulk_stores = false;   ///< launch_wgmma: staged rows leave by the copy engine
+  int blocks_together = 1;    ///< launch_few: blocks of a multiprocessor,
+  int stages = 2;             ///< stages of a warp's ring,
+  int run_copy = 0;           ///< and how it is filled
   int slabs_before = 0, groups_before = 0;  ///< launch_wgmma: not worked on, nor those from
   int slabs_end = 0, groups_end = 0;        ///< these on; it sets them
 };
 void launch_direct(const FusedArgs& args, cudaStream_t stream);
 void launch_tiled(const FusedArgs& args, cudaStream_t stream);
 void launch_wgmma(const FusedArgs& args, cudaStream_t stream);
+/// 16 beams or fewer whose samples is_streamable().
+void launch_few(const FusedArgs& args, cudaStream_t stream);
+/// Samples of a channel lie one behind the other, in whole runs of 128 spectra.
+bool is_streamable(const FusedArgs& args);
 /// Shared memory of a block.
 std::int64_t tiled_shared_bytes(int slabs, int steps, FusedOutput output);
 

@@ -123,6 +123,14 @@ __device__ inline void multiply(int (&d)[4], const uint4& a, const unsigned (&b)
       : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b[0]), "r"(b[1]));
 }
 
+/// d = kBiasBits + a b
+__device__ inline void multiply_biased(int (&d)[4], const uint4& a, const unsigned (&b)[2]) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%10,%10,%10,%10};\n"
+      : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+      : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b[0]), "r"(b[1]), "r"(kBiasBits));
+}
+
 /// A block for every share of beams, spectra and channels.
 template <class Kernel>
 void launch_shares(Kernel* kernel, const FusedArgs& a, int threads, std::int64_t shared_bytes,

@@ -22,9 +22,10 @@ namespace {
 
 using namespace detail;
 
-enum class Kernel : std::uint8_t { wgmma, direct, tiled, fp32 };
+enum class Kernel : std::uint8_t { wgmma, few, direct, tiled, fp32 };
 
-constexpr const char* kNames[] = {"sm90_s8_wgmma", "sm80_s8_direct", "sm80_s8_tiled", "fp32"};
+constexpr const char* kNames[] = {"sm90_s8_wgmma", "sm90_s8_few", "sm80_s8_direct", "sm80_s8_tiled",
+                                  "fp32"};
 constexpr std::int64_t kFewBeams = 32;               // bound by memory: direct comes first
 constexpr std::int64_t kSharedBytes = 227 << 10;     // of a block, compute capability 9.0
 constexpr std::int64_t kSharedBytesOld = 163 << 10;  // 8.0
@@ -50,7 +51,10 @@ bool takes(Kernel kernel, const Config& c, int device) {
   if (!codes_fit(c)) return false;
   if (kernel == Kernel::wgmma)
     return nibbles(c) && c.n_antennas <= 512 && cuda::has_warpgroup_products(device);
-  if (kernel == Kernel::direct) return nibbles(c) && c.n_antennas <= kStepAntennas;
+  const bool one_step = nibbles(c) && c.n_antennas <= kStepAntennas;
+  if (kernel == Kernel::few)
+    return one_step && c.n_beams <= kSlabRows && cuda::has_warpgroup_products(device);
+  if (kernel == Kernel::direct) return one_step;
   return c.n_antennas <= (nibbles(c) ? 1024 : 128);
 }
 
@@ -58,6 +62,7 @@ bool takes(Kernel kernel, const Config& c, int device) {
 std::vector<Kernel> kernels_for(const Config& c, int device) {
   std::vector<Kernel> order = {Kernel::wgmma, Kernel::direct, Kernel::tiled, Kernel::fp32};
   if (c.n_beams <= kFewBeams) std::swap(order[0], order[1]);
+  order.insert(order.begin() + 2, Kernel::few);  // by name until it is measured
   std::erase_if(order, [&](Kernel kernel) { return !takes(kernel, c, device); });
   return order;
 }
@@ -182,6 +187,7 @@ CudaBeamformer::CudaBeamformer(Queue& queue, const Config& config, Kernel kernel
 void CudaBeamformer::plan_tiles() {
   const bool voltage = config_.output == OutputKind::voltage;
   const CudaTuningKernel kernel = kernel_ == Kernel::wgmma    ? CudaTuningKernel::wgmma
+                                  : kernel_ == Kernel::few    ? CudaTuningKernel::few
                                   : kernel_ == Kernel::direct ? CudaTuningKernel::direct
                                                               : CudaTuningKernel::tiled;
   tuning_ = cuda_tuning(kernel, n_slabs_, voltage);
@@ -327,6 +333,11 @@ FusedArgs CudaBeamformer::operands(Queue& queue, const Input& input, int pol) {
   const CudaTuning tuning = tuning_override().value_or(tuning_);
   a.slabs_per_block = static_cast<int>(std::min<std::int64_t>(tuning.slabs_per_block, n_slabs_));
   a.groups_per_item = static_cast<int>(tuning.groups_per_item);
+  a.channels_together = static_cast<int>(tuning.channels_together);
+  a.bulk_stores = tuning.bulk_stores;
+  a.blocks_together = static_cast<int>(tuning.blocks);
+  a.stages = static_cast<int>(tuning.stages);
+  a.run_copy = static_cast<int>(tuning.copy);
   if (readable_as_is(input)) {
     const bool pairs = config_.order == InputOrder::pairs;
     a.layout = pairs ? FusedLayout::pairs4 : FusedLayout::spectra4;
@@ -366,7 +377,8 @@ FusedArgs CudaBeamformer::operands(Queue& queue, const Input& input, int pol) {
 
 void CudaBeamformer::launch(const FusedArgs& args, cudaStream_t stream) const {
   if (kernel_ == Kernel::wgmma) return launch_wgmma(args, stream);
-  if (kernel_ == Kernel::direct) return launch_direct(args, stream);
+  if (kernel_ == Kernel::few && is_streamable(args)) return launch_few(args, stream);
+  if (kernel_ == Kernel::few || kernel_ == Kernel::direct) return launch_direct(args, stream);
   FusedArgs fitting = args;
   while (fitting.slabs_per_block > 1 &&
          tiled_shared_bytes(fitting.slabs_per_block, n_steps_, args.output) > shared_bytes_)

@@ -7,11 +7,17 @@
 /// in). Found by `bench_cuda beamform --tune`; docs/beams.md has its measurements.
 namespace ryle::beamform {
 
-enum class CudaTuningKernel : std::uint8_t { direct, tiled, wgmma };
+enum class CudaTuningKernel : std::uint8_t { direct, tiled, wgmma, few };
 
 struct CudaTuning {
-  std::int64_t slabs_per_block;  ///< 16 beams each: their weights share a block
-  std::int64_t groups_per_item;  ///< 64 spectra each: a block's share of a gulp
+  std::int64_t slabs_per_block = 1;  ///< 16 beams each: their weights share a block
+  std::int64_t groups_per_item = 1;  ///< 64 spectra each: a block's share of a gulp
+  /// wgmma: channels that are walked through before the next beams; 0 = one.
+  std::int64_t channels_together = 0;
+  bool bulk_stores = false;  ///< wgmma: staged rows leave by the copy engine
+  /// few: blocks of a multiprocessor, stages of 4 KiB of a warp's ring, and how they are filled: 0
+  /// one copy, 1 a copy for each row, 2 copies of lanes.
+  std::int64_t blocks = 4, stages = 3, copy = 0;
 };
 
 struct CudaTuningRow {
@@ -31,6 +37,8 @@ inline constexpr CudaTuningRow kCudaTuning[] = {
     {CudaTuningKernel::tiled, INT64_MAX, true, {6, 64}},
     {CudaTuningKernel::wgmma, INT64_MAX, false, {16, 32}},  // 4, 8 or 16 slabs
     {CudaTuningKernel::wgmma, INT64_MAX, true, {16, 32}},
+    {CudaTuningKernel::few, INT64_MAX, false, {1, 1, 0, false, 4, 3, 0}},
+    {CudaTuningKernel::few, INT64_MAX, true, {1, 1, 0, false, 4, 3, 0}},
 };
 
 constexpr CudaTuning cuda_tuning(CudaTuningKernel kernel, std::int64_t n_slabs, bool voltage) {

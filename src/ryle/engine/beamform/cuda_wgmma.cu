@@ -94,11 +94,18 @@ __device__ inline void multiply_chunk(int (&re)[2][4][4], int (&im)[2][4][4], co
 /// Some slabs of beams and groups of spectra of one channel.
 struct Share {
   int first_slab, n_slabs, first_group, n_groups, local, channel;
+  /// Order [channels / together][beams][channel of those together][spectra]: what is written at a
+  /// time lies together.
   __device__ Share(const FusedArgs& a, int id, int beam_blocks, int items) {
-    first_slab = a.slabs_before + id % beam_blocks * a.slabs_per_block;
-    id /= beam_blocks;
-    first_group = a.groups_before + id % items * a.groups_per_item;
-    local = id / items;
+    const int item = id % items;
+    id /= items;
+    const int set = id / (beam_blocks * a.channels_together);
+    const int place = id - set * beam_blocks * a.channels_together;
+    const int together = min(a.channels_together, a.launch_channels - set * a.channels_together);
+    const int beams = place / together;
+    first_slab = a.slabs_before + beams * a.slabs_per_block;
+    first_group = a.groups_before + item * a.groups_per_item;
+    local = set * a.channels_together + place - beams * together;
     channel = a.first_channel + local;
     n_slabs = min(a.slabs_per_block, a.slabs_end - first_slab);
     n_groups = min(a.groups_per_item, a.groups_end - first_group);
@@ -282,6 +289,7 @@ __device__ void consume(const FusedArgs& a, const Memory& m, int beam_blocks, in
     __syncwarp();
     if (lane == 0) arrive(&m.barriers->set_empty[set]);
   }
+  if (a.bulk_stores) asm volatile("cp.async.bulk.wait_group 0;\n" ::: "memory");
 }
 
 #endif  // __CUDA_ARCH_FEAT_SM90_ALL
@@ -366,16 +374,22 @@ void choose_wgmma(FusedArgs a, cudaStream_t stream) {
   };
   a.slabs_end = a.n_slabs;
   a.groups_end = a.n_groups;
+  a.channels_together = std::clamp(a.channels_together, 1, a.launch_channels);
   if (!is_plain(a)) return rest();
   const int slabs = a.n_beams / kSlabRows;
   const int groups =
       static_cast<int>(std::min<std::int64_t>(a.n_groups, a.n_values / values_of_group(a)));
   a.slabs_end = slabs;
   a.groups_end = groups;
-  for_output<true>(a, [&]<class Output>() {
+  const auto whole = [&]<class Output>() {
     if (a.n_steps == 1) return launch<Loader, Output, true, true>(a, stream);
     launch<Loader, Output, false, true>(a, stream);
-  });
+  };
+  if (a.bulk_stores) {
+    for_output<true, true>(a, whole);
+  } else {
+    for_output<true>(a, whole);
+  }
   a.slabs_before = slabs;  // a slab with beams missing
   a.slabs_end = a.n_slabs;
   rest();
