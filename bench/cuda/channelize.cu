@@ -3,6 +3,8 @@
 // work included only as far as it delays the device.
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "bench/bench_cuda.hpp"
 #include "ryle/core/random.hpp"
@@ -20,6 +22,10 @@ struct Case {
   std::int64_t n_channels;
   std::int64_t n_taps;
   std::int64_t n_spectra;
+  std::string implementation = "auto";
+  bool phases = true;  // delays that change, so that every sample is turned
+  bool dither = true;
+  bool statistics = true;  // handed to the host after each gulp
 };
 
 std::int64_t n_samples(const Config& config, std::int64_t n_spectra) {
@@ -35,6 +41,8 @@ Config make_config(const Case& c) {
   config.sample_rate_hz = 1.28e6;
   config.reference_hz = 150e6;
   config.max_spectra = c.n_spectra;
+  config.implementation = c.implementation;
+  config.dither = c.dither;
   const std::int64_t bits = bits_per_sample(c.input);
   config.layout.sample_stride_bits = bits;
   config.layout.input_stride_bits = (n_samples(config, c.n_spectra) * bits + 127) / 128 * 128;
@@ -94,10 +102,12 @@ Result measure(const Case& c, const Options& options, double fma_ops, double byt
   Queue queue = Queue::cuda();
   const Config config = make_config(c);
   auto channelizer = make_channelizer(queue, config);
-  const auto delays = make_delays(config);
+  const auto delays = c.phases
+                          ? make_delays(config)
+                          : std::vector<DelayPolynomial>(static_cast<std::size_t>(config.n_inputs));
   const cf32 gain(c.input == SampleFormat::ci5 ? 1.2f : 0.5f, 0);
   std::vector<cf32> gains(static_cast<std::size_t>(c.n_inputs * c.n_channels), gain);
-  channelizer->set_delays(delays);
+  if (c.phases) channelizer->set_delays(delays);
   channelizer->set_gains(View<const cf32, 2>(gains.data(), {c.n_inputs, c.n_channels}));
   const std::int64_t in_bytes = config.layout.input_stride_bits / 8 * c.n_inputs;
   const std::int64_t out_bytes =
@@ -121,7 +131,7 @@ Result measure(const Case& c, const Options& options, double fma_ops, double byt
                                  c.n_channels, c.n_spectra, c.n_inputs);
     output.valid = valid.data();
     output.valid_words = words;
-    output.statistics = statistics.data();
+    output.statistics = c.statistics ? statistics.data() : nullptr;
     channelizer->execute(
         queue,
         {samples[static_cast<std::size_t>(set)].data(), 0, n_samples(config, c.n_spectra), {}}, 0,
@@ -137,7 +147,10 @@ Result measure(const Case& c, const Options& options, double fma_ops, double byt
              {"n_taps", c.n_taps},
              {"n_spectra", c.n_spectra},
              {"input_bits", bits_per_sample(c.input)},
-             {"complex_input", is_complex(c.input) ? 1 : 0}};
+             {"complex_input", is_complex(c.input) ? 1 : 0},
+             {"phases", c.phases ? 1 : 0},
+             {"dither", c.dither ? 1 : 0},
+             {"statistics", c.statistics ? 1 : 0}};
   const BlockView first = run(0);
   queue.synchronize();
   r.verified = verify(queue, config, delays, gain, samples[0], first);
@@ -168,13 +181,22 @@ void bench_channelize_cuda(const Options& options, const Emit& emit) {
   const double fma_ops = ceiling_cuda_fma_f32_ops();
   const double bytes_per_s = ceiling_cuda_copy_bytes_per_s();
   using enum SampleFormat;
-  const std::vector<Case> full = {
+  std::vector<Case> full = {
       {ci8, 64, 1024, 8, 2048}, {ci8, 256, 128, 8, 4096}, {ci5, 64, 128, 8, 8192},
       {ci8, 64, 256, 8, 4096},  {ci8, 64, 2048, 8, 1024}, {ci8, 64, 4096, 8, 512},
       {ci8, 64, 1024, 1, 2048}, {i8, 64, 1024, 8, 2048},  {ci8, 64, 1000, 8, 2048}};
+  for (const std::int64_t k : {128, 256, 512, 1024}) {
+    const std::int64_t n_spectra = 8'388'608 / k;  // 2 GiB of samples and blocks of 64 inputs
+    full.push_back({ci8, 64, k, 8, n_spectra, "cuda:fused"});
+    full.push_back({ci8, 64, k, 8, n_spectra, "cuda:fused", false});
+    full.push_back({ci8, 64, k, 8, n_spectra, "cuda:fused", false, false});
+    full.push_back({ci8, 64, k, 8, n_spectra, "cuda:fused", false, false, false});
+  }
   const std::vector<Case> quick = {{ci8, 8, 64, 8, 256}};
-  for (const Case& c : options.quick ? quick : full)
-    emit(measure(c, options, fma_ops, bytes_per_s));
+  for (const Case& c : options.quick ? quick : full) {
+    if (c.implementation.find(options.path) != std::string::npos)
+      emit(measure(c, options, fma_ops, bytes_per_s));
+  }
 }
 
 }  // namespace ryle::bench

@@ -160,15 +160,17 @@ class CudaChannelize : public CudaTest {
     return r;
   }
 
-  Result cuda(const Case& c, std::int64_t step = std::int64_t{1} << 40) {
+  static constexpr std::int64_t kAtOnce = std::int64_t{1} << 40;
+
+  Result cuda(const Case& c, std::int64_t step = kAtOnce, const std::string& path = "shared") {
     Result r = empty_result(c);
     Config config = c.config;
-    config.implementation = "cuda:shared";
+    config.implementation = "cuda:" + path;
     config.max_spectra = c.n_spectra;
     const auto samples = upload(make_samples(c));
     const auto blocks = upload(r.bytes);
     auto channelizer = make_channelizer(queue(), config);
-    EXPECT_EQ(channelizer->implementation(), "channelize/cuda/shared");
+    EXPECT_EQ(channelizer->implementation(), "channelize/cuda/" + path);
     run(queue(), *channelizer, c, samples.data(), r, blocks.data(), step);
     r.bytes = download(blocks);
     r.view.data = r.bytes.data();
@@ -238,9 +240,9 @@ class CudaChannelize : public CudaTest {
     }
   }
 
-  void check(Case c) {
+  void check(Case c, const std::string& path = "shared") {
     set_layout(c);
-    compare(c, cuda(c), reference(c));
+    compare(c, cuda(c, kAtOnce, path), reference(c));
   }
   void expect_rare_differences() {
     EXPECT_LE(static_cast<double>(different_), 3 + 1e-4 * static_cast<double>(compared_))
@@ -478,6 +480,89 @@ TEST_F(CudaChannelize, ManyUnitsAreDoneInSeveralLaunches) {
   EXPECT_LE(different, 1024 * c.n_spectra * 2 / 10'000);
 }
 
+TEST_F(CudaChannelize, FusedAtEverySize) {
+  for (const std::int64_t k : {128, 256, 512, 1024}) {
+    for (const std::int64_t taps : {4, 8}) {
+      for (const auto output : {SampleFormat::ci8, SampleFormat::ci4}) {
+        Case c{.what = "fused " + std::to_string(k) + " to " + std::string(name(output)),
+               .config = base(k, SampleFormat::ci8, output)};
+        c.config.n_taps = taps;
+        c.config.dither = taps == 8;
+        c.interleaved = output == SampleFormat::ci4;
+        c.gain = output == SampleFormat::ci4 ? 0.05f : 0.3f;
+        c.n_spectra = 140;
+        check(c, "fused");
+      }
+    }
+  }
+  expect_rare_differences();
+}
+
+TEST_F(CudaChannelize, FusedDelaysAndBands) {
+  for (const bool inverted : {false, true}) {
+    for (const std::int64_t k : {128, 256, 512, 1024}) {
+      Case c{.what = std::string(inverted ? "inverted " : "") + "fused " + std::to_string(k),
+             .config = base(k, SampleFormat::ci8, SampleFormat::ci8)};
+      c.config.inverted_band = inverted;
+      c.delays = true;
+      c.first_tick = 640'000;
+      c.first_spectrum = (c.first_tick + kMargin / 2) / k + 1;
+      c.n_spectra = 90;
+      check(c, "fused");
+      c.interleaved = true;
+      c.config.n_taps = 8;
+      check(c, "fused");
+    }
+  }
+  expect_rare_differences();
+}
+
+TEST_F(CudaChannelize, FusedRoundingSaturationAndDither) {
+  for (const auto rounding : {Rounding::nearest_even, Rounding::truncate}) {
+    for (const bool dither : {false, true}) {
+      for (const auto output : {SampleFormat::ci8, SampleFormat::ci4}) {
+        Case c{.what = "fused rounding", .config = base(256, SampleFormat::ci8, output)};
+        c.config.rounding = rounding;
+        c.config.dither = dither;
+        c.gain = 1.0f;  // rms 74: saturates often
+        c.n_spectra = 200;
+        check(c, "fused");
+      }
+    }
+  }
+  expect_rare_differences();
+}
+
+TEST_F(CudaChannelize, FusedAbsentSamplesAndGulpEdges) {
+  Case c{.what = "fused absent", .config = base(128, SampleFormat::ci8, SampleFormat::ci8)};
+  c.n_spectra = 200;
+  c.first_tick = 12'800;
+  c.first_spectrum = c.first_tick / 128 - 5;  // the first spectra begin before the gulp
+  c.absent = {{0, 14'500, 14'501}, {1, 14'400, 17'000}, {1, 16'900, 19'000}, {2, 0, 1 << 30}};
+  check(c, "fused");
+  c.delays = true;
+  c.what = "fused absent with delays";
+  check(c, "fused");
+  expect_rare_differences();
+}
+
+TEST_F(CudaChannelize, FusedSplittingTheCallGivesTheSameBits) {
+  for (const std::int64_t k : {128, 1024}) {
+    Case c{.what = "fused split", .config = base(k, SampleFormat::ci8, SampleFormat::ci8)};
+    c.n_spectra = 64 * 5 + 11;
+    c.delays = true;
+    set_layout(c);
+    const Result once = cuda(c, kAtOnce, "fused");
+    const Result split = cuda(c, 64, "fused");
+    EXPECT_EQ(once.bytes, split.bytes);
+    for (std::size_t i = 0; i < once.statistics.size(); ++i) {
+      ASSERT_EQ(once.statistics[i].sum_of_squares, split.statistics[i].sum_of_squares);
+      ASSERT_EQ(once.statistics[i].n_samples, split.statistics[i].n_samples);
+      ASSERT_EQ(once.statistics[i].saturated_low, split.statistics[i].saturated_low);
+    }
+  }
+}
+
 TEST_F(CudaChannelize, FeedsTheCorrelatorOnTheSameQueue) {
   Case c{.what = "chain", .config = base(48, SampleFormat::ci5, SampleFormat::ci8)};
   c.config.n_inputs = 10;
@@ -515,6 +600,8 @@ TEST_F(CudaChannelize, RefusesWhatItCannotDo) {
   EXPECT_THROW(make_channelizer(queue(), c.config), UnsupportedError);
   c.config.implementation = "reference";
   EXPECT_THROW(make_channelizer(queue(), c.config), UnsupportedError);
+  c.config.implementation = "cuda:fused";
+  EXPECT_THROW(make_channelizer(queue(), c.config), UnsupportedError) << "16 channels";
   c.config.implementation = "cuda";
   auto channelizer = make_channelizer(queue(), c.config);
   const auto samples = make_samples(c);

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "ryle/engine/channelize/channelizer.hpp"
+#include "ryle/engine/channelize/cuda_ramp.hpp"
 
 /// Private to the CUDA channelizer: what its three kernels take. Pointers are device memory unless
 /// said otherwise.
@@ -29,17 +30,6 @@ struct CudaTransform {
       {};  ///< floor(2^32 / d) + 1 of the product d of the radices before; 0: d = 1
   unsigned inverse_butterflies[kMaxStages] = {};  ///< the same of n_points / radix
   const float2* roots = nullptr;                  ///< exp(-2 pi i k / n_points)
-};
-
-/// What is known of one (input, spectrum) before its samples are: phase in 2^-64 turns (base +
-/// channel * slope), first sample of the window relative to tick 0, dither key, and whether it is
-/// valid at all.
-struct alignas(16) CudaRamp {
-  std::uint64_t base;
-  std::uint64_t slope;
-  std::int64_t begin;
-  std::uint32_t dither_key;
-  std::uint32_t valid;
 };
 
 struct RampArguments {
@@ -84,17 +74,6 @@ struct SpectraArguments {
   float2* spectra = nullptr;  ///< [unit of the launch][spectrum][bin]
   float2* work = nullptr;  ///< second buffer of the same shape when the transform does not fit in
                            ///< shared memory
-};
-
-/// 16 bytes per (channel, input), cleared before each call; squares holds an integer or, for float
-/// output, a double.
-struct CudaStatistics {
-  unsigned int saturated_low;
-  unsigned int saturated_high;
-  union {
-    unsigned long long integer;
-    double real;
-  } squares;
 };
 
 struct PostArguments {

@@ -8,6 +8,7 @@
 #include "ryle/core/bits.hpp"
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/channelize/cuda.hpp"
+#include "ryle/engine/channelize/cuda_fused_launch.cuh"
 #include "ryle/engine/channelize/cuda_kernels.cuh"
 #include "ryle/engine/channelize/dither.hpp"
 #include "ryle/engine/channelize/problem.hpp"
@@ -120,6 +121,7 @@ class CudaChannelizer final : public Channelizer {
   CudaChannelizer(Queue& queue, const Config& config)
       : problem_(make_problem(config)), device_(cuda::device_of(queue)), host_queue_(Queue::cpu()) {
     const cuda::DeviceScope scope(device_);
+    if (config.implementation == "cuda:fused") fused_ = plan_fused_or_throw();
     const std::int64_t inputs = config.n_inputs;
     delays_.resize(static_cast<std::size_t>(inputs));
     valid_words_ = words_for_bits(config.max_spectra);
@@ -165,7 +167,8 @@ class CudaChannelizer final : public Channelizer {
         stream, previous.done));  // no-op on one stream; orders callers with several
     upload(stream, slot, n_spectra, output);
     launch_ramps(ramp_arguments(first_spectrum, n_spectra), stream);
-    run_units(stream, input, n_spectra, output);
+    fused_.applies() ? run_fused(stream, input, n_spectra, output)
+                     : run_units(stream, input, n_spectra, output);
     if (output.statistics != nullptr) {
       RYLE_CUDA(cudaMemcpyAsync(slot.counted.data(), statistics_.data(),
                                 static_cast<std::size_t>(statistics_.bytes()),
@@ -184,7 +187,9 @@ class CudaChannelizer final : public Channelizer {
     copy_gains(problem_, gains, host_gains_.data());
     gains_changed_ = true;
   }
-  std::string_view implementation() const override { return "channelize/cuda/shared"; }
+  std::string_view implementation() const override {
+    return fused_.applies() ? "channelize/cuda/fused" : "channelize/cuda/shared";
+  }
   const Config& config() const override { return problem_.config; }
   std::span<const double> filter() const override { return problem_.filter; }
 
@@ -195,9 +200,25 @@ class CudaChannelizer final : public Channelizer {
   std::int64_t n_inputs() const { return problem_.config.n_inputs; }
   std::int64_t n_channels() const { return problem_.config.n_channels; }
 
+  int shared_limit_bytes() const {
+    int limit = 0;
+    RYLE_CUDA(cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_));
+    return limit;
+  }
+
+  FusedPlan plan_fused_or_throw() const {
+    const FusedPlan plan = plan_fused(problem_, shared_limit_bytes());
+    if (plan.applies()) return plan;
+    throw UnsupportedError(
+        "channelize: cuda:fused takes 8-bit complex samples, critically sampled, 4 or 8 taps, 128, "
+        "256, 512 or 1024 channels and ci8 or ci4 output, on a device with its shared memory; "
+        "cuda:shared takes the rest");
+  }
+
   void make_tables(Queue& queue) {
     filter_ = to_device(queue, std::vector<float>(problem_.filter.begin(), problem_.filter.end()));
     roots_ = to_device(queue, roots_table(n_points(), n_points()));
+    if (fused_.applies()) fused_roots_ = to_device(queue, fused_roots());
     if (!problem_.complex_input)
       untangle_ = to_device(queue, roots_table(n_points(), 2 * n_points()));
     std::vector<std::uint32_t> keys(static_cast<std::size_t>(n_channels()));
@@ -208,12 +229,34 @@ class CudaChannelizer final : public Channelizer {
     transform_ = make_transform(n_points(), roots_.data());
   }
 
+  /// exp(-2 pi i k1 n2 / K) in the order of the fused kernel.
+  std::vector<float2> fused_roots() const {
+    const std::vector<float2> roots = roots_table(n_points(), n_points());
+    std::vector<float2> table(roots.size());
+    for (int k1 = 0; k1 < fused_.r1; ++k1) {
+      for (int n2 = 0; n2 < fused_.r2; ++n2)
+        table[static_cast<std::size_t>(fused_twiddle_at(fused_.r2, k1, n2))] = roots[k1 * n2];
+    }
+    return table;
+  }
+
   void make_buffers(Queue&) {
     const Config& config = problem_.config;
-    int shared_limit = 0;
+    valid_ = Buffer<std::uint64_t>(n_inputs() * valid_words_, MemorySpace::device);
+    device_delays_ = Buffer<DelayPolynomial>(n_inputs(), MemorySpace::device);
+    ramps_ = Buffer<CudaRamp>(n_inputs() * config.max_spectra, MemorySpace::device);
+    statistics_ = Buffer<CudaStatistics>(n_inputs() * n_channels(), MemorySpace::device);
+    gains_ = Buffer<cf32>(n_inputs() * n_channels(), MemorySpace::device);
+    host_gains_ = Buffer<cf32>(n_inputs() * n_channels(), MemorySpace::pinned);
+    std::fill_n(host_gains_.data(), host_gains_.size(), cf32{1, 0});
+    if (!fused_.applies()) make_scratch();
+  }
+
+  // What passes from the spectra kernel to the post kernel.
+  void make_scratch() {
+    const Config& config = problem_.config;
+    const int shared_limit = shared_limit_bytes();
     int cache_bytes = 0;
-    RYLE_CUDA(
-        cudaDeviceGetAttribute(&shared_limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_));
     RYLE_CUDA(cudaDeviceGetAttribute(&cache_bytes, cudaDevAttrL2CacheSize, device_));
     const std::int64_t per_unit = spectra_per_block(config.output);
     const bool fits = spectra_shared_bytes(n_points(), 1) <= shared_limit;
@@ -234,14 +277,6 @@ class CudaChannelizer final : public Channelizer {
     units_per_launch_ = std::clamp<std::int64_t>(units, 1, all_units);
     spectra_ = Buffer<float2>(units_per_launch_ * per_unit * n_points(), MemorySpace::device);
     if (!fits) work_ = Buffer<float2>(spectra_.size(), MemorySpace::device);
-
-    valid_ = Buffer<std::uint64_t>(n_inputs() * valid_words_, MemorySpace::device);
-    device_delays_ = Buffer<DelayPolynomial>(n_inputs(), MemorySpace::device);
-    ramps_ = Buffer<CudaRamp>(n_inputs() * config.max_spectra, MemorySpace::device);
-    statistics_ = Buffer<CudaStatistics>(n_inputs() * n_channels(), MemorySpace::device);
-    gains_ = Buffer<cf32>(n_inputs() * n_channels(), MemorySpace::device);
-    host_gains_ = Buffer<cf32>(n_inputs() * n_channels(), MemorySpace::pinned);
-    std::fill_n(host_gains_.data(), host_gains_.size(), cf32{1, 0});
   }
 
   void make_slot(Slot& slot) const {
@@ -302,6 +337,36 @@ class CudaChannelizer final : public Channelizer {
     return a;
   }
 
+  void run_fused(cudaStream_t stream, const Input& input, std::int64_t n_spectra,
+                 const Output& output) {
+    const Config& config = problem_.config;
+    if (reinterpret_cast<std::uintptr_t>(input.samples) % 2 != 0 ||
+        reinterpret_cast<std::uintptr_t>(output.blocks.data) % 16 != 0) {
+      throw ConfigError(
+          "channelize: cuda:fused wants samples at even addresses and blocks at multiples of 16");
+    }
+    FusedArguments a;
+    a.samples = input.samples;
+    a.first_tick = input.first_tick;
+    a.input_stride_bytes = config.layout.input_stride_bits / 8;
+    a.sample_stride_bytes = config.layout.sample_stride_bits / 8;
+    a.filter = filter_.data();
+    a.twiddles = reinterpret_cast<const float4*>(fused_roots_.data());
+    a.gains = reinterpret_cast<const float2*>(gains_.data());
+    a.channel_keys = channel_keys_.data();
+    a.ramps = ramps_.data();
+    a.max_spectra = config.max_spectra;
+    a.n_inputs = static_cast<int>(n_inputs());
+    a.n_spectra = static_cast<int>(n_spectra);
+    a.inverted = config.inverted_band;
+    a.dither = config.dither;
+    a.truncate = config.rounding == Rounding::truncate;
+    a.blocks = output.blocks;
+    a.statistics = output.statistics == nullptr ? nullptr : statistics_.data();
+    launch_fused(a, static_cast<int>(problem_.n_points), static_cast<int>(config.n_taps),
+                 n_inputs() * n_blocks(config.output, n_spectra), stream);
+  }
+
   void run_units(cudaStream_t stream, const Input& input, std::int64_t n_spectra,
                  const Output& output) {
     const Config& config = problem_.config;
@@ -346,6 +411,7 @@ class CudaChannelizer final : public Channelizer {
   }
 
   Problem problem_;
+  FusedPlan fused_;
   int device_;
   Queue host_queue_;  // validity is decided on the host, by the code the CPU implementations use
   std::vector<DelayPolynomial> delays_;
@@ -356,6 +422,7 @@ class CudaChannelizer final : public Channelizer {
   CudaTransform transform_;
   Buffer<float> filter_;
   Buffer<float2> roots_;
+  Buffer<float2> fused_roots_;
   Buffer<std::uint32_t> channel_keys_;
   Buffer<float2> untangle_;
   Buffer<float2> spectra_;
@@ -376,16 +443,16 @@ class CudaChannelizer final : public Channelizer {
 
 std::vector<std::string> cuda_implementations() {
   if (!cuda_unavailable_reason().empty()) return {};
-  return {"cuda:shared"};
+  return {"cuda:shared", "cuda:fused"};
 }
 
 std::unique_ptr<Channelizer> make_cuda_channelizer(Queue& queue, const Config& config) {
   const std::string& wanted = config.implementation;
-  if (wanted == "auto" || wanted == "cuda" || wanted == "cuda:shared") {
+  if (wanted == "auto" || wanted == "cuda" || wanted == "cuda:shared" || wanted == "cuda:fused") {
     return std::make_unique<CudaChannelizer>(queue, config);
   }
   throw UnsupportedError("channelize: implementation \"" + wanted +
-                         "\" is not known; on a CUDA queue: cuda, cuda:shared");
+                         "\" is not known; on a CUDA queue: cuda, cuda:shared, cuda:fused");
 }
 
 }  // namespace ryle::channelize

@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+
+#include "ryle/core/blocks.hpp"
+#include "ryle/core/time.hpp"
+#include "ryle/device/cuda/kernel.cuh"
+#include "ryle/engine/channelize/cuda_fourier.cuh"
+#include "ryle/engine/channelize/cuda_ramp.hpp"
+#include "ryle/engine/channelize/dither.hpp"
+
+/// The whole F-engine in one kernel: 8-bit complex samples, critically sampled, K = R1 R2 points,
+/// to ci8 or ci4 blocks. A thread block does one unit (one input, the spectra of one output block),
+/// a batch of spectra at a time:
+///
+///   filter      a thread owns a sample position modulo K and walks down 16 spectra: each sample is
+///               read and converted once, its products go to the sums of the 8 spectra it belongs
+///               to
+///   transform   a warp transforms its own spectra: R1 points a thread in registers, one exchange
+///               through shared memory, R2 points a thread
+///   finish      phase, gain, dither, clipping, rounding in the registers of the transform; codes
+///   to
+///               a staging array [place][spectrum], from there to the blocks
+///
+/// Places: channels in the order c' = (bin + K/2) mod K; channel c = c', or K-1-c' of an inverted
+/// band.
+namespace ryle::channelize::detail {
+
+struct FusedArguments {
+  const void* samples = nullptr;
+  Tick first_tick = 0;
+  std::int64_t input_stride_bytes = 0;
+  std::int64_t sample_stride_bytes = 0;
+  const float* filter = nullptr;     ///< [tap][K]
+  const float4* twiddles = nullptr;  ///< fused_twiddle_at()
+  const float2* gains = nullptr;     ///< [input][channel]
+  const std::uint32_t* channel_keys = nullptr;
+  const CudaRamp* ramps = nullptr;  ///< [input][max_spectra]
+  std::int64_t max_spectra = 0;
+  int n_inputs = 0;
+  int n_spectra = 0;
+  bool inverted = false;
+  bool dither = false;
+  bool truncate = false;
+  BlockView blocks;
+  CudaStatistics* statistics = nullptr;  ///< [channel][input] or null
+};
+
+/// Sizes of the kernel for K points.
+template <int K>
+struct FusedShape;
+template <int K, int R1, int R2, int Warps, int Batch, int Stage, int MinBlocks>
+struct FusedSizes {
+  static_assert(R1 * R2 == K && R1 >= R2);
+  static constexpr int kPoints = K;
+  static constexpr int kR1 = R1;  ///< points of a thread in the first pass
+  static constexpr int kR2 = R2;  ///< ... in the second; also the threads of one spectrum
+  static constexpr int kWarps = Warps;
+  static constexpr int kThreads = 32 * Warps;
+  static constexpr int kPerWarp = 32 / R2;  ///< spectra a warp transforms at a time
+  static constexpr int kBatch = Batch;      ///< spectra between two barriers
+  static constexpr int kStage = Stage;      ///< spectra between two flushes
+  static constexpr int kMinBlocks = MinBlocks;
+  static constexpr int kSegment = 16;  ///< spectra a filtering thread walks down
+  static_assert(Batch % (Warps * kPerWarp) == 0 && Batch % kSegment == 0 && Stage % Batch == 0);
+  // Rows of the exchange are padded against bank conflicts; spectra of 8 threads also among each
+  // other.
+  static constexpr int kRegion = R1 * (R2 + 1) + (R2 == 8 ? 8 : 0);
+  static constexpr int kPitch = 2 * Stage + 4;  ///< bytes of a staging row: an odd number of words
+  static constexpr int kMaxSpectra = 128;       ///< of a unit
+
+  static constexpr int kTwiddlesAt = Batch * kRegion * 8;
+  static constexpr int kPlacesAt = kTwiddlesAt + K * 8;
+  static constexpr int kRampsAt = kPlacesAt + K * 16;
+  static constexpr int kFactorsAt = kRampsAt + kMaxSpectra * 32;
+  static constexpr int kSquaresAt = kFactorsAt + Warps * 32 * 8;
+  static constexpr int kClipsAt = kSquaresAt + K * 4;
+  static constexpr int kSlidesAt = kClipsAt + K * 4;
+  static constexpr int kStagingAt = kSlidesAt + kMaxSpectra / kSegment * 4;
+  static constexpr int kSharedBytes = kStagingAt + K * kPitch;
+};
+template <>
+struct FusedShape<128> : FusedSizes<128, 16, 8, 8, 32, 32, 3> {};
+template <>
+struct FusedShape<256> : FusedSizes<256, 16, 16, 8, 16, 32, 3> {};
+template <>
+struct FusedShape<512> : FusedSizes<512, 32, 16, 8, 16, 16, 2> {};
+template <>
+struct FusedShape<1024> : FusedSizes<1024, 32, 32, 16, 16, 16, 1> {};
+
+/// Where the root exp(-2 pi i k1 n2 / K) lies in `twiddles`, in float2: pairs of k1 side by side.
+constexpr int fused_twiddle_at(int r2, int k1, int n2) { return (k1 / 2 * r2 + n2) * 2 + k1 % 2; }
+
+/// Phase turns of a place in radians for the fast sine: the top 32 bits of 2^-64 turns, -1/2 ..
+/// 1/2.
+__device__ __forceinline__ float2 fused_phasor(std::uint64_t turns) {
+  const auto word = static_cast<float>(static_cast<int>(turns >> 32));
+  float2 w;
+  __sincosf(word * (6.283185307179586f * 0x1p-32f), &w.y, &w.x);
+  return w;
+}
+__device__ __forceinline__ float2 fused_multiply(float2 a, float2 b) {
+  return {fmaf(a.x, b.x, -(a.y * b.y)), fmaf(a.x, b.y, a.y * b.x)};
+}
+
+/// The words of shared memory of one thread block.
+template <class S>
+struct FusedMemory {
+  unsigned char* base;
+  __device__ float2* region(int spectrum) const {
+    return reinterpret_cast<float2*>(base) + spectrum * S::kRegion;
+  }
+  __device__ float4* twiddles() const { return reinterpret_cast<float4*>(base + S::kTwiddlesAt); }
+  __device__ float4* places() const { return reinterpret_cast<float4*>(base + S::kPlacesAt); }
+  __device__ CudaRamp* ramps() const { return reinterpret_cast<CudaRamp*>(base + S::kRampsAt); }
+  __device__ float2* factors(int warp) const {
+    return reinterpret_cast<float2*>(base + S::kFactorsAt) + warp * 32;
+  }
+  __device__ unsigned* squares() const { return reinterpret_cast<unsigned*>(base + S::kSquaresAt); }
+  __device__ unsigned* clips() const { return reinterpret_cast<unsigned*>(base + S::kClipsAt); }
+  __device__ unsigned* slides() const { return reinterpret_cast<unsigned*>(base + S::kSlidesAt); }
+  __device__ unsigned char* staging() const { return base + S::kStagingAt; }
+};
+
+/// The lowest byte of a word, two's complement, in one instruction.
+__device__ __forceinline__ float fused_low_byte(unsigned word) {
+#ifdef __CUDACC__
+  float value;
+  asm("cvt.rn.f32.s8 %0, %1;" : "=f"(value) : "r"(word));
+  return value;
+#else
+  return static_cast<float>(static_cast<signed char>(word & 255u));
+#endif
+}
+
+/// One complex sample; kStride: bytes from sample to sample, 0: as the layout says.
+template <int kStride>
+struct FusedReader {
+  const unsigned char* start;
+  std::int64_t stride_bytes;
+  __device__ FusedReader(const FusedArguments& a, int input, std::int64_t sample)
+      : stride_bytes(a.sample_stride_bytes) {
+    const std::int64_t stride = kStride > 0 ? kStride : a.sample_stride_bytes;
+    start = static_cast<const unsigned char*>(a.samples) + input * a.input_stride_bytes +
+            sample * stride;
+  }
+  __device__ __forceinline__ float2 at(int offset) const {
+    const unsigned char* from =
+        kStride > 0 ? start + offset * kStride : start + offset * stride_bytes;
+    const unsigned word = *reinterpret_cast<const unsigned short*>(from);
+    return {fused_low_byte(word), fused_low_byte(word >> 8)};
+  }
+};
+
+template <class S>
+__device__ void fused_prepare(const FusedArguments& a, const FusedMemory<S>& memory, int input,
+                              int first_spectrum, int per_unit) {
+  const int t = static_cast<int>(threadIdx.x);
+  const std::uint32_t input_key = dither_input_key(input);
+  for (int k = t; k < S::kPoints / 2; k += S::kThreads) memory.twiddles()[k] = a.twiddles[k];
+  for (int place = t; place < S::kPoints; place += S::kThreads) {
+    const int channel = a.inverted ? S::kPoints - 1 - place : place;
+    const float2 gain = a.gains[static_cast<std::int64_t>(input) * S::kPoints + channel];
+    const std::uint32_t key = a.channel_keys[channel] ^ input_key;
+    // The first step of dither_mix(), x ^ x >> 16, is linear: half of it is done here.
+    memory.places()[place] = {gain.x, gain.y, __int_as_float(static_cast<int>(key ^ key >> 16)), 0};
+    memory.squares()[place] = 0;
+    memory.clips()[place] = 0;
+  }
+  for (int s = t; s < per_unit; s += S::kThreads) {
+    const int i = first_spectrum + s;
+    CudaRamp ramp{};
+    if (i < a.n_spectra) ramp = a.ramps[input * a.max_spectra + i];
+    ramp.dither_key ^= ramp.dither_key >> 16;
+    if (a.inverted) {  // channel K-1-c'
+      ramp.base += static_cast<std::uint64_t>(S::kPoints - 1) * ramp.slope;
+      ramp.slope = ~ramp.slope + 1;
+    }
+    memory.ramps()[s] = ramp;
+  }
+  __syncthreads();
+  for (int segment = t; segment < per_unit / S::kSegment; segment += S::kThreads) {
+    const CudaRamp* ramps = memory.ramps() + segment * S::kSegment;
+    bool slides = true;
+    for (int s = 0; s < S::kSegment; ++s) {
+      slides = slides && ramps[s].valid != 0 &&
+               ramps[s].begin == ramps[0].begin + static_cast<std::int64_t>(s) * S::kPoints;
+    }
+    memory.slides()[segment] = slides ? 1u : 0u;
+  }
+  __syncthreads();
+}
+
+/// Filtered points of one position of the 16 spectra of a segment. Sums run over the taps in
+/// ascending order whether windows slide or not: same bits.
+template <class S, int kTaps, int kStride>
+__device__ void fused_filter(const FusedArguments& a, const FusedMemory<S>& memory, int input,
+                             int batch) {
+  constexpr int kSegment = S::kSegment;
+  for (int task = static_cast<int>(threadIdx.x); task < S::kPoints * (S::kBatch / kSegment);
+       task += S::kThreads) {
+    const int n = task % S::kPoints;
+    const int first = task / S::kPoints * kSegment;  // of the batch
+    const CudaRamp* ramps = memory.ramps() + batch + first;
+    float2* out = memory.region(first) + n;
+    float h[kTaps];
+#pragma unroll
+    for (int p = 0; p < kTaps; ++p) h[p] = a.filter[p * S::kPoints + n];
+    if (memory.slides()[(batch + first) / kSegment] != 0) {
+      const FusedReader<kStride> samples(a, input, ramps[0].begin - a.first_tick + n);
+      float2 sum[kSegment];
+#pragma unroll
+      for (int row = 0; row < kSegment + kTaps - 1; ++row) {
+        const float2 x = samples.at(row * S::kPoints);
+#pragma unroll
+        for (int p = 0; p < kTaps; ++p) {
+          const int s = row - p;
+          if (s < 0 || s >= kSegment) continue;
+          sum[s].x = p == 0 ? h[0] * x.x : fmaf(h[p], x.x, sum[s].x);
+          sum[s].y = p == 0 ? h[0] * x.y : fmaf(h[p], x.y, sum[s].y);
+        }
+        if (row >= kTaps - 1) out[(row - kTaps + 1) * S::kRegion] = sum[row - kTaps + 1];
+      }
+    } else {
+      for (int s = 0; s < kSegment; ++s) {
+        float2 sum = {0, 0};
+        if (ramps[s].valid != 0) {
+          const FusedReader<kStride> samples(a, input, ramps[s].begin - a.first_tick + n);
+#pragma unroll
+          for (int p = 0; p < kTaps; ++p) {
+            const float2 x = samples.at(p * S::kPoints);
+            sum.x = p == 0 ? h[0] * x.x : fmaf(h[p], x.x, sum.x);
+            sum.y = p == 0 ? h[0] * x.y : fmaf(h[p], x.y, sum.y);
+          }
+        }
+        out[s * S::kRegion] = sum;
+      }
+    }
+  }
+}
+
+/// Phase (if any), gain and dither of the R2 channels of a thread.
+/// @eq y = S g exp(2 pi i (base + c' slope)) + u,  c' = k1 + R1 r; factors[r] = exp(2 pi i R1 r
+/// slope)
+template <class S, bool kPhases, bool kDither>
+__device__ __forceinline__ void fused_scale(const float4* places, const float2* factors,
+                                            float2 phasor, unsigned spectrum_key,
+                                            float2 (&v)[S::kR2]) {
+#pragma unroll
+  for (int r = 0; r < S::kR2; ++r) {
+    const int k2 = (r + S::kR2 / 2) % S::kR2;
+    const float4 place = places[r * S::kR1];
+    float2 g = {place.x, place.y};
+    if constexpr (kPhases) g = fused_multiply(fused_multiply(phasor, factors[r]), g);
+    if constexpr (kDither) {
+      unsigned x = static_cast<unsigned>(__float_as_int(place.z)) ^ spectrum_key;
+      x *= 0x7feb352du;  // dither_mix() without its first step
+      x ^= x >> 15;
+      x *= 0x846ca68bu;
+      const int re = static_cast<int>((x & 0xffff0000u) | 0x8000u);
+      const int im = static_cast<int>((((x << 16) ^ x) & 0xffff0000u) | 0x8000u);
+      const float2 y = fused_multiply(v[k2], g);
+      v[k2] = {fmaf(static_cast<float>(re), 0x1p-32f, y.x),
+               fmaf(static_cast<float>(im), 0x1p-32f, y.y)};
+    } else {
+      v[k2] = fused_multiply(v[k2], g);
+    }
+  }
+}
+
+__device__ __forceinline__ float fused_clip(float y, float limit, bool truncate, unsigned* clips) {
+  float code = truncate ? truncf(y) : rintf(y);
+  if (code > limit) {
+    atomicAdd(clips, 0x10000u);
+    code = limit;
+  } else if (code < -limit) {
+    atomicAdd(clips, 1u);
+    code = -limit;
+  }
+  return code;
+}
+
+/// Codes of the R2 channels of a thread, k1 + R1 r, to the staging column of their spectrum.
+template <class S>
+__device__ void fused_finish(const FusedArguments& a, const FusedMemory<S>& memory, int k1,
+                             const CudaRamp& ramp, const float2* factors, int column,
+                             float2 (&v)[S::kR2]) {
+  constexpr int kR1 = S::kR1;
+  constexpr int kR2 = S::kR2;
+  unsigned char* out = memory.staging() + k1 * S::kPitch + 2 * column;
+  if (ramp.valid == 0) {
+#pragma unroll
+    for (int r = 0; r < kR2; ++r) *reinterpret_cast<unsigned short*>(out + r * kR1 * S::kPitch) = 0;
+    return;
+  }
+  if (a.inverted) {
+#pragma unroll
+    for (int r = 0; r < kR2; ++r) v[r].y = -v[r].y;
+  }
+  const float4* places = memory.places() + k1;
+  if ((ramp.base | ramp.slope) == 0) {
+    if (a.dither) {
+      fused_scale<S, false, true>(places, factors, {1, 0}, ramp.dither_key, v);
+    } else {
+      fused_scale<S, false, false>(places, factors, {1, 0}, 0, v);
+    }
+  } else {
+    const float2 phasor = fused_phasor(ramp.base + static_cast<std::uint64_t>(k1) * ramp.slope);
+    if (a.dither) {
+      fused_scale<S, true, true>(places, factors, phasor, ramp.dither_key, v);
+    } else {
+      fused_scale<S, true, false>(places, factors, phasor, 0, v);
+    }
+  }
+  float most = 0;
+#pragma unroll
+  for (int r = 0; r < kR2; ++r) most = fmaxf(most, fmaxf(fabsf(v[r].x), fabsf(v[r].y)));
+  const float limit = a.blocks.format == SampleFormat::ci8 ? 127.0f : 7.0f;
+  if (most >= limit + 0.5f || a.truncate) {
+    unsigned* clips = memory.clips() + k1;
+#pragma unroll
+    for (int r = 0; r < kR2; ++r) {
+      const int k2 = (r + kR2 / 2) % kR2;
+      v[k2].x = fused_clip(v[k2].x, limit, a.truncate, clips + r * kR1);
+      v[k2].y = fused_clip(v[k2].y, limit, a.truncate, clips + r * kR1);
+    }
+  }
+#pragma unroll
+  for (int r = 0; r < kR2; ++r) {
+    const int k2 = (r + kR2 / 2) % kR2;
+    // Adding 1.5 2^23 rounds to an integer, ties to even, in the low bits.
+    const auto re = static_cast<unsigned>(__float_as_int(v[k2].x + 12582912.0f));
+    const auto im = static_cast<unsigned>(__float_as_int(v[k2].y + 12582912.0f));
+    *reinterpret_cast<unsigned short*>(out + r * kR1 * S::kPitch) =
+        static_cast<unsigned short>(__byte_perm(re, im, 0x0040));
+  }
+}
+
+/// The spectra of the batch, each by R2 threads of one warp.
+template <class S>
+__device__ void fused_transform(const FusedArguments& a, const FusedMemory<S>& memory, int batch) {
+  constexpr int kR1 = S::kR1;
+  constexpr int kR2 = S::kR2;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int l = lane % kR2;
+  float2* factors = memory.factors(warp) + lane / kR2 * kR2;
+  for (int first = 0; first < S::kBatch; first += S::kWarps * S::kPerWarp) {
+    const int spectrum = first + warp * S::kPerWarp + lane / kR2;
+    float2* region = memory.region(spectrum);
+    const CudaRamp ramp = memory.ramps()[batch + spectrum];
+    {
+      float2 v[kR1];
+#pragma unroll
+      for (int n1 = 0; n1 < kR1; ++n1) v[n1] = region[l + kR2 * n1];
+      Fourier<kR1>::run(v);
+#pragma unroll
+      for (int pair = 0; pair < kR1 / 2; ++pair) {
+        const float4 w = memory.twiddles()[pair * kR2 + l];
+        if (pair > 0) v[2 * pair] = fused_multiply(v[2 * pair], {w.x, w.y});
+        v[2 * pair + 1] = fused_multiply(v[2 * pair + 1], {w.z, w.w});
+      }
+      factors[l] = fused_phasor(static_cast<std::uint64_t>(kR1 * l) * ramp.slope);
+      __syncwarp();
+#pragma unroll
+      for (int k1 = 0; k1 < kR1; ++k1) region[k1 * (kR2 + 1) + l] = v[k1];
+    }
+    __syncwarp();
+#pragma unroll
+    for (int b = 0; b < kR1 / kR2; ++b) {
+      const int k1 = l + b * kR2;
+      float2 v[kR2];
+#pragma unroll
+      for (int n2 = 0; n2 < kR2; ++n2) v[n2] = region[k1 * (kR2 + 1) + n2];
+      Fourier<kR2>::run(v);
+      fused_finish<S>(a, memory, k1, ramp, factors, (batch + spectrum) % S::kStage, v);
+    }
+    __syncwarp();  // the factors are done with
+  }
+}
+
+/// Staged codes of 16 spectra of a channel at a time to the blocks, and their squares to the sums.
+/// first: spectrum of the unit in column 0.
+template <class S>
+__device__ void fused_flush(const FusedArguments& a, const FusedMemory<S>& memory, int block,
+                            int input, int first) {
+  constexpr int kPieces = S::kStage / 16;
+  for (int task = static_cast<int>(threadIdx.x); task < S::kPoints * kPieces; task += S::kThreads) {
+    const int place = task / kPieces;
+    const int piece = task % kPieces;
+    const auto* from =
+        reinterpret_cast<const unsigned*>(memory.staging() + place * S::kPitch + piece * 32);
+    unsigned word[8];
+    int squares = 0;
+#pragma unroll
+    for (int k = 0; k < 8; ++k) {
+      word[k] = from[k];
+      squares = __dp4a(static_cast<int>(word[k]), static_cast<int>(word[k]), squares);
+    }
+    atomicAdd(&memory.squares()[place], static_cast<unsigned>(squares));
+    const int channel = a.inverted ? S::kPoints - 1 - place : place;
+    std::byte* cell = a.blocks.data + channel * a.blocks.channel_stride_bytes +
+                      block * a.blocks.block_stride_bytes + input * a.blocks.input_stride_bytes;
+    const int t = first + piece * 16;
+    unsigned re[4];
+    unsigned im[4];
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      re[k] = __byte_perm(word[2 * k], word[2 * k + 1], 0x6420);
+      im[k] = __byte_perm(word[2 * k], word[2 * k + 1], 0x7531);
+    }
+    if (a.blocks.format == SampleFormat::ci8) {
+      auto* to = reinterpret_cast<uint4*>(cell + t / 32 * 64 + t % 32);
+      to[0] = {re[0], re[1], re[2], re[3]};
+      to[2] = {im[0], im[1], im[2], im[3]};
+    } else {
+#pragma unroll
+      for (int k = 0; k < 4; ++k) re[k] = (re[k] << 4 & 0xf0f0f0f0u) | (im[k] & 0x0f0f0f0fu);
+      *reinterpret_cast<uint4*>(cell + t) = {re[0], re[1], re[2], re[3]};
+    }
+  }
+}
+
+template <int K, int kTaps, int kStride>
+__global__ void __launch_bounds__(FusedShape<K>::kThreads, FusedShape<K>::kMinBlocks)
+    fused_channelize(const __grid_constant__ FusedArguments a) {
+  using S = FusedShape<K>;
+  const FusedMemory<S> memory{static_cast<unsigned char*>(cuda::dynamic_shared())};
+  const int per_unit = a.blocks.format == SampleFormat::ci8 ? 64 : 128;
+  const int block = static_cast<int>(blockIdx.x) / a.n_inputs;
+  const int input = static_cast<int>(blockIdx.x) - block * a.n_inputs;
+  fused_prepare<S>(a, memory, input, block * per_unit, per_unit);
+  for (int batch = 0; batch < per_unit; batch += S::kBatch) {
+    fused_filter<S, kTaps, kStride>(a, memory, input, batch);
+    if (batch > 0 && batch % S::kStage == 0)
+      fused_flush<S>(a, memory, block, input, batch - S::kStage);
+    __syncthreads();
+    fused_transform<S>(a, memory, batch);
+    __syncthreads();
+  }
+  fused_flush<S>(a, memory, block, input, per_unit - S::kStage);
+  if (a.statistics == nullptr) return;
+  __syncthreads();
+  for (int place = static_cast<int>(threadIdx.x); place < K; place += S::kThreads) {
+    const int channel = a.inverted ? K - 1 - place : place;
+    CudaStatistics* to = a.statistics + static_cast<std::int64_t>(channel) * a.n_inputs + input;
+    const unsigned clips = memory.clips()[place];
+    if ((clips & 0xffffu) != 0) atomicAdd(&to->saturated_low, clips & 0xffffu);
+    if (clips >> 16 != 0) atomicAdd(&to->saturated_high, clips >> 16);
+    atomicAdd(&to->squares.integer, static_cast<unsigned long long>(memory.squares()[place]));
+  }
+}
+
+}  // namespace ryle::channelize::detail
