@@ -71,7 +71,8 @@ struct WgmmaPlan {
 };
 struct WgmmaMemory {
   std::int32_t* sums = nullptr;
-  int* counter = nullptr;  ///< one word, for the kernel alone
+  int* counter = nullptr;       ///< one word, 0
+  int* next_counter = nullptr;  ///< another, which the kernel makes 0
   const wgmma::Duo* duos = nullptr;
 };
 /// @pre the device has compute capability 9.0

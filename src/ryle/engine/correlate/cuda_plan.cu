@@ -81,7 +81,7 @@ class CudaCorrelator final : public Correlator {
     if (kernel_ == Kernel::wgmma_s8) {
       wgmma_ = plan_wgmma_s8(config.n_inputs, config.n_channels, device_);
       tile_sums_ = Buffer<std::int32_t>(wgmma_.n_ints, MemorySpace::device);
-      counter_word_ = Buffer<int>(1, MemorySpace::device);
+      counter_words_ = Buffer<int>(2, MemorySpace::device);
       duos_ = Buffer<wgmma::Duo>(static_cast<std::int64_t>(wgmma_.duo_list.size()),
                                  MemorySpace::device);
       copy_bytes(queue, duos_.data(), wgmma_.duo_list.data(), duos_.bytes());
@@ -148,17 +148,15 @@ class CudaCorrelator final : public Correlator {
 
   void reset(Queue& queue) override {
     const cuda::DeviceScope scope(device_);
-    const auto stream = cuda::stream_of(queue);
-    RYLE_CUDA(cudaMemsetAsync(sums_.data(), 0, static_cast<std::size_t>(sums_.bytes()), stream));
-    if (kernel_ == Kernel::mma_s8) {
-      RYLE_CUDA(cudaMemsetAsync(tile_sums_.data(), 0, static_cast<std::size_t>(tile_sums_.bytes()),
-                                stream));
+    if (!tensor_cores_ || folded_ || handed_over_ == Handed::sums) {
+      RYLE_CUDA(cudaMemsetAsync(sums_.data(), 0, static_cast<std::size_t>(sums_.bytes()),
+                                cuda::stream_of(queue)));
     }
     counter_.reset();
     n_spectra_ = 0;
     spectra_in_tiles_ = 0;
     handed_over_ = Handed::nothing;
-    tiles_are_stale_ = kernel_ == Kernel::wgmma_s8 || of_halves(kernel_);
+    tiles_are_stale_ = tensor_cores_;
     folded_ = false;
   }
 
@@ -241,7 +239,10 @@ class CudaCorrelator final : public Correlator {
       launch_mma_f16(gulp, tiles_are_stale_, real_tiles_.data(), stream);
     } else if (kernel_ == Kernel::wgmma_s8) {
       launch_wgmma_s8(wgmma_, gulp, tiles_are_stale_,
-                      {tile_sums_.data(), counter_word_.data(), duos_.data()}, stream);
+                      {tile_sums_.data(), counter_words_.data() + n_launches_ % 2,
+                       counter_words_.data() + (n_launches_ + 1) % 2, duos_.data()},
+                      stream);
+      ++n_launches_;
     } else {
       launch_mma_s8(config_.format, plan_, gulp, tiles_are_stale_, tile_sums_.data(), stream);
     }
@@ -287,7 +288,8 @@ class CudaCorrelator final : public Correlator {
   Buffer<float> real_tiles_;
   Buffer<float> parts_;  // of items cut along time, see cuda_wgmma_floats.hpp
   Buffer<int> counters_;
-  Buffer<int> counter_word_;  // of shares taken, see cuda_wgmma_s8.cu
+  Buffer<int> counter_words_;  // of shares taken: a launch's and the next one's
+  std::int64_t n_launches_ = 0;
   Buffer<wgmma::Duo> duos_;
   Buffer<std::int64_t>
       sums_;  // canonical order, ci64 or cf64 (both 16 bytes, and 0 is all bits 0 in both)

@@ -11,6 +11,7 @@ struct CudaTuning {
   int slots;         ///< of 16 KiB in the ring in shared memory; kLeastSlots .. kMostSlots
   int least_blocks;  ///< of 64 spectra: what is left of a launch is cut along time down to this
   bool clusters = false;  ///< of two thread blocks, which bring operands for one another
+  bool early = false;     ///< a launch begins while the one before it ends
 };
 
 inline constexpr int kMostSlots = 12;

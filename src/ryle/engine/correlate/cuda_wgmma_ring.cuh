@@ -4,6 +4,7 @@
 
 #include "ryle/device/cuda/bulk_add.cuh"
 #include "ryle/device/cuda/cluster.cuh"
+#include "ryle/device/cuda/early_start.cuh"
 #include "ryle/device/cuda/warpgroup.cuh"
 #include "ryle/engine/correlate/cuda_tuning.hpp"
 #include "ryle/engine/correlate/cuda_wgmma_duos.hpp"
@@ -36,7 +37,8 @@ struct RingArgs {
   bool clusters = false;  ///< of two thread blocks, which bring operands for one another
   Duos duos;              ///< with clusters
   int n_slots = 0;
-  int* next_share = nullptr;  ///< 0 before the launch
+  int* next_share = nullptr;   ///< 0 before the launch
+  int* other_share = nullptr;  ///< if there is one: 0 after it
 };
 
 /// Dynamic shared memory of a kernel.
@@ -274,6 +276,7 @@ __device__ inline void run_ring(std::byte* memory, const CUtensorMap* map, const
   auto& barriers = *reinterpret_cast<RingBarriers*>(
       memory + (slots - begin) + a.n_slots * kSlotBytes + kWarps * kStagingBytes);
   const unsigned n_peers = a.clusters ? 1 : 0;
+  cuda::let_next_kernel_begin();
   if (threadIdx.x == 0) {
     for (int k = 0; k < a.n_slots; ++k) {
       cuda::begin_barrier(&barriers.full[k], 1);
@@ -286,6 +289,8 @@ __device__ inline void run_ring(std::byte* memory, const CUtensorMap* map, const
     cuda::barriers_begun();
   }
   __syncthreads();
+  cuda::await_kernel_before();
+  if (blockIdx.x == 0 && threadIdx.x == 0 && a.other_share != nullptr) *a.other_share = 0;
   const Tickets tickets{a, barriers, a.clusters ? cuda::cluster_rank() : 0};
   Ring ring{slots, cuda::shared_address(&barriers), a.n_slots};
   ring.staging = slots + a.n_slots * kSlotBytes + threadIdx.x / 32 * kStagingBytes;

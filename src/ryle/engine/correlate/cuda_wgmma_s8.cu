@@ -131,7 +131,12 @@ struct Worker {
       int sum = sums.inputs[h];
       sum += __shfl_xor_sync(0xffffffffu, sum, 1);
       sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-      if (lane % 4 == 0) atomicAdd(inputs + lane / 4 + 8 * h, sum);
+      if (lane % 4 != 0) continue;
+      if (overwrite) {
+        inputs[lane / 4 + 8 * h] = sum;
+      } else {
+        atomicAdd(inputs + lane / 4 + 8 * h, sum);
+      }
     }
   }
 };
@@ -160,6 +165,19 @@ __global__ void fold_wgmma_s8(Layout layout, const std::int32_t* sums, long long
     total[2 * i] += v.re;
     total[2 * i + 1] += v.im;
   }
+}
+
+/// Whole items are stored over what there is; those that are cut are added up from 0, and with them
+/// everything behind the first.
+void clear_for_cut_items(const WgmmaPlan& plan, const WgmmaArgs& a, cudaStream_t stream) {
+  const std::int64_t whole = a.ring.shares.n_overwritten();
+  if (whole == a.ring.shares.n()) return;
+  const std::int64_t first =
+      a.ring.clusters ? std::int64_t{a.ring.duos.first_channel(whole)} * plan.layout.n_tiles
+                      : whole;
+  const std::int64_t begin = std::min(first, plan.layout.n_items) * plan.layout.item_sums();
+  RYLE_CUDA(cudaMemsetAsync(
+      a.sums + begin, 0, static_cast<std::size_t>(plan.n_ints - begin) * sizeof(*a.sums), stream));
 }
 
 }  // namespace
@@ -197,31 +215,21 @@ void launch_wgmma_s8(const WgmmaPlan& plan, const CudaGulp& gulp, bool overwrite
   a.overwrite = overwrite;
   a.sums = memory.sums;
   a.ring.next_share = memory.counter;
-  RYLE_CUDA(cudaMemsetAsync(memory.counter, 0, sizeof(*memory.counter), stream));
-  if (overwrite) {  // whole items are stored over what there is, the others added up
-    const std::int64_t whole = a.ring.shares.n_overwritten();
-    std::int64_t first = whole * plan.layout.item_sums();
-    if (a.ring.clusters)
-      first = std::min(plan.layout.n_items,
-                       std::int64_t{a.ring.duos.first_channel(whole)} * plan.layout.n_tiles) *
-              plan.layout.item_sums();
-    if (first < plan.n_ints) {
-      RYLE_CUDA(cudaMemsetAsync(
-          memory.sums + first, 0,
-          static_cast<std::size_t>(plan.n_ints - first) * sizeof(*memory.sums), stream));
-    }
-  }
+  a.ring.other_share = memory.next_counter;
+  if (overwrite) clear_for_cut_items(plan, a, stream);
   cudaLaunchConfig_t launch{};
   launch.gridDim = static_cast<unsigned>(
       std::min(a.ring.shares.n(), plan.concurrent_blocks / cluster) * cluster);
   launch.blockDim = kAllThreads;
   launch.dynamicSmemBytes = static_cast<std::size_t>(shared_bytes(a.ring.n_slots));
   launch.stream = stream;
-  cudaLaunchAttribute in_clusters{};
-  in_clusters.id = cudaLaunchAttributeClusterDimension;
-  in_clusters.val.clusterDim = {static_cast<unsigned>(cluster), 1, 1};
-  launch.attrs = &in_clusters;
-  launch.numAttrs = 1;
+  cudaLaunchAttribute attributes[2]{};
+  attributes[0].id = cudaLaunchAttributeClusterDimension;
+  attributes[0].val.clusterDim = {static_cast<unsigned>(cluster), 1, 1};
+  attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[1].val.programmaticStreamSerializationAllowed = 1;
+  launch.attrs = attributes;
+  launch.numAttrs = tuning.early ? 2 : 1;
   auto* kernel = plan.layout.paired ? correlate_wgmma_s8<true> : correlate_wgmma_s8<false>;
   RYLE_CUDA(cudaLaunchKernelEx(&launch, kernel, wgmma_map(plan.layout, gulp, a.ring.clusters), a));
 }
