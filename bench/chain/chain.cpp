@@ -304,8 +304,8 @@ void bench_chain(const Options& options, const ChainOptions& chain, const Emit& 
     measure(options, o, {"native", 1200, "fdmt"}, emit);
     return;
   }
-  measure(options, o, {"native", 4161, "fdmt"}, emit);
-  measure(options, o, {"linear", 864, "fdmt"}, emit);
+  for (const Plan& plan : {Plan{"native", 4161, "fdmt"}, Plan{"linear", 864, "fdmt"}})
+    if (o.n_trials == 0 || o.n_trials == plan.n_trials) measure(options, o, plan, emit);
 }
 
 }  // namespace ryle::bench

@@ -12,6 +12,7 @@ struct ChainOptions {
   std::int64_t n_beams = 1024;
   std::int64_t block_samples = 8192;
   int n_streams = 8;
+  std::int64_t n_trials = 0;  ///< only the plan with so many; 0: all
 };
 
 /// Gate S4: voltages of BEST-2 in host memory to candidates of 1,024 beams, on CUDA devices.

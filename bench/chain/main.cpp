@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// bench_chain [stream] [--quick] [--devices 0,1] [--beams N] [--block N] [--streams N]: gate S4
-// without the rest of `ryle`, or F and X of a stream; one JSON object a line.
+// bench_chain [stream] [--quick] [--devices 0,1] [--beams N] [--block N] [--streams N] [--trials
+// N]: gate S4 without the rest of `ryle`, or F and X of a stream; one JSON object a line.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -22,6 +22,7 @@ int main(int argc, char** argv) {
     if (std::strcmp(argv[k], "--beams") == 0) chain.n_beams = std::atoll(value);
     if (std::strcmp(argv[k], "--block") == 0) chain.block_samples = std::atoll(value);
     if (std::strcmp(argv[k], "--streams") == 0) chain.n_streams = std::atoi(value);
+    if (std::strcmp(argv[k], "--trials") == 0) chain.n_trials = std::atoll(value);
     if (std::strcmp(argv[k], "--devices") == 0) {
       chain.devices.clear();
       for (const char* c = value; *c != 0; ++c)

@@ -8,6 +8,7 @@
 #include "bench/bench_cuda.hpp"
 #include "ryle/core/random.hpp"
 #include "ryle/device/cuda/runtime.hpp"
+#include "ryle/engine/search/cuda_normalize.hpp"
 #include "ryle/engine/search/dedisperse.hpp"
 #include "ryle/engine/search/detect.hpp"
 #include "ryle/engine/search/dispersion.hpp"
@@ -41,6 +42,19 @@ __global__ void fill_codes(std::uint8_t* codes, std::int64_t n, unsigned seed) {
     int code = -4;
     for (int m = 0; m < 4; ++m) code += static_cast<int>((bits >> (8 * m) & 255) * 15 >> 8);
     codes[k] = static_cast<std::uint8_t>(min(63, max(0, code)));
+  }
+}
+
+/// Power of noise under a bandpass, another one in each row. @shape power [row][n]
+__global__ void fill_power(float* power, std::int64_t n, std::int64_t n_rows) {
+  const std::int64_t row = blockIdx.x;
+  if (row >= n_rows) return;
+  const float level = 100 + 20 * __sinf(0.07f * static_cast<float>(row % kChannels));
+  for (std::int64_t t = threadIdx.x; t < n; t += blockDim.x) {
+    const unsigned bits = hash(static_cast<unsigned>(row * n + t));
+    int sum = 0;
+    for (int m = 0; m < 4; ++m) sum += static_cast<int>(bits >> (8 * m) & 255);
+    power[row * n + t] = level * (1 + 0.001f * static_cast<float>(sum - 510));
   }
 }
 
@@ -185,6 +199,47 @@ void measure_plan(Queue& queue, const Options& options, const Emit& emit,
   emit(r);
 }
 
+/// Power of many beams to codes; one beam of the first gulp against the CPU's.
+void measure_normalizer(Queue& queue, const Options& options, const Emit& emit,
+                        const search::Band& band) {
+  const std::int64_t n_beams = options.quick ? 4 : 128, n = options.quick ? 2048 : 8192;
+  const std::int64_t beam = kChannels * n, n_cells = n / search::kCell;
+  Buffer<float> power(n_beams * beam, MemorySpace::device);
+  Buffer<std::uint8_t> codes(n_beams * beam, MemorySpace::device);
+  Buffer<std::uint8_t> cells(n_beams * kChannels * n_cells, MemorySpace::device);
+  fill_power<<<static_cast<unsigned>(n_beams * kChannels), 256, 0, cuda::stream_of(queue)>>>(
+      power.data(), n, n_beams * kChannels);
+  RYLE_CUDA_LAUNCHED("fill_power");
+  search::NormalizeConfig config;
+  config.n_channels = kChannels;
+  config.spectra.band = band;
+  search::CudaNormalizer normalizer(queue, config, n_beams, n);
+  const auto normalize = [&] {
+    normalizer.execute(queue, {power.data(), beam, n, n},
+                       {codes.data(), beam, n, cells.data(), kChannels * n_cells, n_cells});
+  };
+  normalize();
+  const std::int64_t checked = n_beams / 3;
+  std::vector<float> of_beam(static_cast<std::size_t>(beam));
+  std::vector<std::uint8_t> found(of_beam.size()), expected(of_beam.size());
+  std::vector<std::uint8_t> expected_cells(static_cast<std::size_t>(kChannels * n_cells));
+  copy_bytes(queue, of_beam.data(), power.data() + checked * beam, beam * 4);
+  copy_bytes(queue, found.data(), codes.data() + checked * beam, beam);
+  queue.synchronize();
+  Queue host = Queue::cpu(0);
+  search::NormalizeReport report;
+  search::Normalizer(config).execute(host, of_beam.data(), n, n, expected.data(), n,
+                                     expected_cells.data(), n_cells, report);
+  Result r = row("search/cuda/normalize", n, 0);
+  r.sizes = {{"n_beams", static_cast<double>(n_beams)},
+             {"n_channels", static_cast<double>(kChannels)},
+             {"n_samples", static_cast<double>(n)}};
+  r.verified = found == expected;
+  r.bytes = static_cast<double>(power.bytes() + codes.bytes());
+  time_row(r, queue, options, n, normalize);
+  emit(r);
+}
+
 }  // namespace
 
 void bench_search_cuda(const Options& options, const Emit& emit) {
@@ -192,6 +247,7 @@ void bench_search_cuda(const Options& options, const Emit& emit) {
   Queue queue = Queue::cuda();
   const std::int64_t n_outputs = options.quick ? 4096 : 49'152;
   const search::Band band = band_of_block();
+  measure_normalizer(queue, options, emit, band);
   auto exact = linear_plan(band, 0.1, options.quick ? 96 : 864, n_outputs);
   const bool named = options.implementation.rfind("cuda:", 0) == 0;
   exact.implementation = named ? options.implementation : "cuda";

@@ -56,7 +56,8 @@ struct SearchChain::Content {
   }
 
   SearchExtent extent() const {
-    return {received, dedispersed - history, codes.first(), codes.end()};
+    const std::int64_t kept = std::max(codes.first(), codes.end() - reach.keep - block);
+    return {received, dedispersed - history, kept, codes.end()};
   }
   const SearchFacts& facts_now() {
     facts.undecided = &normalizer.undecided();

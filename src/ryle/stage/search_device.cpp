@@ -22,6 +22,19 @@ constexpr std::int64_t kSlack = 4096;
 /// The tree writes whole pieces of so many outputs fastest.
 constexpr std::int64_t kPiece = 1024;
 
+/// Codes of a row lie in a ring, and its first columns behind its end a second time: what a block
+/// needs is one piece of memory wherever it begins, and nothing is ever moved.
+struct CodeRing {
+  std::int64_t columns, again;
+  CodeRing(const SearchChainConfig& c, std::int64_t max_delay, std::int64_t history)
+      : columns(search_reach(c, max_delay, history).keep + c.block_samples) {
+    const std::int64_t needed = history + c.block_samples + search::kCell + max_delay;
+    again = (needed + kPiece - 1) / kPiece * kPiece;
+  }
+  std::int64_t capacity() const { return columns + again; }
+  std::int64_t at(std::int64_t tick) const { return tick % columns; }
+};
+
 }  // namespace
 
 std::vector<std::pair<std::string, std::int64_t>> device_search_memory(const SearchChainConfig& c,
@@ -36,7 +49,7 @@ std::vector<std::pair<std::string, std::int64_t>> device_search_memory(const Sea
   d.max_outputs = (history + c.block_samples + search::kCell + kPiece - 1) / kPiece * kPiece;
   for (const double hz : c.band.center_hz) d.dispersion.push_back(1e18 / (hz * hz));
   const std::int64_t max_delay = *std::max_element(d.delays.begin(), d.delays.end());
-  const std::int64_t columns = search_reach(c, max_delay, history).keep + 2 * c.block_samples;
+  const std::int64_t columns = CodeRing(c, max_delay, history).capacity();
   const std::int64_t rows = checked_product({n_beams, d.n_channels}, "channels of beams");
   std::vector<std::pair<std::string, std::int64_t>> items{
       {"codes and masks of beams", rows * (columns + columns / search::kCell) + 2 * kSlack},
@@ -69,8 +82,10 @@ struct DeviceSearch::Content {
   Queue queue;  // normalizer, codes
   Queue host;   // threads that feed the streams
   std::vector<std::unique_ptr<SearchEngines>> engines;
-  std::int64_t history, max_delay, capacity, cell_capacity;
+  std::int64_t history, max_delay;
   SearchReach reach;
+  CodeRing ring;
+  std::int64_t capacity, cell_capacity;
   std::unique_ptr<search::CudaNormalizer> normalizer;
   std::vector<std::unique_ptr<SearchTracker>> trackers;  // [beam]
   std::vector<LevelMask> masks;                          // [beam]
@@ -78,7 +93,7 @@ struct DeviceSearch::Content {
   std::vector<float> level_weight;                       // [slot], what all of `weights` has; -1
   Buffer<std::uint8_t> codes, cells;                     // [beam][channel][capacity], cells at 1/64
   Buffer<float> staging;                                 // of feed_host()
-  std::int64_t first = 0, used = 0;                      // ticks of the codes
+  std::int64_t first = 0, end = 0;                       // ticks of the codes
   std::int64_t received = 0, dedispersed = 0;
   SearchCounts common;
 
@@ -90,15 +105,14 @@ struct DeviceSearch::Content {
         n_trials(static_cast<std::int64_t>(c.dms.size())),
         block(c.block_samples),
         queue(Queue::cuda(device)),
-        host(Queue::cpu(static_cast<int>(n_streams))) {
-    for (std::int64_t k = 0; k < n_streams; ++k)
-      engines.push_back(std::make_unique<SearchEngines>(Queue::cuda(device), c));
-    const SearchEngines& e = *engines.front();
-    history = e.history;
-    max_delay = e.max_delay();
-    reach = search_reach(c, max_delay, history);
-    capacity = reach.keep + 2 * block;
-    cell_capacity = capacity / search::kCell;
+        host(Queue::cpu(static_cast<int>(n_streams))),
+        engines(make_engines(device, c, n_streams)),
+        history(engines.front()->history),
+        max_delay(engines.front()->max_delay()),
+        reach(search_reach(c, max_delay, history)),
+        ring(c, max_delay, history),
+        capacity(ring.capacity()),
+        cell_capacity(capacity / search::kCell) {
     const OnDevice scope(queue);
     codes = Buffer<std::uint8_t>(
         checked_product({n_beams, n_channels, capacity}, "codes of beams") + kSlack,
@@ -106,6 +120,15 @@ struct DeviceSearch::Content {
     cells =
         Buffer<std::uint8_t>(n_beams * n_channels * cell_capacity + kSlack, MemorySpace::device);
     restart();
+  }
+
+  static std::vector<std::unique_ptr<SearchEngines>> make_engines(int device,
+                                                                  const SearchChainConfig& c,
+                                                                  std::int64_t n_streams) {
+    std::vector<std::unique_ptr<SearchEngines>> engines;
+    for (std::int64_t k = 0; k < n_streams; ++k)
+      engines.push_back(std::make_unique<SearchEngines>(Queue::cuda(device), c));
+    return engines;
   }
 
   void restart() {
@@ -117,11 +140,10 @@ struct DeviceSearch::Content {
     masks.assign(static_cast<std::size_t>(n_beams), {});
     reports.assign(static_cast<std::size_t>(n_beams), {});
     level_weight.assign(engines.size(), -1);
-    first = used = received = dedispersed = 0;
+    first = end = received = dedispersed = 0;
     common = {};
   }
 
-  std::int64_t end() const { return first + used; }
   search::DeviceRows code_rows(std::int64_t from_column, std::int64_t n) const {
     return {codes.data() + from_column, n_channels * capacity, capacity, n_beams, n_channels, n};
   }
@@ -134,25 +156,22 @@ struct DeviceSearch::Content {
             n};
   }
 
-  /// Room for a block; what lies too far back is forgotten.
-  void extend() {
-    if (used + block > capacity) {
-      const std::int64_t wanted = std::clamp<std::int64_t>(end() - reach.keep - first, 0, used);
-      const std::int64_t drop = wanted / kPiece * kPiece;  // cells in whole words
-      search::slide_rows(queue, code_rows(0, used - drop), drop);
-      search::slide_rows(queue, cell_rows(0, (used - drop) / search::kCell), drop / search::kCell);
-      first += drop;
-      used -= drop;
-    }
-    RYLE_ASSERT(used + block <= capacity);
-    used += block;
+  /// Columns of the new block that belong behind the end of the ring, too.
+  void copy_again(std::int64_t at) {
+    const std::int64_t n = std::min(block, ring.again - at);
+    if (n <= 0) return;
+    const auto copy = [&](const search::DeviceRows& rows, const std::uint8_t* from) {
+      search::copy_rows(queue, rows, from, rows.to_outer, rows.to_inner);
+    };
+    copy(code_rows(ring.columns + at, n), codes.data() + at);
+    copy(cell_rows((ring.columns + at) / search::kCell, n / search::kCell),
+         cells.data() + at / search::kCell);
   }
 
   void add(const float* power, std::int64_t beam_stride, std::int64_t channel_stride,
            std::int64_t n) {
     const Stopwatch watch(common.normalize_s);
-    extend();
-    const std::int64_t at = used - block, absent = power == nullptr ? 0 : n;
+    const std::int64_t at = ring.at(end), absent = power == nullptr ? 0 : n;
     search::fill_rows(queue, code_rows(at + absent, block - absent),
                       static_cast<std::uint8_t>(search::kCodeMean));
     if (absent < block)
@@ -169,6 +188,9 @@ struct DeviceSearch::Content {
     } else {
       normalizer->skip(block);
     }
+    copy_again(at);
+    end += block;
+    first = std::max<std::int64_t>(0, end - ring.columns);
     queue.synchronize();
     for (std::int64_t b = 0; b < n_beams; ++b) note_mask(b, absent);
     received += n;
@@ -186,7 +208,7 @@ struct DeviceSearch::Content {
         now.masked_user - before.masked_user + now.masked_channel - before.masked_channel;
     const bool level = n == block && whole == n_masked * block &&
                        now.written - before.written == (n_channels - n_masked) * block;
-    if (!level || !mask.level || flags != mask.flags) mask.since = end() - block;
+    if (!level || !mask.level || flags != mask.flags) mask.since = end - block;
     mask.level = level;
     mask.n_masked = n_masked;
     mask.flags = flags;
@@ -218,7 +240,7 @@ struct DeviceSearch::Content {
     }
     level_weight[slot] = -1;
     const std::uint8_t* from = cells.data() + beam * n_channels * cell_capacity +
-                               (first_tick + skip - first) / search::kCell;
+                               ring.at(first_tick + skip) / search::kCell;
     e.mask_dedisperser->execute(e.queue, from, cell_capacity, n_cells, e.mask_sums.data(), n_cells);
     search::weights_from_sums(e.queue, e.mask_sums.data(), e.mask_format, n_trials, n_cells, full,
                               e.weights.data() + skip / search::kCell, weight_stride);
@@ -233,7 +255,7 @@ struct DeviceSearch::Content {
     const std::int64_t first_tick = dedispersed - history, n_columns = history + n_new;
     const std::int64_t skip = std::max<std::int64_t>(0, -first_tick);
     const std::uint8_t* from =
-        codes.data() + beam * n_channels * capacity + (first_tick + skip - first);
+        codes.data() + beam * n_channels * capacity + ring.at(first_tick + skip);
     const std::int64_t n_outputs =
         std::min((n_columns - skip + kPiece - 1) / kPiece * kPiece, e.plane_stride - skip);
     e.dedisperser->execute(e.queue, from, capacity, n_outputs,
@@ -262,7 +284,7 @@ struct DeviceSearch::Content {
   }
 
   SearchExtent extent(std::int64_t outputs) const {
-    return {received, outputs - history, first, end()};
+    return {received, outputs - history, first, end};
   }
   SearchFacts facts(SearchEngines& e, std::int64_t beam) {
     SearchFacts f;
@@ -270,9 +292,12 @@ struct DeviceSearch::Content {
     f.undecided = &normalizer->undecided(beam);
     f.copy_codes = [this, &e, beam](std::int64_t from, std::int64_t to, std::uint8_t* out,
                                     std::int64_t stride) {
-      search::transfer_rows(e.queue, {out, 0, stride, 1, n_channels, to - from},
-                            codes.data() + beam * n_channels * capacity + (from - first), 0,
-                            capacity);
+      const std::uint8_t* rows = codes.data() + beam * n_channels * capacity;
+      const std::int64_t n = to - from, before_end = std::min(n, capacity - ring.at(from));
+      search::transfer_rows(e.queue, {out, 0, stride, 1, n_channels, before_end},
+                            rows + ring.at(from), 0, capacity);
+      search::transfer_rows(e.queue, {out + before_end, 0, stride, 1, n_channels, n - before_end},
+                            rows + ring.at(from + before_end), 0, capacity);
       e.queue.synchronize();
     };
     return f;
@@ -289,7 +314,7 @@ struct DeviceSearch::Content {
   }
 
   void advance(std::vector<SearchEvent>* found) {
-    const std::int64_t target = (end() - max_delay) / search::kCell * search::kCell;
+    const std::int64_t target = (end - max_delay) / search::kCell * search::kCell;
     const std::int64_t n_new = target - dedispersed;
     if (n_new <= 0) return;
     const Stopwatch watch(common.dedisperse_s);
@@ -314,7 +339,7 @@ DeviceSearch::~DeviceSearch() = default;
 void DeviceSearch::feed(const float* power, std::int64_t beam_stride, std::int64_t channel_stride,
                         std::int64_t n, std::vector<SearchEvent>* found) {
   const OnDevice scope(content_->queue);
-  RYLE_ASSERT(n <= content_->block && content_->received == content_->end());
+  RYLE_ASSERT(n <= content_->block && content_->received == content_->end);
   content_->add(power, beam_stride, channel_stride, n);
   content_->advance(found);
 }
