@@ -91,17 +91,22 @@ CudaTuning tuning_now(const CudaTuning& row);
 struct F16Plan {
   std::int64_t n_sums = 0;
   std::int64_t n_part_sums = 0;  ///< sums of parts of what is cut along time
-  std::int64_t n_counters = 0;   ///< words, 0 before the first launch
+  std::int64_t n_arrived = 0;    ///< words, 0 before the first launch
 };
 struct F16Memory {
   float* sums = nullptr;
   float* parts = nullptr;
-  int* counters = nullptr;
+  int* arrived = nullptr;
+  int* counter = nullptr;  ///< as those of WgmmaMemory
+  int* next_counter = nullptr;
+  const wgmma::Duo* duos = nullptr;
 };
 struct WgmmaF16Plan : F16Plan {
   wgmma::Layout layout;
   CudaTuning tuning{};
   std::int64_t concurrent_blocks = 0;  ///< thread blocks the device runs at a time
+  wgmma::Duos duos;                    ///< without their list
+  std::vector<wgmma::Duo> duo_list;    ///< for F16Memory::duos
 };
 /// @pre the device has compute capability 9.0
 WgmmaF16Plan plan_wgmma_f16(std::int64_t n_inputs, std::int64_t n_channels, int device);

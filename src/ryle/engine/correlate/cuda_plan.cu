@@ -82,10 +82,7 @@ class CudaCorrelator final : public Correlator {
       wgmma_ = plan_wgmma_s8(config.n_inputs, config.n_channels, device_);
       tile_sums_ = Buffer<std::int32_t>(wgmma_.n_ints, MemorySpace::device);
       counter_words_ = Buffer<int>(2, MemorySpace::device);
-      duos_ = Buffer<wgmma::Duo>(static_cast<std::int64_t>(wgmma_.duo_list.size()),
-                                 MemorySpace::device);
-      copy_bytes(queue, duos_.data(), wgmma_.duo_list.data(), duos_.bytes());
-      queue.synchronize();
+      keep_duos(queue, wgmma_.duo_list);
       tiles_are_stale_ = true;
     }
     if (of_halves(kernel_)) {
@@ -96,7 +93,9 @@ class CudaCorrelator final : public Correlator {
                                : plan_mma_f16(config.n_inputs, config.n_channels, device_);
       real_tiles_ = Buffer<float>(plan.n_sums, MemorySpace::device);
       parts_ = Buffer<float>(plan.n_part_sums, MemorySpace::device);
-      counters_ = Buffer<int>(plan.n_counters, MemorySpace::device);
+      arrived_ = Buffer<int>(plan.n_arrived, MemorySpace::device);
+      counter_words_ = Buffer<int>(2, MemorySpace::device);
+      keep_duos(queue, wgmma_f16_.duo_list);
       tiles_are_stale_ = true;
     }
   }
@@ -201,6 +200,12 @@ class CudaCorrelator final : public Correlator {
  private:
   enum class Handed : std::uint8_t { nothing, tiles, sums };
 
+  void keep_duos(Queue& queue, const std::vector<wgmma::Duo>& list) {
+    duos_ = Buffer<wgmma::Duo>(static_cast<std::int64_t>(list.size()), MemorySpace::device);
+    copy_bytes(queue, duos_.data(), list.data(), duos_.bytes());
+    queue.synchronize();
+  }
+
   // What finish_on_device() gave away was needed until now.
   void clear_if_handed_over(Queue& queue) {
     const auto stream = cuda::stream_of(queue);
@@ -234,7 +239,11 @@ class CudaCorrelator final : public Correlator {
 #endif
     if (kernel_ == Kernel::wgmma_f16) {
       launch_wgmma_f16(wgmma_f16_, gulp, tiles_are_stale_,
-                       {real_tiles_.data(), parts_.data(), counters_.data()}, stream);
+                       {real_tiles_.data(), parts_.data(), arrived_.data(),
+                        counter_words_.data() + n_launches_ % 2,
+                        counter_words_.data() + (n_launches_ + 1) % 2, duos_.data()},
+                       stream);
+      ++n_launches_;
     } else if (kernel_ == Kernel::mma_f16) {
       launch_mma_f16(gulp, tiles_are_stale_, real_tiles_.data(), stream);
     } else if (kernel_ == Kernel::wgmma_s8) {
@@ -287,7 +296,7 @@ class CudaCorrelator final : public Correlator {
   WgmmaF16Plan wgmma_f16_;
   Buffer<float> real_tiles_;
   Buffer<float> parts_;  // of items cut along time, see cuda_wgmma_floats.hpp
-  Buffer<int> counters_;
+  Buffer<int> arrived_;
   Buffer<int> counter_words_;  // of shares taken: a launch's and the next one's
   std::int64_t n_launches_ = 0;
   Buffer<wgmma::Duo> duos_;

@@ -9,15 +9,12 @@
 // kSpectraPerF16Sum spectra bounds what that takes away. Sums in device memory are rounded, once a
 // launch. Equal gulps give equal bits: whole items have one owner a launch, items that are cut are
 // added up in the order of time (cuda_wgmma_floats.hpp).
-#include <algorithm>
-
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/device/cuda/warpgroup_f16.cuh"
 #include "ryle/engine/correlate/cuda_kernels.cuh"
 #include "ryle/engine/correlate/cuda_tuning.hpp"
 #include "ryle/engine/correlate/cuda_wgmma_floats.hpp"
-#include "ryle/engine/correlate/cuda_wgmma_map.hpp"
-#include "ryle/engine/correlate/cuda_wgmma_ring.cuh"
+#include "ryle/engine/correlate/cuda_wgmma_launch.cuh"
 #include "ryle/engine/correlate/cuda_wgmma_sums.cuh"
 
 namespace ryle::correlate::detail {
@@ -132,6 +129,7 @@ struct HalvesWorker {
     multiply_piece<Halves, kPart>(sums, ring, n_blocks, warpgroup, warp, lane);
     cuda::settle(sums.re);
     cuda::settle(sums.im);
+    if (!ring.keeps) return;
     const int warp_sums = sum_at(threadIdx.x - lane, 0, kIm);
     if (n_blocks < shares.n_blocks) {
       const std::int64_t cut_item = id - shares.n_whole;
@@ -194,7 +192,8 @@ WgmmaF16Plan plan_wgmma_f16(std::int64_t n_inputs, std::int64_t n_channels, int 
   plan.tuning = cuda_tuning(90, n_inputs);
   plan.n_sums = plan.layout.n_sums();
   plan.n_part_sums = n_part_slots(plan.layout.n_items, multiprocessors) * plan.layout.item_sums();
-  plan.n_counters = 1 + kWarps * std::int64_t{multiprocessors};
+  plan.n_arrived = kWarps * std::int64_t{multiprocessors};
+  plan.duo_list = duos_of(plan.layout.tile_rows, plan.duos);
   for (auto* kernel : {correlate_wgmma_f16<false>, correlate_wgmma_f16<true>}) {
     RYLE_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                    shared_bytes(kMostSlots)));
@@ -205,23 +204,18 @@ WgmmaF16Plan plan_wgmma_f16(std::int64_t n_inputs, std::int64_t n_channels, int 
 void launch_wgmma_f16(const WgmmaF16Plan& plan, const CudaGulp& gulp, bool overwrite,
                       const F16Memory& memory, cudaStream_t stream) {
   const CudaTuning tuning = tuning_now(plan.tuning);
+  const bool in_two = tuning.clusters && plan.layout.tile_rows > 1;
   HalvesArgs a;
-  a.ring.layout = plan.layout;
-  a.ring.shares =
-      shares_of(plan.layout.n_items, gulp.n_blocks, plan.concurrent_blocks, tuning.least_blocks);
-  a.ring.first_block = gulp.first_block;
-  a.ring.n_slots = std::clamp(tuning.slots, kLeastSlots, kMostSlots);
-  a.ring.next_share = memory.counters;
+  // What a cluster does is not cut along time: parts are numbered by items.
+  a.ring = ring_of(plan, gulp, tuning, in_two ? gulp.n_blocks : tuning.least_blocks, memory.duos);
+  a.ring.next_share = memory.counter;
+  a.ring.other_share = memory.next_counter;
   a.overwrite = overwrite;
   a.sums = memory.sums;
   a.parts = memory.parts;
-  a.arrived = memory.counters + 1;
-  RYLE_CUDA(cudaMemsetAsync(memory.counters, 0, sizeof(int), stream));
-  const auto n_blocks = static_cast<unsigned>(std::min(a.ring.shares.n(), plan.concurrent_blocks));
-  auto* kernel = plan.layout.paired ? correlate_wgmma_f16<true> : correlate_wgmma_f16<false>;
-  kernel<<<n_blocks, kAllThreads, static_cast<std::size_t>(shared_bytes(a.ring.n_slots)), stream>>>(
-      wgmma_map(plan.layout, gulp), a);
-  RYLE_CUDA_LAUNCHED("correlate_wgmma_f16");
+  a.arrived = memory.arrived;
+  launch_ring(plan.layout.paired ? correlate_wgmma_f16<true> : correlate_wgmma_f16<false>, plan,
+              gulp, tuning, a, stream);
 }
 
 void launch_fold_wgmma_f16(const WgmmaF16Plan& plan, const float* sums, cf64* totals,

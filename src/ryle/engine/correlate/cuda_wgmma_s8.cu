@@ -19,8 +19,7 @@
 #include "ryle/device/cuda/warpgroup_s8.cuh"
 #include "ryle/engine/correlate/cuda_kernels.cuh"
 #include "ryle/engine/correlate/cuda_tuning.hpp"
-#include "ryle/engine/correlate/cuda_wgmma_map.hpp"
-#include "ryle/engine/correlate/cuda_wgmma_ring.cuh"
+#include "ryle/engine/correlate/cuda_wgmma_launch.cuh"
 #include "ryle/engine/correlate/cuda_wgmma_sums.cuh"
 
 namespace ryle::correlate::detail {
@@ -202,36 +201,14 @@ void launch_wgmma_s8(const WgmmaPlan& plan, const CudaGulp& gulp, bool overwrite
                      const WgmmaMemory& memory, cudaStream_t stream) {
   const CudaTuning tuning = tuning_now(plan.tuning);
   WgmmaArgs a;
-  a.ring.layout = plan.layout;
-  a.ring.first_block = gulp.first_block;
-  a.ring.clusters = tuning.clusters && plan.layout.tile_rows > 1;
-  a.ring.duos = plan.duos;
-  a.ring.duos.duos = memory.duos;
-  const int cluster = a.ring.clusters ? 2 : 1;
-  a.ring.shares = shares_of(a.ring.clusters ? a.ring.duos.n(plan.layout) : plan.layout.n_items,
-                            gulp.n_blocks, plan.concurrent_blocks / cluster, tuning.least_blocks);
-  a.ring.n_slots =
-      std::clamp(tuning.slots, a.ring.clusters ? kLeastSlotsOfClusters : kLeastSlots, kMostSlots);
-  a.overwrite = overwrite;
-  a.sums = memory.sums;
+  a.ring = ring_of(plan, gulp, tuning, tuning.least_blocks, memory.duos);
   a.ring.next_share = memory.counter;
   a.ring.other_share = memory.next_counter;
+  a.overwrite = overwrite;
+  a.sums = memory.sums;
   if (overwrite) clear_for_cut_items(plan, a, stream);
-  cudaLaunchConfig_t launch{};
-  launch.gridDim = static_cast<unsigned>(
-      std::min(a.ring.shares.n(), plan.concurrent_blocks / cluster) * cluster);
-  launch.blockDim = kAllThreads;
-  launch.dynamicSmemBytes = static_cast<std::size_t>(shared_bytes(a.ring.n_slots));
-  launch.stream = stream;
-  cudaLaunchAttribute attributes[2]{};
-  attributes[0].id = cudaLaunchAttributeClusterDimension;
-  attributes[0].val.clusterDim = {static_cast<unsigned>(cluster), 1, 1};
-  attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attributes[1].val.programmaticStreamSerializationAllowed = 1;
-  launch.attrs = attributes;
-  launch.numAttrs = tuning.early ? 2 : 1;
-  auto* kernel = plan.layout.paired ? correlate_wgmma_s8<true> : correlate_wgmma_s8<false>;
-  RYLE_CUDA(cudaLaunchKernelEx(&launch, kernel, wgmma_map(plan.layout, gulp, a.ring.clusters), a));
+  launch_ring(plan.layout.paired ? correlate_wgmma_s8<true> : correlate_wgmma_s8<false>, plan, gulp,
+              tuning, a, stream);
 }
 
 void launch_fold_wgmma_s8(const WgmmaPlan& plan, const std::int32_t* sums, ci64* totals,
