@@ -322,6 +322,12 @@ TEST_F(CudaCorrelate, ManyGulpsThenASecondDump) {
     correlator->execute(queue(), input);
     correlator->reset(queue());
     expect_equal(run(queue(), *correlator, gulps, this, {}), wanted, name + " after reset");
+#ifdef RYLE_HAVE_CUDA
+    correlator->execute(queue(), input);
+    finish_in_order(queue(), *correlator);  // int64 sums are left where they lie
+    correlator->reset(queue());
+    expect_equal(run(queue(), *correlator, gulps, this, {}), wanted, name + " after a fold");
+#endif
   }
 }
 
@@ -472,8 +478,13 @@ TEST_F(CudaCorrelate, AnyTuningGivesTheSameSums) {
     explicit Scope(const CudaTuning& tuning) { set_cuda_tuning(&tuning); }
     ~Scope() { set_cuda_tuning(nullptr); }
   };
-  for (const CudaTuning tuning : {CudaTuning{3, 1}, CudaTuning{4, 2}, CudaTuning{14, 1}}) {
+  for (const CudaTuning tuning :
+       {CudaTuning{3, 1}, CudaTuning{4, 2}, CudaTuning{12, 1}, CudaTuning{6, 1024, false, true},
+        CudaTuning{4, 1, true}, CudaTuning{12, 16, true, true}, CudaTuning{8, 1024, true}}) {
     const Scope scope(tuning);
+    check(name, SampleFormat::ci8, {500, 1, 130}, true);   // 4 rows of tiles
+    check(name, SampleFormat::ci8, {700, 3, 66}, false);   // 6, one tile meets no other
+    check(name, SampleFormat::ci8, {300, 5, 200}, false);  // 3, and the last channel is alone
     check(name, SampleFormat::ci8, {130, 2, 700}, false);
     check(name, SampleFormat::ci8, {64, 3, 700}, true);
     check("sm90_f16_wgmma", SampleFormat::cf16, {130, 2, 700}, false);
