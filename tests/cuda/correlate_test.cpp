@@ -489,6 +489,8 @@ TEST_F(CudaCorrelate, AnyTuningGivesTheSameSums) {
     check(name, SampleFormat::ci8, {64, 3, 700}, true);
     check("sm90_f16_wgmma", SampleFormat::cf16, {130, 2, 700}, false);
     check("sm90_f16_wgmma", SampleFormat::cf16, {64, 3, 700}, true);
+    check("sm90_f16_wgmma", SampleFormat::cf16, {700, 3, 66}, false);
+    check("sm90_f16_wgmma", SampleFormat::cf16, {300, 5, 100}, true);
   }
 }
 
