@@ -133,6 +133,14 @@ void in_transaction(Database& db, const Write& write) {
   }
 }
 
+void remove_database(const std::string& path) {
+  std::error_code ignored;
+  for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path + suffix, ignored);
+}
+
+// A live search waits so long for another writer.
+constexpr double kWriter_s = 0.2;
+
 void write_records(Database& db, const VoltageRecords& records) {
   in_transaction(db, [&] {
     write_triggers(db, records.triggers);
@@ -171,37 +179,94 @@ void write_search_database(const std::string& path, const SearchDescription& sea
 struct SearchDatabase::Content {
   SearchDescription search;
   Database db;
+  std::vector<SearchCandidate> events;  // that wait
+  VoltageRecords records;
+  std::string refusal;
+  double last_patience_s = 5;
 };
 
 SearchDatabase::SearchDatabase(const std::string& path, const SearchDescription& search,
-                               bool overwrite) {
+                               bool overwrite, double last_patience_s) {
   if (std::filesystem::exists(path)) {
     if (!overwrite) throw IoError::from_errno("create", path, EEXIST, true);
-    std::error_code ignored;
-    for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path + suffix, ignored);
+    remove_database(path);
   }
-  content_.reset(new Content{search, Database(path, Database::Mode::create, 5)});
-  Database& db = content_->db;
-  db.number("PRAGMA journal_mode = WAL");
-  db.run("BEGIN");
-  db.run(kCandidateSchema);
-  write_run(db, search);
-  db.run("COMMIT");
+  try {
+    content_.reset(new Content{
+        search, Database(path, Database::Mode::create, kWriter_s), {}, {}, {}, last_patience_s});
+    Database& db = content_->db;
+    db.number("PRAGMA journal_mode = WAL");
+    in_transaction(db, [&] {
+      db.run(kCandidateSchema);
+      write_run(db, search);
+    });
+  } catch (...) {  // half a database would be in the way of the next attempt
+    content_.reset();
+    remove_database(path);
+    throw;
+  }
 }
 SearchDatabase::~SearchDatabase() = default;
 
 void SearchDatabase::append(std::span<const SearchCandidate> list) {
-  Database& db = content_->db;
-  in_transaction(db, [&] { write_events(db, content_->search, list); });
+  auto& events = content_->events;
+  events.insert(events.end(), list.begin(), list.end());
+  retry();
 }
-void SearchDatabase::append(const VoltageRecords& records) { write_records(content_->db, records); }
+void SearchDatabase::append(const VoltageRecords& records) {
+  auto& waiting = content_->records;
+  waiting.triggers.insert(waiting.triggers.end(), records.triggers.begin(), records.triggers.end());
+  waiting.dumps.insert(waiting.dumps.end(), records.dumps.begin(), records.dumps.end());
+  retry();
+}
+
+void SearchDatabase::retry() {
+  if (n_waiting() > 0) write(nullptr);
+}
+
+// Who has been refused once must not wait every time: a search goes on meanwhile.
+bool SearchDatabase::write(const SearchDescription* last) {
+  Content& me = *content_;
+  const double patience_s = last != nullptr      ? me.last_patience_s
+                            : me.refusal.empty() ? kWriter_s
+                                                 : 0;
+  sqlite3_busy_timeout(me.db.get(), static_cast<int>(1000 * patience_s));
+  try {
+    in_transaction(me.db, [&] {
+      write_events(me.db, me.search, me.events);
+      write_triggers(me.db, me.records.triggers);
+      write_dumps(me.db, me.records.dumps);
+      if (last != nullptr) write_run(me.db, *last);
+    });
+  } catch (const Error& e) {
+    me.refusal = e.what();
+#if RYLE_MUTANT == 1481
+    me.events.clear();
+    me.records = {};
+#endif
+    return false;
+  }
+  me.refusal.clear();
+  me.events.clear();
+  me.records = {};
+  return true;
+}
+
+std::int64_t SearchDatabase::n_waiting() const {
+  return static_cast<std::int64_t>(content_->events.size() + content_->records.triggers.size() +
+                                   content_->records.dumps.size());
+}
+const std::string& SearchDatabase::refusal() const { return content_->refusal; }
+std::span<const SearchCandidate> SearchDatabase::waiting_events() const { return content_->events; }
+const VoltageRecords& SearchDatabase::waiting_records() const { return content_->records; }
 
 void SearchDatabase::finish(const SearchDescription& search) {
-  Database& db = content_->db;
-  db.run("BEGIN");
-  write_run(db, search);
-  db.run("COMMIT");
-  db.number("PRAGMA journal_mode = DELETE");
+  if (!write(&search)) return;
+  try {  // a log that stays is read like the file
+    content_->db.number("PRAGMA journal_mode = DELETE");
+  } catch (const Error& e) {
+    content_->refusal = e.what();
+  }
 }
 
 std::vector<SearchCandidate> read_search_database(const std::string& path) {

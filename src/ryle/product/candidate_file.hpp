@@ -81,24 +81,45 @@ std::string voevent_xml(const SearchDescription& search, const SearchCandidate& 
 /// exact. Published by rename.
 void write_search_database(const std::string& path, const SearchDescription& search,
                            const std::vector<SearchCandidate>& list, bool overwrite);
-/// The same, growing under its final name while others read (SQLite's write-ahead log): what
-/// append() has returned of survives a kill. One thread at a time.
+/// The same, growing under its final name while others read (SQLite's write-ahead log): what the
+/// database has taken survives a kill. What it does not take, because another process holds it
+/// locked or the disk is full, waits in memory and is tried again. One thread at a time.
 class SearchDatabase {
  public:
-  SearchDatabase(const std::string& path, const SearchDescription& search, bool overwrite);
+  /// Throws IoError when there is a file and not `overwrite`, or none can be created.
+  /// finish() waits `last_patience_s` for other writers, append() much less.
+  SearchDatabase(const std::string& path, const SearchDescription& search, bool overwrite,
+                 double last_patience_s = 5);
   ~SearchDatabase();
   SearchDatabase(const SearchDatabase&) = delete;
   SearchDatabase& operator=(const SearchDatabase&) = delete;
   void append(std::span<const SearchCandidate> list);
   /// Triggers and dumps of voltages; a number that is there already is replaced.
   void append(const VoltageRecords& records);
-  /// Writes the final description and folds the log into the file.
+  /// Tries what waits, once.
+  void retry();
+  std::int64_t n_waiting() const;
+  /// Why the last attempt failed; "" = it did not.
+  const std::string& refusal() const;
+  std::span<const SearchCandidate> waiting_events() const;
+  const VoltageRecords& waiting_records() const;
+  /// Tries what waits a last time, with patience, writes the final description and folds the log
+  /// into the file. Never throws for what the database refuses: see refusal() and n_waiting().
   void finish(const SearchDescription& search);
 
  private:
+  bool write(const SearchDescription* last);
   struct Content;
   std::unique_ptr<Content> content_;
 };
+/// Rows as lines of JSON, {"table": "event", "trigger" or "dump", column: value, ...}: where they
+/// go that no database takes.
+std::string search_json_lines(std::span<const SearchCandidate> list, const VoltageRecords& records);
+/// Appends what a database did not take to STEM_unwritten.jsonl beside STEM.sqlite. `file` becomes
+/// its path, "" where that cannot be written either. Returns what to say of it.
+std::string keep_unwritten(const std::string& database, std::span<const SearchCandidate> list,
+                           const VoltageRecords& records, const std::string& reason,
+                           std::string& file);
 std::vector<SearchCandidate> read_search_database(const std::string& path);
 /// The same to a database that nobody else writes any more.
 void append_voltage_records(const std::string& path, const VoltageRecords& records);

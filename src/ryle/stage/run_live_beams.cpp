@@ -124,14 +124,23 @@ class LiveBeamRun final : public LivePath {
   /// The search has closed its database before the last dumps were written.
   void finish_ring(RunSummary& summary) {
     ring_->finish(summary);
+    if (!(config_.search.dm_max > 0)) return;  // no search, no database
     const std::string path = in_output_directory(config_.output.name + ".sqlite");
+    const VoltageRecords records = ring_->take_records();
+    std::string reason = "the search has made no database";
     const auto& made = summary.products;  // else the file is of another run
-    if (std::find(made.begin(), made.end(), path) == made.end()) return;
-    try {
-      append_voltage_records(path, ring_->take_records());
-    } catch (const Error& e) {
-      summary.errors.push_back(std::string("voltages: ") + e.what());
+    if (std::find(made.begin(), made.end(), path) != made.end()) {
+      try {
+        return append_voltage_records(path, records);
+      } catch (const Error& e) {
+        reason = e.what();
+      }
     }
+    if (records.empty()) return;
+    std::string file;
+    summary.errors.push_back("voltages: " + keep_unwritten(path, {}, records, reason, file));
+    if (!file.empty() && std::find(made.begin(), made.end(), file) == made.end())
+      summary.products.push_back(file);
   }
 
   std::vector<std::unique_ptr<BeamConsumer>> make_consumers(const BeamStream& stream) {

@@ -220,10 +220,10 @@ struct LiveSearch::Content {
       ++progress.restarts;
       return;
     }
-    begun = true;
     description.start_tai_ns = clock.tai_ns(origin_sample);
     description.start_mjd_utc = utc_mjd_s(description.start_tai_ns) / 86400;
     products.begin(description);
+    begun = true;
   }
 
   void publish() {
@@ -258,6 +258,7 @@ struct LiveSearch::Content {
     if (stream.time_source == TimeSource::arrival)
       summary.warnings.emplace_back("search: times rest on this host's clock");
     if (!error.empty()) summary.errors.push_back("search: " + error);
+    for (const auto& e : products.errors()) summary.errors.push_back("search: " + e);
   }
 };
 
@@ -271,16 +272,14 @@ void LiveSearch::finish(RunSummary& summary) {
   Content& me = *content_;
   me.gatherer.finish();
   me.thread->join();
-  if (!me.failed) {
-    try {
-      if (!me.begun) me.products.begin(me.description);
-      me.description.n_samples = static_cast<std::int64_t>(
-          std::llround(me.progress.data_s / me.search_config.chain.band.sample_interval_s));
-      me.products.finish(me.description);
-    } catch (const std::exception& e) {
-      me.error = e.what();
-      me.failed = true;
-    }
+  try {  // what was found before a failure, too
+    if (!me.begun && !me.failed) me.products.begin(me.description);
+    me.description.n_samples = static_cast<std::int64_t>(
+        std::llround(me.progress.data_s / me.search_config.chain.band.sample_interval_s));
+    if (me.begun || !me.failed) me.products.finish(me.description);
+  } catch (const std::exception& e) {
+    if (me.error.empty()) me.error = e.what();
+    me.failed = true;
   }
   me.summarise(summary);
 }

@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/version.hpp"
@@ -19,6 +21,7 @@ namespace {
 constexpr const char* kTexts[] = {".cand", ".cands", ".singlepulse", ".csv"};
 // A run of months: later events are in the database only.
 constexpr std::size_t kMostInTexts = 200'000;
+constexpr double kRetry_s = 1;  // to the next attempt at a database that took nothing
 
 }  // namespace
 
@@ -82,9 +85,32 @@ void SearchProducts::warn_once(const std::string& text) {
 
 void SearchProducts::begin(const SearchDescription& description) {
   description_ = description;
-  if (options_.output_directory.empty() || !(options_.rewrite_s > 0)) return;
-  database_ =
-      std::make_unique<SearchDatabase>(path_of(".sqlite"), description_, options_.overwrite);
+  begun_ = true;
+  if (!live()) return;
+  if (!options_.overwrite && std::filesystem::exists(path_of(".sqlite")))
+    throw IoError::from_errno("create", path_of(".sqlite"), EEXIST, true);
+  if (options_.overwrite) {
+    std::error_code ignored;
+    std::filesystem::remove(path_of("_unwritten.jsonl"), ignored);
+  }
+  open_database();
+}
+
+void SearchProducts::note_refusal(const std::string& reason) {
+  if (reason.empty() || std::exchange(refused_, true)) return;
+  warn_once("the database took no rows for a while, they waited in memory: " + reason);
+}
+
+void SearchProducts::open_database() {
+  try {
+    database_ = std::make_unique<SearchDatabase>(path_of(".sqlite"), description_,
+                                                 options_.overwrite, options_.database_patience_s);
+  } catch (const Error& e) {
+    return note_refusal(e.what());
+  }
+  if (!events_.empty()) database_->append(events_);
+  if (!early_.empty()) database_->append(early_);
+  early_ = {};
 }
 
 SearchCandidate SearchProducts::candidate(const BeamEvent& b, std::int64_t origin_samples,
@@ -130,12 +156,24 @@ void SearchProducts::add(std::vector<BeamEvent>& events, std::int64_t origin_sam
     c.number = static_cast<std::int64_t>(events_.size()) + 1;
     if (c.flags.empty()) {
       ++n_candidates_;
-      write_event(e.event, c);
+      live() ? write_event_live(e.event, c) : write_event(e.event, c);
     }
     events_.push_back(std::move(c));
   }
   events.clear();
-  if (database_ && events_.size() > first) database_->append(std::span(events_).subspan(first));
+  if (database_ == nullptr || events_.size() == first) return;
+  database_->append(std::span(events_).subspan(first));
+  note_refusal(database_->refusal());
+}
+
+void SearchProducts::write_event_live(const SearchEvent& e, SearchCandidate& c) {
+  try {
+    write_event(e, c);
+  } catch (const Error& error) {
+    if (!std::exchange(unwritten_pictures_, true))
+      warn_once(fmt::format("candidate {} and perhaps others have no picture or VOEvent: {}",
+                            c.number, error.what()));
+  }
 }
 
 void SearchProducts::write_event(const SearchEvent& e, SearchCandidate& c) {
@@ -176,29 +214,75 @@ void SearchProducts::write_texts(bool again) {
 }
 
 void SearchProducts::add(const VoltageRecords& records) {
-  if (database_ && !records.empty()) database_->append(records);
+  if (!live() || records.empty()) return;
+  if (database_ == nullptr) {
+    early_.triggers.insert(early_.triggers.end(), records.triggers.begin(), records.triggers.end());
+    early_.dumps.insert(early_.dumps.end(), records.dumps.begin(), records.dumps.end());
+    return;
+  }
+  database_->append(records);
+  note_refusal(database_->refusal());
 }
 
 void SearchProducts::tick(double now_s) {
-  if (!database_ || n_written_ == events_.size() || events_.size() > kMostInTexts ||
+  if (!live()) return;
+  if (now_s - last_retry_s_ >= kRetry_s) {
+    last_retry_s_ = now_s;
+    if (database_ != nullptr) database_->retry();
+    if (database_ == nullptr && begun_) open_database();
+  }
+  if (n_written_ == events_.size() || events_.size() > kMostInTexts ||
       now_s - last_rewrite_s_ < options_.rewrite_s)
     return;
   last_rewrite_s_ = now_s;
-  write_texts(texts_exist_);
+  try {
+    write_texts(texts_exist_);
+  } catch (const Error& e) {
+    if (!std::exchange(unwritten_texts_, true))
+      warn_once(std::string("tables of candidates could not be written for a while: ") + e.what());
+  }
 }
 
 void SearchProducts::finish(const SearchDescription& description) {
   description_ = description;
   if (options_.output_directory.empty()) return;
+  if (live()) return finish_live();
   write_texts(texts_exist_);
-  if (database_) {
-    database_->finish(description_);
-    database_.reset();
-  } else {
-    write_search_database(path_of(".sqlite"), description_, events_, options_.overwrite);
-  }
+  write_search_database(path_of(".sqlite"), description_, events_, options_.overwrite);
   for (const char* suffix : kTexts) products_.push_back(path_of(suffix));
   products_.push_back(path_of(".sqlite"));
+}
+
+void SearchProducts::finish_live() {
+  try {
+    write_texts(texts_exist_);
+    for (const char* suffix : kTexts) products_.push_back(path_of(suffix));
+  } catch (const Error& e) {
+    errors_.emplace_back(e.what());
+  }
+  std::string unwritten;
+  if (database_ == nullptr) open_database();
+  if (database_ == nullptr) {
+    errors_.push_back(
+        keep_unwritten(path_of(".sqlite"), events_, early_, "it could not be made", unwritten));
+  } else {
+    products_.push_back(path_of(".sqlite"));
+    database_->finish(description_);
+#if RYLE_MUTANT == 1482
+    if (database_->n_waiting() < 0) {
+#else
+    if (database_->n_waiting() > 0) {
+#endif
+      errors_.push_back(keep_unwritten(path_of(".sqlite"), database_->waiting_events(),
+                                       database_->waiting_records(), database_->refusal(),
+                                       unwritten));
+    } else if (!database_->refusal().empty()) {
+      warn_once("the log of the database stays beside it (" + path_of(".sqlite-wal") +
+                "), keep both: " + database_->refusal());
+    }
+    database_.reset();
+  }
+  if (!unwritten.empty()) products_.push_back(unwritten);
 }
 
 }  // namespace ryle::stage

@@ -34,6 +34,8 @@ struct SearchProductOptions {
   /// Live: the database grows under its name, texts are replaced whole at most so often. 0 =
   /// everything is written at the end.
   double rewrite_s = 0;
+  /// Live: how long the end waits for others who write to the database.
+  double database_patience_s = 5;
 };
 
 /// Makes candidates of events and writes every product of a search: a picture and a VOEvent each at
@@ -53,14 +55,18 @@ class SearchProducts {
   void add(std::vector<BeamEvent>& events, std::int64_t origin_samples, std::int64_t origin_tai_ns);
   /// Live: triggers and dumps of voltages, for the database.
   void add(const VoltageRecords& records);
-  /// Live: writes texts again when it is time. `now_s` of a steady clock.
+  /// Live: writes texts again when it is time, and what the database did not take. `now_s` of a
+  /// steady clock.
   void tick(double now_s);
+  /// Live: what cannot be written on the way is a warning and tried again, what cannot be written
+  /// here an error of errors(), and rows go to NAME_unwritten.jsonl. Else throws.
   void finish(const SearchDescription& description);
 
   const std::vector<SearchCandidate>& events() const { return events_; }
   std::int64_t n_candidates() const { return n_candidates_; }
   const std::vector<std::string>& products() const { return products_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
+  const std::vector<std::string>& errors() const { return errors_; }
 
  private:
   std::string path_of(const std::string& suffix) const;
@@ -69,18 +75,26 @@ class SearchProducts {
   void write_event(const SearchEvent& e, SearchCandidate& c);
   void write_texts(bool again);
   void warn_once(const std::string& text);
+  bool live() const { return options_.rewrite_s > 0 && !options_.output_directory.empty(); }
+  void write_event_live(const SearchEvent& e, SearchCandidate& c);
+  void open_database();
+  void note_refusal(const std::string& reason);
+  void finish_live();
 
   SearchProductOptions options_;
   search::Band band_;
   std::vector<double> dms_;
   SearchDescription description_;
-  std::unique_ptr<SearchDatabase> database_;  // live only
+  std::unique_ptr<SearchDatabase> database_;  // live only, once it can be made
+  VoltageRecords early_;                      // what came before it
+  double last_retry_s_ = -1e300;
+  bool begun_ = false, refused_ = false, unwritten_pictures_ = false, unwritten_texts_ = false;
   std::vector<SearchCandidate> events_;
   std::int64_t n_candidates_ = 0;
   std::size_t n_written_ = 0;  // events in the texts on disk
   double last_rewrite_s_ = -1e300;
   bool texts_exist_ = false;
-  std::vector<std::string> products_, warnings_;
+  std::vector<std::string> products_, warnings_, errors_;
 };
 
 }  // namespace ryle::stage
