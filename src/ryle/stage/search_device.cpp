@@ -19,8 +19,10 @@ namespace {
 
 /// Rows of codes may be read beyond their end: whole pieces of the tree, and kReadAhead.
 constexpr std::int64_t kSlack = 4096;
-/// The tree writes whole pieces of so many outputs fastest.
+/// The tree reads whole pieces of so many codes.
 constexpr std::int64_t kPiece = 1024;
+/// It writes whole pieces of so many outputs fastest.
+constexpr std::int64_t kOutputs = 512;
 
 /// Codes of a row lie in a ring, and its first columns behind its end a second time: what a block
 /// needs is one piece of memory wherever it begins, and nothing is ever moved.
@@ -257,7 +259,7 @@ struct DeviceSearch::Content {
     const std::uint8_t* from =
         codes.data() + beam * n_channels * capacity + ring.at(first_tick + skip);
     const std::int64_t n_outputs =
-        std::min((n_columns - skip + kPiece - 1) / kPiece * kPiece, e.plane_stride - skip);
+        std::min((n_columns - skip + kOutputs - 1) / kOutputs * kOutputs, e.plane_stride - skip);
     e.dedisperser->execute(e.queue, from, capacity, n_outputs,
                            e.plane.data() + skip * e.sum_bytes(), e.plane_stride);
     weigh(slot, beam, first_tick, skip, n_columns);

@@ -10,7 +10,9 @@
 
 #include "ryle/core/random.hpp"
 #include "ryle/engine/search/cuda_normalize_codes.cuh"
+#include "ryle/engine/search/cuda_normalize_common.cuh"
 #include "ryle/engine/search/cuda_normalize_flags.cuh"
+#include "ryle/engine/search/kurtosis.hpp"
 #include "ryle/engine/search/robust.hpp"
 
 namespace ryle::search {
@@ -67,6 +69,10 @@ class Emulated {
     counts_.resize(sums_.size());
     band_.resize(size(n_beams * ring_));
     found_.assign(size(n_beams), 0);
+    n_samples_.resize(bad_.size());
+    common_.resize(size(n_beams * gulp));
+    common_counts_.resize(common_.size());
+    gains_.resize(size(rows));
   }
 
   /// @shape power [beam][channel][n], `stride` between channels
@@ -75,7 +81,7 @@ class Emulated {
     codes.assign(static_cast<std::size_t>(n_beams_ * config_.n_channels * stride), 0xCD);
     cells.assign(codes.size() / 64 + 1, 0xCD);
     counters.assign(static_cast<std::size_t>(n_beams_ * kNormalizeCounters), 0);
-    const NormalizeWork w = work(power, stride, n);
+    NormalizeWork w = work(power, stride, n);
     const FlagWork f{degree(),
                      basis_.data(),
                      config_.bandpass_threshold,
@@ -105,6 +111,7 @@ class Emulated {
            [&] { channels_kernel(w, f); });
     launch({{static_cast<unsigned>(n_beams_ * w.n_cells)}, {kSelectThreads}, shared},
            [&] { cells_kernel(w, f); });
+    if (w.n_samples != nullptr) flag_kurtosis(w, shared);
     launch(blocks(jobs, 256), [&] { scales_kernel(w, jobs); });
     BurstWork b{sums_.data(),
                 counts_.data(),
@@ -118,10 +125,27 @@ class Emulated {
                 found_.data()};
     write(w, b, 0, n_beams_);
     if (config_.flag_channels) find_bursts(w, b);
+    if (config_.zero_dm != ZeroDm::off) {
+      w.common = common_.data();
+      w.common_counts = common_counts_.data();
+      w.gains = gains_.data();
+      launch({{static_cast<unsigned>((n + 255) / 256), static_cast<unsigned>(n_beams_)}, {256}, 0},
+             [&] { common_kernel(w); });
+      launch(
+          {{static_cast<unsigned>((config_.n_channels + kResponseThreads - 1) / kResponseThreads),
+            static_cast<unsigned>(n_beams_)},
+           {kResponseThreads},
+           0},
+          [&] { response_kernel(w, config_.zero_dm == ZeroDm::weighted); });
+      std::fill(counters.begin(), counters.end(), 0);
+      write(w, {}, 0, n_beams_);
+    }
     launch(blocks(rows, 256), [&] { keep_cells_kernel(w, rows); });
     n_past_cells_ = std::min<std::int64_t>(config_.median_cells / 2, n_past_cells_ + w.n_cells);
   }
 
+  /// Times that the user masks. @shape [channel][gulp]
+  std::vector<std::uint8_t> times;
   std::vector<std::uint8_t> codes, cells;
   std::vector<unsigned long long> counters;
   const std::vector<std::uint8_t>& flags() const { return flags_; }
@@ -158,6 +182,9 @@ class Emulated {
     w.bad = bad_.data();
     w.flags = flags_.data();
     w.counters = counters.data();
+    w.times = times.empty() ? nullptr : times.data();
+    w.times_stride = gulp_;
+    w.n_samples = config_.kurtosis_degrees > 0 ? n_samples_.data() : nullptr;
     return w;
   }
   void write(const NormalizeWork& w, const BurstWork& b, std::int64_t beam, std::int64_t n_beams) {
@@ -167,11 +194,31 @@ class Emulated {
             {kWriteThreads},
             0},
            [&] {
-             if (whole_words(w))
-               codes_kernel<true>(w, b, groups, static_cast<int>(beam));
+             if (w.gains != nullptr)
+               codes_kernel<true, true>(w, b, groups, static_cast<int>(beam));
+             else if (whole_words(w))
+               codes_kernel<true, false>(w, b, groups, static_cast<int>(beam));
              else
-               codes_kernel<false>(w, b, groups, static_cast<int>(beam));
+               codes_kernel<false, false>(w, b, groups, static_cast<int>(beam));
            });
+  }
+  void flag_kurtosis(const NormalizeWork& w, std::size_t shared_bytes) {
+    const auto n = static_cast<std::size_t>(config_.statistics_samples) + 1;
+    std::vector<std::uint8_t> seen(n, 0);
+    std::vector<double> low(n, 0.0), high(n, 0.0);
+    const KurtosisWork k{config_.kurtosis_degrees, seen.data(), low.data(), high.data()};
+    const std::int64_t jobs = n_beams_ * config_.n_channels * w.n_cells;
+    launch({{static_cast<unsigned>((jobs + 255) / 256)}, {256}, 0},
+           [&] { count_samples_kernel(w, k, jobs); });
+    for (std::size_t count = 32; count < n; ++count) {
+      if (seen[count] == 0) continue;
+      const auto limits =
+          kurtosis_limits(static_cast<std::int64_t>(count), config_.kurtosis_degrees);
+      low[count] = limits.low;
+      high[count] = limits.high;
+    }
+    launch({{static_cast<unsigned>(n_beams_ * w.n_cells)}, {kSelectThreads}, shared_bytes},
+           [&] { kurtosis_kernel(w, k); });
   }
   /// Beams that stand out are taken apart by the host's flagger, as CudaNormalizer does it.
   void find_bursts(const NormalizeWork& w, const BurstWork& b) {
@@ -208,7 +255,8 @@ class Emulated {
   std::vector<CellScale> scales_;
   std::vector<double> basis_;
   std::vector<float> sums_, counts_, band_;
-  std::vector<int> found_;
+  std::vector<float> common_, common_counts_, gains_;
+  std::vector<int> found_, n_samples_;
 };
 
 /// Against Normalizer: codes, cells, flags and what became of every sample.
@@ -234,6 +282,8 @@ void expect_beam(const Emulated& found, std::int64_t beam, Normalizer& host, con
   EXPECT_EQ(count(kAbsent), report.masked_absent);
   EXPECT_EQ(count(kChannel), report.masked_channel);
   EXPECT_EQ(count(kBadCell), report.masked_cell);
+  EXPECT_EQ(count(kTime), report.masked_time);
+  EXPECT_EQ(count(kKurtosis), report.masked_kurtosis);
   EXPECT_EQ(count(kSpectrum), report.masked_spectra);
   EXPECT_EQ(count(kClippedLow), report.clipped_low);
   EXPECT_EQ(count(kClippedHigh), report.clipped_high);
@@ -270,6 +320,49 @@ TEST(CudaNormalizeKernels, EqualTheHost) {
   EXPECT_GT(reports[0].masked_absent, 30 * 39);
   EXPECT_GT(reports[1].masked_spectra, 0);
   EXPECT_TRUE(emulated.found(1));
+}
+
+// Times masked by the user, spectral kurtosis, and what all channels do at once taken out of each
+// by its response.
+TEST(CudaNormalizeKernels, MasksKurtosisAndTheFilter) {
+  constexpr std::int64_t kChannels = 36, kGulp = 768;
+  NormalizeConfig config = emulated_config(kChannels);
+  config.statistics_samples = 256;
+  config.kurtosis_degrees = 20;
+  config.zero_dm = ZeroDm::weighted;
+  std::vector<std::uint8_t> few(kChannels, 0);
+  std::fill_n(few.begin() + 4, 9, std::uint8_t{1});
+  config.mask.blocks = {{100, 131, {}}, {400, 700, few}};
+  // Noise of 20 pairs of degrees of freedom: rms = mean / sqrt(20).
+  std::vector<float> power;
+  for (std::int64_t c = 0; c < kChannels; ++c)
+    for (std::int64_t t = 0; t < kGulp; ++t) {
+      const auto key = combine(11, static_cast<std::uint64_t>(c * kGulp + t));
+      const double common = 0.04 * std::sin(0.02 * static_cast<double>(t));
+      double x = 0;
+      for (std::uint64_t k = 0; k < 40; ++k) {
+        const double g = gaussian(combine(key, k));
+        x += g * g / 40;
+      }
+      // Bursts that hardly change the rms of their cell, but its kurtosis.
+      if (c == 20 && t >= 256 && t < 512) x += t % 32 == 0 ? 1.1 : 0;
+      if (t == 600) x += 2;  // in all channels: no kurtosis of one among its neighbors
+      power.push_back(static_cast<float>(100 * (x + common)));
+    }
+  Emulated emulated(config, 1, kGulp);
+  emulated.times.assign(static_cast<std::size_t>(kChannels * kGulp), 0);
+  for (const auto& block : config.mask.blocks)
+    for (std::int64_t c = 0; c < kChannels; ++c)
+      if (block.channels.empty() || block.channels[static_cast<std::size_t>(c)] != 0)
+        std::fill(emulated.times.begin() + c * kGulp + block.first,
+                  emulated.times.begin() + c * kGulp + block.end, std::uint8_t{1});
+  emulated.run(power.data(), kGulp, kGulp, 2);
+  Normalizer host(config);
+  NormalizeReport report;
+  expect_beam(emulated, 0, host, power.data(), kChannels, kGulp, kGulp, &report);
+  EXPECT_EQ(report.masked_time, 31 * (kChannels - 1) + 300 * 9);
+  EXPECT_GT(report.masked_kurtosis, 0);
+  EXPECT_LT(report.masked_kurtosis, 10 * 256);
 }
 
 // Few channels, rows off whole words, cells of other lengths, medians over gulps.

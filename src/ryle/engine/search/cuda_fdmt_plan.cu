@@ -313,8 +313,8 @@ class CudaTree final : public Dedisperser {
       work.out_rows = level.out_rows.data();
       work.n_tiles = static_cast<int>(level.tiles.size());
       work.shared_bytes = level.shared_bytes;
-      const bool whole = n_outputs % kCodeTimes == 0 && sum_stride % 4 == 0 &&
-                         reinterpret_cast<std::uintptr_t>(sums) % 8 == 0;
+      const bool whole = n_outputs % (level.codes ? kCodeTimes : kMergeTimes) == 0 &&
+                         sum_stride % 4 == 0 && reinterpret_cast<std::uintptr_t>(sums) % 8 == 0;
       work.padded = !last || whole;
       if (level.codes) {
         launch_merge_codes(work, quads_, level.longest_extent, cuda::stream_of(queue));

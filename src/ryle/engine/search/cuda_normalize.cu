@@ -11,6 +11,7 @@
 #include "ryle/device/on_device.hpp"
 #include "ryle/engine/search/cuda_normalize.cuh"
 #include "ryle/engine/search/device_memory.hpp"
+#include "ryle/engine/search/kurtosis.hpp"
 #include "ryle/engine/search/robust.hpp"
 
 namespace ryle::search {
@@ -40,6 +41,15 @@ struct CudaNormalizer::Content {
   Buffer<float> sums, counts, band;  // rings
   Buffer<int> found;
   std::vector<int> host_found;
+  std::int64_t tick = 0;       // of the first sample of this gulp
+  Buffer<std::uint8_t> times;  // that the user masks
+  std::vector<std::uint8_t> host_times;
+  Buffer<int> n_samples;  // spectral kurtosis
+  Buffer<std::uint8_t> seen;
+  Buffer<double> limits;  // low, high
+  std::vector<std::uint8_t> host_seen, has_limits;
+  std::vector<double> host_limits;
+  Buffer<float> common, gains;  // zero-DM filter; common: means, counts
 
   Content(Queue& queue, const NormalizeConfig& c, std::int64_t beams, std::int64_t samples)
       : config(c),
@@ -77,7 +87,76 @@ struct CudaNormalizer::Content {
     }
     copy_bytes(queue, user.data(), out.data(), user.bytes());
     queue.synchronize();
+    config.mask.sort();
     if (looks_for_bursts(c)) prepare_bursts();
+    if (!c.mask.blocks.empty()) times = Buffer<std::uint8_t>(n_channels * max_samples, device);
+    if (c.kurtosis_degrees > 0) prepare_kurtosis(cells);
+    if (c.zero_dm != ZeroDm::off) {
+      common = Buffer<float>(2 * n_beams * max_samples, device);
+      gains = Buffer<float>(rows, device);
+    }
+  }
+
+  void prepare_kurtosis(std::int64_t cells) {
+    const std::int64_t n = config.statistics_samples + 1;
+    n_samples = Buffer<int>(cells, MemorySpace::device);
+    seen = Buffer<std::uint8_t>(n, MemorySpace::device);
+    limits = Buffer<double>(2 * n, MemorySpace::device);
+    host_seen.resize(static_cast<std::size_t>(n));
+    has_limits.resize(host_seen.size());
+    host_limits.resize(2 * host_seen.size());
+  }
+
+  /// Times of this gulp that the user masks, on the device. @return nullptr: none
+  const std::uint8_t* mask_times(Queue& queue, std::int64_t n) {
+    const auto reaches = [&](const MaskBlock& b) { return b.first < tick + n && b.end > tick; };
+    const auto& blocks = config.mask.blocks;
+    if (std::none_of(blocks.begin(), blocks.end(), reaches)) return nullptr;
+    host_times.assign(static_cast<std::size_t>(n_channels * n), 0);
+    for (const MaskBlock& block : blocks) {
+      if (!reaches(block)) continue;
+      for (std::int64_t c = 0; c < n_channels; ++c) {
+        if (!block.channels.empty() && block.channels[static_cast<std::size_t>(c)] == 0) continue;
+        std::fill(host_times.begin() + c * n + std::max<std::int64_t>(0, block.first - tick),
+                  host_times.begin() + c * n + std::min(n, block.end - tick), std::uint8_t{1});
+      }
+    }
+    copy_bytes(queue, times.data(), host_times.data(), n_channels * n);
+    return times.data();
+  }
+
+  /// Cells by spectral kurtosis. Limits are made for numbers of samples as they come up.
+  void flag_kurtosis(Queue& queue, const NormalizeWork& work) {
+    const std::int64_t n = config.statistics_samples + 1;
+    const auto stream = cuda::stream_of(queue);
+    const KurtosisWork k{config.kurtosis_degrees, seen.data(), limits.data(), limits.data() + n};
+    RYLE_CUDA(cudaMemsetAsync(seen.data(), 0, static_cast<std::size_t>(n), stream));
+    launch_count_samples(work, k, stream);
+    copy_bytes(queue, host_seen.data(), seen.data(), n);
+    queue.synchronize();
+    bool more = false;
+    for (std::size_t count = 32; count < host_seen.size(); ++count) {
+      if (host_seen[count] == 0 || has_limits[count] != 0) continue;
+      const KurtosisLimits l =
+          kurtosis_limits(static_cast<std::int64_t>(count), config.kurtosis_degrees);
+      host_limits[count] = l.low;
+      host_limits[static_cast<std::size_t>(n) + count] = l.high;
+      more = has_limits[count] = 1;
+    }
+    if (more) copy_bytes(queue, limits.data(), host_limits.data(), limits.bytes());
+    launch_flag_kurtosis(work, k, stream);
+  }
+
+  /// Codes again, without what all channels do at once.
+  void filter(Queue& queue, NormalizeWork work) {
+    const auto stream = cuda::stream_of(queue);
+    work.common = common.data();
+    work.common_counts = common.data() + n_beams * max_samples;
+    work.gains = gains.data();
+    launch_common(work, config.zero_dm == ZeroDm::weighted, stream);
+    RYLE_CUDA(
+        cudaMemsetAsync(counters.data(), 0, static_cast<std::size_t>(counters.bytes()), stream));
+    launch_codes(work, {}, 0, work.n_beams, stream);
   }
 
   void prepare_bursts() {
@@ -118,6 +197,7 @@ struct CudaNormalizer::Content {
     w.bad = bad.data();
     w.flags = flags.data();
     w.counters = counters.data();
+    w.n_samples = config.kurtosis_degrees > 0 ? n_samples.data() : nullptr;
     return w;
   }
   BurstWork bursts_of(std::int64_t n) const {
@@ -229,9 +309,6 @@ struct CudaNormalizer::Content {
 };
 
 std::string CudaNormalizer::unsupported(const NormalizeConfig& c) {
-  if (!c.mask.blocks.empty()) return "masks of times";
-  if (c.kurtosis_degrees > 0) return "spectral kurtosis";
-  if (c.zero_dm != ZeroDm::off) return "the zero-DM filter";
   if (c.n_channels > kMostFlagChannels)
     return std::to_string(c.n_channels) + " channels, more than " +
            std::to_string(kMostFlagChannels);
@@ -260,7 +337,9 @@ void CudaNormalizer::execute(Queue& queue, const DevicePower& power, const Devic
   const cuda::DeviceScope scope(cuda::device_of(queue));
   cuda::require_device_memory(power.values, "power of beams");
   const auto stream = cuda::stream_of(queue);
-  const NormalizeWork work = me.work_of(power, to);
+  NormalizeWork work = me.work_of(power, to);
+  work.times = me.mask_times(queue, power.n);
+  work.times_stride = power.n;
   const FlagWork flag{me.degree,
                       me.basis.data(),
                       me.config.bandpass_threshold,
@@ -277,12 +356,15 @@ void CudaNormalizer::execute(Queue& queue, const DevicePower& power, const Devic
   launch_medians(work, stream);
   launch_flag_channels(work, flag, stream);
   launch_flag_cells(work, flag, stream);
+  if (work.n_samples != nullptr && flag.enabled) me.flag_kurtosis(queue, work);
   launch_scales(work, stream);
   if (me.spectra.empty())
     launch_codes(work, {}, 0, work.n_beams, stream);
   else
     me.find_bursts(queue, work);
+  if (me.config.zero_dm != ZeroDm::off) me.filter(queue, work);
   launch_keep_cells(work, stream);
+  me.tick += power.n;
   me.n_past_cells = std::min<std::int64_t>(past_cells(me.config), me.n_past_cells + work.n_cells);
   me.collect(queue, power.n);
 }
@@ -290,6 +372,7 @@ void CudaNormalizer::execute(Queue& queue, const DevicePower& power, const Devic
 void CudaNormalizer::skip(std::int64_t n) {
   Content& me = *content_;
   for (auto& flagger : me.spectra) flagger->skip(n);
+  me.tick += n;
   me.n_past = 0;
 }
 

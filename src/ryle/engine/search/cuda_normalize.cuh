@@ -19,6 +19,14 @@ void launch_keep_cells(const NormalizeWork& work, cudaStream_t stream);
 void launch_flag_channels(const NormalizeWork& work, const FlagWork& flag, cudaStream_t stream);
 void launch_flag_cells(const NormalizeWork& work, const FlagWork& flag, cudaStream_t stream);
 
+/// Marks the numbers of samples that cells have.
+void launch_count_samples(const NormalizeWork& work, const KurtosisWork& kurtosis,
+                          cudaStream_t stream);
+void launch_flag_kurtosis(const NormalizeWork& work, const KurtosisWork& kurtosis,
+                          cudaStream_t stream);
+/// What all channels do at once, and how each responds; masked spectra are out.
+void launch_common(const NormalizeWork& work, bool weighted, cudaStream_t stream);
+
 /// n columns of the ring from `first` on, of `n_beams` beams from `beam` on.
 void launch_band(const BurstWork& burst, int beam, int n_beams, std::int64_t first, std::int64_t n,
                  cudaStream_t stream);

@@ -30,8 +30,8 @@ struct DeviceCodes {
 /// taken apart on the host by SpectraFlagger, from the sums of 16 groups of channels.
 class CudaNormalizer {
  public:
-  /// "" or what this configuration has that the device does not do: time masks, spectral kurtosis,
-  /// the zero-DM filter, more than 4096 channels.
+  /// "" or what this configuration has that the device does not do: more than 4096 channels,
+  /// medians over more than 64 cells.
   static std::string unsupported(const NormalizeConfig& config);
   /// Throws UnsupportedError with it.
   CudaNormalizer(Queue& queue, const NormalizeConfig& config, std::int64_t n_beams,

@@ -4,6 +4,7 @@
 
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/search/cuda_normalize.cuh"
+#include "ryle/engine/search/cuda_normalize_common.cuh"
 
 namespace ryle::search::detail {
 namespace {
@@ -46,11 +47,23 @@ void launch_scales(const NormalizeWork& w, cudaStream_t stream) {
 void launch_codes(const NormalizeWork& w, const BurstWork& b, int beam, int n_beams,
                   cudaStream_t stream) {
   const CodeGroups groups = code_groups(w, b);
-  const auto kernel = whole_words(w) ? codes_kernel<true> : codes_kernel<false>;
+  const bool words = whole_words(w);
+  const auto kernel = w.gains == nullptr
+                          ? (words ? codes_kernel<true, false> : codes_kernel<false, false>)
+                          : (words ? codes_kernel<true, true> : codes_kernel<false, true>);
   kernel<<<dim3(static_cast<unsigned>(w.n_cells * groups.parts_of_cell),
                 static_cast<unsigned>(groups.n), static_cast<unsigned>(n_beams)),
            kWriteThreads, 0, stream>>>(w, b, groups, beam);
   RYLE_CUDA_LAUNCHED("codes");
+}
+
+void launch_common(const NormalizeWork& w, bool weighted, cudaStream_t stream) {
+  const auto n_beams = static_cast<unsigned>(w.n_beams);
+  common_kernel<<<dim3(blocks_for(w.in.n, 256), n_beams), 256, 0, stream>>>(w);
+  RYLE_CUDA_LAUNCHED("common signal");
+  response_kernel<<<dim3(blocks_for(w.n_channels, kResponseThreads), n_beams), kResponseThreads, 0,
+                    stream>>>(w, weighted);
+  RYLE_CUDA_LAUNCHED("responses of channels");
 }
 
 void launch_keep_cells(const NormalizeWork& w, cudaStream_t stream) {

@@ -57,10 +57,12 @@ __global__ void __launch_bounds__(32 * kMeasureWarps)
   const bool out = channel >= w.n_channels || w.user[channel] != 0;
   const int n_rows = min(32, w.n_channels - 32 * group);
   const float* rows = w.in.values + beam * w.in.beam_stride + 32 * group * w.in.channel_stride;
+  const std::uint8_t* timed =
+      w.times == nullptr || out ? nullptr : w.times + channel * w.times_stride;
   LaneMoments mine;
   for (std::int64_t t = first; t < end; t += 32) {
     const auto m = static_cast<int>(min(std::int64_t{32}, end - t));
-    bool numbers = true;
+    bool numbers = w.times == nullptr;
     if (n_rows == 32 && m == 32) {
       float x[32];
 #pragma unroll
@@ -88,6 +90,7 @@ __global__ void __launch_bounds__(32 * kMeasureWarps)
       for (int i = 0; i < m; ++i) {
         const float x = tile[lane][i];
         if ((absent >> i & 1) != 0 || !is_number(x)) continue;
+        if (timed != nullptr && timed[t + i] != 0) continue;
         if (mine.count == 0) mine.shift = static_cast<double>(x);
         ++mine.count;
         mine.add(x);
@@ -96,8 +99,9 @@ __global__ void __launch_bounds__(32 * kMeasureWarps)
     __syncwarp();
   }
   if (channel >= w.n_channels) return;
-  w.now[(beam * w.n_channels + channel) * w.n_cells + cell] =
-      out ? CellMoments{0, 0} : mine.moments();
+  const std::int64_t at = (beam * w.n_channels + channel) * w.n_cells + cell;
+  w.now[at] = out ? CellMoments{0, 0} : mine.moments();
+  if (w.n_samples != nullptr) w.n_samples[at] = out || mine.count < 32 ? 0 : mine.count;
 }
 
 /// kMost: of the cells that a median is taken over.

@@ -48,7 +48,7 @@ struct CodeCounts {
 };
 
 /// One thread's samples of all channels of a group.
-template <bool kVectors>
+template <bool kVectors, bool kFilter>
 class CodeWriter {
  public:
   __device__ CodeWriter(const NormalizeWork& w, std::int64_t beam, std::int64_t first,
@@ -58,29 +58,31 @@ class CodeWriter {
     for (int k = 0; k < n_; ++k) {
       if (w.absent[beam * w.absent_stride + first + k] != 0) absent_ |= 1u << k;
       if (w.masked[beam * w.absent_stride + first + k] != 0) masked_ |= 1u << k;
+      if (kFilter) common_[k] = w.common[beam * w.absent_stride + first + k];
     }
     whole_ = n_ == kSamplesOfThread && absent_ == 0 && masked_ == 0;
   }
   __device__ int n() const { return n_; }
 
   /// One channel: adds to the sums, writes the codes. @return samples that have codes of their own
-  __device__ __forceinline__ int add(float4 v, const CellScale& s, std::uint8_t* codes,
+  __device__ __forceinline__ int add(float4 v, const CellScale& s, float gain,
+                                     const std::uint8_t* times, std::uint8_t* codes,
                                      unsigned* counters) {
     const float x[4] = {v.x, v.y, v.z, v.w};
     unsigned numbers = 0;
 #pragma unroll
     for (int k = 0; k < 4; ++k) numbers |= is_number(x[k]) ? 1u << k : 0u;
-    const unsigned here = (1u << n_) - 1;
-    const unsigned present = here & numbers & ~absent_;
+    const unsigned here = (1u << n_) - 1, timed = timed_by_user(times);
+    const unsigned present = here & numbers & ~absent_ & ~timed;
     const unsigned summed = s.cause == kNone ? present : 0u, good = summed & ~masked_;
-    const unsigned packed = whole_ && good == 15 ? add_samples<true>(x, s, 15, 15)
-                                                 : add_samples<false>(x, s, summed, good);
+    const unsigned packed = whole_ && good == 15 ? add_samples<true>(x, s, gain, 15, 15)
+                                                 : add_samples<false>(x, s, gain, summed, good);
     if (kVectors && n_ == kSamplesOfThread) {
       *reinterpret_cast<unsigned*>(codes) = packed;
     } else {
       for (int k = 0; k < n_; ++k) codes[k] = static_cast<std::uint8_t>(packed >> 8 * k & 255);
     }
-    if (good != here) count_causes(here & ~good, present, s.cause, counters);
+    if (good != here) count_causes(here & ~good, present, timed, s.cause, counters);
     const int n_good = __popc(good);
     counts_.good += n_good;
     return n_good;
@@ -100,7 +102,7 @@ class CodeWriter {
   /// Codes in the bytes of a word. kAll: all four are summed and good.
   template <bool kAll>
   __device__ __forceinline__ unsigned add_samples(const float (&x)[4], const CellScale& s,
-                                                  unsigned summed, unsigned good) {
+                                                  float gain, unsigned summed, unsigned good) {
     unsigned packed = 0;
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
@@ -109,6 +111,7 @@ class CodeWriter {
       sums_[k] += in ? above * s.inverse : 0.0f;
       n_summed_[k] += in ? 1 : 0;
       float q = static_cast<float>(kCodeMean) + s.code_scale * above;
+      if (kFilter) q -= gain * common_[k];
       if (!kAll && (good >> k & 1) == 0) q = static_cast<float>(kCodeMean);
       counts_.low += q < -0.5f ? 1 : 0;
       counts_.high += q >= static_cast<float>(kMaxCode) + 0.5f ? 1 : 0;
@@ -117,14 +120,22 @@ class CodeWriter {
     }
     return packed;
   }
+  /// Bits of the samples that the user masks.
+  __device__ __forceinline__ unsigned timed_by_user(const std::uint8_t* times) const {
+    unsigned timed = 0;
+    if (times == nullptr) return 0;
+    for (int k = 0; k < n_; ++k) timed |= times[k] != 0 ? 1u << k : 0u;
+    return timed;
+  }
   /// The first cause counts.
-  __device__ static void count_causes(unsigned out, unsigned present, std::int32_t cause,
-                                      unsigned* counters) {
+  __device__ static void count_causes(unsigned out, unsigned present, unsigned timed,
+                                      std::int32_t cause, unsigned* counters) {
     if (cause == kUser) {
       atomicAdd(&counters[kUser], static_cast<unsigned>(__popc(out)));
       return;
     }
-    const unsigned lost = out & ~present, left = out & present;
+    if (timed != 0) atomicAdd(&counters[kTime], static_cast<unsigned>(__popc(timed)));
+    const unsigned lost = out & ~present & ~timed, left = out & present;
     if (lost != 0) atomicAdd(&counters[kAbsent], static_cast<unsigned>(__popc(lost)));
 #if RYLE_MUTANT == 1460
     cause = kSpectrum;
@@ -137,7 +148,7 @@ class CodeWriter {
   int n_;
   bool whole_;
   unsigned absent_ = 0, masked_ = 0;
-  float sums_[4] = {};
+  float sums_[4] = {}, common_[4] = {};
   int n_summed_[4] = {};
   CodeCounts counts_;
 };
@@ -145,11 +156,13 @@ class CodeWriter {
 /// What a thread block shares.
 struct CodesMemory {
   CellScale scales[kMostGroupChannels];
+  float gains[kMostGroupChannels];
   unsigned counters[kNormalizeCounters];
 };
 
-/// A thread block takes 1024 samples of a cell and one group of channels.
-template <bool kVectors>
+/// A thread block takes 1024 samples of a cell and one group of channels. kFilter: less what all
+/// channels do at once.
+template <bool kVectors, bool kFilter>
 __global__ void __launch_bounds__(kWriteThreads, 4)
     codes_kernel(const NormalizeWork w, const BurstWork b, const CodeGroups groups,
                  int first_beam) {
@@ -170,13 +183,14 @@ __global__ void __launch_bounds__(kWriteThreads, 4)
   for (int c = tid; c < n_channels; c += kWriteThreads) {
     scales[c] = w.scales[(beam * w.n_channels + first_channel + c) * w.n_cells + cell];
     if (w.user[first_channel + c] != 0) scales[c].cause = kUser;
+    if (kFilter) shared.gains[c] = w.gains[beam * w.n_channels + first_channel + c];
   }
   __syncthreads();
   const std::int64_t cell_first = static_cast<std::int64_t>(cell) * w.cell_samples;
   const std::int64_t end = min(w.in.n, cell_first + w.cell_samples);
   const std::int64_t first =
       cell_first + static_cast<std::int64_t>(part) * kSamplesOfBlock + kSamplesOfThread * tid;
-  CodeWriter<kVectors> mine(w, beam, first, end);
+  CodeWriter<kVectors, kFilter> mine(w, beam, first, end);
   const float* x =
       w.in.values + beam * w.in.beam_stride + first_channel * w.in.channel_stride + first;
   std::uint8_t* codes =
@@ -197,7 +211,10 @@ __global__ void __launch_bounds__(kWriteThreads, 4)
       const int ahead = c + kChannelsAhead;
       next[k] = four_samples<kVectors>(x + ahead * w.in.channel_stride,
                                        ahead < n_channels ? mine.n() : 0);
-      int good = mine.add(v, scales[c], codes + c * w.out.channel_stride, counters);
+      const std::uint8_t* times =
+          w.times == nullptr ? nullptr : w.times + (first_channel + c) * w.times_stride + first;
+      int good = mine.add(v, scales[c], kFilter ? shared.gains[c] : 0.0f, times,
+                          codes + c * w.out.channel_stride, counters);
       // 16 threads a cell of the mask.
 #if RYLE_MUTANT == 1461
       if (__any_sync(0xffffffffu, good == kSamplesOfThread)) {

@@ -31,6 +31,21 @@ void launch_flag_cells(const NormalizeWork& w, const FlagWork& f, cudaStream_t s
   RYLE_CUDA_LAUNCHED("flags of cells");
 }
 
+void launch_count_samples(const NormalizeWork& w, const KurtosisWork& k, cudaStream_t stream) {
+  const std::int64_t jobs = static_cast<std::int64_t>(w.n_beams) * w.n_channels * w.n_cells;
+  count_samples_kernel<<<static_cast<unsigned>((jobs + 255) / 256), 256, 0, stream>>>(w, k, jobs);
+  RYLE_CUDA_LAUNCHED("samples of cells");
+}
+
+void launch_flag_kurtosis(const NormalizeWork& w, const KurtosisWork& k, cudaStream_t stream) {
+  const int bytes = kBytesPerChannel * w.n_channels;
+  allow_shared(reinterpret_cast<const void*>(kurtosis_kernel),
+               kBytesPerChannel * kMostFlagChannels);
+  kurtosis_kernel<<<static_cast<unsigned>(w.n_beams) * static_cast<unsigned>(w.n_cells),
+                    kSelectThreads, static_cast<std::size_t>(bytes), stream>>>(w, k);
+  RYLE_CUDA_LAUNCHED("spectral kurtosis");
+}
+
 void launch_band(const BurstWork& b, int beam, int n_beams, std::int64_t first, std::int64_t n,
                  cudaStream_t stream) {
   if (n <= 0) return;

@@ -300,6 +300,46 @@ __global__ void __launch_bounds__(kSelectThreads)
   outliers_block(a, a.fit, n, f, error, bad, w.n_cells, m);
 }
 
+/// Which numbers of samples need limits. A thread a cell.
+__global__ void __launch_bounds__(256)
+    count_samples_kernel(const NormalizeWork w, const KurtosisWork k, std::int64_t n_jobs) {
+  const std::int64_t job = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (job < n_jobs) k.seen[w.n_samples[job]] = 1;
+}
+
+/// As bad_kurtosis(): cells beyond the limits, and not with their neighbors. A block a beam and
+/// cell.
+__global__ void __launch_bounds__(kSelectThreads)
+    kurtosis_kernel(const NormalizeWork w, const KurtosisWork k) {
+  const int n = w.n_channels, cell = static_cast<int>(blockIdx.x) % w.n_cells;
+  const std::int64_t beam = blockIdx.x / w.n_cells;
+  const ChannelArrays a = arrays_in(static_cast<std::uint8_t*>(cuda::dynamic_shared()), n);
+  for (int c = static_cast<int>(threadIdx.x); c < n; c += kSelectThreads) {
+    const std::int64_t at = (beam * n + c) * w.n_cells + cell;
+    const CellMoments now = w.now[at];
+    const bool use = w.flags[beam * n + c] == 0 && w.n_samples[at] >= 32 && now.mean > 0;
+    const double m = w.n_samples[at];
+    a.good[c] = use ? 1 : 0;
+    a.received[c] = w.n_samples[at];
+    a.first[c] =
+        use ? (m * k.degrees + 1) / (m - 1) * now.rms * now.rms / (now.mean * now.mean) : 1.0;
+  }
+  __syncthreads();
+  less_neighbors_block(a.first, a.good, n, a.fit);
+  for (int c = static_cast<int>(threadIdx.x); c < n; c += kSelectThreads) {
+    const std::int64_t at = (beam * n + c) * w.n_cells + cell;
+    if (a.good[c] == 0 || w.bad[at] != kNone) continue;
+    const double low = k.low[a.received[c]], high = k.high[a.received[c]];
+#if RYLE_MUTANT == 1462
+    const bool above = a.first[c] > high;
+#else
+    const bool above = a.first[c] > high && a.fit[c] > 0.5 * (high - 1);
+#endif
+    const bool below = a.first[c] < low && a.fit[c] < 0.5 * (low - 1);
+    if (above || below) w.bad[at] = kKurtosis;
+  }
+}
+
 /// Boxcars that the scale is measured from: every step-th, as scale_of() of flag_spectra.cpp.
 inline constexpr int kMostBurstList = 8192;
 inline constexpr int kBurstListBytes = 4 * 2 * kMostBurstList;

@@ -40,6 +40,19 @@ struct NormalizeWork {
   std::uint8_t* bad;             ///< [beam][channel][cell]
   std::uint8_t* flags;           ///< [beam][channel]
   unsigned long long* counters;  ///< [beam][kNormalizeCounters]
+  // nullptr where the configuration has no use for it
+  const std::uint8_t* times;  ///< [channel][times_stride]: times that the user masks
+  std::int64_t times_stride;
+  int* n_samples;                 ///< [beam][channel][cell], of the moments
+  float *common, *common_counts;  ///< [beam][absent_stride]: what the zero-DM filter takes out
+  float* gains;                   ///< [beam][channel]: and how much of it
+};
+
+/// Spectral kurtosis: limits for every number of samples that occurs.
+struct KurtosisWork {
+  double degrees;
+  std::uint8_t* seen;        ///< [cell_samples + 1]
+  const double *low, *high;  ///< [cell_samples + 1]
 };
 
 /// Decisions among the channels of a beam.

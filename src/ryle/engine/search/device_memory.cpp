@@ -22,6 +22,10 @@ std::int64_t device_normalizer_bytes(const NormalizeConfig& c, std::int64_t n_be
   std::int64_t bytes = cells * (2 * kCellMoments_bytes + kCellScale_bytes + 1) +
                        rows * (1 + c.median_cells / 2) * kCellMoments_bytes +
                        2 * n_beams * max_samples;
+  if (!c.mask.blocks.empty()) bytes += c.n_channels * max_samples;
+  if (c.kurtosis_degrees > 0)  // numbers of samples; low and high limits, and which there are
+    bytes += cells * 4 + (c.statistics_samples + 1) * 17;
+  if (c.zero_dm != ZeroDm::off) bytes += 2 * n_beams * max_samples * 4 + rows * 4;
   if (looks_for_bursts(c)) {
     const SpectraFlagger flagger(c.spectra);
     bytes += n_beams * (2 * flagger.n_groups() + 1) * (flagger.history() + max_samples) * 4;
