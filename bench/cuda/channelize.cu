@@ -3,10 +3,12 @@
 // work included only as far as it delays the device.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "bench/bench_cuda.hpp"
+#include "bench/cuda/channelize_chain.cuh"
 #include "ryle/core/random.hpp"
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/channelize/channelizer.hpp"
@@ -27,6 +29,11 @@ struct Case {
   bool dither = true;
   bool statistics = true;  // handed to the host after each gulp
 };
+
+std::string label(const Case& c) {
+  return c.implementation + " " + std::to_string(c.n_channels) + (c.phases ? " 1" : " 0") +
+         (c.dither ? " 1" : " 0") + (c.statistics ? " 1" : " 0");
+}
 
 std::int64_t n_samples(const Config& config, std::int64_t n_spectra) {
   return (n_spectra - 1) * step_length(config) + filter_length(config);
@@ -98,49 +105,44 @@ bool verify(Queue& queue, const Config& config, const std::vector<DelayPolynomia
          different <= 1 + static_cast<std::int64_t>(wanted.size()) / 10'000;
 }
 
-Result measure(const Case& c, const Options& options, double fma_ops, double bytes_per_s) {
-  Queue queue = Queue::cuda();
-  const Config config = make_config(c);
-  auto channelizer = make_channelizer(queue, config);
-  const auto delays = c.phases
-                          ? make_delays(config)
-                          : std::vector<DelayPolynomial>(static_cast<std::size_t>(config.n_inputs));
-  const cf32 gain(c.input == SampleFormat::ci5 ? 1.2f : 0.5f, 0);
-  std::vector<cf32> gains(static_cast<std::size_t>(c.n_inputs * c.n_channels), gain);
-  if (c.phases) channelizer->set_delays(delays);
-  channelizer->set_gains(View<const cf32, 2>(gains.data(), {c.n_inputs, c.n_channels}));
-  const std::int64_t in_bytes = config.layout.input_stride_bits / 8 * c.n_inputs;
-  const std::int64_t out_bytes =
-      dense_blocks_bytes(config.output, c.n_channels, c.n_spectra, c.n_inputs);
-  constexpr std::int64_t kSets = 3;
+/// Device memory of one case: sets of samples and blocks in turn, so that no run finds the last
+/// one's data in the cache.
+struct Data {
+  static constexpr std::int64_t kSets = 3;
   std::vector<Buffer<std::byte>> samples;
   std::vector<Buffer<std::byte>> blocks;
-  for (std::int64_t s = 0; s < kSets; ++s) {
-    samples.emplace_back(in_bytes, MemorySpace::device);
-    blocks.emplace_back(out_bytes, MemorySpace::device);
-    detail::fill_random(samples.back().data(), in_bytes, c.input != SampleFormat::ci5,
-                        static_cast<std::uint64_t>(s), queue);
-    RYLE_CUDA(cudaMemset(blocks.back().data(), 0xCD, static_cast<std::size_t>(out_bytes)));
+  std::int64_t in_bytes;
+  std::int64_t out_bytes;
+
+  Data(Queue& queue, const Case& c, const Config& config)
+      : in_bytes(config.layout.input_stride_bits / 8 * c.n_inputs),
+        out_bytes(dense_blocks_bytes(config.output, c.n_channels, c.n_spectra, c.n_inputs)) {
+    for (std::int64_t s = 0; s < kSets; ++s) {
+      samples.emplace_back(in_bytes, MemorySpace::device);
+      blocks.emplace_back(out_bytes, MemorySpace::device);
+      detail::fill_random(samples.back().data(), in_bytes, c.input != SampleFormat::ci5,
+                          static_cast<std::uint64_t>(s), queue);
+      RYLE_CUDA(cudaMemset(blocks.back().data(), 0xCD, static_cast<std::size_t>(out_bytes)));
+    }
   }
-  const std::int64_t words = (c.n_spectra + 63) / 64;
-  std::vector<std::uint64_t> valid(static_cast<std::size_t>(c.n_inputs * words));
-  std::vector<ChannelStatistics> statistics(static_cast<std::size_t>(c.n_inputs * c.n_channels));
+};
+
+/// One gulp from samples to blocks on the queue.
+using Run = std::function<void(const std::byte* samples, const BlockView& blocks)>;
+
+Result time_runs(Queue& queue, const Case& c, const Config& config, const Options& options,
+                 const Run& execute, const std::vector<DelayPolynomial>& delays, cf32 gain,
+                 double fma_ops, double bytes_per_s) {
+  Data data(queue, c, config);
   const auto run = [&](std::int64_t set) {
-    Output output;
-    output.blocks = dense_blocks(blocks[static_cast<std::size_t>(set)].data(), config.output,
-                                 c.n_channels, c.n_spectra, c.n_inputs);
-    output.valid = valid.data();
-    output.valid_words = words;
-    output.statistics = c.statistics ? statistics.data() : nullptr;
-    channelizer->execute(
-        queue,
-        {samples[static_cast<std::size_t>(set)].data(), 0, n_samples(config, c.n_spectra), {}}, 0,
-        c.n_spectra, output);
-    return output.blocks;
+    const auto s = static_cast<std::size_t>(set);
+    const BlockView blocks =
+        dense_blocks(data.blocks[s].data(), config.output, c.n_channels, c.n_spectra, c.n_inputs);
+    execute(data.samples[s].data(), blocks);
+    return blocks;
   };
   Result r;
   r.engine = "channelize";
-  r.implementation = channelizer->implementation();
   r.device = list_devices().at(1).description;
   r.sizes = {{"n_inputs", c.n_inputs},
              {"n_channels", c.n_channels},
@@ -153,16 +155,16 @@ Result measure(const Case& c, const Options& options, double fma_ops, double byt
              {"statistics", c.statistics ? 1 : 0}};
   const BlockView first = run(0);
   queue.synchronize();
-  r.verified = verify(queue, config, delays, gain, samples[0], first);
+  r.verified = verify(queue, config, delays, gain, data.samples[0], first);
   if (!r.verified) return r;
   std::int64_t next = 0;
   const auto [median_s, min_s] =
-      detail::time_queue(queue, options.seconds_per_case, [&] { run(next++ % kSets); });
+      detail::time_queue(queue, options.seconds_per_case, [&] { run(next++ % Data::kSets); });
   r.median_s = median_s;
   r.min_s = min_s;
   const auto out_samples = static_cast<double>(c.n_inputs * c.n_channels * c.n_spectra);
   r.useful_ops = cost(config).useful_ops_per_sample * out_samples;
-  r.bytes = static_cast<double>(in_bytes + out_bytes);
+  r.bytes = static_cast<double>(data.in_bytes + data.out_bytes);
   r.rate = out_samples / median_s / 1e9;
   r.rate_unit = "Gsamples/s";
   const double arithmetic_s = r.useful_ops / fma_ops;
@@ -174,8 +176,56 @@ Result measure(const Case& c, const Options& options, double fma_ops, double byt
   return r;
 }
 
+std::vector<DelayPolynomial> delays_of(const Case& c, const Config& config) {
+  if (c.phases) return make_delays(config);
+  return std::vector<DelayPolynomial>(static_cast<std::size_t>(config.n_inputs));
+}
+
+Result measure(const Case& c, const Options& options, double fma_ops, double bytes_per_s) {
+  Queue queue = Queue::cuda();
+  const Config config = make_config(c);
+  auto channelizer = make_channelizer(queue, config);
+  const auto delays = delays_of(c, config);
+  const cf32 gain(c.input == SampleFormat::ci5 ? 1.2f : 0.5f, 0);
+  std::vector<cf32> gains(static_cast<std::size_t>(c.n_inputs * c.n_channels), gain);
+  channelizer->set_delays(delays);
+  channelizer->set_gains(View<const cf32, 2>(gains.data(), {c.n_inputs, c.n_channels}));
+  const std::int64_t words = (c.n_spectra + 63) / 64;
+  std::vector<std::uint64_t> valid(static_cast<std::size_t>(c.n_inputs * words));
+  std::vector<ChannelStatistics> statistics(static_cast<std::size_t>(c.n_inputs * c.n_channels));
+  const Run run = [&](const std::byte* samples, const BlockView& blocks) {
+    Output output;
+    output.blocks = blocks;
+    output.valid = valid.data();
+    output.valid_words = words;
+    output.statistics = c.statistics ? statistics.data() : nullptr;
+    channelizer->execute(queue, {samples, 0, n_samples(config, c.n_spectra), {}}, 0, c.n_spectra,
+                         output);
+  };
+  Result r = time_runs(queue, c, config, options, run, delays, gain, fma_ops, bytes_per_s);
+  r.implementation = channelizer->implementation();
+  return r;
+}
+
+Result measure_chain(const Case& c, const chain::CuFft& fft, const Options& options, double fma_ops,
+                     double bytes_per_s) {
+  Queue queue = Queue::cuda();
+  const Config config = make_config(c);
+  const auto delays = delays_of(c, config);
+  const cf32 gain(0.5f, 0);
+  chain::Chain chain(queue, fft, config, delays, gain);
+  const Run run = [&](const std::byte* samples, const BlockView& blocks) {
+    chain.execute(queue, samples, blocks);
+  };
+  Result r = time_runs(queue, c, config, options, run, delays, gain, fma_ops, bytes_per_s);
+  r.implementation = "channelize/cuda/chain of cuFFT";
+  return r;
+}
+
 }  // namespace
 
+/// options.path: only cases whose "IMPLEMENTATION CHANNELS PHASES DITHER STATISTICS" has this in
+/// it.
 void bench_channelize_cuda(const Options& options, const Emit& emit) {
   if (!detail::wants_cuda(options)) return;
   const double fma_ops = ceiling_cuda_fma_f32_ops();
@@ -194,8 +244,17 @@ void bench_channelize_cuda(const Options& options, const Emit& emit) {
   }
   const std::vector<Case> quick = {{ci8, 8, 64, 8, 256}};
   for (const Case& c : options.quick ? quick : full) {
-    if (c.implementation.find(options.path) != std::string::npos)
+    if (label(c).find(options.path) != std::string::npos)
       emit(measure(c, options, fma_ops, bytes_per_s));
+  }
+  const chain::CuFft fft = chain::CuFft::load();
+  if (!fft.found() || options.quick) return;
+  for (const std::int64_t k : {256, 1024}) {
+    const Case c{ci8, 64, k, 8, 8'388'608 / k, "chain", true, true, false};
+    Case planned = c;
+    planned.implementation = "auto";
+    if (label(c).find(options.path) != std::string::npos)
+      emit(measure_chain(planned, fft, options, fma_ops, bytes_per_s));
   }
 }
 

@@ -121,9 +121,11 @@ class Gulp {
     a.blocks = view(out);
     a.blocks.data += from / spectra_per_block(config.output) * a.blocks.block_stride_bytes;
     a.statistics = counted.data();
-    const auto n_units = static_cast<unsigned>(config.n_inputs * n_blocks(config.output, n));
-    simt::launch({{n_units}, {S::kThreads}, S::kSharedBytes}, seed,
-                 [&] { detail::fused_channelize<K, kTaps, kStride>(a); });
+    a.blocks_per_group = static_cast<int>(1 + seed % 3);
+    const std::int64_t n_groups =
+        (n_blocks(config.output, n) + a.blocks_per_group - 1) / a.blocks_per_group;
+    simt::launch({{static_cast<unsigned>(config.n_inputs * n_groups)}, {S::kThreads}, S::kSharedBytes}, seed,
+                 [&] { detail::fused_channelize<K, 0, kTaps, kStride>(a); });
   }
 
   template <int K, int kTaps, int kStride>

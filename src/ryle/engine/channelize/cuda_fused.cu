@@ -2,6 +2,9 @@
 // Host side of the fused kernel: which of its instances a configuration takes.
 #include "ryle/engine/channelize/cuda_fused_launch.cuh"
 
+#include <algorithm>
+#include <cstdlib>
+
 #include "ryle/device/cuda/runtime.hpp"
 
 namespace ryle::channelize::detail {
@@ -9,45 +12,57 @@ namespace {
 
 constexpr int kDenseBytes = 2;  // samples of ci8 side by side
 
-template <int K, int kTaps, int kStride>
-void launch_kernel(const FusedArguments& a, std::int64_t n_units, cudaStream_t stream) {
-  using S = FusedShape<K>;
-  fused_channelize<K, kTaps, kStride>
-      <<<static_cast<unsigned>(n_units), S::kThreads, S::kSharedBytes, stream>>>(a);
+// TEMPORARY: for the choice of sizes on the device.
+int from_environment(const char* name, int otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::atoi(text);
+}
+
+template <int K, int Variant, int kTaps, int kStride>
+void launch_kernel(const FusedArguments& a, std::int64_t n_groups, cudaStream_t stream) {
+  using S = FusedShape<K, Variant>;
+  fused_channelize<K, Variant, kTaps, kStride>
+      <<<static_cast<unsigned>(n_groups), S::kThreads, S::kSharedBytes, stream>>>(a);
   RYLE_CUDA_LAUNCHED("fused_channelize");
 }
 
-template <int K, int kTaps>
-void launch_taps(const FusedArguments& a, std::int64_t n_units, cudaStream_t stream) {
-  a.sample_stride_bytes == kDenseBytes ? launch_kernel<K, kTaps, kDenseBytes>(a, n_units, stream)
-                                       : launch_kernel<K, kTaps, 0>(a, n_units, stream);
-}
-
-template <int K>
-void launch_size(const FusedArguments& a, int n_taps, std::int64_t n_units, cudaStream_t stream) {
-  n_taps == 8 ? launch_taps<K, 8>(a, n_units, stream) : launch_taps<K, 4>(a, n_units, stream);
-}
-
-template <int K, int kTaps, int kStride>
-void raise_shared_limit() {
-  RYLE_CUDA(cudaFuncSetAttribute(fused_channelize<K, kTaps, kStride>,
-                                 cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 FusedShape<K>::kSharedBytes));
-}
-
-template <int K>
-FusedPlan plan_size(int n_taps, int shared_limit) {
-  FusedPlan plan;
-  if (FusedShape<K>::kSharedBytes > shared_limit) return plan;
+template <int K, int Variant = 0>
+void launch_size(const FusedArguments& a, int n_taps, std::int64_t n_groups, cudaStream_t stream) {
+  const bool dense = a.sample_stride_bytes == kDenseBytes;
   if (n_taps == 8) {
-    raise_shared_limit<K, 8, kDenseBytes>();
-    raise_shared_limit<K, 8, 0>();
-  } else {
-    raise_shared_limit<K, 4, kDenseBytes>();
-    raise_shared_limit<K, 4, 0>();
+    return dense ? launch_kernel<K, Variant, 8, kDenseBytes>(a, n_groups, stream)
+                 : launch_kernel<K, Variant, 8, 0>(a, n_groups, stream);
   }
-  plan.r1 = FusedShape<K>::kR1;
-  plan.r2 = FusedShape<K>::kR2;
+  return dense ? launch_kernel<K, Variant, 4, kDenseBytes>(a, n_groups, stream)
+               : launch_kernel<K, Variant, 4, 0>(a, n_groups, stream);
+}
+
+template <int K, int Variant, int kTaps, int kStride>
+int raise_shared_limit() {
+  using S = FusedShape<K, Variant>;
+  const auto kernel = fused_channelize<K, Variant, kTaps, kStride>;
+  RYLE_CUDA(
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, S::kSharedBytes));
+  int per_sm = 0;
+  RYLE_CUDA(
+      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, kernel, S::kThreads, S::kSharedBytes));
+  return per_sm;
+}
+
+template <int K, int Variant = 0>
+FusedPlan plan_size(int n_taps, int shared_limit) {
+  using S = FusedShape<K, Variant>;
+  FusedPlan plan;
+  if (S::kSharedBytes > shared_limit) return plan;
+  plan.r1 = S::kR1;
+  plan.r2 = S::kR2;
+  if (n_taps == 8) {
+    raise_shared_limit<K, Variant, 8, 0>();
+    plan.groups_per_sm = raise_shared_limit<K, Variant, 8, kDenseBytes>();
+  } else {
+    raise_shared_limit<K, Variant, 4, 0>();
+    plan.groups_per_sm = raise_shared_limit<K, Variant, 4, kDenseBytes>();
+  }
   return plan;
 }
 
@@ -66,7 +81,14 @@ FusedPlan plan_fused(const Problem& problem, int shared_limit_bytes) {
     case 128:
       return plan_size<128>(taps, shared_limit_bytes);
     case 256:
-      return plan_size<256>(taps, shared_limit_bytes);
+      switch (from_environment("RYLE_FUSED_VARIANT", 0)) {
+        case 1:
+          return plan_size<256, 1>(taps, shared_limit_bytes);
+        case 2:
+          return plan_size<256, 2>(taps, shared_limit_bytes);
+        default:
+          return plan_size<256>(taps, shared_limit_bytes);
+      }
     case 512:
       return plan_size<512>(taps, shared_limit_bytes);
     case 1024:
@@ -76,17 +98,35 @@ FusedPlan plan_fused(const Problem& problem, int shared_limit_bytes) {
   }
 }
 
-void launch_fused(const FusedArguments& a, int n_points, int n_taps, std::int64_t n_units,
+void launch_fused(FusedArguments a, const FusedPlan& plan, int n_points, int n_taps, int n_sm,
                   cudaStream_t stream) {
+  // Tables are made once a thread block, so each makes several blocks, as long as there are enough
+  // thread blocks to keep every multiprocessor busy to the end.
+  constexpr std::int64_t kRounds = 12;
+  constexpr std::int64_t kMost = 16;
+  const std::int64_t blocks = n_blocks(a.blocks.format, a.n_spectra);
+  const std::int64_t resident = std::int64_t{n_sm} * std::max(plan.groups_per_sm, 1);
+  a.blocks_per_group = from_environment("RYLE_FUSED_BLOCKS",
+                                        static_cast<int>(std::clamp<std::int64_t>(
+                                            blocks * a.n_inputs / (resident * kRounds), 1, kMost)));
+  a.ahead = from_environment("RYLE_FUSED_AHEAD", 1) != 0;
+  const std::int64_t n_groups = (blocks + a.blocks_per_group - 1) / a.blocks_per_group * a.n_inputs;
   switch (n_points) {
     case 128:
-      return launch_size<128>(a, n_taps, n_units, stream);
+      return launch_size<128>(a, n_taps, n_groups, stream);
     case 256:
-      return launch_size<256>(a, n_taps, n_units, stream);
+      switch (from_environment("RYLE_FUSED_VARIANT", 0)) {
+        case 1:
+          return launch_size<256, 1>(a, n_taps, n_groups, stream);
+        case 2:
+          return launch_size<256, 2>(a, n_taps, n_groups, stream);
+        default:
+          return launch_size<256>(a, n_taps, n_groups, stream);
+      }
     case 512:
-      return launch_size<512>(a, n_taps, n_units, stream);
+      return launch_size<512>(a, n_taps, n_groups, stream);
     default:
-      return launch_size<1024>(a, n_taps, n_units, stream);
+      return launch_size<1024>(a, n_taps, n_groups, stream);
   }
 }
 

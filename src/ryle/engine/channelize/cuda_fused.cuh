@@ -39,6 +39,8 @@ struct FusedArguments {
   std::int64_t max_spectra = 0;
   int n_inputs = 0;
   int n_spectra = 0;
+  int blocks_per_group = 1;  ///< consecutive output blocks that a thread block makes
+  bool ahead = true;         ///< fetch the next batch's samples into the L2 cache
   bool inverted = false;
   bool dither = false;
   bool truncate = false;
@@ -47,7 +49,7 @@ struct FusedArguments {
 };
 
 /// Sizes of the kernel for K points.
-template <int K>
+template <int K, int Variant = 0>
 struct FusedShape;
 template <int K, int R1, int R2, int Warps, int Batch, int Stage, int MinBlocks>
 struct FusedSizes {
@@ -67,22 +69,27 @@ struct FusedSizes {
   // other.
   static constexpr int kRegion = R1 * (R2 + 1) + (R2 == 8 ? 8 : 0);
   static constexpr int kPitch = 2 * Stage + 4;  ///< bytes of a staging row: an odd number of words
-  static constexpr int kMaxSpectra = 128;       ///< of a unit
+  static constexpr int kPage = 64;  ///< spectra whose ramps are read at a time; two pages are kept
+  static_assert(kPage % Stage == 0);
 
   static constexpr int kTwiddlesAt = Batch * kRegion * 8;
   static constexpr int kPlacesAt = kTwiddlesAt + K * 8;
   static constexpr int kRampsAt = kPlacesAt + K * 16;
-  static constexpr int kFactorsAt = kRampsAt + kMaxSpectra * 32;
+  static constexpr int kFactorsAt = kRampsAt + 2 * kPage * 32;
   static constexpr int kSquaresAt = kFactorsAt + Warps * 32 * 8;
   static constexpr int kClipsAt = kSquaresAt + K * 4;
   static constexpr int kSlidesAt = kClipsAt + K * 4;
-  static constexpr int kStagingAt = kSlidesAt + kMaxSpectra / kSegment * 4;
+  static constexpr int kStagingAt = kSlidesAt + 2 * kPage / kSegment * 4;
   static constexpr int kSharedBytes = kStagingAt + K * kPitch;
 };
 template <>
 struct FusedShape<128> : FusedSizes<128, 16, 8, 8, 32, 32, 3> {};
 template <>
 struct FusedShape<256> : FusedSizes<256, 16, 16, 8, 16, 32, 3> {};
+template <>
+struct FusedShape<256, 1> : FusedSizes<256, 16, 16, 8, 16, 64, 2> {};
+template <>
+struct FusedShape<256, 2> : FusedSizes<256, 16, 16, 8, 16, 16, 4> {};
 template <>
 struct FusedShape<512> : FusedSizes<512, 32, 16, 8, 16, 16, 2> {};
 template <>
@@ -112,13 +119,20 @@ struct FusedMemory {
   }
   __device__ float4* twiddles() const { return reinterpret_cast<float4*>(base + S::kTwiddlesAt); }
   __device__ float4* places() const { return reinterpret_cast<float4*>(base + S::kPlacesAt); }
-  __device__ CudaRamp* ramps() const { return reinterpret_cast<CudaRamp*>(base + S::kRampsAt); }
+  /// Of a spectrum of the thread block; batches do not straddle pages.
+  __device__ CudaRamp* ramps(int spectrum) const {
+    return reinterpret_cast<CudaRamp*>(base + S::kRampsAt) + spectrum % (2 * S::kPage);
+  }
   __device__ float2* factors(int warp) const {
     return reinterpret_cast<float2*>(base + S::kFactorsAt) + warp * 32;
   }
   __device__ unsigned* squares() const { return reinterpret_cast<unsigned*>(base + S::kSquaresAt); }
   __device__ unsigned* clips() const { return reinterpret_cast<unsigned*>(base + S::kClipsAt); }
-  __device__ unsigned* slides() const { return reinterpret_cast<unsigned*>(base + S::kSlidesAt); }
+  /// Not 0 where the windows of the segment's spectra are all valid and K samples apart.
+  __device__ unsigned& slides(int spectrum) const {
+    return reinterpret_cast<unsigned*>(base +
+                                       S::kSlidesAt)[spectrum % (2 * S::kPage) / S::kSegment];
+  }
   __device__ unsigned char* staging() const { return base + S::kStagingAt; }
 };
 
@@ -152,9 +166,9 @@ struct FusedReader {
   }
 };
 
+/// What is the same for all spectra of the thread block.
 template <class S>
-__device__ void fused_prepare(const FusedArguments& a, const FusedMemory<S>& memory, int input,
-                              int first_spectrum, int per_unit) {
+__device__ void fused_prepare(const FusedArguments& a, const FusedMemory<S>& memory, int input) {
   const int t = static_cast<int>(threadIdx.x);
   const std::uint32_t input_key = dither_input_key(input);
   for (int k = t; k < S::kPoints / 2; k += S::kThreads) memory.twiddles()[k] = a.twiddles[k];
@@ -167,28 +181,56 @@ __device__ void fused_prepare(const FusedArguments& a, const FusedMemory<S>& mem
     memory.squares()[place] = 0;
     memory.clips()[place] = 0;
   }
-  for (int s = t; s < per_unit; s += S::kThreads) {
-    const int i = first_spectrum + s;
-    CudaRamp ramp{};
-    if (i < a.n_spectra) ramp = a.ramps[input * a.max_spectra + i];
-    ramp.dither_key ^= ramp.dither_key >> 16;
-    if (a.inverted) {  // channel K-1-c'
-      ramp.base += static_cast<std::uint64_t>(S::kPoints - 1) * ramp.slope;
-      ramp.slope = ~ramp.slope + 1;
-    }
-    memory.ramps()[s] = ramp;
+}
+
+/// Ramps of the page of spectra [page, page + kPage) of the thread block; i: the first one's index
+/// in the call.
+template <class S>
+__device__ void fused_read_page(const FusedArguments& a, const FusedMemory<S>& memory, int input,
+                                int page, int i) {
+  const int t = static_cast<int>(threadIdx.x);
+  if (t >= S::kPage) return;  // whole warps
+  CudaRamp ramp{};
+  if (i + t < a.n_spectra) ramp = a.ramps[input * a.max_spectra + i + t];
+  ramp.dither_key ^= ramp.dither_key >> 16;
+  if (a.inverted) {  // channel K-1-c'
+    ramp.base += static_cast<std::uint64_t>(S::kPoints - 1) * ramp.slope;
+    ramp.slope = ~ramp.slope + 1;
   }
-  __syncthreads();
-  for (int segment = t; segment < per_unit / S::kSegment; segment += S::kThreads) {
-    const CudaRamp* ramps = memory.ramps() + segment * S::kSegment;
-    bool slides = true;
-    for (int s = 0; s < S::kSegment; ++s) {
-      slides = slides && ramps[s].valid != 0 &&
-               ramps[s].begin == ramps[0].begin + static_cast<std::int64_t>(s) * S::kPoints;
-    }
-    memory.slides()[segment] = slides ? 1u : 0u;
+  *memory.ramps(page + t) = ramp;
+  const int s = t % S::kSegment;
+  const auto first = __shfl_sync(0xffffffffu, static_cast<long long>(ramp.begin), 0, S::kSegment);
+  const bool slides =
+      ramp.valid != 0 && ramp.begin == first + static_cast<std::int64_t>(s) * S::kPoints;
+  const unsigned votes = __ballot_sync(0xffffffffu, slides) >> (t % 32 - s);
+  if (s == 0) memory.slides(page + t) = (votes & 0xffffu) == 0xffffu ? 1u : 0u;
+}
+
+/// Brings the line of this byte to the L2 cache.
+__device__ __forceinline__ void fused_prefetch(const unsigned char* at) {
+#ifdef __CUDACC__
+  asm volatile("prefetch.global.L2 [%0];\n" ::"l"(at));
+#else
+  static_cast<void>(*static_cast<const volatile unsigned char*>(at));  // must be readable
+#endif
+}
+
+/// Has the samples that the spectra from `next` on read first brought to the L2 cache.
+template <class S, int kTaps, int kStride>
+__device__ void fused_fetch_ahead(const FusedArguments& a, const FusedMemory<S>& memory, int input,
+                                  int next) {
+  constexpr int kLine = 128 / (kStride > 0 ? kStride : 1);  // samples
+  if (kStride == 0) return;
+  for (int k = static_cast<int>(threadIdx.x); k < S::kBatch * (S::kPoints / kLine);
+       k += S::kThreads) {
+    const CudaRamp& ramp = *memory.ramps(next + k / (S::kPoints / kLine));
+    if (ramp.valid == 0) continue;
+    const std::int64_t sample =
+        ramp.begin - a.first_tick + (kTaps - 1) * S::kPoints + k % (S::kPoints / kLine) * kLine;
+    const auto* at = static_cast<const unsigned char*>(a.samples) + input * a.input_stride_bytes +
+                     sample * kStride;
+    fused_prefetch(at);
   }
-  __syncthreads();
 }
 
 /// Filtered points of one position of the 16 spectra of a segment. Sums run over the taps in
@@ -201,12 +243,12 @@ __device__ void fused_filter(const FusedArguments& a, const FusedMemory<S>& memo
        task += S::kThreads) {
     const int n = task % S::kPoints;
     const int first = task / S::kPoints * kSegment;  // of the batch
-    const CudaRamp* ramps = memory.ramps() + batch + first;
+    const CudaRamp* ramps = memory.ramps(batch + first);
     float2* out = memory.region(first) + n;
     float h[kTaps];
 #pragma unroll
     for (int p = 0; p < kTaps; ++p) h[p] = a.filter[p * S::kPoints + n];
-    if (memory.slides()[(batch + first) / kSegment] != 0) {
+    if (memory.slides(batch + first) != 0) {
       const FusedReader<kStride> samples(a, input, ramps[0].begin - a.first_tick + n);
       float2 sum[kSegment];
 #pragma unroll
@@ -348,7 +390,7 @@ __device__ void fused_transform(const FusedArguments& a, const FusedMemory<S>& m
   for (int first = 0; first < S::kBatch; first += S::kWarps * S::kPerWarp) {
     const int spectrum = first + warp * S::kPerWarp + lane / kR2;
     float2* region = memory.region(spectrum);
-    const CudaRamp ramp = memory.ramps()[batch + spectrum];
+    const CudaRamp ramp = *memory.ramps(batch + spectrum);
     {
       float2 v[kR1];
 #pragma unroll
@@ -380,16 +422,28 @@ __device__ void fused_transform(const FusedArguments& a, const FusedMemory<S>& m
 }
 
 /// Staged codes of 16 spectra of a channel at a time to the blocks, and their squares to the sums.
-/// first: spectrum of the unit in column 0.
+/// spectrum: of the call, in column 0.
 template <class S>
-__device__ void fused_flush(const FusedArguments& a, const FusedMemory<S>& memory, int block,
-                            int input, int first) {
+__device__ void fused_flush(const FusedArguments& a, const FusedMemory<S>& memory, int input,
+                            int spectrum) {
   constexpr int kPieces = S::kStage / 16;
-  for (int task = static_cast<int>(threadIdx.x); task < S::kPoints * kPieces; task += S::kThreads) {
-    const int place = task / kPieces;
-    const int piece = task % kPieces;
-    const auto* from =
-        reinterpret_cast<const unsigned*>(memory.staging() + place * S::kPitch + piece * 32);
+  constexpr int kStep = S::kThreads / kPieces;  // places
+  const int first = static_cast<int>(threadIdx.x) / kPieces;
+  const int piece = static_cast<int>(threadIdx.x) % kPieces;
+  const bool bytes = a.blocks.format == SampleFormat::ci8;
+  const int block = bytes ? spectrum / 64 : spectrum / 128;
+  const int t = (bytes ? spectrum % 64 : spectrum % 128) + piece * 16;
+  const std::int64_t stride =
+      a.inverted ? -a.blocks.channel_stride_bytes : a.blocks.channel_stride_bytes;
+  std::byte* cell = a.blocks.data +
+                    (a.inverted ? S::kPoints - 1 : 0) * a.blocks.channel_stride_bytes +
+                    block * a.blocks.block_stride_bytes + input * a.blocks.input_stride_bytes +
+                    first * stride + (bytes ? t / 32 * 64 + t % 32 : t);
+  const unsigned char* row = memory.staging() + first * S::kPitch + piece * 32;
+#pragma unroll
+  for (int place = 0; place < S::kPoints; place += kStep) {
+    if (S::kPoints % kStep != 0 && first + place >= S::kPoints) break;
+    const auto* from = reinterpret_cast<const unsigned*>(row + place * S::kPitch);
     unsigned word[8];
     int squares = 0;
 #pragma unroll
@@ -397,11 +451,7 @@ __device__ void fused_flush(const FusedArguments& a, const FusedMemory<S>& memor
       word[k] = from[k];
       squares = __dp4a(static_cast<int>(word[k]), static_cast<int>(word[k]), squares);
     }
-    atomicAdd(&memory.squares()[place], static_cast<unsigned>(squares));
-    const int channel = a.inverted ? S::kPoints - 1 - place : place;
-    std::byte* cell = a.blocks.data + channel * a.blocks.channel_stride_bytes +
-                      block * a.blocks.block_stride_bytes + input * a.blocks.input_stride_bytes;
-    const int t = first + piece * 16;
+    atomicAdd(&memory.squares()[first + place], static_cast<unsigned>(squares));
     unsigned re[4];
     unsigned im[4];
 #pragma unroll
@@ -409,46 +459,66 @@ __device__ void fused_flush(const FusedArguments& a, const FusedMemory<S>& memor
       re[k] = __byte_perm(word[2 * k], word[2 * k + 1], 0x6420);
       im[k] = __byte_perm(word[2 * k], word[2 * k + 1], 0x7531);
     }
-    if (a.blocks.format == SampleFormat::ci8) {
-      auto* to = reinterpret_cast<uint4*>(cell + t / 32 * 64 + t % 32);
+    if (bytes) {
+      auto* to = reinterpret_cast<uint4*>(cell);
       to[0] = {re[0], re[1], re[2], re[3]};
       to[2] = {im[0], im[1], im[2], im[3]};
     } else {
 #pragma unroll
       for (int k = 0; k < 4; ++k) re[k] = (re[k] << 4 & 0xf0f0f0f0u) | (im[k] & 0x0f0f0f0fu);
-      *reinterpret_cast<uint4*>(cell + t) = {re[0], re[1], re[2], re[3]};
+      *reinterpret_cast<uint4*>(cell) = {re[0], re[1], re[2], re[3]};
     }
+    cell += kStep * stride;
   }
 }
 
-template <int K, int kTaps, int kStride>
-__global__ void __launch_bounds__(FusedShape<K>::kThreads, FusedShape<K>::kMinBlocks)
-    fused_channelize(const __grid_constant__ FusedArguments a) {
-  using S = FusedShape<K>;
-  const FusedMemory<S> memory{static_cast<unsigned char*>(cuda::dynamic_shared())};
-  const int per_unit = a.blocks.format == SampleFormat::ci8 ? 64 : 128;
-  const int block = static_cast<int>(blockIdx.x) / a.n_inputs;
-  const int input = static_cast<int>(blockIdx.x) - block * a.n_inputs;
-  fused_prepare<S>(a, memory, input, block * per_unit, per_unit);
-  for (int batch = 0; batch < per_unit; batch += S::kBatch) {
-    fused_filter<S, kTaps, kStride>(a, memory, input, batch);
-    if (batch > 0 && batch % S::kStage == 0)
-      fused_flush<S>(a, memory, block, input, batch - S::kStage);
-    __syncthreads();
-    fused_transform<S>(a, memory, batch);
-    __syncthreads();
-  }
-  fused_flush<S>(a, memory, block, input, per_unit - S::kStage);
-  if (a.statistics == nullptr) return;
-  __syncthreads();
-  for (int place = static_cast<int>(threadIdx.x); place < K; place += S::kThreads) {
-    const int channel = a.inverted ? K - 1 - place : place;
+/// Of the thread block's spectra, to those of the call.
+template <class S>
+__device__ void fused_add_statistics(const FusedArguments& a, const FusedMemory<S>& memory,
+                                     int input) {
+  for (int place = static_cast<int>(threadIdx.x); place < S::kPoints; place += S::kThreads) {
+    const int channel = a.inverted ? S::kPoints - 1 - place : place;
     CudaStatistics* to = a.statistics + static_cast<std::int64_t>(channel) * a.n_inputs + input;
     const unsigned clips = memory.clips()[place];
     if ((clips & 0xffffu) != 0) atomicAdd(&to->saturated_low, clips & 0xffffu);
     if (clips >> 16 != 0) atomicAdd(&to->saturated_high, clips >> 16);
     atomicAdd(&to->squares.integer, static_cast<unsigned long long>(memory.squares()[place]));
   }
+}
+
+template <int K, int Variant, int kTaps, int kStride>
+__global__ void __launch_bounds__(FusedShape<K, Variant>::kThreads,
+                                  FusedShape<K, Variant>::kMinBlocks)
+    fused_channelize(const __grid_constant__ FusedArguments a) {
+  using S = FusedShape<K, Variant>;
+  const FusedMemory<S> memory{static_cast<unsigned char*>(cuda::dynamic_shared())};
+  const int per_block = a.blocks.format == SampleFormat::ci8 ? 64 : 128;
+  const int group = static_cast<int>(blockIdx.x) / a.n_inputs;
+  const int input = static_cast<int>(blockIdx.x) - group * a.n_inputs;
+  const int first_block = group * a.blocks_per_group;
+  const int first = first_block * per_block;  // spectrum of the call
+  const int n_blocks =
+      min(a.blocks_per_group, (a.n_spectra + per_block - 1) / per_block - first_block);
+  const int n_spectra = n_blocks * per_block;
+  fused_prepare<S>(a, memory, input);
+  fused_read_page<S>(a, memory, input, 0, first);
+  __syncthreads();
+  for (int batch = 0; batch < n_spectra; batch += S::kBatch) {
+    if (batch % S::kPage == 0 && batch + S::kPage < n_spectra)
+      fused_read_page<S>(a, memory, input, batch + S::kPage, first + batch + S::kPage);
+    fused_filter<S, kTaps, kStride>(a, memory, input, batch);
+    if (batch > 0 && batch % S::kStage == 0)
+      fused_flush<S>(a, memory, input, first + batch - S::kStage);
+    __syncthreads();
+    if (a.ahead && batch + S::kBatch < n_spectra)
+      fused_fetch_ahead<S, kTaps, kStride>(a, memory, input, batch + S::kBatch);
+    fused_transform<S>(a, memory, batch);
+    __syncthreads();
+  }
+  fused_flush<S>(a, memory, input, first + n_spectra - S::kStage);
+  if (a.statistics == nullptr) return;
+  __syncthreads();
+  fused_add_statistics<S>(a, memory, input);
 }
 
 }  // namespace ryle::channelize::detail

@@ -13,14 +13,16 @@ namespace ryle::channelize::detail {
 struct FusedPlan {
   int r1 = 0;
   int r2 = 0;
+  int groups_per_sm = 0;  ///< thread blocks that a multiprocessor runs at a time
   bool applies() const { return r1 > 0; }
 };
 /// For 8-bit complex samples, critically sampled, 4 or 8 taps, 128, 256, 512 or 1,024 channels, ci8
 /// or ci4 out. Raises the shared-memory limit of the kernels it chooses, on the current device.
 FusedPlan plan_fused(const Problem& problem, int shared_limit_bytes);
 
+/// Chooses blocks_per_group and ahead.
 /// @pre a.samples is 2-byte aligned, a.blocks 16-byte aligned in all strides
-void launch_fused(const FusedArguments& a, int n_points, int n_taps, std::int64_t n_units,
+void launch_fused(FusedArguments a, const FusedPlan& plan, int n_points, int n_taps, int n_sm,
                   cudaStream_t stream);
 
 }  // namespace ryle::channelize::detail

@@ -122,6 +122,7 @@ class CudaChannelizer final : public Channelizer {
       : problem_(make_problem(config)), device_(cuda::device_of(queue)), host_queue_(Queue::cpu()) {
     const cuda::DeviceScope scope(device_);
     if (config.implementation == "cuda:fused") fused_ = plan_fused_or_throw();
+    RYLE_CUDA(cudaDeviceGetAttribute(&n_sm_, cudaDevAttrMultiProcessorCount, device_));
     const std::int64_t inputs = config.n_inputs;
     delays_.resize(static_cast<std::size_t>(inputs));
     valid_words_ = words_for_bits(config.max_spectra);
@@ -363,8 +364,8 @@ class CudaChannelizer final : public Channelizer {
     a.truncate = config.rounding == Rounding::truncate;
     a.blocks = output.blocks;
     a.statistics = output.statistics == nullptr ? nullptr : statistics_.data();
-    launch_fused(a, static_cast<int>(problem_.n_points), static_cast<int>(config.n_taps),
-                 n_inputs() * n_blocks(config.output, n_spectra), stream);
+    launch_fused(a, fused_, static_cast<int>(problem_.n_points), static_cast<int>(config.n_taps),
+                 n_sm_, stream);
   }
 
   void run_units(cudaStream_t stream, const Input& input, std::int64_t n_spectra,
@@ -412,6 +413,7 @@ class CudaChannelizer final : public Channelizer {
 
   Problem problem_;
   FusedPlan fused_;
+  int n_sm_ = 0;
   int device_;
   Queue host_queue_;  // validity is decided on the host, by the code the CPU implementations use
   std::vector<DelayPolynomial> delays_;
