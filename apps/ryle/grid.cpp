@@ -54,6 +54,7 @@ void choose_device(const std::string& name, stage::GridOptions& options) {
   const bool on_cuda = options.implementation.starts_with("cuda");
   if (name == "cpu" && (on_cuda || !options.devices.empty()))
     throw ConfigError("--device cpu and CUDA devices exclude each other");
+  if (name == "cpu" && options.implementation == "auto") options.implementation = "cpu";
   int device = 0;
   char rest = 0;
   const int n_read = std::sscanf(name.c_str(), "cuda:%d%c", &device, &rest);
@@ -170,7 +171,9 @@ void add_map_options(CLI::App& sub, GridArguments& a) {
   sub.add_option("--implementation", o.implementation,
                  "auto, reference, cpu, cpu:avx512, ..., cuda")
       ->capture_default_str();
-  sub.add_option("--device", a.device, "cpu or cuda:N; auto is the CPU")->capture_default_str();
+  sub.add_option("--device", a.device,
+                 "cpu or cuda:N; auto is a GPU, if there is one, for means in f32")
+      ->capture_default_str();
   sub.add_option("--devices", o.devices, "CUDA devices that channels are split over: 0,1")
       ->delimiter(',');
 }

@@ -101,6 +101,10 @@ TEST_F(CudaGrid, NeitherGroupsNorDevicesNorStridesChangeABit) {
   if (list_devices().size() > 2) {
     const auto two = grid(all, samples, "cuda", Precision::f32, {1, 0});
     for (const std::int64_t e : {0, 9, 10, 20}) expect_same_bits(two->sums(), whole->sums(), e);
+    Case one = all;  // fewer channels than devices: tiles are split
+    one.config.n_channels = 1;
+    const auto tiles = grid(one, samples, "cuda", Precision::f32, {1, 0});
+    expect_same_bits(tiles->sums(), whole->sums(), 0);
   }
 }
 
@@ -200,8 +204,16 @@ TEST_F(CudaGrid, NamesThatAreNoneSayWhatThereIs) {
   EXPECT_THROW(grid(c, samples, "cuda:scatter"), UnsupportedError);
   EXPECT_THROW(grid(c, samples, "cuda", Precision::f32, {0, 0}), ConfigError);
   EXPECT_THROW(grid(c, samples, "cuda", Precision::f32, {63}), DeviceError);
-  // Never chosen unless asked for.
-  EXPECT_EQ(grid(c, samples, "auto")->implementation().substr(0, 3), "cpu");
+}
+
+TEST_F(CudaGrid, AutoIsADeviceForFloat) {
+  Case c = make_case(field(60, 30, 9, 9, 10), gauss(), 2);
+  Samples samples = c.samples;
+  samples.values = c.data.data();
+  EXPECT_EQ(grid(c, samples, "auto")->implementation(), "cuda:gather");
+  EXPECT_EQ(grid(c, samples, "auto", Precision::f64)->implementation().substr(0, 4), "cpu:");
+  c.config.convolution.support_rad = 0.5;  // more than float32 can tell apart
+  EXPECT_EQ(grid(c, samples, "auto")->implementation().substr(0, 4), "cpu:");
 }
 
 }  // namespace

@@ -90,6 +90,7 @@ inline GridOptions options_of(const Scratch& scratch, const std::string& file) {
   o.output = scratch.file("map.fits");
   o.kernel = "gauss:3arcmin";
   o.n_workers = 2;
+  o.implementation = "cpu";  // "auto" depends on the machine
   o.overwrite = true;
   return o;
 }

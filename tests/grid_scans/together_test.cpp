@@ -72,7 +72,7 @@ TEST(GridTogether, SamplesOfSeveralPlansAddUp) {
     ASSERT_EQ(count[i], want_count[i]) << i;
   }
   // A block of two plans and one more: sums of all cells that a block reached count.
-  o.implementation = "auto";
+  o.implementation = "cpu";
   o.block_samples = grid::kSamplesTogether + 9'000;
   grid_scans(o);
   const auto blocks = read_cube(o.output, shape);

@@ -62,7 +62,9 @@ class GridRun {
     exact_ = !state_path().empty() || setup_.input->blocks().size() > 1;
     if (!setup_.is_mean()) exact_ = false;
     summary_.plan = plan_grid_memory(setup_, options_, queue_.n_workers(), exact_);
-    plan_grid_devices(setup_, options_, summary_.plan);
+    if (plan_grid_devices(setup_, options_, summary_.plan)) return;
+    setup_.config.implementation = "cpu";
+    summary_.plan = plan_grid_memory(setup_, options_, queue_.n_workers(), exact_);
   }
 
   void run() {
@@ -158,7 +160,11 @@ class GridRun {
           continue;
         }
         // Plans of the only block are kept from part to part.
-        jobs_.push_back({p, block, parts_[p], !keeps_plans() || jobs_.empty()});
+        ChannelRange channels = parts_[p];
+#if RYLE_MUTANT == 1502
+        if (p > 0) channels = {channels.first - channels_.first, channels.last - channels_.first};
+#endif
+        jobs_.push_back({p, block, channels, !keeps_plans() || jobs_.empty()});
       }
   }
 

@@ -92,6 +92,43 @@ TEST(CudaGridLogic, GroupsOfChannelsDoNotChangeABit) {
   expect_same_bits(whole->sums(), other->sums(), 12, 12);
 }
 
+// Several devices for fewer channels: each has some tiles, and no cell of the others.
+TEST(CudaGridLogic, SharesOfTheMapAreItsCells) {
+  Case c = make_case(field(60, 30, 79, 61, 2'000), gauss(), 2);  // 160 tiles: runs of 64 and a rest
+  for (std::size_t k = 0; k < 300; ++k) c.data[k] = kNaN;
+  Samples samples = c.samples;
+  samples.values = c.data.data();
+  const auto whole = run_on_host<float>(c, samples, 700);
+  Queue queue = Queue::cpu(2);
+  std::vector<int> holders(static_cast<std::size_t>(whole->sums().n_cells()));
+  for (std::int64_t share = 0; share < 3; ++share) {
+    CudaOnHost<float> part(c.config, c.field.cells, 700, 12, share, 3);
+    const auto plan =
+        part.plan(queue, positions(queue, c.field.lon_deg.data(), c.field.lat_deg.data(), 2'000));
+    part.execute(queue, *plan, samples);
+    for (std::int64_t i = 0; i < whole->sums().n_cells(); ++i)
+      for (std::int64_t e = 0; e < 2; ++e) {
+        const Moments &m = part.sums().moments(e, i), &n = whole->sums().moments(e, i);
+        if (m.count == 0) {
+          ASSERT_EQ(part.sums().weighted(e, i), 0);
+          continue;
+        }
+        holders[static_cast<std::size_t>(i)] |= 1 << share;
+        ASSERT_EQ(m.count, n.count) << i;
+        ASSERT_EQ(m.weight, n.weight) << i;
+        ASSERT_EQ(part.sums().weighted(e, i), whole->sums().weighted(e, i)) << i;
+      }
+  }
+  int held[8] = {};
+  for (std::int64_t i = 0; i < whole->sums().n_cells(); ++i) {
+    const int by = holders[static_cast<std::size_t>(i)];
+    ++held[by];
+    ASSERT_EQ(by != 0, whole->sums().moments(1, i).count > 0) << i;
+  }
+  EXPECT_EQ(held[3] + held[5] + held[6] + held[7], 0) << "cells of two shares";
+  for (const int share : {1, 2, 4}) EXPECT_GT(held[share], 500);
+}
+
 TEST(CudaGridLogic, WhatIsAbsentInOneChannelTouchesNothingElse) {
   constexpr std::size_t kN = 400;
   const Case clean = make_case(field(60, 30, 19, 9, kN), gauss(), 14);

@@ -38,13 +38,17 @@ struct HostKernels {
 template <class Real>
 class CudaOnHost final : public Gridder {
  public:
-  /// @param chunk_samples of a chunk; @param most channels of a group
-  CudaOnHost(const Config& config, const Cells& cells, std::int64_t chunk_samples, int most)
+  /// @param chunk_samples of a chunk; @param most channels of a group; @param share of n_shares of
+  /// the map's tiles
+  CudaOnHost(const Config& config, const Cells& cells, std::int64_t chunk_samples, int most,
+             std::int64_t share = 0, std::int64_t n_shares = 1)
       : config_(config),
         chunk_samples_(chunk_samples),
         most_(most),
         sums_(cells.directions.size(), config.n_channels),
-        tiling_(detail::make_warp_tiles(cells, config.convolution)),
+        n_shares_(n_shares),
+        tiling_(
+            detail::share_of(detail::make_warp_tiles(cells, config.convolution), share, n_shares)),
         tables_(detail::make_pair_tables(config.convolution, sizeof(Real) == 8)) {
     find_ranges();
   }
@@ -65,7 +69,7 @@ class CudaOnHost final : public Gridder {
 
   void execute(Queue& queue, const GeometryPlan& plan, const Samples& samples) override {
     const auto& chunks = std::static_pointer_cast<HostPlan>(plan.device)->chunks;
-    detail::SumsCollector collector(sums_, tiling_);
+    detail::SumsCollector collector(sums_, tiling_, n_shares_ == 1);
     for (const auto& group : detail::channel_groups(0, config_.n_channels, most_)) {
       switch (detail::group_width(group.n)) {
         case 1:
@@ -367,6 +371,7 @@ class CudaOnHost final : public Gridder {
   std::int64_t chunk_samples_;
   int most_;
   Sums sums_;
+  std::int64_t n_shares_;
   detail::WarpTiling tiling_;
   detail::PairTables tables_;
   std::vector<detail::KeyRange> key_ranges_, all_ranges_;

@@ -42,14 +42,28 @@ void SumsCollector::add(Queue& queue, const GroupSums& group) {
     for (std::int64_t i = 0; i < n_cells; ++i)
       shared_[index(i)] = moments_of(group.moments + i, n_cells);
   }
-  const std::int64_t n_parts = (n_cells + kPart - 1) / kPart;
+  add_weighted(queue, group);
+  groups_.push_back(std::move(kept));
+}
+
+void SumsCollector::add_weighted(Queue& queue, const GroupSums& group) {
+  const std::int64_t n_cells = sums_.n_cells(),
+                     n = whole_ ? n_cells : static_cast<std::int64_t>(tiling_.cells.size()),
+                     n_parts = (n + kPart - 1) / kPart;
   queue.parallel_for(n_parts * group.n_channels, [&](std::int64_t job) {
     const std::int64_t c = job / n_parts, first = job % n_parts * kPart;
+    const std::int64_t last = std::min(n, first + kPart);
     const double* from = group.weighted + c * n_cells;
     double* to = sums_.weighted_of(group.first_channel + c);
-    for (std::int64_t i = first; i < std::min(n_cells, first + kPart); ++i) to[i] += from[i];
+    if (whole_) {
+      for (std::int64_t i = first; i < last; ++i) to[i] += from[i];
+      return;
+    }
+    for (std::int64_t k = first; k < last; ++k) {
+      const std::int64_t i = tiling_.cells[index(k)];
+      if (i >= 0) to[i] += from[i];
+    }
   });
-  groups_.push_back(std::move(kept));
 }
 
 void SumsCollector::finish(Queue& queue) {

@@ -26,8 +26,12 @@ bool is_partial(const std::uint32_t* complete, std::int64_t n_tiles);
 /// value was absent get moments of their own in every channel.
 class SumsCollector {
  public:
-  SumsCollector(Sums& sums, const WarpTiling& tiling) : sums_(sums), tiling_(tiling) {}
+  /// @param whole the tiles hold every cell; else no other cell is touched, so that others may
+  /// collect those meanwhile
+  SumsCollector(Sums& sums, const WarpTiling& tiling, bool whole = true)
+      : sums_(sums), tiling_(tiling), whole_(whole) {}
   void add(Queue& queue, const GroupSums& group);
+  /// One collector of the same sums at a time.
   void finish(Queue& queue);
 
  private:
@@ -39,9 +43,12 @@ class SumsCollector {
   };
   Sums& sums_;
   const WarpTiling& tiling_;
+  bool whole_;
   std::mutex mutex_;
   std::vector<Moments> shared_;  ///< [cell]
   std::vector<Kept> groups_;
+
+  void add_weighted(Queue& queue, const GroupSums& group);
 };
 
 }  // namespace ryle::grid::detail

@@ -67,8 +67,9 @@ class Settled {
 }  // namespace
 
 template <class Real>
-DeviceGridder<Real>::DeviceGridder(int device, const WarpTiling& tiling, const PairTables& tables,
-                                   std::int64_t n_cells, const CudaTuning& tuning)
+DeviceGridder<Real>::DeviceGridder(int device, const WarpTiling& tiling, const WarpTiling& all,
+                                   const PairTables& tables, std::int64_t n_cells,
+                                   const CudaTuning& tuning)
     : device_(device),
       tuning_(tuning),
       n_cells_(n_cells),
@@ -76,7 +77,7 @@ DeviceGridder<Real>::DeviceGridder(int device, const WarpTiling& tiling, const P
       in_(Queue::cuda(device)),
       compute_(Queue::cuda(device)),
       out_(Queue::cuda(device)),
-      map_(compute_, tiling, tables, n_cells),
+      map_(compute_, tiling, all, tables, n_cells),
       sorter_(device) {}
 
 template <class Real>

@@ -47,16 +47,20 @@ struct DevicePlan {
 /// Tiles, cells, ranges of keys and tables in device memory.
 class DeviceMap {
  public:
-  DeviceMap(Queue& queue, const WarpTiling& tiling, const PairTables& tables, std::int64_t n_cells);
+  /// @param all of which `tiling` is a share: samples out of reach are those of all its tiles
+  DeviceMap(Queue& queue, const WarpTiling& tiling, const WarpTiling& all, const PairTables& tables,
+            std::int64_t n_cells);
   const MapView& view() const { return view_; }
   const KeySpan& keys() const { return keys_; }
   const PairFunction& function() const { return function_; }
   const Buffer<KeyRange>& ranges() const { return ranges_; }
   const Buffer<KeyRange>& all_ranges() const { return all_ranges_; }
+  std::int64_t n_all_ranges() const { return n_all_ranges_; }
   const std::uint32_t* range_begin() const { return range_begin_.data(); }
 
  private:
-  void find_ranges(Queue& queue, double chord);
+  std::vector<KeyRange> find_ranges(Queue& queue, const WarpTile* tiles, std::int64_t n_tiles,
+                                    double chord);
 
   MapView view_;
   KeySpan keys_;
@@ -66,6 +70,7 @@ class DeviceMap {
   Buffer<double> x_, y_, z_;
   Buffer<std::uint32_t> range_begin_;
   Buffer<KeyRange> ranges_, all_ranges_;
+  std::int64_t n_all_ranges_ = 0;
   Buffer<float> cubic_;
   Buffer<TableRow> rows_;
 };
@@ -104,8 +109,8 @@ struct DeviceRun {
 template <class Real>
 class DeviceGridder {
  public:
-  DeviceGridder(int device, const WarpTiling& tiling, const PairTables& tables,
-                std::int64_t n_cells, const CudaTuning& tuning);
+  DeviceGridder(int device, const WarpTiling& tiling, const WarpTiling& all,
+                const PairTables& tables, std::int64_t n_cells, const CudaTuning& tuning);
   int device() const { return device_; }
   DevicePlan plan(const Positions& samples);
   /// Returns when everything is home. @param host packs values that lie apart, adds sums

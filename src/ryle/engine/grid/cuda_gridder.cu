@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Channels over devices, and what the engine's interface asks for around it.
+// Channels and tiles over devices, and what the engine's interface asks for around it.
 #include <algorithm>
+#include <deque>
 #include <exception>
 #include <limits>
 #include <thread>
@@ -23,11 +24,19 @@ std::vector<int> devices_of(const Config& config) {
   std::vector<int> sorted = devices;
   std::sort(sorted.begin(), sorted.end());
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
-    throw ConfigError("gridder: a CUDA device is named twice; each takes a share of the channels");
-  const auto most = static_cast<std::size_t>(config.n_channels);
-  if (devices.size() > most) devices.resize(most);
+    throw ConfigError("gridder: a CUDA device is named twice; each takes a share of the work");
   return devices;
 }
+
+/// Channels are split over devices, which costs nothing; more devices than channels split the map,
+/// too, each of its shares over devices for all channels.
+struct Split {
+  std::int64_t n_channel_shares = 1, n_tile_shares = 1;
+  Split(std::int64_t n_devices, std::int64_t n_channels)
+      : n_channel_shares(std::min(n_devices, n_channels)),
+        n_tile_shares(n_devices / n_channel_shares) {}
+  std::int64_t n() const { return n_channel_shares * n_tile_shares; }
+};
 
 // The first exception of any device is the caller's.
 template <class Body>
@@ -50,11 +59,12 @@ void on_all(std::size_t n, const Body& body) {
 
 template <class Real>
 std::unique_ptr<DeviceGridder<Real>> make_device(int device, const WarpTiling& tiling,
-                                                 const PairTables& tables, std::int64_t n_cells,
+                                                 const WarpTiling& all, const PairTables& tables,
+                                                 std::int64_t n_cells,
                                                  const CudaTuning& tuning = {}) {
   const Queue queue = Queue::cuda(device);  // says so where there is no such device
   const cuda::DeviceScope scope(device);
-  return std::make_unique<DeviceGridder<Real>>(device, tiling, tables, n_cells, tuning);
+  return std::make_unique<DeviceGridder<Real>>(device, tiling, all, tables, n_cells, tuning);
 }
 
 template <class Real>
@@ -62,11 +72,16 @@ class CudaGridder final : public Gridder {
  public:
   CudaGridder(const Config& config, const Cells& cells)
       : config_(config),
-        sums_(cells.directions.size(), config.n_channels),
-        tiling_(make_warp_tiles(cells, config.convolution)) {
+        split_(static_cast<std::int64_t>(devices_of(config).size()), config.n_channels),
+        sums_(cells.directions.size(), config.n_channels) {
+    const WarpTiling all = make_warp_tiles(cells, config.convolution);
+    for (std::int64_t s = 0; s < split_.n_tile_shares; ++s)
+      tilings_.push_back(share_of(all, s, split_.n_tile_shares));
     const PairTables tables = make_pair_tables(config.convolution, sizeof(Real) == 8);
-    for (const int device : devices_of(config))
-      devices_.push_back(make_device<Real>(device, tiling_, tables, sums_.n_cells()));
+    const std::vector<int> devices = devices_of(config);
+    for (std::int64_t d = 0; d < split_.n(); ++d)
+      devices_.push_back(make_device<Real>(devices[static_cast<std::size_t>(d)], tiling_of(d), all,
+                                           tables, sums_.n_cells()));
   }
 
   std::shared_ptr<const GeometryPlan> plan(Queue&, Positions samples) override {
@@ -74,13 +89,15 @@ class CudaGridder final : public Gridder {
       throw ConfigError("the gridder plans at most 4294967295 samples at once, got " +
                         std::to_string(samples.size()));
     auto plans = std::make_shared<std::vector<DevicePlan>>(devices_.size());
-    if (!tiling_.tiles.empty())
-      on_all(devices_.size(), [&](std::size_t d) {
-        const cuda::DeviceScope scope(devices_[d]->device());
-        (*plans)[d] = devices_[d]->plan(samples);
-      });
+    on_all(devices_.size(), [&](std::size_t d) {
+      if (tiling_of(static_cast<std::int64_t>(d)).tiles.empty()) return;
+      const cuda::DeviceScope scope(devices_[d]->device());
+      (*plans)[d] = devices_[d]->plan(samples);
+    });
     auto plan = std::make_shared<GeometryPlan>();
     plan->facts = plans->front().facts;
+    for (std::int64_t s = 1; s < split_.n_tile_shares; ++s)
+      add_facts((*plans)[static_cast<std::size_t>(s * split_.n_channel_shares)].facts, plan->facts);
     plan->facts.n_samples = samples.size();
     plan->device = plans;
     return plan;
@@ -90,29 +107,40 @@ class CudaGridder final : public Gridder {
     const auto plans = std::static_pointer_cast<std::vector<DevicePlan>>(plan.device);
     if (plans == nullptr || plans->size() != devices_.size())
       throw ConfigError("gridder: the plan was made for other devices than these");
-    if (tiling_.tiles.empty()) return;
-    SumsCollector collector(sums_, tiling_);
-    const auto n_devices = static_cast<std::int64_t>(devices_.size());
+    std::deque<SumsCollector> collectors;
+    for (const WarpTiling& tiling : tilings_)
+      collectors.emplace_back(sums_, tiling, tilings_.size() == 1);
+    const std::int64_t n = split_.n_channel_shares;
     on_all(devices_.size(), [&](std::size_t d) {
-      const auto share = static_cast<std::int64_t>(d);
+      const auto device = static_cast<std::int64_t>(d), share = device % n;
+      if (tiling_of(device).tiles.empty()) return;
       DeviceRun run;
       run.samples = &samples;
-      run.first_channel = config_.n_channels * share / n_devices;
-      run.n_channels = config_.n_channels * (share + 1) / n_devices - run.first_channel;
+      run.first_channel = config_.n_channels * share / n;
+      run.n_channels = config_.n_channels * (share + 1) / n - run.first_channel;
       run.plan = &(*plans)[d];
-      run.collector = &collector;
+      run.collector = &collectors[static_cast<std::size_t>(device / n)];
       devices_[d]->run(queue, run);
     });
-    collector.finish(queue);
+    for (SumsCollector& collector : collectors) collector.finish(queue);
   }
   const Sums& sums() const override { return sums_; }
   Sums& sums() override { return sums_; }
   std::string_view implementation() const override { return kName; }
 
  private:
+  const WarpTiling& tiling_of(std::int64_t device) const {
+    return tilings_[static_cast<std::size_t>(device / split_.n_channel_shares)];
+  }
+  static void add_facts(const PlanFacts& some, PlanFacts& all) {
+    all.n_tiles += some.n_tiles;
+    all.n_candidates += some.n_candidates;  // each knows what is out of reach of all
+  }
+
   Config config_;
+  Split split_;
   Sums sums_;
-  WarpTiling tiling_;
+  std::vector<WarpTiling> tilings_;  ///< one for each share of the map
   std::vector<std::unique_ptr<DeviceGridder<Real>>> devices_;
 };
 
@@ -123,7 +151,7 @@ class Mapper final : public CudaMapper {
       : config_(config),
         n_cells_(cells.directions.size()),
         tiling_(make_warp_tiles(cells, config.convolution)),
-        device_(make_device<Real>(devices_of(config).front(), tiling_,
+        device_(make_device<Real>(devices_of(config).front(), tiling_, tiling_,
                                   make_pair_tables(config.convolution, sizeof(Real) == 8), n_cells_,
                                   tuning)),
         host_(Queue::cpu()) {

@@ -20,8 +20,8 @@ void upload(Queue& queue, Buffer<T>& to, const std::vector<T>& from) {
 
 }  // namespace
 
-DeviceMap::DeviceMap(Queue& queue, const WarpTiling& tiling, const PairTables& tables,
-                     std::int64_t n_cells)
+DeviceMap::DeviceMap(Queue& queue, const WarpTiling& tiling, const WarpTiling& all,
+                     const PairTables& tables, std::int64_t n_cells)
     : function_(tables.function) {
   upload(queue, tiles_, tiling.tiles);
   upload(queue, cells_, tiling.cells);
@@ -37,34 +37,44 @@ DeviceMap::DeviceMap(Queue& queue, const WarpTiling& tiling, const PairTables& t
            y_.data(),     z_.data(),
            n_cells};
   keys_.order = tiling.order;
-  find_ranges(queue, tiling.chord);
+  std::vector<KeyRange> ranges;
+  if (all.tiles.size() != tiling.tiles.size()) {
+    Buffer<WarpTile> tiles;
+    upload(queue, tiles, all.tiles);
+    ranges =
+        find_ranges(queue, tiles.data(), static_cast<std::int64_t>(all.tiles.size()), all.chord);
+  }
+  auto own = find_ranges(queue, tiles_.data(), view_.n_tiles, tiling.chord);
+  ranges = union_of(ranges.empty() ? std::move(own) : std::move(ranges));
+  if (!ranges.empty()) {
+    keys_.first = ranges.front().begin;
+    keys_.span = ranges.back().end - keys_.first;
+  }
+  upload(queue, all_ranges_, ranges);
+  n_all_ranges_ = static_cast<std::int64_t>(ranges.size());
 }
 
-void DeviceMap::find_ranges(Queue& queue, double chord) {
+// What stays in range_begin_ and ranges_ is that of the last call.
+std::vector<KeyRange> DeviceMap::find_ranges(Queue& queue, const WarpTile* tiles,
+                                             std::int64_t n_tiles, double chord) {
   const auto stream = cuda::stream_of(queue);
-  const std::int64_t n_tiles = view_.n_tiles;
+  MapView view;
+  view.tiles = tiles;
+  view.n_tiles = n_tiles;
   Buffer<std::uint32_t> counts(n_tiles + 1, MemorySpace::device);  // 0 behind the last
   range_begin_ = Buffer<std::uint32_t>(n_tiles + 1, MemorySpace::device);
   Buffer<std::byte> scratch;
-  launch_count_ranges(view_, chord, keys_.order, counts.data(), stream);
+  launch_count_ranges(view, chord, keys_.order, counts.data(), stream);
   sum_before(scratch, counts.data(), range_begin_.data(), n_tiles + 1, stream);
   std::uint32_t n = 0;
   copy_bytes(queue, &n, range_begin_.data() + n_tiles, sizeof n);
   queue.synchronize();
   ranges_ = Buffer<KeyRange>(n, MemorySpace::device);
-  launch_write_ranges(view_, chord, keys_.order, range_begin_.data(), ranges_.data(), stream);
+  launch_write_ranges(view, chord, keys_.order, range_begin_.data(), ranges_.data(), stream);
   std::vector<KeyRange> ranges(n);
   copy_bytes(queue, ranges.data(), ranges_.data(), ranges_.bytes());
   queue.synchronize();
-  ranges = union_of(std::move(ranges));
-  if (!ranges.empty()) {
-    keys_.first = ranges.front().begin;
-    keys_.span = ranges.back().end - keys_.first;
-  }
-  const auto n_all = static_cast<std::int64_t>(ranges.size());
-  all_ranges_ = Buffer<KeyRange>(n_all, MemorySpace::device);
-  copy_bytes(queue, all_ranges_.data(), ranges.data(), all_ranges_.bytes());
-  queue.synchronize();
+  return ranges;
 }
 
 ChunkSorter::ChunkSorter(int device)
@@ -100,8 +110,8 @@ void ChunkSorter::sort(const DeviceMap& map, const double* x, const double* y, c
                            at_least(c.z, n), stream);
   launch_sample_ranges(sorted_.data(), n, map.keys(), map.ranges().data(), n_ranges,
                        at_least(c.ranges, n_ranges), stream);
-  launch_count_reached(sorted_.data(), n, map.keys(), map.all_ranges().data(),
-                       map.all_ranges().size(), counts_.data(), stream);
+  launch_count_reached(sorted_.data(), n, map.keys(), map.all_ranges().data(), map.n_all_ranges(),
+                       counts_.data(), stream);
   launch_number_candidates(c.ranges.data(), map.range_begin(), n_tiles, candidates_.data(),
                            n_jobs_.data(), counts_.data(), stream);
   sum_before(scratch_, n_jobs_.data(), at_least(c.job_begin, n_tiles + 1), n_tiles + 1, stream);

@@ -149,4 +149,26 @@ WarpTiling make_warp_tiles(const Cells& cells, const Convolution& convolution) {
   return tiling;
 }
 
+WarpTiling share_of(const WarpTiling& all, std::int64_t share, std::int64_t n_shares) {
+  constexpr std::int64_t kRun = 64;
+  WarpTiling some{all.chord, all.order, {}, {}, {}, {}, {}};
+  const auto n = static_cast<std::int64_t>(all.tiles.size());
+  for (std::int64_t run = share; run * kRun < n; run += n_shares) {
+#if RYLE_MUTANT == 1501
+    const std::int64_t begin = run * kRun + 1, end = std::min(n, (run + 1) * kRun);
+#else
+    const std::int64_t begin = run * kRun, end = std::min(n, (run + 1) * kRun);
+#endif
+    some.tiles.insert(some.tiles.end(), all.tiles.begin() + begin, all.tiles.begin() + end);
+    const auto copy = [&](auto& to, const auto& from) {
+      to.insert(to.end(), from.begin() + begin * kWarp, from.begin() + end * kWarp);
+    };
+    copy(some.cells, all.cells);
+    copy(some.x, all.x);
+    copy(some.y, all.y);
+    copy(some.z, all.z);
+  }
+  return some;
+}
+
 }  // namespace ryle::grid::detail

@@ -94,4 +94,8 @@ std::vector<KeyRange> union_of(std::vector<KeyRange> ranges);
 /// Blocks of 8 x 4 cells of a map, or 32 neighbours of a list, split while wider than two supports.
 WarpTiling make_warp_tiles(const Cells& cells, const Convolution& convolution);
 
+/// Every n_shares-th run of neighbouring tiles, from run `share` on: shares see about as many
+/// samples each, wherever those lie.
+WarpTiling share_of(const WarpTiling& all, std::int64_t share, std::int64_t n_shares);
+
 }  // namespace ryle::grid::detail

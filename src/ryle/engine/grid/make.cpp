@@ -44,19 +44,19 @@ UnsupportedError unknown_implementation(const std::string& name) {
   return UnsupportedError("gridder: no implementation \"" + name + "\" here; there are:" + known);
 }
 
-// Never chosen by "auto": it is asked for by name.
-std::unique_ptr<Gridder> make_on_cuda(const Config& config, const Cells& cells) {
+std::unique_ptr<Gridder> make_on_cuda(const std::string& name, const Config& config,
+                                      const Cells& cells) {
 #ifdef RYLE_HAVE_CUDA
   const auto names = cuda_implementations();
-  if (config.implementation == "cuda" ||
-      std::find(names.begin(), names.end(), config.implementation) != names.end())
+  if (name == "cuda" || std::find(names.begin(), names.end(), name) != names.end())
     return make_cuda_gridder(config, cells);  // where there is no device it says so
 #else
+  static_cast<void>(config);
   static_cast<void>(cells);
-  if (config.implementation == "cuda")
+  if (name == "cuda")
     throw UnsupportedError("gridder: implementation \"cuda\": " + cuda_unavailable_reason());
 #endif
-  throw unknown_implementation(config.implementation);
+  throw unknown_implementation(name);
 }
 
 }  // namespace
@@ -82,23 +82,32 @@ std::vector<std::string> available_implementations() {
   return names;
 }
 
+std::string chosen_implementation(const Config& config) {
+  if (config.implementation != "auto") return config.implementation;
+#ifdef RYLE_HAVE_CUDA
+  const bool in_float = config.precision == Precision::f32 &&
+                        config.convolution.support_rad <= detail::kWidestFloat_rad;
+  if (in_float && !cuda_implementations().empty()) return "cuda";
+#endif
+  return "cpu";
+}
+
 std::unique_ptr<Gridder> make_gridder(const Config& config, Cells cells) {
   check(config.convolution);
   detail::check_cells(cells);
   if (config.n_channels < 1)
     throw ConfigError("the gridder needs a channel or more, got " +
                       std::to_string(config.n_channels));
-  const std::string& name = config.implementation;
+  const std::string name = chosen_implementation(config);
   if (name == "reference") return detail::make_reference(config, std::move(cells));
-  const bool any = name == "auto" || name == "cpu";
   for (const auto* set : sets_here()) {
-    if (!any && name != set->implementation) continue;
+    if (name != "cpu" && name != set->implementation) continue;
     if (config.precision == Precision::f64 ||
         config.convolution.support_rad > detail::kWidestFloat_rad)
       return detail::make_cpu<double>(config, std::move(cells), set->f64());
     return detail::make_cpu<float>(config, std::move(cells), set->f32());
   }
-  if (name.starts_with("cuda")) return make_on_cuda(config, cells);
+  if (name.starts_with("cuda")) return make_on_cuda(name, config, cells);
   throw unknown_implementation(name);
 }
 
