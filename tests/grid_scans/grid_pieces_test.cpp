@@ -122,6 +122,27 @@ TEST_F(GridPieces, PartsOfChannelsAndWorkersChangeNothing) {
   }
 }
 
+TEST_F(GridPieces, PartsOfChosenChannelsAreThoseOfAll) {
+  GridOptions o = options("all");
+  grid_scans(o);
+  const Maps all = read_maps(scratch_, "all");
+  const auto plane = static_cast<std::ptrdiff_t>(all.value.size() / 3);
+  o.output = scratch_.file("chosen.fits");
+  o.channels = "1:3";
+  o.memory_bytes = limit_for(o, 1);
+  for (const bool checkpoint : {false, true}) {
+    SCOPED_TRACE(checkpoint);
+    if (checkpoint) o.checkpoint = scratch_.file("chosen.rgrid");
+    const GridSummary s = grid_scans(o);
+    EXPECT_EQ(s.n_channels, 2);
+    EXPECT_EQ(s.plan.n_parts, 2);
+    const Maps chosen = read_maps(scratch_, "chosen");
+    expect_same_bits(chosen.value, {all.value.begin() + plane, all.value.end()}, "values");
+    expect_same_bits(chosen.count, {all.count.begin() + plane, all.count.end()}, "counts");
+    expect_same_bits(chosen.weight, {all.weight.begin() + plane, all.weight.end()}, "weights");
+  }
+}
+
 TEST_F(GridPieces, WeightsThatAllChannelsShareStandOnce) {
   for (float& v : scans_.values)
     if (!std::isfinite(v)) v = 1;
@@ -314,11 +335,20 @@ TEST_F(GridPieces, ChannelsAndFilesAreChecked) {
   };
   o = options("two");
   o.scans.data = "/spectra";
-  o.files = {with_frequencies("x.h5", 1420), with_frequencies("y.h5", 1420.05)};
+  // Every file that is off is named at once, and no other.
+  o.files = {with_frequencies("x.h5", 1420), with_frequencies("y.h5", 1420.05),
+             with_frequencies("near.h5", 1420.01), with_frequencies("z.h5", 1420.1)};
   const std::string both = message_of([&] { grid_scans(o); });
   expect_part(both, "x.h5");
-  expect_part(both, "y.h5");
-  expect_part(both, "0.100 widths apart");
+  expect_part(both, "y.h5 by 0.100");
+  expect_part(both, "z.h5 by 0.200");
+  expect_part(both, "2 of 4 files");
+  EXPECT_EQ(both.find("near.h5"), std::string::npos) << both;
+  o.files = {o.files[0], o.files[2]};
+  const std::vector<std::string> warnings = grid_scans(o).warnings;
+  EXPECT_TRUE(std::any_of(warnings.begin(), warnings.end(), [](const std::string& w) {
+    return w.find("agree to 0.020") != std::string::npos && w.find("near.h5") != std::string::npos;
+  }));
   o.files.pop_back();
   o.channels = "1420.4MHz:1421MHz";
   EXPECT_EQ(grid_scans(o).n_channels, 2);

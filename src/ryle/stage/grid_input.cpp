@@ -137,6 +137,7 @@ GridInput::GridInput(const std::vector<std::string>& files, const ScanOptions& o
           {static_cast<std::int64_t>(f), k, std::min(block_samples, facts.n_samples - k)});
     if (n_polarizations() > 1) require_same_samples(static_cast<std::int64_t>(f));
   }
+  require_near_channels();
   if (facts_.n_samples == 0)
     throw ConfigError(files[0] + (files.size() > 1 ? " and the others" : "") + ": no samples");
   if (gains_) facts_.unit = "Jy/beam";
@@ -261,11 +262,8 @@ void GridInput::require_same(const ScanFile& file) {
   const auto last = facts_.n_channels - 1;
   const double off_hz = std::max(std::abs(a.first_center_hz - b.first_center_hz),
                                  std::abs(a.center_hz(last) - b.center_hz(last)));
-#if RYLE_MUTANT != 1272
-  if (a.channel_width_hz > 0 && off_hz > kMostChannelOffset * a.channel_width_hz)
-    refuse(fmt::format("have channels {:.3f} widths apart, {} would do",
-                       off_hz / a.channel_width_hz, kMostChannelOffset));
-#endif
+  if (a.channel_width_hz > 0)
+    channel_offsets_.emplace_back(other.path, off_hz / a.channel_width_hz);
   if (other.unit != facts_.unit) refuse("are in " + other.unit + " and " + facts_.unit);
   if (other.spectral_frame != facts_.spectral_frame)
     refuse("have frequencies of \"" + other.spectral_frame + "\" and \"" + facts_.spectral_frame +
@@ -277,6 +275,31 @@ void GridInput::require_same(const ScanFile& file) {
   for (const std::string& w : other.warnings)
     if (std::find(facts_.warnings.begin(), facts_.warnings.end(), w) == facts_.warnings.end())
       facts_.warnings.push_back(w);
+}
+
+// Of all files at once: of nineteen beams one says little about the others.
+void GridInput::require_near_channels() {
+  constexpr double kWorthSaying = 0.005;
+  std::string off;
+  std::int64_t n_off = 0;
+  std::pair<std::string, double> most{"", kWorthSaying};
+  for (const auto& [path, widths] : channel_offsets_) {
+#if RYLE_MUTANT != 1272
+    if (widths > kMostChannelOffset) {
+      off += fmt::format("{}{} by {:.3f}", n_off > 0 ? ", " : "", path, widths);
+      ++n_off;
+    }
+#endif
+    if (widths > most.second) most = {path, widths};
+  }
+  if (n_off > 0)
+    throw ConfigError(fmt::format(
+        "channels of {} of {} files are off those of {}: {} of a channel's width; files of one map "
+        "have the same to {}",
+        n_off, paths_.size(), paths_[0], off, kMostChannelOffset));
+  if (!most.first.empty())
+    facts_.warnings.push_back(fmt::format(
+        "channels of the files agree to {:.3f} of one's width ({})", most.second, most.first));
 }
 
 std::int64_t GridInput::most_block_samples() const {

@@ -23,8 +23,9 @@ struct GridBlock {
 /// A block with some of its channels. Buffers are kept from one block to the next.
 struct GridBlockData {
   std::vector<double> longitude_deg, latitude_deg;
-  std::vector<float> values, weights;  ///< @shape [channel][sample], [sample]
-  std::vector<std::uint8_t> flags;     ///< as values; empty: none
+  grid::LargeVector<float> values;  ///< @shape [channel][sample]
+  std::vector<float> weights;       ///< @shape [sample]
+  std::vector<std::uint8_t> flags;  ///< as values; empty: none
   /// Of a block of n samples those from `first` on.
   grid::Samples samples(std::int64_t n, std::int64_t first = 0) const;
 };
@@ -83,6 +84,7 @@ class GridInput {
   }
   void choose_polarizations(const std::string& file);
   void require_same(const ScanFile& file);
+  void require_near_channels();
   void require_same_samples(std::int64_t file);
   void divide_by_gains(std::int64_t file, std::int64_t first, std::int64_t n, GridBlockData& data,
                        std::int64_t n_samples) const;
@@ -92,6 +94,7 @@ class GridInput {
   std::vector<int> stokes_;
   std::optional<BeamGains> gains_;
   std::vector<std::vector<double>> gain_of_;  ///< [file][channel] K/Jy; empty: not divided by any
+  std::vector<std::pair<std::string, double>> channel_offsets_;  ///< of files, in widths
   std::vector<SkyFrame> frames_;
   std::vector<std::string> fingerprints_;
   ScanFacts facts_;

@@ -20,6 +20,9 @@ constexpr std::int64_t kWorkspaceBytes = 4 << 20;
 /// Ends of large pages, stacks, what malloc keeps.
 constexpr std::int64_t kRoundingBytes = 2 << 20;
 
+/// Channels that a device takes at once (engine/grid/cuda_groups.hpp).
+constexpr std::int64_t kDeviceChannels = 12;
+
 /// What grows with the channels taken at a time, and what does not. @unit bytes
 struct GridMemory {
   std::int64_t positions = 0, lists = 0, workers = 0, cells = 0, moments = 0, block = 0;
@@ -134,12 +137,22 @@ GridPlan plan_grid_memory(const GridSetup& setup, const GridOptions& options, in
   const auto bytes = [&](const GridMemory& m, std::int64_t channels, bool own) {
     return m.fixed() + channels * (m.each() + (own ? m.own : 0)) + m.planes_of(channels);
   };
+  // Devices grid faster than files are read: some channels are read while others are gridded, and
+  // written meanwhile. Geometry of a single block is kept for all of them.
+  const bool on_devices = setup.config.implementation.starts_with("cuda");
   // One part and block are read without a second buffer; whether channels fit says how many parts.
   const std::int64_t n_polarizations = (n_channels + together - 1) / together;
   plan.keeps_plans = plan.n_blocks == 1 && n_polarizations > 1;
   GridMemory m =
       memory_of(setup, n_workers, exact, plan.n_blocks * n_polarizations, plan.keeps_plans);
   std::int64_t fit = together;
+  if (on_devices && plan.n_blocks == 1) {
+    const std::int64_t n_devices = std::max<std::int64_t>(1, std::ssize(options.devices));
+    const std::int64_t some = kDeviceChannels * n_devices, n = (together + some - 1) / some;
+    fit = (together + n - 1) / n;  // parts alike: one gridder for all
+    plan.keeps_plans = plan.keeps_plans || fit < together;
+    m = memory_of(setup, n_workers, exact, n * n_polarizations, plan.keeps_plans);
+  }
   if (bytes(m, fit, true) > plan.limit_bytes) {
     // Made once for all parts where there is one block.
     m = memory_of(setup, n_workers, exact, 2, plan.n_blocks == 1);
@@ -149,7 +162,7 @@ GridPlan plan_grid_memory(const GridSetup& setup, const GridOptions& options, in
       m = memory_of(setup, n_workers, exact, 2, false);
       plan.keeps_plans = false;
     }
-    std::int64_t most = together;
+    std::int64_t most = fit;
     for (fit = 0; fit < most;) {
       const std::int64_t tried = (fit + most + 1) / 2;
       if (bytes(m, tried, true) <= plan.limit_bytes)
