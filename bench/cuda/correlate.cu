@@ -155,15 +155,11 @@ void fill_blocks(void* memory, std::int64_t n_bytes, SampleFormat format, std::u
 /// Tunings of the Hopper kernels, each measured; the table's are among them.
 constexpr CudaTuning kSearch[] = {{4, 1024},
                                   {6, 1024},
-                                  {8, 1024},
                                   {12, 1024},
-                                  {8, 16},
                                   {12, 16},
-                                  {12, 32},
-                                  {12, 1024, true},
                                   {8, 16, true},
                                   {12, 16, true},
-                                  {12, 32, true},
+                                  {12, 1024, true},
                                   {6, 1024, false, true},
                                   {12, 16, false, true},
                                   {12, 16, true, true}};
@@ -289,6 +285,12 @@ void bench_correlate_cuda(const Options& options, const Emit& emit) {
                                   {"cuda:mma_s8", ci8, 1024, 240, 4096},
                                   {"cuda:mma_s8", ci8, 256, 131, 4096},
                                   {"cuda:mma_s8", ci8, 352, 131, 1024},
+                                  {"cuda:sm90_ci4_wgmma", ci4, 64, 480, 4096},
+                                  {"cuda:sm90_ci4_wgmma", ci4, 128, 480, 4096},
+                                  {"cuda:sm90_ci4_wgmma", ci4, 256, 480, 4096},
+                                  {"cuda:sm90_ci4_wgmma", ci4, 512, 480, 4096},
+                                  {"cuda:sm90_ci4_wgmma", ci4, 1024, 240, 4096},
+                                  {"cuda:sm90_ci4_wgmma", ci4, 2048, 240, 4096},
                                   {"cuda:mma_s8", ci4, 64, 480, 4096},
                                   {"cuda:mma_s8", ci4, 256, 480, 4096},
                                   {"cuda:mma_s8", ci4, 1024, 240, 4096},
@@ -307,11 +309,10 @@ void bench_correlate_cuda(const Options& options, const Emit& emit) {
                                   {"cuda:simt", ci16, 256, 64, 1024},
                                   {"cuda:simt", cf32, 64, 128, 1024},
                                   {"cuda:simt", cf32, 256, 64, 2048}};
-  const std::vector<Case> quick = {{"cuda:sm90_s8_wgmma", ci8, 64, 16, 512},
-                                   {"cuda:mma_s8", ci8, 64, 16, 512},
-                                   {"cuda:sm90_f16_wgmma", cf16, 64, 16, 512},
-                                   {"cuda:mma_f16", cf16, 64, 16, 512},
-                                   {"cuda:simt", cf32, 64, 16, 512}};
+  const std::vector<Case> quick = {
+      {"cuda:sm90_s8_wgmma", ci8, 64, 16, 512}, {"cuda:sm90_ci4_wgmma", ci4, 64, 16, 512},
+      {"cuda:mma_s8", ci8, 64, 16, 512},        {"cuda:sm90_f16_wgmma", cf16, 64, 16, 512},
+      {"cuda:mma_f16", cf16, 64, 16, 512},      {"cuda:simt", cf32, 64, 16, 512}};
   for (const Case& c : options.quick ? quick : full) {
     const std::string& wanted = options.implementation;
     if (wanted != "auto" && wanted != "all" && wanted != "cuda" && wanted != c.implementation)

@@ -64,6 +64,7 @@ void launch_fold_mma_s8(SampleFormat format, const MmaPlan& plan, int n_inputs, 
 struct WgmmaPlan {
   wgmma::Layout layout;
   CudaTuning tuning{};
+  int shift = 0;                       ///< sums are 2^shift times those of the codes
   std::int64_t n_ints = 0;             ///< sums of tiles, then of inputs
   std::int64_t concurrent_blocks = 0;  ///< thread blocks the device runs at a time
   wgmma::Duos duos;                    ///< without their list
@@ -83,6 +84,10 @@ void launch_wgmma_s8(const WgmmaPlan& plan, const CudaGulp& gulp, bool overwrite
 /// Adds them to totals[channel][pair] and leaves them as they are.
 void launch_fold_wgmma_s8(const WgmmaPlan& plan, const std::int32_t* sums, ci64* totals,
                           cudaStream_t stream);
+/// The same for ci4, which it widens to bytes; launch_fold_wgmma_s8() takes its sums.
+WgmmaPlan plan_wgmma_s4(std::int64_t n_inputs, std::int64_t n_channels, int device);
+void launch_wgmma_s4(const WgmmaPlan& plan, const CudaGulp& gulp, bool overwrite,
+                     const WgmmaMemory& memory, cudaStream_t stream);
 /// What set_cuda_tuning() put in the place of the table's row, or the row.
 CudaTuning tuning_now(const CudaTuning& row);
 

@@ -33,23 +33,29 @@ namespace {
 
 using namespace detail;
 
-enum class Kernel : std::uint8_t { mma_s8, wgmma_s8, wgmma_f16, mma_f16, simt };
-constexpr Kernel kKernels[] = {Kernel::mma_s8, Kernel::wgmma_s8, Kernel::wgmma_f16, Kernel::mma_f16,
-                               Kernel::simt};
-constexpr const char* kNames[] = {"mma_s8", "sm90_s8_wgmma", "sm90_f16_wgmma", "mma_f16", "simt"};
+enum class Kernel : std::uint8_t { mma_s8, wgmma_s8, wgmma_s4, wgmma_f16, mma_f16, simt };
+constexpr Kernel kKernels[] = {Kernel::mma_s8,    Kernel::wgmma_s8, Kernel::wgmma_s4,
+                               Kernel::wgmma_f16, Kernel::mma_f16,  Kernel::simt};
+constexpr const char* kNames[] = {"mma_s8",         "sm90_s8_wgmma", "sm90_ci4_wgmma",
+                                  "sm90_f16_wgmma", "mma_f16",       "simt"};
 
 std::string name_of(Kernel kernel) { return kNames[static_cast<int>(kernel)]; }
+
+bool wgmma_of_bytes(Kernel kernel) {
+  return kernel == Kernel::wgmma_s8 || kernel == Kernel::wgmma_s4;
+}
 
 bool of_halves(Kernel kernel) { return kernel == Kernel::wgmma_f16 || kernel == Kernel::mma_f16; }
 
 bool takes(Kernel kernel, SampleFormat format) {
   if (kernel == Kernel::simt) return true;
   if (of_halves(kernel)) return format == SampleFormat::cf16;
+  if (kernel == Kernel::wgmma_s4) return format == SampleFormat::ci4;
   return format == SampleFormat::ci8 || (kernel == Kernel::mma_s8 && format == SampleFormat::ci4);
 }
 
 bool runs_on(Kernel kernel, int device) {
-  const bool wgmma = kernel == Kernel::wgmma_s8 || kernel == Kernel::wgmma_f16;
+  const bool wgmma = wgmma_of_bytes(kernel) || kernel == Kernel::wgmma_f16;
   return !wgmma || cuda::has_warpgroup_products(device);
 }
 
@@ -78,8 +84,9 @@ class CudaCorrelator final : public Correlator {
       plan_ = plan_mma_s8(config.format, config.n_inputs, config.n_channels, device_);
       tile_sums_ = Buffer<std::int32_t>(plan_.n_tile_sums, MemorySpace::device);
     }
-    if (kernel_ == Kernel::wgmma_s8) {
-      wgmma_ = plan_wgmma_s8(config.n_inputs, config.n_channels, device_);
+    if (wgmma_of_bytes(kernel_)) {
+      const auto plan = kernel_ == Kernel::wgmma_s4 ? plan_wgmma_s4 : plan_wgmma_s8;
+      wgmma_ = plan(config.n_inputs, config.n_channels, device_);
       tile_sums_ = Buffer<std::int32_t>(wgmma_.n_ints, MemorySpace::device);
       counter_words_ = Buffer<int>(2, MemorySpace::device);
       keep_duos(queue, wgmma_.duo_list);
@@ -191,8 +198,9 @@ class CudaCorrelator final : public Correlator {
 
   std::string_view implementation() const override {
     constexpr const char* kImplementations[] = {
-        "correlate/cuda/mma_s8", "correlate/cuda/sm90_s8_wgmma", "correlate/cuda/sm90_f16_wgmma",
-        "correlate/cuda/mma_f16", "correlate/cuda/simt"};
+        "correlate/cuda/mma_s8",         "correlate/cuda/sm90_s8_wgmma",
+        "correlate/cuda/sm90_ci4_wgmma", "correlate/cuda/sm90_f16_wgmma",
+        "correlate/cuda/mma_f16",        "correlate/cuda/simt"};
     return kImplementations[static_cast<int>(kernel_)];
   }
   const Config& config() const override { return config_; }
@@ -246,11 +254,12 @@ class CudaCorrelator final : public Correlator {
       ++n_launches_;
     } else if (kernel_ == Kernel::mma_f16) {
       launch_mma_f16(gulp, tiles_are_stale_, real_tiles_.data(), stream);
-    } else if (kernel_ == Kernel::wgmma_s8) {
-      launch_wgmma_s8(wgmma_, gulp, tiles_are_stale_,
-                      {tile_sums_.data(), counter_words_.data() + n_launches_ % 2,
-                       counter_words_.data() + (n_launches_ + 1) % 2, duos_.data()},
-                      stream);
+    } else if (wgmma_of_bytes(kernel_)) {
+      const auto launch = kernel_ == Kernel::wgmma_s4 ? launch_wgmma_s4 : launch_wgmma_s8;
+      launch(wgmma_, gulp, tiles_are_stale_,
+             {tile_sums_.data(), counter_words_.data() + n_launches_ % 2,
+              counter_words_.data() + (n_launches_ + 1) % 2, duos_.data()},
+             stream);
       ++n_launches_;
     } else {
       launch_mma_s8(config_.format, plan_, gulp, tiles_are_stale_, tile_sums_.data(), stream);
@@ -272,7 +281,7 @@ class CudaCorrelator final : public Correlator {
                             static_cast<int>(config_.n_channels), real_tiles_.data(), real, stream);
       }
       tiles_are_stale_ = true;
-    } else if (kernel_ == Kernel::wgmma_s8) {
+    } else if (wgmma_of_bytes(kernel_)) {
       launch_fold_wgmma_s8(wgmma_, tile_sums_.data(), totals, stream);
       tiles_are_stale_ = true;
     } else {
@@ -352,7 +361,7 @@ std::unique_ptr<Correlator> make_cuda_correlator(Queue& queue, const Config& con
   for (const Kernel kernel : kKernels) {
     if (!takes(kernel, config.format) || !runs_on(kernel, device)) continue;
     // Not measured on a GPU yet: by its name only.
-    const bool chosen = any && kernel != Kernel::wgmma_s8 && !of_halves(kernel);
+    const bool chosen = any && !wgmma_of_bytes(kernel) && !of_halves(kernel);
     if (chosen || wanted == "cuda:" + name_of(kernel))
       return std::make_unique<CudaCorrelator>(queue, config, kernel);
     names += ", cuda:" + name_of(kernel);

@@ -27,17 +27,19 @@ RingArgs ring_of(const Plan& plan, const detail::CudaGulp& gulp, const CudaTunin
   return a;
 }
 
-/// `args` has the ring in args.ring.
+/// `args` has the ring in args.ring. more_shared_bytes: behind those of the ring.
 template <class Plan, class Args>
 void launch_ring(void (*kernel)(CUtensorMap, Args), const Plan& plan, const detail::CudaGulp& gulp,
-                 const CudaTuning& tuning, const Args& args, cudaStream_t stream) {
+                 const CudaTuning& tuning, const Args& args, cudaStream_t stream,
+                 int more_shared_bytes = 0) {
   const RingArgs& ring = args.ring;
   const std::int64_t cluster = ring.clusters ? 2 : 1;
   cudaLaunchConfig_t launch{};
   launch.gridDim =
       static_cast<unsigned>(std::min(ring.shares.n(), plan.concurrent_blocks / cluster) * cluster);
   launch.blockDim = kAllThreads;
-  launch.dynamicSmemBytes = static_cast<std::size_t>(shared_bytes(ring.n_slots));
+  launch.dynamicSmemBytes =
+      static_cast<std::size_t>(shared_bytes(ring.n_slots) + more_shared_bytes);
   launch.stream = stream;
   cudaLaunchAttribute attributes[2]{};
   attributes[0].id = cudaLaunchAttributeClusterDimension;

@@ -42,7 +42,7 @@ struct RingArgs {
 };
 
 /// Dynamic shared memory of a kernel.
-constexpr int shared_bytes(int n_slots) {
+RYLE_HOST_DEVICE constexpr int shared_bytes(int n_slots) {
   return kSlotAlign + n_slots * kSlotBytes + kWarps * kStagingBytes +
          static_cast<int>(sizeof(RingBarriers));
 }
@@ -267,33 +267,55 @@ __device__ inline void consume(const RingArgs& a, const Tickets& tickets, Ring r
   }
 }
 
+__device__ inline unsigned round_up_to_swizzle(unsigned address) {
+  return (address + kSlotAlign - 1) / kSlotAlign * kSlotAlign;
+}
+
+/// Dynamic shared memory, shared_bytes() of it.
+struct RingMemory {
+  unsigned slots;
+  RingBarriers& barriers;
+
+  __device__ RingMemory(std::byte* memory, const RingArgs& a)
+      : slots(round_up_to_swizzle(cuda::shared_address(memory))),
+        barriers(*reinterpret_cast<RingBarriers*>(memory + (slots - cuda::shared_address(memory)) +
+                                                  a.n_slots * kSlotBytes +
+                                                  kWarps * kStagingBytes)) {}
+  __device__ Ring ring(const RingArgs& a) const {
+    Ring r{slots, cuda::shared_address(&barriers), a.n_slots};
+    r.staging = slots + a.n_slots * kSlotBytes + threadIdx.x / 32 * kStagingBytes;
+    return r;
+  }
+};
+
+/// One thread, before barriers_begun(). @param warps that let go of every slot and take tickets
+__device__ inline void begin_ring(RingBarriers& b, const RingArgs& a, unsigned warps) {
+  const unsigned n_peers = a.clusters ? 1 : 0;
+  for (int k = 0; k < a.n_slots; ++k) {
+    cuda::begin_barrier(&b.full[k], 1);
+    cuda::begin_barrier(&b.empty[k], warps * (1 + n_peers));
+  }
+  for (int k = 0; k < kTickets; ++k) {  // the other block's producer takes tickets, too
+    cuda::begin_barrier(&b.ticket_full[k], 1);
+    cuda::begin_barrier(&b.ticket_empty[k], warps + n_peers * (warps + 1));
+  }
+}
+
 /// A whole kernel of kAllThreads threads and shared_bytes() of dynamic shared memory `memory`.
 template <bool kPaired, class Worker>
 __device__ inline void run_ring(std::byte* memory, const CUtensorMap* map, const RingArgs& a,
                                 const Worker& worker) {
-  const unsigned begin = cuda::shared_address(memory);
-  const unsigned slots = (begin + kSlotAlign - 1) / kSlotAlign * kSlotAlign;
-  auto& barriers = *reinterpret_cast<RingBarriers*>(
-      memory + (slots - begin) + a.n_slots * kSlotBytes + kWarps * kStagingBytes);
-  const unsigned n_peers = a.clusters ? 1 : 0;
+  const RingMemory m(memory, a);
   cuda::let_next_kernel_begin();
   if (threadIdx.x == 0) {
-    for (int k = 0; k < a.n_slots; ++k) {
-      cuda::begin_barrier(&barriers.full[k], 1);
-      cuda::begin_barrier(&barriers.empty[k], kWarps * (1 + n_peers));
-    }
-    for (int k = 0; k < kTickets; ++k) {  // the other block's producer takes tickets, too
-      cuda::begin_barrier(&barriers.ticket_full[k], 1);
-      cuda::begin_barrier(&barriers.ticket_empty[k], kWarps + n_peers * (kWarps + 1));
-    }
+    begin_ring(m.barriers, a, kWarps);
     cuda::barriers_begun();
   }
   __syncthreads();
   cuda::await_kernel_before();
   if (blockIdx.x == 0 && threadIdx.x == 0 && a.other_share != nullptr) *a.other_share = 0;
-  const Tickets tickets{a, barriers, a.clusters ? cuda::cluster_rank() : 0};
-  Ring ring{slots, cuda::shared_address(&barriers), a.n_slots};
-  ring.staging = slots + a.n_slots * kSlotBytes + threadIdx.x / 32 * kStagingBytes;
+  const Tickets tickets{a, m.barriers, a.clusters ? cuda::cluster_rank() : 0};
+  Ring ring = m.ring(a);
   if (a.clusters) {
     ring.peer = cuda::address_in(tickets.rank ^ 1, ring.barriers);
     cuda::synchronize_cluster();  // its barriers have begun, too

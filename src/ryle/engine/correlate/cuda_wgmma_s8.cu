@@ -16,61 +16,26 @@
 #include <algorithm>
 
 #include "ryle/device/cuda/runtime.hpp"
-#include "ryle/device/cuda/warpgroup_s8.cuh"
 #include "ryle/engine/correlate/cuda_kernels.cuh"
 #include "ryle/engine/correlate/cuda_tuning.hpp"
-#include "ryle/engine/correlate/cuda_wgmma_launch.cuh"
-#include "ryle/engine/correlate/cuda_wgmma_sums.cuh"
+#include "ryle/engine/correlate/cuda_wgmma_bytes.cuh"
 
 namespace ryle::correlate::detail {
 namespace {
 
 using namespace wgmma;
 
-struct WgmmaArgs {
-  RingArgs ring;
-  bool overwrite = false;  // tiles of whole items hold nothing that counts
-  std::int32_t* sums = nullptr;
-};
-
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-using cuda::multiply_128;
-using cuda::multiply_64;
-using cuda::settle;
-
-/// Signed bytes: what multiply_piece() asks for.
+/// What multiply_piece() asks for.
 struct Bytes {
-  struct Rows {  // 64 rows x 32 spectra, as operand A
-    unsigned re[4], im[4], not_im[4];
-  };
-  struct Sums {
-    int re[64], im[64];
-    int inputs[2];  // sum of re of rows l / 4 and l / 4 + 8, this lane's share of the spectra
-  };
+  using Rows = ByteRows;
+  using Sums = ByteSums;
 
   template <Part kPart>
   __device__ static void multiply_step(Sums& sums, const Rows& rows, unsigned columns,
                                        int warpgroup, int step) {
-    const int first = kPart == Part::paired ? warpgroup * kGroupRows : 0;
-    const std::uint64_t re = operand_b(columns, first, step, 0);
-    const std::uint64_t im = operand_b(columns, first, step, 1);
-    cuda::begin_products();
-    if constexpr (kPart == Part::upper) {
-      multiply_64(sums.re, rows.re, re);
-      multiply_128(sums.im, rows.re, im);
-      multiply_64(sums.re, rows.im, im);
-    } else if constexpr (kPart == Part::paired) {
-      multiply_64(sums.re, rows.re, re);
-      multiply_64(sums.im, rows.re, im);
-      multiply_64(sums.re, rows.im, im);
-    } else {
-      multiply_128(sums.re, rows.re, re);
-      multiply_128(sums.im, rows.re, im);
-      multiply_128(sums.re, rows.im, im);
-      if constexpr (kPart == Part::across) multiply_128(sums.im, rows.not_im, re);
-    }
-    cuda::end_products();
+    multiply_bytes<kPart>(sums, rows, columns, warpgroup, step);
   }
 
   template <Part kPart>
@@ -78,25 +43,9 @@ struct Bytes {
                                    int lane, int step) {
     load_operand(rows.re, slot + operand_a(warpgroup, warp, lane, step, 0));
     load_operand(rows.im, slot + operand_a(warpgroup, warp, lane, step, 1));
-#pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      if constexpr (kPart == Part::across)  // here, not among the products
-        asm volatile("not.b32 %0, %1;\n" : "=r"(rows.not_im[k]) : "r"(rows.im[k]));
-      if constexpr (kPart == Part::upper || kPart == Part::lower)
-        sums.inputs[k & 1] = __dp4a(static_cast<int>(rows.re[k]), 0x01010101, sums.inputs[k & 1]);
-    }
+    complete_rows<kPart>(rows, sums);
   }
 };
-
-template <int kRegisters>
-__device__ inline void keep(std::int32_t* to, const int (&sums)[64], bool overwrite,
-                            const Ring& ring, int lane) {
-  if (overwrite) {
-    store_sums<kRegisters>(to, sums, lane);
-  } else {
-    add_sums<kRegisters>(to, sums, ring, lane);
-  }
-}
 
 /// Multiplies pieces of shares and adds them to the sums in device memory.
 struct Worker {
@@ -105,38 +54,10 @@ struct Worker {
   template <Part kPart>
   __device__ void work(Ring& ring, int, std::int64_t id, const Item& item, int n_blocks,
                        int warpgroup, int warp) const {
-    const int lane = threadIdx.x % 32;
-    const Layout& layout = a.ring.layout;
-    Bytes::Sums sums;
-#pragma unroll
-    for (int k = 0; k < 64; ++k) sums.re[k] = sums.im[k] = 0;
-    sums.inputs[0] = sums.inputs[1] = 0;
-    multiply_piece<Bytes, kPart>(sums, ring, n_blocks, warpgroup, warp, lane);
-    settle(sums.re);
-    settle(sums.im);
-    if (!ring.keeps) return;
-    constexpr int kRegisters = kPart == Part::paired ? 32 : 64;
-    constexpr int kRe = kPart == Part::upper ? 32 : kRegisters;
-    std::int32_t* to = a.sums + id * layout.item_sums() + sum_at(threadIdx.x - lane, 0, kRegisters);
-    const bool overwrite = a.overwrite && n_blocks == a.ring.shares.n_blocks;
-    keep<kRe>(to, sums.re, overwrite, ring, lane);
-    keep<kRegisters>(to + layout.part_sums(), sums.im, overwrite, ring, lane);
-    if (!needs_input_sums(layout, item.tile)) return;
-    std::int32_t* inputs = a.sums + layout.n_sums() +
-                           std::int64_t{item.channel} * layout.padded_inputs() +
-                           item.tile.row * kTile + warpgroup * kGroupRows + warp * 16;
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      int sum = sums.inputs[h];
-      sum += __shfl_xor_sync(0xffffffffu, sum, 1);
-      sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-      if (lane % 4 != 0) continue;
-      if (overwrite) {
-        inputs[lane / 4 + 8 * h] = sum;
-      } else {
-        atomicAdd(inputs + lane / 4 + 8 * h, sum);
-      }
-    }
+    ByteSums sums;
+    clear(sums);
+    multiply_piece<Bytes, kPart>(sums, ring, n_blocks, warpgroup, warp, threadIdx.x % 32);
+    keep_bytes<kPart>(a, ring, sums, id, item, n_blocks, warpgroup, warp);
   }
 };
 
@@ -154,29 +75,17 @@ __global__ void __launch_bounds__(kAllThreads, 1)
 #endif
 }
 
-__global__ void fold_wgmma_s8(Layout layout, const std::int32_t* sums, long long* totals) {
+__global__ void fold_wgmma_s8(Layout layout, int shift, const std::int32_t* sums,
+                              long long* totals) {
   const auto channel = static_cast<int>(blockIdx.x / layout.n_inputs);
   const auto j = static_cast<int>(blockIdx.x % layout.n_inputs);
   const std::int64_t n_products = std::int64_t{layout.n_inputs} * (layout.n_inputs + 1) / 2;
   long long* total = totals + 2 * (channel * n_products + std::int64_t{j} * (j + 1) / 2);
   for (int i = threadIdx.x; i <= j; i += blockDim.x) {
     const ci64 v = value(layout, sums, channel, i, j);
-    total[2 * i] += v.re;
-    total[2 * i + 1] += v.im;
+    total[2 * i] += v.re >> shift;  // exact
+    total[2 * i + 1] += v.im >> shift;
   }
-}
-
-/// Whole items are stored over what there is; those that are cut are added up from 0, and with them
-/// everything behind the first.
-void clear_for_cut_items(const WgmmaPlan& plan, const WgmmaArgs& a, cudaStream_t stream) {
-  const std::int64_t whole = a.ring.shares.n_overwritten();
-  if (whole == a.ring.shares.n()) return;
-  const std::int64_t first =
-      a.ring.clusters ? std::int64_t{a.ring.duos.first_channel(whole)} * plan.layout.n_tiles
-                      : whole;
-  const std::int64_t begin = std::min(first, plan.layout.n_items) * plan.layout.item_sums();
-  RYLE_CUDA(cudaMemsetAsync(
-      a.sums + begin, 0, static_cast<std::size_t>(plan.n_ints - begin) * sizeof(*a.sums), stream));
 }
 
 }  // namespace
@@ -215,7 +124,7 @@ void launch_fold_wgmma_s8(const WgmmaPlan& plan, const std::int32_t* sums, ci64*
                           cudaStream_t stream) {
   const auto n_blocks =
       static_cast<unsigned>(plan.layout.n_inputs) * static_cast<unsigned>(plan.layout.n_channels);
-  fold_wgmma_s8<<<n_blocks, 128, 0, stream>>>(plan.layout, sums,
+  fold_wgmma_s8<<<n_blocks, 128, 0, stream>>>(plan.layout, plan.shift, sums,
                                               reinterpret_cast<long long*>(totals));
   RYLE_CUDA_LAUNCHED("fold_wgmma_s8");
 }
