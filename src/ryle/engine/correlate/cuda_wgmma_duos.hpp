@@ -44,7 +44,9 @@ struct Duos {
     const int channel = first_channel(d);
     const bool alone = channel + 1 == l.n_channels;  // the last of an odd number
     int k = static_cast<int>(d % n_of_two());
+#if RYLE_MUTANT != 1412
     if (alone && k >= n_of_one) k += n_of_one;
+#endif
     const Duo& duo = duos[k];
     DuoTask t;
     if (channel + duo.channel[rank] >= l.n_channels) {
@@ -59,7 +61,11 @@ struct Duos {
     const Tile& other = duo.tile[rank ^ 1];
     if (duo.channel[0] != duo.channel[1] || t.first == t.second) return t;
     t.common_first = true;
+#if RYLE_MUTANT == 1411
+    t.columns_first = t.second == other.column;
+#else
     t.columns_first = t.second == other.row || t.second == other.column;
+#endif
     if (!t.columns_first) return t;
     t.first = t.item.tile.column;
     t.second = t.item.tile.row;
