@@ -92,7 +92,6 @@ struct DeviceSearch::Content {
   std::vector<std::unique_ptr<SearchTracker>> trackers;  // [beam]
   std::vector<LevelMask> masks;                          // [beam]
   std::vector<search::NormalizeReport> reports;          // [beam], up to the block before
-  std::vector<float> level_weight;                       // [slot], what all of `weights` has; -1
   Buffer<std::uint8_t> codes, cells;                     // [beam][channel][capacity], cells at 1/64
   Buffer<float> staging;                                 // of feed_host()
   std::int64_t first = 0, end = 0;                       // ticks of the codes
@@ -141,7 +140,6 @@ struct DeviceSearch::Content {
       trackers.push_back(std::make_unique<SearchTracker>(config));
     masks.assign(static_cast<std::size_t>(n_beams), {});
     reports.assign(static_cast<std::size_t>(n_beams), {});
-    level_weight.assign(engines.size(), -1);
     first = end = received = dedispersed = 0;
     common = {};
   }
@@ -219,7 +217,7 @@ struct DeviceSearch::Content {
 
   /// Weights of the columns [skip, n_columns) of a beam's plane; column 0 is tick `first_tick`.
   void weigh(std::size_t slot, std::int64_t beam, std::int64_t first_tick, std::int64_t skip,
-             std::int64_t n_columns) {
+             std::int64_t n_columns, search::DetectInput& in) {
     SearchEngines& e = *engines[slot];
     const std::int64_t n_cells = (n_columns - skip) / search::kCell;
     const std::int64_t weight_stride = e.plane_stride / search::kCell;
@@ -233,14 +231,11 @@ struct DeviceSearch::Content {
     if (level) {
       // All sums of cells are this one.
       const auto sum = static_cast<float>((n_channels - mask.n_masked) * search::kFullCell);
-      if (level_weight[slot] == sum / full) return;
-      level_weight[slot] = sum / full;
-      search::fill_rows(e.queue,
-                        {e.weights.data(), 0, weight_stride * 4, 1, n_trials, weight_stride * 4},
-                        sum / full);
-      return;
+      in.level = sum / full;
+      if (in.level > 0) return;
     }
-    level_weight[slot] = -1;
+    in.weights = e.weights.data();
+    in.weight_stride = weight_stride;
     const std::uint8_t* from = cells.data() + beam * n_channels * cell_capacity +
                                ring.at(first_tick + skip) / search::kCell;
     e.mask_dedisperser->execute(e.queue, from, cell_capacity, n_cells, e.mask_sums.data(), n_cells);
@@ -262,8 +257,8 @@ struct DeviceSearch::Content {
         std::min((n_columns - skip + kOutputs - 1) / kOutputs * kOutputs, e.plane_stride - skip);
     e.dedisperser->execute(e.queue, from, capacity, n_outputs,
                            e.plane.data() + skip * e.sum_bytes(), e.plane_stride);
-    weigh(slot, beam, first_tick, skip, n_columns);
     search::DetectInput in;
+    weigh(slot, beam, first_tick, skip, n_columns, in);
     in.sums = e.plane.data();
     in.stride = e.plane_stride;
     in.n_columns = n_columns;
@@ -272,8 +267,6 @@ struct DeviceSearch::Content {
     in.end_start = n_new;
     in.stat_first = skip;
     in.stat_end = std::min(n_columns, received - first_tick);
-    in.weights = e.weights.data();
-    in.weight_stride = e.plane_stride / search::kCell;
     tokens.clear();
     std::vector<search::SeriesStatistics> statistics;
     if (in.end_start > in.first_start && in.stat_end > in.stat_first) {

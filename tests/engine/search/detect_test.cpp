@@ -75,9 +75,16 @@ void expect_all_equal(SumFormat format, double scale) {
   std::vector<float> weights(static_cast<std::size_t>(config.n_trials * 47), 1.0f);
   for (std::size_t k = 0; k < weights.size(); ++k)
     if (combine(3, k) % 4 == 0) weights[k] = static_cast<float>(uniform(combine(4, k)));
-  for (const bool masked : {false, true}) {
+  std::vector<float> same(weights.size(), 50.0f / 63);
+  std::vector<Token> level;
+  for (const int kind : {0, 1, 2, 3}) {  // no weights, different ones, one and the same twice
     DetectInput in = all_of(sums.data(), stride, n_columns, config.max_width);
-    if (masked) {
+    if (kind == 2) in.level = same[0];
+    if (kind == 3) {
+      in.weights = same.data();
+      in.weight_stride = 47;
+    }
+    if (kind == 1) {
       in.weights = weights.data();
       in.weight_stride = 47;
       in.first_start = 128;
@@ -87,6 +94,10 @@ void expect_all_equal(SumFormat format, double scale) {
     EXPECT_GT(expected.size(), 20u);
     for (const auto& name : available_implementations())
       EXPECT_EQ(run(queue, config, name, in), expected) << name;
+    if (kind == 2) level = expected;
+    if (kind == 3) {
+      EXPECT_EQ(level, expected);
+    }
   }
 }
 TEST(Detect, ImplementationsAgree16) { expect_all_equal<std::uint16_t>(SumFormat::u16, 1); }

@@ -75,12 +75,19 @@ class CudaDetector final : public Detector {
     const cuda::DeviceScope scope(device_);
     cuda::require_device_memory(in.sums, "dedispersed sums");
     if (in.weights != nullptr) cuda::require_device_memory(in.weights, "weights");
-    const DeviceInput input{in.sums,          config_.format == SumFormat::u32,
-                            in.stride,        in.n_columns,
-                            in.first_tick,    in.first_start,
-                            in.end_start,     in.stat_first,
-                            in.stat_end,      in.weights,
-                            in.weight_stride, static_cast<int>(config_.n_trials)};
+    const DeviceInput input{in.sums,
+                            config_.format == SumFormat::u32,
+                            in.stride,
+                            in.n_columns,
+                            in.first_tick,
+                            in.first_start,
+                            in.end_start,
+                            in.stat_first,
+                            in.stat_end,
+                            in.weights,
+                            in.weight_stride,
+                            in.level,
+                            static_cast<int>(config_.n_trials)};
     const auto stream = cuda::stream_of(queue);
     launch_levels({input, starts_.data(), moments_.data(), device_statistics_.data(),
                    screens_.data(), config_.threshold},

@@ -41,6 +41,7 @@ struct DeviceInput {
   std::int64_t stride, n_columns, first_tick, first_start, end_start, stat_first, stat_end;
   const float* weights;
   std::int64_t weight_stride;
+  float level;  ///< of all columns, without weights
   int n_trials;
 };
 

@@ -66,7 +66,11 @@ __device__ int ranked(const int (&values)[kOwn], int rank, int bits) {
 __device__ void weigh(const DeviceInput& in, const float* weights, int lane, TrialStart& t) {
   if (weights == nullptr) {
     t.n_columns = max(in.stat_end - in.stat_first, std::int64_t{0});
-    t.weight = static_cast<double>(t.n_columns);
+    // Exact, as is the sum over cells.
+    t.weight = static_cast<double>(in.level) * static_cast<double>(t.n_columns);
+#if RYLE_MUTANT != 1464
+    if (in.level >= kMinWeight) t.least = fminf(t.least, in.level);
+#endif
     return;
   }
   StatCells cells{in, weights, 0};

@@ -362,7 +362,7 @@ __global__ void __launch_bounds__(32 * kSettleWarps)
         const int narrow = table.widths[octave.first + i];
         const std::int64_t width = static_cast<std::int64_t>(narrow) << h;
         const std::int64_t middle = column + (static_cast<std::int64_t>(j) << h) + width / 2;
-        const float w = weights == nullptr ? 1.0f : weights[middle / 64];
+        const float w = weights == nullptr ? in.level : weights[middle / 64];
         if (w < kMinWeight) continue;
         const double snr = snr_of(s, prefix[j + narrow] - prefix[j], width, static_cast<double>(w));
         if (snr >= threshold && static_cast<float>(snr) > best) {

@@ -123,7 +123,8 @@ class CpuDetector final : public Detector {
   static void for_stat_runs(const DetectInput& in, const float* weights, double least,
                             const Body& body) {
     if (weights == nullptr) {
-      if (in.stat_end > in.stat_first) body(in.stat_first, in.stat_end, 1.0);
+      if (in.stat_end > in.stat_first)
+        body(in.stat_first, in.stat_end, static_cast<double>(in.level));
       return;
     }
     for (std::int64_t t = in.stat_first; t < in.stat_end;) {
@@ -137,7 +138,7 @@ class CpuDetector final : public Detector {
   template <class T>
   SeriesStatistics measure(const DetectInput& in, const T* x, const float* weights,
                            std::int64_t slot, Moments& m) const {
-    double most = weights == nullptr ? 1.0 : 0.0;
+    double most = weights == nullptr ? static_cast<double>(in.level) : 0.0;
     if (weights != nullptr)
       for (std::int64_t b = in.stat_first / 64;
            b <= (in.stat_end - 1) / 64 && in.stat_end > in.stat_first; ++b)
@@ -194,7 +195,9 @@ class CpuDetector final : public Detector {
     statistics_[static_cast<std::size_t>(trial)] = s;
     if (!(s.sigma > 0)) return;
     Row<T> row{in, x, weights, trial, slot, s, m.center, 1.0, 0, {}, {}, nullptr};
-    if (weights != nullptr) {
+    if (weights == nullptr) {
+      if (in.level >= kMinWeight) row.least_weight = std::min(1.0, static_cast<double>(in.level));
+    } else {
       for (std::int64_t b = in.first_start / 64; b < (in.n_columns + 63) / 64; ++b)
         if (weights[b] >= kMinWeight)
           row.least_weight = std::min(row.least_weight, static_cast<double>(weights[b]));
@@ -453,8 +456,8 @@ class CpuDetector final : public Detector {
       const std::int64_t t = row.in.first_start + (j << octave.halvings);
       for (const std::int32_t narrow : octave.widths) {
         const std::int64_t width = static_cast<std::int64_t>(narrow) << octave.halvings;
-        const double w =
-            row.weights == nullptr ? 1.0 : static_cast<double>(row.weights[(t + width / 2) / 64]);
+        const auto w = static_cast<double>(
+            row.weights == nullptr ? row.in.level : row.weights[(t + width / 2) / 64]);
         if (w < static_cast<double>(kMinWeight)) continue;
         const std::int64_t sum =
             std::int64_t{row.prefix[t + width]} - row.prefix[t] + width * row.center;

@@ -35,7 +35,7 @@ class ReferenceDetector final : public Detector {
   }
   static double weight(const DetectInput& in, std::int64_t trial, std::int64_t column) {
     return in.weights == nullptr
-               ? 1.0
+               ? static_cast<double>(in.level)
                : static_cast<double>(in.weights[trial * in.weight_stride + column / 64]);
   }
 
