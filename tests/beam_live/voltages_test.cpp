@@ -8,7 +8,9 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <thread>
+#include <utility>
 
 #include "ryle/core/error.hpp"
 #include "ryle/ingest/line_server.hpp"
@@ -326,6 +328,63 @@ TEST(VoltageRing, OthersMayAskForWhatIsStillToCome) {
   EXPECT_THAT(records.dumps[1].message, HasSubstr("the data ended before"));
 }
 
+// The sender starts again: what lies after its new beginning comes whole, what lies in the gap is
+// said to be lost.
+TEST(VoltageRing, WhatIsStillToComeOutlivesANewBeginning) {
+  const test::Scratch scratch;
+  auto config = ring_config(scratch, false);
+  config.ahead_s = 10;
+  Feed feed(config, 16);
+  for (int k = 0; k < 4; ++k) ASSERT_TRUE(feed.next(true));
+  const double head = static_cast<double>(feed.tick);
+  const DumpTrigger in_gap = pulse_at(head + 1000.3, 0), after = pulse_at(head + 12000.3, 20);
+  TriggerReply reply;
+  ASSERT_EQ(feed.ring.trigger(in_gap, &reply), TriggerResult::accepted);
+  ASSERT_EQ(feed.ring.trigger(after, &reply), TriggerResult::accepted);
+  const Tick anew = feed.tick + 6 * kChunk;
+  const DumpTrigger across = pulse_at(static_cast<double>(anew) + 100, 0);
+  ASSERT_EQ(feed.ring.trigger(across, &reply), TriggerResult::accepted);
+  feed.tick = anew;
+  for (int k = 0; k < 10; ++k) ASSERT_TRUE(feed.next(true, 1));
+  EXPECT_EQ(feed.ring.trigger(after, &reply), TriggerResult::merged);
+  EXPECT_EQ(reply.dump, 2);
+  const RunSummary summary = feed.finish();
+  EXPECT_EQ(summary.beams->voltages->dumps, 2);
+  EXPECT_EQ(summary.beams->voltages->failed, 1);
+  EXPECT_EQ(summary.beams->voltages->partial, 0);
+  std::map<std::int64_t, DumpRecord> dumps;
+  for (const auto& d : feed.ring.take_records().dumps) dumps[d.number] = d;
+  ASSERT_EQ(dumps.size(), 3U);
+  EXPECT_THAT(dumps[1].message, HasSubstr("began anew after it"));
+  EXPECT_EQ(dumps[1].absent_packets, dumps[1].packets);
+  for (const auto& [number, trigger] : {std::pair{2, after}, {3, across}}) {
+    EXPECT_EQ(dumps[number].message, "");
+    EXPECT_EQ(dumps[number].left_s, 0);  // of what the sender has sent
+    expect_dump(scratch / dumps[number].file, voltage_window(config.shape, trigger), anew);
+  }
+}
+
+// A dump of what is still to come waits for data: it is no reason to refuse one of half the ring.
+TEST(VoltageRing, DumpsAskedAheadAreNoSlowDisk) {
+  const test::Scratch scratch;
+  auto config = ring_config(scratch, false);
+  config.ahead_s = 10;
+  Feed feed(config, 16);
+  for (int k = 0; k < 12; ++k) ASSERT_TRUE(feed.next(true));
+  const DumpTrigger ahead = pulse_at(static_cast<double>(feed.tick) + 2000.3, 0);
+  const DumpTrigger wide = pulse_at(3000, 200);
+  const VoltageWindow window = voltage_window(config.shape, wide);
+  ASSERT_GT(window.end() - window.begin(), 7 * kChunk);
+  ASSERT_LT(window.end(), feed.tick);
+  ASSERT_EQ(feed.ring.trigger(ahead), TriggerResult::accepted);
+  EXPECT_EQ(feed.ring.trigger(wide), TriggerResult::accepted);
+  for (int k = 0; k < 4; ++k) ASSERT_TRUE(feed.next(true));
+  const RunSummary summary = feed.finish();
+  EXPECT_EQ(summary.beams->voltages->dumps, 2);
+  EXPECT_EQ(summary.beams->voltages->dropped, 0);
+  EXPECT_TRUE(summary.warnings.empty());
+}
+
 TEST(VoltageRing, OverlapsMergeAndLimitsHold) {
   const test::Scratch scratch;
   auto config = ring_config(scratch, false, 40);
@@ -501,6 +560,33 @@ TEST(VoltageRing, APulseIsFoundAgainInItsDump) {
   EXPECT_NEAR(e.dm_pc_cm3, seen->dm_pc_cm3, 2 * (seen->dm_error + e.dm_error));
   EXPECT_NEAR(e.snr, seen->snr, 0.15 * seen->snr);
   EXPECT_NEAR(static_cast<double>(e.tai_ns - seen->tai_ns), 0, 0.3e6);
+}
+
+// A database of another run lies there under the name: the search refuses, and what others asked
+// for must not go into it.
+TEST(VoltageRing, RecordsDoNotGoIntoTheDatabaseOfAnotherRun) {
+  const test::Scratch scratch;
+  const std::string path = scratch / "t.sqlite";
+  SearchDatabase(path, {}, false).finish({});
+  ObservationConfig config = burst_observation(scratch);
+  config.simulator.duration_s = 0.4;
+  config.simulator.sources.clear();
+  config.search.trigger_socket = "ask.sock";
+  RunOptions options;
+  options.progress_interval_s = 0;
+  bool asked = false;
+  options.on_progress = [&](const Progress& p) {
+    if (p.data_s > 0 && !std::exchange(asked, true))
+      ask_line_server(scratch / "ask.sock", R"({"utc": "2025-03-01T16:00:00"})", 60);
+  };
+  const RunSummary live = run_observation(config, options);
+  ASSERT_TRUE(asked);
+  EXPECT_THAT(live.errors, testing::Contains(HasSubstr("exists")));
+  EXPECT_THAT(live.errors, testing::Contains(HasSubstr("1 records (events 0, triggers 1, dumps")));
+  EXPECT_TRUE(read_voltage_records(path).empty());
+  const std::string lines = test::contents(scratch / "t_unwritten.jsonl");
+  EXPECT_THAT(lines, HasSubstr(R"({"table":"trigger","id":1,)"));
+  EXPECT_THAT(lines, HasSubstr(R"("result":"refused")"));
 }
 
 TEST(VoltageRing, RefusesARingThatIsTooShort) {

@@ -28,6 +28,7 @@ struct Dump {
   Tick begin = 0, end = 0;  ///< of all channels
   Tick next = 0;            ///< chunks that end at or before it are no longer needed
   std::int64_t segment = 0;
+  Tick stream_begin = INT64_MIN;  ///< nothing before it was received, where that is known
   bool writing = false;
   std::vector<DumpTrigger> triggers;
 };
@@ -108,8 +109,20 @@ struct VoltageRing::Content {
 #endif
   }
 
+  // The stream begins anew, on the same clock: of what is still to come everything may come yet.
+  void carry_over(const Chunk& first) {
+#if RYLE_MUTANT != 1483
+    for (auto& d : dumps) {
+      if (d->segment != segment || d->begin < head || d->end <= first.first_tick) continue;
+      d->segment = first.segment;
+      d->stream_begin = first.first_tick;
+    }
+#endif
+  }
+
   void take(Chunk* chunk, std::vector<Chunk*>& free) {
     const std::lock_guard lock(mutex);
+    if (segment >= 0 && chunk->segment != segment) carry_over(*chunk);
     segment = chunk->segment;
     head = chunk->first_tick + chunk->n_ticks;
     received += chunk->n_ticks;
@@ -251,8 +264,12 @@ struct VoltageRing::Content {
       return reserved(*c) || overlaps(*c, dump.segment, dump.begin, dump.end);
     });
     // Dumps of what is still to come wait for data, not for the disk.
+#if RYLE_MUTANT == 1484
+    const bool writing_late = !dumps.empty();
+#else
     const bool writing_late =
         std::any_of(kept.begin(), kept.end(), [this](const Chunk* c) { return reserved(*c); });
+#endif
     if (writing_late && 2 * held > config.n_chunks)
       return refuse(TriggerResult::dropped, Trouble::dropped,
                     fmt::format("the disk did not keep up with dumps: {} wait for it and hold "
@@ -374,13 +391,15 @@ struct VoltageRing::Content {
     std::vector<std::uint8_t> present(static_cast<std::size_t>(n_channels * dump.window.n_packets));
     bool first = true;
     while (const Chunk* chunk = next_chunk(dump)) {
-      if (first) outcome.missing_front = std::max<Tick>(0, chunk->first_tick - dump.begin);
+      if (first)
+        outcome.missing_front =
+            std::max<Tick>(0, chunk->first_tick - std::max(dump.begin, dump.stream_begin));
       first = false;
       write_chunk(*chunk, dump.window, writer, present);
       const std::lock_guard lock(mutex);
       dump.next = chunk->first_tick + chunk->n_ticks;
     }
-    if (first) throw Error(ExitCode::unavailable, "the data ended before what was asked for");
+    if (first) throw Error(ExitCode::unavailable, why_nothing(dump));
     outcome.absent = std::count(present.begin(), present.end(), std::uint8_t{0});
     const std::vector<DumpTrigger> triggers = [&] {
       const std::lock_guard lock(mutex);
@@ -388,6 +407,12 @@ struct VoltageRing::Content {
       return dump.triggers;
     }();
     writer.finish(present, triggers);
+  }
+
+  std::string why_nothing(const Dump& dump) const {
+    const std::lock_guard lock(mutex);
+    if (dump.segment == segment) return "the data ended before what was asked for";
+    return "the stream stopped before what was asked for and began anew after it";
   }
 
   // The earliest kept chunk that is not written yet; it stays until dump.next passes it.
