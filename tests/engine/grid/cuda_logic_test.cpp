@@ -100,9 +100,11 @@ TEST(CudaGridLogic, SharesOfTheMapAreItsCells) {
   samples.values = c.data.data();
   const auto whole = run_on_host<float>(c, samples, 700);
   Queue queue = Queue::cpu(2);
+  std::size_t n_tiles = 0;
   std::vector<int> holders(static_cast<std::size_t>(whole->sums().n_cells()));
   for (std::int64_t share = 0; share < 3; ++share) {
     CudaOnHost<float> part(c.config, c.field.cells, 700, 12, share, 3);
+    n_tiles += part.tiling().tiles.size();
     const auto plan =
         part.plan(queue, positions(queue, c.field.lon_deg.data(), c.field.lat_deg.data(), 2'000));
     part.execute(queue, *plan, samples);
@@ -119,6 +121,7 @@ TEST(CudaGridLogic, SharesOfTheMapAreItsCells) {
         ASSERT_EQ(part.sums().weighted(e, i), whole->sums().weighted(e, i)) << i;
       }
   }
+  EXPECT_EQ(n_tiles, detail::make_warp_tiles(c.field.cells, c.config.convolution).tiles.size());
   int held[8] = {};
   for (std::int64_t i = 0; i < whole->sums().n_cells(); ++i) {
     const int by = holders[static_cast<std::size_t>(i)];
