@@ -98,7 +98,7 @@ struct Stream {
   std::int64_t restart_at;  ///< chunk that does not follow the one before; -1 = none
 };
 
-/// Pushes 40 chunks of changing length from two host buffers that are filled again and again, works
+/// Pushes 40 chunks of changing length from host buffers that are filled again and again, works
 /// on them some time later, and looks at what the work finds.
 void run_stream(const Stream& s, unsigned copies_first, std::uint64_t seed) {
   LateQueues queues(s.n_slots, copies_first, seed);
@@ -106,7 +106,11 @@ void run_stream(const Stream& s, unsigned copies_first, std::uint64_t seed) {
                   MemorySpace::host);
   constexpr std::int64_t kChunks = 40;
   const std::int64_t most_carried = (s.carry_bytes + 127) / 128 * 128;
-  std::vector<std::byte> host(static_cast<std::size_t>(s.chunk_bytes));
+  // One host buffer less than slots at most: as many copies are under way at once.
+  const auto n_host = static_cast<int>(1 + seed % static_cast<std::uint64_t>(s.n_slots - 1));
+  std::vector<std::vector<std::byte>> buffers(
+      static_cast<std::size_t>(n_host),
+      std::vector<std::byte>(static_cast<std::size_t>(s.chunk_bytes)));
   std::int64_t sent = 0, first = 0, worked = 0, wrong = 0, found = 0;
   struct Sent {
     std::int64_t begin, n, first;  // of the stream; `first` of what was sent since a restart
@@ -133,7 +137,8 @@ void run_stream(const Stream& s, unsigned copies_first, std::uint64_t seed) {
       first = sent;
     }
     const std::int64_t n = k % 5 == 3 ? s.chunk_bytes / 3 : s.chunk_bytes;
-    ring.wait_copied();  // the host buffer is about to be filled again
+    ring.wait_copied(n_host - 1);  // the host buffer is about to be filled again
+    auto& host = buffers[static_cast<std::size_t>(k % n_host)];
     for (std::int64_t b = 0; b < n; ++b) host[static_cast<std::size_t>(b)] = sample(sent + b);
     ring.push(host.data(), n);
     waiting.push_back({sent, n, first});

@@ -124,6 +124,62 @@ TEST(FxChain, ChannelsSplitOverQueuesGiveTheSameDumps) {
   EXPECT_THROW(ChainRun(small_setup(50), 0), ConfigError);
 }
 
+/// Everything a live run may bring: pieces of any length, lost samples, gaps short and long, a
+/// dump that a segment cuts short.
+std::vector<RawDump> fed_with_trouble(const FxChain::Setup& setup, int n_queues) {
+  const std::int64_t bits = setup.channelize.layout.sample_stride_bits;
+  std::vector<std::uint8_t> samples(static_cast<std::size_t>(12'000 * bits / 8));
+  for (std::size_t k = 0; k < samples.size(); ++k) samples[k] = static_cast<std::uint8_t>(mix64(k));
+  ChainRun run(setup, n_queues);
+  Tick tick = 0;
+  const auto feed = [&](std::int64_t n, std::int64_t segment, std::vector<AbsentSpan> absent = {}) {
+    run.chain.feed(samples.data() + tick * bits / 8, tick, n, absent, segment, {0, {1000000, 1}});
+    tick += n;
+  };
+  feed(256, 0, {{0, 100, 110}});
+  for (int k = 0; k < 20; ++k)
+    feed(64 + 8 * (k % 5), 0, {{k % 3, tick + 10 * k % 64, tick + 10 * k % 64 + 30}});
+  tick += 96;  // bridged
+  feed(1000, 0);
+  tick += 2400;  // counted
+  feed(1504, 0, {{2, tick, tick + 700}});
+  tick += 40;
+  feed(200, 1);
+  feed(1600, 1, {{1, tick + 1550, tick + 1600}});
+  feed(56, 1);
+  feed(96, 1);
+  run.chain.flush();
+  return std::move(run.dumps);
+}
+
+// Samples that stream to a device, each once, with the history kept there and turned, give every
+// dump the bits of samples that are staged.
+TEST(FxChain, StreamedSamplesGiveTheSameDumps) {
+  for (const std::int64_t delay : {0, 5}) {
+    for (const auto& [format, bits] : {std::pair{SampleFormat::ci8, 16}, {SampleFormat::i1, 1}}) {
+      FxChain::Setup setup = small_setup(50, delay);
+      setup.channelize.layout.format = format;
+      setup.channelize.layout.input_stride_bits = bits;
+      setup.channelize.layout.sample_stride_bits = bits * kInputs;
+      const auto want = fed_with_trouble(setup, 1);
+      ASSERT_GE(want.size(), 6u);
+      setup.always_streamed = true;
+      for (const int n_queues : {1, 3}) {
+        const auto found = fed_with_trouble(setup, n_queues);
+        ASSERT_EQ(found.size(), want.size());
+        for (std::size_t d = 0; d < want.size(); ++d) {
+          EXPECT_EQ(found[d].first_spectrum, want[d].first_spectrum) << d;
+          EXPECT_EQ(found[d].n_spectra, want[d].n_spectra) << d;
+          EXPECT_EQ(found[d].sums.counts, want[d].sums.counts) << d;
+          EXPECT_EQ(found[d].sums.integer, want[d].sums.integer) << d;
+          for (std::size_t k = 0; k < want[d].statistics.size(); ++k)
+            ASSERT_EQ(found[d].statistics[k].n_samples, want[d].statistics[k].n_samples) << d;
+        }
+      }
+    }
+  }
+}
+
 TEST(FxChain, DevicesOfTheConfigurationAreQueues) {
   RuntimeConfig config;
   config.device = "cpu";

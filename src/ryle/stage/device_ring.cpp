@@ -98,8 +98,14 @@ void DeviceRing::release() {
   ++n_released_;
 }
 
-void DeviceRing::wait_copied() {
-  if (n_pushed_ > 0) queues_->wait_copied(slot_of(n_pushed_ - 1));
+void DeviceRing::wait_copied(int in_flight) {
+  RYLE_ASSERT(in_flight < n_slots_);  // the slot still has the event of that chunk
+#if RYLE_MUTANT == 1524
+  const std::int64_t chunk = n_pushed_ - 2 - in_flight;
+#else
+  const std::int64_t chunk = n_pushed_ - 1 - in_flight;
+#endif
+  if (chunk >= 0) queues_->wait_copied(slot_of(chunk));
 }
 
 }  // namespace ryle::stage

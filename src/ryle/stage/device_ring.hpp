@@ -54,8 +54,9 @@ class DeviceRing {
   Chunk front();
   /// The work on front() has been given to the working queue.
   void release();
-  /// Returns when no memory that was pushed is read any more.
-  void wait_copied();
+  /// Returns when at most the last `in_flight` chunks pushed may still be read, none by default.
+  /// @pre in_flight < n_slots
+  void wait_copied(int in_flight = 0);
   /// The next chunk does not follow the one before.
   void restart() { follows_ = false; }
 

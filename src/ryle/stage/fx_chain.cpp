@@ -8,7 +8,7 @@
 #include "ryle/core/bits.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/device/on_device.hpp"
-#include "ryle/stage/device_ring.hpp"
+#include "ryle/stage/device_samples.hpp"
 #include "ryle/stage/stopwatch.hpp"
 
 namespace ryle::stage {
@@ -28,11 +28,33 @@ MemorySpace engine_space(const Queue& queue) {
   return queue.back_end() == BackEnd::cuda ? MemorySpace::device : MemorySpace::host;
 }
 
-// What one gulp adds to the history the filter and the delays look back on.
+// The one place that decides how samples reach the engines.
+bool samples_stream(const Queue& queue, const FxChain::Setup& s) {
+  return queue.back_end() == BackEnd::cuda || s.always_streamed;
+}
+
+// Enough to copy as fast as a device takes samples, and no more: others receive and write.
+Queue copying_queue(const Queue& queue) {
+  constexpr int kMostWorkers = 8;
+  if (queue.back_end() == BackEnd::cpu) return queue;
+  return Queue::cpu(std::min(kMostWorkers, Queue::cpu().n_workers()));
+}
+
+// What filters and delays look back on.
+std::int64_t history_ticks(const FxChain::Setup& s) {
+  return channelize::filter_length(s.channelize) + 2 * s.max_delay_samples;
+}
+
+// What one gulp adds to it.
 std::int64_t staging_ticks(const FxChain::Setup& s) {
-  const std::int64_t history = channelize::filter_length(s.channelize) + 2 * s.max_delay_samples;
-  return 2 * history + s.max_feed_ticks +
+  return 2 * history_ticks(s) + s.max_feed_ticks +
          s.spectra_per_gulp * channelize::step_length(s.channelize) + 256;
+}
+
+// Of a chunk on its way to a device: whole groups.
+std::int64_t streamed_ticks(const FxChain::Setup& s) {
+  constexpr std::int64_t kGroup = SampleStaging::kGroupTicks;
+  return (staging_ticks(s) + s.max_feed_ticks + kGroup - 1) / kGroup * kGroup;
 }
 
 FxChain::Setup completed(FxChain::Setup s) {
@@ -55,35 +77,28 @@ const Queue& first_of(const std::vector<Queue>& queues) {
 }  // namespace
 
 struct FxChain::Part {
-  Part(const Queue& its_queue, const Setup& s, std::int64_t first, std::int64_t end,
-       std::int64_t staging_bytes)
+  /// @param streams samples by a ring of their own instead of from the staging
+  Part(const Queue& its_queue, const Setup& s, std::int64_t first, std::int64_t end, bool streams)
       : queue(its_queue), first_channel(first), n_channels(end - first) {
     const OnDevice scope(queue);
-    channelizer = channelize::make_channelizer(queue, s.channelize);
+    channelize::Config f = s.channelize;
+    if (streams) {
+      samples = std::make_unique<DeviceSamples>(
+          queue, DeviceSamples::Setup{f.layout, f.n_inputs, kSlots, streamed_ticks(s),
+                                      history_ticks(s), s.always_streamed});
+      f.layout = samples->layout();
+    }
+    channelizer = channelize::make_channelizer(queue, f);
     correlate::Config share = s.correlate;
     share.n_channels = n_channels;
     correlator = correlate::make_correlator(queue, share);
-    const auto& f = s.channelize;
     blocks = Buffer<std::byte>(
         dense_blocks_bytes(f.output, f.n_channels, s.spectra_per_gulp, f.n_inputs),
         engine_space(queue));
     valid = Buffer<std::uint64_t>(f.n_inputs * words_for_bits(s.spectra_per_gulp),
                                   staging_space(queue));
-    if (queue.back_end() == BackEnd::cuda)
-      samples = std::make_unique<DeviceRing>(make_ring_queues(queue, kSlots), kSlots, staging_bytes,
-                                             0, MemorySpace::device);
   }
 
-  /// The staged samples where this part's engines read them; done_reading() when they have been
-  /// given all that reads them.
-  const void* reachable(const SampleStaging& staging) {
-    if (samples == nullptr) return staging.samples();
-    samples->push(staging.samples(), staging.used_bytes());
-    return samples->front().data;
-  }
-  void done_reading() {
-    if (samples != nullptr) samples->release();
-  }
   ConstBlockView own(const BlockView& all) const {
     ConstBlockView share = all;
 #if RYLE_MUTANT != 1397
@@ -93,13 +108,14 @@ struct FxChain::Part {
     return share;
   }
 
-  static constexpr int kSlots = 2;  // one gulp is worked on while the next one is copied
+  static constexpr int kSlots = 4;  // one more than there are chunks in host memory
   Queue queue;
   std::int64_t first_channel;
   std::int64_t n_channels;
   std::unique_ptr<channelize::Channelizer> channelizer;
   std::unique_ptr<correlate::Correlator> correlator;
-  std::unique_ptr<DeviceRing> samples;  // CUDA only
+  std::unique_ptr<DeviceSamples> samples;
+  channelize::Input input;  // streamed: what lies on the device
   Buffer<std::byte> blocks;
   Buffer<std::uint64_t> valid;
 };
@@ -112,17 +128,22 @@ FxChain::FxChain(const std::vector<Queue>& queues, const Setup& setup, DelayUpda
                  DumpSink sink)
     : setup_(completed(setup)),
       queue_(first_of(queues)),
+      streams_(samples_stream(queue_, setup_)),
+      host_(copying_queue(queue_)),
       delay_update_(std::move(delay_update)),
-      sink_(std::move(sink)),
-      staging_(setup_.channelize.layout, setup_.channelize.n_inputs, staging_ticks(setup_),
-               staging_space(queue_)) {
+      sink_(std::move(sink)) {
+  const std::int64_t ticks = streams_ ? streamed_ticks(setup_) : staging_ticks(setup_);
+  for (int k = 0; k < (streams_ ? Part::kSlots - 1 : 1); ++k) {
+    chunks_.push_back(std::make_unique<SampleStaging>(
+        setup_.channelize.layout, setup_.channelize.n_inputs, ticks, staging_space(queue_)));
+  }
   const std::int64_t channels = setup_.channelize.n_channels;
   const std::int64_t n_parts =
       std::clamp<std::int64_t>(channels, 1, static_cast<std::int64_t>(queues.size()));
   for (std::int64_t k = 0; k < n_parts; ++k) {
     parts_.push_back(std::make_unique<Part>(queues[static_cast<std::size_t>(k)], setup_,
                                             channels * k / n_parts, channels * (k + 1) / n_parts,
-                                            staging_.bytes()));
+                                            streams_));
   }
   filter_length_ = channelize::filter_length(setup_.channelize);
   step_ = channelize::step_length(setup_.channelize);
@@ -133,7 +154,9 @@ FxChain::FxChain(const std::vector<Queue>& queues, const Setup& setup, DelayUpda
 
 FxChain::~FxChain() {
   try {
-    wait_uploaded();                 // the staging goes first
+    for (const auto& part : parts_) {
+      if (part->samples != nullptr) part->samples->wait_copied();  // host memory goes first
+    }
   } catch (const std::exception&) {  // a fault was visible to the last finish()
   }
 }
@@ -141,7 +164,8 @@ FxChain::~FxChain() {
 std::int64_t FxChain::memory_bytes() const {
   const std::int64_t scratch = channelize::cost(setup_.channelize).scratch_bytes +
                                correlate::cost(setup_.correlate).scratch_bytes;
-  std::int64_t bytes = staging_.bytes() + correlate::cost(setup_.correlate).accumulator_bytes;
+  std::int64_t bytes = correlate::cost(setup_.correlate).accumulator_bytes;
+  for (const auto& chunk : chunks_) bytes += chunk->bytes();
   for (const auto& part : parts_) {
     bytes += part->blocks.bytes() + part->valid.bytes() + scratch;
     if (part->samples != nullptr) bytes += part->samples->bytes();
@@ -152,16 +176,12 @@ std::int64_t FxChain::memory_bytes() const {
 const channelize::Channelizer& FxChain::channelizer() const { return *parts_.front()->channelizer; }
 const correlate::Correlator& FxChain::correlator() const { return *parts_.front()->correlator; }
 
-// Before the staging is written where a copy to a device may still read.
-void FxChain::wait_uploaded() {
-  for (const auto& part : parts_) {
-    if (part->samples != nullptr) part->samples->wait_copied();
-  }
-}
-
 void FxChain::restart_staging(Tick first) {
-  wait_uploaded();
-  staging_.restart(first);
+  staging().restart(first);
+  absent_.clear();
+  for (const auto& part : parts_) {
+    if (part->samples != nullptr) part->samples->restart();
+  }
 }
 
 // Before the first spectrum of a dump.
@@ -184,17 +204,17 @@ void FxChain::feed(const void* samples, Tick first, std::int64_t n,
     restart_staging(first);
     // Spectra whose window begins before the first sample received do not exist (correlate.md 3.7).
     next_spectrum_ = dump_first_ = ceil_divide(first + margin(), step_);
-  } else if (first > staging_.end()) {
-    bridge_gap(first - staging_.end());
-  } else if (first < staging_.end()) {
+  } else if (first > staging().end()) {
+    bridge_gap(first - staging().end());
+  } else if (first < staging().end()) {
     throw Error(ExitCode::internal, "samples went back in time inside a segment");
   }
   std::int64_t offset = 0;
   while (offset < n) {
-    const std::int64_t room = std::min(staging_.free_ticks(), setup_.max_feed_ticks) /
+    const std::int64_t room = std::min(staging().free_ticks(), setup_.max_feed_ticks) /
                               SampleStaging::kGroupTicks * SampleStaging::kGroupTicks;
     const std::int64_t part = std::min(n - offset, room);
-    staging_.append(samples, offset, part, absent, queue_);
+    staging().append(samples, offset, part, absent, host_);
     offset += part;
     process_available();
   }
@@ -203,16 +223,19 @@ void FxChain::feed(const void* samples, Tick first, std::int64_t n,
 // A gap is bridged with absent samples where filters still see real ones; the rest of a long gap is
 // only counted.
 void FxChain::bridge_gap(std::int64_t ticks) {
-  const std::int64_t edge = filter_length_ + 2 * margin() + step_ + 64;
+  // Whole groups: what follows begins on a whole byte.
+  constexpr std::int64_t kGroup = SampleStaging::kGroupTicks;
+  const std::int64_t edge =
+      (filter_length_ + 2 * margin() + step_ + 2 * kGroup - 1) / kGroup * kGroup;
   if (ticks > 2 * edge) {
     append_absent(edge);
     // Spectra that waited for more to be worth their overhead would go with the staging.
     drain();
-    const Tick resume = staging_.end() + (ticks - edge) - edge;
+    const Tick resume = staging().end() + (ticks - edge) - edge;
     const std::int64_t resume_spectrum = ceil_divide(resume + margin(), step_);
     skip_spectra(std::max<std::int64_t>(0, resume_spectrum - next_spectrum_));
     restart_staging(resume);
-    staging_.append_absent(edge);
+    staging().append_absent(edge);
     return;
   }
   append_absent(ticks);
@@ -220,30 +243,92 @@ void FxChain::bridge_gap(std::int64_t ticks) {
 
 void FxChain::append_absent(std::int64_t ticks) {
   while (ticks > 0) {
-    const std::int64_t part = std::min(ticks, staging_.free_ticks());
-    staging_.append_absent(part);
+    const std::int64_t part = std::min(ticks, staging().free_ticks());
+    staging().append_absent(part);
     ticks -= part;
     process_available();
   }
 }
 
+// Spectra all of whose samples are here: every input's delayed window [mM - D, mM - D + L) must
+// have been received, |D| <= margin.
+std::int64_t FxChain::available() const {
+  const std::int64_t last = staging().end() - filter_length_ - margin();
+  return last < 0 ? 0 : last / step_ - next_spectrum_ + 1;
+}
+
+// Half a gulp of whole blocks is worth its overhead, and what is in the way must go.
+bool FxChain::is_worthwhile(std::int64_t n) const {
+  const std::int64_t most = std::min(setup_.spectra_per_gulp, setup_.spectra_per_dump - in_dump_);
+  const std::int64_t whole = n / kBlockSpectra * kBlockSpectra;
+  return n >= most || whole >= setup_.spectra_per_gulp / 2 ||
+         staging().free_ticks() <= setup_.max_feed_ticks;
+}
+
 void FxChain::process_available() {
   if (scale_.empty()) start_levels();
+  if (streams_) {
+    constexpr std::int64_t kGroup = SampleStaging::kGroupTicks;
+    const std::int64_t n = (staging().end() - staging().begin()) / kGroup * kGroup;
+    if (is_worthwhile(available())) send_chunk(n);
+    return;
+  }
   while (true) {
-    // Every input's delayed window [mM - D, mM - D + L) must have been received: |D| <= margin.
-    const std::int64_t last = staging_.end() - filter_length_ - margin();
-    const std::int64_t available = last < 0 ? 0 : last / step_ - next_spectrum_ + 1;
+    const std::int64_t ready = available();
     const std::int64_t most = std::min(setup_.spectra_per_gulp, setup_.spectra_per_dump - in_dump_);
-    // Half a gulp of whole blocks is worth its overhead; waiting for a full one would move the
-    // samples that remain once more.
-    const std::int64_t whole = available / kBlockSpectra * kBlockSpectra;
-    const bool worthwhile = available >= most || whole >= setup_.spectra_per_gulp / 2;
-    const std::int64_t n = available >= most ? most : whole > 0 ? whole : available;
-    if (n <= 0 || (!worthwhile && staging_.free_ticks() > setup_.max_feed_ticks)) break;
+    // Waiting for a full gulp would move the samples that remain once more.
+    const std::int64_t whole = ready / kBlockSpectra * kBlockSpectra;
+    const std::int64_t n = ready >= most ? most : whole > 0 ? whole : ready;
+    if (n <= 0 || !is_worthwhile(ready)) break;
+    input_ = {staging().samples(), staging().begin(), staging().end() - staging().begin(),
+              staging().absent()};
     process(n);
   }
-  wait_uploaded();
-  staging_.drop_before(next_spectrum_ * step_ - margin(), queue_);
+  staging().drop_before(next_spectrum_ * step_ - margin(), host_);
+}
+
+// The first n ticks staged go to the devices, where they make all the spectra they can.
+void FxChain::send_chunk(std::int64_t n) {
+  if (n == 0) return;
+  const SampleStaging& sent = staging();
+  const Tick first = sent.begin();
+  const auto absent = sent.absent();
+  absent_.insert(absent_.end(), absent.begin(), absent.end());
+  for (const auto& part : parts_) part->samples->push(sent.samples(), n);
+  stage_next_chunk(n);
+  for (const auto& part : parts_) {
+    const DeviceSamples::Stretch stretch = part->samples->front();
+    part->input = {stretch.samples, first - stretch.n_history, stretch.n_history + n, absent_};
+  }
+  input_ = {sent.samples(), first, n, absent_};
+  const std::int64_t last = first + n - filter_length_ - margin();
+  while (last >= 0 && next_spectrum_ <= last / step_) {
+    process(std::min({last / step_ - next_spectrum_ + 1, setup_.spectra_per_gulp,
+                      setup_.spectra_per_dump - in_dump_}));
+  }
+#if RYLE_MUTANT == 1526
+  const Tick oldest = first + n;
+#else
+  const Tick oldest = first + n - parts_.front()->samples->history_ticks();
+#endif
+  for (const auto& part : parts_) part->samples->release();
+  std::erase_if(absent_, [&](const AbsentSpan& a) { return a.end <= oldest; });
+}
+
+// What follows goes where no copy reads any more; what was staged beyond n ticks goes along.
+void FxChain::stage_next_chunk(std::int64_t n) {
+  const SampleStaging& sent = staging();
+  chunk_ = (chunk_ + 1) % chunks_.size();
+#if RYLE_MUTANT != 1525
+  for (const auto& part : parts_) part->samples->wait_copied(static_cast<int>(chunks_.size()) - 1);
+#endif
+  staging().restart(sent.begin() + n);
+  const std::int64_t rest = sent.end() - sent.begin() - n;
+#if RYLE_MUTANT == 1525
+  if (rest > 0) staging().append(sent.samples(), n, rest, {}, host_);
+#else
+  if (rest > 0) staging().append(sent.samples(), n, rest, sent.absent(), host_);
+#endif
 }
 
 // The requantiser's level is set once, from the first samples: stepping it later would step the
@@ -251,9 +336,9 @@ void FxChain::process_available() {
 void FxChain::start_levels() {
   const auto& f = setup_.channelize;
   std::vector<channelize::LevelStatistics> first(static_cast<std::size_t>(f.n_inputs));
-  const channelize::Input input{staging_.samples(), staging_.begin(),
-                                staging_.end() - staging_.begin(), staging_.absent()};
-  channelize::add_level_statistics(queue_, f, input, staging_.begin(), staging_.end(), first);
+  const channelize::Input input{staging().samples(), staging().begin(),
+                                staging().end() - staging().begin(), staging().absent()};
+  channelize::add_level_statistics(host_, f, input, staging().begin(), staging().end(), first);
   scale_.assign(static_cast<std::size_t>(f.n_inputs), 1.0);
   std::vector<double> seen;
   const bool requantises = f.output == SampleFormat::ci8 || f.output == SampleFormat::ci4;
@@ -293,16 +378,15 @@ void FxChain::process(std::int64_t n) {
     dump_first_ = next_spectrum_;
     update_delays();
   }
-  channelize::Input input{staging_.samples(), staging_.begin(), staging_.end() - staging_.begin(),
-                          staging_.absent()};
   if (in_dump_ == 0 || levels_[0].n_samples == 0) {
-    const Tick first = std::max(staging_.begin(), next_spectrum_ * step_);
-    channelize::add_level_statistics(queue_, f, input, first,
-                                     std::min(staging_.end(), first + n * step_), levels_);
+    const Tick first = std::max(input_.first_tick, next_spectrum_ * step_);
+    channelize::add_level_statistics(
+        host_, f, input_, first, std::min(input_.first_tick + input_.n_samples, first + n * step_),
+        levels_);
   }
   const std::int64_t words = words_for_bits(n);
   for (const auto& part : parts_) {
-    input.samples = part->reachable(staging_);
+    const channelize::Input& input = streams_ ? part->input : input_;
     const BlockView blocks =
         dense_blocks(part->blocks.data(), f.output, f.n_channels, n, f.n_inputs);
     // Every part makes all channels: one counts.
@@ -310,7 +394,6 @@ void FxChain::process(std::int64_t n) {
     part->channelizer->execute(part->queue, input, next_spectrum_, n,
                                {blocks, part->valid.data(), words, statistics});
     part->correlator->execute(part->queue, {part->own(blocks), n, part->valid.data(), words, 0});
-    part->done_reading();
   }
   const auto& valid = parts_.front()->valid;
   for (std::int64_t w = 0; w < f.n_inputs * words; ++w)
@@ -371,12 +454,16 @@ void FxChain::close_dump() {
   if (any) sink_(std::move(dump));
 }
 
-// Every spectrum that can be made of what is staged, however few they are.
+// Every spectrum that can be made of what is staged, however few they are; then nothing follows.
 void FxChain::drain() {
-  const std::int64_t last = staging_.end() - filter_length_ - margin();
-  while (last >= 0 && next_spectrum_ <= last / step_) {
-    process(std::min({last / step_ - next_spectrum_ + 1, setup_.spectra_per_gulp,
-                      setup_.spectra_per_dump - in_dump_}));
+  if (streams_) {
+    send_chunk(staging().end() - staging().begin());
+    return;
+  }
+  while (available() > 0) {
+    input_ = {staging().samples(), staging().begin(), staging().end() - staging().begin(),
+              staging().absent()};
+    process(std::min({available(), setup_.spectra_per_gulp, setup_.spectra_per_dump - in_dump_}));
   }
 }
 

@@ -29,7 +29,9 @@ struct RawDump {
 /// F and X in one place: raw samples in, raw dumps out, gulp by gulp, on one queue or several.
 /// Channelizes as many spectra as the samples allow, correlates them while they are in cache,
 /// closes a dump every spectra_per_dump. Each of several queues (devices) gets all samples and
-/// correlates its share of the channels: the same bits as one. Not thread safe: one stage thread
+/// correlates its share of the channels: the same bits as one. To a device samples stream: each
+/// crosses the bus once, while chunks before it are worked on (DeviceSamples); what feed() brings
+/// is copied to page-locked memory by the workers of the host. Not thread safe: one stage thread
 /// owns it.
 class FxChain {
  public:
@@ -42,6 +44,7 @@ class FxChain {
     std::int64_t max_delay_samples = 0;  ///< largest |delay| the model will ask for
     std::int64_t max_feed_ticks = 0;     ///< longest feed()
     double target_rms_lsb = 16;          ///< requantiser level per part; set from the first samples
+    bool always_streamed = false;        ///< in tests: on the CPU, too, where it gains nothing
   };
   /// Called before the first spectrum of every dump: refresh delays for a dump that starts at this
   /// tick.
@@ -82,6 +85,10 @@ class FxChain {
 
  private:
   void process_available();
+  std::int64_t available() const;
+  bool is_worthwhile(std::int64_t n) const;
+  void stage_next_chunk(std::int64_t n);
+  void send_chunk(std::int64_t n);
   void process(std::int64_t n);
   void drain();
   void skip_spectra(std::int64_t n);
@@ -91,16 +98,24 @@ class FxChain {
   void append_absent(std::int64_t ticks);
   void update_delays();
   void restart_staging(Tick first);
-  void wait_uploaded();
+  SampleStaging& staging() { return *chunks_[chunk_]; }
+  const SampleStaging& staging() const { return *chunks_[chunk_]; }
   Tick margin() const { return setup_.max_delay_samples; }
 
   struct Part;  // one queue, its engines, its channels
   Setup setup_;
   Queue queue_;  // the first one
+  bool streams_;
+  Queue host_;  // copies what is fed
   std::vector<std::unique_ptr<Part>> parts_;
   DelayUpdate delay_update_;
   DumpSink sink_;
-  SampleStaging staging_;
+  // Samples that were fed. Staged: one, with the history that filters look back on. Streamed: what
+  // was not sent yet; the others are still being copied, and history is kept on the device.
+  std::vector<std::unique_ptr<SampleStaging>> chunks_;
+  std::size_t chunk_ = 0;           // being filled
+  channelize::Input input_;         // what spectra are made of now, in host memory
+  std::vector<AbsentSpan> absent_;  // streamed: of what is on the devices
   std::vector<channelize::ChannelStatistics> statistics_;
   std::vector<channelize::LevelStatistics> levels_;
   std::vector<cf32> calibration_;

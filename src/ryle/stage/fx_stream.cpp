@@ -14,23 +14,13 @@
 namespace ryle::stage {
 namespace {
 
-constexpr std::int64_t kGroupTicks = 64;  // pieces of samples begin where an engine may want them
-
-std::int64_t whole_groups(std::int64_t ticks) {
-  return (ticks + kGroupTicks - 1) / kGroupTicks * kGroupTicks;
-}
-
 MemorySpace memory_of(const Queue& queue) {
   return queue.back_end() == BackEnd::cuda ? MemorySpace::device : MemorySpace::host;
 }
 
 FxStream::Setup with_sizes(FxStream::Setup s) {
-  if (s.chunk_ticks <= 0 || s.chunk_ticks % kGroupTicks != 0)
-    throw ConfigError("stream: chunks have whole groups of 64 ticks");
-  if (s.channelize.layout.sample_stride_bits % 8 != 0)
-    throw ConfigError("stream: the samples of a tick must fill whole bytes");
   const std::int64_t step = channelize::step_length(s.channelize);
-  s.channelize.max_spectra = s.chunk_ticks / step + 2;
+  s.channelize.max_spectra = std::max<std::int64_t>(0, s.chunk_ticks) / step + 2;
   s.correlate.n_inputs = s.channelize.n_inputs;
   s.correlate.n_channels = s.channelize.n_channels;
   s.correlate.format = s.channelize.output;
@@ -38,19 +28,16 @@ FxStream::Setup with_sizes(FxStream::Setup s) {
   return s;
 }
 
-// What the next spectrum may read before a chunk.
-std::int64_t history_of(const FxStream::Setup& s) {
-  return whole_groups(channelize::filter_length(s.channelize) + 2 * s.max_delay_samples);
-}
-
-std::int64_t bytes_of_tick(const FxStream::Setup& s) {
-  return s.channelize.layout.sample_stride_bits / 8;
-}
-
-DeviceRing make_ring(const Queue& queue, const FxStream::Setup& s) {
-  const OnDevice scope(queue);
-  return DeviceRing(make_ring_queues(queue, s.n_slots), s.n_slots, s.chunk_ticks * bytes_of_tick(s),
-                    history_of(s) * bytes_of_tick(s), memory_of(queue));
+DeviceSamples::Setup samples_of(const FxStream::Setup& s) {
+  DeviceSamples::Setup setup;
+  setup.layout = s.channelize.layout;
+  setup.n_inputs = s.channelize.n_inputs;
+  setup.n_slots = s.n_slots;
+  setup.chunk_ticks = s.chunk_ticks;
+  // What the next spectrum may read before a chunk.
+  setup.history_ticks = channelize::filter_length(s.channelize) + 2 * s.max_delay_samples;
+  setup.always_turned = s.always_turned;
+  return setup;
 }
 
 }  // namespace
@@ -88,12 +75,9 @@ struct FxStream::Outgoing {
 };
 
 FxStream::FxStream(const Queue& queue, const Setup& setup)
-    : setup_(with_sizes(setup)),
-      queue_(queue),
-      tick_bytes_(bytes_of_tick(setup_)),
-      history_ticks_(history_of(setup_)),
-      ring_(make_ring(queue_, setup_)) {
+    : setup_(with_sizes(setup)), queue_(queue), samples_(queue_, samples_of(setup_)) {
   const OnDevice scope(queue_);
+  setup_.channelize.layout = samples_.layout();
   channelizer_ = channelize::make_channelizer(queue_, setup_.channelize);
   correlator_ = correlate::make_correlator(queue_, setup_.correlate);
   const auto& f = setup_.channelize;
@@ -108,7 +92,7 @@ FxStream::FxStream(const Queue& queue, const Setup& setup)
 
 FxStream::~FxStream() {
   try {
-    ring_.wait_copied();
+    samples_.wait_copied();
     queue_.synchronize();
     if (outgoing_ != nullptr) outgoing_->queue.synchronize();
   } catch (const std::exception&) {  // a fault was visible to the last wait_dump()
@@ -116,16 +100,14 @@ FxStream::~FxStream() {
 }
 
 void FxStream::push(const void* chunk, std::span<const AbsentSpan> absent) {
-  ring_.push(chunk, setup_.chunk_ticks * tick_bytes_);
+  samples_.push(chunk, setup_.chunk_ticks);
   absent_.insert(absent_.end(), absent.begin(), absent.end());
   pushed_ += setup_.chunk_ticks;
 }
 
 void FxStream::advance() {
-  const DeviceRing::Chunk chunk = ring_.front();
-  const std::int64_t carried =
-      std::min(history_ticks_, chunk.carried_bytes / tick_bytes_ / kGroupTicks * kGroupTicks);
-  const Tick first = received_ - carried;
+  const DeviceSamples::Stretch stretch = samples_.front();
+  const Tick first = received_ - stretch.n_history;
   received_ += setup_.chunk_ticks;
   const std::int64_t step = channelize::step_length(setup_.channelize);
   // Every input's delayed window [mM - D, mM - D + L) has been received: |D| <= max_delay_samples.
@@ -139,8 +121,7 @@ void FxStream::advance() {
   const auto& f = setup_.channelize;
   for (std::int64_t done = 0; done < n;) {
     const std::int64_t part = std::min(n - done, f.max_spectra);
-    const channelize::Input input{chunk.data + chunk.carried_bytes - carried * tick_bytes_, first,
-                                  received_ - first, absent_};
+    const channelize::Input input{stretch.samples, first, received_ - first, absent_};
     const BlockView blocks = dense_blocks(blocks_.data(), f.output, f.n_channels, part, f.n_inputs);
     const std::int64_t words = words_for_bits(part);
     channelizer_->execute(queue_, input, next_spectrum_, part,
@@ -149,8 +130,9 @@ void FxStream::advance() {
     next_spectrum_ += part;
     done += part;
   }
-  ring_.release();
-  std::erase_if(absent_, [&](const AbsentSpan& a) { return a.end <= received_ - history_ticks_; });
+  samples_.release();
+  const Tick oldest = received_ - samples_.history_ticks();
+  std::erase_if(absent_, [&](const AbsentSpan& a) { return a.end <= oldest; });
 }
 
 void FxStream::begin_dump() {

@@ -10,7 +10,7 @@
 #include "ryle/device/event.hpp"
 #include "ryle/engine/channelize/channelizer.hpp"
 #include "ryle/engine/correlate/correlator.hpp"
-#include "ryle/stage/device_ring.hpp"
+#include "ryle/stage/device_samples.hpp"
 
 namespace ryle::stage {
 
@@ -26,17 +26,18 @@ class FxStream {
     std::int64_t chunk_ticks = 0;        ///< of every push(), a multiple of 64
     std::int64_t max_delay_samples = 0;  ///< largest |delay| that will be set
     int n_slots = 4;                     ///< chunks on the device, waiting ones included
+    bool always_turned = false;          ///< as DeviceSamples::Setup
   };
   FxStream(const Queue& queue, const Setup& setup);
   ~FxStream();
 
   /// As many chunks wait as there are slots but for the one to be worked on.
-  bool full() const { return ring_.full(); }
-  bool empty() const { return ring_.empty(); }
+  bool full() const { return samples_.full(); }
+  bool empty() const { return samples_.empty(); }
   /// Begins to copy the next chunk_ticks ticks. The memory is read until wait_copied() returns.
   /// @param absent of this chunk, in ticks since the first one pushed
   void push(const void* chunk, std::span<const AbsentSpan> absent = {});
-  void wait_copied() { ring_.wait_copied(); }
+  void wait_copied() { samples_.wait_copied(); }
   /// Gives the queue the work on the oldest chunk that waits: all spectra it completes.
   /// @pre !empty()
   void advance();
@@ -62,9 +63,7 @@ class FxStream {
 
   Setup setup_;
   Queue queue_;
-  std::int64_t tick_bytes_;
-  std::int64_t history_ticks_;  // in whole groups
-  DeviceRing ring_;
+  DeviceSamples samples_;
   std::unique_ptr<channelize::Channelizer> channelizer_;
   std::unique_ptr<correlate::Correlator> correlator_;
   Buffer<std::byte> blocks_;

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "ryle/device/cuda/kernel.cuh"
+
+/// [tick][input] -> [input][tick]: a thread block takes 64 inputs of as many ticks as fill a line
+/// of 128 bytes of an input's row through shared memory. Reads are pieces of 16 bytes where the
+/// instants begin at multiples of that, else single samples; writes are whole lines.
+namespace ryle::channelize::detail {
+
+struct TurnArguments {
+  const std::byte* from;
+  std::byte* to;
+  std::int64_t from_stride;  ///< bytes from tick to tick
+  std::int64_t to_stride;    ///< bytes from input to input
+  int n_inputs;
+  int n_ticks;
+  int n_tiles;  ///< of inputs
+};
+
+constexpr int kTurnThreads = 256;
+constexpr int kTurnInputs = 64;
+constexpr int kTurnWords = 32;  // of a line
+
+struct TurnTile {
+  // A word more than a line: threads of a warp then meet different banks.
+  unsigned words[kTurnInputs * (kTurnWords + 1)];
+};
+
+template <class Sample>
+__device__ inline Sample* line_of(TurnTile& tile, int input) {
+  return reinterpret_cast<Sample*>(tile.words + input * (kTurnWords + 1));
+}
+
+/// Sample s of 16 bytes.
+template <class Sample>
+__device__ inline Sample of_words(const unsigned (&words)[4], int s) {
+  constexpr int kBytes = sizeof(Sample);
+  return static_cast<Sample>(words[s * kBytes / 4] >> (8 * (s * kBytes % 4)));
+}
+
+/// Sample: unsigned of 1, 2 or 4 bytes. Grid: tiles of inputs x lines of ticks along x, so that
+/// blocks that run together read rows that lie together.
+template <class Sample, bool kPieces>
+__global__ void __launch_bounds__(kTurnThreads) turn(TurnArguments a) {
+  constexpr int kTicks = 128 / static_cast<int>(sizeof(Sample));
+  constexpr int kPiece = kPieces ? 16 / static_cast<int>(sizeof(Sample)) : 1;
+  constexpr int kAcross = kTurnInputs / kPiece;
+  constexpr int kRounds = kAcross * kTicks / kTurnThreads;
+  auto& tile = cuda::shared<TurnTile>();
+  const int first_input = static_cast<int>(blockIdx.x) % a.n_tiles * kTurnInputs;
+  const int first_tick = static_cast<int>(blockIdx.x) / a.n_tiles * kTicks;
+  const auto thread = static_cast<int>(threadIdx.x);
+  unsigned pieces[kRounds][4];
+#pragma unroll
+  for (int round = 0; round < kRounds; ++round) {  // all on their way before one is needed
+    const int k = thread + round * kTurnThreads;
+    const int input = first_input + k % kAcross * kPiece;
+    const int tick = first_tick + k / kAcross;
+    for (unsigned& word : pieces[round]) word = 0;
+    if (input >= a.n_inputs || tick >= a.n_ticks) continue;
+    const std::byte* from = a.from + tick * a.from_stride;
+    if constexpr (kPieces) {
+      const auto* at = from + input * static_cast<int>(sizeof(Sample));
+      const uint4 piece = *reinterpret_cast<const uint4*>(at);
+      pieces[round][0] = piece.x;
+      pieces[round][1] = piece.y;
+      pieces[round][2] = piece.z;
+      pieces[round][3] = piece.w;
+    } else {
+      pieces[round][0] = reinterpret_cast<const Sample*>(from)[input];
+    }
+  }
+#pragma unroll
+  for (int round = 0; round < kRounds; ++round) {
+    const int k = thread + round * kTurnThreads;
+#pragma unroll
+    for (int s = 0; s < kPiece; ++s)
+      line_of<Sample>(tile, k % kAcross * kPiece + s)[k / kAcross] =
+          of_words<Sample>(pieces[round], s);
+  }
+#if RYLE_MUTANT != 1523
+  __syncthreads();
+#endif
+  for (int input = thread / kTurnWords; input < kTurnInputs && first_input + input < a.n_inputs;
+       input += kTurnThreads / kTurnWords) {
+    auto* row = reinterpret_cast<unsigned*>(a.to + (first_input + input) * a.to_stride);
+    row[first_tick * static_cast<int>(sizeof(Sample)) / 4 + thread % kTurnWords] =
+        tile.words[input * (kTurnWords + 1) + thread % kTurnWords];
+  }
+}
+
+using TurnKernel = void (*)(TurnArguments);
+
+inline TurnKernel turn_kernel(const TurnArguments& a, int sample_bytes) {
+  const bool pieces = a.n_inputs * sample_bytes % 16 == 0 && a.from_stride % 16 == 0 &&
+                      reinterpret_cast<std::uintptr_t>(a.from) % 16 == 0;
+  if (sample_bytes == 1) return pieces ? turn<unsigned char, true> : turn<unsigned char, false>;
+  if (sample_bytes == 2) return pieces ? turn<unsigned short, true> : turn<unsigned short, false>;
+  return pieces ? turn<unsigned, true> : turn<unsigned, false>;
+}
+
+}  // namespace ryle::channelize::detail
