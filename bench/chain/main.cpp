@@ -8,6 +8,7 @@
 #include <string>
 
 #include "bench/chain/chain.hpp"
+#include "bench/chain/devices.hpp"
 #include "bench/chain/stream.hpp"
 
 int main(int argc, char** argv) {
@@ -15,10 +16,17 @@ int main(int argc, char** argv) {
   options.implementation = "cuda";
   ryle::bench::ChainOptions chain;
   bool stream = false;
+  bool devices = false;
+  ryle::bench::StreamOptions streaming;
   for (int k = 1; k < argc; ++k) {
     const char* value = k + 1 < argc ? argv[k + 1] : "";
     if (std::strcmp(argv[k], "--quick") == 0) options.quick = true;
     if (std::strcmp(argv[k], "stream") == 0) stream = true;
+    if (std::strcmp(argv[k], "devices") == 0) devices = true;
+    if (std::strcmp(argv[k], "--tune") == 0) streaming.chunk_mib = 0;
+    if (std::strcmp(argv[k], "--chunk") == 0) streaming.chunk_mib = std::atoll(value);
+    if (std::strcmp(argv[k], "--slots") == 0) streaming.n_slots = std::atoi(value);
+    if (std::strcmp(argv[k], "--path") == 0) options.implementation = value;
     if (std::strcmp(argv[k], "--beams") == 0) chain.n_beams = std::atoll(value);
     if (std::strcmp(argv[k], "--block") == 0) chain.block_samples = std::atoll(value);
     if (std::strcmp(argv[k], "--streams") == 0) chain.n_streams = std::atoi(value);
@@ -37,7 +45,9 @@ int main(int argc, char** argv) {
       std::fflush(stdout);
     };
     if (stream) {
-      ryle::bench::bench_stream(options, emit);
+      ryle::bench::bench_stream(options, emit, streaming);
+    } else if (devices) {
+      ryle::bench::bench_devices(options, emit);
     } else {
       ryle::bench::bench_chain(options, chain, emit);
     }

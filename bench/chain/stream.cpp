@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 
 #include "ryle/core/baseline.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/random.hpp"
 #include "ryle/device/on_device.hpp"
+#include "ryle/stage/fx_chain.hpp"
 #include "ryle/stage/fx_stream.hpp"
 
 namespace ryle::bench {
@@ -16,40 +18,46 @@ namespace {
 
 using stage::FxStream;
 
-constexpr int kSlots = 4;
-
+/// What an array delivers.
 struct Case {
-  std::int64_t n_inputs, n_channels, chunk_bytes;
+  SampleFormat format;
+  std::int64_t n_inputs, n_channels, n_taps, chunk_bytes;
+  int n_slots = 4;
 };
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-FxStream::Setup setup_of(const Case& c, const std::string& correlator) {
-  FxStream::Setup setup;
-  auto& f = setup.channelize;
+channelize::Config channels_of(const Case& c) {
+  channelize::Config f;
   f.n_inputs = c.n_inputs;
   f.n_channels = c.n_channels;
-  f.n_taps = 8;
-  f.layout.format = SampleFormat::ci8;
+  f.n_taps = c.n_taps;
+  f.layout.format = c.format;
   f.layout.input_stride_bits = 16;
   f.layout.sample_stride_bits = 16 * c.n_inputs;
   f.sample_rate_hz = 1e6;
   f.reference_hz = 1e8;
+  return f;
+}
+
+FxStream::Setup setup_of(const Case& c, const std::string& correlator) {
+  FxStream::Setup setup;
+  setup.channelize = channels_of(c);
   if (correlator.find(':') != std::string::npos) setup.correlate.implementation = correlator;
   setup.chunk_ticks = c.chunk_bytes / (2 * c.n_inputs) / 64 * 64;
-  setup.n_slots = kSlots;
+  setup.n_slots = c.n_slots;
   return setup;
 }
 
 using Chunks = std::vector<Buffer<std::byte>>;
 
-/// As many chunks as the ring has slots, random codes of both signs.
-Chunks random_chunks(std::int64_t n_bytes) {
+/// Random codes of both signs.
+Chunks random_chunks(std::int64_t n_bytes, int n_chunks) {
   Queue host = Queue::cpu();
   Chunks chunks;
-  for (std::uint64_t k = 0; k < kSlots; ++k) {
+  for (std::uint64_t k = 0; k < static_cast<std::uint64_t>(n_chunks); ++k) {
     chunks.emplace_back(n_bytes, MemorySpace::pinned);
     std::byte* to = chunks.back().data();
     constexpr std::int64_t kPiece = 1 << 20;
@@ -103,28 +111,113 @@ std::vector<ci64> first_dump(Queue& queue, const FxStream::Setup& setup, const C
   return {dump.integer.begin(), dump.integer.end()};
 }
 
-Result measure(Queue& queue, const Case& c, const Options& options) {
-  const FxStream::Setup setup = setup_of(c, options.implementation);
-  const std::int64_t chunk_bytes = setup.chunk_ticks * 2 * c.n_inputs;
-  const Chunks chunks = random_chunks(chunk_bytes);
+/// Codes of F may be one apart in 1e-4 of the parts (T-FE-02). A product of n spectra has 4 n of
+/// them, in the mean 0.08 of n = 200: more than five that differ in one of 3,000 products have a
+/// chance of 1e-7, and each moves a sum by the other part, at most 127 sqrt(2).
+constexpr double kCodesApart = 5 * 180;
+
+bool close(const ci64& a, const ci64& b) {
+  return std::hypot(static_cast<double>(a.re - b.re), static_cast<double>(a.im - b.im)) <=
+         kCodesApart;
+}
+
+/// Blocks of the chosen inputs by the reference, without dither (its key is the input's number).
+correlate::Sums reference_sums(const FxStream::Setup& setup, const Chunks& chunks,
+                               const std::vector<std::int64_t>& inputs, std::int64_t n_spectra) {
+  Queue host = Queue::cpu(1);
+  channelize::Config f = setup.channelize;
+  const auto n = static_cast<std::int64_t>(inputs.size());
+  f.n_inputs = 1;
+  f.max_spectra = n_spectra;
+  f.implementation = "reference";
+  auto channelizer = channelize::make_channelizer(host, f);
+  Buffer<std::byte> memory(dense_blocks_bytes(f.output, f.n_channels, n_spectra, n));
+  const BlockView all = dense_blocks(memory.data(), f.output, f.n_channels, n_spectra, n);
+  std::vector<std::uint64_t> valid(static_cast<std::size_t>((n_spectra + 63) / 64));
+  for (std::int64_t k = 0; k < n; ++k) {
+    BlockView own = all;
+    own.data += k * all.input_stride_bytes;
+    own.n_inputs = 1;
+    const std::byte* samples = chunks[0].data() + 2 * inputs[static_cast<std::size_t>(k)];
+    channelizer->execute(host, {samples, 0, setup.chunk_ticks, {}}, 0, n_spectra,
+                         {own, valid.data(), (n_spectra + 63) / 64, nullptr});
+  }
+  auto correlator =
+      correlate::make_correlator(host, {n, f.n_channels, f.output, n_spectra, "reference"});
+  correlator->execute(host, {.blocks = all, .n_spectra = n_spectra});
+  correlate::Sums sums;
+  correlator->finish(host, sums);
+  return sums;
+}
+
+/// The first 200 spectra of the stream, inputs of the first, a middle and the last tile.
+bool is_the_reference(Queue& queue, const Case& c, const FxStream::Setup& full,
+                      const Chunks& chunks) {
+  FxStream::Setup setup = full;
+  setup.channelize.dither = false;
+  const std::int64_t least = (200 + c.n_taps) * c.n_channels / 64 * 64;
+  setup.chunk_ticks = std::min(full.chunk_ticks, least);
+  FxStream stream(queue, setup);
+  stream.push(chunks[0].data());
+  stream.advance();
+  stream.begin_dump();
+  const FxStream::Dump found = stream.wait_dump();
+  const std::vector<std::int64_t> inputs{0, 1, c.n_inputs / 2 + 1, c.n_inputs - 1};
+  const correlate::Sums want = reference_sums(setup, chunks, inputs, found.n_spectra);
+  for (std::int64_t channel = 0; channel < c.n_channels; ++channel) {
+    for (std::int64_t pair = 0; pair < n_pairs(4); ++pair) {
+      const auto [i, j] = pair_of(pair);
+      const auto at =
+          channel * n_pairs(c.n_inputs) +
+          pair_index(inputs[static_cast<std::size_t>(i)], inputs[static_cast<std::size_t>(j)]);
+      if (!close(found.integer[static_cast<std::size_t>(at)],
+                 want.integer[static_cast<std::size_t>(channel * n_pairs(4) + pair)]))
+        return false;
+    }
+  }
+  return found.n_spectra > 0;
+}
+
+Result row_of(const Case& c, std::int64_t chunk_bytes, bool cuda) {
   Result r;
   r.engine = "stream";
-  const bool cuda = queue.back_end() == BackEnd::cuda;
   r.device = list_devices().at(cuda ? 1 : 0).description;
+  r.sizes = {{"n_inputs", static_cast<double>(c.n_inputs)},
+             {"n_channels", static_cast<double>(c.n_channels)},
+             {"n_taps", static_cast<double>(c.n_taps)},
+             {"chunk_mib", static_cast<double>(chunk_bytes) / 1048576}};
+  return r;
+}
+
+void fill_rate(Result& r, double seconds, std::int64_t n_chunks, std::int64_t chunk_bytes,
+               double ceiling) {
+  r.median_s = r.min_s = seconds / static_cast<double>(n_chunks);
+  r.bytes = static_cast<double>(chunk_bytes);
+  r.rate = r.bytes / r.median_s / 1e9;
+  r.rate_unit = "GB/s";
+  r.roofline_fraction = r.rate * 1e9 / ceiling;
+  r.roofline = "host to device " + std::to_string(ceiling / 1e9).substr(0, 5) + " GB/s";
+}
+
+double wanted_seconds(const Options& options) {
+  return options.quick ? 0.05 : std::max(2.0, options.seconds_per_case);
+}
+
+/// @param chunks_per_dump 0: a dump a second, as arrays make them
+Result measure(Queue& queue, const Case& c, const Options& options, std::int64_t chunks_per_dump) {
+  const FxStream::Setup setup = setup_of(c, options.implementation);
+  const std::int64_t chunk_bytes = setup.chunk_ticks * 2 * c.n_inputs;
+  const Chunks chunks = random_chunks(chunk_bytes, c.n_slots);
+  Result r = row_of(c, chunk_bytes, queue.back_end() == BackEnd::cuda);
+  r.sizes.emplace_back("slots", c.n_slots);
   r.verified =
-      first_dump(queue, setup, chunks, 6, false) == first_dump(queue, setup, chunks, 6, true);
+      first_dump(queue, setup, chunks, 6, false) == first_dump(queue, setup, chunks, 6, true) &&
+      is_the_reference(queue, c, setup, chunks);
   FxStream stream(queue, setup);
   r.implementation = std::string(stream.channelizer().implementation()) + ", " +
                      std::string(stream.correlator().implementation());
-  r.sizes = {{"n_inputs", static_cast<double>(c.n_inputs)},
-             {"n_channels", static_cast<double>(c.n_channels)},
-             {"n_taps", 8},
-             {"chunk_mib", static_cast<double>(chunk_bytes) / 1048576},
-             {"slots", kSlots}};
   if (!r.verified) return r;
   const double ceiling = copy_rate(queue, chunks, options.quick ? 0.02 : 0.5);
-  // A dump a second, as arrays make them; the last one is waited for.
-  const double wanted_s = options.quick ? 0.05 : std::max(4.0, options.seconds_per_case);
   std::size_t pushed = 0;
   bool on_its_way = false;
   const auto take_dump = [&] {
@@ -140,10 +233,10 @@ Result measure(Queue& queue, const Case& c, const Options& options) {
   const double begin = seconds_now();
   double last_dump = begin;
   std::int64_t n = 0, dumps = 0;
-  for (double now = begin; now - begin < wanted_s; now = seconds_now(), ++n) {
+  for (double now = begin; now - begin < wanted_seconds(options); now = seconds_now(), ++n) {
     step();
-    if (now - last_dump < 1.0) continue;
-    take_dump();
+    if (chunks_per_dump == 0 ? now - last_dump < 1.0 : n % chunks_per_dump != 0) continue;
+    take_dump();  // the last one is waited for
     stream.begin_dump();
     on_its_way = true;
     last_dump = now;
@@ -152,21 +245,92 @@ Result measure(Queue& queue, const Case& c, const Options& options) {
   take_dump();
   stream.wait_copied();  // chunks that wait at the end are as many as those at the beginning
   queue.synchronize();
-  const double taken_s = seconds_now() - begin;
-  r.median_s = r.min_s = taken_s / static_cast<double>(n);
-  r.bytes = static_cast<double>(chunk_bytes);
+  fill_rate(r, seconds_now() - begin, n, chunk_bytes, ceiling);
   r.useful_ops = 8.0 * static_cast<double>(n_pairs(c.n_inputs) * setup.chunk_ticks);
-  r.rate = r.bytes / r.median_s / 1e9;
-  r.rate_unit = "GB/s";
-  r.roofline_fraction = r.rate * 1e9 / ceiling;
-  r.roofline = "host to device " + std::to_string(ceiling / 1e9).substr(0, 5) + " GB/s";
   r.sizes.emplace_back("dumps", static_cast<double>(dumps));
+  return r;
+}
+
+/// Seconds of MWA-32T (Wayth 2009: 64 inputs of 1.28 MHz, 128 channels): every chunk is a second of
+/// another array and ends with its dump.
+Result measure_arrays(Queue& queue, const Options& options) {
+  constexpr std::int64_t kTicksPerSecond = 1'280'000;
+  const Case c{SampleFormat::ci5, 64, 128, 4, 2 * 64 * kTicksPerSecond};
+  Result r = measure(queue, c, options, 1);
+  r.engine = "stream, arrays of MWA-32T in real time";
+  if (!r.verified) return r;
+  r.rate = 1 / r.median_s;
+  r.rate_unit = "arrays";
+  return r;
+}
+
+using Dumps = std::vector<stage::RawDump>;
+
+stage::FxChain make_chain(const Queue& queue, const Case& c, std::int64_t spectra_per_dump,
+                          Dumps& dumps) {
+  stage::FxChain::Setup setup;
+  setup.channelize = channels_of(c);
+  setup.spectra_per_dump = spectra_per_dump;
+  setup.max_feed_ticks = c.chunk_bytes / (2 * c.n_inputs) / 64 * 64;
+  return stage::FxChain(
+      queue, setup, [](channelize::Channelizer&, const SampleClock&, Tick, Tick) {},
+      [&dumps](stage::RawDump&& dump) {
+        dumps.clear();
+        dumps.push_back(std::move(dump));
+      });
+}
+
+/// The same array as `ryle run` has it: pageable memory, dumps as vectors.
+Result measure_chain(Queue& queue, Case c, const Options& options) {
+  c.chunk_bytes /= 4;
+  const std::int64_t ticks = c.chunk_bytes / (2 * c.n_inputs) / 64 * 64;
+  const std::int64_t chunk_bytes = 2 * c.n_inputs * ticks;
+  Result r = row_of(c, chunk_bytes, queue.back_end() == BackEnd::cuda);
+  const Chunks chunks = random_chunks(chunk_bytes, 4);
+  std::vector<std::vector<std::byte>> pageable;
+  for (const auto& chunk : chunks) pageable.emplace_back(chunk.data(), chunk.data() + chunk.size());
+  const SampleClock clock{0, {1000000, 1}};
+  const auto first = [&](const Queue& on, std::int64_t n_spectra) {
+    Dumps dumps;
+    auto chain = make_chain(on, c, n_spectra, dumps);
+    chain.feed(pageable[0].data(), 0, std::min(ticks, (n_spectra + c.n_taps) * c.n_channels), {}, 0,
+               clock);
+    chain.flush();
+    return std::move(dumps.at(0).sums);
+  };
+  const correlate::Sums want = first(Queue::cpu(), 100), found = first(queue, 100);
+  r.verified = want.counts == found.counts && want.integer.size() == found.integer.size();
+  for (std::size_t k = 0; r.verified && k < want.integer.size(); ++k)
+    r.verified = close(want.integer[k], found.integer[k]);
+  Dumps dumps;
+  // About a dump a second.
+  const std::int64_t per_dump =
+      options.quick ? 64 : 50'000'000'000 / (2 * c.n_inputs * c.n_channels);
+  auto chain = make_chain(queue, c, per_dump, dumps);
+  r.implementation = "run: " + std::string(chain.channelizer().implementation()) + ", " +
+                     std::string(chain.correlator().implementation());
+  if (!r.verified) return r;
+  const double ceiling = copy_rate(queue, chunks, options.quick ? 0.02 : 0.5);
+  Tick tick = 0;
+  const auto feed = [&] {
+    const auto& samples = pageable[static_cast<std::size_t>(tick / ticks) % pageable.size()];
+    chain.feed(samples.data(), tick, ticks, {}, 0, clock);
+    tick += ticks;
+  };
+  for (int k = 0; k < 8; ++k) feed();
+  queue.synchronize();
+  const double begin = seconds_now();
+  std::int64_t n = 0;
+  for (; seconds_now() - begin < wanted_seconds(options); ++n) feed();
+  queue.synchronize();
+  fill_rate(r, seconds_now() - begin, n, chunk_bytes, ceiling);
+  r.useful_ops = 8.0 * static_cast<double>(n_pairs(c.n_inputs) * ticks);
   return r;
 }
 
 }  // namespace
 
-void bench_stream(const Options& options, const Emit& emit) {
+void bench_stream(const Options& options, const Emit& emit, const StreamOptions& stream) {
   const std::string reason = cuda_unavailable_reason();
   const std::string& name = options.implementation;
   if (name.rfind("cuda", 0) == 0 && !reason.empty())
@@ -174,10 +338,29 @@ void bench_stream(const Options& options, const Emit& emit) {
   const bool on_cpu = name.rfind("cpu", 0) == 0;
   if (!on_cpu && !reason.empty()) return;
   Queue queue = on_cpu ? Queue::cpu(options.n_workers) : Queue::cuda();
-  constexpr std::int64_t kChunk = std::int64_t{512} << 20;
-  const std::vector<Case> full = {{128, 256, kChunk}, {512, 256, kChunk}, {1024, 256, kChunk}};
-  const std::vector<Case> quick = {{8, 16, 1 << 18}};
-  for (const Case& c : options.quick ? quick : full) emit(measure(queue, c, options));
+  if (options.quick) {
+    const Case c{SampleFormat::ci8, 8, 16, 8, 1 << 18};
+    emit(measure(queue, c, options, 0));
+    emit(measure_chain(queue, c, options));
+    return;
+  }
+  const auto case_of = [](std::int64_t n_inputs, std::int64_t chunk_mib, int n_slots) {
+    return Case{SampleFormat::ci8, n_inputs, 256, 8, chunk_mib << 20, n_slots};
+  };
+  if (stream.chunk_mib == 0) {
+    for (const std::int64_t n_inputs : {128, 1024}) {
+      for (const std::int64_t chunk_mib : {32, 64, 128, 256, 512}) {
+        for (const int n_slots : {3, 4, 6})
+          emit(measure(queue, case_of(n_inputs, chunk_mib, n_slots), options, 0));
+      }
+    }
+    return;
+  }
+  for (const std::int64_t n_inputs : {128, 512, 1024})
+    emit(measure(queue, case_of(n_inputs, stream.chunk_mib, stream.n_slots), options, 0));
+  for (const std::int64_t n_inputs : {128, 512, 1024})
+    emit(measure_chain(queue, case_of(n_inputs, 256, stream.n_slots), options));
+  if (!on_cpu) emit(measure_arrays(queue, options));
 }
 
 }  // namespace ryle::bench

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "bench/chain/devices.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+
+#include "ryle/core/baseline.hpp"
+#include "ryle/core/error.hpp"
+#include "ryle/core/random.hpp"
+#include "ryle/device/on_device.hpp"
+#include "ryle/engine/correlate/correlator.hpp"
+
+namespace ryle::bench {
+namespace {
+
+struct Case {
+  std::int64_t n_inputs, n_channels, n_spectra;
+};
+
+/// Channels [first, end) on one device.
+class Share {
+ public:
+  Share(int device, const Case& c, std::int64_t first, std::int64_t end,
+        const std::string& implementation, const std::byte* host)
+      : queue(Queue::cuda(device)), n_spectra_(c.n_spectra) {
+    const OnDevice scope(queue);
+    correlator = correlate::make_correlator(
+        queue, {c.n_inputs, end - first, SampleFormat::ci8, c.n_spectra, implementation});
+    const std::int64_t bytes =
+        dense_blocks_bytes(SampleFormat::ci8, end - first, c.n_spectra, c.n_inputs);
+    const std::int64_t of_channel = bytes / (end - first);
+    memory_ = Buffer<std::byte>(bytes, MemorySpace::device);
+    copy_bytes(queue, memory_.data(), host + first * of_channel, bytes);
+    queue.synchronize();
+    blocks_ = dense_blocks(memory_.data(), SampleFormat::ci8, end - first, c.n_spectra, c.n_inputs);
+  }
+  void execute() { correlator->execute(queue, {.blocks = blocks_, .n_spectra = n_spectra_}); }
+
+  Queue queue;
+  std::unique_ptr<correlate::Correlator> correlator;
+
+ private:
+  std::int64_t n_spectra_;
+  Buffer<std::byte> memory_;
+  BlockView blocks_;
+};
+
+std::vector<Share> shares_of(int n_devices, const Case& c, const std::string& implementation,
+                             const std::byte* host) {
+  std::vector<Share> shares;
+  for (int d = 0; d < n_devices; ++d) {
+    shares.emplace_back(d, c, c.n_channels * d / n_devices, c.n_channels * (d + 1) / n_devices,
+                        implementation, host);
+  }
+  return shares;
+}
+
+std::vector<ci64> sums_of(std::vector<Share>& shares) {
+  for (Share& share : shares) {
+    share.correlator->reset(share.queue);
+    share.execute();
+  }
+  std::vector<ci64> all;
+  for (Share& share : shares) {
+    correlate::Sums sums;
+    share.correlator->finish(share.queue, sums);
+    all.insert(all.end(), sums.integer.begin(), sums.integer.end());
+  }
+  return all;
+}
+
+double now_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Seconds of one gulp on all devices at once: {median, best} of groups of about 50 ms.
+std::pair<double, double> time_shares(std::vector<Share>& shares, double seconds) {
+  const auto group = [&](int n) {
+    const double begin = now_seconds();
+    for (int k = 0; k < n; ++k) {
+      for (Share& share : shares) share.execute();
+    }
+    for (Share& share : shares) share.queue.synchronize();
+    return (now_seconds() - begin) / n;
+  };
+  group(3);
+  const int n = std::max(2, static_cast<int>(0.05 / group(3)));
+  std::vector<double> times;
+  for (const double begin = now_seconds(); times.size() < 5 || now_seconds() - begin < seconds;)
+    times.push_back(group(n));
+  std::sort(times.begin(), times.end());
+  return {times[times.size() / 2], times.front()};
+}
+
+std::vector<std::byte> random_blocks(std::int64_t n_bytes) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(n_bytes));
+  Queue host = Queue::cpu();
+  constexpr std::int64_t kPiece = 1 << 20;
+  host.parallel_for((n_bytes + kPiece - 1) / kPiece, [&](std::int64_t p) {
+    for (std::int64_t at = p * kPiece; at < std::min(n_bytes, (p + 1) * kPiece); at += 8) {
+      const std::uint64_t word = mix64(static_cast<std::uint64_t>(at));
+      std::memcpy(bytes.data() + at, &word, 8);  // blocks are whole words
+    }
+  });
+  return bytes;
+}
+
+void measure(const Case& c, int n_devices, const Options& options, const Emit& emit) {
+  const auto host =
+      random_blocks(dense_blocks_bytes(SampleFormat::ci8, c.n_channels, c.n_spectra, c.n_inputs));
+  const std::string name =
+      options.implementation.find(':') == std::string::npos ? "auto" : options.implementation;
+  std::vector<ci64> of_one;
+  double one_s = 0;
+  for (int n = 1; n <= n_devices; ++n) {
+    auto shares = shares_of(n, c, name, host.data());
+    const std::vector<ci64> sums = sums_of(shares);
+    if (n == 1) of_one = sums;
+    Result r;
+    r.engine = "devices";
+    r.implementation = std::string(shares[0].correlator->implementation());
+    r.device = std::to_string(n) + " x " + list_devices().at(1).description;
+    r.sizes = {{"n_inputs", static_cast<double>(c.n_inputs)},
+               {"n_channels", static_cast<double>(c.n_channels)},
+               {"n_spectra", static_cast<double>(c.n_spectra)},
+               {"n_devices", n}};
+    r.verified = sums == of_one;
+    if (r.verified) {
+      const auto [median_s, min_s] = time_shares(shares, options.quick ? 0.05 : 0.5);
+      if (n == 1) one_s = median_s;
+      r.median_s = median_s;
+      r.min_s = min_s;
+      r.useful_ops = 8.0 * static_cast<double>(n_pairs(c.n_inputs) * c.n_channels * c.n_spectra);
+      r.bytes = static_cast<double>(host.size());
+      r.rate = r.useful_ops / median_s / 1e9;
+      r.rate_unit = "GOPS";
+      r.sizes.emplace_back("speedup", one_s / median_s);
+      r.roofline = std::to_string(n) + " x one device";
+      r.roofline_fraction = one_s / median_s / n;
+    }
+    emit(r);
+  }
+}
+
+}  // namespace
+
+void bench_devices(const Options& options, const Emit& emit) {
+  if (const std::string reason = cuda_unavailable_reason(); !reason.empty()) {
+    if (options.implementation.rfind("cuda", 0) == 0) throw DeviceError("bench devices: " + reason);
+    return;
+  }
+  const int n_devices = static_cast<int>(list_devices().size()) - 1;
+  const std::vector<Case> full = {{512, 480, 4096}, {1024, 240, 4096}};
+  const std::vector<Case> quick = {{33, 16, 512}};
+  for (const Case& c : options.quick ? quick : full) measure(c, n_devices, options, emit);
+}
+
+}  // namespace ryle::bench
