@@ -13,8 +13,6 @@
 #include "bench/bench.hpp"
 #include "bench/bench_cuda.hpp"
 #include "bench/grid_case.hpp"
-#include "ryle/core/random.hpp"
-#include "ryle/core/units.hpp"
 #include "ryle/engine/grid/grid.hpp"
 
 namespace ryle::bench {
@@ -36,15 +34,6 @@ struct Outcome {
   std::unique_ptr<grid::Gridder> gridder;
   grid::LargeVector<float> planes;
 };
-
-grid::Config config_of(const GridCase& c, const std::string& implementation) {
-  grid::Config config;
-  config.convolution.sigma_rad = kGridSigma_deg * kDegree_rad;
-  config.convolution.support_rad = 5 * config.convolution.sigma_rad;
-  config.n_channels = c.n_channels;
-  config.implementation = implementation;
-  return config;
-}
 
 /// Samples of one plan.
 void grid_some(Queue& queue, const GridCase& c, std::int64_t first, std::int64_t n, Outcome& out,
@@ -72,7 +61,7 @@ Outcome run_once(Queue& queue, const GridCase& c, const std::string& implementat
              c.width};
   });
   add_time(parts.geometry_s, [&] {
-    out.gridder = grid::make_gridder(config_of(c, implementation), std::move(cells));
+    out.gridder = grid::make_gridder(grid_config_of(c, implementation), std::move(cells));
   });
   const std::int64_t together = std::min(c.n_samples(), out.gridder->samples_together());
   for (std::int64_t first = 0; first < c.n_samples(); first += together)
@@ -82,45 +71,6 @@ Outcome run_once(Queue& queue, const GridCase& c, const std::string& implementat
     grid::finish_values(queue, out.gridder->sums(), {}, 0, c.n_channels, out.planes.data());
   });
   return out;
-}
-
-/// A few cells against the direct sum in double: counts equal, values to 2e-6 where the weight
-/// exceeds 1 (grid.md 4).
-bool verify_cells(Queue& queue, const GridCase& c, const Outcome& out) {
-  constexpr std::uint64_t kChecked = 24;
-  const std::int64_t n_cells = c.width * c.height;
-  std::vector<std::int64_t> chosen;
-  std::vector<double> lon, lat;
-  for (std::uint64_t k = 0; k < kChecked; ++k) {
-    const auto cell =
-        static_cast<std::int64_t>(combine(11, k) % static_cast<std::uint64_t>(n_cells));
-    chosen.push_back(cell);
-    lon.push_back(c.cell_longitude_deg[static_cast<std::size_t>(cell)]);
-    lat.push_back(c.cell_latitude_deg[static_cast<std::size_t>(cell)]);
-  }
-  auto reference = grid::make_gridder(
-      config_of(c, "reference"), {grid::positions(queue, lon.data(), lat.data(), kChecked), 0});
-  const auto plan = reference->plan(
-      queue, grid::positions(queue, c.longitude_deg.data(), c.latitude_deg.data(), c.n_samples()));
-  grid::Samples data;
-  data.values = c.values.data();
-  data.channel_stride = c.n_samples();
-  reference->execute(queue, *plan, data);
-  std::int64_t covered = 0;
-  for (std::int64_t channel = 0; channel < c.n_channels; ++channel) {
-    const grid::Plane want = grid::finish(reference->sums(), {}, channel);
-    for (std::size_t k = 0; k < kChecked; ++k) {
-      const grid::Moments& m = out.gridder->sums().moments(channel, chosen[k]);
-      if (m.count != want.count[k]) return false;
-      const float got = out.planes[static_cast<std::size_t>(channel * n_cells + chosen[k])];
-      if (std::isnan(got) != std::isnan(want.value[k])) return false;
-      if (want.weight[k] <= 1) continue;
-      ++covered;
-      if (std::abs(got / want.value[k] - 1) > 2e-6F) return false;
-      if (std::abs(m.weight / static_cast<double>(want.weight[k]) - 1) > 2e-6) return false;
-    }
-  }
-  return covered > 0;
 }
 
 /// Highest and present resident bytes; 0 where /proc does not say.
@@ -177,7 +127,17 @@ void measure_case(const Options& options, const std::string& implementation, cha
     const double peak = resident_bytes().peak - before;
     r.implementation = "grid/" + std::string(out.gridder->implementation());
     pairs = pairs_of(out.gridder->sums());
-    r.verified = c.sums_agree && verify_cells(queue, c, out);
+    const grid::Sums& sums = out.gridder->sums();
+    r.verified = c.sums_agree &&
+                 verify_grid_cells(
+                     queue, c, c.values.data(),
+                     [&](std::int64_t channel, std::int64_t cell) {
+                       const grid::Moments& m = sums.moments(channel, cell);
+                       return GridCellSeen{m.count, m.weight};
+                     },
+                     [&](std::int64_t channel, std::int64_t cell) {
+                       return out.planes[static_cast<std::size_t>(channel * sums.n_cells() + cell)];
+                     });
     r.sizes = {
         {std::string("case_") + name, 1},
         {"n_samples", static_cast<double>(c.n_samples())},

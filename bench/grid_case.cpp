@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "ryle/core/random.hpp"
 #include "ryle/core/units.hpp"
 
 namespace ryle::bench {
@@ -265,6 +266,55 @@ GridCase make_grid_case(Queue& queue, char name, const GridCaseSize& size) {
   thin_out(c.latitude_deg, size.sample_step);
   take_cells(c, map, size.map_share);
   return c;
+}
+
+grid::Config grid_config_of(const GridCase& c, const std::string& implementation) {
+  grid::Config config;
+  config.convolution.sigma_rad = kGridSigma_deg * kDegree_rad;
+  config.convolution.support_rad = 5 * config.convolution.sigma_rad;
+  config.n_channels = c.n_channels;
+  config.implementation = implementation;
+  return config;
+}
+
+bool verify_grid_cells(
+    Queue& host, const GridCase& c, const float* values,
+    const std::function<GridCellSeen(std::int64_t channel, std::int64_t cell)>& seen,
+    const std::function<float(std::int64_t channel, std::int64_t cell)>& value) {
+  constexpr std::uint64_t kChecked = 24;
+  const std::int64_t n_cells = c.width * c.height;
+  std::vector<std::int64_t> chosen;
+  std::vector<double> lon, lat;
+  for (std::uint64_t k = 0; k < kChecked; ++k) {
+    const auto cell =
+        static_cast<std::int64_t>(combine(11, k) % static_cast<std::uint64_t>(n_cells));
+    chosen.push_back(cell);
+    lon.push_back(c.cell_longitude_deg[static_cast<std::size_t>(cell)]);
+    lat.push_back(c.cell_latitude_deg[static_cast<std::size_t>(cell)]);
+  }
+  const auto reference = grid::make_gridder(
+      grid_config_of(c, "reference"), {grid::positions(host, lon.data(), lat.data(), kChecked), 0});
+  const auto plan = reference->plan(
+      host, grid::positions(host, c.longitude_deg.data(), c.latitude_deg.data(), c.n_samples()));
+  grid::Samples data;
+  data.values = values;
+  data.channel_stride = c.n_samples();
+  reference->execute(host, *plan, data);
+  std::int64_t covered = 0;
+  for (std::int64_t channel = 0; channel < c.n_channels; ++channel) {
+    const grid::Plane want = grid::finish(reference->sums(), {}, channel);
+    for (std::size_t k = 0; k < kChecked; ++k) {
+      const GridCellSeen cell = seen(channel, chosen[k]);
+      if (cell.count != want.count[k]) return false;
+      const float got = value(channel, chosen[k]);
+      if (std::isnan(got) != std::isnan(want.value[k])) return false;
+      if (want.weight[k] <= 1) continue;
+      ++covered;
+      if (std::abs(got / want.value[k] - 1) > 2e-6F) return false;
+      if (std::abs(cell.weight / static_cast<double>(want.weight[k]) - 1) > 2e-6) return false;
+    }
+  }
+  return covered > 0;
 }
 
 }  // namespace ryle::bench

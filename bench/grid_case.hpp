@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "ryle/device/buffer.hpp"
 #include "ryle/device/queue.hpp"
+#include "ryle/engine/grid/grid.hpp"
 
 /// The benchmark cases A, B and H of the gridder (grid.md 14): the same positions and values as
 /// numpy's default_rng makes, to the bit but for the last digits of sines.
@@ -32,6 +34,22 @@ struct GridCaseSize {
 
 /// @param name 'A' (521 drift scans), 'B' (2e6 positions of 5 x 5 deg), 'H' (1.5e7 of them)
 GridCase make_grid_case(Queue& queue, char name, const GridCaseSize& size);
+
+/// The function of all cases, to 5 sigma, for their channels.
+grid::Config grid_config_of(const GridCase& c, const std::string& implementation);
+
+/// What was made of a cell.
+struct GridCellSeen {
+  std::int64_t count = 0;
+  double weight = 0;
+};
+/// Some cells of channels 0 .. n_channels - 1 against the direct sum in double: counts equal,
+/// values and weights to 2e-6 where the weight exceeds 1 (grid.md 4). @param value of a channel's
+/// cell
+bool verify_grid_cells(
+    Queue& host, const GridCase& c, const float* values,
+    const std::function<GridCellSeen(std::int64_t channel, std::int64_t cell)>& seen,
+    const std::function<float(std::int64_t channel, std::int64_t cell)>& value);
 
 inline constexpr double kGridSigma_deg = 2.9 / 60 / 2.3548200450309493;  ///< FWHM 2.9'
 inline constexpr double kGridCell_deg = 120.0 / 3600;

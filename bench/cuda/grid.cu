@@ -9,8 +9,6 @@
 
 #include "bench/bench_cuda.hpp"
 #include "bench/grid_case.hpp"
-#include "ryle/core/random.hpp"
-#include "ryle/core/units.hpp"
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/device/on_device.hpp"
 #include "ryle/engine/grid/cuda.hpp"
@@ -22,15 +20,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-grid::Config config_of(const GridCase& c, const char* implementation) {
-  grid::Config config;
-  config.convolution.sigma_rad = kGridSigma_deg * kDegree_rad;
-  config.convolution.support_rad = 5 * config.convolution.sigma_rad;
-  config.n_channels = c.n_channels;
-  config.implementation = implementation;
-  return config;
 }
 
 /// Page-locked input, twice: values of the second have their channels in the other order.
@@ -66,41 +55,15 @@ struct PinnedCase {
   grid::CudaMapper::Output output() const { return {planes.data(), weight.data(), count.data()}; }
 };
 
-/// Some cells against the direct sum in double: counts equal, values and weights to 2e-6 where the
-/// weight exceeds 1 (grid.md 4).
 bool verify_cells(const GridCase& c, const PinnedCase& p) {
-  constexpr std::uint64_t kChecked = 24;
   Queue host = Queue::cpu();
   const std::int64_t n_cells = c.width * c.height;
-  std::vector<std::int64_t> chosen;
-  std::vector<double> lon, lat;
-  for (std::uint64_t k = 0; k < kChecked; ++k) {
-    const auto cell =
-        static_cast<std::int64_t>(combine(11, k) % static_cast<std::uint64_t>(n_cells));
-    chosen.push_back(cell);
-    lon.push_back(c.cell_longitude_deg[static_cast<std::size_t>(cell)]);
-    lat.push_back(c.cell_latitude_deg[static_cast<std::size_t>(cell)]);
-  }
-  grid::Cells cells;
-  cells.directions = grid::positions(host, lon.data(), lat.data(), kChecked);
-  const auto reference = grid::make_gridder(config_of(c, "reference"), std::move(cells));
-  const auto plan = reference->plan(
-      host, grid::positions(host, c.longitude_deg.data(), c.latitude_deg.data(), c.n_samples()));
-  reference->execute(host, *plan, p.input(c, 0).samples);
-  std::int64_t covered = 0;
-  for (std::int64_t channel = 0; channel < c.n_channels; ++channel) {
-    const grid::Plane want = grid::finish(reference->sums(), {}, channel);
-    for (std::size_t k = 0; k < kChecked; ++k) {
-      if (p.count[chosen[k]] != want.count[k]) return false;
-      const float got = p.planes[channel * n_cells + chosen[k]];
-      if (std::isnan(got) != std::isnan(want.value[k])) return false;
-      if (want.weight[k] <= 1) continue;
-      ++covered;
-      if (std::abs(got / want.value[k] - 1) > 2e-6F) return false;
-      if (std::abs(p.weight[chosen[k]] / want.weight[k] - 1) > 2e-6F) return false;
-    }
-  }
-  return covered > 0;
+  return verify_grid_cells(
+      host, c, p.values[0].data(),
+      [&](std::int64_t, std::int64_t cell) {
+        return GridCellSeen{p.count[cell], static_cast<double>(p.weight[cell])};
+      },
+      [&](std::int64_t channel, std::int64_t cell) { return p.planes[channel * n_cells + cell]; });
 }
 
 /// Page-locked to device memory, best of some.
@@ -164,7 +127,7 @@ void measure_tuning(const Options& options, const GridCase& c, const PinnedCase&
                     std::vector<float>& first, const Emit& emit) {
   const std::int64_t n_cells = c.width * c.height, n_channels = c.n_channels;
   const auto start = Clock::now();
-  const auto mapper = grid::make_cuda_mapper(config_of(c, "cuda"), cells, tuning);
+  const auto mapper = grid::make_cuda_mapper(grid_config_of(c, "cuda"), cells, tuning);
   const double make_s = seconds_since(start);
   const grid::PlanFacts facts = mapper->map(pinned.input(c, 0), {}, pinned.output());
   Result r;
