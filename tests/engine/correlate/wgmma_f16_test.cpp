@@ -7,46 +7,11 @@
 
 #include "ryle/core/baseline.hpp"
 #include "ryle/engine/correlate/cuda_wgmma_floats.hpp"
+#include "tests/engine/correlate/halves.hpp"
 #include "tests/engine/correlate/wgmma_model.hpp"
 
 namespace ryle::correlate::test {
 namespace {
-
-/// Finite halves.
-float of_half(std::uint16_t bits) {
-  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  const float size = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
-                                   : std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
-  return (bits & 0x8000) != 0 ? -size : size;
-}
-
-/// Exact for |value| < 2048.
-std::uint16_t to_half(int value) {
-  if (value == 0) return 0;
-  const int exponent = std::ilogb(value), magnitude = std::abs(value);
-  return static_cast<std::uint16_t>((value < 0 ? 0x8000 : 0) | (exponent + 15) << 10 |
-                                    (magnitude << 10 >> exponent & 1023));
-}
-
-/// Integers within +-127, or halves of any size between 2^-9 and 2.
-Voltages halves_of(std::int64_t n, std::int64_t c, std::int64_t t, bool integers) {
-  Voltages v(SampleFormat::cf16, c, t, n, n % 2 == 1);
-  for (std::int64_t k = 0; k < c * t * n; ++k) {
-    const std::int64_t channel = k / (t * n), spectrum = k / n % t;
-    auto* to =
-        v.view.cell(channel, spectrum / 32, k % n) + spectrum % 32 / 16 * 64 + 2 * (spectrum % 16);
-    const std::uint64_t random = mix64(static_cast<std::uint64_t>(k));
-    for (int part = 0; part < 2; ++part, to += 32) {
-      const auto bits = static_cast<std::uint16_t>(random >> 20 * part);
-      const std::uint16_t half =
-          integers
-              ? to_half(bits % 255 - 127)
-              : static_cast<std::uint16_t>((bits & 0x83ff) | (6 + (bits >> 10 & 31) % 10) << 10);
-      std::memcpy(to, &half, 2);
-    }
-  }
-  return v;
-}
 
 using FloatProduct = std::array<std::array<float, kTile>, kGroupRows>;
 
@@ -60,12 +25,13 @@ void multiply_halves(FloatProduct& sum, const OperandA& a, const OperandB& b, st
   };
   std::array<std::array<float, 16>, kTile> columns;
   for (std::size_t n = 0; n < n_columns; ++n) {
-    for (std::size_t k = 0; k < 16; ++k) columns[n][k] = of_half(half(b[n], k));
+    for (std::size_t k = 0; k < 16; ++k) columns[n][k] = ryle::test::of_half(half(b[n], k));
   }
   for (std::size_t r = 0; r < kGroupRows; ++r) {
     std::array<float, 16> row;
     for (std::size_t k = 0; k < 16; ++k)
-      row[k] = of_half(static_cast<std::uint16_t>(half(a[r], k) ^ (minus ? 0x8000 : 0)));
+      row[k] =
+          ryle::test::of_half(static_cast<std::uint16_t>(half(a[r], k) ^ (minus ? 0x8000 : 0)));
     for (std::size_t n = 0; n < n_columns; ++n) {
       float s = 0;
       for (std::size_t k = 0; k < 16; ++k) s += row[k] * columns[n][k];

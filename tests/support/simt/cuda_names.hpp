@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "tests/support/half.hpp"
 #include "tests/support/simt/simt.hpp"
 
 /// The words of CUDA, for kernels that tests compile as C++ (simt.hpp). Only what kernels of Ryle
@@ -244,6 +245,36 @@ inline void multiply_add_s8(int (&c)[4], const unsigned (&a)[4], const unsigned 
                       static_cast<int>(of_column[4 + half]), c[k]);
     }
   }
+}
+
+/// Sums of 16 products are rounded once here; the tensor unit cuts them.
+inline void multiply_add_f16(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2],
+                             int line = __builtin_LINE()) {
+  simt::Machine& machine = simt::Machine::here();
+  const auto& all =
+      machine.meet("mma f16", line, 0xffffffffu, {a[0], a[1], a[2], a[3], b[0], b[1]});
+  const unsigned lane = machine.thread().lane;
+  for (unsigned k = 0; k < 4; ++k) {
+    const unsigned row = lane / 4 + 8 * (k / 2);
+    const unsigned column = 2 * (lane % 4) + k % 2;
+    double sum = c[k];
+    for (unsigned value = 0; value < 16; ++value) {
+      const unsigned quarter = value % 8 / 2, half = value / 8, shift = value % 2 * 16;
+      const unsigned of_row = all[row % 8 * 4 + quarter][row / 8 + 2 * half] >> shift;
+      const unsigned of_column = all[column * 4 + quarter][4 + half] >> shift;
+      sum += static_cast<double>(test::of_half(static_cast<std::uint16_t>(of_row))) *
+             test::of_half(static_cast<std::uint16_t>(of_column));
+    }
+    c[k] = static_cast<float>(sum);
+  }
+}
+
+inline void load_matrices(unsigned (&r)[4], unsigned address, int line = __builtin_LINE()) {
+  simt::Machine& machine = simt::Machine::here();
+  const auto& all = machine.meet("ldmatrix", line, 0xffffffffu, {address});
+  const unsigned lane = machine.thread().lane;
+  for (unsigned m = 0; m < 4; ++m)
+    std::memcpy(&r[m], machine.at_address(all[8 * m + lane / 4][0] + 4 * (lane % 4), 4), 4);
 }
 
 inline unsigned shared_address(const void* p) { return simt::Machine::here().address_of(p); }

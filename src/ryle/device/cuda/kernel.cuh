@@ -36,6 +36,25 @@ __device__ inline void multiply_add_s8(int (&c)[4], const unsigned (&a)[4],
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+/// c += a b by the whole warp: mma.sync m16n8k16, halves, sums cut to fp32. The bytes of a and b
+/// are those of multiply_add_s8, two to a half; c as there.
+__device__ inline void multiply_add_f16(float (&c)[4], const unsigned (&a)[4],
+                                        const unsigned (&b)[2]) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, "
+      "%9}, {%0, %1, %2, %3};\n"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+/// Four matrices of 8 rows of 16 bytes: lane 8 m + k gives the address of row k of matrix m; r[m]
+/// is bytes 4 (l % 4) .. of row l / 4 in lane l.
+__device__ inline void load_matrices(unsigned (&r)[4], unsigned address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(address)
+               : "memory");
+}
+
 /// 16 bytes from global to shared memory without a register, some time; only the first n_bytes are
 /// read, the others become 0.
 __device__ inline void copy_16(unsigned to, const void* from, int n_bytes) {

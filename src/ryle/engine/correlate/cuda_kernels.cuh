@@ -5,24 +5,13 @@
 #include <cstdint>
 
 #include "ryle/core/samples.hpp"
+#include "ryle/engine/correlate/cuda_gulp.hpp"
 #include "ryle/engine/correlate/cuda_tuning.hpp"
 #include "ryle/engine/correlate/cuda_wgmma_duos.hpp"
 #include "ryle/engine/correlate/cuda_wgmma_layout.hpp"
 
 /// Private to the CUDA correlator: what its kernels take. Pointers are device memory.
 namespace ryle::correlate::detail {
-
-/// Blocks [first_block, first_block + n_blocks) of a gulp of planar blocks.
-struct CudaGulp {
-  const std::byte* data = nullptr;
-  std::int64_t channel_stride_bytes = 0;
-  std::int64_t block_stride_bytes = 0;
-  std::int64_t input_stride_bytes = 0;
-  int n_inputs = 0;
-  int n_channels = 0;
-  int first_block = 0;
-  int n_blocks = 0;
-};
 
 /// Most spectra an int32 sum of full-range ci8 (or 16 x ci4) products holds, in whole blocks: 1023
 /// * 64 <= 65 535.

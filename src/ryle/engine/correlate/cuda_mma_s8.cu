@@ -14,7 +14,8 @@
 
 #include "ryle/core/baseline.hpp"
 #include "ryle/device/cuda/runtime.hpp"
-#include "ryle/engine/correlate/cuda_mma.cuh"
+#include "ryle/engine/correlate/cuda_kernels.cuh"
+#include "ryle/engine/correlate/cuda_mma_prepare.hpp"
 
 namespace ryle::correlate::detail {
 namespace {
@@ -35,15 +36,15 @@ __device__ inline void load_parts(unsigned (&re)[4], unsigned (&im)[4], unsigned
                                   int half, int step) {
   if constexpr (Nibbles) {
     unsigned both[4];
-    load_matrices(both, base + swizzled(row, 2 * step + half));
+    cuda::load_matrices(both, base + swizzled(row, 2 * step + half));
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
       re[k] = both[k] & 0xF0F0F0F0u;
       im[k] = (both[k] << 4) & 0xF0F0F0F0u;
     }
   } else {
-    load_matrices(re, base + swizzled(row, 4 * step + half));
-    load_matrices(im, base + swizzled(row, 4 * step + 2 + half));
+    cuda::load_matrices(re, base + swizzled(row, 4 * step + half));
+    cuda::load_matrices(im, base + swizzled(row, 4 * step + 2 + half));
   }
 }
 
@@ -142,7 +143,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
   const int warp = threadIdx.x / 32;
   const int warp_row = warp / kWarpsAcross * kWarpRows;
   const int warp_column = warp % kWarpsAcross * kWarpColumns;
-  for_each_block(shared_address(staging), gulp, base, end - begin, tile,
+  for_each_block(cuda::shared_address(staging), gulp, base, end - begin, tile,
                  [&](unsigned rows, unsigned columns) {
                    multiply_block<Nibbles>(sums, rows, columns, warp_row, warp_column);
                  });
