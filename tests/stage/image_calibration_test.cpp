@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ryle/core/error.hpp"
+#include "ryle/product/publish.hpp"
 
 namespace ryle::stage {
 namespace {
@@ -149,6 +150,24 @@ TEST_F(CalibrationFile, DamageIsNamedWithTheWayOut) {
     json.erase(key);
     refused(json.dump(), key);
   }
+}
+
+// Who plans while another calibrates has the old rates until the new ones are whole.
+TEST_F(CalibrationFile, IsWholeWhenever) {
+  save_image_calibration(some_model(), file_);
+  auto faster = some_model();
+  faster.vis_grid_ops *= 2;
+  int looks = 0;
+  set_publish_fault_hook([&](std::string_view, const std::string&) {
+    const auto seen = load_image_calibration(file_);
+    looks += seen.has_value() && (seen->vis_grid_ops == some_model().vis_grid_ops ||
+                                  seen->vis_grid_ops == faster.vis_grid_ops);
+    return 0;
+  });
+  save_image_calibration(faster, file_);
+  set_publish_fault_hook({});
+  EXPECT_GE(looks, 3);
+  expect_same(load_image_calibration(file_).value(), faster);
 }
 
 TEST_F(CalibrationFile, WhatCannotBeWrittenIsSaid) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
@@ -134,7 +135,7 @@ TEST(Gains, EveryMistakeIsNamedWithItsLine) {
   const auto message = [](const std::string& text) -> std::string {
     const TemporaryFile file("input,amplitude,phase_deg\n" + text);
     try {
-      read_gains_csv(file.path(), 2);
+      read_gains_csv(file.path(), 2, [] {});
     } catch (const FormatError& error) {
       return error.what();
     }
@@ -148,6 +149,31 @@ TEST(Gains, EveryMistakeIsNamedWithItsLine) {
   const TemporaryFile good("phase_deg,input,amplitude\n90,1,2\n0,0,1\n");
   const auto gains = read_gains_csv(good.path(), 2);
   EXPECT_NEAR(std::abs(gains[1] - cf64(0, 2)), 0, 1e-15);
+}
+
+// A last line without an end may be half a number: 9 of 90.
+TEST(Gains, AreReadWhenTheyAreWritten) {
+  const TemporaryFile file("input,amplitude,phase_deg\n0,1,0\n");
+  std::vector<std::string> rest = {"1,2,9", "0\n"};
+  const auto gains = read_gains_csv(file.path(), 2, [&] {
+    if (rest.empty()) return;
+    std::ofstream(file.path(), std::ios::app) << rest.front();
+    rest.erase(rest.begin());
+  });
+  EXPECT_TRUE(rest.empty());
+  EXPECT_NEAR(std::abs(gains[1] - cf64(0, 2)), 0, 1e-15);
+  const TemporaryFile by_hand("input,amplitude,phase_deg\n0,1,0\n1,2,90");
+  int pauses = 0;
+  EXPECT_NEAR(std::abs(read_gains_csv(by_hand.path(), 2, [&] { ++pauses; })[1] - cf64(0, 2)), 0,
+              1e-15);
+  EXPECT_EQ(pauses, 1);
+  const auto forever = [&] { std::ofstream(file.path(), std::ios::app) << "# more\n"; };
+  try {
+    read_gains_csv(file.path(), 3, forever);
+    FAIL();
+  } catch (const FormatError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("changes while it is read"));
+  }
 }
 
 TEST(Ssmif, ReadsTheNorthArm) {

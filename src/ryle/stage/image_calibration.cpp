@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cctype>
-#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -13,6 +12,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/device/queue.hpp"
+#include "ryle/product/publish.hpp"
 
 namespace ryle::stage {
 namespace {
@@ -156,10 +156,10 @@ void save_image_calibration(const image::CostModel& model, const std::string& fi
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(file).parent_path(), error);
   if (error) throw IoError::from_errno("create the folder of", file, error.value(), true);
-  std::ofstream out(file);
-  out << to_json(model) << '\n';
-  out.close();
-  if (!out) throw IoError::from_errno("write", file, errno, true);
+#if RYLE_MUTANT == 1487
+  std::ofstream(file) << "";
+#endif
+  publish_bytes(file, to_json(model) + '\n', true);
 }
 
 std::optional<image::CostModel> load_image_calibration(const std::string& file) {

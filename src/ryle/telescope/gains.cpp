@@ -1,13 +1,45 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ryle/telescope/gains.hpp"
 
+#include <chrono>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <thread>
+
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/telescope/csv.hpp"
 
 namespace ryle {
 
-std::vector<cf64> read_gains_csv(const std::string& path, std::int64_t n_inputs) {
+namespace {
+
+constexpr int kMostReadings = 100;
+constexpr std::chrono::milliseconds kWriterPause{50};
+
+struct GainsStamp {
+  std::uintmax_t bytes = 0;
+  std::filesystem::file_time_type changed;
+  bool operator==(const GainsStamp&) const = default;
+};
+GainsStamp stamp_of(const std::string& path) {
+  std::error_code gone;  // between two names of a file that is replaced
+  GainsStamp stamp;
+  stamp.bytes = std::filesystem::file_size(path, gone);
+  stamp.changed = std::filesystem::last_write_time(path, gone);
+  return stamp;
+}
+
+bool ends_its_last_line(const std::string& path) {
+  std::ifstream in(path, std::ios::binary | std::ios::ate);
+  if (!in || in.tellg() <= 0) return false;
+  in.seekg(-1, std::ios::end);
+  return in.get() == '\n';
+}
+
+std::vector<cf64> gains_now(const std::string& path, std::int64_t n_inputs) {
   const detail::CsvTable table(path, {"input", "amplitude", "phase_deg"}, {});
   std::vector<cf64> gains(static_cast<std::size_t>(n_inputs));
   std::vector<std::int64_t> line_of(gains.size(), 0);
@@ -36,6 +68,34 @@ std::vector<cf64> read_gains_csv(const std::string& path, std::int64_t n_inputs)
     }
   }
   return gains;
+}
+
+}  // namespace
+
+std::vector<cf64> read_gains_csv(const std::string& path, std::int64_t n_inputs,
+                                 const std::function<void()>& pause) {
+  for (int reading = 0; reading < kMostReadings; ++reading) {
+    const GainsStamp before = stamp_of(path);
+    std::vector<cf64> gains;
+    std::exception_ptr wrong;
+    try {
+      gains = gains_now(path, n_inputs);
+    } catch (const FormatError&) {
+      wrong = std::current_exception();
+    }
+    if (!wrong && ends_its_last_line(path) && stamp_of(path) == before) return gains;
+    if (pause)
+      pause();
+    else
+      std::this_thread::sleep_for(kWriterPause);
+#if RYLE_MUTANT != 1486
+    if (stamp_of(path) != before) continue;
+#endif
+    if (wrong) std::rethrow_exception(wrong);
+    return gains;
+  }
+  throw FormatError(path + ": it changes while it is read, " + std::to_string(kMostReadings) +
+                    " times; write it under another name and rename it");
 }
 
 }  // namespace ryle
