@@ -10,12 +10,17 @@ namespace ryle::stage {
 
 SamplePath::SamplePath(const ObservationConfig& config, const SampleFacts& facts,
                        const ArrayLayout& array, bool live, const std::string& command_line)
+    : SamplePath(config, facts, array, live, command_line, make_queues(config.runtime)) {}
+
+SamplePath::SamplePath(const ObservationConfig& config, const SampleFacts& facts,
+                       const ArrayLayout& array, bool live, const std::string& command_line,
+                       std::vector<Queue> queues)
     : config_(config),
       facts_(facts),
       array_(array),
       live_(live),
       command_line_(command_line),
-      queues_(make_queues(config.runtime)),
+      queues_(std::move(queues)),
       setup_(make_chain_setup(config, facts, array)),
       frequency_(frequency_axis(setup_.channelize)) {
   require_memory(config_, total_bytes(sums_memory(config_, setup_)));
@@ -65,7 +70,7 @@ void SamplePath::feed(const void* samples, Tick first, std::int64_t n,
                       std::span<const AbsentSpan> absent, std::int64_t segment,
                       const SampleClock& clock) {
   if (!writer_) begin(clock, first);
-  chain_->feed(samples, first, n, absent, segment, clock);
+  loss_.guard([&] { chain_->feed(samples, first, n, absent, segment, clock); });
 }
 
 std::int64_t SamplePath::memory_bytes() const {
@@ -83,10 +88,13 @@ std::vector<std::string> SamplePath::implementations() const {
 void SamplePath::finish(RunSummary& summary, const std::map<std::string, std::string>& notes) {
   summary.planned_memory_bytes += memory_bytes();
   summary.implementations = implementations();
-  chain_->flush();
+  loss_.guard([&] { chain_->flush(); });
   summary.data_s = data_s();
   summary.engine_margin = busy_s() > 0 ? summary.data_s / busy_s() : 0;
-  if (writer_) finish_writer(*writer_, queues_.front(), notes, summary);
+  Queue drawing =
+      loss_.lost() ? Queue::cpu(static_cast<int>(config_.runtime.threads)) : queues_.front();
+  if (writer_) finish_writer(*writer_, drawing, notes, summary);
+  loss_.report(summary);
 }
 
 }  // namespace ryle::stage

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "ryle/stage/device_loss.hpp"
 #include "ryle/stage/dump_writer.hpp"
 #include "ryle/stage/fx_chain.hpp"
 #include "ryle/stage/run.hpp"
@@ -21,6 +22,9 @@ class SamplePath {
  public:
   SamplePath(const ObservationConfig& config, const SampleFacts& facts, const ArrayLayout& array,
              bool live, const std::string& command_line);
+  /// On these queues instead of those of the configuration.
+  SamplePath(const ObservationConfig& config, const SampleFacts& facts, const ArrayLayout& array,
+             bool live, const std::string& command_line, std::vector<Queue> queues);
 
   /// Labels for the sky picture, before the first feed().
   void set_marks(std::vector<SourceMark> marks) { marks_ = std::move(marks); }
@@ -31,7 +35,7 @@ class SamplePath {
   void feed(const void* samples, Tick first, std::int64_t n, std::span<const AbsentSpan> absent,
             std::int64_t segment, const SampleClock& clock);
   /// Closes the last dump, drains the writer, publishes; fills in what the summary knows of engines
-  /// and products.
+  /// and products. Then throws DeviceError if a device was lost in flight.
   void finish(RunSummary& summary, const std::map<std::string, std::string>& notes);
 
   double data_s() const;
@@ -39,8 +43,8 @@ class SamplePath {
   /// Engines, sums and dumps on their way to the disk.
   std::int64_t memory_bytes() const;
   std::int64_t integrations() const { return writer_ ? writer_->dumps_written() : 0; }
-  /// The writer has given up and the observation asks to stop then.
-  bool failed() const { return writer_ && writer_->failed(); }
+  /// The writer has given up and the observation asks to stop then, or a device was lost.
+  bool failed() const { return loss_.lost() || (writer_ && writer_->failed()); }
 
  private:
   void begin(const SampleClock& clock, Tick first);
@@ -58,6 +62,7 @@ class SamplePath {
   std::optional<DelayModel> model_;
   std::unique_ptr<FxChain> chain_;
   std::unique_ptr<DumpWriter> writer_;
+  DeviceLoss loss_;
 };
 
 }  // namespace ryle::stage

@@ -70,20 +70,24 @@ void SpectraDumps::begin(std::int64_t first, const SampleClock& clock) {
 }
 
 std::int64_t SpectraDumps::room(std::int64_t first) {
-  return std::min(facts_.max_gulp, chain_->advance(first, 0, facts_.clock));
+  std::int64_t room = facts_.max_gulp;
+  loss_.guard([&] { room = std::min(room, chain_->advance(first, 0, facts_.clock)); });
+  return room;
 }
 
 void SpectraDumps::feed(const SpectraGulp& gulp, std::int64_t first, std::int64_t segment,
                         const SampleClock& clock) {
   if (!writer_) begin(first, clock);
-  feed_in_slices(*chain_, slice_, gulp, first, segment, clock);
+  loss_.guard([&] { feed_in_slices(*chain_, slice_, gulp, first, segment, clock); });
 }
 
 void SpectraDumps::finish(const std::map<std::string, std::string>& notes, RunSummary& summary) {
-  chain_->flush();
+  loss_.guard([&] { chain_->flush(); });
   summary.data_s = std::max(summary.data_s, data_s());
   summary.implementations.push_back(chain_->implementation());
-  if (writer_) finish_writer(*writer_, queue_, notes, summary);
+  Queue drawing = loss_.lost() ? Queue::cpu(static_cast<int>(config_.runtime.threads)) : queue_;
+  if (writer_) finish_writer(*writer_, drawing, notes, summary);
+  loss_.report(summary);
 }
 
 }  // namespace ryle::stage

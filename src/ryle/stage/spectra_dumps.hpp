@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "ryle/stage/device_loss.hpp"
 #include "ryle/stage/dump_writer.hpp"
 #include "ryle/stage/run.hpp"
 #include "ryle/stage/spectra_chain.hpp"
@@ -26,13 +27,13 @@ class SpectraDumps {
   /// Spectra until the open dump is full: recordings are read so that no gulp needs cutting.
   std::int64_t room(std::int64_t first);
   /// Closes the open dump as short, drains, publishes; fills in what the summary knows of
-  /// integrations.
+  /// integrations. Then throws DeviceError if the device was lost in flight.
   void finish(const std::map<std::string, std::string>& notes, RunSummary& summary);
 
   double data_s() const { return facts_.clock.seconds(chain_->spectra_done()); }
   double busy_s() const { return chain_->busy_s(); }
   std::int64_t integrations() const { return writer_ ? writer_->dumps_written() : 0; }
-  bool failed() const { return writer_ && writer_->failed(); }
+  bool failed() const { return loss_.lost() || (writer_ && writer_->failed()); }
 
  private:
   void begin(std::int64_t first, const SampleClock& clock);
@@ -44,6 +45,7 @@ class SpectraDumps {
   Queue queue_;
   std::unique_ptr<SpectraChain> chain_;
   std::unique_ptr<DumpWriter> writer_;
+  DeviceLoss loss_;
   SpectraSlice slice_;
 };
 

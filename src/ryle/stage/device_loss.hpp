@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <string>
+
+#include "ryle/core/error.hpp"
+#include "ryle/stage/run.hpp"
+
+namespace ryle::stage {
+
+/// A device that fails in flight takes the open integration with it and no more: those before are
+/// whole, are published, and then the run ends with the error.
+class DeviceLoss {
+ public:
+  /// Work that may lose the device; none once it is lost.
+  template <class Work>
+  void guard(const Work& work) {
+    if (lost()) return;
+    try {
+      work();
+    } catch (const DeviceError& error) {
+#if RYLE_MUTANT == 1527
+      throw;
+#endif
+      what_ = error.what();
+    }
+  }
+  bool lost() const { return !what_.empty(); }
+  /// Throws DeviceError (in flight) if the device was lost: after everything whole was published.
+  void report(const RunSummary& summary) const {
+    if (!lost()) return;
+    std::string published =
+        "; " + std::to_string(summary.integrations) + " integrations were whole before it failed";
+    for (std::size_t k = 0; k < summary.products.size(); ++k)
+      published += (k == 0 ? " and are in " : ", ") + summary.products[k];
+    throw DeviceError(what_ + published, true);
+  }
+
+ private:
+  std::string what_;
+};
+
+}  // namespace ryle::stage
