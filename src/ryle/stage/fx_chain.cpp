@@ -324,11 +324,8 @@ void FxChain::stage_next_chunk(std::int64_t n) {
 #endif
   staging().restart(sent.begin() + n);
   const std::int64_t rest = sent.end() - sent.begin() - n;
-#if RYLE_MUTANT == 1525
-  if (rest > 0) staging().append(sent.samples(), n, rest, {}, host_);
-#else
-  if (rest > 0) staging().append(sent.samples(), n, rest, sent.absent(), host_);
-#endif
+  if (rest > 0)
+    staging().append(sent.samples(), n, rest, {}, host_);  // absent_ knows the rest, too
 }
 
 // The requantiser's level is set once, from the first samples: stepping it later would step the
