@@ -64,10 +64,17 @@ bool verify(Queue& queue, Correlator& correlator, const BlockView& view, const C
     const auto bytes = fetch_channel(queue, view, channel);
     ConstBlockView host = view;
     host.data = bytes.data();
+    std::vector<std::vector<cf64>> decoded(static_cast<std::size_t>(c.n_inputs));
+    const auto samples = [&](std::int64_t i) -> const std::vector<cf64>& {
+      auto& of_input = decoded[static_cast<std::size_t>(i)];
+      for (std::int64_t t = static_cast<std::int64_t>(of_input.size()); t < c.n_spectra; ++t)
+        of_input.push_back(get_sample(host, 0, t, i));
+      return of_input;
+    };
     const auto sum = [&](std::int64_t i, std::int64_t j) {
+      const auto &v_i = samples(i), &v_j = samples(j);
       cf64 total = 0;  // integers stay below 2^53: exact
-      for (std::int64_t t = 0; t < c.n_spectra; ++t)
-        total += get_sample(host, 0, t, i) * std::conj(get_sample(host, 0, t, j));
+      for (std::size_t t = 0; t < v_i.size(); ++t) total += v_i[t] * std::conj(v_j[t]);
       return total;
     };
     for (std::int64_t k = 0; k < 400; ++k) {
