@@ -113,12 +113,10 @@ std::vector<grid::CudaTuning> tunings_of(const Options& options, std::int64_t n_
   all.push_back({});
   all.back().copies_together = false;
   for (const std::int64_t chunk :
-       {std::int64_t{1} << 19, std::int64_t{1} << 20, std::int64_t{3} << 19, std::int64_t{1} << 21,
-        std::int64_t{1} << 22})
-    for (const int channels : {4, 8, 12}) {
-      if (n_channels == 50 && channels == 4) continue;
-      all.push_back({chunk, n_channels <= 12 ? channels : 12, channels, true});
-    }
+       {std::int64_t{1} << 19, std::int64_t{3} << 18, std::int64_t{1} << 20, std::int64_t{5} << 18,
+        std::int64_t{1} << 21})
+    for (const int channels : {8, 12})
+      if (n_channels > 12 || channels == 12) all.push_back({chunk, channels, true});
   return all;
 }
 
@@ -144,8 +142,7 @@ void measure_tuning(const Options& options, const GridCase& c, const PinnedCase&
              {"candidates", static_cast<double>(facts.n_candidates)},
              {"make_ms", std::round(1e5 * make_s) / 100},
              {"chunk_samples", static_cast<double>(tuning.chunk_samples)},
-             {"group", n_channels <= tuning.most_channels ? static_cast<double>(n_channels)
-                                                          : tuning.channels},
+             {"group", static_cast<double>(tuning.channels)},
              {"copies_together", tuning.copies_together ? 1.0 : 0.0}};
   // Other cuts against the default's planes: the direct sum takes longer than they do.
   const std::int64_t n_values = n_cells * n_channels;

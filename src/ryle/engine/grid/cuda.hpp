@@ -38,10 +38,9 @@ class CudaMapper {
 };
 /// How the work is cut. Where samples are cut decides the last bits of sums, nothing else does.
 struct CudaTuning {
-  std::int64_t chunk_samples = std::int64_t{1} << 21;  ///< one is gridded while the next is copied
-  int most_channels = 12;       ///< all channels are one group if they are no more than these
-  int channels = 8;             ///< of each group otherwise; both at most 12
-  bool copies_together = true;  ///< channels of a group in one copy
+  std::int64_t chunk_samples = std::int64_t{1} << 20;  ///< one is gridded while the next is copied
+  int channels = 12;                                   ///< of a group at most; no more than 12
+  bool copies_together = true;                         ///< channels of a group in one copy
 };
 /// On the first of `config.devices`. Throws as make_gridder() does.
 std::unique_ptr<CudaMapper> make_cuda_mapper(const Config& config, const Cells& cells,

@@ -355,8 +355,7 @@ template <class Real>
 void DeviceGridder<Real>::run(Queue& host, const DeviceRun& run) {
   const cuda::DeviceScope scope(device_);
   const Settled settled({&in_, &sorter_.queue(), &compute_, &out_});
-  groups_ =
-      channel_groups(run.first_channel, run.n_channels, tuning_.most_channels, tuning_.channels);
+  groups_ = channel_groups(run.first_channel, run.n_channels, tuning_.channels);
   if (timeline_ != nullptr) timeline_->start(in_);
   const std::size_t n_chunks = run.plan->chunks.size();
   std::vector<Step> steps;

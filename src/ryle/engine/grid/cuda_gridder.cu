@@ -225,8 +225,7 @@ std::unique_ptr<CudaMapper> make_cuda_mapper(const Config& config, const Cells& 
                                              const CudaTuning& tuning) {
   check(config.convolution);
   check_cells(cells);
-  if (tuning.chunk_samples < 1 || tuning.channels < 1 || tuning.most_channels < 1 ||
-      std::max(tuning.channels, tuning.most_channels) > kMostGroup)
+  if (tuning.chunk_samples < 1 || tuning.channels < 1 || tuning.channels > kMostGroup)
     throw ConfigError(
         "gridder: a CUDA device takes 1 to 12 channels at a time and a sample or more");
   if (config.precision == Precision::f64 || config.convolution.support_rad > kWidestFloat_rad)

@@ -16,7 +16,7 @@ DeviceMemory cuda_memory(const DeviceLoad& load) {
   const CudaTuning tuning;
   const std::int64_t n = load.n_samples, chunk = std::min(n, tuning.chunk_samples);
   const std::int64_t n_chunks = (n + tuning.chunk_samples - 1) / tuning.chunk_samples;
-  const auto groups = channel_groups(0, load.n_channels, tuning.most_channels, tuning.channels);
+  const auto groups = channel_groups(0, load.n_channels, tuning.channels);
   const std::int64_t width = groups.empty() ? 1 : group_width(groups.front().n);
   const std::int64_t real = load.precision == Precision::f64 ? 8 : 4;
   const std::int64_t n_tiles = (load.n_cells + kWarp - 1) / kWarp;
