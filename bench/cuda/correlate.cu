@@ -160,16 +160,16 @@ void fill_blocks(void* memory, std::int64_t n_bytes, SampleFormat format, std::u
 }
 
 /// Tunings of the Hopper kernels, each measured; the table's are among them.
-constexpr CudaTuning kSearch[] = {{4, 1024},
-                                  {6, 1024},
+constexpr CudaTuning kSearch[] = {{5, 1024},
+                                  {8, 1024},
                                   {12, 1024},
-                                  {12, 16},
-                                  {8, 16, true},
-                                  {12, 16, true},
+                                  {5, 1024, false, false, true},
+                                  {8, 1024, false, false, true},
+                                  {12, 1024, false, false, true},
+                                  {8, 1024, true},
                                   {12, 1024, true},
-                                  {6, 1024, false, true},
-                                  {12, 16, false, true},
-                                  {12, 16, true, true}};
+                                  {12, 32, true, false, true},
+                                  {12, 1024, true, false, true}};
 
 void rate(Result& r, const Case& c, const Ceilings& ceilings);
 
@@ -232,6 +232,7 @@ void measure(const Case& c, const Options& options, const Ceilings& ceilings, co
     r.sizes.emplace_back("least_blocks", tuning.least_blocks);
     r.sizes.emplace_back("clusters", tuning.clusters);
     r.sizes.emplace_back("early", tuning.early);
+    r.sizes.emplace_back("hints", tuning.hints);
     r.verified = c.format == SampleFormat::cf16  // other cuts, other roundings
                      ? verify(queue, *correlator, view(0), c)
                      : hash_of_sums(queue, *correlator, view(0), c) == wanted;

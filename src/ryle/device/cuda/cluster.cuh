@@ -19,9 +19,14 @@ __device__ inline unsigned address_in(unsigned rank, unsigned address) {
   asm("mapa.shared::cluster.u32 %0, %1, %2;\n" : "=r"(there) : "r"(address), "r"(rank));
   return there;
 }
-__device__ inline void arrive_there(unsigned there) {
+/// What this thread stored before is seen by await_cluster_alone(). A fence, which takes long.
+__device__ inline void arrive_there_with_stores(unsigned there) {
   asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];\n" ::"r"(there)
                : "memory");
+}
+/// Nothing but the arrival, for what was read.
+__device__ inline void arrive_there(unsigned there) {
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];\n" ::"r"(there) : "memory");
 }
 __device__ inline void store_there(unsigned there, int value) {
   asm volatile("st.shared::cluster.u32 [%0], %1;\n" ::"r"(there), "r"(value) : "memory");

@@ -12,6 +12,7 @@ struct CudaTuning {
   int least_blocks;  ///< of 64 spectra: what is left of a launch is cut along time down to this
   bool clusters = false;  ///< of two thread blocks, which bring operands for one another
   bool early = false;     ///< a launch begins while the one before it ends
+  bool hints = false;     ///< what nobody reads again leaves the second-level cache first
 };
 
 inline constexpr int kMostSlots = 12;

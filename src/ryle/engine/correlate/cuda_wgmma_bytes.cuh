@@ -69,9 +69,9 @@ __device__ inline void clear(ByteSums& sums) {
 
 template <int kRegisters>
 __device__ inline void keep_part(std::int32_t* to, const int (&sums)[64], bool overwrite,
-                                 const Ring& ring, int lane) {
+                                 bool passing, const Ring& ring, int lane) {
   if (overwrite) {
-    store_sums<kRegisters>(to, sums, lane);
+    store_sums<kRegisters>(to, sums, lane, passing);
   } else {
     add_sums<kRegisters>(to, sums, ring, lane);
   }
@@ -91,8 +91,9 @@ __device__ inline void keep_bytes(const WgmmaArgs& a, const Ring& ring, ByteSums
   constexpr int kRe = kPart == Part::upper ? 32 : kRegisters;
   std::int32_t* to = a.sums + id * layout.item_sums() + sum_at(threadIdx.x - lane, 0, kRegisters);
   const bool overwrite = a.overwrite && n_blocks == a.ring.shares.n_blocks;
-  keep_part<kRe>(to, sums.re, overwrite, ring, lane);
-  keep_part<kRegisters>(to + layout.part_sums(), sums.im, overwrite, ring, lane);
+  const bool passing = a.ring.hints && layout.tile_rows > 1;
+  keep_part<kRe>(to, sums.re, overwrite, passing, ring, lane);
+  keep_part<kRegisters>(to + layout.part_sums(), sums.im, overwrite, passing, ring, lane);
   if (!needs_input_sums(layout, item.tile)) return;
   std::int32_t* inputs = a.sums + layout.n_sums() +
                          std::int64_t{item.channel} * layout.padded_inputs() +

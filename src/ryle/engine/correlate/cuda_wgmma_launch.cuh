@@ -17,6 +17,7 @@ RingArgs ring_of(const Plan& plan, const detail::CudaGulp& gulp, const CudaTunin
   a.layout = plan.layout;
   a.first_block = gulp.first_block;
   a.clusters = tuning.clusters && plan.layout.tile_rows > 1;
+  a.hints = tuning.hints;
   a.duos = plan.duos;
   a.duos.duos = duos;
   a.shares =

@@ -3,6 +3,7 @@
 #include <cuda.h>
 
 #include "ryle/device/cuda/bulk_add.cuh"
+#include "ryle/device/cuda/cache_hint.cuh"
 #include "ryle/device/cuda/cluster.cuh"
 #include "ryle/device/cuda/early_start.cuh"
 #include "ryle/device/cuda/warpgroup.cuh"
@@ -36,6 +37,7 @@ struct RingArgs {
   int first_block = 0;
   bool clusters = false;  ///< of two thread blocks, which bring operands for one another
   Duos duos;              ///< with clusters
+  bool hints = false;     ///< CudaTuning::hints
   int n_slots = 0;
   int* next_share = nullptr;   ///< 0 before the launch
   int* other_share = nullptr;  ///< if there is one: 0 after it
@@ -101,17 +103,21 @@ struct Tickets {
       return share;
     }
     const int share = atomicAdd(a.next_share, 1);
-    cuda::await_cluster_alone(cuda::shared_address(&b.ticket_empty[t]), parity ^ 1);
+    cuda::await_alone(cuda::shared_address(&b.ticket_empty[t]), parity ^ 1);
     b.tickets[t] = share;
     if (a.clusters) cuda::store_there(peer(&b.tickets[t]), share);
     cuda::arrive(&b.ticket_full[t]);
-    if (a.clusters) cuda::arrive_there(peer(&b.ticket_full[t]));
+    if (a.clusters) cuda::arrive_there_with_stores(peer(&b.ticket_full[t]));
     return share;
   }
   /// A warp that multiplies: the same number, then the counter's next.
   __device__ int take(unsigned n) const {
     const unsigned t = n % kTickets, parity = n / kTickets & 1;
-    cuda::await_cluster_alone(cuda::shared_address(&b.ticket_full[t]), parity);
+    if (rank != 0) {
+      cuda::await_cluster_alone(cuda::shared_address(&b.ticket_full[t]), parity);
+    } else {
+      cuda::await_alone(cuda::shared_address(&b.ticket_full[t]), parity);
+    }
     __syncwarp();
     const int share = b.tickets[t];
     if (threadIdx.x % 32 == 0) {
@@ -129,10 +135,12 @@ struct Tickets {
 /// after block, share after share.
 __device__ inline void produce(const CUtensorMap* map, const RingArgs& a, const Tickets& tickets,
                                Ring ring) {
-  const auto bring = [&](int channel, int first_input, int block) {
+  const std::uint64_t normal = cuda::evicted_normally();
+  const std::uint64_t last_time = a.hints ? cuda::evicted_first() : normal;
+  const auto bring = [&](int channel, int first_input, int block, std::uint64_t policy) {
     cuda::await_alone(ring.empty(), ring.turn ^ 1);
     cuda::arrive_and_expect(ring.full(), kSlotBytes);
-    cuda::copy_box(ring.slot(), map, 0, first_input, block, channel, ring.full());
+    cuda::copy_box(ring.slot(), map, 0, first_input, block, channel, ring.full(), policy);
     ring.advance();
   };
   for (unsigned n = 0;; ++n) {
@@ -141,10 +149,12 @@ __device__ inline void produce(const CUtensorMap* map, const RingArgs& a, const 
     for_each_piece(a.shares, share, [&](std::int64_t id, int first_block, int n_blocks) {
       const Item item = a.layout.item(id);
       const bool diagonal = item.tile.row == item.tile.column;
+      // Of two rows of tiles, those on the diagonal are faster and read first.
+      const std::uint64_t policy = a.layout.tile_rows == (diagonal ? 1 : 2) ? last_time : normal;
       for (int k = 0; k < n_blocks; ++k) {
         const int block = a.first_block + first_block + k;
-        bring(item.channel, item.tile.row * kTile, block);
-        if (!diagonal) bring(item.channel, item.tile.column * kTile, block);
+        bring(item.channel, item.tile.row * kTile, block, policy);
+        if (!diagonal) bring(item.channel, item.tile.column * kTile, block, policy);
       }
     });
   }
@@ -157,7 +167,7 @@ __device__ inline void produce_duos(const CUtensorMap* map, const RingArgs& a,
   const auto rank = static_cast<int>(tickets.rank);
   const auto bring = [&](int channel, int group, int block, bool common) {
     constexpr int kHalf = kTile / 2, kHalfBytes = kSlotBytes / 2;
-    cuda::await_cluster_alone(ring.empty(), ring.turn ^ 1);
+    cuda::await_alone(ring.empty(), ring.turn ^ 1);
     cuda::arrive_and_expect(ring.full(), kSlotBytes);
     if (common) {
       cuda::copy_box_to(3, ring.slot() + rank * kHalfBytes, map, 0, group * kTile + rank * kHalf,

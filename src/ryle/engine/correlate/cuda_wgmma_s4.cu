@@ -63,22 +63,58 @@ __device__ inline void store_shared(unsigned address, const int4& v) {
                : "memory");
 }
 
+/// Where a lane of a widener reads and writes within slot and stage: of its first four rows and of
+/// the next, which lie kWideners groups of four behind and elsewhere in the swizzle; then the same
+/// again, further on.
+struct WidenerLane {
+  unsigned from[2], first_to[2], second_to[2];
+  bool swapped;  // im first: else two pieces of a row would meet in a bank
+
+  __device__ WidenerLane(int widener, int lane) : swapped(lane % 8 >= 4) {
+    const int piece = lane % 8;
+    for (int g = 0; g < 2; ++g) {
+      const int row = 4 * (widener + g * kWideners) + lane / 8;
+      from[g] = swizzled(row, piece);
+      first_to[g] = widened(row, piece, swapped ? 1 : 0);
+      second_to[g] = widened(row, piece, swapped ? 0 : 1);
+    }
+  }
+};
+
+/// Groups kFirst, ... of four rows: loads before stores, which else wait for one another.
+template <int kFirst, int kGroups>
+__device__ inline void widen_rows(unsigned slot, unsigned stage, const WidenerLane& at) {
+  constexpr int kTwoGroups = 2 * kWideners * 4 * kRowBytes;
+  int4 codes[kGroups];
+#pragma unroll
+  for (int g = 0; g < kGroups; ++g)
+    codes[g] = load_shared(slot + at.from[(kFirst + g) % 2] + (kFirst + g) / 2 * kTwoGroups);
+#pragma unroll
+  for (int g = 0; g < kGroups; ++g) {
+    const unsigned to = stage + (kFirst + g) / 2 * kTwoGroups;
+    const Widened wide = widen(codes[g]);
+    store_shared(to + at.first_to[(kFirst + g) % 2], at.swapped ? wide.im : wide.re);
+    store_shared(to + at.second_to[(kFirst + g) % 2], at.swapped ? wide.re : wide.im);
+  }
+}
+
 /// One slot to one stage, by kWideners warps.
-__device__ inline void widen_slot(unsigned slot, unsigned stage, int widener, int lane) {
-#pragma unroll 4
-  for (int group = widener; group < kTile / 4; group += kWideners) {
-    const int row = 4 * group + lane / 8, piece = lane % 8;
-    const Widened wide = widen(load_shared(slot + swizzled(row, piece)));
-    // Half of the lanes store im first: else two pieces of a row would meet in a bank.
-    const bool swapped = piece >= 4;
-    store_shared(stage + widened(row, piece, swapped ? 1 : 0), swapped ? wide.im : wide.re);
-    store_shared(stage + widened(row, piece, swapped ? 0 : 1), swapped ? wide.re : wide.im);
+__device__ inline void widen_slot(unsigned slot, unsigned stage, int widener,
+                                  const WidenerLane& at) {
+  static_assert(kTile / 4 == 32 && kWideners == 3);
+  widen_rows<0, 4>(slot, stage, at);
+  widen_rows<4, 4>(slot, stage, at);
+  if (widener < 2) {
+    widen_rows<8, 3>(slot, stage, at);
+  } else {
+    widen_rows<8, 2>(slot, stage, at);
   }
 }
 
 __device__ inline void widen_columns(const RingArgs& a, const Tickets& tickets, Ring ring,
                                      Stages stages) {
   const int lane = threadIdx.x % 32, widener = uniform(threadIdx.x / 32) - kWarps - 1;
+  const WidenerLane place(widener, lane);
   for (unsigned n = 0;; ++n) {
     const int share = uniform(tickets.take(n));
     if (share >= a.shares.n()) return;
@@ -90,7 +126,7 @@ __device__ inline void widen_columns(const RingArgs& a, const Tickets& tickets, 
         if (across) ring.advance();
         ring.await_full();
         cuda::await(stages.empty(), stages.turn ^ 1);
-        widen_slot(ring.slot(), stages.stage(), widener, lane);
+        widen_slot(ring.slot(), stages.stage(), widener, place);
         cuda::shared_for_copies();  // the tensor cores read it as copies do
         __syncwarp();
         if (lane == 0) {

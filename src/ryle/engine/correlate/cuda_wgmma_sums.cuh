@@ -13,13 +13,19 @@ namespace ryle::correlate::wgmma {
 template <class T>
 using Sums4 = std::conditional_t<std::is_same_v<T, float>, float4, int4>;
 
+/// passing: the sums leave the second-level cache before inputs that other tiles need.
 template <int kRegisters, class T>
-__device__ inline void store_sums(T* to, const T (&sums)[64], int lane) {
-  T* mine = to + sum_at(lane, 0, kRegisters);
+__device__ inline void store_sums(T* to, const T (&sums)[64], int lane, bool passing = false) {
+  auto* mine = reinterpret_cast<Sums4<T>*>(to + sum_at(lane, 0, kRegisters));
 #pragma unroll
-  for (int r = 0; r < kRegisters; r += 4)
-    *reinterpret_cast<Sums4<T>*>(mine + sum_at(0, r, kRegisters)) =
-        Sums4<T>{sums[r], sums[r + 1], sums[r + 2], sums[r + 3]};
+  for (int r = 0; r < kRegisters; r += 4) {
+    const Sums4<T> four{sums[r], sums[r + 1], sums[r + 2], sums[r + 3]};
+    if (passing) {
+      __stcs(mine + sum_at(0, r, kRegisters) / 4, four);
+    } else {
+      mine[sum_at(0, r, kRegisters) / 4] = four;
+    }
+  }
 }
 
 /// The copy engine adds them up in the second-level cache: 16 registers of a warp at a time,
