@@ -92,6 +92,8 @@ FusedPlan plan_fused(const Problem& problem, int shared_limit_bytes) {
     case 512:
       return plan_size<512>(taps, shared_limit_bytes);
     case 1024:
+      if (from_environment("RYLE_FUSED_VARIANT", 1) == 1)
+        return plan_size<1024, 1>(taps, shared_limit_bytes);
       return plan_size<1024>(taps, shared_limit_bytes);
     default:
       return {};
@@ -126,6 +128,8 @@ void launch_fused(FusedArguments a, const FusedPlan& plan, int n_points, int n_t
     case 512:
       return launch_size<512>(a, n_taps, n_groups, stream);
     default:
+      if (from_environment("RYLE_FUSED_VARIANT", 1) == 1)
+        return launch_size<1024, 1>(a, n_taps, n_groups, stream);
       return launch_size<1024>(a, n_taps, n_groups, stream);
   }
 }

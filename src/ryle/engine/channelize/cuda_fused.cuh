@@ -9,21 +9,23 @@
 #include "ryle/engine/channelize/cuda_ramp.hpp"
 #include "ryle/engine/channelize/dither.hpp"
 
-/// The whole F-engine in one kernel: 8-bit complex samples, critically sampled, K = R1 R2 points,
-/// to ci8 or ci4 blocks. A thread block does one unit (one input, the spectra of one output block),
-/// a batch of spectra at a time:
+/// The whole F-engine in one kernel: 8-bit complex samples, critically sampled,
+/// K = R1 R2 points, to ci8 or ci4 blocks. A thread block does one unit (one
+/// input, the spectra of one output block), a batch of spectra at a time:
 ///
-///   filter      a thread owns a sample position modulo K and walks down 16 spectra: each sample is
-///               read and converted once, its products go to the sums of the 8 spectra it belongs
-///               to
-///   transform   a warp transforms its own spectra: R1 points a thread in registers, one exchange
+///   filter      a thread owns a sample position modulo K and walks down 16
+///   spectra: each sample is
+///               read and converted once, its products go to the sums of the 8
+///               spectra it belongs to
+///   transform   a warp transforms its own spectra: R1 points a thread in
+///   registers, one exchange
 ///               through shared memory, R2 points a thread
-///   finish      phase, gain, dither, clipping, rounding in the registers of the transform; codes
-///   to
+///   finish      phase, gain, dither, clipping, rounding in the registers of
+///   the transform; codes to
 ///               a staging array [place][spectrum], from there to the blocks
 ///
-/// Places: channels in the order c' = (bin + K/2) mod K; channel c = c', or K-1-c' of an inverted
-/// band.
+/// Places: channels in the order c' = (bin + K/2) mod K; channel c = c', or
+/// K-1-c' of an inverted band.
 namespace ryle::channelize::detail {
 
 struct FusedArguments {
@@ -51,7 +53,8 @@ struct FusedArguments {
 /// Sizes of the kernel for K points.
 template <int K, int Variant = 0>
 struct FusedShape;
-template <int K, int R1, int R2, int Warps, int Batch, int Stage, int MinBlocks>
+template <int K, int R1, int R2, int Warps, int Batch, int Stage, int MinBlocks,
+          bool SharedTwiddles = true>
 struct FusedSizes {
   static_assert(R1 * R2 == K && R1 >= R2);
   static constexpr int kPoints = K;
@@ -63,18 +66,21 @@ struct FusedSizes {
   static constexpr int kBatch = Batch;      ///< spectra between two barriers
   static constexpr int kStage = Stage;      ///< spectra between two flushes
   static constexpr int kMinBlocks = MinBlocks;
-  static constexpr int kSegment = 16;  ///< spectra a filtering thread walks down
+  static constexpr int kSegment = Batch < 16 ? Batch : 16;  ///< spectra a thread filters in a row
+  static constexpr int kPiece = Stage < 16 ? Stage : 16;    ///< spectra a thread flushes in a row
+  static constexpr bool kSharedTwiddles = SharedTwiddles;   ///< else through the L1 cache
   static_assert(Batch % (Warps * kPerWarp) == 0 && Batch % kSegment == 0 && Stage % Batch == 0);
-  // Rows of the exchange are padded against bank conflicts; spectra of 8 threads also among each
-  // other.
+  // Rows of the exchange are padded against bank conflicts; spectra of 8
+  // threads also among each other.
   static constexpr int kRegion = R1 * (R2 + 1) + (R2 == 8 ? 8 : 0);
   static constexpr int kPitch = 2 * Stage + 4;  ///< bytes of a staging row: an odd number of words
   static constexpr int kPage = 64;  ///< spectra whose ramps are read at a time; two pages are kept
   static_assert(kPage % Stage == 0);
 
   static constexpr int kTwiddlesAt = Batch * kRegion * 8;
-  static constexpr int kPlacesAt = kTwiddlesAt + K * 8;
-  static constexpr int kRampsAt = kPlacesAt + K * 16;
+  static constexpr int kGainsAt = kTwiddlesAt + (SharedTwiddles ? K * 8 : 0);
+  static constexpr int kKeysAt = kGainsAt + K * 8;
+  static constexpr int kRampsAt = kKeysAt + K * 4;
   static constexpr int kFactorsAt = kRampsAt + 2 * kPage * 32;
   static constexpr int kSquaresAt = kFactorsAt + Warps * 32 * 8;
   static constexpr int kClipsAt = kSquaresAt + K * 4;
@@ -93,13 +99,16 @@ struct FusedShape<256, 2> : FusedSizes<256, 16, 16, 8, 16, 16, 4> {};
 template <>
 struct FusedShape<512> : FusedSizes<512, 32, 16, 8, 16, 16, 2> {};
 template <>
+struct FusedShape<1024, 1> : FusedSizes<1024, 32, 32, 8, 8, 8, 2, false> {};
+template <>
 struct FusedShape<1024> : FusedSizes<1024, 32, 32, 16, 16, 16, 1> {};
 
-/// Where the root exp(-2 pi i k1 n2 / K) lies in `twiddles`, in float2: pairs of k1 side by side.
+/// Where the root exp(-2 pi i k1 n2 / K) lies in `twiddles`, in float2: pairs
+/// of k1 side by side.
 constexpr int fused_twiddle_at(int r2, int k1, int n2) { return (k1 / 2 * r2 + n2) * 2 + k1 % 2; }
 
-/// Phase turns of a place in radians for the fast sine: the top 32 bits of 2^-64 turns, -1/2 ..
-/// 1/2.
+/// Phase turns of a place in radians for the fast sine: the top 32 bits of
+/// 2^-64 turns, -1/2 .. 1/2.
 __device__ __forceinline__ float2 fused_phasor(std::uint64_t turns) {
   const auto word = static_cast<float>(static_cast<int>(turns >> 32));
   float2 w;
@@ -118,7 +127,8 @@ struct FusedMemory {
     return reinterpret_cast<float2*>(base) + spectrum * S::kRegion;
   }
   __device__ float4* twiddles() const { return reinterpret_cast<float4*>(base + S::kTwiddlesAt); }
-  __device__ float4* places() const { return reinterpret_cast<float4*>(base + S::kPlacesAt); }
+  __device__ float2* gains() const { return reinterpret_cast<float2*>(base + S::kGainsAt); }
+  __device__ unsigned* keys() const { return reinterpret_cast<unsigned*>(base + S::kKeysAt); }
   /// Of a spectrum of the thread block; batches do not straddle pages.
   __device__ CudaRamp* ramps(int spectrum) const {
     return reinterpret_cast<CudaRamp*>(base + S::kRampsAt) + spectrum % (2 * S::kPage);
@@ -128,7 +138,8 @@ struct FusedMemory {
   }
   __device__ unsigned* squares() const { return reinterpret_cast<unsigned*>(base + S::kSquaresAt); }
   __device__ unsigned* clips() const { return reinterpret_cast<unsigned*>(base + S::kClipsAt); }
-  /// Not 0 where the windows of the segment's spectra are all valid and K samples apart.
+  /// Not 0 where the windows of the segment's spectra are all valid and K
+  /// samples apart.
   __device__ unsigned& slides(int spectrum) const {
     return reinterpret_cast<unsigned*>(base +
                                        S::kSlidesAt)[spectrum % (2 * S::kPage) / S::kSegment];
@@ -147,7 +158,19 @@ __device__ __forceinline__ float fused_low_byte(unsigned word) {
 #endif
 }
 
-/// One complex sample; kStride: bytes from sample to sample, 0: as the layout says.
+/// Two bytes that need no place in the L1 cache.
+__device__ __forceinline__ unsigned fused_read_once(const unsigned char* from) {
+#ifdef __CUDACC__
+  unsigned short word;
+  asm("ld.global.nc.L1::no_allocate.u16 %0, [%1];" : "=h"(word) : "l"(from));
+  return word;
+#else
+  return *reinterpret_cast<const unsigned short*>(from);
+#endif
+}
+
+/// One complex sample; kStride: bytes from sample to sample, 0: as the layout
+/// says.
 template <int kStride>
 struct FusedReader {
   const unsigned char* start;
@@ -161,7 +184,7 @@ struct FusedReader {
   __device__ __forceinline__ float2 at(int offset) const {
     const unsigned char* from =
         kStride > 0 ? start + offset * kStride : start + offset * stride_bytes;
-    const unsigned word = *reinterpret_cast<const unsigned short*>(from);
+    const unsigned word = fused_read_once(from);
     return {fused_low_byte(word), fused_low_byte(word >> 8)};
   }
 };
@@ -171,20 +194,23 @@ template <class S>
 __device__ void fused_prepare(const FusedArguments& a, const FusedMemory<S>& memory, int input) {
   const int t = static_cast<int>(threadIdx.x);
   const std::uint32_t input_key = dither_input_key(input);
-  for (int k = t; k < S::kPoints / 2; k += S::kThreads) memory.twiddles()[k] = a.twiddles[k];
+  if (S::kSharedTwiddles) {
+    for (int k = t; k < S::kPoints / 2; k += S::kThreads) memory.twiddles()[k] = a.twiddles[k];
+  }
   for (int place = t; place < S::kPoints; place += S::kThreads) {
     const int channel = a.inverted ? S::kPoints - 1 - place : place;
-    const float2 gain = a.gains[static_cast<std::int64_t>(input) * S::kPoints + channel];
     const std::uint32_t key = a.channel_keys[channel] ^ input_key;
-    // The first step of dither_mix(), x ^ x >> 16, is linear: half of it is done here.
-    memory.places()[place] = {gain.x, gain.y, __int_as_float(static_cast<int>(key ^ key >> 16)), 0};
+    // The first step of dither_mix(), x ^ x >> 16, is linear: half of it is
+    // done here.
+    memory.keys()[place] = key ^ key >> 16;
+    memory.gains()[place] = a.gains[static_cast<std::int64_t>(input) * S::kPoints + channel];
     memory.squares()[place] = 0;
     memory.clips()[place] = 0;
   }
 }
 
-/// Ramps of the page of spectra [page, page + kPage) of the thread block; i: the first one's index
-/// in the call.
+/// Ramps of the page of spectra [page, page + kPage) of the thread block; i:
+/// the first one's index in the call.
 template <class S>
 __device__ void fused_read_page(const FusedArguments& a, const FusedMemory<S>& memory, int input,
                                 int page, int i) {
@@ -203,7 +229,8 @@ __device__ void fused_read_page(const FusedArguments& a, const FusedMemory<S>& m
   const bool slides =
       ramp.valid != 0 && ramp.begin == first + static_cast<std::int64_t>(s) * S::kPoints;
   const unsigned votes = __ballot_sync(0xffffffffu, slides) >> (t % 32 - s);
-  if (s == 0) memory.slides(page + t) = (votes & 0xffffu) == 0xffffu ? 1u : 0u;
+  constexpr unsigned kAll = (1u << S::kSegment) - 1u;
+  if (s == 0) memory.slides(page + t) = (votes & kAll) == kAll ? 1u : 0u;
 }
 
 /// Brings the line of this byte to the L2 cache.
@@ -215,7 +242,8 @@ __device__ __forceinline__ void fused_prefetch(const unsigned char* at) {
 #endif
 }
 
-/// Has the samples that the spectra from `next` on read first brought to the L2 cache.
+/// Has the samples that the spectra from `next` on read first brought to the L2
+/// cache.
 template <class S, int kTaps, int kStride>
 __device__ void fused_fetch_ahead(const FusedArguments& a, const FusedMemory<S>& memory, int input,
                                   int next) {
@@ -233,8 +261,8 @@ __device__ void fused_fetch_ahead(const FusedArguments& a, const FusedMemory<S>&
   }
 }
 
-/// Filtered points of one position of the 16 spectra of a segment. Sums run over the taps in
-/// ascending order whether windows slide or not: same bits.
+/// Filtered points of one position of the 16 spectra of a segment. Sums run
+/// over the taps in ascending order whether windows slide or not: same bits.
 template <class S, int kTaps, int kStride>
 __device__ void fused_filter(const FusedArguments& a, const FusedMemory<S>& memory, int input,
                              int batch) {
@@ -282,20 +310,19 @@ __device__ void fused_filter(const FusedArguments& a, const FusedMemory<S>& memo
 }
 
 /// Phase (if any), gain and dither of the R2 channels of a thread.
-/// @eq y = S g exp(2 pi i (base + c' slope)) + u,  c' = k1 + R1 r; factors[r] = exp(2 pi i R1 r
-/// slope)
+/// @eq y = S g exp(2 pi i (base + c' slope)) + u,  c' = k1 + R1 r; factors[r] =
+/// exp(2 pi i R1 r slope)
 template <class S, bool kPhases, bool kDither>
-__device__ __forceinline__ void fused_scale(const float4* places, const float2* factors,
-                                            float2 phasor, unsigned spectrum_key,
-                                            float2 (&v)[S::kR2]) {
+__device__ __forceinline__ void fused_scale(const float2* gains, const unsigned* keys,
+                                            const float2* factors, float2 phasor,
+                                            unsigned spectrum_key, float2 (&v)[S::kR2]) {
 #pragma unroll
   for (int r = 0; r < S::kR2; ++r) {
     const int k2 = (r + S::kR2 / 2) % S::kR2;
-    const float4 place = places[r * S::kR1];
-    float2 g = {place.x, place.y};
+    float2 g = gains[r * S::kR1];
     if constexpr (kPhases) g = fused_multiply(fused_multiply(phasor, factors[r]), g);
     if constexpr (kDither) {
-      unsigned x = static_cast<unsigned>(__float_as_int(place.z)) ^ spectrum_key;
+      unsigned x = keys[r * S::kR1] ^ spectrum_key;
       x *= 0x7feb352du;  // dither_mix() without its first step
       x ^= x >> 15;
       x *= 0x846ca68bu;
@@ -322,7 +349,8 @@ __device__ __forceinline__ float fused_clip(float y, float limit, bool truncate,
   return code;
 }
 
-/// Codes of the R2 channels of a thread, k1 + R1 r, to the staging column of their spectrum.
+/// Codes of the R2 channels of a thread, k1 + R1 r, to the staging column of
+/// their spectrum.
 template <class S>
 __device__ void fused_finish(const FusedArguments& a, const FusedMemory<S>& memory, int k1,
                              const CudaRamp& ramp, const float2* factors, int column,
@@ -339,19 +367,20 @@ __device__ void fused_finish(const FusedArguments& a, const FusedMemory<S>& memo
 #pragma unroll
     for (int r = 0; r < kR2; ++r) v[r].y = -v[r].y;
   }
-  const float4* places = memory.places() + k1;
+  const float2* gains = memory.gains() + k1;
+  const unsigned* keys = memory.keys() + k1;
   if ((ramp.base | ramp.slope) == 0) {
     if (a.dither) {
-      fused_scale<S, false, true>(places, factors, {1, 0}, ramp.dither_key, v);
+      fused_scale<S, false, true>(gains, keys, factors, {1, 0}, ramp.dither_key, v);
     } else {
-      fused_scale<S, false, false>(places, factors, {1, 0}, 0, v);
+      fused_scale<S, false, false>(gains, keys, factors, {1, 0}, 0, v);
     }
   } else {
     const float2 phasor = fused_phasor(ramp.base + static_cast<std::uint64_t>(k1) * ramp.slope);
     if (a.dither) {
-      fused_scale<S, true, true>(places, factors, phasor, ramp.dither_key, v);
+      fused_scale<S, true, true>(gains, keys, factors, phasor, ramp.dither_key, v);
     } else {
-      fused_scale<S, true, false>(places, factors, phasor, 0, v);
+      fused_scale<S, true, false>(gains, keys, factors, phasor, 0, v);
     }
   }
   float most = 0;
@@ -398,7 +427,8 @@ __device__ void fused_transform(const FusedArguments& a, const FusedMemory<S>& m
       Fourier<kR1>::run(v);
 #pragma unroll
       for (int pair = 0; pair < kR1 / 2; ++pair) {
-        const float4 w = memory.twiddles()[pair * kR2 + l];
+        const float4 w = S::kSharedTwiddles ? memory.twiddles()[pair * kR2 + l]
+                                            : __ldg(a.twiddles + pair * kR2 + l);
         if (pair > 0) v[2 * pair] = fused_multiply(v[2 * pair], {w.x, w.y});
         v[2 * pair + 1] = fused_multiply(v[2 * pair + 1], {w.z, w.w});
       }
@@ -421,52 +451,60 @@ __device__ void fused_transform(const FusedArguments& a, const FusedMemory<S>& m
   }
 }
 
-/// Staged codes of 16 spectra of a channel at a time to the blocks, and their squares to the sums.
-/// spectrum: of the call, in column 0.
+__device__ __forceinline__ void fused_store(std::byte* to, const unsigned (&word)[4]) {
+  *reinterpret_cast<uint4*>(to) = {word[0], word[1], word[2], word[3]};
+}
+__device__ __forceinline__ void fused_store(std::byte* to, const unsigned (&word)[2]) {
+  *reinterpret_cast<int2*>(to) = {static_cast<int>(word[0]), static_cast<int>(word[1])};
+}
+
+/// Staged codes of kPiece spectra of a channel at a time to the blocks, and
+/// their squares to the sums. spectrum: of the call, in column 0.
 template <class S>
 __device__ void fused_flush(const FusedArguments& a, const FusedMemory<S>& memory, int input,
                             int spectrum) {
-  constexpr int kPieces = S::kStage / 16;
+  constexpr int kWords = S::kPiece / 2;  // of two samples
+  constexpr int kPieces = S::kStage / S::kPiece;
   constexpr int kStep = S::kThreads / kPieces;  // places
   const int first = static_cast<int>(threadIdx.x) / kPieces;
   const int piece = static_cast<int>(threadIdx.x) % kPieces;
   const bool bytes = a.blocks.format == SampleFormat::ci8;
   const int block = bytes ? spectrum / 64 : spectrum / 128;
-  const int t = (bytes ? spectrum % 64 : spectrum % 128) + piece * 16;
+  const int t = (bytes ? spectrum % 64 : spectrum % 128) + piece * S::kPiece;
   const std::int64_t stride =
       a.inverted ? -a.blocks.channel_stride_bytes : a.blocks.channel_stride_bytes;
   std::byte* cell = a.blocks.data +
                     (a.inverted ? S::kPoints - 1 : 0) * a.blocks.channel_stride_bytes +
                     block * a.blocks.block_stride_bytes + input * a.blocks.input_stride_bytes +
                     first * stride + (bytes ? t / 32 * 64 + t % 32 : t);
-  const unsigned char* row = memory.staging() + first * S::kPitch + piece * 32;
+  const unsigned char* row = memory.staging() + first * S::kPitch + piece * 2 * S::kPiece;
 #pragma unroll
   for (int place = 0; place < S::kPoints; place += kStep) {
     if (S::kPoints % kStep != 0 && first + place >= S::kPoints) break;
     const auto* from = reinterpret_cast<const unsigned*>(row + place * S::kPitch);
-    unsigned word[8];
+    unsigned word[kWords];
     int squares = 0;
 #pragma unroll
-    for (int k = 0; k < 8; ++k) {
+    for (int k = 0; k < kWords; ++k) {
       word[k] = from[k];
       squares = __dp4a(static_cast<int>(word[k]), static_cast<int>(word[k]), squares);
     }
     atomicAdd(&memory.squares()[first + place], static_cast<unsigned>(squares));
-    unsigned re[4];
-    unsigned im[4];
+    unsigned re[kWords / 2];
+    unsigned im[kWords / 2];
 #pragma unroll
-    for (int k = 0; k < 4; ++k) {
+    for (int k = 0; k < kWords / 2; ++k) {
       re[k] = __byte_perm(word[2 * k], word[2 * k + 1], 0x6420);
       im[k] = __byte_perm(word[2 * k], word[2 * k + 1], 0x7531);
     }
     if (bytes) {
-      auto* to = reinterpret_cast<uint4*>(cell);
-      to[0] = {re[0], re[1], re[2], re[3]};
-      to[2] = {im[0], im[1], im[2], im[3]};
+      fused_store(cell, re);
+      fused_store(cell + 32, im);
     } else {
 #pragma unroll
-      for (int k = 0; k < 4; ++k) re[k] = (re[k] << 4 & 0xf0f0f0f0u) | (im[k] & 0x0f0f0f0fu);
-      *reinterpret_cast<uint4*>(cell) = {re[0], re[1], re[2], re[3]};
+      for (int k = 0; k < kWords / 2; ++k)
+        re[k] = (re[k] << 4 & 0xf0f0f0f0u) | (im[k] & 0x0f0f0f0fu);
+      fused_store(cell, re);
     }
     cell += kStep * stride;
   }

@@ -94,26 +94,34 @@ struct Slot {
   Buffer<CudaStatistics> counted;
   std::vector<std::int64_t> n_valid;  // [input]
   ChannelStatistics* to = nullptr;
+  Queue* workers = nullptr;
   std::int64_t n_channels = 0;
   bool real = false;
   cudaEvent_t done = nullptr;
 };
 
-// Runs on the runtime's own thread when the stream gets there; calls no CUDA function.
+void add_channel_to_host(const Slot& slot, std::int64_t channel) {
+  const auto n_inputs = static_cast<std::int64_t>(slot.n_valid.size());
+  const CudaStatistics* from = slot.counted.data() + channel * n_inputs;
+  ChannelStatistics* to = slot.to + channel * n_inputs;
+  for (std::int64_t p = 0; p < n_inputs; ++p) {
+    to[p].n_samples += slot.n_valid[static_cast<std::size_t>(p)];
+    to[p].saturated_low += from[p].saturated_low;
+    to[p].saturated_high += from[p].saturated_high;
+    to[p].sum_of_squares +=
+        slot.real ? from[p].squares.real : static_cast<double>(from[p].squares.integer);
+  }
+}
+
+// Runs on the runtime's own thread when the stream gets there; calls no CUDA function. The next
+// call waits for it, so it takes all workers.
 void CUDART_CB add_to_host(void* slot_pointer) {
   const Slot& slot = *static_cast<const Slot*>(slot_pointer);
-  const auto n_inputs = static_cast<std::int64_t>(slot.n_valid.size());
-  for (std::int64_t c = 0; c < slot.n_channels; ++c) {
-    for (std::int64_t p = 0; p < n_inputs; ++p) {
-      const CudaStatistics& from = slot.counted[c * n_inputs + p];
-      ChannelStatistics& to = slot.to[c * n_inputs + p];
-      to.n_samples += slot.n_valid[static_cast<std::size_t>(p)];
-      to.saturated_low += from.saturated_low;
-      to.saturated_high += from.saturated_high;
-      to.sum_of_squares +=
-          slot.real ? from.squares.real : static_cast<double>(from.squares.integer);
-    }
-  }
+  constexpr std::int64_t kChannels = 32;  // of a worker's piece
+  slot.workers->parallel_for((slot.n_channels + kChannels - 1) / kChannels, [&](std::int64_t i) {
+    const std::int64_t end = std::min(slot.n_channels, (i + 1) * kChannels);
+    for (std::int64_t c = i * kChannels; c < end; ++c) add_channel_to_host(slot, c);
+  });
 }
 
 class CudaChannelizer final : public Channelizer {
@@ -280,11 +288,12 @@ class CudaChannelizer final : public Channelizer {
     if (!fits) work_ = Buffer<float2>(spectra_.size(), MemorySpace::device);
   }
 
-  void make_slot(Slot& slot) const {
+  void make_slot(Slot& slot) {
     slot.valid = Buffer<std::uint64_t>(n_inputs() * valid_words_, MemorySpace::pinned);
     slot.delays = Buffer<DelayPolynomial>(n_inputs(), MemorySpace::pinned);
     slot.counted = Buffer<CudaStatistics>(n_inputs() * n_channels(), MemorySpace::pinned);
     slot.n_valid.resize(static_cast<std::size_t>(n_inputs()));
+    slot.workers = &host_queue_;
     slot.n_channels = n_channels();
     slot.real = problem_.config.output == SampleFormat::cf16 ||
                 problem_.config.output == SampleFormat::cf32;

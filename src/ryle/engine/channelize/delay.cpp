@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <cmath>
 
 #include "ryle/core/bits.hpp"
@@ -89,10 +90,17 @@ struct Row {
   std::int64_t most_shift;
 };
 
-/// True (and all n bits set) when bounds alone show that every window lies in the gulp:
-/// |d(t) - d(t_c)| <= max |d'| |t - t_c|.
-bool mark_all(const Problem& problem, const DelayPolynomial& polynomial, const Input& input,
-              std::int64_t first, std::int64_t n_spectra, Row& row) {
+/// Spectra [begin, end) of the call whose windows lie in the gulp whatever the delay does within
+/// its bounds.
+struct Inside {
+  bool bounded = false;  ///< and `row` has bounds of D
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
+/// From bounds alone: |d(t) - d(t_c)| <= max |d'| |t - t_c|.
+Inside surely_inside(const Problem& problem, const DelayPolynomial& polynomial, const Input& input,
+                     std::int64_t first, std::int64_t n_spectra, Row& row) {
   const std::int64_t last = first + n_spectra - 1;
   const Shift middle = evaluate(problem, polynomial, first + n_spectra / 2);
   const auto& d = polynomial.delay_s;
@@ -104,35 +112,50 @@ bool mark_all(const Problem& problem, const DelayPolynomial& polynomial, const I
   const double t = std::fmax(std::abs(seconds_at(first)), std::abs(seconds_at(last)));
   const double most_rate = std::abs(d[1]) + t * (2 * std::abs(d[2]) + t * 3 * std::abs(d[3]));
   const double spread = most_rate * static_cast<double>(n_spectra * problem.step);  // samples
-  if (!(most_rate <= kMaxDelayRate) || !(spread < 0x1p40)) return false;
+  if (!(most_rate <= kMaxDelayRate) || !(spread < 0x1p40)) return {};
   const std::int64_t reach = static_cast<std::int64_t>(spread) + 2;
   row.least_shift = middle.samples - reach;
   row.most_shift = middle.samples + reach;
   if (is_zero(polynomial)) row.least_shift = row.most_shift = 0;
-  if (first * problem.step - row.most_shift < input.first_tick) return false;
-  if (last * problem.step - row.least_shift + problem.n_filter > input.first_tick + input.n_samples)
-    return false;
-  for (std::int64_t i = 0; i < n_spectra; i += 64) {
-    const std::int64_t rest = n_spectra - i;
-    row.bits[i / 64] = rest >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << rest) - 1;
+  // mM - D >= first tick  and  mM - D + L <= end of the gulp, for every D of the call.
+  const Tick end_tick = input.first_tick + input.n_samples;
+  const std::int64_t from = -floor_divide(-(input.first_tick + row.most_shift), problem.step);
+  const std::int64_t to =
+      floor_divide(end_tick - problem.n_filter + row.least_shift, problem.step) + 1;
+  Inside inside{true, std::clamp<std::int64_t>(from - first, 0, n_spectra),
+                std::clamp<std::int64_t>(to - first, 0, n_spectra)};
+  if (inside.begin >= inside.end) inside.begin = inside.end = 0;
+  return inside;
+}
+
+void set_bits(std::uint64_t* bits, std::int64_t begin, std::int64_t end) {
+  for (std::int64_t i = begin; i < end;) {
+    const std::int64_t n = std::min(end - i, 64 - i % 64);
+    bits[i / 64] |= (n == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << n) - 1) << (i % 64);
+    i += n;
   }
-  return true;
 }
 
 /// Bits of spectra whose window lies in the gulp; also the range of D, which bounds the search for
-/// absent spans.
+/// absent spans. Where bounds of D are known, only the spectra at the edges are looked at.
 Row mark_inside(const Problem& problem, const DelayPolynomial& polynomial, const Input& input,
                 std::int64_t first, std::int64_t n_spectra, std::uint64_t* bits,
                 std::int64_t valid_words) {
   Row row{bits, 0, 0};
   for (std::int64_t w = 0; w < valid_words; ++w) bits[w] = 0;
-  if (mark_all(problem, polynomial, input, first, n_spectra, row)) return row;
+  if (n_spectra == 0) return row;
+  const Inside inside = surely_inside(problem, polynomial, input, first, n_spectra, row);
+  set_bits(bits, inside.begin, inside.end);
   for (std::int64_t i = 0; i < n_spectra; ++i) {
+    if (i == inside.begin) i = inside.end;
+    if (i == n_spectra) break;
     const Shift shift = evaluate(problem, polynomial, first + i);
     if (!(std::abs(shift.rate_s_per_s) <= kMaxDelayRate)) continue;
     const Tick begin = (first + i) * problem.step - shift.samples;
-    if (i == 0 || shift.samples < row.least_shift) row.least_shift = shift.samples;
-    if (i == 0 || shift.samples > row.most_shift) row.most_shift = shift.samples;
+    if (!inside.bounded && (i == 0 || shift.samples < row.least_shift))
+      row.least_shift = shift.samples;
+    if (!inside.bounded && (i == 0 || shift.samples > row.most_shift))
+      row.most_shift = shift.samples;
     const Tick end = begin + problem.n_filter;
 #if RYLE_MUTANT == 102
     if (begin >= input.first_tick && end <= input.first_tick + input.n_samples + 1)
