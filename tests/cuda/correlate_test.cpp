@@ -529,11 +529,12 @@ TEST_F(CudaCorrelate, AnyTuningGivesTheSameSums) {
   };
   for (const CudaTuning tuning :
        {CudaTuning{3, 1}, CudaTuning{4, 2}, CudaTuning{12, 1}, CudaTuning{6, 1024, false, true},
-        CudaTuning{4, 1, true}, CudaTuning{12, 16, true, true}, CudaTuning{8, 1024, true}}) {
+        CudaTuning{4, 1, true}, CudaTuning{12, 16, true, true, true}, CudaTuning{8, 1024, true}}) {
     const Scope scope(tuning);
     check(name, SampleFormat::ci8, {500, 1, 130}, true);   // 4 rows of tiles
     check(name, SampleFormat::ci8, {700, 3, 66}, false);   // 6, one tile meets no other
     check(name, SampleFormat::ci8, {300, 5, 200}, false);  // 3, and the last channel is alone
+    check(name, SampleFormat::ci8, {200, 3, 130}, false);  // 2
     check("sm90_ci4_wgmma", SampleFormat::ci4, {130, 2, 1400}, false);
     check("sm90_ci4_wgmma", SampleFormat::ci4, {64, 3, 1400}, true);
     check(name, SampleFormat::ci8, {130, 2, 700}, false);

@@ -22,6 +22,7 @@ struct DuoTask {
   bool keeps = true;          ///< false: the other block does the same and keeps it
   bool common_first = false;  ///< the first operand is that of both
   bool columns_first = false;
+  bool idle_second = false;   ///< on the diagonal, beside a tile that needs two operands
   int first = 0, second = 0;  ///< groups of 128 inputs; on the diagonal `first` alone
 };
 
@@ -59,8 +60,11 @@ struct Duos {
     t.first = t.item.tile.row;
     t.second = t.item.tile.column;
     const Tile& other = duo.tile[rank ^ 1];
-    if (duo.channel[0] != duo.channel[1] || t.first == t.second) return t;
+    const bool diagonal = t.first == t.second;
+    if (duo.channel[0] != duo.channel[1] || (diagonal && other.row == other.column)) return t;
     t.common_first = true;
+    t.idle_second = diagonal;
+    if (diagonal) return t;
 #if RYLE_MUTANT == 1411
     t.columns_first = t.second == other.column;
 #else
@@ -76,6 +80,11 @@ struct Duos {
 /// Every tile of two channels once. Columns with an odd number of tiles below the diagonal lend the
 /// last one to the next such column, which it meets in a row: at most one tile is left over.
 inline std::vector<Duo> duos_of(int tile_rows, Duos& counts) {
+  if (tile_rows == 2) {  // three tiles of two groups: the caches' rate binds, not the tensor cores
+    counts.n_of_one = counts.n_of_both = 1;
+    const Tile below{1, 0}, upper{0, 0}, lower{1, 1};
+    return {{{below, upper}, {0, 0}}, {{below, upper}, {1, 1}}, {{lower, lower}, {0, 1}}};
+  }
   std::vector<Duo> one;
   std::vector<Tile> left;
   Tile lent;

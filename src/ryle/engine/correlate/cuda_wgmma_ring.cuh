@@ -69,6 +69,7 @@ struct Ring {
   unsigned turn = 0;
   bool columns_first = false;  // of a piece: the order of its operands
   bool keeps = true;           // of a piece: its sums count
+  bool idle_second = false;    // of a piece: every other slot is for the other block alone
   __device__ unsigned slot() const { return slots + at * kSlotBytes; }
   __device__ unsigned full() const { return barriers + at * 8; }
   __device__ unsigned empty() const { return barriers + kMostSlots * 8 + at * 8; }
@@ -187,7 +188,13 @@ __device__ inline void produce_duos(const CUtensorMap* map, const RingArgs& a,
       for (int k = 0; k < n_blocks; ++k) {
         const int block = a.first_block + first_block + k;
         bring(task.item.channel, task.first, block, task.common_first);
-        if (task.first != task.second) bring(task.item.channel, task.second, block, false);
+        if (task.idle_second) {
+          cuda::await_alone(ring.empty(), ring.turn ^ 1);
+          cuda::arrive(ring.full());
+          ring.advance();
+        } else if (task.first != task.second) {
+          bring(task.item.channel, task.second, block, false);
+        }
       }
     });
   }
@@ -228,6 +235,13 @@ __device__ inline void multiply_piece(typename Numbers::Sums& sums, Ring& ring, 
     if (k > 0 && lane == 0) ring.release(before);
     before = columns_empty;
     ring.advance();
+    if constexpr (kPart == Part::upper || kPart == Part::lower) {
+      if (ring.idle_second) {
+        ring.await_full();
+        if (lane == 0) ring.release(ring.empty());
+        ring.advance();
+      }
+    }
     Numbers::template load_rows<kPart>(odd, sums, rows, warpgroup, warp, lane, 1);
     if constexpr (kPart == Part::across) {  // all rows are in registers
       __syncwarp();
@@ -261,6 +275,7 @@ __device__ inline void consume(const RingArgs& a, const Tickets& tickets, Ring r
         id = task.id;
         ring.columns_first = uniform(task.columns_first) != 0;
         ring.keeps = task.keeps;
+        ring.idle_second = uniform(task.idle_second) != 0;
       } else {
         item = a.layout.item(id);
       }
