@@ -26,16 +26,21 @@ struct CudaTuningRow {
   int compute_capability;   ///< 10 major + minor
   std::int64_t max_inputs;  ///< rows of an architecture ascend, the first that fits is taken
   CudaTuning tuning;
+  bool halves = false;  ///< of the kernel for cf16
 };
 
 inline constexpr CudaTuningRow kCudaTuning[] = {
     {90, 128, {6, 1024}},  // memory binds: nothing is gained by cutting
     {90, INT64_MAX, {12, 16}},
+    {90, 128, {8, 1024}, true},
+    {90, INT64_MAX, {12, 1024}, true},
 };
 
-constexpr CudaTuning cuda_tuning(int compute_capability, std::int64_t n_inputs) {
+constexpr CudaTuning cuda_tuning(int compute_capability, std::int64_t n_inputs,
+                                 bool halves = false) {
   for (const auto& row : kCudaTuning) {
-    if (row.compute_capability == compute_capability && n_inputs <= row.max_inputs)
+    if (row.compute_capability == compute_capability && n_inputs <= row.max_inputs &&
+        row.halves == halves)
       return row.tuning;
   }
   return {12, 16};

@@ -145,8 +145,9 @@ struct HalvesWorker {
     }
     float* to = a.sums + id * layout.item_sums() + warp_sums;
     if (a.overwrite) {
-      store_sums<kRe>(to, sums.re, lane);
-      store_sums<kIm>(to + layout.part_sums(), sums.im, lane);
+      const bool passing = a.ring.hints && layout.tile_rows > 1;
+      store_sums<kRe>(to, sums.re, lane, passing);
+      store_sums<kIm>(to + layout.part_sums(), sums.im, lane, passing);
     } else {  // one addition a launch to each sum, from one thread block: no order to choose
       add_sums<kRe>(to, sums.re, ring, lane);
       add_sums<kIm>(to + layout.part_sums(), sums.im, ring, lane);
@@ -189,7 +190,7 @@ WgmmaF16Plan plan_wgmma_f16(std::int64_t n_inputs, std::int64_t n_channels, int 
   int multiprocessors = 0;
   RYLE_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
   plan.concurrent_blocks = multiprocessors;
-  plan.tuning = cuda_tuning(90, n_inputs);
+  plan.tuning = cuda_tuning(90, n_inputs, true);
   plan.n_sums = plan.layout.n_sums();
   plan.n_part_sums = n_part_slots(plan.layout.n_items, multiprocessors) * plan.layout.item_sums();
   plan.n_arrived = kWarps * std::int64_t{multiprocessors};
