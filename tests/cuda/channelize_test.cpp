@@ -546,6 +546,28 @@ TEST_F(CudaChannelize, FusedAbsentSamplesAndGulpEdges) {
   expect_rare_differences();
 }
 
+TEST_F(CudaChannelize, FusedIsChosenWhereItAppliesAtAnyAddress) {
+  Case c{.what = "odd address", .config = base(128, SampleFormat::ci8, SampleFormat::ci8)};
+  set_layout(c);
+  const Result wanted = reference(c);
+  auto bytes = make_samples(c);
+  bytes.insert(bytes.begin(), std::byte{1});
+  const auto samples = upload(bytes);
+  Result found = empty_result(c);
+  const auto blocks = upload(found.bytes);
+  Config config = c.config;
+  config.max_spectra = c.n_spectra;
+  auto channelizer = make_channelizer(queue(), config);
+  EXPECT_EQ(channelizer->implementation(), "channelize/cuda/fused");
+  run(queue(), *channelizer, c, samples.data() + 1, found, blocks.data(), c.n_spectra);
+  found.bytes = download(blocks);
+  found.view.data = found.bytes.data();
+  compare(c, found, wanted);
+  expect_rare_differences();
+  config.n_taps = 5;
+  EXPECT_EQ(make_channelizer(queue(), config)->implementation(), "channelize/cuda/shared");
+}
+
 TEST_F(CudaChannelize, FusedSplittingTheCallGivesTheSameBits) {
   for (const std::int64_t k : {128, 1024}) {
     Case c{.what = "fused split", .config = base(k, SampleFormat::ci8, SampleFormat::ci8)};

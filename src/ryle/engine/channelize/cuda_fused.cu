@@ -28,7 +28,7 @@ void launch_kernel(const FusedArguments& a, std::int64_t n_groups, cudaStream_t 
 
 template <int K, int Variant = 0>
 void launch_size(const FusedArguments& a, int n_taps, std::int64_t n_groups, cudaStream_t stream) {
-  const bool dense = a.sample_stride_bytes == kDenseBytes;
+  const bool dense = a.sample_stride_bytes == kDenseBytes && !a.odd;
   if (n_taps == 8) {
     return dense ? launch_kernel<K, Variant, 8, kDenseBytes>(a, n_groups, stream)
                  : launch_kernel<K, Variant, 8, 0>(a, n_groups, stream);

@@ -33,6 +33,7 @@ struct FusedArguments {
   Tick first_tick = 0;
   std::int64_t input_stride_bytes = 0;
   std::int64_t sample_stride_bytes = 0;
+  bool odd = false;                  ///< samples do not lie at even addresses
   const float* filter = nullptr;     ///< [tap][K]
   const float4* twiddles = nullptr;  ///< fused_twiddle_at()
   const float2* gains = nullptr;     ///< [input][channel]
@@ -175,8 +176,9 @@ template <int kStride>
 struct FusedReader {
   const unsigned char* start;
   std::int64_t stride_bytes;
+  bool odd;
   __device__ FusedReader(const FusedArguments& a, int input, std::int64_t sample)
-      : stride_bytes(a.sample_stride_bytes) {
+      : stride_bytes(a.sample_stride_bytes), odd(a.odd) {
     const std::int64_t stride = kStride > 0 ? kStride : a.sample_stride_bytes;
     start = static_cast<const unsigned char*>(a.samples) + input * a.input_stride_bytes +
             sample * stride;
@@ -184,7 +186,8 @@ struct FusedReader {
   __device__ __forceinline__ float2 at(int offset) const {
     const unsigned char* from =
         kStride > 0 ? start + offset * kStride : start + offset * stride_bytes;
-    const unsigned word = fused_read_once(from);
+    const unsigned word =
+        kStride == 0 && odd ? from[0] | unsigned{from[1]} << 8 : fused_read_once(from);
     return {fused_low_byte(word), fused_low_byte(word >> 8)};
   }
 };

@@ -21,7 +21,7 @@ struct FusedPlan {
 FusedPlan plan_fused(const Problem& problem, int shared_limit_bytes);
 
 /// Chooses blocks_per_group and ahead.
-/// @pre a.samples is 2-byte aligned, a.blocks 16-byte aligned in all strides
+/// @pre a.blocks is 16-byte aligned in all strides
 void launch_fused(FusedArguments a, const FusedPlan& plan, int n_points, int n_taps, int n_sm,
                   cudaStream_t stream);
 

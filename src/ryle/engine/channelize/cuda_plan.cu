@@ -129,7 +129,8 @@ class CudaChannelizer final : public Channelizer {
   CudaChannelizer(Queue& queue, const Config& config)
       : problem_(make_problem(config)), device_(cuda::device_of(queue)), host_queue_(Queue::cpu()) {
     const cuda::DeviceScope scope(device_);
-    if (config.implementation == "cuda:fused") fused_ = plan_fused_or_throw();
+    if (config.implementation != "cuda:shared") fused_ = plan_fused(problem_, shared_limit_bytes());
+    if (config.implementation == "cuda:fused" && !fused_.applies()) refuse_fused();
     RYLE_CUDA(cudaDeviceGetAttribute(&n_sm_, cudaDevAttrMultiProcessorCount, device_));
     const std::int64_t inputs = config.n_inputs;
     delays_.resize(static_cast<std::size_t>(inputs));
@@ -215,9 +216,7 @@ class CudaChannelizer final : public Channelizer {
     return limit;
   }
 
-  FusedPlan plan_fused_or_throw() const {
-    const FusedPlan plan = plan_fused(problem_, shared_limit_bytes());
-    if (plan.applies()) return plan;
+  [[noreturn]] static void refuse_fused() {
     throw UnsupportedError(
         "channelize: cuda:fused takes 8-bit complex samples, critically sampled, 4 or 8 taps, 128, "
         "256, 512 or 1024 channels and ci8 or ci4 output, on a device with its shared memory; "
@@ -350,12 +349,9 @@ class CudaChannelizer final : public Channelizer {
   void run_fused(cudaStream_t stream, const Input& input, std::int64_t n_spectra,
                  const Output& output) {
     const Config& config = problem_.config;
-    if (reinterpret_cast<std::uintptr_t>(input.samples) % 2 != 0 ||
-        reinterpret_cast<std::uintptr_t>(output.blocks.data) % 16 != 0) {
-      throw ConfigError(
-          "channelize: cuda:fused wants samples at even addresses and blocks at multiples of 16");
-    }
+    RYLE_ASSERT(reinterpret_cast<std::uintptr_t>(output.blocks.data) % 16 == 0);
     FusedArguments a;
+    a.odd = reinterpret_cast<std::uintptr_t>(input.samples) % 2 != 0;
     a.samples = input.samples;
     a.first_tick = input.first_tick;
     a.input_stride_bytes = config.layout.input_stride_bits / 8;
@@ -454,7 +450,7 @@ class CudaChannelizer final : public Channelizer {
 
 std::vector<std::string> cuda_implementations() {
   if (!cuda_unavailable_reason().empty()) return {};
-  return {"cuda:shared", "cuda:fused"};
+  return {"cuda:fused", "cuda:shared"};
 }
 
 std::unique_ptr<Channelizer> make_cuda_channelizer(Queue& queue, const Config& config) {
@@ -463,7 +459,7 @@ std::unique_ptr<Channelizer> make_cuda_channelizer(Queue& queue, const Config& c
     return std::make_unique<CudaChannelizer>(queue, config);
   }
   throw UnsupportedError("channelize: implementation \"" + wanted +
-                         "\" is not known; on a CUDA queue: cuda, cuda:shared, cuda:fused");
+                         "\" is not known; on a CUDA queue: cuda, cuda:fused, cuda:shared");
 }
 
 }  // namespace ryle::channelize
