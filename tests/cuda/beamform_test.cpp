@@ -198,36 +198,31 @@ TEST_F(CudaBeamform, OddShares) {
 #endif
 
 #ifdef RYLE_HAVE_CUDA
-// Orders of the work and ways out of the warpgroup kernel: 3 blocks of channels, the last one
-// shorter, two blocks of beams, and rows that the copy engine stores.
-TEST_F(CudaBeamform, OrdersAndBulkStores) {
+// Rows of the output with and without the hint to leave the cache.
+TEST_F(CudaBeamform, StoresStreamOrStay) {
   using F = OutputFormat;
-  for (const std::int64_t channels : {1, 2, 100}) {
-    for (const bool bulk : {false, true}) {
-      const CudaTuning tuning{4, 2, channels, bulk};
-      set_cuda_tuning(&tuning);
-      for (const std::int64_t a : {32, 64}) {
-        for (const F format : {F::cf16, F::ci8, F::f32, F::u8}) {
-          Config c = shape(a, 120, 1, 5, 328);
-          if (format == F::cf16 || format == F::ci8) c.output = OutputKind::voltage;
-          c.output_format = format;
-          counted_ = false;
-          check_all(c, {format == F::f32 ? 1.0f : 0.5f, 0});
-          counted_ = true;
-        }
-      }
-      set_cuda_tuning(nullptr);
+  for (const bool streaming : {false, true}) {
+    const CudaTuning tuning{4, 2, streaming};
+    set_cuda_tuning(&tuning);
+    for (const F format : {F::cf16, F::ci8, F::f32}) {
+      Config c = shape(32, 120, 1, 5, 328);
+      if (format != F::f32) c.output = OutputKind::voltage;
+      c.output_format = format;
+      counted_ = false;
+      check_all(c, {format == F::f32 ? 1.0f : 0.5f, 0});
+      counted_ = true;
     }
+    set_cuda_tuning(nullptr);
   }
 }
 
-// 128 spectra at a time, in shares that begin and end anywhere in a channel: fewer than warps, and
-// 2100 of them; every way of filling the ring, read again and again.
+// 128 spectra at a time, in shares that begin and end anywhere in a channel: fewer than blocks, and
+// 2100 of them that warps take in turns over channels of 7; rings that are read again and again.
 TEST_F(CudaBeamform, FewBeamsInAStream) {
   counted_ = false;
-  for (const std::int64_t copy : {0, 1, 2}) {
+  for (const std::int64_t warps : {1, 3, 8, 16}) {
     for (const std::int64_t stages : {2, 3}) {
-      const CudaTuning tuning{1, 1, 0, false, 1, stages, copy};
+      const CudaTuning tuning{1, 1, true, warps == 3 ? 2 : 1, warps, stages, stages == 3};
       set_cuda_tuning(&tuning);
       for (const auto order : {InputOrder::pairs, InputOrder::spectra}) {
         for (const std::int64_t beams : {3, 8, 16}) {
@@ -238,7 +233,7 @@ TEST_F(CudaBeamform, FewBeamsInAStream) {
         }
         Config many = shape(order == InputOrder::pairs ? 32 : 8, 3, 64, 300, 896);
         many.order = order;
-        check_all(many);
+        if (stages == 2) check_all(many);
       }
       set_cuda_tuning(nullptr);
     }
@@ -246,6 +241,24 @@ TEST_F(CudaBeamform, FewBeamsInAStream) {
   counted_ = true;
 }
 #endif
+
+// Three steps of antennas, three groups for four warpgroups: what the ring holds for one must not
+// be taken by another, however late a producer is. Rare, so many times.
+TEST_F(CudaBeamform, LastSetsOfGroupsAreThoseOfTheirWarpgroups) {
+  for (const std::int64_t spectra : {192, 320}) {
+    Config c = shape(96, 21, 1, 8, spectra);
+    c.output = OutputKind::voltage;
+    c.output_format = OutputFormat::cf16;
+    const std::string name = "cuda:sm90_s8_wgmma";
+    if (names(c).front() != name) GTEST_SKIP() << "no warpgroups here";
+    Stream stream(c, spectra);
+    const auto weights = random_weights(c);
+    check(c, weights, stream, stream.all());
+    const Result first = form(c, name, weights, stream, stream.all());
+    for (int k = 0; k < 150; ++k)
+      ASSERT_EQ(form(c, name, weights, stream, stream.all()).values, first.values) << k;
+  }
+}
 
 // Whole slabs and groups take a way without tests, what is left of either another; 4, 8 and 16
 // slabs share a block; several groups go side by side where beams are few. Counted and not.

@@ -2,8 +2,6 @@
 #pragma once
 #include <cuda_fp16.h>
 
-#include <type_traits>
-
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/beamform/cuda_kernels.cuh"
 
@@ -25,22 +23,39 @@ struct RowTable {
   float mul[2], add[2];  // of rows g and g + 8
 };
 
-/// The table of beam `row`: {mul, add}; a sum of 1 is `unit` LSB.
-__device__ inline float2 row_entry(const FusedArgs& a, int row, int channel, float unit) {
-  const bool power = a.output == FusedOutput::integrated || a.output == FusedOutput::power_f32 ||
-                     a.output == FusedOutput::power_u8;
+/// What the table of a beam is made of, as it lies in memory.
+struct RowParts {
+  float weight = 0, scale = 1, offset = 0;
+};
+__device__ inline bool is_power(const FusedArgs& a) {
+  return a.output == FusedOutput::integrated || a.output == FusedOutput::power_f32 ||
+         a.output == FusedOutput::power_u8;
+}
+__device__ inline RowParts row_parts(const FusedArgs& a, int row, int channel) {
+  RowParts parts;
+  if (row >= a.n_beams) return parts;
   const bool codes = a.output == FusedOutput::power_u8 || a.output == FusedOutput::ci8 ||
                      (a.output == FusedOutput::integrated && a.as_bytes);
-  if (row >= a.n_beams) return {0, 0};
-  float w = unit;
-  if (a.weight_scale != nullptr)
-    w *= a.weight_scale[(static_cast<std::int64_t>(row) * a.n_pols + a.pol) * a.n_channels +
-                        channel];
-  if (power) w = w * w * a.gain;
-  if (!codes) return {w, 0};
+  parts.weight =
+      a.weight_scale == nullptr
+          ? 1.0f
+          : a.weight_scale[(static_cast<std::int64_t>(row) * a.n_pols + a.pol) * a.n_channels +
+                           channel];
+  if (!codes) return parts;
   const std::int64_t at =
       (static_cast<std::int64_t>(row) * a.n_products + a.product) * a.n_channels + channel;
-  return {w * a.scale[at], power ? a.offset[at] : 0.0f};
+  parts.scale = a.scale[at];
+  if (is_power(a)) parts.offset = a.offset[at];
+  return parts;
+}
+/// {mul, add}; a sum of 1 is `unit` LSB.
+__device__ inline float2 row_entry(const FusedArgs& a, const RowParts& parts, float unit) {
+  float w = unit * parts.weight;
+  if (is_power(a)) w = w * w * a.gain;
+  return {w * parts.scale, parts.offset};
+}
+__device__ inline float2 row_entry(const FusedArgs& a, int row, int channel, float unit) {
+  return row_entry(a, row_parts(a, row, channel), unit);
 }
 
 __device__ inline RowTable table_of(const float2* rows, int lane) {
@@ -153,7 +168,6 @@ struct Staging {
   static __device__ int offset(int row, int piece) {
     return row * kRowBytes + place(row, piece) * 16;
   }
-  static __device__ void begin() {}
   template <class E>
   static __device__ void flush(const E& e, const std::byte* memory) {
     __syncwarp();
@@ -169,19 +183,19 @@ struct Staging {
     if (e.whole()) {
 #pragma unroll
       for (int k = 0; k < kSlabRows / kRowsAtOnce; ++k, r += kRowsAtOnce, to += stride)
-        store_whole(to, piece_of());
+        store_whole(to, piece_of(), e.a.stores_stream);
     } else {
       for (; r < kSlabRows; r += kRowsAtOnce, to += stride)
         if (e.to.first_row + r < e.a.n_beams) store_part(e, to, first, piece_of());
     }
     __syncwarp();
   }
-  static __device__ void store_whole(std::byte* to, uint4 v) {
-    if constexpr (Bytes < 4) {
+  /// Streaming: as fast as memory, keeps the samples in L2.
+  static __device__ void store_whole(std::byte* to, uint4 v, bool streaming) {
+    if (streaming)
+      __stcs(reinterpret_cast<uint4*>(to), v);
+    else
       *reinterpret_cast<uint4*>(to) = v;
-    } else {
-      __stcs(reinterpret_cast<uint4*>(to), v);  // as fast as memory: keep the samples in L2
-    }
   }
   template <class E>
   static __device__ void store_part(const E& e, std::byte* to, std::int64_t first, uint4 v) {
@@ -194,36 +208,6 @@ struct Staging {
       for (int b = 0; b < Bytes; ++b) to[k * Bytes + b] = from[k * Bytes + b];
   }
 };
-
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL) || !defined(__CUDA_ARCH__)
-/// The same through the copy engine of Hopper, a copy for each row, for whole groups of plain
-/// outputs: the warp goes on while its rows leave. Rows are 16 bytes apart, which 16 copies may be.
-template <int Bytes>
-struct BulkStaging {
-  static constexpr int kRowBytes = kGroupSpectra * Bytes;
-  static constexpr int kPitch = kRowBytes + 16;
-  static constexpr int kBytes = kSlabRows * kPitch;
-  static __device__ int row_of(int lane) { return lane & (kSlabRows - 1); }
-  static __device__ int offset(int row, int piece) { return row * kPitch + piece * 16; }
-  /// The rows before have left.
-  static __device__ void begin() {
-    asm volatile("cp.async.bulk.wait_group.read 0;\n" ::: "memory");
-    __syncwarp();
-  }
-  template <class E>
-  static __device__ void flush(const E& e, const std::byte* memory) {
-    asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
-    __syncwarp();
-    if (e.lane >= kSlabRows) return;
-    const auto from = static_cast<unsigned>(__cvta_generic_to_shared(memory + offset(e.lane, 0)));
-    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\n" ::"l"(
-                     e.to.row + static_cast<std::int64_t>(e.group) * kRowBytes),
-                 "r"(from), "n"(kRowBytes)
-                 : "memory");
-    asm volatile("cp.async.bulk.commit_group;\n" ::: "memory");
-  }
-};
-#endif
 
 /// Powers added over T = 8, 16, 32 or 64 spectra: f32 or u8.
 template <int T>
@@ -326,14 +310,13 @@ struct Integrated {
 };
 
 /// Powers of single spectra, f32.
-template <class Store = Staging<4>>
 struct PowerF32 {
+  using Store = Staging<4>;
   static constexpr int kStagingBytes = Store::kBytes, kValues = kGroupSpectra;
   static __device__ int row_of(int lane) { return Store::row_of(lane); }
   template <int H, class E>
   __device__ void half(const E& e, const int (&re)[4][4], const int (&im)[4][4],
                        std::byte* memory) {
-    if constexpr (H == 0) Store::begin();
 #pragma unroll
     for (int h = 0; h < E::kRows; ++h) {
 #pragma unroll
@@ -419,14 +402,13 @@ struct PowerU8 {
 };
 
 /// Voltages in half precision.
-template <class Store = Staging<4>>
 struct VoltageF16 {
+  using Store = Staging<4>;
   static constexpr int kStagingBytes = Store::kBytes, kValues = kGroupSpectra;
   static __device__ int row_of(int lane) { return Store::row_of(lane); }
   template <int H, class E>
   __device__ void half(const E& e, const int (&re)[4][4], const int (&im)[4][4],
                        std::byte* memory) {
-    if constexpr (H == 0) Store::begin();
 #pragma unroll
     for (int h = 0; h < E::kRows; ++h) {
 #pragma unroll
@@ -450,8 +432,9 @@ struct VoltageF16 {
 };
 
 /// Voltages as codes -127..127.
-template <bool kCounts, class Store = Staging<2>>
+template <bool kCounts>
 struct VoltageI8 {
+  using Store = Staging<2>;
   static constexpr int kStagingBytes = Store::kBytes, kValues = kGroupSpectra;
   static __device__ int row_of(int lane) { return Store::row_of(lane); }
   unsigned low[2] = {}, high[2] = {};
@@ -470,7 +453,6 @@ struct VoltageI8 {
   template <int H, class E>
   __device__ void half(const E& e, const int (&re)[4][4], const int (&im)[4][4],
                        std::byte* memory) {
-    if constexpr (H == 1) Store::begin();
 #pragma unroll
     for (int h = 0; h < E::kRows; ++h) {
       const float mul = e.table.mul[h];
@@ -551,12 +533,9 @@ inline int values_of_group(const FusedArgs& a) {
   return a.output == FusedOutput::integrated ? kGroupSpectra / a.integration : kGroupSpectra;
 }
 
-/// Calls body.operator()<Output>() for the output of a launch; kPlain: nothing counted; kBulk: what
-/// is staged leaves by BulkStaging.
-template <bool kPlain = false, bool kBulk = false, class Body>
+/// Calls body.operator()<Output>() for the output of a launch; kPlain: nothing counted.
+template <bool kPlain = false, class Body>
 void for_output(const FusedArgs& a, const Body& body) {
-  using Wide = std::conditional_t<kBulk, BulkStaging<4>, Staging<4>>;
-  using Narrow = std::conditional_t<kBulk, BulkStaging<2>, Staging<2>>;
   const bool counts = !kPlain && (a.low != nullptr || a.high != nullptr);
   switch (a.output) {
     case FusedOutput::integrated:
@@ -565,17 +544,17 @@ void for_output(const FusedArgs& a, const Body& body) {
       if (a.integration == 32) return body.template operator()<Integrated<32>>();
       return body.template operator()<Integrated<64>>();
     case FusedOutput::power_f32:
-      return body.template operator()<PowerF32<Wide>>();
+      return body.template operator()<PowerF32>();
     case FusedOutput::power_u8:
       if (counts) return body.template operator()<PowerU8<!kPlain>>();
       return body.template operator()<PowerU8<false>>();
     case FusedOutput::cf32:
       return body.template operator()<VoltageF32>();
     case FusedOutput::cf16:
-      return body.template operator()<VoltageF16<Wide>>();
+      return body.template operator()<VoltageF16>();
     case FusedOutput::ci8:
-      if (counts) return body.template operator()<VoltageI8<!kPlain, Narrow>>();
-      return body.template operator()<VoltageI8<false, Narrow>>();
+      if (counts) return body.template operator()<VoltageI8<!kPlain>>();
+      return body.template operator()<VoltageI8<false>>();
   }
 }
 

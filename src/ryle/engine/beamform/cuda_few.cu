@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// 16 beams or fewer, bound by reading samples, on Hopper: blocks stay. Each warp walks through an
-// equal share of all channels and spectra, which lie one behind the other in memory, 128 spectra at
-// a time, with a ring of its own in shared memory that the copy engine fills ahead of it.
+// 16 beams or fewer, bound by reading samples, on Hopper: blocks stay. Each walks through an equal
+// share of all channels and spectra, which lie one behind the other in memory; its warps take
+// turns, 128 spectra each, from a ring of their own in shared memory that the copy engine fills
+// ahead. What a block reads and writes at a time so lies together: few rows of memory are open, and
+// lines of the output are full before they leave the cache.
 #include <algorithm>
 
 #include "ryle/device/cuda/warpgroup.cuh"
@@ -10,26 +12,19 @@
 namespace ryle::beamform::detail {
 namespace {
 
-constexpr int kStreamWarps = 4;   // of a block
-constexpr int kStreamBlocks = 5;  // that may share a multiprocessor: 102 registers
+constexpr int kStreamWarps = 16;  // of a multiprocessor: 128 registers
 constexpr int kRunGroups = 2;     // a run: 128 spectra of 32 antennas, 16 rows of 256 bytes
-constexpr int kRunRows = 16;
 constexpr int kRunRowBytes = 256;
-constexpr int kRunBytes = kRunRows * kRunRowBytes;
+constexpr int kRunBytes = 16 * kRunRowBytes;
 constexpr int kMostStages = 8;
-constexpr int kStreamShared = 227 << 10;  // of a multiprocessor
-constexpr int kBlockReserved = 1 << 10;
-
-/// How a run comes to shared memory. Rows apart by 32 bytes more are read without bank conflicts,
-/// and take 16 copies instead of one, or 8 copies of 16 bytes of every lane.
-enum class RunCopy : std::uint8_t { whole, rows, lanes };
+constexpr int kStreamShared = 226 << 10;  // of a block, what is static aside
 
 /// Where a lane finds what it needs of group `half` of a run.
-__device__ inline int offset_in_run(const Pairs4&, int piece, int half, int lane, int pitch) {
-  return ((lane & 3) + 4 * piece) * pitch + half * 128 + (lane >> 2) * 16;
+__device__ inline int offset_in_run(const Pairs4&, int piece, int half, int lane) {
+  return ((lane & 3) + 4 * piece) * kRunRowBytes + half * 128 + (lane >> 2) * 16;
 }
-__device__ inline int offset_in_run(const Spectra4&, int piece, int half, int lane, int pitch) {
-  return (8 * half + (lane >> 2)) * pitch + piece * 32 + (lane & 3) * 8;
+__device__ inline int offset_in_run(const Spectra4&, int piece, int half, int lane) {
+  return (8 * half + (lane >> 2)) * kRunRowBytes + piece * 32 + (lane & 3) * 8;
 }
 
 /// Runs of all channels in order, [channel][run].
@@ -38,72 +33,56 @@ struct Runs {
   int stages = 0;
 };
 
-__device__ inline void arrive_after_copies(unsigned barrier) {
-  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];\n" ::"r"(barrier) : "memory");
-}
+/// Place of a run.
+struct Turn {
+  int local = 0;  // channel of the launch
+  int run = 0;
+  /// n runs on.
+  __device__ void advance(int n, int per_channel) {
+    run += n;
+    while (run >= per_channel) {
+      run -= per_channel;
+      ++local;
+    }
+  }
+};
 
-/// A warp's ring. What it fetches lies `stages` runs ahead of what it reads.
-template <RunCopy kCopy>
+/// A warp's ring. What it fetches lies `stages` turns ahead of what it reads.
 struct RunRing {
-  static constexpr int kPitch = kCopy == RunCopy::whole ? kRunRowBytes : kRunRowBytes + 32;
-  static constexpr int kStageBytes = kRunRows * kPitch;
   unsigned memory, barriers;  // [stage]
-  int stages, lane;
-  const std::uint8_t* from;  // of the next run fetched
-  std::int64_t to_next_channel;
-  int run, per_channel;  // its place in its channel
-  int left;              // runs to fetch
+  int stages;
   int fetch_stage = 0, read_stage = 0;
   unsigned parity = 0;
 
-  __device__ void begin(unsigned memory_, unsigned barriers_, int stages_, int lane_) {
-    memory = memory_;
-    barriers = barriers_;
-    stages = stages_;
-    lane = lane_;
+  __device__ RunRing(unsigned memory_, unsigned barriers_, int stages_, int lane)
+      : memory(memory_), barriers(barriers_), stages(stages_) {
     if (lane == 0) {
       for (int s = 0; s < stages; ++s)
-        asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n" ::"r"(barriers + 8 * s),
-                     "r"(kCopy == RunCopy::lanes ? 32 : 1)
-                     : "memory");
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;\n" ::"r"(barriers + 8 * s) : "memory");
       cuda::barriers_begun();
     }
     __syncwarp();
   }
-  __device__ void fetch() {
-    if (left == 0) return;
-    --left;
+  /// One lane.
+  __device__ void fetch(const std::uint8_t* from, bool once, std::uint64_t policy) {
     const unsigned barrier = barriers + 8 * fetch_stage;
-    const unsigned to = memory + fetch_stage * kStageBytes;
-    if constexpr (kCopy == RunCopy::lanes) {
-      const std::uint8_t* mine = from + lane * 16;
-      const unsigned at = to + (lane >> 4) * kPitch + (lane & 15) * 16;
-#pragma unroll
-      for (int k = 0; k < kRunBytes / 512; ++k)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(at + 2 * k * kPitch),
-                     "l"(mine + k * 512)
-                     : "memory");
-      arrive_after_copies(barrier);
+    cuda::arrive_and_expect(barrier, kRunBytes);
+    const unsigned to = memory + fetch_stage * kRunBytes;
+    if (once) {
+      asm volatile(
+          "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], "
+          "[%1], %2, [%3], %4;\n" ::"r"(to),
+          "l"(from), "n"(kRunBytes), "r"(barrier), "l"(policy)
+          : "memory");
     } else {
-      if (lane == 0) cuda::arrive_and_expect(barrier, kRunBytes);
-      if constexpr (kCopy == RunCopy::whole) {
-        if (lane == 0) cuda::copy_bulk(to, from, kRunBytes, barrier);
-      } else {
-        if (lane < kRunRows)
-          cuda::copy_bulk(to + lane * kPitch, from + lane * kRunRowBytes, kRunRowBytes, barrier);
-      }
+      cuda::copy_bulk(to, from, kRunBytes, barrier);
     }
     fetch_stage = fetch_stage + 1 == stages ? 0 : fetch_stage + 1;
-    from += kRunBytes;
-    if (++run == per_channel) {
-      run = 0;
-      from += to_next_channel;
-    }
   }
   /// Where the next run lies, when it is there.
-  __device__ unsigned arrived() {
+  __device__ unsigned arrived() const {
     cuda::await(barriers + 8 * read_stage, parity);
-    return memory + read_stage * kStageBytes;
+    return memory + read_stage * kRunBytes;
   }
   /// All lanes have read the run.
   __device__ void release() {
@@ -112,7 +91,6 @@ struct RunRing {
       read_stage = 0;
       parity ^= 1;
     }
-    fetch();
   }
 };
 
@@ -129,94 +107,94 @@ __device__ inline void read_piece(uint2& v, unsigned address) {
                : "memory");
 }
 
-template <class Loader, class Output, int kRows, bool kPlain, RunCopy kCopy>
-__global__ void __launch_bounds__(32 * kStreamWarps, kStreamBlocks)
-    few_stream(const __grid_constant__ FusedArgs a, Runs runs) {
+template <class Loader, class Output, int kRows, bool kPlain>
+__global__ void __launch_bounds__(32 * kStreamWarps, 1)
+    few_stream(const __grid_constant__ FusedArgs a, int per_channel, int stages) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  extern __shared__ uint4 shared[];
+  extern __shared__ __align__(128) uint4 shared[];
   __shared__ std::uint64_t barriers[kStreamWarps][kMostStages];
-  using Ring = RunRing<kCopy>;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  const std::int64_t all = std::int64_t{runs.per_channel} * a.launch_channels;
-  const std::int64_t n_warps = std::int64_t{gridDim.x} * kStreamWarps;
-  const std::int64_t mine = std::int64_t{blockIdx.x} * kStreamWarps + warp;
-  const std::int64_t begin = all * mine / n_warps;
-  int left = static_cast<int>(all * (mine + 1) / n_warps - begin);
-  if (left == 0) return;
-  int local = static_cast<int>(begin / runs.per_channel);
-  int run = static_cast<int>(begin - std::int64_t{local} * runs.per_channel);
+  const int n_warps = static_cast<int>(blockDim.x >> 5);
+  const std::int64_t all = std::int64_t{per_channel} * a.launch_channels;
+  const std::int64_t begin = all * blockIdx.x / gridDim.x;
+  const std::int64_t end = all * (blockIdx.x + 1) / gridDim.x;
+  int left = (static_cast<int>(end - begin) - warp + n_warps - 1) / n_warps;  // turns of this warp
+  if (left <= 0) return;
+  Turn now{static_cast<int>(begin / per_channel), 0};
+  now.run = static_cast<int>(begin - std::int64_t{now.local} * per_channel);
+  now.advance(warp, per_channel);
 
-  std::byte* staging = reinterpret_cast<std::byte*>(shared) + warp * Output::kStagingBytes;
-  const unsigned rings = cuda::shared_address(shared) + kStreamWarps * Output::kStagingBytes;
-  Ring ring;
-  ring.begin(rings + warp * runs.stages * Ring::kStageBytes, cuda::shared_address(barriers[warp]),
-             runs.stages, lane);
-  ring.to_next_channel = a.channel_stride_bytes - std::int64_t{runs.per_channel} * kRunBytes;
-  ring.from = a.samples + (a.first_channel + local) * a.channel_stride_bytes +
-              (std::int64_t{a.first_group} / kRunGroups + run) * kRunBytes;
-  ring.run = run;
-  ring.per_channel = runs.per_channel;
-  ring.left = left;
-  for (int s = 0; s < runs.stages; ++s) ring.fetch();
+  std::byte* staging = reinterpret_cast<std::byte*>(shared) + n_warps * stages * kRunBytes +
+                       warp * Output::kStagingBytes;
+  RunRing ring(cuda::shared_address(shared) + warp * stages * kRunBytes,
+               cuda::shared_address(barriers[warp]), stages, lane);
+  std::uint64_t policy = 0;
+  asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;\n" : "=l"(policy));
+  const std::uint8_t* samples = a.samples + a.first_channel * a.channel_stride_bytes +
+                                std::int64_t{a.first_group} / kRunGroups * kRunBytes;
+  Turn ahead = now;
+  int to_fetch = left;
+  const auto fetch = [&] {
+    if (to_fetch == 0) return;
+    --to_fetch;
+    if (lane == 0)
+      ring.fetch(
+          samples + ahead.local * a.channel_stride_bytes + std::int64_t{ahead.run} * kRunBytes,
+          a.read_once, policy);
+    ahead.advance(n_warps, per_channel);
+  };
+  for (int s = 0; s < stages; ++s) fetch();
 
+  FewFetched next;  // of the next channel, on its way while this one is worked on
+  next.load(a, a.first_channel + now.local, lane);
   while (left > 0) {
-    const int channel = a.first_channel + local;
+    const int channel = a.first_channel + now.local, local = now.local;
     FewWeights<kRows> w;
-    w.load(a, channel, lane, Loader::kUnit);
+    w.take(a, next, Loader::kUnit);
+    if (local + 1 < a.launch_channels) next.load(a, channel + 1, lane);
     const Destination to = destination<Output>(a, 0, local, channel, lane);
-    const int end = min(run + left, runs.per_channel);
-    left -= end - run;
-    for (; run < end; ++run) {
+    for (; left > 0 && now.local == local; --left, now.advance(n_warps, per_channel)) {
       const unsigned place = ring.arrived();
 #pragma unroll 1
       for (int half = 0; half < kRunGroups; ++half) {
-        Loader now;
+        Loader pieces;
 #pragma unroll
         for (int k = 0; k < Loader::kPieces; ++k)
-          read_piece(now.raw[k], place + offset_in_run(now, k, half, lane, Ring::kPitch));
-        if (half == kRunGroups - 1) ring.release();
-        work_on<kRows, kPlain, Loader, Output>(a, w, now, to, run * kRunGroups + half, lane,
+          read_piece(pieces.raw[k], place + offset_in_run(pieces, k, half, lane));
+        if (half == kRunGroups - 1) {
+          ring.release();
+          fetch();
+        }
+        work_on<kRows, kPlain, Loader, Output>(a, w, pieces, to, now.run * kRunGroups + half, lane,
                                                staging);
       }
     }
-    run = 0;
-    ++local;
   }
 #else
   __trap();  // not offered where has_warpgroup_products() says no
 #endif
 }
 
-template <class Loader, RunCopy kCopy>
-void launch_stream(const FusedArgs& a, cudaStream_t stream) {
+template <class Loader>
+void choose_stream(const FusedArgs& a, cudaStream_t stream) {
   for_few(a, [&]<class Output, int kRows, bool kPlain>() {
-    auto* kernel = few_stream<Loader, Output, kRows, kPlain, kCopy>;
-    Runs runs;
-    runs.per_channel = a.n_groups / kRunGroups;
-    runs.stages = std::clamp(a.stages, 2, kMostStages);
+    auto* kernel = few_stream<Loader, Output, kRows, kPlain>;
+    const int warps = std::clamp(a.stream_warps, 1, kStreamWarps);
     const auto bytes_of = [&](int stages) {
-      return kStreamWarps * (Output::kStagingBytes + stages * RunRing<kCopy>::kStageBytes);
+      return warps * (Output::kStagingBytes + stages * kRunBytes);
     };
-    int blocks = std::clamp(a.blocks_together, 1, kStreamBlocks);
-    while (blocks > 1 && blocks * (bytes_of(runs.stages) + kBlockReserved) > kStreamShared)
-      --blocks;
-    while (runs.stages > 2 && bytes_of(runs.stages) + kBlockReserved > kStreamShared) --runs.stages;
-    const int bytes = bytes_of(runs.stages);
+    int stages = std::clamp(a.stages, 2, kMostStages);
+    while (stages > 2 && bytes_of(stages) > kStreamShared) --stages;
+    const int bytes = bytes_of(stages);
     int device = 0, multiprocessors = 0;
     RYLE_CUDA(cudaGetDevice(&device));
     RYLE_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
     RYLE_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-    kernel<<<static_cast<unsigned>(multiprocessors * blocks), 32 * kStreamWarps,
-             static_cast<std::size_t>(bytes), stream>>>(a, runs);
+    kernel<<<static_cast<unsigned>(multiprocessors * a.blocks_together),
+             static_cast<unsigned>(32 * warps), static_cast<std::size_t>(bytes), stream>>>(
+        a, a.n_groups / kRunGroups, stages);
     RYLE_CUDA_LAUNCHED("beamform few beams, streamed");
   });
-}
-
-template <class Loader>
-void choose_copy(const FusedArgs& a, cudaStream_t stream) {
-  if (a.run_copy == 1) return launch_stream<Loader, RunCopy::rows>(a, stream);
-  if (a.run_copy == 2) return launch_stream<Loader, RunCopy::lanes>(a, stream);
-  launch_stream<Loader, RunCopy::whole>(a, stream);
 }
 
 }  // namespace
@@ -233,8 +211,8 @@ bool is_streamable(const FusedArgs& a) {
 
 void launch_few(const FusedArgs& a, cudaStream_t stream) {
   if (a.n_groups == 0 || a.n_slabs == 0) return;
-  if (a.layout == FusedLayout::pairs4) return choose_copy<Pairs4>(a, stream);
-  choose_copy<Spectra4>(a, stream);
+  if (a.layout == FusedLayout::pairs4) return choose_stream<Pairs4>(a, stream);
+  choose_stream<Spectra4>(a, stream);
 }
 
 }  // namespace ryle::beamform::detail

@@ -7,17 +7,28 @@
 /// ones imaginary sums of the same beams.
 namespace ryle::beamform::detail {
 
+/// Weights of a channel and a lane on their way: nothing is made of them before they are needed.
+struct FewFetched {
+  uint4 w[3];
+  RowParts rows[2];
+  __device__ void load(const FusedArgs& a, int channel, int lane) {
+    const std::int64_t cell = static_cast<std::int64_t>(a.pol) * a.n_channels + channel;
+    const uint4* from = a.fragments + cell * 96 + lane;
+#pragma unroll
+    for (int p = 0; p < 3; ++p) w[p] = __ldg(from + 32 * p);
+    rows[0] = row_parts(a, lane >> 2, channel);
+    rows[1] = row_parts(a, (lane >> 2) + 8, channel);
+  }
+};
+
 template <int kRows>
 struct FewWeights {
   uint4 real, minus_imaginary, imaginary;
   RowTable table;
-  /// Of a channel and a lane.
-  __device__ void load(const FusedArgs& a, int channel, int lane, float unit) {
-    const std::int64_t cell = static_cast<std::int64_t>(a.pol) * a.n_channels + channel;
-    const uint4* from = a.fragments + cell * 96 + lane;
-    const uint4 w[3] = {__ldg(from), __ldg(from + 32), __ldg(from + 64)};
-    const float2 upper = row_entry(a, lane >> 2, channel, unit);
-    const float2 lower = kRows == 1 ? float2{} : row_entry(a, (lane >> 2) + 8, channel, unit);
+  __device__ void take(const FusedArgs& a, const FewFetched& f, float unit) {
+    const auto& w = f.w;
+    const float2 upper = row_entry(a, f.rows[0], unit);
+    const float2 lower = kRows == 1 ? float2{} : row_entry(a, f.rows[1], unit);
     table = {{upper.x, lower.x}, {upper.y, lower.y}};
     if constexpr (kRows == 2) {
       real = w[0];
@@ -31,6 +42,11 @@ struct FewWeights {
       minus_imaginary = {w[1].x, w[0].x, w[1].z, w[0].z};
 #endif
     }
+  }
+  __device__ void load(const FusedArgs& a, int channel, int lane, float unit) {
+    FewFetched fetched;
+    fetched.load(a, channel, lane);
+    take(a, fetched, unit);
   }
 };
 

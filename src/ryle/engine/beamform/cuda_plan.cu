@@ -333,11 +333,11 @@ FusedArgs CudaBeamformer::operands(Queue& queue, const Input& input, int pol) {
   const CudaTuning tuning = tuning_override().value_or(tuning_);
   a.slabs_per_block = static_cast<int>(std::min<std::int64_t>(tuning.slabs_per_block, n_slabs_));
   a.groups_per_item = static_cast<int>(tuning.groups_per_item);
-  a.channels_together = static_cast<int>(tuning.channels_together);
-  a.bulk_stores = tuning.bulk_stores;
+  a.stores_stream = tuning.stores_stream && (tuning_override() || config_.bytes_per_value() >= 4);
   a.blocks_together = static_cast<int>(tuning.blocks);
   a.stages = static_cast<int>(tuning.stages);
-  a.run_copy = static_cast<int>(tuning.copy);
+  a.stream_warps = static_cast<int>(tuning.warps);
+  a.read_once = tuning.read_once;
   if (readable_as_is(input)) {
     const bool pairs = config_.order == InputOrder::pairs;
     a.layout = pairs ? FusedLayout::pairs4 : FusedLayout::spectra4;

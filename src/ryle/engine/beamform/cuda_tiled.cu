@@ -109,7 +109,7 @@ void choose_tiled(const FusedArgs& a, cudaStream_t stream) {
 
 std::int64_t staging_bytes(FusedOutput output) {
   if (output == FusedOutput::power_f32 || output == FusedOutput::cf16)
-    return PowerF32<>::kStagingBytes;
+    return PowerF32::kStagingBytes;
   return output == FusedOutput::ci8 ? VoltageI8<false>::kStagingBytes : 0;
 }
 

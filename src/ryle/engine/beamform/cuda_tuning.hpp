@@ -12,12 +12,11 @@ enum class CudaTuningKernel : std::uint8_t { direct, tiled, wgmma, few };
 struct CudaTuning {
   std::int64_t slabs_per_block = 1;  ///< 16 beams each: their weights share a block
   std::int64_t groups_per_item = 1;  ///< 64 spectra each: a block's share of a gulp
-  /// wgmma: channels that are walked through before the next beams; 0 = one.
-  std::int64_t channels_together = 0;
-  bool bulk_stores = false;  ///< wgmma: staged rows leave by the copy engine
-  /// few: blocks of a multiprocessor, stages of 4 KiB of a warp's ring, and how they are filled: 0
-  /// one copy, 1 a copy for each row, 2 copies of lanes.
-  std::int64_t blocks = 4, stages = 3, copy = 0;
+  bool stores_stream = true;         ///< staged rows of the output are the first to leave the cache
+  /// few: blocks of a multiprocessor, their warps, stages of 4 KiB of a warp's ring, and whether
+  /// samples are the first to leave the cache.
+  std::int64_t blocks = 1, warps = 8, stages = 2;
+  bool read_once = false;
 };
 
 struct CudaTuningRow {
@@ -37,8 +36,8 @@ inline constexpr CudaTuningRow kCudaTuning[] = {
     {CudaTuningKernel::tiled, INT64_MAX, true, {6, 64}},
     {CudaTuningKernel::wgmma, INT64_MAX, false, {16, 32}},  // 4, 8 or 16 slabs
     {CudaTuningKernel::wgmma, INT64_MAX, true, {16, 32}},
-    {CudaTuningKernel::few, INT64_MAX, false, {1, 1, 0, false, 4, 3, 0}},
-    {CudaTuningKernel::few, INT64_MAX, true, {1, 1, 0, false, 4, 3, 0}},
+    {CudaTuningKernel::few, INT64_MAX, false, {1, 1, true, 1, 8, 2, false}},
+    {CudaTuningKernel::few, INT64_MAX, true, {1, 1, true, 1, 8, 2, false}},
 };
 
 constexpr CudaTuning cuda_tuning(CudaTuningKernel kernel, std::int64_t n_slabs, bool voltage) {

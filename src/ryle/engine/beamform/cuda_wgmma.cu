@@ -94,18 +94,11 @@ __device__ inline void multiply_chunk(int (&re)[2][4][4], int (&im)[2][4][4], co
 /// Some slabs of beams and groups of spectra of one channel.
 struct Share {
   int first_slab, n_slabs, first_group, n_groups, local, channel;
-  /// Order [channels / together][beams][channel of those together][spectra]: what is written at a
-  /// time lies together.
   __device__ Share(const FusedArgs& a, int id, int beam_blocks, int items) {
-    const int item = id % items;
-    id /= items;
-    const int set = id / (beam_blocks * a.channels_together);
-    const int place = id - set * beam_blocks * a.channels_together;
-    const int together = min(a.channels_together, a.launch_channels - set * a.channels_together);
-    const int beams = place / together;
-    first_slab = a.slabs_before + beams * a.slabs_per_block;
-    first_group = a.groups_before + item * a.groups_per_item;
-    local = set * a.channels_together + place - beams * together;
+    first_slab = a.slabs_before + id % beam_blocks * a.slabs_per_block;
+    id /= beam_blocks;
+    first_group = a.groups_before + id % items * a.groups_per_item;
+    local = id / items;
     channel = a.first_channel + local;
     n_slabs = min(a.slabs_per_block, a.slabs_end - first_slab);
     n_groups = min(a.groups_per_item, a.groups_end - first_group);
@@ -113,15 +106,24 @@ struct Share {
 };
 
 /// Order of the chunks of a share: as many groups side by side as there are warpgroups for one tile
-/// of beams (`ways`), each with its steps of antennas.
+/// of beams (`ways`), each with its steps of antennas. Where the last set has fewer groups than
+/// ways, chunks of none take the places: a stage of the ring is always of the same way, which has
+/// so seen the phase before the one it waits for. (A barrier tells only the parity of a phase: who
+/// waits two ahead goes on at once, with the samples of another.)
 struct Order {
   int ways, steps, n_groups;
+  __device__ int n_chunks() const {
+#if RYLE_MUTANT == 1488
+    return n_groups * steps;
+#else
+    return (n_groups + ways - 1) / ways * ways * steps;
+#endif
+  }
   __device__ void at(int place, int& group, int& step) const {
     const int set = place / (ways * steps);
-    const int side_by_side = min(ways, n_groups - set * ways);
     const int rest = place - set * ways * steps;
-    step = rest / side_by_side;
-    group = set * ways + rest - step * side_by_side;
+    step = rest / ways;
+    group = set * ways + rest - step * ways;
   }
 };
 
@@ -163,32 +165,35 @@ __device__ void produce(const FusedArgs& a, const Memory& m, int beam_blocks, in
     }
     const std::uint8_t* samples = a.samples + share.channel * a.channel_stride_bytes;
     const Order order{ways, steps, share.n_groups};
-    const int n_chunks = share.n_groups * steps;
-    const auto load = [&](int place) {
+    const int n_chunks = order.n_chunks();
+    const auto load = [&](int place, Loader& loader) {
       int group = place, step = 0;
       if constexpr (!kOneStep) order.at(place, group, step);
-      Loader loader;
-      loader.load(a, samples, share.first_group + group, step, lane);
-      return loader;
+      if (group < share.n_groups) loader.load(a, samples, share.first_group + group, step, lane);
+      return group < share.n_groups;
     };
     int place = (warp - count) & (kProducerWarps - 1);
     if (place < n_chunks) {
-      Loader next = load(place);
+      Loader next;
+      bool filled_next = load(place, next);
       for (; place < n_chunks; place += kProducerWarps) {
         const Loader now = next;
-        if (place + kProducerWarps < n_chunks) next = load(place + kProducerWarps);
+        const bool filled = filled_next;
+        if (place + kProducerWarps < n_chunks) filled_next = load(place + kProducerWarps, next);
         const int stage = (count + place) % kRing;
         await(&m.barriers->empty[stage], ((count + place) / kRing & 1) ^ 1);
-        unsigned* to = reinterpret_cast<unsigned*>(m.ring + stage * kChunkBytes) + lane;
+        if (filled) {
+          unsigned* to = reinterpret_cast<unsigned*>(m.ring + stage * kChunkBytes) + lane;
 #pragma unroll
-        for (int j = 0; j < 8; ++j) {
-          const Columns c = now.tile(j);
-          to[j * 64] = c.re[0];
-          to[j * 64 + 32] = c.re[1];
-          to[kPlaneBytes / 4 + j * 64] = c.im[0];
-          to[kPlaneBytes / 4 + j * 64 + 32] = c.im[1];
+          for (int j = 0; j < 8; ++j) {
+            const Columns c = now.tile(j);
+            to[j * 64] = c.re[0];
+            to[j * 64 + 32] = c.re[1];
+            to[kPlaneBytes / 4 + j * 64] = c.im[0];
+            to[kPlaneBytes / 4 + j * 64 + 32] = c.im[1];
+          }
+          asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
         }
-        asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
         __syncwarp();
         if (lane == 0) arrive(&m.barriers->full[stage]);
       }
@@ -245,9 +250,8 @@ __device__ void consume(const FusedArgs& a, const Memory& m, int beam_blocks, in
       for (int p = 0; p < 3; ++p) into[p] = shared_vector(weights + step * kWeightBytes + p * 512);
     };
     const int end = share.first_group + share.n_groups;
-    int place = count + way, side_by_side = ways;
+    int place = count + way;
     for (int group = share.first_group + way; group < end; group += ways) {
-      if constexpr (!kOneStep) side_by_side = min(ways, end - (group - way));
       const float2 upper = shared_pair(rows), lower = shared_pair(rows + 8 * sizeof(float2));
       const Epilogue<2, kPlain> e(a, {{upper.x, lower.x}, {upper.y, lower.y}}, to, group, lane);
       int re[2][4][4], im[2][4][4];
@@ -263,7 +267,7 @@ __device__ void consume(const FusedArgs& a, const Memory& m, int beam_blocks, in
         const auto next = [&](uint4(&with)[3], int step) {
           const unsigned before = stage;
           fetch(with, step);
-          place += side_by_side;
+          place += ways;
           multiply_chunk<0>(re, im, with, chunk());
           wait_products<1>();
           if (lane == 0) arrive(full + kEmpty + before * 8);
@@ -278,18 +282,21 @@ __device__ void consume(const FusedArgs& a, const Memory& m, int beam_blocks, in
       settle(re);
       settle(im);
       if (lane == 0) arrive(full + kEmpty + stage * 8);
-      place += side_by_side;  // this way's first chunk of the next set of groups
+      place += ways;  // this way's first chunk of the next set of groups
       if (!exists) continue;
       Output out;
       out.template half<0>(e, re[0], im[0], staging);
       out.template half<1>(e, re[1], im[1], staging);
       out.finish(e, staging);
     }
-    count += share.n_groups * steps;
+    count += Order{ways, steps, share.n_groups}.n_chunks();
+    for (; place < count; place += ways) {  // chunks of no group
+      await(full + place % kRing * 8, place / kRing & 1);
+      if (lane == 0) arrive(full + kEmpty + place % kRing * 8);
+    }
     __syncwarp();
     if (lane == 0) arrive(&m.barriers->set_empty[set]);
   }
-  if (a.bulk_stores) asm volatile("cp.async.bulk.wait_group 0;\n" ::: "memory");
 }
 
 #endif  // __CUDA_ARCH_FEAT_SM90_ALL
@@ -374,22 +381,16 @@ void choose_wgmma(FusedArgs a, cudaStream_t stream) {
   };
   a.slabs_end = a.n_slabs;
   a.groups_end = a.n_groups;
-  a.channels_together = std::clamp(a.channels_together, 1, a.launch_channels);
   if (!is_plain(a)) return rest();
   const int slabs = a.n_beams / kSlabRows;
   const int groups =
       static_cast<int>(std::min<std::int64_t>(a.n_groups, a.n_values / values_of_group(a)));
   a.slabs_end = slabs;
   a.groups_end = groups;
-  const auto whole = [&]<class Output>() {
+  for_output<true>(a, [&]<class Output>() {
     if (a.n_steps == 1) return launch<Loader, Output, true, true>(a, stream);
     launch<Loader, Output, false, true>(a, stream);
-  };
-  if (a.bulk_stores) {
-    for_output<true, true>(a, whole);
-  } else {
-    for_output<true>(a, whole);
-  }
+  });
   a.slabs_before = slabs;  // a slab with beams missing
   a.slabs_end = a.n_slabs;
   rest();
