@@ -165,6 +165,9 @@ constexpr CudaTuning kSearch[] = {{5, 1024},
                                   {12, 1024},
                                   {5, 1024, false, false, true},
                                   {8, 1024, false, false, true},
+                                  {6, 1024, false, false, true, 4},
+                                  {12, 1024, false, false, true, 4},
+                                  {12, 1024, false, false, true, 8},
                                   {12, 1024, false, false, true},
                                   {8, 1024, true},
                                   {12, 1024, true},
@@ -238,6 +241,7 @@ void measure(const Case& c, const Options& options, const Ceilings& ceilings, co
     r.sizes.emplace_back("clusters", tuning.clusters);
     r.sizes.emplace_back("early", tuning.early);
     r.sizes.emplace_back("hints", tuning.hints);
+    r.sizes.emplace_back("burst", tuning.burst);
     r.verified = c.format == SampleFormat::cf16  // other cuts, other roundings
                      ? verify(queue, *correlator, view(0), c)
                      : hash_of_sums(queue, *correlator, view(0), c) == wanted;

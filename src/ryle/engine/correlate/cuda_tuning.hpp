@@ -13,6 +13,7 @@ struct CudaTuning {
   bool clusters = false;  ///< of two thread blocks, which bring operands for one another
   bool early = false;     ///< a launch begins while the one before it ends
   bool hints = false;     ///< what nobody reads again leaves the second-level cache first
+  int burst = 1;          ///< blocks on the diagonal that are asked for at once, without clusters
 };
 
 inline constexpr int kMostSlots = 12;

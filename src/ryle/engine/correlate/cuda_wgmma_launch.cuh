@@ -23,6 +23,7 @@ RingArgs ring_of(const Plan& plan, const detail::CudaGulp& gulp, const CudaTunin
   a.shares =
       shares_of(a.clusters ? a.duos.n(plan.layout) : plan.layout.n_items, gulp.n_blocks,
                 a.clusters ? plan.concurrent_blocks / 2 : plan.concurrent_blocks, least_blocks);
+  a.burst = std::min(tuning.burst, std::max(1, tuning.slots - 2));
   a.n_slots =
       std::clamp(tuning.slots, a.clusters ? kLeastSlotsOfClusters : kLeastSlots, kMostSlots);
   return a;

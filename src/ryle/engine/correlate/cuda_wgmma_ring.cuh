@@ -38,6 +38,7 @@ struct RingArgs {
   bool clusters = false;  ///< of two thread blocks, which bring operands for one another
   Duos duos;              ///< with clusters
   bool hints = false;     ///< CudaTuning::hints
+  int burst = 1;          ///< CudaTuning::burst, below n_slots
   int n_slots = 0;
   int* next_share = nullptr;   ///< 0 before the launch
   int* other_share = nullptr;  ///< if there is one: 0 after it
@@ -154,6 +155,12 @@ __device__ inline void produce(const CUtensorMap* map, const RingArgs& a, const 
       const std::uint64_t policy = a.layout.tile_rows == (diagonal ? 1 : 2) ? last_time : normal;
       for (int k = 0; k < n_blocks; ++k) {
         const int block = a.first_block + first_block + k;
+        if (diagonal && a.burst > 1 && k % a.burst == 0) {
+          Ring last = ring;  // is free when those before it are
+          const int ahead = min(a.burst, n_blocks - k) - 1;
+          for (int m = 0; m < ahead; ++m) last.advance();
+          cuda::await_alone(last.empty(), last.turn ^ 1);
+        }
         bring(item.channel, item.tile.row * kTile, block, policy);
         if (!diagonal) bring(item.channel, item.tile.column * kTile, block, policy);
       }
