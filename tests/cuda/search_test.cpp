@@ -232,7 +232,9 @@ template <class T>
 void detect_case(Queue& queue, std::int64_t n_columns, std::int64_t max_width, double threshold,
                  bool weighted, std::uint64_t seed, double rms = 256) {
   constexpr std::int64_t kTrials = 9;
-  const std::int64_t stride = n_columns + 3, cells = (n_columns + 63) / 64 + 1;
+  // Rows in whole words are taken to shared memory.
+  const std::int64_t stride = seed % 2 == 1 ? (n_columns + 7) / 8 * 8 : n_columns + 3;
+  const std::int64_t cells = (n_columns + 63) / 64 + 1;
   std::vector<T> sums(static_cast<std::size_t>(kTrials * stride));
   std::vector<float> weights(static_cast<std::size_t>(kTrials * cells));
   for (std::int64_t i = 0; i < kTrials; ++i) {

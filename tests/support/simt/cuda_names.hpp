@@ -204,7 +204,9 @@ inline int __float_as_int(float x) { return std::bit_cast<int>(x); }
 inline float __int_as_float(int x) { return std::bit_cast<float>(x); }
 inline long long __double_as_longlong(double x) { return std::bit_cast<long long>(x); }
 inline double __longlong_as_double(long long x) { return std::bit_cast<double>(x); }
-inline int __float2int_rn(float x) { return static_cast<int>(std::nearbyint(x)); }
+inline int __float2int_rn(float x) {
+  return static_cast<int>(std::clamp(std::nearbyint(double{x}), -2147483648.0, 2147483647.0));
+}
 inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 inline void __sincosf(float x, float* sine, float* cosine) {
   *sine = std::sin(x);

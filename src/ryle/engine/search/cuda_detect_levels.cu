@@ -15,6 +15,9 @@ constexpr int kStartWarps = 4;
 constexpr int kSample = 512;  // values the median comes from
 constexpr int kOwn = kSample / 32;
 constexpr int kMomentThreads = 256;
+constexpr int kMostMomentThreads = 512;  // of a long row in shared memory
+constexpr std::int64_t kShortRow = 16384;
+constexpr std::int64_t kMostRow_bytes = 104 * 1024;  // two thread blocks a multiprocessor
 constexpr int kLimitTrials = 8;
 constexpr int kLimitThreads = 256;
 constexpr unsigned kAll = 0xffffffffu;
@@ -125,7 +128,32 @@ __device__ void take_sample(const DeviceInput& in, const float* weights, const T
   }
 }
 
-// Sums stay below 2^31: at most 2^20 channels of 255.
+/// Center and clip of `n_sample` values, at(k) the k-th of them; by a warp. Sums stay below 2^31:
+/// at most 2^20 channels of 255.
+template <class T, class At>
+__device__ __forceinline__ void set_center(int n_sample, int lane, const At& at, TrialStart& t) {
+  if (n_sample < 16) return;
+  constexpr int kBits = sizeof(T) == 2 ? 16 : 31;
+  int values[kOwn], farthest = 0;
+#pragma unroll
+  for (int k = 0; k < kOwn; ++k) {
+    const int i = lane + 32 * k;
+    values[k] = i < n_sample ? at(i) : 0x7fffffff;
+  }
+  t.center = ranked(values, n_sample / 2, kBits);
+#pragma unroll
+  for (int k = 0; k < kOwn; ++k) {
+    if (lane + 32 * k >= n_sample) continue;
+    values[k] = abs(values[k] - t.center);
+    farthest = max(farthest, values[k]);
+  }
+  const int mad = ranked(values, n_sample / 2, kBits);
+  // As clip_of().
+  const double clip = ceil(product(3 * 1.4826, static_cast<double>(mad)));
+  t.clip = mad > 0 ? static_cast<int>(fmin(clip, 2147483647.0))
+                   : static_cast<int>(__reduce_max_sync(kAll, farthest));
+}
+
 template <class T>
 __global__ void __launch_bounds__(32 * kStartWarps)
     find_centers(const DeviceInput in, TrialStart* starts) {
@@ -140,25 +168,8 @@ __global__ void __launch_bounds__(32 * kStartWarps)
   const int n_sample = static_cast<int>((t.n_columns + step - 1) / step);
   take_sample(in, weights, series_of<T>(in, trial), lane, t, step, n_sample, samples[warp]);
   __syncwarp();
-  if (n_sample >= 16) {
-    constexpr int kBits = sizeof(T) == 2 ? 16 : 31;
-    int values[kOwn], farthest = 0;
-#pragma unroll
-    for (int k = 0; k < kOwn; ++k)
-      values[k] = lane + 32 * k < n_sample ? samples[warp][lane + 32 * k] : 0x7fffffff;
-    t.center = ranked(values, n_sample / 2, kBits);
-#pragma unroll
-    for (int k = 0; k < kOwn; ++k) {
-      if (lane + 32 * k >= n_sample) continue;
-      values[k] = abs(values[k] - t.center);
-      farthest = max(farthest, values[k]);
-    }
-    const int mad = ranked(values, n_sample / 2, kBits);
-    // As clip_of().
-    const double clip = ceil(product(3 * 1.4826, static_cast<double>(mad)));
-    t.clip = mad > 0 ? static_cast<int>(fmin(clip, 2147483647.0))
-                     : static_cast<int>(__reduce_max_sync(kAll, farthest));
-  }
+  set_center<T>(
+      n_sample, lane, [&](int i) { return samples[warp][i]; }, t);
   if (lane == 0) starts[trial] = t;
 }
 
@@ -227,6 +238,20 @@ __device__ __forceinline__ void load8(const std::uint32_t* x, bool vectors, int 
   v[4] = high.x, v[5] = high.y, v[6] = high.z, v[7] = high.w;
 }
 
+__device__ __forceinline__ void from_shared(const std::uint16_t* x, int (&v)[8]) {
+  const uint4 w = *reinterpret_cast<const uint4*>(x);
+  const unsigned words[4] = {w.x, w.y, w.z, w.w};
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    v[2 * k] = static_cast<int>(words[k] & 0xffff);
+    v[2 * k + 1] = static_cast<int>(words[k] >> 16);
+  }
+}
+__device__ __forceinline__ void from_shared(const std::uint32_t* x, int (&v)[8]) {
+#pragma unroll
+  for (int k = 0; k < 8; ++k) v[k] = static_cast<int>(x[k]);
+}
+
 template <bool kNarrow, class T>
 __device__ void add_columns(const DeviceInput& in, const T* x, const float* weights,
                             const TrialStart& t, Sums<kNarrow>& sums) {
@@ -265,12 +290,10 @@ __device__ void add_columns(const DeviceInput& in, const T* x, const float* weig
   }
 }
 
-template <bool kNarrow, class T>
-__device__ void sum_trial(const DeviceInput& in, int trial, const TrialStart& t,
-                          TrialMoments* moments) {
-  __shared__ long long parts[3][kMomentThreads / 32];
-  Sums<kNarrow> sums{t.center, t.clip};
-  add_columns(in, series_of<T>(in, trial), weights_of(in, trial), t, sums);
+/// Sums of all threads of a block, to memory.
+template <bool kNarrow>
+__device__ void store_moments(const Sums<kNarrow>& sums, TrialMoments* moments) {
+  __shared__ long long parts[3][kMostMomentThreads / 32];
   const long long own[3] = {warp_sum(static_cast<long long>(sums.n)), warp_sum(sums.sum),
                             warp_sum(sums.squares)};
 #pragma unroll
@@ -280,8 +303,16 @@ __device__ void sum_trial(const DeviceInput& in, int trial, const TrialStart& t,
   if (threadIdx.x != 0) return;
   long long total[3] = {};
   for (int k = 0; k < 3; ++k)
-    for (int m = 0; m < kMomentThreads / 32; ++m) total[k] += parts[k][m];
-  moments[trial] = {total[0], total[1], total[2]};
+    for (unsigned m = 0; m < blockDim.x / 32; ++m) total[k] += parts[k][m];
+  *moments = {total[0], total[1], total[2]};
+}
+
+template <bool kNarrow, class T>
+__device__ void sum_trial(const DeviceInput& in, int trial, const TrialStart& t,
+                          TrialMoments* moments) {
+  Sums<kNarrow> sums{t.center, t.clip};
+  add_columns(in, series_of<T>(in, trial), weights_of(in, trial), t, sums);
+  store_moments(sums, moments + trial);
 }
 
 template <class T>
@@ -294,6 +325,89 @@ __global__ void __launch_bounds__(kMomentThreads)
   } else {
     sum_trial<false, T>(in, trial, t, moments);
   }
+}
+
+/// Columns that statistics come from, as they lie in shared memory: whole eights.
+struct RowPiece {
+  std::int64_t first;
+  int n_eights, begin, end;  // columns [begin, end) of them count
+};
+__host__ __device__ inline RowPiece row_piece(const DeviceInput& in) {
+  const std::int64_t first = in.stat_first / 8 * 8, end = in.stat_end < first ? first : in.stat_end;
+  return {first, static_cast<int>((end - first + 7) / 8), static_cast<int>(in.stat_first - first),
+          static_cast<int>(end - first)};
+}
+
+template <bool kNarrow, class T>
+__device__ void sum_row(const T* row, const RowPiece& piece, const TrialStart& t,
+                        TrialMoments* moments) {
+  Sums<kNarrow> sums{t.center, t.clip};
+  for (int k = static_cast<int>(threadIdx.x); k < piece.n_eights;
+       k += static_cast<int>(blockDim.x)) {
+    int v[8];
+    from_shared(row + 8 * k, v);
+    if (8 * k >= piece.begin && 8 * k + 8 <= piece.end) {
+      sums.add(v);
+      continue;
+    }
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+      if (8 * k + i >= piece.begin && 8 * k + i < piece.end) sums.add(v[i]);
+  }
+  store_moments(sums, moments);
+}
+
+/// Both of the above for rows of one weight: a thread block brings a row to shared memory, once.
+template <class T>
+__global__ void __launch_bounds__(kMostMomentThreads, 2)
+    start_and_sum_row(const DeviceInput in, TrialStart* starts, TrialMoments* moments) {
+  extern __shared__ __align__(16) unsigned char row_memory[];
+  __shared__ TrialStart start;
+  auto* row = reinterpret_cast<T*>(row_memory);
+  const int trial = static_cast<int>(blockIdx.x), n_threads = static_cast<int>(blockDim.x);
+  const RowPiece piece = row_piece(in);
+  constexpr int kPerEight = static_cast<int>(sizeof(T)) / 2;  // pieces of 16 bytes
+  const auto* from = reinterpret_cast<const uint4*>(series_of<T>(in, trial) + piece.first);
+  auto* to = reinterpret_cast<uint4*>(row);
+  const int n_pieces = kPerEight * piece.n_eights;
+#pragma unroll 4
+  for (int k = static_cast<int>(threadIdx.x); k < n_pieces; k += n_threads) to[k] = __ldg(from + k);
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    const int lane = static_cast<int>(threadIdx.x);
+    TrialStart t{0, 0, 0, 0, 0, 1.0f};
+    weigh(in, nullptr, lane, t);
+    const int n = static_cast<int>(t.n_columns), step = max((n + kSample - 1) / kSample, 1);
+    set_center<T>((n + step - 1) / step, lane,
+                  [&](int i) { return static_cast<int>(row[piece.begin + i * step]); }, t);
+    if (lane == 0) starts[trial] = start = t;
+  }
+  __syncthreads();
+  if (sizeof(T) == 2 && start.clip <= 23'000)  // 8 clip^2 < 2^32
+    sum_row<true>(row, piece, start, moments + trial);
+  else
+    sum_row<false>(row, piece, start, moments + trial);
+}
+
+/// Whether rows lie in whole words and fit.
+template <class T>
+bool takes_rows(const DeviceInput& in) {
+  return in.weights == nullptr && in.stride % 8 == 0 &&
+         reinterpret_cast<std::uintptr_t>(in.sums) % 16 == 0 &&
+         (in.stat_end - in.stat_first + 16) * static_cast<std::int64_t>(sizeof(T)) <=
+             kMostRow_bytes;
+}
+template <class T>
+void launch_rows(const LevelWork& work, cudaStream_t stream) {
+  const RowPiece piece = row_piece(work.in);
+  const unsigned threads = 8 * piece.n_eights > kShortRow ? kMostMomentThreads : kMomentThreads;
+  // The same for all threads of the host, whatever their rows.
+  RYLE_CUDA(cudaFuncSetAttribute(start_and_sum_row<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 static_cast<int>(kMostRow_bytes)));
+  start_and_sum_row<T><<<static_cast<unsigned>(work.in.n_trials), threads,
+                         8 * sizeof(T) * static_cast<std::size_t>(piece.n_eights), stream>>>(
+      work.in, work.starts, work.moments);
+  RYLE_CUDA_LAUNCHED("start_and_sum_row");
 }
 
 /// Smallest sum of units in a window over a boxcar worth a token, when no unit of it is the last.
@@ -367,6 +481,7 @@ __global__ void __launch_bounds__(kLimitThreads)
 
 template <class T>
 void launch_moments(const LevelWork& work, cudaStream_t stream) {
+  if (takes_rows<T>(work.in)) return launch_rows<T>(work, stream);
   const auto n = static_cast<unsigned>(work.in.n_trials);
   find_centers<T>
       <<<(n + kStartWarps - 1) / kStartWarps, 32 * kStartWarps, 0, stream>>>(work.in, work.starts);

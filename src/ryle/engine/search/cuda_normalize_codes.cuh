@@ -44,7 +44,7 @@ __device__ __forceinline__ float4 four_samples(const float* x, int n) {
 
 /// What a thread has counted.
 struct CodeCounts {
-  int good = 0, low = 0, high = 0;
+  int good, low, high;
 };
 
 /// One thread's samples of all channels of a group.
@@ -55,7 +55,9 @@ class CodeWriter {
                         std::int64_t end)
       : first_(first),
         n_(static_cast<int>(max(std::int64_t{0}, min(end - first, std::int64_t{4})))) {
-    for (int k = 0; k < n_; ++k) {
+#pragma unroll
+    for (int k = 0; k < kSamplesOfThread; ++k) {
+      if (k >= n_) break;
       if (w.absent[beam * w.absent_stride + first + k] != 0) absent_ |= 1u << k;
       if (w.masked[beam * w.absent_stride + first + k] != 0) masked_ |= 1u << k;
       if (kFilter) common_[k] = w.common[beam * w.absent_stride + first + k];
@@ -69,23 +71,21 @@ class CodeWriter {
                                      const std::uint8_t* times, std::uint8_t* codes,
                                      unsigned* counters) {
     const float x[4] = {v.x, v.y, v.z, v.w};
+    if (whole_ && s.cause == kNone && times == nullptr && are_numbers(x)) {  // nearly always
+      ++n_whole_;
+      write(codes, add_samples<true>(x, s, gain, 15, 15));
+      return kSamplesOfThread;
+    }
     unsigned numbers = 0;
 #pragma unroll
     for (int k = 0; k < 4; ++k) numbers |= is_number(x[k]) ? 1u << k : 0u;
     const unsigned here = (1u << n_) - 1, timed = timed_by_user(times);
     const unsigned present = here & numbers & ~absent_ & ~timed;
     const unsigned summed = s.cause == kNone ? present : 0u, good = summed & ~masked_;
-    const unsigned packed = whole_ && good == 15 ? add_samples<true>(x, s, gain, 15, 15)
-                                                 : add_samples<false>(x, s, gain, summed, good);
-    if (kVectors && n_ == kSamplesOfThread) {
-      *reinterpret_cast<unsigned*>(codes) = packed;
-    } else {
-      for (int k = 0; k < n_; ++k) codes[k] = static_cast<std::uint8_t>(packed >> 8 * k & 255);
-    }
+    write(codes, add_samples<false>(x, s, gain, summed, good));
     if (good != here) count_causes(here & ~good, present, timed, s.cause, counters);
-    const int n_good = __popc(good);
-    counts_.good += n_good;
-    return n_good;
+    good_ += __popc(good);
+    return __popc(good);
   }
   __device__ void store_sums(const BurstWork& b, std::int64_t row) const {
 #pragma unroll
@@ -93,32 +93,53 @@ class CodeWriter {
       if (k >= n_) break;
       const std::int64_t at = row * b.ring + (b.first_column + first_ + k) % b.ring;
       b.sums[at] = sums_[k];
-      b.counts[at] = static_cast<float>(n_summed_[k]);
+      b.counts[at] = static_cast<float>(n_whole_ + n_others_[k]);
     }
   }
-  __device__ const CodeCounts& counts() const { return counts_; }
+  __device__ CodeCounts counts() const {
+    return {good_ + kSamplesOfThread * n_whole_, clipped_ & 0xffff, clipped_ >> 16};
+  }
 
  private:
+  __device__ static bool are_numbers(const float (&x)[4]) {
+    return is_number(x[0]) && is_number(x[1]) && is_number(x[2]) && is_number(x[3]);
+  }
+  __device__ __forceinline__ void write(std::uint8_t* codes, unsigned packed) const {
+    if (kVectors && n_ == kSamplesOfThread) {
+      *reinterpret_cast<unsigned*>(codes) = packed;
+      return;
+    }
+    for (int k = 0; k < n_; ++k) codes[k] = static_cast<std::uint8_t>(packed >> 8 * k & 255);
+  }
   /// Codes in the bytes of a word. kAll: all four are summed and good.
   template <bool kAll>
   __device__ __forceinline__ unsigned add_samples(const float (&x)[4], const CellScale& s,
                                                   float gain, unsigned summed, unsigned good) {
-    unsigned packed = 0;
+    int q[4];
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
       const bool in = kAll || (summed >> k & 1) != 0;
       const float above = x[k] - s.mean;
       sums_[k] += in ? above * s.inverse : 0.0f;
-      n_summed_[k] += in ? 1 : 0;
-      float q = static_cast<float>(kCodeMean) + s.code_scale * above;
-      if (kFilter) q -= gain * common_[k];
-      if (!kAll && (good >> k & 1) == 0) q = static_cast<float>(kCodeMean);
-      counts_.low += q < -0.5f ? 1 : 0;
-      counts_.high += q >= static_cast<float>(kMaxCode) + 0.5f ? 1 : 0;
-      q = fminf(fmaxf(q, 0.0f), static_cast<float>(kMaxCode));
-      packed |= static_cast<unsigned>(__float2int_rn(q)) << 8 * k;
+      float code = static_cast<float>(kCodeMean) + s.code_scale * above;
+      if (kFilter) code -= gain * common_[k];
+      q[k] = !kAll && (good >> k & 1) == 0 ? kCodeMean : __float2int_rn(code);
     }
-    return packed;
+#pragma unroll
+    for (int k = 0; k < (kAll ? 0 : 4); ++k) n_others_[k] += static_cast<int>(summed >> k & 1);
+      // Below -1/2 rounds to -1 or less, from kMaxCode + 1/2 on to the next even number.
+#if RYLE_MUTANT == 1465
+    if (((q[0] | q[1] | q[2]) & ~kMaxCode) != 0) {
+#else
+    if (((q[0] | q[1] | q[2] | q[3]) & ~kMaxCode) != 0) {
+#endif
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        clipped_ += q[k] < 0 ? 1 : q[k] > kMaxCode ? 1 << 16 : 0;
+        q[k] = max(0, min(q[k], kMaxCode));
+      }
+    }
+    return static_cast<unsigned>(q[0] | q[1] << 8 | q[2] << 16 | q[3] << 24);
   }
   /// Bits of the samples that the user masks.
   __device__ __forceinline__ unsigned timed_by_user(const std::uint8_t* times) const {
@@ -149,8 +170,9 @@ class CodeWriter {
   bool whole_;
   unsigned absent_ = 0, masked_ = 0;
   float sums_[4] = {}, common_[4] = {};
-  int n_summed_[4] = {};
-  CodeCounts counts_;
+  int n_whole_ = 0, good_ = 0;
+  int n_others_[4] = {};  ///< summed where not all were
+  int clipped_ = 0;       ///< low, and high in the upper half
 };
 
 /// What a thread block shares.
@@ -163,7 +185,7 @@ struct CodesMemory {
 /// A thread block takes 1024 samples of a cell and one group of channels. kFilter: less what all
 /// channels do at once.
 template <bool kVectors, bool kFilter>
-__global__ void __launch_bounds__(kWriteThreads, 4)
+__global__ void __launch_bounds__(kWriteThreads, 3)
     codes_kernel(const NormalizeWork w, const BurstWork b, const CodeGroups groups,
                  int first_beam) {
   auto& shared = cuda::shared<CodesMemory>();
@@ -231,7 +253,7 @@ __global__ void __launch_bounds__(kWriteThreads, 4)
     }
   }
   if (b.sums != nullptr) mine.store_sums(b, beam * b.n_groups + group);
-  const CodeCounts& counts = mine.counts();
+  const CodeCounts counts = mine.counts();
   if (counts.good > 0) atomicAdd(&counters[kNone], static_cast<unsigned>(counts.good));
   if (counts.low > 0) atomicAdd(&counters[kClippedLow], static_cast<unsigned>(counts.low));
   if (counts.high > 0) atomicAdd(&counters[kClippedHigh], static_cast<unsigned>(counts.high));
