@@ -280,20 +280,26 @@ stage::FxChain make_chain(const Queue& queue, const Case& c, std::int64_t spectr
       });
 }
 
-/// The same array as `ryle run` has it: pageable memory, dumps as vectors.
-Result measure_chain(Queue& queue, Case c, const Options& options) {
-  c.chunk_bytes /= 4;
+/// The same array as `ryle run` has it: chunks of the receiver's page-locked memory, or of pageable
+/// memory, and dumps as vectors.
+Result measure_chain(Queue& queue, const Case& c, const Options& options, bool page_locked) {
   const std::int64_t ticks = c.chunk_bytes / (2 * c.n_inputs) / 64 * 64;
   const std::int64_t chunk_bytes = 2 * c.n_inputs * ticks;
   Result r = row_of(c, chunk_bytes, queue.back_end() == BackEnd::cuda);
   const Chunks chunks = random_chunks(chunk_bytes, 4);
   std::vector<std::vector<std::byte>> pageable;
-  for (const auto& chunk : chunks) pageable.emplace_back(chunk.data(), chunk.data() + chunk.size());
+  for (const auto& chunk : chunks) {
+    if (!page_locked) pageable.emplace_back(chunk.data(), chunk.data() + chunk.size());
+  }
+  const auto samples_of = [&](std::int64_t k) {
+    const auto at = static_cast<std::size_t>(k) % chunks.size();
+    return page_locked ? chunks[at].data() : pageable[at].data();
+  };
   const SampleClock clock{0, {1000000, 1}};
   const auto first = [&](const Queue& on, std::int64_t n_spectra) {
     Dumps dumps;
     auto chain = make_chain(on, c, n_spectra, dumps);
-    chain.feed(pageable[0].data(), 0, std::min(ticks, (n_spectra + c.n_taps) * c.n_channels), {}, 0,
+    chain.feed(samples_of(0), 0, std::min(ticks, (n_spectra + c.n_taps) * c.n_channels), {}, 0,
                clock);
     chain.flush();
     return std::move(dumps.at(0).sums);
@@ -307,14 +313,14 @@ Result measure_chain(Queue& queue, Case c, const Options& options) {
   const std::int64_t per_dump =
       options.quick ? 64 : 50'000'000'000 / (2 * c.n_inputs * c.n_channels);
   auto chain = make_chain(queue, c, per_dump, dumps);
-  r.implementation = "run: " + std::string(chain.channelizer().implementation()) + ", " +
+  r.implementation = std::string("run, ") + (page_locked ? "page-locked" : "pageable") + ": " +
+                     std::string(chain.channelizer().implementation()) + ", " +
                      std::string(chain.correlator().implementation());
   if (!r.verified) return r;
   const double ceiling = copy_rate(queue, chunks, options.quick ? 0.02 : 0.5);
   Tick tick = 0;
   const auto feed = [&] {
-    const auto& samples = pageable[static_cast<std::size_t>(tick / ticks) % pageable.size()];
-    chain.feed(samples.data(), tick, ticks, {}, 0, clock);
+    chain.feed(samples_of(tick / ticks), tick, ticks, {}, 0, clock);
     tick += ticks;
   };
   for (int k = 0; k < 8; ++k) feed();
@@ -341,7 +347,8 @@ void bench_stream(const Options& options, const Emit& emit, const StreamOptions&
   if (options.quick) {
     const Case c{SampleFormat::ci8, 8, 16, 8, 1 << 18};
     emit(measure(queue, c, options, 0));
-    emit(measure_chain(queue, c, options));
+    for (const bool page_locked : {true, false})
+      emit(measure_chain(queue, c, options, page_locked));
     return;
   }
   const auto case_of = [](std::int64_t n_inputs, std::int64_t chunk_mib, int n_slots) {
@@ -358,9 +365,11 @@ void bench_stream(const Options& options, const Emit& emit, const StreamOptions&
   }
   for (const std::int64_t n_inputs : {128, 512, 1024})
     emit(measure(queue, case_of(n_inputs, stream.chunk_mib, stream.n_slots), options, 0));
-  for (const std::int64_t n_inputs : {128, 512, 1024})
-    emit(measure_chain(queue, case_of(n_inputs, 256, stream.n_slots), options));
   if (!on_cpu) emit(measure_arrays(queue, options));
+  for (const std::int64_t n_inputs : {128, 512}) {
+    for (const bool page_locked : {true, false})
+      emit(measure_chain(queue, case_of(n_inputs, 64, stream.n_slots), options, page_locked));
+  }
 }
 
 }  // namespace ryle::bench

@@ -12,8 +12,9 @@ struct StreamOptions {
 };
 
 /// Samples in page-locked memory through F and X to sums in page-locked memory, on the CUDA device:
-/// 128, 512 and 1,024 inputs of ci8, 256 channels, by FxStream; the same from pageable memory by
-/// FxChain, as `ryle run` has them; seconds of MWA-32T, each chunk another array's. The rate is
+/// 128, 512 and 1,024 inputs of ci8, 256 channels, by FxStream; 128 and 512 by FxChain, as `ryle
+/// run` has them, from page-locked and from pageable memory; seconds of MWA-32T, each chunk another
+/// array's. The rate is
 /// that of samples in; its ceiling the rate of the same memory copied alone, in the same run.
 /// Verified: the sums are those of the same chunks one after the other, nothing beside anything,
 /// and those of a short stream are the reference's (of chosen inputs; FxChain: the CPU's) but for

@@ -130,11 +130,14 @@ TEST_F(CudaFxStream, VisibilitiesAreTheReference) {
   }
 }
 
-// Gulps are copied beside the work on those before, the staging moves, and two queues share the
-// channels: the dumps are those of samples that come all at once, on one.
+// Gulps are copied beside the work on those before, straight from page-locked memory or by way of
+// it, and two queues share the channels: the dumps are those of samples that come all at once, on
+// one.
 TEST_F(CudaFxStream, ChainsOfOneAndTwoQueuesGiveTheSameDumps) {
   const auto samples = stream_samples();
-  const auto run = [&](int n_queues, std::int64_t piece) {
+  const Buffer<std::byte> pinned(static_cast<std::int64_t>(samples.size()), MemorySpace::pinned);
+  std::memcpy(pinned.data(), samples.data(), samples.size());
+  const auto run = [&](int n_queues, std::int64_t piece, const std::byte* from) {
     std::vector<Queue> queues;
     for (int k = 0; k < n_queues; ++k) queues.push_back(Queue::cuda(0));
     FxChain::Setup setup;
@@ -149,19 +152,21 @@ TEST_F(CudaFxStream, ChainsOfOneAndTwoQueuesGiveTheSameDumps) {
     EXPECT_EQ(chain.n_parts(), n_queues);
     for (Tick t = 0; t < kTicks; t += t == 0 ? 1024 : piece) {
       const std::int64_t n = std::min<std::int64_t>(t == 0 ? 1024 : piece, kTicks - t);
-      chain.feed(samples.data() + 2 * kInputs * t, t, n, {}, 0, {0, {1000000, 1}});
+      chain.feed(from + 2 * kInputs * t, t, n, {}, 0, {0, {1000000, 1}});
     }
     chain.flush();
     return dumps;
   };
-  const auto want = run(1, 1024);
+  const auto want = run(1, 1024, samples.data());
   ASSERT_EQ(want.size(), 4u);
   for (const int n_queues : {1, 2, 3}) {
-    const auto found = run(n_queues, 320);
-    ASSERT_EQ(found.size(), want.size());
-    for (std::size_t d = 0; d < want.size(); ++d) {
-      EXPECT_EQ(found[d].sums.integer, want[d].sums.integer) << n_queues << " queues, dump " << d;
-      EXPECT_EQ(found[d].sums.counts, want[d].sums.counts);
+    for (const std::byte* from : {samples.data(), pinned.data()}) {
+      const auto found = run(n_queues, 320, from);
+      ASSERT_EQ(found.size(), want.size());
+      for (std::size_t d = 0; d < want.size(); ++d) {
+        EXPECT_EQ(found[d].sums.integer, want[d].sums.integer) << n_queues << " queues, dump " << d;
+        EXPECT_EQ(found[d].sums.counts, want[d].sums.counts);
+      }
     }
   }
 }

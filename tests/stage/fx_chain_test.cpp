@@ -141,6 +141,9 @@ std::vector<RawDump> fed_with_trouble(const FxChain::Setup& setup, int n_queues)
     feed(64 + 8 * (k % 5), 0, {{k % 3, tick + 10 * k % 64, tick + 10 * k % 64 + 30}});
   tick += 96;  // bridged
   feed(1000, 0);
+  feed(24, 0);
+  feed(640, 0, {{0, tick + 400, tick + 500}, {1, tick + 600, tick + 640}});  // straight
+  feed(128, 0);
   tick += 2400;  // counted
   feed(1504, 0, {{2, tick, tick + 700}});
   tick += 40;

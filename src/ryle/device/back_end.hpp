@@ -25,6 +25,7 @@ struct Queue::Impl {
     throw UnsupportedError("parallel_for runs on CPU queues only");
   }
   virtual void copy(void* destination, const void* source, std::int64_t n_bytes) = 0;
+  virtual bool copies_directly(const void*) const { return true; }
   /// nullptr: no other queue would do things at another time.
   virtual std::shared_ptr<Impl> make_beside() const { return nullptr; }
   /// nullptr: work is done when the call that gave it returns.

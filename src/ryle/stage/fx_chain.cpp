@@ -7,6 +7,7 @@
 
 #include "ryle/core/bits.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/device/copies_directly.hpp"
 #include "ryle/device/on_device.hpp"
 #include "ryle/stage/device_samples.hpp"
 #include "ryle/stage/stopwatch.hpp"
@@ -209,6 +210,10 @@ void FxChain::feed(const void* samples, Tick first, std::int64_t n,
   } else if (first < staging().end()) {
     throw Error(ExitCode::internal, "samples went back in time inside a segment");
   }
+  if (goes_directly(samples, n)) {
+    feed_directly(static_cast<const std::byte*>(samples), first, n, absent);
+    return;
+  }
   std::int64_t offset = 0;
   while (offset < n) {
     const std::int64_t room = std::min(staging().free_ticks(), setup_.max_feed_ticks) /
@@ -266,7 +271,10 @@ bool FxChain::is_worthwhile(std::int64_t n) const {
 }
 
 void FxChain::process_available() {
-  if (scale_.empty()) start_levels();
+  if (scale_.empty()) {
+    start_levels({staging().samples(), staging().begin(), staging().end() - staging().begin(),
+                  staging().absent()});
+  }
   if (streams_) {
     constexpr std::int64_t kGroup = SampleStaging::kGroupTicks;
     const std::int64_t n = (staging().end() - staging().begin()) / kGroup * kGroup;
@@ -287,20 +295,43 @@ void FxChain::process_available() {
   staging().drop_before(next_spectrum_ * step_ - margin(), host_);
 }
 
-// The first n ticks staged go to the devices, where they make all the spectra they can.
+// The first n ticks staged go to the devices.
 void FxChain::send_chunk(std::int64_t n) {
   if (n == 0) return;
-  const SampleStaging& sent = staging();
-  const Tick first = sent.begin();
-  const auto absent = sent.absent();
+  const auto absent = staging().absent();
   absent_.insert(absent_.end(), absent.begin(), absent.end());
-  for (const auto& part : parts_) part->samples->push(sent.samples(), n);
+  send(staging().samples(), staging().begin(), n);
   stage_next_chunk(n);
+}
+
+// Nothing is staged before them, and they are worth a chunk of their own.
+bool FxChain::goes_directly(const void* samples, std::int64_t n) const {
+  return streams_ && staging().begin() == staging().end() && n % DeviceSamples::kGroupTicks == 0 &&
+         n >= setup_.spectra_per_gulp / 2 * step_ && copies_directly(queue_, samples);
+}
+
+void FxChain::feed_directly(const std::byte* samples, Tick first, std::int64_t n,
+                            std::span<const AbsentSpan> absent) {
+  absent_.insert(absent_.end(), absent.begin(), absent.end());
+  for (std::int64_t offset = 0; offset < n;) {
+    const std::int64_t part = std::min(n - offset, setup_.max_feed_ticks);
+    const std::byte* from = samples + offset * setup_.channelize.layout.sample_stride_bits / 8;
+    if (scale_.empty()) start_levels({from, first + offset, part, absent_});
+    send(from, first + offset, part);
+    offset += part;
+  }
+  for (const auto& part : parts_) part->samples->wait_copied();  // the caller's memory again
+  staging().restart(first + n);
+}
+
+// Samples that follow those before go to the devices, where they make all the spectra they can.
+void FxChain::send(const void* samples, Tick first, std::int64_t n) {
   for (const auto& part : parts_) {
+    part->samples->push(samples, n);
     const DeviceSamples::Stretch stretch = part->samples->front();
     part->input = {stretch.samples, first - stretch.n_history, stretch.n_history + n, absent_};
   }
-  input_ = {sent.samples(), first, n, absent_};
+  input_ = {samples, first, n, absent_};
   const std::int64_t last = first + n - filter_length_ - margin();
   while (last >= 0 && next_spectrum_ <= last / step_) {
     process(std::min({last / step_ - next_spectrum_ + 1, setup_.spectra_per_gulp,
@@ -319,9 +350,7 @@ void FxChain::send_chunk(std::int64_t n) {
 void FxChain::stage_next_chunk(std::int64_t n) {
   const SampleStaging& sent = staging();
   chunk_ = (chunk_ + 1) % chunks_.size();
-#if RYLE_MUTANT != 1525
   for (const auto& part : parts_) part->samples->wait_copied(static_cast<int>(chunks_.size()) - 1);
-#endif
   staging().restart(sent.begin() + n);
   const std::int64_t rest = sent.end() - sent.begin() - n;
   if (rest > 0)
@@ -330,12 +359,11 @@ void FxChain::stage_next_chunk(std::int64_t n) {
 
 // The requantiser's level is set once, from the first samples: stepping it later would step the
 // data.
-void FxChain::start_levels() {
+void FxChain::start_levels(const channelize::Input& input) {
   const auto& f = setup_.channelize;
   std::vector<channelize::LevelStatistics> first(static_cast<std::size_t>(f.n_inputs));
-  const channelize::Input input{staging().samples(), staging().begin(),
-                                staging().end() - staging().begin(), staging().absent()};
-  channelize::add_level_statistics(host_, f, input, staging().begin(), staging().end(), first);
+  channelize::add_level_statistics(host_, f, input, input.first_tick,
+                                   input.first_tick + input.n_samples, first);
   scale_.assign(static_cast<std::size_t>(f.n_inputs), 1.0);
   std::vector<double> seen;
   const bool requantises = f.output == SampleFormat::ci8 || f.output == SampleFormat::ci4;

@@ -30,9 +30,9 @@ struct RawDump {
 /// Channelizes as many spectra as the samples allow, correlates them while they are in cache,
 /// closes a dump every spectra_per_dump. Each of several queues (devices) gets all samples and
 /// correlates its share of the channels: the same bits as one. To a device samples stream: each
-/// crosses the bus once, while chunks before it are worked on (DeviceSamples); what feed() brings
-/// is copied to page-locked memory by the workers of the host. Not thread safe: one stage thread
-/// owns it.
+/// crosses the bus once, while chunks before it are worked on (DeviceSamples), straight from where
+/// feed() finds them if that is page-locked, else by way of memory that is. Not thread safe: one
+/// stage thread owns it.
 class FxChain {
  public:
   struct Setup {
@@ -89,11 +89,15 @@ class FxChain {
   bool is_worthwhile(std::int64_t n) const;
   void stage_next_chunk(std::int64_t n);
   void send_chunk(std::int64_t n);
+  bool goes_directly(const void* samples, std::int64_t n) const;
+  void feed_directly(const std::byte* samples, Tick first, std::int64_t n,
+                     std::span<const AbsentSpan> absent);
+  void send(const void* samples, Tick first, std::int64_t n);
   void process(std::int64_t n);
   void drain();
   void skip_spectra(std::int64_t n);
   void close_dump();
-  void start_levels();
+  void start_levels(const channelize::Input& input);
   void bridge_gap(std::int64_t ticks);
   void append_absent(std::int64_t ticks);
   void update_delays();

@@ -95,14 +95,13 @@ class FileRun {
     facts.max_feed_ticks = std::max<std::int64_t>(group, kFeedBytes * 8 / bits / group * group);
     SamplePath path(config_, facts, array_, false, options_.command_line);
     const std::int64_t total = n_ticks();
-    std::vector<std::byte> buffer(
-        static_cast<std::size_t>(recording_->samples_bytes(facts.max_feed_ticks)));
+    const Buffer<std::byte> buffer(recording_->samples_bytes(facts.max_feed_ticks), path.memory());
     std::vector<AbsentSpan> absent;
     for (Tick first = 0; first < total && !stopped() && !path.failed();
          first += facts.max_feed_ticks) {
       const std::int64_t n = std::min(facts.max_feed_ticks, total - first);
       absent.clear();
-      recording_->read_samples(first, n, buffer, absent);
+      recording_->read_samples(first, n, buffer.span(), absent);
       for (const auto& a : absent)
         summary_.lost_samples += static_cast<std::uint64_t>(a.end - a.begin);
       path.feed(buffer.data(), first, n, absent, 0, info_.clock);

@@ -38,6 +38,10 @@ class SamplePath {
   /// and products. Then throws DeviceError if a device was lost in flight.
   void finish(RunSummary& summary, const std::map<std::string, std::string>& notes);
 
+  /// Where samples to feed lie best.
+  MemorySpace memory() const {
+    return queues_.front().back_end() == BackEnd::cuda ? MemorySpace::pinned : MemorySpace::host;
+  }
   double data_s() const;
   double busy_s() const { return chain_->busy_s(); }
   /// Engines, sums and dumps on their way to the disk.

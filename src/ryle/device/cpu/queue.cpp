@@ -15,6 +15,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/device/back_end.hpp"
+#include "ryle/device/copies_directly.hpp"
 
 namespace ryle {
 namespace {
@@ -106,6 +107,10 @@ void Queue::parallel_for(std::int64_t n, const std::function<void(std::int64_t)>
 
 void copy_bytes(Queue& queue, void* destination, const void* source, std::int64_t n_bytes) {
   queue.impl().copy(destination, source, n_bytes);
+}
+
+bool copies_directly(const Queue& queue, const void* host_memory) {
+  return queue.impl().copies_directly(host_memory);
 }
 
 std::vector<DeviceInfo> list_devices() {

@@ -74,6 +74,11 @@ class CudaQueue final : public Queue::Impl {
     RYLE_CUDA(cudaMemcpyAsync(destination, source, static_cast<std::size_t>(n_bytes),
                               cudaMemcpyDefault, stream_));
   }
+  bool copies_directly(const void* host_memory) const override {
+    cudaPointerAttributes attributes{};
+    RYLE_CUDA(cudaPointerGetAttributes(&attributes, host_memory));
+    return attributes.type == cudaMemoryTypeHost;
+  }
 
  private:
   int device_;
@@ -157,7 +162,14 @@ std::shared_ptr<std::byte> allocate_cuda(MemorySpace space, std::int64_t n_bytes
   const std::size_t size = n_bytes > 0 ? static_cast<std::size_t>(n_bytes) : 128;
   void* memory = nullptr;
   if (space == MemorySpace::pinned) {
-    RYLE_CUDA(cudaMallocHost(&memory, size));
+    const cudaError_t status = cudaMallocHost(&memory, size);
+    if (status == cudaErrorMemoryAllocation) {
+      cudaGetLastError();
+      throw DeviceError("page-locked host memory: " + std::to_string(size) +
+                        " bytes wanted, which the machine does not have to lock; use fewer " +
+                        "channels or shorter chunks");
+    }
+    cuda::check(status, "cudaMallocHost");
     std::memset(memory, 0, size);
     return {static_cast<std::byte*>(memory),
             [](std::byte* p) { static_cast<void>(cudaFreeHost(p)); }};
