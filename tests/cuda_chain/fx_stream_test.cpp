@@ -160,8 +160,8 @@ TEST_F(CudaFxStream, ChainsOfOneAndTwoQueuesGiveTheSameDumps) {
   const auto want = run(1, 1024, samples.data());
   ASSERT_EQ(want.size(), 4u);
   for (const int n_queues : {1, 2, 3}) {
-    for (const std::byte* from : {samples.data(), pinned.data()}) {
-      const auto found = run(n_queues, 320, from);
+    for (const bool locked : {false, true}) {
+      const auto found = run(n_queues, 320, locked ? pinned.data() : samples.data());
       ASSERT_EQ(found.size(), want.size());
       for (std::size_t d = 0; d < want.size(); ++d) {
         EXPECT_EQ(found[d].sums.integer, want[d].sums.integer) << n_queues << " queues, dump " << d;
