@@ -28,6 +28,7 @@ GridJson plan_json(const stage::GridPlan& p) {
           {"limit_bytes", p.limit_bytes},
           {"channels_at_a_time", p.n_channels_at_a_time},
           {"parts", p.n_parts},
+          {"bands", p.n_bands},
           {"blocks", p.n_blocks}};
 }
 
@@ -201,6 +202,9 @@ void print_grid_plan(const Context& context, const stage::GridSummary& s) {
   fmt::print("{} samples x {} channels -> {} {}, {}\n", s.n_samples, s.n_channels, s.frame,
              s.projection, s.kernel);
   fmt::print("{}\n", cuts_text(p));
+  if (p.n_bands > 0)
+    fmt::print("medians in {} bands of the map, at most {} samples each\n", p.n_bands,
+               p.band_samples);
   for (const auto& [what, bytes] : p.memory_bytes)
     fmt::print("  {:<32}{:>12}\n", what, bytes_text(static_cast<double>(bytes)));
   fmt::print("  {:<32}{:>12}\n", "in all", bytes_text(static_cast<double>(p.total_bytes)));

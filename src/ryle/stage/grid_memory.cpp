@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
 #include <string>
 
 #include "ryle/core/error.hpp"
@@ -45,12 +46,14 @@ double tiles_of_sample(const GridSetup& setup) {
   return std::min(reach * reach, 64.0);
 }
 
+/// @param band_samples of medians: at a time; 0: all
 GridMemory memory_of(const GridSetup& setup, int n_workers, bool exact, std::int64_t n_jobs,
-                     bool keeps_plans) {
+                     bool keeps_plans, std::int64_t band_samples = 0) {
   const std::int64_t n_cells = setup.cells->n_cells();
   const bool mean = setup.is_mean(), lobes = setup.identity.lobes;
-  const std::int64_t block =
-      mean ? setup.input->most_block_samples() : setup.input->facts().n_samples;
+  const std::int64_t block = mean               ? setup.input->most_block_samples()
+                             : band_samples > 0 ? band_samples
+                                                : setup.input->facts().n_samples;
   // Means on CPUs plan some samples at a time; others (devices, the reference) take all directions.
   const std::string& name = setup.config.implementation;
   const bool in_pieces = name != "reference" && !name.starts_with("cuda");
@@ -75,8 +78,8 @@ GridMemory memory_of(const GridSetup& setup, int n_workers, bool exact, std::int
   m.block = buffers * (16 + (setup.input->has_weights() ? 4 : 0)) * block;
   m.values = buffers * (setup.input->has_flags() ? 5 : 4) * block;
   if (!mean) {  // all samples, read block by block unless there is one
-    const std::int64_t some =
-        setup.input->blocks().size() > 1 ? setup.input->most_block_samples() : 0;
+    const bool copied = setup.input->blocks().size() > 1 || band_samples > 0;
+    const std::int64_t some = copied ? setup.input->most_block_samples() : 0;
     m.block = (setup.input->has_weights() ? 4 : 0) * (block + some) +
               16 * setup.input->most_block_samples();
     m.values = (setup.input->has_flags() ? 5 : 4) * (block + some);
@@ -85,6 +88,13 @@ GridMemory memory_of(const GridSetup& setup, int n_workers, bool exact, std::int
   m.exact = exact ? GridSums::bytes_per_value() * n_cells : 0;
   m.own = 32 * n_cells + (exact ? GridSums::bytes_per_own(lobes) * n_cells : 0);
   if (!mean) m.own = 0;
+  if (band_samples > 0) {
+    // Pieces of directions while a band's samples are looked for, their numbers, and which samples
+    // any band has seen.
+    m.positions += (24 + 24) * std::min(grid::kSamplesTogether, setup.input->most_block_samples()) +
+                   4 * band_samples + setup.input->facts().n_samples / 8;
+    m.sums *= 2;  // of the band beside those of the map
+  }
   if (setup.response) {  // another gridder for the same samples
     m.cells += (24 + 9 + 20) * n_cells;
     m.workers *= 2;
@@ -96,6 +106,20 @@ GridMemory memory_of(const GridSetup& setup, int n_workers, bool exact, std::int
   m.first_plane = 12 * n_cells;
   m.n_planes = 4 * std::int64_t{n_workers};
   return m;
+}
+
+/// The largest number up to `most` for which `fits` holds; 0: none.
+std::int64_t band_samples_that_fit(const std::function<bool(std::int64_t)>& fits,
+                                   std::int64_t most) {
+  std::int64_t low = 0;
+  for (std::int64_t high = most; low < high;) {
+    const std::int64_t tried = low + (high - low + 1) / 2;
+    if (fits(tried))
+      low = tried;
+    else
+      high = tried - 1;
+  }
+  return low;
 }
 
 // What files read before occupy is available: the system gives it back.
@@ -171,16 +195,23 @@ GridPlan plan_grid_memory(const GridSetup& setup, const GridOptions& options, in
         most = tried - 1;
     }
   }
+  if (fit < 1 && !setup.is_mean()) {
+    plan.band_samples = band_samples_that_fit(
+        [&](std::int64_t n) {
+          m = memory_of(setup, n_workers, exact, 2, false, n);
+          return bytes(m, 1, true) <= plan.limit_bytes;
+        },
+        setup.input->facts().n_samples);
+    m = memory_of(setup, n_workers, exact, 2, false, std::max<std::int64_t>(1, plan.band_samples));
+    fit = plan.band_samples > 0 ? 1 : 0;
+  }
 #if RYLE_MUTANT != 1274
   if (fit < 1 && !setup.is_mean())
     throw ConfigError(fmt::format(
-        "a median is of all samples of a channel at a time: {} of them and {} cells need {:.3f} "
-        "GiB, {:.3f} GiB are to be used; fewer files, larger cells, --memory {:.3f} or a mean "
-        "(--kernel gauss), which takes {} samples at a time, would do",
-        setup.input->facts().n_samples, setup.cells->n_cells(),
-        static_cast<double>(bytes(m, 1, true)) / (1 << 30),
-        static_cast<double>(plan.limit_bytes) / (1 << 30),
-        static_cast<double>(bytes(m, 1, true)) / (1 << 30) + 0.001, grid::kSamplesTogether));
+        "a median of some samples of a channel at a time and {} cells need {:.3f} GiB, {:.3f} GiB "
+        "are to be used; smaller files, larger cells, --memory or a mean (--kernel gauss) would do",
+        setup.cells->n_cells(), static_cast<double>(bytes(m, 1, true)) / (1 << 30),
+        static_cast<double>(plan.limit_bytes) / (1 << 30)));
   if (fit < 1)
     throw ConfigError(fmt::format(
         "{} samples at a time and {} cells need {:.3f} GiB with one channel at a time, {:.3f} GiB "

@@ -11,6 +11,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/version.hpp"
+#include "ryle/stage/grid_bands.hpp"
 #include "ryle/stage/grid_checkpoint.hpp"
 #include "ryle/stage/grid_devices.hpp"
 #include "ryle/stage/grid_history.hpp"
@@ -62,6 +63,10 @@ class GridRun {
     exact_ = !state_path().empty() || setup_.input->blocks().size() > 1;
     if (!setup_.is_mean()) exact_ = false;
     summary_.plan = plan_grid_memory(setup_, options_, queue_.n_workers(), exact_);
+    if (summary_.plan.band_samples > 0) {
+      setup_.bands = choose_bands(queue_, setup_, options_, summary_.plan.band_samples);
+      summary_.plan.n_bands = std::ssize(setup_.bands);
+    }
     if (plan_grid_devices(setup_, options_, summary_.plan)) return;
     setup_.config.implementation = "cpu";
     summary_.plan = plan_grid_memory(setup_, options_, queue_.n_workers(), exact_);
@@ -164,11 +169,17 @@ class GridRun {
 #if RYLE_MUTANT == 1502
         if (p > 0) channels = {channels.first - channels_.first, channels.last - channels_.first};
 #endif
-        jobs_.push_back({p, block, channels, !keeps_plans() || jobs_.empty()});
+        jobs_.push_back({p, block, channels, !keeps_plans() || jobs_.empty() || plans_anew(p)});
       }
   }
 
   bool keeps_plans() const { return summary_.plan.keeps_plans; }
+  // Parts of other sizes may be split over other devices, which hold the plans.
+  bool plans_anew(std::size_t part) const {
+    const auto size = [&](std::size_t p) { return parts_[p].last - parts_[p].first; };
+    return setup_.config.implementation.starts_with("cuda") && part > 0 &&
+           size(part) != size(part - 1);
+  }
 
   void open_products() {
     MapFacts facts = setup_.notes.map;
@@ -194,6 +205,7 @@ class GridRun {
       return;
     }
     gridder_.reset();
+    if (setup_.config.implementation.starts_with("cuda")) plans_.clear();
     setup_.config.n_channels = n_channels;
     gridder_ = grid::make_gridder(setup_.config, grid_cells(queue_, *setup_.cells));
     response_.reset();

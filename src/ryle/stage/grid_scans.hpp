@@ -40,6 +40,9 @@ struct GridPlan {
   /// The same of each CUDA device, and page-locked memory of the host for them.
   std::vector<std::pair<std::string, std::int64_t>> device_memory_bytes;
   std::int64_t device_total_bytes = 0, device_pinned_bytes = 0;
+  /// Of medians that do not fit at once: samples a band of the map may see, and how many bands
+  /// there are; 0: all at once.
+  std::int64_t band_samples = 0, n_bands = 0;
   bool keeps_plans = false;  ///< geometry of all samples, made once for several parts
 };
 

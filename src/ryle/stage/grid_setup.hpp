@@ -12,6 +12,11 @@
 
 namespace ryle::stage {
 
+/// Cells of a map that are made together: whole tiles of it.
+struct MedianBand {
+  std::int64_t first_cell = 0, last_cell = 0;
+};
+
 /// What is to be made of the files, decided before anything is gridded.
 struct GridSetup {
   std::unique_ptr<GridInput> input;
@@ -20,7 +25,8 @@ struct GridSetup {
   grid::Config config;
   /// The convolution function times the beam, where values are divided by its mean response.
   std::optional<grid::Convolution> response;
-  double response_beam_rad = 0;  ///< of medians, the same: FWHM of the beam; 0: not divided
+  double response_beam_rad = 0;   ///< of medians, the same: FWHM of the beam; 0: not divided
+  std::vector<MedianBand> bands;  ///< of medians that do not fit at once; empty: all cells
   GridIdentity identity;
   GridNotes notes;
   std::int64_t choosing_bytes = 0;  ///< held while this was decided

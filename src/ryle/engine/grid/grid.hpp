@@ -42,7 +42,7 @@ struct Config {
   std::int64_t n_channels = 1;
   Precision precision = Precision::f32;  ///< of positions in a tile, weights and short sums
   std::string implementation = "auto";   ///< auto (chosen_implementation()) | reference | cpu | cpu:avx512 | ... | cuda
-  std::vector<int> devices = {};         ///< CUDA devices channels are split over; empty: 0
+  std::vector<int> devices = {};         ///< CUDA devices channels, then tiles are split over; empty: 0
 };
 
 /// What is measured at the positions of a plan. A value that is NaN or infinite or flagged, and one

@@ -76,6 +76,15 @@ class OrderSelection final : public OrderGridder {
   std::shared_ptr<const GeometryPlan> plan(Queue& queue, Positions samples) override {
     return planner_->plan(queue, std::move(samples));
   }
+  std::vector<std::uint32_t> near(Queue& queue, Positions samples) override {
+    std::vector<std::uint8_t> seen(place(samples.size()));
+    const auto plan = planner_->plan(queue, std::move(samples));
+    for (const std::uint32_t k : plan->lists) seen[k] = 1;
+    std::vector<std::uint32_t> found;
+    for (std::size_t k = 0; k < seen.size(); ++k)
+      if (seen[k] != 0) found.push_back(static_cast<std::uint32_t>(k));
+    return found;
+  }
   void execute(Queue& queue, const GeometryPlan& plan, const Samples& in,
                const OrderPlanes& out) override {
     for (std::int64_t c = 0; c < config_.n_channels; ++c) {  // cells off the sky are in no tile

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ryle/engine/grid/order_statistics.hpp"
 
+#include <numeric>
+
 #include "ryle/core/error.hpp"
 #include "ryle/engine/grid/order_gridders.hpp"
 #include "ryle/engine/grid/tiles.hpp"
@@ -55,6 +57,12 @@ std::unique_ptr<OrderGridder> make_order_gridder(const OrderConfig& config, Cell
   std::string known;
   for (const auto& n : available_order_implementations()) known += " " + n;
   throw UnsupportedError("medians: no implementation \"" + name + "\" here; there are:" + known);
+}
+
+std::vector<std::uint32_t> OrderGridder::near(Queue&, Positions samples) {
+  std::vector<std::uint32_t> all(static_cast<std::size_t>(samples.size()));
+  std::iota(all.begin(), all.end(), 0U);
+  return all;
 }
 
 std::vector<std::string> available_order_implementations() {

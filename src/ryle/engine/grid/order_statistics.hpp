@@ -55,8 +55,14 @@ class OrderGridder {
   /// workers and channels give the same bits.
   virtual void execute(Queue& queue, const GeometryPlan& plan, const Samples& samples,
                        const OrderPlanes& planes) = 0;
+  /// Which of these samples a cell may see, ascending: no other is needed.
+  virtual std::vector<std::uint32_t> near(Queue& queue, Positions samples);
   virtual std::string_view implementation() const = 0;
 };
+
+/// Rows of a map, or cells of a list, that are tiles of their own: maps made in bands of so many
+/// have the bits of the whole.
+inline constexpr std::int64_t kBandRows = 16, kBandCells = 256;
 
 /// Throws ConfigError for a mean, weights below 0 (negative lobes), cells or channels that make no
 /// map; UnsupportedError for an implementation that is none.
