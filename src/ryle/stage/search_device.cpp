@@ -21,8 +21,6 @@ namespace {
 constexpr std::int64_t kSlack = 4096;
 /// The tree reads whole pieces of so many codes.
 constexpr std::int64_t kPiece = 1024;
-/// It writes whole pieces of so many outputs fastest.
-constexpr std::int64_t kOutputs = 512;
 
 /// Codes of a row lie in a ring, and its first columns behind its end a second time: what a block
 /// needs is one piece of memory wherever it begins, and nothing is ever moved.
@@ -66,6 +64,9 @@ std::vector<std::pair<std::string, std::int64_t>> device_search_memory(const Sea
 #ifdef RYLE_HAVE_CUDA
 
 namespace {
+
+/// And writes whole pieces of so many outputs fastest.
+constexpr std::int64_t kOutputs = 512;
 
 /// Time since which the mask of a beam has not changed, and what it leaves of the channels.
 struct LevelMask {
