@@ -41,8 +41,9 @@ struct Config {
   Convolution convolution;
   std::int64_t n_channels = 1;
   Precision precision = Precision::f32;  ///< of positions in a tile, weights and short sums
-  std::string implementation = "auto";   ///< auto (chosen_implementation()) | reference | cpu | cpu:avx512 | ... | cuda
-  std::vector<int> devices = {};         ///< CUDA devices channels, then tiles are split over; empty: 0
+  std::string implementation =
+      "auto";  ///< auto (chosen_implementation()) | reference | cpu | cpu:avx512 | ... | cuda
+  std::vector<int> devices = {};  ///< CUDA devices channels, then tiles are split over; empty: 0
 };
 
 /// What is measured at the positions of a plan. A value that is NaN or infinite or flagged, and one
