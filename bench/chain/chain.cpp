@@ -4,6 +4,7 @@
 #include "bench/chain/chain.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <complex>
@@ -99,7 +100,9 @@ struct Share {
   Queue queue;
   stage::BeamShare rows;
   std::unique_ptr<beamform::Beamformer> engine;
-  Buffer<std::uint8_t> samples;
+  Queue copies;  // of the next gulp's samples, beside the work on this one
+  std::array<Buffer<std::uint8_t>, 2> samples;
+  std::int64_t n_copied;  // gulps
   Buffer<float> power;
 };
 
@@ -139,13 +142,14 @@ class Chain {
     beamform::Input in;
     in.n_spectra = block_;
     in.first_tick = n_gulps_ * block_;
-    const auto& voltages = voltages_[static_cast<std::size_t>(n_gulps_ % 2)];
     for (auto& share : shares_) {
-      copy_bytes(share.queue, share.samples.data(), voltages.data(), voltages.bytes());
-      in.samples = share.samples.data();
+      if (share.n_copied == n_gulps_) copy_next(share);
+      share.copies.synchronize();
+      in.samples = share.samples[static_cast<std::size_t>(n_gulps_ % 2)].data();
       share.engine->execute(
           share.queue, in,
           beamform::dense_output(share.engine->config(), share.power.data(), block_));
+      copy_next(share);
     }
     std::vector<const float*> power;
     for (auto& share : shares_) {
@@ -163,6 +167,12 @@ class Chain {
     search_->feed_devices(power, kChannels * block_, block_, block_, events);
     total_s += now_s() - begin;
     ++n_gulps_;
+  }
+
+  /// Voltages in host memory to the device, not waited for.
+  void copy_next(Share& share) {
+    const auto k = static_cast<std::size_t>(share.n_copied++ % 2);
+    copy_bytes(share.copies, share.samples[k].data(), voltages_[k].data(), voltages_[k].bytes());
   }
 
   void reset_times() {
@@ -214,7 +224,7 @@ class Chain {
 
  private:
   void add_share(int device, stage::BeamShare rows) {
-    Share share{Queue::cuda(device), rows, nullptr, {}, {}};
+    Share share{Queue::cuda(device), rows, nullptr, Queue::cuda(device), {}, 0, {}};
     const OnDevice scope(share.queue);
     beamform::Config c;
     c.n_antennas = kAntennas;
@@ -226,7 +236,8 @@ class Chain {
     share.engine->set_weights(
         share.queue, View<const cf32, 3>(weights_.data() + rows.first * kChannels * kAntennas,
                                          {rows.size(), kChannels, kAntennas}));
-    share.samples = Buffer<std::uint8_t>(kChannels * block_ * kAntennas, MemorySpace::device);
+    for (auto& samples : share.samples)
+      samples = Buffer<std::uint8_t>(kChannels * block_ * kAntennas, MemorySpace::device);
     share.power = Buffer<float>(rows.size() * kChannels * block_, MemorySpace::device);
     shares_.push_back(std::move(share));
   }
