@@ -72,7 +72,7 @@ if [[ " $steps " == *" sanitize "* ]]; then
   small+=':CudaBeamform.Gulps:CudaBeamform.Dither*'
   small+=':CudaSearch.Small*:CudaSearch.HostMemory*'
   small+=':CudaGrid.WeightsFlags*:CudaGrid.PlanesInOneGo*:CudaGrid.NothingToGrid*'
-  small+=':CudaLevels.*SmallShapes'
+  small+=':CudaLevels.*SmallShapes:CudaTurn.*:CudaImport.*'
   : >"$out/sanitize.txt"
   for tool in memcheck racecheck initcheck; do
     filter=$small
@@ -90,12 +90,14 @@ if [[ " $steps " == *" bench "* ]]; then
   "$bench_cuda" 2>"$out/bench.err" | tee "$out/bench.jsonl" | cut -c1-400
   note bench "${PIPESTATUS[0]}"
   cat "$out/bench.err"
-  # F and X of a stream; links the file formats, so it may be missing on a bare machine.
+  # F and X of a stream, X on all devices; links the file formats, so it may be missing on a bare machine.
   for chain in "$bin/bench_chain" "$bin/bench/bench_chain"; do
     [[ -x $chain ]] || continue
-    "$chain" stream 2>"$out/stream.err" | tee "$out/stream.jsonl" | cut -c1-400
-    note "bench of the stream" "${PIPESTATUS[0]}"
-    cat "$out/stream.err"
+    for what in stream devices; do
+      "$chain" $what 2>"$out/$what.err" | tee "$out/$what.jsonl" | cut -c1-400
+      note "bench of $what" "${PIPESTATUS[0]}"
+      cat "$out/$what.err"
+    done
     break
   done
 fi
