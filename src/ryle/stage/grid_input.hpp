@@ -23,9 +23,8 @@ struct GridBlock {
 /// A block with some of its channels. Buffers are kept from one block to the next.
 struct GridBlockData {
   std::vector<double> longitude_deg, latitude_deg;
-  grid::LargeVector<float> values;  ///< @shape [channel][sample]
-  std::vector<float> weights;       ///< @shape [sample]
-  std::vector<std::uint8_t> flags;  ///< as values; empty: none
+  std::vector<float> values, weights;  ///< @shape [channel][sample], [sample]
+  std::vector<std::uint8_t> flags;     ///< as values; empty: none
   /// Of a block of n samples those from `first` on.
   grid::Samples samples(std::int64_t n, std::int64_t first = 0) const;
 };
