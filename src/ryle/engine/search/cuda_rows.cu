@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rows of device memory copied, filled and moved, a warp each.
+// Rows of device memory copied and filled, a warp each.
 #include <type_traits>
 
 #include "ryle/device/cuda/runtime.hpp"
@@ -34,20 +34,6 @@ __global__ void fill_kernel(const RowSides r, const Piece value) {
   auto* to =
       reinterpret_cast<Piece*>(r.to + row / r.n_inner * r.to_outer + row % r.n_inner * r.to_inner);
   for (std::int64_t k = threadIdx.x % 32; k < r.n_pieces; k += 32) to[k] = value;
-}
-
-/// A block a row: pieces are read before any that lies in front of them is overwritten.
-__global__ void slide_kernel(const RowSides r, std::int64_t drop_pieces) {
-  auto* row = reinterpret_cast<uint4*>(r.to + blockIdx.x / r.n_inner * r.to_outer +
-                                       blockIdx.x % r.n_inner * r.to_inner);
-  for (std::int64_t first = 0; first < r.n_pieces; first += blockDim.x) {
-    const std::int64_t k = first + threadIdx.x;
-    uint4 piece{};
-    if (k < r.n_pieces) piece = row[k + drop_pieces];
-    __syncthreads();
-    if (k < r.n_pieces) row[k] = piece;
-    __syncthreads();
-  }
 }
 
 template <class Sum>
@@ -138,15 +124,6 @@ void fill_rows(Queue& queue, const DeviceRows& rows, float value) {
   const cuda::DeviceScope scope(cuda::device_of(queue));
   fill_kernel<float><<<blocks_of(r), 32 * kWarpsOfRows, 0, cuda::stream_of(queue)>>>(r, value);
   RYLE_CUDA_LAUNCHED("fill of rows");
-}
-
-void slide_rows(Queue& queue, const DeviceRows& rows, std::int64_t drop) {
-  RowSides r = sides_of(rows, nullptr, 0, 0);
-  if (r.n_rows == 0 || r.n_pieces == 0 || drop == 0) return;
-  r.n_pieces /= 16;
-  const cuda::DeviceScope scope(cuda::device_of(queue));
-  slide_kernel<<<static_cast<unsigned>(r.n_rows), 256, 0, cuda::stream_of(queue)>>>(r, drop / 16);
-  RYLE_CUDA_LAUNCHED("move of rows");
 }
 
 void weights_from_sums(Queue& queue, const void* sums, SumFormat format, std::int64_t n_trials,

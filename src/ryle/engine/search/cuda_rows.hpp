@@ -24,8 +24,6 @@ void transfer_rows(Queue& queue, const DeviceRows& rows, const void* from, std::
 void fill_rows(Queue& queue, const DeviceRows& rows, std::uint8_t value);
 /// n_bytes is a multiple of 4.
 void fill_rows(Queue& queue, const DeviceRows& rows, float value);
-/// Moves what each row has behind `drop` bytes to its begin: `n_bytes` of it. All multiples of 16.
-void slide_rows(Queue& queue, const DeviceRows& rows, std::int64_t drop);
 
 /// weights[trial][cell] = sums[trial][cell] / full
 void weights_from_sums(Queue& queue, const void* sums, SumFormat format, std::int64_t n_trials,
