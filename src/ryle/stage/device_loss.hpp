@@ -7,8 +7,8 @@
 
 namespace ryle::stage {
 
-/// A device that fails in flight takes the open integration with it and no more: those before are
-/// whole, are published, and then the run ends with the error.
+/// A device that fails in flight takes the open integration (or image) with it and no more: those
+/// before are whole, are published, and then the run ends with the error.
 class DeviceLoss {
  public:
   /// Work that may lose the device; none once it is lost.
@@ -28,8 +28,9 @@ class DeviceLoss {
   /// Throws DeviceError (in flight) if the device was lost: after everything whole was published.
   void report(const RunSummary& summary) const {
     if (!lost()) return;
-    std::string published =
-        "; " + std::to_string(summary.integrations) + " integrations were whole before it failed";
+    std::string published = "; " + std::to_string(summary.integrations) + " integrations";
+    if (summary.image) published += ", " + std::to_string(summary.image->images) + " images";
+    published += " were whole before it failed";
     for (std::size_t k = 0; k < summary.products.size(); ++k)
       published += (k == 0 ? " and are in " : ", ") + summary.products[k];
     throw DeviceError(what_ + published, true);

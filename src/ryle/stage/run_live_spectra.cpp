@@ -49,8 +49,10 @@ class LiveSpectraRun final : public LivePath {
                               receiver_.clock.rate_hz.value();
     LiveLoop loop(config_, options_, *source_, *this, simulation_.get(), bits_per_s);
     loop.run(summary);
-    if (images_) images_->finish(summary);
+    DeviceLoss lost;  // both are published first
+    if (images_) lost.guard([&] { images_->finish(summary); });
     if (dumps_) dumps_->finish({{"ingest_state", summary.state}}, summary);
+    lost.report(summary);
     loop.require_balance();
     summary.engine_margin = busy_s() > 0 ? summary.data_s / busy_s() : 0;
     summary.real_time_factor = summary.elapsed_s > 0 ? summary.data_s / summary.elapsed_s : 0;

@@ -233,21 +233,25 @@ void SkyPath::check_inputs(const SpectraGulp& gulp) {
 
 std::int64_t SkyPath::room(std::int64_t first) {
   if (!chain_) return std::min(facts_.max_gulp, cadence_.spectra_per_image);
-  return std::min(facts_.max_gulp, chain_->advance(first, 0, facts_.clock));
+  std::int64_t room = facts_.max_gulp;
+  loss_.guard([&] { room = std::min(room, chain_->advance(first, 0, facts_.clock)); });
+  return room;
 }
 
 void SkyPath::feed(const SpectraGulp& gulp, std::int64_t first, std::int64_t segment,
                    const SampleClock& clock) {
   if (!chain_) begin(gulp, first, clock);
-  check_inputs(gulp);
-  feed_in_slices(*chain_, slice_, gulp, first, segment, clock);
+  loss_.guard([&] {
+    check_inputs(gulp);
+    feed_in_slices(*chain_, slice_, gulp, first, segment, clock);
+  });
 }
 
 double SkyPath::data_s() const { return chain_ ? facts_.clock.seconds(chain_->spectra_done()) : 0; }
 
 void SkyPath::finish(RunSummary& summary) {
   if (!chain_) return;
-  chain_->flush();
+  loss_.guard([&] { chain_->flush(); });
   writer_->finish();
   const SkyProducts& products = writer_->products();
   ImageSummary image;
@@ -286,6 +290,7 @@ void SkyPath::finish(RunSummary& summary) {
   append(summary.warnings, warnings_);
   append(summary.warnings, products.warnings());
   if (!plan_.plan.warning.empty()) summary.warnings.push_back(plan_.plan.warning);
+  loss_.report(summary);
 }
 
 namespace {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "ryle/stage/device_loss.hpp"
 #include "ryle/stage/image_setup.hpp"
 #include "ryle/stage/run.hpp"
 #include "ryle/stage/sky_chain.hpp"
@@ -34,13 +35,14 @@ class SkyPath {
             const SampleClock& clock);
   /// Spectra until the open image is full: recordings are read so that no gulp needs cutting.
   std::int64_t room(std::int64_t first);
-  /// Closes the open image as short, drains, publishes, fills in summary.image.
+  /// Closes the open image as short, drains, publishes, fills in summary.image. Then throws
+  /// DeviceError if the device was lost in flight.
   void finish(RunSummary& summary);
 
   double data_s() const;
   double busy_s() const { return chain_ ? chain_->busy_s() : 0; }
   std::int64_t images() const { return writer_ ? writer_->images_written() : 0; }
-  bool failed() const { return writer_ && writer_->failed(); }
+  bool failed() const { return loss_.lost() || (writer_ && writer_->failed()); }
   const Cadence& cadence() const { return cadence_; }
 
  private:
@@ -67,6 +69,7 @@ class SkyPath {
   image::AllSkyConfig sky_;
   std::unique_ptr<SkyChain> chain_;
   std::unique_ptr<SkyWriter> writer_;
+  DeviceLoss loss_;
   SpectraSlice slice_;
   std::vector<std::string> warnings_;
   std::int64_t checked_image_ = 0;
