@@ -205,10 +205,12 @@ WgmmaF16Plan plan_wgmma_f16(std::int64_t n_inputs, std::int64_t n_channels, int 
 void launch_wgmma_f16(const WgmmaF16Plan& plan, const CudaGulp& gulp, bool overwrite,
                       const F16Memory& memory, cudaStream_t stream) {
   const CudaTuning tuning = tuning_now(plan.tuning);
-  const bool in_two = tuning.clusters && plan.layout.tile_rows > 1;
   HalvesArgs a;
-  // What a cluster does is not cut along time: parts are numbered by items.
-  a.ring = ring_of(plan, gulp, tuning, in_two ? gulp.n_blocks : tuning.least_blocks, memory.duos);
+  a.ring = ring_of(plan, gulp, tuning, tuning.least_blocks, memory.duos);
+  if (a.ring.clusters) {  // what a cluster does is not cut along time: parts are numbered by items
+    a.ring.shares = shares_of(a.ring.duos.n(plan.layout), gulp.n_blocks, plan.concurrent_blocks / 2,
+                              gulp.n_blocks);
+  }
   a.ring.next_share = memory.counter;
   a.ring.other_share = memory.next_counter;
   a.overwrite = overwrite;
