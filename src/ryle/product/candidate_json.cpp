@@ -18,59 +18,61 @@
 namespace ryle {
 namespace {
 
-using Object = nlohmann::ordered_json;
+using RowObject = nlohmann::ordered_json;
 
 // As the column of the database: NaN is null there.
-Object finite(double value) { return std::isfinite(value) ? Object(value) : Object(); }
-Object or_null(std::int64_t value) { return value > 0 ? Object(value) : Object(); }
+RowObject finite_or_null(double value) {
+  return std::isfinite(value) ? RowObject(value) : RowObject();
+}
+RowObject above_0_or_null(std::int64_t value) { return value > 0 ? RowObject(value) : RowObject(); }
 
-Object event_object(const SearchCandidate& c) {
-  Object o{{"id", c.number},
-           {"tick", finite(c.tick)},
-           {"time_s", finite(c.time_s)},
-           {"mjd_utc", finite(c.mjd_utc)},
-           {"tai_ns", c.tai_ns},
-           {"dm", finite(c.dm_pc_cm3)},
-           {"dm_err", finite(c.dm_error)},
-           {"width_s", finite(c.width_s)},
-           {"width_err_s", finite(c.width_error_s)},
-           {"snr", finite(c.snr)},
-           {"snr_boxcar", finite(c.snr_boxcar)},
-           {"boxcar_samples", c.boxcar_samples},
-           {"dm_trial", c.dm_trial},
-           {"trial_dm", finite(c.trial_dm_pc_cm3)},
-           {"members", c.members},
-           {"begin_sample", c.begin_sample},
-           {"end_sample", c.end_sample},
-           {"beam", c.beam},
-           {"n_beams", c.n_beams},
-           {"masked_fraction", finite(c.masked_fraction)},
-           {"flags", c.flags},
-           {"picture", c.picture},
-           {"smearing_s", finite(c.smearing_s)}};
+RowObject event_object(const SearchCandidate& c) {
+  RowObject o{{"id", c.number},
+              {"tick", finite_or_null(c.tick)},
+              {"time_s", finite_or_null(c.time_s)},
+              {"mjd_utc", finite_or_null(c.mjd_utc)},
+              {"tai_ns", c.tai_ns},
+              {"dm", finite_or_null(c.dm_pc_cm3)},
+              {"dm_err", finite_or_null(c.dm_error)},
+              {"width_s", finite_or_null(c.width_s)},
+              {"width_err_s", finite_or_null(c.width_error_s)},
+              {"snr", finite_or_null(c.snr)},
+              {"snr_boxcar", finite_or_null(c.snr_boxcar)},
+              {"boxcar_samples", c.boxcar_samples},
+              {"dm_trial", c.dm_trial},
+              {"trial_dm", finite_or_null(c.trial_dm_pc_cm3)},
+              {"members", c.members},
+              {"begin_sample", c.begin_sample},
+              {"end_sample", c.end_sample},
+              {"beam", c.beam},
+              {"n_beams", c.n_beams},
+              {"masked_fraction", finite_or_null(c.masked_fraction)},
+              {"flags", c.flags},
+              {"picture", c.picture},
+              {"smearing_s", finite_or_null(c.smearing_s)}};
   if (c.position) {
-    o["ra_deg"] = finite(c.position->ra_rad / kDegree_rad);
-    o["dec_deg"] = finite(c.position->dec_rad / kDegree_rad);
+    o["ra_deg"] = finite_or_null(c.position->ra_rad / kDegree_rad);
+    o["dec_deg"] = finite_or_null(c.position->dec_rad / kDegree_rad);
   }
   return o;
 }
 
-Object trigger_object(const TriggerRecord& r) {
+RowObject trigger_object(const TriggerRecord& r) {
   const DumpTrigger& t = r.trigger;
   return {{"id", r.number},
-          {"event", or_null(t.event)},
+          {"event", above_0_or_null(t.event)},
           {"name", t.beam},
           {"tai_ns", t.tai_ns},
-          {"dm", finite(t.dm_pc_cm3)},
-          {"dm_err", finite(t.dm_error)},
-          {"width_s", finite(t.width_s)},
-          {"snr", finite(t.snr)},
+          {"dm", finite_or_null(t.dm_pc_cm3)},
+          {"dm_err", finite_or_null(t.dm_error)},
+          {"width_s", finite_or_null(t.width_s)},
+          {"snr", finite_or_null(t.snr)},
           {"result", r.result},
-          {"dump", or_null(r.dump)},
+          {"dump", above_0_or_null(r.dump)},
           {"message", r.message}};
 }
 
-Object dump_object(const DumpRecord& d) {
+RowObject dump_object(const DumpRecord& d) {
   return {{"id", d.number},
           {"file", d.file},
           {"begin_tai_ns", d.begin_tai_ns},
@@ -85,13 +87,13 @@ Object dump_object(const DumpRecord& d) {
           {"message", d.message}};
 }
 
-void append_line(std::string& text, const char* table, Object object) {
-  Object line{{"table", table}};
+void append_row(std::string& text, const char* table, RowObject object) {
+  RowObject line{{"table", table}};
   line.update(object);
-  text += line.dump(-1, ' ', false, Object::error_handler_t::replace) + '\n';
+  text += line.dump(-1, ' ', false, RowObject::error_handler_t::replace) + '\n';
 }
 
-void append_text(const std::string& path, std::string_view text) {
+void append_to_file(const std::string& path, std::string_view text) {
   int error = injected_fault("create", path);
   const int fd =
       error != 0 ? -1 : ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
@@ -112,9 +114,9 @@ void append_text(const std::string& path, std::string_view text) {
 std::string search_json_lines(std::span<const SearchCandidate> list,
                               const VoltageRecords& records) {
   std::string text;
-  for (const auto& c : list) append_line(text, "event", event_object(c));
-  for (const auto& r : records.triggers) append_line(text, "trigger", trigger_object(r));
-  for (const auto& d : records.dumps) append_line(text, "dump", dump_object(d));
+  for (const auto& c : list) append_row(text, "event", event_object(c));
+  for (const auto& r : records.triggers) append_row(text, "trigger", trigger_object(r));
+  for (const auto& d : records.dumps) append_row(text, "dump", dump_object(d));
   return text;
 }
 
@@ -127,7 +129,7 @@ std::string keep_unwritten(const std::string& database, std::span<const SearchCa
                   records.triggers.size(), records.dumps.size(), database, reason);
   file = std::filesystem::path(database).replace_extension().string() + "_unwritten.jsonl";
   try {
-    append_text(file, search_json_lines(list, records));
+    append_to_file(file, search_json_lines(list, records));
     return what + "; they are in " + file;
   } catch (const Error& e) {
     file.clear();
