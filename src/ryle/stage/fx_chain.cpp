@@ -58,7 +58,10 @@ std::int64_t streamed_ticks(const FxChain::Setup& s) {
   return (staging_ticks(s) + s.max_feed_ticks + kGroup - 1) / kGroup * kGroup;
 }
 
-FxChain::Setup completed(FxChain::Setup s) {
+FxChain::Setup completed(FxChain::Setup s, bool streams) {
+  // One call a feed: what a second one uploads would wait for the copy of the feed that follows.
+  const std::int64_t per_feed = s.max_feed_ticks / channelize::step_length(s.channelize) + 2;
+  if (streams) s.spectra_per_gulp = std::max(s.spectra_per_gulp, per_feed);
   s.spectra_per_gulp = std::min(s.spectra_per_gulp, s.spectra_per_dump);
   s.channelize.max_spectra = s.spectra_per_gulp;
   constexpr std::int64_t kGroup = SampleStaging::kGroupTicks;
@@ -127,7 +130,7 @@ FxChain::FxChain(Queue queue, const Setup& setup, DelayUpdate delay_update, Dump
 
 FxChain::FxChain(const std::vector<Queue>& queues, const Setup& setup, DelayUpdate delay_update,
                  DumpSink sink)
-    : setup_(completed(setup)),
+    : setup_(completed(setup, samples_stream(first_of(queues), setup))),
       queue_(first_of(queues)),
       streams_(samples_stream(queue_, setup_)),
       host_(copying_queue(queue_)),
