@@ -588,6 +588,9 @@ TEST_F(CudaCorrelate, RefusesWhatItCannotDo) {
   EXPECT_THROW(make_correlator(queue(), config), UnsupportedError);
   config.implementation = "auto";
   EXPECT_EQ(make_correlator(queue(), config)->implementation(), "correlate/cuda/simt");
+  config.format = SampleFormat::cf16;
+  EXPECT_EQ(make_correlator(queue(), config)->implementation(),
+            "correlate/cuda/" + kernels(queue(), SampleFormat::cf16).front());
   config.format = SampleFormat::ci8;
   auto correlator = make_correlator(queue(), config);
   EXPECT_EQ(correlator->implementation(), "correlate/cuda/mma_s8");

@@ -361,7 +361,7 @@ std::unique_ptr<Correlator> make_cuda_correlator(Queue& queue, const Config& con
   for (const Kernel kernel : kKernels) {
     if (!takes(kernel, config.format) || !runs_on(kernel, device)) continue;
     // Not measured on a GPU yet: by its name only.
-    const bool chosen = any && !wgmma_of_bytes(kernel) && !of_halves(kernel);
+    const bool chosen = any && !wgmma_of_bytes(kernel);
     if (chosen || wanted == "cuda:" + name_of(kernel))
       return std::make_unique<CudaCorrelator>(queue, config, kernel);
     names += ", cuda:" + name_of(kernel);

@@ -33,8 +33,10 @@ struct CudaTuningRow {
 inline constexpr CudaTuningRow kCudaTuning[] = {
     {90, 128, {6, 1024}},  // memory binds: nothing is gained by cutting
     {90, INT64_MAX, {12, 16}},
-    {90, 128, {8, 1024}, true},
-    {90, INT64_MAX, {12, 1024}, true},
+    {90, 64, {5, 1024, false, false, true}, true},
+    {90, 128, {5, 1024}, true},
+    {90, 512, {12, 1024, true, false, true}, true},
+    {90, INT64_MAX, {6, 1024, false, false, true, 4}, true},
 };
 
 constexpr CudaTuning cuda_tuning(int compute_capability, std::int64_t n_inputs,
