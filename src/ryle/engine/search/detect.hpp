@@ -48,8 +48,8 @@ struct DetectInput {
   std::int64_t first_tick = 0;  ///< of column 0
   std::int64_t first_start = 0, end_start = 0;
   std::int64_t stat_first = 0, stat_end = 0;  ///< columns mu and sigma come from
-  /// [trial][column / 64]: unmasked fraction; nullptr = `level` everywhere. Below kMinWeight nothing
-  /// is searched.
+  /// [trial][column / 64]: unmasked fraction; nullptr = `level` everywhere. Below kMinWeight
+  /// nothing is searched.
   const float* weights = nullptr;
   std::int64_t weight_stride = 0;
   float level = 1;  ///< > 0
