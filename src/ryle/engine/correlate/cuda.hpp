@@ -13,7 +13,7 @@ namespace ryle::correlate {
 /// memory (execute() reads `valid` before it returns, so it may be reused at once). Names: "cuda"
 /// (best for the format), "cuda:mma_s8" (tensor cores, ci4 ci8), "cuda:sm90_s8_wgmma" (ci8 on
 /// compute capability 9.0; by this name only until it is measured), "cuda:sm90_f16_wgmma" and
-/// "cuda:mma_f16" (tensor cores, cf16; likewise), "cuda:simt" (every format).
+/// "cuda:mma_f16" (tensor cores, cf16), "cuda:simt" (every format).
 /// @pre queue.back_end() == BackEnd::cuda and config was validated; throws UnsupportedError for an
 /// unknown name.
 std::unique_ptr<Correlator> make_cuda_correlator(Queue& queue, const Config& config);
