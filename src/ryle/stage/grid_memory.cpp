@@ -89,10 +89,10 @@ GridMemory memory_of(const GridSetup& setup, int n_workers, bool exact, std::int
   m.own = 32 * n_cells + (exact ? GridSums::bytes_per_own(lobes) * n_cells : 0);
   if (!mean) m.own = 0;
   if (band_samples > 0) {
-    // Pieces of directions while a band's samples are looked for, their numbers, and which samples
-    // any band has seen.
+    // Pieces of directions while a band's samples are looked for, their numbers while the list
+    // grows, and which samples any band has seen.
     m.positions += (24 + 24) * std::min(grid::kSamplesTogether, setup.input->most_block_samples()) +
-                   4 * band_samples + setup.input->facts().n_samples / 8;
+                   12 * band_samples + setup.input->facts().n_samples / 8;
     m.sums *= 2;  // of the band beside those of the map
   }
   if (setup.response) {  // another gridder for the same samples
