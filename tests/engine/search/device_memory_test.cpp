@@ -65,6 +65,14 @@ TEST(DeviceMemory, NormalizerOfBeams) {
   const std::int64_t beams = 3, samples = 4096;
   EXPECT_EQ(device_normalizer_bytes(c, beams, samples),
             beams * 10 * 4 * (2 * 16 + 16 + 1) + beams * 10 * (1 + 8) * 16 + 2 * beams * samples);
+  // What masks of times, spectral kurtosis and the zero-DM filter add.
+  const std::int64_t before = device_normalizer_bytes(c, beams, samples);
+  c.mask.blocks.push_back({0, 1, {}});
+  c.kurtosis_degrees = 2;
+  c.zero_dm = ZeroDm::mean;
+  EXPECT_EQ(
+      device_normalizer_bytes(c, beams, samples) - before,
+      10 * samples + beams * 10 * 4 * 4 + 1025 * 17 + 2 * beams * samples * 4 + beams * 10 * 4);
 }
 
 }  // namespace
