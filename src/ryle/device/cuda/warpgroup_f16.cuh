@@ -3,8 +3,8 @@
 #include "ryle/device/cuda/warpgroup.cuh"
 
 /// Asynchronous products of a warpgroup, halves, fp32 sums in registers: between begin_products()
-/// and end_products() of warpgroup.cuh. A product is exact; what it is added to is cut, not rounded,
-/// to fp32.
+/// and end_products() of warpgroup.cuh. A product is exact; what it is added to is cut, not
+/// rounded, to fp32.
 namespace ryle::cuda {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
