@@ -83,10 +83,10 @@ class Gulp {
   }
 
   /// Runs the kernel on spectra [from, from + n) of the gulp, from a multiple of a block.
-  template <int K, int kTaps, int kStride, int kVariant = 0>
+  template <int K, int kTaps, int kStride>
   void run_fused(std::uint64_t seed, std::int64_t from, std::int64_t n, std::vector<std::byte>& out,
                  std::vector<detail::CudaStatistics>& counted) {
-    using S = detail::FusedShape<K, kVariant>;
+    using S = detail::FusedShape<K>;
     const Config& config = case_.config;
     const detail::Problem problem = detail::make_problem(config);
     const std::vector<float> filter(problem.filter.begin(), problem.filter.end());
@@ -125,14 +125,14 @@ class Gulp {
     const std::int64_t n_groups =
         (n_blocks(config.output, n) + a.blocks_per_group - 1) / a.blocks_per_group;
     simt::launch({{static_cast<unsigned>(config.n_inputs * n_groups)}, {S::kThreads}, S::kSharedBytes}, seed,
-                 [&] { detail::fused_channelize<K, kVariant, kTaps, kStride>(a); });
+                 [&] { detail::fused_channelize<K, kTaps, kStride>(a); });
   }
 
-  template <int K, int kTaps, int kStride, int kVariant = 0>
+  template <int K, int kTaps, int kStride>
   void check(std::uint64_t seed) {
     std::vector<std::byte> out(bytes(), std::byte{0xCD});
     std::vector<detail::CudaStatistics> counted(wanted_statistics_.size());
-    run_fused<K, kTaps, kStride, kVariant>(seed, 0, case_.n_spectra, out, counted);
+    run_fused<K, kTaps, kStride>(seed, 0, case_.n_spectra, out, counted);
     const BlockView found = view(out);
     const BlockView wanted = view(wanted_);
     const std::int64_t all = found.n_blocks * spectra_per_block(found.format);
@@ -227,7 +227,6 @@ TEST(FusedKernel, EverySize) {
   }
   Gulp({.config = base(512, SampleFormat::ci8), .n_spectra = 33}).check<512, 4, 2>(1);
   Gulp({.config = base(1024, SampleFormat::ci8), .n_spectra = 33}).check<1024, 4, 2>(1);
-  Gulp({.config = base(1024, SampleFormat::ci8), .n_spectra = 33}).check<1024, 4, 2, 1>(1);
 }
 
 TEST(FusedKernel, DelaysAbsentSamplesAndInvertedBands) {

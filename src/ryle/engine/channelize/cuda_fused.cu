@@ -3,7 +3,6 @@
 #include "ryle/engine/channelize/cuda_fused_launch.cuh"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "ryle/device/cuda/runtime.hpp"
 
@@ -12,35 +11,29 @@ namespace {
 
 constexpr int kDenseBytes = 2;  // samples of ci8 side by side
 
-// TEMPORARY: for the choice of sizes on the device.
-int from_environment(const char* name, int otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? otherwise : std::atoi(text);
-}
-
-template <int K, int Variant, int kTaps, int kStride>
+template <int K, int kTaps, int kStride>
 void launch_kernel(const FusedArguments& a, std::int64_t n_groups, cudaStream_t stream) {
-  using S = FusedShape<K, Variant>;
-  fused_channelize<K, Variant, kTaps, kStride>
+  using S = FusedShape<K>;
+  fused_channelize<K, kTaps, kStride>
       <<<static_cast<unsigned>(n_groups), S::kThreads, S::kSharedBytes, stream>>>(a);
   RYLE_CUDA_LAUNCHED("fused_channelize");
 }
 
-template <int K, int Variant = 0>
+template <int K>
 void launch_size(const FusedArguments& a, int n_taps, std::int64_t n_groups, cudaStream_t stream) {
   const bool dense = a.sample_stride_bytes == kDenseBytes && !a.odd;
   if (n_taps == 8) {
-    return dense ? launch_kernel<K, Variant, 8, kDenseBytes>(a, n_groups, stream)
-                 : launch_kernel<K, Variant, 8, 0>(a, n_groups, stream);
+    return dense ? launch_kernel<K, 8, kDenseBytes>(a, n_groups, stream)
+                 : launch_kernel<K, 8, 0>(a, n_groups, stream);
   }
-  return dense ? launch_kernel<K, Variant, 4, kDenseBytes>(a, n_groups, stream)
-               : launch_kernel<K, Variant, 4, 0>(a, n_groups, stream);
+  return dense ? launch_kernel<K, 4, kDenseBytes>(a, n_groups, stream)
+               : launch_kernel<K, 4, 0>(a, n_groups, stream);
 }
 
-template <int K, int Variant, int kTaps, int kStride>
+template <int K, int kTaps, int kStride>
 int raise_shared_limit() {
-  using S = FusedShape<K, Variant>;
-  const auto kernel = fused_channelize<K, Variant, kTaps, kStride>;
+  using S = FusedShape<K>;
+  const auto kernel = fused_channelize<K, kTaps, kStride>;
   RYLE_CUDA(
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, S::kSharedBytes));
   int per_sm = 0;
@@ -49,19 +42,19 @@ int raise_shared_limit() {
   return per_sm;
 }
 
-template <int K, int Variant = 0>
+template <int K>
 FusedPlan plan_size(int n_taps, int shared_limit) {
-  using S = FusedShape<K, Variant>;
+  using S = FusedShape<K>;
   FusedPlan plan;
   if (S::kSharedBytes > shared_limit) return plan;
   plan.r1 = S::kR1;
   plan.r2 = S::kR2;
   if (n_taps == 8) {
-    raise_shared_limit<K, Variant, 8, 0>();
-    plan.groups_per_sm = raise_shared_limit<K, Variant, 8, kDenseBytes>();
+    raise_shared_limit<K, 8, 0>();
+    plan.groups_per_sm = raise_shared_limit<K, 8, kDenseBytes>();
   } else {
-    raise_shared_limit<K, Variant, 4, 0>();
-    plan.groups_per_sm = raise_shared_limit<K, Variant, 4, kDenseBytes>();
+    raise_shared_limit<K, 4, 0>();
+    plan.groups_per_sm = raise_shared_limit<K, 4, kDenseBytes>();
   }
   return plan;
 }
@@ -81,19 +74,10 @@ FusedPlan plan_fused(const Problem& problem, int shared_limit_bytes) {
     case 128:
       return plan_size<128>(taps, shared_limit_bytes);
     case 256:
-      switch (from_environment("RYLE_FUSED_VARIANT", 0)) {
-        case 1:
-          return plan_size<256, 1>(taps, shared_limit_bytes);
-        case 2:
-          return plan_size<256, 2>(taps, shared_limit_bytes);
-        default:
-          return plan_size<256>(taps, shared_limit_bytes);
-      }
+      return plan_size<256>(taps, shared_limit_bytes);
     case 512:
       return plan_size<512>(taps, shared_limit_bytes);
     case 1024:
-      if (from_environment("RYLE_FUSED_VARIANT", 1) == 1)
-        return plan_size<1024, 1>(taps, shared_limit_bytes);
       return plan_size<1024>(taps, shared_limit_bytes);
     default:
       return {};
@@ -108,28 +92,17 @@ void launch_fused(FusedArguments a, const FusedPlan& plan, int n_points, int n_t
   constexpr std::int64_t kMost = 16;
   const std::int64_t blocks = n_blocks(a.blocks.format, a.n_spectra);
   const std::int64_t resident = std::int64_t{n_sm} * std::max(plan.groups_per_sm, 1);
-  a.blocks_per_group = from_environment("RYLE_FUSED_BLOCKS",
-                                        static_cast<int>(std::clamp<std::int64_t>(
-                                            blocks * a.n_inputs / (resident * kRounds), 1, kMost)));
-  a.ahead = from_environment("RYLE_FUSED_AHEAD", 1) != 0;
+  a.blocks_per_group = static_cast<int>(
+      std::clamp<std::int64_t>(blocks * a.n_inputs / (resident * kRounds), 1, kMost));
   const std::int64_t n_groups = (blocks + a.blocks_per_group - 1) / a.blocks_per_group * a.n_inputs;
   switch (n_points) {
     case 128:
       return launch_size<128>(a, n_taps, n_groups, stream);
     case 256:
-      switch (from_environment("RYLE_FUSED_VARIANT", 0)) {
-        case 1:
-          return launch_size<256, 1>(a, n_taps, n_groups, stream);
-        case 2:
-          return launch_size<256, 2>(a, n_taps, n_groups, stream);
-        default:
-          return launch_size<256>(a, n_taps, n_groups, stream);
-      }
+      return launch_size<256>(a, n_taps, n_groups, stream);
     case 512:
       return launch_size<512>(a, n_taps, n_groups, stream);
     default:
-      if (from_environment("RYLE_FUSED_VARIANT", 1) == 1)
-        return launch_size<1024, 1>(a, n_taps, n_groups, stream);
       return launch_size<1024>(a, n_taps, n_groups, stream);
   }
 }

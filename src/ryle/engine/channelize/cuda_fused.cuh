@@ -9,9 +9,9 @@
 #include "ryle/engine/channelize/cuda_ramp.hpp"
 #include "ryle/engine/channelize/dither.hpp"
 
-/// The whole F-engine in one kernel: 8-bit complex samples, critically sampled,
-/// K = R1 R2 points, to ci8 or ci4 blocks. A thread block does one unit (one
-/// input, the spectra of one output block), a batch of spectra at a time:
+/// The whole F-engine in one kernel: 8-bit complex samples, critically sampled, K = R1 R2 points,
+/// to ci8 or ci4 blocks. A thread block makes consecutive output blocks of one input, a batch of
+/// spectra at a time:
 ///
 ///   filter      a thread owns a sample position modulo K and walks down 16
 ///   spectra: each sample is
@@ -43,7 +43,6 @@ struct FusedArguments {
   int n_inputs = 0;
   int n_spectra = 0;
   int blocks_per_group = 1;  ///< consecutive output blocks that a thread block makes
-  bool ahead = true;         ///< fetch the next batch's samples into the L2 cache
   bool inverted = false;
   bool dither = false;
   bool truncate = false;
@@ -52,10 +51,9 @@ struct FusedArguments {
 };
 
 /// Sizes of the kernel for K points.
-template <int K, int Variant = 0>
+template <int K>
 struct FusedShape;
-template <int K, int R1, int R2, int Warps, int Batch, int Stage, int MinBlocks,
-          bool SharedTwiddles = true>
+template <int K, int R1, int R2, int Warps, int Batch, int Stage, int MinBlocks>
 struct FusedSizes {
   static_assert(R1 * R2 == K && R1 >= R2);
   static constexpr int kPoints = K;
@@ -69,7 +67,6 @@ struct FusedSizes {
   static constexpr int kMinBlocks = MinBlocks;
   static constexpr int kSegment = Batch < 16 ? Batch : 16;  ///< spectra a thread filters in a row
   static constexpr int kPiece = Stage < 16 ? Stage : 16;    ///< spectra a thread flushes in a row
-  static constexpr bool kSharedTwiddles = SharedTwiddles;   ///< else through the L1 cache
   static_assert(Batch % (Warps * kPerWarp) == 0 && Batch % kSegment == 0 && Stage % Batch == 0);
   // Rows of the exchange are padded against bank conflicts; spectra of 8
   // threads also among each other.
@@ -79,14 +76,15 @@ struct FusedSizes {
   static_assert(kPage % Stage == 0);
 
   static constexpr int kTwiddlesAt = Batch * kRegion * 8;
-  static constexpr int kGainsAt = kTwiddlesAt + (SharedTwiddles ? K * 8 : 0);
+  static constexpr int kGainsAt = kTwiddlesAt + K * 8;
   static constexpr int kKeysAt = kGainsAt + K * 8;
   static constexpr int kRampsAt = kKeysAt + K * 4;
   static constexpr int kFactorsAt = kRampsAt + 2 * kPage * 32;
   static constexpr int kSquaresAt = kFactorsAt + Warps * 32 * 8;
   static constexpr int kClipsAt = kSquaresAt + K * 4;
   static constexpr int kSlidesAt = kClipsAt + K * 4;
-  static constexpr int kStagingAt = kSlidesAt + 2 * kPage / kSegment * 4;
+  static constexpr int kOriginAt = kSlidesAt + 2 * kPage / kSegment * 4;
+  static constexpr int kStagingAt = kOriginAt + 16;
   static constexpr int kSharedBytes = kStagingAt + K * kPitch;
 };
 template <>
@@ -94,13 +92,7 @@ struct FusedShape<128> : FusedSizes<128, 16, 8, 8, 32, 32, 3> {};
 template <>
 struct FusedShape<256> : FusedSizes<256, 16, 16, 8, 16, 32, 3> {};
 template <>
-struct FusedShape<256, 1> : FusedSizes<256, 16, 16, 8, 16, 64, 2> {};
-template <>
-struct FusedShape<256, 2> : FusedSizes<256, 16, 16, 8, 16, 16, 4> {};
-template <>
 struct FusedShape<512> : FusedSizes<512, 32, 16, 8, 16, 16, 2> {};
-template <>
-struct FusedShape<1024, 1> : FusedSizes<1024, 32, 32, 8, 8, 8, 2, false> {};
 template <>
 struct FusedShape<1024> : FusedSizes<1024, 32, 32, 16, 16, 16, 1> {};
 
@@ -145,6 +137,10 @@ struct FusedMemory {
     return reinterpret_cast<unsigned*>(base +
                                        S::kSlidesAt)[spectrum % (2 * S::kPage) / S::kSegment];
   }
+  /// Place 0 of this input in the first block of the call.
+  __device__ std::byte*& origin() const {
+    return *reinterpret_cast<std::byte**>(base + S::kOriginAt);
+  }
   __device__ unsigned char* staging() const { return base + S::kStagingAt; }
 };
 
@@ -156,17 +152,6 @@ __device__ __forceinline__ float fused_low_byte(unsigned word) {
   return value;
 #else
   return static_cast<float>(static_cast<signed char>(word & 255u));
-#endif
-}
-
-/// Two bytes that need no place in the L1 cache.
-__device__ __forceinline__ unsigned fused_read_once(const unsigned char* from) {
-#ifdef __CUDACC__
-  unsigned short word;
-  asm("ld.global.nc.L1::no_allocate.u16 %0, [%1];" : "=h"(word) : "l"(from));
-  return word;
-#else
-  return *reinterpret_cast<const unsigned short*>(from);
 #endif
 }
 
@@ -186,27 +171,39 @@ struct FusedReader {
   __device__ __forceinline__ float2 at(int offset) const {
     const unsigned char* from =
         kStride > 0 ? start + offset * kStride : start + offset * stride_bytes;
-    const unsigned word =
-        kStride == 0 && odd ? from[0] | unsigned{from[1]} << 8 : fused_read_once(from);
+    const unsigned word = kStride == 0 && odd ? from[0] | unsigned{from[1]} << 8
+                                              : *reinterpret_cast<const unsigned short*>(from);
     return {fused_low_byte(word), fused_low_byte(word >> 8)};
   }
 };
+
+/// Where gains and keys of a place lie: places k1 + R1 r and k1 + R1 (r + 1), r even, side by side,
+/// so that a thread reads two at once.
+template <class S>
+__device__ int fused_pair_at(int place) {
+  const int k1 = place % S::kR1;
+  const int r = place / S::kR1;
+  return (r / 2 * S::kR1 + k1) * 2 + r % 2;
+}
 
 /// What is the same for all spectra of the thread block.
 template <class S>
 __device__ void fused_prepare(const FusedArguments& a, const FusedMemory<S>& memory, int input) {
   const int t = static_cast<int>(threadIdx.x);
   const std::uint32_t input_key = dither_input_key(input);
-  if (S::kSharedTwiddles) {
-    for (int k = t; k < S::kPoints / 2; k += S::kThreads) memory.twiddles()[k] = a.twiddles[k];
+  if (t == 0) {
+    memory.origin() = a.blocks.data + input * a.blocks.input_stride_bytes +
+                      (a.inverted ? S::kPoints - 1 : 0) * a.blocks.channel_stride_bytes;
   }
+  for (int k = t; k < S::kPoints / 2; k += S::kThreads) memory.twiddles()[k] = a.twiddles[k];
   for (int place = t; place < S::kPoints; place += S::kThreads) {
     const int channel = a.inverted ? S::kPoints - 1 - place : place;
     const std::uint32_t key = a.channel_keys[channel] ^ input_key;
     // The first step of dither_mix(), x ^ x >> 16, is linear: half of it is
     // done here.
-    memory.keys()[place] = key ^ key >> 16;
-    memory.gains()[place] = a.gains[static_cast<std::int64_t>(input) * S::kPoints + channel];
+    const int at = fused_pair_at<S>(place);
+    memory.keys()[at] = key ^ key >> 16;
+    memory.gains()[at] = a.gains[static_cast<std::int64_t>(input) * S::kPoints + channel];
     memory.squares()[place] = 0;
     memory.clips()[place] = 0;
   }
@@ -221,16 +218,24 @@ __device__ void fused_read_page(const FusedArguments& a, const FusedMemory<S>& m
   if (t >= S::kPage) return;  // whole warps
   CudaRamp ramp{};
   if (i + t < a.n_spectra) ramp = a.ramps[input * a.max_spectra + i + t];
+#if RYLE_MUTANT != 1449
   ramp.dither_key ^= ramp.dither_key >> 16;
+#endif
   if (a.inverted) {  // channel K-1-c'
     ramp.base += static_cast<std::uint64_t>(S::kPoints - 1) * ramp.slope;
+#if RYLE_MUTANT != 1446
     ramp.slope = ~ramp.slope + 1;
+#endif
   }
   *memory.ramps(page + t) = ramp;
   const int s = t % S::kSegment;
   const auto first = __shfl_sync(0xffffffffu, static_cast<long long>(ramp.begin), 0, S::kSegment);
+#if RYLE_MUTANT == 1445
+  const bool slides = ramp.valid != 0 && first != 0;
+#else
   const bool slides =
       ramp.valid != 0 && ramp.begin == first + static_cast<std::int64_t>(s) * S::kPoints;
+#endif
   const unsigned votes = __ballot_sync(0xffffffffu, slides) >> (t % 32 - s);
   constexpr unsigned kAll = (1u << S::kSegment) - 1u;
   if (s == 0) memory.slides(page + t) = (votes & kAll) == kAll ? 1u : 0u;
@@ -316,26 +321,34 @@ __device__ void fused_filter(const FusedArguments& a, const FusedMemory<S>& memo
 /// @eq y = S g exp(2 pi i (base + c' slope)) + u,  c' = k1 + R1 r; factors[r] =
 /// exp(2 pi i R1 r slope)
 template <class S, bool kPhases, bool kDither>
-__device__ __forceinline__ void fused_scale(const float2* gains, const unsigned* keys,
-                                            const float2* factors, float2 phasor,
+__device__ __forceinline__ void fused_scale(const float4* gains, const int2* keys,
+                                            const float4* factors, float2 phasor,
                                             unsigned spectrum_key, float2 (&v)[S::kR2]) {
 #pragma unroll
-  for (int r = 0; r < S::kR2; ++r) {
-    const int k2 = (r + S::kR2 / 2) % S::kR2;
-    float2 g = gains[r * S::kR1];
-    if constexpr (kPhases) g = fused_multiply(fused_multiply(phasor, factors[r]), g);
-    if constexpr (kDither) {
-      unsigned x = keys[r * S::kR1] ^ spectrum_key;
-      x *= 0x7feb352du;  // dither_mix() without its first step
-      x ^= x >> 15;
-      x *= 0x846ca68bu;
-      const int re = static_cast<int>((x & 0xffff0000u) | 0x8000u);
-      const int im = static_cast<int>((((x << 16) ^ x) & 0xffff0000u) | 0x8000u);
-      const float2 y = fused_multiply(v[k2], g);
-      v[k2] = {fmaf(static_cast<float>(re), 0x1p-32f, y.x),
-               fmaf(static_cast<float>(im), 0x1p-32f, y.y)};
-    } else {
-      v[k2] = fused_multiply(v[k2], g);
+  for (int pair = 0; pair < S::kR2 / 2; ++pair) {
+    const float4 two_gains = gains[pair * S::kR1];
+    const float4 two_factors = kPhases ? factors[pair] : float4{};
+    const int2 two_keys = kDither ? keys[pair * S::kR1] : int2{};
+#pragma unroll
+    for (int one = 0; one < 2; ++one) {
+      float2& y = v[(2 * pair + one + S::kR2 / 2) % S::kR2];
+      float2 g = one == 0 ? float2{two_gains.x, two_gains.y} : float2{two_gains.z, two_gains.w};
+      if constexpr (kPhases) {
+        const float2 factor =
+            one == 0 ? float2{two_factors.x, two_factors.y} : float2{two_factors.z, two_factors.w};
+        g = fused_multiply(fused_multiply(phasor, factor), g);
+      }
+      y = fused_multiply(y, g);
+      if constexpr (kDither) {
+        unsigned x = static_cast<unsigned>(one == 0 ? two_keys.x : two_keys.y) ^ spectrum_key;
+        x *= 0x7feb352du;  // dither_mix() without its first step
+        x ^= x >> 15;
+        x *= 0x846ca68bu;
+        const int re = static_cast<int>((x & 0xffff0000u) | 0x8000u);
+        const int im = static_cast<int>((((x << 16) ^ x) & 0xffff0000u) | 0x8000u);
+        y = {fmaf(static_cast<float>(re), 0x1p-32f, y.x),
+             fmaf(static_cast<float>(im), 0x1p-32f, y.y)};
+      }
     }
   }
 }
@@ -346,7 +359,11 @@ __device__ __forceinline__ float fused_clip(float y, float limit, bool truncate,
     atomicAdd(clips, 0x10000u);
     code = limit;
   } else if (code < -limit) {
+#if RYLE_MUTANT == 1447
+    atomicAdd(clips, 0x10000u);
+#else
     atomicAdd(clips, 1u);
+#endif
     code = -limit;
   }
   return code;
@@ -356,7 +373,7 @@ __device__ __forceinline__ float fused_clip(float y, float limit, bool truncate,
 /// their spectrum.
 template <class S>
 __device__ void fused_finish(const FusedArguments& a, const FusedMemory<S>& memory, int k1,
-                             const CudaRamp& ramp, const float2* factors, int column,
+                             const CudaRamp& ramp, const float4* factors, int column,
                              float2 (&v)[S::kR2]) {
   constexpr int kR1 = S::kR1;
   constexpr int kR2 = S::kR2;
@@ -370,8 +387,8 @@ __device__ void fused_finish(const FusedArguments& a, const FusedMemory<S>& memo
 #pragma unroll
     for (int r = 0; r < kR2; ++r) v[r].y = -v[r].y;
   }
-  const float2* gains = memory.gains() + k1;
-  const unsigned* keys = memory.keys() + k1;
+  const auto* gains = reinterpret_cast<const float4*>(memory.gains()) + k1;
+  const auto* keys = reinterpret_cast<const int2*>(memory.keys()) + k1;
   if ((ramp.base | ramp.slope) == 0) {
     if (a.dither) {
       fused_scale<S, false, true>(gains, keys, factors, {1, 0}, ramp.dither_key, v);
@@ -430,25 +447,30 @@ __device__ void fused_transform(const FusedArguments& a, const FusedMemory<S>& m
       Fourier<kR1>::run(v);
 #pragma unroll
       for (int pair = 0; pair < kR1 / 2; ++pair) {
-        const float4 w = S::kSharedTwiddles ? memory.twiddles()[pair * kR2 + l]
-                                            : __ldg(a.twiddles + pair * kR2 + l);
+        const float4 w = memory.twiddles()[pair * kR2 + l];
         if (pair > 0) v[2 * pair] = fused_multiply(v[2 * pair], {w.x, w.y});
         v[2 * pair + 1] = fused_multiply(v[2 * pair + 1], {w.z, w.w});
       }
       factors[l] = fused_phasor(static_cast<std::uint64_t>(kR1 * l) * ramp.slope);
       __syncwarp();
 #pragma unroll
-      for (int k1 = 0; k1 < kR1; ++k1) region[k1 * (kR2 + 1) + l] = v[k1];
+      for (int pair = 0; pair < kR1 / 2; ++pair) {
+        reinterpret_cast<float4*>(region)[pair * (kR2 + 1) + l] = {
+            v[2 * pair].x, v[2 * pair].y, v[2 * pair + 1].x, v[2 * pair + 1].y};
+      }
     }
+#if RYLE_MUTANT != 1448
     __syncwarp();
+#endif
 #pragma unroll
     for (int b = 0; b < kR1 / kR2; ++b) {
       const int k1 = l + b * kR2;
       float2 v[kR2];
 #pragma unroll
-      for (int n2 = 0; n2 < kR2; ++n2) v[n2] = region[k1 * (kR2 + 1) + n2];
+      for (int n2 = 0; n2 < kR2; ++n2) v[n2] = region[(k1 / 2 * (kR2 + 1) + n2) * 2 + k1 % 2];
       Fourier<kR2>::run(v);
-      fused_finish<S>(a, memory, k1, ramp, factors, (batch + spectrum) % S::kStage, v);
+      fused_finish<S>(a, memory, k1, ramp, reinterpret_cast<const float4*>(factors),
+                      (batch + spectrum) % S::kStage, v);
     }
     __syncwarp();  // the factors are done with
   }
@@ -464,8 +486,7 @@ __device__ __forceinline__ void fused_store(std::byte* to, const unsigned (&word
 /// Staged codes of kPiece spectra of a channel at a time to the blocks, and
 /// their squares to the sums. spectrum: of the call, in column 0.
 template <class S>
-__device__ void fused_flush(const FusedArguments& a, const FusedMemory<S>& memory, int input,
-                            int spectrum) {
+__device__ void fused_flush(const FusedArguments& a, const FusedMemory<S>& memory, int spectrum) {
   constexpr int kWords = S::kPiece / 2;  // of two samples
   constexpr int kPieces = S::kStage / S::kPiece;
   constexpr int kStep = S::kThreads / kPieces;  // places
@@ -476,10 +497,8 @@ __device__ void fused_flush(const FusedArguments& a, const FusedMemory<S>& memor
   const int t = (bytes ? spectrum % 64 : spectrum % 128) + piece * S::kPiece;
   const std::int64_t stride =
       a.inverted ? -a.blocks.channel_stride_bytes : a.blocks.channel_stride_bytes;
-  std::byte* cell = a.blocks.data +
-                    (a.inverted ? S::kPoints - 1 : 0) * a.blocks.channel_stride_bytes +
-                    block * a.blocks.block_stride_bytes + input * a.blocks.input_stride_bytes +
-                    first * stride + (bytes ? t / 32 * 64 + t % 32 : t);
+  std::byte* cell = memory.origin() + block * a.blocks.block_stride_bytes + first * stride +
+                    (bytes ? t / 32 * 64 + t % 32 : t);
   const unsigned char* row = memory.staging() + first * S::kPitch + piece * 2 * S::kPiece;
 #pragma unroll
   for (int place = 0; place < S::kPoints; place += kStep) {
@@ -527,11 +546,10 @@ __device__ void fused_add_statistics(const FusedArguments& a, const FusedMemory<
   }
 }
 
-template <int K, int Variant, int kTaps, int kStride>
-__global__ void __launch_bounds__(FusedShape<K, Variant>::kThreads,
-                                  FusedShape<K, Variant>::kMinBlocks)
+template <int K, int kTaps, int kStride>
+__global__ void __launch_bounds__(FusedShape<K>::kThreads, FusedShape<K>::kMinBlocks)
     fused_channelize(const __grid_constant__ FusedArguments a) {
-  using S = FusedShape<K, Variant>;
+  using S = FusedShape<K>;
   const FusedMemory<S> memory{static_cast<unsigned char*>(cuda::dynamic_shared())};
   const int per_block = a.blocks.format == SampleFormat::ci8 ? 64 : 128;
   const int group = static_cast<int>(blockIdx.x) / a.n_inputs;
@@ -548,15 +566,14 @@ __global__ void __launch_bounds__(FusedShape<K, Variant>::kThreads,
     if (batch % S::kPage == 0 && batch + S::kPage < n_spectra)
       fused_read_page<S>(a, memory, input, batch + S::kPage, first + batch + S::kPage);
     fused_filter<S, kTaps, kStride>(a, memory, input, batch);
-    if (batch > 0 && batch % S::kStage == 0)
-      fused_flush<S>(a, memory, input, first + batch - S::kStage);
+    if (batch > 0 && batch % S::kStage == 0) fused_flush<S>(a, memory, first + batch - S::kStage);
     __syncthreads();
-    if (a.ahead && batch + S::kBatch < n_spectra)
+    if (batch + S::kBatch < n_spectra)
       fused_fetch_ahead<S, kTaps, kStride>(a, memory, input, batch + S::kBatch);
     fused_transform<S>(a, memory, batch);
     __syncthreads();
   }
-  fused_flush<S>(a, memory, input, first + n_spectra - S::kStage);
+  fused_flush<S>(a, memory, first + n_spectra - S::kStage);
   if (a.statistics == nullptr) return;
   __syncthreads();
   fused_add_statistics<S>(a, memory, input);

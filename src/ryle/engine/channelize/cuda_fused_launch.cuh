@@ -20,7 +20,7 @@ struct FusedPlan {
 /// or ci4 out. Raises the shared-memory limit of the kernels it chooses, on the current device.
 FusedPlan plan_fused(const Problem& problem, int shared_limit_bytes);
 
-/// Chooses blocks_per_group and ahead.
+/// Chooses blocks_per_group.
 /// @pre a.blocks is 16-byte aligned in all strides
 void launch_fused(FusedArguments a, const FusedPlan& plan, int n_points, int n_taps, int n_sm,
                   cudaStream_t stream);
