@@ -124,8 +124,9 @@ class Gulp {
     a.blocks_per_group = static_cast<int>(1 + seed % 3);
     const std::int64_t n_groups =
         (n_blocks(config.output, n) + a.blocks_per_group - 1) / a.blocks_per_group;
-    simt::launch({{static_cast<unsigned>(config.n_inputs * n_groups)}, {S::kThreads}, S::kSharedBytes}, seed,
-                 [&] { detail::fused_channelize<K, kTaps, kStride>(a); });
+    simt::launch(
+        {{static_cast<unsigned>(config.n_inputs * n_groups)}, {S::kThreads}, S::kSharedBytes}, seed,
+        [&] { detail::fused_channelize<K, kTaps, kStride>(a); });
   }
 
   template <int K, int kTaps, int kStride>
