@@ -198,17 +198,13 @@ struct Ceilings {
 std::vector<CudaTuning> search_of(const Case& k, std::string_view kernel) {
   std::vector<CudaTuning> all;
   if (kernel == "beamform/cuda/sm90_s8_few") {
-    for (const bool once : {false, true})
-      for (const std::int64_t blocks : {1, 2})
-        for (const std::int64_t warps : {4, 8, 12, 16})
-          for (const std::int64_t stages : {2, 3})
-            if (blocks * warps <= 16) all.push_back({1, 1, true, blocks, warps, stages, once});
+    for (const std::int64_t warps : {4, 8, 12, 16})
+      for (const std::int64_t stages : {2, 3}) all.push_back({1, 1, warps, stages});
     return all;
   }
   if (kernel == "beamform/cuda/sm90_s8_wgmma" && voltage(k)) {
-    for (const bool streaming : {false, true})
-      for (const std::int64_t slabs : {8, 16})
-        for (const std::int64_t groups : {4, 8, 16}) all.push_back({slabs, groups, streaming});
+    for (const std::int64_t slabs : {8, 16})
+      for (const std::int64_t groups : {4, 8, 16}) all.push_back({slabs, groups});
     return all;
   }
   for (const std::int64_t slabs : {1, 2, 4, 6, 8, 16, 32, 64}) {
@@ -279,11 +275,8 @@ void measure(const Case& k, const Options& options, const Ceilings& ceilings, co
     if (options.calibrate) {
       r.sizes.emplace_back("slabs_per_block", static_cast<double>(tuning.slabs_per_block));
       r.sizes.emplace_back("groups_per_item", static_cast<double>(tuning.groups_per_item));
-      r.sizes.emplace_back("stores_stream", tuning.stores_stream ? 1.0 : 0.0);
-      r.sizes.emplace_back("blocks", static_cast<double>(tuning.blocks));
       r.sizes.emplace_back("stages", static_cast<double>(tuning.stages));
       r.sizes.emplace_back("warps", static_cast<double>(tuning.warps));
-      r.sizes.emplace_back("read_once", tuning.read_once ? 1.0 : 0.0);
     }
     r.verified =
         verify(queue, config, weights, in.data(), output, scale, options.calibrate ? 3 : 32);

@@ -198,31 +198,13 @@ TEST_F(CudaBeamform, OddShares) {
 #endif
 
 #ifdef RYLE_HAVE_CUDA
-// Rows of the output with and without the hint to leave the cache.
-TEST_F(CudaBeamform, StoresStreamOrStay) {
-  using F = OutputFormat;
-  for (const bool streaming : {false, true}) {
-    const CudaTuning tuning{4, 2, streaming};
-    set_cuda_tuning(&tuning);
-    for (const F format : {F::cf16, F::ci8, F::f32}) {
-      Config c = shape(32, 120, 1, 5, 328);
-      if (format != F::f32) c.output = OutputKind::voltage;
-      c.output_format = format;
-      counted_ = false;
-      check_all(c, {format == F::f32 ? 1.0f : 0.5f, 0});
-      counted_ = true;
-    }
-    set_cuda_tuning(nullptr);
-  }
-}
-
 // 128 spectra at a time, in shares that begin and end anywhere in a channel: fewer than blocks, and
 // 2100 of them that warps take in turns over channels of 7; rings that are read again and again.
 TEST_F(CudaBeamform, FewBeamsInAStream) {
   counted_ = false;
   for (const std::int64_t warps : {1, 3, 8, 16}) {
     for (const std::int64_t stages : {2, 3}) {
-      const CudaTuning tuning{1, 1, true, warps == 3 ? 2 : 1, warps, stages, stages == 3};
+      const CudaTuning tuning{1, 1, warps, stages};
       set_cuda_tuning(&tuning);
       for (const auto order : {InputOrder::pairs, InputOrder::spectra}) {
         for (const std::int64_t beams : {3, 8, 16}) {

@@ -183,19 +183,16 @@ struct Staging {
     if (e.whole()) {
 #pragma unroll
       for (int k = 0; k < kSlabRows / kRowsAtOnce; ++k, r += kRowsAtOnce, to += stride)
-        store_whole(to, piece_of(), e.a.stores_stream);
+        store_whole(to, piece_of());
     } else {
       for (; r < kSlabRows; r += kRowsAtOnce, to += stride)
         if (e.to.first_row + r < e.a.n_beams) store_part(e, to, first, piece_of());
     }
     __syncwarp();
   }
-  /// Streaming: as fast as memory, keeps the samples in L2.
-  static __device__ void store_whole(std::byte* to, uint4 v, bool streaming) {
-    if (streaming)
-      __stcs(reinterpret_cast<uint4*>(to), v);
-    else
-      *reinterpret_cast<uint4*>(to) = v;
+  /// As fast as memory: keep the samples in L2.
+  static __device__ void store_whole(std::byte* to, uint4 v) {
+    __stcs(reinterpret_cast<uint4*>(to), v);
   }
   template <class E>
   static __device__ void store_part(const E& e, std::byte* to, std::int64_t first, uint4 v) {

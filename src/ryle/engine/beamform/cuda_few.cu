@@ -64,19 +64,10 @@ struct RunRing {
     __syncwarp();
   }
   /// One lane.
-  __device__ void fetch(const std::uint8_t* from, bool once, std::uint64_t policy) {
+  __device__ void fetch(const std::uint8_t* from) {
     const unsigned barrier = barriers + 8 * fetch_stage;
     cuda::arrive_and_expect(barrier, kRunBytes);
-    const unsigned to = memory + fetch_stage * kRunBytes;
-    if (once) {
-      asm volatile(
-          "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], "
-          "[%1], %2, [%3], %4;\n" ::"r"(to),
-          "l"(from), "n"(kRunBytes), "r"(barrier), "l"(policy)
-          : "memory");
-    } else {
-      cuda::copy_bulk(to, from, kRunBytes, barrier);
-    }
+    cuda::copy_bulk(memory + fetch_stage * kRunBytes, from, kRunBytes, barrier);
     fetch_stage = fetch_stage + 1 == stages ? 0 : fetch_stage + 1;
   }
   /// Where the next run lies, when it is there.
@@ -128,8 +119,6 @@ __global__ void __launch_bounds__(32 * kStreamWarps, 1)
                        warp * Output::kStagingBytes;
   RunRing ring(cuda::shared_address(shared) + warp * stages * kRunBytes,
                cuda::shared_address(barriers[warp]), stages, lane);
-  std::uint64_t policy = 0;
-  asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;\n" : "=l"(policy));
   const std::uint8_t* samples = a.samples + a.first_channel * a.channel_stride_bytes +
                                 std::int64_t{a.first_group} / kRunGroups * kRunBytes;
   Turn ahead = now;
@@ -138,9 +127,8 @@ __global__ void __launch_bounds__(32 * kStreamWarps, 1)
     if (to_fetch == 0) return;
     --to_fetch;
     if (lane == 0)
-      ring.fetch(
-          samples + ahead.local * a.channel_stride_bytes + std::int64_t{ahead.run} * kRunBytes,
-          a.read_once, policy);
+      ring.fetch(samples + ahead.local * a.channel_stride_bytes +
+                 std::int64_t{ahead.run} * kRunBytes);
     ahead.advance(n_warps, per_channel);
   };
   for (int s = 0; s < stages; ++s) fetch();
@@ -169,6 +157,8 @@ __global__ void __launch_bounds__(32 * kStreamWarps, 1)
                                                staging);
       }
     }
+    // More warps than runs of a channel: the next turn is further on.
+    if (left > 0 && now.local != local + 1) next.load(a, a.first_channel + now.local, lane);
   }
 #else
   __trap();  // not offered where has_warpgroup_products() says no
@@ -190,9 +180,8 @@ void choose_stream(const FusedArgs& a, cudaStream_t stream) {
     RYLE_CUDA(cudaGetDevice(&device));
     RYLE_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
     RYLE_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-    kernel<<<static_cast<unsigned>(multiprocessors * a.blocks_together),
-             static_cast<unsigned>(32 * warps), static_cast<std::size_t>(bytes), stream>>>(
-        a, a.n_groups / kRunGroups, stages);
+    kernel<<<static_cast<unsigned>(multiprocessors), static_cast<unsigned>(32 * warps),
+             static_cast<std::size_t>(bytes), stream>>>(a, a.n_groups / kRunGroups, stages);
     RYLE_CUDA_LAUNCHED("beamform few beams, streamed");
   });
 }

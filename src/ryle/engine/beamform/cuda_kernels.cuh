@@ -200,11 +200,8 @@ struct FusedArgs {
 
   int slabs_per_block = 1;
   int groups_per_item = 1;
-  bool stores_stream = true;                ///< staged rows are the first to leave the cache
-  int blocks_together = 1;                  ///< launch_few: blocks of a multiprocessor,
-  int stream_warps = 8;                     ///< warps of a block,
-  int stages = 2;                           ///< stages of a warp's ring,
-  bool read_once = false;                   ///< and whether samples leave the cache first
+  int stream_warps = 12;                    ///< launch_few: of a block,
+  int stages = 2;                           ///< and stages of the ring of each
   int slabs_before = 0, groups_before = 0;  ///< launch_wgmma: not worked on, nor those from
   int slabs_end = 0, groups_end = 0;        ///< these on; it sets them
 };

@@ -185,12 +185,13 @@ CudaBeamformer::CudaBeamformer(Queue& queue, const Config& config, Kernel kernel
 }
 
 void CudaBeamformer::plan_tiles() {
-  const bool voltage = config_.output == OutputKind::voltage;
+  const int voltage_bytes =
+      config_.output == OutputKind::voltage ? static_cast<int>(config_.bytes_per_value()) : 0;
   const CudaTuningKernel kernel = kernel_ == Kernel::wgmma    ? CudaTuningKernel::wgmma
                                   : kernel_ == Kernel::few    ? CudaTuningKernel::few
                                   : kernel_ == Kernel::direct ? CudaTuningKernel::direct
                                                               : CudaTuningKernel::tiled;
-  tuning_ = cuda_tuning(kernel, n_slabs_, voltage);
+  tuning_ = cuda_tuning(kernel, n_slabs_, voltage_bytes);
   int major = 0;
   RYLE_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device_));
   shared_bytes_ = major >= 9 ? kSharedBytes : kSharedBytesOld;
@@ -333,11 +334,8 @@ FusedArgs CudaBeamformer::operands(Queue& queue, const Input& input, int pol) {
   const CudaTuning tuning = tuning_override().value_or(tuning_);
   a.slabs_per_block = static_cast<int>(std::min<std::int64_t>(tuning.slabs_per_block, n_slabs_));
   a.groups_per_item = static_cast<int>(tuning.groups_per_item);
-  a.stores_stream = tuning.stores_stream && (tuning_override() || config_.bytes_per_value() >= 4);
-  a.blocks_together = static_cast<int>(tuning.blocks);
   a.stages = static_cast<int>(tuning.stages);
   a.stream_warps = static_cast<int>(tuning.warps);
-  a.read_once = tuning.read_once;
   if (readable_as_is(input)) {
     const bool pairs = config_.order == InputOrder::pairs;
     a.layout = pairs ? FusedLayout::pairs4 : FusedLayout::spectra4;

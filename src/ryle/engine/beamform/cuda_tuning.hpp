@@ -10,39 +10,37 @@ namespace ryle::beamform {
 enum class CudaTuningKernel : std::uint8_t { direct, tiled, wgmma, few };
 
 struct CudaTuning {
-  std::int64_t slabs_per_block = 1;  ///< 16 beams each: their weights share a block
-  std::int64_t groups_per_item = 1;  ///< 64 spectra each: a block's share of a gulp
-  bool stores_stream = true;         ///< staged rows of the output are the first to leave the cache
-  /// few: blocks of a multiprocessor, their warps, stages of 4 KiB of a warp's ring, and whether
-  /// samples are the first to leave the cache.
-  std::int64_t blocks = 1, warps = 8, stages = 2;
-  bool read_once = false;
+  std::int64_t slabs_per_block = 1;     ///< 16 beams each: their weights share a block
+  std::int64_t groups_per_item = 1;     ///< 64 spectra each: a block's share of a gulp
+  std::int64_t warps = 12, stages = 2;  ///< few: of a block; of 4 KiB, of a warp's ring
 };
 
 struct CudaTuningRow {
   CudaTuningKernel kernel;
   std::int64_t max_slabs;  ///< of a channel; rows of a kernel ascend, the first that fits is taken
-  bool voltage;
+  int voltage_bytes;       ///< of a complex value, at most; 0 = powers
   CudaTuning tuning;
 };
 
 // Used on one NVIDIA H200 with 1024 channels (tiled: 64) x 4096 spectra.
 inline constexpr CudaTuningRow kCudaTuning[] = {
-    {CudaTuningKernel::direct, 1, false, {1, 64}},
-    {CudaTuningKernel::direct, 1, true, {1, 64}},
-    {CudaTuningKernel::direct, INT64_MAX, false, {16, 64}},
-    {CudaTuningKernel::direct, INT64_MAX, true, {8, 32}},
-    {CudaTuningKernel::tiled, INT64_MAX, false, {8, 64}},
-    {CudaTuningKernel::tiled, INT64_MAX, true, {6, 64}},
-    {CudaTuningKernel::wgmma, INT64_MAX, false, {16, 32}},  // 4, 8 or 16 slabs
-    {CudaTuningKernel::wgmma, INT64_MAX, true, {16, 32}},
-    {CudaTuningKernel::few, INT64_MAX, false, {1, 1, true, 1, 8, 2, false}},
-    {CudaTuningKernel::few, INT64_MAX, true, {1, 1, true, 1, 8, 2, false}},
+    {CudaTuningKernel::direct, 1, 0, {1, 64}},
+    {CudaTuningKernel::direct, 1, 16, {1, 64}},
+    {CudaTuningKernel::direct, INT64_MAX, 0, {16, 64}},
+    {CudaTuningKernel::direct, INT64_MAX, 16, {8, 32}},
+    {CudaTuningKernel::tiled, INT64_MAX, 0, {8, 64}},
+    {CudaTuningKernel::tiled, INT64_MAX, 16, {6, 64}},
+    {CudaTuningKernel::wgmma, INT64_MAX, 0, {16, 32}},  // 4, 8 or 16 slabs
+    {CudaTuningKernel::wgmma, INT64_MAX, 2, {16, 8}},
+    {CudaTuningKernel::wgmma, INT64_MAX, 16, {16, 32}},
+    {CudaTuningKernel::few, INT64_MAX, 0, {}},
+    {CudaTuningKernel::few, INT64_MAX, 16, {}},
 };
 
-constexpr CudaTuning cuda_tuning(CudaTuningKernel kernel, std::int64_t n_slabs, bool voltage) {
+constexpr CudaTuning cuda_tuning(CudaTuningKernel kernel, std::int64_t n_slabs, int voltage_bytes) {
   for (const auto& row : kCudaTuning) {
-    if (row.kernel == kernel && row.voltage == voltage && n_slabs <= row.max_slabs)
+    if (row.kernel == kernel && (row.voltage_bytes > 0) == (voltage_bytes > 0) &&
+        voltage_bytes <= row.voltage_bytes && n_slabs <= row.max_slabs)
       return row.tuning;
   }
   return {1, 1};
