@@ -19,8 +19,8 @@ std::string to_json(const image::CostModel& model);
 /// 0).
 image::CostModel cost_model_from_json(const std::string& text, const std::string& file);
 
-/// Writes the file (and its folder), whole under its name at once: who reads meanwhile reads the old
-/// one. Throws IoError.
+/// Writes the file (and its folder), whole under its name at once: who reads meanwhile reads the
+/// old one. Throws IoError.
 void save_image_calibration(const image::CostModel& model, const std::string& file);
 /// nullopt when there is no file; throws FormatError when it is damaged.
 std::optional<image::CostModel> load_image_calibration(const std::string& file);
