@@ -255,17 +255,18 @@ __device__ __forceinline__ void fused_prefetch(const unsigned char* at) {
 template <class S, int kTaps, int kStride>
 __device__ void fused_fetch_ahead(const FusedArguments& a, const FusedMemory<S>& memory, int input,
                                   int next) {
-  constexpr int kLine = 128 / (kStride > 0 ? kStride : 1);  // samples
-  if (kStride == 0) return;
-  for (int k = static_cast<int>(threadIdx.x); k < S::kBatch * (S::kPoints / kLine);
-       k += S::kThreads) {
-    const CudaRamp& ramp = *memory.ramps(next + k / (S::kPoints / kLine));
-    if (ramp.valid == 0) continue;
-    const std::int64_t sample =
-        ramp.begin - a.first_tick + (kTaps - 1) * S::kPoints + k % (S::kPoints / kLine) * kLine;
-    const auto* at = static_cast<const unsigned char*>(a.samples) + input * a.input_stride_bytes +
-                     sample * kStride;
-    fused_prefetch(at);
+  if constexpr (kStride > 0) {
+    constexpr int kLine = 128 / kStride;  // samples
+    for (int k = static_cast<int>(threadIdx.x); k < S::kBatch * (S::kPoints / kLine);
+         k += S::kThreads) {
+      const CudaRamp& ramp = *memory.ramps(next + k / (S::kPoints / kLine));
+      if (ramp.valid == 0) continue;
+      const std::int64_t sample =
+          ramp.begin - a.first_tick + (kTaps - 1) * S::kPoints + k % (S::kPoints / kLine) * kLine;
+      const auto* at = static_cast<const unsigned char*>(a.samples) + input * a.input_stride_bytes +
+                       sample * kStride;
+      fused_prefetch(at);
+    }
   }
 }
 
