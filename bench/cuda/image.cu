@@ -87,7 +87,8 @@ class Band {
     correlator_ = correlate::make_correlator(queue, {.n_inputs = 2 * kAntennas,
                                                      .n_channels = c.n_channels,
                                                      .format = SampleFormat::ci4,
-                                                     .max_spectra = kSpectra});
+                                                     .max_spectra = kSpectra,
+                                                     .implementation = "cuda:mma_s8"});
   }
   image::DeviceImages run(Queue& queue, std::byte* gulp) {
     const auto blocks =

@@ -221,7 +221,8 @@ class Correlated {
         queue, {.n_inputs = static_cast<std::int64_t>(c.config.inputs.size()),
                 .n_channels = c.config.channels.n_channels,
                 .format = c.format,
-                .max_spectra = c.n_spectra});
+                .max_spectra = c.n_spectra,
+                .implementation = "cuda:mma_s8"});  // hands its tiles over
     input_ = data_.input(0, c.n_spectra);
     const auto bytes =
         dense_blocks_bytes(c.format, input_.blocks.n_channels, c.n_spectra, input_.blocks.n_inputs);

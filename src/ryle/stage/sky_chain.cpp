@@ -75,6 +75,10 @@ SkyChain::SkyChain(Queue queue, const Setup& setup, std::vector<cf32> gains, Wat
     x.format = setup_.format;
     x.max_spectra = setup_.max_gulp;
     x.implementation = setup_.correlator;
+    // For short images: the one that hands its tiles over without a pass to put them in order.
+    const bool any = x.implementation == "auto" || x.implementation == "cuda";
+    const bool tiles = setup_.format == SampleFormat::ci4 || setup_.format == SampleFormat::ci8;
+    if (queue_.back_end() == BackEnd::cuda && any && tiles) x.implementation = "cuda:mma_s8";
     correlator_ = correlate::make_correlator(queue_, x);
   }
   if (queue_.back_end() == BackEnd::cuda) {

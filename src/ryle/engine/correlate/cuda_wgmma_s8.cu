@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Hopper's correlator for ci8 (compute capability 9.0): wgmma m64nNk32 on planar blocks, samples
-// brought by tensor copies. NOT YET RUN ON A GPU: compiled, its layout multiplied on the host
-// (tests/engine/correlate), taken by name only ("cuda:sm90_s8_wgmma"), never by "auto".
+// brought by tensor copies.
 //
 // Thread blocks stay, one per multiprocessor, and take one share of the work after the other from a
 // counter. One thread brings operands of 128 inputs x 64 spectra into a ring of slots; two
@@ -110,7 +109,10 @@ void launch_wgmma_s8(const WgmmaPlan& plan, const CudaGulp& gulp, bool overwrite
                      const WgmmaMemory& memory, cudaStream_t stream) {
   const CudaTuning tuning = tuning_now(plan.tuning);
   WgmmaArgs a;
-  a.ring = ring_of(plan, gulp, tuning, tuning.least_blocks, memory.duos);
+  // Less than a round of work is cut, so that all multiprocessors have some.
+  const bool few = plan.layout.n_items < plan.concurrent_blocks;
+  a.ring = ring_of(plan, gulp, tuning, few ? std::min(tuning.least_blocks, 8) : tuning.least_blocks,
+                   memory.duos);
   a.ring.next_share = memory.counter;
   a.ring.other_share = memory.next_counter;
   a.overwrite = overwrite;
