@@ -123,14 +123,19 @@ __device__ inline void widen_columns(const RingArgs& a, const Tickets& tickets, 
       const bool across = item.tile.row != item.tile.column;
       for (int k = 0; k < n_blocks; ++k) {
         const unsigned rows_empty = ring.empty();
-        if (across) ring.advance();
+        // Rows, too: a barrier tells only the parity of a phase, so that who has not seen one takes
+        // the next for complete while the copy of rows is still on its way.
         ring.await_full();
+        if (across) {
+          ring.advance();
+          ring.await_full();
+        }
         cuda::await(stages.empty(), stages.turn ^ 1);
         widen_slot(ring.slot(), stages.stage(), widener, place);
         cuda::shared_for_copies();  // the tensor cores read it as copies do
         __syncwarp();
         if (lane == 0) {
-          // Every warp lets go of every slot, of rows, too, which are full before the columns.
+          // Every warp lets go of every slot, of rows, too.
           if (across) cuda::arrive(rows_empty);
           cuda::arrive(ring.empty());
           cuda::arrive(stages.full());
