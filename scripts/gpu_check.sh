@@ -66,10 +66,10 @@ fi
 
 if [[ " $steps " == *" sanitize "* ]]; then
   # Small sizes that still reach every kernel: several formats, splits in time, folds, delays, statistics.
-  small='CudaTest.Copies*:CudaCorrelate.TensorCores*:CudaCorrelate.AnyTuning*:CudaCorrelate.ManyGulps*:CudaCorrelate.Counts*:CudaChannelize.Rounding*'
-  small+=':CudaChannelize.Absent*:CudaChannelize.Splitting*:CudaChannelize.Feeds*'
+  small='CudaTest.Copies*:CudaCorrelate.TensorCores*:CudaCorrelate.AnyTuning*:CudaCorrelate.ManyGulps*:CudaCorrelate.Counts*:CudaCorrelate.HalvesOf*:CudaChannelize.Rounding*'
+  small+=':CudaChannelize.Absent*:CudaChannelize.Splitting*:CudaChannelize.Feeds*:CudaChannelize.FusedRounding*:CudaChannelize.FusedAbsent*:CudaChannelize.FusedSplitting*'
   small+=':CudaAllSky.Fused*:CudaAllSky.ImagesTheTiles*:CudaAllSky.VisDft*'
-  small+=':CudaBeamform.Gulps:CudaBeamform.Dither*'
+  small+=':CudaBeamform.Gulps:CudaBeamform.Dither*:CudaBeamform.LastSets*:CudaBeamform.FewBeams*'
   small+=':CudaSearch.Small*:CudaSearch.HostMemory*'
   small+=':CudaGrid.WeightsFlags*:CudaGrid.PlanesInOneGo*:CudaGrid.NothingToGrid*'
   small+=':CudaLevels.*SmallShapes:CudaTurn.*:CudaImport.*'
