@@ -224,8 +224,8 @@ Result measure_chain(const Case& c, const chain::CuFft& fft, const Options& opti
 
 }  // namespace
 
-/// options.path: only cases whose "IMPLEMENTATION CHANNELS PHASES DITHER STATISTICS" has this in
-/// it.
+/// options.path but "all": only cases whose "IMPLEMENTATION CHANNELS PHASES DITHER STATISTICS" has
+/// this in it.
 void bench_channelize_cuda(const Options& options, const Emit& emit) {
   if (!detail::wants_cuda(options)) return;
   const double fma_ops = ceiling_cuda_fma_f32_ops();
@@ -243,9 +243,11 @@ void bench_channelize_cuda(const Options& options, const Emit& emit) {
     full.push_back({ci8, 64, k, 8, n_spectra, "cuda:fused", false, false, false});
   }
   const std::vector<Case> quick = {{ci8, 8, 64, 8, 256}};
+  const auto asked_for = [&](const Case& c) {
+    return options.path == "all" || label(c).find(options.path) != std::string::npos;
+  };
   for (const Case& c : options.quick ? quick : full) {
-    if (label(c).find(options.path) != std::string::npos)
-      emit(measure(c, options, fma_ops, bytes_per_s));
+    if (asked_for(c)) emit(measure(c, options, fma_ops, bytes_per_s));
   }
   const chain::CuFft fft = chain::CuFft::load();
   if (!fft.found() || options.quick) return;
@@ -253,8 +255,7 @@ void bench_channelize_cuda(const Options& options, const Emit& emit) {
     const Case c{ci8, 64, k, 8, 8'388'608 / k, "chain", true, true, false};
     Case planned = c;
     planned.implementation = "auto";
-    if (label(c).find(options.path) != std::string::npos)
-      emit(measure_chain(planned, fft, options, fma_ops, bytes_per_s));
+    if (asked_for(c)) emit(measure_chain(planned, fft, options, fma_ops, bytes_per_s));
   }
 }
 

@@ -305,13 +305,16 @@ TEST_F(CudaBeamform, BestKernels) {
   Config c = shape(32, 1024, 8, 1, 64);
   c.implementation = "cuda";
   const std::string many(make_beamformer(queue(), c)->implementation());
-  c.n_beams = 16;
+  c.n_beams = 24;
   EXPECT_EQ(make_beamformer(queue(), c)->implementation(), "beamform/cuda/sm80_s8_direct");
+  c.n_beams = 16;
+  const std::string few(make_beamformer(queue(), c)->implementation());
   int major = 0;
 #ifdef RYLE_HAVE_CUDA
   for (const auto& name : cuda_implementations(c)) major += name == "cuda:sm90_s8_wgmma" ? 9 : 0;
 #endif
   EXPECT_EQ(many, major == 9 ? "beamform/cuda/sm90_s8_wgmma" : "beamform/cuda/sm80_s8_direct");
+  EXPECT_EQ(few, major == 9 ? "beamform/cuda/sm90_s8_few" : "beamform/cuda/sm80_s8_direct");
 }
 
 TEST_F(CudaBeamform, Extremes) {

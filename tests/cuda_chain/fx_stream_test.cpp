@@ -61,6 +61,11 @@ class CudaFxStream : public test::CudaTest {
     correlator->finish(on, sums);
     return sums;
   }
+  static std::string correlator_of_bytes(Queue& on) {
+    const auto any =
+        correlate::make_correlator(on, {kInputs, kChannels, SampleFormat::ci8, 64, "cuda"});
+    return std::string(any->implementation());
+  }
 };
 
 TEST_F(CudaFxStream, ChunksGiveTheBitsOfAllSamplesAtOnce) {
@@ -75,7 +80,7 @@ TEST_F(CudaFxStream, ChunksGiveTheBitsOfAllSamplesAtOnce) {
       setup.chunk_ticks = 192;
       setup.n_slots = n_slots;
       FxStream stream(queue(), setup);
-      EXPECT_EQ(stream.correlator().implementation(), "correlate/cuda/mma_s8");
+      EXPECT_EQ(stream.correlator().implementation(), correlator_of_bytes(queue()));
       constexpr std::int64_t kChunks = kTicks / 192, kBytes = 192 * 2 * kInputs;
       std::vector<Buffer<std::byte>> pinned;
       for (std::int64_t k = 0; k < kChunks; ++k) {

@@ -62,7 +62,7 @@ bool takes(Kernel kernel, const Config& c, int device) {
 std::vector<Kernel> kernels_for(const Config& c, int device) {
   std::vector<Kernel> order = {Kernel::wgmma, Kernel::direct, Kernel::tiled, Kernel::fp32};
   if (c.n_beams <= kFewBeams) std::swap(order[0], order[1]);
-  order.insert(order.begin() + 2, Kernel::few);  // by name only
+  order.insert(order.begin(), Kernel::few);
   std::erase_if(order, [&](Kernel kernel) { return !takes(kernel, c, device); });
   return order;
 }

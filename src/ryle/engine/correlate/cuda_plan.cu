@@ -35,8 +35,8 @@ using namespace detail;
 
 enum class Kernel : std::uint8_t { mma_s8, wgmma_s8, wgmma_s4, wgmma_f16, mma_f16, simt };
 /// Best first.
-constexpr Kernel kKernels[] = {Kernel::wgmma_s8, Kernel::wgmma_f16, Kernel::mma_s8,
-                               Kernel::wgmma_s4, Kernel::mma_f16,   Kernel::simt};
+constexpr Kernel kKernels[] = {Kernel::wgmma_s8, Kernel::wgmma_s4, Kernel::wgmma_f16,
+                               Kernel::mma_s8,   Kernel::mma_f16,  Kernel::simt};
 constexpr const char* kNames[] = {"mma_s8",         "sm90_s8_wgmma", "sm90_ci4_wgmma",
                                   "sm90_f16_wgmma", "mma_f16",       "simt"};
 
@@ -361,9 +361,7 @@ std::unique_ptr<Correlator> make_cuda_correlator(Queue& queue, const Config& con
   std::string names = "cuda";
   for (const Kernel kernel : kKernels) {
     if (!takes(kernel, config.format) || !runs_on(kernel, device)) continue;
-    // That of ci4 by its name only: one run of 1,024 inputs was wrong.
-    const bool chosen = any && kernel != Kernel::wgmma_s4;
-    if (chosen || wanted == "cuda:" + name_of(kernel))
+    if (any || wanted == "cuda:" + name_of(kernel))
       return std::make_unique<CudaCorrelator>(queue, config, kernel);
     names += ", cuda:" + name_of(kernel);
   }
