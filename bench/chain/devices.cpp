@@ -15,15 +15,15 @@
 namespace ryle::bench {
 namespace {
 
-struct Case {
+struct DevicesCase {
   std::int64_t n_inputs, n_channels, n_spectra;
 };
 
 /// Channels [first, end) on one device.
-class Share {
+class DevicesShare {
  public:
-  Share(int device, const Case& c, std::int64_t first, std::int64_t end,
-        const std::string& implementation, const std::byte* host)
+  DevicesShare(int device, const DevicesCase& c, std::int64_t first, std::int64_t end,
+               const std::string& implementation, const std::byte* host)
       : queue(Queue::cuda(device)), n_spectra_(c.n_spectra) {
     const OnDevice scope(queue);
     correlator = correlate::make_correlator(
@@ -47,9 +47,9 @@ class Share {
   BlockView blocks_;
 };
 
-std::vector<Share> shares_of(int n_devices, const Case& c, const std::string& implementation,
-                             const std::byte* host) {
-  std::vector<Share> shares;
+std::vector<DevicesShare> shares_of(int n_devices, const DevicesCase& c,
+                                    const std::string& implementation, const std::byte* host) {
+  std::vector<DevicesShare> shares;
   for (int d = 0; d < n_devices; ++d) {
     shares.emplace_back(d, c, c.n_channels * d / n_devices, c.n_channels * (d + 1) / n_devices,
                         implementation, host);
@@ -57,13 +57,13 @@ std::vector<Share> shares_of(int n_devices, const Case& c, const std::string& im
   return shares;
 }
 
-std::vector<ci64> sums_of(std::vector<Share>& shares) {
-  for (Share& share : shares) {
+std::vector<ci64> sums_of(std::vector<DevicesShare>& shares) {
+  for (DevicesShare& share : shares) {
     share.correlator->reset(share.queue);
     share.execute();
   }
   std::vector<ci64> all;
-  for (Share& share : shares) {
+  for (DevicesShare& share : shares) {
     correlate::Sums sums;
     share.correlator->finish(share.queue, sums);
     all.insert(all.end(), sums.integer.begin(), sums.integer.end());
@@ -76,13 +76,13 @@ double now_seconds() {
 }
 
 /// Seconds of one gulp on all devices at once: {median, best} of groups of about 50 ms.
-std::pair<double, double> time_shares(std::vector<Share>& shares, double seconds) {
+std::pair<double, double> time_shares(std::vector<DevicesShare>& shares, double seconds) {
   const auto group = [&](int n) {
     const double begin = now_seconds();
     for (int k = 0; k < n; ++k) {
-      for (Share& share : shares) share.execute();
+      for (DevicesShare& share : shares) share.execute();
     }
-    for (Share& share : shares) share.queue.synchronize();
+    for (DevicesShare& share : shares) share.queue.synchronize();
     return (now_seconds() - begin) / n;
   };
   group(3);
@@ -107,7 +107,7 @@ std::vector<std::byte> random_blocks(std::int64_t n_bytes) {
   return bytes;
 }
 
-void measure(const Case& c, int n_devices, const std::vector<std::byte>& host,
+void measure(const DevicesCase& c, int n_devices, const std::vector<std::byte>& host,
              const Options& options, const Emit& emit) {
   const std::string name =
       options.implementation.find(':') == std::string::npos ? "auto" : options.implementation;
@@ -152,16 +152,16 @@ void bench_devices(const Options& options, const Emit& emit) {
     return;
   }
   const int n_devices = static_cast<int>(list_devices().size()) - 1;
-  const std::vector<Case> full = {{256, 240, 4096}, {1024, 120, 4096}};
-  const std::vector<Case> quick = {{33, 16, 512}};
+  const std::vector<DevicesCase> full = {{256, 240, 4096}, {1024, 120, 4096}};
+  const std::vector<DevicesCase> quick = {{33, 16, 512}};
   const auto& cases = options.quick ? quick : full;
-  const auto bytes_of = [](const Case& c) {
+  const auto bytes_of = [](const DevicesCase& c) {
     return dense_blocks_bytes(SampleFormat::ci8, c.n_channels, c.n_spectra, c.n_inputs);
   };
   std::int64_t most = 0;
-  for (const Case& c : cases) most = std::max(most, bytes_of(c));
+  for (const DevicesCase& c : cases) most = std::max(most, bytes_of(c));
   const auto host = random_blocks(most);
-  for (const Case& c : cases) measure(c, n_devices, host, options, emit);
+  for (const DevicesCase& c : cases) measure(c, n_devices, host, options, emit);
 }
 
 }  // namespace ryle::bench

@@ -19,7 +19,7 @@ namespace {
 using stage::FxStream;
 
 /// What an array delivers.
-struct Case {
+struct StreamCase {
   SampleFormat format;
   std::int64_t n_inputs, n_channels, n_taps, chunk_bytes;
   int n_slots = 4;
@@ -29,7 +29,7 @@ double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-channelize::Config channels_of(const Case& c) {
+channelize::Config channels_of(const StreamCase& c) {
   channelize::Config f;
   f.n_inputs = c.n_inputs;
   f.n_channels = c.n_channels;
@@ -42,7 +42,7 @@ channelize::Config channels_of(const Case& c) {
   return f;
 }
 
-FxStream::Setup setup_of(const Case& c, const std::string& correlator) {
+FxStream::Setup setup_of(const StreamCase& c, const std::string& correlator) {
   FxStream::Setup setup;
   setup.channelize = channels_of(c);
   if (correlator.find(':') != std::string::npos) setup.correlate.implementation = correlator;
@@ -151,7 +151,7 @@ correlate::Sums reference_sums(const FxStream::Setup& setup, const Chunks& chunk
 }
 
 /// The first 200 spectra of the stream, inputs of the first, a middle and the last tile.
-bool is_the_reference(Queue& queue, const Case& c, const FxStream::Setup& full,
+bool is_the_reference(Queue& queue, const StreamCase& c, const FxStream::Setup& full,
                       const Chunks& chunks) {
   FxStream::Setup setup = full;
   setup.channelize.dither = false;
@@ -178,7 +178,7 @@ bool is_the_reference(Queue& queue, const Case& c, const FxStream::Setup& full,
   return found.n_spectra > 0;
 }
 
-Result row_of(const Case& c, std::int64_t chunk_bytes, bool cuda) {
+Result row_of(const StreamCase& c, std::int64_t chunk_bytes, bool cuda) {
   Result r;
   r.engine = "stream";
   r.device = list_devices().at(cuda ? 1 : 0).description;
@@ -204,7 +204,8 @@ double wanted_seconds(const Options& options) {
 }
 
 /// @param chunks_per_dump 0: a dump a second, as arrays make them
-Result measure(Queue& queue, const Case& c, const Options& options, std::int64_t chunks_per_dump) {
+Result measure(Queue& queue, const StreamCase& c, const Options& options,
+               std::int64_t chunks_per_dump) {
   const FxStream::Setup setup = setup_of(c, options.implementation);
   const std::int64_t chunk_bytes = setup.chunk_ticks * 2 * c.n_inputs;
   const Chunks chunks = random_chunks(chunk_bytes, c.n_slots);
@@ -255,7 +256,7 @@ Result measure(Queue& queue, const Case& c, const Options& options, std::int64_t
 /// another array and ends with its dump.
 Result measure_arrays(Queue& queue, const Options& options) {
   constexpr std::int64_t kTicksPerSecond = 1'280'000;
-  const Case c{SampleFormat::ci5, 64, 128, 4, 2 * 64 * kTicksPerSecond};
+  const StreamCase c{SampleFormat::ci5, 64, 128, 4, 2 * 64 * kTicksPerSecond};
   Result r = measure(queue, c, options, 1);
   r.engine = "stream, arrays of MWA-32T in real time";
   if (!r.verified) return r;
@@ -266,7 +267,7 @@ Result measure_arrays(Queue& queue, const Options& options) {
 
 using Dumps = std::vector<stage::RawDump>;
 
-stage::FxChain make_chain(const Queue& queue, const Case& c, std::int64_t spectra_per_dump,
+stage::FxChain make_chain(const Queue& queue, const StreamCase& c, std::int64_t spectra_per_dump,
                           Dumps& dumps) {
   stage::FxChain::Setup setup;
   setup.channelize = channels_of(c);
@@ -282,7 +283,7 @@ stage::FxChain make_chain(const Queue& queue, const Case& c, std::int64_t spectr
 
 /// The same array as `ryle run` has it: chunks of the receiver's page-locked memory, or of pageable
 /// memory, and dumps as vectors.
-Result measure_chain(Queue& queue, const Case& c, const Options& options, bool page_locked) {
+Result measure_chain(Queue& queue, const StreamCase& c, const Options& options, bool page_locked) {
   const std::int64_t ticks = c.chunk_bytes / (2 * c.n_inputs) / 64 * 64;
   const std::int64_t chunk_bytes = 2 * c.n_inputs * ticks;
   Result r = row_of(c, chunk_bytes, queue.back_end() == BackEnd::cuda);
@@ -345,14 +346,14 @@ void bench_stream(const Options& options, const Emit& emit, const StreamOptions&
   if (!on_cpu && !reason.empty()) return;
   Queue queue = on_cpu ? Queue::cpu(options.n_workers) : Queue::cuda();
   if (options.quick) {
-    const Case c{SampleFormat::ci8, 8, 16, 8, 1 << 18};
+    const StreamCase c{SampleFormat::ci8, 8, 16, 8, 1 << 18};
     emit(measure(queue, c, options, 0));
     for (const bool page_locked : {true, false})
       emit(measure_chain(queue, c, options, page_locked));
     return;
   }
   const auto case_of = [](std::int64_t n_inputs, std::int64_t chunk_mib, int n_slots) {
-    return Case{SampleFormat::ci8, n_inputs, 256, 8, chunk_mib << 20, n_slots};
+    return StreamCase{SampleFormat::ci8, n_inputs, 256, 8, chunk_mib << 20, n_slots};
   };
   if (stream.chunk_mib == 0) {
     for (const std::int64_t n_inputs : {128, 1024}) {

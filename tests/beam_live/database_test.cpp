@@ -166,6 +166,29 @@ TEST_F(LiveDatabase, AFullDiskCostsNothingThatFitsLater) {
   EXPECT_EQ(numbers_of(read_voltage_records(path_).triggers), (std::vector<std::int64_t>{1, 2}));
 }
 
+// Two of four tables are on disk when it is full: all four follow, and only what this run wrote is
+// replaced.
+TEST_F(LiveDatabase, TablesThatDidNotFitAreWrittenLater) {
+  options_.rewrite_s = 5;
+  start();
+  find_one();
+  set_publish_fault_hook([](std::string_view operation, const std::string& path) {
+    return operation == "write" && path.find(".singlepulse") != path.npos ? ENOSPC : 0;
+  });
+  products_->tick(10);
+  EXPECT_TRUE(std::filesystem::exists(scratch_ / "t.cands"));
+  EXPECT_FALSE(std::filesystem::exists(scratch_ / "t.csv"));
+  EXPECT_THAT(products_->warnings(), testing::ElementsAre(HasSubstr("could not be written")));
+  set_publish_fault_hook({});
+  find_one();
+  products_->tick(20);
+  const std::string cands = test::contents(scratch_ / "t.cands");
+  EXPECT_EQ(std::count(cands.begin(), cands.end(), '\n'), 2);
+  products_->finish({});
+  EXPECT_TRUE(products_->errors().empty());
+  EXPECT_TRUE(std::filesystem::exists(scratch_ / "t.csv"));
+}
+
 // Nothing can be written at all: the search goes on, and its error says what is lost.
 TEST_F(LiveDatabase, NoFileAtAll) {
   std::filesystem::create_directory(path_);  // in the way, and not empty

@@ -206,15 +206,5 @@ TEST_F(CudaGrid, NamesThatAreNoneSayWhatThereIs) {
   EXPECT_THROW(grid(c, samples, "cuda", Precision::f32, {63}), DeviceError);
 }
 
-TEST_F(CudaGrid, AutoIsADeviceForFloat) {
-  Case c = make_case(field(60, 30, 9, 9, 10), gauss(), 2);
-  Samples samples = c.samples;
-  samples.values = c.data.data();
-  EXPECT_EQ(grid(c, samples, "auto")->implementation(), "cuda:gather");
-  EXPECT_EQ(grid(c, samples, "auto", Precision::f64)->implementation().substr(0, 4), "cpu:");
-  c.config.convolution.support_rad = 0.5;  // more than float32 can tell apart
-  EXPECT_EQ(grid(c, samples, "auto")->implementation().substr(0, 4), "cpu:");
-}
-
 }  // namespace
 }  // namespace ryle::grid

@@ -406,7 +406,13 @@ void FxChain::process(std::int64_t n) {
     dump_first_ = next_spectrum_;
     update_delays();
   }
-  if (in_dump_ == 0 || levels_[0].n_samples == 0) {
+  // Chunks may end anywhere: a few spectra at the beginning of a dump say too little.
+#if RYLE_MUTANT == 1540
+  const bool early = false;
+#else
+  const bool early = streams_ && in_dump_ < setup_.spectra_per_gulp / 2;
+#endif
+  if (in_dump_ == 0 || early || levels_[0].n_samples == 0) {
     const Tick first = std::max(input_.first_tick, next_spectrum_ * step_);
     channelize::add_level_statistics(
         host_, f, input_, first, std::min(input_.first_tick + input_.n_samples, first + n * step_),

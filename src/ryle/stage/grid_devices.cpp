@@ -10,8 +10,8 @@
 
 namespace ryle::stage {
 
-bool plan_grid_devices(const GridSetup& setup, const GridOptions& options, GridPlan& plan) {
-  if (!setup.config.implementation.starts_with("cuda")) return true;
+void plan_grid_devices(const GridSetup& setup, const GridOptions& options, GridPlan& plan) {
+  if (!setup.config.implementation.starts_with("cuda")) return;
   if (!setup.is_mean())
     throw UnsupportedError("medians are made on CPUs: --device cpu works, or a mean such as gauss");
   const std::string reason = cuda_unavailable_reason();
@@ -36,14 +36,12 @@ bool plan_grid_devices(const GridSetup& setup, const GridOptions& options, GridP
   for (const int device : options.devices.empty() ? std::vector<int>{0} : options.devices)
     for (const DeviceInfo& info : list_devices()) {
       if (info.name != fmt::format("cuda:{}", device) || total_bytes <= info.memory_bytes) continue;
-      if (options.implementation == "auto") return false;
       throw ConfigError(fmt::format(
           "{} samples at a time and {} cells need {:.2f} GiB of {}, which has {:.2f}; fewer "
           "cells, --block-samples or --device cpu would do",
           load.n_samples, load.n_cells, static_cast<double>(total_bytes) / (1 << 30), info.name,
           static_cast<double>(info.memory_bytes) / (1 << 30)));
     }
-  return true;
 }
 
 }  // namespace ryle::stage

@@ -5,8 +5,7 @@
 namespace ryle::stage {
 
 /// What each CUDA device holds, where they are used. Throws UnsupportedError where there is none,
-/// ConfigError with the numbers where it does not fit; false: it does not, and nobody asked for
-/// devices by name.
-bool plan_grid_devices(const GridSetup& setup, const GridOptions& options, GridPlan& plan);
+/// ConfigError with the numbers where it does not fit.
+void plan_grid_devices(const GridSetup& setup, const GridOptions& options, GridPlan& plan);
 
 }  // namespace ryle::stage

@@ -67,9 +67,7 @@ class GridRun {
       setup_.bands = choose_bands(queue_, setup_, options_, summary_.plan.band_samples);
       summary_.plan.n_bands = std::ssize(setup_.bands);
     }
-    if (plan_grid_devices(setup_, options_, summary_.plan)) return;
-    setup_.config.implementation = "cpu";
-    summary_.plan = plan_grid_memory(setup_, options_, queue_.n_workers(), exact_);
+    plan_grid_devices(setup_, options_, summary_.plan);
   }
 
   void run() {

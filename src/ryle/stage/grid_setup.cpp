@@ -116,7 +116,6 @@ class Chooser {
     setup_.config.convolution = setup_.estimator.convolution;
     setup_.config.precision = options_.precision;
     setup_.config.implementation = options_.implementation;
-    if (setup_.is_mean()) setup_.config.implementation = grid::chosen_implementation(setup_.config);
     setup_.config.devices = options_.devices;
     summary_.kernel = grid::to_string(setup_.estimator);
   }

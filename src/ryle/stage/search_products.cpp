@@ -188,8 +188,8 @@ void SearchProducts::write_event(const SearchEvent& e, SearchCandidate& c) {
   const std::string stem = fmt::format("_{:05d}", c.number);
   if (options_.pictures && !e.codes.empty() && e.noise > 0) {
     const std::string path = path_of(stem + ".png");
-    c.picture = std::filesystem::path(path).filename().string();
     write_candidate_png(path, description_, c, candidate_picture(band_, e), options_.overwrite);
+    c.picture = std::filesystem::path(path).filename().string();
     products_.push_back(path);
   }
   if (!options_.voevents) return;
@@ -203,14 +203,16 @@ void SearchProducts::write_event(const SearchEvent& e, SearchCandidate& c) {
   products_.push_back(path);
 }
 
-void SearchProducts::write_texts(bool again) {
-  const bool overwrite = options_.overwrite || again;
-  publish_bytes(path_of(".cand"), heimdall_text(description_, events_), overwrite);
-  publish_bytes(path_of(".cands"), transientx_text(description_, events_), overwrite);
-  publish_bytes(path_of(".singlepulse"), singlepulse_text(description_, events_), overwrite);
-  publish_bytes(path_of(".csv"), candidates_csv(description_, events_), overwrite);
+void SearchProducts::write_texts() {
+  const auto publish = [&](std::size_t k, const std::string& text) {
+    publish_bytes(path_of(kTexts[k]), text, options_.overwrite || text_is_ours_[k]);
+    text_is_ours_[k] = true;
+  };
+  publish(0, heimdall_text(description_, events_));
+  publish(1, transientx_text(description_, events_));
+  publish(2, singlepulse_text(description_, events_));
+  publish(3, candidates_csv(description_, events_));
   n_written_ = events_.size();
-  texts_exist_ = true;
 }
 
 void SearchProducts::add(const VoltageRecords& records) {
@@ -236,7 +238,7 @@ void SearchProducts::tick(double now_s) {
     return;
   last_rewrite_s_ = now_s;
   try {
-    write_texts(texts_exist_);
+    write_texts();
   } catch (const Error& e) {
     if (!std::exchange(unwritten_texts_, true))
       warn_once(std::string("tables of candidates could not be written for a while: ") + e.what());
@@ -247,7 +249,7 @@ void SearchProducts::finish(const SearchDescription& description) {
   description_ = description;
   if (options_.output_directory.empty()) return;
   if (live()) return finish_live();
-  write_texts(texts_exist_);
+  write_texts();
   write_search_database(path_of(".sqlite"), description_, events_, options_.overwrite);
   for (const char* suffix : kTexts) products_.push_back(path_of(suffix));
   products_.push_back(path_of(".sqlite"));
@@ -255,7 +257,7 @@ void SearchProducts::finish(const SearchDescription& description) {
 
 void SearchProducts::finish_live() {
   try {
-    write_texts(texts_exist_);
+    write_texts();
     for (const char* suffix : kTexts) products_.push_back(path_of(suffix));
   } catch (const Error& e) {
     errors_.emplace_back(e.what());

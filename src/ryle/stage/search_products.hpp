@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -73,7 +74,7 @@ class SearchProducts {
   SearchCandidate candidate(const BeamEvent& e, std::int64_t origin_samples,
                             std::int64_t origin_tai_ns) const;
   void write_event(const SearchEvent& e, SearchCandidate& c);
-  void write_texts(bool again);
+  void write_texts();
   void warn_once(const std::string& text);
   bool live() const { return options_.rewrite_s > 0 && !options_.output_directory.empty(); }
   void write_event_live(const SearchEvent& e, SearchCandidate& c);
@@ -93,7 +94,7 @@ class SearchProducts {
   std::int64_t n_candidates_ = 0;
   std::size_t n_written_ = 0;  // events in the texts on disk
   double last_rewrite_s_ = -1e300;
-  bool texts_exist_ = false;
+  std::array<bool, 4> text_is_ours_{};  // each of kTexts, which a rewrite may replace
   std::vector<std::string> products_, warnings_, errors_;
 };
 

@@ -12,7 +12,8 @@ namespace ryle::beamform {
 /// Memory on a CUDA queue: Input::samples and everything of Output in device memory,
 /// Input::present in host memory (read before execute() returns). Work is asynchronous.
 /// Names: "cuda" (best for the configuration), "cuda:sm90_s8_wgmma" (ci4, i8 weights, 512 antennas
-/// or fewer, compute capability 9), "cuda:sm80_s8_direct" (ci4, i8 weights, 32 antennas or fewer),
+/// or fewer, compute capability 9), "cuda:sm90_s8_few" (the same, 16 beams and 32 antennas or
+/// fewer), "cuda:sm80_s8_direct" (ci4, i8 weights, 32 antennas or fewer),
 /// "cuda:sm80_s8_tiled" (ci4 to 1024, ci8 and tables to 128 antennas, i8 weights), "cuda:fp32"
 /// (everything).
 /// Bits: sums of the tensor-core kernels are exact, voltages equal those of the CPU. Windows of

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 #include "ryle/device/cuda/runtime.hpp"
+#include "ryle/device/cuda/shared_limit.hpp"
 #include "ryle/engine/beamform/cuda_epilogue.cuh"
 
 /// Private to the CUDA beamformer: what the tensor-core kernels share. mma.sync m16n8k32, weights
@@ -137,8 +138,7 @@ void launch_shares(Kernel* kernel, const FusedArgs& a, int threads, std::int64_t
                    cudaStream_t stream) {
   const int beam_blocks = (a.n_slabs + a.slabs_per_block - 1) / a.slabs_per_block;
   const int items = (a.n_groups + a.groups_per_item - 1) / a.groups_per_item;
-  RYLE_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 static_cast<int>(shared_bytes)));
+  cuda::allow_all_shared(kernel);
   const std::int64_t blocks = std::int64_t{beam_blocks} * items * a.launch_channels;
   kernel<<<static_cast<unsigned>(blocks), threads, static_cast<std::size_t>(shared_bytes),
            stream>>>(a, beam_blocks, items);

@@ -366,8 +366,7 @@ void launch(FusedArgs a, cudaStream_t stream) {
   RYLE_CUDA(cudaGetDevice(&device));
   RYLE_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
   auto* kernel = wgmma<Loader, Output, kOneStep, kPlain>;
-  RYLE_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 static_cast<int>(bytes(tiles))));
+  cuda::allow_all_shared(kernel);
   kernel<<<std::min(shares, multiprocessors), kThreads, static_cast<std::size_t>(bytes(tiles)),
            stream>>>(a, beam_blocks, items, shares);
   RYLE_CUDA_LAUNCHED("beamform on warpgroups");

@@ -96,7 +96,7 @@ struct PostArguments {
 /// conflicts).
 std::int64_t spectra_shared_bytes(std::int64_t n_points, std::int64_t group);
 /// Raises the shared-memory limit of the kernels; call once per device before launching.
-void prepare_spectra(std::int64_t shared_bytes);
+void prepare_spectra();
 /// Thread blocks of the spectra kernel that the device runs at a time.
 std::int64_t concurrent_groups(std::int64_t shared_bytes, int device);
 

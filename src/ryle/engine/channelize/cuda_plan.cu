@@ -270,7 +270,7 @@ class CudaChannelizer final : public Channelizer {
     const bool fits = spectra_shared_bytes(n_points(), 1) <= shared_limit;
     while (fits && 2 * group_ <= per_unit && 2 * group_ * n_points() <= kWantedPoints) group_ *= 2;
     shared_bytes_ = fits ? spectra_shared_bytes(n_points(), group_) : 0;
-    if (fits) prepare_spectra(shared_bytes_);
+    if (fits) prepare_spectra();
     // The scratch between the kernels is reused while it is still in the cache: half of it, or one
     // unit.
     const std::int64_t unit_bytes = checked_product({per_unit, n_points(), 8}, "scratch spectra");

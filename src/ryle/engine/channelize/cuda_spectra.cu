@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "ryle/device/cuda/runtime.hpp"
+#include "ryle/device/cuda/shared_limit.hpp"
 #include "ryle/engine/channelize/cuda_fft.cuh"
 #include "ryle/engine/channelize/cuda_kernels.cuh"
 #include "ryle/engine/channelize/cuda_samples.cuh"
@@ -205,13 +206,6 @@ void launch(const SpectraArguments& a, std::int64_t shared_bytes, cudaStream_t s
   RYLE_CUDA_LAUNCHED("make_spectra");
 }
 
-template <class Read>
-void raise_limit(std::int64_t shared_bytes) {
-  RYLE_CUDA(cudaFuncSetAttribute(make_spectra<Read, SharedLayout>,
-                                 cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 static_cast<int>(shared_bytes)));
-}
-
 bool is_float(SampleFormat format) {
   return format == SampleFormat::f32 || format == SampleFormat::cf16 ||
          format == SampleFormat::cf32;
@@ -229,12 +223,12 @@ std::int64_t spectra_shared_bytes(std::int64_t n_points, std::int64_t group) {
   return 2 * group * (n_points + n_points / 16 + 1) * static_cast<std::int64_t>(sizeof(float2));
 }
 
-void prepare_spectra(std::int64_t shared_bytes) {
-  raise_limit<ReadCi8>(shared_bytes);
-  raise_limit<ReadAny<false, true>>(shared_bytes);
-  raise_limit<ReadAny<false, false>>(shared_bytes);
-  raise_limit<ReadAny<true, true>>(shared_bytes);
-  raise_limit<ReadAny<true, false>>(shared_bytes);
+void prepare_spectra() {
+  cuda::allow_all_shared(make_spectra<ReadCi8, SharedLayout>);
+  cuda::allow_all_shared(make_spectra<ReadAny<false, true>, SharedLayout>);
+  cuda::allow_all_shared(make_spectra<ReadAny<false, false>, SharedLayout>);
+  cuda::allow_all_shared(make_spectra<ReadAny<true, true>, SharedLayout>);
+  cuda::allow_all_shared(make_spectra<ReadAny<true, false>, SharedLayout>);
 }
 
 std::int64_t concurrent_groups(std::int64_t shared_bytes, int device) {

@@ -12,7 +12,7 @@ namespace ryle::correlate {
 /// Memory spaces on a CUDA queue: Input.blocks in device memory; Input.valid and Sums in host
 /// memory (execute() reads `valid` before it returns, so it may be reused at once). Names: "cuda"
 /// (best for the format), "cuda:mma_s8" (tensor cores, ci4 ci8), "cuda:sm90_s8_wgmma" (ci8 on
-/// compute capability 9.0), "cuda:sm90_ci4_wgmma" (ci4 there, by this name only),
+/// compute capability 9.0), "cuda:sm90_ci4_wgmma" (ci4 there),
 /// "cuda:sm90_f16_wgmma" and "cuda:mma_f16" (tensor cores, cf16), "cuda:simt" (every format).
 /// @pre queue.back_end() == BackEnd::cuda and config was validated; throws UnsupportedError for an
 /// unknown name.

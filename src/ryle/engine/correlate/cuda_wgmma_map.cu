@@ -22,15 +22,22 @@ CUtensorMap wgmma_map(const Layout& layout, const CudaGulp& gulp, bool halves) {
         cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &function, cudaEnableDefault, &found));
 #endif
     if (found != cudaDriverEntryPointSuccess)
-      throw DeviceError("the driver has no cuTensorMapEncodeTiled; use cuda:mma_s8");
+      throw DeviceError(
+          "the driver has no cuTensorMapEncodeTiled; use cuda:mma_s8 or cuda:mma_f16");
     return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
   }();
   const cuuint64_t extents[] = {kRowBytes, static_cast<cuuint64_t>(gulp.n_inputs),
                                 static_cast<cuuint64_t>(gulp.first_block + gulp.n_blocks),
                                 static_cast<cuuint64_t>(gulp.n_channels)};
-  const cuuint64_t strides[] = {static_cast<cuuint64_t>(gulp.input_stride_bytes),
-                                static_cast<cuuint64_t>(gulp.block_stride_bytes),
-                                static_cast<cuuint64_t>(gulp.channel_stride_bytes)};
+  // Of a single input, block or channel the stride may be unset, which the driver need not take.
+  cuuint64_t strides[] = {static_cast<cuuint64_t>(gulp.input_stride_bytes),
+                          static_cast<cuuint64_t>(gulp.block_stride_bytes),
+                          static_cast<cuuint64_t>(gulp.channel_stride_bytes)};
+  cuuint64_t before = kRowBytes;
+  for (int k = 0; k < 3; ++k) {
+    if (strides[k] == 0 && extents[k + 1] == 1) strides[k] = before;
+    before = strides[k];
+  }
   const cuuint32_t box[] = {kRowBytes,
                             static_cast<cuuint32_t>(layout.paired || halves ? kTile / 2 : kTile), 1,
                             layout.paired ? 2u : 1u};

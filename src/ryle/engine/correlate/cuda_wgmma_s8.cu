@@ -109,10 +109,7 @@ void launch_wgmma_s8(const WgmmaPlan& plan, const CudaGulp& gulp, bool overwrite
                      const WgmmaMemory& memory, cudaStream_t stream) {
   const CudaTuning tuning = tuning_now(plan.tuning);
   WgmmaArgs a;
-  // Less than a round of work is cut, so that all multiprocessors have some.
-  const bool few = plan.layout.n_items < plan.concurrent_blocks;
-  a.ring = ring_of(plan, gulp, tuning, few ? std::min(tuning.least_blocks, 8) : tuning.least_blocks,
-                   memory.duos);
+  a.ring = ring_of(plan, gulp, tuning, least_blocks_of_bytes(plan, tuning), memory.duos);
   a.ring.next_share = memory.counter;
   a.ring.other_share = memory.next_counter;
   a.overwrite = overwrite;

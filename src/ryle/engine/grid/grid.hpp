@@ -42,7 +42,7 @@ struct Config {
   std::int64_t n_channels = 1;
   Precision precision = Precision::f32;  ///< of positions in a tile, weights and short sums
   std::string implementation =
-      "auto";  ///< auto (chosen_implementation()) | reference | cpu | cpu:avx512 | ... | cuda
+      "auto";                     ///< auto (= cpu) | reference | cpu | cpu:avx512 | ... | cuda
   std::vector<int> devices = {};  ///< CUDA devices channels, then tiles are split over; empty: 0
 };
 
@@ -162,9 +162,6 @@ class Gridder {
 /// Throws ConfigError for a convolution function, cells or channels that make no map.
 std::unique_ptr<Gridder> make_gridder(const Config& config, Cells cells);
 std::vector<std::string> available_implementations();
-/// What "auto" is on this machine: "cuda" where there is a device and short sums may be float32,
-/// else "cpu". Other names are themselves.
-std::string chosen_implementation(const Config& config);
 
 /// What a map shows of the sums. A cell is empty (NaN, weight 0, count 0) when fewer than min_count
 /// samples or less than min_weight reach it; under functions with negative lobes also where

@@ -82,23 +82,13 @@ std::vector<std::string> available_implementations() {
   return names;
 }
 
-std::string chosen_implementation(const Config& config) {
-  if (config.implementation != "auto") return config.implementation;
-#ifdef RYLE_HAVE_CUDA
-  const bool in_float = config.precision == Precision::f32 &&
-                        config.convolution.support_rad <= detail::kWidestFloat_rad;
-  if (in_float && !cuda_implementations().empty()) return "cuda";
-#endif
-  return "cpu";
-}
-
 std::unique_ptr<Gridder> make_gridder(const Config& config, Cells cells) {
   check(config.convolution);
   detail::check_cells(cells);
   if (config.n_channels < 1)
     throw ConfigError("the gridder needs a channel or more, got " +
                       std::to_string(config.n_channels));
-  const std::string name = chosen_implementation(config);
+  const std::string name = config.implementation == "auto" ? "cpu" : config.implementation;
   if (name == "reference") return detail::make_reference(config, std::move(cells));
   for (const auto* set : sets_here()) {
     if (name != "cpu" && name != set->implementation) continue;

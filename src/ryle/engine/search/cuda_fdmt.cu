@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ryle/device/cuda/runtime.hpp"
+#include "ryle/device/cuda/shared_limit.hpp"
 #include "ryle/engine/search/cuda_copy.cuh"
 #include "ryle/engine/search/cuda_fdmt.cuh"
 
@@ -336,13 +337,6 @@ __global__ void __launch_bounds__(kCodeThreads, 2) merge_codes(const MergeWork w
   }
 }
 
-void allow_all_shared(void (*kernel)(MergeWork), int device_bytes) {
-  cudaFuncAttributes facts{};
-  RYLE_CUDA(cudaFuncGetAttributes(&facts, kernel));
-  RYLE_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 device_bytes - static_cast<int>(facts.sharedSizeBytes)));
-}
-
 unsigned blocks_of(const MergeWork& work, std::int64_t longest_extent, int times) {
   const std::int64_t n_times = (work.n_outputs + longest_extent + times - 1) / times;
   return static_cast<unsigned>(n_times * work.n_tiles);
@@ -350,11 +344,9 @@ unsigned blocks_of(const MergeWork& work, std::int64_t longest_extent, int times
 
 }  // namespace
 
-void allow_merge_memory(int device) {
-  int bytes = 0;
-  RYLE_CUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+void allow_merge_memory() {
   for (auto* kernel : {merge_sums, merge_aligned_codes, merge_codes<true>, merge_codes<false>})
-    allow_all_shared(kernel, bytes);
+    cuda::allow_all_shared(kernel);
 }
 
 void launch_merge(const MergeWork& work, std::int64_t longest_extent, cudaStream_t stream) {

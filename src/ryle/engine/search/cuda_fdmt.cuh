@@ -102,7 +102,7 @@ struct MergeWork {
 /// Lets the kernels take all shared memory that a thread block may have. Of the current device, for
 /// all plans: the limit belongs to the kernel, not to a launch, so no plan sets its own, which
 /// would be that of another thread's launch, too.
-void allow_merge_memory(int device);
+void allow_merge_memory();
 /// A pass of the tree: of sums, or of codes (at most 8 parts; quads: sums of 4 codes fit a byte).
 void launch_merge(const MergeWork& work, std::int64_t longest_extent, cudaStream_t stream);
 void launch_merge_codes(const MergeWork& work, bool quads, std::int64_t longest_extent,

@@ -265,7 +265,7 @@ class CudaTree final : public Dedisperser {
           " channels of codes to " + std::to_string(config.max_code) +
           " need sums of 32 bits; codes to " + std::to_string(65535 / config.n_channels) +
           " would fit 16, and \"cuda\" sums any");
-    allow_merge_memory(device_);
+    allow_merge_memory();
     for (Pass& pass : Planner(config).run()) {
       Level level;
       level.tiles = to_device(queue, pass.tiles);

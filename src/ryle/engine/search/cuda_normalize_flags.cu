@@ -2,22 +2,14 @@
 #include "ryle/engine/search/cuda_normalize_flags.cuh"
 
 #include "ryle/device/cuda/runtime.hpp"
+#include "ryle/device/cuda/shared_limit.hpp"
 #include "ryle/engine/search/cuda_normalize.cuh"
 
 namespace ryle::search::detail {
-namespace {
-
-/// The most that is taken: the same for all threads, whatever their configuration.
-void allow_shared(const void* kernel, int bytes) {
-  RYLE_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-}
-
-}  // namespace
 
 void launch_flag_channels(const NormalizeWork& w, const FlagWork& f, cudaStream_t stream) {
   const int bytes = kBytesPerChannel * w.n_channels;
-  allow_shared(reinterpret_cast<const void*>(channels_kernel),
-               kBytesPerChannel * kMostFlagChannels);
+  cuda::allow_all_shared(channels_kernel);
   channels_kernel<<<static_cast<unsigned>(w.n_beams), kSelectThreads,
                     static_cast<std::size_t>(bytes), stream>>>(w, f);
   RYLE_CUDA_LAUNCHED("flags of channels");
@@ -25,7 +17,7 @@ void launch_flag_channels(const NormalizeWork& w, const FlagWork& f, cudaStream_
 
 void launch_flag_cells(const NormalizeWork& w, const FlagWork& f, cudaStream_t stream) {
   const int bytes = kBytesPerChannel * w.n_channels;
-  allow_shared(reinterpret_cast<const void*>(cells_kernel), kBytesPerChannel * kMostFlagChannels);
+  cuda::allow_all_shared(cells_kernel);
   cells_kernel<<<static_cast<unsigned>(w.n_beams) * static_cast<unsigned>(w.n_cells),
                  kSelectThreads, static_cast<std::size_t>(bytes), stream>>>(w, f);
   RYLE_CUDA_LAUNCHED("flags of cells");
@@ -39,8 +31,7 @@ void launch_count_samples(const NormalizeWork& w, const KurtosisWork& k, cudaStr
 
 void launch_flag_kurtosis(const NormalizeWork& w, const KurtosisWork& k, cudaStream_t stream) {
   const int bytes = kBytesPerChannel * w.n_channels;
-  allow_shared(reinterpret_cast<const void*>(kurtosis_kernel),
-               kBytesPerChannel * kMostFlagChannels);
+  cuda::allow_all_shared(kurtosis_kernel);
   kurtosis_kernel<<<static_cast<unsigned>(w.n_beams) * static_cast<unsigned>(w.n_cells),
                     kSelectThreads, static_cast<std::size_t>(bytes), stream>>>(w, k);
   RYLE_CUDA_LAUNCHED("spectral kurtosis");
@@ -55,7 +46,7 @@ void launch_band(const BurstWork& b, int beam, int n_beams, std::int64_t first, 
 }
 
 void launch_find_bursts(const BurstWork& b, int n_beams, cudaStream_t stream) {
-  allow_shared(reinterpret_cast<const void*>(bursts_kernel), kBurstListBytes);
+  cuda::allow_all_shared(bursts_kernel);
   bursts_kernel<<<static_cast<unsigned>(n_beams * kBurstWidths), kSelectThreads,
                   static_cast<std::size_t>(burst_list_bytes(static_cast<int>(b.n_past + b.n))),
                   stream>>>(b);

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/device/cuda/shared_limit.hpp"
+
+#include "ryle/device/cuda/runtime.hpp"
+
+namespace ryle::cuda {
+
+void allow_all_shared(const void* kernel) {
+  int device = 0;
+  int bytes = 0;
+  cudaFuncAttributes facts{};
+  RYLE_CUDA(cudaGetDevice(&device));
+  RYLE_CUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  RYLE_CUDA(cudaFuncGetAttributes(&facts, kernel));
+  RYLE_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 bytes - static_cast<int>(facts.sharedSizeBytes)));
+}
+
+}  // namespace ryle::cuda
