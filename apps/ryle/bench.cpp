@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "bench/bench.hpp"
 #include "bench/chain/chain.hpp"
+#include "bench/chain/grid_files.hpp"
 #include "bench/chain/stream.hpp"
 
 #include <fmt/format.h>
@@ -34,6 +35,8 @@ void add_bench(CLI::App& app, Context& context) {
   auto* sub = app.add_subcommand("bench", "measure an engine: result verified first, then timed");
   auto engine = std::make_shared<std::string>();
   auto options = std::make_shared<bench::Options>();
+  auto files = std::make_shared<bench::GridFilesOptions>();
+  files->folder.clear();
   sub->add_option(
          "engine", *engine,
          "beamform, chain (beams and search on a GPU), correlate, channelize, grid, image, "
@@ -54,9 +57,12 @@ void add_bench(CLI::App& app, Context& context) {
                 "image: measure the rates that the planner uses and keep them for this machine");
   sub->add_flag("--tune", options->calibrate,
                 "beamform, correlate: on a GPU, every tuning of the search instead of the table's");
+  sub->add_option(
+      "--files", files->folder,
+      "grid: from an HDF5 file to FITS files in this folder, such as /dev/shm, instead");
   add_common(*sub, context);
-  sub->callback([&context, engine, options] {
-    context.action = [&context, engine, options] {
+  sub->callback([&context, engine, options, files] {
+    context.action = [&context, engine, options, files] {
       bool all_verified = true;
       const bench::Emit emit = [&](const bench::Result& r) {
         all_verified = all_verified && r.verified;
@@ -67,7 +73,9 @@ void add_bench(CLI::App& app, Context& context) {
       if (*engine == "chain") bench::bench_chain(*options, {}, emit);
       if (*engine == "correlate") bench::bench_correlate(*options, emit);
       if (*engine == "channelize") bench::bench_channelize(*options, emit);
-      if (*engine == "grid") bench::bench_grid(*options, emit);
+      if (*engine == "grid" && files->folder.empty()) bench::bench_grid(*options, emit);
+      if (*engine == "grid" && !files->folder.empty())
+        bench::bench_grid_files(*options, *files, emit);
       if (*engine == "image") bench::bench_image(*options, emit);
       if (*engine == "ingest") bench::bench_ingest(*options, emit);
       if (*engine == "path") bench::bench_path(*options, emit);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// bench_chain [stream] [--quick] [--devices 0,1] [--beams N] [--block N] [--streams N] [--trials
-// N]: gate S4 without the rest of `ryle`, or F and X of a stream; one JSON object a line.
+// bench_chain [stream | grid] [--quick] [--devices 0,1] [--beams N] [--block N] [--streams N]
+// [--trials N]: gate S4 without the rest of `ryle`, or F and X of a stream; one JSON object a line.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -9,6 +9,7 @@
 
 #include "bench/chain/chain.hpp"
 #include "bench/chain/devices.hpp"
+#include "bench/chain/grid_files.hpp"
 #include "bench/chain/stream.hpp"
 
 int main(int argc, char** argv) {
@@ -17,15 +18,23 @@ int main(int argc, char** argv) {
   ryle::bench::ChainOptions chain;
   bool stream = false;
   bool devices = false;
+  bool grid = false;
+  ryle::bench::GridFilesOptions files;
   ryle::bench::StreamOptions streaming;
+  std::int64_t n_channels = 0;
   for (int k = 1; k < argc; ++k) {
     const char* value = k + 1 < argc ? argv[k + 1] : "";
     if (std::strcmp(argv[k], "--quick") == 0) options.quick = true;
     if (std::strcmp(argv[k], "stream") == 0) stream = true;
     if (std::strcmp(argv[k], "devices") == 0) devices = true;
+    if (std::strcmp(argv[k], "grid") == 0) grid = true;
+    if (std::strcmp(argv[k], "--folder") == 0) files.folder = value;
+    if (std::strcmp(argv[k], "--channels") == 0) files.n_channels = std::atoll(value);
     if (std::strcmp(argv[k], "--tune") == 0) streaming.chunk_mib = 0;
     if (std::strcmp(argv[k], "--chunk") == 0) streaming.chunk_mib = std::atoll(value);
     if (std::strcmp(argv[k], "--slots") == 0) streaming.n_slots = std::atoi(value);
+    if (std::strcmp(argv[k], "--only") == 0) streaming.only = value;
+    if (std::strcmp(argv[k], "--channels") == 0) n_channels = std::atoll(value);
     if (std::strcmp(argv[k], "--path") == 0) options.implementation = value;
     if (std::strcmp(argv[k], "--beams") == 0) chain.n_beams = std::atoll(value);
     if (std::strcmp(argv[k], "--block") == 0) chain.block_samples = std::atoll(value);
@@ -46,8 +55,10 @@ int main(int argc, char** argv) {
     };
     if (stream) {
       ryle::bench::bench_stream(options, emit, streaming);
+    } else if (grid) {
+      ryle::bench::bench_grid_files(options, files, emit);
     } else if (devices) {
-      ryle::bench::bench_devices(options, emit);
+      ryle::bench::bench_devices(options, emit, n_channels);
     } else {
       ryle::bench::bench_chain(options, chain, emit);
     }
