@@ -3,65 +3,91 @@
 #include "ryle/engine/channelize/cuda_fused_launch.cuh"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "ryle/device/cuda/runtime.hpp"
+#include "ryle/engine/channelize/cuda_fused_ring.cuh"
 
 namespace ryle::channelize::detail {
 namespace {
 
 constexpr int kDenseBytes = 2;  // samples of ci8 side by side
 
-template <int K, int kTaps, int kStride>
+/// Kernel whose warps take turns at filter and transform.
+struct Turns {
+  template <int K>
+  using Shape = FusedShape<K>;
+  template <class S>
+  static constexpr int kThreads = S::kThreads;
+  template <int K, int kTaps, int kStride>
+  static constexpr auto kernel() {
+    return fused_channelize<K, kTaps, kStride>;
+  }
+};
+/// Kernel whose warps do one of the two.
+struct Ring {
+  template <int K>
+  using Shape = RingShape<K>;
+  template <class S>
+  static constexpr int kThreads = S::kAllThreads;
+  template <int K, int kTaps, int kStride>
+  static constexpr auto kernel() {
+    return fused_channelize_ring<K, kTaps, kStride>;
+  }
+};
+
+template <class Form, int K, int kTaps, int kStride>
 void launch_kernel(const FusedArguments& a, std::int64_t n_groups, cudaStream_t stream) {
-  using S = FusedShape<K>;
-  fused_channelize<K, kTaps, kStride>
-      <<<static_cast<unsigned>(n_groups), S::kThreads, S::kSharedBytes, stream>>>(a);
+  using S = typename Form::template Shape<K>;
+  Form::template kernel<K, kTaps, kStride>()<<<
+      static_cast<unsigned>(n_groups), Form::template kThreads<S>, S::kSharedBytes, stream>>>(a);
   RYLE_CUDA_LAUNCHED("fused_channelize");
 }
 
-template <int K>
+template <class Form, int K>
 void launch_size(const FusedArguments& a, int n_taps, std::int64_t n_groups, cudaStream_t stream) {
   const bool dense = a.sample_stride_bytes == kDenseBytes && !a.odd;
   if (n_taps == 8) {
-    return dense ? launch_kernel<K, 8, kDenseBytes>(a, n_groups, stream)
-                 : launch_kernel<K, 8, 0>(a, n_groups, stream);
+    return dense ? launch_kernel<Form, K, 8, kDenseBytes>(a, n_groups, stream)
+                 : launch_kernel<Form, K, 8, 0>(a, n_groups, stream);
   }
-  return dense ? launch_kernel<K, 4, kDenseBytes>(a, n_groups, stream)
-               : launch_kernel<K, 4, 0>(a, n_groups, stream);
+  return dense ? launch_kernel<Form, K, 4, kDenseBytes>(a, n_groups, stream)
+               : launch_kernel<Form, K, 4, 0>(a, n_groups, stream);
 }
 
-template <int K, int kTaps, int kStride>
+template <class Form, int K, int kTaps, int kStride>
 int raise_shared_limit() {
-  using S = FusedShape<K>;
-  const auto kernel = fused_channelize<K, kTaps, kStride>;
+  using S = typename Form::template Shape<K>;
+  const auto kernel = Form::template kernel<K, kTaps, kStride>();
   RYLE_CUDA(
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, S::kSharedBytes));
   int per_sm = 0;
-  RYLE_CUDA(
-      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, kernel, S::kThreads, S::kSharedBytes));
+  RYLE_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+      &per_sm, kernel, Form::template kThreads<S>, S::kSharedBytes));
   return per_sm;
 }
 
-template <int K>
+template <class Form, int K>
 FusedPlan plan_size(int n_taps, int shared_limit) {
-  using S = FusedShape<K>;
+  using S = typename Form::template Shape<K>;
   FusedPlan plan;
   if (S::kSharedBytes > shared_limit) return plan;
+  plan.ring = std::is_same_v<Form, Ring>;
   plan.r1 = S::kR1;
   plan.r2 = S::kR2;
   if (n_taps == 8) {
-    raise_shared_limit<K, 8, 0>();
-    plan.groups_per_sm = raise_shared_limit<K, 8, kDenseBytes>();
+    raise_shared_limit<Form, K, 8, 0>();
+    plan.groups_per_sm = raise_shared_limit<Form, K, 8, kDenseBytes>();
   } else {
-    raise_shared_limit<K, 4, 0>();
-    plan.groups_per_sm = raise_shared_limit<K, 4, kDenseBytes>();
+    raise_shared_limit<Form, K, 4, 0>();
+    plan.groups_per_sm = raise_shared_limit<Form, K, 4, kDenseBytes>();
   }
   return plan;
 }
 
 }  // namespace
 
-FusedPlan plan_fused(const Problem& problem, int shared_limit_bytes) {
+FusedPlan plan_fused(const Problem& problem, int shared_limit_bytes, bool ring) {
   const Config& c = problem.config;
   const SampleLayout& layout = c.layout;
   const bool plain = layout.format == SampleFormat::ci8 &&
@@ -72,13 +98,14 @@ FusedPlan plan_fused(const Problem& problem, int shared_limit_bytes) {
   if (!plain || !codes || (taps != 4 && taps != 8) || problem.step != problem.n_points) return {};
   switch (problem.n_points) {
     case 128:
-      return plan_size<128>(taps, shared_limit_bytes);
+      return plan_size<Turns, 128>(taps, shared_limit_bytes);
     case 256:
-      return plan_size<256>(taps, shared_limit_bytes);
+      return plan_size<Turns, 256>(taps, shared_limit_bytes);
     case 512:
-      return plan_size<512>(taps, shared_limit_bytes);
+      return plan_size<Turns, 512>(taps, shared_limit_bytes);
     case 1024:
-      return plan_size<1024>(taps, shared_limit_bytes);
+      return ring ? plan_size<Ring, 1024>(taps, shared_limit_bytes)
+                  : plan_size<Turns, 1024>(taps, shared_limit_bytes);
     default:
       return {};
   }
@@ -97,13 +124,14 @@ void launch_fused(FusedArguments a, const FusedPlan& plan, int n_points, int n_t
   const std::int64_t n_groups = (blocks + a.blocks_per_group - 1) / a.blocks_per_group * a.n_inputs;
   switch (n_points) {
     case 128:
-      return launch_size<128>(a, n_taps, n_groups, stream);
+      return launch_size<Turns, 128>(a, n_taps, n_groups, stream);
     case 256:
-      return launch_size<256>(a, n_taps, n_groups, stream);
+      return launch_size<Turns, 256>(a, n_taps, n_groups, stream);
     case 512:
-      return launch_size<512>(a, n_taps, n_groups, stream);
+      return launch_size<Turns, 512>(a, n_taps, n_groups, stream);
     default:
-      return launch_size<1024>(a, n_taps, n_groups, stream);
+      return plan.ring ? launch_size<Ring, 1024>(a, n_taps, n_groups, stream)
+                       : launch_size<Turns, 1024>(a, n_taps, n_groups, stream);
   }
 }
 

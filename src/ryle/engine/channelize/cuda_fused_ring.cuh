@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include "ryle/engine/channelize/cuda_fused.cuh"
+
+/// The fused kernel for many channels, with its filter and its transform on warps of their own: one
+/// thread block fills a multiprocessor, so no other would work while all of it waits for samples.
+///
+///   filter warps     a thread owns kOwn positions modulo K; partial sums of the P spectra under
+///                    way stay in its registers from spectrum to spectrum, each sample is read and
+///                    converted once
+///   ring             filtered spectra in shared memory; a slot belongs to one transform warp
+///   transform warps  a spectrum each, as in cuda_fused.cuh, and the flush of staged codes
+namespace ryle::channelize::detail {
+
+template <int K>
+struct RingShape;
+template <int K, int R1, int R2, int Slots, int Stage>
+struct RingSizes {
+  static_assert(R1 * R2 == K && R2 == 32, "a warp transforms one spectrum");
+  static constexpr int kPoints = K;
+  static constexpr int kR1 = R1;
+  static constexpr int kR2 = R2;
+  static constexpr int kWarps = 8;  ///< that transform, and as many that filter
+  static constexpr int kThreads = 32 * kWarps;
+  static constexpr int kAllThreads = 2 * kThreads;
+  static constexpr int kOwn = K / kThreads;  ///< positions of a filter thread
+  static constexpr int kSlots = Slots;
+  static constexpr int kStage = Stage;
+  static constexpr int kPiece = Stage < 16 ? Stage : 16;
+  static_assert(Slots % kWarps == 0, "who waits for a slot must see each of its phases");
+  static_assert(Stage % kWarps == 0);
+  static constexpr int kRegion = R1 * (R2 + 1);
+  static constexpr int kPitch = 2 * Stage + 4;
+  static constexpr int kPage = 64;
+  static constexpr int kAhead = 2;  ///< spectra whose newest samples are under way
+  // A page is replaced half a page after its last spectrum was filtered, and read half a page after
+  // it was written: the ring, which is shorter, has made both seen.
+  static_assert(Slots + kAhead <= kPage / 2);
+
+  static constexpr int kTwiddlesAt = Slots * kRegion * 8;
+  static constexpr int kGainsAt = kTwiddlesAt + K * 8;
+  static constexpr int kKeysAt = kGainsAt + K * 8;
+  static constexpr int kRampsAt = kKeysAt + K * 4;
+  static constexpr int kFactorsAt = kRampsAt + 2 * kPage * 32;
+  static constexpr int kSquaresAt = kFactorsAt + kWarps * 32 * 8;
+  static constexpr int kClipsAt = kSquaresAt + K * 4;
+  static constexpr int kBarriersAt = kClipsAt + K * 4;
+  static constexpr int kOriginAt = kBarriersAt + (2 * Slots + 2) * 8;
+  static constexpr int kStagingAt = kOriginAt + 16;
+  static constexpr int kSharedBytes = kStagingAt + K * kPitch;
+};
+template <>
+struct RingShape<1024> : RingSizes<1024, 32, 32, 16, 16> {};
+
+/// Barriers of the ring.
+template <class S>
+struct RingBarriers {
+  std::uint64_t* first;
+  __device__ explicit RingBarriers(const FusedMemory<S>& memory)
+      : first(reinterpret_cast<std::uint64_t*>(memory.base + S::kBarriersAt)) {}
+  __device__ std::uint64_t* full(int slot) const { return first + slot; }
+  __device__ std::uint64_t* empty(int slot) const { return first + S::kSlots + slot; }
+  __device__ std::uint64_t* staged() const { return first + 2 * S::kSlots; }
+  __device__ std::uint64_t* flushed() const { return first + 2 * S::kSlots + 1; }
+  __device__ void begin() const {
+    for (int slot = 0; slot < S::kSlots; ++slot) {
+      cuda::begin_barrier(full(slot), S::kWarps);
+      cuda::begin_barrier(empty(slot), 1);
+    }
+    cuda::begin_barrier(staged(), S::kWarps);
+    cuda::begin_barrier(flushed(), S::kWarps);
+    cuda::barriers_begun();
+  }
+};
+/// What the warp wrote and read is done with, for who waits.
+__device__ __forceinline__ void ring_arrive(std::uint64_t* barrier) {
+  __syncwarp();
+  if (threadIdx.x % 32 == 0) cuda::arrive(barrier);
+}
+
+/// Ramps of the spectra [page, page + kPage) by the threads t = 0 .. kPage - 1; i: the first one's
+/// index in the call.
+template <class S>
+__device__ void ring_read_page(const FusedArguments& a, const FusedMemory<S>& memory, int input,
+                               int t, int page, int i) {
+  if (t >= S::kPage) return;
+  CudaRamp ramp{};
+  if (i + t < a.n_spectra) ramp = a.ramps[input * a.max_spectra + i + t];
+  ramp.dither_key ^= ramp.dither_key >> 16;
+  if (a.inverted) {  // channel K-1-c'
+    ramp.base += static_cast<std::uint64_t>(S::kPoints - 1) * ramp.slope;
+    ramp.slope = ~ramp.slope + 1;
+  }
+  *memory.ramps(page + t) = ramp;
+}
+
+/// Partial sums of the spectra under way at one position: part[p] is that of taps 0 .. p.
+template <int kTaps>
+struct RingSums {
+  float2 part[kTaps - 1];
+  /// Takes the next sample; returns the sum it completes. Taps are added in ascending order.
+  __device__ __forceinline__ float2 take(const float (&h)[kTaps], float2 x) {
+    const float2 whole = {fmaf(h[kTaps - 1], x.x, part[kTaps - 2].x),
+                          fmaf(h[kTaps - 1], x.y, part[kTaps - 2].y)};
+#pragma unroll
+    for (int p = kTaps - 2; p > 0; --p)
+      part[p] = {fmaf(h[p], x.x, part[p - 1].x), fmaf(h[p], x.y, part[p - 1].y)};
+    part[0] = {h[0] * x.x, h[0] * x.y};
+    return whole;
+  }
+};
+
+/// All spectra of the thread block, at the positions t + kThreads j of thread t.
+template <class S, int kTaps, int kStride>
+__device__ void ring_filter(const FusedArguments& a, const FusedMemory<S>& memory, int input, int t,
+                            int first, int n_spectra) {
+  constexpr int kOwn = S::kOwn;
+  constexpr int kAhead = S::kAhead;
+  const RingBarriers<S> barriers(memory);
+  float h[kOwn][kTaps];
+  RingSums<kTaps> sums[kOwn];
+#pragma unroll
+  for (int j = 0; j < kOwn; ++j) {
+#pragma unroll
+    for (int p = 0; p < kTaps; ++p) h[j][p] = a.filter[p * S::kPoints + j * S::kThreads + t];
+#pragma unroll
+    for (int p = 0; p < kTaps - 1; ++p) sums[j].part[p] = {0, 0};
+  }
+  unsigned next[kAhead][kOwn];
+  const auto fetch = [&](int spectrum, unsigned(&to)[kOwn]) {
+    const CudaRamp& ramp = *memory.ramps(spectrum);
+    if (spectrum >= n_spectra || ramp.valid == 0) return;
+    const FusedReader<kStride> samples(a, input,
+                                       ramp.begin - a.first_tick + (kTaps - 1) * S::kPoints + t);
+#pragma unroll
+    for (int j = 0; j < kOwn; ++j) to[j] = samples.word(j * S::kThreads);
+  };
+#pragma unroll
+  for (int k = 0; k < kAhead; ++k) {
+#pragma unroll
+    for (int j = 0; j < kOwn; ++j) next[k][j] = 0;
+    fetch(k, next[k]);
+  }
+  long long slides = -1;  // where a window begins that the sums are ready for
+  bool ready = false;
+  for (int base = 0; base < n_spectra; base += kAhead) {
+    if (base % S::kPage == S::kPage / 2 && base + S::kPage / 2 < n_spectra)
+      ring_read_page<S>(a, memory, input, t, base + S::kPage / 2, first + base + S::kPage / 2);
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) {
+      const int spectrum = base + k;
+      const int slot = spectrum % S::kSlots;
+      const CudaRamp& ramp = *memory.ramps(spectrum);
+      const long long begin = ramp.begin;
+      const bool valid = ramp.valid != 0;
+      cuda::await(barriers.empty(slot), ((spectrum / S::kSlots) & 1) ^ 1);
+      if (valid) {
+        if (!ready || begin != slides) {
+          const FusedReader<kStride> samples(a, input, begin - a.first_tick + t);
+#pragma unroll 1
+          for (int p = 0; p < kTaps - 1; ++p) {
+#pragma unroll
+            for (int j = 0; j < kOwn; ++j)
+              sums[j].take(h[j], samples.at(p * S::kPoints + j * S::kThreads));
+          }
+        }
+        float2* out = memory.region(slot) + t;
+#pragma unroll
+        for (int j = 0; j < kOwn; ++j)
+          out[j * S::kThreads] =
+              sums[j].take(h[j], {fused_low_byte(next[k][j]), fused_low_byte(next[k][j] >> 8)});
+        slides = begin + S::kPoints;
+      }
+      ready = valid;
+      ring_arrive(barriers.full(slot));
+      fetch(spectrum + kAhead, next[k]);
+    }
+  }
+}
+
+/// Spectra w, w + kWarps, ... of the thread block by transform warp w, and its part of the flush.
+template <class S>
+__device__ void ring_transform(const FusedArguments& a, const FusedMemory<S>& memory, int first,
+                               int n_spectra) {
+  constexpr int kR1 = S::kR1;
+  constexpr int kR2 = S::kR2;
+  const RingBarriers<S> barriers(memory);
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int l = static_cast<int>(threadIdx.x) % 32;
+  float2* factors = memory.factors(warp);
+  for (int spectrum = warp; spectrum < n_spectra; spectrum += S::kWarps) {
+    const int slot = spectrum % S::kSlots;
+    float2* region = memory.region(slot);
+    cuda::await(barriers.full(slot), (spectrum / S::kSlots) & 1);
+    const CudaRamp ramp = *memory.ramps(spectrum);
+    {
+      float2 v[kR1];
+#pragma unroll
+      for (int n1 = 0; n1 < kR1; ++n1) v[n1] = region[l + kR2 * n1];
+      Fourier<kR1>::run(v);
+#pragma unroll
+      for (int pair = 0; pair < kR1 / 2; ++pair) {
+        const float4 w = memory.twiddles()[pair * kR2 + l];
+        if (pair > 0) v[2 * pair] = fused_multiply(v[2 * pair], {w.x, w.y});
+        v[2 * pair + 1] = fused_multiply(v[2 * pair + 1], {w.z, w.w});
+      }
+      factors[l] = fused_phasor(static_cast<std::uint64_t>(kR1 * l) * ramp.slope);
+      __syncwarp();
+#pragma unroll
+      for (int pair = 0; pair < kR1 / 2; ++pair) {
+        reinterpret_cast<float4*>(region)[pair * (kR2 + 1) + l] = {
+            v[2 * pair].x, v[2 * pair].y, v[2 * pair + 1].x, v[2 * pair + 1].y};
+      }
+    }
+    __syncwarp();
+    const int stage = spectrum / S::kStage;
+#pragma unroll
+    for (int b = 0; b < kR1 / kR2; ++b) {
+      const int k1 = l + b * kR2;
+      float2 v[kR2];
+#pragma unroll
+      for (int n2 = 0; n2 < kR2; ++n2) v[n2] = region[(k1 / 2 * (kR2 + 1) + n2) * 2 + k1 % 2];
+      if (b == kR1 / kR2 - 1) ring_arrive(barriers.empty(slot));
+      Fourier<kR2>::run(v);
+      if (b == 0 && spectrum % S::kStage < S::kWarps)
+        cuda::await(barriers.flushed(), (stage & 1) ^ 1);
+      fused_finish<S>(a, memory, k1, ramp, reinterpret_cast<const float4*>(factors),
+                      spectrum % S::kStage, v);
+    }
+    if (spectrum % S::kStage >= S::kStage - S::kWarps) {
+      ring_arrive(barriers.staged());
+      cuda::await(barriers.staged(), stage & 1);
+      fused_flush<S>(a, memory, first + stage * S::kStage);
+      ring_arrive(barriers.flushed());
+    }
+    __syncwarp();  // the factors are done with
+  }
+}
+
+template <int K, int kTaps, int kStride>
+__global__ void __launch_bounds__(RingShape<K>::kAllThreads, 1)
+    fused_channelize_ring(const __grid_constant__ FusedArguments a) {
+  using S = RingShape<K>;
+  const FusedMemory<S> memory{static_cast<unsigned char*>(cuda::dynamic_shared())};
+  const int per_block = a.blocks.format == SampleFormat::ci8 ? 64 : 128;
+  const int group = static_cast<int>(blockIdx.x) / a.n_inputs;
+  const int input = static_cast<int>(blockIdx.x) - group * a.n_inputs;
+  const int first_block = group * a.blocks_per_group;
+  const int first = first_block * per_block;  // spectrum of the call
+  const int n_blocks =
+      min(a.blocks_per_group, (a.n_spectra + per_block - 1) / per_block - first_block);
+  const int n_spectra = n_blocks * per_block;
+  const int t = static_cast<int>(threadIdx.x);
+  const bool filters = t >= S::kThreads;
+  if (filters) {
+    ring_read_page<S>(a, memory, input, t - S::kThreads, 0, first);
+  } else {
+    fused_prepare<S>(a, memory, input);
+    if (t == 0) RingBarriers<S>(memory).begin();
+  }
+  __syncthreads();
+  if (filters) {
+    ring_filter<S, kTaps, kStride>(a, memory, input, t - S::kThreads, first, n_spectra);
+  } else {
+    ring_transform<S>(a, memory, first, n_spectra);
+  }
+  if (a.statistics == nullptr) return;
+  __syncthreads();
+  if (!filters) fused_add_statistics<S>(a, memory, input);
+}
+
+}  // namespace ryle::channelize::detail
