@@ -49,6 +49,7 @@ std::vector<Case> cases(const Options& options) {
             {32, 1024, 1024, 1024, 1, OutputFormat::ci8},
             {32, 8, 1024, 16384, 16, f32},
             {32, 16, 1024, 16384, 16, f32},
+            {32, 16, 1024, 16384, 16, u8},
             {512, 1024, 64, 4096, 32, f32}};
   }
   return {{32, 1024, 1024, 4096, 8, f32},  // G1
@@ -198,8 +199,9 @@ struct Ceilings {
 std::vector<CudaTuning> search_of(const Case& k, std::string_view kernel) {
   std::vector<CudaTuning> all;
   if (kernel == "beamform/cuda/sm90_s8_few") {
-    for (const std::int64_t warps : {4, 8, 12, 16})
-      for (const std::int64_t stages : {2, 3}) all.push_back({1, 1, warps, stages});
+    for (const std::int64_t warps : {12, 8, 16, 4})
+      for (const std::int64_t stages : {2, 3})
+        for (const bool whole : {true, false}) all.push_back({1, 1, warps, stages, whole});
     return all;
   }
   if (kernel == "beamform/cuda/sm90_s8_wgmma" && voltage(k)) {
@@ -277,6 +279,7 @@ void measure(const Case& k, const Options& options, const Ceilings& ceilings, co
       r.sizes.emplace_back("groups_per_item", static_cast<double>(tuning.groups_per_item));
       r.sizes.emplace_back("stages", static_cast<double>(tuning.stages));
       r.sizes.emplace_back("warps", static_cast<double>(tuning.warps));
+      r.sizes.emplace_back("whole_runs", tuning.whole_runs ? 1.0 : 0.0);
     }
     r.verified =
         verify(queue, config, weights, in.data(), output, scale, options.calibrate ? 3 : 32);

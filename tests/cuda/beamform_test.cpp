@@ -204,7 +204,7 @@ TEST_F(CudaBeamform, FewBeamsInAStream) {
   counted_ = false;
   for (const std::int64_t warps : {1, 3, 8, 16}) {
     for (const std::int64_t stages : {2, 3}) {
-      const CudaTuning tuning{1, 1, warps, stages};
+      const CudaTuning tuning{1, 1, warps, stages, stages == 3 || warps == 8};
       set_cuda_tuning(&tuning);
       for (const auto order : {InputOrder::pairs, InputOrder::spectra}) {
         for (const std::int64_t beams : {3, 8, 16}) {
@@ -216,6 +216,13 @@ TEST_F(CudaBeamform, FewBeamsInAStream) {
         Config many = shape(order == InputOrder::pairs ? 32 : 8, 3, 64, 300, 896);
         many.order = order;
         if (stages == 2) check_all(many);
+      }
+      for (const std::int64_t t : {8, 32, 64}) {
+        for (const auto format : {OutputFormat::f32, OutputFormat::u8}) {
+          Config c = shape(32, t == 32 ? 8 : 16, t, 3, 896);
+          c.output_format = format;
+          check_all(c, {0.2f, 1.5f});
+        }
       }
       set_cuda_tuning(nullptr);
     }

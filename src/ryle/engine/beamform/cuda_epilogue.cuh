@@ -99,6 +99,7 @@ __device__ inline Destination destination(const FusedArgs& a, int first_row, int
 template <int kRowsOfLane, bool kPlain, bool kBiased = false>
 struct Epilogue {
   static constexpr int kRows = kRowsOfLane;
+  static constexpr bool kIsPlain = kPlain;
   static __device__ float value(int sum) {
     if constexpr (kBiased) return __int_as_float(sum) - kBias;
     return static_cast<float>(sum);

@@ -27,6 +27,142 @@ __device__ inline int offset_in_run(const Spectra4&, int piece, int half, int la
   return (8 * half + (lane >> 2)) * kRunRowBytes + piece * 32 + (lane & 3) * 8;
 }
 
+/// The same where half h of a run is every other pair of pieces of 8 spectra: column n of the
+/// products holds piece p = 4 (n / 2) + 2 h + n % 2, so that the pieces 4 q .. 4 q + 3 end in one
+/// lane and the powers of a run in whole sectors of memory.
+__device__ inline int piece_in_run(int half, int lane) {
+  const int n = lane >> 2;
+  return 4 * (n >> 1) + 2 * half + (n & 1);
+}
+__device__ inline int turned_offset_in_run(const Pairs4&, int piece, int half, int lane) {
+  return ((lane & 3) + 4 * piece) * kRunRowBytes + piece_in_run(half, lane) * 16;
+}
+__device__ inline int turned_offset_in_run(const Spectra4&, int piece, int half, int lane) {
+  return piece_in_run(half, lane) * kRunRowBytes + piece * 32 + (lane & 3) * 8;
+}
+
+/// Powers of a run added over T = 8, 16, 32 or 64 spectra, in the order of `Integrated`. Stored by
+/// all four lanes of a row together: 4-byte values of T <= 16 fill sectors of 32 bytes, parts of
+/// which cost the second-level cache as much as whole ones.
+template <int T>
+struct IntegratedRun {
+  static constexpr int kValues = kRunGroups * kGroupSpectra / T;
+  static constexpr int kOfLane = T <= 32 ? 32 / T : 1;
+  float sum[2][4] = {};  // [row][piece of the lane]
+
+  template <class E>
+  __device__ void add(const E&, int half, const float (&pieces)[2][2]) {
+#pragma unroll
+    for (int h = 0; h < E::kRows; ++h) {
+#pragma unroll
+      for (int c = 0; c < 2; ++c) {
+        if (half == 0)
+          sum[h][c] = pieces[h][c];
+        else
+          sum[h][2 + c] = pieces[h][c];
+      }
+    }
+  }
+  /// Value k of a row's kOfLane.
+  __device__ float value(int h, int k) const {
+    if constexpr (T == 8) return sum[h][k];
+    if constexpr (T == 16) return sum[h][2 * k] + sum[h][2 * k + 1];
+    return (sum[h][0] + sum[h][1]) + (sum[h][2] + sum[h][3]);
+  }
+  template <class E>
+  __device__ void finish(const E& e, int run) const {
+    const int q = e.lane & 3;
+    const bool mine = T < 64 || q % 2 == 0;
+    const std::int64_t at = std::int64_t{run} * kValues + (T < 64 ? q * kOfLane : q / 2);
+#pragma unroll
+    for (int h = 0; h < E::kRows; ++h) {
+      float v[kOfLane];
+#pragma unroll
+      for (int k = 0; k < kOfLane; ++k) v[k] = value(h, k);
+      if constexpr (T == 64) v[0] += __shfl_xor_sync(~0u, v[0], 1);
+      if constexpr (E::kIsPlain) {
+        if (mine) store_whole(e, h, at, v);
+      } else {
+        store_each(e, h, at, mine, v);
+      }
+    }
+  }
+  template <class E>
+  static __device__ void store_whole(const E& e, int h, std::int64_t at,
+                                     const float (&v)[kOfLane]) {
+    const float mul = e.table.mul[h], add = e.table.add[h];
+    if (!e.a.as_bytes) {
+      float* out = reinterpret_cast<float*>(e.at(h)) + at;
+      if constexpr (kOfLane == 4)
+        *reinterpret_cast<float4*>(out) = {v[0] * mul, v[1] * mul, v[2] * mul, v[3] * mul};
+      else if constexpr (kOfLane == 2)
+        *reinterpret_cast<float2*>(out) = {v[0] * mul, v[1] * mul};
+      else
+        *out = v[0] * mul;
+      return;
+    }
+    auto* out = reinterpret_cast<std::uint8_t*>(e.at(h)) + at;
+    unsigned codes = 0;
+#pragma unroll
+    for (int k = 0; k < kOfLane; ++k)
+      codes |= Integrated<T>::code(rintf(fmaf(v[k], mul, add))) << (8 * k);
+    if constexpr (kOfLane == 4)
+      *reinterpret_cast<unsigned*>(out) = codes;
+    else if constexpr (kOfLane == 2)
+      *reinterpret_cast<std::uint16_t*>(out) = static_cast<std::uint16_t>(codes);
+    else
+      *out = static_cast<std::uint8_t>(codes);
+  }
+  template <class E>
+  static __device__ void store_each(const E& e, int h, std::int64_t at, bool mine,
+                                    const float (&v)[kOfLane]) {
+    const FusedArgs& a = e.a;
+    unsigned low = 0, high = 0;
+#pragma unroll
+    for (int k = 0; k < kOfLane; ++k) {
+      if (!mine || !e.exists(h) || at + k >= a.n_values) continue;
+      float factor = e.table.mul[h];
+      if (a.loss.factor != nullptr) Integrated<T>::lose(e, h, at + k, factor);
+      if (!a.as_bytes) {
+        reinterpret_cast<float*>(e.at(h))[at + k] = v[k] * factor;
+        continue;
+      }
+      const float rounded = rintf(fmaf(v[k], factor, e.table.add[h]));
+      reinterpret_cast<std::uint8_t*>(e.at(h))[at + k] =
+          static_cast<std::uint8_t>(Integrated<T>::code(rounded));
+      low += rounded < 0;
+      high += rounded > 255;
+    }
+    if (a.as_bytes && e.counts()) e.count(h, low, high);
+  }
+};
+
+/// Powers of pieces of 8 spectra, added as tiles go by.
+struct Pieces {
+  float sum[2][2] = {};
+  template <int H, class E>
+  __device__ void half(const E&, const int (&re)[4][4], const int (&im)[4][4], std::byte*) {
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+#pragma unroll
+      for (int c = 0; c < 2 * E::kRows; ++c) {
+        const float x = E::value(re[k][c]), y = E::value(im[k][c]);
+        sum[c / 2][c % 2] = fmaf(y, y, fmaf(x, x, sum[c / 2][c % 2]));
+      }
+    }
+  }
+};
+
+template <class Output>
+struct RunOf {
+  static constexpr bool kExists = false;
+};
+template <int T>
+struct RunOf<Integrated<T>> {
+  static constexpr bool kExists = true;
+  using Output = IntegratedRun<T>;
+};
+
 /// Runs of all channels in order, [channel][run].
 struct Runs {
   int per_channel = 0;
@@ -98,7 +234,7 @@ __device__ inline void read_piece(uint2& v, unsigned address) {
                : "memory");
 }
 
-template <class Loader, class Output, int kRows, bool kPlain>
+template <class Loader, class Output, int kRows, bool kPlain, bool kWholeRuns>
 __global__ void __launch_bounds__(32 * kStreamWarps, 1)
     few_stream(const __grid_constant__ FusedArgs a, int per_channel, int stages) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -143,18 +279,36 @@ __global__ void __launch_bounds__(32 * kStreamWarps, 1)
     const Destination to = destination<Output>(a, 0, local, channel, lane);
     for (; left > 0 && now.local == local; --left, now.advance(n_warps, per_channel)) {
       const unsigned place = ring.arrived();
-#pragma unroll 1
-      for (int half = 0; half < kRunGroups; ++half) {
-        Loader pieces;
+      const auto half_of = [&](Loader& pieces, int half) {
 #pragma unroll
         for (int k = 0; k < Loader::kPieces; ++k)
-          read_piece(pieces.raw[k], place + offset_in_run(pieces, k, half, lane));
-        if (half == kRunGroups - 1) {
-          ring.release();
-          fetch();
+          read_piece(pieces.raw[k],
+                     place + (kWholeRuns ? turned_offset_in_run(pieces, k, half, lane)
+                                         : offset_in_run(pieces, k, half, lane)));
+        if (half != kRunGroups - 1) return;
+        ring.release();
+        fetch();
+      };
+      if constexpr (kWholeRuns) {
+        const Epilogue<kRows, kPlain, true> e(a, w.table, to, now.run * kRunGroups, lane);
+        typename RunOf<Output>::Output run;
+#pragma unroll
+        for (int half = 0; half < kRunGroups; ++half) {
+          Loader pieces;
+          half_of(pieces, half);
+          Pieces powers;
+          multiply_few<kRows>(e, w, pieces, powers, staging);
+          run.add(e, half, powers.sum);
         }
-        work_on<kRows, kPlain, Loader, Output>(a, w, pieces, to, now.run * kRunGroups + half, lane,
-                                               staging);
+        run.finish(e, now.run);
+      } else {
+#pragma unroll 1
+        for (int half = 0; half < kRunGroups; ++half) {
+          Loader pieces;
+          half_of(pieces, half);
+          work_on<kRows, kPlain, Loader, Output>(a, w, pieces, to, now.run * kRunGroups + half,
+                                                 lane, staging);
+        }
       }
     }
     // More warps than runs of a channel: the next turn is further on.
@@ -165,10 +319,17 @@ __global__ void __launch_bounds__(32 * kStreamWarps, 1)
 #endif
 }
 
+template <class Loader, class Output, int kRows, bool kPlain>
+auto* stream_kernel(const FusedArgs& a) {
+  if constexpr (RunOf<Output>::kExists)
+    if (a.whole_runs) return few_stream<Loader, Output, kRows, kPlain, true>;
+  return few_stream<Loader, Output, kRows, kPlain, false>;
+}
+
 template <class Loader>
 void choose_stream(const FusedArgs& a, cudaStream_t stream) {
   for_few(a, [&]<class Output, int kRows, bool kPlain>() {
-    auto* kernel = few_stream<Loader, Output, kRows, kPlain>;
+    auto* kernel = stream_kernel<Loader, Output, kRows, kPlain>(a);
     const int warps = std::clamp(a.stream_warps, 1, kStreamWarps);
     const auto bytes_of = [&](int stages) {
       return warps * (Output::kStagingBytes + stages * kRunBytes);

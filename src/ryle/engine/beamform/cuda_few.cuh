@@ -52,11 +52,9 @@ struct FewWeights {
 
 /// A group of 64 spectra: unpacked when it is multiplied, so that more warps share a
 /// multiprocessor.
-template <int kRows, bool kPlain, class Loader, class Output>
-__device__ void work_on(const FusedArgs& a, const FewWeights<kRows>& w, const Loader& now,
-                        const Destination& to, int group, int lane, std::byte* memory) {
-  const Epilogue<kRows, kPlain, true> e(a, w.table, to, group, lane);
-  Output out;
+template <int kRows, class E, class Loader, class Output>
+__device__ void multiply_few(const E& e, const FewWeights<kRows>& w, const Loader& now, Output& out,
+                             std::byte* memory) {
   const auto half = [&]<int H>() {
     int re[4][4], im[4][4];
 #pragma unroll
@@ -78,6 +76,13 @@ __device__ void work_on(const FusedArgs& a, const FewWeights<kRows>& w, const Lo
   };
   half.template operator()<0>();
   half.template operator()<1>();
+}
+template <int kRows, bool kPlain, class Loader, class Output>
+__device__ void work_on(const FusedArgs& a, const FewWeights<kRows>& w, const Loader& now,
+                        const Destination& to, int group, int lane, std::byte* memory) {
+  const Epilogue<kRows, kPlain, true> e(a, w.table, to, group, lane);
+  Output out;
+  multiply_few<kRows>(e, w, now, out, memory);
   out.finish(e, memory);
 }
 
