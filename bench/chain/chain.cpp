@@ -11,8 +11,10 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/random.hpp"
+#include "ryle/device/free_memory.hpp"
 #include "ryle/device/on_device.hpp"
 #include "ryle/engine/beamform/beamformer.hpp"
+#include "ryle/stage/search_block_size.hpp"
 #include "ryle/stage/search_device.hpp"
 #include "ryle/stage/search_stream.hpp"
 
@@ -95,6 +97,37 @@ void fill_voltages(Queue& host, std::uint8_t* samples, std::int64_t n, std::uint
   });
 }
 
+stage::SearchChainConfig search_config(const search::Band& band, const Plan& plan) {
+  search::DmPlanConfig dms;
+  dms.kind = "linear";
+  dms.step = std::string(plan.kind) == "native" ? 1 / band.sweep_samples_per_dm() : 0.1;
+  dms.count = plan.n_trials;
+  stage::SearchChainConfig c;
+  c.band = band;
+  c.dms = search::dm_trials(band, dms);
+  c.normalize.n_channels = kChannels;
+  c.implementation = plan.implementation;
+  return c;
+}
+
+/// As a live run chooses it: power once, two gulps of samples, and what the search has.
+std::int64_t chosen_block(const ChainOptions& o, stage::SearchChainConfig c) {
+  std::int64_t free_bytes = free_device_bytes(o.devices.front());
+  for (const int device : o.devices) free_bytes = std::min(free_bytes, free_device_bytes(device));
+  const std::int64_t rows = stage::beam_share(o.n_beams, std::ssize(o.devices), 0).size() + 1;
+  stage::BlockWish wish;
+  wish.again_samples =
+      static_cast<std::int64_t>(c.band.delay_samples(0, c.dms.back())) + 1 + c.max_width;
+  wish.sample_interval_s = kSpectrum_s;
+  wish.memory_bytes = stage::plannable_bytes(free_bytes);
+  return stage::choose_block(wish, [&](std::int64_t block) {
+    c.block_samples = block;
+    std::int64_t bytes = kChannels * block * (rows * 4 + 2 * kAntennas);
+    for (const auto& item : stage::device_search_memory(c, rows, o.n_streams)) bytes += item.second;
+    return bytes;
+  });
+}
+
 /// The rows of one device.
 struct Share {
   Queue queue;
@@ -109,7 +142,10 @@ struct Share {
 class Chain {
  public:
   Chain(const ChainOptions& o, const Plan& plan)
-      : n_beams_(o.n_beams), block_(o.block_samples), host_(Queue::cpu()), band_(best2_band()) {
+      : n_beams_(o.n_beams), host_(Queue::cpu()), band_(best2_band()) {
+    config_.chain = search_config(band_, plan);
+    block_ = o.block_samples > 0 ? o.block_samples : chosen_block(o, config_.chain);
+    config_.chain.block_samples = block_;
     weights_ = random_weights(host_, n_beams_);
     pulse_beam_ = n_beams_ / 3;
     for (int k = 0; k < 2; ++k) {
@@ -118,15 +154,6 @@ class Chain {
       fill_voltages(host_, voltages_.back().data(), block_, 10 + static_cast<std::uint64_t>(k),
                     pulse, band_);
     }
-    search::DmPlanConfig dms;
-    dms.kind = "linear";
-    dms.step = std::string(plan.kind) == "native" ? 1 / band_.sweep_samples_per_dm() : 0.1;
-    dms.count = plan.n_trials;
-    config_.chain.band = band_;
-    config_.chain.dms = search::dm_trials(band_, dms);
-    config_.chain.normalize.n_channels = kChannels;
-    config_.chain.block_samples = block_;
-    config_.chain.implementation = plan.implementation;
     config_.beams.n_beams = n_beams_;
     config_.devices = o.devices;
     config_.n_streams = o.n_streams;
@@ -209,6 +236,7 @@ class Chain {
   }
 
   const stage::BeamSearch& search() const { return *search_; }
+  std::int64_t block() const { return block_; }
   stage::SearchCounts counts() const {
     stage::SearchCounts c = search_->counts();
     c.normalize_s -= before_.normalize_s;
@@ -242,7 +270,7 @@ class Chain {
     shares_.push_back(std::move(share));
   }
 
-  std::int64_t n_beams_, block_, pulse_beam_ = 0, n_gulps_ = 0;
+  std::int64_t n_beams_, block_ = 0, pulse_beam_ = 0, n_gulps_ = 0;
   Queue host_;
   search::Band band_;
   std::vector<cf32> weights_;
@@ -283,7 +311,7 @@ void measure(const Options& options, const ChainOptions& o, const Plan& plan, co
       {"n_beams", static_cast<double>(o.n_beams)},
       {"n_channels", kChannels},
       {"n_trials", static_cast<double>(plan.n_trials)},
-      {"block_samples", static_cast<double>(o.block_samples)},
+      {"block_samples", static_cast<double>(chain.block())},
       {"max_width", 256},
       {"n_devices", static_cast<double>(o.devices.size())},
       {"candidates_checked", static_cast<double>(n_expected)},
@@ -294,10 +322,10 @@ void measure(const Options& options, const ChainOptions& o, const Plan& plan, co
   std::sort(times.begin(), times.end());
   r.median_s = times[times.size() / 2];
   r.min_s = times.front();
-  r.useful_ops = 8.0 * kAntennas * kChannels * static_cast<double>(o.n_beams * o.block_samples);
-  r.bytes = static_cast<double>(kAntennas * kChannels * o.block_samples);
+  r.useful_ops = 8.0 * kAntennas * kChannels * static_cast<double>(o.n_beams * chain.block());
+  r.bytes = static_cast<double>(kAntennas * kChannels * chain.block());
   r.rate_unit = "x real time";
-  if (r.verified) r.rate = static_cast<double>(o.block_samples) * kSpectrum_s / r.median_s;
+  if (r.verified) r.rate = static_cast<double>(chain.block()) * kSpectrum_s / r.median_s;
   emit(r);
 }
 

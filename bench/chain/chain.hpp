@@ -10,7 +10,7 @@ namespace ryle::bench {
 struct ChainOptions {
   std::vector<int> devices{0};
   std::int64_t n_beams = 1024;
-  std::int64_t block_samples = 8192;
+  std::int64_t block_samples = 0;  ///< 0: chosen as for a live run, from the memory there is
   int n_streams = 8;
   std::int64_t n_trials = 0;  ///< only the plan with so many; 0: all
 };

@@ -192,8 +192,9 @@ struct SearchConfig {
   double dm_candidate_min = 0;
   std::string mask_channels;
   std::string implementation = "auto";
-  std::int64_t block_samples = 4096;
-  std::int64_t blocks = 3;
+  std::int64_t block_samples = 0;  ///< 0 = chosen (search_block_size.hpp)
+  double block_max_s = 1;
+  std::int64_t blocks = 0;  ///< 0 = chosen
   std::int64_t max_beams = 4;
   double adjacent_deg = 0;
   double position_error_deg = 0;

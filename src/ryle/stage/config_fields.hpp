@@ -263,9 +263,13 @@ void fields(V& v, SearchConfig& c) {
   v("mask_channels", c.mask_channels, Choice{}, "numbers in ascending frequency: \"0-3,17\"");
   v("implementation", c.implementation, Choice{},
     "of the dedispersion: auto (exact sums) or a name such as fdmt (the tree)");
-  v("block_samples", c.block_samples, Range{1024, 1 << 20},
-    "processed at a time, a multiple of 1024; part of the plan, results depend on it");
-  v("blocks", c.blocks, Range{2, 64}, "blocks of all beams that are buffered");
+  v("block_samples", c.block_samples, Range{0, 1 << 20},
+    "processed at a time, a multiple of 1024; part of the plan, results depend on it; 0 = 4096 on "
+    "the CPU, on GPUs from their free memory: `ryle plan` says how many");
+  v("block_max_s", c.block_max_s, Range{0.001, 600},
+    "a block that is chosen is no longer: candidates wait for its end");
+  v("blocks", c.blocks, Range{0, 64},
+    "blocks of all beams that are buffered, at least 2; 0 = 3, on GPUs 2");
   v("max_beams", c.max_beams, Range{1, 1e6},
     "a pulse in more beams than this, no two adjacent, is interference");
   v("adjacent_deg", c.adjacent_deg, Range{0, 180},

@@ -30,6 +30,9 @@ LiveBeams live_beams(const ObservationConfig& config);
 
 /// What the chain of beams needs of it.
 BeamSetup beam_setup(const ObservationConfig& config, const LiveBeams& beams);
+/// The observation with the blocks of its search, chosen where [search] leaves them open: from the
+/// memory of the devices, where they are here.
+ObservationConfig with_search_blocks(const ObservationConfig& config, const LiveBeams& beams);
 /// What a live run allocates, item by item (run_memory.hpp).
 std::vector<std::pair<std::string, std::int64_t>> live_beams_memory(const ObservationConfig& config,
                                                                     const LiveBeams& beams);

@@ -111,9 +111,22 @@ void warn_of_device_memory(const ObservationConfig& config, Plan& plan) {
             device.name, mib(device.memory_bytes), mib(plan.total_device_memory_bytes)));
 }
 
+/// What the search takes at a time.
+void plan_search_blocks(const SearchConfig& search, bool chosen, double sample_s, Plan& plan) {
+  const auto n = static_cast<double>(search.block_samples);
+  plan.ports.emplace_back("search blocks",
+                          fmt::format("{} samples = {:.3g} s{}, {} buffered", search.block_samples,
+                                      n * sample_s, chosen ? ", chosen" : "", search.blocks));
+  if (chosen && !plan.device_memory_bytes.empty() && !cuda_unavailable_reason().empty())
+    plan.warnings.push_back(
+        "search.block_samples is chosen without the memory of a GPU, which is not here: the run "
+        "may take shorter blocks");
+}
+
 /// Packets of antennas that become beams.
-void plan_beams(const ObservationConfig& config, Plan& plan) {
-  const LiveBeams live = live_beams(config);
+void plan_beams(const ObservationConfig& asked, Plan& plan) {
+  const LiveBeams live = live_beams(asked);
+  const ObservationConfig config = with_search_blocks(asked, live);
   const BeamSetup setup = beam_setup(config, live);
   const auto engine = beamformer_config(setup);
   const double rate_hz = setup.clock.rate_hz.value();
@@ -136,6 +149,9 @@ void plan_beams(const ObservationConfig& config, Plan& plan) {
   plan.device_memory_bytes = live_beams_device_memory(config, live);
   plan.total_device_memory_bytes = total_bytes(plan.device_memory_bytes);
   warn_of_device_memory(config, plan);
+  if (config.search.dm_max > 0)
+    plan_search_blocks(config.search, asked.search.block_samples == 0,
+                       static_cast<double>(engine.integration) / rate_hz, plan);
 }
 
 /// Observations of spectra: packets of an F-engine, or a recording of one. False for samples.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ryle/core/error.hpp"
+#include "ryle/device/free_memory.hpp"
 #include "ryle/ingest/best2_source.hpp"
 #include "ryle/stage/beam_chain.hpp"
 #include "ryle/stage/beam_files.hpp"
@@ -16,6 +17,7 @@
 #include "ryle/stage/run.hpp"
 #include "ryle/stage/run_common.hpp"
 #include "ryle/stage/run_memory.hpp"
+#include "ryle/stage/search_block_size.hpp"
 #include "ryle/stage/search_consumers.hpp"
 #include "ryle/stage/setup.hpp"
 #include "ryle/stage/trigger_socket.hpp"
@@ -40,8 +42,9 @@ std::vector<Queue> beam_queues(const ObservationConfig& config) {
 
 class LiveBeamRun final : public LivePath {
  public:
-  LiveBeamRun(const ObservationConfig& config, const RunOptions& options)
-      : config_(config), options_(options), beams_(live_beams(config)) {
+  LiveBeamRun(const ObservationConfig& asked, const RunOptions& options)
+      : beams_(live_beams(asked)), config_(with_search_blocks(asked, beams_)), options_(options) {
+    const ObservationConfig& config = config_;
     const BeamSetup setup = beam_setup(config, beams_);
     // Before anything is opened: a run that does not fit must not take the ports of one that does.
     planned_bytes_ = total_bytes(live_beams_memory(config, beams_));
@@ -170,9 +173,9 @@ class LiveBeamRun final : public LivePath {
     return hooks;
   }
 
-  const ObservationConfig& config_;
-  const RunOptions& options_;
   LiveBeams beams_;
+  ObservationConfig config_;
+  const RunOptions& options_;
   std::int64_t planned_bytes_ = 0;
   std::unique_ptr<Best2Source> source_;
   std::unique_ptr<VoltageRing> ring_;  // has chunks of the source
@@ -219,27 +222,66 @@ std::vector<std::pair<std::string, std::int64_t>> live_beams_memory(const Observ
   return items;
 }
 
+namespace {
+
+/// The device with the most rows.
+struct FullestDevice {
+  BeamStream stream;
+  std::int64_t n_rows;
+  MemoryItems beams;  // without the search
+
+  FullestDevice(const ObservationConfig& config, const BeamSetup& setup) {
+    auto c = beamformer_config(setup);
+    const auto n_devices = static_cast<std::int64_t>(beam_devices(config.runtime).size());
+    n_rows = (c.n_rows() + n_devices - 1) / n_devices;  // shares differ by one row
+    stream.frequency = setup.frequency;
+    stream.clock = setup.clock;
+    stream.clock.rate_hz.den *= c.integration;
+    stream.clock.rate_hz = stream.clock.rate_hz.reduced();
+    stream.beams.resize(static_cast<std::size_t>(c.n_rows()));
+    c.n_beams = n_rows;
+    c.incoherent.clear();
+    beams = {{"samples of a chunk", c.n_channels * setup.max_spectra * c.n_inputs()},
+             {"weights, open windows", beamform::cost(c).state_bytes},
+             {"power of beams", beamform::dense_output_bytes(c, c.max_windows())}};
+  }
+};
+
+/// Of the device that has the least; 0 where they are not here.
+std::int64_t least_free_bytes(const ObservationConfig& config) {
+  if (!cuda_unavailable_reason().empty()) return 0;
+  std::int64_t least = 0;
+  for (const int device : beam_devices(config.runtime)) {
+    const std::int64_t bytes = free_device_bytes(device);
+    least = least == 0 ? bytes : std::min(least, bytes);
+  }
+  return least;
+}
+
+}  // namespace
+
+ObservationConfig with_search_blocks(const ObservationConfig& config, const LiveBeams& beams) {
+  ObservationConfig out = config;
+  if (beam_devices(config.runtime).empty()) {
+    out.search = planned_search(config, {}, 1, 0);
+    return out;
+  }
+  const FullestDevice device(config, beam_setup(config, beams));
+  const std::int64_t made = beams_on_devices(config) ? total_bytes(device.beams) : 0;
+  const std::int64_t free_bytes = config.search.block_samples > 0 ? 0 : least_free_bytes(config);
+  const std::int64_t left = free_bytes == 0 ? 0 : plannable_bytes(free_bytes) - made;
+  out.search = planned_search(config, device.stream, device.n_rows,
+                              free_bytes == 0 ? 0 : std::max<std::int64_t>(1, left));
+  return out;
+}
+
 std::vector<std::pair<std::string, std::int64_t>> live_beams_device_memory(
     const ObservationConfig& config, const LiveBeams& beams) {
   if (!beams_on_devices(config)) return {};
-  const BeamSetup setup = beam_setup(config, beams);
-  auto c = beamformer_config(setup);
-  const auto n_devices = static_cast<std::int64_t>(beam_devices(config.runtime).size());
-  // Shares differ by one row: the largest.
-  const std::int64_t n_rows = (c.n_rows() + n_devices - 1) / n_devices;
-  BeamStream stream;
-  stream.frequency = setup.frequency;
-  stream.clock = setup.clock;
-  stream.clock.rate_hz.den *= c.integration;
-  stream.clock.rate_hz = stream.clock.rate_hz.reduced();
-  stream.beams.resize(static_cast<std::size_t>(c.n_rows()));
-  c.n_beams = n_rows;
-  c.incoherent.clear();
-  std::vector<std::pair<std::string, std::int64_t>> items{
-      {"samples of a chunk", c.n_channels * setup.max_spectra * c.n_inputs()},
-      {"weights, open windows", beamform::cost(c).state_bytes},
-      {"power of beams", beamform::dense_output_bytes(c, c.max_windows())}};
-  for (auto& item : device_search_items(config, stream, n_rows)) items.push_back(std::move(item));
+  const FullestDevice device(config, beam_setup(config, beams));
+  MemoryItems items = device.beams;
+  for (auto& item : device_search_items(config, device.stream, device.n_rows))
+    items.push_back(std::move(item));
   return items;
 }
 

@@ -6,7 +6,9 @@
 #include <filesystem>
 #include <thread>
 
+#include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
+#include "ryle/stage/search_block_size.hpp"
 #include "ryle/stage/search_device.hpp"
 #include "ryle/stage/search_fold_live.hpp"
 #include "ryle/stage/setup.hpp"
@@ -14,6 +16,8 @@
 namespace ryle::stage {
 
 namespace {
+
+constexpr std::int64_t kHostBlocks = 3, kDeviceBlocks = 2;
 
 /// Names of engines that devices have, "auto" among them.
 bool is_of_devices(const std::string& name) {
@@ -44,8 +48,9 @@ LiveSearchConfig live_search_config(const ObservationConfig& config,
   c.mask_channels = s.mask_channels;
   c.implementation = s.implementation;
   c.smear_samples = s.smear_samples;
-  c.block_samples = s.block_samples;
-  c.n_blocks = s.blocks;
+  if (s.blocks == 1) throw ConfigError("search.blocks = 1: one is gathered while another is read");
+  c.block_samples = s.block_samples > 0 ? s.block_samples : kHostBlock;
+  c.n_blocks = s.blocks > 0 ? s.blocks : kHostBlocks;
   c.n_workers = static_cast<int>(config.runtime.threads);
   c.max_beams = s.max_beams;
   c.adjacent_rad = s.adjacent_deg * kDegree_rad;
@@ -90,6 +95,32 @@ std::vector<std::unique_ptr<BeamConsumer>> search_consumers(
     consumers.push_back(std::make_unique<LiveFold>(stream, array, fold));
   }
   return consumers;
+}
+
+SearchConfig planned_search(const ObservationConfig& config, const BeamStream& stream,
+                            std::int64_t n_beams, std::int64_t memory_bytes) {
+  SearchConfig search = config.search;
+  const bool on_device = search.dm_max > 0 && !search_devices(config).empty();
+  if (search.blocks == 0) search.blocks = on_device ? kDeviceBlocks : kHostBlocks;
+  if (search.block_samples > 0) return search;
+  search.block_samples = kHostBlock;
+  if (!on_device) return search;
+  const SearchChainConfig chain = live_search_chain(stream, live_search_config(config, ""));
+  const double sweep = chain.band.delay_samples(0, search.dm_max);
+  BlockWish wish;
+  wish.again_samples = static_cast<std::int64_t>(sweep) + 1 + chain.max_width;
+  wish.sample_interval_s = chain.band.sample_interval_s;
+  wish.longest_s = search.block_max_s;
+  wish.memory_bytes = memory_bytes;
+  search.block_samples = choose_block(wish, [&](std::int64_t block) {
+    ObservationConfig tried = config;
+    tried.search = search;
+    tried.search.block_samples = block;
+    std::int64_t bytes = 0;
+    for (const auto& item : device_search_items(tried, stream, n_beams)) bytes += item.second;
+    return bytes;
+  });
+  return search;
 }
 
 std::vector<std::pair<std::string, std::int64_t>> device_search_items(

@@ -29,6 +29,10 @@ std::vector<std::unique_ptr<BeamConsumer>> search_consumers(
 /// Of one device that searches `n_beams` of the rows, item by item; nothing without a search there.
 std::vector<std::pair<std::string, std::int64_t>> device_search_items(
     const ObservationConfig& config, const BeamStream& stream, std::int64_t n_beams);
+/// [search] with what it leaves open: block_samples and blocks.
+/// @param memory_bytes of the device for the search of `n_beams`; 0 = not known
+SearchConfig planned_search(const ObservationConfig& config, const BeamStream& stream,
+                            std::int64_t n_beams, std::int64_t memory_bytes);
 /// What the search of so many beams allocates; 0 without one. Positions do not matter.
 std::int64_t search_bytes(const ObservationConfig& config, const FrequencyAxis& frequency,
                           double sample_interval_s, std::int64_t n_beams);

@@ -334,9 +334,19 @@ DeviceSearch::~DeviceSearch() = default;
 
 void DeviceSearch::feed(const float* power, std::int64_t beam_stride, std::int64_t channel_stride,
                         std::int64_t n, std::vector<SearchEvent>* found) {
+  take(power, beam_stride, channel_stride, n);
+  search(found);
+}
+
+void DeviceSearch::take(const float* power, std::int64_t beam_stride, std::int64_t channel_stride,
+                        std::int64_t n) {
   const OnDevice scope(content_->queue);
   RYLE_ASSERT(n <= content_->block && content_->received == content_->end);
   content_->add(power, beam_stride, channel_stride, n);
+}
+
+void DeviceSearch::search(std::vector<SearchEvent>* found) {
+  const OnDevice scope(content_->queue);
   content_->advance(found);
 }
 
@@ -423,6 +433,8 @@ DeviceSearch::DeviceSearch(int, const SearchChainConfig&, std::int64_t, std::int
 DeviceSearch::~DeviceSearch() = default;
 void DeviceSearch::feed(const float*, std::int64_t, std::int64_t, std::int64_t,
                         std::vector<SearchEvent>*) {}
+void DeviceSearch::take(const float*, std::int64_t, std::int64_t, std::int64_t) {}
+void DeviceSearch::search(std::vector<SearchEvent>*) {}
 void DeviceSearch::feed_host(const float*, std::int64_t, std::int64_t, std::int64_t,
                              std::vector<SearchEvent>*) {}
 void DeviceSearch::finish(std::vector<SearchEvent>*) {}

@@ -41,6 +41,10 @@ class DeviceSearch {
   /// @shape power [beam][channel][time] f32 in memory of the device; nullptr = none arrived
   void feed(const float* power, std::int64_t beam_stride, std::int64_t channel_stride,
             std::int64_t n, std::vector<SearchEvent>* found);
+  /// feed() in two steps: behind the first, nobody reads the power any more.
+  void take(const float* power, std::int64_t beam_stride, std::int64_t channel_stride,
+            std::int64_t n);
+  void search(std::vector<SearchEvent>* found);
   /// The same from host memory.
   void feed_host(const float* power, std::int64_t beam_stride, std::int64_t channel_stride,
                  std::int64_t n, std::vector<SearchEvent>* found);

@@ -99,6 +99,7 @@ struct LiveSearch::Content {
   SampleClock clock;
   std::vector<BeamEvent> events;
   std::vector<const float*> power;  // of a block, [device]
+  PowerBlock* held = nullptr;       // not given back yet
   mutable std::mutex mutex;
   LiveSearchProgress progress;
   std::atomic<bool> failed{false};
@@ -155,6 +156,7 @@ struct LiveSearch::Content {
     auto& messages = gatherer.messages();
     while (!messages.finished()) {
       const auto message = messages.pop_for(std::chrono::milliseconds(500));
+      if (message) held = message->block;
       if (!failed) {
         try {
           if (message) work(*message);
@@ -166,12 +168,19 @@ struct LiveSearch::Content {
           failed = true;
         }
       }
-      if (message && message->block != nullptr) gatherer.release(message->block);
+      give_back();
     }
+  }
+
+  void give_back() {
+    if (held != nullptr) gatherer.release(held);
+    held = nullptr;
   }
 
   void work(const PowerMessage& message) {
     const auto begin = SteadyClock::now();
+    const std::int64_t n = message.block == nullptr ? 0 : message.block->n_samples;
+    const auto complete = message.block == nullptr ? begin : message.block->complete;
     if (message.block != nullptr) take_block(*message.block);
     if (message.ends && running) {
       search.finish(events);
@@ -182,9 +191,8 @@ struct LiveSearch::Content {
     progress.busy_s += seconds_since(begin);
     if (message.block == nullptr) return;
     ++progress.blocks;
-    progress.data_s +=
-        static_cast<double>(message.block->n_samples) * search_config.chain.band.sample_interval_s;
-    progress.latency_s = std::max(progress.latency_s, seconds_since(message.block->complete));
+    progress.data_s += static_cast<double>(n) * search_config.chain.band.sample_interval_s;
+    progress.latency_s = std::max(progress.latency_s, seconds_since(complete));
   }
 
   void take_block(const PowerBlock& block) {
@@ -205,8 +213,9 @@ struct LiveSearch::Content {
     } else {
       power.clear();
       for (const auto& part : block.parts) power.push_back(part.data());
+      // The next block may be gathered there while the beams of this one are searched.
       search.feed_devices(power, gatherer.beam_stride(), gatherer.channel_stride(), block.n_samples,
-                          events);
+                          events, [this] { give_back(); });
     }
     publish();
   }

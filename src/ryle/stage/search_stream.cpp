@@ -144,13 +144,17 @@ void BeamSearch::feed(const float* data, std::int64_t beam_stride, std::int64_t 
 
 void BeamSearch::feed_devices(const std::vector<const float*>& power, std::int64_t beam_stride,
                               std::int64_t channel_stride, std::int64_t n,
-                              std::vector<BeamEvent>& events) {
+                              std::vector<BeamEvent>& events, const std::function<void()>& read) {
   Content& me = *content_;
   RYLE_ASSERT(power.size() == me.devices.size());
   if (me.over) me.restart();
-  me.for_each_device([&](std::int64_t k, std::int64_t, std::vector<SearchEvent>* found) {
+  me.for_each_device([&](std::int64_t k, std::int64_t, std::vector<SearchEvent>*) {
     const auto at = static_cast<std::size_t>(k);
-    me.devices[at]->feed(power[at], beam_stride, channel_stride, n, found);
+    me.devices[at]->take(power[at], beam_stride, channel_stride, n);
+  });
+  if (read) read();
+  me.for_each_device([&](std::int64_t k, std::int64_t, std::vector<SearchEvent>* found) {
+    me.devices[static_cast<std::size_t>(k)]->search(found);
   });
   me.received += n;
   me.group();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,7 +18,7 @@ struct BeamSearchConfig {
   /// Beams are split over these (beam_share()); the same one twice is allowed. Empty: the CPU, or
   /// what chain.implementation names.
   std::vector<int> devices;
-  int n_streams = 4;  ///< beams that a device searches at a time
+  int n_streams = 8;  ///< beams that a device searches at a time
 };
 
 /// Blocks of power of any number of beams -> events, each pulse once. Events do not depend on the
@@ -34,8 +35,10 @@ class BeamSearch {
   void feed(const float* data, std::int64_t beam_stride, std::int64_t channel_stride,
             std::int64_t n, std::vector<BeamEvent>& events);
   /// The same from memory of the devices: power[k] of the beams of share k; strides as above.
+  /// @param read called as soon as nobody reads the power any more: before the sums
   void feed_devices(const std::vector<const float*>& power, std::int64_t beam_stride,
-                    std::int64_t channel_stride, std::int64_t n, std::vector<BeamEvent>& events);
+                    std::int64_t channel_stride, std::int64_t n, std::vector<BeamEvent>& events,
+                    const std::function<void()>& read = {});
   /// Ends the data. The next feed() is of new data, sample 0 again.
   void finish(std::vector<BeamEvent>& events);
 
