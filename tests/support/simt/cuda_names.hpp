@@ -295,6 +295,17 @@ void wait_copies() {
 }
 inline void show_to_products() {}
 
+inline void begin_barrier(std::uint64_t* b, unsigned arrivals) {
+  const auto n = static_cast<std::uint16_t>(arrivals);
+  *reinterpret_cast<simt::Phases*>(b) = {n, n, 0};
+}
+inline void barriers_begun() {}
+inline void arrive(std::uint64_t* b) { reinterpret_cast<simt::Phases*>(b)->arrive(); }
+inline void await(std::uint64_t* b, unsigned parity, int line = __builtin_LINE()) {
+  simt::Machine::here().await(*reinterpret_cast<const simt::Phases*>(b), parity, line);
+  simt::Machine::here().meet("await", line, 0xffffffffu, {});
+}
+
 inline void begin_products() {}
 inline void end_products() { simt::Machine::here().thread().products.commit(); }
 template <int kPending>

@@ -37,9 +37,13 @@
 ///   - a warp operation that a lane of its mask does not reach: KernelError
 ///   - shared memory read before it is written: every block finds other random bytes there
 ///   - arrays left: AddressSanitizer, for global memory and for shared<T>() and dynamic_shared()
+///   - a barrier in shared memory waited for by a thread that has not seen the phase before, or
+///   whose
+///     phase nobody completes: wrong results, KernelError
 ///   - asynchronous copies and products not waited for, or their memory used again too soon
 ///     (async.hpp): wrong under some seeds
-/// Not modelled: races between blocks, memory order, fences, mbarriers, __activemask, textures.
+/// Not modelled: races between blocks, memory order, fences, bytes that mbarriers expect,
+/// __activemask, textures.
 /// `__shared__` variables of kernel templates keep their bytes with g++, which puts them into no
 /// section; shared<T>() (device/cuda/kernel.cuh) has no such gap.
 namespace ryle::simt {
@@ -113,18 +117,36 @@ inline void prepare(Context& context, std::byte* stack, std::size_t bytes, void 
 
 using Words = std::array<std::uint32_t, 6>;  // what one lane brings to a warp operation
 
+/// A barrier in shared memory, in its eight bytes there.
+struct Phases {
+  std::uint16_t arrivals;  // that complete a phase
+  std::uint16_t missing;   // in this one
+  std::uint32_t passed;
+
+  void arrive() {
+    if (--missing != 0) return;
+    missing = arrivals;
+    ++passed;
+  }
+  /// The phase under way has the other parity.
+  bool has_passed(unsigned parity) const { return (passed & 1u) != parity; }
+};
+static_assert(sizeof(Phases) == 8);
+
 /// What device code sees of its thread.
 struct Thread {
   Dim3 index;     // threadIdx
   unsigned lane;  // of its warp
   unsigned warp;
-  enum class State : std::uint8_t { ready, at_barrier, at_warp, done } state;
+  enum class State : std::uint8_t { ready, at_barrier, at_warp, at_phase, done } state;
   const char* operation;  // where it waits ...
   int line;
   unsigned mask;
   Words given;                       // ... with what of its own
   const std::array<Words, 32>* all;  // and, when it goes on, what the lanes gave
   std::array<Words, 32> own;         // room for it where lanes of a warp go different ways
+  const Phases* phases;              // of the barrier it waits for, and until when
+  unsigned parity;
   Async copies;
   Async products;
   Context context;
@@ -209,6 +231,15 @@ class Machine {
 
   void barrier(int line) { wait(Thread::State::at_barrier, "__syncthreads", line, 0); }
 
+  /// Waits for the phase of this parity.
+  void await(const Phases& phases, unsigned parity, int line) {
+    if (phases.has_passed(parity)) return;
+    thread().phases = &phases;
+    thread().parity = parity;
+    ++phases_awaited_;
+    wait(Thread::State::at_phase, "await", line, 0);
+  }
+
   /// Meets the lanes of `mask` in the same operation, each with its words; returns all of them.
   const std::array<Words, 32>& meet(const char* operation, int line, unsigned mask,
                                     const Words& given) {
@@ -222,6 +253,7 @@ class Machine {
 
  private:
   static constexpr std::align_val_t kSharedAlign{128};
+  static constexpr std::uint64_t kPhaseRounds = 64;
   struct SharedDelete {
     void operator()(std::byte* memory) const { ::operator delete(memory, kSharedAlign); }
   };
@@ -250,6 +282,7 @@ class Machine {
   void run_block(const Dim3& block) {
     block_ = block;
     shared_.clear();
+    phases_awaited_ = 0;
     scramble(dynamic_.get(), grid_.dynamic_shared_bytes);
     scramble(reinterpret_cast<std::byte*>(__start_ryle_simt_shared),
              static_cast<std::size_t>(__stop_ryle_simt_shared - __start_ryle_simt_shared));
@@ -257,6 +290,7 @@ class Machine {
     for (unsigned t = 0; t < threads_.size(); ++t) start(t);
     while (!ready_.empty()) {
       while (!ready_.empty()) {
+        if (phases_awaited_ != 0 && draw() % kPhaseRounds == 0) release_phases();
         std::swap(ready_[draw() % ready_.size()], ready_.back());
         Thread* next = ready_.back();
         ready_.pop_back();
@@ -264,7 +298,8 @@ class Machine {
         if (error_ != nullptr) std::rethrow_exception(error_);
         if (next->state == Thread::State::at_warp) release_lanes(*next);
       }
-      release_barrier();
+      release_phases();
+      if (ready_.empty()) release_barrier();
     }
   }
 
@@ -347,12 +382,26 @@ class Machine {
     }
   }
 
+  // Phases pass early or late: waiting threads look now and then, and when nobody else can run.
+  void release_phases() {
+    for (Thread& thread : threads_) {
+      if (thread.state != Thread::State::at_phase || !thread.phases->has_passed(thread.parity))
+        continue;
+      --phases_awaited_;
+      make_ready(thread);
+    }
+  }
+
   // Nobody can run: all have ended, or all wait at one barrier, or the kernel is wrong.
   void release_barrier() {
     const Thread* waiting = nullptr;
     std::size_t ended = 0;
     for (const Thread& thread : threads_) {
       if (thread.state == Thread::State::done) ++ended;
+      if (thread.state == Thread::State::at_phase) {
+        throw KernelError(where(thread.operation, thread.line) + ": thread " + name(thread) +
+                          " waits for a phase that nobody completes");
+      }
       if (thread.state == Thread::State::at_warp) {
         throw KernelError(where(thread.operation, thread.line) + ": thread " + name(thread) +
                           " waits for lanes of its mask that do not come");
@@ -395,6 +444,7 @@ class Machine {
   std::map<std::type_index, std::unique_ptr<std::byte, SharedDelete>> shared_;
   std::vector<Thread*> ready_;
   Thread* current_ = nullptr;
+  int phases_awaited_ = 0;  // threads
   Dim3 block_;
   std::exception_ptr error_;
   Context home_ = {};

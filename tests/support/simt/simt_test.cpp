@@ -56,6 +56,74 @@ std::string error_of(const Grid& grid, const std::function<void()>& kernel) {
   return "";
 }
 
+struct RingOfValues {
+  std::uint64_t full[2], empty[2];
+  int at[2];
+};
+
+// Warp 0 hands the values to warps 1 and 2 through two places; warp 2 reads every second one and,
+// where it does not wait for the others, takes an old phase for its own.
+template <bool kSeesEachPhase>
+__global__ void hand_over(const int* values, int n, int* got) {
+  auto& ring = cuda::shared<RingOfValues>();
+  const unsigned warp = threadIdx.x / 32;
+  const unsigned lane = threadIdx.x % 32;
+  if (threadIdx.x == 0) {
+    for (int k = 0; k < 2; ++k) {
+      cuda::begin_barrier(&ring.full[k], 1);
+      cuda::begin_barrier(&ring.empty[k], kSeesEachPhase ? 2 : 1);
+    }
+    cuda::barriers_begun();
+  }
+  __syncthreads();
+  for (int k = 0; k < n; ++k) {
+    const int place = k % 2;
+    const unsigned parity = k / 2 % 2;
+    if (warp == 0) {
+      cuda::await(&ring.empty[place], parity ^ 1);
+      if (lane == 0) ring.at[place] = values[k];
+      if (lane == 0) cuda::arrive(&ring.full[place]);
+    } else if (kSeesEachPhase || k / 2 % 2 == static_cast<int>(warp - 1)) {
+      cuda::await(&ring.full[place], parity);
+      if (k / 2 % 2 == static_cast<int>(warp - 1) && lane == 5) got[k] = ring.at[place];
+      __syncwarp();
+      if (lane == 0) cuda::arrive(&ring.empty[place]);
+    }
+  }
+}
+
+template <bool kSeesEachPhase>
+bool hands_over(std::uint64_t seed) {
+  std::vector<int> values(16), got(16);
+  std::iota(values.begin(), values.end(), 100);
+  try {
+    launch({{1}, {kThreads}}, seed,
+           [&] { hand_over<kSeesEachPhase>(values.data(), 16, got.data()); });
+  } catch (const KernelError&) {  // thrown off by what it missed, it may also wait for ever
+    return false;
+  }
+  return values == got;
+}
+
+__global__ void wait_for_nobody() {
+  auto& ring = cuda::shared<RingOfValues>();
+  if (threadIdx.x == 0) cuda::begin_barrier(&ring.full[0], 2);
+  __syncthreads();
+  if (threadIdx.x == 0) cuda::arrive(&ring.full[0]);
+  cuda::await(&ring.full[0], 0);
+}
+
+TEST(Simt, PhasesOfBarriersInSharedMemory) {
+  int unseen = 0;
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    EXPECT_TRUE(hands_over<true>(seed)) << seed;
+    unseen += hands_over<false>(seed) ? 1 : 0;
+  }
+  EXPECT_LT(unseen, static_cast<int>(kSeeds));
+  EXPECT_NE(error_of({{1}, {kThreads}}, wait_for_nobody).find("nobody completes"),
+            std::string::npos);
+}
+
 TEST(Simt, BarriersKeepThreadsTogether) {
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed)
     EXPECT_TRUE(passes_left<Mistake::none>(seed)) << seed;
