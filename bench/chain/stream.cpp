@@ -364,12 +364,19 @@ void bench_stream(const Options& options, const Emit& emit, const StreamOptions&
     }
     return;
   }
-  for (const std::int64_t n_inputs : {128, 512, 1024})
-    emit(measure(queue, case_of(n_inputs, stream.chunk_mib, stream.n_slots), options, 0));
-  if (!on_cpu) emit(measure_arrays(queue, options));
+  const auto wanted = [&](const char* row) {
+    return stream.only.empty() || std::string(row).find(stream.only) != std::string::npos;
+  };
+  for (const std::int64_t n_inputs : {128, 512, 1024}) {
+    if (wanted("chunks"))
+      emit(measure(queue, case_of(n_inputs, stream.chunk_mib, stream.n_slots), options, 0));
+  }
+  if (!on_cpu && wanted("arrays")) emit(measure_arrays(queue, options));
   for (const std::int64_t n_inputs : {128, 512}) {
-    for (const bool page_locked : {true, false})
-      emit(measure_chain(queue, case_of(n_inputs, 64, stream.n_slots), options, page_locked));
+    for (const bool page_locked : {true, false}) {
+      if (wanted(page_locked ? "run, page-locked" : "run, pageable"))
+        emit(measure_chain(queue, case_of(n_inputs, 64, stream.n_slots), options, page_locked));
+    }
   }
 }
 

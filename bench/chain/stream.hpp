@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 #include <cstdint>
+#include <string>
 
 #include "bench/bench.hpp"
 
@@ -9,6 +10,7 @@ namespace ryle::bench {
 struct StreamOptions {
   std::int64_t chunk_mib = 256;  ///< 0: those of the search, each with several numbers of slots
   int n_slots = 4;
+  std::string only;  ///< of "chunks", "arrays", "run, page-locked", "run, pageable"; "" = all
 };
 
 /// Samples in page-locked memory through F and X to sums in page-locked memory, on the CUDA device:
