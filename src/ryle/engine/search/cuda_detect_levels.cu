@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ryle/device/cuda/runtime.hpp"
+#include "ryle/engine/search/cuda_copy.cuh"
 #include "ryle/engine/search/cuda_detect.cuh"
 #include "ryle/engine/search/detect_unclip.hpp"
 
@@ -15,6 +16,8 @@ constexpr int kStartWarps = 4;
 constexpr int kSample = 512;  // values the median comes from
 constexpr int kOwn = kSample / 32;
 constexpr int kMomentThreads = 256;
+/// Of a row in shared memory: one warp finds its median while the others wait, so few of them.
+constexpr int kRowThreads = 64;
 /// Longer rows are read twice: two of them fill the shared memory of a multiprocessor, which then
 /// waits (0.53 ms instead of 0.44 for boxcars and peaks of 4161 rows of 49,152).
 constexpr std::int64_t kMostRow_bytes = 32 * 1024;
@@ -52,18 +55,20 @@ struct StatCells {
 };
 
 /// Value of the given rank, bit by bit from the top: the largest v with at most `rank` below it.
+/// Values are at least 0; those beyond the largest of interest never count.
 __device__ int ranked(const int (&values)[kOwn], int rank, int bits) {
   int result = 0;
 #pragma unroll 1
   for (int bit = bits - 1; bit >= 0; --bit) {
     const int test = result | 1 << bit;
-    int less = 0;
+    int less[2] = {};
 #pragma unroll
-    for (int k = 0; k < kOwn; ++k) less += values[k] < test;
-    if (__reduce_add_sync(kAll, less) <= rank) result = test;
+    for (int k = 0; k < kOwn; ++k) less[k % 2] += values[k] < test;
+    if (__reduce_add_sync(kAll, less[0] + less[1]) <= rank) result = test;
   }
   return result;
 }
+__device__ int bits_of(int largest) { return 32 - __clz(largest); }
 
 /// Limits of good cells, their columns and weight.
 __device__ void weigh(const DeviceInput& in, const float* weights, int lane, TrialStart& t) {
@@ -130,28 +135,32 @@ __device__ void take_sample(const DeviceInput& in, const float* weights, const T
 
 /// Center and clip of `n_sample` values, at(k) the k-th of them; by a warp. Sums stay below 2^31:
 /// at most 2^20 channels of 255.
-template <class T, class At>
+template <class At>
 __device__ __forceinline__ void set_center(int n_sample, int lane, const At& at, TrialStart& t) {
   if (n_sample < 16) return;
-  constexpr int kBits = sizeof(T) == 2 ? 16 : 31;
-  int values[kOwn], farthest = 0;
+  constexpr int kNone = 0x7fffffff;
+  int values[kOwn], least = kNone, most = 0;
 #pragma unroll
   for (int k = 0; k < kOwn; ++k) {
     const int i = lane + 32 * k;
-    values[k] = i < n_sample ? at(i) : 0x7fffffff;
+    values[k] = i < n_sample ? at(i) : kNone;
+    least = min(least, values[k]);
+    if (i < n_sample) most = max(most, values[k]);
   }
-  t.center = ranked(values, n_sample / 2, kBits);
+  // Above the least: fewer bits to go through.
+  least = __reduce_min_sync(kAll, least);
+  most = __reduce_max_sync(kAll, most);
 #pragma unroll
-  for (int k = 0; k < kOwn; ++k) {
-    if (lane + 32 * k >= n_sample) continue;
-    values[k] = abs(values[k] - t.center);
-    farthest = max(farthest, values[k]);
-  }
-  const int mad = ranked(values, n_sample / 2, kBits);
+  for (int k = 0; k < kOwn; ++k) values[k] -= lane + 32 * k < n_sample ? least : 0;
+  t.center = ranked(values, n_sample / 2, bits_of(most - least)) + least;
+  const int farthest = max(most - t.center, t.center - least);
+#pragma unroll
+  for (int k = 0; k < kOwn; ++k)
+    if (lane + 32 * k < n_sample) values[k] = abs(values[k] + least - t.center);
+  const int mad = ranked(values, n_sample / 2, bits_of(farthest));
   // As clip_of().
   const double clip = ceil(product(3 * 1.4826, static_cast<double>(mad)));
-  t.clip = mad > 0 ? static_cast<int>(fmin(clip, 2147483647.0))
-                   : static_cast<int>(__reduce_max_sync(kAll, farthest));
+  t.clip = mad > 0 ? static_cast<int>(fmin(clip, 2147483647.0)) : farthest;
 }
 
 template <class T>
@@ -168,7 +177,7 @@ __global__ void __launch_bounds__(32 * kStartWarps)
   const int n_sample = static_cast<int>((t.n_columns + step - 1) / step);
   take_sample(in, weights, series_of<T>(in, trial), lane, t, step, n_sample, samples[warp]);
   __syncwarp();
-  set_center<T>(
+  set_center(
       n_sample, lane, [&](int i) { return samples[warp][i]; }, t);
   if (lane == 0) starts[trial] = t;
 }
@@ -338,28 +347,102 @@ __host__ __device__ inline RowPiece row_piece(const DeviceInput& in) {
           static_cast<int>(end - first)};
 }
 
+/// Sums of a thread over packed pairs of values, as u = value - (center - clip - 1) between 0 and
+/// 2 clip + 2: values beyond the clip are one of the two ends, counted and taken off at the end.
+struct PairSums {
+  static constexpr int kWords = 4;  // between two flushes
+
+  unsigned below2, minus2, end2, minus_last2;  // packed
+  unsigned above_first2 = 0, at_end2 = 0;      // counts
+  long long sum = 0, squares = 0;
+
+  __device__ static bool fits(const TrialStart& t) {
+    return t.center - t.clip >= 1 && t.clip >= 0 && (2 * t.clip + 2) * kWords <= 65535;
+  }
+  __device__ explicit PairSums(const TrialStart& t)
+      : below2(0x10001u * static_cast<unsigned>(t.center - t.clip - 1)),
+        minus2(0x10001u * ((0x10000u - static_cast<unsigned>(t.center - t.clip - 1)) & 0xffffu)),
+        end2(0x10001u * static_cast<unsigned>(2 * t.clip + 2)),
+        minus_last2(0x10001u * (0x10000u - static_cast<unsigned>(2 * t.clip + 1))) {}
+
+  __device__ void add(const uint4& x) {
+    const unsigned words[kWords] = {x.x, x.y, x.z, x.w};
+    unsigned sum2 = 0, low = 0, high = 0;
+#pragma unroll
+    for (int k = 0; k < kWords; ++k) {
+      const unsigned u = __viaddmin_u16x2(__vmaxu2(words[k], below2), minus2, end2);
+      sum2 += u;
+      above_first2 += __vminu2(u, 0x10001u);
+      at_end2 += __viaddmax_s16x2_relu(u, minus_last2, 0u);
+      // u^2 = u (its low byte + 256 of its high byte)
+      const unsigned bytes = __byte_perm(u, 0, 0x3120);
+      low = __dp2a_lo(u, bytes, low);
+      high = __dp2a_hi(u, bytes, high);
+    }
+    sum += (sum2 & 0xffffu) + (sum2 >> 16);
+    squares += low + (static_cast<unsigned long long>(high) << 8);
+  }
+  /// Into `sums`, of n values.
+  __device__ void take(int n, const TrialStart& t, Sums<true>& sums) const {
+    const long long end = 2ll * t.clip + 2, middle = t.clip + 1ll;
+    const long long n_end = (at_end2 & 0xffffu) + (at_end2 >> 16);
+    const long long n_first =
+        n - static_cast<long long>((above_first2 & 0xffffu) + (above_first2 >> 16));
+    const long long inside = n - n_end - n_first, s = sum - n_end * end;
+    sums.n += static_cast<int>(inside);
+    sums.sum += s - inside * middle;
+    sums.squares += squares - n_end * end * end - 2 * middle * s + inside * middle * middle;
+  }
+};
+
+/// body(eight) where all of its columns count, else of(value) for those that do.
+template <class T, class Body, class Value>
+__device__ void for_eights(const T* row, const RowPiece& piece, const Body& body, const Value& of) {
+  for (int k = static_cast<int>(threadIdx.x); k < piece.n_eights;
+       k += static_cast<int>(blockDim.x)) {
+    if (8 * k >= piece.begin && 8 * k + 8 <= piece.end) {
+      body(row + 8 * k);
+      continue;
+    }
+    for (int i = max(8 * k, piece.begin); i < min(8 * k + 8, piece.end); ++i)
+      of(static_cast<int>(row[i]));
+  }
+}
+
 template <bool kNarrow, class T>
 __device__ void sum_row(const T* row, const RowPiece& piece, const TrialStart& t,
                         TrialMoments* moments) {
   Sums<kNarrow> sums{t.center, t.clip};
-  for (int k = static_cast<int>(threadIdx.x); k < piece.n_eights;
-       k += static_cast<int>(blockDim.x)) {
-    int v[8];
-    from_shared(row + 8 * k, v);
-    if (8 * k >= piece.begin && 8 * k + 8 <= piece.end) {
-      sums.add(v);
-      continue;
-    }
-#pragma unroll
-    for (int i = 0; i < 8; ++i)
-      if (8 * k + i >= piece.begin && 8 * k + i < piece.end) sums.add(v[i]);
-  }
+  for_eights(
+      row, piece,
+      [&](const T* eight) {
+        int v[8];
+        from_shared(eight, v);
+        sums.add(v);
+      },
+      [&](int x) { sums.add(x); });
+  store_moments(sums, moments);
+}
+
+__device__ void sum_row_of_pairs(const std::uint16_t* row, const RowPiece& piece,
+                                 const TrialStart& t, TrialMoments* moments) {
+  Sums<true> sums{t.center, t.clip};
+  PairSums pairs(t);
+  int n = 0;
+  for_eights(
+      row, piece,
+      [&](const std::uint16_t* eight) {
+        pairs.add(*reinterpret_cast<const uint4*>(eight));
+        n += 8;
+      },
+      [&](int x) { sums.add(x); });
+  pairs.take(n, t, sums);
   store_moments(sums, moments);
 }
 
 /// Both of the above for rows of one weight: a thread block brings a row to shared memory, once.
 template <class T>
-__global__ void __launch_bounds__(kMomentThreads)
+__global__ void __launch_bounds__(kRowThreads)
     start_and_sum_row(const DeviceInput in, TrialStart* starts, TrialMoments* moments) {
   extern __shared__ __align__(16) unsigned char row_memory[];
   __shared__ TrialStart start;
@@ -370,19 +453,23 @@ __global__ void __launch_bounds__(kMomentThreads)
   const auto* from = reinterpret_cast<const uint4*>(series_of<T>(in, trial) + piece.first);
   auto* to = reinterpret_cast<uint4*>(row);
   const int n_pieces = kPerEight * piece.n_eights;
-#pragma unroll 4
-  for (int k = static_cast<int>(threadIdx.x); k < n_pieces; k += n_threads) to[k] = __ldg(from + k);
+  for (int k = static_cast<int>(threadIdx.x); k < n_pieces; k += n_threads)
+    copy16(to + k, from + k, true);
+  wait_all();
   __syncthreads();
   if (threadIdx.x < 32) {
     const int lane = static_cast<int>(threadIdx.x);
     TrialStart t{0, 0, 0, 0, 0, 1.0f};
     weigh(in, nullptr, lane, t);
     const int n = static_cast<int>(t.n_columns), step = max((n + kSample - 1) / kSample, 1);
-    set_center<T>((n + step - 1) / step, lane,
-                  [&](int i) { return static_cast<int>(row[piece.begin + i * step]); }, t);
+    set_center((n + step - 1) / step, lane,
+               [&](int i) { return static_cast<int>(row[piece.begin + i * step]); }, t);
     if (lane == 0) starts[trial] = start = t;
   }
   __syncthreads();
+  if constexpr (sizeof(T) == 2) {
+    if (PairSums::fits(start)) return sum_row_of_pairs(row, piece, start, moments + trial);
+  }
   if (sizeof(T) == 2 && start.clip <= 23'000)  // 8 clip^2 < 2^32
     sum_row<true>(row, piece, start, moments + trial);
   else
@@ -400,7 +487,7 @@ bool takes_rows(const DeviceInput& in) {
 template <class T>
 void launch_rows(const LevelWork& work, cudaStream_t stream) {
   const RowPiece piece = row_piece(work.in);
-  start_and_sum_row<T><<<static_cast<unsigned>(work.in.n_trials), kMomentThreads,
+  start_and_sum_row<T><<<static_cast<unsigned>(work.in.n_trials), kRowThreads,
                          8 * sizeof(T) * static_cast<std::size_t>(piece.n_eights), stream>>>(
       work.in, work.starts, work.moments);
   RYLE_CUDA_LAUNCHED("start_and_sum_row");
@@ -438,6 +525,7 @@ __device__ SeriesStatistics statistics_of(const TrialStart& t, const TrialMoment
 __global__ void __launch_bounds__(kLimitThreads)
     set_limits(const LevelWork work, const BoxcarTable table) {
   __shared__ SeriesStatistics statistics[kLimitTrials];
+  __shared__ int limits[kLimitThreads / 32][kScreenSlots];
   const int first = static_cast<int>(blockIdx.x) * kLimitTrials;
   const int n = min(kLimitTrials, work.in.n_trials - first);
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
@@ -457,16 +545,20 @@ __global__ void __launch_bounds__(kLimitThreads)
     own.low = static_cast<int>(floor(s.mu - 6 * s.sigma));
     while (ldexp(2046.0, own.shift) < 16 * s.sigma && own.shift < 20) ++own.shift;
     own.mean = 1 + static_cast<int>(ceil(ldexp(s.mu - own.low, -own.shift)));
-    for (int slot = lane; slot < kScreenSlots; slot += 32) {
+    int* of_trial = limits[warp];
+    for (int slot = lane; slot < kScreenSlots; slot += 32) of_trial[slot] = 65535;
+    __syncwarp();
+    for (int i = lane; i < table.n_widths; i += 32) {
+      const int slot = table.slot[i];
       const int halvings = slot < kFullSlots ? 0 : 1 + (slot - kFullSlots) / kHalvedSlots;
-      double limit = 65535;
-      for (int i = 0; i < table.n_widths; ++i) {
-        if (table.slot[i] != slot) continue;
-        limit = fmin(limit, limit_of(s, own, work.threshold, least, table.widths[i],
-                                     table.windows[slot], halvings));
-      }
-      screen.limits[slot] = static_cast<std::uint16_t>(fmax(limit, 0.0));
+      const double limit =
+          limit_of(s, own, work.threshold, least, table.widths[i], table.windows[slot], halvings);
+      atomicMin(of_trial + slot, static_cast<int>(fmax(fmin(limit, 65535.0), 0.0)));
     }
+    __syncwarp();
+    for (int slot = lane; slot < kScreenSlots; slot += 32)
+      screen.limits[slot] = static_cast<std::uint16_t>(of_trial[slot]);
+    __syncwarp();
     if (lane != 0) continue;
     screen.searched = own.searched;
     screen.low = own.low;
