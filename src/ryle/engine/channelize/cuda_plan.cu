@@ -114,13 +114,15 @@ void add_channel_to_host(const Slot& slot, std::int64_t channel) {
 }
 
 // Runs on the runtime's own thread when the stream gets there; calls no CUDA function. The next
-// call waits for it, so it takes all workers.
+// call waits for it. Waking a worker takes longer than adding a few thousand values.
 void CUDART_CB add_to_host(void* slot_pointer) {
   const Slot& slot = *static_cast<const Slot*>(slot_pointer);
-  constexpr std::int64_t kChannels = 32;  // of a worker's piece
-  slot.workers->parallel_for((slot.n_channels + kChannels - 1) / kChannels, [&](std::int64_t i) {
-    const std::int64_t end = std::min(slot.n_channels, (i + 1) * kChannels);
-    for (std::int64_t c = i * kChannels; c < end; ++c) add_channel_to_host(slot, c);
+  constexpr std::int64_t kValues = 16384;  // of a worker's piece, about
+  const std::int64_t step =
+      std::max<std::int64_t>(1, kValues / static_cast<std::int64_t>(slot.n_valid.size()));
+  slot.workers->parallel_for((slot.n_channels + step - 1) / step, [&](std::int64_t i) {
+    const std::int64_t end = std::min(slot.n_channels, (i + 1) * step);
+    for (std::int64_t c = i * step; c < end; ++c) add_channel_to_host(slot, c);
   });
 }
 
