@@ -205,8 +205,11 @@ std::vector<CudaTuning> search_of(const Case& k, std::string_view kernel) {
     return all;
   }
   if (kernel == "beamform/cuda/sm90_s8_wgmma" && voltage(k)) {
-    for (const std::int64_t slabs : {8, 16})
-      for (const std::int64_t groups : {4, 8, 16}) all.push_back({slabs, groups});
+    for (const std::int64_t slabs : {16, 8, 4})
+      for (const std::int64_t groups : {4, 8, 16})
+        for (const bool bulk : {true, false})
+          if (!bulk || k.format == OutputFormat::cf16)
+            all.push_back({slabs, groups, 12, 2, false, bulk});
     return all;
   }
   for (const std::int64_t slabs : {1, 2, 4, 6, 8, 16, 32, 64}) {
@@ -280,6 +283,7 @@ void measure(const Case& k, const Options& options, const Ceilings& ceilings, co
       r.sizes.emplace_back("stages", static_cast<double>(tuning.stages));
       r.sizes.emplace_back("warps", static_cast<double>(tuning.warps));
       r.sizes.emplace_back("whole_runs", tuning.whole_runs ? 1.0 : 0.0);
+      r.sizes.emplace_back("bulk_rows", tuning.bulk_rows ? 1.0 : 0.0);
     }
     r.verified =
         verify(queue, config, weights, in.data(), output, scale, options.calibrate ? 3 : 32);

@@ -231,6 +231,29 @@ TEST_F(CudaBeamform, FewBeamsInAStream) {
 }
 #endif
 
+#ifdef RYLE_HAVE_CUDA
+// Rows that the copy engine stores from two buffers of a warp in turns: one, two and many groups,
+// beams and spectra left over.
+TEST_F(CudaBeamform, RowsByTheCopyEngine) {
+  for (const std::int64_t slabs : {4, 16}) {
+    CudaTuning tuning{slabs, 8};
+    tuning.bulk_rows = true;
+    set_cuda_tuning(&tuning);
+    for (const std::int64_t spectra : {64, 128, 640, 200}) {
+      for (const bool voltage : {true, false}) {
+        Config c = shape(32, spectra == 640 ? 272 : 70, 1, 3, spectra);
+        if (voltage) {
+          c.output = OutputKind::voltage;
+          c.output_format = OutputFormat::cf16;
+        }
+        check_all(c);
+      }
+    }
+    set_cuda_tuning(nullptr);
+  }
+}
+#endif
+
 // Three steps of antennas, three groups for four warpgroups: what the ring holds for one must not
 // be taken by another, however late a producer is. Rare, so many times.
 TEST_F(CudaBeamform, LastSetsOfGroupsAreThoseOfTheirWarpgroups) {

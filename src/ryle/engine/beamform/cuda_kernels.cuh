@@ -203,6 +203,7 @@ struct FusedArgs {
   int stream_warps = 12;                    ///< launch_few: of a block,
   int stages = 2;                           ///< and stages of the ring of each,
   bool whole_runs = false;                  ///< and whether 128 spectra are stored together
+  bool bulk_rows = false;                   ///< launch_wgmma: stored by the copy engine
   int slabs_before = 0, groups_before = 0;  ///< launch_wgmma: not worked on, nor those from
   int slabs_end = 0, groups_end = 0;        ///< these on; it sets them
 };

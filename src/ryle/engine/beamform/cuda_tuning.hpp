@@ -14,6 +14,7 @@ struct CudaTuning {
   std::int64_t groups_per_item = 1;     ///< 64 spectra each: a block's share of a gulp
   std::int64_t warps = 12, stages = 2;  ///< few: of a block; of 4 KiB, of a warp's ring
   bool whole_runs = false;              ///< few: powers of 128 spectra leave together
+  bool bulk_rows = false;               ///< wgmma: the copy engine stores rows of 4-byte values
 };
 
 struct CudaTuningRow {

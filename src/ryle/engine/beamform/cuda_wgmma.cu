@@ -23,9 +23,10 @@ constexpr int kWeightBytes = 3 * 512;                                    // of a
 constexpr int kRowBytes = kSlabRows * static_cast<int>(sizeof(float2));  // of a slab
 constexpr int kSharedLimit = 227 << 10;
 
-/// Stages of the ring, and sets of weights: one step of antennas leaves room for two.
-template <bool kOneStep>
-constexpr int kStages = kOneStep ? 16 : 8;
+/// Stages of the ring, and sets of weights: one step of antennas leaves room for two. Rows that the
+/// copy engine stores have two buffers a warp instead.
+template <bool kOneStep, class Output>
+constexpr int kStages = kOneStep && !Bulk<Output>::kIs ? 16 : 8;
 template <bool kOneStep>
 constexpr int kSets = kOneStep ? 2 : 1;
 
@@ -135,10 +136,10 @@ struct Memory {
   Barriers* barriers;
 };
 
-template <class Loader, bool kOneStep>
+template <class Loader, class Output, bool kOneStep>
 __device__ void produce(const FusedArgs& a, const Memory& m, int beam_blocks, int items,
                         int n_shares) {
-  constexpr int kRing = kStages<kOneStep>;
+  constexpr int kRing = kStages<kOneStep, Output>;
   const int thread = threadIdx.x - 32 * kConsumerWarps, warp = thread / 32, lane = thread % 32;
   const int steps = kOneStep ? 1 : a.n_steps;
   const int ways = kConsumers * kTileSlabs / a.slabs_per_block;
@@ -223,7 +224,7 @@ __device__ inline float2 shared_pair(unsigned address) {
 template <class Output, bool kOneStep, bool kPlain>
 __device__ void consume(const FusedArgs& a, const Memory& m, int beam_blocks, int items,
                         int n_shares) {
-  constexpr int kRing = kStages<kOneStep>;
+  constexpr int kRing = kStages<kOneStep, Output>;
   constexpr unsigned kEmpty = sizeof(Barriers::full);
   const int thread = static_cast<int>(once(threadIdx.x));
   const int warpgroup = thread / 128, warp = thread / 32 % 4, lane = thread % 32;
@@ -234,6 +235,7 @@ __device__ void consume(const FusedArgs& a, const Memory& m, int beam_blocks, in
   const unsigned full = once(shared_address(m.barriers->full)), ring = once(shared_address(m.ring));
   int count = 0;
   int n = 0;
+  [[maybe_unused]] int turn = 0;  // of the buffers that the copy engine stores
   for (int id = blockIdx.x; id < n_shares; id += gridDim.x, ++n) {
     const Share share(a, id, beam_blocks, items);
     const int set = n % kSets<kOneStep>;
@@ -285,9 +287,15 @@ __device__ void consume(const FusedArgs& a, const Memory& m, int beam_blocks, in
       place += ways;  // this way's first chunk of the next set of groups
       if (!exists) continue;
       Output out;
-      out.template half<0>(e, re[0], im[0], staging);
-      out.template half<1>(e, re[1], im[1], staging);
-      out.finish(e, staging);
+      std::byte* buffer = staging;
+      if constexpr (Bulk<Output>::kIs) {
+        buffer += turn * BulkRows::kBufferBytes;
+        turn ^= 1;
+        BulkRows::await_buffer();
+      }
+      out.template half<0>(e, re[0], im[0], buffer);
+      out.template half<1>(e, re[1], im[1], buffer);
+      out.finish(e, buffer);
     }
     count += Order{ways, steps, share.n_groups}.n_chunks();
     for (; place < count; place += ways) {  // chunks of no group
@@ -297,6 +305,7 @@ __device__ void consume(const FusedArgs& a, const Memory& m, int beam_blocks, in
     // Every thread that has read weights and rows, which tools that look for races understand.
     arrive(&m.barriers->set_empty[set]);
   }
+  if constexpr (Bulk<Output>::kIs) BulkRows::await_all();
 }
 
 #endif  // __CUDA_ARCH_FEAT_SM90_ALL
@@ -310,12 +319,12 @@ __global__ void __launch_bounds__(kThreads, 1)
   const int room = kSets<kOneStep> * a.slabs_per_block;
   Memory m;
   m.ring = reinterpret_cast<std::byte*>(shared);
-  m.weights = reinterpret_cast<uint4*>(m.ring + kStages<kOneStep> * kChunkBytes);
+  m.weights = reinterpret_cast<uint4*>(m.ring + kStages<kOneStep, Output> * kChunkBytes);
   m.rows = reinterpret_cast<float2*>(m.weights + room * steps * 96);
   m.staging = reinterpret_cast<std::byte*>(m.rows + room * kSlabRows);
   m.barriers = reinterpret_cast<Barriers*>(m.staging + kConsumerWarps * Output::kStagingBytes);
   if (threadIdx.x == 0) {
-    for (int k = 0; k < kStages<kOneStep>; ++k) {
+    for (int k = 0; k < kStages<kOneStep, Output>; ++k) {
       begin_barrier(&m.barriers->full[k], 1);
       begin_barrier(&m.barriers->empty[k], a.slabs_per_block);  // warps of one way
     }
@@ -329,7 +338,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   if (threadIdx.x >= 32 * kConsumerWarps) {
     // 640 threads begin with 96 registers each: 128 (96 - 64) = 512 (104 - 96).
     asm volatile("setmaxnreg.dec.sync.aligned.u32 64;\n");
-    produce<Loader, kOneStep>(a, m, beam_blocks, items, n_shares);
+    produce<Loader, Output, kOneStep>(a, m, beam_blocks, items, n_shares);
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 104;\n");
     consume<Output, kOneStep, kPlain>(a, m, beam_blocks, items, n_shares);
@@ -339,12 +348,13 @@ __global__ void __launch_bounds__(kThreads, 1)
 #endif
 }
 
-std::int64_t shared_bytes(int tiles, int steps, bool one_step, std::int64_t staging_bytes) {
-  const std::int64_t sets = one_step ? kSets<true> : kSets<false>;
-  const std::int64_t stages = one_step ? kStages<true> : kStages<false>;
+template <class Output, bool kOneStep>
+std::int64_t shared_bytes(int tiles, int steps) {
+  const std::int64_t sets = kSets<kOneStep>, stages = kStages<kOneStep, Output>;
   return stages * kChunkBytes +
          sets * tiles * kTileSlabs * (std::int64_t{steps} * kWeightBytes + kRowBytes) +
-         kConsumerWarps * staging_bytes + static_cast<std::int64_t>(sizeof(Barriers));
+         std::int64_t{kConsumerWarps} * Output::kStagingBytes +
+         static_cast<std::int64_t>(sizeof(Barriers));
 }
 
 /// Slabs [slabs_before, slabs_end) and groups [groups_before, groups_end).
@@ -352,9 +362,7 @@ template <class Loader, class Output, bool kOneStep, bool kPlain>
 void launch(FusedArgs a, cudaStream_t stream) {
   const int slabs = a.slabs_end - a.slabs_before, groups = a.groups_end - a.groups_before;
   if (slabs <= 0 || groups <= 0) return;
-  const auto bytes = [&](int tiles) {
-    return shared_bytes(tiles, a.n_steps, kOneStep, Output::kStagingBytes);
-  };
+  const auto bytes = [&](int tiles) { return shared_bytes<Output, kOneStep>(tiles, a.n_steps); };
   const int wanted = std::min(a.slabs_per_block, slabs);
   int tiles = wanted > 2 * kTileSlabs ? 4 : wanted > kTileSlabs ? 2 : 1;
   while (tiles > 1 && bytes(tiles) > kSharedLimit) tiles /= 2;
@@ -387,6 +395,8 @@ void choose_wgmma(FusedArgs a, cudaStream_t stream) {
   a.slabs_end = slabs;
   a.groups_end = groups;
   for_output<true>(a, [&]<class Output>() {
+    if (a.n_steps == 1 && a.bulk_rows)
+      return launch<Loader, typename Bulk<Output>::Type, true, true>(a, stream);
     if (a.n_steps == 1) return launch<Loader, Output, true, true>(a, stream);
     launch<Loader, Output, false, true>(a, stream);
   });
