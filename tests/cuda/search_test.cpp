@@ -44,9 +44,10 @@ class CudaSearch : public ryle::test::CudaTest {
     DedisperseConfig config = c.config;
     config.implementation = name;
     const auto engine = make_dedisperser(queue(), config);
-    EXPECT_EQ(engine->implementation(), name == "cuda:direct" ? "search/cuda/direct"
-                                        : name == "fdmt"      ? "search/fdmt/cuda"
-                                                              : "search/cuda/shared");
+    EXPECT_EQ(engine->implementation(), name == "cuda:direct"    ? "search/cuda/direct"
+                                        : name == "fdmt"         ? "search/fdmt/cuda"
+                                        : name == "subband:cuda" ? "search/subband/cuda"
+                                                                 : "search/cuda/shared");
     std::vector<std::byte> bytes(c.codes.size() + static_cast<std::size_t>(c.offset));
     std::memcpy(bytes.data() + c.offset, c.codes.data(), c.codes.size());
     const auto codes = upload(bytes);
@@ -210,6 +211,28 @@ TEST_F(CudaSearch, LongTreesEqualTheDefinition) {
   }
 }
 
+// The last has more outputs than are made at a time.
+TEST_F(CudaSearch, SubbandsEqualTheirDefinition) {
+  struct {
+    std::int64_t n_channels, n_trials;
+    double step;
+    int max_code;
+    std::int64_t n_outputs;
+    double smear;
+  } const cases[] = {{1, 3, 1, 63, 100, 1},        {3, 5, 3, 255, 1025, 2},
+                     {100, 33, 0.2, 127, 1500, 1}, {1040, 20, 0.5, 63, 777, 2},
+                     {1100, 9, 2, 63, 1030, 1},    {40, 9, 0.3, 63, 17003, 1}};
+  std::uint64_t seed = 0;
+  for (const auto& k : cases) {
+    auto config =
+        plan_of(test::best2_band(k.n_channels), steps(k.n_trials, k.step), k.max_code, k.n_outputs);
+    config.smear_samples = k.smear;
+    const Case c = make_case(config, k.n_outputs, ++seed);
+    EXPECT_EQ(run_cuda(c, "subband:cuda") == run_reference(c, "subband:reference"), true)
+        << k.n_channels;
+  }
+}
+
 TEST_F(CudaSearch, RefusesWhatCannotBe) {
   auto config = plan_of(test::best2_band(8), steps(2, 1), 63, 10);
   config.implementation = "cuda:tensor";
@@ -225,6 +248,7 @@ TEST_F(CudaSearch, HostMemory) {
   const Case c = make_case(plan_of(test::best2_band(64), steps(9, 2), 63, 300), 300, 4);
   EXPECT_EQ(run_reference(c, "cuda") == run_reference(c), true);
   EXPECT_EQ(run_reference(c, "fdmt:cuda") == run_reference(c, "fdmt:reference"), true);
+  EXPECT_EQ(run_reference(c, "subband:cuda") == run_reference(c, "subband:reference"), true);
 }
 
 /// Noise with pulses of several widths, on host and device.

@@ -21,7 +21,8 @@ constexpr std::int64_t kHostBlocks = 3, kDeviceBlocks = 2;
 
 /// Names of engines that devices have, "auto" among them.
 bool is_of_devices(const std::string& name) {
-  for (const char* known : {"auto", "cuda", "cuda:shared", "cuda:direct", "fdmt", "fdmt:cuda"})
+  for (const char* known : {"auto", "cuda", "cuda:shared", "cuda:direct", "fdmt", "fdmt:cuda",
+                            "subband", "subband:cuda"})
     if (name == known) return true;
   return false;
 }

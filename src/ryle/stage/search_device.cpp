@@ -56,6 +56,10 @@ std::vector<std::pair<std::string, std::int64_t>> device_search_memory(const Sea
       {"normalizer of beams",
        search::device_normalizer_bytes(beam_normalization(c), n_beams, c.block_samples)},
       {"dedispersed blocks", n_streams * search_engine_bytes(c, true)}};
+  if (c.implementation.rfind("subband", 0) == 0) {
+    d.smear_samples = c.smear_samples;
+    items.emplace_back("rows of sub-bands", n_streams * search::device_subband_bytes(d));
+  }
   if (c.implementation.rfind("fdmt", 0) == 0)
     items.emplace_back("trees", n_streams * search::device_tree_bytes(d));
   return items;

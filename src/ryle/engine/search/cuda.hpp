@@ -12,12 +12,15 @@ namespace ryle::search {
 
 /// Codes and sums in device memory. Names: "cuda" (best exact one), "cuda:shared" (sums of 4
 /// channels shared between trials), "cuda:direct" (one addition per channel, any plan), "fdmt" or
-/// "fdmt:cuda" (the tree, the integers of "fdmt:reference"; sums of 16 bits only).
+/// "fdmt:cuda" (the tree, the integers of "fdmt:reference"; sums of 16 bits only), "subband" or
+/// "subband:cuda".
 /// @pre queue.back_end() == BackEnd::cuda and config was validated; throws UnsupportedError for an
 /// unknown name.
 std::unique_ptr<Dedisperser> make_cuda_dedisperser(Queue& queue, const DedisperseConfig& config);
 
 std::unique_ptr<Dedisperser> make_cuda_fdmt(Queue& queue, const DedisperseConfig& config);
+/// Two stages: the integers of "subband:reference".
+std::unique_ptr<Dedisperser> make_cuda_subbands(Queue& queue, const DedisperseConfig& config);
 
 /// DetectInput::sums and ::weights in device memory; the tokens are those of the reference, in the
 /// same order. execute() waits for the device.

@@ -23,6 +23,14 @@ Buffer<T> upload(Queue& queue, const std::vector<T>& values) {
   return buffer;
 }
 
+/// That a thread block can ask for.
+int most_shared_bytes(const Queue& queue) {
+  int bytes = 0;
+  RYLE_CUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin,
+                                   cuda::device_of(queue)));
+  return bytes;
+}
+
 class CudaDedisperser final : public Dedisperser {
  public:
   CudaDedisperser(Queue& queue, const DedisperseConfig& config, bool shared)
@@ -91,18 +99,26 @@ class CudaDedisperser final : public Dedisperser {
 
 std::vector<std::string> cuda_implementations() {
   if (!cuda_unavailable_reason().empty()) return {};
-  return {"cuda:shared", "cuda:direct", "fdmt:cuda"};
+  return {"cuda:shared", "cuda:direct", "fdmt:cuda", "subband:cuda"};
 }
 
 std::unique_ptr<Dedisperser> make_cuda_dedisperser(Queue& queue, const DedisperseConfig& config) {
   const std::string& wanted = config.implementation;
+  const int shared_bytes = most_shared_bytes(queue);
+  const bool fits = kStageShared_bytes <= shared_bytes;
+  if (wanted == "cuda:shared" && !fits)
+    throw UnsupportedError("search implementation \"cuda:shared\": a thread block needs " +
+                           std::to_string(kStageShared_bytes) +
+                           " bytes of shared memory, this device gives " +
+                           std::to_string(shared_bytes) + "; \"cuda:direct\" runs on any");
   if (wanted == "auto" || wanted == "cuda" || wanted == "cuda:shared")
-    return std::make_unique<CudaDedisperser>(queue, config, true);
+    return std::make_unique<CudaDedisperser>(queue, config, fits);
   if (wanted == "cuda:direct") return std::make_unique<CudaDedisperser>(queue, config, false);
   if (wanted == "fdmt" || wanted == "fdmt:cuda") return make_cuda_fdmt(queue, config);
-  throw UnsupportedError(
-      "search implementation \"" + wanted +
-      "\": no such CUDA kernel; these work: cuda, cuda:shared, cuda:direct, fdmt:cuda");
+  if (wanted == "subband" || wanted == "subband:cuda") return make_cuda_subbands(queue, config);
+  throw UnsupportedError("search implementation \"" + wanted +
+                         "\": no such CUDA kernel; these work: cuda, cuda:shared, cuda:direct, "
+                         "fdmt:cuda, subband:cuda");
 }
 
 }  // namespace ryle::search

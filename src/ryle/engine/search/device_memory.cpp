@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ryle/engine/search/cuda_subband_plan.hpp"
 #include "ryle/engine/search/fdmt_plan.hpp"
 #include "ryle/engine/search/flag_spectra.hpp"
 
@@ -66,6 +67,14 @@ std::int64_t device_tree_bytes(const DedisperseConfig& config) {
   std::int64_t all = 0;
   for (const std::int64_t n : rows) all += n;
   return all * device_tree_stride(config.max_outputs, max_delay) * 2;
+}
+
+std::int64_t device_subband_bytes(const DedisperseConfig& config) {
+  const detail::SubbandTables tables =
+      detail::subband_tables(detail::subband_plan(config), config.n_trials);
+  const std::int64_t outputs = std::min(config.max_outputs, detail::kSubbandOutputs);
+  return static_cast<std::int64_t>(tables.rows.size()) *
+         detail::subband_stride(outputs, tables.max_extra) * 2;
 }
 
 }  // namespace ryle::search

@@ -24,5 +24,7 @@ std::vector<std::int64_t> tree_pass_rows(const DedisperseConfig& config);
 std::int64_t device_tree_stride(std::int64_t max_outputs, std::int64_t max_delay);
 /// Rows between the passes of the tree on a device. What its plan says of tiles comes on top.
 std::int64_t device_tree_bytes(const DedisperseConfig& config);
+/// Rows between the two stages of sub-bands on a device.
+std::int64_t device_subband_bytes(const DedisperseConfig& config);
 
 }  // namespace ryle::search
