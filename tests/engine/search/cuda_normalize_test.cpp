@@ -106,12 +106,14 @@ class Emulated {
       else
         medians_kernel<kMostMedianCells>(w, jobs);
     });
-    const auto shared = static_cast<std::size_t>(kBytesPerChannel * config_.n_channels);
-    launch({{static_cast<unsigned>(n_beams_)}, {kSelectThreads}, shared},
-           [&] { channels_kernel(w, f); });
-    launch({{static_cast<unsigned>(n_beams_ * w.n_cells)}, {kSelectThreads}, shared},
-           [&] { cells_kernel(w, f); });
-    if (w.n_samples != nullptr) flag_kurtosis(w, shared);
+    decide(n_beams_, [&](const FlagRoom& room) {
+      room.memory == nullptr ? channels_kernel<true>(w, f, room)
+                             : channels_kernel<false>(w, f, room);
+    });
+    decide(n_beams_ * w.n_cells, [&](const FlagRoom& room) {
+      room.memory == nullptr ? cells_kernel<true>(w, f, room) : cells_kernel<false>(w, f, room);
+    });
+    if (w.n_samples != nullptr) flag_kurtosis(w);
     launch(blocks(jobs, 256), [&] { scales_kernel(w, jobs); });
     BurstWork b{sums_.data(),
                 counts_.data(),
@@ -148,6 +150,7 @@ class Emulated {
   std::vector<std::uint8_t> times;
   std::vector<std::uint8_t> codes, cells;
   std::vector<unsigned long long> counters;
+  bool in_room = false;  ///< decisions among channels in memory of their own
   const std::vector<std::uint8_t>& flags() const { return flags_; }
   bool found(std::int64_t beam) const { return found_[static_cast<std::size_t>(beam)] != 0; }
 
@@ -202,7 +205,7 @@ class Emulated {
                codes_kernel<false, false>(w, b, groups, static_cast<int>(beam));
            });
   }
-  void flag_kurtosis(const NormalizeWork& w, std::size_t shared_bytes) {
+  void flag_kurtosis(const NormalizeWork& w) {
     const auto n = static_cast<std::size_t>(config_.statistics_samples) + 1;
     std::vector<std::uint8_t> seen(n, 0);
     std::vector<double> low(n, 0.0), high(n, 0.0);
@@ -217,8 +220,31 @@ class Emulated {
       low[count] = limits.low;
       high[count] = limits.high;
     }
-    launch({{static_cast<unsigned>(n_beams_ * w.n_cells)}, {kSelectThreads}, shared_bytes},
-           [&] { kurtosis_kernel(w, k); });
+    decide(n_beams_ * w.n_cells, [&](const FlagRoom& room) {
+      room.memory == nullptr ? kurtosis_kernel<true>(w, k, room)
+                             : kurtosis_kernel<false>(w, k, room);
+    });
+  }
+  /// Blocks that decide among channels: in shared memory, or some at a time in memory of their own.
+  template <class Body>
+  void decide(std::int64_t n_blocks, const Body& body) {
+    const std::int64_t stride = flag_room_stride(config_.n_channels);
+    if (!in_room) {
+      launch({{static_cast<unsigned>(n_blocks)},
+              {kSelectThreads},
+              static_cast<std::size_t>(kBytesPerChannel * config_.n_channels)},
+             [&] {
+               body({nullptr, 0, 0});
+             });
+      return;
+    }
+    constexpr std::int64_t kAtATime = 4;
+    std::vector<std::uint8_t> memory(static_cast<std::size_t>(kAtATime * stride), 0xCD);
+    for (std::int64_t first = 0; first < n_blocks; first += kAtATime)
+      launch({{static_cast<unsigned>(std::min(kAtATime, n_blocks - first))}, {kSelectThreads}, 0},
+             [&] {
+               body({memory.data(), stride, static_cast<int>(first)});
+             });
   }
   /// Beams that stand out are taken apart by the host's flagger, as CudaNormalizer does it.
   void find_bursts(const NormalizeWork& w, const BurstWork& b) {
@@ -307,19 +333,22 @@ TEST(CudaNormalizeKernels, EqualTheHost) {
   add(0, 5, 9, 300, 463, nan);           // lost samples
   add(0, 0, kChannels, 900, 930, nan);   // lost spectra
   add(1, 0, kChannels, 1400, 1403, 80);  // a burst without dispersion
-  Emulated emulated(config, 2, kGulp);
-  emulated.run(power.data(), kGulp, kGulp, 1);
   NormalizeReport reports[2];
-  for (std::int64_t b = 0; b < 2; ++b) {
-    Normalizer host(config);
-    expect_beam(emulated, b, host, power.data(), kChannels, kGulp, kGulp, &reports[b]);
+  for (const bool in_room : {true, false}) {  // as with more channels than shared memory holds
+    Emulated emulated(config, 2, kGulp);
+    emulated.in_room = in_room;
+    emulated.run(power.data(), kGulp, kGulp, 1);
+    for (std::int64_t b = 0; b < 2; ++b) {
+      Normalizer host(config);
+      expect_beam(emulated, b, host, power.data(), kChannels, kGulp, kGulp, &reports[b]);
+    }
+    EXPECT_TRUE(emulated.found(1));
   }
   // Every cause was there.
   EXPECT_GT(reports[0].masked_channel, kGulp / 2);
   EXPECT_GT(reports[0].masked_cell, 0);
   EXPECT_GT(reports[0].masked_absent, 30 * 39);
   EXPECT_GT(reports[1].masked_spectra, 0);
-  EXPECT_TRUE(emulated.found(1));
 }
 
 // Times masked by the user, spectral kurtosis, and what all channels do at once taken out of each

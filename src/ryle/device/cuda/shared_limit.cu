@@ -5,15 +5,19 @@
 
 namespace ryle::cuda {
 
-void allow_all_shared(const void* kernel) {
+int most_dynamic_shared(const void* kernel) {
   int device = 0;
   int bytes = 0;
   cudaFuncAttributes facts{};
   RYLE_CUDA(cudaGetDevice(&device));
   RYLE_CUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
   RYLE_CUDA(cudaFuncGetAttributes(&facts, kernel));
+  return bytes - static_cast<int>(facts.sharedSizeBytes);
+}
+
+void allow_all_shared(const void* kernel) {
   RYLE_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 bytes - static_cast<int>(facts.sharedSizeBytes)));
+                                 most_dynamic_shared(kernel)));
 }
 
 }  // namespace ryle::cuda

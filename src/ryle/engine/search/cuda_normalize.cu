@@ -50,6 +50,7 @@ struct CudaNormalizer::Content {
   std::vector<std::uint8_t> host_seen, has_limits;
   std::vector<double> host_limits;
   Buffer<float> common, gains;  // zero-DM filter; common: means, counts
+  Buffer<std::uint8_t> flag_room;
 
   Content(Queue& queue, const NormalizeConfig& c, std::int64_t beams, std::int64_t samples)
       : config(c),
@@ -88,6 +89,8 @@ struct CudaNormalizer::Content {
     copy_bytes(queue, user.data(), out.data(), user.bytes());
     queue.synchronize();
     config.mask.sort();
+    if (const std::int64_t bytes = flag_room_bytes(n_channels); bytes > 0)
+      flag_room = Buffer<std::uint8_t>(bytes, device);
     if (looks_for_bursts(c)) prepare_bursts();
     if (!c.mask.blocks.empty()) times = Buffer<std::uint8_t>(n_channels * max_samples, device);
     if (c.kurtosis_degrees > 0) prepare_kurtosis(cells);
@@ -198,6 +201,7 @@ struct CudaNormalizer::Content {
     w.flags = flags.data();
     w.counters = counters.data();
     w.n_samples = config.kurtosis_degrees > 0 ? n_samples.data() : nullptr;
+    w.flag_room = flag_room.size() > 0 ? flag_room.data() : nullptr;
     return w;
   }
   BurstWork bursts_of(std::int64_t n) const {
@@ -391,7 +395,7 @@ std::int64_t CudaNormalizer::n_bursts() const { return content_->n_bursts; }
 
 std::int64_t CudaNormalizer::memory_bytes() const {
   const Content& me = *content_;
-  return memory_bytes(me.config, me.n_beams, me.max_samples);
+  return memory_bytes(me.config, me.n_beams, me.max_samples) + me.flag_room.bytes();
 }
 
 std::int64_t CudaNormalizer::memory_bytes(const NormalizeConfig& c, std::int64_t n_beams,

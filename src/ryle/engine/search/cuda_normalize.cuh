@@ -16,6 +16,9 @@ void launch_codes(const NormalizeWork& work, const BurstWork& burst, int beam, i
                   cudaStream_t stream);
 void launch_keep_cells(const NormalizeWork& work, cudaStream_t stream);
 
+/// Memory for w.flag_room, which the current device wants with so many channels; 0: its shared
+/// memory suffices.
+std::int64_t flag_room_bytes(std::int64_t n_channels);
 void launch_flag_channels(const NormalizeWork& work, const FlagWork& flag, cudaStream_t stream);
 void launch_flag_cells(const NormalizeWork& work, const FlagWork& flag, cudaStream_t stream);
 

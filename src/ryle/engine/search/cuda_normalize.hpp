@@ -30,7 +30,7 @@ struct DeviceCodes {
 /// taken apart on the host by SpectraFlagger, from the sums of 16 groups of channels.
 class CudaNormalizer {
  public:
-  /// "" or what this configuration has that the device does not do: more than 4096 channels,
+  /// "" or what this configuration has that the device does not do: more than 16384 channels,
   /// medians over more than 64 cells.
   static std::string unsupported(const NormalizeConfig& config);
   /// Throws UnsupportedError with it.

@@ -1,25 +1,48 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ryle/engine/search/cuda_normalize_flags.cuh"
 
+#include <algorithm>
+
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/device/cuda/shared_limit.hpp"
 #include "ryle/engine/search/cuda_normalize.cuh"
 
 namespace ryle::search::detail {
 
+namespace {
+
+/// n_blocks thread blocks, each with arrays of its own.
+template <class InShared, class InRoom, class Decide>
+void launch_decisions(InShared in_shared, InRoom in_room, const NormalizeWork& w,
+                      const Decide& decide, int n_blocks, cudaStream_t stream) {
+  if (w.flag_room == nullptr) {
+    cuda::allow_all_shared(in_shared);
+    in_shared<<<static_cast<unsigned>(n_blocks), kSelectThreads,
+                static_cast<std::size_t>(kBytesPerChannel * w.n_channels), stream>>>(
+        w, decide, FlagRoom{nullptr, 0, 0});
+    return;
+  }
+  for (int first = 0; first < n_blocks; first += kFlagRoomBlocks)
+    in_room<<<static_cast<unsigned>(std::min(kFlagRoomBlocks, n_blocks - first)), kSelectThreads, 0,
+              stream>>>(w, decide, FlagRoom{w.flag_room, flag_room_stride(w.n_channels), first});
+}
+
+}  // namespace
+
+std::int64_t flag_room_bytes(std::int64_t n_channels) {
+  const int most = cuda::most_dynamic_shared(cells_kernel<true>);
+  const int most_channels = cuda::most_dynamic_shared(channels_kernel<true>);
+  if (kBytesPerChannel * n_channels <= std::min(most, most_channels)) return 0;
+  return kFlagRoomBlocks * flag_room_stride(n_channels);
+}
+
 void launch_flag_channels(const NormalizeWork& w, const FlagWork& f, cudaStream_t stream) {
-  const int bytes = kBytesPerChannel * w.n_channels;
-  cuda::allow_all_shared(channels_kernel);
-  channels_kernel<<<static_cast<unsigned>(w.n_beams), kSelectThreads,
-                    static_cast<std::size_t>(bytes), stream>>>(w, f);
+  launch_decisions(channels_kernel<true>, channels_kernel<false>, w, f, w.n_beams, stream);
   RYLE_CUDA_LAUNCHED("flags of channels");
 }
 
 void launch_flag_cells(const NormalizeWork& w, const FlagWork& f, cudaStream_t stream) {
-  const int bytes = kBytesPerChannel * w.n_channels;
-  cuda::allow_all_shared(cells_kernel);
-  cells_kernel<<<static_cast<unsigned>(w.n_beams) * static_cast<unsigned>(w.n_cells),
-                 kSelectThreads, static_cast<std::size_t>(bytes), stream>>>(w, f);
+  launch_decisions(cells_kernel<true>, cells_kernel<false>, w, f, w.n_beams * w.n_cells, stream);
   RYLE_CUDA_LAUNCHED("flags of cells");
 }
 
@@ -30,10 +53,8 @@ void launch_count_samples(const NormalizeWork& w, const KurtosisWork& k, cudaStr
 }
 
 void launch_flag_kurtosis(const NormalizeWork& w, const KurtosisWork& k, cudaStream_t stream) {
-  const int bytes = kBytesPerChannel * w.n_channels;
-  cuda::allow_all_shared(kurtosis_kernel);
-  kurtosis_kernel<<<static_cast<unsigned>(w.n_beams) * static_cast<unsigned>(w.n_cells),
-                    kSelectThreads, static_cast<std::size_t>(bytes), stream>>>(w, k);
+  launch_decisions(kurtosis_kernel<true>, kurtosis_kernel<false>, w, k, w.n_beams * w.n_cells,
+                   stream);
   RYLE_CUDA_LAUNCHED("spectral kurtosis");
 }
 

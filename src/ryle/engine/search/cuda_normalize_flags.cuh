@@ -23,7 +23,7 @@ struct FlagMemory {
   double middle[kMostLags], limit[kMostLags];  // of the differences at a lag; limit < 0: no votes
 };
 
-/// IQRM: flagged[c] |= bit. `values` in shared memory.
+/// IQRM: flagged[c] |= bit.
 __device__ inline void iqrm_block(const double* values, const std::uint8_t* good, int n,
                                   int max_lag, double threshold, int* received,
                                   std::uint8_t* flagged, FlagMemory& m) {
@@ -169,13 +169,17 @@ __device__ inline void fit_block(const double* values, const std::uint8_t* good,
   }
 }
 
-/// Arrays of channels in dynamic shared memory.
+/// Arrays of channels.
 struct ChannelArrays {
   double *first, *second, *fit, *other_fit;
   int* received;
   std::uint8_t *good, *use, *by_first, *by_second;
 };
 inline constexpr int kBytesPerChannel = 4 * 8 + 4 + 4;
+/// Of a block in memory of its own; whole pieces of 128 bytes.
+constexpr std::int64_t flag_room_stride(std::int64_t n_channels) {
+  return (kBytesPerChannel * n_channels + 127) / 128 * 128;
+}
 
 __device__ inline ChannelArrays arrays_in(std::uint8_t* memory, int n) {
   ChannelArrays a;
@@ -191,14 +195,22 @@ __device__ inline ChannelArrays arrays_in(std::uint8_t* memory, int n) {
   return a;
 }
 
+/// kShared: where the arrays lie; the compiler then knows.
+template <bool kShared>
+__device__ __forceinline__ ChannelArrays arrays_of_block(const FlagRoom& room, int n) {
+  if constexpr (kShared) return arrays_in(static_cast<std::uint8_t*>(cuda::dynamic_shared()), n);
+  return arrays_in(room.memory + blockIdx.x * room.stride, n);
+}
+
+template <bool kShared>
 __global__ void __launch_bounds__(kSelectThreads)
-    channels_kernel(const NormalizeWork w, const FlagWork f) {
-  auto* memory = static_cast<std::uint8_t*>(cuda::dynamic_shared());
+    channels_kernel(const NormalizeWork w, const FlagWork f, const FlagRoom room) {
   __shared__ FlagMemory m;
   const int n = w.n_channels;
-  const ChannelArrays a = arrays_in(memory, n);
-  const CellMoments* typical = w.typical + static_cast<std::int64_t>(blockIdx.x) * n;
-  std::uint8_t* flags = w.flags + static_cast<std::int64_t>(blockIdx.x) * n;
+  const ChannelArrays a = arrays_of_block<kShared>(room, n);
+  const std::int64_t beam = room.first_block + static_cast<int>(blockIdx.x);
+  const CellMoments* typical = w.typical + beam * n;
+  std::uint8_t* flags = w.flags + beam * n;
   for (int c = static_cast<int>(threadIdx.x); c < n; c += kSelectThreads) {
     a.first[c] = typical[c].mean;
     a.second[c] = typical[c].rms;
@@ -271,13 +283,18 @@ __device__ inline void outliers_block(const ChannelArrays& a, const double* valu
   __syncthreads();
 }
 
+template <bool kShared>
 __global__ void __launch_bounds__(kSelectThreads)
-    cells_kernel(const NormalizeWork w, const FlagWork f) {
-  auto* memory = static_cast<std::uint8_t*>(cuda::dynamic_shared());
+    cells_kernel(const NormalizeWork w, const FlagWork f, const FlagRoom room) {
   __shared__ FlagMemory m;
-  const int n = w.n_channels, cell = static_cast<int>(blockIdx.x) % w.n_cells;
-  const std::int64_t beam = blockIdx.x / w.n_cells;
-  const ChannelArrays a = arrays_in(memory, n);
+#if RYLE_MUTANT == 1558
+  const int block = static_cast<int>(blockIdx.x);
+#else
+  const int block = room.first_block + static_cast<int>(blockIdx.x);
+#endif
+  const int n = w.n_channels, cell = block % w.n_cells;
+  const std::int64_t beam = block / w.n_cells;
+  const ChannelArrays a = arrays_of_block<kShared>(room, n);
   for (int c = static_cast<int>(threadIdx.x); c < n; c += kSelectThreads) {
     const std::int64_t at = (beam * n + c) * w.n_cells + cell;
     const CellMoments now = w.now[at], usual = w.usual[at];
@@ -309,11 +326,13 @@ __global__ void __launch_bounds__(256)
 
 /// As bad_kurtosis(): cells beyond the limits, and not with their neighbors. A block a beam and
 /// cell.
+template <bool kShared>
 __global__ void __launch_bounds__(kSelectThreads)
-    kurtosis_kernel(const NormalizeWork w, const KurtosisWork k) {
-  const int n = w.n_channels, cell = static_cast<int>(blockIdx.x) % w.n_cells;
-  const std::int64_t beam = blockIdx.x / w.n_cells;
-  const ChannelArrays a = arrays_in(static_cast<std::uint8_t*>(cuda::dynamic_shared()), n);
+    kurtosis_kernel(const NormalizeWork w, const KurtosisWork k, const FlagRoom room) {
+  const int block = room.first_block + static_cast<int>(blockIdx.x);
+  const int n = w.n_channels, cell = block % w.n_cells;
+  const std::int64_t beam = block / w.n_cells;
+  const ChannelArrays a = arrays_of_block<kShared>(room, n);
   for (int c = static_cast<int>(threadIdx.x); c < n; c += kSelectThreads) {
     const std::int64_t at = (beam * n + c) * w.n_cells + cell;
     const CellMoments now = w.now[at];

@@ -10,10 +10,11 @@
 namespace ryle::search::detail {
 
 inline constexpr int kMostMedianCells = 64;
-inline constexpr int kMostFlagChannels = 4096;
+inline constexpr int kMostFlagChannels = 16384;
 inline constexpr int kClippedLow = kNumCauses, kClippedHigh = kNumCauses + 1;
 inline constexpr int kNormalizeCounters = kNumCauses + 2;
-inline constexpr int kBurstWidths = 6;  ///< boxcars of 1 .. 32 spectra
+inline constexpr int kFlagRoomBlocks = 528;  ///< at a time: 4 for each of 132 multiprocessors
+inline constexpr int kBurstWidths = 6;       ///< boxcars of 1 .. 32 spectra
 
 /// Mean and rms of one channel over one cell; rms 0: nothing there.
 struct CellMoments {
@@ -46,6 +47,7 @@ struct NormalizeWork {
   int* n_samples;                 ///< [beam][channel][cell], of the moments
   float *common, *common_counts;  ///< [beam][absent_stride]: what the zero-DM filter takes out
   float* gains;                   ///< [beam][channel]: and how much of it
+  std::uint8_t* flag_room;        ///< of FlagRoom; nullptr: shared memory
 };
 
 /// Spectral kurtosis: limits for every number of samples that occurs.
@@ -53,6 +55,14 @@ struct KurtosisWork {
   double degrees;
   std::uint8_t* seen;        ///< [cell_samples + 1]
   const double *low, *high;  ///< [cell_samples + 1]
+};
+
+/// Where thread blocks that decide among channels keep their arrays: shared memory while they fit,
+/// else memory of their own, and then some blocks at a time.
+struct FlagRoom {
+  std::uint8_t* memory;  ///< nullptr: shared
+  std::int64_t stride;   ///< of a block, bytes
+  int first_block;
 };
 
 /// Decisions among the channels of a beam.
