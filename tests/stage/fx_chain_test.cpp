@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <future>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -188,6 +192,142 @@ TEST(FxChain, StreamedSamplesGiveTheSameDumps) {
   }
 }
 
+// A dump leaves beside the work on the next one: feed() does not wait for whoever takes it.
+TEST(FxChain, FeedDoesNotWaitForTheDumpThatLeaves) {
+  FxChain::Setup setup = small_setup(50);
+  setup.always_streamed = true;
+  std::promise<void> fed;
+  std::shared_future<void> all_fed = fed.get_future().share();
+  std::vector<std::int64_t> taken;
+  bool in_time = true;
+  FxChain chain(
+      cpu_queues(2), setup, [](channelize::Channelizer&, const SampleClock&, Tick, Tick) {},
+      [&](RawDump&& dump) {
+        // A chain that waits for its sink would be here forever.
+        if (taken.empty())
+          in_time = all_fed.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
+        taken.push_back(dump.first_spectrum);
+      });
+  const auto samples = noise(2048);
+  chain.feed(samples.data(), 0, 1024, {}, 0, {0, {1000000, 1}});
+  chain.feed(samples.data() + 1024 * kInputs, 1024, 512, {}, 0, {0, {1000000, 1}});
+  fed.set_value();
+  chain.feed(samples.data() + 1536 * kInputs, 1536, 512, {}, 0, {0, {1000000, 1}});
+  chain.flush();  // waits
+  EXPECT_TRUE(in_time);
+  EXPECT_EQ(taken, (std::vector<std::int64_t>{0, 50, 100}));
+}
+
+// What the taker of a dump throws reaches the one who feeds, and no dump follows it.
+TEST(FxChain, AnErrorOfTheSinkIsSaidOnce) {
+  for (const bool streamed : {false, true}) {
+    FxChain::Setup setup = small_setup(50);
+    setup.always_streamed = streamed;
+    FxChain chain(
+        cpu_queues(1), setup, [](channelize::Channelizer&, const SampleClock&, Tick, Tick) {},
+        [](RawDump&&) { throw ConfigError("planted"); });
+    const auto samples = noise(2048);
+    EXPECT_THROW(
+        {
+          chain.feed(samples.data(), 0, 2048, {}, 0, {0, {1000000, 1}});
+          chain.flush();
+        },
+        ConfigError);
+  }
+}
+
+// Of what waits for a device there is a feed, and the one that comes on top: three such in host
+// memory, four on the device, turned once there, and the codes of one.
+TEST(FxChain, ChunksOnTheirWayHoldTwoFeeds) {
+  constexpr std::int64_t kTicks = 1 << 16;
+  const auto bytes_for = [](std::int64_t max_feed_ticks) {
+    FxChain::Setup setup = small_setup(1 << 20);
+    setup.always_streamed = true;
+    setup.max_feed_ticks = max_feed_ticks;
+    return ChainRun(setup).chain.memory_bytes();
+  };
+  const std::int64_t more = bytes_for(2 * kTicks) - bytes_for(kTicks);
+  EXPECT_LE(more, (7 * 2 + 2 + 1 + 1) * kTicks * 2 * kInputs);
+}
+
+/// Copies that are done only when somebody waits for them; the second part's device is lost.
+class WaitedForQueues final : public RingQueues {
+ public:
+  explicit WaitedForQueues(bool lost, std::set<const void*>& being_read)
+      : lost_(lost), being_read_(being_read) {}
+  void copy(std::byte* to, const std::byte* from, std::int64_t n_bytes) override {
+    std::memcpy(to, from, static_cast<std::size_t>(n_bytes));
+    being_read_.insert(this);
+  }
+  void record_copied(int) override {}
+  void record_worked(int) override {}
+  void work_after_copied(int) override {}
+  void copy_after_worked(int) override {}
+  void wait_copied(int) override {
+    being_read_.erase(this);
+    if (lost_) throw DeviceError("planted", true);
+  }
+
+ private:
+  bool lost_;
+  std::set<const void*>& being_read_;
+};
+
+// Whatever fails, and on whichever device: when feed() is left nobody reads the caller's memory.
+TEST(FxChain, NobodyReadsWhatWasFedAfterAnError) {
+  for (const int lost : {-1, 0, 1}) {
+    for (const bool delays_fail : {false, true}) {
+      if (lost < 0 && !delays_fail) continue;
+      std::set<const void*> being_read;
+      FxChain::Setup setup = small_setup(50);
+      setup.always_streamed = true;
+      int n_made = 0;
+      setup.ring_queues = [&](const Queue&, int) {
+        return std::make_unique<WaitedForQueues>(n_made++ == lost, being_read);
+      };
+      FxChain chain(
+          cpu_queues(2), setup,
+          [&](channelize::Channelizer&, const SampleClock&, Tick first, Tick) {
+            if (delays_fail && first > 0) throw ConfigError("planted");
+          },
+          [](RawDump&&) {});
+      const auto samples = noise(1024);
+      const auto feed = [&] { chain.feed(samples.data(), 0, 1024, {}, 0, {0, {1000000, 1}}); };
+      if (delays_fail) {
+        EXPECT_THROW(feed(), ConfigError) << "not what failed first";
+      } else {
+        EXPECT_THROW(feed(), DeviceError);
+      }
+      EXPECT_EQ(n_made, 2);
+      EXPECT_TRUE(being_read.empty()) << "lost " << lost << ", delays fail " << delays_fail;
+    }
+  }
+}
+
+// A dump on its way when a device is lost is whole, and reaches the one who takes it.
+TEST(FxChain, TheDumpOnItsWayOutlivesTheDevice) {
+  std::set<const void*> being_read;
+  FxChain::Setup setup = small_setup(50);
+  setup.always_streamed = true;
+  setup.ring_queues = [&](const Queue&, int) {
+    return std::make_unique<WaitedForQueues>(true, being_read);
+  };
+  std::promise<void> lost;
+  std::future<void> is_lost = lost.get_future();
+  std::vector<std::int64_t> taken;
+  FxChain chain(
+      cpu_queues(1), setup, [](channelize::Channelizer&, const SampleClock&, Tick, Tick) {},
+      [&](RawDump&& dump) {
+        is_lost.wait_for(std::chrono::seconds(20));
+        taken.push_back(dump.first_spectrum);
+      });
+  const auto samples = noise(1024);
+  EXPECT_THROW(chain.feed(samples.data(), 0, 1024, {}, 0, {0, {1000000, 1}}), DeviceError);
+  lost.set_value();
+  chain.settle();
+  EXPECT_EQ(taken, std::vector<std::int64_t>{0});
+}
+
 TEST(FxChain, DevicesOfTheConfigurationAreQueues) {
   RuntimeConfig config;
   config.device = "cpu";
@@ -196,6 +336,7 @@ TEST(FxChain, DevicesOfTheConfigurationAreQueues) {
   EXPECT_EQ(make_queues(config)[0].back_end(), BackEnd::cpu);
   config.devices = {0, 1};
   EXPECT_THROW(make_queues(config), ConfigError);  // one or the other
+  EXPECT_EQ(sample_memory(cpu_queues(1)), MemorySpace::host);
   config.device = "auto";
   if (!cuda_unavailable_reason().empty()) {
     EXPECT_THROW(make_queues(config), DeviceError);

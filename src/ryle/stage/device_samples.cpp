@@ -25,7 +25,9 @@ DeviceSamples::Setup whole_groups_of(DeviceSamples::Setup s) {
 DeviceRing ring_on(const Queue& queue, const DeviceSamples::Setup& s) {
   const OnDevice scope(queue);
   const std::int64_t bits = s.layout.sample_stride_bits;
-  return DeviceRing(make_ring_queues(queue, s.n_slots), s.n_slots, s.chunk_ticks * bits / 8,
+  auto queues =
+      s.ring_queues ? s.ring_queues(queue, s.n_slots) : make_ring_queues(queue, s.n_slots);
+  return DeviceRing(std::move(queues), s.n_slots, s.chunk_ticks * bits / 8,
                     s.history_ticks * bits / 8, space_of(queue));
 }
 

@@ -2,6 +2,8 @@
 #pragma once
 #include <cstdint>
 #include <deque>
+#include <functional>
+#include <memory>
 #include <optional>
 
 #include "ryle/core/samples.hpp"
@@ -23,6 +25,8 @@ class DeviceSamples {
     std::int64_t history_ticks = 0;  ///< read again before every chunk
     /// Turned in tests on the CPU, too, where it gains nothing.
     bool always_turned = false;
+    /// In tests: queues other than make_ring_queues().
+    std::function<std::unique_ptr<RingQueues>(const Queue&, int n_slots)> ring_queues;
   };
   DeviceSamples(const Queue& queue, const Setup& setup);
 

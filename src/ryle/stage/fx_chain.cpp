@@ -9,6 +9,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/device/copies_directly.hpp"
 #include "ryle/device/on_device.hpp"
+#include "ryle/stage/departing_sums.hpp"
 #include "ryle/stage/device_samples.hpp"
 #include "ryle/stage/stopwatch.hpp"
 
@@ -52,10 +53,17 @@ std::int64_t staging_ticks(const FxChain::Setup& s) {
          s.spectra_per_gulp * channelize::step_length(s.channelize) + 256;
 }
 
-// Of a chunk on its way to a device: whole groups.
+// Of a chunk on its way to a device, whole groups: what waits until it is worth a chunk, a feed at
+// most that does not go straight, and the feed that comes on top.
 std::int64_t streamed_ticks(const FxChain::Setup& s) {
   constexpr std::int64_t kGroup = SampleStaging::kGroupTicks;
-  return (staging_ticks(s) + s.max_feed_ticks + kGroup - 1) / kGroup * kGroup;
+  const std::int64_t waits =
+      (s.spectra_per_gulp / 2 + kBlockSpectra) * channelize::step_length(s.channelize) +
+      history_ticks(s);
+#if RYLE_MUTANT == 1655
+  return (staging_ticks(s) + waits + kGroup - 1) / kGroup * kGroup;
+#endif
+  return (std::max(waits, s.max_feed_ticks) + s.max_feed_ticks + 2 * kGroup - 1) / kGroup * kGroup;
 }
 
 FxChain::Setup completed(FxChain::Setup s, bool streams) {
@@ -89,13 +97,14 @@ struct FxChain::Part {
     if (streams) {
       samples = std::make_unique<DeviceSamples>(
           queue, DeviceSamples::Setup{f.layout, f.n_inputs, kSlots, streamed_ticks(s),
-                                      history_ticks(s), s.always_streamed});
+                                      history_ticks(s), s.always_streamed, s.ring_queues});
       f.layout = samples->layout();
     }
     channelizer = channelize::make_channelizer(queue, f);
     correlate::Config share = s.correlate;
     share.n_channels = n_channels;
     correlator = correlate::make_correlator(queue, share);
+    departing = std::make_unique<DepartingSums>(queue, correlator->config());
     blocks = Buffer<std::byte>(
         dense_blocks_bytes(f.output, f.n_channels, s.spectra_per_gulp, f.n_inputs),
         engine_space(queue));
@@ -118,6 +127,7 @@ struct FxChain::Part {
   std::int64_t n_channels;
   std::unique_ptr<channelize::Channelizer> channelizer;
   std::unique_ptr<correlate::Correlator> correlator;
+  std::unique_ptr<DepartingSums> departing;
   std::unique_ptr<DeviceSamples> samples;
   channelize::Input input;  // streamed: what lies on the device
   Buffer<std::byte> blocks;
@@ -152,16 +162,16 @@ FxChain::FxChain(const std::vector<Queue>& queues, const Setup& setup, DelayUpda
   filter_length_ = channelize::filter_length(setup_.channelize);
   step_ = channelize::step_length(setup_.channelize);
   const auto& f = setup_.channelize;
-  statistics_.resize(static_cast<std::size_t>(f.n_channels * f.n_inputs));
+  for (auto& statistics : statistics_)
+    statistics.resize(static_cast<std::size_t>(f.n_channels * f.n_inputs));
   levels_.resize(static_cast<std::size_t>(f.n_inputs));
 }
 
 FxChain::~FxChain() {
+  settle();
   try {
-    for (const auto& part : parts_) {
-      if (part->samples != nullptr) part->samples->wait_copied();  // host memory goes first
-    }
-  } catch (const std::exception&) {  // a fault was visible to the last finish()
+    wait_copied();                   // host memory goes first
+  } catch (const std::exception&) {  // a fault was visible to the last flush()
   }
 }
 
@@ -171,7 +181,7 @@ std::int64_t FxChain::memory_bytes() const {
   std::int64_t bytes = correlate::cost(setup_.correlate).accumulator_bytes;
   for (const auto& chunk : chunks_) bytes += chunk->bytes();
   for (const auto& part : parts_) {
-    bytes += part->blocks.bytes() + part->valid.bytes() + scratch;
+    bytes += part->blocks.bytes() + part->valid.bytes() + part->departing->bytes() + scratch;
     if (part->samples != nullptr) bytes += part->samples->bytes();
   }
   return bytes;
@@ -316,15 +326,41 @@ bool FxChain::goes_directly(const void* samples, std::int64_t n) const {
 void FxChain::feed_directly(const std::byte* samples, Tick first, std::int64_t n,
                             std::span<const AbsentSpan> absent) {
   absent_.insert(absent_.end(), absent.begin(), absent.end());
-  for (std::int64_t offset = 0; offset < n;) {
-    const std::int64_t part = std::min(n - offset, setup_.max_feed_ticks);
-    const std::byte* from = samples + offset * setup_.channelize.layout.sample_stride_bits / 8;
-    if (scale_.empty()) start_levels({from, first + offset, part, absent_});
-    send(from, first + offset, part);
-    offset += part;
+  try {
+    for (std::int64_t offset = 0; offset < n;) {
+      const std::int64_t part = std::min(n - offset, setup_.max_feed_ticks);
+      const std::byte* from = samples + offset * setup_.channelize.layout.sample_stride_bits / 8;
+      if (scale_.empty()) start_levels({from, first + offset, part, absent_});
+      send(from, first + offset, part);
+      offset += part;
+    }
+  } catch (...) {
+    try {
+#if RYLE_MUTANT != 1653
+      wait_copied();
+#endif
+    } catch (const std::exception&) {  // what failed first is said
+    }
+    throw;
   }
-  for (const auto& part : parts_) part->samples->wait_copied();  // the caller's memory again
+  wait_copied();  // the caller's memory again
   staging().restart(first + n);
+}
+
+// For all of them: where one fails others may still read.
+void FxChain::wait_copied() {
+  std::exception_ptr error;
+  for (const auto& part : parts_) {
+    try {
+      if (part->samples != nullptr) part->samples->wait_copied();
+    } catch (const std::exception&) {
+#if RYLE_MUTANT == 1651
+      throw;
+#endif
+      if (error == nullptr) error = std::current_exception();
+    }
+  }
+  if (error != nullptr) std::rethrow_exception(error);
 }
 
 // Samples that follow those before go to the devices, where they make all the spectra they can.
@@ -424,7 +460,7 @@ void FxChain::process(std::int64_t n) {
     const BlockView blocks =
         dense_blocks(part->blocks.data(), f.output, f.n_channels, n, f.n_inputs);
     // Every part makes all channels: one counts.
-    auto* statistics = part == parts_.front() ? statistics_.data() : nullptr;
+    auto* statistics = part == parts_.front() ? statistics_[counting_].data() : nullptr;
     part->channelizer->execute(part->queue, input, next_spectrum_, n,
                                {blocks, part->valid.data(), words, statistics});
     part->correlator->execute(part->queue, {part->own(blocks), n, part->valid.data(), words, 0});
@@ -458,34 +494,49 @@ void FxChain::skip_spectra(std::int64_t n) {
 }
 
 void FxChain::close_dump() {
+  wait_delivered();  // the one before
   for (const auto& part : parts_) part->queue.check();
   RawDump dump;
   dump.segment = segment_;
   dump.first_spectrum = dump_first_;
   dump.n_spectra = in_dump_;
   dump.clock = clock_;
-  const auto append = [](auto& to, const auto& from) {
-    to.insert(to.end(), from.begin(), from.end());
-  };
-  for (const auto& part : parts_) {
-    if (part == parts_.front()) {
-      part->correlator->finish(part->queue, dump.sums);
-      continue;
-    }
-    correlate::Sums share;
-    part->correlator->finish(part->queue, share);
-    append(dump.sums.integer, share.integer);
-    append(dump.sums.real, share.real);
-    append(dump.sums.counts, share.counts);
-  }
-  dump.statistics = statistics_;
+  for (const auto& part : parts_) part->departing->begin(part->queue, *part->correlator);
   dump.levels = levels_;
-  std::fill(statistics_.begin(), statistics_.end(), channelize::ChannelStatistics{});
   std::fill(levels_.begin(), levels_.end(), channelize::LevelStatistics{});
   const bool any = valid_in_dump_ > 0;
+  const std::size_t counted = counting_;
+  counting_ = 1 - counting_;
   in_dump_ = 0;
   valid_in_dump_ = 0;
+  if (!streams_ || RYLE_MUTANT == 1652) {
+    deliver(dump, any, counted);
+    return;
+  }
+  delivery_ = std::async(
+      std::launch::async,
+      [this, any, counted, dump = std::move(dump)]() mutable { deliver(dump, any, counted); });
+}
+
+void FxChain::deliver(RawDump& dump, bool any, std::size_t counted) {
+  for (const auto& part : parts_)
+    part->departing->receive(dump.sums, part->first_channel, setup_.channelize.n_channels);
+  // What the queues counted is there since the sums are.
+  dump.statistics = statistics_[counted];
+  std::fill(statistics_[counted].begin(), statistics_[counted].end(),
+            channelize::ChannelStatistics{});
   if (any) sink_(std::move(dump));
+}
+
+void FxChain::wait_delivered() {
+  if (delivery_.valid()) delivery_.get();
+}
+
+void FxChain::settle() noexcept {
+  try {
+    wait_delivered();
+  } catch (...) {  // not whole: its device was lost
+  }
 }
 
 // Every spectrum that can be made of what is staged, however few they are; then nothing follows.
@@ -506,6 +557,7 @@ void FxChain::flush() {
   if (!started_) return;
   drain();
   if (in_dump_ > 0) close_dump();
+  wait_delivered();
   started_ = false;
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
+#include <array>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,6 +13,7 @@
 #include "ryle/device/queue.hpp"
 #include "ryle/engine/channelize/channelizer.hpp"
 #include "ryle/engine/correlate/correlator.hpp"
+#include "ryle/stage/device_ring.hpp"
 #include "ryle/stage/sample_staging.hpp"
 
 namespace ryle::stage {
@@ -31,8 +34,9 @@ struct RawDump {
 /// closes a dump every spectra_per_dump. Each of several queues (devices) gets all samples and
 /// correlates its share of the channels: the same bits as one. To a device samples stream: each
 /// crosses the bus once, while chunks before it are worked on (DeviceSamples), straight from where
-/// feed() finds them if that is page-locked, else by way of memory that is. Not thread safe: one
-/// stage thread owns it.
+/// feed() finds them if that is page-locked, else by way of memory that is. Dumps leave it beside
+/// the work on the next one (DepartingSums): the sink is called by another thread then, a dump at a
+/// time, in order. Not thread safe: one stage thread owns it.
 class FxChain {
  public:
   struct Setup {
@@ -45,6 +49,8 @@ class FxChain {
     std::int64_t max_feed_ticks = 0;     ///< longest feed()
     double target_rms_lsb = 16;          ///< requantiser level per part; set from the first samples
     bool always_streamed = false;        ///< in tests: on the CPU, too, where it gains nothing
+    /// In tests: queues of the rings other than make_ring_queues().
+    std::function<std::unique_ptr<RingQueues>(const Queue&, int n_slots)> ring_queues;
   };
   /// Called before the first spectrum of every dump: refresh delays for a dump that starts at this
   /// tick.
@@ -68,8 +74,10 @@ class FxChain {
   /// closes the open dump.
   void feed(const void* samples, Tick first, std::int64_t n, std::span<const AbsentSpan> absent,
             std::int64_t segment, const SampleClock& clock);
-  /// Closes the open dump as short.
+  /// Closes the open dump as short and waits until the sink has had all dumps.
   void flush();
+  /// For flush() when a device was lost: waits for the dump on its way, which may be whole.
+  void settle() noexcept;
 
   /// Scale the requantiser multiplied the samples of an input with: divide V_ij by scale_i scale_j.
   /// Empty before data.
@@ -97,6 +105,9 @@ class FxChain {
   void drain();
   void skip_spectra(std::int64_t n);
   void close_dump();
+  void deliver(RawDump& dump, bool any, std::size_t counted);
+  void wait_delivered();
+  void wait_copied();
   void start_levels(const channelize::Input& input);
   void bridge_gap(std::int64_t ticks);
   void append_absent(std::int64_t ticks);
@@ -120,7 +131,9 @@ class FxChain {
   std::size_t chunk_ = 0;           // being filled
   channelize::Input input_;         // what spectra are made of now, in host memory
   std::vector<AbsentSpan> absent_;  // streamed: of what is on the devices
-  std::vector<channelize::ChannelStatistics> statistics_;
+  /// Of the open dump at counting_, of the one that leaves at the other.
+  std::array<std::vector<channelize::ChannelStatistics>, 2> statistics_;
+  std::size_t counting_ = 0;
   std::vector<channelize::LevelStatistics> levels_;
   std::vector<cf32> calibration_;
   std::vector<double> scale_;
@@ -135,6 +148,7 @@ class FxChain {
   std::int64_t valid_in_dump_ = 0;
   std::int64_t spectra_done_ = 0;
   double busy_s_ = 0;
+  std::future<void> delivery_;  // of the dump that leaves; last: what it uses goes after it
 };
 
 }  // namespace ryle::stage

@@ -44,12 +44,13 @@ SampleFacts sample_facts(const ObservationConfig& config, std::string& title) {
   return facts;
 }
 
-/// Seconds of data per second of F and X on this machine.
-double measure_margin(const FxChain::Setup& setup, const SampleFacts& facts, FxChain& chain) {
+/// Seconds of data per second of F and X on this machine, from memory as the run has it.
+double measure_margin(const FxChain::Setup& setup, const SampleFacts& facts, FxChain& chain,
+                      MemorySpace memory) {
   const std::int64_t n = facts.max_feed_ticks;
-  std::vector<std::uint64_t> samples(
-      static_cast<std::size_t>(n * facts.layout.sample_stride_bits / 64 + 8));
-  for (std::size_t k = 0; k < samples.size(); ++k) samples[k] = mix64(k);
+  const Buffer<std::uint64_t> samples(n * facts.layout.sample_stride_bits / 64 + 8, memory);
+  for (std::int64_t k = 0; k < samples.size(); ++k)
+    samples[k] = mix64(static_cast<std::uint64_t>(k));
   constexpr double kWarmUp_s = 0.1;
   constexpr double kMeasured_s = 0.4;
   Tick tick = 0;
@@ -264,9 +265,10 @@ Plan make_plan(const ObservationConfig& config) {
     add_memory(config, {{"ring of chunks", ring_bytes(config, f.n_inputs)}}, plan);
   add_memory(config, sums_memory(config, setup), plan);  // before they are allocated
 
+  const std::vector<Queue> queues = make_queues(config.runtime);
   FxChain chain(
-      make_queues(config.runtime), setup,
-      [](channelize::Channelizer&, const SampleClock&, Tick, Tick) {}, [](RawDump&&) {});
+      queues, setup, [](channelize::Channelizer&, const SampleClock&, Tick, Tick) {},
+      [](RawDump&&) {});
   add_memory(config, engines_memory(setup, chain), plan);
 
   const double spectra_per_s = f.sample_rate_hz / static_cast<double>(channelize::step_length(f));
@@ -280,7 +282,7 @@ Plan make_plan(const ObservationConfig& config) {
   plan.output_mb_per_hour = formats * 13.0 *
                             static_cast<double>(4 * n_pairs(array.n_antennas()) * f.n_channels) *
                             1e-6 * 3600 / config.correlate.integration_s;
-  plan.predicted_margin = measure_margin(setup, facts, chain);
+  plan.predicted_margin = measure_margin(setup, facts, chain, sample_memory(queues));
   if (config.image.cadence_s > 0 && config.source.kind == "file") {
     SampleClock clock = facts.clock;
     clock.rate_hz.den *= channelize::step_length(f);

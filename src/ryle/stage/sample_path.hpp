@@ -39,9 +39,7 @@ class SamplePath {
   void finish(RunSummary& summary, const std::map<std::string, std::string>& notes);
 
   /// Where samples to feed lie best.
-  MemorySpace memory() const {
-    return queues_.front().back_end() == BackEnd::cuda ? MemorySpace::pinned : MemorySpace::host;
-  }
+  MemorySpace memory() const { return sample_memory(queues_); }
   double data_s() const;
   double busy_s() const { return chain_->busy_s(); }
   /// Engines, sums and dumps on their way to the disk.
@@ -64,8 +62,8 @@ class SamplePath {
   FxChain::Setup setup_;
   FrequencyAxis frequency_;
   std::optional<DelayModel> model_;
-  std::unique_ptr<FxChain> chain_;
   std::unique_ptr<DumpWriter> writer_;
+  std::unique_ptr<FxChain> chain_;  // gives the writer its dumps to the last
   DeviceLoss loss_;
 };
 

@@ -132,6 +132,10 @@ std::vector<Queue> make_queues(const RuntimeConfig& config) {
   return queues;
 }
 
+MemorySpace sample_memory(const std::vector<Queue>& queues) {
+  return queues.front().back_end() == BackEnd::cuda ? MemorySpace::pinned : MemorySpace::host;
+}
+
 std::vector<int> beam_devices(const RuntimeConfig& config) {
   const bool automatic = config.device == "auto";
   if (!config.devices.empty() && !automatic)

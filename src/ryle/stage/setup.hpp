@@ -39,6 +39,8 @@ ArrayLayout load_array(const ObservationConfig& config, std::int64_t n_inputs);
 Queue make_queue(const RuntimeConfig& config);
 /// One queue a device of runtime.devices, or that of runtime.device: FX is split over them.
 std::vector<Queue> make_queues(const RuntimeConfig& config);
+/// Where samples for these queues lie best: devices copy straight from page-locked memory.
+MemorySpace sample_memory(const std::vector<Queue>& queues);
 /// CUDA devices that live beams are split over: runtime.devices, or that of runtime.device; empty =
 /// the CPU. Throws ConfigError.
 std::vector<int> beam_devices(const RuntimeConfig& config);

@@ -40,6 +40,10 @@ DeviceSums finish_on_device(Queue& queue, Correlator& correlator);
 /// The same, but never as tiles: DeviceSums::sums.
 DeviceSums finish_in_order(Queue& queue, Correlator& correlator);
 
+/// The same, but the counts come to the host: empty = n_spectra everywhere.
+DeviceSums finish_in_order(Queue& queue, Correlator& correlator,
+                           std::vector<std::uint32_t>& counts);
+
 /// Names usable on this machine, best first; empty when cuda_unavailable_reason() is not "".
 std::vector<std::string> cuda_implementations();
 

@@ -182,19 +182,30 @@ class CudaCorrelator final : public Correlator {
       out.sums = sums_.data();
       handed_over_ = Handed::sums;
     }
-    const bool all_equal = counter_.all_equal(n_spectra_);
     spectra_in_tiles_ = 0;
     n_spectra_ = 0;
-    if (all_equal) {
+    return out;
+  }
+
+  // Those of the dump that left: empty = n_spectra everywhere.
+  void take_counts(std::int64_t n_spectra, std::vector<std::uint32_t>& counts) {
+    if (counter_.all_equal(n_spectra)) {
+      counts.clear();
       counter_.reset();
-      return out;
+    } else {
+      counter_.finish(host_queue_, counts);
     }
-    counter_.finish(host_counts_);
+  }
+
+  // Adds them on the device.
+  void bring_counts(Queue& queue, DeviceSums& to) {
+    const cuda::DeviceScope scope(device_);
+    take_counts(to.n_spectra, host_counts_);
+    if (host_counts_.empty()) return;
     if (counts_.size() == 0) counts_ = Buffer<std::uint32_t>(n_products_, MemorySpace::device);
     copy_bytes(queue, counts_.data(), host_counts_.data(), counts_.bytes());
     queue.synchronize();  // host_counts_ may be rewritten
-    out.counts = counts_.data();
-    return out;
+    to.counts = counts_.data();
   }
 
   std::string_view implementation() const override {
@@ -338,11 +349,22 @@ CudaCorrelator& on_cuda(Correlator& correlator) {
 }  // namespace
 
 DeviceSums finish_on_device(Queue& queue, Correlator& correlator) {
-  return on_cuda(correlator).on_device(queue, true);
+  DeviceSums sums = on_cuda(correlator).on_device(queue, true);
+  on_cuda(correlator).bring_counts(queue, sums);
+  return sums;
 }
 
 DeviceSums finish_in_order(Queue& queue, Correlator& correlator) {
-  return on_cuda(correlator).on_device(queue, false);
+  DeviceSums sums = on_cuda(correlator).on_device(queue, false);
+  on_cuda(correlator).bring_counts(queue, sums);
+  return sums;
+}
+
+DeviceSums finish_in_order(Queue& queue, Correlator& correlator,
+                           std::vector<std::uint32_t>& counts) {
+  const DeviceSums sums = on_cuda(correlator).on_device(queue, false);
+  on_cuda(correlator).take_counts(sums.n_spectra, counts);
+  return sums;
 }
 
 std::vector<std::string> cuda_implementations() {
