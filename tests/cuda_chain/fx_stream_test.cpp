@@ -142,6 +142,7 @@ TEST_F(CudaFxStream, ChainsOfOneAndTwoQueuesGiveTheSameDumps) {
   const auto samples = stream_samples();
   const Buffer<std::byte> pinned(static_cast<std::int64_t>(samples.size()), MemorySpace::pinned);
   std::memcpy(pinned.data(), samples.data(), samples.size());
+  const std::vector<AbsentSpan> lost{{1, 7000, 7400}, {4, 7300, 7310}};  // of the third dump
   const auto run = [&](int n_queues, std::int64_t piece, const std::byte* from) {
     std::vector<Queue> queues;
     for (int k = 0; k < n_queues; ++k) queues.push_back(Queue::cuda(0));
@@ -157,13 +158,23 @@ TEST_F(CudaFxStream, ChainsOfOneAndTwoQueuesGiveTheSameDumps) {
     EXPECT_EQ(chain.n_parts(), n_queues);
     for (Tick t = 0; t < kTicks; t += t == 0 ? 1024 : piece) {
       const std::int64_t n = std::min<std::int64_t>(t == 0 ? 1024 : piece, kTicks - t);
-      chain.feed(from + 2 * kInputs * t, t, n, {}, 0, {0, {1000000, 1}});
+      std::vector<AbsentSpan> absent;
+      for (const AbsentSpan& a : lost) {
+        const AbsentSpan here{a.input, std::max(a.begin, t), std::min(a.end, t + n)};
+        if (here.begin < here.end) absent.push_back(here);
+      }
+      chain.feed(from + 2 * kInputs * t, t, n, absent, 0, {0, {1000000, 1}});
     }
     chain.flush();
     return dumps;
   };
   const auto want = run(1, 1024, samples.data());
   ASSERT_EQ(want.size(), 4u);
+  // 400 ticks of an input cost the spectra whose windows of 128 touch them, of 32 ticks each.
+  EXPECT_EQ(want[1].sums.counts[static_cast<std::size_t>(pair_index(1, 1))], 100u);
+  EXPECT_EQ(want[2].sums.counts[static_cast<std::size_t>(pair_index(0, 0))], 100u);
+  EXPECT_EQ(want[2].sums.counts[static_cast<std::size_t>(pair_index(1, 1))], 100u - 17u);
+  EXPECT_EQ(want[2].statistics[1].n_samples, 100 - 17);
   for (const int n_queues : {1, 2, 3}) {
     for (const bool locked : {false, true}) {
       const auto found = run(n_queues, 320, locked ? pinned.data() : samples.data());
@@ -171,6 +182,10 @@ TEST_F(CudaFxStream, ChainsOfOneAndTwoQueuesGiveTheSameDumps) {
       for (std::size_t d = 0; d < want.size(); ++d) {
         EXPECT_EQ(found[d].sums.integer, want[d].sums.integer) << n_queues << " queues, dump " << d;
         EXPECT_EQ(found[d].sums.counts, want[d].sums.counts);
+        for (std::size_t k = 0; k < want[d].statistics.size(); ++k) {
+          ASSERT_EQ(found[d].statistics[k].n_samples, want[d].statistics[k].n_samples);
+          ASSERT_EQ(found[d].statistics[k].sum_of_squares, want[d].statistics[k].sum_of_squares);
+        }
       }
     }
   }
