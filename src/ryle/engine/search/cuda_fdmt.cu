@@ -3,10 +3,12 @@
 // them as packed 16-bit numbers (sums fit: no carry between lanes). Two rows at a time (codes:
 // four) follow a list of steps, each a load of shared memory that is added to all of them that
 // begin in it.
+#include <algorithm>
 #include <utility>
 
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/device/cuda/shared_limit.hpp"
+#include "ryle/device/cuda/warpgroup.cuh"
 #include "ryle/engine/search/cuda_copy.cuh"
 #include "ryle/engine/search/cuda_fdmt.cuh"
 
@@ -14,6 +16,7 @@ namespace ryle::search::detail {
 namespace {
 
 constexpr int kWarps = kMergeThreads / 32;
+constexpr int kRingThreads = 1024;
 constexpr int kCodeThreads = 256;
 constexpr int kCodeWarps = kCodeThreads / 32;
 constexpr int kSumWords = kMergeTimes / 2 / 32;  // of a lane
@@ -111,8 +114,8 @@ struct GroupSums {
 
 /// What a thread block does, in shared memory.
 struct TileSteps {
-  std::uint32_t steps[kMaxSteps];
-  std::int32_t rows[kMergeRows];
+  alignas(16) std::uint32_t steps[kMaxSteps];
+  alignas(16) std::int32_t rows[kMergeRows];
 
   __device__ __forceinline__ void copy(const MergeWork& w, const MergeTile& tile) {
     for (int k = threadIdx.x; k < tile.n_steps; k += static_cast<int>(blockDim.x))
@@ -122,8 +125,38 @@ struct TileSteps {
   }
 };
 
-__device__ __forceinline__ unsigned shared_address(const void* p) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(p));
+/// The sums of a group of rows by a warp, to memory. `words`: the lane's first in shared memory.
+__device__ __forceinline__ void make_rows(const MergeWork& w, const TileSteps& todo, int n_rows,
+                                          int group, unsigned words, std::int64_t first, int lane) {
+  GroupSums sums;
+  sums.run_all(std::make_integer_sequence<int, kMergeKinds>{},
+               cuda::shared_address(todo.steps + todo.steps[group]), words, lane);
+#pragma unroll
+  for (int r = 0; r < kGroupRows; ++r) {
+    const int slot = group * kGroupRows + r;
+    if (slot >= n_rows) break;
+    std::uint16_t* to = w.out + todo.rows[slot] * w.out_stride + first + 2 * lane;
+#pragma unroll
+    for (int i = 0; i < kSumWords; ++i) {
+      // Lane 31 goes on with lane 0 of the next word.
+      const unsigned own = sums.odd[r][i];
+      const unsigned after = i + 1 < kSumWords ? sums.odd[r][i + 1] : sums.behind[r];
+      const unsigned next = __shfl_sync(0xffffffffu, lane == 0 ? after : own, lane + 1);
+      sums.even[r][i] += __byte_perm(own, next, 0x5432);
+    }
+    if (w.padded) {
+#pragma unroll
+      for (int i = 0; i < kSumWords; ++i)
+        *reinterpret_cast<unsigned*>(to + 64 * i) = sums.even[r][i];
+      continue;
+    }
+#pragma unroll
+    for (int i = 0; i < kSumWords; ++i) {
+      const std::int64_t left = w.n_outputs - first - 2 * lane - 64 * i;
+      if (left > 0) to[64 * i] = static_cast<std::uint16_t>(sums.even[r][i]);
+      if (left > 1) to[64 * i + 1] = static_cast<std::uint16_t>(sums.even[r][i] >> 16);
+    }
+  }
 }
 
 __global__ void __launch_bounds__(kMergeThreads, kMergeBlocks) merge_sums(const MergeWork w) {
@@ -151,39 +184,89 @@ __global__ void __launch_bounds__(kMergeThreads, kMergeBlocks) merge_sums(const 
   }
   todo.copy(w, tile);
   fetched();
-  const unsigned words = shared_address(memory) + 4 * lane;
+  const unsigned words = cuda::shared_address(memory) + 4 * lane;
 #pragma unroll 1
-  for (int group = warp; group * kGroupRows < tile.n_rows; group += kWarps) {
-    GroupSums sums;
-    sums.run_all(std::make_integer_sequence<int, kMergeKinds>{},
-                 shared_address(todo.steps + todo.steps[group]), words, lane);
-#pragma unroll
-    for (int r = 0; r < kGroupRows; ++r) {
-      const int slot = group * kGroupRows + r;
-      if (slot >= tile.n_rows) break;
-      std::uint16_t* to = w.out + todo.rows[slot] * w.out_stride + first + 2 * lane;
-#pragma unroll
-      for (int i = 0; i < kSumWords; ++i) {
-        // Lane 31 goes on with lane 0 of the next word.
-        const unsigned own = sums.odd[r][i];
-        const unsigned after = i + 1 < kSumWords ? sums.odd[r][i + 1] : sums.behind[r];
-        const unsigned next = __shfl_sync(0xffffffffu, lane == 0 ? after : own, lane + 1);
-        sums.even[r][i] += __byte_perm(own, next, 0x5432);
-      }
-      if (w.padded) {
-#pragma unroll
-        for (int i = 0; i < kSumWords; ++i)
-          *reinterpret_cast<unsigned*>(to + 64 * i) = sums.even[r][i];
-        continue;
-      }
-#pragma unroll
-      for (int i = 0; i < kSumWords; ++i) {
-        const std::int64_t left = w.n_outputs - first - 2 * lane - 64 * i;
-        if (left > 0) to[64 * i] = static_cast<std::uint16_t>(sums.even[r][i]);
-        if (left > 1) to[64 * i + 1] = static_cast<std::uint16_t>(sums.even[r][i] >> 16);
-      }
-    }
+  for (int group = warp; group * kGroupRows < tile.n_rows; group += kWarps)
+    make_rows(w, todo, tile.n_rows, group, words, first, lane);
+}
+
+/// What a multiprocessor works on, and what comes next.
+struct RingBuffers {
+  TileSteps todo[2];
+  MergeTile tiles[4];
+  std::uint64_t full[2];
+};
+/// A row of the copies of a tile, by threads [0, kCopyThreads).
+constexpr int kCopyThreads = 128;
+
+__device__ __forceinline__ void copy_tile(const MergeWork& w, const MergeTile& tile,
+                                          std::int64_t first, unsigned memory, TileSteps& todo,
+                                          unsigned barrier) {
+  const auto* in = static_cast<const std::uint16_t*>(w.in) + first;
+  for (int k = static_cast<int>(threadIdx.x); k < tile.n_inputs; k += kCopyThreads) {
+    const MergeInput input = w.inputs[tile.first_input + k];
+    cuda::copy_bulk(memory + 2 * input.offset, in + input.row * w.in_stride + input.time,
+                    16 * input.n_pieces, barrier);
   }
+  if (threadIdx.x != kCopyThreads - 1) return;
+  cuda::copy_bulk(cuda::shared_address(todo.steps), w.steps + tile.first_step,
+                  (4 * tile.n_steps + 15) / 16 * 16, barrier);
+  cuda::copy_bulk(cuda::shared_address(todo.rows), w.out_rows + tile.first_row,
+                  (4 * tile.n_rows + 15) / 16 * 16, barrier);
+}
+
+/// The same sums by one thread block a multiprocessor, which works through the tiles: while it adds
+/// the rows of one, those of the next are on their way to the other half of its shared memory.
+__global__ void __launch_bounds__(kRingThreads, 1) merge_sums_ring(const MergeWork w, int n_work) {
+#if __CUDA_ARCH__ >= 900
+  extern __shared__ __align__(16) std::uint8_t memory[];
+  __shared__ __align__(16) RingBuffers ring;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int step = static_cast<int>(gridDim.x);
+  // The j-th work of this thread block.
+  const auto work_of = [&](int j) { return static_cast<int>(blockIdx.x) + j * step; };
+  const auto first_of = [&](int j) {
+    return static_cast<std::int64_t>(work_of(j) / w.n_tiles) * kMergeTimes;
+  };
+  const auto wanted = [&](int j) { return first_of(j) < w.n_outputs + ring.tiles[j % 4].extent; };
+  // Rows of work j and the head of work j + 2 are copied together.
+  const auto copy = [&](int j) {
+    if (work_of(j) >= n_work || threadIdx.x >= kCopyThreads) return;
+    const unsigned barrier = cuda::shared_address(&ring.full[j % 2]);
+    const MergeTile& tile = ring.tiles[j % 4];
+    const bool rows = wanted(j), head = work_of(j + 2) < n_work;
+    if (threadIdx.x == 0) {
+      cuda::arrive_and_expect(barrier, (rows ? tile.n_bytes : 0) + (head ? sizeof(MergeTile) : 0));
+      if (head)
+        cuda::copy_bulk(cuda::shared_address(&ring.tiles[(j + 2) % 4]),
+                        w.tiles + work_of(j + 2) % w.n_tiles, sizeof(MergeTile), barrier);
+    }
+    if (rows)
+      copy_tile(w, tile, first_of(j), cuda::shared_address(memory) + j % 2 * w.shared_bytes,
+                ring.todo[j % 2], barrier);
+  };
+  if (threadIdx.x < 2) {
+    cuda::begin_barrier(&ring.full[threadIdx.x], 1);
+    cuda::barriers_begun();
+    if (work_of(static_cast<int>(threadIdx.x)) < n_work)
+      ring.tiles[threadIdx.x] = w.tiles[work_of(static_cast<int>(threadIdx.x)) % w.n_tiles];
+  }
+  __syncthreads();
+  copy(0);
+#pragma unroll 1
+  for (int j = 0; work_of(j) < n_work; ++j) {
+    // All have left the buffer of work j - 1. The head of work j + 1 came with work j - 1.
+    if (j > 0) __syncthreads();
+    copy(j + 1);
+    cuda::await(&ring.full[j % 2], static_cast<unsigned>(j / 2 % 2));
+    const int n_rows = ring.tiles[j % 4].n_rows;
+    if (!wanted(j)) continue;
+    const unsigned words = cuda::shared_address(memory) + j % 2 * w.shared_bytes + 4 * lane;
+#pragma unroll 1
+    for (int group = warp; group * kGroupRows < n_rows; group += kRingThreads / 32)
+      make_rows(w, ring.todo[j % 2], n_rows, group, words, first_of(j), lane);
+  }
+#endif
 }
 
 /// Bytes of a group, and 16-bit sums of them.
@@ -345,8 +428,21 @@ unsigned blocks_of(const MergeWork& work, std::int64_t longest_extent, int times
 }  // namespace
 
 void allow_merge_memory() {
+  cuda::allow_all_shared(merge_sums_ring);
   for (auto* kernel : {merge_sums, merge_aligned_codes, merge_codes<true>, merge_codes<false>})
     cuda::allow_all_shared(kernel);
+}
+
+int most_ring_bytes() { return cuda::most_dynamic_shared(merge_sums_ring) / 2 / 128 * 128; }
+
+void launch_merge_ring(MergeWork work, std::int64_t longest_extent, int n_blocks,
+                       cudaStream_t stream) {
+  work.shared_bytes = (work.shared_bytes + 127) / 128 * 128;
+  const unsigned n_work = blocks_of(work, longest_extent, kMergeTimes);
+  merge_sums_ring<<<std::min(n_work, static_cast<unsigned>(n_blocks)), kRingThreads,
+                    2 * static_cast<std::size_t>(work.shared_bytes), stream>>>(
+      work, static_cast<int>(n_work));
+  RYLE_CUDA_LAUNCHED("merge_sums_ring");
 }
 
 void launch_merge(const MergeWork& work, std::int64_t longest_extent, cudaStream_t stream) {

@@ -32,7 +32,10 @@ struct MergeTile {
   std::int32_t n_rows, n_parts;
   std::int32_t first_row;  ///< slot k makes row out_rows[first_row + k]
   std::int32_t extent;     ///< outputs wanted beyond those of the root
+  std::int32_t n_bytes;    ///< of inputs, steps and rows
+  std::int32_t unused[2];
 };
+static_assert(sizeof(MergeTile) % 16 == 0);
 
 /// Rows [first, end) of a group; those before `split` have a part at an even start, the others half
 /// a word later.
@@ -103,6 +106,10 @@ struct MergeWork {
 /// all plans: the limit belongs to the kernel, not to a launch, so no plan sets its own, which
 /// would be that of another thread's launch, too.
 void allow_merge_memory();
+/// Where a tile of this size has room twice, copied while another is worked on (sm_90).
+int most_ring_bytes();
+void launch_merge_ring(MergeWork work, std::int64_t longest_extent, int n_blocks,
+                       cudaStream_t stream);
 /// A pass of the tree: of sums, or of codes (at most 8 parts; quads: sums of 4 codes fit a byte).
 void launch_merge(const MergeWork& work, std::int64_t longest_extent, cudaStream_t stream);
 void launch_merge_codes(const MergeWork& work, bool quads, std::int64_t longest_extent,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Host side of the tree on the device: which rows every node needs, tiles of them, memory.
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 
 #include "ryle/device/cuda/runtime.hpp"
@@ -157,6 +158,12 @@ class Planner {
       }
     }
     add_steps(pass, starts, tile);
+    // Copies begin and end at 16 bytes.
+    for (; pass.out_rows.size() % 4 != 0;) pass.out_rows.push_back(0);
+    std::int32_t n_words = tile.n_rows;
+    n_words = (n_words + 3) / 4 * 4 + (tile.n_steps + 3) / 4 * 4;
+    tile.n_bytes = 4 * n_words;
+    for (const MergeInput& input : inputs) tile.n_bytes += 16 * input.n_pieces;
     pass.inputs.insert(pass.inputs.end(), inputs.begin(), inputs.end());
     pass.shared_bytes = std::max(pass.shared_bytes, bytes);
     pass.tiles.push_back(tile);
@@ -182,6 +189,7 @@ class Planner {
     tile.first_step = static_cast<std::int32_t>(pass.steps.size());
     tile.n_steps = static_cast<std::int32_t>(heads.size());
     pass.steps.insert(pass.steps.end(), heads.begin(), heads.end());
+    while (pass.steps.size() % 4 != 0) pass.steps.push_back(kEndOfSteps);
   }
 
   /// One step for neighboring rows that take the part from the same words.
@@ -266,6 +274,10 @@ class CudaTree final : public Dedisperser {
           " need sums of 32 bits; codes to " + std::to_string(65535 / config.n_channels) +
           " would fit 16, and \"cuda\" sums any");
     allow_merge_memory();
+    if (std::getenv("RYLE_TREE_RING") != nullptr) {
+      RYLE_CUDA(cudaDeviceGetAttribute(&n_ring_blocks_, cudaDevAttrMultiProcessorCount, device_));
+      most_ring_bytes_ = most_ring_bytes();
+    }
     for (Pass& pass : Planner(config).run()) {
       Level level;
       level.tiles = to_device(queue, pass.tiles);
@@ -318,6 +330,8 @@ class CudaTree final : public Dedisperser {
       work.padded = !last || whole;
       if (level.codes) {
         launch_merge_codes(work, quads_, level.longest_extent, cuda::stream_of(queue));
+      } else if (n_ring_blocks_ > 0 && level.shared_bytes <= most_ring_bytes_) {
+        launch_merge_ring(work, level.longest_extent, n_ring_blocks_, cuda::stream_of(queue));
       } else {
         launch_merge(work, level.longest_extent, cuda::stream_of(queue));
       }
@@ -341,6 +355,7 @@ class CudaTree final : public Dedisperser {
 
   int device_;
   bool quads_;
+  int n_ring_blocks_ = 0, most_ring_bytes_ = 0;
   std::int64_t n_channels_, max_outputs_, max_delay_;
   std::int64_t n_rows_before_ = 0;
   std::vector<Level> levels_;
