@@ -518,17 +518,18 @@ TEST_F(CudaChannelize, FusedDelaysAndBands) {
 }
 
 TEST_F(CudaChannelize, FusedRing) {
-  for (const std::int64_t taps : {4, 8}) {
-    for (const bool inverted : {false, true}) {
-      for (const auto output : {SampleFormat::ci8, SampleFormat::ci4}) {
-        Case c{.what = "fused ring", .config = base(1024, SampleFormat::ci8, output)};
+  for (const std::int64_t k : {256, 512, 1024}) {
+    for (const std::int64_t taps : {4, 8}) {
+      for (const bool inverted : {false, true}) {
+        const auto output = inverted ? SampleFormat::ci4 : SampleFormat::ci8;
+        Case c{.what = "fused ring", .config = base(k, SampleFormat::ci8, output)};
         c.config.n_taps = taps;
         c.config.dither = taps == 8;
         c.config.inverted_band = inverted;
         c.gain = output == SampleFormat::ci4 ? 0.05f : 0.3f;
         c.first_tick = 640'000;
-        c.first_spectrum = (c.first_tick + kMargin / 2) / 1024 + 1;
-        c.n_spectra = 300;
+        c.first_spectrum = (c.first_tick + kMargin / 2) / k + 1;
+        c.n_spectra = 330;
         check(c, "fused_ring");
         c.delays = true;
         c.interleaved = true;

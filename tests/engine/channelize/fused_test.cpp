@@ -282,6 +282,14 @@ TEST(FusedKernel, RingOfFilterAndTransformWarps) {
   Case c{.config = base(1024, SampleFormat::ci8), .n_spectra = 70, .delays = true, .absent = true};
   c.config.n_inputs = 1;
   Gulp(c).check<1024, 4, 2, Ring>(1);
+  c.config.n_channels = 256;
+  c.n_spectra = 150;
+  c.config.inverted_band = true;
+  Gulp(c).check<256, 4, 2, Ring>(2);
+  c.config.n_channels = 512;
+  c.n_spectra = 70;
+  c.config.output = SampleFormat::ci4;
+  Gulp(c).check<512, 4, 2, Ring>(3);
 }
 
 TEST(FusedKernel, CuttingTheGulpGivesTheSameBits) {

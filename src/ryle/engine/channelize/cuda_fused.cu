@@ -100,9 +100,11 @@ FusedPlan plan_fused(const Problem& problem, int shared_limit_bytes, bool ring) 
     case 128:
       return plan_size<Turns, 128>(taps, shared_limit_bytes);
     case 256:
-      return plan_size<Turns, 256>(taps, shared_limit_bytes);
+      return ring ? plan_size<Ring, 256>(taps, shared_limit_bytes)
+                  : plan_size<Turns, 256>(taps, shared_limit_bytes);
     case 512:
-      return plan_size<Turns, 512>(taps, shared_limit_bytes);
+      return ring ? plan_size<Ring, 512>(taps, shared_limit_bytes)
+                  : plan_size<Turns, 512>(taps, shared_limit_bytes);
     case 1024:
       return ring ? plan_size<Ring, 1024>(taps, shared_limit_bytes)
                   : plan_size<Turns, 1024>(taps, shared_limit_bytes);
@@ -111,24 +113,51 @@ FusedPlan plan_fused(const Problem& problem, int shared_limit_bytes, bool ring) 
   }
 }
 
+namespace {
+
+/// Output blocks that a thread block makes. Tables are made once a thread block, which takes about
+/// as long as half a block; the last round of thread blocks may leave multiprocessors idle.
+std::int64_t blocks_per_group(std::int64_t n_blocks, std::int64_t n_inputs, std::int64_t resident) {
+  constexpr std::int64_t kMost = 64;
+  constexpr double kTables = 0.5;
+  std::int64_t best = 1;
+  double best_time = 0;
+  for (std::int64_t per_group = 1; per_group <= std::min(kMost, n_blocks); ++per_group) {
+    const std::int64_t groups = (n_blocks + per_group - 1) / per_group * n_inputs;
+    const std::int64_t rounds = (groups + resident - 1) / resident;
+    const double time = static_cast<double>(rounds) * (static_cast<double>(per_group) + kTables);
+    if (per_group == 1 || time < best_time) {
+      best = per_group;
+      best_time = time;
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
 void launch_fused(FusedArguments a, const FusedPlan& plan, int n_points, int n_taps, int n_sm,
                   cudaStream_t stream) {
-  // Tables are made once a thread block, so each makes several blocks, as long as there are enough
-  // thread blocks to keep every multiprocessor busy to the end.
-  constexpr std::int64_t kRounds = 12;
-  constexpr std::int64_t kMost = 16;
   const std::int64_t blocks = n_blocks(a.blocks.format, a.n_spectra);
   const std::int64_t resident = std::int64_t{n_sm} * std::max(plan.groups_per_sm, 1);
-  a.blocks_per_group = static_cast<int>(
-      std::clamp<std::int64_t>(blocks * a.n_inputs / (resident * kRounds), 1, kMost));
+  if (plan.ring) {
+    a.blocks_per_group = static_cast<int>(blocks_per_group(blocks, a.n_inputs, resident));
+  } else {
+    constexpr std::int64_t kRounds = 12;
+    constexpr std::int64_t kMost = 16;
+    a.blocks_per_group = static_cast<int>(
+        std::clamp<std::int64_t>(blocks * a.n_inputs / (resident * kRounds), 1, kMost));
+  }
   const std::int64_t n_groups = (blocks + a.blocks_per_group - 1) / a.blocks_per_group * a.n_inputs;
   switch (n_points) {
     case 128:
       return launch_size<Turns, 128>(a, n_taps, n_groups, stream);
     case 256:
-      return launch_size<Turns, 256>(a, n_taps, n_groups, stream);
+      return plan.ring ? launch_size<Ring, 256>(a, n_taps, n_groups, stream)
+                       : launch_size<Turns, 256>(a, n_taps, n_groups, stream);
     case 512:
-      return launch_size<Turns, 512>(a, n_taps, n_groups, stream);
+      return plan.ring ? launch_size<Ring, 512>(a, n_taps, n_groups, stream)
+                       : launch_size<Turns, 512>(a, n_taps, n_groups, stream);
     default:
       return plan.ring ? launch_size<Ring, 1024>(a, n_taps, n_groups, stream)
                        : launch_size<Turns, 1024>(a, n_taps, n_groups, stream);

@@ -14,30 +14,39 @@ namespace ryle::channelize::detail {
 
 template <int K>
 struct RingShape;
-template <int K, int R1, int R2, int Slots, int Stage>
+/// Unit: spectra that a warp transforms from one slot of the ring. Ahead: units whose newest
+/// samples are under way.
+template <int K, int R1, int R2, int TransformWarps, int FilterWarps, int Unit, int Slots,
+          int Ahead, int Stage, int Page>
 struct RingSizes {
-  static_assert(R1 * R2 == K && R2 == 32, "a warp transforms one spectrum");
+  static_assert(R1 * R2 == K && R1 >= R2);
   static constexpr int kPoints = K;
   static constexpr int kR1 = R1;
   static constexpr int kR2 = R2;
-  static constexpr int kWarps = 8;  ///< that transform, and as many that filter
-  static constexpr int kThreads = 32 * kWarps;
-  static constexpr int kAllThreads = 2 * kThreads;
-  static constexpr int kOwn = K / kThreads;  ///< positions of a filter thread
+  static constexpr int kPerWarp = 32 / R2;
+  static constexpr int kWarps = TransformWarps;
+  static constexpr int kThreads = 32 * TransformWarps;
+  static constexpr int kFilterThreads = 32 * FilterWarps;
+  static constexpr int kFilterWarps = FilterWarps;
+  static constexpr int kAllThreads = kThreads + kFilterThreads;
+  static constexpr int kOwn = K / kFilterThreads;  ///< positions of a filter thread
+  static constexpr int kUnit = Unit;
+  static constexpr int kSegment = Unit;
   static constexpr int kSlots = Slots;
+  static constexpr int kAhead = Ahead;
   static constexpr int kStage = Stage;
   static constexpr int kPiece = Stage < 16 ? Stage : 16;
+  static constexpr int kPage = Page;
+  static_assert(kOwn * kFilterThreads == K && Unit % kPerWarp == 0);
   static_assert(Slots % kWarps == 0, "who waits for a slot must see each of its phases");
-  static_assert(Stage % kWarps == 0);
-  static constexpr int kRegion = R1 * (R2 + 1);
-  static constexpr int kPitch = 2 * Stage + 4;
-  static constexpr int kPage = 64;
-  static constexpr int kAhead = 2;  ///< spectra whose newest samples are under way
+  static_assert(Stage % (Unit * kWarps) == 0 && 64 % Stage == 0 && 64 % (Unit * Ahead) == 0);
   // A page is replaced half a page after its last spectrum was filtered, and read half a page after
   // it was written: the ring, which is shorter, has made both seen.
-  static_assert(Slots + kAhead <= kPage / 2);
+  static_assert((Slots + Ahead) * Unit <= Page / 2 && Page <= kFilterThreads);
+  static constexpr int kRegion = R1 * (R2 + 1) + (R2 == 8 ? 8 : 0);
+  static constexpr int kPitch = 2 * Stage + 4;
 
-  static constexpr int kTwiddlesAt = Slots * kRegion * 8;
+  static constexpr int kTwiddlesAt = Slots * Unit * kRegion * 8;
   static constexpr int kGainsAt = kTwiddlesAt + K * 8;
   static constexpr int kKeysAt = kGainsAt + K * 8;
   static constexpr int kRampsAt = kKeysAt + K * 4;
@@ -45,12 +54,17 @@ struct RingSizes {
   static constexpr int kSquaresAt = kFactorsAt + kWarps * 32 * 8;
   static constexpr int kClipsAt = kSquaresAt + K * 4;
   static constexpr int kBarriersAt = kClipsAt + K * 4;
-  static constexpr int kOriginAt = kBarriersAt + (2 * Slots + 2) * 8;
+  static constexpr int kSlidesAt = kBarriersAt + (2 * Slots + 2) * 8;
+  static constexpr int kOriginAt = kSlidesAt + (2 * kPage / kSegment * 4 + 15) / 16 * 16;
   static constexpr int kStagingAt = kOriginAt + 16;
   static constexpr int kSharedBytes = kStagingAt + K * kPitch;
 };
 template <>
-struct RingShape<1024> : RingSizes<1024, 32, 32, 16, 16> {};
+struct RingShape<256> : RingSizes<256, 16, 16, 16, 8, 2, 32, 4, 32, 256> {};
+template <>
+struct RingShape<512> : RingSizes<512, 32, 16, 8, 8, 2, 16, 2, 32, 128> {};
+template <>
+struct RingShape<1024> : RingSizes<1024, 32, 32, 8, 8, 1, 16, 2, 16, 64> {};
 
 /// Barriers of the ring.
 template <class S>
@@ -64,7 +78,7 @@ struct RingBarriers {
   __device__ std::uint64_t* flushed() const { return first + 2 * S::kSlots + 1; }
   __device__ void begin() const {
     for (int slot = 0; slot < S::kSlots; ++slot) {
-      cuda::begin_barrier(full(slot), S::kWarps);
+      cuda::begin_barrier(full(slot), S::kFilterWarps);
       cuda::begin_barrier(empty(slot), 1);
     }
     cuda::begin_barrier(staged(), S::kWarps);
@@ -78,14 +92,20 @@ __device__ __forceinline__ void ring_arrive(std::uint64_t* barrier) {
   if (threadIdx.x % 32 == 0) cuda::arrive(barrier);
 }
 
-/// Ramps of the spectra [page, page + kPage) by the threads t = 0 .. kPage - 1; i: the first one's
-/// index in the call.
+/// Ramps of the spectra [page, page + kPage) by the threads t = 0 .. kPage - 1, and which units of
+/// them slide on from the spectrum before; i: the first one's index in the call.
 template <class S>
 __device__ void ring_read_page(const FusedArguments& a, const FusedMemory<S>& memory, int input,
                                int t, int page, int i) {
-  if (t >= S::kPage) return;
+  if (t >= S::kPage) return;  // whole warps
+  const CudaRamp* from = a.ramps + input * a.max_spectra + i + t;
   CudaRamp ramp{};
-  if (i + t < a.n_spectra) ramp = a.ramps[input * a.max_spectra + i + t];
+  if (i + t < a.n_spectra) ramp = *from;
+  bool slides = ramp.valid != 0 && page + t > 0;
+  if (slides) slides = from[-1].valid != 0 && from[-1].begin + S::kPoints == ramp.begin;
+  const unsigned votes = __ballot_sync(0xffffffffu, slides) >> (t % 32 / S::kUnit * S::kUnit);
+  constexpr unsigned kAll = (1u << S::kUnit) - 1u;
+  if (t % S::kUnit == 0) memory.slides(page + t) = (votes & kAll) == kAll ? 1u : 0u;
   ramp.dither_key ^= ramp.dither_key >> 16;
   if (a.inverted) {  // channel K-1-c'
     ramp.base += static_cast<std::uint64_t>(S::kPoints - 1) * ramp.slope;
@@ -110,136 +130,178 @@ struct RingSums {
   }
 };
 
-/// All spectra of the thread block, at the positions t + kThreads j of thread t.
+/// What a filter thread keeps: positions t + kFilterThreads j.
+template <class S, int kTaps, int kStride>
+struct RingFilter {
+  static constexpr int kOwn = S::kOwn;
+  const FusedArguments& a;
+  const FusedMemory<S>& memory;
+  int input, t;
+  float h[kOwn][kTaps];
+  RingSums<kTaps> sums[kOwn];
+
+  __device__ RingFilter(const FusedArguments& arguments, const FusedMemory<S>& shared, int of_input,
+                        int thread)
+      : a(arguments), memory(shared), input(of_input), t(thread) {
+#pragma unroll
+    for (int j = 0; j < kOwn; ++j) {
+#pragma unroll
+      for (int p = 0; p < kTaps; ++p)
+        h[j][p] = a.filter[p * S::kPoints + j * S::kFilterThreads + t];
+#pragma unroll
+      for (int p = 0; p < kTaps - 1; ++p) sums[j].part[p] = {0, 0};
+    }
+  }
+  __device__ __forceinline__ FusedReader<kStride> reader(int spectrum) const {
+    return {a, input, memory.ramps(spectrum)->begin - a.first_tick + t};
+  }
+  /// The newest samples of the unit that begins with this spectrum, if its windows slide.
+  __device__ __forceinline__ void fetch(int spectrum, unsigned (&to)[S::kUnit][kOwn]) const {
+    if (memory.slides(spectrum) == 0) return;
+    const auto samples = reader(spectrum);
+#pragma unroll
+    for (int u = 0; u < S::kUnit; ++u) {
+#pragma unroll
+      for (int j = 0; j < kOwn; ++j)
+        to[u][j] = samples.word((kTaps - 1 + u) * S::kPoints + j * S::kFilterThreads);
+    }
+  }
+  __device__ __forceinline__ void slide(int slot, const unsigned (&words)[S::kUnit][kOwn]) {
+#pragma unroll
+    for (int u = 0; u < S::kUnit; ++u) {
+      float2* out = memory.region(slot * S::kUnit + u) + t;
+#pragma unroll
+      for (int j = 0; j < kOwn; ++j)
+        out[j * S::kFilterThreads] =
+            sums[j].take(h[j], {fused_low_byte(words[u][j]), fused_low_byte(words[u][j] >> 8)});
+    }
+  }
+  /// Windows one by one; the last one's sums are ready to slide on.
+  __device__ void start(int slot, int spectrum) {
+#pragma unroll 1
+    for (int u = 0; u < S::kUnit; ++u) {
+      if (memory.ramps(spectrum + u)->valid == 0) continue;
+      const auto samples = reader(spectrum + u);
+      float2* out = memory.region(slot * S::kUnit + u) + t;
+#pragma unroll 1
+      for (int p = 0; p < kTaps; ++p) {
+#pragma unroll
+        for (int j = 0; j < kOwn; ++j) {
+          const float2 sum = sums[j].take(h[j], samples.at(p * S::kPoints + j * S::kFilterThreads));
+          if (p == kTaps - 1) out[j * S::kFilterThreads] = sum;
+        }
+      }
+    }
+  }
+};
+
+/// All spectra of the thread block by filter thread t.
 template <class S, int kTaps, int kStride>
 __device__ void ring_filter(const FusedArguments& a, const FusedMemory<S>& memory, int input, int t,
                             int first, int n_spectra) {
-  constexpr int kOwn = S::kOwn;
-  constexpr int kAhead = S::kAhead;
   const RingBarriers<S> barriers(memory);
-  float h[kOwn][kTaps];
-  RingSums<kTaps> sums[kOwn];
+  RingFilter<S, kTaps, kStride> filter(a, memory, input, t);
+  constexpr int kStep = S::kAhead * S::kUnit;
+  unsigned next[S::kAhead][S::kUnit][S::kOwn] = {};
 #pragma unroll
-  for (int j = 0; j < kOwn; ++j) {
-#pragma unroll
-    for (int p = 0; p < kTaps; ++p) h[j][p] = a.filter[p * S::kPoints + j * S::kThreads + t];
-#pragma unroll
-    for (int p = 0; p < kTaps - 1; ++p) sums[j].part[p] = {0, 0};
-  }
-  unsigned next[kAhead][kOwn];
-  const auto fetch = [&](int spectrum, unsigned(&to)[kOwn]) {
-    const CudaRamp& ramp = *memory.ramps(spectrum);
-    if (spectrum >= n_spectra || ramp.valid == 0) return;
-    const FusedReader<kStride> samples(a, input,
-                                       ramp.begin - a.first_tick + (kTaps - 1) * S::kPoints + t);
-#pragma unroll
-    for (int j = 0; j < kOwn; ++j) to[j] = samples.word(j * S::kThreads);
-  };
-#pragma unroll
-  for (int k = 0; k < kAhead; ++k) {
-#pragma unroll
-    for (int j = 0; j < kOwn; ++j) next[k][j] = 0;
-    fetch(k, next[k]);
-  }
-  long long slides = -1;  // where a window begins that the sums are ready for
-  bool ready = false;
-  for (int base = 0; base < n_spectra; base += kAhead) {
+  for (int k = 0; k < S::kAhead; ++k) filter.fetch(k * S::kUnit, next[k]);
+  for (int base = 0; base < n_spectra; base += kStep) {
     if (base % S::kPage == S::kPage / 2 && base + S::kPage / 2 < n_spectra)
       ring_read_page<S>(a, memory, input, t, base + S::kPage / 2, first + base + S::kPage / 2);
 #pragma unroll
-    for (int k = 0; k < kAhead; ++k) {
-      const int spectrum = base + k;
-      const int slot = spectrum % S::kSlots;
-      const CudaRamp& ramp = *memory.ramps(spectrum);
-      const long long begin = ramp.begin;
-      const bool valid = ramp.valid != 0;
-      cuda::await(barriers.empty(slot), ((spectrum / S::kSlots) & 1) ^ 1);
-      if (valid) {
-        if (!ready || begin != slides) {
-          const FusedReader<kStride> samples(a, input, begin - a.first_tick + t);
-#pragma unroll 1
-          for (int p = 0; p < kTaps - 1; ++p) {
-#pragma unroll
-            for (int j = 0; j < kOwn; ++j)
-              sums[j].take(h[j], samples.at(p * S::kPoints + j * S::kThreads));
-          }
-        }
-        float2* out = memory.region(slot) + t;
-#pragma unroll
-        for (int j = 0; j < kOwn; ++j)
-          out[j * S::kThreads] =
-              sums[j].take(h[j], {fused_low_byte(next[k][j]), fused_low_byte(next[k][j] >> 8)});
-        slides = begin + S::kPoints;
+    for (int k = 0; k < S::kAhead; ++k) {
+      const int spectrum = base + k * S::kUnit;
+      const int unit = spectrum / S::kUnit;
+      const int slot = unit % S::kSlots;
+      cuda::await(barriers.empty(slot), ((unit / S::kSlots) & 1) ^ 1);
+      if (memory.slides(spectrum) != 0) {
+        filter.slide(slot, next[k]);
+      } else {
+        filter.start(slot, spectrum);
       }
-      ready = valid;
       ring_arrive(barriers.full(slot));
-      fetch(spectrum + kAhead, next[k]);
+      if (spectrum + kStep < n_spectra) filter.fetch(spectrum + kStep, next[k]);
     }
   }
 }
 
-/// Spectra w, w + kWarps, ... of the thread block by transform warp w, and its part of the flush.
+/// First pass of a spectrum by R2 threads, in place: R1 points a thread.
+template <class S>
+__device__ __forceinline__ void ring_first_pass(const FusedMemory<S>& memory, float2* region,
+                                                int l) {
+  constexpr int kR1 = S::kR1;
+  constexpr int kR2 = S::kR2;
+  float2 v[kR1];
+#pragma unroll
+  for (int n1 = 0; n1 < kR1; ++n1) v[n1] = region[l + kR2 * n1];
+  Fourier<kR1>::run(v);
+#pragma unroll
+  for (int pair = 0; pair < kR1 / 2; ++pair) {
+    const float4 w = memory.twiddles()[pair * kR2 + l];
+    if (pair > 0) v[2 * pair] = fused_multiply(v[2 * pair], {w.x, w.y});
+    v[2 * pair + 1] = fused_multiply(v[2 * pair + 1], {w.z, w.w});
+  }
+  __syncwarp();
+#pragma unroll
+  for (int pair = 0; pair < kR1 / 2; ++pair) {
+    reinterpret_cast<float4*>(region)[pair * (kR2 + 1) + l] = {
+        v[2 * pair].x, v[2 * pair].y, v[2 * pair + 1].x, v[2 * pair + 1].y};
+  }
+}
+
+/// Units w, w + kWarps, ... of the thread block by transform warp w, and its part of the flush.
 template <class S>
 __device__ void ring_transform(const FusedArguments& a, const FusedMemory<S>& memory, int first,
                                int n_spectra) {
   constexpr int kR1 = S::kR1;
   constexpr int kR2 = S::kR2;
+  constexpr int kUnitsOfStage = S::kStage / S::kUnit;
   const RingBarriers<S> barriers(memory);
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  const int l = static_cast<int>(threadIdx.x) % 32;
-  float2* factors = memory.factors(warp);
-  for (int spectrum = warp; spectrum < n_spectra; spectrum += S::kWarps) {
-    const int slot = spectrum % S::kSlots;
-    float2* region = memory.region(slot);
-    cuda::await(barriers.full(slot), (spectrum / S::kSlots) & 1);
-    const CudaRamp ramp = *memory.ramps(spectrum);
-    {
-      float2 v[kR1];
-#pragma unroll
-      for (int n1 = 0; n1 < kR1; ++n1) v[n1] = region[l + kR2 * n1];
-      Fourier<kR1>::run(v);
-#pragma unroll
-      for (int pair = 0; pair < kR1 / 2; ++pair) {
-        const float4 w = memory.twiddles()[pair * kR2 + l];
-        if (pair > 0) v[2 * pair] = fused_multiply(v[2 * pair], {w.x, w.y});
-        v[2 * pair + 1] = fused_multiply(v[2 * pair + 1], {w.z, w.w});
-      }
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int l = lane % kR2;
+  float2* factors = memory.factors(warp) + lane / kR2 * kR2;
+  for (int unit = warp; unit < n_spectra / S::kUnit; unit += S::kWarps) {
+    const int slot = unit % S::kSlots;
+    const int stage = unit / kUnitsOfStage;
+    cuda::await(barriers.full(slot), (unit / S::kSlots) & 1);
+#pragma unroll 1
+    for (int u = 0; u < S::kUnit; u += S::kPerWarp) {
+      const int in_unit = u + lane / kR2;
+      const int spectrum = unit * S::kUnit + in_unit;
+      float2* region = memory.region(slot * S::kUnit + in_unit);
+      const CudaRamp ramp = *memory.ramps(spectrum);
       factors[l] = fused_phasor(static_cast<std::uint64_t>(kR1 * l) * ramp.slope);
+      ring_first_pass<S>(memory, region, l);
       __syncwarp();
 #pragma unroll
-      for (int pair = 0; pair < kR1 / 2; ++pair) {
-        reinterpret_cast<float4*>(region)[pair * (kR2 + 1) + l] = {
-            v[2 * pair].x, v[2 * pair].y, v[2 * pair + 1].x, v[2 * pair + 1].y};
+      for (int b = 0; b < kR1 / kR2; ++b) {
+        const int k1 = l + b * kR2;
+        float2 v[kR2];
+#pragma unroll
+        for (int n2 = 0; n2 < kR2; ++n2) v[n2] = region[(k1 / 2 * (kR2 + 1) + n2) * 2 + k1 % 2];
+        if (u + S::kPerWarp == S::kUnit && b == kR1 / kR2 - 1) ring_arrive(barriers.empty(slot));
+        Fourier<kR2>::run(v);
+        if (u == 0 && b == 0 && unit % kUnitsOfStage < S::kWarps)
+          cuda::await(barriers.flushed(), (stage & 1) ^ 1);
+        fused_finish<S>(a, memory, k1, ramp, reinterpret_cast<const float4*>(factors),
+                        spectrum % S::kStage, v);
       }
+      __syncwarp();  // the factors are done with
     }
-    __syncwarp();
-    const int stage = spectrum / S::kStage;
-#pragma unroll
-    for (int b = 0; b < kR1 / kR2; ++b) {
-      const int k1 = l + b * kR2;
-      float2 v[kR2];
-#pragma unroll
-      for (int n2 = 0; n2 < kR2; ++n2) v[n2] = region[(k1 / 2 * (kR2 + 1) + n2) * 2 + k1 % 2];
-      if (b == kR1 / kR2 - 1) ring_arrive(barriers.empty(slot));
-      Fourier<kR2>::run(v);
-      if (b == 0 && spectrum % S::kStage < S::kWarps)
-        cuda::await(barriers.flushed(), (stage & 1) ^ 1);
-      fused_finish<S>(a, memory, k1, ramp, reinterpret_cast<const float4*>(factors),
-                      spectrum % S::kStage, v);
-    }
-    if (spectrum % S::kStage >= S::kStage - S::kWarps) {
+    if (unit % kUnitsOfStage >= kUnitsOfStage - S::kWarps) {
       ring_arrive(barriers.staged());
       cuda::await(barriers.staged(), stage & 1);
       fused_flush<S>(a, memory, first + stage * S::kStage);
       ring_arrive(barriers.flushed());
     }
-    __syncwarp();  // the factors are done with
   }
 }
 
 template <int K, int kTaps, int kStride>
 __global__ void __launch_bounds__(RingShape<K>::kAllThreads, 1)
     fused_channelize_ring(const __grid_constant__ FusedArguments a) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // has barriers that threads sleep at
   using S = RingShape<K>;
   const FusedMemory<S> memory{static_cast<unsigned char*>(cuda::dynamic_shared())};
   const int per_block = a.blocks.format == SampleFormat::ci8 ? 64 : 128;
@@ -267,6 +329,7 @@ __global__ void __launch_bounds__(RingShape<K>::kAllThreads, 1)
   if (a.statistics == nullptr) return;
   __syncthreads();
   if (!filters) fused_add_statistics<S>(a, memory, input);
+#endif
 }
 
 }  // namespace ryle::channelize::detail
