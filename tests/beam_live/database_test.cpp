@@ -3,13 +3,16 @@
 // of lines where it never takes them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/units.hpp"
 #include "ryle/product/publish.hpp"
 #include "ryle/product/sqlite_file.hpp"
 #include "ryle/stage/search_products.hpp"
@@ -71,11 +74,15 @@ class LiveDatabase : public testing::Test {
     products_ = std::make_unique<SearchProducts>(options_, band_, std::vector{0.0, 60.0});
     products_->begin({});
   }
+  static BeamEvent event() {
+    BeamEvent e;
+    e.event.cluster.best = {10, 4, 1, 20};
+    e.event.pulse.dm_pc_cm3 = 60;
+    e.event.pulse.dm_error = 1;
+    return e;
+  }
   void find_one() {
-    std::vector<BeamEvent> events(1);
-    events[0].event.cluster.best = {10, 4, 1, 20};
-    events[0].event.pulse.dm_pc_cm3 = 60;
-    events[0].event.pulse.dm_error = 1;
+    std::vector<BeamEvent> events(1, event());
     products_->add(events, 0, 0);
   }
   std::vector<nlohmann::json> lines() const {
@@ -124,7 +131,10 @@ TEST_F(LiveDatabase, WhatIsNeverTakenIsCountedAndKept) {
   find_one();
   find_one();
   products_->add(records_of(5));
-  products_->finish({});
+  SearchDescription description;
+  description.reference_hz = 407e6;
+  description.position = {kPi / 2, -kPi / 4};
+  products_->finish(description);
   ASSERT_EQ(products_->errors().size(), 1U);
   EXPECT_THAT(products_->errors()[0], HasSubstr("4 records (events 2, triggers 1, dumps 1)"));
   EXPECT_THAT(products_->errors()[0], HasSubstr("locked"));
@@ -132,10 +142,13 @@ TEST_F(LiveDatabase, WhatIsNeverTakenIsCountedAndKept) {
   EXPECT_THAT(products_->products(), testing::Contains(unwritten_));
   EXPECT_THAT(products_->products(), testing::Contains(path_));
   const auto rows = lines();
-  ASSERT_EQ(rows.size(), 4U);
+  ASSERT_GT(rows.size(), 4U);  // and the description
   EXPECT_EQ(rows[0]["table"], "event");
   EXPECT_EQ(rows[0]["id"], 2);
   EXPECT_EQ(rows[0]["dm"], 60);
+  EXPECT_EQ(rows[0]["f_ref_hz"], 407e6);
+  EXPECT_NEAR(rows[0]["ra_deg"].get<double>(), 90, 1e-12);
+  EXPECT_NEAR(rows[0]["dec_deg"].get<double>(), -45, 1e-12);
   EXPECT_EQ(rows[1]["id"], 3);
   EXPECT_EQ(rows[2]["table"], "trigger");
   EXPECT_EQ(rows[2]["id"], 5);
@@ -207,6 +220,115 @@ TEST_F(LiveDatabase, NoFileAtAll) {
   EXPECT_THAT(products_->errors()[1], HasSubstr("nor elsewhere"));
   EXPECT_TRUE(products_->products().empty());
   EXPECT_EQ(products_->events().size(), 1U);
+}
+
+// All rows are there, but nobody would learn how much was searched and masked.
+TEST_F(LiveDatabase, ADescriptionThatIsRefusedIsKept) {
+  start();
+  find_one();
+  const Locked other(path_);
+  SearchDescription description;
+  description.n_samples = 77;
+  description.masked = {{"time", 0.25}};
+  description.plan = "native";
+  products_->finish(description);
+  ASSERT_EQ(products_->errors().size(), 1U);
+  EXPECT_THAT(products_->errors()[0], HasSubstr("what is said of the run is not in " + path_));
+  EXPECT_THAT(products_->errors()[0], HasSubstr("they are in " + unwritten_));
+  nlohmann::json run;
+  for (const auto& row : lines()) {
+    EXPECT_EQ(row["table"], "run");
+    run[row["key"].get<std::string>()] = row["value"];
+  }
+  EXPECT_EQ(run["n_samples"], 77);
+  EXPECT_EQ(run["masked_time"], 0.25);
+  EXPECT_EQ(run["plan"], "native");
+}
+
+// A failed attempt must not cost more the more waits, and what fits is written.
+TEST_F(LiveDatabase, RowsThatWaitedAreWrittenInPieces) {
+  start();
+  Database other(path_, Database::Mode::append, 5);
+  other.run(
+      "CREATE TRIGGER full BEFORE INSERT ON event WHEN NEW.id > 300 BEGIN SELECT RAISE(ABORT, "
+      "'disk is full'); END");
+  std::vector<BeamEvent> events(700, event());
+  products_->add(events, 0, 0);
+  EXPECT_EQ(read_search_database(path_).size(), 256U);
+  find_one();
+  EXPECT_EQ(read_search_database(path_).size(), 256U);
+  other.run("DROP TRIGGER full");
+  products_->add(records_of(1));
+  const auto all = numbers_of(read_search_database(path_));
+  ASSERT_EQ(all.size(), 701U);
+  EXPECT_EQ(all.back(), 701);
+  EXPECT_EQ(read_voltage_records(path_).dumps.size(), 1U);
+}
+
+/// Files of this process cannot grow beyond so many bytes: as on a full disk, a write ends early.
+class SmallFiles {
+ public:
+  explicit SmallFiles(std::size_t bytes) : signal_(std::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &limit_);
+    const rlimit less{bytes, limit_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &less);
+  }
+  ~SmallFiles() {
+    setrlimit(RLIMIT_FSIZE, &limit_);
+    std::signal(SIGXFSZ, signal_);
+  }
+  SmallFiles(const SmallFiles&) = delete;
+  SmallFiles& operator=(const SmallFiles&) = delete;
+
+ private:
+  void (*signal_)(int);
+  rlimit limit_{};
+};
+
+TEST_F(LiveDatabase, LinesAreWholeOnAFullDisk) {
+  UnwrittenRows rows;
+  for (int k = 1; k <= 3; ++k) rows.events.emplace_back().number = k;
+  const std::string text = search_json_lines(rows);
+  const std::size_t line = text.find('\n') + 1;
+  std::string file, said;
+  {
+    const SmallFiles limit(line + line / 2);
+    said = keep_unwritten(path_, rows, "reason", file);
+  }
+  EXPECT_THAT(said, HasSubstr("the first 1 lines of them are in " + unwritten_));
+  EXPECT_EQ(file, unwritten_);
+  EXPECT_EQ(test::contents(unwritten_), text.substr(0, line));
+  {
+    const SmallFiles limit(line + line / 2);
+    said = keep_unwritten(path_, rows, "reason", file);
+  }
+  EXPECT_THAT(said, HasSubstr("nor elsewhere"));
+  EXPECT_EQ(file, "");
+  keep_unwritten(path_, rows, "reason", file);
+  EXPECT_EQ(lines().size(), 4U);
+}
+
+// Others point telescopes by the VOEvent; the picture is for later.
+TEST_F(LiveDatabase, APictureThatFailsLeavesTheVoevent) {
+  options_.pictures = options_.voevents = true;
+  start();
+  set_publish_fault_hook([](std::string_view operation, const std::string& path) {
+    return operation == "create" && path.ends_with(".png") ? ENOSPC : 0;
+  });
+  std::vector<BeamEvent> events(1, event());
+  SearchEvent& e = events[0].event;
+  e.pulse.tick = 32;
+  e.pulse.fwhm_samples = 4;
+  e.window_samples = 64;
+  e.codes.assign(8 * 64, 24);
+  e.channel_masked.assign(8, 0);
+  e.noise = 8;
+  products_->add(events, 0, 1'500'000'000'000'000'000);
+  EXPECT_TRUE(std::filesystem::exists(scratch_ / "t_00001.xml"));
+  EXPECT_FALSE(std::filesystem::exists(scratch_ / "t_00001.png"));
+  EXPECT_EQ(products_->events()[0].picture, "");
+  EXPECT_THAT(products_->warnings(), testing::ElementsAre(HasSubstr("no picture")));
+  EXPECT_THAT(products_->products(), testing::ElementsAre(scratch_ / "t_00001.xml"));
 }
 
 TEST_F(LiveDatabase, AnotherRunsIsNotTouched) {

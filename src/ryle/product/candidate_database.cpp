@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <deque>
 #include <filesystem>
 #include <limits>
 #include <string>
 #include <system_error>
+#include <variant>
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
@@ -15,6 +18,10 @@ namespace {
 
 using product::Database;
 using product::Statement;
+
+std::string_view bindable(const std::string& text) { return text; }
+double bindable(double value) { return value; }
+std::int64_t bindable(std::int64_t value) { return value; }
 
 constexpr std::int64_t kCandidateDatabase = 3;  // version of the tables
 constexpr const char* kCandidateSchema =
@@ -35,46 +42,14 @@ constexpr const char* kCandidateSchema =
     "INTEGER, low_hz REAL, high_hz REAL, n_channels INTEGER, bytes INTEGER, packets INTEGER, "
     "absent_packets INTEGER, left_s REAL, message TEXT);";
 
-void put(Database& db, const char* key, std::string_view value) {
-  Statement(db, "INSERT OR REPLACE INTO run VALUES(?, ?)")
-      .bind(1, std::string_view(key))
-      .bind(2, value)
-      .execute();
-}
-void put(Database& db, const char* key, double value) {
-  Statement(db, "INSERT OR REPLACE INTO run VALUES(?, ?)")
-      .bind(1, std::string_view(key))
-      .bind(2, value)
-      .execute();
-}
-void put(Database& db, const char* key, std::int64_t value) {
-  Statement(db, "INSERT OR REPLACE INTO run VALUES(?, ?)")
-      .bind(1, std::string_view(key))
-      .bind(2, value)
-      .execute();
-}
-
 void write_run(Database& db, const SearchDescription& s) {
-  put(db, "schema", kCandidateDatabase);
-  put(db, "file", s.file);
-  put(db, "telescope", s.telescope);
-  put(db, "source", s.source_name);
-  put(db, "plan", s.plan);
-  put(db, "k_dm", s.k_dm);
-  put(db, "reference_hz", s.reference_hz);
-  put(db, "low_hz", s.low_hz);
-  put(db, "high_hz", s.high_hz);
-  put(db, "sample_interval_s", s.sample_interval_s);
-  put(db, "start_mjd_utc", s.start_mjd_utc);
-  put(db, "start_tai_ns", s.start_tai_ns);
-  put(db, "n_samples", s.n_samples);
-  put(db, "n_channels", s.n_channels);
-  put(db, "n_trials", s.n_trials);
-  put(db, "threshold", s.threshold);
-  for (const auto& [cause, part] : s.masked) put(db, ("masked_" + cause).c_str(), part);
-  put(db, "version", s.version);
-  put(db, "command_line", s.command_line);
-  put(db, "implementation", s.implementation);
+  Statement row(db, "INSERT OR REPLACE INTO run VALUES(?, ?)");
+  const auto put = [&](std::string_view key, auto value) {
+    row.bind(1, key).bind(2, value).execute();
+  };
+  put("schema", kCandidateDatabase);
+  for (const auto& [key, value] : search_description_rows(s))
+    std::visit([&, &name = key](const auto& v) { put(name, bindable(v)); }, value);
 }
 
 void write_events(Database& db, const SearchDescription& s, std::span<const SearchCandidate> list) {
@@ -140,6 +115,11 @@ void remove_database(const std::string& path) {
 
 // A live search waits so long for another writer.
 constexpr double kWriter_s = 0.2;
+#if RYLE_MUTANT == 1583
+constexpr std::size_t kMostEventsAtOnce = 1 << 30;
+#else
+constexpr std::size_t kMostEventsAtOnce = 256;
+#endif
 
 void write_records(Database& db, const VoltageRecords& records) {
   in_transaction(db, [&] {
@@ -176,13 +156,39 @@ void write_search_database(const std::string& path, const SearchDescription& sea
   publish_part(path, overwrite);
 }
 
+std::vector<std::pair<std::string, SearchDescriptionValue>> search_description_rows(
+    const SearchDescription& s) {
+  std::vector<std::pair<std::string, SearchDescriptionValue>> rows{
+      {"file", s.file},
+      {"telescope", s.telescope},
+      {"source", s.source_name},
+      {"plan", s.plan},
+      {"k_dm", s.k_dm},
+      {"reference_hz", s.reference_hz},
+      {"low_hz", s.low_hz},
+      {"high_hz", s.high_hz},
+      {"sample_interval_s", s.sample_interval_s},
+      {"start_mjd_utc", s.start_mjd_utc},
+      {"start_tai_ns", s.start_tai_ns},
+      {"n_samples", s.n_samples},
+      {"n_channels", s.n_channels},
+      {"n_trials", s.n_trials},
+      {"threshold", s.threshold}};
+  for (const auto& [cause, part] : s.masked) rows.emplace_back("masked_" + cause, part);
+  rows.insert(rows.end(), {{"version", s.version},
+                           {"command_line", s.command_line},
+                           {"implementation", s.implementation}});
+  return rows;
+}
+
 struct SearchDatabase::Content {
   SearchDescription search;
   Database db;
-  std::vector<SearchCandidate> events;  // that wait
+  std::deque<SearchCandidate> events;  // that wait
   VoltageRecords records;
   std::string refusal;
   double last_patience_s = 5;
+  bool described = false;  // as the search ended
 };
 
 SearchDatabase::SearchDatabase(const std::string& path, const SearchDescription& search,
@@ -192,8 +198,13 @@ SearchDatabase::SearchDatabase(const std::string& path, const SearchDescription&
     remove_database(path);
   }
   try {
-    content_.reset(new Content{
-        search, Database(path, Database::Mode::create, kWriter_s), {}, {}, {}, last_patience_s});
+    content_.reset(new Content{search,
+                               Database(path, Database::Mode::create, kWriter_s),
+                               {},
+                               {},
+                               {},
+                               last_patience_s,
+                               false});
     Database& db = content_->db;
     db.number("PRAGMA journal_mode = WAL");
     in_transaction(db, [&] {
@@ -224,7 +235,9 @@ void SearchDatabase::retry() {
   if (n_waiting() > 0) write(nullptr);
 }
 
-// Who has been refused once must not wait every time: a search goes on meanwhile.
+// Who has been refused once must not wait every time: a search goes on meanwhile. For the same
+// reason an attempt that fails costs kMostEventsAtOnce, whatever waits: events go in pieces, each
+// of them whole or not at all, and the last with the records.
 bool SearchDatabase::write(const SearchDescription* last) {
   Content& me = *content_;
   const double patience_s = last != nullptr      ? me.last_patience_s
@@ -232,12 +245,20 @@ bool SearchDatabase::write(const SearchDescription* last) {
                                                  : 0;
   sqlite3_busy_timeout(me.db.get(), static_cast<int>(1000 * patience_s));
   try {
-    in_transaction(me.db, [&] {
-      write_events(me.db, me.search, me.events);
-      write_triggers(me.db, me.records.triggers);
-      write_dumps(me.db, me.records.dumps);
-      if (last != nullptr) write_run(me.db, *last);
-    });
+    bool done = false;
+    while (!done) {
+      const std::size_t n = std::min(me.events.size(), kMostEventsAtOnce);
+      done = n == me.events.size();
+      const std::vector<SearchCandidate> piece(me.events.begin(), me.events.begin() + n);
+      in_transaction(me.db, [&] {
+        write_events(me.db, me.search, piece);
+        if (!done) return;
+        write_triggers(me.db, me.records.triggers);
+        write_dumps(me.db, me.records.dumps);
+        if (last != nullptr) write_run(me.db, *last);
+      });
+      me.events.erase(me.events.begin(), me.events.begin() + n);
+    }
   } catch (const Error& e) {
     me.refusal = e.what();
 #if RYLE_MUTANT == 1481
@@ -247,8 +268,8 @@ bool SearchDatabase::write(const SearchDescription* last) {
     return false;
   }
   me.refusal.clear();
-  me.events.clear();
   me.records = {};
+  me.described = me.described || last != nullptr;
   return true;
 }
 
@@ -257,7 +278,10 @@ std::int64_t SearchDatabase::n_waiting() const {
                                    content_->records.dumps.size());
 }
 const std::string& SearchDatabase::refusal() const { return content_->refusal; }
-std::span<const SearchCandidate> SearchDatabase::waiting_events() const { return content_->events; }
+std::vector<SearchCandidate> SearchDatabase::waiting_events() const {
+  return {content_->events.begin(), content_->events.end()};
+}
+bool SearchDatabase::is_described() const { return content_->described; }
 const VoltageRecords& SearchDatabase::waiting_records() const { return content_->records; }
 
 void SearchDatabase::finish(const SearchDescription& search) {

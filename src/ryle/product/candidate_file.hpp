@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "ryle/product/voltage_dump.hpp"
@@ -77,6 +78,11 @@ std::string candidates_csv(const SearchDescription& search,
 std::string voevent_xml(const SearchDescription& search, const SearchCandidate& candidate,
                         const std::string& role);
 
+/// Keys and values of the table run, without the version of the tables.
+using SearchDescriptionValue = std::variant<std::string, double, std::int64_t>;
+std::vector<std::pair<std::string, SearchDescriptionValue>> search_description_rows(
+    const SearchDescription& search);
+
 /// The master record: tables run(key, value), event(...), trigger(...), dump(...), all numbers
 /// exact. Published by rename.
 void write_search_database(const std::string& path, const SearchDescription& search,
@@ -101,22 +107,33 @@ class SearchDatabase {
   std::int64_t n_waiting() const;
   /// Why the last attempt failed; "" = it did not.
   const std::string& refusal() const;
-  std::span<const SearchCandidate> waiting_events() const;
+  std::vector<SearchCandidate> waiting_events() const;
   const VoltageRecords& waiting_records() const;
   /// Tries what waits a last time, with patience, writes the final description and folds the log
-  /// into the file. Never throws for what the database refuses: see refusal() and n_waiting().
+  /// into the file. Never throws for what the database refuses: see refusal(), n_waiting() and
+  /// is_described().
   void finish(const SearchDescription& search);
+  bool is_described() const;  ///< whether finish() could write the final description
 
  private:
   bool write(const SearchDescription* last);
   struct Content;
   std::unique_ptr<Content> content_;
 };
-/// Rows as lines of JSON, {"table": "event", "trigger" or "dump", column: value, ...}: where they
-/// go that no database takes.
-std::string search_json_lines(std::span<const SearchCandidate> list, const VoltageRecords& records);
-/// Appends what a database did not take to STEM_unwritten.jsonl beside STEM.sqlite. `file` becomes
-/// its path, "" where that cannot be written either. Returns what to say of it.
+/// Rows as lines of JSON, {"table": "event", "trigger", "dump" or "run", column: value, ...}: where
+/// they go that no database takes.
+struct UnwrittenRows {
+  std::vector<SearchCandidate> events;
+  VoltageRecords records;
+  const SearchDescription* search = nullptr;  ///< f_ref and the position of events
+  bool describe = false;                      ///< the rows of `search` are missing, too
+};
+std::string search_json_lines(const UnwrittenRows& rows);
+/// Appends what a database did not take to STEM_unwritten.jsonl beside STEM.sqlite, whole lines
+/// only. `file` becomes its path, "" where nothing of it could be written. Returns what to say of
+/// it.
+std::string keep_unwritten(const std::string& database, const UnwrittenRows& rows,
+                           const std::string& reason, std::string& file);
 std::string keep_unwritten(const std::string& database, std::span<const SearchCandidate> list,
                            const VoltageRecords& records, const std::string& reason,
                            std::string& file);

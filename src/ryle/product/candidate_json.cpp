@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
@@ -26,7 +28,7 @@ RowObject finite_or_null(double value) {
 }
 RowObject above_0_or_null(std::int64_t value) { return value > 0 ? RowObject(value) : RowObject(); }
 
-RowObject event_object(const SearchCandidate& c) {
+RowObject event_object(const SearchCandidate& c, const SearchDescription* search) {
   RowObject o{{"id", c.number},
               {"tick", finite_or_null(c.tick)},
               {"time_s", finite_or_null(c.time_s)},
@@ -50,10 +52,12 @@ RowObject event_object(const SearchCandidate& c) {
               {"flags", c.flags},
               {"picture", c.picture},
               {"smearing_s", finite_or_null(c.smearing_s)}};
-  if (c.position) {
-    o["ra_deg"] = finite_or_null(c.position->ra_rad / kDegree_rad);
-    o["dec_deg"] = finite_or_null(c.position->dec_rad / kDegree_rad);
+  if (c.position || search != nullptr) {
+    const SkyDirection at = c.position ? *c.position : search->position;
+    o["ra_deg"] = finite_or_null(at.ra_rad / kDegree_rad);
+    o["dec_deg"] = finite_or_null(at.dec_rad / kDegree_rad);
   }
+  if (search != nullptr) o["f_ref_hz"] = finite_or_null(search->reference_hz);
   return o;
 }
 
@@ -93,48 +97,91 @@ void append_row(std::string& text, const char* table, RowObject object) {
   text += line.dump(-1, ' ', false, RowObject::error_handler_t::replace) + '\n';
 }
 
-void append_to_file(const std::string& path, std::string_view text) {
-  int error = injected_fault("create", path);
+/// Bytes of `text` that are whole lines among the first `n`.
+std::size_t whole_lines(std::string_view text, std::size_t n) {
+  return n == 0 ? 0 : text.rfind('\n', n - 1) + 1;  // npos + 1 = 0
+}
+
+/// Appends lines; what a full disk leaves of the last one is taken back. @return lines that are in
+/// the file; `error` = 0 or why not all of them
+std::int64_t append_lines(const std::string& path, std::string_view text, int& error) {
+  error = injected_fault("create", path);
   const int fd =
       error != 0 ? -1 : ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (fd < 0) throw IoError::from_errno("create", path, error != 0 ? error : errno, true);
+  const off_t begin = ::lseek(fd, 0, SEEK_END);
   error = injected_fault("write", path);
-  while (error == 0 && !text.empty()) {
-    const ssize_t n = ::write(fd, text.data(), text.size());
-    if (n > 0) text.remove_prefix(static_cast<std::size_t>(n));
+  std::size_t written = 0;
+  while (error == 0 && written < text.size()) {
+    const ssize_t n = ::write(fd, text.data() + written, text.size() - written);
+    if (n > 0) written += static_cast<std::size_t>(n);
     if (n < 0 && errno != EINTR) error = errno;
   }
-  if (error == 0 && ::fsync(fd) != 0) error = errno;
+#if RYLE_MUTANT == 1581
+  const std::size_t whole = written;
+#else
+  const std::size_t whole = whole_lines(text, written);
+#endif
+  if (whole < written && ::ftruncate(fd, begin + static_cast<off_t>(whole)) != 0 && error == 0)
+    error = errno;
+  if (::fsync(fd) != 0 && error == 0) error = errno;
   ::close(fd);
-  if (error != 0) throw IoError::from_errno("write", path, error, false);
+  return std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(whole), '\n');
+}
+
+std::string named(const UnwrittenRows& rows) {
+  const auto& [events, records, search, describe] = rows;
+  const std::size_t n = events.size() + records.triggers.size() + records.dumps.size();
+  std::string what;
+  if (n > 0)
+    what = fmt::format("{} records (events {}, triggers {}, dumps {})", n, events.size(),
+                       records.triggers.size(), records.dumps.size());
+  if (describe) what += what.empty() ? "what is said of the run" : " and what is said of the run";
+  return what + (n > 0 ? " are" : " is");
 }
 
 }  // namespace
 
-std::string search_json_lines(std::span<const SearchCandidate> list,
-                              const VoltageRecords& records) {
+std::string search_json_lines(const UnwrittenRows& rows) {
   std::string text;
-  for (const auto& c : list) append_row(text, "event", event_object(c));
-  for (const auto& r : records.triggers) append_row(text, "trigger", trigger_object(r));
-  for (const auto& d : records.dumps) append_row(text, "dump", dump_object(d));
+  for (const auto& c : rows.events) append_row(text, "event", event_object(c, rows.search));
+  for (const auto& r : rows.records.triggers) append_row(text, "trigger", trigger_object(r));
+  for (const auto& d : rows.records.dumps) append_row(text, "dump", dump_object(d));
+  if (!rows.describe || rows.search == nullptr) return text;
+  for (const auto& [key, value] : search_description_rows(*rows.search))
+    append_row(
+        text, "run",
+        {{"key", key}, {"value", std::visit([](const auto& v) { return RowObject(v); }, value)}});
   return text;
+}
+
+std::string keep_unwritten(const std::string& database, const UnwrittenRows& rows,
+                           const std::string& reason, std::string& file) {
+  const std::string what = fmt::format("{} not in {}: {}", named(rows), database, reason);
+  file = std::filesystem::path(database).replace_extension().string() + "_unwritten.jsonl";
+  try {
+    int error = 0;
+    const std::string path = file;
+    const std::int64_t n = append_lines(path, search_json_lines(rows), error);
+    if (error == 0) return what + "; they are in " + path;
+    if (n == 0) file.clear();
+    const IoError why = IoError::from_errno("write", path, error, false);
+    return what +
+           (n == 0 ? "; nor elsewhere: "
+                   : fmt::format("; the first {} lines of them are in {}, the others nowhere: ", n,
+                                 path)) +
+           why.what();
+  } catch (const Error& e) {
+    file.clear();
+    return what + "; nor elsewhere: " + e.what();
+  }
 }
 
 std::string keep_unwritten(const std::string& database, std::span<const SearchCandidate> list,
                            const VoltageRecords& records, const std::string& reason,
                            std::string& file) {
-  const std::string what =
-      fmt::format("{} records (events {}, triggers {}, dumps {}) are not in {}: {}",
-                  list.size() + records.triggers.size() + records.dumps.size(), list.size(),
-                  records.triggers.size(), records.dumps.size(), database, reason);
-  file = std::filesystem::path(database).replace_extension().string() + "_unwritten.jsonl";
-  try {
-    append_to_file(file, search_json_lines(list, records));
-    return what + "; they are in " + file;
-  } catch (const Error& e) {
-    file.clear();
-    return what + "; nor elsewhere: " + e.what();
-  }
+  return keep_unwritten(database, {{list.begin(), list.end()}, records, nullptr, false}, reason,
+                        file);
 }
 
 }  // namespace ryle

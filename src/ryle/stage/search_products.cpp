@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <exception>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -186,18 +187,33 @@ void SearchProducts::write_event(const SearchEvent& e, SearchCandidate& c) {
     return;
   }
   const std::string stem = fmt::format("_{:05d}", c.number);
-  if (options_.pictures && !e.codes.empty() && e.noise > 0) {
-    const std::string path = path_of(stem + ".png");
-    write_candidate_png(path, description_, c, candidate_picture(band_, e), options_.overwrite);
-    c.picture = std::filesystem::path(path).filename().string();
-    products_.push_back(path);
+  std::exception_ptr no_picture;  // others wait for the VOEvent, not for the picture
+  try {
+    write_picture(e, c, path_of(stem + ".png"));
+  } catch (const Error&) {
+#if RYLE_MUTANT == 1582
+    throw;
+#endif
+    no_picture = std::current_exception();
   }
+  write_voevent(c, path_of(stem + ".xml"));
+  if (no_picture) std::rethrow_exception(no_picture);
+}
+
+void SearchProducts::write_picture(const SearchEvent& e, SearchCandidate& c,
+                                   const std::string& path) {
+  if (!options_.pictures || e.codes.empty() || !(e.noise > 0)) return;
+  write_candidate_png(path, description_, c, candidate_picture(band_, e), options_.overwrite);
+  c.picture = std::filesystem::path(path).filename().string();
+  products_.push_back(path);
+}
+
+void SearchProducts::write_voevent(const SearchCandidate& c, const std::string& path) {
   if (!options_.voevents) return;
   if (c.tai_ns == 0) {
     warn_once("no VOEvents written: the data do not say when they were recorded");
     return;
   }
-  const std::string path = path_of(stem + ".xml");
   publish_bytes(path, voevent_xml(description_, c, options_.observation ? "observation" : "test"),
                 options_.overwrite);
   products_.push_back(path);
@@ -265,19 +281,22 @@ void SearchProducts::finish_live() {
   std::string unwritten;
   if (database_ == nullptr) open_database();
   if (database_ == nullptr) {
-    errors_.push_back(
-        keep_unwritten(path_of(".sqlite"), events_, early_, "it could not be made", unwritten));
+    errors_.push_back(keep_unwritten(path_of(".sqlite"), {events_, early_, &description_, true},
+                                     "it could not be made", unwritten));
   } else {
     products_.push_back(path_of(".sqlite"));
     database_->finish(description_);
 #if RYLE_MUTANT == 1482
     if (database_->n_waiting() < 0) {
-#else
+#elif RYLE_MUTANT == 1584
     if (database_->n_waiting() > 0) {
+#else
+    if (database_->n_waiting() > 0 || !database_->is_described()) {
 #endif
-      errors_.push_back(keep_unwritten(path_of(".sqlite"), database_->waiting_events(),
-                                       database_->waiting_records(), database_->refusal(),
-                                       unwritten));
+      errors_.push_back(keep_unwritten(path_of(".sqlite"),
+                                       {database_->waiting_events(), database_->waiting_records(),
+                                        &description_, !database_->is_described()},
+                                       database_->refusal(), unwritten));
     } else if (!database_->refusal().empty()) {
       warn_once("the log of the database stays beside it (" + path_of(".sqlite-wal") +
                 "), keep both: " + database_->refusal());

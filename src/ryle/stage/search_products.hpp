@@ -74,6 +74,8 @@ class SearchProducts {
   SearchCandidate candidate(const BeamEvent& e, std::int64_t origin_samples,
                             std::int64_t origin_tai_ns) const;
   void write_event(const SearchEvent& e, SearchCandidate& c);
+  void write_picture(const SearchEvent& e, SearchCandidate& c, const std::string& path);
+  void write_voevent(const SearchCandidate& c, const std::string& path);
   void write_texts();
   void warn_once(const std::string& text);
   bool live() const { return options_.rewrite_s > 0 && !options_.output_directory.empty(); }
