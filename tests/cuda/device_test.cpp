@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <cstdio>
+#include <cstdlib>
+
 #include "ryle/core/error.hpp"
+#include "ryle/engine/correlate/correlator.hpp"
 #include "tests/cuda/cuda_test.hpp"
 
 namespace ryle {
@@ -63,6 +67,32 @@ TEST_F(CudaTest, TooMuchMemoryIsOneErrorAndHarmless) {
     EXPECT_NE(std::string(error.what()).find("wanted"), std::string::npos) << error.what();
   }
   EXPECT_NO_THROW(queue().synchronize());
+}
+
+/// Correlates channels that are nowhere, and ends the process as the error asks.
+[[noreturn]] void fault_in_flight(Queue& queue) {
+  auto correlator = correlate::make_correlator(queue, {4, 2, SampleFormat::ci8, 64, "cuda:simt"});
+  const Buffer<std::byte> memory(dense_blocks_bytes(SampleFormat::ci8, 2, 64, 4),
+                                 MemorySpace::device);
+  BlockView blocks = dense_blocks(memory.data(), SampleFormat::ci8, 2, 64, 4);
+  blocks.channel_stride_bytes = std::int64_t{1} << 44;
+  try {
+    correlator->execute(queue, {.blocks = blocks, .n_spectra = 64});
+    queue.synchronize();
+  } catch (const DeviceError& error) {
+    std::fputs(error.what(), stderr);
+    std::_Exit(static_cast<int>(error.exit_code()));
+  }
+  std::_Exit(0);
+}
+
+// A device that fails in flight is one clear error. In a process of its own: it takes the whole
+// context of the device with it.
+TEST_F(CudaTest, AFaultInFlightIsOneErrorDeathTest) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(fault_in_flight(queue()),
+              ::testing::ExitedWithCode(static_cast<int>(ExitCode::try_again)),
+              "work in flight is lost, start the process again");
 }
 
 TEST_F(CudaTest, WrongDeviceIndexListsTheRightOnes) {
