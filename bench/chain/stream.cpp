@@ -267,14 +267,14 @@ Result measure_arrays(Queue& queue, const Options& options) {
 
 using Dumps = std::vector<stage::RawDump>;
 
-stage::FxChain make_chain(const Queue& queue, const StreamCase& c, std::int64_t spectra_per_dump,
-                          Dumps& dumps) {
+stage::FxChain make_chain(const std::vector<Queue>& queues, const StreamCase& c,
+                          std::int64_t spectra_per_dump, Dumps& dumps) {
   stage::FxChain::Setup setup;
   setup.channelize = channels_of(c);
   setup.spectra_per_dump = spectra_per_dump;
   setup.max_feed_ticks = c.chunk_bytes / (2 * c.n_inputs) / 64 * 64;
   return stage::FxChain(
-      queue, setup, [](channelize::Channelizer&, const SampleClock&, Tick, Tick) {},
+      queues, setup, [](channelize::Channelizer&, const SampleClock&, Tick, Tick) {},
       [&dumps](stage::RawDump&& dump) {
         dumps.clear();
         dumps.push_back(std::move(dump));
@@ -282,8 +282,11 @@ stage::FxChain make_chain(const Queue& queue, const StreamCase& c, std::int64_t 
 }
 
 /// The same array as `ryle run` has it: chunks of the receiver's page-locked memory, or of pageable
-/// memory, and dumps as vectors.
-Result measure_chain(Queue& queue, const StreamCase& c, const Options& options, bool page_locked) {
+/// memory, and dumps as vectors. Each of several devices gets all samples and has its share of the
+/// channels.
+Result measure_chain(const std::vector<Queue>& queues, const StreamCase& c, const Options& options,
+                     bool page_locked) {
+  Queue queue = queues.front();
   const std::int64_t ticks = c.chunk_bytes / (2 * c.n_inputs) / 64 * 64;
   const std::int64_t chunk_bytes = 2 * c.n_inputs * ticks;
   Result r = row_of(c, chunk_bytes, queue.back_end() == BackEnd::cuda);
@@ -297,7 +300,7 @@ Result measure_chain(Queue& queue, const StreamCase& c, const Options& options, 
     return page_locked ? chunks[at].data() : pageable[at].data();
   };
   const SampleClock clock{0, {1000000, 1}};
-  const auto first = [&](const Queue& on, std::int64_t n_spectra) {
+  const auto first = [&](const std::vector<Queue>& on, std::int64_t n_spectra) {
     Dumps dumps;
     auto chain = make_chain(on, c, n_spectra, dumps);
     chain.feed(samples_of(0), 0, std::min(ticks, (n_spectra + c.n_taps) * c.n_channels), {}, 0,
@@ -305,7 +308,11 @@ Result measure_chain(Queue& queue, const StreamCase& c, const Options& options, 
     chain.flush();
     return std::move(dumps.at(0).sums);
   };
-  const correlate::Sums want = first(Queue::cpu(), 100), found = first(queue, 100);
+  const correlate::Sums want = first({Queue::cpu()}, 100), found = first(queues, 100);
+  if (queues.size() > 1) {
+    r.device = std::to_string(queues.size()) + " x " + r.device;
+    r.sizes.emplace_back("n_devices", queues.size());
+  }
   r.verified = want.counts == found.counts && want.integer.size() == found.integer.size();
   for (std::size_t k = 0; r.verified && k < want.integer.size(); ++k)
     r.verified = close(want.integer[k], found.integer[k]);
@@ -313,7 +320,7 @@ Result measure_chain(Queue& queue, const StreamCase& c, const Options& options, 
   // About a dump a second.
   const std::int64_t per_dump =
       options.quick ? 64 : 50'000'000'000 / (2 * c.n_inputs * c.n_channels);
-  auto chain = make_chain(queue, c, per_dump, dumps);
+  auto chain = make_chain(queues, c, per_dump, dumps);
   r.implementation = std::string("run, ") + (page_locked ? "page-locked" : "pageable") + ": " +
                      std::string(chain.channelizer().implementation()) + ", " +
                      std::string(chain.correlator().implementation());
@@ -349,7 +356,7 @@ void bench_stream(const Options& options, const Emit& emit, const StreamOptions&
     const StreamCase c{SampleFormat::ci8, 8, 16, 8, 1 << 18};
     emit(measure(queue, c, options, 0));
     for (const bool page_locked : {true, false})
-      emit(measure_chain(queue, c, options, page_locked));
+      emit(measure_chain({queue}, c, options, page_locked));
     return;
   }
   const auto case_of = [](std::int64_t n_inputs, std::int64_t chunk_mib, int n_slots) {
@@ -375,9 +382,14 @@ void bench_stream(const Options& options, const Emit& emit, const StreamOptions&
   for (const std::int64_t n_inputs : {128, 512}) {
     for (const bool page_locked : {true, false}) {
       if (wanted(page_locked ? "run, page-locked" : "run, pageable"))
-        emit(measure_chain(queue, case_of(n_inputs, 64, stream.n_slots), options, page_locked));
+        emit(measure_chain({queue}, case_of(n_inputs, 64, stream.n_slots), options, page_locked));
     }
   }
+  std::vector<Queue> all;
+  const auto n_devices = static_cast<int>(list_devices().size()) - 1;
+  for (int k = 0; !on_cpu && k < n_devices; ++k) all.push_back(Queue::cuda(k));
+  if (all.size() > 1 && wanted("run, all devices"))
+    emit(measure_chain(all, case_of(512, 64, stream.n_slots), options, true));
 }
 
 }  // namespace ryle::bench

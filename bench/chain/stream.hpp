@@ -10,7 +10,7 @@ namespace ryle::bench {
 struct StreamOptions {
   std::int64_t chunk_mib = 256;  ///< 0: those of the search, each with several numbers of slots
   int n_slots = 4;
-  std::string only;  ///< of "chunks", "arrays", "run, page-locked", "run, pageable"; "" = all
+  std::string only;  ///< of "chunks", "arrays", "run, ..." as in bench_stream(); "" = all
 };
 
 /// Samples in page-locked memory through F and X to sums in page-locked memory, on the CUDA device:
