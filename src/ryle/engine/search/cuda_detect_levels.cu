@@ -542,8 +542,10 @@ __global__ void __launch_bounds__(kLimitThreads)
     TrialScreen& screen = work.screens[first + k];
     TrialScreen own{};
     own.searched = s.sigma > 0;
-    own.low = static_cast<int>(floor(s.mu - 6 * s.sigma));
-    while (ldexp(2046.0, own.shift) < 16 * s.sigma && own.shift < 20) ++own.shift;
+    // What is below the mean counts as the mean anyway where windows cover more than one width.
+    const double below = table.covering ? 1.5 : 6, above = table.covering ? 6 : 10;
+    own.low = static_cast<int>(floor(s.mu - below * s.sigma));
+    while (ldexp(2046.0, own.shift) < (below + above) * s.sigma && own.shift < 20) ++own.shift;
     own.mean = 1 + static_cast<int>(ceil(ldexp(s.mu - own.low, -own.shift)));
     int* of_trial = limits[warp];
     for (int slot = lane; slot < kScreenSlots; slot += 32) of_trial[slot] = 65535;

@@ -15,7 +15,7 @@
 namespace ryle::search::detail {
 namespace {
 
-constexpr int kScreenThreads = 64;  // a warp for full data, one for halved
+constexpr int kScreenThreads = 64;
 constexpr int kHalfSegment = kSegment / 2;
 constexpr int kReach = 32;  // widest boxcar of a level
 constexpr int kTopUnit = 2047;
@@ -65,6 +65,7 @@ __host__ __device__ constexpr int room_of(int level, int max_halvings) {
 /// Values to units.
 struct Units {
   unsigned low2, high2, add2, mask2;  // packed
+  unsigned one2, end2;                // the same of units of 1, for halves added one by one
   int shift;
   long long low, high;
 
@@ -76,10 +77,15 @@ struct Units {
     low2 = 0x10001u * static_cast<unsigned>(max(s.low, 0));
     high2 = 0x10001u * static_cast<unsigned>(min(high, 65535ll));
     add2 = 0x10001u * (round + (1u << shift) - static_cast<unsigned>(s.low));
+    one2 = 0x10001u * ((1u - static_cast<unsigned>(s.low)) & 0xffffu);
+    end2 = high2 - low2 + 0x10001u;
     mask2 = 0x10001u * (0xffffu >> shift);
   }
-  /// Two 16-bit values; no half borrows or carries.
+  /// Two 16-bit values; no half borrows or carries. kWhole: units of 1, the lowest at
+  /// least 1.
+  template <bool kWhole>
   __device__ unsigned pair(unsigned x) const {
+    if (kWhole) return __viaddmin_u16x2(__vmaxu2(x, low2), one2, end2);
     return ((__vminu2(__vmaxu2(x, low2), high2) + add2) >> shift) & mask2;
   }
   __device__ unsigned one(long long x) const {
@@ -94,7 +100,7 @@ __device__ __forceinline__ uint2 units_at(const T* x, std::int64_t c, std::int64
                                           bool vectors, const Units& units) {
   if (vectors && c + 4 <= n_columns) {
     const uint2 w = __ldg(reinterpret_cast<const uint2*>(x + c));
-    return {units.pair(w.x), units.pair(w.y)};
+    return {units.pair<false>(w.x), units.pair<false>(w.y)};
   }
   unsigned u[4];
 #pragma unroll
@@ -108,11 +114,35 @@ __device__ __forceinline__ void place_units(uint2 a, uint2 b, int p, unsigned* w
   *reinterpret_cast<uint4*>(words + padded(p)) = {
       __byte_perm(a.x, b.x, 0x5410), __byte_perm(a.x, b.x, 0x7632), __byte_perm(a.y, b.y, 0x5410),
       __byte_perm(a.y, b.y, 0x7632)};
+  if (((__vmaxu2(__vimax3_u16x2(a.x, a.y, b.x), b.y) + 0x10001u) & 0x08000800u) == 0) return;
   const unsigned most_a = __vmaxu2(a.x, a.y) + 0x10001u, most_b = __vmaxu2(b.x, b.y) + 0x10001u;
-  if (((most_a | most_b) & 0x08000800u) == 0) return;
   const int cell = p / 64, other = (p + kHalfSegment) / 64;
   if ((most_a & 0x08000800u) != 0) atomicOr(saturated + cell / 32, 1u << cell % 32);
   if ((most_b & 0x08000800u) != 0) atomicOr(saturated + other / 32, 1u << other % 32);
+}
+
+template <bool kWhole>
+__device__ void fill_pairs(const uint2* from, int first, int n_words, const Units& units,
+                           unsigned* words, unsigned* saturated) {
+  constexpr int kAhead = 5;  // loads on their way, twice
+  constexpr int kStep = 4 * kScreenThreads;
+  for (int p = first; p < n_words; p += kAhead * kStep) {
+    uint2 a[kAhead] = {}, b[kAhead] = {};
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) {
+      const int at = p + k * kStep;
+      if (at >= n_words) continue;
+      a[k] = __ldg(from + at / 4);
+      b[k] = __ldg(from + (at + kHalfSegment) / 4);
+    }
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) {
+      const int at = p + k * kStep;
+      if (at >= n_words) continue;
+      place_units({units.pair<kWhole>(a[k].x), units.pair<kWhole>(a[k].y)},
+                  {units.pair<kWhole>(b[k].x), units.pair<kWhole>(b[k].y)}, at, words, saturated);
+    }
+  }
 }
 
 template <class T>
@@ -132,51 +162,59 @@ __device__ void fill_units(const DeviceInput& in, const T* x, std::int64_t colum
     }
     return;
   }
-  constexpr int kAhead = 5;  // loads on their way, twice
   const auto* from = reinterpret_cast<const uint2*>(x + column);
-  for (int p = first; p < n_words; p += kAhead * kStep) {
-    uint2 a[kAhead] = {}, b[kAhead] = {};
-#pragma unroll
-    for (int k = 0; k < kAhead; ++k) {
-      const int at = p + k * kStep;
-      if (at >= n_words) continue;
-      a[k] = __ldg(from + at / 4);
-      b[k] = __ldg(from + (at + kHalfSegment) / 4);
-    }
-#pragma unroll
-    for (int k = 0; k < kAhead; ++k) {
-      const int at = p + k * kStep;
-      if (at >= n_words) continue;
-      place_units({units.pair(a[k].x), units.pair(a[k].y)},
-                  {units.pair(b[k].x), units.pair(b[k].y)}, at, words, saturated);
-    }
-  }
+  // From 1 on: no value above the lowest leaves 16 bits.
+  if (screen.shift == 0 && screen.low >= 1)
+    fill_pairs<true>(from, first, n_words, units, words, saturated);
+  else
+    fill_pairs<false>(from, first, n_words, units, words, saturated);
 }
 
-/// Pairs of units averaged, upwards; four words a lane.
-__device__ void halve(const unsigned* from, unsigned* to, int n_words, int lane) {
+/// Pairs of units averaged, upwards, four words: those from word p on.
+__device__ __forceinline__ uint4 halved(const unsigned* from, int p) {
   const auto mean = [](unsigned a, unsigned b) { return ((a + b + 0x10001u) >> 1) & 0x0fff0fffu; };
-  for (int p = 4 * lane; p < n_words; p += 128) {
-    const uint4 a = *reinterpret_cast<const uint4*>(from + padded(2 * p));
-    const uint4 b = *reinterpret_cast<const uint4*>(from + padded(2 * p + 4));
-    *reinterpret_cast<uint4*>(to + padded(p)) = {mean(a.x, a.y), mean(a.z, a.w), mean(b.x, b.y),
-                                                 mean(b.z, b.w)};
+  const uint4 a = *reinterpret_cast<const uint4*>(from + padded(2 * p));
+  const uint4 b = *reinterpret_cast<const uint4*>(from + padded(2 * p + 4));
+  return {mean(a.x, a.y), mean(a.z, a.w), mean(b.x, b.y), mean(b.z, b.w)};
+}
+/// Of all data, by all threads; the first level takes the place of the data.
+__device__ void halve_all(unsigned* words, int levels) {
+  constexpr int kStep = 4 * kScreenThreads;
+  constexpr int kOwn = (kHalfSegment / 2 + (kReach << (kMaxHalvings - 1))) / kStep;
+  const int first = 4 * static_cast<int>(threadIdx.x);
+  uint4 own[kOwn];
+#pragma unroll
+  for (int k = 0; k < kOwn; ++k)
+    if (first + k * kStep < words_of(1, levels)) own[k] = halved(words, first + k * kStep);
+  __syncthreads();
+#pragma unroll
+  for (int k = 0; k < kOwn; ++k)
+    if (first + k * kStep < words_of(1, levels))
+      *reinterpret_cast<uint4*>(words + padded(first + k * kStep)) = own[k];
+  __syncthreads();
+  unsigned* at = words;
+  for (int h = 2; h <= levels; ++h) {
+    unsigned* next = at + room_of(h - 1, levels);
+    for (int p = first; p < words_of(h, levels); p += kStep)
+      *reinterpret_cast<uint4*>(next + padded(p)) = halved(at, p);
+    __syncthreads();
+    at = next;
   }
-  __syncwarp();
 }
 
-/// Largest sum of every window over the 64 starts from run[0] on (32 if not `whole`), in both
-/// halves. Carries between the halves are worth one unit.
+/// Largest sum of every window over 32 of the 64 starts from run[0] on, those from 32 `part` on, in
+/// both halves. Carries between the halves are worth one unit.
 template <class Windows>
-__device__ __forceinline__ void largest(const unsigned* run, bool whole, unsigned mean2,
+__device__ __forceinline__ void largest(const unsigned* run, int part, unsigned mean2,
                                         unsigned (&most)[Windows::kN]) {
   unsigned ring[kReach];  // prefix sums at the starts t .. t + 31
   unsigned sum = 0, last = 0;
 #pragma unroll
   for (int k = 0; k < Windows::kN; ++k) most[k] = 0;
+  const unsigned* own = run + kReach * part;
 #pragma unroll
   for (int g = 0; g < kReach / 4; ++g) {
-    const uint4 w = reinterpret_cast<const uint4*>(run)[g];
+    const uint4 w = reinterpret_cast<const uint4*>(own)[g];
     const unsigned u[4] = {w.x, w.y, w.z, w.w};
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
@@ -185,29 +223,39 @@ __device__ __forceinline__ void largest(const unsigned* run, bool whole, unsigne
       last = Windows::kRectified ? __vmaxu2(u[k], mean2) : u[k];
     }
   }
-#pragma unroll 1
-  for (int half = 0; half < (whole ? 2 : 1); ++half) {
-    const unsigned* ahead = run + padded(kReach + kReach * half);
+  const unsigned* ahead = run + padded(kReach + kReach * part);
 #pragma unroll
-    for (int g = 0; g < kReach / 4; ++g) {
-      const uint4 w = reinterpret_cast<const uint4*>(ahead)[g];
-      const unsigned u[4] = {w.x, w.y, w.z, w.w};
+  for (int g = 0; g < kReach / 4; ++g) {
+    const uint4 w = reinterpret_cast<const uint4*>(ahead)[g];
+    const unsigned u[4] = {w.x, w.y, w.z, w.w};
 #pragma unroll
-      for (int m = 0; m < 4; ++m) {
-        const int i = 4 * g + m;
-        sum += last;
-        last = Windows::kRectified ? __vmaxu2(u[m], mean2) : u[m];
-        const unsigned minus = 0u - ring[i];
+    for (int m = 0; m < 4; ++m) {
+      const int i = 4 * g + m;
+      sum += last;
+      last = Windows::kRectified ? __vmaxu2(u[m], mean2) : u[m];
+      const unsigned minus = 0u - ring[i];
 #pragma unroll
-        for (int k = 0; k < Windows::kN; ++k) {
-          const int width = Windows::width(k);
-          const unsigned end = width == kReach ? sum : ring[(i + width) % kReach];
-          most[k] = __viaddmax_u16x2(end, minus, most[k]);
-        }
-        ring[i] = sum;
+      for (int k = 0; k < Windows::kN; ++k) {
+        const int width = Windows::width(k);
+        const unsigned end = width == kReach ? sum : ring[(i + width) % kReach];
+        most[k] = __viaddmax_u16x2(end, minus, most[k]);
       }
+      ring[i] = sum;
     }
   }
+}
+
+/// The larger of both warps', in the first.
+template <int N>
+__device__ __forceinline__ void join(unsigned (&most)[N], unsigned (*others)[32], int lane) {
+  if (threadIdx.x >= 32) {
+#pragma unroll
+    for (int k = 0; k < N; ++k) others[k][lane] = most[k];
+  }
+  __syncthreads();
+  if (threadIdx.x >= 32) return;
+#pragma unroll
+  for (int k = 0; k < N; ++k) most[k] = __vmaxu2(most[k], others[k][lane]);
 }
 
 /// Blocks of one segment: those that reach a limit go to the list.
@@ -265,6 +313,8 @@ __global__ void __launch_bounds__(kScreenThreads)
   extern __shared__ __align__(16) unsigned words[];
   // Cells of 64 columns with a value at the top: 64 of the segment, and those its boxcars reach.
   __shared__ unsigned saturated[4];
+  __shared__ unsigned others[Full::kN][32];
+  static_assert(Halved::kN <= Full::kN);
   const int trial = static_cast<int>(blockIdx.x) / n_segments;
   const int segment = static_cast<int>(blockIdx.x) - trial * n_segments;
   const TrialScreen& screen = screens[trial];
@@ -278,29 +328,28 @@ __global__ void __launch_bounds__(kScreenThreads)
   __syncthreads();
   const Reporter reporter{in, table, list, saturated, trial, segment};
   const unsigned mean2 = 0x10001u * static_cast<unsigned>(screen.mean);
-  if (threadIdx.x < 32) {
+  const int part = static_cast<int>(threadIdx.x) / 32;  // of the starts
+  {
     unsigned most[Full::kN];
-    largest<Full>(words + padded(64 * lane), true, mean2, most);
-    reporter.compare(0, lane, lane + 32, most, screen.limits);
-    return;
+    largest<Full>(words + padded(64 * lane), part, mean2, most);
+    join(most, others, lane);
+    if (part == 0) reporter.compare(0, lane, lane + 32, most, screen.limits);
   }
+  if (levels == 0) return;
+  halve_all(words, levels);
   // Lanes 0..15 take the first halving, 16..23 the second and so on, 31 the sixth, which has one
   // block only: both its halves.
   const int level = lane == 31 ? 6 : 5 - (31 - __clz(31 - lane));
-  unsigned* at = words;
   const unsigned* run = words;
-  for (int h = 1; h <= levels; ++h) {
-    unsigned* next = at + room_of(h - 1, levels);
-    halve(at, next, words_of(h, levels), lane);
-    at = next;
-    if (h == level) run = at;
-  }
-  if (level > levels) return;
+  for (int h = 1; h < min(level, levels); ++h) run += room_of(h, levels);
   const int block = lane - (32 - (32 >> (level - 1)));
-  unsigned most[Halved::kN];
-  largest<Halved>(run + padded(64 * block), level < 6, mean2, most);
-  reporter.compare(level, block, level < 6 ? block + (32 >> level) : block, most,
-                   screen.limits + kFullSlots + kHalvedSlots * (level - 1));
+  unsigned most[Halved::kN] = {};
+  if (level <= levels && (part == 0 || level < 6))
+    largest<Halved>(run + padded(64 * block), part, mean2, most);
+  join(most, others, lane);
+  if (part == 0 && level <= levels)
+    reporter.compare(level, block, level < 6 ? block + (32 >> level) : block, most,
+                     screen.limits + kFullSlots + kHalvedSlots * (level - 1));
 }
 
 /// @eq S/N = (sum_W x - W mu) / (sigma sqrt(W w)), rounded operation by operation as on the CPU
@@ -392,9 +441,7 @@ void launch_screen(const DeviceInput& in, const BoxcarTable& table, const TrialS
   if (blocks > 0x7fffffff)
     throw ConfigError("cuda detection: " + std::to_string(in.n_trials) + " trials of " +
                       std::to_string(in.n_columns) + " columns; search fewer at a time");
-  std::size_t bytes = 0;
-  for (int h = 0; h <= table.max_halvings; ++h)
-    bytes += 4 * static_cast<std::size_t>(room_of(h, table.max_halvings));
+  const std::size_t bytes = 4 * static_cast<std::size_t>(room_of(0, table.max_halvings));
   const auto of = [&]<class T>(T) {
     return table.covering ? screen_boxcars<T, CoveringWindows, CoveringHalvedWindows>
                           : screen_boxcars<T, OwnWindows, OwnHalvedWindows>;
