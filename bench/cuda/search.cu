@@ -158,7 +158,7 @@ void measure_plan(Queue& queue, const Options& options, const Emit& emit,
     r.verified = verify_sums(blocks, config, found, n_outputs);
   } else {
     search::DedisperseConfig on_cpu = config;
-    on_cpu.implementation = "fdmt";
+    on_cpu.implementation = config.implementation;
     std::vector<std::uint16_t> expected(found.size());
     search::make_dedisperser(host, on_cpu)
         ->execute(host, blocks.host.data(), blocks.stride, n_outputs, expected.data(), n_outputs);
@@ -168,6 +168,7 @@ void measure_plan(Queue& queue, const Options& options, const Emit& emit,
   r.useful_ops = static_cast<double>(kChannels * n_outputs) * static_cast<double>(config.n_trials);
   time_row(r, queue, options, n_outputs, dedisperse);
   emit(r);
+  if (config.implementation == "subband") return;  // boxcars have their rows
 
   // The wait for statistics and the way of tokens to the host are in it.
   search::DetectConfig boxcars;
@@ -262,7 +263,13 @@ void bench_search_cuda(const Options& options, const Emit& emit) {
                                         *std::max_element(tree.delays.begin(), tree.delays.end()));
   const Blocks blocks(queue, n_outputs + longest + 1);
   measure_plan(queue, options, emit, exact, blocks, true);
-  if (!named) measure_plan(queue, options, emit, tree, blocks, false);
+  if (named) return;
+  measure_plan(queue, options, emit, tree, blocks, false);
+  // Channels up to a sample off their delays.
+  auto subbands = exact;
+  subbands.implementation = "subband";
+  subbands.smear_samples = 1;
+  measure_plan(queue, options, emit, subbands, blocks, false);
 }
 
 }  // namespace ryle::bench

@@ -72,6 +72,29 @@ TEST(DevicePlan, SaysWhatEachDeviceHolds) {
   EXPECT_GT(trees.at("trees"), 0);
 }
 
+// Without a device here its memory is not known: by the sweep, and by how long candidates may wait.
+TEST(DevicePlan, ChoosesBlocks) {
+  const test::Scratch scratch;
+  const auto chosen = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> set{"search.block_samples=0", "search.blocks=0"};
+    set.insert(set.end(), more.begin(), more.end());
+    const auto config = five_beams(scratch, set);
+    return with_search_blocks(config, live_beams(config)).search;
+  };
+  const SearchConfig on_cpu = chosen({"runtime.device=cpu"});
+  EXPECT_EQ(on_cpu.block_samples, 4096);
+  EXPECT_EQ(on_cpu.blocks, 3);
+  if (!cuda_unavailable_reason().empty()) {
+    const SearchConfig on_device = chosen({"runtime.device=cuda:0", "search.block_max_s=10"});
+    EXPECT_EQ(on_device.block_samples, 8192);
+    EXPECT_EQ(on_device.blocks, 2);
+    // Samples of 0.4096 ms; a second holds two steps of 1024.
+    EXPECT_EQ(chosen({"runtime.device=cuda:0"}).block_samples, 2048);
+  }
+  const auto given = five_beams(scratch, {"runtime.device=cuda:0"});
+  EXPECT_EQ(with_search_blocks(given, live_beams(given)).search.block_samples, kBlock);
+}
+
 TEST(DevicePlan, IsPartOfThePlan) {
   const test::Scratch scratch;
   const auto config = five_beams(scratch, {"runtime.device=cuda:0"});

@@ -244,9 +244,26 @@ void BeamChain::upload(const BeamInput& input) {
 }
 
 void BeamChain::feed(const BeamInput& input) {
+  if (segment_ < 0) start(input);  // what cannot be made is no loss
+#if RYLE_MUTANT == 1559
+  take(input);
+#else
+  loss_.guard([&] { take(input); });
+#endif
+}
+
+void BeamChain::start(const BeamInput& input) {
+  for (const auto& share : shares_) share->engine->reset();
+  const std::int64_t interval = input.first_tick / update_;
+  point(input, interval);
+  begin(input);
+  segment_ = input.segment;
+  interval_ = interval;
+}
+
+void BeamChain::take(const BeamInput& input) {
   const auto start = std::chrono::steady_clock::now();
   RYLE_ASSERT(input.n_spectra % kPacket == 0 && input.first_tick % kPacket == 0);
-  const bool first = segment_ < 0;
   if (input.segment != segment_)
     for (const auto& share : shares_) share->engine->reset();
   if (on_devices_) upload(input);
@@ -254,12 +271,7 @@ void BeamChain::feed(const BeamInput& input) {
     const Tick tick = input.first_tick + done;
     const std::int64_t interval = tick / update_;
     const bool other = input.segment != segment_ || interval != interval_;
-    if (first && done == 0) {
-      point(input, interval);
-      begin(input);
-    } else if (other && sky_.moves()) {
-      point(input, interval);
-    }
+    if (other && sky_.moves()) point(input, interval);
     segment_ = input.segment;
     interval_ = interval;
     const std::int64_t n =
@@ -364,7 +376,7 @@ void BeamChain::finish(RunSummary& summary) {
   const double cells = static_cast<double>(samples_ * config_.n_channels);
   b.absent_fraction = cells > 0 ? absent_cells_ / cells : 0;
   summary.implementations.emplace_back(implementation());
-  for (const auto& consumer : consumers_) consumer->finish(summary);
+  for (const auto& consumer : consumers_) loss_.guard_end([&] { consumer->finish(summary); });
 }
 
 }  // namespace ryle::stage

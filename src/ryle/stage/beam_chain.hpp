@@ -15,6 +15,7 @@
 #include "ryle/stage/beam_chunk.hpp"
 #include "ryle/stage/beam_summary.hpp"
 #include "ryle/stage/config.hpp"
+#include "ryle/stage/device_loss.hpp"
 #include "ryle/stage/search_device.hpp"
 #include "ryle/telescope/beams_file.hpp"
 
@@ -63,11 +64,16 @@ class BeamChain {
   BeamChain(const BeamChain&) = delete;
   BeamChain& operator=(const BeamChain&) = delete;
 
+  /// Does nothing once a device is lost.
   void feed(const BeamInput& input);
-  /// Publishes what the consumers have.
+  /// Publishes what the consumers have, of devices that were lost, too.
   void finish(RunSummary& summary);
+  /// Throws DeviceError (in flight) if a device was lost, after finish().
+  void report_loss(const RunSummary& summary) const { loss_.report(summary); }
 
+  /// A consumer has given up.
   bool failed() const;
+  bool lost() const { return loss_.lost(); }
   double data_s() const { return data_s_; }
   double busy_s() const { return busy_s_; }
   std::int64_t samples() const { return samples_; }
@@ -75,6 +81,8 @@ class BeamChain {
 
  private:
   struct Share;
+  void start(const BeamInput& input);
+  void take(const BeamInput& input);
   void add_share(Queue queue, BeamShare rows);
   void upload(const BeamInput& input);
   void form(const beamform::Input& in, std::int64_t first, std::int64_t n_windows);
@@ -99,6 +107,7 @@ class BeamChain {
   std::int64_t segment_ = -1, interval_ = 0, weights_tai_ns_ = 0;
   std::int64_t samples_ = 0, updates_ = 0;
   double absent_cells_ = 0, data_s_ = 0, busy_s_ = 0;
+  DeviceLoss loss_;
 };
 
 }  // namespace ryle::stage

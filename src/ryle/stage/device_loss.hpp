@@ -7,7 +7,8 @@
 
 namespace ryle::stage {
 
-/// A device that fails in flight takes the open integration (or image) with it and no more: those
+/// A device that fails in flight takes the open integration (image, chunk of beams) with it and no
+/// more: those
 /// before are whole, are published, and then the run ends with the error.
 class DeviceLoss {
  public:
@@ -24,11 +25,22 @@ class DeviceLoss {
       what_ = error.what();
     }
   }
+  /// The same for what must be done all the same: giving out what is whole.
+  template <class Work>
+  void guard_end(const Work& work) {
+    try {
+      work();
+    } catch (const DeviceError& error) {
+      if (!lost()) what_ = error.what();
+    }
+  }
   bool lost() const { return !what_.empty(); }
   /// Throws DeviceError (in flight) if the device was lost: after everything whole was published.
   void report(const RunSummary& summary) const {
     if (!lost()) return;
     std::string published = "; " + std::to_string(summary.integrations) + " integrations";
+    if (summary.beams)
+      published = "; " + std::to_string(summary.beams->samples) + " samples of beams";
     if (summary.image) published += ", " + std::to_string(summary.image->images) + " images";
     published += " were whole before it failed";
     for (std::size_t k = 0; k < summary.products.size(); ++k)

@@ -85,6 +85,7 @@ class LiveBeamRun final : public LivePath {
       summary.warnings.emplace_back("nothing was made: no data arrived on " +
                                     config_.source.listen.front() + " (state " + summary.state +
                                     ")");
+    chain_->report_loss(summary);
     return summary;
   }
 
@@ -107,7 +108,9 @@ class LiveBeamRun final : public LivePath {
     ring_->take(chunk, freed_);
     for (Chunk* old : freed_) source_->release(old);
   }
-  bool failed() const override { return config_.output.on_disk_full == "stop" && chain_->failed(); }
+  bool failed() const override {
+    return chain_->lost() || (config_.output.on_disk_full == "stop" && chain_->failed());
+  }
   double data_s() const override { return chain_->data_s(); }
   double busy_s() const override { return chain_->busy_s(); }
   void count(Progress& progress) const override { progress.beam_samples = chain_->samples(); }

@@ -279,8 +279,18 @@ void LiveSearch::take(const BeamChunk& chunk) { content_->gatherer.take(chunk, c
 
 void LiveSearch::finish(RunSummary& summary) {
   Content& me = *content_;
-  me.gatherer.finish();
+  std::string lost;
+  try {
+    me.gatherer.finish();
+  } catch (const DeviceError& e) {  // the last samples are gone, what was found is not
+    lost = e.what();
+    me.gatherer.messages().close();
+  }
   me.thread->join();
+  if (!lost.empty() && me.error.empty()) {
+    me.error = lost;
+    me.failed = true;
+  }
   try {  // what was found before a failure, too
     if (!me.begun && !me.failed) me.products.begin(me.description);
     me.description.n_samples = static_cast<std::int64_t>(
