@@ -76,42 +76,58 @@ inline double noise_free_recovery(const search::Band& band, const std::vector<do
   });
   const auto middle = nearest - dms.begin();
   const auto widths = search::boxcar_widths(max_width);
+  const auto lowest = std::max<std::ptrdiff_t>(0, middle - 2);
+  const auto n_trials = static_cast<std::size_t>(
+      std::min<std::ptrdiff_t>(std::ssize(dms) - 1, middle + 2) - lowest + 1);
+  const auto reach = static_cast<std::int64_t>(8 * pulse.fwhm) + 64;
+  const std::int64_t first = static_cast<std::int64_t>(pulse.tick) - reach;
+  std::vector<std::vector<double>> sums(
+      n_trials, std::vector<double>(static_cast<std::size_t>(2 * reach + 1)));
+  double squares = 0;
+  for (std::int64_t c = 0; c < band.n_channels(); ++c) {
+    std::vector<std::int64_t> shifts;
+    for (std::size_t k = 0; k < n_trials; ++k)
+      shifts.push_back(
+          first + std::llround(band.delay_samples(c, dms[static_cast<std::size_t>(lowest) + k])));
+    pulse.walk(band, c, [&](std::int64_t t, double p) {
+      squares += p * p;
+      for (std::size_t k = 0; k < n_trials; ++k)
+        if (t >= shifts[k] && t - shifts[k] < std::ssize(sums[k]))
+          sums[k][static_cast<std::size_t>(t - shifts[k])] += p;
+    });
+  }
   double best = 0;
-  for (auto k = std::max<std::ptrdiff_t>(0, middle - 2);
-       k <= std::min<std::ptrdiff_t>(std::ssize(dms) - 1, middle + 2); ++k) {
-    const auto reach = static_cast<std::int64_t>(8 * pulse.fwhm) + 64;
-    const std::int64_t first = static_cast<std::int64_t>(pulse.tick) - reach;
-    std::vector<double> sum(static_cast<std::size_t>(2 * reach + 1), 0.0);
-    for (std::int64_t c = 0; c < band.n_channels(); ++c) {
-      const std::int64_t shift =
-          first + std::llround(band.delay_samples(c, dms[static_cast<std::size_t>(k)]));
-      pulse.walk(band, c, [&](std::int64_t t, double p) {
-        if (t >= shift && t - shift < std::ssize(sum))
-          sum[static_cast<std::size_t>(t - shift)] += p;
-      });
-    }
+  for (auto& sum : sums) {
     for (std::size_t t = 1; t < sum.size(); ++t) sum[t] += sum[t - 1];
     for (const std::int64_t w : widths)
       for (auto t = static_cast<std::size_t>(w); t < sum.size(); ++t)
         best = std::max(best, (sum[t] - sum[t - static_cast<std::size_t>(w)]) /
                                   std::sqrt(static_cast<double>(w * band.n_channels())));
   }
-  return best / pulse.ideal(band);
+  return best / std::sqrt(squares);
 }
 
-/// Codes of a deviation in sigma, as receivers give them. 4 bit: 16 levels of 1 / 2.983 sigma; 2
-/// bit: 4 levels of 0.996 sigma; 1 bit: the sign.
-inline float quantized(float x, int bits) {
-  switch (bits) {
-    case 8:
-      return std::clamp(std::nearbyint(96 + 16 * x), 0.0f, 255.0f);
-    case 4:
-      return std::clamp(std::floor(8 + 2.983f * x), 0.0f, 15.0f);
-    case 2:
-      return std::clamp(std::floor(2 + 1.004f * x), 0.0f, 3.0f);
-    default:
-      return x > 0 ? 1.0f : 0.0f;
+/// Deviations in sigma to codes, as receivers give them. 8 bit: rne(96 + 16 x). 4 bit: 16 levels of
+/// 1 / 2.983 sigma; 2 bit: 4 levels of 0.996 sigma; 1 bit: the sign. Loops without calls.
+inline void quantize(float* x, std::int64_t n, int bits) {
+  const auto each = [&](const auto& code) {
+    for (std::int64_t k = 0; k < n; ++k) x[k] = code(x[k]);
+  };
+  const auto whole = [](float v) { return static_cast<float>(static_cast<int>(v)); };
+  if (bits == 8) {
+    constexpr float kRound = 12582912;  // 1.5 x 2^23: what is added to it is rounded to even
+    each([](float v) { return (std::clamp(96 + 16 * v, 0.0f, 255.0f) + kRound) - kRound; });
+  } else if (bits == 4) {
+    each([&](float v) { return whole(std::clamp(8 + 2.983f * v, 0.0f, 15.0f)); });
+  } else if (bits == 2) {
+    each([&](float v) { return whole(std::clamp(2 + 1.004f * v, 0.0f, 3.0f)); });
+  } else {
+    each([](float v) { return v > 0 ? 1.0f : 0.0f; });
   }
+}
+inline float quantized(float x, int bits) {
+  quantize(&x, 1, bits);
+  return x;
 }
 /// S/N left of a weak signal: the root of eta of the quantizer table (one input of a product).
 inline double quantizer_efficiency(int bits) {

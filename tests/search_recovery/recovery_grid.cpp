@@ -6,8 +6,12 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <functional>
 #include <limits>
+#include <map>
+#include <mutex>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -39,10 +43,9 @@ constexpr std::array<Variant, 5> kVariants{{{"8 bit", 8, "auto"},
 struct Options {
   int phases = 4, seeds = 1, fewer_seeds = 1;
   int n_threads = 1;
-  double limit_s = 1e9;  ///< no further seeds are begun after it
-  std::size_t only_dm =
-      kDms.size();  ///< one DM of 8 bit alone, its pulses listed; the page is empty
+  double limit_s = 1e9;  ///< nothing is begun after it
   std::string picture;
+  std::string results;  ///< what is in this file is not done again; "" = none
 };
 
 /// Bodies 0 .. n - 1 on several threads; results must not depend on their order.
@@ -55,36 +58,95 @@ void in_parallel(int n_threads, std::size_t n, const std::function<void(std::siz
     });
 }
 
+/// Pulses of one job: every fourth of 16 phases, or whatever fewer there are.
+constexpr int kPhasesPerJob = 4;
+
 struct Case {
   std::size_t width;
   Injection pulse;
 };
 
 struct Found {
-  int times = 0;
-  double boxcar = 0, refined = 0, late = 0, dm_off = 0;
+  double times = 0, boxcar = 0, refined = 0, late = 0, dm_off = 0;
 };
 
-/// All pulses of one DM one after another: 1200 samples and 12 widths apart.
-std::vector<Case> cases_of(const search::Band& band, double dm, int phases,
-                           std::int64_t& n_samples) {
-  std::vector<Case> list;
+struct PulseList {
+  std::vector<Case> cases;
+  std::int64_t n_samples = 0;
+};
+/// Pulses of one DM one after another: 1200 samples and 12 widths apart.
+PulseList pulse_list(const search::Band& band, double dm, int phases, int part) {
+  PulseList list;
+  const int n_parts = std::max(1, phases / kPhasesPerJob);
   double tick = 4000;
   for (std::size_t w = 0; w < kWidthsMs.size(); ++w) {
-    for (int phase = 0; phase < phases; ++phase) {
+    for (int phase = part; phase < phases; phase += n_parts) {
       Case c{w, {}};
       c.pulse.fwhm = kWidthsMs[w] * 1e-3 / band.sample_interval_s;
       c.pulse.dm = dm;
       tick += 6 * c.pulse.fwhm + 1200;
       c.pulse.tick = std::floor(tick) + static_cast<double>(phase) / phases;
-      c.pulse.amplitude = kSnr / c.pulse.ideal(band);
-      list.push_back(c);
+      list.cases.push_back(c);
       tick += 6 * c.pulse.fwhm;
     }
   }
-  n_samples = static_cast<std::int64_t>(tick + band.delay_samples(0, dm)) + kGridBlock;
+  list.n_samples = static_cast<std::int64_t>(tick + band.delay_samples(0, dm)) + kGridBlock;
   return list;
 }
+
+/// What pulses add to every channel, for all seeds and bits.
+struct Signal {
+  struct Piece {
+    std::int64_t first, n, at;  // samples; in values
+  };
+  PulseList list;
+  std::vector<Piece> pieces;  // [case][channel]
+  std::vector<float> values;
+};
+
+Signal make_signal(const search::Band& band, const PulseList& list) {
+  Signal s;
+  s.list = list;
+  for (const Case& k : list.cases) {
+    double squares = 0;
+    const std::size_t begin = s.values.size();
+    for (std::int64_t c = 0; c < band.n_channels(); ++c) {
+      Signal::Piece piece{0, 0, std::ssize(s.values)};
+      k.pulse.walk(band, c, [&](std::int64_t t, double p) {
+        if (piece.n++ == 0) piece.first = t;
+        s.values.push_back(static_cast<float>(p));
+        squares += p * p;
+      });
+      s.pieces.push_back(piece);
+    }
+    const auto amplitude = static_cast<float>(kSnr / std::sqrt(squares));
+    for (std::size_t i = begin; i < s.values.size(); ++i) s.values[i] *= amplitude;
+  }
+  return s;
+}
+
+/// Signals of all DMs, made when first asked for.
+class Signals {
+ public:
+  Signals(const search::Band& band, int phases)
+      : band_(band), phases_(phases), made_(kDms.size() * kMostParts) {}
+  const Signal& of(std::size_t dm, int part) {
+    Entry& e = made_[dm * kMostParts + static_cast<std::size_t>(part)];
+    std::call_once(
+        e.once, [&] { e.signal = make_signal(band_, pulse_list(band_, kDms[dm], phases_, part)); });
+    return e.signal;
+  }
+
+ private:
+  static constexpr std::size_t kMostParts = 64;
+  struct Entry {
+    std::once_flag once;
+    Signal signal;
+  };
+  const search::Band& band_;
+  int phases_;
+  std::vector<Entry> made_;
+};
 
 stage::BeamSearchConfig search_config(const search::Band& band) {
   stage::BeamSearchConfig config;
@@ -99,31 +161,29 @@ stage::BeamSearchConfig search_config(const search::Band& band) {
   return config;
 }
 
-/// One block of noise and pulses. @shape data [channel][kGridBlock]
-void make_block(const search::Band& band, const std::vector<Case>& cases, const NoiseTable& table,
-                std::uint64_t seed, std::int64_t first, std::vector<float>& data) {
+/// One block of noise and pulses, as codes. @shape data [channel][kGridBlock]
+void make_block(const search::Band& band, const Signal* signal, const NoiseTable& table,
+                std::uint64_t seed, std::int64_t first, int bits, std::vector<float>& data) {
+  const std::size_t n_cases = signal != nullptr ? signal->list.cases.size() : 0;
   for (std::int64_t c = 0; c < band.n_channels(); ++c) {
     float* row = data.data() + c * kGridBlock;
     table.fill(row, kGridBlock,
                combine(seed, static_cast<std::uint64_t>(c), static_cast<std::uint64_t>(first)));
-    for (const Case& k : cases) {
-      const double at = k.pulse.tick + band.delay_samples(c, k.pulse.dm);
-      const double reach = 5 * k.pulse.fwhm + 20;
-      if (at + reach < static_cast<double>(first) ||
-          at - reach > static_cast<double>(first + kGridBlock))
-        continue;
-      k.pulse.walk(band, c, [&](std::int64_t t, double p) {
-        if (t >= first && t < first + kGridBlock)
-          row[t - first] += static_cast<float>(k.pulse.amplitude * p);
-      });
+    for (std::size_t k = 0; k < n_cases; ++k) {
+      const auto& piece = signal->pieces[k * static_cast<std::size_t>(band.n_channels()) +
+                                         static_cast<std::size_t>(c)];
+      const std::int64_t from = std::max(first, piece.first);
+      const std::int64_t to = std::min(first + kGridBlock, piece.first + piece.n);
+      const float* value = signal->values.data() + piece.at - piece.first;
+      for (std::int64_t t = from; t < to; ++t) row[t - first] += value[t];
     }
+    quantize(row, kGridBlock, bits);
   }
 }
 
 /// Gives every event to its pulse. @return events that belong to none
 int match(const search::Band& band, const std::vector<Case>& cases,
-          const std::vector<stage::BeamEvent>& events, bool list_strangers,
-          std::vector<Found>& found) {
+          const std::vector<stage::BeamEvent>& events, std::vector<Found>& found) {
   int strangers = 0;
   const double per_dm = band.sweep_samples_per_dm();
   for (const auto& e : events) {
@@ -140,24 +200,10 @@ int match(const search::Band& band, const std::vector<Case>& cases,
     }
     if (nearest > 3) {
       ++strangers;
-      if (list_strangers)
-        fmt::print(
-            "no pulse: tick {:.1f} DM {:.2f} fwhm {:.1f} S/N {:.2f}, boxcar {} at {} DM trial "
-            "{} S/N {:.2f}\n",
-            p.tick, p.dm_pc_cm3, p.fwhm_samples, p.snr, e.event.cluster.best.width,
-            e.event.cluster.best.start, e.event.cluster.best.trial,
-            static_cast<double>(e.event.cluster.best.snr));
       continue;
     }
     Found& f = found[best];
-    ++f.times;
-    if (list_strangers && f.times > 1)
-      fmt::print(
-          "again: tick {:.1f} DM {:.2f} fwhm {:.1f} S/N {:.2f}, boxcar {} at {} DM trial {} "
-          "S/N {:.2f}\n",
-          p.tick, p.dm_pc_cm3, p.fwhm_samples, p.snr, e.event.cluster.best.width,
-          e.event.cluster.best.start, e.event.cluster.best.trial,
-          static_cast<double>(e.event.cluster.best.snr));
+    f.times += 1;
     if (static_cast<double>(e.event.cluster.best.snr) < f.boxcar) continue;
     f.boxcar = static_cast<double>(e.event.cluster.best.snr);
     f.refined = p.snr;
@@ -167,41 +213,44 @@ int match(const search::Band& band, const std::vector<Case>& cases,
   return strangers;
 }
 
-/// Pulses of one variant, seed and DM through the search.
+/// A part of the grid that one thread does. Its numbers depend on nothing else.
 struct Job {
-  std::size_t variant = 0, dm = 0;
-  int seed = 0;
-  std::vector<Case> cases;
-  std::vector<Found> found;
-  int strangers = 0;
-  double seconds = 0;  // of data
+  enum class Kind { pulses, ideal, alarms } kind = Kind::pulses;
+  std::size_t variant = 0, dm = 0, width = 0;  // width: ideal only
+  int seed = 0, part = 0;
+  std::vector<double> numbers;  // empty: not done
+
+  std::string key() const {
+    constexpr const char* kNames[] = {"pulses", "ideal", "alarms"};
+    return fmt::format("{} {} {} {} {} {}", kNames[static_cast<int>(kind)], variant, seed, part, dm,
+                       width);
+  }
 };
 
-void run_job(const search::Band& band, const NoiseTable& table, int phases, bool list_strangers,
-             Job& job) {
+/// Pulses of one variant, seed, DM and some phases through the search. @return events of no pulse,
+/// seconds of data, then every pulse
+std::vector<double> find_pulses(const search::Band& band, const NoiseTable& table,
+                                const Signal& signal, const Job& job) {
   const Variant& variant = kVariants[job.variant];
-  std::int64_t n_samples = 0;
-  job.cases = cases_of(band, kDms[job.dm], phases, n_samples);
-  job.seconds = static_cast<double>(n_samples) * band.sample_interval_s;
   auto config = search_config(band);
   config.chain.implementation = variant.implementation;
   stage::BeamSearch search(config);
   std::vector<stage::BeamEvent> events;
   std::vector<float> data(static_cast<std::size_t>(band.n_channels() * kGridBlock));
-  const std::uint64_t seed = combine(100, static_cast<std::uint64_t>(job.seed), job.dm);
-  for (std::int64_t first = 0; first < n_samples; first += kGridBlock) {
-    make_block(band, job.cases, table, seed, first, data);
-    for (float& x : data) x = quantized(x, variant.bits);
+  const std::uint64_t seed =
+      combine(100, static_cast<std::uint64_t>(64 * job.seed + job.part), job.dm);
+  for (std::int64_t first = 0; first < signal.list.n_samples; first += kGridBlock) {
+    make_block(band, &signal, table, seed, first, variant.bits, data);
     search.feed(data.data(), 0, kGridBlock, kGridBlock, events);
   }
   search.finish(events);
-  if (list_strangers) {
-    const auto& spectra = search.counts().normalize.spectra;
-    fmt::print("bursts: {} masked, {} kept as pulses, {} undecided\n", spectra.n_masked_runs,
-               spectra.n_pulses_kept, spectra.n_undecided);
-  }
-  job.found.resize(job.cases.size());
-  job.strangers = match(band, job.cases, events, list_strangers, job.found);
+  std::vector<Found> found(signal.list.cases.size());
+  const int strangers = match(band, signal.list.cases, events, found);
+  std::vector<double> numbers{static_cast<double>(strangers),
+                              static_cast<double>(signal.list.n_samples) * band.sample_interval_s};
+  for (const Found& f : found)
+    numbers.insert(numbers.end(), {f.times, f.boxcar, f.refined, f.late, f.dm_off});
+  return numbers;
 }
 
 struct CellMean {
@@ -229,15 +278,17 @@ double least_of(const Cells& cells) {
   return least;
 }
 
-void add_to(const search::Band& band, const Job& job, Table& table) {
-  for (std::size_t k = 0; k < job.cases.size(); ++k) {
-    CellMean& m = table[job.dm][job.cases[k].width];
-    const Found& f = job.found[k];
-    const Injection& pulse = job.cases[k].pulse;
+void add_to(const search::Band& band, int phases, const Job& job, Table& table) {
+  const PulseList list = pulse_list(band, kDms[job.dm], phases, job.part);
+  for (std::size_t k = 0; k < list.cases.size(); ++k) {
+    CellMean& m = table[job.dm][list.cases[k].width];
+    const double* const n = job.numbers.data() + 2 + 5 * k;
+    const Found f{n[0], n[1], n[2], n[3], n[4]};
+    const Injection& pulse = list.cases[k].pulse;
     ++m.n;
     m.found += f.times > 0 ? 1 : 0;
     m.doubled += f.times > 1 ? 1 : 0;
-    if (f.times == 0) continue;
+    if (!(f.times > 0)) continue;
     m.boxcar += f.boxcar / kSnr;
     m.refined += f.refined / kSnr;
     m.late += std::abs(f.late) / pulse.fwhm;
@@ -283,62 +334,60 @@ Summary summary_of(const Table& table) {
 struct NoiseFree {
   Cells mean{}, worst{};
 };
-NoiseFree noise_free(const search::Band& band, const Options& options) {
-  NoiseFree out;
-  const auto dms = search_config(band).chain.dms;
-  in_parallel(options.n_threads, kDms.size() * kWidthsMs.size(), [&](std::size_t i) {
-    const std::size_t d = i / kWidthsMs.size(), w = i % kWidthsMs.size();
-    out.worst[d][w] = 1e9;
-    for (int phase = 0; phase < options.phases; ++phase) {
-      const Injection pulse{20000 + static_cast<double>(phase) / options.phases, kDms[d],
-                            kWidthsMs[w] * 1e-3 / band.sample_interval_s, 1};
-      const double part = noise_free_recovery(band, dms, pulse, kMaxWidth);
-      out.mean[d][w] += part / options.phases;
-      out.worst[d][w] = std::min(out.worst[d][w], part);
-    }
-  });
-  return out;
+/// @return mean and worst of the phases
+std::vector<double> recover_without_noise(const search::Band& band, int phases, const Job& job) {
+  static const auto dms = search_config(band).chain.dms;
+  double mean = 0, worst = 1e9;
+  for (int phase = 0; phase < phases; ++phase) {
+    const Injection pulse{20000 + static_cast<double>(phase) / phases, kDms[job.dm],
+                          kWidthsMs[job.width] * 1e-3 / band.sample_interval_s, 1};
+    const double part = noise_free_recovery(band, dms, pulse, kMaxWidth);
+    mean += part / phases;
+    worst = std::min(worst, part);
+  }
+  return {mean, worst};
 }
 
+constexpr int kAlarmTrials = 60, kAlarmBlocks = 48, kAlarmRuns = 16;
+// 70 samples of sweep between trials: their sums share next to nothing.
+constexpr double kAlarmStep = 1.5;
+constexpr std::array<double, 3> kAlarmsAbove{4.5, 5, 5.5};
+
 /// Events of single samples above so many sigma in noise.
+std::vector<double> count_alarms(const search::Band& band, const NoiseTable& table, int run) {
+  auto config = search_config(band);
+  config.chain.dms.clear();
+  for (int k = 0; k < kAlarmTrials; ++k) config.chain.dms.push_back(kAlarmStep * k);
+  config.chain.max_width = 1;
+  config.chain.threshold = kAlarmsAbove[0];
+  stage::BeamSearch search(config);
+  std::vector<stage::BeamEvent> events;
+  std::vector<float> data(static_cast<std::size_t>(band.n_channels() * kGridBlock));
+  for (std::int64_t block = 0; block < kAlarmBlocks; ++block) {
+    make_block(band, nullptr, table, combine(7, static_cast<std::uint64_t>(run)),
+               block * kGridBlock, 8, data);
+    search.feed(data.data(), 0, kGridBlock, kGridBlock, events);
+  }
+  search.finish(events);
+  std::vector<double> found(kAlarmsAbove.size());
+  for (const auto& e : events)
+    for (std::size_t k = 0; k < found.size(); ++k)
+      found[k] += static_cast<double>(e.event.cluster.best.snr) > kAlarmsAbove[k] ? 1 : 0;
+  return found;
+}
+
 struct FalseAlarms {
-  std::array<double, 3> above{4.5, 5, 5.5};
   std::array<double, 3> expected{}, found{};
 };
-FalseAlarms false_alarms(const search::Band& band, const NoiseTable& table,
-                         const Options& options) {
-  constexpr int kTrials = 60, kBlocks = 48, kRuns = 16;
-  FalseAlarms out;
-  std::vector<std::array<double, 3>> found(static_cast<std::size_t>(kRuns));
-  in_parallel(options.n_threads, found.size(), [&](std::size_t run) {
-    auto config = search_config(band);
-    // 70 samples of sweep between trials: their sums share next to nothing.
-    config.chain.dms.clear();
-    for (int k = 0; k < kTrials; ++k) config.chain.dms.push_back(1.5 * k);
-    config.chain.max_width = 1;
-    config.chain.threshold = out.above[0];
-    stage::BeamSearch search(config);
-    std::vector<stage::BeamEvent> events;
-    std::vector<float> data(static_cast<std::size_t>(band.n_channels() * kGridBlock));
-    for (std::int64_t block = 0; block < kBlocks; ++block) {
-      make_block(band, {}, table, combine(7, run), block * kGridBlock, data);
-      for (float& x : data) x = quantized(x, 8);
-      search.feed(data.data(), 0, kGridBlock, kGridBlock, events);
-    }
-    search.finish(events);
-    for (const auto& e : events)
-      for (std::size_t k = 0; k < out.above.size(); ++k)
-        found[run][k] += static_cast<double>(e.event.cluster.best.snr) > out.above[k] ? 1 : 0;
-  });
+void add_to(const search::Band& band, const Job& job, FalseAlarms& sum) {
   // The last sweep of each trial has few channels: left out of the expectation, half of it seen.
   double n = 0;
-  for (int k = 0; k < kTrials; ++k)
-    n += kRuns * (kBlocks * static_cast<double>(kGridBlock) - band.delay_samples(0, 1.5 * k) / 2);
-  for (std::size_t k = 0; k < out.above.size(); ++k) {
-    out.expected[k] = n * 0.5 * std::erfc(out.above[k] * 0.7071067811865476);
-    for (const auto& f : found) out.found[k] += f[k];
+  for (int k = 0; k < kAlarmTrials; ++k)
+    n += kAlarmBlocks * static_cast<double>(kGridBlock) - band.delay_samples(0, kAlarmStep * k) / 2;
+  for (std::size_t k = 0; k < kAlarmsAbove.size(); ++k) {
+    sum.expected[k] += n * 0.5 * std::erfc(kAlarmsAbove[k] * 0.7071067811865476);
+    sum.found[k] += job.numbers[k];
   }
-  return out;
 }
 
 void print_table(const char* title, const Cells& cells) {
@@ -391,6 +440,7 @@ struct Results {
   std::array<int, kVariants.size()> strangers{};
   double seconds = 0;  // of data searched as 8 bit
   FalseAlarms alarms;
+  std::size_t n_left = 0;
 };
 
 /// Fewer bits, and the tree, against 8 bits and exact sums of the same noise.
@@ -440,9 +490,9 @@ bool print_bounds(const Results& r) {
   good &= at_most("mean time error, widths", mean_of(s.late), 0.25);
   good &= at_most("mean DM error, widths of sweep", mean_of(s.dm_off), 1);
   if (of[1].n > 0) good &= print_variant_bounds(of);
-  for (std::size_t k = 0; k < r.alarms.above.size(); ++k)
+  for (std::size_t k = 0; k < kAlarmsAbove.size(); ++k)
     good &= bound(fmt::format("false alarms above {} sigma / Gaussian expectation ({:.0f} found)",
-                              r.alarms.above[k], r.alarms.found[k])
+                              kAlarmsAbove[k], r.alarms.found[k])
                       .c_str(),
                   r.alarms.found[k] / r.alarms.expected[k], 0.5, 2);
   return good;
@@ -495,60 +545,95 @@ void print_page(const Options& o, const Results& r, bool& good) {
               true);
 }
 
-/// Every pulse of one DM, in the noise of every seed.
-int list_one(const Options& options) {
-  const NoiseTable table;
-  for (int seed = 0; seed < options.seeds; ++seed) {
-    Job job{0, options.only_dm, seed, {}, {}, 0, 0};
-    run_job(block_band(), table, options.phases, true, job);
-    for (std::size_t k = 0; k < job.cases.size(); ++k) {
-      const Found& f = job.found[k];
-      fmt::print(
-          "{:9.1f} fwhm {:6.1f} found {} boxcar {:.3f} refined {:.3f} late {:.2f} DM {:+.3f}\n",
-          job.cases[k].pulse.tick, job.cases[k].pulse.fwhm, f.times, f.boxcar / kSnr,
-          f.refined / kSnr, f.late, f.dm_off);
-    }
-    fmt::print("seed {}: {} events of no pulse, {:.1f} s\n", seed, job.strangers, job.seconds);
+std::vector<Job> all_jobs(const Options& o) {
+  std::vector<Job> jobs;
+  const int n_parts = std::max(1, o.phases / kPhasesPerJob);
+  for (std::size_t d = 0; d < kDms.size(); ++d)
+    for (std::size_t w = kWidthsMs.size(); w-- > 0;)
+      jobs.push_back({Job::Kind::ideal, 0, d, w, 0, 0, {}});
+  for (int run = 0; run < kAlarmRuns; ++run)
+    jobs.push_back({Job::Kind::alarms, 0, 0, 0, run, 0, {}});
+  // The seeds that all variants share first.
+  for (int seed = 0; seed < o.seeds; ++seed)
+    for (std::size_t v = 0; v < kVariants.size(); ++v)
+      for (int part = 0; part < n_parts; ++part)
+        for (std::size_t d = kDms.size(); d-- > 0;)
+          if (v == 0 || seed < o.fewer_seeds)
+            jobs.push_back({Job::Kind::pulses, v, d, 0, seed, part, {}});
+  return jobs;
+}
+
+/// Lines "key: numbers" of jobs that were done before.
+void read_results(const std::string& path, std::vector<Job>& jobs) {
+  std::map<std::string, std::string> done;
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);)
+    if (const auto at = line.find(": "); at != std::string::npos && line.back() == ';')
+      done[line.substr(0, at)] = line.substr(at + 2);
+  for (Job& job : jobs) {
+    const auto found = done.find(job.key());
+    if (found == done.end()) continue;
+    std::istringstream numbers(found->second);
+    for (double x = 0; numbers >> x;) job.numbers.push_back(x);
   }
-  return 0;
+}
+
+void do_jobs(const search::Band& band, const Options& o, std::vector<Job>& jobs) {
+  const NoiseTable table;
+  Signals signals(band, o.phases);
+  std::mutex writing;
+  std::ofstream out;
+  if (!o.results.empty()) out.open(o.results, std::ios::app);
+  const auto begin = std::chrono::steady_clock::now();
+  in_parallel(o.n_threads, jobs.size(), [&](std::size_t i) {
+    Job& job = jobs[i];
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    if (!job.numbers.empty() || took.count() > o.limit_s) return;
+    job.numbers = job.kind == Job::Kind::ideal ? recover_without_noise(band, o.phases, job)
+                  : job.kind == Job::Kind::alarms
+                      ? count_alarms(band, table, job.seed)
+                      : find_pulses(band, table, signals.of(job.dm, job.part), job);
+    if (!out.is_open()) return;
+    std::string line = job.key() + ":";
+    for (const double x : job.numbers) line += fmt::format(" {:.6g}", x);
+    const std::lock_guard lock(writing);
+    out << line << " ;" << std::endl;
+  });
 }
 
 int run(const Options& options) {
-  if (options.only_dm < kDms.size()) return list_one(options);
   const auto band = block_band();
-  const NoiseTable table;
+  auto jobs = all_jobs(options);
+  if (!options.results.empty()) read_results(options.results, jobs);
+  do_jobs(band, options, jobs);
   Results r;
-  r.ideal = noise_free(band, options);
-  r.alarms = false_alarms(band, table, options);
-  // The seeds that all variants share first.
-  std::vector<Job> jobs;
-  for (int seed = 0; seed < options.seeds; ++seed)
-    for (std::size_t v = 0; v < kVariants.size(); ++v)
-      for (std::size_t d = kDms.size(); d-- > 0;)
-        if (v == 0 || seed < options.fewer_seeds) jobs.push_back({v, d, seed, {}, {}, 0, 0});
-  const auto begin = std::chrono::steady_clock::now();
-  in_parallel(options.n_threads, jobs.size(), [&](std::size_t i) {
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    if (jobs[i].seed >= options.fewer_seeds && took.count() > options.limit_s) return;
-    run_job(band, table, options.phases, false, jobs[i]);
-  });
   for (const Job& job : jobs) {
-    if (job.variant == 0) {
-      add_to(band, job, r.all);
-      r.seconds += job.seconds;
+    r.n_left += job.numbers.empty() ? 1 : 0;
+    if (job.numbers.empty()) continue;
+    if (job.kind == Job::Kind::ideal) {
+      r.ideal.mean[job.dm][job.width] = job.numbers[0];
+      r.ideal.worst[job.dm][job.width] = job.numbers[1];
+    } else if (job.kind == Job::Kind::alarms) {
+      add_to(band, job, r.alarms);
+    } else {
+      if (job.variant == 0) {
+        add_to(band, options.phases, job, r.all);
+        r.seconds += job.numbers[1];
+      }
+      if (job.seed < options.fewer_seeds) add_to(band, options.phases, job, r.paired[job.variant]);
+      r.strangers[job.variant] += static_cast<int>(job.numbers[0]);
     }
-    if (job.seed < options.fewer_seeds) add_to(band, job, r.paired[job.variant]);
-    r.strangers[job.variant] += job.strangers;
   }
   bool good = false;
   print_page(options, r, good);
-  return good ? 0 : 1;
+  if (r.n_left > 0) fmt::print(stderr, "{} of {} jobs were not done\n", r.n_left, jobs.size());
+  return good && r.n_left == 0 ? 0 : 1;
 }
 
 }  // namespace
 }  // namespace ryle::test
 
-// search_recovery [PHASES [SEEDS [FEWER_SEEDS [PICTURE [THREADS [SECONDS [INDEX OF A DM]]]]]]]
+// search_recovery [PHASES [SEEDS [FEWER_SEEDS [PICTURE [THREADS [SECONDS [RESULTS]]]]]]]
 int main(int argc, char** argv) {
   ryle::test::Options options;
   if (argc > 1) options.phases = std::stoi(argv[1]);
@@ -558,6 +643,6 @@ int main(int argc, char** argv) {
   options.n_threads = argc > 5 ? std::stoi(argv[5])
                                : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   if (argc > 6) options.limit_s = std::stod(argv[6]);
-  if (argc > 7) options.only_dm = std::stoul(argv[7]);
+  if (argc > 7) options.results = argv[7];
   return ryle::test::run(options);
 }
