@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,14 @@ class CubeWriter {
   /// The next plane, n_cells() values in the order of the cells; of the type the file was made for.
   virtual void append(const float* plane) = 0;
   virtual void append(const std::int32_t* plane) = 0;
+  /// Runs body(k) for all k in [0, n), on as many threads as it likes, and returns when all are
+  /// done.
+  using ForEach =
+      std::function<void(std::int64_t n, const std::function<void(std::int64_t)>& body)>;
+  /// The next planes, by several threads where the format can.
+  virtual void append_all(const std::vector<const float*>& planes, const ForEach& /*for_each*/) {
+    for (const float* plane : planes) append(plane);
+  }
   /// What is known only when all is gridded: files, samples that did not count. Before publish();
   /// formats without a history leave it out.
   virtual void add_history(const std::vector<std::string>& /*lines*/) {}

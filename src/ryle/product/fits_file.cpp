@@ -184,6 +184,15 @@ FitsFile FitsFile::open(const std::string& disk_path) {
   return out;
 }
 
+FitsFile FitsFile::open_to_write(const std::string& disk_path, const std::string& shown_path) {
+  fitsfile* file = nullptr;
+  int status = 0;
+  fits_open_diskfile(&file, disk_path.c_str(), READWRITE, &status);
+  FitsFile out(file, shown_path, true);
+  out.check(status, "open");
+  return out;
+}
+
 FitsFile::~FitsFile() {
   if (file_ == nullptr) return;
   int status = 0;
@@ -245,6 +254,13 @@ void FitsFile::history(const std::vector<std::string>& lines) {
 void FitsFile::checksum() {
   int status = 0;
   fits_write_chksum(file_, &status);
+  check(status, "write the checksum of");
+}
+
+void FitsFile::checksum(std::uint64_t data_sum) {
+  key("DATASUM", std::to_string(data_sum), "data unit checksum");
+  int status = 0;
+  fits_update_chksum(file_, &status);
   check(status, "write the checksum of");
 }
 

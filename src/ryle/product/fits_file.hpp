@@ -3,6 +3,7 @@
 #pragma once
 #include <fitsio.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ class FitsFile {
  public:
   static FitsFile create(const std::string& disk_path, const std::string& shown_path);
   static FitsFile open(const std::string& disk_path);
+  static FitsFile open_to_write(const std::string& disk_path, const std::string& shown_path);
   ~FitsFile();
   FitsFile(FitsFile&& other) noexcept
       : file_(other.file_), path_(std::move(other.path_)), writing_(other.writing_) {
@@ -39,6 +41,8 @@ class FitsFile {
   void key(const char* name, bool value, const char* comment = nullptr);
   void history(const std::vector<std::string>& lines);
   void checksum();  ///< CHECKSUM and DATASUM of the current HDU
+  /// The same of a header whose data have this sum: they are not read.
+  void checksum(std::uint64_t data_sum);
 
   double number(const char* name, double otherwise) const;  ///< key or `otherwise`
   std::string text(const char* name, const std::string& otherwise) const;

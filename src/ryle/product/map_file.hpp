@@ -3,13 +3,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "ryle/product/fits_cube.hpp"
 #include "ryle/product/map_projection.hpp"
 
 namespace ryle {
 
-/// A cube of maps in one FITS file: never more than a plane in memory.
+/// A cube of maps in one FITS file: never more than some thousand numbers in memory.
 class MapFileWriter : public FitsCubeWriter {
  public:
   using Values = CubeValues;
@@ -19,6 +20,7 @@ class MapFileWriter : public FitsCubeWriter {
   ~MapFileWriter() override;
   void append(const float* plane) override;
   void append(const std::int32_t* plane) override;
+  void append_all(const std::vector<const float*>& planes, const ForEach& for_each) override;
   void add_history(const std::vector<std::string>& lines) override;
   void publish() override;
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <mutex>
 
 #include "ryle/core/error.hpp"
 #include "ryle/product/hdf5_file.hpp"
@@ -52,7 +53,15 @@ class Hdf5Arrays final : public ScanArrays {
     for (const auto& name : names) describe(name);
   }
 
+  // Threads that read ask again and again; the library is asked once.
   std::optional<RawPlace> raw(const ScanArray& array) override {
+    const std::lock_guard lock(places_mutex_);
+    const auto known = places_.find(array.name);
+    if (known != places_.end()) return known->second;
+    return places_.emplace(array.name, find_place(array)).first->second;
+  }
+
+  std::optional<RawPlace> find_place(const ScanArray& array) {
     const hid_t set = open(array.name);
     const h5::Handle type(H5Dget_type(set), H5Tclose);
     const h5::Handle plist(H5Dget_create_plist(set), H5Pclose);
@@ -171,6 +180,8 @@ class Hdf5Arrays final : public ScanArrays {
   std::shared_ptr<const RawFile> raw_;
   h5::Handle file_;
   std::map<std::string, h5::Handle> open_;
+  std::mutex places_mutex_;
+  std::map<std::string, std::optional<RawPlace>> places_;
 };
 
 }  // namespace

@@ -87,9 +87,12 @@ class NamedScans final : public ScanFile {
     // Some at a time: both as numbers of double are as large as the result.
     constexpr std::int64_t kTogether = std::int64_t{1} << 17;
     const bool in_pieces = arrays_->raw(longitude_) && arrays_->raw(latitude_);
-    for (std::int64_t k = 0; in_pieces && n > kTogether && k < n; k += kTogether)
-      read_positions_of(first + k, std::min(kTogether, n - k), longitude_deg + k, latitude_deg + k);
-    if (in_pieces && n > kTogether) return;
+    if (in_pieces && n > kTogether)
+      return on_threads((n + kTogether - 1) / kTogether, [&](std::int64_t piece) {
+        const std::int64_t k = piece * kTogether;
+        read_positions_of(first + k, std::min(kTogether, n - k), longitude_deg + k,
+                          latitude_deg + k);
+      });
     const auto lon = arrays_->numbers_of(longitude_, first, n),
                lat = arrays_->numbers_of(latitude_, first, n);
     const double a = options_.longitude_in_hours ? 15 : degrees_in(longitude_.unit, facts_.path);
@@ -106,12 +109,23 @@ class NamedScans final : public ScanFile {
   void read_channels_of(std::int64_t first_channel, std::int64_t n_channels, std::int64_t first,
                         std::int64_t n, float* values) override {
     const SampleRange samples{first, n};
-    if (planes_.empty())
-      return read_array(values_, axes_, samples, first_channel, n_channels, values);
-    for (std::int64_t c = 0; c < n_channels; ++c) {
+    std::vector<RawRead> reads;
+    const auto add = [&](const ScanArray& array, const NamedAxes& axes, std::int64_t from,
+                         std::int64_t count, float* to) {
+      if (const auto place = arrays_->raw(array)) {
+        require_channels(array, axes, from, count);
+        reads.push_back(
+            {place->file, some_of(raw_samples(array, axes, *place), first, n), from, count, to});
+      } else {
+        read_array(array, axes, samples, from, count, to);
+      }
+    };
+    if (planes_.empty()) add(values_, axes_, first_channel, n_channels, values);
+    for (std::int64_t c = 0; !planes_.empty() && c < n_channels; ++c) {
       const ScanArray& plane = planes_[static_cast<std::size_t>(first_channel + c)];
-      read_array(plane, plane_axes(plane), samples, 0, 1, values + c * n);
+      add(plane, plane_axes(plane), 0, 1, values + c * n);
     }
+    read_raw_all(reads);
   }
   bool has_weights() const override { return weights_.numbers; }
   void read_weights(float* weights) override {
@@ -335,28 +349,41 @@ class NamedScans final : public ScanFile {
   template <class Out>
   void read_array(const ScanArray& array, const NamedAxes& axes, SampleRange samples,
                   std::int64_t first, std::int64_t n, Out* out) {
+    require_channels(array, axes, first, n);
+    const auto place = arrays_->raw(array);
+    if (!place) return read_boxes(array, axes, polarizations_of(axes), samples, first, n, out);
+    read_raw(*place->file, some_of(raw_samples(array, axes, *place), samples.first, samples.n),
+             first, n, out);
+  }
+
+  void require_channels(const ScanArray& array, const NamedAxes& axes, std::int64_t first,
+                        std::int64_t n) const {
     if (first < 0 || n < 0 || first + n > length(array, axes.channel))
       throw ConfigError(fmt::format("{}: channels {} .. {} of {}", facts_.path, first, first + n,
                                     length(array, axes.channel)));
-    std::vector<std::size_t> polarizations{0};
-    if (axes.polarization != kNone) polarizations = polarizations_;
-    const auto place = arrays_->raw(array);
-    if (!place) return read_boxes(array, axes, polarizations, samples, first, n, out);
-    const auto step = [&](std::size_t axis) { return axis == kNone ? 0 : place->step_bytes[axis]; };
+  }
+
+  std::vector<std::size_t> polarizations_of(const NamedAxes& axes) const {
+    return axes.polarization != kNone ? polarizations_ : std::vector<std::size_t>{0};
+  }
+
+  RawSamples raw_samples(const ScanArray& array, const NamedAxes& axes,
+                         const RawPlace& place) const {
+    const auto step = [&](std::size_t axis) { return axis == kNone ? 0 : place.step_bytes[axis]; };
     RawSamples s;
-    s.number = place->number;
+    s.number = place.number;
     s.n_samples = facts_.n_samples;
     s.n_channels = length(array, axes.channel);
-    s.first_byte = place->first_byte;
+    s.first_byte = place.first_byte;
     s.sample_step_bytes = step(axes.sample);
     s.channel_step_bytes = step(axes.channel);
     // One channel: its values are a row, however far apart.
     if (axes.channel == kNone) s.channel_step_bytes = s.sample_step_bytes + s.number.bytes;
     s.descending = descending_;
     s.polarization_bytes.clear();
-    for (const std::size_t p : polarizations)
+    for (const std::size_t p : polarizations_of(axes))
       s.polarization_bytes.push_back(static_cast<std::int64_t>(p) * step(axes.polarization));
-    read_raw(*place->file, some_of(s, samples.first, samples.n), first, n, out);
+    return s;
   }
 
   /// Through the library, some 4 million numbers at a time.

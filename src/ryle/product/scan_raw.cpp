@@ -6,10 +6,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <exception>
 #include <limits>
+#include <mutex>
+#include <thread>
 #include <type_traits>
 
 #include "ryle/core/error.hpp"
@@ -128,9 +132,10 @@ void load_tile(const RawFile& file, const RawSamples& samples, std::int64_t samp
   }
 }
 
+/// @param stride of the rows of `out`
 template <class Out>
 void read_by_samples(const RawFile& file, const RawSamples& samples, std::int64_t first,
-                     std::int64_t n, Out* out) {
+                     std::int64_t n, Out* out, std::int64_t stride) {
   const std::int64_t side = std::min(n, kTileChannels);
   // A pitch that is no power of two: the columns of a tile do not fall into one set of the cache.
   const std::int64_t pitch = side + 16;
@@ -150,8 +155,8 @@ void read_by_samples(const RawFile& file, const RawSamples& samples, std::int64_
     for (std::int64_t s = 0; s < samples.n_samples; s += n_rows) {
       const std::int64_t rows = std::min(n_rows, samples.n_samples - s);
       load_tile<Out>(file, samples, s, rows, stored, n_here, pitch, raw, row, tile.data());
-      transpose_to(tile.data(), pitch, rows, n_here, samples.descending,
-                   out + c * samples.n_samples + s, samples.n_samples);
+      transpose_to(tile.data(), pitch, rows, n_here, samples.descending, out + c * stride + s,
+                   stride);
     }
   }
 }
@@ -159,7 +164,7 @@ void read_by_samples(const RawFile& file, const RawSamples& samples, std::int64_
 /// Samples lie next to each other: a channel is read along.
 template <class Out>
 void read_by_channels(const RawFile& file, const RawSamples& samples, std::int64_t first,
-                      std::int64_t n, Out* out) {
+                      std::int64_t n, Out* out, std::int64_t stride) {
   const std::int64_t step = samples.sample_step_bytes, total = samples.n_samples;
   const std::int64_t n_block = std::min<std::int64_t>(total, 1 << 16);
   std::vector<std::byte> raw;
@@ -170,7 +175,7 @@ void read_by_channels(const RawFile& file, const RawSamples& samples, std::int64
   for (std::int64_t c = 0; c < n; ++c) {
     const std::int64_t stored = samples.descending ? samples.n_channels - 1 - first - c : first + c;
     const std::int64_t begin = samples.first_byte + stored * samples.channel_step_bytes;
-    Out* row = out + c * total;
+    Out* row = out + c * stride;
     if (direct) {
       file.read(begin + samples.polarization_bytes[0], 4 * total, row);
       continue;
@@ -194,19 +199,41 @@ void read_by_channels(const RawFile& file, const RawSamples& samples, std::int64
   }
 }
 
+bool in_rows(const RawSamples& samples) {
+  return samples.begin_bytes.empty() && samples.sample_step_bytes < samples.channel_step_bytes;
+}
+
 template <class Out>
 void read_any(const RawFile& file, const RawSamples& samples, std::int64_t first, std::int64_t n,
-              Out* out) {
+              Out* out, std::int64_t stride) {
   if (first < 0 || n < 0 || first + n > samples.n_channels)
     throw ConfigError(file.path() + ": channels " + std::to_string(first) + " .. " +
                       std::to_string(first + n) + " of " + std::to_string(samples.n_channels));
   if (n == 0 || samples.n_samples == 0) return;
-  const bool rows =
-      samples.begin_bytes.empty() && samples.sample_step_bytes < samples.channel_step_bytes;
-  if (rows)
-    read_by_channels(file, samples, first, n, out);
+  if (in_rows(samples))
+    read_by_channels(file, samples, first, n, out, stride);
   else
-    read_by_samples(file, samples, first, n, out);
+    read_by_samples(file, samples, first, n, out, stride);
+}
+
+/// Bytes of a piece: enough that starting a thread for some of them does not matter.
+constexpr std::int64_t kThreadPiece_bytes = 1 << 20;
+
+/// Some samples of some channels of a read.
+struct RawPiece {
+  std::size_t read = 0;
+  std::int64_t first_channel = 0, n_channels = 0, first = 0, n = 0;
+};
+
+void add_pieces(const RawRead& r, std::size_t read, std::vector<RawPiece>& pieces) {
+  const bool rows = in_rows(r.samples);
+  const std::int64_t channels = rows ? 1 : std::max<std::int64_t>(1, r.n_channels);
+  const std::int64_t each = channels * r.samples.number.bytes *
+                            static_cast<std::int64_t>(r.samples.polarization_bytes.size());
+  const std::int64_t n = std::max<std::int64_t>(1024, kThreadPiece_bytes / each);
+  for (std::int64_t c = 0; c < r.n_channels; c += channels)
+    for (std::int64_t s = 0; s < r.samples.n_samples; s += n)
+      pieces.push_back({read, c, channels, s, std::min(n, r.samples.n_samples - s)});
 }
 
 }  // namespace
@@ -277,11 +304,52 @@ RawSamples some_of(const RawSamples& samples, std::int64_t first, std::int64_t n
 
 void read_raw(const RawFile& file, const RawSamples& samples, std::int64_t first, std::int64_t n,
               float* out) {
-  read_any(file, samples, first, n, out);
+  read_any(file, samples, first, n, out, samples.n_samples);
 }
 void read_raw(const RawFile& file, const RawSamples& samples, std::int64_t first, std::int64_t n,
               std::uint8_t* out) {
-  read_any(file, samples, first, n, out);
+  read_any(file, samples, first, n, out, samples.n_samples);
+}
+
+void read_raw_all(const std::vector<RawRead>& reads) {
+  std::vector<RawPiece> pieces;
+  for (std::size_t r = 0; r < reads.size(); ++r) add_pieces(reads[r], r, pieces);
+  on_threads(static_cast<std::int64_t>(pieces.size()), [&](std::int64_t k) {
+    const RawPiece& p = pieces[static_cast<std::size_t>(k)];
+    const RawRead& r = reads[p.read];
+    const std::int64_t total = r.samples.n_samples;
+#if RYLE_MUTANT == 1601
+    float* const to = r.out + p.first_channel * total;  // defect: pieces lie on one another
+#else
+    float* const to = r.out + p.first_channel * total + p.first;
+#endif
+    read_any(*r.file, some_of(r.samples, p.first, p.n), r.first_channel + p.first_channel,
+             p.n_channels, to, total);
+  });
+}
+
+void on_threads(std::int64_t n, const std::function<void(std::int64_t)>& body) {
+  constexpr std::int64_t kMost = 12;
+  const std::int64_t n_threads = std::min<std::int64_t>(
+      {n, kMost, std::max<std::int64_t>(1, std::thread::hardware_concurrency())});
+  std::atomic<std::int64_t> next = 0;
+  std::mutex mutex;
+  std::exception_ptr error;
+  const auto work = [&] {
+    for (std::int64_t k = next++; k < n; k = next++) try {
+        body(k);
+      } catch (...) {
+        next = n;
+        const std::lock_guard lock(mutex);
+        if (!error) error = std::current_exception();
+      }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (std::int64_t t = 1; t < n_threads; ++t) threads.emplace_back(work);
+    work();
+  }
+  if (error) std::rethrow_exception(error);
 }
 
 std::vector<double> read_raw_numbers(const RawFile& file, const RawSamples& samples) {

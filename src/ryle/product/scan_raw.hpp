@@ -5,6 +5,8 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -78,6 +80,19 @@ void read_raw(const RawFile& file, const RawSamples& samples, std::int64_t first
 /// The same for flags: 1 where any polarization has a number that is not 0.
 void read_raw(const RawFile& file, const RawSamples& samples, std::int64_t first, std::int64_t n,
               std::uint8_t* out);
+/// Several of them, from one file or more, in pieces that several threads take.
+struct RawRead {
+  std::shared_ptr<const RawFile> file;
+  RawSamples samples;
+  std::int64_t first_channel = 0, n_channels = 1;
+  float* out = nullptr;  ///< @shape [channel][sample]
+};
+void read_raw_all(const std::vector<RawRead>& reads);
+
+/// body(k) for all k in [0, n), on a few threads: one waits for a disk, or for pages to be copied,
+/// while others work. What one of them threw is thrown when all have ended.
+void on_threads(std::int64_t n, const std::function<void(std::int64_t)>& body);
+
 /// All numbers of channel 0, polarization 0 as double: positions, weights.
 std::vector<double> read_raw_numbers(const RawFile& file, const RawSamples& samples);
 

@@ -116,7 +116,8 @@ class GridMerge {
     return std::make_unique<GridProducts>(
         GridProductOptions{options_.output, options_.picture,
                            std::filesystem::path(options_.files[0]).filename().string(),
-                           options_.weights, options_.noise, options_.overwrite, options_.one_file},
+                           options_.weights, options_.noise, options_.overwrite, options_.one_file,
+                           options_.n_workers},
         *cells_, facts, summary_.n_channels);
   }
 

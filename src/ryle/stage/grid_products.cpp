@@ -99,6 +99,7 @@ class SharedPlanes {
 GridProducts::GridProducts(GridProductOptions options, const SkyCells& cells, MapFacts facts,
                            std::int64_t n_channels)
     : options_(std::move(options)),
+      queue_(Queue::cpu(options_.n_workers)),
       cells_(cells),
       facts_(std::move(facts)),
       mean_(static_cast<std::size_t>(cells.n_cells())),
@@ -126,8 +127,7 @@ GridProducts::GridProducts(GridProductOptions options, const SkyCells& cells, Ma
       "grid-write",
       [this](const std::stop_token&) {
         try {
-          while (const auto planes = waiting_.pop())
-            for (const grid::Plane& plane : *planes) write(plane);
+          while (const auto planes = waiting_.pop()) write(*planes);
         } catch (...) {
           waiting_.close();  // append() must not wait for room that nobody makes
           throw;
@@ -142,20 +142,44 @@ void GridProducts::append(std::vector<grid::Plane> planes) {
   if (waiting_.offer(std::move(planes)) == QueueResult::closed) thread_->join();
 }
 
-void GridProducts::write(const grid::Plane& plane) {
+void GridProducts::write(const std::vector<grid::Plane>& planes) {
   const Stopwatch watch(write_s_);
-  if (value_) value_->append(plane.value.data());
+  if (value_) {
+    std::vector<const float*> values;
+    for (const grid::Plane& plane : planes) values.push_back(plane.value.data());
+    value_->append_all(values,
+                       [this](std::int64_t n, const auto& body) { queue_.parallel_for(n, body); });
+  }
+  for (const grid::Plane& plane : planes) write_beside(plane);
+  add_to_mean(planes);
+}
+
+void GridProducts::write_beside(const grid::Plane& plane) {
   const bool again = plane.weight.empty();
   for (auto* shared : {&weight_, &count_, &noise_})
     if (*shared && again) (*shared)->append_again();
   if (weight_ && !again) weight_->append(plane.weight);
   if (count_ && !again) count_->append(plane.count);
   if (noise_ && !again) noise_->append(plane.noise);
-  for (std::size_t i = 0; i < mean_.size(); ++i) {
-    if (std::isnan(plane.value[i])) continue;
-    mean_[i] += plane.value[i];
-    ++mean_of_[i];
-  }
+}
+
+// Every cell has its values in the order of the channels, whoever adds them.
+void GridProducts::add_to_mean(const std::vector<grid::Plane>& planes) {
+  constexpr std::int64_t kPart = 8192;
+  const auto n_cells = static_cast<std::int64_t>(mean_.size());
+  queue_.parallel_for((n_cells + kPart - 1) / kPart, [&](std::int64_t part) {
+    const std::int64_t first = part * kPart, n = std::min(kPart, n_cells - first);
+    float* const mean = mean_.data() + first;
+    std::int32_t* const mean_of = mean_of_.data() + first;
+    for (const grid::Plane& plane : planes) {
+      const float* const value = plane.value.data() + first;
+      for (std::int64_t i = 0; i < n; ++i) {
+        const bool there = !std::isnan(value[i]);
+        mean[i] += there ? value[i] : 0.0F;
+        mean_of[i] += there ? 1 : 0;
+      }
+    }
+  });
 }
 
 void GridProducts::finish(const std::vector<std::string>& history, GridSummary& summary) {

@@ -16,6 +16,7 @@ struct GridProductOptions {
   std::string output, picture, source;  ///< source: for titles, when there is no object
   bool weights = true, noise = false, overwrite = false;
   bool one_file = false;  ///< weights, counts and noise are extensions of `output`
+  int n_workers = 0;      ///< that write
 };
 
 /// Planes that are the same for all channels stand once in their file, others become a cube: how a
@@ -38,12 +39,15 @@ class GridProducts {
   void finish(const std::vector<std::string>& history, GridSummary& summary);
 
  private:
-  void write(const grid::Plane& plane);
+  void write(const std::vector<grid::Plane>& planes);
+  void write_beside(const grid::Plane& plane);
+  void add_to_mean(const std::vector<grid::Plane>& planes);
   void join(const std::vector<std::string>& history);
   void describe(GridSummary& summary) const;
   void draw(const GridSummary& summary) const;
 
   GridProductOptions options_;
+  Queue queue_;  ///< of the thread that writes
   const SkyCells& cells_;
   MapFacts facts_;
   std::unique_ptr<CubeWriter> value_;

@@ -188,7 +188,8 @@ class GridRun {
     products_ = std::make_unique<GridProducts>(
         GridProductOptions{options_.output, options_.picture,
                            std::filesystem::path(setup_.input->path(first)).filename().string(),
-                           options_.weights, options_.noise, options_.overwrite, options_.one_file},
+                           options_.weights, options_.noise, options_.overwrite, options_.one_file,
+                           options_.n_workers},
         *setup_.cells, facts, summary_.n_channels);
   }
 

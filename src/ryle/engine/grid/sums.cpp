@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "ryle/engine/grid/grid.hpp"
@@ -96,29 +97,71 @@ void finish_values(Queue& queue, const Sums& sums, const Finish& options, std::i
   });
 }
 
+namespace {
+
+constexpr std::int64_t kCountedTogether = 8192;
+
+// Whether any of n floats is NaN or infinite: those have all bits of the exponent.
+bool any_infinite(const float* x, std::int64_t n) {
+  constexpr std::int64_t kLanes = 32;
+  constexpr std::uint32_t kExponent = 0x7F800000;
+  std::uint32_t any[kLanes] = {};
+  std::int64_t k = 0;
+  for (; k + kLanes <= n; k += kLanes) {
+    std::uint32_t bits[kLanes];
+    std::memcpy(bits, x + k, sizeof bits);
+    for (std::int64_t l = 0; l < kLanes; ++l)
+      any[l] |= (bits[l] & kExponent) == kExponent ? 1U : 0U;
+  }
+  for (; k < n; ++k) any[0] |= std::isfinite(x[k]) ? 0U : 1U;
+  return std::any_of(any, any + kLanes, [](std::uint32_t a) { return a != 0; });
+}
+
+bool counts(float u) { return u > 0 && !std::isinf(u); }
+
+// One look decides for nearly all data: every value is a number and nothing else can be wrong.
+bool all_present(const Samples& s, std::int64_t first, std::int64_t n, std::int64_t channel,
+                 bool weights_good) {
+  if (!weights_good || s.sample_stride != 1 || s.flags != nullptr) return false;
+  return !any_infinite(s.values + first + channel * s.channel_stride, n);
+}
+
+void count_some(const Samples& s, std::int64_t first, std::int64_t n, std::int64_t channel,
+                AbsentCounts& counts_of) {
+  for (std::int64_t k = first; k < first + n; ++k) {
+    const std::int64_t i = k * s.sample_stride + channel * s.channel_stride;
+    const float x = s.values[i];
+    const float u = s.weights == nullptr
+                        ? 1.0F
+                        : s.weights[k * s.weight_sample_stride + channel * s.weight_channel_stride];
+    if (std::isnan(x)) {
+      ++counts_of.nan_value;
+    } else if (std::isinf(x)) {
+      ++counts_of.inf_value;
+    } else if (!counts(u)) {
+      ++counts_of.bad_weight;
+    } else if (s.flags != nullptr && s.flags[i] != 0) {
+      ++counts_of.flagged;
+    }
+  }
+}
+
+}  // namespace
+
 AbsentCounts count_absent(Queue& queue, const Samples& samples, std::int64_t n_samples,
                           std::int64_t n_channels) {
-  std::vector<AbsentCounts> parts(static_cast<std::size_t>(n_channels));
-  queue.parallel_for(n_channels, [&](std::int64_t c) {
-    AbsentCounts& counts = parts[static_cast<std::size_t>(c)];
-    for (std::int64_t k = 0; k < n_samples; ++k) {
-      const std::int64_t i = k * samples.sample_stride + c * samples.channel_stride;
-      const float x = samples.values[i];
-      const float u =
-          samples.weights == nullptr
-              ? 1.0F
-              : samples
-                    .weights[k * samples.weight_sample_stride + c * samples.weight_channel_stride];
-      if (std::isnan(x)) {
-        ++counts.nan_value;
-      } else if (std::isinf(x)) {
-        ++counts.inf_value;
-      } else if (!(u > 0) || std::isinf(u)) {
-        ++counts.bad_weight;
-      } else if (samples.flags != nullptr && samples.flags[i] != 0) {
-        ++counts.flagged;
-      }
-    }
+  const std::int64_t n_parts = (n_samples + kCountedTogether - 1) / kCountedTogether;
+  std::vector<AbsentCounts> parts(static_cast<std::size_t>(n_parts));
+  queue.parallel_for(n_parts, [&](std::int64_t part) {
+    const std::int64_t first = part * kCountedTogether,
+                       n = std::min(kCountedTogether, n_samples - first);
+    bool weights_good = samples.weights == nullptr || samples.weight_channel_stride == 0;
+    for (std::int64_t k = first; samples.weights != nullptr && weights_good && k < first + n; ++k)
+      weights_good = counts(samples.weights[k * samples.weight_sample_stride]);
+    AbsentCounts own;
+    for (std::int64_t c = 0; c < n_channels; ++c)
+      if (!all_present(samples, first, n, c, weights_good)) count_some(samples, first, n, c, own);
+    parts[static_cast<std::size_t>(part)] = own;
   });
   AbsentCounts sum;
   for (const AbsentCounts& p : parts) {
