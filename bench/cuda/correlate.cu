@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "bench/bench_cuda.hpp"
+#include "bench/cuda/board.hpp"
 #include "ryle/core/baseline.hpp"
 #include "ryle/core/random.hpp"
 #include "ryle/device/cuda/runtime.hpp"
@@ -28,6 +29,7 @@ struct Case {
   std::int64_t n_channels;
   std::int64_t n_spectra;
   bool gulps = false;  // of one integration
+  int rms_lsb = 30;    // ci8: of the normal codes of a part; 0: all codes alike
 };
 
 struct Ceilings {
@@ -144,8 +146,30 @@ __global__ void fill_f16(__half2* values, std::int64_t n, unsigned seed) {
   }
 }
 
-void fill_blocks(void* memory, std::int64_t n_bytes, SampleFormat format, std::uint64_t seed,
-                 Queue& queue) {
+/// Nearly normal codes: the sum of eight uniform bytes, scaled.
+__global__ void fill_ci8(std::int8_t* codes, std::int64_t n, float rms_lsb, unsigned seed) {
+  for (std::int64_t k = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; k < n;
+       k += static_cast<std::int64_t>(gridDim.x) * blockDim.x) {
+    std::uint64_t bits = (static_cast<std::uint64_t>(k) + 1) * 0x9e3779b97f4a7c15u + seed;
+    bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9u;
+    bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebu;
+    bits ^= bits >> 31;
+    float sum = -8 * 127.5f;
+    for (int b = 0; b < 8; ++b) sum += static_cast<float>(bits >> (8 * b) & 255);
+    const float code = rintf(sum * rms_lsb / 209.02f);  // rms sqrt(8 (256^2 - 1) / 12)
+    codes[k] = static_cast<std::int8_t>(fmaxf(-128, fminf(127, code)));
+  }
+}
+
+void fill_blocks(void* memory, std::int64_t n_bytes, SampleFormat format, int rms_lsb,
+                 std::uint64_t seed, Queue& queue) {
+  if (format == SampleFormat::ci8 && rms_lsb != 30 && rms_lsb != 0) {
+    fill_ci8<<<1024, 256, 0, cuda::stream_of(queue)>>>(static_cast<std::int8_t*>(memory), n_bytes,
+                                                       static_cast<float>(rms_lsb),
+                                                       static_cast<unsigned>(seed));
+    RYLE_CUDA_LAUNCHED("fill_ci8");
+    return;
+  }
   if (format == SampleFormat::cf16) {
     fill_f16<<<1024, 256, 0, cuda::stream_of(queue)>>>(static_cast<__half2*>(memory), n_bytes / 4,
                                                        static_cast<unsigned>(seed));
@@ -153,7 +177,8 @@ void fill_blocks(void* memory, std::int64_t n_bytes, SampleFormat format, std::u
     return;
   }
   if (format != SampleFormat::cf32) {
-    return detail::fill_random(memory, n_bytes, format == SampleFormat::ci8, seed, queue);
+    return detail::fill_random(memory, n_bytes, format == SampleFormat::ci8 && rms_lsb != 0, seed,
+                               queue);
   }
   fill_f32<<<1024, 256, 0, cuda::stream_of(queue)>>>(static_cast<float*>(memory), n_bytes / 4);
   RYLE_CUDA_LAUNCHED("fill_f32");
@@ -161,21 +186,21 @@ void fill_blocks(void* memory, std::int64_t n_bytes, SampleFormat format, std::u
 
 /// Tunings of the Hopper kernels, each measured; the table's are among them.
 constexpr CudaTuning kSearch[] = {{5, 1024},
+                                  {6, 1024},
                                   {8, 1024},
                                   {12, 1024},
+                                  {5, 1024, false, true},
                                   {5, 1024, false, false, true},
-                                  {8, 1024, false, false, true},
+                                  {5, 1024, false, true, true},
                                   {6, 1024, false, false, true, 4},
-                                  {12, 1024, false, false, true, 4},
                                   {12, 1024, false, false, true, 8},
                                   {12, 1024, false, false, true},
                                   {8, 1024, true},
-                                  {12, 1024, true},
-                                  {12, 32, true, false, true},
                                   {12, 1024, true, false, true},
+                                  {12, 1024, false, false, false, 1, true},
+                                  {12, 16, false, false, true, 1, true},
                                   {8, 16},
-                                  {8, 40},
-                                  {12, 16, false, true}};
+                                  {8, 40}};
 
 void rate(Result& r, const Case& c, const Ceilings& ceilings);
 
@@ -196,7 +221,8 @@ void measure(const Case& c, const Options& options, const Ceilings& ceilings, co
   std::vector<Buffer<std::byte>> gulps;
   for (std::int64_t g = 0; g < n_gulps; ++g) {
     gulps.emplace_back(gulp_bytes, MemorySpace::device);
-    fill_blocks(gulps.back().data(), gulp_bytes, c.format, static_cast<std::uint64_t>(g), queue);
+    fill_blocks(gulps.back().data(), gulp_bytes, c.format, c.rms_lsb, static_cast<std::uint64_t>(g),
+                queue);
   }
   const auto view = [&](std::int64_t g) {
     return dense_blocks(gulps[static_cast<std::size_t>(g)].data(), c.format, c.n_channels,
@@ -214,6 +240,7 @@ void measure(const Case& c, const Options& options, const Ceilings& ceilings, co
                                : c.format == SampleFormat::cf32 ? 32
                                                                 : 16}};
   if (c.gulps) r.sizes.emplace_back("gulps", 1);
+  if (c.format == SampleFormat::ci8) r.sizes.emplace_back("rms_lsb", c.rms_lsb);
   r.useful_ops = 8.0 * static_cast<double>(n_pairs(c.n_inputs) * c.n_channels * c.n_spectra);
   r.bytes = static_cast<double>(gulp_bytes) +
             8.0 * static_cast<double>(n_pairs(c.n_inputs) * c.n_channels);
@@ -221,10 +248,16 @@ void measure(const Case& c, const Options& options, const Ceilings& ceilings, co
   const auto time = [&](double seconds) {
     if (!r.verified) return emit(r);
     std::int64_t next = 0;
+    BoardLog board;
     std::tie(r.median_s, r.min_s) = detail::time_queue(queue, seconds, [&] {
       if (!c.gulps) correlator->reset(queue);
       correlator->execute(queue, {.blocks = view(next++ % n_gulps), .n_spectra = c.n_spectra});
     });
+    const BoardLog::Means means = board.stop();
+    if (means.sm_mhz > 0) {
+      r.sizes.emplace_back("sm_mhz", std::round(means.sm_mhz));
+      r.sizes.emplace_back("power_w", std::round(means.power_w));
+    }
     rate(r, c, ceilings);
     emit(r);
   };
@@ -233,7 +266,9 @@ void measure(const Case& c, const Options& options, const Ceilings& ceilings, co
   const auto sizes = r.sizes;
   for (const CudaTuning& tuning : kSearch) {
     // Sums of bytes lose by cuts what they gain: what is cut begins from cleared memory.
-    if (c.format != SampleFormat::cf16 && tuning.least_blocks < 1024 && !tuning.clusters) continue;
+    if (c.format != SampleFormat::cf16 && tuning.least_blocks < 1024 && !tuning.three) continue;
+    if (tuning.three && (c.format != SampleFormat::ci8 || c.n_inputs <= 128 || c.n_inputs > 256))
+      continue;
     set_cuda_tuning(&tuning);
     r.sizes = sizes;
     r.sizes.emplace_back("slots", tuning.slots);
@@ -242,6 +277,7 @@ void measure(const Case& c, const Options& options, const Ceilings& ceilings, co
     r.sizes.emplace_back("early", tuning.early);
     r.sizes.emplace_back("hints", tuning.hints);
     r.sizes.emplace_back("burst", tuning.burst);
+    r.sizes.emplace_back("three", tuning.three);
     r.verified = c.format == SampleFormat::cf16  // other cuts, other roundings
                      ? verify(queue, *correlator, view(0), c)
                      : hash_of_sums(queue, *correlator, view(0), c) == wanted;
@@ -291,6 +327,13 @@ void bench_correlate_cuda(const Options& options, const Emit& emit) {
                                   {"cuda:sm90_s8_wgmma", ci8, 512, 480, 4096},
                                   {"cuda:sm90_s8_wgmma", ci8, 1024, 240, 4096},
                                   {"cuda:sm90_s8_wgmma", ci8, 2048, 240, 4096},
+                                  {"cuda:sm90_s8_wgmma", ci8, 64, 2112, 4096},
+                                  {"cuda:sm90_s8_wgmma", ci8, 128, 1056, 4096},
+                                  {"cuda:sm90_s8_wgmma", ci8, 256, 528, 4096},
+                                  {"cuda:sm90_s8_wgmma", ci8, 1024, 240, 4096, false, 16},
+                                  {"cuda:sm90_s8_wgmma", ci8, 1024, 240, 4096, false, 0},
+                                  {"cuda:sm90_s8_wgmma", ci8, 2048, 240, 4096, false, 16},
+                                  {"cuda:sm90_s8_wgmma", ci8, 2048, 240, 4096, false, 0},
                                   {"cuda:sm90_s8_wgmma", ci8, 128, 480, 4096, true},
                                   {"cuda:sm90_s8_wgmma", ci8, 1024, 240, 4096, true},
                                   {"cuda:sm90_s8_wgmma", ci8, 1024, 240, 1024},
@@ -308,6 +351,9 @@ void bench_correlate_cuda(const Options& options, const Emit& emit) {
                                   {"cuda:sm90_ci4_wgmma", ci4, 512, 480, 4096},
                                   {"cuda:sm90_ci4_wgmma", ci4, 1024, 240, 4096},
                                   {"cuda:sm90_ci4_wgmma", ci4, 2048, 240, 4096},
+                                  {"cuda:sm90_ci4_wgmma", ci4, 64, 2112, 4096},
+                                  {"cuda:sm90_ci4_wgmma", ci4, 128, 1056, 4096},
+                                  {"cuda:sm90_ci4_wgmma", ci4, 256, 528, 4096},
                                   {"cuda:mma_s8", ci4, 64, 480, 4096},
                                   {"cuda:mma_s8", ci4, 256, 480, 4096},
                                   {"cuda:mma_s8", ci4, 1024, 240, 4096},
@@ -317,6 +363,9 @@ void bench_correlate_cuda(const Options& options, const Emit& emit) {
                                   {"cuda:sm90_f16_wgmma", cf16, 512, 480, 4096},
                                   {"cuda:sm90_f16_wgmma", cf16, 1024, 240, 4096},
                                   {"cuda:sm90_f16_wgmma", cf16, 2048, 240, 4096},
+                                  {"cuda:sm90_f16_wgmma", cf16, 64, 2112, 4096},
+                                  {"cuda:sm90_f16_wgmma", cf16, 128, 1056, 4096},
+                                  {"cuda:sm90_f16_wgmma", cf16, 256, 528, 4096},
                                   {"cuda:sm90_f16_wgmma", cf16, 1024, 240, 4096, true},
                                   {"cuda:sm90_f16_wgmma", cf16, 352, 131, 1024},
                                   {"cuda:mma_f16", cf16, 64, 480, 4096},
@@ -336,7 +385,9 @@ void bench_correlate_cuda(const Options& options, const Emit& emit) {
     if (wanted != "auto" && wanted != "all" && wanted != "cuda" && wanted != c.implementation)
       continue;
     if (!is_here(c.implementation)) continue;
-    const std::string row = std::string(c.implementation) + ' ' + std::to_string(c.n_inputs);
+    const std::string row = std::string(c.implementation) + ' ' + std::to_string(c.n_inputs) +
+                            " x " + std::to_string(c.n_channels) + " rms " +
+                            std::to_string(c.rms_lsb);
     if (options.path != "all" && row.find(options.path) == std::string::npos) continue;
     if (options.calibrate &&
         (row.find("wgmma") == std::string::npos || c.n_spectra != 4096 || c.gulps))

@@ -495,19 +495,35 @@ TEST_F(CudaCorrelate, HalvesAreWithinWhatCutSumsLose) {
   }
 }
 
-// Float sums depend on their order, and thread blocks end in any: it must not matter.
+#ifdef RYLE_HAVE_CUDA
+/// In the place of the table's row while it lives.
+struct TuningScope {
+  explicit TuningScope(const CudaTuning& tuning) { set_cuda_tuning(&tuning); }
+  ~TuningScope() { set_cuda_tuning(nullptr); }
+  TuningScope(const TuningScope&) = delete;
+  TuningScope& operator=(const TuningScope&) = delete;
+};
+
+// Float sums depend on their order, and thread blocks end in any: it must not matter. Items that
+// are cut finely are added up by whoever ends last.
 TEST_F(CudaCorrelate, EqualHalvesGiveEqualBits) {
   for (const Shape& shape : {Shape{130, 2, 5000}, Shape{64, 7, 2000}, Shape{300, 30, 200}}) {
     std::vector<Gulp> gulps;
     gulps.push_back(gaussian_halves(shape, 12).halves);
     gulps.push_back(gaussian_halves(shape, 13).halves);
-    for (const auto& name : kernels_of_halves(queue())) {
+    const auto repeat = [&](const std::string& name, int runs) {
       const Sums first = cuda(name, gulps, shape);
-      for (int again = 0; again < 3; ++again)
+      for (int again = 0; again < runs; ++again)
         ASSERT_EQ(cuda(name, gulps, shape).real, first.real) << name << " N=" << shape.n_inputs;
+    };
+    for (const auto& name : kernels_of_halves(queue())) repeat(name, 3);
+    for (const CudaTuning tuning : {CudaTuning{12, 1}, CudaTuning{4, 2}}) {
+      const TuningScope scope(tuning);
+      for (const auto& name : kernels_of_halves(queue())) repeat(name, 3);
     }
   }
 }
+#endif
 
 TEST_F(CudaCorrelate, HalvesOfASecondDumpAndAfterReset) {
   const Shape shape{33, 2, 300};
@@ -536,15 +552,11 @@ TEST_F(CudaCorrelate, AnyTuningGivesTheSameSums) {
   const std::string name = "sm90_s8_wgmma";
   if (std::find(names.begin(), names.end(), name) == names.end())
     GTEST_SKIP() << "no products of warpgroups on this device";
-  struct Scope {
-    explicit Scope(const CudaTuning& tuning) { set_cuda_tuning(&tuning); }
-    ~Scope() { set_cuda_tuning(nullptr); }
-  };
   for (const CudaTuning tuning :
        {CudaTuning{3, 1}, CudaTuning{4, 2}, CudaTuning{12, 1}, CudaTuning{6, 1024, false, true},
         CudaTuning{4, 1, true}, CudaTuning{12, 16, true, true, true}, CudaTuning{8, 1024, true},
         CudaTuning{6, 1024, false, false, true, 4}}) {
-    const Scope scope(tuning);
+    const TuningScope scope(tuning);
     check(name, SampleFormat::ci8, {500, 1, 130}, true);   // 4 rows of tiles
     check(name, SampleFormat::ci8, {700, 3, 66}, false);   // 6, one tile meets no other
     check(name, SampleFormat::ci8, {300, 5, 200}, false);  // 3, and the last channel is alone
@@ -555,8 +567,27 @@ TEST_F(CudaCorrelate, AnyTuningGivesTheSameSums) {
     check(name, SampleFormat::ci8, {64, 3, 700}, true);
     check_halves({"sm90_f16_wgmma"}, {130, 2, 700});
     check_halves({"sm90_f16_wgmma"}, {64, 3, 700});
-    check_halves({"sm90_f16_wgmma"}, {700, 3, 66});
+    check_halves({"sm90_f16_wgmma"}, {700, 4, 66});
     check_halves({"sm90_f16_wgmma"}, {300, 5, 100});
+  }
+}
+
+// Three warpgroups, two items a channel: whole rounds, a rest as it is or cut, on top of other
+// gulps; the second group of inputs full, half full and nearly empty.
+TEST_F(CudaCorrelate, ThreeWarpgroupsGiveTheSameSums) {
+  const auto names = kernels(queue(), SampleFormat::ci8);
+  const std::string name = "sm90_s8_wgmma";
+  if (std::find(names.begin(), names.end(), name) == names.end())
+    GTEST_SKIP() << "no products of warpgroups on this device";
+  for (const CudaTuning tuning : {CudaTuning{12, 1024, false, false, true, 1, true},
+                                  CudaTuning{12, 2, false, false, false, 1, true},
+                                  CudaTuning{12, 1, false, false, false, 1, true}}) {
+    const TuningScope scope(tuning);
+    check(name, SampleFormat::ci8, {256, 66, 130}, false);  // one round of 132 multiprocessors
+    check(name, SampleFormat::ci8, {200, 70, 200}, true);
+    check(name, SampleFormat::ci8, {130, 150, 520}, false);
+    check(name, SampleFormat::ci8, {250, 101, 65}, true);
+    check(name, SampleFormat::ci8, {129, 3, 130}, false);  // too few: the two of other sizes
   }
 }
 

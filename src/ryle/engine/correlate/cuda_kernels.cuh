@@ -70,6 +70,12 @@ WgmmaPlan plan_wgmma_s8(std::int64_t n_inputs, std::int64_t n_channels, int devi
 /// overwrite: what the sums held is forgotten.
 void launch_wgmma_s8(const WgmmaPlan& plan, const CudaGulp& gulp, bool overwrite,
                      const WgmmaMemory& memory, cudaStream_t stream);
+/// The same with three warpgroups where takes_three() says so, after one prepare_wgmma_s8_three()
+/// on the device.
+void prepare_wgmma_s8_three();
+bool takes_three(const WgmmaPlan& plan, const CudaTuning& tuning);
+void launch_wgmma_s8_three(const WgmmaPlan& plan, const CudaGulp& gulp, bool overwrite,
+                           const WgmmaMemory& memory, cudaStream_t stream);
 /// Adds them to totals[channel][pair] and leaves them as they are.
 void launch_fold_wgmma_s8(const WgmmaPlan& plan, const std::int32_t* sums, ci64* totals,
                           cudaStream_t stream);

@@ -13,6 +13,8 @@ struct CudaTuning {
   bool early = false;     ///< a launch begins while the one before it ends
   bool hints = false;     ///< what nobody reads again leaves the second-level cache first
   int burst = 1;          ///< blocks on the diagonal that are asked for at once, without clusters
+  /// Warpgroups that multiply, of ci8 from 129 to 256 inputs, by pairs of slots.
+  bool three = false;
 };
 
 inline constexpr int kMostSlots = 12;

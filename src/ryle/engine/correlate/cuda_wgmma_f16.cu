@@ -204,9 +204,11 @@ WgmmaF16Plan plan_wgmma_f16(std::int64_t n_inputs, std::int64_t n_channels, int 
 
 void launch_wgmma_f16(const WgmmaF16Plan& plan, const CudaGulp& gulp, bool overwrite,
                       const F16Memory& memory, cudaStream_t stream) {
-  const CudaTuning tuning = tuning_now(plan.tuning);
+  CudaTuning tuning = tuning_now(plan.tuning);
+  // Few items are cut, which clusters cannot be.
+  if (plan.layout.n_items < plan.concurrent_blocks / 2) tuning.clusters = false;
   HalvesArgs a;
-  a.ring = ring_of(plan, gulp, tuning, tuning.least_blocks, memory.duos);
+  a.ring = ring_of(plan, gulp, tuning, least_blocks_of(plan, tuning), memory.duos);
   if (a.ring.clusters) {  // what a cluster does is not cut along time: parts are numbered by items
     a.ring.shares = shares_of(a.ring.duos.n(plan.layout), gulp.n_blocks, plan.concurrent_blocks / 2,
                               gulp.n_blocks);

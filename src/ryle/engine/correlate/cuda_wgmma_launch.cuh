@@ -29,10 +29,9 @@ RingArgs ring_of(const Plan& plan, const detail::CudaGulp& gulp, const CudaTunin
   return a;
 }
 
-/// Of the kernels for bytes and nibbles: less than a round of work is cut, so that all
-/// multiprocessors have some.
+/// Less than a round of work is cut, so that all multiprocessors have some.
 template <class Plan>
-std::int64_t least_blocks_of_bytes(const Plan& plan, const CudaTuning& tuning) {
+std::int64_t least_blocks_of(const Plan& plan, const CudaTuning& tuning) {
   constexpr int kLeastOfFew = 8;
   return plan.layout.n_items < plan.concurrent_blocks ? std::min(tuning.least_blocks, kLeastOfFew)
                                                       : tuning.least_blocks;

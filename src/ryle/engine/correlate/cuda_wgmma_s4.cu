@@ -283,7 +283,7 @@ void launch_wgmma_s4(const WgmmaPlan& plan, const CudaGulp& gulp, bool overwrite
   tuning.clusters = false;  // half the bytes of ci8: nothing to share
   tuning.slots = std::min(tuning.slots, kMostSlotsOfNibbles);
   WgmmaArgs a;
-  a.ring = ring_of(plan, gulp, tuning, least_blocks_of_bytes(plan, tuning), nullptr);
+  a.ring = ring_of(plan, gulp, tuning, least_blocks_of(plan, tuning), nullptr);
   a.ring.next_share = memory.counter;
   a.ring.other_share = memory.next_counter;
   a.overwrite = overwrite;

@@ -102,14 +102,17 @@ WgmmaPlan plan_wgmma_s8(std::int64_t n_inputs, std::int64_t n_channels, int devi
     RYLE_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                    shared_bytes(kMostSlots)));
   }
+  prepare_wgmma_s8_three();
   return plan;
 }
 
 void launch_wgmma_s8(const WgmmaPlan& plan, const CudaGulp& gulp, bool overwrite,
                      const WgmmaMemory& memory, cudaStream_t stream) {
   const CudaTuning tuning = tuning_now(plan.tuning);
+  if (takes_three(plan, tuning))
+    return launch_wgmma_s8_three(plan, gulp, overwrite, memory, stream);
   WgmmaArgs a;
-  a.ring = ring_of(plan, gulp, tuning, least_blocks_of_bytes(plan, tuning), memory.duos);
+  a.ring = ring_of(plan, gulp, tuning, least_blocks_of(plan, tuning), memory.duos);
   a.ring.next_share = memory.counter;
   a.ring.other_share = memory.next_counter;
   a.overwrite = overwrite;
