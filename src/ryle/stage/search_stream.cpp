@@ -148,13 +148,12 @@ void BeamSearch::feed_devices(const std::vector<const float*>& power, std::int64
   Content& me = *content_;
   RYLE_ASSERT(power.size() == me.devices.size());
   if (me.over) me.restart();
-  me.for_each_device([&](std::int64_t k, std::int64_t, std::vector<SearchEvent>*) {
+  std::atomic<std::size_t> readers{power.size()};
+  me.for_each_device([&](std::int64_t k, std::int64_t, std::vector<SearchEvent>* found) {
     const auto at = static_cast<std::size_t>(k);
     me.devices[at]->take(power[at], beam_stride, channel_stride, n);
-  });
-  if (read) read();
-  me.for_each_device([&](std::int64_t k, std::int64_t, std::vector<SearchEvent>* found) {
-    me.devices[static_cast<std::size_t>(k)]->search(found);
+    if (--readers == 0 && read) read();
+    me.devices[at]->search(found);
   });
   me.received += n;
   me.group();

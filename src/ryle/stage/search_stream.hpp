@@ -35,7 +35,7 @@ class BeamSearch {
   void feed(const float* data, std::int64_t beam_stride, std::int64_t channel_stride,
             std::int64_t n, std::vector<BeamEvent>& events);
   /// The same from memory of the devices: power[k] of the beams of share k; strides as above.
-  /// @param read called as soon as nobody reads the power any more: before the sums
+  /// @param read called once nobody reads the power any more, before the sums; on some thread
   void feed_devices(const std::vector<const float*>& power, std::int64_t beam_stride,
                     std::int64_t channel_stride, std::int64_t n, std::vector<BeamEvent>& events,
                     const std::function<void()>& read = {});
