@@ -147,7 +147,7 @@ stage::GridOptions options_of(const Options& options, const OwnFolder& folder) {
   o.files = {folder.file("scans.hdf5")};
   o.output = folder.file("map.fits");
   o.target = folder.file("target.fits");
-  o.kernel = "gauss:sigma=73.8902arcsec,radius=5sigma";
+  o.kernel = "gauss:fwhm=2.9arcmin,radius=5sigma";
   o.implementation = options.implementation;
   o.overwrite = true;
   return o;
