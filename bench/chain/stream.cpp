@@ -23,6 +23,7 @@ struct StreamCase {
   SampleFormat format;
   std::int64_t n_inputs, n_channels, n_taps, chunk_bytes;
   int n_slots = 4;
+  bool statistics = true;  ///< of the chain
 };
 
 double seconds_now() {
@@ -271,6 +272,7 @@ stage::FxChain make_chain(const std::vector<Queue>& queues, const StreamCase& c,
                           std::int64_t spectra_per_dump, Dumps& dumps) {
   stage::FxChain::Setup setup;
   setup.channelize = channels_of(c);
+  setup.channel_statistics = c.statistics;
   setup.spectra_per_dump = spectra_per_dump;
   setup.max_feed_ticks = c.chunk_bytes / (2 * c.n_inputs) / 64 * 64;
   return stage::FxChain(
@@ -359,8 +361,9 @@ void bench_stream(const Options& options, const Emit& emit, const StreamOptions&
       emit(measure_chain({queue}, c, options, page_locked));
     return;
   }
-  const auto case_of = [](std::int64_t n_inputs, std::int64_t chunk_mib, int n_slots) {
-    return StreamCase{SampleFormat::ci8, n_inputs, 256, 8, chunk_mib << 20, n_slots};
+  const auto case_of = [&](std::int64_t n_inputs, std::int64_t chunk_mib, int n_slots) {
+    return StreamCase{SampleFormat::ci8, n_inputs,         256, 8, chunk_mib << 20,
+                      n_slots,           stream.statistics};
   };
   if (stream.chunk_mib == 0) {
     for (const std::int64_t n_inputs : {128, 1024}) {
@@ -371,25 +374,27 @@ void bench_stream(const Options& options, const Emit& emit, const StreamOptions&
     }
     return;
   }
-  const auto wanted = [&](const char* row) {
+  const auto wanted = [&](const char* row, std::int64_t n_inputs = 0) {
+    if (stream.n_inputs != 0 && n_inputs != stream.n_inputs) return false;
     return stream.only.empty() || std::string(row).find(stream.only) != std::string::npos;
   };
   for (const std::int64_t n_inputs : {128, 512, 1024}) {
-    if (wanted("chunks"))
+    if (wanted("chunks", n_inputs))
       emit(measure(queue, case_of(n_inputs, stream.chunk_mib, stream.n_slots), options, 0));
   }
   if (!on_cpu && wanted("arrays")) emit(measure_arrays(queue, options));
   for (const std::int64_t n_inputs : {128, 512}) {
     for (const bool page_locked : {true, false}) {
-      if (wanted(page_locked ? "run, page-locked" : "run, pageable"))
-        emit(measure_chain({queue}, case_of(n_inputs, 64, stream.n_slots), options, page_locked));
+      if (wanted(page_locked ? "run, page-locked" : "run, pageable", n_inputs))
+        emit(measure_chain({queue}, case_of(n_inputs, stream.run_chunk_mib, stream.n_slots),
+                           options, page_locked));
     }
   }
   std::vector<Queue> all;
   const auto n_devices = static_cast<int>(list_devices().size()) - 1;
   for (int k = 0; !on_cpu && k < n_devices; ++k) all.push_back(Queue::cuda(k));
   if (all.size() > 1 && wanted("run, all devices"))
-    emit(measure_chain(all, case_of(512, 64, stream.n_slots), options, true));
+    emit(measure_chain(all, case_of(512, stream.run_chunk_mib, stream.n_slots), options, true));
 }
 
 }  // namespace ryle::bench

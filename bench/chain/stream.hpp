@@ -10,6 +10,9 @@ namespace ryle::bench {
 struct StreamOptions {
   std::int64_t chunk_mib = 256;  ///< 0: those of the search, each with several numbers of slots
   int n_slots = 4;
+  std::int64_t run_chunk_mib = 64;  ///< of a feed to the chain of `ryle run`
+  std::int64_t n_inputs = 0;        ///< rows with so many; 0 = all
+  bool statistics = true;           ///< of channels, in the chain of `ryle run`
   std::string only;  ///< of "chunks", "arrays", "run, ..." as in bench_stream(); "" = all
 };
 

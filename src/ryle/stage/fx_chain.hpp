@@ -48,6 +48,7 @@ class FxChain {
     std::int64_t max_delay_samples = 0;  ///< largest |delay| the model will ask for
     std::int64_t max_feed_ticks = 0;     ///< longest feed()
     double target_rms_lsb = 16;          ///< requantiser level per part; set from the first samples
+    bool channel_statistics = true;      ///< in every dump
     bool always_streamed = false;        ///< in tests: on the CPU, too, where it gains nothing
     /// In tests: queues of the rings other than make_ring_queues().
     std::function<std::unique_ptr<RingQueues>(const Queue&, int n_slots)> ring_queues;

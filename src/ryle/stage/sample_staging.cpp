@@ -3,49 +3,19 @@
 
 #include <algorithm>
 #include <cstring>
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
 
 #include "ryle/core/error.hpp"
 
 namespace ryle::stage {
 namespace {
 
-/// Past the caches: whole lines need not be read before they are written, and a device reads them
-/// from memory. Half as many bytes more cross the memory bus as by plain stores.
-void copy_past_caches(std::byte* to, const std::byte* from, std::int64_t n_bytes) {
-  std::int64_t at = 0;
-#ifdef __SSE2__
-  constexpr std::int64_t kLine = 64;
-  const auto unaligned = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(to) % kLine);
-#if RYLE_MUTANT == 1656
-  at = unaligned;
-#else
-  at = std::min(n_bytes, (kLine - unaligned) % kLine);
-#endif
-  std::memcpy(to, from, static_cast<std::size_t>(at));
-  for (; at + kLine <= n_bytes; at += kLine) {
-    __m128i parts[4];
-    std::memcpy(parts, from + at, kLine);
-    for (int k = 0; k < 4; ++k) _mm_stream_si128(reinterpret_cast<__m128i*>(to + at) + k, parts[k]);
-  }
-  _mm_sfence();  // before the device is told to read
-#endif
-  std::memcpy(to + at, from + at, static_cast<std::size_t>(n_bytes - at));
-}
-
 /// With all workers of a CPU queue.
-void copy(Queue& queue, std::byte* to, const std::byte* from, std::int64_t bytes,
-          bool past_caches) {
+void copy(Queue& queue, std::byte* to, const std::byte* from, std::int64_t bytes) {
   constexpr std::int64_t kSliceBytes = 512 << 10;
   const auto copy_slice = [=](std::int64_t i) {
-    const std::int64_t begin = i * kSliceBytes, n = std::min(kSliceBytes, bytes - begin);
-    if (past_caches) {
-      copy_past_caches(to + begin, from + begin, n);
-    } else {
-      std::memcpy(to + begin, from + begin, static_cast<std::size_t>(n));
-    }
+    const std::int64_t begin = i * kSliceBytes;
+    std::memcpy(to + begin, from + begin,
+                static_cast<std::size_t>(std::min(kSliceBytes, bytes - begin)));
   };
   const std::int64_t n_slices = (bytes + kSliceBytes - 1) / kSliceBytes;
   if (queue.back_end() == BackEnd::cpu && n_slices > 1) {
@@ -85,7 +55,7 @@ void SampleStaging::drop_before(Tick tick, Queue& queue) {
   if (n == 0) return;
   const std::int64_t kept = n_ticks_ - n;
   if (kept <= n) {
-    copy(queue, buffer_.data(), buffer_.data() + bytes_of(n), bytes_of(kept), false);
+    copy(queue, buffer_.data(), buffer_.data() + bytes_of(n), bytes_of(kept));
   } else {  // the parts overlap
     std::memmove(buffer_.data(), buffer_.data() + bytes_of(n),
                  static_cast<std::size_t>(bytes_of(kept)));
@@ -103,7 +73,7 @@ void SampleStaging::append(const void* source, std::int64_t offset, std::int64_t
   std::byte* to = buffer_.data() + bytes_of(n_ticks_);
   const std::byte* from = static_cast<const std::byte*>(source) + bytes_of(offset);
   const std::int64_t bytes = bytes_of(n);
-  copy(queue, to, from, bytes, buffer_.space() == MemorySpace::pinned);
+  copy(queue, to, from, bytes);
   for (const auto& a : absent) {
     const AbsentSpan clipped{a.input, std::max(a.begin, end()), std::min(a.end, end() + n)};
     if (clipped.begin < clipped.end) absent_.push_back(clipped);
