@@ -53,6 +53,7 @@ std::vector<std::pair<std::string, std::int64_t>> device_search_memory(const Sea
   const std::int64_t rows = checked_product({n_beams, d.n_channels}, "channels of beams");
   std::vector<std::pair<std::string, std::int64_t>> items{
       {"codes and masks of beams", rows * (columns + columns / search::kCell) + 2 * kSlack},
+      {"masked channels", 4 * (rows + n_beams + d.n_trials * d.n_channels)},
       {"normalizer of beams",
        search::device_normalizer_bytes(beam_normalization(c), n_beams, c.block_samples)},
       {"dedispersed blocks", n_streams * search_engine_bytes(c, true)}};
@@ -99,7 +100,11 @@ struct DeviceSearch::Content {
   std::vector<search::NormalizeReport> reports;          // [beam], up to the block before
   Buffer<std::uint8_t> codes, cells;                     // [beam][channel][capacity], cells at 1/64
   Buffer<float> staging;                                 // of feed_host()
-  std::int64_t first = 0, end = 0;                       // ticks of the codes
+  // Of the columns a block is searched in: channels with gaps, [beam][channel], and how many.
+  Buffer<std::int32_t> gap_channels, gap_counts;
+  Buffer<std::int32_t> cell_delays;  // [trial][channel]
+  std::vector<std::int32_t> host_gap_counts;
+  std::int64_t first = 0, end = 0;  // ticks of the codes
   std::int64_t received = 0, dedispersed = 0;
   SearchCounts common;
 
@@ -125,6 +130,15 @@ struct DeviceSearch::Content {
         MemorySpace::device);
     cells =
         Buffer<std::uint8_t>(n_beams * n_channels * cell_capacity + kSlack, MemorySpace::device);
+    gap_channels = Buffer<std::int32_t>(n_beams * n_channels, MemorySpace::device);
+    gap_counts = Buffer<std::int32_t>(n_beams, MemorySpace::device);
+    host_gap_counts.resize(static_cast<std::size_t>(n_beams));
+    std::vector<std::int32_t> delays = search::delay_table(c.band, c.dms);
+    for (auto& delay : delays) delay /= static_cast<std::int32_t>(search::kCell);
+    cell_delays =
+        Buffer<std::int32_t>(static_cast<std::int64_t>(delays.size()), MemorySpace::device);
+    copy_bytes(queue, cell_delays.data(), delays.data(), cell_delays.bytes());
+    queue.synchronize();
     restart();
   }
 
@@ -243,6 +257,15 @@ struct DeviceSearch::Content {
     in.weight_stride = weight_stride;
     const std::uint8_t* from = cells.data() + beam * n_channels * cell_capacity +
                                ring.at(first_tick + skip) / search::kCell;
+    // A few channels flagged for some time are what there is nearly always.
+    const std::int64_t n_gaps = host_gap_counts[static_cast<std::size_t>(beam)];
+    if (n_gaps <= n_channels / 4) {
+      search::weights_from_masked(e.queue, {from, 0, cell_capacity, 1, n_channels, n_cells},
+                                  gap_channels.data() + beam * n_channels, n_gaps,
+                                  cell_delays.data(), n_trials, full,
+                                  e.weights.data() + skip / search::kCell, weight_stride);
+      return;
+    }
     e.mask_dedisperser->execute(e.queue, from, cell_capacity, n_cells, e.mask_sums.data(), n_cells);
     search::weights_from_sums(e.queue, e.mask_sums.data(), e.mask_format, n_trials, n_cells, full,
                               e.weights.data() + skip / search::kCell, weight_stride);
@@ -303,6 +326,17 @@ struct DeviceSearch::Content {
     return f;
   }
 
+  /// Channels of each beam that are not whole in ticks [from, to).
+  void find_gaps(std::int64_t from, std::int64_t to) {
+    search::find_masked_channels(
+        queue,
+        {cells.data() + ring.at(from) / search::kCell, n_channels * cell_capacity, cell_capacity,
+         n_beams, n_channels, (to - from + search::kCell - 1) / search::kCell},
+        gap_channels.data(), gap_counts.data());
+    copy_bytes(queue, host_gap_counts.data(), gap_counts.data(), gap_counts.bytes());
+    queue.synchronize();
+  }
+
   /// body(slot, beam) for all beams, each stream taking the next one when it is free.
   template <class Body>
   void for_each_beam(const Body& body) {
@@ -318,6 +352,7 @@ struct DeviceSearch::Content {
     const std::int64_t n_new = target - dedispersed;
     if (n_new <= 0) return;
     const Stopwatch watch(common.dedisperse_s);
+    find_gaps(std::max<std::int64_t>(0, dedispersed - history), target + max_delay);
     std::vector<std::vector<search::Token>> tokens(engines.size());
     for_each_beam([&](std::size_t slot, std::int64_t beam) {
       search_beam(slot, beam, n_new, tokens[slot], found[beam]);
@@ -418,8 +453,9 @@ std::int64_t DeviceSearch::n_flagged_channels() const {
 
 std::int64_t DeviceSearch::memory_bytes() const {
   const Content& me = *content_;
-  std::int64_t bytes =
-      me.codes.bytes() + me.cells.bytes() + me.staging.bytes() + me.normalizer->memory_bytes();
+  std::int64_t bytes = me.codes.bytes() + me.cells.bytes() + me.staging.bytes() +
+                       me.normalizer->memory_bytes() + me.gap_channels.bytes() +
+                       me.gap_counts.bytes() + me.cell_delays.bytes();
   for (const auto& e : me.engines) bytes += e->memory_bytes();
   return bytes;
 }

@@ -4,6 +4,7 @@
 
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/search/cuda_rows.hpp"
+#include "ryle/engine/search/normalize.hpp"
 
 namespace ryle::search {
 namespace {
@@ -42,6 +43,34 @@ __global__ void weights_kernel(const Sum* sums, std::int64_t n_cells, float full
   const std::int64_t trial = blockIdx.x;
   for (std::int64_t k = threadIdx.x; k < n_cells; k += blockDim.x)
     weights[trial * weight_stride + k] = static_cast<float>(sums[trial * n_cells + k]) / full;
+}
+
+/// A warp a channel.
+__global__ void masked_channels_kernel(const DeviceMask m, std::int32_t* channels,
+                                       std::int32_t* counts) {
+  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kWarpsOfRows + threadIdx.x / 32;
+  if (row >= m.n_beams * m.n_channels) return;
+  const std::int64_t beam = row / m.n_channels, channel = row % m.n_channels;
+  const std::uint8_t* cells = m.cells + beam * m.beam_stride + channel * m.channel_stride;
+  bool masked = false;
+  for (std::int64_t k = threadIdx.x % 32; k < m.n_cells; k += 32) masked |= cells[k] != kFullCell;
+  if (__any_sync(0xffffffffu, masked) == 0 || threadIdx.x % 32 != 0) return;
+  channels[beam * m.n_channels + atomicAdd(&counts[beam], 1)] = static_cast<std::int32_t>(channel);
+}
+
+/// A thread block a trial.
+__global__ void masked_weights_kernel(const DeviceMask m, const std::int32_t* channels,
+                                      std::int64_t n_masked, const std::int32_t* delays, float full,
+                                      float* weights, std::int64_t weight_stride) {
+  const std::int32_t* delay = delays + blockIdx.x * m.n_channels;
+  for (std::int64_t k = threadIdx.x; k < m.n_cells; k += blockDim.x) {
+    auto sum = static_cast<std::int32_t>(m.n_channels) * kFullCell;
+    for (std::int64_t i = 0; i < n_masked; ++i) {
+      const std::int32_t c = channels[i];
+      sum -= kFullCell - m.cells[c * m.channel_stride + k + delay[c]];
+    }
+    weights[blockIdx.x * weight_stride + k] = static_cast<float>(sum) / full;
+  }
 }
 
 RowSides sides_of(const DeviceRows& rows, const void* from, std::int64_t from_outer,
@@ -140,6 +169,29 @@ void weights_from_sums(Queue& queue, const void* sums, SumFormat format, std::in
     weights_kernel<<<blocks, 128, 0, stream>>>(static_cast<const std::uint32_t*>(sums), n_cells,
                                                full, weights, weight_stride);
   RYLE_CUDA_LAUNCHED("weights from sums");
+}
+
+void find_masked_channels(Queue& queue, const DeviceMask& mask, std::int32_t* channels,
+                          std::int32_t* counts) {
+  if (mask.n_beams == 0 || mask.n_channels == 0) return;
+  const cuda::DeviceScope scope(cuda::device_of(queue));
+  const auto stream = cuda::stream_of(queue);
+  RYLE_CUDA(
+      cudaMemsetAsync(counts, 0, static_cast<std::size_t>(mask.n_beams) * sizeof(*counts), stream));
+  const std::int64_t rows = mask.n_beams * mask.n_channels;
+  masked_channels_kernel<<<static_cast<unsigned>((rows + kWarpsOfRows - 1) / kWarpsOfRows),
+                           32 * kWarpsOfRows, 0, stream>>>(mask, channels, counts);
+  RYLE_CUDA_LAUNCHED("masked channels");
+}
+
+void weights_from_masked(Queue& queue, const DeviceMask& cells, const std::int32_t* channels,
+                         std::int64_t n_masked, const std::int32_t* delays, std::int64_t n_trials,
+                         float full, float* weights, std::int64_t weight_stride) {
+  if (n_trials == 0 || cells.n_cells == 0) return;
+  const cuda::DeviceScope scope(cuda::device_of(queue));
+  masked_weights_kernel<<<static_cast<unsigned>(n_trials), 128, 0, cuda::stream_of(queue)>>>(
+      cells, channels, n_masked, delays, full, weights, weight_stride);
+  RYLE_CUDA_LAUNCHED("weights from masked channels");
 }
 
 }  // namespace ryle::search

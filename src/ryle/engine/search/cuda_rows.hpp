@@ -30,4 +30,20 @@ void weights_from_sums(Queue& queue, const void* sums, SumFormat format, std::in
                        std::int64_t n_cells, float full, float* weights,
                        std::int64_t weight_stride);
 
+/// The mask of all beams. @shape cells [beam][channel][n_cells] u8, full: kFullCell
+struct DeviceMask {
+  const std::uint8_t* cells = nullptr;
+  std::int64_t beam_stride = 0, channel_stride = 0;
+  std::int64_t n_beams = 0, n_channels = 0, n_cells = 0;
+};
+/// channels[beam][0 .. counts[beam]) = those with a cell that is not full, in any order.
+void find_masked_channels(Queue& queue, const DeviceMask& mask, std::int32_t* channels,
+                          std::int32_t* counts);
+/// The same weights as from sums of all channels, made from those that are not full.
+/// @shape channels [n_masked]; delays [trial][n_channels], in cells
+/// @param cells of one beam
+void weights_from_masked(Queue& queue, const DeviceMask& cells, const std::int32_t* channels,
+                         std::int64_t n_masked, const std::int32_t* delays, std::int64_t n_trials,
+                         float full, float* weights, std::int64_t weight_stride);
+
 }  // namespace ryle::search
