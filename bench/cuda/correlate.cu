@@ -199,10 +199,17 @@ constexpr CudaTuning kSearch[] = {{5, 1024},
                                   {12, 1024, true, false, true},
                                   {12, 1024, false, false, false, 1, true},
                                   {12, 16, false, false, true, 1, true},
+                                  {12, 16, false, false, false, 1, true, 128},
+                                  {12, 16, false, false, false, 1, true, 0},
+                                  {5, 1024, false, false, true, 1, false, 128},
+                                  {5, 1024, false, false, true, 1, false, 0},
+                                  {8, 1024, false, false, false, 1, false, 128},
+                                  {8, 1024, false, false, false, 1, false, 0},
+                                  {12, 1024, false, false, false, 1, false, 0},
                                   {8, 16},
                                   {8, 40}};
 
-void rate(Result& r, const Case& c, const Ceilings& ceilings);
+void rate(Result& r, const Ceilings& ceilings);
 
 void measure(const Case& c, const Options& options, const Ceilings& ceilings, const Emit& emit) {
   Queue queue = Queue::cuda();
@@ -258,7 +265,7 @@ void measure(const Case& c, const Options& options, const Ceilings& ceilings, co
       r.sizes.emplace_back("sm_mhz", std::round(means.sm_mhz));
       r.sizes.emplace_back("power_w", std::round(means.power_w));
     }
-    rate(r, c, ceilings);
+    rate(r, ceilings);
     emit(r);
   };
   if (!options.calibrate) return time(options.seconds_per_case);
@@ -278,6 +285,7 @@ void measure(const Case& c, const Options& options, const Ceilings& ceilings, co
     r.sizes.emplace_back("hints", tuning.hints);
     r.sizes.emplace_back("burst", tuning.burst);
     r.sizes.emplace_back("three", tuning.three);
+    r.sizes.emplace_back("fetch_bytes", tuning.fetch_bytes);
     r.verified = c.format == SampleFormat::cf16  // other cuts, other roundings
                      ? verify(queue, *correlator, view(0), c)
                      : hash_of_sums(queue, *correlator, view(0), c) == wanted;
@@ -286,7 +294,7 @@ void measure(const Case& c, const Options& options, const Ceilings& ceilings, co
   set_cuda_tuning(nullptr);
 }
 
-void rate(Result& r, const Case& c, const Ceilings& ceilings) {
+void rate(Result& r, const Ceilings& ceilings) {
   const double median_s = r.median_s;
   r.rate = r.useful_ops / median_s / 1e9;
   r.rate_unit = "GOPS";

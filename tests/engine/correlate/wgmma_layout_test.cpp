@@ -12,21 +12,6 @@
 namespace ryle::correlate::test {
 namespace {
 
-using Product = std::array<std::array<std::int32_t, kTile>, kGroupRows>;
-
-void multiply(Product& sum, const OperandA& a, const OperandB& b, std::size_t n_columns,
-              bool complement = false) {
-  for (std::size_t r = 0; r < kGroupRows; ++r) {
-    for (std::size_t n = 0; n < n_columns; ++n) {
-      std::int32_t s = 0;
-      for (std::size_t k = 0; k < kPartBytes; ++k)
-        s += (complement ? ~a[r][k] : a[r][k]) * static_cast<std::int32_t>(b[n][k]);
-      sum[r][n] = static_cast<std::int32_t>(static_cast<std::uint32_t>(sum[r][n]) +
-                                            static_cast<std::uint32_t>(s));
-    }
-  }
-}
-
 /// What the kernel does with a gulp; sums lie as in device memory.
 class Model {
  public:
@@ -54,7 +39,7 @@ class Model {
   void work(std::int64_t id, int first_block, int n, int warpgroup, bool overwrite) {
     const Item item = layout_.item(id);
     const bool diagonal = item.tile.row == item.tile.column;
-    Product re{}, im{};
+    ByteProduct re{}, im{};
     std::array<std::int32_t, kGroupRows> inputs{};
     for (int block = first_block; block < first_block + n; ++block) {
       const int rows = layout_.paired ? kGroupRows : kTile;
@@ -69,42 +54,21 @@ class Model {
         const OperandB b_im = operand_columns(column_slot, first, step, 1);
         const std::size_t all = layout_.paired ? 64 : 128;
         const std::size_t half = diagonal && warpgroup == 0 ? 64 : all;
-        multiply(re, a_re, b_re, half);
-        multiply(re, a_im, b_im, half);
-        multiply(im, a_re, b_im, all);
-        if (!diagonal) multiply(im, a_im, b_re, all, true);
+        multiply_bytes(re, a_re, b_re, half);
+        multiply_bytes(re, a_im, b_im, half);
+        multiply_bytes(im, a_re, b_im, all);
+        if (!diagonal) multiply_bytes(im, a_im, b_re, all, true);
         for (std::size_t r = 0; r < kGroupRows; ++r)
           inputs[r] += std::accumulate(a_re[r].begin(), a_re[r].end(), 0);
       }
     }
-    keep(id, warpgroup, re, im, overwrite);
+    keep_bytes(sums_, layout_, id, warpgroup, re, im, overwrite);
     if (!needs_input_sums(layout_, item.tile)) return;
     const std::int64_t to = layout_.n_sums() +
                             std::int64_t{item.channel} * layout_.padded_inputs() +
                             item.tile.row * kTile + warpgroup * kGroupRows;
     for (std::size_t r = 0; r < kGroupRows; ++r)
       sums_[static_cast<std::size_t>(to) + r] += inputs[r];
-  }
-
-  /// Sums of m64nNk32: register r of lane l of warp w is row 16 w + l / 4 (+ 8 if r % 4 > 1),
-  /// column 8 (r / 4) + 2 (l % 4) + r % 2. The kernel stores it at sum_at().
-  void keep(std::int64_t id, int warpgroup, const Product& re, const Product& im, bool overwrite) {
-    for (int r = 0; r < layout_.part_sums() / kThreads; ++r) {
-      for (int thread = 0; thread < 128; ++thread) {
-        const int l = thread % 32;
-        const auto row = static_cast<std::size_t>(thread / 32 * 16 + l / 4 + r % 4 / 2 * 8);
-        const auto column = static_cast<std::size_t>(r / 4 * 8 + 2 * (l % 4) + r % 2);
-        const auto to = static_cast<std::size_t>(
-            id * layout_.item_sums() + sum_at(warpgroup * 128 + thread, r, layout_.registers()));
-        const std::int32_t found[2] = {re[row][column], im[row][column]};
-        for (std::size_t part = 0; part < 2; ++part) {
-          auto& sum = sums_[to + part * static_cast<std::size_t>(layout_.part_sums())];
-          sum = overwrite ? found[part]
-                          : static_cast<std::int32_t>(static_cast<std::uint32_t>(sum) +
-                                                      static_cast<std::uint32_t>(found[part]));
-        }
-      }
-    }
   }
 
   const Voltages& v_;

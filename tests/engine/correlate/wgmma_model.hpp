@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 #include <array>
+#include <vector>
 
 #include "ryle/engine/correlate/cuda_wgmma_layout.hpp"
 #include "tests/engine/correlate/voltages.hpp"
@@ -68,6 +69,46 @@ inline OperandB operand_columns(const Slot& slot, int first_row, int step, int p
     }
   }
   return b;
+}
+
+/// Sums of a warpgroup's rows.
+using ByteProduct = std::array<std::array<std::int32_t, kTile>, kGroupRows>;
+
+inline std::int32_t add_wrapping(std::int32_t a, std::int32_t b) {
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
+}
+
+inline void multiply_bytes(ByteProduct& sum, const OperandA& a, const OperandB& b,
+                           std::size_t n_columns, bool complement = false) {
+  for (std::size_t r = 0; r < kGroupRows; ++r) {
+    for (std::size_t n = 0; n < n_columns; ++n) {
+      std::int32_t s = 0;
+      for (std::size_t k = 0; k < kPartBytes; ++k)
+        s += (complement ? ~a[r][k] : a[r][k]) * static_cast<std::int32_t>(b[n][k]);
+      sum[r][n] = add_wrapping(sum[r][n], s);
+    }
+  }
+}
+
+/// Sums of m64nNk32: register r of lane l of warp w is row 16 w + l / 4 (+ 8 if r % 4 > 1),
+/// column 8 (r / 4) + 2 (l % 4) + r % 2. The kernel stores it at sum_at().
+inline void keep_bytes(std::vector<std::int32_t>& sums, const Layout& layout, std::int64_t id,
+                       int warpgroup, const ByteProduct& re, const ByteProduct& im,
+                       bool overwrite) {
+  for (int r = 0; r < layout.part_sums() / kThreads; ++r) {
+    for (int thread = 0; thread < 128; ++thread) {
+      const int l = thread % 32;
+      const auto row = static_cast<std::size_t>(thread / 32 * 16 + l / 4 + r % 4 / 2 * 8);
+      const auto column = static_cast<std::size_t>(r / 4 * 8 + 2 * (l % 4) + r % 2);
+      const auto to = static_cast<std::size_t>(
+          id * layout.item_sums() + sum_at(warpgroup * 128 + thread, r, layout.registers()));
+      const std::int32_t found[2] = {re[row][column], im[row][column]};
+      for (std::size_t part = 0; part < 2; ++part) {
+        auto& sum = sums[to + part * static_cast<std::size_t>(layout.part_sums())];
+        sum = overwrite ? found[part] : add_wrapping(sum, found[part]);
+      }
+    }
+  }
 }
 
 }  // namespace ryle::correlate::test

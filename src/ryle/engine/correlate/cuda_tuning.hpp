@@ -15,6 +15,7 @@ struct CudaTuning {
   int burst = 1;          ///< blocks on the diagonal that are asked for at once, without clusters
   /// Warpgroups that multiply, of ci8 from 129 to 256 inputs, by pairs of slots.
   bool three = false;
+  int fetch_bytes = 256;  ///< that the second-level cache takes from memory at once: 0, 128, 256
 };
 
 inline constexpr int kMostSlots = 12;

@@ -58,8 +58,9 @@ void launch_ring(void (*kernel)(CUtensorMap, Args), const Plan& plan, const deta
   attributes[1].val.programmaticStreamSerializationAllowed = 1;
   launch.attrs = attributes;
   launch.numAttrs = tuning.early ? 2 : 1;
-  RYLE_CUDA(cudaLaunchKernelEx(&launch, kernel, detail::wgmma_map(plan.layout, gulp, ring.clusters),
-                               args));
+  RYLE_CUDA(cudaLaunchKernelEx(
+      &launch, kernel, detail::wgmma_map(plan.layout, gulp, ring.clusters, tuning.fetch_bytes),
+      args));
 }
 
 }  // namespace ryle::correlate::wgmma

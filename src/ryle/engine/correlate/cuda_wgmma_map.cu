@@ -10,7 +10,7 @@ namespace ryle::correlate::detail {
 
 using namespace wgmma;
 
-CUtensorMap wgmma_map(const Layout& layout, const CudaGulp& gulp, bool halves) {
+CUtensorMap wgmma_map(const Layout& layout, const CudaGulp& gulp, bool halves, int fetch_bytes) {
   static const auto encode = [] {
     void* function = nullptr;
     cudaDriverEntryPointQueryResult found{};
@@ -42,11 +42,14 @@ CUtensorMap wgmma_map(const Layout& layout, const CudaGulp& gulp, bool halves) {
                             static_cast<cuuint32_t>(layout.paired || halves ? kTile / 2 : kTile), 1,
                             layout.paired ? 2u : 1u};
   const cuuint32_t every[] = {1, 1, 1, 1};
+  const CUtensorMapL2promotion fetch = fetch_bytes == 256   ? CU_TENSOR_MAP_L2_PROMOTION_L2_256B
+                                       : fetch_bytes == 128 ? CU_TENSOR_MAP_L2_PROMOTION_L2_128B
+                                                            : CU_TENSOR_MAP_L2_PROMOTION_NONE;
   CUtensorMap map;
   const CUresult status =
       encode(&map, CU_TENSOR_MAP_DATA_TYPE_UINT8, 4, const_cast<std::byte*>(gulp.data), extents,
-             strides, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+             strides, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, fetch,
+             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (status != CUDA_SUCCESS) {
     throw DeviceError(
         "cuda:sm90 correlator: no tensor map for blocks with strides " +

@@ -10,6 +10,7 @@
 #include "ryle/engine/correlate/cuda_kernels.cuh"
 #include "ryle/engine/correlate/cuda_tuning.hpp"
 #include "ryle/engine/correlate/cuda_wgmma_bytes.cuh"
+#include "ryle/engine/correlate/cuda_wgmma_three.hpp"
 
 namespace ryle::correlate::detail {
 namespace {
@@ -71,16 +72,16 @@ __device__ inline void produce_three(const CUtensorMap* map, const RingArgs& a,
     if (share >= a.shares.n()) return;
     for_each_piece(a.shares, share, [&](std::int64_t id, int first_block, int n_blocks) {
       const auto channel = static_cast<int>(id / 2), half = static_cast<int>(id % 2);
-      const int own = half * kTile, other = kTile - own;
+      const int own = first_own_input(half), other = first_other_input(half);
       for (int k = 0; k < n_blocks; ++k) {
         const int block = a.first_block + first_block + k;
         const unsigned to = ring.stage(), full = ring.full();
         cuda::await_alone(ring.empty(), ring.turn() ^ 1);
-        cuda::arrive_and_expect(full, (3 + half) * kBoxBytes);
+        cuda::arrive_and_expect(full, kSlotBytes + n_other_inputs(half) * kRowBytes);
         cuda::copy_box(to, map, 0, own, block, channel, full);
         cuda::copy_box(to + kBoxBytes, map, 0, own + kBox, block, channel, full);
         cuda::copy_box(to + kSlotBytes, map, 0, other, block, channel, full);
-        if (half == 1)
+        if (n_other_inputs(half) > kBox)
           cuda::copy_box(to + kSlotBytes + kBoxBytes, map, 0, other + kBox, block, channel, full);
         ring.advance();
       }
@@ -105,15 +106,6 @@ __device__ inline void add_inputs(ByteSums& sums, const unsigned (&re)[4]) {
   }
 }
 
-/// load_operand() into the same registers again: else the compiler takes others each time, more
-/// than there are.
-__device__ inline void load_again(unsigned (&r)[4], unsigned address) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
-               : "+r"(r[0]), "+r"(r[1]), "+r"(r[2]), "+r"(r[3])
-               : "r"(address)
-               : "memory");
-}
-
 /// Products of one step: a group with real parts of rows, one with imaginary parts, one (below the
 /// diagonal) with their complement. Rows are in `a`, in `b`, and again in `a`: while one group is
 /// at work the registers of the next are loaded.
@@ -121,7 +113,7 @@ template <Part kPart, int kStep>
 __device__ inline void multiply_three_step(ByteSums& sums, unsigned (&a)[4], unsigned (&b)[4],
                                            unsigned from, std::uint64_t columns) {
   const std::uint64_t re = columns + 4 * kStep, im = re + 2;  // 16-byte units
-  load_again(a, from ^ (4 * kStep << 4));
+  load_operand(a, from ^ (4 * kStep << 4));
   add_inputs<kPart>(sums, a);
   cuda::begin_products();
   if constexpr (kPart == Part::upper) {
@@ -132,7 +124,7 @@ __device__ inline void multiply_three_step(ByteSums& sums, unsigned (&a)[4], uns
   cuda::multiply_128(sums.im, a, im);
   cuda::end_products();
   cuda::wait_products<1>();
-  load_again(b, from ^ ((4 * kStep + 2) << 4));
+  load_operand(b, from ^ ((4 * kStep + 2) << 4));
   cuda::begin_products();
   if constexpr (kPart == Part::upper) {
     cuda::multiply_64(sums.re, b, im);
@@ -143,7 +135,7 @@ __device__ inline void multiply_three_step(ByteSums& sums, unsigned (&a)[4], uns
   cuda::wait_products<1>();
   if constexpr (kPart == Part::across) {
 #pragma unroll
-    for (int k = 0; k < 4; ++k) asm volatile("not.b32 %0, %1;\n" : "+r"(a[k]) : "r"(b[k]));
+    for (int k = 0; k < 4; ++k) asm volatile("not.b32 %0, %1;\n" : "=r"(a[k]) : "r"(b[k]));
     cuda::begin_products();
     cuda::multiply_128(sums.im, a, re);
     cuda::end_products();
@@ -153,13 +145,12 @@ __device__ inline void multiply_three_step(ByteSums& sums, unsigned (&a)[4], uns
 
 /// Adds n_blocks >= 1 blocks.
 template <Part kPart>
-__device__ inline void multiply_three(ByteSums& sums, ThreeRing& ring, int n_blocks, int half,
-                                      int warp, int lane) {
-  const int row_group = kPart == Part::across ? half : kPart == Part::upper ? 0 : 1;
+__device__ inline void multiply_three(ByteSums& sums, ThreeRing& ring, int n_blocks,
+                                      const ThreeTask& task, int warp, int lane) {
   const unsigned rows_at =
-      (kPart == Part::across && half == 0 ? kSlotBytes : 0) + lane_rows(row_group, warp, lane);
-  const unsigned columns_at = kPart == Part::across && half == 1 ? kSlotBytes : 0;
-  unsigned a[4] = {}, b[4] = {};
+      (task.rows_other ? kSlotBytes : 0) + lane_rows(task.warpgroup, warp, lane);
+  const unsigned columns_at = task.columns_other ? kSlotBytes : 0;
+  unsigned a[4], b[4];
 #pragma unroll 1
   for (; n_blocks > 0; --n_blocks) {
     cuda::await(ring.full(), ring.turn());
@@ -178,21 +169,20 @@ __device__ inline void multiply_three(ByteSums& sums, ThreeRing& ring, int n_blo
 }
 
 template <Part kPart>
-__device__ inline void work_three(const WgmmaArgs& a, ThreeRing& ring, int4& piece) {
-  const int lane = threadIdx.x % 32;
+__device__ inline void work_three(const WgmmaArgs& a, ThreeRing& ring, int item, int n_blocks) {
+  constexpr int kWarpgroup = kPart == Part::upper ? 0 : kPart == Part::lower ? 1 : 2;
   ByteSums sums;
   clear(sums);
-  multiply_three<kPart>(sums, ring, piece.y, piece.x % 2, uniform(threadIdx.x / 32 % 4), lane);
-  const int id = three_shared().pieces[threadIdx.x / 32].x, channel = id / 2, half = id % 2;
-  // Tiles of a channel: 0 and 2 on the diagonal, 1 below it.
-  const std::int64_t tile = std::int64_t{3} * channel + (kPart == Part::across ? 1 : 2 * half);
-  const Item item{channel, kPart == Part::across ? Tile{1, 0} : Tile{half, half}};
-  const int warpgroup = kPart == Part::across ? half : kPart == Part::upper ? 0 : 1;
+  multiply_three<kPart>(sums, ring, n_blocks, three_task(item % 2, kWarpgroup),
+                        uniform(threadIdx.x / 32 % 4), threadIdx.x % 32);
+  const int4& kept = three_shared().pieces[threadIdx.x / 32];
+  const int channel = kept.x / 2;
+  const ThreeTask task = three_task(kept.x % 2, kWarpgroup);
   Ring staging{};
   staging.staging =
       cuda::shared_address(three_memory) + kThreeStagingAt + threadIdx.x / 32 * kStagingBytes;
-  keep_bytes<kPart>(a, staging, sums, tile, item, three_shared().pieces[threadIdx.x / 32].y,
-                    warpgroup, threadIdx.x / 32 % 4);
+  keep_bytes<kPart>(a, staging, sums, id_of(a.ring.layout, channel, task.tile),
+                    {channel, task.tile}, kept.y, task.warpgroup, threadIdx.x / 32 % 4);
 }
 
 template <Part kPart>
@@ -220,8 +210,8 @@ __device__ inline void consume_three(const WgmmaArgs& a) {
       __syncwarp();
       if (threadIdx.x % 32 == 0) kept = piece;
       __syncwarp();
-      work_three<kPart>(a, ring, piece);
-      asm volatile("" ::: "memory");
+      work_three<kPart>(a, ring, piece.x, piece.y);
+      asm volatile("" ::: "memory");  // from shared memory, not from registers
       piece = kept;
     }
     __syncwarp();
@@ -298,7 +288,7 @@ void launch_wgmma_s8_three(const WgmmaPlan& plan, const CudaGulp& gulp, bool ove
   }
   const auto blocks = static_cast<unsigned>(std::min(a.ring.shares.n(), plan.concurrent_blocks));
   correlate_wgmma_s8_three<<<blocks, kThreeThreads, kThreeSharedBytes, stream>>>(
-      wgmma_map(plan.layout, gulp, true), a);
+      wgmma_map(plan.layout, gulp, true, tuning.fetch_bytes), a);
   RYLE_CUDA_LAUNCHED("correlate_wgmma_s8_three");
 }
 
