@@ -195,6 +195,35 @@ inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
   }
   return result;
 }
+/// Of the halves of words, each modulo 2^16.
+template <class Half>
+unsigned of_halves(unsigned a, unsigned b, unsigned c, const Half& half) {
+  const auto of = [&](unsigned at) {
+    return half(a >> at & 0xffffu, b >> at & 0xffffu, c >> at & 0xffffu) & 0xffffu;
+  };
+  return of(0) | of(16) << 16;
+}
+inline unsigned __vmaxu2(unsigned a, unsigned b) {
+  return of_halves(a, b, 0, [](unsigned x, unsigned y, unsigned) { return std::max(x, y); });
+}
+inline unsigned __vminu2(unsigned a, unsigned b) {
+  return of_halves(a, b, 0, [](unsigned x, unsigned y, unsigned) { return std::min(x, y); });
+}
+inline unsigned __viaddmin_u16x2(unsigned a, unsigned b, unsigned c) {
+  return of_halves(
+      a, b, c, [](unsigned x, unsigned y, unsigned z) { return std::min((x + y) & 0xffffu, z); });
+}
+inline unsigned __viaddmax_s16x2_relu(unsigned a, unsigned b, unsigned c) {
+  return of_halves(a, b, c, [](unsigned x, unsigned y, unsigned z) {
+    const int sum = static_cast<short>(x + y), other = static_cast<short>(z);
+    return static_cast<unsigned>(std::max(0, std::max(sum, other)));
+  });
+}
+/// c + the halves of a times the lower, the upper two bytes of b.
+inline unsigned __dp2a_lo(unsigned a, unsigned b, unsigned c) {
+  return c + (a & 0xffffu) * (b & 0xffu) + (a >> 16) * (b >> 8 & 0xffu);
+}
+inline unsigned __dp2a_hi(unsigned a, unsigned b, unsigned c) { return __dp2a_lo(a, b >> 16, c); }
 inline int __popc(unsigned x) { return std::popcount(x); }
 inline int __popcll(unsigned long long x) { return std::popcount(x); }
 inline int __clz(unsigned x) { return std::countl_zero(x); }

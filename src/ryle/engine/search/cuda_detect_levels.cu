@@ -7,6 +7,7 @@
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/search/cuda_copy.cuh"
 #include "ryle/engine/search/cuda_detect.cuh"
+#include "ryle/engine/search/cuda_detect_pairs.cuh"
 #include "ryle/engine/search/detect_unclip.hpp"
 
 namespace ryle::search::detail {
@@ -347,54 +348,6 @@ __host__ __device__ inline RowPiece row_piece(const DeviceInput& in) {
           static_cast<int>(end - first)};
 }
 
-/// Sums of a thread over packed pairs of values, as u = value - (center - clip - 1) between 0 and
-/// 2 clip + 2: values beyond the clip are one of the two ends, counted and taken off at the end.
-struct PairSums {
-  static constexpr int kWords = 4;  // between two flushes
-
-  unsigned below2, minus2, end2, minus_last2;  // packed
-  unsigned above_first2 = 0, at_end2 = 0;      // counts
-  long long sum = 0, squares = 0;
-
-  __device__ static bool fits(const TrialStart& t) {
-    return t.center - t.clip >= 1 && t.clip >= 0 && (2 * t.clip + 2) * kWords <= 65535;
-  }
-  __device__ explicit PairSums(const TrialStart& t)
-      : below2(0x10001u * static_cast<unsigned>(t.center - t.clip - 1)),
-        minus2(0x10001u * ((0x10000u - static_cast<unsigned>(t.center - t.clip - 1)) & 0xffffu)),
-        end2(0x10001u * static_cast<unsigned>(2 * t.clip + 2)),
-        minus_last2(0x10001u * (0x10000u - static_cast<unsigned>(2 * t.clip + 1))) {}
-
-  __device__ void add(const uint4& x) {
-    const unsigned words[kWords] = {x.x, x.y, x.z, x.w};
-    unsigned sum2 = 0, low = 0, high = 0;
-#pragma unroll
-    for (int k = 0; k < kWords; ++k) {
-      const unsigned u = __viaddmin_u16x2(__vmaxu2(words[k], below2), minus2, end2);
-      sum2 += u;
-      above_first2 += __vminu2(u, 0x10001u);
-      at_end2 += __viaddmax_s16x2_relu(u, minus_last2, 0u);
-      // u^2 = u (its low byte + 256 of its high byte)
-      const unsigned bytes = __byte_perm(u, 0, 0x3120);
-      low = __dp2a_lo(u, bytes, low);
-      high = __dp2a_hi(u, bytes, high);
-    }
-    sum += (sum2 & 0xffffu) + (sum2 >> 16);
-    squares += low + (static_cast<unsigned long long>(high) << 8);
-  }
-  /// Into `sums`, of n values.
-  __device__ void take(int n, const TrialStart& t, Sums<true>& sums) const {
-    const long long end = 2ll * t.clip + 2, middle = t.clip + 1ll;
-    const long long n_end = (at_end2 & 0xffffu) + (at_end2 >> 16);
-    const long long n_first =
-        n - static_cast<long long>((above_first2 & 0xffffu) + (above_first2 >> 16));
-    const long long inside = n - n_end - n_first, s = sum - n_end * end;
-    sums.n += static_cast<int>(inside);
-    sums.sum += s - inside * middle;
-    sums.squares += squares - n_end * end * end - 2 * middle * s + inside * middle * middle;
-  }
-};
-
 /// body(eight) where all of its columns count, else of(value) for those that do.
 template <class T, class Body, class Value>
 __device__ void for_eights(const T* row, const RowPiece& piece, const Body& body, const Value& of) {
@@ -427,16 +380,20 @@ __device__ void sum_row(const T* row, const RowPiece& piece, const TrialStart& t
 __device__ void sum_row_of_pairs(const std::uint16_t* row, const RowPiece& piece,
                                  const TrialStart& t, TrialMoments* moments) {
   Sums<true> sums{t.center, t.clip};
-  PairSums pairs(t);
+  PairSums pairs(t.center, t.clip);
   int n = 0;
   for_eights(
       row, piece,
       [&](const std::uint16_t* eight) {
-        pairs.add(*reinterpret_cast<const uint4*>(eight));
+        const uint4 w = *reinterpret_cast<const uint4*>(eight);
+        pairs.add({w.x, w.y, w.z, w.w});
         n += 8;
       },
       [&](int x) { sums.add(x); });
-  pairs.take(n, t, sums);
+  const PairSums::Moments m = pairs.moments(n);
+  sums.n += static_cast<int>(m.n);
+  sums.sum += m.sum;
+  sums.squares += m.squares;
   store_moments(sums, moments);
 }
 
@@ -468,7 +425,8 @@ __global__ void __launch_bounds__(kRowThreads)
   }
   __syncthreads();
   if constexpr (sizeof(T) == 2) {
-    if (PairSums::fits(start)) return sum_row_of_pairs(row, piece, start, moments + trial);
+    if (PairSums::fits(start.center, start.clip))
+      return sum_row_of_pairs(row, piece, start, moments + trial);
   }
   if (sizeof(T) == 2 && start.clip <= 23'000)  // 8 clip^2 < 2^32
     sum_row<true>(row, piece, start, moments + trial);

@@ -10,6 +10,7 @@
 
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/search/cuda_detect.cuh"
+#include "ryle/engine/search/cuda_detect_pairs.cuh"
 #include "ryle/engine/search/detect_unclip.hpp"
 
 namespace ryle::search::detail {
@@ -18,7 +19,6 @@ namespace {
 constexpr int kScreenThreads = 64;
 constexpr int kHalfSegment = kSegment / 2;
 constexpr int kReach = 32;  // widest boxcar of a level
-constexpr int kTopUnit = 2047;
 constexpr int kSettleWarps = 4;
 constexpr unsigned kWarp = 0xffffffffu;
 
@@ -61,38 +61,6 @@ __host__ __device__ constexpr int words_of(int level, int max_halvings) {
 __host__ __device__ constexpr int room_of(int level, int max_halvings) {
   return padded(words_of(level, max_halvings)) + 4;
 }
-
-/// Values to units.
-struct Units {
-  unsigned low2, high2, add2, mask2;  // packed
-  unsigned one2, end2;                // the same of units of 1, for halves added one by one
-  int shift;
-  long long low, high;
-
-  template <class Screen>
-  __device__ Units(const Screen& s, bool packed) : shift(s.shift), low(s.low) {
-    high = low + (static_cast<long long>(kTopUnit - 1) << shift);
-    if (!packed) return;
-    const unsigned round = (1u << shift) - 1;
-    low2 = 0x10001u * static_cast<unsigned>(max(s.low, 0));
-    high2 = 0x10001u * static_cast<unsigned>(min(high, 65535ll));
-    add2 = 0x10001u * (round + (1u << shift) - static_cast<unsigned>(s.low));
-    one2 = 0x10001u * ((1u - static_cast<unsigned>(s.low)) & 0xffffu);
-    end2 = high2 - low2 + 0x10001u;
-    mask2 = 0x10001u * (0xffffu >> shift);
-  }
-  /// Two 16-bit values; no half borrows or carries. kWhole: units of 1, the lowest at
-  /// least 1.
-  template <bool kWhole>
-  __device__ unsigned pair(unsigned x) const {
-    if (kWhole) return __viaddmin_u16x2(__vmaxu2(x, low2), one2, end2);
-    return ((__vminu2(__vmaxu2(x, low2), high2) + add2) >> shift) & mask2;
-  }
-  __device__ unsigned one(long long x) const {
-    const long long above = min(max(x, low), high) - low;
-    return static_cast<unsigned>((above + ((1ll << shift) - 1)) >> shift) + 1;
-  }
-};
 
 /// Four successive values from column c on as units in two words.
 template <class T>
@@ -151,7 +119,7 @@ __device__ void fill_units(const DeviceInput& in, const T* x, std::int64_t colum
   // 2046 << 5 and the rounding fit 16 bits.
   const bool vectors =
       sizeof(T) == 2 && screen.shift <= 5 && reinterpret_cast<std::uintptr_t>(x) % 8 == 0;
-  const Units units(screen, vectors);
+  const Units units(screen.low, screen.shift, vectors);
   const int first = 4 * static_cast<int>(threadIdx.x);
   constexpr int kStep = 4 * kScreenThreads;
   if (!vectors || column + kHalfSegment + n_words > in.n_columns) {
@@ -163,8 +131,7 @@ __device__ void fill_units(const DeviceInput& in, const T* x, std::int64_t colum
     return;
   }
   const auto* from = reinterpret_cast<const uint2*>(x + column);
-  // From 1 on: no value above the lowest leaves 16 bits.
-  if (screen.shift == 0 && screen.low >= 1)
+  if (units.whole)
     fill_pairs<true>(from, first, n_words, units, words, saturated);
   else
     fill_pairs<false>(from, first, n_words, units, words, saturated);

@@ -17,6 +17,7 @@ namespace {
 
 constexpr int kWarps = kMergeThreads / 32;
 constexpr int kRingThreads = 1024;
+constexpr int kBeyond_bytes = 128;  // words of a warp behind the last of a row
 constexpr int kCodeThreads = 256;
 constexpr int kCodeWarps = kCodeThreads / 32;
 constexpr int kSumWords = kMergeTimes / 2 / 32;  // of a lane
@@ -52,11 +53,11 @@ __device__ __forceinline__ unsigned shared_word(unsigned address) {
 /// and moved once.
 struct GroupSums {
   unsigned even[kGroupRows][kSumWords] = {}, odd[kGroupRows][kSumWords] = {};
-  unsigned behind[kGroupRows] = {};  // of lane 0 only: the word behind the last
+  unsigned behind[kGroupRows] = {};  // the word behind the last, in lane 0
 
   /// Steps `a` and `b` of one kind (kTwo) or `a` alone.
   template <int kKind, bool kTwo>
-  __device__ __forceinline__ void add(unsigned a, unsigned b, int lane) {
+  __device__ __forceinline__ void add(unsigned a, unsigned b) {
     constexpr StepRows kRows = merge_rows(kKind);
     unsigned words[kSumWords], more[kSumWords];
 #pragma unroll
@@ -69,11 +70,9 @@ struct GroupSums {
 #pragma unroll
       for (int i = 0; i < kSumWords; ++i) even[r][i] += words[i] + more[i];
     if constexpr (kRows.split < kRows.end) {
-      unsigned word = 0;
-      if (lane == 0) {
-        word = shared_word(a + 128 * kSumWords);
-        if (kTwo) word += shared_word(b + 128 * kSumWords);
-      }
+      // Of the other lanes it does not matter what lies there.
+      unsigned word = shared_word(a + 128 * kSumWords);
+      if (kTwo) word += shared_word(b + 128 * kSumWords);
 #pragma unroll
       for (int r = kRows.split; r < kRows.end; ++r) {
 #pragma unroll
@@ -86,7 +85,7 @@ struct GroupSums {
   }
   /// Steps of one kind after those of another: a warp never jumps back.
   template <int kKind>
-  __device__ __forceinline__ void run(unsigned& next, unsigned& step, unsigned words, int lane) {
+  __device__ __forceinline__ void run(unsigned& next, unsigned& step, unsigned words) {
     constexpr unsigned kEnd = merge_step(kKind + 1, 0);
 #pragma unroll 1
     while (step < kEnd) {
@@ -97,18 +96,18 @@ struct GroupSums {
         const unsigned b = words + (step & kStepBytes);
         step = shared_word(next);
         next += 4;
-        add<kKind, true>(a, b, lane);
+        add<kKind, true>(a, b);
         continue;
       }
-      add<kKind, false>(a, 0, lane);
+      add<kKind, false>(a, 0);
     }
   }
   template <int... kKinds>
   __device__ __forceinline__ void run_all(std::integer_sequence<int, kKinds...>, unsigned next,
-                                          unsigned words, int lane) {
+                                          unsigned words) {
     unsigned step = shared_word(next);
     next += 4;
-    (run<kKinds>(next, step, words, lane), ...);
+    (run<kKinds>(next, step, words), ...);
   }
 };
 
@@ -130,7 +129,7 @@ __device__ __forceinline__ void make_rows(const MergeWork& w, const TileSteps& t
                                           int group, unsigned words, std::int64_t first, int lane) {
   GroupSums sums;
   sums.run_all(std::make_integer_sequence<int, kMergeKinds>{},
-               cuda::shared_address(todo.steps + todo.steps[group]), words, lane);
+               cuda::shared_address(todo.steps + todo.steps[group]), words);
 #pragma unroll
   for (int r = 0; r < kGroupRows; ++r) {
     const int slot = group * kGroupRows + r;
@@ -193,78 +192,80 @@ __global__ void __launch_bounds__(kMergeThreads, kMergeBlocks) merge_sums(const 
 /// What a multiprocessor works on, and what comes next.
 struct RingBuffers {
   TileSteps todo[2];
-  MergeTile tiles[4];
-  std::uint64_t full[2];
+  std::uint64_t full[2], empty[2];
+  int n_rows[2];  ///< 0: nothing wanted
 };
-/// A row of the copies of a tile, by threads [0, kCopyThreads).
-constexpr int kCopyThreads = 128;
+constexpr int kAdders = kRingThreads / 32 - 1;  // warps; the last one copies
+constexpr int kTileGroups = kMergeRows / kGroupRows;
 
+/// The copies of a tile, by a warp.
 __device__ __forceinline__ void copy_tile(const MergeWork& w, const MergeTile& tile,
                                           std::int64_t first, unsigned memory, TileSteps& todo,
-                                          unsigned barrier) {
+                                          unsigned barrier, int lane) {
   const auto* in = static_cast<const std::uint16_t*>(w.in) + first;
-  for (int k = static_cast<int>(threadIdx.x); k < tile.n_inputs; k += kCopyThreads) {
+  for (int k = lane; k < tile.n_inputs; k += 32) {
     const MergeInput input = w.inputs[tile.first_input + k];
     cuda::copy_bulk(memory + 2 * input.offset, in + input.row * w.in_stride + input.time,
                     16 * input.n_pieces, barrier);
   }
-  if (threadIdx.x != kCopyThreads - 1) return;
-  cuda::copy_bulk(cuda::shared_address(todo.steps), w.steps + tile.first_step,
-                  (4 * tile.n_steps + 15) / 16 * 16, barrier);
-  cuda::copy_bulk(cuda::shared_address(todo.rows), w.out_rows + tile.first_row,
-                  (4 * tile.n_rows + 15) / 16 * 16, barrier);
+  if (lane == 0)
+    cuda::copy_bulk(cuda::shared_address(todo.steps), w.steps + tile.first_step,
+                    (4 * tile.n_steps + 15) / 16 * 16, barrier);
+  if (lane == 1)
+    cuda::copy_bulk(cuda::shared_address(todo.rows), w.out_rows + tile.first_row,
+                    (4 * tile.n_rows + 15) / 16 * 16, barrier);
 }
 
-/// The same sums by one thread block a multiprocessor, which works through the tiles: while it adds
-/// the rows of one, those of the next are on their way to the other half of its shared memory.
+/// The same sums by one thread block a multiprocessor, which works through the tiles: while its
+/// warps add the rows of one, the last warp has those of the next copied to the other half of the
+/// shared memory. Groups of rows go round the warps, so that none waits for the end of a tile.
 __global__ void __launch_bounds__(kRingThreads, 1) merge_sums_ring(const MergeWork w, int n_work) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(16) std::uint8_t memory[];
-  __shared__ __align__(16) RingBuffers ring;
+  __shared__ RingBuffers ring;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int step = static_cast<int>(gridDim.x);
-  // The j-th work of this thread block.
-  const auto work_of = [&](int j) { return static_cast<int>(blockIdx.x) + j * step; };
+  const auto work_of = [](int j) {
+    return static_cast<int>(blockIdx.x) + j * static_cast<int>(gridDim.x);
+  };
   const auto first_of = [&](int j) {
     return static_cast<std::int64_t>(work_of(j) / w.n_tiles) * kMergeTimes;
   };
-  const auto wanted = [&](int j) { return first_of(j) < w.n_outputs + ring.tiles[j % 4].extent; };
-  // Rows of work j and the head of work j + 2 are copied together.
-  const auto copy = [&](int j) {
-    if (work_of(j) >= n_work || threadIdx.x >= kCopyThreads) return;
-    const unsigned barrier = cuda::shared_address(&ring.full[j % 2]);
-    const MergeTile& tile = ring.tiles[j % 4];
-    const bool rows = wanted(j), head = work_of(j + 2) < n_work;
-    if (threadIdx.x == 0) {
-      cuda::arrive_and_expect(barrier, (rows ? tile.n_bytes : 0) + (head ? sizeof(MergeTile) : 0));
-      if (head)
-        cuda::copy_bulk(cuda::shared_address(&ring.tiles[(j + 2) % 4]),
-                        w.tiles + work_of(j + 2) % w.n_tiles, sizeof(MergeTile), barrier);
+  if (threadIdx.x == 0) {
+    for (int k = 0; k < 2; ++k) {
+      cuda::begin_barrier(&ring.full[k], 1);
+      cuda::begin_barrier(&ring.empty[k], kTileGroups);
     }
-    if (rows)
-      copy_tile(w, tile, first_of(j), cuda::shared_address(memory) + j % 2 * w.shared_bytes,
-                ring.todo[j % 2], barrier);
-  };
-  if (threadIdx.x < 2) {
-    cuda::begin_barrier(&ring.full[threadIdx.x], 1);
     cuda::barriers_begun();
-    if (work_of(static_cast<int>(threadIdx.x)) < n_work)
-      ring.tiles[threadIdx.x] = w.tiles[work_of(static_cast<int>(threadIdx.x)) % w.n_tiles];
   }
   __syncthreads();
-  copy(0);
+  if (warp == kAdders) {
 #pragma unroll 1
-  for (int j = 0; work_of(j) < n_work; ++j) {
-    // All have left the buffer of work j - 1. The head of work j + 1 came with work j - 1.
-    if (j > 0) __syncthreads();
-    copy(j + 1);
-    cuda::await(&ring.full[j % 2], static_cast<unsigned>(j / 2 % 2));
-    const int n_rows = ring.tiles[j % 4].n_rows;
-    if (!wanted(j)) continue;
-    const unsigned words = cuda::shared_address(memory) + j % 2 * w.shared_bytes + 4 * lane;
+    for (int j = 0; work_of(j) < n_work; ++j) {
+      const MergeTile tile = w.tiles[work_of(j) % w.n_tiles];
+      const int half = j % 2;
+      const bool wanted = first_of(j) < w.n_outputs + tile.extent;
+      if (j >= 2) cuda::await(&ring.empty[half], static_cast<unsigned>((j / 2 - 1) % 2));
+      if (lane == 0) {
+        ring.n_rows[half] = wanted ? tile.n_rows : 0;
+        cuda::arrive_and_expect(&ring.full[half],
+                                wanted ? static_cast<unsigned>(tile.n_bytes) : 0u);
+      }
+      if (wanted)
+        copy_tile(w, tile, first_of(j), cuda::shared_address(memory) + half * w.shared_bytes,
+                  ring.todo[half], cuda::shared_address(&ring.full[half]), lane);
+    }
+    return;
+  }
 #pragma unroll 1
-    for (int group = warp; group * kGroupRows < n_rows; group += kRingThreads / 32)
-      make_rows(w, ring.todo[j % 2], n_rows, group, words, first_of(j), lane);
+  for (int k = warp; work_of(k / kTileGroups) < n_work; k += kAdders) {
+    const int j = k / kTileGroups, half = j % 2, group = k % kTileGroups;
+    cuda::await(&ring.full[half], static_cast<unsigned>(j / 2 % 2));
+    const int n_rows = ring.n_rows[half];
+    if (group * kGroupRows < n_rows)
+      make_rows(w, ring.todo[half], n_rows, group,
+                cuda::shared_address(memory) + half * w.shared_bytes + 4 * lane, first_of(j), lane);
+    __syncwarp();
+    if (lane == 0) cuda::arrive(&ring.empty[half]);
   }
 #endif
 }
@@ -433,11 +434,13 @@ void allow_merge_memory() {
     cuda::allow_all_shared(kernel);
 }
 
-int most_ring_bytes() { return cuda::most_dynamic_shared(merge_sums_ring) / 2 / 128 * 128; }
+int most_ring_bytes() {
+  return cuda::most_dynamic_shared(merge_sums_ring) / 2 / 128 * 128 - kBeyond_bytes;
+}
 
 void launch_merge_ring(MergeWork work, std::int64_t longest_extent, int n_blocks,
                        cudaStream_t stream) {
-  work.shared_bytes = (work.shared_bytes + 127) / 128 * 128;
+  work.shared_bytes = (work.shared_bytes + kBeyond_bytes + 127) / 128 * 128;
   const unsigned n_work = blocks_of(work, longest_extent, kMergeTimes);
   merge_sums_ring<<<std::min(n_work, static_cast<unsigned>(n_blocks)), kRingThreads,
                     2 * static_cast<std::size_t>(work.shared_bytes), stream>>>(
@@ -447,7 +450,7 @@ void launch_merge_ring(MergeWork work, std::int64_t longest_extent, int n_blocks
 
 void launch_merge(const MergeWork& work, std::int64_t longest_extent, cudaStream_t stream) {
   merge_sums<<<blocks_of(work, longest_extent, kMergeTimes), kMergeThreads,
-               static_cast<std::size_t>(work.shared_bytes), stream>>>(work);
+               static_cast<std::size_t>(work.shared_bytes) + kBeyond_bytes, stream>>>(work);
   RYLE_CUDA_LAUNCHED("merge_sums");
 }
 
