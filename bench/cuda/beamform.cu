@@ -199,17 +199,16 @@ struct Ceilings {
 std::vector<CudaTuning> search_of(const Case& k, std::string_view kernel) {
   std::vector<CudaTuning> all;
   if (kernel == "beamform/cuda/sm90_s8_few") {
-    for (const std::int64_t warps : {12, 8, 16, 4})
+    for (const std::int64_t warps : {12, 10, 8})
       for (const std::int64_t stages : {2, 3})
-        for (const bool whole : {true, false}) all.push_back({1, 1, warps, stages, whole});
+        for (const bool padded : {true, false}) all.push_back({1, 1, warps, stages, padded});
     return all;
   }
-  if (kernel == "beamform/cuda/sm90_s8_wgmma" && voltage(k)) {
+  if (kernel == "beamform/cuda/sm90_s8_wgmma" && k.integration == 1) {
     for (const std::int64_t slabs : {16, 8, 4})
       for (const std::int64_t groups : {4, 8, 16})
-        for (const bool bulk : {true, false})
-          if (!bulk || k.format == OutputFormat::cf16)
-            all.push_back({slabs, groups, 12, 2, false, bulk});
+        for (const bool ahead : {true, false})
+          if (!ahead || slabs <= 8) all.push_back({slabs, groups, 12, 2, false, ahead});
     return all;
   }
   for (const std::int64_t slabs : {1, 2, 4, 6, 8, 16, 32, 64}) {
@@ -282,8 +281,8 @@ void measure(const Case& k, const Options& options, const Ceilings& ceilings, co
       r.sizes.emplace_back("groups_per_item", static_cast<double>(tuning.groups_per_item));
       r.sizes.emplace_back("stages", static_cast<double>(tuning.stages));
       r.sizes.emplace_back("warps", static_cast<double>(tuning.warps));
-      r.sizes.emplace_back("whole_runs", tuning.whole_runs ? 1.0 : 0.0);
-      r.sizes.emplace_back("bulk_rows", tuning.bulk_rows ? 1.0 : 0.0);
+      r.sizes.emplace_back("padded", tuning.padded ? 1.0 : 0.0);
+      r.sizes.emplace_back("ahead", tuning.ahead ? 1.0 : 0.0);
     }
     r.verified =
         verify(queue, config, weights, in.data(), output, scale, options.calibrate ? 3 : 32);

@@ -202,9 +202,9 @@ TEST_F(CudaBeamform, OddShares) {
 // 2100 of them that warps take in turns over channels of 7; rings that are read again and again.
 TEST_F(CudaBeamform, FewBeamsInAStream) {
   counted_ = false;
-  for (const std::int64_t warps : {1, 3, 8, 16}) {
+  for (const std::int64_t warps : {1, 3, 8, 12}) {
     for (const std::int64_t stages : {2, 3}) {
-      const CudaTuning tuning{1, 1, warps, stages, stages == 3 || warps == 8};
+      const CudaTuning tuning{1, 1, warps, stages, warps != 3};
       set_cuda_tuning(&tuning);
       for (const auto order : {InputOrder::pairs, InputOrder::spectra}) {
         for (const std::int64_t beams : {3, 8, 16}) {
@@ -232,12 +232,12 @@ TEST_F(CudaBeamform, FewBeamsInAStream) {
 #endif
 
 #ifdef RYLE_HAVE_CUDA
-// Rows that the copy engine stores from two buffers of a warp in turns: one, two and many groups,
-// beams and spectra left over.
-TEST_F(CudaBeamform, RowsByTheCopyEngine) {
-  for (const std::int64_t slabs : {4, 16}) {
+// Two warpgroups that multiply one group ahead: one, two and many groups, beams and spectra left
+// over.
+TEST_F(CudaBeamform, OneGroupAhead) {
+  for (const std::int64_t slabs : {4, 8}) {
     CudaTuning tuning{slabs, 8};
-    tuning.bulk_rows = true;
+    tuning.ahead = true;
     set_cuda_tuning(&tuning);
     for (const std::int64_t spectra : {64, 128, 640, 200}) {
       for (const bool voltage : {true, false}) {

@@ -207,44 +207,6 @@ struct Staging {
   }
 };
 
-/// The same for whole groups on Hopper, stored by the copy engine, a row at a time: two buffers in
-/// turns, so that a warp waits for the reads of the one before the last. Rows are apart by a piece
-/// more, for the banks' sake.
-struct BulkRows {
-  static constexpr int kRowBytes = kGroupSpectra * 4, kPitch = kRowBytes + 16;
-  static constexpr int kBufferBytes = kSlabRows * kPitch, kBytes = 2 * kBufferBytes;
-  static __device__ int row_of(int lane) { return lane & (kSlabRows - 1); }
-  static __device__ int offset(int row, int piece) { return row * kPitch + piece * 16; }
-  /// Before a buffer is written again.
-  static __device__ void await_buffer() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile("cp.async.bulk.wait_group.read 1;\n" ::: "memory");
-#endif
-    __syncwarp();
-  }
-  /// At the end.
-  static __device__ void await_all() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile("cp.async.bulk.wait_group 0;\n" ::: "memory");
-#endif
-  }
-  template <class E>
-  static __device__ void flush(const E& e, const std::byte* memory) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
-    __syncwarp();
-    if (e.lane < kSlabRows) {
-      asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\n" ::"l"(
-                       e.to.row + static_cast<std::int64_t>(e.group) * kRowBytes),
-                   "r"(static_cast<unsigned>(__cvta_generic_to_shared(memory + e.lane * kPitch))),
-                   "n"(kRowBytes)
-                   : "memory");
-      asm volatile("cp.async.bulk.commit_group;\n" ::: "memory");
-    }
-#endif
-  }
-};
-
 /// Powers added over T = 8, 16, 32 or 64 spectra: f32 or u8.
 template <int T>
 struct Integrated {
@@ -346,9 +308,8 @@ struct Integrated {
 };
 
 /// Powers of single spectra, f32.
-template <class StoreRows = Staging<4>>
-struct PowersF32 {
-  using Store = StoreRows;
+struct PowerF32 {
+  using Store = Staging<4>;
   static constexpr int kStagingBytes = Store::kBytes, kValues = kGroupSpectra;
   static __device__ int row_of(int lane) { return Store::row_of(lane); }
   template <int H, class E>
@@ -374,8 +335,6 @@ struct PowersF32 {
     Store::flush(e, memory);
   }
 };
-
-using PowerF32 = PowersF32<>;
 
 __device__ inline unsigned low_bytes(const float (&f)[4]) {
   const unsigned first = __byte_perm(__float_as_uint(f[0]), __float_as_uint(f[1]), 0x0040);
@@ -441,9 +400,8 @@ struct PowerU8 {
 };
 
 /// Voltages in half precision.
-template <class StoreRows = Staging<4>>
-struct VoltagesF16 {
-  using Store = StoreRows;
+struct VoltageF16 {
+  using Store = Staging<4>;
   static constexpr int kStagingBytes = Store::kBytes, kValues = kGroupSpectra;
   static __device__ int row_of(int lane) { return Store::row_of(lane); }
   template <int H, class E>
@@ -469,30 +427,6 @@ struct VoltagesF16 {
   __device__ void finish(const E& e, std::byte* memory) {
     Store::flush(e, memory);
   }
-};
-
-using VoltageF16 = VoltagesF16<>;
-
-/// An output as it leaves by the copy engine, where it can.
-template <class Output>
-struct Bulk {
-  using Type = Output;
-  static constexpr bool kIs = false;
-};
-template <>
-struct Bulk<PowersF32<>> {
-  using Type = PowersF32<BulkRows>;
-  static constexpr bool kIs = false;
-};
-template <>
-struct Bulk<VoltagesF16<>> {
-  using Type = VoltagesF16<BulkRows>;
-  static constexpr bool kIs = false;
-};
-template <template <class> class Output>
-struct Bulk<Output<BulkRows>> {
-  using Type = Output<BulkRows>;
-  static constexpr bool kIs = true;
 };
 
 /// Voltages as codes -127..127.

@@ -202,8 +202,8 @@ struct FusedArgs {
   int groups_per_item = 1;
   int stream_warps = 12;                    ///< launch_few: of a block,
   int stages = 2;                           ///< and stages of the ring of each,
-  bool whole_runs = false;                  ///< and whether 128 spectra are stored together
-  bool bulk_rows = false;                   ///< launch_wgmma: stored by the copy engine
+  bool padded = false;                      ///< and whether rows of it are apart
+  bool ahead = false;                       ///< launch_wgmma: two consumers, one group ahead
   int slabs_before = 0, groups_before = 0;  ///< launch_wgmma: not worked on, nor those from
   int slabs_end = 0, groups_end = 0;        ///< these on; it sets them
 };

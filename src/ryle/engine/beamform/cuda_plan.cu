@@ -336,8 +336,8 @@ FusedArgs CudaBeamformer::operands(Queue& queue, const Input& input, int pol) {
   a.groups_per_item = static_cast<int>(tuning.groups_per_item);
   a.stages = static_cast<int>(tuning.stages);
   a.stream_warps = static_cast<int>(tuning.warps);
-  a.whole_runs = tuning.whole_runs;
-  a.bulk_rows = tuning.bulk_rows;
+  a.padded = tuning.padded;
+  a.ahead = tuning.ahead;
   if (readable_as_is(input)) {
     const bool pairs = config_.order == InputOrder::pairs;
     a.layout = pairs ? FusedLayout::pairs4 : FusedLayout::spectra4;

@@ -13,8 +13,8 @@ struct CudaTuning {
   std::int64_t slabs_per_block = 1;     ///< 16 beams each: their weights share a block
   std::int64_t groups_per_item = 1;     ///< 64 spectra each: a block's share of a gulp
   std::int64_t warps = 12, stages = 2;  ///< few: of a block; of 4 KiB, of a warp's ring
-  bool whole_runs = false;              ///< few: powers of 128 spectra leave together
-  bool bulk_rows = false;               ///< wgmma: the copy engine stores rows of 4-byte values
+  bool padded = false;                  ///< few: rows of a run lie 32 bytes apart
+  bool ahead = false;  ///< wgmma: two warpgroups multiply one group ahead, not four
 };
 
 struct CudaTuningRow {

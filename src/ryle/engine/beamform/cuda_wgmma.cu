@@ -12,10 +12,13 @@
 namespace ryle::beamform::detail {
 namespace {
 
-constexpr int kConsumers = 4;  // warpgroups that multiply
-constexpr int kConsumerWarps = 4 * kConsumers;
 constexpr int kProducerWarps = 4;
-constexpr int kThreads = 32 * (kConsumerWarps + kProducerWarps);
+/// Warpgroups that multiply: 4, or 2 with sums of two groups each, one on its way out while the
+/// other is multiplied.
+template <int kConsumers>
+constexpr int kConsumerWarps = 4 * kConsumers;
+template <int kConsumers>
+constexpr int kThreads = 32 * (kConsumerWarps<kConsumers> + kProducerWarps);
 constexpr int kTileSlabs = 4;                                            // 64 beams
 constexpr int kPlaneBytes = kGroupSpectra * kStepAntennas;               // real or imaginary
 constexpr int kChunkBytes = 2 * kPlaneBytes;                             // a stage of the ring
@@ -23,10 +26,9 @@ constexpr int kWeightBytes = 3 * 512;                                    // of a
 constexpr int kRowBytes = kSlabRows * static_cast<int>(sizeof(float2));  // of a slab
 constexpr int kSharedLimit = 227 << 10;
 
-/// Stages of the ring, and sets of weights: one step of antennas leaves room for two. Rows that the
-/// copy engine stores have two buffers a warp instead.
-template <bool kOneStep, class Output>
-constexpr int kStages = kOneStep && !Bulk<Output>::kIs ? 16 : 8;
+/// Stages of the ring, and sets of weights: one step of antennas leaves room for two.
+template <bool kOneStep>
+constexpr int kStages = kOneStep ? 16 : 8;
 template <bool kOneStep>
 constexpr int kSets = kOneStep ? 2 : 1;
 
@@ -136,11 +138,12 @@ struct Memory {
   Barriers* barriers;
 };
 
-template <class Loader, class Output, bool kOneStep>
+template <class Loader, bool kOneStep, int kConsumers>
 __device__ void produce(const FusedArgs& a, const Memory& m, int beam_blocks, int items,
                         int n_shares) {
-  constexpr int kRing = kStages<kOneStep, Output>;
-  const int thread = threadIdx.x - 32 * kConsumerWarps, warp = thread / 32, lane = thread % 32;
+  constexpr int kRing = kStages<kOneStep>;
+  const int thread = threadIdx.x - 32 * kConsumerWarps<kConsumers>, warp = thread / 32,
+            lane = thread % 32;
   const int steps = kOneStep ? 1 : a.n_steps;
   const int ways = kConsumers * kTileSlabs / a.slabs_per_block;
   int count = 0;  // chunks of shares before
@@ -221,10 +224,10 @@ __device__ inline float2 shared_pair(unsigned address) {
   return v;
 }
 
-template <class Output, bool kOneStep, bool kPlain>
+template <class Output, bool kOneStep, bool kPlain, int kConsumers>
 __device__ void consume(const FusedArgs& a, const Memory& m, int beam_blocks, int items,
                         int n_shares) {
-  constexpr int kRing = kStages<kOneStep, Output>;
+  constexpr int kRing = kStages<kOneStep>;
   constexpr unsigned kEmpty = sizeof(Barriers::full);
   const int thread = static_cast<int>(once(threadIdx.x));
   const int warpgroup = thread / 128, warp = thread / 32 % 4, lane = thread % 32;
@@ -235,7 +238,6 @@ __device__ void consume(const FusedArgs& a, const Memory& m, int beam_blocks, in
   const unsigned full = once(shared_address(m.barriers->full)), ring = once(shared_address(m.ring));
   int count = 0;
   int n = 0;
-  [[maybe_unused]] int turn = 0;  // of the buffers that the copy engine stores
   for (int id = blockIdx.x; id < n_shares; id += gridDim.x, ++n) {
     const Share share(a, id, beam_blocks, items);
     const int set = n % kSets<kOneStep>;
@@ -287,15 +289,9 @@ __device__ void consume(const FusedArgs& a, const Memory& m, int beam_blocks, in
       place += ways;  // this way's first chunk of the next set of groups
       if (!exists) continue;
       Output out;
-      std::byte* buffer = staging;
-      if constexpr (Bulk<Output>::kIs) {
-        buffer += turn * BulkRows::kBufferBytes;
-        turn ^= 1;
-        BulkRows::await_buffer();
-      }
-      out.template half<0>(e, re[0], im[0], buffer);
-      out.template half<1>(e, re[1], im[1], buffer);
-      out.finish(e, buffer);
+      out.template half<0>(e, re[0], im[0], staging);
+      out.template half<1>(e, re[1], im[1], staging);
+      out.finish(e, staging);
     }
     count += Order{ways, steps, share.n_groups}.n_chunks();
     for (; place < count; place += ways) {  // chunks of no group
@@ -305,13 +301,87 @@ __device__ void consume(const FusedArgs& a, const Memory& m, int beam_blocks, in
     // Every thread that has read weights and rows, which tools that look for races understand.
     arrive(&m.barriers->set_empty[set]);
   }
-  if constexpr (Bulk<Output>::kIs) BulkRows::await_all();
+}
+
+/// One step of antennas, registers for the sums of two groups: while those of one are on their way
+/// out, the products of the next are under way.
+template <class Output, bool kPlain, int kConsumers>
+__device__ void consume_ahead(const FusedArgs& a, const Memory& m, int beam_blocks, int items,
+                              int n_shares) {
+  constexpr int kRing = kStages<true>;
+  constexpr unsigned kEmpty = sizeof(Barriers::full);
+  const int thread = static_cast<int>(threadIdx.x);
+  const int warpgroup = thread / 128, warp = thread / 32 % 4, lane = thread % 32;
+  const int tiles = a.slabs_per_block / kTileSlabs, ways = kConsumers / tiles;
+  const int slab = warpgroup % tiles * kTileSlabs + warp, way = warpgroup / tiles;
+  std::byte* staging = m.staging + (thread / 32) * Output::kStagingBytes;
+  const unsigned full = shared_address(m.barriers->full), ring = shared_address(m.ring);
+  int count = 0;
+  int n = 0;
+  for (int id = blockIdx.x; id < n_shares; id += gridDim.x, ++n) {
+    const Share share(a, id, beam_blocks, items);
+    const int set = n % kSets<true>;
+    await(&m.barriers->set_full[set], n / kSets<true> & 1);
+    const int place_of_slab = set * a.slabs_per_block + slab;
+    const unsigned rows = shared_address(m.rows + place_of_slab * kSlabRows + (lane >> 2));
+    const unsigned weights = shared_address(m.weights + place_of_slab * 96 + lane);
+    const bool exists = slab < share.n_slabs;
+    const Destination to = destination<Output>(a, (share.first_slab + slab) * kSlabRows,
+                                               share.local, share.channel, lane);
+    uint4 w[3];
+#pragma unroll
+    for (int p = 0; p < 3; ++p) w[p] = shared_vector(weights + p * 512);
+    const float2 upper = shared_pair(rows), lower = shared_pair(rows + 8 * sizeof(float2));
+    const RowTable table{{upper.x, lower.x}, {upper.y, lower.y}};
+    const int end = share.first_group + share.n_groups;
+    int place = count + way;  // of the group that is begun next
+    int re[2][2][4][4], im[2][2][4][4];
+    const auto begin = [&](int(&x)[2][4][4], int(&y)[2][4][4]) {
+      const unsigned stage = place % kRing;
+      await(full + stage * 8, place / kRing & 1);
+      multiply_chunk<1>(x, y, w, ring + stage * kChunkBytes);
+    };
+    const auto release = [&](int(&x)[2][4][4], int(&y)[2][4][4]) {
+      settle(x);
+      settle(y);
+      if (lane == 0) arrive(full + kEmpty + place % kRing * 8);
+      place += ways;
+    };
+    const auto store = [&](int(&x)[2][4][4], int(&y)[2][4][4], int group) {
+      if (!exists) return;
+      const Epilogue<2, kPlain> e(a, table, to, group, lane);
+      Output out;
+      out.template half<0>(e, x[0], y[0], staging);
+      out.template half<1>(e, x[1], y[1], staging);
+      out.finish(e, staging);
+    };
+    // The products of the next group follow those of this one at once.
+    const auto turn = [&](int k, int group) {
+      wait_products<0>();
+      release(re[k], im[k]);
+      if (group + ways < end) begin(re[k ^ 1], im[k ^ 1]);
+      store(re[k], im[k], group);
+    };
+    int group = share.first_group + way;
+    if (group < end) begin(re[0], im[0]);
+#pragma unroll 1
+    for (; group < end; group += 2 * ways) {
+      turn(0, group);
+      if (group + ways < end) turn(1, group + ways);
+    }
+    count += Order{ways, 1, share.n_groups}.n_chunks();
+    for (; place < count; place += ways) {  // chunks of no group
+      await(full + place % kRing * 8, place / kRing & 1);
+      if (lane == 0) arrive(full + kEmpty + place % kRing * 8);
+    }
+    arrive(&m.barriers->set_empty[set]);
+  }
 }
 
 #endif  // __CUDA_ARCH_FEAT_SM90_ALL
 
-template <class Loader, class Output, bool kOneStep, bool kPlain>
-__global__ void __launch_bounds__(kThreads, 1)
+template <class Loader, class Output, bool kOneStep, bool kPlain, int kConsumers>
+__global__ void __launch_bounds__(kThreads<kConsumers>, 1)
     wgmma(const __grid_constant__ FusedArgs a, int beam_blocks, int items, int n_shares) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ uint4 shared[];
@@ -319,52 +389,60 @@ __global__ void __launch_bounds__(kThreads, 1)
   const int room = kSets<kOneStep> * a.slabs_per_block;
   Memory m;
   m.ring = reinterpret_cast<std::byte*>(shared);
-  m.weights = reinterpret_cast<uint4*>(m.ring + kStages<kOneStep, Output> * kChunkBytes);
+  m.weights = reinterpret_cast<uint4*>(m.ring + kStages<kOneStep> * kChunkBytes);
   m.rows = reinterpret_cast<float2*>(m.weights + room * steps * 96);
   m.staging = reinterpret_cast<std::byte*>(m.rows + room * kSlabRows);
-  m.barriers = reinterpret_cast<Barriers*>(m.staging + kConsumerWarps * Output::kStagingBytes);
+  m.barriers =
+      reinterpret_cast<Barriers*>(m.staging + kConsumerWarps<kConsumers> * Output::kStagingBytes);
   if (threadIdx.x == 0) {
-    for (int k = 0; k < kStages<kOneStep, Output>; ++k) {
+    for (int k = 0; k < kStages<kOneStep>; ++k) {
       begin_barrier(&m.barriers->full[k], 1);
       begin_barrier(&m.barriers->empty[k], a.slabs_per_block);  // warps of one way
     }
     for (int k = 0; k < kSets<kOneStep>; ++k) {
       begin_barrier(&m.barriers->set_full[k], 32 * kProducerWarps);
-      begin_barrier(&m.barriers->set_empty[k], 32 * kConsumerWarps);
+      begin_barrier(&m.barriers->set_empty[k], 32 * kConsumerWarps<kConsumers>);
     }
     cuda::barriers_begun();
   }
   __syncthreads();
-  if (threadIdx.x >= 32 * kConsumerWarps) {
-    // 640 threads begin with 96 registers each: 128 (96 - 64) = 512 (104 - 96).
+  if (threadIdx.x >= 32 * kConsumerWarps<kConsumers>) {
+    // 640 threads begin with 96 registers each: 128 (96 - 64) = 512 (104 - 96); 384 with 168.
     asm volatile("setmaxnreg.dec.sync.aligned.u32 64;\n");
-    produce<Loader, Output, kOneStep>(a, m, beam_blocks, items, n_shares);
-  } else {
+    produce<Loader, kOneStep, kConsumers>(a, m, beam_blocks, items, n_shares);
+  } else if constexpr (kConsumers == 4) {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 104;\n");
-    consume<Output, kOneStep, kPlain>(a, m, beam_blocks, items, n_shares);
+    consume<Output, kOneStep, kPlain, kConsumers>(a, m, beam_blocks, items, n_shares);
+  } else {
+    static_assert(kOneStep && kConsumers == 2);
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 216;\n");
+    consume_ahead<Output, kPlain, kConsumers>(a, m, beam_blocks, items, n_shares);
   }
 #else
   __trap();  // not offered where has_warpgroup_products() says no
 #endif
 }
 
-template <class Output, bool kOneStep>
+template <class Output, bool kOneStep, int kConsumers>
 std::int64_t shared_bytes(int tiles, int steps) {
-  const std::int64_t sets = kSets<kOneStep>, stages = kStages<kOneStep, Output>;
+  const std::int64_t sets = kSets<kOneStep>, stages = kStages<kOneStep>;
   return stages * kChunkBytes +
          sets * tiles * kTileSlabs * (std::int64_t{steps} * kWeightBytes + kRowBytes) +
-         std::int64_t{kConsumerWarps} * Output::kStagingBytes +
+         std::int64_t{kConsumerWarps<kConsumers>} * Output::kStagingBytes +
          static_cast<std::int64_t>(sizeof(Barriers));
 }
 
 /// Slabs [slabs_before, slabs_end) and groups [groups_before, groups_end).
-template <class Loader, class Output, bool kOneStep, bool kPlain>
+template <class Loader, class Output, bool kOneStep, bool kPlain, int kConsumers = 4>
 void launch(FusedArgs a, cudaStream_t stream) {
   const int slabs = a.slabs_end - a.slabs_before, groups = a.groups_end - a.groups_before;
   if (slabs <= 0 || groups <= 0) return;
-  const auto bytes = [&](int tiles) { return shared_bytes<Output, kOneStep>(tiles, a.n_steps); };
+  const auto bytes = [&](int tiles) {
+    return shared_bytes<Output, kOneStep, kConsumers>(tiles, a.n_steps);
+  };
   const int wanted = std::min(a.slabs_per_block, slabs);
   int tiles = wanted > 2 * kTileSlabs ? 4 : wanted > kTileSlabs ? 2 : 1;
+  tiles = std::min(tiles, kConsumers);
   while (tiles > 1 && bytes(tiles) > kSharedLimit) tiles /= 2;
   a.slabs_per_block = tiles * kTileSlabs;
   const int beam_blocks = (slabs + a.slabs_per_block - 1) / a.slabs_per_block;
@@ -373,10 +451,10 @@ void launch(FusedArgs a, cudaStream_t stream) {
   int device = 0, multiprocessors = 0;
   RYLE_CUDA(cudaGetDevice(&device));
   RYLE_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  auto* kernel = wgmma<Loader, Output, kOneStep, kPlain>;
+  auto* kernel = wgmma<Loader, Output, kOneStep, kPlain, kConsumers>;
   cuda::allow_all_shared(kernel);
-  kernel<<<std::min(shares, multiprocessors), kThreads, static_cast<std::size_t>(bytes(tiles)),
-           stream>>>(a, beam_blocks, items, shares);
+  kernel<<<std::min(shares, multiprocessors), kThreads<kConsumers>,
+           static_cast<std::size_t>(bytes(tiles)), stream>>>(a, beam_blocks, items, shares);
   RYLE_CUDA_LAUNCHED("beamform on warpgroups");
 }
 
@@ -395,8 +473,8 @@ void choose_wgmma(FusedArgs a, cudaStream_t stream) {
   a.slabs_end = slabs;
   a.groups_end = groups;
   for_output<true>(a, [&]<class Output>() {
-    if (a.n_steps == 1 && a.bulk_rows)
-      return launch<Loader, typename Bulk<Output>::Type, true, true>(a, stream);
+    if constexpr (Output::kValues == kGroupSpectra)
+      if (a.n_steps == 1 && a.ahead) return launch<Loader, Output, true, true, 2>(a, stream);
     if (a.n_steps == 1) return launch<Loader, Output, true, true>(a, stream);
     launch<Loader, Output, false, true>(a, stream);
   });
