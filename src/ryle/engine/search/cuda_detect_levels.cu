@@ -17,8 +17,10 @@ constexpr int kStartWarps = 4;
 constexpr int kSample = 512;  // values the median comes from
 constexpr int kOwn = kSample / 32;
 constexpr int kMomentThreads = 256;
-/// Of a row in shared memory: one warp finds its median while the others wait, so few of them.
-constexpr int kRowThreads = 64;
+/// Of a row in shared memory: one warp finds its median while the others wait, so few of them, and
+/// half of that where more rows fit a multiprocessor.
+constexpr int kRowThreads = 128;
+constexpr std::size_t kShortRow_bytes = 18 * 1024;
 /// Longer rows are read twice: two of them fill the shared memory of a multiprocessor, which then
 /// waits (0.53 ms instead of 0.44 for boxcars and peaks of 4161 rows of 49,152).
 constexpr std::int64_t kMostRow_bytes = 32 * 1024;
@@ -445,8 +447,9 @@ bool takes_rows(const DeviceInput& in) {
 template <class T>
 void launch_rows(const LevelWork& work, cudaStream_t stream) {
   const RowPiece piece = row_piece(work.in);
-  start_and_sum_row<T><<<static_cast<unsigned>(work.in.n_trials), kRowThreads,
-                         8 * sizeof(T) * static_cast<std::size_t>(piece.n_eights), stream>>>(
+  const std::size_t bytes = 8 * sizeof(T) * static_cast<std::size_t>(piece.n_eights);
+  const int threads = bytes > kShortRow_bytes ? kRowThreads : kRowThreads / 2;
+  start_and_sum_row<T><<<static_cast<unsigned>(work.in.n_trials), threads, bytes, stream>>>(
       work.in, work.starts, work.moments);
   RYLE_CUDA_LAUNCHED("start_and_sum_row");
 }
