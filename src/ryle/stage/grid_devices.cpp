@@ -6,10 +6,10 @@
 #include <algorithm>
 
 #include "ryle/core/error.hpp"
+#include "ryle/device/free_memory.hpp"
 #include "ryle/engine/grid/cuda_memory.hpp"
 
 namespace ryle::stage {
-
 void plan_grid_devices(const GridSetup& setup, const GridOptions& options, GridPlan& plan) {
   if (!setup.config.implementation.starts_with("cuda")) return;
   if (!setup.is_mean())
@@ -35,12 +35,15 @@ void plan_grid_devices(const GridSetup& setup, const GridOptions& options, GridP
   plan.device_pinned_bytes = n_devices * n_gridders * memory.pinned_bytes;
   for (const int device : options.devices.empty() ? std::vector<int>{0} : options.devices)
     for (const DeviceInfo& info : list_devices()) {
-      if (info.name != fmt::format("cuda:{}", device) || total_bytes <= info.memory_bytes) continue;
+      if (info.name != fmt::format("cuda:{}", device)) continue;
+      // Others may use the device, too: what they hold is not there.
+      const std::int64_t free = std::min(info.memory_bytes, free_device_bytes(device));
+      if (total_bytes <= free) continue;
       throw ConfigError(fmt::format(
-          "{} samples at a time and {} cells need {:.2f} GiB of {}, which has {:.2f}; fewer "
+          "{} samples at a time and {} cells need {:.2f} GiB of {}, which has {:.2f} free; fewer "
           "cells, --block-samples or --device cpu would do",
           load.n_samples, load.n_cells, static_cast<double>(total_bytes) / (1 << 30), info.name,
-          static_cast<double>(info.memory_bytes) / (1 << 30)));
+          static_cast<double>(free) / (1 << 30)));
     }
 }
 

@@ -12,6 +12,7 @@
 #include "ryle/engine/grid/grid.hpp"
 #include "ryle/product/beam_gains.hpp"
 #include "ryle/product/scan_file.hpp"
+#include "ryle/stage/block_values.hpp"
 
 namespace ryle::stage {
 
@@ -23,8 +24,9 @@ struct GridBlock {
 /// A block with some of its channels. Buffers are kept from one block to the next.
 struct GridBlockData {
   std::vector<double> longitude_deg, latitude_deg;
-  std::vector<float> values, weights;  ///< @shape [channel][sample], [sample]
-  std::vector<std::uint8_t> flags;     ///< as values; empty: none
+  BlockValues values;               ///< @shape [channel][sample]
+  std::vector<float> weights;       ///< @shape [sample]
+  std::vector<std::uint8_t> flags;  ///< as values; empty: none
   /// Of a block of n samples those from `first` on.
   grid::Samples samples(std::int64_t n, std::int64_t first = 0) const;
 };

@@ -21,8 +21,11 @@ constexpr std::int64_t kWorkspaceBytes = 4 << 20;
 /// Ends of large pages, stacks, what malloc keeps.
 constexpr std::int64_t kRoundingBytes = 2 << 20;
 
-/// Channels that a device takes at once (engine/grid/cuda_groups.hpp).
-constexpr std::int64_t kDeviceChannels = 12;
+/// Channels that a device takes at once (engine/grid/cuda_groups.hpp), and those it is given at a
+/// time at least: fewer, and their weights are made too often.
+constexpr std::int64_t kDeviceChannels = 12, kFewDeviceChannels = 4;
+/// Values of a part for devices: page-locked, and read before the first is gridded.
+constexpr std::int64_t kDevicePartBytes = std::int64_t{128} << 20;
 
 /// What grows with the channels taken at a time, and what does not. @unit bytes
 struct GridMemory {
@@ -66,9 +69,11 @@ GridMemory memory_of(const GridSetup& setup, int n_workers, bool exact, std::int
   // grow); its offset in each of them (16; in double its number, 4).
   m.positions = 24 * planned;
   const bool offsets = mean && setup.config.precision == grid::Precision::f32;
-  m.lists = (mean ? 12 : 24) * searched +
-            static_cast<std::int64_t>((offsets ? 16 : 4) * tiles_of_sample(setup) *
-                                      static_cast<double>(planned));
+  // Devices and the reference keep no lists here.
+  if (!mean || in_pieces)
+    m.lists = (mean ? 12 : 24) * searched +
+              static_cast<std::int64_t>((offsets ? 16 : 4) * tiles_of_sample(setup) *
+                                        static_cast<double>(planned));
   m.workers = kWorkspaceBytes * n_workers;
   // A cell: its direction, its place in a tile, the tiles that are near; the mean over channels for
   // the picture, the first planes of weight and count.
@@ -172,7 +177,10 @@ GridPlan plan_grid_memory(const GridSetup& setup, const GridOptions& options, in
   std::int64_t fit = together;
   if (on_devices && plan.n_blocks == 1) {
     const std::int64_t n_devices = std::max<std::int64_t>(1, std::ssize(options.devices));
-    const std::int64_t some = kDeviceChannels * n_devices, n = (together + some - 1) / some;
+    const std::int64_t channels =
+        std::clamp(kDevicePartBytes / (4 * setup.input->most_block_samples()), kFewDeviceChannels,
+                   kDeviceChannels);
+    const std::int64_t some = channels * n_devices, n = (together + some - 1) / some;
     fit = (together + n - 1) / n;  // parts alike: one gridder for all
     plan.keeps_plans = plan.keeps_plans || fit < together;
     m = memory_of(setup, n_workers, exact, n * n_polarizations, plan.keeps_plans);

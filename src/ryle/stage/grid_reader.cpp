@@ -2,6 +2,7 @@
 #include "ryle/stage/grid_reader.hpp"
 
 #include "ryle/core/error.hpp"
+#include "ryle/device/on_device.hpp"
 #include "ryle/stage/stopwatch.hpp"
 
 namespace ryle::stage {
@@ -10,8 +11,12 @@ namespace {
 constexpr std::size_t kGridBuffers = 2;
 }
 
-GridReader::GridReader(GridInput& input, std::vector<GridJob> jobs)
-    : input_(input), jobs_(std::move(jobs)), free_(kGridBuffers), ready_(kGridBuffers) {
+GridReader::GridReader(GridInput& input, std::vector<GridJob> jobs, int device)
+    : input_(input),
+      device_(device),
+      jobs_(std::move(jobs)),
+      free_(kGridBuffers),
+      ready_(kGridBuffers) {
   for (std::size_t k = 0; k < kGridBuffers; ++k) free_.offer(std::make_unique<GridBlockData>());
   thread_ = std::make_unique<StageThread>(
       "grid-read", [this](const std::stop_token&) { run(); },
@@ -24,22 +29,32 @@ GridReader::~GridReader() = default;
 
 void GridReader::run() {
   try {
-    for (const GridJob& job : jobs_) {
-      auto data = free_.pop();
-      if (!data || free_.closed()) break;
-      {
-        const Stopwatch watch(read_s_);
-        const GridBlock& block = input_.blocks()[job.block];
-        if (job.positions) input_.read_positions(block, **data);
-        input_.read(block, job.channels.first, job.channels.last - job.channels.first, **data);
-      }
-      if (ready_.offer(std::move(*data)) != QueueResult::done) break;
+    if (device_ >= 0) {
+      const OnDevice scope(Queue::cuda(device_));
+      read_jobs();
+    } else {
+      read_jobs();
     }
   } catch (...) {
     ready_.close();
     throw;
   }
   ready_.close();
+}
+
+void GridReader::read_jobs() {
+  for (const GridJob& job : jobs_) {
+    auto data = free_.pop();
+    if (!data || free_.closed()) return;
+    {
+      const Stopwatch watch(read_s_);
+      const GridBlock& block = input_.blocks()[job.block];
+      if (job.positions) input_.read_positions(block, **data);
+      input_.read(block, job.channels.first, job.channels.last - job.channels.first, **data);
+      if (device_ >= 0) (*data)->values.lock_pages();
+    }
+    if (ready_.offer(std::move(*data)) != QueueResult::done) return;
+  }
 }
 
 std::unique_ptr<GridBlockData> GridReader::next() {

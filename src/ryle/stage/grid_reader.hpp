@@ -21,7 +21,8 @@ struct GridJob {
 /// Reads the next job while the one before is gridded: two buffers, no more.
 class GridReader {
  public:
-  GridReader(GridInput& input, std::vector<GridJob> jobs);
+  /// @param device of CUDA that copies from page-locked buffers; less than 0: plain ones
+  GridReader(GridInput& input, std::vector<GridJob> jobs, int device = -1);
   ~GridReader();
   GridReader(const GridReader&) = delete;
   GridReader& operator=(const GridReader&) = delete;
@@ -33,7 +34,9 @@ class GridReader {
 
  private:
   void run();
+  void read_jobs();
   GridInput& input_;
+  int device_;
   std::vector<GridJob> jobs_;
   double read_s_ = 0;
   BoundedQueue<std::unique_ptr<GridBlockData>> free_, ready_;

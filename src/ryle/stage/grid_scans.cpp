@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <future>
 #include <map>
 #include <optional>
 
@@ -53,7 +54,9 @@ void check_grid_options(const GridOptions& o) {
 class GridRun {
  public:
   explicit GridRun(const GridOptions& options)
-      : options_(options), queue_(Queue::cpu(options.n_workers)) {}
+      : options_(options), queue_(Queue::cpu(options.n_workers)) {
+    if (options_.implementation.starts_with("cuda")) start_device();
+  }
 
   void plan() {
     const Stopwatch watch(summary_.elapsed_s);
@@ -92,6 +95,17 @@ class GridRun {
   GridSummary take() { return std::move(summary_); }
 
  private:
+  // A device takes tenths of a second to start: beside the opening of files. What is wrong with it
+  // is said where it is planned for.
+  void start_device() {
+    const int device = options_.devices.empty() ? 0 : options_.devices.front();
+    device_started_ = std::async(std::launch::async, [device] {
+      if (cuda_unavailable_reason().empty() &&
+          static_cast<std::size_t>(device) + 1 < list_devices().size())
+        Queue::cuda(device).synchronize();
+    });
+  }
+
   const std::string& state_path() const {
     return options_.accumulate.empty() ? options_.checkpoint : options_.accumulate;
   }
@@ -218,7 +232,7 @@ class GridRun {
   }
 
   void grid_means() {
-    reader_ = std::make_unique<GridReader>(*setup_.input, jobs_);
+    reader_ = std::make_unique<GridReader>(*setup_.input, jobs_, copying_device());
     std::size_t job = 0;
     for (std::size_t p = 0; p < parts_.size() && !summary_.stopped; ++p) {
       const std::int64_t n = parts_[p].last - parts_[p].first;
@@ -252,6 +266,15 @@ class GridRun {
     }
     summary_.read_s += reader_->read_s();
     summary_.bytes_read = setup_.input->bytes_read();
+  }
+
+  // The device that copies from the reader's buffers; -1: none, or more than is to be page-locked.
+  int copying_device() const {
+    constexpr std::int64_t kMostLockedBytes = std::int64_t{512} << 20;
+    const std::int64_t bytes =
+        2 * 4 * summary_.plan.n_channels_at_a_time * setup_.input->most_block_samples();
+    if (!setup_.config.implementation.starts_with("cuda") || bytes > kMostLockedBytes) return -1;
+    return options_.devices.empty() ? 0 : options_.devices.front();
   }
 
   void grid_block(const GridJob& job) {
@@ -405,6 +428,7 @@ class GridRun {
 
   const GridOptions& options_;
   Queue queue_;
+  std::future<void> device_started_;
   GridSummary summary_;
   GridSetup setup_;
   bool exact_ = false;

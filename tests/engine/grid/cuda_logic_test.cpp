@@ -132,6 +132,44 @@ TEST(CudaGridLogic, SharesOfTheMapAreItsCells) {
   for (const int share : {1, 2, 4}) EXPECT_GT(held[share], 500);
 }
 
+TEST(CudaGridLogic, CellsOfReachedTilesAreTheirs) {
+  const Case c = make_case(field(60, 30, 79, 61, 10), gauss(), 1);
+  const detail::WarpTiling all = detail::make_warp_tiles(c.field.cells, c.config.convolution);
+  std::vector<bool> reached(all.tiles.size());
+  std::vector<std::int64_t> want;
+  for (std::size_t t = 0; t < reached.size(); ++t) {
+    reached[t] = t % 3 == 1 || t == 5;
+    for (std::size_t lane = 0; reached[t] && lane < detail::kWarp; ++lane)
+      if (all.cells[t * detail::kWarp + lane] >= 0)
+        want.push_back(all.cells[t * detail::kWarp + lane]);
+  }
+  std::sort(want.begin(), want.end());
+  std::vector<CellRange> cells;
+  detail::add_cells(all, reached, cells);
+  std::vector<std::int64_t> got;
+  std::int64_t last = -1;
+  for (const CellRange& r : detail::joined(cells)) {
+    EXPECT_GT(r.first, last) << "apart, or they would be one";
+    for (std::int64_t i = r.first; i < r.last; ++i) got.push_back(i);
+    last = r.last;
+  }
+  EXPECT_EQ(got, want);
+}
+
+TEST(CudaGridLogic, AProductBeyondFloatIsNothingOutOfReach) {
+  const float x[] = {1e20F, -1e20F}, u[] = {1e30F, 1e30F};
+  const detail::LoadView from{1, 2, x, nullptr, u};
+  float values[2];
+  const detail::Presence p = detail::load_sample<float, 2>(from, 0, values, nullptr);
+  EXPECT_EQ(p.valid, 3U);
+  for (const float v : values) EXPECT_EQ(0 * v, 0);
+  EXPECT_GT(values[0], 3e38F);
+  EXPECT_LT(values[1], -3e38F);
+  double exact[2];
+  detail::load_sample<double, 2>(from, 0, exact, nullptr);
+  EXPECT_NEAR(exact[0] / 1e50, 1, 1e-6);  // floats of 1e20 and 1e30, each to 6e-8
+}
+
 TEST(CudaGridLogic, WhatIsAbsentInOneChannelTouchesNothingElse) {
   constexpr std::size_t kN = 400;
   const Case clean = make_case(field(60, 30, 19, 9, kN), gauss(), 14);

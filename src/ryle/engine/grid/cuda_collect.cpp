@@ -23,6 +23,37 @@ bool is_partial(const std::uint32_t* complete, std::int64_t n_tiles) {
                      [](std::uint32_t bits) { return bits != ~std::uint32_t{0}; });
 }
 
+void add_cells(const WarpTiling& tiling, const std::vector<bool>& reached,
+               std::vector<CellRange>& cells) {
+  for (std::size_t t = 0; t < tiling.tiles.size(); ++t)
+#if RYLE_MUTANT != 1602
+    for (std::int64_t lane = 0; reached[t] && lane < kWarp; ++lane) {
+#else
+    for (std::int64_t lane = 1; reached[t] && lane < kWarp; ++lane) {  // defect: not the first cell
+#endif
+      const std::int64_t cell = tiling.cells[t * kWarp + index(lane)];
+      if (cell < 0) continue;
+      if (!cells.empty() && cells.back().last == cell)
+        ++cells.back().last;
+      else
+        cells.push_back({cell, cell + 1});
+    }
+}
+
+std::vector<CellRange> joined(std::vector<CellRange> cells) {
+  std::sort(cells.begin(), cells.end(),
+            [](const CellRange& a, const CellRange& b) { return a.first < b.first; });
+  std::size_t n = 0;
+  for (const CellRange& r : cells) {
+    if (n > 0 && r.first <= cells[n - 1].last)
+      cells[n - 1].last = std::max(cells[n - 1].last, r.last);
+    else
+      cells[n++] = r;
+  }
+  cells.resize(n);
+  return cells;
+}
+
 void SumsCollector::add(Queue& queue, const GroupSums& group) {
   const std::int64_t n_cells = sums_.n_cells();
   const auto n_tiles = static_cast<std::int64_t>(tiling_.tiles.size());
@@ -39,8 +70,10 @@ void SumsCollector::add(Queue& queue, const GroupSums& group) {
   const std::lock_guard lock(mutex_);
   if (shared_.empty()) {
     shared_.resize(index(n_cells));
-    for (std::int64_t i = 0; i < n_cells; ++i)
-      shared_[index(i)] = moments_of(group.moments + i, n_cells);
+    queue.parallel_for((n_cells + kPart - 1) / kPart, [&](std::int64_t part) {
+      for (std::int64_t i = part * kPart; i < std::min(n_cells, (part + 1) * kPart); ++i)
+        shared_[index(i)] = moments_of(group.moments + i, n_cells);
+    });
   }
   add_weighted(queue, group);
   groups_.push_back(std::move(kept));

@@ -22,6 +22,12 @@ struct GroupSums {
 /// Some channel lacks something somewhere.
 bool is_partial(const std::uint32_t* complete, std::int64_t n_tiles);
 
+/// Appends the cells of the tiles that were reached, a range a row of a tile.
+void add_cells(const WarpTiling& tiling, const std::vector<bool>& reached,
+               std::vector<CellRange>& cells);
+/// Ascending, none twice, neighbours in one.
+std::vector<CellRange> joined(std::vector<CellRange> cells);
+
 /// Takes the groups of one execute() in any order, from any thread, then adds them: cells where a
 /// value was absent get moments of their own in every channel.
 class SumsCollector {
@@ -45,7 +51,7 @@ class SumsCollector {
   const WarpTiling& tiling_;
   bool whole_;
   std::mutex mutex_;
-  std::vector<Moments> shared_;  ///< [cell]
+  LargeVector<Moments> shared_;  ///< [cell]
   std::vector<Kept> groups_;
 
   void add_weighted(Queue& queue, const GroupSums& group);

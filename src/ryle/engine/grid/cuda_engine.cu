@@ -66,6 +66,17 @@ class Settled {
 
 }  // namespace
 
+void HomeSums::make(Queue& host, std::int64_t n) {
+  lock_ = {};
+  values_ = {};
+  values_.resize(static_cast<std::size_t>(n));
+  constexpr std::int64_t kPart = std::int64_t{1} << 18;
+  host.parallel_for((n + kPart - 1) / kPart, [&](std::int64_t part) {
+    std::fill(data() + part * kPart, data() + std::min(n, (part + 1) * kPart), 0.0);
+  });
+  lock_ = PageLock(data(), 8 * n);
+}
+
 template <class Real>
 DeviceGridder<Real>::DeviceGridder(int device, const WarpTiling& tiling, const WarpTiling& all,
                                    const PairTables& tables, std::int64_t n_cells,
@@ -115,6 +126,19 @@ DevicePlan DeviceGridder<Real>::plan(const Positions& samples) {
   }
   sorter_.read_counts(plan.facts);
   return plan;
+}
+
+template <class Real>
+std::vector<bool> DeviceGridder<Real>::reached(const DevicePlan& plan) {
+  std::vector<bool> any(static_cast<std::size_t>(n_tiles_));
+  std::vector<std::uint32_t> begin(any.size() + 1);
+  for (const DeviceChunk& c : plan.chunks) {
+    copy_bytes(compute_, begin.data(), c.job_begin.data(), 4 * (n_tiles_ + 1));
+    compute_.synchronize();
+    for (std::size_t t = 0; t < any.size(); ++t)
+      if (begin[t + 1] > begin[t]) any[t] = true;
+  }
+  return any;
 }
 
 template <class Real>
@@ -263,12 +287,15 @@ PlaneArgs DeviceGridder<Real>::plane_args(const DeviceRun& run, GroupState& stat
 }
 
 template <class Real>
-void DeviceGridder<Real>::send_home(const DeviceRun& run, GroupState& state) {
+void DeviceGridder<Real>::send_home(Queue& host, const DeviceRun& run, GroupState& state) {
   const std::int64_t n_sums = (state.width + kMomentRows) * n_cells_;
   room(state.complete_home, n_tiles_, MemorySpace::pinned);
   PlaneArgs planes;
   if (run.collector != nullptr) {
-    room(state.sums_home, n_sums, MemorySpace::pinned);
+    if (state.sums_home.size() < n_sums) {
+      synchronize();
+      state.sums_home.make(host, n_sums);
+    }
   } else {
     planes = plane_args(run, state);
     const StageSpan span(timeline_, compute_, "planes");
@@ -374,7 +401,7 @@ void DeviceGridder<Real>::run(Queue& host, const DeviceRun& run) {
     }
     grid(run, steps[i], slots_[i % kSlots]);
     if (steps[i].chunk + 1 < n_chunks) continue;
-    send_home(run, state);
+    send_home(host, run, state);
     if (steps[i].group > 0) absorb(host, run, states_[(steps[i].group - 1) % 2]);
   }
   if (!steps.empty()) absorb(host, run, states_[(groups_.size() - 1) % 2]);

@@ -3,6 +3,7 @@
 // the host through the kernels and back. Private to the engine.
 #pragma once
 #include "ryle/device/cuda/runtime.hpp"
+#include "ryle/device/page_lock.hpp"
 #include "ryle/device/queue.hpp"
 #include "ryle/engine/grid/cuda.hpp"
 #include "ryle/engine/grid/cuda_collect.hpp"
@@ -95,6 +96,19 @@ class ChunkSorter {
   Buffer<ChunkCounts> counts_;
 };
 
+/// Sums on the host, in page-locked memory that all workers made the pages of.
+class HomeSums {
+ public:
+  std::int64_t size() const { return static_cast<std::int64_t>(values_.size()); }
+  double* data() { return values_.data(); }
+  /// @pre no copy into it is under way
+  void make(Queue& host, std::int64_t n);
+
+ private:
+  LargeVector<double> values_;
+  PageLock lock_;  ///< ends before the memory does
+};
+
 /// What a run is asked for.
 struct DeviceRun {
   const Samples* samples = nullptr;
@@ -113,6 +127,8 @@ class DeviceGridder {
                 const PairTables& tables, std::int64_t n_cells, const CudaTuning& tuning);
   int device() const { return device_; }
   DevicePlan plan(const Positions& samples);
+  /// Tiles that some sample of a plan is near.
+  std::vector<bool> reached(const DevicePlan& plan);
   /// Returns when everything is home. @param host packs values that lie apart, adds sums
   void run(Queue& host, const DeviceRun& run);
   const CudaTuning& tuning() const { return tuning_; }
@@ -133,7 +149,8 @@ class DeviceGridder {
   struct GroupState {
     ChannelGroup group;
     int width = 0;
-    Buffer<double> sums, sums_home, own;
+    Buffer<double> sums, own;
+    HomeSums sums_home;
     Buffer<float> planes, weight, own_weights;
     Buffer<std::int32_t> count;
     Buffer<std::uint32_t> valid, complete, complete_home;
@@ -146,7 +163,7 @@ class DeviceGridder {
   void copy_in(Queue& host, const DeviceRun& run, const Step& step, Slot& slot);
   void begin(GroupState& state);
   void grid(const DeviceRun& run, const Step& step, Slot& slot);
-  void send_home(const DeviceRun& run, GroupState& state);
+  void send_home(Queue& host, const DeviceRun& run, GroupState& state);
   void absorb(Queue& host, const DeviceRun& run, GroupState& state);
   void sum_own(const DeviceRun& run, GroupState& state);
   ChunkView view_of(const DeviceChunk& chunk) const;

@@ -124,6 +124,17 @@ class CudaGridder final : public Gridder {
     });
     for (SumsCollector& collector : collectors) collector.finish(queue);
   }
+  std::vector<CellRange> cells_of(const GeometryPlan& plan) const override {
+    const auto plans = std::static_pointer_cast<std::vector<DevicePlan>>(plan.device);
+    std::vector<CellRange> cells;
+    for (std::int64_t s = 0; s < split_.n_tile_shares; ++s) {
+      const auto d = static_cast<std::size_t>(s * split_.n_channel_shares);
+      if (tilings_[static_cast<std::size_t>(s)].tiles.empty()) continue;
+      const cuda::DeviceScope scope(devices_[d]->device());
+      add_cells(tilings_[static_cast<std::size_t>(s)], devices_[d]->reached((*plans)[d]), cells);
+    }
+    return joined(std::move(cells));
+  }
   const Sums& sums() const override { return sums_; }
   Sums& sums() override { return sums_; }
   std::string_view implementation() const override { return kName; }

@@ -25,6 +25,18 @@ struct Presence {
 
 RYLE_HD inline bool is_finite(float v) { return v - v == 0; }
 
+/// A value times its weight. Beyond the largest float it is that: infinity times the weight 0 of a
+/// cell out of reach would be NaN there.
+template <class Real>
+RYLE_HD inline Real weighted_value(float u, float x) {
+  const Real product = static_cast<Real>(u) * static_cast<Real>(x);
+#if RYLE_MUTANT != 1603
+  constexpr Real kMost = static_cast<Real>(3.4028234663852886e38);
+  if (sizeof(Real) == 4 && !(product - product == 0)) return product > 0 ? kMost : -kMost;
+#endif
+  return product;
+}
+
 /// @param own [kChannels] weights of the channels where they have any, else nullptr
 template <class Real, int kChannels>
 RYLE_HD inline Presence load_sample(const LoadView& from, std::int64_t sample, Real* values,
@@ -46,9 +58,7 @@ RYLE_HD inline Presence load_sample(const LoadView& from, std::int64_t sample, R
         here = here && u > 0 && is_finite(u);
       }
       if (from.flags != nullptr && from.flags[at] != 0) here = false;
-      if (here)
-        value = from.weights == nullptr ? static_cast<Real>(x)
-                                        : static_cast<Real>(u) * static_cast<Real>(x);
+      if (here) value = from.weights == nullptr ? static_cast<Real>(x) : weighted_value<Real>(u, x);
     }
     values[c] = value;
     if (own != nullptr) own[c] = here ? u : 0;

@@ -126,19 +126,58 @@ std::vector<KeyRange> union_of(std::vector<KeyRange> ranges) {
   return all;
 }
 
-WarpTiling make_warp_tiles(const Cells& cells, const Convolution& convolution) {
-  WarpTileMaker maker(cells, support_chord(convolution));
+namespace {
+
+// Of rows of tiles [first, last), or runs of kWarp cells of a list.
+WarpTiling some_tiles(const Cells& cells, double chord, std::int64_t first, std::int64_t last) {
+  WarpTileMaker maker(cells, chord);
   const std::int64_t n = cells.directions.size();
-  if (cells.width > 0) {
-    const std::int64_t height = n / cells.width;
-    for (std::int64_t y = 0; y < height; y += kTileHeight)
-      for (std::int64_t x = 0; x < cells.width; x += kTileWidth)
-        maker.add_rectangle(x, std::min(cells.width, x + kTileWidth), y,
-                            std::min(height, y + kTileHeight));
-  } else {
-    for (std::int64_t i = 0; i < n; i += kWarp) maker.add_list(i, std::min(n, i + kWarp));
+  for (std::int64_t row = first; row < last; ++row) {
+    if (cells.width == 0) {
+      maker.add_list(row * kWarp, std::min(n, (row + 1) * kWarp));
+      continue;
+    }
+    const std::int64_t height = n / cells.width, y = row * kTileHeight;
+    for (std::int64_t x = 0; x < cells.width; x += kTileWidth)
+      maker.add_rectangle(x, std::min(cells.width, x + kTileWidth), y,
+                          std::min(height, y + kTileHeight));
   }
-  WarpTiling tiling = maker.take();
+  return maker.take();
+}
+
+template <class T>
+void append(std::vector<T>& to, const std::vector<T>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+// Parts of the map by all cores, one behind the other.
+WarpTiling all_tiles(const Cells& cells, double chord) {
+  const std::int64_t n = cells.directions.size(),
+                     together = cells.width > 0 ? cells.width * kTileHeight : kWarp,
+                     n_rows = (n + together - 1) / together;
+  constexpr std::int64_t kCellsOfPart = 32'768;
+  const std::int64_t n_parts = std::clamp<std::int64_t>(n / kCellsOfPart, 1, 32);
+  if (n_parts == 1) return some_tiles(cells, chord, 0, n_rows);
+  std::vector<WarpTiling> parts(static_cast<std::size_t>(n_parts));
+  Queue::cpu().parallel_for(n_parts, [&](std::int64_t p) {
+    parts[static_cast<std::size_t>(p)] =
+        some_tiles(cells, chord, n_rows * p / n_parts, n_rows * (p + 1) / n_parts);
+  });
+  WarpTiling all = std::move(parts.front());
+  for (std::size_t p = 1; p < parts.size(); ++p) {
+    append(all.tiles, parts[p].tiles);
+    append(all.cells, parts[p].cells);
+    append(all.x, parts[p].x);
+    append(all.y, parts[p].y);
+    append(all.z, parts[p].z);
+  }
+  return all;
+}
+
+}  // namespace
+
+WarpTiling make_warp_tiles(const Cells& cells, const Convolution& convolution) {
+  WarpTiling tiling = all_tiles(cells, support_chord(convolution));
   double reach = 0;
   for (const WarpTile& t : tiling.tiles) reach += t.reach;
   reach /= std::max<double>(1, static_cast<double>(tiling.tiles.size()));
