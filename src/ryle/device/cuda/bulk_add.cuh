@@ -2,15 +2,12 @@
 #pragma once
 #include <cuda_runtime_api.h>
 
-/// Hopper's bulk additions from shared to global memory (sm_90a).
+/// Hopper's bulk additions from shared to global memory (sm_90a); what they take is shown to them as
+/// to products (kernel.cuh).
 namespace ryle::cuda {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-/// What this thread stored to shared memory is seen by copies that start after a barrier.
-__device__ inline void shared_for_copies() {
-  asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
-}
 /// to[k] += from[k], n_bytes (of 16) of them; one group of this thread.
 __device__ inline void add_bulk(int* to, unsigned from, unsigned n_bytes) {
   asm volatile(

@@ -22,13 +22,6 @@ namespace {
 
 using namespace mma;
 
-__device__ inline void multiply_add(int (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
-  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, "
-      "%9}, {%0, %1, %2, %3};\n"
-      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
 // Real and imaginary fragments of 16 rows x 32 spectra (step `step` of the block). `row` and `half`
 // are the lane's address parts: the ldmatrix order of A and of B differs only in them.
 template <bool Nibbles>
@@ -51,7 +44,8 @@ __device__ inline void load_parts(unsigned (&re)[4], unsigned (&im)[4], unsigned
 // Column fragment n of 8 inputs lies in half n % 2 of pair n / 2, as ldmatrix delivered it.
 __device__ inline void add_product(int (&sum)[4], const unsigned (&a)[4], const unsigned (&b)[2][4],
                                    int n) {
-  multiply_add(sum, a, b[n / 2][2 * (n % 2)], b[n / 2][2 * (n % 2) + 1]);
+  const unsigned fragment[2] = {b[n / 2][2 * (n % 2)], b[n / 2][2 * (n % 2) + 1]};
+  cuda::multiply_add_s8(sum, a, fragment);
 }
 
 struct Accumulators {

@@ -68,8 +68,8 @@ struct Halves {
   template <Part kPart>
   __device__ static void load_rows(Rows& rows, Sums&, unsigned slot, int warpgroup, int warp,
                                    int lane, int step) {
-    load_operand(rows.re, slot + operand_a(warpgroup, warp, lane, step, 0));
-    load_operand(rows.im, slot + operand_a(warpgroup, warp, lane, step, 1));
+    cuda::load_matrices(rows.re, slot + operand_a(warpgroup, warp, lane, step, 0));
+    cuda::load_matrices(rows.im, slot + operand_a(warpgroup, warp, lane, step, 1));
     if constexpr (kPart == Part::across) {
 #pragma unroll
       for (int k = 0; k < 4; ++k)  // here, not among the products

@@ -6,6 +6,7 @@
 #include "ryle/device/cuda/cache_hint.cuh"
 #include "ryle/device/cuda/cluster.cuh"
 #include "ryle/device/cuda/early_start.cuh"
+#include "ryle/device/cuda/kernel.cuh"
 #include "ryle/device/cuda/warpgroup.cuh"
 #include "ryle/engine/correlate/cuda_tuning.hpp"
 #include "ryle/engine/correlate/cuda_wgmma_duos.hpp"
@@ -205,13 +206,6 @@ __device__ inline void produce_duos(const CUtensorMap* map, const RingArgs& a,
       }
     });
   }
-}
-
-__device__ inline void load_operand(unsigned (&r)[4], unsigned address) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(address)
-               : "memory");
 }
 
 /// Adds n_blocks >= 1 blocks of one item. While the tensor cores work on one step, the rows of

@@ -132,7 +132,7 @@ __device__ inline void widen_columns(const RingArgs& a, const Tickets& tickets, 
         }
         cuda::await(stages.empty(), stages.turn ^ 1);
         widen_slot(ring.slot(), stages.stage(), widener, place);
-        cuda::shared_for_copies();  // the tensor cores read it as copies do
+        cuda::show_to_products();
         __syncwarp();
         if (lane == 0) {
           // Every warp lets go of every slot, of rows, too.
@@ -151,7 +151,7 @@ template <Part kPart>
 __device__ inline void load_nibbles(ByteRows& rows, ByteSums& sums, unsigned slot, int warpgroup,
                                     int warp, int lane, int step) {
   unsigned codes[4];
-  load_operand(codes, slot + operand_nibbles(warpgroup, warp, lane, step));
+  cuda::load_matrices(codes, slot + operand_nibbles(warpgroup, warp, lane, step));
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
     rows.re[k] = codes[k] & 0xf0f0f0f0u;

@@ -40,8 +40,8 @@ struct Bytes {
   template <Part kPart>
   __device__ static void load_rows(Rows& rows, Sums& sums, unsigned slot, int warpgroup, int warp,
                                    int lane, int step) {
-    load_operand(rows.re, slot + operand_a(warpgroup, warp, lane, step, 0));
-    load_operand(rows.im, slot + operand_a(warpgroup, warp, lane, step, 1));
+    cuda::load_matrices(rows.re, slot + operand_a(warpgroup, warp, lane, step, 0));
+    cuda::load_matrices(rows.im, slot + operand_a(warpgroup, warp, lane, step, 1));
     complete_rows<kPart>(rows, sums);
   }
 };

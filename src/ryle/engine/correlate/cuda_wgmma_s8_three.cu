@@ -113,7 +113,7 @@ template <Part kPart, int kStep>
 __device__ inline void multiply_three_step(ByteSums& sums, unsigned (&a)[4], unsigned (&b)[4],
                                            unsigned from, std::uint64_t columns) {
   const std::uint64_t re = columns + 4 * kStep, im = re + 2;  // 16-byte units
-  load_operand(a, from ^ (4 * kStep << 4));
+  cuda::load_matrices(a, from ^ (4 * kStep << 4));
   add_inputs<kPart>(sums, a);
   cuda::begin_products();
   if constexpr (kPart == Part::upper) {
@@ -124,7 +124,7 @@ __device__ inline void multiply_three_step(ByteSums& sums, unsigned (&a)[4], uns
   cuda::multiply_128(sums.im, a, im);
   cuda::end_products();
   cuda::wait_products<1>();
-  load_operand(b, from ^ ((4 * kStep + 2) << 4));
+  cuda::load_matrices(b, from ^ ((4 * kStep + 2) << 4));
   cuda::begin_products();
   if constexpr (kPart == Part::upper) {
     cuda::multiply_64(sums.re, b, im);

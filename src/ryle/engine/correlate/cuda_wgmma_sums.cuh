@@ -48,7 +48,7 @@ __device__ inline void add_sums(T* to, const T (&sums)[64], const Ring& ring, in
                    "r"(__builtin_bit_cast(int, sums[r + 3]))
                    : "memory");
     }
-    cuda::shared_for_copies();
+    cuda::show_to_products();  // and to copies
     __syncwarp();
     if (lane == 0) cuda::add_bulk(to + sum_at(0, first, kRegisters), buffer, kPieceBytes);
   }
