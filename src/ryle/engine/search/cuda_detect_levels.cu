@@ -20,6 +20,7 @@ constexpr int kMomentThreads = 256;
 /// Of a row in shared memory: one warp finds its median while the others wait, so few of them, and
 /// half of that where more rows fit a multiprocessor.
 constexpr int kRowThreads = 128;
+constexpr int kLongThreads = 128;
 constexpr std::size_t kShortRow_bytes = 18 * 1024;
 /// Longer rows are read twice: two of them fill the shared memory of a multiprocessor, which then
 /// waits (0.53 ms instead of 0.44 for boxcars and peaks of 4161 rows of 49,152).
@@ -272,29 +273,29 @@ __device__ void add_columns(const DeviceInput& in, const T* x, const float* weig
     return weights == nullptr || cells.good(column / 64);
   };
   const std::int64_t first = (in.stat_first + 7) / 8, end = in.stat_end / 8;
-  const int tid = static_cast<int>(threadIdx.x);
+  const int tid = static_cast<int>(threadIdx.x), n_threads = static_cast<int>(blockDim.x);
   if (first >= end) {
-    for (std::int64_t c = in.stat_first + tid; c < in.stat_end; c += kMomentThreads)
+    for (std::int64_t c = in.stat_first + tid; c < in.stat_end; c += n_threads)
       if (good(c)) sums.add(static_cast<int>(x[c]));
     return;
   }
   // Columns beside whole eights.
-  for (std::int64_t c = in.stat_first + tid; c < first * 8; c += kMomentThreads)
+  for (std::int64_t c = in.stat_first + tid; c < first * 8; c += n_threads)
     if (good(c)) sums.add(static_cast<int>(x[c]));
-  for (std::int64_t c = end * 8 + tid; c < in.stat_end; c += kMomentThreads)
+  for (std::int64_t c = end * 8 + tid; c < in.stat_end; c += n_threads)
     if (good(c)) sums.add(static_cast<int>(x[c]));
   const bool vectors = reinterpret_cast<std::uintptr_t>(x) % 16 == 0;
   std::int64_t k = first + tid;
   if (weights == nullptr && vectors) {
-    for (; k + 3 * kMomentThreads < end; k += 4 * kMomentThreads) {
+    for (; k + 3 * n_threads < end; k += 4 * n_threads) {
       int v[4][8];
 #pragma unroll
-      for (int m = 0; m < 4; ++m) load8(x + 8 * (k + m * kMomentThreads), true, v[m]);
+      for (int m = 0; m < 4; ++m) load8(x + 8 * (k + m * n_threads), true, v[m]);
 #pragma unroll
       for (int m = 0; m < 4; ++m) sums.add(v[m]);
     }
   }
-  for (; k < end; k += kMomentThreads) {
+  for (; k < end; k += n_threads) {
     if (!good(8 * k)) continue;
     int v[8];
     load8(x + 8 * k, vectors, v);
@@ -379,6 +380,13 @@ __device__ void sum_row(const T* row, const RowPiece& piece, const TrialStart& t
   store_moments(sums, moments);
 }
 
+__device__ __forceinline__ void add_pairs(const PairSums& pairs, int n, Sums<true>& sums) {
+  const PairSums::Moments m = pairs.moments(n);
+  sums.n += static_cast<int>(m.n);
+  sums.sum += m.sum;
+  sums.squares += m.squares;
+}
+
 __device__ void sum_row_of_pairs(const std::uint16_t* row, const RowPiece& piece,
                                  const TrialStart& t, TrialMoments* moments) {
   Sums<true> sums{t.center, t.clip};
@@ -392,10 +400,7 @@ __device__ void sum_row_of_pairs(const std::uint16_t* row, const RowPiece& piece
         n += 8;
       },
       [&](int x) { sums.add(x); });
-  const PairSums::Moments m = pairs.moments(n);
-  sums.n += static_cast<int>(m.n);
-  sums.sum += m.sum;
-  sums.squares += m.squares;
+  add_pairs(pairs, n, sums);
   store_moments(sums, moments);
 }
 
@@ -434,6 +439,65 @@ __global__ void __launch_bounds__(kRowThreads)
     sum_row<true>(row, piece, start, moments + trial);
   else
     sum_row<false>(row, piece, start, moments + trial);
+}
+
+__device__ void sum_pairs(const DeviceInput& in, const std::uint16_t* x, const TrialStart& t,
+                          TrialMoments* moments) {
+  Sums<true> sums{t.center, t.clip};
+  PairSums pairs(t.center, t.clip);
+  const std::int64_t first = (in.stat_first + 7) / 8, end = in.stat_end / 8;
+  const int tid = static_cast<int>(threadIdx.x);
+  for (std::int64_t c = in.stat_first + tid; c < first * 8; c += kLongThreads)
+    sums.add(static_cast<int>(x[c]));
+  for (std::int64_t c = end * 8 + tid; c < in.stat_end; c += kLongThreads)
+    sums.add(static_cast<int>(x[c]));
+  const auto* eights = reinterpret_cast<const uint4*>(x);
+  int n = 0;
+  std::int64_t k = first + tid;
+  for (; k + 3 * kLongThreads < end; k += 4 * kLongThreads, n += 32) {
+    uint4 w[4];
+#pragma unroll
+    for (int m = 0; m < 4; ++m) w[m] = __ldg(eights + k + m * kLongThreads);
+#pragma unroll
+    for (int m = 0; m < 4; ++m) pairs.add({w[m].x, w[m].y, w[m].z, w[m].w});
+  }
+  for (; k < end; k += kLongThreads, n += 8) {
+    const uint4 w = __ldg(eights + k);
+    pairs.add({w.x, w.y, w.z, w.w});
+  }
+  add_pairs(pairs, n, sums);
+  store_moments(sums, moments);
+}
+
+/// Both for rows of one weight that are longer: what the median was taken from is in the cache
+/// when the row is summed.
+template <class T>
+__global__ void __launch_bounds__(kLongThreads)
+    start_and_sum_long_row(const DeviceInput in, TrialStart* starts, TrialMoments* moments) {
+  __shared__ TrialStart start;
+  const int trial = static_cast<int>(blockIdx.x);
+  const T* x = series_of<T>(in, trial);
+  if (threadIdx.x < 32) {
+    const int lane = static_cast<int>(threadIdx.x);
+    TrialStart t{0, 0, 0, 0, 0, 1.0f};
+    weigh(in, nullptr, lane, t);
+    const std::int64_t needed = (t.n_columns + kSample - 1) / kSample, step = max(needed, 1l);
+    set_center(
+        static_cast<int>((t.n_columns + step - 1) / step), lane,
+        [&](int i) { return static_cast<int>(x[in.stat_first + i * step]); }, t);
+    if (lane == 0) starts[trial] = start = t;
+  }
+  __syncthreads();
+  if constexpr (sizeof(T) == 2) {
+    // Counts of a thread fit 16 bits.
+    if (PairSums::fits(start.center, start.clip) && start.n_columns < 8'000'000 &&
+        in.stat_first / 8 < in.stat_end / 8 && reinterpret_cast<std::uintptr_t>(x) % 16 == 0)
+      return sum_pairs(in, x, start, moments + trial);
+  }
+  if (sizeof(T) == 2 && start.clip <= 23'000)  // 8 clip^2 < 2^32
+    sum_trial<true, T>(in, trial, start, moments);
+  else
+    sum_trial<false, T>(in, trial, start, moments);
 }
 
 /// Whether rows lie in whole words and fit.
@@ -534,6 +598,11 @@ template <class T>
 void launch_moments(const LevelWork& work, cudaStream_t stream) {
   if (takes_rows<T>(work.in)) return launch_rows<T>(work, stream);
   const auto n = static_cast<unsigned>(work.in.n_trials);
+  if (work.in.weights == nullptr) {
+    start_and_sum_long_row<T><<<n, kLongThreads, 0, stream>>>(work.in, work.starts, work.moments);
+    RYLE_CUDA_LAUNCHED("start_and_sum_long_row");
+    return;
+  }
   find_centers<T>
       <<<(n + kStartWarps - 1) / kStartWarps, 32 * kStartWarps, 0, stream>>>(work.in, work.starts);
   RYLE_CUDA_LAUNCHED("find_centers");
