@@ -32,7 +32,7 @@ struct Ring {
   static constexpr int kThreads = S::kAllThreads;
   template <int K, int kTaps, int kStride>
   static constexpr auto kernel() {
-    return fused_channelize_ring<K, kTaps, kStride>;
+    return fused_channelize_ring<RingShape<K>, kTaps, kStride>;
   }
 };
 

@@ -213,15 +213,11 @@ __device__ void fused_prepare(const FusedArguments& a, const FusedMemory<S>& mem
   }
 }
 
-/// Ramps of the page of spectra [page, page + kPage) of the thread block; i:
-/// the first one's index in the call.
+/// Ramp of spectrum i of the call, of places: all 0 beyond the last one.
 template <class S>
-__device__ void fused_read_page(const FusedArguments& a, const FusedMemory<S>& memory, int input,
-                                int page, int i) {
-  const int t = static_cast<int>(threadIdx.x);
-  if (t >= S::kPage) return;  // whole warps
+__device__ CudaRamp fused_ramp(const FusedArguments& a, int input, int i) {
   CudaRamp ramp{};
-  if (i + t < a.n_spectra) ramp = a.ramps[input * a.max_spectra + i + t];
+  if (i < a.n_spectra) ramp = a.ramps[input * a.max_spectra + i];
 #if RYLE_MUTANT != 1449
   ramp.dither_key ^= ramp.dither_key >> 16;
 #endif
@@ -231,6 +227,17 @@ __device__ void fused_read_page(const FusedArguments& a, const FusedMemory<S>& m
     ramp.slope = ~ramp.slope + 1;
 #endif
   }
+  return ramp;
+}
+
+/// Ramps of the page of spectra [page, page + kPage) of the thread block; i:
+/// the first one's index in the call.
+template <class S>
+__device__ void fused_read_page(const FusedArguments& a, const FusedMemory<S>& memory, int input,
+                                int page, int i) {
+  const int t = static_cast<int>(threadIdx.x);
+  if (t >= S::kPage) return;  // whole warps
+  const CudaRamp ramp = fused_ramp<S>(a, input, i + t);
   *memory.ramps(page + t) = ramp;
   const int s = t % S::kSegment;
   const auto first = __shfl_sync(0xffffffffu, static_cast<long long>(ramp.begin), 0, S::kSegment);
@@ -444,7 +451,7 @@ __device__ void fused_transform(const FusedArguments& a, const FusedMemory<S>& m
   for (int first = 0; first < S::kBatch; first += S::kWarps * S::kPerWarp) {
     const int spectrum = first + warp * S::kPerWarp + lane / kR2;
     float2* region = memory.region(spectrum);
-    const CudaRamp ramp = *memory.ramps(batch + spectrum);
+    const CudaRamp& ramp = *memory.ramps(batch + spectrum);  // read late: registers are few
     {
       float2 v[kR1];
 #pragma unroll

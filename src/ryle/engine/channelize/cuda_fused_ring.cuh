@@ -17,7 +17,7 @@ struct RingShape;
 /// Unit: spectra that a warp transforms from one slot of the ring. Ahead: units whose newest
 /// samples are under way.
 template <int K, int R1, int R2, int TransformWarps, int FilterWarps, int Unit, int Slots,
-          int Ahead, int Stage, int Page>
+          int Ahead, int Stage, int Page, int MinBlocks = 1>
 struct RingSizes {
   static_assert(R1 * R2 == K && R1 >= R2);
   static constexpr int kPoints = K;
@@ -37,12 +37,15 @@ struct RingSizes {
   static constexpr int kStage = Stage;
   static constexpr int kPiece = Stage < 16 ? Stage : 16;
   static constexpr int kPage = Page;
+  static constexpr int kMinBlocks = MinBlocks;
+  static constexpr int kFar = 16;  ///< spectra whose newest samples are asked for
   static_assert(kOwn * kFilterThreads == K && Unit % kPerWarp == 0);
   static_assert(Slots % kWarps == 0, "who waits for a slot must see each of its phases");
   static_assert(Stage % (Unit * kWarps) == 0 && 64 % Stage == 0 && 64 % (Unit * Ahead) == 0);
   // A page is replaced half a page after its last spectrum was filtered, and read half a page after
   // it was written: the ring, which is shorter, has made both seen.
-  static_assert((Slots + Ahead) * Unit <= Page / 2 && Page <= kFilterThreads);
+  static_assert((Slots + kWarps) * Unit <= Page / 2 && Slots * Unit + kFar <= Page / 2 &&
+                Ahead * Unit <= kFar && Page <= kFilterThreads);
   static constexpr int kRegion = R1 * (R2 + 1) + (R2 == 8 ? 8 : 0);
   static constexpr int kPitch = 2 * Stage + 4;
 
@@ -98,20 +101,20 @@ template <class S>
 __device__ void ring_read_page(const FusedArguments& a, const FusedMemory<S>& memory, int input,
                                int t, int page, int i) {
   if (t >= S::kPage) return;  // whole warps
-  const CudaRamp* from = a.ramps + input * a.max_spectra + i + t;
-  CudaRamp ramp{};
-  if (i + t < a.n_spectra) ramp = *from;
+  const CudaRamp ramp = fused_ramp<S>(a, input, i + t);
+  *memory.ramps(page + t) = ramp;
   bool slides = ramp.valid != 0 && page + t > 0;
-  if (slides) slides = from[-1].valid != 0 && from[-1].begin + S::kPoints == ramp.begin;
+  if (slides) {
+    const CudaRamp& before = a.ramps[input * a.max_spectra + i + t - 1];
+#if RYLE_MUTANT == 1636
+    slides = before.valid != 0;
+#else
+    slides = before.valid != 0 && before.begin + S::kPoints == ramp.begin;
+#endif
+  }
   const unsigned votes = __ballot_sync(0xffffffffu, slides) >> (t % 32 / S::kUnit * S::kUnit);
   constexpr unsigned kAll = (1u << S::kUnit) - 1u;
   if (t % S::kUnit == 0) memory.slides(page + t) = (votes & kAll) == kAll ? 1u : 0u;
-  ramp.dither_key ^= ramp.dither_key >> 16;
-  if (a.inverted) {  // channel K-1-c'
-    ramp.base += static_cast<std::uint64_t>(S::kPoints - 1) * ramp.slope;
-    ramp.slope = ~ramp.slope + 1;
-  }
-  *memory.ramps(page + t) = ramp;
 }
 
 /// Partial sums of the spectra under way at one position: part[p] is that of taps 0 .. p.
@@ -166,6 +169,21 @@ struct RingFilter {
         to[u][j] = samples.word((kTaps - 1 + u) * S::kPoints + j * S::kFilterThreads);
     }
   }
+  /// Has the newest samples of the unit brought to the L2 cache.
+  __device__ __forceinline__ void fetch_far(int spectrum) const {
+    if constexpr (kStride > 0) {
+      constexpr int kLine = 128 / kStride;  // samples
+      constexpr int kLines = S::kPoints / kLine;
+      static_assert(S::kUnit * kLines <= S::kFilterThreads);
+      if (t >= S::kUnit * kLines) return;
+      const CudaRamp& ramp = *memory.ramps(spectrum + t / kLines);
+      if (ramp.valid == 0) return;
+      const std::int64_t sample =
+          ramp.begin - a.first_tick + (kTaps - 1) * S::kPoints + t % kLines * kLine;
+      fused_prefetch(static_cast<const unsigned char*>(a.samples) + input * a.input_stride_bytes +
+                     sample * kStride);
+    }
+  }
   __device__ __forceinline__ void slide(int slot, const unsigned (&words)[S::kUnit][kOwn]) {
 #pragma unroll
     for (int u = 0; u < S::kUnit; ++u) {
@@ -203,6 +221,7 @@ __device__ void ring_filter(const FusedArguments& a, const FusedMemory<S>& memor
   RingFilter<S, kTaps, kStride> filter(a, memory, input, t);
   constexpr int kStep = S::kAhead * S::kUnit;
   unsigned next[S::kAhead][S::kUnit][S::kOwn] = {};
+  for (int spectrum = 0; spectrum < S::kFar; spectrum += S::kUnit) filter.fetch_far(spectrum);
 #pragma unroll
   for (int k = 0; k < S::kAhead; ++k) filter.fetch(k * S::kUnit, next[k]);
   for (int base = 0; base < n_spectra; base += kStep) {
@@ -213,7 +232,10 @@ __device__ void ring_filter(const FusedArguments& a, const FusedMemory<S>& memor
       const int spectrum = base + k * S::kUnit;
       const int unit = spectrum / S::kUnit;
       const int slot = unit % S::kSlots;
+      if (spectrum + S::kFar < n_spectra) filter.fetch_far(spectrum + S::kFar);
+#if RYLE_MUTANT != 1637
       cuda::await(barriers.empty(slot), ((unit / S::kSlots) & 1) ^ 1);
+#endif
       if (memory.slides(spectrum) != 0) {
         filter.slide(slot, next[k]);
       } else {
@@ -264,13 +286,15 @@ __device__ void ring_transform(const FusedArguments& a, const FusedMemory<S>& me
   for (int unit = warp; unit < n_spectra / S::kUnit; unit += S::kWarps) {
     const int slot = unit % S::kSlots;
     const int stage = unit / kUnitsOfStage;
+#if RYLE_MUTANT != 1638
     cuda::await(barriers.full(slot), (unit / S::kSlots) & 1);
+#endif
 #pragma unroll 1
     for (int u = 0; u < S::kUnit; u += S::kPerWarp) {
       const int in_unit = u + lane / kR2;
       const int spectrum = unit * S::kUnit + in_unit;
       float2* region = memory.region(slot * S::kUnit + in_unit);
-      const CudaRamp ramp = *memory.ramps(spectrum);
+      const CudaRamp& ramp = *memory.ramps(spectrum);  // read late, registers are few
       factors[l] = fused_phasor(static_cast<std::uint64_t>(kR1 * l) * ramp.slope);
       ring_first_pass<S>(memory, region, l);
       __syncwarp();
@@ -282,8 +306,10 @@ __device__ void ring_transform(const FusedArguments& a, const FusedMemory<S>& me
         for (int n2 = 0; n2 < kR2; ++n2) v[n2] = region[(k1 / 2 * (kR2 + 1) + n2) * 2 + k1 % 2];
         if (u + S::kPerWarp == S::kUnit && b == kR1 / kR2 - 1) ring_arrive(barriers.empty(slot));
         Fourier<kR2>::run(v);
+#if RYLE_MUTANT != 1639
         if (u == 0 && b == 0 && unit % kUnitsOfStage < S::kWarps)
           cuda::await(barriers.flushed(), (stage & 1) ^ 1);
+#endif
         fused_finish<S>(a, memory, k1, ramp, reinterpret_cast<const float4*>(factors),
                         spectrum % S::kStage, v);
       }
@@ -291,18 +317,19 @@ __device__ void ring_transform(const FusedArguments& a, const FusedMemory<S>& me
     }
     if (unit % kUnitsOfStage >= kUnitsOfStage - S::kWarps) {
       ring_arrive(barriers.staged());
+#if RYLE_MUTANT != 1640
       cuda::await(barriers.staged(), stage & 1);
+#endif
       fused_flush<S>(a, memory, first + stage * S::kStage);
       ring_arrive(barriers.flushed());
     }
   }
 }
 
-template <int K, int kTaps, int kStride>
-__global__ void __launch_bounds__(RingShape<K>::kAllThreads, 1)
+template <class S, int kTaps, int kStride>
+__global__ void __launch_bounds__(S::kAllThreads, S::kMinBlocks)
     fused_channelize_ring(const __grid_constant__ FusedArguments a) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // has barriers that threads sleep at
-  using S = RingShape<K>;
   const FusedMemory<S> memory{static_cast<unsigned char*>(cuda::dynamic_shared())};
   const int per_block = a.blocks.format == SampleFormat::ci8 ? 64 : 128;
   const int group = static_cast<int>(blockIdx.x) / a.n_inputs;
