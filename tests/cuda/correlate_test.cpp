@@ -591,6 +591,48 @@ TEST_F(CudaCorrelate, ThreeWarpgroupsGiveTheSameSums) {
   }
 }
 
+/// The least of work that goes through every path of one kernel: what compute-sanitizer's
+/// racecheck, which takes a thousand times as long, can follow (scripts/gpu_check.sh).
+class CudaCorrelateFew : public CudaCorrelate {
+ protected:
+  void check_if_here(const std::string& name, SampleFormat format, const Shape& shape) {
+    const auto names = kernels(queue(), format);
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      GTEST_SKIP() << name << " is not for this device";
+    format == SampleFormat::cf16 ? check_halves({name}, shape) : check(name, format, shape, false);
+  }
+  void check_tuned(const std::string& name, SampleFormat format, const Shape& shape,
+                   const CudaTuning& tuning) {
+    const TuningScope scope(tuning);
+    check_if_here(name, format, shape);
+  }
+};
+
+TEST_F(CudaCorrelateFew, Bytes) {
+  check_tuned("sm90_s8_wgmma", SampleFormat::ci8, {64, 2, 129}, {3, 1});
+  check_tuned("sm90_s8_wgmma", SampleFormat::ci8, {130, 1, 129}, {3, 2});
+}
+TEST_F(CudaCorrelateFew, BytesInClusters) {
+  check_tuned("sm90_s8_wgmma", SampleFormat::ci8, {130, 2, 129}, {4, 1024, true});
+}
+TEST_F(CudaCorrelateFew, BytesByThree) {
+  check_tuned("sm90_s8_wgmma", SampleFormat::ci8, {130, 67, 65},
+              {12, 1, false, false, false, 1, true});
+}
+TEST_F(CudaCorrelateFew, Nibbles) {
+  check_tuned("sm90_ci4_wgmma", SampleFormat::ci4, {64, 2, 257}, {3, 1});
+  check_tuned("sm90_ci4_wgmma", SampleFormat::ci4, {130, 1, 257}, {3, 2});
+}
+TEST_F(CudaCorrelateFew, Halves) {
+  check_tuned("sm90_f16_wgmma", SampleFormat::cf16, {64, 2, 65}, {3, 1});
+  check_tuned("sm90_f16_wgmma", SampleFormat::cf16, {130, 1, 65}, {3, 2});
+}
+TEST_F(CudaCorrelateFew, MmaOfBytesAndNibbles) {
+  check_if_here("mma_s8", SampleFormat::ci8, {65, 1, 129});
+  check_if_here("mma_s8", SampleFormat::ci4, {65, 1, 257});
+}
+TEST_F(CudaCorrelateFew, MmaOfHalves) { check_if_here("mma_f16", SampleFormat::cf16, {65, 1, 65}); }
+
 // The imager takes sums where they lie: from this kernel folded, from mma_s8 as tiles.
 TEST_F(CudaCorrelate, SumsStayOnTheDevice) {
   const Shape shape{70, 2, 200};
