@@ -26,9 +26,7 @@ enum class Kernel : std::uint8_t { wgmma, few, direct, tiled, fp32 };
 
 constexpr const char* kNames[] = {"sm90_s8_wgmma", "sm90_s8_few", "sm80_s8_direct", "sm80_s8_tiled",
                                   "fp32"};
-constexpr std::int64_t kFewBeams = 32;               // bound by memory: direct comes first
-constexpr std::int64_t kSharedBytes = 227 << 10;     // of a block, compute capability 9.0
-constexpr std::int64_t kSharedBytesOld = 163 << 10;  // 8.0
+constexpr std::int64_t kFewBeams = 32;  // bound by memory: direct comes first
 constexpr std::int64_t kScratchBytes = std::int64_t{256} << 20;
 
 std::optional<CudaTuning>& tuning_override() {
@@ -192,9 +190,9 @@ void CudaBeamformer::plan_tiles() {
                                   : kernel_ == Kernel::direct ? CudaTuningKernel::direct
                                                               : CudaTuningKernel::tiled;
   tuning_ = cuda_tuning(kernel, n_slabs_, voltage_bytes);
-  int major = 0;
-  RYLE_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device_));
-  shared_bytes_ = major >= 9 ? kSharedBytes : kSharedBytesOld;
+  int bytes = 0;
+  RYLE_CUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_));
+  shared_bytes_ = bytes;
 }
 
 void CudaBeamformer::set_weights(Queue& queue, View<const cf32, 3> weights) {
