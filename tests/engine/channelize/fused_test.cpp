@@ -58,7 +58,7 @@ struct Ring {
   static constexpr unsigned kThreads = Shape<K>::kAllThreads;
   template <int K, int kTaps, int kStride>
   static void run(const detail::FusedArguments& a) {
-    detail::fused_channelize_ring<K, kTaps, kStride>(a);
+    detail::fused_channelize_ring<Shape<K>, kTaps, kStride>(a);
   }
 };
 
@@ -283,10 +283,12 @@ TEST(FusedKernel, RingOfFilterAndTransformWarps) {
   c.config.n_inputs = 1;
   Gulp(c).check<1024, 4, 2, Ring>(1);
   c.config.n_channels = 256;
+  c.config.n_inputs = 2;  // the second one's delay steps
   c.n_spectra = 150;
   c.config.inverted_band = true;
   Gulp(c).check<256, 4, 2, Ring>(2);
   c.config.n_channels = 512;
+  c.config.n_inputs = 1;
   c.n_spectra = 70;
   c.config.output = SampleFormat::ci4;
   Gulp(c).check<512, 4, 2, Ring>(3);

@@ -290,7 +290,10 @@ class Machine {
     for (unsigned t = 0; t < threads_.size(); ++t) start(t);
     while (!ready_.empty()) {
       while (!ready_.empty()) {
-        if (phases_awaited_ != 0 && draw() % kPhaseRounds == 0) release_phases();
+        if (phases_awaited_ != 0 && draw() % kPhaseRounds == 0) {
+          const std::size_t warp = draw() % warps_.size();
+          release_phases(32 * warp, 32 * (warp + 1));
+        }
         std::swap(ready_[draw() % ready_.size()], ready_.back());
         Thread* next = ready_.back();
         ready_.pop_back();
@@ -298,7 +301,7 @@ class Machine {
         if (error_ != nullptr) std::rethrow_exception(error_);
         if (next->state == Thread::State::at_warp) release_lanes(*next);
       }
-      release_phases();
+      release_phases(0, threads_.size());
       if (ready_.empty()) release_barrier();
     }
   }
@@ -382,9 +385,10 @@ class Machine {
     }
   }
 
-  // Phases pass early or late: waiting threads look now and then, and when nobody else can run.
-  void release_phases() {
-    for (Thread& thread : threads_) {
+  // Some threads see soon that a phase has passed, others only when nobody else can run.
+  void release_phases(std::size_t first, std::size_t end) {
+    for (std::size_t t = first; t < std::min(end, threads_.size()); ++t) {
+      Thread& thread = threads_[t];
       if (thread.state != Thread::State::at_phase || !thread.phases->has_passed(thread.parity))
         continue;
       --phases_awaited_;
