@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """SIGPROC filterbanks read by `your` (8, 16 and 32 bit: its reader has no others that work).
 
-1, 2 and 4 bit: its header, and the samples by SIGPROC's rule in numpy. sigpyproc 1.x wants Python 3.12 and is not here.
+1, 2 and 4 bit: its header, and the samples by SIGPROC's rule in numpy. sigpyproc reads every depth, but wants Python 3.12: where
+RYLE_SIGPYPROC_PYTHON names one that has it (pip install sigpyproc==2.0.0), it is asked too.
 """
+import json
+import os
+import subprocess
 import sys
 import types
 
@@ -65,3 +69,26 @@ def test_fewer_bits_have_the_header_and_the_bit_order(your, products, bits):
     shifts = np.arange(0, 8, bits)
     unpacked = (packed[:, :, None] >> shifts & (2**bits - 1)).reshape(N_TIMES, N_CHANNELS)
     assert np.array_equal(unpacked, codes(bits))
+
+
+SIGPYPROC = """
+import json, sys
+import numpy as np
+from sigpyproc.readers import FilReader
+file = FilReader(sys.argv[1])
+h = file.header
+block = np.asarray(file.read_block(0, h.nsamples).data)
+print(json.dumps({"header": [h.nbits, h.nchans, h.nsamples, h.fch1, h.foff, h.tsamp, h.tstart, h.source],
+                  "samples": block.T.tolist()}))
+"""
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4, 8, 16, 32])
+def test_sigpyproc_reads_header_and_samples(products, bits):
+    python = os.environ.get("RYLE_SIGPYPROC_PYTHON")
+    if python is None:
+        pytest.skip("skipped: RYLE_SIGPYPROC_PYTHON (a Python 3.12 with sigpyproc) is not set")
+    run = subprocess.run([python, "-c", SIGPYPROC, products / f"beam{bits}.fil"], check=True, capture_output=True, text=True)
+    read = json.loads(run.stdout.splitlines()[-1])
+    assert read["header"] == [bits, N_CHANNELS, N_TIMES, 411.5, -0.5, 69.12e-6, 60310.25, "B0329+54"]
+    assert np.array_equal(read["samples"], codes(bits))
