@@ -62,6 +62,7 @@ void print_grid_json(const stage::GridSummary& s) {
                       {"seconds",
                        {{"read", s.read_s},
                         {"geometry", s.geometry_s},
+                        {"transfer", s.transfer_s},
                         {"grid", s.grid_s},
                         {"add", s.add_s},
                         {"write", s.write_s},
@@ -90,6 +91,7 @@ void print_stage(const char* name, double busy_s, double amount, const char* uni
 void print_stages(const stage::GridSummary& s) {
   print_stage("read", s.read_s, static_cast<double>(s.bytes_read), "B");
   print_stage("geometry", s.geometry_s, 0, "");
+  print_stage("transfer", s.transfer_s, 0, "");
   fmt::print("  {:<10}{:9.3f} s", "grid", s.grid_s);
   if (s.values_gridded > 0 && s.grid_s > 0)
     fmt::print("  {:>10.4g}  {:8.1f} Mvalues/s", static_cast<double>(s.values_gridded),

@@ -200,6 +200,7 @@ void bench_grid_files(const Options& options, const GridFilesOptions& files, con
              {"first_ms", ms(first_s)},
              {"read_ms", ms(best.read_s)},
              {"geometry_ms", ms(best.geometry_s)},
+             {"transfer_ms", ms(best.transfer_s)},
              {"grid_ms", ms(best.grid_s)},
              {"write_ms", ms(best.write_s)},
              {"peak_over_input", std::round(100 * static_cast<double>(best.peak_memory_bytes) /

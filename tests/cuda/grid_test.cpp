@@ -8,6 +8,7 @@
 #include "ryle/engine/grid/cuda.hpp"
 #endif
 #include "tests/cuda/cuda_test.hpp"
+#include "tests/engine/grid/cuda_on_host.hpp"
 #include "tests/engine/grid/grid_table.hpp"
 
 namespace ryle::grid {
@@ -106,6 +107,35 @@ TEST_F(CudaGrid, NeitherGroupsNorDevicesNorStridesChangeABit) {
     const auto tiles = grid(one, samples, "cuda", Precision::f32, {1, 0});
     expect_same_bits(tiles->sums(), whole->sums(), 0);
   }
+}
+
+// What a plan says of its samples is what the same functions say on the host.
+TEST_F(CudaGrid, PlansCountTheirSamples) {
+  const TableCase t = places_of_table().back();
+  Queue host = Queue::cpu(2);
+  const auto places = [&] {
+    return positions(host, t.c.field.lon_deg.data(), t.c.field.lat_deg.data(),
+                     static_cast<std::int64_t>(t.c.field.lon_deg.size()));
+  };
+  CudaOnHost<float> expected(t.c.config, t.c.field.cells, std::int64_t{1} << 20, 12);
+  const PlanFacts want = facts(*expected.plan(host, places()));
+  Config config = t.c.config;
+  config.implementation = "cuda";
+  const auto gridder = make_gridder(config, t.c.field.cells);
+  const auto plan = gridder->plan(host, places());
+  const PlanFacts got = facts(*plan);
+  EXPECT_EQ(got.n_samples, want.n_samples);
+  EXPECT_EQ(got.bad_positions, want.bad_positions);
+  EXPECT_EQ(got.out_of_reach, want.out_of_reach);
+  EXPECT_EQ(got.n_tiles, want.n_tiles);
+  EXPECT_EQ(got.n_candidates, want.n_candidates);
+  // Cells that a plan names hold all that execute() adds.
+  gridder->execute(host, *plan, t.samples());
+  std::vector<bool> named(static_cast<std::size_t>(gridder->sums().n_cells()));
+  for (const CellRange& r : gridder->cells_of(*plan))
+    for (std::int64_t i = r.first; i < r.last; ++i) named[static_cast<std::size_t>(i)] = true;
+  for (std::size_t i = 0; i < named.size(); ++i)
+    ASSERT_TRUE(named[i] || gridder->sums().moments(0, static_cast<std::int64_t>(i)).count == 0);
 }
 
 TEST_F(CudaGrid, AbsentInOneChannelTouchesNothingElse) {

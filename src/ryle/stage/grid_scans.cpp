@@ -12,6 +12,9 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/version.hpp"
+#ifdef RYLE_HAVE_CUDA
+#include "ryle/engine/grid/cuda.hpp"
+#endif
 #include "ryle/stage/grid_bands.hpp"
 #include "ryle/stage/grid_checkpoint.hpp"
 #include "ryle/stage/grid_devices.hpp"
@@ -319,6 +322,9 @@ class GridRun {
     const Stopwatch watch(summary_.grid_s);
     const grid::Samples samples = data.samples(block.n, first);
     gridder_->execute(queue_, *plan, samples);
+#ifdef RYLE_HAVE_CUDA
+    summary_.transfer_s += grid::cuda_transfer_s(*gridder_);
+#endif
     // The same support, the same plan.
     if (response_) response_->execute(queue_, *plan, samples);
     if (exact_) reach(gridder_->cells_of(*plan));

@@ -96,7 +96,9 @@ struct GridSummary {
   double center_longitude_deg = 0, center_latitude_deg = 0, cell_deg = 0, beam_fwhm_deg = 0;
   double area_factor = 1;
   /// Busy time; reading and writing go on beside gridding, so that their sum may exceed elapsed_s.
-  double read_s = 0, geometry_s = 0, grid_s = 0, add_s = 0, write_s = 0, elapsed_s = 0;
+  /// Gridding holds the transfers to and from devices.
+  double read_s = 0, geometry_s = 0, transfer_s = 0, grid_s = 0, add_s = 0, write_s = 0,
+         elapsed_s = 0;
   std::int64_t bytes_read = 0, bytes_written = 0, values_gridded = 0, peak_memory_bytes = 0;
   double peak_value = 0, peak_longitude_deg = 0, peak_latitude_deg = 0;
   GridPlan plan;

@@ -49,6 +49,9 @@ std::unique_ptr<CudaMapper> make_cuda_mapper(const Config& config, const Cells& 
 /// Values in host memory, channels split over `config.devices`; execute() returns when the sums
 /// are there.
 std::unique_ptr<Gridder> make_cuda_gridder(const Config& config, const Cells& cells);
+/// How long values, and sums, were on their way in the last execute(), beside which others are
+/// gridded: that of the device that took longest; 0 for gridders of CPUs. @unit s
+double cuda_transfer_s(const Gridder& gridder);
 
 /// Names usable on this machine; empty when cuda_unavailable_reason() is not "".
 std::vector<std::string> cuda_implementations();

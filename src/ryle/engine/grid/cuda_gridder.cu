@@ -67,8 +67,22 @@ std::unique_ptr<DeviceGridder<Real>> make_device(int device, const WarpTiling& t
   return std::make_unique<DeviceGridder<Real>>(device, tiling, all, tables, n_cells, tuning);
 }
 
+/// What every CudaGridder knows.
+class Transfers {
+ public:
+  virtual ~Transfers() = default;
+  virtual double transfer_s() const = 0;
+};
+
+double copies_s(const CudaTimeline& timeline) {
+  double ms = 0;
+  for (const CudaMapper::StageTime& t : timeline.times())
+    if (t.stage.starts_with("copy")) ms += t.end_ms - t.begin_ms;
+  return 1e-3 * ms;
+}
+
 template <class Real>
-class CudaGridder final : public Gridder {
+class CudaGridder final : public Gridder, public Transfers {
  public:
   CudaGridder(const Config& config, const Cells& cells)
       : config_(config),
@@ -111,6 +125,7 @@ class CudaGridder final : public Gridder {
     for (const WarpTiling& tiling : tilings_)
       collectors.emplace_back(sums_, tiling, tilings_.size() == 1);
     const std::int64_t n = split_.n_channel_shares;
+    std::vector<double> copies(devices_.size());
     on_all(devices_.size(), [&](std::size_t d) {
       const auto device = static_cast<std::int64_t>(d), share = device % n;
       if (tiling_of(device).tiles.empty()) return;
@@ -120,8 +135,13 @@ class CudaGridder final : public Gridder {
       run.n_channels = config_.n_channels * (share + 1) / n - run.first_channel;
       run.plan = &(*plans)[d];
       run.collector = &collectors[static_cast<std::size_t>(device / n)];
+      const cuda::DeviceScope scope(devices_[d]->device());
+      CudaTimeline timeline;
+      const Listening listening(*devices_[d], timeline);
       devices_[d]->run(queue, run);
+      copies[d] = copies_s(timeline);
     });
+    transfer_s_ = *std::max_element(copies.begin(), copies.end());
     for (SumsCollector& collector : collectors) collector.finish(queue);
   }
   std::vector<CellRange> cells_of(const GeometryPlan& plan) const override {
@@ -138,8 +158,23 @@ class CudaGridder final : public Gridder {
   const Sums& sums() const override { return sums_; }
   Sums& sums() override { return sums_; }
   std::string_view implementation() const override { return kName; }
+  double transfer_s() const override { return transfer_s_; }
 
  private:
+  /// The device tells a timeline when each stage had it.
+  class Listening {
+   public:
+    Listening(DeviceGridder<Real>& device, CudaTimeline& timeline) : device_(device) {
+      device_.set_timeline(&timeline);
+    }
+    ~Listening() { device_.set_timeline(nullptr); }
+    Listening(const Listening&) = delete;
+    Listening& operator=(const Listening&) = delete;
+
+   private:
+    DeviceGridder<Real>& device_;
+  };
+
   const WarpTiling& tiling_of(std::int64_t device) const {
     return tilings_[static_cast<std::size_t>(device / split_.n_channel_shares)];
   }
@@ -153,6 +188,7 @@ class CudaGridder final : public Gridder {
   Sums sums_;
   std::vector<WarpTiling> tilings_;  ///< one for each share of the map
   std::vector<std::unique_ptr<DeviceGridder<Real>>> devices_;
+  double transfer_s_ = 0;
 };
 
 template <class Real>
@@ -230,6 +266,11 @@ std::unique_ptr<Gridder> make_cuda_gridder(const Config& config, const Cells& ce
   if (config.precision == Precision::f64 || config.convolution.support_rad > kWidestFloat_rad)
     return std::make_unique<CudaGridder<double>>(config, cells);
   return std::make_unique<CudaGridder<float>>(config, cells);
+}
+
+double cuda_transfer_s(const Gridder& gridder) {
+  const auto* const on_cuda = dynamic_cast<const Transfers*>(&gridder);
+  return on_cuda == nullptr ? 0 : on_cuda->transfer_s();
 }
 
 std::unique_ptr<CudaMapper> make_cuda_mapper(const Config& config, const Cells& cells,
