@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "bench/bench.hpp"
 #include "bench/chain/chain.hpp"
+#include "bench/chain/devices.hpp"
 #include "bench/chain/grid_files.hpp"
 #include "bench/chain/stream.hpp"
 
@@ -39,11 +40,12 @@ void add_bench(CLI::App& app, Context& context) {
   files->folder.clear();
   sub->add_option(
          "engine", *engine,
-         "beamform, chain (beams and search on a GPU), correlate, channelize, grid, image, "
-         "ingest, path, search or stream (F and X of samples in host memory on a GPU)")
+         "beamform, chain (beams and search on a GPU), correlate, channelize, devices (X on all "
+         "GPUs), grid, image, ingest, path, search or stream (F and X of samples in host memory "
+         "on a GPU)")
       ->required()
-      ->check(CLI::IsMember({"beamform", "chain", "correlate", "channelize", "grid", "image",
-                             "ingest", "path", "search", "stream"}));
+      ->check(CLI::IsMember({"beamform", "chain", "correlate", "channelize", "devices", "grid",
+                             "image", "ingest", "path", "search", "stream"}));
   sub->add_option("--implementation", options->implementation,
                   "auto, all or a name that `ryle info` lists");
   sub->add_option("--workers", options->n_workers, "threads")
@@ -73,6 +75,7 @@ void add_bench(CLI::App& app, Context& context) {
       if (*engine == "chain") bench::bench_chain(*options, {}, emit);
       if (*engine == "correlate") bench::bench_correlate(*options, emit);
       if (*engine == "channelize") bench::bench_channelize(*options, emit);
+      if (*engine == "devices") bench::bench_devices(*options, emit);
       if (*engine == "grid" && files->folder.empty()) bench::bench_grid(*options, emit);
       if (*engine == "grid" && !files->folder.empty())
         bench::bench_grid_files(*options, *files, emit);
