@@ -89,7 +89,8 @@ __device__ inline void keep_bytes(const WgmmaArgs& a, const Ring& ring, ByteSums
   const Layout& layout = a.ring.layout;
   constexpr int kRegisters = kPart == Part::paired ? 32 : 64;
   constexpr int kRe = kPart == Part::upper ? 32 : kRegisters;
-  std::int32_t* to = a.sums + id * layout.item_sums() + sum_at((4 * warpgroup + warp) * 32, 0, kRegisters);
+  std::int32_t* to =
+      a.sums + id * layout.item_sums() + sum_at((4 * warpgroup + warp) * 32, 0, kRegisters);
   const bool overwrite = a.overwrite && n_blocks == a.ring.shares.n_blocks;
   const bool passing = a.ring.hints && layout.tile_rows > 1;
   keep_part<kRe>(to, sums.re, overwrite, passing, ring, lane);
