@@ -54,81 +54,115 @@ void sum_tile(const Accumulation& w, std::int64_t trial, std::int64_t t) {
   });
 }
 
-/// One vector of samples of a trial. A binary tree of averages rounded upwards stands for what
-/// 16-bit words cannot hold apart: eight times the average of 8 rows is their sum and 0 to 12 more.
-/// The sum of the words has the low byte of the even sum, which with the averages is the sum of at
-/// most 64 rows; what remains tells that of the odd samples.
+/// Adds 8 rows to the low bytes of the sums. @return their average, rounded upwards thrice
 template <class V>
-struct TrialSum {
+[[gnu::always_inline]] inline typename V::Type add_rows(const std::uint8_t* const (&rows)[8],
+                                                        std::int64_t at, typename V::Type& low) {
   using Type = typename V::Type;
-  Type total = V::zero(), even = V::zero(), odd = V::zero();
-
   // Written out: gcc keeps arrays that two loops share in memory.
-  [[gnu::always_inline]] void add(const std::uint8_t* const (&rows)[8], std::int64_t at) {
-    Type a = V::load(rows[0] + at), b = V::load(rows[1] + at), c = V::load(rows[2] + at),
-         d = V::load(rows[3] + at);
-    V::pin(a), V::pin(b), V::pin(c), V::pin(d);
-    total = V::add16(V::add16(total, V::add16(a, b)), V::add16(c, d));
-    const Type first = V::average8(V::average8(a, b), V::average8(c, d));
-    a = V::load(rows[4] + at), b = V::load(rows[5] + at), c = V::load(rows[6] + at),
-    d = V::load(rows[7] + at);
-    V::pin(a), V::pin(b), V::pin(c), V::pin(d);
-    total = V::add16(V::add16(total, V::add16(a, b)), V::add16(c, d));
-    const Type all = V::average8(first, V::average8(V::average8(a, b), V::average8(c, d)));
-    even = V::add16(even, all);
-    odd = V::add16(odd, V::high_bytes(all));
-  }
+  Type a = V::load(rows[0] + at), b = V::load(rows[1] + at), c = V::load(rows[2] + at),
+       d = V::load(rows[3] + at);
+  V::pin(a), V::pin(b), V::pin(c), V::pin(d);
+  low = V::add8(low, V::add8(V::add8(a, b), V::add8(c, d)));
+  V::pin(low);  // else gcc gathers the sums of all rows for the end
+  const Type first = V::average8(V::average8(a, b), V::average8(c, d));
+  a = V::load(rows[4] + at), b = V::load(rows[5] + at), c = V::load(rows[6] + at),
+  d = V::load(rows[7] + at);
+  V::pin(a), V::pin(b), V::pin(c), V::pin(d);
+  low = V::add8(low, V::add8(V::add8(a, b), V::add8(c, d)));
+  V::pin(low);
+  return V::average8(first, V::average8(V::average8(a, b), V::average8(c, d)));
+}
 
-  /// The largest number up to `most` with the low byte of `byte`.
-  static Type below(Type most, Type byte) {
-    return V::sub16(most, V::both(V::sub16(most, byte), V::all16(255)));
-  }
-  /// To `sums`, or, complete, to `to` in the order of time.
-  [[gnu::always_inline]] void store(std::uint16_t* sums, bool first, std::uint16_t* to) const {
-    Type e = below(V::times8(V::sub16(even, V::bytes_up(odd))), total);
-#if RYLE_MUTANT == 1201
-    Type o = below(V::times8(odd), V::high_bytes(total));
-#else
-    Type o = below(V::times8(odd), V::high_bytes(V::sub16(total, e)));
-#endif
-    if (!first) {
-      e = V::add16(e, V::load(sums));
-      o = V::add16(o, V::load(sums + V::kBytes / 2));
-    }
-    if (to != nullptr) {
-      sums = to;
-      V::in_order(e, o, e, o);
-    }
-    V::store(sums, e);
-    V::store(sums + V::kBytes / 2, o);
-  }
-};
-
-/// One trial x 256 or 64 bytes; n_groups a multiple of 8 and at most 64.
-template <class V>
-void sum_trial(const Accumulation& w, std::int64_t trial, std::int64_t t) {
-  TrialSum<V> a, b, c, d;
-  const std::uint32_t* starts = w.starts + trial;
-  const std::uint8_t* const base = w.base + t;
-  for (std::int64_t g = 0; g < w.n_groups; g += 8, starts += 8 * w.n_trials) {
-    const auto row = [&](std::int64_t k) { return base + starts[k * w.n_trials]; };
+/// The same of 8 kEights rows and four vectors (or two): one more rounding for each doubling.
+/// Neither arrays nor structures: gcc keeps them in memory.
+template <class V, int kEights, class Type = typename V::Type>
+[[gnu::always_inline]] inline void add_rows(const std::uint8_t* base, const std::uint32_t* starts,
+                                            std::int64_t step, Type& low0, Type& low1, Type& low2,
+                                            Type& low3, Type& mean0, Type& mean1, Type& mean2,
+                                            Type& mean3) {
+  constexpr bool kFour = V::kVectors == 4;
+  if constexpr (kEights == 1) {
+    const auto row = [&](std::int64_t k) { return base + starts[k * step]; };
     const std::uint8_t* const rows[8] = {row(0), row(1), row(2), row(3),
                                          row(4), row(5), row(6), row(7)};
-    a.add(rows, 0);
-    b.add(rows, V::kBytes);
-    if constexpr (V::kVectors == 2) continue;
-    c.add(rows, 2 * V::kBytes);
-    d.add(rows, 3 * V::kBytes);
+    mean0 = add_rows<V>(rows, 0, low0);
+    mean1 = add_rows<V>(rows, V::kBytes, low1);
+    if constexpr (kFour) mean2 = add_rows<V>(rows, 2 * V::kBytes, low2);
+    if constexpr (kFour) mean3 = add_rows<V>(rows, 3 * V::kBytes, low3);
+  } else {
+    Type x0, x1, x2, x3;
+    add_rows<V, kEights / 2>(base, starts, step, low0, low1, low2, low3, mean0, mean1, mean2,
+                             mean3);
+    add_rows<V, kEights / 2>(base, starts + 4 * kEights * step, step, low0, low1, low2, low3, x0,
+                             x1, x2, x3);
+    mean0 = V::average8(mean0, x0);
+    mean1 = V::average8(mean1, x1);
+    if constexpr (kFour) mean2 = V::average8(mean2, x2);
+    if constexpr (kFour) mean3 = V::average8(mean3, x3);
   }
+}
+
+/// Sums of 2^kLog rows from their low bytes and their average. A binary tree of averages rounded
+/// upwards says at most kLog / 2 too much: 2^kLog times it is the sum and 0 to 192 (kLog = 6) more,
+/// so the sum is the largest number up to it with the low byte known. To `sums`, or, complete, to
+/// `to` in the order of time.
+template <class V, int kLog>
+[[gnu::always_inline]] inline void store_sum(typename V::Type mean, typename V::Type low,
+                                             std::uint16_t* sums, bool first, std::uint16_t* to) {
+  using Type = typename V::Type;
+  static_assert((1 << kLog) * kLog / 2 < 256);
+  const Type whole = V::template times<kLog>(V::both(mean, V::all16(255)));  // of the even ones
+  const Type bytes =
+      V::both(V::template times<kLog>(mean), V::all8(static_cast<std::uint8_t>(255 << kLog)));
+#if RYLE_MUTANT == 1201
+  const Type excess = V::sub16(bytes, low);
+#else
+  const Type excess = V::sub8(bytes, low);  // of even and odd ones
+#endif
+  Type e = V::sub16(whole, V::both(excess, V::all16(255)));
+  Type o = V::sub16(V::template times<kLog>(V::high_bytes(mean)), V::high_bytes(excess));
+  if (!first) {
+    e = V::add16(e, V::load(sums));
+    o = V::add16(o, V::load(sums + V::kBytes / 2));
+  }
+  if (to != nullptr) {
+    sums = to;
+    V::in_order(e, o, e, o);
+  }
+  V::store(sums, e);
+  V::store(sums + V::kBytes / 2, o);
+}
+
+/// One trial x V::kVectors vectors, 2^kLog groups.
+template <class V, int kLog>
+[[gnu::noinline]] void sum_trial(const Accumulation& w, std::int64_t trial, std::int64_t t) {
+  typename V::Type low0 = V::zero(), low1 = low0, low2 = low0, low3 = low0;
+  typename V::Type mean0, mean1, mean2, mean3;
+  add_rows<V, (1 << kLog) / 8>(w.base + t, w.starts + trial, w.n_trials, low0, low1, low2, low3,
+                               mean0, mean1, mean2, mean3);
   std::uint16_t* const sums = w.sums + trial * w.sum_stride + t;
-  const auto store = [&](const TrialSum<V>& sum, std::int64_t at) {
-    sum.store(sums + at, w.first, w.to == nullptr ? nullptr : w.to + trial * w.to_stride + t + at);
+  std::uint16_t* const to = w.to == nullptr ? nullptr : w.to + trial * w.to_stride + t;
+  const auto store = [&](typename V::Type average, typename V::Type bytes, std::int64_t at) {
+    store_sum<V, kLog>(average, bytes, sums + at, w.first, to == nullptr ? nullptr : to + at);
   };
-  store(a, 0);
-  store(b, V::kBytes);
+  store(mean0, low0, 0);
+  store(mean1, low1, V::kBytes);
   if constexpr (V::kVectors == 2) return;
-  store(c, 2 * V::kBytes);
-  store(d, 3 * V::kBytes);
+  store(mean2, low2, 2 * V::kBytes);
+  store(mean3, low3, 3 * V::kBytes);
+}
+
+/// Whether 2^kLog groups, or more by a factor up to 8, are what there is.
+template <class V, int kLog>
+bool sum_trials(const Accumulation& w) {
+  if (w.n_groups != 1 << kLog) {
+    if constexpr (kLog < 6) return sum_trials<V, kLog + 1>(w);
+    return false;
+  }
+  for (std::int64_t t = 0; t < w.n; t += V::kVectors * V::kBytes)
+    for (std::int64_t i = 0; i < w.n_trials; ++i) sum_trial<V, kLog>(w, i, t);
+  return true;
 }
 
 /// All trials of a piece of time before the next: their rows overlap and stay in the first-level
@@ -136,11 +170,7 @@ void sum_trial(const Accumulation& w, std::int64_t trial, std::int64_t t) {
 template <class V>
 bool accumulate(const Accumulation& w) {
   if constexpr (requires { V::average8(V::zero(), V::zero()); }) {
-    if (w.n_groups % 8 == 0 && w.n_groups <= 64) {
-      for (std::int64_t t = 0; t < w.n; t += V::kVectors * V::kBytes)
-        for (std::int64_t i = 0; i < w.n_trials; ++i) sum_trial<V>(w, i, t);
-      return w.to != nullptr;
-    }
+    if (sum_trials<V, 3>(w)) return w.to != nullptr;
   }
   for (std::int64_t t = 0; t < w.n; t += 2 * V::kBytes) {
     std::int64_t i = 0;

@@ -15,12 +15,16 @@ struct X86 {
   static Type all16(std::uint16_t x) { return RYLE_MM(set1_epi16)(static_cast<short>(x)); }
   static Type all8(std::uint8_t x) { return RYLE_MM(set1_epi8)(static_cast<char>(x)); }
   static Type add8(Type a, Type b) { return RYLE_MM(add_epi8)(a, b); }
+  static Type sub8(Type a, Type b) { return RYLE_MM(sub_epi8)(a, b); }
   static Type add16(Type a, Type b) { return RYLE_MM(add_epi16)(a, b); }
   static Type add32(Type a, Type b) { return RYLE_MM(add_epi32)(a, b); }
   static Type sub16(Type a, Type b) { return RYLE_MM(sub_epi16)(a, b); }
   static Type high_bytes(Type x) { return RYLE_MM(srli_epi16)(x, 8); }
   static Type bytes_up(Type x) { return RYLE_MM(slli_epi16)(x, 8); }
-  static Type times8(Type x) { return RYLE_MM(slli_epi16)(x, 3); }
+  template <int kLog>
+  static Type times(Type x) {
+    return RYLE_MM(slli_epi16)(x, kLog);
+  }
   static Type average8(Type a, Type b) { return RYLE_MM(avg_epu8)(a, b); }
   static Type add_saturated8(Type a, Type b) { return RYLE_MM(adds_epu8)(a, b); }
   static Type subtract_saturated(Type a, Type b) { return RYLE_MM(subs_epu16)(a, b); }
