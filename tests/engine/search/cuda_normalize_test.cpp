@@ -333,6 +333,7 @@ TEST(CudaNormalizeKernels, EqualTheHost) {
   add(0, 5, 9, 300, 463, nan);           // lost samples
   add(0, 0, kChannels, 900, 930, nan);   // lost spectra
   add(1, 0, kChannels, 1400, 1403, 80);  // a burst without dispersion
+  add(1, 12, 13, 512, 1024, 40);
   NormalizeReport reports[2];
   for (const bool in_room : {true, false}) {  // as with more channels than shared memory holds
     Emulated emulated(config, 2, kGulp);
