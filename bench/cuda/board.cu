@@ -4,10 +4,14 @@
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <thread>
 #include <type_traits>
+
+#include "ryle/device/buffer.hpp"
+#include "ryle/device/cuda/runtime.hpp"
 
 namespace ryle::bench {
 namespace {
@@ -46,9 +50,25 @@ const Nvml& nvml() {
 
 constexpr int kSmClock = 1;
 
+/// Cycles that multiprocessor 0 has counted, and nanoseconds, at the same time.
+__global__ void read_clock(unsigned long long* cycles_and_ns) {
+  unsigned sm = 0;
+  unsigned long long ns = 0;
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+  if (sm != 0) return;
+  cycles_and_ns[0] = static_cast<unsigned long long>(clock64());
+  cycles_and_ns[1] = ns;
+}
+constexpr int kEnoughBlocks = 1024;  // one of them runs on multiprocessor 0
+
 }  // namespace
 
 struct BoardLog::State {
+  Queue& queue;
+  Buffer<unsigned long long> clocks{4, MemorySpace::device};  // at the begin, at the end
+  explicit State(Queue& of) : queue(of) {}
+
   using Clock = std::chrono::steady_clock;
   Clock::time_point begin = Clock::now();
   unsigned long long energy_mj = 0;
@@ -56,9 +76,12 @@ struct BoardLog::State {
   int n = 0;
   std::atomic<bool> ends = false;
   std::thread thread;
+  bool ended = false;
 };
 
-BoardLog::BoardLog() : state_(std::make_unique<State>()) {
+BoardLog::BoardLog(Queue& queue) : state_(std::make_unique<State>(queue)) {
+  read_clock<<<kEnoughBlocks, 1, 0, cuda::stream_of(queue)>>>(state_->clocks.data());
+  RYLE_CUDA_LAUNCHED("read_clock");
   if (nvml().device == nullptr) return;
   nvml().energy_mj(nvml().device, &state_->energy_mj);
   state_->thread = std::thread([s = state_.get()] {
@@ -77,17 +100,29 @@ BoardLog::BoardLog() : state_(std::make_unique<State>()) {
 BoardLog::Means BoardLog::stop() {
   State& s = *state_;
   Means means;
+  if (s.ended) return means;
+  s.ended = true;
+  read_clock<<<kEnoughBlocks, 1, 0, cuda::stream_of(s.queue)>>>(s.clocks.data() + 2);
+  RYLE_CUDA_LAUNCHED("read_clock");
+  unsigned long long clocks[4] = {};
+  copy_bytes(s.queue, clocks, s.clocks.data(), sizeof clocks);
+  s.queue.synchronize();
+  means.mhz = 1e3 * static_cast<double>(clocks[2] - clocks[0]) /
+              static_cast<double>(std::max(1ull, clocks[3] - clocks[1]));
   if (!s.thread.joinable()) return means;
   unsigned long long now_mj = s.energy_mj;
   nvml().energy_mj(nvml().device, &now_mj);
   const double seconds = std::chrono::duration<double>(State::Clock::now() - s.begin).count();
   s.ends = true;
   s.thread.join();
-  means.sm_mhz = s.n == 0 ? 0 : s.mhz_sum / s.n;
+  means.asked_mhz = s.n == 0 ? 0 : s.mhz_sum / s.n;
   means.power_w = 1e-3 * static_cast<double>(now_mj - s.energy_mj) / seconds;
   return means;
 }
 
-BoardLog::~BoardLog() { stop(); }
+BoardLog::~BoardLog() {
+  state_->ends = true;
+  if (state_->thread.joinable()) state_->thread.join();
+}
 
 }  // namespace ryle::bench

@@ -255,14 +255,15 @@ void measure(const Case& c, const Options& options, const Ceilings& ceilings, co
   const auto time = [&](double seconds) {
     if (!r.verified) return emit(r);
     std::int64_t next = 0;
-    BoardLog board;
+    BoardLog board(queue);
     std::tie(r.median_s, r.min_s) = detail::time_queue(queue, seconds, [&] {
       if (!c.gulps) correlator->reset(queue);
       correlator->execute(queue, {.blocks = view(next++ % n_gulps), .n_spectra = c.n_spectra});
     });
     const BoardLog::Means means = board.stop();
-    if (means.sm_mhz > 0) {
-      r.sizes.emplace_back("sm_mhz", std::round(means.sm_mhz));
+    r.sizes.emplace_back("sm_mhz", std::round(means.mhz));
+    if (means.asked_mhz > 0) {
+      r.sizes.emplace_back("nvml_mhz", std::round(means.asked_mhz));
       r.sizes.emplace_back("power_w", std::round(means.power_w));
     }
     rate(r, ceilings);
