@@ -36,6 +36,7 @@ int main(int argc, char** argv) {
     if (std::strcmp(argv[k], "--run-chunk") == 0) streaming.run_chunk_mib = std::atoll(value);
     if (std::strcmp(argv[k], "--inputs") == 0) streaming.n_inputs = std::atoll(value);
     if (std::strcmp(argv[k], "--no-statistics") == 0) streaming.statistics = false;
+    if (std::strcmp(argv[k], "--piece") == 0) streaming.piece_mib = std::atoll(value);
     if (std::strcmp(argv[k], "--only") == 0) streaming.only = value;
     if (std::strcmp(argv[k], "--channels") == 0) n_channels = std::atoll(value);
     if (std::strcmp(argv[k], "--path") == 0) options.implementation = value;

@@ -23,7 +23,8 @@ struct StreamCase {
   SampleFormat format;
   std::int64_t n_inputs, n_channels, n_taps, chunk_bytes;
   int n_slots = 4;
-  bool statistics = true;  ///< of the chain
+  bool statistics = true;      ///< of the chain
+  std::int64_t piece_mib = 0;  ///< of its copies
 };
 
 double seconds_now() {
@@ -273,6 +274,11 @@ stage::FxChain make_chain(const std::vector<Queue>& queues, const StreamCase& c,
   stage::FxChain::Setup setup;
   setup.channelize = channels_of(c);
   setup.channel_statistics = c.statistics;
+  if (c.piece_mib > 0) {
+    setup.ring_queues = [piece = c.piece_mib << 20](const Queue& work, int n_slots) {
+      return stage::make_ring_queues(work, n_slots, piece);
+    };
+  }
   setup.spectra_per_dump = spectra_per_dump;
   setup.max_feed_ticks = c.chunk_bytes / (2 * c.n_inputs) / 64 * 64;
   return stage::FxChain(
@@ -362,8 +368,8 @@ void bench_stream(const Options& options, const Emit& emit, const StreamOptions&
     return;
   }
   const auto case_of = [&](std::int64_t n_inputs, std::int64_t chunk_mib, int n_slots) {
-    return StreamCase{SampleFormat::ci8, n_inputs,         256, 8, chunk_mib << 20,
-                      n_slots,           stream.statistics};
+    return StreamCase{SampleFormat::ci8, n_inputs,        256, 8, chunk_mib << 20, n_slots,
+                      stream.statistics, stream.piece_mib};
   };
   if (stream.chunk_mib == 0) {
     for (const std::int64_t n_inputs : {128, 1024}) {
@@ -383,18 +389,22 @@ void bench_stream(const Options& options, const Emit& emit, const StreamOptions&
       emit(measure(queue, case_of(n_inputs, stream.chunk_mib, stream.n_slots), options, 0));
   }
   if (!on_cpu && wanted("arrays")) emit(measure_arrays(queue, options));
+  std::vector<std::int64_t> feeds{64, 256};
+  if (stream.run_chunk_mib > 0) feeds = {stream.run_chunk_mib};
   for (const std::int64_t n_inputs : {128, 512}) {
-    for (const bool page_locked : {true, false}) {
-      if (wanted(page_locked ? "run, page-locked" : "run, pageable", n_inputs))
-        emit(measure_chain({queue}, case_of(n_inputs, stream.run_chunk_mib, stream.n_slots),
-                           options, page_locked));
+    for (const std::int64_t mib : feeds) {
+      for (const bool page_locked : {true, false}) {
+        if (wanted(page_locked ? "run, page-locked" : "run, pageable", n_inputs))
+          emit(
+              measure_chain({queue}, case_of(n_inputs, mib, stream.n_slots), options, page_locked));
+      }
     }
   }
   std::vector<Queue> all;
   const auto n_devices = static_cast<int>(list_devices().size()) - 1;
   for (int k = 0; !on_cpu && k < n_devices; ++k) all.push_back(Queue::cuda(k));
   if (all.size() > 1 && wanted("run, all devices"))
-    emit(measure_chain(all, case_of(512, stream.run_chunk_mib, stream.n_slots), options, true));
+    emit(measure_chain(all, case_of(512, feeds.back(), stream.n_slots), options, true));
 }
 
 }  // namespace ryle::bench

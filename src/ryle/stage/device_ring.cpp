@@ -11,15 +11,17 @@ namespace {
 
 class TwoQueues final : public RingQueues {
  public:
-  TwoQueues(const Queue& work, Queue copying, int n_slots)
-      : work_(work), copying_(std::move(copying)) {
+  TwoQueues(const Queue& work, Queue copying, int n_slots, std::int64_t piece_bytes)
+      : work_(work), copying_(std::move(copying)), piece_bytes_(piece_bytes) {
     for (int slot = 0; slot < n_slots; ++slot) {
       copied_.emplace_back(work_);
       worked_.emplace_back(work_);
     }
   }
   void copy(std::byte* to, const std::byte* from, std::int64_t n_bytes) override {
-    copy_bytes(copying_, to, from, n_bytes);
+    const std::int64_t piece = piece_bytes_ > 0 ? piece_bytes_ : n_bytes;
+    for (std::int64_t at = 0; at < n_bytes; at += piece)
+      copy_bytes(copying_, to + at, from + at, std::min(piece, n_bytes - at));
   }
   void record_copied(int slot) override { copied_[index(slot)].record(copying_); }
   void record_worked(int slot) override { worked_[index(slot)].record(work_); }
@@ -31,14 +33,16 @@ class TwoQueues final : public RingQueues {
   static std::size_t index(int slot) { return static_cast<std::size_t>(slot); }
   Queue work_;
   Queue copying_;
+  std::int64_t piece_bytes_;
   std::vector<Event> copied_;
   std::vector<Event> worked_;
 };
 
 }  // namespace
 
-std::unique_ptr<RingQueues> make_ring_queues(const Queue& work, int n_slots) {
-  return std::make_unique<TwoQueues>(work, Queue::beside(work), n_slots);
+std::unique_ptr<RingQueues> make_ring_queues(const Queue& work, int n_slots,
+                                             std::int64_t piece_bytes) {
+  return std::make_unique<TwoQueues>(work, Queue::beside(work), n_slots, piece_bytes);
 }
 
 DeviceRing::DeviceRing(std::unique_ptr<RingQueues> queues, int n_slots, std::int64_t chunk_bytes,

@@ -27,7 +27,10 @@ class RingQueues {
 };
 
 /// A copying queue beside `work` on the same device. On the CPU both do things at once.
-std::unique_ptr<RingQueues> make_ring_queues(const Queue& work, int n_slots);
+/// @param piece_bytes 0: a chunk is one copy; else at most so much is, and what the engines bring
+/// for their work goes between
+std::unique_ptr<RingQueues> make_ring_queues(const Queue& work, int n_slots,
+                                             std::int64_t piece_bytes = 0);
 
 /// Chunks of samples on their way into a device, each brought once while chunks before it are
 /// worked on, behind what the filters still need of the chunk before. Bounded; not thread safe: one
