@@ -7,6 +7,8 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/engine/search/dispersion.hpp"
+#include "ryle/stage/search_block_size.hpp"
+#include "ryle/stage/setup.hpp"
 #include "ryle/stage/voltage_ring.hpp"
 
 namespace ryle::stage {
@@ -126,13 +128,16 @@ void require_voltage_ring(const ObservationConfig& config, const LiveBeams& beam
         "searched for; with search.trigger_socket others may ask for them");
   const double longest_s =
       voltage_window_s(voltage_shape(config, beams), s.dm_max, 0, s.width_max_s);
+  const auto block = static_cast<double>(s.block_samples > 0 ? s.block_samples : kHostBlock);
+  const bool given = s.block_samples > 0 || beam_devices(config.runtime).empty();
+  const double block_s = given ? block * static_cast<double>(config.beams.integration_spectra) /
+                                     beams.receiver.clock.rate_hz.value()
+                               : s.block_max_s;
   if (longest_s > s.voltage_ring_s)
     throw ConfigError(fmt::format(
         "search.voltage_ring_s = {:.3g}: a pulse of DM {:.6g} with its margins takes {:.3f} s, and "
         "the search some more before it tells; {:.1f} s would do",
-        s.voltage_ring_s, s.dm_max, longest_s,
-        longest_s + 4 * static_cast<double>(s.block_samples * config.beams.integration_spectra) /
-                        beams.receiver.clock.rate_hz.value()));
+        s.voltage_ring_s, s.dm_max, longest_s, longest_s + 4 * block_s));
 }
 
 VoltageRingConfig voltage_ring_config(const ObservationConfig& config, const LiveBeams& beams,
