@@ -185,29 +185,23 @@ void fill_blocks(void* memory, std::int64_t n_bytes, SampleFormat format, int rm
 }
 
 /// Tunings of the Hopper kernels, each measured; the table's are among them.
-constexpr CudaTuning kSearch[] = {{5, 1024},
-                                  {6, 1024},
-                                  {8, 1024},
-                                  {12, 1024},
-                                  {5, 1024, false, true},
-                                  {5, 1024, false, false, true},
-                                  {5, 1024, false, true, true},
-                                  {6, 1024, false, false, true, 4},
-                                  {12, 1024, false, false, true, 8},
-                                  {12, 1024, false, false, true},
-                                  {8, 1024, true},
-                                  {12, 1024, true, false, true},
-                                  {12, 1024, false, false, false, 1, true},
-                                  {12, 16, false, false, true, 1, true},
-                                  {12, 16, false, false, false, 1, true, 128},
-                                  {12, 16, false, false, false, 1, true, 0},
-                                  {5, 1024, false, false, true, 1, false, 128},
-                                  {5, 1024, false, false, true, 1, false, 0},
-                                  {8, 1024, false, false, false, 1, false, 128},
-                                  {8, 1024, false, false, false, 1, false, 0},
-                                  {12, 1024, false, false, false, 1, false, 0},
-                                  {8, 16},
-                                  {8, 40}};
+constexpr CudaTuning kSearch[] = {
+    {12, 16, false, false, false, 1, true, 128},
+    {12, 16, false, false, true, 1, true, 128},
+    {12, 1024, false, false, false, 1, true, 128},
+    {6, 1024, false, false, false, 1, false, 128},
+    {8, 1024, false, false, false, 1, false, 128},
+    {8, 1024, false, false, false, 1, false, 0},
+    {12, 1024, false, false, false, 1, false, 128},
+    {5, 1024, false, false, true, 1, false, 128},
+    {8, 1024, false, false, true, 1, false, 128},
+    {12, 1024, false, false, true, 1, false, 128},
+    {8, 1024, false, true, false, 1, false, 128},
+    {6, 1024, false, false, true, 4, false, 128},
+    {12, 1024, true, false, true, 1, false, 128},
+    {8, 1024},
+    {12, 1024, false, false, true},
+};
 
 void rate(Result& r, const Ceilings& ceilings);
 
@@ -290,7 +284,7 @@ void measure(const Case& c, const Options& options, const Ceilings& ceilings, co
     r.verified = c.format == SampleFormat::cf16  // other cuts, other roundings
                      ? verify(queue, *correlator, view(0), c)
                      : hash_of_sums(queue, *correlator, view(0), c) == wanted;
-    time(0.15);
+    time(0.12);
   }
   set_cuda_tuning(nullptr);
 }

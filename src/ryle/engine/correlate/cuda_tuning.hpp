@@ -33,8 +33,9 @@ struct CudaTuningRow {
 };
 
 inline constexpr CudaTuningRow kCudaTuning[] = {
-    {90, 128, {6, 1024}},  // memory binds: nothing is gained by cutting
-    {90, 256, {12, 1024, false, false, true}},
+    // memory binds: nothing is gained by cutting
+    {90, 128, {8, 1024, false, false, false, 1, false, 128}},
+    {90, 256, {12, 16, false, false, true, 1, true, 128}},
     {90, INT64_MAX, {8, 1024}},
     {90, 64, {5, 1024, false, false, true}, true},
     {90, 128, {5, 1024}, true},
