@@ -202,10 +202,7 @@ void bench_grid_files(const Options& options, const GridFilesOptions& files, con
              {"geometry_ms", ms(best.geometry_s)},
              {"transfer_ms", ms(best.transfer_s)},
              {"grid_ms", ms(best.grid_s)},
-             {"write_ms", ms(best.write_s)},
-             {"peak_over_input", std::round(100 * static_cast<double>(best.peak_memory_bytes) /
-                                            static_cast<double>(c.input_bytes())) /
-                                     100}};
+             {"write_ms", ms(best.write_s)}};
   r.bytes = static_cast<double>(best.bytes_read + best.bytes_written);
   r.rate_unit = "Msample-channel/s";
   if (!times.empty()) {

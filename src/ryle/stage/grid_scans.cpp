@@ -57,7 +57,9 @@ void check_grid_options(const GridOptions& o) {
 class GridRun {
  public:
   explicit GridRun(const GridOptions& options)
-      : options_(options), queue_(Queue::cpu(options.n_workers)) {
+      : options_(options),
+        queue_(Queue::cpu(options.n_workers)),
+        planes_queue_(Queue::cpu(options.n_workers)) {
     if (options_.implementation.starts_with("cuda")) start_device();
   }
 
@@ -68,12 +70,7 @@ class GridRun {
     deal();
     exact_ = !state_path().empty() || setup_.input->blocks().size() > 1;
     if (!setup_.is_mean()) exact_ = false;
-    summary_.plan = plan_grid_memory(setup_, options_, queue_.n_workers(), exact_);
-    if (summary_.plan.band_samples > 0) {
-      setup_.bands = choose_bands(queue_, setup_, options_, summary_.plan.band_samples);
-      summary_.plan.n_bands = std::ssize(setup_.bands);
-    }
-    plan_grid_devices(setup_, options_, summary_.plan);
+    if (!plan_on_device()) plan_memory();
   }
 
   void run() {
@@ -98,6 +95,32 @@ class GridRun {
   GridSummary take() { return std::move(summary_); }
 
  private:
+  void plan_memory() {
+    summary_.plan = plan_grid_memory(setup_, options_, queue_.n_workers(), exact_);
+    if (summary_.plan.band_samples > 0) {
+      setup_.bands = choose_bands(queue_, setup_, options_, summary_.plan.band_samples);
+      summary_.plan.n_bands = std::ssize(setup_.bands);
+    }
+    plan_grid_devices(setup_, options_, summary_.plan);
+  }
+
+  // "auto": the first device, where it is worth its start and everything fits; what was asked for
+  // by name is refused instead.
+  bool plan_on_device() {
+    const std::int64_t n_values = setup_.input->facts().n_samples * summary_.n_channels;
+    if (options_.implementation != "auto" || !setup_.is_mean() ||
+        !worth_a_device(n_values, queue_.n_workers()) || !cuda_unavailable_reason().empty())
+      return false;
+    setup_.config.implementation = "cuda";
+    try {
+      plan_memory();
+      return true;
+    } catch (const ConfigError&) {
+      setup_.config.implementation = "auto";
+      return false;
+    }
+  }
+
   // A device takes tenths of a second to start: beside the opening of files. What is wrong with it
   // is said where it is planned for.
   void start_device() {
@@ -391,9 +414,25 @@ class GridRun {
       sums_.store(queue_, gridder_->sums());
       if (response_) seen_.store(queue_, response_->sums());
     }
+    const std::int64_t n = parts_[p].last - parts_[p].first;
+    if (makes_planes_beside()) return make_planes_beside(n);
     append_planes(queue_, gridder_->sums(), response_ ? &response_->sums() : nullptr,
-                  options_.finish, setup_.notes.map.area_factor, parts_[p].last - parts_[p].first,
-                  *products_);
+                  options_.finish, setup_.notes.map.area_factor, n, *products_);
+  }
+
+  // While a device grids the next channels, cores make the maps of those before.
+  bool makes_planes_beside() const {
+    return setup_.config.implementation.starts_with("cuda") && !exact_ && !response_ &&
+           parts_.size() > 1;
+  }
+  void make_planes_beside(std::int64_t n) {
+    if (planes_.valid()) planes_.get();
+    auto sums = std::make_shared<grid::Sums>(std::move(gridder_->sums()));
+    gridder_->sums() = grid::Sums(sums->n_cells(), sums->n_channels());
+    planes_ = std::async(std::launch::async, [this, sums, n] {
+      append_planes(planes_queue_, *sums, nullptr, options_.finish, setup_.notes.map.area_factor, n,
+                    *products_);
+    });
   }
 
   void note_positions(const GridTally& tally) {
@@ -420,6 +459,7 @@ class GridRun {
   }
 
   void finish() {
+    if (planes_.valid()) planes_.get();
     if (products_) {
       if (options_.on_progress) options_.on_progress({"write", 1, 0, 0});
       products_->finish(grid_history(summary_, options_.files), summary_);
@@ -433,7 +473,7 @@ class GridRun {
   }
 
   const GridOptions& options_;
-  Queue queue_;
+  Queue queue_, planes_queue_;
   std::future<void> device_started_;
   GridSummary summary_;
   GridSetup setup_;
@@ -451,6 +491,7 @@ class GridRun {
   std::unique_ptr<GridProducts> products_;
   std::unique_ptr<GridReader> reader_;
   std::chrono::steady_clock::time_point started_;
+  std::future<void> planes_;  ///< of channels before; last, so that nothing it uses goes first
 };
 
 }  // namespace

@@ -113,7 +113,38 @@ class WarpTileMaker {
 
 }  // namespace
 
+namespace {
+
+// How many ranges are open after each key, for keys that are few beside the ranges: no sort.
+std::vector<KeyRange> union_by_counting(const std::vector<KeyRange>& ranges, std::uint32_t first,
+                                        std::uint32_t span) {
+  std::vector<std::int32_t> opened(std::size_t{span} + 1);
+  for (const KeyRange& r : ranges) {
+    if (r.begin == r.end) continue;
+    ++opened[r.begin - first];
+    --opened[r.end - first];
+  }
+  std::vector<KeyRange> all;
+  std::int32_t open = 0;
+  for (std::uint32_t k = 0; k <= span; ++k) {
+    const std::int32_t before = open;
+    open += opened[k];
+    if (before == 0 && open > 0) all.push_back({first + k, first + span});
+    if (before > 0 && open == 0) all.back().end = first + k;
+  }
+  return all;
+}
+
+}  // namespace
+
 std::vector<KeyRange> union_of(std::vector<KeyRange> ranges) {
+  if (ranges.empty()) return {};
+  std::uint32_t first = ranges.front().begin, last = ranges.front().end;
+  for (const KeyRange& r : ranges) {
+    first = std::min(first, r.begin);
+    last = std::max(last, r.end);
+  }
+  if (last - first < 8 * ranges.size()) return union_by_counting(ranges, first, last - first);
   std::sort(ranges.begin(), ranges.end(),
             [](const KeyRange& a, const KeyRange& b) { return a.begin < b.begin; });
   std::vector<KeyRange> all;
@@ -164,6 +195,11 @@ WarpTiling all_tiles(const Cells& cells, double chord) {
         some_tiles(cells, chord, n_rows * p / n_parts, n_rows * (p + 1) / n_parts);
   });
   WarpTiling all = std::move(parts.front());
+  std::size_t n_tiles = all.tiles.size();
+  for (const WarpTiling& part : parts) n_tiles += part.tiles.size();
+  all.tiles.reserve(n_tiles);
+  all.cells.reserve(n_tiles * kWarp);
+  for (auto* v : {&all.x, &all.y, &all.z}) v->reserve(n_tiles * kWarp);
   for (std::size_t p = 1; p < parts.size(); ++p) {
     append(all.tiles, parts[p].tiles);
     append(all.cells, parts[p].cells);
