@@ -374,6 +374,8 @@ void bench_correlate_cuda(const Options& options, const Emit& emit) {
                                   {"cuda:sm90_f16_wgmma", cf16, 256, 528, 4096},
                                   {"cuda:sm90_f16_wgmma", cf16, 1024, 240, 4096, true},
                                   {"cuda:sm90_f16_wgmma", cf16, 352, 131, 1024},
+                                  {"cuda:sm90_f16_wgmma", cf16, 128, 8, 4096},
+                                  {"cuda:sm90_f16_wgmma", cf16, 128, 132, 4096},
                                   {"cuda:mma_f16", cf16, 64, 480, 4096},
                                   {"cuda:mma_f16", cf16, 256, 480, 4096},
                                   {"cuda:mma_f16", cf16, 1024, 240, 4096},
