@@ -200,15 +200,15 @@ std::vector<CudaTuning> search_of(const Case& k, std::string_view kernel) {
   std::vector<CudaTuning> all;
   if (kernel == "beamform/cuda/sm90_s8_few") {
     for (const std::int64_t warps : {12, 10, 8})
-      for (const std::int64_t stages : {2, 3})
-        for (const bool padded : {true, false}) all.push_back({1, 1, warps, stages, padded});
+      for (const std::int64_t stages : {2, 3}) all.push_back({1, 1, warps, stages});
     return all;
   }
-  if (kernel == "beamform/cuda/sm90_s8_wgmma" && k.integration == 1) {
-    for (const std::int64_t slabs : {16, 8, 4})
-      for (const std::int64_t groups : {4, 8, 16})
-        for (const bool ahead : {true, false})
-          if (!ahead || slabs <= 8) all.push_back({slabs, groups, 12, 2, false, ahead});
+  if (kernel == "beamform/cuda/sm90_s8_wgmma") {
+    for (const std::int64_t slabs : {16, 8})
+      for (const std::int64_t groups : {8, 16, 32})
+        for (const bool halves : {true, false})
+          if (groups * 64 <= k.spectra && (k.antennas <= 32 || !halves))
+            all.push_back({slabs, groups, 12, 2, halves});
     return all;
   }
   for (const std::int64_t slabs : {1, 2, 4, 6, 8, 16, 32, 64}) {
@@ -281,8 +281,7 @@ void measure(const Case& k, const Options& options, const Ceilings& ceilings, co
       r.sizes.emplace_back("groups_per_item", static_cast<double>(tuning.groups_per_item));
       r.sizes.emplace_back("stages", static_cast<double>(tuning.stages));
       r.sizes.emplace_back("warps", static_cast<double>(tuning.warps));
-      r.sizes.emplace_back("padded", tuning.padded ? 1.0 : 0.0);
-      r.sizes.emplace_back("ahead", tuning.ahead ? 1.0 : 0.0);
+      r.sizes.emplace_back("halves", tuning.halves ? 1.0 : 0.0);
     }
     r.verified =
         verify(queue, config, weights, in.data(), output, scale, options.calibrate ? 3 : 32);

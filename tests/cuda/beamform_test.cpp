@@ -204,7 +204,7 @@ TEST_F(CudaBeamform, FewBeamsInAStream) {
   counted_ = false;
   for (const std::int64_t warps : {1, 3, 8, 12}) {
     for (const std::int64_t stages : {2, 3}) {
-      const CudaTuning tuning{1, 1, warps, stages, warps != 3};
+      const CudaTuning tuning{1, 1, warps, stages};
       set_cuda_tuning(&tuning);
       for (const auto order : {InputOrder::pairs, InputOrder::spectra}) {
         for (const std::int64_t beams : {3, 8, 16}) {
@@ -232,17 +232,16 @@ TEST_F(CudaBeamform, FewBeamsInAStream) {
 #endif
 
 #ifdef RYLE_HAVE_CUDA
-// Two warpgroups that multiply one group ahead: one, two and many groups, beams and spectra left
-// over.
-TEST_F(CudaBeamform, OneGroupAhead) {
-  for (const std::int64_t slabs : {4, 8}) {
+// Half a group's sums at a time: one, two and many groups, beams and spectra left over.
+TEST_F(CudaBeamform, HalvesOfGroups) {
+  for (const std::int64_t slabs : {4, 16}) {
     CudaTuning tuning{slabs, 8};
-    tuning.ahead = true;
+    tuning.halves = true;
     set_cuda_tuning(&tuning);
     for (const std::int64_t spectra : {64, 128, 640, 200}) {
-      for (const bool voltage : {true, false}) {
-        Config c = shape(32, spectra == 640 ? 272 : 70, 1, 3, spectra);
-        if (voltage) {
+      for (const std::int64_t t : {0, 1, 8, 64}) {
+        Config c = shape(32, spectra == 640 ? 272 : 70, std::max<std::int64_t>(t, 1), 3, spectra);
+        if (t == 0) {
           c.output = OutputKind::voltage;
           c.output_format = OutputFormat::cf16;
         }

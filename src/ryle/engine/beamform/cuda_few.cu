@@ -15,21 +15,19 @@ namespace {
 constexpr int kStreamWarps = 12;  // of a multiprocessor: 168 registers
 constexpr int kRunGroups = 2;     // a run: 128 spectra of 32 antennas, 16 rows of 256 bytes
 constexpr int kRunRowBytes = 256;
-constexpr int kRunRows = 16;
-constexpr int kRunBytes = kRunRows * kRunRowBytes;
-constexpr int kPaddedRowBytes = kRunRowBytes + 32;  // no bank twice
+constexpr int kRunBytes = 16 * kRunRowBytes;
 constexpr int kMostStages = 8;
 constexpr int kStreamShared = 226 << 10;  // of a block, what is static aside
 
 /// Where a lane finds the first piece it needs of group `half` of a run, and how far the next is.
-__device__ inline int offset_in_run(const Pairs4&, int half, int lane, int pitch) {
-  return (lane & 3) * pitch + half * 128 + (lane >> 2) * 16;
+__device__ inline int offset_in_run(const Pairs4&, int half, int lane) {
+  return (lane & 3) * kRunRowBytes + half * 128 + (lane >> 2) * 16;
 }
-__device__ inline int offset_in_run(const Spectra4&, int half, int lane, int pitch) {
-  return (8 * half + (lane >> 2)) * pitch + (lane & 3) * 8;
+__device__ inline int offset_in_run(const Spectra4&, int half, int lane) {
+  return (8 * half + (lane >> 2)) * kRunRowBytes + (lane & 3) * 8;
 }
-__device__ inline int piece_stride(const Pairs4&, int pitch) { return 4 * pitch; }
-__device__ inline int piece_stride(const Spectra4&, int) { return 32; }
+__device__ inline int piece_stride(const Pairs4&) { return 4 * kRunRowBytes; }
+__device__ inline int piece_stride(const Spectra4&) { return 32; }
 
 /// The same where half h of a run is every other pair of pieces of 8 spectra: column n of the
 /// products holds piece p = 4 (n / 2) + 2 h + n % 2, so that the pieces 4 q .. 4 q + 3 end in one
@@ -38,11 +36,11 @@ __device__ inline int piece_in_run(int half, int lane) {
   const int n = lane >> 2;
   return 4 * (n >> 1) + 2 * half + (n & 1);
 }
-__device__ inline int turned_offset_in_run(const Pairs4&, int half, int lane, int pitch) {
-  return (lane & 3) * pitch + piece_in_run(half, lane) * 16;
+__device__ inline int turned_offset_in_run(const Pairs4&, int half, int lane) {
+  return (lane & 3) * kRunRowBytes + piece_in_run(half, lane) * 16;
 }
-__device__ inline int turned_offset_in_run(const Spectra4&, int half, int lane, int pitch) {
-  return piece_in_run(half, lane) * pitch + (lane & 3) * 8;
+__device__ inline int turned_offset_in_run(const Spectra4&, int half, int lane) {
+  return piece_in_run(half, lane) * kRunRowBytes + (lane & 3) * 8;
 }
 
 /// Powers of a run added over T = 8, 16, 32 or 64 spectra, in the order of `Integrated`. Stored by
@@ -190,12 +188,12 @@ struct Turn {
 /// A warp's ring. What it fetches lies `stages` turns ahead of what it reads.
 struct RunRing {
   unsigned memory, barriers;  // [stage]
-  int stages, pitch;
+  int stages;
   int fetch_stage = 0, read_stage = 0;
   unsigned parity = 0;
 
-  __device__ RunRing(unsigned memory_, unsigned barriers_, int stages_, int pitch_, int lane)
-      : memory(memory_), barriers(barriers_), stages(stages_), pitch(pitch_) {
+  __device__ RunRing(unsigned memory_, unsigned barriers_, int stages_, int lane)
+      : memory(memory_), barriers(barriers_), stages(stages_) {
     if (lane == 0) {
       for (int s = 0; s < stages; ++s)
         asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;\n" ::"r"(barriers + 8 * s) : "memory");
@@ -203,23 +201,17 @@ struct RunRing {
     }
     __syncwarp();
   }
-  __device__ void fetch(const std::uint8_t* from, int lane) {
+  /// One lane.
+  __device__ void fetch(const std::uint8_t* from) {
     const unsigned barrier = barriers + 8 * fetch_stage;
-    const unsigned to = memory + fetch_stage * kRunRows * pitch;
-    if (lane == 0) cuda::arrive_and_expect(barrier, kRunBytes);
-    if (pitch == kRunRowBytes) {
-      if (lane == 0) cuda::copy_bulk(to, from, kRunBytes, barrier);
-    } else {
-      __syncwarp();
-      if (lane < kRunRows)
-        cuda::copy_bulk(to + lane * pitch, from + lane * kRunRowBytes, kRunRowBytes, barrier);
-    }
+    cuda::arrive_and_expect(barrier, kRunBytes);
+    cuda::copy_bulk(memory + fetch_stage * kRunBytes, from, kRunBytes, barrier);
     fetch_stage = fetch_stage + 1 == stages ? 0 : fetch_stage + 1;
   }
   /// Where the next run lies, when it is there.
   __device__ unsigned arrived() const {
     cuda::await(barriers + 8 * read_stage, parity);
-    return memory + read_stage * kRunRows * pitch;
+    return memory + read_stage * kRunBytes;
   }
   /// All lanes have read the run.
   __device__ void release() {
@@ -246,7 +238,7 @@ __device__ inline void read_piece(uint2& v, unsigned address) {
 
 template <class Loader, class Output, int kRows, bool kPlain>
 __global__ void __launch_bounds__(32 * kStreamWarps, 1)
-    few_stream(const __grid_constant__ FusedArgs a, int per_channel, int stages, int pitch) {
+    few_stream(const __grid_constant__ FusedArgs a, int per_channel, int stages) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(128) uint4 shared[];
   __shared__ std::uint64_t barriers[kStreamWarps][kMostStages];
@@ -261,10 +253,10 @@ __global__ void __launch_bounds__(32 * kStreamWarps, 1)
   now.run = static_cast<int>(begin - std::int64_t{now.local} * per_channel);
   now.advance(warp, per_channel);
 
-  std::byte* staging = reinterpret_cast<std::byte*>(shared) + n_warps * stages * kRunRows * pitch +
+  std::byte* staging = reinterpret_cast<std::byte*>(shared) + n_warps * stages * kRunBytes +
                        warp * Output::kStagingBytes;
-  RunRing ring(cuda::shared_address(shared) + warp * stages * kRunRows * pitch,
-               cuda::shared_address(barriers[warp]), stages, pitch, lane);
+  RunRing ring(cuda::shared_address(shared) + warp * stages * kRunBytes,
+               cuda::shared_address(barriers[warp]), stages, lane);
   const std::uint8_t* samples = a.samples + a.first_channel * a.channel_stride_bytes +
                                 std::int64_t{a.first_group} / kRunGroups * kRunBytes;
   Turn ahead = now;
@@ -272,8 +264,9 @@ __global__ void __launch_bounds__(32 * kStreamWarps, 1)
   const auto fetch = [&] {
     if (to_fetch == 0) return;
     --to_fetch;
-    ring.fetch(samples + ahead.local * a.channel_stride_bytes + std::int64_t{ahead.run} * kRunBytes,
-               lane);
+    if (lane == 0)
+      ring.fetch(samples + ahead.local * a.channel_stride_bytes +
+                 std::int64_t{ahead.run} * kRunBytes);
     ahead.advance(n_warps, per_channel);
   };
   for (int s = 0; s < stages; ++s) fetch();
@@ -290,9 +283,9 @@ __global__ void __launch_bounds__(32 * kStreamWarps, 1)
       const unsigned place = ring.arrived();
       constexpr bool kWholeRuns = RunOf<Output>::kExists;
       const auto half_of = [&](Loader& pieces, int half) {
-        const unsigned at = place + (kWholeRuns ? turned_offset_in_run(pieces, half, lane, pitch)
-                                                : offset_in_run(pieces, half, lane, pitch));
-        const int stride = piece_stride(pieces, pitch);
+        const unsigned at = place + (kWholeRuns ? turned_offset_in_run(pieces, half, lane)
+                                                : offset_in_run(pieces, half, lane));
+        const int stride = piece_stride(pieces);
 #pragma unroll
         for (int k = 0; k < Loader::kPieces; ++k) read_piece(pieces.raw[k], at + k * stride);
         if (half != kRunGroups - 1) return;
@@ -333,10 +326,9 @@ template <class Loader>
 void choose_stream(const FusedArgs& a, cudaStream_t stream) {
   for_few(a, [&]<class Output, int kRows, bool kPlain>() {
     auto* kernel = few_stream<Loader, Output, kRows, kPlain>;
-    const int pitch = a.padded ? kPaddedRowBytes : kRunRowBytes;
     const int warps = std::clamp(a.stream_warps, 1, kStreamWarps);
     const auto bytes_of = [&](int stages) {
-      return warps * (Output::kStagingBytes + stages * kRunRows * pitch);
+      return warps * (Output::kStagingBytes + stages * kRunBytes);
     };
     int stages = std::clamp(a.stages, 2, kMostStages);
     while (stages > 2 && bytes_of(stages) > kStreamShared) --stages;
@@ -346,7 +338,7 @@ void choose_stream(const FusedArgs& a, cudaStream_t stream) {
     RYLE_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
     RYLE_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     kernel<<<static_cast<unsigned>(multiprocessors), static_cast<unsigned>(32 * warps),
-             static_cast<std::size_t>(bytes), stream>>>(a, a.n_groups / kRunGroups, stages, pitch);
+             static_cast<std::size_t>(bytes), stream>>>(a, a.n_groups / kRunGroups, stages);
     RYLE_CUDA_LAUNCHED("beamform few beams, streamed");
   });
 }

@@ -201,9 +201,8 @@ struct FusedArgs {
   int slabs_per_block = 1;
   int groups_per_item = 1;
   int stream_warps = 12;                    ///< launch_few: of a block,
-  int stages = 2;                           ///< and stages of the ring of each,
-  bool padded = false;                      ///< and whether rows of it are apart
-  bool ahead = false;                       ///< launch_wgmma: two consumers, one group ahead
+  int stages = 2;                           ///< and stages of the ring of each
+  bool halves = false;                      ///< launch_wgmma: half a group at a time
   int slabs_before = 0, groups_before = 0;  ///< launch_wgmma: not worked on, nor those from
   int slabs_end = 0, groups_end = 0;        ///< these on; it sets them
 };

@@ -334,8 +334,7 @@ FusedArgs CudaBeamformer::operands(Queue& queue, const Input& input, int pol) {
   a.groups_per_item = static_cast<int>(tuning.groups_per_item);
   a.stages = static_cast<int>(tuning.stages);
   a.stream_warps = static_cast<int>(tuning.warps);
-  a.padded = tuning.padded;
-  a.ahead = tuning.ahead;
+  a.halves = tuning.halves;
   if (readable_as_is(input)) {
     const bool pairs = config_.order == InputOrder::pairs;
     a.layout = pairs ? FusedLayout::pairs4 : FusedLayout::spectra4;

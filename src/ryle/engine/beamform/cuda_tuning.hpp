@@ -13,8 +13,7 @@ struct CudaTuning {
   std::int64_t slabs_per_block = 1;     ///< 16 beams each: their weights share a block
   std::int64_t groups_per_item = 1;     ///< 64 spectra each: a block's share of a gulp
   std::int64_t warps = 12, stages = 2;  ///< few: of a block; of 4 KiB, of a warp's ring
-  bool padded = false;                  ///< few: rows of a run lie 32 bytes apart
-  bool ahead = false;  ///< wgmma: two warpgroups multiply one group ahead, not four
+  bool halves = false;                  ///< wgmma: half a group at a time, where A <= 32
 };
 
 struct CudaTuningRow {

@@ -12,13 +12,10 @@
 namespace ryle::beamform::detail {
 namespace {
 
-constexpr int kProducerWarps = 4;
-/// Warpgroups that multiply: 4, or 2 with sums of two groups each, one on its way out while the
-/// other is multiplied.
-template <int kConsumers>
+constexpr int kConsumers = 4;  // warpgroups that multiply
 constexpr int kConsumerWarps = 4 * kConsumers;
-template <int kConsumers>
-constexpr int kThreads = 32 * (kConsumerWarps<kConsumers> + kProducerWarps);
+constexpr int kProducerWarps = 4;
+constexpr int kThreads = 32 * (kConsumerWarps + kProducerWarps);
 constexpr int kTileSlabs = 4;                                            // 64 beams
 constexpr int kPlaneBytes = kGroupSpectra * kStepAntennas;               // real or imaginary
 constexpr int kChunkBytes = 2 * kPlaneBytes;                             // a stage of the ring
@@ -94,6 +91,36 @@ __device__ inline void multiply_chunk(int (&re)[2][4][4], int (&im)[2][4][4], co
   end_products();
 }
 
+/// sums (64 beams x 32 spectra) [+]= w (64 x 32, registers) b (32 x 32, shared memory)
+template <bool kAdds>
+__device__ inline void multiply_narrow(int (&d)[4][4], const uint4& w, std::uint64_t b) {
+  asm volatile(
+      "{\n.reg .pred p;\nsetp.ne.b32 p, %21, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n32k32.s32.s8.s8 "
+      "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15}, "
+      "{%16,%17,%18,%19}, %20, p;\n}\n"
+      : "+r"(d[0][0]), "+r"(d[0][1]), "+r"(d[0][2]), "+r"(d[0][3]), "+r"(d[1][0]), "+r"(d[1][1]),
+        "+r"(d[1][2]), "+r"(d[1][3]), "+r"(d[2][0]), "+r"(d[2][1]), "+r"(d[2][2]), "+r"(d[2][3]),
+        "+r"(d[3][0]), "+r"(d[3][1]), "+r"(d[3][2]), "+r"(d[3][3])
+      : "r"(w.x), "r"(w.y), "r"(w.z), "r"(w.w), "l"(b), "n"(kAdds ? 1 : 0));
+}
+constexpr int kHalfBytes = kPlaneBytes / 2;  // of a plane: 4 tiles
+__device__ inline void multiply_half(int (&re)[4][4], int (&im)[4][4], const uint4 (&w)[3],
+                                     unsigned chunk) {
+  const std::uint64_t real = operand(chunk), imaginary = operand(chunk + kPlaneBytes);
+  begin_products();
+  multiply_narrow<false>(re, w[0], real);
+  multiply_narrow<false>(im, w[2], real);
+  multiply_narrow<true>(re, w[1], imaginary);
+  multiply_narrow<true>(im, w[0], imaginary);
+  end_products();
+}
+__device__ inline void settle_half(int (&d)[4][4]) {
+#pragma unroll
+  for (int k = 0; k < 4; ++k)
+    asm volatile("" : "+r"(d[k][0]), "+r"(d[k][1]), "+r"(d[k][2]), "+r"(d[k][3])::"memory");
+}
+
 /// Some slabs of beams and groups of spectra of one channel.
 struct Share {
   int first_slab, n_slabs, first_group, n_groups, local, channel;
@@ -138,12 +165,11 @@ struct Memory {
   Barriers* barriers;
 };
 
-template <class Loader, bool kOneStep, int kConsumers>
+template <class Loader, bool kOneStep>
 __device__ void produce(const FusedArgs& a, const Memory& m, int beam_blocks, int items,
                         int n_shares) {
   constexpr int kRing = kStages<kOneStep>;
-  const int thread = threadIdx.x - 32 * kConsumerWarps<kConsumers>, warp = thread / 32,
-            lane = thread % 32;
+  const int thread = threadIdx.x - 32 * kConsumerWarps, warp = thread / 32, lane = thread % 32;
   const int steps = kOneStep ? 1 : a.n_steps;
   const int ways = kConsumers * kTileSlabs / a.slabs_per_block;
   int count = 0;  // chunks of shares before
@@ -224,7 +250,7 @@ __device__ inline float2 shared_pair(unsigned address) {
   return v;
 }
 
-template <class Output, bool kOneStep, bool kPlain, int kConsumers>
+template <class Output, bool kOneStep, bool kPlain>
 __device__ void consume(const FusedArgs& a, const Memory& m, int beam_blocks, int items,
                         int n_shares) {
   constexpr int kRing = kStages<kOneStep>;
@@ -303,11 +329,11 @@ __device__ void consume(const FusedArgs& a, const Memory& m, int beam_blocks, in
   }
 }
 
-/// One step of antennas, registers for the sums of two groups: while those of one are on their way
-/// out, the products of the next are under way.
-template <class Output, bool kPlain, int kConsumers>
-__device__ void consume_ahead(const FusedArgs& a, const Memory& m, int beam_blocks, int items,
-                              int n_shares) {
+/// The same for one step of antennas, half a group at a time: its sums are half the registers, so
+/// that nothing is kept in local memory, which at the rate of these stores is far away.
+template <class Output, bool kPlain>
+__device__ void consume_halves(const FusedArgs& a, const Memory& m, int beam_blocks, int items,
+                               int n_shares) {
   constexpr int kRing = kStages<true>;
   constexpr unsigned kEmpty = sizeof(Barriers::full);
   const int thread = static_cast<int>(threadIdx.x);
@@ -334,40 +360,24 @@ __device__ void consume_ahead(const FusedArgs& a, const Memory& m, int beam_bloc
     const float2 upper = shared_pair(rows), lower = shared_pair(rows + 8 * sizeof(float2));
     const RowTable table{{upper.x, lower.x}, {upper.y, lower.y}};
     const int end = share.first_group + share.n_groups;
-    int place = count + way;  // of the group that is begun next
-    int re[2][2][4][4], im[2][2][4][4];
-    const auto begin = [&](int(&x)[2][4][4], int(&y)[2][4][4]) {
-      const unsigned stage = place % kRing;
-      await(full + stage * 8, place / kRing & 1);
-      multiply_chunk<1>(x, y, w, ring + stage * kChunkBytes);
-    };
-    const auto release = [&](int(&x)[2][4][4], int(&y)[2][4][4]) {
-      settle(x);
-      settle(y);
-      if (lane == 0) arrive(full + kEmpty + place % kRing * 8);
-      place += ways;
-    };
-    const auto store = [&](int(&x)[2][4][4], int(&y)[2][4][4], int group) {
-      if (!exists) return;
+    int place = count + way;
+    for (int group = share.first_group + way; group < end; group += ways, place += ways) {
+      const unsigned stage = place % kRing, chunk = ring + stage * kChunkBytes;
       const Epilogue<2, kPlain> e(a, table, to, group, lane);
       Output out;
-      out.template half<0>(e, x[0], y[0], staging);
-      out.template half<1>(e, x[1], y[1], staging);
-      out.finish(e, staging);
-    };
-    // The products of the next group follow those of this one at once.
-    const auto turn = [&](int k, int group) {
-      wait_products<0>();
-      release(re[k], im[k]);
-      if (group + ways < end) begin(re[k ^ 1], im[k ^ 1]);
-      store(re[k], im[k], group);
-    };
-    int group = share.first_group + way;
-    if (group < end) begin(re[0], im[0]);
-#pragma unroll 1
-    for (; group < end; group += 2 * ways) {
-      turn(0, group);
-      if (group + ways < end) turn(1, group + ways);
+      await(full + stage * 8, place / kRing & 1);
+      const auto half = [&]<int H>() {
+        int re[4][4], im[4][4];
+        multiply_half(re, im, w, chunk + H * kHalfBytes);
+        wait_products<0>();
+        settle_half(re);
+        settle_half(im);
+        if (H == 1 && lane == 0) arrive(full + kEmpty + stage * 8);
+        if (exists) out.template half<H>(e, re, im, staging);
+      };
+      half.template operator()<0>();
+      half.template operator()<1>();
+      if (exists) out.finish(e, staging);
     }
     count += Order{ways, 1, share.n_groups}.n_chunks();
     for (; place < count; place += ways) {  // chunks of no group
@@ -380,8 +390,8 @@ __device__ void consume_ahead(const FusedArgs& a, const Memory& m, int beam_bloc
 
 #endif  // __CUDA_ARCH_FEAT_SM90_ALL
 
-template <class Loader, class Output, bool kOneStep, bool kPlain, int kConsumers>
-__global__ void __launch_bounds__(kThreads<kConsumers>, 1)
+template <class Loader, class Output, bool kOneStep, bool kPlain, bool kHalves>
+__global__ void __launch_bounds__(kThreads, 1)
     wgmma(const __grid_constant__ FusedArgs a, int beam_blocks, int items, int n_shares) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ uint4 shared[];
@@ -392,8 +402,7 @@ __global__ void __launch_bounds__(kThreads<kConsumers>, 1)
   m.weights = reinterpret_cast<uint4*>(m.ring + kStages<kOneStep> * kChunkBytes);
   m.rows = reinterpret_cast<float2*>(m.weights + room * steps * 96);
   m.staging = reinterpret_cast<std::byte*>(m.rows + room * kSlabRows);
-  m.barriers =
-      reinterpret_cast<Barriers*>(m.staging + kConsumerWarps<kConsumers> * Output::kStagingBytes);
+  m.barriers = reinterpret_cast<Barriers*>(m.staging + kConsumerWarps * Output::kStagingBytes);
   if (threadIdx.x == 0) {
     for (int k = 0; k < kStages<kOneStep>; ++k) {
       begin_barrier(&m.barriers->full[k], 1);
@@ -401,48 +410,44 @@ __global__ void __launch_bounds__(kThreads<kConsumers>, 1)
     }
     for (int k = 0; k < kSets<kOneStep>; ++k) {
       begin_barrier(&m.barriers->set_full[k], 32 * kProducerWarps);
-      begin_barrier(&m.barriers->set_empty[k], 32 * kConsumerWarps<kConsumers>);
+      begin_barrier(&m.barriers->set_empty[k], 32 * kConsumerWarps);
     }
     cuda::barriers_begun();
   }
   __syncthreads();
-  if (threadIdx.x >= 32 * kConsumerWarps<kConsumers>) {
-    // 640 threads begin with 96 registers each: 128 (96 - 64) = 512 (104 - 96); 384 with 168.
+  if (threadIdx.x >= 32 * kConsumerWarps) {
+    // 640 threads begin with 96 registers each: 128 (96 - 64) = 512 (104 - 96).
     asm volatile("setmaxnreg.dec.sync.aligned.u32 64;\n");
-    produce<Loader, kOneStep, kConsumers>(a, m, beam_blocks, items, n_shares);
-  } else if constexpr (kConsumers == 4) {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 104;\n");
-    consume<Output, kOneStep, kPlain, kConsumers>(a, m, beam_blocks, items, n_shares);
+    produce<Loader, kOneStep>(a, m, beam_blocks, items, n_shares);
   } else {
-    static_assert(kOneStep && kConsumers == 2);
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 216;\n");
-    consume_ahead<Output, kPlain, kConsumers>(a, m, beam_blocks, items, n_shares);
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 104;\n");
+    if constexpr (kHalves)
+      consume_halves<Output, kPlain>(a, m, beam_blocks, items, n_shares);
+    else
+      consume<Output, kOneStep, kPlain>(a, m, beam_blocks, items, n_shares);
   }
 #else
   __trap();  // not offered where has_warpgroup_products() says no
 #endif
 }
 
-template <class Output, bool kOneStep, int kConsumers>
+template <class Output, bool kOneStep>
 std::int64_t shared_bytes(int tiles, int steps) {
   const std::int64_t sets = kSets<kOneStep>, stages = kStages<kOneStep>;
   return stages * kChunkBytes +
          sets * tiles * kTileSlabs * (std::int64_t{steps} * kWeightBytes + kRowBytes) +
-         std::int64_t{kConsumerWarps<kConsumers>} * Output::kStagingBytes +
+         std::int64_t{kConsumerWarps} * Output::kStagingBytes +
          static_cast<std::int64_t>(sizeof(Barriers));
 }
 
 /// Slabs [slabs_before, slabs_end) and groups [groups_before, groups_end).
-template <class Loader, class Output, bool kOneStep, bool kPlain, int kConsumers = 4>
+template <class Loader, class Output, bool kOneStep, bool kPlain, bool kHalves = false>
 void launch(FusedArgs a, cudaStream_t stream) {
   const int slabs = a.slabs_end - a.slabs_before, groups = a.groups_end - a.groups_before;
   if (slabs <= 0 || groups <= 0) return;
-  const auto bytes = [&](int tiles) {
-    return shared_bytes<Output, kOneStep, kConsumers>(tiles, a.n_steps);
-  };
+  const auto bytes = [&](int tiles) { return shared_bytes<Output, kOneStep>(tiles, a.n_steps); };
   const int wanted = std::min(a.slabs_per_block, slabs);
   int tiles = wanted > 2 * kTileSlabs ? 4 : wanted > kTileSlabs ? 2 : 1;
-  tiles = std::min(tiles, kConsumers);
   while (tiles > 1 && bytes(tiles) > kSharedLimit) tiles /= 2;
   a.slabs_per_block = tiles * kTileSlabs;
   const int beam_blocks = (slabs + a.slabs_per_block - 1) / a.slabs_per_block;
@@ -451,10 +456,10 @@ void launch(FusedArgs a, cudaStream_t stream) {
   int device = 0, multiprocessors = 0;
   RYLE_CUDA(cudaGetDevice(&device));
   RYLE_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  auto* kernel = wgmma<Loader, Output, kOneStep, kPlain, kConsumers>;
+  auto* kernel = wgmma<Loader, Output, kOneStep, kPlain, kHalves>;
   cuda::allow_all_shared(kernel);
-  kernel<<<std::min(shares, multiprocessors), kThreads<kConsumers>,
-           static_cast<std::size_t>(bytes(tiles)), stream>>>(a, beam_blocks, items, shares);
+  kernel<<<std::min(shares, multiprocessors), kThreads, static_cast<std::size_t>(bytes(tiles)),
+           stream>>>(a, beam_blocks, items, shares);
   RYLE_CUDA_LAUNCHED("beamform on warpgroups");
 }
 
@@ -473,8 +478,7 @@ void choose_wgmma(FusedArgs a, cudaStream_t stream) {
   a.slabs_end = slabs;
   a.groups_end = groups;
   for_output<true>(a, [&]<class Output>() {
-    if constexpr (Output::kValues == kGroupSpectra)
-      if (a.n_steps == 1 && a.ahead) return launch<Loader, Output, true, true, 2>(a, stream);
+    if (a.n_steps == 1 && a.halves) return launch<Loader, Output, true, true, true>(a, stream);
     if (a.n_steps == 1) return launch<Loader, Output, true, true>(a, stream);
     launch<Loader, Output, false, true>(a, stream);
   });
