@@ -435,8 +435,9 @@ bool at_most(const char* what, double value, double most) { return bound(what, v
 
 struct Results {
   NoiseFree ideal;
-  Table all{};                                   // 8 bit, every seed
-  std::array<Table, kVariants.size()> paired{};  // the same seeds for all
+  Table all{};  // 8 bit, every seed
+  std::array<Table, kVariants.size()> variant{};
+  std::array<Table, kVariants.size()> beside{};  // 8 bit, what was done of the variant too
   std::array<int, kVariants.size()> strangers{};
   double seconds = 0;  // of data searched as 8 bit
   FalseAlarms alarms;
@@ -444,16 +445,19 @@ struct Results {
 };
 
 /// Fewer bits, and the tree, against 8 bits and exact sums of the same noise.
-bool print_variant_bounds(const std::array<Summary, kVariants.size()>& of) {
+bool print_variant_bounds(const std::array<Summary, kVariants.size()>& of,
+                          const std::array<Summary, kVariants.size()>& beside) {
   bool good = true;
   for (std::size_t v = 1; v < 4; ++v) {
+    if (of[v].n == 0) continue;
     const double eta = quantizer_efficiency(kVariants[v].bits);
     good &=
         bound(fmt::format("refined, {} / 8 bit; quantizer {:.4f}", kVariants[v].name, eta).c_str(),
-              mean_of(of[v].refined) / mean_of(of[0].refined), eta - 0.02, eta + 0.02);
+              mean_of(of[v].refined) / mean_of(beside[v].refined), eta - 0.02, eta + 0.02);
   }
+  if (of[4].n == 0) return good;
   const Cells loss =
-      cells_of([&](auto d, auto w) { return 1 - of[4].boxcar[d][w] / of[0].boxcar[d][w]; });
+      cells_of([&](auto d, auto w) { return 1 - of[4].boxcar[d][w] / beside[4].boxcar[d][w]; });
   double most = 0, narrow = 0;
   for (const auto& row : loss) {
     most = std::max(most, *std::max_element(row.begin(), row.end()));
@@ -467,8 +471,11 @@ bool print_variant_bounds(const std::array<Summary, kVariants.size()>& of) {
 
 bool print_bounds(const Results& r) {
   const Summary s = summary_of(r.all);
-  std::array<Summary, kVariants.size()> of;
-  for (std::size_t v = 0; v < of.size(); ++v) of[v] = summary_of(r.paired[v]);
+  std::array<Summary, kVariants.size()> of, beside;
+  for (std::size_t v = 0; v < of.size(); ++v) {
+    of[v] = summary_of(r.variant[v]);
+    beside[v] = summary_of(r.beside[v]);
+  }
   fmt::print("\n| figure | measured | asked | |\n|---|---|---|---|\n");
   bool good = true;
   good &= at_least("best boxcar / ideal, without noise: mean", mean_of(r.ideal.mean), 0.93);
@@ -489,7 +496,7 @@ bool print_bounds(const Results& r) {
   good &= at_most("events that are no pulse, 8 bit", r.strangers[0], 0);
   good &= at_most("mean time error, widths", mean_of(s.late), 0.25);
   good &= at_most("mean DM error, widths of sweep", mean_of(s.dm_off), 1);
-  if (of[1].n > 0) good &= print_variant_bounds(of);
+  good &= print_variant_bounds(of, beside);
   for (std::size_t k = 0; k < kAlarmsAbove.size(); ++k)
     good &= bound(fmt::format("false alarms above {} sigma / Gaussian expectation ({:.0f} found)",
                               kAlarmsAbove[k], r.alarms.found[k])
@@ -521,21 +528,21 @@ void print_page(const Options& o, const Results& r, bool& good) {
       "\n| variant | pulses | found | twice | events of no pulse | boxcar | refined | time "
       "error, widths |\n|---|---|---|---|---|---|---|---|\n");
   for (std::size_t v = 0; v < kVariants.size(); ++v) {
-    const Summary s = summary_of(v == 0 ? r.all : r.paired[v]);
+    const Summary s = summary_of(v == 0 ? r.all : r.variant[v]);
     if (s.n == 0) continue;
     fmt::print("| {} | {} | {} | {} | {} | {:.4f} | {:.4f} | {:.3f} |\n", kVariants[v].name, s.n,
                s.found, s.doubled, r.strangers[v], mean_of(s.boxcar), mean_of(s.refined),
                mean_of(s.late));
   }
-  const Summary s = summary_of(r.all), first = summary_of(r.paired[0]),
-                tree = summary_of(r.paired[4]);
+  const Summary s = summary_of(r.all), exact = summary_of(r.beside[4]),
+                tree = summary_of(r.variant[4]);
   print_table("Best boxcar / ideal without noise, mean of the phases", r.ideal.mean);
   print_table("The same, worst phase", r.ideal.worst);
   print_table("Boxcar / ideal in noise, 8 bit", s.boxcar);
   print_table("Refined / ideal in noise, 8 bit", s.refined);
   if (tree.n > 0)
     print_table("Boxcar of the tree / of exact sums, same noise",
-                cells_of([&](auto d, auto w) { return tree.boxcar[d][w] / first.boxcar[d][w]; }));
+                cells_of([&](auto d, auto w) { return tree.boxcar[d][w] / exact.boxcar[d][w]; }));
   if (!o.picture.empty())
     write_png(o.picture,
               {panel_of("best boxcar, no noise", r.ideal.mean),
@@ -601,12 +608,12 @@ void do_jobs(const search::Band& band, const Options& o, std::vector<Job>& jobs)
   });
 }
 
-int run(const Options& options) {
-  const auto band = block_band();
-  auto jobs = all_jobs(options);
-  if (!options.results.empty()) read_results(options.results, jobs);
-  do_jobs(band, options, jobs);
+Results results_of(const search::Band& band, const Options& o, const std::vector<Job>& jobs) {
   Results r;
+  std::map<std::string, const Job*> exact;  // 8 bit, by key
+  for (const Job& job : jobs)
+    if (job.variant == 0 && job.kind == Job::Kind::pulses && !job.numbers.empty())
+      exact[job.key()] = &job;
   for (const Job& job : jobs) {
     r.n_left += job.numbers.empty() ? 1 : 0;
     if (job.numbers.empty()) continue;
@@ -615,15 +622,29 @@ int run(const Options& options) {
       r.ideal.worst[job.dm][job.width] = job.numbers[1];
     } else if (job.kind == Job::Kind::alarms) {
       add_to(band, job, r.alarms);
+    } else if (job.variant == 0) {
+      add_to(band, o.phases, job, r.all);
+      r.seconds += job.numbers[1];
+      r.strangers[0] += static_cast<int>(job.numbers[0]);
     } else {
-      if (job.variant == 0) {
-        add_to(band, options.phases, job, r.all);
-        r.seconds += job.numbers[1];
-      }
-      if (job.seed < options.fewer_seeds) add_to(band, options.phases, job, r.paired[job.variant]);
+      Job same = job;
+      same.variant = 0;
+      const auto found = exact.find(same.key());
+      if (found == exact.end()) continue;
+      add_to(band, o.phases, job, r.variant[job.variant]);
+      add_to(band, o.phases, *found->second, r.beside[job.variant]);
       r.strangers[job.variant] += static_cast<int>(job.numbers[0]);
     }
   }
+  return r;
+}
+
+int run(const Options& options) {
+  const auto band = block_band();
+  auto jobs = all_jobs(options);
+  if (!options.results.empty()) read_results(options.results, jobs);
+  do_jobs(band, options, jobs);
+  const Results r = results_of(band, options, jobs);
   bool good = false;
   print_page(options, r, good);
   if (r.n_left > 0) fmt::print(stderr, "{} of {} jobs were not done\n", r.n_left, jobs.size());
