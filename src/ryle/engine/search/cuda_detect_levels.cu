@@ -351,11 +351,21 @@ __host__ __device__ inline RowPiece row_piece(const DeviceInput& in) {
           static_cast<int>(end - first)};
 }
 
+/// Cells of a row in shared memory; those of a row of one weight all count.
+struct RowCells {
+  std::int64_t first;  // cell of the row's first column
+  const std::uint8_t* good;
+};
+
 /// body(eight) where all of its columns count, else of(value) for those that do.
 template <class T, class Body, class Value>
-__device__ void for_eights(const T* row, const RowPiece& piece, const Body& body, const Value& of) {
+__device__ __forceinline__ void for_eights(const T* row, const RowPiece& piece,
+                                           const RowCells& cells, const Body& body,
+                                           const Value& of) {
   for (int k = static_cast<int>(threadIdx.x); k < piece.n_eights;
        k += static_cast<int>(blockDim.x)) {
+    if (cells.good != nullptr && cells.good[(piece.first + 8 * k) / 64 - cells.first] == 0)
+      continue;
     if (8 * k >= piece.begin && 8 * k + 8 <= piece.end) {
       body(row + 8 * k);
       continue;
@@ -366,11 +376,11 @@ __device__ void for_eights(const T* row, const RowPiece& piece, const Body& body
 }
 
 template <bool kNarrow, class T>
-__device__ void sum_row(const T* row, const RowPiece& piece, const TrialStart& t,
-                        TrialMoments* moments) {
+__device__ void sum_row(const T* row, const RowPiece& piece, const RowCells& cells,
+                        const TrialStart& t, TrialMoments* moments) {
   Sums<kNarrow> sums{t.center, t.clip};
   for_eights(
-      row, piece,
+      row, piece, cells,
       [&](const T* eight) {
         int v[8];
         from_shared(eight, v);
@@ -388,12 +398,13 @@ __device__ __forceinline__ void add_pairs(const PairSums& pairs, int n, Sums<tru
 }
 
 __device__ void sum_row_of_pairs(const std::uint16_t* row, const RowPiece& piece,
-                                 const TrialStart& t, TrialMoments* moments) {
+                                 const RowCells& cells, const TrialStart& t,
+                                 TrialMoments* moments) {
   Sums<true> sums{t.center, t.clip};
   PairSums pairs(t.center, t.clip);
   int n = 0;
   for_eights(
-      row, piece,
+      row, piece, cells,
       [&](const std::uint16_t* eight) {
         const uint4 w = *reinterpret_cast<const uint4*>(eight);
         pairs.add({w.x, w.y, w.z, w.w});
@@ -404,12 +415,14 @@ __device__ void sum_row_of_pairs(const std::uint16_t* row, const RowPiece& piece
   store_moments(sums, moments);
 }
 
-/// Both of the above for rows of one weight: a thread block brings a row to shared memory, once.
+/// Both of the above: a thread block brings a row to shared memory, once.
 template <class T>
 __global__ void __launch_bounds__(kRowThreads)
     start_and_sum_row(const DeviceInput in, TrialStart* starts, TrialMoments* moments) {
   extern __shared__ __align__(16) unsigned char row_memory[];
   __shared__ TrialStart start;
+  __shared__ int samples[kSample];
+  __shared__ std::uint8_t good[kMostRow_bytes / 2 / 64 + 2];
   auto* row = reinterpret_cast<T*>(row_memory);
   const int trial = static_cast<int>(blockIdx.x), n_threads = static_cast<int>(blockDim.x);
   const RowPiece piece = row_piece(in);
@@ -421,24 +434,37 @@ __global__ void __launch_bounds__(kRowThreads)
     copy16(to + k, from + k, true);
   wait_all();
   __syncthreads();
+  const float* weights = weights_of(in, trial);
   if (threadIdx.x < 32) {
     const int lane = static_cast<int>(threadIdx.x);
     TrialStart t{0, 0, 0, 0, 0, 1.0f};
-    weigh(in, nullptr, lane, t);
-    const int n = static_cast<int>(t.n_columns), step = max((n + kSample - 1) / kSample, 1);
-    set_center((n + step - 1) / step, lane,
-               [&](int i) { return static_cast<int>(row[piece.begin + i * step]); }, t);
+    weigh(in, weights, lane, t);
+    const std::int64_t needed = (t.n_columns + kSample - 1) / kSample, step = max(needed, 1l);
+    const int n_sample = static_cast<int>((t.n_columns + step - 1) / step);
+    take_sample(in, weights, row - piece.first, lane, t, step, n_sample, samples);
+    __syncwarp();
+    set_center(
+        n_sample, lane, [&](int i) { return samples[i]; }, t);
     if (lane == 0) starts[trial] = start = t;
   }
   __syncthreads();
+  RowCells cells{piece.first / 64, nullptr};
+  if (weights != nullptr) {
+    const int n_cells =
+        static_cast<int>((piece.first + 8 * piece.n_eights + 63) / 64 - cells.first);
+    for (int c = static_cast<int>(threadIdx.x); c < n_cells; c += n_threads)
+      good[c] = weights[cells.first + c] >= start.least_good ? 1 : 0;
+    cells.good = good;
+    __syncthreads();
+  }
   if constexpr (sizeof(T) == 2) {
     if (PairSums::fits(start.center, start.clip))
-      return sum_row_of_pairs(row, piece, start, moments + trial);
+      return sum_row_of_pairs(row, piece, cells, start, moments + trial);
   }
   if (sizeof(T) == 2 && start.clip <= 23'000)  // 8 clip^2 < 2^32
-    sum_row<true>(row, piece, start, moments + trial);
+    sum_row<true>(row, piece, cells, start, moments + trial);
   else
-    sum_row<false>(row, piece, start, moments + trial);
+    sum_row<false>(row, piece, cells, start, moments + trial);
 }
 
 __device__ void sum_pairs(const DeviceInput& in, const std::uint16_t* x, const TrialStart& t,
@@ -503,8 +529,7 @@ __global__ void __launch_bounds__(kLongThreads)
 /// Whether rows lie in whole words and fit.
 template <class T>
 bool takes_rows(const DeviceInput& in) {
-  return in.weights == nullptr && in.stride % 8 == 0 &&
-         reinterpret_cast<std::uintptr_t>(in.sums) % 16 == 0 &&
+  return in.stride % 8 == 0 && reinterpret_cast<std::uintptr_t>(in.sums) % 16 == 0 &&
          (in.stat_end - in.stat_first + 16) * static_cast<std::int64_t>(sizeof(T)) <=
              kMostRow_bytes;
 }

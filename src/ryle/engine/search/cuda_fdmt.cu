@@ -189,86 +189,127 @@ __global__ void __launch_bounds__(kMergeThreads, kMergeBlocks) merge_sums(const 
     make_rows(w, todo, tile.n_rows, group, words, first, lane);
 }
 
-/// What a multiprocessor works on, and what comes next.
+constexpr int kRingInputs = 96;
+constexpr int kRingTiles = 8;
+
+/// What a multiprocessor works on, and what comes next: the head of a tile comes four tiles ahead,
+/// its list of inputs two, so that every warp has its few copies at hand.
 struct RingBuffers {
   TileSteps todo[2];
-  std::uint64_t full[2], empty[2];
-  int n_rows[2];  ///< 0: nothing wanted
+  MergeInput inputs[3][kRingInputs];
+  MergeTile tiles[kRingTiles];
+  std::uint64_t full[2];
 };
-constexpr int kAdders = kRingThreads / 32 - 1;  // warps; the last one copies
-constexpr int kTileGroups = kMergeRows / kGroupRows;
 
-/// The copies of a tile, by a warp.
-__device__ __forceinline__ void copy_tile(const MergeWork& w, const MergeTile& tile,
-                                          std::int64_t first, unsigned memory, TileSteps& todo,
-                                          unsigned barrier, int lane) {
-  const auto* in = static_cast<const std::uint16_t*>(w.in) + first;
-  for (int k = lane; k < tile.n_inputs; k += 32) {
-    const MergeInput input = w.inputs[tile.first_input + k];
-    cuda::copy_bulk(memory + 2 * input.offset, in + input.row * w.in_stride + input.time,
-                    16 * input.n_pieces, barrier);
+/// The same sums by one thread block a multiprocessor, which works through the tiles: while it adds
+/// the rows of one, those of the next are on their way to the other half of its shared memory.
+class Ring {
+ public:
+  __device__ Ring(const MergeWork& w, RingBuffers& buffers, unsigned memory, int n_work)
+      : w_(w), ring_(buffers), memory_(memory), n_work_(n_work) {}
+
+  __device__ bool has(int j) const { return work_of(j) < n_work_; }
+  __device__ std::int64_t first_of(int j) const {
+    return static_cast<std::int64_t>(work_of(j) / w_.n_tiles) * kMergeTimes;
   }
-  if (lane == 0)
-    cuda::copy_bulk(cuda::shared_address(todo.steps), w.steps + tile.first_step,
-                    (4 * tile.n_steps + 15) / 16 * 16, barrier);
-  if (lane == 1)
-    cuda::copy_bulk(cuda::shared_address(todo.rows), w.out_rows + tile.first_row,
-                    (4 * tile.n_rows + 15) / 16 * 16, barrier);
-}
+  __device__ bool wanted(int j) const {
+    return first_of(j) < w_.n_outputs + ring_.tiles[j % kRingTiles].extent;
+  }
+  __device__ int n_rows(int j) const { return wanted(j) ? ring_.tiles[j % kRingTiles].n_rows : 0; }
+  __device__ const TileSteps& todo(int j) const { return ring_.todo[j % 2]; }
+  __device__ unsigned rows(int j) const { return memory_ + j % 2 * w_.shared_bytes; }
+  __device__ void await(int j) const {
+    cuda::await(&ring_.full[j % 2], static_cast<unsigned>(j / 2 % 2));
+  }
+  __device__ const MergeTile& tile_of(int j) const { return w_.tiles[work_of(j) % w_.n_tiles]; }
 
-/// The same sums by one thread block a multiprocessor, which works through the tiles: while its
-/// warps add the rows of one, the last warp has those of the next copied to the other half of the
-/// shared memory. Groups of rows go round the warps, so that none waits for the end of a tile.
+  /// The rows of work j, the list of work j + 2, the head of work j + 4.
+  __device__ void copy(int j, int warp, int lane) const {
+    if (!has(j)) return;
+    const unsigned barrier = cuda::shared_address(&ring_.full[j % 2]);
+    const MergeTile& tile = ring_.tiles[j % kRingTiles];
+    const bool rows_wanted = wanted(j);
+    if (threadIdx.x == 0) {
+      const MergeTile& next = ring_.tiles[(j + 2) % kRingTiles];
+      const unsigned list_bytes =
+          has(j + 2) && next.n_inputs <= kRingInputs ? 16 * next.n_inputs : 0;
+      const unsigned head_bytes = has(j + 4) ? sizeof(MergeTile) : 0;
+      cuda::arrive_and_expect(barrier, (rows_wanted ? static_cast<unsigned>(tile.n_bytes) : 0u) +
+                                           list_bytes + head_bytes);
+      if (head_bytes > 0)
+        cuda::copy_bulk(cuda::shared_address(&ring_.tiles[(j + 4) % kRingTiles]), &tile_of(j + 4),
+                        head_bytes, barrier);
+      if (list_bytes > 0)
+        cuda::copy_bulk(cuda::shared_address(ring_.inputs[(j + 2) % 3]),
+                        w_.inputs + next.first_input, list_bytes, barrier);
+    }
+    if (!rows_wanted) return;
+    // Longer lists are read where they lie.
+    const bool listed = tile.n_inputs <= kRingInputs;
+    const auto* in = static_cast<const std::uint16_t*>(w_.in) + first_of(j);
+    constexpr int kWarpsOfRing = kRingThreads / 32;
+    for (int k = warp + kWarpsOfRing * lane; k < tile.n_inputs; k += kRingThreads) {
+      const MergeInput input = listed ? ring_.inputs[j % 3][k] : w_.inputs[tile.first_input + k];
+      cuda::copy_bulk(rows(j) + 2 * input.offset, in + input.row * w_.in_stride + input.time,
+                      16 * input.n_pieces, barrier);
+    }
+    TileSteps& todo = ring_.todo[j % 2];
+    if (threadIdx.x == kRingThreads - 1)
+      cuda::copy_bulk(cuda::shared_address(todo.steps), w_.steps + tile.first_step,
+                      (4 * tile.n_steps + 15) / 16 * 16, barrier);
+    if (threadIdx.x == kRingThreads - 33)
+      cuda::copy_bulk(cuda::shared_address(todo.rows), w_.out_rows + tile.first_row,
+                      (4 * tile.n_rows + 15) / 16 * 16, barrier);
+  }
+  /// The heads of the first four works, and the lists of two.
+  __device__ void begin() const {
+    if (threadIdx.x < 4) {
+      const int j = static_cast<int>(threadIdx.x);
+      if (j < 2) cuda::begin_barrier(&ring_.full[j], 1);
+      cuda::barriers_begun();
+      if (has(j)) ring_.tiles[j] = tile_of(j);
+    }
+    for (int j = 0; j < 2; ++j) {
+      if (!has(j) || tile_of(j).n_inputs > kRingInputs) continue;
+      for (int k = static_cast<int>(threadIdx.x); k < tile_of(j).n_inputs; k += kRingThreads)
+        ring_.inputs[j][k] = w_.inputs[tile_of(j).first_input + k];
+    }
+    __syncthreads();
+  }
+
+ private:
+  __device__ int work_of(int j) const {
+    return static_cast<int>(blockIdx.x) + j * static_cast<int>(gridDim.x);
+  }
+
+  const MergeWork& w_;
+  RingBuffers& ring_;
+  unsigned memory_;
+  int n_work_;
+};
+
 __global__ void __launch_bounds__(kRingThreads, 1) merge_sums_ring(const MergeWork w, int n_work) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(16) std::uint8_t memory[];
-  __shared__ RingBuffers ring;
+  __shared__ __align__(16) RingBuffers buffers;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const auto work_of = [](int j) {
-    return static_cast<int>(blockIdx.x) + j * static_cast<int>(gridDim.x);
-  };
-  const auto first_of = [&](int j) {
-    return static_cast<std::int64_t>(work_of(j) / w.n_tiles) * kMergeTimes;
-  };
-  if (threadIdx.x == 0) {
-    for (int k = 0; k < 2; ++k) {
-      cuda::begin_barrier(&ring.full[k], 1);
-      cuda::begin_barrier(&ring.empty[k], kTileGroups);
-    }
-    cuda::barriers_begun();
-  }
-  __syncthreads();
-  if (warp == kAdders) {
+  const Ring ring(w, buffers, cuda::shared_address(memory), n_work);
+  ring.begin();
+  ring.copy(0, warp, lane);
 #pragma unroll 1
-    for (int j = 0; work_of(j) < n_work; ++j) {
-      const MergeTile tile = w.tiles[work_of(j) % w.n_tiles];
-      const int half = j % 2;
-      const bool wanted = first_of(j) < w.n_outputs + tile.extent;
-      if (j >= 2) cuda::await(&ring.empty[half], static_cast<unsigned>((j / 2 - 1) % 2));
-      if (lane == 0) {
-        ring.n_rows[half] = wanted ? tile.n_rows : 0;
-        cuda::arrive_and_expect(&ring.full[half],
-                                wanted ? static_cast<unsigned>(tile.n_bytes) : 0u);
-      }
-      if (wanted)
-        copy_tile(w, tile, first_of(j), cuda::shared_address(memory) + half * w.shared_bytes,
-                  ring.todo[half], cuda::shared_address(&ring.full[half]), lane);
-    }
-    return;
-  }
-#pragma unroll 1
-  for (int k = warp; work_of(k / kTileGroups) < n_work; k += kAdders) {
-    const int j = k / kTileGroups, half = j % 2, group = k % kTileGroups;
-    cuda::await(&ring.full[half], static_cast<unsigned>(j / 2 % 2));
-    const int n_rows = ring.n_rows[half];
-    if (group * kGroupRows < n_rows)
-      make_rows(w, ring.todo[half], n_rows, group,
-                cuda::shared_address(memory) + half * w.shared_bytes + 4 * lane, first_of(j), lane);
+  for (int j = 0; ring.has(j); ++j) {
+    // All have left the rows of work j - 1. The list of work j + 1 came with the rows of j - 1.
+    if (j > 0) __syncthreads();
+    ring.copy(j + 1, warp, lane);
     __syncwarp();
-    if (lane == 0) cuda::arrive(&ring.empty[half]);
+    ring.await(j);
+    const int n_rows = ring.n_rows(j);
+    if (warp * kGroupRows < n_rows)
+      make_rows(w, ring.todo(j), n_rows, warp, ring.rows(j) + 4 * lane, ring.first_of(j), lane);
   }
 #endif
 }
+static_assert(kRingThreads / 32 * kGroupRows >= kMergeRows);
 
 /// Bytes of a group, and 16-bit sums of them.
 struct GroupCodes {
