@@ -171,7 +171,8 @@ void add_map_options(CLI::App& sub, GridArguments& a) {
   sub.add_option("--implementation", o.implementation,
                  "auto, reference, cpu, cpu:avx512, ..., cuda")
       ->capture_default_str();
-  sub.add_option("--device", a.device, "cpu or cuda:N; auto is the CPU")->capture_default_str();
+  sub.add_option("--device", a.device, "cpu or cuda:N; auto: a device where CPUs take long")
+      ->capture_default_str();
   sub.add_option("--devices", o.devices,
                  "CUDA devices that channels, then tiles of the map are split over: 0,1")
       ->delimiter(',');

@@ -196,6 +196,48 @@ TEST(NamedScans, MappedSetsWithWeights) {
   EXPECT_NE(refusal(path, o).find("column:NAME"), std::string::npos);
 }
 
+// Files of more than a megabyte a channel are read in pieces by several threads: planes, spectra
+// and positions (some of them: read_scans() compares).
+TEST(NamedScans, PiecesThatThreadsReadLieWhereTheyBelong) {
+  constexpr std::size_t kSamples = 300'000;
+  const test::ScanFolder folder;
+  std::vector<double> lon(kSamples), lat(kSamples), first(kSamples), second(kSamples), spectra;
+  for (std::size_t k = 0; k < kSamples; ++k) {
+    lon[k] = 30 + 1e-5 * static_cast<double>(k);
+    lat[k] = 1e-5 * static_cast<double>(k);
+    first[k] = static_cast<double>(k);
+    second[k] = -first[k];
+    spectra.insert(spectra.end(), {first[k], second[k], 0.5});
+  }
+  const auto write = [&](const std::string& name, bool planes) {
+    Hdf5Writer file(folder.file(name));
+    file.group("coords");
+    file.put("coords/ra", lon, {kSamples});
+    file.put("coords/dec", lat, {kSamples});
+    if (planes) {
+      file.group("value");
+      file.put("value/flux_0", first, {kSamples}, H5T_IEEE_F32LE);
+      file.put("value/flux_1", second, {kSamples}, H5T_IEEE_F32LE);
+    } else {
+      file.put("spectra", spectra, {kSamples, 3}, H5T_IEEE_F32LE);
+    }
+    return folder.file(name);
+  };
+  for (const bool planes : {true, false}) {
+    SCOPED_TRACE(planes);
+    const auto r = read_scans(write(planes ? "planes.h5" : "spectra.h5", planes));
+    ASSERT_EQ(r.facts.n_samples, static_cast<std::int64_t>(kSamples));
+    std::size_t wrong = 0;
+    for (std::size_t k = 0; k < kSamples; ++k)
+      wrong += r.lon[k] != lon[k] || r.lat[k] != lat[k] ||
+                       r.at(0, static_cast<std::int64_t>(k)) != static_cast<float>(first[k]) ||
+                       r.at(1, static_cast<std::int64_t>(k)) != static_cast<float>(second[k])
+                   ? 1
+                   : 0;
+    EXPECT_EQ(wrong, 0U);
+  }
+}
+
 // A shape of 10^15 numbers that were never written asks for no memory.
 TEST(NamedScans, ShapesThatAreNotStoredAreRefused) {
   const test::ScanFolder folder;
