@@ -29,7 +29,9 @@ TEST(GridDevices, ListsThatCpusMakeAreNotPlannedForThem) {
 TEST(GridDevices, AreWorthTheirStartWhereCpusTakeLong) {
   EXPECT_FALSE(worth_a_device(10'000'000, 1));
   EXPECT_FALSE(worth_a_device(141'503'600, 2)) << "case A, 50 channels: 0.4 s";
-  EXPECT_TRUE(worth_a_device(10 * std::int64_t{141'503'600}, 2));
+  EXPECT_FALSE(worth_a_device(141'503'600, 16));
+  EXPECT_TRUE(worth_a_device(4 * std::int64_t{141'503'600}, 2));
+  EXPECT_TRUE(worth_a_device(4 * std::int64_t{141'503'600}, 16));
   EXPECT_TRUE(worth_a_device(std::int64_t{1} << 40, 256));
 }
 

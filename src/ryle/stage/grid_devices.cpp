@@ -48,9 +48,11 @@ void plan_grid_devices(const GridSetup& setup, const GridOptions& options, GridP
 }
 
 bool worth_a_device(std::int64_t n_values, int n_workers) {
-  // Case A on CPUs (docs/gridding.md); a device is there after up to 0.3 s.
-  constexpr double kValuesOfWorker_per_s = 1.5e8, kWorth_s = 1.5;
-  return static_cast<double>(n_values) > kWorth_s * kValuesOfWorker_per_s * n_workers;
+  // Case A from files to files (docs/gridding.md): more than a few workers wait for memory. A
+  // device is there after up to 0.3 s.
+  constexpr double kValuesOfWorker_per_s = 1.5e8, kMostValues_per_s = 4e8, kWorth_s = 1;
+  const double per_s = std::min(kValuesOfWorker_per_s * n_workers, kMostValues_per_s);
+  return static_cast<double>(n_values) > kWorth_s * per_s;
 }
 
 }  // namespace ryle::stage
