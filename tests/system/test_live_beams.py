@@ -15,7 +15,7 @@ def arguments(directory, *settings):
     values = [f"source.listen={endpoints(['udp'])}", "source.first_channel=480",
               f"source.n_channels={CHANNELS}", "source.n_chunks=64", "simulator.duration_s=1.0", "simulator.speed=1.0",
               "source.stall_budget_s=1.0", "source.close_after_ms=20000", "beams.scale_s=0.1", "beams.queue=200",
-              "output.pictures=false", *settings]
+              "output.pictures=false", "search.dm_max=0.0", *settings]
     return ["run", ROOT / "examples/best2.toml", "-o", directory, "--json", "-q", "--allow-small-rcvbuf",
             *[word for value in values for word in ("--set", value)]]
 
