@@ -242,13 +242,6 @@ void bench_channelize_cuda(const Options& options, const Emit& emit) {
     full.push_back({ci8, 64, k, 8, n_spectra, "cuda:fused", false, false});
     full.push_back({ci8, 64, k, 8, n_spectra, "cuda:fused", false, false, false});
   }
-  for (const std::int64_t k : {256, 512, 1024}) {
-    const std::int64_t n_spectra = 8'388'608 / k;
-    full.push_back({ci8, 64, k, 8, n_spectra, "cuda:fused_ring"});
-    full.push_back({ci8, 64, k, 8, n_spectra, "cuda:fused_ring", false, false});
-    full.push_back({ci8, 64, k, 8, n_spectra, "cuda:fused_ring", false, false, false});
-    full.push_back({ci8, 64, k, 8, n_spectra, "cuda:fused_ring", true, true, false});
-  }
   const std::vector<Case> quick = {{ci8, 8, 64, 8, 256}};
   const auto asked_for = [&](const Case& c) {
     return options.path == "all" || label(c).find(options.path) != std::string::npos;

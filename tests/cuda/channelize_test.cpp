@@ -517,29 +517,6 @@ TEST_F(CudaChannelize, FusedDelaysAndBands) {
   expect_rare_differences();
 }
 
-TEST_F(CudaChannelize, FusedRing) {
-  for (const std::int64_t k : {256, 512, 1024}) {
-    for (const std::int64_t taps : {4, 8}) {
-      for (const bool inverted : {false, true}) {
-        const auto output = inverted ? SampleFormat::ci4 : SampleFormat::ci8;
-        Case c{.what = "fused ring", .config = base(k, SampleFormat::ci8, output)};
-        c.config.n_taps = taps;
-        c.config.dither = taps == 8;
-        c.config.inverted_band = inverted;
-        c.gain = output == SampleFormat::ci4 ? 0.05f : 0.3f;
-        c.first_tick = 640'000;
-        c.first_spectrum = (c.first_tick + kMargin / 2) / k + 1;
-        c.n_spectra = 330;
-        check(c, "fused_ring");
-        c.delays = true;
-        c.interleaved = true;
-        check(c, "fused_ring");
-      }
-    }
-  }
-  expect_rare_differences();
-}
-
 TEST_F(CudaChannelize, FusedRoundingSaturationAndDither) {
   for (const auto rounding : {Rounding::nearest_even, Rounding::truncate}) {
     for (const bool dither : {false, true}) {

@@ -12,7 +12,6 @@
 #include "ryle/core/bits.hpp"
 #include "ryle/engine/channelize/channelizer.hpp"
 #include "ryle/engine/channelize/cuda_fused.cuh"
-#include "ryle/engine/channelize/cuda_fused_ring.cuh"
 #include "ryle/engine/channelize/problem.hpp"
 #include "ryle/math/fft.hpp"
 
@@ -39,28 +38,6 @@ Config base(std::int64_t n_channels, SampleFormat output) {
   c.seed = 77;
   return c;
 }
-
-/// The two forms of the kernel.
-struct Turns {
-  template <int K>
-  using Shape = detail::FusedShape<K>;
-  template <int K>
-  static constexpr unsigned kThreads = Shape<K>::kThreads;
-  template <int K, int kTaps, int kStride>
-  static void run(const detail::FusedArguments& a) {
-    detail::fused_channelize<K, kTaps, kStride>(a);
-  }
-};
-struct Ring {
-  template <int K>
-  using Shape = detail::RingShape<K>;
-  template <int K>
-  static constexpr unsigned kThreads = Shape<K>::kAllThreads;
-  template <int K, int kTaps, int kStride>
-  static void run(const detail::FusedArguments& a) {
-    detail::fused_channelize_ring<Shape<K>, kTaps, kStride>(a);
-  }
-};
 
 /// One gulp and what the reference makes of it.
 class Gulp {
@@ -106,10 +83,10 @@ class Gulp {
   }
 
   /// Runs the kernel on spectra [from, from + n) of the gulp, from a multiple of a block.
-  template <class Form, int K, int kTaps, int kStride>
+  template <int K, int kTaps, int kStride>
   void run_fused(std::uint64_t seed, std::int64_t from, std::int64_t n, std::vector<std::byte>& out,
                  std::vector<detail::CudaStatistics>& counted) {
-    using S = typename Form::template Shape<K>;
+    using S = detail::FusedShape<K>;
     const Config& config = case_.config;
     const detail::Problem problem = detail::make_problem(config);
     const std::vector<float> filter(problem.filter.begin(), problem.filter.end());
@@ -147,17 +124,16 @@ class Gulp {
     a.blocks_per_group = static_cast<int>(1 + seed % 3);
     const std::int64_t n_groups =
         (n_blocks(config.output, n) + a.blocks_per_group - 1) / a.blocks_per_group;
-    simt::launch({{static_cast<unsigned>(config.n_inputs * n_groups)},
-                  {Form::template kThreads<K>},
-                  S::kSharedBytes},
-                 seed, [&] { Form::template run<K, kTaps, kStride>(a); });
+    simt::launch(
+        {{static_cast<unsigned>(config.n_inputs * n_groups)}, {S::kThreads}, S::kSharedBytes}, seed,
+        [&] { detail::fused_channelize<K, kTaps, kStride>(a); });
   }
 
-  template <int K, int kTaps, int kStride, class Form = Turns>
+  template <int K, int kTaps, int kStride>
   void check(std::uint64_t seed) {
     std::vector<std::byte> out(bytes(), std::byte{0xCD});
     std::vector<detail::CudaStatistics> counted(wanted_statistics_.size());
-    run_fused<Form, K, kTaps, kStride>(seed, 0, case_.n_spectra, out, counted);
+    run_fused<K, kTaps, kStride>(seed, 0, case_.n_spectra, out, counted);
     const BlockView found = view(out);
     const BlockView wanted = view(wanted_);
     const std::int64_t all = found.n_blocks * spectra_per_block(found.format);
@@ -278,30 +254,14 @@ TEST(FusedKernel, ClippingRoundingAndFourBits) {
   }
 }
 
-TEST(FusedKernel, RingOfFilterAndTransformWarps) {
-  Case c{.config = base(1024, SampleFormat::ci8), .n_spectra = 70, .delays = true, .absent = true};
-  c.config.n_inputs = 1;
-  Gulp(c).check<1024, 4, 2, Ring>(1);
-  c.config.n_channels = 256;
-  c.config.n_inputs = 2;  // the second one's delay steps
-  c.n_spectra = 150;
-  c.config.inverted_band = true;
-  Gulp(c).check<256, 4, 2, Ring>(2);
-  c.config.n_channels = 512;
-  c.config.n_inputs = 1;
-  c.n_spectra = 70;
-  c.config.output = SampleFormat::ci4;
-  Gulp(c).check<512, 4, 2, Ring>(3);
-}
-
 TEST(FusedKernel, CuttingTheGulpGivesTheSameBits) {
   Case c{.config = base(128, SampleFormat::ci8), .n_spectra = 128, .delays = true};
   Gulp gulp(c);
   std::vector<std::byte> once(gulp.bytes()), cut(gulp.bytes());
   std::vector<detail::CudaStatistics> of_once(256), of_cut(256);
-  gulp.run_fused<Turns, 128, 4, 2>(3, 0, 128, once, of_once);
-  gulp.run_fused<Turns, 128, 4, 2>(4, 0, 64, cut, of_cut);
-  gulp.run_fused<Turns, 128, 4, 2>(4, 64, 64, cut, of_cut);
+  gulp.run_fused<128, 4, 2>(3, 0, 128, once, of_once);
+  gulp.run_fused<128, 4, 2>(4, 0, 64, cut, of_cut);
+  gulp.run_fused<128, 4, 2>(4, 64, 64, cut, of_cut);
   EXPECT_EQ(once, cut);
   for (std::size_t k = 0; k < of_once.size(); ++k)
     ASSERT_EQ(of_once[k].squares.integer, of_cut[k].squares.integer);

@@ -168,16 +168,12 @@ struct FusedReader {
     start = static_cast<const unsigned char*>(a.samples) + input * a.input_stride_bytes +
             sample * stride;
   }
-  /// Real part in the lowest byte, imaginary part above it.
-  __device__ __forceinline__ unsigned word(int offset) const {
+  __device__ __forceinline__ float2 at(int offset) const {
     const unsigned char* from =
         kStride > 0 ? start + offset * kStride : start + offset * stride_bytes;
-    return kStride == 0 && odd ? from[0] | unsigned{from[1]} << 8
-                               : *reinterpret_cast<const unsigned short*>(from);
-  }
-  __device__ __forceinline__ float2 at(int offset) const {
-    const unsigned both = word(offset);
-    return {fused_low_byte(both), fused_low_byte(both >> 8)};
+    const unsigned word = kStride == 0 && odd ? from[0] | unsigned{from[1]} << 8
+                                              : *reinterpret_cast<const unsigned short*>(from);
+    return {fused_low_byte(word), fused_low_byte(word >> 8)};
   }
 };
 

@@ -14,12 +14,11 @@ struct FusedPlan {
   int r1 = 0;
   int r2 = 0;
   int groups_per_sm = 0;  ///< thread blocks that a multiprocessor runs at a time
-  bool ring = false;      ///< the kernel of cuda_fused_ring.cuh
   bool applies() const { return r1 > 0; }
 };
 /// For 8-bit complex samples, critically sampled, 4 or 8 taps, 128, 256, 512 or 1,024 channels, ci8
 /// or ci4 out. Raises the shared-memory limit of the kernels it chooses, on the current device.
-FusedPlan plan_fused(const Problem& problem, int shared_limit_bytes, bool ring);
+FusedPlan plan_fused(const Problem& problem, int shared_limit_bytes);
 
 /// Chooses blocks_per_group.
 /// @pre a.blocks is 16-byte aligned in all strides

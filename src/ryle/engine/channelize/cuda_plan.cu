@@ -131,9 +131,7 @@ class CudaChannelizer final : public Channelizer {
   CudaChannelizer(Queue& queue, const Config& config)
       : problem_(make_problem(config)), device_(cuda::device_of(queue)), host_queue_(Queue::cpu()) {
     const cuda::DeviceScope scope(device_);
-    if (config.implementation != "cuda:shared")
-      fused_ =
-          plan_fused(problem_, shared_limit_bytes(), config.implementation == "cuda:fused_ring");
+    if (config.implementation != "cuda:shared") fused_ = plan_fused(problem_, shared_limit_bytes());
     if (config.implementation == "cuda:fused" && !fused_.applies()) refuse_fused();
     RYLE_CUDA(cudaDeviceGetAttribute(&n_sm_, cudaDevAttrMultiProcessorCount, device_));
     const std::int64_t inputs = config.n_inputs;
@@ -202,8 +200,7 @@ class CudaChannelizer final : public Channelizer {
     gains_changed_ = true;
   }
   std::string_view implementation() const override {
-    if (!fused_.applies()) return "channelize/cuda/shared";
-    return fused_.ring ? "channelize/cuda/fused_ring" : "channelize/cuda/fused";
+    return fused_.applies() ? "channelize/cuda/fused" : "channelize/cuda/shared";
   }
   const Config& config() const override { return problem_.config; }
   std::span<const double> filter() const override { return problem_.filter; }
@@ -460,8 +457,7 @@ std::vector<std::string> cuda_implementations() {
 
 std::unique_ptr<Channelizer> make_cuda_channelizer(Queue& queue, const Config& config) {
   const std::string& wanted = config.implementation;
-  if (wanted == "auto" || wanted == "cuda" || wanted == "cuda:shared" || wanted == "cuda:fused" ||
-      wanted == "cuda:fused_ring") {
+  if (wanted == "auto" || wanted == "cuda" || wanted == "cuda:shared" || wanted == "cuda:fused") {
     return std::make_unique<CudaChannelizer>(queue, config);
   }
   throw UnsupportedError("channelize: implementation \"" + wanted +
