@@ -39,6 +39,12 @@ class CudaSearch : public ryle::test::CudaTest {
     return c;
   }
 
+  static constexpr const char* kRing = "fdmt:cuda:ring";
+  bool trees_equal(const Case& c) {
+    const auto expected = run_reference(c, "fdmt:reference");
+    return run_cuda(c, "fdmt") == expected && run_cuda(c, kRing) == expected;
+  }
+
   /// Sums as they lie in memory, prefilled; 5 values behind each row must stay.
   std::vector<std::byte> run_cuda(const Case& c, const std::string& name) {
     DedisperseConfig config = c.config;
@@ -166,7 +172,7 @@ TEST_F(CudaSearch, SmallTreesEqualTheDefinition) {
     const auto config =
         plan_of(test::best2_band(n_channels), steps(30, 0.05 * 1024 / n_channels), 63, n_outputs);
     const Case c = make_case(config, n_outputs, static_cast<std::uint64_t>(n_channels));
-    EXPECT_EQ(run_cuda(c, "fdmt") == run_reference(c, "fdmt:reference"), true) << n_channels;
+    EXPECT_EQ(trees_equal(c), true) << n_channels;
   }
 }
 
@@ -178,7 +184,7 @@ TEST_F(CudaSearch, RandomTreesEqualTheDefinition) {
     if (sum_format(config.n_channels, config.max_code) == SumFormat::u32) continue;
     for (const bool aligned : {false, true}) {
       const Case c = make_case(config, n_outputs, k, aligned);
-      EXPECT_EQ(run_cuda(c, "fdmt") == run_reference(c, "fdmt:reference"), true)
+      EXPECT_EQ(trees_equal(c), true)
           << config.n_channels << " channels " << config.n_trials << " trials " << n_outputs
           << " outputs, codes to " << config.max_code << ", case " << k
           << (aligned ? ", aligned" : "");
@@ -195,8 +201,7 @@ TEST_F(CudaSearch, TreesOfTheLargestCodes) {
       Case c = make_case(config, n_outputs, static_cast<std::uint64_t>(max_code), true);
       for (std::size_t k = 0; k < c.codes.size(); ++k)
         c.codes[k] = static_cast<std::uint8_t>(combine(5, k) % 8 == 0 ? 0 : max_code);
-      EXPECT_EQ(run_cuda(c, "fdmt") == run_reference(c, "fdmt:reference"), true)
-          << "codes to " << max_code << ", " << n_outputs << " outputs";
+      EXPECT_EQ(trees_equal(c), true) << "codes to " << max_code << ", " << n_outputs << " outputs";
     }
   }
 }
@@ -207,7 +212,7 @@ TEST_F(CudaSearch, LongTreesEqualTheDefinition) {
     auto dms = steps(static_cast<std::int64_t>(87 / step), step);
     if (dms.size() > 1000) dms.erase(dms.begin() + 200, dms.end() - 300);
     const Case c = make_case(plan_of(test::best2_band(), dms, 63, 90), 90, 11);
-    EXPECT_EQ(run_cuda(c, "fdmt") == run_reference(c, "fdmt:reference"), true) << step;
+    EXPECT_EQ(trees_equal(c), true) << step;
   }
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Host side of the tree on the device: which rows every node needs, tiles of them, memory.
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 
 #include "ryle/device/cuda/runtime.hpp"
+#include "ryle/device/cuda/warpgroup_support.hpp"
 #include "ryle/engine/search/cuda.hpp"
 #include "ryle/engine/search/cuda_fdmt.cuh"
 #include "ryle/engine/search/device_memory.hpp"
@@ -262,6 +262,7 @@ class CudaTree final : public Dedisperser {
   CudaTree(Queue& queue, const DedisperseConfig& config)
       : device_(cuda::device_of(queue)),
         quads_(config.max_code * 4 <= 255),
+        ring_(config.implementation == "fdmt:cuda:ring"),
         n_channels_(config.n_channels),
         max_outputs_(config.max_outputs),
         max_delay_(*std::max_element(config.delays.begin(), config.delays.end())) {
@@ -274,7 +275,7 @@ class CudaTree final : public Dedisperser {
           " need sums of 32 bits; codes to " + std::to_string(65535 / config.n_channels) +
           " would fit 16, and \"cuda\" sums any");
     allow_merge_memory();
-    if (std::getenv("RYLE_TREE_RING") != nullptr) {
+    if (ring_ && cuda::has_warpgroup_products(device_)) {
       RYLE_CUDA(cudaDeviceGetAttribute(&n_ring_blocks_, cudaDevAttrMultiProcessorCount, device_));
       most_ring_bytes_ = most_ring_bytes();
     }
@@ -338,7 +339,9 @@ class CudaTree final : public Dedisperser {
     }
   }
   std::int64_t max_delay() const override { return max_delay_; }
-  std::string_view implementation() const override { return "search/fdmt/cuda"; }
+  std::string_view implementation() const override {
+    return ring_ ? "search/fdmt/cuda/ring" : "search/fdmt/cuda";
+  }
 
  private:
   struct Level {
@@ -354,7 +357,7 @@ class CudaTree final : public Dedisperser {
   };
 
   int device_;
-  bool quads_;
+  bool quads_, ring_;
   int n_ring_blocks_ = 0, most_ring_bytes_ = 0;
   std::int64_t n_channels_, max_outputs_, max_delay_;
   std::int64_t n_rows_before_ = 0;
