@@ -90,11 +90,6 @@ GridMemory memory_of(const GridSetup& setup, int n_workers, bool exact, std::int
     m.values = (setup.input->has_flags() ? 5 : 4) * (block + some);
   }
   m.sums = mean ? 8 * n_cells : 12 * n_cells;
-  // Of devices, sums of some channels become maps while the next are gridded.
-  if (mean && name.starts_with("cuda") && n_jobs > 1) {
-    m.sums += 8 * n_cells;
-    m.moments += 33 * n_cells;
-  }
   m.exact = exact ? GridSums::bytes_per_value() * n_cells : 0;
   m.own = 32 * n_cells + (exact ? GridSums::bytes_per_own(lobes) * n_cells : 0);
   if (!mean) m.own = 0;

@@ -57,9 +57,7 @@ void check_grid_options(const GridOptions& o) {
 class GridRun {
  public:
   explicit GridRun(const GridOptions& options)
-      : options_(options),
-        queue_(Queue::cpu(options.n_workers)),
-        planes_queue_(Queue::cpu(options.n_workers)) {
+      : options_(options), queue_(Queue::cpu(options.n_workers)) {
     if (options_.implementation.starts_with("cuda")) start_device();
   }
 
@@ -414,25 +412,9 @@ class GridRun {
       sums_.store(queue_, gridder_->sums());
       if (response_) seen_.store(queue_, response_->sums());
     }
-    const std::int64_t n = parts_[p].last - parts_[p].first;
-    if (makes_planes_beside()) return make_planes_beside(n);
     append_planes(queue_, gridder_->sums(), response_ ? &response_->sums() : nullptr,
-                  options_.finish, setup_.notes.map.area_factor, n, *products_);
-  }
-
-  // While a device grids the next channels, cores make the maps of those before.
-  bool makes_planes_beside() const {
-    return setup_.config.implementation.starts_with("cuda") && !exact_ && !response_ &&
-           parts_.size() > 1;
-  }
-  void make_planes_beside(std::int64_t n) {
-    if (planes_.valid()) planes_.get();
-    auto sums = std::make_shared<grid::Sums>(std::move(gridder_->sums()));
-    gridder_->sums() = grid::Sums(sums->n_cells(), sums->n_channels());
-    planes_ = std::async(std::launch::async, [this, sums, n] {
-      append_planes(planes_queue_, *sums, nullptr, options_.finish, setup_.notes.map.area_factor, n,
-                    *products_);
-    });
+                  options_.finish, setup_.notes.map.area_factor, parts_[p].last - parts_[p].first,
+                  *products_);
   }
 
   void note_positions(const GridTally& tally) {
@@ -459,7 +441,6 @@ class GridRun {
   }
 
   void finish() {
-    if (planes_.valid()) planes_.get();
     if (products_) {
       if (options_.on_progress) options_.on_progress({"write", 1, 0, 0});
       products_->finish(grid_history(summary_, options_.files), summary_);
@@ -473,7 +454,7 @@ class GridRun {
   }
 
   const GridOptions& options_;
-  Queue queue_, planes_queue_;
+  Queue queue_;
   std::future<void> device_started_;
   GridSummary summary_;
   GridSetup setup_;
@@ -491,7 +472,6 @@ class GridRun {
   std::unique_ptr<GridProducts> products_;
   std::unique_ptr<GridReader> reader_;
   std::chrono::steady_clock::time_point started_;
-  std::future<void> planes_;  ///< of channels before; last, so that nothing it uses goes first
 };
 
 }  // namespace
