@@ -39,10 +39,10 @@ class CudaSearch : public ryle::test::CudaTest {
     return c;
   }
 
-  static constexpr const char* kRing = "fdmt:cuda:ring";
+  static constexpr const char* kTiles = "fdmt:cuda:tiles";
   bool trees_equal(const Case& c) {
     const auto expected = run_reference(c, "fdmt:reference");
-    return run_cuda(c, "fdmt") == expected && run_cuda(c, kRing) == expected;
+    return run_cuda(c, "fdmt") == expected && run_cuda(c, kTiles) == expected;
   }
 
   /// Sums as they lie in memory, prefilled; 5 values behind each row must stay.

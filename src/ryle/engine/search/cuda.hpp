@@ -13,8 +13,8 @@ namespace ryle::search {
 /// Codes and sums in device memory. Names: "cuda" (best exact one), "cuda:shared" (sums of 4
 /// channels shared between trials), "cuda:direct" (one addition per channel, any plan), "fdmt" or
 /// "fdmt:cuda" (the tree, the integers of "fdmt:reference"; sums of 16 bits only),
-/// "fdmt:cuda:ring" (the same with rows of the next tile on their way, on sm_90a), "subband" or
-/// "subband:cuda".
+/// "fdmt:cuda:tiles" (the same without copying ahead, as on devices that are not sm_90a), "subband"
+/// or "subband:cuda".
 /// @pre queue.back_end() == BackEnd::cuda and config was validated; throws UnsupportedError for an
 /// unknown name.
 std::unique_ptr<Dedisperser> make_cuda_dedisperser(Queue& queue, const DedisperseConfig& config);

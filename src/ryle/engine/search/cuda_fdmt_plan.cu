@@ -262,7 +262,7 @@ class CudaTree final : public Dedisperser {
   CudaTree(Queue& queue, const DedisperseConfig& config)
       : device_(cuda::device_of(queue)),
         quads_(config.max_code * 4 <= 255),
-        ring_(config.implementation == "fdmt:cuda:ring"),
+        tiles_(config.implementation == "fdmt:cuda:tiles"),
         n_channels_(config.n_channels),
         max_outputs_(config.max_outputs),
         max_delay_(*std::max_element(config.delays.begin(), config.delays.end())) {
@@ -275,7 +275,7 @@ class CudaTree final : public Dedisperser {
           " need sums of 32 bits; codes to " + std::to_string(65535 / config.n_channels) +
           " would fit 16, and \"cuda\" sums any");
     allow_merge_memory();
-    if (ring_ && cuda::has_warpgroup_products(device_)) {
+    if (!tiles_ && cuda::has_warpgroup_products(device_)) {
       RYLE_CUDA(cudaDeviceGetAttribute(&n_ring_blocks_, cudaDevAttrMultiProcessorCount, device_));
       most_ring_bytes_ = most_ring_bytes();
     }
@@ -340,7 +340,7 @@ class CudaTree final : public Dedisperser {
   }
   std::int64_t max_delay() const override { return max_delay_; }
   std::string_view implementation() const override {
-    return ring_ ? "search/fdmt/cuda/ring" : "search/fdmt/cuda";
+    return tiles_ ? "search/fdmt/cuda/tiles" : "search/fdmt/cuda";
   }
 
  private:
@@ -357,7 +357,7 @@ class CudaTree final : public Dedisperser {
   };
 
   int device_;
-  bool quads_, ring_;
+  bool quads_, tiles_;
   int n_ring_blocks_ = 0, most_ring_bytes_ = 0;
   std::int64_t n_channels_, max_outputs_, max_delay_;
   std::int64_t n_rows_before_ = 0;
