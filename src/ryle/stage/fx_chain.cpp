@@ -97,9 +97,14 @@ struct FxChain::Part {
     const OnDevice scope(queue);
     channelize::Config f = s.channelize;
     if (streams) {
+      auto ring_queues = s.ring_queues;
+      if (!ring_queues)
+        ring_queues = [](const Queue& work, int n) {
+          return make_ring_queues(work, n, kPieceBytes);
+        };
       samples = std::make_unique<DeviceSamples>(
           queue, DeviceSamples::Setup{f.layout, f.n_inputs, kSlots, streamed_ticks(s),
-                                      history_ticks(s), s.always_streamed, s.ring_queues});
+                                      history_ticks(s), s.always_streamed, ring_queues});
       f.layout = samples->layout();
     }
     channelizer = channelize::make_channelizer(queue, f);
@@ -123,6 +128,9 @@ struct FxChain::Part {
     return share;
   }
 
+  // Small tables of the engines would wait for a copy of a whole feed: measured with 512 inputs,
+  // statistics and feeds of 64 MiB on an H200, 45 GB/s instead of 36.
+  static constexpr std::int64_t kPieceBytes = 8 << 20;
   static constexpr int kSlots = 4;  // one more than there are chunks in host memory
   Queue queue;
   std::int64_t first_channel;
