@@ -4,12 +4,8 @@
 // turns, 128 spectra each, from a ring of their own in shared memory that the copy engine fills
 // ahead. What a block reads and writes at a time so lies together: few rows of memory are open, and
 // lines of the output are full before they leave the cache.
-#include <cuda.h>
-
 #include <algorithm>
-#include <string>
 
-#include "ryle/core/error.hpp"
 #include "ryle/device/cuda/warpgroup.cuh"
 #include "ryle/engine/beamform/cuda_few.cuh"
 
@@ -20,8 +16,6 @@ constexpr int kStreamWarps = 12;  // of a multiprocessor: 168 registers
 constexpr int kRunGroups = 2;     // a run: 128 spectra of 32 antennas, 16 rows of 256 bytes
 constexpr int kRunRowBytes = 256;
 constexpr int kRunBytes = 16 * kRunRowBytes;
-constexpr int kLineBytes = 128, kRunLines = kRunBytes / kLineBytes;
-constexpr int kSwizzleBytes = 1024;  // stages begin at multiples
 constexpr int kMostStages = 8;
 constexpr int kStreamShared = 226 << 10;  // of a block, what is static aside
 
@@ -34,16 +28,17 @@ __device__ inline int offset_in_run(const Spectra4&, int half, int lane) {
 }
 __device__ inline int piece_stride(const Pairs4&) { return 4 * kRunRowBytes; }
 __device__ inline int piece_stride(const Spectra4&) { return 32; }
-/// Where the copy engine puts what lies there: pieces of 16 bytes of every line of 128 bytes change
-/// places by the line's number, so that the rows of a run, 256 bytes apart, meet no bank twice.
-__device__ inline int swizzled(int offset) { return offset ^ (offset >> 3 & 0x70); }
 
 /// The same where half h of a run is every other pair of pieces of 8 spectra: column n of the
 /// products holds piece p = 4 (n / 2) + 2 h + n % 2, so that the pieces 4 q .. 4 q + 3 end in one
 /// lane and the powers of a run in whole sectors of memory.
 __device__ inline int piece_in_run(int half, int lane) {
   const int n = lane >> 2;
+#if RYLE_MUTANT == 1571
+  return 8 * half + n;
+#else
   return 4 * (n >> 1) + 2 * half + (n & 1);
+#endif
 }
 __device__ inline int turned_offset_in_run(const Pairs4&, int half, int lane) {
   return (lane & 3) * kRunRowBytes + piece_in_run(half, lane) * 16;
@@ -210,13 +205,11 @@ struct RunRing {
     }
     __syncwarp();
   }
-  /// One lane. Run `run` of a channel: 32 lines of a tensor [channel][line][128].
-  __device__ void fetch(const void* map, int run, int channel) {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  /// One lane.
+  __device__ void fetch(const std::uint8_t* from) {
     const unsigned barrier = barriers + 8 * fetch_stage;
     cuda::arrive_and_expect(barrier, kRunBytes);
-    cuda::copy_box(memory + fetch_stage * kRunBytes, map, 0, run * kRunLines, channel, 0, barrier);
-#endif
+    cuda::copy_bulk(memory + fetch_stage * kRunBytes, from, kRunBytes, barrier);
     fetch_stage = fetch_stage + 1 == stages ? 0 : fetch_stage + 1;
   }
   /// Where the next run lies, when it is there.
@@ -249,10 +242,9 @@ __device__ inline void read_piece(uint2& v, unsigned address) {
 
 template <class Loader, class Output, int kRows, bool kPlain>
 __global__ void __launch_bounds__(32 * kStreamWarps, 1)
-    few_stream(const __grid_constant__ CUtensorMap map, const __grid_constant__ FusedArgs a,
-               int per_channel, int stages) {
+    few_stream(const __grid_constant__ FusedArgs a, int per_channel, int stages) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  extern __shared__ __align__(1024) uint4 unaligned_shared[];
+  extern __shared__ __align__(128) uint4 shared[];
   __shared__ std::uint64_t barriers[kStreamWarps][kMostStages];
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   const int n_warps = static_cast<int>(blockDim.x >> 5);
@@ -265,18 +257,20 @@ __global__ void __launch_bounds__(32 * kStreamWarps, 1)
   now.run = static_cast<int>(begin - std::int64_t{now.local} * per_channel);
   now.advance(warp, per_channel);
 
-  std::byte* shared = reinterpret_cast<std::byte*>(unaligned_shared);
-  shared += -cuda::shared_address(shared) & (kSwizzleBytes - 1);
-  std::byte* staging = shared + n_warps * stages * kRunBytes + warp * Output::kStagingBytes;
+  std::byte* staging = reinterpret_cast<std::byte*>(shared) + n_warps * stages * kRunBytes +
+                       warp * Output::kStagingBytes;
   RunRing ring(cuda::shared_address(shared) + warp * stages * kRunBytes,
                cuda::shared_address(barriers[warp]), stages, lane);
+  const std::uint8_t* samples = a.samples + a.first_channel * a.channel_stride_bytes +
+                                std::int64_t{a.first_group} / kRunGroups * kRunBytes;
   Turn ahead = now;
   int to_fetch = left;
   const auto fetch = [&] {
     if (to_fetch == 0) return;
     --to_fetch;
     if (lane == 0)
-      ring.fetch(&map, a.first_group / kRunGroups + ahead.run, a.first_channel + ahead.local);
+      ring.fetch(samples + ahead.local * a.channel_stride_bytes +
+                 std::int64_t{ahead.run} * kRunBytes);
     ahead.advance(n_warps, per_channel);
   };
   for (int s = 0; s < stages; ++s) fetch();
@@ -293,12 +287,11 @@ __global__ void __launch_bounds__(32 * kStreamWarps, 1)
       const unsigned place = ring.arrived();
       constexpr bool kWholeRuns = RunOf<Output>::kExists;
       const auto half_of = [&](Loader& pieces, int half) {
-        const int at = kWholeRuns ? turned_offset_in_run(pieces, half, lane)
-                                  : offset_in_run(pieces, half, lane);
+        const unsigned at = place + (kWholeRuns ? turned_offset_in_run(pieces, half, lane)
+                                                : offset_in_run(pieces, half, lane));
         const int stride = piece_stride(pieces);
 #pragma unroll
-        for (int k = 0; k < Loader::kPieces; ++k)
-          read_piece(pieces.raw[k], place + swizzled(at + k * stride));
+        for (int k = 0; k < Loader::kPieces; ++k) read_piece(pieces.raw[k], at + k * stride);
         if (half != kRunGroups - 1) return;
         ring.release();
         fetch();
@@ -333,47 +326,13 @@ __global__ void __launch_bounds__(32 * kStreamWarps, 1)
 #endif
 }
 
-/// Samples of all channels as lines of a tensor [channel][line][128].
-CUtensorMap lines_of(const FusedArgs& a) {
-  static const auto encode = [] {
-    void* function = nullptr;
-    cudaDriverEntryPointQueryResult found{};
-#if CUDART_VERSION >= 12050
-    RYLE_CUDA(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000,
-                                               cudaEnableDefault, &found));
-#else
-    RYLE_CUDA(
-        cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &function, cudaEnableDefault, &found));
-#endif
-    if (found != cudaDriverEntryPointSuccess)
-      throw DeviceError("the driver has no cuTensorMapEncodeTiled; use cuda:sm80_s8_direct");
-    return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
-  }();
-  const auto runs = static_cast<cuuint64_t>((a.first_group + a.n_groups) / kRunGroups);
-  const auto channels = static_cast<cuuint64_t>(a.first_channel + a.launch_channels);
-  const cuuint64_t extents[] = {kLineBytes, runs * kRunLines, channels, 1};
-  const auto stride = std::max(static_cast<cuuint64_t>(a.channel_stride_bytes), runs * kRunBytes);
-  const cuuint64_t strides[] = {kLineBytes, stride, stride * channels};
-  const cuuint32_t box[] = {kLineBytes, kRunLines, 1, 1};
-  const cuuint32_t every[] = {1, 1, 1, 1};
-  CUtensorMap map;
-  const CUresult status =
-      encode(&map, CU_TENSOR_MAP_DATA_TYPE_UINT8, 4, const_cast<std::uint8_t*>(a.samples), extents,
-             strides, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  if (status != CUDA_SUCCESS)
-    throw DeviceError("cuda:sm90_s8_few: no tensor map for channels " + std::to_string(stride) +
-                      " bytes apart (CUresult " + std::to_string(static_cast<int>(status)) + ")");
-  return map;
-}
-
 template <class Loader>
 void choose_stream(const FusedArgs& a, cudaStream_t stream) {
   for_few(a, [&]<class Output, int kRows, bool kPlain>() {
     auto* kernel = few_stream<Loader, Output, kRows, kPlain>;
     const int warps = std::clamp(a.stream_warps, 1, kStreamWarps);
     const auto bytes_of = [&](int stages) {
-      return kSwizzleBytes + warps * (Output::kStagingBytes + stages * kRunBytes);
+      return warps * (Output::kStagingBytes + stages * kRunBytes);
     };
     int stages = std::clamp(a.stages, 2, kMostStages);
     while (stages > 2 && bytes_of(stages) > kStreamShared) --stages;
@@ -383,8 +342,7 @@ void choose_stream(const FusedArgs& a, cudaStream_t stream) {
     RYLE_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
     RYLE_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     kernel<<<static_cast<unsigned>(multiprocessors), static_cast<unsigned>(32 * warps),
-             static_cast<std::size_t>(bytes), stream>>>(lines_of(a), a, a.n_groups / kRunGroups,
-                                                        stages);
+             static_cast<std::size_t>(bytes), stream>>>(a, a.n_groups / kRunGroups, stages);
     RYLE_CUDA_LAUNCHED("beamform few beams, streamed");
   });
 }

@@ -32,7 +32,8 @@ inline constexpr CudaTuningRow kCudaTuning[] = {
     {CudaTuningKernel::tiled, INT64_MAX, 0, {8, 64}},
     {CudaTuningKernel::tiled, INT64_MAX, 16, {6, 64}},
     {CudaTuningKernel::wgmma, INT64_MAX, 0, {16, 32}},  // 4, 8 or 16 slabs
-    {CudaTuningKernel::wgmma, INT64_MAX, 2, {16, 8}},
+    {CudaTuningKernel::wgmma, INT64_MAX, 2, {8, 16, 12, 2, true}},
+    {CudaTuningKernel::wgmma, INT64_MAX, 4, {16, 16, 12, 2, true}},
     {CudaTuningKernel::wgmma, INT64_MAX, 16, {16, 32}},
     {CudaTuningKernel::few, INT64_MAX, 0, {}},
     {CudaTuningKernel::few, INT64_MAX, 16, {}},

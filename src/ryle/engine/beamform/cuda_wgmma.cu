@@ -368,7 +368,11 @@ __device__ void consume_halves(const FusedArgs& a, const Memory& m, int beam_blo
       await(full + stage * 8, place / kRing & 1);
       const auto half = [&]<int H>() {
         int re[4][4], im[4][4];
+#if RYLE_MUTANT == 1572
+        multiply_half(re, im, w, chunk);
+#else
         multiply_half(re, im, w, chunk + H * kHalfBytes);
+#endif
         wait_products<0>();
         settle_half(re);
         settle_half(im);
