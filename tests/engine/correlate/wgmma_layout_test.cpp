@@ -207,7 +207,7 @@ TEST(WgmmaLayout, TilesAndTuningOfAnySize) {
     EXPECT_EQ(last.tile.row, l.tile_rows - 1);
     EXPECT_EQ(last.tile.column, l.tile_rows - 1);
     const CudaTuning t = cuda_tuning(90, n);
-    EXPECT_GE(t.slots, 6);  // 96 KiB on their way
+    EXPECT_GE(t.slots, 5);  // 80 KiB on their way
     EXPECT_LE(t.slots, kMostSlots);
   }
   // 227 KiB of shared memory hold the most slots, sums of 8 warps on their way out, a swizzle's

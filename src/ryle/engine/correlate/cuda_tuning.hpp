@@ -34,13 +34,15 @@ struct CudaTuningRow {
 
 inline constexpr CudaTuningRow kCudaTuning[] = {
     // memory binds: nothing is gained by cutting
+    {90, 64, {5, 1024, false, false, true, 1, false, 128}},
     {90, 128, {8, 1024, false, false, false, 1, false, 128}},
     {90, 256, {12, 16, false, false, true, 1, true, 128}},
-    {90, INT64_MAX, {8, 1024}},
-    {90, 64, {5, 1024, false, false, true}, true},
-    {90, 128, {5, 1024}, true},
-    {90, 512, {12, 1024, true, false, true}, true},
-    {90, INT64_MAX, {6, 1024, false, false, true, 4}, true},
+    {90, INT64_MAX, {8, 1024, false, false, false, 1, false, 128}},
+    {90, 64, {5, 1024, false, false, true, 1, false, 128}, true},
+    {90, 128, {8, 1024, false, false, false, 1, false, 128}, true},
+    {90, 256, {5, 1024, false, false, true, 1, false, 128}, true},
+    {90, 512, {12, 1024, true, false, true, 1, false, 128}, true},
+    {90, INT64_MAX, {6, 1024, false, false, false, 1, false, 128}, true},
 };
 
 constexpr CudaTuning cuda_tuning(int compute_capability, std::int64_t n_inputs,
