@@ -20,11 +20,12 @@ struct StreamOptions {
 /// Samples in page-locked memory through F and X to sums in page-locked memory, on the CUDA device:
 /// 128, 512 and 1,024 inputs of ci8, 256 channels, by FxStream; 128 and 512 by FxChain, as `ryle
 /// run` has them, from page-locked and from pageable memory, fed 64 and 256 MiB at a time; seconds
-/// of MWA-32T, each chunk another array's. The rate is that of samples in; its ceiling the rate of the same memory copied alone, in the same run.
-/// Verified: the sums are those of the same chunks one after the other, nothing beside anything,
-/// and those of a short stream are the reference's (of chosen inputs; FxChain: the CPU's) but for
-/// codes that rounding may put one apart. Emits nothing without a device. options.quick: small
-/// cases; on the CPU if there is no device and it is asked for by name.
+/// of MWA-32T, each chunk another array's. The rate is that of samples in; its ceiling the rate of
+/// the same memory copied alone, in the same run. Verified: the sums are those of the same chunks
+/// one after the other, nothing beside anything, and those of a short stream are the reference's
+/// (of chosen inputs; FxChain: the CPU's) but for codes that rounding may put one apart. Emits
+/// nothing without a device. options.quick: small cases; on the CPU if there is no device and it is
+/// asked for by name.
 void bench_stream(const Options& options, const Emit& emit, const StreamOptions& stream = {});
 
 }  // namespace ryle::bench

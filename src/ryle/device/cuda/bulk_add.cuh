@@ -2,8 +2,8 @@
 #pragma once
 #include <cuda_runtime_api.h>
 
-/// Hopper's bulk additions from shared to global memory (sm_90a); what they take is shown to them as
-/// to products (kernel.cuh).
+/// Hopper's bulk additions from shared to global memory (sm_90a); what they take is shown to them
+/// as to products (kernel.cuh).
 namespace ryle::cuda {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
