@@ -6,6 +6,7 @@
 // lines of the output are full before they leave the cache.
 #include <algorithm>
 
+#include "ryle/device/cuda/kernel.cuh"
 #include "ryle/device/cuda/warpgroup.cuh"
 #include "ryle/engine/beamform/cuda_few.cuh"
 
@@ -217,8 +218,11 @@ struct RunRing {
     cuda::await(barriers + 8 * read_stage, parity);
     return memory + read_stage * kRunBytes;
   }
-  /// All lanes have read the run.
+  /// All lanes have read the run: the next copy into its place is not to overtake a load.
   __device__ void release() {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    cuda::show_to_products();
+#endif
     __syncwarp();
     if (++read_stage == stages) {
       read_stage = 0;

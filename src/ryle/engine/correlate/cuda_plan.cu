@@ -383,11 +383,7 @@ std::unique_ptr<Correlator> make_cuda_correlator(Queue& queue, const Config& con
   std::string names = "cuda";
   for (const Kernel kernel : kKernels) {
     if (!takes(kernel, config.format) || !runs_on(kernel, device)) continue;
-    // Tiles below the diagonal differed from launch to launch at 256 to 1,024 inputs of 4,096
-    // spectra (found by a hash of all sums, not by samples of them): by name only until that is
-    // mended.
-    const bool doubtful = kernel == Kernel::wgmma_s4 && config.n_inputs > wgmma::kTile;
-    if ((any && !doubtful) || wanted == "cuda:" + name_of(kernel))
+    if (any || wanted == "cuda:" + name_of(kernel))
       return std::make_unique<CudaCorrelator>(queue, config, kernel);
     names += ", cuda:" + name_of(kernel);
   }

@@ -244,12 +244,14 @@ __device__ inline void multiply_piece(typename Numbers::Sums& sums, Ring& ring, 
       }
     }
     Numbers::template load_rows<kPart>(odd, sums, rows, warpgroup, warp, lane, 1);
-    if constexpr (kPart == Part::across) {  // all rows are in registers
+    Numbers::template multiply_step<kPart>(sums, odd, columns, warpgroup, 1);
+    cuda::wait_products<1>();
+    if constexpr (kPart == Part::across) {
+      // Not before the products have taken them: an arrival does not wait for loads on their way,
+      // which a copy into the slot would overtake.
       __syncwarp();
       if (lane == 0) ring.release(rows_empty);
     }
-    Numbers::template multiply_step<kPart>(sums, odd, columns, warpgroup, 1);
-    cuda::wait_products<1>();
   }
   cuda::wait_products<0>();
   if (lane == 0) ring.release(before);

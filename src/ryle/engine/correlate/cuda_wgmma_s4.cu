@@ -192,13 +192,13 @@ __device__ inline void multiply_nibbles(ByteSums& sums, Ring& ring, Stages& stag
     multiply_bytes<kPart>(sums, even, columns + kSlotBytes, warpgroup, 0);
     cuda::wait_products<1>();
     load_nibbles<kPart>(odd, sums, rows, warpgroup, warp, lane, 3);
+    multiply_bytes<kPart>(sums, odd, columns + kSlotBytes, warpgroup, 1);
+    cuda::wait_products<1>();
     __syncwarp();
-    if (lane == 0) {
+    if (lane == 0) {  // not before the products have taken the rows, see multiply_piece()
       cuda::arrive(rows_empty);
       if constexpr (kPart == Part::across) cuda::arrive(columns_empty);
     }
-    multiply_bytes<kPart>(sums, odd, columns + kSlotBytes, warpgroup, 1);
-    cuda::wait_products<1>();
   }
   cuda::wait_products<0>();
   if (lane == 0) cuda::arrive(before);
