@@ -52,6 +52,7 @@ class CudaSearch : public ryle::test::CudaTest {
     const auto engine = make_dedisperser(queue(), config);
     EXPECT_EQ(engine->implementation(), name == "cuda:direct"    ? "search/cuda/direct"
                                         : name == "fdmt"         ? "search/fdmt/cuda"
+                                        : name == kTiles         ? "search/fdmt/cuda/tiles"
                                         : name == "subband:cuda" ? "search/subband/cuda"
                                                                  : "search/cuda/shared");
     std::vector<std::byte> bytes(c.codes.size() + static_cast<std::size_t>(c.offset));

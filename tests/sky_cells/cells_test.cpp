@@ -204,6 +204,18 @@ TEST_F(SkyCellsTest, MapsSayWhereTheyAre) {
   }
 }
 
+// cfitsio sums a header as it stands: of any length, with the end where it will be.
+TEST_F(SkyCellsTest, ChecksumsHoldForHeadersOfAnyLength) {
+  const auto cells = map_cells(MapProjection::make(some_map(SkyFrame::icrs, "SIN")));
+  for (int n = 0; n <= 36; ++n) {
+    MapFacts facts = some_facts();
+    facts.history.assign(static_cast<std::size_t>(n), "a line");
+    write_cells(*cells, file("cube.fits"), 3, facts);
+    Fits f(file("cube.fits"));
+    EXPECT_TRUE(f.checksums_are_right()) << n << " lines of history";
+  }
+}
+
 TEST_F(SkyCellsTest, HeadersSayFrequencyBeamAndUnit) {
   const auto cells = map_cells(MapProjection::make(some_map(SkyFrame::icrs, "SIN")));
   MapFacts facts = some_facts();

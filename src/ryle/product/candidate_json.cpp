@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <variant>
 
 #include "ryle/core/error.hpp"
@@ -164,7 +165,11 @@ std::string keep_unwritten(const std::string& database, const UnwrittenRows& row
     const std::string path = file;
     const std::int64_t n = append_lines(path, search_json_lines(rows), error);
     if (error == 0) return what + "; they are in " + path;
-    if (n == 0) file.clear();
+    if (n == 0) {
+      std::error_code none;
+      if (std::filesystem::is_empty(path, none)) std::filesystem::remove(path, none);
+      file.clear();
+    }
     const IoError why = IoError::from_errno("write", path, error, false);
     return what +
            (n == 0 ? "; nor elsewhere: "

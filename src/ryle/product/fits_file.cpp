@@ -259,6 +259,8 @@ void FitsFile::checksum() {
 
 void FitsFile::checksum(std::uint64_t data_sum) {
   key("DATASUM", std::to_string(data_sum), "data unit checksum");
+  // Else cfitsio adds the card and sums a header whose END it has not moved behind it.
+  key("CHECKSUM", std::string(16, '0'), "HDU checksum");
   int status = 0;
   fits_update_chksum(file_, &status);
   check(status, "write the checksum of");

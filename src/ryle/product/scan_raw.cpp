@@ -13,6 +13,7 @@
 #include <exception>
 #include <limits>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <type_traits>
 
@@ -346,7 +347,10 @@ void on_threads(std::int64_t n, const std::function<void(std::int64_t)>& body) {
   };
   {
     std::vector<std::jthread> threads;
-    for (std::int64_t t = 1; t < n_threads; ++t) threads.emplace_back(work);
+    try {
+      for (std::int64_t t = 1; t < n_threads; ++t) threads.emplace_back(work);
+    } catch (const std::system_error&) {  // no more threads: those that began do the work
+    }
     work();
   }
   if (error) std::rethrow_exception(error);

@@ -103,20 +103,23 @@ class GridRun {
   }
 
   // "auto": the first device, where it is worth its start and everything fits; what was asked for
-  // by name is refused instead.
+  // by name is refused instead. Files of sums stay with CPUs: their bits are not a device's.
   bool plan_on_device() {
     const std::int64_t n_values = setup_.input->facts().n_samples * summary_.n_channels;
-    if (options_.implementation != "auto" || !setup_.is_mean() ||
+    if (options_.implementation != "auto" || !setup_.is_mean() || !state_path().empty() ||
         !worth_a_device(n_values, queue_.n_workers()) || !cuda_unavailable_reason().empty())
       return false;
     setup_.config.implementation = "cuda";
     try {
+      Queue::cuda(0).synchronize();
       plan_memory();
       return true;
-    } catch (const ConfigError&) {
-      setup_.config.implementation = "auto";
-      return false;
+    } catch (const ConfigError&) {  // does not fit
+    } catch (const UnsupportedError&) {
+    } catch (const DeviceError&) {  // another process has it, or all of its memory
     }
+    setup_.config.implementation = "auto";
+    return false;
   }
 
   // A device takes tenths of a second to start: beside the opening of files. What is wrong with it

@@ -22,7 +22,7 @@ constexpr std::int64_t kHostBlocks = 3, kDeviceBlocks = 2;
 /// Names of engines that devices have, "auto" among them.
 bool is_of_devices(const std::string& name) {
   for (const char* known : {"auto", "cuda", "cuda:shared", "cuda:direct", "fdmt", "fdmt:cuda",
-                            "subband", "subband:cuda"})
+                            "fdmt:cuda:tiles", "subband", "subband:cuda"})
     if (name == known) return true;
   return false;
 }
@@ -101,7 +101,9 @@ std::vector<std::unique_ptr<BeamConsumer>> search_consumers(
 SearchConfig planned_search(const ObservationConfig& config, const BeamStream& stream,
                             std::int64_t n_beams, std::int64_t memory_bytes) {
   SearchConfig search = config.search;
-  const bool on_device = search.dm_max > 0 && !search_devices(config).empty();
+  const bool on_device =
+      search.dm_max > 0 && !search_devices(config).empty() &&
+      no_device_search(live_search_chain(stream, live_search_config(config, ""))).empty();
   if (search.blocks == 0) search.blocks = on_device ? kDeviceBlocks : kHostBlocks;
   if (search.block_samples > 0) return search;
   search.block_samples = kHostBlock;
@@ -111,7 +113,13 @@ SearchConfig planned_search(const ObservationConfig& config, const BeamStream& s
   BlockWish wish;
   wish.again_samples = static_cast<std::int64_t>(sweep) + 1 + chain.max_width;
   wish.sample_interval_s = chain.band.sample_interval_s;
+  const double sweep_s = sweep * chain.band.sample_interval_s;
   wish.longest_s = search.block_max_s;
+  // A candidate is told a block and its search after the pulse: its voltages are to be there still.
+  if (search.voltage_ring_s > 0)
+    wish.longest_s = std::min(wish.longest_s,
+                              std::max((search.voltage_ring_s - sweep_s) / 4,
+                                       static_cast<double>(kHostBlock) * wish.sample_interval_s));
   wish.memory_bytes = memory_bytes;
   search.block_samples = choose_block(wish, [&](std::int64_t block) {
     ObservationConfig tried = config;

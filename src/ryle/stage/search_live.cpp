@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <exception>
 #include <mutex>
 
 #include "ryle/core/error.hpp"
@@ -104,6 +105,7 @@ struct LiveSearch::Content {
   LiveSearchProgress progress;
   std::atomic<bool> failed{false};
   std::string error;
+  std::exception_ptr lost;              // a device
   std::unique_ptr<StageThread> thread;  // last: uses all of the above
 
   Content(const BeamStream& s, const LiveSearchConfig& c)
@@ -164,6 +166,7 @@ struct LiveSearch::Content {
           products.tick(
               std::chrono::duration<double>(SteadyClock::now().time_since_epoch()).count());
         } catch (const std::exception& e) {  // the data go on; the summary says it
+          if (dynamic_cast<const DeviceError*>(&e) != nullptr) lost = std::current_exception();
           error = e.what();
           failed = true;
         }
@@ -279,16 +282,19 @@ void LiveSearch::take(const BeamChunk& chunk) { content_->gatherer.take(chunk, c
 
 void LiveSearch::finish(RunSummary& summary) {
   Content& me = *content_;
-  std::string lost;
+  std::exception_ptr lost;
+  std::string what;
   try {
     me.gatherer.finish();
   } catch (const DeviceError& e) {  // the last samples are gone, what was found is not
-    lost = e.what();
+    lost = std::current_exception();
+    what = e.what();
     me.gatherer.messages().close();
   }
   me.thread->join();
-  if (!lost.empty() && me.error.empty()) {
-    me.error = lost;
+  if (!me.lost) me.lost = lost;
+  if (lost && me.error.empty()) {
+    me.error = what;
     me.failed = true;
   }
   try {  // what was found before a failure, too
@@ -301,6 +307,7 @@ void LiveSearch::finish(RunSummary& summary) {
     me.failed = true;
   }
   me.summarise(summary);
+  if (me.lost) std::rethrow_exception(me.lost);  // the run ends as one whose device was lost
 }
 
 bool LiveSearch::failed() const { return content_->failed; }

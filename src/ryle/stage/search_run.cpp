@@ -195,7 +195,7 @@ class Search {
     config_.devices = o_.devices;
     const std::string& name = o_.implementation;
     if (config_.devices.empty() &&
-        (name.rfind("cuda", 0) == 0 || name == "fdmt:cuda" || name == "subband:cuda"))
+        (name.rfind("cuda", 0) == 0 || name.rfind("fdmt:cuda", 0) == 0 || name == "subband:cuda"))
       config_.devices = {0};
     if (config_.devices.empty()) return;
     const std::string why = no_device_search(config_.chain);

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "ryle/device/cuda/kernel.cuh"
+#include "ryle/device/cuda/shared_limit.hpp"
 #include "ryle/device/cuda/warpgroup.cuh"
 #include "ryle/engine/beamform/cuda_few.cuh"
 
@@ -344,7 +345,7 @@ void choose_stream(const FusedArgs& a, cudaStream_t stream) {
     int device = 0, multiprocessors = 0;
     RYLE_CUDA(cudaGetDevice(&device));
     RYLE_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-    RYLE_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    cuda::allow_all_shared(kernel);
     kernel<<<static_cast<unsigned>(multiprocessors), static_cast<unsigned>(32 * warps),
              static_cast<std::size_t>(bytes), stream>>>(a, a.n_groups / kRunGroups, stages);
     RYLE_CUDA_LAUNCHED("beamform few beams, streamed");

@@ -115,12 +115,7 @@ DevicePlan DeviceGridder<Real>::plan(const Positions& samples) {
   plan.facts.n_tiles = n_tiles_;
   sorter_.forget_counts();
   const double* const from[] = {samples.x.data(), samples.y.data(), samples.z.data()};
-  // Locked, copies of many run at the speed of the link; of few, locking takes longer.
-  constexpr std::int64_t kWorthLocking = std::int64_t{1} << 19;
-  std::vector<PageLock> locks;
-  for (const double* axis : from)
-    if (samples.size() > kWorthLocking)
-      locks.emplace_back(const_cast<double*>(axis), 8 * samples.size());
+  const Settled settled({&sorter_.queue()});  // nothing reads the samples when this ends
   for (std::int64_t first = 0; first < samples.size(); first += tuning_.chunk_samples) {
     DeviceChunk& c = plan.chunks.emplace_back();
     c.first = first;

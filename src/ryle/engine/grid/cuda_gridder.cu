@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "ryle/core/error.hpp"
+#include "ryle/device/page_lock.hpp"
 #include "ryle/engine/grid/cuda_engine.cuh"
 #include "ryle/engine/grid/geometry.hpp"
 #include "ryle/engine/grid/tiles.hpp"
@@ -98,11 +99,23 @@ class CudaGridder final : public Gridder, public Transfers {
                                            tables, sums_.n_cells()));
   }
 
+  // Locked, copies of many run at the speed of the link; of few, locking takes longer.
+  std::vector<PageLock> locked(Positions& samples) const {
+    constexpr std::int64_t kWorthLocking = std::int64_t{1} << 19;
+    std::vector<PageLock> locks;
+    if (samples.size() <= kWorthLocking) return locks;
+    const cuda::DeviceScope scope(devices_.front()->device());
+    for (LargeVector<double>* axis : {&samples.x, &samples.y, &samples.z})
+      locks.emplace_back(axis->data(), 8 * samples.size());
+    return locks;
+  }
+
   std::shared_ptr<const GeometryPlan> plan(Queue&, Positions samples) override {
     if (samples.size() > std::numeric_limits<std::uint32_t>::max())
       throw ConfigError("the gridder plans at most 4294967295 samples at once, got " +
                         std::to_string(samples.size()));
     auto plans = std::make_shared<std::vector<DevicePlan>>(devices_.size());
+    const std::vector<PageLock> locks = locked(samples);  // by one for all devices
     on_all(devices_.size(), [&](std::size_t d) {
       if (tiling_of(static_cast<std::int64_t>(d)).tiles.empty()) return;
       const cuda::DeviceScope scope(devices_[d]->device());

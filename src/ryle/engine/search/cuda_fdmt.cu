@@ -274,6 +274,7 @@ class Ring {
       for (int k = static_cast<int>(threadIdx.x); k < tile_of(j).n_inputs; k += kRingThreads)
         ring_.inputs[j][k] = w_.inputs[tile_of(j).first_input + k];
     }
+    asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // copies come over these
     __syncthreads();
   }
 
@@ -298,8 +299,10 @@ __global__ void __launch_bounds__(kRingThreads, 1) merge_sums_ring(const MergeWo
   ring.copy(0, warp, lane);
 #pragma unroll 1
   for (int j = 0; ring.has(j); ++j) {
-    // All have left the rows of work j - 1. The list of work j + 1 came with the rows of j - 1.
-    if (j > 0) __syncthreads();
+    // All have left the rows of work j - 1, and the list of work 0, which those of work 1 bring
+    // another over; no copy overtakes a load. The list of work j + 1 came with the rows of j - 1.
+    asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
+    __syncthreads();
     ring.copy(j + 1, warp, lane);
     __syncwarp();
     ring.await(j);

@@ -28,6 +28,7 @@ class CudaSubbands final : public Dedisperser {
         wide_(sum_format(config.n_channels, config.max_code) == SumFormat::u32),
         n_trials_(static_cast<int>(config.n_trials)),
         byte_channels_(255 / config.max_code),
+        max_outputs_(config.max_outputs),
         max_delay_(*std::max_element(config.delays.begin(), config.delays.end())) {
     const cuda::DeviceScope scope(device_);
     const SubbandPlan plan = subband_plan(config);
@@ -45,6 +46,9 @@ class CudaSubbands final : public Dedisperser {
 
   void execute(Queue& queue, const std::uint8_t* codes, std::int64_t code_stride,
                std::int64_t n_outputs, void* sums, std::int64_t sum_stride) override {
+    if (n_outputs > max_outputs_)
+      throw ConfigError("subband:cuda: " + std::to_string(n_outputs) + " outputs, planned for " +
+                        std::to_string(max_outputs_));
     const cuda::DeviceScope scope(device_);
     cuda::require_device_memory(codes, "codes");
     cuda::require_device_memory(sums, "dedispersed sums");
@@ -94,7 +98,7 @@ class CudaSubbands final : public Dedisperser {
   int device_;
   bool wide_;
   int n_trials_, byte_channels_, n_subbands_ = 0, n_rows_ = 0;
-  std::int64_t max_delay_, stride_ = 0;
+  std::int64_t max_outputs_, max_delay_, stride_ = 0;
   double work_ = 0;
   TrackError error_;
   Buffer<SubbandRow> rows_;

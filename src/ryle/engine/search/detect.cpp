@@ -41,7 +41,7 @@ std::unique_ptr<Detector> make_detector(Queue& queue, const DetectConfig& config
 #ifdef RYLE_HAVE_CUDA
   if (queue.back_end() == BackEnd::cuda) return make_cuda_detector(queue, config);
   const std::string& name = config.implementation;
-  if ((name.rfind("cuda", 0) == 0 || name == "fdmt:cuda" || name == "subband:cuda") &&
+  if ((name.rfind("cuda", 0) == 0 || name.rfind("fdmt:cuda", 0) == 0 || name == "subband:cuda") &&
       cuda_unavailable_reason().empty())
     return make_cuda_detector_for_host(config);
 #endif

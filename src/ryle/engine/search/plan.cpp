@@ -154,8 +154,8 @@ std::unique_ptr<Dedisperser> make_dedisperser(Queue& queue, const DedisperseConf
 #ifdef RYLE_HAVE_CUDA
   if (queue.back_end() == BackEnd::cuda) return make_cuda_dedisperser(queue, config);
 #endif
-  if (config.implementation.rfind("cuda", 0) == 0 || config.implementation == "fdmt:cuda" ||
-      config.implementation == "subband:cuda") {
+  if (config.implementation.rfind("cuda", 0) == 0 ||
+      config.implementation.rfind("fdmt:cuda", 0) == 0 || config.implementation == "subband:cuda") {
     const std::string reason = cuda_unavailable_reason();
     if (!reason.empty()) refuse(config.implementation, reason);
 #ifdef RYLE_HAVE_CUDA
