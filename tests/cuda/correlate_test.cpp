@@ -300,6 +300,7 @@ TEST_F(CudaCorrelate, InputsBeyondTheCache) {
       expect_equal(cuda(name, gulps, shape), wanted, name + ", run " + std::to_string(run));
   };
   check_sums(SampleFormat::ci4, "sm90_ci4_wgmma", {512, 64, 4096}, 10);  // 134 MB
+  check_sums(SampleFormat::ci4, "sm90_ci4_wgmma", {128, 256, 4096}, 4);
   check_sums(SampleFormat::ci8, "sm90_s8_wgmma", {512, 32, 4096}, 5);
   check_sums(SampleFormat::ci8, "sm90_s8_wgmma", {256, 64, 4096}, 5);
 }

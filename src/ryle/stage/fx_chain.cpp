@@ -505,7 +505,13 @@ void FxChain::skip_spectra(std::int64_t n) {
 }
 
 void FxChain::close_dump() {
-  wait_delivered();  // the one before
+  try {
+    wait_delivered();  // the one before
+  } catch (...) {      // none follows it
+    in_dump_ = 0;
+    valid_in_dump_ = 0;
+    throw;
+  }
   for (const auto& part : parts_) part->queue.check();
   RawDump dump;
   dump.segment = segment_;

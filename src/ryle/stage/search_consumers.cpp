@@ -101,9 +101,9 @@ std::vector<std::unique_ptr<BeamConsumer>> search_consumers(
 SearchConfig planned_search(const ObservationConfig& config, const BeamStream& stream,
                             std::int64_t n_beams, std::int64_t memory_bytes) {
   SearchConfig search = config.search;
-  const bool on_device =
-      search.dm_max > 0 && !search_devices(config).empty() &&
-      no_device_search(live_search_chain(stream, live_search_config(config, ""))).empty();
+  bool on_device = search.dm_max > 0 && !search_devices(config).empty();
+  if (on_device && cuda_unavailable_reason().empty())  // else planned for another machine
+    on_device = no_device_search(live_search_chain(stream, live_search_config(config, ""))).empty();
   if (search.blocks == 0) search.blocks = on_device ? kDeviceBlocks : kHostBlocks;
   if (search.block_samples > 0) return search;
   search.block_samples = kHostBlock;

@@ -6,7 +6,6 @@
 // lines of the output are full before they leave the cache.
 #include <algorithm>
 
-#include "ryle/device/cuda/kernel.cuh"
 #include "ryle/device/cuda/shared_limit.hpp"
 #include "ryle/device/cuda/warpgroup.cuh"
 #include "ryle/engine/beamform/cuda_few.cuh"
@@ -197,6 +196,7 @@ struct RunRing {
   int stages;
   int fetch_stage = 0, read_stage = 0;
   unsigned parity = 0;
+  unsigned taken = 0;
 
   __device__ RunRing(unsigned memory_, unsigned barriers_, int stages_, int lane)
       : memory(memory_), barriers(barriers_), stages(stages_) {
@@ -210,7 +210,8 @@ struct RunRing {
   /// One lane.
   __device__ void fetch(const std::uint8_t* from) {
     const unsigned barrier = barriers + 8 * fetch_stage;
-    cuda::arrive_and_expect(barrier, kRunBytes);
+    // What was loaded is there when this number is; stages are few.
+    cuda::arrive_and_expect(barrier, kRunBytes + (taken & static_cast<unsigned>(stages >> 30)));
     cuda::copy_bulk(memory + fetch_stage * kRunBytes, from, kRunBytes, barrier);
     fetch_stage = fetch_stage + 1 == stages ? 0 : fetch_stage + 1;
   }
@@ -219,11 +220,10 @@ struct RunRing {
     cuda::await(barriers + 8 * read_stage, parity);
     return memory + read_stage * kRunBytes;
   }
-  /// All lanes have read the run: the next copy into its place is not to overtake a load.
-  __device__ void release() {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    cuda::show_to_products();
-#endif
+  /// All lanes have read the run. @param loaded of what this lane loaded: the next copy into its
+  /// place waits for it, else it could overtake the load
+  __device__ void release(unsigned loaded) {
+    taken = __ballot_sync(0xffffffffu, loaded != 0);
     __syncwarp();
     if (++read_stage == stages) {
       read_stage = 0;
@@ -244,6 +244,9 @@ __device__ inline void read_piece(uint2& v, unsigned address) {
                : "r"(address)
                : "memory");
 }
+
+__device__ inline unsigned words_of(const uint4& v) { return v.x ^ v.y ^ v.z ^ v.w; }
+__device__ inline unsigned words_of(const uint2& v) { return v.x ^ v.y; }
 
 template <class Loader, class Output, int kRows, bool kPlain>
 __global__ void __launch_bounds__(32 * kStreamWarps, 1)
@@ -298,7 +301,10 @@ __global__ void __launch_bounds__(32 * kStreamWarps, 1)
 #pragma unroll
         for (int k = 0; k < Loader::kPieces; ++k) read_piece(pieces.raw[k], at + k * stride);
         if (half != kRunGroups - 1) return;
-        ring.release();
+        unsigned loaded = 0;
+#pragma unroll
+        for (int k = 0; k < Loader::kPieces; ++k) loaded ^= words_of(pieces.raw[k]);
+        ring.release(loaded);
         fetch();
       };
       if constexpr (kWholeRuns) {
