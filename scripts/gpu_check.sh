@@ -69,7 +69,7 @@ if [[ " $steps " == *" sanitize "* ]]; then
   small='CudaTest.Copies*:CudaChannelize.Rounding*'
   small+=':CudaChannelize.Absent*:CudaChannelize.Splitting*:CudaChannelize.Feeds*:CudaChannelize.FusedRounding*:CudaChannelize.FusedAbsent*:CudaChannelize.FusedSplitting*'
   small+=':CudaAllSky.Fused*:CudaAllSky.ImagesTheTiles*:CudaAllSky.VisDft*'
-  small+=':CudaBeamform.Gulps:CudaBeamform.Dither*:CudaBeamform.LastSets*:CudaBeamform.FewBeams*'
+  small+=':CudaBeamform.Gulps:CudaBeamform.Dither*:CudaBeamform.LastSets*:CudaBeamform.FewBeams*:CudaBeamform.HalvesOf*'
   small+=':CudaSearch.Small*:CudaSearch.HostMemory*'
   small+=':CudaGrid.WeightsFlags*:CudaGrid.PlanesInOneGo*:CudaGrid.NothingToGrid*'
   small+=':CudaLevels.*SmallShapes:CudaTurn.*:CudaImport.*'

@@ -175,22 +175,19 @@ FitsFile FitsFile::create(const std::string& disk_path, const std::string& shown
   return out;
 }
 
-FitsFile FitsFile::open(const std::string& disk_path) {
+FitsFile FitsFile::open(const std::string& disk_path, const std::string& shown_path, bool writing) {
   fitsfile* file = nullptr;
   int status = 0;
-  fits_open_diskfile(&file, disk_path.c_str(), READONLY, &status);
-  FitsFile out(file, disk_path, false);
+  fits_open_diskfile(&file, disk_path.c_str(), writing ? READWRITE : READONLY, &status);
+  FitsFile out(file, shown_path, writing);
   out.check(status, "open");
   return out;
 }
 
+FitsFile FitsFile::open(const std::string& disk_path) { return open(disk_path, disk_path, false); }
+
 FitsFile FitsFile::open_to_write(const std::string& disk_path, const std::string& shown_path) {
-  fitsfile* file = nullptr;
-  int status = 0;
-  fits_open_diskfile(&file, disk_path.c_str(), READWRITE, &status);
-  FitsFile out(file, shown_path, true);
-  out.check(status, "open");
-  return out;
+  return open(disk_path, shown_path, true);
 }
 
 FitsFile::~FitsFile() {

@@ -48,6 +48,7 @@ class FitsFile {
   std::string text(const char* name, const std::string& otherwise) const;
 
  private:
+  static FitsFile open(const std::string& disk_path, const std::string& shown_path, bool writing);
   FitsFile(fitsfile* file, std::string path, bool writing)
       : file_(file), path_(std::move(path)), writing_(writing) {}
   fitsfile* file_;
