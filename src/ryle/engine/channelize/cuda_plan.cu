@@ -7,6 +7,7 @@
 
 #include "ryle/core/bits.hpp"
 #include "ryle/device/cuda/runtime.hpp"
+#include "ryle/device/to_device.hpp"
 #include "ryle/engine/channelize/cuda.hpp"
 #include "ryle/engine/channelize/cuda_fused_launch.cuh"
 #include "ryle/engine/channelize/cuda_kernels.cuh"
@@ -76,14 +77,6 @@ std::vector<float2> roots_table(std::int64_t n, std::int64_t period) {
     roots[k] = {static_cast<float>(root.real()), static_cast<float>(root.imag())};
   }
   return roots;
-}
-
-template <class T>
-Buffer<T> to_device(Queue& queue, const std::vector<T>& values) {
-  Buffer<T> buffer(static_cast<std::int64_t>(values.size()), MemorySpace::device);
-  copy_bytes(queue, buffer.data(), values.data(), buffer.bytes());
-  queue.synchronize();
-  return buffer;
 }
 
 /// Host side of one call in flight: what it uploads, and where its statistics go when they are

@@ -7,6 +7,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/device/cuda/runtime.hpp"
+#include "ryle/device/to_device.hpp"
 #include "ryle/engine/image/all_sky.hpp"
 #include "ryle/engine/image/cuda_all_sky_host.hpp"
 #include "ryle/engine/image/cuda_all_sky_kernels.cuh"
@@ -14,15 +15,6 @@
 
 /// Host helpers of the CUDA imagers' plans: tables on the device.
 namespace ryle::image::detail {
-
-template <class T>
-Buffer<T> to_device(Queue& queue, const std::vector<T>& values) {
-  Buffer<T> buffer(static_cast<std::int64_t>(values.size()), MemorySpace::device);
-  if (values.empty()) return buffer;
-  copy_bytes(queue, buffer.data(), values.data(), buffer.bytes());
-  queue.synchronize();
-  return buffer;
-}
 
 /// The tables of one grid size and the transform that uses them.
 class GridTransform {

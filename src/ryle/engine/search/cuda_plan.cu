@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ryle/device/cuda/runtime.hpp"
+#include "ryle/device/to_device.hpp"
 #include "ryle/engine/search/cuda.hpp"
 #include "ryle/engine/search/cuda_dedisperse.cuh"
 #include "ryle/engine/search/cuda_dedisperse_plan.hpp"
@@ -11,17 +12,6 @@ namespace ryle::search {
 namespace {
 
 using namespace detail;
-
-template <class T>
-Buffer<T> upload(Queue& queue, const std::vector<T>& values) {
-  Buffer<T> buffer(std::max<std::int64_t>(1, static_cast<std::int64_t>(values.size())),
-                   MemorySpace::device);
-  if (!values.empty())
-    copy_bytes(queue, buffer.data(), values.data(),
-               static_cast<std::int64_t>(values.size() * sizeof(T)));
-  queue.synchronize();
-  return buffer;
-}
 
 /// That a thread block can ask for.
 int most_shared_bytes(const Queue& queue) {
@@ -42,13 +32,13 @@ class CudaDedisperser final : public Dedisperser {
     const cuda::DeviceScope scope(device_);
     if (shared_) {
       plan_ = plan_shared(config);
-      tiles_ = upload(queue, plan_.tiles);
-      stage_at_ = upload(queue, plan_.stage_at);
-      stages_ = upload(queue, plan_.stages);
+      tiles_ = to_device(queue, plan_.tiles);
+      stage_at_ = to_device(queue, plan_.stage_at);
+      stages_ = to_device(queue, plan_.stages);
     } else {
       plan_.direct.push_back({0, config.n_trials});
     }
-    if (!plan_.direct.empty()) delays_ = upload(queue, config.delays);
+    if (!plan_.direct.empty()) delays_ = to_device(queue, config.delays);
   }
 
   void execute(Queue& queue, const std::uint8_t* codes, std::int64_t code_stride,

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ryle/device/cuda/runtime.hpp"
+#include "ryle/device/to_device.hpp"
 #include "ryle/engine/search/cuda.hpp"
 #include "ryle/engine/search/cuda_subband_plan.hpp"
 
@@ -12,14 +13,6 @@ namespace ryle::search {
 namespace {
 
 using namespace detail;
-
-template <class T>
-Buffer<T> table_on_device(Queue& queue, const std::vector<T>& values) {
-  Buffer<T> buffer(static_cast<std::int64_t>(values.size()), MemorySpace::device);
-  copy_bytes(queue, buffer.data(), values.data(), buffer.bytes());
-  queue.synchronize();
-  return buffer;
-}
 
 class CudaSubbands final : public Dedisperser {
  public:
@@ -38,9 +31,9 @@ class CudaSubbands final : public Dedisperser {
     work_ = subband_work(plan);
     n_rows_ = static_cast<int>(tables.rows.size());
     stride_ = subband_stride(std::min(config.max_outputs, kSubbandOutputs), tables.max_extra);
-    rows_ = table_on_device(queue, tables.rows);
-    relative_ = table_on_device(queue, tables.relative);
-    places_ = table_on_device(queue, tables.places);
+    rows_ = to_device(queue, tables.rows);
+    relative_ = to_device(queue, tables.relative);
+    places_ = to_device(queue, tables.places);
     scratch_ = Buffer<std::uint16_t>(n_rows_ * stride_, MemorySpace::device);
   }
 
