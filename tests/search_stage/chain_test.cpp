@@ -2,6 +2,7 @@
 // The whole offline chain: one event per pulse, wherever it lies, and the real data.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "ryle/core/error.hpp"
@@ -121,6 +122,25 @@ TEST(SearchRun, Frb180417) {
   EXPECT_EQ(std::count(cand.begin(), cand.end(), '\t'), 8);
   const std::string cands = test::contents(scratch / "28.cands");
   EXPECT_EQ(std::count(cands.begin(), cands.end(), '\t'), 10);
+}
+
+// One recording with 8, 4, 2 and 1 bit: the two brightest events (interference about 0.14 and 0.05
+// s long) are the same, in the same order; their times agree within half their lengths.
+TEST(SearchRun, ParkesOfAllBitsHasTheSameBrightestEvents) {
+  RYLE_REQUIRE_DATA(eight, "transients/parkes_uwl_crab/parkes_8bit_1.fil");
+  const std::string folder = eight.substr(0, eight.rfind('/') + 1);
+  for (const char* name :
+       {"parkes_8bit_1.fil", "parkes_4bit.fil", "parkes_2bit.fil", "parkes_1bit.fil"}) {
+    SearchOptions o;
+    o.file = folder + name;
+    auto events = search_file(o).events;
+    ASSERT_GE(events.size(), 2u) << name;
+    std::sort(events.begin(), events.end(),
+              [](const auto& a, const auto& b) { return a.snr_boxcar > b.snr_boxcar; });
+    EXPECT_NEAR(events[0].time_s, 0.998, 0.07) << name;
+    EXPECT_NEAR(events[1].time_s, 0.485, 0.025) << name;
+    EXPECT_GT(events[1].snr_boxcar, 10) << name;
+  }
 }
 
 // T-FO-01: J1807-0847 from 820 MHz at the GBT.
