@@ -10,12 +10,14 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "ryle/device/buffer.hpp"
 #include "ryle/product/picture.hpp"
 #include "ryle/stage/search_stream.hpp"
 #include "tests/search_recovery/recovery.hpp"
@@ -43,18 +45,20 @@ constexpr std::array<Variant, 5> kVariants{{{"8 bit", 8, "auto"},
 struct Options {
   int phases = 4, seeds = 1, fewer_seeds = 1;
   int n_threads = 1;
+  int device = -1;       ///< that searches; -1 = the cores
   double limit_s = 1e9;  ///< nothing is begun after it
   std::string picture;
   std::string results;  ///< what is in this file is not done again; "" = none
 };
 
-/// Bodies 0 .. n - 1 on several threads; results must not depend on their order.
-void in_parallel(int n_threads, std::size_t n, const std::function<void(std::size_t)>& body) {
+/// body(thread, 0 .. n - 1) on several threads; results must not depend on their order.
+void in_parallel(int n_threads, std::size_t n,
+                 const std::function<void(std::size_t, std::size_t)>& body) {
   std::atomic<std::size_t> next{0};
   std::vector<std::jthread> threads;
   for (int k = 0; k < n_threads; ++k)
-    threads.emplace_back([&] {
-      for (std::size_t i = next++; i < n; i = next++) body(i);
+    threads.emplace_back([&, k] {
+      for (std::size_t i = next++; i < n; i = next++) body(static_cast<std::size_t>(k), i);
     });
 }
 
@@ -161,12 +165,36 @@ stage::BeamSearchConfig search_config(const search::Band& band) {
   return config;
 }
 
+/// What one thread searches with: plans and memory that take longer to make than a block.
+class Bench {
+ public:
+  Bench(const search::Band& band, int device)
+      : block_(band.n_channels() * kGridBlock, MemorySpace::pinned), config_(search_config(band)) {
+    if (device >= 0) config_.devices = {device};
+  }
+  float* block() { return block_.data(); }
+  /// As new: the one before it was finished.
+  stage::BeamSearch& search(const std::string& implementation) {
+    auto& search = searches_[implementation];
+    if (!search) {
+      config_.chain.implementation = implementation;
+      search = std::make_unique<stage::BeamSearch>(config_);
+    }
+    return *search;
+  }
+
+ private:
+  Buffer<float> block_;  // [channel][kGridBlock]
+  stage::BeamSearchConfig config_;
+  std::map<std::string, std::unique_ptr<stage::BeamSearch>> searches_;
+};
+
 /// One block of noise and pulses, as codes. @shape data [channel][kGridBlock]
 void make_block(const search::Band& band, const Signal* signal, const NoiseTable& table,
-                std::uint64_t seed, std::int64_t first, int bits, std::vector<float>& data) {
+                std::uint64_t seed, std::int64_t first, int bits, float* data) {
   const std::size_t n_cases = signal != nullptr ? signal->list.cases.size() : 0;
   for (std::int64_t c = 0; c < band.n_channels(); ++c) {
-    float* row = data.data() + c * kGridBlock;
+    float* row = data + c * kGridBlock;
     table.fill(row, kGridBlock,
                combine(seed, static_cast<std::uint64_t>(c), static_cast<std::uint64_t>(first)));
     for (std::size_t k = 0; k < n_cases; ++k) {
@@ -230,18 +258,15 @@ struct Job {
 /// Pulses of one variant, seed, DM and some phases through the search. @return events of no pulse,
 /// seconds of data, then every pulse
 std::vector<double> find_pulses(const search::Band& band, const NoiseTable& table,
-                                const Signal& signal, const Job& job) {
+                                const Signal& signal, const Job& job, Bench& bench) {
   const Variant& variant = kVariants[job.variant];
-  auto config = search_config(band);
-  config.chain.implementation = variant.implementation;
-  stage::BeamSearch search(config);
+  stage::BeamSearch& search = bench.search(variant.implementation);
   std::vector<stage::BeamEvent> events;
-  std::vector<float> data(static_cast<std::size_t>(band.n_channels() * kGridBlock));
   const std::uint64_t seed =
       combine(100, static_cast<std::uint64_t>(64 * job.seed + job.part), job.dm);
   for (std::int64_t first = 0; first < signal.list.n_samples; first += kGridBlock) {
-    make_block(band, &signal, table, seed, first, variant.bits, data);
-    search.feed(data.data(), 0, kGridBlock, kGridBlock, events);
+    make_block(band, &signal, table, seed, first, variant.bits, bench.block());
+    search.feed(bench.block(), 0, kGridBlock, kGridBlock, events);
   }
   search.finish(events);
   std::vector<Found> found(signal.list.cases.size());
@@ -354,7 +379,8 @@ constexpr double kAlarmStep = 1.5;
 constexpr std::array<double, 3> kAlarmsAbove{4.5, 5, 5.5};
 
 /// Events of single samples above so many sigma in noise.
-std::vector<double> count_alarms(const search::Band& band, const NoiseTable& table, int run) {
+std::vector<double> count_alarms(const search::Band& band, const NoiseTable& table, int run,
+                                 Bench& bench) {
   auto config = search_config(band);
   config.chain.dms.clear();
   for (int k = 0; k < kAlarmTrials; ++k) config.chain.dms.push_back(kAlarmStep * k);
@@ -362,11 +388,10 @@ std::vector<double> count_alarms(const search::Band& band, const NoiseTable& tab
   config.chain.threshold = kAlarmsAbove[0];
   stage::BeamSearch search(config);
   std::vector<stage::BeamEvent> events;
-  std::vector<float> data(static_cast<std::size_t>(band.n_channels() * kGridBlock));
   for (std::int64_t block = 0; block < kAlarmBlocks; ++block) {
     make_block(band, nullptr, table, combine(7, static_cast<std::uint64_t>(run)),
-               block * kGridBlock, 8, data);
-    search.feed(data.data(), 0, kGridBlock, kGridBlock, events);
+               block * kGridBlock, 8, bench.block());
+    search.feed(bench.block(), 0, kGridBlock, kGridBlock, events);
   }
   search.finish(events);
   std::vector<double> found(kAlarmsAbove.size());
@@ -592,14 +617,17 @@ void do_jobs(const search::Band& band, const Options& o, std::vector<Job>& jobs)
   std::ofstream out;
   if (!o.results.empty()) out.open(o.results, std::ios::app);
   const auto begin = std::chrono::steady_clock::now();
-  in_parallel(o.n_threads, jobs.size(), [&](std::size_t i) {
+  std::vector<std::unique_ptr<Bench>> benches(static_cast<std::size_t>(o.n_threads));
+  in_parallel(o.n_threads, jobs.size(), [&](std::size_t thread, std::size_t i) {
     Job& job = jobs[i];
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     if (!job.numbers.empty() || took.count() > o.limit_s) return;
+    auto& bench = benches[thread];
+    if (!bench) bench = std::make_unique<Bench>(band, o.device);
     job.numbers = job.kind == Job::Kind::ideal ? recover_without_noise(band, o.phases, job)
                   : job.kind == Job::Kind::alarms
-                      ? count_alarms(band, table, job.seed)
-                      : find_pulses(band, table, signals.of(job.dm, job.part), job);
+                      ? count_alarms(band, table, job.seed, *bench)
+                      : find_pulses(band, table, signals.of(job.dm, job.part), job, *bench);
     if (!out.is_open()) return;
     std::string line = job.key() + ":";
     for (const double x : job.numbers) line += fmt::format(" {:.6g}", x);
@@ -654,7 +682,7 @@ int run(const Options& options) {
 }  // namespace
 }  // namespace ryle::test
 
-// search_recovery [PHASES [SEEDS [FEWER_SEEDS [PICTURE [THREADS [SECONDS [RESULTS]]]]]]]
+// search_recovery [PHASES [SEEDS [FEWER_SEEDS [PICTURE [THREADS [SECONDS [RESULTS [DEVICE]]]]]]]]
 int main(int argc, char** argv) {
   ryle::test::Options options;
   if (argc > 1) options.phases = std::stoi(argv[1]);
@@ -665,5 +693,6 @@ int main(int argc, char** argv) {
                                : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   if (argc > 6) options.limit_s = std::stod(argv[6]);
   if (argc > 7) options.results = argv[7];
+  if (argc > 8) options.device = std::stoi(argv[8]);
   return ryle::test::run(options);
 }
