@@ -199,8 +199,10 @@ struct Ceilings {
 std::vector<CudaTuning> search_of(const Case& k, std::string_view kernel) {
   std::vector<CudaTuning> all;
   if (kernel == "beamform/cuda/sm90_s8_few") {
-    for (const std::int64_t warps : {12, 10, 8})
-      for (const std::int64_t stages : {2, 3}) all.push_back({1, 1, warps, stages});
+    for (const std::int64_t warps : {12, 16, 8})
+      for (const std::int64_t stages : {2, 3})
+        for (const std::int64_t variant : {0, 1, 3, 5, 9, 7})
+          if (variant != 0 || warps != 16) all.push_back({1, 1, warps, stages, false, variant});
     return all;
   }
   if (kernel == "beamform/cuda/sm90_s8_wgmma") {
@@ -282,6 +284,7 @@ void measure(const Case& k, const Options& options, const Ceilings& ceilings, co
       r.sizes.emplace_back("stages", static_cast<double>(tuning.stages));
       r.sizes.emplace_back("warps", static_cast<double>(tuning.warps));
       r.sizes.emplace_back("halves", tuning.halves ? 1.0 : 0.0);
+      r.sizes.emplace_back("variant", static_cast<double>(tuning.variant));
     }
     r.verified =
         verify(queue, config, weights, in.data(), output, scale, options.calibrate ? 3 : 32);

@@ -232,6 +232,43 @@ TEST_F(CudaBeamform, FewBeamsInAStream) {
 #endif
 
 #ifdef RYLE_HAVE_CUDA
+// Integrated powers of few beams by products of warpgroups: units of four runs, the last of a
+// channel with one, two, three or four; fewer units than blocks and more; every kind of rest. The
+// same bits as the kernel that any gulp can take.
+TEST_F(CudaBeamform, FewBeamsOnWarpgroups) {
+  std::int64_t k = 0;
+  for (const std::int64_t variant : {1, 3}) {
+    for (const std::int64_t spectra : {128, 384, 1024, 1664}) {
+      for (const std::int64_t t : {8, 16, 32, 64}) {
+        for (const std::int64_t beams : {3, 8, 11, 16}) {
+          ++k;
+          const CudaTuning tuning{1, 1, k % 3 == 0 ? 4 : k % 3 == 1 ? 8 : 12, 2 + k % 2, false,
+                                  variant};
+          set_cuda_tuning(&tuning);
+          Config c = shape(32, beams, t, k % 5 == 0 ? 200 : 1 + k % 7, spectra);
+          if (c.n_channels == 200) c.max_spectra = 128;
+          c.order = variant == 1 && k % 2 == 0 ? InputOrder::spectra : InputOrder::pairs;
+          if (k % 4 < 2) c.output_format = OutputFormat::u8;
+          counted_ = k % 3 == 0;
+          Stream stream(c, c.max_spectra);
+          const auto weights = random_weights(c);
+          const Input input = stream.all();
+          const Requantization scale{0.2f, 1.5f};
+          if (k % 4 == 0) check(c, weights, stream, input, scale);
+          const std::string few = "cuda:sm90_s8_few", direct = "cuda:sm80_s8_direct";
+          const Result a = form(c, few, weights, stream, input, scale);
+          const Result b = form(c, direct, weights, stream, input, scale);
+          EXPECT_EQ(a.values, b.values) << k;
+          EXPECT_EQ(a.low, b.low) << k;
+          EXPECT_EQ(a.high, b.high) << k;
+          set_cuda_tuning(nullptr);
+        }
+      }
+    }
+  }
+  counted_ = true;
+}
+
 // Half a group's sums at a time: one, two and many groups, beams and spectra left over.
 TEST_F(CudaBeamform, HalvesOfGroups) {
   for (const std::int64_t slabs : {4, 16}) {
@@ -468,7 +505,7 @@ TEST_F(CudaBeamform, Loss) {
 // Gulps cut anywhere: the same windows, to the rounding of another order of additions; cut at
 // multiples of 64 and T: the same bits.
 TEST_F(CudaBeamform, Gulps) {
-  for (const std::int64_t t : {1, 8, 64, 192, 37}) {
+  for (const std::int64_t t : {1, 8, 64, 192, 37, 400}) {
     Config c = shape(32, 20, t, 2, 768);
     c.incoherent = {std::vector<std::uint8_t>(32, 1)};
     Stream stream(c, 768);

@@ -3,6 +3,7 @@
 // owns one window of one (row, channel) and adds its spectra in the order of the CPU engine: the
 // same bits for any gulps.
 #include <algorithm>
+#include <bit>
 
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/beamform/cuda_samples.cuh"
@@ -11,6 +12,8 @@ namespace ryle::beamform::detail {
 namespace {
 
 constexpr int kFoldSpectra = 64;
+/// Counts of spectra up to this are the same floats in any order.
+constexpr std::int64_t kMostCounted = 1 << 24;
 
 __host__ __device__ std::int64_t floored(std::int64_t a, std::int64_t b) {
   return a / b - (a % b < 0 ? 1 : 0);
@@ -184,40 +187,120 @@ __device__ void voltages(const FinishArgs& a, const Where& w, std::int64_t t) {
   }
 }
 
-// Spectra of window `number` that are in this launch.
-__device__ void window_of(const FinishArgs& a, const Where& w, std::int64_t number,
-                          std::int64_t index) {
-  const Tick first_tick = a.gulp_tick + a.first_spectrum;
-  const std::int64_t T = a.integration;
-  std::int64_t t = max(std::int64_t{0}, number * T - first_tick);
-  const std::int64_t end = min(a.n_spectra, (number + 1) * T - first_tick);
-  std::int64_t position = first_tick + t - number * T;
-  const int n_products = a.scaled ? 1 : a.n_products;
-  CudaWindow sum[4] = {};
-  if (position > 0 && T > 1) {
-    for (int p = 0; p < n_products; ++p) sum[p] = a.windows_in[table_at(a, w, p + a.first_product)];
+/// Spectra [begin, end) of window `number` that are in this launch; the first is the window's
+/// spectrum `position`.
+struct Span {
+  std::int64_t number, begin, end, position;
+  __device__ Span(const FinishArgs& a, std::int64_t number_) : number(number_) {
+    const Tick first_tick = a.gulp_tick + a.first_spectrum;
+    begin = max(std::int64_t{0}, number * a.integration - first_tick);
+    end = min(a.n_spectra, (number + 1) * a.integration - first_tick);
+    position = first_tick + begin - number * a.integration;
   }
-  for (; t < end; t += a.inner_spectra) {
+  __device__ std::int64_t last_position() const { return position + end - begin; }
+};
+
+__device__ int products_in(const FinishArgs& a) { return a.scaled ? 1 : a.n_products; }
+
+/// What was summed of the window before this launch.
+__device__ void resume(const FinishArgs& a, const Where& w, const Span& span,
+                       CudaWindow (&sum)[4]) {
+  if (span.position == 0 || a.integration == 1) return;
+  for (int p = 0; p < products_in(a); ++p)
+    sum[p] = a.windows_in[table_at(a, w, p + a.first_product)];
+}
+
+/// Spectra at [from, to) of a window, all of one run of kFoldSpectra, onto `inner`.
+__device__ void add_run(const FinishArgs& a, const Where& w, const Span& span, std::int64_t from,
+                        std::int64_t to, CudaWindow (&sum)[4]) {
+  std::int64_t t = span.begin + from - span.position;
+  std::int64_t index = t / a.inner_spectra;
+  const std::int64_t end = t + to - from;
+  for (; t < end; t += a.inner_spectra, ++index) {
     const Lost lost = loss_at(a, w, t);
     float products[4];
-    products_of(a, w, t / a.inner_spectra, lost, products);
-    position += a.inner_spectra;
-    for (int p = 0; p < n_products; ++p) {
+    products_of(a, w, index, lost, products);
+    for (int p = 0; p < products_in(a); ++p) {
       sum[p].inner += products[p];
       sum[p].count += lost.any ? static_cast<float>(a.inner_spectra) : 0.0f;
-      if (position % kFoldSpectra != 0 && position != T) continue;
+    }
+  }
+}
+__device__ bool ends_run(const FinishArgs& a, std::int64_t position) {
+  return position % kFoldSpectra == 0 || position == a.integration;
+}
+
+/// A whole window goes to its place, an unfinished one to the next launch.
+__device__ void leave(const FinishArgs& a, const Where& w, const Span& span,
+                      const CudaWindow (&sum)[4]) {
+  const std::int64_t index = span.number - floored(a.gulp_tick, a.integration);
+  for (int p = 0; p < products_in(a); ++p) {
+    if (span.last_position() < a.integration) {
+      a.windows_out[table_at(a, w, p + a.first_product)] = sum[p];
+      continue;
+    }
+    const float n = a.divide_by_all ? static_cast<float>(a.integration) : sum[p].count;
+    store_power(a, w, p + a.first_product, index, sum[p].outer / (n == 0 ? 1.0f : n));
+  }
+}
+
+__device__ void window_of(const FinishArgs& a, const Where& w, const Span& span) {
+  CudaWindow sum[4] = {};
+  resume(a, w, span, sum);
+  for (std::int64_t at = span.position; at < span.last_position();) {
+    const std::int64_t run_end = (at / kFoldSpectra + 1) * kFoldSpectra;
+    const std::int64_t end = min(run_end, span.last_position());
+    add_run(a, w, span, at, end, sum);
+    at = end;
+    if (!ends_run(a, end)) continue;
+    for (int p = 0; p < products_in(a); ++p) {
       sum[p].outer += sum[p].inner;
       sum[p].inner = 0;
     }
   }
-  for (int p = 0; p < n_products; ++p) {
-    if (position < T) {
-      a.windows_out[table_at(a, w, p + a.first_product)] = sum[p];
-      continue;
+  leave(a, w, span, sum);
+}
+
+/// The same by `lanes` neighbours, a power of 2: each adds runs of its own, all add the sums of
+/// runs in order.
+__device__ void window_of(const FinishArgs& a, const Where& w, const Span& span, int lanes,
+                          bool exists) {
+  const int lane = static_cast<int>(threadIdx.x) & (lanes - 1);
+  CudaWindow sum[4] = {};
+  if (exists) resume(a, w, span, sum);
+  const std::int64_t last = exists ? span.last_position() : 0;
+  const std::int64_t first_run = span.position / kFoldSpectra;
+  // All lanes of the warp go around as often, whichever their windows.
+  const std::int64_t most =
+      min((a.integration + kFoldSpectra - 1) / kFoldSpectra, a.n_spectra / kFoldSpectra + 2);
+  for (std::int64_t first = 0; first < most; first += lanes) {
+    const auto begin_of = [&](std::int64_t run) { return max(run * kFoldSpectra, span.position); };
+    const auto end_of = [&](std::int64_t run) { return min((run + 1) * kFoldSpectra, last); };
+    const std::int64_t mine = first_run + first + lane;
+    CudaWindow part[4] = {};
+    if (first == 0 && lane == 0) {
+      for (int p = 0; p < products_in(a); ++p) part[p].inner = sum[p].inner;
     }
-    const float n = a.divide_by_all ? static_cast<float>(T) : sum[p].count;
-    store_power(a, w, p + a.first_product, index, sum[p].outer / (n == 0 ? 1.0f : n));
+    if (begin_of(mine) < end_of(mine)) add_run(a, w, span, begin_of(mine), end_of(mine), part);
+    const int others = static_cast<int>(min(std::int64_t{lanes}, most - first));
+    for (int p = 0; p < products_in(a); ++p) {
+      for (int k = 0; k < others; ++k) {
+        const float inner = __shfl_sync(~0u, part[p].inner, k, lanes);
+        const float count = __shfl_sync(~0u, part[p].count, k, lanes);
+        const std::int64_t run = first_run + first + k;
+        if (begin_of(run) >= end_of(run)) continue;
+        sum[p].count += count;
+        const bool whole = ends_run(a, end_of(run));
+        if (whole) sum[p].outer += inner;
+        sum[p].inner = whole ? 0 : inner;
+      }
+    }
   }
+  if (exists && lane == 0) leave(a, w, span, sum);
+}
+
+__device__ Where where_of(const FinishArgs& a, std::int64_t cell) {
+  return {a.first_row + cell % a.n_rows, a.first_channel + cell / a.n_rows, cell / a.n_rows};
 }
 
 __global__ void finish(const FinishArgs a, std::int64_t per_row) {
@@ -226,10 +309,19 @@ __global__ void finish(const FinishArgs a, std::int64_t per_row) {
   if (id >= per_row * cells) return;
   const std::int64_t cell = id / per_row;
   const std::int64_t k = id - cell * per_row;
-  const Where w{a.first_row + cell % a.n_rows, a.first_channel + cell / a.n_rows, cell / a.n_rows};
+  const Where w = where_of(a, cell);
   if (a.kind == OutputKind::voltage) return voltages(a, w, k);
-  const std::int64_t number = floored(a.gulp_tick + a.first_spectrum, a.integration) + k;
-  window_of(a, w, number, number - floored(a.gulp_tick, a.integration));
+  window_of(a, w, Span(a, floored(a.gulp_tick + a.first_spectrum, a.integration) + k));
+}
+
+__global__ void finish_long(const FinishArgs a, std::int64_t per_row, int lanes) {
+  const std::int64_t id =
+      (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / lanes;
+  const std::int64_t cell = id / per_row;
+  const std::int64_t number =
+      floored(a.gulp_tick + a.first_spectrum, a.integration) + id - cell * per_row;
+  const bool exists = cell < static_cast<std::int64_t>(a.n_channels) * a.n_rows;
+  window_of(a, where_of(a, cell), Span(a, number), lanes, exists);
 }
 
 // One thread per (row, channel), slots in order.
@@ -316,8 +408,16 @@ void launch_finish(const FinishArgs& a, cudaStream_t stream) {
     const Tick first = a.gulp_tick + a.first_spectrum;
     per_row = floored(first + a.n_spectra - 1, a.integration) - floored(first, a.integration) + 1;
   }
-  const std::int64_t threads = per_row * a.n_rows * a.n_channels;
-  finish<<<blocks_for(threads, 128), 128, 0, stream>>>(a, per_row);
+  const std::int64_t windows = per_row * a.n_rows * a.n_channels;
+  const std::int64_t runs =
+      (std::min(a.integration, a.n_spectra) + kFoldSpectra - 1) / kFoldSpectra;
+  if (a.kind != OutputKind::voltage && runs > 1 && a.integration <= kMostCounted) {
+    const int lanes = static_cast<int>(std::bit_ceil(std::min<std::uint64_t>(32, runs)));
+    finish_long<<<blocks_for(windows * lanes, 128), 128, 0, stream>>>(a, per_row, lanes);
+    RYLE_CUDA_LAUNCHED("beamform finish, long windows");
+    return;
+  }
+  finish<<<blocks_for(windows, 128), 128, 0, stream>>>(a, per_row);
   RYLE_CUDA_LAUNCHED("beamform finish");
 }
 
