@@ -88,7 +88,8 @@ class Emulated {
                      config_.iqrm_threshold,
                      config_.cell_threshold,
                      n,
-                     config_.flag_channels};
+                     config_.flag_channels,
+                     median_error(w.n_cells, w.n_past_cells, w.median_cells)};
     const auto blocks = [](std::int64_t jobs, unsigned threads) {
       return simt::Grid{{static_cast<unsigned>((jobs + threads - 1) / threads)}, {threads}, 0};
     };
@@ -350,6 +351,27 @@ TEST(CudaNormalizeKernels, EqualTheHost) {
   EXPECT_GT(reports[0].masked_cell, 0);
   EXPECT_GT(reports[0].masked_absent, 30 * 39);
   EXPECT_GT(reports[1].masked_spectra, 0);
+}
+
+// Power of single spectra scatters by more than 5 % of its rms in cells of 512: what stays and what
+// goes is the host's decision.
+TEST(CudaNormalizeKernels, SingleSpectra) {
+  constexpr std::int64_t kChannels = 64, kGulp = 1024;
+  NormalizeConfig config = emulated_config(kChannels);
+  config.statistics_samples = 512;
+  std::vector<float> power;
+  for (std::int64_t c = 0; c < kChannels; ++c)
+    for (std::int64_t t = 0; t < kGulp; ++t) {
+      const double x = -std::log(uniform(combine(29, static_cast<std::uint64_t>(c * kGulp + t))));
+      power.push_back(static_cast<float>(c == 40 ? 100 + 170 * (x - 1) : 100 * x));
+    }
+  Emulated emulated(config, 1, kGulp);
+  emulated.run(power.data(), kGulp, kGulp, 5);
+  Normalizer host(config);
+  NormalizeReport report;
+  expect_beam(emulated, 0, host, power.data(), kChannels, kGulp, kGulp, &report);
+  EXPECT_EQ(emulated.flags()[40], 1);
+  EXPECT_EQ(report.masked_channel, kGulp);
 }
 
 // Times masked by the user, spectral kurtosis, and what all channels do at once taken out of each

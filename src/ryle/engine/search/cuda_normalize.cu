@@ -350,7 +350,8 @@ void CudaNormalizer::execute(Queue& queue, const DevicePower& power, const Devic
                       me.config.iqrm_threshold,
                       me.config.cell_threshold,
                       power.n,
-                      me.config.flag_channels};
+                      me.config.flag_channels,
+                      median_error(work.n_cells, work.n_past_cells, work.median_cells)};
   RYLE_CUDA(cudaMemsetAsync(me.counters.data(), 0, static_cast<std::size_t>(me.counters.bytes()),
                             stream));
   RYLE_CUDA(

@@ -173,9 +173,9 @@ __device__ inline void fit_block(const double* values, const std::uint8_t* good,
 struct ChannelArrays {
   double *first, *second, *fit, *other_fit;
   int* received;
-  std::uint8_t *good, *use, *by_first, *by_second;
+  std::uint8_t *good, *use, *accused;
 };
-inline constexpr int kBytesPerChannel = 4 * 8 + 4 + 4;
+inline constexpr int kBytesPerChannel = 4 * 8 + 4 + 3;
 /// Of a block in memory of its own; whole pieces of 128 bytes.
 constexpr std::int64_t flag_room_stride(std::int64_t n_channels) {
   return (kBytesPerChannel * n_channels + 127) / 128 * 128;
@@ -190,8 +190,7 @@ __device__ inline ChannelArrays arrays_in(std::uint8_t* memory, int n) {
   a.received = reinterpret_cast<int*>(a.other_fit + n);
   a.good = reinterpret_cast<std::uint8_t*>(a.received + n);
   a.use = a.good + n;
-  a.by_first = a.use + n;
-  a.by_second = a.by_first + n;
+  a.accused = a.use + n;
   return a;
 }
 
@@ -200,6 +199,39 @@ template <bool kShared>
 __device__ __forceinline__ ChannelArrays arrays_of_block(const FlagRoom& room, int n) {
   if constexpr (kShared) return arrays_in(static_cast<std::uint8_t*>(cuda::dynamic_shared()), n);
   return arrays_in(room.memory + blockIdx.x * room.stride, n);
+}
+
+/// What the typical rms of a channel scatters by, relative (Normalizer).
+__device__ inline double error_of_rms_block(const NormalizeWork& w, const FlagWork& f,
+                                            const std::uint8_t* good, std::int64_t beam,
+                                            FlagMemory& m) {
+  if (w.n_cells < 2 && w.n_past_cells == 0)
+    return 1 /
+           sqrt(static_cast<double>(min(f.n_samples, static_cast<std::int64_t>(w.cell_samples))));
+  const auto change = [&](int c, double& v) {
+    const std::int64_t row = beam * w.n_channels + c;
+    const CellMoments* now = w.now + row * w.n_cells;
+    const double one = now[0].rms;
+    const double other = w.n_cells < 2 ? w.past[(row + 1) * w.past_room - 1].rms : now[1].rms;
+    v = 2 * (one - other) / (one + other);
+    return good[c] != 0 && one > 0 && other > 0;
+  };
+  const double middle = median_of_block(w.n_channels, change, m.select);
+  return scatter_of_block(w.n_channels, middle, change, m.select) * f.median_error;
+}
+
+/// flags[c] = 1 for those of the suspected channels that are outliers by IQRM.
+template <class Suspected>
+__device__ inline void flag_outliers_block(const ChannelArrays& a, const double* values, int n,
+                                           const FlagWork& f, const Suspected& suspected,
+                                           std::uint8_t* flags, FlagMemory& m) {
+  if (count_values(n, suspected, m.select) == 0) return;  // nearly always
+  iqrm_block(values, a.good, n, max(3, n / 10), f.iqrm_threshold, a.received, a.accused, m);
+  for (int c = static_cast<int>(threadIdx.x); c < n; c += kSelectThreads) {
+    double v = 0;
+    if (suspected(c, v) && a.accused[c] != 0) flags[c] = 1;
+  }
+  __syncthreads();
 }
 
 template <bool kShared>
@@ -227,17 +259,24 @@ __global__ void __launch_bounds__(kSelectThreads)
   };
   const double center = median_of_block(n, residual, m.select);
   const double limit = f.bandpass_threshold * scatter_of_block(n, center, residual, m.select);
-  const int max_lag = max(3, n / 10);
-  iqrm_block(a.second, a.good, n, max_lag, f.iqrm_threshold, a.received, a.by_second, m);
-  iqrm_block(a.first, a.good, n, max_lag, f.iqrm_threshold, a.received, a.by_first, m);
-  for (int c = static_cast<int>(threadIdx.x); c < n; c += kSelectThreads) {
-    if (a.good[c] == 0) continue;
-    const double offset = a.first[c] - a.fit[c], rms = a.second[c];
-    const bool bandpass = fabs(offset) > fmax(limit, rms);
-    const bool bright = a.by_first[c] != 0 && offset > rms;
-    const bool noisy = a.by_second[c] != 0 && rms > 1.05 * a.other_fit[c];
-    if (bandpass || bright || noisy) flags[c] = 1;
-  }
+  const double noise_limit = kNoiseThreshold * error_of_rms_block(w, f, a.good, beam, m);
+  for (int c = static_cast<int>(threadIdx.x); c < n; c += kSelectThreads)
+    if (a.good[c] != 0 && fabs(a.first[c] - a.fit[c]) > fmax(limit, a.second[c])) flags[c] = 1;
+  const auto bright = [&](int c, double& v) {
+    v = 0;
+    return a.good[c] != 0 && a.first[c] - a.fit[c] > a.second[c];
+  };
+  const auto noisy = [&](int c, double& v) {
+    v = 0;
+#if RYLE_MUTANT == 1711
+    return a.good[c] != 0 && a.second[c] > 1.05 * a.other_fit[c];
+#else
+    return a.good[c] != 0 && a.second[c] > 1.05 * a.other_fit[c] &&
+           1 - a.other_fit[c] / a.second[c] > noise_limit;
+#endif
+  };
+  flag_outliers_block(a, a.first, n, f, bright, flags, m);
+  flag_outliers_block(a, a.second, n, f, noisy, flags, m);
 }
 
 /// out[c] = values[c] less the median of the good ones about it.
@@ -274,10 +313,10 @@ __device__ inline void outliers_block(const ChannelArrays& a, const double* valu
     return a.good[c] != 0;
   };
   const double scatter = fmax(error, scatter_of_block(n, 0, good, m.select));
-  iqrm_block(values, a.good, n, max(3, n / 10), f.iqrm_threshold, a.received, a.by_first, m);
+  iqrm_block(values, a.good, n, max(3, n / 10), f.iqrm_threshold, a.received, a.accused, m);
   for (int c = static_cast<int>(threadIdx.x); c < n; c += kSelectThreads) {
     if (a.good[c] == 0 || !(fabs(values[c]) > kCellMatters)) continue;
-    if (fabs(values[c]) > f.cell_threshold * scatter || a.by_first[c] != 0)
+    if (fabs(values[c]) > f.cell_threshold * scatter || a.accused[c] != 0)
       bad[static_cast<std::int64_t>(c) * stride] = kBadCell;
   }
   __syncthreads();

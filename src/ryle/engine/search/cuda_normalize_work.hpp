@@ -72,6 +72,7 @@ struct FlagWork {
   double bandpass_threshold, iqrm_threshold, cell_threshold;
   std::int64_t n_samples;
   bool enabled;
+  double median_error;  ///< median_error()
 };
 
 /// Sums over groups of channels in rings of time.

@@ -148,10 +148,10 @@ struct Normalizer::Content {
       means.push_back(s.mean);
       rmss.push_back(s.rms);
     }
-    return {detail::median_of(means), detail::median_of(rmss), 0};
+    return {detail::balanced_median_of(means), detail::balanced_median_of(rmss), 0};
   }
 
-  void flag_channels() {
+  void flag_channels(std::int64_t n_samples) {
     const auto n = static_cast<std::size_t>(config.n_channels);
     flags.assign(n, 0);
     std::vector<std::uint8_t> good(n, 0);
@@ -176,19 +176,51 @@ struct Normalizer::Content {
 #endif
     const double limit =
         config.bandpass_threshold * detail::scatter_of(residual, detail::median_of(residual));
-    const auto max_lag = std::max<std::int64_t>(3, config.n_channels / 10);
-    const auto by_rms = iqrm(rmss, good, max_lag, config.iqrm_threshold);
-    const auto by_mean = iqrm(means, good, max_lag, config.iqrm_threshold);
+    const double noise_limit = detail::kNoiseThreshold * error_of_rms(good, n_samples);
+    // Means are taken out anyway, and levelled data have hardly any scatter: an outlier must also
+    // matter, by its own rms or by 5 % of it, before a channel is given up.
+    std::vector<std::uint8_t> bright(n, 0), noisy(n, 0);
     for (std::size_t c = 0; c < n; ++c) {
       if (!good[c]) continue;
-      // Means are taken out anyway, and levelled data have hardly any scatter: an outlier must also
-      // matter, by its own rms or by 5 % of it, before a channel is given up.
       const double offset = means[c] - mean_fit[c];
-      const bool bandpass = std::abs(offset) > std::max(limit, rmss[c]);
-      const bool bright = by_mean[c] != 0 && offset > rmss[c];
-      const bool noisy = by_rms[c] != 0 && rmss[c] > 1.05 * rms_fit[c];
-      if (bandpass || bright || noisy) flags[c] = 1;
+      if (std::abs(offset) > std::max(limit, rmss[c])) flags[c] = 1;
+      bright[c] = offset > rmss[c];
+#if RYLE_MUTANT == 1710
+      noisy[c] = rmss[c] > 1.05 * rms_fit[c];
+#else
+      noisy[c] = rmss[c] > 1.05 * rms_fit[c] && 1 - rms_fit[c] / rmss[c] > noise_limit;
+#endif
     }
+    const auto max_lag = std::max<std::int64_t>(3, config.n_channels / 10);
+    flag_outliers(means, good, bright, max_lag);
+    flag_outliers(rmss, good, noisy, max_lag);
+  }
+
+  /// What the typical rms of a channel scatters by from noise alone, relative: chi-square power (of
+  /// single spectra above all) has more of it than Gaussian numbers. From one cell to the next, so
+  /// that the shape of the bandpass and unequal gains do not count.
+  double error_of_rms(const std::vector<std::uint8_t>& good, std::int64_t n_samples) const {
+    const std::int64_t n_now = n_cells(n_samples);
+    const auto n_past = static_cast<std::int64_t>(history[0].size());
+    if (n_now < 2 && n_past == 0)  // as bad_cells() assumes
+      return 1 / std::sqrt(static_cast<double>(std::min(n_samples, config.statistics_samples)));
+    std::vector<double> changes;
+    for (std::size_t c = 0; c < good.size(); ++c) {
+      const double one = now[c][0].rms;
+      const double other = n_now < 2 ? history[c].back().rms : now[c][1].rms;
+      if (good[c] && one > 0 && other > 0) changes.push_back(2 * (one - other) / (one + other));
+    }
+    const double scatter = detail::scatter_of(changes, detail::median_of(changes));
+    return scatter * detail::median_error(n_now, n_past, config.median_cells);
+  }
+
+  /// Those of the suspected channels that are outliers by IQRM.
+  void flag_outliers(const std::vector<double>& values, const std::vector<std::uint8_t>& good,
+                     const std::vector<std::uint8_t>& suspected, std::int64_t max_lag) {
+    if (std::find(suspected.begin(), suspected.end(), std::uint8_t{1}) == suspected.end()) return;
+    const auto accused = iqrm(values, good, max_lag, config.iqrm_threshold);
+    for (std::size_t c = 0; c < flags.size(); ++c)
+      if (suspected[c] != 0 && accused[c] != 0) flags[c] = 1;
   }
 
   /// Cells of one channel among its neighbors. @return [cell][channel] causes
@@ -400,7 +432,7 @@ void Normalizer::execute(Queue& queue, const float* data, std::int64_t stride, s
     me.begin_causes(c, data + c * stride, n);
     me.measure_channel(c, data + c * stride, n);
   });
-  me.flag_channels();
+  me.flag_channels(n);
   const auto bad_cells = me.flag_cells(queue, n);
   queue.parallel_for(n_channels, [&](std::int64_t c) { me.add_cause(c, n, bad_cells); });
   if (me.finds_spectra()) me.flag_spectra(queue, data, stride, n);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 
 #include "ryle/engine/search/normalize.hpp"
@@ -33,6 +35,18 @@ inline void add_causes(const std::array<std::int64_t, kNumCauses>& counts,
   report.masked_cell += counts[kBadCell];
   report.masked_kurtosis += counts[kKurtosis];
   report.masked_spectra += counts[kSpectrum];
+}
+
+/// What noise alone may add to the typical rms of a channel, in its errors: passed by one of 1024
+/// channels in 0.25 % of the gulps of single spectra (chi-square with 2 or 4 degrees of freedom).
+inline constexpr double kNoiseThreshold = 4.5;
+/// Error of the typical rms of a channel, a median over the cells about the middle of a gulp, over
+/// what successive cells differ by. @eq sqrt(pi / 2) / sqrt(M), over sqrt(2)
+inline double median_error(std::int64_t n_cells, std::int64_t n_past, std::int64_t median_cells) {
+  const std::int64_t middle = std::min(n_cells / 2, n_cells - 1);
+  const auto m = static_cast<double>(std::min(middle + median_cells / 2, n_cells) -
+                                     std::max(middle - median_cells / 2, -n_past));
+  return std::sqrt(0.5) * (m < 3 ? 1 : 1.2533 / std::sqrt(m));
 }
 
 }  // namespace ryle::search::detail
