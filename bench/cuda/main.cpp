@@ -4,7 +4,7 @@
 // levels | import]
 // [--path NAME] [--quick] [--tune]: one JSON object a line, the fields of `ryle bench --json`;
 // --path: of the imager's, that alone; of the beamformer's cases, those of ANTENNASxBEAMS; of the
-// correlator's, those with this in "IMPLEMENTATION N".
+// correlator's, those with this in "IMPLEMENTATION N"; of the search, the tree of this name alone.
 #include <cstring>
 #include <exception>
 #include <iostream>

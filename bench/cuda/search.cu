@@ -158,7 +158,7 @@ void measure_plan(Queue& queue, const Options& options, const Emit& emit,
     r.verified = verify_sums(blocks, config, found, n_outputs);
   } else {
     search::DedisperseConfig on_cpu = config;
-    on_cpu.implementation = config.implementation;
+    on_cpu.implementation = config.implementation.substr(0, config.implementation.find(':'));
     std::vector<std::uint16_t> expected(found.size());
     search::make_dedisperser(host, on_cpu)
         ->execute(host, blocks.host.data(), blocks.stride, n_outputs, expected.data(), n_outputs);
@@ -168,7 +168,8 @@ void measure_plan(Queue& queue, const Options& options, const Emit& emit,
   r.useful_ops = static_cast<double>(kChannels * n_outputs) * static_cast<double>(config.n_trials);
   time_row(r, queue, options, n_outputs, dedisperse);
   emit(r);
-  if (config.implementation == "subband") return;  // boxcars have their rows
+  // Boxcars have their rows.
+  if (config.implementation == "subband" || config.implementation == options.path) return;
 
   // The wait for statistics and the way of tokens to the host are in it.
   search::DetectConfig boxcars;
@@ -248,7 +249,8 @@ void bench_search_cuda(const Options& options, const Emit& emit) {
   Queue queue = Queue::cuda();
   const std::int64_t n_outputs = options.quick ? 4096 : 49'152;
   const search::Band band = band_of_block();
-  measure_normalizer(queue, options, emit, band);
+  const bool tree_alone = options.path.rfind("fdmt:", 0) == 0;
+  if (!tree_alone) measure_normalizer(queue, options, emit, band);
   auto exact = linear_plan(band, 0.1, options.quick ? 96 : 864, n_outputs);
   const bool named = options.implementation.rfind("cuda:", 0) == 0;
   exact.implementation = named ? options.implementation : "cuda";
@@ -262,6 +264,10 @@ void bench_search_cuda(const Options& options, const Emit& emit) {
   const std::int64_t longest = std::max(*std::max_element(exact.delays.begin(), exact.delays.end()),
                                         *std::max_element(tree.delays.begin(), tree.delays.end()));
   const Blocks blocks(queue, n_outputs + longest + 1);
+  if (tree_alone) {
+    tree.implementation = options.path;
+    return measure_plan(queue, options, emit, tree, blocks, false);
+  }
   measure_plan(queue, options, emit, exact, blocks, true);
   if (named) return;
   measure_plan(queue, options, emit, tree, blocks, false);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "tests/support/half.hpp"
@@ -130,6 +131,33 @@ inline int __all_sync(unsigned mask, bool vote, int line = __builtin_LINE()) {
   return ryle::simt::ballot("__all_sync", line, mask, !vote) == 0;
 }
 
+namespace ryle::simt {
+template <class T, class Of>
+T reduce(const char* name, int line, unsigned mask, T value, const Of& of) {
+  const auto& all = Machine::here().meet(name, line, mask, to_words(value));
+  T result = value;
+  for (unsigned lane = 0; lane < 32; ++lane)
+    if ((mask >> lane & 1u) != 0 && lane != Machine::here().thread().lane)
+      result = of(result, from_words<T>(all[lane]));
+  return result;
+}
+}  // namespace ryle::simt
+
+template <class T>
+T __reduce_add_sync(unsigned mask, T value, int line = __builtin_LINE()) {
+  return ryle::simt::reduce("__reduce_add_sync", line, mask, value, std::plus<T>());
+}
+template <class T>
+T __reduce_min_sync(unsigned mask, T value, int line = __builtin_LINE()) {
+  return ryle::simt::reduce("__reduce_min_sync", line, mask, value,
+                            [](T a, T b) { return std::min(a, b); });
+}
+template <class T>
+T __reduce_max_sync(unsigned mask, T value, int line = __builtin_LINE()) {
+  return ryle::simt::reduce("__reduce_max_sync", line, mask, value,
+                            [](T a, T b) { return std::max(a, b); });
+}
+
 // Atomics: fibres give way only at barriers, so plain reads and writes do.
 template <class T, class U>
 T atomicAdd(T* to, U value) {
@@ -195,6 +223,10 @@ inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
   }
   return result;
 }
+/// The low word of (high, low) shifted right, by 0 .. 31 bits.
+inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
+  return static_cast<unsigned>((std::uint64_t{high} << 32 | low) >> (shift & 31));
+}
 /// Of the halves of words, each modulo 2^16.
 template <class Half>
 unsigned of_halves(unsigned a, unsigned b, unsigned c, const Half& half) {
@@ -212,6 +244,10 @@ inline unsigned __vminu2(unsigned a, unsigned b) {
 inline unsigned __viaddmin_u16x2(unsigned a, unsigned b, unsigned c) {
   return of_halves(
       a, b, c, [](unsigned x, unsigned y, unsigned z) { return std::min((x + y) & 0xffffu, z); });
+}
+inline unsigned __viaddmax_u16x2(unsigned a, unsigned b, unsigned c) {
+  return of_halves(
+      a, b, c, [](unsigned x, unsigned y, unsigned z) { return std::max((x + y) & 0xffffu, z); });
 }
 inline unsigned __viaddmax_s16x2_relu(unsigned a, unsigned b, unsigned c) {
   return of_halves(a, b, c, [](unsigned x, unsigned y, unsigned z) {
@@ -235,6 +271,11 @@ inline long long __double_as_longlong(double x) { return std::bit_cast<long long
 inline double __longlong_as_double(long long x) { return std::bit_cast<double>(x); }
 inline int __float2int_rn(float x) {
   return static_cast<int>(std::clamp(std::nearbyint(double{x}), -2147483648.0, 2147483647.0));
+}
+/// The next float not below x.
+inline float __double2float_ru(double x) {
+  const auto near = static_cast<float>(x);
+  return double{near} < x ? std::nextafter(near, INFINITY) : near;
 }
 inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 inline void __sincosf(float x, float* sine, float* cosine) {
@@ -309,6 +350,16 @@ inline void load_matrices(unsigned (&r)[4], unsigned address, int line = __built
 }
 
 inline unsigned shared_address(const void* p) { return simt::Machine::here().address_of(p); }
+inline unsigned load_shared(unsigned address) {
+  unsigned word = 0;
+  std::memcpy(&word, simt::Machine::here().at_address(address, 4), 4);
+  return word;
+}
+inline uint4 load_shared_16(unsigned address) {
+  uint4 v{};
+  std::memcpy(&v, simt::Machine::here().at_address(address, 16), 16);
+  return v;
+}
 inline void copy_16(unsigned to, const void* from, int n_bytes) {
   simt::Machine& machine = simt::Machine::here();
   machine.thread().copies.add([&machine, to, from, n_bytes] {

@@ -55,6 +55,19 @@ __device__ inline void load_matrices(unsigned (&r)[4], unsigned address) {
                : "memory");
 }
 
+__device__ inline unsigned load_shared(unsigned address) {
+  unsigned word;
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(address));
+  return word;
+}
+__device__ inline uint4 load_shared_16(unsigned address) {
+  uint4 v;
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "r"(address));
+  return v;
+}
+
 /// 16 bytes from global to shared memory without a register, some time; only the first n_bytes are
 /// read, the others become 0.
 __device__ inline void copy_16(unsigned to, const void* from, int n_bytes) {

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The ring of the tree's passes, and launches.
+#include <algorithm>
+
+#include "ryle/device/cuda/runtime.hpp"
+#include "ryle/device/cuda/shared_limit.hpp"
+#include "ryle/device/cuda/warpgroup.cuh"
+#include "ryle/engine/search/cuda_fdmt_halves.cuh"
+#include "ryle/engine/search/cuda_fdmt_halves_launch.hpp"
+
+namespace ryle::search::detail::halves {
+namespace {
+
+constexpr int kRingInputs = 128;
+constexpr int kRingTiles = 8;
+
+/// What a multiprocessor works on, and what comes next: the head of a tile comes four tiles ahead,
+/// its list of inputs two, so that every warp has its few copies at hand.
+struct RingBuffers {
+  alignas(16) Input inputs[3][kRingInputs];
+  Tile tiles[kRingTiles];
+  std::uint64_t full[2];
+};
+
+/// The same sums by one thread block a multiprocessor, which works through the tiles: while it adds
+/// the rows of one, those of the next are on their way to the other half of its shared memory.
+class Ring {
+ public:
+  __device__ Ring(const Work& w, RingBuffers& buffers, unsigned memory, int n_work)
+      : w_(w), ring_(buffers), memory_(memory), n_work_(n_work) {}
+
+  __device__ bool has(int j) const { return work_of(j) < n_work_; }
+  __device__ const Tile& head(int j) const { return ring_.tiles[j % kRingTiles]; }
+  __device__ std::int64_t first_of(int j) const {
+    return head(j).begin + static_cast<std::int64_t>(work_of(j) / w_.n_tiles) * kTileWords;
+  }
+  __device__ bool wanted(int j) const { return first_of(j) < w_.half + head(j).extent; }
+  __device__ unsigned steps(int j) const { return rows(j) + w_.steps_at; }
+  __device__ unsigned rows(int j) const { return memory_ + j % 2 * w_.shared_bytes; }
+  __device__ void await(int j) const {
+    cuda::await(&ring_.full[j % 2], static_cast<unsigned>(j / 2 % 2));
+  }
+  __device__ const Tile& tile_of(int j) const { return w_.tiles[work_of(j) % w_.n_tiles]; }
+
+  /// The rows of work j, the list of work j + 2, the head of work j + 4.
+  __device__ void copy(int j, int warp, int lane) const {
+    if (!has(j)) return;
+    const unsigned barrier = cuda::shared_address(&ring_.full[j % 2]);
+    const Tile& tile = head(j);
+    const bool rows_wanted = wanted(j);
+    const auto* lists = static_cast<const Input*>(w_.inputs);
+    const int n_threads = static_cast<int>(blockDim.x);
+    if (threadIdx.x == 0) {
+      const Tile& next = head(j + 2);
+      const unsigned list_bytes =
+          has(j + 2) && next.n_inputs <= kRingInputs ? 16 * next.n_inputs : 0;
+      const unsigned head_bytes = has(j + 4) ? sizeof(Tile) : 0;
+      cuda::arrive_and_expect(barrier, (rows_wanted ? static_cast<unsigned>(tile.n_bytes) : 0u) +
+                                           list_bytes + head_bytes);
+      if (head_bytes > 0)
+        cuda::copy_bulk(cuda::shared_address(&ring_.tiles[(j + 4) % kRingTiles]), &tile_of(j + 4),
+                        head_bytes, barrier);
+      if (list_bytes > 0)
+        cuda::copy_bulk(cuda::shared_address(ring_.inputs[(j + 2) % 3]), lists + next.first_input,
+                        list_bytes, barrier);
+    }
+    if (!rows_wanted) return;
+    // Longer lists are read where they lie.
+    const bool listed = tile.n_inputs <= kRingInputs;
+    const auto* in = static_cast<const unsigned*>(w_.in) + first_of(j);
+    for (int k = warp + n_threads / 32 * lane; k < tile.n_inputs; k += n_threads) {
+      const Input input = listed ? ring_.inputs[j % 3][k] : lists[tile.first_input + k];
+      cuda::copy_bulk(rows(j) + input.offset, in + input.row * w_.in_stride + input.time,
+                      16 * input.n_pieces, barrier);
+    }
+    if (static_cast<int>(threadIdx.x) == n_threads - 1)
+      cuda::copy_bulk(steps(j), w_.steps + tile.first_step, tile.group_bytes * tile.n_groups,
+                      barrier);
+  }
+  /// The heads of the first four works, and the lists of two.
+  __device__ void begin() const {
+    if (threadIdx.x < 4) {
+      const int j = static_cast<int>(threadIdx.x);
+      if (j < 2) cuda::begin_barrier(&ring_.full[j], 1);
+      cuda::barriers_begun();
+      if (has(j)) ring_.tiles[j] = tile_of(j);
+    }
+    for (int j = 0; j < 2; ++j) {
+      if (!has(j) || tile_of(j).n_inputs > kRingInputs) continue;
+      for (int k = static_cast<int>(threadIdx.x); k < tile_of(j).n_inputs;
+           k += static_cast<int>(blockDim.x))
+        ring_.inputs[j][k] = static_cast<const Input*>(w_.inputs)[tile_of(j).first_input + k];
+    }
+    asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");  // copies come over these
+    __syncthreads();
+  }
+
+ private:
+  __device__ int work_of(int j) const {
+    return static_cast<int>(blockIdx.x) + j * static_cast<int>(gridDim.x);
+  }
+
+  const Work& w_;
+  RingBuffers& ring_;
+  unsigned memory_;
+  int n_work_;
+};
+
+template <int kRows>
+__global__ void __launch_bounds__(threads_of(kRows), 1) add_ring(const Work w, int n_work) {
+#if __CUDA_ARCH__ >= 900
+  extern __shared__ __align__(16) std::uint8_t memory[];
+  __shared__ __align__(16) RingBuffers buffers;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const Ring ring(w, buffers, cuda::shared_address(memory), n_work);
+  if (w.zeros >= 0)
+    for (int k = threadIdx.x; k < 2 * kZeroBytes / 4; k += static_cast<int>(blockDim.x))
+      reinterpret_cast<unsigned*>(memory + k % 2 * w.shared_bytes + w.zeros)[k / 2] = 0;
+  ring.begin();
+  ring.copy(0, warp, lane);
+#pragma unroll 1
+  for (int j = 0; ring.has(j); ++j) {
+    // All have left the rows of work j - 1, and the list of work 0, which those of work 1 bring
+    // another over; no copy overtakes a load. The list of work j + 1 came with the rows of j - 1.
+    asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
+    __syncthreads();
+    ring.copy(j + 1, warp, lane);
+    __syncwarp();
+    ring.await(j);
+    const Tile& tile = ring.head(j);
+    if (!ring.wanted(j)) continue;
+#pragma unroll 1
+    for (int group = warp; group < tile.n_groups; group += static_cast<int>(blockDim.x / 32))
+      make_rows<kRows>(w, ring.steps(j) + tile.group_bytes * group, ring.rows(j), ring.first_of(j),
+                       lane);
+  }
+#endif
+}
+
+unsigned blocks_of(const Work& work, std::int64_t longest, int words) {
+  const std::int64_t n_times = (work.half + longest + words - 1) / words;
+  return static_cast<unsigned>(n_times * work.n_tiles);
+}
+
+template <int kRows>
+void launch_ring_of(const Work& work, unsigned n_work, int n_blocks, cudaStream_t stream) {
+  add_ring<kRows>
+      <<<std::min(n_work, static_cast<unsigned>(n_blocks)), threads_of(kRows),
+         2 * static_cast<std::size_t>(work.shared_bytes), stream>>>(work, static_cast<int>(n_work));
+  RYLE_CUDA_LAUNCHED("add_ring");
+}
+
+}  // namespace
+
+void allow_memory() {
+  cuda::allow_all_shared(add_ring<4>);
+  cuda::allow_all_shared(add_ring<2>);
+  cuda::allow_all_shared(add_tiles<4>);
+  cuda::allow_all_shared(add_tiles<2>);
+  for (auto* kernel : {add_codes<true, true>, add_codes<false, true>, add_codes<true, false>,
+                       add_codes<false, false>})
+    cuda::allow_all_shared(kernel);
+}
+
+int most_ring_bytes() {
+  return std::min(cuda::most_dynamic_shared(add_ring<4>), cuda::most_dynamic_shared(add_ring<2>)) /
+         2 / 128 * 128;
+}
+int most_tile_bytes() { return cuda::most_dynamic_shared(add_tiles<4>); }
+
+void launch_ring(Work work, std::int64_t longest, int n_blocks, cudaStream_t stream) {
+  work.shared_bytes = (work.shared_bytes + 127) / 128 * 128;
+  const unsigned n_work = blocks_of(work, longest, kTileWords);
+  work.group_rows == 4 ? launch_ring_of<4>(work, n_work, n_blocks, stream)
+                       : launch_ring_of<2>(work, n_work, n_blocks, stream);
+}
+
+void launch_tiles(const Work& work, std::int64_t longest, cudaStream_t stream) {
+  const auto kernel = work.group_rows == 4 ? add_tiles<4> : add_tiles<2>;
+  kernel<<<blocks_of(work, longest, kTileWords), kTileThreads,
+           static_cast<std::size_t>(work.shared_bytes), stream>>>(work);
+  RYLE_CUDA_LAUNCHED("add_tiles");
+}
+
+void launch_codes(const Work& work, bool quads, std::int64_t longest, cudaStream_t stream) {
+  const bool aligned =
+      work.in_stride % 16 == 0 && reinterpret_cast<std::uintptr_t>(work.in) % 16 == 0;
+  const auto kernel = aligned ? (quads ? add_codes<true, true> : add_codes<false, true>)
+                              : (quads ? add_codes<true, false> : add_codes<false, false>);
+  kernel<<<blocks_of(work, longest, kCodeTileWords), kCodeThreads,
+           static_cast<std::size_t>(work.shared_bytes), stream>>>(work);
+  RYLE_CUDA_LAUNCHED("add_codes");
+}
+
+}  // namespace ryle::search::detail::halves

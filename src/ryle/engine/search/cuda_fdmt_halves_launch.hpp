@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include "ryle/engine/search/cuda_fdmt_halves.hpp"
+
+/// Private to the tree on the device.
+namespace ryle::search::detail::halves {
+
+void allow_memory();
+/// Where a tile of this size has room twice, copied while another is worked on (sm_90a).
+int most_ring_bytes();
+/// In one thread block, and in each of two of a multiprocessor.
+int most_tile_bytes();
+/// `longest`: words that any tile has beyond `half`.
+void launch_ring(Work work, std::int64_t longest, int n_blocks, cudaStream_t stream);
+void launch_tiles(const Work& work, std::int64_t longest, cudaStream_t stream);
+/// quads: sums of 4 codes fit a byte.
+void launch_codes(const Work& work, bool quads, std::int64_t longest, cudaStream_t stream);
+
+}  // namespace ryle::search::detail::halves

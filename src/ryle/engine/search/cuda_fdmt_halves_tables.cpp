@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The tree's plan for a device: which rows every node needs and where, tiles of them, and the steps
+// of each group of rows.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <map>
+#include <string>
+
+#include "ryle/core/error.hpp"
+#include "ryle/engine/search/cuda_fdmt_halves.hpp"
+#include "ryle/engine/search/fdmt_plan.hpp"
+
+namespace ryle::search::detail::halves {
+namespace {
+
+constexpr std::uint32_t kNoRow = 0xffffffffu;
+constexpr std::int32_t kZeros = -2;  // of a start: the row of zeros, placed with the whole pass
+
+std::int32_t up(std::int32_t n, std::int32_t step) { return (n + step - 1) / step * step; }
+
+/// A row of a node: where it lies, and which of its words are wanted beside those of the root.
+struct NodeRow {
+  std::int32_t row = 0, low = 0, high = 0;
+};
+using NodeRows = std::map<std::int32_t, NodeRow>;  // by sweep
+
+class Planner {
+ public:
+  Planner(const DedisperseConfig& config, TileLimits limits)
+      : config_(config),
+        limits_(limits),
+        x_(tree_dispersion(config)),
+        tree_(tree_of(config.n_channels)) {}
+
+  /// Passes, the codes' first.
+  std::vector<Pass> run() {
+    nodes_.resize(tree_.size());
+    std::int64_t depth = 0;
+    for (const auto& node : tree_) depth = std::max(depth, node.depth);
+    passes_.resize(static_cast<std::size_t>(depth + 1));
+    const std::vector<std::int32_t> rows = tree_rows(config_);
+    for (const std::int32_t sweep : rows) nodes_[0].emplace(sweep, NodeRow{});
+    for (std::size_t k = 0; k < tree_.size(); ++k) number(k);
+    for (std::size_t k = 0; k < tree_.size(); ++k) tile_node(k, rows);
+    for (Pass& pass : passes_) place_zeros(pass);
+    std::reverse(passes_.begin(), passes_.end());
+    return std::move(passes_);
+  }
+
+ private:
+  /// A row to make: its sweep, and the row it is written to.
+  struct Wanted {
+    std::int32_t sweep, row;
+  };
+  Pass& pass_of(const TreeNode& node) { return passes_[static_cast<std::size_t>(node.depth)]; }
+  NodeRows& rows_of(const TreeNode& node, std::int64_t part) {
+    return nodes_[static_cast<std::size_t>(node.part_node[static_cast<std::size_t>(part)])];
+  }
+
+  void number(std::size_t k) {
+    const TreeNode& node = tree_[k];
+    Pass& pass = pass_of(node);
+    pass.codes = node.part_node.empty();
+    for (auto& [sweep, row] : nodes_[k]) {
+      row.row = static_cast<std::int32_t>(pass.n_rows++);
+      for (std::int64_t p = 0; p < node.n_parts() && !pass.codes; ++p) {
+        const TreePlace place = tree_place(x_, node, p, sweep);
+        const std::int32_t low = row.low + place.start, high = row.high + place.start;
+        const auto [part, fresh] = rows_of(node, p).emplace(place.sweep, NodeRow{0, low, high});
+        part->second.low = std::min(part->second.low, low);
+        part->second.high = std::max(part->second.high, high);
+      }
+    }
+  }
+
+  void tile_node(std::size_t k, const std::vector<std::int32_t>& trial_rows) {
+    std::vector<Wanted> rows;
+    if (k == 0) {
+      for (std::size_t i = 0; i < trial_rows.size(); ++i)
+        rows.push_back({trial_rows[i], static_cast<std::int32_t>(i)});
+      std::sort(rows.begin(), rows.end(), [](const Wanted& a, const Wanted& b) {
+        return std::pair(a.sweep, a.row) < std::pair(b.sweep, b.row);
+      });
+    } else {
+      for (const auto& [sweep, row] : nodes_[k]) rows.push_back({sweep, row.row});
+    }
+    const bool codes = pass_of(tree_[k]).codes;
+    const auto most = static_cast<std::size_t>(codes ? limits_.code_rows : limits_.rows);
+    for (std::size_t first = 0; first < rows.size();) {
+      // Tiles of a node are of about one size, in whole groups.
+      const std::size_t left = rows.size() - first, n_tiles = (left + most - 1) / most;
+      const auto of_group = static_cast<std::size_t>(codes ? 1 : limits_.group_rows);
+      std::size_t n =
+          std::min(left, ((left + n_tiles - 1) / n_tiles + of_group - 1) / of_group * of_group);
+      while (!add_tile(
+          k, std::vector<Wanted>(rows.begin() + static_cast<std::ptrdiff_t>(first),
+                                 rows.begin() + static_cast<std::ptrdiff_t>(first + n)))) {
+        if (n == 1)
+          throw UnsupportedError("search implementation \"fdmt\" on CUDA: one row of a node with " +
+                                 std::to_string(tree_[k].n_parts()) +
+                                 " parts needs more shared memory than there is");
+        n = n > 2 * of_group ? (n - 1) / of_group * of_group : (n + 1) / 2;
+      }
+      first += n;
+    }
+  }
+
+  bool add_tile(std::size_t k, const std::vector<Wanted>& rows) {
+    const TreeNode& node = tree_[k];
+    Pass& pass = pass_of(node);
+    struct Use {
+      std::int32_t low, high, index, bytes;
+    };
+    std::vector<std::map<std::int32_t, Use>> uses(static_cast<std::size_t>(node.n_parts()));
+    std::int32_t begin = rows.empty() ? 0 : nodes_[k].at(rows[0].sweep).low, extent = 0;
+    for (const Wanted& row : rows) {
+      begin = std::min(begin, nodes_[k].at(row.sweep).low);
+      extent = std::max(extent, nodes_[k].at(row.sweep).high);
+      for (std::int64_t p = 0; p < node.n_parts(); ++p) {
+        const TreePlace place = tree_place(x_, node, p, row.sweep);
+        const auto [use, fresh] = uses[static_cast<std::size_t>(p)].emplace(
+            pass.codes ? 0 : place.sweep, Use{place.start, place.start, 0, 0});
+        use->second.low = std::min(use->second.low, place.start);
+        use->second.high = std::max(use->second.high, place.start);
+      }
+    }
+    Tile tile{};
+    std::vector<Input> inputs;
+    std::vector<CodeInput> code_inputs;
+    std::int32_t bytes = 0, copied = 0;
+    for (std::size_t p = 0; p < uses.size(); ++p) {
+      for (auto& [sweep, use] : uses[p]) {
+        use.low = use.low / (pass.codes ? 16 : 4) * (pass.codes ? 16 : 4);
+        use.bytes = bytes;
+        if (pass.codes) {
+          CodeInput input{};
+          input.channel = static_cast<std::int32_t>(node.bounds[p]);
+          input.time = use.low;
+          input.words = bytes;
+          input.n_words = up(kCodeTileWords / 2 + use.high - use.low, 4);
+          // A piece more for the alignment of codes.
+          input.n_pieces = (input.n_words + kCodeTileWords / 2 + 15) / 16 + 1;
+          bytes += 4 * input.n_words;
+          code_inputs.push_back(input);
+          continue;
+        }
+        Input input{};
+        input.row = rows_of(node, static_cast<std::int64_t>(p)).at(sweep).row;
+        input.time = use.low;
+        input.offset = bytes;
+        input.n_pieces = up(kTileWords + use.high - use.low, 4) / 4;
+        bytes += 16 * input.n_pieces;
+        inputs.push_back(input);
+      }
+    }
+    copied = bytes;
+    if (pass.codes) {
+      tile.n_bytes = 0;
+      for (CodeInput& input : code_inputs) {
+        input.offset = bytes + tile.n_bytes;
+        tile.n_bytes += 16 * input.n_pieces;
+      }
+      bytes += 2 * tile.n_bytes;
+    }
+    if (bytes + beside_bytes(rows.size(), uses.size()) >
+        (rows.size() <= 8 ? limits_.few_bytes : limits_.bytes))
+      return false;
+    tile.first_input =
+        static_cast<std::int32_t>(pass.codes ? pass.code_inputs.size() : pass.inputs.size());
+    tile.n_inputs = static_cast<std::int32_t>(pass.codes ? code_inputs.size() : inputs.size());
+    tile.first_step = static_cast<std::int32_t>(pass.steps.size());
+    const auto n_pairs = static_cast<std::size_t>((node.n_parts() + 1) / 2);
+    tile.begin = begin / 32 * 32;
+    tile.extent = extent;
+    pass.longest = std::max<std::int64_t>(pass.longest, tile.extent - tile.begin);
+    pass.input_bytes = std::max(pass.input_bytes, bytes);
+    // [row][part] bytes in shared memory.
+    std::vector<std::vector<std::int32_t>> starts;
+    for (const Wanted& row : rows) {
+      starts.emplace_back();
+      for (std::int64_t p = 0; p < node.n_parts(); ++p) {
+        const TreePlace place = tree_place(x_, node, p, row.sweep);
+        const Use& use = uses[static_cast<std::size_t>(p)].at(pass.codes ? 0 : place.sweep);
+        starts.back().push_back(use.bytes + 4 * (place.start - use.low));
+      }
+      const auto full = static_cast<std::size_t>(pass.codes ? kCodeParts : 2 * n_pairs);
+      for (; starts.back().size() < full; pass.odd = true) starts.back().push_back(kZeros);
+    }
+    pass.codes ? add_code_steps(pass, rows, starts, tile) : add_steps(pass, rows, starts, tile);
+    const auto step_bytes =
+        static_cast<std::int32_t>(sizeof(Piece) * pass.steps.size()) - 16 * tile.first_step;
+    tile.group_bytes = step_bytes / tile.n_groups;
+    if (!pass.codes) tile.n_bytes = copied + step_bytes;
+    pass.step_bytes = std::max(pass.step_bytes, step_bytes);
+    pass.inputs.insert(pass.inputs.end(), inputs.begin(), inputs.end());
+    pass.code_inputs.insert(pass.code_inputs.end(), code_inputs.begin(), code_inputs.end());
+    pass.tiles.push_back(tile);
+    return true;
+  }
+
+  /// Rows of zeros and steps, at most.
+  static std::int32_t beside_bytes(std::size_t n_rows, std::size_t n_parts) {
+    return kZeroBytes + static_cast<std::int32_t>((n_rows + 3) * (n_parts + 4) * 8);
+  }
+
+  static void add_code_steps(Pass& pass, const std::vector<Wanted>& rows,
+                             const std::vector<std::vector<std::int32_t>>& starts, Tile& tile) {
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      const auto at = [&](std::size_t p) { return static_cast<std::uint32_t>(starts[r][p]); };
+      pass.steps.push_back({{static_cast<std::uint32_t>(rows[r].row), 0, 0, 0}});
+      pass.steps.push_back({{at(0), at(1), at(2), at(3)}});
+      pass.steps.push_back({{at(4), at(5), at(6), at(7)}});
+    }
+    tile.n_groups = static_cast<std::int32_t>(rows.size());
+  }
+
+  void add_steps(Pass& pass, const std::vector<Wanted>& rows,
+                 const std::vector<std::vector<std::int32_t>>& starts, Tile& tile) const {
+    const auto n = static_cast<std::size_t>(limits_.group_rows);
+    for (std::size_t first = 0; first < rows.size(); first += n, ++tile.n_groups) {
+      // Slots beyond the last row repeat it, unwritten.
+      std::array<std::size_t, 4> slot{};
+      std::array<std::uint32_t, 4> row{};
+      for (std::size_t r = 0; r < n; ++r) {
+        slot[r] = std::min(first + r, rows.size() - 1);
+        row[r] = first + r < rows.size() ? static_cast<std::uint32_t>(rows[first + r].row) : kNoRow;
+      }
+      const auto kind_of = [&](std::size_t part) {
+        unsigned kind = 0;
+        for (std::size_t r = 0; r + 1 < n; ++r)
+          if (starts[slot[r]][part] != starts[slot[r + 1]][part]) kind |= 1u << r;
+        return kind;
+      };
+      std::vector<unsigned> kinds;
+      for (std::size_t p = 0; p < starts[0].size(); ++p) kinds.push_back(kind_of(p));
+      std::uint32_t counts = 0;
+      std::vector<Piece> pieces;
+      for (const PartPair& pair : pairs_of(kinds)) {
+        counts += 1u << 4 * pair.kind;
+        const auto at = [&](std::size_t r, std::size_t p) {
+          return static_cast<std::uint32_t>(starts[slot[r]][p]);
+        };
+        const std::size_t a = pair.one, b = pair.other;
+        if (n == 4) {
+          pieces.push_back({{at(0, a), at(1, a), at(2, a), at(3, a)}});
+          pieces.push_back({{at(0, b), at(1, b), at(2, b), at(3, b)}});
+        } else {
+          pieces.push_back({{at(0, a), at(1, a), at(0, b), at(1, b)}});
+        }
+      }
+      pass.steps.push_back({{counts, row[0], row[1], 0}});
+      if (n == 4) pass.steps.push_back({{row[0], row[1], row[2], row[3]}});
+      pass.steps.insert(pass.steps.end(), pieces.begin(), pieces.end());
+    }
+  }
+
+  struct PartPair {
+    unsigned kind;
+    std::size_t one, other;
+  };
+  /// Parts in pairs, by kind. Those of one kind first; what is left shares what both can.
+  static std::vector<PartPair> pairs_of(const std::vector<unsigned>& kinds) {
+    std::vector<PartPair> pairs;
+    std::map<unsigned, std::size_t> alone;
+    for (std::size_t p = 0; p < kinds.size(); ++p) {
+      const auto found = alone.find(kinds[p]);
+      if (found == alone.end()) {
+        alone.emplace(kinds[p], p);
+        continue;
+      }
+      pairs.push_back({kinds[p], found->second, p});
+      alone.erase(found);
+    }
+    while (!alone.empty()) {
+      const auto [kind, part] = *alone.begin();
+      alone.erase(alone.begin());
+      const auto best = std::min_element(alone.begin(), alone.end(), [&](auto& a, auto& b) {
+        return loads(kind, a.first) < loads(kind, b.first);
+      });
+      pairs.push_back({kind | best->first, part, best->second});
+      alone.erase(best);
+    }
+    std::sort(pairs.begin(), pairs.end(),
+              [](const PartPair& a, const PartPair& b) { return a.kind < b.kind; });
+    return pairs;
+  }
+  /// More than they would need apart.
+  static int loads(unsigned a, unsigned b) {
+    return 2 * std::popcount(a | b) - std::popcount(a) - std::popcount(b);
+  }
+
+  static void place_zeros(Pass& pass) {
+    if (!pass.odd) return;
+    for (Piece& piece : pass.steps)
+      for (std::uint32_t& v : piece.v)
+        if (v == static_cast<std::uint32_t>(kZeros))
+          v = static_cast<std::uint32_t>(pass.input_bytes);
+  }
+
+  const DedisperseConfig& config_;
+  TileLimits limits_;
+  std::vector<double> x_;
+  std::vector<TreeNode> tree_;
+  std::vector<NodeRows> nodes_;
+  std::vector<Pass> passes_;
+};
+
+}  // namespace
+
+std::vector<Pass> tree_passes(const DedisperseConfig& config, const TileLimits& limits) {
+  return Planner(config, limits).run();
+}
+
+}  // namespace ryle::search::detail::halves
