@@ -70,6 +70,20 @@ TEST(Normalize, CodesHaveOneMeanAndRms) {
 }
 
 // MDSM c: a masked channel is out of the data, however loud it is.
+// Cells of means 0 and 1 by turns: the running median of eight of them is 1/2, not the upper
+// middle. Numbers of cells alternate towards the end of a gulp, and so did the level of the codes.
+TEST(Normalize, RunningMediansOfEvenNumbersAreBalanced) {
+  auto config = config_of(1);
+  config.flag_channels = false;
+  const std::int64_t cell = config.statistics_samples;
+  std::vector<float> data;
+  for (std::int64_t t = 0; t < 8 * cell; ++t)  // rms 1 in every cell
+    data.push_back(static_cast<float>(t / cell % 2 + (t % 2 == 0 ? 1 : -1)));
+  const auto out = run(config, data, 8 * cell);
+  for (std::size_t t = 0; t < data.size(); ++t)
+    ASSERT_EQ(static_cast<float>(out.codes[t]), kCodeMean + kCodeSigma * (data[t] - 0.5f)) << t;
+}
+
 TEST(Normalize, AMaskedChannelSaysNothing) {
   const std::int64_t n = 2048;
   auto data = band(64, n);

@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(128) medians_kernel(const NormalizeWork w, std
     rmss[i] = m.rms;
     ++n;
   }
-  const CellMoments usual{middle_of(means, n), middle_of(rmss, n)};
+  const CellMoments usual{balanced_middle_of(means, n), balanced_middle_of(rmss, n)};
   w.usual[job] = usual;
   if (cell == min(w.n_cells / 2, w.n_cells - 1)) w.typical[row] = usual;
 }

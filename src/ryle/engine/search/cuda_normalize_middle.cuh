@@ -17,11 +17,7 @@ __device__ __forceinline__ bool is_number(float x) { return fabsf(x) <= FLT_MAX;
 /// at most n / 2 below it and more than n / 2 not above it.
 template <int kMost>
 __device__ __forceinline__ double middle_of(const double (&values)[kMost], int n) {
-#if RYLE_MUTANT == 1140
-  const int middle = (n - 1) / 2;
-#else
   const int middle = n / 2;
-#endif
   double found = 0;
 #pragma unroll(kInRegisters <kMost>)
   for (int i = 0; i < kMost; ++i) {
@@ -35,6 +31,31 @@ __device__ __forceinline__ double middle_of(const double (&values)[kMost], int n
       found = values[i];
   }
   return found;
+}
+
+/// As balanced_median_of(): the mean of lower and upper middle.
+template <int kMost>
+__device__ __forceinline__ double balanced_middle_of(const double (&values)[kMost], int n) {
+  const int lower = (n - 1) / 2;
+#if RYLE_MUTANT == 1140
+  const int upper = lower;
+#else
+  const int upper = n / 2;
+#endif
+  double low = 0, high = 0;
+#pragma unroll(kInRegisters <kMost>)
+  for (int i = 0; i < kMost; ++i) {
+    int below = 0, not_above = 0;
+#pragma unroll(kInRegisters <kMost>)
+    for (int j = 0; j < kMost; ++j) {
+      below += values[j] < values[i] ? 1 : 0;
+      not_above += values[j] <= values[i] ? 1 : 0;
+    }
+    if (!(values[i] < kNoValue)) continue;
+    if (below <= lower && lower < not_above) low = values[i];
+    if (below <= upper && upper < not_above) high = values[i];
+  }
+  return 0.5 * (low + high);
 }
 
 }  // namespace ryle::search::detail
