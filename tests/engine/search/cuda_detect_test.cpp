@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the detector's kernels do to two sums in a word, on the host: all values of 16 bits.
+// What the detector's kernels do to two sums in a word, on the host: all values of 16 bits. And the
+// kernels that read a row once, thread by thread: statistics are those of the reference bit for
+// bit, and no block with a token is left out.
 #include "tests/support/simt/cuda_names.hpp"
 // The kernels follow the words of CUDA they are written in.
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
+#include <tuple>
 
 #include "ryle/core/random.hpp"
 #include "ryle/engine/search/cuda_detect_pairs.cuh"
+#include "ryle/engine/search/cuda_detect_rows.cuh"
+#include "ryle/engine/search/detect_common.hpp"
 #include "ryle/engine/search/detect_unclip.hpp"
 
 namespace ryle::search {
@@ -84,6 +90,140 @@ TEST(CudaDetectPairs, VarianceLeftTermByTerm) {
     EXPECT_EQ(variance_left(z), 1 - 1 / sum) << z;
   }
 }
+
+struct RowCase {
+  std::int64_t n_columns, max_width;
+  double threshold, rms;
+  bool weighted;
+  std::uint64_t seed;
+  std::int64_t first_start = 128, stat_first = 130;
+};
+
+/// Rows of noise with pulses, some without scatter, and weights of their cells.
+struct Rows {
+  static constexpr std::int64_t kTrials = 4;
+  std::int64_t stride, cells;
+  std::vector<std::uint16_t> sums;
+  std::vector<float> weights;
+
+  explicit Rows(const RowCase& c)
+      : stride((c.n_columns + 7) / 8 * 8), cells((c.n_columns + 63) / 64 + 1) {
+    for (std::int64_t i = 0; i < kTrials; ++i) {
+      for (std::int64_t t = 0; t < stride; ++t) {
+        double x =
+            24576 + c.rms * gaussian(combine(c.seed, static_cast<std::uint64_t>(i * stride + t)));
+        if (i == 2) x = 5;
+        for (const auto& [at, width, height] :
+             {std::tuple{c.n_columns / 3, 4, 6.0}, std::tuple{c.n_columns / 2 + 61, 40, 2.0},
+              std::tuple{c.n_columns / 2 + 400, 1, 120.0},
+              std::tuple{c.n_columns / 4 - 7, 300, 1.0}})
+          if (i == 1 && t >= at && t < at + width) x += c.rms * height;
+        sums.push_back(static_cast<std::uint16_t>(std::clamp(x, 0.0, 65535.0)));
+      }
+      for (std::int64_t k = 0; k < cells; ++k) {
+        const double w = uniform(combine(c.seed + 1, static_cast<std::uint64_t>(i * cells + k)));
+        const double part = i == 3 ? 0.95 + 0.05 * w : 0.1 + 0.9 * w;
+        weights.push_back(w < 0.1 && i != 3 ? 0.0f
+                                            : static_cast<float>(std::round(1024 * part) / 1024));
+      }
+    }
+  }
+};
+
+using ListedBlock = std::tuple<int, int, std::int64_t>;  // trial, octave, number
+
+class DetectRows : public testing::TestWithParam<RowCase> {};
+
+TEST_P(DetectRows, StatisticsOfTheReferenceAndEveryBlockWithAToken) {
+  const RowCase c = GetParam();
+  const Rows rows(c);
+  DetectConfig config;
+  config.n_trials = Rows::kTrials;
+  config.max_width = c.max_width;
+  config.max_columns = c.n_columns;
+  config.threshold = c.threshold;
+  config.implementation = "reference";
+  DetectInput in;
+  in.sums = rows.sums.data();
+  in.stride = rows.stride;
+  in.n_columns = c.n_columns;
+  in.first_start = c.first_start;
+  in.end_start = c.n_columns - (c.max_width + 63) / 64 * 64;
+  in.stat_first = c.stat_first;
+  in.stat_end = c.n_columns - 1;
+  in.weights = c.weighted ? rows.weights.data() : nullptr;
+  in.weight_stride = rows.cells;
+  in.level = 0.8f;
+  Queue host = Queue::cpu(1);
+  const auto reference = make_detector(host, config);
+  std::vector<Token> tokens;
+  reference->execute(host, in, tokens);
+  EXPECT_GT(tokens.size(), 2u);
+
+  const BoxcarTable table = boxcar_table(c.max_width, c.threshold);
+  ASSERT_TRUE(table.covering);
+  RowWork work = row_work({in.sums, false, in.stride, in.n_columns, in.first_tick, in.first_start,
+                           in.end_start, in.stat_first, in.stat_end, in.weights, in.weight_stride,
+                           in.level, static_cast<int>(config.n_trials)});
+  ASSERT_LE(work.half, kMostHalf);
+  std::vector<TrialStart> starts(Rows::kTrials);
+  std::vector<TrialMoments> moments(Rows::kTrials);
+  std::vector<SeriesStatistics> statistics(Rows::kTrials);
+  std::vector<unsigned> maxima(
+      static_cast<std::size_t>(Rows::kTrials * work.n_tiles * kRowWindows * 32), 0xCDCDCDCDu);
+  std::vector<DeviceToken> found(1 << 16);
+  unsigned n = 0;
+  work.starts = starts.data();
+  work.moments = moments.data();
+  work.maxima = maxima.data();
+  simt::launch({{static_cast<unsigned>(Rows::kTrials)},
+                {static_cast<unsigned>((work.half + kRowAhead + 31) / 32 * 32)},
+                128 * static_cast<std::size_t>(2 * work.half + kRowAhead)},
+               c.seed, [&] { measure_rows(work); });
+  const TokenList list{found.data(), &n, static_cast<unsigned>(found.size())};
+  simt::launch({{1}, {static_cast<unsigned>(kListThreads)}, 0}, c.seed,
+               [&] { list_blocks(work, table, statistics.data(), c.threshold, list); });
+
+  for (std::size_t k = 0; k < Rows::kTrials; ++k) {
+    EXPECT_EQ(statistics[k].mu, reference->statistics()[k].mu) << k;
+    EXPECT_EQ(statistics[k].sigma, reference->statistics()[k].sigma) << k;
+  }
+  std::set<ListedBlock> listed;
+  ASSERT_LE(n, found.size());
+  for (unsigned k = 0; k < n; ++k)
+    EXPECT_TRUE(listed.insert({found[k].trial, found[k].octave, found[k].start}).second)
+        << "twice: trial " << found[k].trial << " octave " << found[k].octave << " block "
+        << found[k].start;
+  const auto all_octaves = octaves(boxcar_widths(c.max_width));
+  std::set<ListedBlock> with_token;
+  for (const Token& token : tokens) {
+    int octave = 0;
+    for (const auto& o : all_octaves) {
+      if (std::count(o.widths.begin(), o.widths.end(), token.width >> o.halvings) > 0 &&
+          o.widths.front() << o.halvings <= token.width &&
+          token.width <= o.widths.back() << o.halvings)
+        break;
+      ++octave;
+    }
+    const int halvings = all_octaves.at(static_cast<std::size_t>(octave)).halvings;
+    const ListedBlock block{token.trial, octave, (token.start - c.first_start) / (64 << halvings)};
+    with_token.insert(block);
+    EXPECT_TRUE(listed.count(block) == 1)
+        << "trial " << token.trial << " start " << token.start << " width " << token.width;
+  }
+  // Of noise under nearly full weights hardly any.
+  const auto of_noise = [](const std::set<ListedBlock>& blocks) {
+    return std::count_if(blocks.begin(), blocks.end(),
+                         [](const ListedBlock& block) { return std::get<0>(block) == 3; });
+  };
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, DetectRows,
+                         testing::Values(RowCase{6000, 256, 6, 256, false, 1},
+                                         RowCase{7003, 256, 6, 256, true, 2},
+                                         RowCase{4000, 100, 5, 20, true, 3, 0, 0},
+                                         RowCase{3500, 7, 6, 1500, false, 4, 320, 130},
+                                         RowCase{12'500, 200, 7, 256, true, 5, 0, 0}));
 
 }  // namespace
 }  // namespace ryle::search

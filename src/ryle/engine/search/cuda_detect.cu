@@ -2,6 +2,8 @@
 // Detection on the device, host side: one chain of kernels from sums to tokens, one wait at its
 // end.
 #include <algorithm>
+#include <array>
+#include <cstdlib>
 
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/search/cuda.hpp"
@@ -68,6 +70,7 @@ class CudaDetector final : public Detector {
         moments_(config.n_trials, MemorySpace::device),
         device_statistics_(config.n_trials, MemorySpace::device),
         screens_(config.n_trials, MemorySpace::device),
+        maxima_(0, MemorySpace::device),
         host_statistics_(config.n_trials, MemorySpace::pinned),
         tokens_(1 << 16) {}
 
@@ -89,6 +92,11 @@ class CudaDetector final : public Detector {
                             in.level,
                             static_cast<int>(config_.n_trials)};
     const auto stream = cuda::stream_of(queue);
+    static const bool once = std::getenv("RYLE_DETECT_ONCE") != nullptr;
+    if (once && takes_rows_once(input, table_)) {
+      search_rows(queue, input, tokens);
+      return take_statistics();
+    }
     launch_levels({input, starts_.data(), moments_.data(), device_statistics_.data(),
                    screens_.data(), config_.threshold},
                   table_, stream);
@@ -103,13 +111,36 @@ class CudaDetector final : public Detector {
                       stream);
       } while (!tokens_.collect(queue, tokens));
     }
-    const auto found = host_statistics_.span();
-    std::copy(found.begin(), found.end(), statistics_.begin());
+    take_statistics();
   }
   const std::vector<SeriesStatistics>& statistics() const override { return statistics_; }
   std::string_view implementation() const override { return "search/cuda"; }
 
  private:
+  void search_rows(Queue& queue, const DeviceInput& in, std::vector<Token>& tokens) {
+    const auto stream = cuda::stream_of(queue);
+    RowWork work = row_work(in);
+    if (maxima_.size() < row_maxima(work))
+      maxima_ = Buffer<unsigned>(row_maxima(work), MemorySpace::device);
+    work.starts = starts_.data();
+    work.moments = moments_.data();
+    work.maxima = maxima_.data();
+    launch_rows_once(work, stream);
+    do {
+      tokens_.clear(queue);
+      launch_list(work, table_, device_statistics_.data(), config_.threshold, tokens_.list(),
+                  stream);
+      launch_settle(in, table_, device_statistics_.data(), config_.threshold, tokens_.list(),
+                    stream);
+      copy_bytes(queue, host_statistics_.data(), device_statistics_.data(),
+                 host_statistics_.bytes());
+    } while (!tokens_.collect(queue, tokens));
+  }
+  void take_statistics() {
+    const auto found = host_statistics_.span();
+    std::copy(found.begin(), found.end(), statistics_.begin());
+  }
+
   DetectConfig config_;
   int device_;
   BoxcarTable table_;
@@ -118,41 +149,12 @@ class CudaDetector final : public Detector {
   Buffer<TrialMoments> moments_;
   Buffer<SeriesStatistics> device_statistics_;
   Buffer<TrialScreen> screens_;
+  Buffer<unsigned> maxima_;
   Buffer<SeriesStatistics> host_statistics_;
   DeviceTokens tokens_;
 };
 
-/// Windows of a level; every width has the narrowest that covers it.
-std::vector<int> windows_of(bool covering, bool halved) {
-  if (covering) return halved ? std::vector<int>{32} : std::vector<int>{1, 3, 8, 16, 32};
-  if (halved) return {19, 23, 27, 32};
-  return {1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 13, 16, 19, 23, 27, 32};
-}
-
 }  // namespace
-
-BoxcarTable boxcar_table(std::int64_t max_width, double threshold) {
-  BoxcarTable table{};
-  table.covering = threshold >= kCoveringThreshold;
-  for (const Octave& octave : octaves(boxcar_widths(max_width))) {
-    const int h = octave.halvings;
-    auto& entry = table.octaves[table.n_octaves++];
-    entry = {h, table.n_widths, static_cast<int>(octave.widths.size()), 0};
-    table.max_halvings = std::max(table.max_halvings, h);
-    const std::vector<int> windows = windows_of(table.covering, h > 0);
-    for (const std::int32_t w : octave.widths) {
-      const auto window = std::lower_bound(windows.begin(), windows.end(), w);
-      const int slot = static_cast<int>(window - windows.begin());
-      const int all = slot + (h == 0 ? 0 : kFullSlots + kHalvedSlots * (h - 1));
-      entry.slots |= 1u << slot;
-      table.windows[all] = *window;
-      table.slot[table.n_widths] = all;
-      table.widths[table.n_widths++] = w;
-    }
-  }
-  return table;
-}
-
 }  // namespace detail
 
 std::unique_ptr<Detector> make_cuda_detector(Queue& queue, const DetectConfig& config) {

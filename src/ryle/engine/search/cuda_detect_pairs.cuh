@@ -31,10 +31,17 @@ struct PairSums {
         minus_last2(0x10001u * (0x10000u - static_cast<unsigned>(2 * clip + 1))) {}
 
   __device__ void add(const unsigned (&words)[kWords]) {
+    unsigned u[kWords];
+#pragma unroll
+    for (int k = 0; k < kWords; ++k)
+      u[k] = __viaddmin_u16x2(__vmaxu2(words[k], below2), minus2, end2);
+    add_clamped(u);
+  }
+  __device__ void add_clamped(const unsigned (&words)[kWords]) {
     unsigned sum2 = 0, low = 0, high = 0;
 #pragma unroll
     for (int k = 0; k < kWords; ++k) {
-      const unsigned u = __viaddmin_u16x2(__vmaxu2(words[k], below2), minus2, end2);
+      const unsigned u = words[k];
       sum2 += u;
       above_first2 += __vminu2(u, 0x10001u);
       at_end2 += __viaddmax_s16x2_relu(u, minus_last2, 0u);
