@@ -179,7 +179,7 @@ TEST_P(DetectRows, StatisticsOfTheReferenceAndEveryBlockWithAToken) {
   simt::launch({{static_cast<unsigned>(Rows::kTrials)},
                 {static_cast<unsigned>((work.half + kRowAhead + 31) / 32 * 32)},
                 128 * static_cast<std::size_t>(2 * work.half + kRowAhead)},
-               c.seed, [&] { measure_rows(work); });
+               c.seed, [&] { measure_rows<2>(work); });
   const TokenList list{found.data(), &n, static_cast<unsigned>(found.size())};
   simt::launch({{1}, {static_cast<unsigned>(kListThreads)}, 0}, c.seed,
                [&] { list_blocks(work, table, statistics.data(), c.threshold, list); });

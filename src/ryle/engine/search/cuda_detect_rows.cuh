@@ -393,7 +393,8 @@ __device__ __forceinline__ void measure_cells(const RowWork& w, uint4* row, cons
 }
 
 /// A thread block a trial.
-__global__ void __launch_bounds__(kRowThreads, 2) measure_rows(const RowWork w) {
+template <int kBlocks>
+__global__ void __launch_bounds__(kRowThreads, kBlocks) measure_rows(const RowWork w) {
   auto* row = static_cast<uint4*>(ryle::cuda::dynamic_shared());
   auto& memory = ryle::cuda::shared<RowMemory>();
   const int trial = static_cast<int>(blockIdx.x), tid = static_cast<int>(threadIdx.x);
