@@ -32,9 +32,8 @@ class Ring {
   __device__ bool has(int j) const { return work_of(j) < n_work_; }
   __device__ const Tile& head(int j) const { return ring_.tiles[j % kRingTiles]; }
   __device__ std::int64_t first_of(int j) const {
-    return head(j).begin + static_cast<std::int64_t>(work_of(j) / w_.n_tiles) * kTileWords;
+    return halves::first_of(w_, head(j), work_of(j) / w_.n_tiles, kTileWords);
   }
-  __device__ bool wanted(int j) const { return first_of(j) < w_.half + head(j).extent; }
   __device__ unsigned steps(int j) const { return rows(j) + w_.steps_at; }
   __device__ unsigned rows(int j) const { return memory_ + j % 2 * w_.shared_bytes; }
   __device__ void await(int j) const {
@@ -47,7 +46,8 @@ class Ring {
     if (!has(j)) return;
     const unsigned barrier = cuda::shared_address(&ring_.full[j % 2]);
     const Tile& tile = head(j);
-    const bool rows_wanted = wanted(j);
+    const std::int64_t first = first_of(j);
+    const bool rows_wanted = first >= 0;
     const auto* lists = static_cast<const Input*>(w_.inputs);
     const int n_threads = static_cast<int>(blockDim.x);
     if (threadIdx.x == 0) {
@@ -67,7 +67,7 @@ class Ring {
     if (!rows_wanted) return;
     // Longer lists are read where they lie.
     const bool listed = tile.n_inputs <= kRingInputs;
-    const auto* in = static_cast<const unsigned*>(w_.in) + first_of(j);
+    const auto* in = static_cast<const unsigned*>(w_.in) + first;
     for (int k = warp + n_threads / 32 * lane; k < tile.n_inputs; k += n_threads) {
       const Input input = listed ? ring_.inputs[j % 3][k] : lists[tile.first_input + k];
       cuda::copy_bulk(rows(j) + input.offset, in + input.row * w_.in_stride + input.time,
@@ -128,7 +128,8 @@ __global__ void __launch_bounds__(threads_of(kRows), 1) add_ring(const Work w, i
     __syncwarp();
     ring.await(j);
     const Tile& tile = ring.head(j);
-    if (!ring.wanted(j)) continue;
+    const std::int64_t first = ring.first_of(j);
+    if (first < 0) continue;
 #pragma unroll 1
     for (int group = warp; group < tile.n_groups; group += static_cast<int>(blockDim.x / 32))
       make_rows<kRows>(w, ring.steps(j) + tile.group_bytes * group, ring.rows(j), ring.first_of(j),
@@ -137,9 +138,11 @@ __global__ void __launch_bounds__(threads_of(kRows), 1) add_ring(const Work w, i
 #endif
 }
 
+/// Of every tile, `longest` words beyond the root's in the first launch.
 unsigned blocks_of(const Work& work, std::int64_t longest, int words) {
-  const std::int64_t n_times = (work.half + longest + words - 1) / words;
-  return static_cast<unsigned>(n_times * work.n_tiles);
+  const std::int64_t n =
+      std::min(work.chunk + work.margin, work.half) + (work.n_chunks == 0 ? longest : 0);
+  return static_cast<unsigned>((n + words - 1) / words * work.n_tiles);
 }
 
 template <int kRows>

@@ -15,6 +15,14 @@ inline constexpr int kLaneWords = kTileWords / 32;
 inline constexpr int kTileThreads = 512;
 inline constexpr int kCodeThreads = 256;
 inline constexpr int kCodeLaneWords = kCodeTileWords / 2 / 32;  // of four codes
+/// First word of block k of a launch, negative where there is none.
+__device__ __forceinline__ std::int64_t first_of(const Work& w, const Tile& tile, int k,
+                                                 int words) {
+  const std::int64_t block = blocks_before(w, tile, w.n_chunks, words) + k;
+  if (block >= blocks_before(w, tile, w.n_chunks + 1, words)) return -1;
+  return tile.begin + block * words;
+}
+
 /// Sums of a group of rows, the lane's words 32 apart.
 template <int kRows>
 struct GroupSums {
@@ -133,8 +141,8 @@ __global__ void __launch_bounds__(kTileThreads, 2) add_tiles(const Work w) {
   const unsigned shared = cuda::shared_address(memory);
   const Tile tile = w.tiles[blockIdx.x % w.n_tiles];
   const std::int64_t first =
-      tile.begin + static_cast<std::int64_t>(blockIdx.x / w.n_tiles) * kTileWords;
-  if (first >= w.half + tile.extent) return;
+      first_of(w, tile, static_cast<int>(blockIdx.x) / w.n_tiles, kTileWords);
+  if (first < 0) return;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   constexpr int n_threads = kTileThreads, n_warps = n_threads / 32;
   const auto* in = static_cast<const unsigned*>(w.in) + first;
@@ -197,8 +205,8 @@ __global__ void __launch_bounds__(kCodeThreads, 4) add_codes(const Work w) {
   const unsigned shared = cuda::shared_address(memory);
   const Tile tile = w.tiles[blockIdx.x % w.n_tiles];
   const std::int64_t first =
-      tile.begin + static_cast<std::int64_t>(blockIdx.x / w.n_tiles) * kCodeTileWords;
-  if (first >= w.half + tile.extent) return;
+      first_of(w, tile, static_cast<int>(blockIdx.x) / w.n_tiles, kCodeTileWords);
+  if (first < 0) return;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   constexpr int kWarps = kCodeThreads / 32;
   const auto* inputs = static_cast<const CodeInput*>(w.inputs) + tile.first_input;

@@ -71,6 +71,10 @@ struct Work {
   const Tile* tiles;
   const void* inputs;
   const Piece* steps;
+  std::int64_t chunk;  ///< words of the root made by one launch
+  std::int64_t
+      margin;    ///< words made earlier than the root's, as blocks of passes between are whole
+  int n_chunks;  ///< launches before this one
   int n_tiles;
   int zeros;         ///< where a row of zeros begins in shared memory, behind the inputs, or -1
   int steps_at;      ///< where the steps begin behind these
@@ -79,6 +83,17 @@ struct Work {
   bool last;    ///< writes sums
   bool padded;  ///< sums may be written two at a time, to the end of the second half
 };
+
+/// Blocks of a tile that launches before number n_chunks have made.
+#ifdef __CUDACC__
+__host__ __device__
+#endif
+    inline std::int64_t
+    blocks_before(const Work& w, const Tile& tile, int n_chunks, int words) {
+  if (n_chunks == 0) return 0;
+  const std::int64_t root = n_chunks * w.chunk + w.margin;
+  return ((root < w.half ? root : w.half) + tile.extent - tile.begin + words - 1) / words;
+}
 
 /// What tiles may have. Bytes of inputs in shared memory.
 struct TileLimits {

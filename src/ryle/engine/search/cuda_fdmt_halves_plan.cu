@@ -53,6 +53,7 @@ class CudaTree final : public Dedisperser {
     limits.few_bytes = most_tile_bytes();
     limits.bytes = std::min(106 * 1024, limits.few_bytes);
     group_rows_ = limits.group_rows;
+    chunk_ = option_of(config.implementation, ":chunk", 1 << 30);
     if (!tiles_ && cuda::has_warpgroup_products(device_)) {
       RYLE_CUDA(cudaDeviceGetAttribute(&n_ring_blocks_, cudaDevAttrMultiProcessorCount, device_));
       most_ring_bytes_ = most_ring_bytes();
@@ -88,35 +89,42 @@ class CudaTree final : public Dedisperser {
     const cuda::DeviceScope scope(device_);
     cuda::require_device_memory(codes, "codes");
     cuda::require_device_memory(sums, "dedispersed sums");
-    for (std::size_t k = 0; k < levels_.size(); ++k) {
-      const Level& level = levels_[k];
-      Work work{};
-      work.last = k + 1 == levels_.size();
-      work.in = level.codes ? static_cast<const void*>(codes) : levels_[k - 1].rows.data();
-      work.in_stride = level.codes ? code_stride : stride_;
-      work.end = codes + (n_channels_ - 1) * code_stride + n_outputs + max_delay_ + kReadAhead;
-      work.out = work.last ? sums : level.rows.data();
-      work.out_stride = work.last ? sum_stride : stride_;
-      work.half = half_of(n_outputs);
-      work.n_outputs = n_outputs;
-      work.tiles = level.tiles.data();
-      work.inputs =
-          level.codes ? static_cast<const void*>(level.code_inputs.data()) : level.inputs.data();
-      work.steps = level.steps.data();
-      work.n_tiles = static_cast<int>(level.tiles.size());
-      work.shared_bytes = level.shared_bytes;
-      work.zeros = level.zeros;
-      work.steps_at = level.steps_at;
-      work.group_rows = group_rows_;
-      work.padded = n_outputs == 2 * work.half && sum_stride % 2 == 0 &&
-                    reinterpret_cast<std::uintptr_t>(sums) % 4 == 0;
-      const cudaStream_t stream = cuda::stream_of(queue);
-      if (level.codes) {
-        launch_codes(work, quads_, level.longest, stream);
-      } else if (n_ring_blocks_ > 0 && level.shared_bytes <= most_ring_bytes_) {
-        launch_ring(work, level.longest, n_ring_blocks_, stream);
-      } else {
-        launch_tiles(work, level.longest, stream);
+    for (int chunk = 0; chunk * chunk_ < half_of(n_outputs); ++chunk) {
+      for (std::size_t k = 0; k < levels_.size(); ++k) {
+        const Level& level = levels_[k];
+        Work work{};
+        work.last = k + 1 == levels_.size();
+        work.in = level.codes ? static_cast<const void*>(codes) : levels_[k - 1].rows.data();
+        work.in_stride = level.codes ? code_stride : stride_;
+        work.end = codes + (n_channels_ - 1) * code_stride + n_outputs + max_delay_ + kReadAhead;
+        work.out = work.last ? sums : level.rows.data();
+        work.out_stride = work.last ? sum_stride : stride_;
+        work.half = half_of(n_outputs);
+        work.n_outputs = n_outputs;
+        work.chunk = chunk_;
+        work.n_chunks = chunk;
+        work.margin = std::max<std::int64_t>(0, static_cast<std::int64_t>(levels_.size()) - 2 -
+                                                    static_cast<std::int64_t>(k)) *
+                      kTileWords;
+        work.tiles = level.tiles.data();
+        work.inputs =
+            level.codes ? static_cast<const void*>(level.code_inputs.data()) : level.inputs.data();
+        work.steps = level.steps.data();
+        work.n_tiles = static_cast<int>(level.tiles.size());
+        work.shared_bytes = level.shared_bytes;
+        work.zeros = level.zeros;
+        work.steps_at = level.steps_at;
+        work.group_rows = group_rows_;
+        work.padded = n_outputs == 2 * work.half && sum_stride % 2 == 0 &&
+                      reinterpret_cast<std::uintptr_t>(sums) % 4 == 0;
+        const cudaStream_t stream = cuda::stream_of(queue);
+        if (level.codes) {
+          launch_codes(work, quads_, level.longest, stream);
+        } else if (n_ring_blocks_ > 0 && level.shared_bytes <= most_ring_bytes_) {
+          launch_ring(work, level.longest, n_ring_blocks_, stream);
+        } else {
+          launch_tiles(work, level.longest, stream);
+        }
       }
     }
   }
@@ -145,7 +153,7 @@ class CudaTree final : public Dedisperser {
   int group_rows_ = 4;
   int n_ring_blocks_ = 0, most_ring_bytes_ = 0;
   std::int64_t n_channels_, max_outputs_, max_delay_, stride_ = 0;
-  std::int64_t n_rows_before_ = 0;
+  std::int64_t n_rows_before_ = 0, chunk_ = 0;
   std::vector<Level> levels_;
 };
 
