@@ -206,6 +206,8 @@ std::vector<CudaTuning> search_of(const Case& k, std::string_view kernel) {
     return all;
   }
   if (kernel == "beamform/cuda/sm90_s8_wgmma") {
+    if (k.integration == 1 && k.antennas <= 32 && k.format != OutputFormat::u8)
+      for (const std::int64_t slabs : {16, 8, 4, 32}) all.push_back({slabs, 1, 12, 2, false, 1});
     for (const std::int64_t slabs : {16, 8})
       for (const std::int64_t groups : {8, 16, 32})
         for (const bool halves : {true, false})

@@ -242,8 +242,8 @@ TEST_F(CudaBeamform, FewBeamsOnWarpgroups) {
       for (const std::int64_t t : {8, 16, 32, 64}) {
         for (const std::int64_t beams : {3, 8, 11, 16}) {
           ++k;
-          const CudaTuning tuning{1, 1, k % 3 == 0 ? 4 : k % 3 == 1 ? 8 : 12, 2 + k % 2, false,
-                                  variant};
+          const CudaTuning tuning{1,         1,     k % 3 == 0 ? 4 : k % 3 == 1 ? 8 : 12,
+                                  2 + k % 2, false, variant};
           set_cuda_tuning(&tuning);
           Config c = shape(32, beams, t, k % 5 == 0 ? 200 : 1 + k % 7, spectra);
           if (c.n_channels == 200) c.max_spectra = 128;
@@ -287,6 +287,41 @@ TEST_F(CudaBeamform, HalvesOfGroups) {
     }
     set_cuda_tuning(nullptr);
   }
+}
+#endif
+
+#ifdef RYLE_HAVE_CUDA
+// Spectra as rows of the products: units of four groups, the last with fewer; beams and spectra
+// left over; blocks of beams, the last smaller. The same bits as the other way.
+TEST_F(CudaBeamform, SpectraAsRows) {
+  counted_ = false;
+  for (const auto order : {InputOrder::pairs, InputOrder::spectra}) {
+    for (const std::int64_t slabs : {1, 4, 16}) {
+      for (const std::int64_t spectra : {64, 200, 640}) {
+        for (const auto format : {OutputFormat::cf16, OutputFormat::ci8, OutputFormat::f32}) {
+          Config c = shape(32, spectra == 640 ? 270 : 70, 1, slabs == 4 ? 300 : 5, spectra);
+          if (c.n_channels == 300) c.n_beams = 35, c.max_spectra = 64;
+          c.order = order;
+          c.output = format == OutputFormat::f32 ? OutputKind::power : OutputKind::voltage;
+          c.output_format = format;
+          Stream stream(c, c.max_spectra);
+          const auto weights = random_weights(c);
+          const Input input = stream.all();
+          const Requantization scale{1.5f, 0};
+          CudaTuning tuning{slabs, 8, 12, 2, false, 1};
+          set_cuda_tuning(&tuning);
+          if (slabs == 1 && spectra == 200) check(c, weights, stream, input, scale);
+          const Result rows = form(c, "cuda:sm90_s8_wgmma", weights, stream, input, scale);
+          tuning.variant = 0;
+          set_cuda_tuning(&tuning);
+          const Result beams = form(c, "cuda:sm90_s8_wgmma", weights, stream, input, scale);
+          EXPECT_EQ(rows.values, beams.values) << slabs << " " << spectra << " " << int(format);
+          set_cuda_tuning(nullptr);
+        }
+      }
+    }
+  }
+  counted_ = true;
 }
 #endif
 

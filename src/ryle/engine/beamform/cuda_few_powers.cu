@@ -7,6 +7,7 @@
 
 #include "ryle/device/cuda/shared_limit.hpp"
 #include "ryle/engine/beamform/cuda_few_ring.cuh"
+#include "ryle/engine/beamform/cuda_rows.cuh"
 
 namespace ryle::beamform::detail {
 namespace {
@@ -26,19 +27,11 @@ struct TeamFetched {
   }
 };
 
-/// Column of the right operand with the real sums of a beam; the imaginary ones lie in the next.
-__device__ inline int column_of(int beam) { return beam / 4 * 8 + beam % 4 * 2; }
-
 /// Order of antennas of a lane's words: lane q = lane % 4 has four successive pairs of heaps.
 template <class Loader>
 __device__ inline int place_of_antennas(int q, int high, int half) {
   if constexpr (Loader::kPieces == 4) return 16 * (q / 2) + 4 * (2 * high + half) + 2 * (q % 2);
   return 16 * high + 4 * q + 2 * half;
-}
-
-/// Core matrices of 8 columns x 16 antennas, [columns / 8][antennas / 16].
-__device__ inline int place_in_plane(int column, int k) {
-  return column / 8 * 256 + k / 16 * 128 + column % 8 * 16 + k % 16;
 }
 
 template <int kTiles>
@@ -69,44 +62,6 @@ __device__ void put(const FusedArgs& a, TeamWeights<kTiles>& to, const TeamFetch
 }
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-
-/// sums (64 spectra x 8 kTiles columns) [+]= samples (64 x 32, registers) b (32 x 8 kTiles, shared)
-template <bool kAdds>
-__device__ inline void multiply_rows(int (&d)[4][4], const unsigned (&s)[4], std::uint64_t b) {
-  asm volatile(
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %21, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n32k32.s32.s8.s8 "
-      "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15}, "
-      "{%16,%17,%18,%19}, %20, p;\n}\n"
-      : "+r"(d[0][0]), "+r"(d[0][1]), "+r"(d[0][2]), "+r"(d[0][3]), "+r"(d[1][0]), "+r"(d[1][1]),
-        "+r"(d[1][2]), "+r"(d[1][3]), "+r"(d[2][0]), "+r"(d[2][1]), "+r"(d[2][2]), "+r"(d[2][3]),
-        "+r"(d[3][0]), "+r"(d[3][1]), "+r"(d[3][2]), "+r"(d[3][3])
-      : "r"(s[0]), "r"(s[1]), "r"(s[2]), "r"(s[3]), "l"(b), "n"(kAdds ? 1 : 0));
-}
-template <bool kAdds>
-__device__ inline void multiply_rows(int (&d)[2][4], const unsigned (&s)[4], std::uint64_t b) {
-  asm volatile(
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %13, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n16k32.s32.s8.s8 "
-      "{%0,%1,%2,%3,%4,%5,%6,%7}, {%8,%9,%10,%11}, %12, p;\n}\n"
-      : "+r"(d[0][0]), "+r"(d[0][1]), "+r"(d[0][2]), "+r"(d[0][3]), "+r"(d[1][0]), "+r"(d[1][1]),
-        "+r"(d[1][2]), "+r"(d[1][3])
-      : "r"(s[0]), "r"(s[1]), "r"(s[2]), "r"(s[3]), "l"(b), "n"(kAdds ? 1 : 0));
-}
-template <int kTiles>
-__device__ inline void settle_rows(int (&d)[kTiles][4]) {
-#pragma unroll
-  for (int k = 0; k < kTiles; ++k)
-    asm volatile("" : "+r"(d[k][0]), "+r"(d[k][1]), "+r"(d[k][2]), "+r"(d[k][3])::"memory");
-}
-__device__ inline std::uint64_t right_operand(unsigned plane) {
-  constexpr std::uint64_t kAlongAntennas = 128, kAlongColumns = 256;
-  return plane >> 4 | (kAlongAntennas >> 4) << 16 | (kAlongColumns >> 4) << 32;
-}
-
-__device__ inline void team_barrier(int team) {
-  asm volatile("bar.sync %0, 128;\n" ::"r"(team + 1) : "memory");
-}
 
 /// Pieces `row` and `row` + 8 of 8 spectra of a run: what a lane multiplies.
 __device__ inline int row_in_run(const Pairs4&, int lane, int pad) {

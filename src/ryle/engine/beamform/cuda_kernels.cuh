@@ -212,6 +212,10 @@ void launch_tiled(const FusedArgs& args, cudaStream_t stream);
 void launch_wgmma(const FusedArgs& args, cudaStream_t stream);
 /// 16 beams or fewer whose samples is_streamable().
 void launch_few(const FusedArgs& args, cudaStream_t stream);
+/// Voltages and powers of single spectra, one step of antennas, all rows and spectra [0,
+/// slabs_end) and [0, groups_end) whole, nothing lost or counted.
+void launch_rows(const FusedArgs& args, cudaStream_t stream);
+bool has_rows(FusedOutput output);
 /// The same for integrated powers, on warpgroups.
 void launch_few_powers(const FusedArgs& args, cudaStream_t stream);
 /// Samples of a channel lie one behind the other, in whole runs of 128 spectra.

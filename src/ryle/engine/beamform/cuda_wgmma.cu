@@ -482,6 +482,7 @@ void choose_wgmma(FusedArgs a, cudaStream_t stream) {
   a.slabs_end = slabs;
   a.groups_end = groups;
   for_output<true>(a, [&]<class Output>() {
+    if (a.n_steps == 1 && a.variant % 2 != 0 && has_rows(a.output)) return launch_rows(a, stream);
     if (a.n_steps == 1 && a.halves) return launch<Loader, Output, true, true, true>(a, stream);
     if (a.n_steps == 1) return launch<Loader, Output, true, true>(a, stream);
     launch<Loader, Output, false, true>(a, stream);
