@@ -233,7 +233,7 @@ class Emulated {
     if (!in_room) {
       launch({{static_cast<unsigned>(n_blocks)},
               {kSelectThreads},
-              static_cast<std::size_t>(kBytesPerChannel * config_.n_channels)},
+              static_cast<std::size_t>(kFlagChannel_bytes * config_.n_channels)},
              [&] {
                body({nullptr, 0, 0});
              });

@@ -75,5 +75,19 @@ TEST(DeviceMemory, NormalizerOfBeams) {
       10 * samples + beams * 10 * 4 * 4 + 1025 * 17 + 2 * beams * samples * 4 + beams * 10 * 4);
 }
 
+// 39 bytes a channel: 222,720 bytes of shared memory hold 5,710 of them, beyond that 528 thread
+// blocks have arrays of their own, in pieces of 128 bytes.
+TEST(DeviceMemory, ArraysOfManyChannels) {
+  EXPECT_EQ(device_flag_room_bytes(5710), 0);
+  EXPECT_EQ(device_flag_room_bytes(5711), 528 * 222848);
+  EXPECT_EQ(device_flag_room_bytes(5710, 100 * 1024), 528 * 222720);  // of a smaller device
+  NormalizeConfig c;
+  c.n_channels = 5711;
+  const std::int64_t more = device_normalizer_bytes(c, 1, 4096);
+  c.n_channels = 5710;
+  const std::int64_t rows = (4 * (2 * 16 + 16 + 1)) + (1 + 8) * 16;  // bytes of a channel
+  EXPECT_EQ(more - device_normalizer_bytes(c, 1, 4096), rows + 528 * 222848);
+}
+
 }  // namespace
 }  // namespace ryle::search

@@ -396,7 +396,9 @@ std::int64_t CudaNormalizer::n_bursts() const { return content_->n_bursts; }
 
 std::int64_t CudaNormalizer::memory_bytes() const {
   const Content& me = *content_;
-  return memory_bytes(me.config, me.n_beams, me.max_samples) + me.flag_room.bytes();
+  // What this device has of the last, not what plans assume.
+  return memory_bytes(me.config, me.n_beams, me.max_samples) -
+         device_flag_room_bytes(me.n_channels) + me.flag_room.bytes();
 }
 
 std::int64_t CudaNormalizer::memory_bytes(const NormalizeConfig& c, std::int64_t n_beams,

@@ -18,7 +18,7 @@ void launch_decisions(InShared in_shared, InRoom in_room, const NormalizeWork& w
   if (w.flag_room == nullptr) {
     cuda::allow_all_shared(in_shared);
     in_shared<<<static_cast<unsigned>(n_blocks), kSelectThreads,
-                static_cast<std::size_t>(kBytesPerChannel * w.n_channels), stream>>>(
+                static_cast<std::size_t>(kFlagChannel_bytes * w.n_channels), stream>>>(
         w, decide, FlagRoom{nullptr, 0, 0});
     return;
   }
@@ -32,8 +32,7 @@ void launch_decisions(InShared in_shared, InRoom in_room, const NormalizeWork& w
 std::int64_t flag_room_bytes(std::int64_t n_channels) {
   const int most = cuda::most_dynamic_shared(cells_kernel<true>);
   const int most_channels = cuda::most_dynamic_shared(channels_kernel<true>);
-  if (kBytesPerChannel * n_channels <= std::min(most, most_channels)) return 0;
-  return kFlagRoomBlocks * flag_room_stride(n_channels);
+  return device_flag_room_bytes(n_channels, std::min(most, most_channels));
 }
 
 void launch_flag_channels(const NormalizeWork& w, const FlagWork& f, cudaStream_t stream) {

@@ -23,7 +23,9 @@ struct FlagMemory {
   double middle[kMostLags], limit[kMostLags];  // of the differences at a lag; limit < 0: no votes
 };
 
-/// IQRM: flagged[c] |= bit.
+static_assert(sizeof(FlagMemory) <= kFlagBlock_bytes);
+
+/// IQRM: flagged[c] = 1.
 __device__ inline void iqrm_block(const double* values, const std::uint8_t* good, int n,
                                   int max_lag, double threshold, int* received,
                                   std::uint8_t* flagged, FlagMemory& m) {
@@ -175,11 +177,7 @@ struct ChannelArrays {
   int* received;
   std::uint8_t *good, *use, *accused;
 };
-inline constexpr int kBytesPerChannel = 4 * 8 + 4 + 3;
-/// Of a block in memory of its own; whole pieces of 128 bytes.
-constexpr std::int64_t flag_room_stride(std::int64_t n_channels) {
-  return (kBytesPerChannel * n_channels + 127) / 128 * 128;
-}
+static_assert(kFlagChannel_bytes == 4 * sizeof(double) + sizeof(int) + 3);
 
 __device__ inline ChannelArrays arrays_in(std::uint8_t* memory, int n) {
   ChannelArrays a;

@@ -13,8 +13,7 @@ inline constexpr int kMostMedianCells = 64;
 inline constexpr int kMostFlagChannels = 16384;
 inline constexpr int kClippedLow = kNumCauses, kClippedHigh = kNumCauses + 1;
 inline constexpr int kNormalizeCounters = kNumCauses + 2;
-inline constexpr int kFlagRoomBlocks = 528;  ///< at a time: 4 for each of 132 multiprocessors
-inline constexpr int kBurstWidths = 6;       ///< boxcars of 1 .. 32 spectra
+inline constexpr int kBurstWidths = 6;  ///< boxcars of 1 .. 32 spectra
 
 /// Mean and rms of one channel over one cell; rms 0: nothing there.
 struct CellMoments {

@@ -22,7 +22,7 @@ std::int64_t device_normalizer_bytes(const NormalizeConfig& c, std::int64_t n_be
       rows * ((max_samples + c.statistics_samples - 1) / c.statistics_samples);
   std::int64_t bytes = cells * (2 * kCellMoments_bytes + kCellScale_bytes + 1) +
                        rows * (1 + c.median_cells / 2) * kCellMoments_bytes +
-                       2 * n_beams * max_samples;
+                       2 * n_beams * max_samples + device_flag_room_bytes(c.n_channels);
   if (!c.mask.blocks.empty()) bytes += c.n_channels * max_samples;
   if (c.kurtosis_degrees > 0)  // numbers of samples; low and high limits, and which there are
     bytes += cells * 4 + (c.statistics_samples + 1) * 17;

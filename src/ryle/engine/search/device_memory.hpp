@@ -12,6 +12,22 @@ namespace ryle::search {
 
 /// What of a normalizer's state lies in device memory, per item. cuda_normalize.cuh asserts them.
 inline constexpr std::int64_t kCellMoments_bytes = 16, kCellScale_bytes = 16;
+/// Arrays of a thread block that decides among channels, per channel, and what else it keeps in
+/// shared memory. cuda_normalize_flags.cuh asserts them.
+inline constexpr std::int64_t kFlagChannel_bytes = 39, kFlagBlock_bytes = 9728;
+inline constexpr int kFlagRoomBlocks = 528;  ///< at a time: 4 for each of 132 multiprocessors
+/// Of a block in memory of its own; whole pieces of 128 bytes.
+constexpr std::int64_t flag_room_stride(std::int64_t n_channels) {
+  return (kFlagChannel_bytes * n_channels + 127) / 128 * 128;
+}
+/// Memory for those arrays where they are more than shared memory holds, else 0. What a block may
+/// have is asked of a device; plans take an H100's or H200's 227 KiB.
+constexpr std::int64_t device_flag_room_bytes(std::int64_t n_channels,
+                                              std::int64_t shared_bytes = 227 * 1024 -
+                                                                          kFlagBlock_bytes) {
+  if (kFlagChannel_bytes * n_channels <= shared_bytes) return 0;
+  return kFlagRoomBlocks * flag_room_stride(n_channels);
+}
 /// Whether a normalizer with this configuration looks for bursts in the band sum.
 bool looks_for_bursts(const NormalizeConfig& config);
 /// CudaNormalizer for so many beams and samples a call.
