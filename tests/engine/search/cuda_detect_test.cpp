@@ -116,19 +116,68 @@ struct Rows {
         for (const auto& [at, width, height] :
              {std::tuple{c.n_columns / 3, 4, 6.0}, std::tuple{c.n_columns / 2 + 61, 40, 2.0},
               std::tuple{c.n_columns / 2 + 400, 1, 120.0},
-              std::tuple{c.n_columns / 4 - 7, 300, 1.0}})
+              std::tuple{c.n_columns / 4 - 7, 300, 1.0}, std::tuple{c.n_columns / 5, 130, 7.0}})
           if (i == 1 && t >= at && t < at + width) x += c.rms * height;
         sums.push_back(static_cast<std::uint16_t>(std::clamp(x, 0.0, 65535.0)));
       }
       for (std::int64_t k = 0; k < cells; ++k) {
         const double w = uniform(combine(c.seed + 1, static_cast<std::uint64_t>(i * cells + k)));
-        const double part = i == 3 ? 0.95 + 0.05 * w : 0.1 + 0.9 * w;
-        weights.push_back(w < 0.1 && i != 3 ? 0.0f
-                                            : static_cast<float>(std::round(1024 * part) / 1024));
+        // Nearly full ones; a few empty; all kinds.
+        const double least = i == 3 ? 0.95 : i == 0 ? 0.85 : 0.1;
+        weights.push_back(
+            w < 0.1 && i != 3 && k != 2
+                ? 0.0f
+                : static_cast<float>(std::round(1024 * (least + (1 - least) * w)) / 1024));
       }
     }
   }
 };
+
+/// Windows of a cell by their definition, in the order of kRowWindows. @shape x of the row from
+/// cell 0 on, zeros behind its end
+std::vector<unsigned> windows_of_cell(const std::vector<std::uint16_t>& x, int cell,
+                                      const RowUnits& units) {
+  // u of a column; y of 2^h columns; v of so many of them from column `first` on.
+  const auto u = [&](int column) {
+    const int value = x[static_cast<std::size_t>(column)];
+    const int above = std::min(std::max(value, units.base) - units.base, units.end);
+    return static_cast<long>((above + (1 << units.shift) - 1) >> units.shift);
+  };
+  const auto v = [&](int first, int h, int n) {
+    long sum = 0;
+    for (int k = 0; k < n; ++k) {
+      long y = 0;
+      for (int i = 0; i < 1 << h; ++i) y += u(first + (k << h) + i);
+      sum += std::max(y - (long{units.mean} << h), 0l);
+    }
+    return sum;
+  };
+  std::vector<unsigned> windows(1);
+  for (int k = 0; k < 64; ++k) {
+    const int value = x[static_cast<std::size_t>(64 * cell + k)];
+    windows[0] = std::max(windows[0], static_cast<unsigned>(std::min(
+                                          std::max(value, units.base) - units.base, units.end)));
+  }
+  const auto window = [&](int h, int n_of_cell, int n_cells) {
+    long most = 0;
+    const int cell_columns = n_of_cell << h;
+    for (int first = 64 * cell; first < 64 * cell + 64; first += cell_columns) {
+      long sum = 0;
+      for (int k = 0; k < 5; ++k) {  // all that windows from here reach
+        const long of_cell = v(first + k * cell_columns, h, n_of_cell);
+        sum += k < n_cells ? of_cell : 0;
+        if (n_of_cell == 8 && of_cell >= long{kMostCell}) most = 65535;
+      }
+      most = std::max(most, std::min(sum, 65535l));
+    }
+    windows.push_back(static_cast<unsigned>(most));
+  };
+  window(0, 2, 2);
+  for (const int n : {2, 3, 4, 5}) window(0, 4, n);
+  for (int h = 0; h <= kRowHalvings; ++h)
+    for (const int n : {4, 5}) window(h, 8, n);
+  return windows;
+}
 
 using ListedBlock = std::tuple<int, int, std::int64_t>;  // trial, octave, number
 
@@ -184,6 +233,23 @@ TEST_P(DetectRows, StatisticsOfTheReferenceAndEveryBlockWithAToken) {
   simt::launch({{1}, {static_cast<unsigned>(kListThreads)}, 0}, c.seed,
                [&] { list_blocks(work, table, statistics.data(), c.threshold, list); });
 
+  for (int trial = 0; trial < Rows::kTrials; ++trial) {
+    const auto row = rows.sums.begin() + trial * rows.stride + work.first;
+    std::vector<std::uint16_t> x(row, row + work.n_columns);
+    x.resize(static_cast<std::size_t>(64 * (2 * work.half + 6)));
+    for (int cell = 0; cell < 2 * work.half; cell += 3 + trial) {
+      const int t = cell % work.half;
+      const auto expected =
+          windows_of_cell(x, cell, RowUnits(starts[static_cast<std::size_t>(trial)]));
+      for (int k = 0; k < kRowWindows; ++k) {
+        const unsigned both = maxima[static_cast<std::size_t>(
+            ((trial * work.n_tiles + t / 32) * kRowWindows + k) * 32 + t % 32)];
+        const unsigned own = cell < work.half ? both & 0xffffu : both >> 16;
+        ASSERT_EQ(own, expected[static_cast<std::size_t>(k)])
+            << "trial " << trial << " cell " << cell << " window " << k;
+      }
+    }
+  }
   for (std::size_t k = 0; k < Rows::kTrials; ++k) {
     EXPECT_EQ(statistics[k].mu, reference->statistics()[k].mu) << k;
     EXPECT_EQ(statistics[k].sigma, reference->statistics()[k].sigma) << k;

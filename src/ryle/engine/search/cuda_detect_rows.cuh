@@ -106,7 +106,11 @@ __device__ inline void start_row(const RowCells& cells, const uint4* row, int la
   const int n = static_cast<int>(t.n_columns), step = max((n + kSample - 1) / kSample, 1);
   const int n_sample = (n + step - 1) / step;
   const int begin = cells.w.stat_begin;
+#if RYLE_MUTANT == 1704
+  const int head = all || n == 0 ? 0 : 64;
+#else
   const int head = all || n == 0 ? 0 : cells.size_of(list[0]);
+#endif
   set_center(
       n_sample, lane,
       [&](int i) {
@@ -304,11 +308,17 @@ __device__ __forceinline__ void take_sums(const uint4* row, const int (&at)[kRow
   next_four(row[piece_of(at[0], 1)], s.eight);
   next_four(row[piece_of(at[0], 2)], s.n16);
   const uint4 next = row[piece_of(at[0], 3)], second = row[piece_of(at[1], 3)];
+#if RYLE_MUTANT != 1702
   s.pairs = __viaddmax_u16x2(s.last_pair, next.x, s.pairs);
+#endif
   s.n32[2] = next.y, s.n32[3] = next.z, s.n32[4] = second.y, s.n32[5] = second.z;
   s.n64[1] = next.w, s.n64[2] = second.w;
   s.n64[3] = row[piece_of(at[2], 3)].w;
+#if RYLE_MUTANT == 1705
+  s.n64[4] = 0;
+#else
   s.n64[4] = row[piece_of(at[3], 3)].w;
+#endif
 }
 
 __device__ __forceinline__ void store_windows(const RowCellSums& s, unsigned* to) {
@@ -378,7 +388,11 @@ __device__ __forceinline__ void measure_cells(const RowWork& w, uint4* row, cons
     sum_cells<kWhole>(row, t, t + w.half, RowWords(units), counts, pairs, s);
     if (n > 0) {
       const PairSums::Moments m = pairs.moments(128);
+#if RYLE_MUTANT == 1703
+      sums.n += m.n;
+#else
       sums.n += m.n - (128 - n);
+#endif
       sums.sum += m.sum;
       sums.squares += m.squares;
     }
@@ -541,6 +555,9 @@ __global__ void __launch_bounds__(kListThreads)
       hits |= hit ? 1u << tile : 0u;
     }
     saturated = __any_sync(kAll, saturated);
+#if RYLE_MUTANT == 1701
+    saturated = false;
+#endif
     const RowLister lister{w, table, list, maxima, limits, trial, top, saturated};
     for (int tile = 0; tile < w.n_tiles; ++tile) {
       const int cell = 32 * tile + lane;
