@@ -181,10 +181,9 @@ std::vector<unsigned> windows_of_cell(const std::vector<std::uint16_t>& x, int c
 
 using ListedBlock = std::tuple<int, int, std::int64_t>;  // trial, octave, number
 
-class DetectRows : public testing::TestWithParam<RowCase> {};
-
-TEST_P(DetectRows, StatisticsOfTheReferenceAndEveryBlockWithAToken) {
-  const RowCase c = GetParam();
+/// Statistics of the reference, windows of their definition, every block that holds a token.
+void check_rows(const RowCase& c) {
+  SCOPED_TRACE(testing::Message() << c.n_columns << " columns, widths to " << c.max_width);
   const Rows rows(c);
   DetectConfig config;
   config.n_trials = Rows::kTrials;
@@ -285,12 +284,15 @@ TEST_P(DetectRows, StatisticsOfTheReferenceAndEveryBlockWithAToken) {
   EXPECT_LT(of_noise(listed), of_noise(with_token) + 20);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, DetectRows,
-                         testing::Values(RowCase{6000, 256, 6, 256, false, 1},
-                                         RowCase{7003, 256, 6, 256, true, 2},
-                                         RowCase{4000, 100, 5, 20, true, 3, 0, 0},
-                                         RowCase{3500, 7, 6, 1500, false, 4, 320, 130},
-                                         RowCase{12'500, 200, 7, 256, true, 5, 0, 0}));
+TEST(CudaDetectRows, OfOneWeight) {
+  check_rows({6000, 256, 6, 256, false, 1});
+  check_rows({3500, 7, 6, 1500, false, 4, 320, 130});
+}
+TEST(CudaDetectRows, OfWeightedCells) {
+  check_rows({7003, 256, 6, 256, true, 2});
+  check_rows({4000, 100, 5, 20, true, 3, 0, 0});
+  check_rows({12'500, 200, 7, 256, true, 5, 0, 0});
+}
 
 }  // namespace
 }  // namespace ryle::search
