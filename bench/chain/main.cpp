@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// bench_chain [stream | grid] [--quick] [--devices 0,1] [--beams N] [--block N] [--streams N]
+// bench_chain [stream | grid | live] [--quick] [--devices 0,1] [--beams N] [--block N] [--streams
+// N]
 // [--trials N]: gate S4 without the rest of `ryle`, or F and X of a stream; one JSON object a line.
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +11,7 @@
 #include "bench/chain/chain.hpp"
 #include "bench/chain/devices.hpp"
 #include "bench/chain/grid_files.hpp"
+#include "bench/chain/live.hpp"
 #include "bench/chain/stream.hpp"
 
 int main(int argc, char** argv) {
@@ -19,7 +21,9 @@ int main(int argc, char** argv) {
   bool stream = false;
   bool devices = false;
   bool grid = false;
+  bool live = false;
   ryle::bench::GridFilesOptions files;
+  ryle::bench::LiveOptions living;
   ryle::bench::StreamOptions streaming;
   std::int64_t n_channels = 0;
   for (int k = 1; k < argc; ++k) {
@@ -28,6 +32,9 @@ int main(int argc, char** argv) {
     if (std::strcmp(argv[k], "stream") == 0) stream = true;
     if (std::strcmp(argv[k], "devices") == 0) devices = true;
     if (std::strcmp(argv[k], "grid") == 0) grid = true;
+    if (std::strcmp(argv[k], "live") == 0) live = true;
+    if (std::strcmp(argv[k], "--observation") == 0) living.observation = value;
+    if (std::strcmp(argv[k], "--blocks") == 0) living.n_blocks = std::atoi(value);
     if (std::strcmp(argv[k], "--folder") == 0) files.folder = value;
     if (std::strcmp(argv[k], "--channels") == 0) files.n_channels = std::atoll(value);
     if (std::strcmp(argv[k], "--tune") == 0) streaming.chunk_mib = 0;
@@ -61,6 +68,8 @@ int main(int argc, char** argv) {
       ryle::bench::bench_stream(options, emit, streaming);
     } else if (grid) {
       ryle::bench::bench_grid_files(options, files, emit);
+    } else if (live) {
+      ryle::bench::bench_live(living, emit);
     } else if (devices) {
       ryle::bench::bench_devices(options, emit, n_channels);
     } else {

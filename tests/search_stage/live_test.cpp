@@ -64,10 +64,12 @@ LiveSearchConfig config_for(const std::string& directory) {
 }
 
 /// Feeds samples [first, end) in chunks of any length.
+/// @param in_place where the search has room for them, as far as it has
 void feed(LiveSearch& search, const Sky& sky, std::int64_t first, std::int64_t end,
-          std::int64_t chunk_samples, std::int64_t segment = 0) {
+          std::int64_t chunk_samples, std::int64_t segment = 0, bool in_place = false) {
   std::vector<float> values(sky.beams.size() * 64 * static_cast<std::size_t>(chunk_samples));
-  for (std::int64_t at = first; at < end; at += chunk_samples) {
+  std::int64_t next = first;
+  for (std::int64_t at = first; at < end; at = next) {
     BeamChunk chunk;
     chunk.n_samples = std::min(chunk_samples, end - at);
     chunk.first_sample = at;
@@ -75,12 +77,23 @@ void feed(LiveSearch& search, const Sky& sky, std::int64_t first, std::int64_t e
     chunk.clock = {kEpoch_tai_ns + segment * 1'000'000'000'000, {1000, 1}};
     chunk.channel_stride = chunk.n_samples;
     chunk.beam_stride = 64 * chunk.n_samples;
+    float* to = values.data();
+    if (in_place) {
+      const BeamPlace place = search.place(chunk);
+      ASSERT_GT(place.n_samples, 0);
+      ASSERT_LE(place.n_samples, chunk.n_samples);
+      chunk.n_samples = place.n_samples;
+      chunk.beam_stride = place.beam_stride;
+      chunk.channel_stride = place.channel_stride;
+      to = place.values;
+    }
+    next = at + chunk.n_samples;
     for (std::size_t b = 0; b < sky.beams.size(); ++b)
       for (std::int64_t c = 0; c < 64; ++c)
-        std::copy_n(sky.beams[b].data() + c * sky.n + at, chunk.n_samples,
-                    values.data() + static_cast<std::int64_t>(b) * chunk.beam_stride +
-                        c * chunk.channel_stride);
-    chunk.values = values.data();
+        std::copy_n(
+            sky.beams[b].data() + c * sky.n + at, chunk.n_samples,
+            to + static_cast<std::int64_t>(b) * chunk.beam_stride + c * chunk.channel_stride);
+    chunk.values = to;
     search.take(chunk);
   }
 }
@@ -128,6 +141,28 @@ TEST(LiveSearch, GulpsAndWorkersDoNotMatter) {
     search_in_chunks(sky, chunk, 2, &csv);
     EXPECT_EQ(csv, expected) << chunk;
   }
+}
+
+// Made where the search keeps its blocks, across their ends and a gap: the same bytes as copied.
+TEST(LiveSearch, SamplesMadeInItsBlocks) {
+  Sky sky(2, 5000);
+  sky.pulse(0, 900.5, 60, 25);
+  sky.pulse(1, 3000, 60, 25);
+  std::string csv[2];
+  for (const bool in_place : {false, true}) {
+    test::Scratch scratch;
+    LiveSearch search(sky.stream(), config_for(scratch.path()));
+    search.wait_when_full(true);
+    feed(search, sky, 0, 2000, 700, 0, in_place);
+    feed(search, sky, 2300, sky.n, 700, 0, in_place);
+    RunSummary summary;
+    search.finish(summary);
+    EXPECT_TRUE(summary.errors.empty());
+    EXPECT_EQ(search.progress().candidates, 2);
+    EXPECT_EQ(search.progress().dropped_blocks, 0);
+    csv[in_place ? 1 : 0] = test::contents(scratch / "live.csv");
+  }
+  EXPECT_EQ(csv[0], csv[1]);
 }
 
 // One burst in many beams that do not touch came in through side lobes; three beams in a row are

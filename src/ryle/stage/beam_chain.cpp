@@ -274,8 +274,10 @@ void BeamChain::take(const BeamInput& input) {
     if (other && sky_.moves()) point(input, interval);
     segment_ = input.segment;
     interval_ = interval;
-    const std::int64_t n =
+    std::int64_t n =
         std::min({input.n_spectra - done, (interval + 1) * update_ - tick, config_.max_spectra});
+    ask_for_place(input, tick, n);
+    if (place_.n_samples > 0) n = std::min(n, place_.n_samples * config_.integration);
     piece(input, done, n);
     done += n;
   }
@@ -298,23 +300,57 @@ void BeamChain::find_absent(const BeamInput& input, Tick first, Tick last) {
   }
 }
 
+BeamChunk BeamChain::next_chunk(const BeamInput& input, Tick tick, std::int64_t n) const {
+  BeamChunk chunk;
+  chunk.n_samples = n / config_.integration;
+  chunk.first_sample = tick / config_.integration;
+  chunk.segment = input.segment;
+  chunk.clock = input.clock;
+  chunk.clock.rate_hz.den *= config_.integration;
+  chunk.clock.rate_hz = chunk.clock.rate_hz.reduced();
+  chunk.weights_tai_ns = weights_tai_ns_;
+  return chunk;
+}
+
+// Where a consumer keeps the samples that are to come, so that they are made there.
+void BeamChain::ask_for_place(const BeamInput& input, Tick tick, std::int64_t n) {
+  place_ = {};
+  if (on_devices_ && host_wanted_) return;  // dense rows go to the host in one copy
+  if (consumers_.empty()) return;
+  // The last one alone: it may change what it has, once the others have read it.
+  place_ = consumers_.back()->place(next_chunk(input, tick, n));
+  if (place_.n_samples * config_.integration % kPacket != 0) place_ = {};
+}
+
+// Of a share; host rows of all shares have one memory.
+beamform::Output BeamChain::output(const beamform::Config& config, std::size_t share,
+                                   std::int64_t n_windows) const {
+  const auto& own = shares_[share]->values;
+  auto out = beamform::dense_output(config, on_devices_ ? own.data() : values_.data(), n_windows);
+  if (place_.n_samples == 0) return out;
+  out.values = on_devices_ ? place_.parts[share] : place_.values;
+  out.row_stride_bytes = out.product_stride_bytes = place_.beam_stride * 4;
+  out.channel_stride_bytes = place_.channel_stride * 4;
+  return out;
+}
+
 // Windows of all rows, each share by its engine.
 void BeamChain::form(const beamform::Input& in, std::int64_t first, std::int64_t n_windows) {
-  const auto all = beamform::dense_output(config_, values_.data(), n_windows);
   parts_.clear();
-  for (const auto& share : shares_) {
+  for (std::size_t k = 0; k < shares_.size(); ++k) {
+    Share& share = *shares_[k];
     beamform::Input input = in;
-    const void* samples = on_devices_ ? share->samples.data() : in.samples;
+    const void* samples = on_devices_ ? share.samples.data() : in.samples;
     input.samples = static_cast<const std::byte*>(samples) + first * config_.n_inputs();
-    float* values = on_devices_ ? share->values.data() : values_.data();
-    const auto out = beamform::dense_output(share->config, values, n_windows);
-    const std::int64_t made = share->engine->execute(share->queue, input, out);
+    const auto out = output(share.config, k, n_windows);
+    const std::int64_t made = share.engine->execute(share.queue, input, out);
     RYLE_ASSERT(made == n_windows);
     if (!on_devices_) continue;
-    parts_.push_back({values, share->queue, share->rows.first, share->rows.size()});
+    auto* values = static_cast<float*>(out.values);
+    parts_.push_back({values, share.queue, share.rows.first, share.rows.size()});
     if (host_wanted_)
-      copy_bytes(share->queue, values_.data() + share->rows.first * all.row_stride_bytes / 4,
-                 values, share->rows.size() * all.row_stride_bytes);
+      copy_bytes(share.queue, values_.data() + share.rows.first * out.row_stride_bytes / 4, values,
+                 share.rows.size() * out.row_stride_bytes);
   }
   if (!on_devices_ || !host_wanted_) return;
   for (const auto& share : shares_) share->queue.synchronize();
@@ -340,23 +376,17 @@ void BeamChain::piece(const BeamInput& input, std::int64_t first, std::int64_t n
     in.present = present.data();
   }
   const std::int64_t n_windows = config_.n_windows(in.first_tick, n);
-  const auto out = beamform::dense_output(config_, values_.data(), n_windows);
+  RYLE_ASSERT(n_windows * config_.integration == n);
   form(in, first, n_windows);
   find_absent(input, in.first_tick, in.first_tick + n);
   samples_ += n_windows;
-  BeamChunk chunk;
-  chunk.values = host_wanted_ ? values_.data() : nullptr;
+  const auto out = output(config_, 0, n_windows);
+  BeamChunk chunk = next_chunk(input, in.first_tick, n);
+  if (host_wanted_) chunk.values = on_devices_ ? values_.data() : static_cast<float*>(out.values);
   chunk.parts = parts_;
   chunk.beam_stride = out.row_stride_bytes / 4;
   chunk.channel_stride = out.channel_stride_bytes / 4;
-  chunk.n_samples = n_windows;
-  chunk.first_sample = in.first_tick / config_.integration;
-  chunk.segment = input.segment;
-  chunk.clock = input.clock;
-  chunk.clock.rate_hz.den *= config_.integration;
-  chunk.clock.rate_hz = chunk.clock.rate_hz.reduced();
   chunk.absent = absent_;
-  chunk.weights_tai_ns = weights_tai_ns_;
   for (const auto& consumer : consumers_) consumer->take(chunk);
 }
 

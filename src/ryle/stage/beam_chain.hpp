@@ -86,6 +86,10 @@ class BeamChain {
   void add_share(Queue queue, BeamShare rows);
   void upload(const BeamInput& input);
   void form(const beamform::Input& in, std::int64_t first, std::int64_t n_windows);
+  void ask_for_place(const BeamInput& input, Tick tick, std::int64_t n);
+  BeamChunk next_chunk(const BeamInput& input, Tick tick, std::int64_t n) const;
+  beamform::Output output(const beamform::Config& config, std::size_t share,
+                          std::int64_t n_windows) const;
   void begin(const BeamInput& input);
   void point(const BeamInput& input, std::int64_t interval);
   void piece(const BeamInput& input, std::int64_t first, std::int64_t n);
@@ -101,6 +105,7 @@ class BeamChain {
   bool on_devices_ = false, host_wanted_ = true;
   std::vector<cf32> weights_;
   Buffer<float> values_;  // on the host
+  BeamPlace place_;       // of a consumer, for the piece at hand
   std::vector<BeamPart> parts_;
   std::vector<ChannelGap> absent_;
   std::vector<std::unique_ptr<BeamConsumer>> consumers_;

@@ -76,6 +76,14 @@ struct BeamChunk {
   }
 };
 
+/// Memory of a consumer in which the next samples may be made, so that nothing is copied.
+struct BeamPlace {
+  std::int64_t n_samples = 0;                        ///< there is room for so many of them; 0: none
+  float* values = nullptr;                           ///< on the host
+  std::vector<float*> parts;                         ///< or of each share, in memory of its device
+  std::int64_t beam_stride = 0, channel_stride = 0;  ///< floats
+};
+
 /// Takes chunks in order of time on the engine's thread. A consumer that needs longer than a chunk
 /// lasts copies what it needs and has a thread of its own; it says in the summary what it dropped.
 class BeamConsumer {
@@ -83,6 +91,8 @@ class BeamConsumer {
   virtual ~BeamConsumer() = default;
   /// The chunk's memory is the caller's and overwritten after this returns.
   virtual void take(const BeamChunk& chunk) = 0;
+  /// Where the samples of `next` (no values yet) may be made; take() gets those that were then.
+  virtual BeamPlace place(const BeamChunk& /*next*/) { return {}; }
   /// False: takes BeamChunk::parts where there are any, values may be nullptr.
   virtual bool wants_host_values() const { return true; }
   /// No more chunks: publishes and adds products, warnings, errors to the summary. Once.

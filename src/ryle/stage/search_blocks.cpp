@@ -46,7 +46,7 @@ std::int64_t BlockGatherer::memory_bytes() const {
   return bytes;
 }
 
-void BlockGatherer::take(const BeamChunk& chunk, bool wait) {
+void BlockGatherer::follow(const BeamChunk& chunk, bool wait) {
   if (started_) {
     const std::int64_t gap = chunk.first_sample - next_;
     if (chunk.segment != segment_ || gap < 0 || gap > kMaxGapBlocks * block_samples_) end_grid();
@@ -59,21 +59,46 @@ void BlockGatherer::take(const BeamChunk& chunk, bool wait) {
     fill_ = 0;
   }
   append(nullptr, 0, chunk.first_sample - next_, wait);
+}
+
+void BlockGatherer::take(const BeamChunk& chunk, bool wait) {
+  follow(chunk, wait);
   append(&chunk, 0, chunk.n_samples, wait);
+}
+
+BeamPlace BlockGatherer::place(const BeamChunk& next, bool wait) {
+  follow(next, wait);
+  open_block(wait);
+  if (block_ == nullptr) return {};
+  BeamPlace place;
+  place.n_samples = std::min(next.n_samples, block_samples_ - fill_);
+  place.beam_stride = beam_stride();
+  place.channel_stride = channel_stride();
+#if RYLE_MUTANT == 1712
+  if (queues_.empty()) place.values = block_->values.data();
+#else
+  if (queues_.empty()) place.values = block_->values.data() + fill_;
+#endif
+  for (auto& part : block_->parts) place.parts.push_back(part.data() + fill_);
+  return place;
+}
+
+void BlockGatherer::open_block(bool wait) {
+  if (opened_) return;
+  opened_ = true;
+  auto block = wait ? free_.pop() : free_.try_pop();
+  block_ = block ? *block : nullptr;
+  if (block_ == nullptr) {
+    ++dropped_;
+    return;
+  }
+  block_->first_sample = next_;
+  block_->clock = clock_;
 }
 
 void BlockGatherer::append(const BeamChunk* chunk, std::int64_t from, std::int64_t n, bool wait) {
   while (n > 0) {
-    if (fill_ == 0) {
-      auto block = wait ? free_.pop() : free_.try_pop();
-      block_ = block ? *block : nullptr;
-      if (block_ != nullptr) {
-        block_->first_sample = next_;
-        block_->clock = clock_;
-      } else {
-        ++dropped_;
-      }
-    }
+    open_block(wait);
     const std::int64_t piece = std::min(n, block_samples_ - fill_);
     if (block_ != nullptr && chunk != nullptr) copy(*chunk, from, piece);
     if (block_ != nullptr && chunk == nullptr) blank(piece);
@@ -126,8 +151,9 @@ void BlockGatherer::copy_on_devices(const BeamChunk& chunk, std::int64_t from, s
       RYLE_ASSERT(part.first_beam == beams.first && part.n_beams == beams.size());
       if (part.queue.native_handle() != queues_[k].native_handle()) queues_[k].synchronize();
       queues_[k] = part.queue;
-      search::copy_rows(queues_[k], rows, part.values + from, chunk.beam_stride * 4,
-                        chunk.channel_stride * 4);
+      if (part.values + from != block_->parts[k].data() + fill_)
+        search::copy_rows(queues_[k], rows, part.values + from, chunk.beam_stride * 4,
+                          chunk.channel_stride * 4);
     }
     const Tick first = chunk.first_sample + from, end = first + n;
     for (const ChannelGap& gap : chunk.absent) {
@@ -147,7 +173,8 @@ void BlockGatherer::copy_on_devices(const BeamChunk&, std::int64_t, std::int64_t
 
 void BlockGatherer::copy(const BeamChunk& chunk, std::int64_t from, std::int64_t n) {
   if (!queues_.empty()) return copy_on_devices(chunk, from, n);
-  for (std::int64_t b = 0; b < n_beams_; ++b)
+  const bool made_here = chunk.values + from == block_->values.data() + fill_;
+  for (std::int64_t b = 0; b < n_beams_ && !made_here; ++b)
     for (std::int64_t c = 0; c < n_channels_; ++c)
       std::copy_n(chunk.row(b, c) + from, n,
                   block_->values.data() + b * beam_stride() + c * block_samples_ + fill_);
@@ -171,6 +198,7 @@ void BlockGatherer::send(bool ends) {
   }
   if (block_ != nullptr || ends) messages_.offer({block_, ends});
   block_ = nullptr;
+  opened_ = false;
   fill_ = 0;
 }
 

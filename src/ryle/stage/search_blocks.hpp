@@ -41,6 +41,8 @@ class BlockGatherer {
                 std::int64_t n_blocks, const std::vector<int>& devices = {});
 
   void take(const BeamChunk& chunk, bool wait);
+  /// Room in the block that `next` falls into: take() copies nothing that was made there.
+  BeamPlace place(const BeamChunk& next, bool wait);
   void finish();  ///< the last block may be a short one
 
   BoundedQueue<PowerMessage>& messages() { return messages_; }
@@ -54,6 +56,10 @@ class BlockGatherer {
  private:
   BeamShare share(std::size_t device) const;
   void end_grid();
+  /// The grid up to the chunk's first sample.
+  void follow(const BeamChunk& chunk, bool wait);
+  /// A block for the samples from next_ on, or none: they are dropped.
+  void open_block(bool wait);
   /// n more samples: of `chunk` from its sample `from`, or absent ones when it is nullptr.
   void append(const BeamChunk* chunk, std::int64_t from, std::int64_t n, bool wait);
   void copy(const BeamChunk& chunk, std::int64_t from, std::int64_t n);
@@ -71,6 +77,7 @@ class BlockGatherer {
   BoundedQueue<PowerMessage> messages_;
   PowerBlock* block_ = nullptr;  // nullptr within a block: it is being dropped
   bool started_ = false;
+  bool opened_ = false;  // block_ is that of the samples from next_ on
   std::int64_t next_ = 0, fill_ = 0, segment_ = 0;
   SampleClock clock_;
   std::atomic<std::int64_t> dropped_{0};

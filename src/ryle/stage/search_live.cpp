@@ -280,6 +280,10 @@ LiveSearch::~LiveSearch() = default;
 
 void LiveSearch::take(const BeamChunk& chunk) { content_->gatherer.take(chunk, content_->wait); }
 
+BeamPlace LiveSearch::place(const BeamChunk& next) {
+  return content_->gatherer.place(next, content_->wait);
+}
+
 void LiveSearch::finish(RunSummary& summary) {
   Content& me = *content_;
   std::exception_ptr lost;
