@@ -174,9 +174,7 @@ void BeamChain::point(const BeamInput& input, std::int64_t interval) {
 #endif
   const auto steering = beamform::steer(setup_.file.array, sky_.directions_enu(weights_tai_ns_),
                                         setup_.frequency.band_center_hz());
-  const View<cf32, 3> weights(weights_.data(),
-                              {config_.n_beams, config_.n_channels, config_.n_inputs()});
-  maker_->make(steering, 0, setup_.file.subarray_of_beam, weights);
+  make_weights(steering);
   for (const auto& share : shares_) {
     const std::int64_t n = share->config.n_beams;
 #if RYLE_MUTANT == 1142
@@ -191,6 +189,19 @@ void BeamChain::point(const BeamInput& input, std::int64_t interval) {
                               {n, config_.n_channels, config_.n_inputs()}));
   }
   ++updates_;
+}
+
+// A beam a task: a thousand beams have 33 million weights.
+void BeamChain::make_weights(std::span<const beamform::Steering> steering) {
+  const std::int64_t n_inputs = config_.n_inputs(), n_of_beam = config_.n_channels * n_inputs;
+  const std::span<const std::int64_t> subarrays = setup_.file.subarray_of_beam;
+  Queue host = on_devices_ ? Queue::cpu() : shares_.front()->queue;
+  host.parallel_for(config_.n_beams, [&](std::int64_t beam) {
+    const auto b = static_cast<std::size_t>(beam), n = static_cast<std::size_t>(n_inputs);
+    maker_->make(steering.subspan(b * n, n), 0,
+                 subarrays.empty() ? subarrays : subarrays.subspan(b, 1),
+                 {weights_.data() + beam * n_of_beam, {1, config_.n_channels, n_inputs}});
+  });
 }
 
 void BeamChain::begin(const BeamInput& input) {

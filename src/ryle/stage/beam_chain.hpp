@@ -92,6 +92,7 @@ class BeamChain {
                           std::int64_t n_windows) const;
   void begin(const BeamInput& input);
   void point(const BeamInput& input, std::int64_t interval);
+  void make_weights(std::span<const beamform::Steering> steering);
   void piece(const BeamInput& input, std::int64_t first, std::int64_t n);
   void find_absent(const BeamInput& input, Tick first, Tick last);
 

@@ -157,8 +157,8 @@ CpuBeamformer::CpuBeamformer(Queue& queue, const Config& config, const CpuKernel
   scratch_memory_ = Buffer<std::byte>(queue.n_workers() * scratch_bytes_);
 }
 
-void CpuBeamformer::set_weights(Queue&, View<const cf32, 3> weights) {
-  bank_.set(weights);
+void CpuBeamformer::set_weights(Queue& queue, View<const cf32, 3> weights) {
+  bank_.set(weights, queue);
   for (std::int64_t channel = 0; channel < config_.n_channels; ++channel) {
     for (std::int64_t pol = 0; pol < config_.n_pols; ++pol) {
       for (std::int64_t block = 0; block < beam_blocks_; ++block) pack(channel, pol, block);

@@ -197,16 +197,20 @@ void CudaBeamformer::plan_tiles() {
 
 void CudaBeamformer::set_weights(Queue& queue, View<const cf32, 3> weights) {
   const cuda::DeviceScope scope(device_);
-  bank_.set(weights);
+  Queue host = Queue::cpu();
+  bank_.set(weights, host);
   const auto stream = cuda::stream_of(queue);
   upload(queue, weight_scale_, bank_.scale.data(), static_cast<std::int64_t>(bank_.scale.size()));
   const auto n = static_cast<std::int64_t>(bank_.values.size());
   if (tensor()) {
     std::vector<char2> codes(bank_.values.size());
-    for (std::size_t k = 0; k < codes.size(); ++k) {
-      codes[k] = {static_cast<signed char>(bank_.values[k].real()),
-                  static_cast<signed char>(bank_.values[k].imag())};
-    }
+    const auto of_beam = codes.size() / static_cast<std::size_t>(config_.n_beams);
+    host.parallel_for(config_.n_beams, [&](std::int64_t beam) {
+      const std::size_t first = static_cast<std::size_t>(beam) * of_beam;
+      for (std::size_t k = first; k < first + of_beam; ++k)
+        codes[k] = {static_cast<signed char>(bank_.values[k].real()),
+                    static_cast<signed char>(bank_.values[k].imag())};
+    });
     upload(queue, codes_, codes.data(), n);
     PackArgs pack;
     pack.codes = codes_.data();

@@ -2,12 +2,45 @@
 #include "ryle/engine/beamform/weight_bank.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 
 #include "ryle/core/bits.hpp"
 #include "ryle/core/error.hpp"
 
 namespace ryle::beamform::detail {
+namespace {
+
+bool all_finite(View<const cf32, 3> weights, std::int64_t beam) {
+  bool finite = true;
+  for (std::int64_t channel = 0; channel < weights.extent[1]; ++channel)
+    for (std::int64_t input = 0; input < weights.extent[2]; ++input) {
+      const cf32 w = weights(beam, channel, input);
+      finite &= std::isfinite(w.real()) & std::isfinite(w.imag());
+    }
+  return finite;
+}
+
+[[noreturn]] void refuse(View<const cf32, 3> weights) {
+  for (std::int64_t beam = 0; beam < weights.extent[0]; ++beam)
+    for (std::int64_t channel = 0; channel < weights.extent[1]; ++channel)
+      for (std::int64_t input = 0; input < weights.extent[2]; ++input) {
+        const cf32 w = weights(beam, channel, input);
+        if (std::isfinite(w.real()) && std::isfinite(w.imag())) continue;
+        throw ConfigError("beamformer: weight of beam " + std::to_string(beam) + ", channel " +
+                          std::to_string(channel) + ", input " + std::to_string(input) +
+                          " is not finite; mask the input with weight 0");
+      }
+  throw ConfigError("beamformer: weights changed while they were set");
+}
+
+/// std::rint() of less than 2^22, without a call where no instruction rounds.
+float nearest(float x) {
+  constexpr float kWhole = 12582912.0f;  // 1.5 x 2^23: its neighbors are whole numbers
+  return (x + kWhole) - kWhole;
+}
+
+}  // namespace
 
 WeightBank::WeightBank(const Config& config)
     : n_beams(config.n_beams),
@@ -18,7 +51,7 @@ WeightBank::WeightBank(const Config& config)
       values(static_cast<std::size_t>(n_beams * n_channels * n_inputs)),
       scale(static_cast<std::size_t>(n_beams * n_pols * n_channels), 0.0f) {}
 
-void WeightBank::set(View<const cf32, 3> weights) {
+void WeightBank::set(View<const cf32, 3> weights, Queue host) {
   if (weights.extent != std::array{n_beams, n_channels, n_inputs}) {
     throw ConfigError("beamformer: weights are [" + std::to_string(weights.extent[0]) + "][" +
                       std::to_string(weights.extent[1]) + "][" + std::to_string(weights.extent[2]) +
@@ -26,36 +59,31 @@ void WeightBank::set(View<const cf32, 3> weights) {
                       std::to_string(n_channels) + "][" + std::to_string(n_inputs) + "]");
   }
   // Looked at before anything is stored: a refused table must not leave half of itself.
-  for (std::int64_t beam = 0; beam < n_beams; ++beam) {
-    for (std::int64_t channel = 0; channel < n_channels; ++channel) {
-      for (std::int64_t input = 0; input < n_inputs; ++input) {
+  std::atomic<bool> refused{false};
+  host.parallel_for(n_beams, [&](std::int64_t beam) {
+    if (!all_finite(weights, beam)) refused = true;
+  });
+  if (refused) refuse(weights);
+  host.parallel_for(n_beams, [&](std::int64_t beam) { set_beam(weights, beam); });
+}
+
+void WeightBank::set_beam(View<const cf32, 3> weights, std::int64_t beam) {
+  for (std::int64_t channel = 0; channel < n_channels; ++channel) {
+    for (std::int64_t pol = 0; pol < n_pols; ++pol) {
+      float largest = 0;
+      for (std::int64_t input = pol; input < n_inputs; input += n_pols) {
         const cf32 w = weights(beam, channel, input);
-        if (!std::isfinite(w.real()) || !std::isfinite(w.imag())) {
-          throw ConfigError("beamformer: weight of beam " + std::to_string(beam) + ", channel " +
-                            std::to_string(channel) + ", input " + std::to_string(input) +
-                            " is not finite; mask the input with weight 0");
-        }
+        largest = std::max({largest, std::fabs(w.real()), std::fabs(w.imag())});
       }
-    }
-  }
-  for (std::int64_t beam = 0; beam < n_beams; ++beam) {
-    for (std::int64_t channel = 0; channel < n_channels; ++channel) {
-      for (std::int64_t pol = 0; pol < n_pols; ++pol) {
-        float largest = 0;
-        for (std::int64_t input = pol; input < n_inputs; input += n_pols) {
-          const cf32 w = weights(beam, channel, input);
-          largest = std::max({largest, std::fabs(w.real()), std::fabs(w.imag())});
-        }
-        float per_code = largest / 127.0f;
-        if (!std::isnormal(per_code)) per_code = 0;  // nothing, or too small to divide by
-        scale[scale_at(beam, pol, channel)] = integer ? per_code : 1.0f;
-        for (std::int64_t input = pol; input < n_inputs; input += n_pols) {
-          const cf32 w = weights(beam, channel, input);
-          const auto code = [&](float part) {
-            return per_code == 0 ? 0.0f : std::clamp(std::rint(part / per_code), -127.0f, 127.0f);
-          };
-          values[at(beam, channel, input)] = integer ? cf32(code(w.real()), code(w.imag())) : w;
-        }
+      float per_code = largest / 127.0f;
+      if (!std::isnormal(per_code)) per_code = 0;  // nothing, or too small to divide by
+      scale[scale_at(beam, pol, channel)] = integer ? per_code : 1.0f;
+      for (std::int64_t input = pol; input < n_inputs; input += n_pols) {
+        const cf32 w = weights(beam, channel, input);
+        const auto code = [&](float part) {
+          return per_code == 0 ? 0.0f : std::clamp(nearest(part / per_code), -127.0f, 127.0f);
+        };
+        values[at(beam, channel, input)] = integer ? cf32(code(w.real()), code(w.imag())) : w;
       }
     }
   }

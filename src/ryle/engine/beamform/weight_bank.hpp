@@ -14,7 +14,7 @@ namespace ryle::beamform::detail {
 struct WeightBank {
   explicit WeightBank(const Config& config);
   /// Throws ConfigError when the shape is wrong or a weight is not finite.
-  void set(View<const cf32, 3> weights);
+  void set(View<const cf32, 3> weights, Queue host = Queue::cpu(1));
 
   std::int64_t at(std::int64_t beam, std::int64_t channel, std::int64_t input) const {
     return (beam * n_channels + channel) * n_inputs + input;
@@ -27,6 +27,9 @@ struct WeightBank {
   bool integer;
   std::vector<cf32> values;  ///< [beam][channel][input]: codes (integer) or the weights
   std::vector<float> scale;  ///< [beam][pol][channel]; 1 for f32
+
+ private:
+  void set_beam(View<const cf32, 3> weights, std::int64_t beam);
 };
 
 /// What is there of one (beam, channel) in one slot.
