@@ -7,13 +7,14 @@
 #include <algorithm>
 
 #include "ryle/core/random.hpp"
-#include "ryle/engine/search/cuda_fdmt_halves.cuh"
+#include "ryle/engine/search/cuda_fdmt.cuh"
+#include "ryle/engine/search/device_memory.hpp"
 #include "tests/engine/search/bands.hpp"
 
 namespace ryle::search {
 namespace {
 
-using namespace detail::halves;
+using namespace detail::device_tree;
 
 struct EmulatedTree {
   std::int64_t n_channels, n_trials;
@@ -61,49 +62,46 @@ std::vector<std::uint16_t> run_kernels(const EmulatedTree& k, const DedisperseCo
   const std::vector<Pass> passes = tree_passes(config, limits);
   const auto max_delay = *std::max_element(config.delays.begin(), config.delays.end());
   Work w{};
-  w.half = (k.n_outputs + 2 * kTileWords - 1) / (2 * kTileWords) * kTileWords;
+  w.half = device_tree_half(k.n_outputs);
   w.n_outputs = k.n_outputs;
   w.group_rows = k.group_rows;
-  w.chunk = k.n_outputs > 1024 ? 512 : w.half;
-  const std::int64_t stride = (w.half + max_delay + 2 * kCodeTileWords + 63) / 64 * 64;
+  const std::int64_t stride = device_tree_stride(k.n_outputs, max_delay);
   std::vector<std::uint16_t> sums(static_cast<std::size_t>(config.n_trials * sum_stride), 0xABAB);
   std::vector<std::vector<std::uint32_t>> all;
   for (std::size_t p = 0; p < passes.size(); ++p)
     all.emplace_back(static_cast<std::size_t>(passes[p].n_rows * stride), 0xCDCDCDCD);
-  for (w.n_chunks = 0; w.n_chunks * w.chunk < w.half; ++w.n_chunks)
-    for (std::size_t p = 0; p < passes.size(); ++p) {
-      const Pass& pass = passes[p];
-      w.last = p + 1 == passes.size();
-      auto& rows = all[p];
-      w.margin = p + 2 < passes.size() ? (passes.size() - 2 - p) * kTileWords : 0;
-      w.in = pass.codes ? static_cast<const void*>(codes.data()) : all[p - 1].data();
-      w.in_stride = pass.codes ? codes.stride : stride;
-      w.end = codes.memory.data() + codes.memory.size();
-      w.out = w.last ? static_cast<void*>(sums.data()) : rows.data();
-      w.out_stride = w.last ? sum_stride : stride;
-      w.padded = k.n_outputs == 2 * w.half && sum_stride % 2 == 0;
-      w.tiles = pass.tiles.data();
-      w.inputs =
-          pass.codes ? static_cast<const void*>(pass.code_inputs.data()) : pass.inputs.data();
-      w.steps = pass.steps.data();
-      w.n_tiles = static_cast<int>(pass.tiles.size());
-      w.zeros = pass.odd ? pass.input_bytes : -1;
-      w.steps_at = pass.input_bytes + (pass.odd ? kZeroBytes : 0);
-      w.shared_bytes = w.steps_at + pass.step_bytes;
-      EXPECT_LE(w.shared_bytes, limits.bytes);
-      const int words = pass.codes ? kCodeTileWords : kTileWords;
-      const auto n_blocks =
-          static_cast<unsigned>((w.half + pass.longest + words - 1) / words * w.n_tiles);  // enough
-      if (!pass.codes) {
-        k.group_rows == 4 ? add_rows<4>(w, n_blocks) : add_rows<2>(w, n_blocks);
-        continue;
-      }
-      const bool quads = config.max_code * 4 <= 255;
-      simt::launch({{n_blocks}, {kCodeThreads}, static_cast<std::size_t>(w.shared_bytes)}, 5, [&] {
-        k.aligned ? (quads ? add_codes<true, true>(w) : add_codes<false, true>(w))
-                  : (quads ? add_codes<true, false>(w) : add_codes<false, false>(w));
-      });
+  for (std::size_t p = 0; p < passes.size(); ++p) {
+    const Pass& pass = passes[p];
+    w.last = p + 1 == passes.size();
+    auto& rows = all[p];
+    w.in = pass.codes ? static_cast<const void*>(codes.data()) : all[p - 1].data();
+    w.in_stride = pass.codes ? codes.stride : stride;
+    w.end = codes.memory.data() + codes.memory.size();
+    w.out = w.last ? static_cast<void*>(sums.data()) : rows.data();
+    w.out_stride = w.last ? sum_stride : stride;
+    w.padded = k.n_outputs == 2 * w.half && sum_stride % 2 == 0;
+    w.tiles = pass.tiles.data();
+    w.inputs = pass.codes ? static_cast<const void*>(pass.code_inputs.data()) : pass.inputs.data();
+    w.steps = pass.steps.data();
+    w.back = p % 2 != 0;
+    w.n_tiles = static_cast<int>(pass.tiles.size());
+    w.zeros = pass.odd ? pass.input_bytes : -1;
+    w.steps_at = pass.input_bytes + (pass.odd ? kZeroBytes : 0);
+    w.shared_bytes = w.steps_at + pass.step_bytes;
+    EXPECT_LE(w.shared_bytes, limits.bytes);
+    const int words = pass.codes ? kCodeTileWords : kTileWords;
+    w.n_times = static_cast<int>((w.half + pass.longest + words - 1) / words);
+    const auto n_blocks = static_cast<unsigned>(w.n_times * w.n_tiles);
+    if (!pass.codes) {
+      k.group_rows == 4 ? add_rows<4>(w, n_blocks) : add_rows<2>(w, n_blocks);
+      continue;
     }
+    const bool quads = config.max_code * 4 <= 255;
+    simt::launch({{n_blocks}, {kCodeThreads}, static_cast<std::size_t>(w.shared_bytes)}, 5, [&] {
+      k.aligned ? (quads ? add_codes<true, true>(w) : add_codes<false, true>(w))
+                : (quads ? add_codes<true, false>(w) : add_codes<false, false>(w));
+    });
+  }
   return sums;
 }
 

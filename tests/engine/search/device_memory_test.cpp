@@ -49,8 +49,10 @@ TEST(DeviceMemory, RowsBetweenThePassesOfTheTree) {
   }
   EXPECT_EQ(rows[2], c.n_trials);
   const std::int64_t max_delay = *std::max_element(c.delays.begin(), c.delays.end());
-  const std::int64_t stride = (49152 + max_delay + 2048 + 63) / 64 * 64;
-  EXPECT_EQ(device_tree_bytes(c), (rows[0] + rows[1]) * stride * 2);
+  const std::int64_t stride = (49152 / 2 + max_delay + 2048 + 63) / 64 * 64;  // of two samples
+  EXPECT_EQ(device_tree_bytes(c), (rows[0] + rows[1]) * stride * 4);
+  EXPECT_EQ(device_tree_half(512), 256);  // whole tiles of 256 words
+  EXPECT_EQ(device_tree_half(513), 512);
 }
 
 // By hand, for a configuration without bursts: moments of cells twice, scales, causes; the median's

@@ -19,7 +19,6 @@ namespace ryle::search {
 /// unknown name.
 std::unique_ptr<Dedisperser> make_cuda_dedisperser(Queue& queue, const DedisperseConfig& config);
 
-std::unique_ptr<Dedisperser> make_cuda_fdmt_halves(Queue& queue, const DedisperseConfig& config);
 std::unique_ptr<Dedisperser> make_cuda_fdmt(Queue& queue, const DedisperseConfig& config);
 /// Two stages: the integers of "subband:reference".
 std::unique_ptr<Dedisperser> make_cuda_subbands(Queue& queue, const DedisperseConfig& config);

@@ -1,118 +1,285 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
-#include <cuda_runtime_api.h>
+#include <algorithm>
+#include <utility>
 
-#include <cstdint>
+#include "ryle/device/cuda/kernel.cuh"
+#include "ryle/engine/search/cuda_fdmt_tables.hpp"
 
-/// Private to the tree on the device: what its kernels take. Pointers are device memory.
-namespace ryle::search::detail {
+/// Private to the tree on the device: each pass brings the rows of a node's parts to shared memory
+/// and adds them as packed 16-bit numbers (sums fit: no carry between lanes). A warp makes
+/// neighboring rows together, two parts at a time, and loads once what several of them begin with.
+namespace ryle::search::detail::device_tree {
 
-inline constexpr int kMergeTimes = 512;  ///< outputs of a thread block
-inline constexpr int kCodeTimes = 1024;  ///< of one that adds codes
-inline constexpr int kMergeRows = 64;    ///< rows of a thread block
-inline constexpr int kMergeThreads = 512;
-inline constexpr int kMergeBlocks = 2;  ///< of a multiprocessor
-inline constexpr int kMaxParts = 16;
-inline constexpr int kGroupRows = 2;  ///< rows that a warp makes together
-inline constexpr int kCodeRows = 4;   ///< the same of codes
-inline constexpr int kMaxSteps = kMergeRows * (kMaxParts + 2);
+inline constexpr int kLaneWords = kTileWords / 32;
+inline constexpr int kTileThreads = 512;
+inline constexpr int kCodeThreads = 256;
+inline constexpr int kCodeLaneWords = 8;                                      // of four codes
+inline constexpr int kCodeShares = kCodeTileWords / 2 / 32 / kCodeLaneWords;  // of a row
+/// First word of block k of a tile, negative where there is none.
+__device__ __forceinline__ std::int64_t first_of(const Work& w, const Tile& tile, int k,
+                                                 int words) {
+  const int block = w.back ? w.n_times - 1 - k : k;
+  const std::int64_t first = tile.begin + static_cast<std::int64_t>(block) * words;
+  return first < w.half + tile.extent ? first : -1;
+}
 
-/// A row of a part, from which a thread block reads.
-struct MergeInput {
-  std::int32_t row;       ///< of the pass before; of the codes: the channel
-  std::int32_t time;      ///< first sample, relative to the block's; multiple of 8 (codes: of 16)
-  std::int32_t offset;    ///< in shared memory, samples, multiple of 16
-  std::int32_t n_pieces;  ///< of 16 bytes
+/// What a group of rows does between its steps: nothing.
+struct NoHooks {
+  __device__ void between() const {}
+  __device__ void left() const {}
 };
-/// Rows of one node that one thread block makes.
-struct MergeTile {
-  std::int32_t first_input, n_inputs;
-  std::int32_t first_step, n_steps;  ///< in `steps`
-  std::int32_t first_entry;          ///< in `entries`
-  std::int32_t n_rows, n_parts;
-  std::int32_t first_row;  ///< slot k makes row out_rows[first_row + k]
-  std::int32_t extent;     ///< outputs wanted beyond those of the root
-  std::int32_t n_bytes;    ///< of inputs, steps and rows
-  std::int32_t unused[2];
-};
-static_assert(sizeof(MergeTile) % 16 == 0);
 
-/// Rows [first, end) of a group; those before `split` have a part at an even start, the others half
-/// a word later.
-struct StepRows {
-  int first, split, end;
-};
-/// A step is one load of a warp and the rows of its group it is added to. Neighboring rows mostly
-/// take a part from the same words, so that they share loads: 24 instead of 32 for 2 rows of 16
-/// parts. Steps of a group are sorted by kind.
-__host__ __device__ constexpr StepRows merge_rows(int kind) {
-  for (int f = 0; f < kGroupRows; ++f)
-    for (int e = f + 1; e <= kGroupRows; ++e)
-      for (int s = f; s <= e; ++s, --kind)
-        if (kind == 0) return {f, s, e};
-  return {};
-}
-constexpr unsigned merge_kind(int first, int split, int end) {
-  unsigned kind = 0;
-  for (int f = 0; f < kGroupRows; ++f)
-    for (int e = f + 1; e <= kGroupRows; ++e)
-      for (int s = f; s <= e; ++s, ++kind)
-        if (f == first && s == split && e == end) return kind;
-  return kind;
-}
-inline constexpr int kMergeKinds = static_cast<int>(merge_kind(-1, -1, -1));
-__host__ __device__ constexpr unsigned merge_step(unsigned kind, unsigned word) {
-  return kind << 17 | word << 2;
-}
-inline constexpr unsigned kStepBytes = 0x1ffff;  ///< of a step: bytes from the first input
-/// The same of codes: word of 4 codes in shared memory, and how many codes later each row begins.
-__host__ __device__ constexpr StepRows code_rows(int kind) {
-  for (int f = 0; f < kCodeRows; ++f)
-    for (int e = f + 1; e <= kCodeRows; ++e, --kind)
-      if (kind == 0) return {f, f, e};
-  return {};
-}
-constexpr unsigned code_kind(int first, int end) {
-  unsigned kind = 0;
-  for (int f = 0; f < kCodeRows; ++f)
-    for (int e = f + 1; e <= kCodeRows; ++e, ++kind)
-      if (f == first && e == end) return kind;
-  return kind;
-}
-inline constexpr int kCodeKinds = static_cast<int>(code_kind(-1, -1));
-constexpr unsigned code_step(unsigned kind, unsigned word, unsigned shifts) {
-  return kind << 24 | shifts << 16 | word;
-}
-/// Behind channels whose sum fits a byte, and behind all.
-inline constexpr unsigned kWiden = 0xfffffffeu, kEndOfSteps = 0xffffffffu;
+/// Sums of a group of rows, the lane's words 32 apart.
+template <int kRows>
+struct GroupSums {
+  unsigned sums[kRows][kLaneWords] = {};
 
-struct MergeWork {
-  const void* in;
-  std::int64_t in_stride;   ///< samples
-  const std::uint8_t* end;  ///< of the codes
-  std::uint16_t* out;
-  std::int64_t out_stride, n_outputs;
-  const MergeTile* tiles;
-  const MergeInput* inputs;
-  /// Of a tile: where the steps of each group begin, their end, then the steps.
-  const std::uint32_t* steps;
-  /// Of codes that begin anywhere in memory: [slot][part], samples behind the input's first.
-  const std::uint16_t* entries;
-  const std::int32_t* out_rows;
-  int n_tiles, shared_bytes;
-  bool padded;  ///< rows may be written to the end of the block, 4 samples at a time
+  /// Two parts.
+  template <unsigned kKind>
+  __device__ __forceinline__ void add(const unsigned (&one)[kRows], const unsigned (&other)[kRows],
+                                      unsigned lane_words) {
+    unsigned words[kLaneWords], more[kLaneWords];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      if (r == 0 || (kKind >> (r - 1) & 1) != 0) {
+        const unsigned a = lane_words + one[r], b = lane_words + other[r];
+#pragma unroll
+        for (int i = 0; i < kLaneWords; ++i) {
+          words[i] = cuda::load_shared(a + 128 * i);
+          more[i] = cuda::load_shared(b + 128 * i);
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < kLaneWords; ++i) sums[r][i] += words[i] + more[i];
+    }
+  }
+  template <unsigned kKind>
+  __device__ __forceinline__ void run(unsigned counts, unsigned& next, unsigned lane_words) {
+#pragma unroll 1
+    for (unsigned n = counts >> 4 * kKind & 15; n > 0; --n) {
+      const uint4 a = cuda::load_shared_16(next);
+      if constexpr (kRows == 4) {
+        const uint4 b = cuda::load_shared_16(next + 16);
+        next += 32;
+        add<kKind>({a.x, a.y, a.z, a.w}, {b.x, b.y, b.z, b.w}, lane_words);
+      } else {
+        next += 16;
+        add<kKind>({a.x, a.y}, {a.z, a.w}, lane_words);
+      }
+    }
+  }
+  template <unsigned... kKinds, class Hooks>
+  __device__ __forceinline__ void run_all(std::integer_sequence<unsigned, kKinds...>,
+                                          unsigned counts, unsigned next, unsigned lane_words,
+                                          Hooks& hooks) {
+    ((run<kKinds>(counts, next, lane_words),
+      kKinds == (sizeof...(kKinds) - 1) / 2 ? hooks.between() : void()),
+     ...);
+  }
 };
-/// Lets the kernels take all shared memory that a thread block may have. Of the current device, for
-/// all plans: the limit belongs to the kernel, not to a launch, so no plan sets its own, which
-/// would be that of another thread's launch, too.
-void allow_merge_memory();
-/// Where a tile of this size has room twice, copied while another is worked on (sm_90).
-int most_ring_bytes();
-void launch_merge_ring(MergeWork work, std::int64_t longest_extent, int n_blocks,
-                       cudaStream_t stream);
-/// A pass of the tree: of sums, or of codes (at most 8 parts; quads: sums of 4 codes fit a byte).
-void launch_merge(const MergeWork& work, std::int64_t longest_extent, cudaStream_t stream);
-void launch_merge_codes(const MergeWork& work, bool quads, std::int64_t longest_extent,
-                        cudaStream_t stream);
 
-}  // namespace ryle::search::detail
+/// Words of a row of sums: neighboring lanes exchange the halves, so that each has two neighbors.
+__device__ __forceinline__ void store_sums(const Work& w, int row, std::int64_t first, int lane,
+                                           const unsigned (&sums)[kLaneWords]) {
+  auto* to = static_cast<std::uint16_t*>(w.out) + row * w.out_stride + first;
+  if (w.padded) {
+    const bool upper = lane % 2 != 0;
+    const unsigned selector = upper ? 0x3276 : 0x5410;
+    to += upper ? w.half + lane - 1 : lane;
+#pragma unroll
+    for (int i = 0; i < kLaneWords; ++i) {
+      const unsigned other = __shfl_xor_sync(0xffffffffu, sums[i], 1);
+      *reinterpret_cast<unsigned*>(to + 32 * i) = __byte_perm(sums[i], other, selector);
+    }
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < kLaneWords; ++i) {
+    const int t = lane + 32 * i;
+    if (first + t < w.n_outputs) to[t] = static_cast<std::uint16_t>(sums[i]);
+    if (first + t + w.half < w.n_outputs)
+      to[t + w.half] = static_cast<std::uint16_t>(sums[i] >> 16);
+  }
+}
+
+/// The sums of a group of rows by a warp, to memory. `steps`: the group's; `rows`: the inputs.
+template <int kRows, class Hooks>
+__device__ __forceinline__ void make_rows(const Work& w, unsigned steps, unsigned rows,
+                                          std::int64_t first, int lane, Hooks& hooks) {
+  const uint4 head = cuda::load_shared_16(steps);
+  GroupSums<kRows> group;
+  const unsigned next = steps + (kRows == 4 ? 32 : 16);
+  group.run_all(std::make_integer_sequence<unsigned, 1u << (kRows - 1)>{}, head.x, next,
+                rows + 4 * lane, hooks);
+  unsigned to[4] = {head.y, head.z};
+  if constexpr (kRows == 4) {
+    const uint4 four = cuda::load_shared_16(steps + 16);
+    to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
+  }
+  hooks.left();
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+    const int row = static_cast<int>(to[r]);
+    if (row < 0) break;
+    if (w.last) {
+      store_sums(w, row, first, lane, group.sums[r]);
+      continue;
+    }
+    auto* out = static_cast<unsigned*>(w.out) + row * w.out_stride + first + lane;
+#pragma unroll
+    for (int i = 0; i < kLaneWords; ++i) out[32 * i] = group.sums[r][i];
+  }
+}
+
+__device__ __forceinline__ void fetch_steps(const Work& w, const Tile& tile, unsigned to) {
+  const int n = tile.group_bytes * tile.n_groups / 16;
+  for (int k = threadIdx.x; k < n; k += static_cast<int>(blockDim.x))
+    cuda::copy_16(to + 16 * k, w.steps + tile.first_step + k, 16);
+}
+__device__ __forceinline__ void fetched() {
+  cuda::commit_copies();
+  cuda::wait_copies<0>();
+  __syncthreads();
+}
+
+/// Threads of a tile, one group of rows a warp.
+constexpr int threads_of(int rows) { return 32 * (rows == 4 ? kMaxRows / 4 : 32); }
+
+template <int kRows>
+__global__ void __launch_bounds__(kTileThreads, 2) add_tiles(const Work w) {
+  auto* memory = static_cast<std::uint8_t*>(cuda::dynamic_shared());
+  const unsigned shared = cuda::shared_address(memory);
+  const Tile tile = w.tiles[blockIdx.x % w.n_tiles];
+  const std::int64_t first =
+      first_of(w, tile, static_cast<int>(blockIdx.x) / w.n_tiles, kTileWords);
+  if (first < 0) return;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  constexpr int n_threads = kTileThreads, n_warps = n_threads / 32;
+  const auto* in = static_cast<const unsigned*>(w.in) + first;
+  for (int k = warp; k < tile.n_inputs; k += n_warps) {
+    const Input input = static_cast<const Input*>(w.inputs)[tile.first_input + k];
+    const unsigned* from = in + input.row * w.in_stride + input.time;
+    for (int p = lane; p < input.n_pieces; p += 32)
+      cuda::copy_16(shared + input.offset + 16 * p, from + 4 * p, 16);
+  }
+  fetch_steps(w, tile, shared + w.steps_at);
+  if (w.zeros >= 0)
+    for (int k = threadIdx.x; k < kZeroBytes / 4; k += n_threads)
+      reinterpret_cast<unsigned*>(memory + w.zeros)[k] = 0;
+  fetched();
+  NoHooks none;
+#pragma unroll 1
+  for (int group = warp; group < tile.n_groups; group += n_warps)
+    make_rows<kRows>(w, shared + w.steps_at + tile.group_bytes * group, shared, first, lane, none);
+}
+
+/// Bytes k of four words: one of each, the first lowest.
+__device__ __forceinline__ uint4 transposed(const unsigned (&rows)[4]) {
+  const unsigned ab = __byte_perm(rows[0], rows[1], 0x5140);  // bytes 0 and 1 of both
+  const unsigned cd = __byte_perm(rows[2], rows[3], 0x5140);
+  const unsigned AB = __byte_perm(rows[0], rows[1], 0x7362);  // bytes 2 and 3
+  const unsigned CD = __byte_perm(rows[2], rows[3], 0x7362);
+  return {__byte_perm(ab, cd, 0x5410), __byte_perm(ab, cd, 0x7632), __byte_perm(AB, CD, 0x5410),
+          __byte_perm(AB, CD, 0x7632)};
+}
+
+/// Sums of eight channels. Words of four codes: t, t + 512, t + half, t + half + 512, so that bytes
+/// 0 and 2 of their sum are word t of the row, bytes 1 and 3 word t + 512.
+template <bool kQuads>
+struct CodeSums {
+  unsigned even[kCodeLaneWords] = {}, odd[kCodeLaneWords] = {};
+
+  __device__ __forceinline__ void widen(int i, unsigned bytes) {
+    even[i] += bytes & 0x00ff00ffu;
+    odd[i] += __byte_perm(bytes, 0, 0x4341);
+  }
+  __device__ __forceinline__ void add(const uint4& starts, unsigned lane_words) {
+    const unsigned a = lane_words + starts.x, b = lane_words + starts.y;
+    const unsigned c = lane_words + starts.z, d = lane_words + starts.w;
+#pragma unroll
+    for (int i = 0; i < kCodeLaneWords; ++i) {
+      const unsigned words[4] = {cuda::load_shared(a + 128 * i), cuda::load_shared(b + 128 * i),
+                                 cuda::load_shared(c + 128 * i), cuda::load_shared(d + 128 * i)};
+      if (kQuads) {
+        widen(i, words[0] + words[1] + (words[2] + words[3]));
+      } else {
+#pragma unroll
+        for (const unsigned word : words) widen(i, word);
+      }
+    }
+  }
+};
+
+template <bool kQuads, bool kAligned>
+__global__ void __launch_bounds__(kCodeThreads, 5) add_codes(const Work w) {
+  auto* memory = static_cast<std::uint8_t*>(cuda::dynamic_shared());
+  const unsigned shared = cuda::shared_address(memory);
+  const Tile tile = w.tiles[blockIdx.x % w.n_tiles];
+  const std::int64_t first =
+      first_of(w, tile, static_cast<int>(blockIdx.x) / w.n_tiles, kCodeTileWords);
+  if (first < 0) return;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  constexpr int kWarps = kCodeThreads / 32;
+  const auto* inputs = static_cast<const CodeInput*>(w.inputs) + tile.first_input;
+  for (int k = warp; k < 2 * tile.n_inputs; k += kWarps) {
+    const CodeInput input = inputs[k / 2];
+    const auto at = reinterpret_cast<std::uintptr_t>(static_cast<const std::uint8_t*>(w.in) +
+                                                     input.channel * w.in_stride + first +
+                                                     input.time + (k % 2 != 0 ? w.half : 0));
+    const auto* from = reinterpret_cast<const std::uint8_t*>(at & ~std::uintptr_t{15});
+    const unsigned to = shared + input.offset + (k % 2 != 0 ? tile.n_bytes : 0);
+    for (int p = lane; p < input.n_pieces; p += 32)
+      cuda::copy_16(to + 16 * p, from + 16 * p, from + 16 * p + 16 <= w.end ? 16 : 0);
+  }
+  fetch_steps(w, tile, shared + w.steps_at);
+  if (w.zeros >= 0)
+    for (int k = threadIdx.x; k < kZeroBytes / 4; k += kCodeThreads)
+      reinterpret_cast<unsigned*>(memory + w.zeros)[k] = 0;
+  fetched();
+  for (int k = warp; k < tile.n_inputs; k += kWarps) {
+    const CodeInput input = inputs[k];
+    const int shift =
+        kAligned ? 0
+                 : static_cast<int>(reinterpret_cast<std::uintptr_t>(w.in) +
+                                    static_cast<std::uintptr_t>(input.channel * w.in_stride +
+                                                                first + input.time)) &
+                       15;
+    const std::uint8_t* window = memory + input.offset + shift / 4 * 4;
+    for (int j = 4 * lane; j < input.n_words; j += 128) {
+      unsigned rows[4];
+#pragma unroll
+      for (int q = 0; q < 4; ++q) {
+        const auto* from = reinterpret_cast<const unsigned*>(
+            window + j + q % 2 * (kCodeTileWords / 2) + (q / 2 != 0 ? tile.n_bytes : 0));
+        rows[q] = kAligned ? from[0] : __funnelshift_r(from[0], from[1], 8 * (shift % 4));
+      }
+      *reinterpret_cast<uint4*>(memory + input.words + 4 * j) = transposed(rows);
+    }
+  }
+  __syncthreads();
+#pragma unroll 1
+  for (int item = warp; item < kCodeShares * tile.n_groups; item += kWarps) {
+    const int at = 32 * kCodeLaneWords * (item % kCodeShares);
+    const unsigned step = shared + w.steps_at + tile.group_bytes * (item / kCodeShares);
+    CodeSums<kQuads> sums;
+    sums.add(cuda::load_shared_16(step + 16), shared + 4 * (at + lane));
+    sums.add(cuda::load_shared_16(step + 32), shared + 4 * (at + lane));
+    const int row = static_cast<int>(cuda::load_shared(step));
+    if (!w.last) {
+      auto* out = static_cast<unsigned*>(w.out) + row * w.out_stride + first + at + lane;
+#pragma unroll
+      for (int i = 0; i < kCodeLaneWords; ++i) {
+        out[32 * i] = sums.even[i];
+        out[32 * i + kCodeTileWords / 2] = sums.odd[i];
+      }
+      continue;
+    }
+    static_assert(kLaneWords == kCodeLaneWords);
+    if (first + at < w.half) store_sums(w, row, first + at, lane, sums.even);
+    if (first + at + kCodeTileWords / 2 < w.half)
+      store_sums(w, row, first + at + kCodeTileWords / 2, lane, sums.odd);
+  }
+}
+
+}  // namespace ryle::search::detail::device_tree

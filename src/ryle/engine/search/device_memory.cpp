@@ -55,9 +55,14 @@ std::vector<std::int64_t> tree_pass_rows(const DedisperseConfig& config) {
   return rows;
 }
 
+std::int64_t device_tree_half(std::int64_t n_outputs) {
+  constexpr std::int64_t kTile = 256;  // kTileWords
+  return (n_outputs + 2 * kTile - 1) / (2 * kTile) * kTile;
+}
+
 std::int64_t device_tree_stride(std::int64_t max_outputs, std::int64_t max_delay) {
-  constexpr std::int64_t kCodeBlock = 1024;  // kCodeTimes: thread blocks read whole ones
-  return (max_outputs + max_delay + 2 * kCodeBlock + 63) / 64 * 64;
+  constexpr std::int64_t kCodeBlock = 1024;  // kCodeTileWords: thread blocks read whole ones
+  return (device_tree_half(max_outputs) + max_delay + 2 * kCodeBlock + 63) / 64 * 64;
 }
 
 std::int64_t device_tree_bytes(const DedisperseConfig& config) {
@@ -66,7 +71,7 @@ std::int64_t device_tree_bytes(const DedisperseConfig& config) {
   rows.pop_back();  // the last pass writes to the sums
   std::int64_t all = 0;
   for (const std::int64_t n : rows) all += n;
-  return all * device_tree_stride(config.max_outputs, max_delay) * 2;
+  return all * device_tree_stride(config.max_outputs, max_delay) * 4;
 }
 
 std::int64_t device_subband_bytes(const DedisperseConfig& config) {

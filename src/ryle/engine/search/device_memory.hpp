@@ -36,7 +36,9 @@ std::int64_t device_normalizer_bytes(const NormalizeConfig& config, std::int64_t
 
 /// Rows that each pass of the tree makes, the codes' first, the trials last.
 std::vector<std::int64_t> tree_pass_rows(const DedisperseConfig& config);
-/// Samples of a row between two passes of the tree on a device.
+/// Words of half a block in the tree on a device: word t has samples t and t + half.
+std::int64_t device_tree_half(std::int64_t n_outputs);
+/// Words of a row between two passes of the tree on a device.
 std::int64_t device_tree_stride(std::int64_t max_outputs, std::int64_t max_delay);
 /// Rows between the passes of the tree on a device. What its plan says of tiles comes on top.
 std::int64_t device_tree_bytes(const DedisperseConfig& config);

@@ -10,15 +10,15 @@
 /// Rows of the tree lie in memory as words of two samples that are half a block apart: word t has
 /// sample t below and sample t + half above. Rows that begin at any sample then begin at a word,
 /// and nothing has to be moved by half a word.
-namespace ryle::search::detail::halves {
+namespace ryle::search::detail::device_tree {
 
-inline constexpr int kTileWords = 256;      ///< outputs of a thread block, of each half
-inline constexpr int kCodeTileWords = 512;  ///< of one that adds codes
-inline constexpr int kMaxRows = 80;         ///< of a thread block
+inline constexpr int kTileWords = 256;       ///< outputs of a thread block, of each half
+inline constexpr int kCodeTileWords = 1024;  ///< of one that adds codes
+inline constexpr int kMaxRows = 80;          ///< of a thread block
 inline constexpr int kMaxCodeRows = 64;
 inline constexpr int kMaxParts = 16;
 inline constexpr int kCodeParts = 8;
-inline constexpr int kZeroBytes = 4 * kTileWords;
+inline constexpr int kZeroBytes = 2 * kCodeTileWords;
 
 /// A row of a part, from which a thread block reads.
 struct Input {
@@ -71,29 +71,17 @@ struct Work {
   const Tile* tiles;
   const void* inputs;
   const Piece* steps;
-  std::int64_t chunk;  ///< words of the root made by one launch
-  std::int64_t
-      margin;    ///< words made earlier than the root's, as blocks of passes between are whole
-  int n_chunks;  ///< launches before this one
   int n_tiles;
-  int zeros;         ///< where a row of zeros begins in shared memory, behind the inputs, or -1
-  int steps_at;      ///< where the steps begin behind these
+  int n_times;   ///< blocks of any tile in this launch
+  bool back;     ///< the last first: what the pass before has just written is still in the cache
+  int zeros;     ///< where a row of zeros begins in shared memory, behind the inputs, or -1
+  int steps_at;  ///< where the steps begin behind these
   int shared_bytes;  ///< of all
   int group_rows;
+  bool early;
   bool last;    ///< writes sums
   bool padded;  ///< sums may be written two at a time, to the end of the second half
 };
-
-/// Blocks of a tile that launches before number n_chunks have made.
-#ifdef __CUDACC__
-__host__ __device__
-#endif
-    inline std::int64_t
-    blocks_before(const Work& w, const Tile& tile, int n_chunks, int words) {
-  if (n_chunks == 0) return 0;
-  const std::int64_t root = n_chunks * w.chunk + w.margin;
-  return ((root < w.half ? root : w.half) + tile.extent - tile.begin + words - 1) / words;
-}
 
 /// What tiles may have. Bytes of inputs in shared memory.
 struct TileLimits {
@@ -118,4 +106,4 @@ struct Pass {
 /// The codes' first. Throws UnsupportedError where a row does not fit.
 std::vector<Pass> tree_passes(const DedisperseConfig& config, const TileLimits& limits);
 
-}  // namespace ryle::search::detail::halves
+}  // namespace ryle::search::detail::device_tree

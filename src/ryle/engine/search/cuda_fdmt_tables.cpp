@@ -8,10 +8,10 @@
 #include <string>
 
 #include "ryle/core/error.hpp"
-#include "ryle/engine/search/cuda_fdmt_halves.hpp"
+#include "ryle/engine/search/cuda_fdmt_tables.hpp"
 #include "ryle/engine/search/fdmt_plan.hpp"
 
-namespace ryle::search::detail::halves {
+namespace ryle::search::detail::device_tree {
 namespace {
 
 constexpr std::uint32_t kNoRow = 0xffffffffu;
@@ -163,7 +163,7 @@ class Planner {
       }
       bytes += 2 * tile.n_bytes;
     }
-    if (bytes + beside_bytes(rows.size(), uses.size()) >
+    if (bytes + beside_bytes(pass.codes, rows.size(), uses.size()) >
         (rows.size() <= 8 ? limits_.few_bytes : limits_.bytes))
       return false;
     tile.first_input =
@@ -199,9 +199,12 @@ class Planner {
     return true;
   }
 
-  /// Rows of zeros and steps, at most.
-  static std::int32_t beside_bytes(std::size_t n_rows, std::size_t n_parts) {
-    return kZeroBytes + static_cast<std::int32_t>((n_rows + 3) * (n_parts + 4) * 8);
+  /// Rows of zeros and steps.
+  std::int32_t beside_bytes(bool codes, std::size_t n_rows, std::size_t n_parts) const {
+    const auto of_group = static_cast<std::size_t>(codes ? 1 : limits_.group_rows);
+    const std::size_t n_pairs = (n_parts + 1) / 2, n_groups = (n_rows + of_group - 1) / of_group;
+    const std::size_t pieces = codes ? 3 : of_group == 4 ? 2 + 2 * n_pairs : 1 + n_pairs;
+    return kZeroBytes + static_cast<std::int32_t>(n_groups * pieces * sizeof(Piece));
   }
 
   static void add_code_steps(Pass& pass, const std::vector<Wanted>& rows,
@@ -312,4 +315,4 @@ std::vector<Pass> tree_passes(const DedisperseConfig& config, const TileLimits& 
   return Planner(config, limits).run();
 }
 
-}  // namespace ryle::search::detail::halves
+}  // namespace ryle::search::detail::device_tree
