@@ -199,15 +199,19 @@ struct Ceilings {
 std::vector<CudaTuning> search_of(const Case& k, std::string_view kernel) {
   std::vector<CudaTuning> all;
   if (kernel == "beamform/cuda/sm90_s8_few") {
-    for (const std::int64_t warps : {12, 16, 8})
-      for (const std::int64_t stages : {2, 3})
-        for (const std::int64_t variant : {0, 1, 3, 5, 9, 7})
-          if (variant != 0 || warps != 16) all.push_back({1, 1, warps, stages, false, variant});
+    for (const std::int64_t warps : {12, 8, 16})
+      for (const std::int64_t stages : {1, 2})
+        for (const std::int64_t variant : {0, 3, 17, 1})
+          if (warps == 12 || (warps == 8 && variant != 1) || (warps == 16 && variant % 16 != 0))
+            all.push_back({1, 1, warps, stages, false, variant});
     return all;
   }
   if (kernel == "beamform/cuda/sm90_s8_wgmma") {
     if (k.integration == 1 && k.antennas <= 32 && k.format != OutputFormat::u8)
-      for (const std::int64_t slabs : {16, 8, 4, 32}) all.push_back({slabs, 1, 12, 2, false, 1});
+      for (const std::int64_t warps : {12, 8, 4})
+        for (const std::int64_t slabs : {16, 4, 32})
+          for (const std::int64_t variant : {1, 3, 5, 9, 7})
+            if (slabs == 16 || variant == 1) all.push_back({slabs, 1, warps, 2, false, variant});
     for (const std::int64_t slabs : {16, 8})
       for (const std::int64_t groups : {8, 16, 32})
         for (const bool halves : {true, false})

@@ -268,7 +268,7 @@ void choose_stream(const FusedArgs& a, cudaStream_t stream) {
     const auto bytes_of = [&](int stages) {
       return warps * (Output::kStagingBytes + stages * kRunBytes);
     };
-    int stages = std::clamp(a.stages, 2, kMostStages);
+    int stages = std::clamp(a.stages, 1, kMostStages);
     while (stages > 2 && bytes_of(stages) > kStreamShared) --stages;
     const int bytes = bytes_of(stages);
     int device = 0, multiprocessors = 0;

@@ -75,6 +75,17 @@ __device__ inline int lower_rows(const Spectra4&) { return 8 * kRunRowBytes; }
 __device__ inline int next_piece(const Pairs4&) { return kRunRowBytes; }
 __device__ inline int next_piece(const Spectra4&) { return 32; }
 
+__device__ inline void load_piece(uint4& v, const std::uint8_t* from) {
+  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];\n"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(from));
+}
+__device__ inline void load_piece(uint2& v, const std::uint8_t* from) {
+  asm volatile("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];\n"
+               : "=r"(v.x), "=r"(v.y)
+               : "l"(from));
+}
+
 struct PaddedRing {
   unsigned memory, barriers;  // [stage]
   int stages, pad, slot;
@@ -247,7 +258,7 @@ struct TeamPowers {
 #endif  // __CUDA_ARCH_FEAT_SM90_ALL
 
 /// Units of work: four runs of a channel, one each of a team's warps.
-template <class Loader, int T, int kTiles, bool kPlain, int kWarps>
+template <class Loader, int T, int kTiles, bool kPlain, int kWarps, bool kDirect>
 __global__ void __launch_bounds__(32 * kWarps, 1)
     few_powers(const __grid_constant__ FusedArgs a, int per_channel, int stages, int pad,
                int variant) {
@@ -281,7 +292,26 @@ __global__ void __launch_bounds__(32 * kWarps, 1)
       ring.fetch(samples + ahead.local * a.channel_stride_bytes + std::int64_t{run} * kRunBytes);
     ahead.advance(n_teams, units);
   };
-  for (int s = 0; s < stages; ++s) fetch();
+  Loader ready[2];
+  const auto fetch_pieces = [&] {
+    if (to_fetch == 0) return;
+    --to_fetch;
+    const int run = min(4 * ahead.run + member, per_channel - 1);
+    const std::uint8_t* from = samples + ahead.local * a.channel_stride_bytes +
+                               std::int64_t{run} * kRunBytes + row_in_run(ready[0], lane, 0);
+#pragma unroll
+    for (int k = 0; k < Loader::kPieces; ++k) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h)
+        load_piece(ready[h].raw[k], from + h * lower_rows(ready[h]) + k * next_piece(ready[h]));
+    }
+    ahead.advance(n_teams, units);
+  };
+  if constexpr (kDirect) {
+    fetch_pieces();
+  } else {
+    for (int s = 0; s < stages; ++s) fetch();
+  }
 
   TeamFetched next;  // of the next channel, on its way while this one is worked on
   next.load(a, a.first_channel + now.local, member, lane);
@@ -301,7 +331,11 @@ __global__ void __launch_bounds__(32 * kWarps, 1)
     for (; left > 0 && now.local == local; --left, now.advance(n_teams, units)) {
       const int run = 4 * now.run + member;
       Loader pieces[2];
-      if (run < per_channel) {
+      if constexpr (kDirect) {
+        pieces[0] = ready[0];
+        pieces[1] = ready[1];
+        fetch_pieces();
+      } else if (run < per_channel) {
         const unsigned at = ring.arrived() + row_in_run(pieces[0], lane, pad);
         unsigned loaded = 0;
 #pragma unroll
@@ -318,7 +352,7 @@ __global__ void __launch_bounds__(32 * kWarps, 1)
 #pragma unroll
         for (int k = 0; k < Loader::kPieces; ++k) pieces[0].raw[k] = pieces[1].raw[k] = {};
       }
-      fetch();
+      if constexpr (!kDirect) fetch();
       TeamPowers<T, kTiles, kPlain> powers;
       int sums[2][kTiles][4];
 #pragma unroll
@@ -351,12 +385,12 @@ __global__ void __launch_bounds__(32 * kWarps, 1)
 template <class Loader, int T>
 void choose_powers(const FusedArgs& a, cudaStream_t stream) {
   const bool plain = is_plain(a) && a.n_values == std::int64_t{a.n_groups} * values_of_group(a);
-  const auto run_on = [&]<int kTiles, bool kPlain, int kWarps>() {
-    auto* kernel = few_powers<Loader, T, kTiles, kPlain, kWarps>;
+  const auto run_on = [&]<int kTiles, bool kPlain, int kWarps, bool kDirect>() {
+    auto* kernel = few_powers<Loader, T, kTiles, kPlain, kWarps, kDirect>;
     const int warps = std::clamp(a.stream_warps / 4, 1, kWarps / 4) * 4;
     const int pad = (a.variant & 2) != 0 && Loader::kPieces == 4 ? 32 : 0;
     const auto bytes_of = [&](int stages) { return warps * stages * (kRunBytes + 4 * pad); };
-    int stages = std::clamp(a.stages, 2, kMostStages);
+    int stages = std::clamp(a.stages, 1, kMostStages);
     while (stages > 2 && bytes_of(stages) > kStreamShared - (16 << 10)) --stages;
     int device = 0, multiprocessors = 0;
     RYLE_CUDA(cudaGetDevice(&device));
@@ -369,9 +403,10 @@ void choose_powers(const FusedArgs& a, cudaStream_t stream) {
   };
   const auto run = [&]<int kTiles, bool kPlain>() {
     if constexpr (T == 16 && kPlain) {
-      if (a.stream_warps == 16) return run_on.template operator()<kTiles, kPlain, 16>();
+      if ((a.variant & 16) != 0) return run_on.template operator()<kTiles, kPlain, 12, true>();
+      if (a.stream_warps == 16) return run_on.template operator()<kTiles, kPlain, 16, false>();
     }
-    run_on.template operator()<kTiles, kPlain, kStreamWarps>();
+    run_on.template operator()<kTiles, kPlain, kStreamWarps, false>();
   };
   if (a.n_beams > 8) {
     if (plain && a.n_beams == 16) return run.template operator()<4, true>();

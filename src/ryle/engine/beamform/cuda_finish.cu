@@ -133,7 +133,9 @@ __device__ Lost loss_at(const FinishArgs& a, const Where& w, std::int64_t t) {
   Lost lost{{1, 1}, true};
   if (a.loss.factor == nullptr) return lost;
   const std::int64_t slot = (a.first_spectrum + t) / a.loss.slot_spectra;
-  for (int pol = 0; pol < a.n_pols; ++pol) {
+#pragma unroll
+  for (int pol = 0; pol < 2; ++pol) {
+    if (pol >= a.n_pols) break;
     lost.factor[pol] =
         a.loss.factor[((pol * a.loss.n_rows + w.row) * a.loss.n_channels + w.channel) *
                           a.loss.n_slots +
@@ -149,7 +151,9 @@ __device__ void products_of(const FinishArgs& a, const Where& w, std::int64_t t,
   float power[2] = {0, 0};
   float2 beam[2] = {};
   float scale[2] = {1, 1};
-  for (int pol = 0; pol < a.n_pols; ++pol) {
+#pragma unroll
+  for (int pol = 0; pol < 2; ++pol) {
+    if (pol >= a.n_pols) break;
     const std::int64_t plane = static_cast<std::int64_t>(pol) * a.n_channels + w.local;
     if (a.powers != nullptr) {
       power[pol] = a.powers[(plane * a.n_rows + w.row - a.first_row) * a.pitch + t] *
@@ -200,30 +204,42 @@ struct Span {
   __device__ std::int64_t last_position() const { return position + end - begin; }
 };
 
-__device__ int products_in(const FinishArgs& a) { return a.scaled ? 1 : a.n_products; }
+__host__ __device__ int products_in(const FinishArgs& a) { return a.scaled ? 1 : a.n_products; }
 
-/// What was summed of the window before this launch.
-__device__ void resume(const FinishArgs& a, const Where& w, const Span& span,
-                       CudaWindow (&sum)[4]) {
-  if (span.position == 0 || a.integration == 1) return;
-  for (int p = 0; p < products_in(a); ++p)
-    sum[p] = a.windows_in[table_at(a, w, p + a.first_product)];
+/// body(p) for each product, kMost or fewer: unrolled, so that what they index stays in registers.
+template <int kMost, class Body>
+__device__ void for_products(const FinishArgs& a, const Body& body) {
+  const int n = products_in(a);
+#pragma unroll
+  for (int p = 0; p < kMost; ++p) {
+    if (p < n) body(p);
+  }
 }
 
-/// Spectra at [from, to) of a window, all of one run of kFoldSpectra, onto `inner`.
+/// What was summed of the window before this launch.
+template <int kMost>
+__device__ void resume(const FinishArgs& a, const Where& w, const Span& span,
+                       CudaWindow (&sum)[kMost]) {
+  if (span.position == 0 || a.integration == 1) return;
+  for_products<kMost>(a,
+                      [&](int p) { sum[p] = a.windows_in[table_at(a, w, p + a.first_product)]; });
+}
+
+/// Spectra at [from, to) of a window, all of one run of kFoldSpectra, onto `inner` and `count`.
+template <int kMost>
 __device__ void add_run(const FinishArgs& a, const Where& w, const Span& span, std::int64_t from,
-                        std::int64_t to, CudaWindow (&sum)[4]) {
+                        std::int64_t to, CudaWindow (&sum)[kMost]) {
   std::int64_t t = span.begin + from - span.position;
-  std::int64_t index = t / a.inner_spectra;
+  std::int64_t index = t >> (63 - __clzll(a.inner_spectra));  // 1 or a power of 2
   const std::int64_t end = t + to - from;
   for (; t < end; t += a.inner_spectra, ++index) {
     const Lost lost = loss_at(a, w, t);
     float products[4];
     products_of(a, w, index, lost, products);
-    for (int p = 0; p < products_in(a); ++p) {
+    for_products<kMost>(a, [&](int p) {
       sum[p].inner += products[p];
       sum[p].count += lost.any ? static_cast<float>(a.inner_spectra) : 0.0f;
-    }
+    });
   }
 }
 __device__ bool ends_run(const FinishArgs& a, std::int64_t position) {
@@ -231,21 +247,23 @@ __device__ bool ends_run(const FinishArgs& a, std::int64_t position) {
 }
 
 /// A whole window goes to its place, an unfinished one to the next launch.
+template <int kMost>
 __device__ void leave(const FinishArgs& a, const Where& w, const Span& span,
-                      const CudaWindow (&sum)[4]) {
+                      const CudaWindow (&sum)[kMost]) {
   const std::int64_t index = span.number - floored(a.gulp_tick, a.integration);
-  for (int p = 0; p < products_in(a); ++p) {
+  for_products<kMost>(a, [&](int p) {
     if (span.last_position() < a.integration) {
       a.windows_out[table_at(a, w, p + a.first_product)] = sum[p];
-      continue;
+      return;
     }
     const float n = a.divide_by_all ? static_cast<float>(a.integration) : sum[p].count;
     store_power(a, w, p + a.first_product, index, sum[p].outer / (n == 0 ? 1.0f : n));
-  }
+  });
 }
 
+template <int kMost>
 __device__ void window_of(const FinishArgs& a, const Where& w, const Span& span) {
-  CudaWindow sum[4] = {};
+  CudaWindow sum[kMost] = {};
   resume(a, w, span, sum);
   for (std::int64_t at = span.position; at < span.last_position();) {
     const std::int64_t run_end = (at / kFoldSpectra + 1) * kFoldSpectra;
@@ -253,75 +271,78 @@ __device__ void window_of(const FinishArgs& a, const Where& w, const Span& span)
     add_run(a, w, span, at, end, sum);
     at = end;
     if (!ends_run(a, end)) continue;
-    for (int p = 0; p < products_in(a); ++p) {
+    for_products<kMost>(a, [&](int p) {
       sum[p].outer += sum[p].inner;
       sum[p].inner = 0;
-    }
+    });
   }
   leave(a, w, span, sum);
 }
 
+__device__ float sum_of(float mine, int lanes) {
+  for (int k = 1; k < lanes; k *= 2) mine += __shfl_xor_sync(~0u, mine, k);
+  return mine;
+}
+
 /// The same by `lanes` neighbours, a power of 2: each adds runs of its own, all add the sums of
-/// runs in order.
+/// runs in order. Lanes of a warp go around as often, whichever their windows.
+template <int kMost>
 __device__ void window_of(const FinishArgs& a, const Where& w, const Span& span, int lanes,
                           bool exists) {
   const int lane = static_cast<int>(threadIdx.x) & (lanes - 1);
-  CudaWindow sum[4] = {};
+  CudaWindow sum[kMost] = {}, part[kMost] = {};  // of the window; of this lane
+  float rest[kMost] = {};
   if (exists) resume(a, w, span, sum);
+  for_products<kMost>(a, [&](int p) { part[p].inner = lane == 0 ? sum[p].inner : 0; });
   const std::int64_t last = exists ? span.last_position() : 0;
-  const std::int64_t first_run = span.position / kFoldSpectra;
-  // All lanes of the warp go around as often, whichever their windows.
   const std::int64_t most =
       min((a.integration + kFoldSpectra - 1) / kFoldSpectra, a.n_spectra / kFoldSpectra + 2);
-  for (std::int64_t first = 0; first < most; first += lanes) {
-    const auto begin_of = [&](std::int64_t run) { return max(run * kFoldSpectra, span.position); };
-    const auto end_of = [&](std::int64_t run) { return min((run + 1) * kFoldSpectra, last); };
-    const std::int64_t mine = first_run + first + lane;
-    CudaWindow part[4] = {};
-    if (first == 0 && lane == 0) {
-      for (int p = 0; p < products_in(a); ++p) part[p].inner = sum[p].inner;
-    }
-    if (begin_of(mine) < end_of(mine)) add_run(a, w, span, begin_of(mine), end_of(mine), part);
-    const int others = static_cast<int>(min(std::int64_t{lanes}, most - first));
-    for (int p = 0; p < products_in(a); ++p) {
-      for (int k = 0; k < others; ++k) {
-        const float inner = __shfl_sync(~0u, part[p].inner, k, lanes);
-        const float count = __shfl_sync(~0u, part[p].count, k, lanes);
-        const std::int64_t run = first_run + first + k;
-        if (begin_of(run) >= end_of(run)) continue;
-        sum[p].count += count;
-        const bool whole = ends_run(a, end_of(run));
-        if (whole) sum[p].outer += inner;
-        sum[p].inner = whole ? 0 : inner;
-      }
-    }
+  std::int64_t run = span.position / kFoldSpectra + lane;
+  for (std::int64_t left = most; left > 0; left -= lanes, run += lanes) {
+    const std::int64_t begin = max(run * kFoldSpectra, span.position);
+    const std::int64_t end = min((run + 1) * kFoldSpectra, last);
+    if (begin < end) add_run(a, w, span, begin, end, part);
+    const bool whole = begin < end && ends_run(a, end);
+    const int others = static_cast<int>(min(std::int64_t{lanes}, left));
+    for_products<kMost>(a, [&](int p) {
+      const float added = whole ? part[p].inner : 0;  // 0 changes no sum
+      for (int k = 0; k < others; ++k) sum[p].outer += __shfl_sync(~0u, added, k, lanes);
+#if RYLE_MUTANT != 1680
+      if (!whole) rest[p] += part[p].inner;
+#endif
+      part[p].inner = 0;
+    });
   }
+  for_products<kMost>(a, [&](int p) {
+    sum[p].count += sum_of(part[p].count, lanes);
+    sum[p].inner = sum_of(rest[p], lanes);  // of one lane at most
+  });
   if (exists && lane == 0) leave(a, w, span, sum);
 }
 
-__device__ Where where_of(const FinishArgs& a, std::int64_t cell) {
+__device__ Where where_of(const FinishArgs& a, int cell) {
   return {a.first_row + cell % a.n_rows, a.first_channel + cell / a.n_rows, cell / a.n_rows};
 }
 
-__global__ void finish(const FinishArgs a, std::int64_t per_row) {
+template <int kMost>
+__global__ void finish(const FinishArgs a, std::int64_t per_row, std::int64_t first_window) {
   const std::int64_t id = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const std::int64_t cells = static_cast<std::int64_t>(a.n_channels) * a.n_rows;
   if (id >= per_row * cells) return;
   const std::int64_t cell = id / per_row;
   const std::int64_t k = id - cell * per_row;
-  const Where w = where_of(a, cell);
+  const Where w = where_of(a, static_cast<int>(cell));
   if (a.kind == OutputKind::voltage) return voltages(a, w, k);
-  window_of(a, w, Span(a, floored(a.gulp_tick + a.first_spectrum, a.integration) + k));
+  window_of<kMost>(a, w, Span(a, first_window + k));
 }
 
-__global__ void finish_long(const FinishArgs a, std::int64_t per_row, int lanes) {
-  const std::int64_t id =
-      (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / lanes;
-  const std::int64_t cell = id / per_row;
-  const std::int64_t number =
-      floored(a.gulp_tick + a.first_spectrum, a.integration) + id - cell * per_row;
-  const bool exists = cell < static_cast<std::int64_t>(a.n_channels) * a.n_rows;
-  window_of(a, where_of(a, cell), Span(a, number), lanes, exists);
+/// Blocks: a (row, channel) each, and pieces of its windows.
+template <int kMost>
+__global__ void finish_long(const FinishArgs a, std::int64_t per_row, std::int64_t first_window,
+                            int lanes) {
+  const unsigned k = (blockIdx.y * blockDim.x + threadIdx.x) / static_cast<unsigned>(lanes);
+  window_of<kMost>(a, where_of(a, static_cast<int>(blockIdx.x)), Span(a, first_window + k), lanes,
+                   k < per_row);
 }
 
 // One thread per (row, channel), slots in order.
@@ -403,21 +424,27 @@ int blocks_for(std::int64_t threads, int per_block) {
 
 void launch_finish(const FinishArgs& a, cudaStream_t stream) {
   if (a.n_spectra == 0 || a.n_rows == 0 || a.n_channels == 0) return;
-  std::int64_t per_row = a.n_spectra;
+  std::int64_t per_row = a.n_spectra, first_window = 0;
   if (a.kind != OutputKind::voltage) {
     const Tick first = a.gulp_tick + a.first_spectrum;
-    per_row = floored(first + a.n_spectra - 1, a.integration) - floored(first, a.integration) + 1;
+    first_window = floored(first, a.integration);
+    per_row = floored(first + a.n_spectra - 1, a.integration) - first_window + 1;
   }
-  const std::int64_t windows = per_row * a.n_rows * a.n_channels;
+  const bool one = products_in(a) == 1;
+  constexpr int kThreads = 128;
+  const std::int64_t cells = std::int64_t{a.n_rows} * a.n_channels;
   const std::int64_t runs =
       (std::min(a.integration, a.n_spectra) + kFoldSpectra - 1) / kFoldSpectra;
   if (a.kind != OutputKind::voltage && runs > 1 && a.integration <= kMostCounted) {
     const int lanes = static_cast<int>(std::bit_ceil(std::min<std::uint64_t>(32, runs)));
-    finish_long<<<blocks_for(windows * lanes, 128), 128, 0, stream>>>(a, per_row, lanes);
+    const dim3 blocks(static_cast<unsigned>(cells), blocks_for(per_row * lanes, kThreads));
+    auto* kernel = one ? finish_long<1> : finish_long<4>;
+    kernel<<<blocks, kThreads, 0, stream>>>(a, per_row, first_window, lanes);
     RYLE_CUDA_LAUNCHED("beamform finish, long windows");
     return;
   }
-  finish<<<blocks_for(windows, 128), 128, 0, stream>>>(a, per_row);
+  auto* kernel = one ? finish<1> : finish<4>;
+  kernel<<<blocks_for(per_row * cells, kThreads), kThreads, 0, stream>>>(a, per_row, first_window);
   RYLE_CUDA_LAUNCHED("beamform finish");
 }
 

@@ -135,10 +135,25 @@ __device__ void put_slabs(const FusedArgs& a, const RowsMemory& m, int first_sla
 
 #endif
 
+__device__ inline uint4 chosen(bool first, const uint4& a, const uint4& b) {
+  return {first ? a.x : b.x, first ? a.y : b.y, first ? a.z : b.z, first ? a.w : b.w};
+}
+__device__ inline uint2 chosen(bool first, const uint2& a, const uint2& b) {
+  return {first ? a.x : b.x, first ? a.y : b.y};
+}
+__device__ inline uint4 exchange(const uint4& v) {
+  return {__shfl_xor_sync(~0u, v.x, 1), __shfl_xor_sync(~0u, v.y, 1), __shfl_xor_sync(~0u, v.z, 1),
+          __shfl_xor_sync(~0u, v.w, 1)};
+}
+__device__ inline uint2 exchange(const uint2& v) {
+  return {__shfl_xor_sync(~0u, v.x, 1), __shfl_xor_sync(~0u, v.y, 1)};
+}
+
 /// Units: [channel][block of beams][four groups], one group a warp.
 template <class Loader, class Quad>
 __global__ void __launch_bounds__(128 * kRowsTeams, 1)
-    each_spectrum(const __grid_constant__ FusedArgs a, int beam_blocks, int units_of_block) {
+    each_spectrum(const __grid_constant__ FusedArgs a, int beam_blocks, int units_of_block,
+                  int n_teams) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(128) uint4 shared[];
   const int lane = threadIdx.x & 31, warp = __shfl_sync(~0u, threadIdx.x >> 5, 0);
@@ -150,13 +165,23 @@ __global__ void __launch_bounds__(128 * kRowsTeams, 1)
   const unsigned planes = cuda::shared_address(m.planes);
 
   const std::int64_t all = std::int64_t{units_of_block} * beam_blocks * a.launch_channels;
-  const int teams = static_cast<int>(gridDim.x) * kRowsTeams;
-  const int mine = static_cast<int>(blockIdx.x) * kRowsTeams + team;
-  std::int64_t unit = all * mine / teams;
-  const std::int64_t end = all * (mine + 1) / teams;
+  const bool by_turns = (a.variant & 2) != 0, exchanged = (a.variant & 4) != 0,
+             plain_stores = (a.variant & 8) != 0;
+  const int n_blocks = static_cast<int>(gridDim.x) * (by_turns ? 1 : n_teams);
+  const int mine = by_turns ? blockIdx.x : static_cast<int>(blockIdx.x) * n_teams + team;
+  const int step = by_turns ? n_teams : 1;
+  std::int64_t unit = all * mine / n_blocks + (by_turns ? team : 0);
+  const std::int64_t end = all * (mine + 1) / n_blocks;
   if (unit >= end) return;
   int cell = static_cast<int>(unit / units_of_block);
   int in_cell = static_cast<int>(unit - std::int64_t{cell} * units_of_block);
+  const auto advance = [&](int& c, int& u) {
+    u += step;
+    while (u >= units_of_block) {
+      u -= units_of_block;
+      ++c;
+    }
+  };
 
   Quads<Loader> next;
   const auto fetch = [&](int of_cell, int of_unit) {
@@ -173,7 +198,8 @@ __global__ void __launch_bounds__(128 * kRowsTeams, 1)
     put_slabs<Loader>(a, m, first_slab, n_slabs, channel, member, lane);
     asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
     team_barrier(team);
-    for (; unit < end && in_cell < units_of_block; ++unit, ++in_cell) {
+    const int here = cell;
+    for (; unit < end && cell == here; unit += step, advance(cell, in_cell)) {
       unsigned re[4][4], im[4][4];
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
@@ -185,9 +211,10 @@ __global__ void __launch_bounds__(128 * kRowsTeams, 1)
         im[j][0] = upper.im[0], im[j][1] = lower.im[0];
         im[j][2] = upper.im[1], im[j][3] = lower.im[1];
       }
-      if (unit + 1 < end) {
-        const bool same = in_cell + 1 < units_of_block;
-        fetch(same ? cell : cell + 1, same ? in_cell + 1 : 0);
+      if (unit + step < end) {
+        int of_cell = cell, of_unit = in_cell;
+        advance(of_cell, of_unit);
+        fetch(of_cell, of_unit);
       }
       const int group = 4 * in_cell + member;
       const bool exists = group < a.groups_end;
@@ -216,6 +243,7 @@ __global__ void __launch_bounds__(128 * kRowsTeams, 1)
 #pragma unroll
           for (int b = 0; b < 4; ++b) {
             const float factor = factors[slab * kSlabRows + 4 * b];
+            typename Quad::Stored v[2];
 #pragma unroll
             for (int h = 0; h < 2; ++h) {
               float x[4], y[4];
@@ -224,18 +252,29 @@ __global__ void __launch_bounds__(128 * kRowsTeams, 1)
                 x[j] = static_cast<float>(sums[j][b][2 * h]);
                 y[j] = static_cast<float>(sums[j][b][2 * h + 1]);
               }
-              using Stored = typename Quad::Stored;
-              __stcs(reinterpret_cast<Stored*>(to + h * 8 * kQuadSpectra * Quad::kBytes),
-                     Quad::values(x, y, factor));
+              v[h] = Quad::values(x, y, factor);
+            }
+            std::byte* at[2] = {to, to + 8 * kQuadSpectra * Quad::kBytes};
+            if (exchanged) {
+              // Neighbours' rows: both halves of the even one first, then of the odd one.
+              const bool odd = lane % 2 != 0;
+              const auto other = exchange(chosen(odd, v[0], v[1]));
+              v[0] = chosen(odd, other, v[0]);
+              v[1] = chosen(odd, v[1], other);
+              at[0] = odd ? at[1] - a.row_stride_bytes : at[0];
+              at[1] = odd ? at[1] : to + a.row_stride_bytes;
+            }
+#pragma unroll
+            for (int h = 0; h < 2; ++h) {
+              if (plain_stores)
+                *reinterpret_cast<typename Quad::Stored*>(at[h]) = v[h];
+              else
+                __stcs(reinterpret_cast<typename Quad::Stored*>(at[h]), v[h]);
             }
             to += stride;
           }
         }
       }
-    }
-    if (in_cell == units_of_block) {
-      in_cell = 0;
-      ++cell;
     }
   }
 #else
@@ -245,17 +284,19 @@ __global__ void __launch_bounds__(128 * kRowsTeams, 1)
 
 template <class Loader, class Quad>
 void launch_each(FusedArgs a, cudaStream_t stream) {
-  const int most = (kMostShared - 1024) / (kRowsTeams * kSlabBytes);
+  const int teams = std::clamp(a.stream_warps / 4, 1, kRowsTeams);
+  const int most = (kMostShared - 1024) / (teams * kSlabBytes);
   a.slabs_per_block = std::clamp(a.slabs_per_block, 1, std::min(a.slabs_end, most));
   const int beam_blocks = (a.slabs_end + a.slabs_per_block - 1) / a.slabs_per_block;
-  const int bytes = kRowsTeams * a.slabs_per_block * kSlabBytes;
+  const int bytes = teams * a.slabs_per_block * kSlabBytes;
   int device = 0, multiprocessors = 0;
   RYLE_CUDA(cudaGetDevice(&device));
   RYLE_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
   auto* kernel = each_spectrum<Loader, Quad>;
   cuda::allow_all_shared(kernel);
-  kernel<<<static_cast<unsigned>(multiprocessors), 128 * kRowsTeams,
-           static_cast<std::size_t>(bytes), stream>>>(a, beam_blocks, (a.groups_end + 3) / 4);
+  kernel<<<static_cast<unsigned>(multiprocessors), static_cast<unsigned>(128 * teams),
+           static_cast<std::size_t>(bytes), stream>>>(a, beam_blocks, (a.groups_end + 3) / 4,
+                                                      teams);
   RYLE_CUDA_LAUNCHED("beamform each spectrum");
 }
 
