@@ -8,6 +8,10 @@ namespace ryle::search::detail {
 namespace {
 
 constexpr std::int64_t kBins = 256;  // of the coarse search
+constexpr std::int64_t kWidestBins = 64;
+/// Lines as wide as can be tried are tried wider up to here: centroids under a window that is
+/// narrower than the pulse have errors larger than those of a window of its width.
+constexpr std::int64_t kWidestColumns = 512;
 
 /// Prefix sums of a window of the plane, columns joined to bins.
 struct Coarse {
@@ -141,8 +145,14 @@ void explain(const GroupPlane& plane, std::int64_t first, std::int64_t end, Grou
     off_line += off;
     noise += off_count;
   }
-  // Noise off the line is no excess that a line would have to explain.
-  off_line = off_line > 0 ? std::max(0.0, off_line - std::sqrt(noise)) : off_line;
+  // Noise off the line is no excess that a line would have to explain; runs are chosen for being
+  // high, so two sigma of it.
+#if RYLE_MUTANT == 1668
+  constexpr double kNoise = 1;
+#else
+  constexpr double kNoise = 2;
+#endif
+  off_line = off_line > 0 ? std::max(0.0, off_line - kNoise * std::sqrt(noise)) : off_line;
   const double all = on_line + off_line;
   track.explained = all > 0 ? on_line / all : 0;
   track.share = whole > 0 ? whole_on_line / whole : 0;
@@ -169,12 +179,18 @@ GroupTrack fit_track(const GroupPlane& plane, std::int64_t first, std::int64_t e
     for (std::int64_t step = 0; step <= n_steps; ++step) {
       const double dm = per_dm > 0 ? static_cast<double>(step * factor) / per_dm : 0;
       // A group is itself swept over a sixteenth of the line.
-      for (std::int64_t width = 1; width <= 64; width *= 2)
+      for (std::int64_t width = 1; width <= kWidestBins; width *= 2)
         if (2 * width * plane.n_groups >= step)
           try_lines(plane, coarse, dm, width, first, end, best);
       if (step == 0) zero_score = best.score;
     }
-    if (!(best.dm * per_dm > 0.9 * reach) || reach >= most) break;
+    const bool steep = best.dm * per_dm > 0.9 * reach;
+#if RYLE_MUTANT == 1667
+    const bool wide = false;
+#else
+    const bool wide = best.width == kWidestBins && best.width * factor < kWidestColumns;
+#endif
+    if (!(steep || wide) || reach >= most) break;
     reach = std::min(most, 4 * reach);
   }
   GroupTrack track;
