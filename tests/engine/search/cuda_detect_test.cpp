@@ -216,21 +216,23 @@ void check_rows(const RowCase& c) {
   ASSERT_LE(work.half, kMostHalf);
   std::vector<TrialStart> starts(Rows::kTrials);
   std::vector<TrialMoments> moments(Rows::kTrials);
-  std::vector<SeriesStatistics> statistics(Rows::kTrials);
+  std::vector<SeriesStatistics> statistics(Rows::kTrials), on_host(Rows::kTrials);
   std::vector<unsigned> maxima(
       static_cast<std::size_t>(Rows::kTrials * work.n_tiles * kRowWindows * 32), 0xCDCDCDCDu);
   std::vector<DeviceToken> found(1 << 16);
-  unsigned n = 0;
+  unsigned n = 77;  // of the search before
   work.starts = starts.data();
   work.moments = moments.data();
   work.maxima = maxima.data();
+  work.n_listed = &n;
   simt::launch({{static_cast<unsigned>(Rows::kTrials)},
-                {static_cast<unsigned>((work.half + kRowAhead + 31) / 32 * 32)},
+                {static_cast<unsigned>(row_threads(work.half))},
                 128 * static_cast<std::size_t>(2 * work.half + kRowAhead)},
-               c.seed, [&] { measure_rows<2>(work); });
+               c.seed, [&] { measure_rows(work); });
   const TokenList list{found.data(), &n, static_cast<unsigned>(found.size())};
-  simt::launch({{1}, {static_cast<unsigned>(kListThreads)}, 0}, c.seed,
-               [&] { list_blocks(work, table, statistics.data(), c.threshold, list); });
+  simt::launch({{1}, {static_cast<unsigned>(kListThreads)}, 0}, c.seed, [&] {
+    list_blocks(work, table, statistics.data(), on_host.data(), c.threshold, list);
+  });
 
   for (int trial = 0; trial < Rows::kTrials; ++trial) {
     const auto row = rows.sums.begin() + trial * rows.stride + work.first;
@@ -252,6 +254,7 @@ void check_rows(const RowCase& c) {
   for (std::size_t k = 0; k < Rows::kTrials; ++k) {
     EXPECT_EQ(statistics[k].mu, reference->statistics()[k].mu) << k;
     EXPECT_EQ(statistics[k].sigma, reference->statistics()[k].sigma) << k;
+    EXPECT_EQ(on_host[k].sigma, statistics[k].sigma) << k;
   }
   std::set<ListedBlock> listed;
   ASSERT_LE(n, found.size());

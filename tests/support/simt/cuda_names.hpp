@@ -255,6 +255,12 @@ inline unsigned __viaddmax_s16x2_relu(unsigned a, unsigned b, unsigned c) {
     return static_cast<unsigned>(std::max(0, std::max(sum, other)));
   });
 }
+inline unsigned __viaddmin_s16x2_relu(unsigned a, unsigned b, unsigned c) {
+  return of_halves(a, b, c, [](unsigned x, unsigned y, unsigned z) {
+    const int sum = static_cast<short>(x + y), other = static_cast<short>(z);
+    return static_cast<unsigned>(std::max(0, std::min(sum, other)));
+  });
+}
 /// c + the halves of a times the lower, the upper two bytes of b.
 inline unsigned __dp2a_lo(unsigned a, unsigned b, unsigned c) {
   return c + (a & 0xffffu) * (b & 0xffu) + (a >> 16) * (b >> 8 & 0xffu);

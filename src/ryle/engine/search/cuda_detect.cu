@@ -92,8 +92,8 @@ class CudaDetector final : public Detector {
                             in.level,
                             static_cast<int>(config_.n_trials)};
     const auto stream = cuda::stream_of(queue);
-    static const bool once = std::getenv("RYLE_DETECT_ONCE") != nullptr;
-    if (once && takes_rows_once(input, table_)) {
+    static const bool twice = std::getenv("RYLE_DETECT_TWICE") != nullptr;
+    if (!twice && takes_rows_once(input, table_)) {
       search_rows(queue, input, tokens);
       return take_statistics();
     }
@@ -125,16 +125,16 @@ class CudaDetector final : public Detector {
     work.starts = starts_.data();
     work.moments = moments_.data();
     work.maxima = maxima_.data();
+    work.n_listed = tokens_.list().n;
     launch_rows_once(work, stream);
-    do {
-      tokens_.clear(queue);
-      launch_list(work, table_, device_statistics_.data(), config_.threshold, tokens_.list(),
-                  stream);
+    for (bool again = false;; again = true) {
+      if (again) tokens_.clear(queue);
+      launch_list(work, table_, device_statistics_.data(), host_statistics_.data(),
+                  config_.threshold, tokens_.list(), stream);
       launch_settle(in, table_, device_statistics_.data(), config_.threshold, tokens_.list(),
                     stream);
-      copy_bytes(queue, host_statistics_.data(), device_statistics_.data(),
-                 host_statistics_.bytes());
-    } while (!tokens_.collect(queue, tokens));
+      if (tokens_.collect(queue, tokens)) return;
+    }
   }
   void take_statistics() {
     const auto found = host_statistics_.span();

@@ -19,12 +19,14 @@ struct LevelWork {
 void launch_levels(const LevelWork& work, const BoxcarTable& table, cudaStream_t stream);
 
 /// Rows of 16-bit sums that are read once: which are, their moments and largest windows, then
-/// statistics and the blocks that launch_screen() would list, or fewer.
+/// statistics (to page-locked memory of the host, too) and the blocks that launch_screen() would
+/// list, or fewer.
 bool takes_rows_once(const DeviceInput& in, const BoxcarTable& table);
 std::int64_t row_maxima(const RowWork& w);
 void launch_rows_once(const RowWork& w, cudaStream_t stream);
 void launch_list(const RowWork& w, const BoxcarTable& table, SeriesStatistics* statistics,
-                 double threshold, const TokenList& list, cudaStream_t stream);
+                 SeriesStatistics* on_host, double threshold, const TokenList& list,
+                 cudaStream_t stream);
 
 /// Blocks that may hold a token, none missed, in any order.
 void launch_screen(const DeviceInput& in, const BoxcarTable& table, const TrialScreen* screens,

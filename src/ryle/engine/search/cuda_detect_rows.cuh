@@ -17,6 +17,8 @@ namespace ryle::search::detail {
 
 inline constexpr int kListTrials = 8;
 inline constexpr int kListThreads = 256;
+/// Of a row.
+inline int row_threads(int half) { return (half + kRowAhead + 63) / 64 * 64; }
 
 /// How sums of a trial become units.
 struct RowUnits {
@@ -204,136 +206,147 @@ __device__ __forceinline__ void longest_of_cut(const unsigned (&cell)[N + 4], un
   most4 |= full;
   most5 |= full;
 }
-template <int N>
-__device__ __forceinline__ void next_four(const uint4& from, unsigned (&cell)[N]) {
-  cell[N - 4] = from.x, cell[N - 3] = from.y, cell[N - 2] = from.z, cell[N - 1] = from.w;
-}
+/// Largest windows of 2 .. 5 fours. Behind the beginning of a cell sums of less than a window are
+/// no more than the window that begins there.
+struct FourWindows {
+  unsigned most[4] = {};                               // of 2, 3, 4, 5
+  unsigned two_a = 0, two_b = 0, two_c = 0, last = 0;  // sums of two: the last three; the last four
+  /// The next four fours; of windows that end in them those that begin before their number `n`.
+  template <bool kAll>
+  __device__ __forceinline__ void add(const unsigned (&g)[4]) {
+    const unsigned two[4] = {last + g[0], g[0] + g[1], g[1] + g[2], g[2] + g[3]};
+    const unsigned three[4] = {two_c + g[0], two[0] + g[1], two[1] + g[2], two[2] + g[3]};
+    const unsigned before[4] = {two_a, two_b, two_c, two[0]};  // five cells' first two
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      if (kAll || k < 1) most[0] = __vmaxu2(most[0], two[k]);
+      if (kAll || k < 2) most[1] = __vmaxu2(most[1], three[k]);
+      const unsigned earlier = k == 0 ? two_b : k == 1 ? two_c : two[k - 2];
+      if (kAll || k < 3) most[2] = __viaddmax_u16x2(two[k], earlier, most[2]);
+      most[3] = __viaddmax_u16x2(three[k], before[k], most[3]);
+    }
+    two_a = two[1], two_b = two[2], two_c = two[3], last = g[3];
+  }
+};
 
 /// What a thread has of its two cells, in both halves of words.
 struct RowCellSums {
-  unsigned top, pairs;  // largest value above the base, largest two pairs
-  unsigned first_pair, last_pair;
-  // Cells of 4 and 8 values; of 8 of the halved data. The last 4 are of the next threads.
-  unsigned four[20], eight[12], n16[8], n32[6], n64[5];
+  unsigned top = 0, pairs = 0;  // largest value above the base, largest two pairs
+  unsigned first_pair = 0, last_pair = 0;
+  FourWindows fours;
+  unsigned n16[4] = {}, n32[2] = {}, n64 = 0;  // cells of 8 of the halved data
 };
 
 /// Which of the two cells go to the moments whole: the other counts as the median.
 struct RowCounts {
-  bool any;
+  int n;  // columns
   unsigned keep2, fill2;
 };
 
-template <bool kWhole>
-__device__ __forceinline__ void sum_cells(const uint4* row, int a_cell, int b_cell,
-                                          const RowWords& words, const RowCounts& counts,
-                                          PairSums& pairs, RowCellSums& s) {
-  s.top = s.pairs = 0;
-  unsigned of2[2] = {}, of4[2] = {}, of8 = 0;  // sums of 16, 32, 64 columns to be
-  unsigned before2 = 0, before4 = 0, before8 = 0;
+template <bool kBoth>
+__device__ __forceinline__ void add_moments(const unsigned (&x)[8], const RowCounts& counts,
+                                            PairSums& pairs) {
 #pragma unroll
-  for (int k = 0; k < 8; ++k) {
-    const uint4 a = row[piece_of(a_cell, k)], b = row[piece_of(b_cell, k)];
-    const unsigned wa[4] = {a.x, a.y, a.z, a.w}, wb[4] = {b.x, b.y, b.z, b.w};
-    unsigned x[8];
+  for (int m = 0; m < 8; m += 4) {
+    unsigned u[4];
 #pragma unroll
-    for (int m = 0; m < 4; ++m) {
-      x[2 * m] = words.above(__byte_perm(wa[m], wb[m], 0x5410));
-      x[2 * m + 1] = words.above(__byte_perm(wa[m], wb[m], 0x7632));
-      s.top = __vmaxu2(__vmaxu2(x[2 * m], x[2 * m + 1]), s.top);
+    for (int i = 0; i < 4; ++i) {
+      u[i] = __vminu2(x[m + i], pairs.end2);
+      if (!kBoth) u[i] = (u[i] & counts.keep2) | counts.fill2;
     }
-    if (counts.any) {
-#pragma unroll
-      for (int m = 0; m < 8; m += 4) {
-        unsigned u[4];
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-          u[i] = (__vminu2(x[m + i], pairs.end2) & counts.keep2) | counts.fill2;
-        pairs.add_clamped(u);
-      }
-    }
-#pragma unroll
-    for (int m = 0; m < 8; ++m) x[m] = words.units<kWhole>(x[m]);
-    unsigned pair[4], two[4];
-#pragma unroll
-    for (int m = 0; m < 4; ++m) {
-      pair[m] = words.pair(x[2 * m], x[2 * m + 1], 0);
-      two[m] = x[2 * m] + x[2 * m + 1];
-    }
-    if (k == 0)
-      s.first_pair = pair[0];
-    else
-      s.pairs = __viaddmax_u16x2(s.last_pair, pair[0], s.pairs);
-#pragma unroll
-    for (int m = 0; m < 3; ++m) s.pairs = __viaddmax_u16x2(pair[m], pair[m + 1], s.pairs);
-    s.last_pair = pair[3];
-    s.four[2 * k] = pair[0] + pair[1];
-    s.four[2 * k + 1] = pair[2] + pair[3];
-    s.eight[k] = cell_of(s.four[2 * k], s.four[2 * k + 1]);
-    // The same of values halved in time once, twice, three times.
-    const unsigned eight2 = words.pair(two[0], two[1], 1) + words.pair(two[2], two[3], 1);
-    const unsigned four[2] = {two[0] + two[1], two[2] + two[3]};
-    const unsigned pair4 = words.pair(four[0], four[1], 2);
-    const unsigned eight = four[0] + four[1];
-    if (k % 2 == 0) {
-      before2 = eight2;
-      before4 = pair4;
-      before8 = eight;
-      continue;
-    }
-    s.n16[k / 2] = cell_of(before2, eight2);
-    const unsigned four4 = cell_of(before4, pair4);
-    const unsigned pair8 = __vminu2(words.pair(before8, eight, 3), kMostCell2);
-    of4[k / 2 % 2] = four4;
-    of2[k / 2 % 2] = pair8;
-    if (k % 4 != 3) continue;
-    s.n32[k / 4] = cell_of(of4[0], of4[1]);
-    const unsigned four8 = cell_of(of2[0], of2[1]);
-    if (k == 3)
-      of8 = four8;
-    else
-      s.n64[0] = cell_of(of8, four8);
+    pairs.add_clamped(u);
   }
 }
 
-/// First cells of every size, in the place of a cell that was read.
-__device__ __forceinline__ void give_sums(uint4* row, int at, const RowCellSums& s) {
-  row[piece_of(at, 0)] = {s.four[0], s.four[1], s.four[2], s.four[3]};
-  row[piece_of(at, 1)] = {s.eight[0], s.eight[1], s.eight[2], s.eight[3]};
+/// First cells of every size, and all eights, go to the place of a cell `at` whose pieces were read
+/// by this thread: fours 0 .. 3, eights 0 .. 3; 16s; first pair, 32s, 64; eights 4 .. 7.
+template <bool kWhole>
+__device__ __forceinline__ void sum_cells(uint4* row, int a_cell, int b_cell, int at,
+                                          const RowWords& words, const RowCounts& counts,
+                                          PairSums& pairs, RowCellSums& s) {
+  unsigned before4 = 0, before8 = 0, of8[2] = {};
+#pragma unroll 1
+  for (int turn = 0; turn < 4; ++turn) {
+    unsigned four[4], eight[2], eight2[2], pair4[2], y8[2];
+#pragma unroll
+    for (int k = 0; k < 2; ++k) {
+      const uint4 a = row[piece_of(a_cell, 2 * turn + k)], b = row[piece_of(b_cell, 2 * turn + k)];
+      const unsigned wa[4] = {a.x, a.y, a.z, a.w}, wb[4] = {b.x, b.y, b.z, b.w};
+      unsigned x[8];
+#pragma unroll
+      for (int m = 0; m < 4; ++m) {
+        x[2 * m] = words.above(__byte_perm(wa[m], wb[m], 0x5410));
+        x[2 * m + 1] = words.above(__byte_perm(wa[m], wb[m], 0x7632));
+        s.top = __vmaxu2(__vmaxu2(x[2 * m], x[2 * m + 1]), s.top);
+      }
+      if (counts.n == 128)
+        add_moments<true>(x, counts, pairs);
+      else if (counts.n > 0)
+        add_moments<false>(x, counts, pairs);
+#pragma unroll
+      for (int m = 0; m < 8; ++m) x[m] = words.units<kWhole>(x[m]);
+      unsigned pair[4], two[4];
+#pragma unroll
+      for (int m = 0; m < 4; ++m) {
+        pair[m] = words.pair(x[2 * m], x[2 * m + 1], 0);
+        two[m] = x[2 * m] + x[2 * m + 1];
+        s.pairs = __viaddmax_u16x2(m == 0 ? s.last_pair : pair[m - 1], pair[m], s.pairs);
+      }
+      if (k == 0 && turn == 0) s.first_pair = pair[0];
+      s.last_pair = pair[3];
+      four[2 * k] = pair[0] + pair[1];
+      four[2 * k + 1] = pair[2] + pair[3];
+      eight[k] = cell_of(four[2 * k], four[2 * k + 1]);
+      // The same of values halved in time once, twice, three times.
+      eight2[k] = words.pair(two[0], two[1], 1) + words.pair(two[2], two[3], 1);
+      const unsigned y4[2] = {two[0] + two[1], two[2] + two[3]};
+      pair4[k] = words.pair(y4[0], y4[1], 2);
+      y8[k] = y4[0] + y4[1];
+    }
+    s.fours.add<true>(four);
+    if (turn == 0) row[piece_of(at, 0)] = {four[0], four[1], four[2], four[3]};
+    auto* eights = reinterpret_cast<unsigned*>(row + piece_of(at, turn < 2 ? 1 : 4));
+    eights[2 * (turn & 1)] = eight[0];
+    eights[2 * (turn & 1) + 1] = eight[1];
+    s.n16[0] = s.n16[1], s.n16[1] = s.n16[2], s.n16[2] = s.n16[3];
+    s.n16[3] = cell_of(eight2[0], eight2[1]);
+    const unsigned four4 = cell_of(pair4[0], pair4[1]);
+    const unsigned pair8 = __vminu2(words.pair(y8[0], y8[1], 3), kMostCell2);
+    if ((turn & 1) != 0) {
+      s.n32[0] = s.n32[1], s.n32[1] = cell_of(before4, four4);
+      of8[0] = of8[1], of8[1] = cell_of(before8, pair8);
+    }
+    before4 = four4;
+    before8 = pair8;
+  }
+  s.n64 = cell_of(of8[0], of8[1]);
   row[piece_of(at, 2)] = {s.n16[0], s.n16[1], s.n16[2], s.n16[3]};
-  row[piece_of(at, 3)] = {s.first_pair, s.n32[0], s.n32[1], s.n64[0]};
+  row[piece_of(at, 3)] = {s.first_pair, s.n32[0], s.n32[1], s.n64};
 }
-__device__ __forceinline__ void take_sums(const uint4* row, const int (&at)[kRowAhead],
-                                          RowCellSums& s) {
-  next_four(row[piece_of(at[0], 0)], s.four);
-  next_four(row[piece_of(at[0], 1)], s.eight);
-  next_four(row[piece_of(at[0], 2)], s.n16);
+
+__device__ __forceinline__ void store_windows(const uint4* row, int own, const int (&at)[kRowAhead],
+                                              RowCellSums& s, unsigned* to) {
+  const uint4 f = row[piece_of(at[0], 0)];
+  s.fours.add<false>({f.x, f.y, f.z, f.w});
   const uint4 next = row[piece_of(at[0], 3)], second = row[piece_of(at[1], 3)];
 #if RYLE_MUTANT != 1702
   s.pairs = __viaddmax_u16x2(s.last_pair, next.x, s.pairs);
 #endif
-  s.n32[2] = next.y, s.n32[3] = next.z, s.n32[4] = second.y, s.n32[5] = second.z;
-  s.n64[1] = next.w, s.n64[2] = second.w;
-  s.n64[3] = row[piece_of(at[2], 3)].w;
+  unsigned most[kRowWindows] = {s.top,           s.pairs,         s.fours.most[0],
+                                s.fours.most[1], s.fours.most[2], s.fours.most[3]};
+  const uint4 e0 = row[piece_of(own, 1)], e1 = row[piece_of(own, 4)], e2 = row[piece_of(at[0], 1)];
+  longest_of_cut<8>({e0.x, e0.y, e0.z, e0.w, e1.x, e1.y, e1.z, e1.w, e2.x, e2.y, e2.z, e2.w},
+                    most[6], most[7]);
+  const uint4 n16 = row[piece_of(at[0], 2)];
+  longest_of_cut<4>({s.n16[0], s.n16[1], s.n16[2], s.n16[3], n16.x, n16.y, n16.z, n16.w}, most[8],
+                    most[9]);
+  longest_of_cut<2>({s.n32[0], s.n32[1], next.y, next.z, second.y, second.z}, most[10], most[11]);
 #if RYLE_MUTANT == 1705
-  s.n64[4] = 0;
+  const unsigned last = 0;
 #else
-  s.n64[4] = row[piece_of(at[3], 3)].w;
+  const unsigned last = row[piece_of(at[3], 3)].w;
 #endif
-}
-
-__device__ __forceinline__ void store_windows(const RowCellSums& s, unsigned* to) {
-  unsigned most[kRowWindows] = {s.top, s.pairs};
-#pragma unroll
-  for (int k = 0; k < 16; ++k) {
-    const unsigned two = s.four[k] + s.four[k + 1];
-    most[2] = __vmaxu2(most[2], two);
-    most[3] = __viaddmax_u16x2(two, s.four[k + 2], most[3]);
-  }
-  longest<16>(s.four, most[4], most[5]);
-  longest_of_cut<8>(s.eight, most[6], most[7]);
-  longest_of_cut<4>(s.n16, most[8], most[9]);
-  longest_of_cut<2>(s.n32, most[10], most[11]);
-  longest_of_cut<1>(s.n64, most[12], most[13]);
+  longest_of_cut<1>({s.n64, next.w, second.w, row[piece_of(at[2], 3)].w, last}, most[12], most[13]);
 #pragma unroll
   for (int k = 0; k < kRowWindows; ++k) to[32 * k] = most[k];
 }
@@ -370,52 +383,60 @@ __device__ __forceinline__ void measure_cells(const RowWork& w, uint4* row, cons
   if (t < w.half + kRowAhead) {
     PairSums pairs(start.center, start.clip);
     const bool packed = PairSums::fits(start.center, start.clip);
-    RowCounts counts{false, 0, pairs.end2 / 2};  // the middle is half of the end
-    int n = 0;
+    RowCounts counts{0, 0, pairs.end2 / 2};  // the middle is half of the end
 #pragma unroll
     for (int k = 0; k < 2; ++k) {
       const int c = t + k * w.half;
       const bool here = t < w.half && cells.good(c, start.least_good);
       if (here && packed && cells.size_of(c) == 64) {
-        n += 64;
-        counts.any = true;
+        counts.n += 64;
         counts.keep2 |= 0xffffu << 16 * k;
       } else if (here) {
         add_some(cells, row, c, start, sums);
       }
     }
     counts.fill2 &= ~counts.keep2;
-    sum_cells<kWhole>(row, t, t + w.half, RowWords(units), counts, pairs, s);
-    if (n > 0) {
+    sum_cells<kWhole>(row, t, t + w.half, slot(t), RowWords(units), counts, pairs, s);
+    if (counts.n > 0) {
       const PairSums::Moments m = pairs.moments(128);
 #if RYLE_MUTANT == 1703
       sums.n += m.n;
 #else
-      sums.n += m.n - (128 - n);
+      sums.n += m.n - (128 - counts.n);
 #endif
       sums.sum += m.sum;
       sums.squares += m.squares;
     }
-    give_sums(row, slot(t), s);
   }
   store_row_moments(sums, parts, w.moments + trial);  // meets
   if (t >= w.half) return;
-  take_sums(row, {slot(t + 1), slot(t + 2), slot(t + 3), slot(t + 4)}, s);
   store_windows(
-      s, w.maxima +
-             ((static_cast<std::int64_t>(trial) * w.n_tiles + t / 32) * kRowWindows * 32 + t % 32));
+      row, slot(t), {slot(t + 1), slot(t + 2), slot(t + 3), slot(t + 4)}, s,
+      w.maxima +
+          ((static_cast<std::int64_t>(trial) * w.n_tiles + t / 32) * kRowWindows * 32 + t % 32));
+}
+
+/// Some time; zeros behind the end of the row. Threads are whole eights of pieces of eight, so that
+/// what one copies lies in equal places of its cells.
+__device__ __forceinline__ void bring_row(const RowWork& w, const std::uint16_t* series,
+                                          uint4* row) {
+  const int tid = static_cast<int>(threadIdx.x), step = static_cast<int>(blockDim.x);
+  const int n_full = w.n_columns / 8, n = 8 * (2 * w.half + kRowAhead);
+  unsigned to = ryle::cuda::shared_address(row + piece_of(tid / 8, tid % 8));
+  int p = tid;
+  for (; p < n_full; p += step, to += 16 * step) ryle::cuda::copy_16(to, series + 8 * p, 16);
+  for (; p < n; p += step, to += 16 * step)
+    ryle::cuda::copy_16(to, series + 8 * min(p, n_full), p == n_full ? 2 * (w.n_columns % 8) : 0);
 }
 
 /// A thread block a trial.
-template <int kBlocks>
-__global__ void __launch_bounds__(kRowThreads, kBlocks) measure_rows(const RowWork w) {
+__global__ void __launch_bounds__(kRowThreads, 2) measure_rows(const RowWork w) {
+  if (blockIdx.x == 0 && threadIdx.x == 0) *w.n_listed = 0;
   auto* row = static_cast<uint4*>(ryle::cuda::dynamic_shared());
   auto& memory = ryle::cuda::shared<RowMemory>();
   const int trial = static_cast<int>(blockIdx.x), tid = static_cast<int>(threadIdx.x);
   const auto* series = static_cast<const std::uint16_t*>(w.in.sums) + trial * w.in.stride + w.first;
-  for (int p = tid; p < 8 * (2 * w.half + kRowAhead); p += static_cast<int>(blockDim.x))
-    ryle::cuda::copy_16(ryle::cuda::shared_address(row + piece_of(p / 8, p % 8)), series + 8 * p,
-                        min(max(2 * (w.n_columns - 8 * p), 0), 16));
+  bring_row(w, series, row);
   ryle::cuda::commit_copies();
   const RowCells cells{w, w.in.weights == nullptr
                               ? nullptr
@@ -438,32 +459,24 @@ __global__ void __launch_bounds__(kRowThreads, kBlocks) measure_rows(const RowWo
     measure_cells<false>(w, row, cells, start, units, memory.parts);
 }
 
-/// What windows of a trial are compared with, and blocks that reach it.
+inline constexpr unsigned kSaturated = 1u << kRowWindows;
+
+/// Blocks of a trial whose windows reach their limits, from what was found of each cell.
 struct RowLister {
   const RowWork& w;
   const BoxcarTable& table;
   const TokenList& list;
-  const unsigned* maxima;  // of the trial
-  const int* limits;
-  int trial, top;  // largest sum that may be added up
-  bool saturated;  // a cell of the trial is beyond it
+  const unsigned short* found;  // windows that reach their limit, bit each, and kSaturated
+  int trial;
+  bool saturated;  // a sum of the trial was cut
 
-  __device__ unsigned window(int cell, int k) const {
-    const int t = cell < w.half ? cell : cell - w.half;
-    const unsigned both = maxima[(t / 32 * kRowWindows + k) * 32 + t % 32];
-    return cell < w.half ? both & 0xffffu : both >> 16;
-  }
-  /// Windows of the cell that reach their limit, bit per window of the level.
   __device__ unsigned reached(int cell, int h) const {
-    const int first = h == 0 ? 0 : kRowFull + 2 * (h - 1), n = h == 0 ? kRowFull : 2;
-    unsigned slots = 0;
-    for (int k = 0; k < n; ++k)
-      if (static_cast<int>(window(cell, first + k)) >= limits[first + k]) slots |= 1u << k;
-    return slots;
+    return h == 0 ? found[cell] & ((1u << kRowFull) - 1)
+                  : found[cell] >> (kRowFull + 2 * (h - 1)) & 3u;
   }
   __device__ bool doubtful(int cell, int h) const {
     for (int c = cell; c < min(cell + max(2, 3 << h >> 1), 2 * w.half); ++c)
-      if (static_cast<int>(window(c, 0)) >= top) return true;
+      if ((found[c] & kSaturated) != 0) return true;
     return false;
   }
   /// Blocks of all levels that the cell lies in, unless an earlier cell of theirs does it.
@@ -509,15 +522,17 @@ __device__ inline int row_window_limit(const SeriesStatistics& s, const TrialSta
 /// Statistics by a lane each, limits and blocks by a warp a trial.
 __global__ void __launch_bounds__(kListThreads)
     list_blocks(const RowWork w, const BoxcarTable table, SeriesStatistics* statistics,
-                double threshold, const TokenList list) {
+                SeriesStatistics* on_host, double threshold, const TokenList list) {
   auto& of_trial = ryle::cuda::shared<SeriesStatistics[kListTrials]>();
+  auto& found_of = ryle::cuda::shared<unsigned short[kListThreads / 32][2 * kMostHalf]>();
   auto& limits_of = ryle::cuda::shared<int[kListThreads / 32][kRowWindows]>();
   const int first = static_cast<int>(blockIdx.x) * kListTrials;
   const int n = min(kListTrials, w.in.n_trials - first);
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   if (static_cast<int>(threadIdx.x) < n) {
     const int trial = first + static_cast<int>(threadIdx.x);
-    of_trial[threadIdx.x] = statistics[trial] = statistics_of(w.starts[trial], w.moments[trial]);
+    const SeriesStatistics s = statistics_of(w.starts[trial], w.moments[trial]);
+    of_trial[threadIdx.x] = statistics[trial] = on_host[trial] = s;
   }
   __syncthreads();
   for (int k = warp; k < n; k += kListThreads / 32) {
@@ -540,30 +555,38 @@ __global__ void __launch_bounds__(kListThreads)
     const int top = RowUnits(t).end;
     const unsigned* maxima =
         w.maxima + static_cast<std::int64_t>(trial) * w.n_tiles * kRowWindows * 32;
-    unsigned hits = 0;
-    bool saturated = false;
+    unsigned short* found = found_of[warp];
+    bool any = false, saturated = false;
+#pragma unroll 2
     for (int tile = 0; tile < w.n_tiles; ++tile) {
-      if (32 * tile + lane >= w.half) continue;
-      bool hit = false;
+      const int cell = 32 * tile + lane;
+      unsigned low = 0, high = 0;
 #pragma unroll
       for (int m = 0; m < kRowWindows; ++m) {
-        const unsigned both = maxima[(tile * kRowWindows + m) * 32 + lane];
+        const unsigned both = cell < w.half ? maxima[(tile * kRowWindows + m) * 32 + lane] : 0;
         const int a = static_cast<int>(both & 0xffffu), b = static_cast<int>(both >> 16);
-        hit |= a >= limit[m] || b >= limit[m];
-        if (m == 0) saturated |= a >= top || b >= top;
+        low |= a >= limit[m] ? 1u << m : 0u;
+        high |= b >= limit[m] ? 1u << m : 0u;
+        if (m > 0) continue;
+        low |= a >= top ? kSaturated : 0u;
+        high |= b >= top ? kSaturated : 0u;
       }
-      hits |= hit ? 1u << tile : 0u;
+      if (cell >= w.half) continue;
+      found[cell] = static_cast<unsigned short>(low);
+      found[cell + w.half] = static_cast<unsigned short>(high);
+      any |= (low | high) != 0;
+      saturated |= ((low | high) & kSaturated) != 0;
     }
     saturated = __any_sync(kAll, saturated);
 #if RYLE_MUTANT == 1701
     saturated = false;
 #endif
-    const RowLister lister{w, table, list, maxima, limits, trial, top, saturated};
-    for (int tile = 0; tile < w.n_tiles; ++tile) {
-      const int cell = 32 * tile + lane;
-      if (cell >= w.half || (!saturated && (hits >> tile & 1) == 0)) continue;
-      lister.report(cell);
-      lister.report(cell + w.half);
+    any = __any_sync(kAll, any);
+    __syncwarp();
+    if (any) {
+      const RowLister lister{w, table, list, found, trial, saturated};
+      for (int cell = lane; cell < 2 * w.half; cell += 32)
+        if (saturated || found[cell] != 0) lister.report(cell);
     }
     __syncwarp();
   }

@@ -331,13 +331,21 @@ __device__ double snr_of(const SeriesStatistics& s, std::int64_t sum, std::int64
 template <class T>
 __device__ void sum_starts(const T* x, std::int64_t column, std::int64_t n_columns, int halvings,
                            int lane, long long* prefix) {
-  long long own[3];
+  // Loads of three starts at a time: the next does not wait for their sum.
+  long long own[3] = {};
+  const int n = 1 << halvings;
+  const std::int64_t first = column + (static_cast<std::int64_t>(3 * lane) << halvings);
+  const T* from = x + first;
+  const int there =
+      static_cast<int>(min(max(n_columns - first, std::int64_t{0}), std::int64_t{3} << halvings));
+#pragma unroll 4
+  for (int c = 0; c < n; ++c) {
 #pragma unroll
-  for (int k = 0; k < 3; ++k) {
-    own[k] = k > 0 ? own[k - 1] : 0;
-    const std::int64_t first = column + (static_cast<std::int64_t>(3 * lane + k) << halvings);
-    for (std::int64_t c = first; c < min(first + (1 << halvings), n_columns); ++c) own[k] += x[c];
+    for (int k = 0; k < 3; ++k)
+      if (c + k * n < there) own[k] += from[c + k * n];
   }
+  own[1] += own[0];
+  own[2] += own[1];
   long long before = own[2];
   for (int m = 1; m < 32; m *= 2) {
     const long long other = __shfl_up_sync(kWarp, before, m);
@@ -371,6 +379,7 @@ __global__ void __launch_bounds__(32 * kSettleWarps)
         ((in.end_start - in.first_start + (std::int64_t{1} << h) - 1) >> h) - block.start * 64;
     sum_starts(static_cast<const T*>(in.sums) + block.trial * in.stride, column, in.n_columns, h,
                lane, prefix);
+    const float enough = static_cast<float>(0.999 * threshold * s.sigma);
     float best = 0;
     int order = 0x7fffffff;  // start x n + index of the width: the earliest, narrowest of equals
     for (int j = lane; j < min(std::int64_t{64}, starts); j += 32) {
@@ -380,7 +389,11 @@ __global__ void __launch_bounds__(32 * kSettleWarps)
         const std::int64_t middle = column + (static_cast<std::int64_t>(j) << h) + width / 2;
         const float w = weights == nullptr ? in.level : weights[middle / 64];
         if (w < kMinWeight) continue;
-        const double snr = snr_of(s, prefix[j + narrow] - prefix[j], width, static_cast<double>(w));
+        const long long sum = prefix[j + narrow] - prefix[j];
+        // What is far below needs no quotient.
+        const auto above = static_cast<float>(static_cast<double>(sum) - width * s.mu);
+        if (above * rsqrtf(static_cast<float>(width) * w) < enough) continue;
+        const double snr = snr_of(s, sum, width, static_cast<double>(w));
         if (snr >= threshold && static_cast<float>(snr) > best) {
           best = static_cast<float>(snr);
           order = j * octave.n + i;

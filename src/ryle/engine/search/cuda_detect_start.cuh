@@ -32,6 +32,27 @@ __device__ inline int ranked(const int (&values)[kOwn], int rank, int bits) {
   }
   return result;
 }
+/// The same of values below 2^15, two in a word.
+__device__ inline int ranked_pairs(const int (&values)[kOwn], int rank, int bits) {
+  unsigned minus2[kOwn / 2];
+#pragma unroll
+  for (int k = 0; k < kOwn / 2; ++k)
+    minus2[k] = (static_cast<unsigned>(-min(values[2 * k], 0x7fff)) & 0xffffu) |
+                static_cast<unsigned>(-min(values[2 * k + 1], 0x7fff)) << 16;
+  int result = 0;
+#pragma unroll 1
+  for (int bit = bits - 1; bit >= 0; --bit) {
+    const int test = result | 1 << bit;
+    const unsigned test2 = 0x10001u * static_cast<unsigned>(test);
+    unsigned less2 = 0;
+#pragma unroll
+    for (int k = 0; k < kOwn / 2; ++k)  // 1 where value < test
+      less2 += __viaddmin_s16x2_relu(minus2[k], test2, 0x10001u);
+    if (__reduce_add_sync(kAll, static_cast<int>((less2 & 0xffffu) + (less2 >> 16))) <= rank)
+      result = test;
+  }
+  return result;
+}
 __device__ inline int bits_of(int largest) { return 32 - __clz(largest); }
 
 /// Center and clip of `n_sample` values, at(k) the k-th of them; by a warp. Sums stay below 2^31:
@@ -53,12 +74,17 @@ __device__ __forceinline__ void set_center(int n_sample, int lane, const At& at,
   most = __reduce_max_sync(kAll, most);
 #pragma unroll
   for (int k = 0; k < kOwn; ++k) values[k] -= lane + 32 * k < n_sample ? least : 0;
-  t.center = ranked(values, n_sample / 2, bits_of(most - least)) + least;
+  const auto value_of = [&](int largest) {
+    const int bits = bits_of(largest);
+    return bits <= 15 ? ranked_pairs(values, n_sample / 2, bits)
+                      : ranked(values, n_sample / 2, bits);
+  };
+  t.center = value_of(most - least) + least;
   const int farthest = max(most - t.center, t.center - least);
 #pragma unroll
   for (int k = 0; k < kOwn; ++k)
     if (lane + 32 * k < n_sample) values[k] = abs(values[k] + least - t.center);
-  const int mad = ranked(values, n_sample / 2, bits_of(farthest));
+  const int mad = value_of(farthest);
   // As clip_of().
   const double clip = ceil(product(3 * 1.4826, static_cast<double>(mad)));
   t.clip = mad > 0 ? static_cast<int>(fmin(clip, 2147483647.0)) : farthest;

@@ -100,7 +100,8 @@ struct RowWork {
   int stat_begin, stat_end;
   TrialStart* starts;
   TrialMoments* moments;
-  unsigned* maxima;  ///< [trial][tile][window][thread]: of both cells
+  unsigned* n_listed;  ///< set to 0
+  unsigned* maxima;    ///< [trial][tile][window][thread]: of both cells
 };
 
 RowWork row_work(const DeviceInput& in);
