@@ -164,17 +164,17 @@ struct TeamPowers {
       }
     }
   }
-  __device__ void finish(const FusedArgs& a, const float2 (&rows)[kTiles], int local, int channel,
-                         int run, int lane, bool streaming) const {
+  /// @param row of beam lane % 4; @param stride to the beam four on
+  __device__ void finish(const FusedArgs& a, const float2 (&rows)[kTiles], std::byte* row,
+                         std::int64_t stride, int channel, int run, int lane) const {
     const int g = lane >> 2;
     const std::int64_t first = std::int64_t{run} * kValues;
 #pragma unroll
-    for (int j = 0; j < kTiles; ++j) {
+    for (int j = 0; j < kTiles; ++j, row += stride) {
       const int beam = 4 * j + (lane & 3);
-      std::byte* row = a.values + beam * a.row_stride_bytes + local * a.channel_stride_out_bytes;
       const auto out = [&](std::int64_t at, bool mine, float v) {
         if constexpr (kPlain) {
-          if (mine) store(a, row, at, v, rows[j], streaming);
+          if (mine) store(a, row, at, v, rows[j]);
         } else {
           store_each(a, row, beam, channel, at, mine, v, rows[j], lane);
         }
@@ -204,12 +204,10 @@ struct TeamPowers {
     }
   }
   static __device__ void store(const FusedArgs& a, std::byte* row, std::int64_t at, float v,
-                               const float2& entry, bool streaming) {
+                               const float2& entry) {
     if (a.as_bytes) {
       reinterpret_cast<std::uint8_t*>(row)[at] =
           static_cast<std::uint8_t>(Integrated<T>::code(rintf(fmaf(v, entry.x, entry.y))));
-    } else if (streaming) {
-      __stcs(reinterpret_cast<float*>(row) + at, v * entry.x);
     } else {
       reinterpret_cast<float*>(row)[at] = v * entry.x;
     }
@@ -318,12 +316,15 @@ __global__ void __launch_bounds__(32 * kWarps, 1)
   TeamWeights<kTiles>& w = weights[team];
   const std::uint64_t real = right_operand(cuda::shared_address(w.planes[0]));
   const std::uint64_t imaginary = right_operand(cuda::shared_address(w.planes[1]));
+  const std::int64_t stride = 4 * a.row_stride_bytes;
   while (left > 0) {
     const int local = now.local, channel = a.first_channel + local;
     team_barrier(team);  // products with the weights before are done
     put<Loader, kTiles>(a, w, next, member, lane);
     asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
     team_barrier(team);
+    std::byte* row =
+        a.values + (lane & 3) * a.row_stride_bytes + local * a.channel_stride_out_bytes;
     float2 rows[kTiles];
 #pragma unroll
     for (int j = 0; j < kTiles; ++j) rows[j] = w.rows[4 * j + (lane & 3)];
@@ -372,7 +373,7 @@ __global__ void __launch_bounds__(32 * kWarps, 1)
       cuda::wait_products<0>();
       settle_rows(sums[1]);
       powers.add(sums[1]);
-      if (run < per_channel) powers.finish(a, rows, local, channel, run, lane, (variant & 8) != 0);
+      if (run < per_channel) powers.finish(a, rows, row, stride, channel, run, lane);
     }
     // More teams than units of a channel: the next turn is further on.
     if (left > 0 && now.local != local + 1) next.load(a, a.first_channel + now.local, member, lane);
