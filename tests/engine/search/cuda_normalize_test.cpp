@@ -199,11 +199,13 @@ class Emulated {
             0},
            [&] {
              if (w.gains != nullptr)
-               codes_kernel<true, true>(w, b, groups, static_cast<int>(beam));
-             else if (whole_words(w))
-               codes_kernel<true, false>(w, b, groups, static_cast<int>(beam));
+               codes_kernel<true, true, true>(w, b, groups, static_cast<int>(beam));
+             else if (!whole_words(w))
+               codes_kernel<false, false, true>(w, b, groups, static_cast<int>(beam));
+             else if (w.times != nullptr)
+               codes_kernel<true, false, true>(w, b, groups, static_cast<int>(beam));
              else
-               codes_kernel<false, false>(w, b, groups, static_cast<int>(beam));
+               codes_kernel<true, false, false>(w, b, groups, static_cast<int>(beam));
            });
   }
   void flag_kurtosis(const NormalizeWork& w) {

@@ -48,9 +48,11 @@ void launch_codes(const NormalizeWork& w, const BurstWork& b, int beam, int n_be
                   cudaStream_t stream) {
   const CodeGroups groups = code_groups(w, b);
   const bool words = whole_words(w);
-  const auto kernel = w.gains == nullptr
-                          ? (words ? codes_kernel<true, false> : codes_kernel<false, false>)
-                          : (words ? codes_kernel<true, true> : codes_kernel<false, true>);
+  auto kernel = words ? codes_kernel<true, false, true> : codes_kernel<false, false, true>;
+  if (w.gains != nullptr)
+    kernel = words ? codes_kernel<true, true, true> : codes_kernel<false, true, true>;
+  else if (words && w.times == nullptr)  // nearly always
+    kernel = codes_kernel<true, false, false>;
   kernel<<<dim3(static_cast<unsigned>(w.n_cells * groups.parts_of_cell),
                 static_cast<unsigned>(groups.n), static_cast<unsigned>(n_beams)),
            kWriteThreads, 0, stream>>>(w, b, groups, beam);

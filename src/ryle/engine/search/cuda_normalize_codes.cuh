@@ -23,14 +23,27 @@ inline CodeGroups code_groups(const NormalizeWork& w, const BurstWork& b) {
   const int n = b.n_groups > 0 ? b.n_groups : w.n_channels < 16 ? w.n_channels : 16;
   return {n, (w.cell_samples + kSamplesOfBlock - 1) / kSamplesOfBlock};
 }
-/// Whether four samples, and four codes, lie in whole words.
+/// Whether four samples, and four codes, lie in whole words, and strides in 32 bits.
 inline bool whole_words(const NormalizeWork& w) {
   const auto at = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p); };
   return at(w.in.values) % 16 == 0 && w.in.beam_stride % 4 == 0 && w.in.channel_stride % 4 == 0 &&
-         at(w.out.codes) % 4 == 0 && w.out.beam_stride % 4 == 0 && w.out.channel_stride % 4 == 0;
+         at(w.out.codes) % 4 == 0 && w.out.beam_stride % 4 == 0 && w.out.channel_stride % 4 == 0 &&
+         w.in.channel_stride < 1 << 30 && w.out.channel_stride < 1 << 30;
 }
 
 /// Four successive samples of a channel; those from `n` on are not read.
+/// 1.5 x 2^23: floats about it are whole numbers, the low bits of which say how far off they are.
+inline constexpr float kWhole = 12582912.0f;
+inline constexpr unsigned kWholeBits = 0x4b400000u;
+
+/// Rows of a plane. With strides of 32 bits an address is one instruction.
+template <bool kShort, class T>
+__device__ __forceinline__ T* row_at(T* base, int row, std::int64_t stride) {
+  if (!kShort) return base + row * stride;
+  return base +
+         static_cast<std::uint64_t>(static_cast<unsigned>(row)) * static_cast<unsigned>(stride);
+}
+
 template <bool kVectors>
 __device__ __forceinline__ float4 four_samples(const float* x, int n) {
   if (kVectors && n == kSamplesOfThread) return *reinterpret_cast<const float4*>(x);
@@ -48,7 +61,8 @@ struct CodeCounts {
 };
 
 /// One thread's samples of all channels of a group.
-template <bool kVectors, bool kFilter>
+/// kTimes: the user masks times.
+template <bool kVectors, bool kFilter, bool kTimes>
 class CodeWriter {
  public:
   __device__ CodeWriter(const NormalizeWork& w, std::int64_t beam, std::int64_t first,
@@ -71,10 +85,13 @@ class CodeWriter {
                                      const std::uint8_t* times, std::uint8_t* codes,
                                      unsigned* counters) {
     const float x[4] = {v.x, v.y, v.z, v.w};
-    if (whole_ && s.cause == kNone && times == nullptr && are_numbers(x)) {  // nearly always
-      ++n_whole_;
-      write(codes, add_samples<true>(x, s, gain, 15, 15));
-      return kSamplesOfThread;
+    if (whole_ && s.cause == kNone && (!kTimes || times == nullptr)) {  // nearly always
+      unsigned packed = 0;
+      if (add_whole(x, s, gain, packed)) {
+        ++n_whole_;
+        write(codes, packed);
+        return kSamplesOfThread;
+      }
     }
     unsigned numbers = 0;
 #pragma unroll
@@ -82,7 +99,7 @@ class CodeWriter {
     const unsigned here = (1u << n_) - 1, timed = timed_by_user(times);
     const unsigned present = here & numbers & ~absent_ & ~timed;
     const unsigned summed = s.cause == kNone ? present : 0u, good = summed & ~masked_;
-    write(codes, add_samples<false>(x, s, gain, summed, good));
+    write(codes, add_samples(x, s, gain, summed, good));
     if (good != here) count_causes(here & ~good, present, timed, s.cause, counters);
     good_ += __popc(good);
     return __popc(good);
@@ -92,7 +109,7 @@ class CodeWriter {
     for (int k = 0; k < 4; ++k) {
       if (k >= n_) break;
       const std::int64_t at = row * b.ring + (b.first_column + first_ + k) % b.ring;
-      b.sums[at] = sums_[k];
+      b.sums[at] = sums_[k] * (1.0f / kCodeSigma);
       b.counts[at] = static_cast<float>(n_whole_ + n_others_[k]);
     }
   }
@@ -101,9 +118,6 @@ class CodeWriter {
   }
 
  private:
-  __device__ static bool are_numbers(const float (&x)[4]) {
-    return is_number(x[0]) && is_number(x[1]) && is_number(x[2]) && is_number(x[3]);
-  }
   __device__ __forceinline__ void write(std::uint8_t* codes, unsigned packed) const {
     if (kVectors && n_ == kSamplesOfThread) {
       *reinterpret_cast<unsigned*>(codes) = packed;
@@ -111,33 +125,66 @@ class CodeWriter {
     }
     for (int k = 0; k < n_; ++k) codes[k] = static_cast<std::uint8_t>(packed >> 8 * k & 255);
   }
-  /// Codes in the bytes of a word. kAll: all four are summed and good.
-  template <bool kAll>
+  /// In units of the codes: code_scale is 8 / rms rounded, 8 times what 1 / rms rounds to, so sums
+  /// of these over 8 are those of the host.
+  __device__ __forceinline__ float deviation(float x, const CellScale& s) const {
+    return s.code_scale * (x - s.mean);
+  }
+  __device__ __forceinline__ float code_of(float deviation, float gain, int k) const {
+    const float code = static_cast<float>(kCodeMean) + deviation;
+    return kFilter ? code - gain * common_[k] : code;
+  }
+  /// Four samples that count. @return false, with nothing changed: not all are near numbers
+  __device__ __forceinline__ bool add_whole(const float (&x)[4], const CellScale& s, float gain,
+                                            unsigned& packed) {
+    float off[4];
+    unsigned q[4];
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      off[k] = deviation(x[k], s);
+      q[k] = static_cast<unsigned>(__float_as_int(code_of(off[k], gain, k) + kWhole));
+    }
+    const unsigned odd =
+        (q[0] ^ kWholeBits) | (q[1] ^ kWholeBits) | (q[2] ^ kWholeBits) | (q[3] ^ kWholeBits);
+    if ((odd & ~static_cast<unsigned>(kMaxCode)) != 0 && !clip_whole(q)) return false;
+#pragma unroll
+    for (int k = 0; k < 4; ++k) sums_[k] += off[k];
+    packed = __byte_perm(__byte_perm(q[0], q[1], 0x0040), __byte_perm(q[2], q[3], 0x0040), 0x5410);
+    return true;
+  }
+  /// Codes beyond the ends, of whole numbers in floats; below -1/2 rounds to -1 or less, from
+  /// kMaxCode + 1/2 on to the next even number. @return false, with nothing changed: beyond 2^21,
+  /// or no numbers
+  __device__ __forceinline__ bool clip_whole(unsigned (&q)[4]) {
+    int code[4], clipped = 0;
+    unsigned far = 0;
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      code[k] = static_cast<int>(q[k] - kWholeBits);
+      far |= q[k] - kWholeBits + (1u << 21);  // below 2^22 when near
+#if RYLE_MUTANT == 1465
+      if (k == 3) continue;
+#endif
+      clipped += code[k] < 0 ? 1 : code[k] > kMaxCode ? 1 << 16 : 0;
+    }
+    if (far >= 1u << 22) return false;
+    clipped_ += clipped;
+#pragma unroll
+    for (int k = 0; k < 4; ++k) q[k] = static_cast<unsigned>(max(0, min(code[k], kMaxCode)));
+    return true;
+  }
+  /// Codes in the bytes of a word, of samples some of which do not count.
   __device__ __forceinline__ unsigned add_samples(const float (&x)[4], const CellScale& s,
                                                   float gain, unsigned summed, unsigned good) {
     int q[4];
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
-      const bool in = kAll || (summed >> k & 1) != 0;
-      const float above = x[k] - s.mean;
-      sums_[k] += in ? above * s.inverse : 0.0f;
-      float code = static_cast<float>(kCodeMean) + s.code_scale * above;
-      if (kFilter) code -= gain * common_[k];
-      q[k] = !kAll && (good >> k & 1) == 0 ? kCodeMean : __float2int_rn(code);
-    }
-#pragma unroll
-    for (int k = 0; k < (kAll ? 0 : 4); ++k) n_others_[k] += static_cast<int>(summed >> k & 1);
-      // Below -1/2 rounds to -1 or less, from kMaxCode + 1/2 on to the next even number.
-#if RYLE_MUTANT == 1465
-    if (((q[0] | q[1] | q[2]) & ~kMaxCode) != 0) {
-#else
-    if (((q[0] | q[1] | q[2] | q[3]) & ~kMaxCode) != 0) {
-#endif
-#pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        clipped_ += q[k] < 0 ? 1 : q[k] > kMaxCode ? 1 << 16 : 0;
-        q[k] = max(0, min(q[k], kMaxCode));
-      }
+      const float off = deviation(x[k], s);
+      sums_[k] += (summed >> k & 1) != 0 ? off : 0.0f;
+      n_others_[k] += static_cast<int>(summed >> k & 1);
+      q[k] = (good >> k & 1) == 0 ? kCodeMean : __float2int_rn(code_of(off, gain, k));
+      clipped_ += q[k] < 0 ? 1 : q[k] > kMaxCode ? 1 << 16 : 0;
+      q[k] = max(0, min(q[k], kMaxCode));
     }
     return static_cast<unsigned>(q[0] | q[1] << 8 | q[2] << 16 | q[3] << 24);
   }
@@ -184,7 +231,7 @@ struct CodesMemory {
 
 /// A thread block takes 1024 samples of a cell and one group of channels. kFilter: less what all
 /// channels do at once.
-template <bool kVectors, bool kFilter>
+template <bool kVectors, bool kFilter, bool kTimes>
 __global__ void __launch_bounds__(kWriteThreads, 3)
     codes_kernel(const NormalizeWork w, const BurstWork b, const CodeGroups groups,
                  int first_beam) {
@@ -212,7 +259,7 @@ __global__ void __launch_bounds__(kWriteThreads, 3)
   const std::int64_t end = min(w.in.n, cell_first + w.cell_samples);
   const std::int64_t first =
       cell_first + static_cast<std::int64_t>(part) * kSamplesOfBlock + kSamplesOfThread * tid;
-  CodeWriter<kVectors, kFilter> mine(w, beam, first, end);
+  CodeWriter<kVectors, kFilter, kTimes> mine(w, beam, first, end);
   const float* x =
       w.in.values + beam * w.in.beam_stride + first_channel * w.in.channel_stride + first;
   std::uint8_t* codes =
@@ -222,7 +269,8 @@ __global__ void __launch_bounds__(kWriteThreads, 3)
   float4 next[kChannelsAhead];
 #pragma unroll
   for (int k = 0; k < kChannelsAhead; ++k)
-    next[k] = four_samples<kVectors>(x + k * w.in.channel_stride, k < n_channels ? mine.n() : 0);
+    next[k] = four_samples<kVectors>(row_at<kVectors>(x, k, w.in.channel_stride),
+                                     k < n_channels ? mine.n() : 0);
 #pragma unroll 1
   for (int base = 0; base < n_channels; base += kChannelsAhead) {
 #pragma unroll
@@ -231,12 +279,13 @@ __global__ void __launch_bounds__(kWriteThreads, 3)
       if (c >= n_channels) break;
       const float4 v = next[k];
       const int ahead = c + kChannelsAhead;
-      next[k] = four_samples<kVectors>(x + ahead * w.in.channel_stride,
+      next[k] = four_samples<kVectors>(row_at<kVectors>(x, ahead, w.in.channel_stride),
                                        ahead < n_channels ? mine.n() : 0);
-      const std::uint8_t* times =
-          w.times == nullptr ? nullptr : w.times + (first_channel + c) * w.times_stride + first;
+      const std::uint8_t* times = !kTimes || w.times == nullptr
+                                      ? nullptr
+                                      : w.times + (first_channel + c) * w.times_stride + first;
       int good = mine.add(v, scales[c], kFilter ? shared.gains[c] : 0.0f, times,
-                          codes + c * w.out.channel_stride, counters);
+                          row_at<kVectors>(codes, c, w.out.channel_stride), counters);
       // 16 threads a cell of the mask.
 #if RYLE_MUTANT == 1461
       if (__any_sync(0xffffffffu, good == kSamplesOfThread)) {
