@@ -194,6 +194,12 @@ int most_ring_bytes() {
          2 / 128 * 128;
 }
 int most_tile_bytes() { return cuda::most_dynamic_shared(add_tiles<4>); }
+int paired_tile_bytes(int device) {
+  int all = 0, reserved = 0;
+  RYLE_CUDA(cudaDeviceGetAttribute(&all, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
+  RYLE_CUDA(cudaDeviceGetAttribute(&reserved, cudaDevAttrReservedSharedMemoryPerBlock, device));
+  return (all / 2 - reserved) / 128 * 128;
+}
 
 void launch_ring(Work work, std::int64_t longest, int n_blocks, cudaStream_t stream) {
   work.shared_bytes = (work.shared_bytes + 127) / 128 * 128;

@@ -85,7 +85,11 @@ __device__ __forceinline__ void store_sums(const Work& w, int row, std::int64_t 
   auto* to = static_cast<std::uint16_t*>(w.out) + row * w.out_stride + first;
   if (w.padded) {
     const bool upper = lane % 2 != 0;
+#if RYLE_MUTANT == 1694
+    const unsigned selector = upper ? 0x7632 : 0x5410;
+#else
     const unsigned selector = upper ? 0x3276 : 0x5410;
+#endif
     to += upper ? w.half + lane - 1 : lane;
 #pragma unroll
     for (int i = 0; i < kLaneWords; ++i) {
@@ -98,7 +102,11 @@ __device__ __forceinline__ void store_sums(const Work& w, int row, std::int64_t 
   for (int i = 0; i < kLaneWords; ++i) {
     const int t = lane + 32 * i;
     if (first + t < w.n_outputs) to[t] = static_cast<std::uint16_t>(sums[i]);
+#if RYLE_MUTANT == 1695
+    if (first + t < w.n_outputs)
+#else
     if (first + t + w.half < w.n_outputs)
+#endif
       to[t + w.half] = static_cast<std::uint16_t>(sums[i] >> 16);
   }
 }

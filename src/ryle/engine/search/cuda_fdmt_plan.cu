@@ -33,7 +33,7 @@ class CudaTree final : public Dedisperser {
  public:
   CudaTree(Queue& queue, const DedisperseConfig& config)
       : device_(cuda::device_of(queue)),
-        quads_(config.max_code * 4 <= 255),
+        quads_(quads_fit(config.max_code)),
         tiles_(config.implementation.find(":tiles") != std::string::npos),
         n_channels_(config.n_channels),
         max_outputs_(config.max_outputs),
@@ -51,7 +51,7 @@ class CudaTree final : public Dedisperser {
     limits.rows = option_of(config.implementation, ":height", limits.group_rows == 4 ? 80 : 64);
     limits.code_rows = option_of(config.implementation, ":codes", 32);
     limits.few_bytes = most_tile_bytes();
-    limits.bytes = std::min(106 * 1024, limits.few_bytes);
+    limits.bytes = std::min(limits.few_bytes, paired_tile_bytes(device_));
     group_rows_ = limits.group_rows;
     early_ = config.implementation.find(":early") != std::string::npos;
     back_ = config.implementation.find(":back") != std::string::npos;

@@ -15,6 +15,7 @@ namespace ryle::search::detail::device_tree {
 namespace {
 
 constexpr std::uint32_t kNoRow = 0xffffffffu;
+constexpr std::size_t kFewRows = 8;
 constexpr std::int32_t kZeros = -2;  // of a start: the row of zeros, placed with the whole pass
 
 std::int32_t up(std::int32_t n, std::int32_t step) { return (n + step - 1) / step * step; }
@@ -116,7 +117,9 @@ class Planner {
     std::int32_t begin = rows.empty() ? 0 : nodes_[k].at(rows[0].sweep).low, extent = 0;
     for (const Wanted& row : rows) {
       begin = std::min(begin, nodes_[k].at(row.sweep).low);
+#if RYLE_MUTANT != 1691
       extent = std::max(extent, nodes_[k].at(row.sweep).high);
+#endif
       for (std::int64_t p = 0; p < node.n_parts(); ++p) {
         const TreePlace place = tree_place(x_, node, p, row.sweep);
         const auto [use, fresh] = uses[static_cast<std::size_t>(p)].emplace(
@@ -163,15 +166,18 @@ class Planner {
       }
       bytes += 2 * tile.n_bytes;
     }
-    if (bytes + beside_bytes(pass.codes, rows.size(), uses.size()) >
-        (rows.size() <= 8 ? limits_.few_bytes : limits_.bytes))
-      return false;
+    const std::int32_t n_step_bytes = step_bytes(pass.codes, rows.size(), uses.size());
+    if (!fits(pass, rows.size(), bytes, n_step_bytes)) return false;
     tile.first_input =
         static_cast<std::int32_t>(pass.codes ? pass.code_inputs.size() : pass.inputs.size());
     tile.n_inputs = static_cast<std::int32_t>(pass.codes ? code_inputs.size() : inputs.size());
     tile.first_step = static_cast<std::int32_t>(pass.steps.size());
     const auto n_pairs = static_cast<std::size_t>((node.n_parts() + 1) / 2);
+#if RYLE_MUTANT == 1692
+    tile.begin = up(begin, 32);
+#else
     tile.begin = begin / 32 * 32;
+#endif
     tile.extent = extent;
     pass.longest = std::max<std::int64_t>(pass.longest, tile.extent - tile.begin);
     pass.input_bytes = std::max(pass.input_bytes, bytes);
@@ -188,23 +194,30 @@ class Planner {
       for (; starts.back().size() < full; pass.odd = true) starts.back().push_back(kZeros);
     }
     pass.codes ? add_code_steps(pass, rows, starts, tile) : add_steps(pass, rows, starts, tile);
-    const auto step_bytes =
-        static_cast<std::int32_t>(sizeof(Piece) * pass.steps.size()) - 16 * tile.first_step;
-    tile.group_bytes = step_bytes / tile.n_groups;
-    if (!pass.codes) tile.n_bytes = copied + step_bytes;
-    pass.step_bytes = std::max(pass.step_bytes, step_bytes);
+    tile.group_bytes = n_step_bytes / tile.n_groups;
+    if (!pass.codes) tile.n_bytes = copied + n_step_bytes;
+    pass.step_bytes = std::max(pass.step_bytes, n_step_bytes);
     pass.inputs.insert(pass.inputs.end(), inputs.begin(), inputs.end());
     pass.code_inputs.insert(pass.code_inputs.end(), code_inputs.begin(), code_inputs.end());
     pass.tiles.push_back(tile);
     return true;
   }
 
-  /// Rows of zeros and steps.
-  std::int32_t beside_bytes(bool codes, std::size_t n_rows, std::size_t n_parts) const {
+  std::int32_t step_bytes(bool codes, std::size_t n_rows, std::size_t n_parts) const {
     const auto of_group = static_cast<std::size_t>(codes ? 1 : limits_.group_rows);
     const std::size_t n_pairs = (n_parts + 1) / 2, n_groups = (n_rows + of_group - 1) / of_group;
     const std::size_t pieces = codes ? 3 : of_group == 4 ? 2 + 2 * n_pairs : 1 + n_pairs;
-    return kZeroBytes + static_cast<std::int32_t>(n_groups * pieces * sizeof(Piece));
+    return static_cast<std::int32_t>(n_groups * pieces * sizeof(Piece));
+  }
+  /// Whether a tile fits, beside what is largest in its pass: steps of all tiles begin at one
+  /// place.
+  bool fits(const Pass& pass, std::size_t n_rows, std::int32_t inputs, std::int32_t steps) const {
+    const int largest =
+        std::max(pass.input_bytes, inputs) + kZeroBytes + std::max(pass.step_bytes, steps);
+    const bool few = n_rows <= kFewRows || pass.input_bytes > limits_.bytes;
+    return inputs + kZeroBytes + steps <=
+               (n_rows <= kFewRows ? limits_.few_bytes : limits_.bytes) &&
+           largest <= (few ? limits_.few_bytes : limits_.bytes);
   }
 
   static void add_code_steps(Pass& pass, const std::vector<Wanted>& rows,
@@ -281,7 +294,11 @@ class Planner {
       const auto best = std::min_element(alone.begin(), alone.end(), [&](auto& a, auto& b) {
         return loads(kind, a.first) < loads(kind, b.first);
       });
+#if RYLE_MUTANT == 1690
+      pairs.push_back({best->first, part, best->second});
+#else
       pairs.push_back({kind | best->first, part, best->second});
+#endif
       alone.erase(best);
     }
     std::sort(pairs.begin(), pairs.end(),
@@ -297,8 +314,12 @@ class Planner {
     if (!pass.odd) return;
     for (Piece& piece : pass.steps)
       for (std::uint32_t& v : piece.v)
+#if RYLE_MUTANT == 1693
+        if (v == static_cast<std::uint32_t>(kZeros)) v = 0;
+#else
         if (v == static_cast<std::uint32_t>(kZeros))
           v = static_cast<std::uint32_t>(pass.input_bytes);
+#endif
   }
 
   const DedisperseConfig& config_;
@@ -310,6 +331,14 @@ class Planner {
 };
 
 }  // namespace
+
+bool quads_fit(int max_code) {
+#if RYLE_MUTANT == 1121
+  return max_code * 2 <= 255;
+#else
+  return max_code * 4 <= 255;
+#endif
+}
 
 std::vector<Pass> tree_passes(const DedisperseConfig& config, const TileLimits& limits) {
   return Planner(config, limits).run();

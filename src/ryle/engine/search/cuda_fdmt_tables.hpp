@@ -83,10 +83,10 @@ struct Work {
   bool padded;  ///< sums may be written two at a time, to the end of the second half
 };
 
-/// What tiles may have. Bytes of inputs in shared memory.
+/// What tiles may have, bytes of shared memory.
 struct TileLimits {
-  int bytes = 0;       ///< of a tile
-  int few_bytes = 0;   ///< of one of at most 8 rows
+  int bytes = 0;       ///< of a tile: inputs, rows of zeros, steps
+  int few_bytes = 0;   ///< of one of at most 8 rows, where less is not enough
   int group_rows = 4;  ///< 4 or 2
   int rows = 0, code_rows = 0;
 };
@@ -103,6 +103,8 @@ struct Pass {
   bool codes = false;
   bool odd = false;  ///< a tile has an odd number of parts: rows of zeros follow the inputs
 };
+/// Whether sums of 4 codes fit a byte.
+bool quads_fit(int max_code);
 /// The codes' first. Throws UnsupportedError where a row does not fit.
 std::vector<Pass> tree_passes(const DedisperseConfig& config, const TileLimits& limits);
 
