@@ -19,6 +19,7 @@ constexpr int kRingTiles = 8;
 struct RingBuffers {
   alignas(16) Input inputs[3][kRingInputs];
   Tile tiles[kRingTiles];
+  int blocks[kRingTiles];  // of these tiles
   std::uint64_t full[2], empty[2];
 };
 
@@ -33,7 +34,7 @@ class Ring {
   __device__ bool has(int j) const { return work_of(j) < n_work_; }
   __device__ const Tile& head(int j) const { return ring_.tiles[j % kRingTiles]; }
   __device__ std::int64_t first_of(int j) const {
-    return device_tree::first_of(w_, head(j), work_of(j) / w_.n_tiles, kTileWords);
+    return device_tree::first_of(w_, head(j), ring_.blocks[j % kRingTiles], kTileWords);
   }
   __device__ unsigned steps(int j) const { return rows(j) + w_.steps_at; }
   __device__ unsigned rows(int j) const { return memory_ + j % 2 * w_.shared_bytes; }
@@ -41,6 +42,7 @@ class Ring {
     cuda::await(&ring_.full[j % 2], static_cast<unsigned>(j / 2 % 2));
   }
   __device__ const Tile& tile_of(int j) const { return w_.tiles[work_of(j) % w_.n_tiles]; }
+  __device__ void set_block(int j) const { ring_.blocks[j % kRingTiles] = work_of(j) / w_.n_tiles; }
 
   /// This warp reads no more rows of work j.
   __device__ void leave(int j, int lane) const {
@@ -63,6 +65,7 @@ class Ring {
       const unsigned list_bytes =
           has(j + 2) && next.n_inputs <= kRingInputs ? 16 * next.n_inputs : 0;
       const unsigned head_bytes = has(j + 4) ? sizeof(Tile) : 0;
+      set_block(j + 4);
       cuda::arrive_and_expect(barrier, (rows_wanted ? static_cast<unsigned>(tile.n_bytes) : 0u) +
                                            list_bytes + head_bytes);
       if (head_bytes > 0)
@@ -93,6 +96,7 @@ class Ring {
       if (j < 2) cuda::begin_barrier(&ring_.empty[j], blockDim.x / 32);
       cuda::barriers_begun();
       if (has(j)) ring_.tiles[j] = tile_of(j);
+      set_block(j);
     }
     for (int j = 0; j < 2; ++j) {
       if (!has(j) || tile_of(j).n_inputs > kRingInputs) continue;
