@@ -28,7 +28,7 @@ inline bool whole_words(const NormalizeWork& w) {
   const auto at = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p); };
   return at(w.in.values) % 16 == 0 && w.in.beam_stride % 4 == 0 && w.in.channel_stride % 4 == 0 &&
          at(w.out.codes) % 4 == 0 && w.out.beam_stride % 4 == 0 && w.out.channel_stride % 4 == 0 &&
-         w.in.channel_stride < 1 << 30 && w.out.channel_stride < 1 << 30;
+         w.in.channel_stride < 1 << 29 && w.out.channel_stride < 1 << 29;
 }
 
 /// Four successive samples of a channel; those from `n` on are not read.
@@ -36,13 +36,23 @@ inline bool whole_words(const NormalizeWork& w) {
 inline constexpr float kWhole = 12582912.0f;
 inline constexpr unsigned kWholeBits = 0x4b400000u;
 
-/// Rows of a plane. With strides of 32 bits an address is one instruction.
+/// Rows of a plane. kShort: strides of 32 bits, an address is one instruction.
 template <bool kShort, class T>
-__device__ __forceinline__ T* row_at(T* base, int row, std::int64_t stride) {
-  if (!kShort) return base + row * stride;
-  return base +
-         static_cast<std::uint64_t>(static_cast<unsigned>(row)) * static_cast<unsigned>(stride);
-}
+struct PlaneRows {
+  T* base;
+  std::int64_t stride;
+  unsigned stride_bytes;
+  __device__ PlaneRows(T* first, std::int64_t row_stride)
+      : base(first),
+        stride(row_stride),
+        stride_bytes(static_cast<unsigned>(row_stride) * static_cast<unsigned>(sizeof(T))) {}
+  __device__ __forceinline__ T* at(int row) const {
+    if (!kShort) return base + row * stride;
+    return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(base) +
+                                static_cast<std::uint64_t>(static_cast<unsigned>(row)) *
+                                    stride_bytes);
+  }
+};
 
 template <bool kVectors>
 __device__ __forceinline__ float4 four_samples(const float* x, int n) {
@@ -260,17 +270,21 @@ __global__ void __launch_bounds__(kWriteThreads, 3)
   const std::int64_t first =
       cell_first + static_cast<std::int64_t>(part) * kSamplesOfBlock + kSamplesOfThread * tid;
   CodeWriter<kVectors, kFilter, kTimes> mine(w, beam, first, end);
-  const float* x =
-      w.in.values + beam * w.in.beam_stride + first_channel * w.in.channel_stride + first;
-  std::uint8_t* codes =
-      w.out.codes + beam * w.out.beam_stride + first_channel * w.out.channel_stride + first;
-  std::uint8_t* cells = w.out.cells + beam * w.out.cell_beam_stride +
-                        first_channel * w.out.cell_channel_stride + first / kCell;
+  const PlaneRows<kVectors, const float> power(
+      w.in.values + beam * w.in.beam_stride + first_channel * w.in.channel_stride + first,
+      w.in.channel_stride);
+  const PlaneRows<kVectors, std::uint8_t> codes(
+      w.out.codes + beam * w.out.beam_stride + first_channel * w.out.channel_stride + first,
+      w.out.channel_stride);
+  const PlaneRows<kVectors, std::uint8_t> cells(w.out.cells + beam * w.out.cell_beam_stride +
+                                                    first_channel * w.out.cell_channel_stride +
+                                                    first / kCell,
+                                                w.out.cell_channel_stride);
+  const bool first_of_cell = tid % 16 == 0 && mine.n() > 0;  // 16 threads a cell of the mask
   float4 next[kChannelsAhead];
 #pragma unroll
   for (int k = 0; k < kChannelsAhead; ++k)
-    next[k] = four_samples<kVectors>(row_at<kVectors>(x, k, w.in.channel_stride),
-                                     k < n_channels ? mine.n() : 0);
+    if (k < n_channels) next[k] = four_samples<kVectors>(power.at(k), mine.n());
 #pragma unroll 1
   for (int base = 0; base < n_channels; base += kChannelsAhead) {
 #pragma unroll
@@ -279,26 +293,24 @@ __global__ void __launch_bounds__(kWriteThreads, 3)
       if (c >= n_channels) break;
       const float4 v = next[k];
       const int ahead = c + kChannelsAhead;
-      next[k] = four_samples<kVectors>(row_at<kVectors>(x, ahead, w.in.channel_stride),
-                                       ahead < n_channels ? mine.n() : 0);
+      if (ahead < n_channels) next[k] = four_samples<kVectors>(power.at(ahead), mine.n());
       const std::uint8_t* times = !kTimes || w.times == nullptr
                                       ? nullptr
                                       : w.times + (first_channel + c) * w.times_stride + first;
-      int good = mine.add(v, scales[c], kFilter ? shared.gains[c] : 0.0f, times,
-                          row_at<kVectors>(codes, c, w.out.channel_stride), counters);
-      // 16 threads a cell of the mask.
+      int good =
+          mine.add(v, scales[c], kFilter ? shared.gains[c] : 0.0f, times, codes.at(c), counters);
 #if RYLE_MUTANT == 1461
       if (__any_sync(0xffffffffu, good == kSamplesOfThread)) {
 #else
-      if (__all_sync(0xffffffffu, good == kSamplesOfThread)) {
+      if (__all_sync(0xffffffffu, good == kSamplesOfThread)) {  // nearly always
 #endif
-        good = static_cast<int>(kCell);
-      } else {
-        for (int step = 8; step > 0; step /= 2) good += __shfl_xor_sync(0xffffffffu, good, step);
+        if (first_of_cell) *cells.at(c) = kFullCell;
+        continue;
       }
-      if (tid % 16 == 0 && mine.n() > 0)
-        cells[c * w.out.cell_channel_stride] = static_cast<std::uint8_t>(
-            (good * kFullCell + static_cast<int>(kCell) / 2) / static_cast<int>(kCell));
+      for (int step = 8; step > 0; step /= 2) good += __shfl_xor_sync(0xffffffffu, good, step);
+      if (first_of_cell)
+        *cells.at(c) = static_cast<std::uint8_t>((good * kFullCell + static_cast<int>(kCell) / 2) /
+                                                 static_cast<int>(kCell));
     }
   }
   if (b.sums != nullptr) mine.store_sums(b, beam * b.n_groups + group);
