@@ -2,6 +2,7 @@
 // What the CUDA detector's kernels are launched with: windows of every boxcar, cells of a row.
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include "ryle/engine/search/cuda_detect_work.hpp"
 #include "ryle/engine/search/detect_common.hpp"
@@ -54,6 +55,8 @@ BoxcarTable boxcar_table(std::int64_t max_width, double threshold) {
 RowWork row_work(const DeviceInput& in) {
   RowWork w{};
   w.in = in;
+  static const bool halves = std::getenv("RYLE_DETECT_INTS") == nullptr;
+  w.halves = halves;
   w.first = std::max<std::int64_t>(0, std::min(in.first_start, in.stat_first)) / 64 * 64;
   // Halves in whole eights, so that no block of halved data is in two.
   const std::int64_t half = ((in.n_columns - w.first + 63) / 64 + 15) / 16 * 8;

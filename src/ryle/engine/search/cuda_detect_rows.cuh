@@ -241,6 +241,7 @@ struct RowCellSums {
 struct RowCounts {
   int n;  // columns
   unsigned keep2, fill2;
+  bool small;
 };
 
 template <bool kBoth>
@@ -254,7 +255,10 @@ __device__ __forceinline__ void add_moments(const unsigned (&x)[8], const RowCou
       u[i] = __vminu2(x[m + i], pairs.end2);
       if (!kBoth) u[i] = (u[i] & counts.keep2) | counts.fill2;
     }
-    pairs.add_clamped(u);
+    if (kBoth && counts.small)
+      pairs.add_small(u);
+    else
+      pairs.add_clamped(u);
   }
 }
 
@@ -383,7 +387,8 @@ __device__ __forceinline__ void measure_cells(const RowWork& w, uint4* row, cons
   if (t < w.half + kRowAhead) {
     PairSums pairs(start.center, start.clip);
     const bool packed = PairSums::fits(start.center, start.clip);
-    RowCounts counts{0, 0, pairs.end2 / 2};  // the middle is half of the end
+    // The middle is half of the end.
+    RowCounts counts{0, 0, pairs.end2 / 2, w.halves && pairs.small()};
 #pragma unroll
     for (int k = 0; k < 2; ++k) {
       const int c = t + k * w.half;
@@ -398,6 +403,7 @@ __device__ __forceinline__ void measure_cells(const RowWork& w, uint4* row, cons
     counts.fill2 &= ~counts.keep2;
     sum_cells<kWhole>(row, t, t + w.half, slot(t), RowWords(units), counts, pairs, s);
     if (counts.n > 0) {
+      if (counts.n == 128 && counts.small) pairs.count_small(128);
       const PairSums::Moments m = pairs.moments(128);
 #if RYLE_MUTANT == 1703
       sums.n += m.n;

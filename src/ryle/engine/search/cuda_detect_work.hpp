@@ -101,7 +101,8 @@ struct RowWork {
   TrialStart* starts;
   TrialMoments* moments;
   unsigned* n_listed;  ///< set to 0
-  unsigned* maxima;    ///< [trial][tile][window][thread]: of both cells
+  bool halves;
+  unsigned* maxima;  ///< [trial][tile][window][thread]: of both cells
 };
 
 RowWork row_work(const DeviceInput& in);
