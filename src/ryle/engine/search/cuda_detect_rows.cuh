@@ -358,7 +358,14 @@ __device__ __forceinline__ void store_windows(const uint4* row, int own, const i
 /// Sums of all threads of a block, to memory.
 __device__ inline void store_row_moments(const RowSums& own, long long (*parts)[3],
                                          TrialMoments* moments) {
-  const long long sums[3] = {warp_sum(own.n), warp_sum(own.sum), warp_sum(own.squares)};
+  // Of at most 128 values of 16 bits a thread: n and sum fit 32 bits, squares 40.
+  constexpr int kLow = 26;
+  const auto low = static_cast<unsigned>(own.squares & ((1 << kLow) - 1));
+  const auto high = static_cast<unsigned>(own.squares >> kLow);
+  const long long sums[3] = {__reduce_add_sync(kAll, static_cast<int>(own.n)),
+                             __reduce_add_sync(kAll, static_cast<int>(own.sum)),
+                             (static_cast<long long>(__reduce_add_sync(kAll, high)) << kLow) +
+                                 __reduce_add_sync(kAll, low)};
 #pragma unroll
   for (int k = 0; k < 3; ++k)
     if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32][k] = sums[k];
