@@ -3,6 +3,8 @@
 // The last pass over the power, equal to Normalizer (normalize.cpp) bit for bit: codes, the mask's
 // cells, what became of every sample, and the sums over groups of channels that bursts are looked
 // for in. Compiled without fused multiply-adds.
+#include <type_traits>
+
 #include "ryle/device/cuda/kernel.cuh"
 #include "ryle/engine/search/cuda_normalize_cells.cuh"
 
@@ -48,9 +50,10 @@ struct PlaneRows {
         stride_bytes(static_cast<unsigned>(row_stride) * static_cast<unsigned>(sizeof(T))) {}
   __device__ __forceinline__ T* at(int row) const {
     if (!kShort) return base + row * stride;
-    return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(base) +
-                                static_cast<std::uint64_t>(static_cast<unsigned>(row)) *
-                                    stride_bytes);
+    const std::uint64_t bytes =
+        static_cast<std::uint64_t>(static_cast<unsigned>(row)) * stride_bytes;
+    using Byte = std::conditional_t<std::is_const_v<T>, const char, char>;
+    return reinterpret_cast<T*>(reinterpret_cast<Byte*>(base) + bytes);
   }
 };
 
@@ -284,7 +287,7 @@ __global__ void __launch_bounds__(kWriteThreads, 3)
   float4 next[kChannelsAhead];
 #pragma unroll
   for (int k = 0; k < kChannelsAhead; ++k)
-    if (k < n_channels) next[k] = four_samples<kVectors>(power.at(k), mine.n());
+    next[k] = four_samples<kVectors>(power.at(k), k < n_channels ? mine.n() : 0);
 #pragma unroll 1
   for (int base = 0; base < n_channels; base += kChannelsAhead) {
 #pragma unroll
@@ -293,7 +296,7 @@ __global__ void __launch_bounds__(kWriteThreads, 3)
       if (c >= n_channels) break;
       const float4 v = next[k];
       const int ahead = c + kChannelsAhead;
-      if (ahead < n_channels) next[k] = four_samples<kVectors>(power.at(ahead), mine.n());
+      next[k] = four_samples<kVectors>(power.at(ahead), ahead < n_channels ? mine.n() : 0);
       const std::uint8_t* times = !kTimes || w.times == nullptr
                                       ? nullptr
                                       : w.times + (first_channel + c) * w.times_stride + first;
@@ -304,13 +307,12 @@ __global__ void __launch_bounds__(kWriteThreads, 3)
 #else
       if (__all_sync(0xffffffffu, good == kSamplesOfThread)) {  // nearly always
 #endif
-        if (first_of_cell) *cells.at(c) = kFullCell;
-        continue;
+        good = kFullCell;
+      } else {
+        for (int step = 8; step > 0; step /= 2) good += __shfl_xor_sync(0xffffffffu, good, step);
+        good = (good * kFullCell + static_cast<int>(kCell) / 2) / static_cast<int>(kCell);
       }
-      for (int step = 8; step > 0; step /= 2) good += __shfl_xor_sync(0xffffffffu, good, step);
-      if (first_of_cell)
-        *cells.at(c) = static_cast<std::uint8_t>((good * kFullCell + static_cast<int>(kCell) / 2) /
-                                                 static_cast<int>(kCell));
+      if (first_of_cell) *cells.at(c) = static_cast<std::uint8_t>(good);
     }
   }
   if (b.sums != nullptr) mine.store_sums(b, beam * b.n_groups + group);
