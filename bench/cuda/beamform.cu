@@ -208,15 +208,16 @@ std::vector<CudaTuning> search_of(const Case& k, std::string_view kernel) {
   }
   if (kernel == "beamform/cuda/sm90_s8_wgmma") {
     if (k.integration == 1 && k.antennas <= 32 && k.format != OutputFormat::u8)
-      for (const std::int64_t warps : {12, 8, 4})
-        for (const std::int64_t slabs : {16, 4, 32})
-          for (const std::int64_t variant : {1, 3, 5, 9, 7})
+      for (const std::int64_t warps : {12, 8})
+        for (const std::int64_t slabs : {16, 32})
+          for (const std::int64_t variant : {1, 3, 5, 9})
             if (slabs == 16 || variant == 1) all.push_back({slabs, 1, warps, 2, false, variant});
     for (const std::int64_t slabs : {16, 8})
-      for (const std::int64_t groups : {8, 16, 32})
+      for (const std::int64_t groups : {16, 32})
         for (const bool halves : {true, false})
-          if (groups * 64 <= k.spectra && (k.antennas <= 32 || !halves))
-            all.push_back({slabs, groups, 12, 2, halves});
+          for (const std::int64_t variant : {32, 0})
+            if (groups * 64 <= k.spectra && (k.antennas <= 32 || !halves))
+              all.push_back({slabs, groups, 12, 2, halves, variant});
     return all;
   }
   for (const std::int64_t slabs : {1, 2, 4, 6, 8, 16, 32, 64}) {

@@ -274,6 +274,7 @@ TEST_F(CudaBeamform, HalvesOfGroups) {
   for (const std::int64_t slabs : {4, 16}) {
     CudaTuning tuning{slabs, 8};
     tuning.halves = true;
+    tuning.variant = slabs == 16 ? 32 : 0;
     set_cuda_tuning(&tuning);
     for (const std::int64_t spectra : {64, 128, 640, 200}) {
       for (const std::int64_t t : {0, 1, 8, 64}) {
