@@ -88,119 +88,148 @@ class Planner {
     }
     const bool codes = pass_of(tree_[k]).codes;
     const auto most = static_cast<std::size_t>(codes ? limits_.code_rows : limits_.rows);
-    for (std::size_t first = 0; first < rows.size();) {
+    const auto of_group = static_cast<std::size_t>(codes ? 1 : limits_.group_rows);
+    const auto in_groups = [&](std::size_t n) { return (n + of_group - 1) / of_group * of_group; };
+    for (auto next = rows.begin(); next != rows.end();) {
       // Tiles of a node are of about one size, in whole groups.
-      const std::size_t left = rows.size() - first, n_tiles = (left + most - 1) / most;
-      const auto of_group = static_cast<std::size_t>(codes ? 1 : limits_.group_rows);
-      std::size_t n =
-          std::min(left, ((left + n_tiles - 1) / n_tiles + of_group - 1) / of_group * of_group);
-      while (!add_tile(
-          k, std::vector<Wanted>(rows.begin() + static_cast<std::ptrdiff_t>(first),
-                                 rows.begin() + static_cast<std::ptrdiff_t>(first + n)))) {
+      const auto left = static_cast<std::size_t>(rows.end() - next);
+      const std::size_t n_tiles = (left + most - 1) / most;
+      std::size_t n = std::min(left, in_groups((left + n_tiles - 1) / n_tiles));
+      while (!add_tile(k, {next, next + static_cast<std::ptrdiff_t>(n)})) {
         if (n == 1)
           throw UnsupportedError("search implementation \"fdmt\" on CUDA: one row of a node with " +
                                  std::to_string(tree_[k].n_parts()) +
                                  " parts needs more shared memory than there is");
-        n = n > 2 * of_group ? (n - 1) / of_group * of_group : (n + 1) / 2;
+        n = n > 2 * of_group ? in_groups(n) - of_group : (n + 1) / 2;
       }
-      first += n;
+      next += static_cast<std::ptrdiff_t>(n);
     }
   }
+
+  /// Rows of one part (of codes: the channel) that a tile reads, by sweep (0): where they begin for
+  /// its rows, and where they lie in shared memory.
+  struct Use {
+    std::int32_t low, high, bytes;
+  };
+  using Uses = std::vector<std::map<std::int32_t, Use>>;
 
   bool add_tile(std::size_t k, const std::vector<Wanted>& rows) {
     const TreeNode& node = tree_[k];
     Pass& pass = pass_of(node);
-    struct Use {
-      std::int32_t low, high, index, bytes;
-    };
-    std::vector<std::map<std::int32_t, Use>> uses(static_cast<std::size_t>(node.n_parts()));
-    std::int32_t begin = rows.empty() ? 0 : nodes_[k].at(rows[0].sweep).low, extent = 0;
-    for (const Wanted& row : rows) {
-      begin = std::min(begin, nodes_[k].at(row.sweep).low);
-#if RYLE_MUTANT != 1691
-      extent = std::max(extent, nodes_[k].at(row.sweep).high);
-#endif
-      for (std::int64_t p = 0; p < node.n_parts(); ++p) {
-        const TreePlace place = tree_place(x_, node, p, row.sweep);
-        const auto [use, fresh] = uses[static_cast<std::size_t>(p)].emplace(
-            pass.codes ? 0 : place.sweep, Use{place.start, place.start, 0, 0});
-        use->second.low = std::min(use->second.low, place.start);
-        use->second.high = std::max(use->second.high, place.start);
-      }
-    }
     Tile tile{};
+    Uses uses = uses_of(node, rows, pass.codes);
     std::vector<Input> inputs;
     std::vector<CodeInput> code_inputs;
-    std::int32_t bytes = 0, copied = 0;
-    for (std::size_t p = 0; p < uses.size(); ++p) {
-      for (auto& [sweep, use] : uses[p]) {
-        use.low = use.low / (pass.codes ? 16 : 4) * (pass.codes ? 16 : 4);
-        use.bytes = bytes;
-        if (pass.codes) {
-          CodeInput input{};
-          input.channel = static_cast<std::int32_t>(node.bounds[p]);
-          input.time = use.low;
-          input.words = bytes;
-          input.n_words = up(kCodeTileWords / 2 + use.high - use.low, 4);
-          // A piece more for the alignment of codes.
-          input.n_pieces = (input.n_words + kCodeTileWords / 2 + 15) / 16 + 1;
-          bytes += 4 * input.n_words;
-          code_inputs.push_back(input);
-          continue;
-        }
-        Input input{};
-        input.row = rows_of(node, static_cast<std::int64_t>(p)).at(sweep).row;
-        input.time = use.low;
-        input.offset = bytes;
-        input.n_pieces = up(kTileWords + use.high - use.low, 4) / 4;
-        bytes += 16 * input.n_pieces;
-        inputs.push_back(input);
-      }
-    }
-    copied = bytes;
-    if (pass.codes) {
-      tile.n_bytes = 0;
-      for (CodeInput& input : code_inputs) {
-        input.offset = bytes + tile.n_bytes;
-        tile.n_bytes += 16 * input.n_pieces;
-      }
-      bytes += 2 * tile.n_bytes;
-    }
+    const std::int32_t bytes = pass.codes ? lay_out_codes(node, uses, code_inputs, tile)
+                                          : lay_out(node, uses, inputs, tile);
     const std::int32_t n_step_bytes = step_bytes(pass.codes, rows.size(), uses.size());
     if (!fits(pass, rows.size(), bytes, n_step_bytes)) return false;
     tile.first_input =
         static_cast<std::int32_t>(pass.codes ? pass.code_inputs.size() : pass.inputs.size());
-    tile.n_inputs = static_cast<std::int32_t>(pass.codes ? code_inputs.size() : inputs.size());
+    tile.n_inputs = static_cast<std::int32_t>(inputs.size() + code_inputs.size());
+    pass.inputs.insert(pass.inputs.end(), inputs.begin(), inputs.end());
+    pass.code_inputs.insert(pass.code_inputs.end(), code_inputs.begin(), code_inputs.end());
+    pass.input_bytes = std::max(pass.input_bytes, bytes);
+    set_range(nodes_[k], rows, pass, tile);
     tile.first_step = static_cast<std::int32_t>(pass.steps.size());
-    const auto n_pairs = static_cast<std::size_t>((node.n_parts() + 1) / 2);
+    const Starts starts = starts_of(node, rows, uses, pass);
+    pass.codes ? add_code_steps(pass, rows, starts, tile) : add_steps(pass, rows, starts, tile);
+    tile.group_bytes = n_step_bytes / tile.n_groups;
+    if (!pass.codes) tile.n_bytes += n_step_bytes;
+    pass.step_bytes = std::max(pass.step_bytes, n_step_bytes);
+    pass.tiles.push_back(tile);
+    return true;
+  }
+
+  Uses uses_of(const TreeNode& node, const std::vector<Wanted>& rows, bool codes) const {
+    Uses uses(static_cast<std::size_t>(node.n_parts()));
+    for (const Wanted& row : rows) {
+      for (std::int64_t p = 0; p < node.n_parts(); ++p) {
+        const TreePlace place = tree_place(x_, node, p, row.sweep);
+        const auto [use, fresh] = uses[static_cast<std::size_t>(p)].emplace(
+            codes ? 0 : place.sweep, Use{place.start, place.start, 0});
+        use->second.low = std::min(use->second.low, place.start);
+        use->second.high = std::max(use->second.high, place.start);
+      }
+    }
+    return uses;
+  }
+
+  /// Rows one behind the other. Returns their bytes.
+  std::int32_t lay_out(const TreeNode& node, Uses& uses, std::vector<Input>& inputs, Tile& tile) {
+    for (std::size_t p = 0; p < uses.size(); ++p) {
+      for (auto& [sweep, use] : uses[p]) {
+        use.low = use.low / 4 * 4;
+        use.bytes = tile.n_bytes;
+        const std::int32_t n_pieces = up(kTileWords + use.high - use.low, 4) / 4;
+        inputs.push_back({rows_of(node, static_cast<std::int64_t>(p)).at(sweep).row, use.low,
+                          use.bytes, n_pieces});
+        tile.n_bytes += 16 * n_pieces;
+      }
+    }
+    return tile.n_bytes;
+  }
+
+  /// Words of four codes of each channel, then windows of the first half, then of the second.
+  static std::int32_t lay_out_codes(const TreeNode& node, Uses& uses,
+                                    std::vector<CodeInput>& inputs, Tile& tile) {
+    std::int32_t bytes = 0;
+    for (std::size_t p = 0; p < uses.size(); ++p) {
+      Use& use = uses[p].begin()->second;
+      use.low = use.low / 16 * 16;
+      use.bytes = bytes;
+      CodeInput input{};
+      input.channel = static_cast<std::int32_t>(node.bounds[p]);
+      input.time = use.low;
+      input.words = bytes;
+      input.n_words = up(kCodeTileWords / 2 + use.high - use.low, 4);
+      // A piece more for the alignment of codes.
+      input.n_pieces = (input.n_words + kCodeTileWords / 2 + 15) / 16 + 1;
+      bytes += 4 * input.n_words;
+      inputs.push_back(input);
+    }
+    for (CodeInput& input : inputs) {
+      input.offset = bytes + tile.n_bytes;
+      tile.n_bytes += 16 * input.n_pieces;
+    }
+    return bytes + 2 * tile.n_bytes;
+  }
+
+  /// Which words of its rows the tile makes.
+  static void set_range(const NodeRows& of_node, const std::vector<Wanted>& rows, Pass& pass,
+                        Tile& tile) {
+    std::int32_t begin = of_node.at(rows[0].sweep).low;
+    for (const Wanted& row : rows) {
+      begin = std::min(begin, of_node.at(row.sweep).low);
+#if RYLE_MUTANT != 1691
+      tile.extent = std::max(tile.extent, of_node.at(row.sweep).high);
+#endif
+    }
 #if RYLE_MUTANT == 1692
     tile.begin = up(begin, 32);
 #else
     tile.begin = begin / 32 * 32;
 #endif
-    tile.extent = extent;
     pass.longest = std::max<std::int64_t>(pass.longest, tile.extent - tile.begin);
-    pass.input_bytes = std::max(pass.input_bytes, bytes);
-    // [row][part] bytes in shared memory.
-    std::vector<std::vector<std::int32_t>> starts;
+  }
+
+  /// [row][part] bytes in shared memory, in whole pairs of parts (of codes: eight).
+  using Starts = std::vector<std::vector<std::int32_t>>;
+  Starts starts_of(const TreeNode& node, const std::vector<Wanted>& rows, const Uses& uses,
+                   Pass& pass) const {
+    const auto n_parts = static_cast<std::size_t>(node.n_parts());
+    const std::size_t full = pass.codes ? kCodeParts : (n_parts + 1) / 2 * 2;
+    pass.odd = pass.odd || full > n_parts;
+    Starts starts;
     for (const Wanted& row : rows) {
-      starts.emplace_back();
-      for (std::int64_t p = 0; p < node.n_parts(); ++p) {
-        const TreePlace place = tree_place(x_, node, p, row.sweep);
-        const Use& use = uses[static_cast<std::size_t>(p)].at(pass.codes ? 0 : place.sweep);
-        starts.back().push_back(use.bytes + 4 * (place.start - use.low));
+      starts.emplace_back(full, kZeros);
+      for (std::size_t p = 0; p < n_parts; ++p) {
+        const TreePlace place = tree_place(x_, node, static_cast<std::int64_t>(p), row.sweep);
+        const Use& use = uses[p].at(pass.codes ? 0 : place.sweep);
+        starts.back()[p] = use.bytes + 4 * (place.start - use.low);
       }
-      const auto full = static_cast<std::size_t>(pass.codes ? kCodeParts : 2 * n_pairs);
-      for (; starts.back().size() < full; pass.odd = true) starts.back().push_back(kZeros);
     }
-    pass.codes ? add_code_steps(pass, rows, starts, tile) : add_steps(pass, rows, starts, tile);
-    tile.group_bytes = n_step_bytes / tile.n_groups;
-    if (!pass.codes) tile.n_bytes = copied + n_step_bytes;
-    pass.step_bytes = std::max(pass.step_bytes, n_step_bytes);
-    pass.inputs.insert(pass.inputs.end(), inputs.begin(), inputs.end());
-    pass.code_inputs.insert(pass.code_inputs.end(), code_inputs.begin(), code_inputs.end());
-    pass.tiles.push_back(tile);
-    return true;
+    return starts;
   }
 
   std::int32_t step_bytes(bool codes, std::size_t n_rows, std::size_t n_parts) const {
@@ -289,7 +318,8 @@ class Planner {
       alone.erase(found);
     }
     while (!alone.empty()) {
-      const auto [kind, part] = *alone.begin();
+      const unsigned kind = alone.begin()->first;
+      const std::size_t part = alone.begin()->second;
       alone.erase(alone.begin());
       const auto best = std::min_element(alone.begin(), alone.end(), [&](auto& a, auto& b) {
         return loads(kind, a.first) < loads(kind, b.first);
