@@ -15,24 +15,21 @@
 #include "ryle/stage/run.hpp"
 #include "ryle/stage/search_consumers.hpp"
 #include "ryle/stage/setup.hpp"
+#include "ryle/stage/stopwatch.hpp"
 
 namespace ryle::bench {
 namespace {
 
-constexpr std::int64_t kAntennas = 32;
+constexpr std::int64_t kInputs = 32;
 constexpr std::int64_t kLap = 8192;  // spectra of noise, then again
-constexpr double kRms_lsb = 2.3;
-
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+constexpr double kNoiseRms_lsb = 2.3;
 
 std::uint8_t noise_sample(std::uint64_t key) {
   const auto code = [](double x) {
     return static_cast<unsigned>(static_cast<int>(std::clamp(std::rint(x), -8.0, 7.0))) & 15u;
   };
-  return static_cast<std::uint8_t>(code(kRms_lsb * gaussian(combine(key, 1))) << 4 |
-                                   code(kRms_lsb * gaussian(combine(key, 2))));
+  return static_cast<std::uint8_t>(code(kNoiseRms_lsb * gaussian(combine(key, 1))) << 4 |
+                                   code(kNoiseRms_lsb * gaussian(combine(key, 2))));
 }
 
 /// Chunks as the receiver hands them on. @shape [channel][spectrum / 128][pair][128][2]
@@ -42,12 +39,12 @@ std::vector<Buffer<std::uint8_t>> noise_chunks(std::int64_t n_channels, std::int
   for (std::size_t k = 0; k < noise.size(); ++k) noise[k] = noise_sample(k);
   std::vector<Buffer<std::uint8_t>> chunks;
   for (std::int64_t k = 0; k * n_spectra < kLap; ++k) {
-    chunks.emplace_back(n_channels * n_spectra * kAntennas, space);
+    chunks.emplace_back(n_channels * n_spectra * kInputs, space);
     std::uint8_t* samples = chunks.back().data();
     Queue::cpu().parallel_for(n_channels, [&](std::int64_t c) {
-      std::uint8_t* row = samples + c * n_spectra * kAntennas;
+      std::uint8_t* row = samples + c * n_spectra * kInputs;
       const auto first = static_cast<std::uint64_t>(k * n_channels + c) << 32;
-      for (std::int64_t i = 0; i < n_spectra * kAntennas; i += 4) {
+      for (std::int64_t i = 0; i < n_spectra * kInputs; i += 4) {
         const std::uint64_t bits = combine(5, first + static_cast<std::uint64_t>(i));
         for (int j = 0; j < 4; ++j) row[i + j] = noise[bits >> (16 * j) & 65535];
       }
@@ -80,7 +77,7 @@ class Live {
     while (chain_->samples() < n_samples) {
       stage::BeamInput input;
       input.samples = chunks_[static_cast<std::size_t>(n_fed_) % chunks_.size()].data();
-      input.channel_stride_bytes = n_spectra_ * kAntennas;
+      input.channel_stride_bytes = n_spectra_ * kInputs;
       input.n_spectra = n_spectra_;
       input.first_tick = n_fed_++ * n_spectra_;
       input.clock = setup_.clock;
@@ -135,9 +132,9 @@ void bench_live(const LiveOptions& o, const Emit& emit) {
   std::vector<double> times;
   const double busy_before_s = live.busy_s(), search_before_s = live.progress().busy_s;
   for (int k = 0; k < o.n_blocks; ++k) {
-    const double begin = now_s();
+    const auto begin = std::chrono::steady_clock::now();
     live.feed_until((kFirst + 1 + k) * live.block());
-    times.push_back(now_s() - begin);
+    times.push_back(stage::seconds_since(begin));
   }
   const double beams_s = (live.busy_s() - busy_before_s) / o.n_blocks;
   const double search_s = (live.progress().busy_s - search_before_s) / o.n_blocks;
@@ -149,7 +146,7 @@ void bench_live(const LiveOptions& o, const Emit& emit) {
     r.implementation += (r.implementation.empty() ? "" : ", ") + name;
   r.device = live.devices().empty() ? list_devices().front().description
                                     : list_devices().at(1).description;
-  r.sizes = {{"n_antennas", static_cast<double>(kAntennas)},
+  r.sizes = {{"n_antennas", static_cast<double>(kInputs)},
              {"n_beams", static_cast<double>(live.n_beams())},
              {"n_channels", static_cast<double>(live.n_channels())},
              {"block_samples", static_cast<double>(live.block())},
@@ -164,7 +161,7 @@ void bench_live(const LiveOptions& o, const Emit& emit) {
   for (const double t : times) sum += t;
   r.median_s = sum / static_cast<double>(times.size());
   r.min_s = *std::min_element(times.begin(), times.end());
-  r.bytes = static_cast<double>(kAntennas * live.n_channels() * live.block() * live.integration());
+  r.bytes = static_cast<double>(kInputs * live.n_channels() * live.block() * live.integration());
   r.rate_unit = "x real time";
   const double searched = p.data_s / live.sample_s();
   r.verified = summary.errors.empty() && p.dropped_blocks == 0 && p.candidates == 0 &&
