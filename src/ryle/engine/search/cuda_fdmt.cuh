@@ -270,23 +270,30 @@ __global__ void __launch_bounds__(kCodeThreads, 5) add_codes(const Work w) {
   for (int item = warp; item < kCodeShares * tile.n_groups; item += kWarps) {
     const int at = 32 * kCodeLaneWords * (item % kCodeShares);
     const unsigned step = shared + w.steps_at + tile.group_bytes * (item / kCodeShares);
+    const uint4 head = cuda::load_shared_16(step);
+    const int row = static_cast<int>(head.x);
+    constexpr int kLater = kCodeTileWords / 2;  // words of bytes 1 and 3
+    const auto wanted = [&](int later) {
+      const std::int64_t t = first + at + later;
+      return t + 32 * kCodeLaneWords > head.y && t < w.half + head.z;
+    };
+    const bool even = wanted(0), odd = wanted(kLater);
+    if (!even && !odd) continue;
     CodeSums<kQuads> sums;
     sums.add(cuda::load_shared_16(step + 16), shared + 4 * (at + lane));
     sums.add(cuda::load_shared_16(step + 32), shared + 4 * (at + lane));
-    const int row = static_cast<int>(cuda::load_shared(step));
     if (!w.last) {
       auto* out = static_cast<unsigned*>(w.out) + row * w.out_stride + first + at + lane;
 #pragma unroll
       for (int i = 0; i < kCodeLaneWords; ++i) {
-        out[32 * i] = sums.even[i];
-        out[32 * i + kCodeTileWords / 2] = sums.odd[i];
+        if (even) out[32 * i] = sums.even[i];
+        if (odd) out[32 * i + kLater] = sums.odd[i];
       }
       continue;
     }
     static_assert(kLaneWords == kCodeLaneWords);
-    if (first + at < w.half) store_sums(w, row, first + at, lane, sums.even);
-    if (first + at + kCodeTileWords / 2 < w.half)
-      store_sums(w, row, first + at + kCodeTileWords / 2, lane, sums.odd);
+    if (even) store_sums(w, row, first + at, lane, sums.even);
+    if (odd) store_sums(w, row, first + at + kLater, lane, sums.odd);
   }
 }
 

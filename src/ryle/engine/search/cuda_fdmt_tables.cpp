@@ -133,7 +133,8 @@ class Planner {
     set_range(nodes_[k], rows, pass, tile);
     tile.first_step = static_cast<std::int32_t>(pass.steps.size());
     const Starts starts = starts_of(node, rows, uses, pass);
-    pass.codes ? add_code_steps(pass, rows, starts, tile) : add_steps(pass, rows, starts, tile);
+    pass.codes ? add_code_steps(nodes_[k], pass, rows, starts, tile)
+               : add_steps(pass, rows, starts, tile);
     tile.group_bytes = n_step_bytes / tile.n_groups;
     if (!pass.codes) tile.n_bytes += n_step_bytes;
     pass.step_bytes = std::max(pass.step_bytes, n_step_bytes);
@@ -249,11 +250,14 @@ class Planner {
            largest <= (few ? limits_.few_bytes : limits_.bytes);
   }
 
-  static void add_code_steps(Pass& pass, const std::vector<Wanted>& rows,
+  static void add_code_steps(const NodeRows& of_node, Pass& pass, const std::vector<Wanted>& rows,
                              const std::vector<std::vector<std::int32_t>>& starts, Tile& tile) {
     for (std::size_t r = 0; r < rows.size(); ++r) {
       const auto at = [&](std::size_t p) { return static_cast<std::uint32_t>(starts[r][p]); };
-      pass.steps.push_back({{static_cast<std::uint32_t>(rows[r].row), 0, 0, 0}});
+      const NodeRow& row = of_node.at(rows[r].sweep);
+      pass.steps.push_back(
+          {{static_cast<std::uint32_t>(rows[r].row), static_cast<std::uint32_t>(row.low),
+            static_cast<std::uint32_t>(row.high), 0}});
       pass.steps.push_back({{at(0), at(1), at(2), at(3)}});
       pass.steps.push_back({{at(4), at(5), at(6), at(7)}});
     }

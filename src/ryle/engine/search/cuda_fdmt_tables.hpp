@@ -54,7 +54,8 @@ static_assert(sizeof(Tile) % 16 == 0);
 /// none); of four, a piece with these follows. Then each pair: where each row begins in the one
 /// part, and in the other, bytes of shared memory: a piece of two rows, two of four. Bit r of a
 /// kind is set where row r + 1 begins elsewhere than row r in either part; else they share the
-/// load. Of codes, a row: {row, 0, 0, 0} and where it begins in its eight channels.
+/// load. Of codes, a row: {row, first word wanted, words wanted beyond those of the root, 0}
+/// and where it begins in its eight channels.
 struct Piece {
   std::uint32_t v[4];
 };
