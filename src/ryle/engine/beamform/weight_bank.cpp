@@ -16,7 +16,7 @@ bool all_finite(View<const cf32, 3> weights, std::int64_t beam) {
   for (std::int64_t channel = 0; channel < weights.extent[1]; ++channel)
     for (std::int64_t input = 0; input < weights.extent[2]; ++input) {
       const cf32 w = weights(beam, channel, input);
-      finite &= std::isfinite(w.real()) & std::isfinite(w.imag());
+      finite = finite && std::isfinite(w.real()) && std::isfinite(w.imag());
     }
   return finite;
 }
