@@ -195,7 +195,7 @@ void BeamChain::point(const BeamInput& input, std::int64_t interval) {
 void BeamChain::make_weights(std::span<const beamform::Steering> steering) {
   const std::int64_t n_inputs = config_.n_inputs(), n_of_beam = config_.n_channels * n_inputs;
   const std::span<const std::int64_t> subarrays = setup_.file.subarray_of_beam;
-  Queue host = on_devices_ ? Queue::cpu() : shares_.front()->queue;
+  Queue host = on_devices_ ? beamform::weights_queue() : shares_.front()->queue;
   host.parallel_for(config_.n_beams, [&](std::int64_t beam) {
     const auto b = static_cast<std::size_t>(beam), n = static_cast<std::size_t>(n_inputs);
     maker_->make(steering.subspan(b * n, n), 0,

@@ -339,7 +339,6 @@ FusedArgs CudaBeamformer::operands(Queue& queue, const Input& input, int pol) {
   a.stages = static_cast<int>(tuning.stages);
   a.stream_warps = static_cast<int>(tuning.warps);
   a.halves = tuning.halves;
-  a.variant = static_cast<int>(tuning.variant);
   if (readable_as_is(input)) {
     const bool pairs = config_.order == InputOrder::pairs;
     a.layout = pairs ? FusedLayout::pairs4 : FusedLayout::spectra4;
@@ -379,11 +378,7 @@ FusedArgs CudaBeamformer::operands(Queue& queue, const Input& input, int pol) {
 
 void CudaBeamformer::launch(const FusedArgs& args, cudaStream_t stream) const {
   if (kernel_ == Kernel::wgmma) return launch_wgmma(args, stream);
-  if (kernel_ == Kernel::few && is_streamable(args)) {
-    if (args.variant % 2 != 0 && args.output == FusedOutput::integrated)
-      return launch_few_powers(args, stream);
-    return launch_few(args, stream);
-  }
+  if (kernel_ == Kernel::few && is_streamable(args)) return launch_few(args, stream);
   if (kernel_ == Kernel::few || kernel_ == Kernel::direct) return launch_direct(args, stream);
   FusedArgs fitting = args;
   while (fitting.slabs_per_block > 1 &&

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ryle/engine/beamform/weights.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <string>
@@ -147,6 +148,8 @@ void WeightMaker::normalize(const std::vector<double>& mask, std::int64_t channe
     n = 1 / std::sqrt(weight_power);
   for (std::int64_t a = 0; a < config_.n_antennas; ++a) factors[a * config_.n_pols + pol] *= n;
 }
+
+Queue weights_queue() { return Queue::cpu(std::max(1, Queue::cpu().n_workers() / 2)); }
 
 void WeightMaker::make(std::span<const Steering> steering, double dt_s,
                        std::span<const std::int64_t> subarray_of_beam,

@@ -7,6 +7,7 @@
 
 #include "ryle/core/samples.hpp"
 #include "ryle/core/view.hpp"
+#include "ryle/device/queue.hpp"
 #include "ryle/telescope/array.hpp"
 #include "ryle/telescope/geometry.hpp"
 
@@ -70,6 +71,10 @@ struct WeightConfig {
   /// -1 where a spectrum of the wrong sideband could not be conjugated upstream; empty: +1
   std::vector<std::int8_t> sideband;
 };
+
+/// Half of the cores, for weights that are made beside work on a device: the threads that lead that
+/// work are among the others.
+Queue weights_queue();
 
 /// Makes the weights of any number of beams; keeps what does not change with the direction.
 class WeightMaker {
