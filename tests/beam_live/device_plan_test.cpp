@@ -121,9 +121,10 @@ TEST(DevicePlan, BlocksAreWhatEnginesAllocate) {
     c.block_samples = block;
     const SearchEngines engines(Queue::cpu(1), c);
     EXPECT_EQ(search_engine_bytes(c, false), engines.memory_bytes());
-    // Columns in whole pieces of 1024.
+    // Columns in whole pieces of 1024; 14 windows of a tile of 32 x 2 cells.
     const std::int64_t columns = (128 + block + 64 + 1023) / 1024 * 1024;
-    EXPECT_EQ(search_engine_bytes(c, true), 37 * (columns * 2 + columns / 64 * (2 + 4)));
+    EXPECT_EQ(search_engine_bytes(c, true),
+              37 * (columns * 2 + columns / 64 * (2 + 4) + 14 * 32 * 4));
   }
 }
 

@@ -4,6 +4,7 @@
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/device/on_device.hpp"
+#include "ryle/engine/search/device_memory.hpp"
 
 namespace ryle::stage {
 
@@ -27,6 +28,15 @@ std::int64_t plane_columns(std::int64_t history, std::int64_t block, bool on_dev
 std::int64_t history_columns(const SearchChainConfig& config) {
   return (config.max_width + kCell - 1) / kCell * kCell;
 }
+search::DetectConfig detector_of(const SearchChainConfig& config) {
+  search::DetectConfig d;
+  d.n_trials = static_cast<std::int64_t>(config.dms.size());
+  d.max_width = config.max_width;
+  d.max_columns = history_columns(config) + config.block_samples + kCell;
+  d.threshold = config.threshold;
+  d.format = search::sum_format(config.band.n_channels(), search::kMaxCode);
+  return d;
+}
 std::int64_t bytes_of(search::SumFormat format) { return format == search::SumFormat::u16 ? 2 : 4; }
 
 }  // namespace
@@ -41,7 +51,8 @@ std::int64_t search_engine_bytes(const SearchChainConfig& config, bool on_device
       outputs / kCell * bytes_of(search::sum_format(n_channels, search::kFullCell)) +
       stride / kCell * static_cast<std::int64_t>(sizeof(float));
   return checked_product({static_cast<std::int64_t>(config.dms.size()), trial},
-                         "dedispersed block");
+                         "dedispersed block") +
+         (on_device ? search::device_detector_bytes(detector_of(config)) : 0);
 }
 
 SearchEngines::SearchEngines(const Queue& q, const SearchChainConfig& config)
@@ -74,12 +85,7 @@ SearchEngines::SearchEngines(const Queue& q, const SearchChainConfig& config)
   d.max_outputs = d.max_outputs / kCell;
   mask_dedisperser = search::make_dedisperser(queue, d);
   mask_format = search::sum_format(d.n_channels, d.max_code);
-  search::DetectConfig e;
-  e.n_trials = n_trials;
-  e.max_width = config.max_width;
-  e.max_columns = history + block + kCell;
-  e.threshold = config.threshold;
-  e.format = format;
+  search::DetectConfig e = detector_of(config);
   e.implementation = d.implementation;
   detector = search::make_detector(queue, e);
 
@@ -91,7 +97,7 @@ SearchEngines::SearchEngines(const Queue& q, const SearchChainConfig& config)
 }
 
 std::int64_t SearchEngines::memory_bytes() const {
-  return plane.bytes() + mask_sums.bytes() + weights.bytes();
+  return plane.bytes() + mask_sums.bytes() + weights.bytes() + detector->memory_bytes();
 }
 
 }  // namespace ryle::stage

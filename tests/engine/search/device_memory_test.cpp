@@ -55,6 +55,23 @@ TEST(DeviceMemory, RowsBetweenThePassesOfTheTree) {
   EXPECT_EQ(device_tree_half(513), 512);
 }
 
+// 12,544 columns are 196 cells, two in each of 98 threads: 4 tiles of 32.
+TEST(DeviceMemory, WindowsOfTheDetector) {
+  DetectConfig c;
+  c.n_trials = 10;
+  c.max_width = 256;
+  c.max_columns = 12'544;
+  EXPECT_EQ(device_detector_bytes(c), 10 * 4 * 14 * 32 * 4);
+  for (auto* refuse :
+       {+[](DetectConfig& d) { d.max_width = 512; }, +[](DetectConfig& d) { d.threshold = 4.9; },
+        +[](DetectConfig& d) { d.max_columns = 60'000; },
+        +[](DetectConfig& d) { d.format = SumFormat::u32; }}) {
+    DetectConfig other = c;
+    refuse(other);
+    EXPECT_EQ(device_detector_bytes(other), 0);
+  }
+}
+
 // By hand, for a configuration without bursts: moments of cells twice, scales, causes; the median's
 // past cells and the one that is open; two bytes a sample of each beam.
 TEST(DeviceMemory, NormalizerOfBeams) {

@@ -3,12 +3,12 @@
 // end.
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/search/cuda.hpp"
 #include "ryle/engine/search/cuda_detect.cuh"
 #include "ryle/engine/search/detect_common.hpp"
+#include "ryle/engine/search/device_memory.hpp"
 
 namespace ryle::search {
 namespace detail {
@@ -70,7 +70,8 @@ class CudaDetector final : public Detector {
         moments_(config.n_trials, MemorySpace::device),
         device_statistics_(config.n_trials, MemorySpace::device),
         screens_(config.n_trials, MemorySpace::device),
-        maxima_(0, MemorySpace::device),
+        maxima_(device_detector_bytes(config) / static_cast<std::int64_t>(sizeof(unsigned)),
+                MemorySpace::device),
         host_statistics_(config.n_trials, MemorySpace::pinned),
         tokens_(1 << 16) {}
 
@@ -92,8 +93,7 @@ class CudaDetector final : public Detector {
                             in.level,
                             static_cast<int>(config_.n_trials)};
     const auto stream = cuda::stream_of(queue);
-    static const bool twice = std::getenv("RYLE_DETECT_TWICE") != nullptr;
-    if (!twice && takes_rows_once(input, table_)) {
+    if (takes_rows_once(input, table_)) {
       search_rows(queue, input, tokens);
       return take_statistics();
     }
@@ -115,6 +115,7 @@ class CudaDetector final : public Detector {
   }
   const std::vector<SeriesStatistics>& statistics() const override { return statistics_; }
   std::string_view implementation() const override { return "search/cuda"; }
+  std::int64_t memory_bytes() const override { return maxima_.bytes(); }
 
  private:
   void search_rows(Queue& queue, const DeviceInput& in, std::vector<Token>& tokens) {

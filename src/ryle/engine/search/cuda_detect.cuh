@@ -18,10 +18,9 @@ struct LevelWork {
 };
 void launch_levels(const LevelWork& work, const BoxcarTable& table, cudaStream_t stream);
 
-/// Rows of 16-bit sums that are read once: which are, their moments and largest windows, then
+/// Rows of 16-bit sums that are read once: their moments and largest windows, then
 /// statistics (to page-locked memory of the host, too) and the blocks that launch_screen() would
 /// list, or fewer.
-bool takes_rows_once(const DeviceInput& in, const BoxcarTable& table);
 std::int64_t row_maxima(const RowWork& w);
 void launch_rows_once(const RowWork& w, cudaStream_t stream);
 void launch_list(const RowWork& w, const BoxcarTable& table, SeriesStatistics* statistics,

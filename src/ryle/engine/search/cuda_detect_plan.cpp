@@ -2,7 +2,6 @@
 // What the CUDA detector's kernels are launched with: windows of every boxcar, cells of a row.
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 
 #include "ryle/engine/search/cuda_detect_work.hpp"
 #include "ryle/engine/search/detect_common.hpp"
@@ -55,11 +54,9 @@ BoxcarTable boxcar_table(std::int64_t max_width, double threshold) {
 RowWork row_work(const DeviceInput& in) {
   RowWork w{};
   w.in = in;
-  static const bool halves = std::getenv("RYLE_DETECT_INTS") == nullptr;
-  w.halves = halves;
   w.first = std::max<std::int64_t>(0, std::min(in.first_start, in.stat_first)) / 64 * 64;
-  // Halves in whole eights, so that no block of halved data is in two.
-  const std::int64_t half = ((in.n_columns - w.first + 63) / 64 + 15) / 16 * 8;
+  // An odd cell behind the end at most: a thread with one that does not count costs its warp more.
+  const std::int64_t half = ((in.n_columns - w.first + 63) / 64 + 1) / 2;
   w.half = static_cast<int>(std::min<std::int64_t>(half, 1 << 20));
   w.n_tiles = (w.half + 31) / 32;
   w.n_columns = static_cast<int>(in.n_columns - w.first);
@@ -68,11 +65,13 @@ RowWork row_work(const DeviceInput& in) {
   return w;
 }
 
+bool fits_rows(const RowWork& w, const BoxcarTable& table) {
+  return !w.in.wide && table.covering && table.max_halvings <= kRowHalvings && w.half <= kMostHalf;
+}
+
 bool takes_rows_once(const DeviceInput& in, const BoxcarTable& table) {
-  const RowWork w = row_work(in);
-  return !in.wide && table.covering && table.max_halvings <= kRowHalvings && in.stride % 8 == 0 &&
-         reinterpret_cast<std::uintptr_t>(in.sums) % 16 == 0 && in.first_start % 64 == 0 &&
-         w.half <= kMostHalf;
+  return fits_rows(row_work(in), table) && in.stride % 8 == 0 &&
+         reinterpret_cast<std::uintptr_t>(in.sums) % 16 == 0 && in.first_start % 64 == 0;
 }
 
 }  // namespace ryle::search::detail

@@ -241,10 +241,11 @@ struct RowCellSums {
 struct RowCounts {
   int n;  // columns
   unsigned keep2, fill2;
+  bool masked;  // in any thread of the warp not both count
   bool small;
 };
 
-template <bool kBoth>
+template <bool kMasked, bool kSmall>
 __device__ __forceinline__ void add_moments(const unsigned (&x)[8], const RowCounts& counts,
                                             PairSums& pairs) {
 #pragma unroll
@@ -253,9 +254,9 @@ __device__ __forceinline__ void add_moments(const unsigned (&x)[8], const RowCou
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       u[i] = __vminu2(x[m + i], pairs.end2);
-      if (!kBoth) u[i] = (u[i] & counts.keep2) | counts.fill2;
+      if (kMasked) u[i] = (u[i] & counts.keep2) | counts.fill2;
     }
-    if (kBoth && counts.small)
+    if (kSmall)
       pairs.add_small(u);
     else
       pairs.add_clamped(u);
@@ -283,10 +284,12 @@ __device__ __forceinline__ void sum_cells(uint4* row, int a_cell, int b_cell, in
         x[2 * m + 1] = words.above(__byte_perm(wa[m], wb[m], 0x7632));
         s.top = __vmaxu2(__vmaxu2(x[2 * m], x[2 * m + 1]), s.top);
       }
-      if (counts.n == 128)
-        add_moments<true>(x, counts, pairs);
-      else if (counts.n > 0)
-        add_moments<false>(x, counts, pairs);
+      if (!counts.small)
+        add_moments<true, false>(x, counts, pairs);
+      else if (counts.masked)
+        add_moments<true, true>(x, counts, pairs);
+      else
+        add_moments<false, true>(x, counts, pairs);
 #pragma unroll
       for (int m = 0; m < 8; ++m) x[m] = words.units<kWhole>(x[m]);
       unsigned pair[4], two[4];
@@ -391,11 +394,11 @@ __device__ __forceinline__ void measure_cells(const RowWork& w, uint4* row, cons
   const auto slot = [&](int cell) { return cell < w.half ? cell : cell + w.half; };
   RowSums sums;
   RowCellSums s;
+  PairSums pairs(start.center, start.clip);
+  // The middle is half of the end.
+  RowCounts counts{0, 0, pairs.end2 / 2, false, pairs.small()};
   if (t < w.half + kRowAhead) {
-    PairSums pairs(start.center, start.clip);
     const bool packed = PairSums::fits(start.center, start.clip);
-    // The middle is half of the end.
-    RowCounts counts{0, 0, pairs.end2 / 2, w.halves && pairs.small()};
 #pragma unroll
     for (int k = 0; k < 2; ++k) {
       const int c = t + k * w.half;
@@ -408,9 +411,12 @@ __device__ __forceinline__ void measure_cells(const RowWork& w, uint4* row, cons
       }
     }
     counts.fill2 &= ~counts.keep2;
+  }
+  counts.masked = __any_sync(kAll, counts.n != 128) != 0;
+  if (t < w.half + kRowAhead) {
     sum_cells<kWhole>(row, t, t + w.half, slot(t), RowWords(units), counts, pairs, s);
     if (counts.n > 0) {
-      if (counts.n == 128 && counts.small) pairs.count_small(128);
+      if (counts.small) pairs.count_small(128);
       const PairSums::Moments m = pairs.moments(128);
 #if RYLE_MUTANT == 1703
       sums.n += m.n;

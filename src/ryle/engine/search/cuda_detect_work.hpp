@@ -83,8 +83,8 @@ struct TokenList {
 // Rows that are read once (cuda_detect_rows.cuh).
 inline constexpr int kRowAhead = 4;  ///< cells that windows reach into
 inline constexpr int kRowThreads = 448;
-inline constexpr int kMostHalf = (kRowThreads - kRowAhead) / 8 * 8;
-inline constexpr int kRowTop = 3276;  ///< 20 of it fit 16 bits
+inline constexpr int kMostHalf = 440;  ///< two such rows fit a multiprocessor
+inline constexpr int kRowTop = 3276;   ///< 20 of it fit 16 bits
 inline constexpr int kRowHalvings = 3;
 /// Of each cell: largest sum; windows of 2 pairs, 2 .. 5 fours, then 4 and 5 eights, and the same
 /// of 16, 32, 64 columns.
@@ -101,10 +101,13 @@ struct RowWork {
   TrialStart* starts;
   TrialMoments* moments;
   unsigned* n_listed;  ///< set to 0
-  bool halves;
-  unsigned* maxima;  ///< [trial][tile][window][thread]: of both cells
+  unsigned* maxima;    ///< [trial][tile][window][thread]: of both cells
 };
 
 RowWork row_work(const DeviceInput& in);
+/// Whether rows as long as this, and boxcars, are such that they are read once.
+bool fits_rows(const RowWork& w, const BoxcarTable& table);
+/// And whether they lie so.
+bool takes_rows_once(const DeviceInput& in, const BoxcarTable& table);
 
 }  // namespace ryle::search::detail

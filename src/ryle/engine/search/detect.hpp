@@ -70,6 +70,8 @@ class Detector {
   virtual const std::vector<SeriesStatistics>& statistics()
       const = 0;  ///< [trial], of the last call
   virtual std::string_view implementation() const = 0;
+  /// On a device, beyond what grows with the trials alone.
+  virtual std::int64_t memory_bytes() const { return 0; }
 };
 
 std::unique_ptr<Detector> make_detector(Queue& queue, const DetectConfig& config);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ryle/engine/search/cuda_detect_work.hpp"
 #include "ryle/engine/search/cuda_subband_plan.hpp"
 #include "ryle/engine/search/fdmt_plan.hpp"
 #include "ryle/engine/search/flag_spectra.hpp"
@@ -80,6 +81,16 @@ std::int64_t device_subband_bytes(const DedisperseConfig& config) {
   const std::int64_t outputs = std::min(config.max_outputs, detail::kSubbandOutputs);
   return static_cast<std::int64_t>(tables.rows.size()) *
          detail::subband_stride(outputs, tables.max_extra) * 2;
+}
+
+std::int64_t device_detector_bytes(const DetectConfig& config) {
+  detail::DeviceInput in{};
+  in.wide = config.format == SumFormat::u32;
+  in.n_columns = config.max_columns;
+  const detail::RowWork w = detail::row_work(in);
+  if (!detail::fits_rows(w, detail::boxcar_table(config.max_width, config.threshold))) return 0;
+  return config.n_trials * w.n_tiles * detail::kRowWindows * 32 *
+         static_cast<std::int64_t>(sizeof(unsigned));
 }
 
 }  // namespace ryle::search

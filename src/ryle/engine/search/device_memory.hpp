@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ryle/engine/search/dedisperse.hpp"
+#include "ryle/engine/search/detect.hpp"
 #include "ryle/engine/search/normalize.hpp"
 
 /// Device memory of the CUDA engines of this folder, from their plans: known in every build, and
@@ -44,5 +45,7 @@ std::int64_t device_tree_stride(std::int64_t max_outputs, std::int64_t max_delay
 std::int64_t device_tree_bytes(const DedisperseConfig& config);
 /// Rows between the two stages of sub-bands on a device.
 std::int64_t device_subband_bytes(const DedisperseConfig& config);
+/// Largest windows of cells that a detector on a device keeps; 0 where rows are read twice.
+std::int64_t device_detector_bytes(const DetectConfig& config);
 
 }  // namespace ryle::search
