@@ -21,7 +21,6 @@ struct EmulatedTree {
   double step;  // in rows
   int max_code;
   std::int64_t n_outputs;
-  int group_rows;
   bool aligned;
   int shared_kib = 227;  // of a multiprocessor
 };
@@ -43,30 +42,19 @@ DedisperseConfig config_of(const EmulatedTree& k) {
 
 struct Codes {
   std::vector<std::uint8_t> memory;
-  std::int64_t offset = 0, stride = 0;
-  const std::uint8_t* data() const { return memory.data() + offset; }
+  std::int64_t stride = 0;
 };
-
-template <int kRows>
-void add_rows(const Work& w, unsigned n_blocks) {
-  simt::launch({{n_blocks}, {kTileThreads}, static_cast<std::size_t>(w.shared_bytes)}, 3,
-               [&] { add_tiles<kRows>(w); });
-}
 
 std::vector<std::uint16_t> run_kernels(const EmulatedTree& k, const DedisperseConfig& config,
                                        const Codes& codes, std::int64_t sum_stride) {
   TileLimits limits;
   limits.few_bytes = (k.shared_kib - 1) * 1024;
   limits.bytes = (k.shared_kib / 2 - 1) * 1024;
-  limits.group_rows = k.group_rows;
-  limits.rows = 64;
-  limits.code_rows = 32;
   const std::vector<Pass> passes = tree_passes(config, limits);
   const auto max_delay = *std::max_element(config.delays.begin(), config.delays.end());
   Work w{};
   w.half = device_tree_half(k.n_outputs);
   w.n_outputs = k.n_outputs;
-  w.group_rows = k.group_rows;
   const std::int64_t stride = device_tree_stride(k.n_outputs, max_delay);
   std::vector<std::uint16_t> sums(static_cast<std::size_t>(config.n_trials * sum_stride), 0xABAB);
   std::vector<std::vector<std::uint32_t>> all;
@@ -76,7 +64,7 @@ std::vector<std::uint16_t> run_kernels(const EmulatedTree& k, const DedisperseCo
     const Pass& pass = passes[p];
     w.last = p + 1 == passes.size();
     auto& rows = all[p];
-    w.in = pass.codes ? static_cast<const void*>(codes.data()) : all[p - 1].data();
+    w.in = pass.codes ? static_cast<const void*>(codes.memory.data()) : all[p - 1].data();
     w.in_stride = pass.codes ? codes.stride : stride;
     w.end = codes.memory.data() + codes.memory.size();
     w.out = w.last ? static_cast<void*>(sums.data()) : rows.data();
@@ -96,7 +84,8 @@ std::vector<std::uint16_t> run_kernels(const EmulatedTree& k, const DedisperseCo
     w.n_times = static_cast<int>((w.half + pass.longest + words - 1) / words);
     const auto n_blocks = static_cast<unsigned>(w.n_times * w.n_tiles);
     if (!pass.codes) {
-      k.group_rows == 4 ? add_rows<4>(w, n_blocks) : add_rows<2>(w, n_blocks);
+      simt::launch({{n_blocks}, {kTileThreads}, static_cast<std::size_t>(w.shared_bytes)}, 3,
+                   [&] { add_tiles(w); });
       continue;
     }
     const bool quads = quads_fit(config.max_code);
@@ -110,10 +99,10 @@ std::vector<std::uint16_t> run_kernels(const EmulatedTree& k, const DedisperseCo
 
 TEST(CudaTree, KernelsMakeTheIntegersOfTheDefinition) {
   const EmulatedTree cases[] = {
-      {1, 3, 0, 63, 100, 4, false},          {13, 9, 1, 255, 1025, 2, false},
-      {101, 30, 1, 63, 1024, 4, true},       {101, 30, 1, 64, 1030, 2, true},
-      {100, 9, 7.3, 127, 512, 4, true},      {1024, 21, 1, 63, 300, 4, false},
-      {512, 20, 33, 63, 530, 4, false, 100}, {1024, 48, 1, 63, 90, 4, false, 100}};
+      {1, 3, 0, 63, 100, false},          {13, 9, 1, 255, 1025, false},
+      {101, 30, 1, 63, 1024, true},       {101, 30, 1, 64, 1030, true},
+      {100, 9, 7.3, 127, 512, true},      {1024, 21, 1, 63, 300, false},
+      {512, 20, 33, 63, 530, false, 100}, {1024, 48, 1, 63, 90, false, 100}};
   for (const auto& k : cases) {
     const DedisperseConfig config = config_of(k);
     const auto most = *std::max_element(config.delays.begin(), config.delays.end());
@@ -121,7 +110,6 @@ TEST(CudaTree, KernelsMakeTheIntegersOfTheDefinition) {
     codes.stride = k.n_outputs + most;
     if (k.aligned) codes.stride = (codes.stride + 15) / 16 * 16;
     codes.memory.resize(static_cast<std::size_t>(config.n_channels * codes.stride + kReadAhead));
-    codes.offset = 0;
     for (std::size_t j = 0; j < codes.memory.size(); ++j)
       codes.memory[j] = static_cast<std::uint8_t>(
           combine(5, j) % 8 == 0 ? combine(6, j) % static_cast<std::uint64_t>(config.max_code + 1)
@@ -133,7 +121,7 @@ TEST(CudaTree, KernelsMakeTheIntegersOfTheDefinition) {
     reference.implementation = "fdmt:reference";
     Queue host = Queue::cpu(1);
     make_dedisperser(host, reference)
-        ->execute(host, codes.data(), codes.stride, k.n_outputs, wanted.data(), sum_stride);
+        ->execute(host, codes.memory.data(), codes.stride, k.n_outputs, wanted.data(), sum_stride);
     EXPECT_EQ(run_kernels(k, config, codes, sum_stride) == wanted, true)
         << k.n_channels << " channels, " << k.n_outputs << " outputs";
   }

@@ -11,6 +11,8 @@
 namespace ryle::search::detail::device_tree {
 namespace {
 
+constexpr int kRingThreads = 640;  // a warp for every group of rows, and four that only copy
+static_assert(kRingThreads / 32 >= kTileRows / kGroupRows);
 constexpr int kRingInputs = 128;
 constexpr int kRingTiles = 8;
 
@@ -30,7 +32,6 @@ class Ring {
   __device__ Ring(const Work& w, RingBuffers& buffers, unsigned memory, int n_work)
       : w_(w), ring_(buffers), memory_(memory), n_work_(n_work) {}
 
-  __device__ bool early() const { return w_.early; }
   __device__ bool has(int j) const { return work_of(j) < n_work_; }
   __device__ const Tile& head(int j) const { return ring_.tiles[j % kRingTiles]; }
   __device__ std::int64_t first_of(int j) const {
@@ -125,7 +126,7 @@ struct RingHooks {
   int j, warp, lane;
   bool last;
   __device__ __forceinline__ void between() const {
-    if (last && !ring.early()) ring.copy(j + 1, warp, lane);
+    if (last) ring.copy(j + 1, warp, lane);
     __syncwarp();
   }
   __device__ __forceinline__ void left() const {
@@ -133,8 +134,7 @@ struct RingHooks {
   }
 };
 
-template <int kRows>
-__global__ void __launch_bounds__(threads_of(kRows), 1) add_ring(const Work w, int n_work) {
+__global__ void __launch_bounds__(kRingThreads, 1) add_ring(const Work w, int n_work) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(16) std::uint8_t memory[];
   __shared__ __align__(16) RingBuffers buffers;
@@ -152,8 +152,6 @@ __global__ void __launch_bounds__(threads_of(kRows), 1) add_ring(const Work w, i
     const std::int64_t first = ring.first_of(j);
     const int n_groups = first < 0 ? 0 : tile.n_groups, n_warps = static_cast<int>(blockDim.x / 32);
     RingHooks hooks{ring, j, warp, lane, true};
-    if (w.early) ring.copy(j + 1, warp, lane);
-    __syncwarp();
     if (warp >= n_groups) {
       hooks.between();
       hooks.left();
@@ -161,8 +159,7 @@ __global__ void __launch_bounds__(threads_of(kRows), 1) add_ring(const Work w, i
 #pragma unroll 1
     for (int group = warp; group < n_groups; group += n_warps) {
       hooks.last = group + n_warps >= n_groups;
-      make_rows<kRows>(w, ring.steps(j) + tile.group_bytes * group, ring.rows(j), first, lane,
-                       hooks);
+      make_rows(w, ring.steps(j) + tile.group_bytes * group, ring.rows(j), first, lane, hooks);
     }
   }
 #endif
@@ -173,31 +170,18 @@ int times_of(const Work& work, std::int64_t longest, int words) {
   return static_cast<int>((work.half + longest + words - 1) / words);
 }
 
-template <int kRows>
-void launch_ring_of(const Work& work, unsigned n_work, int n_blocks, cudaStream_t stream) {
-  add_ring<kRows>
-      <<<std::min(n_work, static_cast<unsigned>(n_blocks)), threads_of(kRows),
-         2 * static_cast<std::size_t>(work.shared_bytes), stream>>>(work, static_cast<int>(n_work));
-  RYLE_CUDA_LAUNCHED("add_ring");
-}
-
 }  // namespace
 
 void allow_memory() {
-  cuda::allow_all_shared(add_ring<4>);
-  cuda::allow_all_shared(add_ring<2>);
-  cuda::allow_all_shared(add_tiles<4>);
-  cuda::allow_all_shared(add_tiles<2>);
+  cuda::allow_all_shared(add_ring);
+  cuda::allow_all_shared(add_tiles);
   for (auto* kernel : {add_codes<true, true>, add_codes<false, true>, add_codes<true, false>,
                        add_codes<false, false>})
     cuda::allow_all_shared(kernel);
 }
 
-int most_ring_bytes() {
-  return std::min(cuda::most_dynamic_shared(add_ring<4>), cuda::most_dynamic_shared(add_ring<2>)) /
-         2 / 128 * 128;
-}
-int most_tile_bytes() { return cuda::most_dynamic_shared(add_tiles<4>); }
+int most_ring_bytes() { return cuda::most_dynamic_shared(add_ring) / 2 / 128 * 128; }
+int most_tile_bytes() { return cuda::most_dynamic_shared(add_tiles); }
 int paired_tile_bytes(int device) {
   int all = 0, reserved = 0;
   RYLE_CUDA(cudaDeviceGetAttribute(&all, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
@@ -209,15 +193,16 @@ void launch_ring(Work work, std::int64_t longest, int n_blocks, cudaStream_t str
   work.shared_bytes = (work.shared_bytes + 127) / 128 * 128;
   work.n_times = times_of(work, longest, kTileWords);
   const auto n_work = static_cast<unsigned>(work.n_times * work.n_tiles);
-  work.group_rows == 4 ? launch_ring_of<4>(work, n_work, n_blocks, stream)
-                       : launch_ring_of<2>(work, n_work, n_blocks, stream);
+  add_ring<<<std::min(n_work, static_cast<unsigned>(n_blocks)), kRingThreads,
+             2 * static_cast<std::size_t>(work.shared_bytes), stream>>>(work,
+                                                                        static_cast<int>(n_work));
+  RYLE_CUDA_LAUNCHED("add_ring");
 }
 
 void launch_tiles(Work work, std::int64_t longest, cudaStream_t stream) {
-  const auto kernel = work.group_rows == 4 ? add_tiles<4> : add_tiles<2>;
   work.n_times = times_of(work, longest, kTileWords);
-  kernel<<<static_cast<unsigned>(work.n_times * work.n_tiles), kTileThreads,
-           static_cast<std::size_t>(work.shared_bytes), stream>>>(work);
+  add_tiles<<<static_cast<unsigned>(work.n_times * work.n_tiles), kTileThreads,
+              static_cast<std::size_t>(work.shared_bytes), stream>>>(work);
   RYLE_CUDA_LAUNCHED("add_tiles");
 }
 

@@ -16,6 +16,7 @@ inline constexpr int kTileThreads = 512;
 inline constexpr int kCodeThreads = 256;
 inline constexpr int kCodeLaneWords = 8;                                      // of four codes
 inline constexpr int kCodeShares = kCodeTileWords / 2 / 32 / kCodeLaneWords;  // of a row
+
 /// First word of block k of a tile, negative where there is none.
 __device__ __forceinline__ std::int64_t first_of(const Work& w, const Tile& tile, int k,
                                                  int words) {
@@ -31,17 +32,16 @@ struct NoHooks {
 };
 
 /// Sums of a group of rows, the lane's words 32 apart.
-template <int kRows>
 struct GroupSums {
-  unsigned sums[kRows][kLaneWords] = {};
+  unsigned sums[kGroupRows][kLaneWords] = {};
 
   /// Two parts.
   template <unsigned kKind>
-  __device__ __forceinline__ void add(const unsigned (&one)[kRows], const unsigned (&other)[kRows],
-                                      unsigned lane_words) {
+  __device__ __forceinline__ void add(const unsigned (&one)[kGroupRows],
+                                      const unsigned (&other)[kGroupRows], unsigned lane_words) {
     unsigned words[kLaneWords], more[kLaneWords];
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) {
+    for (int r = 0; r < kGroupRows; ++r) {
       if (r == 0 || (kKind >> (r - 1) & 1) != 0) {
         const unsigned a = lane_words + one[r], b = lane_words + other[r];
 #pragma unroll
@@ -58,15 +58,9 @@ struct GroupSums {
   __device__ __forceinline__ void run(unsigned counts, unsigned& next, unsigned lane_words) {
 #pragma unroll 1
     for (unsigned n = counts >> 4 * kKind & 15; n > 0; --n) {
-      const uint4 a = cuda::load_shared_16(next);
-      if constexpr (kRows == 4) {
-        const uint4 b = cuda::load_shared_16(next + 16);
-        next += 32;
-        add<kKind>({a.x, a.y, a.z, a.w}, {b.x, b.y, b.z, b.w}, lane_words);
-      } else {
-        next += 16;
-        add<kKind>({a.x, a.y}, {a.z, a.w}, lane_words);
-      }
+      const uint4 a = cuda::load_shared_16(next), b = cuda::load_shared_16(next + 16);
+      next += 32;
+      add<kKind>({a.x, a.y, a.z, a.w}, {b.x, b.y, b.z, b.w}, lane_words);
     }
   }
   template <unsigned... kKinds, class Hooks>
@@ -112,23 +106,27 @@ __device__ __forceinline__ void store_sums(const Work& w, int row, std::int64_t 
 }
 
 /// The sums of a group of rows by a warp, to memory. `steps`: the group's; `rows`: the inputs.
-template <int kRows, class Hooks>
+template <class Hooks>
 __device__ __forceinline__ void make_rows(const Work& w, unsigned steps, unsigned rows,
                                           std::int64_t first, int lane, Hooks& hooks) {
-  const uint4 head = cuda::load_shared_16(steps);
-  GroupSums<kRows> group;
-  const unsigned next = steps + (kRows == 4 ? 32 : 16);
-  group.run_all(std::make_integer_sequence<unsigned, 1u << (kRows - 1)>{}, head.x, next,
-                rows + 4 * lane, hooks);
-  unsigned to[4] = {head.y, head.z};
-  if constexpr (kRows == 4) {
-    const uint4 four = cuda::load_shared_16(steps + 16);
-    to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
+  const uint4 head = cuda::load_shared_16(steps), to = cuda::load_shared_16(steps + 16);
+#if RYLE_MUTANT == 1696
+  if (first + kTileWords <= head.y || first >= w.half) {
+#else
+  if (first + kTileWords <= head.y || first >= w.half + head.z) {
+#endif
+    hooks.between();
+    hooks.left();
+    return;
   }
+  GroupSums group;
+  group.run_all(std::make_integer_sequence<unsigned, 1u << (kGroupRows - 1)>{}, head.x, steps + 32,
+                rows + 4 * lane, hooks);
   hooks.left();
+  const unsigned to_rows[kGroupRows] = {to.x, to.y, to.z, to.w};
 #pragma unroll
-  for (int r = 0; r < kRows; ++r) {
-    const int row = static_cast<int>(to[r]);
+  for (int r = 0; r < kGroupRows; ++r) {
+    const int row = static_cast<int>(to_rows[r]);
     if (row < 0) break;
     if (w.last) {
       store_sums(w, row, first, lane, group.sums[r]);
@@ -151,10 +149,6 @@ __device__ __forceinline__ void fetched() {
   __syncthreads();
 }
 
-/// Threads of a tile, one group of rows a warp.
-constexpr int threads_of(int rows) { return 32 * (rows == 4 ? kMaxRows / 4 : 32); }
-
-template <int kRows>
 __global__ void __launch_bounds__(kTileThreads, 2) add_tiles(const Work w) {
   auto* memory = static_cast<std::uint8_t*>(cuda::dynamic_shared());
   const unsigned shared = cuda::shared_address(memory);
@@ -179,7 +173,7 @@ __global__ void __launch_bounds__(kTileThreads, 2) add_tiles(const Work w) {
   NoHooks none;
 #pragma unroll 1
   for (int group = warp; group < tile.n_groups; group += n_warps)
-    make_rows<kRows>(w, shared + w.steps_at + tile.group_bytes * group, shared, first, lane, none);
+    make_rows(w, shared + w.steps_at + tile.group_bytes * group, shared, first, lane, none);
 }
 
 /// Bytes k of four words: one of each, the first lowest.

@@ -23,18 +23,12 @@ Buffer<T> to_device(Queue& queue, const std::vector<T>& values) {
   return buffer;
 }
 
-/// Number behind `key` in the name of an implementation.
-int option_of(const std::string& name, const std::string& key, int otherwise) {
-  const auto at = name.find(key);
-  return at == std::string::npos ? otherwise : std::stoi(name.substr(at + key.size()));
-}
-
 class CudaTree final : public Dedisperser {
  public:
   CudaTree(Queue& queue, const DedisperseConfig& config)
       : device_(cuda::device_of(queue)),
         quads_(quads_fit(config.max_code)),
-        tiles_(config.implementation.find(":tiles") != std::string::npos),
+        tiles_(config.implementation == "fdmt:cuda:tiles"),
         n_channels_(config.n_channels),
         max_outputs_(config.max_outputs),
         max_delay_(*std::max_element(config.delays.begin(), config.delays.end())) {
@@ -47,14 +41,8 @@ class CudaTree final : public Dedisperser {
           " would fit 16, and \"cuda\" sums any");
     allow_memory();
     TileLimits limits;
-    limits.group_rows = option_of(config.implementation, ":rows", 4);
-    limits.rows = option_of(config.implementation, ":height", limits.group_rows == 4 ? 80 : 64);
-    limits.code_rows = option_of(config.implementation, ":codes", 32);
     limits.few_bytes = most_tile_bytes();
     limits.bytes = std::min(limits.few_bytes, paired_tile_bytes(device_));
-    group_rows_ = limits.group_rows;
-    early_ = config.implementation.find(":early") != std::string::npos;
-    back_ = config.implementation.find(":back") != std::string::npos;
     if (!tiles_ && cuda::has_warpgroup_products(device_)) {
       RYLE_CUDA(cudaDeviceGetAttribute(&n_ring_blocks_, cudaDevAttrMultiProcessorCount, device_));
       most_ring_bytes_ = most_ring_bytes();
@@ -102,8 +90,7 @@ class CudaTree final : public Dedisperser {
       work.out_stride = work.last ? sum_stride : stride_;
       work.half = device_tree_half(n_outputs);
       work.n_outputs = n_outputs;
-      work.early = early_;
-      work.back = back_ && k % 2 != 0;
+      work.back = k % 2 != 0;
       work.tiles = level.tiles.data();
       work.inputs =
           level.codes ? static_cast<const void*>(level.code_inputs.data()) : level.inputs.data();
@@ -112,7 +99,6 @@ class CudaTree final : public Dedisperser {
       work.shared_bytes = level.shared_bytes;
       work.zeros = level.zeros;
       work.steps_at = level.steps_at;
-      work.group_rows = group_rows_;
       work.padded = n_outputs == 2 * work.half && sum_stride % 2 == 0 &&
                     reinterpret_cast<std::uintptr_t>(sums) % 4 == 0;
       const cudaStream_t stream = cuda::stream_of(queue);
@@ -143,8 +129,7 @@ class CudaTree final : public Dedisperser {
   };
 
   int device_;
-  bool quads_, tiles_, back_ = false, early_ = false;
-  int group_rows_ = 4;
+  bool quads_, tiles_;
   int n_ring_blocks_ = 0, most_ring_bytes_ = 0;
   std::int64_t n_channels_, max_outputs_, max_delay_, stride_ = 0;
   std::int64_t n_rows_before_ = 0;

@@ -87,8 +87,8 @@ class Planner {
       for (const auto& [sweep, row] : nodes_[k]) rows.push_back({sweep, row.row});
     }
     const bool codes = pass_of(tree_[k]).codes;
-    const auto most = static_cast<std::size_t>(codes ? limits_.code_rows : limits_.rows);
-    const auto of_group = static_cast<std::size_t>(codes ? 1 : limits_.group_rows);
+    const auto most = static_cast<std::size_t>(codes ? kCodeTileRows : kTileRows);
+    const auto of_group = static_cast<std::size_t>(codes ? 1 : kGroupRows);
     const auto in_groups = [&](std::size_t n) { return (n + of_group - 1) / of_group * of_group; };
     for (auto next = rows.begin(); next != rows.end();) {
       // Tiles of a node are of about one size, in whole groups.
@@ -134,7 +134,7 @@ class Planner {
     tile.first_step = static_cast<std::int32_t>(pass.steps.size());
     const Starts starts = starts_of(node, rows, uses, pass);
     pass.codes ? add_code_steps(nodes_[k], pass, rows, starts, tile)
-               : add_steps(pass, rows, starts, tile);
+               : add_steps(nodes_[k], pass, rows, starts, tile);
     tile.group_bytes = n_step_bytes / tile.n_groups;
     if (!pass.codes) tile.n_bytes += n_step_bytes;
     pass.step_bytes = std::max(pass.step_bytes, n_step_bytes);
@@ -233,10 +233,9 @@ class Planner {
     return starts;
   }
 
-  std::int32_t step_bytes(bool codes, std::size_t n_rows, std::size_t n_parts) const {
-    const auto of_group = static_cast<std::size_t>(codes ? 1 : limits_.group_rows);
-    const std::size_t n_pairs = (n_parts + 1) / 2, n_groups = (n_rows + of_group - 1) / of_group;
-    const std::size_t pieces = codes ? 3 : of_group == 4 ? 2 + 2 * n_pairs : 1 + n_pairs;
+  static std::int32_t step_bytes(bool codes, std::size_t n_rows, std::size_t n_parts) {
+    const std::size_t n_groups = codes ? n_rows : (n_rows + kGroupRows - 1) / kGroupRows;
+    const std::size_t pieces = codes ? 3 : 2 + (n_parts + 1) / 2 * 2;
     return static_cast<std::int32_t>(n_groups * pieces * sizeof(Piece));
   }
   /// Whether a tile fits, beside what is largest in its pass: steps of all tiles begin at one
@@ -264,44 +263,44 @@ class Planner {
     tile.n_groups = static_cast<std::int32_t>(rows.size());
   }
 
-  void add_steps(Pass& pass, const std::vector<Wanted>& rows,
-                 const std::vector<std::vector<std::int32_t>>& starts, Tile& tile) const {
-    const auto n = static_cast<std::size_t>(limits_.group_rows);
-    for (std::size_t first = 0; first < rows.size(); first += n, ++tile.n_groups) {
+  static void add_steps(const NodeRows& of_node, Pass& pass, const std::vector<Wanted>& rows,
+                        const Starts& starts, Tile& tile) {
+    for (std::size_t first = 0; first < rows.size(); first += kGroupRows, ++tile.n_groups) {
       // Slots beyond the last row repeat it, unwritten.
-      std::array<std::size_t, 4> slot{};
-      std::array<std::uint32_t, 4> row{};
-      for (std::size_t r = 0; r < n; ++r) {
+      std::array<std::size_t, kGroupRows> slot{};
+      Piece head{}, row{};
+      head.v[1] = static_cast<std::uint32_t>(of_node.at(rows[first].sweep).low);
+      for (std::size_t r = 0; r < kGroupRows; ++r) {
         slot[r] = std::min(first + r, rows.size() - 1);
-        row[r] = first + r < rows.size() ? static_cast<std::uint32_t>(rows[first + r].row) : kNoRow;
+        row.v[r] =
+            first + r < rows.size() ? static_cast<std::uint32_t>(rows[first + r].row) : kNoRow;
+        const NodeRow& of_slot = of_node.at(rows[slot[r]].sweep);
+        head.v[1] = std::min(head.v[1], static_cast<std::uint32_t>(of_slot.low));
+        head.v[2] = std::max(head.v[2], static_cast<std::uint32_t>(of_slot.high));
       }
-      const auto kind_of = [&](std::size_t part) {
-        unsigned kind = 0;
-        for (std::size_t r = 0; r + 1 < n; ++r)
-          if (starts[slot[r]][part] != starts[slot[r + 1]][part]) kind |= 1u << r;
-        return kind;
+      std::vector<Piece> pieces;
+      const auto starts_in = [&](std::size_t part) {
+        Piece piece{};
+        for (std::size_t r = 0; r < kGroupRows; ++r)
+          piece.v[r] = static_cast<std::uint32_t>(starts[slot[r]][part]);
+        return piece;
       };
       std::vector<unsigned> kinds;
-      for (std::size_t p = 0; p < starts[0].size(); ++p) kinds.push_back(kind_of(p));
-      std::uint32_t counts = 0;
-      std::vector<Piece> pieces;
+      for (std::size_t p = 0; p < starts[0].size(); ++p) kinds.push_back(kind_of(starts_in(p)));
       for (const PartPair& pair : pairs_of(kinds)) {
-        counts += 1u << 4 * pair.kind;
-        const auto at = [&](std::size_t r, std::size_t p) {
-          return static_cast<std::uint32_t>(starts[slot[r]][p]);
-        };
-        const std::size_t a = pair.one, b = pair.other;
-        if (n == 4) {
-          pieces.push_back({{at(0, a), at(1, a), at(2, a), at(3, a)}});
-          pieces.push_back({{at(0, b), at(1, b), at(2, b), at(3, b)}});
-        } else {
-          pieces.push_back({{at(0, a), at(1, a), at(0, b), at(1, b)}});
-        }
+        head.v[0] += 1u << 4 * pair.kind;
+        pieces.push_back(starts_in(pair.one));
+        pieces.push_back(starts_in(pair.other));
       }
-      pass.steps.push_back({{counts, row[0], row[1], 0}});
-      if (n == 4) pass.steps.push_back({{row[0], row[1], row[2], row[3]}});
+      pass.steps.insert(pass.steps.end(), {head, row});
       pass.steps.insert(pass.steps.end(), pieces.begin(), pieces.end());
     }
+  }
+  static unsigned kind_of(const Piece& starts) {
+    unsigned kind = 0;
+    for (std::size_t r = 0; r + 1 < kGroupRows; ++r)
+      if (starts.v[r] != starts.v[r + 1]) kind |= 1u << r;
+    return kind;
   }
 
   struct PartPair {

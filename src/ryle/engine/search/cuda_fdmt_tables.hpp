@@ -14,8 +14,9 @@ namespace ryle::search::detail::device_tree {
 
 inline constexpr int kTileWords = 256;       ///< outputs of a thread block, of each half
 inline constexpr int kCodeTileWords = 1024;  ///< of one that adds codes
-inline constexpr int kMaxRows = 80;          ///< of a thread block
-inline constexpr int kMaxCodeRows = 64;
+inline constexpr int kTileRows = 64;         ///< of a thread block, at most
+inline constexpr int kCodeTileRows = 32;
+inline constexpr int kGroupRows = 4;  ///< rows that a warp makes together
 inline constexpr int kMaxParts = 16;
 inline constexpr int kCodeParts = 8;
 inline constexpr int kZeroBytes = 2 * kCodeTileWords;
@@ -49,13 +50,12 @@ struct Tile {
 };
 static_assert(sizeof(Tile) % 16 == 0);
 
-/// Sixteen bytes of the steps of a group: the rows that a warp makes together. First the number of
-/// pairs of parts of each kind (bits 4 k .. of the first word) and, of two rows, the rows (-1:
-/// none); of four, a piece with these follows. Then each pair: where each row begins in the one
-/// part, and in the other, bytes of shared memory: a piece of two rows, two of four. Bit r of a
-/// kind is set where row r + 1 begins elsewhere than row r in either part; else they share the
-/// load. Of codes, a row: {row, first word wanted, words wanted beyond those of the root, 0}
-/// and where it begins in its eight channels.
+/// Sixteen bytes of the steps of a group of rows. First {number of pairs of parts of kind k in bits
+/// 4 k .., first word wanted of any row, words wanted beyond those of the root, 0}, then the rows
+/// (-1: none), then two pieces for each pair, by kind: where each row begins in the one part, and
+/// in the other, bytes of shared memory. Bit r of a kind is set where row r + 1 begins elsewhere
+/// than row r in either part; else they share the load. Of codes, a row: {row, as above, 0} and
+/// where it begins in its eight channels.
 struct Piece {
   std::uint32_t v[4];
 };
@@ -78,18 +78,14 @@ struct Work {
   int zeros;     ///< where a row of zeros begins in shared memory, behind the inputs, or -1
   int steps_at;  ///< where the steps begin behind these
   int shared_bytes;  ///< of all
-  int group_rows;
-  bool early;
-  bool last;    ///< writes sums
-  bool padded;  ///< sums may be written two at a time, to the end of the second half
+  bool last;         ///< writes sums
+  bool padded;       ///< sums may be written two at a time, to the end of the second half
 };
 
 /// What tiles may have, bytes of shared memory.
 struct TileLimits {
-  int bytes = 0;       ///< of a tile: inputs, rows of zeros, steps
-  int few_bytes = 0;   ///< of one of at most 8 rows, where less is not enough
-  int group_rows = 4;  ///< 4 or 2
-  int rows = 0, code_rows = 0;
+  int bytes = 0;      ///< of a tile: inputs, rows of zeros, steps
+  int few_bytes = 0;  ///< of one of at most 8 rows, where less is not enough
 };
 
 /// One depth of the tree.
