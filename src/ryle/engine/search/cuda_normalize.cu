@@ -217,12 +217,17 @@ struct CudaNormalizer::Content {
             found.data()};
   }
 
-  /// Copies of `n` columns of the ring from `first` on. @shape [group][n]
-  std::vector<float> columns(Queue& queue, const Buffer<float>& from, std::int64_t beam,
-                             std::int64_t first, std::int64_t n) const {
-    std::vector<float> rings(static_cast<std::size_t>(n_groups * ring));
-    copy_bytes(queue, rings.data(), from.data() + beam * n_groups * ring, n_groups * ring * 4);
-    queue.synchronize();
+  /// A beam in which something stands out, on its way through the host.
+  struct Apart {
+    std::int64_t beam = 0;
+    std::vector<float> sums, counts;  // rings [group][ring]
+    std::vector<std::uint8_t> masked;
+    SpectraFlagger::Past left;
+  };
+
+  /// `n` columns of rings from `first` on. @shape [group][n]
+  std::vector<float> columns(const std::vector<float>& rings, std::int64_t first,
+                             std::int64_t n) const {
     std::vector<float> out(static_cast<std::size_t>(n_groups * n));
     for (std::int64_t g = 0; g < n_groups; ++g)
       for (std::int64_t t = 0; t < n; ++t)
@@ -231,27 +236,57 @@ struct CudaNormalizer::Content {
     return out;
   }
 
-  /// A beam in which something stands out, by the host. What it takes out of the past stays out.
-  void take_apart(Queue& queue, const NormalizeWork& all, const BurstWork& work,
-                  std::int64_t beam) {
-    SpectraFlagger& flagger = *spectra[static_cast<std::size_t>(beam)];
+  void fetch_rings(Queue& queue, Apart& a) const {
+    const auto fetch = [&](std::vector<float>& to, const Buffer<float>& from) {
+      to.resize(static_cast<std::size_t>(n_groups * ring));
+      copy_bytes(queue, to.data(), from.data() + a.beam * n_groups * ring, n_groups * ring * 4);
+    };
+    fetch(a.sums, sums);
+    fetch(a.counts, counts);
+  }
+
+  /// By the host; beams beside each other.
+  void take_apart(Apart& a, std::int64_t n) const {
+    SpectraFlagger& flagger = *spectra[static_cast<std::size_t>(a.beam)];
     const std::int64_t first_past = (next_column + ring - n_past) % ring;
-    flagger.set_past({columns(queue, sums, beam, first_past, n_past),
-                      columns(queue, counts, beam, first_past, n_past), n_past});
-    std::vector<std::uint8_t> out;
-    flagger.execute(columns(queue, sums, beam, next_column, work.n),
-                    columns(queue, counts, beam, next_column, work.n), work.n, out);
-    copy_bytes(queue, masked.data() + beam * max_samples, out.data(), work.n);
-    const SpectraFlagger::Past left = flagger.past();
-    const std::int64_t first = (next_column + work.n + ring - left.n_columns) % ring;
-    put_columns(queue, sums, beam, first, left.sums, left.n_columns);
-    put_columns(queue, counts, beam, first, left.counts, left.n_columns);
+    flagger.set_past(
+        {columns(a.sums, first_past, n_past), columns(a.counts, first_past, n_past), n_past});
+    flagger.execute(columns(a.sums, next_column, n), columns(a.counts, next_column, n), n,
+                    a.masked);
+    a.left = flagger.past();
+  }
+
+  /// What the host took out of the past stays out.
+  void put_back(Queue& queue, const NormalizeWork& all, const BurstWork& work, const Apart& a) {
+    copy_bytes(queue, masked.data() + a.beam * max_samples, a.masked.data(), work.n);
+    const std::int64_t first = (next_column + work.n + ring - a.left.n_columns) % ring;
+    put_columns(queue, sums, a.beam, first, a.left.sums, a.left.n_columns);
+    put_columns(queue, counts, a.beam, first, a.left.counts, a.left.n_columns);
     const auto stream = cuda::stream_of(queue);
-    launch_band(work, static_cast<int>(beam), 1, first, left.n_columns, stream);
-    if (std::find(out.begin(), out.end(), std::uint8_t{1}) != out.end())
-      write_again(all, beam, stream);
+    launch_band(work, static_cast<int>(a.beam), 1, first, a.left.n_columns, stream);
+    if (std::find(a.masked.begin(), a.masked.end(), std::uint8_t{1}) != a.masked.end())
+      write_again(all, a.beam, stream);
     queue.synchronize();
     ++n_bursts;
+  }
+
+  /// Some beams at a time: each has megabytes of rings.
+  void take_apart(Queue& queue, const NormalizeWork& all, const BurstWork& work,
+                  const std::vector<std::int64_t>& beams) {
+    constexpr std::size_t kAtOnce = 64;
+    Queue host = Queue::cpu();
+    for (std::size_t first = 0; first < beams.size(); first += kAtOnce) {
+      std::vector<Apart> some(std::min(kAtOnce, beams.size() - first));
+      for (std::size_t k = 0; k < some.size(); ++k) {
+        some[k].beam = beams[first + k];
+        fetch_rings(queue, some[k]);
+      }
+      queue.synchronize();
+      host.parallel_for(static_cast<std::int64_t>(some.size()), [&](std::int64_t k) {
+        take_apart(some[static_cast<std::size_t>(k)], work.n);
+      });
+      for (const Apart& a : some) put_back(queue, all, work, a);
+    }
   }
   /// Codes without the spectra that are masked now.
   void write_again(const NormalizeWork& all, std::int64_t beam, cudaStream_t stream) {
@@ -280,12 +315,14 @@ struct CudaNormalizer::Content {
     launch_find_bursts(b, work.n_beams, stream);
     copy_bytes(queue, host_found.data(), found.data(), found.bytes());
     queue.synchronize();
+    std::vector<std::int64_t> odd;
     for (std::int64_t beam = 0; beam < n_beams; ++beam) {
       if (host_found[static_cast<std::size_t>(beam)] != 0)
-        take_apart(queue, work, b, beam);
+        odd.push_back(beam);
       else
         spectra[static_cast<std::size_t>(beam)]->pass(b.n);
     }
+    take_apart(queue, work, b, odd);
     n_past = std::min(history, n_past + b.n);
     next_column = (next_column + b.n) % ring;
   }
