@@ -347,31 +347,6 @@ inline void multiply_add_f16(float (&c)[4], const unsigned (&a)[4], const unsign
   }
 }
 
-/// Of halves of words as 16-bit floating point; results that are exact.
-template <class Of>
-unsigned of_float_halves(unsigned a, unsigned b, unsigned c, const Of& of) {
-  return of_halves(a, b, c, [&](unsigned x, unsigned y, unsigned z) {
-    const auto value = [](unsigned bits) {
-      return test::of_half(static_cast<std::uint16_t>(bits));
-    };
-    const float f = of(value(x), value(y), value(z));
-    if (f == 0) return 0u;
-    const int exponent = std::max(std::ilogb(f), -14);
-    const auto fraction =
-        static_cast<unsigned>(std::ldexp(f, 10 - exponent));  // with the leading 1
-    return fraction < 1024 ? fraction
-                           : static_cast<unsigned>(exponent + 15) << 10 | (fraction & 1023u);
-  });
-}
-inline unsigned fma_sat_halves(unsigned a, unsigned b, unsigned c) {
-  return of_float_halves(
-      a, b, c, [](float x, float y, float z) { return std::clamp(x * y + z, 0.0f, 1.0f); });
-}
-inline unsigned add_halves(unsigned a, unsigned b) {
-  return of_float_halves(a, b, 0, [](float x, float y, float) { return x + y; });
-}
-inline float lower_half(unsigned a) { return test::of_half(static_cast<std::uint16_t>(a)); }
-
 inline void load_matrices(unsigned (&r)[4], unsigned address, int line = __builtin_LINE()) {
   simt::Machine& machine = simt::Machine::here();
   const auto& all = machine.meet("ldmatrix", line, 0xffffffffu, {address});

@@ -46,26 +46,6 @@ __device__ inline void multiply_add_f16(float (&c)[4], const unsigned (&a)[4],
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-/// a b + c of both halves of words as 16-bit floating point, cut to 0 .. 1; subnormal numbers
-/// count.
-__device__ inline unsigned fma_sat_halves(unsigned a, unsigned b, unsigned c) {
-  unsigned d;
-  asm("fma.rn.sat.f16x2 %0, %1, %2, %3;\n" : "=r"(d) : "r"(a), "r"(b), "r"(c));
-  return d;
-}
-__device__ inline unsigned add_halves(unsigned a, unsigned b) {
-  unsigned d;
-  asm("add.rn.f16x2 %0, %1, %2;\n" : "=r"(d) : "r"(a), "r"(b));
-  return d;
-}
-__device__ inline float lower_half(unsigned a) {
-  float f;
-  asm("{.reg .b16 low, high;\nmov.b32 {low, high}, %1;\ncvt.f32.f16 %0, low;}\n"
-      : "=f"(f)
-      : "r"(a));
-  return f;
-}
-
 /// Four matrices of 8 rows of 16 bytes: lane 8 m + k gives the address of row k of matrix m; r[m]
 /// is bytes 4 (l % 4) .. of row l / 4 in lane l.
 __device__ inline void load_matrices(unsigned (&r)[4], unsigned address) {

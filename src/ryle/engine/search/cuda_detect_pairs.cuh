@@ -15,9 +15,8 @@ struct PairSums {
   };
 
   int center, clip;
-  unsigned below2, minus2, end2, minus_last2;        // packed
-  unsigned above_first2 = 0, at_end2 = 0;            // counts
-  unsigned at_first = 0, at_end = 0, less_last = 0;  // of add_small()
+  unsigned below2, minus2, end2, minus_last2;  // packed
+  unsigned above_first2 = 0, at_end2 = 0;      // counts
   long long sum = 0, squares = 0;
 
   __device__ static bool fits(int center, int clip) {
@@ -29,15 +28,8 @@ struct PairSums {
         below2(0x10001u * static_cast<unsigned>(center - clip - 1)),
         minus2(0x10001u * ((0x10000u - static_cast<unsigned>(center - clip - 1)) & 0xffffu)),
         end2(0x10001u * static_cast<unsigned>(2 * clip + 2)),
-        minus_last2(0x10001u * (0x10000u - static_cast<unsigned>(2 * clip + 1))),
-        less_last(small() ? 0x10001u * less_half(2 * clip + 1) : 0) {}
+        minus_last2(0x10001u * (0x10000u - static_cast<unsigned>(2 * clip + 1))) {}
 
-  /// Bits of -n 2^-9, 0 < n < 2048.
-  __device__ static unsigned less_half(int n) {
-    const int exponent = 31 - __clz(n);
-    return 0x8000u | static_cast<unsigned>(exponent + 6) << 10 |
-           (static_cast<unsigned>(n) << 10 >> exponent & 1023u);
-  }
   __device__ void add(const unsigned (&words)[kWords]) {
     unsigned u[kWords];
 #pragma unroll
@@ -60,35 +52,6 @@ struct PairSums {
     }
     sum += (sum2 & 0xffffu) + (sum2 >> 16);
     squares += static_cast<long long>(low + (static_cast<unsigned long long>(high) << 8));
-  }
-  /// The same where the end is below 2048: a number is then the bits of so many 2^-24, and what is
-  /// at an end is counted in units of 2^-9 where floating-point numbers are added.
-  __device__ bool small() const { return 2 * clip + 2 <= 2047; }
-  __device__ void add_small(const unsigned (&words)[kWords]) {
-    constexpr unsigned kScale = 0x78007800u, kMinus = 0xf800f800u,
-                       kOne = 0x18001800u;  // 2^15, 2^-9
-    unsigned sum2 = 0, low = 0, high = 0;
-#pragma unroll
-    for (int k = 0; k < kWords; ++k) {
-      const unsigned u = words[k];
-      sum2 += u;
-      at_first = ryle::cuda::add_halves(at_first, ryle::cuda::fma_sat_halves(u, kMinus, kOne));
-      at_end = ryle::cuda::add_halves(at_end, ryle::cuda::fma_sat_halves(u, kScale, less_last));
-      const unsigned bytes = __byte_perm(u, 0, 0x3120);
-      low = __dp2a_lo(u, bytes, low);
-      high = __dp2a_hi(u, bytes, high);
-    }
-    sum += (sum2 & 0xffffu) + (sum2 >> 16);
-    squares += static_cast<long long>(low + (static_cast<unsigned long long>(high) << 8));
-  }
-  /// After the last add_small(), of n values.
-  __device__ void count_small(int n) {
-    const auto count = [](unsigned c) {
-      return static_cast<unsigned>(512 *
-                                   (ryle::cuda::lower_half(c) + ryle::cuda::lower_half(c >> 16)));
-    };
-    above_first2 = static_cast<unsigned>(n) - count(at_first);
-    at_end2 = count(at_end);
   }
   /// Of the n values that were added.
   __device__ Moments moments(int n) const {

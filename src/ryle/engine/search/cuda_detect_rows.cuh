@@ -242,10 +242,9 @@ struct RowCounts {
   int n;  // columns
   unsigned keep2, fill2;
   bool masked;  // in any thread of the warp not both count
-  bool small;
 };
 
-template <bool kMasked, bool kSmall>
+template <bool kMasked>
 __device__ __forceinline__ void add_moments(const unsigned (&x)[8], const RowCounts& counts,
                                             PairSums& pairs) {
 #pragma unroll
@@ -256,10 +255,7 @@ __device__ __forceinline__ void add_moments(const unsigned (&x)[8], const RowCou
       u[i] = __vminu2(x[m + i], pairs.end2);
       if (kMasked) u[i] = (u[i] & counts.keep2) | counts.fill2;
     }
-    if (kSmall)
-      pairs.add_small(u);
-    else
-      pairs.add_clamped(u);
+    pairs.add_clamped(u);
   }
 }
 
@@ -284,12 +280,10 @@ __device__ __forceinline__ void sum_cells(uint4* row, int a_cell, int b_cell, in
         x[2 * m + 1] = words.above(__byte_perm(wa[m], wb[m], 0x7632));
         s.top = __vmaxu2(__vmaxu2(x[2 * m], x[2 * m + 1]), s.top);
       }
-      if (!counts.small)
-        add_moments<true, false>(x, counts, pairs);
-      else if (counts.masked)
-        add_moments<true, true>(x, counts, pairs);
+      if (counts.masked)
+        add_moments<true>(x, counts, pairs);
       else
-        add_moments<false, true>(x, counts, pairs);
+        add_moments<false>(x, counts, pairs);
 #pragma unroll
       for (int m = 0; m < 8; ++m) x[m] = words.units<kWhole>(x[m]);
       unsigned pair[4], two[4];
@@ -396,7 +390,7 @@ __device__ __forceinline__ void measure_cells(const RowWork& w, uint4* row, cons
   RowCellSums s;
   PairSums pairs(start.center, start.clip);
   // The middle is half of the end.
-  RowCounts counts{0, 0, pairs.end2 / 2, false, pairs.small()};
+  RowCounts counts{0, 0, pairs.end2 / 2, false};
   if (t < w.half + kRowAhead) {
     const bool packed = PairSums::fits(start.center, start.clip);
 #pragma unroll
@@ -416,7 +410,6 @@ __device__ __forceinline__ void measure_cells(const RowWork& w, uint4* row, cons
   if (t < w.half + kRowAhead) {
     sum_cells<kWhole>(row, t, t + w.half, slot(t), RowWords(units), counts, pairs, s);
     if (counts.n > 0) {
-      if (counts.small) pairs.count_small(128);
       const PairSums::Moments m = pairs.moments(128);
 #if RYLE_MUTANT == 1703
       sums.n += m.n;
