@@ -6,7 +6,7 @@
 #include "ryle/device/cuda/shared_limit.hpp"
 #include "ryle/device/cuda/warpgroup.cuh"
 #include "ryle/engine/search/cuda_fdmt.cuh"
-#include "ryle/engine/search/cuda_fdmt_launch.hpp"
+#include "ryle/engine/search/cuda_fdmt_launch.cuh"
 
 namespace ryle::search::detail::device_tree {
 namespace {

@@ -5,7 +5,7 @@
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/device/cuda/warpgroup_support.hpp"
 #include "ryle/engine/search/cuda.hpp"
-#include "ryle/engine/search/cuda_fdmt_launch.hpp"
+#include "ryle/engine/search/cuda_fdmt_launch.cuh"
 #include "ryle/engine/search/device_memory.hpp"
 
 namespace ryle::search {
