@@ -199,25 +199,16 @@ struct Ceilings {
 std::vector<CudaTuning> search_of(const Case& k, std::string_view kernel) {
   std::vector<CudaTuning> all;
   if (kernel == "beamform/cuda/sm90_s8_few") {
-    for (const std::int64_t warps : {12, 8, 16})
-      for (const std::int64_t stages : {1, 2})
-        for (const std::int64_t variant : {0, 3, 17, 1})
-          if (warps == 12 || (warps == 8 && variant != 1) || (warps == 16 && variant % 16 != 0))
-            all.push_back({1, 1, warps, stages, false, variant});
+    for (const std::int64_t warps : {12, 10, 8})
+      for (const std::int64_t stages : {2, 3}) all.push_back({1, 1, warps, stages});
     return all;
   }
   if (kernel == "beamform/cuda/sm90_s8_wgmma") {
-    if (k.integration == 1 && k.antennas <= 32 && k.format != OutputFormat::u8)
-      for (const std::int64_t warps : {12, 8})
-        for (const std::int64_t slabs : {16, 32})
-          for (const std::int64_t variant : {1, 3, 5, 9})
-            if (slabs == 16 || variant == 1) all.push_back({slabs, 1, warps, 2, false, variant});
     for (const std::int64_t slabs : {16, 8})
-      for (const std::int64_t groups : {16, 32})
+      for (const std::int64_t groups : {8, 16, 32})
         for (const bool halves : {true, false})
-          for (const std::int64_t variant : {32, 0})
-            if (groups * 64 <= k.spectra && (k.antennas <= 32 || !halves))
-              all.push_back({slabs, groups, 12, 2, halves, variant});
+          if (groups * 64 <= k.spectra && (k.antennas <= 32 || !halves))
+            all.push_back({slabs, groups, 12, 2, halves});
     return all;
   }
   for (const std::int64_t slabs : {1, 2, 4, 6, 8, 16, 32, 64}) {
@@ -291,7 +282,6 @@ void measure(const Case& k, const Options& options, const Ceilings& ceilings, co
       r.sizes.emplace_back("stages", static_cast<double>(tuning.stages));
       r.sizes.emplace_back("warps", static_cast<double>(tuning.warps));
       r.sizes.emplace_back("halves", tuning.halves ? 1.0 : 0.0);
-      r.sizes.emplace_back("variant", static_cast<double>(tuning.variant));
     }
     r.verified =
         verify(queue, config, weights, in.data(), output, scale, options.calibrate ? 3 : 32);

@@ -202,7 +202,6 @@ struct FusedArgs {
   int groups_per_item = 1;
   int stream_warps = 12;                    ///< launch_few: of a block,
   int stages = 2;                           ///< and stages of the ring of each
-  int variant = 0;
   bool halves = false;                      ///< launch_wgmma: half a group at a time
   int slabs_before = 0, groups_before = 0;  ///< launch_wgmma: not worked on, nor those from
   int slabs_end = 0, groups_end = 0;        ///< these on; it sets them
@@ -212,12 +211,6 @@ void launch_tiled(const FusedArgs& args, cudaStream_t stream);
 void launch_wgmma(const FusedArgs& args, cudaStream_t stream);
 /// 16 beams or fewer whose samples is_streamable().
 void launch_few(const FusedArgs& args, cudaStream_t stream);
-/// Voltages and powers of single spectra, one step of antennas, all rows and spectra [0,
-/// slabs_end) and [0, groups_end) whole, nothing lost or counted.
-void launch_rows(const FusedArgs& args, cudaStream_t stream);
-bool has_rows(FusedOutput output);
-/// The same for integrated powers, on warpgroups.
-void launch_few_powers(const FusedArgs& args, cudaStream_t stream);
 /// Samples of a channel lie one behind the other, in whole runs of 128 spectra.
 bool is_streamable(const FusedArgs& args);
 /// Shared memory of a block.

@@ -16,6 +16,7 @@
 #include "ryle/engine/beamform/cuda_tuning.hpp"
 #include "ryle/engine/beamform/implementations.hpp"
 #include "ryle/engine/beamform/weight_bank.hpp"
+#include "ryle/engine/beamform/weights.hpp"
 
 namespace ryle::beamform {
 namespace {
@@ -197,7 +198,7 @@ void CudaBeamformer::plan_tiles() {
 
 void CudaBeamformer::set_weights(Queue& queue, View<const cf32, 3> weights) {
   const cuda::DeviceScope scope(device_);
-  Queue host = Queue::cpu();
+  Queue host = weights_queue();
   bank_.set(weights, host);
   const auto stream = cuda::stream_of(queue);
   upload(queue, weight_scale_, bank_.scale.data(), static_cast<std::int64_t>(bank_.scale.size()));

@@ -14,7 +14,6 @@ struct CudaTuning {
   std::int64_t groups_per_item = 1;     ///< 64 spectra each: a block's share of a gulp
   std::int64_t warps = 12, stages = 2;  ///< few: of a block; of 4 KiB, of a warp's ring
   bool halves = false;                  ///< wgmma: half a group at a time, where A <= 32
-  std::int64_t variant = 0;             ///< few: 1 = powers on warpgroups
 };
 
 struct CudaTuningRow {

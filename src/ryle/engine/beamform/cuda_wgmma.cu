@@ -16,7 +16,6 @@ constexpr int kConsumers = 4;  // warpgroups that multiply
 constexpr int kConsumerWarps = 4 * kConsumers;
 constexpr int kProducerWarps = 4;
 constexpr int kThreads = 32 * (kConsumerWarps + kProducerWarps);
-constexpr int kUnitGroups = 4;                                           // of a channel's
 constexpr int kTileSlabs = 4;                                            // 64 beams
 constexpr int kPlaneBytes = kGroupSpectra * kStepAntennas;               // real or imaginary
 constexpr int kChunkBytes = 2 * kPlaneBytes;                             // a stage of the ring
@@ -40,20 +39,6 @@ using cuda::arrive_and_expect;
 using cuda::await;
 using cuda::begin_barrier;
 using cuda::shared_address;
-
-/// How a launch is cut: items of groups_per_item groups of a channel, each for every block of
-/// beams, the beams first. Even: every block of threads takes an equal part of all units of four
-/// groups, one after the other; else whole items in turn.
-struct Cut {
-  int beam_blocks, items, units;  // units of an item; 1 where not even
-  bool even;
-  __host__ __device__ int unit_groups(const FusedArgs& a) const {
-    return even ? kUnitGroups : a.groups_per_item;
-  }
-  __host__ __device__ int all(const FusedArgs& a) const {
-    return beam_blocks * items * units * a.launch_channels;
-  }
-};
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
@@ -139,35 +124,14 @@ __device__ inline void settle_half(int (&d)[4][4]) {
 /// Some slabs of beams and groups of spectra of one channel.
 struct Share {
   int first_slab, n_slabs, first_group, n_groups, local, channel;
-};
-
-/// The shares of a block of threads.
-struct Walk {
-  int unit, end, step;
-  __device__ Walk(const FusedArgs& a, const Cut& cut) {
-    const int all = cut.all(a), block = static_cast<int>(blockIdx.x);
-    const int blocks = static_cast<int>(gridDim.x);
-    unit = cut.even ? static_cast<int>(std::int64_t{all} * block / blocks) : block;
-    end = cut.even ? static_cast<int>(std::int64_t{all} * (block + 1) / blocks) : all;
-    step = cut.even ? 1 : blocks;
-  }
-  __device__ bool any() const { return unit < end; }
-  __device__ Share take(const FusedArgs& a, const Cut& cut) {
-    int cell = unit / cut.units;
-    const int in_item = unit - cell * cut.units;
-    const int n_units = cut.even ? min(cut.units - in_item, end - unit) : 1;
-    unit += cut.even ? n_units : step;
-    Share s;
-    s.first_slab = a.slabs_before + cell % cut.beam_blocks * a.slabs_per_block;
-    cell /= cut.beam_blocks;
-    const int item_begin = a.groups_before + cell % cut.items * a.groups_per_item;
-    const int item_end = min(item_begin + a.groups_per_item, a.groups_end);
-    s.first_group = item_begin + in_item * cut.unit_groups(a);
-    s.n_groups = min(n_units * cut.unit_groups(a), item_end - s.first_group);
-    s.local = cell / cut.items;
-    s.channel = a.first_channel + s.local;
-    s.n_slabs = min(a.slabs_per_block, a.slabs_end - s.first_slab);
-    return s;
+  __device__ Share(const FusedArgs& a, int id, int beam_blocks, int items) {
+    first_slab = a.slabs_before + id % beam_blocks * a.slabs_per_block;
+    id /= beam_blocks;
+    first_group = a.groups_before + id % items * a.groups_per_item;
+    local = id / items;
+    channel = a.first_channel + local;
+    n_slabs = min(a.slabs_per_block, a.slabs_end - first_slab);
+    n_groups = min(a.groups_per_item, a.groups_end - first_group);
   }
 };
 
@@ -202,15 +166,16 @@ struct Memory {
 };
 
 template <class Loader, bool kOneStep>
-__device__ void produce(const FusedArgs& a, const Memory& m, const Cut& cut) {
+__device__ void produce(const FusedArgs& a, const Memory& m, int beam_blocks, int items,
+                        int n_shares) {
   constexpr int kRing = kStages<kOneStep>;
   const int thread = threadIdx.x - 32 * kConsumerWarps, warp = thread / 32, lane = thread % 32;
   const int steps = kOneStep ? 1 : a.n_steps;
   const int ways = kConsumers * kTileSlabs / a.slabs_per_block;
   int count = 0;  // chunks of shares before
-  Walk walk(a, cut);
-  for (int n = 0; walk.any(); ++n) {
-    const Share share = walk.take(a, cut);
+  int n = 0;
+  for (int id = blockIdx.x; id < n_shares; id += gridDim.x, ++n) {
+    const Share share(a, id, beam_blocks, items);
     const int set = n % kSets<kOneStep>;
     await(&m.barriers->set_empty[set], (n / kSets<kOneStep> & 1) ^ 1);
     float2* rows = m.rows + set * a.slabs_per_block * kSlabRows;
@@ -286,7 +251,8 @@ __device__ inline float2 shared_pair(unsigned address) {
 }
 
 template <class Output, bool kOneStep, bool kPlain>
-__device__ void consume(const FusedArgs& a, const Memory& m, const Cut& cut) {
+__device__ void consume(const FusedArgs& a, const Memory& m, int beam_blocks, int items,
+                        int n_shares) {
   constexpr int kRing = kStages<kOneStep>;
   constexpr unsigned kEmpty = sizeof(Barriers::full);
   const int thread = static_cast<int>(once(threadIdx.x));
@@ -297,9 +263,9 @@ __device__ void consume(const FusedArgs& a, const Memory& m, const Cut& cut) {
   std::byte* staging = m.staging + (thread / 32) * Output::kStagingBytes;
   const unsigned full = once(shared_address(m.barriers->full)), ring = once(shared_address(m.ring));
   int count = 0;
-  Walk walk(a, cut);
-  for (int n = 0; walk.any(); ++n) {
-    const Share share = walk.take(a, cut);
+  int n = 0;
+  for (int id = blockIdx.x; id < n_shares; id += gridDim.x, ++n) {
+    const Share share(a, id, beam_blocks, items);
     const int set = n % kSets<kOneStep>;
     await(&m.barriers->set_full[set], n / kSets<kOneStep> & 1);
     const int place_of_slab = set * a.slabs_per_block + slab;
@@ -366,7 +332,8 @@ __device__ void consume(const FusedArgs& a, const Memory& m, const Cut& cut) {
 /// The same for one step of antennas, half a group at a time: its sums are half the registers, so
 /// that nothing is kept in local memory, which at the rate of these stores is far away.
 template <class Output, bool kPlain>
-__device__ void consume_halves(const FusedArgs& a, const Memory& m, const Cut& cut) {
+__device__ void consume_halves(const FusedArgs& a, const Memory& m, int beam_blocks, int items,
+                               int n_shares) {
   constexpr int kRing = kStages<true>;
   constexpr unsigned kEmpty = sizeof(Barriers::full);
   const int thread = static_cast<int>(threadIdx.x);
@@ -376,9 +343,9 @@ __device__ void consume_halves(const FusedArgs& a, const Memory& m, const Cut& c
   std::byte* staging = m.staging + (thread / 32) * Output::kStagingBytes;
   const unsigned full = shared_address(m.barriers->full), ring = shared_address(m.ring);
   int count = 0;
-  Walk walk(a, cut);
-  for (int n = 0; walk.any(); ++n) {
-    const Share share = walk.take(a, cut);
+  int n = 0;
+  for (int id = blockIdx.x; id < n_shares; id += gridDim.x, ++n) {
+    const Share share(a, id, beam_blocks, items);
     const int set = n % kSets<true>;
     await(&m.barriers->set_full[set], n / kSets<true> & 1);
     const int place_of_slab = set * a.slabs_per_block + slab;
@@ -429,7 +396,7 @@ __device__ void consume_halves(const FusedArgs& a, const Memory& m, const Cut& c
 
 template <class Loader, class Output, bool kOneStep, bool kPlain, bool kHalves>
 __global__ void __launch_bounds__(kThreads, 1)
-    wgmma(const __grid_constant__ FusedArgs a, const Cut cut) {
+    wgmma(const __grid_constant__ FusedArgs a, int beam_blocks, int items, int n_shares) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ uint4 shared[];
   const int steps = kOneStep ? 1 : a.n_steps;
@@ -455,13 +422,13 @@ __global__ void __launch_bounds__(kThreads, 1)
   if (threadIdx.x >= 32 * kConsumerWarps) {
     // 640 threads begin with 96 registers each: 128 (96 - 64) = 512 (104 - 96).
     asm volatile("setmaxnreg.dec.sync.aligned.u32 64;\n");
-    produce<Loader, kOneStep>(a, m, cut);
+    produce<Loader, kOneStep>(a, m, beam_blocks, items, n_shares);
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 104;\n");
     if constexpr (kHalves)
-      consume_halves<Output, kPlain>(a, m, cut);
+      consume_halves<Output, kPlain>(a, m, beam_blocks, items, n_shares);
     else
-      consume<Output, kOneStep, kPlain>(a, m, cut);
+      consume<Output, kOneStep, kPlain>(a, m, beam_blocks, items, n_shares);
   }
 #else
   __trap();  // not offered where has_warpgroup_products() says no
@@ -487,21 +454,16 @@ void launch(FusedArgs a, cudaStream_t stream) {
   int tiles = wanted > 2 * kTileSlabs ? 4 : wanted > kTileSlabs ? 2 : 1;
   while (tiles > 1 && bytes(tiles) > kSharedLimit) tiles /= 2;
   a.slabs_per_block = tiles * kTileSlabs;
-  Cut cut{(slabs + a.slabs_per_block - 1) / a.slabs_per_block, 1, 1,
-          kOneStep && (a.variant & 32) != 0};
-  if (cut.even) {
-    a.groups_per_item = groups;
-    cut.units = (groups + kUnitGroups - 1) / kUnitGroups;
-  } else {
-    cut.items = (groups + a.groups_per_item - 1) / a.groups_per_item;
-  }
+  const int beam_blocks = (slabs + a.slabs_per_block - 1) / a.slabs_per_block;
+  const int items = (groups + a.groups_per_item - 1) / a.groups_per_item;
+  const int shares = beam_blocks * items * a.launch_channels;
   int device = 0, multiprocessors = 0;
   RYLE_CUDA(cudaGetDevice(&device));
   RYLE_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
   auto* kernel = wgmma<Loader, Output, kOneStep, kPlain, kHalves>;
   cuda::allow_all_shared(kernel);
-  kernel<<<std::min(cut.all(a), multiprocessors), kThreads, static_cast<std::size_t>(bytes(tiles)),
-           stream>>>(a, cut);
+  kernel<<<std::min(shares, multiprocessors), kThreads, static_cast<std::size_t>(bytes(tiles)),
+           stream>>>(a, beam_blocks, items, shares);
   RYLE_CUDA_LAUNCHED("beamform on warpgroups");
 }
 
@@ -520,7 +482,6 @@ void choose_wgmma(FusedArgs a, cudaStream_t stream) {
   a.slabs_end = slabs;
   a.groups_end = groups;
   for_output<true>(a, [&]<class Output>() {
-    if (a.n_steps == 1 && a.variant % 2 != 0 && has_rows(a.output)) return launch_rows(a, stream);
     if (a.n_steps == 1 && a.halves) return launch<Loader, Output, true, true, true>(a, stream);
     if (a.n_steps == 1) return launch<Loader, Output, true, true>(a, stream);
     launch<Loader, Output, false, true>(a, stream);
