@@ -16,10 +16,11 @@ constexpr int kConsumers = 4;  // warpgroups that multiply
 constexpr int kConsumerWarps = 4 * kConsumers;
 constexpr int kProducerWarps = 4;
 constexpr int kThreads = 32 * (kConsumerWarps + kProducerWarps);
-constexpr int kTileSlabs = 4;                                            // 64 beams
-constexpr int kPlaneBytes = kGroupSpectra * kStepAntennas;               // real or imaginary
-constexpr int kChunkBytes = 2 * kPlaneBytes;                             // a stage of the ring
-constexpr int kWeightBytes = 3 * 512;                                    // of a slab and step
+constexpr int kUnitGroups = 2;                              // of shares of the last round
+constexpr int kTileSlabs = 4;                               // 64 beams
+constexpr int kPlaneBytes = kGroupSpectra * kStepAntennas;  // real or imaginary
+constexpr int kChunkBytes = 2 * kPlaneBytes;                // a stage of the ring
+constexpr int kWeightBytes = 3 * 512;                       // of a slab and step
 constexpr int kRowBytes = kSlabRows * static_cast<int>(sizeof(float2));  // of a slab
 constexpr int kSharedLimit = 227 << 10;
 
@@ -39,6 +40,16 @@ using cuda::arrive_and_expect;
 using cuda::await;
 using cuda::begin_barrier;
 using cuda::shared_address;
+
+/// Shares of a launch, [channel][item of groups_per_item groups][block of beams]: blocks of threads
+/// take them in turn. Where they would end in a round of few, those few are cut into units of fewer
+/// groups, so that no multiprocessor works alone on a whole one.
+struct Cut {
+  int beam_blocks, items;
+  int whole;  // shares that stay whole; units of the others follow
+  int unit_groups, units;
+  int places;
+};
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
@@ -124,14 +135,24 @@ __device__ inline void settle_half(int (&d)[4][4]) {
 /// Some slabs of beams and groups of spectra of one channel.
 struct Share {
   int first_slab, n_slabs, first_group, n_groups, local, channel;
-  __device__ Share(const FusedArgs& a, int id, int beam_blocks, int items) {
-    first_slab = a.slabs_before + id % beam_blocks * a.slabs_per_block;
-    id /= beam_blocks;
-    first_group = a.groups_before + id % items * a.groups_per_item;
-    local = id / items;
+  __device__ Share(const FusedArgs& a, const Cut& cut, int place) {
+    int item = place, unit = 0, most = a.groups_per_item;
+    if (place >= cut.whole) {
+      item = cut.whole + (place - cut.whole) / cut.units;
+#if RYLE_MUTANT != 1682
+      unit = (place - cut.whole) % cut.units;
+#endif
+      most = cut.unit_groups;
+    }
+    first_slab = a.slabs_before + item % cut.beam_blocks * a.slabs_per_block;
+    item /= cut.beam_blocks;
+    const int begin = a.groups_before + item % cut.items * a.groups_per_item;
+    const int end = min(begin + a.groups_per_item, a.groups_end);
+    first_group = begin + unit * most;
+    n_groups = max(0, min(most, end - first_group));
+    local = item / cut.items;
     channel = a.first_channel + local;
     n_slabs = min(a.slabs_per_block, a.slabs_end - first_slab);
-    n_groups = min(a.groups_per_item, a.groups_end - first_group);
   }
 };
 
@@ -166,16 +187,15 @@ struct Memory {
 };
 
 template <class Loader, bool kOneStep>
-__device__ void produce(const FusedArgs& a, const Memory& m, int beam_blocks, int items,
-                        int n_shares) {
+__device__ void produce(const FusedArgs& a, const Memory& m, const Cut& cut) {
   constexpr int kRing = kStages<kOneStep>;
   const int thread = threadIdx.x - 32 * kConsumerWarps, warp = thread / 32, lane = thread % 32;
   const int steps = kOneStep ? 1 : a.n_steps;
   const int ways = kConsumers * kTileSlabs / a.slabs_per_block;
   int count = 0;  // chunks of shares before
   int n = 0;
-  for (int id = blockIdx.x; id < n_shares; id += gridDim.x, ++n) {
-    const Share share(a, id, beam_blocks, items);
+  for (int id = blockIdx.x; id < cut.places; id += gridDim.x, ++n) {
+    const Share share(a, cut, id);
     const int set = n % kSets<kOneStep>;
     await(&m.barriers->set_empty[set], (n / kSets<kOneStep> & 1) ^ 1);
     float2* rows = m.rows + set * a.slabs_per_block * kSlabRows;
@@ -251,8 +271,7 @@ __device__ inline float2 shared_pair(unsigned address) {
 }
 
 template <class Output, bool kOneStep, bool kPlain>
-__device__ void consume(const FusedArgs& a, const Memory& m, int beam_blocks, int items,
-                        int n_shares) {
+__device__ void consume(const FusedArgs& a, const Memory& m, const Cut& cut) {
   constexpr int kRing = kStages<kOneStep>;
   constexpr unsigned kEmpty = sizeof(Barriers::full);
   const int thread = static_cast<int>(once(threadIdx.x));
@@ -264,8 +283,8 @@ __device__ void consume(const FusedArgs& a, const Memory& m, int beam_blocks, in
   const unsigned full = once(shared_address(m.barriers->full)), ring = once(shared_address(m.ring));
   int count = 0;
   int n = 0;
-  for (int id = blockIdx.x; id < n_shares; id += gridDim.x, ++n) {
-    const Share share(a, id, beam_blocks, items);
+  for (int id = blockIdx.x; id < cut.places; id += gridDim.x, ++n) {
+    const Share share(a, cut, id);
     const int set = n % kSets<kOneStep>;
     await(&m.barriers->set_full[set], n / kSets<kOneStep> & 1);
     const int place_of_slab = set * a.slabs_per_block + slab;
@@ -332,8 +351,7 @@ __device__ void consume(const FusedArgs& a, const Memory& m, int beam_blocks, in
 /// The same for one step of antennas, half a group at a time: its sums are half the registers, so
 /// that nothing is kept in local memory, which at the rate of these stores is far away.
 template <class Output, bool kPlain>
-__device__ void consume_halves(const FusedArgs& a, const Memory& m, int beam_blocks, int items,
-                               int n_shares) {
+__device__ void consume_halves(const FusedArgs& a, const Memory& m, const Cut& cut) {
   constexpr int kRing = kStages<true>;
   constexpr unsigned kEmpty = sizeof(Barriers::full);
   const int thread = static_cast<int>(threadIdx.x);
@@ -344,8 +362,8 @@ __device__ void consume_halves(const FusedArgs& a, const Memory& m, int beam_blo
   const unsigned full = shared_address(m.barriers->full), ring = shared_address(m.ring);
   int count = 0;
   int n = 0;
-  for (int id = blockIdx.x; id < n_shares; id += gridDim.x, ++n) {
-    const Share share(a, id, beam_blocks, items);
+  for (int id = blockIdx.x; id < cut.places; id += gridDim.x, ++n) {
+    const Share share(a, cut, id);
     const int set = n % kSets<true>;
     await(&m.barriers->set_full[set], n / kSets<true> & 1);
     const int place_of_slab = set * a.slabs_per_block + slab;
@@ -396,7 +414,7 @@ __device__ void consume_halves(const FusedArgs& a, const Memory& m, int beam_blo
 
 template <class Loader, class Output, bool kOneStep, bool kPlain, bool kHalves>
 __global__ void __launch_bounds__(kThreads, 1)
-    wgmma(const __grid_constant__ FusedArgs a, int beam_blocks, int items, int n_shares) {
+    wgmma(const __grid_constant__ FusedArgs a, const __grid_constant__ Cut cut) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ uint4 shared[];
   const int steps = kOneStep ? 1 : a.n_steps;
@@ -422,13 +440,13 @@ __global__ void __launch_bounds__(kThreads, 1)
   if (threadIdx.x >= 32 * kConsumerWarps) {
     // 640 threads begin with 96 registers each: 128 (96 - 64) = 512 (104 - 96).
     asm volatile("setmaxnreg.dec.sync.aligned.u32 64;\n");
-    produce<Loader, kOneStep>(a, m, beam_blocks, items, n_shares);
+    produce<Loader, kOneStep>(a, m, cut);
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 104;\n");
     if constexpr (kHalves)
-      consume_halves<Output, kPlain>(a, m, beam_blocks, items, n_shares);
+      consume_halves<Output, kPlain>(a, m, cut);
     else
-      consume<Output, kOneStep, kPlain>(a, m, beam_blocks, items, n_shares);
+      consume<Output, kOneStep, kPlain>(a, m, cut);
   }
 #else
   __trap();  // not offered where has_warpgroup_products() says no
@@ -444,6 +462,21 @@ std::int64_t shared_bytes(int tiles, int steps) {
          static_cast<std::int64_t>(sizeof(Barriers));
 }
 
+/// @param divides the last round; weights of many antennas are too much to fetch for few groups
+Cut cut_of(const FusedArgs& a, int slabs, int groups, bool divides, int blocks) {
+  Cut cut{};
+  const int most = std::min(a.groups_per_item, groups);
+  cut.beam_blocks = (slabs + a.slabs_per_block - 1) / a.slabs_per_block;
+  cut.items = (groups + a.groups_per_item - 1) / a.groups_per_item;
+  const int shares = cut.beam_blocks * cut.items * a.launch_channels, left = shares % blocks;
+  const int ways = divides && left > 0 ? blocks / left : 1;  // units of a share: one round
+  cut.unit_groups = std::clamp((most + ways - 1) / ways, std::min(kUnitGroups, most), most);
+  cut.units = (most + cut.unit_groups - 1) / cut.unit_groups;
+  cut.whole = cut.units > 1 ? shares - left : shares;
+  cut.places = cut.whole + (shares - cut.whole) * cut.units;
+  return cut;
+}
+
 /// Slabs [slabs_before, slabs_end) and groups [groups_before, groups_end).
 template <class Loader, class Output, bool kOneStep, bool kPlain, bool kHalves = false>
 void launch(FusedArgs a, cudaStream_t stream) {
@@ -454,16 +487,14 @@ void launch(FusedArgs a, cudaStream_t stream) {
   int tiles = wanted > 2 * kTileSlabs ? 4 : wanted > kTileSlabs ? 2 : 1;
   while (tiles > 1 && bytes(tiles) > kSharedLimit) tiles /= 2;
   a.slabs_per_block = tiles * kTileSlabs;
-  const int beam_blocks = (slabs + a.slabs_per_block - 1) / a.slabs_per_block;
-  const int items = (groups + a.groups_per_item - 1) / a.groups_per_item;
-  const int shares = beam_blocks * items * a.launch_channels;
   int device = 0, multiprocessors = 0;
   RYLE_CUDA(cudaGetDevice(&device));
   RYLE_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  const Cut cut = cut_of(a, slabs, groups, kOneStep, multiprocessors);
   auto* kernel = wgmma<Loader, Output, kOneStep, kPlain, kHalves>;
   cuda::allow_all_shared(kernel);
-  kernel<<<std::min(shares, multiprocessors), kThreads, static_cast<std::size_t>(bytes(tiles)),
-           stream>>>(a, beam_blocks, items, shares);
+  kernel<<<std::min(cut.places, multiprocessors), kThreads, static_cast<std::size_t>(bytes(tiles)),
+           stream>>>(a, cut);
   RYLE_CUDA_LAUNCHED("beamform on warpgroups");
 }
 
