@@ -104,7 +104,8 @@ std::unique_ptr<Dedisperser> make_cuda_dedisperser(Queue& queue, const Dedispers
   if (wanted == "auto" || wanted == "cuda" || wanted == "cuda:shared")
     return std::make_unique<CudaDedisperser>(queue, config, fits);
   if (wanted == "cuda:direct") return std::make_unique<CudaDedisperser>(queue, config, false);
-  if (wanted == "fdmt" || wanted == "fdmt:cuda" || wanted == "fdmt:cuda:tiles") return make_cuda_fdmt(queue, config);
+  if (wanted == "fdmt" || wanted == "fdmt:cuda" || wanted == "fdmt:cuda:tiles")
+    return make_cuda_fdmt(queue, config);
   if (wanted == "subband" || wanted == "subband:cuda") return make_cuda_subbands(queue, config);
   throw UnsupportedError("search implementation \"" + wanted +
                          "\": no such CUDA kernel; these work: cuda, cuda:shared, cuda:direct, "
