@@ -63,11 +63,16 @@ class CudaTree final : public Dedisperser {
       level.shared_bytes = level.steps_at + pass.step_bytes;
       level.codes = pass.codes;
       levels_.push_back(std::move(level));
-      if (levels_.size() > 1)
-        levels_[levels_.size() - 2].rows =
-            Buffer<std::uint32_t>(n_rows_before_ * stride_, MemorySpace::device);
+      if (levels_.size() > 1) {
+        Buffer<std::uint32_t>& rows = levels_[levels_.size() - 2].rows;
+        rows = Buffer<std::uint32_t>(n_rows_before_ * stride_, MemorySpace::device);
+        // Words that nobody asks for are not made, and some are read beside those that are.
+        RYLE_CUDA(cudaMemsetAsync(rows.data(), 0, static_cast<std::size_t>(rows.bytes()),
+                                  cuda::stream_of(queue)));
+      }
       n_rows_before_ = pass.n_rows;
     }
+    queue.synchronize();
   }
 
   void execute(Queue& queue, const std::uint8_t* codes, std::int64_t code_stride,
