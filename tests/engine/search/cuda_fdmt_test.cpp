@@ -55,6 +55,7 @@ std::vector<std::uint16_t> run_kernels(const EmulatedTree& k, const DedisperseCo
   Work w{};
   w.half = device_tree_half(k.n_outputs);
   w.n_outputs = k.n_outputs;
+  w.n_codes = k.n_outputs + max_delay;
   const std::int64_t stride = device_tree_stride(k.n_outputs, max_delay);
   std::vector<std::uint16_t> sums(static_cast<std::size_t>(config.n_trials * sum_stride), 0xABAB);
   std::vector<std::vector<std::uint32_t>> all;
@@ -66,7 +67,6 @@ std::vector<std::uint16_t> run_kernels(const EmulatedTree& k, const DedisperseCo
     auto& rows = all[p];
     w.in = pass.codes ? static_cast<const void*>(codes.memory.data()) : all[p - 1].data();
     w.in_stride = pass.codes ? codes.stride : stride;
-    w.end = codes.memory.data() + codes.memory.size();
     w.out = w.last ? static_cast<void*>(sums.data()) : rows.data();
     w.out_stride = w.last ? sum_stride : stride;
     w.padded = k.n_outputs == 2 * w.half && sum_stride % 2 == 0;
@@ -102,18 +102,24 @@ TEST(CudaTree, KernelsMakeTheIntegersOfTheDefinition) {
       {1, 3, 0, 63, 100, false},          {13, 9, 1, 255, 1025, false},
       {101, 30, 1, 63, 1024, true},       {101, 30, 1, 64, 1030, true},
       {100, 9, 7.3, 127, 512, true},      {1024, 21, 1, 63, 300, false},
-      {512, 20, 33, 63, 530, false, 100}, {1024, 48, 1, 63, 90, false, 100}};
+      {512, 20, 33, 63, 530, false, 100}, {1024, 48, 1, 63, 90, false, 100},
+      {516, 12, 4, 63, 512, false}};
   for (const auto& k : cases) {
     const DedisperseConfig config = config_of(k);
     const auto most = *std::max_element(config.delays.begin(), config.delays.end());
     Codes codes;
-    codes.stride = k.n_outputs + most;
+    codes.stride = k.n_outputs + most + (k.aligned ? 0 : 3);
     if (k.aligned) codes.stride = (codes.stride + 15) / 16 * 16;
     codes.memory.resize(static_cast<std::size_t>(config.n_channels * codes.stride + kReadAhead));
     for (std::size_t j = 0; j < codes.memory.size(); ++j)
       codes.memory[j] = static_cast<std::uint8_t>(
           combine(5, j) % 8 == 0 ? combine(6, j) % static_cast<std::uint64_t>(config.max_code + 1)
                                  : static_cast<std::uint64_t>(config.max_code));
+    // What lies behind the codes of a channel may be anything.
+    for (std::size_t j = 0; j < codes.memory.size(); ++j)
+      if (static_cast<std::int64_t>(j) % codes.stride >= k.n_outputs + most ||
+          static_cast<std::int64_t>(j) >= config.n_channels * codes.stride)
+        codes.memory[j] = 0xFF;
     const std::int64_t sum_stride = k.n_outputs + (k.aligned ? 4 : 3);
     std::vector<std::uint16_t> wanted(static_cast<std::size_t>(config.n_trials * sum_stride),
                                       0xABAB);

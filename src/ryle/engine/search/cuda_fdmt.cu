@@ -45,10 +45,12 @@ class Ring {
   __device__ const Tile& tile_of(int j) const { return w_.tiles[work_of(j) % w_.n_tiles]; }
   __device__ void set_block(int j) const { ring_.blocks[j % kRingTiles] = work_of(j) / w_.n_tiles; }
 
-  /// This warp reads no more rows of work j.
-  __device__ void leave(int j, int lane) const {
-    __syncwarp();
-    if (lane == 0) cuda::arrive(&ring_.empty[j % 2]);
+  /// This warp reads no more rows of work j. @param taken of what this lane loaded last: an arrival
+  /// does not wait for loads on their way, which the next copy could overtake; it waits for this
+  __device__ void leave(int j, int lane, unsigned taken) const {
+    const unsigned all = __ballot_sync(0xffffffffu, taken != 0);
+    const unsigned none = all & static_cast<unsigned>(n_work_ >> 30);  // works are fewer
+    if (lane == 0) cuda::arrive(&ring_.empty[j % 2] + none);
   }
   /// The rows of work j, the list of work j + 2, the head of work j + 4, once all warps have left
   /// work j - 2.
@@ -129,8 +131,8 @@ struct RingHooks {
     if (last) ring.copy(j + 1, warp, lane);
     __syncwarp();
   }
-  __device__ __forceinline__ void left() const {
-    if (last) ring.leave(j, lane);
+  __device__ __forceinline__ void left(unsigned taken) const {
+    if (last) ring.leave(j, lane, taken);
   }
 };
 
@@ -154,7 +156,7 @@ __global__ void __launch_bounds__(kRingThreads, 1) add_ring(const Work w, int n_
     RingHooks hooks{ring, j, warp, lane, true};
     if (warp >= n_groups) {
       hooks.between();
-      hooks.left();
+      hooks.left(0);
     }
 #pragma unroll 1
     for (int group = warp; group < n_groups; group += n_warps) {

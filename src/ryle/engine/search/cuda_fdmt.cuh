@@ -28,13 +28,20 @@ __device__ __forceinline__ std::int64_t first_of(const Work& w, const Tile& tile
 /// What a group of rows does between its steps: nothing.
 struct NoHooks {
   __device__ void between() const {}
-  __device__ void left() const {}
+  __device__ void left(unsigned) const {}
 };
 
 /// Sums of a group of rows, the lane's words 32 apart.
 struct GroupSums {
   unsigned sums[kGroupRows][kLaneWords] = {};
 
+  /// There when the last words that were loaded are.
+  __device__ __forceinline__ unsigned taken() const {
+    unsigned all = 0;
+#pragma unroll
+    for (int i = 0; i < kLaneWords; ++i) all ^= sums[kGroupRows - 1][i];
+    return all;
+  }
   /// Two parts.
   template <unsigned kKind>
   __device__ __forceinline__ void add(const unsigned (&one)[kGroupRows],
@@ -116,13 +123,13 @@ __device__ __forceinline__ void make_rows(const Work& w, unsigned steps, unsigne
   if (first + kTileWords <= head.y || first >= w.half + head.z) {
 #endif
     hooks.between();
-    hooks.left();
+    hooks.left(0);
     return;
   }
   GroupSums group;
   group.run_all(std::make_integer_sequence<unsigned, 1u << (kGroupRows - 1)>{}, head.x, steps + 32,
                 rows + 4 * lane, hooks);
-  hooks.left();
+  hooks.left(group.taken());
   const unsigned to_rows[kGroupRows] = {to.x, to.y, to.z, to.w};
 #pragma unroll
   for (int r = 0; r < kGroupRows; ++r) {
@@ -226,13 +233,24 @@ __global__ void __launch_bounds__(kCodeThreads, 5) add_codes(const Work w) {
   const auto* inputs = static_cast<const CodeInput*>(w.inputs) + tile.first_input;
   for (int k = warp; k < 2 * tile.n_inputs; k += kWarps) {
     const CodeInput input = inputs[k / 2];
-    const auto at = reinterpret_cast<std::uintptr_t>(static_cast<const std::uint8_t*>(w.in) +
-                                                     input.channel * w.in_stride + first +
-                                                     input.time + (k % 2 != 0 ? w.half : 0));
+    const auto* row = static_cast<const std::uint8_t*>(w.in) + input.channel * w.in_stride;
+    const auto at =
+        reinterpret_cast<std::uintptr_t>(row + first + input.time + (k % 2 != 0 ? w.half : 0));
     const auto* from = reinterpret_cast<const std::uint8_t*>(at & ~std::uintptr_t{15});
     const unsigned to = shared + input.offset + (k % 2 != 0 ? tile.n_bytes : 0);
-    for (int p = lane; p < input.n_pieces; p += 32)
-      cuda::copy_16(to + 16 * p, from + 16 * p, from + 16 * p + 16 <= w.end ? 16 : 0);
+    // Zeros behind the codes: larger ones would carry into the bytes beside, which are wanted.
+#if RYLE_MUTANT == 1699
+    const std::int64_t n_bytes = row + w.n_codes + 256 - from;
+#else
+    const std::int64_t n_bytes = row + w.n_codes - from;
+#endif
+    for (int p = lane; p < input.n_pieces; p += 32) {
+      const std::int64_t left = n_bytes - 16 * p;
+      cuda::copy_16(to + 16 * p, from + 16 * p,
+                    left >= 16 ? 16
+                    : left > 0 ? static_cast<int>(left)
+                               : 0);
+    }
   }
   fetch_steps(w, tile, shared + w.steps_at);
   if (w.zeros >= 0)

@@ -4,6 +4,7 @@
 
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/device/cuda/warpgroup_support.hpp"
+#include "ryle/device/to_device.hpp"
 #include "ryle/engine/search/cuda.hpp"
 #include "ryle/engine/search/cuda_fdmt_launch.cuh"
 #include "ryle/engine/search/device_memory.hpp"
@@ -12,24 +13,12 @@ namespace ryle::search {
 namespace detail::device_tree {
 namespace {
 
-template <class T>
-Buffer<T> to_device(Queue& queue, const std::vector<T>& values) {
-  Buffer<T> buffer(std::max<std::int64_t>(1, static_cast<std::int64_t>(values.size())),
-                   MemorySpace::device);
-  if (values.empty()) return buffer;
-  copy_bytes(queue, buffer.data(), values.data(),
-             static_cast<std::int64_t>(values.size() * sizeof(T)));
-  queue.synchronize();
-  return buffer;
-}
-
 class CudaTree final : public Dedisperser {
  public:
   CudaTree(Queue& queue, const DedisperseConfig& config)
       : device_(cuda::device_of(queue)),
         quads_(quads_fit(config.max_code)),
         tiles_(config.implementation == "fdmt:cuda:tiles"),
-        n_channels_(config.n_channels),
         max_outputs_(config.max_outputs),
         max_delay_(*std::max_element(config.delays.begin(), config.delays.end())) {
     const cuda::DeviceScope scope(device_);
@@ -90,7 +79,7 @@ class CudaTree final : public Dedisperser {
       work.last = k + 1 == levels_.size();
       work.in = level.codes ? static_cast<const void*>(codes) : levels_[k - 1].rows.data();
       work.in_stride = level.codes ? code_stride : stride_;
-      work.end = codes + (n_channels_ - 1) * code_stride + n_outputs + max_delay_ + kReadAhead;
+      work.n_codes = n_outputs + max_delay_;
       work.out = work.last ? sums : level.rows.data();
       work.out_stride = work.last ? sum_stride : stride_;
       work.half = device_tree_half(n_outputs);
@@ -136,7 +125,7 @@ class CudaTree final : public Dedisperser {
   int device_;
   bool quads_, tiles_;
   int n_ring_blocks_ = 0, most_ring_bytes_ = 0;
-  std::int64_t n_channels_, max_outputs_, max_delay_, stride_ = 0;
+  std::int64_t max_outputs_, max_delay_, stride_ = 0;
   std::int64_t n_rows_before_ = 0;
   std::vector<Level> levels_;
 };

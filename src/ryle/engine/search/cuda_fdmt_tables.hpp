@@ -17,7 +17,6 @@ inline constexpr int kCodeTileWords = 1024;  ///< of one that adds codes
 inline constexpr int kTileRows = 64;         ///< of a thread block, at most
 inline constexpr int kCodeTileRows = 32;
 inline constexpr int kGroupRows = 4;  ///< rows that a warp makes together
-inline constexpr int kMaxParts = 16;
 inline constexpr int kCodeParts = 8;
 inline constexpr int kZeroBytes = 2 * kCodeTileWords;
 
@@ -63,9 +62,9 @@ struct Piece {
 /// Pointers are device memory.
 struct Work {
   const void* in;
-  std::int64_t in_stride;   ///< words; of codes: codes
-  const std::uint8_t* end;  ///< of the codes
-  void* out;                ///< words, or the sums themselves
+  std::int64_t in_stride;  ///< words; of codes: codes
+  std::int64_t n_codes;    ///< of a channel; what lies behind them may be anything
+  void* out;               ///< words, or the sums themselves
   std::int64_t out_stride;
   std::int64_t half;       ///< words of a row of the root, multiple of kTileWords
   std::int64_t n_outputs;  ///< sums of the root
