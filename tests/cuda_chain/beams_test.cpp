@@ -7,6 +7,7 @@
 #include <string>
 
 #include "ryle/core/error.hpp"
+#include "ryle/device/on_device.hpp"
 #include "ryle/stage/beam_chain.hpp"
 #include "ryle/stage/live_beams.hpp"
 #include "ryle/stage/run.hpp"
@@ -45,19 +46,47 @@ ObservationConfig observation(const test::Scratch& scratch) {
        "runtime.device=cpu", "runtime.threads=1", "output.directory=" + scratch.path()});
 }
 
-/// [beam][channel][sample] of all chunks, by way of the host or of the devices' memory.
+/// [sample][beam][channel] of all chunks, by way of the host or of the devices' memory.
 struct Power {
   std::vector<float> values;
   std::int64_t n_samples = 0;
   bool from_parts = false;
   int n_chunks_with_host_values = 0;
+  std::vector<Queue> places;  // of the shares: their rows are wanted in memory of the consumer
+  bool as_parts = true;       // offered as such, else all as values on the host
+  int n_chunks = 0, n_chunks_made_there = 0;
 };
+
+/// Room for less than a chunk of each share, where no row begins at a multiple of 16 bytes.
+constexpr std::int64_t kRoom = 96, kRoomStride = kRoom + 5, kRoomBegin = 3;
 
 class PowerKeeper final : public BeamConsumer {
  public:
   PowerKeeper(const BeamStream& stream, Power& power)
-      : n_beams_(stream.n_beams()), n_channels_(stream.frequency.n_channels), power_(power) {}
+      : n_beams_(stream.n_beams()), n_channels_(stream.frequency.n_channels), power_(power) {
+    const auto n_shares = std::ssize(power.places);
+    for (std::int64_t k = 0; k < n_shares; ++k) {
+      const OnDevice scope(power.places[static_cast<std::size_t>(k)]);
+      rooms_.emplace_back(
+          beam_share(n_beams_, n_shares, k).size() * n_channels_ * kRoomStride + kRoomBegin,
+          power.places[0].back_end() == BackEnd::cpu ? MemorySpace::host : MemorySpace::device);
+    }
+  }
+  BeamPlace place(const BeamChunk& next) override {
+    BeamPlace place;
+    if (rooms_.empty()) return place;
+    place.n_samples = std::min(next.n_samples, kRoom);
+    place.beam_stride = n_channels_ * kRoomStride;
+    place.channel_stride = kRoomStride;
+    if (!power_.as_parts) place.values = rooms_[0].data() + kRoomBegin;
+    for (const auto& room : rooms_)
+      if (power_.as_parts) place.parts.push_back(room.data() + kRoomBegin);
+    return place;
+  }
   void take(const BeamChunk& chunk) override {
+    ++power_.n_chunks;
+    const float* made = chunk.parts.empty() ? chunk.values : chunk.parts.back().values;
+    if (!rooms_.empty() && made == rooms_.back().data() + kRoomBegin) ++power_.n_chunks_made_there;
     if (chunk.values != nullptr) ++power_.n_chunks_with_host_values;
     std::vector<float> rows(static_cast<std::size_t>(n_beams_ * chunk.beam_stride));
     if (power_.from_parts) {
@@ -70,9 +99,9 @@ class PowerKeeper final : public BeamConsumer {
     } else {
       std::copy_n(chunk.values, rows.size(), rows.begin());
     }
-    for (std::int64_t b = 0; b < n_beams_; ++b)
-      for (std::int64_t c = 0; c < n_channels_; ++c)
-        for (std::int64_t t = 0; t < chunk.n_samples; ++t)
+    for (std::int64_t t = 0; t < chunk.n_samples; ++t)
+      for (std::int64_t b = 0; b < n_beams_; ++b)
+        for (std::int64_t c = 0; c < n_channels_; ++c)
           power_.values.push_back(
               rows[static_cast<std::size_t>(b * chunk.beam_stride + c * chunk.channel_stride + t)]);
     power_.n_samples += chunk.n_samples;
@@ -83,15 +112,19 @@ class PowerKeeper final : public BeamConsumer {
  private:
   std::int64_t n_beams_, n_channels_;
   Power& power_;
+  std::vector<Buffer<float>> rooms_;
 };
 
 Power beams_of(const ObservationConfig& config, std::vector<Queue> queues, bool from_parts,
-               std::string* implementation = nullptr) {
+               std::string* implementation = nullptr, const std::vector<Queue>& places = {},
+               bool as_parts = true) {
   const LiveBeams live = live_beams(config);
   BeamSetup setup = beam_setup(config, live);
   setup.max_spectra = kSpectra;
   Power power;
   power.from_parts = from_parts;
+  power.places = places;
+  power.as_parts = as_parts;
   BeamChain chain(std::move(queues), setup, [&](const BeamStream& stream) {
     std::vector<std::unique_ptr<BeamConsumer>> consumers;
     consumers.push_back(std::make_unique<PowerKeeper>(stream, power));
@@ -158,6 +191,35 @@ TEST_F(CudaBeams, ThePowerIsThatOfTheCpuAndOfAnySplit) {
   EXPECT_TRUE(two.values == one.values);
   const Power three = beams_of(config, {Queue::cuda(0), Queue::cuda(0), Queue::cuda(0)}, false);
   EXPECT_TRUE(three.values == one.values);
+}
+
+// The consumer's own memory, a part of a chunk at a time: 96, 96 and 64 samples.
+TEST(BeamPlaces, PowerIsMadeOnTheHostWhereItIsWanted) {
+  test::Scratch scratch;
+  const ObservationConfig config = observation(scratch);
+  const Queue host = Queue::cpu(1);
+  const Power wanted = beams_of(config, {host}, false);
+  const Power found = beams_of(config, {host}, false, nullptr, {host}, false);
+  EXPECT_GE(found.n_chunks, kChunks * 3);
+  EXPECT_EQ(found.n_chunks_made_there, found.n_chunks);
+  EXPECT_TRUE(found.values == wanted.values);
+  // Parts lie where other devices have them: no place for what is made on the host.
+  const Power elsewhere = beams_of(config, {host}, false, nullptr, {host}, true);
+  EXPECT_EQ(elsewhere.n_chunks_made_there, 0);
+  EXPECT_TRUE(elsewhere.values == wanted.values);
+}
+
+TEST_F(CudaBeams, PowerIsMadeWhereItIsWanted) {
+  test::Scratch scratch;
+  const ObservationConfig config = observation(scratch);
+  for (const std::size_t n_shares : {1U, 2U}) {
+    const std::vector<Queue> queues(n_shares, Queue::cuda(0));
+    const Power wanted = beams_of(config, queues, true);
+    const Power found = beams_of(config, queues, true, nullptr, queues);
+    EXPECT_GE(found.n_chunks, kChunks * 3) << n_shares;
+    EXPECT_EQ(found.n_chunks_made_there, found.n_chunks) << n_shares;
+    EXPECT_TRUE(found.values == wanted.values) << n_shares;
+  }
 }
 
 }  // namespace

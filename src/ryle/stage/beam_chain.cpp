@@ -330,7 +330,8 @@ void BeamChain::ask_for_place(const BeamInput& input, Tick tick, std::int64_t n)
   if (consumers_.empty()) return;
   // The last one alone: it may change what it has, once the others have read it.
   place_ = consumers_.back()->place(next_chunk(input, tick, n));
-  if (place_.n_samples * config_.integration % kPacket != 0) place_ = {};
+  const bool here = on_devices_ ? place_.parts.size() == shares_.size() : place_.values != nullptr;
+  if (!here || place_.n_samples * config_.integration % kPacket != 0) place_ = {};
 }
 
 // Of a share; host rows of all shares have one memory.
