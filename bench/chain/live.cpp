@@ -126,6 +126,7 @@ class Live {
 }  // namespace
 
 void bench_live(const LiveOptions& o, const Emit& emit) {
+  if (o.n_blocks < 1) throw ConfigError("bench live: --blocks must be 1 or more");
   Live live(o);
   constexpr std::int64_t kFirst = 4;
   live.feed_until(kFirst * live.block());
@@ -144,8 +145,10 @@ void bench_live(const LiveOptions& o, const Emit& emit) {
   r.engine = "live";
   for (const auto& name : summary.implementations)
     r.implementation += (r.implementation.empty() ? "" : ", ") + name;
-  r.device = live.devices().empty() ? list_devices().front().description
-                                    : list_devices().at(1).description;
+  r.device =
+      live.devices().empty()
+          ? list_devices().front().description
+          : list_devices().at(1 + static_cast<std::size_t>(live.devices().front())).description;
   r.sizes = {{"n_antennas", static_cast<double>(kInputs)},
              {"n_beams", static_cast<double>(live.n_beams())},
              {"n_channels", static_cast<double>(live.n_channels())},

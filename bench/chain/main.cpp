@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// bench_chain [stream | grid | live] [--quick] [--devices 0,1] [--beams N] [--block N] [--streams
-// N]
-// [--trials N]: gate S4 without the rest of `ryle`, or F and X of a stream; one JSON object a line.
+// bench_chain [--quick] [--devices 0,1] [--beams N] [--block N] [--streams N] [--trials N]: gate S4
+// without the rest of `ryle`. bench_chain stream | devices | grid | live --observation FILE
+// [--blocks N]: F and X of a stream, X on several devices, maps from files, the stages of a live
+// run of beams. One JSON object a line.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -69,7 +69,6 @@ TEST(Normalize, CodesHaveOneMeanAndRms) {
   for (const auto cell : out.cells) EXPECT_TRUE(cell == kFullCell || cell == 0);
 }
 
-// MDSM c: a masked channel is out of the data, however loud it is.
 // Cells of means 0 and 1 by turns: the running median of eight of them is 1/2, not the upper
 // middle. Numbers of cells alternate towards the end of a gulp, and so did the level of the codes.
 TEST(Normalize, RunningMediansOfEvenNumbersAreBalanced) {
@@ -84,6 +83,7 @@ TEST(Normalize, RunningMediansOfEvenNumbersAreBalanced) {
     ASSERT_EQ(static_cast<float>(out.codes[t]), kCodeMean + kCodeSigma * (data[t] - 0.5f)) << t;
 }
 
+// MDSM c: a masked channel is out of the data, however loud it is.
 TEST(Normalize, AMaskedChannelSaysNothing) {
   const std::int64_t n = 2048;
   auto data = band(64, n);

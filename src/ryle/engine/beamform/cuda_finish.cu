@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // From sums in memory to stored products, any kind and format, and what lost inputs cost. A thread
-// owns one window of one (row, channel) and adds its spectra in the order of the CPU engine: the
-// same bits for any gulps.
+// owns one window of one (row, channel), neighboring lanes one of more than 64 spectra, and adds
+// its spectra in the order of the CPU engine: the same bits for any gulps.
 #include <algorithm>
 #include <bit>
 

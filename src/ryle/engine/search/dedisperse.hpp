@@ -21,7 +21,7 @@ struct DedisperseConfig {
   /// auto | reference | cpu | cpu:avx512 | cpu:avx2 | cpu:generic; the tree: fdmt | fdmt:reference
   /// | fdmt:avx512 | fdmt:avx2 | fdmt:generic; two stages: subband | subband:reference |
   /// subband:avx512 | subband:avx2 | subband:generic; on GPUs: cuda | cuda:shared | cuda:direct |
-  /// fdmt:cuda | subband:cuda
+  /// fdmt:cuda | fdmt:cuda:tiles | subband:cuda
   std::string implementation = "auto";
   /// [channel] nu^-2 in any unit, for the tree; empty: from the delays.
   std::vector<double> dispersion;
