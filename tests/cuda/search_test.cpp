@@ -338,11 +338,17 @@ TEST_F(CudaSearch, TokensEqualTheDefinition) {
   detect_case<std::uint16_t>(queue(), 5001, 100, 4, true, 2);
   detect_case<std::uint32_t>(queue(), 9000, 2048, 6, true, 3);
   detect_case<std::uint32_t>(queue(), 3000, 1, 4, false, 4);
-  // Whole rows in shared memory, of which some cells count; long ones of one weight.
+  // Rows that are read once: some cells count; longer ones; of one weight.
   detect_case<std::uint16_t>(queue(), 7003, 256, 5, true, 7);
   detect_case<std::uint32_t>(queue(), 5000, 300, 6, true, 9);
   detect_case<std::uint16_t>(queue(), 15'999, 128, 5, true, 13);
   detect_case<std::uint16_t>(queue(), 30'000, 256, 6, false, 15);
+  // Such boxcars are searched in rows that are read twice, the shorter ones from shared memory.
+  detect_case<std::uint16_t>(queue(), 7003, 512, 5, true, 7);
+  detect_case<std::uint16_t>(queue(), 15'999, 512, 5, true, 13);
+  detect_case<std::uint16_t>(queue(), 30'000, 512, 6, false, 15);
+  detect_case<std::uint16_t>(queue(), 9001, 512, 4.5, false, 17);
+  detect_case<std::uint16_t>(queue(), 380, 32, 5, false, 19);  // too short to be read once
 }
 
 // Units of one value and of many, beyond 16 bits too; boxcars over the ends of thread blocks; sums

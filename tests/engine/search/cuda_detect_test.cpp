@@ -97,6 +97,7 @@ struct RowCase {
   bool weighted;
   std::uint64_t seed;
   std::int64_t first_start = 128, stat_first = 130;
+  float level = 0.8f;
 };
 
 /// Rows of noise with pulses, some without scatter, and weights of their cells.
@@ -201,7 +202,7 @@ void check_rows(const RowCase& c) {
   in.stat_end = c.n_columns - 1;
   in.weights = c.weighted ? rows.weights.data() : nullptr;
   in.weight_stride = rows.cells;
-  in.level = 0.8f;
+  in.level = c.level;
   Queue host = Queue::cpu(1);
   const auto reference = make_detector(host, config);
   std::vector<Token> tokens;
@@ -213,7 +214,7 @@ void check_rows(const RowCase& c) {
   RowWork work = row_work({in.sums, false, in.stride, in.n_columns, in.first_tick, in.first_start,
                            in.end_start, in.stat_first, in.stat_end, in.weights, in.weight_stride,
                            in.level, static_cast<int>(config.n_trials)});
-  ASSERT_LE(work.half, kMostHalf);
+  ASSERT_TRUE(fits_rows(work, table));
   std::vector<TrialStart> starts(Rows::kTrials);
   std::vector<TrialMoments> moments(Rows::kTrials);
   std::vector<SeriesStatistics> statistics(Rows::kTrials), on_host(Rows::kTrials);
@@ -290,7 +291,21 @@ void check_rows(const RowCase& c) {
 TEST(CudaDetectRows, OfOneWeight) {
   check_rows({6000, 256, 6, 256, false, 1});
   check_rows({3500, 7, 6, 1500, false, 4, 320, 130});
+  check_rows({6000, 256, 12, 256, false, 6, 128, 130, 0.25f});  // twice the S/N
 }
+// What a thread puts in the place of a cell four ahead must not meet one that another still reads:
+// seven cells, four in each half, are the fewest.
+TEST(CudaDetectRows, ShortestRow) {
+  const BoxcarTable table = boxcar_table(32, 6);
+  for (const std::int64_t n_columns : {64, 200, 384, 385, 56'320, 56'321}) {
+    DeviceInput in{};
+    in.stride = in.n_columns = in.stat_end = n_columns;
+    EXPECT_EQ(fits_rows(row_work(in), table), n_columns >= 385 && n_columns <= 56'320) << n_columns;
+  }
+  check_rows({448, 16, 6, 256, false, 8, 0, 0});
+  check_rows({385, 13, 5, 256, true, 9, 0, 0});
+}
+
 TEST(CudaDetectRows, OfWeightedCells) {
   check_rows({7003, 256, 6, 256, true, 2});
   check_rows({4000, 100, 5, 20, true, 3, 0, 0});

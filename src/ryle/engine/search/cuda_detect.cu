@@ -73,7 +73,11 @@ class CudaDetector final : public Detector {
         maxima_(device_detector_bytes(config) / static_cast<std::int64_t>(sizeof(unsigned)),
                 MemorySpace::device),
         host_statistics_(config.n_trials, MemorySpace::pinned),
-        tokens_(1 << 16) {}
+        tokens_(1 << 16) {
+    const cuda::DeviceScope scope(device_);
+    allow_rows();
+    most_row_bytes_ = most_row_bytes();
+  }
 
   void execute(Queue& queue, const DetectInput& in, std::vector<Token>& tokens) override {
     const cuda::DeviceScope scope(device_);
@@ -93,7 +97,7 @@ class CudaDetector final : public Detector {
                             in.level,
                             static_cast<int>(config_.n_trials)};
     const auto stream = cuda::stream_of(queue);
-    if (takes_rows_once(input, table_)) {
+    if (takes_rows_once(input, table_) && row_bytes(row_work(input)) <= most_row_bytes_) {
       search_rows(queue, input, tokens);
       return take_statistics();
     }
@@ -144,6 +148,7 @@ class CudaDetector final : public Detector {
 
   DetectConfig config_;
   int device_;
+  std::int64_t most_row_bytes_ = 0;
   BoxcarTable table_;
   std::vector<SeriesStatistics> statistics_;
   Buffer<TrialStart> starts_;

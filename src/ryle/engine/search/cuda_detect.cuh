@@ -22,6 +22,9 @@ void launch_levels(const LevelWork& work, const BoxcarTable& table, cudaStream_t
 /// statistics (to page-locked memory of the host, too) and the blocks that launch_screen() would
 /// list, or fewer.
 std::int64_t row_maxima(const RowWork& w);
+/// Once on every device, before such a launch.
+void allow_rows();
+std::int64_t most_row_bytes();  ///< that a thread block of the current device can have
 void launch_rows_once(const RowWork& w, cudaStream_t stream);
 void launch_list(const RowWork& w, const BoxcarTable& table, SeriesStatistics* statistics,
                  SeriesStatistics* on_host, double threshold, const TokenList& list,

@@ -18,7 +18,7 @@ constexpr int kStartWarps = 4;
 constexpr int kMomentThreads = 256;
 /// Of a row in shared memory: one warp finds its median while the others wait, so few of them, and
 /// half of that where more rows fit a multiprocessor.
-constexpr int kRowThreads = 128;
+constexpr int kStatRowThreads = 128;
 constexpr int kLongThreads = 128;
 constexpr std::size_t kShortRow_bytes = 18 * 1024;
 /// Longer rows are read twice: two of them fill the shared memory of a multiprocessor, which then
@@ -298,7 +298,7 @@ __host__ __device__ inline RowPiece row_piece(const DeviceInput& in) {
 }
 
 /// Cells of a row in shared memory; those of a row of one weight all count.
-struct RowCells {
+struct StatRow {
   std::int64_t first;  // cell of the row's first column
   const std::uint8_t* good;
 };
@@ -306,7 +306,7 @@ struct RowCells {
 /// body(eight) where all of its columns count, else of(value) for those that do.
 template <class T, class Body, class Value>
 __device__ __forceinline__ void for_eights(const T* row, const RowPiece& piece,
-                                           const RowCells& cells, const Body& body,
+                                           const StatRow& cells, const Body& body,
                                            const Value& of) {
   for (int k = static_cast<int>(threadIdx.x); k < piece.n_eights;
        k += static_cast<int>(blockDim.x)) {
@@ -322,7 +322,7 @@ __device__ __forceinline__ void for_eights(const T* row, const RowPiece& piece,
 }
 
 template <bool kNarrow, class T>
-__device__ void sum_row(const T* row, const RowPiece& piece, const RowCells& cells,
+__device__ void sum_row(const T* row, const RowPiece& piece, const StatRow& cells,
                         const TrialStart& t, TrialMoments* moments) {
   Sums<kNarrow> sums{t.center, t.clip};
   for_eights(
@@ -344,8 +344,7 @@ __device__ __forceinline__ void add_pairs(const PairSums& pairs, int n, Sums<tru
 }
 
 __device__ void sum_row_of_pairs(const std::uint16_t* row, const RowPiece& piece,
-                                 const RowCells& cells, const TrialStart& t,
-                                 TrialMoments* moments) {
+                                 const StatRow& cells, const TrialStart& t, TrialMoments* moments) {
   Sums<true> sums{t.center, t.clip};
   PairSums pairs(t.center, t.clip);
   int n = 0;
@@ -363,7 +362,7 @@ __device__ void sum_row_of_pairs(const std::uint16_t* row, const RowPiece& piece
 
 /// Both of the above: a thread block brings a row to shared memory, once.
 template <class T>
-__global__ void __launch_bounds__(kRowThreads)
+__global__ void __launch_bounds__(kStatRowThreads)
     start_and_sum_row(const DeviceInput in, TrialStart* starts, TrialMoments* moments) {
   extern __shared__ __align__(16) unsigned char row_memory[];
   __shared__ TrialStart start;
@@ -394,7 +393,7 @@ __global__ void __launch_bounds__(kRowThreads)
     if (lane == 0) starts[trial] = start = t;
   }
   __syncthreads();
-  RowCells cells{piece.first / 64, nullptr};
+  StatRow cells{piece.first / 64, nullptr};
   if (weights != nullptr) {
     const int n_cells =
         static_cast<int>((piece.first + 8 * piece.n_eights + 63) / 64 - cells.first);
@@ -483,7 +482,7 @@ template <class T>
 void launch_rows(const LevelWork& work, cudaStream_t stream) {
   const RowPiece piece = row_piece(work.in);
   const std::size_t bytes = 8 * sizeof(T) * static_cast<std::size_t>(piece.n_eights);
-  const int threads = bytes > kShortRow_bytes ? kRowThreads : kRowThreads / 2;
+  const int threads = bytes > kShortRow_bytes ? kStatRowThreads : kStatRowThreads / 2;
   start_and_sum_row<T><<<static_cast<unsigned>(work.in.n_trials), threads, bytes, stream>>>(
       work.in, work.starts, work.moments);
   RYLE_CUDA_LAUNCHED("start_and_sum_row");

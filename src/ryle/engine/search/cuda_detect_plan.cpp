@@ -66,7 +66,9 @@ RowWork row_work(const DeviceInput& in) {
 }
 
 bool fits_rows(const RowWork& w, const BoxcarTable& table) {
-  return !w.in.wide && table.covering && table.max_halvings <= kRowHalvings && w.half <= kMostHalf;
+  // In a shorter row sums that go to the place of a cell ahead meet cells that are still read.
+  return !w.in.wide && table.covering && table.max_halvings <= kRowHalvings &&
+         w.half >= kRowAhead && w.half <= kMostHalf;
 }
 
 bool takes_rows_once(const DeviceInput& in, const BoxcarTable& table) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Rows of sums that are read once: which are, and their launches.
-#include <algorithm>
-
 #include "ryle/device/cuda/runtime.hpp"
+#include "ryle/device/cuda/shared_limit.hpp"
 #include "ryle/engine/search/cuda_detect.cuh"
 #include "ryle/engine/search/cuda_detect_rows.cuh"
 
@@ -12,12 +11,15 @@ std::int64_t row_maxima(const RowWork& w) {
   return std::int64_t{w.in.n_trials} * w.n_tiles * kRowWindows * 32;
 }
 
-void launch_rows_once(const RowWork& w, cudaStream_t stream) {
-  const std::size_t bytes = 128 * static_cast<std::size_t>(2 * w.half + kRowAhead);
-  RYLE_CUDA(cudaFuncSetAttribute(measure_rows, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 static_cast<int>(bytes)));
+void allow_rows() {
+  cuda::allow_all_shared(measure_rows);
   RYLE_CUDA(
       cudaFuncSetAttribute(measure_rows, cudaFuncAttributePreferredSharedMemoryCarveout, 100));
+}
+std::int64_t most_row_bytes() { return cuda::most_dynamic_shared(measure_rows); }
+
+void launch_rows_once(const RowWork& w, cudaStream_t stream) {
+  const auto bytes = static_cast<std::size_t>(row_bytes(w));
   measure_rows<<<static_cast<unsigned>(w.in.n_trials), row_threads(w.half), bytes, stream>>>(w);
   RYLE_CUDA_LAUNCHED("measure_rows");
 }

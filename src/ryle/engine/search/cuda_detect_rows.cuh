@@ -56,7 +56,9 @@ __device__ inline bool weigh_row(const RowCells& cells, int lane, TrialStart& t,
   if (cells.weights == nullptr) {
     t.n_columns = n_all;
     t.weight = static_cast<double>(w.in.level) * static_cast<double>(n_all);  // exact
+#if RYLE_MUTANT != 1464
     if (w.in.level >= kMinWeight) t.least = fminf(t.least, w.in.level);
+#endif
     return true;
   }
   float most = 0;

@@ -105,7 +105,12 @@ struct RowWork {
 };
 
 RowWork row_work(const DeviceInput& in);
-/// Whether rows as long as this, and boxcars, are such that they are read once.
+/// Shared memory of a thread block that reads such a row.
+inline std::int64_t row_bytes(const RowWork& w) {
+  return 128 * (2 * std::int64_t{w.half} + kRowAhead);
+}
+/// Whether rows as long as this, and boxcars, are such that they are read once. A device may have
+/// less shared memory than that takes (most_row_bytes()).
 bool fits_rows(const RowWork& w, const BoxcarTable& table);
 /// And whether they lie so.
 bool takes_rows_once(const DeviceInput& in, const BoxcarTable& table);
