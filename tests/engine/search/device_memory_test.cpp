@@ -65,6 +65,7 @@ TEST(DeviceMemory, WindowsOfTheDetector) {
   for (auto* refuse :
        {+[](DetectConfig& d) { d.max_width = 512; }, +[](DetectConfig& d) { d.threshold = 4.9; },
         +[](DetectConfig& d) { d.max_columns = 60'000; },
+        +[](DetectConfig& d) { d.max_columns = 384; },
         +[](DetectConfig& d) { d.format = SumFormat::u32; }}) {
     DetectConfig other = c;
     refuse(other);
@@ -73,7 +74,8 @@ TEST(DeviceMemory, WindowsOfTheDetector) {
 }
 
 // By hand, for a configuration without bursts: moments of cells twice, scales, causes; the median's
-// past cells and the one that is open; two bytes a sample of each beam.
+// past cells and the one that is open; two bytes a sample of each beam; a flag of each channel of a
+// beam and of the user, one coefficient of the band (less than 16 channels) and ten counters.
 TEST(DeviceMemory, NormalizerOfBeams) {
   NormalizeConfig c;
   c.n_channels = 10;
@@ -83,7 +85,8 @@ TEST(DeviceMemory, NormalizerOfBeams) {
   ASSERT_FALSE(looks_for_bursts(c));
   const std::int64_t beams = 3, samples = 4096;
   EXPECT_EQ(device_normalizer_bytes(c, beams, samples),
-            beams * 10 * 4 * (2 * 16 + 16 + 1) + beams * 10 * (1 + 8) * 16 + 2 * beams * samples);
+            beams * 10 * 4 * (2 * 16 + 16 + 1) + beams * 10 * (1 + 8) * 16 + 2 * beams * samples +
+                beams * 10 + 10 + 10 * 8 + beams * 10 * 8);
   // What masks of times, spectral kurtosis and the zero-DM filter add.
   const std::int64_t before = device_normalizer_bytes(c, beams, samples);
   c.mask.blocks.push_back({0, 1, {}});
@@ -104,7 +107,8 @@ TEST(DeviceMemory, ArraysOfManyChannels) {
   c.n_channels = 5711;
   const std::int64_t more = device_normalizer_bytes(c, 1, 4096);
   c.n_channels = 5710;
-  const std::int64_t rows = (4 * (2 * 16 + 16 + 1)) + (1 + 8) * 16;  // bytes of a channel
+  // Bytes of a channel: cells, the median's, flags, twelve coefficients.
+  const std::int64_t rows = (4 * (2 * 16 + 16 + 1)) + (1 + 8) * 16 + 2 + 12 * 8;
   EXPECT_EQ(more - device_normalizer_bytes(c, 1, 4096), rows + 528 * 222848);
 }
 

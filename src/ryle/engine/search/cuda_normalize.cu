@@ -273,7 +273,7 @@ struct CudaNormalizer::Content {
   /// Some beams at a time: each has megabytes of rings.
   void take_apart(Queue& queue, const NormalizeWork& all, const BurstWork& work,
                   const std::vector<std::int64_t>& beams) {
-    constexpr std::size_t kAtOnce = 64;
+    constexpr std::size_t kAtOnce = 16;
     Queue host = Queue::cpu();
     for (std::size_t first = 0; first < beams.size(); first += kAtOnce) {
       std::vector<Apart> some(std::min(kAtOnce, beams.size() - first));
@@ -432,10 +432,11 @@ const std::vector<TickRange>& CudaNormalizer::undecided(std::int64_t beam) const
 std::int64_t CudaNormalizer::n_bursts() const { return content_->n_bursts; }
 
 std::int64_t CudaNormalizer::memory_bytes() const {
+  const auto of = [](const auto&... buffers) { return (buffers.bytes() + ...); };
   const Content& me = *content_;
-  // What this device has of the last, not what plans assume.
-  return memory_bytes(me.config, me.n_beams, me.max_samples) -
-         device_flag_room_bytes(me.n_channels) + me.flag_room.bytes();
+  return of(me.user, me.absent, me.masked, me.bad, me.flags, me.now, me.usual, me.typical, me.past,
+            me.scales, me.basis, me.counters, me.sums, me.counts, me.band, me.found, me.times,
+            me.n_samples, me.seen, me.limits, me.common, me.gains, me.flag_room);
 }
 
 std::int64_t CudaNormalizer::memory_bytes(const NormalizeConfig& c, std::int64_t n_beams,

@@ -28,12 +28,12 @@ inline CodeGroups code_groups(const NormalizeWork& w, const BurstWork& b) {
 /// Whether four samples, and four codes, lie in whole words, and strides in 32 bits.
 inline bool whole_words(const NormalizeWork& w) {
   const auto at = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p); };
+  const auto fits = [](std::int64_t stride) { return stride >= 0 && stride < 1 << 29; };
   return at(w.in.values) % 16 == 0 && w.in.beam_stride % 4 == 0 && w.in.channel_stride % 4 == 0 &&
          at(w.out.codes) % 4 == 0 && w.out.beam_stride % 4 == 0 && w.out.channel_stride % 4 == 0 &&
-         w.in.channel_stride < 1 << 29 && w.out.channel_stride < 1 << 29;
+         fits(w.in.channel_stride) && fits(w.out.channel_stride) && fits(w.out.cell_channel_stride);
 }
 
-/// Four successive samples of a channel; those from `n` on are not read.
 /// 1.5 x 2^23: floats about it are whole numbers, the low bits of which say how far off they are.
 inline constexpr float kWhole = 12582912.0f;
 inline constexpr unsigned kWholeBits = 0x4b400000u;
@@ -57,6 +57,7 @@ struct PlaneRows {
   }
 };
 
+/// Four successive samples of a channel; those from `n` on are not read.
 template <bool kVectors>
 __device__ __forceinline__ float4 four_samples(const float* x, int n) {
   if (kVectors && n == kSamplesOfThread) return *reinterpret_cast<const float4*>(x);

@@ -398,7 +398,6 @@ __global__ void __launch_bounds__(kSelectThreads)
 
 /// Boxcars that the scale is measured from: every step-th, as scale_of() of flag_spectra.cpp.
 inline constexpr int kMostBurstList = 8192;
-inline constexpr int kBurstListBytes = 4 * 2 * kMostBurstList;
 __host__ __device__ constexpr int burst_step(int n) {
   return n < kMostBurstList ? 1 : n / kMostBurstList;
 }

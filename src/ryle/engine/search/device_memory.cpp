@@ -5,6 +5,7 @@
 #include <set>
 
 #include "ryle/engine/search/cuda_detect_work.hpp"
+#include "ryle/engine/search/cuda_normalize_work.hpp"
 #include "ryle/engine/search/cuda_subband_plan.hpp"
 #include "ryle/engine/search/fdmt_plan.hpp"
 #include "ryle/engine/search/flag_spectra.hpp"
@@ -22,15 +23,20 @@ std::int64_t device_normalizer_bytes(const NormalizeConfig& c, std::int64_t n_be
   const std::int64_t cells =
       rows * ((max_samples + c.statistics_samples - 1) / c.statistics_samples);
   std::int64_t bytes = cells * (2 * kCellMoments_bytes + kCellScale_bytes + 1) +
-                       rows * (1 + c.median_cells / 2) * kCellMoments_bytes +
+                       rows * kCellMoments_bytes +
+                       std::max<std::int64_t>(1, rows * (c.median_cells / 2)) * kCellMoments_bytes +
                        2 * n_beams * max_samples + device_flag_room_bytes(c.n_channels);
+  // Flags, those of the user, coefficients of band passes, counters.
+  const std::int64_t terms = std::min<std::int64_t>(detail::kBandpassDegree, c.n_channels / 16) + 1;
+  bytes += rows + c.n_channels * (1 + 8 * terms) + n_beams * detail::kNormalizeCounters * 8;
   if (!c.mask.blocks.empty()) bytes += c.n_channels * max_samples;
   if (c.kurtosis_degrees > 0)  // numbers of samples; low and high limits, and which there are
     bytes += cells * 4 + (c.statistics_samples + 1) * 17;
   if (c.zero_dm != ZeroDm::off) bytes += 2 * n_beams * max_samples * 4 + rows * 4;
   if (looks_for_bursts(c)) {
     const SpectraFlagger flagger(c.spectra);
-    bytes += n_beams * (2 * flagger.n_groups() + 1) * (flagger.history() + max_samples) * 4;
+    bytes += n_beams * (2 * flagger.n_groups() + 1) * (flagger.history() + max_samples) * 4 +
+             n_beams * 4;  // and whether there was one
   }
   return bytes;
 }
