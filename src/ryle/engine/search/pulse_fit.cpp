@@ -164,25 +164,30 @@ GroupTrack fit_track(const GroupPlane& plane, std::int64_t first, std::int64_t e
   const double per_dm = *std::max_element(plane.delay_per_dm.begin(), plane.delay_per_dm.end());
   const std::int64_t length = end - first;
   const double most = dm_max * per_dm;  // columns
+  // Of the window on either side; lines are swept over no more than `most` of it.
   double reach = std::min(most, static_cast<double>(std::max<std::int64_t>(64, 4 * length)));
   CoarseBest best;
   double zero_score = 0;
   std::int64_t factor = 1, origin = 0;
   for (;;) {
     const std::int64_t margin = static_cast<std::int64_t>(reach) + length;
+    const bool whole = first <= margin && plane.n_columns - end <= margin;
     const Coarse coarse(plane, std::max<std::int64_t>(0, first - margin),
                         std::min(plane.n_columns, end + margin));
     best = {};
     factor = coarse.factor;
     origin = coarse.first;
-    const auto n_steps = static_cast<std::int64_t>(reach) / factor;
-    for (std::int64_t step = 0; step <= n_steps; ++step) {
-      const double dm = per_dm > 0 ? static_cast<double>(step * factor) / per_dm : 0;
+    const auto steepest = static_cast<std::int64_t>(std::min(reach, most));
+    // The steepest line may sweep less than a bin of a window grown for wide ones.
+    const std::int64_t stride =
+        reach > most ? std::clamp<std::int64_t>(steepest / 16, 1, factor) : factor;
+    for (std::int64_t sweep = 0; sweep <= steepest; sweep += stride) {
+      const double dm = per_dm > 0 ? static_cast<double>(sweep) / per_dm : 0;
       // A group is itself swept over a sixteenth of the line.
       for (std::int64_t width = 1; width <= kWidestBins; width *= 2)
-        if (2 * width * plane.n_groups >= step)
+        if (2 * width * plane.n_groups * factor >= sweep)
           try_lines(plane, coarse, dm, width, first, end, best);
-      if (step == 0) zero_score = best.score;
+      if (sweep == 0) zero_score = best.score;
     }
     const bool steep = best.dm * per_dm > 0.9 * reach;
 #if RYLE_MUTANT == 1667
@@ -190,8 +195,17 @@ GroupTrack fit_track(const GroupPlane& plane, std::int64_t first, std::int64_t e
 #else
     const bool wide = best.width == kWidestBins && best.width * factor < kWidestColumns;
 #endif
-    if (!(steep || wide) || reach >= most) break;
-    reach = std::min(most, 4 * reach);
+    if (reach < most) {
+      if (!(steep || wide)) break;
+      reach = std::min(most, 4 * reach);
+    } else {
+      // No steeper lines; a larger window joins more columns to a bin, for wider ones.
+#if RYLE_MUTANT == 1669
+      break;
+#endif
+      if (!wide || whole) break;
+      reach = std::max(64.0, 4 * reach);
+    }
   }
   GroupTrack track;
   track.score = best.score;
