@@ -158,7 +158,8 @@ void bench_live(const LiveOptions& o, const Emit& emit) {
              {"beams_thread_s", beams_s},
              {"search_thread_s", search_s},
              {"dropped_blocks", static_cast<double>(p.dropped_blocks)},
-             {"events", static_cast<double>(p.events)}};
+             {"events", static_cast<double>(p.events)},
+             {"weight_updates", static_cast<double>(summary.beams->weight_updates)}};
   // Blocks differ by what of the next one was ready; their mean is what lasts.
   double sum = 0;
   for (const double t : times) sum += t;
