@@ -101,5 +101,35 @@ TEST(Refine, MaskedChannelsDoNotCount) {
   EXPECT_NEAR(matched_snr(band, in, truth), 30, 4);
 }
 
+// A wide pulse and a stronger narrow one on its slope: what fits both is a maximum along no line of
+// widths, so that the curvature gives no errors. A DM with error 0 would count as certain.
+TEST(Refine, ErrorsWhereThereIsNoCurvature) {
+  const Band band = test::best2_band(128);
+  const std::int64_t n = 2000;
+  const auto wide = inject(band, {0, 600, 100, 30}, n, 1);
+  const auto narrow = inject(band, {3, 720, 25, 40}, n, 2);
+  std::vector<std::uint8_t> codes;
+  for (std::size_t k = 0; k < wide.codes.size(); ++k)
+    codes.push_back(static_cast<std::uint8_t>(
+        std::clamp(int{wide.codes[k]} + int{narrow.codes[k]} - 24, 0, 63)));
+  RefineInput in;
+  in.codes = codes.data();
+  in.stride = in.n_samples = n;
+  in.mean = 24;
+  in.sigma = 8 * std::sqrt(2.0);
+  const auto found = refine(band, in, {0, 600, 100, 0});
+  double mean = 0, square = 0;
+  for (std::int64_t c = 0; c < 128; ++c) {
+    mean += band.delay_samples(c, 1) / 128;
+    square += band.delay_samples(c, 1) * band.delay_samples(c, 1) / 128;
+  }
+  const double tick = std::sqrt(2.0) * found.fwhm_samples / 2.3548200450309493 / found.snr;
+  const double dm = tick / std::sqrt(square - mean * mean);
+  EXPECT_NEAR(found.dm_error, dm, 1e-9 * dm);
+  EXPECT_NEAR(found.tick_error, std::hypot(tick, dm * mean), 1e-9 * tick);
+  EXPECT_NEAR(found.fwhm_error, std::sqrt(2.0) / found.snr * found.fwhm_samples,
+              1e-9 * found.fwhm_samples);
+}
+
 }  // namespace
 }  // namespace ryle::search

@@ -30,7 +30,7 @@ struct Pulse {
 };
 
 struct RefinedPulse : Pulse {
-  double dm_error = 0;  ///< 1 sigma, from the curvature of S^2 / 2
+  double dm_error = 0;  ///< 1 sigma, from the curvature of S^2 / 2, else those of its width alone
   double tick_error = 0;
   double fwhm_error = 0;  ///< 0: none could be given
   double amplitude = 0;   ///< fluence in sigma x samples of the band average
