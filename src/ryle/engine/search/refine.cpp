@@ -184,9 +184,9 @@ Parameters errors_alone(const Band& band, const Plane& plane, const Pulse& pulse
   if (!(snr > 0)) return {0, 0, 0};
   double mean = 0, square = 0;
   for (const std::int64_t c : plane.channels) {
-    const double delay = band.delay_samples(c, 1);
-    mean += delay;
-    square += delay * delay;
+    const double delay_samples = band.delay_samples(c, 1);
+    mean += delay_samples;
+    square += delay_samples * delay_samples;
   }
   const auto n = static_cast<double>(plane.channels.size());
   mean /= n;
