@@ -132,16 +132,11 @@ struct Clusterer::Content {
       const float here = across(b);
       std::int64_t run = 1;
       while (b + run < end && across(b + run) == here) ++run;
-#if RYLE_MUTANT == 1181
-      if (longest == 0) best = b;
-      longest = run;
-#else
       if (here < least || (here == least && run > longest)) {
         least = here;
         longest = run;
         best = b + run / 2;
       }
-#endif
       b += run;
     }
     return best;
