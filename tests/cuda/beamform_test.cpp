@@ -232,6 +232,16 @@ TEST_F(CudaBeamform, FewBeamsInAStream) {
 #endif
 
 #ifdef RYLE_HAVE_CUDA
+/// Powers over t spectra; of none: voltages of halves.
+Config powers_or_voltages(std::int64_t antennas, std::int64_t beams, std::int64_t t,
+                          std::int64_t channels, std::int64_t spectra) {
+  Config c = shape(antennas, beams, std::max<std::int64_t>(t, 1), channels, spectra);
+  if (t > 0) return c;
+  c.output = OutputKind::voltage;
+  c.output_format = OutputFormat::cf16;
+  return c;
+}
+
 // Half a group's sums at a time: one, two and many groups, beams and spectra left over.
 TEST_F(CudaBeamform, HalvesOfGroups) {
   for (const std::int64_t slabs : {4, 16}) {
@@ -240,12 +250,7 @@ TEST_F(CudaBeamform, HalvesOfGroups) {
     set_cuda_tuning(&tuning);
     for (const std::int64_t spectra : {64, 128, 640, 200}) {
       for (const std::int64_t t : {0, 1, 8, 64}) {
-        Config c = shape(32, spectra == 640 ? 272 : 70, std::max<std::int64_t>(t, 1), 3, spectra);
-        if (t == 0) {
-          c.output = OutputKind::voltage;
-          c.output_format = OutputFormat::cf16;
-        }
-        check_all(c);
+        check_all(powers_or_voltages(32, spectra == 640 ? 272 : 70, t, 3, spectra));
       }
     }
     set_cuda_tuning(nullptr);
@@ -262,12 +267,7 @@ TEST_F(CudaBeamform, TheLastRoundIsCut) {
     tuning.halves = halves;
     set_cuda_tuning(&tuning);
     for (const std::int64_t t : {0, 8}) {
-      Config c = shape(32, 20, std::max<std::int64_t>(t, 1), 150, 320);
-      if (t == 0) {
-        c.output = OutputKind::voltage;
-        c.output_format = OutputFormat::cf16;
-      }
-      check_all(c);
+      check_all(powers_or_voltages(32, 20, t, 150, 320));
     }
     set_cuda_tuning(nullptr);
   }

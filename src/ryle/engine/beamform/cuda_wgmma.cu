@@ -6,6 +6,7 @@
 // and take one share of the work after the other, the next one's weights on their way.
 #include <algorithm>
 
+#include "ryle/device/cuda/kernel.cuh"
 #include "ryle/device/cuda/warpgroup.cuh"
 #include "ryle/engine/beamform/cuda_mma.cuh"
 
@@ -257,13 +258,6 @@ __device__ inline unsigned once(unsigned value) {
   asm volatile("" : "+r"(value));
   return value;
 }
-__device__ inline uint4 shared_vector(unsigned address) {
-  uint4 v;
-  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];\n"
-               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-               : "r"(address));
-  return v;
-}
 __device__ inline float2 shared_pair(unsigned address) {
   float2 v;
   asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];\n" : "=f"(v.x), "=f"(v.y) : "r"(address));
@@ -296,7 +290,8 @@ __device__ void consume(const FusedArgs& a, const Memory& m, const Cut& cut) {
     uint4 w[2][3];
     const auto fetch = [&](uint4(&into)[3], int step) {
 #pragma unroll
-      for (int p = 0; p < 3; ++p) into[p] = shared_vector(weights + step * kWeightBytes + p * 512);
+      for (int p = 0; p < 3; ++p)
+        into[p] = cuda::load_shared_16(weights + step * kWeightBytes + p * 512);
     };
     const int end = share.first_group + share.n_groups;
     int place = count + way;
@@ -374,7 +369,7 @@ __device__ void consume_halves(const FusedArgs& a, const Memory& m, const Cut& c
                                                share.local, share.channel, lane);
     uint4 w[3];
 #pragma unroll
-    for (int p = 0; p < 3; ++p) w[p] = shared_vector(weights + p * 512);
+    for (int p = 0; p < 3; ++p) w[p] = cuda::load_shared_16(weights + p * 512);
     const float2 upper = shared_pair(rows), lower = shared_pair(rows + 8 * sizeof(float2));
     const RowTable table{{upper.x, lower.x}, {upper.y, lower.y}};
     const int end = share.first_group + share.n_groups;
