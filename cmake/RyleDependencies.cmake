@@ -26,6 +26,10 @@ if(NOT TARGET ryle_hdf5)
   target_include_directories(ryle_hdf5 SYSTEM INTERFACE ${HDF5_C_INCLUDE_DIRS})
   target_link_libraries(ryle_hdf5 INTERFACE ${HDF5_C_LIBRARIES})
 endif()
+# Compressions of HDF5 files written by others; an error names the one that is missing.
+pkg_check_modules(LZ4 IMPORTED_TARGET liblz4)
+pkg_check_modules(ZSTD IMPORTED_TARGET libzstd)
+pkg_check_modules(BLOSC IMPORTED_TARGET blosc)
 
 set(RYLE_HAVE_CASACORE OFF)
 if(NOT RYLE_CASACORE STREQUAL "off")

@@ -13,6 +13,7 @@ ALLOWED = {
     "device": {"core"},
     "telescope": {"core"},
     "wire": {"core"},
+    "hdf5": {"core"},
     "math": {"core", "device"},
     "engine/beamform": {"core", "device", "math", "telescope"},
     "engine/channelize": {"core", "device", "math", "telescope"},
@@ -20,10 +21,10 @@ ALLOWED = {
     "engine/image": {"core", "device", "math", "telescope"},
     "engine/grid": {"core", "device"},
     "engine/search": {"core", "device", "math"},
-    "product": {"core", "telescope"},
+    "product": {"core", "telescope", "hdf5"},
     "simulate": {"core", "telescope", "wire", "math"},
     "runtime": {"core", "device"},
-    "ingest": {"core", "wire", "runtime", "device"},
+    "ingest": {"core", "wire", "runtime", "device", "hdf5"},
 }
 ALLOWED["stage"] = set(ALLOWED) | {"stage"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.M)

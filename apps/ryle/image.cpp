@@ -164,8 +164,19 @@ int run_voltages(const Context& context, const ImageArguments& a) {
   return report_images(context, summary);
 }
 
+/// What of a file was not taken as it stands, a line each.
+VisibilityFile read_and_tell(const std::string& path) {
+  VisibilityFile file = read_visibility_file(path);
+  const auto& notes = file.observation.provenance.notes;
+  for (const char* name : {"column", "not_finite", "polarization", "unit"}) {
+    const auto note = notes.find(name);
+    if (note != notes.end()) fmt::print(stderr, "note: {}: {}\n", path, note->second);
+  }
+  return file;
+}
+
 VisibilityFile read_input(const ImageArguments& a) {
-  if (a.imaginary.empty()) return read_visibility_file(a.recording.file);
+  if (a.imaginary.empty()) return read_and_tell(a.recording.file);
   if (a.antennas.empty())
     throw ConfigError("a covariance pair needs --antennas FILE (name east north height)");
   CovarianceFiles files = a.covariance;

@@ -49,6 +49,32 @@ void write_sky(const std::string& stem, const Observation& observation,
   }
 }
 
+/// Every kind of product a correlator makes: the unit, the feeds, losses, the phase centre at the
+/// zenith (drift) or on a field.
+void write_kinds(const std::string& directory) {
+  for (const char* unit : {"uncalibrated", "Jy"}) {
+    for (const int n_pols : {1, 2}) {
+      for (const bool losses : {false, true}) {
+        for (const bool drift : {false, true}) {
+          test::Shape shape;
+          shape.n_antennas = 4;
+          shape.n_channels = 3;
+          shape.n_pols = n_pols;
+          Observation o = test::make_observation(shape);
+          o.flux_unit = unit;
+          if (drift) {
+            o.phase_center = zenith(o.array, test::kStart_tai_ns, o.earth_orientation);
+            o.phase_center_name = "zenith";
+          }
+          write_sky(directory + "/kind_" + unit + "_" + std::to_string(n_pols) +
+                        (losses ? "_lossy" : "_whole") + (drift ? "_drift" : "_field"),
+                    o, test::four_quadrants(o), losses);
+        }
+      }
+    }
+  }
+}
+
 /// Noise with a strong transmitter in one channel, for a flagger to find.
 void write_interference(const std::string& path) {
   test::Shape shape;
@@ -301,6 +327,7 @@ int run(const std::string& directory) {
   single.n_pols = 1;
   const Observation one = test::make_observation(single);
   write_sky(directory + "/one", one, test::four_quadrants(one), false);
+  write_kinds(directory);
   write_interference(directory + "/interference.ms");
   write_fits_image(directory + "/painted.fits", paint(observation, sky), observation, true);
   const AllSky all_sky = inject();

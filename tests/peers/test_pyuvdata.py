@@ -47,6 +47,23 @@ def test_three_formats_agree(products, offline, stem, n_antennas, n_channels, n_
         assert np.all(other.nsample_array[~good] == 0)
 
 
+@pytest.mark.parametrize("center", ["drift", "field"])
+@pytest.mark.parametrize("losses", ["whole", "lossy"])
+@pytest.mark.parametrize("n_pols", [1, 2])
+@pytest.mark.parametrize("unit", ["uncalibrated", "Jy"])
+def test_every_kind_of_product_passes_the_checks(products, offline, unit, n_pols, losses, center):
+    """pyuvdata 3.1 to 3.2.8 refuses a rule for total intensity of uncalibrated data."""
+    stem = f"kind_{unit}_{n_pols}_{losses}_{center}"
+    ms, uvfits, uvh5 = (read(products / (stem + suffix)) for suffix in (".ms", ".uvfits", ".uvh5"))
+    for uvdata in (ms, uvfits, uvh5):
+        assert uvdata.vis_units == ("Jy" if unit == "Jy" else "uncalib")
+        assert uvdata.pol_convention == ("avg" if unit == "Jy" else None)
+        assert uvdata.Npols == n_pols**2
+        assert uvdata.flag_array.any() == (losses == "lossy")
+        assert np.array_equal(uvdata.data_array, uvh5.data_array)
+        assert np.array_equal(uvdata.flag_array, uvh5.flag_array)
+
+
 def test_apparent_place_agrees_with_pyuvdata(products, offline):
     """UVH5 carries the apparent phase centre as Ryle computes it; UVFITS makes pyuvdata compute it itself."""
     ours, theirs = read(products / "sky.uvh5"), read(products / "sky.uvfits")

@@ -8,6 +8,7 @@
 
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/hdf5/filters.hpp"
 #include "ryle/ingest/hdf5_input.hpp"
 #include "ryle/ingest/recording_file.hpp"
 #include "ryle/ingest/recording_formats.hpp"
@@ -35,10 +36,11 @@ std::string read_string(const std::string& path, hid_t file, const char* name) {
       H5Sget_simple_extent_npoints(space) != 1) {
     fail(path, std::string("\"") + name + "\" is not one string");
   }
+  hdf5::require_filters(set, path);
   std::string text;
   if (H5Tis_variable_str(type) > 0) {
     char* value = nullptr;
-    if (H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, &value) < 0)
+    if (hdf5::read(set, type, H5S_ALL, H5S_ALL, &value) < 0)
       fail(path, std::string("cannot read ") + name);
     if (value != nullptr) text = value;
     H5Dvlen_reclaim(type, space, H5P_DEFAULT, &value);
@@ -47,7 +49,7 @@ std::string read_string(const std::string& path, hid_t file, const char* name) {
     if (size == 0 || size > 1 << 20)
       fail(path, std::string("\"") + name + "\" has an impossible length");
     text.resize(size);
-    if (H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, text.data()) < 0) {
+    if (hdf5::read(set, type, H5S_ALL, H5S_ALL, text.data()) < 0) {
       fail(path, std::string("cannot read ") + name);
     }
     text.resize(std::min(text.find('\0'), text.size()));
@@ -60,7 +62,7 @@ class Tart final : public RecordingBase {
   explicit Tart(const std::string& path, const RecordingOptions& options)
       : path_(path), file_bytes_(RecordingFile(path).size_bytes()) {
     const QuietHdf5 quiet;
-    file_ = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
+    file_ = hdf5::open_file(path);
     if (file_ < 0) fail(path, "not an HDF5 file, or a damaged one");
     try {
       load(options);
@@ -97,6 +99,7 @@ class Tart final : public RecordingBase {
 void Tart::open_data() {
   data_ = H5Dopen2(file_, "data", H5P_DEFAULT);
   if (data_ < 0) fail(path_, "no data set \"data\"; a TART file has config, timestamp and data");
+  hdf5::require_filters(data_, path_);
   const Hdf5Id space(H5Dget_space(data_), H5Sclose);
   const Hdf5Id type(H5Dget_type(data_), H5Tclose);
   std::array<hsize_t, 2> size{};
@@ -158,7 +161,7 @@ bool Tart::read_rows(std::int64_t first_byte, std::int64_t n_bytes) {
   if (H5Sselect_hyperslab(file_space, H5S_SELECT_SET, start.data(), nullptr, count.data(),
                           nullptr) < 0)
     return false;
-  return H5Dread(data_, H5T_NATIVE_UINT8, memory_space, file_space, H5P_DEFAULT, rows_.data()) >= 0;
+  return hdf5::read(data_, H5T_NATIVE_UINT8, memory_space, file_space, rows_.data()) >= 0;
 }
 
 void Tart::read_samples(Tick first, std::int64_t n, std::span<std::byte> destination,

@@ -7,6 +7,7 @@
 
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/hdf5/filters.hpp"
 #include "ryle/ingest/hdf5_input.hpp"
 #include "ryle/ingest/recording_file.hpp"
 #include "ryle/ingest/recording_formats.hpp"
@@ -23,7 +24,7 @@ class VoltageDump final : public RecordingBase {
   explicit VoltageDump(const std::string& path)
       : path_(path), file_bytes_(RecordingFile(path).size_bytes()) {
     const QuietHdf5 quiet;
-    file_ = Hdf5Id(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
+    file_ = Hdf5Id(hdf5::open_file(path), H5Fclose);
     if (!file_.ok()) bad("not an HDF5 file, or a damaged one");
     open_voltages();
     load_header();
@@ -90,7 +91,8 @@ std::vector<T> VoltageDump::numbers(const std::string& name, hid_t type, std::si
     bad("\"" + name + "\" has " + std::to_string(size) + " values, not " + std::to_string(n));
   std::vector<T> values(n);
   const Hdf5Id set(H5Dopen2(file_, name.c_str(), H5P_DEFAULT), H5Dclose);
-  if (H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) < 0)
+  hdf5::require_filters(set, path_);
+  if (hdf5::read(set, type, H5S_ALL, H5S_ALL, values.data()) < 0)
     bad("cannot read \"" + name + "\"");
   return values;
 }
@@ -109,6 +111,7 @@ void VoltageDump::open_voltages() {
   n_packets_ = static_cast<std::int64_t>(shape[1]);
   n_inputs_ = static_cast<std::int64_t>(shape[2]) * 2;
   set_ = Hdf5Id(H5Dopen2(file_, "voltages", H5P_DEFAULT), H5Dclose);
+  hdf5::require_filters(set_, path_);
 }
 
 void VoltageDump::load_header() {
@@ -162,7 +165,7 @@ void VoltageDump::read_packets(std::int64_t channel, std::int64_t n_channels, st
   const Hdf5Id from(H5Dget_space(set_), H5Sclose);
   const Hdf5Id to(H5Screate_simple(5, count.data(), nullptr), H5Sclose);
   if (H5Sselect_hyperslab(from, H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr) < 0 ||
-      H5Dread(set_, H5T_NATIVE_UINT8, to, from, H5P_DEFAULT, bytes_.data()) < 0)
+      hdf5::read(set_, H5T_NATIVE_UINT8, to, from, bytes_.data()) < 0)
     throw FormatError(path_ + ": cannot read packets " + std::to_string(first) + " to " +
                       std::to_string(first + n) + " of channel " + std::to_string(channel));
 }
@@ -247,7 +250,7 @@ void VoltageDump::read_spectra(Tick first, std::int64_t n, std::span<ci8> destin
 
 bool is_voltage_dump(const std::string& path) {
   const QuietHdf5 quiet;
-  const Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
+  const Hdf5Id file(hdf5::open_file(path), H5Fclose);
   if (!file.ok()) return false;
   return H5Lexists(file, "voltages", H5P_DEFAULT) > 0 &&
          H5Lexists(file, "first_tick", H5P_DEFAULT) > 0;

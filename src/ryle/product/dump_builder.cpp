@@ -5,6 +5,7 @@
 #include <erfam.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 
@@ -18,6 +19,12 @@ namespace ryle::product {
 namespace {
 
 constexpr double kMjdZero_jd = 2'400'000.5;
+
+std::int64_t tai_ns_of_day(std::int64_t mjd, double seconds, bool tai) {
+  if (!tai) return tai_ns_from_mjd_utc(mjd, seconds);
+  constexpr std::int64_t kUnixEpoch_mjd = 40587, kDay_ns = 86'400'000'000'000;
+  return (mjd - kUnixEpoch_mjd) * kDay_ns + std::llround(seconds * 1e9);
+}
 
 /// What a row becomes: element-wise conjugate or not, and XY <-> YX when the file's antenna order
 /// was j, i.
@@ -58,10 +65,26 @@ void add_slope(const RowSet& rows, std::size_t row, const RowPlan& plan,
 
 std::uint32_t count_of(float weight, double weight_per_count) {
   if (!(weight > 0) || !std::isfinite(weight)) return 0;
-  const double count =
-      weight_per_count > 0 ? weight / weight_per_count : static_cast<double>(weight);
+  const double count = static_cast<double>(weight) / weight_per_count;
   return static_cast<std::uint32_t>(std::clamp(std::round(count), 1.0, 4294967295.0));
 }
+
+/// Weights of others that are no whole counts (fractions of an integration, inverse variances) are
+/// scaled by a power of two so that the largest is about a million counts: none loses its ratio.
+double foreign_weight_per_count(const std::vector<float>& weights) {
+  constexpr float kLargest_whole = 1 << 24;
+  float largest = 0;
+  bool whole = true;
+  for (const float weight : weights) {
+    if (!(weight > 0) || !std::isfinite(weight)) continue;
+    largest = std::max(largest, weight);
+    whole = whole && weight <= kLargest_whole && weight == std::round(weight);
+  }
+  return whole || largest <= 0 ? 1 : std::exp2(std::ilogb(largest) - 20);
+}
+
+/// Rows of a baseline that a dump has: as stored, and as (j, i).
+using Placed = std::vector<std::array<bool, 2>>;
 
 VisibilityDump empty_dump(const Observation& observation) {
   VisibilityDump dump;
@@ -75,16 +98,25 @@ VisibilityDump empty_dump(const Observation& observation) {
   return dump;
 }
 
-void place_row(const RowSet& rows, std::size_t row, const RowPlan& plan, bool conjugate,
-               bool reverse, VisibilityDump& dump) {
+bool is_finite(cf32 value) { return std::isfinite(value.real()) && std::isfinite(value.imag()); }
+
+/// Returns how many values counted as valid were no numbers: they are flagged.
+std::int64_t place_row(const RowSet& rows, std::size_t row, const RowPlan& plan,
+                       double weight_per_count, bool conjugate, bool reverse,
+                       VisibilityDump& dump) {
+  std::int64_t n_not_finite = 0;
   const std::size_t n_products = rows.products.size();
   const auto n_channels = static_cast<std::size_t>(rows.n_file_channels);
   for (std::size_t c = 0; c < n_channels; ++c) {
     const std::size_t target_channel = reverse ? n_channels - 1 - c : c;
     for (std::size_t q = 0; q < n_products; ++q) {
       const std::size_t source = (row * n_channels + c) * n_products + q;
-      const std::uint32_t count = count_of(rows.weight[source], rows.weight_per_count);
+      const std::uint32_t count = count_of(rows.weight[source], weight_per_count);
       if (count == 0) continue;
+      if (!is_finite(rows.data[source])) {
+        ++n_not_finite;
+        continue;
+      }
       int product = dump.n_pol_products == 1 ? 0 : rows.products[q];
       if (plan.swapped && (product == 1 || product == 2)) product = 3 - product;
       const auto target = static_cast<std::size_t>(
@@ -95,6 +127,21 @@ void place_row(const RowSet& rows, std::size_t row, const RowPlan& plan, bool co
       dump.counts[target] = count;
     }
   }
+  return n_not_finite;
+}
+
+/// A second row of a baseline would replace the first unsaid.
+void require_new(const RowSet& rows, std::size_t row, const RowPlan& plan, Placed& placed) {
+  bool& there = placed[static_cast<std::size_t>(plan.baseline)][plan.swapped ? 1 : 0];
+  if (there) {
+    throw FormatError(rows.path + ": row " + std::to_string(row) + " is a second one of antennas " +
+                      std::to_string(rows.antenna1[row]) + " and " +
+                      std::to_string(rows.antenna2[row]) + " within a tenth of its interval of " +
+                      std::to_string(rows.interval_s[row]) +
+                      " s: the interval is wrong, or the file joins several observations; "
+                      "split it first");
+  }
+  there = true;
 }
 
 /// Rows of one time, in file order; times closer than a tenth of the interval are one dump.
@@ -148,6 +195,9 @@ void build_dumps(const RowSet& rows, const VisibilityReadOptions& options, Visib
   const bool reverse = observation.frequency.channel_width_hz < 0;
   const bool own = rows.weight_per_count > 0;
   const auto groups = group_by_time(rows);
+  const double weight_per_count =
+      own ? rows.weight_per_count : foreign_weight_per_count(rows.weight);
+  std::int64_t n_not_finite = 0;
   const std::map<std::string, std::string> notes = observation.provenance.notes;
   const bool conjugate = decide_conjugation(rows, groups, options, observation);
   if (own)
@@ -162,11 +212,21 @@ void build_dumps(const RowSet& rows, const VisibilityReadOptions& options, Visib
     const double interval_s = rows.interval_s[first];
     set_exact_times(dump, rows.centroid_tai_ns[first] - std::llround(0.5e9 * interval_s),
                     rows.centroid_tai_ns[first], interval_s, 1);
-    for (const std::size_t row : group)
-      place_row(rows, row, plan_row(rows, row), conjugate, reverse, dump);
+    Placed placed(static_cast<std::size_t>(dump.n_baselines));
+    for (const std::size_t row : group) {
+      const RowPlan plan = plan_row(rows, row);
+      require_new(rows, row, plan, placed);
+      n_not_finite += place_row(rows, row, plan, weight_per_count, conjugate, reverse, dump);
+    }
     dump.n_spectra = *std::max_element(dump.counts.begin(), dump.counts.end());
   }
-  if (!own) observation.nominal_dump_s = file.dumps.front().interval_s;
+  auto& found = observation.provenance.notes;
+  if (n_not_finite > 0)
+    found["not_finite"] = std::to_string(n_not_finite) + " values are no numbers: flagged";
+  if (own) return;
+  if (weight_per_count != 1)
+    found["weights"] = "a count stands for " + std::to_string(weight_per_count) + " of the file";
+  observation.nominal_dump_s = file.dumps.front().interval_s;
 }
 
 void set_exact_times(VisibilityDump& dump, std::int64_t start_tai_ns, std::int64_t centroid_tai_ns,
@@ -175,6 +235,48 @@ void set_exact_times(VisibilityDump& dump, std::int64_t start_tai_ns, std::int64
   dump.centroid_tai_ns = centroid_tai_ns;
   dump.interval_s = interval_s;
   dump.n_spectra = n_spectra;
+}
+
+std::vector<int> products_of_aips(const std::string& path, const std::vector<std::int64_t>& codes) {
+  if (codes == std::vector<std::int64_t>{1}) return {0};
+  std::vector<int> products;
+  for (const std::int64_t code : codes) {
+    switch (code) {
+      case -5:
+        products.push_back(0);
+        break;
+      case -6:
+        products.push_back(3);
+        break;
+      case -7:
+        products.push_back(1);
+        break;
+      case -8:
+        products.push_back(2);
+        break;
+      default:
+        throw UnsupportedError(path + ": polarization " + std::to_string(code) + " is " +
+                               (code < 0 && code > -5 ? "of circular feeds" : "no linear one") +
+                               "; ryle reads -5..-8 (XX YY XY YX), and 1 (I) alone");
+    }
+  }
+  return products;
+}
+
+int n_pols_of(const std::vector<int>& products) {
+  return products.size() == 1 && products[0] % 3 == 0 ? 1 : 2;
+}
+
+void set_unit(const std::string& unit, const std::string& pol_convention, RowSet& rows,
+              Observation& observation) {
+  const bool jansky = unit == "Jy" || unit == "JY";
+  if (jansky) observation.flux_unit = "Jy";
+  auto& notes = observation.provenance.notes;
+  if (!jansky && !unit.empty() && unit != "uncalib" && unit != "UNCALIB")
+    notes["unit"] = unit + " in the file, taken as uncalibrated";
+  if (!jansky || pol_convention != "sum") return;
+  for (cf32& value : rows.data) value *= 2.0F;
+  notes["polarization"] = "I is XX + YY in the file: its values were doubled";
 }
 
 std::vector<std::int64_t> used_antennas(const std::vector<int>& antenna1,
@@ -237,24 +339,51 @@ FrequencyAxis axis_from_centers(const std::string& path, const std::vector<doubl
         0.01 * std::abs(axis.channel_width_hz)) {
       throw UnsupportedError(path + ": channel " + std::to_string(c) +
                              " is off an even grid by more than 1 % of a " +
-                             "channel; ryle images evenly spaced channels only");
+                             "channel; ryle reads one window of evenly spaced channels: select "
+                             "it first (CASA split; in pyuvdata UVData.select(spws=...))");
     }
   }
   return axis;
 }
 
-std::int64_t tai_ns_from_mjd_seconds(double mjd_utc_s) {
-  const double day = std::floor(mjd_utc_s / kDay_s);
-  return tai_ns_from_mjd_utc(static_cast<std::int64_t>(day), mjd_utc_s - day * kDay_s);
+SkyDirection icrs_of_equinox(const std::string& path, const SkyDirection& direction,
+                             double equinox) {
+  constexpr double kDirect_years = 1e-3;  // precession of 0.05 arcsec
+  if (std::abs(equinox - 2000) < kDirect_years) return direction;
+  SkyDirection out;
+  if (equinox < 1984) {  // FITS: the system is FK4 then
+    if (std::abs(equinox - 1950) > kDirect_years) {
+      throw UnsupportedError(
+          path + ": its phase centre is of equinox " + std::to_string(equinox) +
+          "; ryle reads those of 1950 (FK4), and of any year from 1984 on (FK5)");
+    }
+    eraFk45z(direction.ra_rad, direction.dec_rad, 1950.0, &out.ra_rad, &out.dec_rad);
+    return out;
+  }
+  constexpr double kJulianYear_days = 365.25;
+  double from_j2000[3][3];
+  eraPmat06(ERFA_DJ00, (equinox - 2000) * kJulianYear_days, from_j2000);
+  double of_date[3];
+  double j2000[3];
+  eraS2c(direction.ra_rad, direction.dec_rad, of_date);
+  eraTrxp(from_j2000, of_date, j2000);
+  eraC2s(j2000, &out.ra_rad, &out.dec_rad);
+  out.ra_rad = eraAnp(out.ra_rad);
+  return out;
 }
 
-std::int64_t tai_ns_from_julian_date(double day, double fraction) {
+std::int64_t tai_ns_from_mjd_seconds(double mjd_s, bool tai) {
+  const double day = std::floor(mjd_s / kDay_s);
+  return tai_ns_of_day(static_cast<std::int64_t>(day), mjd_s - day * kDay_s, tai);
+}
+
+std::int64_t tai_ns_from_julian_date(double day, double fraction, bool tai) {
   const double mjd = day - kMjdZero_jd;
   const double whole = std::floor(mjd);
   double seconds = ((mjd - whole) + fraction) * kDay_s;
-  double extra = std::floor(seconds / kDay_s);
+  const double extra = std::floor(seconds / kDay_s);
   seconds -= extra * kDay_s;
-  return tai_ns_from_mjd_utc(static_cast<std::int64_t>(whole + extra), seconds);
+  return tai_ns_of_day(static_cast<std::int64_t>(whole + extra), seconds, tai);
 }
 
 }  // namespace ryle::product

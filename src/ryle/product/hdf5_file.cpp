@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ryle/core/error.hpp"
+#include "ryle/hdf5/filters.hpp"
 #include "ryle/product/visibility_layout.hpp"
 
 namespace ryle::product::h5 {
@@ -25,12 +26,13 @@ Handle simple_space(const std::vector<hsize_t>& shape) {
   return {H5Screate_simple(static_cast<int>(shape.size()), shape.data(), nullptr), H5Sclose};
 }
 
-void remove_old(hid_t group, const char* name) {
-  if (exists(group, name)) H5Ldelete(group, name, H5P_DEFAULT);
-}
-
 [[noreturn]] void bad(const std::string& name, const std::string& path) {
   throw FormatError("cannot read " + name + " of " + path + ": " + last_error());
+}
+
+void read_whole(hid_t set, const std::string& name, hid_t memory_type, void* out,
+                const std::string& path) {
+  read_part(set, name, memory_type, H5S_ALL, H5S_ALL, out, path);
 }
 
 Handle open_set(hid_t group, const std::string& name, const std::string& path) {
@@ -48,6 +50,11 @@ std::size_t n_elements(hid_t set) {
 }  // namespace
 
 void silence() { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); }
+
+Handle open_file(const std::string& path, unsigned access) {
+  silence();
+  return {hdf5::open_file(path, access), H5Fclose};
+}
 
 std::string last_error() {
   std::string text = "HDF5 gives no reason";
@@ -90,9 +97,13 @@ Handle text_type(std::size_t length) {
   return type;
 }
 
+void remove(hid_t group, const char* name) {
+  if (exists(group, name)) H5Ldelete(group, name, H5P_DEFAULT);
+}
+
 void put_array(hid_t group, const char* name, hid_t type, const void* data,
                const std::vector<hsize_t>& shape, const std::string& path) {
-  remove_old(group, name);
+  remove(group, name);
   const Handle space = simple_space(shape);
   const Handle set(
       H5Dcreate2(group, name, type, space.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Dclose);
@@ -196,7 +207,50 @@ void read_all(hid_t group, const std::string& name, hid_t memory_type, void* out
               const std::string& path) {
   const Handle set = open_set(group, name, path);
   if (n_elements(set.get()) == 0) return;
-  if (H5Dread(set.get(), memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, out) < 0) bad(name, path);
+  read_whole(set.get(), name, memory_type, out, path);
+}
+
+void read_part(hid_t set, const std::string& name, hid_t memory_type, hid_t memory_space,
+               hid_t file_space, void* out, const std::string& path) {
+  if (hdf5::read(set, memory_type, memory_space, file_space, out) >= 0) return;
+  hdf5::require_filters(set, path);
+  bad(name, path);
+}
+
+void read_complex(hid_t group, const std::string& name, std::complex<float>* out,
+                  const std::string& path) {
+  const Handle set = open_set(group, name, path);
+  const Handle type(H5Dget_type(set.get()), H5Tclose);
+  // HDF5 converts members by name and leaves those that are not there as they were.
+  if (H5Tget_class(type.get()) != H5T_COMPOUND || H5Tget_member_index(type.get(), "r") < 0 ||
+      H5Tget_member_index(type.get(), "i") < 0) {
+    H5Eclear2(H5E_DEFAULT);
+    throw FormatError("cannot read " + name + " of " + path +
+                      ": its values are no compounds of r and i");
+  }
+  const Handle memory = complex_type();
+  read_all(group, name, memory.get(), out, path);
+}
+
+void read_bools(hid_t group, const std::string& name, std::int8_t* out, const std::string& path) {
+  const Handle set = open_set(group, name, path);
+  const Handle type(H5Dget_type(set.get()), H5Tclose);
+  const Handle memory = H5Tget_class(type.get()) == H5T_ENUM
+                            ? bool_type()
+                            : Handle(H5Tcopy(H5T_NATIVE_INT8), H5Tclose);
+  read_all(group, name, memory.get(), out, path);
+}
+
+std::vector<std::string> names_in(hid_t group, const std::string& path) {
+  H5G_info_t info{};
+  if (H5Gget_info(group, &info) < 0) bad("a group", path);
+  std::vector<std::string> names;
+  for (hsize_t k = 0; k < info.nlinks; ++k) {
+    char name[256] = "";
+    H5Lget_name_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, k, name, sizeof name, H5P_DEFAULT);
+    names.emplace_back(name);
+  }
+  return names;
 }
 
 std::vector<std::string> read_texts(hid_t group, const std::string& name, const std::string& path) {
@@ -204,10 +258,10 @@ std::vector<std::string> read_texts(hid_t group, const std::string& name, const 
   const Handle type(H5Dget_type(set.get()), H5Tclose);
   const std::size_t n = n_elements(set.get());
   std::vector<std::string> out;
+  if (n == 0) return out;  // h5py's Empty, of any type, is what pyuvdata writes for None
   if (H5Tis_variable_str(type.get()) > 0) {
     std::vector<char*> pointers(n, nullptr);
-    if (n > 0 && H5Dread(set.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, pointers.data()) < 0)
-      bad(name, path);
+    if (n > 0) read_whole(set.get(), name, type.get(), pointers.data(), path);
     for (char* text : pointers) {
       out.emplace_back(text != nullptr ? text : "");
       H5free_memory(text);
@@ -219,8 +273,7 @@ std::vector<std::string> read_texts(hid_t group, const std::string& name, const 
   }
   const std::size_t width = H5Tget_size(type.get());
   std::vector<char> bytes(width * n);
-  if (n > 0 && H5Dread(set.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes.data()) < 0)
-    bad(name, path);
+  if (n > 0) read_whole(set.get(), name, type.get(), bytes.data(), path);
   for (std::size_t k = 0; k < n; ++k) {
     std::string text(bytes.data() + k * width, width);
     text.resize(std::min(text.find('\0'), text.size()));

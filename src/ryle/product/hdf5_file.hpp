@@ -56,6 +56,7 @@ Handle bool_type();     ///< the FALSE/TRUE enumeration h5py reads as bool
 Handle text_type(std::size_t length);
 
 // Scalars and arrays under a group, written whole. An existing data set of the name is replaced.
+void remove(hid_t group, const char* name);  ///< if it is there
 void put_text(hid_t group, const char* name, const std::string& text, const std::string& path);
 void put_texts(hid_t group, const char* name, const std::vector<std::string>& texts,
                const std::vector<hsize_t>& shape, const std::string& path);
@@ -82,12 +83,24 @@ class Growing {
 };
 
 // Readers.
+/// A file of any origin to read (hdf5/filters.hpp), not valid when HDF5 refuses it.
+Handle open_file(const std::string& path, unsigned access = H5F_ACC_RDONLY);
+/// A part of an open data set. Throws FormatError, and UnsupportedError where a filter is missing.
+void read_part(hid_t set, const std::string& name, hid_t memory_type, hid_t memory_space,
+               hid_t file_space, void* out, const std::string& path);
 bool exists(hid_t group, const std::string& name);
 Handle open_group(hid_t group, const std::string& name, const std::string& path);
 std::vector<hsize_t> shape_of(hid_t group, const std::string& name, const std::string& path);
 /// Reads everything with conversion to `memory_type`; `bytes_each` is its size.
 void read_all(hid_t group, const std::string& name, hid_t memory_type, void* out,
               const std::string& path);
+/// Complex numbers stored as compounds {r, i} of any number type. Throws FormatError for others.
+void read_complex(hid_t group, const std::string& name, std::complex<float>* out,
+                  const std::string& path);
+/// Truth values: FALSE/TRUE enumerations and integers, 0 or not.
+void read_bools(hid_t group, const std::string& name, std::int8_t* out, const std::string& path);
+/// Names of what a group holds, in order.
+std::vector<std::string> names_in(hid_t group, const std::string& path);
 std::string read_text(hid_t group, const std::string& name, const std::string& path);
 std::vector<std::string> read_texts(hid_t group, const std::string& name, const std::string& path);
 std::vector<double> read_doubles(hid_t group, const std::string& name, const std::string& path);

@@ -229,13 +229,9 @@ struct ImageCubeReader::Content {
   bool complete = false;
 
   explicit Content(const std::string& name) : path(name) {
-    h5::silence();
-    file = Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
+    file = h5::open_file(path);
     // A file that grows, or whose writer was killed, opens only for a follower.
-    if (!file.valid()) {
-      file =
-          Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, H5P_DEFAULT), H5Fclose);
-    }
+    if (!file.valid()) file = h5::open_file(path, H5F_ACC_RDONLY | H5F_ACC_SWMR_READ);
     if (!file.valid()) throw FormatError("cannot read " + path + ": " + h5::last_error());
     const Handle header = h5::open_group(file.get(), "Header", path);
     if (h5::read_text(header.get(), "format", path) != kFormat)
@@ -292,10 +288,11 @@ struct ImageCubeReader::Content {
     const Handle memory(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr),
                         H5Sclose);
     if (H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(),
-                            nullptr) < 0 ||
-        H5Dread(set.get(), type, memory.get(), space.get(), H5P_DEFAULT, out) < 0)
+                            nullptr) < 0)
       throw FormatError("cannot read image " + std::to_string(k) + " of " + path + ": " +
                         h5::last_error());
+    h5::read_part(set.get(), std::string(name) + " of image " + std::to_string(k), type,
+                  memory.get(), space.get(), out, path);
   }
 };
 
@@ -341,10 +338,8 @@ SkyImage ImageCubeReader::image(std::int64_t k) const {
 }
 
 bool is_image_cube(const std::string& file) {
-  h5::silence();
   try {
-    const Handle opened(H5Fopen(file.c_str(), H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, H5P_DEFAULT),
-                        H5Fclose);
+    const Handle opened = h5::open_file(file, H5F_ACC_RDONLY | H5F_ACC_SWMR_READ);
     if (!opened.valid()) return false;
     const Handle header = h5::open_group(opened.get(), "Header", file);
     return h5::read_text(header.get(), "format", file) == kFormat;

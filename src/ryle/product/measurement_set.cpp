@@ -325,7 +325,6 @@ std::vector<int> products_of(const std::string& path, const std::vector<int>& co
 VisibilityFile build(const std::string& path, const ms::ReadResult& in,
                      const VisibilityReadOptions& options) {
   const std::vector<int> products = products_of(path, in.corr_types);
-  const int n_pols = products.size() == 1 && products[0] % 3 == 0 ? 1 : 2;
   VisibilityFile file;
   RowSet rows;
   rows.path = path;
@@ -339,14 +338,14 @@ VisibilityFile build(const std::string& path, const ms::ReadResult& in,
     rows.weight_per_count = weight_per_count(file.observation);
   } else {
     used = used_antennas(in.antenna1, in.antenna2);
-    file.observation = foreign_observation(path, in, used, n_pols);
+    file.observation = foreign_observation(path, in, used, n_pols_of(products));
   }
   rows.antenna_index = index_of(used);
   rows.antenna1 = in.antenna1;
   rows.antenna2 = in.antenna2;
   rows.interval_s = in.interval_s;
   for (const double time_s : in.time_s)
-    rows.centroid_tai_ns.push_back(tai_ns_from_mjd_seconds(time_s));
+    rows.centroid_tai_ns.push_back(tai_ns_from_mjd_seconds(time_s, in.tai));
   for (std::size_t r = 0; r < in.antenna1.size(); ++r) {
     rows.uvw_m.push_back({in.uvw_m[3 * r], in.uvw_m[3 * r + 1], in.uvw_m[3 * r + 2]});
   }
@@ -354,6 +353,11 @@ VisibilityFile build(const std::string& path, const ms::ReadResult& in,
   rows.weight = in.weight_spectrum;
   for (std::size_t k = 0; k < rows.weight.size(); ++k) {
     if (in.flag[k] != 0) rows.weight[k] = 0;
+  }
+  if (!in.is_ryle) {
+    set_unit(in.content.data_unit, in.pol_convention, rows, file.observation);
+    if (in.has_corrected_data)
+      file.observation.provenance.notes["column"] = "DATA was read; CORRECTED_DATA is there too";
   }
   build_dumps(rows, options, file);
   for (std::size_t d = 0; d < file.dumps.size() && d < in.content.dumps.size(); ++d) {

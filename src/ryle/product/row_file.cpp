@@ -44,8 +44,7 @@ struct RowFileReader::Content {
     const hsize_t size[2] = {static_cast<hsize_t>(n), static_cast<hsize_t>(length)};
     H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, start, nullptr, size, nullptr);
     const h5::Handle memory(H5Screate_simple(2, size, nullptr), H5Sclose);
-    h5::check(H5Dread(set.get(), number_type<T>(), memory.get(), space.get(), H5P_DEFAULT, out),
-              "read " + name + " of", path);
+    h5::read_part(set.get(), name, number_type<T>(), memory.get(), space.get(), out, path);
     const auto crcs = h5::read_ints(file.get(), crc_name(name), path);
     if (crcs.size() != shape[0])
       throw FormatError(path + ": " + name + " has not a checksum a row");
@@ -61,7 +60,7 @@ RowFileReader::RowFileReader(const std::string& path) : content_(std::make_uniqu
   h5::silence();
   if (!std::filesystem::exists(path)) throw IoError::from_errno("open", path, ENOENT);
   content_->path = path;
-  content_->file = h5::Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
+  content_->file = h5::open_file(path);
   if (!content_->file.valid()) {
     h5::last_error();
     throw FormatError(path + ": not an HDF5 file that can be read");

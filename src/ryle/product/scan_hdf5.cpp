@@ -42,8 +42,7 @@ class Hdf5Arrays final : public ScanArrays {
  public:
   explicit Hdf5Arrays(const std::string& path)
       : path_(path), raw_(std::make_shared<const RawFile>(path)) {
-    h5::silence();
-    file_ = h5::Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
+    file_ = h5::open_file(path);
     if (!file_.valid())
       throw FormatError("cannot open " + path + ": " + h5::last_error() +
                         " (a damaged or unfinished HDF5 file)");
@@ -93,8 +92,7 @@ class Hdf5Arrays final : public ScanArrays {
       H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, from.data(), nullptr, size.data(), nullptr);
     const h5::Handle memory(H5Screate_simple(static_cast<int>(size.size()), size.data(), nullptr),
                             H5Sclose);
-    if (H5Dread(set, H5T_NATIVE_FLOAT, memory.get(), space.get(), H5P_DEFAULT, values) < 0)
-      throw FormatError("cannot read " + array.name + " of " + path_ + ": " + h5::last_error());
+    h5::read_part(set, array.name, H5T_NATIVE_FLOAT, memory.get(), space.get(), values, path_);
   }
 
   std::vector<double> numbers(const ScanArray& array) override {

@@ -28,16 +28,25 @@ struct Header {
   std::vector<double> scale, zero;
   Axis complex, stokes, frequency, ra, dec;
   double data_scale = 1, data_zero = 0;
+  double equinox = 2000;
+  std::string unit, pol_convention;
 };
 
 struct Antennas {
   ForeignArray array;
+  bool tai = false;          ///< times are TAI (AIPS: IAT), not UTC
   std::vector<int> numbers;  ///< NOSTA, one-based as the groups use them
 };
 
 std::string trimmed(std::string s) {
   while (!s.empty() && (s.back() == ' ' || s.back() == '\0')) s.pop_back();
   return s;
+}
+
+void to_primary(FitsFile& file) {
+  int status = 0;
+  fits_movabs_hdu(file.get(), 1, nullptr, &status);
+  file.check(status, "read the primary header of");
 }
 
 Header read_header(FitsFile& file) {
@@ -61,6 +70,7 @@ Header read_header(FitsFile& file) {
     h.scale.push_back(file.number(("PSCAL" + n).c_str(), 1));
     h.zero.push_back(file.number(("PZERO" + n).c_str(), 0));
   }
+  int order = 0;  // COMPLEX, STOKES, FREQ come in this order: the values of a group are read so
   for (int k = 2; k <= naxis; ++k) {
     const std::string n = std::to_string(k);
     const Axis axis{static_cast<std::int64_t>(file.number(("NAXIS" + n).c_str(), 1)),
@@ -72,11 +82,24 @@ Header read_header(FitsFile& file) {
     if (type == "FREQ") h.frequency = axis;
     if (type == "RA") h.ra = axis;
     if (type == "DEC") h.dec = axis;
-    if (type == "IF" && axis.size != 1) {
-      throw UnsupportedError(file.path() + ": it has " + std::to_string(axis.size) +
-                             " IFs; ryle reads one (split the file)");
+    const int place = type == "COMPLEX" ? 1 : type == "STOKES" ? 2 : type == "FREQ" ? 3 : 0;
+    if (place == 0 && axis.size != 1) {
+      throw UnsupportedError(file.path() + ": it has " + std::to_string(axis.size) + " " + type +
+                             "s; ryle reads one (split the file; in pyuvdata: "
+                             "UVData.select(spws=...))");
     }
+    if (place != 0 && place <= order) {
+      throw UnsupportedError(file.path() + ": its axis " + type + " comes after " +
+                             (order == 3 ? "FREQ" : "STOKES") +
+                             "; ryle reads COMPLEX, STOKES, FREQ in this order, as AIPS, CASA "
+                             "(exportuvfits) and pyuvdata write them");
+    }
+    order = std::max(order, place);
   }
+  h.equinox = file.number("EQUINOX", file.number("EPOCH", 2000));
+  if (h.equinox == 0) h.equinox = 2000;  // AIPS: not known
+  h.unit = trimmed(file.text("BUNIT", ""));
+  h.pol_convention = trimmed(file.text("POLCONV", ""));
   h.data_scale = file.number("BSCALE", 1);
   h.data_zero = file.number("BZERO", 0);
   if (h.complex.size != 3 && h.complex.size != 2)
@@ -106,7 +129,8 @@ void check_size(const FitsFile& file, const Header& h) {
   const std::int64_t group =
       h.n_parameters +
       checked_product({h.complex.size, h.stokes.size, h.frequency.size}, "a UVFITS group");
-  const std::int64_t bytes = checked_product({h.n_groups, group, 4}, "the UVFITS data");
+  const auto value_bytes = static_cast<std::int64_t>(std::abs(file.number("BITPIX", -32)) / 8);
+  const std::int64_t bytes = checked_product({h.n_groups, group, value_bytes}, "the UVFITS data");
   const auto actual = static_cast<std::int64_t>(std::filesystem::file_size(file.path()));
   if (bytes > actual) {
     throw FormatError(file.path() + ": the header promises " + std::to_string(bytes) +
@@ -159,6 +183,11 @@ Antennas read_antennas(FitsFile& file) {
   const Vector3 reference{file.number("ARRAYX", 0), file.number("ARRAYY", 0),
                           file.number("ARRAYZ", 0)};
   out.array.reference_itrf_m = reference;
+  const std::string scale = trimmed(file.text("TIMSYS", file.text("TIMESYS", "UTC")));
+  out.tai = scale == "IAT" || scale == "TAI";
+  if (!out.tai && scale != "UTC" && !scale.empty())
+    throw UnsupportedError(file.path() + ": its times are " + scale + "; ryle reads UTC and IAT");
+  const double handed = trimmed(file.text("XYZHAND", "RIGHT")) == "LEFT" ? -1 : 1;
   out.array.names = read_names(file, name_column, n_rows);
   const double longitude = std::atan2(reference[1], reference[0]);
   const double c = std::cos(longitude);
@@ -173,6 +202,7 @@ Antennas read_antennas(FitsFile& file) {
       fits_read_col_int(file.get(), number_column, row, 1, 1, 0, &number, nullptr, &status);
     if (angle_column != 0)
       fits_read_col_dbl(file.get(), angle_column, row, 1, 1, 0, &angle_deg, nullptr, &status);
+    xyz[1] *= handed;
     // x lies in the meridian of the array; with a zero reference the positions are geocentric
     // already.
     out.array.itrf_m.push_back({reference[0] + c * xyz[0] - s * xyz[1],
@@ -184,40 +214,18 @@ Antennas read_antennas(FitsFile& file) {
   return out;
 }
 
-/// AIPS codes -5 XX, -6 YY, -7 XY, -8 YX (and 1 = I alone).
-std::vector<int> products_of(const FitsFile& file, const Axis& stokes) {
-  std::vector<int> products;
+std::vector<int> products_of_axis(const FitsFile& file, const Axis& stokes) {
+  std::vector<std::int64_t> codes;
   for (std::int64_t k = 0; k < stokes.size; ++k) {
-    const auto code = static_cast<int>(
-        std::lround(stokes.value + (static_cast<double>(k) + 1 - stokes.pixel) * stokes.delta));
-    switch (code) {
-      case -5:
-        products.push_back(0);
-        break;
-      case -6:
-        products.push_back(3);
-        break;
-      case -7:
-        products.push_back(1);
-        break;
-      case -8:
-        products.push_back(2);
-        break;
-      default:
-        if (code == 1 && stokes.size == 1) {
-          products.push_back(0);
-          break;
-        }
-        throw UnsupportedError(file.path() + ": STOKES code " + std::to_string(code) +
-                               " is not linear; ryle reads -5..-8 (XX YY XY YX)");
-    }
+    codes.push_back(
+        std::llround(stokes.value + (static_cast<double>(k) + 1 - stokes.pixel) * stokes.delta));
   }
-  return products;
+  return products_of_aips(file.path(), codes);
 }
 
 /// Where each random parameter of interest stands.
 struct ParameterMap {
-  int u, v, w, date, rest, baseline, antenna1, antenna2, interval;
+  int u, v, w, date, rest, baseline, antenna1, antenna2, interval, source;
 };
 
 ParameterMap map_parameters(const FitsFile& file, const Header& h) {
@@ -231,6 +239,7 @@ ParameterMap map_parameters(const FitsFile& file, const Header& h) {
   m.antenna1 = find(h, {"ANTENNA1"});
   m.antenna2 = find(h, {"ANTENNA2"});
   m.interval = find(h, {"INTTIM"});
+  m.source = find(h, {"SOURCE"});
   if (m.baseline < 0 && (m.antenna1 < 0 || m.antenna2 < 0)) {
     throw FormatError(file.path() + ": neither BASELINE nor ANTENNA1 and ANTENNA2 are there");
   }
@@ -249,7 +258,9 @@ void add_antennas(const ParameterMap& m, const std::vector<double>& p, RowSet& r
   rows.antenna2.push_back(static_cast<int>(large ? (code - 65536) % 2048 : code % 256));
 }
 
-void read_groups(FitsFile& file, const Header& h, RowSet& rows) {
+/// Returns the number of the source that all groups name; 0: they name none.
+int read_groups(FitsFile& file, const Header& h, bool tai, RowSet& rows) {
+  int source = 0;
   const ParameterMap m = map_parameters(file, h);
   const auto n_values = static_cast<std::size_t>(h.complex.size * h.stokes.size * h.frequency.size);
   std::vector<double> p(static_cast<std::size_t>(h.n_parameters));
@@ -274,8 +285,16 @@ void read_groups(FitsFile& file, const Header& h, RowSet& rows) {
       fraction += p[rest] * h.scale[rest];
       day += h.zero[rest];
     }
-    rows.centroid_tai_ns.push_back(tai_ns_from_julian_date(day, fraction));
+    rows.centroid_tai_ns.push_back(tai_ns_from_julian_date(day, fraction, tai));
     add_antennas(m, p, rows);
+    const int named =
+        m.source >= 0 ? static_cast<int>(std::lround(p[static_cast<std::size_t>(m.source)])) : 0;
+    if (g > 0 && named != source) {
+      throw UnsupportedError(file.path() +
+                             ": it has several sources; split it first (AIPS SPLIT, "
+                             "CASA split; in pyuvdata: UVData.select(catalog_names=...))");
+    }
+    source = named;
     rows.interval_s.push_back(m.interval >= 0 ? p[static_cast<std::size_t>(m.interval)] : 0);
     rows.uvw_m.push_back({p[static_cast<std::size_t>(m.u)] * kSpeedOfLight_m_per_s,
                           p[static_cast<std::size_t>(m.v)] * kSpeedOfLight_m_per_s,
@@ -284,13 +303,52 @@ void read_groups(FitsFile& file, const Header& h, RowSet& rows) {
     for (std::size_t k = 0; k < n_values; k += stride) {
       rows.data.emplace_back(static_cast<float>(values[k] * h.data_scale + h.data_zero),
                              static_cast<float>(values[k + 1] * h.data_scale + h.data_zero));
-      rows.weight.push_back(stride == 3 ? values[k + 2] : 1.0F);
+      // Negative weights are flags (AIPS memo 117).
+      rows.weight.push_back(
+          stride == 3 ? static_cast<float>(values[k + 2] * h.data_scale + h.data_zero) : 1.0F);
     }
   }
+  return source;
+}
+
+/// The direction of a source as the source table has it; that of the header where there is none.
+SkyDirection source_direction(FitsFile& file, const Header& h, int source) {
+  const SkyDirection in_header{h.ra.value * kDegree_rad, h.dec.value * kDegree_rad};
+  int status = 0;
+  std::string name = "AIPS SU";
+  fits_movnam_hdu(file.get(), BINARY_TBL, name.data(), 0, &status);
+  if (status != 0) fits_clear_errmsg();
+  if (source == 0 || status != 0) return icrs_of_equinox(file.path(), in_header, h.equinox);
+  LONGLONG n_rows = 0;
+  fits_get_num_rowsll(file.get(), &n_rows, &status);
+  const auto value = [&](int column, LONGLONG row, double otherwise) {
+    double out = otherwise;
+    if (column != 0)
+      fits_read_col_dbl(file.get(), column, row, 1, 1, otherwise, &out, nullptr, &status);
+    return out;
+  };
+  const int id_column =
+      column_of(file, "ID. NO.") != 0 ? column_of(file, "ID. NO.") : column_of(file, "ID_NO.");
+  const int ra_column = column_of(file, "RAEPO");
+  const int dec_column = column_of(file, "DECEPO");
+  const int epoch_column = column_of(file, "EPOCH");
+  if (ra_column == 0 || dec_column == 0)
+    throw FormatError(file.path() + ": AIPS SU lacks RAEPO or DECEPO");
+  for (LONGLONG row = 1; row <= n_rows; ++row) {
+    if (static_cast<int>(std::lround(value(id_column, row, static_cast<double>(row)))) != source)
+      continue;
+    const SkyDirection direction{value(ra_column, row, 0) * kDegree_rad,
+                                 value(dec_column, row, 0) * kDegree_rad};
+    const double equinox = value(epoch_column, row, h.equinox);
+    file.check(status, "read the source table of");
+    return icrs_of_equinox(file.path(), direction, equinox == 0 ? 2000 : equinox);
+  }
+  throw FormatError(file.path() + ": source " + std::to_string(source) +
+                    " is not in its source table (AIPS SU)");
 }
 
 Observation foreign_observation(FitsFile& file, const Header& h, const Antennas& antennas,
-                                const std::vector<std::int64_t>& used, int n_pols) {
+                                const std::vector<std::int64_t>& used, int n_pols, int source) {
   ForeignArray array;
   array.name = antennas.array.name;
   array.reference_itrf_m = antennas.array.reference_itrf_m;
@@ -310,9 +368,8 @@ Observation foreign_observation(FitsFile& file, const Header& h, const Antennas&
   observation.array = array_from_itrf(array, n_pols);
   observation.frequency = {h.frequency.value + (1 - h.frequency.pixel) * h.frequency.delta,
                            h.frequency.delta, h.frequency.size};
-  observation.phase_center = {h.ra.value * kDegree_rad, h.dec.value * kDegree_rad};
-  int status = 0;
-  fits_movabs_hdu(file.get(), 1, nullptr, &status);
+  observation.phase_center = source_direction(file, h, source);
+  to_primary(file);
   observation.object = trimmed(file.text("OBJECT", ""));
   observation.observer = trimmed(file.text("OBSERVER", ""));
   observation.phase_center_name = observation.object;
@@ -364,21 +421,24 @@ VisibilityFile read_uvfits(const std::string& path, const VisibilityReadOptions&
   check_size(file, h);
   RowSet rows;
   rows.path = path;
-  rows.products = products_of(file, h.stokes);
+  rows.products = products_of_axis(file, h.stokes);
   rows.n_file_channels = h.frequency.size;
-  read_groups(file, h, rows);
-  guess_intervals(rows);
   VisibilityFile out;
   const bool own = read_ryle_tables(file, out.observation);
+  Antennas antennas;
+  if (!own) antennas = read_antennas(file);
+  to_primary(file);
+  const int source = read_groups(file, h, antennas.tai, rows);
+  guess_intervals(rows);
   std::vector<std::int64_t> used;
   if (own) {
     for (std::int64_t a = 1; a <= out.observation.array.n_antennas(); ++a) used.push_back(a);
     rows.weight_per_count = weight_per_count(out.observation);
   } else {
-    const Antennas antennas = read_antennas(file);
     used = used_antennas(rows.antenna1, rows.antenna2);
-    const int n_pols = rows.products.size() == 1 && rows.products[0] % 3 == 0 ? 1 : 2;
-    out.observation = foreign_observation(file, h, antennas, used, n_pols);
+    out.observation =
+        foreign_observation(file, h, antennas, used, n_pols_of(rows.products), source);
+    set_unit(h.unit, h.pol_convention, rows, out.observation);
   }
   rows.antenna_index = index_of(used);
   build_dumps(rows, options, out);

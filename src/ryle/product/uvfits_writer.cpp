@@ -269,6 +269,8 @@ class UvfitsWriter final : public VisibilityWriter {
     f.key("BSCALE", 1.0);
     f.key("BZERO", 0.0);
     f.key("BUNIT", flux_unit(observation));
+    if (flux_unit(observation) == "Jy")
+      f.key("POLCONV", std::string("avg"), "pyuvdata: I is the mean of XX and YY");
     f.key("LAT", observation.array.latitude_rad / kDegree_rad, "degrees");
     f.key("LON", observation.array.longitude_rad / kDegree_rad, "degrees east");
     f.key("ALT", observation.array.height_m, "metres");

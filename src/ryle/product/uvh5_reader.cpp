@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <set>
 
 #include "ryle/core/baseline.hpp"
 #include "ryle/core/checked.hpp"
@@ -34,64 +35,87 @@ double read_double(hid_t group, const char* name, const std::string& path) {
 
 std::vector<int> to_int(const std::vector<std::int64_t>& in) { return {in.begin(), in.end()}; }
 
-std::vector<int> products_of(const std::string& path, const std::vector<std::int64_t>& codes) {
-  std::vector<int> products;
-  for (const std::int64_t code : codes) {
-    switch (code) {
-      case -5:
-        products.push_back(0);
-        break;
-      case -6:
-        products.push_back(3);
-        break;
-      case -7:
-        products.push_back(1);
-        break;
-      case -8:
-        products.push_back(2);
-        break;
-      default:
-        throw UnsupportedError(path + ": polarization " + std::to_string(code) +
-                               " is not linear; ryle reads -5..-8 (XX YY XY YX)");
-    }
-  }
-  return products;
+std::string text_or(hid_t group, const char* name, const std::string& otherwise,
+                    const std::string& path) {
+  return h5::exists(group, name) ? h5::read_text(group, name, path) : otherwise;
 }
 
-/// visdata, and weights from nsamples and flags. Both of the latter may be compressed with a filter
-/// that plain HDF5 lacks (HERA's LZF): then every value counts as valid and the notes say so.
-/// `flags` stays empty when they were not read. rows.weight is nsamples, flags not yet applied.
-void read_values(hid_t file, const std::string& path, std::int64_t n_rows, RowSet& rows,
-                 std::vector<std::int8_t>& flags, std::string& note) {
-  const Handle data = h5::open_group(file, "Data", path);
-  const auto shape = h5::shape_of(data.get(), "visdata", path);
+/// Refuses a cube of Data that is missing or has another size than the header says.
+void require_size(hid_t data, const char* name, std::int64_t expected, const std::string& path) {
+  if (!h5::exists(data, name))
+    throw FormatError(path + ": Data/" + name +
+                      " is missing; a UVH5 file has visdata, flags and "
+                      "nsamples");
   std::int64_t size = 1;
-  for (const hsize_t n : shape)
-    size = checked_product({size, static_cast<std::int64_t>(n)}, "visdata");
+  for (const hsize_t n : h5::shape_of(data, name, path))
+    size = checked_product({size, static_cast<std::int64_t>(n)}, name);
+  if (size == expected) return;
+  throw FormatError(path + ": " + name + " has " + std::to_string(size) +
+                    " values, the header says " + std::to_string(expected));
+}
+
+/// visdata of any number type (float64, the int32 of HERA's correlator), nsamples and flags.
+/// rows.weight is nsamples, flags not yet applied.
+void read_values(hid_t file, const std::string& path, std::int64_t n_rows, RowSet& rows,
+                 std::vector<std::int8_t>& flags) {
+  const Handle data = h5::open_group(file, "Data", path);
   const std::int64_t expected = checked_product(
       {n_rows, rows.n_file_channels, static_cast<std::int64_t>(rows.products.size())}, "visdata");
-  if (size != expected) {
-    throw FormatError(path + ": visdata has " + std::to_string(size) + " values, the header says " +
-                      std::to_string(expected));
-  }
-  const auto n = static_cast<std::size_t>(size);
+  for (const char* name : {"visdata", "flags", "nsamples"})
+    require_size(data.get(), name, expected, path);
+  const auto n = static_cast<std::size_t>(expected);
   rows.data.resize(n);
-  rows.weight.assign(n, 1.0F);
-  const Handle complex = h5::complex_type();
-  h5::read_all(data.get(), "visdata", complex.get(), rows.data.data(), path);
-  try {
-    h5::read_all(data.get(), "nsamples", H5T_NATIVE_FLOAT, rows.weight.data(), path);
-    flags.resize(n);
-    const Handle boolean = h5::bool_type();
-    h5::read_all(data.get(), "flags", boolean.get(), flags.data(), path);
-  } catch (const FormatError& error) {
-    rows.weight.assign(n, 1.0F);
-    flags.clear();
-    note = std::string("every value taken as valid: ") + error.what();
+  rows.weight.resize(n);
+  flags.resize(n);
+  h5::read_complex(data.get(), "visdata", rows.data.data(), path);
+  h5::read_all(data.get(), "nsamples", H5T_NATIVE_FLOAT, rows.weight.data(), path);
+  h5::read_bools(data.get(), "flags", flags.data(), path);
+}
+
+/// What a file may say that Ryle cannot image as it is.
+void refuse_unread(hid_t h, const std::string& path) {
+  const auto refuse = [&](const std::string& what, const std::string& instead) {
+    throw UnsupportedError(path + ": " + what + "; " + instead);
+  };
+  const std::string time_scale = text_or(h, "timesys", "UTC", path);
+  if (time_scale != "UTC" && !time_scale.empty())
+    refuse("its times are " + time_scale, "ryle reads UTC (timesys)");
+  if (h5::exists(h, "flex_spw_polarization_array"))
+    refuse("its polarization differs between spectral windows (flex_spw_polarization_array)",
+           "write one polarization a file, with pyuvdata: UVData.remove_flex_pol()");
+  const std::string frame = text_or(h, "telescope_frame", "itrs", path);
+  if (frame != "itrs") refuse("its telescope stands in the frame " + frame, "ryle reads itrs");
+  const auto widths = h5::read_doubles(h, "channel_width", path);
+  for (const double width_hz : widths) {
+    if (std::abs(width_hz - widths.front()) > 0.01 * std::abs(widths.front()))
+      refuse("its channels have different widths",
+             "select those of one width, with pyuvdata: UVData.select(spws=...)");
   }
 }
 
-Observation foreign_observation(hid_t h, const std::string& path, const RowSet& rows,
+/// The angle of the X feed of each antenna, from north through east.
+std::vector<double> x_feed_angles_rad(hid_t h, const std::string& path, std::size_t n_antennas) {
+  const std::string orientation = text_or(h, "x_orientation", "", path);  // up to version 1.1
+  const bool east = orientation == "east" || orientation == "EAST" || orientation == "e";
+  std::vector<double> x(n_antennas, east ? kPi / 2 : 0);
+  if (!h5::exists(h, "feed_angle")) return x;
+  const auto angles = h5::read_doubles(h, "feed_angle", path);
+  const auto feeds = h5::exists(h, "feed_array") ? h5::read_texts(h, "feed_array", path)
+                                                 : std::vector<std::string>{};
+  const std::size_t n_feeds = n_antennas > 0 ? angles.size() / n_antennas : 0;
+  for (std::size_t a = 0; a < n_antennas; ++a) {
+    for (std::size_t f = n_feeds; f-- > 0;) {
+      const std::size_t k = a * n_feeds + f;
+      if (f == 0 || (k < feeds.size() && (feeds[k] == "x" || feeds[k] == "X"))) {
+        x[a] = angles[k];
+        break;
+      }
+    }
+  }
+  return x;
+}
+
+Observation foreign_observation(hid_t h, const std::string& path,
                                 const std::vector<std::int64_t>& used, int n_pols) {
   const auto numbers = h5::read_ints(h, "antenna_numbers", path);
   const auto names = h5::read_texts(h, "antenna_names", path);
@@ -107,8 +131,7 @@ Observation foreign_observation(hid_t h, const std::string& path, const RowSet& 
   ForeignArray array;
   array.name = h5::read_text(h, "telescope_name", path);
   array.reference_itrf_m = itrf_of_reference(site);
-  const bool have_angles = h5::exists(h, "feed_angle");
-  const auto angles = have_angles ? h5::read_doubles(h, "feed_angle", path) : std::vector<double>{};
+  const auto angles = x_feed_angles_rad(h, path, numbers.size());
   for (const std::int64_t number : used) {
     const auto found = std::find(numbers.begin(), numbers.end(), number);
     if (found == numbers.end())
@@ -118,8 +141,7 @@ Observation foreign_observation(hid_t h, const std::string& path, const RowSet& 
     array.itrf_m.push_back({array.reference_itrf_m[0] + positions[3 * k],
                             array.reference_itrf_m[1] + positions[3 * k + 1],
                             array.reference_itrf_m[2] + positions[3 * k + 2]});
-    const std::size_t n_feeds = angles.size() / numbers.size();
-    array.feed_angle_rad.push_back(n_feeds > 0 ? angles[k * n_feeds] : 0);
+    array.feed_angle_rad.push_back(angles[k]);
   }
   Observation observation;
   observation.array = array_from_itrf(array, n_pols);
@@ -128,37 +150,81 @@ Observation foreign_observation(hid_t h, const std::string& path, const RowSet& 
   if (observation.frequency.n_channels == 1)
     observation.frequency.channel_width_hz = std::abs(width_hz);
   observation.channel_bandwidth_hz = std::abs(width_hz);
-  observation.object = h5::exists(h, "object_name") ? h5::read_text(h, "object_name", path) : "";
+  observation.object = text_or(h, "object_name", "", path);
   observation.time_source = TimeSource::header;
-  (void)rows;
   return observation;
+}
+
+/// The phase centre that the rows use, as a group of the catalog. Throws when they use several.
+Handle open_phase_center(hid_t h, const std::string& path) {
+  const Handle catalog = h5::open_group(h, "phase_center_catalog", path);
+  std::set<std::int64_t> used;
+  if (h5::exists(h, "phase_center_id_array")) {
+    for (const std::int64_t id : h5::read_ints(h, "phase_center_id_array", path)) used.insert(id);
+  }
+  const std::vector<std::string> names = h5::names_in(catalog.get(), path);
+  std::vector<std::string> in_use;
+  for (const std::string& name : names) {
+    // Groups are named by number; up to version 1.1 by the source, with the number inside.
+    const Handle entry = h5::open_group(catalog.get(), name, path);
+    const bool has_id = h5::exists(entry.get(), "cat_id");
+    const std::string id = has_id ? std::to_string(read_int(entry.get(), "cat_id", path)) : name;
+    const bool wanted = std::any_of(used.begin(), used.end(), [&](std::int64_t number) {
+      return std::to_string(number) == id;
+    });
+    if (used.empty() || wanted) in_use.push_back(name);
+  }
+  if (in_use.empty()) throw FormatError(path + ": the phase centre is missing");
+  if (in_use.size() > 1) {
+    std::string list;
+    for (const std::string& name : in_use) {
+      const Handle entry = h5::open_group(catalog.get(), name, path);
+      list += (list.empty() ? "" : ", ") + text_or(entry.get(), "cat_name", name, path);
+    }
+    throw UnsupportedError(path + ": it has several phase centres (" + list +
+                           "); select one first, with pyuvdata: UVData.select(catalog_names=...)");
+  }
+  return h5::open_group(catalog.get(), in_use.front(), path);
+}
+
+/// Throws for a frame whose directions are not those of ICRS (FK5 at J2000 is, to 0.03 arcsec).
+void require_icrs(const std::string& frame, double epoch, const std::string& path) {
+  const bool j2000 = (frame == "fk5" || frame == "FK5") && std::abs(epoch - 2000) < 1e-3;
+  if (frame.empty() || frame == "icrs" || frame == "ICRS" || j2000) return;
+  throw UnsupportedError(path + ": its phase centre is in the frame " + frame +
+                         (frame == "fk5" ? " of epoch " + std::to_string(epoch) : "") +
+                         "; ryle reads icrs and fk5 of 2000; phase it again with pyuvdata: "
+                         "UVData.phase(..., phase_frame=\"icrs\")");
+}
+
+double epoch_of(hid_t h, const char* name, const std::string& path) {
+  const auto values = h5::exists(h, name) ? h5::read_doubles(h, name, path) : std::vector<double>{};
+  return values.empty() ? 2000 : values.front();
 }
 
 /// True when the file is phased to one sidereal direction, which is then set.
 bool read_phase_center(hid_t h, const std::string& path, Observation& observation) {
   if (h5::exists(h, "phase_center_catalog")) {
-    const Handle catalog = h5::open_group(h, "phase_center_catalog", path);
-    H5G_info_t info{};
-    if (H5Gget_info(catalog.get(), &info) < 0 || info.nlinks == 0)
-      throw FormatError(path + ": the phase centre is missing");
-    if (info.nlinks != 1)
-      throw UnsupportedError(path + ": it has several phase centres; select one first");
-    char name[64] = "";
-    H5Lget_name_by_idx(catalog.get(), ".", H5_INDEX_NAME, H5_ITER_INC, 0, name, sizeof name,
-                       H5P_DEFAULT);
-    const Handle entry = h5::open_group(catalog.get(), name, path);
-    observation.phase_center_name = h5::read_text(entry.get(), "cat_name", path);
-    const std::string type = h5::read_text(entry.get(), "cat_type", path);
+    const Handle entry = open_phase_center(h, path);
+    observation.phase_center_name = text_or(entry.get(), "cat_name", "", path);
+    const std::string type = text_or(entry.get(), "cat_type", "sidereal", path);
     if (type == "unprojected") return false;
     if (type != "sidereal")
-      throw UnsupportedError(path + ": phase centre of type " + type +
-                             "; ryle reads sidereal ones");
+      throw UnsupportedError(path + ": its phase centre " + observation.phase_center_name +
+                             " is of type " + type +
+                             "; ryle reads sidereal and unprojected ones, which pyuvdata makes: "
+                             "UVData.unproject_phase()");
+    require_icrs(text_or(entry.get(), "cat_frame", "", path),
+                 epoch_of(entry.get(), "cat_epoch", path), path);
     observation.phase_center = {read_double(entry.get(), "cat_lon", path),
                                 read_double(entry.get(), "cat_lat", path)};
     return true;
   }
-  if (!h5::exists(h, "phase_type") || h5::read_text(h, "phase_type", path) != "phased")
-    return false;
+  const std::string type = text_or(h, "phase_type", "drift", path);
+  if (type == "drift") return false;
+  if (type != "phased") throw UnsupportedError(path + ": phase_type " + type + " is not known");
+  require_icrs(text_or(h, "phase_center_frame", "", path), epoch_of(h, "phase_center_epoch", path),
+               path);
   observation.phase_center = {read_double(h, "phase_center_ra", path),
                               read_double(h, "phase_center_dec", path)};
   return true;
@@ -220,8 +286,6 @@ void check_crc(hid_t own, const std::string& path, const RowSet& rows,
   return;
 #endif
   if (!h5::exists(own, "weights_crc32c")) return;  // files of before it had one
-  if (flags.size() != rows.data.size())
-    throw FormatError(path + ": its nsamples and flags cannot be read; the file is damaged");
   check_sums(own, "weights_crc32c", path, n_dumps, [&](std::size_t d) {
     return uvh5_weights_crc(rows.weight.data() + d * per_dump, flags.data() + d * per_dump,
                             per_dump);
@@ -269,13 +333,12 @@ void scale_own_weights(hid_t own, const std::string& path, RowSet& rows) {
   rows.weight_per_count = 1;
 }
 
-RowSet read_rows(hid_t file, hid_t h, const std::string& path, std::vector<std::int8_t>& flags,
-                 std::string& note) {
+RowSet read_rows(hid_t file, hid_t h, const std::string& path, std::vector<std::int8_t>& flags) {
   RowSet rows;
   rows.path = path;
   rows.stored_conjugated = true;
   const std::int64_t n_rows = read_int(h, "Nblts", path);
-  rows.products = products_of(path, h5::read_ints(h, "polarization_array", path));
+  rows.products = products_of_aips(path, h5::read_ints(h, "polarization_array", path));
   rows.n_file_channels = read_int(h, "Nfreqs", path);
   rows.antenna1 = to_int(h5::read_ints(h, "ant_1_array", path));
   rows.antenna2 = to_int(h5::read_ints(h, "ant_2_array", path));
@@ -291,17 +354,15 @@ RowSet read_rows(hid_t file, hid_t h, const std::string& path, std::vector<std::
   for (const double jd : times) rows.centroid_tai_ns.push_back(tai_ns_from_julian_date(jd, 0));
   for (std::size_t r = 0; r < n; ++r)
     rows.uvw_m.push_back({uvw[3 * r], uvw[3 * r + 1], uvw[3 * r + 2]});
-  read_values(file, path, n_rows, rows, flags, note);
+  read_values(file, path, n_rows, rows, flags);
   return rows;
 }
 
 }  // namespace
 
 VisibilityFile read_unfinished_uvh5(const std::string& part) {
-  h5::silence();
   // As a SWMR reader: the only way to open a file whose writer was killed without changing it.
-  const Handle file(H5Fopen(part.c_str(), H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, H5P_DEFAULT),
-                    H5Fclose);
+  const Handle file = h5::open_file(part, H5F_ACC_RDONLY | H5F_ACC_SWMR_READ);
   if (!file.valid()) throw FormatError("cannot read " + part + ": " + h5::last_error());
   if (!h5::exists(file.get(), "Ryle") || !h5::exists(file.get(), "Ryle/observation_json"))
     throw FormatError(part + ": it does not say what it is; the writer was killed as it opened it");
@@ -374,13 +435,11 @@ VisibilityFile read_unfinished_uvh5(const std::string& part) {
 }
 
 VisibilityFile read_uvh5(const std::string& path, const VisibilityReadOptions& options) {
-  h5::silence();
-  const Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
+  const Handle file = h5::open_file(path);
   if (!file.valid()) throw FormatError("cannot read " + path + ": " + h5::last_error());
   const Handle header = h5::open_group(file.get(), "Header", path);
-  std::string note;
   std::vector<std::int8_t> flags;
-  RowSet rows = read_rows(file.get(), header.get(), path, flags, note);
+  RowSet rows = read_rows(file.get(), header.get(), path, flags);
   VisibilityFile out;
   if (h5::exists(file.get(), "Ryle") && h5::exists(file.get(), "Ryle/observation_json")) {
     const Handle own = h5::open_group(file.get(), "Ryle", path);
@@ -398,11 +457,14 @@ VisibilityFile read_uvh5(const std::string& path, const VisibilityReadOptions& o
     restore_dumps(own.get(), path, out);
     return out;
   }
+  refuse_unread(header.get(), path);
   apply_flags(flags, rows);
-  const int n_pols = rows.products.size() == 1 && rows.products[0] % 3 == 0 ? 1 : 2;
+  const int n_pols = n_pols_of(rows.products);
   const auto used = used_antennas(rows.antenna1, rows.antenna2);
   rows.antenna_index = index_of(used);
-  out.observation = foreign_observation(header.get(), path, rows, used, n_pols);
+  out.observation = foreign_observation(header.get(), path, used, n_pols);
+  set_unit(text_or(header.get(), "vis_units", "", path),
+           text_or(header.get(), "pol_convention", "", path), rows, out.observation);
   const bool phased = read_phase_center(header.get(), path, out.observation);
   if (!phased && !rows.centroid_tai_ns.empty()) {
     out.observation.phase_center = zenith(out.observation.array, rows.centroid_tai_ns.front(),
@@ -410,7 +472,6 @@ VisibilityFile read_uvh5(const std::string& path, const VisibilityReadOptions& o
   }
   build_dumps(rows, options, out);
   if (!phased) phase_to_zenith(out);
-  if (!note.empty()) out.observation.provenance.notes["flags"] = note;
   return out;
 }
 

@@ -140,7 +140,11 @@ class Uvh5Writer final : public VisibilityWriter {
     h5::put_int(h, "Ntimes", n_dumps_, path_);
     h5::put_int(h, "Nphase", 1, path_);
     h5::put_text(h, "vis_units", flux_unit(observation), path_);
-    h5::put_text(h, "pol_convention", "avg", path_);  // I = (XX + YY)/2, conventions.md 6
+    // I = (XX + YY)/2, conventions.md 6; of uncalibrated data pyuvdata 3.1 refuses the statement.
+    if (flux_unit(observation) == "Jy")
+      h5::put_text(h, "pol_convention", "avg", path_);
+    else
+      h5::remove(h, "pol_convention");
     h5::put_text(h, "blt_order", "time, baseline", path_);
     h5::put_bool(h, "blts_are_rectangular", true, path_);
     h5::put_bool(h, "time_axis_faster_than_bls", false, path_);

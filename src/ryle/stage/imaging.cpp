@@ -2,6 +2,7 @@
 #include "ryle/stage/imaging.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
 
@@ -124,6 +125,33 @@ class SampleMaker {
   const ImagingOptions& options_;
 };
 
+/// Why there is nothing to image: products that the data lack, or flags.
+std::string why_nothing(std::span<const VisibilityDump> dumps, const std::string& stokes) {
+  constexpr std::array kNames{"XX", "XY", "YX", "YY"};
+  std::array<bool, 4> there{};
+  for (const VisibilityDump& dump : dumps) {
+    const auto n = static_cast<std::size_t>(dump.n_pol_products);
+    for (std::size_t k = 0; k < dump.counts.size(); ++k)
+      there[k % n] = there[k % n] || dump.counts[k] > 0;
+  }
+  std::string has;
+  for (std::size_t p = 0; p < there.size(); ++p) {
+    if (there[p]) has += (has.empty() ? "" : " and ") + std::string(kNames[p]);
+  }
+  bool wanted = has.empty();
+  for (const std::int64_t p : wanted_products(stokes, dumps.empty() ? 1 : dumps[0].n_pol_products))
+    wanted = wanted || there[static_cast<std::size_t>(p)];
+  if (wanted)
+    return "every cross-correlation is flagged (are all antennas marked bad, or is this a "
+           "single-antenna file?)";
+  const bool one_feed = there[0] || there[3];
+  return "the data hold " + has + " only, and " + stokes + " is made of " +
+         (stokes == "I" ? "XX and YY" : stokes) +
+         (one_feed ? "; --stokes " + std::string(there[0] ? "XX" : "YY") + " works"
+                   : "; image the files of XX and YY, one by one or joined (pyuvdata: UVData.read "
+                     "of the list of files, then write_uvh5)");
+}
+
 int stokes_code(const std::string& stokes) { return stokes == "XX" ? -5 : stokes == "YY" ? -6 : 1; }
 
 }  // namespace
@@ -141,10 +169,7 @@ ImagingResult make_image(Queue& queue, const Observation& observation,
                          std::span<const VisibilityDump> dumps, const ImagingOptions& options) {
   const auto samples = image_samples(observation, dumps, options);
   if (samples.empty()) {
-    throw FormatError(
-        "nothing to image: every cross-correlation is flagged (are all antennas marked bad, or is "
-        "this "
-        "a single-antenna file?)");
+    throw FormatError("nothing to image: " + why_nothing(dumps, options.stokes));
   }
   // The sum over samples has CPU implementations only; the engines before it may run on a GPU.
   Queue host = queue.back_end() == BackEnd::cpu ? queue : Queue::cpu();

@@ -331,11 +331,26 @@ class DumpImaging {
   double busy_s_ = 0;
 };
 
+/// XY without XX and YY, as some archives keep a polarization a file: no brightness can be made.
+void require_a_feed(std::span<const VisibilityDump> dumps) {
+  for (const VisibilityDump& dump : dumps) {
+    const auto n = static_cast<std::size_t>(dump.n_pol_products);
+    for (std::size_t k = 0; k < dump.counts.size(); ++k) {
+      if (dump.counts[k] > 0 && (k % n == 0 || k % n == 3)) return;
+    }
+  }
+  throw FormatError(
+      "nothing to image: the data hold neither XX nor YY, or all of them are flagged; images want "
+      "the files of XX and YY, one by one or joined (pyuvdata: UVData.read of the list of files, "
+      "then write_uvh5)");
+}
+
 }  // namespace
 
 RunSummary image_visibilities(const ObservationConfig& config, const Observation& observation,
                               std::span<const VisibilityDump> dumps) {
   if (dumps.empty()) throw FormatError("nothing to image: no integration");
+  require_a_feed(dumps);
   refuse_voltage_paths(config.image.path);
   return DumpImaging(config, observation, dumps).run();
 }

@@ -95,6 +95,9 @@ struct ReadResult {
   Content content;  ///< antennas, telescope, frequencies, phase centre; all of it when is_ryle
   bool is_ryle = false;
   bool has_feed_angles = false;
+  bool has_corrected_data = false;  ///< a column that is not read
+  bool tai = false;                 ///< times are TAI, not UTC
+  std::string pol_convention;       ///< of pyuvdata: "sum", "avg" or nothing
   std::vector<int> corr_types;
   std::int64_t n_rows = 0;
   std::vector<double> time_s, interval_s, uvw_m;

@@ -3,11 +3,14 @@
 #include <casacore/casa/Arrays/ArrayLogical.h>
 #include <casacore/casa/Arrays/ArrayMath.h>
 #include <casacore/measures/Measures/MDirection.h>
+#include <casacore/measures/Measures/MEpoch.h>
 #include <casacore/measures/TableMeasures/ArrayMeasColumn.h>
 #include <casacore/ms/MeasurementSets/MSColumns.h>
 #include <casacore/tables/Tables/ArrayColumn.h>
 #include <casacore/tables/Tables/ScalarColumn.h>
 #include <casacore/tables/Tables/TableRecord.h>
+
+#include <algorithm>
 
 #include "ryle/product/ms/sub_tables.hpp"
 
@@ -89,15 +92,37 @@ void read_spectral_window(const cc::MeasurementSet& ms, int data_description, Re
       to_std<int>(cc::MSPolarizationColumns(ms.polarization()).corrType()(polarization));
 }
 
-/// DATA, FLAG and WEIGHT_SPECTRUM (or WEIGHT spread over the channels).
+/// DATA, FLAG (FLAG_ROW flags all of a row) and WEIGHT_SPECTRUM (or WEIGHT spread over the
+/// channels).
 void read_values(const cc::MeasurementSet& ms, ReadResult& out) {
+  if (!ms.tableDesc().isColumn("DATA"))
+    refuse(
+        "it has no column DATA; ryle reads that one (split with CASA or DP3 makes it of another)");
   out.data = to_std<std::complex<float>>(cc::ArrayColumn<cc::Complex>(ms, "DATA").getColumn());
   out.flag = to_std<std::uint8_t>(cc::ArrayColumn<bool>(ms, "FLAG").getColumn());
   const std::size_t n_products = out.corr_types.size();
   const std::size_t n_channels = out.content.channel_centers_hz.size();
   const std::size_t size = static_cast<std::size_t>(out.n_rows) * n_products * n_channels;
+  const cc::Vector<bool> flag_row = cc::ScalarColumn<bool>(ms, "FLAG_ROW").getColumn();
   if (out.data.size() != size || out.flag.size() != size)
     refuse("DATA and FLAG do not have the shape of the window");
+  for (std::size_t row = 0; row < flag_row.size(); ++row) {
+    if (flag_row(row))
+      std::fill_n(out.flag.begin() + static_cast<std::ptrdiff_t>(row * n_products * n_channels),
+                  n_products * n_channels, std::uint8_t{1});
+  }
+  const cc::TableRecord& keywords = ms.tableDesc().columnDesc("DATA").keywordSet();
+  const cc::TableRecord& of_data = cc::ArrayColumn<cc::Complex>(ms, "DATA").keywordSet();
+  const cc::TableRecord& unit = of_data.isDefined("QuantumUnits") ? of_data : keywords;
+  if (unit.isDefined("QuantumUnits")) {
+    out.content.data_unit =
+        unit.dataType("QuantumUnits") == cc::TpString
+            ? std::string(unit.asString("QuantumUnits"))
+            : std::string(unit.asArrayString("QuantumUnits")(cc::IPosition(1, 0)));
+  }
+  if (ms.keywordSet().isDefined("pyuvdata_polconv"))
+    out.pol_convention = ms.keywordSet().asString("pyuvdata_polconv");
+  out.has_corrected_data = ms.tableDesc().isColumn("CORRECTED_DATA");
   if (ms.tableDesc().isColumn("WEIGHT_SPECTRUM")) {
     const cc::ArrayColumn<float> column(ms, "WEIGHT_SPECTRUM");
     if (column.isDefined(0)) out.weight_spectrum = to_std<float>(column.getColumn());
@@ -126,6 +151,11 @@ void read_rows(const cc::MeasurementSet& ms, ReadResult& out) {
     refuse("it has several fields; split them first (mstransform, DP3)");
   read_spectral_window(ms, descriptions(0), out);
   read_field(ms, fields(0), out.content);
+  const cc::MEpoch::Types scale = cc::MEpoch::castType(columns.timeMeas()(0).getRef().getType());
+  out.tai = scale == cc::MEpoch::TAI;
+  if (!out.tai && scale != cc::MEpoch::UTC)
+    refuse("its times are " + std::string(cc::MEpoch::showType(scale)) +
+           "; ryle reads UTC and TAI");
   out.time_s = to_std<double>(columns.time().getColumn());
   out.interval_s = to_std<double>(columns.interval().getColumn());
   out.uvw_m = to_std<double>(columns.uvw().getColumn());

@@ -136,6 +136,7 @@ void Writer::State::open_columns(const std::string& data_unit) {
   // pyuvdata and CASA read the unit here; values are powers of the digitised signal until
   // calibrated.
   c.data.rwKeywordSet().define("QuantumUnits", cc::Vector<cc::String>(1, data_unit));
+  if (data_unit == "Jy") ms->rwKeywordSet().define("pyuvdata_polconv", cc::String("avg"));
   c.flag_category.rwKeywordSet().define("CATEGORY", cc::Vector<cc::String>(1, "NONE"));
 }
 
