@@ -73,6 +73,7 @@ void add_beamform(CLI::App& app, Context& context) {
       ->capture_default_str();
   sub->add_option("--implementation", b.implementation, "of the beamformer")->capture_default_str();
   add_recording_options(*sub, a->recording);
+  add_place_options(*sub, a->recording);
   add_common(*sub, context);
   sub->callback(
       [&context, a] { context.action = [&context, a] { return run_beamform(context, *a); }; });

@@ -1,21 +1,34 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "apps/ryle/command.hpp"
 #include "apps/ryle/report.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/version.hpp"
 #include "ryle/device/queue.hpp"
+#include "ryle/engine/beamform/beamformer.hpp"
 #include "ryle/engine/channelize/channelizer.hpp"
 #include "ryle/engine/correlate/correlator.hpp"
+#include "ryle/engine/grid/grid.hpp"
 #include "ryle/engine/image/imager.hpp"
+#include "ryle/engine/search/dedisperse.hpp"
 #include "ryle/ingest/recording.hpp"
+#include "ryle/product/file_contents.hpp"
 #include "ryle/product/filterbank_file.hpp"
+#include "ryle/product/image_cube.hpp"
+#include "ryle/product/scan_file.hpp"
 #include "ryle/product/visibility_file.hpp"
 #include "ryle/stage/config.hpp"
+#include "ryle/stage/grid_state.hpp"
+#include "ryle/telescope/beams_file.hpp"
 #include "ryle/telescope/geometry.hpp"
 
 namespace ryle::app {
@@ -35,7 +48,10 @@ Json program_facts() {
           {"instruction_sets", cpu_instruction_sets()},
           {"channelize", channelize::available_implementations()},
           {"correlate", correlate::available_implementations()},
+          {"beamform", beamform::available_implementations()},
           {"image", image::available_implementations()},
+          {"search", search::available_implementations()},
+          {"grid", grid::available_implementations()},
           {"recording_formats", recording_formats()}};
 }
 
@@ -113,6 +129,121 @@ Json filterbank_facts(const std::string& path) {
           {"warnings", i.warnings}};
 }
 
+Json scan_facts(const std::string& path) {
+  ScanOptions options;
+  options.polarization = "any";
+  const auto scans = open_scans(path, options);
+  const auto& f = scans->facts();
+  std::vector<double> longitude_deg, latitude_deg;
+  scans->read_positions(longitude_deg, latitude_deg);
+  const auto range = [](const std::vector<double>& values) {
+    std::vector<double> finite;
+    for (const double v : values)
+      if (std::isfinite(v)) finite.push_back(v);
+    if (finite.empty()) return Json();
+    const auto [low, high] = std::minmax_element(finite.begin(), finite.end());
+    return Json{*low, *high};
+  };
+  Json json{{"file", path},
+            {"kind", "scans"},
+            {"format", f.format},
+            {"object", f.object},
+            {"telescope", f.telescope},
+            {"samples", f.n_samples},
+            {"channels", f.n_channels},
+            {"longitude_deg", range(longitude_deg)},
+            {"latitude_deg", range(latitude_deg)},
+            {"unit", f.unit},
+            {"polarizations", f.polarizations},
+            {"spectral_frame", f.spectral_frame},
+            {"start_utc", f.observed_utc},
+            {"weights", scans->has_weights()},
+            {"flags", scans->has_flags()},
+            {"warnings", f.warnings}};
+  if (f.frequency.channel_width_hz != 0) {
+    json["first_channel_hz"] = f.frequency.first_center_hz;
+    json["channel_width_hz"] = f.frequency.channel_width_hz;
+  }
+  return json;
+}
+
+Json grid_sums_facts(const std::string& path) {
+  const stage::GridStateFile file(path);
+  const auto& i = file.identity();
+  std::int64_t n_blocks = 0;
+  for (const auto& part : file.parts()) n_blocks += static_cast<std::int64_t>(part.blocks.size());
+  return {{"file", path},
+          {"kind", "sums of the gridder"},
+          {"cells", i.cells},
+          {"n_cells", i.n_cells},
+          {"channels", i.n_channels},
+          {"function", i.function},
+          {"weights", i.weights},
+          {"unit", i.unit},
+          {"precision", i.precision},
+          {"parts", file.parts().size()},
+          {"blocks", n_blocks}};
+}
+
+Json toml_facts(const std::string& path) {
+  std::ifstream in(path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  if (text.str().find("[[beam") != std::string::npos) {
+    BeamsContext context;
+    context.band_of_data = true;
+    const BeamsFile b = parse_beams(text.str(), path, context);
+    Json beams = Json::array();
+    for (const auto& beam : b.beams) beams.push_back(beam.name);
+    return {{"file", path},
+            {"kind", "beams file"},
+            {"telescope", b.array.name},
+            {"inputs", b.array.n_inputs()},
+            {"channels", b.n_channels},
+            {"first_channel_hz", b.first_center_hz},
+            {"channel_step_hz", b.channel_step_hz},
+            {"sub_arrays", b.subarray_names},
+            {"beams", beams}};
+  }
+  const auto config = stage::load_observation(path);
+  Json given = Json::object();
+  for (const auto& key : config.given) given[key.section + "." + key.key] = key.value;
+  return {{"file", path},
+          {"kind", "observation file"},
+          {"telescope", config.telescope.name},
+          {"source", config.source.kind},
+          {"format", config.source.format},
+          {"keys", given}};
+}
+
+/// The readers that may take a file of this container, most specific first; what none takes is
+/// described as its container is.
+Json facts_by_content(const std::string& path, const std::string& format) {
+  const std::string container = container_of(path);
+  std::vector<std::function<Json()>> readers;
+  if (container == "fits") readers.emplace_back([&] { return filterbank_facts(path); });
+  if (container == "hdf5") {
+    readers.emplace_back([&] { return grid_sums_facts(path); });
+    if (!is_image_cube(path)) readers.emplace_back([&] { return recording_facts(path, format); });
+  }
+  if (container == "fits" || container == "hdf5" || container == "zip")
+    readers.emplace_back([&] { return scan_facts(path); });
+  for (const auto& read : readers) {
+    try {
+      return read();
+    } catch (const Error&) {  // of another kind, or damaged: the description below says which
+    }
+  }
+  const std::string described = describe_contents(path);
+  if (described.empty()) return recording_facts(path, format);
+  Json json = Json::parse(described);
+  if (container == "hdf5" && is_image_cube(path)) {
+    json["kind"] = "image cube";
+    json["images"] = count_whole_images(path);
+  }
+  return json;
+}
+
 void print(const Context& context, const Json& json) {
   if (context.json) {
     fmt::print("{}\n", json.dump());
@@ -143,12 +274,13 @@ int run(const Context& context, const std::string& file, const std::string& form
   if (!std::filesystem::exists(file)) throw IoError::from_errno("read", file, ENOENT);
   std::string extension = std::filesystem::path(file).extension().string();
   if (extension.empty()) extension = std::filesystem::path(file).parent_path().extension().string();
-  if (extension == ".fil" || extension == ".tim" || extension == ".sf") {
-    print(context, filterbank_facts(file));
-    return 0;
-  }
   const bool visibilities = extension == ".ms" || extension == ".uvfits" || extension == ".uvh5";
-  print(context, visibilities ? visibility_facts(file) : recording_facts(file, format));
+  const bool powers = extension == ".fil" || extension == ".tim" || extension == ".sf";
+  print(context, visibilities           ? visibility_facts(file)
+                 : powers               ? filterbank_facts(file)
+                 : extension == ".toml" ? toml_facts(file)
+                 : format != "auto"     ? recording_facts(file, format)
+                                        : facts_by_content(file, format));
   return 0;
 }
 
@@ -160,7 +292,7 @@ void add_info(CLI::App& app, Context& context) {
   auto file = std::make_shared<std::string>();
   auto format = std::make_shared<std::string>("auto");
   auto schema = std::make_shared<bool>(false);
-  sub->add_option("file", *file, "visibility file, recording or filterbank (.fil, .tim, .sf)");
+  sub->add_option("file", *file, "any file that Ryle reads or writes");
   sub->add_option("--format", *format, "of a recording")->capture_default_str();
   sub->add_flag("--schema", *schema, "JSON Schema of the observation file");
   add_common(*sub, context);

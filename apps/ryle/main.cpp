@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <unistd.h>
+
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -7,6 +9,7 @@
 
 #include "apps/ryle/command.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/core/nearest_word.hpp"
 #include "ryle/core/version.hpp"
 
 namespace ryle::app {
@@ -25,6 +28,31 @@ std::string shell_quoted(const std::string& word) {
   std::string quoted = "'";
   for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return quoted + "'";
+}
+
+/// What a word that is not understood may have meant; "" when all are understood.
+std::string did_you_mean(CLI::App& cli, const std::vector<std::string>& arguments) {
+  std::vector<std::string> commands;
+  for (const auto* sub : cli.get_subcommands([](const CLI::App*) { return true; }))
+    commands.push_back(sub->get_name());
+  const CLI::App* chosen = nullptr;
+  for (std::size_t k = 1; k < arguments.size(); ++k) {
+    const std::string word = arguments[k].substr(0, arguments[k].find('='));
+    if (chosen == nullptr && word[0] != '-') {
+      if (std::find(commands.begin(), commands.end(), word) == commands.end())
+        return "there is no command \"" + word + "\"; did you mean \"ryle " +
+               nearest_word(word, commands) + "\"?";
+      chosen = cli.get_subcommand(word);
+    }
+    const bool option = word.size() > 2 && word.rfind("--", 0) == 0;
+    if (chosen == nullptr || !option || chosen->get_option_no_throw(word) != nullptr) continue;
+    std::vector<std::string> known;
+    for (const auto* o : chosen->get_options())
+      for (const auto& name : o->get_lnames()) known.push_back("--" + name);
+    return "ryle " + chosen->get_name() + " has no option " + word + "; did you mean " +
+           nearest_word(word, known) + "?";
+  }
+  return "";
 }
 
 }  // namespace
@@ -87,6 +115,8 @@ int main(int argc, char** argv) {
     cli.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     const int code = cli.exit(e);
+    const std::string hint = code == 0 ? "" : app::did_you_mean(cli, context.arguments);
+    if (!hint.empty()) std::fprintf(stderr, "ryle: error: %s\n", hint.c_str());
     return code == 0 ? 0 : static_cast<int>(ExitCode::usage);
   }
   try {

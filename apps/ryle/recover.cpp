@@ -34,7 +34,7 @@ const char* name_of(Outcome outcome) {
 }
 
 std::string sentence(const Recovered& r) {
-  const char* const what = r.images ? "images" : "integrations";
+  const std::string what = r.unit == "spectrum" ? "spectra" : r.unit + "s";
   switch (r.outcome) {
     case Outcome::in_use:
       return "in use: a running process is writing it; left alone";
@@ -43,7 +43,7 @@ std::string sentence(const Recovered& r) {
     case Outcome::published:
       return fmt::format("{} whole {} -> {}", r.integrations, what, r.product);
     case Outcome::nothing:
-      return std::string("no whole ") + (r.images ? "image" : "integration") + " in it";
+      return "no whole " + r.unit + " in it";
     case Outcome::failed:
       return fmt::format("{} whole {} could not be published and stay", r.integrations, what);
     case Outcome::not_judged:
@@ -60,10 +60,10 @@ void print_text(const Recovered& r) {
 }
 
 nlohmann::ordered_json to_json(const Recovered& r) {
-  return {{"path", r.source.path},          {"name", r.source.final_path},
-          {"bytes", r.source.bytes},        {"outcome", name_of(r.outcome)},
-          {"integrations", r.integrations}, {"product", r.product},
-          {"removed", r.removed},           {"message", r.message}};
+  return {
+      {"path", r.source.path},         {"name", r.source.final_path},    {"bytes", r.source.bytes},
+      {"outcome", name_of(r.outcome)}, {"integrations", r.integrations}, {"unit", r.unit},
+      {"product", r.product},          {"removed", r.removed},           {"message", r.message}};
 }
 
 struct RecoverArguments {
@@ -105,8 +105,10 @@ int run(const Context& context, const RecoverArguments& arguments) {
 }  // namespace
 
 void add_recover(CLI::App& app, Context& context) {
-  auto* sub = app.add_subcommand("recover",
-                                 "publish the whole integrations of files whose writer was killed");
+  auto* sub =
+      app.add_subcommand("recover",
+                         "publish the whole integrations, images and spectra of files whose "
+                         "writer was killed");
   auto a = std::make_shared<RecoverArguments>();
   sub->add_option("place", a->places, "directory, or the name of a product")->required();
   sub->add_flag("--list", a->list, "say what is there and change nothing");

@@ -69,6 +69,7 @@ void print_text(const stage::RunSummary& s) {
              bytes_text(static_cast<double>(s.peak_memory_bytes)),
              bytes_text(static_cast<double>(s.planned_memory_bytes)));
   if (s.stopped_by_signal) fmt::print("stopped by a signal; whole integrations were published\n");
+  for (const auto& m : s.not_made) fmt::print("not made: {}\n", m);
   for (const auto& w : s.warnings) fmt::print("warning: {}\n", w);
   for (const auto& e : s.errors) fmt::print("error: {}\n", e);
   if (!s.products.empty()) fmt::print("products:\n");
@@ -85,6 +86,8 @@ int report_summary(const Context& context, const stage::RunSummary& summary, boo
   }
   std::fflush(stdout);
   if (!summary.errors.empty()) return static_cast<int>(ExitCode::io);
+  if (!summary.not_made.empty())
+    return static_cast<int>(summary.data_s > 0 ? ExitCode::bad_data : ExitCode::no_input);
   const bool lost =
       summary.lost_samples > 0 || summary.dropped_chunks > 0 || summary.dropped_dumps > 0;
   return strict && lost ? static_cast<int>(ExitCode::check_failed) : 0;

@@ -8,6 +8,7 @@
 #include "apps/ryle/command.hpp"
 #include "apps/ryle/report.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/product/publish.hpp"
 #include "ryle/simulate/packets.hpp"
 #include "ryle/stage/config.hpp"
 #include "ryle/stage/setup.hpp"
@@ -20,6 +21,7 @@ struct SimulateArguments {
   std::string observation;
   std::vector<std::string> overrides;
   std::string file;
+  bool overwrite = false;
 };
 
 int send(const Context& context, const stage::ObservationConfig& config) {
@@ -57,6 +59,7 @@ int send(const Context& context, const stage::ObservationConfig& config) {
 int run(const Context& context, const SimulateArguments& a) {
   const auto config = stage::load_observation(a.observation, a.overrides);
   if (a.file.empty()) return send(context, config);
+  require_creatable(a.file, a.overwrite);
   const auto written = stage::write_simulated_file(config, a.file);
   if (context.json) {
     fmt::print("{}\n", nlohmann::ordered_json{{"product", a.file},
@@ -81,6 +84,7 @@ void add_simulate(CLI::App& app, Context& context) {
   sub->add_option("--set", a->overrides, "change a key: section.key=value (repeatable)");
   sub->add_option("-o,--output", a->file,
                   "write interleaved samples to this file instead of sending them");
+  sub->add_flag("--overwrite", a->overwrite, "replace the file");
   add_common(*sub, context);
   sub->callback([&context, a] { context.action = [&context, a] { return run(context, *a); }; });
 }

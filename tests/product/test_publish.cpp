@@ -122,11 +122,57 @@ TEST(Publish, OverwritesADirectoryAtomically) {
     prepare_part(path, true);
     fs::create_directories(part_path(path));
     std::ofstream(part_path(path) + "/" + round) << round;
+    std::ofstream(part_path(path) + "/table.info") << "Type = Measurement Set\n";
     publish_part(path, true);
   }
   EXPECT_FALSE(fs::exists(path + "/1"));
   EXPECT_EQ(contents(path + "/2"), "2");
   EXPECT_THAT(dir.names(), testing::ElementsAre("vis.ms"));
+}
+
+// `-o DIRECTORY --overwrite` once deleted the directory with all that was in it.
+TEST(Publish, OverwritingTakesNoDirectoryDeviceOrSocket) {
+  const Scratch dir;
+  for (const char* name : {"folder", "folder.ms", "folder.fits"}) {
+    const std::string path = dir / name;
+    fs::create_directories(path + "/inside");
+    std::ofstream(path + "/inside/data") << "years of work";
+    std::ofstream(path + "/table.dat") << "not casacore's";
+    EXPECT_EQ(exit_code_of([&] { publish_bytes(path, "new", true); }), ExitCode::cannot_create);
+    EXPECT_EQ(contents(path + "/inside/data"), "years of work");
+  }
+  fs::create_directories(dir / "set.fits");
+  std::ofstream(dir / "set.fits/table.info") << "Type = Measurement Set\n";
+  EXPECT_EQ(exit_code_of([&] { prepare_part(dir / "set.fits", true); }), ExitCode::cannot_create);
+  ASSERT_EQ(::mkfifo((dir / "fifo").c_str(), 0600), 0);
+  EXPECT_EQ(exit_code_of([&] { prepare_part(dir / "fifo", true); }), ExitCode::cannot_create);
+  fs::create_directory_symlink(dir / "folder", dir / "link");
+  EXPECT_EQ(exit_code_of([&] { prepare_part(dir / "link", true); }), ExitCode::cannot_create);
+  EXPECT_EQ(exit_code_of([&] { require_creatable("/dev/null", true); }), ExitCode::cannot_create);
+}
+
+// The directory may come while the product is written: the finished data stay beside it.
+TEST(Publish, ADirectoryThatCameMeanwhileIsKept) {
+  const Scratch dir;
+  const std::string path = dir / "x.bin";
+  prepare_part(path, true);
+  std::ofstream(part_path(path)) << "mine";
+  fs::create_directories(path + "/theirs");
+  EXPECT_EQ(exit_code_of([&] { publish_part(path, true); }), ExitCode::cannot_create);
+  EXPECT_TRUE(fs::exists(path + "/theirs"));
+  EXPECT_EQ(contents(part_path(path)), "mine");
+}
+
+TEST(Publish, ACheckBeforeTheRunChangesNothing) {
+  const Scratch dir;
+  std::ofstream(part_path(dir / "v.uvh5")) << "left by a crash";
+  require_creatable(dir / "v.uvh5", true);
+  EXPECT_EQ(contents(part_path(dir / "v.uvh5")), "left by a crash");
+  EXPECT_EQ(exit_code_of([&] { require_creatable(dir / "none/v.uvh5", true); }),
+            ExitCode::cannot_create);
+  prepare_part(dir / "own.fits", false);
+  require_creatable(dir / "own.fits", false);  // written by this process
+  discard_part(dir / "own.fits");
 }
 
 TEST(Publish, DeadPartIsRemovedALiveOneIsRefused) {

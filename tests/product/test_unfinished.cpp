@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "ryle/product/publish.hpp"
+#include "ryle/product/sigproc.hpp"
 #include "ryle/product/unfinished.hpp"
 #include "ryle/product/visibility_file.hpp"
 #include "tests/product/scratch.hpp"
@@ -438,6 +439,41 @@ TEST(Unfinished, EmptyAndUnreadableOnesAreNamed) {
   EXPECT_THAT(dir.names(), testing::ElementsAre(".other"));
   EXPECT_EQ(test::exit_code_of([&] { find_unfinished(dir / "none.uvh5"); }), ExitCode::no_input);
   EXPECT_EQ(test::exit_code_of([&] { find_unfinished("/nonexistent/place"); }), ExitCode::no_input);
+}
+
+// Live beams: the header is written first, so that every whole spectrum can be had.
+TEST(Unfinished, AFilterbankKeepsItsWholeSpectra) {
+  const Scratch dir;
+  FilterbankInfo info;
+  info.n_channels = 16;
+  for (int c = 0; c < 16; ++c) info.channel_center_hz.push_back(400e6 + c * 1e6);
+  info.channel_width_hz = 1e6;
+  info.sample_interval_s = 1e-3;
+  info.bits = 8;
+  const std::string path = dir / "beam.fil";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    SigprocWriter writer(path, info);
+    std::vector<std::uint8_t> codes(16 * 100);
+    for (std::size_t k = 0; k < codes.size(); ++k) codes[k] = static_cast<std::uint8_t>(k % 251);
+    writer.append(codes.data(), 100, 100);
+    ::_exit(0);  // as a kill: nobody finishes the file
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  std::ofstream(part_path(path), std::ios::app) << "half";  // of a spectrum
+  EXPECT_EQ(recover(find_unfinished(dir.path()), {.write = false})[0].integrations, 100);
+  { const SigprocWriter again(path, info); }  // a later run of the same name puts it aside
+  EXPECT_THAT(dir.names(), testing::ElementsAre(".beam.fil.dead"));
+  const auto done = recover(find_unfinished(dir.path()), {.remove = true});
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].outcome, Outcome::published) << done[0].message;
+  EXPECT_EQ(done[0].unit, "spectrum");
+  EXPECT_THAT(dir.names(), testing::ElementsAre("beam.fil"));
+  const auto file = open_filterbank(path, {});
+  EXPECT_EQ(file->info().n_samples, 100);
+  std::ofstream(dir / ".junk.fil.part") << "no header";
+  EXPECT_EQ(recover(find_unfinished(dir.path()), {})[0].outcome, Outcome::lost);
 }
 
 }  // namespace

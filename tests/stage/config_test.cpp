@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "ryle/core/error.hpp"
+#include "ryle/stage/config_effect.hpp"
 
 namespace ryle::stage {
 namespace {
@@ -60,6 +61,7 @@ TEST(Config, WrongTypesAndRanges) {
       {"[telescope]\nname = 5\n", "must be a string"},
       {"[output]\nms = 1\n", "must be true or false"},
       {"[source]\nlisten = \"udp://x:1\"\n", "must be a list"},
+      {"[source]\nstart_utc = 2026-01-01T00:00:00\n", "a date is written in quotes"},
       {"[source]\nsample_rate_hz = 1.5\n", "must be exact"},
       {"[source]\nsample_rate_hz = \"1/0\"\n", "ratio of whole numbers"},
       {"[correlate]\nintegration_s = inf\n", "must lie in"},
@@ -72,6 +74,22 @@ TEST(Config, WrongTypesAndRanges) {
   for (const auto& [text, expected] : cases) {
     EXPECT_NE(refusal(text).find(expected), std::string::npos) << text << " -> " << refusal(text);
   }
+}
+
+TEST(Config, RatesAreExactInEveryForm) {
+  for (const auto& [text, num, den] :
+       std::vector<std::tuple<std::string, std::int64_t, std::int64_t>>{{"32e6", 32000000, 1},
+                                                                        {"1.28e6", 1280000, 1},
+                                                                        {"78125/4", 78125, 4},
+                                                                        {"19531.25", 78125, 4},
+                                                                        {"1e3", 1000, 1},
+                                                                        {"250E-1", 25, 1}}) {
+    const auto config =
+        parse_observation("", "obs.toml", {"source.sample_rate_hz=\"" + text + "\""});
+    EXPECT_EQ(config.source.sample_rate_hz, (Rational{num, den})) << text;
+  }
+  for (const char* text : {"1e", "e6", "1/0", "0x10", "1e40", "1.2.3", "-5", "12 kHz", ""})
+    refusal("", {std::string("source.sample_rate_hz=\"") + text + "\""});
 }
 
 TEST(Config, OverridesReplaceKeysAndAreChecked) {
@@ -110,6 +128,59 @@ TEST(Config, SchemaListsEveryKeyWithItsRange) {
   EXPECT_EQ(channels["type"], "integer");
   EXPECT_EQ(schema["properties"]["channelize"]["additionalProperties"], false);
   EXPECT_TRUE(schema["properties"]["simulator"]["properties"].contains("source"));
+}
+
+/// Message of the ConfigError that a run of this file would begin with; empty when it is accepted.
+std::string effect_refusal(const std::string& text, const std::vector<std::string>& overrides) {
+  const auto config = parse_observation(text, "obs.toml", overrides);
+  try {
+    reject_keys_without_effect(config);
+  } catch (const ConfigError& e) {
+    return e.what();
+  }
+  return "";
+}
+
+// What was asked for and cannot be made was once left out in silence, with exit code 0.
+TEST(Config, KeysWithoutEffectAreRejectedWithTheirPlace) {
+  using Overrides = std::vector<std::string>;
+  const std::vector<std::tuple<std::string, Overrides, std::string>> cases{
+      {"best2", {"output.uvh5=true"}, "--set: output.uvh5 = true has no effect"},
+      {"best2", {"image.cadence_s=0.1"}, "--set: image.cadence_s = 0.1"},
+      {"best2", {"telescope.latitude_deg=3"}, "telescope.latitude_deg"},
+      {"best2", {"channelize.taps=8"}, "carry the channels"},
+      {"best2", {"search.threshold=8"}, "set search.dm_max"},
+      {"best2", {"search.fold_bins=64"}, "set search.fold"},
+      {"best2", {"search.dm_max=100", "search.voltage_margin_s=1"}, "set search.voltage_ring_s"},
+      {"chips", {"beams.file=X"}, "--set: beams.file = 'X' has no effect"},
+      {"tbx", {"search.dm_max=100"}, "`ryle search`"},
+      {"chips", {"channelize.n_channels=64"}, "carry the channels"},
+      {"chips", {"image.watch=[\"sun\"]"}, "set image.cadence_s"},
+      {"mwa32t", {"search.dm_max=100"}, "source.format = \"best2\""},
+      {"mwa32t", {"image.cadence_s=0.1"}, "`ryle image`"},
+      {"mwa32t", {"source.pair_swap=true"}, "source.pair_swap"},
+      {"mwa32t", {"source.kind=file", "beams.file=X"}, "`ryle beamform`"},
+  };
+  for (const auto& [format, overrides, expected] : cases) {
+    const std::string text = "[source]\nformat = \"" + format + "\"\n";
+    const std::string message = effect_refusal(text, overrides);
+    EXPECT_NE(message.find(expected), std::string::npos) << overrides.front() << " -> " << message;
+  }
+  EXPECT_EQ(effect_refusal("[source]\nformat = \"mwa32t\"\n[search]\ndm_max = 50.0\n", {})
+                .rfind("obs.toml:4:", 0),
+            0u);
+}
+
+TEST(Config, KeysThatAskForNothingAndThoseOfTheSimulatorAreAccepted) {
+  EXPECT_EQ(effect_refusal("[source]\nformat = \"best2\"\n[output]\nuvh5 = false\n[image]\n"
+                           "cadence_s = 0\nwatch = []\n[search]\nvoltage_ring_s = 2\n",
+                           {"search.trigger_socket=s.sock"}),
+            "");
+  EXPECT_EQ(effect_refusal("[source]\nkind = \"network\"\nformat = \"mwa32t\"\n[simulator]\n"
+                           "duration_s = 3\n[image]\nn_pixels = 128\n",
+                           {}),
+            "");
+  EXPECT_EQ(effect_refusal("[source]\nkind = \"file\"\n", {"image.cadence_s=0.1"}), "");
 }
 
 }  // namespace

@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from harness import run
+from harness import data, run, ryle
 
 
 def write_xml(folder):
@@ -62,3 +62,15 @@ def test_refusals(beams, tmp_path):
     bad = run("import", "best2", tmp_path / "obs.xml", tmp_path / "antennas.xml", "-o", tmp_path / "x.toml", "--band",
               "ascending", check=65)
     assert "obs.xml:1:" in bad.stderr and "known" in bad.stderr
+
+
+def test_the_recording_gives_the_band_and_options_the_array(tmp_path):
+    recording, station = data("lwa/tbx-test.dat"), data("lwa/lwana-ssmif-2024may.txt")
+    beams = tmp_path / "beams.toml"
+    beams.write_text('[[beam]]\nname = "zenith"\nframe = "azel"\naz_deg = 0.0\nel_deg = 90.0\n')
+    result = ryle("beamform", recording, "--format", "tbx", "--station", station, "--beams", beams, "-o",
+                  tmp_path / "b.h5")
+    assert result["n_channels"] == 312 and (tmp_path / "b.h5").exists()
+    # Without the option the array is missed, in the file that should have it.
+    assert "beams.toml" in run("beamform", recording, "--format", "tbx", "--beams", beams, "-o", tmp_path / "c.h5",
+                               check=78).stderr

@@ -2,9 +2,10 @@
 """Command line: exit codes, messages, JSON."""
 
 import json
+import sqlite3
 
 import pytest
-from harness import ROOT, run
+from harness import ROOT, data, run, ryle
 
 EXAMPLE = ROOT / "examples/mwa32t.toml"
 
@@ -82,3 +83,58 @@ def test_benchmarks_print_the_same_fields(engine):
         row = json.loads(line)
         assert list(row) == fields
         assert row["verified"] is True and row["rate"] > 0
+
+
+@pytest.mark.parametrize("arguments, hint", [
+    (["imgae", "x"], 'did you mean "ryle image"?'),
+    (["image", "x.uvh5", "--phase-centre", "sun"], "did you mean --phase-center?"),
+    (["correlate", "x", "--integration-s", "1"], "did you mean --integration?"),
+])
+def test_words_that_are_not_known_get_the_nearest(arguments, hint):
+    assert hint in run(*arguments, check=64).stderr
+
+
+@pytest.mark.parametrize("name, kind", [
+    ("lwa/tbx-test.dat", "spectra"), ("tart/mg-tana-raw.hdf", "samples"), ("baseband/sample.dada", "samples"),
+    ("transients/askap_frb180417/28.fil", "filterbank"), ("transients/askap_frb180417/28.fits", "filterbank"),
+    ("transients/gbt_j1807/GBT_J1807-0847.tim", "time series"),
+    ("vis/pyuvdata/1061316296.uvfits", "visibilities"),
+    ("singledish/fast_m33/1421-1425_hor_input1.hdf5", "scans"), ("singledish/hegrid_mock/mock503.hdf5", "scans"),
+    ("singledish/srt_medicina/med_data.fits", "scans"),
+    ("singledish/gbt_sdfits_real/AGBT17B_173_04_gdigs-testdata.fits", "scans"),
+    ("singledish/hegrid_mock/target1.fits", "FITS image"),
+    ("eda2_20191104/dirty_image_20220406T035747506_real_TEMPLATE_512x512.fits", "FITS image"),
+])
+def test_info_knows_what_ryle_reads(name, kind):
+    assert ryle("info", data(name))["kind"] == kind
+
+
+def test_info_knows_what_ryle_writes(tmp_path):
+    event = tmp_path / "e.xml"
+    event.write_text('<?xml version="1.0"?>\n<voe:VOEvent ivorn="ivo://a/b#1" role="test">\n'
+                     '<Param name="dm" value="474.8" unit="pc/cm3"/></voe:VOEvent>\n')
+    found = ryle("info", event)
+    assert found["kind"] == "VOEvent" and found["parameters"] == {"dm": "474.8 pc/cm3"}
+    database = tmp_path / "d.sqlite"
+    with sqlite3.connect(database) as connection:
+        connection.execute("CREATE TABLE candidates (id INTEGER)")
+        connection.execute("INSERT INTO candidates VALUES (7)")
+    assert ryle("info", database)["rows"] == {"candidates": 1}
+    notes = tmp_path / "n.json"
+    notes.write_text('{"mean_code": 64, "beams": [{"name": "a"}]}')
+    assert ryle("info", notes)["kind"] == "notes of beams"
+    assert ryle("info", ROOT / "examples/best2.toml")["kind"] == "observation file"
+    assert ryle("info", ROOT / "examples/best2_beams.toml")["beams"][0] == "b0329"
+    sky = tmp_path / "map.fits"
+    run("grid", data("singledish/fast_m33/1421-1425_hor_input1.hdf5"), "--beam", "2.9arcmin", "-o", sky)
+    assert ryle("info", sky)["axis 1"]["type"].startswith("RA---")
+    assert {"beamform", "channelize", "correlate", "grid", "image", "search"} <= ryle("info").keys()
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00" * 100, b"SIMPLE  =", b"\x89HDF\r\n\x1a\n", b"SQLite format 3\x00",
+                                     b"{", b"<", b"PK\x03\x04"])
+def test_info_refuses_what_it_cannot_read(tmp_path, content):
+    damaged = tmp_path / "x.dat"
+    damaged.write_bytes(content)
+    done = run("info", damaged, check=None)
+    assert done.returncode in (65, 69) or (content == b"<" and done.returncode == 0), done.stdout + done.stderr

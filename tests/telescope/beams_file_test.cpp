@@ -92,6 +92,27 @@ class BeamsFileTest : public ::testing::Test {
   std::filesystem::path folder_;
 };
 
+TEST_F(BeamsFileTest, TheRecordingAndOptionsStandInForSections) {
+  const std::string beam = "[[beam]]\nframe = \"azel\"\naz_deg = 0.0\nel_deg = 90.0\n";
+  const std::string path = (folder_ / "beams.toml").string();
+  BeamsContext context;
+  context.band_of_data = true;
+  context.array = parse(kGood).array;
+  const BeamsFile alone = parse_beams(beam, path, context);
+  EXPECT_EQ(alone.array.n_inputs(), 4);
+  EXPECT_EQ(alone.n_channels, 0);
+  // A layout replaces that of the file, which gives the place.
+  context.array.reset();
+  context.layout = (folder_ / "four.csv").string();
+  const BeamsFile placed = parse_beams(
+      "[telescope]\nlayout = \"none.csv\"\nlatitude_deg = 44.5\nlongitude_deg = 11.6\n" + beam,
+      path, context);
+  EXPECT_EQ(placed.array.n_inputs(), 4);
+  EXPECT_NEAR(placed.array.latitude_rad, 44.5 * kDegree_rad, 1e-12);
+  EXPECT_THROW(parse_beams(beam, path, context), ConfigError);  // no place
+  EXPECT_THROW(parse_beams(kGood + std::string("[band]\n"), path), ConfigError);
+}
+
 TEST_F(BeamsFileTest, ReadsEverything) {
   const BeamsFile f = parse(kGood);
   EXPECT_EQ(f.array.n_inputs(), 4);

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <system_error>
@@ -85,6 +86,17 @@ std::map<std::string, int>& held_locks() {
 
 std::string lock_path(const std::string& final_path) { return part_path(final_path) + ".lock"; }
 
+IoError in_use(const std::string& final_path) {
+  return {ExitCode::cannot_create,
+          "cannot write " + final_path + ": another running process is writing it (" +
+              lock_path(final_path) + " is locked); wait for it or choose another name"};
+}
+
+bool held_here(const std::string& final_path) {
+  const std::scoped_lock guard(lock_mutex);
+  return held_locks().contains(lock_path(final_path));
+}
+
 void take_lock(const std::string& final_path) {
   const std::string path = lock_path(final_path);
   const std::scoped_lock guard(lock_mutex);
@@ -94,9 +106,7 @@ void take_lock(const std::string& final_path) {
     if (fd < 0) throw IoError::from_errno("create", path, errno, true);
     if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
       ::close(fd);
-      throw IoError(ExitCode::cannot_create,
-                    "cannot write " + final_path + ": another running process is writing it (" +
-                        path + " is locked); wait for it or choose another name");
+      throw in_use(final_path);
     }
     // The previous owner may have removed the name between open and flock: then we hold a file
     // nobody else sees.
@@ -199,6 +209,28 @@ IoError already_there(const std::string& final_path) {
               ": the name exists; choose another, move it away, or ask for overwriting"};
 }
 
+/// A Measurement Set, by the type that casacore writes into its table.info: the only directory that
+/// is a product.
+bool is_measurement_set(const fs::path& path) {
+  std::ifstream info(path / "table.info");
+  std::string line;
+  return std::getline(info, line) && line.find("Measurement Set") != std::string::npos;
+}
+
+/// Why overwriting must not replace what has this name; empty when it may. A product is replaced by
+/// a product: never a directory of other content, a device, a socket or a FIFO.
+std::string reason_to_keep(const fs::path& target) {
+  std::error_code ignored;
+  auto type = fs::symlink_status(target, ignored).type();
+  const bool link = type == fs::file_type::symlink;  // it is the link that would be replaced
+  if (link) type = fs::status(target, ignored).type();
+  if (type == fs::file_type::regular || type == fs::file_type::not_found) return "";
+  if (link) return "a link to something that is no file";
+  if (type != fs::file_type::directory) return "a device, a socket or a FIFO";
+  if (target.extension() == ".ms" && is_measurement_set(target)) return "";
+  return "a directory that is no Measurement Set";
+}
+
 /// Fallback for file systems without renameat2 flags (some network and fuse ones answer EINVAL).
 int rename_without_flags(const fs::path& from, const fs::path& to, bool overwrite) {
   if (exists_no_follow(to)) {
@@ -238,6 +270,8 @@ int rename_final(const fs::path& from, const fs::path& to, bool overwrite) {
   const int fault = injected_fault("rename", to.string());
   if (fault != 0) return fault;
   if (overwrite && exists_no_follow(to)) {
+    // Again: hours may have passed since the product was begun.
+    if (!reason_to_keep(to).empty()) return EEXIST;
     // Exchange is atomic for files and directories alike; the old product is then the .part and
     // goes.
     if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) {
@@ -270,7 +304,7 @@ std::string part_path(const std::string& final_path) {
   return (p.parent_path() / ("." + p.filename().string() + ".part")).string();
 }
 
-void prepare_part(const std::string& final_path, bool overwrite) {
+void require_creatable(const std::string& final_path, bool overwrite) {
   const fs::path target = clean(final_path);
   const fs::path directory = directory_of(target);
   if (!target.has_filename() || target.filename() == "." || target.filename() == "..") {
@@ -286,13 +320,24 @@ void prepare_part(const std::string& final_path, bool overwrite) {
                               errno, true);
   }
   if (!overwrite && exists_no_follow(target)) throw already_there(final_path);
+  if (const std::string kept = reason_to_keep(target); !kept.empty())
+    throw IoError(ExitCode::cannot_create,
+                  "cannot replace " + final_path + ": it is " + kept +
+                      ", and overwriting replaces files and Measurement Sets only; give the name "
+                      "of a file, or move it away");
+  if (!held_here(final_path) && part_in_use(final_path)) throw in_use(final_path);
+}
+
+void prepare_part(const std::string& final_path, bool overwrite) {
+  require_creatable(final_path, overwrite);
   const int fault = injected_fault("create", final_path);
   if (fault != 0) throw IoError::from_errno("create", final_path, fault, true);
   take_lock(final_path);
   try {
-    // Only these two can be read without their end (unfinished.hpp).
-    const std::string suffix = target.extension().string();
-    const bool salvageable = suffix == ".uvh5" || suffix == ".ms";
+    // These can be read without their end (unfinished.hpp).
+    const std::string suffix = clean(final_path).extension().string();
+    const bool salvageable = suffix == ".uvh5" || suffix == ".ms" || suffix == ".fil" ||
+                             suffix == ".h5" || suffix == ".hdf5";
     !overwrite&& salvageable ? void(rename_part_aside(final_path)) : remove_part(final_path);
   } catch (...) {
     release_lock(final_path);
@@ -301,12 +346,8 @@ void prepare_part(const std::string& final_path, bool overwrite) {
 }
 
 bool part_in_use(const std::string& final_path) {
-  const std::string path = lock_path(final_path);
-  {
-    const std::scoped_lock guard(lock_mutex);
-    if (held_locks().contains(path)) return true;
-  }
-  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (held_here(final_path)) return true;
+  const Descriptor fd(::open(lock_path(final_path).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   return fd.get() >= 0 && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0;
 }
 

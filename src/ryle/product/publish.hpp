@@ -8,9 +8,13 @@ namespace ryle {
 
 /// Name under which a product grows: ".NAME.part" in the same directory.
 std::string part_path(const std::string& final_path);
-/// Throws IoError when final_path exists and not `overwrite`, when its directory cannot be written,
-/// or when another live process writes the same product. A dead .part of
-/// visibilities is put aside for `ryle recover`; others, and any with `overwrite`, are removed.
+/// Throws IoError when the product could not be made: its directory is missing or cannot be
+/// written, the name exists and not `overwrite`, or overwriting would replace a directory that is
+/// no Measurement Set, a device, a socket or a FIFO, or another live process writes the same
+/// product. Changes nothing: for a check before the first sample is read.
+void require_creatable(const std::string& final_path, bool overwrite);
+/// require_creatable, then takes the lock of the product. A dead .part that `ryle recover` can read
+/// is put aside for it; others, and any with `overwrite`, are removed.
 void prepare_part(const std::string& final_path, bool overwrite);
 /// fsync (files of a directory one by one), rename to the final name, fsync the directory. After a
 /// failed fsync throws and leaves nothing under the final name (products.md 5).

@@ -3,16 +3,19 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <new>
 
 #include "ryle/core/error.hpp"
 #include "ryle/product/image_cube.hpp"
 #include "ryle/product/publish.hpp"
+#include "ryle/product/sigproc.hpp"
 #include "ryle/product/visibility_layout.hpp"
 
 namespace ryle {
@@ -121,6 +124,29 @@ void publish(const VisibilityFile& file, const std::string& name) {
   writer->publish(observation);
 }
 
+/// The header and the whole spectra of a filterbank that grew: it has no length in its header.
+struct FilterbankExtent {
+  std::int64_t n_spectra = 0;
+  std::int64_t bytes = 0;  // up to the end of the last whole spectrum
+};
+
+FilterbankExtent whole_spectra(const Unfinished& source) {
+  constexpr std::size_t kHeaderBytes = 1 << 16;
+  std::string bytes(kHeaderBytes, '\0');
+  std::ifstream in(source.path, std::ios::binary);
+  in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  bytes.resize(static_cast<std::size_t>(in.gcount()));
+  const SigprocHeader header = parse_sigproc_header(bytes, source.path);
+  const double bits =
+      header.number("nchans", 0) * header.number("nifs", 1) * header.number("nbits", 0);
+  if (!(bits >= 8 && bits <= 1e9)) throw FormatError(source.path + ": the header has no channels");
+  const std::int64_t spectrum_bytes = static_cast<std::int64_t>(bits) / 8;
+  FilterbankExtent extent;
+  extent.n_spectra = std::max<std::int64_t>(0, source.bytes - header.header_bytes) / spectrum_bytes;
+  extent.bytes = header.header_bytes + extent.n_spectra * spectrum_bytes;
+  return extent;
+}
+
 void remove_source(Recovered& result) {
   const std::string& path = result.source.path;
   std::error_code error;
@@ -154,7 +180,9 @@ class Recovery {
     }
 #endif
     try {
-      if (is_image_cube(source.path)) {
+      if (fs::path(source.final_path).extension() == ".fil") {
+        salvage_filterbank(result);
+      } else if (is_image_cube(source.path)) {
         salvage_cube(result);
       } else {
         salvage(read_own_or_sibling(source, result), result);
@@ -221,8 +249,32 @@ class Recovery {
     return best;
   }
 
+  /// Cut after the last whole spectrum and renamed, not copied: filterbanks are large. There is no
+  /// checksum in one, so that spectra a crash of the system did not bring to the disk stay zeros.
+  void salvage_filterbank(Recovered& result) {
+    result.unit = "spectrum";
+    Unfinished& source = result.source;
+    const FilterbankExtent extent = whole_spectra(source);
+    result.integrations = extent.n_spectra;
+    result.outcome = extent.n_spectra == 0 ? Outcome::nothing : Outcome::whole;
+    if (extent.n_spectra == 0 || !options_.write) return;
+    if (fs::path(source.path).extension() == ".part")
+      source.path = set_aside_part(source.final_path);
+    result.product = free_name(source.final_path);
+    prepare_part(result.product, false);
+    const std::string part = part_path(result.product);
+    if (::truncate(source.path.c_str(), extent.bytes) != 0)
+      throw IoError::from_errno("cut", source.path, errno, true);
+    if (::rename(source.path.c_str(), part.c_str()) != 0)
+      throw IoError::from_errno("rename", source.path, errno, true);
+    source.path = part;
+    publish_part(result.product, false);
+    result.outcome = Outcome::published;
+    result.removed = true;
+  }
+
   void salvage_cube(Recovered& result) {
-    result.images = true;
+    result.unit = "image";
     Unfinished& source = result.source;
     result.integrations = count_whole_images(source.path);
     result.outcome = result.integrations == 0 ? Outcome::nothing : Outcome::whole;

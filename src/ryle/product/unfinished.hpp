@@ -34,8 +34,8 @@ struct Recovered {
   };
   Unfinished source;
   Outcome outcome = Outcome::lost;
-  std::int64_t integrations = 0;  ///< whole ones; of an image cube: images
-  bool images = false;            ///< it is an image cube
+  std::int64_t integrations = 0;     ///< whole ones; of other kinds: of `unit`
+  std::string unit = "integration";  ///< of an image cube "image", of a filterbank "spectrum"
   std::string product;
   bool removed = false;  ///< the source is gone
   std::string message;
@@ -47,11 +47,12 @@ struct RecoverOptions {
   bool measurement_sets = measurement_sets_supported();  ///< false: Measurement Sets are not judged
 };
 
-/// Publishes the whole integrations of each as a new product under its final name, or, when that is
-/// taken or another file waits for it, as NAME_recovered; the source goes only after that. UVFITS
-/// (its header is written at the end) is made again from the UVH5 file of the same run recovered
-/// before it; so is a Measurement Set killed within a flush, which casacore cannot open; what was
-/// replaced that way stays. Throws nothing of a single product: it is `lost`, or `failed`.
+/// Publishes the whole integrations (images, spectra) of each as a new product under its final
+/// name, or, when that is taken or another file waits for it, as NAME_recovered; the source goes
+/// only after that. UVFITS (its header is written at the end) is made again from the UVH5 file of
+/// the same run recovered before it; so is a Measurement Set killed within a flush, which casacore
+/// cannot open; what was replaced that way stays. Throws nothing of a single product: it is `lost`,
+/// or `failed`.
 std::vector<Recovered> recover(const std::vector<Unfinished>& sources,
                                const RecoverOptions& options);
 

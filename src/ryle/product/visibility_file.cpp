@@ -31,6 +31,15 @@ bool measurement_sets_supported() {
 #endif
 }
 
+void require_visibility_suffix(const std::string& path) {
+  const std::string suffix = suffix_of(path);
+  if (suffix != ".ms" && suffix != ".uvfits" && suffix != ".uvh5") refuse_suffix(path);
+  if (suffix == ".ms" && !measurement_sets_supported())
+    throw UnsupportedError(path +
+                           ": this build has no casacore and writes no Measurement Sets; "
+                           "give a name that ends in .uvfits or .uvh5");
+}
+
 std::unique_ptr<VisibilityWriter> open_visibility_writer(const std::string& path,
                                                          const Observation& observation,
                                                          bool overwrite) {

@@ -25,6 +25,9 @@ class VisibilityWriter {
 /// Whether this build reads and writes Measurement Sets (casacore).
 bool measurement_sets_supported();
 
+/// Throws what open_visibility_writer throws for a name whose suffix is no format of this build.
+void require_visibility_suffix(const std::string& path);
+
 /// Format from the name: .ms, .uvfits, .uvh5. Throws ConfigError for another suffix,
 /// UnsupportedError without casacore, IoError when the name exists and not `overwrite`.
 std::unique_ptr<VisibilityWriter> open_visibility_writer(const std::string& path,

@@ -213,6 +213,9 @@ Best2Sender::Best2Sender(const SpectraRecord& quiet, const std::vector<Best2Puls
 }
 
 Best2Sender::~Best2Sender() = default;
+void Best2Sender::hold_while(std::function<bool()> hold) {
+  state_->loop.schedule.hold = std::move(hold);
+}
 void Best2Sender::start() { state_->loop.start(); }
 void Best2Sender::stop() { state_->loop.stop(); }
 bool Best2Sender::running() const { return state_->loop.running(); }

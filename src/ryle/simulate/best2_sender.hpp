@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -48,6 +49,8 @@ class Best2Sender {
   Best2Sender(const Best2Sender&) = delete;
   Best2Sender& operator=(const Best2Sender&) = delete;
 
+  /// Sends nothing while `hold`, asked by the sender's thread, is true. Before start().
+  void hold_while(std::function<bool()> hold);
   void start();
   void stop();
   bool running() const;

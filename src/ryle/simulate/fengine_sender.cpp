@@ -94,6 +94,9 @@ FengineSender::FengineSender(std::span<const SpectraEpoch> epochs,
 }
 
 FengineSender::~FengineSender() = default;
+void FengineSender::hold_while(std::function<bool()> hold) {
+  state_->loop.schedule.hold = std::move(hold);
+}
 void FengineSender::start() { state_->loop.start(); }
 void FengineSender::stop() { state_->loop.stop(); }
 bool FengineSender::running() const { return state_->loop.running(); }

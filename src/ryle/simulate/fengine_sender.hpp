@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -43,6 +44,8 @@ class FengineSender {
   FengineSender(const FengineSender&) = delete;
   FengineSender& operator=(const FengineSender&) = delete;
 
+  /// Sends nothing while `hold`, asked by the sender's thread, is true. Before start().
+  void hold_while(std::function<bool()> hold);
   void start();
   void stop();
   bool running() const;

@@ -209,11 +209,18 @@ void SendLoop::wait(std::int64_t now_ns, Round round) {
 }
 
 void SendLoop::send_all() {
-  const std::int64_t begin_ns = monotonic_ns();
+  std::int64_t begin_ns = monotonic_ns();
   std::int64_t alive_ns = begin_ns;
   started_ns_ = begin_ns;
   for (std::int64_t count = 0; !stopping_; ++count) {
     const std::int64_t now_ns = monotonic_ns();
+    if (schedule.hold && schedule.hold()) {
+      sleep_until_ns(now_ns + kQuantum_ns);
+      const std::int64_t held_ns = monotonic_ns() - now_ns;
+      begin_ns += held_ns;
+      alive_ns += held_ns;
+      continue;
+    }
     last_due_ = std::max(last_due_, samples_due(now_ns - begin_ns));
     const Round round = turn(last_due_);
     const std::int64_t position = slowest();

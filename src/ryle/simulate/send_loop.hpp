@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -23,6 +24,9 @@ struct SendSchedule {
   /// No link runs more than one round ahead of the slowest, also when all catch up: one that comes
   /// back from an outage would be ahead by its length. For links that never wait for a receiver.
   bool in_step = false;
+  /// Asked by the thread of the sender before every round: while it is true nothing is sent, and
+  /// the schedule stands still. Empty: never.
+  std::function<bool()> hold;
 };
 
 /// Seconds to a whole number of packets.

@@ -61,6 +61,9 @@ Mwa32tSender::Mwa32tSender(const VoltageRecord& record, const SenderConfig& conf
 }
 
 Mwa32tSender::~Mwa32tSender() = default;
+void Mwa32tSender::hold_while(std::function<bool()> hold) {
+  state_->loop.schedule.hold = std::move(hold);
+}
 void Mwa32tSender::start() { state_->loop.start(); }
 void Mwa32tSender::stop() { state_->loop.stop(); }
 bool Mwa32tSender::running() const { return state_->loop.running(); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -65,6 +66,8 @@ class Mwa32tSender {
   Mwa32tSender(const Mwa32tSender&) = delete;
   Mwa32tSender& operator=(const Mwa32tSender&) = delete;
 
+  /// Sends nothing while `hold`, asked by the sender's thread, is true. Before start().
+  void hold_while(std::function<bool()> hold);
   void start();
   void stop();                  ///< asks to end after the current packets; returns at once
   bool running() const;         ///< started and not yet at its end

@@ -12,6 +12,7 @@
 #include "ryle/core/units.hpp"
 #include "ryle/product/publish.hpp"
 #include "ryle/stage/run.hpp"
+#include "ryle/stage/simulation.hpp"
 
 namespace ryle::stage {
 namespace {
@@ -88,7 +89,8 @@ BeamFiles::BeamFiles(const ObservationConfig& config, const BeamStream& stream)
       stream_(stream),
       scale_samples_(std::max<std::int64_t>(
           64, std::llround(config.beams.scale_s * stream.clock.rate_hz.value()))),
-      queue_(static_cast<std::size_t>(config.beams.queue), DropPolicy::drop_newest),
+      queue_(static_cast<std::size_t>(config.beams.queue),
+             is_real_time(config) ? DropPolicy::drop_newest : DropPolicy::block),
       free_(static_cast<std::size_t>(config.beams.queue) + 2, DropPolicy::drop_newest) {
   thread_ = std::make_unique<StageThread>(
       "ryle-beams", [this](const std::stop_token&) { run(); }, [this] { queue_.close(); });

@@ -7,49 +7,20 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <type_traits>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/nearest_word.hpp"
 #include "ryle/stage/config_fields.hpp"
 
 namespace ryle::stage {
 namespace {
-
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t substituted = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
-    }
-  }
-  return row[b.size()];
-}
-
-/// Known key most like `word`: shared prefix counts for much, since units are what people get
-/// wrong.
-std::string nearest(std::string_view word, const std::vector<std::string>& known) {
-  std::string best;
-  double best_score = 1e9;
-  for (const auto& k : known) {
-    const auto prefix = static_cast<std::size_t>(
-        std::mismatch(word.begin(), word.end(), k.begin(), k.end()).first - word.begin());
-    const double score =
-        static_cast<double>(edit_distance(word, k)) - 0.9 * static_cast<double>(prefix);
-    if (score < best_score) {
-      best_score = score;
-      best = k;
-    }
-  }
-  return best;
-}
 
 std::string join(const std::vector<std::string_view>& words) {
   std::string text;
@@ -57,18 +28,46 @@ std::string join(const std::vector<std::string_view>& words) {
   return text;
 }
 
+constexpr std::string_view kOverride = "--set";
+
 /// Position "file:line:column" of a node, or the option it came from.
 class Origin {
  public:
   explicit Origin(std::string name) : name_(std::move(name)) {}
   std::string operator()(const toml::source_region& where) const {
     const std::string file = where.path ? *where.path : name_;
+    if (file == kOverride) return file;
     return fmt::format("{}:{}:{}", file, where.begin.line, where.begin.column);
   }
 
  private:
   std::string name_;
 };
+
+/// "32000000", "32e6", "1.28e6", "78125/4"; nothing of it is rounded.
+std::optional<Rational> exact_rational(const std::string& text) {
+  constexpr int kMaxDigits = 18;
+  std::int64_t num = 0, den = 1;
+  char rest = 0;
+  if (std::sscanf(text.c_str(), "%18ld/%18ld%c", &num, &den, &rest) == 2)
+    return den > 0 ? std::optional(Rational{num, den}.reduced()) : std::nullopt;
+  const std::size_t e = text.find_first_of("eE");
+  int exponent = 0;
+  if (e != std::string::npos && std::sscanf(text.c_str() + e + 1, "%3d%c", &exponent, &rest) != 1)
+    return std::nullopt;
+  std::string digits = text.substr(0, e);
+  if (const std::size_t dot = digits.find('.'); dot != std::string::npos) {
+    exponent -= static_cast<int>(digits.size() - dot - 1);
+    digits.erase(dot, 1);
+  }
+  const bool plain = !digits.empty() && digits.find_first_not_of("0123456789") == std::string::npos;
+  if (!plain || static_cast<int>(digits.size()) + std::max(exponent, 0) > kMaxDigits ||
+      exponent < -kMaxDigits)
+    return std::nullopt;
+  num = std::stoll(digits);
+  for (int k = 0; k < std::abs(exponent); ++k) (exponent > 0 ? num : den) *= 10;
+  return Rational{num, den}.reduced();
+}
 
 /// Reads the keys of one table into a struct, one call per key.
 class Parser {
@@ -79,13 +78,15 @@ class Parser {
   template <class T>
   void operator()(std::string_view key, T& member, const Range& range, std::string_view) {
     known_.push_back({std::string(key), fmt::format("{} .. {}", range.min, range.max)});
-    if (const toml::node* node = table_.get(key)) read(*node, key, member, range);
+    take(key, member, range);
   }
   template <class T>
   void operator()(std::string_view key, T& member, const Choice& choice, std::string_view) {
     known_.push_back({std::string(key), join(choice.words)});
-    if (const toml::node* node = table_.get(key)) read(*node, key, member, choice);
+    take(key, member, choice);
   }
+
+  std::vector<GivenKey> given;
 
   void allow(std::string key) { known_.push_back({std::move(key), ""}); }
 
@@ -95,7 +96,7 @@ class Parser {
     for (const auto& [key, node] : table_) {
       const auto found = std::find(names.begin(), names.end(), key.str());
       if (found != names.end()) continue;
-      const std::string close = nearest(key.str(), names);
+      const std::string close = nearest_word(key.str(), names);
       std::string hint;
       for (const auto& [name, range] : known_) {
         if (name == close && !range.empty()) hint = " (" + range + ")";
@@ -118,6 +119,22 @@ class Parser {
     });
     throw ConfigError(fmt::format("{}: {}.{} = {}: {}", origin_(node.source()), section_, key,
                                   value.str(), what));
+  }
+
+  template <class T, class Limits>
+  void take(std::string_view key, T& member, const Limits& limits) {
+    const toml::node* node = table_.get(key);
+    if (node == nullptr) return;
+    read(*node, key, member, limits);
+    std::ostringstream value;
+    node->visit([&](const auto& n) { value << n; });
+    given.push_back(
+        {section_, std::string(key), value.str(), origin_(node->source()), is_nothing(member)});
+  }
+  static bool is_nothing(const Rational& r) { return r.num == 0; }
+  template <class T>
+  static bool is_nothing(const T& value) {
+    return value == T{};
   }
 
   void check_range(const toml::node& node, std::string_view key, double value,
@@ -149,17 +166,10 @@ class Parser {
   void read(const toml::node& node, std::string_view key, Rational& member,
             const Range& range) const {
     if (const auto text = node.value_exact<std::string>()) {
-      std::int64_t num = 0;
-      std::int64_t den = 1;
-      char slash = '/';
-      std::istringstream in(*text);
-      in >> num;
-      if (in && !in.eof()) in >> slash >> den;
-      if (in.fail() || slash != '/' || den <= 0 ||
-          in.peek() != std::istringstream::traits_type::eof()) {
+      const auto exact = exact_rational(*text);
+      if (!exact)
         fail(node, key, "must be a number or a ratio of whole numbers such as \"78125/4\"");
-      }
-      member = Rational{num, den}.reduced();
+      member = *exact;
     } else {
       double value = 0;
       read(node, key, value, range);
@@ -172,7 +182,11 @@ class Parser {
   void read(const toml::node& node, std::string_view key, std::string& member,
             const Choice& choice) const {
     const auto value = node.value_exact<std::string>();
-    if (!value) fail(node, key, "must be a string");
+    if (!value)
+      fail(node, key,
+           node.is_date() || node.is_date_time() || node.is_time()
+               ? "must be a string: a date is written in quotes, \"2026-01-31T12:00:00\""
+               : "must be a string");
     if (!choice.words.empty() &&
         std::find(choice.words.begin(), choice.words.end(), *value) == choice.words.end()) {
       fail(node, key, "must be one of " + join(choice.words));
@@ -272,11 +286,11 @@ void apply_override(toml::table& root, const std::string& text) {
   const std::string value = text.substr(equals + 1);
   toml::table patch;
   try {
-    patch = toml::parse(key + " = " + value, std::string_view("--set"));
+    patch = toml::parse(key + " = " + value, kOverride);
   } catch (const toml::parse_error&) {
     std::ostringstream quoted;
     quoted << toml::value<std::string>(value);
-    patch = toml::parse(key + " = " + quoted.str(), std::string_view("--set"));
+    patch = toml::parse(key + " = " + quoted.str(), kOverride);
   }
   for (auto& [section, node] : patch) {
     if (!root.contains(section)) root.insert(section, toml::table{});
@@ -295,7 +309,7 @@ void refuse_unknown_sections(const toml::table& root, const Origin& origin) {
     if (std::find(known.begin(), known.end(), key.str()) != known.end()) continue;
     throw ConfigError(fmt::format("{}: unknown section [{}]; did you mean [{}]?",
                                   origin(key.source()), std::string(key.str()),
-                                  nearest(key.str(), known)));
+                                  nearest_word(key.str(), known)));
   }
 }
 
@@ -325,6 +339,7 @@ ObservationConfig from_table(const toml::table& root, const std::string& name) {
           parse_sources(*table, target, origin);
         }
         parser.refuse_unknown();
+        config.given.insert(config.given.end(), parser.given.begin(), parser.given.end());
       },
       config);
   config.text = to_toml(config);

@@ -68,7 +68,8 @@ struct SimulatedSourceConfig {
 
 struct SimulatorConfig {
   double duration_s = 10;
-  double speed = 1;  ///< x real time; 0 = as fast as it goes
+  double speed = 1;           ///< x real time; 0 = as fast as it goes
+  bool wait_for_run = false;  ///< sends no faster than the run takes the packets
   double sefd_jy = 2000;
   std::int64_t period_samples = 262144;
   std::uint64_t seed = 1;
@@ -224,6 +225,14 @@ struct RuntimeConfig {
   std::string metrics_file;           ///< Prometheus text of a live run, rewritten every second
 };
 
+/// A key that the observation file or an override gives.
+struct GivenKey {
+  std::string section, key;
+  std::string value;              ///< as TOML
+  std::string where;              ///< "FILE:LINE:COLUMN", or "--set"
+  bool asks_for_nothing = false;  ///< false, 0, "" or []
+};
+
 struct ObservationConfig {
   std::int64_t schema = 1;
   TelescopeConfig telescope;
@@ -238,8 +247,9 @@ struct ObservationConfig {
   SearchConfig search;
   RuntimeConfig runtime;
 
-  std::string path;  ///< of the observation file, for messages and relative names
-  std::string text;  ///< resolved configuration as TOML
+  std::string path;             ///< of the observation file, for messages and relative names
+  std::string text;             ///< resolved configuration as TOML
+  std::vector<GivenKey> given;  ///< in the order of config_fields.hpp
 };
 
 /// Reads and validates. `overrides` are "section.key=value" (TOML values; bare words are taken as

@@ -83,6 +83,8 @@ template <class V>
 void fields(V& v, SimulatorConfig& c) {
   v("duration_s", c.duration_s, Range{0.01, 1e6}, "data sent");
   v("speed", c.speed, Range{0, 1000}, "x real time; 0 = as fast as it goes");
+  v("wait_for_run", c.wait_for_run, Choice{},
+    "send no faster than the run takes the packets: a slow machine takes longer and loses nothing");
   v("sefd_jy", c.sefd_jy, Range{0, 1e12}, "system equivalent flux density of one input");
   v("period_samples", c.period_samples, Range{1024, 1 << 24},
     "length of the seamless periodic record that is sent");

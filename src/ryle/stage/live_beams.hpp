@@ -41,11 +41,21 @@ std::vector<std::pair<std::string, std::int64_t>> live_beams_memory(const Observ
 std::vector<std::pair<std::string, std::int64_t>> live_beams_device_memory(
     const ObservationConfig& config, const LiveBeams& beams);
 
+/// Seconds of data per second that the beams and their search take on this machine with all its
+/// workers: measured on random samples of the observation's own shape, the search on at most four
+/// beams. Each is 0 where it is not measured: on devices, or without a search.
+struct BeamMargins {
+  double beams = 0, search = 0;
+  double both() const;  ///< they share the workers
+};
+BeamMargins measure_beam_margins(const ObservationConfig& config, const LiveBeams& beams);
+
 /// The [simulator] as packets of BEST-2 to source.listen.
 class BeamSimulation final : public PacketSimulation {
  public:
   BeamSimulation(const ObservationConfig& config, const LiveBeams& beams);
 
+  void hold_while(std::function<bool()> hold) override { sender_->hold_while(std::move(hold)); }
   void start() override { sender_->start(); }
   void stop() override { sender_->stop(); }
   bool running() const override { return sender_->running(); }

@@ -20,7 +20,10 @@ LiveLoop::LiveLoop(const ObservationConfig& config, const RunOptions& options, C
 
 void LiveLoop::run(RunSummary& summary) {
   source_.start();
-  if (simulation_ != nullptr) simulation_->start();
+  if (simulation_ != nullptr) {
+    if (config_.simulator.wait_for_run) simulation_->hold_while([this] { return is_behind(); });
+    simulation_->start();
+  }
   bool stopping = false;
   auto last_progress = Clock::now();
   while (!source_.ended()) {
@@ -28,6 +31,7 @@ void LiveLoop::run(RunSummary& summary) {
       if (!started_) first_chunk_ = Clock::now();
       started_ = true;
       path_.take(chunk);
+      ++chunks_done_;
     }
     if (!stopping && should_stop(summary)) {
       stopping = true;
@@ -55,6 +59,30 @@ bool LiveLoop::should_stop(RunSummary& summary) {
   if (path_.failed()) return true;
   if (config_.source.duration_s > 0 && path_.data_s() >= config_.source.duration_s) return true;
   return simulation_ != nullptr && !simulation_->running() && simulation_has_arrived();
+}
+
+/// More packets on their way than a quarter of the receive buffer holds, or half of the ring of
+/// chunks waits for the engines. Asked by the thread of the simulator.
+bool LiveLoop::is_behind() const {
+  constexpr std::int64_t kFewPackets = 16;  // where the system grants a small buffer
+  const IngestCounters c = source_.counters();
+  std::int64_t sent = 0, bytes = 0;
+  for (const auto& link : simulation_->report().receivers) {
+    sent += link.packets_sent;
+    bytes += link.bytes_sent;
+  }
+  std::int64_t most = kFewPackets;
+  if (bytes > 0 && source_.state().find("rcvbuf") == std::string::npos) {
+    const double packets_per_s = input_bits_per_s_ / 8 * static_cast<double>(sent) /
+                                 static_cast<double>(bytes) *
+                                 std::max(config_.simulator.speed, 0.01);
+    most = std::max(most,
+                    static_cast<std::int64_t>(config_.source.stall_budget_s / 4 * packets_per_s));
+  }
+  const auto lost = static_cast<std::int64_t>(c.kernel_drops);
+  const auto waiting = static_cast<std::int64_t>(c.chunks - c.dropped_chunks) - chunks_done_;
+  return sent - static_cast<std::int64_t>(c.received) - lost > most ||
+         waiting > config_.source.n_chunks / 2;
 }
 
 /// What the simulator sent has come, or what is missing has had time to.

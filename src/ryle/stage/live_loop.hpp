@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 
@@ -47,6 +48,7 @@ class LiveLoop {
 
   bool should_stop(RunSummary& summary);
   bool simulation_has_arrived();
+  bool is_behind() const;
   void report(double interval_s);
   void note_ingest(RunSummary& summary) const;
 
@@ -58,6 +60,7 @@ class LiveLoop {
   double input_bits_per_s_;
   LiveMetrics metrics_;
   Clock::time_point first_chunk_, simulation_end_;
+  std::atomic<std::int64_t> chunks_done_{0};
   bool started_ = false;
   bool simulation_ended_ = false;
   double last_data_s_ = 0;

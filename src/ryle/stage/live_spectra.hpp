@@ -40,6 +40,7 @@ class SpectraSimulation final : public PacketSimulation {
   SpectraSimulation(const ObservationConfig& config, const ArrayLayout& array,
                     const FengineSourceConfig& receiver);
 
+  void hold_while(std::function<bool()> hold) override { sender_->hold_while(std::move(hold)); }
   void start() override { sender_->start(); }
   void stop() override { sender_->stop(); }
   bool running() const override { return sender_->running(); }

@@ -10,11 +10,13 @@
 #include "ryle/core/error.hpp"
 #include "ryle/core/random.hpp"
 #include "ryle/ingest/recording.hpp"
+#include "ryle/stage/config_effect.hpp"
 #include "ryle/stage/live_beams.hpp"
 #include "ryle/stage/live_spectra.hpp"
 #include "ryle/stage/run_common.hpp"
 #include "ryle/stage/run_memory.hpp"
 #include "ryle/stage/setup.hpp"
+#include "ryle/stage/simulation.hpp"
 
 namespace ryle::stage {
 namespace {
@@ -124,6 +126,23 @@ void plan_search_blocks(const SearchConfig& search, bool chosen, double sample_s
         "may take shorter blocks");
 }
 
+/// A simulator has a speed of its own, and may wait.
+void warn_if_too_slow(const ObservationConfig& config, Plan& plan) {
+  if (!(plan.predicted_margin > 0) || config.source.kind == "file") return;
+  const double speed = expected_speed(config);
+  if (plan.predicted_margin >= speed) return;
+  if (is_real_time(config))
+    plan.warnings.push_back(
+        fmt::format("this machine does {:.2f}x real time, the data come at {:g}x: data will be "
+                    "lost live",
+                    plan.predicted_margin, speed));
+  else
+    plan.warnings.push_back(
+        fmt::format("this machine does {:.2f}x real time, the simulator is set to {:g}x: it waits "
+                    "(simulator.wait_for_run)",
+                    plan.predicted_margin, speed));
+}
+
 /// Packets of antennas that become beams.
 void plan_beams(const ObservationConfig& asked, Plan& plan) {
   const LiveBeams live = live_beams(asked);
@@ -153,6 +172,10 @@ void plan_beams(const ObservationConfig& asked, Plan& plan) {
   if (config.search.dm_max > 0)
     plan_search_blocks(config.search, asked.search.block_samples == 0,
                        static_cast<double>(engine.integration) / rate_hz, plan);
+  const BeamMargins margins = measure_beam_margins(config, live);
+  plan.predicted_margin = margins.both();
+  plan.search_margin = margins.search;
+  warn_if_too_slow(config, plan);
 }
 
 /// Observations of spectra: packets of an F-engine, or a recording of one. False for samples.
@@ -246,6 +269,7 @@ void require_memory(const ObservationConfig& config, std::int64_t bytes) {
 }
 
 Plan make_plan(const ObservationConfig& config) {
+  reject_keys_without_effect(config);
   Plan plan;
   if (config.source.kind != "file" && is_live_beams(config.source)) {
     plan_beams(config, plan);
@@ -301,10 +325,7 @@ Plan make_plan(const ObservationConfig& config) {
                       100 * plan.decorrelation));
     }
   }
-  if (plan.predicted_margin < 1) {
-    plan.warnings.push_back(fmt::format(
-        "this machine does {:.2f}x real time: data will be lost live", plan.predicted_margin));
-  }
+  warn_if_too_slow(config, plan);
   return plan;
 }
 
@@ -330,12 +351,16 @@ std::string to_text(const Plan& p) {
   if (p.total_device_memory_bytes > 0)
     text += fmt::format("  {:<24} {}, and tables of the engines\n\n", "memory of each GPU",
                         mib(p.total_device_memory_bytes));
-  if (!p.implementations.empty()) {
-    text += fmt::format("  {:<24} {:.1f}x real time, measured on this machine with", "engines",
+  if (p.predicted_margin > 0) {
+    text += fmt::format("  {:<24} {:.2f}x real time, measured on this machine", "engines",
                         p.predicted_margin);
-    for (const auto& name : p.implementations) text += " " + name;
+    for (const auto& name : p.implementations)
+      text += (&name == &p.implementations.front() ? " with " : " ") + name;
     text += "\n";
   }
+  if (p.search_margin > 0)
+    text +=
+        fmt::format("  {:<24} {:.2f}x real time\n", "of them the search alone", p.search_margin);
   if (p.sky) text += plan_text(*p.sky, p.image_s);
   for (const auto& w : p.warnings) text += "  warning: " + w + "\n";
   return text;
@@ -359,6 +384,7 @@ std::string to_json(const Plan& p) {
                               {"beamform_gops", p.beamform_gops},
                               {"output_mb_per_hour", p.output_mb_per_hour},
                               {"predicted_margin", p.predicted_margin},
+                              {"search_margin", p.search_margin},
                               {"decorrelation", p.decorrelation},
                               {"implementations", p.implementations},
                               {"warnings", p.warnings}};

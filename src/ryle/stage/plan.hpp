@@ -27,7 +27,8 @@ struct Plan {
   double correlate_gops = 0;
   double beamform_gops = 0;
   double output_mb_per_hour = 0;
-  double predicted_margin = 0;  ///< x real time of F and X together
+  double predicted_margin = 0;  ///< x real time of F and X together, or of beams and their search
+  double search_margin = 0;     ///< x real time of the search alone; 0 = none, or not measured
   double decorrelation =
       0;  ///< worst amplitude loss of delays left to the correlator (fringe_stopping x, none)
   std::vector<std::string> implementations;

@@ -3,36 +3,58 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <exception>
 #include <filesystem>
 #include <map>
 
+#include "ryle/core/baseline.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/product/publish.hpp"
 
 namespace ryle::stage {
+namespace {
 
-ProductSet::ProductSet(const ObservationConfig& config, std::vector<SourceMark> marks)
-    : config_(config),
-      rotation_(config.output.segment_s, config.output.segment_mib),
-      marks_(std::move(marks)) {}
+constexpr const char* kPictures[] = {"visibilities", "bandpass", "sky"};
 
-std::vector<std::string> ProductSet::names(const VisibilityDump& first) const {
-  const auto& out = config_.output;
-  // Without rotation a segment is a stretch of one clock; the first keeps the plain name.
-  const std::int64_t number = files_opened_ + 1;
-  const std::string suffix = rotation_.on() ? segment_suffix(first.start_tai_ns, number)
-                             : number == 1  ? ""
-                                            : fmt::format("_s{:04d}", number);
+std::string picture_name(const ObservationConfig& config, const std::string& what) {
+  return (std::filesystem::path(config.output.directory) /
+          (config.output.name + "_" + what + ".png"))
+      .string();
+}
+
+/// Length of the data, where the observation says it; else 0.
+double announced_s(const ObservationConfig& config) {
+  const double asked_s = config.source.duration_s;
+  if (config.source.kind != "simulator") return asked_s;
+  return asked_s > 0 ? std::min(asked_s, config.simulator.duration_s) : config.simulator.duration_s;
+}
+
+void require_room(const std::string& directory, double bytes, const std::string& what) {
+  std::error_code error;
+  const auto space = std::filesystem::space(directory, error);
+  if (error || static_cast<double>(space.available) >= bytes) return;
+  throw IoError(ExitCode::io,
+                fmt::format("cannot begin to write in {}: {} bytes are free on its disk, {} take "
+                            "{:.0f}; free space, write elsewhere, or ask for fewer formats, longer "
+                            "integrations or less data",
+                            directory, space.available, what, bytes));
+}
+
+}  // namespace
+
+std::vector<std::string> visibility_names(const ObservationConfig& config,
+                                          const std::string& suffix) {
+  const auto& out = config.output;
   std::vector<std::string> result;
-  if (!out.files.empty()) {
-    for (const auto& file : out.files) {
-      const std::filesystem::path path(file);
-      result.push_back(
-          (path.parent_path() / (path.stem().string() + suffix + path.extension().string()))
-              .string());
-    }
-    return result;
+  for (const auto& file : out.files) {
+    const std::filesystem::path path(file);
+    result.push_back(
+        (path.parent_path() / (path.stem().string() + suffix + path.extension().string()))
+            .string());
   }
+  if (!result.empty()) return result;
   const std::filesystem::path directory(out.directory);
   const auto add = [&](bool wanted, const char* extension) {
     if (wanted) result.push_back((directory / (out.name + suffix + extension)).string());
@@ -43,10 +65,44 @@ std::vector<std::string> ProductSet::names(const VisibilityDump& first) const {
   return result;
 }
 
-std::string ProductSet::picture_name(const std::string& what) const {
-  return (std::filesystem::path(config_.output.directory) /
-          (config_.output.name + "_" + what + ".png"))
-      .string();
+void require_visibility_outputs(const ObservationConfig& config, std::int64_t n_antennas,
+                                std::int64_t n_pols, std::int64_t n_channels) {
+  const auto& out = config.output;
+  const auto names = visibility_names(config, "");
+  if (names.empty() && !out.pictures) return;
+  std::error_code error;
+  std::filesystem::create_directories(out.directory, error);
+  if (error) throw IoError::from_errno("create", out.directory, error.value(), true);
+  std::map<std::string, int> n_files;
+  for (const auto& name : names) {
+    require_visibility_suffix(name);
+    // With rotation names carry the time of their first integration.
+    if (out.segment_s == 0 && out.segment_mib == 0) require_creatable(name, out.overwrite);
+    const auto parent = std::filesystem::path(name).parent_path();
+    ++n_files[parent.empty() ? "." : parent.string()];
+  }
+  const auto dump_bytes =
+      static_cast<double>(Rotation::dump_bytes(n_pairs(n_antennas), n_pols * n_pols, n_channels));
+  const double n_dumps =
+      std::max(2.0, std::ceil(announced_s(config) / config.correlate.integration_s));
+  for (const auto& [directory, n] : n_files)
+    require_room(directory, n * n_dumps * dump_bytes,
+                 fmt::format("the visibilities of {} integrations in {} formats", n_dumps, n));
+  for (const char* what : kPictures)
+    if (out.pictures) require_creatable(picture_name(config, what), out.overwrite);
+}
+
+ProductSet::ProductSet(const ObservationConfig& config, std::vector<SourceMark> marks)
+    : config_(config),
+      rotation_(config.output.segment_s, config.output.segment_mib),
+      marks_(std::move(marks)) {}
+
+std::vector<std::string> ProductSet::names(const VisibilityDump& first) const {
+  // Without rotation a segment is a stretch of one clock; the first keeps the plain name.
+  const std::int64_t number = files_opened_ + 1;
+  return visibility_names(config_, rotation_.on() ? segment_suffix(first.start_tai_ns, number)
+                                   : number == 1  ? ""
+                                                  : fmt::format("_s{:04d}", number));
 }
 
 std::string ProductSet::manifest_name() const {
@@ -170,9 +226,9 @@ void ProductSet::finish_manifest() {
 void ProductSet::draw(Queue& queue, const Observation& observation) {
   if (!config_.output.pictures || dumps_written_ == 0) return;
   guarded([&] {
-    const std::string matrix = picture_name("visibilities");
-    const std::string bandpass = picture_name("bandpass");
-    const std::string sky = picture_name("sky");
+    const std::string matrix = picture_name(config_, kPictures[0]);
+    const std::string bandpass = picture_name(config_, kPictures[1]);
+    const std::string sky = picture_name(config_, kPictures[2]);
     quick_look_.draw_matrix(matrix, observation, config_.output.overwrite);
     published_.push_back(matrix);
     quick_look_.draw_bandpass(bandpass, observation, config_.output.overwrite);

@@ -14,6 +14,17 @@
 
 namespace ryle::stage {
 
+/// Names of the visibility files that [output] asks for; `suffix` comes before the extension.
+std::vector<std::string> visibility_names(const ObservationConfig& config,
+                                          const std::string& suffix);
+
+/// Before the first sample is read: makes output.directory, and throws what a writer would throw
+/// after the first integration: ConfigError for a suffix of no format, IoError for a name that is
+/// taken or cannot be made, or where the disk has no room for the visibilities of the data that
+/// are announced (source.duration_s, simulator.duration_s), at least for two integrations.
+void require_visibility_outputs(const ObservationConfig& config, std::int64_t n_antennas,
+                                std::int64_t n_pols, std::int64_t n_channels);
+
 /// The files of a run: opens a writer per format at the first dump of a segment, publishes all of
 /// them when the segment ends: at a restart of the sender, and by time or size (Rotation), when
 /// each published file also gets a line in NAME.manifest.jsonl. A writer that fails is discarded
@@ -47,7 +58,6 @@ class ProductSet {
   std::string manifest_name() const;
   void require_space(const std::vector<std::string>& files, const VisibilityDump& first) const;
   void note_published(const std::string& path);
-  std::string picture_name(const std::string& what) const;
   template <class Action>
   void guarded(Action action);
 

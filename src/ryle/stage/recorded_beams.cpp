@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 
 #include "ryle/core/error.hpp"
@@ -95,6 +96,21 @@ BeamInputs choose_inputs(const ArrayLayout& array, const std::string& pol) {
   return chosen;
 }
 
+/// --layout and --station replace the array of the beams file; a layout without a place of its own
+/// (--latitude-deg ...) stands at that of the beams file.
+BeamsContext context_of(const ObservationConfig& config) {
+  BeamsContext context;
+  context.band_of_data = true;
+  const auto& t = config.telescope;
+  const std::string layout = resolve_path(config, t.layout);
+  const bool csv = std::filesystem::path(layout).extension() != ".json";
+  if (!t.layout.empty() && t.station.empty() && csv && t.latitude_deg == 0 && t.longitude_deg == 0)
+    context.layout = layout;
+  else if (!t.layout.empty() || !t.station.empty())
+    context.array = load_array(config, 0);
+  return context;
+}
+
 class RecordedBeams {
  public:
   RecordedBeams(const ObservationConfig& config, const RecordedBeamsOptions& options,
@@ -102,13 +118,18 @@ class RecordedBeams {
       : config_(config),
         options_(options),
         run_(run),
-        file_(load_beams(options.beams)),
+        file_(load_beams(options.beams, context_of(config))),
         recording_(
             open_recording(config.source.file, config.source.format, recording_options(config))),
         reader_(make_spectra_reader(config, *recording_)),
         queue_(Queue::cpu(static_cast<int>(config.runtime.threads))),
         inputs_(choose_inputs(checked_array(), options.pol)),
         sky_(file_.array, file_.beams, file_.earth_orientation) {
+    if (file_.n_channels == 0) {  // no [band]: the recording knows it
+      file_.n_channels = reader_->frequency.n_channels;
+      file_.first_center_hz = reader_->frequency.first_center_hz;
+      file_.channel_step_hz = reader_->frequency.channel_width_hz;
+    }
     choose_channels();
     choose_engine();
     make_maker();

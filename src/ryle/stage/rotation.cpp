@@ -14,8 +14,13 @@ Rotation::Rotation(double segment_s, double segment_mib)
     : segment_ns_(std::llround(segment_s * 1e9)),
       segment_bytes_(std::llround(segment_mib * 1048576)) {}
 
+std::int64_t Rotation::dump_bytes(std::int64_t n_baselines, std::int64_t n_pol_products,
+                                  std::int64_t n_channels) {
+  return n_baselines * (n_pol_products * n_channels * 12 + 40);
+}
+
 std::int64_t Rotation::dump_bytes(const VisibilityDump& dump) {
-  return static_cast<std::int64_t>(dump.data.size()) * 12 + dump.n_baselines * 40;
+  return dump_bytes(dump.n_baselines, dump.n_pol_products, dump.n_channels);
 }
 
 std::int64_t Rotation::segment_bytes(const VisibilityDump& dump) const {

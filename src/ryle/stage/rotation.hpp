@@ -32,6 +32,8 @@ class Rotation {
   /// Bytes one dump takes in the largest of the formats (UVFITS: value and weight in float32, and
   /// the parameters of each baseline).
   static std::int64_t dump_bytes(const VisibilityDump& dump);
+  static std::int64_t dump_bytes(std::int64_t n_baselines, std::int64_t n_pol_products,
+                                 std::int64_t n_channels);
 
  private:
   std::int64_t index_of(const VisibilityDump& dump) const;

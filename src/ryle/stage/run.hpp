@@ -56,6 +56,7 @@ struct RunSummary {
   std::vector<std::string> implementations;
   std::vector<std::string>
       errors;  ///< products that could not be written, and other trouble survived
+  std::vector<std::string> not_made;  ///< what was asked for and is not there, and why
   std::vector<std::string> warnings;
   std::string state;
   bool stopped_by_signal = false;

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ryle/stage/run_common.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/resource.h>
 
 #include <cmath>
 #include <numbers>
 
 #include "ryle/core/units.hpp"
+#include "ryle/stage/live_spectra.hpp"
 #include "ryle/stage/setup.hpp"
 
 namespace ryle::stage {
@@ -95,6 +98,37 @@ RecordingOptions recording_options(const ObservationConfig& config) {
   options.reference_hz = config.source.center_mhz * 1e6;
   if (config.source.start_utc != "now") options.start_utc = config.source.start_utc;
   return options;
+}
+
+void note_what_is_missing(const ObservationConfig& config, RunSummary& summary) {
+  if (!summary.errors.empty()) return;  // they say it
+  const bool live = config.source.kind != "file";
+  const auto miss = [&](const std::string& what, const std::string& needs) {
+    std::string why;
+    if (live && summary.packets_received == 0)
+      why = fmt::format("no packets arrived on {}", fmt::join(config.source.listen, ", "));
+    else if (live && summary.packets_used == 0)
+      why =
+          fmt::format("all of the {} packets that arrived were rejected", summary.packets_received);
+    else
+      why = fmt::format("{:.6g} s of data are too short for {}", summary.data_s, needs);
+    summary.not_made.push_back(what + ": " + why);
+  };
+  if (summary.beams) {
+    if (config.beams.filterbank && summary.beams->samples == 0)
+      miss("filterbanks of beams", "one sample of power");
+    return;
+  }
+  const bool images = wants_images(config) && (!live || is_live_spectra(config.source));
+  if (images && (!summary.image || summary.image->images == 0))
+    miss("all-sky images",
+         fmt::format("an image of {:.6g} s (image.cadence_s)", config.image.cadence_s));
+  if ((wants_visibilities(config) || (config.output.pictures && !images)) &&
+      summary.integrations == 0)
+    miss("visibilities",
+         fmt::format("an integration: filter, delays across the array and at least one spectrum of "
+                     "the {:.6g} s (correlate.integration_s)",
+                     config.correlate.integration_s));
 }
 
 void note_peak_memory(RunSummary& summary) {

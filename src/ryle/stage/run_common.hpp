@@ -54,4 +54,8 @@ RecordingOptions recording_options(const ObservationConfig& config);
 
 void note_peak_memory(RunSummary& summary);
 
+/// Writes into summary.not_made which products of the observation a run that ended without an error
+/// did not make, and why.
+void note_what_is_missing(const ObservationConfig& config, RunSummary& summary);
+
 }  // namespace ryle::stage

@@ -8,6 +8,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/ingest/recording.hpp"
+#include "ryle/stage/config_effect.hpp"
 #include "ryle/stage/live_beams.hpp"
 #include "ryle/stage/live_spectra.hpp"
 #include "ryle/stage/run.hpp"
@@ -153,7 +154,9 @@ RunSummary run_file(const ObservationConfig& config, const RunOptions& options) 
   return FileRun(config, options).run();
 }
 
-RunSummary run_observation(const ObservationConfig& config, const RunOptions& options) {
+namespace {
+
+RunSummary run_kind(const ObservationConfig& config, const RunOptions& options) {
   if (config.source.kind != "file" && is_live_beams(config.source))
     return run_live_beams(config, options);
   if (config.source.kind != "file")
@@ -171,8 +174,18 @@ RunSummary run_observation(const ObservationConfig& config, const RunOptions& op
     append(summary.products, images.products);
     append(summary.implementations, images.implementations);
     append(summary.errors, images.errors);
+    append(summary.warnings, images.warnings);
     summary.stopped_by_signal = images.stopped_by_signal;
   }
+  return summary;
+}
+
+}  // namespace
+
+RunSummary run_observation(const ObservationConfig& config, const RunOptions& options) {
+  reject_keys_without_effect(config);
+  RunSummary summary = run_kind(config, options);
+  note_what_is_missing(config, summary);
   return summary;
 }
 

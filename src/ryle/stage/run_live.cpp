@@ -54,7 +54,8 @@ class LiveRun final : public LivePath {
     const Mwa32tSourceConfig receiver = source_config(config, facts_);
     ring_bytes_ = mwa32t_source_chunk_bytes(receiver);
     require_memory(config, ring_bytes_);
-    path_ = std::make_unique<SamplePath>(config, facts_, array, true, options.command_line);
+    path_ = std::make_unique<SamplePath>(config, facts_, array, is_real_time(config),
+                                         options.command_line);
     require_memory(config, ring_bytes_ + path_->memory_bytes());
     source_ = make_mwa32t_source(receiver);
     if (config.source.kind == "simulator") {
@@ -75,11 +76,6 @@ class LiveRun final : public LivePath {
     loop.require_balance();
     summary.real_time_factor = summary.elapsed_s > 0 ? summary.data_s / summary.elapsed_s : 0;
     note_peak_memory(summary);
-    if (config_.image.cadence_s > 0) {
-      summary.warnings.emplace_back(
-          "image.cadence_s has no effect on live samples: all-sky images need spectra of an "
-          "F-engine, or a recording (ryle image)");
-    }
     if (summary.integrations == 0) {
       summary.warnings.emplace_back("no integration was made: no data arrived on " +
                                     config_.source.listen.front() + " and its neighbours (state " +

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <system_error>
 #include <utility>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/random.hpp"
 #include "ryle/device/free_memory.hpp"
 #include "ryle/ingest/best2_source.hpp"
 #include "ryle/stage/beam_chain.hpp"
@@ -19,7 +21,9 @@
 #include "ryle/stage/run_memory.hpp"
 #include "ryle/stage/search_block_size.hpp"
 #include "ryle/stage/search_consumers.hpp"
+#include "ryle/stage/search_stream.hpp"
 #include "ryle/stage/setup.hpp"
+#include "ryle/stage/stopwatch.hpp"
 #include "ryle/stage/trigger_socket.hpp"
 #include "ryle/stage/voltage_ring.hpp"
 
@@ -286,6 +290,79 @@ std::vector<std::pair<std::string, std::int64_t>> live_beams_device_memory(
   for (auto& item : device_search_items(config, device.stream, device.n_rows))
     items.push_back(std::move(item));
   return items;
+}
+
+namespace {
+
+constexpr double kMeasured_s = 0.4;
+
+/// Adds rounds of `work`, which returns the seconds of data it took, until they have lasted.
+template <class Work>
+double data_per_second(Work work) {
+  work();  // memory and tables
+  const auto begin = std::chrono::steady_clock::now();
+  double data_s = 0;
+  while (seconds_since(begin) < kMeasured_s) data_s += work();
+  return data_s / seconds_since(begin);
+}
+
+double measure_search(const ObservationConfig& config, const BeamStream& stream) {
+  constexpr std::int64_t kMaxBeams = 4;
+  const LiveSearchConfig live = live_search_config(config, "");
+  BeamSearchConfig search_config;
+  search_config.chain = live_search_chain(stream, live);
+  search_config.beams.n_beams = std::min(kMaxBeams, stream.n_beams());
+  search_config.n_workers = live.n_workers;
+  BeamSearch search(search_config);
+  const std::int64_t n = live.block_samples;
+  const std::int64_t n_channels = stream.frequency.n_channels;
+  std::vector<float> power(static_cast<std::size_t>(search_config.beams.n_beams * n_channels * n));
+  for (std::size_t k = 0; k < power.size(); ++k) {  // about normal, as mean powers are
+    const std::uint64_t bits = mix64(k);
+    const auto parts =
+        (bits & 0xffff) + (bits >> 16 & 0xffff) + (bits >> 32 & 0xffff) + (bits >> 48);
+    power[k] = 100 + 10 * (static_cast<float>(parts) / 65536 - 2);
+  }
+  std::vector<BeamEvent> events;
+  const double share =
+      static_cast<double>(search_config.beams.n_beams) / static_cast<double>(stream.n_beams());
+  return data_per_second([&] {
+    search.feed(power.data(), n_channels * n, n, n, events);
+    return share * static_cast<double>(n) * stream.sample_interval_s();
+  });
+}
+
+}  // namespace
+
+double BeamMargins::both() const {
+  if (!(beams > 0)) return 0;
+  return search > 0 ? 1 / (1 / beams + 1 / search) : beams;
+}
+
+BeamMargins measure_beam_margins(const ObservationConfig& config, const LiveBeams& beams) {
+  BeamMargins margins;
+  if (beams_on_devices(config)) return margins;
+  BeamStream stream;
+  BeamChain chain(beam_queues(config), beam_setup(config, beams), [&](const BeamStream& s) {
+    stream = s;
+    return std::vector<std::unique_ptr<BeamConsumer>>();
+  });
+  const auto& r = beams.receiver;
+  BeamInput input;
+  input.channel_stride_bytes = r.chunk_spectra * wire::kBest2Antennas;
+  input.n_spectra = r.chunk_spectra;
+  input.clock = r.clock;
+  std::vector<std::uint64_t> samples(
+      static_cast<std::size_t>(r.n_channels * input.channel_stride_bytes / 8));
+  for (std::size_t k = 0; k < samples.size(); ++k) samples[k] = mix64(k);
+  input.samples = samples.data();
+  margins.beams = data_per_second([&] {
+    chain.feed(input);
+    input.first_tick += input.n_spectra;
+    return r.clock.seconds(input.n_spectra);
+  });
+  if (config.search.dm_max > 0) margins.search = measure_search(config, stream);
+  return margins;
 }
 
 RunSummary run_live_beams(const ObservationConfig& config, const RunOptions& options) {

@@ -26,6 +26,7 @@ class LiveSpectraRun final : public LivePath {
         receiver_(live_spectra_config(config, array_)) {
     require_products(config);
     SpectraFacts facts = live_spectra_facts(receiver_);
+    facts.live = is_real_time(config);
     // Before anything is opened: a run that does not fit must not take the ports of one that does.
     planned_bytes_ =
         total_bytes(live_run_memory(config_, receiver_, plan_live_images(config_, array_, facts)));

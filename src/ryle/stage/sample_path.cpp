@@ -25,6 +25,7 @@ SamplePath::SamplePath(const ObservationConfig& config, const SampleFacts& facts
       frequency_(frequency_axis(setup_.channelize)) {
   require_memory(config_, total_bytes(sums_memory(config_, setup_)));
   const bool tracks = config_.correlate.fringe_stopping == "f";
+  require_visibility_outputs(config_, array_.n_antennas(), array_.n_pols(), frequency_.n_channels);
   chain_ = std::make_unique<FxChain>(
       queues_, setup_,
       [this, tracks](channelize::Channelizer& channelizer, const SampleClock& clock, Tick first,

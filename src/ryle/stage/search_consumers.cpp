@@ -12,6 +12,7 @@
 #include "ryle/stage/search_device.hpp"
 #include "ryle/stage/search_fold_live.hpp"
 #include "ryle/stage/setup.hpp"
+#include "ryle/stage/simulation.hpp"
 
 namespace ryle::stage {
 
@@ -78,7 +79,9 @@ std::vector<std::unique_ptr<BeamConsumer>> search_consumers(
     search.on_candidate = std::move(hooks.on_candidate);
     search.voltage_records = std::move(hooks.voltage_records);
     if (is_of_devices(search.implementation)) search.devices = devices;
-    consumers.push_back(std::make_unique<LiveSearch>(stream, search));
+    auto live = std::make_unique<LiveSearch>(stream, search);
+    live->wait_when_full(!is_real_time(config));
+    consumers.push_back(std::move(live));
   }
   if (!s.fold.empty()) {
     LiveFoldConfig fold;

@@ -91,6 +91,11 @@ simulate::SenderConfig sender_config(const ObservationConfig& config) {
 
 }  // namespace
 
+bool is_real_time(const ObservationConfig& config) {
+  const std::string& kind = config.source.kind;
+  return kind == "network" || (kind == "simulator" && !config.simulator.wait_for_run);
+}
+
 std::int64_t simulation_start_tai_ns(const ObservationConfig& config) {
   if (config.source.start_utc != "now") return tai_ns_from_utc_iso(config.source.start_utc);
   const auto now = std::chrono::duration_cast<std::chrono::nanoseconds>(

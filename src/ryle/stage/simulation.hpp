@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ryle/simulate/scene.hpp"
@@ -16,6 +18,8 @@ namespace ryle::stage {
 class PacketSimulation {
  public:
   virtual ~PacketSimulation() = default;
+  /// Sends nothing while `hold` is true; asked by another thread. Before start().
+  virtual void hold_while(std::function<bool()> hold) = 0;
   virtual void start() = 0;
   virtual void stop() = 0;
   virtual bool running() const = 0;
@@ -30,6 +34,7 @@ class Simulation final : public PacketSimulation {
   /// Draws the voltages (seconds) and packs the packets.
   Simulation(const ObservationConfig& config, std::int64_t start_tai_ns);
 
+  void hold_while(std::function<bool()> hold) override { sender_->hold_while(std::move(hold)); }
   void start() override { sender_->start(); }
   void stop() override { sender_->stop(); }
   bool running() const override { return sender_->running(); }
@@ -51,6 +56,10 @@ std::unique_ptr<PacketSimulation> make_simulation(const ObservationConfig& confi
 
 /// The [simulator] section as a scene over so many inputs.
 simulate::Scene make_scene(const ObservationConfig& config, std::int64_t n_inputs);
+
+/// Whether a queue that is full drops, because the sender does not wait: live data do, recordings
+/// and a simulator that waits (simulator.wait_for_run) do not.
+bool is_real_time(const ObservationConfig& config);
 
 /// source.start_utc, or the host clock for "now".
 std::int64_t simulation_start_tai_ns(const ObservationConfig& config);

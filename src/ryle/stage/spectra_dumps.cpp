@@ -36,6 +36,8 @@ SpectraDumps::SpectraDumps(const ObservationConfig& config, const ArrayLayout& a
   // Refuses a wrong table or phase center before data flow.
   calibration_gains(config_, array_.n_inputs(), 1);
   phase_center(config_, array_, facts_.clock.epoch_tai_ns);
+  require_visibility_outputs(config_, array_.n_antennas(), array_.n_pols(),
+                             facts_.frequency.n_channels);
   chain_ = std::make_unique<SpectraChain>(
       queue_, spectra_chain_setup(config_, array_.n_inputs(), facts_),
       [this](RawDump&& dump) { writer_->offer(std::move(dump), {}); });

@@ -82,6 +82,7 @@ std::string to_json(const RunSummary& s) {
                               {"implementations", s.implementations},
                               {"state", s.state},
                               {"stopped_by_signal", s.stopped_by_signal},
+                              {"not_made", s.not_made},
                               {"warnings", s.warnings},
                               {"errors", s.errors}};
   if (s.image) json["image"] = nlohmann::ordered_json::parse(to_json(*s.image));

@@ -106,7 +106,8 @@ std::string with_colons(std::string text) {
 
 class Loader {
  public:
-  Loader(const std::string& text, const std::string& path) : path_(path) {
+  Loader(const std::string& text, const std::string& path, const BeamsContext& context)
+      : context_(context), path_(path) {
     try {
       root_ = toml::parse(text, path);
     } catch (const toml::parse_error& e) {
@@ -166,8 +167,11 @@ class Loader {
 
   void telescope() {
     Table t(section("telescope"), path_, "telescope");
-    const double latitude_deg = t.number("latitude_deg", -90, 90);
-    const double longitude_deg = t.number("longitude_deg", -180, 360);
+    const bool given = context_.array.has_value();
+    const double latitude_deg =
+        given ? t.number("latitude_deg", -90, 90, 0) : t.number("latitude_deg", -90, 90);
+    const double longitude_deg =
+        given ? t.number("longitude_deg", -180, 360, 0) : t.number("longitude_deg", -180, 360);
     const double height_m = t.number("height_m", -500, 9000, 0);
     out_.earth_orientation.dut1_s = t.number("dut1_s", -1, 1, 0);
     if (t.has("dut1_file")) {
@@ -175,11 +179,18 @@ class Loader {
       out_.earth_orientation.table =
           std::make_shared<const Dut1Table>(Dut1Table::load(beside(t.text("dut1_file"))));
     }
-    out_.array = read_layout_csv(beside(t.text("layout")), latitude_deg, longitude_deg, height_m);
+    if (given || !context_.layout.empty()) t.text("layout", "");  // replaced
+    if (given)
+      out_.array = *context_.array;
+    else
+      out_.array =
+          read_layout_csv(context_.layout.empty() ? beside(t.text("layout")) : context_.layout,
+                          latitude_deg, longitude_deg, height_m);
     out_.array.name = t.text("name", out_.array.name);
     t.finish();
   }
   void band() {
+    if (context_.band_of_data && !root_.contains("band")) return;
     Table t(section("band"), path_, "band");
     out_.first_center_hz = t.number("first_center_mhz", 1e-3, 1e6) * 1e6;
     out_.channel_step_hz = t.number("channel_step_khz", -1e6, 1e6, 0) * 1e3;
@@ -333,6 +344,7 @@ class Loader {
     }
   }
 
+  const BeamsContext& context_;
   std::string path_;
   toml::table root_;
   BeamsFile out_;
@@ -340,14 +352,15 @@ class Loader {
 
 }  // namespace
 
-BeamsFile parse_beams(const std::string& text, const std::string& path) {
+BeamsFile parse_beams(const std::string& text, const std::string& path,
+                      const BeamsContext& context) {
   if (text.size() > (1 << 20))
     throw ConfigError(path + ": larger than 1 MiB: this is not a beams file");
-  return Loader(text, path).load();
+  return Loader(text, path, context).load();
 }
 
-BeamsFile load_beams(const std::string& path) {
-  return parse_beams(detail::read_text_file(path), path);
+BeamsFile load_beams(const std::string& path, const BeamsContext& context) {
+  return parse_beams(detail::read_text_file(path), path, context);
 }
 
 }  // namespace ryle

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,13 @@ struct BeamsFile {
   std::string normalization = "noise";         ///< sum | mean | noise
 };
 
+/// What is known beside the file.
+struct BeamsContext {
+  std::optional<ArrayLayout> array;  ///< replaces the array of [telescope], which may be left out
+  std::string layout;         ///< CSV that replaces telescope.layout, at the place of [telescope]
+  bool band_of_data = false;  ///< [band] may be left out: n_channels is 0 then
+};
+
 /// Reads
 ///   [telescope] name layout latitude_deg longitude_deg height_m, dut1_s | dut1_file
 ///   [band] first_center_mhz channel_step_khz n_channels
@@ -35,7 +43,8 @@ struct BeamsFile {
 ///   [[beam_grid]] around pattern count spacing_deg | spacing_x_deg spacing_y_deg, offset subarray
 /// Files are relative to the beams file. Unknown keys, wrong types and impossible values are
 /// ConfigErrors with file:line; IoError when it cannot be read.
-BeamsFile load_beams(const std::string& path);
-BeamsFile parse_beams(const std::string& text, const std::string& path);
+BeamsFile load_beams(const std::string& path, const BeamsContext& context = {});
+BeamsFile parse_beams(const std::string& text, const std::string& path,
+                      const BeamsContext& context = {});
 
 }  // namespace ryle
