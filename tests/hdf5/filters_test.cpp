@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Streams as h5py 3.12 and hdf5plugin 7.1 write them, decoded byte by byte; damaged ones refused;
-// a filter that is missing named. Live streams of both are read in tests/peers/test_hdf5_filters.py.
+// a filter that is missing named. Live streams of both are read in
+// tests/peers/test_hdf5_filters.py.
 #include "ryle/hdf5/filters.hpp"
 
 #include <gmock/gmock.h>
@@ -56,7 +57,8 @@ std::vector<std::byte> steps() {
 }
 
 const std::string kPlanes =
-    "00fe03f80fe03f80ff00fe03f80fe03f0000fcff0f00c0ffff0000fcff0f00c000000000f0ffffffff00000000f0ffff"
+    "00fe03f80fe03f80ff00fe03f80fe03f0000fcff0f00c0ffff0000fcff0f00c000000000f0ffffffff00000000f0ff"
+    "ff"
     "000000000000000000ffffffffffffff" +
     std::string(2 * (256 - 64), '0') + "0e000e000e00";
 
@@ -126,8 +128,7 @@ class OneChunk {
     const hid_t properties = H5Pcreate(H5P_DATASET_CREATE);
     H5Pset_chunk(properties, 1, &n);
     H5Pset_filter(properties, filter, H5Z_FLAG_OPTIONAL, parameters.size(), parameters.data());
-    const hid_t set =
-        H5Dcreate2(group, "flags", type, space, H5P_DEFAULT, properties, H5P_DEFAULT);
+    const hid_t set = H5Dcreate2(group, "flags", type, space, H5P_DEFAULT, properties, H5P_DEFAULT);
     const hsize_t at = 0;
     EXPECT_GE(H5Dwrite_chunk(set, H5P_DEFAULT, 0, &at, stream.size(), stream.data()), 0);
     H5Dclose(set);
@@ -228,9 +229,9 @@ TEST(Filters, MissingOneIsNamedWithSetFileAndWhatWouldWork) {
     require_filters(file.set(), file.path());
     ADD_FAILURE() << "not refused";
   } catch (const UnsupportedError& error) {
-    EXPECT_THAT(error.what(), testing::AllOf(HasSubstr("32013 (ZFP)"), HasSubstr("/Data/flags"),
-                                             HasSubstr(file.path()), HasSubstr("h5repack"),
-                                             HasSubstr("LZF")));
+    EXPECT_THAT(error.what(),
+                testing::AllOf(HasSubstr("32013 (ZFP)"), HasSubstr("/Data/flags"),
+                               HasSubstr(file.path()), HasSubstr("h5repack"), HasSubstr("LZF")));
   }
   const OneChunk odd(32008, {0, 4, 2, 0, 9}, H5T_STD_U16LE, 8, bytes_of("0011"));
   EXPECT_THROW(require_filters(odd.set(), odd.path()), UnsupportedError);

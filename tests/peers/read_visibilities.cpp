@@ -37,7 +37,8 @@ void write_arrays(const VisibilityFile& file, const std::string& directory) {
     json["antennas"].push_back(antenna.name);
     json["itrf_m"].push_back(itrf_of_enu(o.array, antenna.enu_m));
   }
-  for (const ArrayInput& input : o.array.inputs) json["x_angle_rad"].push_back(input.feed_angle_rad);
+  for (const ArrayInput& input : o.array.inputs)
+    json["x_angle_rad"].push_back(input.feed_angle_rad);
   for (std::int64_t c = 0; c < o.frequency.n_channels; ++c)
     json["center_hz"].push_back(o.frequency.center_hz(c));
   for (const VisibilityDump& dump : file.dumps) {

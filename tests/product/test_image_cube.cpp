@@ -170,9 +170,9 @@ TEST(ImageCubeFile, RecoveryPublishesTheWholeImages) {
   ASSERT_EQ(results.size(), 2U);
   EXPECT_EQ(results[0].outcome, Recovered::Outcome::whole) << results[0].message;
   EXPECT_EQ(results[0].integrations, 5);
-  EXPECT_TRUE(results[0].images);
+  EXPECT_EQ(results[0].unit, "image");
   EXPECT_EQ(results[1].outcome, Recovered::Outcome::lost);
-  EXPECT_FALSE(results[1].images);
+  EXPECT_NE(results[1].unit, "image");
   results = recover(find_unfinished(path), {});
   ASSERT_EQ(results.size(), 1U);
   EXPECT_EQ(results[0].outcome, Recovered::Outcome::published) << results[0].message;

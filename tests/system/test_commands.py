@@ -87,7 +87,7 @@ def test_benchmarks_print_the_same_fields(engine):
 
 @pytest.mark.parametrize("arguments, hint", [
     (["imgae", "x"], 'did you mean "ryle image"?'),
-    (["image", "x.uvh5", "--phase-centre", "sun"], "did you mean --phase-center?"),
+    (["correlate", "x", "-o", "y.ms", "--phase-centre", "sun"], "did you mean --phase-center?"),
     (["correlate", "x", "--integration-s", "1"], "did you mean --integration?"),
 ])
 def test_words_that_are_not_known_get_the_nearest(arguments, hint):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The main job over real sockets, and what happens to it when things go wrong (docs/exit-codes.md, reliability)."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -128,7 +129,7 @@ def small_disk(tmp_path):
         pytest.skip("skipped: mounting a small file system needs root")
     directory = tmp_path / "disk"
     directory.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", directory], capture_output=True, text=True)
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", directory], capture_output=True, text=True)
     if done.returncode != 0:
         pytest.skip("skipped: mount is not permitted here: " + done.stderr.strip())
     yield directory
@@ -136,8 +137,15 @@ def small_disk(tmp_path):
 
 
 def test_disk_full_keeps_the_data_path_alive(small_disk):
-    done = run(*live_arguments(small_disk, "output.ms=false", "output.uvfits=false", "output.pictures=false", duration_s=2.0, kinds=ALL_TCP), check=74)
-    s = summary(done)
+    running = start(*live_arguments(small_disk, "output.ms=false", "output.uvfits=false", "output.pictures=false", duration_s=2.0, kinds=ALL_TCP))
+    part = small_disk / ".mwa32t.uvh5.part"
+    wait_for(lambda: part.exists() and part.stat().st_size > 5_000_000)  # the first integration is there
+    with contextlib.suppress(OSError), open(small_disk / "other", "wb", buffering=0) as other:  # another program fills the disk
+        while other.write(bytes(1 << 16)):
+            pass
+    out, err = running.communicate(timeout=200)
+    assert running.returncode == 74, err
+    s = json.loads(out.strip().splitlines()[-1])
     check_conservation(s)
     assert s["data_s"] > 1.9 and s["lost_samples"] == 0, "ingest and engines go on"
     assert any("space" in e.lower() or "disk" in e.lower() for e in s["errors"]), s["errors"]
@@ -175,6 +183,6 @@ def test_no_data_ends_with_a_reason(tmp_path):
     wait_for(metrics.exists)
     code, out, _ = stop(process)
     s = json.loads(out.strip().splitlines()[-1])
-    assert code == 0 and s["integrations"] == 0
+    assert code == 66 and s["integrations"] == 0
     assert "NO_DATA" in s["state"] or any("no data" in w for w in s["warnings"])
     assert not [n for n in names(tmp_path / "out") if not n.startswith(".")] if (tmp_path / "out").exists() else True

@@ -137,15 +137,15 @@ std::optional<std::size_t> decode_bitshuffle(Bytes in, std::span<std::byte> out,
   const std::size_t elements =
       shape.block_elements > 0 ? shape.block_elements : default_block_elements(shape.element_bytes);
   if (elements % kGroup != 0 || elements > in.size() + kBlock_bytes) return std::nullopt;
-  const auto in_blocks =
-      for_blocks(in.size(), shape.element_bytes, elements * shape.element_bytes,
-                 [&](std::size_t at, std::size_t size) {
-                   undo_bitshuffle(in.subspan(at, size), out.subspan(at, size),
-                                   shape.element_bytes);
-                   return true;
-                 });
-  if (in_blocks) std::copy(in.begin() + static_cast<std::ptrdiff_t>(*in_blocks), in.end(),
-                           out.begin() + static_cast<std::ptrdiff_t>(*in_blocks));
+  const auto in_blocks = for_blocks(in.size(), shape.element_bytes, elements * shape.element_bytes,
+                                    [&](std::size_t at, std::size_t size) {
+                                      undo_bitshuffle(in.subspan(at, size), out.subspan(at, size),
+                                                      shape.element_bytes);
+                                      return true;
+                                    });
+  if (in_blocks)
+    std::copy(in.begin() + static_cast<std::ptrdiff_t>(*in_blocks), in.end(),
+              out.begin() + static_cast<std::ptrdiff_t>(*in_blocks));
   return in.size();
 }
 

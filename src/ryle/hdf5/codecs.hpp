@@ -26,8 +26,8 @@ std::optional<std::size_t> decode_lz4_chunk(Bytes in, std::span<std::byte> out,
 /// out [8 n][element_bytes]; both of one size
 void undo_bitshuffle(Bytes in, std::span<std::byte> out, std::size_t element_bytes);
 
-/// The bitshuffle filter: bit planes of blocks of elements, then elements that fill no group of 8 as
-/// they are. Compressed ones carry big-endian total and block size (bytes) and a length a block.
+/// The bitshuffle filter: bit planes of blocks of elements, then elements that fill no group of 8
+/// as they are. Compressed ones carry big-endian total and block size (bytes) and a length a block.
 struct BitshuffleShape {
   std::size_t element_bytes = 1;
   std::size_t block_elements = 0;  ///< of an uncompressed stream; 0: about 8 KiB

@@ -60,9 +60,9 @@ constexpr unsigned kBitshuffle_none = 0, kBitshuffle_lz4 = 2, kBitshuffle_zstd =
 #ifdef RYLE_HAVE_LZ4
 std::optional<std::size_t> decode_lz4(Bytes in, std::span<std::byte> out) {
   if (in.size() > LZ4_MAX_INPUT_SIZE || out.size() > LZ4_MAX_INPUT_SIZE) return std::nullopt;
-  const int n = LZ4_decompress_safe(
-      reinterpret_cast<const char*>(in.data()), reinterpret_cast<char*>(out.data()),
-      static_cast<int>(in.size()), static_cast<int>(out.size()));
+  const int n = LZ4_decompress_safe(reinterpret_cast<const char*>(in.data()),
+                                    reinterpret_cast<char*>(out.data()),
+                                    static_cast<int>(in.size()), static_cast<int>(out.size()));
   return n < 0 ? std::nullopt : std::optional(static_cast<std::size_t>(n));
 }
 #endif
@@ -134,9 +134,10 @@ std::size_t plain_filter(unsigned flags, std::size_t, const unsigned*, std::size
 
 std::size_t bitshuffle_filter(unsigned flags, std::size_t n_parameters, const unsigned* parameters,
                               std::size_t n_bytes, std::size_t* buffer_bytes, void** buffer) {
-  return decode_chunk(flags, n_bytes, buffer_bytes, buffer, [&](Bytes in, std::span<std::byte> out) {
-    return decode_bitshuffle_chunk({parameters, n_parameters}, in, out);
-  });
+  return decode_chunk(flags, n_bytes, buffer_bytes, buffer,
+                      [&](Bytes in, std::span<std::byte> out) {
+                        return decode_bitshuffle_chunk({parameters, n_parameters}, in, out);
+                      });
 }
 
 void add_filter(H5Z_filter_t number, const char* name, H5Z_func_t function) {
@@ -182,10 +183,9 @@ std::vector<Filter> filters_of(hid_t properties) {
     Filter& filter = filters.emplace_back();
     filter.number = H5Pget_filter2(properties, k, &flags, &n_parameters, parameters.data(),
                                    name.size() - 1, name.data(), nullptr);
-    filter.parameters.assign(
-        parameters.begin(),
-        parameters.begin() + static_cast<std::ptrdiff_t>(
-                                 std::min(n_parameters, parameters.size())));
+    filter.parameters.assign(parameters.begin(),
+                             parameters.begin() + static_cast<std::ptrdiff_t>(
+                                                      std::min(n_parameters, parameters.size())));
     filter.name = name.data();
   }
   return filters;
@@ -225,8 +225,8 @@ class ChunkSize {
       if (filter.number >= H5Z_FILTER_RESERVED) break;
       if (filter.number == H5Z_FILTER_FLETCHER32) n_bytes += sizeof(std::uint32_t);
       // What these leave for the next filter is theirs to know.
-      exact = exact && (filter.number == H5Z_FILTER_SHUFFLE ||
-                        filter.number == H5Z_FILTER_FLETCHER32);
+      exact =
+          exact && (filter.number == H5Z_FILTER_SHUFFLE || filter.number == H5Z_FILTER_FLETCHER32);
     }
     chunk_bytes = n_bytes;
     chunk_is_exact = exact;
@@ -237,9 +237,8 @@ class ChunkSize {
 };
 
 std::string name_of(const Filter& filter) {
-  const auto known = std::find_if(kNames.begin(), kNames.end(), [&](const KnownFilter& k) {
-    return k.number == filter.number;
-  });
+  const auto known = std::find_if(kNames.begin(), kNames.end(),
+                                  [&](const KnownFilter& k) { return k.number == filter.number; });
   const std::string name = known != kNames.end() ? known->name
                            : filter.name.empty() ? "unknown"
                                                  : filter.name;
@@ -289,7 +288,8 @@ std::string filter_names() {
   register_filters();
   std::string names;
   for (const KnownFilter& known : kNames) {
-    if (H5Zfilter_avail(known.number) > 0) names += (names.empty() ? "" : ", ") + std::string(known.name);
+    if (H5Zfilter_avail(known.number) > 0)
+      names += (names.empty() ? "" : ", ") + std::string(known.name);
   }
   return names;
 }

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cctype>
+#include <cerrno>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -201,8 +201,10 @@ Json describe_json(const std::string& path) {
   if (content.contains("beams") && content.contains("mean_code")) json["kind"] = "notes of beams";
   for (const auto& [key, value] : content.items()) {
     const std::string shown = json.contains(key) ? "content." + key : key;
-    if (value.is_primitive()) json[shown] = value;
-    else json[shown] = std::to_string(value.size()) + (value.is_array() ? " elements" : " keys");
+    if (value.is_primitive())
+      json[shown] = value;
+    else
+      json[shown] = std::to_string(value.size()) + (value.is_array() ? " elements" : " keys");
   }
   return json;
 }
@@ -226,8 +228,7 @@ Json describe_xml(const std::string& path) {
   const auto event = text.find("VOEvent");
   if (event == std::string::npos) return json;
   json["kind"] = "VOEvent";
-  const std::string_view tag =
-      std::string_view(text).substr(event, text.find('>', event) - event);
+  const std::string_view tag = std::string_view(text).substr(event, text.find('>', event) - event);
   json["ivorn"] = attribute_of(tag, "ivorn");
   json["role"] = attribute_of(tag, "role");
   Json parameters = Json::object();

@@ -17,6 +17,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/nearest_word.hpp"
+#include "ryle/stage/config_effect.hpp"
 #include "ryle/stage/config_fields.hpp"
 
 namespace ryle::stage {
@@ -35,8 +36,9 @@ class Origin {
  public:
   explicit Origin(std::string name) : name_(std::move(name)) {}
   std::string operator()(const toml::source_region& where) const {
+    // Nodes that an override has put into the table have lost their place.
+    if (where.begin.line == 0) return std::string(kOverride);
     const std::string file = where.path ? *where.path : name_;
-    if (file == kOverride) return file;
     return fmt::format("{}:{}:{}", file, where.begin.line, where.begin.column);
   }
 
@@ -381,7 +383,13 @@ std::string to_toml(const ObservationConfig& config) {
       [&](const char* section, auto& target) {
         text += fmt::format("\n[{}]\n", section);
         Printer printer(text);
-        fields(printer, target);
+        auto print = [&](std::string_view key, auto& member, const auto& limits,
+                         std::string_view help) {
+          // As a comment, so that what is printed is accepted again.
+          if (!reason_without_effect(config, section, key).empty()) text += "# no effect here: ";
+          printer(key, member, limits, help);
+        };
+        fields(print, target);
       },
       copy);
   for (auto& source : copy.simulator.sources) {

@@ -260,7 +260,8 @@ ObservationConfig load_observation(const std::string& path,
 /// The same for text (`origin` names it in messages).
 ObservationConfig parse_observation(const std::string& text, const std::string& origin,
                                     const std::vector<std::string>& overrides = {});
-/// Resolved configuration as TOML, every key written out.
+/// Resolved configuration as TOML, every key written out; those without effect on its run as
+/// comments.
 std::string to_toml(const ObservationConfig& config);
 /// JSON Schema of the observation file.
 std::string json_schema();

@@ -2,7 +2,15 @@
 #pragma once
 #include "ryle/stage/config.hpp"
 
+#include <string>
+#include <string_view>
+
 namespace ryle::stage {
+
+/// Why the run of this source.kind and source.format does not use the key, and what would work; ""
+/// when it does.
+std::string reason_without_effect(const ObservationConfig& config, std::string_view section,
+                                  std::string_view key);
 
 /// Throws ConfigError "FILE:LINE:COLUMN: section.key = value has no effect: ..." for the first key
 /// that the file or --set gives and that the run of its source.kind and source.format does not use:
