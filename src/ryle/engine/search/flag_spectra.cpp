@@ -206,6 +206,19 @@ struct SpectraFlagger::Content {
     return {run.first - pad, run.end + pad, run.peak, run.negative};
   }
 
+  /// Arrivals at the highest channel of whatever may be found of a burst: of its line, of DM 0, and
+  /// of DMs within 2 errors of the line. Few channels have a DM that anything pulls away.
+  static TickRange suspect_range(const GroupPlane& plane, const Run& run, const GroupTrack& track,
+                                 std::int64_t first_tick) {
+    const double per_dm = *std::max_element(plane.delay_per_dm.begin(), plane.delay_per_dm.end());
+    const double early =
+        std::min(2 * track.dm_error * per_dm, static_cast<double>(64 + 2 * (run.end - run.first)));
+    const auto first = static_cast<std::int64_t>(std::floor(track.column - track.half_width));
+    const auto end = static_cast<std::int64_t>(std::ceil(track.column + track.half_width));
+    return {first_tick + std::min(first, run.first) - static_cast<std::int64_t>(early),
+            first_tick + std::max(end, run.end)};
+  }
+
   void take_apart(GroupPlane& all, std::int64_t n_past, std::vector<std::uint8_t>& masked) {
     GroupPlane work = all;
     Run run;
@@ -237,7 +250,7 @@ struct SpectraFlagger::Content {
         if (pulse)
           ++report.n_pulses_kept;
         else
-          ++report.n_undecided, undecided.push_back({first_tick + begin, first_tick + end});
+          ++report.n_undecided, undecided.push_back(suspect_range(work, run, track, first_tick));
         blank_track(work, track);
         // Should the line have missed its own run, go on without the run.
         Run again;
