@@ -6,9 +6,16 @@
 # the picture, which are reviewed before they replace those in docs, and a line of numbers for each part that is done: what has one is
 # not done again, so a grid may be made in many sittings (of SECONDS each) and on many machines. DEVICE: the GPU that searches, for all
 # cores, the same numbers; none without.
+# TROUBLES=24 in the environment: instead, so many pulses at each of seven samplings among gain that drifts, steps and flickers, and
+# interference (an hour of a core).
 set -euo pipefail
 build=${1:?build directory}
 out=${5:-$build}
+if [[ -n ${TROUBLES:-} ]]; then
+  cmake --build "$build" --target search_troubles >&2
+  "$build/tests/search_recovery/search_troubles" "$TROUBLES" | tee "$out/search_troubles.md"
+  exit
+fi
 cmake --build "$build" --target search_recovery >&2
 "$build/tests/search_recovery/search_recovery" "${2:-8}" "${3:-1}" "${4:-1}" "$out/search_recovery.png" "$(nproc)" "${6:-1e9}" \
   "$out/search_recovery.results" "${7:--1}" | tee "$out/search_recovery.md"

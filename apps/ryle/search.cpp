@@ -151,6 +151,9 @@ void add_search(CLI::App& app, Context& context) {
       ->capture_default_str();
   sub->add_option("--threshold", o->threshold, "S/N of a boxcar")->capture_default_str();
   sub->add_option("--width-max", o->max_width_s, "seconds of the widest boxcar; default 0.1");
+  sub->add_option("--baseline", o->baseline_s,
+                  "seconds over which the level of a channel is averaged: slower drifts are taken "
+                  "out; default half a second, or 24 of the widest boxcar where that is longer");
   sub->add_option("--dm-candidate-min", o->dm_candidate_min, "events below are listed as flagged")
       ->capture_default_str();
   sub->add_option("--max-beams", o->max_beams,

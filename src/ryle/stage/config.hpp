@@ -190,6 +190,7 @@ struct SearchConfig {
   std::string k_dm = "physical";
   double threshold = 7;
   double width_max_s = 0.02;
+  double baseline_s = 0;  ///< 0 = search::drift_window()'s
   double dm_candidate_min = 0;
   std::string mask_channels;
   std::string implementation = "auto";

@@ -261,6 +261,9 @@ void fields(V& v, SearchConfig& c) {
     "dispersion constant: physical, tempo, best2, dedisp or s MHz^2 pc^-1 cm^3");
   v("threshold", c.threshold, Range{1, 1000}, "S/N of a boxcar");
   v("width_max_s", c.width_max_s, Range{1e-6, 60}, "widest boxcar, at most 2048 samples");
+  v("baseline_s", c.baseline_s, Range{0, 3600},
+    "levels of channels are averaged over so long, slower drifts are taken out; at least 8 of the "
+    "widest boxcar; 0 = half a second, or 24 of the widest boxcar where that is longer");
   v("dm_candidate_min", c.dm_candidate_min, Range{0, 1e5}, "events below are listed as flagged");
   v("mask_channels", c.mask_channels, Choice{}, "numbers in ascending frequency: \"0-3,17\"");
   v("implementation", c.implementation, Choice{},

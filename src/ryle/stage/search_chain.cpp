@@ -23,12 +23,16 @@ struct SearchChain::Content {
   std::int64_t n_channels, n_trials, history, block, max_delay;
   SearchReach reach;
   SearchTracker tracker;
+  std::unique_ptr<search::DriftFilter> drift;  // or none
   search::Normalizer normalizer;
   SearchFacts facts;
   SlidingCodes codes, cells;  // samples, and the mask at 1/64 of the resolution
   Buffer<std::byte> tail;     // [trial][history] sums of the block before
   Buffer<float> tail_weights;
-  std::int64_t received = 0;     // samples, absent ones included
+  Buffer<float> levelled;     // [channel][block], of the drift filter
+  std::int64_t received = 0;  // samples, absent ones included
+  std::int64_t taken = 0;     // whole blocks of them
+  BlockArrivals arrivals;
   std::int64_t dedispersed = 0;  // outputs made, multiple of 64
   std::vector<search::Token> tokens;
   std::vector<search::SeriesStatistics> statistics;
@@ -42,11 +46,16 @@ struct SearchChain::Content {
         max_delay(engines.max_delay()),
         reach(search_reach(c, max_delay, history)),
         tracker(c),
-        normalizer(beam_normalization(c)) {
+        normalizer(beam_normalization(c)),
+        arrivals(block) {
     codes = SlidingCodes(n_channels, reach.keep + 2 * block, search::kReadAhead + kCell, kCodeMean);
     cells = SlidingCodes(n_channels, (reach.keep + 2 * block) / kCell, search::kReadAhead, 0);
     tail = Buffer<std::byte>(n_trials * history * engines.sum_bytes());
     tail_weights = Buffer<float>(n_trials * (history / kCell));
+    if (c.baseline_samples > 0) {
+      drift = std::make_unique<search::DriftFilter>(beam_drift(c), block);
+      levelled = Buffer<float>(n_channels * block);
+    }
     facts.channel_masked = &normalizer.channel_flags();
     facts.copy_codes = [this](std::int64_t from, std::int64_t to, std::uint8_t* out,
                               std::int64_t stride) {
@@ -65,27 +74,41 @@ struct SearchChain::Content {
   }
 
   std::int64_t memory_bytes() const {
-    return codes.bytes() + cells.bytes() + tail.bytes() + tail_weights.bytes();
+    return codes.bytes() + cells.bytes() + tail.bytes() + tail_weights.bytes() + levelled.bytes() +
+           (drift ? drift->memory_bytes() : 0);
   }
 
-  /// Adds n samples (absent ones when data is null) and fills the block up with absent ones.
+  /// Adds n samples (absent ones when data is null) and fills the block up with absent ones. The
+  /// drift filter holds some back: what comes out of it is of earlier samples.
   void add(Queue& queue, const float* data, std::int64_t stride, std::int64_t n) {
     const Stopwatch watch(tracker.counts().normalize_s);
+    received += n;
+    taken += block;
+    if (data == nullptr) n = 0;
+    if (!drift) return write(queue, data, stride, n, block);
+    arrivals.add(n > 0);
+    const std::int64_t n_out = drift->execute(queue, data, stride, n, levelled.data(), block);
+    if (n_out == 0) return;
+    const std::int64_t n_come = std::clamp<std::int64_t>(received - codes.end(), 0, n_out);
+    const bool any = arrivals.any(codes.end(), codes.end() + n_out);
+    write(queue, levelled.data(), block, any ? n_come : 0, n_out);
+  }
+
+  /// Codes of n samples, and absent ones up to `n_columns`.
+  void write(Queue& queue, const float* data, std::int64_t stride, std::int64_t n,
+             std::int64_t n_columns) {
     const std::int64_t keep_from = (codes.end() - reach.keep) / kCell * kCell;
-    std::uint8_t* to = codes.extend(block, keep_from);
-    std::uint8_t* mask = cells.extend(block / kCell, keep_from / kCell);
-    const std::int64_t first_absent = data == nullptr ? 0 : n;
+    std::uint8_t* to = codes.extend(n_columns, keep_from);
+    std::uint8_t* mask = cells.extend(n_columns / kCell, keep_from / kCell);
     for (std::int64_t c = 0; c < n_channels; ++c) {
-      std::fill_n(to + c * codes.stride() + first_absent, block - first_absent,
-                  static_cast<std::uint8_t>(kCodeMean));
-      std::fill_n(mask + c * cells.stride(), block / kCell, std::uint8_t{0});
+      std::fill_n(to + c * codes.stride() + n, n_columns - n, static_cast<std::uint8_t>(kCodeMean));
+      std::fill_n(mask + c * cells.stride(), n_columns / kCell, std::uint8_t{0});
     }
-    if (data != nullptr && n > 0)
+    if (n > 0)
       normalizer.execute(queue, data, stride, n, to, codes.stride(), mask, cells.stride(),
                          tracker.counts().normalize);
     else
-      normalizer.skip(block);
-    received += n;
+      normalizer.skip(n_columns);
   }
 
   /// The tail of the block before and the new columns in the plane; returns their number.
@@ -167,7 +190,7 @@ SearchChain::~SearchChain() = default;
 
 void SearchChain::feed(SearchEngines& engines, const float* data, std::int64_t stride,
                        std::int64_t n, std::vector<SearchEvent>& events) {
-  RYLE_ASSERT(n <= content_->block && content_->received == content_->codes.end());
+  RYLE_ASSERT(n <= content_->block && content_->received == content_->taken);
   content_->add(engines.queue, data, stride, n);
   content_->advance(engines, events);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <deque>
 
 #include "ryle/core/error.hpp"
 #include "ryle/device/buffer.hpp"
@@ -46,6 +47,23 @@ class SlidingCodes {
  private:
   std::int64_t n_channels_ = 0, capacity_ = 0, first_ = 0, used_ = 0;
   Buffer<std::uint8_t> memory_;
+};
+
+/// Which of the blocks that a drift filter still gives samples of came at all.
+class BlockArrivals {
+ public:
+  explicit BlockArrivals(std::int64_t block) : block_(block) {}
+  void add(bool came) { came_.push_back(came ? 1 : 0); }
+  /// Samples [first, end), none of which is asked for again.
+  bool any(std::int64_t first, std::int64_t end) {
+    for (; first_ < first / block_; ++first_) came_.pop_front();
+    const auto n = std::min<std::int64_t>((end - 1) / block_ + 1 - first_, std::ssize(came_));
+    return std::find(came_.begin(), came_.begin() + n, std::uint8_t{1}) != came_.begin() + n;
+  }
+
+ private:
+  std::int64_t block_, first_ = 0;  // of came_
+  std::deque<std::uint8_t> came_;
 };
 
 }  // namespace ryle::stage

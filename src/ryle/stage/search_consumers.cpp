@@ -47,6 +47,7 @@ LiveSearchConfig live_search_config(const ObservationConfig& config,
   c.k_dm = s.k_dm;
   c.threshold = s.threshold;
   c.max_width_s = s.width_max_s;
+  c.baseline_s = s.baseline_s;
   c.mask_channels = s.mask_channels;
   c.implementation = s.implementation;
   c.smear_samples = s.smear_samples;
@@ -119,9 +120,11 @@ SearchConfig planned_search(const ObservationConfig& config, const BeamStream& s
   const double sweep_s = sweep * chain.band.sample_interval_s;
   wish.longest_s = search.block_max_s;
   // A candidate is told a block and its search after the pulse: its voltages are to be there still.
+  const double lag_s =
+      0.5 * static_cast<double>(chain.baseline_samples) * chain.band.sample_interval_s;
   if (search.voltage_ring_s > 0)
     wish.longest_s = std::min(wish.longest_s,
-                              std::max((search.voltage_ring_s - sweep_s) / 4,
+                              std::max((search.voltage_ring_s - sweep_s - lag_s) / 4,
                                        static_cast<double>(kHostBlock) * wish.sample_interval_s));
   wish.memory_bytes = memory_bytes;
   search.block_samples = choose_block(wish, [&](std::int64_t block) {
@@ -166,11 +169,14 @@ std::int64_t search_bytes(const ObservationConfig& config, const FrequencyAxis& 
   const std::int64_t late = std::min<std::int64_t>(8 * width + 2 * block, 1 << 16);
   const std::int64_t codes = (sweep + history + late + block - 1) / block * block + 2 * block;
   const std::int64_t beam = channels * (codes + codes / 64) + trials * (2 * history + history / 16);
+  const std::int64_t window = search::drift_window(c.baseline_s, sample_interval_s, width);
   const std::int64_t engine = trials * (history + block + 64) * 2 + trials * block / 8;
   const int threads = config.runtime.threads > 0
                           ? static_cast<int>(config.runtime.threads)
                           : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  return n_beams * beam + std::min<std::int64_t>(n_beams, threads) * engine +
+  // Power held back for its levels and one block of it levelled, cells of up to 64 samples.
+  const std::int64_t held = channels * (window / 2 + 2 * block) * 4;
+  return n_beams * (beam + held) + std::min<std::int64_t>(n_beams, threads) * engine +
          c.n_blocks * n_beams * channels * block * 4;
 }
 

@@ -10,6 +10,7 @@
 #include "ryle/engine/search/device_memory.hpp"
 #include "ryle/stage/stopwatch.hpp"
 #ifdef RYLE_HAVE_CUDA
+#include "ryle/engine/search/cuda_drift.hpp"
 #include "ryle/engine/search/cuda_normalize.hpp"
 #include "ryle/engine/search/cuda_rows.hpp"
 #endif
@@ -57,6 +58,9 @@ std::vector<std::pair<std::string, std::int64_t>> device_search_memory(const Sea
       {"normalizer of beams",
        search::device_normalizer_bytes(beam_normalization(c), n_beams, c.block_samples)},
       {"dedispersed blocks", n_streams * search_engine_bytes(c, true)}};
+  if (c.baseline_samples > 0)
+    items.emplace_back("power held back for its levels",
+                       search::device_drift_bytes(beam_drift(c), n_beams, c.block_samples));
   if (c.implementation.rfind("subband", 0) == 0) {
     d.smear_samples = c.smear_samples;
     items.emplace_back("rows of sub-bands", n_streams * search::device_subband_bytes(d));
@@ -94,6 +98,7 @@ struct DeviceSearch::Content {
   SearchReach reach;
   CodeRing ring;
   std::int64_t capacity, cell_capacity;
+  std::unique_ptr<search::CudaDriftFilter> drift;  // or none
   std::unique_ptr<search::CudaNormalizer> normalizer;
   std::vector<std::unique_ptr<SearchTracker>> trackers;  // [beam]
   std::vector<LevelMask> masks;                          // [beam]
@@ -104,8 +109,9 @@ struct DeviceSearch::Content {
   Buffer<std::int32_t> gap_channels, gap_counts;
   Buffer<std::int32_t> cell_delays;  // [trial][channel]
   std::vector<std::int32_t> host_gap_counts;
-  std::int64_t first = 0, end = 0;  // ticks of the codes
-  std::int64_t received = 0, dedispersed = 0;
+  std::int64_t first = 0, end = 0;                        // ticks of the codes
+  std::int64_t received = 0, taken = 0, dedispersed = 0;  // taken: whole blocks
+  BlockArrivals arrivals{1};
   SearchCounts common;
 
   Content(int device, const SearchChainConfig& c, std::int64_t beams, std::int64_t n_streams)
@@ -152,6 +158,9 @@ struct DeviceSearch::Content {
   }
 
   void restart() {
+    drift.reset();
+    if (config.baseline_samples > 0)
+      drift = std::make_unique<search::CudaDriftFilter>(queue, beam_drift(config), n_beams, block);
     normalizer.reset();
     normalizer = std::make_unique<search::CudaNormalizer>(queue, normalization, n_beams, block);
     trackers.clear();
@@ -159,7 +168,8 @@ struct DeviceSearch::Content {
       trackers.push_back(std::make_unique<SearchTracker>(config));
     masks.assign(static_cast<std::size_t>(n_beams), {});
     reports.assign(static_cast<std::size_t>(n_beams), {});
-    first = end = received = dedispersed = 0;
+    first = end = received = taken = dedispersed = 0;
+    arrivals = BlockArrivals(block);
     common = {};
   }
 
@@ -175,48 +185,68 @@ struct DeviceSearch::Content {
             n};
   }
 
-  /// Columns of the new block that belong behind the end of the ring, too.
-  void copy_again(std::int64_t at) {
-    const std::int64_t n = std::min(block, ring.again - at);
+  void copy_columns(std::int64_t from, std::int64_t to, std::int64_t n) {
     if (n <= 0) return;
-    const auto copy = [&](const search::DeviceRows& rows, const std::uint8_t* from) {
-      search::copy_rows(queue, rows, from, rows.to_outer, rows.to_inner);
+    const auto copy = [&](const search::DeviceRows& rows, const std::uint8_t* first_row) {
+      search::copy_rows(queue, rows, first_row, rows.to_outer, rows.to_inner);
     };
-    copy(code_rows(ring.columns + at, n), codes.data() + at);
-    copy(cell_rows((ring.columns + at) / search::kCell, n / search::kCell),
-         cells.data() + at / search::kCell);
+    copy(code_rows(to, n), codes.data() + from);
+    copy(cell_rows(to / search::kCell, n / search::kCell), cells.data() + from / search::kCell);
+  }
+  /// Of n new columns, those that belong behind the end of the ring, too, and those that were
+  /// written behind it, and belong to its beginning.
+  void copy_again(std::int64_t at, std::int64_t n) {
+    copy_columns(at, ring.columns + at, std::min(n, ring.again - at));
+    copy_columns(ring.columns, 0, at + n - ring.columns);
   }
 
+  /// The drift filter holds samples back: what comes out of it is of earlier ones.
   void add(const float* power, std::int64_t beam_stride, std::int64_t channel_stride,
            std::int64_t n) {
     const Stopwatch watch(common.normalize_s);
-    const std::int64_t at = ring.at(end), absent = power == nullptr ? 0 : n;
-    search::fill_rows(queue, code_rows(at + absent, block - absent),
+    received += n;
+    taken += block;
+    if (power == nullptr) n = 0;
+    if (!drift) return write({power, beam_stride, channel_stride, n}, block);
+    arrivals.add(n > 0);
+    const std::int64_t n_out = drift->execute(queue, {power, beam_stride, channel_stride, n});
+    if (n_out > 0) {
+      search::DevicePower levelled = drift->output();
+      const bool any = arrivals.any(end, end + n_out);
+      levelled.n = any ? std::clamp<std::int64_t>(received - end, 0, n_out) : 0;
+      write(levelled, n_out);
+    }
+    queue.synchronize();
+  }
+
+  /// Codes of the samples of `power`, and absent ones up to `n_columns`.
+  void write(const search::DevicePower& power, std::int64_t n_columns) {
+    const std::int64_t at = ring.at(end), n = power.n;
+    search::fill_rows(queue, code_rows(at + n, n_columns - n),
                       static_cast<std::uint8_t>(search::kCodeMean));
-    if (absent < block)
-      search::fill_rows(queue, cell_rows(at / search::kCell, block / search::kCell),
+    if (n < n_columns)
+      search::fill_rows(queue, cell_rows(at / search::kCell, n_columns / search::kCell),
                         std::uint8_t{0});
-    if (power != nullptr && n > 0) {
+    if (n > 0) {
       const search::DeviceCodes to{codes.data() + at,
                                    n_channels * capacity,
                                    capacity,
                                    cells.data() + at / search::kCell,
                                    n_channels * cell_capacity,
                                    cell_capacity};
-      normalizer->execute(queue, {power, beam_stride, channel_stride, n}, to);
+      normalizer->execute(queue, power, to);
     } else {
-      normalizer->skip(block);
+      normalizer->skip(n_columns);
     }
-    copy_again(at);
-    end += block;
+    copy_again(at, n_columns);
+    end += n_columns;
     first = std::max<std::int64_t>(0, end - ring.columns);
     queue.synchronize();
-    for (std::int64_t b = 0; b < n_beams; ++b) note_mask(b, absent);
-    received += n;
+    for (std::int64_t b = 0; b < n_beams; ++b) note_mask(b, n, n_columns);
   }
 
   /// Is the mask of this block, of whole channels only, the one of the block before?
-  void note_mask(std::int64_t beam, std::int64_t n) {
+  void note_mask(std::int64_t beam, std::int64_t n, std::int64_t n_columns) {
     const auto b = static_cast<std::size_t>(beam);
     LevelMask& mask = masks[b];
     const search::NormalizeReport& now = normalizer->report(beam);
@@ -225,9 +255,9 @@ struct DeviceSearch::Content {
     const std::int64_t n_masked = std::count(flags.begin(), flags.end(), std::uint8_t{1});
     const std::int64_t whole =
         now.masked_user - before.masked_user + now.masked_channel - before.masked_channel;
-    const bool level = n == block && whole == n_masked * block &&
-                       now.written - before.written == (n_channels - n_masked) * block;
-    if (!level || !mask.level || flags != mask.flags) mask.since = end - block;
+    const bool level = n == n_columns && whole == n_masked * n &&
+                       now.written - before.written == (n_channels - n_masked) * n;
+    if (!level || !mask.level || flags != mask.flags) mask.since = end - n_columns;
     mask.level = level;
     mask.n_masked = n_masked;
     mask.flags = flags;
@@ -380,7 +410,7 @@ void DeviceSearch::feed(const float* power, std::int64_t beam_stride, std::int64
 void DeviceSearch::take(const float* power, std::int64_t beam_stride, std::int64_t channel_stride,
                         std::int64_t n) {
   const OnDevice scope(content_->queue);
-  RYLE_ASSERT(n <= content_->block && content_->received == content_->end);
+  RYLE_ASSERT(n <= content_->block && content_->received == content_->taken);
   content_->add(power, beam_stride, channel_stride, n);
 }
 
@@ -455,7 +485,8 @@ std::int64_t DeviceSearch::memory_bytes() const {
   const Content& me = *content_;
   std::int64_t bytes = me.codes.bytes() + me.cells.bytes() + me.staging.bytes() +
                        me.normalizer->memory_bytes() + me.gap_channels.bytes() +
-                       me.gap_counts.bytes() + me.cell_delays.bytes();
+                       me.gap_counts.bytes() + me.cell_delays.bytes() +
+                       (me.drift ? me.drift->memory_bytes() : 0);
   for (const auto& e : me.engines) bytes += e->memory_bytes();
   return bytes;
 }

@@ -12,9 +12,22 @@ using search::kCell;
 
 search::NormalizeConfig beam_normalization(const SearchChainConfig& c) {
   if (c.normalize.zero_dm != search::ZeroDm::off)
-    search::check_zero_dm(c.band, c.dms.front(), c.max_width);
+    search::check_zero_dm(c.band, c.dms.back(), 1);  // wider pulses: zero_dm_losses()
   search::NormalizeConfig out = c.normalize;
   out.spectra.band = c.band;
+  return out;
+}
+
+search::DriftConfig beam_drift(const SearchChainConfig& c) {
+  search::DriftConfig out;
+  out.n_channels = c.band.n_channels();
+  out.window_samples = c.baseline_samples;
+  out.multiply = c.normalize.kurtosis_degrees > 0;
+  const auto& masked = c.normalize.masked;
+  const auto& also = c.normalize.mask.channels;
+  out.masked.assign(static_cast<std::size_t>(out.n_channels), 0);
+  for (std::size_t k = 0; k < out.masked.size(); ++k)
+    out.masked[k] = (!masked.empty() && masked[k] != 0) || (!also.empty() && also[k] != 0) ? 1 : 0;
   return out;
 }
 

@@ -11,6 +11,7 @@
 #include "ryle/engine/search/dedisperse.hpp"
 #include "ryle/engine/search/detect.hpp"
 #include "ryle/engine/search/dispersion.hpp"
+#include "ryle/engine/search/drift.hpp"
 #include "ryle/engine/search/normalize.hpp"
 
 namespace ryle::stage {
@@ -19,6 +20,8 @@ struct SearchChainConfig {
   search::Band band;
   std::vector<double> dms;
   search::NormalizeConfig normalize;
+  /// Window of DriftFilter, search::drift_window(); 0 = levels are only those of normalize.
+  std::int64_t baseline_samples = 0;
   double threshold = 7;
   std::int64_t max_width = 256;
   std::int64_t block_samples = 8192;  ///< multiple of 1024
@@ -31,6 +34,9 @@ struct SearchChainConfig {
 
 /// The normalizer's part of it, checked. Throws ConfigError.
 search::NormalizeConfig beam_normalization(const SearchChainConfig& config);
+
+/// What levels are taken out by. @pre baseline_samples > 0
+search::DriftConfig beam_drift(const SearchChainConfig& config);
 
 /// Memory of one block of a beam: plane, sums of the mask, weights.
 std::int64_t search_engine_bytes(const SearchChainConfig& config, bool on_device);

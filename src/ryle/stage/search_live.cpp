@@ -53,6 +53,8 @@ SearchChainConfig live_search_chain(const BeamStream& stream, const LiveSearchCo
     throw ConfigError(fmt::format("live search: a width of {} s is {:.1f} samples; 1 .. {}",
                                   c.max_width_s, samples, search::kMaxWidth));
   chain.max_width = std::max<std::int64_t>(8, std::llround(samples));
+  chain.baseline_samples =
+      search::drift_window(c.baseline_s, chain.band.sample_interval_s, chain.max_width);
   chain.block_samples = c.block_samples;
   chain.implementation = c.implementation;
   chain.smear_samples = c.smear_samples;

@@ -22,6 +22,7 @@ struct LiveSearchConfig {
   std::string k_dm = "physical";
   double threshold = 7;
   double max_width_s = 0.02;
+  double baseline_s = 0;          ///< see search::drift_window()
   double max_tokens_per_s = 1e5;  ///< of a beam; more raise the threshold of their block
   std::string mask_channels;      ///< "0-3,17"
   bool flag_channels = true;

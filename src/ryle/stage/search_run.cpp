@@ -144,6 +144,8 @@ class Search {
     chain.normalize.zero_dm = search::zero_dm_of(o_.zero_dm);
     chain.threshold = o_.threshold;
     chain.max_width = width_of(o_, info_);
+    chain.baseline_samples =
+        search::drift_window(o_.baseline_s, info_.sample_interval_s, chain.max_width);
     chain.block_samples = o_.block_samples;
     chain.implementation = o_.implementation;
     chain.smear_samples = o_.smear_samples;
@@ -156,6 +158,10 @@ class Search {
       summary_.loss_widths_s.push_back(width_s);
       summary_.loss.push_back(search::worst_response(band_, chain.dms, width_s));
     }
+    if (chain.normalize.zero_dm != search::ZeroDm::off)
+      if (auto losses = search::zero_dm_losses(band_, chain.dms.front(), chain.max_width);
+          !losses.empty())
+        summary_.warnings.push_back(std::move(losses));
     for (const auto& reader : readers_)
       for (const auto& warning : reader->info().warnings) summary_.warnings.push_back(warning);
   }

@@ -32,6 +32,7 @@ struct SearchOptions {
   std::string k_dm = "physical";
   double threshold = 7;
   double max_width_s = 0;         ///< 0 = 0.1 s
+  double baseline_s = 0;          ///< see search::drift_window()
   double dm_candidate_min = 0;    ///< events below are kept with the flag low_dm
   std::int64_t max_beams = 4;     ///< see BeamGroupConfig
   double adjacent_rad = 0;        ///< beams closer touch; 0 = 1.5 times the smallest distance

@@ -7,6 +7,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/engine/search/dispersion.hpp"
+#include "ryle/engine/search/drift.hpp"
 #include "ryle/stage/search_block_size.hpp"
 #include "ryle/stage/setup.hpp"
 #include "ryle/stage/voltage_ring.hpp"
@@ -126,17 +127,24 @@ void require_voltage_ring(const ObservationConfig& config, const LiveBeams& beam
     throw ConfigError(
         "search.voltage_ring_s keeps voltages for candidates, but search.dm_max is 0: nothing is "
         "searched for; with search.trigger_socket others may ask for them");
+  // Levels of a sample are known half a window later (search::DriftFilter).
+  const double sample_s =
+      static_cast<double>(config.beams.integration_spectra) / beams.receiver.clock.rate_hz.value();
+  const std::int64_t width = std::max<std::int64_t>(8, std::llround(s.width_max_s / sample_s));
+  const double lag_s =
+      s.dm_max > 0 ? 0.5 * sample_s *
+                         static_cast<double>(search::drift_window(s.baseline_s, sample_s, width))
+                   : 0;
   const double longest_s =
-      voltage_window_s(voltage_shape(config, beams), s.dm_max, 0, s.width_max_s);
+      lag_s + voltage_window_s(voltage_shape(config, beams), s.dm_max, 0, s.width_max_s);
   const auto block = static_cast<double>(s.block_samples > 0 ? s.block_samples : kHostBlock);
   const bool given = s.block_samples > 0 || beam_devices(config.runtime).empty();
-  const double block_s = given ? block * static_cast<double>(config.beams.integration_spectra) /
-                                     beams.receiver.clock.rate_hz.value()
-                               : s.block_max_s;
+  const double block_s = given ? block * sample_s : s.block_max_s;
   if (longest_s > s.voltage_ring_s)
     throw ConfigError(fmt::format(
-        "search.voltage_ring_s = {:.3g}: a pulse of DM {:.6g} with its margins takes {:.3f} s, and "
-        "the search some more before it tells; {:.1f} s would do",
+        "search.voltage_ring_s = {:.3g}: a pulse of DM {:.6g} with its margins, and half a window "
+        "of "
+        "its levels, take {:.3f} s, and the search some more before it tells; {:.1f} s would do",
         s.voltage_ring_s, s.dm_max, longest_s, longest_s + 4 * block_s));
 }
 

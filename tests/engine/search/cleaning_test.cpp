@@ -410,16 +410,21 @@ TEST(ZeroDm, TakesOutWhatIsCommon) {
   EXPECT_NEAR(weighted[2], 24, 2.4);
 }
 
-TEST(ZeroDm, RefusedWhenItWouldTakeThePulses) {
+// A plan from DM 0 on is searched, and what it loses is said; one without a DM that would stay is
+// refused.
+TEST(ZeroDm, RefusedOnlyWhereNoPulseWouldStay) {
   const auto band = band_of(64);
-  const double per_dm = band.sweep_samples_per_dm();
-  EXPECT_NO_THROW(check_zero_dm(band, 4 * 100 / per_dm * 1.001, 100));
+  const double floor = 4 * 100 / band.sweep_samples_per_dm();
+  EXPECT_DOUBLE_EQ(zero_dm_floor(band, 100), floor);
+  EXPECT_NO_THROW(check_zero_dm(band, floor * 1.001, 100));
   try {
-    check_zero_dm(band, 4 * 100 / per_dm * 0.98, 100);
+    check_zero_dm(band, floor * 0.98, 100);
     FAIL();
   } catch (const ConfigError& e) {
     EXPECT_NE(std::string(e.what()).find("would do"), std::string::npos);
   }
+  EXPECT_EQ(zero_dm_losses(band, floor * 1.001, 100), "");
+  EXPECT_NE(zero_dm_losses(band, 0, 100).find("all below"), std::string::npos);
   EXPECT_EQ(zero_dm_of("weighted"), ZeroDm::weighted);
   EXPECT_THROW(zero_dm_of("median"), ConfigError);
 }

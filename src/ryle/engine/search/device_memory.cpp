@@ -7,6 +7,7 @@
 #include "ryle/engine/search/cuda_detect_work.hpp"
 #include "ryle/engine/search/cuda_normalize_work.hpp"
 #include "ryle/engine/search/cuda_subband_plan.hpp"
+#include "ryle/engine/search/drift_steps.hpp"
 #include "ryle/engine/search/fdmt_plan.hpp"
 #include "ryle/engine/search/flag_spectra.hpp"
 
@@ -39,6 +40,16 @@ std::int64_t device_normalizer_bytes(const NormalizeConfig& c, std::int64_t n_be
              n_beams * 4;  // and whether there was one
   }
   return bytes;
+}
+
+std::int64_t device_drift_bytes(const DriftConfig& c, std::int64_t n_beams, std::int64_t block) {
+  const detail::DriftShape shape = detail::drift_shape(c.window_samples, block);
+  const std::int64_t rows = n_beams * c.n_channels, plane = shape.plane;
+  // Samples held back and given, cells of two blocks, joined cells and their averages, corrections.
+  const std::int64_t of_row =
+      shape.ring() + block + 2 * plane + 3 * (plane / detail::kDriftJoined) + block / shape.cell;
+  return rows * (4 * of_row + 8 + kCellLevel_bytes) + n_beams * (32 * plane + 12 + block) +
+         c.n_channels;
 }
 
 std::vector<std::int64_t> tree_pass_rows(const DedisperseConfig& config) {

@@ -5,6 +5,7 @@
 
 #include "ryle/engine/search/dedisperse.hpp"
 #include "ryle/engine/search/detect.hpp"
+#include "ryle/engine/search/drift.hpp"
 #include "ryle/engine/search/normalize.hpp"
 
 /// Device memory of the CUDA engines of this folder, from their plans: known in every build, and
@@ -34,6 +35,12 @@ bool looks_for_bursts(const NormalizeConfig& config);
 /// CudaNormalizer for so many beams and samples a call.
 std::int64_t device_normalizer_bytes(const NormalizeConfig& config, std::int64_t n_beams,
                                      std::int64_t max_samples);
+
+/// State of CellLevel in device memory. cuda_drift.cu asserts it.
+inline constexpr std::int64_t kCellLevel_bytes = 12;
+/// CudaDriftFilter for so many beams and blocks of so many samples.
+std::int64_t device_drift_bytes(const DriftConfig& config, std::int64_t n_beams,
+                                std::int64_t block);
 
 /// Rows that each pass of the tree makes, the codes' first, the trials last.
 std::vector<std::int64_t> tree_pass_rows(const DedisperseConfig& config);

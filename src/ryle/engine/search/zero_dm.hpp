@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "ryle/engine/search/dispersion.hpp"
@@ -17,8 +18,13 @@ enum class ZeroDm : std::uint8_t {
 /// "off", "mean" or "weighted". Throws ConfigError.
 ZeroDm zero_dm_of(std::string_view name);
 
-/// The filter takes about W / sweep of a pulse: refuses when a pulse of dm_min sweeps the band in
-/// less than 4 boxcars of max_width. Throws ConfigError saying what would do.
-void check_zero_dm(const Band& band, double dm_min, std::int64_t max_width);
+/// The filter takes about W / sweep of a pulse. DM at which that is a quarter of a pulse of `width`
+/// samples. @unit pc/cm3
+double zero_dm_floor(const Band& band, std::int64_t width);
+/// Refuses when the filter would take more than that of pulses as wide of every DM of a plan.
+/// Throws ConfigError saying what would do.
+void check_zero_dm(const Band& band, double dm_max, std::int64_t width);
+/// What a plan that begins at dm_min loses by the filter, in words; "" = less than a quarter.
+std::string zero_dm_losses(const Band& band, double dm_min, std::int64_t max_width);
 
 }  // namespace ryle::search

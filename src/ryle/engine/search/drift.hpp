@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "ryle/device/queue.hpp"
+
+/// Levels of a receiver that drift, step and flicker, taken out of detected power.
+///
+/// Power is averaged over cells of T / 64 to T / 128, T the window. Of each channel
+/// @eq b_c = center_c + s_c (r_c g + h_c)
+/// g is what all channels do at once: the running median over T of the mean of all channels, in
+/// units of the scatter s_c of their cells, and the running mean of what that median leaves within
+/// 3 of its scatter. Medians follow steps, and both together leave little of a drift:
+/// @eq 1 - (1 - M(f)) (1 - H(f)), H(f) = sin(pi f T) / (pi f T), M of the median close to it
+/// r_c is the channel's response to it (least squares), h_c the same two averages of what the
+/// common level does not explain, over cells four times as long.
+///
+/// A pulse that lies W samples in each channel loses W / T of its sum at most, and the noise of its
+/// boxcar falls with it: at most W / T of its S/N.
+namespace ryle::search {
+
+struct DriftConfig {
+  std::int64_t n_channels = 0;
+  std::int64_t window_samples = 0;   ///< T, kFewestDriftSamples .. kMostDriftSamples
+  std::vector<std::uint8_t> masked;  ///< [channel], 1 = says nothing of the others; empty = none
+  /// The power has its true zero: gains are divided out, not subtracted.
+  bool multiply = false;
+};
+
+inline constexpr std::int64_t kFewestDriftSamples = 64, kMostDriftSamples = 65536;
+/// Whole pieces of so many samples are taken and given.
+inline constexpr std::int64_t kDriftPiece = 1024;
+
+/// A window in seconds as samples: 0 = half a second, or 24 of the widest boxcar, whatever is
+/// longer. Throws ConfigError below 8 of the widest boxcar and beyond the limits above.
+std::int64_t drift_window(double window_s, double sample_interval_s, std::int64_t max_width);
+
+class DriftFilter {
+ public:
+  /// @param block samples of every call, a multiple of kDriftPiece
+  DriftFilter(const DriftConfig& config, std::int64_t block);
+  ~DriftFilter();
+  DriftFilter(const DriftFilter&) = delete;
+  DriftFilter& operator=(const DriftFilter&) = delete;
+
+  /// Samples that are held back: half a window, in whole pieces.
+  std::int64_t lag() const;
+  /// The next block, n of whose samples came (data may be nullptr with n = 0); the earlier samples
+  /// whose levels are known now go out. What never came is NaN, and so are spectra whose channels
+  /// all have one value. @return samples of each channel in `out`: of all calls together `lag()`
+  /// less than came in
+  /// @shape data [channel][n] f32, out [channel][block] f32
+  std::int64_t execute(Queue& queue, const float* data, std::int64_t stride, std::int64_t n,
+                       float* out, std::int64_t out_stride);
+  std::int64_t memory_bytes() const;
+
+ private:
+  struct Content;
+  std::unique_ptr<Content> content_;
+};
+
+}  // namespace ryle::search
