@@ -178,6 +178,7 @@ struct BeamsConfig {
   double scale_s = 0.5;
   std::int64_t queue = 32;
   std::int64_t pictures = 8;  ///< of so many beams, the first
+  double power_s = 0;         ///< samples of power against time; 0 = none
 };
 
 /// Search of the beams of a live run (docs/search.md).

@@ -247,6 +247,9 @@ void fields(V& v, BeamsConfig& c) {
     "data from which the scale of 8-bit filterbanks is set, once");
   v("queue", c.queue, Range{1, 4096}, "pieces of power that may wait for the disk");
   v("pictures", c.pictures, Range{0, 4096}, "dynamic spectra (PNG) of the first so many beams");
+  v("power_s", c.power_s, Range{0, 3600},
+    "write NAME_power.csv, power of every beam against time in samples of this length, and "
+    "NAME_transits.csv, sources that drifted through; 0 = none");
 }
 
 template <class V>

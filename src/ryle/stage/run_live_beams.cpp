@@ -13,6 +13,7 @@
 #include "ryle/stage/beam_chain.hpp"
 #include "ryle/stage/beam_files.hpp"
 #include "ryle/stage/beam_picture.hpp"
+#include "ryle/stage/beam_power.hpp"
 #include "ryle/stage/live_beams.hpp"
 #include "ryle/stage/live_loop.hpp"
 #include "ryle/stage/plan.hpp"
@@ -162,6 +163,8 @@ class LiveBeamRun final : public LivePath {
     if (config_.beams.filterbank) consumers.push_back(std::make_unique<BeamFiles>(config_, stream));
     if (config_.output.pictures && config_.beams.pictures > 0)
       consumers.push_back(std::make_unique<BeamPictures>(config_, stream));
+    if (config_.beams.power_s > 0)
+      consumers.push_back(std::make_unique<BeamPower>(config_, stream));
     for (auto& consumer :
          search_consumers(config_, stream, beams_.file.array, options_.command_line, hooks(),
                           beam_devices(config_.runtime)))
