@@ -45,6 +45,9 @@ struct Options {
 using Emit = std::function<void(const Result&)>;
 
 void bench_correlate(const Options& options, const Emit& emit);
+/// The published GPU correlators, level by level (docs/levels.md). Throws UnsupportedError without
+/// a CUDA build and device.
+void bench_levels(const Options& options, const Emit& emit);
 void bench_channelize(const Options& options, const Emit& emit);
 /// BEST-2 heaps in memory to beams: gate G5 of the beamformer.
 void bench_beamform(const Options& options, const Emit& emit);

@@ -199,4 +199,17 @@ void bench_correlate(const Options& options, const Emit& emit) {
   }
 }
 
+void bench_levels(const Options& options, const Emit& emit) {
+#ifdef RYLE_HAVE_CUDA
+  if (const std::string why = cuda_unavailable_reason(); !why.empty())
+    throw UnsupportedError("bench levels measures kernels of GPUs: " + why);
+  bench_levels_cuda(options, emit);
+#else
+  (void)options, (void)emit;
+  throw UnsupportedError(
+      "bench levels measures kernels of GPUs, and this build has no CUDA; `ryle bench correlate` "
+      "measures the correlators of this machine");
+#endif
+}
+
 }  // namespace ryle::bench

@@ -41,11 +41,12 @@ void add_bench(CLI::App& app, Context& context) {
   sub->add_option(
          "engine", *engine,
          "beamform, chain (beams and search on a GPU), correlate, channelize, devices (X on all "
-         "GPUs), grid, image, ingest, path, search or stream (F and X of samples in host memory "
+         "GPUs), grid, image, ingest, levels (the published correlators of GPUs), path, search or "
+         "stream (F and X of samples in host memory "
          "on a GPU)")
       ->required()
       ->check(CLI::IsMember({"beamform", "chain", "correlate", "channelize", "devices", "grid",
-                             "image", "ingest", "path", "search", "stream"}));
+                             "image", "ingest", "levels", "path", "search", "stream"}));
   sub->add_option("--implementation", options->implementation,
                   "auto, all or a name that `ryle info` lists");
   sub->add_option("--workers", options->n_workers, "threads")
@@ -81,6 +82,7 @@ void add_bench(CLI::App& app, Context& context) {
         bench::bench_grid_files(*options, *files, emit);
       if (*engine == "image") bench::bench_image(*options, emit);
       if (*engine == "ingest") bench::bench_ingest(*options, emit);
+      if (*engine == "levels") bench::bench_levels(*options, emit);
       if (*engine == "path") bench::bench_path(*options, emit);
       if (*engine == "stream") bench::bench_stream(*options, emit);
       if (*engine == "search") bench::bench_search(*options, emit);

@@ -56,16 +56,17 @@ beamform::BeamPattern pattern_toward(const ArrayLayout& array, const Vector3& en
 
 // Cas A drifts through three beams of BEST-2 that stand still, a degree of hour angle apart.
 TEST(BeamPower, CasADriftsThroughTheBeamsOfBest2) {
-  const ArrayLayout array = read_layout_csv(std::string(RYLE_SOURCE_DIR) + "/examples/best2.csv",
-                                            44.52358, 11.64599, 28);
+  const ArrayLayout array =
+      read_layout_csv(std::string(RYLE_SOURCE_DIR) + "/examples/best2.csv", 44.52358, 11.64599, 28);
   const std::int64_t around = tai_ns_from_utc_iso("2025-03-01T12:00:00");
   const double dec_deg = 58.95;  // of date
-  const BeamSky sky(array, {cas_a(), stationary("east", -1, dec_deg), stationary("middle", 0, dec_deg),
-                            stationary("west", 1, dec_deg)});
+  const BeamSky sky(array, {cas_a(), stationary("east", -1, dec_deg),
+                            stationary("middle", 0, dec_deg), stationary("west", 1, dec_deg)});
   // Its transit: when it is nearest to the beam on the meridian, in the day that follows.
   const auto apart = [&](std::int64_t tai_ns, std::size_t beam) {
     const auto d = sky.directions_enu(tai_ns);
-    return std::acos(std::min(1.0, d[0][0] * d[beam][0] + d[0][1] * d[beam][1] + d[0][2] * d[beam][2]));
+    return std::acos(
+        std::min(1.0, d[0][0] * d[beam][0] + d[0][1] * d[beam][1] + d[0][2] * d[beam][2]));
   };
   std::int64_t transit = around;
   for (std::int64_t minute = 0; minute < 1440; ++minute) {
@@ -80,7 +81,7 @@ TEST(BeamPower, CasADriftsThroughTheBeamsOfBest2) {
   config.output.overwrite = true;
   config.beams.power_s = 10;
   BeamStream stream;
-  for (const char* name : {"east", "middle", "west"}) stream.beams.push_back({name});
+  for (const char* name : {"east", "middle", "west"}) stream.beams.emplace_back().name = name;
   stream.frequency = {kFrequency_hz, 1e6, 2};
   stream.clock = {start, {1, 1}};
   BeamPower product(config, stream);

@@ -138,3 +138,8 @@ def test_info_refuses_what_it_cannot_read(tmp_path, content):
     damaged.write_bytes(content)
     done = run("info", damaged, check=None)
     assert done.returncode in (65, 69) or (content == b"<" and done.returncode == 0), done.stdout + done.stderr
+
+
+def test_bench_levels_says_what_it_needs():
+    done = run("bench", "levels", "--quick", "--json", check=None)
+    assert done.returncode == 0 or (done.returncode == 69 and "GPU" in done.stderr)

@@ -127,8 +127,8 @@ std::optional<Transit> fit_transit(std::span<const double> time_s, std::span<con
   }
   if (data.t.size() < kMinSamples) return std::nullopt;
   const double first = data.t.front(), last = data.t.back();
-  const auto top = static_cast<std::size_t>(
-      std::max_element(data.y.begin(), data.y.end()) - data.y.begin());
+  const auto top =
+      static_cast<std::size_t>(std::max_element(data.y.begin(), data.y.end()) - data.y.begin());
   Parameters best{};
   double best_chi2 = std::numeric_limits<double>::infinity();
   for (const double part : {0.05, 0.15, 0.4}) {  // of the data: first guesses of the width
@@ -146,8 +146,8 @@ std::optional<Transit> fit_transit(std::span<const double> time_s, std::span<con
   const double variance = best_chi2 / static_cast<double>(data.t.size() - kParameters);
   const auto error = [&](int k) { return std::sqrt(std::max(0.0, covariance[k][k] * variance)); };
   if (!(best[1] > kMinSignificance * error(1))) return std::nullopt;
-  return Transit{best[2], error(2), best[3], error(3), best[1], error(1), best[0],
-                 std::sqrt(variance)};
+  return Transit{best[2], error(2), best[3], error(3),
+                 best[1], error(1), best[0], std::sqrt(variance)};
 }
 
 BeamPower::BeamPower(const ObservationConfig& config, const BeamStream& stream)
@@ -243,8 +243,8 @@ std::string BeamPower::power_text() const {
   text += "\n";
   const std::int64_t start = clock_.tai_ns(first_sample_);
   for (std::size_t k = 0; k < times_s_.size(); ++k) {
-    text += fmt::format("{},{:.6g}", utc_iso(start + std::llround(times_s_[k] * 1e9), 6),
-                        present_[k]);
+    text +=
+        fmt::format("{},{:.6g}", utc_iso(start + std::llround(times_s_[k] * 1e9), 6), present_[k]);
     for (const auto& row : power_)
       text += std::isfinite(row[k]) ? fmt::format(",{:.8g}", row[k]) : ",";
     text += "\n";
@@ -274,9 +274,9 @@ std::string BeamPower::transit_text() const {
 void BeamPower::finish(RunSummary& summary) {
   if (segment_ < 0) return;
   if (other_segments_ > 0)
-    summary.warnings.push_back(fmt::format(
-        "power against time: {} samples after a restart of the sender were left out",
-        other_segments_));
+    summary.warnings.push_back(
+        fmt::format("power against time: {} samples after a restart of the sender were left out",
+                    other_segments_));
   const bool overwrite = config_.output.overwrite;
   try {
     publish_bytes(name("_power.csv"), power_text(), overwrite);

@@ -28,10 +28,10 @@ struct Transit {
 /// @shape time_s, power [sample]; NaN = absent
 std::optional<Transit> fit_transit(std::span<const double> time_s, std::span<const double> power);
 
-/// Writes NAME_power.csv, the mean power of every beam over beams.power_s, and NAME_transits.csv, the
-/// transit fitted to each beam. A channel of which nothing arrived in a sample
-/// keeps its last mean, so that loss does not change the level; the column `present` says how much
-/// was measured. Of the first segment of the stream: another one has another time.
+/// Writes NAME_power.csv, the mean power of every beam over beams.power_s, and NAME_transits.csv,
+/// the transit fitted to each beam. A channel of which nothing arrived in a sample keeps its last
+/// mean, so that loss does not change the level; the column `present` says how much was measured.
+/// Of the first segment of the stream: another one has another time.
 class BeamPower final : public BeamConsumer {
  public:
   BeamPower(const ObservationConfig& config, const BeamStream& stream);
@@ -56,11 +56,11 @@ class BeamPower final : public BeamConsumer {
   std::int64_t per_sample_;  // samples of the stream
   std::int64_t segment_ = -1, first_sample_ = 0, open_ = 0;
   SampleClock clock_;
-  std::vector<double> sums_, means_;         // [beam][channel] of the open sample; last means
-  std::vector<std::int64_t> counts_;         // [channel]
-  std::vector<double> times_s_, present_;    // [sample]
+  std::vector<double> sums_, means_;        // [beam][channel] of the open sample; last means
+  std::vector<std::int64_t> counts_;        // [channel]
+  std::vector<double> times_s_, present_;   // [sample]
   std::vector<std::vector<double>> power_;  // [beam][sample]
-  std::int64_t other_segments_ = 0;          // samples of the stream that were left out
+  std::int64_t other_segments_ = 0;         // samples of the stream that were left out
 };
 
 }  // namespace ryle::stage
