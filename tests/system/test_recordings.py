@@ -3,6 +3,9 @@
 
 import json
 
+
+import h5py
+import numpy as np
 import pytest
 from harness import data, run
 
@@ -35,3 +38,26 @@ def test_a_recording_without_a_rate_is_refused_until_it_is_given(tmp_path):
               "--integration", 0.001]
     done = run(*common, check=78)
     assert "sample rate" in done.stderr and "--rate" in done.stderr
+
+
+# The levels of 8-bit spectra were once set from the first samples and clipped what came after: 0.963 of this power.
+# A plain FFT keeps the sum of squares of every block of samples, so that the sum over channels is the mean over time.
+def test_no_power_of_a_recording_is_clipped(tmp_path):
+    recording = data("baseband/sample.dada")
+    layout = tmp_path / "two.csv"
+    layout.write_text("antenna,east_m,north_m,up_m,pol,cable_delay_ns\nA,0,0,0,X,0\nA,0,0,0,Y,0\n")
+    out = tmp_path / "d.uvh5"
+    samples = np.fromfile(recording, np.int8, offset=4096).reshape(-1, 2, 2).astype(float)  # [time][pol][re, im]
+    n_channels = 16
+    whole = samples[:len(samples) // n_channels * n_channels]
+    duration_s = len(samples) / 16e6
+    run("correlate", recording, "--layout", layout, "-o", out, "--channels", n_channels, "--taps", 1, "--device", "cpu",
+        "--integration", duration_s, "--fringe-stopping", "none", "--set", "correlate.van_vleck=off")
+    with h5py.File(out) as file:
+        values, counts = file["Data/visdata"][...], file["Data/nsamples"][...]
+        order = list(file["Header/polarization_array"][...])
+    values = values.reshape(-1, n_channels, len(order))
+    counts = counts.reshape(values.shape)
+    for pol, code in enumerate((-5, -6)):  # XX, YY
+        mean = np.average(values[..., order.index(code)].real, weights=counts[..., order.index(code)])
+        assert mean == pytest.approx((whole[:, pol] ** 2).sum(axis=-1).mean(), rel=1e-3)

@@ -88,7 +88,7 @@ struct ChannelizeConfig {
   std::string window = "hamming";
   double kaiser_beta = 8;
   std::int64_t step_samples = 0;
-  std::int64_t bits = 8;  ///< requantised to 8 or 4 bits; 32 = float
+  std::int64_t bits = 0;  ///< requantised to 8 or 4 bits; 32 = float; 0 = chosen (spectrum_bits)
   std::string rounding = "nearest_even";
   bool dither = true;
   std::uint64_t seed = 1;

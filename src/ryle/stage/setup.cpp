@@ -152,6 +152,16 @@ std::vector<int> beam_devices(const RuntimeConfig& config) {
   throw ConfigError("runtime.device = \"" + config.device + "\": must be auto, cpu or cuda:N");
 }
 
+std::int64_t spectrum_bits(const ObservationConfig& config) {
+  if (config.channelize.bits != 0) return config.channelize.bits;
+  // Implementations that are named are those of 8-bit spectra.
+  const bool named = config.correlate.implementation != "auto";
+  const bool on_gpu = !config.runtime.devices.empty() || config.runtime.device != "cpu";
+  const bool cpu =
+      config.runtime.device.rfind("cuda", 0) != 0 && !(on_gpu && cuda_unavailable_reason().empty());
+  return config.source.kind == "file" && cpu && !named ? 32 : 8;
+}
+
 FxChain::Setup make_chain_setup(const ObservationConfig& config, const SampleFacts& facts,
                                 const ArrayLayout& array) {
   FxChain::Setup setup;
@@ -167,14 +177,15 @@ FxChain::Setup make_chain_setup(const ObservationConfig& config, const SampleFac
   f.sample_rate_hz = facts.clock.rate_hz.value();
   f.reference_hz = facts.reference_hz;
   f.inverted_band = facts.inverted_band;
-  f.output = output_format(c.bits);
+  const std::int64_t bits = spectrum_bits(config);
+  f.output = output_format(bits);
   f.rounding = c.rounding == "truncate" ? channelize::Rounding::truncate
                                         : channelize::Rounding::nearest_even;
   f.dither = c.dither;
   f.seed = c.seed;
   f.implementation = c.implementation;
   setup.correlate.implementation = config.correlate.implementation;
-  setup.target_rms_lsb = c.bits == 4 ? std::min(c.target_rms_lsb, 2.83) : c.target_rms_lsb;
+  setup.target_rms_lsb = bits == 4 ? std::min(c.target_rms_lsb, 2.83) : c.target_rms_lsb;
   setup.max_feed_ticks = facts.max_feed_ticks;
   const double step = static_cast<double>(channelize::step_length(f));
   setup.spectra_per_dump = std::max<std::int64_t>(

@@ -45,6 +45,10 @@ MemorySpace sample_memory(const std::vector<Queue>& queues);
 /// the CPU. Throws ConfigError.
 std::vector<int> beam_devices(const RuntimeConfig& config);
 
+/// channelize.bits, or what 0 stands for: recordings have time for float spectra, which clip
+/// nothing; live data and GPUs take 8 bits.
+std::int64_t spectrum_bits(const ObservationConfig& config);
+
 /// Channelizer, correlator and dump length of the observation file for these samples.
 FxChain::Setup make_chain_setup(const ObservationConfig& config, const SampleFacts& facts,
                                 const ArrayLayout& array);

@@ -109,7 +109,7 @@ class ChannelizedSamples final : public SpectraReader {
     const RecordingInfo& info = recording.info();
     ObservationConfig config = observation;
     config.correlate.fringe_stopping = "none";  // images hold still over the ground
-    if (config.channelize.bits == 32) config.channelize.bits = 8;
+    if (config.channelize.bits != 4) config.channelize.bits = 8;
     SampleFacts facts{info.n_inputs,      info.layout, info.clock,      info.reference_hz,
                       info.inverted_band, 0,           info.time_source};
     if (facts.reference_hz == 0) facts.reference_hz = config.source.center_mhz * 1e6;
