@@ -33,6 +33,23 @@ TEST(Troubles, GainThatFlickersDoesNotBlind) {
   expect_found(test::Trouble::flicker, 1.27e-3, 2.54e-3);
 }
 
+// Bursts of 27 of the band's noise in a fifth of its channels: none of 36 is a candidate. Six were
+// found at DMs of 4 to 90, where few channels have no DM of their own.
+TEST(Troubles, PulsesInPartOfTheBandAreSuspect) {
+  const auto setup = test::scenario_setup(256e-6, 2e-3, 10);
+  const auto r = test::run_scenario(test::Trouble::part_of_band, setup);
+  EXPECT_EQ(r.n_found, r.n_pulses);
+  EXPECT_EQ(r.n_false, 0);
+}
+
+// Radar takes what it is on, and no more.
+TEST(Troubles, RadarIsNoCandidate) {
+  const auto setup = test::scenario_setup(1.27e-3, 2.54e-3, 10);
+  const auto r = test::run_scenario(test::Trouble::radar, setup);
+  EXPECT_EQ(r.n_found, r.n_pulses);
+  EXPECT_EQ(r.n_false, 0);
+}
+
 // What all channels do at once is taken out with a plan that begins at DM 0, and
 // pulses that sweep over ten of their widths stay.
 TEST(Troubles, TheZeroDmFilterTakesAnyPlan) {

@@ -207,15 +207,31 @@ struct SpectraFlagger::Content {
   }
 
   /// Arrivals at the highest channel of whatever may be found of a burst: of its line, of DM 0, and
-  /// of DMs within 2 errors of the line. Few channels have a DM that anything pulls away.
+  /// of DMs that sweep its part of the band within its length. A burst in few channels is found at
+  /// any of those, as much earlier at the highest channel as they lie below it.
   static TickRange suspect_range(const GroupPlane& plane, const Run& run, const GroupTrack& track,
                                  std::int64_t first_tick) {
-    const double per_dm = *std::max_element(plane.delay_per_dm.begin(), plane.delay_per_dm.end());
-    const double early =
-        std::min(2 * track.dm_error * per_dm, static_cast<double>(64 + 2 * (run.end - run.first)));
+    std::vector<double> excess;
+    for (std::int64_t g = 0; g < plane.n_groups; ++g) {
+      double sum = 0;
+      for (std::int64_t t = run.first; t < run.end; ++t)
+        sum += static_cast<double>(plane.sums[plane.at(g, t)]);
+      excess.push_back(sum);
+    }
+    const double least = 0.25 * *std::max_element(excess.begin(), excess.end());
+    double low = 1e300, high = 0;  // delays of the groups that hold it
+    for (std::size_t g = 0; g < excess.size(); ++g) {
+      if (excess[g] < least) continue;
+      low = std::min(low, plane.delay_per_dm[g]);
+      high = std::max(high, plane.delay_per_dm[g]);
+    }
+    const double all = *std::max_element(plane.delay_per_dm.begin(), plane.delay_per_dm.end());
+    const double spread = high - low + all / static_cast<double>(plane.n_groups);
+    const auto length = static_cast<double>(run.end - run.first);
+    const double early = spread > 0 ? length * 0.5 * (low + high) / spread : 0;
     const auto first = static_cast<std::int64_t>(std::floor(track.column - track.half_width));
     const auto end = static_cast<std::int64_t>(std::ceil(track.column + track.half_width));
-    return {first_tick + std::min(first, run.first) - static_cast<std::int64_t>(early),
+    return {first_tick + std::min(first, run.first) - std::llround(early),
             first_tick + std::max(end, run.end)};
   }
 
