@@ -147,6 +147,8 @@ void add_input_options(CLI::App& sub, GridArguments& a) {
                  "text with a row a beam, \"M01 16.02\" (K/Jy), by which temperatures are divided");
   sub.add_option("--select", a.select,
                  "only rows where COLUMN=value, such as IFNUM=0 (repeatable)");
+  sub.add_option("--object", o.object,
+                 "name of what is mapped, for header and picture; default: as the file says");
   sub.add_option("--channels", o.channels,
                  "100:200 (the last left out) or 1419MHz:1422MHz; default: all");
 }

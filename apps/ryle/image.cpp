@@ -15,7 +15,8 @@
 #include "ryle/core/units.hpp"
 #include "ryle/engine/image/statistics.hpp"
 #include "ryle/product/covariance.hpp"
-#include "ryle/product/picture_products.hpp"
+#include "ryle/product/picture.hpp"
+#include "ryle/product/picture_sky.hpp"
 #include "ryle/product/visibility_file.hpp"
 #include "ryle/stage/imaging.hpp"
 #include "ryle/stage/setup.hpp"
@@ -208,7 +209,7 @@ int run_samples(const Context& context, ImageArguments a, const VisibilityFile& 
     products.push_back(a.output);
   }
   if (!a.png.empty()) {
-    write_sky_png(a.png, result.image, {}, file.observation, a.recording.overwrite);
+    write_sky_picture(a.png, result.image, file.observation, {}, a.recording.overwrite);
     products.push_back(a.png);
   }
   const nlohmann::ordered_json json{{"products", products},
@@ -275,6 +276,8 @@ int run(const Context& context, const ImageArguments& a) {
         "nothing to write: give -o FILE.fits, --png FILE.png, --light-curves FILE.sqlite, --frames "
         "DIRECTORY or --movie FILE.mp4");
   }
+  require_png(a.png, "--png");
+  SkyMovie::require_name(s.movie, "--movie");
   check_options(a);
   if (!is_visibilities(a)) return run_voltages(context, a);
   const VisibilityFile file = read_input(a);

@@ -24,7 +24,6 @@ using test::Patch;
 using test::patch_of;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-constexpr Rgb kNoData{234, 236, 239};
 
 class PictureFile : public testing::Test {
  protected:

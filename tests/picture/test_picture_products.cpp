@@ -14,11 +14,10 @@
 namespace ryle {
 namespace {
 
+using picture::kNoData;
 using picture::Rgb;
 using picture::test::decode;
 using picture::test::patch_of;
-
-constexpr Rgb kNoData{234, 236, 239};
 
 std::string path_of(const std::string& name) {
   const auto folder = std::filesystem::path(testing::TempDir()) / "ryle_picture_products";
@@ -77,39 +76,59 @@ TEST(PictureProducts, WhatHasNoDataIsLeftEmpty) {
               2 * 128 * 128, 1500);
   write_bandpass_png(path_of("bandpass.png"), std::vector<VisibilityDump>{small.dump, small.dump},
                      small.observation, true);
-  // A quarter of the panel of inputs (640 x 448).
-  EXPECT_NEAR(static_cast<double>(patch_of(decode(path_of("bandpass.png")), kNoData).n), 640 * 112,
-              1500);
+  EXPECT_GT(decode(path_of("bandpass.png")).width, 1400) << "lines and their history";
 }
 
-TEST(PictureProducts, SkyHasEastToTheLeftAndNorthUp) {
+// Power of an input by channel, in dB above the median of all.
+TEST(PictureProducts, BandpassIsLinesInDecibels) {
+  Small small;
+  for (const std::int64_t p : {0, 3}) small.dump.data[small.at(2, 0, p)] = {100, 0};
+  small.dump.counts[small.at(1, 2, 3)] = 0;
+  const auto panels = bandpass_panels({{1, 1, 10, 1}}, 2, small.dump, small.observation);
+  ASSERT_EQ(panels.size(), 2U);
+  const Panel& lines = panels[0];
+  EXPECT_EQ(lines.x_label, "frequency (MHz)");
+  EXPECT_EQ(lines.x_min, 99.5);
+  EXPECT_EQ(lines.x_max, 103.5);
+  ASSERT_EQ(lines.series.size(), 4U);
+  EXPECT_EQ(lines.series[0].name, "a X");
+  EXPECT_EQ(lines.series[3].name, "b Y");
+  EXPECT_EQ(lines.series[0].values, (std::vector<float>{0, 0, 20, 0}));
+  EXPECT_TRUE(std::isnan(lines.series[3].values[1]));
+  EXPECT_EQ(lines.series[3].values[2], 0);
+  const Panel& waterfall = panels[1];
+  EXPECT_EQ(waterfall.values, (std::vector<float>{0, 0, 10, 0}));
+  EXPECT_EQ(waterfall.y_min, 2) << "seconds, downwards";
+}
+
+TEST(PictureProducts, ManyInputsAreMedianAndSpread) {
   Observation observation;
-  observation.frequency = {100e6, 1e6, 1};
-  SkyImage image;
-  image.n_pixels = 32;
-  image.cell_direction_cosine = 2.0 / 32;
-  image.pixels.assign(32 * 32, 0.0F);
-  for (int y = 0; y < 32; ++y) {
-    for (int x = 0; x < 32; ++x) {
-      const double l = -(x - 16) / 16.0, m = (y - 16) / 16.0;
-      if (l * l + m * m >= 1)
-        image.pixels[static_cast<std::size_t>(y * 32 + x)] =
-            std::numeric_limits<float>::quiet_NaN();
-    }
+  observation.frequency = {100e6, 1e6, 2};
+  VisibilityDump dump;
+  dump.n_channels = 2;
+  dump.n_baselines = n_pairs(11);
+  dump.n_pol_products = 1;
+  dump.interval_s = 1;
+  dump.data.assign(static_cast<std::size_t>(2 * dump.n_baselines), {});
+  dump.counts.assign(dump.data.size(), 1);
+  for (std::int64_t a = 0; a < 11; ++a) {
+    observation.array.antennas.push_back({"", {}});
+    observation.array.inputs.push_back({a, 0});
+    for (std::int64_t c = 0; c < 2; ++c)
+      dump.data[static_cast<std::size_t>(dump.index(c, pair_index(a, a), 0))] = {
+          static_cast<float>(std::pow(10.0, 0.1 * static_cast<double>(a - 5))), 0};
   }
-  image.pixels[24 * 32 + 12] = 1;  // l = +0.25 east, m = +0.5 north
-  write_sky_png(path_of("sky.png"), image, {}, observation, true);
-  const auto picture = decode(path_of("sky.png"));
-  const auto source = patch_of(picture, picture::color_at(ColorMap::inferno, 1));
-  const auto ground = patch_of(picture, picture::color_at(ColorMap::inferno, 0));
-  ASSERT_GT(source.n, 100);
-  // 512 pixels for two direction cosines; the color bar shifts neither by more than a pixel or two.
-  EXPECT_NEAR(source.x - ground.x, -0.25 * 256, 20) << "east is to the left";
-  EXPECT_NEAR(source.y - ground.y, -0.5 * 256, 20) << "north is up";
-  write_sky_png(path_of("sky.png"), image, {{0.25, 0.5, "source"}}, observation, true);
-  EXPECT_LT(patch_of(decode(path_of("sky.png")), picture::color_at(ColorMap::inferno, 1)).n,
-            source.n + 40)
-      << "the mark lies on the source, its middle stays free";
+  const auto panels = bandpass_panels({{1, 1}}, 1, dump, observation);
+  ASSERT_EQ(panels.size(), 4U) << "lines, time, level of the inputs, spectra of the inputs";
+  ASSERT_EQ(panels[0].series.size(), 1U);
+  EXPECT_NEAR(panels[0].series[0].values[1], 0, 1e-5);
+  EXPECT_NEAR(panels[0].series[0].low[1], -4, 1e-5);
+  EXPECT_NEAR(panels[0].series[0].high[1], 4, 1e-5);
+  EXPECT_EQ(panels[0].series[0].name, "median of 11 inputs, 10 to 90 %");
+  EXPECT_NEAR(panels[2].series[0].values[10], 5, 1e-5);
+  EXPECT_EQ(panels[3].n_rows, 11);
+  write_bandpass_png(path_of("many.png"), {{1, 1}}, 1, dump, observation, true);
+  EXPECT_GT(decode(path_of("many.png")).width, 1400);
 }
 
 TEST(PictureProducts, RefusesWhatDoesNotFit) {
@@ -122,8 +141,6 @@ TEST(PictureProducts, RefusesWhatDoesNotFit) {
       ConfigError);
   small.dump.data.pop_back();
   EXPECT_THROW(write_visibility_matrix_png(path_of("x.png"), small.dump, small.observation, true),
-               ConfigError);
-  EXPECT_THROW(write_sky_png(path_of("x.png"), SkyImage{}, {}, small.observation, true),
                ConfigError);
   EXPECT_FALSE(std::filesystem::exists(path_of("x.png")));
 }

@@ -132,10 +132,70 @@ TEST(PictureSky, MarksLieOnTheirSources) {
   options.watch = {parse_watch("Cyg A")};
   options.watch[0].name = "";  // the circle without its name
   const Place mark = difference(without, draw_sky(image, o, options));
-  ASSERT_GT(source.n, 10);
+  ASSERT_GT(source.n, 5) << "lines of the graticule may cross it";
   ASSERT_GT(mark.n, 50);
   EXPECT_NEAR(mark.x, source.x, 2.1);  // half a pixel of the image is 2
   EXPECT_NEAR(mark.y, source.y, 2.1);
+}
+
+/// Direction cosines of a source about a center, textbook formula.
+std::array<double, 2> cosines_about(const SkyDirection& center, const SkyDirection& source) {
+  const double d = source.ra_rad - center.ra_rad;
+  return {std::cos(source.dec_rad) * std::sin(d),
+          std::sin(source.dec_rad) * std::cos(center.dec_rad) -
+              std::cos(source.dec_rad) * std::sin(center.dec_rad) * std::cos(d)};
+}
+
+// An image about another place than the zenith has its own axes.
+TEST(PictureSky, MarksLieOnTheirSourcesAboutAnyCenter) {
+  const Observation o = observation();
+  SkyImage image = spot(0, 0);
+  const SkyDirection source = body("Cyg A", 0);
+  image.center = {source.ra_rad + 0.5, source.dec_rad - 0.4};
+  image.north_angle_rad = 0;
+  const auto [l, m] = cosines_about(image.center, source);
+  std::fill(image.pixels.begin(), image.pixels.end(), 0.0F);
+  image.pixels[static_cast<std::size_t>(std::llround(64 + m * 51.2) * 128 +
+                                        std::llround(64 - l * 51.2))] = 10;
+  SkyPictureOptions options = bare();
+  options.color_max = 5;
+  const RgbPicture without = draw_sky(image, o, options);
+  const Place spot_at = middle_of(without, picture::color_at(ColorMap::inferno, 1), 440);
+  options.watch = {parse_watch("Cyg A")};
+  options.watch[0].name = "";
+  const Place mark = difference(without, draw_sky(image, o, options));
+  ASSERT_GT(spot_at.n, 5);
+  ASSERT_GT(mark.n, 50);
+  EXPECT_NEAR(mark.x, spot_at.x, 3);
+  EXPECT_NEAR(mark.y, spot_at.y, 3);
+}
+
+TEST(PictureSky, NarrowFieldsAreMapsWithMarksInPlace) {
+  const Scratch dir;
+  const Observation o = observation();
+  SkyImage image = spot(0, 0);
+  image.cell_direction_cosine = 0.001;
+  const SkyDirection source = body("Cyg A", 0);
+  image.center = {source.ra_rad - 0.02, source.dec_rad + 0.03};
+  image.north_angle_rad = 0;
+  image.unit = "Jy/beam";
+  const auto [l, m] = cosines_about(image.center, source);
+  std::fill(image.pixels.begin(), image.pixels.end(), 0.0F);
+  image.pixels[static_cast<std::size_t>(std::llround(64 + m / 0.001) * 128 +
+                                        std::llround(64 - l / 0.001))] = 10;
+  SkyPictureOptions options = bare();
+  write_sky_picture(dir / "without.png", image, o, options, false);
+  options.watch = {parse_watch("Cyg A")};
+  options.watch[0].name = "";
+  write_sky_picture(dir / "with.png", image, o, options, false);
+  const Decoded a = decode(dir / "without.png"), b = decode(dir / "with.png");
+  const RgbPicture plain{a.width, a.height, a.rgb};
+  const Place spot_at = middle_of(plain, picture::color_at(ColorMap::inferno, 1), a.width - 120);
+  const Place mark = difference(plain, {b.width, b.height, b.rgb});
+  ASSERT_GT(spot_at.n, 10);
+  ASSERT_GT(mark.n, 50);
+  EXPECT_NEAR(mark.x, spot_at.x, 3) << "half a pixel of the image is 2";
+  EXPECT_NEAR(mark.y, spot_at.y, 3);
 }
 
 // Antennas along north-east: the beam is narrow along it and wide across, of the sizes of a

@@ -367,7 +367,7 @@ TEST_F(SkyCellsTest, HealpixTablesSayTheirPixels) {
     const auto again = cells_from_definition(cells->definition());
     EXPECT_EQ(again->definition(), cells->definition());
     expect_same_directions(*cells, *again);
-    const Panel panel = cells->picture(std::vector<float>(n, 1.0F));
+    const Panel panel = cells->picture(std::vector<float>(n, 1.0F), {});
     EXPECT_GT(std::count(panel.values.begin(), panel.values.end(), 1.0F), 100);
   }
 }
@@ -395,7 +395,7 @@ TEST_F(SkyCellsTest, WholeSkiesAreImplicit) {
   EXPECT_EQ(f.text("TFORM1"), "1J");
   const auto values = f.column("COUNT");
   for (std::size_t i = 0; i < 192; ++i) EXPECT_EQ(values[i], static_cast<double>(i));
-  const Panel panel = cells->picture(std::vector<float>(192, 2.0F));
+  const Panel panel = cells->picture(std::vector<float>(192, 2.0F), {});
   const auto drawn = std::count(panel.values.begin(), panel.values.end(), 2.0F);
   EXPECT_NEAR(static_cast<double>(drawn), kPi / 4 * 800 * 400, 2'000) << "an ellipse";
 }
@@ -426,7 +426,7 @@ TEST_F(SkyCellsTest, SightLinesKeepTheirOrderAndNames) {
   }
   EXPECT_TRUE(reordered) << "the cells are in the order of neighbours";
   EXPECT_EQ(cells_from_definition(cells->definition())->definition(), cells->definition());
-  const Panel panel = cells->picture({1, 1, 1, 1});
+  const Panel panel = cells->picture({1, 1, 1, 1}, {});
   EXPECT_GT(std::count(panel.values.begin(), panel.values.end(), 1.0F), 20);
 
   const auto refused = [&](const std::string& text) {

@@ -51,6 +51,16 @@ TEST(Config, UnknownSection) {
             "obs.toml:1:2: unknown section [chanelize]; did you mean [channelize]?");
 }
 
+TEST(Config, NamesOfPicturesAndMoviesEndInWhatIsWritten) {
+  EXPECT_EQ(refusal("[image]\npicture = \"sky.jpg\"\n"),
+            "obs.toml:2:11: image.picture = sky.jpg: the name must end in one of \".png\"");
+  EXPECT_EQ(refusal("[image]\nmovie = \"sky.avi\"\n"),
+            "obs.toml:2:9: image.movie = sky.avi: the name must end in one of \".mp4\", \".mkv\", "
+            "\".webm\", \".gif\"");
+  EXPECT_EQ(parse_observation("[image]\npicture = \"SKY.PNG\"\nmovie = \"\"\n", "o").image.picture,
+            "SKY.PNG");
+}
+
 TEST(Config, WrongTypesAndRanges) {
   const std::vector<std::tuple<std::string, std::string>> cases{
       {"[channelize]\nn_channels = 0\n", "must lie in 1 .. 1048576"},

@@ -40,6 +40,19 @@ def test_exit_codes():
     assert run("image", "/nowhere.ms", "-o", "/tmp/x.fits", check=66)
 
 
+@pytest.mark.parametrize("command", [
+    ("grid", "/nowhere.hdf5", "--png", "a.jpg"),
+    ("grid", "merge", "/nowhere.rgrid", "--png", "a.jpg"),
+    ("fold", "/nowhere.fil", "--period", "1", "--png", "a.jpg"),
+    ("image", "/nowhere.ms", "--png", "a.jpg"),
+    ("image", "/nowhere.dat", "--station", "/nowhere.txt", "--png", "a.jpg"),
+    ("run", EXAMPLE, "--set", "image.picture=a.jpg"),
+])
+def test_pictures_of_other_formats_are_refused_before_data(command):
+    done = run(*command, check=78)
+    assert "a.jpg" in done.stderr and ".png" in done.stderr, done.stderr
+
+
 def test_plan_prints_memory_and_a_measured_margin():
     plan = json.loads(run("plan", EXAMPLE, "--json").stdout)
     assert plan["total_memory_bytes"] == sum(plan["memory_bytes"].values())

@@ -60,7 +60,8 @@ MapProjection whole_sky_map(SkyFrame frame) {
   return MapProjection::make(request);
 }
 
-Panel sampled_panel(const MapProjection& map, const std::function<float(const Point&)>& value) {
+Panel sampled_panel(const MapProjection& map, const MapFacts& facts,
+                    const std::function<float(const Point&)>& value) {
   const auto n = static_cast<std::size_t>(map.width() * map.height());
   std::vector<double> longitude(n), latitude(n);
   map.directions(0, map.height(), longitude.data(), latitude.data());
@@ -72,7 +73,7 @@ Panel sampled_panel(const MapProjection& map, const std::function<float(const Po
             ? kNaN
             : value({std::cos(lat) * std::cos(lon), std::cos(lat) * std::sin(lon), std::sin(lat)});
   }
-  return map_cells(map)->picture(plane);
+  return map_cells(map)->picture(plane, facts);
 }
 
 }  // namespace ryle::product

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "ryle/product/cube_writer.hpp"
 #include "ryle/product/map_projection.hpp"
 #include "ryle/product/picture.hpp"
 
@@ -26,6 +27,7 @@ MapProjection region_map(const Region& region, SkyFrame frame, double cell_deg, 
 MapProjection whole_sky_map(SkyFrame frame);
 
 /// What `value` says of the unit vector of every pixel of a map.
-Panel sampled_panel(const MapProjection& map, const std::function<float(const Point&)>& value);
+Panel sampled_panel(const MapProjection& map, const MapFacts& facts,
+                    const std::function<float(const Point&)>& value);
 
 }  // namespace ryle::product

@@ -77,7 +77,7 @@ class HealpixCells final : public SkyCells {
   std::unique_ptr<CubeWriter> create(const std::string& path, std::int64_t n_channels,
                                      CubeValues values, const MapFacts& facts,
                                      bool overwrite) const override;
-  Panel picture(const std::vector<float>& plane) const override;
+  Panel picture(const std::vector<float>& plane, const MapFacts& facts) const override;
 
  private:
   bool full() const { return n_cells_ == healpix::n_pixels(order_); }
@@ -161,20 +161,15 @@ std::unique_ptr<CubeWriter> HealpixCells::create(const std::string& path, std::i
   return product::create_cell_table(path, std::move(table), n_channels, values, facts, overwrite);
 }
 
-Panel HealpixCells::picture(const std::vector<float>& plane) const {
+Panel HealpixCells::picture(const std::vector<float>& plane, const MapFacts& facts) const {
   const bool wide = 4 * n_cells_ > healpix::n_pixels(order_);
   const MapProjection map =
       wide ? product::whole_sky_map(request_.frame)
            : product::region_map(region(), request_.frame, 0.5 * cell_deg(), kMostPanelPixels);
-  Panel panel = product::sampled_panel(map, [&](const product::Point& p) {
+  return product::sampled_panel(map, facts, [&](const product::Point& p) {
     const std::int64_t cell = cell_of(healpix::nest_of(order_, p[0], p[1], p[2]));
     return cell < 0 ? kNaN : plane[static_cast<std::size_t>(cell)];
   });
-  if (wide) {
-    panel.x_label = "whole sky (Mollweide), deg from the middle";
-    panel.y_label = "deg";
-  }
-  return panel;
 }
 
 }  // namespace

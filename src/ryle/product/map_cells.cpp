@@ -8,6 +8,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/product/cells_text.hpp"
 #include "ryle/product/map_file.hpp"
+#include "ryle/product/picture_graticule.hpp"
 #include "ryle/product/sky_cells.hpp"
 
 namespace ryle {
@@ -60,23 +61,22 @@ class MapCells final : public SkyCells {
     return std::make_unique<MapFileWriter>(path, map_, n_channels, values, facts, overwrite);
   }
 
-  Panel picture(const std::vector<float>& plane) const override {
+  Panel picture(const std::vector<float>& plane, const MapFacts& facts) const override {
     Panel panel;
-    const bool galactic = map_.frame() == SkyFrame::galactic;
-    panel.x_label = galactic ? "offset in longitude, deg" : "offset east, deg";
-    panel.y_label = galactic ? "offset in latitude, deg" : "offset north, deg";
     panel.values = plane;
     panel.n_rows = map_.height();
     panel.n_columns = map_.width();
     panel.first_row_at_top = false;
-    panel.square = map_.width() == map_.height();
-    const double cell = map_.cell_deg();
-    const double half_x = (static_cast<double>(map_.width() / 2) + 0.5) * cell;
-    const double half_y = (static_cast<double>(map_.height() / 2) + 0.5) * cell;
-    panel.x_min = half_x;
-    panel.x_max = half_x - static_cast<double>(map_.width()) * cell;
-    panel.y_min = -half_y;
-    panel.y_max = static_cast<double>(map_.height()) * cell - half_y;
+    panel.cell_aspect = map_.cell_aspect();
+    // Axis values are pixels: what they are on the sky is the graticule's to say.
+    panel.x_min = panel.y_min = -0.5;
+    panel.x_max = static_cast<double>(map_.width()) - 0.5;
+    panel.y_max = static_cast<double>(map_.height()) - 0.5;
+    picture::add_graticule(panel, map_);
+    const double minor_deg = facts.beam_minor_deg > 0 ? facts.beam_minor_deg : facts.beam_fwhm_deg;
+    if (facts.beam_fwhm_deg > 0)
+      panel.beam =
+          picture::beam_curve(map_, facts.beam_fwhm_deg, minor_deg, facts.beam_position_angle_deg);
     return panel;
   }
 

@@ -160,6 +160,11 @@ struct MapProjection::Content {
                            " are not made; ICRS, FK5 (equinox 2000) and galactic ones work");
   }
 
+  /// Length of a step along a pixel axis. A matrix (CD, PC) may hold what CDELT leaves at 1.
+  double step_deg(int axis) const {
+    return std::hypot(wcs.cdelt[0] * wcs.pc[axis], wcs.cdelt[1] * wcs.pc[2 + axis]);
+  }
+
   void set() {
     const int status = wcsset(&wcs);
     const std::string where = path.empty() ? "map" : path;
@@ -244,9 +249,9 @@ SkyFrame MapProjection::frame() const {
   return std::strncmp(w.radesys, "FK5", 3) == 0 ? SkyFrame::fk5 : SkyFrame::icrs;
 }
 std::string MapProjection::projection() const { return std::string(content_->wcs.cel.prj.code, 3); }
-double MapProjection::cell_deg() const {
-  const wcsprm& w = content_->wcs;
-  return std::abs(w.cdelt[w.lat]);
+double MapProjection::cell_deg() const { return content_->step_deg(content_->wcs.lat); }
+double MapProjection::cell_aspect() const {
+  return cell_deg() / content_->step_deg(content_->wcs.lng);
 }
 
 void MapProjection::directions(std::int64_t first_row, std::int64_t n_rows, double* longitude_deg,

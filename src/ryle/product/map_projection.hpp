@@ -41,6 +41,7 @@ class MapProjection {
   SkyFrame frame() const;
   std::string projection() const;  ///< "SIN"
   double cell_deg() const;         ///< along y
+  double cell_aspect() const;      ///< step along y over that along x, in the plane of projection
   /// Longitudes and latitudes of the centers of rows [first, first + n); NaN off the projection.
   void directions(std::int64_t first_row, std::int64_t n_rows, double* longitude_deg,
                   double* latitude_deg) const;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ryle/product/picture.hpp"
 
+#include <fmt/format.h>
 #include <png.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <span>
 
@@ -18,9 +21,10 @@ namespace ryle {
 namespace picture {
 namespace {
 
-constexpr Rgb kCaption{96, 100, 108};
 constexpr std::int64_t kOuter_px = 18;
 constexpr std::int64_t kGap_px = 26;
+constexpr std::int64_t kNarrowest_px = 600;
+constexpr std::int64_t kWidestRow_px = 2150;
 constexpr double kCaptionLine_px = 19;
 
 struct Row {
@@ -28,12 +32,14 @@ struct Row {
   std::int64_t width = 0, height = 0;
 };
 
-// Four pictures stand two by two, others up to three in a row.
+// Four pictures stand two by two, others up to three in a row where they are not wide.
 std::vector<Row> arranged(const std::vector<PanelDrawing>& drawings) {
   const std::size_t per_row = drawings.size() == 4 ? 2 : 3;
   std::vector<Row> rows;
   for (std::size_t k = 0; k < drawings.size(); ++k) {
-    if (k % per_row == 0) rows.emplace_back();
+    const bool full = rows.empty() || rows.back().panels.size() == per_row ||
+                      rows.back().width + kGap_px + drawings[k].width() > kWidestRow_px;
+    if (full) rows.emplace_back();
     Row& row = rows.back();
     row.width += drawings[k].width() + (row.panels.empty() ? 0 : kGap_px);
     row.height = std::max(row.height, drawings[k].height());
@@ -47,7 +53,7 @@ Canvas drawn(const std::vector<Panel>& panels, const std::string& caption) {
   drawings.reserve(panels.size());
   for (const auto& panel : panels) drawings.emplace_back(panel);
   const auto rows = arranged(drawings);
-  std::int64_t width = 0, height = kOuter_px;
+  std::int64_t width = kNarrowest_px, height = kOuter_px;  // the caption needs room
   for (const auto& row : rows) {
     width = std::max(width, row.width + 2 * kOuter_px);
     height += row.height + kGap_px / 2;
@@ -61,7 +67,8 @@ Canvas drawn(const std::vector<Panel>& panels, const std::string& caption) {
   Canvas canvas(width, height, kPaper);
   std::int64_t y = kOuter_px;
   for (const auto& row : rows) {
-    std::int64_t x = kOuter_px;
+    // A single narrow panel stands in the middle.
+    std::int64_t x = rows.size() == 1 ? (width - row.width) / 2 : kOuter_px;
     for (const auto* panel : row.panels) {
       panel->draw(canvas, x, y);
       x += panel->width() + kGap_px;
@@ -96,6 +103,18 @@ std::string png_of(std::int64_t width, std::int64_t height, std::span<const std:
 }
 
 }  // namespace picture
+
+void require_png(const std::string& path, const std::string& option) {
+  if (path.empty()) return;
+  const std::filesystem::path name(path);
+  std::string ending = name.extension().string();
+  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (ending == ".png") return;
+  const std::string better = std::filesystem::path(name).replace_extension(".png").string();
+  throw ConfigError(
+      fmt::format("{} {}: pictures are written as PNG and their names end in .png; {} would do",
+                  option, path, better));
+}
 
 void write_png(const std::string& path, const std::vector<Panel>& panels,
                const std::string& caption, bool overwrite) {

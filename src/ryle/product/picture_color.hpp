@@ -15,8 +15,11 @@ struct Rgb {
 /// are one color).
 Rgb color_at(ColorMap map, double position);
 
-// Pictures on paper: charts and panels. The sky has colours of its own.
+// One style for all pictures: dark ink on white paper.
 inline constexpr Rgb kPaper{255, 255, 255};
 inline constexpr Rgb kInk{45, 48, 54};
+inline constexpr Rgb kFrame{110, 114, 122};
+inline constexpr Rgb kCaption{96, 100, 108};
+inline constexpr Rgb kNoData{234, 236, 239};  ///< cells without a value, ground below the horizon
 
 }  // namespace ryle::picture

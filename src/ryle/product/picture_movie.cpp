@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -29,7 +30,8 @@ namespace fs = std::filesystem;
 
 /// Container and codec by the end of the name; every one plays in browsers.
 std::vector<std::string> codec_for(const std::string& path) {
-  const std::string end = fs::path(path).extension().string();
+  std::string end = fs::path(path).extension().string();
+  for (char& c : end) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (end == ".mp4" || end == ".mkv") {
     return {"-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf",
             "18",   "-preset", "veryfast", "-f",      end == ".mp4" ? "mp4" : "matroska"};
@@ -143,6 +145,15 @@ struct SkyMovie::Content {
     }
   }
 };
+
+void SkyMovie::require_name(const std::string& path, const std::string& option) {
+  if (path.empty()) return;
+  try {
+    static_cast<void>(codec_for(path));
+  } catch (const UnsupportedError& e) {
+    throw UnsupportedError(option + ": " + e.what());
+  }
+}
 
 std::string SkyMovie::find_ffmpeg() {
   const char* variable = std::getenv("PATH");

@@ -17,6 +17,7 @@ namespace ryle {
 namespace {
 
 constexpr std::int64_t kMatrixChannels = 16;
+constexpr std::size_t kMaxLines = 6;  // of a chart that can be told apart
 
 float decibel(double ratio) {
   return ratio > 0 ? static_cast<float>(10 * std::log10(ratio)) : kNaN;
@@ -137,7 +138,7 @@ Panel channel_panel(const Observation& observation, std::int64_t n_rows, std::in
   }
   panel.n_rows = n_rows;
   panel.n_columns = n_channels;
-  panel.color_label = "power (dB above the median)";
+  panel.color_label = "power (dB, 0 = median)";
   return panel;
 }
 
@@ -173,22 +174,108 @@ Panel waterfall_panel(const Observation& observation,
   return panel;
 }
 
-Panel inputs_panel(const Observation& observation, const VisibilityDump& mean) {
-  const auto paths = paths_of(observation, mean);
-  Panel panel =
-      channel_panel(observation, static_cast<std::int64_t>(paths.size()), mean.n_channels);
-  panel.title = "Bandpass of the inputs";
-  panel.y_label = "input";
-  panel.y_min = static_cast<double>(paths.size()) - 0.5;
-  panel.y_max = -0.5;
-  for (const auto& path : paths) {
+/// Autocorrelations of the inputs in dB above the median of them all; NaN: no data.
+/// @shape power [path][channel]
+struct Spectra {
+  std::vector<Path> paths;
+  std::int64_t n_channels = 0;
+  std::vector<float> power_db;
+  float at(std::size_t path, std::int64_t channel) const {
+    return power_db[path * static_cast<std::size_t>(n_channels) +
+                    static_cast<std::size_t>(channel)];
+  }
+};
+
+Spectra spectra_of(const Observation& observation, const VisibilityDump& mean) {
+  Spectra s{paths_of(observation, mean), mean.n_channels, {}};
+  for (const auto& path : s.paths) {
     for (std::int64_t c = 0; c < mean.n_channels; ++c) {
       const Mean power = mean_of(mean, path, path, c, c + 1);
-      panel.values.push_back(power.count > 0 ? static_cast<float>(power.value.real()) : kNaN);
+      s.power_db.push_back(power.count > 0 ? static_cast<float>(power.value.real()) : kNaN);
     }
   }
-  to_decibel_of_median(panel.values);
+  to_decibel_of_median(s.power_db);
+  return s;
+}
+
+std::string input_name(const Observation& observation, const Path& path, bool two_pols) {
+  const auto a = static_cast<std::size_t>(path.antenna);
+  std::string name =
+      a < observation.array.antennas.size() ? observation.array.antennas[a].name : "";
+  if (name.empty()) name = std::to_string(path.antenna);
+  return two_pols ? name + (path.pol == 0 ? " X" : " Y") : name;
+}
+
+bool has_two_pols(const Spectra& s) {
+  return std::any_of(s.paths.begin(), s.paths.end(), [](const Path& p) { return p.pol != 0; });
+}
+
+/// A line an input where they are few; else the median of the inputs of each polarization, with the
+/// band between the 10th and the 90th of 100.
+Panel lines_panel(const Observation& observation, const Spectra& s) {
+  Panel panel = channel_panel(observation, 0, s.n_channels);
+  panel.title = "Bandpass of the inputs";
+  panel.y_label = "power (dB, 0 = median)";
+  panel.y_max = panel.y_min;
+  const bool two_pols = has_two_pols(s);
+  if (s.paths.size() <= kMaxLines) {
+    for (std::size_t k = 0; k < s.paths.size(); ++k) {
+      auto& line = panel.series.emplace_back();
+      line.name = input_name(observation, s.paths[k], two_pols);
+      for (std::int64_t c = 0; c < s.n_channels; ++c) line.values.push_back(s.at(k, c));
+    }
+    return panel;
+  }
+  for (int pol = 0; pol <= (two_pols ? 1 : 0); ++pol) {
+    auto& line = panel.series.emplace_back();
+    std::int64_t n = 0;
+    for (const auto& path : s.paths) n += path.pol == pol ? 1 : 0;
+    line.name = fmt::format("{}median of {} inputs, 10 to 90 %",
+                            two_pols ? (pol == 0 ? "X: " : "Y: ") : "", n);
+    for (std::int64_t c = 0; c < s.n_channels; ++c) {
+      std::vector<float> values;
+      for (std::size_t k = 0; k < s.paths.size(); ++k)
+        if (s.paths[k].pol == pol) values.push_back(s.at(k, c));
+      line.values.push_back(quantile(values, 0.5));
+      line.low.push_back(quantile(values, 0.1));
+      line.high.push_back(quantile(values, 0.9));
+    }
+  }
+  return panel;
+}
+
+Panel inputs_panel(const Observation& observation, const Spectra& s) {
+  Panel panel = channel_panel(observation, std::ssize(s.paths), s.n_channels);
+  panel.title = "Bandpass of every input";
+  panel.y_label = "input";
+  panel.y_min = static_cast<double>(s.paths.size()) - 0.5;
+  panel.y_max = -0.5;
+  panel.values = s.power_db;
   choose_bandpass_colors(panel);
+  return panel;
+}
+
+/// Median over the band of every input: what is dead or loud stands apart.
+Panel levels_panel(const Spectra& s) {
+  Panel panel;
+  panel.title = "Level of the inputs";
+  panel.x_label = "input";
+  panel.y_label = "median power (dB, 0 = median of all)";
+  panel.n_columns = std::ssize(s.paths);
+  panel.x_min = -0.5;
+  panel.x_max = static_cast<double>(s.paths.size()) - 0.5;
+  panel.y_max = panel.y_min;
+  const bool two_pols = has_two_pols(s);
+  for (int pol = 0; pol <= (two_pols ? 1 : 0); ++pol) {
+    auto& points = panel.series.emplace_back();
+    points.style = Panel::Series::Style::points;
+    if (two_pols) points.name = pol == 0 ? "X" : "Y";
+    for (std::size_t k = 0; k < s.paths.size(); ++k) {
+      std::vector<float> values;
+      for (std::int64_t c = 0; c < s.n_channels; ++c) values.push_back(s.at(k, c));
+      points.values.push_back(s.paths[k].pol == pol ? quantile(values, 0.5) : kNaN);
+    }
+  }
   return panel;
 }
 
@@ -253,9 +340,9 @@ void write_visibility_matrix_png(const std::string& path, const VisibilityDump& 
             overwrite);
 }
 
-void write_bandpass_png(const std::string& path, const std::vector<std::vector<float>>& history,
-                        double duration_s, const VisibilityDump& mean,
-                        const Observation& observation, bool overwrite) {
+std::vector<Panel> bandpass_panels(const std::vector<std::vector<float>>& history,
+                                   double duration_s, const VisibilityDump& mean,
+                                   const Observation& observation) {
   check_shape(mean);
   for (const auto& row : history) {
     if (row.size() != static_cast<std::size_t>(mean.n_channels)) {
@@ -264,8 +351,20 @@ void write_bandpass_png(const std::string& path, const std::vector<std::vector<f
     }
   }
   std::vector<Panel> panels;
+  const Spectra spectra = spectra_of(observation, mean);
+  panels.push_back(lines_panel(observation, spectra));
   if (!history.empty()) panels.push_back(waterfall_panel(observation, history, duration_s));
-  panels.push_back(inputs_panel(observation, mean));
+  if (spectra.paths.size() > kMaxLines) {
+    panels.push_back(levels_panel(spectra));
+    panels.push_back(inputs_panel(observation, spectra));
+  }
+  return panels;
+}
+
+void write_bandpass_png(const std::string& path, const std::vector<std::vector<float>>& history,
+                        double duration_s, const VisibilityDump& mean,
+                        const Observation& observation, bool overwrite) {
+  const auto panels = bandpass_panels(history, duration_s, mean, observation);
   write_png(path, panels, caption_of(observation, mean.start_tai_ns, duration_s) + signature(),
             overwrite);
 }
@@ -306,53 +405,6 @@ void write_bandpass_png(const std::string& path, const std::vector<VisibilityDum
     mean.counts[k] = static_cast<std::uint32_t>(std::min(count[k], 4294967295.0));
   }
   write_bandpass_png(path, history, duration_s, mean, observation, overwrite);
-}
-
-void write_sky_png(const std::string& path, const SkyImage& image,
-                   const std::vector<Panel::Mark>& marks, const Observation& observation,
-                   bool overwrite) {
-  const std::int64_t n = image.n_pixels;
-  const auto plane = static_cast<std::size_t>(n * n);
-  if (n <= 0 || image.pixels.size() < plane || !(image.cell_direction_cosine > 0)) {
-    throw ConfigError(fmt::format("picture of the sky: {} values for {} x {} pixels of {}",
-                                  image.pixels.size(), n, n, image.cell_direction_cosine));
-  }
-  Panel panel;
-  panel.n_rows = panel.n_columns = n;
-  panel.values.assign(image.pixels.begin(),
-                      image.pixels.begin() + static_cast<std::ptrdiff_t>(plane));
-  // l = m = 0 is the centre of pixel N/2 (conventions.md 5), so the picture reaches half a pixel
-  // beyond the first and last centres.
-  const double cell = image.cell_direction_cosine;
-  const double before = (static_cast<double>(n) / 2 + 0.5) * cell,
-               after = (static_cast<double>(n) / 2 - 0.5) * cell;
-  panel.x_min = before;
-  panel.x_max = -after;
-  panel.y_min = -before;
-  panel.y_max = after;
-  panel.square = true;
-  panel.first_row_at_top = false;
-  panel.horizon_circle = after >= 0.9;
-  panel.x_label = panel.horizon_circle ? "l  (east to the left)" : "l";
-  panel.y_label = panel.horizon_circle ? "m  (north up)" : "m";
-  panel.color_label =
-      image.unit.empty() ? "fraction of the power of an antenna" : "intensity (" + image.unit + ")";
-  panel.color_map = ColorMap::inferno;
-  panel.marks = marks;
-  // Noise dark, the brightest source at the top of the scale.
-  panel.color_min = static_cast<double>(quantile(panel.values, 0.02));
-  panel.color_max = static_cast<double>(quantile(panel.values, 1.0));
-  // A source that outshines everything would leave the rest black on a linear scale.
-  const auto typical = static_cast<double>(quantile(panel.values, 0.9)) - panel.color_min;
-  if (panel.color_max - panel.color_min > 10 * typical) {
-    panel.color_gamma = 0.5;
-    panel.color_label += ", square-root scale";
-  }
-  panel.title = observation.phase_center_name.empty() || observation.phase_center_name == "zenith"
-                    ? "Sky, centered on the zenith"
-                    : "Sky, centered on " + observation.phase_center_name;
-  write_png(path, {panel},
-            caption_of(observation, image.start_tai_ns, image.exposure_s) + signature(), overwrite);
 }
 
 }  // namespace ryle

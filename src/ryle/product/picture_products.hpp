@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "ryle/product/image_file.hpp"
 #include "ryle/product/picture.hpp"
 #include "ryle/telescope/observation.hpp"
 
@@ -18,21 +17,20 @@ namespace ryle {
 void write_visibility_matrix_png(const std::string& path, const VisibilityDump& mean,
                                  const Observation& observation, bool overwrite);
 
-/// Bandpass: waterfall of autocorrelation power against time and channel, and power against input
-/// and channel in the mean dump, both in dB above the median. @shape history [row][channel] linear
-/// power, mean over inputs, 0 or NaN = no data;
+/// Bandpass in dB, 0 = median: the autocorrelations as lines over MHz (of up to six inputs; of
+/// more, median and spread of each polarization) and their mean over time and channel; of more than
+/// six inputs also the level of each, and all spectra side by side. Color bars end in points where
+/// values lie beyond them.
+/// @shape history [row][channel] linear power, mean over inputs, 0 or NaN = no data;
 /// @unit duration_s: of all rows together
+std::vector<Panel> bandpass_panels(const std::vector<std::vector<float>>& history,
+                                   double duration_s, const VisibilityDump& mean,
+                                   const Observation& observation);
 void write_bandpass_png(const std::string& path, const std::vector<std::vector<float>>& history,
                         double duration_s, const VisibilityDump& mean,
                         const Observation& observation, bool overwrite);
 /// The same from the dumps themselves.
 void write_bandpass_png(const std::string& path, const std::vector<VisibilityDump>& dumps,
                         const Observation& observation, bool overwrite);
-
-/// All-sky picture of the first plane: horizon, compass, rings of altitude 30 and 60 degrees when
-/// it spans the hemisphere, sources in labelled circles. Marks are (l, m).
-void write_sky_png(const std::string& path, const SkyImage& image,
-                   const std::vector<Panel::Mark>& marks, const Observation& observation,
-                   bool overwrite);
 
 }  // namespace ryle

@@ -12,8 +12,9 @@
 #include "ryle/product/picture.hpp"
 #include "ryle/telescope/catalog.hpp"
 
-/// All-sky pictures of an array's zenith image: as seen looking up, north up, east left; horizon,
-/// compass, rings of elevation, the galactic plane, named sources, a color bar, what and when.
+/// Pictures of sky images: as seen looking up, north up, east left; right ascension and
+/// declination, horizon, elevations, the galactic plane, named sources, beam, a color bar, what and
+/// when. Fields narrower than the sky are drawn as maps.
 namespace ryle {
 
 struct SkyPictureOptions {
@@ -35,11 +36,11 @@ struct RgbPicture {
   std::vector<std::uint8_t> rgb;
 };
 
-/// Draws. @pre image.center is the zenith of observation.array at image.centroid_tai_ns
-/// (place_at_zenith). Throws ConfigError for a plane, channel or size that is not there.
+/// Draws the hemisphere about image.center; what lies below the horizon is paler. Throws
+/// ConfigError for a plane, channel or size that is not there.
 RgbPicture draw_sky(const SkyImage& image, const Observation& observation,
                     const SkyPictureOptions& options = {});
-/// draw_sky as PNG, published by rename.
+/// draw_sky, or a map of a narrow field, as PNG, published by rename.
 void write_sky_picture(const std::string& path, const SkyImage& image,
                        const Observation& observation, const SkyPictureOptions& options,
                        bool overwrite);
@@ -81,6 +82,9 @@ class SkyMovie {
   void append(const SkyImage& image);
   void finish();  ///< waits for ffmpeg and publishes
   std::int64_t n_frames() const;
+  /// Throws UnsupportedError for a name whose end is no movie, to be called before any data is
+  /// read; `option` names the option that it is from. No name, no movie.
+  static void require_name(const std::string& path, const std::string& option);
   /// The program, "" when there is none (PATH).
   static std::string find_ffmpeg();
 

@@ -75,7 +75,7 @@ class SightLineCells final : public SkyCells {
   std::unique_ptr<CubeWriter> create(const std::string& path, std::int64_t n_channels,
                                      CubeValues values, const MapFacts& facts,
                                      bool overwrite) const override;
-  Panel picture(const std::vector<float>& plane) const override;
+  Panel picture(const std::vector<float>& plane, const MapFacts& facts) const override;
 
  private:
   product::Region region() const {
@@ -129,7 +129,7 @@ std::unique_ptr<CubeWriter> SightLineCells::create(const std::string& path, std:
 }
 
 // Spots on a map about them all.
-Panel SightLineCells::picture(const std::vector<float>& plane) const {
+Panel SightLineCells::picture(const std::vector<float>& plane, const MapFacts& facts) const {
   product::Region where = region();
   const bool whole = std::isnan(where.longitude_deg);
   where.half_width_deg = std::max(1.1 * where.half_width_deg, 0.5);
@@ -141,7 +141,7 @@ Panel SightLineCells::picture(const std::vector<float>& plane) const {
   const double spot_rad = 0.012 * (whole ? 180.0 : side_deg) * kDegree_rad;
   std::vector<product::Point> at;
   for (const std::size_t row : row_of_cell_) at.push_back(unit_vector(lines_[row]));
-  return product::sampled_panel(map, [&](const product::Point& p) {
+  return product::sampled_panel(map, facts, [&](const product::Point& p) {
     double best = spot_rad * spot_rad;
     float shown = kNaN;
     for (std::size_t i = 0; i < at.size(); ++i) {

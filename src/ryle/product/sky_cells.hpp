@@ -38,8 +38,9 @@ class SkyCells {
   virtual std::unique_ptr<CubeWriter> create(const std::string& path, std::int64_t n_channels,
                                              CubeValues values, const MapFacts& facts,
                                              bool overwrite) const = 0;
-  /// A picture of one plane with axes; title, color label and color map are the caller's.
-  virtual Panel picture(const std::vector<float>& plane) const = 0;
+  /// A picture of one plane with its coordinates and the beam of the facts; title, color label and
+  /// color map are the caller's.
+  virtual Panel picture(const std::vector<float>& plane, const MapFacts& facts) const = 0;
 };
 
 /// The pixels of a map, row by row; FITS cubes.

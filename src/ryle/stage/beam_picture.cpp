@@ -9,6 +9,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
+#include "ryle/core/version.hpp"
 #include "ryle/product/picture.hpp"
 #include "ryle/stage/beam_files.hpp"
 #include "ryle/stage/run.hpp"
@@ -17,7 +18,6 @@ namespace ryle::stage {
 namespace {
 
 constexpr std::int64_t kRows = 128, kColumns = 512;
-constexpr std::int64_t kBandHeight = 64;  // rows of the bandpass panel
 
 // In eight chains, which baseline vectors can follow.
 float sum_of(const float* values, std::int64_t n) {
@@ -108,15 +108,18 @@ void BeamPictures::write(std::int64_t beam, const std::string& path) const {
   const std::int64_t n_channels = stream_.frequency.n_channels;
   const double half = 0.5 * stream_.frequency.channel_width_hz;
   Panel spectrum;
-  spectrum.title = stream_.beams[static_cast<std::size_t>(beam)].name + ": power over its mean";
-  spectrum.x_label = "time, s";
-  spectrum.y_label = "frequency, MHz";
-  spectrum.color_label = "deviation, sigma of a cell";
+  spectrum.title =
+      "Beam " + stream_.beams[static_cast<std::size_t>(beam)].name + ": power over time";
+  spectrum.x_label = "time (s)";
+  spectrum.y_label = "frequency (MHz)";
+  spectrum.color_label = "power above the mean of its channel (\u03c3 of the noise of a cell)";
   spectrum.n_rows = n_rows_;
   spectrum.n_columns = n_columns_;
   spectrum.x_max = static_cast<double>(n_columns_ * per_column_) * stream_.sample_interval_s();
   spectrum.y_min = (stream_.frequency.first_center_hz - half) * 1e-6;
-  spectrum.y_max = (stream_.frequency.center_hz(n_channels - 1) + half) * 1e-6;
+  // The last row may hold fewer channels than the others.
+  spectrum.y_max = spectrum.y_min + static_cast<double>(n_rows_ * per_row_) *
+                                        stream_.frequency.channel_width_hz * 1e-6;
   spectrum.first_row_at_top = false;
   for (std::int64_t row = 0; row < n_rows_; ++row) {
     const float* sums = sums_.data() + (beam * n_rows_ + row) * kColumns;
@@ -134,37 +137,36 @@ void BeamPictures::write(std::int64_t beam, const std::string& path) const {
     }
   }
   Panel band;
-  band.title = "bandpass";
-  band.x_label = "frequency, MHz";
-  band.y_label = "mean power";
-  band.color_label = "";
+  band.title = "Bandpass";
+  band.x_label = "frequency (MHz)";
+  band.y_label = "mean power (dB, 0 = median)";
   band.x_min = spectrum.y_min;
-  band.x_max = spectrum.y_max;
-  band.n_rows = kBandHeight;
-  band.n_columns = n_rows_;
-  band.color_map = ColorMap::gray;
-  band.color_max = 1;
-  std::vector<double> means;
-  for (std::int64_t row = 0; row < n_rows_; ++row) {
-    double sum = 0, count = 0;
-    for (std::int64_t c = row * per_row_; c < std::min(n_channels, (row + 1) * per_row_); ++c) {
-      sum += band_[static_cast<std::size_t>(beam * n_channels + c)];
-      count += band_counts_[static_cast<std::size_t>(beam * n_channels + c)];
-    }
-    means.push_back(count > 0 ? sum / count : 0);
+  band.x_max = (stream_.frequency.center_hz(n_channels - 1) + half) * 1e-6;
+  band.y_max = band.y_min;
+  band.n_columns = n_channels;
+  auto& line = band.series.emplace_back();
+  std::vector<float> known;
+  for (std::int64_t c = 0; c < n_channels; ++c) {
+    const auto at = static_cast<std::size_t>(beam * n_channels + c);
+    const double mean = band_counts_[at] > 0 ? band_[at] / band_counts_[at] : 0;
+    line.values.push_back(mean > 0 ? static_cast<float>(10 * std::log10(mean)) : kNaN);
+    if (mean > 0) known.push_back(line.values.back());
   }
-  band.y_max = std::max(1e-30, 1.1 * *std::max_element(means.begin(), means.end()));
-  for (std::int64_t y = kBandHeight - 1; y >= 0; --y) {
-    const double level = (static_cast<double>(y) + 0.5) / kBandHeight * band.y_max;
-    for (const double mean : means) band.values.push_back(level <= mean ? 0.35f : 1.0f);
+  if (!known.empty()) {
+    const auto middle = known.begin() + static_cast<std::ptrdiff_t>(known.size() / 2);
+    std::nth_element(known.begin(), middle, known.end());
+    for (float& v : line.values) v -= *middle;
   }
   const auto& info = stream_.beams[static_cast<std::size_t>(beam)];
-  write_png(path, {spectrum, band},
-            fmt::format("{} UTC, RA {:.3f} Dec {:+.3f} deg, az {:.1f} el {:.1f} deg, {} antennas",
-                        utc_iso(clock_.tai_ns(first_sample_)), info.position.ra_rad / kDegree_rad,
-                        info.position.dec_rad / kDegree_rad, info.azimuth_rad / kDegree_rad,
-                        info.elevation_rad / kDegree_rad, info.n_antennas),
-            config_.output.overwrite);
+  write_png(
+      path, {spectrum, band},
+      fmt::format("{} UTC  \u00b7  RA {:.3f}\u00b0 Dec {:+.3f}\u00b0  \u00b7  azimuth {:.1f}\u00b0 "
+                  "elevation {:.1f}\u00b0  \u00b7  {} antennas  \u00b7  Ryle {}",
+                  utc_iso(clock_.tai_ns(first_sample_)), info.position.ra_rad / kDegree_rad,
+                  info.position.dec_rad / kDegree_rad,
+                  std::fmod(info.azimuth_rad / kDegree_rad + 360, 360),
+                  info.elevation_rad / kDegree_rad, info.n_antennas, version()),
+      config_.output.overwrite);
 }
 
 void BeamPictures::finish(RunSummary& summary) {

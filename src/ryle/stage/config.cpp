@@ -5,6 +5,7 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
@@ -30,6 +31,12 @@ std::string join(const std::vector<std::string_view>& words) {
 }
 
 constexpr std::string_view kOverride = "--set";
+
+bool ends_in_one_of(const std::string& name, const std::vector<std::string_view>& endings) {
+  std::string ending = std::filesystem::path(name).extension().string();
+  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return std::find(endings.begin(), endings.end(), ending) != endings.end();
+}
 
 /// Position "file:line:column" of a node, or the option it came from.
 class Origin {
@@ -193,6 +200,8 @@ class Parser {
         std::find(choice.words.begin(), choice.words.end(), *value) == choice.words.end()) {
       fail(node, key, "must be one of " + join(choice.words));
     }
+    if (!choice.endings.empty() && !value->empty() && !ends_in_one_of(*value, choice.endings))
+      fail(node, key, "the name must end in one of " + join(choice.endings));
     member = *value;
   }
   void read(const toml::node& node, std::string_view key, bool& member, const Choice&) const {

@@ -19,6 +19,7 @@ struct Range {
 };
 struct Choice {
   std::vector<std::string_view> words;
+  std::vector<std::string_view> endings = {};  ///< of names of files, small letters; empty: any
 };
 
 template <class V>
@@ -224,9 +225,10 @@ void fields(V& v, ImageConfig& c) {
   v("picture_px", c.picture_px, Range{200, 4000}, "diameter of the sky in pictures and movies");
   v("hdf5", c.hdf5, Choice{}, "HDF5 cube of all images, grown image by image");
   v("frames", c.frames, Choice{}, "directory for a PNG sequence, one frame per image");
-  v("movie", c.movie, Choice{}, "movie file (MP4) of the images, if ffmpeg is there");
+  v("movie", c.movie, Choice{{}, {".mp4", ".mkv", ".webm", ".gif"}},
+    "movie file (.mp4, .mkv, .webm or .gif) of the images, if ffmpeg is there");
   v("output", c.output, Choice{}, "explicit name of the FITS image instead of NAME_image.fits");
-  v("picture", c.picture, Choice{}, "explicit name of the PNG");
+  v("picture", c.picture, Choice{{}, {".png"}}, "explicit name of the PNG");
 }
 
 template <class V>

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "ryle/core/error.hpp"
+#include "ryle/product/picture.hpp"
 #include "ryle/stage/grid_history.hpp"
 #include "ryle/stage/grid_products.hpp"
 #include "ryle/stage/grid_setup.hpp"
@@ -61,6 +62,7 @@ class GridMerge {
       throw ConfigError(
           "neither a map (-o NAME.fits), a picture (--png NAME.png) nor a file of "
           "sums (--accumulate NAME.rgrid) was asked for");
+    require_png(options_.picture, "--png");
     const Stopwatch watch(summary_.read_s);
     for (const std::string& path : options_.files) {
       files_.push_back(std::make_unique<GridStateFile>(path));

@@ -237,16 +237,40 @@ void GridProducts::describe(GridSummary& summary) const {
                     &summary.peak_latitude_deg);
 }
 
+namespace {
+
+std::string color_label(const MapFacts& facts, std::int64_t n_channels) {
+  std::string label = facts.unit.find("/beam") != std::string::npos || facts.unit == "Jy"
+                          ? "intensity"
+                      : facts.unit == "K" ? "brightness temperature"
+                                          : "value";
+  label += facts.unit.empty() ? " (unit not known)" : " (" + facts.unit + ")";
+  return n_channels == 1 ? label : fmt::format("mean of {} channels, {}", n_channels, label);
+}
+
+std::string beam_text(const MapFacts& facts) {
+  if (!(facts.beam_fwhm_deg > 0)) return "beam not known";
+  const double minor_deg = facts.beam_minor_deg > 0 ? facts.beam_minor_deg : facts.beam_fwhm_deg;
+  const double unit = facts.beam_fwhm_deg < 0.05 ? 3600 : facts.beam_fwhm_deg < 2 ? 60 : 1;
+  const char* sign = unit == 3600 ? "\"" : unit == 60 ? "'" : "\u00b0";
+  return fmt::format("beam {:.3g}{} \u00d7 {:.3g}{}", facts.beam_fwhm_deg * unit, sign,
+                     minor_deg * unit, sign);
+}
+
+}  // namespace
+
 void GridProducts::draw(const GridSummary& s) const {
-  Panel panel = cells_.picture(mean_);
+  Panel panel = cells_.picture(mean_, facts_);
   panel.title = facts_.object.empty() ? options_.source : facts_.object;
-  panel.color_label = facts_.unit;
+  panel.color_label = color_label(facts_, s.n_channels);
   panel.color_map = ColorMap::inferno;
-  const std::string caption = fmt::format(
-      "{} {:.4f} {:.4f} deg  \u00b7  {} samples, {} channel{}  \u00b7  {}  \u00b7  Ryle {}",
-      cells_.frame() == SkyFrame::galactic ? "l b" : "RA Dec", s.center_longitude_deg,
-      s.center_latitude_deg, s.n_samples, s.n_channels, s.n_channels == 1 ? "" : "s", s.kernel,
-      version());
+  std::string caption = facts_.telescope.empty() ? "" : facts_.telescope + "  \u00b7  ";
+  if (facts_.frequency.channel_width_hz != 0)
+    caption += fmt::format("{:.6g} MHz  \u00b7  ", facts_.frequency.band_center_hz() / 1e6);
+  caption +=
+      fmt::format("{} samples, {} channel{}  \u00b7  {}  \u00b7  {}  \u00b7  {}  \u00b7  Ryle {}",
+                  s.n_samples, s.n_channels, s.n_channels == 1 ? "" : "s", beam_text(facts_),
+                  cells_.description(), s.kernel, version());
   write_png(options_.picture, {panel}, caption, options_.overwrite);
 }
 

@@ -15,6 +15,7 @@
 #ifdef RYLE_HAVE_CUDA
 #include "ryle/engine/grid/cuda.hpp"
 #endif
+#include "ryle/product/picture.hpp"
 #include "ryle/stage/grid_bands.hpp"
 #include "ryle/stage/grid_checkpoint.hpp"
 #include "ryle/stage/grid_devices.hpp"
@@ -33,6 +34,7 @@ void check_grid_options(const GridOptions& o) {
     throw ConfigError(
         "neither a map (-o NAME.fits) nor a picture (--png NAME.png) nor a file of sums "
         "(--accumulate NAME.rgrid) was asked for");
+  require_png(o.picture, "--png");
   if (o.n_shards < 1 || o.shard < 1 || o.shard > o.n_shards)
     throw ConfigError(fmt::format("shard {}/{} is none; 1/{} to {}/{} are", o.shard, o.n_shards,
                                   std::max<std::int64_t>(1, o.n_shards), o.n_shards, o.n_shards));

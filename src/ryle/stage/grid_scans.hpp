@@ -67,6 +67,7 @@ struct GridOptions {
   grid::Finish finish;
   std::string output;   ///< value cube; NAME.weight.fits and NAME.count.fits beside it
   std::string picture;  ///< PNG of the mean over the channels
+  std::string object;   ///< OBJECT of the header, title of the picture; empty: what the file says
   bool weights = true, noise = false;
   bool one_file = false;  ///< weights, counts and noise as extensions of the output
   bool velocity_axis = false;

@@ -147,7 +147,7 @@ class Chooser {
     setup_.notes.kernel = summary_.kernel;
     MapFacts& map = setup_.notes.map;
     map.unit = facts.unit;
-    map.object = facts.object;
+    map.object = options_.object.empty() ? facts.object : options_.object;
     map.telescope = facts.telescope;
     map.frequency = id.frequency;
     map.stokes = setup_.input->stokes();

@@ -3,6 +3,7 @@
 
 #include "ryle/core/baseline.hpp"
 #include "ryle/product/picture_products.hpp"
+#include "ryle/product/picture_sky.hpp"
 #include "ryle/stage/imaging.hpp"
 
 namespace ryle::stage {
@@ -109,19 +110,16 @@ std::string QuickLook::draw_sky(const std::string& path, Queue& queue,
   options.equalize_inputs = observation.flux_unit != "Jy";
   const std::vector<VisibilityDump> dumps{mean()};
   const auto result = make_image(queue, observation, dumps, options);
-  std::vector<Panel::Mark> labels;
-  // The picture's axes are those of ICRS at the phase center, turned against the horizon's by
-  // precession.
-  const auto axes = uvw_axes(observation.array, observation.phase_center, first_.start_tai_ns,
-                             observation.earth_orientation);
-  const auto dot = [](const Vector3& a, const Vector3& b) {
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-  };
+  SkyPictureOptions picture;
+  // Marks are of a sky that is simulated: the bright sources of the real one are not in it.
+  picture.sources = marks.empty();
   for (const auto& mark : marks) {
-    if (dot(axes[2], mark.enu) > 0)
-      labels.push_back({dot(axes[0], mark.enu), dot(axes[1], mark.enu), mark.label});
+    WatchTarget& target = picture.watch.emplace_back();
+    target.name = mark.label;
+    target.fixed = direction_of_enu(observation.array, mark.enu, first_.start_tai_ns,
+                                    observation.earth_orientation);
   }
-  write_sky_png(path, result.image, labels, observation, overwrite);
+  write_sky_picture(path, result.image, observation, picture, overwrite);
   return result.implementation;
 }
 

@@ -10,6 +10,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/engine/search/dispersion.hpp"
+#include "ryle/product/picture.hpp"
 #include "ryle/telescope/pulsar.hpp"
 
 namespace ryle::stage {
@@ -105,6 +106,7 @@ FoldSummary fold_file(const FoldOptions& options) {
   FoldOptions o = options;
   if ((o.period_s > 0) == !o.par.empty())
     throw ConfigError("fold: give either --par FILE or --period SECONDS (topocentric)");
+  require_png(o.outputs.picture, "--png");
   const auto reader = open_filterbank(o.file, o.input);
   const FilterbankInfo& info = reader->info();
   FoldSummary s;

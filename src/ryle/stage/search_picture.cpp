@@ -48,14 +48,13 @@ bool bin_sum(const search::Band& band, const SearchEvent& e, const Bins& bins, s
 void fill_waterfall(const search::Band& band, const SearchEvent& e, const Bins& bins,
                     CandidatePicture& p) {
   const std::int64_t n = band.n_channels();
-  const std::int64_t per_row = (n + kMaxRows - 1) / kMaxRows;
-  p.n_frequencies = (n + per_row - 1) / per_row;
+  p.n_frequencies = std::min(n, kMaxRows);  // rows of equal parts of the band
   p.waterfall.assign(static_cast<std::size_t>(p.n_frequencies * bins.n), kNaN);
   for (std::int64_t row = 0; row < p.n_frequencies; ++row) {
     for (std::int64_t bin = 0; bin < bins.n; ++bin) {
       double total = 0;
       std::int64_t count = 0;
-      for (std::int64_t c = row * per_row; c < std::min(n, (row + 1) * per_row); ++c) {
+      for (std::int64_t c = row * n / p.n_frequencies; c < (row + 1) * n / p.n_frequencies; ++c) {
         double sum = 0;
         if (e.channel_masked[static_cast<std::size_t>(c)] != 0 ||
             !bin_sum(band, e, bins, c, e.pulse.dm_pc_cm3, bin, sum))
