@@ -228,15 +228,20 @@ Json facts_by_content(const std::string& path, const std::string& format) {
   }
   if (container == "fits" || container == "hdf5" || container == "zip")
     readers.emplace_back([&] { return scan_facts(path); });
+  std::string note;  // of the last reader, the one of scans
   for (const auto& read : readers) {
     try {
       return read();
-    } catch (const Error&) {  // of another kind, or damaged: the description below says which
+    } catch (const UnsupportedError&) {
+      throw;                    // a filter that this build lacks
+    } catch (const Error& e) {  // of another kind, or damaged: the description below says which
+      note = e.what();
     }
   }
   const std::string described = describe_contents(path);
   if (described.empty()) return recording_facts(path, format);
   Json json = Json::parse(described);
+  if (json["kind"] == "scans") json["note"] = note;
   if (container == "hdf5" && is_image_cube(path)) {
     json["kind"] = "image cube";
     json["images"] = count_whole_images(path);

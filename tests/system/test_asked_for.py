@@ -35,9 +35,9 @@ def test_the_file_and_line_of_a_key_without_effect_are_named(tmp_path):
 
 def test_a_recording_too_short_for_one_integration_is_no_success(tmp_path):
     recording = tmp_path / "samples.bin"
-    run("simulate", EXAMPLES / "mwa32t.toml", "-o", recording, "--set", "simulator.duration_s=0.003",
+    run("simulate", EXAMPLES / "mwa32t.toml", "-o", recording, "--set", "simulator.duration_s=0.01",
         "--set", "simulator.period_samples=4096", "--set", 'source.start_utc="2026-01-01T00:00:00"')
-    layout = tmp_path / "wide.csv"  # delays across 5,000 km are 17 ms, the samples last 3 ms
+    layout = tmp_path / "wide.csv"  # delays across 5,000 km are 17 ms, the samples last 10 ms
     lines = (EXAMPLES / "mwa32t.csv").read_text().splitlines()
     wide = []
     for line in lines:

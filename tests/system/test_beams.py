@@ -70,7 +70,7 @@ def test_the_recording_gives_the_band_and_options_the_array(tmp_path):
     beams.write_text('[[beam]]\nname = "zenith"\nframe = "azel"\naz_deg = 0.0\nel_deg = 90.0\n')
     result = ryle("beamform", recording, "--format", "tbx", "--station", station, "--beams", beams, "-o",
                   tmp_path / "b.h5")
-    assert result["n_channels"] == 312 and (tmp_path / "b.h5").exists()
+    assert result["channels"] == 312 and (tmp_path / "b.h5").exists()
     # Without the option the array is missed, in the file that should have it.
     assert "beams.toml" in run("beamform", recording, "--format", "tbx", "--beams", beams, "-o", tmp_path / "c.h5",
                                check=78).stderr

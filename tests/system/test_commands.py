@@ -46,7 +46,7 @@ def test_exit_codes():
     ("fold", "/nowhere.fil", "--period", "1", "--png", "a.jpg"),
     ("image", "/nowhere.ms", "--png", "a.jpg"),
     ("image", "/nowhere.dat", "--station", "/nowhere.txt", "--png", "a.jpg"),
-    ("run", EXAMPLE, "--set", "image.picture=a.jpg"),
+    ("run", ROOT / "examples/lwasv.toml", "--set", "image.picture=a.jpg"),
 ])
 def test_pictures_of_other_formats_are_refused_before_data(command):
     done = run(*command, check=78)

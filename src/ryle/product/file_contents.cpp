@@ -102,6 +102,7 @@ Json describe_fits(const std::string& path) {
     file.check(status, "go to an HDU");
     hdus.push_back(fits_hdu(file));
     const auto& hdu = hdus.back();
+    if (hdu["name"] == "SINGLE DISH") json["kind"] = "scans";
     const bool image = hdu["type"] == "image" && !hdu["shape"].empty();
     const bool cells = file.text("PIXTYPE", "") == "HEALPIX";
     if (described || (!image && !cells)) continue;
