@@ -403,6 +403,7 @@ TEST(AllSkyConfigs, AForcedPathMustBePossible) {
   c.cell_wavelengths = 0.4;
   c.antenna_enu_m[0] = {900, 0, 0};
   expect_refused(c, "under-sampled; raise n_pixels to");
+  expect_refused(c, "or take a Fourier-sum path (vis-dft of visibilities");
   c.allow_wrap = true;
   validate(c);
   c = random_array(4, 64, 2, 20);

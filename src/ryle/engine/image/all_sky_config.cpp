@@ -173,7 +173,9 @@ static std::string why_not_gridded(const AllSkyConfig& c, bool needs_correlated)
     return text("the array spans ", std::ceil(east), " x ", std::ceil(north),
                 " cells, with a function of ", c.function.support, " more than the grid of ",
                 c.n_pixels, ": the beam would be under-sampled; raise n_pixels to ",
-                std::ceil(widest), ", leave outlying antennas out, or set allow_wrap");
+                std::ceil(widest),
+                ", leave outlying antennas out, or take a Fourier-sum path (vis-dft of "
+                "visibilities, efield-dft of voltages)");
   }
   if (!c.function.apertures.empty()) {
     if (needs_correlated) return "antenna apertures need function.correlated = true";
