@@ -18,6 +18,11 @@ namespace {
 
 constexpr std::int64_t kBatchRows = 2048;
 
+std::int64_t block_channels(std::int64_t block_bytes, std::int64_t n_rows, std::int64_t n_channels,
+                            std::int64_t n_words) {
+  return std::clamp<std::int64_t>(block_bytes / (4 * n_words * n_rows), 1, n_channels);
+}
+
 class CellTableWriter final : public FitsCubeWriter {
  public:
   CellTableWriter(const std::string& path, CellTable table, std::int64_t n_channels,
@@ -25,6 +30,7 @@ class CellTableWriter final : public FitsCubeWriter {
       : path_(path),
         table_(std::move(table)),
         n_channels_(n_channels),
+        n_words_(values == CubeValues::float64 ? 2 : 1),
         values_(values),
         overwrite_(overwrite) {
     if (n_channels < 1 || table_.n_rows < 1)
@@ -33,8 +39,8 @@ class CellTableWriter final : public FitsCubeWriter {
       throw UnsupportedError(path +
                              ": a table of pixels or sight lines has no axis for polarizations; "
                              "grid them one by one (--pol XX)");
-    n_block_ = std::clamp<std::int64_t>(table_.block_bytes / (4 * table_.n_rows), 1, n_channels);
-    planes_.resize(static_cast<std::size_t>(n_block_ * table_.n_rows));
+    n_block_ = block_channels(table_.block_bytes, table_.n_rows, n_channels, n_words_);
+    planes_.resize(static_cast<std::size_t>(n_block_ * n_words_ * table_.n_rows));
     prepare_part(path, overwrite);
     try {
       create(facts);
@@ -51,6 +57,7 @@ class CellTableWriter final : public FitsCubeWriter {
   }
 
   void append(const float* plane) override { take(plane, CubeValues::float32); }
+  void append(const double* plane) override { take(plane, CubeValues::float64); }
   void append(const std::int32_t* plane) override { take(plane, CubeValues::int32); }
 
   void add_history(const std::vector<std::string>& lines) override { file_->history(lines); }
@@ -83,7 +90,10 @@ class CellTableWriter final : public FitsCubeWriter {
     std::transform(name.begin(), name.end(), name.begin(),
                    [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
     columns.push_back(name);
-    forms.push_back(fmt::format("{}{}", n_channels_, values_ == CubeValues::int32 ? "J" : "E"));
+    forms.push_back(fmt::format("{}{}", n_channels_,
+                                values_ == CubeValues::int32     ? "J"
+                                : values_ == CubeValues::float64 ? "D"
+                                                                 : "E"));
     units.push_back(facts.unit);
     create_table(*file_, table_.name.c_str(), columns, forms, units, table_.n_rows);
     write_column_axis(*file_, static_cast<int>(columns.size()), n_channels_, facts);
@@ -103,9 +113,16 @@ class CellTableWriter final : public FitsCubeWriter {
       throw ConfigError(path_ + ": a plane of another type than the file was made for");
     if (n_taken_ == n_channels_)
       throw ConfigError(fmt::format("{}: more planes than the {} announced", path_, n_channels_));
-    auto* to = planes_.data() + n_held_ * table_.n_rows;
-    std::transform(plane, plane + table_.n_rows, to,
-                   [](T v) { return std::bit_cast<std::uint32_t>(v); });
+    auto* to = planes_.data() + n_held_ * n_words_ * table_.n_rows;
+    for (std::int64_t row = 0; row < table_.n_rows; ++row) {
+      if constexpr (sizeof(T) == 8) {
+        const auto bits = std::bit_cast<std::uint64_t>(plane[row]);
+        *to++ = static_cast<std::uint32_t>(bits >> 32);
+        *to++ = static_cast<std::uint32_t>(bits);
+      } else {
+        *to++ = std::bit_cast<std::uint32_t>(plane[row]);
+      }
+    }
     ++n_held_;
     ++n_taken_;
     if (n_held_ == n_block_ || n_taken_ == n_channels_) write_block();
@@ -118,8 +135,8 @@ class CellTableWriter final : public FitsCubeWriter {
     const bool with_prefix = first == 0, whole = with_prefix && n_held_ == n_channels_;
     const std::int64_t prefix = with_prefix ? static_cast<std::int64_t>(table_.prefix_bytes) : 0;
     const std::int64_t offset =
-        with_prefix ? 0 : static_cast<std::int64_t>(table_.prefix_bytes) + 4 * first;
-    const std::int64_t piece = prefix + 4 * n_held_;
+        with_prefix ? 0 : static_cast<std::int64_t>(table_.prefix_bytes) + 4 * n_words_ * first;
+    const std::int64_t piece = prefix + 4 * n_words_ * n_held_;
     // Whole rows go out many at a time, pieces of rows one by one.
     const std::int64_t batch = whole ? kBatchRows : 1;
     std::vector<std::uint8_t> bytes(static_cast<std::size_t>(piece * batch));
@@ -141,12 +158,15 @@ class CellTableWriter final : public FitsCubeWriter {
     const std::int64_t cell =
         table_.cell_of_row.empty() ? row : table_.cell_of_row[static_cast<std::size_t>(row)];
     for (std::int64_t c = 0; c < n_held_; ++c)
-      put_big_endian(to + 4 * c, planes_[static_cast<std::size_t>(c * table_.n_rows + cell)], 4);
+      for (std::int64_t w = 0; w < n_words_; ++w, to += 4)
+        put_big_endian(
+            to, planes_[static_cast<std::size_t>((c * table_.n_rows + cell) * n_words_ + w)], 4);
   }
 
   std::string path_;
   CellTable table_;
-  std::int64_t n_channels_, n_block_ = 1, n_held_ = 0, n_taken_ = 0;
+  std::int64_t n_channels_, n_words_;  ///< words of 32 bits of a value
+  std::int64_t n_block_ = 1, n_held_ = 0, n_taken_ = 0;
   CubeValues values_;
   bool overwrite_, published_ = false;
   std::vector<std::uint32_t> planes_;
@@ -154,6 +174,11 @@ class CellTableWriter final : public FitsCubeWriter {
 };
 
 }  // namespace
+
+std::int64_t cell_table_bytes(std::int64_t n_rows, std::int64_t n_channels, CubeValues values) {
+  const std::int64_t n_words = values == CubeValues::float64 ? 2 : 1;
+  return 4 * n_words * n_rows * block_channels(kCellTableBlock_bytes, n_rows, n_channels, n_words);
+}
 
 void put_big_endian(std::uint8_t* to, std::uint64_t value, int n_bytes) {
   for (int k = n_bytes - 1; k >= 0; --k, value >>= 8) to[k] = static_cast<std::uint8_t>(value);

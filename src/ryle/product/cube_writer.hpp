@@ -11,7 +11,8 @@ namespace ryle {
 
 /// What the header of a map says beside its coordinates.
 struct MapFacts {
-  std::string unit = "K", object, telescope;
+  std::string unit;  ///< empty: not known, there is no BUNIT
+  std::string object, telescope;
   std::string quantity = "value";  ///< value, weight, count, noise: names the column of a table
   /// channel_width_hz 0: not known, the spectral axis is CHANNEL. A file of one channel made of
   /// several (a weight all of them share) stands for their whole band.
@@ -36,7 +37,7 @@ struct MapFacts {
   std::vector<std::string> history;
 };
 
-enum class CubeValues : std::uint8_t { float32, int32 };
+enum class CubeValues : std::uint8_t { float32, int32, float64 };
 
 /// A file with a plane of cells for every channel, plane by plane. It grows as ".NAME.part"; cells
 /// without a value are NaN (float) or 0 (counts). Destroyed before publish(): nothing stays.
@@ -48,6 +49,7 @@ class CubeWriter {
   CubeWriter& operator=(const CubeWriter&) = delete;
   /// The next plane, n_cells() values in the order of the cells; of the type the file was made for.
   virtual void append(const float* plane) = 0;
+  virtual void append(const double* plane) = 0;
   virtual void append(const std::int32_t* plane) = 0;
   /// Runs body(k) for all k in [0, n), on as many threads as it likes, and returns when all are
   /// done.
@@ -56,6 +58,9 @@ class CubeWriter {
   /// The next planes, by several threads where the format can.
   virtual void append_all(const std::vector<const float*>& planes, const ForEach& /*for_each*/) {
     for (const float* plane : planes) append(plane);
+  }
+  virtual void append_all(const std::vector<const double*>& planes, const ForEach& /*for_each*/) {
+    for (const double* plane : planes) append(plane);
   }
   /// What is known only when all is gridded: files, samples that did not count. Before publish();
   /// formats without a history leave it out.

@@ -78,6 +78,12 @@ class HealpixCells final : public SkyCells {
                                      CubeValues values, const MapFacts& facts,
                                      bool overwrite) const override;
   Panel picture(const std::vector<float>& plane, const MapFacts& facts) const override;
+  // Numbers of the pixels of the rows, in ring order the cells of the rows, too.
+  WriterMemory writer_memory(std::int64_t n_channels, CubeValues values) const override {
+    const std::int64_t cells = request_.order == HealpixOrder::ring ? 8 * n_cells_ : 0;
+    const std::int64_t kept = cells + product::cell_table_bytes(n_cells_, n_channels, values);
+    return full() ? WriterMemory{kept, 8 * n_cells_} : WriterMemory{kept + 8 * n_cells_, 0};
+  }
 
  private:
   bool full() const { return n_cells_ == healpix::n_pixels(order_); }

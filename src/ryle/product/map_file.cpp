@@ -82,8 +82,11 @@ struct MapFileWriter::Content {
       product::FitsFile small = product::FitsFile::create(part_path(path), path);
       std::array<LONGLONG, 4> one{1, 1, 1, 1};
       int status = 0;
-      fits_create_imgll(small.get(), values == Values::float32 ? FLOAT_IMG : LONG_IMG, n_axes,
-                        one.data(), &status);
+      fits_create_imgll(small.get(),
+                        values == Values::float32   ? FLOAT_IMG
+                        : values == Values::float64 ? DOUBLE_IMG
+                                                    : LONG_IMG,
+                        n_axes, one.data(), &status);
       small.check(status, "create a cube in");
       write_header(small, projection, facts);
       // Room for cards that come after the data: else a cube would move for them.
@@ -97,7 +100,7 @@ struct MapFileWriter::Content {
     fd = ::open(part_path(path).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) throw IoError::from_errno("open", path, errno);
     for (int k = 0; k < n_axes; ++k) set_axis(k, axes[static_cast<std::size_t>(k)]);
-    const std::int64_t bytes = 4 * plane_size * n_planes;
+    const std::int64_t bytes = (values == Values::float64 ? 8 : 4) * plane_size * n_planes;
     const std::int64_t size = data_byte + (bytes + kBlock_bytes - 1) / kBlock_bytes * kBlock_bytes;
     // The one pixel that cfitsio wrote goes with what was behind the header.
     if (::ftruncate(fd, data_byte) != 0 || ::ftruncate(fd, size) != 0)
@@ -124,7 +127,10 @@ struct MapFileWriter::Content {
 
   template <class T>
   void require(std::int64_t n_more) const {
-    if (std::is_floating_point_v<T> != (values == Values::float32))
+    constexpr Values own = std::is_same_v<T, float>    ? Values::float32
+                           : std::is_same_v<T, double> ? Values::float64
+                                                       : Values::int32;
+    if (values != own)
       throw ConfigError(path + ": a plane of another type than the file was made for");
     if (n_written + n_more > n_planes)
       throw ConfigError(path + ": more planes than the " + std::to_string(n_planes) + " announced");
@@ -135,17 +141,26 @@ struct MapFileWriter::Content {
   // Numbers [first, first + n) of a plane. Any number of threads.
   template <class T>
   void write_some(std::int64_t plane, const T* numbers, std::int64_t first, std::int64_t n) {
-    std::array<std::uint32_t, kTurned> turned;
+    using Word = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+    constexpr auto kBytes = static_cast<std::int64_t>(sizeof(Word));
+    std::array<Word, kTurned> turned;
     std::uint64_t own = 0;
     for (std::int64_t k = first; k < first + n; k += kTurned) {
       const std::int64_t n_here = std::min(kTurned, first + n - k);
-      std::memcpy(turned.data(), numbers + k, static_cast<std::size_t>(4 * n_here));
+      std::memcpy(turned.data(), numbers + k, static_cast<std::size_t>(kBytes * n_here));
       for (std::int64_t i = 0; i < n_here; ++i) {
         auto& word = turned[static_cast<std::size_t>(i)];
-        own += word;
-        if constexpr (std::endian::native == std::endian::little) word = __builtin_bswap32(word);
+        constexpr bool kTurns = std::endian::native == std::endian::little;
+        if constexpr (kBytes == 8) {  // checksums are of words of 32 bits
+          own = folded(own + (word >> 32) + (word & 0xFFFFFFFFU));
+          if constexpr (kTurns) word = __builtin_bswap64(word);
+        } else {
+          own += word;
+          if constexpr (kTurns) word = __builtin_bswap32(word);
+        }
       }
-      write_at(fd, path, turned.data(), 4 * n_here, data_byte + 4 * (plane * plane_size + k));
+      write_at(fd, path, turned.data(), kBytes * n_here,
+               data_byte + kBytes * (plane * plane_size + k));
     }
     sum += folded(own);
   }
@@ -155,6 +170,19 @@ struct MapFileWriter::Content {
     require<T>(1);
     write_some(n_written, plane, 0, plane_size);
     ++n_written;
+  }
+
+  template <class T>
+  void append_all(const std::vector<const T*>& planes, const ForEach& for_each) {
+    const auto n = static_cast<std::int64_t>(planes.size());
+    const std::int64_t n_pieces = (plane_size + kPiece - 1) / kPiece;
+    require<T>(n);
+    for_each(n * n_pieces, [&](std::int64_t k) {
+      const std::int64_t plane = k / n_pieces, first = k % n_pieces * kPiece;
+      write_some(n_written + plane, planes[static_cast<std::size_t>(plane)], first,
+                 std::min(kPiece, plane_size - first));
+    });
+    n_written += n;
   }
 
   /// The file, open for keywords.
@@ -203,19 +231,14 @@ MapFileWriter::~MapFileWriter() {
 }
 
 void MapFileWriter::append(const float* plane) { content_->append(plane); }
+void MapFileWriter::append(const double* plane) { content_->append(plane); }
 void MapFileWriter::append(const std::int32_t* plane) { content_->append(plane); }
 
 void MapFileWriter::append_all(const std::vector<const float*>& planes, const ForEach& for_each) {
-  Content& c = *content_;
-  const auto n = static_cast<std::int64_t>(planes.size());
-  const std::int64_t n_pieces = (c.plane_size + kPiece - 1) / kPiece;
-  c.require<float>(n);
-  for_each(n * n_pieces, [&](std::int64_t k) {
-    const std::int64_t plane = k / n_pieces, first = k % n_pieces * kPiece;
-    c.write_some(c.n_written + plane, planes[static_cast<std::size_t>(plane)], first,
-                 std::min(kPiece, c.plane_size - first));
-  });
-  c.n_written += n;
+  content_->append_all(planes, for_each);
+}
+void MapFileWriter::append_all(const std::vector<const double*>& planes, const ForEach& for_each) {
+  content_->append_all(planes, for_each);
 }
 
 void MapFileWriter::add_history(const std::vector<std::string>& lines) {

@@ -19,8 +19,10 @@ class MapFileWriter : public FitsCubeWriter {
                 Values values, const MapFacts& facts, bool overwrite);
   ~MapFileWriter() override;
   void append(const float* plane) override;
+  void append(const double* plane) override;
   void append(const std::int32_t* plane) override;
   void append_all(const std::vector<const float*>& planes, const ForEach& for_each) override;
+  void append_all(const std::vector<const double*>& planes, const ForEach& for_each) override;
   void add_history(const std::vector<std::string>& lines) override;
   void publish() override;
 

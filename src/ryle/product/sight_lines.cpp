@@ -72,6 +72,11 @@ class SightLineCells final : public SkyCells {
       text += fmt::format("{:.17g} {:.17g} {}\n", l.longitude_deg, l.latitude_deg, l.name);
     return text;
   }
+  // The list, and the cells of the rows.
+  WriterMemory writer_memory(std::int64_t n_channels, CubeValues values) const override {
+    constexpr std::int64_t kLine_bytes = sizeof(SightLine) + 8;
+    return {kLine_bytes * n_cells() + product::cell_table_bytes(n_cells(), n_channels, values), 0};
+  }
   std::unique_ptr<CubeWriter> create(const std::string& path, std::int64_t n_channels,
                                      CubeValues values, const MapFacts& facts,
                                      bool overwrite) const override;

@@ -38,6 +38,13 @@ class SkyCells {
   virtual std::unique_ptr<CubeWriter> create(const std::string& path, std::int64_t n_channels,
                                              CubeValues values, const MapFacts& facts,
                                              bool overwrite) const = 0;
+  /// What a file of create() holds while it is written, and more while it is made. @unit bytes
+  struct WriterMemory {
+    std::int64_t kept = 0, making = 0;
+  };
+  virtual WriterMemory writer_memory(std::int64_t /*n_channels*/, CubeValues /*values*/) const {
+    return {};
+  }
   /// A picture of one plane with its coordinates and the beam of the facts; title, color label and
   /// color map are the caller's.
   virtual Panel picture(const std::vector<float>& plane, const MapFacts& facts) const = 0;

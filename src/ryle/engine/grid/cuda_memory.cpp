@@ -30,10 +30,13 @@ DeviceMemory cuda_memory(const DeviceLoad& load) {
   };
   // Directions and rows by place; which channels are there, of two groups.
   item("samples by place", (24 + 4 + 4 * kStates + (load.weights ? 4 : 0)) * n);
+  if (load.channel_weights) item("weights of channels by place", kStates * 4 * width * n);
   // Directions as they came, keys and rows twice, and what the sort holds.
   item("sorting a chunk", (24 + 12 + 16) * chunk);
   item("values on their way",
-       (kSlots * (4 + (load.flags ? 1 : 0)) * width + real * width + 4) * chunk);
+       (kSlots * (4 + (load.flags ? 1 : 0) + (load.channel_weights ? 4 : 0)) * width +
+        real * width + 4) *
+           chunk);
   item("cells and their ranges",
        (24 + 8) * kWarp * n_tiles +
            (static_cast<std::int64_t>(sizeof(WarpTile)) +

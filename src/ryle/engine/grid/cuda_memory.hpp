@@ -22,6 +22,7 @@ struct DeviceLoad {
   std::int64_t n_channels = 1;  ///< of this device
   Precision precision = Precision::f32;
   bool flags = false, weights = false;
+  bool channel_weights = false;  ///< of all channels, in place of weights
 };
 DeviceMemory cuda_memory(const DeviceLoad& load);
 

@@ -158,23 +158,51 @@ void put(SearchGroup& group, int at, const Tile& t, std::int32_t number, double 
 
 }  // namespace
 
-TileIndex::TileIndex(const std::vector<Tile>& tiles, double chord) {
+double TileIndex::choose_cubes(const std::vector<Tile>& tiles) {
   double widest = 1e-6;
   for (const Tile& t : tiles) widest = std::max(widest, t.reach);
   // Cubes as wide as a reach: some six tiles each of a map, which are looked at together.
   per_unit_ = std::min(1 / widest, 6e5);  // 3 units of it fit 21 bits
+  // Tiles of cells that are wider than their support have gaps between them: a cube of that size
+  // would hold one of the eight that it has room for. Some that lie together say how many do.
+  constexpr std::size_t kLooked = 4096;
+  constexpr double kFewTiles = 3, kWidestCube = 0.5;
+  const std::size_t n = std::min(kLooked, tiles.size());
+  for (;; per_unit_ /= 2) {
+    std::vector<std::uint64_t> keys;
+    for (std::size_t t = 0; t < n; ++t)
+      each_cube(tiles[t], per_unit_, [&](std::int64_t i, std::int64_t j, std::int64_t k) {
+        keys.push_back(key_of(i, j, k));
+      });
+    const auto touched = static_cast<double>(keys.size());
+    std::sort(keys.begin(), keys.end());
+    const auto cubes = static_cast<double>(std::unique(keys.begin(), keys.end()) - keys.begin());
+    if (n < kLooked || touched >= kFewTiles * cubes || per_unit_ * kWidestCube < 1)
+      return touched / static_cast<double>(std::max<std::size_t>(n, 1));
+  }
+}
+
+TileIndex::TileIndex(const std::vector<Tile>& tiles, double chord) {
   std::vector<std::pair<std::uint64_t, std::int32_t>> entries;
-  entries.reserve(32 * tiles.size());
+  entries.reserve(
+      static_cast<std::size_t>(1.1 * choose_cubes(tiles) * static_cast<double>(tiles.size())) + 64);
   for (std::size_t t = 0; t < tiles.size(); ++t)
     each_cube(tiles[t], per_unit_, [&](std::int64_t i, std::int64_t j, std::int64_t k) {
       entries.emplace_back(key_of(i, j, k), static_cast<std::int32_t>(t));
     });
   std::sort(entries.begin(), entries.end());
+  std::size_t n_cubes = 0, n_groups = 0;
+  for (std::size_t e = 0, of_cube = 0; e < entries.size(); ++e) {
+    of_cube = e > 0 && entries[e].first == entries[e - 1].first ? of_cube + 1 : 0;
+    n_cubes += of_cube == 0 ? 1 : 0;
+    n_groups += of_cube % SearchGroup::kTiles == 0 ? 1 : 0;
+  }
   std::uint64_t n_slots = 16;
-  while (n_slots < 2 * entries.size()) n_slots *= 2;
+  while (n_slots < 2 * n_cubes) n_slots *= 2;
   mask_ = n_slots - 1;
   slots_.resize(n_slots);
-  groups_.reserve(entries.size() / 4);
+  groups_.reserve(n_groups);
+  making_bytes_ = static_cast<std::int64_t>(entries.capacity() * sizeof entries[0]);
   SearchGroup nobody{};
   for (double& reach2 : nobody.bounds[9]) reach2 = -1;
 #if RYLE_MUTANT == 1261
@@ -245,4 +273,20 @@ GeometryPlan make_geometry(Queue& queue, const std::vector<Tile>& tiles, const T
 }
 
 }  // namespace detail
+
+CellMemory cell_memory(const Convolution& convolution, const Cells& cells) {
+  const double chord = detail::support_chord(convolution);
+  const detail::Tiling tiling = detail::make_tiles(cells, chord);
+  const detail::TileIndex index(tiling.tiles, chord);
+  // Of each place in a block: its cell, a direction, whether it is one.
+  constexpr std::int64_t kPlace_bytes = 8 + 24 + 1;
+  const auto n_tiles = static_cast<std::int64_t>(tiling.tiles.size()),
+             n_places = static_cast<std::int64_t>(tiling.cells.size());
+  return {n_tiles,
+          n_tiles * static_cast<std::int64_t>(sizeof(detail::Tile)) + n_places * kPlace_bytes +
+              index.bytes(),
+          24 * cells.directions.size() + index.making_bytes(),
+          n_tiles * static_cast<std::int64_t>(sizeof(detail::Frame) + 8)};
+}
+
 }  // namespace ryle::grid

@@ -35,6 +35,12 @@ class TileIndex {
     const SearchGroup* first = nullptr;
     std::int32_t n = 0;
   };
+  std::int64_t bytes() const {
+    return static_cast<std::int64_t>(slots_.size() * sizeof(Slot) +
+                                     groups_.size() * sizeof(SearchGroup));
+  }
+  /// Held while it was made, beside bytes().
+  std::int64_t making_bytes() const { return making_bytes_; }
   std::uint64_t key(double x, double y, double z) const {
     return key_of(cube(x), cube(y), cube(z));
   }
@@ -59,6 +65,9 @@ class TileIndex {
            static_cast<std::uint64_t>(z);
   }
   static std::uint64_t hash(std::uint64_t key) { return (key * 0x9E3779B97F4A7C15u) >> 20; }
+  /// Returns how many of the cubes a tile touches.
+  double choose_cubes(const std::vector<Tile>& tiles);
+  std::int64_t making_bytes_ = 0;
   double per_unit_ = 1;
   std::uint64_t mask_ = 0;
   std::vector<Slot> slots_;

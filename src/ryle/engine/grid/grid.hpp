@@ -140,6 +140,15 @@ struct CellRange {
   std::int64_t first = 0, last = 0;
 };
 
+/// What gridders on CPUs hold for some cells. @unit bytes
+struct CellMemory {
+  std::int64_t n_tiles = 0;
+  std::int64_t kept = 0;     ///< while the gridder lives: tiles, and what finds those of a sample
+  std::int64_t making = 0;   ///< more while it is made
+  std::int64_t planned = 0;  ///< of each plan
+};
+CellMemory cell_memory(const Convolution& convolution, const Cells& cells);
+
 class Gridder {
  public:
   virtual ~Gridder() = default;
@@ -170,14 +179,19 @@ struct Finish {
   std::int64_t min_count = 1;
   double min_weight = 0;
 };
-struct Plane {
-  std::vector<float> value, weight, noise;
+template <class Real>
+struct PlaneOf {
+  std::vector<Real> value, weight, noise;
   std::vector<std::int32_t> count;
 };
-Plane finish(const Sums& sums, const Finish& options, std::int64_t channel);
+using Plane = PlaneOf<float>;
+/// In float or double: sums are in double, what is rounded is the map.
+template <class Real = float>
+PlaneOf<Real> finish(const Sums& sums, const Finish& options, std::int64_t channel);
 /// The values alone, of channels [first, first + n), on all workers. @shape [n][cell]
+template <class Real>
 void finish_values(Queue& queue, const Sums& sums, const Finish& options, std::int64_t first,
-                   std::int64_t n, float* values);
+                   std::int64_t n, Real* values);
 
 AbsentCounts count_absent(Queue& queue, const Samples& samples, std::int64_t n_samples,
                           std::int64_t n_channels);

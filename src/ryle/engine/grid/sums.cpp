@@ -44,7 +44,7 @@ void Sums::part(std::int64_t cell) {
 
 namespace {
 
-constexpr float kNothing = std::numeric_limits<float>::quiet_NaN();
+constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 
 bool shows(const Moments& m, const Finish& options) {
   constexpr double kLeastShare = 0.1;  // of |w u v| that may be left beside negative lobes
@@ -54,25 +54,30 @@ bool shows(const Moments& m, const Finish& options) {
 
 }  // namespace
 
-Plane finish(const Sums& sums, const Finish& options, std::int64_t channel) {
+template <class Real>
+PlaneOf<Real> finish(const Sums& sums, const Finish& options, std::int64_t channel) {
   const auto n = static_cast<std::size_t>(sums.n_cells());
-  Plane plane{std::vector<float>(n, kNothing), std::vector<float>(n),
-              std::vector<float>(n, kNothing), std::vector<std::int32_t>(n)};
+  const auto nothing = static_cast<Real>(kNothing);
+  PlaneOf<Real> plane{std::vector<Real>(n, nothing), std::vector<Real>(n),
+                      std::vector<Real>(n, nothing), std::vector<std::int32_t>(n)};
   for (std::size_t i = 0; i < n; ++i) {
     const auto cell = static_cast<std::int64_t>(i);
     const Moments& m = sums.moments(channel, cell);
     if (!shows(m, options)) continue;
-    plane.value[i] = static_cast<float>(sums.weighted(channel, cell) / m.weight);
-    plane.weight[i] = static_cast<float>(m.weight);
-    plane.noise[i] = static_cast<float>(std::sqrt(m.square) / m.weight);
+    plane.value[i] = static_cast<Real>(sums.weighted(channel, cell) / m.weight);
+    plane.weight[i] = static_cast<Real>(m.weight);
+    plane.noise[i] = static_cast<Real>(std::sqrt(m.square) / m.weight);
     plane.count[i] = static_cast<std::int32_t>(
         std::min<std::int64_t>(m.count, std::numeric_limits<std::int32_t>::max()));
   }
   return plane;
 }
+template PlaneOf<float> finish(const Sums&, const Finish&, std::int64_t);
+template PlaneOf<double> finish(const Sums&, const Finish&, std::int64_t);
 
+template <class Real>
 void finish_values(Queue& queue, const Sums& sums, const Finish& options, std::int64_t first,
-                   std::int64_t n, float* values) {
+                   std::int64_t n, Real* values) {
   constexpr std::int64_t kPart = 4096;  // their weights stay in the cache while channels pass
   const std::int64_t n_cells = sums.n_cells();
   queue.parallel_for((n_cells + kPart - 1) / kPart, [&](std::int64_t part) {
@@ -82,7 +87,7 @@ void finish_values(Queue& queue, const Sums& sums, const Finish& options, std::i
     const auto weigh = [&](std::int64_t channel) {
       for (std::int64_t i = 0; i < count; ++i) {
         const Moments& m = sums.moments(channel, begin + i);
-        weight[i] = shows(m, options) ? m.weight : static_cast<double>(kNothing);
+        weight[i] = shows(m, options) ? m.weight : kNothing;
       }
     };
     if (sums.uniform()) weigh(first);
@@ -91,11 +96,14 @@ void finish_values(Queue& queue, const Sums& sums, const Finish& options, std::i
       if (!sums.uniform()) weigh(c);
 #endif
       const double* weighted = sums.weighted_of(c) + begin;
-      float* to = values + (c - first) * n_cells + begin;
-      for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(weighted[i] / weight[i]);
+      Real* to = values + (c - first) * n_cells + begin;
+      for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<Real>(weighted[i] / weight[i]);
     }
   });
 }
+template void finish_values(Queue&, const Sums&, const Finish&, std::int64_t, std::int64_t, float*);
+template void finish_values(Queue&, const Sums&, const Finish&, std::int64_t, std::int64_t,
+                            double*);
 
 namespace {
 
