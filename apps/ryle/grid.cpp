@@ -135,10 +135,20 @@ void add_input_options(CLI::App& sub, GridArguments& a) {
   sub.add_option("SCANS", o.files,
                  "files of scans: HDF5, SDFITS, FITS tables, .npz; one map of all");
   sub.add_option("--hdf5", a.hdf5, "data sets of an HDF5 file: lon=/ra,lat=/dec,data=/Ta");
-  sub.add_flag("--hours", o.scans.longitude_in_hours, "longitudes are hours");
+  sub.add_option("--ra-unit", o.scans.longitude_unit,
+                 "of longitudes, whatever the files say: hours or deg (default: theirs, else deg)");
+  sub.add_flag_callback(
+      "--hours", [&o] { o.scans.longitude_unit = "hours"; }, "the same as --ra-unit hours");
+  sub.add_option("--unit", o.unit,
+                 "of the values, such as K or Jy/beam, where files do not say or are wrong");
   sub.add_option("--weights", o.scans.weights,
-                 "what a sample counts: none, tsys, radiometer, column:NAME")
+                 "what a sample counts: none, tsys, radiometer, column:NAME (of samples or of all "
+                 "their channels)")
       ->capture_default_str();
+  sub.add_option(
+      "--flags", o.scans.flags,
+      "data set or column of flags, or none (default: flag, flags, flagged, mask, is_rfi "
+      "where they are there)");
   sub.add_option("--pol", o.scans.polarization,
                  "mean of two, or one (0, 1, XX, YY, LL, RR, I), or several with a STOKES axis: "
                  "XX,YY or all")
@@ -230,6 +240,8 @@ void add_grid(CLI::App& app, Context& context) {
   auto m = std::make_shared<stage::GridMergeOptions>();
   merge->add_option("SUMS", m->files, "NAME.rgrid ...")->required();
   merge->add_option("--accumulate", m->accumulate, "NAME.rgrid: keep the sums of all");
+  merge->add_flag("--partial", m->partial,
+                  "a map without the shards and samples that are missing, which it names");
   add_product_options(*merge, *m);
   add_common(*merge, context);
   sub->callback([a, m, merge, &context] {

@@ -75,6 +75,9 @@ void print_grid_json(const stage::GridSummary& s) {
                       {"plan", plan_json(s.plan)},
                       {"peak_memory_bytes", s.peak_memory_bytes},
                       {"stopped", s.stopped},
+                      {"beam", s.beam},
+                      {"choices", s.choices},
+                      {"missing", s.missing},
                       {"products", s.products},
                       {"warnings", s.warnings}};
   fmt::print("{}\n", json.dump());
@@ -123,10 +126,13 @@ std::string head_of(const stage::GridSummary& s, const std::vector<std::string>&
 void print_grid_text(const stage::GridSummary& s, const std::vector<std::string>& files) {
   fmt::print("{}\n", head_of(s, files));
   for (const auto& w : s.warnings) fmt::print("warning: {}\n", w);
+  for (const auto& m : s.missing) fmt::print("warning: missing: {}\n", m);
+  for (const auto& c : s.choices) fmt::print("{}\n", c);
+  if (!s.beam.empty()) fmt::print("{}\n", s.beam);
   if (s.covered_cells > 0)
-    fmt::print("{} of {} cells covered; brightest {:.5g} {} at {:.4f} {:.4f} deg\n",
-               s.covered_cells, s.width * s.height, s.peak_value, s.unit, s.peak_longitude_deg,
-               s.peak_latitude_deg);
+    fmt::print("{} of {} cells covered; brightest {:.5g}{} at {:.4f} {:.4f} deg\n", s.covered_cells,
+               s.width * s.height, s.peak_value, s.unit.empty() ? s.unit : " " + s.unit,
+               s.peak_longitude_deg, s.peak_latitude_deg);
   if (s.area_factor != 1)
     fmt::print("values multiplied by {:.4f}, the beam of the map over the telescope's\n",
                s.area_factor);

@@ -94,6 +94,15 @@ void expect_part(const std::string& message, const std::string& part) {
   EXPECT_NE(message.find(part), std::string::npos) << message;
 }
 
+std::string history_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::string header(28'800, ' '), text;
+  in.read(header.data(), static_cast<std::streamsize>(header.size()));
+  for (std::size_t k = 0; k + 80 <= header.size(); k += 80)
+    if (header.compare(k, 8, "HISTORY ") == 0) text += header.substr(k + 8, 72);
+  return text;
+}
+
 TEST_F(GridPieces, PartsOfChannelsAndWorkersChangeNothing) {
   GridOptions o = options("whole");
   const GridSummary s = grid_scans(o);
@@ -266,14 +275,24 @@ TEST_F(GridPieces, ShardsAreConcatenatedOrAdded) {
     }
     merge_grids(merge(names));
     expect_same_maps(read_maps(scratch_, "merged"), whole, std::to_string(n) + " shards");
-    names.pop_back();
-    if (n == 5) {
-      merge_grids(merge(names));  // a map of fewer samples is a map
-      EXPECT_NE(read_maps(scratch_, "merged").count, whole.count);
-    }
+    // One of them is missing: an error that names it, or a map that does.
+    names.erase(names.begin() + 1);
+    const std::string absent = "shard " + std::to_string(n - 1) + "/" + std::to_string(n);
+    expect_part(message_of([&] { merge_grids(merge(names)); }), absent + " of the run of scans.h5");
+    GridMergeOptions m = merge(names);
+    m.partial = true;
+    m.accumulate = scratch_.file("some.rgrid");
+    const GridSummary s = merge_grids(m);
+    ASSERT_EQ(s.missing.size(), 1U);
+    expect_part(s.missing[0], absent);
+    expect_part(history_of(m.output), "missing: " + absent);
+    EXPECT_NE(read_maps(scratch_, "merged").count, whole.count);
+    expect_part(message_of([&] { merge_grids(merge({"some.rgrid"})); }), absent);
   }
   o.output = scratch_.file("shard.fits");
-  expect_part(message_of([&] { grid_scans(o); }), "makes no map");
+  expect_part(message_of([&] { grid_scans(o); }), "makes no map; leave -o out");
+  o.accumulate.clear();
+  expect_part(message_of([&] { grid_scans(o); }), "--accumulate NAME.rgrid in place of -o");
   // Channels of one half of the samples beside channels of all.
   o = options("");
   o.channels = "0:1";
@@ -284,6 +303,35 @@ TEST_F(GridPieces, ShardsAreConcatenatedOrAdded) {
   o.files = {write("half.h5", some_of(scans_, 0, 1'400))};
   grid_scans(o);
   expect_part(message_of([&] { merge_grids(merge({"first", "others"})); }), "is missing");
+}
+
+// A run that was ended early leaves its file of sums: a merge says what it lacks.
+TEST_F(GridPieces, AnUnfinishedRunIsSaidToBeOne) {
+  const std::string another_night = write("other.h5", some_of(scans_, 100, 1'000));
+  write_scans(scratch_, scans_);
+  GridOptions o = options("");
+  o.accumulate = scratch_.file("early.rgrid");
+  std::atomic<int> stop{0};
+  int steps = 0;
+  o.stop = &stop;
+  o.on_progress = [&](const GridProgress&) { stop = ++steps >= 4 ? 1 : 0; };
+  EXPECT_TRUE(grid_scans(o).stopped);
+  expect_part(message_of([&] { merge_grids(merge({"early.rgrid"})); }),
+              "samples 2800:3500 of scans.h5 in channels 0:3 (their run ended early)");
+  GridMergeOptions m = merge({"early.rgrid"});
+  m.partial = true;
+  EXPECT_EQ(merge_grids(m).missing.size(), 2U);
+  // Another night on top of it.
+  GridOptions other = options("both");
+  other.accumulate = o.accumulate;
+  other.files = {another_night};
+  EXPECT_EQ(grid_scans(other).missing.size(), 2U);
+  expect_part(history_of(scratch_.file("both.fits")), "missing: samples 2800:3500 of scans.h5");
+  o.stop = nullptr;
+  o.on_progress = {};
+  o.resume = true;
+  EXPECT_TRUE(grid_scans(o).missing.empty());
+  EXPECT_TRUE(merge_grids(merge({"early.rgrid"})).missing.empty());
 }
 
 TEST_F(GridPieces, DamagedSumsAreNotAdded) {
@@ -299,6 +347,11 @@ TEST_F(GridPieces, DamagedSumsAreNotAdded) {
   sums.close();
   expect_part(message_of([&] { merge_grids(merge({"field.rgrid"})); }), "is damaged");
   expect_part(message_of([&] { merge_grids(merge({"scans.h5"})); }), "no sums of `ryle grid`");
+  expect_part(message_of([&] { merge_grids(merge({"scans.h5"})); }), "`ryle grid scans.h5`");
+  o.accumulate.clear();
+  o.output = scratch_.file("x.fits");
+  o.files = {scratch_.file("field.rgrid")};
+  expect_part(message_of([&] { grid_scans(o); }), "`ryle grid merge`");
 }
 
 TEST_F(GridPieces, ChannelsAndFilesAreChecked) {

@@ -65,7 +65,9 @@ TEST(GridScans, DefaultsShowTheGalaxy) {
   GridOptions o = options_of(scratch, scans);
   o.kernel = "gauss";
   const GridSummary s = grid_scans(o);
-  EXPECT_EQ(s.warnings.size(), 1U) << "the beam is a guess and said to be one";
+  EXPECT_EQ(s.warnings.size(), 2U)
+      << "the beam is a guess and said to be one, the unit is not known";
+  EXPECT_EQ(s.unit, "");
   EXPECT_NEAR(s.peak_longitude_deg, 23.55, 0.03);
   EXPECT_NEAR(s.peak_latitude_deg, 30.57, 0.03);
   EXPECT_GT(s.covered_cells, 9 * s.width * s.height / 10);

@@ -187,11 +187,13 @@ TEST(NamedScans, MappedSetsWithWeights) {
   EXPECT_EQ(r.values, (std::vector<float>{1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(r.weights, (std::vector<float>{1, 0.5f, 2}));
   EXPECT_FALSE(r.facts.samples_first);
-  EXPECT_TRUE(r.warns("--hours"));  // 1 .. 23.5
-  o.longitude_in_hours = true;
+  EXPECT_TRUE(r.warns("--ra-unit hours"));  // 1 .. 23.5
+  o.longitude_unit = "deg";
+  EXPECT_FALSE(read_scans(path, o).warns("--ra-unit"));
+  o.longitude_unit = "hours";
   r = read_scans(path, o);
   EXPECT_EQ(r.lon[2], 23.5 * 15);
-  EXPECT_FALSE(r.warns("--hours"));
+  EXPECT_FALSE(r.warns("--ra-unit"));
   o.weights = "tsys";
   EXPECT_NE(refusal(path, o).find("column:NAME"), std::string::npos);
 }
@@ -270,6 +272,78 @@ TEST(NamedScans, FitsTableOfColumns) {
   EXPECT_NEAR(r.lon[1], 57.29577951308232, 1e-12);
   EXPECT_EQ(r.weights, (std::vector<float>{3, 4}));
   EXPECT_NE(refusal(path, test::selecting({{"W", "3"}})).find("SDFITS"), std::string::npos);
+}
+
+// B1950 is no J2000, in whichever way a file says it.
+TEST(NamedScans, TheSystemOfPositionsIsRead) {
+  const test::ScanFolder folder;
+  const auto with = [&](const std::string& name, const std::vector<test::Card>& cards,
+                        const std::string& ra = "RA") {
+    const std::string path = folder.file(name);
+    test::write_table(path, "SCANS",
+                      {{ra, "1D", "deg", {10, 11}, {}, ""},
+                       {"DEC", "1D", "deg", {1, 2}, {}, ""},
+                       {"T", "3E", "K", {1, 2, 3, 4, 5, 6}, {}, ""}},
+                      cards);
+    return path;
+  };
+  EXPECT_NE(refusal(with("b.fits", {{"EQUINOX", "", 1950}})).find("1950"), std::string::npos);
+  EXPECT_NE(refusal(with("c.fits", {{"RADESYS", "FK4"}})).find("FK4"), std::string::npos);
+  EXPECT_NE(refusal(with("d.fits", {{"RADESYS", "GAPPT"}})).find("GAPPT"), std::string::npos);
+  EXPECT_EQ(read_scans(with("e.fits", {{"RADESYS", "FK5"}})).facts.frame, SkyFrame::fk5);
+  const auto said = read_scans(with("f.fits", {{"RADESYS", "ICRS"}})).facts;
+  EXPECT_EQ(said.frame, SkyFrame::icrs);
+  EXPECT_TRUE(said.frame_known);
+  EXPECT_FALSE(read_scans(with("g.fits", {})).facts.frame_known);
+  EXPECT_EQ(read_scans(with("h.fits", {}, "RA2000")).facts.frame, SkyFrame::fk5);
+  const std::string path = folder.file("old.h5");
+  {
+    Hdf5Writer file(path);
+    file.put("ra", {1, 2}, {2});
+    file.put("dec", {1, 2}, {2});
+    file.put("Ta", {1, 2}, {2});
+    file.attribute("/", "equinox", 1950);
+  }
+  EXPECT_NE(refusal(path).find("1950"), std::string::npos);
+}
+
+// Flags and weights beside the values: of samples, or of all their channels.
+TEST(NamedScans, FlagsAndWeightsLieBesideTheValues) {
+  const test::ScanFolder folder;
+  const std::string path = folder.file("beside.h5");
+  {
+    Hdf5Writer file(path);
+    file.put("ra", {1, 2}, {2});
+    file.put("dec", {1, 2}, {2});
+    file.put("cube", {1, 2, 3, 4, 5, 6}, {2, 3}, H5T_IEEE_F32LE, {1, 3});
+    file.put("flags", {0, 1, 0, 0, 0, 1}, {2, 3}, H5T_STD_U8LE, {2, 2});
+    file.put("bad", {0, 1}, {2}, H5T_STD_I16LE);
+    file.put("w", {1, 2, 3, 4, 5, 6}, {2, 3});
+    file.put("odd", {1, 2, 3, 4, 5}, {5});
+    file.put("freq", {1.40, 1.41, 1.42}, {3});
+  }
+  ScanOptions o;
+  o.data = "cube";
+  o.weights = "column:w";
+  auto r = read_scans(path, o);
+  EXPECT_EQ(r.flags, (std::vector<std::uint8_t>{0, 0, 1, 0, 0, 1}));
+  ASSERT_EQ(r.facts.choices.size(), 2U);
+  EXPECT_NE(r.facts.choices[0].find("GHz"), std::string::npos);
+  EXPECT_EQ(r.facts.frequency.first_center_hz, 1.40e9);
+  const auto file = open_scans(path, o);
+  EXPECT_TRUE(file->has_channel_weights());
+  EXPECT_FALSE(file->has_weights());
+  std::vector<float> w(2);
+  file->read_channel_weights_of(1, 2, 1, 1, w.data());
+  EXPECT_EQ(w, (std::vector<float>{5, 6}));
+  o.flags = "bad";
+  EXPECT_EQ(read_scans(path, o).flags, (std::vector<std::uint8_t>{0, 1, 0, 1, 0, 1}));
+  o.flags = "none";
+  EXPECT_EQ(read_scans(path, o).flags, std::vector<std::uint8_t>(6, 0));
+  o.flags = "odd";
+  EXPECT_NE(refusal(path, o).find("neither a flag"), std::string::npos);
+  o.weights = "column:odd";
+  EXPECT_NE(refusal(path, o).find("neither a number"), std::string::npos);
 }
 
 std::string word(std::uint64_t value, int bytes) {

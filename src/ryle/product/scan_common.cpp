@@ -48,6 +48,18 @@ double degrees_in(const std::string& unit, const std::string& where) {
       "\" of positions is not known; deg, rad, hourangle, arcmin and arcsec are");
 }
 
+SkyFrame equatorial_frame(const std::string& system, double equinox, const std::string& where) {
+  const std::string word = upper_case(system);
+  const bool said = std::isfinite(equinox) && equinox != 0;
+  const bool j2000 = word == "FK5" || word == "J2000" || word == "FK5 J2000" || word == "J2000.0";
+  if (word == "ICRS" || word == "ICRF") return SkyFrame::icrs;
+  if ((said && equinox != 2000) || !(word.empty() || j2000))
+    throw UnsupportedError(fmt::format(
+        "{}: positions of {}{}; ICRS, FK5 of 2000 and galactic ones are read", where,
+        word.empty() ? "the equinox" : word, said ? fmt::format(" {}", equinox) : std::string()));
+  return j2000 || said ? SkyFrame::fk5 : SkyFrame::icrs;
+}
+
 double hertz_in(const std::string& unit, double otherwise, const std::string& where) {
   const std::string u = upper_case(unit);
   if (u.empty()) return otherwise;
@@ -59,23 +71,23 @@ double hertz_in(const std::string& unit, double otherwise, const std::string& wh
                          "\" of frequencies is not known; Hz, kHz, MHz and GHz are");
 }
 
-void check_longitudes(std::vector<double>& longitude_deg, bool hours, ScanFacts& facts) {
-  if (hours) {
-    for (double& l : longitude_deg) l *= 15;
-    return;
-  }
-  double low = 360, high = -360;
-  for (const double l : longitude_deg) {
-    if (!std::isfinite(l)) continue;
-    low = std::min(low, l);
-    high = std::max(high, l);
-  }
-  // A field of less than an hour's width near 0 .. 24 degrees is common; one that fills them is
-  // not.
-  if (low < 0 || high > 24 || high - low < 12) return;
-  const std::string text = fmt::format(
-      "longitudes reach from {:.4g} to {:.4g}: if these are hours, --hours says so", low, high);
-  if (std::find(facts.warnings.begin(), facts.warnings.end(), text) == facts.warnings.end())
+double longitude_degrees(const ScanOptions& options, const std::string& unit, ScanFacts& facts) {
+  facts.longitude_unit_known = !options.longitude_unit.empty() || !unit.empty();
+  if (options.longitude_unit == "hours") return 15;
+  if (options.longitude_unit == "deg") return 1;
+  if (!options.longitude_unit.empty())
+    throw ConfigError("the unit \"" + options.longitude_unit +
+                      "\" of longitudes is not known; hours and deg are (--ra-unit)");
+  return degrees_in(unit, facts.path);
+}
+
+void check_longitudes(const std::vector<double>& longitude_deg,
+                      const std::vector<double>& latitude_deg, ScanFacts& facts) {
+  PositionExtremes e;
+  e.add(longitude_deg.data(), latitude_deg.data(), static_cast<std::int64_t>(longitude_deg.size()));
+  const std::string text = doubt_of_longitudes(e, facts);
+  if (!text.empty() &&
+      std::find(facts.warnings.begin(), facts.warnings.end(), text) == facts.warnings.end())
     facts.warnings.push_back(text);
 }
 
@@ -141,6 +153,17 @@ ChosenPolarizations choose_polarizations(const std::vector<std::string>& names,
                     ", or their numbers from 0");
 }
 
+const std::vector<std::string>& flag_names() {
+  static const std::vector<std::string> kNames{"is_rfi", "flagged", "flags", "flag", "mask"};
+  return kNames;
+}
+
+void refuse_flags(const ScanOptions& options, const std::string& where) {
+  if (options.flags.empty() || options.flags == "none") return;
+  throw ConfigError(where + ": --flags " + options.flags +
+                    ": this format has no flags of that name");
+}
+
 // Fliegel and Van Flandern 1968.
 std::string iso_of_mjd(double mjd) {
   if (!(mjd > 0 && mjd < 200000)) return {};
@@ -186,6 +209,39 @@ std::vector<float> system_weights(const WeightColumns& columns, double channel_w
 
 }  // namespace product
 
+void PositionExtremes::add(const double* longitude, const double* latitude_deg, std::int64_t n) {
+  for (std::int64_t k = 0; k < n; ++k) {
+    if (!std::isfinite(longitude[k]) || !std::isfinite(latitude_deg[k])) continue;
+    longitude_low = std::min(longitude_low, longitude[k]);
+    longitude_high = std::max(longitude_high, longitude[k]);
+    latitude_low_deg = std::min(latitude_low_deg, latitude_deg[k]);
+    latitude_high_deg = std::max(latitude_high_deg, latitude_deg[k]);
+  }
+}
+
+std::string doubt_of_longitudes(const PositionExtremes& e, const ScanFacts& facts) {
+  constexpr double kMax_deg = 540, kHours = 24, kFullCircle = 12, kDegreesPerHour = 15;
+  const double width = e.longitude_high - e.longitude_low,
+               height_deg = e.latitude_high_deg - e.latitude_low_deg;
+  if (!(width >= 0)) return {};
+  if (e.longitude_low < -kMax_deg || e.longitude_high > kMax_deg)
+    throw ConfigError(fmt::format(
+        "{}: longitudes reach from {:.6g} to {:.6g} degrees as they are read, more than a turn and "
+        "a half: they are in another unit; --ra-unit deg and --ra-unit hours say which",
+        facts.path, e.longitude_low, e.longitude_high));
+  if (facts.longitude_unit_known || e.longitude_low < 0 || e.longitude_high > kHours) return {};
+  // A field is about as wide as it is high: read as degrees, hours make it a narrow strip.
+  const double middle_rad = 0.5 * (e.latitude_low_deg + e.latitude_high_deg) * kDegree_rad;
+  const double shape =
+      height_deg > 0 ? kDegreesPerHour * width * std::cos(middle_rad) / height_deg : 0;
+  const bool strip = shape > 1 / 2.0 && shape < 2;
+  if (width < kFullCircle && !strip) return {};
+  return fmt::format(
+      "longitudes reach from {:.6g} to {:.6g} and are read as degrees; the file does not say their "
+      "unit: if these are hours, --ra-unit hours says so, --ra-unit deg ends this warning",
+      e.longitude_low, e.longitude_high);
+}
+
 int stokes_code(const std::string& name) {
   for (int code = -8; code <= 4; ++code)
     if (!name.empty() && product::stokes_name(code) == name) return code;
@@ -193,6 +249,11 @@ int stokes_code(const std::string& name) {
 }
 
 void ScanFile::read_weights(float* weights) { std::fill_n(weights, facts().n_samples, 1.0f); }
+
+void ScanFile::read_channel_weights_of(std::int64_t, std::int64_t n_channels, std::int64_t,
+                                       std::int64_t n, float* weights) {
+  std::fill_n(weights, n_channels * n, 1.0f);
+}
 
 void ScanFile::read_flags(std::int64_t, std::int64_t n, std::uint8_t* flags) {
   std::fill_n(flags, n * facts().n_samples, std::uint8_t{0});

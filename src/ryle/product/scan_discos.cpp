@@ -42,7 +42,12 @@ class DiscosScans final : public ScanFile {
     facts_.object = file.key("SOURCE");
     facts_.unit = "counts";
     facts_.frame = SkyFrame::fk5;
+    facts_.frame_known = true;
     facts_.samples_first = true;
+    facts_.longitude_unit_known = true;
+    if (!options.longitude_unit.empty())
+      throw ConfigError(file.path + ": DISCOS writes positions in radians; --ra-unit " +
+                        options.longitude_unit + " is for files that do not say");
     facts_.spectral_frame = "TOPOCENT";
     if (table_.n_rows < 1) throw FormatError(file.path + ": DATA TABLE has no rows");
     read_inputs(file);
@@ -53,6 +58,7 @@ class DiscosScans final : public ScanFile {
     facts_.n_samples = table_.n_rows * static_cast<std::int64_t>(feeds_.size());
     const auto time = table_.numbers("time");
     if (!time.empty()) facts_.observed_utc = iso_of_mjd(time[0]);
+    refuse_flags(options, file.path);
     find_flags();
     find_weights();
   }
@@ -261,6 +267,7 @@ class DiscosScans final : public ScanFile {
           }
       if (offsets.size() != chosen.which.size())
         throw FormatError(fmt::format("{}: feed {} lacks {}", facts_.path, feed.id, chosen.text));
+      if (!column->unit.empty()) facts_.unit = column->unit;
       feed.samples = table_.samples(*column);
       feed.samples.first_byte = table_.first_byte;
       feed.samples.number.scale *= feed.relative_power;

@@ -16,11 +16,13 @@ namespace {
 class HcgridScans final : public ScanFile {
  public:
   HcgridScans(const FitsFile& file, const FitsScans& scans, const ScanOptions& options)
-      : raw_(scans.raw), hours_(options.longitude_in_hours) {
+      : raw_(scans.raw) {
     facts_.path = scans.path;
+    degrees_ = longitude_degrees(options, "", facts_);
     facts_.format = "HCGrid FITS";
     if (options.weights != "none" && !options.weights.empty())
       throw ConfigError(scans.path + ": HCGrid's FITS files hold no weights");
+    refuse_flags(options, scans.path);
     values_ = image(file, 1);
     positions_ = image(file, 2);
     if (positions_.n_channels != 2 || positions_.n_samples != values_.n_samples)
@@ -40,7 +42,8 @@ class HcgridScans final : public ScanFile {
     longitude_deg = read_raw_numbers(*raw_, row);
     row.first_byte += row.channel_step_bytes;
     latitude_deg = read_raw_numbers(*raw_, row);
-    check_longitudes(longitude_deg, hours_, facts_);
+    for (double& l : longitude_deg) l *= degrees_;
+    check_longitudes(longitude_deg, latitude_deg, facts_);
   }
   void read_channels(std::int64_t first, std::int64_t n, float* values) override {
     read_raw(*raw_, values_, first, n, values);
@@ -84,7 +87,7 @@ class HcgridScans final : public ScanFile {
   }
 
   std::shared_ptr<const RawFile> raw_;
-  bool hours_;
+  double degrees_ = 1;  ///< of one of its longitudes
   ScanFacts facts_;
   RawSamples values_, positions_;
 };

@@ -36,11 +36,17 @@ std::unique_ptr<ScanFile> open_fits_table(const FitsScans& file, const ScanOptio
 /// Degrees in a unit of FITS ("deg", "rad", "radians", "hourangle", "arcsec"); degrees for none.
 /// Throws UnsupportedError.
 double degrees_in(const std::string& unit, const std::string& where);
+/// Frame of right ascensions and declinations of a RADESYS and an equinox in years (NaN, 0: not
+/// said). Throws UnsupportedError for FK4, apparent places and other equinoxes than 2000.
+SkyFrame equatorial_frame(const std::string& system, double equinox, const std::string& where);
 /// Hz in a unit; `otherwise` for none.
 double hertz_in(const std::string& unit, double otherwise, const std::string& where);
-/// Multiplies hours by 15 when the options say so, and warns when longitudes that pass for degrees
-/// all lie in 0 .. 24.
-void check_longitudes(std::vector<double>& longitude_deg, bool hours, ScanFacts& facts);
+/// Degrees of one of a file's longitudes: as the options say, else as `unit` does. Notes whether
+/// either says so. Throws ConfigError for an option that is no unit.
+double longitude_degrees(const ScanOptions& options, const std::string& unit, ScanFacts& facts);
+/// Adds a warning of doubt_of_longitudes() to `facts`.
+void check_longitudes(const std::vector<double>& longitude_deg,
+                      const std::vector<double>& latitude_deg, ScanFacts& facts);
 /// Ascending axis from channel centers in stored order; says whether the order is turned round.
 /// Throws FormatError when a center is off the linear axis by more than 0.05 channel.
 FrequencyAxis linear_axis(const std::vector<double>& center_hz, bool& descending,
@@ -54,6 +60,10 @@ struct ChosenPolarizations {
 };
 ChosenPolarizations choose_polarizations(const std::vector<std::string>& names,
                                          const std::string& wanted, const std::string& where);
+/// Names of flags, lower case, as they are looked for.
+const std::vector<std::string>& flag_names();
+/// Throws ConfigError where a format without named flags is asked for some.
+void refuse_flags(const ScanOptions& options, const std::string& where);
 /// "2020-01-01T00:00:00.000" of a modified Julian date; empty for what is none.
 std::string iso_of_mjd(double mjd);
 /// "XX" for -5, after FITS; empty for what is none.

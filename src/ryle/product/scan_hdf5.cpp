@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The data sets of an HDF5 file. Contiguous ones are read by position, past the library and its
 // global lock; chunked ones through it, by blocks.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -121,6 +123,11 @@ class Hdf5Arrays final : public ScanArrays {
       long long value = 0;
       H5Aread(attribute.get(), H5T_NATIVE_LLONG, &value);
       return std::to_string(value);
+    }
+    if (H5Tget_class(type.get()) == H5T_FLOAT) {
+      double value = 0;
+      H5Aread(attribute.get(), H5T_NATIVE_DOUBLE, &value);
+      return fmt::format("{}", value);
     }
     if (H5Tget_class(type.get()) != H5T_STRING) return {};
     if (H5Tis_variable_str(type.get()) > 0) {

@@ -52,8 +52,13 @@ class NamedScans final : public ScanFile {
       throw FormatError(path + ": " + std::to_string(facts_.n_samples) + " longitudes in " +
                         longitude_.name + ", but " + std::to_string(latitude_.count()) +
                         " latitudes in " + latitude_.name);
+    longitude_degrees_ = longitude_degrees(options, longitude_.unit, facts_);
     const std::string name = longitude_.last_part();
-    if (name == "glon" || name == "l") facts_.frame = SkyFrame::galactic;
+    if (name == "glon" || name == "l")
+      facts_.frame = SkyFrame::galactic;
+    else
+      facts_.frame = frame_of_positions(name);
+    facts_.frame_known = facts_.frame_known || facts_.frame != SkyFrame::icrs;
     if (options.data.empty() && (find_planes("value/flux_") || find_planes("signal/signal_"))) {
       facts_.format = hcgrid ? "HCGrid HDF5" : "HEGrid HDF5";
       check_hegrid();
@@ -64,6 +69,7 @@ class NamedScans final : public ScanFile {
       if (hifast) name_hifast();
     }
     find_weights();
+    find_flags();
   }
 
   const ScanFacts& facts() const override { return facts_; }
@@ -72,14 +78,13 @@ class NamedScans final : public ScanFile {
                       std::vector<double>& latitude_deg) override {
     longitude_deg = arrays_->numbers(longitude_);
     latitude_deg = arrays_->numbers(latitude_);
-    // HDF5's "units" may say anything of longitudes in hours: the option alone decides there.
-    const double a = options_.longitude_in_hours ? 1 : degrees_in(longitude_.unit, facts_.path);
+    const double a = longitude_degrees_;
     const double b = degrees_in(latitude_.unit, facts_.path);
     if (a != 1)
       for (double& l : longitude_deg) l *= a;
     if (b != 1)
       for (double& l : latitude_deg) l *= b;
-    check_longitudes(longitude_deg, options_.longitude_in_hours, facts_);
+    check_longitudes(longitude_deg, latitude_deg, facts_);
   }
 
   void read_positions_of(std::int64_t first, std::int64_t n, double* longitude_deg,
@@ -95,7 +100,7 @@ class NamedScans final : public ScanFile {
       });
     const auto lon = arrays_->numbers_of(longitude_, first, n),
                lat = arrays_->numbers_of(latitude_, first, n);
-    const double a = options_.longitude_in_hours ? 15 : degrees_in(longitude_.unit, facts_.path);
+    const double a = longitude_degrees_;
     const double b = degrees_in(latitude_.unit, facts_.path);
     for (std::size_t k = 0; k < lon.size(); ++k) {
       longitude_deg[k] = a * lon[k];
@@ -127,7 +132,16 @@ class NamedScans final : public ScanFile {
     }
     read_raw_all(reads);
   }
-  bool has_weights() const override { return weights_.numbers; }
+  bool has_weights() const override { return weights_.numbers && !has_channel_weights(); }
+  bool has_channel_weights() const override {
+    return weights_.numbers && weight_axes_.channel != kNone;
+  }
+  void read_channel_weights_of(std::int64_t first_channel, std::int64_t n_channels,
+                               std::int64_t first, std::int64_t n, float* weights) override {
+    if (!has_channel_weights())
+      return ScanFile::read_channel_weights_of(first_channel, n_channels, first, n, weights);
+    read_array(weights_, weight_axes_, {first, n}, first_channel, n_channels, weights);
+  }
   void read_weights(float* weights) override {
     if (!has_weights()) return ScanFile::read_weights(weights);
     const auto all = arrays_->numbers(weights_);
@@ -135,13 +149,18 @@ class NamedScans final : public ScanFile {
   }
   bool has_flags() const override { return flags_.numbers; }
   void read_flags(std::int64_t first, std::int64_t n, std::uint8_t* flags) override {
-    if (!has_flags()) return ScanFile::read_flags(first, n, flags);
-    read_array(flags_, flag_axes_, {0, facts_.n_samples}, first, n, flags);
+    read_flags_of(first, n, 0, facts_.n_samples, flags);
   }
   void read_flags_of(std::int64_t first_channel, std::int64_t n_channels, std::int64_t first,
                      std::int64_t n, std::uint8_t* flags) override {
-    if (!has_flags()) return ScanFile::read_flags_of(first_channel, n_channels, first, n, flags);
-    read_array(flags_, flag_axes_, {first, n}, first_channel, n_channels, flags);
+    if (!has_flags()) {
+      std::fill_n(flags, n_channels * n, std::uint8_t{0});
+      return;
+    }
+    if (flag_axes_.channel != kNone || facts_.n_channels == 1)
+      return read_array(flags_, flag_axes_, {first, n}, first_channel, n_channels, flags);
+    read_array(flags_, flag_axes_, {first, n}, 0, 1, flags);  // of samples: of all their channels
+    for (std::int64_t c = 1; c < n_channels; ++c) std::copy_n(flags, n, flags + c * n);
   }
 
  private:
@@ -163,6 +182,25 @@ class NamedScans final : public ScanFile {
                       arrays_->list());
   }
 
+  // As attributes of the longitudes, of their group or of the file say, or keywords of a table.
+  SkyFrame frame_of_positions(const std::string& longitude) {
+    const auto slash = longitude_.name.rfind('/');
+    const std::vector<std::string> places{
+        longitude_.name, slash == std::string::npos ? "/" : longitude_.name.substr(0, slash), "/",
+        "Header"};
+    const auto said = [&](const std::vector<const char*>& names) {
+      for (const std::string& place : places)
+        for (const char* name : names)
+          if (const std::string text = arrays_->attribute(place, name); !text.empty()) return text;
+      return std::string();
+    };
+    const std::string system = said({"RADESYS", "RADECSYS", "radesys", "radecsys"});
+    facts_.frame_known = !system.empty();
+    double equinox = scan_number(said({"EQUINOX", "equinox"}));
+    if (longitude == "ra2000" || longitude == "raj2000") equinox = 2000;
+    return equatorial_frame(system, equinox, facts_.path);
+  }
+
   /// "value/flux_0", "value/flux_1", ...: by number, as flux_10 sorts before flux_2.
   bool find_planes(const std::string& stem) {
     for (std::int64_t c = 0;; ++c) {
@@ -175,6 +213,7 @@ class NamedScans final : public ScanFile {
       planes_.push_back(*found);
     }
     facts_.n_channels = facts_.frequency.n_channels = static_cast<std::int64_t>(planes_.size());
+    if (!planes_.empty()) facts_.unit = planes_[0].unit;
     return !planes_.empty();
   }
 
@@ -222,7 +261,7 @@ class NamedScans final : public ScanFile {
     }
   }
 
-  std::vector<double> frequencies(bool hifast) const {
+  std::vector<double> frequencies(bool hifast) {
     const ScanArray* found = nullptr;
     if (!options_.frequency.empty()) found = find(options_.frequency, {}, "frequencies");
     for (const char* name : {"freq", "frequency", "freq_hz", "frequency_hz", "freq_mhz"})
@@ -230,9 +269,16 @@ class NamedScans final : public ScanFile {
         if (found == nullptr && s.numbers && s.count() > 0 && s.last_part() == name) found = &s;
     if (found == nullptr) return {};
     auto center_hz = arrays_->numbers(*found);
-    // No radio telescope hears 1 MHz given in Hz, none 1e6 MHz.
+    // No dish hears 1 MHz given in Hz, none 1e6 MHz, none less than 10 MHz.
     const double most = *std::max_element(center_hz.begin(), center_hz.end());
-    const double factor = hertz_in(found->unit, hifast || most < 1e6 ? 1e6 : 1, facts_.path);
+    const double otherwise = hifast ? 1e6 : most < 10 ? 1e9 : most < 1e6 ? 1e6 : 1;
+    const double factor = hertz_in(found->unit, otherwise, facts_.path);
+    if (found->unit.empty() && !hifast)
+      facts_.choices.push_back(fmt::format("frequencies of {} have no unit: {} is taken",
+                                           found->name,
+                                           factor == 1     ? "Hz"
+                                           : factor == 1e6 ? "MHz"
+                                                           : "GHz"));
     for (double& f : center_hz) f *= factor;
     return center_hz;
   }
@@ -242,7 +288,7 @@ class NamedScans final : public ScanFile {
     NamedAxes axes;
     for (const auto& s : arrays_->arrays()) {
       if (!s.numbers || s.name == longitude_.name || s.name == latitude_.name) continue;
-      if (assign(s, 0, axes)) fit.push_back(&s);
+      if (assign(s, 0, axes) && !is_beside_values(s)) fit.push_back(&s);
     }
     if (fit.size() == 1) return *fit[0];
     for (const char* name :
@@ -252,6 +298,16 @@ class NamedScans final : public ScanFile {
     throw FormatError(facts_.path + ": " + (fit.empty() ? "no" : "more than one") +
                       " data set with a value for each of " + std::to_string(facts_.n_samples) +
                       " samples; name it with --hdf5 data=/NAME; there are:" + arrays_->list());
+  }
+
+  // Flags and weights have the shape of what they speak of.
+  bool is_beside_values(const ScanArray& array) const {
+    const std::string name = array.last_part();
+    const auto& flags = flag_names();
+    return name == "weight" || name == "weights" ||
+           std::find(flags.begin(), flags.end(), name) != flags.end() ||
+           (!options_.flags.empty() && &array == arrays_->find(options_.flags)) ||
+           &array == arrays_->find(weights_column(options_.weights));
   }
 
   static std::int64_t length(const ScanArray& array, std::size_t axis) {
@@ -318,16 +374,13 @@ class NamedScans final : public ScanFile {
     }
     facts_.telescope = "FAST";
     if (values_.unit.empty())
-      facts_.unit = values_.last_part() == "flux"    ? "Jy/beam"
-                    : values_.last_part() == "power" ? ""
-                                                     : "K";
+      facts_.unit = values_.last_part() == "flux"                               ? "Jy/beam"
+                    : values_.last_part() == "ta" || values_.last_part() == "t" ? "K"
+                                                                                : "";
     facts_.spectral_frame = upper_case(arrays_->attribute("Header", "frame"));
     const ScanArray* mjd = arrays_->find("S/mjd");
     if (mjd != nullptr && mjd->numbers && mjd->count() > 0)
       facts_.observed_utc = iso_of_mjd(arrays_->numbers(*mjd)[0]);
-    const ScanArray* rfi = arrays_->find("S/is_rfi");
-    if (rfi != nullptr && rfi->numbers && assign(*rfi, facts_.n_channels, flag_axes_))
-      flags_ = *rfi;
   }
 
   void find_weights() {
@@ -337,9 +390,57 @@ class NamedScans final : public ScanFile {
                         " need TSYS and EXPOSURE of an SDFITS file; column:NAME takes a data set");
     if (name.empty()) return;
     weights_ = *find(name, {}, "weights");
-    if (weights_.count() != facts_.n_samples)
-      throw ConfigError(fmt::format("{}: {} has {} numbers for {} samples", facts_.path, name,
-                                    weights_.count(), facts_.n_samples));
+    if (!lies_beside(weights_, weight_axes_))
+      throw ConfigError(fmt::format(
+          "{}: {} has neither a number for each of {} samples nor one for each of their {} "
+          "channels; there are:{}",
+          facts_.path, name, facts_.n_samples, facts_.n_channels, arrays_->list()));
+    if (weight_axes_.polarization != kNone && polarizations_.size() > 1)
+      throw UnsupportedError(facts_.path + ": " + name +
+                             " weighs polarizations apart, of which the mean is read; --pol XX or "
+                             "--pol XX,YY works");
+  }
+
+  /// Numbers of samples (no channel axis), or of samples and channels laid out as they like.
+  bool lies_beside(const ScanArray& array, NamedAxes& axes) const {
+    axes = {};
+    if (array.count() == facts_.n_samples) {
+      axes = plane_axes(array);
+      return true;
+    }
+    if (planes_.empty() && array.shape == values_.shape) {
+      axes = axes_;
+      return true;
+    }
+    return assign(array, facts_.n_channels, axes);
+  }
+
+  void find_flags() {
+    if (options_.flags == "none") return;
+    if (!options_.flags.empty()) {
+      flags_ = *find(options_.flags, {}, "flags");
+      if (!lies_beside(flags_, flag_axes_))
+        throw ConfigError(fmt::format(
+            "{}: {} has neither a flag for each of {} samples nor one for each of their {} "
+            "channels; there are:{}",
+            facts_.path, flags_.name, facts_.n_samples, facts_.n_channels, arrays_->list()));
+      return;
+    }
+    for (const std::string& name : flag_names())
+      for (const ScanArray& array : arrays_->arrays()) {
+        if (array.last_part() != name || !array.numbers || array.count() == 0) continue;
+        if (array.name == values_.name || array.name == weights_.name) continue;
+        if (!lies_beside(array, flag_axes_)) {
+          facts_.warnings.push_back(array.name +
+                                    " has neither a flag for each sample nor one for "
+                                    "each of its channels and is not used");
+          continue;
+        }
+        flags_ = array;
+        facts_.choices.push_back("flags are those of " + array.name +
+                                 ", not 0 is absent; --flags none leaves them out");
+        return;
+      }
   }
 
   struct SampleRange {
@@ -435,7 +536,8 @@ class NamedScans final : public ScanFile {
   ScanOptions options_;
   ScanFacts facts_;
   ScanArray longitude_, latitude_, values_, weights_, flags_;
-  NamedAxes axes_, flag_axes_;
+  NamedAxes axes_, flag_axes_, weight_axes_;
+  double longitude_degrees_ = 1;  ///< of one of its longitudes
   bool descending_ = false;
   std::vector<std::size_t> polarizations_{0};
   std::vector<ScanArray> planes_;

@@ -56,7 +56,7 @@ class SdfitsScans final : public ScanFile {
                       std::vector<double>& latitude_deg) override {
     longitude_deg = longitude_deg_;
     latitude_deg = latitude_deg_;
-    check_longitudes(longitude_deg, options_.longitude_in_hours, facts_);
+    check_longitudes(longitude_deg, latitude_deg, facts_);
   }
   void read_channels(std::int64_t first, std::int64_t n, float* values) override {
     read_raw(*raw_, data_, first, n, values);
@@ -70,15 +70,27 @@ class SdfitsScans final : public ScanFile {
     if (weights_.empty()) return ScanFile::read_weights(weights);
     std::copy(weights_.begin(), weights_.end(), weights);
   }
-  bool has_flags() const override { return !flags_.begin_bytes.empty(); }
+  bool has_channel_weights() const override { return !channel_weights_.begin_bytes.empty(); }
+  void read_channel_weights_of(std::int64_t first_channel, std::int64_t n_channels,
+                               std::int64_t first, std::int64_t n, float* weights) override {
+    if (!has_channel_weights())
+      return ScanFile::read_channel_weights_of(first_channel, n_channels, first, n, weights);
+    read_raw(*raw_, some_of(channel_weights_, first, n), first_channel, n_channels, weights);
+  }
+  bool has_flags() const override { return !flags_.begin_bytes.empty() || !row_flags_.empty(); }
   void read_flags(std::int64_t first, std::int64_t n, std::uint8_t* flags) override {
-    if (!has_flags()) return ScanFile::read_flags(first, n, flags);
-    read_raw(*raw_, flags_, first, n, flags);
+    read_flags_of(first, n, 0, facts_.n_samples, flags);
   }
   void read_flags_of(std::int64_t first_channel, std::int64_t n_channels, std::int64_t first,
                      std::int64_t n, std::uint8_t* flags) override {
-    if (!has_flags()) return ScanFile::read_flags_of(first_channel, n_channels, first, n, flags);
-    read_raw(*raw_, some_of(flags_, first, n), first_channel, n_channels, flags);
+    if (!flags_.begin_bytes.empty())
+      return read_raw(*raw_, some_of(flags_, first, n), first_channel, n_channels, flags);
+    for (std::int64_t c = 0; c < n_channels; ++c) {
+      if (row_flags_.empty())
+        std::fill_n(flags + c * n, n, std::uint8_t{0});
+      else
+        std::copy_n(row_flags_.data() + first, n, flags + c * n);
+    }
   }
 
  private:
@@ -169,19 +181,55 @@ class SdfitsScans final : public ScanFile {
               : first.first_hz;
     }
     data_.begin_bytes = rows_.begin_bytes(*layout.data);
-    const ScanColumn* flagged = rows_.same_shape("FLAGGED");
-    if (flagged == nullptr) return;
-    flags_ = data_;
-    flags_.number = flagged->form;
-    flags_.channel_step_bytes = layout.channel_step * flagged->form.bytes;
+    find_flags();
+  }
+
+  /// A column of the shape of the spectra, read as they are.
+  RawSamples beside_data(const ScanColumn& column) const {
+    const SdfitsLayout& layout = rows_.layout(0);
+    RawSamples s = data_;
+    s.number = column.form;
+    s.channel_step_bytes = layout.channel_step * column.form.bytes;
     for (std::size_t p = 0; p < polarizations_.size(); ++p)
-      flags_.polarization_bytes[p] = static_cast<std::int64_t>(polarizations_[p]) *
-                                     layout.polarization_step * flagged->form.bytes;
-    flags_.begin_bytes = rows_.begin_bytes(*flagged);
+      s.polarization_bytes[p] = static_cast<std::int64_t>(polarizations_[p]) *
+                                layout.polarization_step * column.form.bytes;
+    s.begin_bytes = rows_.begin_bytes(column);
+    return s;
+  }
+
+  void find_flags() {
+    if (options_.flags == "none") return;
+    std::vector<std::string> names = flag_names();
+    if (!options_.flags.empty()) names = {options_.flags};
+    for (const std::string& name : names) {
+      if (!rows_.has_column(name)) continue;
+      const ScanColumn* column = rows_.same_shape(name);
+      if (column != nullptr) {
+        flags_ = beside_data(*column);
+      } else {
+        const auto all = rows_.repeat(name) == 1 ? rows_.numbers(name) : std::vector<double>();
+        if (all.empty()) {
+          const std::string what = where() + ": the column " + name +
+                                   " has neither one number a row nor those of the spectra in all "
+                                   "tables";
+          if (!options_.flags.empty()) throw ConfigError(what);
+          facts_.warnings.push_back(what + "; it is not used");
+          continue;
+        }
+        for (const double f : all) row_flags_.push_back(f != 0 ? 1 : 0);
+      }
+      if (options_.flags.empty())
+        facts_.choices.push_back("flags are those of the column " + upper_case(name) +
+                                 ", not 0 is absent; --flags none leaves them out");
+      return;
+    }
+    if (!options_.flags.empty())
+      throw ConfigError(where() + ": no column " + options_.flags + " of flags; there are " +
+                        rows_.list());
   }
 
   void place_positions() {
-    RowPositions positions = rows_.positions();
+    RowPositions positions = rows_.positions(options_, facts_);
     longitude_deg_ = std::move(positions.longitude_deg);
     latitude_deg_ = std::move(positions.latitude_deg);
     facts_.frame = positions.frame;
@@ -227,7 +275,24 @@ class SdfitsScans final : public ScanFile {
     if (options_.weights.empty() || options_.weights == "none") return;
     const std::string column = weights_column(options_.weights);
     if (!column.empty()) {
-      const auto values = rows_.numbers(column);
+      if (const ScanColumn* own = rows_.same_shape(column);
+          own != nullptr && own->repeat > 1 && facts_.n_channels > 1) {
+        if (polarizations_.size() > 1)
+          throw UnsupportedError(where() + ": " + column +
+                                 " weighs polarizations apart, of which the mean is read; --pol XX "
+                                 "works");
+        channel_weights_ = beside_data(*own);
+        return;
+      }
+      const std::int64_t repeat = rows_.repeat(column);
+      const bool by_polarization =
+          repeat > 1 && repeat == rows_.axis_polarizations() && polarizations_.size() == 1;
+      if (repeat > 1 && !by_polarization)
+        throw ConfigError(
+            fmt::format("{}: {} has {} numbers a row, neither one nor those of the spectra",
+                        where(), column, repeat));
+      const auto values =
+          rows_.numbers(column, by_polarization ? static_cast<std::int64_t>(polarizations_[0]) : 0);
       if (values.empty())
         throw ConfigError(where() + ": no column " + column +
                           " of numbers for the weights; there are " + rows_.list());
@@ -280,7 +345,8 @@ class SdfitsScans final : public ScanFile {
   ScanOptions options_;
   SdfitsRows rows_;
   ScanFacts facts_;
-  RawSamples data_, flags_;
+  RawSamples data_, flags_, channel_weights_;
+  std::vector<std::uint8_t> row_flags_;
   std::vector<std::size_t> polarizations_{0};
   std::vector<double> longitude_deg_, latitude_deg_;
   std::vector<float> weights_;

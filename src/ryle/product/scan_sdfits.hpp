@@ -51,6 +51,9 @@ class SdfitsRows {
   const SdfitsLayout& layout(std::int64_t row) const {
     return layouts_[static_cast<std::size_t>(rows_[static_cast<std::size_t>(row)].table)];
   }
+  bool has_column(const std::string& name) const;
+  /// Numbers a row of a column; the most of all tables, 0: none has it.
+  std::int64_t repeat(const std::string& column) const;
   /// Of the selected rows; empty: no table has the column or keyword.
   std::vector<double> numbers(const std::string& word, std::int64_t element = 0) const;
   std::vector<std::string> texts(const std::string& word) const;
@@ -65,7 +68,8 @@ class SdfitsRows {
   /// The column when all tables in use have it with the repeat of the data; else null.
   const ScanColumn* same_shape(const std::string& column) const;
   std::vector<RowAxis> frequency_axes() const;
-  RowPositions positions() const;
+  /// Notes in `facts` whether the unit of longitudes is known.
+  RowPositions positions(const ScanOptions& options, ScanFacts& facts) const;
 
   [[noreturn]] void refuse_empty() const;
   /// Says which selection would do.
@@ -77,10 +81,12 @@ class SdfitsRows {
     int table = 0;
     std::int64_t row = 0;
   };
+  [[noreturn]] void refuse_frames() const;
+  std::vector<double> equinoxes() const;  ///< years; empty: not said
   void lay_out(std::size_t table);
   int axis_of(const ScanTable& table, const std::vector<std::string>& words,
               std::string* type) const;
-  void place_on_source(RowPositions& positions) const;
+  void place_on_source(const ScanOptions& options, ScanFacts& facts, RowPositions& positions) const;
 
   std::string path_;
   std::vector<ScanTable> tables_;

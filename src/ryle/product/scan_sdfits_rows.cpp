@@ -42,6 +42,10 @@ std::string only_text(const std::vector<std::string>& all, const std::string& wh
   return all[0];
 }
 
+bool says_system(const std::vector<std::string>& radesys) {
+  return !radesys.empty() && !radesys[0].empty();
+}
+
 std::string projection_of(const std::string& ctype) {
   const auto dash = ctype.find('-');
   if (dash == std::string::npos) return {};
@@ -146,8 +150,25 @@ void SdfitsRows::keep_where(const std::string& column, const std::string& value)
       fmt::format("{}: no row has {}={}; there are {}", path_, column, value, values));
 }
 
+void SdfitsRows::refuse_frames() const {
+  throw ConfigError(path_ + ": positions in more than one frame; --select takes rows of one");
+}
+
 void SdfitsRows::refuse_empty() const {
   throw ConfigError(path_ + ": no row has all that is selected");
+}
+
+bool SdfitsRows::has_column(const std::string& name) const {
+  return std::any_of(tables_.begin(), tables_.end(),
+                     [&](const ScanTable& t) { return t.find(name) != nullptr; });
+}
+
+std::int64_t SdfitsRows::repeat(const std::string& column) const {
+  std::int64_t most = 0;
+  for (const ScanTable& t : tables_)
+    if (const ScanColumn* own = t.find(column); own != nullptr && own->numbers)
+      most = std::max(most, own->repeat);
+  return most;
 }
 
 std::vector<double> SdfitsRows::numbers(const std::string& word, std::int64_t element) const {
@@ -427,7 +448,17 @@ void SdfitsRows::refuse_mixture(const std::vector<bool>& good, std::size_t bad,
                   axes[bad].n_channels, axes[bad].first_hz, axes[bad].step_hz, advice));
 }
 
-RowPositions SdfitsRows::positions() const {
+// EPOCH is what older headers call the equinox.
+std::vector<double> SdfitsRows::equinoxes() const {
+  auto years = numbers("EQUINOX");
+  if (!years.empty()) return years;
+  years = numbers("EPOCH");
+  for (double& y : years)
+    if (!(y > 1800 && y < 2200)) y = kMissing;
+  return years;
+}
+
+RowPositions SdfitsRows::positions(const ScanOptions& options, ScanFacts& facts) const {
   RowPositions out;
   out.longitude_deg.assign(rows_.size(), kMissing);
   out.latitude_deg.assign(rows_.size(), kMissing);
@@ -436,7 +467,7 @@ RowPositions SdfitsRows::positions() const {
   std::int64_t n_without = 0;
   bool axes = false;
   const auto radesys = texts(texts("RADESYS").empty() ? "RADECSYS" : "RADESYS");
-  const auto equinox = numbers("EQUINOX");
+  const auto equinox = equinoxes();
   for (std::size_t t = 0; t < tables_.size(); ++t) {
     const ScanTable& table = tables_[t];
     int lon = axis_of(table, {"RA", "GLON"}, nullptr),
@@ -452,7 +483,7 @@ RowPositions SdfitsRows::positions() const {
     const auto value_a = table.numbers("CRVAL" + a), value_b = table.numbers("CRVAL" + b);
     const auto step_a = table.numbers("CDELT" + a), step_b = table.numbers("CDELT" + b);
     const auto pixel_a = table.numbers("CRPIX" + a), pixel_b = table.numbers("CRPIX" + b);
-    const double unit_a = degrees_in(table.unit("CRVAL" + a), path_);
+    const double unit_a = longitude_degrees(options, table.unit("CRVAL" + a), facts);
     const double unit_b = degrees_in(table.unit("CRVAL" + b), path_);
     for (std::size_t k = 0; k < rows_.size(); ++k) {
       if (rows_[k].table != static_cast<int>(t)) continue;
@@ -483,26 +514,18 @@ RowPositions SdfitsRows::positions() const {
       out.latitude_deg[k] = value_b[r] * unit_b + y;
       const double shrink = sinusoidal ? std::cos(out.latitude_deg[k] * kDegree_rad) : 1;
       out.longitude_deg[k] = value_a[r] * unit_a + x / shrink;
-      const std::string system = radesys.empty() ? std::string() : upper_case(radesys[k]);
-      const double year = equinox.empty() ? kMissing : equinox[k];
-      const bool old = starts(system, "FK4") || (std::isfinite(year) && year != 0 && year != 2000);
-      if (equatorial && old)
-        throw UnsupportedError(
-            fmt::format("{}: positions of {} {}; ICRS, FK5 of 2000 and galactic "
-                        "ones are read",
-                        path_, system, year));
-      frames.insert(galactic                                              ? SkyFrame::galactic
-                    : system == "FK5" || (system.empty() && year == 2000) ? SkyFrame::fk5
-                                                                          : SkyFrame::icrs);
+      frames.insert(galactic ? SkyFrame::galactic
+                             : equatorial_frame(radesys.empty() ? std::string() : radesys[k],
+                                                equinox.empty() ? kMissing : equinox[k], path_));
     }
   }
   if (!axes) {
-    place_on_source(out);
+    place_on_source(options, facts, out);
     return out;
   }
-  if (frames.size() > 1)
-    throw ConfigError(path_ + ": positions in more than one frame; --select takes rows of one");
+  if (frames.size() > 1) refuse_frames();
   if (!frames.empty()) out.frame = *frames.begin();
+  facts.frame_known = out.frame != SkyFrame::icrs || says_system(radesys);
   std::string names;
   for (const auto& o : others) names += (names.empty() ? "" : ", ") + o;
   if (n_without > 0)
@@ -512,7 +535,8 @@ RowPositions SdfitsRows::positions() const {
   return out;
 }
 
-void SdfitsRows::place_on_source(RowPositions& out) const {
+void SdfitsRows::place_on_source(const ScanOptions& options, ScanFacts& facts,
+                                 RowPositions& out) const {
   struct Pair {
     const char *lon, *lat;
     SkyFrame frame;
@@ -525,12 +549,26 @@ void SdfitsRows::place_on_source(RowPositions& out) const {
         Pair{"OBJ-RA", "OBJ-DEC", SkyFrame::icrs, true}}) {
     const auto lon = numbers(p.lon), lat = numbers(p.lat);
     if (lon.empty() || lat.empty()) continue;
-    const double a = degrees_in(unit(p.lon), path_), b = degrees_in(unit(p.lat), path_);
+    const double a = longitude_degrees(options, unit(p.lon), facts),
+                 b = degrees_in(unit(p.lat), path_);
     for (std::size_t k = 0; k < rows_.size(); ++k) {
       out.longitude_deg[k] = lon[k] * a;
       out.latitude_deg[k] = lat[k] * b;
     }
     out.frame = p.frame;
+    if (p.frame == SkyFrame::icrs) {
+      const auto radesys = texts(texts("RADESYS").empty() ? "RADECSYS" : "RADESYS");
+      const auto equinox = equinoxes();
+      std::set<SkyFrame> frames;
+      for (std::size_t k = 0; k < rows_.size(); ++k)
+        frames.insert(equatorial_frame(radesys.empty() ? std::string() : radesys[k],
+                                       equinox.empty() ? kMissing : equinox[k], path_));
+      if (frames.size() > 1) refuse_frames();
+      out.frame = *frames.begin();
+      facts.frame_known = out.frame != SkyFrame::icrs || says_system(radesys);
+    } else {
+      facts.frame_known = true;
+    }
     if (p.source)
       out.warnings.push_back(fmt::format(
           "positions are those of the source ({}, {}), not of the telescope", p.lon, p.lat));

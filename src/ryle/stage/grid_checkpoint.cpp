@@ -33,6 +33,11 @@ GridCheckpoint::GridCheckpoint(const GridOptions& options, GridIdentity identity
   file_.emplace(path_);
   if (const std::string what = difference(file_->identity(), identity_); !what.empty())
     throw ConfigError(path_ + " holds sums of another map: " + what);
+  notes_.runs = joined(file_->notes().runs, notes_.runs);
+}
+
+std::vector<std::string> GridCheckpoint::unfinished_runs() const {
+  return file_ ? unfinished(notes_.runs, file_->parts()) : std::vector<std::string>();
 }
 
 void GridCheckpoint::set_implementation(const std::string& name) {

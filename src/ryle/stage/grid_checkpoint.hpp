@@ -17,6 +17,8 @@ class GridCheckpoint {
   /// that nobody asked to resume.
   GridCheckpoint(const GridOptions& options, GridIdentity identity, GridNotes notes);
   const std::vector<std::string>& warnings() const { return warnings_; }
+  /// Samples that runs of the file, this one among them, were to add and have not.
+  std::vector<std::string> unfinished_runs() const;
   void set_implementation(const std::string& name);
   /// Parts of the file among these channels, ascending. Throws ConfigError for one half within.
   std::vector<ChannelRange> parts_within(ChannelRange channels) const;

@@ -25,6 +25,7 @@ void plan_grid_devices(const GridSetup& setup, const GridOptions& options, GridP
   load.precision = options.precision;
   load.flags = setup.input->has_flags();
   load.weights = setup.input->has_weights();
+  load.channel_weights = setup.input->has_channel_weights();
   const grid::DeviceMemory memory = grid::cuda_memory(load);
   // The response of --normalize beam is gridded beside the values.
   const std::int64_t n_gridders = setup.response ? 2 : 1;

@@ -22,6 +22,9 @@ std::vector<std::string> grid_history(const GridSummary& s, const std::vector<st
       fmt::format("samples without a place {}, out of reach {}", s.bad_positions, s.out_of_reach),
       fmt::format("values NaN {}, infinite {}, without a weight {}, flagged {}", s.absent.nan_value,
                   s.absent.inf_value, s.absent.bad_weight, s.absent.flagged)};
+  for (const std::string& what : s.missing) lines.push_back("missing: " + what);
+  if (!s.beam.empty()) lines.push_back(s.beam);
+  lines.insert(lines.end(), s.choices.begin(), s.choices.end());
   if (s.area_factor != 1)
     lines.push_back(
         fmt::format("values multiplied by {:.6g}: the solid angle of the map's beam "

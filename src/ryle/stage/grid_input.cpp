@@ -2,15 +2,18 @@
 #include "ryle/stage/grid_input.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/sha256.hpp"
+#include "ryle/stage/grid_state.hpp"
 #include "ryle/stage/grid_target.hpp"
 
 namespace ryle::stage {
@@ -71,6 +74,8 @@ grid::Samples GridBlockData::samples(std::int64_t n, std::int64_t first) const {
   s.values = values.data() + first;
   s.channel_stride = n;
   if (!weights.empty()) s.weights = weights.data() + first;
+  // As many as values: a channel's behind those of the one before.
+  if (std::ssize(weights) > n) s.weight_channel_stride = n;
 #if RYLE_MUTANT != 1336
   if (!flags.empty()) s.flags = flags.data() + first;
 #else
@@ -113,18 +118,24 @@ ChannelRange parse_channels(const std::string& text, const FrequencyAxis& axis,
 
 GridInput::GridInput(const std::vector<std::string>& files, const ScanOptions& options,
                      const std::string& channels, std::int64_t block_samples,
-                     const std::string& gains)
-    : options_(options), paths_(files), fingerprints_(files.size()) {
+                     const std::string& gains, const std::string& unit)
+    : options_(options),
+      paths_(files),
+      extremes_(files.size()),
+      unit_(unit),
+      fingerprints_(files.size()) {
   if (files.empty()) throw ConfigError("no file of scans was given");
+  require_different_files();
   if (!gains.empty()) gains_ = BeamGains::read(gains);
   choose_polarizations(files[0]);
   for (std::size_t f = 0; f < files.size(); ++f) {
     open(static_cast<std::int64_t>(f));
-    const ScanFacts facts = file_->facts();
+    const ScanFacts facts = facts_of_open();
     frames_.push_back(facts.frame);
     if (f == 0) {
       facts_ = facts;
       has_weights_ = file_->has_weights();
+      has_channel_weights_ = file_->has_channel_weights();
       facts_.n_samples = 0;
     } else {
       require_same(*file_);
@@ -141,6 +152,9 @@ GridInput::GridInput(const std::vector<std::string>& files, const ScanOptions& o
   if (facts_.n_samples == 0)
     throw ConfigError(files[0] + (files.size() > 1 ? " and the others" : "") + ": no samples");
   if (gains_) facts_.unit = "Jy/beam";
+  if (facts_.unit.empty())
+    facts_.warnings.emplace_back(
+        "the files give no unit of the values: the map has none (no BUNIT); --unit K says it");
   file_axis_ = facts_.frequency;
   file_axis_.n_channels = facts_.n_channels;
   ChannelRange chosen = parse_channels(channels, file_axis_, facts_.n_channels);
@@ -155,6 +169,42 @@ GridInput::GridInput(const std::vector<std::string>& files, const ScanOptions& o
       facts_.polarization += (facts_.polarization.empty() ? "" : ", ") + p;
   }
   choose_channels(chosen);
+}
+
+// The same samples would count twice. Files of one length are told apart by their pieces.
+void GridInput::require_different_files() const {
+  std::map<std::pair<std::uintmax_t, std::uintmax_t>, std::size_t> nodes;
+  std::map<std::uintmax_t, std::vector<std::size_t>> of_length;
+  const auto refuse = [&](std::size_t a, std::size_t b, const char* how) {
+    throw ConfigError(paths_[b] + " and " + paths_[a] + " are " + how +
+                      ": their samples would count twice; give it once (--weights column:NAME "
+                      "weighs samples)");
+  };
+  for (std::size_t f = 0; f < paths_.size(); ++f) {
+    struct stat node {};
+    if (::stat(paths_[f].c_str(), &node) != 0 || !S_ISREG(node.st_mode)) continue;  // said later
+    const auto [known, fresh] = nodes.try_emplace({node.st_dev, node.st_ino}, f);
+    if (!fresh) refuse(known->second, f, "the same file");
+    of_length[static_cast<std::uintmax_t>(node.st_size)].push_back(f);
+  }
+  for (const auto& [bytes, files] : of_length) {
+    std::map<std::string, std::size_t> contents;
+    for (std::size_t k = 0; files.size() > 1 && k < files.size(); ++k) {
+      const auto [known, fresh] =
+          contents.try_emplace(fingerprint_of_file(paths_[files[k]], ""), files[k]);
+      if (!fresh) refuse(known->second, files[k], "copies of one file");
+    }
+  }
+}
+
+ScanFacts GridInput::facts_of_open() const {
+  ScanFacts facts = file_->facts();
+  if (unit_.empty() || unit_ == facts.unit) return facts;
+  if (!facts.unit.empty())
+    facts.warnings.push_back("the values are in " + facts.unit + " as the file says, in " + unit_ +
+                             " as --unit says, which is taken");
+  facts.unit = unit_;
+  return facts;
 }
 
 // "XX,YY" or "all": what is gridded together and how FITS counts it.
@@ -217,7 +267,15 @@ void GridInput::open(std::int64_t file, std::int64_t polarization) {
   ScanOptions options = options_;
   if (!polarizations_.empty())
     options.polarization = polarizations_[static_cast<std::size_t>(polarization)];
-  file_ = open_scans(paths_[static_cast<std::size_t>(file)], options);
+  const std::string& path = paths_[static_cast<std::size_t>(file)];
+  try {
+    file_ = open_scans(path, options);
+  } catch (const FormatError&) {
+    if (!is_grid_state(path)) throw;
+    throw ConfigError(path +
+                      " holds sums of `ryle grid`, not scans: `ryle grid merge` makes the map of "
+                      "sums, --accumulate adds scans to them");
+  }
   open_ = file;
   open_polarization_ = polarization;
 }
@@ -251,7 +309,7 @@ void GridInput::require_same_samples(std::int64_t file) {
 }
 
 void GridInput::require_same(const ScanFile& file) {
-  const ScanFacts& other = file.facts();
+  const ScanFacts other = facts_of_open();
   const auto refuse = [&](const std::string& what) {
     throw ConfigError(other.path + " and " + paths_[0] + " " + what +
                       "; files of one map have the same channels and units");
@@ -264,17 +322,24 @@ void GridInput::require_same(const ScanFile& file) {
                                  std::abs(a.center_hz(last) - b.center_hz(last)));
   if (a.channel_width_hz > 0)
     channel_offsets_.emplace_back(other.path, off_hz / a.channel_width_hz);
-  if (other.unit != facts_.unit) refuse("are in " + other.unit + " and " + facts_.unit);
+  const auto unit_text = [](const std::string& unit) { return unit.empty() ? "no unit" : unit; };
+  if (other.unit != facts_.unit)
+    refuse("are in " + unit_text(other.unit) + " and " + unit_text(facts_.unit));
   if (other.spectral_frame != facts_.spectral_frame)
     refuse("have frequencies of \"" + other.spectral_frame + "\" and \"" + facts_.spectral_frame +
            "\"");
-  if (file.has_weights() != has_weights_) refuse("do not both have weights");
+  if (file.has_weights() != has_weights_ || file.has_channel_weights() != has_channel_weights_)
+    refuse("do not both have weights of samples, or of their channels");
   if (other.polarization != facts_.polarization && polarizations_.empty())
     facts_.warnings.push_back(other.path + ": polarization " + other.polarization + ", before it " +
                               facts_.polarization);
   for (const std::string& w : other.warnings)
     if (std::find(facts_.warnings.begin(), facts_.warnings.end(), w) == facts_.warnings.end())
       facts_.warnings.push_back(w);
+  for (const std::string& c : other.choices)
+    if (std::find(facts_.choices.begin(), facts_.choices.end(), c) == facts_.choices.end())
+      facts_.choices.push_back(c);
+  facts_.frame_known = facts_.frame_known && other.frame_known;
 }
 
 // Of all files at once: of nineteen beams one says little about the others.
@@ -322,6 +387,7 @@ std::string GridInput::fingerprint(const GridBlock& block) {
       for (const double gain : gain_of_[static_cast<std::size_t>(block.file)])
         chosen += fmt::format(",{}", gain);
     for (const auto& [column, value] : options_.select) chosen += "," + column + "=" + value;
+    if (!options_.flags.empty()) chosen += ",flags " + options_.flags;
     known = fingerprint_of_file(path(block), chosen);
   }
   return known;
@@ -336,6 +402,16 @@ void GridInput::read_positions(const GridBlock& block, GridBlockData& data) {
   file_->read_positions_of(block.first, block.n, data.longitude_deg.data(),
                            data.latitude_deg.data());
   bytes_read_ += 16 * block.n;
+  PositionExtremes& extremes = extremes_[static_cast<std::size_t>(block.file)];
+  extremes.add(data.longitude_deg.data(), data.latitude_deg.data(), block.n);
+  std::string text = doubt_of_longitudes(extremes, file_->facts());
+  if (text.empty()) return;
+  text = path(block) + ": " + text;
+  // Of a file's blocks the last says all.
+  if (!position_warnings_.empty() && position_warnings_.back().rfind(path(block) + ":", 0) == 0)
+    position_warnings_.back() = text;
+  else
+    position_warnings_.push_back(text);
 }
 
 void GridInput::read(const GridBlock& block, std::int64_t first, std::int64_t n,
@@ -359,6 +435,11 @@ void GridInput::read(const GridBlock& block, std::int64_t first, std::int64_t n,
     data.weights.resize(static_cast<std::size_t>(block.n));
     file_->read_weights_of(block.first, block.n, data.weights.data());
     bytes_read_ += 4 * block.n;
+  }
+  if (has_channel_weights_) {
+    data.weights.resize(static_cast<std::size_t>(n * block.n));
+    file_->read_channel_weights_of(first, n, block.first, block.n, data.weights.data());
+    bytes_read_ += 4 * n * block.n;
   }
   data.flags.clear();
   if (file_->has_flags()) {

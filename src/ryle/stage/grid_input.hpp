@@ -25,7 +25,7 @@ struct GridBlock {
 struct GridBlockData {
   std::vector<double> longitude_deg, latitude_deg;
   BlockValues values;               ///< @shape [channel][sample]
-  std::vector<float> weights;       ///< @shape [sample]
+  std::vector<float> weights;       ///< @shape [sample], or as values
   std::vector<std::uint8_t> flags;  ///< as values; empty: none
   /// Of a block of n samples those from `first` on.
   grid::Samples samples(std::int64_t n, std::int64_t first = 0) const;
@@ -44,11 +44,13 @@ ChannelRange parse_channels(const std::string& text, const FrequencyAxis& axis,
 /// Files of scans that go into one map, cut into blocks.
 class GridInput {
  public:
-  /// `gains`: a file of BeamGains that kelvins are divided by; empty: none. Throws ConfigError,
-  /// naming both files, when their channels are not the same within kMostChannelOffset of a
-  /// channel, or their units differ.
+  /// `gains`: a file of BeamGains that kelvins are divided by; empty: none. `unit`: of the values,
+  /// whatever the files say; empty: theirs. Throws ConfigError, naming both files, when they are
+  /// the same, their channels are not the same within kMostChannelOffset of a channel, or their
+  /// units differ.
   GridInput(const std::vector<std::string>& files, const ScanOptions& options,
-            const std::string& channels, std::int64_t block_samples, const std::string& gains = "");
+            const std::string& channels, std::int64_t block_samples, const std::string& gains = "",
+            const std::string& unit = "");
   static constexpr double kMostChannelOffset = 0.05;
 
   /// Of all files and the chosen channels; n_channels counts those of all polarizations, the axis
@@ -66,11 +68,15 @@ class GridInput {
   std::int64_t most_block_samples() const;
   const std::string& path(const GridBlock& block) const;
   bool has_weights() const { return has_weights_; }
+  /// Weights of all channels in place of those of samples.
+  bool has_channel_weights() const { return has_channel_weights_; }
   bool has_flags() const { return has_flags_; }
   /// What tells a file, and what was chosen from it, from others: 64 hexadecimal digits.
   std::string fingerprint(const GridBlock& block);
 
-  /// Positions only; the frame is that of facts().
+  /// What positions read so far say of their unit; empty: nothing is wrong with it.
+  const std::vector<std::string>& position_warnings() const { return position_warnings_; }
+  /// Positions only; the frame is that of facts(). Throws ConfigError for longitudes that are none.
   void read_positions(const GridBlock& block, GridBlockData& data);
   /// Channels [first, first + n) counted as in the files, weights and flags; of one polarization.
   void read(const GridBlock& block, std::int64_t first, std::int64_t n, GridBlockData& data);
@@ -84,6 +90,8 @@ class GridInput {
     return std::max<std::int64_t>(1, static_cast<std::int64_t>(polarizations_.size()));
   }
   void choose_polarizations(const std::string& file);
+  ScanFacts facts_of_open() const;
+  void require_different_files() const;
   void require_same(const ScanFile& file);
   void require_near_channels();
   void require_same_samples(std::int64_t file);
@@ -97,12 +105,15 @@ class GridInput {
   std::vector<std::vector<double>> gain_of_;  ///< [file][channel] K/Jy; empty: not divided by any
   std::vector<std::pair<std::string, double>> channel_offsets_;  ///< of files, in widths
   std::vector<SkyFrame> frames_;
+  std::vector<PositionExtremes> extremes_;  ///< of the positions read of each file
+  std::vector<std::string> position_warnings_;
+  std::string unit_;  ///< that takes the place of the files'
   std::vector<std::string> fingerprints_;
   ScanFacts facts_;
   FrequencyAxis file_axis_;
   ChannelRange channels_;
   std::vector<GridBlock> blocks_;
-  bool has_weights_ = false, has_flags_ = false;
+  bool has_weights_ = false, has_channel_weights_ = false, has_flags_ = false;
   std::int64_t first_channel_ = 0;  ///< in the files, of channel 0 of several polarizations
   std::int64_t open_ = -1, open_polarization_ = -1, bytes_read_ = 0;
   std::unique_ptr<ScanFile> file_;

@@ -31,10 +31,14 @@ constexpr std::int64_t kDevicePartBytes = std::int64_t{128} << 20;
 struct GridMemory {
   std::int64_t positions = 0, lists = 0, workers = 0, cells = 0, moments = 0, block = 0;
   std::int64_t values = 0, sums = 0, exact = 0, own = 0;  ///< of a channel
+  std::int64_t making = 0;                                ///< while cells are laid out
+  std::int64_t tables = 0;                                ///< that are written
   std::int64_t planes = 0;                                ///< of each plane on its way to the disk
   std::int64_t first_plane = 0, n_planes = 0;
 
-  std::int64_t fixed() const { return positions + lists + cells + moments + block + first_plane; }
+  std::int64_t fixed() const {
+    return positions + lists + cells + making + tables + moments + block + first_plane;
+  }
   std::int64_t planes_of(std::int64_t channels) const {
     return planes * std::min(n_planes, channels);
   }
@@ -75,19 +79,27 @@ GridMemory memory_of(const GridSetup& setup, int n_workers, bool exact, std::int
               static_cast<std::int64_t>((offsets ? 16 : 4) * tiles_of_sample(setup) *
                                         static_cast<double>(planned));
   m.workers = kWorkspaceBytes * n_workers;
-  // A cell: its direction, its place in a tile, the tiles that are near; the mean over channels for
-  // the picture, the first planes of weight and count.
-  m.cells = (24 + 9 + 20 + 8 + 8) * n_cells;
+  // Cells in tiles, and what finds those of a sample; the mean over channels for the picture, the
+  // first planes of weight and count.
+  grid::CellMemory tiles = setup.cell_memory;
+  if (mean && !in_pieces) tiles = {0, (24 + 9 + 20) * n_cells, 0, 0};  // directions, as they are
+  m.cells = tiles.kept + 16 * n_cells;
+  const std::int64_t search_parts =
+      std::clamp<std::int64_t>(searched / 16'384, 1, std::int64_t{4} * n_workers);
+  m.lists += tiles.planned + 8 * search_parts * tiles.n_tiles;
   if (!mean) m.cells += (24 + 24 + 9) * n_cells;  // for the stage, the tiles and their plans
   m.moments = 33 * n_cells + (exact ? GridSums::bytes_per_cell(lobes) * n_cells : 0);
   m.block = buffers * (16 + (setup.input->has_weights() ? 4 : 0)) * block;
-  m.values = buffers * (setup.input->has_flags() ? 5 : 4) * block;
+  // Of a channel: values, flags, weights of its own.
+  const std::int64_t value_bytes =
+      4 + (setup.input->has_flags() ? 1 : 0) + (setup.input->has_channel_weights() ? 4 : 0);
+  m.values = buffers * value_bytes * block;
   if (!mean) {  // all samples, read block by block unless there is one
     const bool copied = setup.input->blocks().size() > 1 || band_samples > 0;
     const std::int64_t some = copied ? setup.input->most_block_samples() : 0;
     m.block = (setup.input->has_weights() ? 4 : 0) * (block + some) +
               16 * setup.input->most_block_samples();
-    m.values = (setup.input->has_flags() ? 5 : 4) * (block + some);
+    m.values = value_bytes * (block + some);
   }
   m.sums = mean ? 8 * n_cells : 12 * n_cells;
   m.exact = exact ? GridSums::bytes_per_value() * n_cells : 0;
@@ -101,14 +113,23 @@ GridMemory memory_of(const GridSetup& setup, int n_workers, bool exact, std::int
     m.sums *= 2;  // of the band beside those of the map
   }
   if (setup.response) {  // another gridder for the same samples
-    m.cells += (24 + 9 + 20) * n_cells;
+    m.cells += tiles.kept;
     m.workers *= 2;
     for (std::int64_t* twice : {&m.moments, &m.sums, &m.exact, &m.own}) *twice *= 2;
   }
   // Values; weight, noise and count of the first. One batch is written, one waits, one is made of
   // values side by side.
-  m.planes = (mean ? 4 : 16) * n_cells;
-  m.first_plane = 12 * n_cells;
+  const std::int64_t real_bytes = setup.config.precision == grid::Precision::f64 ? 8 : 4;
+  m.planes = (mean ? real_bytes : 12 + real_bytes) * n_cells;
+  m.first_plane = (4 + 2 * real_bytes) * n_cells;
+  // What has the sums later is free while the cells are laid out.
+  m.making = std::max<std::int64_t>(0, tiles.making - m.moments - m.first_plane);
+  const CubeValues real = real_bytes == 8 ? CubeValues::float64 : CubeValues::float32;
+  const SkyCells& cells = *setup.cells;
+  const auto value = cells.writer_memory(setup.input->facts().n_channels, real);
+  // Weights and counts are made when all is gridded, one behind the other; noise if there is any.
+  m.tables = value.kept + cells.writer_memory(1, real).kept +
+             cells.writer_memory(1, CubeValues::int32).kept + value.making;
   m.n_planes = 4 * std::int64_t{n_workers};
   return m;
 }
@@ -238,12 +259,18 @@ GridPlan plan_grid_memory(const GridSetup& setup, const GridOptions& options, in
   item("directions of samples", m.positions);
   item("lists of samples", m.lists);
   item("cells", m.cells);
+  item("more while cells are laid out", m.making);
+  item("tables that are written", m.tables);
   item("weights and counts", m.moments);
   item("blocks of samples", m.block + fit * m.values);
   item("sums", fit * m.sums);
   item("exact sums of blocks", fit * m.exact);
   item("planes to be written", m.first_plane + m.planes_of(fit));
-  plan.absent_bytes = fit * m.own;
+  // Weights of channels part their moments from the first block on.
+  if (setup.input->has_channel_weights())
+    item("weights and counts of channels", fit * m.own);
+  else
+    plan.absent_bytes = fit * m.own;
   if (setup.choosing_bytes > plan.total_bytes) {
     item("more while the map is chosen", setup.choosing_bytes - plan.total_bytes);
   }

@@ -36,12 +36,13 @@ class GridMerge {
   void merge() {
     open();
     cut();
+    find_missing();
     std::unique_ptr<GridProducts> products;
     if (!options_.output.empty() || !options_.picture.empty()) products = make_products();
     std::unique_ptr<GridStateWriter> writer;
     if (!options_.accumulate.empty())
-      writer = std::make_unique<GridStateWriter>(options_.accumulate, files_[0]->identity(),
-                                                 files_[0]->notes());
+      writer =
+          std::make_unique<GridStateWriter>(options_.accumulate, files_[0]->identity(), notes_);
     for (std::size_t k = 0; k + 1 < edges_.size(); ++k) {
       if (options_.stop != nullptr && options_.stop->load() > 0) {
         summary_.stopped = true;
@@ -81,6 +82,7 @@ class GridMerge {
     summary_.format = "sums of ryle grid";
     summary_.kernel = notes.kernel;
     summary_.implementation = notes.implementation;
+    summary_.beam = notes.beam;
     summary_.unit = notes.map.unit;
     summary_.beam_fwhm_deg = notes.map.beam_fwhm_deg;
     summary_.area_factor = notes.map.area_factor;
@@ -106,6 +108,29 @@ class GridMerge {
                       summary_.n_channels, id.n_channels, id.polarizations));
   }
 
+  // Of the runs that made the sums.
+  void find_missing() {
+    notes_ = files_[0]->notes();
+    std::vector<GridPart> parts;
+    for (const auto& file : files_) {
+      notes_.runs = joined(notes_.runs, file->notes().runs);
+      parts.insert(parts.end(), file->parts().begin(), file->parts().end());
+    }
+    summary_.missing = absent_shards(notes_.runs);
+    const auto samples = unfinished(notes_.runs, parts);
+    summary_.missing.insert(summary_.missing.end(), samples.begin(), samples.end());
+    runs_say_ = !summary_.missing.empty();
+    if (!runs_say_ || options_.partial) return;
+    constexpr std::size_t kShown = 6;
+    std::string list;
+    for (std::size_t k = 0; k < std::min(kShown, summary_.missing.size()); ++k)
+      list += (k > 0 ? ", " : "") + summary_.missing[k];
+    if (summary_.missing.size() > kShown)
+      list += fmt::format(" and {} more", summary_.missing.size() - kShown);
+    throw ConfigError("these sums are not all of their runs: missing are " + list +
+                      "; --partial makes the map without them and names them in it");
+  }
+
   std::unique_ptr<GridProducts> make_products() {
     const GridIdentity& id = files_[0]->identity();
     MapFacts facts = files_[0]->notes().map;
@@ -119,7 +144,7 @@ class GridMerge {
         GridProductOptions{options_.output, options_.picture,
                            std::filesystem::path(options_.files[0]).filename().string(),
                            options_.weights, options_.noise, options_.overwrite, options_.one_file,
-                           options_.n_workers},
+                           id.precision == "f64", options_.n_workers},
         *cells_, facts, summary_.n_channels);
   }
 
@@ -185,16 +210,18 @@ class GridMerge {
       first_ = names;
       return;
     }
-    if (names == first_) return;
+    if (names == first_ || (options_.partial && runs_say_)) return;
     for (const auto* have : {&first_, &names})
-      for (const std::string& name : *have)
-        if ((have == &first_ ? names : first_).count(name) == 0)
-          throw ConfigError(fmt::format(
-              "samples {} are in channels from {} on, but not in those from {} on; a file of sums "
-              "that has them is missing",
-              name.substr(name.find(' ') + 1),
-              have == &first_ ? edges_.front() : part.channels.first,
-              have == &first_ ? part.channels.first : edges_.front()));
+      for (const std::string& name : *have) {
+        if ((have == &first_ ? names : first_).count(name) != 0) continue;
+        const std::string what = fmt::format(
+            "samples {} are in channels from {} on, but not in those from {} on",
+            name.substr(name.find(' ') + 1), have == &first_ ? edges_.front() : part.channels.first,
+            have == &first_ ? part.channels.first : edges_.front());
+        if (!options_.partial)
+          throw ConfigError(what + "; a file of sums that has them is missing");
+        summary_.missing.push_back(what);
+      }
   }
 
   void note(const GridTally& t, bool first) {
@@ -215,6 +242,8 @@ class GridMerge {
   std::vector<std::unique_ptr<GridStateFile>> files_;
   std::unique_ptr<SkyCells> cells_;
   std::vector<std::int64_t> edges_;
+  GridNotes notes_;
+  bool runs_say_ = false;  ///< what is missing is known from the runs
   std::set<std::string> first_;
   std::vector<std::string> names_;
 };

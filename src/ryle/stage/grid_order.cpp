@@ -64,7 +64,9 @@ void OrderRun::read(ChannelRange channels) {
     return;
   }
   all_.values.resize(static_cast<std::size_t>(n_channels * n_));
+  const bool own_weights = setup_.input->has_channel_weights();
   if (setup_.input->has_weights()) all_.weights.resize(static_cast<std::size_t>(n_));
+  if (own_weights) all_.weights.resize(all_.values.size());
   if (setup_.input->has_flags()) all_.flags.assign(all_.values.size(), 0);
   GridBlockData some;
   std::int64_t at = 0;
@@ -74,8 +76,11 @@ void OrderRun::read(ChannelRange channels) {
       std::copy_n(some.values.data() + c * block.n, block.n, all_.values.data() + c * n_ + at);
       if (!some.flags.empty())
         std::copy_n(some.flags.data() + c * block.n, block.n, all_.flags.data() + c * n_ + at);
+      if (own_weights)
+        std::copy_n(some.weights.data() + c * block.n, block.n, all_.weights.data() + c * n_ + at);
     }
-    if (!some.weights.empty()) std::copy_n(some.weights.data(), block.n, all_.weights.data() + at);
+    if (setup_.input->has_weights())
+      std::copy_n(some.weights.data(), block.n, all_.weights.data() + at);
     at += block.n;
   }
 }
@@ -161,7 +166,8 @@ void OrderRun::read_band(ChannelRange channels) {
   const Stopwatch watch(summary_.read_s);
   all_ = {};
   all_.values.resize(static_cast<std::size_t>(n_));
-  if (setup_.input->has_weights()) all_.weights.resize(static_cast<std::size_t>(n_));
+  if (setup_.input->has_weights() || setup_.input->has_channel_weights())
+    all_.weights.resize(static_cast<std::size_t>(n_));
   if (setup_.input->has_flags()) all_.flags.assign(static_cast<std::size_t>(n_), 0);
   GridBlockData some;
   std::size_t to = 0;

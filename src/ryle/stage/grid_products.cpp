@@ -83,6 +83,8 @@ class SharedPlanes {
   void append_first() {
     if (values_ == CubeValues::int32)
       file_->append(reinterpret_cast<const std::int32_t*>(first_.data()));
+    else if (values_ == CubeValues::float64)
+      file_->append(reinterpret_cast<const double*>(first_.data()));
     else
       file_->append(reinterpret_cast<const float*>(first_.data()));
   }
@@ -106,9 +108,10 @@ GridProducts::GridProducts(GridProductOptions options, const SkyCells& cells, Ma
       mean_of_(mean_.size()),
       waiting_(1) {
   const std::string& output = options_.output;
+  const CubeValues real = options_.f64 ? CubeValues::float64 : CubeValues::float32;
   if (!output.empty()) {
     facts_.quantity = "value";
-    value_ = cells.create(output, n_channels, CubeValues::float32, facts_, options_.overwrite);
+    value_ = cells.create(output, n_channels, real, facts_, options_.overwrite);
     const auto beside = [&](const std::string& quantity, CubeValues values,
                             const std::string& unit) {
       MapFacts own = facts_;
@@ -118,16 +121,17 @@ GridProducts::GridProducts(GridProductOptions options, const SkyCells& cells, Ma
                                             values, own, options_.overwrite || options_.one_file);
     };
     if (options_.weights) {
-      weight_ = beside("weight", CubeValues::float32, "");
+      weight_ = beside("weight", real, "");
       count_ = beside("count", CubeValues::int32, "");
     }
-    if (options_.noise) noise_ = beside("noise", CubeValues::float32, facts_.unit);
+    if (options_.noise) noise_ = beside("noise", real, facts_.unit);
   }
   thread_ = std::make_unique<StageThread>(
       "grid-write",
       [this](const std::stop_token&) {
         try {
-          while (const auto planes = waiting_.pop()) write(*planes);
+          while (const auto planes = waiting_.pop())
+            std::visit([this](const auto& some) { write(some); }, *planes);
         } catch (...) {
           waiting_.close();  // append() must not wait for room that nobody makes
           throw;
@@ -139,22 +143,36 @@ GridProducts::GridProducts(GridProductOptions options, const SkyCells& cells, Ma
 GridProducts::~GridProducts() { waiting_.close(); }
 
 void GridProducts::append(std::vector<grid::Plane> planes) {
+  if (options_.f64) {
+    std::vector<grid::PlaneOf<double>> wide;
+    for (const grid::Plane& p : planes)
+      wide.push_back({{p.value.begin(), p.value.end()},
+                      {p.weight.begin(), p.weight.end()},
+                      {p.noise.begin(), p.noise.end()},
+                      p.count});
+    return append(std::move(wide));
+  }
+  if (waiting_.offer(std::move(planes)) == QueueResult::closed) thread_->join();
+}
+void GridProducts::append(std::vector<grid::PlaneOf<double>> planes) {
   if (waiting_.offer(std::move(planes)) == QueueResult::closed) thread_->join();
 }
 
-void GridProducts::write(const std::vector<grid::Plane>& planes) {
+template <class Real>
+void GridProducts::write(const std::vector<grid::PlaneOf<Real>>& planes) {
   const Stopwatch watch(write_s_);
   if (value_) {
-    std::vector<const float*> values;
-    for (const grid::Plane& plane : planes) values.push_back(plane.value.data());
+    std::vector<const Real*> values;
+    for (const auto& plane : planes) values.push_back(plane.value.data());
     value_->append_all(values,
                        [this](std::int64_t n, const auto& body) { queue_.parallel_for(n, body); });
   }
-  for (const grid::Plane& plane : planes) write_beside(plane);
+  for (const auto& plane : planes) write_beside(plane);
   add_to_mean(planes);
 }
 
-void GridProducts::write_beside(const grid::Plane& plane) {
+template <class Real>
+void GridProducts::write_beside(const grid::PlaneOf<Real>& plane) {
   const bool again = plane.weight.empty();
   for (auto* shared : {&weight_, &count_, &noise_})
     if (*shared && again) (*shared)->append_again();
@@ -164,18 +182,19 @@ void GridProducts::write_beside(const grid::Plane& plane) {
 }
 
 // Every cell has its values in the order of the channels, whoever adds them.
-void GridProducts::add_to_mean(const std::vector<grid::Plane>& planes) {
+template <class Real>
+void GridProducts::add_to_mean(const std::vector<grid::PlaneOf<Real>>& planes) {
   constexpr std::int64_t kPart = 8192;
   const auto n_cells = static_cast<std::int64_t>(mean_.size());
   queue_.parallel_for((n_cells + kPart - 1) / kPart, [&](std::int64_t part) {
     const std::int64_t first = part * kPart, n = std::min(kPart, n_cells - first);
     float* const mean = mean_.data() + first;
     std::int32_t* const mean_of = mean_of_.data() + first;
-    for (const grid::Plane& plane : planes) {
-      const float* const value = plane.value.data() + first;
+    for (const auto& plane : planes) {
+      const Real* const value = plane.value.data() + first;
       for (std::int64_t i = 0; i < n; ++i) {
         const bool there = !std::isnan(value[i]);
-        mean[i] += there ? value[i] : 0.0F;
+        mean[i] += there ? static_cast<float>(value[i]) : 0.0F;
         mean_of[i] += there ? 1 : 0;
       }
     }
@@ -276,16 +295,18 @@ void GridProducts::draw(const GridSummary& s) const {
 
 std::int64_t planes_at_a_time(const Queue& queue) { return queue.n_workers(); }
 
-void scale_plane(grid::Plane& plane, double factor) {
-  if (factor == 1) return;
-  for (auto* values : {&plane.value, &plane.noise})
-    for (float& v : *values) v = static_cast<float>(v * factor);
-}
-
 namespace {
 
+template <class Real>
+void scale_plane(grid::PlaneOf<Real>& plane, double factor) {
+  if (factor == 1) return;
+  for (auto* values : {&plane.value, &plane.noise})
+    for (Real& v : *values) v = static_cast<Real>(v * factor);
+}
+
+template <class Real>
 void divide_by_response(const grid::Sums& sums, const grid::Sums& response, std::int64_t channel,
-                        grid::Plane& plane) {
+                        grid::PlaneOf<Real>& plane) {
   for (std::size_t i = 0; i < plane.value.size(); ++i) {
     if (std::isnan(plane.value[i])) continue;
     const auto cell = static_cast<std::int64_t>(i);
@@ -294,11 +315,42 @@ void divide_by_response(const grid::Sums& sums, const grid::Sums& response, std:
     const double factor = seen > 0 ? sums.moments(channel, cell).weight / seen
                                    : std::numeric_limits<double>::quiet_NaN();
     for (auto* values : {&plane.value, &plane.noise})
-      (*values)[i] = static_cast<float>((*values)[i] * factor);
+      (*values)[i] = static_cast<Real>((*values)[i] * factor);
     if (std::isnan(plane.value[i])) {
       plane.weight[i] = 0;
       plane.count[i] = 0;
     }
+  }
+}
+
+template <class Real>
+void append_planes_of(Queue& queue, const grid::Sums& sums, const grid::Sums* response,
+                      const grid::Finish& finish, double factor, std::int64_t n_channels,
+                      GridProducts& products) {
+  const std::int64_t most = planes_at_a_time(queue), n_cells = sums.n_cells();
+#if RYLE_MUTANT == 1335
+  const bool alike = response == nullptr;
+#else
+  const bool alike = sums.uniform() && response == nullptr;  // weights in all channels
+#endif
+  grid::LargeVector<Real> values(
+      alike ? static_cast<std::size_t>(std::min(most, n_channels) * n_cells) : 0);
+  for (std::int64_t c = 0; c < n_channels; c += most) {
+    std::vector<grid::PlaneOf<Real>> planes(
+        static_cast<std::size_t>(std::min(most, n_channels - c)));
+    const auto n = static_cast<std::int64_t>(planes.size());
+    if (alike) grid::finish_values(queue, sums, finish, c, n, values.data());
+    queue.parallel_for(n, [&](std::int64_t k) {
+      grid::PlaneOf<Real>& plane = planes[static_cast<std::size_t>(k)];
+      if (alike && c + k > 0) {
+        plane.value.assign(values.data() + k * n_cells, values.data() + (k + 1) * n_cells);
+      } else {
+        plane = grid::finish<Real>(sums, finish, c + k);
+      }
+      scale_plane(plane, factor);
+      if (response != nullptr) divide_by_response(sums, *response, c + k, plane);
+    });
+    products.append(std::move(planes));
   }
 }
 
@@ -307,30 +359,8 @@ void divide_by_response(const grid::Sums& sums, const grid::Sums& response, std:
 void append_planes(Queue& queue, const grid::Sums& sums, const grid::Sums* response,
                    const grid::Finish& finish, double factor, std::int64_t n_channels,
                    GridProducts& products) {
-  const std::int64_t most = planes_at_a_time(queue), n_cells = sums.n_cells();
-#if RYLE_MUTANT == 1335
-  const bool alike = response == nullptr;
-#else
-  const bool alike = sums.uniform() && response == nullptr;  // weights in all channels
-#endif
-  grid::LargeVector<float> values(
-      alike ? static_cast<std::size_t>(std::min(most, n_channels) * n_cells) : 0);
-  for (std::int64_t c = 0; c < n_channels; c += most) {
-    std::vector<grid::Plane> planes(static_cast<std::size_t>(std::min(most, n_channels - c)));
-    const auto n = static_cast<std::int64_t>(planes.size());
-    if (alike) grid::finish_values(queue, sums, finish, c, n, values.data());
-    queue.parallel_for(n, [&](std::int64_t k) {
-      grid::Plane& plane = planes[static_cast<std::size_t>(k)];
-      if (alike && c + k > 0) {
-        plane.value.assign(values.data() + k * n_cells, values.data() + (k + 1) * n_cells);
-      } else {
-        plane = grid::finish(sums, finish, c + k);
-      }
-      scale_plane(plane, factor);
-      if (response != nullptr) divide_by_response(sums, *response, c + k, plane);
-    });
-    products.append(std::move(planes));
-  }
+  const auto append = products.f64() ? append_planes_of<double> : append_planes_of<float>;
+  append(queue, sums, response, finish, factor, n_channels, products);
 }
 
 }  // namespace ryle::stage

@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "ryle/engine/grid/grid.hpp"
@@ -16,6 +17,7 @@ struct GridProductOptions {
   std::string output, picture, source;  ///< source: for titles, when there is no object
   bool weights = true, noise = false, overwrite = false;
   bool one_file = false;  ///< weights, counts and noise are extensions of `output`
+  bool f64 = false;       ///< values, weights and noise in double
   int n_workers = 0;      ///< that write
 };
 
@@ -32,16 +34,22 @@ class GridProducts {
   ~GridProducts();  ///< not finished: nothing stays
   GridProducts(const GridProducts&) = delete;
   GridProducts& operator=(const GridProducts&) = delete;
-  /// The next channels; a plane without weights has those of the one before. Rethrows what the
-  /// writing of others threw.
+  /// The next channels; a plane without weights has those of the one before. Planes of float are
+  /// written as doubles where those are asked for. Rethrows what the writing of others threw.
   void append(std::vector<grid::Plane> planes);
+  void append(std::vector<grid::PlaneOf<double>> planes);
+  bool f64() const { return options_.f64; }
   /// Publishes everything and fills in what the map shows.
   void finish(const std::vector<std::string>& history, GridSummary& summary);
 
  private:
-  void write(const std::vector<grid::Plane>& planes);
-  void write_beside(const grid::Plane& plane);
-  void add_to_mean(const std::vector<grid::Plane>& planes);
+  using Planes = std::variant<std::vector<grid::Plane>, std::vector<grid::PlaneOf<double>>>;
+  template <class Real>
+  void write(const std::vector<grid::PlaneOf<Real>>& planes);
+  template <class Real>
+  void write_beside(const grid::PlaneOf<Real>& plane);
+  template <class Real>
+  void add_to_mean(const std::vector<grid::PlaneOf<Real>>& planes);
   void join(const std::vector<std::string>& history);
   void describe(GridSummary& summary) const;
   void draw(const GridSummary& summary) const;
@@ -55,7 +63,7 @@ class GridProducts {
   std::vector<float> mean_;
   std::vector<std::int32_t> mean_of_;
   double write_s_ = 0;
-  BoundedQueue<std::vector<grid::Plane>> waiting_;
+  BoundedQueue<Planes> waiting_;
   std::unique_ptr<StageThread> thread_;
 };
 
@@ -65,7 +73,6 @@ class GridProducts {
 void append_planes(Queue& queue, const grid::Sums& sums, const grid::Sums* response,
                    const grid::Finish& finish, double factor, std::int64_t n_channels,
                    GridProducts& products);
-void scale_plane(grid::Plane& plane, double factor);
 /// Planes of append_planes() that are in memory at a time.
 std::int64_t planes_at_a_time(const Queue& queue);
 

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/sha256.hpp"
 #include "ryle/core/version.hpp"
 #ifdef RYLE_HAVE_CUDA
 #include "ryle/engine/grid/cuda.hpp"
@@ -77,6 +78,7 @@ class GridRun {
     const Stopwatch watch(summary_.elapsed_s);
     started_ = std::chrono::steady_clock::now();
     if (!state_path().empty()) {
+      setup_.notes.runs = {run_plan()};
       checkpoint_.emplace(options_, setup_.identity, setup_.notes);
     }
     make_parts();
@@ -149,6 +151,17 @@ class GridRun {
         summary_.kernel);
   }
 
+  // What a shard without a map of its own is asked for.
+  std::string sums_instead() const {
+    if (options_.accumulate.empty())
+      return "--accumulate NAME.rgrid in place of -o keeps the sums, `ryle grid merge` makes the "
+             "map "
+             "of all";
+    return "leave " + std::string(options_.output.empty() ? "--png" : "-o") +
+           " out: " + options_.accumulate +
+           " keeps the sums, `ryle grid merge` makes the map of all";
+  }
+
   // Which channels and blocks are this run's: enough channels for all shards, or blocks in turn.
   void deal() {
     const ChannelRange all = setup_.input->channels();
@@ -156,19 +169,17 @@ class GridRun {
     const auto n_blocks = setup_.input->blocks().size();
     const std::int64_t n = all.last - all.first, shards = options_.n_shards;
     const bool by_channel = n >= shards;
-    if (by_channel) {
-      channels_ = {all.first + n * (options_.shard - 1) / shards,
-                   all.first + n * options_.shard / shards};
-    } else if (makes_products()) {
+    all_channels_ = all;
+    channels_ = shard_channels(all, options_.shard, shards);
+    if (!by_channel && makes_products()) {
       throw ConfigError(fmt::format(
           "{} channels are fewer than {} shards: each grids a part of the samples, which makes no "
-          "map; --accumulate NAME.rgrid keeps the sums, `ryle grid merge` makes the map of all",
-          n, shards));
+          "map; {}",
+          n, shards, sums_instead()));
     }
     if (makes_products() && shards > 1 && !setup_.input->stokes().empty())
-      throw ConfigError(
-          "a shard of several polarizations makes no cube with a STOKES axis; --accumulate "
-          "NAME.rgrid keeps the sums, `ryle grid merge` makes the map of all");
+      throw ConfigError("a shard of several polarizations makes no cube with a STOKES axis; " +
+                        sums_instead());
     for (std::size_t b = 0; b < n_blocks; ++b)
       if (by_channel || static_cast<std::int64_t>(b) % shards == options_.shard - 1)
         blocks_.push_back(b);
@@ -196,6 +207,18 @@ class GridRun {
     const GridBlock& b = setup_.input->blocks()[block];
     return {setup_.input->fingerprint(b),
             std::filesystem::path(setup_.input->path(b)).filename().string(), b.first, b.n};
+  }
+
+  GridRunPlan run_plan() {
+    std::string all = fmt::format("{} shards of channels {}:{}\n", options_.n_shards,
+                                  all_channels_.first, all_channels_.last);
+    for (const GridBlock& b : setup_.input->blocks())
+      all += fmt::format("{} {}\n",
+                         std::filesystem::path(setup_.input->path(b)).filename().string(), b.n);
+    GridRunPlan plan{sha256_hex(all), options_.shard, options_.n_shards,
+                     channels_,       all_channels_,  {}};
+    for (const std::size_t block : blocks_) plan.blocks.push_back(name_of(block));
+    return plan;
   }
 
   void make_jobs() {
@@ -232,7 +255,7 @@ class GridRun {
         GridProductOptions{options_.output, options_.picture,
                            std::filesystem::path(setup_.input->path(first)).filename().string(),
                            options_.weights, options_.noise, options_.overwrite, options_.one_file,
-                           options_.n_workers},
+                           options_.precision == grid::Precision::f64, options_.n_workers},
         *setup_.cells, facts, summary_.n_channels);
   }
 
@@ -446,6 +469,7 @@ class GridRun {
   }
 
   void finish() {
+    if (checkpoint_) summary_.missing = checkpoint_->unfinished_runs();
     if (products_) {
       if (options_.on_progress) options_.on_progress({"write", 1, 0, 0});
       products_->finish(grid_history(summary_, options_.files), summary_);
@@ -464,7 +488,7 @@ class GridRun {
   GridSummary summary_;
   GridSetup setup_;
   bool exact_ = false;
-  ChannelRange channels_;
+  ChannelRange channels_, all_channels_;  ///< of this shard; of all
   std::vector<std::size_t> blocks_;
   std::vector<ChannelRange> parts_;
   std::vector<GridJob> jobs_;

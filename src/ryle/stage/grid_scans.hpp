@@ -60,7 +60,8 @@ struct GridOptions {
   /// beam over the telescope's, "none" nothing; "beam" divides every value by the same mean (or
   /// median) of the beam's response to a source in the cell, of the samples behind it.
   std::string normalize = "auto";
-  double beam_fwhm_rad = 0;  ///< 0: as the file says
+  double beam_fwhm_rad = 0;  ///< 0: as the file says, of a known dish, or of the samples' spacing
+  std::string unit;          ///< of the values, whatever the files say; empty: theirs
   grid::Precision precision = grid::Precision::f32;
   std::string implementation = "auto";
   std::vector<int> devices;  ///< of implementation "cuda": channels are split over them; empty: 0
@@ -106,6 +107,9 @@ struct GridSummary {
   bool stopped = false;  ///< by the caller: no product was written
   std::int64_t blocks_done = 0, blocks_resumed = 0;
   std::vector<std::string> products, warnings;
+  std::vector<std::string> choices;  ///< what was taken where more than one thing was there
+  std::vector<std::string> missing;  ///< from the sums: shards, samples of runs that ended early
+  std::string beam;                  ///< the telescope's, and where it is from; empty: not known
 };
 
 /// Throws ConfigError for what makes no map, or does not fit into memory.
@@ -119,6 +123,7 @@ struct GridMergeOptions {
   std::string accumulate;  ///< file of the sums of all; empty: none
   grid::Finish finish;
   bool weights = true, noise = false, one_file = false, velocity_axis = false, overwrite = false;
+  bool partial = false;  ///< a map without what is missing, which it names, in place of an error
   int n_workers = 0;
   std::string command_line;
   std::function<void(const GridProgress&)> on_progress;
@@ -127,7 +132,7 @@ struct GridMergeOptions {
 
 /// The map of all samples in several files of sums: the bits of a single run. Throws ConfigError
 /// for other targets, functions, weights or channels, for samples that two of them hold, and for
-/// channels that not all samples reached.
+/// channels that not all samples reached, and for shards and samples of the runs that are missing.
 GridSummary merge_grids(const GridMergeOptions& options);
 
 }  // namespace ryle::stage

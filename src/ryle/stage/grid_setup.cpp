@@ -11,16 +11,16 @@
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/engine/grid/output_beam.hpp"
+#include "ryle/stage/grid_beam.hpp"
 #include "ryle/stage/grid_target.hpp"
 #include "ryle/stage/stopwatch.hpp"
 
 namespace ryle::stage {
 namespace {
 
-/// A beam sampled at its critical spacing is this many spacings wide.
-constexpr double kSpacingsPerBeam = 2.4;
-/// Directions, and the plane offsets of the target's choice; longitudes and latitudes of a block.
-constexpr std::int64_t kChoosingBytesPerSample = 40, kReadingBytesPerSample = 16;
+/// Directions, places of the samples in their field and the cells of it that they hit; longitudes
+/// and latitudes of a block.
+constexpr std::int64_t kChoosingBytesPerSample = 48, kReadingBytesPerSample = 16;
 
 class Chooser {
  public:
@@ -30,8 +30,9 @@ class Chooser {
   GridSetup run() {
     {
       const Stopwatch watch(summary_.read_s);
-      setup_.input = std::make_unique<GridInput>(options_.files, options_.scans, options_.channels,
-                                                 options_.block_samples, options_.gains);
+      setup_.input =
+          std::make_unique<GridInput>(options_.files, options_.scans, options_.channels,
+                                      options_.block_samples, options_.gains, options_.unit);
     }
     setup_.program_bytes = grid_resident_bytes();
     const ScanFacts& facts = setup_.input->facts();
@@ -41,7 +42,13 @@ class Chooser {
     summary_.n_samples = facts.n_samples;
     summary_.n_channels = facts.n_channels;
     summary_.warnings = facts.warnings;
+    summary_.choices = facts.choices;
+    if (!facts.frame_known)
+      summary_.choices.emplace_back(
+          "nothing says the system of the positions: they are taken for ICRS");
+    find_beam();
     read_positions();
+    for (const std::string& w : setup_.input->position_warnings()) summary_.warnings.push_back(w);
     choose_function();
     choose_cells();
     note();
@@ -56,9 +63,7 @@ class Chooser {
     const auto says = [&](const char* word) { return t.find(word) != std::string::npos; };
     const bool words = says("center=") && says("size=") && says("proj=") && says("cell=");
     const bool explicit_map = words || (t != "auto" && std::filesystem::exists(t));
-    const bool explicit_width = options_.beam_fwhm_rad > 0 ||
-                                setup_.input->facts().beam_fwhm_rad > 0 ||
-                                options_.kernel.find(':') != std::string::npos;
+    const bool explicit_width = beam_rad_ > 0 || options_.kernel.find(':') != std::string::npos;
     std::vector<GridBlock> blocks = setup_.input->blocks();
     std::int64_t n = setup_.input->facts().n_samples;
     if (explicit_map && explicit_width) {
@@ -97,20 +102,38 @@ class Chooser {
     all_.z.insert(all_.z.end(), some.z.begin(), some.z.end());
   }
 
-  void choose_function() {
+  // Before any position is read: as said, or of the dish.
+  void find_beam() {
     const ScanFacts& facts = setup_.input->facts();
     beam_rad_ = options_.beam_fwhm_rad > 0 ? options_.beam_fwhm_rad : facts.beam_fwhm_rad;
     beam_known_ = beam_rad_ > 0;
-    if (!beam_known_ && options_.kernel.find(':') == std::string::npos) {
-      beam_rad_ = kSpacingsPerBeam * sampling_interval(all_);
+    if (beam_known_) return note_beam(options_.beam_fwhm_rad > 0 ? "--beam" : "the file");
+    if (options_.kernel.find(':') != std::string::npos) return;
+    take_beam(beam_of_telescope(facts.telescope, facts.frequency));
+  }
+
+  void take_beam(const BeamFound& found) {
+    if (!(found.fwhm_rad > 0)) return;
+    beam_rad_ = found.fwhm_rad;
+    summary_.warnings.push_back(
+        fmt::format("the beam is not known: {:.3g} arcmin is taken, {}; --beam says better",
+                    beam_rad_ / kDegree_rad * 60, found.from));
+    note_beam(found.from);
+  }
+
+  void note_beam(const std::string& from) {
+    setup_.notes.beam =
+        fmt::format("beam of the telescope {:.4g} arcmin: {}", beam_rad_ / kDegree_rad * 60, from);
+    summary_.beam = setup_.notes.beam;
+  }
+
+  void choose_function() {
+    if (!(beam_rad_ > 0) && options_.kernel.find(':') == std::string::npos) {
+      take_beam(beam_of_spacing(all_));
       if (!(beam_rad_ > 0))
-        throw ConfigError(facts.path +
+        throw ConfigError(setup_.input->facts().path +
                           ": the beam is not known and the samples do not fill a field; give "
                           "--beam 2.9arcmin or --kernel gauss:1.5arcmin");
-      summary_.warnings.push_back(
-          fmt::format("the beam is not known: {:.3g} arcmin is taken, {} times the spacing of the "
-                      "samples; --beam says better",
-                      beam_rad_ / kDegree_rad * 60, kSpacingsPerBeam));
     }
     setup_.estimator = grid::parse_estimator(options_.kernel, beam_rad_);
     setup_.config.convolution = setup_.estimator.convolution;
@@ -129,6 +152,7 @@ class Chooser {
                                   setup_.config.convolution.support_rad);
     describe_cells(*setup_.cells, summary_);
     all_ = {};
+    setup_.cell_memory = estimate_cell_memory(queue_, *setup_.cells, setup_.config.convolution);
   }
 
   void note() {
@@ -203,6 +227,35 @@ GridSetup make_grid_setup(Queue& queue, const GridOptions& options, GridSummary&
     throw ConfigError(fmt::format("blocks of {} samples are none; 1 to {} work",
                                   options.block_samples, kMostBlockSamples));
   return Chooser(queue, options, summary).run();
+}
+
+grid::CellMemory estimate_cell_memory(Queue& queue, const SkyCells& cells,
+                                      const grid::Convolution& convolution) {
+  constexpr std::int64_t kAll = 1 << 16, kPieces = 4, kTileRows = 16;
+  const std::int64_t n = cells.n_cells(),
+                     unit = std::max<std::int64_t>(1, cells.width()) * kTileRows;
+  // Whole tiles; pieces of a list lie together on the sky.
+  const std::int64_t piece = n <= kAll ? n : std::min(n, (kAll / kPieces + unit - 1) / unit * unit);
+  const std::int64_t n_pieces = std::clamp<std::int64_t>(n / piece, 1, kPieces);
+  grid::CellMemory sum;
+  std::int64_t looked_at = 0;
+  std::vector<double> longitude(static_cast<std::size_t>(piece)), latitude(longitude.size());
+  for (std::int64_t p = 0; p < n_pieces; ++p) {
+    const std::int64_t first = n_pieces > 1 ? (n - piece) * p / (n_pieces - 1) / unit * unit : 0,
+                       here = std::min(piece, n - first);
+    cells.directions(first, here, longitude.data(), latitude.data());
+    const grid::CellMemory some = grid::cell_memory(
+        convolution,
+        {grid::positions(queue, longitude.data(), latitude.data(), here), cells.width()});
+    sum = {sum.n_tiles + some.n_tiles, sum.kept + some.kept, sum.making + some.making,
+           sum.planned + some.planned};
+    looked_at += here;
+  }
+  const auto of_all = [&](std::int64_t bytes) {
+    return static_cast<std::int64_t>(static_cast<double>(bytes) * static_cast<double>(n) /
+                                     static_cast<double>(looked_at));
+  };
+  return {of_all(sum.n_tiles), of_all(sum.kept), of_all(sum.making), of_all(sum.planned)};
 }
 
 grid::Cells grid_cells(Queue& queue, const SkyCells& cells) {

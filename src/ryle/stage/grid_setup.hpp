@@ -29,6 +29,7 @@ struct GridSetup {
   std::vector<MedianBand> bands;  ///< of medians that do not fit at once; empty: all cells
   GridIdentity identity;
   GridNotes notes;
+  grid::CellMemory cell_memory;     ///< of all cells, from some of them
   std::int64_t choosing_bytes = 0;  ///< held while this was decided
   std::int64_t program_bytes = 0;   ///< resident with the files open, before anything is read
 
@@ -41,6 +42,10 @@ struct GridSetup {
 /// Opens the files, reads positions where beam or target need them, and fills in what `summary`
 /// says of it all.
 GridSetup make_grid_setup(Queue& queue, const GridOptions& options, GridSummary& summary);
+
+/// What a gridder holds for cells, from up to a few ten thousand of them.
+grid::CellMemory estimate_cell_memory(Queue& queue, const SkyCells& cells,
+                                      const grid::Convolution& convolution);
 
 /// Directions of all cells, made on all workers.
 grid::Cells grid_cells(Queue& queue, const SkyCells& cells);

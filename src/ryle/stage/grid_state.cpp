@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
@@ -54,10 +56,47 @@ GridIdentity identity_from(const StateJson& j) {
   return i;
 }
 
+StateJson to_state_json(const ConsumedBlock& b) {
+  return {{"source", b.source}, {"name", b.name}, {"first", b.first}, {"n", b.n}};
+}
+ConsumedBlock block_from(const StateJson& b) {
+  return {b.at("source").get<std::string>(), b.at("name").get<std::string>(),
+          b.at("first").get<std::int64_t>(), b.at("n").get<std::int64_t>()};
+}
+StateJson blocks_json(const std::vector<ConsumedBlock>& blocks) {
+  StateJson list = StateJson::array();
+  for (const ConsumedBlock& b : blocks) list.push_back(to_state_json(b));
+  return list;
+}
+
+StateJson to_state_json(const GridRunPlan& r) {
+  return {
+      {"set", r.set},
+      {"shard", r.shard},
+      {"n_shards", r.n_shards},
+      {"channels", {r.channels.first, r.channels.last, r.all_channels.first, r.all_channels.last}},
+      {"blocks", blocks_json(r.blocks)}};
+}
+GridRunPlan run_from(const StateJson& j) {
+  const auto c = j.at("channels").get<std::vector<std::int64_t>>();
+  GridRunPlan r{j.at("set").get<std::string>(),
+                j.at("shard").get<std::int64_t>(),
+                j.at("n_shards").get<std::int64_t>(),
+                {c.at(0), c.at(1)},
+                {c.at(2), c.at(3)},
+                {}};
+  for (const StateJson& b : j.at("blocks")) r.blocks.push_back(block_from(b));
+  return r;
+}
+
 StateJson to_state_json(const GridNotes& n) {
   const MapFacts& m = n.map;
+  StateJson runs = StateJson::array();
+  for (const GridRunPlan& r : n.runs) runs.push_back(to_state_json(r));
   return {{"kernel", n.kernel},
           {"implementation", n.implementation},
+          {"beam", n.beam},
+          {"runs", runs},
           {"object", m.object},
           {"telescope", m.telescope},
           {"spectral_frame", m.spectral_frame},
@@ -74,6 +113,9 @@ GridNotes notes_from(const StateJson& j, const GridIdentity& identity) {
   GridNotes n;
   n.kernel = j.at("kernel").get<std::string>();
   n.implementation = j.at("implementation").get<std::string>();
+  n.beam = j.value("beam", std::string());
+  if (j.contains("runs"))  // not in files of before
+    for (const StateJson& r : j.at("runs")) n.runs.push_back(run_from(r));
   MapFacts& m = n.map;
   m.unit = identity.unit;
   m.frequency = identity.frequency;
@@ -92,13 +134,10 @@ GridNotes notes_from(const StateJson& j, const GridIdentity& identity) {
 }
 
 StateJson to_state_json(const GridPart& p) {
-  StateJson blocks = StateJson::array();
-  for (const ConsumedBlock& b : p.blocks)
-    blocks.push_back({{"source", b.source}, {"name", b.name}, {"first", b.first}, {"n", b.n}});
   const GridTally& t = p.tally;
   return {{"first", p.channels.first},
           {"last", p.channels.last},
-          {"blocks", blocks},
+          {"blocks", blocks_json(p.blocks)},
           {"tally",
            {t.n_samples, t.bad_positions, t.out_of_reach, t.n_candidates, t.absent.nan_value,
             t.absent.inf_value, t.absent.bad_weight, t.absent.flagged}}};
@@ -106,9 +145,7 @@ StateJson to_state_json(const GridPart& p) {
 GridPart part_from(const StateJson& j) {
   GridPart p;
   p.channels = {j.at("first").get<std::int64_t>(), j.at("last").get<std::int64_t>()};
-  for (const StateJson& b : j.at("blocks"))
-    p.blocks.push_back({b.at("source").get<std::string>(), b.at("name").get<std::string>(),
-                        b.at("first").get<std::int64_t>(), b.at("n").get<std::int64_t>()});
+  for (const StateJson& b : j.at("blocks")) p.blocks.push_back(block_from(b));
   const auto t = j.at("tally").get<std::vector<std::int64_t>>();
   p.tally = {t.at(0), t.at(1), t.at(2), t.at(3), {t.at(4), t.at(5), t.at(6), t.at(7)}};
   return p;
@@ -159,7 +196,8 @@ void GridTally::add(const GridTally& t) {
 
 std::string difference(const GridIdentity& a, const GridIdentity& b) {
   const auto text = [](const std::string& what, const std::string& x, const std::string& y) {
-    return x == y ? "" : "the " + what + " differ (" + x + " and " + y + ")";
+    const auto said = [](const std::string& s) { return s.empty() ? "none" : s; };
+    return x == y ? "" : "the " + what + " differ (" + said(x) + " and " + said(y) + ")";
   };
   if (a.cells != b.cells) return "the targets differ";
   if (auto t = text("convolution functions", a.function, b.function); !t.empty()) return t;
@@ -198,9 +236,75 @@ const ConsumedBlock* GridPart::overlap(const std::vector<ConsumedBlock>& others)
   return nullptr;
 }
 
+std::vector<GridRunPlan> joined(std::vector<GridRunPlan> a, const std::vector<GridRunPlan>& b) {
+  for (const GridRunPlan& r : b)
+    if (std::none_of(a.begin(), a.end(), [&](const GridRunPlan& k) { return k.same_as(r); }))
+      a.push_back(r);
+  return a;
+}
+
+std::vector<std::string> unfinished(const std::vector<GridRunPlan>& runs,
+                                    const std::vector<GridPart>& parts) {
+  std::map<std::pair<std::string, std::int64_t>, std::vector<ChannelRange>> summed;
+  for (const GridPart& p : parts)
+    for (const ConsumedBlock& b : p.blocks) summed[{b.source, b.first}].push_back(p.channels);
+  for (auto& [block, ranges] : summed)
+    std::sort(ranges.begin(), ranges.end(),
+              [](ChannelRange a, ChannelRange b) { return a.first < b.first; });
+  std::vector<std::string> missing;
+  for (const GridRunPlan& r : runs)
+    for (const ConsumedBlock& b : r.blocks) {
+      std::int64_t next = r.channels.first;
+      for (const ChannelRange& c : summed[{b.source, b.first}])
+        if (c.first <= next) next = std::max(next, c.last);
+      if (next < r.channels.last)
+        missing.push_back(
+            fmt::format("samples {}:{} of {} in channels {}:{} (their run ended early)", b.first,
+                        b.first + b.n, b.name, next, r.channels.last));
+    }
+  return missing;
+}
+
+std::vector<std::string> absent_shards(const std::vector<GridRunPlan>& runs) {
+  std::map<std::string, std::vector<const GridRunPlan*>> sets;
+  for (const GridRunPlan& r : runs) sets[r.set].push_back(&r);
+  std::vector<std::string> missing;
+  for (const auto& [set, own] : sets) {
+    const GridRunPlan& some = *own[0];
+    for (std::int64_t k = 1; k <= some.n_shards; ++k) {
+      if (std::any_of(own.begin(), own.end(), [k](const auto* r) { return r->shard == k; }))
+        continue;
+      const ChannelRange all = some.all_channels, c = shard_channels(all, k, some.n_shards);
+      const std::string of = some.blocks.empty() ? "" : " of the run of " + some.blocks[0].name;
+      missing.push_back(fmt::format("shard {}/{}{} ({})", k, some.n_shards, of,
+                                    c.first < c.last && c.last - c.first < all.last - all.first
+                                        ? fmt::format("channels {}:{}", c.first, c.last)
+                                        : "a part of the samples"));
+    }
+  }
+  return missing;
+}
+
+ChannelRange shard_channels(ChannelRange all, std::int64_t shard, std::int64_t n_shards) {
+  const std::int64_t n = all.last - all.first;
+  if (n < n_shards) return all;
+  return {all.first + n * (shard - 1) / n_shards, all.first + n * shard / n_shards};
+}
+
+bool is_grid_state(const std::string& path) {
+  try {
+    const RowFileReader file(path);
+    return file.has("format") && file.text("format") == kFormat;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 GridStateFile::GridStateFile(const std::string& path) : file_(path) {
   if (!file_.has("format") || file_.text("format") != kFormat)
-    throw FormatError(path + ": no sums of `ryle grid` (" + kFormat + ")");
+    throw FormatError(path + ": no sums of `ryle grid` (" + kFormat +
+                      "), which --accumulate makes of scans; `ryle grid " +
+                      std::filesystem::path(path).filename().string() + "` makes a map of scans");
   try {
     identity_ = identity_from(StateJson::parse(file_.text("identity")));
     notes_ = notes_from(StateJson::parse(file_.text("notes")), identity_);

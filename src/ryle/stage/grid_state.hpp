@@ -54,11 +54,36 @@ struct GridPart {
   const ConsumedBlock* overlap(const std::vector<ConsumedBlock>& others) const;
 };
 
+/// What a run was to add to its file of sums.
+struct GridRunPlan {
+  std::string set;  ///< the same for all shards of one run
+  std::int64_t shard = 1, n_shards = 1;
+  ChannelRange channels, all_channels;  ///< of this shard; of all of them
+  std::vector<ConsumedBlock> blocks;    ///< of this shard
+  bool same_as(const GridRunPlan& r) const { return set == r.set && shard == r.shard; }
+};
+/// Those of both, each once.
+std::vector<GridRunPlan> joined(std::vector<GridRunPlan> a, const std::vector<GridRunPlan>& b);
+/// Samples of runs that no part has, in words: a run that ended early.
+std::vector<std::string> unfinished(const std::vector<GridRunPlan>& runs,
+                                    const std::vector<GridPart>& parts);
+/// Shards that none of the runs is, in words.
+std::vector<std::string> absent_shards(const std::vector<GridRunPlan>& runs);
+
 /// What the products say and sums do not depend on.
 struct GridNotes {
   MapFacts map;  ///< of all channels of the files
   std::string kernel, implementation;
+  std::string beam;  ///< GridSummary::beam
+  std::vector<GridRunPlan> runs;
 };
+
+/// Channels of the k-th of n shards, from 1; all where there are fewer than shards: those share the
+/// samples.
+ChannelRange shard_channels(ChannelRange all, std::int64_t shard, std::int64_t n_shards);
+
+/// The file holds sums of a gridder, damaged or not.
+bool is_grid_state(const std::string& path);
 
 class GridStateFile {
  public:

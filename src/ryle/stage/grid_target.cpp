@@ -227,33 +227,4 @@ std::unique_ptr<SkyCells> make_sky_cells(const std::string& text, const grid::Po
   return cover(there);
 }
 
-double sampling_interval(const grid::Positions& samples) {
-  const Extent e = extent_of(samples, nullptr);
-  const double width = e.x_max - e.x_min, height = e.y_max - e.y_min;
-  if (e.x.size() < 16 || !(width > 0) || !(height > 0) || e.widest_rad > kWidestSin_rad) return 0;
-  constexpr double kFilled = 0.95, kStep = 1.09;
-  for (double side = std::sqrt(width * height / static_cast<double>(e.x.size()));
-       side < std::min(width, height); side *= kStep) {
-    const auto nx = static_cast<std::int64_t>(width / side) + 1,
-               ny = static_cast<std::int64_t>(height / side) + 1;
-    std::vector<std::uint8_t> hit(static_cast<std::size_t>(nx * ny));
-    for (std::size_t k = 0; k < e.x.size(); ++k)
-      hit[static_cast<std::size_t>(static_cast<std::int64_t>((e.y[k] - e.y_min) / side) * nx +
-                                   static_cast<std::int64_t>((e.x[k] - e.x_min) / side))] = 1;
-    // Only squares with hit ones on both sides in their row are in the field, whatever its outline.
-    std::int64_t inside = 0, filled = 0;
-    for (std::int64_t y = 0; y < ny; ++y) {
-      const auto* row = hit.data() + y * nx;
-      const auto* first = std::find(row, row + nx, 1);
-      if (first == row + nx) continue;
-      const auto* last = row + nx - 1;
-      while (*last == 0) --last;
-      inside += last - first + 1;
-      filled += std::count(first, last + 1, 1);
-    }
-    if (static_cast<double>(filled) > kFilled * static_cast<double>(inside)) return side;
-  }
-  return 0;
-}
-
 }  // namespace ryle::stage

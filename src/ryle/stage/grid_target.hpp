@@ -18,10 +18,6 @@ namespace ryle::stage {
 std::unique_ptr<SkyCells> make_sky_cells(const std::string& text, const grid::Positions& samples,
                                          SkyFrame samples_frame, double cell_rad, double reach_rad);
 
-/// The spacing at which samples fill the field: the side of the smallest squares of which 95 in 100
-/// are hit. 0: cannot be said. @unit rad
-double sampling_interval(const grid::Positions& samples);
-
 /// Turns unit vectors in place. @pre rotation is 3 x 3, row major
 void rotate(grid::Positions& positions, const std::array<double, 9>& rotation);
 
