@@ -94,6 +94,12 @@ void expect_part(const std::string& message, const std::string& part) {
   EXPECT_NE(message.find(part), std::string::npos) << message;
 }
 
+std::int64_t grid_scans_warn(const GridOptions& o, const std::string& part) {
+  const auto warnings = grid_scans(o).warnings;
+  return std::count_if(warnings.begin(), warnings.end(),
+                       [&](const std::string& w) { return w.find(part) != std::string::npos; });
+}
+
 std::string history_of(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   std::string header(28'800, ' '), text;
@@ -332,6 +338,15 @@ TEST_F(GridPieces, AnUnfinishedRunIsSaidToBeOne) {
   o.resume = true;
   EXPECT_TRUE(grid_scans(o).missing.empty());
   EXPECT_TRUE(merge_grids(merge({"early.rgrid"})).missing.empty());
+}
+
+// Other words for the same choice make another fingerprint: that is said.
+TEST_F(GridPieces, AFileChosenInTwoWaysIsSaid) {
+  GridOptions o = options("");
+  o.accumulate = scratch_.file("field.rgrid");
+  EXPECT_EQ(grid_scans_warn(o, "two ways"), 0);
+  o.scans.data = "/spectra";
+  EXPECT_EQ(grid_scans_warn(o, "samples of scans.h5 were chosen in two ways"), 1);
 }
 
 TEST_F(GridPieces, DamagedSumsAreNotAdded) {

@@ -82,7 +82,9 @@ def test_every_option_reaches_the_map(tmp_path):
     done = ryle("grid", tmp_path / "w.npz", *MAP, *common, "--hdf5", "data=data", "--weights", "column:u", "--noise")
     assert done["absent"]["bad_weight"] > 2_900
     assert done["products"][-1].endswith(".noise.fits")
-    assert ryle("grid", scans, *MAP, *common, "--channels", "1:3")["n_channels"] == 2
+    said = ryle("grid", scans, *MAP, *common, "--channels", "1:3", "--unit", "K", "--ra-unit", "deg", "--flags", "none")
+    assert said["n_channels"] == 2 and said["unit"] == "K"
+    assert "count twice" in ryle("grid", scans, scans, *MAP, *common, expect=78)
     healpix = ryle("grid", scans, "--kernel", "gauss:3arcmin", "--target", "healpix:nside=1024", *common)
     assert "HEALPix" in healpix["projection"]
     lines = tmp_path / "lines.csv"

@@ -29,8 +29,11 @@ def test_shards_and_merge_are_the_run(tmp_path):
     assert merged["n_samples"] == 60_000
     for kind in ("", ".weight", ".count"):
         assert planes(tmp_path / f"whole{kind}.fits") == planes(tmp_path / f"merged{kind}.fits")
-    message = ryle("grid", "merge", tmp_path / "1.rgrid", tmp_path / "1.rgrid", "-o", tmp_path / "x.fits", expect=78)
+    message = ryle("grid", "merge", *tmp_path.glob("?.rgrid"), tmp_path / "1.rgrid", "-o", tmp_path / "x.fits", expect=78)
     assert "count twice" in message and not (tmp_path / "x.fits").exists()
+    some = ["grid", "merge", *(tmp_path / f"{k}.rgrid" for k in (1, 2, 4, 5)), "-o", tmp_path / "x.fits"]
+    assert "shard 3/5 of the run of scans.npz" in ryle(*some, expect=78) and not (tmp_path / "x.fits").exists()
+    assert "shard 3/5" in ryle(*some, "--partial")["missing"][0]
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])

@@ -17,6 +17,8 @@ class GridCheckpoint {
   /// that nobody asked to resume.
   GridCheckpoint(const GridOptions& options, GridIdentity identity, GridNotes notes);
   const std::vector<std::string>& warnings() const { return warnings_; }
+  /// Of the file, and this one.
+  const std::vector<GridRunPlan>& runs() const { return notes_.runs; }
   /// Samples that runs of the file, this one among them, were to add and have not.
   std::vector<std::string> unfinished_runs() const;
   void set_implementation(const std::string& name);

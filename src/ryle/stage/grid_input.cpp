@@ -123,7 +123,8 @@ GridInput::GridInput(const std::vector<std::string>& files, const ScanOptions& o
       paths_(files),
       extremes_(files.size()),
       unit_(unit),
-      fingerprints_(files.size()) {
+      fingerprints_(files.size()),
+      contents_(files.size()) {
   if (files.empty()) throw ConfigError("no file of scans was given");
   require_different_files();
   if (!gains.empty()) gains_ = BeamGains::read(gains);
@@ -390,6 +391,12 @@ std::string GridInput::fingerprint(const GridBlock& block) {
     if (!options_.flags.empty()) chosen += ",flags " + options_.flags;
     known = fingerprint_of_file(path(block), chosen);
   }
+  return known;
+}
+
+std::string GridInput::content(const GridBlock& block) {
+  std::string& known = contents_[static_cast<std::size_t>(block.file)];
+  if (known.empty()) known = fingerprint_of_file(path(block), "");
   return known;
 }
 

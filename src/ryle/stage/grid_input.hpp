@@ -73,6 +73,8 @@ class GridInput {
   bool has_flags() const { return has_flags_; }
   /// What tells a file, and what was chosen from it, from others: 64 hexadecimal digits.
   std::string fingerprint(const GridBlock& block);
+  /// The same of the file alone, whatever was chosen from it.
+  std::string content(const GridBlock& block);
 
   /// What positions read so far say of their unit; empty: nothing is wrong with it.
   const std::vector<std::string>& position_warnings() const { return position_warnings_; }
@@ -108,7 +110,7 @@ class GridInput {
   std::vector<PositionExtremes> extremes_;  ///< of the positions read of each file
   std::vector<std::string> position_warnings_;
   std::string unit_;  ///< that takes the place of the files'
-  std::vector<std::string> fingerprints_;
+  std::vector<std::string> fingerprints_, contents_;
   ScanFacts facts_;
   FrequencyAxis file_axis_;
   ChannelRange channels_;

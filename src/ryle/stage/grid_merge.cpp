@@ -116,6 +116,7 @@ class GridMerge {
       notes_.runs = joined(notes_.runs, file->notes().runs);
       parts.insert(parts.end(), file->parts().begin(), file->parts().end());
     }
+    for (const std::string& what : chosen_twice(notes_.runs)) summary_.warnings.push_back(what);
     summary_.missing = absent_shards(notes_.runs);
     const auto samples = unfinished(notes_.runs, parts);
     summary_.missing.insert(summary_.missing.end(), samples.begin(), samples.end());

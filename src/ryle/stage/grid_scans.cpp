@@ -80,6 +80,8 @@ class GridRun {
     if (!state_path().empty()) {
       setup_.notes.runs = {run_plan()};
       checkpoint_.emplace(options_, setup_.identity, setup_.notes);
+      for (const std::string& what : chosen_twice(checkpoint_->runs()))
+        summary_.warnings.push_back(what);
     }
     make_parts();
     make_jobs();
@@ -206,12 +208,15 @@ class GridRun {
   ConsumedBlock name_of(std::size_t block) {
     const GridBlock& b = setup_.input->blocks()[block];
     return {setup_.input->fingerprint(b),
-            std::filesystem::path(setup_.input->path(b)).filename().string(), b.first, b.n};
+            std::filesystem::path(setup_.input->path(b)).filename().string(), b.first, b.n,
+            setup_.input->content(b)};
   }
 
   GridRunPlan run_plan() {
-    std::string all = fmt::format("{} shards of channels {}:{}\n", options_.n_shards,
-                                  all_channels_.first, all_channels_.last);
+    // The first file stands for its content and what was chosen from it, others for their names.
+    std::string all =
+        fmt::format("{} shards of channels {}:{}, {}\n", options_.n_shards, all_channels_.first,
+                    all_channels_.last, setup_.input->fingerprint(setup_.input->blocks()[0]));
     for (const GridBlock& b : setup_.input->blocks())
       all += fmt::format("{} {}\n",
                          std::filesystem::path(setup_.input->path(b)).filename().string(), b.n);

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <type_traits>
 
 #include "ryle/core/error.hpp"
@@ -57,11 +58,16 @@ GridIdentity identity_from(const StateJson& j) {
 }
 
 StateJson to_state_json(const ConsumedBlock& b) {
-  return {{"source", b.source}, {"name", b.name}, {"first", b.first}, {"n", b.n}};
+  return {{"source", b.source},
+          {"name", b.name},
+          {"first", b.first},
+          {"n", b.n},
+          {"content", b.content}};
 }
 ConsumedBlock block_from(const StateJson& b) {
   return {b.at("source").get<std::string>(), b.at("name").get<std::string>(),
-          b.at("first").get<std::int64_t>(), b.at("n").get<std::int64_t>()};
+          b.at("first").get<std::int64_t>(), b.at("n").get<std::int64_t>(),
+          b.value("content", std::string())};
 }
 StateJson blocks_json(const std::vector<ConsumedBlock>& blocks) {
   StateJson list = StateJson::array();
@@ -263,6 +269,24 @@ std::vector<std::string> unfinished(const std::vector<GridRunPlan>& runs,
                         b.first + b.n, b.name, next, r.channels.last));
     }
   return missing;
+}
+
+std::vector<std::string> chosen_twice(const std::vector<GridRunPlan>& runs) {
+  std::map<std::string, std::set<std::string>> sources;  // of each content
+  std::map<std::string, std::string> names;
+  for (const GridRunPlan& r : runs)
+    for (const ConsumedBlock& b : r.blocks) {
+      if (b.content.empty()) continue;
+      sources[b.content].insert(b.source);
+      names[b.content] = b.name;
+    }
+  std::vector<std::string> twice;
+  for (const auto& [content, own] : sources)
+    if (own.size() > 1)
+      twice.push_back("samples of " + names[content] +
+                      " were chosen in two ways (--pol, --select, --hdf5, --flags, --gains): they "
+                      "count twice where both ways have them");
+  return twice;
 }
 
 std::vector<std::string> absent_shards(const std::vector<GridRunPlan>& runs) {
