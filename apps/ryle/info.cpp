@@ -96,8 +96,9 @@ Json recording_facts(const std::string& path, const std::string& format) {
           {"inputs", i.n_inputs},
           {i.channelized ? "spectra" : "samples", i.n_ticks},
           {"start_utc", utc_iso(i.clock.tai_ns(0), 9)},
-          {"rate_hz", i.clock.rate_hz.value()},
-          {"duration_s", i.clock.seconds(i.n_ticks)},
+          // Without a rate (the warnings say so) there is no length either.
+          {"rate_hz", i.rate_known ? Json(i.clock.rate_hz.value()) : Json()},
+          {"duration_s", i.rate_known ? Json(i.clock.seconds(i.n_ticks)) : Json()},
           {"sample_format", i.channelized ? "ci8" : std::string(name(i.layout.format))},
           {"channels", i.frequency.n_channels},
           {"first_channel_hz", i.channelized ? i.frequency.first_center_hz : i.reference_hz},
@@ -262,7 +263,8 @@ void print(const Context& context, const Json& json) {
         fmt::print("  {}\n", value.is_array() ? text : k + " = " + text);
       }
     } else {
-      fmt::print("{}: {}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
+      const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+      fmt::print("{}: {}\n", key, value.is_null() ? "not known" : text);
     }
   }
 }

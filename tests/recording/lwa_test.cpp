@@ -155,6 +155,7 @@ TEST(RecordingTbx, SurvivesDamagedFrames) {
   EXPECT_EQ(info.counters.at("rejected.time"), 2);
   EXPECT_EQ(info.counters.at("rejected.channel"), 1);
   EXPECT_EQ(info.counters.at("rejected.duplicate"), 1);
+  EXPECT_EQ(info.counters.at("frames"), 26 + 26 + 25) << "a refused frame is not used";
   std::vector<ci8> spectra(3 * 312 * 128, ci8{-51, -51});
   std::vector<AbsentSpan> absent;
   recording->read_spectra(0, 3, spectra, absent, nullptr);
@@ -165,6 +166,19 @@ TEST(RecordingTbx, SurvivesDamagedFrames) {
     ASSERT_EQ(spectra[k], expected);
     ASSERT_EQ(spectra[312 * 128 + k], expected);
     ASSERT_EQ(spectra[2 * 312 * 128 + k], ci8{});
+  }
+}
+
+// One flipped bit in the time tag of one frame of the real file.
+TEST(RecordingTbx, AFlippedBitOfATimeTagIsCountedAndMakesNoSpectra) {
+  RYLE_REQUIRE_DATA(path, "lwa/tbx-test.dat");
+  for (const auto& [byte, bit] : {std::pair{24, 0x08}, {24, 0x10}, {25, 0x40}, {23, 0x01}}) {
+    auto raw = slurp(path);
+    raw[11 * 1564 + static_cast<std::size_t>(byte)] ^= static_cast<unsigned char>(bit);
+    const auto recording = open_recording(test::write_file("flipped.tbx", raw), "tbx");
+    EXPECT_EQ(recording->info().n_ticks, 1) << byte << " " << bit;
+    EXPECT_EQ(recording->info().counters.at("rejected.time"), 1);
+    EXPECT_EQ(recording->info().counters.at("frames"), 25);
   }
 }
 

@@ -85,6 +85,44 @@ TEST(ArrangeFrames, ExtremeTimesAreOutvoted) {
   EXPECT_TRUE(arrange_frames({}, 1, 1, counters).empty());
 }
 
+/// 20 frames, 10 ticks apart, as they were written.
+std::vector<FrameRef> twenty_frames() {
+  std::vector<FrameRef> frames;
+  for (std::int64_t k = 0; k < 20; ++k) frames.push_back({1000 + 10 * k, 0, k});
+  return frames;
+}
+
+// One flipped bit of a time tag must not make the recording longer: it is counted, not believed.
+TEST(ArrangeFrames, ALoneFrameFarFromTheOthersIsDamaged) {
+  for (const std::int64_t bit : {9, 12, 20}) {
+    for (const std::size_t which : {0, 7, 19}) {
+      auto frames = twenty_frames();
+      frames[which].tick += 10 * (std::int64_t{1} << bit);
+      std::map<std::string, std::int64_t> counters;
+      const auto kept = arrange_frames(frames, std::int64_t{1} << 40, 10, counters);
+      EXPECT_EQ(kept.size(), 19u) << bit << " " << which;
+      EXPECT_LE(kept.back().tick, 1190) << bit << " " << which;
+      EXPECT_EQ(counters["rejected.time"], 1);
+      EXPECT_EQ(counters["frames"], 19);
+    }
+  }
+}
+
+// What a loss leaves is borne out by its place in the file, and so is a second part of it.
+TEST(ArrangeFrames, FramesBetweenLossesAndAfterAPauseAreKept) {
+  auto frames = twenty_frames();
+  for (std::size_t k = 10; k < 20; ++k) frames[k].tick += 10'000;
+  frames.push_back({5000, 0, 9});  // alone, between the two parts in time and in the file
+  for (std::size_t k = 10; k < 20; ++k) frames[k].offset += 10;
+  std::map<std::string, std::int64_t> counters;
+  EXPECT_EQ(arrange_frames(frames, 100'000, 10, counters).size(), 21u);
+  EXPECT_EQ(counters["frames"], 21);
+  // Frames that are all far apart have no neighbours to go by.
+  std::vector<FrameRef> sparse;
+  for (std::int64_t k = 0; k < 20; ++k) sparse.push_back({1000 * k, 0, k});
+  EXPECT_EQ(arrange_frames(sparse, 100'000, 10, counters).size(), 20u);
+}
+
 TEST(ArrangeFrames, AbsentSpansAreMergedPerInput) {
   std::vector<AbsentSpan> absent{{9, 0, 1}, {1, 4, 6}, {0, 0, 2}, {1, 2, 4}, {0, 2, 3}};
   merge_absent(absent, 1);

@@ -201,6 +201,7 @@ TEST(RecordingVdif, SurvivesDamage) {
   EXPECT_EQ(info.counters.at("rejected.foreign_stream"), 1);
   EXPECT_EQ(info.counters.at("rejected.time"), 1);
   EXPECT_EQ(info.counters.at("rejected.cut_frame"), 1);
+  EXPECT_EQ(info.counters.at("frames"), 32 - 5) << "a refused frame is not used";
   const Samples all(*recording, 0, 80000);
   const std::vector<AbsentSpan> expected{{1, 20000, 40000},
                                          {3, 20000, 40000},

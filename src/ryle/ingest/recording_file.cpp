@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <compare>
+#include <iterator>
 
 #include "ryle/core/error.hpp"
 
@@ -122,9 +124,57 @@ Rational rational_rate(double rate_hz) {
   return Rational{std::llround(rate_hz * 1e6), 1'000'000}.reduced();
 }
 
+namespace {
+
+/// Whether the time of frames[k], sorted by time, stands alone (arrange_frames) and is borne out by
+/// nothing. `order` has the times as they were written.
+class LoneFrames {
+ public:
+  LoneFrames(std::span<const FrameRef> frames, std::int64_t length)
+      : frames_(frames), near_ticks_(static_cast<__int128>(16) * length) {
+    for (const auto& f : frames) by_offset_.push_back({f.offset, f.tick});
+    std::sort(by_offset_.begin(), by_offset_.end());
+    std::size_t n_near = 0;
+    for (std::size_t k = 0; k < frames.size(); ++k) n_near += alone(k) ? 0 : 1;
+    // A file of few frames far apart has no neighbours to go by.
+    judges_ = n_near >= 8 && n_near >= frames.size() / 2;
+  }
+
+  bool damaged(std::size_t k) const {
+    if (!judges_ || !alone(k)) return false;
+    if (k == 0 || k + 1 == frames_.size()) return true;
+    const std::int64_t tick = frames_[k].tick;
+    const auto at =
+        std::lower_bound(by_offset_.begin(), by_offset_.end(), Written{frames_[k].offset, tick});
+    const bool follows = at == by_offset_.begin() || std::prev(at)->tick < tick;
+    const bool precedes = std::next(at) == by_offset_.end() || std::next(at)->tick > tick;
+    return !follows || !precedes;
+  }
+
+ private:
+  struct Written {
+    std::int64_t offset, tick;
+    auto operator<=>(const Written&) const = default;
+  };
+  bool near(std::size_t a, std::size_t b) const {
+    return static_cast<__int128>(frames_[b].tick) - frames_[a].tick <= near_ticks_;
+  }
+  bool alone(std::size_t k) const {
+    return (k == 0 || !near(k - 1, k)) && (k + 1 == frames_.size() || !near(k, k + 1));
+  }
+
+  std::span<const FrameRef> frames_;
+  __int128 near_ticks_;
+  std::vector<Written> by_offset_;
+  bool judges_ = false;
+};
+
+}  // namespace
+
 std::vector<FrameRef> arrange_frames(std::vector<FrameRef> frames, std::int64_t max_gap,
                                      std::int64_t step,
-                                     std::map<std::string, std::int64_t>& counters) {
+                                     std::map<std::string, std::int64_t>& counters,
+                                     std::int64_t frame_length) {
   if (frames.empty()) return frames;
   const auto before = [](const FrameRef& a, const FrameRef& b) {
     if (a.tick != b.tick) return a.tick < b.tick;
@@ -147,9 +197,11 @@ std::vector<FrameRef> arrange_frames(std::vector<FrameRef> frames, std::int64_t 
   std::vector<FrameRef> kept;
   kept.reserve(last - first + 1);
   const std::int64_t base = frames[(first + last) / 2].tick;
+  const std::span<const FrameRef> believed(frames.data() + first, last - first + 1);
+  const LoneFrames lone(believed, frame_length > 0 ? frame_length : step);
   for (std::size_t k = first; k <= last; ++k) {
     const FrameRef& f = frames[k];
-    if ((static_cast<__int128>(f.tick) - base) % step != 0) {
+    if ((static_cast<__int128>(f.tick) - base) % step != 0 || lone.damaged(k - first)) {
       ++bad_time;
     } else if (!kept.empty() && kept.back().tick == f.tick && kept.back().stream == f.stream) {
       ++duplicates;
@@ -159,6 +211,7 @@ std::vector<FrameRef> arrange_frames(std::vector<FrameRef> frames, std::int64_t 
   }
   if (bad_time > 0) counters["rejected.time"] += bad_time;
   if (duplicates > 0) counters["rejected.duplicate"] += duplicates;
+  counters["frames"] = static_cast<std::int64_t>(kept.size());
   return kept;
 }
 

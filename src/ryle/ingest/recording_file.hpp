@@ -80,12 +80,18 @@ struct FrameRef {
 inline constexpr std::int64_t kMaxGap_s = 600;
 /// Sorts frames by (tick, stream) and drops, counting them in `counters`: rejected.time = further
 /// from the median frame than a gap of `max_gap` ticks allows, or not a whole number of `step` from
-/// the first one; rejected.duplicate = a second frame of one place (the first in the file stays). A
-/// damaged time in one header can so neither blind the reader nor stretch the recording to
-/// centuries.
+/// the first one, or of a lone frame (below); rejected.duplicate = a second frame of one place (the
+/// first in the file stays). "frames" becomes the number that is kept. A damaged time in one header
+/// can so neither blind the reader nor stretch the recording to centuries.
+///
+/// A lone frame has no other within 16 times `frame_length` (0 = `step`), although such neighbours
+/// are what frames of this file have. Its time is damaged when it is the first or the last of all,
+/// where nothing bears it out, or when the frames written before and after it are not of times
+/// before and after it.
 std::vector<FrameRef> arrange_frames(std::vector<FrameRef> frames, std::int64_t max_gap,
                                      std::int64_t step,
-                                     std::map<std::string, std::int64_t>& counters);
+                                     std::map<std::string, std::int64_t>& counters,
+                                     std::int64_t frame_length = 0);
 /// Frames with tick in [begin, end).
 std::span<const FrameRef> frames_between(std::span<const FrameRef> frames, std::int64_t begin,
                                          std::int64_t end);

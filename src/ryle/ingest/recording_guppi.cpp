@@ -189,11 +189,11 @@ void Guppi::scan(const RecordingOptions& options) {
     }
     offset = data + shape.block_bytes;
   }
-  info_.counters["frames"] = static_cast<std::int64_t>(blocks.size());
   if (blocks.empty()) throw FormatError(file_.path() + ": an empty file");
   const Rational rate = info_.clock.rate_hz;
-  blocks_ = arrange_frames(
-      std::move(blocks), kMaxGap_s * (rate.num / rate.den + 1) + shape_.n_times, 1, info_.counters);
+  blocks_ =
+      arrange_frames(std::move(blocks), kMaxGap_s * (rate.num / rate.den + 1) + shape_.n_times, 1,
+                     info_.counters, shape_.n_times - shape_.overlap);
   const Tick base = blocks_.front().tick;
   for (auto& b : blocks_) b.tick -= base;
   info_.n_ticks = blocks_.back().tick + shape_.n_times - shape_.overlap;

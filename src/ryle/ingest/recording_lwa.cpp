@@ -118,7 +118,6 @@ std::vector<FrameRef> LwaSpectra::scan() {
     counters["bytes_skipped"] += next - offset;
     offset = next;
   }
-  counters["frames"] = static_cast<std::int64_t>(frames.size());
   if (frames.empty()) {
     throw FormatError(file_.path() + ": no whole " + info_.format + " frame (sync DE C0 DE 5C, " +
                       (tbx_ ? "id 8" : "id 1 or 5") + ") in " + std::to_string(file_.size_bytes()) +
@@ -163,6 +162,7 @@ void LwaSpectra::drop_rare_channels() {
   const auto rare = [&](const FrameRef& f) { return count[f.stream] * 2 < most; };
   const auto removed = std::erase_if(frames_, rare);
   if (removed > 0) info_.counters["rejected.channel"] += static_cast<std::int64_t>(removed);
+  info_.counters["frames"] = static_cast<std::int64_t>(frames_.size());
   for (const auto& [channel, n] : count) {
     if (n * 2 < most) continue;
     for (std::uint32_t c = 0; c < widths_[channel]; ++c) channels_.insert(channel + c);

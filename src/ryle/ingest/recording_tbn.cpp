@@ -75,7 +75,6 @@ std::vector<FrameRef> Tbn::scan() {
     info_.warnings.push_back(
         "the last frame is cut: " + std::to_string(file_.size_bytes() - offset) + " of 1048 bytes");
   }
-  info_.counters["frames"] = static_cast<std::int64_t>(frames.size());
   if (frames.empty()) {
     throw FormatError(file_.path() + ": no whole tbn frame (sync DE C0 DE 5C, id 0) in " +
                       std::to_string(file_.size_bytes()) + " bytes");

@@ -154,7 +154,6 @@ void Vdif::scan() {
     }
     add_frame(h, offset);
   }
-  info_.counters["frames"] = static_cast<std::int64_t>(raw_.size());
   const std::uint32_t bits = shape_.bits;
   const bool readable = bits == 1 || bits == 2 || bits == 4 || bits == 8 || bits == 16;
   if (!readable || shape_.samples_per_frame == 0) {
