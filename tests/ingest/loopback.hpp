@@ -59,6 +59,7 @@ class Sender {
     }
     return *this;
   }
+  int descriptor() const { return descriptor_; }
   void close() {
     if (descriptor_ >= 0) ::close(descriptor_);
     descriptor_ = -1;

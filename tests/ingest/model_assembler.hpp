@@ -43,14 +43,19 @@ class ModelAssembler {
       return;
     }
     if (held.size() == c.held_packets) {
-      held.pop_front();
+      // The oldest that does not agree with the time most agree on, else the oldest.
+      auto out = held.begin();
+      if (const Time* most = leading(); most != nullptr) {
+        const auto other = std::find_if(held.begin(), held.end(),
+                                        [&](const Packet& h) { return !agrees(*most, h); });
+        if (other != held.end()) out = other;
+      }
+      held.erase(out);
       ++received;
       ++counters["prelock"];
     }
     held.push_back(p);
-    const std::int64_t slot =
-        votes_count > 0 ? extend(p.raw, p.bits, latest) : static_cast<std::int64_t>(p.raw);
-    vote(slot, p.stream, now);
+    vote(p, now);
   }
 
   void lock(std::int64_t origin) { begin_segment(origin); }
@@ -123,7 +128,8 @@ class ModelAssembler {
       k = (slot - head) / c.chunk_slots;
     }
     if (k < 0 || k >= c.window_chunks) {
-      if (k >= c.window_chunks || k < -c.window_chunks) vote(slot, p.stream, now);
+      if (k >= c.window_chunks || k < -c.window_chunks)
+        vote({p.stream, static_cast<std::uint64_t>(slot), 64, {}, 0}, now);
       return k < 0 ? "late" : "future";
     }
     auto& chunk = open[head + static_cast<std::int64_t>(k) * c.chunk_slots];
@@ -192,22 +198,50 @@ class ModelAssembler {
     open.clear();
   }
 
-  void vote(std::int64_t slot, int stream, std::int64_t now) {
-    if (slot >= (std::int64_t{1} << 62) || slot <= -(std::int64_t{1} << 62)) return;
+  // A time that was voted for: those that agree are within a window of its newest.
+  struct Time {
+    std::int64_t votes = 0, first = 0, latest = 0;
+    std::set<int> voters;
+  };
+  static constexpr std::size_t kTimes = 8;
+
+  bool agrees(const Time& t, const Packet& p) const {
+    const std::int64_t slot = extend(p.raw, p.bits, t.latest);
     const std::int64_t reach = c.window_chunks * c.chunk_slots;
-    if (votes_count > 0 && (slot > latest + reach || slot < latest - reach)) {
-      --votes_count;
-      return;
+    return slot <= t.latest + reach && slot >= t.latest - reach;
+  }
+
+  const Time* leading() const {
+    const Time* most = nullptr;
+    for (const auto& [place, t] : times)
+      if (most == nullptr || t.votes > most->votes) most = &t;
+    return most;
+  }
+
+  // Misra and Gries: a vote for none of eight times takes a free place, or one vote from each.
+  void vote(const Packet& p, std::int64_t now) {
+    const auto as_is = static_cast<std::int64_t>(p.raw);
+    if (as_is >= (std::int64_t{1} << 62) || as_is <= -(std::int64_t{1} << 62)) return;
+    auto found = std::find_if(times.begin(), times.end(),
+                              [&](const auto& entry) { return agrees(entry.second, p); });
+    if (found == times.end()) {
+      std::size_t place = 0;
+      while (times.count(place) != 0) ++place;
+      if (place == kTimes) {
+        for (auto it = times.begin(); it != times.end();) {
+          it = --it->second.votes == 0 ? times.erase(it) : std::next(it);
+        }
+        return;
+      }
+      found = times.insert({place, Time{0, as_is, as_is, {}}}).first;
     }
-    if (votes_count == 0) {
-      voters.clear();
-      first_vote = latest = slot;
-    }
-    ++votes_count;
-    voters.insert(stream);
-    first_vote = std::min(first_vote, slot);
-    latest = std::max(latest, slot);
-    if (votes_count < 16 || static_cast<int>(voters.size()) < std::min(3, c.n_streams)) return;
+    Time& t = found->second;
+    const std::int64_t slot = extend(p.raw, p.bits, t.latest);
+    ++t.votes;
+    t.voters.insert(p.stream);
+    t.first = std::min(t.first, slot);
+    t.latest = std::max(t.latest, slot);
+    if (t.votes < 16 || static_cast<int>(t.voters.size()) < std::min(3, c.n_streams)) return;
     if (locked) {
       std::int64_t all = 0, used = 0;
       for (const auto& [bucket, placed] : shares) {
@@ -217,7 +251,7 @@ class ModelAssembler {
       }
       if (used * 10 >= all && all > 0) return;
     }
-    begin_segment(std::max(first_vote, latest - (c.window_chunks - 1) * c.chunk_slots));
+    begin_segment(std::max(t.first, t.latest - (c.window_chunks - 1) * c.chunk_slots));
     while (!held.empty()) {
       const Packet p = held.front();
       held.pop_front();
@@ -232,7 +266,7 @@ class ModelAssembler {
     ++segments;
     head = origin;
     for (int s = 0; s < c.n_streams; ++s) end_of[s] = origin;
-    votes_count = 0;
+    times.clear();
     shares.clear();
   }
 
@@ -242,8 +276,7 @@ class ModelAssembler {
   std::map<std::int64_t, std::map<std::pair<int, std::int64_t>, std::uint64_t>>
       open;  // by first slot
   std::deque<Packet> held;
-  std::int64_t votes_count = 0, first_vote = 0, latest = 0;
-  std::set<int> voters;
+  std::map<std::size_t, Time> times;  // by place; there are eight
   std::int64_t order = 0;
   std::map<int, std::int64_t> end_of;          // by stream: of its newest slot
   std::map<int, std::int64_t> placed;          // by stream: when it was last placed

@@ -38,7 +38,7 @@ void run_scenario(const Scenario& s, std::map<std::string, std::uint64_t>& total
   auto config = small_config(s.n_streams, s.chunk_slots, s.window_chunks);
   config.packet_slots = s.packet_slots;
   config.close_after_ns = config.idle_close_ns = std::int64_t{1} << 60;
-  config.patience_ns = config.sender_timeout_ns = std::int64_t{1} << 60;
+  config.patience_ns = config.sender_timeout_ns = config.contest_ns = std::int64_t{1} << 60;
   config.held_packets = 40;
   Workbench bench(config, 12);
   ModelAssembler model({s.n_streams, s.chunk_slots, s.window_chunks, s.packet_slots, 40});

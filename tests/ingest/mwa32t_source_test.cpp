@@ -299,6 +299,14 @@ TEST(Mwa32tSource, StrangersAreCountedAndPlaceNothing) {
   EXPECT_EQ(running.source().counters().used, 0u);
   config.allowed_senders = {"not-an-address"};
   EXPECT_THROW(Mwa32tSource{config}, ConfigError);
+  config.allowed_senders = {"127.0.0.0/8", "10.9.8.7"};
+  RunningSource listed(config);
+  Sender known(listed.endpoint(0));
+  for (Tick tick = 0; tick < 20 * 256; tick += 256)
+    known.send_datagram(pattern_datagram(0, tick, 256));
+  settle(listed, 20);
+  listed.stop();
+  EXPECT_EQ(listed.source().counters().used, 20u);
 }
 
 TEST(Mwa32tSource, ASecondConnectionIsRefusedWhileTheFirstDelivers) {

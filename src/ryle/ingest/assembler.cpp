@@ -12,6 +12,8 @@
 namespace ryle {
 namespace {
 
+constexpr MonotonicNs kShown_ns = 5000 * kMillisecond_ns;  // an event is in the state so long
+
 // Differences of counters are taken in unsigned arithmetic: a forged counter may lie anywhere.
 std::int64_t difference(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
@@ -43,7 +45,8 @@ Assembler::Assembler(const AssemblerConfig& config, std::unique_ptr<Placement> p
       n_live_(config.n_streams),
       n_voting_(config.voting_streams > 0 ? config.voting_streams : config.n_streams),
       gate_({config.n_streams, n_voting_, 16, config.window_chunks * config.chunk_slots,
-             config.patience_ns}) {
+             config.patience_ns}),
+      n_never_placed_(config.n_streams) {
   validate(config);
   const auto n_streams = static_cast<std::size_t>(config.n_streams);
   const std::int64_t n_slots = config.n_streams * config.chunk_slots;
@@ -56,6 +59,7 @@ Assembler::Assembler(const AssemblerConfig& config, std::unique_ptr<Placement> p
   streams_.resize(n_streams);
   held_.resize(static_cast<std::size_t>(config.held_packets));
   for (auto& held : held_) held.bytes.resize(static_cast<std::size_t>(config.held_packet_bytes));
+  for (std::size_t k = held_.size(); k > 0; --k) held_free_.push_back(k - 1);
 }
 
 void Assembler::reject(Reason reason, std::uint64_t n) {
@@ -72,57 +76,106 @@ Reason Assembler::offer(const CountedPacket& packet, MonotonicNs now) {
   return offer_locked(packet, now);
 }
 
-bool Assembler::foreign_sender(const CountedPacket& packet, MonotonicNs now) const {
-  const auto& stream = streams_[packet.stream];
-  return config_.bind_stream_to_sender && packet.sender != 0 && stream.sender != 0 &&
-         stream.sender != packet.sender && now - stream.sender_time < config_.sender_timeout_ns;
+// A packet of another sender than the stream is bound to. It may be the one that wins the stream.
+bool Assembler::foreign_sender(const CountedPacket& packet, MonotonicNs now) {
+  auto& stream = streams_[packet.stream];
+  const bool foreign = config_.bind_stream_to_sender && packet.sender != 0 && stream.sender != 0 &&
+                       stream.sender != packet.sender &&
+                       now - stream.sender_time < config_.sender_timeout_ns;
+  if (!foreign) return false;
+  if (!rival_wins(stream.contest, packet.sender, now)) {
+    last_foreign_ = now;
+    return true;
+  }
+  // Its time may be another than that of the segment: it is bound before anything of it is placed,
+  // so that it can vote.
+  ++totals_.rebound;
+  stream.sender = packet.sender;
+  stream.sender_time = now;
+  return false;
+}
+
+// Whoever was first does not own a stream for ever: a rival that contradicts its sender steadily,
+// with more than four times its packets, wins it, unless that sender delivers at least half of what
+// is due, as a forger who floods cannot prevent. Of several rivals the one with the majority.
+bool Assembler::rival_wins(Contest& contest, std::uint64_t rival, MonotonicNs now) const {
+  constexpr std::int64_t kRivalPackets = 16;
+  constexpr int kLongest = 10;  // times contest_ns: a rival so slow is not steady
+  auto& c = contest;
+  if (c.begin == 0 || now - c.begin >= kLongest * config_.contest_ns) c = {now, rival, 0, 0, 0};
+  if (c.rival_packets == 0) c.rival = rival;
+  c.rival_packets += c.rival == rival ? 1 : -1;
+  if (now - c.begin < config_.contest_ns || c.rival_packets < kRivalPackets) return false;
+  const double due_slots = config_.slots_per_s * 1e-9 * static_cast<double>(now - c.begin);
+  const bool steady = due_slots > 0 && 2 * static_cast<double>(c.owner_slots) >= due_slots;
+  const bool wins = c.rival == rival && c.rival_packets > 4 * c.owner_packets && !steady;
+  c = {};
+  return wins;
 }
 
 Reason Assembler::hold(const CountedPacket& packet, MonotonicNs now) {
+  last_unlocked_ = now;
+  const auto slot = static_cast<std::int64_t>(packet.slot_raw);
+  if (config_.possible_time && !config_.possible_time(slot)) {
+    reject(Reason::time);
+    return Reason::time;
+  }
   if (packet.payload.size() > static_cast<std::size_t>(config_.held_packet_bytes) ||
       held_.empty()) {
     reject(Reason::prelock);
   } else {
-    if (held_count_ == held_.size()) {
-      held_first_ = (held_first_ + 1) % held_.size();
-      --held_count_;
-      reject(Reason::prelock);
-    }
-    auto& held = held_[(held_first_ + held_count_) % held_.size()];
-    ++held_count_;
+    if (held_free_.empty()) make_room_to_hold();
+    const std::size_t place = held_free_.back();
+    held_free_.pop_back();
+    held_order_.push_back(place);
+    auto& held = held_[place];
     held.packet = packet;
     std::memcpy(held.bytes.data(), packet.payload.data(), packet.payload.size());
     held.packet.payload = {held.bytes.data(), packet.payload.size()};
   }
-  const auto& candidate = gate_.candidate();
-  const std::int64_t reference = candidate.count > 0 ? candidate.latest_slot : 0;
-  // The very first counter is taken as it stands: there is nothing to extend it by.
-  const std::int64_t slot = candidate.count > 0
-                                ? wire::extend(packet.slot_raw, packet.slot_bits, reference)
-                                : static_cast<std::int64_t>(packet.slot_raw);
-  vote(slot, packet.stream, now);
+  vote(packet.slot_raw, packet.slot_bits, packet.stream, now);
   return Reason::prelock;
 }
 
-void Assembler::vote(std::int64_t slot, std::uint32_t stream, MonotonicNs now) {
-  constexpr std::int64_t kLimit = std::int64_t{1} << 62;
-  if (slot >= kLimit || slot <= -kLimit) return;
-  if (!gate_.vote(slot, stream, now)) return;
-  if (locked_ && !provisional_ && !share_.below_tenth(now)) return;
-  const auto candidate = gate_.candidate();
-  const std::int64_t reach = (config_.window_chunks - 1) * config_.chunk_slots;
-  start_segment(std::max(candidate.first_slot, candidate.latest_slot - reach), now);
+// Gives up the oldest packet that does not agree with the leading candidate, so that a storm of
+// others cannot drive out what will be placed; the oldest of all when all agree.
+void Assembler::make_room_to_hold() {
+  const auto& leading = gate_.leading();
+  auto victim = std::ranges::find_if(held_order_, [&](std::size_t place) {
+    const auto& p = held_[place].packet;
+    return leading.count > 0 && !gate_.agrees(leading, p.slot_raw, p.slot_bits);
+  });
+  if (victim == held_order_.end()) victim = held_order_.begin();
+  held_free_.push_back(*victim);
+  held_order_.erase(victim);
+  reject(Reason::prelock);
 }
 
-void Assembler::lock(std::int64_t origin_slot, MonotonicNs now) { start_segment(origin_slot, now); }
+void Assembler::vote(std::uint64_t slot_raw, int bits, std::uint32_t stream, MonotonicNs now) {
+  constexpr std::int64_t kLimit = std::int64_t{1} << 62;
+  const auto slot = static_cast<std::int64_t>(slot_raw);
+  if (slot >= kLimit || slot <= -kLimit) return;
+  if (locked_ && config_.possible_time && !config_.possible_time(slot)) return;
+  const auto* elected = gate_.vote(slot_raw, bits, stream, now);
+  if (elected == nullptr) return;
+  if (locked_ && !provisional_ && !share_.below_tenth(now)) return;
+  const std::int64_t reach = (config_.window_chunks - 1) * config_.chunk_slots;
+  start_segment(std::max(elected->first_slot, elected->latest_slot - reach), elected->first_slot,
+                now);
+}
 
-void Assembler::start_segment(std::int64_t origin, MonotonicNs now) {
+void Assembler::lock(std::int64_t origin_slot, MonotonicNs now) {
+  const auto& leading = gate_.leading();
+  start_segment(origin_slot, leading.count > 0 ? leading.first_slot : origin_slot, now);
+}
+
+void Assembler::start_segment(std::int64_t origin, std::int64_t first_vote, MonotonicNs now) {
   if (locked_) close_open_as_short(now);
   ++totals_.segments;
   locked_ = true;
   provisional_ = false;
   origin_slot_ = head_slot_ = origin;
-  first_vote_slot_ = gate_.candidate().count > 0 ? gate_.candidate().first_slot : origin;
+  first_vote_slot_ = first_vote;
   gate_.clear();
   share_ = {};
   n_live_ = config_.n_streams;
@@ -138,12 +191,12 @@ void Assembler::start_segment(std::int64_t origin, MonotonicNs now) {
 void Assembler::replay_held(MonotonicNs now) {
   // A replayed packet may itself complete a jump and come back here: take each out before it is
   // offered.
-  while (held_count_ > 0) {
-    auto& held = held_[held_first_];
-    held_first_ = (held_first_ + 1) % held_.size();
-    --held_count_;
+  while (!held_order_.empty()) {
+    const std::size_t place = held_order_.front();
+    held_order_.pop_front();
+    held_free_.push_back(place);
     ++totals_.received;
-    offer_locked(held.packet, now);
+    offer_locked(held_[place].packet, now);
   }
 }
 
@@ -164,6 +217,8 @@ Reason Assembler::offer_locked(const CountedPacket& packet, MonotonicNs now) {
     stream.sender = packet.sender;
 #endif
     stream.sender_time = now;
+    ++stream.contest.owner_packets;
+    stream.contest.owner_slots += packet.n_slots;
   }
   return reason;
 }
@@ -218,9 +273,11 @@ Reason Assembler::place_piece(const Run& run, MonotonicNs now, bool count_slots)
     reason = k < 0 ? Reason::late : Reason::future;
     if (count_slots) count(reason, n);
 #if RYLE_MUTANT == 503
-    if (k >= config_.window_chunks) start_segment(run.slot, now);
+    if (k >= config_.window_chunks) start_segment(run.slot, run.slot, now);
 #endif
-    if (k >= config_.window_chunks || k < -config_.window_chunks) vote(run.slot, run.stream, now);
+    if (k >= config_.window_chunks || k < -config_.window_chunks) {
+      vote(static_cast<std::uint64_t>(run.slot), 64, run.stream, now);
+    }
     return reason;
   }
   auto& open = open_at(k);
@@ -301,6 +358,8 @@ Reason Assembler::place_in(OpenChunk& open, std::int64_t offset, const Run& run,
   stream.position = std::max(stream.position, run.slot + run.n_slots);
   stream.last_order = ++order_;
   stream.last_placed = last_placed_ = now;
+  stream.n_placed += static_cast<std::uint64_t>(run.n_slots);
+  if (!stream.ever_placed) --n_never_placed_;
   stream.ever_placed = ever_placed_ = true;
   update_evidence(open, now);
   return reason;
@@ -327,7 +386,9 @@ void Assembler::begin_chunk(OpenChunk& open, MonotonicNs now) {
   open.n_present = 0;
   open.evidence = false;
   open.chunk = pool_.take();
-  while (open.chunk == nullptr && config_.wait_for_free_chunk && !(cancelled_ && cancelled_())) {
+  constexpr int kPatience = 100;  // times 10 ms
+  for (int k = 0; open.chunk == nullptr && !(cancelled_ && cancelled_()); ++k) {
+    if (!config_.wait_for_free_chunk && !(patient_ && k < kPatience)) break;
     open.chunk = pool_.take_for(std::chrono::milliseconds(10));
   }
   open.phantom = open.chunk == nullptr;
@@ -381,8 +442,8 @@ void Assembler::poll(MonotonicNs now) {
 }
 
 void Assembler::finish(MonotonicNs now) {
-  while (held_count_ > 0) {
-    --held_count_;
+  for (; !held_order_.empty(); held_order_.pop_front()) {
+    held_free_.push_back(held_order_.front());
     reject(Reason::prelock);
   }
   if (locked_) close_open_as_short(now);
@@ -415,13 +476,15 @@ void Assembler::close_head(std::int64_t n_slots, MonotonicNs now) {
   auto& open = open_at(0);
   if (!open.used) begin_chunk(open, now);  // nothing came: delivered all the same, all absent
   const std::int64_t total = n_slots * config_.n_streams;
+  const std::int64_t undelivered = n_slots * n_never_placed_;
   ++totals_.chunks;
+  totals_.undelivered_slots += static_cast<std::uint64_t>(undelivered);
   if (open.phantom) {
     ++totals_.dropped_chunks;
-    totals_.missing_slots += static_cast<std::uint64_t>(total);
+    totals_.missing_slots += static_cast<std::uint64_t>(total - undelivered);
   } else {
     const std::int64_t missing = finalize(open, n_slots);
-    totals_.missing_slots += static_cast<std::uint64_t>(missing);
+    totals_.missing_slots += static_cast<std::uint64_t>(missing - undelivered);
     totals_.present_slots += static_cast<std::uint64_t>(total - missing);
     open.chunk->first_tick = head_slot_ * config_.ticks_per_slot;
     open.chunk->n_ticks = n_slots * config_.ticks_per_slot;
@@ -502,7 +565,8 @@ std::uint64_t Assembler::open_slots() const {
 }
 
 std::string Assembler::condition(MonotonicNs now) const {
-  if (!locked_) return held_count_ > 0 ? "PRELOCK" : "NO_DATA";
+  const bool lately = last_unlocked_ != 0 && now - last_unlocked_ < config_.no_data_ns;
+  if (!locked_) return lately || !held_order_.empty() ? "PRELOCK" : "NO_DATA";
   if (!ever_placed_ || now - last_placed_ >= config_.no_data_ns) return "NO_DATA";
   std::string reasons;
   const auto add = [&reasons](const char* reason) {
@@ -513,7 +577,9 @@ std::string Assembler::condition(MonotonicNs now) const {
     add("missing_streams");
     break;
   }
-  if (last_overrun_ != 0 && now - last_overrun_ < 5000 * kMillisecond_ns) add("overrun");
+  const auto within = [now](MonotonicNs at) { return at != 0 && now - at < kShown_ns; };
+  if (within(last_overrun_)) add("overrun");
+  if (within(last_foreign_)) add("foreign");
   return reasons.empty() ? "OK" : reasons;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <span>
@@ -39,6 +40,10 @@ struct AssemblerConfig {
   MonotonicNs idle_close_ns = 500 * kMillisecond_ns;
   MonotonicNs no_data_ns = 1500 * kMillisecond_ns;
   MonotonicNs sender_timeout_ns = 1000 * kMillisecond_ns;  ///< after it a stream may be bound anew
+  MonotonicNs contest_ns = 200 * kMillisecond_ns;          ///< in which a rival may win a stream
+  double slots_per_s = 0;  ///< of one stream, as configured; 0 = not known
+  /// Whether a slot can be of now (receiver_thread.hpp); none = any can.
+  std::function<bool(std::int64_t slot)> possible_time;
   MonotonicNs patience_ns = 2000 * kMillisecond_ns;  ///< of the quorum for streams that never come
 };
 
@@ -81,17 +86,23 @@ class Assembler {
   /// time was a guess).
   void set_provisional(bool provisional) { provisional_ = provisional; }
 
+  /// While set, a chunk that is begun waits a second for a free one: of senders that wait as well
+  /// nothing is lost while they catch up.
+  void set_patient(bool patient) { patient_ = patient; }
+
   bool locked() const { return locked_; }
   std::int64_t origin_slot() const { return origin_slot_; }
   /// Earliest slot of the votes that began the segment; the origin lies later when the quorum took
   /// long.
   std::int64_t first_vote_slot() const { return first_vote_slot_; }
   /// The votes so far, before the lock.
-  const QuorumGate::Candidate& candidate() const { return gate_.candidate(); }
+  const QuorumGate::Candidate& candidate() const { return gate_.leading(); }
   std::int64_t head_slot() const { return head_slot_; }
   /// End of the last slots of a stream that had a place in time (kept, or lost for want of a
   /// chunk); origin before the first.
   std::int64_t position(std::uint32_t stream) const { return streams_[stream].position; }
+  /// Slots of a stream that had a place in time so far.
+  std::uint64_t n_placed(std::uint32_t stream) const { return streams_[stream].n_placed; }
   /// When something was last placed, of any stream.
   MonotonicNs last_placed() const { return last_placed_; }
   /// Something of the stream was placed within `age_ns` before `now`.
@@ -101,8 +112,10 @@ class Assembler {
     std::uint64_t received = 0;
     ReasonCounts reasons{};
     std::uint64_t present_slots = 0,
-                  missing_slots = 0;  ///< of closed chunks, dropped ones included
-    std::uint64_t placed_slots = 0;   ///< of all chunks
+                  missing_slots = 0;      ///< of closed chunks, dropped ones included, ...
+    std::uint64_t undelivered_slots = 0;  ///< ... and those of streams that never delivered
+    std::uint64_t rebound = 0;            ///< streams that a rival won from their sender
+    std::uint64_t placed_slots = 0;       ///< of all chunks
     std::uint64_t chunks = 0, dropped_chunks = 0, segments = 0;
     std::uint64_t closed_full = 0, closed_by_evidence = 0, closed_by_time = 0, closed_short = 0;
   };
@@ -126,21 +139,30 @@ class Assembler {
     bool evidence = false;
     MonotonicNs evidence_time = 0;
   };
+  /// Of a bound stream with another sender who claims it.
+  struct Contest {
+    MonotonicNs begin = 0;  // 0: there is none
+    std::uint64_t rival = 0;
+    std::int64_t rival_packets = 0, owner_packets = 0, owner_slots = 0;
+  };
   struct Stream {
     std::int64_t position = 0;
+    std::uint64_t n_placed = 0;  // slots
     MonotonicNs last_placed = 0;
     std::uint64_t last_order = 0;  // as last_placed, counted in packets and runs
     bool ever_placed = false;
     bool votes = false;  // its packets carry the time
     std::uint64_t sender = 0;
     MonotonicNs sender_time = 0;
+    Contest contest;
   };
   struct Held {
     CountedPacket packet;
     std::vector<std::byte> bytes;
   };
 
-  bool foreign_sender(const CountedPacket& packet, MonotonicNs now) const;
+  bool foreign_sender(const CountedPacket& packet, MonotonicNs now);
+  bool rival_wins(Contest& contest, std::uint64_t rival, MonotonicNs now) const;
   Reason hold(const CountedPacket& packet, MonotonicNs now);
   Reason offer_locked(const CountedPacket& packet, MonotonicNs now);
   Reason place_pieces(const Run& run, MonotonicNs now, bool count_slots);
@@ -152,7 +174,8 @@ class Assembler {
   void count(Reason reason, std::uint64_t n) {
     totals_.reasons[static_cast<std::size_t>(reason)] += n;
   }
-  void vote(std::int64_t slot, std::uint32_t stream, MonotonicNs now);
+  void vote(std::uint64_t slot_raw, int bits, std::uint32_t stream, MonotonicNs now);
+  void make_room_to_hold();
   void replay_held(MonotonicNs now);
 
   OpenChunk& open_at(std::int64_t k) {
@@ -165,7 +188,7 @@ class Assembler {
   void close_open_as_short(MonotonicNs now);
   std::int64_t extent(const OpenChunk& open) const;
   std::int64_t finalize(OpenChunk& open, std::int64_t n_slots);
-  void start_segment(std::int64_t origin, MonotonicNs now);
+  void start_segment(std::int64_t origin, std::int64_t first_vote, MonotonicNs now);
 
   AssemblerConfig config_;
   std::unique_ptr<Placement> placement_;
@@ -178,16 +201,19 @@ class Assembler {
   std::int64_t head_index_ = 0;
   std::int64_t head_slot_ = 0, origin_slot_ = 0, first_vote_slot_ = 0;
   std::int64_t sequence_ = 0;
-  bool locked_ = false, provisional_ = false;
+  bool locked_ = false, provisional_ = false, patient_ = false;
   int n_live_ = 0;
   int n_voting_;             // streams that can vote
   std::uint64_t order_ = 0;  // pieces placed so far
   std::vector<Stream> streams_;
-  std::vector<Held> held_;  // a ring of held_count_ packets from held_first_
-  std::size_t held_first_ = 0, held_count_ = 0;
+  std::vector<Held> held_;              // places
+  std::vector<std::size_t> held_free_;  // places without a packet
+  std::deque<std::size_t> held_order_;  // places with one, the oldest first
   QuorumGate gate_;
   PlacedShare share_;
-  MonotonicNs last_placed_ = 0, last_overrun_ = 0;
+  MonotonicNs last_placed_ = 0, last_overrun_ = 0, last_foreign_ = 0;
+  MonotonicNs last_unlocked_ = 0;  // packet before the lock
+  int n_never_placed_;             // streams that never delivered
   bool ever_placed_ = false;
   Totals totals_;
 };

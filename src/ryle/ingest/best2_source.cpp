@@ -51,6 +51,8 @@ AssemblerConfig best2_assembler(const Best2SourceConfig& c) {
   a.close_after_ns = c.close_after_ns;
   a.idle_close_ns = c.idle_close_ns;
   a.patience_ns = c.patience_ns;
+  a.slots_per_s = c.clock.rate_hz.value() * c.rate_factor / static_cast<double>(kSpectraPerPacket);
+  a.possible_time = possible_time(c.clock, kSpectraPerPacket, c.max_clock_error_s);
   return a;
 }
 
@@ -82,13 +84,10 @@ class Best2Receiver final : public ReceiverThread {
  private:
   bool serve(int timeout_ms) override {
     const std::int64_t skew = (config_.window_chunks - 1) * config_.chunk_spectra / 4;
-    return serve_ports(timeout_ms, std::max<std::int64_t>(1, skew / kSpectraPerPacket),
-                       [this](UdpPort& port, const DatagramReader::Datagram& datagram) {
-                         return take_packet(port, datagram);
-                       });
+    return serve_ports(timeout_ms, std::max<std::int64_t>(1, skew / kSpectraPerPacket));
   }
 
-  Reason take_packet(UdpPort& port, const DatagramReader::Datagram& datagram) {
+  Reason take_datagram(UdpPort& port, const DatagramReader::Datagram& datagram) override {
     wire::Packet packet;
     const auto bytes = std::span(datagram.data, datagram.size);
     const wire::Best2Geometry geometry{static_cast<std::uint32_t>(config_.first_channel),

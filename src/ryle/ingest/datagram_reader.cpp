@@ -92,7 +92,7 @@ const std::vector<DatagramReader::Datagram>& DatagramReader::receive(const Socke
     const std::byte* data = b.bytes.data() + index * b.bytes_each;
     Datagram d;
     d.sender = sender_identity(&b.addresses[index]);
-    d.address = sender_identity(&b.addresses[index], false);
+    d.address = &b.addresses[index];
     d.truncated = (h.msg_flags & MSG_TRUNC) != 0;
     const std::size_t segment = segment_size(h);
 #if RYLE_MUTANT == 514

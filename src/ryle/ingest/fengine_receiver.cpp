@@ -21,6 +21,11 @@ AssemblerConfig assembler_config(const FengineSourceConfig& c, const FengineLayo
   a.close_after_ns = c.close_after_ns;
   a.idle_close_ns = c.idle_close_ns;
   a.patience_ns = c.patience_ns;
+  a.slots_per_s = c.clock.rate_hz.value() * c.rate_factor;
+  SampleClock clock = c.clock;
+  if (c.format != FengineFormat::chips) clock.epoch_tai_ns = tai_minus_unix_ns();
+  const bool dated = c.format != FengineFormat::chips || c.time_source != TimeSource::arrival;
+  a.possible_time = possible_time(clock, 1, dated ? c.max_clock_error_s : 0);
   return a;
 }
 
@@ -120,12 +125,7 @@ SampleClock FengineReceiver::clock(std::int64_t segment) const {
   return it == clocks_.end() ? clock_ : it->second;
 }
 
-bool FengineReceiver::serve(int timeout_ms) {
-  return serve_ports(timeout_ms, skew_limit_,
-                     [this](UdpPort& port, const DatagramReader::Datagram& datagram) {
-                       return take_datagram(port, datagram);
-                     });
-}
+bool FengineReceiver::serve(int timeout_ms) { return serve_ports(timeout_ms, skew_limit_); }
 
 Reason FengineReceiver::take_datagram(UdpPort& port, const DatagramReader::Datagram& datagram) {
   wire::Packet packet;

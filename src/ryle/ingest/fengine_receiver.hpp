@@ -25,7 +25,7 @@ class FengineReceiver : public ReceiverThread {
  private:
   bool serve(int timeout_ms) override;
   void segment_begun() override;
-  Reason take_datagram(UdpPort& port, const DatagramReader::Datagram& datagram);
+  Reason take_datagram(UdpPort& port, const DatagramReader::Datagram& datagram) override;
 
   FengineSourceConfig config_;
   FengineLayout layout_;

@@ -49,7 +49,10 @@ struct FengineSourceConfig {
   double rate_factor = 1.0;         ///< of the expected rate over clock.rate_hz (fast simulators)
   bool allow_small_rcvbuf = false;  ///< go on as DEGRADED(rcvbuf) instead of refusing
   bool udp_gro = true;              ///< let the kernel join datagrams where it can
-  std::vector<std::string> allowed_senders;  ///< numeric addresses; empty = any
+  std::vector<std::string> allowed_senders;  ///< networks (SenderList); empty = any
+  /// A start further from this host's clock is refused (Reason::time); 0 = any, for replays. Not
+  /// for CHIPS packets whose clock is of their arrival.
+  double max_clock_error_s = 0;
   bool bind_stream_to_sender = true;
 
   MonotonicNs close_after_ns = 100 * kMillisecond_ns;  ///< see AssemblerConfig

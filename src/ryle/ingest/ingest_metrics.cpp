@@ -13,6 +13,12 @@ IngestMetrics::IngestMetrics(MetricsRegistry& registry) : registry_(registry) {
                           "slots absent in closed chunks, dropped chunks included");
   registry.define_counter("ryle_ingest_lost_samples_total",
                           "input samples absent in closed chunks");
+  registry.define_counter("ryle_ingest_undelivered_samples_total",
+                          "input samples of streams that never delivered: not lost");
+  registry.define_counter("ryle_ingest_refused_connections_total",
+                          "TCP connections closed at once");
+  registry.define_counter("ryle_ingest_rebound_total",
+                          "streams that a steady rival won from their sender");
   registry.define_counter("ryle_ingest_chunks_total", "chunks closed, dropped ones included");
   registry.define_counter("ryle_ingest_dropped_chunks_total",
                           "chunks dropped whole for want of a free one");
@@ -36,6 +42,9 @@ void IngestMetrics::update(const IngestCounters& c) {
   set("ryle_ingest_present_slots_total", c.present_slots);
   set("ryle_ingest_missing_slots_total", c.missing_slots);
   set("ryle_ingest_lost_samples_total", c.lost_samples);
+  set("ryle_ingest_undelivered_samples_total", c.undelivered_samples);
+  set("ryle_ingest_refused_connections_total", c.refused_connections);
+  set("ryle_ingest_rebound_total", c.rebound);
   set("ryle_ingest_chunks_total", c.chunks);
   set("ryle_ingest_dropped_chunks_total", c.dropped_chunks);
   set("ryle_ingest_segments_total", c.segments);

@@ -16,7 +16,7 @@ namespace ryle {
 namespace {
 
 constexpr std::int64_t kRate_hz = wire::kMwa32tSampleRateHz;
-constexpr MonotonicNs kReplaceAfter_ns = 1000 * kMillisecond_ns;
+constexpr MonotonicNs kCatchUp_ns = 10'000 * kMillisecond_ns;
 
 AssemblerConfig assembler_config(const Mwa32tSourceConfig& c, int n_udp) {
   AssemblerConfig a;
@@ -34,6 +34,8 @@ AssemblerConfig assembler_config(const Mwa32tSourceConfig& c, int n_udp) {
   a.close_after_ns = c.close_after_ns;
   a.idle_close_ns = c.idle_close_ns;
   a.patience_ns = c.patience_ns;
+  a.slots_per_s = static_cast<double>(kRate_hz) * c.rate_factor;
+  a.possible_time = possible_time(c.clock, 1, c.max_clock_error_s);
   return a;
 }
 
@@ -155,6 +157,7 @@ bool Mwa32tReceiver::serve(int timeout_ms) {
   const int n =
       ::poll(polled.data(), polled.size(), waiting ? std::min(timeout_ms, 1) : timeout_ms);
   now_ = monotonic_ns();
+  stay_patient();
   bool any = false;
   const std::size_t first_tcp = ports_.size();
   for (std::size_t i = 0; i < tcp_.size(); ++i) {
@@ -201,9 +204,7 @@ void Mwa32tReceiver::serve_udp(UdpPort& port) {
     limit = std::max<std::size_t>(1, static_cast<std::size_t>(skew_limit_) * port.streams.size() /
                                          config_.geometry.n_instants);
   }
-  ports_.receive(port, limit, *assembler_, [&](const DatagramReader::Datagram& datagram) {
-    return take_datagram(port, datagram);
-  });
+  receive(port, limit);
   if (assembler_->totals().segments != segments_seen_) realign_after_new_segment();
 }
 
@@ -229,20 +230,54 @@ Reason Mwa32tReceiver::take_datagram(UdpPort& port, const DatagramReader::Datagr
 }
 
 void Mwa32tReceiver::accept_connections(TcpLink& link) {
-  std::uint64_t peer = 0;
+  SenderAddress peer;
   for (Socket connection = tcp_accept(link.listener, &peer); connection;
        connection = tcp_accept(link.listener, &peer)) {
-    if (!ports_.allowed(peer)) continue;  // closed at once
-    if (link.connection) {
-      // One sender per receiver. A second one replaces a connection that has gone silent (a node
-      // that lost power never said good-bye) and is refused otherwise. What the first left behind
-      // is read before it is judged.
+    // One sender per receiver. A second one replaces a connection that does not deliver (a node
+    // that lost power never said good-bye, a stranger brings nothing) and is refused otherwise.
+    // What the first left behind is read before it is judged.
+    if (link.connection && allowed(peer)) {
       serve_tcp(link);
-      if (link.connection && now_ - link.last_bytes < kReplaceAfter_ns) continue;
-      disconnect(link);
+      judge_link(link);
+      if (link.connection && !link.delivers) disconnect(link);
     }
+    if (!allowed(peer) || link.connection) {
+      ++refused_connections_;
+      last_refused_ = peer;
+      continue;  // closed at once
+    }
+    link.peer = peer;
     connected(link, std::move(connection));
   }
+}
+
+// Once in replace_after_ns: the link delivers when slots of its stream were placed, and no fewer
+// than a sixteenth of the median of the other streams that had any: so a trickle holds no place.
+// One that waits for its position delivers when more than a trickle waits to be read.
+void Mwa32tReceiver::judge_link(TcpLink& link) {
+  constexpr std::int64_t kTrickle_bytes = 4096;
+  if (now_ - link.judged_at < config_.replace_after_ns) return;
+  std::vector<std::uint64_t> others;
+  std::uint64_t own = 0;
+  for (std::uint32_t s = 0; s < link_of_stream_.size(); ++s) {
+    const std::uint64_t placed = assembler_->n_placed(s) - link.placed_then[s];
+    if (s == link.stream) {
+      own = placed;
+    } else if (placed > 0) {
+      others.push_back(placed);
+    }
+    link.placed_then[s] += placed;
+  }
+  link.judged_at = now_;
+  if (link.ready && !link.groups->aligned()) {
+    link.delivers = unread_bytes(link.connection) > kTrickle_bytes;
+    return;
+  }
+  link.delivers = own > 0;
+  if (others.empty()) return;
+  const auto middle = others.begin() + static_cast<std::ptrdiff_t>(others.size() / 2);
+  std::nth_element(others.begin(), middle, others.end());
+  link.delivers = 16 * own >= *middle && own > 0;
 }
 
 void Mwa32tReceiver::continue_connecting(TcpLink& link) {
@@ -269,7 +304,12 @@ void Mwa32tReceiver::connected(TcpLink& link, Socket connection) {
   link.ever_connected = true;
   link.got_bytes = link.ready = false;
   link.reference.reset();
-  link.last_bytes = now_;
+  link.delivers = true;
+  link.judged_at = now_;
+  link.placed_then.clear();
+  for (std::uint32_t s = 0; s < link_of_stream_.size(); ++s) {
+    link.placed_then.push_back(assembler_->n_placed(s));
+  }
   link.groups->reset();
 }
 
@@ -295,8 +335,8 @@ void Mwa32tReceiver::serve_tcp(TcpLink& link) {
 #endif
     }
   }
-  link.last_bytes = now_;
   link.groups->commit(static_cast<std::size_t>(n));
+  serving_ = &link;
   if (!link.groups->aligned()) {
     if (!link.ready && link.groups->ready(*this)) {
       link.ready = true;
@@ -305,11 +345,14 @@ void Mwa32tReceiver::serve_tcp(TcpLink& link) {
     return;
   }
   const bool drained = static_cast<std::size_t>(n) < space.size();
+  if (drained) link.catching_up = false;
   link.groups->parse(others(link.stream), drained, now_, *this);
 }
 
 void Mwa32tReceiver::disconnect(TcpLink& link) {
   if (!link.connection) return;
+  serving_ = &link;
+  link.catching_up = false;
   if (!link.connecting) {
     if (link.ready && !link.groups->aligned() && assembler_->locked()) align_link(link);
     link.groups->finish(*this);
@@ -339,7 +382,8 @@ bool Mwa32tReceiver::align() {
     // With UDP among the receivers the 64-bit counters tell the time; without, the first common
     // group is instant 0.
     // Twice the patience: a lone UDP stream, which becomes enough after it, still comes first.
-    const bool waited = now_ - first_ready >= 2 * config_.patience_ns;
+    const MonotonicNs patience_ns = (ports_.empty() ? 1 : 2) * config_.patience_ns;
+    const bool waited = now_ - first_ready >= patience_ns;
     if (!waited && !(all_ready && ports_.empty())) return false;
     align_without_udp(!ports_.empty());
     return true;
@@ -369,14 +413,30 @@ bool Mwa32tReceiver::align_without_udp(bool provisional) {
   assembler_->lock(0, now_);
   assembler_->set_provisional(provisional_);
   segments_seen_ = assembler_->totals().segments;
+  // While they waited for each other their senders did, too, and what those have kept comes at
+  // once. Where only such senders are, nothing of it need be lost.
+  if (ports_.empty()) {
+    for (const auto& [link, instant] : instants) link->catching_up = true;
+    patient_until_ = now_ + kCatchUp_ns;
+    stay_patient();
+  }
   for (const auto& [link, instant] : instants) {
+    serving_ = link;
     link->groups->align(instant - *last, instant_offset_);
     link->groups->parse(others(link->stream), false, now_, *this);
   }
   return true;
 }
 
+void Mwa32tReceiver::stay_patient() {
+  if (patient_until_ == 0) return;
+  const bool behind = std::ranges::any_of(tcp_, [](const auto& link) { return link->catching_up; });
+  if (!behind || now_ >= patient_until_) patient_until_ = 0;
+  assembler_->set_patient(patient_until_ != 0);
+}
+
 void Mwa32tReceiver::align_link(TcpLink& link) {
+  serving_ = &link;
   const auto& marker = config_.geometry.marker;
   const std::int64_t reference = link.reference.value_or(assembler_->first_vote_slot());
   const auto check =
@@ -451,6 +511,7 @@ void Mwa32tReceiver::on_run(const Run& run) {
 
 void Mwa32tReceiver::on_reject(Reason reason, std::uint64_t n_groups) {
   assembler_->reject(reason, n_groups);
+  if (serving_ != nullptr) note_rejected(reason, serving_->peer);
 }
 
 std::int64_t Mwa32tReceiver::memory_bytes() const {

@@ -33,7 +33,12 @@ class Mwa32tReceiver : public ReceiverThread, private GroupSink {
     bool ever_connected = false;
     bool got_bytes = false;
     std::optional<std::int64_t> reference;  // position of the others when the first bytes came
-    MonotonicNs last_bytes = 0;
+    SenderAddress peer;
+    // Judged by the groups it brings: bytes prove nothing (judge_link()).
+    bool delivers = true;
+    MonotonicNs judged_at = 0;
+    std::vector<std::uint64_t> placed_then;  // slots placed by then, [stream]
+    bool catching_up = false;                // since it was aligned its socket was never empty
     MonotonicNs retry_at = 0, retry_delay = 0;
     bool ready = false;
     MonotonicNs ready_since = 0;
@@ -49,11 +54,13 @@ class Mwa32tReceiver : public ReceiverThread, private GroupSink {
   void disconnect_all() override;
   std::string more_reasons() const override { return provisional_ ? "time" : ""; }
   void serve_udp(UdpPort& port);
-  Reason take_datagram(UdpPort& port, const DatagramReader::Datagram& datagram);
+  Reason take_datagram(UdpPort& port, const DatagramReader::Datagram& datagram) override;
   void accept_connections(TcpLink& link);
   void continue_connecting(TcpLink& link);
   void finish_connecting(TcpLink& link);
   void connected(TcpLink& link, Socket connection);
+  void judge_link(TcpLink& link);
+  void stay_patient();
   void serve_tcp(TcpLink& link);
   void disconnect(TcpLink& link);
   bool align_without_udp(bool provisional);
@@ -73,6 +80,8 @@ class Mwa32tReceiver : public ReceiverThread, private GroupSink {
   bool provisional_ = false;
   std::int64_t instant_offset_ = 0;
   std::uint64_t segments_seen_ = 0;
+  MonotonicNs patient_until_ = 0;
+  const TcpLink* serving_ = nullptr;  // whose groups are being taken
 };
 
 }  // namespace ryle

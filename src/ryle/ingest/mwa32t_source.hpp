@@ -33,12 +33,17 @@ struct Mwa32tSourceConfig {
   double rate_factor = 1.0;         ///< of the expected rate over 1.28 Msamples/s per receiver
   bool allow_small_rcvbuf = false;  ///< go on as DEGRADED(rcvbuf) instead of refusing
   bool udp_gro = true;              ///< let the kernel join datagrams where it can
-  std::vector<std::string> allowed_senders;  ///< numeric addresses; empty = any
+  std::vector<std::string> allowed_senders;  ///< networks (SenderList); empty = any
+  /// A start of UDP counters further from this host's clock is refused (Reason::time); 0 = any, for
+  /// replays, and where `clock` is not of an instant that the counters are told from.
+  double max_clock_error_s = 0;
   bool bind_stream_to_sender = true;
 
   MonotonicNs close_after_ns = 100 * kMillisecond_ns;  ///< see AssemblerConfig
   MonotonicNs idle_close_ns = 1000 * kMillisecond_ns;
   MonotonicNs patience_ns = 2000 * kMillisecond_ns;  ///< with receivers that never come
+  /// TCP: a connection whose groups are not placed for so long gives way to another one.
+  MonotonicNs replace_after_ns = 1000 * kMillisecond_ns;
   MonotonicNs reconnect_min_ns = 1000 * kMillisecond_ns;
   MonotonicNs reconnect_max_ns = 30'000 * kMillisecond_ns;
 };

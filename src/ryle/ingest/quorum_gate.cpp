@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ryle/core/bits.hpp"
+#include "ryle/wire/extend.hpp"
 
 namespace ryle {
 
@@ -26,39 +27,61 @@ bool PlacedShare::below_tenth(MonotonicNs now) {
   return placed * 10 < received || received == 0;
 }
 
-QuorumGate::QuorumGate(const Config& config)
-    : config_(config), streams_(static_cast<std::size_t>(words_for_bits(config.n_streams)), 0) {}
-
-void QuorumGate::clear() {
-  candidate_ = {};
-  std::ranges::fill(streams_, 0);
+QuorumGate::QuorumGate(const Config& config) : config_(config) {
+  for (auto& c : candidates_) {
+    c.streams.assign(static_cast<std::size_t>(words_for_bits(config.n_streams)), 0);
+  }
 }
 
-bool QuorumGate::vote(std::int64_t slot, std::uint32_t stream, MonotonicNs now) {
-  auto& c = candidate_;
-  if (c.count > 0) {
-    const std::int64_t distance = slot - c.latest_slot;  // both within +-2^62: no overflow
-    if (distance > config_.agree_slots || distance < -config_.agree_slots) {
-      --c.count;
-      return false;
+void QuorumGate::clear() {
+  for (auto& c : candidates_) c.count = 0;
+}
+
+const QuorumGate::Candidate& QuorumGate::leading() const {
+  return *std::ranges::max_element(candidates_, {}, &Candidate::count);
+}
+
+bool QuorumGate::agrees(const Candidate& candidate, std::uint64_t slot_raw, int bits) const {
+  const std::int64_t slot = wire::extend(slot_raw, bits, candidate.latest_slot);
+  const std::int64_t distance = slot - candidate.latest_slot;  // both within +-2^62: no overflow
+  return distance <= config_.agree_slots && distance >= -config_.agree_slots;
+}
+
+const QuorumGate::Candidate* QuorumGate::vote(std::uint64_t slot_raw, int bits,
+                                              std::uint32_t stream, MonotonicNs now) {
+  Candidate *place = nullptr, *free_place = nullptr;
+  for (auto& c : candidates_) {
+    if (c.count == 0) {
+      if (free_place == nullptr) free_place = &c;
+    } else if (place == nullptr && agrees(c, slot_raw, bits)) {
+      place = &c;
     }
-  } else {
-    clear();
-    c.first_slot = c.latest_slot = slot;
-    c.start = now;
   }
+  if (place == nullptr && free_place == nullptr) {
+    for (auto& c : candidates_) --c.count;
+    return nullptr;
+  }
+  if (place == nullptr) {
+    place = free_place;
+    std::ranges::fill(place->streams, 0);
+    place->n_streams = 0;
+    // A first counter is taken as it stands: there is nothing to extend it by.
+    place->first_slot = place->latest_slot = static_cast<std::int64_t>(slot_raw);
+    place->start = now;
+  }
+  auto& c = *place;
+  const std::int64_t slot = wire::extend(slot_raw, bits, c.latest_slot);
   ++c.count;
   c.first_slot = std::min(c.first_slot, slot);
   c.latest_slot = std::max(c.latest_slot, slot);
-  if (!test_bit(streams_.data(), stream)) {
-    set_bit(streams_.data(), stream);
+  if (!test_bit(c.streams.data(), stream)) {
+    set_bit(c.streams.data(), stream);
     ++c.n_streams;
   }
-  return complete(now);
+  return complete(c, now) ? &c : nullptr;
 }
 
-bool QuorumGate::complete(MonotonicNs now) const {
-  const auto& c = candidate_;
+bool QuorumGate::complete(const Candidate& c, MonotonicNs now) const {
 #if RYLE_MUTANT == 502
   if (c.count < 1) return false;
 #else

@@ -29,8 +29,9 @@ enum class Reason : std::uint8_t {
   field,
   foreign_sender,
   foreign_stream,
+  time,
 };
-inline constexpr std::size_t kReasons = 17;
+inline constexpr std::size_t kReasons = 18;
 
 std::string_view name(Reason reason);
 /// The counter of a codec's refusal. @pre reject != none

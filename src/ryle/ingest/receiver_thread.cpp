@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ryle/ingest/receiver_thread.hpp"
 
+#include <fmt/format.h>
 #include <poll.h>
 
+#include <algorithm>
 #include <chrono>
 #include <vector>
 
 #include "ryle/ingest/reading_order.hpp"
+#include "ryle/ingest/recording_time.hpp"
 
 namespace ryle {
 namespace {
@@ -14,6 +17,12 @@ namespace {
 constexpr MonotonicNs kDrainLimit_ns = 2000 * kMillisecond_ns;
 // On a busy machine what was sent over loopback may not be readable at once.
 constexpr MonotonicNs kDrainQuiet_ns = 50 * kMillisecond_ns;
+
+std::int64_t host_unix_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
 
 }  // namespace
 
@@ -23,8 +32,38 @@ MonotonicNs monotonic_ns() {
       .count();
 }
 
+std::int64_t tai_minus_unix_ns() {
+  const std::int64_t second = host_unix_ns() / 1'000'000'000;
+  const auto tai_ns = recording_tai_ns_from_unix(second);
+  return tai_ns ? *tai_ns - second * 1'000'000'000 : 0;
+}
+
+std::function<bool(std::int64_t slot)> possible_time(const SampleClock& clock,
+                                                     std::int64_t ticks_per_slot,
+                                                     double max_clock_error_s) {
+  // 1961 and 2200: what time scales are defined for. Wider than 64 bits: a forged counter must not
+  // wrap to a date that is right.
+  constexpr __int128 kSecond_tai_ns = 1'000'000'000;
+  constexpr __int128 kEarliest_tai_ns = -283'996'800 * kSecond_tai_ns;
+  constexpr __int128 kLatest_tai_ns = 7'258'118'400 * kSecond_tai_ns;
+  const auto max_error_ns = static_cast<__int128>(max_clock_error_s * 1e9);
+  const std::int64_t leap_ns = tai_minus_unix_ns();
+  return [=](std::int64_t slot) {
+    const __int128 ticks = static_cast<__int128>(slot) * ticks_per_slot;
+    const __int128 rate = clock.rate_hz.num;
+    // Seconds first: ticks times 10^9 times a denominator may not fit.
+    const __int128 scaled = ticks * clock.rate_hz.den;
+    const __int128 tai_ns =
+        clock.epoch_tai_ns + scaled / rate * kSecond_tai_ns + scaled % rate * kSecond_tai_ns / rate;
+    if (tai_ns < kEarliest_tai_ns || tai_ns > kLatest_tai_ns) return false;
+    if (max_error_ns == 0) return true;
+    const __int128 error_ns = tai_ns - (host_unix_ns() + leap_ns);
+    return error_ns <= max_error_ns && error_ns >= -max_error_ns;
+  };
+}
+
 ReceiverThread::ReceiverThread(std::vector<std::string> allowed_senders, bool udp_gro)
-    : ports_(allowed_senders, udp_gro) {}
+    : ports_(udp_gro), senders_(allowed_senders) {}
 
 void ReceiverThread::allocate(const AssemblerConfig& config, std::unique_ptr<Placement> placement,
                               int n_chunks, std::int64_t reserved_spans, MemorySpace memory,
@@ -60,8 +99,39 @@ Reason ReceiverThread::offer(UdpPort& port, const CountedPacket& packet) {
   return reason;
 }
 
-bool ReceiverThread::serve_ports(int timeout_ms, std::int64_t skew_slots,
-                                 const TakeDatagram& take) {
+Reason ReceiverThread::judge(UdpPort& port, const DatagramReader::Datagram& datagram) {
+  Reason reason = Reason::used;
+  if (!senders_.empty() && !senders_.allows(sender_address(datagram.address))) {
+    reason = Reason::foreign_sender;
+    assembler_->reject(reason);
+  } else if (datagram.truncated) {
+    reason = Reason::too_long;
+    assembler_->reject(reason);
+  } else {
+    reason = take_datagram(port, datagram);
+  }
+  if (reason != Reason::used) {
+    note_rejected(reason, sender_address(datagram.address), {datagram.data, datagram.size});
+  }
+  return reason;
+}
+
+void ReceiverThread::note_rejected(Reason reason, const SenderAddress& sender,
+                                   std::span<const std::byte> bytes) {
+  auto& last = last_rejected_[static_cast<std::size_t>(reason)];
+  last.any = true;
+  last.sender = sender;
+  last.n_bytes = bytes.size();
+  last.n_header = std::min(bytes.size(), last.header.size());
+  std::copy_n(bytes.begin(), last.n_header, last.header.begin());
+}
+
+void ReceiverThread::receive(UdpPort& port, std::size_t limit) {
+  ports_.receive(port, limit,
+                 [&](const DatagramReader::Datagram& datagram) { return judge(port, datagram); });
+}
+
+bool ReceiverThread::serve_ports(int timeout_ms, std::int64_t skew_slots) {
   std::vector<pollfd> polled;
   polled.reserve(ports_.size());
   for (std::size_t i = 0; i < ports_.size(); ++i) {
@@ -76,9 +146,7 @@ bool ReceiverThread::serve_ports(int timeout_ms, std::int64_t skew_slots,
   }
   for (std::size_t i = 0; i < ports_.size(); ++i) {
     if (polled[i].revents == 0 || !order.may_read(ports_[i].position)) continue;
-    ports_.receive(ports_[i], 64, *assembler_, [&](const DatagramReader::Datagram& datagram) {
-      return take(ports_[i], datagram);
-    });
+    receive(ports_[i], 64);
   }
   return true;
 }
@@ -151,6 +219,12 @@ void ReceiverThread::publish() {
   s.present_slots = totals.present_slots;
   s.missing_slots = totals.missing_slots;
   s.lost_samples = totals.missing_slots * samples_per_slot_;
+  s.undelivered_slots = totals.undelivered_slots;
+  s.undelivered_samples = totals.undelivered_slots * samples_per_slot_;
+  s.refused_connections = refused_connections_;
+  s.rebound = totals.rebound;
+  rejected_snapshot_ = last_rejected_;
+  refused_snapshot_ = last_refused_;
   s.chunks = totals.chunks;
   s.dropped_chunks = totals.dropped_chunks;
   s.segments = totals.segments;
@@ -169,7 +243,22 @@ void ReceiverThread::publish() {
 
 IngestCounters ReceiverThread::counters() const {
   const std::lock_guard lock(mutex_);
-  return snapshot_;
+  IngestCounters counters = snapshot_;
+  for (std::size_t r = 0; r < kReasons; ++r) {
+    const LastRejected& last = rejected_snapshot_[r];
+    const std::string reason(name(static_cast<Reason>(r)));
+    if (!last.any || counters.rejected[reason] == 0) continue;
+    std::string header;
+    for (std::size_t k = 0; k < last.n_header; ++k) {
+      header += fmt::format("{}{:02x}", k > 0 ? " " : "", static_cast<unsigned>(last.header[k]));
+    }
+    counters.last_rejected[reason] = {to_string(last.sender),
+                                      static_cast<std::int64_t>(last.n_bytes), header};
+  }
+  if (counters.refused_connections > 0) {
+    counters.last_refused_connection = to_string(refused_snapshot_);
+  }
+  return counters;
 }
 
 std::string ReceiverThread::state() const {

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
+#include <array>
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "ryle/ingest/assembler.hpp"
 #include "ryle/ingest/source.hpp"
@@ -15,6 +20,15 @@ namespace ryle {
 
 /// CLOCK_MONOTONIC.
 MonotonicNs monotonic_ns();
+
+/// Whether a slot's time can be: from 1961 to 2200 (else a counter has wrapped), and at most
+/// `max_clock_error_s` from this host's clock unless that is 0. `clock` counts ticks.
+std::function<bool(std::int64_t slot)> possible_time(const SampleClock& clock,
+                                                     std::int64_t ticks_per_slot,
+                                                     double max_clock_error_s);
+
+/// TAI less Unix time at present.
+std::int64_t tai_minus_unix_ns();
 
 /// What every live source does alike: a thread that serves sockets until it is asked to stop and
 /// they are drained, timers of the assembler, a snapshot of counters and state for others. What to
@@ -46,14 +60,23 @@ class ReceiverThread {
   void publish();
   /// A packet that came through `port`.
   Reason offer(UdpPort& port, const CountedPacket& packet);
+  /// Judges and counts a datagram of any sender: the allow-list, truncation, then the format.
+  Reason judge(UdpPort& port, const DatagramReader::Datagram& datagram);
+  /// Reads one batch of a port.
+  void receive(UdpPort& port, std::size_t limit);
   /// A round over UDP ports that each may bring any stream: those at most `skew_slots` ahead of the
   /// furthest behind are read, one batch each. Sets now_.
-  using TakeDatagram = std::function<Reason(UdpPort&, const DatagramReader::Datagram&)>;
-  bool serve_ports(int timeout_ms, std::int64_t skew_slots, const TakeDatagram& take);
+  bool serve_ports(int timeout_ms, std::int64_t skew_slots);
+  /// Keeps who sent what was refused last for a reason.
+  void note_rejected(Reason reason, const SenderAddress& sender,
+                     std::span<const std::byte> bytes = {});
+  bool allowed(const SenderAddress& sender) const { return senders_.allows(sender); }
 
   /// One round: whatever is readable, the furthest behind first. Sets now_. Returns whether
   /// anything was.
   virtual bool serve(int timeout_ms) = 0;
+  /// Decodes a datagram and counts it in the assembler.
+  virtual Reason take_datagram(UdpPort& port, const DatagramReader::Datagram& datagram) = 0;
   /// Gives streams without a time of their own a position; returns whether one was given.
   virtual bool align() { return false; }
   /// As align(), for streams that still wait when the sockets are drained.
@@ -69,6 +92,8 @@ class ReceiverThread {
   std::unique_ptr<ChunkPool> pool_;
   std::unique_ptr<Assembler> assembler_;
   MonotonicNs now_ = 0;
+  std::uint64_t refused_connections_ = 0;
+  SenderAddress last_refused_;  ///< connection
 
   mutable std::mutex mutex_;  // the snapshot
 
@@ -76,9 +101,21 @@ class ReceiverThread {
   void run();
   void housekeeping(bool force);
 
+  /// RejectedPacket before it is text.
+  struct LastRejected {
+    bool any = false;
+    SenderAddress sender;
+    std::size_t n_bytes = 0, n_header = 0;
+    std::array<std::byte, 16> header{};
+  };
+
+  SenderList senders_;
+  std::array<LastRejected, kReasons> last_rejected_;
   std::uint64_t samples_per_slot_ = 1;
   MonotonicNs last_poll_ = 0, last_drops_ = 0, last_publish_ = 0;
   IngestCounters snapshot_;
+  std::array<LastRejected, kReasons> rejected_snapshot_;
+  SenderAddress refused_snapshot_;
   std::string state_ = "NO_DATA";
   std::atomic<bool> stopping_{false}, abandon_{false};
   std::mutex start_mutex_;

@@ -7,6 +7,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -60,8 +61,24 @@ void set_option(const Socket& socket, int level, int option, int value) {
   setsockopt(socket.descriptor(), level, option, &value, sizeof value);
 }
 
+bool is_multicast(const sockaddr* address) {
+  if (address->sa_family == AF_INET) {
+    return IN_MULTICAST(ntohl(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr));
+  }
+  return address->sa_family == AF_INET6 &&
+         IN6_IS_ADDR_MULTICAST(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
+}
+
 Socket bound(const Endpoint& endpoint, int type, bool reuse) {
   const AddressInfo info(endpoint, type, true);
+  // Binding succeeds, and then nothing ever comes: the group must be joined as well.
+  if (is_multicast(info.list->ai_addr)) {
+    throw ConfigError(fmt::format(
+        "endpoint '{}' is a multicast group, which Ryle does not join; let the sender address this "
+        "machine and listen on one of its own addresses, or on {}://{}:{}",
+        to_string(endpoint), type == SOCK_DGRAM ? "udp" : "tcp",
+        info.list->ai_family == AF_INET6 ? "[::]" : "0.0.0.0", endpoint.port));
+  }
   Socket socket(::socket(info.list->ai_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) socket_error("make a socket for", endpoint, errno);
   if (reuse) set_option(socket, SOL_SOCKET, SO_REUSEADDR, 1);
@@ -147,12 +164,12 @@ Socket tcp_listen(const Endpoint& endpoint) {
   return socket;
 }
 
-Socket tcp_accept(const Socket& listener, std::uint64_t* peer) {
+Socket tcp_accept(const Socket& listener, SenderAddress* peer) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   Socket socket(accept4(listener.descriptor(), reinterpret_cast<sockaddr*>(&address), &size,
                         SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (peer != nullptr) *peer = socket ? sender_identity(&address, false) : 0;
+  if (peer != nullptr) *peer = socket ? sender_address(&address) : SenderAddress{};
   return socket;
 }
 
@@ -210,28 +227,23 @@ std::int64_t system_rmem_max() {
   return file >> value ? value : 0;
 }
 
-std::uint64_t sender_identity(const void* address, bool with_port) {
+std::int64_t unread_bytes(const Socket& socket) {
+  int n = 0;
+  return ioctl(socket.descriptor(), FIONREAD, &n) == 0 ? n : 0;
+}
+
+std::uint64_t sender_identity(const void* address) {
   const auto family = static_cast<const sockaddr*>(address)->sa_family;
   if (family == AF_INET) {
     const auto* v4 = static_cast<const sockaddr_in*>(address);
     const std::uint64_t host = ntohl(v4->sin_addr.s_addr);
-    return (host << 17) | (with_port ? std::uint64_t{ntohs(v4->sin_port)} << 1 : 0) | 1;
+    return (host << 17) | (std::uint64_t{ntohs(v4->sin_port)} << 1) | 1;
   }
   if (family == AF_INET6) {
     const auto* v6 = static_cast<const sockaddr_in6*>(address);
-    return hash_bytes(&v6->sin6_addr, sizeof v6->sin6_addr, with_port ? v6->sin6_port : 0x10000u);
+    return hash_bytes(&v6->sin6_addr, sizeof v6->sin6_addr, v6->sin6_port);
   }
   return 0;
-}
-
-std::uint64_t address_identity(const std::string& host) {
-  sockaddr_in v4{};
-  v4.sin_family = AF_INET;
-  if (inet_pton(AF_INET, host.c_str(), &v4.sin_addr) == 1) return sender_identity(&v4, false);
-  sockaddr_in6 v6{};
-  v6.sin6_family = AF_INET6;
-  if (inet_pton(AF_INET6, host.c_str(), &v6.sin6_addr) == 1) return sender_identity(&v6, false);
-  throw ConfigError("allowed sender '" + host + "' is not a numeric IPv4 or IPv6 address");
 }
 
 }  // namespace ryle

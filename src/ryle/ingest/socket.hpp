@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "ryle/ingest/sender_list.hpp"
+
 namespace ryle {
 
 /// "tcp://host:port" or "udp://host:port"; "[::1]:port" for IPv6. Port 0 lets the system choose.
@@ -38,8 +40,8 @@ class Socket {
 /// Bound, unconnected. Throws IoError (exit 69 or 77) naming the endpoint.
 Socket udp_bind(const Endpoint& endpoint, bool reuse_address = false);
 Socket tcp_listen(const Endpoint& endpoint);
-/// The connection waiting, or an empty socket. `peer` gets its identity (0 when unknown).
-Socket tcp_accept(const Socket& listener, std::uint64_t* peer);
+/// The connection waiting, or an empty socket. `peer` gets the address at its other end.
+Socket tcp_accept(const Socket& listener, SenderAddress* peer);
 /// A connection that is being made, or an empty socket when it failed at once.
 Socket tcp_connect(const Endpoint& endpoint);
 /// Of a connection being made, once it is writable: 0 or errno.
@@ -56,10 +58,11 @@ void set_no_delay(const Socket& socket);
 /// "net.core.rmem_max", or 0 when it cannot be read.
 std::int64_t system_rmem_max();
 
-/// Identity of an IPv4 or IPv6 address and port, never 0; the address alone with `with_port` false.
-std::uint64_t sender_identity(const void* address, bool with_port = true);
-/// Identity of a numeric address alone (for allow-lists). Throws ConfigError.
-std::uint64_t address_identity(const std::string& host);
+/// Bytes received and not yet read.
+std::int64_t unread_bytes(const Socket& socket);
+
+/// Identity of an IPv4 or IPv6 address and port (a sockaddr); 0 for other families.
+std::uint64_t sender_identity(const void* address);
 
 /// Receives datagrams in batches of up to 64, cut into segments where the kernel joined them
 /// (UDP_GRO).
@@ -68,8 +71,8 @@ class DatagramReader {
   struct Datagram {
     const std::byte* data = nullptr;
     std::size_t size = 0;
-    std::uint64_t sender = 0;   ///< address and port
-    std::uint64_t address = 0;  ///< address alone
+    std::uint64_t sender = 0;       ///< sender_identity()
+    const void* address = nullptr;  ///< a sockaddr
     bool truncated = false;
   };
   /// Buffers for datagrams up to `max_bytes`; 64 KiB each with `gro`.

@@ -21,6 +21,13 @@ struct SourceInfo {
   TimeSource time_source = TimeSource::packet;
 };
 
+/// The last packet refused for a reason, for whoever looks for the cause.
+struct RejectedPacket {
+  std::string sender;      ///< "10.1.2.3:4015"
+  std::int64_t bytes = 0;  ///< length; 0 = not known (TCP)
+  std::string header;      ///< its first bytes, at most 16, hexadecimal
+};
+
 /// One definition each: ingest.md 5.4. received = used + rejected always holds (used = placed).
 struct IngestCounters {
   std::uint64_t received = 0;  ///< datagrams, or groups on a stream transport
@@ -28,13 +35,23 @@ struct IngestCounters {
   std::map<std::string, std::uint64_t>
       rejected;  ///< by reason: late, future, duplicate, conflict, overrun, prelock,
                  ///< control, sender_invalid, too_short, ... foreign_sender, ...
+  std::map<std::string, RejectedPacket> last_rejected;  ///< by reason, where it is known
+  std::uint64_t refused_connections = 0;  ///< TCP: closed at once, not a group was read
+  std::string last_refused_connection;    ///< who asked for it
+  std::uint64_t rebound = 0;  ///< streams that went to another sender while theirs still sent
   std::uint64_t kernel_drops = 0;
   std::uint64_t present_slots = 0, missing_slots = 0;  ///< of closed chunks
   std::uint64_t lost_samples = 0;                      ///< input samples absent in closed chunks
+  /// As missing_slots and lost_samples, of streams that never delivered: configured, but nothing
+  /// that was sent is lost.
+  std::uint64_t undelivered_slots = 0, undelivered_samples = 0;
   std::uint64_t chunks = 0, dropped_chunks = 0;
   std::uint64_t segments = 0;
   std::int64_t balance() const;  ///< received - used - sum(rejected); must be 0
 };
+/// "2000 rejected: 1990 too_short (the last from 10.1.2.3:4015, 60 bytes: 4d 57 33 32 ...), 10
+/// late", the commonest reason first; "" when none are. Of those since `before` when it is given.
+std::string rejected_text(const IngestCounters& counters, const IngestCounters* before = nullptr);
 
 /// A source of chunks. next() and release() are called by one consumer thread; counters() by any.
 class ChunkSource {

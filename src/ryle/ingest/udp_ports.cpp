@@ -7,10 +7,6 @@
 
 namespace ryle {
 
-UdpPorts::UdpPorts(const std::vector<std::string>& allowed_senders, bool gro) : gro_(gro) {
-  for (const auto& sender : allowed_senders) allowed_.insert(address_identity(sender));
-}
-
 UdpPort& UdpPorts::open(const Endpoint& endpoint) {
   for (auto& port : ports_) {
     if (endpoint.port != 0 && port->endpoint.port == endpoint.port &&

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "ryle/ingest/assembler.hpp"
+#include "ryle/ingest/reason.hpp"
 #include "ryle/ingest/socket.hpp"
 
 namespace ryle {
@@ -28,11 +27,11 @@ inline bool tells_position(Reason reason) {
   return reason == Reason::used || reason == Reason::prelock || reason == Reason::overrun;
 }
 
-/// The UDP sockets of a source, with what every format checks alike: receive buffers, the
-/// allow-list, truncation, what the kernel dropped.
+/// The UDP sockets of a source, with what every format does alike: receive buffers, reading in
+/// batches, what the kernel dropped.
 class UdpPorts {
  public:
-  UdpPorts(const std::vector<std::string>& allowed_senders, bool gro);
+  explicit UdpPorts(bool gro) : gro_(gro) {}
 
   /// Binds, or finds the port that has this endpoint already (port 0 is always a new one).
   UdpPort& open(const Endpoint& endpoint);
@@ -43,21 +42,14 @@ class UdpPorts {
   /// Makes the buffers for datagrams of up to `max_bytes`.
   void allocate(std::size_t max_bytes);
 
-  /// Reads one batch; `take(datagram)` gets those that passed the checks every format has and
-  /// returns how they were judged, the others are counted in `assembler`.
+  /// Reads one batch; `take(datagram)` returns how each was judged.
   template <class Take>
-  void receive(UdpPort& port, std::size_t limit, Assembler& assembler, const Take& take) {
+  void receive(UdpPort& port, std::size_t limit, const Take& take) {
 #if RYLE_MUTANT != 199
     port.useful = false;
 #endif
     for (const auto& datagram : reader_->receive(port.socket, limit)) {
-      if (!allowed_.empty() && !allowed_.contains(datagram.address)) {
-        assembler.reject(Reason::foreign_sender);
-      } else if (datagram.truncated) {
-        assembler.reject(Reason::too_long);
-      } else {
-        port.useful |= tells_position(take(datagram));
-      }
+      port.useful |= tells_position(take(datagram));
     }
   }
 
@@ -65,10 +57,6 @@ class UdpPorts {
   bool empty() const { return ports_.empty(); }
   UdpPort& operator[](std::size_t i) { return *ports_[i]; }
   const UdpPort& operator[](std::size_t i) const { return *ports_[i]; }
-  /// Any address may send when the list is empty.
-  bool allowed(std::uint64_t address) const {
-    return allowed_.empty() || allowed_.contains(address);
-  }
   /// A new segment: all have been read up to its origin.
   void rewind(std::int64_t origin) {
     for (auto& port : ports_) port->position = origin;
@@ -79,7 +67,6 @@ class UdpPorts {
   std::int64_t memory_bytes() const { return reader_ ? reader_->memory_bytes() : 0; }
 
  private:
-  std::set<std::uint64_t> allowed_;
   bool gro_;
   bool receive_buffer_ok_ = true;
   std::vector<std::unique_ptr<UdpPort>> ports_;

@@ -45,6 +45,8 @@ struct SourceConfig {
   double duration_s = 0;        ///< stop after this much data; 0 = until the end or a signal
   double stall_budget_s = 0.1;  ///< UDP receive buffers must hold what comes in this time
   bool allow_small_rcvbuf = false;
+  std::vector<std::string> allowed_senders;  ///< networks; empty = any
+  double max_clock_error_s = 60;             ///< network: 0 = any, for replays
   std::vector<std::int64_t> antenna_map;  ///< best2: line of the layout of each antenna of a packet
   bool pair_swap = false;                 ///< best2: packets have antennas 4a + j at 4a + (j ^ 2)
   bool lossless =

@@ -72,6 +72,13 @@ void fields(V& v, SourceConfig& c) {
     "UDP receive buffers must hold what comes in this time");
   v("allow_small_rcvbuf", c.allow_small_rcvbuf, Choice{},
     "start although the kernel grants less (state DEGRADED)");
+  v("allowed_senders", c.allowed_senders, Choice{},
+    "who may send, UDP and TCP: addresses or networks, with or without a port, e.g. "
+    "[\"10.1.0.0/16\", \"10.2.0.7:4015\", \"[fd00::/8]:4015\"]; [] = anybody");
+  v("max_clock_error_s", c.max_clock_error_s, Range{0, 1e12},
+    "kind = \"network\": a start that the packets date further from this host's clock is refused; "
+    "0 = none is, for replays. Not where start_utc is \"now\" and packets count from an instant "
+    "they do not tell");
   v("antenna_map", c.antenna_map, Range{0, 31},
     "best2: line of the layout, from 0, of each antenna of a packet; [] = the layout has their "
     "order");

@@ -72,6 +72,8 @@ FengineSourceConfig live_spectra_config(const ObservationConfig& config, const A
   f.stall_budget_s = s.stall_budget_s;
   f.rate_factor = expected_speed(config);
   f.allow_small_rcvbuf = s.allow_small_rcvbuf;
+  f.allowed_senders = s.allowed_senders;
+  f.max_clock_error_s = s.kind == "network" ? s.max_clock_error_s : 0;
   f.close_after_ns = static_cast<MonotonicNs>(s.close_after_ms * 1e6);
   f.patience_ns = static_cast<MonotonicNs>(s.no_data_s * 1e9);
   return f;

@@ -39,6 +39,9 @@ Mwa32tSourceConfig source_config(const ObservationConfig& config, const SampleFa
       speed * facts.clock.rate_hz.value() / static_cast<double>(wire::kMwa32tSampleRateHz);
   source.stall_budget_s = s.stall_budget_s;
   source.allow_small_rcvbuf = s.allow_small_rcvbuf;
+  source.allowed_senders = s.allowed_senders;
+  const bool dated = s.kind == "network" && s.start_utc != "now";
+  source.max_clock_error_s = dated ? s.max_clock_error_s : 0;
   source.close_after_ns = static_cast<MonotonicNs>(s.close_after_ms * 1e6);
   source.patience_ns = static_cast<MonotonicNs>(s.no_data_s * 1e9);
   return source;
@@ -77,9 +80,9 @@ class LiveRun final : public LivePath {
     summary.real_time_factor = summary.elapsed_s > 0 ? summary.data_s / summary.elapsed_s : 0;
     note_peak_memory(summary);
     if (summary.integrations == 0) {
-      summary.warnings.emplace_back("no integration was made: no data arrived on " +
-                                    config_.source.listen.front() + " and its neighbours (state " +
-                                    summary.state + ")");
+      summary.warnings.push_back(
+          "no integration was made: " +
+          (loop.started() ? "the data are shorter than one" : loop.nothing_came()));
     }
     return summary;
   }
@@ -92,7 +95,10 @@ class LiveRun final : public LivePath {
   bool failed() const override { return path_->failed(); }
   double data_s() const override { return path_->data_s(); }
   double busy_s() const override { return path_->busy_s(); }
-  void count(Progress& progress) const override { progress.integrations = path_->integrations(); }
+  void count(Progress& progress) const override {
+    progress.integrations = path_->integrations();
+    progress.warning = path_->warning();
+  }
 
  private:
   std::map<std::string, std::string> notes(const RunSummary& summary) const {
