@@ -30,6 +30,11 @@ void ProgressPrinter::show(const stage::Progress& p) {
   if ((p.images == 0 && p.beam_samples == 0) || p.integrations > 0)
     line += fmt::format("  integrations {}", p.integrations);
   line += "  " + p.state;
+  if (!p.rejected.empty()) line += "  " + p.rejected;
+  if (!p.warning.empty()) {
+    finish();
+    std::fprintf(stderr, "warning: %s\n", p.warning.c_str());
+  }
   std::fprintf(stderr, terminal_ ? "\r\033[K%s" : "%s\n", line.c_str());
   std::fflush(stderr);
   open_line_ = terminal_;
@@ -54,9 +59,23 @@ void print_text(const stage::RunSummary& s) {
         "packets: {} received = {} used + {} rejected; {} samples lost, {} dropped by the kernel\n",
         s.packets_received, s.packets_used, rejected, s.lost_samples, s.kernel_drops);
     for (const auto& [reason, count] : s.packets_rejected) {
-      if (count > 0) fmt::print("  rejected, {}: {}\n", reason, count);
+      if (count == 0) continue;
+      fmt::print("  rejected, {}: {}", reason, count);
+      if (const auto last = s.last_rejected.find(reason); last != s.last_rejected.end()) {
+        const auto& p = last->second;
+        fmt::print("; the last from {}", p.sender);
+        if (p.bytes > 0) fmt::print(", {} bytes: {}", p.bytes, p.header);
+      }
+      fmt::print("\n");
     }
   }
+  if (s.undelivered_samples > 0)
+    fmt::print("{} samples of inputs that never delivered, which are not counted as lost\n",
+               s.undelivered_samples);
+  if (s.refused_connections > 0) fmt::print("refused {} connections\n", s.refused_connections);
+  if (s.senders_replaced > 0)
+    fmt::print("{} times a stream went to another sender that contradicted its first\n",
+               s.senders_replaced);
   if (s.dropped_chunks > 0)
     fmt::print("dropped {} whole chunks: the engines did not keep up\n", s.dropped_chunks);
   if (s.dropped_dumps > 0)
@@ -88,8 +107,8 @@ int report_summary(const Context& context, const stage::RunSummary& summary, boo
   if (!summary.errors.empty()) return static_cast<int>(ExitCode::io);
   if (!summary.not_made.empty())
     return static_cast<int>(summary.data_s > 0 ? ExitCode::bad_data : ExitCode::no_input);
-  const bool lost =
-      summary.lost_samples > 0 || summary.dropped_chunks > 0 || summary.dropped_dumps > 0;
+  const bool lost = summary.lost_samples > 0 || summary.undelivered_samples > 0 ||
+                    summary.dropped_chunks > 0 || summary.dropped_dumps > 0;
   return strict && lost ? static_cast<int>(ExitCode::check_failed) : 0;
 }
 

@@ -210,6 +210,10 @@ void write_making(FitsFile& file, const ImageFacts& facts) {
   if (!facts.function.empty()) file.key("ANTFUNC", facts.function, "antenna function");
   if (!facts.gains_id.empty()) file.key("GAINSID", facts.gains_id, "calibration applied");
   if (facts.loss_ppm >= 0) file.key("LOSSPPM", facts.loss_ppm, "samples lost, per million");
+  if (facts.n_dead_inputs > 0) {
+    file.key("NDEAD", static_cast<long long>(facts.n_dead_inputs),
+             "inputs without power, left out");
+  }
 }
 
 }  // namespace

@@ -17,11 +17,12 @@ inline constexpr int kPlaneImXY = 102;
 
 /// How an image was made: one card each.
 struct ImageFacts {
-  std::string path;            ///< "vis-grid", "efield", ...
-  std::string function;        ///< "ES k 7, cell 0.40 wavelengths"
-  std::string gains_id;        ///< which calibration: file name, "sky 2026-11-21T19:00", "none"
-  std::string implementation;  ///< "vis-grid/cpu:avx512"
-  double loss_ppm = -1;        ///< samples lost; negative = not known
+  std::string path;                ///< "vis-grid", "efield", ...
+  std::string function;            ///< "ES k 7, cell 0.40 wavelengths"
+  std::string gains_id;            ///< which calibration: file name, "sky 2026-11-21T19:00", "none"
+  std::string implementation;      ///< "vis-grid/cpu:avx512"
+  double loss_ppm = -1;            ///< samples lost of inputs that have power; negative = not known
+  std::int64_t n_dead_inputs = 0;  ///< left out for want of power
 };
 
 /// One image plane set. @shape pixels [stokes][channel][y][x]; NaN below the horizon

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ryle/stage/dump_writer.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <string>
 
@@ -13,6 +15,8 @@ DumpWriter::DumpWriter(const ObservationConfig& config, DumpBuilder builder,
     : builder_(std::move(builder)),
       observation_(std::move(observation)),
       products_(config, std::move(marks)),
+      bits_(config.channelize.bits),
+      target_rms_lsb_(config.channelize.target_rms_lsb),
       queue_(static_cast<std::size_t>(config.runtime.dump_queue),
 #if RYLE_MUTANT == 1301
              DropPolicy::block) {
@@ -75,6 +79,8 @@ void DumpWriter::note_levels(const RawDump& dump) {
   levels_.resize(n);
   saturated_.resize(n);
   parts_.resize(n);
+  run_saturated_.resize(n);
+  run_parts_.resize(n);
   for (std::size_t p = 0; p < n; ++p) {
     levels_[p].n_samples += dump.levels[p].n_samples;
     levels_[p].sum_of_squares += dump.levels[p].sum_of_squares;
@@ -83,6 +89,8 @@ void DumpWriter::note_levels(const RawDump& dump) {
     const auto& s = dump.statistics[k];
     saturated_[k % n] += static_cast<double>(s.saturated_low + s.saturated_high);
     parts_[k % n] += 2.0 * static_cast<double>(s.n_samples);
+    run_saturated_[k % n] += static_cast<double>(s.saturated_low + s.saturated_high);
+    run_parts_[k % n] += 2.0 * static_cast<double>(s.n_samples);
   }
   auto& applied = observation_.applied;
   applied.input_rms_lsb.assign(n, 0);
@@ -94,6 +102,40 @@ void DumpWriter::note_levels(const RawDump& dump) {
     }
     if (parts_[p] > 0) applied.saturated_fraction[p] = saturated_[p] / parts_[p];
   }
+  warn_of_saturation();
+}
+
+std::vector<double> DumpWriter::saturated_fraction() const {
+  std::vector<double> fraction(run_parts_.size());
+  for (std::size_t p = 0; p < fraction.size(); ++p)
+    fraction[p] = run_parts_[p] > 0 ? run_saturated_[p] / run_parts_[p] : 0;
+  return fraction;
+}
+
+/// Gaussian noise at the usual level is cut once in 10^14 parts: what is cut more often than this
+/// is not what the level was set for.
+void DumpWriter::warn_of_saturation() {
+  constexpr double kMuch = 1e-3;
+  if (bits_ != 8) return;  // four bits cut a known share of noise, which is corrected
+  const std::lock_guard lock(mutex_);
+  if (!saturation_.empty()) return;
+  const std::vector<double> fraction = saturated_fraction();
+  std::size_t n_much = 0, worst = 0;
+  for (std::size_t p = 0; p < fraction.size(); ++p) {
+    n_much += fraction[p] > kMuch ? 1 : 0;
+    if (fraction[p] > fraction[worst]) worst = p;
+  }
+  if (n_much == 0) return;
+  saturation_ = fmt::format(
+      "{} of {} inputs are cut by the 8-bit requantiser, input {} in {:.3g} % of its values: "
+      "impulsive, or stronger than the first samples that set its level; channelize.bits = 32 cuts "
+      "nothing, a lower channelize.target_rms_lsb (now {:g}) cuts less",
+      n_much, fraction.size(), worst, 100 * fraction[worst], target_rms_lsb_);
+}
+
+std::string DumpWriter::saturation_warning() const {
+  const std::lock_guard lock(mutex_);
+  return saturation_;
 }
 
 void DumpWriter::finish(Queue& queue, const std::vector<std::string>& implementations,

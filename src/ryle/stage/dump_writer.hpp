@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,10 @@ class DumpWriter {
   const Observation& observation() const { return observation_; }
   /// The writer has thrown: nothing more will be written.
   bool failed() const { return failed_; }
+  /// Of the whole run, all its files. @shape [input]; @pre finished
+  std::vector<double> saturated_fraction() const;
+  /// Empty unless the requantiser cut more than 0.1 % of an input; any thread.
+  std::string saturation_warning() const;
   const std::vector<double>& input_rms() const { return observation_.applied.input_rms_lsb; }
 
  private:
@@ -45,15 +50,21 @@ class DumpWriter {
   };
   void run();
   void note_levels(const RawDump& dump);
+  void warn_of_saturation();
   void note_loss(const RawDump& dump);
   void begin_file();
 
   DumpBuilder builder_;
   Observation observation_;
   ProductSet products_;
+  std::int64_t bits_;
+  double target_rms_lsb_;
   BoundedQueue<Item> queue_;
   std::vector<channelize::LevelStatistics> levels_;
-  std::vector<double> saturated_, parts_;  // [input]
+  std::vector<double> saturated_, parts_;          // [input] of the open files ...
+  std::vector<double> run_saturated_, run_parts_;  // ... and of all
+  mutable std::mutex mutex_;
+  std::string saturation_;        // the warning
   double wanted_ = 0, used_ = 0;  // spectra of the open files, summed over inputs, channels
   std::atomic<std::int64_t> dumps_written_{0};
   std::atomic<bool> failed_{false};

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "ryle/core/error.hpp"
+#include "ryle/stage/live_spectra.hpp"
 #include "ryle/stage/stopwatch.hpp"
 
 namespace ryle::stage {
@@ -43,6 +44,7 @@ void LiveLoop::run(RunSummary& summary) {
     }
   }
   report(seconds_since(last_progress));
+  metrics_.end();
   summary.elapsed_s = started_ ? seconds_since(first_chunk_) : 0;
   if (simulation_ != nullptr) {
     simulation_->stop();
@@ -111,9 +113,50 @@ void LiveLoop::report(double interval_s) {
   p.lost_fraction = slots > 0 ? static_cast<double>(counters.missing_slots) / slots : 0;
   p.margin = path_.busy_s() > 0 ? p.data_s / path_.busy_s() : 0;
   path_.count(p);
-  p.state = source_.state();
+  if (p.warning == warned_) {
+    p.warning.clear();
+  } else {
+    warned_ = p.warning;
+  }
+  p.state = state(p.data_s, p.margin);
+  p.rejected = rejected_text(counters, &reported_);
+  if (p.rejected.empty() && p.state != "OK") p.rejected = rejected_text(counters);
+  reported_ = counters;
   metrics_.update(counters, p);
   if (options_.on_progress) options_.on_progress(p);
+}
+
+std::string LiveLoop::state(double data_s, double margin) const {
+  constexpr double kJudged_s = 1;  // of data: the first has waited for engines that were made
+  std::string state = source_.state();
+  // A sender that waits, or a simulator that takes its time, does not ask for real time.
+  const bool slow = !config_.source.lossless && data_s >= kJudged_s && margin > 0 &&
+                    margin < expected_speed(config_);
+  if (!slow || state == "NO_DATA" || state == "PRELOCK") return state;
+  if (state == "OK") return "DEGRADED(slow)";
+  state.insert(state.size() - 1, ",slow");
+  return state;
+}
+
+std::string LiveLoop::nothing_came() const {
+  const IngestCounters counters = source_.counters();
+  const std::string rejected = rejected_text(counters);
+  const auto time = counters.rejected.find("time");
+  const bool undated = time != counters.rejected.end() && time->second > 0;
+  std::string listen;
+  for (const auto& endpoint : config_.source.listen)
+    listen += (listen.empty() ? "" : ", ") + endpoint;
+  if (counters.received == 0) {
+    return "no data arrived on " + listen + " (state " + source_.state() + ")" +
+           (rejected.empty() ? "" : "; " + rejected);
+  }
+  return std::to_string(counters.received) + " packets arrived on " + listen +
+         ", too few of them usable to begin with (state " + source_.state() + ")" +
+         (rejected.empty() ? "" : "; " + rejected) +
+         (undated
+              ? "; they are dated further than source.max_clock_error_s from this host's clock: "
+                "is source.start_utc right? 0 takes replays of any date"
+              : "");
 }
 
 void LiveLoop::note_ingest(RunSummary& summary) const {
@@ -121,10 +164,15 @@ void LiveLoop::note_ingest(RunSummary& summary) const {
   summary.packets_received = c.received;
   summary.packets_used = c.used;
   summary.packets_rejected = c.rejected;
+  summary.last_rejected = c.last_rejected;
+  summary.refused_connections = c.refused_connections;
+  summary.senders_replaced = c.rebound;
   summary.kernel_drops = c.kernel_drops;
   summary.lost_samples = c.lost_samples;
+  summary.undelivered_samples = c.undelivered_samples;
   summary.dropped_chunks = c.dropped_chunks;
-  summary.state = source_.state();
+  const double busy_s = path_.busy_s();
+  summary.state = state(path_.data_s(), busy_s > 0 ? path_.data_s() / busy_s : 0);
 }
 
 void LiveLoop::require_balance() const {

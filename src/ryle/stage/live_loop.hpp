@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 #include "ryle/ingest/source.hpp"
 #include "ryle/stage/config.hpp"
@@ -40,6 +41,8 @@ class LiveLoop {
   void run(RunSummary& summary);
   /// A chunk came.
   bool started() const { return started_; }
+  /// Why no chunk came: nothing arrived, or what arrived was refused. @pre !started()
+  std::string nothing_came() const;
   /// Throws when packets are unaccounted for: after the products are published.
   void require_balance() const;
 
@@ -50,6 +53,8 @@ class LiveLoop {
   bool simulation_has_arrived();
   bool is_behind() const;
   void report(double interval_s);
+  /// The source's, and "slow" where the engines take longer than the data.
+  std::string state(double data_s, double margin) const;
   void note_ingest(RunSummary& summary) const;
 
   const ObservationConfig& config_;
@@ -59,6 +64,8 @@ class LiveLoop {
   PacketSimulation* simulation_;
   double input_bits_per_s_;
   LiveMetrics metrics_;
+  IngestCounters reported_;  // at the last progress line
+  std::string warned_;       // the last warning in one
   Clock::time_point first_chunk_, simulation_end_;
   std::atomic<std::int64_t> chunks_done_{0};
   bool started_ = false;

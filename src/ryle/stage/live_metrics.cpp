@@ -11,7 +11,8 @@ LiveMetrics::LiveMetrics(std::string file) : file_(std::move(file)), ingest_(reg
   registry_.define_gauge("ryle_realtime_margin_ratio",
                          "data time over engine time; above 1 keeps up");
   registry_.define_gauge("ryle_data_seconds", "data processed");
-  registry_.define_gauge("ryle_up", "1 when the state is OK, 0 otherwise");
+  registry_.define_gauge(
+      "ryle_up", "1 while the run goes on and its state is OK, 0 otherwise and after its end");
 }
 
 void LiveMetrics::update(const IngestCounters& ingest, const Progress& progress) {
@@ -21,6 +22,17 @@ void LiveMetrics::update(const IngestCounters& ingest, const Progress& progress)
   registry_.gauge("ryle_realtime_margin_ratio").set(progress.margin);
   registry_.gauge("ryle_data_seconds").set(progress.data_s);
   registry_.gauge("ryle_up").set(progress.state == "OK" ? 1 : 0);
+  write();
+}
+
+void LiveMetrics::end() {
+  if (ended_) return;
+  ended_ = true;
+  registry_.gauge("ryle_up").set(0);
+  write();
+}
+
+void LiveMetrics::write() const {
   if (file_.empty()) return;
   const std::string part = file_ + ".part";
   std::ofstream(part) << text();

@@ -16,11 +16,17 @@ class LiveMetrics {
  public:
   /// An empty name switches the file off; text() works all the same.
   explicit LiveMetrics(std::string file);
+  ~LiveMetrics() { end(); }
   void update(const IngestCounters& ingest, const Progress& progress);
+  /// The run is over, however it ended: what it says last is that nothing is up.
+  void end();
   std::string text() const { return registry_.prometheus_text(); }
 
  private:
+  void write() const;
+
   std::string file_;
+  bool ended_ = false;
   MetricsRegistry registry_;
   IngestMetrics ingest_;
 };

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "ryle/ingest/source.hpp"
 #include "ryle/stage/beam_summary.hpp"
 #include "ryle/stage/config.hpp"
 #include "ryle/stage/image_summary.hpp"
@@ -21,12 +22,14 @@ struct Progress {
   double elapsed_s = 0;
   double total_s = 0;        ///< 0 = not known
   double input_gbps = 0;     ///< of packets received since the last line
-  double lost_fraction = 0;  ///< samples absent so far
+  double lost_fraction = 0;  ///< samples absent so far, of inputs that delivered any
   double margin = 0;         ///< data time / engine time: above 1 keeps up
   std::int64_t integrations = 0;
   std::int64_t images = 0;
   std::int64_t beam_samples = 0;  ///< of power, per beam and channel
   std::string state;              ///< "OK", "NO_DATA", "DEGRADED(...)"
+  std::string rejected;           ///< rejected_text(), where all is not well
+  std::string warning;            ///< said once
 };
 
 struct RunOptions {
@@ -41,8 +44,14 @@ struct RunSummary {
   std::uint64_t packets_received = 0;
   std::uint64_t packets_used = 0;
   std::map<std::string, std::uint64_t> packets_rejected;
+  std::map<std::string, RejectedPacket> last_rejected;  ///< by reason
+  std::uint64_t refused_connections = 0;
+  std::uint64_t senders_replaced = 0;  ///< streams that a steady rival won from their sender
   std::uint64_t kernel_drops = 0;
   std::uint64_t lost_samples = 0;
+  std::uint64_t undelivered_samples = 0;  ///< of inputs that never delivered: not lost
+  /// Share of requantised parts that were cut at the ends of their range. @shape [input] or empty
+  std::vector<double> saturated_fraction;
   std::uint64_t dropped_chunks = 0;
   std::int64_t dropped_dumps = 0;
   std::int64_t integrations = 0;

@@ -36,6 +36,9 @@ void finish_writer(DumpWriter& writer, Queue& queue,
   append(summary.products, writer.products().published());
   append(summary.errors, writer.products().errors());
   append(summary.warnings, writer.products().warnings());
+  summary.saturated_fraction = writer.saturated_fraction();
+  if (const std::string warning = writer.saturation_warning(); !warning.empty())
+    summary.warnings.push_back(warning);
   if (!writer.products().imager().empty())
     summary.implementations.push_back(writer.products().imager());
 }

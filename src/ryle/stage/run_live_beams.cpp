@@ -86,10 +86,7 @@ class LiveBeamRun final : public LivePath {
     summary.engine_margin = busy_s() > 0 ? data_s() / busy_s() : 0;
     summary.real_time_factor = summary.elapsed_s > 0 ? summary.data_s / summary.elapsed_s : 0;
     note_peak_memory(summary);
-    if (!loop.started())
-      summary.warnings.emplace_back("nothing was made: no data arrived on " +
-                                    config_.source.listen.front() + " (state " + summary.state +
-                                    ")");
+    if (!loop.started()) summary.warnings.push_back("nothing was made: " + loop.nothing_came());
     chain_->report_loss(summary);
     return summary;
   }

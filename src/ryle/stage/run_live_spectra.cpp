@@ -63,9 +63,7 @@ class LiveSpectraRun final : public LivePath {
           "times rest on this host's clock: set source.start_utc to the instant of sequence 1");
     }
     if (!loop.started()) {
-      summary.warnings.emplace_back("nothing was made: no data arrived on " +
-                                    config_.source.listen.front() + " (state " + summary.state +
-                                    ")");
+      summary.warnings.push_back("nothing was made: " + loop.nothing_came());
     }
     return summary;
   }

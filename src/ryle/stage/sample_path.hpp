@@ -45,6 +45,8 @@ class SamplePath {
   /// Engines, sums and dumps on their way to the disk.
   std::int64_t memory_bytes() const;
   std::int64_t integrations() const { return writer_ ? writer_->dumps_written() : 0; }
+  /// Of the requantiser, once there is one.
+  std::string warning() const { return writer_ ? writer_->saturation_warning() : ""; }
   /// The writer has given up and the observation asks to stop then, or a device was lost.
   bool failed() const { return loss_.lost() || (writer_ && writer_->failed()); }
 

@@ -73,8 +73,8 @@ SampleFacts live_sample_facts(const ObservationConfig& config) {
   const auto& source = config.source;
   if (source.format != "mwa32t") {
     throw UnsupportedError("source.format = \"" + source.format +
-                           "\": live input knows mwa32t; files know more "
-                           "(`ryle info`)");
+                           "\": packets of mwa32t, chips, tbf, tbx and best2 are known live; files "
+                           "of others with source.kind = \"file\" (`ryle info` lists them)");
   }
   constexpr std::int64_t kInputsPerReceiver = 16;
   const auto n_receivers = static_cast<std::int64_t>(source.listen.size());

@@ -203,8 +203,22 @@ void SkyChain::correlate_images(RawImages& raw) {
   if (vis_watcher_) vis_watcher_->execute(queue_, input, raw.watched);
 }
 
+// Inputs without a gain in any channel.
+std::array<std::int64_t, 2> SkyChain::dead_inputs() const {
+  const auto& inputs = setup_.sky.inputs;
+  std::array<std::int64_t, 2> n_dead{};
+  for (std::size_t p = 0; p < inputs.size(); ++p) {
+    bool used = inputs[p].bad;  // known to be: not counted
+    for (std::size_t k = p; k < gains_.size() && !used; k += inputs.size())
+      used = gains_[k] != cf32{};
+    n_dead[static_cast<std::size_t>(inputs[p].pol)] += used ? 0 : 1;
+  }
+  return n_dead;
+}
+
 void SkyChain::close_image() {
   RawImages raw;
+  raw.n_dead = dead_inputs();
   raw.segment = image_.segment();
   raw.first_spectrum = image_.first();
   raw.n_spectra = image_.filled();

@@ -25,6 +25,8 @@ struct RawImages {
   std::int64_t n_spectra = 0;        ///< nominal
   std::int64_t centroid_tai_ns = 0;  ///< 0 = the middle of the spectra
   SampleClock clock;                 ///< of spectra
+  /// Inputs left out for want of power, though not bad by the layout, of each polarization.
+  std::array<std::int64_t, 2> n_dead{};
   image::Images images;
   /// Exact sums at the watched directions, [bin][plane][direction]; empty without a watch list.
   image::Images watched;
@@ -73,6 +75,7 @@ class SkyChain {
  private:
   void begin_image();
   void make_watchers(std::int64_t tai_ns);
+  std::array<std::int64_t, 2> dead_inputs() const;
   void close_image();
   image::VisInput finished_sums();
   void correlate_images(RawImages& raw);

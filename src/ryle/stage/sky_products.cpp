@@ -83,9 +83,10 @@ std::vector<FrequencyBin> frequency_bins(const image::AllSkyConfig& sky) {
   return bins;
 }
 
-/// Pairs a plane would have without any loss.
-double full_pairs(const image::AllSkyConfig& sky, std::int64_t n_channels, std::int64_t n_spectra) {
-  double used[2] = {0, 0};
+/// Pairs a plane would have without any loss, of the inputs that are neither bad nor dead.
+double full_pairs(const image::AllSkyConfig& sky, std::int64_t n_channels, std::int64_t n_spectra,
+                  const std::array<std::int64_t, 2>& n_dead = {}) {
+  double used[2] = {-static_cast<double>(n_dead[0]), -static_cast<double>(n_dead[1])};
   for (const auto& input : sky.inputs) used[input.pol] += input.bad ? 0 : 1;
   double pairs = 0;
   for (const double a : used) pairs += sky.remove_autos ? a * (a - 1) : a * a;
@@ -141,7 +142,10 @@ void SkyProducts::write(const RawImages& raw) {
       0.5 * (interval_s * static_cast<double>(raw.n_spectra - 1) + facts_.window_s);
   const std::int64_t centroid =
       raw.centroid_tai_ns != 0 ? raw.centroid_tai_ns : start + nanoseconds(half_s);
-  const double full = full_pairs(facts_.sky, facts_.sky.channels.n_channels, raw.n_spectra);
+  const std::int64_t n_channels = facts_.sky.channels.n_channels;
+  const double full = full_pairs(facts_.sky, n_channels, raw.n_spectra);
+  const double live = full_pairs(facts_.sky, n_channels, raw.n_spectra, raw.n_dead);
+  n_dead_ = raw.n_dead[0] + raw.n_dead[1];
   double pairs = 0;
   for (std::size_t k = 0; k < raw.images.weights.size(); ++k)
     pairs += k % 3 < 2 ? raw.images.weights[k] : 0;
@@ -171,6 +175,7 @@ void SkyProducts::write(const RawImages& raw) {
     stack_end_tai_ns_ = end;
     stack_pairs_ += pairs;
     stack_full_pairs_ += full;
+    stack_live_pairs_ += live;
     stack_centroid_s_ += exposure_s * 1e-9 * static_cast<double>(centroid - stack_start_tai_ns_);
     stack_->add(raw.images, uvw_axes(observation_.array, stack_center_, centroid,
                                      observation_.earth_orientation));
@@ -178,6 +183,7 @@ void SkyProducts::write(const RawImages& raw) {
     return;
   }
   weight_fraction_ = full > 0 ? pairs / full : 0;
+  lost_fraction_ = live > 0 ? 1 - pairs / live : 0;
   SkyImage image = describe(raw.images, start, centroid, length_s(raw));
   image.end_tai_ns = end;
   image.plane_alpha = facts_.plane.alpha;
@@ -191,11 +197,13 @@ void SkyProducts::finish_stack() {
   const std::int64_t centroid =
       stack_start_tai_ns_ + nanoseconds(stack_centroid_s_ / stack_exposure_s_);
   weight_fraction_ = stack_full_pairs_ > 0 ? stack_pairs_ / stack_full_pairs_ : 0;
+  lost_fraction_ = stack_live_pairs_ > 0 ? 1 - stack_pairs_ / stack_live_pairs_ : 0;
   SkyImage image = describe(stack_->finish(), stack_start_tai_ns_, centroid, stack_exposure_s_);
   image.center = stack_center_;
   image.end_tai_ns = stack_end_tai_ns_;
   stack_pairs_ = 0;
   stack_full_pairs_ = 0;
+  stack_live_pairs_ = 0;
   stack_exposure_s_ = 0;
   stack_centroid_s_ = 0;
   emit(image);
@@ -214,7 +222,8 @@ SkyImage SkyProducts::describe(const image::Images& images, std::int64_t start_t
   image.exposure_s = exposure_s;
   image.unit = facts_.unit;
   image.facts = facts_.facts;
-  image.facts.loss_ppm = 1e6 * (1 - weight_fraction_);
+  image.facts.loss_ppm = 1e6 * lost_fraction_;
+  image.facts.n_dead_inputs = n_dead_;
   take_planes(image, images.pixels, images.weights, image::n_bins(sky), stokes_codes(sky));
   return image;
 }

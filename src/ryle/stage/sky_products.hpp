@@ -93,7 +93,8 @@ class SkyProducts {
   std::int64_t stack_start_tai_ns_ = 0;
   std::int64_t stack_end_tai_ns_ = 0;
   double stack_pairs_ = 0;
-  double stack_full_pairs_ = 0;
+  double stack_full_pairs_ = 0;  // of all good inputs ...
+  double stack_live_pairs_ = 0;  // ... and without the dead
   double stack_exposure_s_ = 0;
   double stack_centroid_s_ = 0;  // sum of exposure x time after the start
   SkyDirection stack_center_;
@@ -117,6 +118,8 @@ class SkyProducts {
   std::unique_ptr<LightCurveStore> light_curves_;
   std::vector<std::int64_t> source_ids_;  // of facts_.targets in the store
   double weight_fraction_ = 0;
+  double lost_fraction_ = 0;  // of the inputs that are not dead
+  std::int64_t n_dead_ = 0;   // in the last image
   std::vector<std::string> published_, errors_, warnings_;
 };
 

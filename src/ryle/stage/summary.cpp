@@ -63,12 +63,20 @@ std::string to_text(const BeamSummary& b) {
 std::string to_json(const RunSummary& s) {
   std::uint64_t rejected = 0;
   for (const auto& [reason, count] : s.packets_rejected) rejected += count;
+  nlohmann::ordered_json last_rejected = nlohmann::ordered_json::object();
+  for (const auto& [reason, p] : s.last_rejected) {
+    last_rejected[reason] = {{"sender", p.sender}, {"bytes", p.bytes}, {"header", p.header}};
+  }
   nlohmann::ordered_json json{{"packets_received", s.packets_received},
                               {"packets_used", s.packets_used},
                               {"packets_rejected_total", rejected},
                               {"packets_rejected", s.packets_rejected},
+                              {"last_rejected", last_rejected},
+                              {"refused_connections", s.refused_connections},
+                              {"senders_replaced", s.senders_replaced},
                               {"kernel_drops", s.kernel_drops},
                               {"lost_samples", s.lost_samples},
+                              {"undelivered_samples", s.undelivered_samples},
                               {"dropped_chunks", s.dropped_chunks},
                               {"dropped_dumps", s.dropped_dumps},
                               {"integrations", s.integrations},
@@ -80,6 +88,7 @@ std::string to_json(const RunSummary& s) {
                               {"planned_memory_bytes", s.planned_memory_bytes},
                               {"products", s.products},
                               {"implementations", s.implementations},
+                              {"saturated_fraction", s.saturated_fraction},
                               {"state", s.state},
                               {"stopped_by_signal", s.stopped_by_signal},
                               {"not_made", s.not_made},
