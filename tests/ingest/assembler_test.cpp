@@ -294,6 +294,7 @@ TEST(Assembler, AStalledConsumerCostsWholeNewestChunks) {
   send(0, 32);
   bench.consuming = false;
   send(32, 32 + 16 * 20);  // six fit, fourteen do not
+  EXPECT_EQ(bench.assembler().condition(bench.now), "overrun") << "the state says so";
   bench.consuming = true;
   bench.consume();
   send(32 + 16 * 20, 32 + 16 * 30);

@@ -321,14 +321,14 @@ TEST(Hostile, AMillionGroupsOfOneLinkCostTheOthersNothing) {
     for (int k = 0; k < 1000 && due() < 3 * static_cast<std::uint64_t>(tick); ++k) step();
     ASSERT_EQ(due(), 3 * static_cast<std::uint64_t>(tick));
   }
+  EXPECT_EQ(n_absent, 0);
+  EXPECT_EQ(n_wrong, 0);
+  // What is open is cut behind the last slot of any, which may be a forged one.
   (receiver.*&Step::assembler_)->finish(receiver.*&Step::now_);
-  step();
   const auto c = counters();
   EXPECT_EQ(c.balance(), 0);
   EXPECT_EQ(c.rejected.at("overrun"), 0u);
   EXPECT_GT(c.rejected.at("magic"), 1000u);
-  EXPECT_EQ(n_absent, 0);
-  EXPECT_EQ(n_wrong, 0);
 }
 
 // A start far from now: a counter that wrapped, or a clock that was never set. With the limit

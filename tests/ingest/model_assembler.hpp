@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -22,6 +23,7 @@ class ModelAssembler {
     int window_chunks;
     std::int64_t packet_slots = 1;
     std::size_t held_packets = 256;
+    std::function<bool(std::int64_t slot)> possible_time = {};  // none: any
   };
   struct Packet {
     int stream;
@@ -40,6 +42,11 @@ class ModelAssembler {
   void offer(const Packet& p, std::int64_t now) {
     if (locked) {
       judge(p, now);
+      return;
+    }
+    if (c.possible_time && !c.possible_time(static_cast<std::int64_t>(p.raw))) {
+      ++received;
+      ++counters["time"];
       return;
     }
     if (held.size() == c.held_packets) {
@@ -222,6 +229,7 @@ class ModelAssembler {
   void vote(const Packet& p, std::int64_t now) {
     const auto as_is = static_cast<std::int64_t>(p.raw);
     if (as_is >= (std::int64_t{1} << 62) || as_is <= -(std::int64_t{1} << 62)) return;
+    if (locked && c.possible_time && !c.possible_time(as_is)) return;
     auto found = std::find_if(times.begin(), times.end(),
                               [&](const auto& entry) { return agrees(entry.second, p); });
     if (found == times.end()) {

@@ -24,11 +24,12 @@ struct Scenario {
     loss = 0.6 * uniform(draw(5)) * uniform(draw(6));
     disorder = static_cast<std::int64_t>(draw(7) % 30);
     locked_at_start = draw(8) % 2 == 0;
+    held_packets = static_cast<std::int64_t>(6 + draw(11) % 40);
   }
   std::uint64_t draw(std::uint64_t what) const { return combine(seed, what); }
   std::uint64_t seed;
   int n_streams, window_chunks, bits;
-  std::int64_t chunk_slots, packet_slots, begin, disorder;
+  std::int64_t chunk_slots, packet_slots, begin, disorder, held_packets;
   double loss;
   bool locked_at_start;
 };
@@ -39,9 +40,10 @@ void run_scenario(const Scenario& s, std::map<std::string, std::uint64_t>& total
   config.packet_slots = s.packet_slots;
   config.close_after_ns = config.idle_close_ns = std::int64_t{1} << 60;
   config.patience_ns = config.sender_timeout_ns = config.contest_ns = std::int64_t{1} << 60;
-  config.held_packets = 40;
+  config.held_packets = s.held_packets;
   Workbench bench(config, 12);
-  ModelAssembler model({s.n_streams, s.chunk_slots, s.window_chunks, s.packet_slots, 40});
+  ModelAssembler model({s.n_streams, s.chunk_slots, s.window_chunks, s.packet_slots,
+                        static_cast<std::size_t>(s.held_packets)});
   const std::uint64_t mask = s.bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << s.bits) - 1;
   if (s.locked_at_start) {
     bench.assembler().lock(s.begin, bench.now);

@@ -416,5 +416,29 @@ TEST(SkyChain, PathsAgreeAndLostSpectraCostWeightOnly) {
   }
 }
 
+// Inputs without a gain in any channel are dead; those bad by the layout are not counted.
+TEST(SkyChain, CountsTheInputsItLeavesOut) {
+  image::AllSkyConfig sky = small_sky(32);
+  sky.antenna_enu_m = {{0, 0, 0}, {10, 0, 0}, {0, 10, 0}, {9, 9, 0}};
+  sky.inputs = {{0, 0, false}, {1, 0, false}, {2, 1, true}, {3, 1, false}};
+  sky.n_spectra_per_image = 8;
+  sky.path = image::Path::vis_grid;
+  SkyChain::Setup setup;
+  setup.sky = sky;
+  setup.max_gulp = 8;
+  std::vector<cf32> gains(4, 1.0F);
+  gains[1] = gains[2] = cf32{};
+  std::vector<RawImages> made;
+  SkyChain chain(Queue::cpu(1), setup, gains, {},
+                 [&](RawImages&& raw) { made.push_back(std::move(raw)); });
+  Buffer<std::byte> bytes(dense_blocks_bytes(SampleFormat::ci8, 1, 8, 4));
+  const BlockView view = dense_blocks(bytes.data(), SampleFormat::ci8, 1, 8, 4);
+  const std::uint64_t valid[4] = {255, 255, 255, 255};
+  chain.advance(0, 0, {0, {25'000, 1}});
+  chain.feed({view, 8, valid, 1, 0});
+  ASSERT_EQ(made.size(), 1u);
+  EXPECT_EQ(made[0].n_dead, (std::array<std::int64_t, 2>{1, 0}));
+}
+
 }  // namespace
 }  // namespace ryle::stage

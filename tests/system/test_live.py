@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 import pytest
 from astropy.io import fits
-from harness import live_arguments, run, start, stop, summary, wait_for
+from harness import HOST, endpoints, live_arguments, run, start, stop, summary, wait_for
 
 FINAL = ["mwa32t.ms", "mwa32t.uvfits", "mwa32t.uvh5"]
 PICTURES = ["mwa32t_visibilities.png", "mwa32t_bandpass.png", "mwa32t_sky.png"]
@@ -186,3 +186,36 @@ def test_no_data_ends_with_a_reason(tmp_path):
     assert code == 66 and s["integrations"] == 0
     assert "NO_DATA" in s["state"] or any("no data" in w for w in s["warnings"])
     assert not [n for n in names(tmp_path / "out") if not n.startswith(".")] if (tmp_path / "out").exists() else True
+
+
+def test_packets_that_are_refused_are_told(tmp_path):
+    # "no data arrived" beside "2000 rejected" helps nobody: who sent what is.
+    listen = endpoints(["udp"] * 4)
+    port = int(json.loads(listen)[0].rsplit(":", 1)[1])
+    metrics = tmp_path / "ryle.prom"
+    process = start(*live_arguments(tmp_path / "out", "source.kind=network", f"source.listen={listen}",
+                                    f"runtime.metrics_file={metrics}", duration_s=1))
+    wait_for(metrics.exists)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        sender.bind((HOST, 0))
+        for _ in range(20):
+            sender.sendto(b"\x01\x02junk", (HOST, port))
+        name = "{}:{}".format(*sender.getsockname())
+        wait_for(lambda: 'reason="too_short"} 20' in metrics.read_text())
+    code, out, err = stop(process)
+    s = json.loads(out.strip().splitlines()[-1])
+    assert s["last_rejected"]["too_short"] == {"sender": name, "bytes": 6, "header": "01 02 6a 75 6e 6b"}
+    warnings = " ".join(s["warnings"])
+    assert "no data arrived" not in warnings and "20 packets arrived" in warnings, warnings
+    assert f"the last from {name}, 6 bytes: 01 02 6a" in warnings
+    assert "ryle_up 0" in metrics.read_text()
+
+
+def test_a_multicast_group_is_refused(tmp_path):
+    done = run(*live_arguments(tmp_path, "source.kind=network", f'source.listen={json.dumps([f"udp://239.1.2.3:{4015 + k}" for k in range(4)])}', duration_s=1), check=78)
+    assert "multicast" in done.stderr
+
+
+def test_a_wrong_list_of_senders_is_refused(tmp_path):
+    done = run(*live_arguments(tmp_path, 'source.allowed_senders=["10.0.0.1/8"]', duration_s=1), check=78)
+    assert "10.0.0.0" in done.stderr

@@ -157,12 +157,16 @@ bool Mwa32tReceiver::serve(int timeout_ms) {
   const int n =
       ::poll(polled.data(), polled.size(), waiting ? std::min(timeout_ms, 1) : timeout_ms);
   now_ = monotonic_ns();
-  stay_patient();
+  if (patient_until_ != 0 && now_ >= patient_until_) {
+    patient_until_ = 0;
+    assembler_->set_patient(false);
+  }
   bool any = false;
   const std::size_t first_tcp = ports_.size();
   for (std::size_t i = 0; i < tcp_.size(); ++i) {
     auto& link = *tcp_[i];
     if (n > 0 && polled[first_tcp + 2 * i + 1].revents != 0) accept_connections(link);
+    if (link.connection && !link.connecting) judge_link(link);
     if (config_.tcp_connect) continue_connecting(link);
     if (link.connecting && n > 0 && polled[first_tcp + 2 * i].revents != 0) finish_connecting(link);
     // The first bytes of a connection are read before anything else moves: they tell where it
@@ -345,14 +349,12 @@ void Mwa32tReceiver::serve_tcp(TcpLink& link) {
     return;
   }
   const bool drained = static_cast<std::size_t>(n) < space.size();
-  if (drained) link.catching_up = false;
   link.groups->parse(others(link.stream), drained, now_, *this);
 }
 
 void Mwa32tReceiver::disconnect(TcpLink& link) {
   if (!link.connection) return;
   serving_ = &link;
-  link.catching_up = false;
   if (!link.connecting) {
     if (link.ready && !link.groups->aligned() && assembler_->locked()) align_link(link);
     link.groups->finish(*this);
@@ -416,9 +418,8 @@ bool Mwa32tReceiver::align_without_udp(bool provisional) {
   // While they waited for each other their senders did, too, and what those have kept comes at
   // once. Where only such senders are, nothing of it need be lost.
   if (ports_.empty()) {
-    for (const auto& [link, instant] : instants) link->catching_up = true;
     patient_until_ = now_ + kCatchUp_ns;
-    stay_patient();
+    assembler_->set_patient(true);
   }
   for (const auto& [link, instant] : instants) {
     serving_ = link;
@@ -426,13 +427,6 @@ bool Mwa32tReceiver::align_without_udp(bool provisional) {
     link->groups->parse(others(link->stream), false, now_, *this);
   }
   return true;
-}
-
-void Mwa32tReceiver::stay_patient() {
-  if (patient_until_ == 0) return;
-  const bool behind = std::ranges::any_of(tcp_, [](const auto& link) { return link->catching_up; });
-  if (!behind || now_ >= patient_until_) patient_until_ = 0;
-  assembler_->set_patient(patient_until_ != 0);
 }
 
 void Mwa32tReceiver::align_link(TcpLink& link) {

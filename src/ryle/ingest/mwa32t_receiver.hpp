@@ -38,7 +38,6 @@ class Mwa32tReceiver : public ReceiverThread, private GroupSink {
     bool delivers = true;
     MonotonicNs judged_at = 0;
     std::vector<std::uint64_t> placed_then;  // slots placed by then, [stream]
-    bool catching_up = false;                // since it was aligned its socket was never empty
     MonotonicNs retry_at = 0, retry_delay = 0;
     bool ready = false;
     MonotonicNs ready_since = 0;
@@ -60,7 +59,6 @@ class Mwa32tReceiver : public ReceiverThread, private GroupSink {
   void finish_connecting(TcpLink& link);
   void connected(TcpLink& link, Socket connection);
   void judge_link(TcpLink& link);
-  void stay_patient();
   void serve_tcp(TcpLink& link);
   void disconnect(TcpLink& link);
   bool align_without_udp(bool provisional);
