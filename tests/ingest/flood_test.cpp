@@ -4,6 +4,7 @@
 #include "ryle/ingest/fengine_receiver.hpp"
 #include "ryle/ingest/mwa32t_receiver.hpp"
 #include "tests/ingest/fengine_fixture.hpp"
+#include "tests/ingest/hostile_fixture.hpp"
 #include "tests/ingest/source_fixture.hpp"
 
 // A socket that never runs empty and holds nothing of ours must not keep the others from being
@@ -13,16 +14,11 @@
 namespace ryle {
 namespace {
 
+using test::OpenReceiver;
 using test::Sender;
 
-/// The protected steps of a receiver that was not started.
-struct Step : ReceiverThread {
-  using ReceiverThread::publish;
-  using ReceiverThread::serve;
-};
-
 std::uint64_t used(ReceiverThread& receiver) {
-  (receiver.*&Step::publish)();
+  (receiver.*&OpenReceiver::publish)();
   return receiver.counters().used;
 }
 
@@ -31,7 +27,7 @@ void serve_under_flood(ReceiverThread& receiver, Sender& flood, std::uint64_t n)
   const std::vector<std::byte> junk(11);
   for (int round = 0; round < 200 && used(receiver) < n; ++round) {
     for (int i = 0; i < 100; ++i) flood.send_datagram(junk);
-    (receiver.*&Step::serve)(0);
+    (receiver.*&OpenReceiver::serve)(0);
   }
 }
 
@@ -89,7 +85,7 @@ TEST(Flood, OfASocketWithADeadStreamDoesNotHoldBackTheOthers) {
       first.send_datagram(test::pattern_datagram(0, static_cast<Tick>(16 * sent), 16));
       third.send_datagram(test::pattern_datagram(2, static_cast<Tick>(16 * sent), 16));
     }
-    (receiver.*&Step::serve)(0);
+    (receiver.*&OpenReceiver::serve)(0);
   }
   EXPECT_EQ(used(receiver), 2 * kPackets);
   EXPECT_EQ(receiver.counters().used, 2 * kPackets)

@@ -26,11 +26,13 @@ namespace ryle::test {
 
 /// The protected parts of a receiver that was not started.
 struct OpenReceiver : ReceiverThread {
+  using ReceiverThread::align;
   using ReceiverThread::assembler_;
   using ReceiverThread::judge;
   using ReceiverThread::now_;
   using ReceiverThread::ports_;
   using ReceiverThread::publish;
+  using ReceiverThread::serve;
 };
 struct OpenSource : ReceiverSource {
   using ReceiverSource::receiver;

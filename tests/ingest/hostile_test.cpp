@@ -13,6 +13,7 @@ namespace ryle {
 namespace {
 
 using test::Battlefield;
+using test::OpenReceiver;
 
 constexpr int kHostile = 1'000'000;
 
@@ -240,24 +241,17 @@ TEST(Hostile, AMillionGroupsOfOneLinkCostTheOthersNothing) {
   config.endpoints.assign(4, "tcp://127.0.0.1:0");
   Mwa32tReceiver receiver(config);
   const auto endpoints = receiver.endpoints();
-  struct Step : ReceiverThread {
-    using ReceiverThread::align;
-    using ReceiverThread::assembler_;
-    using ReceiverThread::now_;
-    using ReceiverThread::publish;
-    using ReceiverThread::serve;
-  };
   std::vector<test::Sender> senders;
   for (const auto& endpoint : endpoints) senders.emplace_back(endpoint);
   const auto counters = [&] {
-    (receiver.*&Step::publish)();
+    (receiver.*&OpenReceiver::publish)();
     return receiver.counters();
   };
   std::int64_t n_wrong = 0, n_absent = 0;
   const auto step = [&] {
-    (receiver.*&Step::serve)(0);
-    (receiver.*&Step::align)();
-    (receiver.*&Step::assembler_)->poll(receiver.*&Step::now_);
+    (receiver.*&OpenReceiver::serve)(0);
+    (receiver.*&OpenReceiver::align)();
+    (receiver.*&OpenReceiver::assembler_)->poll(receiver.*&OpenReceiver::now_);
     while (Chunk* chunk = receiver.pool().next(std::chrono::milliseconds(0))) {
       for (const auto& span : chunk->absent)
         n_absent += span.input >= 16 ? span.end - span.begin : 0;
@@ -315,7 +309,8 @@ TEST(Hostile, AMillionGroupsOfOneLinkCostTheOthersNothing) {
     tick += 256;
     const auto due = [&] {
       std::uint64_t placed = 0;
-      for (std::uint32_t r = 1; r < 4; ++r) placed += (receiver.*&Step::assembler_)->n_placed(r);
+      for (std::uint32_t r = 1; r < 4; ++r)
+        placed += (receiver.*&OpenReceiver::assembler_)->n_placed(r);
       return placed;
     };
     for (int k = 0; k < 1000 && due() < 3 * static_cast<std::uint64_t>(tick); ++k) step();
@@ -324,7 +319,7 @@ TEST(Hostile, AMillionGroupsOfOneLinkCostTheOthersNothing) {
   EXPECT_EQ(n_absent, 0);
   EXPECT_EQ(n_wrong, 0);
   // What is open is cut behind the last slot of any, which may be a forged one.
-  (receiver.*&Step::assembler_)->finish(receiver.*&Step::now_);
+  (receiver.*&OpenReceiver::assembler_)->finish(receiver.*&OpenReceiver::now_);
   const auto c = counters();
   EXPECT_EQ(c.balance(), 0);
   EXPECT_EQ(c.rejected.at("overrun"), 0u);
@@ -358,6 +353,30 @@ TEST(Hostile, AStartFarFromNowIsRefused) {
     field.finish();
     field.expect_balanced();
   }
+}
+
+// Boards that count since last week, and nobody said from when: their data are of now all the same.
+TEST(Hostile, WithoutAStartPacketsAreOfTheirArrival) {
+  auto config = test::hostile_config<FengineSourceConfig>();
+  config.n_boards = 3;
+  config.first_channel = 1200;
+  config.n_channels = 4;
+  config.chunk_spectra = 128;
+  config.max_clock_error_s = 60;
+  config.time_source = TimeSource::arrival;
+  config.clock.epoch_tai_ns = host_tai_ns();
+  test::HostileFormat format = test::fengine_format_of(FengineFormat::chips);
+  auto source = std::make_unique<FengineSource>(config);
+  const FengineSource& chips = *source;
+  format.source = std::move(source);
+  format.first_slot = 25'000LL * 7 * 86'400;
+  Battlefield field(std::move(format));
+  for (std::int64_t k = 0; k < 64; ++k) {
+    for (int s = 0; s < 3; ++s) field.give_good(s, field.f.first_slot + k);
+  }
+  EXPECT_EQ(field.state(), "OK");
+  const std::int64_t start_tai_ns = chips.clock(0).tai_ns(field.f.first_slot);
+  EXPECT_LT(std::abs(start_tai_ns - host_tai_ns()), 60'000 * kMillisecond_ns);
 }
 
 // A counter so large that its time in nanoseconds does not fit 64 bits is no date at all, whatever

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include "ryle/ingest/mwa32t_receiver.hpp"
+#include "tests/ingest/hostile_fixture.hpp"
 #include "tests/ingest/source_fixture.hpp"
 
 // Who holds the connection of a capture node. The receiver is stepped by hand, the tests say when
@@ -11,15 +12,9 @@
 namespace ryle {
 namespace {
 
+using test::OpenReceiver;
 using test::pattern_groups;
 using test::Sender;
-
-/// The protected steps of a receiver that was not started.
-struct Step : ReceiverThread {
-  using ReceiverThread::align;
-  using ReceiverThread::publish;
-  using ReceiverThread::serve;
-};
 
 Mwa32tSourceConfig tcp_config(int n_links) {
   auto config = test::mixed_config();
@@ -34,11 +29,11 @@ struct SteppedReceiver {
   explicit SteppedReceiver(const Mwa32tSourceConfig& config) : receiver(config) {}
 
   void step() {
-    (receiver.*&Step::serve)(1);
-    (receiver.*&Step::align)();
+    (receiver.*&OpenReceiver::serve)(1);
+    (receiver.*&OpenReceiver::align)();
     while (Chunk* chunk = receiver.pool().next(std::chrono::milliseconds(0)))
       receiver.pool().release(chunk);
-    (receiver.*&Step::publish)();
+    (receiver.*&OpenReceiver::publish)();
   }
   template <class Condition>
   bool step_until(const Condition& condition) {

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/random.hpp"
 #include "ryle/stage/sample_path.hpp"
 #include "ryle/stage/setup.hpp"
 

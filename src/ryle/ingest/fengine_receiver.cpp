@@ -145,22 +145,37 @@ Reason FengineReceiver::take_datagram(UdpPort& port, const DatagramReader::Datag
   return offer(port, counted);
 }
 
+// Sequence numbers count from an instant that nobody told: what begins the segment is of now.
+void FengineReceiver::date_by_arrival() {
+  const std::lock_guard lock(mutex_);
+  clock_.epoch_tai_ns = 0;
+  clock_.epoch_tai_ns = host_tai_ns() - clock_.tai_ns(assembler_->origin_slot());
+  keep_clock();
+}
+
+// The clock of the segment that begins.
+void FengineReceiver::keep_clock() {
+  clocks_[static_cast<std::int64_t>(assembler_->totals().segments) - 1] = clock_;
+  // Every chunk may be of another segment, and one more has none yet.
+  while (clocks_.size() > static_cast<std::size_t>(config_.n_chunks) + 1) {
+    clocks_.erase(clocks_.begin());
+  }
+}
+
 // Time tags are absolute, their remainder is where in a spectrum's time the grid of
 // this F-engine lies. The packet that completed the quorum tells.
 void FengineReceiver::segment_begun() {
-  if (config_.format == FengineFormat::chips) return;
+  if (config_.format == FengineFormat::chips) {
+    if (config_.time_source == TimeSource::arrival) date_by_arrival();
+    return;
+  }
   const auto tag = static_cast<std::int64_t>(tick_raw_);
   const auto tai_ns =
       recording_tai_ns_from_unix(tag / wire::kLwaTicksPerSecond,
                                  tag % wire::kLwaTicksPerSecond * 250 / 49);  // 1e9 / 196e6
   const auto slot = static_cast<Tick>(tick_raw_ / ticks_per_spectrum_);
   const std::lock_guard lock(mutex_);
-  const auto segment = static_cast<std::int64_t>(assembler_->totals().segments) - 1;
-  clocks_[segment] = clock_;
-  // Every chunk may be of another segment, and one more has none yet.
-  while (clocks_.size() > static_cast<std::size_t>(config_.n_chunks) + 1) {
-    clocks_.erase(clocks_.begin());
-  }
+  keep_clock();
   if (!tai_ns) return;  // not a date: the epoch stays what it was
   clock_.epoch_tai_ns = 0;
 #if RYLE_MUTANT == 196
@@ -168,7 +183,7 @@ void FengineReceiver::segment_begun() {
 #else
   clock_.epoch_tai_ns = *tai_ns - clock_.tai_ns(slot);
 #endif
-  clocks_[segment] = clock_;
+  keep_clock();
 }
 
 }  // namespace ryle

@@ -25,6 +25,8 @@ class FengineReceiver : public ReceiverThread {
  private:
   bool serve(int timeout_ms) override;
   void segment_begun() override;
+  void date_by_arrival();
+  void keep_clock();
   Reason take_datagram(UdpPort& port, const DatagramReader::Datagram& datagram) override;
 
   FengineSourceConfig config_;

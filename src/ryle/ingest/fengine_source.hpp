@@ -36,7 +36,8 @@ struct FengineSourceConfig {
   /// Sky frequency of channel number c: c * channel_width_hz (LWA: 25 kHz, or 196 MHz / 8192).
   double channel_width_hz = 25'000;
   /// CHIPS: time of spectrum 0 (its sequence number is 1) and rate. TBF, TBX: only the rate counts;
-  /// their time tags are absolute.
+  /// their time tags are absolute. CHIPS with TimeSource::arrival: spectrum 0 is so long before the
+  /// start of a segment as its sequence number says.
   SampleClock clock{0, {25'000, 1}};
   TimeSource time_source = TimeSource::configured;
 

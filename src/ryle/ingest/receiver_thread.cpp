@@ -38,6 +38,8 @@ std::int64_t tai_minus_unix_ns() {
   return tai_ns ? *tai_ns - second * 1'000'000'000 : 0;
 }
 
+std::int64_t host_tai_ns() { return host_unix_ns() + tai_minus_unix_ns(); }
+
 std::function<bool(std::int64_t slot)> possible_time(const SampleClock& clock,
                                                      std::int64_t ticks_per_slot,
                                                      double max_clock_error_s) {

@@ -27,8 +27,9 @@ std::function<bool(std::int64_t slot)> possible_time(const SampleClock& clock,
                                                      std::int64_t ticks_per_slot,
                                                      double max_clock_error_s);
 
-/// TAI less Unix time at present.
+/// TAI less Unix time at present, and TAI by this host's clock.
 std::int64_t tai_minus_unix_ns();
+std::int64_t host_tai_ns();
 
 /// What every live source does alike: a thread that serves sockets until it is asked to stop and
 /// they are drained, timers of the assembler, a snapshot of counters and state for others. What to
