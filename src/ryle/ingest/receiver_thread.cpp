@@ -248,8 +248,9 @@ IngestCounters ReceiverThread::counters() const {
   IngestCounters counters = snapshot_;
   for (std::size_t r = 0; r < kReasons; ++r) {
     const LastRejected& last = rejected_snapshot_[r];
+    if (!last.any) continue;
     const std::string reason(name(static_cast<Reason>(r)));
-    if (!last.any || counters.rejected[reason] == 0) continue;
+    if (counters.rejected[reason] == 0) continue;
     std::string header;
     for (std::size_t k = 0; k < last.n_header; ++k) {
       header += fmt::format("{}{:02x}", k > 0 ? " " : "", static_cast<unsigned>(last.header[k]));

@@ -130,8 +130,8 @@ std::string LiveLoop::state(double data_s, double margin) const {
   constexpr double kJudged_s = 1;  // of data: the first has waited for engines that were made
   std::string state = source_.state();
   // A sender that waits, or a simulator that takes its time, does not ask for real time.
-  const bool slow = !config_.source.lossless && data_s >= kJudged_s && margin > 0 &&
-                    margin < expected_speed(config_);
+  const bool slow = !config_.source.lossless && is_real_time(config_) && data_s >= kJudged_s &&
+                    margin > 0 && margin < expected_speed(config_);
   if (!slow || state == "NO_DATA" || state == "PRELOCK") return state;
   if (state == "OK") return "DEGRADED(slow)";
   state.insert(state.size() - 1, ",slow");
