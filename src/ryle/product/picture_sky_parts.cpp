@@ -214,6 +214,8 @@ std::string data_text(const SkyImage& image, const SkyPictureOptions& options) {
   if (loss > 0)
     line += loss < 1e3 ? fmt::format("  \u00b7  {:.3g} ppm lost", loss)
                        : fmt::format("  \u00b7  {:.3g} % lost", loss / 1e4);
+  const std::int64_t n_dead = image.facts.n_dead_inputs;
+  if (n_dead > 0) line += fmt::format("  \u00b7  {} dead input{}", n_dead, n_dead == 1 ? "" : "s");
   return line;
 }
 
