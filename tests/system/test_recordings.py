@@ -18,6 +18,14 @@ def test_info_reads_every_format(name):
     assert facts["inputs"] > 0 and facts["kind"] in ("samples", "spectra")
 
 
+def test_a_rate_that_is_not_known_is_not_printed_as_one():
+    path = data("baseband/sample_mwa.vdif")
+    facts = json.loads(run("info", path, "--json").stdout)
+    assert facts["rate_hz"] is None and facts["duration_s"] is None
+    text = run("info", path).stdout
+    assert "rate_hz: not known" in text and "duration_s: not known" in text
+
+
 def test_damaged_headers_are_refused_or_skipped():
     done = run("info", data("baseband/sample_drao_corrupted.vdif"), check=None)
     assert done.returncode in (0, 65)
