@@ -67,8 +67,8 @@ int run(const Context& context, const SimulateArguments& a) {
                                               {"jy_per_count2", written.jy_per_count2}}
                            .dump());
   } else {
-    fmt::print("{}: {} instants of {} inputs, interleaved 5+5 bits; {:g} Jy per count^2\n", a.file,
-               written.n_samples, written.n_inputs, written.jy_per_count2);
+    fmt::print("{}: {} instants of {} inputs; {:g} Jy per count^2\n", a.file, written.n_samples,
+               written.n_inputs, written.jy_per_count2);
   }
   return 0;
 }
@@ -83,7 +83,7 @@ void add_simulate(CLI::App& app, Context& context) {
       ->required();
   sub->add_option("--set", a->overrides, "change a key: section.key=value (repeatable)");
   sub->add_option("-o,--output", a->file,
-                  "write interleaved samples to this file instead of sending them");
+                  "write this file instead of sending: samples of mwa32t, frames of tbf and tbx");
   sub->add_flag("--overwrite", a->overwrite, "replace the file");
   add_common(*sub, context);
   sub->callback([&context, a] { context.action = [&context, a] { return run(context, *a); }; });

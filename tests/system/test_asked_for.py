@@ -132,3 +132,19 @@ def test_names_without_a_format_are_refused_before_data(tmp_path):
     station = data("lwa/lwana-ssmif-2024may.txt")
     done = run("correlate", recording, "--format", "tbx", "--station", station, "-o", tmp_path / "x.fits", check=78)
     assert ".uvh5" in done.stderr
+
+
+# One spectrum a file, read back as a recording: the source is where it was put.
+@pytest.mark.parametrize("form", ["tbf", "tbx"])
+def test_simulated_frames_are_a_recording(tmp_path, form):
+    recording, out = tmp_path / f"frames.{form}", tmp_path / "sky.fits"
+    settings = ["--set", f"source.format={form}", "--set", "source.first_channel=2400", "--set", "source.n_channels=24",
+                "--set", "source.channels_per_packet=12", "--set", "source.sample_rate_hz=0",
+                "--set", "simulator.duration_s=0.02", "--set", f"telescope.layout={EXAMPLES}/lwasv.csv"]
+    run("simulate", EXAMPLES / "lwasv.toml", "-o", recording, *settings)
+    found = json.loads(run("info", recording, "--json").stdout)
+    assert found["format"] == form and found["channels"] == 24 and found["inputs"] == 512
+    assert "mwa32t, tbf and tbx" in run("simulate", EXAMPLES / "best2.toml", "-o", tmp_path / "b.dat", check=69).stderr
+    run("image", recording, "--format", form, "--layout", EXAMPLES / "lwasv.csv", "--latitude-deg", 34.3484,
+        "--longitude-deg", -106.8858, "-o", out)
+    assert out.exists()

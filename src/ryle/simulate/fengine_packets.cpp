@@ -5,7 +5,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
-#include "ryle/simulate/whole_file.hpp"
+#include "ryle/simulate/fengine_sender.hpp"
 #include "ryle/wire/chips.hpp"
 #include "ryle/wire/lwa.hpp"
 
@@ -148,18 +148,15 @@ std::vector<std::byte> pack(const SpectraRecord& record, const FenginePackets& p
 
 void write_tbx_file(const SpectraRecord& record, const std::string& path,
                     const TbxFileConfig& config) {
-  const auto packets = detail::fengine_packets(record, "tbx", config.first_channel,
-                                               config.channels_per_frame, config.first_time_tag);
-  detail::WholeFile file(path);
-  std::vector<std::byte> payload, frame(static_cast<std::size_t>(packets.packet_bytes));
-  const std::int64_t n = config.n_spectra > 0 ? config.n_spectra : record.n_spectra;
-  for (Tick t = config.start; t < config.start + n; ++t) {
-    for (std::int64_t block = 0; block < packets.n_blocks; ++block) {
-      pack_one(record, packets, block, 0, t, payload, frame.data());
-      file.write(frame.data(), frame.size());
-    }
-  }
-  file.publish();
+  FengineSenderConfig sender;
+  sender.format = "tbx";
+  sender.first_channel = config.first_channel;
+  sender.channels_per_packet = config.channels_per_frame;
+  sender.first_time_tag = config.first_time_tag;
+  sender.start_spectrum = config.start;
+  const SpectraEpoch always{0, &record};
+  write_fengine_file({&always, 1}, sender,
+                     config.n_spectra > 0 ? config.n_spectra : record.n_spectra, path);
 }
 
 }  // namespace ryle::simulate

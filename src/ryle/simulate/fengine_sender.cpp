@@ -6,6 +6,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/simulate/fengine_packets.hpp"
 #include "ryle/simulate/send_loop.hpp"
+#include "ryle/simulate/whole_file.hpp"
 
 namespace ryle::simulate {
 namespace {
@@ -31,6 +32,31 @@ std::vector<const SpectraRecord*> records_of(std::span<const SpectraEpoch> epoch
 }
 
 }  // namespace
+
+void write_fengine_file(std::span<const SpectraEpoch> epochs, const FengineSenderConfig& config,
+                        std::int64_t n_spectra, const std::string& path) {
+  if (config.format != "tbf" && config.format != "tbx")
+    throw UnsupportedError("packets of " + config.format +
+                           " have no file format that Ryle reads; tbf, tbx and mwa32t have, and "
+                           "`ryle simulate` without -o sends the packets of every format");
+  records_of(epochs);  // one shape
+  const auto packets =
+      detail::fengine_packets(*epochs.front().record, config.format, config.first_channel,
+                              config.channels_per_packet, config.first_time_tag);
+  detail::WholeFile file(path);
+  std::vector<std::byte> payload, frame(static_cast<std::size_t>(packets.packet_bytes));
+  std::size_t epoch = 0;
+  for (Tick t = config.start_spectrum; t < config.start_spectrum + n_spectra; ++t) {
+    while (epoch + 1 < epochs.size() && epochs[epoch + 1].first_spectrum <= t) ++epoch;
+    for (std::int64_t block = 0; block < packets.n_blocks; ++block) {
+      for (std::int64_t board = 0; board < packets.n_boards; ++board) {
+        detail::pack_one(*epochs[epoch].record, packets, block, board, t, payload, frame.data());
+        file.write(frame.data(), frame.size());
+      }
+    }
+  }
+  file.publish();
+}
 
 struct FengineSender::State {
   detail::SendLoop loop;

@@ -32,6 +32,13 @@ struct SpectraEpoch {
   const SpectraRecord* record = nullptr;  ///< may come again in a later epoch
 };
 
+/// The frames that such boards send in n_spectra spectra, one after the other in a file, as
+/// recorders of the LWA write them (format tbf or tbx; CHIPS packets have no file format:
+/// UnsupportedError). Uses of the config: format, first_channel, channels_per_packet,
+/// first_time_tag, start_spectrum.
+void write_fengine_file(std::span<const SpectraEpoch> epochs, const FengineSenderConfig& config,
+                        std::int64_t n_spectra, const std::string& path);
+
 /// The boards of an F-engine, over real UDP sockets: each sends its inputs of a periodic record
 /// again and again, with counters that run on. Same rules as Mwa32tSender.
 class FengineSender {

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "ryle/core/error.hpp"
+#include "ryle/stage/setup.hpp"
 #include "ryle/wire/chips.hpp"
 #include "ryle/wire/lwa.hpp"
 
@@ -177,6 +178,21 @@ SpectraSimulation::SpectraSimulation(const ObservationConfig& config, const Arra
     sender.outages.push_back({s.dying_receiver, s.dies_at_s, until});
   }
   sender_ = std::make_unique<simulate::FengineSender>(sky.epochs(), sender);
+}
+
+SimulatedFile write_simulated_spectra(const ObservationConfig& config, const std::string& path) {
+  const ArrayLayout array = load_array(config, 0);
+  const FengineSourceConfig receiver = live_spectra_config(config, array);
+  const ChangingSky sky(array, make_scene(config, array.n_inputs()),
+                        simulated_spectra(config, receiver));
+  simulate::FengineSenderConfig sender;
+  sender.format = config.source.format;
+  sender.first_channel = receiver.first_channel;
+  sender.channels_per_packet = receiver.channels_per_packet;
+  const auto n = static_cast<std::int64_t>(
+      std::llround(config.simulator.duration_s * receiver.clock.rate_hz.value()));
+  simulate::write_fengine_file(sky.epochs(), sender, n, path);
+  return {n, array.n_inputs(), sky.epochs().front().record->jy_per_count2};
 }
 
 }  // namespace ryle::stage

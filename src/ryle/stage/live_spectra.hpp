@@ -35,6 +35,9 @@ void require_products(const ObservationConfig& config);
 double expected_speed(const ObservationConfig& config);
 
 /// The [simulator] of an F-engine: a sky over the array, sent as its packets to source.listen.
+/// Writes simulator.duration_s of the frames of these boards (write_fengine_file).
+SimulatedFile write_simulated_spectra(const ObservationConfig& config, const std::string& path);
+
 class SpectraSimulation final : public PacketSimulation {
  public:
   SpectraSimulation(const ObservationConfig& config, const ArrayLayout& array,

@@ -9,6 +9,7 @@
 #include "ryle/core/units.hpp"
 #include "ryle/simulate/packets.hpp"
 #include "ryle/simulate/voltages.hpp"
+#include "ryle/stage/live_spectra.hpp"
 #include "ryle/stage/setup.hpp"
 #include "ryle/telescope/gains.hpp"
 
@@ -114,6 +115,10 @@ Simulation::Simulation(const ObservationConfig& config, std::int64_t start_tai_n
 }
 
 SimulatedFile write_simulated_file(const ObservationConfig& config, const std::string& path) {
+  if (is_live_spectra(config.source)) return write_simulated_spectra(config, path);
+  if (config.source.format != "mwa32t")
+    throw UnsupportedError("`ryle simulate -o` writes files of mwa32t, tbf and tbx; packets of " +
+                           config.source.format + " are sent, without -o");
   const simulate::VoltageRecord record = make_record(config, simulation_start_tai_ns(config));
   const auto n = static_cast<std::int64_t>(
       std::llround(config.simulator.duration_s * live_sample_rate(config).value()));

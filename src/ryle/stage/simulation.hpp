@@ -69,7 +69,8 @@ struct SimulatedFile {
   std::int64_t n_inputs = 0;
   double jy_per_count2 = 0;
 };
-/// Writes simulator.duration_s of the interleaved format (samples of all inputs, no markers).
+/// Writes simulator.duration_s of the observation's format: mwa32t as interleaved samples of all
+/// inputs without markers, tbf and tbx as frames. Throws UnsupportedError for the others.
 SimulatedFile write_simulated_file(const ObservationConfig& config, const std::string& path);
 
 }  // namespace ryle::stage
