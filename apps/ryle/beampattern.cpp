@@ -160,10 +160,11 @@ std::string csv_of(const Simulation& s) {
 
 void write_picture(const std::string& path, const Simulation& s, bool overwrite) {
   Panel panel;
-  panel.title = s.beam.name;
-  panel.x_label = "l (direction cosine, east left)";
-  panel.y_label = "m";
-  panel.color_label = "dB";
+  panel.title = "Beam " + s.beam.name;
+  panel.x_label = "l (direction cosine, east to the left)";
+  panel.y_label = "m (direction cosine, north up)";
+  panel.color_label = "relative power (dB)";
+  panel.horizon_circle = s.half_width >= 1;
   panel.n_rows = panel.n_columns = s.grid.n_pixels;
   for (const float power : s.grid.power)
     panel.values.push_back(10 * std::log10(std::max(power, 1e-9f)) + 0 * power);  // keeps NaN
@@ -176,7 +177,9 @@ void write_picture(const std::string& path, const Simulation& s, bool overwrite)
   panel.color_min = -40;
   panel.color_max = 0;
   write_png(path, {panel},
-            fmt::format("{:.3f} MHz, {} antennas", s.frequency_hz * 1e-6, s.n_antennas), overwrite);
+            fmt::format("{:.3f} MHz  \u00b7  {} antennas  \u00b7  Ryle {}", s.frequency_hz * 1e-6,
+                        s.n_antennas, version()),
+            overwrite);
 }
 
 void write_fits(const std::string& path, const Simulation& s, const Context& context,
