@@ -10,6 +10,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/engine/search/drift_steps.hpp"
+#include "ryle/engine/search/normalize_causes.hpp"
 
 namespace ryle::search {
 namespace {
@@ -94,16 +95,6 @@ struct DriftFilter::Content {
 
   const float* plane(std::int64_t channel) const { return planes.data() + channel * shape.plane; }
 
-  void find_absent(Queue& queue, const float* data, std::int64_t stride, std::int64_t n) {
-    absent.assign(static_cast<std::size_t>(n), config.n_channels > 1 ? 1 : 0);
-    queue.parallel_for((n + kDriftPiece - 1) / kDriftPiece, [&](std::int64_t piece) {
-      const std::int64_t first = piece * kDriftPiece, end = std::min(n, first + kDriftPiece);
-      for (std::int64_t c = 1; c < config.n_channels; ++c)
-        for (std::int64_t t = first; t < end; ++t)
-          absent[static_cast<std::size_t>(t)] &= data[c * stride + t] == data[t] ? 1 : 0;
-    });
-  }
-
   /// n samples of one channel and absent ones behind them, and the means of their cells.
   void take(std::int64_t channel, const float* x, std::int64_t n) {
     float* samples = ring.data() + channel * shape.ring();
@@ -116,7 +107,8 @@ struct DriftFilter::Content {
       const std::int64_t end = std::clamp<std::int64_t>(n - first, 0, kDriftPiece);
       for (std::int64_t t = 0; t < end; ++t) {
         const float v = x[first + t];
-        to[t] = absent[static_cast<std::size_t>(first + t)] != 0 || !std::isfinite(v) ? kGone : v;
+        const bool number = v - v == 0;  // not of infinity
+        to[t] = number && absent[static_cast<std::size_t>(first + t)] == 0 ? v : kGone;
       }
       std::fill(to + end, to + kDriftPiece, kGone);
       for (std::int64_t t = 0; t < kDriftPiece; t += shape.cell)
@@ -234,7 +226,7 @@ std::int64_t DriftFilter::execute(Queue& queue, const float* data, std::int64_t 
   Content& me = *content_;
   const DriftShape& shape = me.shape;
   RYLE_ASSERT(n >= 0 && n <= shape.block);
-  me.find_absent(queue, data, stride, n);
+  find_absent(queue, data, stride, me.config.n_channels, n, me.absent);
   queue.parallel_for(me.config.n_channels, [&](std::int64_t c) {
     me.take(c, n > 0 ? data + c * stride : nullptr, n);
     me.levels[static_cast<std::size_t>(c)] = level_of(me.plane(c), shape.plane);

@@ -75,6 +75,9 @@ struct SpectraFlagger::Content {
 
   explicit Content(const SpectraConfig& c) : config(c), n_channels(c.band.n_channels()) {
     const double sweep = c.dm_max * c.band.sweep_samples_per_dm();
+    // What sweeps less than two samples is a burst to anybody.
+    if (c.band.sweep_samples_per_dm() > 0)
+      config.dm_min = std::max(c.dm_min, 2 / c.band.sweep_samples_per_dm());
     history = static_cast<std::int64_t>(std::clamp(sweep, 64.0, static_cast<double>(kMostHistory)));
     past.n_groups = std::min(kSpectraGroups, n_channels);
     for (std::int64_t g = 0; g < past.n_groups; ++g) {

@@ -21,7 +21,7 @@ namespace ryle::search {
 struct SpectraConfig {
   Band band;
   double threshold = 7;  ///< sigma of the tested statistic
-  double dm_min = 0.5;   ///< what has less within 2 errors has none
+  double dm_min = 0.5;   ///< what has less within 2 errors has none; 2 samples of sweep at least
   double dm_max = 1000;  ///< sweep that is looked for
 };
 

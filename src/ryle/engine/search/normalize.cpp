@@ -20,8 +20,6 @@ using detail::CellStatistics;
 using detail::kBandpassDegree;
 using enum detail::Cause;
 
-constexpr std::int64_t kTile = 1024;  // spectra that one task sums
-
 }  // namespace
 
 void NormalizeReport::add(const NormalizeReport& o) {
@@ -77,16 +75,6 @@ struct Normalizer::Content {
     return causes.data() + channel * n;
   }
   bool finds_spectra() const { return spectra != nullptr; }
-
-  void find_absent(Queue& queue, const float* data, std::int64_t stride, std::int64_t n) {
-    absent.assign(static_cast<std::size_t>(n), config.n_channels > 1 ? 1 : 0);
-    queue.parallel_for((n + kTile - 1) / kTile, [&](std::int64_t tile) {
-      const std::int64_t first = tile * kTile, end = std::min(n, first + kTile);
-      for (std::int64_t c = 1; c < config.n_channels; ++c)
-        for (std::int64_t t = first; t < end; ++t)
-          absent[static_cast<std::size_t>(t)] &= data[c * stride + t] == data[t] ? 1 : 0;
-    });
-  }
 
   /// What is known before anything is measured: the user's masks, lost data.
   void begin_causes(std::int64_t channel, const float* x, std::int64_t n) {
@@ -427,7 +415,7 @@ void Normalizer::execute(Queue& queue, const float* data, std::int64_t stride, s
   Content& me = *content_;
   const std::int64_t n_channels = me.config.n_channels;
   me.causes.resize(static_cast<std::size_t>(n_channels * n));
-  me.find_absent(queue, data, stride, n);
+  detail::find_absent(queue, data, stride, n_channels, n, me.absent);
   queue.parallel_for(n_channels, [&](std::int64_t c) {
     me.begin_causes(c, data + c * stride, n);
     me.measure_channel(c, data + c * stride, n);

@@ -4,7 +4,9 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <vector>
 
+#include "ryle/device/queue.hpp"
 #include "ryle/engine/search/normalize.hpp"
 
 /// Private to the engine: what the normalizers of all back-ends share.
@@ -35,6 +37,22 @@ inline void add_causes(const std::array<std::int64_t, kNumCauses>& counts,
   report.masked_cell += counts[kBadCell];
   report.masked_kurtosis += counts[kKurtosis];
   report.masked_spectra += counts[kSpectrum];
+}
+
+/// Spectra whose channels all have one value never came. @shape data [channel][n]; absent [n]
+inline void find_absent(Queue& queue, const float* data, std::int64_t stride,
+                        std::int64_t n_channels, std::int64_t n,
+                        std::vector<std::uint8_t>& absent) {
+  constexpr std::int64_t kTile = 1024;
+  absent.assign(static_cast<std::size_t>(n), n_channels > 1 ? 1 : 0);
+  queue.parallel_for((n + kTile - 1) / kTile, [&](std::int64_t tile) {
+    const std::int64_t first = tile * kTile, size = std::min(n - first, kTile);
+    std::uint8_t* out = absent.data() + first;
+    // Two channels nearly always tell.
+    for (std::int64_t c = 1; c < n_channels && std::find(out, out + size, 1) != out + size; ++c)
+      for (std::int64_t t = 0; t < size; ++t)
+        out[t] &= data[c * stride + first + t] == data[first + t] ? 1 : 0;
+  });
 }
 
 /// What noise alone may add to the typical rms of a channel, in its errors: passed by one of 1024
