@@ -396,6 +396,9 @@ TEST(VoltageRing, OverlapsMergeAndLimitsHold) {
   const DumpTrigger b = pulse_at(static_cast<double>(feed.tick) - 500, 80);
   ASSERT_EQ(feed.ring.trigger(a), TriggerResult::accepted);
   ASSERT_EQ(feed.ring.trigger(b), TriggerResult::merged);
+  // A dump that waits for its data lists 1,000 triggers and counts the rest.
+  for (int k = 0; k < 1'500; ++k) ASSERT_EQ(feed.ring.trigger(b), TriggerResult::merged);
+  EXPECT_EQ(feed.ring.counts().unlisted, 502);
   // 1e4 triggers: nothing grows, nothing waits.
   std::int64_t merged = 0, limited = 0;
   for (int k = 0; k < 10'000; ++k) {
@@ -409,9 +412,11 @@ TEST(VoltageRing, OverlapsMergeAndLimitsHold) {
   for (int k = 0; k < 4; ++k) ASSERT_TRUE(feed.next(true));
   const RunSummary summary = feed.finish();
   EXPECT_EQ(summary.beams->voltages->dumps, 3);
-  EXPECT_EQ(summary.beams->voltages->triggers, 10'003);
+  EXPECT_EQ(summary.beams->voltages->triggers, 11'503);
   EXPECT_EQ(feed.ring.take_records().triggers.size(), VoltageRing::kMostRecords);
-  EXPECT_THAT(summary.warnings, testing::ElementsAre(HasSubstr("search.voltage_per_minute")));
+  EXPECT_GE(summary.beams->voltages->unlisted, 502 + 10'000 - 2'000);
+  EXPECT_THAT(summary.warnings, testing::ElementsAre(HasSubstr("search.voltage_per_minute"),
+                                                     HasSubstr("lists 1000 of its triggers")));
   VoltageWindow both = voltage_window(config.shape, a);
   both.merge(voltage_window(config.shape, b));
   bool found = false;
@@ -421,6 +426,34 @@ TEST(VoltageRing, OverlapsMergeAndLimitsHold) {
     expect_dump(path, both, 0);
   }
   EXPECT_TRUE(found);
+}
+
+// Dumps end in another order than they were asked for, and names may be taken: who asks is told the
+// number of the file.
+TEST(VoltageRing, TheNumberThatIsToldIsThatOfTheFile) {
+  const test::Scratch scratch;
+  auto config = ring_config(scratch, false, 40);
+  config.ahead_s = 2;
+  std::ofstream(scratch / "t_voltages_00002.h5") << "of another run";
+  Feed feed(config, 44);
+  for (int k = 0; k < 8; ++k) ASSERT_TRUE(feed.next(true));
+  const DumpTrigger late = pulse_at(static_cast<double>(feed.tick) + 20000.3, 20);
+  const DumpTrigger soon = pulse_at(static_cast<double>(feed.tick) - 3000.3, 20);
+  TriggerReply of_late, of_soon;
+  ASSERT_EQ(feed.ring.trigger(late, &of_late), TriggerResult::accepted);
+  ASSERT_EQ(feed.ring.trigger(soon, &of_soon), TriggerResult::accepted);
+  EXPECT_EQ(of_late.dump, 1);
+  EXPECT_EQ(of_soon.dump, 3);
+  for (int k = 0; k < 28; ++k) {
+    while (feed.free.empty()) std::this_thread::yield();
+    ASSERT_TRUE(feed.next(true));
+  }
+  const RunSummary summary = feed.finish();
+  EXPECT_EQ(summary.beams->voltages->dumps, 2);
+  expect_dump(scratch / "t_voltages_00001.h5", voltage_window(config.shape, late), 0);
+  expect_dump(scratch / "t_voltages_00003.h5", voltage_window(config.shape, soon), 0);
+  for (const auto& d : feed.ring.take_records().dumps)
+    EXPECT_EQ(d.file, d.number == 1 ? "t_voltages_00001.h5" : "t_voltages_00003.h5");
 }
 
 // A disk that hangs: whole dumps are lost, the receiver always has memory. A disk that is full: the

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ryle/product/voltage_dump.hpp"
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
@@ -13,6 +15,14 @@
 namespace ryle {
 
 namespace h5 = product::h5;
+
+std::int64_t VoltageRecords::append(const VoltageRecords& more) {
+  const std::size_t room = kMaxWaiting - std::min(kMaxWaiting, triggers.size());
+  const auto n = static_cast<std::ptrdiff_t>(std::min(room, more.triggers.size()));
+  triggers.insert(triggers.end(), more.triggers.begin(), more.triggers.begin() + n);
+  dumps.insert(dumps.end(), more.dumps.begin(), more.dumps.end());
+  return std::ssize(more.triggers) - n;
+}
 
 struct VoltageDumpWriter::Content {
   Content(const std::string& where, const VoltageDumpInfo& wanted, bool replace)
@@ -107,9 +117,10 @@ struct VoltageDumpWriter::Content {
               "write", path);
   }
 
-  void put_triggers(const std::vector<DumpTrigger>& triggers) {
+  void put_triggers(const std::vector<DumpTrigger>& triggers, std::int64_t n_unlisted) {
     const h5::Handle group_of = group("triggers");
     const hid_t g = group_of.get();
+    h5::put_int(g, "n_unlisted", n_unlisted, path);
     const std::vector<hsize_t> shape{triggers.size()};
     std::vector<std::int64_t> instants, events;
     std::vector<std::string> utc, beams;
@@ -134,11 +145,12 @@ struct VoltageDumpWriter::Content {
     numbers("snr", &DumpTrigger::snr);
   }
 
-  void finish(const std::vector<std::uint8_t>& present, const std::vector<DumpTrigger>& triggers) {
+  void finish(const std::vector<std::uint8_t>& present, const std::vector<DumpTrigger>& triggers,
+              std::int64_t n_unlisted) {
     RYLE_ASSERT(static_cast<std::int64_t>(present.size()) == n_channels * info.n_packets);
     h5::put_array(file.get(), "present", H5T_NATIVE_UINT8, present.data(),
                   {static_cast<hsize_t>(n_channels), static_cast<hsize_t>(info.n_packets)}, path);
-    put_triggers(triggers);
+    put_triggers(triggers, n_unlisted);
     if (!voltages.close() || !file.close()) h5::check(-1, "close", path);
     done = true;
     publish_part(path, overwrite);
@@ -174,8 +186,8 @@ void VoltageDumpWriter::write(std::int64_t first_channel, std::int64_t n_channel
 }
 
 void VoltageDumpWriter::finish(const std::vector<std::uint8_t>& present,
-                               const std::vector<DumpTrigger>& triggers) {
-  content_->finish(present, triggers);
+                               const std::vector<DumpTrigger>& triggers, std::int64_t n_unlisted) {
+  content_->finish(present, triggers, n_unlisted);
 }
 
 std::int64_t VoltageDumpWriter::bytes() const { return content_->bytes; }

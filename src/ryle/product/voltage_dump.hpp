@@ -33,7 +33,7 @@ struct TriggerRecord {
 
 /// One dump, as it is on disk or was lost.
 struct DumpRecord {
-  std::int64_t number = 0;                        ///< 1, 2, ... as they were asked for
+  std::int64_t number = 0;                        ///< in the name of its file
   std::string file;                               ///< name without directories; "" = it was lost
   std::int64_t begin_tai_ns = 0, end_tai_ns = 0;  ///< of all channels
   double low_hz = 0, high_hz = 0;                 ///< edges of the band
@@ -49,6 +49,10 @@ struct VoltageRecords {
   std::vector<TriggerRecord> triggers;
   std::vector<DumpRecord> dumps;
   bool empty() const { return triggers.empty() && dumps.empty(); }
+  /// Triggers that may wait for a database: anyone may send them.
+  static constexpr std::size_t kMaxWaiting = 100'000;
+  /// Appends dumps and, up to kMaxWaiting, triggers. Returns how many triggers had no room.
+  std::int64_t append(const VoltageRecords& more);
 };
 
 struct VoltageDumpInfo {
@@ -79,7 +83,9 @@ class VoltageDumpWriter {
   void write(std::int64_t first_channel, std::int64_t n_channels, std::int64_t first,
              std::int64_t n, const void* data, std::int64_t stride_packets);
   /// @shape present [channel][packet], 1 = received
-  void finish(const std::vector<std::uint8_t>& present, const std::vector<DumpTrigger>& triggers);
+  /// @param n_unlisted triggers of this dump besides `triggers`: /triggers/n_unlisted
+  void finish(const std::vector<std::uint8_t>& present, const std::vector<DumpTrigger>& triggers,
+              std::int64_t n_unlisted = 0);
 
   std::int64_t bytes() const;  ///< of voltages, all of them
 

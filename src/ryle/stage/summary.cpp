@@ -14,6 +14,7 @@ nlohmann::ordered_json voltages_json(const VoltageSummary& v) {
           {"triggers", v.triggers},
           {"dumps", v.dumps},
           {"merged", v.merged},
+          {"unlisted", v.unlisted},
           {"refused", v.refused},
           {"limited", v.limited},
           {"dropped", v.dropped},

@@ -19,11 +19,12 @@ namespace {
 
 constexpr Tick kRingPacket = VoltageDumpWriter::kPacketSpectra;
 constexpr double kRingMinute_s = 60;
-constexpr std::size_t kRemembered = 64;  // dumps on disk that later triggers may lie in
+constexpr std::size_t kRemembered = 64;   // dumps on disk that later triggers may lie in
+constexpr std::size_t kMaxListed = 1000;  // triggers that one dump names, the rest is counted
 
 /// One file: asked for, being written.
 struct Dump {
-  std::int64_t number = 0;
+  std::int64_t number = 0;  ///< that of its file
   VoltageWindow window;
   Tick begin = 0, end = 0;  ///< of all channels
   Tick next = 0;            ///< chunks that end at or before it are no longer needed
@@ -31,10 +32,12 @@ struct Dump {
   Tick stream_begin = INT64_MIN;  ///< nothing before it was received, where that is known
   bool writing = false;
   std::vector<DumpTrigger> triggers;
+  std::int64_t n_unlisted = 0;  ///< further triggers
+  bool listed = false;          ///< the list of triggers is on its way to the disk
 };
 
 /// Kinds of messages, in the order of the summary.
-enum class Trouble { refused, limited, dropped, failed, partial };
+enum class Trouble { refused, limited, dropped, failed, partial, unlisted };
 
 /// What writing a dump found.
 struct DumpOutcome {
@@ -64,8 +67,8 @@ struct VoltageRing::Content {
   std::int64_t received = 0;          // ticks, over all segments
   std::deque<std::int64_t> accepted;  // `received` then, of the last minute
   std::int64_t claimed_bytes = 0;     // of all dumps accepted
-  std::int64_t n_files = 0, n_dumps = 0;
-  VoltageRecords records;  // that nobody has taken
+  std::int64_t last_number = 0;       // of a dump
+  VoltageRecords records;             // that nobody has taken
   bool closing = false;
   VoltageSummary counts;
   std::map<Trouble, std::pair<std::int64_t, std::string>> troubles;
@@ -216,7 +219,9 @@ struct VoltageRing::Content {
   /// Number of the dump that has it, or will; 0 = none.
   std::int64_t merge(const Dump& dump) {
     for (const Dump& d : written) {
-      if (d.segment == dump.segment && d.window.holds(dump.window)) return d.number;
+      if (d.segment != dump.segment || !d.window.holds(dump.window)) continue;
+      ++counts.unlisted;
+      return d.number;
     }
     for (auto& d : dumps) {
       if (d->segment != dump.segment || dump.begin >= d->end || dump.end <= d->begin) continue;
@@ -235,10 +240,19 @@ struct VoltageRing::Content {
         d->begin = d->next = both.begin();
         d->end = both.end();
       }
-      d->triggers.push_back(dump.triggers.front());
+      list(*d, dump.triggers.front());
       return d->number;
     }
     return 0;
+  }
+
+  void list(Dump& dump, const DumpTrigger& trigger) {
+    if (!dump.listed && dump.triggers.size() < kMaxListed) return dump.triggers.push_back(trigger);
+    ++counts.unlisted;
+    if (dump.listed) return;
+    ++dump.n_unlisted;
+    trouble(Trouble::unlisted,
+            fmt::format("a dump lists {} of its triggers and counts the rest", kMaxListed));
   }
 
   std::int64_t bytes_of(const VoltageWindow& window) const {
@@ -278,7 +292,7 @@ struct VoltageRing::Content {
                     reply);
     accepted.push_back(received);
     claimed_bytes += bytes;
-    reply.dump = dump.number = ++n_dumps;
+    reply.dump = dump.number = next_number();
     dumps.push_back(std::make_unique<Dump>(std::move(dump)));
     wake.notify_all();
     return TriggerResult::accepted;
@@ -301,7 +315,7 @@ struct VoltageRing::Content {
       }
       Dump& dump = **first;
       dump.writing = true;
-      const std::string path = next_path();
+      const std::string path = path_of(dump.number);
       lock.unlock();
       DumpOutcome outcome;
       try {
@@ -358,18 +372,22 @@ struct VoltageRing::Content {
         std::find_if(dumps.begin(), dumps.end(), [&](const auto& d) { return d.get() == &dump; });
     if (o.error.empty()) {
       written.push_back(dump);
+      written.back().triggers.clear();
       if (written.size() > kRemembered) written.pop_front();
     }
     dumps.erase(place);
   }
 
-  // @pre locked
-  std::string next_path() {
-    std::string path;
-    do {
-      path = fmt::format("{}_{:05d}.h5", config.path_stem, ++n_files);
-    } while (!config.overwrite && std::filesystem::exists(path));
-    return path;
+  std::string path_of(std::int64_t number) const {
+    return fmt::format("{}_{:05d}.h5", config.path_stem, number);
+  }
+
+  /// Of a file that is not there yet: whoever asks is told the number before the dump is written,
+  /// and dumps end in another order than they were asked for. @pre locked
+  std::int64_t next_number() {
+    do ++last_number;
+    while (!config.overwrite && std::filesystem::exists(path_of(last_number)));
+    return last_number;
   }
 
   VoltageDumpInfo info_of(const Dump& dump) const {
@@ -401,12 +419,16 @@ struct VoltageRing::Content {
     }
     if (first) throw Error(ExitCode::unavailable, why_nothing(dump));
     outcome.absent = std::count(present.begin(), present.end(), std::uint8_t{0});
-    const std::vector<DumpTrigger> triggers = [&] {
+    std::vector<DumpTrigger> triggers;
+    std::int64_t n_unlisted = 0;
+    {
       const std::lock_guard lock(mutex);
       dump.next = dump.end;
-      return dump.triggers;
-    }();
-    writer.finish(present, triggers);
+      dump.listed = true;
+      triggers = dump.triggers;
+      n_unlisted = dump.n_unlisted;
+    }
+    writer.finish(present, triggers, n_unlisted);
   }
 
   std::string why_nothing(const Dump& dump) const {

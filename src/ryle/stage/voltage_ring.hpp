@@ -68,7 +68,7 @@ const char* name_of(TriggerResult result);
 
 /// What whoever asked is told.
 struct TriggerReply {
-  std::int64_t dump = 0;  ///< number of the dump that will hold it, 0 = none
+  std::int64_t dump = 0;  ///< number in the name of the file that will hold it, 0 = none
   std::string message;    ///< why not
 };
 
@@ -81,7 +81,7 @@ struct VoltageRingConfig {
   double max_bytes = 0;                  ///< of a run; 0 = no limit
   /// A trigger that did not come from the search may lie so much later than the newest data.
   double ahead_s = 0;
-  std::string path_stem;  ///< files are STEM_00001.h5 ...
+  std::string path_stem;  ///< files are STEM_00001.h5 ...; numbers that are taken are left out
   bool overwrite = false;
   std::string telescope, command_line;
 };
