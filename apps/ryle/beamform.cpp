@@ -51,7 +51,8 @@ void add_beamform(CLI::App& app, Context& context) {
       ->capture_default_str();
   sub->add_option("--first-channel", b.first_channel, "first channel of the spectra that is used")
       ->check(CLI::NonNegativeNumber);
-  sub->add_option("--use-channels", b.n_channels, "number of channels used; default all");
+  sub->add_option("--use-channels", b.n_channels, "number of channels used; default all")
+      ->check(number_in(1, 1e7));
   sub->add_option("--incoherent", b.incoherent,
                   "sub-arrays of the beams file also summed without phases; all is one");
   sub->add_option("--weights", b.weights, "i8 or f32")
@@ -61,9 +62,11 @@ void add_beamform(CLI::App& app, Context& context) {
       ->check(CLI::IsMember({"renormalize", "raw"}))
       ->capture_default_str();
   sub->add_option("--update", b.update_s,
-                  "seconds between sets of weights; default: phases turn by 1 deg at most");
+                  "seconds between sets of weights; default: phases turn by 1 deg at most")
+      ->check(number_above_zero());
   sub->add_option("--scale", b.scale_s, "seconds between scales of u8 and u16; 0 = never changed")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(number_from_zero());
   sub->add_option("--fine-channels", b.fine_channels,
                   "channels made of every channel, after the beam; 1 = none")
       ->check(CLI::Range(1, 65536))

@@ -37,6 +37,13 @@ void add_import(CLI::App& app, Context& context);
 void add_doctor(CLI::App& app, Context& context);
 void add_bench(CLI::App& app, Context& context);
 
+/// A finite number from `low` to `high`; anything else is a usage error that says the range.
+/// CLI::Range takes nan.
+CLI::Validator number_in(double low, double high);
+/// From 0 on; above 0. For options whose default is not a number that can be given.
+CLI::Validator number_from_zero();
+CLI::Validator number_above_zero();
+
 /// Number of SIGINT/SIGTERM received since install_signal_handlers(); a second one ends the process
 /// with 130/143.
 std::atomic<int>& signal_count();

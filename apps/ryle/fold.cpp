@@ -15,6 +15,9 @@ void print(const Context& context, const stage::FoldSummary& s) {
     const nlohmann::ordered_json json{{"source", s.source_name},
                                       {"period_s", s.period_s},
                                       {"predicted_period_s", s.predicted_period_s},
+                                      {"shortest_period_s", s.shortest_s},
+                                      {"longest_period_s", s.longest_s},
+                                      {"at_edge", s.at_edge},
                                       {"reduced_chi2", s.reduced_chi2},
                                       {"bins", s.fold.config.n_bins},
                                       {"duration_s", s.duration_s},
@@ -42,15 +45,21 @@ void add_fold(CLI::App& app, Context& context) {
   sub->add_option("file", o->file, "SIGPROC .tim or .fil, search-mode PSRFITS")->required();
   sub->add_option("--par", o->par,
                   "ephemeris of an isolated pulsar (PSR RAJ DECJ F0 or P0 PEPOCH DM ...)");
-  sub->add_option("--period", o->period_s, "instead: seconds, topocentric");
-  sub->add_option("--pdot", o->period_derivative, "period derivative, s/s");
-  sub->add_option("--dm", o->dm_pc_cm3, "of a filterbank, pc/cm3; default with --par: its own");
+  sub->add_option("--period", o->period_s, "instead: seconds, topocentric")
+      ->check(number_above_zero());
+  sub->add_option("--pdot", o->period_derivative, "period derivative, s/s")
+      ->check(number_in(-1, 1));
+  sub->add_option("--dm", o->dm_pc_cm3, "of a filterbank, pc/cm3; default with --par: its own")
+      ->check(number_from_zero());
   sub->add_option("--k-dm", o->k_dm, "dispersion constant")->capture_default_str();
-  sub->add_option("--bins", o->n_bins, "of the profile")->capture_default_str();
+  sub->add_option("--bins", o->n_bins, "of the profile")
+      ->capture_default_str()
+      ->check(number_in(2, 65536));
   sub->add_flag("!--no-search", o->search, "fold at exactly this period");
   sub->add_option("--drift", o->drift_turns,
                   "search periods that drift by so many turns within the file")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(number_from_zero());
   sub->add_option("-o,--output", o->outputs.text, "profile as text");
   sub->add_option("--fits", o->outputs.fits,
                   "FITS tables: sub-integrations x channels x bins, profile");

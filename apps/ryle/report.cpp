@@ -4,11 +4,42 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
 
 #include "ryle/core/error.hpp"
 
 namespace ryle::app {
+namespace {
+
+CLI::Validator number_that(const std::string& range, const std::function<bool(double)>& holds) {
+  const auto check = [range, holds](const std::string& text) {
+    char* end = nullptr;
+    const double value = std::strtod(text.c_str(), &end);
+    if (end != text.c_str() && *end == '\0' && std::isfinite(value) && holds(value))
+      return std::string();
+    return "\"" + text + "\" is not a number " + range;
+  };
+  return CLI::Validator(check, "NUMBER " + range);
+}
+
+}  // namespace
+
+CLI::Validator number_in(double low, double high) {
+  return number_that(fmt::format("from {:.10g} to {:.10g}", low, high),
+                     [=](double v) { return v >= low && v <= high; });
+}
+
+CLI::Validator number_from_zero() {
+  return number_that("from 0 on", [](double v) { return v >= 0; });
+}
+
+CLI::Validator number_above_zero() {
+  return number_that("above 0", [](double v) { return v > 0; });
+}
 
 void add_common(CLI::App& sub, Context& context) {
   sub.add_flag("--json", context.json, "results as JSON on standard output");

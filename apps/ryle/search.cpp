@@ -31,11 +31,13 @@ Json event_json(const SearchCandidate& c) {
           {"members", c.members},
           {"beam", c.beam},
           {"n_beams", c.n_beams},
+          {"beams", c.beams},
           {"flags", c.flags},
+          {"reasons", c.reasons},
           {"picture", c.picture}};
 }
 
-void print_json(const stage::SearchSummary& s) {
+Json summary_json(const stage::SearchSummary& s) {
   Json candidates = Json::array(), flagged = Json::array();
   for (const auto& c : s.events) (c.flags.empty() ? candidates : flagged).push_back(event_json(c));
   Json loss = Json::array();
@@ -44,50 +46,58 @@ void print_json(const stage::SearchSummary& s) {
   Json masked = Json::object();
   for (const auto& [cause, part] : s.description.masked) masked[cause] = part;
   const auto& d = s.description;
-  const Json json{
-      {"file", d.file},
-      {"plan", d.plan},
-      {"n_trials", d.n_trials},
-      {"k_dm", d.k_dm},
-      {"reference_hz", d.reference_hz},
-      {"implementation", d.implementation},
-      {"data_s", s.data_s},
-      {"elapsed_s", s.elapsed_s},
-      {"real_time_factor", s.elapsed_s > 0 ? s.data_s / s.elapsed_s : 0.0},
-      {"seconds",
-       {{"read", s.read_s},
-        {"normalize", s.normalize_s},
-        {"dedisperse", s.dedisperse_s},
-        {"detect", s.detect_s}}},
-      {"memory_bytes", s.memory_bytes},
-      {"beams", s.n_beams},
-      {"n_tokens", s.n_tokens},
-      {"n_tokens_dropped", s.n_tokens_dropped},
-      {"flagged_channels", s.flagged_channels},
-      {"masked_samples",
-       {{"user", s.normalize.masked_user},
-        {"time", s.normalize.masked_time},
-        {"absent", s.normalize.masked_absent},
-        {"channel", s.normalize.masked_channel},
-        {"cell", s.normalize.masked_cell},
-        {"kurtosis", s.normalize.masked_kurtosis},
-        {"spectra", s.normalize.masked_spectra}}},
-      {"masked_fractions", masked},
-      {"bursts",
-       {{"masked", s.normalize.spectra.n_masked_runs},
-        {"kept_as_pulses", s.normalize.spectra.n_pulses_kept},
-        {"undecided", s.normalize.spectra.n_undecided}}},
-      {"clipped", {{"low", s.normalize.clipped_low}, {"high", s.normalize.clipped_high}}},
-      {"loss_of_plan", loss},
-      {"candidates", candidates},
-      {"flagged", flagged},
-      {"products", s.products},
-      {"warnings", s.warnings}};
-  fmt::print("{}\n", json.dump());
+  return {{"file", d.file},
+          {"plan", d.plan},
+          {"n_trials", d.n_trials},
+          {"k_dm", d.k_dm},
+          {"reference_hz", d.reference_hz},
+          {"implementation", d.implementation},
+          {"data_s", s.data_s},
+          {"elapsed_s", s.elapsed_s},
+          {"real_time_factor", s.elapsed_s > 0 ? s.data_s / s.elapsed_s : 0.0},
+          {"seconds",
+           {{"read", s.read_s},
+            {"normalize", s.normalize_s},
+            {"dedisperse", s.dedisperse_s},
+            {"detect", s.detect_s}}},
+          {"memory_bytes", s.memory_bytes},
+          {"beams", s.n_beams},
+          {"n_tokens", s.n_tokens},
+          {"n_tokens_dropped", s.n_tokens_dropped},
+          {"flagged_channels", s.flagged_channels},
+          {"masked_samples",
+           {{"user", s.normalize.masked_user},
+            {"time", s.normalize.masked_time},
+            {"absent", s.normalize.masked_absent},
+            {"channel", s.normalize.masked_channel},
+            {"cell", s.normalize.masked_cell},
+            {"kurtosis", s.normalize.masked_kurtosis},
+            {"spectra", s.normalize.masked_spectra}}},
+          {"masked_fractions", masked},
+          {"bursts",
+           {{"masked", s.normalize.spectra.n_masked_runs},
+            {"kept_as_pulses", s.normalize.spectra.n_pulses_kept},
+            {"undecided", s.normalize.spectra.n_undecided}}},
+          {"clipped", {{"low", s.normalize.clipped_low}, {"high", s.normalize.clipped_high}}},
+          {"loss_of_plan", loss},
+          {"candidates", candidates},
+          {"flagged", flagged},
+          {"products", s.products},
+          {"notes", s.notes},
+          {"warnings", s.warnings}};
+}
+
+/// One object; of several recordings {"searches": [...]}.
+void print_json(const std::vector<stage::SearchSummary>& all) {
+  Json searches = Json::array();
+  for (const auto& s : all) searches.push_back(summary_json(s));
+  fmt::print("{}\n",
+             all.size() == 1 ? searches.front().dump() : Json{{"searches", searches}}.dump());
 }
 
 void print_text(const stage::SearchSummary& s) {
   const auto& d = s.description;
+  for (const auto& note : s.notes) fmt::print("{}\n", note);
   const std::string beams = s.n_beams > 1 ? fmt::format("{} beams, ", s.n_beams) : std::string();
   fmt::print("{}: {:.3f} s, {}{} channels, {:.3f} .. {:.3f} MHz; {}\n", d.file, s.data_s, beams,
              d.n_channels, d.low_hz * 1e-6, d.high_hz * 1e-6, d.plan);
@@ -113,6 +123,7 @@ void print_text(const stage::SearchSummary& s) {
     fmt::print("{:4d} {:13.6f} {:12.3f} {:6.3f} {:10.4g} {:6.1f} {:7.1f}  {}\n", c.number, c.time_s,
                c.dm_pc_cm3, c.dm_error, c.width_s * 1e3, c.snr, c.snr_boxcar,
                c.flags.empty() ? c.picture : "(" + c.flags + ")");
+    if (!c.reasons.empty()) fmt::print("       {}\n", c.reasons);
   }
   fmt::print("{} candidate{}, {} flagged\n", s.n_candidates, s.n_candidates == 1 ? "" : "s",
              static_cast<std::int64_t>(s.events.size()) - s.n_candidates);
@@ -125,8 +136,11 @@ void add_search(CLI::App& app, Context& context) {
       app.add_subcommand("search", "find dispersed pulses in a filterbank (SIGPROC or PSRFITS)");
   auto o = std::make_shared<stage::SearchOptions>();
   auto files = std::make_shared<std::vector<std::string>>();
-  sub->add_option("file", *files,
-                  ".fil, or search-mode .fits, .sf; several = the beams of one recording")
+  sub->add_option(
+         "file", *files,
+         ".fil, or search-mode .fits, .sf; several: those that start together are beams of "
+         "one recording, those that follow each other in time are searched as one, others "
+         "one by one")
       ->required();
   sub->add_option(
       "-o,--output", o->output_directory,
@@ -137,35 +151,49 @@ void add_search(CLI::App& app, Context& context) {
   sub->add_option("--plan", o->plan.kind,
                   "of dispersion measures: native, linear, tolerance, ranges or file")
       ->capture_default_str();
-  sub->add_option("--dm-min", o->plan.dm_min, "pc/cm3")->capture_default_str();
+  sub->add_option("--dm-min", o->plan.dm_min, "pc/cm3")
+      ->capture_default_str()
+      ->check(number_from_zero());
   sub->add_option("--dm-max", o->plan.dm_max,
-                  "pc/cm3; default 2000, or what sweeps half of the file");
-  sub->add_option("--dm-step", o->plan.step, "linear: pc/cm3");
-  sub->add_option("--dm-count", o->plan.count, "linear: number of trials");
+                  "pc/cm3; default 2000, or what sweeps half of the file")
+      ->check(number_above_zero());
+  sub->add_option("--dm-step", o->plan.step, "linear: pc/cm3")->check(number_above_zero());
+  sub->add_option("--dm-count", o->plan.count, "linear: number of trials")
+      ->check(number_in(1, 1e7));
   sub->add_option("--tolerance", o->plan.tolerance, "tolerance: broadening allowed")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(number_in(1.0001, 10));
   sub->add_option("--ranges", o->plan.ranges, "ranges: \"LOW HIGH STEP; LOW HIGH STEP\"");
   sub->add_option("--dm-file", o->plan_file, "file: one DM a line");
   sub->add_option("--k-dm", o->k_dm,
                   "dispersion constant: physical, tempo, best2, dedisp or s MHz^2 pc^-1 cm^3")
       ->capture_default_str();
-  sub->add_option("--threshold", o->threshold, "S/N of a boxcar")->capture_default_str();
-  sub->add_option("--width-max", o->max_width_s, "seconds of the widest boxcar; default 0.1");
+  sub->add_option("--threshold", o->threshold, "S/N of a boxcar")
+      ->capture_default_str()
+      ->check(number_in(1, 1e6));
+  sub->add_option("--width-max", o->max_width_s, "seconds of the widest boxcar; default 0.1")
+      ->check(number_above_zero());
   sub->add_option("--baseline", o->baseline_s,
                   "seconds over which the level of a channel is averaged: slower drifts are taken "
-                  "out; default half a second, or 24 of the widest boxcar where that is longer");
+                  "out; default half a second, or 24 of the widest boxcar where that is longer")
+      ->check(number_above_zero());
   sub->add_option("--dm-candidate-min", o->dm_candidate_min, "events below are listed as flagged")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(number_from_zero());
   sub->add_option("--max-beams", o->max_beams,
-                  "a pulse in more beams than this, no two adjacent, is interference")
-      ->capture_default_str();
+                  "a pulse in more groups of adjacent beams than this, or in all beams, is "
+                  "interference")
+      ->capture_default_str()
+      ->check(number_in(1, 1e6));
   auto adjacent_deg = std::make_shared<double>(0);
   sub->add_option(
-      "--adjacent", *adjacent_deg,
-      "degrees within which beams are adjacent; default 1.5 times the smallest distance");
+         "--adjacent", *adjacent_deg,
+         "degrees within which beams are adjacent; default 1.5 times the smallest distance")
+      ->check(number_in(1e-9, 180));
   auto error_deg = std::make_shared<double>(0);
   sub->add_option("--position-error", *error_deg,
-                  "degrees: error radius of VOEvents, half the width of a beam; default 1");
+                  "degrees: error radius of VOEvents, half the width of a beam; default 1")
+      ->check(number_in(1e-9, 180));
   sub->add_option("--mask-channels", o->mask_channels, "numbers in ascending frequency: 0-3,17");
   sub->add_option("--mask-times", o->mask_times, "seconds from the start: 12.5-13.1,40-41");
   sub->add_option("--rfifind-mask", o->rfifind_mask, "PRESTO's .mask");
@@ -177,10 +205,12 @@ void add_search(CLI::App& app, Context& context) {
   sub->add_option(
          "--burst-threshold", o->spectra_threshold,
          "sigma of the band sum from which a burst without dispersion is masked; 0 = never")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(number_from_zero());
   sub->add_option("--sk-degrees", o->kurtosis_degrees,
                   "spectral kurtosis of power made of so many pairs of Gaussian numbers "
-                  "(polarizations x spectra summed)");
+                  "(polarizations x spectra summed)")
+      ->check(number_above_zero());
   sub->add_option("--zero-dm", o->zero_dm, "take out what all channels do: off, mean or weighted")
       ->capture_default_str();
   sub->add_option("--key", o->input.keys,
@@ -188,12 +218,14 @@ void add_search(CLI::App& app, Context& context) {
   sub->add_option("--pol", o->input.polarization,
                   "of several: I (the first) or XXYY (mean of the first two)");
   sub->add_option("--block-samples", o->block_samples, "processed at a time")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(number_in(1, 1 << 24));
   sub->add_option("--implementation", o->implementation, "of the engines")->capture_default_str();
   sub->add_option("--smear-samples", o->smear_samples,
                   "samples that channels may lie off their delays: auto then takes sub-bands where "
                   "they need fewer additions; 0 = exact sums")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(number_from_zero());
   sub->add_option_function<std::string>(
          "--device",
          [o](const std::string& name) {
@@ -204,8 +236,10 @@ void add_search(CLI::App& app, Context& context) {
   sub->add_option(
          "--devices", o->devices,
          "CUDA devices that the beams (files) are split over, all of the search on them: 0,1")
-      ->delimiter(',');
-  sub->add_option("--workers", o->n_workers, "threads; default: all cores");
+      ->delimiter(',')
+      ->check(number_in(0, 255));
+  sub->add_option("--workers", o->n_workers, "threads; default: all cores")
+      ->check(number_in(1, 4096));
   add_common(*sub, context);
   sub->callback([&context, o, files, adjacent_deg, error_deg] {
     context.action = [&context, o, files, adjacent_deg, error_deg] {
@@ -222,9 +256,13 @@ void add_search(CLI::App& app, Context& context) {
           if (data_s >= total_s) std::fputc('\n', stderr);
         };
       }
-      const auto summary = stage::search_file(*o);
-      context.json ? print_json(summary) : print_text(summary);
-      return summary.stopped ? 130 : 0;
+      const auto all = stage::search_files(*o);
+      if (context.json) print_json(all);
+      for (std::size_t k = 0; k < all.size() && !context.json; ++k) {
+        if (k > 0) fmt::print("\n");
+        print_text(all[k]);
+      }
+      return all.back().stopped ? 130 : 0;
     };
   });
 }

@@ -74,11 +74,11 @@ void add_trigger(CLI::App& app, Context& context) {
   auto a = std::make_shared<TriggerArguments>();
   sub->add_option("socket", a->socket, "search.trigger_socket of the run")->required();
   auto* utc = sub->add_option("--utc", a->utc, "of the pulse, e.g. 2025-03-01T16:10:00.5");
-  sub->add_option("--dm", a->dm_pc_cm3, "pc/cm3");
-  sub->add_option("--dm-error", a->dm_error, "pc/cm3");
+  sub->add_option("--dm", a->dm_pc_cm3, "pc/cm3")->check(number_in(0, 1e5));
+  sub->add_option("--dm-error", a->dm_error, "pc/cm3")->check(number_in(0, 1e5));
   sub->add_option("--reference-mhz", a->reference_mhz,
                   "where --utc holds, or inf; default: the center of the highest channel");
-  sub->add_option("--width", a->width_s, "s");
+  sub->add_option("--width", a->width_s, "s")->check(number_in(0, 3600));
   auto* begin = sub->add_option("--begin", a->begin_utc, "a span instead of a pulse: UTC");
   auto* end = sub->add_option("--end", a->end_utc, "of the span");
   begin->needs(end)->excludes(utc);

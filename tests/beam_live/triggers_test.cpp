@@ -144,6 +144,17 @@ VoltageRecords some_records() {
   return r;
 }
 
+TEST(DumpTable, TriggersThatWaitAreBounded) {
+  VoltageRecords waiting, more;
+  more.triggers.resize(VoltageRecords::kMaxWaiting - 1);
+  more.dumps.resize(3);
+  EXPECT_EQ(waiting.append(more), 0);
+  EXPECT_EQ(waiting.append(some_records()), 1);
+  EXPECT_EQ(waiting.append(some_records()), 2);
+  EXPECT_EQ(waiting.triggers.size(), VoltageRecords::kMaxWaiting);
+  EXPECT_EQ(waiting.dumps.size(), 7U);
+}
+
 void expect_same(const VoltageRecords& a, const VoltageRecords& b) {
   ASSERT_EQ(a.triggers.size(), b.triggers.size());
   for (std::size_t k = 0; k < a.triggers.size(); ++k) {

@@ -156,5 +156,30 @@ TEST(SearchRun, FoldsJ1807) {
   EXPECT_LT(fold_file(o).reduced_chi2, s.reduced_chi2);
 }
 
+// A period off by 0.8 turns of drift within the file: the edge of the search, 0.5, is not the best.
+TEST(SearchRun, AFoldThatStopsAtTheEdgeSaysSo) {
+  RYLE_REQUIRE_DATA(tim, "transients/gbt_j1807/GBT_J1807-0847.tim");
+  test::Scratch scratch;
+  FoldOptions o;
+  o.file = tim;
+  const double truth_s = 0.163711, duration_s = 131'130 * 163.84e-6;
+  o.period_s = 1 / (1 / truth_s + 0.51 / duration_s);
+  o.outputs.text = scratch / "edge.txt";
+  const auto s = fold_file(o);
+  EXPECT_TRUE(s.at_edge);
+  ASSERT_FALSE(s.warnings.empty());
+  EXPECT_NE(s.warnings.back().find("--drift 2"), std::string::npos) << s.warnings.back();
+  EXPECT_NE(test::contents(scratch / "edge.txt").find("at the edge of the periods searched"),
+            std::string::npos);
+  o.outputs = {};
+  o.drift_turns = 2;
+  const auto wide = fold_file(o);
+  EXPECT_FALSE(wide.at_edge);
+  EXPECT_TRUE(wide.warnings.empty());
+  EXPECT_NEAR(wide.period_s, truth_s, 2e-6);
+  EXPECT_LT(wide.shortest_s, truth_s);
+  EXPECT_GT(wide.longest_s, truth_s);
+}
+
 }  // namespace
 }  // namespace ryle::stage

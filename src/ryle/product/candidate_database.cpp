@@ -3,6 +3,7 @@
 #include <deque>
 #include <filesystem>
 #include <limits>
+#include <sstream>
 #include <string>
 #include <system_error>
 #include <variant>
@@ -23,7 +24,7 @@ std::string_view bindable(const std::string& text) { return text; }
 double bindable(double value) { return value; }
 std::int64_t bindable(std::int64_t value) { return value; }
 
-constexpr std::int64_t kCandidateDatabase = 3;  // version of the tables
+constexpr std::int64_t kCandidateDatabase = 4;  // version of the tables
 constexpr const char* kCandidateSchema =
     "PRAGMA application_id = 0x52794c53;"
     "CREATE TABLE run(key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
@@ -34,7 +35,7 @@ constexpr const char* kCandidateSchema =
     " dm_trial INTEGER, trial_dm REAL, members INTEGER, begin_sample INTEGER, end_sample INTEGER, "
     "beam INTEGER,"
     " n_beams INTEGER, ra_deg REAL, dec_deg REAL, f_ref_hz REAL, masked_fraction REAL, flags TEXT, "
-    "picture TEXT, smearing_s REAL);"
+    "picture TEXT, smearing_s REAL, beams TEXT, reasons TEXT);"
     // event: of the table above, NULL = asked for from outside; dump: NULL = there was none.
     "CREATE TABLE trigger(id INTEGER PRIMARY KEY, event INTEGER, name TEXT, tai_ns INTEGER, dm "
     "REAL, dm_err REAL, width_s REAL, snr REAL, result TEXT, dump INTEGER, message TEXT);"
@@ -53,8 +54,8 @@ void write_run(Database& db, const SearchDescription& s) {
 }
 
 void write_events(Database& db, const SearchDescription& s, std::span<const SearchCandidate> list) {
-  Statement row(db,
-                "INSERT INTO event VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+  Statement row(
+      db, "INSERT INTO event VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
   for (const auto& c : list) {
     const SkyDirection at = c.position.value_or(s.position);
     row.bind(1, c.number).bind(2, c.tick).bind(3, c.time_s).bind(4, c.mjd_utc).bind(5, c.tai_ns);
@@ -65,7 +66,9 @@ void write_events(Database& db, const SearchDescription& s, std::span<const Sear
     row.bind(20, at.ra_rad / kDegree_rad).bind(21, at.dec_rad / kDegree_rad);
     row.bind(22, s.reference_hz).bind(23, c.masked_fraction);
     row.bind(24, std::string_view(c.flags)).bind(25, std::string_view(c.picture));
-    row.bind(26, c.smearing_s);
+    const std::string beams = beams_text(c);
+    row.bind(26, c.smearing_s).bind(27, std::string_view(beams));
+    row.bind(28, std::string_view(c.reasons));
     row.execute();
   }
 }
@@ -186,6 +189,7 @@ struct SearchDatabase::Content {
   Database db;
   std::deque<SearchCandidate> events;  // that wait
   VoltageRecords records;
+  std::int64_t n_left_out = 0;  // triggers
   std::string refusal;
   double last_patience_s = 5;
   bool described = false;  // as the search ended
@@ -202,6 +206,7 @@ SearchDatabase::SearchDatabase(const std::string& path, const SearchDescription&
                                Database(path, Database::Mode::create, kWriter_s),
                                {},
                                {},
+                               0,
                                {},
                                last_patience_s,
                                false});
@@ -225,9 +230,7 @@ void SearchDatabase::append(std::span<const SearchCandidate> list) {
   retry();
 }
 void SearchDatabase::append(const VoltageRecords& records) {
-  auto& waiting = content_->records;
-  waiting.triggers.insert(waiting.triggers.end(), records.triggers.begin(), records.triggers.end());
-  waiting.dumps.insert(waiting.dumps.end(), records.dumps.begin(), records.dumps.end());
+  content_->n_left_out += content_->records.append(records);
   retry();
 }
 
@@ -277,6 +280,7 @@ std::int64_t SearchDatabase::n_waiting() const {
   return static_cast<std::int64_t>(content_->events.size() + content_->records.triggers.size() +
                                    content_->records.dumps.size());
 }
+std::int64_t SearchDatabase::n_left_out() const { return content_->n_left_out; }
 const std::string& SearchDatabase::refusal() const { return content_->refusal; }
 std::vector<SearchCandidate> SearchDatabase::waiting_events() const {
   return {content_->events.begin(), content_->events.end()};
@@ -297,11 +301,13 @@ std::vector<SearchCandidate> read_search_database(const std::string& path) {
   Database db(path, Database::Mode::read, 5);
   require_candidate_database(db);
   std::vector<SearchCandidate> list;
-  Statement row(db,
-                "SELECT id, tick, time_s, mjd_utc, tai_ns, dm, dm_err, width_s, width_err_s, snr, "
-                "snr_boxcar, boxcar_samples,"
-                " dm_trial, trial_dm, members, begin_sample, end_sample, beam, masked_fraction, "
-                "flags, picture, n_beams, ra_deg, dec_deg, smearing_s FROM event ORDER BY id");
+  Statement row(
+      db,
+      "SELECT id, tick, time_s, mjd_utc, tai_ns, dm, dm_err, width_s, width_err_s, snr, "
+      "snr_boxcar, boxcar_samples,"
+      " dm_trial, trial_dm, members, begin_sample, end_sample, beam, masked_fraction, "
+      "flags, picture, n_beams, ra_deg, dec_deg, smearing_s, beams, reasons FROM event ORDER BY "
+      "id");
   while (row.step()) {
     SearchCandidate c;
     c.number = row.integer(0);
@@ -328,6 +334,9 @@ std::vector<SearchCandidate> read_search_database(const std::string& path) {
     c.n_beams = row.integer(21);
     c.position = SkyDirection{row.real(22) * kDegree_rad, row.real(23) * kDegree_rad};
     c.smearing_s = row.real(24);
+    std::istringstream beams(row.text(25));
+    for (std::int64_t beam = 0; beams >> beam;) c.beams.push_back(beam);
+    c.reasons = row.text(26);
     list.push_back(c);
   }
   return list;

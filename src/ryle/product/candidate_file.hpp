@@ -57,12 +57,16 @@ struct SearchCandidate {
   std::int64_t begin_sample = 0, end_sample = 0;
   std::int64_t beam = 0;                 ///< strongest, from 0
   std::int64_t n_beams = 1;              ///< that saw it
+  std::vector<std::int64_t> beams;       ///< these, ascending; empty = `beam` alone
   std::optional<SkyDirection> position;  ///< else that of the search
   double masked_fraction = 0;
-  std::string flags;    ///< "" = a candidate, else names with a blank between: "low_dm" (no
-                        ///< dispersion can be told), "rfi_multibeam"
+  std::string flags;    ///< "" = a candidate, else names with a blank between (docs/search.md)
+  std::string reasons;  ///< a sentence on each flag, with "; " between
   std::string picture;  ///< name of its PNG, may be empty
 };
+
+/// Numbers of the beams that saw it, with a blank between.
+std::string beams_text(const SearchCandidate& candidate);
 
 /// Whole files as text. Only unflagged candidates, except in CSV.
 std::string heimdall_text(const SearchDescription& search,
@@ -105,6 +109,8 @@ class SearchDatabase {
   /// Tries what waits, once.
   void retry();
   std::int64_t n_waiting() const;
+  /// Triggers that are in no table: more than VoltageRecords::kMaxWaiting waited.
+  std::int64_t n_left_out() const;
   /// Why the last attempt failed; "" = it did not.
   const std::string& refusal() const;
   std::vector<SearchCandidate> waiting_events() const;

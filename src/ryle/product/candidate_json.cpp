@@ -52,7 +52,9 @@ RowObject event_object(const SearchCandidate& c, const SearchDescription* search
               {"masked_fraction", finite_or_null(c.masked_fraction)},
               {"flags", c.flags},
               {"picture", c.picture},
-              {"smearing_s", finite_or_null(c.smearing_s)}};
+              {"smearing_s", finite_or_null(c.smearing_s)},
+              {"beams", beams_text(c)},
+              {"reasons", c.reasons}};
   if (c.position || search != nullptr) {
     const SkyDirection at = c.position ? *c.position : search->position;
     o["ra_deg"] = finite_or_null(at.ra_rad / kDegree_rad);

@@ -97,16 +97,22 @@ void write_candidate_png(const std::string& path, const SearchDescription& s,
                   s.sample_interval_s * 1e3),
       fmt::format("trial   {} of {}, DM {:.3f} pc/cm3", c.dm_trial, s.n_trials, c.trial_dm_pc_cm3),
       fmt::format("tokens   {}, masked {:.1f} %", c.members, 100 * c.masked_fraction),
+      fmt::format("beams   {}", beams_text(c)),
       fmt::format("flags   {}", c.flags.empty() ? "none" : c.flags),
+      c.reasons + (c.reasons.empty() ? "   " : ""),
       fmt::format("Ryle {}", version())};
   // Beside the profile, over the plot of the right panel.
   const double words =
       right.place(plane.x_min, plane.y_max).x + static_cast<double>(2 * kGap_px + left.width());
+  const double room = static_cast<double>(canvas.width() - kGap_px) - words;
   double y = static_cast<double>(kHead_px) + 60;
   for (const auto& fact : facts) {
     if (fact.ends_with("   ")) continue;  // not known
-    picture::draw_text(canvas, fact, {words, y}, text);
-    y += 32;
+    for (const auto& piece : picture::wrapped(fact, room, text)) {
+      picture::draw_text(canvas, piece, {words, y}, text);
+      y += 22;
+    }
+    y += 8;
   }
   // The profile stands over the spectrum: both have one time axis.
   const auto shift = static_cast<std::int64_t>(

@@ -21,6 +21,10 @@ std::string csv_field(const std::string& text) {
 
 }  // namespace
 
+std::string beams_text(const SearchCandidate& c) {
+  return c.beams.empty() ? fmt::format("{}", c.beam) : fmt::format("{}", fmt::join(c.beams, " "));
+}
+
 // heimdall: snr, sample, time, filter (log2 of the boxcar), dm_trial, dm, members, begin, end.
 std::string heimdall_text(const SearchDescription&, const std::vector<SearchCandidate>& list) {
   std::string out;
@@ -63,17 +67,17 @@ std::string candidates_csv(const SearchDescription& s, const std::vector<SearchC
       "number,mjd_utc,tai_ns,time_s,sample,dm_pc_cm3,dm_error,width_s,width_error_s,snr,snr_boxcar,"
       "boxcar_samples,"
       "dm_trial,trial_dm_pc_cm3,members,begin_sample,end_sample,beam,n_beams,ra_deg,dec_deg,"
-      "masked_fraction,flags,k_dm,reference_hz,picture,smearing_s\n";
+      "masked_fraction,flags,k_dm,reference_hz,picture,smearing_s,beams,reasons\n";
   for (const auto& c : list) {
     const SkyDirection at = c.position.value_or(s.position);
     out += fmt::format(
         "{},{:.12f},{},{:.9f},{:.3f},{:.6g},{:.3g},{:.6g},{:.3g},{:.5g},{:.5g},{},{},{:.8g},{},{},{"
-        "},{},{},{:.6f},{:.6f},{:.4f},{},{:.10g},{:.10g},{},{:.4g}\n",
+        "},{},{},{:.6f},{:.6f},{:.4f},{},{:.10g},{:.10g},{},{:.4g},{},{}\n",
         c.number, c.mjd_utc, c.tai_ns, c.time_s, c.tick, c.dm_pc_cm3, c.dm_error, c.width_s,
         c.width_error_s, c.snr, c.snr_boxcar, c.boxcar_samples, c.dm_trial, c.trial_dm_pc_cm3,
         c.members, c.begin_sample, c.end_sample, c.beam, c.n_beams, at.ra_rad / kDegree_rad,
         at.dec_rad / kDegree_rad, c.masked_fraction, csv_field(c.flags), s.k_dm, s.reference_hz,
-        csv_field(c.picture), c.smearing_s);
+        csv_field(c.picture), c.smearing_s, beams_text(c), csv_field(c.reasons));
   }
   return out;
 }

@@ -61,6 +61,14 @@ class FilterbankReader {
 std::unique_ptr<FilterbankReader> open_filterbank(const std::string& path,
                                                   const FilterbankOptions& options = {});
 
+/// Whether the first sample of `b` follows the last one of `a`, within half a sample: same channels
+/// and interval, and both say when they were recorded.
+bool follows_in_time(const FilterbankInfo& a, const FilterbankInfo& b);
+bool same_channels(const FilterbankInfo& a, const FilterbankInfo& b);
+/// Files of which each follows the one before, as one. Throws ConfigError where one does not.
+std::unique_ptr<FilterbankReader> join_filterbanks(
+    std::vector<std::unique_ptr<FilterbankReader>> parts);
+
 namespace product {
 std::unique_ptr<FilterbankReader> open_sigproc(const std::string& path,
                                                const FilterbankOptions& options);

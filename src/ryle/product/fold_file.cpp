@@ -48,6 +48,9 @@ void write_head(FitsFile& file, const FoldedPulsar& f) {
   file.key("EPHEM", f.ephemeris, "pulsar ephemeris; empty: a topocentric period");
   file.key("TSTART", f.start_mjd_utc, "MJD (UTC) of the first sample");
   file.key("PERIOD", f.period_s, "s, topocentric, mean over the data");
+  file.key("PSHORT", f.shortest_s, "s, shortest period searched; 0 = none");
+  file.key("PLONG", f.longest_s, "s, longest period searched; 0 = none");
+  file.key("PEDGE", f.at_edge, "PERIOD lies at an edge of these");
   file.key("DM", f.dm_pc_cm3, "pc cm-3");
   file.key("KDM", f.k_dm, "dispersion constant, s MHz2 pc-1 cm3");
   file.key("CHI2", f.reduced_chi2, "reduced, of the profile against its mean");

@@ -15,7 +15,9 @@ struct FoldedPulsar {
   std::string source, telescope, file;
   std::string ephemeris;  ///< name of the .par file; "" = a topocentric period
   double start_mjd_utc = 0;
-  double period_s = 0;  ///< topocentric, mean over the data
+  double period_s = 0;                   ///< topocentric, mean over the data
+  double shortest_s = 0, longest_s = 0;  ///< periods that were searched; 0 = only that one
+  bool at_edge = false;  ///< of them: chi2 is higher beyond, the period is not the best one
   double dm_pc_cm3 = 0, k_dm = 0;
   double reduced_chi2 = 0;
   std::string command_line;

@@ -290,7 +290,7 @@ void fields(V& v, SearchConfig& c) {
   v("blocks", c.blocks, Range{0, 64},
     "blocks of all beams that are buffered, at least 2; 0 = 3, on GPUs 2");
   v("max_beams", c.max_beams, Range{1, 1e6},
-    "a pulse in more beams than this, no two adjacent, is interference");
+    "a pulse in more groups of adjacent beams than this, or in all beams, is interference");
   v("adjacent_deg", c.adjacent_deg, Range{0, 180},
     "beams closer are adjacent; 0 = 1.5 times the smallest distance");
   v("position_error_deg", c.position_error_deg, Range{0, 180},

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <tuple>
@@ -75,6 +76,9 @@ BeamGrouper::BeamGrouper(const BeamGroupConfig& config, const search::Band& band
       !fits(config.incoherent.size()))
     throw ConfigError("search: neighbours or positions of another number of beams than " +
                       std::to_string(config.n_beams));
+  n_coherent_ =
+      config.n_beams - std::count_if(config.incoherent.begin(), config.incoherent.end(),
+                                     [](std::uint8_t is_incoherent) { return is_incoherent != 0; });
 }
 
 void BeamGrouper::add(std::int64_t beam, std::vector<SearchEvent>& events) {
@@ -103,6 +107,36 @@ bool BeamGrouper::incoherent(const Waiting* w) const {
   return !config_.incoherent.empty() && config_.incoherent[static_cast<std::size_t>(w->beam)] != 0;
 }
 
+std::int64_t BeamGrouper::n_groups(const std::vector<std::int64_t>& beams) const {
+  std::vector<std::int64_t> left = beams, open;
+  std::int64_t n = 0;
+  while (!left.empty()) {
+    ++n;
+    open.push_back(left.back());
+    left.pop_back();
+    while (!open.empty()) {
+      const std::int64_t beam = open.back();
+      open.pop_back();
+      const auto mine =
+          std::partition(left.begin(), left.end(), [&](std::int64_t b) { return !touch(beam, b); });
+      open.insert(open.end(), mine, left.end());
+      left.erase(mine, left.end());
+    }
+  }
+  return n;
+}
+
+// Of few beams all, of 8 and more one may be missing, of 16 and more half of them. Beams that all
+// touch each other may see one source.
+bool BeamGrouper::everywhere(const std::vector<std::int64_t>& beams) const {
+  const std::int64_t missing = n_coherent_ < 8 ? 0 : n_coherent_ < 16 ? 1 : n_coherent_ / 2;
+  if (n_coherent_ < 3 || std::ssize(beams) < n_coherent_ - missing) return false;
+  for (const std::int64_t a : beams)
+    for (const std::int64_t b : beams)
+      if (!touch(a, b)) return true;
+  return false;
+}
+
 BeamEvent BeamGrouper::merged(std::vector<Waiting*>& group) const {
   std::sort(group.begin(), group.end(), [&](const Waiting* a, const Waiting* b) {
     return std::make_tuple(incoherent(a), -a->event.pulse.snr, a->event.pulse.tick, a->beam) <
@@ -110,27 +144,29 @@ BeamEvent BeamGrouper::merged(std::vector<Waiting*>& group) const {
   });
   BeamEvent out;
   out.beam = group.front()->beam;
-  // Strongest first: the beams round a bright source touch it and do not count.
-  std::vector<std::int64_t> apart;
+  std::vector<std::int64_t> coherent;
   double weight = 0;
   Vector3 mean{};
   for (const Waiting* w : group) {
     out.seen.push_back(w->beam);
     if (incoherent(w)) continue;
-    const auto near = [&](std::int64_t b) { return touch(b, w->beam); };
-    if (std::none_of(apart.begin(), apart.end(), near)) apart.push_back(w->beam);
+    coherent.push_back(w->beam);
     if (config_.positions.empty() || !touch(out.beam, w->beam)) continue;
     const Vector3 u = unit_vector(config_.positions[static_cast<std::size_t>(w->beam)]);
     for (std::size_t k = 0; k < 3; ++k) mean[k] += w->event.pulse.snr * u[k];
     weight += w->event.pulse.snr;
   }
-  std::sort(out.seen.begin(), out.seen.end());
-  out.seen.erase(std::unique(out.seen.begin(), out.seen.end()), out.seen.end());
-  out.n_apart = std::max<std::int64_t>(1, static_cast<std::int64_t>(apart.size()));
+  const auto once = [](std::vector<std::int64_t>& beams) {
+    std::sort(beams.begin(), beams.end());
+    beams.erase(std::unique(beams.begin(), beams.end()), beams.end());
+  };
+  once(out.seen);
+  once(coherent);
+  out.n_groups = std::max<std::int64_t>(1, n_groups(coherent));
 #if RYLE_MUTANT == 958
-  out.multibeam = static_cast<std::int64_t>(out.seen.size()) > config_.max_beams;
+  out.multibeam = std::ssize(out.seen) > config_.max_beams;
 #else
-  out.multibeam = out.n_apart > config_.max_beams;
+  out.multibeam = out.n_groups > config_.max_beams || everywhere(coherent);
 #endif
   const Waiting* best = group.front();
   for (const Waiting* w : group)

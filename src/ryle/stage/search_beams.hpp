@@ -8,14 +8,15 @@
 #include "ryle/telescope/geometry.hpp"
 
 /// Events of many beams -> one event per pulse. A pulse of the sky is in one beam and its
-/// neighbours; what is in many beams at once came in through side lobes: interference.
+/// neighbours, a bright one in theirs, too: in one group of beams that hang together. What is in
+/// many groups at once, or in all beams, came in through side lobes: interference.
 namespace ryle::stage {
 
 struct BeamGroupConfig {
   std::int64_t n_beams = 1;
   std::vector<std::vector<std::int64_t>> neighbours;  ///< [beam], symmetric; empty = none touch
   std::vector<SkyDirection> positions;                ///< [beam]; empty = not known
-  /// More beams than this, no two of them adjacent, at one time and DM: `rfi_multibeam`.
+  /// More groups of adjacent beams than this, at one time and DM: `rfi_multibeam`.
   std::int64_t max_beams = 4;
   std::vector<std::uint8_t> incoherent;  ///< [beam], 1 = an incoherent sum; empty = none
   /// S/N of an incoherent beam over that of the best coherent one, for a source in the latter.
@@ -34,8 +35,8 @@ struct BeamEvent {
   SearchEvent event;               ///< of the strongest beam
   std::int64_t beam = 0;           ///< strongest; coherent ones before incoherent ones
   std::vector<std::int64_t> seen;  ///< beams that saw it, ascending
-  std::int64_t n_apart = 1;        ///< beams among them of which no two touch
-  bool multibeam = false;          ///< interference by the rule of max_beams
+  std::int64_t n_groups = 1;       ///< of them that hang together; incoherent beams do not count
+  bool multibeam = false;          ///< interference: too many groups, or everywhere
   bool has_position = false;
   SkyDirection position;  ///< mean of the strongest beam and its neighbours, weighted by S/N
 };
@@ -62,9 +63,12 @@ class BeamGrouper {
   bool touch(std::int64_t a, std::int64_t b) const;
   bool incoherent(const Waiting* w) const;
   BeamEvent merged(std::vector<Waiting*>& group) const;
+  std::int64_t n_groups(const std::vector<std::int64_t>& beams) const;
+  bool everywhere(const std::vector<std::int64_t>& beams) const;
 
   BeamGroupConfig config_;
   double middle_per_dm_, sweep_per_dm_, reach_;
+  std::int64_t n_coherent_ = 0;
   std::vector<Waiting> waiting_;
 };
 

@@ -100,6 +100,20 @@ search::PhaseModel model_of(FoldOptions& o, const FilterbankInfo& info, FoldSumm
   return model;
 }
 
+/// The range that was searched, and what to do where its edge is the best of it.
+void say_range(const FoldOptions& o, double asked_s, FoldSummary& s) {
+  const double half_hz = s.fold.half_range_hz;
+  if (!(half_hz > 0)) return;
+  s.shortest_s = 1 / (1 / asked_s + half_hz);
+  s.longest_s = 1 / std::max(1 / asked_s - half_hz, 1 / s.duration_s);
+  s.at_edge = s.fold.at_edge;
+  if (!s.at_edge) return;
+  s.warnings.push_back(fmt::format(
+      "the best period lies at the edge of those searched, {:.9g} .. {:.9g} s (--drift {:g}), and "
+      "the fold is better beyond: --drift {:g}, or a --period or ephemeris nearer to the truth",
+      s.shortest_s, s.longest_s, o.drift_turns, 4 * o.drift_turns));
+}
+
 }  // namespace
 
 FoldSummary fold_file(const FoldOptions& options) {
@@ -126,6 +140,7 @@ FoldSummary fold_file(const FoldOptions& options) {
                                           o.drift_turns / s.duration_s)
                     : search::fold(series, info.sample_interval_s, config);
   s.period_s = 1 / s.fold.config.spin_hz(s.duration_s);
+  say_range(o, 1 / config.spin_hz(s.duration_s), s);
   s.reduced_chi2 = s.fold.reduced_chi2();
   s.n_samples = static_cast<std::int64_t>(series.size());
   s.start_mjd_utc = info.start_mjd_utc;
@@ -136,6 +151,9 @@ FoldSummary fold_file(const FoldOptions& options) {
   head.ephemeris = std::filesystem::path(o.par).filename().string();
   head.start_mjd_utc = info.start_mjd_utc;
   head.period_s = s.period_s;
+  head.shortest_s = s.shortest_s;
+  head.longest_s = s.longest_s;
+  head.at_edge = s.at_edge;
   head.dm_pc_cm3 = o.dm_pc_cm3;
   head.k_dm = search::dispersion_constant(o.k_dm);
   head.reduced_chi2 = s.reduced_chi2;

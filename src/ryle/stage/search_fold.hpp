@@ -28,8 +28,10 @@ struct FoldOptions {
 
 struct FoldSummary {
   search::Fold fold;
-  double period_s = 0;            ///< topocentric, mean over the data
-  double predicted_period_s = 0;  ///< of the ephemeris; 0 = there was none
+  double period_s = 0;                   ///< topocentric, mean over the data
+  double predicted_period_s = 0;         ///< of the ephemeris; 0 = there was none
+  double shortest_s = 0, longest_s = 0;  ///< periods that were searched; 0 = only that one
+  bool at_edge = false;  ///< of them: the best period may lie beyond, a warning says so
   double reduced_chi2 = 0;
   double duration_s = 0;
   std::int64_t n_samples = 0;

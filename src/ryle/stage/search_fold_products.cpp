@@ -13,12 +13,19 @@
 namespace ryle::stage {
 namespace {
 
+std::string edge_text(const FoldedPulsar& head) {
+  if (!head.at_edge) return "";
+  return fmt::format("; at the edge of the periods searched, {:.9g} .. {:.9g} s", head.shortest_s,
+                     head.longest_s);
+}
+
 void write_fold_text(const FoldOutputs& o, const search::Fold& fold, const FoldedPulsar& head) {
   const auto profile = fold.profile();
   const auto snr = profile_snr(fold);
   std::string text = fmt::format(
-      "# {} folded by Ryle {}: period {:.12g} s, {} bins, reduced chi2 {:.3f}\n# phase mean snr\n",
-      head.source, version(), head.period_s, profile.size(), head.reduced_chi2);
+      "# {} folded by Ryle {}: period {:.12g} s, {} bins, reduced chi2 {:.3f}{}\n# phase mean "
+      "snr\n",
+      head.source, version(), head.period_s, profile.size(), head.reduced_chi2, edge_text(head));
   for (std::size_t b = 0; b < profile.size(); ++b)
     text += fmt::format("{:.6f} {:.9g} {:.4f}\n",
                         (static_cast<double>(b) + 0.5) / static_cast<double>(profile.size()),

@@ -141,11 +141,11 @@ SearchCandidate SearchProducts::candidate(const BeamEvent& b, std::int64_t origi
   c.n_beams = static_cast<std::int64_t>(b.seen.size());
   if (b.has_position) c.position = b.position;
   c.masked_fraction = e.masked_fraction;
-  // A burst without dispersion, or too wide to tell: local interference until shown otherwise.
-  const double surely = c.dm_pc_cm3 - 3 * c.dm_error;
-  if (surely <= 0 || c.dm_pc_cm3 < options_.dm_candidate_min) c.flags = "low_dm";
-  if (e.rfi_suspect) c.flags += c.flags.empty() ? "rfi_suspect" : " rfi_suspect";
-  if (b.multibeam) c.flags += c.flags.empty() ? "rfi_multibeam" : " rfi_multibeam";
+  c.beams = b.seen;
+  const CandidateFlags flags = candidate_flags(b, band_.sweep_samples_per_dm(), interval_s,
+                                               c.trial_dm_pc_cm3, options_.dm_candidate_min);
+  c.flags = flags.names;
+  c.reasons = flags.reasons;
   return c;
 }
 
@@ -158,6 +158,10 @@ void SearchProducts::add(std::vector<BeamEvent>& events, std::int64_t origin_sam
     if (c.flags.empty()) {
       ++n_candidates_;
       live() ? write_event_live(e.event, c) : write_event(e.event, c);
+    } else if (!live() && !options_.output_directory.empty() &&
+               ++n_flagged_ <= options_.max_pictures) {
+      // Whoever searches a file may want to see why. A live run has no time for what is flagged.
+      write_picture(e.event, c, path_of(fmt::format("_{:05d}_flagged.png", c.number)));
     }
     events_.push_back(std::move(c));
   }
@@ -234,8 +238,7 @@ void SearchProducts::write_texts() {
 void SearchProducts::add(const VoltageRecords& records) {
   if (!live() || records.empty()) return;
   if (database_ == nullptr) {
-    early_.triggers.insert(early_.triggers.end(), records.triggers.begin(), records.triggers.end());
-    early_.dumps.insert(early_.dumps.end(), records.dumps.begin(), records.dumps.end());
+    n_left_out_ += early_.append(records);
     return;
   }
   database_->append(records);
@@ -301,8 +304,12 @@ void SearchProducts::finish_live() {
       warn_once("the log of the database stays beside it (" + path_of(".sqlite-wal") +
                 "), keep both: " + database_->refusal());
     }
+    n_left_out_ += database_->n_left_out();
     database_.reset();
   }
+  if (n_left_out_ > 0)
+    errors_.push_back(fmt::format("{} triggers are in no table: {} waited for the database already",
+                                  n_left_out_, VoltageRecords::kMaxWaiting));
   if (!unwritten.empty()) products_.push_back(unwritten);
 }
 

@@ -29,9 +29,9 @@ struct SearchProductOptions {
   bool overwrite = false;
   bool pictures = true;
   bool voevents = true;
-  std::int64_t max_pictures = 100;
-  double dm_candidate_min = 0;  ///< events below are kept with the flag low_dm
-  bool observation = false;     ///< VOEvents of role "observation": someone may point a telescope
+  std::int64_t max_pictures = 100;  ///< of candidates, and in files as many of flagged events
+  double dm_candidate_min = 0;      ///< events below are kept with the flag low_dm
+  bool observation = false;  ///< VOEvents of role "observation": someone may point a telescope
   /// Live: the database grows under its name, texts are replaced whole at most so often. 0 =
   /// everything is written at the end.
   double rewrite_s = 0;
@@ -90,10 +90,11 @@ class SearchProducts {
   SearchDescription description_;
   std::unique_ptr<SearchDatabase> database_;  // live only, once it can be made
   VoltageRecords early_;                      // what came before it
+  std::int64_t n_left_out_ = 0;               // triggers that found no room in either
   double last_retry_s_ = -1e300;
   bool begun_ = false, refused_ = false, unwritten_pictures_ = false, unwritten_texts_ = false;
   std::vector<SearchCandidate> events_;
-  std::int64_t n_candidates_ = 0;
+  std::int64_t n_candidates_ = 0, n_flagged_ = 0;
   std::size_t n_written_ = 0;  // events in the texts on disk
   double last_rewrite_s_ = -1e300;
   std::array<bool, 4> text_is_ours_{};  // each of kTexts, which a rewrite may replace

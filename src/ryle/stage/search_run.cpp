@@ -8,11 +8,15 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <set>
 #include <sstream>
+#include <utility>
 
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/stage/search_device.hpp"
+#include "ryle/stage/search_files.hpp"
 #include "ryle/stage/search_products.hpp"
 #include "ryle/stage/search_stream.hpp"
 
@@ -65,33 +69,13 @@ std::int64_t width_of(const SearchOptions& o, const FilterbankInfo& info) {
                                   std::min(most, std::max<std::int64_t>(8, info.n_samples / 8)));
 }
 
-/// Beams of one recording: all files must hold the same band at the same times.
-void require_same(const FilterbankInfo& a, const FilterbankInfo& b) {
-  const auto refuse = [&](const std::string& what) {
-    throw ConfigError(b.path + ": " + what + " from those of " + a.path +
-                      "; files searched together are beams of one recording");
-  };
-  if (b.n_channels != a.n_channels || b.channel_center_hz.front() != a.channel_center_hz.front() ||
-      b.channel_width_hz != a.channel_width_hz)
-    refuse("channels differ");
-  if (b.sample_interval_s != a.sample_interval_s) refuse("the sampling interval differs");
-  const double late_s = static_cast<double>(b.start_tai_ns - a.start_tai_ns) * 1e-9;
-  // A start in the header is a double of days: 0.63 us.
-  if (std::abs(late_s) > std::max(0.5 * a.sample_interval_s, 2e-6))
-    refuse(fmt::format("the start differs by {:.6g} s", late_s));
-}
-
 /// One search: files in, products out.
 class Search {
  public:
-  explicit Search(const SearchOptions& options) : o_(options) {
-    readers_.push_back(open_filterbank(o_.file, o_.input));
-    for (const auto& file : o_.more_files) {
-      readers_.push_back(open_filterbank(file, o_.input));
-      require_same(readers_.front()->info(), readers_.back()->info());
-    }
-    info_ = readers_.front()->info();
-    for (const auto& reader : readers_)
+  Search(const SearchOptions& options, SearchRecording recording, std::string name)
+      : o_(options), recording_(std::move(recording)), name_(std::move(name)) {
+    info_ = recording_.beams.front()->info();
+    for (const auto& reader : recording_.beams)
       info_.n_samples = std::min(info_.n_samples, reader->info().n_samples);
     band_ = band_of(info_, o_);
   }
@@ -113,9 +97,9 @@ class Search {
     for (std::int64_t first = 0; first < info_.n_samples; first += block) {
       const std::int64_t n = std::min(block, info_.n_samples - first);
       const double reading = now_s();
-      for (std::size_t b = 0; b < readers_.size(); ++b)
-        readers_[b]->read(first, n, data.data() + static_cast<std::int64_t>(b) * beam_stride,
-                          block);
+      for (std::size_t b = 0; b < recording_.beams.size(); ++b)
+        recording_.beams[b]->read(first, n,
+                                  data.data() + static_cast<std::int64_t>(b) * beam_stride, block);
       summary_.read_s += now_s() - reading;
       beams.feed(data.data(), beam_stride, block, n, events);
       products.add(events, 0, info_.start_tai_ns);
@@ -162,8 +146,15 @@ class Search {
       if (auto losses = search::zero_dm_losses(band_, chain.dms.front(), chain.max_width);
           !losses.empty())
         summary_.warnings.push_back(std::move(losses));
-    for (const auto& reader : readers_)
+    for (const auto& reader : recording_.beams) {
       for (const auto& warning : reader->info().warnings) summary_.warnings.push_back(warning);
+      const std::int64_t longer = reader->info().n_samples - info_.n_samples;
+      if (longer > 0)
+        summary_.warnings.push_back(fmt::format(
+            "{}: its last {} samples ({:.3f} s) are not searched, another beam ends "
+            "there",
+            reader->info().path, longer, static_cast<double>(longer) * info_.sample_interval_s));
+    }
   }
 
   search::UserMask user_mask() const {
@@ -181,10 +172,10 @@ class Search {
 
   void prepare_beams() {
     BeamGroupConfig& beams = config_.beams;
-    beams.n_beams = summary_.n_beams = static_cast<std::int64_t>(readers_.size());
+    beams.n_beams = summary_.n_beams = std::ssize(recording_.beams);
     beams.max_beams = o_.max_beams;
     if (beams.n_beams == 1) return;
-    for (const auto& reader : readers_) beams.positions.push_back(reader->info().position);
+    for (const auto& reader : recording_.beams) beams.positions.push_back(reader->info().position);
     const double radius = o_.adjacent_rad > 0 ? o_.adjacent_rad : usual_adjacency(beams.positions);
     beams.neighbours = beam_neighbours(beams.positions, radius);
     if (!(radius > 0)) {
@@ -214,7 +205,7 @@ class Search {
   SearchProductOptions product_options() const {
     SearchProductOptions p;
     p.output_directory = o_.output_directory;
-    p.name = o_.name.empty() ? std::filesystem::path(o_.file).stem().string() : o_.name;
+    p.name = name_;
     p.overwrite = o_.overwrite;
     p.pictures = o_.pictures;
     p.voevents = o_.voevents;
@@ -225,7 +216,7 @@ class Search {
 
   void describe(const BeamSearch& beams) {
     auto& d = summary_.description;
-    d.file = std::filesystem::path(o_.file).filename().string();
+    d.file = name_of_files(recording_.files);
     d.telescope = info_.telescope;
     d.source_name = info_.source_name;
     d.position = info_.position;
@@ -268,7 +259,8 @@ class Search {
   }
 
   const SearchOptions& o_;
-  std::vector<std::unique_ptr<FilterbankReader>> readers_;
+  SearchRecording recording_;
+  std::string name_;
   FilterbankInfo info_;
   search::Band band_;
   BeamSearchConfig config_;
@@ -304,6 +296,31 @@ std::vector<std::uint8_t> parse_channel_list(const std::string& text, std::int64
   return masked;
 }
 
-SearchSummary search_file(const SearchOptions& options) { return Search(options).run(); }
+std::vector<SearchSummary> search_files(const SearchOptions& options) {
+  std::vector<std::string> files{options.file}, notes;
+  files.insert(files.end(), options.more_files.begin(), options.more_files.end());
+  auto recordings = open_search_files(files, options.input, notes);
+  std::vector<SearchSummary> out;
+  std::set<std::string> names;
+  for (std::size_t k = 0; k < recordings.size(); ++k) {
+    const std::string first = recordings[k].files.front();
+    std::string name =
+        options.name.empty() ? std::filesystem::path(first).stem().string() : options.name;
+    while (!names.insert(name).second) name += fmt::format("_{}", k + 1);
+    out.push_back(Search(options, std::move(recordings[k]), name).run());
+    if (!out.back().stopped) continue;
+    for (++k; k < recordings.size(); ++k)
+      out.back().warnings.push_back(name_of_files(recordings[k].files) + " was not searched");
+  }
+  out.front().notes = std::move(notes);
+  return out;
+}
+
+SearchSummary search_file(const SearchOptions& options) {
+  std::vector<std::string> files{options.file}, notes;
+  files.insert(files.end(), options.more_files.begin(), options.more_files.end());
+  if (open_search_files(files, options.input, notes).size() > 1) throw ConfigError(notes.back());
+  return std::move(search_files(options).front());
+}
 
 }  // namespace ryle::stage

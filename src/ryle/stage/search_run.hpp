@@ -17,8 +17,7 @@ namespace ryle::stage {
 
 struct SearchOptions {
   std::string file;
-  /// Further beams, recorded together with `file`: same band, interval and start.
-  std::vector<std::string> more_files;
+  std::vector<std::string> more_files;  ///< see open_search_files()
   FilterbankOptions input;
   std::string output_directory;  ///< "" = nothing is written
   std::string name;              ///< of the products; "" = name of the file
@@ -70,10 +69,14 @@ struct SearchSummary {
   std::vector<double> loss_widths_s, loss;  ///< worst response of the plan to pulses this wide
   std::int64_t memory_bytes = 0;
   std::vector<std::string> products, warnings;
+  std::vector<std::string> notes;  ///< which files were searched together
   bool stopped = false;
 };
 
-/// Throws FormatError, ConfigError, IoError, UnsupportedError.
+/// All files, recording by recording (open_search_files()). Products of several recordings are
+/// named after the first file of each. Throws FormatError, ConfigError, IoError, UnsupportedError.
+std::vector<SearchSummary> search_files(const SearchOptions& options);
+/// The same of files that are one recording; ConfigError where they are not.
 SearchSummary search_file(const SearchOptions& options);
 
 /// "0-3,17" to [channel] 1 = masked. Throws ConfigError.

@@ -172,27 +172,6 @@ double SearchTracker::excess_of_present(const std::vector<std::uint8_t>& codes, 
   return variance > 0 ? excess / std::sqrt(variance) : 0;
 }
 
-// Of a boxcar in which the weights may change: a masked code is kCodeMean, of weight 0. The boxcars
-// of the plane take the mean weight of 64 columns, too low beside columns that are masked whole.
-// @eq S/N = sum (x - mu(w)) / (sigma sqrt(sum w)), mu(w) = K + w (mu - K), K that of masked
-// channels
-double SearchTracker::snr_of(const search::DedispersedCodes& series, std::int64_t start,
-                             std::int64_t width, const search::Baseline& b) const {
-  const auto masked = static_cast<double>(kCodeMean * n_channels_);
-  double excess = 0, weights = 0;
-  for (std::int64_t t = start; t < start + width; ++t) {
-#if RYLE_MUTANT == 1283
-    const auto w = static_cast<double>(series.weights[static_cast<std::size_t>(t / 64)]);
-#else
-    const auto w = static_cast<double>(series.columns[static_cast<std::size_t>(t)]);
-#endif
-    excess += static_cast<double>(series.sums[static_cast<std::size_t>(t)]) - masked -
-              (b.mean - masked) * w / b.weight;
-    weights += w;
-  }
-  return weights > 0 ? excess / (b.sigma * std::sqrt(weights / b.weight)) : 0;
-}
-
 // Mean and rms of the trial without the pulse, and its S/N by them: those of the block hold the
 // pulse, which costs W / block of its S/N.
 void SearchTracker::measure_again(const SearchExtent& extent, const SearchFacts& facts,
@@ -220,13 +199,51 @@ void SearchTracker::measure_again(const SearchExtent& extent, const SearchFacts&
     }
   }
   const double sigma = b.sigma / std::sqrt(b.weight);  // of full weight
+  const BoxcarSeries boxcars(series, b, n_channels_);
 #if RYLE_MUTANT != 1183
-  best.snr = static_cast<float>(snr_of(series, best.start - first, best.width, b));
+  best.snr = static_cast<float>(boxcars.snr(best.start - first, best.width));
 #endif
   // Nothing above a mean that is higher here than that of the block.
   if (!(static_cast<double>(best.snr) >= config_.threshold)) best.snr = 0;
   e.pulse.snr = static_cast<double>(best.snr);
+  check_surroundings(boxcars, best.start - first, best.width, e.pulse.snr, e.checks);
   s = {b.mean, sigma};
+}
+
+// The bow tie of a pulse of width W holds S sqrt(W / d) in its best boxcar where the sweep is d
+// more or less: half at d = 4 W. What is in few channels is as strong there.
+void SearchTracker::look_at_other_dms(const SearchExtent& extent, const SearchFacts& facts,
+                                      SearchEvent& e) const {
+  const double sweep = std::max(config_.band.sweep_samples_per_dm(), 1e-9);
+  const double width = std::max(static_cast<double>(e.cluster.best.width), e.pulse.fwhm_samples);
+  const auto reach = static_cast<std::int64_t>(std::ceil(4 * width)) + 1;
+  for (const double sign : {1.0, -1.0}) {
+    const double dm = e.pulse.dm_pc_cm3 + sign * static_cast<double>(reach) / sweep;
+    if (dm < 0) continue;
+    const std::int64_t delay = std::lrint(config_.band.delay_samples(0, dm));
+    const auto tick = static_cast<std::int64_t>(std::lrint(e.pulse.tick));
+    const std::int64_t margin = 2 * reach + 1024;
+    const std::int64_t first = std::max(extent.codes_first, tick - margin);
+    const std::int64_t end = std::min(extent.codes_end - delay, tick + margin);
+    if (first > tick - reach || end < tick + reach) continue;
+    const std::int64_t stride = end + delay - first;
+    std::vector<std::uint8_t> codes(static_cast<std::size_t>(n_channels_ * stride));
+    facts.copy_codes(first, first + stride, codes.data(), stride);
+    const auto series = search::dedisperse_one(config_.band, dm, codes.data(), stride, end - first);
+    const auto b =
+        search::baseline_about(series.sums, series.weights, tick - reach - first, 2 * reach);
+    if (!(b.sigma > 0)) continue;
+    const BoxcarSeries boxcars(series, b, n_channels_);
+    for (double w = std::max(1.0, width); w <= 4 * width; w *= 1.4) {
+      const auto samples = static_cast<std::int64_t>(w);
+      const std::int64_t from = std::max<std::int64_t>(0, tick - reach - samples - first);
+      const std::int64_t to = std::min(end - first - samples, tick + reach - first);
+      for (std::int64_t t = from; t < to; t += std::max<std::int64_t>(1, samples / 4)) {
+        const double snr = boxcars.snr(t, samples);
+        if (snr > e.checks.off_dm_snr) e.checks.off_dm_snr = snr, e.checks.off_dm_pc_cm3 = dm;
+      }
+    }
+  }
 }
 
 SearchEvent SearchTracker::event_of(const search::Cluster& cluster, const SearchExtent& extent,
@@ -240,6 +257,13 @@ SearchEvent SearchTracker::event_of(const search::Cluster& cluster, const Search
   e.pulse.dm_pc_cm3 = dm;
   e.pulse.fwhm_samples = best.width / 1.19;  // a boxcar fits a Gaussian best at 1.19 FWHM
   e.pulse.snr = static_cast<double>(best.snr);
+  e.checks.threshold = config_.threshold;
+  e.checks.has_baseline = false;
+  e.checks.widest_samples = std::clamp<std::int64_t>(config_.max_width, 1, search::kMaxWidth);
+  const auto trial = static_cast<std::size_t>(best.trial);
+  if (trial > 0) e.checks.trial_gap_pc_cm3 = dm - config_.dms[trial - 1];
+  if (trial + 1 < config_.dms.size())
+    e.checks.trial_gap_pc_cm3 = std::max(e.checks.trial_gap_pc_cm3, config_.dms[trial + 1] - dm);
   for (const auto& range : *facts.undecided)
     e.rfi_suspect |= best.start < range.end && best.start + best.width > range.first;
   e.channel_masked = *facts.channel_masked;
@@ -265,6 +289,10 @@ SearchEvent SearchTracker::event_of(const search::Cluster& cluster, const Search
   const search::RefinedPulse pulse = search::refine(config_.band, in, e.pulse);
   e.refined = pulse.snr > 0;
   if (e.refined) e.pulse = pulse;
+  look_at_other_dms(extent, facts, e);
+  check_presence(config_.band, e.pulse.dm_pc_cm3, e.pulse.tick,
+                 std::max(static_cast<double>(e.cluster.best.width), e.pulse.fwhm_samples), e.codes,
+                 e.window_first, e.window_samples, e.channel_masked, e.checks);
   return e;
 }
 

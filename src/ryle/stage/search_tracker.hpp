@@ -10,6 +10,7 @@
 #include "ryle/engine/search/cluster.hpp"
 #include "ryle/engine/search/normalize.hpp"
 #include "ryle/engine/search/refine.hpp"
+#include "ryle/stage/search_checks.hpp"
 #include "ryle/stage/search_engines.hpp"
 
 /// Tokens of one beam -> refined events: the part of a search that is on the host wherever the
@@ -27,6 +28,7 @@ struct SearchEvent {
   std::int64_t window_first = 0, window_samples = 0;
   std::vector<std::uint8_t> channel_masked;
   double noise = 0;  ///< rms of one channel's code
+  PulseChecks checks;
 };
 
 /// What a chain did so far.
@@ -93,8 +95,8 @@ class SearchTracker {
   search::SeriesStatistics statistics_of(const search::Token& t) const;
   void measure_again(const SearchExtent& extent, const SearchFacts& facts, SearchEvent& e,
                      search::SeriesStatistics& s) const;
-  double snr_of(const search::DedispersedCodes& series, std::int64_t start, std::int64_t width,
-                const search::Baseline& b) const;
+  void look_at_other_dms(const SearchExtent& extent, const SearchFacts& facts,
+                         SearchEvent& e) const;
   double excess_of_present(const std::vector<std::uint8_t>& codes, std::int64_t stride,
                            std::int64_t first, std::int64_t received, double dm,
                            const search::Token& t) const;

@@ -134,6 +134,10 @@ Fold fold_search(std::span<const float> series, double interval_s, const FoldCon
     const double chi2 = first.reduced_chi2(df0, 0);
     if (chi2 > best) best = chi2, at = df0;
   }
+  bool at_edge = false;
+  for (std::int64_t k = n + 1; k <= n + 8 && n > 0; ++k)
+    for (const double sign : {1.0, -1.0})
+      at_edge |= first.reduced_chi2(sign * static_cast<double>(k) * step, 0) > best;
 #if RYLE_MUTANT == 957
   config.f0_hz -= at;
 #else
@@ -148,6 +152,8 @@ Fold fold_search(std::span<const float> series, double interval_s, const FoldCon
     Fold candidate = fold(series, interval_s, nearby);
     if (candidate.reduced_chi2() > exact.reduced_chi2()) exact = std::move(candidate);
   }
+  exact.half_range_hz = static_cast<double>(n) * step;
+  exact.at_edge = at_edge;
   return exact;
 }
 

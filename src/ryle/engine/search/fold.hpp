@@ -36,6 +36,8 @@ struct Fold {
   std::vector<std::int64_t> counts;  ///< [sub-integration][bin]
   std::vector<double> middle_s;      ///< [sub-integration] middle of its time
   double mean = 0, variance = 0;     ///< of the series; NaN samples are left out
+  double half_range_hz = 0;          ///< frequencies about F0 that were searched; 0 = none
+  bool at_edge = false;              ///< the best one may lie beyond them
 
   /// Means of the bins with sub-integrations turned by df0 t + df1 t^2 / 2: the fold at F0 +
   /// df0, to within the length of a sub-integration.
@@ -47,7 +49,8 @@ struct Fold {
 Fold fold(std::span<const float> series, double interval_s, const FoldConfig& config);
 
 /// Highest reduced chi2 for df0 within +- half_range_hz, in steps of a quarter bin over the series;
-/// then folds again there. F1 stays.
+/// then folds again there. F1 stays. `at_edge`: within two bins of drift beyond the range chi2 is
+/// higher still.
 Fold fold_search(std::span<const float> series, double interval_s, const FoldConfig& start,
                  double half_range_hz);
 

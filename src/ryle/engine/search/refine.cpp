@@ -164,37 +164,118 @@ using Parameters = std::array<double, 3>;  // DM, tick, ln FWHM
 
 Pulse pulse_of(const Parameters& p) { return {p[0], p[1], std::exp(p[2]), 0}; }
 
-/// 1-sigma errors = square roots of the diagonal of the inverse of `h` (symmetric 3 x 3); zeros
-/// when it is not positive definite.
-Parameters errors_of(const std::array<Parameters, 3>& h) {
-  const double a = h[1][1] * h[2][2] - h[1][2] * h[1][2];
-  const double b = h[0][0] * h[2][2] - h[0][2] * h[0][2];
-  const double c = h[0][0] * h[1][1] - h[0][1] * h[0][1];
-  const double determinant = h[0][0] * a - h[0][1] * (h[0][1] * h[2][2] - h[1][2] * h[0][2]) +
-                             h[0][2] * (h[0][1] * h[1][2] - h[1][1] * h[0][2]);
-  if (!(determinant > 0 && h[0][0] > 0 && c > 0)) return {0, 0, 0};
-  const auto root = [&](double minor) { return minor > 0 ? std::sqrt(minor / determinant) : 0.0; };
-  return {root(a), root(b), root(c)};
+/// The surface S^2 / 2 about its maximum, by arrival at the mean delay of the channels instead of
+/// the top, which is nearly independent of the DM.
+class Surface {
+ public:
+  Surface(const Plane& plane, const Parameters& top, double best, double turn)
+      : plane_(plane), top_(top), turn_(turn), highest_(0.5 * best * best) {}
+
+  /// How much lower it is there.
+  double drop(const Parameters& d) const {
+    const Parameters p{top_[0] + d[0], top_[1] + d[1] - turn_ * d[0], top_[2] + d[2]};
+    const double s = std::max(0.0, snr_of(plane_, pulse_of(p)));
+    return highest_ - 0.5 * s * s;
+  }
+  double drop(std::size_t a, double i, std::size_t b = 0, double j = 0) const {
+    Parameters d{};
+    d[a] += i;
+    d[b] += j;
+    return drop(d);
+  }
+  /// The step along an axis at which it falls by about 4, 2.8 sigma: where the profile has edges,
+  /// as that of smearing, its curvature within a part of the error says nothing of the error.
+  double step(std::size_t axis, double from, double longest) const {
+    constexpr double kWanted = 4;
+    double d = from;
+    for (int tries = 0; tries < 10; ++tries) {
+      const double fall = 0.5 * (drop(axis, d) + drop(axis, -d));
+      if (fall > 0.7 * kWanted && fall < 1.4 * kWanted) break;
+      const double longer = fall > 0 ? std::clamp(std::sqrt(kWanted / fall), 0.4, 2.5) : 2.5;
+      if (d >= longest && longer > 1) break;
+      d = std::min(longest, d * longer);
+    }
+    return d;
+  }
+  /// What an error along an axis is in those of a parabola with the same fall at `d`. A profile
+  /// with sharp edges falls by c |x|: the place of the maximum of noise of variance 2 c |x| less c
+  /// |x| has the rms 2.55 / c, a parabola that falls by 2 at d the error d / 2 = 1 / c.
+  double sharpness(std::size_t axis, double d) const {
+    const double all = drop(axis, d) + drop(axis, -d);
+    const double half = drop(axis, 0.5 * d) + drop(axis, -0.5 * d);
+    if (!(all > 0)) return 1;
+    const double power = half > 0 ? std::clamp(std::log2(all / half), 1.0, 2.0) : 2;
+    return std::pow(1.80, 2 - power);
+  }
+  /// Second derivatives of -S^2 / 2 from differences over these steps.
+  std::array<Parameters, 3> curvature(const Parameters& d) const {
+    std::array<Parameters, 3> h{};
+    for (std::size_t a = 0; a < 3; ++a) {
+      h[a][a] = (drop(a, d[a]) + drop(a, -d[a])) / (d[a] * d[a]);
+      for (std::size_t b = 0; b < a; ++b)
+        h[a][b] = h[b][a] = (drop(a, d[a], b, d[b]) - drop(a, d[a], b, -d[b]) -
+                             drop(a, -d[a], b, d[b]) + drop(a, -d[a], b, -d[b])) /
+                            (4 * d[a] * d[b]);
+    }
+    return h;
+  }
+
+ private:
+  const Plane& plane_;
+  Parameters top_;
+  double turn_, highest_;
+};
+
+/// 1-sigma errors of DM, arrival at the top and ln FWHM from the inverse of `h` (symmetric 3 x 3 of
+/// Surface); that of a width that is not told apart is 0. Zeros when nothing is.
+Parameters errors_of(std::array<Parameters, 3> h, double turn) {
+  const auto determinant_of = [&] {
+    return h[0][0] * (h[1][1] * h[2][2] - h[1][2] * h[1][2]) -
+           h[0][1] * (h[0][1] * h[2][2] - h[1][2] * h[0][2]) +
+           h[0][2] * (h[0][1] * h[1][2] - h[1][1] * h[0][2]);
+  };
+  const double plane = h[0][0] * h[1][1] - h[0][1] * h[0][1];
+  if (!(h[0][0] > 0 && h[1][1] > 0 && plane > 0)) return {0, 0, 0};
+  // Half of the plane's: a width that the data do not tell is given, not guessed with the others.
+  const bool has_width = h[2][2] > 0 && determinant_of() > 0.05 * plane * h[2][2];
+  if (!has_width) h[0][2] = h[2][0] = h[1][2] = h[2][1] = 0, h[2][2] = 1;
+  const double determinant = determinant_of();
+  const double dm = (h[1][1] * h[2][2] - h[1][2] * h[1][2]) / determinant;
+  const double middle = (h[0][0] * h[2][2] - h[0][2] * h[0][2]) / determinant;
+  const double both = (h[0][2] * h[1][2] - h[0][1] * h[2][2]) / determinant;
+  const double top = middle + turn * turn * dm - 2 * turn * both;
+  if (!(dm > 0 && top > 0)) return {0, 0, 0};
+  return {std::sqrt(dm), std::sqrt(top), has_width ? std::sqrt(plane / determinant) : 0};
 }
 
-/// The same of a Gaussian of this width and S alone, for a maximum that is none in every direction
-/// (beside another pulse): S^2 / 2 falls by 1/2 at sqrt(2) sigma / S in time, at sqrt(2) / S in ln
-/// FWHM; DM counts by the rms of what it delays the channels by, and moves the arrival at the top.
-Parameters errors_alone(const Band& band, const Plane& plane, const Pulse& pulse, double snr) {
-  if (!(snr > 0)) return {0, 0, 0};
+struct Delays {
+  double mean = 0, rms = 0;  // samples for 1 pc/cm3, of the channels that count
+};
+
+Delays delays_of(const Band& band, const Plane& plane) {
   double mean = 0, square = 0;
   for (const std::int64_t c : plane.channels) {
     const double delay_samples = band.delay_samples(c, 1);
     mean += delay_samples;
     square += delay_samples * delay_samples;
   }
-  const auto n = static_cast<double>(plane.channels.size());
+  const auto n = static_cast<double>(std::max<std::size_t>(1, plane.channels.size()));
   mean /= n;
-  const double rms = std::sqrt(std::max(0.0, square / n - mean * mean));
-  const double sigma = std::max(pulse.fwhm_samples, kNarrowest) / kFwhmPerSigma;
+  return {mean, std::sqrt(std::max(0.0, square / n - mean * mean))};
+}
+
+/// The same of a Gaussian of this width, smeared, and S alone, for a maximum that is none in every
+/// direction (beside another pulse): S^2 / 2 falls by 1/2 at sqrt(2) sigma / S in time, at sqrt(2)
+/// / S in ln FWHM; DM counts by the rms of what it delays the channels by, and moves the arrival at
+/// the top.
+Parameters errors_alone(const Band& band, const Delays& delays, const Pulse& pulse, double snr) {
+  if (!(snr > 0)) return {0, 0, 0};
+  // A top hat of this length has the rms of a Gaussian of FWHM 0.68 of it.
+  const double smear = 0.68 * band.smearing_samples(band.n_channels() / 2, pulse.dm_pc_cm3);
+  const double sigma = std::hypot(std::max(pulse.fwhm_samples, kNarrowest), smear) / kFwhmPerSigma;
   const double tick = std::sqrt(2.0) * sigma / snr;
-  const double dm = rms > 0 ? tick / rms : 0;
-  return {dm, std::hypot(tick, dm * mean), std::sqrt(2.0) / snr};
+  const double dm = delays.rms > 0 ? tick / delays.rms : 0;
+  return {dm, std::hypot(tick, dm * delays.mean), std::sqrt(2.0) / snr};
 }
 
 }  // namespace
@@ -245,32 +326,24 @@ RefinedPulse refine(const Band& band, const RefineInput& input, const Pulse& sta
   RefinedPulse out;
   static_cast<Pulse&>(out) = pulse_of(at);
   out.snr = best;
-  // Second differences of S^2 / 2 over steps that change S visibly.
-  std::array<Parameters, 3> h{};
-  Parameters d;
-  for (std::size_t k = 0; k < 3; ++k)
-    d[k] = scale[k] * std::clamp(3 / std::max(best, 1.0), 0.05, 0.5);
-  const auto half_square = [&](double i, std::size_t a, double j, std::size_t b) {
-    Parameters p = at;
-    p[a] += i * d[a];
-    p[b] += j * d[b];
-    const double s = std::max(0.0, snr_of(plane, pulse_of(p)));
-    return 0.5 * s * s;
-  };
-  for (std::size_t a = 0; a < 3; ++a) {
-    for (std::size_t b = 0; b <= a; ++b) {
-      const double second =
-          a == b
-              ? (half_square(1, a, 0, a) + half_square(-1, a, 0, a) - best * best) / (d[a] * d[a])
-              : (half_square(1, a, 1, b) - half_square(1, a, -1, b) - half_square(-1, a, 1, b) +
-                 half_square(-1, a, -1, b)) /
-                    (4 * d[a] * d[b]);
-      h[a][b] = h[b][a] = -second;
+  const Delays delays = delays_of(band, plane);
+  const Surface surface(plane, at, best, delays.mean);
+  const double rise = std::clamp(3 / std::max(best, 1.0), 0.05, 0.5);
+  constexpr double kLongest = 1.2;  // in ln FWHM
+  const Parameters d{surface.step(0, scale[0] * rise, 64 * scale[0]),
+                     surface.step(1, scale[1] * rise, 64 * scale[1]),
+                     surface.step(2, scale[2] * rise, kLongest)};
+  auto curvature = surface.curvature(d);
+  for (std::size_t axis = 0; axis < 2; ++axis) {
+    const double sharper = surface.sharpness(axis, d[axis]);
+    for (std::size_t k = 0; k < 3; ++k) {
+      curvature[axis][k] /= sharper;
+      curvature[k][axis] /= sharper;
     }
   }
-  Parameters errors = errors_of(h);
+  Parameters errors = errors_of(curvature, delays.mean);
 #if RYLE_MUTANT != 1672
-  if (errors[0] == 0) errors = errors_alone(band, plane, out, best);
+  if (errors[0] == 0) errors = errors_alone(band, delays, out, best);
 #endif
   out.dm_error = errors[0];
   out.tick_error = errors[1];
