@@ -2,6 +2,7 @@
 // Blocks of power of many beams on devices: the events of the CPU, on one device or split.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "ryle/stage/run.hpp"
 #include "ryle/stage/search_device.hpp"
@@ -112,8 +113,10 @@ TEST_F(CudaChain, EventsAreThoseOfTheCpu) {
   const std::int64_t n = 6700, n_beams = 5;
   const auto data = sky(band, n_beams, n);
   BeamSearchConfig config = config_of(band, n_beams);
-  for (const char* name : {"auto", "fdmt"}) {
+  for (const auto& [name, baseline] :
+       {std::pair{"auto", 0}, {"fdmt", 0}, {"auto", 600}, {"auto", 3000}}) {
     config.chain.implementation = name;
+    config.chain.baseline_samples = baseline;  // held back: 1024 and 2048 samples
     config.devices.clear();
     SearchCounts expected_counts;
     const auto expected = run(config, data, n, &expected_counts);
@@ -208,10 +211,13 @@ TEST_F(CudaChain, LiveProductsAreThoseOfTheCpu) {
 }
 
 TEST_F(CudaChain, TakesTheMemoryThatThePlanSays) {
-  const auto config = config_of(small_band(), 5);
-  std::int64_t planned = 0;
-  for (const auto& [what, bytes] : device_search_memory(config.chain, 5, 3)) planned += bytes;
-  EXPECT_EQ(DeviceSearch(0, config.chain, 5, 3).memory_bytes(), planned);
+  auto config = config_of(small_band(), 5);
+  for (const std::int64_t baseline : {0, 1536}) {
+    config.chain.baseline_samples = baseline;
+    std::int64_t planned = 0;
+    for (const auto& [what, bytes] : device_search_memory(config.chain, 5, 3)) planned += bytes;
+    EXPECT_EQ(DeviceSearch(0, config.chain, 5, 3).memory_bytes(), planned);
+  }
 }
 
 }  // namespace

@@ -175,7 +175,8 @@ std::int64_t search_bytes(const ObservationConfig& config, const FrequencyAxis& 
                           ? static_cast<int>(config.runtime.threads)
                           : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   // Power held back for its levels and one block of it levelled, cells of up to 64 samples.
-  const std::int64_t held = channels * (window / 2 + 2 * block) * 4;
+  const std::int64_t lag = (window / 2 + 1023) / 1024 * 1024;
+  const std::int64_t held = channels * (lag + 2 * block + (lag + block + window) / 64) * 4;
   return n_beams * (beam + held) + std::min<std::int64_t>(n_beams, threads) * engine +
          c.n_blocks * n_beams * channels * block * 4;
 }
