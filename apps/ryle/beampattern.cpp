@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "apps/ryle/command.hpp"
@@ -22,7 +23,8 @@ namespace {
 using namespace beamform;
 
 struct PatternArguments {
-  std::string beams, beam, at_utc, grid = "beam", weights = "i8", element = "isotropic", pol = "X";
+  std::string beams, beam, at_utc, grid = "beam", weights = "i8", element = "isotropic", pol = "X",
+                                   element_pointing = "zenith";
   double frequency_mhz = 0, width_deg = 0, exponent = 1;
   std::vector<double> element_size_m;
   std::int64_t n_pixels = 256;
@@ -33,6 +35,7 @@ struct PatternArguments {
 /// One beam of one pol, ready to be looked at.
 struct Simulation {
   ArrayLayout array;  ///< inputs of the pol only
+  EarthOrientation earth_orientation;
   BeamPointing beam;
   Vector3 direction{};
   std::int64_t tai_ns = 0;
@@ -66,6 +69,7 @@ std::size_t index_of(const BeamsFile& file, const std::string& name) {
 
 void make_weights(const BeamsFile& file, std::size_t index, int pol, Simulation& s) {
   s.array = file.array;
+  s.earth_orientation = file.earth_orientation;
   s.array.inputs.clear();
   std::vector<double> mask;
   std::vector<cf32> gains;
@@ -85,7 +89,27 @@ void make_weights(const BeamsFile& file, std::size_t index, int pol, Simulation&
   for (const cf32& w : s.ideal) s.n_antennas += w != cf32(0);
 }
 
-Element element_of(const PatternArguments& a) {
+// "zenith", "beam", "AZ,EL" in degrees.
+Vector3 element_axis(const std::string& text, const Vector3& beam) {
+  if (text == "zenith") return {0, 0, 1};
+  if (text == "beam") return beam;
+  double azimuth_deg = 0;
+  double elevation_deg = 0;
+  char rest = 0;
+  if (std::sscanf(text.c_str(), "%lf,%lf%c", &azimuth_deg, &elevation_deg, &rest) != 2 ||
+      !(std::abs(azimuth_deg) <= 360) || !(elevation_deg > 0 && elevation_deg <= 90)) {
+    throw ConfigError(
+        "--element-pointing " + text +
+        ": must be zenith, beam or AZIMUTH,ELEVATION in degrees above the horizon, such "
+        "as 180,44.5");
+  }
+  const double azimuth_rad = azimuth_deg * kDegree_rad;
+  const double elevation_rad = elevation_deg * kDegree_rad;
+  return {std::cos(elevation_rad) * std::sin(azimuth_rad),
+          std::cos(elevation_rad) * std::cos(azimuth_rad), std::sin(elevation_rad)};
+}
+
+Element element_of(const PatternArguments& a, const Vector3& beam) {
   Element e;
   e.exponent = a.exponent;
   if (a.element == "cosine") e.pattern = ElementPattern::cosine;
@@ -96,7 +120,12 @@ Element element_of(const PatternArguments& a) {
     e.width_x_m = a.element_size_m[0];
     e.width_y_m = a.element_size_m[1];
   }
-  return e;
+  if (a.element == "isotropic" && a.element_pointing != "zenith") {
+    throw ConfigError(
+        "--element-pointing has no effect on isotropic elements: give --element cosine "
+        "or aperture too");
+  }
+  return pointed(e, element_axis(a.element_pointing, beam));
 }
 
 Simulation simulate(const PatternArguments& a) {
@@ -127,7 +156,7 @@ Simulation simulate(const PatternArguments& a) {
   s.used = a.weights == "i8" ? quantized_weights(s.ideal) : s.ideal;
   std::vector<std::int64_t> inputs(s.array.inputs.size());
   for (std::size_t k = 0; k < inputs.size(); ++k) inputs[k] = static_cast<std::int64_t>(k);
-  const BeamPattern pattern(s.array, inputs, s.used, s.frequency_hz, element_of(a));
+  const BeamPattern pattern(s.array, inputs, s.used, s.frequency_hz, element_of(a, s.direction));
   const TangentFrame at_beam = tangent_frame(s.direction, file.array.latitude_rad);
   const bool all_sky = a.grid == "sky";
   s.frame = all_sky ? tangent_frame({0, 0, 1}, file.array.latitude_rad) : at_beam;
@@ -140,6 +169,11 @@ Simulation simulate(const PatternArguments& a) {
   return s;
 }
 
+/// In [0, 360), from north through east.
+double azimuth_deg(const Vector3& enu) {
+  return std::fmod(std::atan2(enu[0], enu[1]) / kDegree_rad + 360, 360);
+}
+
 std::string csv_of(const Simulation& s) {
   std::string csv = "l,m,azimuth_deg,elevation_deg,power\n";
   const std::int64_t n = s.grid.n_pixels;
@@ -150,9 +184,8 @@ std::string csv_of(const Simulation& s) {
       const double l = -static_cast<double>(column - n / 2) * s.grid.cell;
       const double m = static_cast<double>(row - n / 2) * s.grid.cell;
       const Vector3 enu = s.frame.at(l, m);
-      csv += fmt::format("{:.8f},{:.8f},{:.6f},{:.6f},{:.8g}\n", l, m,
-                         std::atan2(enu[0], enu[1]) / kDegree_rad, std::asin(enu[2]) / kDegree_rad,
-                         power);
+      csv += fmt::format("{:.8f},{:.8f},{:.6f},{:.6f},{:.8g}\n", l, m, azimuth_deg(enu),
+                         std::asin(enu[2]) / kDegree_rad, power);
     }
   }
   return csv;
@@ -192,8 +225,8 @@ void write_fits(const std::string& path, const Simulation& s, const Context& con
   image.start_tai_ns = image.centroid_tai_ns = image.end_tai_ns = s.tai_ns;
   image.unit = "relative power";
   image.facts.path = "beam pattern";
-  image.center = direction_of_enu(s.array, s.frame.s, s.tai_ns);
-  const auto axes = uvw_axes(s.array, image.center, s.tai_ns);
+  image.center = direction_of_enu(s.array, s.frame.s, s.tai_ns, s.earth_orientation);
+  const auto axes = uvw_axes(s.array, image.center, s.tai_ns, s.earth_orientation);
   const Vector3& y = s.frame.y;
   const auto along = [&](const Vector3& axis) {
     return axis[0] * y[0] + axis[1] * y[1] + axis[2] * y[2];
@@ -203,6 +236,7 @@ void write_fits(const std::string& path, const Simulation& s, const Context& con
   observation.array = s.array;
   observation.frequency = image.frequency;
   observation.phase_center = image.center;
+  observation.earth_orientation = s.earth_orientation;
   observation.object = s.beam.name;
   observation.provenance.version = version();
   observation.provenance.command_line = context.command_line();
@@ -227,8 +261,6 @@ void write_outputs(const PatternArguments& a, const Context& context, const Simu
 }
 
 int report(const Context& context, const PatternArguments& a, const Simulation& s) {
-  const double azimuth_deg =
-      std::fmod(std::atan2(s.direction[0], s.direction[1]) / kDegree_rad + 360, 360);
   const double elevation_deg = std::asin(s.direction[2]) / kDegree_rad;
   const double loss_db = weight_loss_db(s.used, s.ideal);
   const auto degrees = [](double angle_rad) { return angle_rad / kDegree_rad; };
@@ -240,7 +272,7 @@ int report(const Context& context, const PatternArguments& a, const Simulation& 
                nlohmann::ordered_json{
                    {"beam", s.beam.name},
                    {"frequency_mhz", s.frequency_hz * 1e-6},
-                   {"azimuth_deg", azimuth_deg},
+                   {"azimuth_deg", azimuth_deg(s.direction)},
                    {"elevation_deg", elevation_deg},
                    {"n_antennas", s.n_antennas},
                    {"weights", a.weights},
@@ -254,7 +286,8 @@ int report(const Context& context, const PatternArguments& a, const Simulation& 
     return 0;
   }
   fmt::print("beam {}: azimuth {:.4f} deg, elevation {:.4f} deg, {:.4f} MHz, {} antennas\n",
-             s.beam.name, azimuth_deg, elevation_deg, s.frequency_hz * 1e-6, s.n_antennas);
+             s.beam.name, azimuth_deg(s.direction), elevation_deg, s.frequency_hz * 1e-6,
+             s.n_antennas);
   fmt::print("half-power widths {:.3f} x {:.3f} deg, the wider at position angle {:.1f} deg\n",
              degrees(s.shape.widest_rad), degrees(s.shape.narrowest_rad),
              degrees(s.shape.angle_of_widest_rad));
@@ -303,10 +336,15 @@ void add_beampattern(CLI::App& app, Context& context) {
   sub->add_option("--element", a->element, "pattern of one element")
       ->check(CLI::IsMember({"isotropic", "cosine", "aperture"}))
       ->capture_default_str();
-  sub->add_option("--element-exponent", a->exponent, "cosine: power sin(elevation)^n")
+  sub->add_option(
+         "--element-pointing", a->element_pointing,
+         "where the elements point: zenith, beam (dishes that follow it) or AZ,EL in degrees")
+      ->capture_default_str();
+  sub->add_option("--element-exponent", a->exponent, "cosine: power cos(angle from the axis)^n")
       ->check(CLI::Range(0.0, 100.0))
       ->capture_default_str();
-  sub->add_option("--element-size-m", a->element_size_m, "aperture: size east and north")
+  sub->add_option("--element-size-m", a->element_size_m,
+                  "aperture: size east and north (level and upright when pointed)")
       ->expected(2)
       ->check(CLI::PositiveNumber);
   sub->add_option("-o,--output", a->outputs, "NAME.fits, .png or .csv (repeatable)");

@@ -52,6 +52,22 @@ def test_pattern_of_an_imported_beam(beams, tmp_path):
     assert math.hypot(best[0], best[1]) < 1e-9 and best[4] == pytest.approx(1, abs=1e-4)
 
 
+def test_elements_are_pointed(beams, tmp_path):
+    """Elements that point elsewhere dim the beam as their pattern says, and only where they have one."""
+    def peak(*arguments):
+        run("beampattern", beams, "--freq-mhz", "408", "--pixels", "32", "--width-deg", "1", "--element", "cosine",
+            "--element-exponent", "4", *arguments, "-o", tmp_path / "p.csv", "--overwrite")
+        rows = [list(map(float, row.split(","))) for row in (tmp_path / "p.csv").read_text().splitlines()[1:]]
+        return max(row[4] for row in rows)
+
+    assert peak("--element-pointing", "beam") == pytest.approx(1, abs=1e-3)
+    assert peak("--element-pointing", "180,60") == pytest.approx(math.cos(math.radians(30))**4, rel=0.02)
+    for bad in ("nowhere", "180", "180,-5"):
+        assert "AZIMUTH,ELEVATION" in run("beampattern", beams, "--element", "cosine", "--element-pointing", bad,
+                                          check=78).stderr
+    assert "isotropic" in run("beampattern", beams, "--element-pointing", "beam", check=78).stderr
+
+
 def test_refusals(beams, tmp_path):
     assert "--at" in run("beampattern", beams, "--beam", "beam1", check=78).stderr
     assert "beam0, beam1" in run("beampattern", beams, "--beam", "nobody", check=78).stderr

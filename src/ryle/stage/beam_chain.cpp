@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/units.hpp"
 #include "ryle/device/on_device.hpp"
 #include "ryle/stage/run.hpp"
 #include "ryle/stage/stopwatch.hpp"
@@ -223,7 +224,7 @@ void BeamChain::begin(const BeamInput& input) {
     info.incoherent = row >= directions.size();
     const Vector3 enu = info.incoherent ? Vector3{0, 0, 1} : directions[row];
     info.position = direction_of_enu(setup_.file.array, enu, tai_ns, setup_.file.earth_orientation);
-    info.azimuth_rad = std::atan2(enu[0], enu[1]);
+    info.azimuth_rad = std::fmod(std::atan2(enu[0], enu[1]) + 2 * kPi, 2 * kPi);
     info.elevation_rad = std::asin(std::clamp(enu[2], -1.0, 1.0));
     for (std::int64_t i = 0; i < config_.n_inputs(); ++i) {
       const auto beam = static_cast<std::int64_t>(row);

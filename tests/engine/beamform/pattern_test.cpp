@@ -122,6 +122,45 @@ TEST(Pattern, ElementsAndHorizon) {
   EXPECT_THROW(BeamPattern(beam.array, beam.inputs, std::vector<cf32>(32), kNu), ConfigError);
 }
 
+/// Dishes that are steered: the element's own beam stands where it points, not at the zenith.
+TEST(Pattern, ElementsArePointed) {
+  const double elevation_rad = 0.7;
+  const double azimuth_rad = 2.1;
+  const auto at = [](double az, double el) {
+    return Vector3{std::cos(el) * std::sin(az), std::cos(el) * std::cos(az), std::sin(el)};
+  };
+  const Vector3 axis = at(azimuth_rad, elevation_rad);
+  const Beam beam(axis);
+  const BeamPattern plain(beam.array, beam.inputs, beam.weights, kNu);
+  const auto relative = [&](const Element& element, const Vector3& s) {
+    const BeamPattern pattern(beam.array, beam.inputs, beam.weights, kNu, element);
+    return pattern.power(s) / plain.power(s);
+  };
+  Element cosine{ElementPattern::cosine, 3, 0, 0};
+  // Toward its axis an element sees all, 0.1 rad from it cos^3, wherever it points.
+  EXPECT_NEAR(relative(pointed(cosine, axis), axis), 1, 1e-9);
+  EXPECT_NEAR(relative(pointed(cosine, axis), at(azimuth_rad, elevation_rad + 0.1)),
+              std::pow(std::cos(0.1), 3), 1e-9);
+  EXPECT_NEAR(relative(cosine, axis), std::pow(std::sin(elevation_rad), 3), 1e-9);
+  // A rectangle of 4 m (level) by 9 m: nulls at asin(c / nu d) along each of its own sides.
+  const Element dish = pointed({ElementPattern::aperture, 0, 4, 9}, axis);
+  EXPECT_NEAR(relative(dish, axis), 1, 1e-9);
+  const double null_rad = std::asin(kSpeedOfLight_m_per_s / kNu / 9);
+  EXPECT_LT(relative(dish, at(azimuth_rad, elevation_rad + null_rad)), 1e-12);
+  EXPECT_GT(relative(dish, at(azimuth_rad, elevation_rad + null_rad / 2)), 0.3);
+  const double level_null_rad = std::asin(kSpeedOfLight_m_per_s / kNu / 4);
+  const Vector3 right{std::cos(azimuth_rad), -std::sin(azimuth_rad), 0};
+  Vector3 s{};
+  for (std::size_t k = 0; k < 3; ++k)
+    s[k] = std::cos(level_null_rad) * axis[k] + std::sin(level_null_rad) * right[k];
+  EXPECT_LT(relative(dish, s), 1e-12);
+  // Nothing is seen behind.
+  EXPECT_EQ(relative(dish, at(azimuth_rad + kPi, 0.2)), 0);
+  // At the zenith: east and north, as ever.
+  const Element level = pointed({ElementPattern::aperture, 0, 4, 9}, {0, 0, 1});
+  EXPECT_EQ(level.x_side, (Vector3{1, 0, 0}));
+}
+
 TEST(Pattern, FramesPointNorthAndEast) {
   const auto zenith = tangent_frame({0, 0, 1}, 0.7);
   EXPECT_NEAR(zenith.x[0], 1, 1e-12);

@@ -21,10 +21,14 @@ double sinc(double x) { return std::fabs(x) < 1e-9 ? 1 : std::sin(kPi * x) / (kP
 double element_amplitude(const Element& e, const Vector3& s, double frequency_hz) {
   switch (e.pattern) {
     case ElementPattern::cosine:
-      return std::pow(s[2], 0.5 * e.exponent);
+      return std::pow(std::max(0.0, dot(s, e.axis)), 0.5 * e.exponent);
     case ElementPattern::aperture: {
+      if (!(dot(s, e.axis) > 0)) return 0;
       const double per_m = frequency_hz / kSpeedOfLight_m_per_s;
-      return sinc(e.width_x_m * per_m * s[0]) * sinc(e.width_y_m * per_m * s[1]);
+      const Vector3& x = e.x_side;
+      const Vector3 y{e.axis[1] * x[2] - e.axis[2] * x[1], e.axis[2] * x[0] - e.axis[0] * x[2],
+                      e.axis[0] * x[1] - e.axis[1] * x[0]};
+      return sinc(e.width_x_m * per_m * dot(s, x)) * sinc(e.width_y_m * per_m * dot(s, y));
     }
     default:
       return 1;
@@ -50,6 +54,14 @@ double half_power_radius(const BeamPattern& pattern, const TangentFrame& frame, 
 }
 
 }  // namespace
+
+Element pointed(Element element, const Vector3& enu) {
+  element.axis = enu;
+  const double level = std::hypot(enu[0], enu[1]);
+  // Looking along azimuth A, the level side to the right is east cos A - north sin A.
+  element.x_side = level < 1e-9 ? Vector3{1, 0, 0} : Vector3{enu[1] / level, -enu[0] / level, 0};
+  return element;
+}
 
 std::vector<cf32> quantized_weights(std::span<const cf32> weights) {
   Config c;

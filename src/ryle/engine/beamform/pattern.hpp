@@ -15,15 +15,23 @@ namespace ryle::beamform {
 
 enum class ElementPattern : std::uint8_t {
   isotropic,
-  cosine,    ///< power sin(elevation)^n
-  aperture,  ///< a uniform rectangle width_x (east) by width_y (north), flat on the ground
+  cosine,    ///< power cos(angle from the axis)^n
+  aperture,  ///< a uniform rectangle width_x by width_y across the axis
 };
 struct Element {
   ElementPattern pattern = ElementPattern::isotropic;
   double exponent = 1;   ///< cosine
   double width_x_m = 0;  ///< aperture
   double width_y_m = 0;
+  /// Where the elements point, east, north, up: a dish is steered, a dipole looks up. Behind the
+  /// axis an element sees nothing (isotropic ones see everything).
+  Vector3 axis{0, 0, 1};
+  /// Of the aperture's x side, at right angles to the axis; its y side is axis x x_side.
+  Vector3 x_side{1, 0, 0};
 };
+/// An element with these sizes turned to a direction: x_side level (along the horizon), as an
+/// azimuth-elevation mount holds it; east for the zenith.
+Element pointed(Element element, const Vector3& enu);
 
 /// i8 codes times their scale, as the beamformer uses them; `weights` of one beam and channel, one
 /// pol.
