@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 #include <limits>
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
+#include "ryle/engine/image/imager_grid.hpp"
 #include "ryle/engine/image/runs.hpp"
 #include "ryle/engine/image/sum_kernel.hpp"
 
@@ -41,6 +43,10 @@ class ReferenceImager final : public Imager {
     const std::int64_t n = config_.n_pixels;
     image.assign(static_cast<std::size_t>(n * n), kNaN);
     for (std::int64_t y = 0; y < n; ++y) {
+      if (config_.go_on && !config_.go_on(static_cast<double>(y) / static_cast<double>(n))) {
+        image.clear();
+        return;
+      }
       for (std::int64_t x = 0; x < n; ++x) {
         const auto [l, m] =
             direction_of_pixel(config_, static_cast<double>(x), static_cast<double>(y));
@@ -93,11 +99,31 @@ class CpuImager final : public Imager {
     const auto n_pixels = static_cast<std::int64_t>(pixels_.size());
     const std::int64_t n_blocks =
         (n_pixels + detail::kPixelsPerBlock - 1) / detail::kPixelsPerBlock;
-    queue.parallel_for(
-        n_blocks, [&](std::int64_t b) { sum_block(plan, b * detail::kPixelsPerBlock, image); });
+    const std::int64_t part = config_.go_on ? 4 * std::max(1, queue.n_workers()) : n_blocks;
+    for (std::int64_t first = 0; first < n_blocks; first += part) {
+      if (config_.go_on &&
+          !config_.go_on(static_cast<double>(first) / static_cast<double>(n_blocks))) {
+        image.clear();
+        return;
+      }
+      queue.parallel_for(std::min(part, n_blocks - first), [&](std::int64_t b) {
+        sum_block(plan, (first + b) * detail::kPixelsPerBlock, image);
+      });
+    }
   }
   std::string_view implementation() const override { return kernel_.reported; }
   const Config& config() const override { return config_; }
+  /// Predicted time, from one block of pixels timed on these samples.
+  double seconds(const std::vector<Sample>& samples, int n_workers) const {
+    const detail::Plan plan = detail::plan_runs(samples);
+    if (plan.runs.empty() || pixels_.empty()) return 0;
+    std::vector<double> image(static_cast<std::size_t>(config_.n_pixels * config_.n_pixels), kNaN);
+    const std::clock_t start = std::clock();  // of the processor: other programs do not count
+    sum_block(plan, 0, image);
+    const double block_s = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+    return block_s * static_cast<double>(pixels_.size()) /
+           static_cast<double>(detail::kPixelsPerBlock * std::max(1, n_workers));
+  }
 
  private:
   void sum_block(const detail::Plan& plan, std::int64_t first, std::vector<double>& image) const {
@@ -123,6 +149,32 @@ class CpuImager final : public Imager {
   Config config_;
   Kernel kernel_;
   std::vector<std::int64_t> pixels_;  // above the horizon, y * N + x
+};
+
+/// The sum itself, or gridding where that is predicted to be done in less than half the time.
+class CheapestImager final : public Imager {
+ public:
+  CheapestImager(const Config& config, const Kernel& kernel)
+      : sum_(config, kernel), grid_(config), chosen_(&sum_) {}
+  void execute(Queue& queue, const std::vector<Sample>& samples,
+               std::vector<double>& image) override {
+    // Less work than this is done before any prediction of it.
+    constexpr double kSmall = 3e9;
+    const auto n = static_cast<double>(config().n_pixels);
+    chosen_ = &sum_;
+    if (n * n * static_cast<double>(samples.size()) > kSmall) {
+      const double grid_s = detail::grid_seconds(config(), samples, queue.n_workers());
+      if (grid_s < 0.5 * sum_.seconds(samples, queue.n_workers())) chosen_ = &grid_;
+    }
+    chosen_->execute(queue, samples, image);
+  }
+  std::string_view implementation() const override { return chosen_->implementation(); }
+  const Config& config() const override { return sum_.config(); }
+
+ private:
+  CpuImager sum_;
+  detail::GridImager grid_;
+  Imager* chosen_;
 };
 
 void validate(const Config& config) {
@@ -158,6 +210,7 @@ Pixel pixel_of_direction(const Config& config, double l, double m) {
 std::vector<std::string> available_implementations() {
   std::vector<std::string> names;
   for (const auto& kernel : usable_kernels()) names.push_back(kernel.name);
+  names.emplace_back("cpu:grid");
   names.emplace_back("reference");
   return names;
 }
@@ -170,8 +223,9 @@ std::unique_ptr<Imager> make_imager(Queue& queue, const Config& config) {
   if (config.implementation == "reference") return std::make_unique<ReferenceImager>(config);
   auto kernels = usable_kernels();
   if (config.implementation == "auto" || config.implementation == "cpu") {
-    return std::make_unique<CpuImager>(config, kernels.front());
+    return std::make_unique<CheapestImager>(config, kernels.front());
   }
+  if (config.implementation == "cpu:grid") return std::make_unique<detail::GridImager>(config);
   for (auto& kernel : kernels) {
     if (kernel.name == config.implementation) return std::make_unique<CpuImager>(config, kernel);
   }

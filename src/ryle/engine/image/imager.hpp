@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,6 +20,9 @@ struct Config {
   /// Direction cosines spanned by the full width, centred on pixel N/2: 2.0 = the whole hemisphere.
   double width_direction_cosines = 2.0;
   std::string implementation = "auto";  ///< auto | reference | cpu | cpu:avx512 ...
+  /// Called between parts of the work with the share that is done; false stops it, and the image is
+  /// left empty. The thread is that of execute().
+  std::function<bool(double done)> go_on{};
 };
 
 /// One visibility sample; (u, v, w) = (r_i - r_j) along l, m, s_0, in wavelengths.
