@@ -33,6 +33,7 @@ struct SkyArguments {
   std::int64_t channels_per_bin = 0;
   double cell_wavelengths = 0;
   std::int64_t support = 0;
+  std::string apertures;
   std::string products;
   std::string watch;
   std::string light_curves;
@@ -47,8 +48,12 @@ struct ImageArguments {
   SkyArguments sky;
   std::string imaginary;
   std::string antennas;
-  CovarianceFiles covariance;  // place and time of a covariance pair
+  CovarianceFiles covariance;  // what a covariance pair does not say of itself
   double frequency_mhz = 0;
+  double channel_width_khz = 0;
+  std::string conjugate = "auto";
+  std::vector<std::string> dead;  // antennas
+  std::string phase_center;
   std::string output;
   std::string png;
   std::string equalize = "auto";
@@ -109,6 +114,7 @@ stage::ObservationConfig sky_config(const ImageArguments& a) {
   set.integer("image.channels_per_bin", s.channels_per_bin);
   set.number("image.cell_wavelengths", s.cell_wavelengths);
   set.integer("image.support", s.support);
+  set.path("image.apertures", s.apertures);
   set.text("image.products", s.products);
   set.texts("image.watch", words(s.watch));
   set.text("image.light_curves", s.light_curves);
@@ -166,8 +172,8 @@ int run_voltages(const Context& context, const ImageArguments& a) {
 }
 
 /// What of a file was not taken as it stands, a line each.
-VisibilityFile read_and_tell(const std::string& path) {
-  VisibilityFile file = read_visibility_file(path);
+VisibilityFile read_and_tell(const std::string& path, const VisibilityReadOptions& options) {
+  VisibilityFile file = read_visibility_file(path, options);
   const auto& notes = file.observation.provenance.notes;
   for (const char* name : {"column", "not_finite", "polarization", "unit"}) {
     const auto note = notes.find(name);
@@ -176,16 +182,57 @@ VisibilityFile read_and_tell(const std::string& path) {
   return file;
 }
 
-VisibilityFile read_input(const ImageArguments& a) {
-  if (a.imaginary.empty()) return read_and_tell(a.recording.file);
+Conjugate conjugate_of(const std::string& text) {
+  if (text == "yes") return Conjugate::yes;
+  return text == "no" ? Conjugate::no : Conjugate::automatic;
+}
+
+VisibilityFile read_pair(const ImageArguments& a) {
   if (a.antennas.empty())
     throw ConfigError("a covariance pair needs --antennas FILE (name east north height)");
+  if (!a.sky.gains.empty() && a.conjugate == "auto") {
+    throw ConfigError(
+        "--gains are divided out of V_ab = <v_a conj(v_b)>, after the conjugation of a covariance "
+        "pair: say which way round it is, --conjugate no or yes");
+  }
   CovarianceFiles files = a.covariance;
   files.real_path = a.recording.file;
   files.imaginary_path = a.imaginary;
   files.antennas_path = a.antennas;
   files.frequency_hz = a.frequency_mhz * 1e6;
+  files.channel_width_hz = a.channel_width_khz * 1e3;
+  files.conjugate = conjugate_of(a.conjugate);
+  files.dead = a.dead;
   return read_covariance(files);
+}
+
+VisibilityFile read_input(const ImageArguments& a) {
+  VisibilityFile file;
+  if (!a.imaginary.empty()) {
+    file = read_pair(a);
+  } else {
+    file = read_and_tell(a.recording.file, {conjugate_of(a.conjugate)});
+    const std::string left_out = leave_out(file.observation, file.dumps, a.dead);
+    if (!left_out.empty()) file.observation.provenance.notes["antennas left out"] = left_out;
+  }
+  if (file.dumps.empty()) throw FormatError(a.recording.file + ": holds no integration");
+  if (!a.phase_center.empty()) {
+    const auto& dump = file.dumps[file.dumps.size() / 2];
+    stage::rephase(file.observation, file.dumps,
+                   named_direction(a.phase_center, file.observation.array, dump.centroid_tai_ns,
+                                   "--phase-center", file.observation.earth_orientation),
+                   a.phase_center);
+  }
+  return file;
+}
+
+/// What was assumed of a covariance pair, and why: nothing is guessed in silence.
+std::vector<std::string> assumptions(const VisibilityFile& file) {
+  std::vector<std::string> lines;
+  for (const auto& [name, text] : file.observation.provenance.notes) {
+    if (name.rfind(kCovarianceNote, 0) == 0) lines.push_back(name + ": " + text);
+  }
+  return lines;
 }
 
 /// Direct Fourier sum about the phase centre of the dumps, all of them in one picture.
@@ -195,14 +242,23 @@ int run_samples(const Context& context, ImageArguments a, const VisibilityFile& 
   a.imaging.equalize_inputs =
       a.equalize == "yes" || (a.equalize == "auto" && file.observation.flux_unit != "Jy");
   Queue queue = Queue::cpu();  // this imager has CPU implementations only
-  const auto result = stage::make_image(queue, file.observation, file.dumps, a.imaging);
+  stage::ImagingResult result;
+  {
+    TaskProgress progress(
+        context, fmt::format("image of {} x {} pixels", a.imaging.n_pixels, a.imaging.n_pixels));
+    a.imaging.go_on = [&](double done) { return progress.go_on(done); };
+    result = stage::make_image(queue, file.observation, file.dumps, a.imaging);
+  }
   const image::Config geometry{a.imaging.n_pixels, a.imaging.width, "auto"};
   const std::vector<double> pixels(result.image.pixels.begin(), result.image.pixels.end());
   const auto peak = image::peak_of(geometry, pixels);
   const auto [l, m] = peak.direction;
-  const SkyDirection direction =
-      direction_of_enu(file.observation.array, {l, m, std::sqrt(std::max(0.0, 1 - l * l - m * m))},
-                       result.image.centroid_tai_ns, file.observation.earth_orientation);
+  const SkyPlace place = place_of(result.image, file.observation, l, m);
+  std::vector<std::string> warnings;
+  if (auto low = stage::low_phase_center(file.observation, file.dumps); !low.empty())
+    warnings.push_back(std::move(low));
+  if (a.equalize == "yes" && !result.equalized)
+    warnings.emplace_back("--equalize yes has no effect: the data hold no autocorrelations");
   std::vector<std::string> products;
   if (!a.output.empty()) {
     write_fits_image(a.output, result.image, file.observation, a.recording.overwrite);
@@ -212,29 +268,66 @@ int run_samples(const Context& context, ImageArguments a, const VisibilityFile& 
     write_sky_picture(a.png, result.image, file.observation, {}, a.recording.overwrite);
     products.push_back(a.png);
   }
-  const nlohmann::ordered_json json{{"products", products},
-                                    {"implementation", result.implementation},
-                                    {"n_samples", result.n_samples},
-                                    {"n_pixels", a.imaging.n_pixels},
-                                    {"equalized_inputs", a.imaging.equalize_inputs},
-                                    {"peak",
-                                     {{"l", l},
-                                      {"m", m},
-                                      {"value", peak.value},
-                                      {"sigma", peak.sigmas},
-                                      {"ra_deg", direction.ra_rad / kDegree_rad},
-                                      {"dec_deg", direction.dec_rad / kDegree_rad}}}};
+  nlohmann::ordered_json json{{"products", products},
+                              {"implementation", result.implementation},
+                              {"n_samples", result.n_samples},
+                              {"n_pixels", a.imaging.n_pixels},
+                              {"equalized_inputs", result.equalized},
+                              {"peak",
+                               {{"l", l},
+                                {"m", m},
+                                {"value", peak.value},
+                                {"sigma", peak.sigmas},
+                                {"ra_deg", place.direction.ra_rad / kDegree_rad},
+                                {"dec_deg", place.direction.dec_rad / kDegree_rad},
+                                {"azimuth_deg", place.azimuth_rad / kDegree_rad},
+                                {"elevation_deg", place.elevation_rad / kDegree_rad}}},
+                              {"assumptions", assumptions(file)},
+                              {"warnings", warnings}};
+  const auto& beam = result.image.beam;
+  if (beam) {
+    json["beam"] = {{"major_deg", beam->major_rad / kDegree_rad},
+                    {"minor_deg", beam->minor_rad / kDegree_rad},
+                    {"position_angle_deg", beam->angle_rad / kDegree_rad}};
+  }
   if (context.json) {
     fmt::print("{}\n", json.dump());
     return 0;
   }
   fmt::print("{} visibilities -> {} x {} pixels by {}\n", result.n_samples, a.imaging.n_pixels,
              a.imaging.n_pixels, result.implementation);
-  fmt::print(
-      "brightest point {:.1f} sigma at l = {:.4f}, m = {:.4f} (RA {:.3f} deg, Dec {:.3f} deg)\n",
-      peak.sigmas, l, m, direction.ra_rad / kDegree_rad, direction.dec_rad / kDegree_rad);
+  fmt::print("brightest point {:.1f} sigma at l = {:.4f}, m = {:.4f} ({})\n", peak.sigmas, l, m,
+             place_text(place));
+  if (beam) {
+    fmt::print("beam {:.4g} x {:.4g} deg, position angle {:.1f} deg\n",
+               beam->major_rad / kDegree_rad, beam->minor_rad / kDegree_rad,
+               beam->angle_rad / kDegree_rad);
+  }
+  for (const auto& line : assumptions(file)) fmt::print("{}\n", line);
+  for (const auto& w : warnings) fmt::print("warning: {}\n", w);
   for (const auto& p : products) fmt::print("  {}\n", p);
   return 0;
+}
+
+/// All-sky images of visibilities, one of every dump.
+int run_dumps(const Context& context, const ImageArguments& a, const VisibilityFile& file) {
+  const auto config = sky_config(a);
+  stage::RunSummary summary;
+  {
+    TaskProgress progress(context, fmt::format("images of {} integrations", file.dumps.size()));
+    summary = stage::image_visibilities(config, file.observation, file.dumps,
+                                        [&](double done) { return progress.go_on(done); });
+  }
+  if (auto low = stage::low_phase_center(file.observation, file.dumps); !low.empty())
+    summary.warnings.push_back(std::move(low));
+  for (const auto& line : assumptions(file)) {
+    if (context.json) {
+      summary.warnings.push_back(line);
+    } else {
+      fmt::print("{}\n", line);
+    }
+  }
+  return report_images(context, summary);
 }
 
 /// Options of the other imager have no effect: said at once, not found out from the result.
@@ -249,10 +342,27 @@ void refuse(const std::vector<std::string>& given, const std::vector<std::string
 const std::vector<std::string> kDirectSumOptions{"--width", "--channel-average", "--taper",
                                                  "--stokes"};
 const std::vector<std::string> kAllSkyOptions{
-    "--cadence", "--channels-per-bin", "--cell",   "--support", "--products", "--watch",
-    "--trigger", "--light-curves",     "--frames", "--movie",   "--gains"};
+    "--cadence",   "--channels-per-bin", "--cell",         "--support", "--products", "--watch",
+    "--apertures", "--trigger",          "--light-curves", "--frames",  "--movie",    "--gains"};
+
+const std::vector<std::string> kPairOptions{
+    "--antennas",  "--frequency-mhz", "--channel-width-khz", "--pol",
+    "--phased-to", "--utc",           "--integration"};
+const std::vector<std::string> kVisibilityOptions{"--conjugate", "--dead", "--phase-center"};
+const std::vector<std::string> kVoltageOptions{"--format", "--channels",   "--taps",
+                                               "--window", "--center-mhz", "--rate",
+                                               "--start",  "--duration"};
+const std::vector<std::string> kPlaceOptions{"--latitude-deg", "--longitude-deg", "--height-m"};
 
 void check_options(const ImageArguments& a) {
+  if (a.imaginary.empty()) refuse(a.given, kPairOptions, "is of a covariance pair (--imag FILE)");
+  if (!is_visibilities(a)) {
+    refuse(a.given, kVisibilityOptions, "is of visibilities; this is a recording of voltages");
+  } else {
+    refuse(a.given, kVoltageOptions, "is of voltages; visibilities say it themselves");
+    if (a.imaginary.empty())
+      refuse(a.given, kPlaceOptions, "has no effect: visibility files say where their array is");
+  }
   if (!is_visibilities(a)) {
     refuse(a.given, kDirectSumOptions,
            "is of the direct sum of visibilities; images of voltages take --pixels, --cell, "
@@ -261,7 +371,12 @@ void check_options(const ImageArguments& a) {
     refuse(a.given, kAllSkyOptions,
            "is of the all-sky imager; visibilities go through it with --path auto, vis-grid or "
            "vis-dft");
+    refuse(a.given, {"--set"},
+           "has no effect on the direct sum; its options are " +
+               std::string("--pixels, --width, --taper, --channel-average"));
   } else {
+    refuse(a.given, {"--phase-center"},
+           "is of the direct sum: all-sky images are about the zenith; leave --path out");
     refuse(a.given, kDirectSumOptions,
            "is of the direct sum about the phase center; leave --path out for that, or give "
            "--pixels, --cell, --channels-per-bin and --products");
@@ -281,10 +396,7 @@ int run(const Context& context, const ImageArguments& a) {
   check_options(a);
   if (!is_visibilities(a)) return run_voltages(context, a);
   const VisibilityFile file = read_input(a);
-  if (file.dumps.empty()) throw FormatError(a.recording.file + ": holds no integration");
-  if (s.path.empty()) return run_samples(context, a, file);
-  const auto summary = stage::image_visibilities(sky_config(a), file.observation, file.dumps);
-  return report_images(context, summary);
+  return s.path.empty() ? run_samples(context, a, file) : run_dumps(context, a, file);
 }
 
 void add_sky_options(CLI::App& sub, SkyArguments& s) {
@@ -295,6 +407,7 @@ void add_sky_options(CLI::App& sub, SkyArguments& s) {
   sub.add_option("--channels-per-bin", s.channels_per_bin, "channels in one image; default: all");
   sub.add_option("--cell", s.cell_wavelengths, "grid cell in wavelengths, default 0.40");
   sub.add_option("--support", s.support, "cells of the antenna function, 3 to 9, default 7");
+  sub.add_option("--apertures", s.apertures, "FITS of antenna apertures (docs/imaging.md)");
   sub.add_option("--products", s.products, "stokes (default), linear or intensity");
   sub.add_option("--watch", s.watch, "light curves of \"Cyg A,sun,RA/DEC\" (degrees)");
   sub.add_option("--light-curves", s.light_curves, "SQLite file of the light curves");
@@ -332,6 +445,26 @@ void add_image(CLI::App& app, Context& context) {
   sub->add_option("--longitude-deg", a->covariance.longitude_deg, "for arrays without a place");
   sub->add_option("--height-m", a->covariance.height_m, "for arrays without a place");
   sub->add_option("--utc", a->covariance.utc, "of a covariance FITS pair; default: from its name");
+  sub->add_option("--integration", a->covariance.integration_s,
+                  "seconds, of a covariance FITS pair");
+  sub->add_option("--channel-width-khz", a->channel_width_khz, "of a covariance FITS pair")
+      ->check(CLI::PositiveNumber);
+  sub->add_option("--pol", a->covariance.pol,
+                  "of a covariance FITS pair: X, Y or I; without it the label is I")
+      ->check(CLI::IsMember({"X", "Y", "I"}));
+  sub->add_option("--phased-to", a->covariance.phased_to,
+                  "what a covariance FITS pair is phased to: zenith, sun or RA_DEG,DEC_DEG")
+      ->capture_default_str();
+  sub->add_option("--conjugate", a->conjugate,
+                  "visibilities: yes: the file holds conj(V); no; auto: from its uvw, or, of a "
+                  "covariance FITS pair, from the Sun, which must stand out")
+      ->check(CLI::IsMember({"auto", "yes", "no"}))
+      ->capture_default_str();
+  sub->add_option("--dead", a->dead, "antennas of visibilities to leave out: names or numbers, A,B")
+      ->delimiter(',');
+  sub->add_option(
+      "--phase-center", a->phase_center,
+      "center of the direct sum: zenith, sun or RA_DEG,DEC_DEG; default: that of the data");
   sub->add_option("--width", a->imaging.width,
                   "direction cosines across; 2 = horizon to horizon (direct sum of visibilities)")
       ->capture_default_str();

@@ -76,6 +76,31 @@ void ProgressPrinter::finish() {
   open_line_ = false;
 }
 
+TaskProgress::TaskProgress(const Context& context, std::string task)
+    : task_(std::move(task)), silent_(context.quiet), terminal_(isatty(STDERR_FILENO) == 1) {}
+
+TaskProgress::~TaskProgress() {
+  if (open_line_) std::fputc('\n', stderr);
+}
+
+bool TaskProgress::go_on(double done) {
+  constexpr double kFirst_s = 2;
+  const auto seconds = [](Clock::duration d) { return std::chrono::duration<double>(d).count(); };
+  const auto now = Clock::now();
+  const double elapsed_s = seconds(now - start_);
+  const double since_s = seconds(now - last_);
+  const bool due = last_ == start_ ? elapsed_s >= kFirst_s : since_s >= (terminal_ ? 0.5 : 5);
+  if (!silent_ && due) {
+    last_ = now;
+    std::string line = fmt::format("{}: {:.0f} % in {:.0f} s", task_, 100 * done, elapsed_s);
+    if (done > 0) line += fmt::format(", about {:.0f} s to go", elapsed_s * (1 - done) / done);
+    std::fprintf(stderr, terminal_ ? "\r\033[K%s" : "%s\n", line.c_str());
+    std::fflush(stderr);
+    open_line_ = terminal_;
+  }
+  return signal_count() == 0;
+}
+
 namespace {
 
 void print_text(const stage::RunSummary& s) {

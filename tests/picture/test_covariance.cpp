@@ -82,7 +82,9 @@ TEST_F(Eda2, TheSunStandsWhereItWas) {
 }
 
 TEST_F(Eda2, TheSunTellsWhichWayRoundTheFileIs) {
-  EXPECT_EQ(read_covariance(files_).observation.provenance.notes.at("conjugated"), "no");
+  const auto notes = read_covariance(files_).observation.provenance.notes;
+  EXPECT_NE(notes.at("covariance sign").find("conjugated: no, found from the Sun"),
+            std::string::npos);
   files_.conjugate = Conjugate::yes;
   const auto mirrored = peak_of(read_covariance(files_), {180, 2.0, "cpu"}, {});
   EXPECT_NEAR(mirrored.direction.l, -0.09, 0.02);

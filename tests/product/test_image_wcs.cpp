@@ -131,6 +131,54 @@ TEST_P(ImageWcs, DirectionsFallOnTheirPixels) {
   RecordProperty("worst_px", std::to_string(worst));
 }
 
+/// What text and JSON say of a point is what the header says, wherever the image is centered: at
+/// the zenith, slanted and turned, or at any direction that dumps are phased to.
+TEST_P(ImageWcs, PlacesAreThoseOfTheHeader) {
+  const Case& c = GetParam();
+  const Scratch dir;
+  Observation o = at(c);
+  o.earth_orientation.dut1_s = 0.3;
+  constexpr double kAberration_rad = 20.5 / 3600 * kDegree_rad;
+  const SkyImage zenith_image = image_of(c, o);
+  int number = 0;
+  for (const SkyDirection& center :
+       {zenith_image.center, SkyDirection{139.5 * kDegree_rad, -12.1 * kDegree_rad},
+        sun(zenith_image.centroid_tai_ns), SkyDirection{0.001, 1.5}}) {
+    SkyImage image = zenith_image;
+    if (number > 0) {
+      image.center = center;
+      image.north_angle_rad = image.plane_alpha = image.plane_beta = 0;
+    } else {
+      place_at_zenith(image, o.array, o.earth_orientation);
+    }
+    const std::string name = dir / ("sky" + std::to_string(number++) + ".fits");
+    write_fits_image(name, image, o, false);
+    Wcs wcs(name);
+    const auto half = static_cast<double>(c.n_pixels) / 2 + 1;
+    for (const auto& [l, m] : {std::array{0.0, 0.0}, std::array{0.3, -0.2}, std::array{-0.5, 0.6},
+                               std::array{0.0, 0.9}}) {
+      const SkyPlace place = place_of(image, o, l, m);
+      const SkyDirection header =
+          wcs.sky(half - l / image.cell_direction_cosine, half + m / image.cell_direction_cosine);
+      const double d_ra = std::remainder(header.ra_rad - place.direction.ra_rad, 2 * kPi);
+      EXPECT_NEAR(d_ra * std::cos(header.dec_rad), 0, kAberration_rad) << number << " " << l;
+      EXPECT_NEAR(header.dec_rad, place.direction.dec_rad, kAberration_rad) << number << " " << l;
+      // Azimuth and elevation are those of the same direction.
+      const Vector3 enu =
+          enu_of_direction(o.array, place.direction, image.centroid_tai_ns, o.earth_orientation);
+      EXPECT_NEAR(std::sin(place.elevation_rad), enu[2], 1e-8);
+      EXPECT_NEAR(std::cos(place.elevation_rad) * std::sin(place.azimuth_rad), enu[0], 1e-8);
+      EXPECT_GE(place.azimuth_rad, 0);
+      const auto point = point_of(image, o, place.direction);
+      ASSERT_TRUE(point.has_value());
+      EXPECT_NEAR((*point)[0], l, 1e-8);
+      EXPECT_NEAR((*point)[1], m, 1e-8);
+    }
+  }
+  const SkyPlace outside = place_of(zenith_image, o, 1.1, 0.2);
+  EXPECT_TRUE(std::isnan(outside.direction.ra_rad));
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Sites, ImageWcs,
     testing::Values(

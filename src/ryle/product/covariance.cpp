@@ -5,11 +5,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cerrno>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
+#include <map>
 #include <memory>
 #include <sstream>
 #include <vector>
@@ -21,6 +24,8 @@
 
 namespace ryle {
 namespace {
+
+std::string note(const char* name) { return std::string(kCovarianceNote) + name; }
 
 // Square matrix of doubles; NaN where the file has none.
 struct Matrix {
@@ -92,22 +97,55 @@ std::vector<Antenna> read_antennas(const std::string& path) {
   return antennas;
 }
 
-// "20191104_033537_..." -> "2019-11-04T03:35:37"; empty when the name does not start so.
+bool all_digits(const std::string& text, std::size_t first, std::size_t count) {
+  if (first + count > text.size()) return false;
+  return std::all_of(text.begin() + static_cast<std::ptrdiff_t>(first),
+                     text.begin() + static_cast<std::ptrdiff_t>(first + count),
+                     [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; });
+}
+
+// "20191104_033537_..." or "..._20220406T035747506_..." -> "2022-04-06T03:57:47.506"; digits after
+// the seconds are a fraction. Empty where the name holds none.
 std::string utc_of_name(const std::string& path) {
   const std::string name = std::filesystem::path(path).filename().string();
-  if (name.size() < 15 || name[8] != '_') return "";
-  for (std::size_t k = 0; k < 15; ++k) {
-    if (k != 8 && std::isdigit(static_cast<unsigned char>(name[k])) == 0) return "";
+  const auto digit_at = [&](std::size_t k) { return all_digits(name, k, 1); };
+  for (std::size_t k = 0; k + 15 <= name.size(); ++k) {
+    if (k > 0 && digit_at(k - 1)) continue;
+    if (!all_digits(name, k, 8) || !all_digits(name, k + 9, 6)) continue;
+    if (name[k + 8] != '_' && name[k + 8] != 'T') continue;
+    std::string fraction;
+    for (std::size_t f = k + 15; digit_at(f); ++f) fraction += name[f];
+    const std::string utc = name.substr(k, 4) + "-" + name.substr(k + 4, 2) + "-" +
+                            name.substr(k + 6, 2) + "T" + name.substr(k + 9, 2) + ":" +
+                            name.substr(k + 11, 2) + ":" + name.substr(k + 13, 2);
+    return fraction.empty() ? utc : utc + "." + fraction;
   }
-  return name.substr(0, 4) + "-" + name.substr(4, 2) + "-" + name.substr(6, 2) + "T" +
-         name.substr(9, 2) + ":" + name.substr(11, 2) + ":" + name.substr(13, 2);
+  return "";
+}
+
+// The UTC that was given, or that of the names, which must not disagree.
+std::string utc_of(const CovarianceFiles& files) {
+  if (!files.utc.empty()) return files.utc;
+  const std::string real = utc_of_name(files.real_path);
+  const std::string imaginary = utc_of_name(files.imaginary_path);
+  if (real.empty()) {
+    throw ConfigError(files.real_path +
+                      ": when was it? give the UTC (--utc), or a file name with YYYYMMDD_HHMMSS or "
+                      "YYYYMMDDTHHMMSS");
+  }
+  if (!imaginary.empty() && imaginary != real) {
+    throw ConfigError(
+        fmt::format("{} is of {}, but {} of {}: are they one pair? --utc says which time holds",
+                    files.real_path, real, files.imaginary_path, imaginary));
+  }
+  return real;
 }
 
 void check(const CovarianceFiles& files) {
   if (!(files.frequency_hz > 0) || !std::isfinite(files.frequency_hz)) {
     throw ConfigError(
         files.real_path +
-        ": a covariance file does not say its frequency: give it (159.375 MHz for the "
+        ": a covariance file does not say its frequency: give it (--frequency-mhz; 159.375 for the "
         "2019 EDA2 set)");
   }
   if (!(std::abs(files.latitude_deg) <= 90) || !(std::abs(files.longitude_deg) <= 360)) {
@@ -124,77 +162,163 @@ void fill(const Matrix& real, const Matrix& imaginary, VisibilityFile& file) {
   const auto value = [&](std::int64_t a, std::int64_t b) {
     return cf64{real.at(a, b), imaginary.at(a, b)};
   };
-  const auto is_finite = [](cf64 v) { return std::isfinite(v.real()) && std::isfinite(v.imag()); };
+  // A correlator that has nothing writes 0: noise is never exactly that.
+  const auto is_measured = [](cf64 v) {
+    return std::isfinite(v.real()) && std::isfinite(v.imag()) && v != cf64{};
+  };
   for (std::int64_t j = 0; j < real.n; ++j) {
     for (std::int64_t i = 0; i < j; ++i) {
       cf64 v = value(i, j);
-      if (!is_finite(v)) v = std::conj(value(j, i));
-      if (!is_finite(v)) continue;
+      if (!is_measured(v)) v = std::conj(value(j, i));
+      if (!is_measured(v)) continue;
       const auto at = static_cast<std::size_t>(dump.index(0, pair_index(i, j), 0));
       dump.data[at] = cf32(v);
       dump.counts[at] = 1;
       seen[static_cast<std::size_t>(i)] = seen[static_cast<std::size_t>(j)] = true;
     }
   }
-  for (auto& input : file.observation.array.inputs)
-    input.bad = !seen[static_cast<std::size_t>(input.antenna)];
+  std::string empty;
+  for (auto& input : file.observation.array.inputs) {
+    const auto a = static_cast<std::size_t>(input.antenna);
+    input.bad = !seen[a];
+    if (input.bad) empty += (empty.empty() ? "" : ", ") + file.observation.array.antennas[a].name;
+  }
+  auto& notes = file.observation.provenance.notes;
+  const auto n_measured = std::count(dump.counts.begin(), dump.counts.end(), 1U);
+  notes[note("pairs")] = fmt::format("{} of {} measured", n_measured, real.n * (real.n - 1) / 2);
+  if (!empty.empty()) notes[note("antennas without data")] = empty;
 }
 
-// Highest value of the dirty image within 0.05 of a direction (east, north).
-double brightest_near(const VisibilityFile& file, double east, double north) {
-  const auto& antennas = file.observation.array.antennas;
-  const VisibilityDump& dump = file.dumps.front();
-  const double per_m = 2 * kPi * file.observation.frequency.center_hz(0) / kSpeedOfLight_m_per_s;
-  const auto n = static_cast<std::int64_t>(antennas.size());
-  double best = -std::numeric_limits<double>::infinity();
-  for (int k = 0; k < 121; ++k) {
-    const double l = east + 0.01 * (k % 11 - 5), m = north + 0.01 * (k / 11 - 5);
-    if (l * l + m * m >= 1) continue;
-    const double up = std::sqrt(1 - l * l - m * m);
-    // The phase of every antenna once, then sum_ij Re(V_ij conj(s_i) s_j), s_i = exp(2 pi i r_i.s /
-    // wavelength).
+// Dirty images of the values and of their conjugates in single directions.
+class BothWays {
+ public:
+  BothWays(const VisibilityFile& file, const Vector3& phase_center)
+      : antennas_(file.observation.array.antennas),
+        dump_(file.dumps.front()),
+        phase_center_(phase_center),
+        per_m_(2 * kPi * file.observation.frequency.center_hz(0) / kSpeedOfLight_m_per_s) {}
+
+  /// As stored, and conjugated, toward (east, north).
+  std::array<double, 2> at(double east, double north) const {
+    const double up = std::sqrt(std::max(0.0, 1 - east * east - north * north));
+    const Vector3 s{east - phase_center_[0], north - phase_center_[1], up - phase_center_[2]};
+    // The phase of every antenna once, then sum_ij Re(V_ij conj(a_i) a_j), a_i = exp(2 pi i r_i.s /
+    // wavelength), and the same of conj(V_ij).
     std::vector<cf64> steering;
-    for (const auto& a : antennas) {
+    steering.reserve(antennas_.size());
+    for (const auto& a : antennas_) {
       steering.push_back(
-          std::polar(1.0, per_m * (a.enu_m[0] * l + a.enu_m[1] * m + a.enu_m[2] * up)));
+          std::polar(1.0, per_m_ * (a.enu_m[0] * s[0] + a.enu_m[1] * s[1] + a.enu_m[2] * s[2])));
     }
-    double sum = 0;
-    for (std::int64_t j = 0; j < n; ++j) {
+    std::array<double, 2> sum{};
+    for (std::size_t j = 0; j < steering.size(); ++j) {
       cf64 row{};
-      for (std::int64_t i = 0; i < j; ++i) {
-        row += cf64(dump.data[static_cast<std::size_t>(pair_index(i, j))]) *
-               std::conj(steering[static_cast<std::size_t>(i)]);
+      cf64 conjugated{};
+      for (std::size_t i = 0; i < j; ++i) {
+        const auto pair = pair_index(static_cast<std::int64_t>(i), static_cast<std::int64_t>(j));
+        const cf64 v(dump_.data[static_cast<std::size_t>(pair)]);
+        row += v * std::conj(steering[i]);
+        conjugated += std::conj(v) * std::conj(steering[i]);
       }
-      sum += (row * steering[static_cast<std::size_t>(j)]).real();
+      sum[0] += (row * steering[j]).real();
+      sum[1] += (conjugated * steering[j]).real();
     }
-    best = std::max(best, sum);
+    return sum;
+  }
+
+ private:
+  const std::vector<Antenna>& antennas_;
+  const VisibilityDump& dump_;
+  Vector3 phase_center_;
+  double per_m_;
+};
+
+double middle_of(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// How far the Sun stands out of the sky as stored, and conjugated: in standard deviations of the
+// image, from the median of the distances from its median.
+std::array<double, 2> sun_sigmas(const VisibilityFile& file, const Vector3& sun_enu,
+                                 const Vector3& phase_center) {
+  const BothWays image(file, phase_center);
+  constexpr int kSky = 20;  // 41 x 41 directions over the hemisphere
+  constexpr int kNear = 5;  // 11 x 11 round the Sun
+  constexpr double kStep = 0.01;
+  std::vector<double> sky[2];
+  for (int y = -kSky; y <= kSky; ++y) {
+    for (int x = -kSky; x <= kSky; ++x) {
+      const double east = static_cast<double>(x) / kSky, north = static_cast<double>(y) / kSky;
+      if (east * east + north * north >= 1) continue;
+      const auto values = image.at(east, north);
+      for (int way = 0; way < 2; ++way) sky[way].push_back(values[static_cast<std::size_t>(way)]);
+    }
+  }
+  std::array<double, 2> best;
+  best.fill(-std::numeric_limits<double>::infinity());
+  for (int k = 0; k < (2 * kNear + 1) * (2 * kNear + 1); ++k) {
+    const double east = sun_enu[0] + kStep * (k % (2 * kNear + 1) - kNear);
+    const double north = sun_enu[1] + kStep * (k / (2 * kNear + 1) - kNear);
+    if (east * east + north * north >= 1) continue;
+    const auto values = image.at(east, north);
+    for (std::size_t way = 0; way < 2; ++way) best[way] = std::max(best[way], values[way]);
+  }
+  for (std::size_t way = 0; way < 2; ++way) {
+    const double median = middle_of(sky[way]);
+    for (double& v : sky[way]) v = std::abs(v - median);
+    const double sigma = 1.4826 * middle_of(sky[way]);
+    best[way] = sigma > 0 ? (best[way] - median) / sigma : 0;
   }
   return best;
 }
 
-// Whether the Sun says that the values are conjugated.
-bool is_conjugated(const VisibilityFile& file, const std::string& path) {
+// Whether the Sun says that the values are conjugated, and how clearly.
+bool is_conjugated(VisibilityFile& file, const std::string& path) {
+  constexpr double kClear_sigma = 10;
   const std::int64_t when = file.dumps.front().centroid_tai_ns;
-  const Vector3 enu = enu_of_direction(file.observation.array, sun(when), when);
+  const auto& array = file.observation.array;
+  const Vector3 enu = enu_of_direction(array, sun(when), when);
+  const char* remedy = "say which: --conjugate no (the upper triangle is <v_a conj(v_b)>) or yes";
   if (enu[2] < 0.1 || std::hypot(enu[0], enu[1]) < 0.1) {
-    throw ConfigError(path +
-                      ": the Sun is too low or too close to the zenith to tell whether the values "
-                      "are conjugated: "
-                      "say conjugate = yes or no");
-  }
-  const double here = brightest_near(file, enu[0], enu[1]),
-               mirrored = brightest_near(file, -enu[0], -enu[1]);
-  if (std::max(here, mirrored) < 1.5 * std::min(here, mirrored)) {
     throw ConfigError(fmt::format(
-        "{}: the Sun stands out neither at (l, m) = ({:.3f}, {:.3f}) nor opposite: say conjugate "
-        "= yes or no",
-        path, enu[0], enu[1]));
+        "{}: the file does not say whether its values are conjugated, and the Sun cannot tell: it "
+        "is at elevation {:.1f} deg; {}",
+        path, std::asin(std::clamp(enu[2], -1.0, 1.0)) / kDegree_rad, remedy));
+  }
+  const auto [here, mirrored] =
+      sun_sigmas(file, enu, enu_of_direction(array, file.observation.phase_center, when));
+  if (std::max(here, mirrored) < kClear_sigma ||
+      std::min(here, mirrored) > 0.5 * std::max(here, mirrored)) {
+    throw ConfigError(fmt::format(
+        "{}: the file does not say whether its values are conjugated, and the Sun at (l, m) = "
+        "({:.3f}, {:.3f}) cannot tell: {:.1f} sigma as stored, {:.1f} conjugated; {}",
+        path, enu[0], enu[1], here, mirrored, remedy));
   }
 #if RYLE_MUTANT == 820
-  return mirrored < here;
+  const bool conjugated = mirrored < here;
 #else
-  return mirrored > here;
+  const bool conjugated = mirrored > here;
 #endif
+  file.observation.provenance.notes[note("sign")] = fmt::format(
+      "conjugated: {}, found from the Sun at (l, m) of ({:.3f}, {:.3f}): {:.1f} sigma as stored, "
+      "{:.1f} conjugated (--conjugate decides otherwise)",
+      conjugated ? "yes" : "no", enu[0], enu[1], here, mirrored);
+  return conjugated;
+}
+
+void note_settings(const CovarianceFiles& files, const std::string& utc,
+                   std::map<std::string, std::string>& notes) {
+  notes[note("time")] = utc + (files.utc.empty() ? " UTC, from the file name" : " UTC, as given");
+  notes[note("phase center")] = "the values are phased to " + files.phased_to +
+                                (files.phased_to == "zenith" ? ", assumed" : ", as given");
+  notes[note("polarization")] = files.pol.empty() ? "not known: labelled Stokes I (--pol X, Y or I)"
+                                                  : files.pol + ", as given";
+  notes[note("channel width")] =
+      files.channel_width_hz > 0
+          ? fmt::format("{:.6g} kHz, as given", files.channel_width_hz * 1e-3)
+          : std::string("not known (--channel-width-khz)");
 }
 
 }  // namespace
@@ -208,12 +332,7 @@ VisibilityFile read_covariance(const CovarianceFiles& files) {
                                   real.n, files.imaginary_path, imaginary.n, files.antennas_path,
                                   antennas.size()));
   }
-  const std::string utc = files.utc.empty() ? utc_of_name(files.real_path) : files.utc;
-  if (utc.empty()) {
-    throw ConfigError(
-        files.real_path +
-        ": when was it? give the UTC, or a file name that starts with YYYYMMDD_HHMMSS");
-  }
+  const std::string utc = utc_of(files);
   VisibilityFile file;
   Observation& observation = file.observation;
   // The files carry no name; the folder usually does.
@@ -243,17 +362,26 @@ VisibilityFile read_covariance(const CovarianceFiles& files) {
   dump.n_pol_products = 1;
   dump.data.assign(static_cast<std::size_t>(dump.n_baselines), {});
   dump.counts.assign(static_cast<std::size_t>(dump.n_baselines), 0);
-  observation.phase_center = zenith(observation.array, dump.centroid_tai_ns);
+  observation.phase_center =
+      named_direction(files.phased_to, observation.array, dump.centroid_tai_ns,
+                      "the phase center of " + files.real_path);
+  observation.phase_center_name = files.phased_to;
   file.dumps.push_back(std::move(dump));
+  auto& notes = observation.provenance.notes;
+  note_settings(files, utc, notes);
   fill(real, imaginary, file);
+  const std::string left_out = leave_out(observation, file.dumps, files.dead);
+  if (!left_out.empty()) notes[note("antennas left out")] = left_out + ", as given";
 
   const bool conjugated = files.conjugate == Conjugate::automatic
                               ? is_conjugated(file, files.real_path)
                               : files.conjugate == Conjugate::yes;
+  if (files.conjugate != Conjugate::automatic)
+    notes[note("sign")] = std::string("conjugated: ") + (conjugated ? "yes" : "no") + ", as given";
   if (conjugated) {
     for (auto& v : file.dumps.front().data) v = std::conj(v);
   }
-  observation.provenance.notes["conjugated"] = conjugated ? "yes" : "no";
+  if (!files.pol.empty()) notes["single_polarization"] = files.pol;
   return file;
 }
 

@@ -204,6 +204,17 @@ void write_place(FitsFile& file, const ArrayLayout& array) {
   file.key("OBSGEO-H", height_m);
 }
 
+/// BPA is from ICRS north through east; the m axis lies at north_angle_rad from it.
+void write_beam(FitsFile& file, const SkyImage& image) {
+  if (!image.beam) return;
+  double angle_deg = std::fmod((image.beam->angle_rad + image.north_angle_rad) / kDegree_rad, 180);
+  if (angle_deg > 90) angle_deg -= 180;
+  if (angle_deg <= -90) angle_deg += 180;
+  file.key("BMAJ", image.beam->major_rad / kDegree_rad, "deg, Gaussian fit of the dirty beam");
+  file.key("BMIN", image.beam->minor_rad / kDegree_rad, "deg, at the center of the image");
+  file.key("BPA", angle_deg, "deg, major axis, north through east");
+}
+
 void write_making(FitsFile& file, const ImageFacts& facts) {
   if (!facts.path.empty()) file.key("IMGPATH", facts.path, "path of the imager");
   if (!facts.implementation.empty()) file.key("IMPLEMNT", facts.implementation, "what ran");
@@ -226,6 +237,7 @@ void write_image_facts(FitsFile& file, const SkyImage& image, const Observation&
   if (image.stokes.front() >= 1) {
     file.key("POLFRAME", std::string("FEED"), "Q, U are those of the feeds, not of the sky");
   }
+  write_beam(file, image);
   file.key("OBJECT", field_name(observation));
   file.key("TELESCOP", name);
   file.key("INSTRUME", name);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
+#include <array>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,6 +25,13 @@ struct ImageFacts {
   std::string implementation;      ///< "vis-grid/cpu:avx512"
   double loss_ppm = -1;            ///< samples lost of inputs that have power; negative = not known
   std::int64_t n_dead_inputs = 0;  ///< left out for want of power
+};
+
+/// A Gaussian with the main lobe of the dirty beam. @unit rad, full widths at half maximum
+struct SynthesizedBeam {
+  double major_rad = 0;
+  double minor_rad = 0;
+  double angle_rad = 0;  ///< of the major axis, from the m axis through l
 };
 
 /// One image plane set. @shape pixels [stokes][channel][y][x]; NaN below the horizon
@@ -52,6 +61,7 @@ struct SkyImage {
   std::int64_t end_tai_ns = 0;  ///< 0: start + exposure
   double exposure_s = 0;
   std::string unit = "uncalibrated";
+  std::optional<SynthesizedBeam> beam;  ///< none: the antennas do not make one (a line, a pair)
   ImageFacts facts;
 
   std::int64_t plane_size() const { return n_pixels * n_pixels; }
@@ -74,6 +84,28 @@ FrequencyBin frequency_bin(const SkyImage& image, std::int64_t bin);
 /// Center and north angle of an image whose (l, m) are east and north at the array's zenith, for
 /// the instant image.centroid_tai_ns (ERFA: precession, nutation, aberration, no refraction).
 void place_at_zenith(SkyImage& image, const ArrayLayout& array, const EarthOrientation& eo = {});
+
+/// Rows: the l axis, the m axis and the center of an image, in east, north, up at its centroid.
+std::array<Vector3, 3> image_axes(const SkyImage& image, const Observation& observation);
+
+/// A point of an image on the sky, at the instant image.centroid_tai_ns.
+struct SkyPlace {
+  double l = 0, m = 0;       ///< direction cosines about image.center, slant undone
+  Vector3 enu{};             ///< east, north, up; NaN where the image shows no direction
+  SkyDirection direction;    ///< ICRS; NaN as enu
+  double azimuth_rad = 0;    ///< in [0, 2 pi), from north through east
+  double elevation_rad = 0;  ///< negative: below the horizon
+};
+/// What a point (l', m') of an image, l = m = 0 at image.center, is on the sky: the one source of
+/// coordinates in text, JSON, marks, light curves and events. It agrees with the world coordinates
+/// of the FITS header to what aberration does across the field, at most 20.5 arcsec.
+/// @eq s = l x + m y + n s_0 with image_axes() x, y, s_0
+SkyPlace place_of(const SkyImage& image, const Observation& observation, double l, double m);
+/// The point (l', m') that shows a direction; none where it lies behind the plane of the image.
+std::optional<std::array<double, 2>> point_of(const SkyImage& image, const Observation& observation,
+                                              const SkyDirection& direction);
+/// "RA 83.633 deg, Dec 22.014 deg, azimuth 12.00 deg, elevation 45.00 deg".
+std::string place_text(const SkyPlace& place);
 
 /// Takes over the output of the imager: pixels [bin][plane][y][x] become [plane][bin][y][x] and the
 /// weights [bin][3] of XX, YY and XY* (empty: none) those of each plane: I and Q have those of XX

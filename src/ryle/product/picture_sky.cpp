@@ -54,7 +54,7 @@ class SkyDrawing {
         observation_(observation),
         options_(o),
         plane_(picture::plane_of(image, o)),
-        axes_(picture::axes_of(image, observation)),
+        axes_(image_axes(image, observation)),
         unit_(static_cast<double>(o.disc_px) / 760),
         bar_(picture::color_bar_of(image, o, plane_, unit_)),
         radius_(static_cast<double>(o.disc_px) / 2),
@@ -434,7 +434,7 @@ Panel field_panel(const SkyImage& image, const Observation& observation,
   panel.color_max = bar.high;
   panel.color_gamma = bar.gamma;
   panel.color_label = bar.label;
-  const auto axes = picture::axes_of(image, observation);
+  const auto axes = image_axes(image, observation);
   const double half = static_cast<double>(image.n_pixels / 2);
   for (const auto& mark : picture::marks_of(image, observation, options)) {
     const auto along = [&](std::size_t k) {

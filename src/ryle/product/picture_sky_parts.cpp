@@ -24,7 +24,7 @@ double dot(const Vector3& a, const Vector3& b) { return a[0] * b[0] + a[1] * b[1
 /// xx, xy, yy of the antennas in use along the l and m axes, in wavelengths of the band's centre.
 std::array<double, 3> position_covariance(const SkyImage& image, const Observation& observation) {
   const auto& array = observation.array;
-  const auto axes = axes_of(image, observation);
+  const auto axes = image_axes(image, observation);
   const double per_m = image.frequency.band_center_hz() / kSpeedOfLight_m_per_s;
   std::vector<bool> used(array.antennas.size(), array.inputs.empty());
   for (const auto& input : array.inputs) {
@@ -226,22 +226,10 @@ std::string making_text(const SkyImage& image) {
   return text;
 }
 
-std::array<Vector3, 3> axes_of(const SkyImage& image, const Observation& observation) {
-  const auto sky = uvw_axes(observation.array, image.center, image.centroid_tai_ns,
-                            observation.earth_orientation);
-  const double c = std::cos(image.north_angle_rad), s = std::sin(image.north_angle_rad);
-  auto axes = sky;
-  for (std::size_t k = 0; k < 3; ++k) {
-    axes[0][k] = c * sky[0][k] - s * sky[1][k];
-    axes[1][k] = s * sky[0][k] + c * sky[1][k];
-  }
-  return axes;
-}
-
 std::vector<SkyMark> marks_of(const SkyImage& image, const Observation& observation,
                               const SkyPictureOptions& options) {
   std::vector<SkyMark> marks;
-  const Vector3 center = axes_of(image, observation)[2];
+  const Vector3 center = image_axes(image, observation)[2];
   const auto put = [&](const std::string& name, const Vector3& enu) {
     const bool known = std::any_of(marks.begin(), marks.end(),
                                    [&](const SkyMark& mark) { return mark.name == name; });
@@ -262,6 +250,8 @@ std::vector<SkyMark> marks_of(const SkyImage& image, const Observation& observat
 // For small angles the beam is |mean_a exp(2 pi i u_a.s)|^2 = exp(-(2 pi)^2 s^T C s), C the
 // covariance of the positions in wavelengths: half power at 2 pi sqrt(s^T C s) = sqrt(ln 2).
 std::optional<LobeShape> lobe_of(const SkyImage& image, const Observation& observation) {
+  if (image.beam)  // what the header says
+    return LobeShape{image.beam->major_rad, image.beam->minor_rad, image.beam->angle_rad};
   const auto [xx, xy, yy] = position_covariance(image, observation);
   const double middle = (xx + yy) / 2, spread = std::hypot((xx - yy) / 2, xy);
   if (!(middle - spread > 1e-3)) return std::nullopt;  // a line of antennas, or one

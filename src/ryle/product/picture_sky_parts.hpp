@@ -40,9 +40,6 @@ struct SkyMark {
 std::vector<SkyMark> marks_of(const SkyImage& image, const Observation& observation,
                               const SkyPictureOptions& options);
 
-/// Rows: l axis, m axis and center of an image, in east, north, up at its centroid.
-std::array<Vector3, 3> axes_of(const SkyImage& image, const Observation& observation);
-
 /// Half-power contour of the synthesized beam at the center. @unit direction cosines; full widths,
 /// angle of the major axis from m through l
 struct LobeShape {

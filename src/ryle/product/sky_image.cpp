@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What an image knows of itself: its bins, its place on the sky, its planes.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/units.hpp"
 #include "ryle/product/image_file.hpp"
 
 namespace ryle {
@@ -46,6 +50,63 @@ void place_at_zenith(SkyImage& image, const ArrayLayout& array, const EarthOrien
   const auto axes = uvw_axes(array, image.center, image.centroid_tai_ns, eo);
   // ICRS east and north at the zenith, both given along the horizon: north of date is (0, 1).
   image.north_angle_rad = std::atan2(axes[0][1], axes[1][1]);
+}
+
+std::array<Vector3, 3> image_axes(const SkyImage& image, const Observation& observation) {
+  const auto sky = uvw_axes(observation.array, image.center, image.centroid_tai_ns,
+                            observation.earth_orientation);
+  const double c = std::cos(image.north_angle_rad);
+  const double s = std::sin(image.north_angle_rad);
+  std::array<Vector3, 3> axes = sky;
+  for (std::size_t k = 0; k < 3; ++k) {
+    axes[0][k] = c * sky[0][k] - s * sky[1][k];
+    axes[1][k] = s * sky[0][k] + c * sky[1][k];
+  }
+  return axes;
+}
+
+SkyPlace place_of(const SkyImage& image, const Observation& observation, double l, double m) {
+  // l = l' + alpha t, m = m' + beta t, n = 1 - t on the unit sphere: a t^2 - 2 b t + r^2 = 0.
+  const double a = 1 + image.plane_alpha * image.plane_alpha + image.plane_beta * image.plane_beta;
+  const double b = 1 - l * image.plane_alpha - m * image.plane_beta;
+  const double r2 = l * l + m * m;
+  const double discriminant = b * b - a * r2;
+  SkyPlace place;
+  if (!(discriminant >= 0)) {
+    const double none = std::numeric_limits<double>::quiet_NaN();
+    return {l, m, {none, none, none}, {none, none}, none, none};
+  }
+  const double t = r2 / (b + std::sqrt(discriminant));
+  place.l = l + image.plane_alpha * t;
+  place.m = m + image.plane_beta * t;
+  const auto axes = image_axes(image, observation);
+  for (std::size_t k = 0; k < 3; ++k)
+    place.enu[k] = place.l * axes[0][k] + place.m * axes[1][k] + (1 - t) * axes[2][k];
+  place.direction = direction_of_enu(observation.array, place.enu, image.centroid_tai_ns,
+                                     observation.earth_orientation);
+  const double azimuth_rad = std::atan2(place.enu[0], place.enu[1]);
+  place.azimuth_rad = azimuth_rad < 0 ? azimuth_rad + 2 * kPi : azimuth_rad;
+  place.elevation_rad = std::atan2(place.enu[2], std::hypot(place.enu[0], place.enu[1]));
+  return place;
+}
+
+std::optional<std::array<double, 2>> point_of(const SkyImage& image, const Observation& observation,
+                                              const SkyDirection& direction) {
+  const Vector3 enu = enu_of_direction(observation.array, direction, image.centroid_tai_ns,
+                                       observation.earth_orientation);
+  const auto axes = image_axes(image, observation);
+  Vector3 s{};
+  for (std::size_t row = 0; row < 3; ++row)
+    s[row] = axes[row][0] * enu[0] + axes[row][1] * enu[1] + axes[row][2] * enu[2];
+  if (!(s[2] > 0)) return std::nullopt;
+  return std::array<double, 2>{s[0] - image.plane_alpha * (1 - s[2]),
+                               s[1] - image.plane_beta * (1 - s[2])};
+}
+
+std::string place_text(const SkyPlace& place) {
+  return fmt::format("RA {:.3f} deg, Dec {:.3f} deg, azimuth {:.2f} deg, elevation {:.2f} deg",
+                     place.direction.ra_rad / kDegree_rad, place.direction.dec_rad / kDegree_rad,
+                     place.azimuth_rad / kDegree_rad, place.elevation_rad / kDegree_rad);
 }
 
 void take_planes(SkyImage& image, std::span<const float> pixels, std::span<const double> weights,

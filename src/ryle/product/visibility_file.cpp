@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ryle/product/visibility_file.hpp"
 
+#include <fmt/format.h>
+
 #include <cerrno>
+#include <charconv>
 #include <filesystem>
 
+#include "ryle/core/baseline.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/product/visibility_layout.hpp"
 
@@ -58,6 +62,49 @@ VisibilityFile read_visibility_file(const std::string& path, const VisibilityRea
   if (suffix == ".uvfits") return product::read_uvfits(path, options);
   if (suffix == ".uvh5") return product::read_uvh5(path, options);
   refuse_suffix(path);
+}
+
+namespace {
+
+std::int64_t antenna_named(const ArrayLayout& array, const std::string& name) {
+  for (std::size_t a = 0; a < array.antennas.size(); ++a) {
+    if (array.antennas[a].name == name) return static_cast<std::int64_t>(a);
+  }
+  std::int64_t number = -1;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (error == std::errc{} && end == name.data() + name.size() && number >= 0 &&
+      number < array.n_antennas()) {
+    return number;
+  }
+  throw ConfigError(
+      fmt::format("antenna \"{}\": the data have antennas 0 to {}, named \"{}\" to \"{}\"", name,
+                  array.n_antennas() - 1, array.antennas.front().name, array.antennas.back().name));
+}
+
+}  // namespace
+
+std::string leave_out(Observation& observation, std::span<VisibilityDump> dumps,
+                      const std::vector<std::string>& antennas) {
+  std::string names;
+  for (const auto& name : antennas) {
+    const std::int64_t a = antenna_named(observation.array, name);
+    names += (names.empty() ? "" : ", ") + name;
+    for (auto& input : observation.array.inputs) input.bad = input.bad || input.antenna == a;
+    for (auto& dump : dumps) {
+      for (std::int64_t b = 0; b < dump.n_baselines; ++b) {
+        const auto [i, j] = pair_of(b);
+        if (i != a && j != a) continue;
+        for (std::int64_t c = 0; c < dump.n_channels; ++c) {
+          for (std::int64_t pol = 0; pol < dump.n_pol_products; ++pol) {
+            const auto at = static_cast<std::size_t>(dump.index(c, b, pol));
+            dump.counts[at] = 0;
+            dump.data[at] = 0;
+          }
+        }
+      }
+    }
+  }
+  return names;
 }
 
 }  // namespace ryle

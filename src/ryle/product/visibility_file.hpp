@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -53,5 +54,11 @@ struct VisibilityReadOptions {
 /// provenance.notes["uvw"] says which direction was found.
 VisibilityFile read_visibility_file(const std::string& path,
                                     const VisibilityReadOptions& options = {});
+
+/// Flags every baseline of these antennas, given by name or by number from 0, and calls their
+/// inputs bad. Returns what was left out, "A12, A13". Throws ConfigError for an antenna that is not
+/// there.
+std::string leave_out(Observation& observation, std::span<VisibilityDump> dumps,
+                      const std::vector<std::string>& antennas);
 
 }  // namespace ryle

@@ -143,6 +143,7 @@ struct ImageConfig {
   double cell_wavelengths = 0.40;
   std::int64_t support = 7;
   bool correlated_functions = false;
+  std::string apertures;  ///< FITS of antenna apertures instead of the ES function
   std::string products = "stokes";
   bool remove_autos = true;
   std::string equalize = "auto";

@@ -202,6 +202,10 @@ void fields(V& v, ImageConfig& c) {
   v("support", c.support, Range{3, 9}, "cells per axis of the antenna function (ES)");
   v("correlated_functions", c.correlated_functions, Choice{},
     "vis-grid: grid with correlated antenna functions, equal to E-field imaging to rounding");
+  v("apertures", c.apertures, Choice{},
+    "FITS of apertures [aperture][2][n][n] on a grid of CDELT1 metres: one, one a polarization, "
+    "one "
+    "an antenna, or one an antenna and polarization; gridded paths only");
   v("products", c.products, Choice{{"stokes", "linear", "intensity"}},
     "planes: I Q U V, or XX YY Re XY* Im XY*, or I alone");
   v("remove_autos", c.remove_autos, Choice{}, "leave auto-correlations out, exactly");

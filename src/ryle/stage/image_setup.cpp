@@ -10,7 +10,8 @@
 #include "ryle/core/bits.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
-#include "ryle/product/image_file.hpp"
+#include "ryle/engine/image/dirty_beam.hpp"
+#include "ryle/product/aperture_file.hpp"
 #include "ryle/stage/image_calibration.hpp"
 #include "ryle/stage/plan.hpp"
 #include "ryle/stage/setup.hpp"
@@ -34,6 +35,31 @@ double median(std::vector<double> values) {
 double sample_power(const ConstBlockView& blocks, std::int64_t channel, std::int64_t spectrum,
                     std::int64_t input) {
   return std::norm(get_sample(blocks, channel, spectrum, input));
+}
+
+/// The apertures of a file, [antenna * n_pols + pol].
+std::vector<image::Aperture> antenna_apertures(const std::string& path, std::int64_t n_antennas,
+                                               std::int64_t n_pols) {
+  const ApertureFile file = read_aperture_file(path);
+  const std::int64_t count = file.n_apertures;
+  const bool each = count == n_antennas * n_pols;
+  if (!each && count != n_antennas && count != n_pols && count != 1) {
+    throw ConfigError(fmt::format(
+        "image.apertures = \"{}\" holds {} apertures: 1, {} (polarizations), {} (antennas) or {} "
+        "(both) would fit",
+        path, count, n_pols, n_antennas, n_antennas * n_pols));
+  }
+  const std::int64_t size = file.n * file.n;
+  std::vector<image::Aperture> apertures;
+  for (std::int64_t k = 0; k < n_antennas * n_pols; ++k) {
+    const std::int64_t which = each                  ? k
+                               : count == n_antennas ? k / n_pols
+                               : count == n_pols     ? k % n_pols
+                                                     : 0;
+    const auto first = file.values.begin() + which * size;
+    apertures.push_back({file.step_m, file.n, {first, first + size}});
+  }
+  return apertures;
 }
 
 std::string reasons(const image::Plan& plan) {
@@ -187,6 +213,11 @@ image::AllSkyConfig make_sky_config(const ObservationConfig& config, const Array
   sky.cell_wavelengths = c.cell_wavelengths;
   sky.function.support = c.support;
   sky.function.correlated = c.correlated_functions;
+  if (!c.apertures.empty()) {
+    sky.function.apertures = antenna_apertures(resolve_path(config, c.apertures),
+                                               array.n_antennas(), image::n_pols(sky));
+    sky.function.correlated = true;  // the only way visibilities can be gridded with them
+  }
   sky.remove_autos = c.remove_autos;
   sky.products = products_named(c.products);
   sky.path = c.path == "auto" ? image::Path::automatic : image::path_named(c.path);
@@ -328,6 +359,13 @@ std::vector<int> stokes_codes(const image::AllSkyConfig& sky) {
   }
   if (sky.products == image::Products::linear) return {-5, -6, kPlaneReXY, kPlaneImXY};
   return {1, 2, 3, 4};
+}
+
+std::optional<SynthesizedBeam> sky_beam(const image::AllSkyConfig& sky,
+                                        std::span<const std::uint8_t> dead) {
+  const auto beam = image::dirty_beam(sky, dead);
+  if (!beam) return std::nullopt;
+  return SynthesizedBeam{beam->major, beam->minor, beam->angle_rad};
 }
 
 FrequencyAxis bin_axis(const image::AllSkyConfig& sky) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "ryle/engine/image/all_sky.hpp"
 #include "ryle/engine/image/cost_model.hpp"
 #include "ryle/math/image_trigger.hpp"
+#include "ryle/product/image_file.hpp"
 #include "ryle/stage/config.hpp"
 #include "ryle/telescope/array.hpp"
 #include "ryle/telescope/geometry.hpp"
@@ -96,6 +98,9 @@ std::string plan_json(const SkyPlan& plan, double image_s);
 /// Codes of the planes as SkyImage::stokes wants them: I Q U V = 1..4; XX YY = -5 -6, then
 /// kPlaneReXY and kPlaneImXY (FITS has no real-valued codes for those: the writer makes an HDU).
 std::vector<int> stokes_codes(const image::AllSkyConfig& sky);
+/// The beam of the images at zenith. `dead`: [input] left out beside the bad ones.
+std::optional<SynthesizedBeam> sky_beam(const image::AllSkyConfig& sky,
+                                        std::span<const std::uint8_t> dead);
 /// Axis of the bins: centres of b channels.
 FrequencyAxis bin_axis(const image::AllSkyConfig& sky);
 

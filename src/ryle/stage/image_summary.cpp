@@ -47,10 +47,16 @@ std::string to_json(const ImageSummary& s) {
             {"events_in_one_bin", s.events_in_one_bin},
             {"watched", watched}};
   if (s.peak) {
-    json["peak"] = {{"l", s.peak->l},           {"m", s.peak->m},
-                    {"value", s.peak->value},   {"sigma", number(s.peak->sigma)},
-                    {"x", s.peak->x},           {"y", s.peak->y},
-                    {"ra_deg", s.peak->ra_deg}, {"dec_deg", s.peak->dec_deg}};
+    json["peak"] = {{"l", s.peak->l},
+                    {"m", s.peak->m},
+                    {"value", s.peak->value},
+                    {"sigma", number(s.peak->sigma)},
+                    {"x", s.peak->x},
+                    {"y", s.peak->y},
+                    {"ra_deg", number(s.peak->ra_deg)},
+                    {"dec_deg", number(s.peak->dec_deg)},
+                    {"azimuth_deg", number(s.peak->azimuth_deg)},
+                    {"elevation_deg", number(s.peak->elevation_deg)}};
   }
   return json.dump();
 }
@@ -70,8 +76,10 @@ std::string to_text(const ImageSummary& s) {
   if (s.peak) {
     text += fmt::format(
         "brightest point {:.1f} sigma, {:.5g}, at l = {:.4f}, m = {:.4f} (RA {:.3f} deg, Dec "
-        "{:.3f} deg)\n",
-        s.peak->sigma, s.peak->value, s.peak->l, s.peak->m, s.peak->ra_deg, s.peak->dec_deg);
+        "{:.3f} "
+        "deg, azimuth {:.2f} deg, elevation {:.2f} deg)\n",
+        s.peak->sigma, s.peak->value, s.peak->l, s.peak->m, s.peak->ra_deg, s.peak->dec_deg,
+        s.peak->azimuth_deg, s.peak->elevation_deg);
   } else {
     text += "no pixel with a value: nothing arrived\n";
   }

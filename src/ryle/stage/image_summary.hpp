@@ -14,6 +14,7 @@ struct SkyPeak {
   double l = 0, m = 0;  ///< true direction cosines, east and north, slant undone
   double x = 0, y = 0;  ///< fractional pixel
   double ra_deg = 0, dec_deg = 0;
+  double azimuth_deg = 0, elevation_deg = 0;
 };
 
 /// A watched source in the last image.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ryle/stage/imaging.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,6 +11,8 @@
 #include "ryle/core/baseline.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
+#include "ryle/engine/image/dirty_beam.hpp"
+#include "ryle/stage/horizon.hpp"
 
 namespace ryle::stage {
 namespace {
@@ -37,7 +41,9 @@ class Equalizer {
     const bool none =
         std::all_of(factors_.begin(), factors_.end(), [](double f) { return f == 0; });
     if (none) std::fill(factors_.begin(), factors_.end(), 1.0);
+    equalizes_ = !none;
   }
+  bool equalizes() const { return equalizes_; }
   double operator()(std::int64_t antenna, std::int64_t pol) const {
     return factors_[static_cast<std::size_t>(antenna * n_pols_ + pol)];
   }
@@ -57,6 +63,7 @@ class Equalizer {
 
   std::int64_t n_pols_;
   std::vector<double> factors_;
+  bool equalizes_ = true;
 };
 
 /// A Gaussian beam of full width F has the transform exp(-(pi F)^2 (u^2 + v^2) / (4 ln 2)).
@@ -152,9 +159,18 @@ std::string why_nothing(std::span<const VisibilityDump> dumps, const std::string
                      "of the list of files, then write_uvh5)");
 }
 
-int stokes_code(const std::string& stokes) { return stokes == "XX" ? -5 : stokes == "YY" ? -6 : 1; }
-
 }  // namespace
+
+std::string single_polarization(const Observation& observation) {
+  const auto& notes = observation.provenance.notes;
+  const auto found = notes.find("single_polarization");
+  if (found == notes.end() || observation.array.n_pols() > 1) return "";
+  if (found->second == "X" || found->second == "XX") return "XX";
+  if (found->second == "Y" || found->second == "YY") return "YY";
+  return "I";
+}
+
+int stokes_code(const std::string& stokes) { return stokes == "XX" ? -5 : stokes == "YY" ? -6 : 1; }
 
 std::vector<image::Sample> image_samples(const Observation& observation,
                                          std::span<const VisibilityDump> dumps,
@@ -173,17 +189,26 @@ ImagingResult make_image(Queue& queue, const Observation& observation,
   }
   // The sum over samples has CPU implementations only; the engines before it may run on a GPU.
   Queue host = queue.back_end() == BackEnd::cpu ? queue : Queue::cpu();
-  const auto imager =
-      image::make_imager(host, {options.n_pixels, options.width, options.implementation});
+  const auto imager = image::make_imager(
+      host, {options.n_pixels, options.width, options.implementation, options.go_on});
   std::vector<double> pixels;
   imager->execute(host, samples, pixels);
+  if (pixels.empty()) throw Error(ExitCode::try_again, "stopped by a signal: no image was made");
 
   ImagingResult result;
+  result.equalized = options.equalize_inputs &&
+                     std::any_of(dumps.begin(), dumps.end(), [](const VisibilityDump& dump) {
+                       return Equalizer(dump).equalizes();
+                     });
   result.implementation = std::string(imager->implementation());
   result.n_samples = static_cast<std::int64_t>(samples.size());
   SkyImage& image = result.image;
   image.n_pixels = options.n_pixels;
-  image.stokes = {stokes_code(options.stokes)};
+  const std::string single = single_polarization(observation);
+  if (options.stokes != "I" && !single.empty() && options.stokes != single) {
+    throw ConfigError("stokes \"" + options.stokes + "\": the data hold " + single + " alone");
+  }
+  image.stokes = {stokes_code(single.empty() ? options.stokes : single)};
   image.pixels.assign(pixels.begin(), pixels.end());
   image.cell_direction_cosine = options.width / static_cast<double>(options.n_pixels);
   image.center = observation.phase_center;
@@ -194,10 +219,58 @@ ImagingResult make_image(Queue& queue, const Observation& observation,
   image.centroid_tai_ns =
       dumps.front().centroid_tai_ns + (last.centroid_tai_ns - dumps.front().centroid_tai_ns) / 2;
   for (const auto& dump : dumps) image.exposure_s += dump.interval_s;
-  image.unit = options.equalize_inputs         ? ""
-               : observation.flux_unit == "Jy" ? "Jy/beam"
-                                               : "uncalibrated";
+  image.unit = result.equalized ? "" : observation.flux_unit == "Jy" ? "Jy/beam" : "uncalibrated";
+  if (const auto beam = image::dirty_beam(host, samples))
+    image.beam = SynthesizedBeam{beam->major, beam->minor, beam->angle_rad};
   return result;
+}
+
+void rephase(Observation& observation, std::span<VisibilityDump> dumps, const SkyDirection& center,
+             const std::string& name) {
+  const auto& antennas = observation.array.antennas;
+  for (auto& dump : dumps) {
+    const auto toward = [&](const SkyDirection& direction) {
+      return enu_of_direction(observation.array, direction, dump.centroid_tai_ns,
+                              observation.earth_orientation);
+    };
+    const Vector3 before = toward(observation.phase_center);
+    const Vector3 after = toward(center);
+    std::vector<double> path_m;
+    for (const auto& antenna : antennas)
+      path_m.push_back(dot(antenna.enu_m, after) - dot(antenna.enu_m, before));
+    for (std::int64_t c = 0; c < dump.n_channels; ++c) {
+      const double per_m = observation.frequency.center_hz(c) / kSpeedOfLight_m_per_s;
+      for (std::int64_t b = 0; b < dump.n_baselines; ++b) {
+        const auto [i, j] = pair_of(b);
+        const double turns =
+            per_m * (path_m[static_cast<std::size_t>(i)] - path_m[static_cast<std::size_t>(j)]);
+        const cf32 turn(std::polar(1.0, -2 * kPi * (turns - std::floor(turns))));
+        for (std::int64_t pol = 0; pol < dump.n_pol_products; ++pol)
+          dump.data[static_cast<std::size_t>(dump.index(c, b, pol))] *= turn;
+      }
+    }
+  }
+  observation.phase_center = center;
+  observation.phase_center_name = name;
+}
+
+std::string low_phase_center(const Observation& observation,
+                             std::span<const VisibilityDump> dumps) {
+  std::size_t n_low = 0;
+  std::int64_t first_low_tai_ns = 0;
+  for (const auto& dump : dumps) {
+    const Vector3 enu = enu_of_direction(observation.array, observation.phase_center,
+                                         dump.centroid_tai_ns, observation.earth_orientation);
+    if (enu[2] > 0) continue;
+    if (n_low++ == 0) first_low_tai_ns = dump.centroid_tai_ns;
+  }
+  if (n_low == 0) return "";
+  return fmt::format(
+      "the phase center of {} of {} integrations is below the horizon, so that the image shows the "
+      "ground there: it {}",
+      n_low, dumps.size(),
+      altitude_text(observation.array, observation.phase_center, first_low_tai_ns,
+                    observation.earth_orientation));
 }
 
 }  // namespace ryle::stage

@@ -11,6 +11,7 @@
 #include "ryle/core/random.hpp"
 #include "ryle/ingest/recording.hpp"
 #include "ryle/stage/config_effect.hpp"
+#include "ryle/stage/horizon.hpp"
 #include "ryle/stage/live_beams.hpp"
 #include "ryle/stage/live_spectra.hpp"
 #include "ryle/stage/run_common.hpp"
@@ -37,8 +38,8 @@ SampleFacts sample_facts(const ObservationConfig& config, std::string& title) {
     const auto& info = recording->info();
     title =
         fmt::format("{}: {} inputs, {} samples", config.source.file, info.n_inputs, info.n_ticks);
-    return {info.n_inputs,      info.layout, info.clock,      info.reference_hz,
-            info.inverted_band, 1 << 16,     info.time_source};
+    return {info.n_inputs,      info.layout, info.clock,       info.reference_hz,
+            info.inverted_band, 1 << 16,     info.time_source, info.clock.seconds(info.n_ticks)};
   }
   facts = live_sample_facts(config);
   title = fmt::format("{} live: {} inputs x {:.6g} MHz", config.source.format, facts.n_inputs,
@@ -178,6 +179,10 @@ void plan_beams(const ObservationConfig& asked, Plan& plan) {
   warn_if_too_slow(config, plan);
 }
 
+void note_phase_center(const std::string& warning, Plan& plan) {
+  if (!warning.empty()) plan.warnings.push_back(warning);
+}
+
 /// Observations of spectra: packets of an F-engine, or a recording of one. False for samples.
 bool plan_spectra(const ObservationConfig& config, Plan& plan) {
   if (config.source.kind != "file") {
@@ -192,6 +197,7 @@ bool plan_spectra(const ObservationConfig& config, Plan& plan) {
     plan.input_gbps = 8e-9 * receiver.clock.rate_hz.value() *
                       static_cast<double>(axis.n_channels * array.n_inputs());
     require_products(config);
+    note_phase_center(require_live_phase_center(config, array, receiver.clock.epoch_tai_ns), plan);
     if (wants_images(config)) plan_images(config, array, axis, receiver.clock, 0, plan);
     if (wants_visibilities(config)) {
       plan.ports.emplace_back(
@@ -210,8 +216,11 @@ bool plan_spectra(const ObservationConfig& config, Plan& plan) {
                            info.n_inputs, info.frequency.n_channels, info.n_ticks);
   plan.ports = {{"spectra", fmt::format("[spectrum {}][channel {}][input {}] ci8", info.n_ticks,
                                         info.frequency.n_channels, info.n_inputs)}};
-  plan_images(config, load_array(config, info.n_inputs), info.frequency, info.clock, info.n_ticks,
-              plan);
+  const ArrayLayout array = load_array(config, info.n_inputs);
+  note_phase_center(require_phase_center(config, array, info.clock.epoch_tai_ns,
+                                         info.clock.seconds(info.n_ticks)),
+                    plan);
+  plan_images(config, array, info.frequency, info.clock, info.n_ticks, plan);
   add_memory(config, {{"all-sky imager", plan.sky->bytes}}, plan);
   return true;
 }
@@ -282,7 +291,11 @@ Plan make_plan(const ObservationConfig& config) {
   const auto& f = setup.channelize;
   calibration_gains(config, f.n_inputs,
                     f.n_channels);  // refuses a wrong table now, not when data flow
-  phase_center(config, array, facts.clock.epoch_tai_ns);
+  note_phase_center(
+      config.source.kind == "file"
+          ? require_phase_center(config, array, facts.clock.epoch_tai_ns, facts.length_s)
+          : require_live_phase_center(config, array, simulation_start_tai_ns(config)),
+      plan);
   describe_ports(setup, facts, plan);
 
   if (config.source.kind != "file")

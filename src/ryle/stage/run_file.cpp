@@ -9,6 +9,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/ingest/recording.hpp"
 #include "ryle/stage/config_effect.hpp"
+#include "ryle/stage/horizon.hpp"
 #include "ryle/stage/live_beams.hpp"
 #include "ryle/stage/live_spectra.hpp"
 #include "ryle/stage/run.hpp"
@@ -94,8 +95,11 @@ class FileRun {
     const std::int64_t bits = info_.layout.sample_stride_bits;
     const std::int64_t group = SampleStaging::kGroupTicks;
     facts.max_feed_ticks = std::max<std::int64_t>(group, kFeedBytes * 8 / bits / group * group);
-    SamplePath path(config_, facts, array_, false, options_.command_line);
     const std::int64_t total = n_ticks();
+    const std::string low =
+        require_phase_center(config_, array_, info_.clock.epoch_tai_ns, info_.clock.seconds(total));
+    if (!low.empty()) summary_.warnings.push_back(low);
+    SamplePath path(config_, facts, array_, false, options_.command_line);
     const Buffer<std::byte> buffer(recording_->samples_bytes(facts.max_feed_ticks), path.memory());
     std::vector<AbsentSpan> absent;
     for (Tick first = 0; first < total && !stopped() && !path.failed();

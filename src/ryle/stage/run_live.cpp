@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "ryle/ingest/mwa32t_source.hpp"
+#include "ryle/stage/horizon.hpp"
 #include "ryle/stage/live_loop.hpp"
 #include "ryle/stage/plan.hpp"
 #include "ryle/stage/run.hpp"
@@ -54,6 +55,7 @@ class LiveRun final : public LivePath {
     facts_.clock.epoch_tai_ns = simulation_start_tai_ns(config);
     facts_.time_source = TimeSource::configured;
     const ArrayLayout array = load_array(config, facts_.n_inputs);
+    low_center_ = require_live_phase_center(config, array, facts_.clock.epoch_tai_ns);
     const Mwa32tSourceConfig receiver = source_config(config, facts_);
     ring_bytes_ = mwa32t_source_chunk_bytes(receiver);
     require_memory(config, ring_bytes_);
@@ -79,6 +81,7 @@ class LiveRun final : public LivePath {
     loop.require_balance();
     summary.real_time_factor = summary.elapsed_s > 0 ? summary.data_s / summary.elapsed_s : 0;
     note_peak_memory(summary);
+    if (!low_center_.empty()) summary.warnings.push_back(low_center_);
     if (summary.integrations == 0) {
       summary.warnings.push_back(
           "no integration was made: " +
@@ -111,6 +114,7 @@ class LiveRun final : public LivePath {
   const ObservationConfig& config_;
   const RunOptions& options_;
   SampleFacts facts_;
+  std::string low_center_;  // a warning about the phase center, or ""
   std::int64_t ring_bytes_ = 0;
   std::unique_ptr<SamplePath> path_;
   std::unique_ptr<ChunkSource> source_;

@@ -199,19 +199,8 @@ FxChain::Setup make_chain_setup(const ObservationConfig& config, const SampleFac
 
 SkyDirection phase_center(const ObservationConfig& config, const ArrayLayout& array,
                           std::int64_t tai_ns) {
-  const std::string& text = config.correlate.phase_center;
-  const EarthOrientation eo{config.telescope.dut1_s};
-  if (text == "zenith") return zenith(array, tai_ns, eo);
-  if (text == "sun") return sun(tai_ns);
-  double ra_deg = 0;
-  double dec_deg = 0;
-  char rest = 0;
-  if (std::sscanf(text.c_str(), "%lf,%lf%c", &ra_deg, &dec_deg, &rest) != 2 ||
-      !(std::abs(dec_deg) <= 90) || !(ra_deg >= 0 && ra_deg < 360)) {
-    throw ConfigError("correlate.phase_center = \"" + text +
-                      "\": must be zenith, sun or RA_DEG,DEC_DEG such as 83.633,22.014");
-  }
-  return {ra_deg * kDegree_rad, dec_deg * kDegree_rad};
+  return named_direction(config.correlate.phase_center, array, tai_ns, "correlate.phase_center",
+                         {config.telescope.dut1_s});
 }
 
 std::vector<cf32> calibration_gains(const ObservationConfig& config, std::int64_t n_inputs,

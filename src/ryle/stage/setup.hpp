@@ -22,6 +22,7 @@ struct SampleFacts {
   bool inverted_band = false;
   std::int64_t max_feed_ticks = 0;
   TimeSource time_source = TimeSource::packet;
+  double length_s = 0;  ///< of a recording; 0 = not known (live)
 };
 
 /// source.sample_rate_hz, or the 1.28 MHz of MWA-32T.

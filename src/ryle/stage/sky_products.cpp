@@ -221,11 +221,26 @@ SkyImage SkyProducts::describe(const image::Images& images, std::int64_t start_t
   image.centroid_tai_ns = centroid_tai_ns;
   image.exposure_s = exposure_s;
   image.unit = facts_.unit;
+  image.beam = facts_.beam;
   image.facts = facts_.facts;
   image.facts.loss_ppm = 1e6 * lost_fraction_;
   image.facts.n_dead_inputs = n_dead_;
-  take_planes(image, images.pixels, images.weights, image::n_bins(sky), stokes_codes(sky));
+  take_planes(image, images.pixels, images.weights, image::n_bins(sky),
+              facts_.stokes.empty() ? stokes_codes(sky) : facts_.stokes);
   return image;
+}
+
+/// Of an image that is no stack, at an instant.
+SkyPlace SkyProducts::place_of_pixel(double x, double y, std::int64_t tai_ns) const {
+  SkyImage image;
+  image.n_pixels = facts_.sky.n_pixels;
+  image.centroid_tai_ns = tai_ns;
+  image.plane_alpha = facts_.plane.alpha;
+  image.plane_beta = facts_.plane.beta;
+  place_at_zenith(image, observation_.array, observation_.earth_orientation);
+  const image::Config geometry{image.n_pixels, 1 / facts_.sky.cell_wavelengths, "auto"};
+  const auto [l, m] = image::direction_of_pixel(geometry, x, y);
+  return place_of(image, observation_, l, m);
 }
 
 void SkyProducts::emit(const SkyImage& image) {
@@ -245,37 +260,18 @@ void SkyProducts::find_peak(const SkyImage& image) {
   }
   const auto found = image::peak_of(geometry, plane);
   const auto pixel = image::pixel_of_direction(geometry, found.direction.l, found.direction.m);
+  const SkyPlace place = place_of(image, observation_, found.direction.l, found.direction.m);
   SkyPeak peak;
   peak.value = found.value;
   peak.sigma = found.sigmas;
   peak.x = pixel.x;
   peak.y = pixel.y;
-  if (stack_) {
-    // The frame of a stack is fixed to the stars and not slanted.
-    const double l = found.direction.l;
-    const double m = found.direction.m;
-    const double n = std::sqrt(std::max(0.0, 1 - l * l - m * m));
-    const auto axes = uvw_axes(observation_.array, image.center, image.centroid_tai_ns,
-                               observation_.earth_orientation);
-    Vector3 enu{};
-    for (std::size_t k = 0; k < 3; ++k) enu[k] = l * axes[0][k] + m * axes[1][k] + n * axes[2][k];
-    peak.l = enu[0];
-    peak.m = enu[1];
-    const auto sky = direction_of_enu(observation_.array, enu, image.centroid_tai_ns,
-                                      observation_.earth_orientation);
-    peak.ra_deg = sky.ra_rad / kDegree_rad;
-    peak.dec_deg = sky.dec_rad / kDegree_rad;
-  } else {
-    const auto enu = image::direction_of_pixel(facts_.sky, facts_.plane, pixel.x, pixel.y);
-    peak.l = enu[0];
-    peak.m = enu[1];
-    if (!std::isnan(enu[2])) {
-      const auto sky = direction_of_enu(observation_.array, enu, image.centroid_tai_ns,
-                                        observation_.earth_orientation);
-      peak.ra_deg = sky.ra_rad / kDegree_rad;
-      peak.dec_deg = sky.dec_rad / kDegree_rad;
-    }
-  }
+  peak.l = place.enu[0];
+  peak.m = place.enu[1];
+  peak.ra_deg = place.direction.ra_rad / kDegree_rad;
+  peak.dec_deg = place.direction.dec_rad / kDegree_rad;
+  peak.azimuth_deg = place.azimuth_rad / kDegree_rad;
+  peak.elevation_deg = place.elevation_rad / kDegree_rad;
   peak_ = peak;
 }
 
@@ -400,12 +396,11 @@ void SkyProducts::note_events(std::span<const math::ImageTriggerEvent> events) {
     ImageEvent event;
     event.duration_s = instant.length_s * static_cast<double>(e.n_images);
     event.tai_ns = instant.start_tai_ns + nanoseconds(event.duration_s / 2);
-    const auto enu = image::direction_of_pixel(facts_.sky, facts_.plane, static_cast<double>(e.x),
-                                               static_cast<double>(e.y));
-    event.l = enu[0];
-    event.m = enu[1];
-    event.direction =
-        direction_of_enu(observation_.array, enu, event.tai_ns, observation_.earth_orientation);
+    const SkyPlace place =
+        place_of_pixel(static_cast<double>(e.x), static_cast<double>(e.y), event.tai_ns);
+    event.l = place.enu[0];
+    event.m = place.enu[1];
+    event.direction = place.direction;
     const auto& f = facts_.sky.channels;
     event.low_hz = f.first_center_hz - f.channel_width_hz / 2;
     event.high_hz = f.center_hz(f.n_channels - 1) + f.channel_width_hz / 2;

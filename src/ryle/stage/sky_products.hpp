@@ -30,7 +30,9 @@ struct SkyFacts {
   std::int64_t images_per_stack = 1;
   std::int64_t expected_images = 0;  ///< products; 0 = not known (live)
   double window_s = 0;               ///< first to last sample behind a spectrum
+  std::vector<int> stokes;           ///< of the planes; empty = stokes_codes(sky)
   std::string unit;
+  std::optional<SynthesizedBeam> beam;
   ImageFacts facts;
   std::vector<WatchTarget> targets;  ///< RawImages::watched_index refers to them
 };
@@ -64,7 +66,7 @@ class SkyProducts {
  private:
   SkyImage describe(const image::Images& images, std::int64_t start_tai_ns,
                     std::int64_t centroid_tai_ns, double exposure_s) const;
-  void add_to_stack(const RawImages& raw, std::int64_t centroid_tai_ns);
+  SkyPlace place_of_pixel(double x, double y, std::int64_t tai_ns) const;
   void finish_stack();
   void emit(const SkyImage& image);
   void write_fits(const SkyImage& image);

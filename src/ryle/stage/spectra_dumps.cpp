@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "ryle/stage/horizon.hpp"
 #include "ryle/stage/level_correction.hpp"
 #include "ryle/stage/run_common.hpp"
 #include "ryle/stage/setup.hpp"
@@ -35,7 +36,10 @@ SpectraDumps::SpectraDumps(const ObservationConfig& config, const ArrayLayout& a
     config_.calibration.jy_per_count2 = facts_.jy_per_count2;
   // Refuses a wrong table or phase center before data flow.
   calibration_gains(config_, array_.n_inputs(), 1);
-  phase_center(config_, array_, facts_.clock.epoch_tai_ns);
+  const std::int64_t start_tai_ns = facts_.clock.epoch_tai_ns;
+  low_center_ = facts_.live ? require_live_phase_center(config_, array_, start_tai_ns)
+                            : require_phase_center(config_, array_, start_tai_ns,
+                                                   facts_.clock.seconds(facts_.n_spectra));
   require_visibility_outputs(config_, array_.n_antennas(), array_.n_pols(),
                              facts_.frequency.n_channels);
   chain_ = std::make_unique<SpectraChain>(
@@ -85,6 +89,7 @@ void SpectraDumps::feed(const SpectraGulp& gulp, std::int64_t first, std::int64_
 
 void SpectraDumps::finish(const std::map<std::string, std::string>& notes, RunSummary& summary) {
   loss_.guard([&] { chain_->flush(); });
+  if (!low_center_.empty()) summary.warnings.push_back(low_center_);
   summary.data_s = std::max(summary.data_s, data_s());
   summary.implementations.push_back(chain_->implementation());
   Queue drawing = loss_.lost() ? Queue::cpu(static_cast<int>(config_.runtime.threads)) : queue_;

@@ -42,6 +42,7 @@ class SpectraDumps {
   ArrayLayout array_;
   SpectraFacts facts_;
   std::string command_line_;
+  std::string low_center_;  // a warning about the phase center, or ""
   Queue queue_;
   std::unique_ptr<SpectraChain> chain_;
   std::unique_ptr<DumpWriter> writer_;

@@ -11,6 +11,7 @@
 #include "ryle/core/units.hpp"
 #include "ryle/device/buffer.hpp"
 #include "ryle/stage/image_setup.hpp"
+#include "ryle/stage/imaging.hpp"
 #include "ryle/stage/run_common.hpp"
 #include "ryle/stage/setup.hpp"
 #include "ryle/stage/sky_products.hpp"
@@ -69,11 +70,19 @@ class DumpSums {
     levels.sum.assign(static_cast<std::size_t>(n_inputs_), 0);
     levels.n.assign(levels.sum.size(), 0);
     for (const auto& dump : dumps) add_levels(dump, levels);
-    if (std::none_of(levels.sum.begin(), levels.sum.end(), [](double s) { return s > 0; })) {
+    if (!any_power(levels)) {
       levels.sum.assign(levels.sum.size(), 1);
       levels.n.assign(levels.n.size(), 1);
     }
     return levels;
+  }
+  /// Whether there is anything to equalize by.
+  bool has_autos(std::span<const VisibilityDump> dumps) const {
+    InputLevels levels;
+    levels.sum.assign(static_cast<std::size_t>(n_inputs_), 0);
+    levels.n.assign(levels.sum.size(), 0);
+    for (const auto& dump : dumps) add_levels(dump, levels);
+    return any_power(levels);
   }
 
   const ArrayLayout& array() const { return array_; }
@@ -90,6 +99,10 @@ class DumpSums {
         levels.n[k] += dump.counts[at];
       }
     }
+  }
+
+  static bool any_power(const InputLevels& levels) {
+    return std::any_of(levels.sum.begin(), levels.sum.end(), [](double s) { return s > 0; });
   }
 
   void gather(const VisibilityDump& dump) {
@@ -207,6 +220,13 @@ class DumpImaging {
       const bool table = !config.calibration.gains.empty();
       settings_.image.equalize = calibrated || table ? "no" : "yes";
     }
+    if (settings_.image.equalize == "yes" && !sums_.has_autos(dumps)) {
+      settings_.image.equalize = "no";  // there are no autocorrelations to do it by
+      if (config.image.equalize == "yes") {
+        warnings_.emplace_back(
+            "image.equalize = \"yes\" has no effect: the data hold no autocorrelations");
+      }
+    }
     const InputLevels levels = sums_.levels(dumps);
     dead_ = inputs_without_data(sums_.array(), levels, config.image);
     sky_ = make_sky_config(settings_, sums_.array(), observation.frequency,
@@ -224,15 +244,21 @@ class DumpImaging {
     }
   }
 
-  RunSummary run() {
+  RunSummary run(const std::function<bool(double done)>& go_on) {
     const auto start = std::chrono::steady_clock::now();
     Observation observation = observation_;
     observation.provenance.notes["image_path"] = std::string(image::name(plan_.path));
     observation.provenance.implementations.push_back(name_);
     SkyProducts products(settings_, std::move(observation), facts());
-    for (const auto& dump : dumps_) products.write(image_of(dump));
+    for (const auto& dump : dumps_) {
+      const double done = static_cast<double>(n_done_) / static_cast<double>(n_dumps());
+      if (go_on && !go_on(done)) break;
+      products.write(image_of(dump));
+      ++n_done_;
+    }
     products.finish();
     RunSummary summary = summarize(products);
+    summary.stopped_by_signal = n_done_ < n_dumps();
     summary.elapsed_s = seconds_since(start);
     summary.real_time_factor = summary.data_s / std::max(summary.elapsed_s, 1e-9);
     note_peak_memory(summary);
@@ -255,6 +281,9 @@ class DumpImaging {
         dump_s_ / static_cast<double>(std::max<std::int64_t>(1, dumps_.front().n_spectra));
     const bool jy = observation_.flux_unit == "Jy" && settings_.image.equalize != "yes";
     facts.unit = jy ? "Jy/beam" : settings_.image.equalize == "yes" ? "" : "uncalibrated";
+    facts.beam = sky_beam(sky_, {});
+    if (const std::string single = single_polarization(observation_); !single.empty())
+      facts.stokes = {stokes_code(single)};
     facts.facts.path = std::string(image::name(plan_.path));
     const auto& table = settings_.calibration.gains;
     facts.facts.gains_id = table.empty() ? "as in the visibilities" : table;
@@ -288,7 +317,7 @@ class DumpImaging {
     image.implementation = name_;
     image.image_s = dump_s_;
     image.predicted_s = plan_.predicted_s;
-    image.measured_s = busy_s_ / static_cast<double>(n_dumps());
+    image.measured_s = busy_s_ / static_cast<double>(std::max<std::int64_t>(1, n_done_));
     image.coherence = plan_.plan.coherence;
     image.n_pixels = sky_.n_pixels;
     image.cell_wavelengths = sky_.cell_wavelengths;
@@ -307,9 +336,11 @@ class DumpImaging {
     summary.implementations = {name_};
     summary.products = products.published();
     summary.errors = products.errors();
-    summary.warnings = products.warnings();
+    summary.warnings = warnings_;
+    summary.warnings.insert(summary.warnings.end(), products.warnings().begin(),
+                            products.warnings().end());
     if (!plan_.plan.warning.empty()) summary.warnings.push_back(plan_.plan.warning);
-    summary.data_s = dump_s_ * static_cast<double>(n_dumps());
+    summary.data_s = dump_s_ * static_cast<double>(n_done_);
     summary.engine_margin = summary.data_s / std::max(busy_s_, 1e-9);
     summary.state = "OK";
     return summary;
@@ -329,6 +360,8 @@ class DumpImaging {
   std::vector<cf32> gains_;
   std::unique_ptr<VisibilityWatch> watch_;
   double busy_s_ = 0;
+  std::int64_t n_done_ = 0;  // dumps
+  std::vector<std::string> warnings_;
 };
 
 /// XY without XX and YY, as some archives keep a polarization a file: no brightness can be made.
@@ -348,11 +381,12 @@ void require_a_feed(std::span<const VisibilityDump> dumps) {
 }  // namespace
 
 RunSummary image_visibilities(const ObservationConfig& config, const Observation& observation,
-                              std::span<const VisibilityDump> dumps) {
+                              std::span<const VisibilityDump> dumps,
+                              const std::function<bool(double done)>& go_on) {
   if (dumps.empty()) throw FormatError("nothing to image: no integration");
   require_a_feed(dumps);
   refuse_voltage_paths(config.image.path);
-  return DumpImaging(config, observation, dumps).run();
+  return DumpImaging(config, observation, dumps).run(go_on);
 }
 
 }  // namespace ryle::stage

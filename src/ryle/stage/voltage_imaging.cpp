@@ -36,6 +36,10 @@ std::int64_t channels_looked_at(std::int64_t n_spectra, std::int64_t enough_spec
 std::string function_text(const image::AllSkyConfig& sky) {
   if (sky.path == image::Path::vis_dft || sky.path == image::Path::efield_dft)
     return "none: exact Fourier sum";
+  if (!sky.function.apertures.empty()) {
+    return fmt::format("apertures, k {}, cell {:.4g} wavelengths", sky.function.support,
+                       sky.cell_wavelengths);
+  }
   return fmt::format("ES k {}, cell {:.4g} wavelengths{}", sky.function.support,
                      sky.cell_wavelengths, sky.function.correlated ? ", correlated" : "");
 }
@@ -163,6 +167,7 @@ void SkyPath::begin(const SpectraGulp& gulp, std::int64_t first, const SampleClo
   facts.window_s = facts_.window_s > 0 ? facts_.window_s : clock.seconds(1);
   const bool equalized = equalizes(config_) && flux_scale() == 0;
   facts.unit = flux_scale() > 0 ? "Jy/beam" : equalized ? "" : "uncalibrated";
+  facts.beam = sky_beam(sky_, dead_.flags);
   facts.facts.path = std::string(image::name(plan_.path));
   facts.facts.function = function_text(sky_);
   facts.facts.gains_id =

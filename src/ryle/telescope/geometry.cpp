@@ -5,6 +5,7 @@
 #include <erfam.h>
 
 #include <cmath>
+#include <cstdio>
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
@@ -158,6 +159,21 @@ SkyDirection sun(std::int64_t tai_ns) {
   eraC2s(toward_sun, &direction.ra_rad, &direction.dec_rad);
   direction.ra_rad = eraAnp(direction.ra_rad);
   return direction;
+}
+
+SkyDirection named_direction(const std::string& text, const ArrayLayout& array, std::int64_t tai_ns,
+                             const std::string& what, const EarthOrientation& eo) {
+  if (text == "zenith") return zenith(array, tai_ns, eo);
+  if (text == "sun") return sun(tai_ns);
+  double ra_deg = 0;
+  double dec_deg = 0;
+  char rest = 0;
+  if (std::sscanf(text.c_str(), "%lf,%lf%c", &ra_deg, &dec_deg, &rest) != 2 ||
+      !(std::abs(dec_deg) <= 90) || !(ra_deg >= 0 && ra_deg < 360)) {
+    throw ConfigError(what + " = \"" + text +
+                      "\": must be zenith, sun or RA_DEG,DEC_DEG such as 83.633,22.014");
+  }
+  return {ra_deg * kDegree_rad, dec_deg * kDegree_rad};
 }
 
 std::array<Vector3, 3> uvw_axes(const ArrayLayout& array, const SkyDirection& phase_center,

@@ -69,6 +69,11 @@ SkyDirection zenith(const ArrayLayout& array, std::int64_t tai_ns, const EarthOr
 /// out).
 SkyDirection sun(std::int64_t tai_ns);
 
+/// "zenith", "sun" or "RA_DEG,DEC_DEG" (ICRS) at an instant. Throws ConfigError that begins with
+/// `what` for anything else.
+SkyDirection named_direction(const std::string& text, const ArrayLayout& array, std::int64_t tai_ns,
+                             const std::string& what, const EarthOrientation& eo = {});
+
 /// Rows of the matrix that turns ENU into (l-axis, m-axis, s_0) of a phase centre: east and north
 /// tangent to ICRS RA and Dec at the centre. uvw of a baseline = rows . (r_i - r_j).
 std::array<Vector3, 3> uvw_axes(const ArrayLayout& array, const SkyDirection& phase_center,
