@@ -10,15 +10,15 @@
 ///
 /// Power is averaged over cells of T / 64 to T / 128, T the window. Of each channel
 /// @eq b_c = center_c + s_c (r_c g + h_c)
-/// g is what all channels do at once: the running median over T of the mean of all channels, in
-/// units of the scatter s_c of their cells, and the running mean of what that median leaves within
-/// 3 of its scatter. Medians follow steps, and both together leave little of a drift:
-/// @eq 1 - (1 - M(f)) (1 - H(f)), H(f) = sin(pi f T) / (pi f T), M of the median close to it
-/// r_c is the channel's response to it (least squares), h_c the same two averages of what the
-/// common level does not explain, over cells four times as long.
+/// g is what all channels do at once: the mean of all channels, in units of the scatter s_c of
+/// their cells, bursts clipped at 4 of its scatter about a median; its running mean over T, and the
+/// running mean of what that leaves. Windows end at steps. Of a wave of frequency f that leaves
+/// @eq (1 - H(f))^2, H(f) = sin(pi f T) / (pi f T)
+/// r_c is the channel's response to the common level (least squares), h_c its own: running median
+/// over T of what the common level does not explain, over cells four times as long, and the running
+/// mean of what that median leaves.
 ///
-/// A pulse that lies W samples in each channel loses W / T of its sum at most, and the noise of its
-/// boxcar falls with it: at most W / T of its S/N.
+/// A boxcar of W samples loses W / T of its sum and W / 3T of its variance: 5/6 W / T of its S/N.
 namespace ryle::search {
 
 struct DriftConfig {
