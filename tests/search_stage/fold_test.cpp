@@ -152,6 +152,7 @@ TEST(Fold, LiveTrackingBeam) {
   config.par = scratch / "b0329.par";
   config.n_bins = 128;
   config.outputs.fits = scratch / "live.fits";
+  config.outputs.picture = scratch / "live.png";
   LiveFold fold(stream, *site, config);
   const ChannelGap gap{3, 9, 5000, 6000};
   std::int64_t lost = 0;
@@ -170,7 +171,15 @@ TEST(Fold, LiveTrackingBeam) {
   EXPECT_GT(lost, 1);
   RunSummary summary;
   fold.finish(summary);
-  EXPECT_EQ(summary.products, std::vector<std::string>{scratch / "live.fits"});
+  EXPECT_EQ(summary.products,
+            (std::vector<std::string>{scratch / "live.png", scratch / "live.fits"}));
+  // Three panels: profile, sub-integrations, bands. Width and height of IHDR.
+  const std::string png = test::contents(scratch / "live.png");
+  const auto pixels = [&](std::size_t at) {
+    return static_cast<unsigned char>(png[at]) * 256 + static_cast<unsigned char>(png[at + 1]);
+  };
+  EXPECT_GT(pixels(18), 1200);
+  EXPECT_GT(pixels(22), 900) << "two rows of panels";
   const auto snr = profile_snr(fold.fold());
   double total = 0;
   for (const double v : snr) total += v * v;

@@ -160,7 +160,8 @@ FoldSummary fold_file(const FoldOptions& options) {
   head.command_line = o.command_line;
   head.center_hz = info.channel_center_hz;
   search::FoldCube cube;
-  if (!o.outputs.fits.empty()) cube = cube_of(*reader, o, s.fold.config, head.k_dm);
+  if (!o.outputs.fits.empty() || (!o.outputs.picture.empty() && info.n_channels > 1))
+    cube = cube_of(*reader, o, s.fold.config, head.k_dm);
   s.products = write_fold_products(o.outputs, s.fold, &cube, std::move(head));
   return s;
 }

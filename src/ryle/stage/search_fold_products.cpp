@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <utility>
 
 #include "ryle/core/version.hpp"
 #include "ryle/product/picture.hpp"
@@ -45,31 +47,91 @@ Panel fold_panel(std::int64_t rows, std::int64_t bins, const std::string& title)
   return p;
 }
 
-/// Sub-integrations against phase, two turns, and the profile as the strip of all of them.
-void write_fold_picture(const FoldOutputs& o, const search::Fold& fold, const FoldedPulsar& head) {
-  const std::int64_t bins = fold.config.n_bins,
-                     subs = static_cast<std::int64_t>(fold.middle_s.size());
-  Panel rows = fold_panel(subs, bins, "sub-integrations");
-  rows.y_label = "time, s";
-  rows.y_max = fold.duration_s;
+/// Two turns of the profile, as a line with the error of each bin: rms of a sample / sqrt(n).
+Panel profile_panel(const search::Fold& fold, const std::string& unit) {
+  const std::int64_t bins = fold.config.n_bins;
+  Panel p = fold_panel(0, bins, "profile and its error");
+  p.y_label = unit;
+  p.y_max = p.y_min;  // the range of the line
+  Panel::Series line;
+  const auto profile = fold.profile();
+  const auto snr = profile_snr(fold);
+  for (std::int64_t b = 0; b < 2 * bins; ++b) {
+    const auto at = static_cast<std::size_t>(b % bins);
+    const double value = profile[at] - fold.mean;
+    const double error = snr[at] != 0 ? value / snr[at] : 0;
+    line.values.push_back(static_cast<float>(value));
+    line.low.push_back(static_cast<float>(value - error));
+    line.high.push_back(static_cast<float>(value + error));
+  }
+  p.series.push_back(std::move(line));
+  return p;
+}
+
+Panel subs_panel(const search::Fold& fold, const std::string& unit) {
+  const std::int64_t bins = fold.config.n_bins, subs = std::ssize(fold.middle_s);
+  Panel p = fold_panel(subs, bins, "sub-integrations");
+  p.y_label = "time, s";
+  p.y_max = fold.duration_s;
+  p.color_label = unit;
   for (std::int64_t k = 0; k < subs; ++k) {
     for (std::int64_t b = 0; b < 2 * bins; ++b) {
       const auto at = static_cast<std::size_t>(k * bins + b % bins);
-      rows.values.push_back(
+      p.values.push_back(
           fold.counts[at] > 0
               ? static_cast<float>(fold.sums[at] / static_cast<double>(fold.counts[at]) - fold.mean)
               : std::nanf(""));
     }
   }
-  Panel strip = fold_panel(8, bins, "profile");
-  const auto profile = fold.profile();
-  for (int k = 0; k < 8; ++k)
-    for (std::int64_t b = 0; b < 2 * bins; ++b)
-      strip.values.push_back(
-          static_cast<float>(profile[static_cast<std::size_t>(b % bins)] - fold.mean));
-  write_png(o.picture, {rows, strip},
-            fmt::format("{}, period {:.9g} s, reduced chi2 {:.1f}, {} bins, Ryle {}", head.source,
-                        head.period_s, head.reduced_chi2, bins, version()),
+  return p;
+}
+
+/// Channels joined to at most 64 bands, each channel in units of its rms.
+Panel bands_panel(const search::FoldCube& cube, const FoldedPulsar& head, const std::string& unit) {
+  const std::int64_t channels = cube.n_channels, bins = cube.n_bins;
+  const std::int64_t per_band = (channels + 63) / 64, bands = (channels + per_band - 1) / per_band;
+  Panel p = fold_panel(bands, bins, "bands");
+  p.y_label = "frequency, MHz";
+  p.color_label = unit;
+  const double width_mhz =
+      (head.center_hz.back() - head.center_hz.front()) * 1e-6 / static_cast<double>(channels - 1);
+  p.y_min = head.center_hz.front() * 1e-6 - 0.5 * width_mhz;
+  p.y_max = p.y_min + width_mhz * static_cast<double>(bands * per_band);
+  for (std::int64_t band = 0; band < bands; ++band) {
+    std::vector<double> sums(static_cast<std::size_t>(bins)), counts(sums.size());
+    for (std::int64_t s = 0; s < cube.n_subs(); ++s)
+      for (std::int64_t c = band * per_band; c < std::min(channels, (band + 1) * per_band); ++c) {
+        const auto channel = static_cast<std::size_t>(c);
+        if (!(cube.rms[channel] > 0)) continue;
+        for (std::size_t b = 0; b < sums.size(); ++b) {
+          const auto at = static_cast<std::size_t>((s * channels + c) * bins) + b;
+          const auto n = static_cast<double>(cube.counts[at]);
+          sums[b] +=
+              (static_cast<double>(cube.sums[at]) - n * cube.mean[channel]) / cube.rms[channel];
+          counts[b] += n;
+        }
+      }
+    for (std::size_t b = 0; b < 2 * sums.size(); ++b) {
+      const std::size_t at = b % sums.size();
+      p.values.push_back(counts[at] > 0 ? static_cast<float>(sums[at] / counts[at])
+                                        : std::nanf(""));
+    }
+  }
+  return p;
+}
+
+void write_fold_picture(const FoldOutputs& o, const search::Fold& fold,
+                        const search::FoldCube* cube, const FoldedPulsar& head) {
+  const bool has_bands = cube != nullptr && cube->n_channels > 1 && cube->n_subs() > 0;
+  const std::string unit =
+      head.center_hz.size() > 1 ? "power less its mean, rms of a channel" : "power less its mean";
+  std::vector<Panel> panels{profile_panel(fold, unit), subs_panel(fold, unit)};
+  if (has_bands) panels.push_back(bands_panel(*cube, head, unit + ", rms of a channel"));
+  write_png(o.picture, panels,
+            fmt::format("{}, period {:.9g} s, DM {:.6g} pc/cm3, reduced chi2 {:.1f}, {} bins, {}; "
+                        "Ryle {}{}",
+                        head.source, head.period_s, head.dm_pc_cm3, head.reduced_chi2,
+                        fold.config.n_bins, head.file, version(), edge_text(head)),
             o.overwrite);
 }
 
@@ -108,7 +170,7 @@ std::vector<std::string> write_fold_products(const FoldOutputs& o, const search:
     products.push_back(o.text);
   }
   if (!o.picture.empty()) {
-    write_fold_picture(o, fold, head);
+    write_fold_picture(o, fold, cube, head);
     products.push_back(o.picture);
   }
   if (!o.fits.empty() && cube != nullptr) {

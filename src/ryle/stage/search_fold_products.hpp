@@ -17,16 +17,18 @@ search::PhaseModel predicted_phase(const PulsarClock& clock, std::int64_t start_
 
 /// Names of what is written; "" = not.
 struct FoldOutputs {
-  std::string text;     ///< profile: phase, mean, S/N of a bin
-  std::string picture;  ///< PNG
-  std::string fits;     ///< tables: sub-integrations x channels x bins
+  std::string text;  ///< profile: phase, mean, S/N of a bin
+  std::string
+      picture;       ///< PNG: profile with its error, sub-integrations, bands where there are any
+  std::string fits;  ///< tables: sub-integrations x channels x bins
   bool overwrite = false;
 };
 
 /// Profile in sigma of a bin. @eq (p_b - p) sqrt(n_b) / sigma
 std::vector<double> profile_snr(const search::Fold& fold);
 
-/// @param cube may be nullptr when no FITS file is asked for; head: names, times, DM of the tables
+/// @param cube may be nullptr when no FITS file and no picture of bands is asked for; head: names,
+/// times, DM of the tables
 std::vector<std::string> write_fold_products(const FoldOutputs& outputs, const search::Fold& fold,
                                              const search::FoldCube* cube, FoldedPulsar head);
 
