@@ -18,7 +18,7 @@ iers.conf.iers_degraded_accuracy = "ignore"
 
 # Phased fields of the MWA, a drift scan of HERA (both south); the LWA (north) is below.
 FILES = ["1061316296.uvfits", "1133866760.uvfits", "1131733552_mini_cotter.uvfits", "zen.2458661.23480.HH.uvh5"]
-ABERRATION_DEG = 21 / 3600
+ABERRATION_DEG = 29.5 / 3600  # 20.5 arcsec times the chord
 
 
 def unflagged(source, folder):

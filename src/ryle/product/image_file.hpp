@@ -98,7 +98,8 @@ struct SkyPlace {
 };
 /// What a point (l', m') of an image, l = m = 0 at image.center, is on the sky: the one source of
 /// coordinates in text, JSON, marks, light curves and events. It agrees with the world coordinates
-/// of the FITS header to what aberration does across the field, at most 20.5 arcsec.
+/// of the FITS header to what aberration does across the field: 20.5 arcsec times the chord, at
+/// most 29 arcsec in a hemisphere.
 /// @eq s = l x + m y + n s_0 with image_axes() x, y, s_0
 SkyPlace place_of(const SkyImage& image, const Observation& observation, double l, double m);
 /// The point (l', m') that shows a direction; none where it lies behind the plane of the image.
