@@ -171,6 +171,7 @@ TEST(Fold, LiveTrackingBeam) {
   EXPECT_GT(lost, 1);
   RunSummary summary;
   fold.finish(summary);
+  EXPECT_TRUE(summary.errors.empty()) << summary.errors.front();
   EXPECT_EQ(summary.products,
             (std::vector<std::string>{scratch / "live.png", scratch / "live.fits"}));
   // Three panels: profile, sub-integrations, bands. Width and height of IHDR.
