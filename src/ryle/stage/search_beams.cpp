@@ -144,13 +144,15 @@ BeamEvent BeamGrouper::merged(std::vector<Waiting*>& group) const {
   });
   BeamEvent out;
   out.beam = group.front()->beam;
-  std::vector<std::int64_t> coherent;
+  std::vector<std::int64_t> coherent, strong;
   double weight = 0;
   Vector3 mean{};
   for (const Waiting* w : group) {
     out.seen.push_back(w->beam);
     if (incoherent(w)) continue;
     coherent.push_back(w->beam);
+    // A bright source is in the side lobes of all beams, weaker there.
+    if (w->event.pulse.snr >= 0.25 * group.front()->event.pulse.snr) strong.push_back(w->beam);
     if (config_.positions.empty() || !touch(out.beam, w->beam)) continue;
     const Vector3 u = unit_vector(config_.positions[static_cast<std::size_t>(w->beam)]);
     for (std::size_t k = 0; k < 3; ++k) mean[k] += w->event.pulse.snr * u[k];
@@ -162,11 +164,12 @@ BeamEvent BeamGrouper::merged(std::vector<Waiting*>& group) const {
   };
   once(out.seen);
   once(coherent);
+  once(strong);
   out.n_groups = std::max<std::int64_t>(1, n_groups(coherent));
 #if RYLE_MUTANT == 958
   out.multibeam = std::ssize(out.seen) > config_.max_beams;
 #else
-  out.multibeam = out.n_groups > config_.max_beams || everywhere(coherent);
+  out.multibeam = out.n_groups > config_.max_beams || everywhere(strong);
 #endif
   const Waiting* best = group.front();
   for (const Waiting* w : group)
