@@ -135,7 +135,8 @@ void print_text(const stage::RunSummary& s) {
   if (s.dropped_chunks > 0)
     fmt::print("dropped {} whole chunks: the engines did not keep up\n", s.dropped_chunks);
   if (s.dropped_dumps > 0)
-    fmt::print("dropped {} integrations: the disk did not keep up\n", s.dropped_dumps);
+    fmt::print("{} integrations are missing in products: the disk {}\n", s.dropped_dumps,
+               s.errors.empty() ? "did not keep up" : "failed, see the errors");
   if (s.image) fmt::print("{}", stage::to_text(*s.image));
   if (s.beams) fmt::print("{}", stage::to_text(*s.beams));
   fmt::print("ran:");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // From the simulated sky through packets, ingest and beams to power and files.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include "ryle/core/units.hpp"
 #include "ryle/engine/beamform/pattern.hpp"
 #include "ryle/ingest/best2_source.hpp"
+#include "ryle/product/publish.hpp"
 #include "ryle/simulate/best2_sender.hpp"
 #include "ryle/stage/beam_chain.hpp"
 #include "ryle/stage/beam_files.hpp"
@@ -253,7 +255,8 @@ struct Lost {
 // Feeds spectra [first, last) in gulps, packets of `lost` absent, and publishes the files.
 RunSummary make_files(const ObservationConfig& config, const LiveBeams& live,
                       const std::vector<std::uint8_t>& bytes, std::int64_t n_spectra,
-                      std::int64_t first, std::int64_t gulp, const std::vector<Lost>& lost = {}) {
+                      std::int64_t first, std::int64_t gulp, const std::vector<Lost>& lost = {},
+                      bool may_fail = false) {
   BeamSetup setup = beam_setup(config, live);
   setup.max_spectra = gulp;
   BeamChain chain(Queue::cpu(1), setup, [&](const BeamStream& stream) {
@@ -288,8 +291,45 @@ RunSummary make_files(const ObservationConfig& config, const LiveBeams& live,
   }
   RunSummary summary;
   chain.finish(summary);
-  EXPECT_TRUE(summary.errors.empty()) << summary.errors.front();
+  EXPECT_TRUE(may_fail || summary.errors.empty()) << summary.errors.front();
   return summary;
+}
+
+// One file that fails does not cost the others: all end with the last sample that all have.
+TEST(BeamsLive, AFullDiskLeavesWhatAllBeamsHave) {
+  const test::Scratch scratch;
+  write_beams(scratch);
+  const auto bytes = drawn_blocks(16, 8192);
+  const auto config = [&](const std::string& name) {
+    return observation(scratch, {"output.name=" + name, "beams.integration_spectra=4",
+                                 "beams.update_s=0.05", "beams.scale_s=0.05", "beams.queue=64"});
+  };
+  const auto good = config("good");
+  const auto all = make_files(good, live_beams(good), bytes, 8192, 0, 512);
+  const auto bad = config("bad");
+  const std::string failing = beam_file(bad, "b7");
+  int n_writes = 0;
+  set_publish_fault_hook([&](std::string_view operation, const std::string& path) {
+    return operation == "write" && path == failing && ++n_writes == 30 ? ENOSPC : 0;
+  });
+  const auto summary = make_files(bad, live_beams(bad), bytes, 8192, 0, 512, {}, true);
+  set_publish_fault_hook({});
+  ASSERT_EQ(summary.errors.size(), 1u);
+  EXPECT_THAT(summary.errors[0], testing::HasSubstr("are published"));
+  EXPECT_GT(summary.beams->dropped_samples, 0);
+  std::size_t length = 0;
+  for (std::size_t k = 0; k + 1 < summary.products.size(); ++k) {
+    const std::string whole = test::contents(summary.products[k]);
+    std::string name = summary.products[k];
+    name.replace(name.rfind("bad_"), 4, "good_");
+    const std::string wanted = test::contents(name);
+    EXPECT_LT(whole.size(), wanted.size());
+    EXPECT_EQ(whole, wanted.substr(0, whole.size())) << name;
+    EXPECT_TRUE(length == 0 || length == whole.size());
+    length = whole.size();
+  }
+  EXPECT_GT(length, 1000u);
+  EXPECT_EQ(summary.products.size(), all.products.size());
 }
 
 // T-BF-20: beams that move and get new weights on the way, whatever the gulps; a restart in the

@@ -106,13 +106,20 @@ TEST(ImageCubeFile, AnotherShapeIsAnotherSegment) {
   EXPECT_EQ(ImageCubeReader(dir / "cube.h5").n_images(), 2);
 }
 
-TEST(ImageCubeFile, InjectedErrorAndAbandonLeaveNothing) {
+TEST(ImageCubeFile, AbandonedWithAnImageItStaysForRecovery) {
   const Scratch dir;
   {
     ImageCubeWriter writer(dir / "a.h5", observation(), false);
     writer.append(image_at(0));
   }
-  EXPECT_THAT(dir.names(), testing::IsEmpty());
+  const auto done = recover(find_unfinished(dir.path()), {});
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].integrations, 1) << done[0].message;
+  EXPECT_THAT(dir.names(), testing::ElementsAre("a.h5"));
+}
+
+TEST(ImageCubeFile, AnErrorBeforeTheFirstImageLeavesNothing) {
+  const Scratch dir;
   set_publish_fault_hook([](std::string_view operation, const std::string&) {
     return operation == "write" ? ENOSPC : 0;
   });
@@ -120,6 +127,31 @@ TEST(ImageCubeFile, InjectedErrorAndAbandonLeaveNothing) {
   EXPECT_EQ(exit_code_of([&] { writer.append(image_at(0)); }), ExitCode::io);
   set_publish_fault_hook({});
   EXPECT_THAT(dir.names(), testing::IsEmpty());
+}
+
+TEST(ImageCubeFile, AFullDiskLeavesTheImagesBeforeIt) {
+  const Scratch dir;
+  const std::string path = dir / "b.h5";
+  int n_writes = 0;
+  set_publish_fault_hook([&](std::string_view operation, const std::string&) {
+    return operation == "write" && ++n_writes == 3 ? ENOSPC : 0;
+  });
+  {
+    ImageCubeWriter writer(path, observation(), false);
+    for (int k = 0; k < 2; ++k) writer.append(image_at(k));
+    try {
+      writer.append(image_at(2));
+      ADD_FAILURE() << "not refused";
+    } catch (const IoError& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr("2 whole images stay"));
+    }
+  }
+  set_publish_fault_hook({});
+  const auto done = recover(find_unfinished(path), {});
+  ASSERT_EQ(done.size(), 1u);
+  ASSERT_EQ(done[0].outcome, Recovered::Outcome::published) << done[0].message;
+  EXPECT_EQ(done[0].integrations, 2);
+  EXPECT_EQ(ImageCubeReader(path).n_images(), 2);
 }
 
 TEST(ImageCubeFile, AKilledWriterLosesNothingThatWasAppended) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -14,11 +15,13 @@
 #include <chrono>
 #include <cstring>
 #include <ctime>
+#include <functional>
 #include <random>
 #include <thread>
 
 #include "ryle/product/observation_json.hpp"
 #include "ryle/product/publish.hpp"
+#include "ryle/product/unfinished.hpp"
 #include "ryle/product/visibility_file.hpp"
 #include "ryle/product/visibility_layout.hpp"
 #include "tests/product/scratch.hpp"
@@ -50,6 +53,8 @@ void write_file(const std::string& path, const Observation& o, std::int64_t n_du
   for (std::int64_t d = 0; d < n_dumps; ++d) writer->write(random_dump(o, d));
   writer->publish(o);
 }
+
+constexpr int kCannot_mount = 200;  ///< exit code of a child that may not mount
 
 std::vector<std::string> suffixes() { return {".ms", ".uvfits", ".uvh5"}; }
 
@@ -128,85 +133,212 @@ TEST_P(RoundTrip, FactsKnownAtTheEndAreWritten) {
   EXPECT_THROW(writer->write(random_dump(o, 1)), IoError);
 }
 
-TEST_P(RoundTrip, UnpublishedWriterLeavesNothing) {
-  const Scratch dir;
+/// What recovery finds of an unfinished product: its whole dumps, the first of those written.
+void expect_recoverable(const Scratch& dir, const std::string& name, const Observation& o,
+                        std::int64_t at_least, const std::string& where) {
+  const auto done = recover(find_unfinished(dir.path()), {});
+  ASSERT_EQ(done.size(), 1U) << where;
+  ASSERT_EQ(done[0].outcome, Recovered::Outcome::published) << where << " " << done[0].message;
+  EXPECT_GE(done[0].integrations, at_least) << where;
+  EXPECT_THAT(dir.names(), testing::ElementsAre(name)) << where;
+  const VisibilityFile file = read_visibility_file(dir / name);
+  ASSERT_EQ(static_cast<std::int64_t>(file.dumps.size()), done[0].integrations) << where;
+  for (std::size_t d = 0; d < file.dumps.size(); ++d)
+    expect_equal_dumps(file.dumps[d], random_dump(o, static_cast<std::int64_t>(d)), where);
+}
+
+TEST_P(RoundTrip, UnpublishedWriterLeavesWhatIsWhole) {
   const Observation o = test::make_observation({});
-  if (unavailable(dir / ("x" + GetParam()), o)) GTEST_SKIP() << "skipped: built without casacore";
+  const Scratch empty;
+  const std::string name = "v" + GetParam();
+  if (unavailable(empty / ("x" + GetParam()), o)) GTEST_SKIP() << "skipped: built without casacore";
+  { const auto writer = open_visibility_writer(empty / name, o, false); }
+  EXPECT_THAT(empty.names(), testing::IsEmpty());
+  const Scratch dir;
   {
-    auto writer = open_visibility_writer(dir / ("v" + GetParam()), o, false);
+    auto writer = open_visibility_writer(dir / name, o, false);
     writer->write(random_dump(o, 0));
   }
-  EXPECT_THAT(dir.names(), testing::IsEmpty());
+  EXPECT_FALSE(part_in_use(dir / name));
+  expect_recoverable(dir, name, o, 1, GetParam());
 }
 
-TEST_P(RoundTrip, InjectedWriteAndFsyncErrorsLeaveNothing) {
+TEST_P(RoundTrip, InjectedErrorsLeaveWhatIsWhole) {
   const Observation o = test::make_observation({});
-  for (const char* failing : {"write", "fsync", "rename"}) {
+  const std::string name = "v" + GetParam();
+  for (const std::string failing : {"first write", "third write", "fsync", "rename"}) {
     const Scratch dir;
     if (unavailable(dir / ("x" + GetParam()), o)) GTEST_SKIP() << "skipped: built without casacore";
+    int n_writes = 0;
     set_publish_fault_hook([&](std::string_view operation, const std::string&) {
-      return operation == failing ? ENOSPC : 0;
+      if (operation == "write") ++n_writes;
+      const bool now = operation == "write" ? (failing == "first write" && n_writes == 1) ||
+                                                  (failing == "third write" && n_writes == 3)
+                                            : operation == failing;
+      return now ? ENOSPC : 0;
     });
-    EXPECT_EQ(exit_code_of([&] { write_file(dir / ("v" + GetParam()), o, 2); }), ExitCode::io)
-        << failing;
+    std::string message;
+    try {
+      write_file(dir / name, o, 4);
+      ADD_FAILURE() << failing;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.exit_code(), ExitCode::io);
+      message = error.what();
+    }
     set_publish_fault_hook({});
-    EXPECT_THAT(dir.names(), testing::IsEmpty()) << failing;
+    if (failing == "first write") {
+      EXPECT_THAT(dir.names(), testing::IsEmpty());
+      continue;
+    }
+    const int whole = failing == "third write" ? 2 : 4;
+    EXPECT_THAT(message, testing::AllOf(testing::HasSubstr(std::to_string(whole) + " whole"),
+                                        testing::HasSubstr("ryle recover")));
+    EXPECT_FALSE(fs::exists(dir / name)) << failing;
+    expect_recoverable(dir, name, o, whole, GetParam() + " " + failing);
   }
 }
 
-TEST_P(RoundTrip, FullDiskAtAnyPointIsAnIoErrorWithoutAFile) {
+/// Writes dumps in a process of its own until the disk is full, and tells of each; returns how many
+/// it told of. `run` sets the disk up in the child and says how it ends.
+int full_disk_writer(const std::function<int(const std::function<void()>&)>& run) {
+  int pipe_ends[2];
+  EXPECT_EQ(::pipe(pipe_ends), 0);
+  const pid_t child = ::fork();
+  if (child == 0)
+    ::_exit(run([&] {
+      if (::write(pipe_ends[1], "x", 1) != 1) ::_exit(2);
+    }));
+  ::close(pipe_ends[1]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status)) << "killed by signal " << WTERMSIG(status);
+  char byte = 0;
+  int told = 0;
+  while (::read(pipe_ends[0], &byte, 1) == 1) ++told;
+  ::close(pipe_ends[0]);
+  if (WEXITSTATUS(status) == kCannot_mount) return -1;
+  EXPECT_EQ(WEXITSTATUS(status), static_cast<int>(ExitCode::io));
+  return told;
+}
+
+TEST_P(RoundTrip, FullDiskAtAnyPointLeavesWhatIsWhole) {
   const Shape shape{8, 16, 2};
   const Observation o = test::make_observation(shape);
+  const std::string name = "v" + GetParam();
   const Scratch probe;
   if (unavailable(probe / ("x" + GetParam()), o)) GTEST_SKIP() << "skipped: built without casacore";
-  for (const rlim_t limit_bytes : {100, 5000, 40000, 90000, 200000}) {
+  int most = 0;
+  for (const rlim_t limit_bytes :
+       {100, 5'000, 40'000, 90'000, 200'000, 201'000, 240'000, 300'000, 400'000, 600'000}) {
+    const Scratch dir;
+    const int told = full_disk_writer([&](const std::function<void()>& tell) {
+      ::signal(SIGXFSZ, SIG_IGN);
+      const rlimit limit{limit_bytes, limit_bytes};
+      ::setrlimit(RLIMIT_FSIZE, &limit);
+      return static_cast<int>(exit_code_of([&] {
+        auto writer = open_visibility_writer(dir / name, o, false);
+        for (int d = 0; d < 60; ++d) {
+          writer->write(random_dump(o, d));
+          tell();
+        }
+        writer->publish(o);
+      }));
+    });
+    most = std::max(most, told);
+    EXPECT_FALSE(fs::exists(dir / name)) << limit_bytes;
+    if (told == 0) {
+      EXPECT_THAT(dir.names(), testing::IsEmpty()) << limit_bytes;
+    } else {
+      expect_recoverable(dir, name, o, told, GetParam() + " " + std::to_string(limit_bytes));
+    }
+  }
+  EXPECT_GE(most, 2);
+}
+
+// The disk fills up when all is written but what comes at the end: a product, or all of it stays.
+TEST_P(RoundTrip, FullDiskAtTheEndLeavesWhatIsWhole) {
+  const Observation o = test::make_observation({8, 16, 2});
+  const std::string name = "v" + GetParam();
+  const Scratch probe;
+  if (unavailable(probe / ("x" + GetParam()), o)) GTEST_SKIP() << "skipped: built without casacore";
+  std::uintmax_t largest = 0;  // of the files as they are before the end
+  {
+    auto writer = open_visibility_writer(probe / name, o, false);
+    for (int d = 0; d < 3; ++d) writer->write(random_dump(o, d));
+    for (const auto& entry : fs::recursive_directory_iterator(probe.path()))
+      if (entry.is_regular_file()) largest = std::max(largest, entry.file_size());
+  }
+  int n_left = 0;
+  for (const std::uintmax_t more : {0, 300, 3'000, 6'000, 20'000}) {
     const Scratch dir;
     const pid_t child = ::fork();
     if (child == 0) {
       ::signal(SIGXFSZ, SIG_IGN);
-      const rlimit limit{limit_bytes, limit_bytes};
-      ::setrlimit(RLIMIT_FSIZE, &limit);
-      const ExitCode code = exit_code_of([&] { write_file(dir / ("v" + GetParam()), o, 30); });
-      ::_exit(static_cast<int>(code));
+      ::_exit(static_cast<int>(exit_code_of([&] {
+        auto writer = open_visibility_writer(dir / name, o, false);
+        for (int d = 0; d < 3; ++d) writer->write(random_dump(o, d));
+        const rlimit limit{largest + more, largest + more};
+        ::setrlimit(RLIMIT_FSIZE, &limit);
+        writer->publish(o);
+      })));
     }
     int status = 0;
     ::waitpid(child, &status, 0);
-    ASSERT_TRUE(WIFEXITED(status))
-        << "killed by signal " << WTERMSIG(status) << " at " << limit_bytes;
-    EXPECT_EQ(WEXITSTATUS(status), static_cast<int>(ExitCode::io)) << limit_bytes;
-    EXPECT_THAT(dir.names(), testing::IsEmpty()) << limit_bytes;
+    ASSERT_TRUE(WIFEXITED(status)) << "killed by signal " << WTERMSIG(status) << " at " << more;
+    const std::string where = GetParam() + " " + std::to_string(more);
+    if (WEXITSTATUS(status) == 0) {
+      EXPECT_EQ(read_visibility_file(dir / name).dumps.size(), 3U) << where;
+      continue;
+    }
+    EXPECT_EQ(WEXITSTATUS(status), static_cast<int>(ExitCode::io)) << where;
+    expect_recoverable(dir, name, o, 3, where);
+    ++n_left;
   }
+  RecordProperty("left" + GetParam().substr(1), n_left);
 }
 
-TEST_P(RoundTrip, SmallFileSystemFillsUpAndNothingBreaks) {
+TEST_P(RoundTrip, SmallFileSystemFillsUpAndNothingWholeIsLost) {
   if (::geteuid() != 0) GTEST_SKIP() << "skipped: mounting a small file system needs root";
   const Observation o = test::make_observation({16, 32, 2});
   const VisibilityDump dump = random_dump(o, 0);
   const Scratch dir;
   if (unavailable(dir / ("x" + GetParam()), o)) GTEST_SKIP() << "skipped: built without casacore";
-  constexpr int kCannotMount = 200, kLeftOver = 201;
   for (const char* size : {"16k", "300k", "2m", "9m"}) {
-    const pid_t child = ::fork();
-    if (child == 0) {  // a mount namespace of its own: the file system ends with the child
+    const int result = full_disk_writer([&](const std::function<void()>&) {
+      // A mount namespace of its own: the file system ends with the child.
       if (::unshare(CLONE_NEWNS) != 0 ||
           ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
           ::mount("tmpfs", dir.path().c_str(), "tmpfs", 0, (std::string("size=") + size).c_str()) !=
               0) {
-        ::_exit(kCannotMount);
+        return kCannot_mount;
       }
       // 136 baselines x 32 channels x 4 products x 13 bytes: 60 dumps of 0.23 MB fill each of them.
-      const ExitCode code = exit_code_of([&] {
-        auto writer = open_visibility_writer(dir / ("v" + GetParam()), o, false);
-        for (int d = 0; d < 60; ++d) writer->write(dump);
-        writer->publish(o);
-      });
-      ::_exit(dir.names().empty() ? static_cast<int>(code) : kLeftOver);
-    }
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    ASSERT_TRUE(WIFEXITED(status)) << "killed by signal " << WTERMSIG(status) << " at " << size;
-    if (WEXITSTATUS(status) == kCannotMount) GTEST_SKIP() << "skipped: this root may not mount";
-    EXPECT_EQ(WEXITSTATUS(status), static_cast<int>(ExitCode::io)) << size;
+      // Written by a process of its own: what a library holds of a failed file dies with it.
+      void* shared =
+          ::mmap(nullptr, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+      auto* const n_told = static_cast<int*>(shared);
+      const pid_t writing = ::fork();
+      if (writing == 0) {
+        ::_exit(static_cast<int>(exit_code_of([&] {
+          auto writer = open_visibility_writer(dir / ("v" + GetParam()), o, false);
+          for (int d = 0; d < 60; ++d, ++*n_told) writer->write(dump);
+          writer->publish(o);
+        })));
+      }
+      int ended = 0;
+      ::waitpid(writing, &ended, 0);
+      const int code = WIFEXITED(ended) ? WEXITSTATUS(ended) : 203;
+      const int told = *n_told;
+      if (told == 0) return dir.names().empty() ? code : 201;
+      const auto found = recover(find_unfinished(dir.path()), {.write = false});
+      const bool whole = found.size() == 1 && found[0].integrations >= told;
+      if (!whole) {
+        std::fprintf(stderr, "%s of %s: %d told, %zu found, %s\n", GetParam().c_str(), size, told,
+                     found.size(), found.empty() ? "" : found[0].message.c_str());
+      }
+      return whole ? code : 202;
+    });
+    if (result < 0) GTEST_SKIP() << "skipped: this root may not mount";
   }
 }
 

@@ -15,6 +15,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/core/sha256.hpp"
 #include "ryle/product/publish.hpp"
+#include "ryle/product/unfinished.hpp"
 #include "ryle/stage/dump_writer.hpp"
 #include "ryle/stage/product_set.hpp"
 #include "ryle/stage/setup.hpp"
@@ -183,6 +184,51 @@ TEST(Rotation, OneThatCannotBePublishedTakesNoOtherWithIt) {
   set_publish_fault_hook({});
   ASSERT_EQ(products.published().size(), 1u);
   EXPECT_EQ(read_visibility_file(products.published()[0]).dumps.size(), 1u);
+}
+
+// One format fails in the middle: its whole integrations stay for recovery, the others go on, and
+// what the product lacks is counted.
+TEST(Rotation, AFormatThatFailsKeepsWhatIsWhole) {
+  const Scratch dir;
+  ObservationConfig config = uvh5_only(dir.path(), 0);
+  config.output.uvfits = true;
+  const Observation o = test::make_observation({});
+  ProductSet products(config, {});
+  int n_writes = 0;
+  set_publish_fault_hook([&](std::string_view operation, const std::string& path) {
+    return operation == "write" && path.ends_with(".uvfits") && ++n_writes == 3 ? ENOSPC : 0;
+  });
+  for (int d = 0; d < 5; ++d) products.write(dump_at(o, d), o, 0);
+  products.publish(o);
+  set_publish_fault_hook({});
+  EXPECT_EQ(products.dumps_lost(), 3);
+  ASSERT_EQ(products.errors().size(), 1u);
+  EXPECT_NE(products.errors()[0].find("2 whole integrations stay"), std::string::npos);
+  ASSERT_EQ(products.published().size(), 1u);
+  EXPECT_EQ(read_visibility_file(products.published()[0]).dumps.size(), 5u);
+  const auto done = recover(find_unfinished(dir.path()), {});
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].integrations, 2);
+  EXPECT_EQ(read_visibility_file(done[0].product).dumps.size(), 2u);
+}
+
+// With "stop" the run ends with the error; the files that can be are published first.
+TEST(Rotation, StopPublishesTheOthers) {
+  const Scratch dir;
+  ObservationConfig config = uvh5_only(dir.path(), 0);
+  config.output.uvfits = true;
+  config.output.on_disk_full = "stop";
+  const Observation o = test::make_observation({});
+  ProductSet products(config, {});
+  products.write(dump_at(o, 0), o, 0);
+  set_publish_fault_hook([&](std::string_view operation, const std::string& path) {
+    return operation == "write" && path.ends_with(".uvfits") ? ENOSPC : 0;
+  });
+  EXPECT_THROW(products.write(dump_at(o, 1), o, 0), IoError);
+  set_publish_fault_hook({});
+  EXPECT_NE(products.publish_rest(o).find("published "), std::string::npos);
+  ASSERT_EQ(products.published().size(), 1u);
+  EXPECT_GE(read_visibility_file(products.published()[0]).dumps.size(), 1u);
 }
 
 TEST(Rotation, FingerprintsAreMadeBesideTheWriter) {

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from harness import data, ryle
+from harness import data, run, ryle
 
 LWA_SUN = (0.393, -0.141)   # (l, m) predicted for 2024-06-27T17:32:27 UTC
 EDA2 = "eda2_20191104/20191104_033537_eda2_ch1_ant256_midday_avg1_vis_{}_channel000_time000000.fits"
@@ -85,3 +85,13 @@ def test_eda2_without_its_frequency_is_refused(tmp_path):
                    "-o", tmp_path / "sky.fits", expect=78)
     assert "frequency" in message
     assert not (tmp_path / "sky.fits").exists()
+
+
+def test_a_cross_polarization_alone_makes_no_image(tmp_path):
+    """PAPER kept a polarization a file; of XY alone no brightness can be made, and that is what is said."""
+    path = data("vis/pyuvdata/zen.2456865.60537.xy.uvcRREAAM.uvfits")
+    for more in ([], ["--path", "vis-dft"]):
+        message = run("image", path, "-o", tmp_path / "x.fits", *more, check=65).stderr
+        assert "XX" in message and "YY" in message and "pyuvdata" in message
+    assert "hold XY only" in run("image", path, "-o", tmp_path / "x.fits", check=65).stderr
+    assert not (tmp_path / "x.fits").exists()

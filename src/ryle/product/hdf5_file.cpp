@@ -217,6 +217,22 @@ void read_part(hid_t set, const std::string& name, hid_t memory_type, hid_t memo
   bad(name, path);
 }
 
+void read_rows(hid_t group, const std::string& name, hid_t memory_type, hsize_t n_rows, void* out,
+               const std::string& path) {
+  if (n_rows == 0) return;
+  const Handle set = open_set(group, name, path);
+  std::vector<hsize_t> count = shape_of(group, name, path);
+  if (count.empty() || count[0] < n_rows) bad(name, path);
+  count[0] = n_rows;
+  const std::vector<hsize_t> start(count.size(), 0);
+  const Handle file_space(H5Dget_space(set.get()), H5Sclose);
+  H5Sselect_hyperslab(file_space.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(),
+                      nullptr);
+  const Handle memory_space(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr),
+                            H5Sclose);
+  read_part(set.get(), name, memory_type, memory_space.get(), file_space.get(), out, path);
+}
+
 void read_complex(hid_t group, const std::string& name, std::complex<float>* out,
                   const std::string& path) {
   const Handle set = open_set(group, name, path);

@@ -94,6 +94,10 @@ std::vector<hsize_t> shape_of(hid_t group, const std::string& name, const std::s
 /// Reads everything with conversion to `memory_type`; `bytes_each` is its size.
 void read_all(hid_t group, const std::string& name, hid_t memory_type, void* out,
               const std::string& path);
+/// The first rows along the first axis: of a file that was never finished later ones may point past
+/// its end.
+void read_rows(hid_t group, const std::string& name, hid_t memory_type, hsize_t n_rows, void* out,
+               const std::string& path);
 /// Complex numbers stored as compounds {r, i} of any number type. Throws FormatError for others.
 void read_complex(hid_t group, const std::string& name, std::complex<float>* out,
                   const std::string& path);

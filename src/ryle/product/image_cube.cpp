@@ -104,8 +104,6 @@ struct ImageCubeWriter::Content {
   }
 
   void write_row(const SkyImage& image) {
-    if (const int fault = injected_fault("write", path); fault != 0)
-      throw IoError::from_errno("write", path, fault);
     const auto one = [&](Growing& set, hid_t type, const auto& value) {
       set.append(type, &value, 1, path);
     };
@@ -129,11 +127,26 @@ struct ImageCubeWriter::Content {
   }
 
   void publish(const Observation& last, bool complete);
-  void abandon() noexcept {
+  /// What is flushed is whole and stays for recovery; a file that HDF5 failed to write is not
+  /// closed (uvh5_writer.cpp has the reasons).
+  void abandon(bool sound) noexcept {
+    done = true;
+    try {
+      static auto* left = new std::vector<std::pair<Rows, Handle>>();
+      if (!sound && n_images > 0) left->emplace_back(std::move(rows), std::move(file));
+    } catch (...) {  // out of memory
+    }
     rows = Rows();
     file.reset();
-    done = true;
-    discard_part(path);
+    n_images > 0 ? leave_part(path) : discard_part(path);
+  }
+  [[noreturn]] void fail(const Error& error, bool sound) {
+    abandon(sound);
+    const std::string kept = n_images == 0
+                                 ? ""
+                                 : "; the " + std::to_string(n_images) + " whole images stay in " +
+                                       part_path(path) + ": make room, then `ryle recover` of it";
+    throw IoError(error.exit_code(), error.what() + kept);
   }
 };
 
@@ -145,7 +158,7 @@ ImageCubeWriter::ImageCubeWriter(const std::string& path, const Observation& obs
 }
 
 ImageCubeWriter::~ImageCubeWriter() {
-  if (!content_->done) content_->abandon();
+  if (!content_->done) content_->abandon(true);
 }
 
 std::int64_t ImageCubeWriter::n_images() const { return content_->n_images; }
@@ -177,6 +190,8 @@ void ImageCubeWriter::append(const SkyImage& image) {
                       ": the image has another size, cell, Stokes planes or frequencies; publish "
                       "this segment and begin another");
   }
+  if (const int fault = injected_fault("write", c.path); fault != 0)
+    c.fail(IoError::from_errno("write", c.path, fault), true);
   try {
     if (!c.shape) {
       c.create(image);
@@ -185,8 +200,10 @@ void ImageCubeWriter::append(const SkyImage& image) {
       c.shape->weights.clear();
     }
     c.write_row(image);
+  } catch (const Error& error) {
+    c.fail(error, false);
   } catch (...) {
-    c.abandon();
+    c.abandon(false);
     throw;
   }
   ++c.n_images;
@@ -211,7 +228,7 @@ void ImageCubeWriter::Content::publish(const Observation& last, bool complete) {
     if (complete) h5::put_int(header.get(), "complete", 1, c.path);
     if (!c.file.close()) h5::check(-1, "close", c.path);
   } catch (...) {
-    c.abandon();
+    c.abandon(false);
     throw;
   }
   c.done = true;

@@ -144,7 +144,9 @@ class MeasurementSetWriter final : public VisibilityWriter {
   }
 
   ~MeasurementSetWriter() override {
-    if (!done_) abandon();
+    if (done_) return;
+    close_unfinished();
+    n_dumps() > 0 ? leave_part(path_) : discard_part(path_);
   }
 
   void write(const VisibilityDump& dump) override {
@@ -180,11 +182,11 @@ class MeasurementSetWriter final : public VisibilityWriter {
       require_space(kClosing_bytes + 2 * data_.size() * kValue_bytes);
       writer_->append(values);
     });
-    dumps_.push_back({dump.start_tai_ns, dump.centroid_tai_ns, dump.interval_s, dump.n_spectra});
     guarded("write", [&] {
       journal_->append({dump.start_tai_ns, dump.centroid_tai_ns, dump.interval_s, dump.n_spectra,
                         rows_crc(data_.data(), weight_.data(), data_.size())});
     });
+    dumps_.push_back({dump.start_tai_ns, dump.centroid_tai_ns, dump.interval_s, dump.n_spectra});
   }
 
   void publish(const Observation& observation) override {
@@ -195,12 +197,17 @@ class MeasurementSetWriter final : public VisibilityWriter {
                     2 * (content.observation_json.size() + content.configuration.size() +
                          observation.applied.gains.size() * sizeof(cf64)));
       writer_->finish(content);
-      journal_.reset();
-      std::filesystem::remove(journal_path(part_path(path_)));
     });
     writer_.reset();
+    journal_.reset();
     done_ = true;
-    publish_part(path_, overwrite_);
+    try {
+      // Without it the tables are whole, and are read as such.
+      std::filesystem::remove(journal_path(part_path(path_)));
+      publish_part(path_, overwrite_);
+    } catch (...) {
+      fail_writer(path_, n_dumps());
+    }
   }
 
   const std::string& path() const override { return path_; }
@@ -229,36 +236,41 @@ class MeasurementSetWriter final : public VisibilityWriter {
   template <class F>
   void guarded(const char* operation, F&& f) {
     try {
-      f();
-    } catch (const Error&) {
-      abandon();
-      throw;
-    } catch (const std::exception& error) {
-      failed_ = true;
-      abandon();
-      throw IoError(ExitCode::io, std::string("cannot ") + operation + " " + path_ + ": " +
-                                      error.what() + disk_hint(path_));
+      try {
+        f();
+      } catch (const Error&) {
+        throw;
+      } catch (const std::exception& error) {
+        throw IoError(ExitCode::io, std::string("cannot ") + operation + " " + path_ + ": " +
+                                        error.what() + disk_hint(path_));
+      }
+    } catch (...) {
+      close_unfinished();
+      fail_writer(path_, n_dumps());
     }
   }
 
-  void abandon() noexcept {
+  std::int64_t n_dumps() const { return static_cast<std::int64_t>(dumps_.size()); }
+
+  /// With whole dumps the tables stay as they are, as a kill would leave them.
+  void close_unfinished() noexcept {
     done_ = true;
+    const bool keep = n_dumps() > 0;
+    if (keep && writer_) writer_->leave();
     try {  // tables that casacore may still hold open give their space back now
       for (const auto& entry : std::filesystem::recursive_directory_iterator(part_path(path_))) {
-        if (entry.is_regular_file() && failed_) std::filesystem::resize_file(entry.path(), 0);
+        if (!keep && entry.is_regular_file()) std::filesystem::resize_file(entry.path(), 0);
       }
     } catch (...) {
     }
     writer_.reset();
     journal_.reset();
-    discard_part(path_);
   }
 
   std::string path_;
   bool overwrite_;
   Observation observation_;
   bool done_ = false;
-  bool failed_ = false;
   std::unique_ptr<ms::Writer> writer_;
   std::optional<DumpJournal> journal_;
   std::vector<int> antenna1_, antenna2_;
@@ -377,6 +389,9 @@ std::unique_ptr<VisibilityWriter> open_measurement_set_writer(const std::string&
 }
 
 VisibilityFile read_unfinished_measurement_set(const std::string& part) {
+  // Finished, but not published: the journal has gone and the tables say all.
+  if (!std::filesystem::exists(journal_path(part)) && std::filesystem::exists(part + "/RYLE_DUMP"))
+    return read_measurement_set(part, {});
   const Journal journal = read_journal(journal_path(part));
   VisibilityFile file;
   file.observation = journal.observation;

@@ -36,6 +36,10 @@ void PartFile::write(const void* data, std::size_t n) {
   }
 }
 
+void PartFile::keep(std::int64_t n_bytes) {
+  if (fd_ >= 0 && ::ftruncate(fd_, n_bytes) != 0) throw IoError::from_errno("cut", path_, errno);
+}
+
 void PartFile::finish() {
   if (fd_ < 0) return;
   const int closed = ::close(fd_);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 /// Private to product/: a file of bytes that grows as ".NAME.part".
@@ -15,6 +16,8 @@ class PartFile {
   PartFile& operator=(const PartFile&) = delete;
 
   void write(const void* data, std::size_t n);
+  /// Takes the end off: what comes after `n_bytes` is not whole.
+  void keep(std::int64_t n_bytes);
   /// Closes and publishes; a second call does nothing.
   void finish();
   const std::string& path() const { return path_; }

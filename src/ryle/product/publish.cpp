@@ -243,6 +243,7 @@ int rename_without_flags(const fs::path& from, const fs::path& to, bool overwrit
 void remove_part(const std::string& final_path) {
   std::error_code error;
   fs::remove_all(part_path(final_path), error);
+  if (!error) fs::remove(journal_of(part_path(final_path)), error);
   if (error)
     throw IoError::from_errno("remove the unfinished", part_path(final_path), error.value(), true);
 }
@@ -251,16 +252,21 @@ void remove_part(const std::string& final_path) {
 /// lose it.
 std::string rename_part_aside(const std::string& final_path) {
   const std::string part = part_path(final_path);
+  const auto journal_follows = [&](const std::string& name) {
+    std::error_code ignored;  // without it the product is as lost as it was
+    if (exists_no_follow(journal_of(part))) fs::rename(journal_of(part), journal_of(name), ignored);
+    return name;
+  };
   if (!exists_no_follow(part)) return "";
   const std::string stem = part.substr(0, part.size() - std::string_view("part").size()) + "dead";
   for (int k = 1;; ++k) {
     const std::string name = k == 1 ? stem : stem + std::to_string(k);
     if (::renameat2(AT_FDCWD, part.c_str(), AT_FDCWD, name.c_str(), RENAME_NOREPLACE) == 0)
-      return name;
+      return journal_follows(name);
     if (errno == EEXIST) continue;
     if (errno == EINVAL || errno == ENOSYS) {  // no flags on this file system
       if (exists_no_follow(name)) continue;
-      if (::rename(part.c_str(), name.c_str()) == 0) return name;
+      if (::rename(part.c_str(), name.c_str()) == 0) return journal_follows(name);
     }
     throw IoError::from_errno("put aside the unfinished", part, errno, true);
   }
@@ -335,10 +341,8 @@ void prepare_part(const std::string& final_path, bool overwrite) {
   take_lock(final_path);
   try {
     // These can be read without their end (unfinished.hpp).
-    const std::string suffix = clean(final_path).extension().string();
-    const bool salvageable = suffix == ".uvh5" || suffix == ".ms" || suffix == ".fil" ||
-                             suffix == ".h5" || suffix == ".hdf5";
-    !overwrite&& salvageable ? void(rename_part_aside(final_path)) : remove_part(final_path);
+    !overwrite&& is_recoverable(final_path) ? void(rename_part_aside(final_path))
+                                            : remove_part(final_path);
   } catch (...) {
     release_lock(final_path);
     throw;
@@ -382,11 +386,15 @@ void publish_part(const std::string& final_path, bool overwrite) {
     rename_error = rename_final(part, target, overwrite);
 #endif
   } catch (const fs::filesystem_error& error) {
-    discard_part(final_path);
+    leave_part(final_path);
     throw IoError::from_errno("publish", final_path, error.code().value(), true);
   } catch (...) {
-    discard_part(final_path);
+    leave_part(final_path);
     throw;
+  }
+  if (rename_error == 0) {
+    std::error_code ignored;
+    fs::remove(journal_of(part.string()), ignored);
   }
   release_lock(final_path);
   if (rename_error ==
@@ -396,7 +404,7 @@ void publish_part(const std::string& final_path, bool overwrite) {
                                                ": the name now exists; rename it by hand");
   }
   if (rename_error != 0) {
-    discard_part(final_path);
+    leave_part(final_path);
     throw IoError::from_errno("rename " + part.string() + " to", final_path, rename_error, true);
   }
   fsync_path(directory_of(target), true);
@@ -406,9 +414,43 @@ void discard_part(const std::string& final_path) noexcept {
   try {
     std::error_code ignored;
     fs::remove_all(part_path(final_path), ignored);
+    fs::remove(journal_of(part_path(final_path)), ignored);
   } catch (...) {  // out of memory: a .part left behind is never mistaken for a product
   }
   release_lock(final_path);
+}
+
+bool is_recoverable(const std::string& final_path) {
+  const std::string suffix = clean(final_path).extension().string();
+  // Image cubes are .h5 or .hdf5; of beams under these names recovery says that it cannot read
+  // them.
+  return suffix == ".uvh5" || suffix == ".uvfits" || suffix == ".ms" || suffix == ".fil" ||
+         suffix == ".h5" || suffix == ".hdf5";
+}
+
+void leave_part(const std::string& final_path) noexcept {
+  try {
+    if (is_recoverable(final_path)) {
+      release_lock(final_path);
+      return;
+    }
+  } catch (...) {  // out of memory
+  }
+  discard_part(final_path);
+}
+
+std::string kept_in_part(const std::string& final_path, std::int64_t n_whole) {
+  if (n_whole < 1) return "";
+  return "; " + std::to_string(n_whole) +
+         (n_whole == 1 ? " whole integration stays in " : " whole integrations stay in ") +
+         part_path(final_path) + ": make room, then `ryle recover` of it";
+}
+
+std::string journal_of(const std::string& unfinished_path) { return unfinished_path + ".journal"; }
+
+void remove_unfinished(const std::string& unfinished_path) {
+  fs::remove_all(unfinished_path);
+  fs::remove(journal_of(unfinished_path));
 }
 
 void publish_bytes(const std::string& final_path, std::string_view bytes, bool overwrite) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -17,10 +18,22 @@ void require_creatable(const std::string& final_path, bool overwrite);
 /// is put aside for it; others, and any with `overwrite`, are removed.
 void prepare_part(const std::string& final_path, bool overwrite);
 /// fsync (files of a directory one by one), rename to the final name, fsync the directory. After a
-/// failed fsync throws and leaves nothing under the final name (products.md 5).
+/// failed fsync throws, leaves nothing under the final name (products.md 5), and the .part to
+/// leave_part().
 void publish_part(const std::string& final_path, bool overwrite);
 /// Removes the .part (file or directory), ignoring that it may not exist.
 void discard_part(const std::string& final_path) noexcept;
+/// What its whole integrations can be read of without its end stays: the .part is left to
+/// `ryle recover`, unlocked. Others are removed as by discard_part().
+void leave_part(const std::string& final_path) noexcept;
+/// Products of which leave_part() leaves something: .uvh5, .uvfits, .ms, .fil, .h5 and .hdf5.
+bool is_recoverable(const std::string& final_path);
+/// "; N whole integrations stay in .NAME.part: ...", empty for none.
+std::string kept_in_part(const std::string& final_path, std::int64_t n_whole);
+/// A file beside an unfinished product that says what is whole in it; it goes where that goes.
+std::string journal_of(const std::string& unfinished_path);
+/// Removes an unfinished product of any name, with its journal. Throws std::filesystem_error.
+void remove_unfinished(const std::string& unfinished_path);
 
 /// A living process, this one included, is writing the product.
 bool part_in_use(const std::string& final_path);

@@ -62,6 +62,9 @@ class SigprocWriter {
   std::int64_t n_clamped_low() const;
   std::int64_t n_clamped_high() const;
   void finish();
+  /// After an append that failed: publishes the first samples, at most the n_samples() that are
+  /// whole.
+  void finish_at(std::int64_t n_samples);
 
  private:
   struct Content;

@@ -95,7 +95,7 @@ struct SigprocWriter::Content {
   FilterbankInfo info;
   SigprocWriteOptions options;
   product::PartFile file;
-  std::int64_t n_samples = 0, low = 0, high = 0;
+  std::int64_t n_samples = 0, low = 0, high = 0, header_bytes = 0;
   std::vector<std::uint8_t> row;
 
   std::uint32_t quantized(float value, std::uint32_t top) {
@@ -171,6 +171,7 @@ SigprocWriter::SigprocWriter(const std::string& path, const FilterbankInfo& info
   c.row.resize(static_cast<std::size_t>(info.n_channels * info.bits / 8));
   const std::string header = header_of(info, options.descending);
   c.file.write(header.data(), header.size());
+  c.header_bytes = static_cast<std::int64_t>(header.size());
 }
 
 SigprocWriter::~SigprocWriter() = default;
@@ -187,5 +188,12 @@ std::int64_t SigprocWriter::n_clamped_low() const { return content_->low; }
 std::int64_t SigprocWriter::n_clamped_high() const { return content_->high; }
 
 void SigprocWriter::finish() { content_->file.finish(); }
+
+void SigprocWriter::finish_at(std::int64_t n_samples) {
+  auto& c = *content_;
+  c.n_samples = std::min(n_samples, c.n_samples);
+  c.file.keep(c.header_bytes + c.n_samples * static_cast<std::int64_t>(c.row.size()));
+  c.file.finish();
+}
 
 }  // namespace ryle

@@ -86,8 +86,13 @@ VisibilityFile read_unfinished(const Unfinished& source) {
   const std::string suffix = fs::path(source.final_path).extension().string();
   if (suffix == ".uvh5") return product::read_unfinished_uvh5(source.path);
   if (suffix == ".ms") return product::read_unfinished_measurement_set(source.path);
-  if (suffix == ".uvfits")
-    throw UnsupportedError("the header of a UVFITS file is written at its end");
+  if (suffix == ".uvfits") {
+    if (!fs::exists(journal_of(source.path)))
+      throw UnsupportedError(
+          "its journal is missing, and the header of a UVFITS file is written "
+          "at its end");
+    return product::read_unfinished_uvfits(source.path);
+  }
   if (suffix == ".h5" || suffix == ".hdf5")
     throw UnsupportedError("it is no image cube, or one without an image");
   if (suffix == ".fits") {
@@ -148,11 +153,12 @@ FilterbankExtent whole_spectra(const Unfinished& source) {
 }
 
 void remove_source(Recovered& result) {
-  const std::string& path = result.source.path;
-  std::error_code error;
-  fs::remove_all(path, error);
-  result.removed = !error;
-  if (error) result.message += "; cannot remove " + path + ": " + error.message();
+  try {
+    remove_unfinished(result.source.path);
+    result.removed = true;
+  } catch (const fs::filesystem_error& error) {
+    result.message += "; cannot remove " + result.source.path + ": " + error.code().message();
+  }
 }
 
 struct Published {

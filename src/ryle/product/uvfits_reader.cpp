@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // UVFITS random groups of any origin: parameters by name, one IF, linear feeds.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 
+#include "ryle/core/baseline.hpp"
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
+#include "ryle/product/crc32c.hpp"
 #include "ryle/product/dump_builder.hpp"
+#include "ryle/product/dump_journal.hpp"
 #include "ryle/product/fits_file.hpp"
+#include "ryle/product/publish.hpp"
+#include "ryle/product/uvfits.hpp"
 #include "ryle/product/visibility_layout.hpp"
 
 namespace ryle::product {
@@ -399,6 +406,12 @@ void restore_times(FitsFile& file, VisibilityFile& out) {
   file.check(status, "read RYLE_DUMP of");
 }
 
+float big_endian_float(const char* bytes) {
+  std::uint32_t bits = 0;
+  for (int k = 0; k < 4; ++k) bits = bits << 8 | static_cast<unsigned char>(bytes[k]);
+  return std::bit_cast<float>(bits);
+}
+
 /// Files without INTTIM: the smallest step between times.
 void guess_intervals(RowSet& rows) {
   if (std::any_of(rows.interval_s.begin(), rows.interval_s.end(), [](double s) { return s > 0; }))
@@ -414,6 +427,58 @@ void guess_intervals(RowSet& rows) {
 }
 
 }  // namespace
+
+VisibilityFile read_unfinished_uvfits(const std::string& part) {
+  const Journal journal = read_journal(journal_of(part));
+  VisibilityFile out;
+  out.observation = journal.observation;
+  VisibilityDump shape;
+  shape.n_channels = out.observation.frequency.n_channels;
+  shape.n_pol_products = n_pol_products(out.observation);
+  shape.n_baselines = n_pairs(out.observation.array.n_antennas());
+  const auto per_row = static_cast<std::size_t>(
+      checked_product({shape.n_channels, shape.n_pol_products}, "a group"));
+  const auto n_rows = static_cast<std::size_t>(shape.n_baselines);
+  const std::size_t group_bytes = (uvfits::kParameters + 3 * per_row) * sizeof(float);
+  std::ifstream in(part, std::ios::binary);
+  // The header ends with the block that has END; its count of groups is older than the groups.
+  std::string block(2880, ' ');
+  bool end = false;
+  while (!end && in.read(block.data(), static_cast<std::streamsize>(block.size()))) {
+    for (std::size_t card = 0; card < block.size(); card += 80)
+      end = end || block.compare(card, 8, "END     ") == 0;
+  }
+  if (!end) throw FormatError(part + ": its header has no end");
+  const double per_count = weight_per_count(out.observation);
+  const std::vector<int> order = aips_pol_order(shape.n_pol_products);
+  std::string group(group_bytes, '\0');
+  for (const JournalEntry& entry : journal.entries) {
+    std::vector<float> values;
+    while (values.size() < 3 * per_row * n_rows &&
+           in.read(group.data(), static_cast<std::streamsize>(group_bytes))) {
+      for (std::size_t k = uvfits::kParameters * sizeof(float); k < group_bytes; k += sizeof(float))
+        values.push_back(big_endian_float(group.data() + k));
+    }
+    if (values.size() < 3 * per_row * n_rows ||
+        crc32c(values.data(), values.size() * sizeof(float)) != entry.crc)
+      break;
+    std::vector<cf32> data(per_row * n_rows);
+    std::vector<float> weight(data.size());
+    for (std::size_t k = 0; k < data.size(); ++k) {
+      data[k] = {values[3 * k], values[3 * k + 1]};
+      weight[k] = values[3 * k + 2];
+    }
+    VisibilityDump dump = shape;
+    set_exact_times(dump, entry.start_tai_ns, entry.centroid_tai_ns, entry.interval_s,
+                    entry.n_spectra);
+    rows_to_dump(dump, data.data(), order, dump.data, [](cf32 v) { return v; });
+    rows_to_dump(dump, weight.data(), order, dump.counts, [per_count](float w) {
+      return static_cast<std::uint32_t>(std::llround(static_cast<double>(w) / per_count));
+    });
+    out.dumps.push_back(std::move(dump));
+  }
+  return out;
+}
 
 VisibilityFile read_uvfits(const std::string& path, const VisibilityReadOptions& options) {
   FitsFile file = FitsFile::open(path);

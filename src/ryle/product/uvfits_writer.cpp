@@ -11,6 +11,8 @@
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/core/version.hpp"
+#include "ryle/product/crc32c.hpp"
+#include "ryle/product/dump_journal.hpp"
 #include "ryle/product/fits_file.hpp"
 #include "ryle/product/publish.hpp"
 #include "ryle/product/uvfits.hpp"
@@ -56,11 +58,14 @@ class UvfitsWriter final : public VisibilityWriter {
     guarded([&] {
       file_.emplace(FitsFile::create(part_path(path_), path_));
       write_primary_header(1);
+      journal_.emplace(journal_of(part_path(path_)), observation_);
     });
   }
 
   ~UvfitsWriter() override {
-    if (!done_) abandon();
+    if (done_) return;
+    file_.reset();
+    n_dumps() > 0 ? leave_part(path_) : discard_part(path_);
   }
 
   void write(const VisibilityDump& dump) override {
@@ -72,6 +77,8 @@ class UvfitsWriter final : public VisibilityWriter {
         throw IoError::from_errno("write", path_, fault);
       }
       write_groups(dump);
+      journal_->append({dump.start_tai_ns, dump.centroid_tai_ns, dump.interval_s, dump.n_spectra,
+                        crc32c(values_.data(), values_.size() * sizeof(float))});
     });
     times_.start_tai_ns.push_back(dump.start_tai_ns);
     times_.centroid_tai_ns.push_back(dump.centroid_tai_ns);
@@ -90,7 +97,11 @@ class UvfitsWriter final : public VisibilityWriter {
     });
     file_.reset();
     done_ = true;
-    publish_part(path_, overwrite_);
+    try {
+      publish_part(path_, overwrite_);
+    } catch (...) {
+      fail_writer(path_, n_dumps());
+    }
   }
 
   const std::string& path() const override { return path_; }
@@ -107,16 +118,13 @@ class UvfitsWriter final : public VisibilityWriter {
     try {
       f();
     } catch (...) {
-      abandon();
-      throw;
+      done_ = true;
+      file_.reset();
+      fail_writer(path_, n_dumps());
     }
   }
 
-  void abandon() noexcept {
-    done_ = true;
-    file_.reset();
-    discard_part(path_);
-  }
+  std::int64_t n_dumps() const { return static_cast<std::int64_t>(times_.start_tai_ns.size()); }
 
   void write_primary_header(std::int64_t n_groups) {
     long axes[7] = {0, 3, static_cast<long>(n_pol_), static_cast<long>(n_channels_), 1, 1, 1};
@@ -163,6 +171,13 @@ class UvfitsWriter final : public VisibilityWriter {
     axis(5, "IF", 1, 1, 1);
     axis(6, "RA", right_ascension_deg(), 1, 1);
     axis(7, "DEC", observation_.phase_center.dec_rad / kDegree_rad, 1, 1);
+    // Room for what is known at the end: with too little cfitsio moves the groups to make it, and a
+    // disk that fills up meanwhile costs them.
+    constexpr int kKeysOfTheEnd = 80;
+    int status = 0;
+    const auto n_history = static_cast<int>(history_lines(observation_).size());
+    fits_set_hdrsize(file_->get(), kKeysOfTheEnd + 2 * n_history, &status);
+    file_->check(status, "reserve the header of");
   }
 
   double right_ascension_deg() const {
@@ -410,6 +425,7 @@ class UvfitsWriter final : public VisibilityWriter {
   double day_ = 2440587.5;  ///< JD of the first dump's day; 1970 in a file without dumps
   std::size_t name_width_ = 8;
   std::optional<FitsFile> file_;
+  std::optional<DumpJournal> journal_;  ///< the tables come last: what is whole until then
   std::vector<cf32> scratch_;
   std::vector<float> weight_, values_;
   ExactTimes times_;

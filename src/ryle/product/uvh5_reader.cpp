@@ -358,6 +358,25 @@ RowSet read_rows(hid_t file, hid_t h, const std::string& path, std::vector<std::
   return rows;
 }
 
+/// A list with an entry a dump, in pieces of 64: without the last piece where that cannot be read.
+std::vector<std::int64_t> ints_there(hid_t own, const char* name, const std::string& part) {
+  constexpr hsize_t kPiece = 64;
+  const auto shape = h5::shape_of(own, name, part);
+  hsize_t n = shape.empty() ? 0 : shape[0];
+  std::error_code ignored;
+  if (n > std::filesystem::file_size(part, ignored))
+    throw FormatError(part + ": " + name + " does not have the length the file says it has");
+  std::vector<std::int64_t> values(static_cast<std::size_t>(n));
+  try {
+    h5::read_rows(own, name, H5T_NATIVE_INT64, n, values.data(), part);
+  } catch (const FormatError&) {
+    n = (n - 1) / kPiece * kPiece;
+    values.resize(static_cast<std::size_t>(n));
+    h5::read_rows(own, name, H5T_NATIVE_INT64, n, values.data(), part);
+  }
+  return values;
+}
+
 }  // namespace
 
 VisibilityFile read_unfinished_uvh5(const std::string& part) {
@@ -377,13 +396,16 @@ VisibilityFile read_unfinished_uvh5(const std::string& part) {
   shape.n_baselines = n_pairs(out.observation.array.n_antennas());
   const auto size = static_cast<std::size_t>(checked_product(
       {shape.n_channels, shape.n_pol_products, shape.n_baselines}, "a visibility dump"));
-  const auto start = h5::read_ints(own.get(), "start_tai_ns", part);
-  const auto centroid = h5::read_ints(own.get(), "centroid_tai_ns", part);
-  const auto n_spectra = h5::read_ints(own.get(), "n_spectra", part);
-  const auto sums = h5::read_ints(own.get(), "visdata_crc32c", part);
-  const auto interval = h5::read_doubles(header.get(), "integration_time", part);
+  const auto sums = ints_there(own.get(), "visdata_crc32c", part);
+  const bool old = !h5::exists(own.get(), "weights_crc32c");
+  const auto weight_sums =
+      old ? std::vector<std::int64_t>{} : ints_there(own.get(), "weights_crc32c", part);
+  const auto start = ints_there(own.get(), "start_tai_ns", part);
+  const auto centroid = ints_there(own.get(), "centroid_tai_ns", part);
+  const auto n_spectra = ints_there(own.get(), "n_spectra", part);
+  const hsize_t n_rows = sums.size() * static_cast<hsize_t>(shape.n_baselines);
   // The file may be anybody's: what is allocated follows from what is in it, not from what it says.
-  const auto values_of = [&](const char* name, std::size_t bytes_each) {
+  const auto rows_of = [&](const char* name, std::size_t bytes_each) {
     const auto cube = h5::shape_of(data.get(), name, part);
     const bool fits = size > 0 && cube.size() == 3 &&
                       cube[1] == static_cast<hsize_t>(shape.n_channels) &&
@@ -393,19 +415,24 @@ VisibilityFile read_unfinished_uvh5(const std::string& part) {
     // A dump under way may have been made room for and not written: hence the 4.
     if (!fits || cube[0] > 4 * file_bytes / bytes_each / (cube[1] * cube[2]))
       throw FormatError(part + ": " + name + " does not have the shape the file says it has");
-    return static_cast<std::size_t>(cube[0] * cube[1] * cube[2]);
+    return std::min(cube[0], n_rows);
   };
-  std::vector<cf32> values(values_of("visdata", sizeof(cf32)));
-  std::vector<float> samples(values_of("nsamples", sizeof(float)));
-  std::vector<std::int8_t> flags(values_of("flags", 1));
+  const hsize_t n_there =
+      std::min({rows_of("visdata", sizeof(cf32)), rows_of("nsamples", sizeof(float)),
+                rows_of("flags", 1), h5::shape_of(header.get(), "integration_time", part).at(0)});
+  const std::size_t n_values =
+      static_cast<std::size_t>(n_there) * (size / static_cast<std::size_t>(shape.n_baselines));
+  std::vector<cf32> values(n_values);
+  std::vector<float> samples(n_values);
+  std::vector<std::int8_t> flags(n_values);
+  std::vector<double> interval(static_cast<std::size_t>(n_there));
   const Handle complex = h5::complex_type();
-  h5::read_all(data.get(), "visdata", complex.get(), values.data(), part);
-  h5::read_all(data.get(), "nsamples", H5T_NATIVE_FLOAT, samples.data(), part);
   const Handle boolean = h5::bool_type();
-  h5::read_all(data.get(), "flags", boolean.get(), flags.data(), part);
-  const bool old = !h5::exists(own.get(), "weights_crc32c");
-  const auto weight_sums =
-      old ? std::vector<std::int64_t>{} : h5::read_ints(own.get(), "weights_crc32c", part);
+  h5::read_rows(data.get(), "visdata", complex.get(), n_there, values.data(), part);
+  h5::read_rows(data.get(), "nsamples", H5T_NATIVE_FLOAT, n_there, samples.data(), part);
+  h5::read_rows(data.get(), "flags", boolean.get(), n_there, flags.data(), part);
+  h5::read_rows(header.get(), "integration_time", H5T_NATIVE_DOUBLE, n_there, interval.data(),
+                part);
   const std::vector<int> order = aips_pol_order(shape.n_pol_products);
   for (std::size_t d = 0; d < sums.size(); ++d) {  // the checksum is appended last of a dump
     const bool all_there = start.size() > d && centroid.size() > d && n_spectra.size() > d &&

@@ -21,6 +21,10 @@ namespace {
 using h5::Growing;
 using h5::Handle;
 
+/// What the groups and numbers of the header take, generously.
+constexpr std::size_t kHeader_bytes = 64 << 10;
+constexpr int kRecords = 32;
+
 Handle type_copy(hid_t type) { return {H5Tcopy(type), H5Tclose}; }
 
 /// Data sets with one row per baseline and time, and Ryle's own with one row per dump.
@@ -50,22 +54,30 @@ class Uvh5Writer final : public VisibilityWriter {
       write_header(observation);
       create_rows();
       write_ryle_group(observation, nullptr);  // a run that is killed must still say what it was
+      reserve_room(observation);
       h5::check(H5Fstart_swmr_write(file_.get()), "start single-writer-multiple-reader mode of",
                 path_);
     });
   }
 
   ~Uvh5Writer() override {
-    if (!done_) abandon();
+    if (done_) return;
+    close_unfinished(true);
+    n_dumps_ > 0 ? leave_part(path_) : discard_part(path_);
   }
 
   void write(const VisibilityDump& dump) override {
     require_open();
     check_dump(observation_, dump);
-    guarded([&] {
-      if (const int fault = injected_fault("write", path_); fault != 0) {
+    if (const int fault = injected_fault("write", path_); fault != 0) {
+      close_unfinished(true);
+      try {
         throw IoError::from_errno("write", path_, fault);
+      } catch (...) {
+        fail_writer(path_, n_dumps_);
       }
+    }
+    guarded([&] {
       append_rows(dump);
       append_values(dump);
     });
@@ -83,13 +95,18 @@ class Uvh5Writer final : public VisibilityWriter {
       H5Pset_libver_bounds(access.get(), H5F_LIBVER_LATEST, H5F_LIBVER_LATEST);
       file_ = Handle(H5Fopen(part_path(path_).c_str(), H5F_ACC_RDWR, access.get()), H5Fclose);
       h5::check(file_.get(), "reopen", path_);
+      h5::remove(group("Ryle").get(), "reserve");
       write_header(observation);
       write_ryle_group(observation, &observation_.applied);
       h5::put_int(group("Ryle").get(), "complete", 1, path_);  // last
       if (!file_.close()) h5::check(-1, "close", path_);
     });
     done_ = true;
-    publish_part(path_, overwrite_);
+    try {
+      publish_part(path_, overwrite_);
+    } catch (...) {
+      fail_writer(path_, n_dumps_);
+    }
   }
 
   const std::string& path() const override { return path_; }
@@ -106,16 +123,36 @@ class Uvh5Writer final : public VisibilityWriter {
     try {
       f();
     } catch (...) {
-      abandon();
-      throw;
+      close_unfinished(false);
+      fail_writer(path_, n_dumps_);
     }
   }
 
-  void abandon() noexcept {
+  /// What is flushed is whole: HDF5, as a single writer with readers, writes what others stand on
+  /// first. A file that HDF5 failed to write is left as a kill would leave it; closing it would
+  /// write what could not be written once more, and say that it ends where it does not.
+  void close_unfinished(bool sound) noexcept {
     done_ = true;
+    try {
+      static auto* left = new std::vector<std::pair<RowSets, Handle>>();
+      if (!sound && n_dumps_ > 0) left->emplace_back(std::move(rows_), std::move(file_));
+    } catch (...) {  // out of memory
+    }
     rows_ = RowSets();
     file_.reset();
-    discard_part(path_);
+  }
+
+  /// Room within the file for what publish() writes, so that a disk that is full by then costs
+  /// nothing: it is freed first.
+  void reserve_room(const Observation& observation) {
+    const Handle room = group("Ryle/reserve");
+    const std::size_t size = kHeader_bytes + 2 * (observation_to_json(observation).size() +
+                                                  observation.provenance.configuration.size());
+    const std::vector<std::int8_t> zeros(size, 0);
+    h5::put_array(room.get(), "values", H5T_NATIVE_INT8, zeros.data(), {size}, path_);
+    // HDF5 keeps room of values and of its own records apart.
+    for (int k = 0; k < kRecords; ++k)
+      h5::put_int(room.get(), ("record" + std::to_string(k)).c_str(), 0, path_);
   }
 
   Handle group(const char* name) {

@@ -10,6 +10,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/core/version.hpp"
+#include "ryle/product/publish.hpp"
 
 namespace ryle::product {
 namespace {
@@ -87,6 +88,16 @@ std::vector<Vector3> baseline_uvw_m(const Observation& observation, std::int64_t
     }
   }
   return uvw;
+}
+
+void fail_writer(const std::string& path, std::int64_t n_whole) {
+  n_whole > 0 ? leave_part(path) : discard_part(path);
+  try {
+    throw;
+  } catch (const Error& error) {
+    if (n_whole < 1 || !is_recoverable(path)) throw;
+    throw IoError(error.exit_code(), error.what() + kept_in_part(path, n_whole));
+  }
 }
 
 std::vector<int> casa_pol_order(std::int64_t n_pol_products) {

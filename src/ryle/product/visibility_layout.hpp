@@ -94,10 +94,15 @@ void rows_to_dump(const VisibilityDump& dump, const In* rows, const std::vector<
   }
 }
 
+/// Ends a writer after an error: with whole integrations in the .part it is left for recovery, and
+/// the error says so, else it is removed. Rethrows the exception being handled.
+[[noreturn]] void fail_writer(const std::string& path, std::int64_t n_whole);
+
 /// The whole dumps of a .part whose writer was killed: those that are there to the last byte by
 /// their checksums, up to the first that is not. The file is only read. Throws FormatError,
 /// UnsupportedError.
 VisibilityFile read_unfinished_uvh5(const std::string& part);
+VisibilityFile read_unfinished_uvfits(const std::string& part);
 VisibilityFile read_unfinished_measurement_set(const std::string& part);
 
 /// The openers behind open_visibility_writer() and read_visibility_file().

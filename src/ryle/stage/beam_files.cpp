@@ -104,7 +104,10 @@ std::int64_t BeamFiles::memory_bytes() const {
 }
 
 void BeamFiles::take(const BeamChunk& chunk) {
-  if (failed_) return;
+  if (failed_) {
+    dropped_pieces_samples_ += chunk.n_samples;
+    return;
+  }
   Piece piece;
   if (auto recycled = free_.try_pop()) piece.values = std::move(*recycled);
   const std::int64_t n_channels = stream_.frequency.n_channels;
@@ -128,19 +131,51 @@ void BeamFiles::run() {
     while (auto piece = queue_.pop()) process(std::move(*piece));
     if (!measured_ && !held_.empty()) measure();
     close_segment();
-    if (!published_.empty()) {
-      publish_bytes(beam_notes_file(config_), notes(), config_.output.overwrite);
-      published_.push_back(beam_notes_file(config_));
-    }
+    publish_notes();
   } catch (const Error& e) {
     error_ = e.what();
     failed_ = true;
     queue_.close();
-    writers_.clear();
+    dropped_pieces_samples_ += piece_samples_;
+    while (auto piece = queue_.try_pop()) dropped_pieces_samples_ += piece->n;
+    publish_whole();
   }
 }
 
+void BeamFiles::publish_notes() {
+  if (published_.empty()) return;
+  publish_bytes(beam_notes_file(config_), notes(), config_.output.overwrite);
+  published_.push_back(beam_notes_file(config_));
+}
+
+/// One file that fails must not cost the others: all are published up to the sample that all have.
+void BeamFiles::publish_whole() {
+  if (writers_.empty()) return;
+  std::int64_t whole = writers_.front()->n_samples();
+  for (const auto& writer : writers_) whole = std::min(whole, writer->n_samples());
+  std::size_t n_published = 0;
+  for (std::size_t beam = 0; whole > 0 && beam < writers_.size(); ++beam) {
+    try {
+      writers_[beam]->finish_at(whole);
+      published_.push_back(beam_file(config_, stream_.beams[beam].name, segments_ - 1));
+      ++n_published;
+    } catch (const Error& e) {
+      error_ += std::string("; ") + e.what();
+    }
+  }
+  writers_.clear();
+  try {
+    publish_notes();
+  } catch (const Error& e) {
+    error_ += std::string("; ") + e.what();
+  }
+  error_ += "; the first " + std::to_string(n_published > 0 ? whole : 0) + " samples of " +
+            std::to_string(n_published) + " of " + std::to_string(stream_.n_beams()) +
+            " beams are published";
+}
+
 void BeamFiles::process(Piece&& piece) {
+  piece_samples_ = piece.n;
   const double gap_s = stream_.sample_interval_s() *
                        static_cast<double>(std::abs(piece.first_sample - next_sample_));
   const bool cut =
@@ -366,8 +401,8 @@ void BeamFiles::finish(RunSummary& summary) {
   }
   if (dropped_pieces_samples_ > 0)
     summary.warnings.push_back(
-        "the disk did not keep up: " + std::to_string(dropped_pieces_samples_.load()) +
-        " samples of every beam were not written");
+        std::string(error_.empty() ? "the disk did not keep up: " : "the disk failed: ") +
+        std::to_string(dropped_pieces_samples_.load()) + " samples of every beam were not written");
 }
 
 }  // namespace ryle::stage

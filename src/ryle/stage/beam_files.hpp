@@ -61,6 +61,8 @@ class BeamFiles final : public BeamConsumer {
   void codes_of(const Piece& piece, std::int64_t beam);
   void fill_absent(Piece& piece) const;
   void close_segment();
+  void publish_notes();
+  void publish_whole();
   FilterbankInfo header(std::int64_t beam, const Piece& first) const;
   std::string notes() const;
 
@@ -74,6 +76,7 @@ class BeamFiles final : public BeamConsumer {
 
   // Of the writer's thread.
   std::int64_t segment_ = -1, next_sample_ = 0, held_samples_ = 0;
+  std::int64_t piece_samples_ = 0;  ///< of the piece in work
   bool measured_ = false;
   std::vector<Piece> held_;  ///< until the scale is known
   std::vector<BeamScale> scales_;

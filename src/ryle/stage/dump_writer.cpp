@@ -7,6 +7,7 @@
 #include <string>
 
 #include "ryle/core/baseline.hpp"
+#include "ryle/core/error.hpp"
 
 namespace ryle::stage {
 
@@ -141,7 +142,11 @@ std::string DumpWriter::saturation_warning() const {
 void DumpWriter::finish(Queue& queue, const std::vector<std::string>& implementations,
                         const std::map<std::string, std::string>& notes) {
   queue_.close();
-  thread_->join();
+  try {
+    thread_->join();
+  } catch (const IoError& error) {  // a disk: the other files may be on another, or small enough
+    throw IoError(error.exit_code(), error.what() + products_.publish_rest(observation_));
+  }
   auto& provenance = observation_.provenance;
   if (!implementations.empty()) provenance.implementations = implementations;
   for (const auto& [name, text] : notes) provenance.notes[name] = text;

@@ -146,6 +146,7 @@ void ProductSet::open(const Observation& observation, const VisibilityDump& firs
   const auto files = names(first);
   if (files_opened_ == 0) require_space(files, first);
   rotation_.begin(first, segment != segment_);
+  n_wanted_ = files.size();
   for (const auto& name : files) {
     guarded([&] {
       writers_.push_back(open_visibility_writer(name, observation, config_.output.overwrite));
@@ -182,12 +183,13 @@ void ProductSet::write(const VisibilityDump& dump, const Observation& observatio
       try {
         writer->write(dump);
       } catch (...) {
-        writer.reset();  // its .part goes with it
+        writer.reset();  // its .part stays where something whole is in it
         throw;
       }
     });
   }
   std::erase(writers_, nullptr);
+  if (writers_.size() < n_wanted_) ++dumps_lost_;
   quick_look_.add(dump);
   ++dumps_written_;
 }
@@ -208,6 +210,29 @@ void ProductSet::publish(const Observation& observation) {
   writers_.clear();
   open_ = false;
   if (first_error) std::rethrow_exception(first_error);
+}
+
+std::string ProductSet::publish_rest(const Observation& observation) {
+  std::string text;
+  std::erase(writers_, nullptr);  // of the one that failed
+  for (auto& writer : writers_) {
+    try {
+      writer->publish(observation);
+      published_.push_back(writer->path());
+      note_published(writer->path());
+      text += "; published " + writer->path();
+    } catch (const std::exception& error) {
+      text += std::string("; ") + error.what();
+    }
+  }
+  writers_.clear();
+  open_ = false;
+  try {
+    finish_manifest();
+  } catch (const std::exception& error) {
+    text += std::string("; ") + error.what();
+  }
+  return text;
 }
 
 void ProductSet::note_published(const std::string& path) {

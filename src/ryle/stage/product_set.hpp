@@ -27,8 +27,9 @@ void require_visibility_outputs(const ObservationConfig& config, std::int64_t n_
 
 /// The files of a run: opens a writer per format at the first dump of a segment, publishes all of
 /// them when the segment ends: at a restart of the sender, and by time or size (Rotation), when
-/// each published file also gets a line in NAME.manifest.jsonl. A writer that fails is discarded
-/// and reported; the others and the data path go on (products.md 5: on_disk_full).
+/// each published file also gets a line in NAME.manifest.jsonl. A writer that fails is reported,
+/// its whole integrations stay for `ryle recover`; the others and the data path go on (products.md
+/// 5: on_disk_full).
 class ProductSet {
  public:
   ProductSet(const ObservationConfig& config, std::vector<SourceMark> marks);
@@ -38,6 +39,9 @@ class ProductSet {
   void write(const VisibilityDump& dump, const Observation& observation, std::int64_t segment);
   /// Publishes the open files, all that can be; then throws the first error with "stop".
   void publish(const Observation& observation);
+  /// After an error that ends the run: publishes what can be, and says what was ("; published
+  /// a.uvh5"), also of what could not be.
+  std::string publish_rest(const Observation& observation);
   /// Waits for the lines of the manifest. @pre nothing is published after it
   void finish_manifest();
   /// Pictures of everything written; returns their paths through published().
@@ -48,6 +52,8 @@ class ProductSet {
   /// Trouble with the manifest: the products are there.
   const std::vector<std::string>& warnings() const { return warnings_; }
   std::int64_t dumps_written() const { return dumps_written_; }
+  /// Integrations that at least one of the files they were meant for does not have.
+  std::int64_t dumps_lost() const { return dumps_lost_; }
   /// Every writer has failed: a run with on_disk_full = "stop" ends.
   bool all_failed() const { return writers_.empty() && !errors_.empty(); }
   const std::string& imager() const { return imager_; }
@@ -73,6 +79,8 @@ class ProductSet {
   std::vector<std::string> errors_;
   std::vector<std::string> warnings_;
   std::int64_t dumps_written_ = 0;
+  std::int64_t dumps_lost_ = 0;
+  std::size_t n_wanted_ = 0;  // files of the open segment, be it that some have failed
   std::string imager_;
   std::unique_ptr<ManifestThread> manifest_;
 };

@@ -53,7 +53,7 @@ struct RunSummary {
   /// Share of requantised parts that were cut at the ends of their range. @shape [input] or empty
   std::vector<double> saturated_fraction;
   std::uint64_t dropped_chunks = 0;
-  std::int64_t dropped_dumps = 0;
+  std::int64_t dropped_dumps = 0;  ///< missing in a product: the disk was too slow, or failed
   std::int64_t integrations = 0;
   double data_s = 0;
   double elapsed_s = 0;

@@ -29,7 +29,7 @@ void finish_writer(DumpWriter& writer, Queue& queue,
                    const std::map<std::string, std::string>& notes, RunSummary& summary) {
   writer.finish(queue, summary.implementations, notes);
   summary.integrations = writer.dumps_written();
-  summary.dropped_dumps = writer.dumps_dropped();
+  summary.dropped_dumps = writer.dumps_dropped() + writer.products().dumps_lost();
   const auto append = [](std::vector<std::string>& to, const std::vector<std::string>& from) {
     to.insert(to.end(), from.begin(), from.end());
   };

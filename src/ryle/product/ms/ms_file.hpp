@@ -84,6 +84,8 @@ class Writer {
   Writer& operator=(const Writer&) = delete;
   void append(const DumpValues& dump);
   void finish(const Content& content);  ///< writes the sub-tables and closes
+  /// The tables stay on the disk as they are, whatever becomes of the writer.
+  void leave();
 
  private:
   struct State;

@@ -192,6 +192,10 @@ Writer::Writer(const std::string& path, const std::string& data_unit, std::int64
   });
 }
 
+void Writer::leave() {
+  if (state_) state_->failed = true;
+}
+
 /// Destroying a table flushes it, and on a full disk that throws out of casacore's destructors: the
 /// process would end. A failed state is therefore kept for ever (its files are emptied by whoever
 /// owns the .part). A sound one is marked for deletion, which skips the flush.
