@@ -1,27 +1,34 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Builds the libFuzzer targets (clang, ASan + UBSan) and runs each for SECONDS_EACH seconds (60). A finding stops the
-# script with status 1 and is left in BUILD/findings.   usage: scripts/fuzz.sh [BUILD [SECONDS_EACH [TARGET...]]]
+# script with status 1 and is left in BUILD/findings; executions are added to BUILD/executions.txt (docs/fuzzing.md).
+#   usage: scripts/fuzz.sh [BUILD [SECONDS_EACH [TARGET...]]]
+# observation, trigger and rgrid want all engines compiled and run only when they are named.
 set -eu
 source=$(cd "$(dirname "$0")/.." && pwd)
 build=${1:-$source/build-fuzz}
 seconds=${2:-60}
 [ $# -gt 2 ] && shift 2 || set --
 : "${CXX:=clang++-14}" "${CC:=clang-14}"
-targets=${*:-mwa32t lwa vdif best2 chips spead text_header json_and_time recordings scans}
+targets=${*:-mwa32t lwa vdif best2 chips spead text_header json_and_time recordings scans assembler sigproc psrfits uvfits uvh5 \
+  covariance map_target recover journal measurement_set layout station beams_file best2_xml par masks}
 if [ ! -f "$build/build.ninja" ]; then
   cmake -G Ninja -S "${RYLE_FUZZ_SOURCE:-$source}" -B "$build" -DCMAKE_CXX_COMPILER="$CXX" -DCMAKE_C_COMPILER="$CC" \
-    -DRYLE_FUZZ=ON -DRYLE_CUDA=off -DRYLE_BENCH=OFF -DRYLE_CASACORE=off \
+    -DRYLE_FUZZ=ON -DRYLE_CUDA=off -DRYLE_BENCH=OFF \
     "-DRYLE_SANITIZE=address,undefined,fuzzer-no-link" >/dev/null
 fi
 # shellcheck disable=SC2086
 ninja -C "$build" $(for t in $targets; do echo "fuzz_$t"; done)
 mkdir -p "$build/findings"
-data=${RYLE_DATA:-$source/../shared/data}
 for target in $targets; do
   corpus=$build/corpus/$target
+  data=${RYLE_DATA:-$source/../shared/data}
   mkdir -p "$corpus"
-  # Seeds: the beginnings of real recordings, where they are.
+  # Seeds: the beginnings of real recordings, where they are; the others make their own.
+  case " mwa32t lwa vdif best2 chips spead text_header json_and_time recordings " in
+  *" $target "*) ;;
+  *) data=/nowhere ;;
+  esac
   for file in "$data"/lwa/*-test.dat "$data"/baseband/sample*; do
     [ -f "$file" ] && head -c 24576 "$file" >"$corpus/seed-$(basename "$file")"
   done
@@ -41,4 +48,5 @@ for target in $targets; do
     exit 1
   }
   grep -E 'number_of_executed_units|average_exec_per_sec|peak_rss_mb' "$build/$target.log"
+  sed -n "s/^stat::number_of_executed_units: */$target /p" "$build/$target.log" >>"$build/executions.txt"
 done

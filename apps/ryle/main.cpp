@@ -64,6 +64,7 @@ void install_signal_handlers() {
   action.sa_handler = on_signal;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file too large is a write error, not a death
   std::signal(SIGPIPE, SIG_IGN);  // a sender that goes away is an error code, not a death
 }
 

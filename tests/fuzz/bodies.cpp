@@ -200,12 +200,8 @@ void read_some(Recording& recording) {
   }
 }
 
-// HDF5 is left out: its parser is a library's, and is not ours to fuzz.
 void recordings(std::span<const std::byte> data) {
-  static const int descriptor = ::memfd_create("recording", 0);
-  static const std::string path = "/proc/self/fd/" + std::to_string(descriptor);
-  INVARIANT(descriptor >= 0 && ::ftruncate(descriptor, 0) == 0);
-  INVARIANT(::pwrite(descriptor, data.data(), data.size(), 0) == static_cast<ssize_t>(data.size()));
+  const std::string path = memory_file(data);
   RecordingOptions with_options;
   with_options.axis_order = "TFP";
   with_options.sample_rate_hz = 1.28e6;
@@ -213,33 +209,92 @@ void recordings(std::span<const std::byte> data) {
   constexpr std::array kNames{"tbf",   "tbx",  "tbn",    "vdif",
                               "guppi", "dada", "mwa32t", "mwa32t-interleaved"};
   const std::size_t last = data.empty() ? 0 : static_cast<std::size_t>(data.back());
-  const bool hdf5 = data.size() >= 4 && std::memcmp(data.data(), "\x89HDF", 4) == 0;
   const auto try_format = [&](const char* format) {
-    try {
+    accepts([&] {
       read_some(
           *open_recording(path, format, last / 8 % 2 == 0 ? RecordingOptions{} : with_options));
-    } catch (const Error&) {
-    }
+    });
   };
-  if (!hdf5) try_format("auto");
+  try_format("auto");
   try_format(kNames[last % kNames.size()]);
 }
 
-constexpr std::array kBodies{
-    Body{"mwa32t", mwa32t},
-    Body{"lwa", lwa},
-    Body{"vdif", vdif},
-    Body{"best2", best2},
-    Body{"chips", chips},
-    Body{"spead", spead},
-    Body{"text_header", text_header},
-    Body{"json_and_time", json_and_time},
-    Body{"recordings", recordings},
-    Body{"scans", scans},
-};
-
 }  // namespace
 
-std::span<const Body> bodies() { return kBodies; }
+void assembler(std::span<const std::byte> data);
+std::vector<Bytes> assembler_seeds();
+
+std::vector<Body> packet_bodies() {
+  return {{"mwa32t", mwa32t},
+          {"lwa", lwa},
+          {"vdif", vdif},
+          {"best2", best2},
+          {"chips", chips},
+          {"spead", spead},
+          {"text_header", text_header},
+          {"json_and_time", json_and_time},
+          {"recordings", recordings},
+          {"scans", scans, scan_seeds},
+          {"assembler", assembler, assembler_seeds}};
+}
+
+std::vector<Body> bodies() {
+  std::vector<Body> all = packet_bodies();
+  for (const auto& some : {file_bodies(), table_bodies()})
+    all.insert(all.end(), some.begin(), some.end());
+#ifndef RYLE_FUZZ_WITHOUT_STAGE
+  for (const Body& body : stage_bodies()) all.push_back(body);
+#endif
+  return all;
+}
+
+void require(bool condition, const char* what) {
+  if (condition) return;
+  std::fprintf(stderr, "broken invariant: %s\n", what);
+  std::abort();
+}
+
+std::string memory_file(std::span<const std::byte> data, int slot) {
+  static std::array<int, 8> descriptors{-1, -1, -1, -1, -1, -1, -1, -1};
+  int& descriptor = descriptors.at(static_cast<std::size_t>(slot));
+  if (descriptor < 0) descriptor = ::memfd_create("fuzz", 0);
+  require(
+      descriptor >= 0 && ::ftruncate(descriptor, 0) == 0 &&
+          ::pwrite(descriptor, data.data(), data.size(), 0) == static_cast<ssize_t>(data.size()),
+      "a file in memory");
+  return "/proc/self/fd/" + std::to_string(descriptor);
+}
+
+std::int64_t accepted = 0;
+std::int64_t n_accepted() { return accepted; }
+
+bool accepts(const std::function<void()>& read) {
+  try {
+    read();
+    ++accepted;
+    return true;
+  } catch (const Error& error) {
+    const ExitCode code = error.exit_code();
+    if (code != ExitCode::bad_data && code != ExitCode::no_input && code != ExitCode::unavailable &&
+        code != ExitCode::config)
+      std::fprintf(stderr, "%d: %s\n", static_cast<int>(code), error.what());
+    require(code == ExitCode::bad_data || code == ExitCode::no_input ||
+                code == ExitCode::unavailable || code == ExitCode::config,
+            "a refusal says that the file is at fault");
+    require(error.what()[0] != '\0', "a refusal says why");
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    require(false, "every refusal is an Error");
+  }
+  return false;
+}
+
+Bytes bytes_of(const std::string& text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+std::string text_of(std::span<const std::byte> data) {
+  return {reinterpret_cast<const char*>(data.data()), data.size()};
+}
 
 }  // namespace ryle::fuzz

@@ -6,14 +6,27 @@
 #include <string>
 
 #include "tests/fuzz/bodies.hpp"
-#include "tests/fuzz/scan_body.hpp"
+
+namespace {
+
+const ryle::fuzz::Body& body() {
+  static const ryle::fuzz::Body found = [] {
+    for (const auto& b : ryle::fuzz::bodies()) {
+      if (b.name == RYLE_FUZZ_BODY) return b;
+    }
+    std::abort();
+  }();
+  return found;
+}
+
+}  // namespace
 
 /// Writes made-up files for the corpus where RYLE_FUZZ_SEEDS says.
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
   const char* folder = std::getenv("RYLE_FUZZ_SEEDS");
-  if (folder == nullptr || std::string(RYLE_FUZZ_BODY) != "scans") return 0;
+  if (folder == nullptr || body().seeds == nullptr) return 0;
   int n = 0;
-  for (const auto& seed : ryle::fuzz::scan_seeds())
+  for (const auto& seed : body().seeds())
     std::ofstream(std::string(folder) + "/seed-" + std::to_string(n++), std::ios::binary)
         .write(reinterpret_cast<const char*>(seed.data()),
                static_cast<std::streamsize>(seed.size()));
@@ -21,12 +34,6 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const ryle::fuzz::Body* body = [] {
-    for (const auto& b : ryle::fuzz::bodies()) {
-      if (b.name == RYLE_FUZZ_BODY) return &b;
-    }
-    std::abort();
-  }();
-  body->run(std::as_bytes(std::span(data, size)));
+  body().run(std::as_bytes(std::span(data, size)));
   return 0;
 }

@@ -233,7 +233,7 @@ TEST(ImageCubeFile, DamageIsFound) {
   std::ofstream(path, std::ios::binary) << bytes;
   const ImageCubeReader reader(path);
   EXPECT_EQ(exit_code_of([&] { static_cast<void>(reader.image(0)); }), ExitCode::bad_data);
-  EXPECT_EQ(exit_code_of([&] { ImageCubeReader(dir / "none.h5"); }), ExitCode::bad_data);
+  EXPECT_EQ(exit_code_of([&] { ImageCubeReader(dir / "none.h5"); }), ExitCode::no_input);
 }
 
 }  // namespace

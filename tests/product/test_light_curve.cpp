@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sqlite3.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmath>
+#include <csignal>
 #include <thread>
 
 #include "ryle/core/error.hpp"
@@ -297,6 +299,22 @@ TEST(LightCurve, FullDiskIsSaidAndWhatWasThereStays) {
   LightCurveReader reader(path);
   EXPECT_EQ(reader.integrity(), "ok");
   EXPECT_EQ(reader.n_images(), k + 1 - store.n_lost_images());
+}
+
+// Files may not grow: as on a full disk.
+TEST(LightCurve, NothingIsLeftWhereItCannotBegin) {
+  const Scratch dir;
+  rlimit limit{};
+  ::getrlimit(RLIMIT_FSIZE, &limit);
+  rlimit none = limit;
+  none.rlim_cur = 0;
+  std::signal(SIGXFSZ, SIG_IGN);
+  ::setrlimit(RLIMIT_FSIZE, &none);
+  const ExitCode code = exit_code_of([&] { LightCurveStore(dir / "l.sqlite", {}, {}); });
+  ::setrlimit(RLIMIT_FSIZE, &limit);
+  std::signal(SIGXFSZ, SIG_DFL);
+  EXPECT_EQ(code, ExitCode::io);
+  EXPECT_TRUE(dir.names().empty());
 }
 
 TEST(LightCurve, LockedIsSaid) {

@@ -10,6 +10,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/core/random.hpp"
 #include "ryle/core/units.hpp"
+#include "ryle/product/sigproc.hpp"
 #include "ryle/stage/run.hpp"
 #include "ryle/stage/search_fold.hpp"
 #include "ryle/stage/search_fold_live.hpp"
@@ -103,6 +104,52 @@ TEST(Fold, J1807ByItsEphemeris) {
   EXPECT_NEAR(chi2, s.reduced_chi2, 0.01 * s.reduced_chi2);
   o.period_s = 0.16;
   EXPECT_THROW(fold_file(o), ConfigError) << "either or";
+}
+
+// Below 0 samples before the first were read; a drift without end was searched for minutes.
+TEST(Fold, NumbersThatCannotBe) {
+  test::Scratch scratch;
+  FilterbankInfo info;
+  info.bits = 8;
+  info.n_channels = 4;
+  info.sample_interval_s = 1e-3;
+  info.channel_width_hz = 1e6;
+  for (int c = 0; c < 4; ++c) info.channel_center_hz.push_back(400e6 + 1e6 * c);
+  info.start_mjd_utc = 59'000;
+  const std::string file = scratch / "x.fil";
+  {
+    SigprocWriter writer(file, info);
+    std::vector<float> data(4 * 4000, 100);
+    for (std::size_t k = 0; k < data.size(); k += 7) data[k] = 120;
+    writer.append(data.data(), 4000, 4000);
+    writer.finish();
+  }
+  FoldOptions good;
+  good.file = file;
+  good.period_s = 0.1;
+  EXPECT_GT(fold_file(good).n_samples, 0);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const double dm : {-1.0, -100.0, -1e300, 1e7, 1e300, nan}) {
+    FoldOptions o = good;
+    o.dm_pc_cm3 = dm;
+    EXPECT_THROW(fold_file(o), ConfigError) << dm;
+  }
+  for (const double drift : {-1.0, 2147483648.0, 1e300, nan}) {
+    FoldOptions o = good;
+    o.drift_turns = drift;
+    EXPECT_THROW(fold_file(o), ConfigError) << drift;
+  }
+  FoldOptions o = good;
+  o.period_derivative = nan;
+  EXPECT_THROW(fold_file(o), ConfigError);
+  o = good;
+  o.dm_pc_cm3 = 1e5;
+  EXPECT_THROW(fold_file(o), ConfigError) << "sweeps beyond the file";
+  std::ofstream(scratch / "x.par") << "PSR X\nRAJ 1\nDECJ 5\nF0 10\nPEPOCH 59000\nDM -100\n";
+  o = good;
+  o.period_s = 0;
+  o.par = scratch / "x.par";
+  EXPECT_THROW(fold_file(o), FormatError) << "the same from an ephemeris";
 }
 
 // T-FO-02 without packets: B0329+54 in a tracking beam at Medicina, dispersed over the band, 200

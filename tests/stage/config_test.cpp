@@ -131,6 +131,26 @@ TEST(Config, MissingFileIsExit66) {
   }
 }
 
+// The library calls itself for each level: 50,000 of them end the process.
+TEST(Config, KeysAndListsNestedWithoutEndAreRefused) {
+  std::string key = "a", list, tables;
+  for (int k = 0; k < 50'000; ++k) key += ".a", list += '[', tables += "{a=";
+  EXPECT_EQ(refusal("schema = 1\n" + key + " = 1\n"),
+            "obs.toml:2: keys and lists nested more than 32 deep; an observation has two levels");
+  EXPECT_NE(refusal("schema = 1\n[" + key + "]\nb = 1\n").find("obs.toml:2:"), std::string::npos);
+  EXPECT_NE(refusal("a = " + list).find("nested"), std::string::npos);
+  EXPECT_NE(refusal("a = " + tables).find("nested"), std::string::npos);
+  EXPECT_NE(refusal("schema = 1\n", {key + "=1"}).find("nested"), std::string::npos);
+  EXPECT_NE(refusal("schema = 1\n", {"source.listen=" + list}).find("nested"), std::string::npos);
+  // Dots of numbers, of names and of comments are no levels.
+  std::string many = "[telescope]\nname = '''";
+  for (int k = 0; k < 100; ++k) many += "a.\n";
+  many += "'''  # ....................................................................\n";
+  many +=
+      "layout = \"a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q.r.s.t.u.v.w.x.y.z.0.1.2.3.4.5.6.7.8.9.csv\"\n";
+  EXPECT_EQ(parse_observation(many, "obs.toml").telescope.layout.size(), 75u);
+}
+
 TEST(Config, SchemaListsEveryKeyWithItsRange) {
   const auto schema = nlohmann::json::parse(json_schema());
   const auto& channels = schema["properties"]["channelize"]["properties"]["n_channels"];

@@ -10,6 +10,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/hdf5/codecs.hpp"
+#include "ryle/hdf5/walk.hpp"
 #ifdef RYLE_HAVE_LZ4
 #include <lz4.h>
 #endif
@@ -254,6 +255,7 @@ std::string name_of_set(hid_t set) {
 
 hid_t open_file(const std::string& path, unsigned access) {
   register_filters();
+  walk_in_child(path, access);
   return H5Fopen(path.c_str(), access, H5P_DEFAULT);
 }
 

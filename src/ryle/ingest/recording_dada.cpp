@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/core/input_file.hpp"
 #include "ryle/ingest/recording_file.hpp"
 #include "ryle/ingest/recording_formats.hpp"
 #include "ryle/ingest/recording_time.hpp"
@@ -53,10 +53,10 @@ AxisOrder parse_axis_order(const std::string& text, std::int64_t n_channels, std
     (letter == 'T'   ? order.time_stride
      : letter == 'F' ? order.channel_stride
                      : order.pol_stride) = step;
-    step = checked_product({step, letter == 'T'   ? order.times
-                                  : letter == 'F' ? n_channels
-                                                  : n_pols},
-                           "a DADA block");
+    step = checked_file_product({step, letter == 'T'   ? order.times
+                                       : letter == 'F' ? n_channels
+                                                       : n_pols},
+                                "a DADA block");
   }
   return order;
 }
@@ -158,7 +158,8 @@ void Dada::read_shape() {
   }
   if (n_dims_ == 1 && n_channels_ > 1)
     fail("NDIM", "real samples (1) are read with one channel only");
-  bytes_per_time_ = checked_product({n_channels_, n_pols_, n_dims_, bits_ / 8}, "a time sample");
+  bytes_per_time_ =
+      checked_file_product({n_channels_, n_pols_, n_dims_, bits_ / 8}, "a time sample");
   if (payload_bytes_ < bytes_per_time_) {
     throw FormatError(file_.path() + ": " + std::to_string(payload_bytes_) +
                       " bytes after the header hold no sample of " +
@@ -177,9 +178,9 @@ void Dada::set_rate(const RecordingOptions& options) {
   bandwidth_mhz_ = *bandwidth;
   info_.inverted_band = bandwidth_mhz_.num < 0;
   Rational rate =
-      Rational{
-          checked_product({std::abs(bandwidth_mhz_.num), 1'000'000, n_dims_ == 1 ? 2 : 1}, "BW"),
-          checked_product({bandwidth_mhz_.den, n_channels_}, "BW")}
+      Rational{checked_file_product({std::abs(bandwidth_mhz_.num), 1'000'000, n_dims_ == 1 ? 2 : 1},
+                                    "BW"),
+               checked_file_product({bandwidth_mhz_.den, n_channels_}, "BW")}
           .reduced();
   if (!text("TSAMP").empty()) {
     const auto interval = wire::parse_decimal(text("TSAMP"));
@@ -308,8 +309,8 @@ void Dada::read_samples(Tick first, std::int64_t n, std::span<std::byte> destina
 bool Dada::read_blocks(Tick t0, Tick t1, ci8* to) {
   const Tick start = t0 / order_.times * order_.times;
   const Tick stop = (t1 + order_.times - 1) / order_.times * order_.times;
-  bytes_.resize(
-      static_cast<std::size_t>(checked_product({stop - start, bytes_per_time_}, "a DADA block")));
+  bytes_.resize(static_cast<std::size_t>(
+      checked_file_product({stop - start, bytes_per_time_}, "a DADA block")));
   if (!file_.read_all(header_bytes_ + start * bytes_per_time_, bytes_)) return false;
   const std::int64_t per_block = order_.times * n_channels_ * n_pols_;
   for (Tick t = t0; t < t1; ++t) {
@@ -335,9 +336,9 @@ void Dada::read_spectra(Tick first, std::int64_t n, std::span<ci8> destination,
                         std::vector<ChannelGap>* gaps) {
   if (!info_.channelized)
     return RecordingBase::read_spectra(first, n, destination, absent, absent_channels, gaps);
-  const std::int64_t size = checked_product({n_channels_, n_pols_}, "a spectrum");
+  const std::int64_t size = checked_file_product({n_channels_, n_pols_}, "a spectrum");
   RYLE_ASSERT(n >= 0 && static_cast<std::int64_t>(destination.size()) >=
-                            checked_product({n, size}, "spectra"));
+                            checked_file_product({n, size}, "spectra"));
   std::fill(destination.begin(), destination.begin() + n * size, ci8{});
   if (absent_channels != nullptr) absent_channels->assign(static_cast<std::size_t>(size), 0);
   const Tick begin = std::clamp<Tick>(first, 0, info_.n_ticks);

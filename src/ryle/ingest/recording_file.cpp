@@ -12,6 +12,7 @@
 #include <iterator>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/input_file.hpp"
 
 namespace ryle {
 namespace {
@@ -21,6 +22,7 @@ constexpr std::size_t kWindowBytes = std::size_t{1} << 20;
 }  // namespace
 
 RecordingFile::RecordingFile(const std::string& path) : path_(path) {
+  require_regular_file(path);
   descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor_ < 0) throw IoError::from_errno("open", path, errno);
   struct stat status {};
@@ -28,12 +30,6 @@ RecordingFile::RecordingFile(const std::string& path) : path_(path) {
     const int error = errno;
     ::close(descriptor_);
     throw IoError::from_errno("read", path, error);
-  }
-  if (!S_ISREG(status.st_mode)) {
-    ::close(descriptor_);
-    throw FormatError(
-        path +
-        ": not a regular file; recordings are read at any offset, so a pipe or folder cannot be");
   }
   size_bytes_ = status.st_size;
 }

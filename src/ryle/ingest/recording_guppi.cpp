@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/core/input_file.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/ingest/recording_file.hpp"
 #include "ryle/ingest/recording_formats.hpp"
@@ -85,7 +85,7 @@ Shape read_shape(const Header& h) {
   if (s.bits != 4 && s.bits != 8) h.fail("NBITS", h.text("NBITS"), "4 and 8 bits are read");
   s.block_bytes = h.integer("BLOCSIZE", 1, std::int64_t{1} << 40);
   const std::int64_t bits_per_time =
-      checked_product({all_channels, s.n_pols, 2, s.bits}, "OBSNCHAN");
+      checked_file_product({all_channels, s.n_pols, 2, s.bits}, "OBSNCHAN");
   if (s.block_bytes * 8 % bits_per_time != 0) {
     h.fail("BLOCSIZE", h.text("BLOCSIZE"),
            "must be a whole number of samples of " + std::to_string(bits_per_time) + " bits");
@@ -205,8 +205,8 @@ void Guppi::set_axes(const Header& header, const RecordingOptions& options) {
   if (width.num == 0) header.fail("OBSBW", header.text("OBSBW"), "must not be zero");
   info_.inverted_band = width.num < 0;
   const std::int64_t n = shape_.n_channels;
-  Rational rate = Rational{checked_product({std::abs(width.num), 1'000'000}, "OBSBW"),
-                           checked_product({width.den, n}, "OBSBW")}
+  Rational rate = Rational{checked_file_product({std::abs(width.num), 1'000'000}, "OBSBW"),
+                           checked_file_product({width.den, n}, "OBSBW")}
                       .reduced();
   const double interval_s = header.real_or("TBIN", 1.0 / rate.value());
   // TBIN has 6 to 15 digits; the bandwidth is exact, so it decides when they agree.
@@ -284,9 +284,9 @@ bool Guppi::read_block(const FrameRef& block, std::int64_t from, std::int64_t co
 void Guppi::read_spectra(Tick first, std::int64_t n, std::span<ci8> destination,
                          std::vector<AbsentSpan>& absent,
                          std::vector<std::uint8_t>* absent_channels, std::vector<ChannelGap>*) {
-  const std::int64_t size = checked_product({shape_.n_channels, info_.n_inputs}, "a spectrum");
+  const std::int64_t size = checked_file_product({shape_.n_channels, info_.n_inputs}, "a spectrum");
   RYLE_ASSERT(n >= 0 && static_cast<std::int64_t>(destination.size()) >=
-                            checked_product({n, size}, "spectra"));
+                            checked_file_product({n, size}, "spectra"));
   std::fill(destination.begin(), destination.begin() + n * size, ci8{});
   if (absent_channels != nullptr) absent_channels->assign(static_cast<std::size_t>(size), 0);
   const std::size_t absent_from = absent.size();

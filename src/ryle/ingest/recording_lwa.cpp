@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 
-#include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/core/input_file.hpp"
 #include "ryle/ingest/recording_file.hpp"
 #include "ryle/ingest/recording_formats.hpp"
 #include "ryle/ingest/recording_time.hpp"
@@ -232,9 +232,9 @@ void LwaSpectra::read_spectra(Tick first, std::int64_t n, std::span<ci8> destina
                               std::vector<std::uint8_t>* absent_channels,
                               std::vector<ChannelGap>* gaps) {
   const std::int64_t n_channels = info_.frequency.n_channels;
-  const std::int64_t size = checked_product({n_channels, info_.n_inputs}, "a spectrum");
+  const std::int64_t size = checked_file_product({n_channels, info_.n_inputs}, "a spectrum");
   RYLE_ASSERT(n >= 0 && static_cast<std::int64_t>(destination.size()) >=
-                            checked_product({n, size}, "spectra"));
+                            checked_file_product({n, size}, "spectra"));
   std::fill(destination.begin(), destination.begin() + n * size, ci8{});
   std::vector<std::uint8_t> present(static_cast<std::size_t>(n_channels));
   for (std::int64_t t = 0; t < n; ++t) {

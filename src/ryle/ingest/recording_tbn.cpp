@@ -5,8 +5,8 @@
 #include <cstring>
 #include <map>
 
-#include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/core/input_file.hpp"
 #include "ryle/ingest/recording_file.hpp"
 #include "ryle/ingest/recording_formats.hpp"
 #include "ryle/ingest/recording_time.hpp"
@@ -128,7 +128,7 @@ void Tbn::set_clock(const RecordingOptions& options, std::vector<FrameRef> frame
     last_input = std::max(last_input, f.stream);
   }
   info_.n_inputs = std::int64_t{last_input} + 1;
-  info_.n_ticks = checked_product({frames_.back().tick + 1, kSamples}, "the recording");
+  info_.n_ticks = checked_file_product({frames_.back().tick + 1, kSamples}, "the recording");
   if (step > 0) {
     info_.clock.rate_hz = Rational{kLwaTicksPerSecond * kSamples, step}.reduced();
   } else {

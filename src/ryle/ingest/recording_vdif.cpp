@@ -7,8 +7,8 @@
 #include <map>
 #include <set>
 
-#include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/core/input_file.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/ingest/recording_file.hpp"
 #include "ryle/ingest/recording_formats.hpp"
@@ -244,7 +244,8 @@ void Vdif::set_clock(const RecordingOptions& options) {
   raw_ = {};
   const std::int64_t base = frames_.front().tick;
   for (auto& f : frames_) f.tick -= base;
-  info_.n_ticks = checked_product({frames_.back().tick + 1, samples_per_frame_}, "the recording");
+  info_.n_ticks =
+      checked_file_product({frames_.back().tick + 1, samples_per_frame_}, "the recording");
   info_.clock.epoch_tai_ns = base / fps * kSecond_ns;
   if (rate.num > 0) {
     info_.clock.epoch_tai_ns +=
@@ -286,7 +287,7 @@ void Vdif::set_shape(const RecordingOptions& options) {
     set_time_major_layout(SampleFormat::ci8, Encoding::twos_complement);
     return;
   }
-  info_.n_inputs = checked_product({n_threads, shape_.n_channels}, "inputs");
+  info_.n_inputs = checked_file_product({n_threads, shape_.n_channels}, "inputs");
   if (shape_.n_channels > 1)
     info_.warnings.push_back("each real channel is delivered as an input: thread, then channel");
   const bool wide = shape_.bits == 16;
@@ -392,9 +393,9 @@ void Vdif::read_spectra(Tick first, std::int64_t n, std::span<ci8> destination,
   if (!info_.channelized)
     return RecordingBase::read_spectra(first, n, destination, absent, absent_channels, gaps);
   const std::int64_t size =
-      checked_product({info_.frequency.n_channels, info_.n_inputs}, "a spectrum");
+      checked_file_product({info_.frequency.n_channels, info_.n_inputs}, "a spectrum");
   RYLE_ASSERT(n >= 0 && static_cast<std::int64_t>(destination.size()) >=
-                            checked_product({n, size}, "spectra"));
+                            checked_file_product({n, size}, "spectra"));
   std::fill(destination.begin(), destination.begin() + n * size, ci8{});
   if (absent_channels != nullptr) absent_channels->assign(static_cast<std::size_t>(size), 0);
   for_frames(first, n, absent,

@@ -5,8 +5,8 @@
 #include <array>
 #include <cmath>
 
-#include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/core/input_file.hpp"
 #include "ryle/hdf5/filters.hpp"
 #include "ryle/ingest/hdf5_input.hpp"
 #include "ryle/ingest/recording_file.hpp"
@@ -151,7 +151,7 @@ void VoltageDump::load_header() {
   }
   present_ = numbers<std::uint8_t>(
       "present", H5T_NATIVE_UINT8,
-      static_cast<std::size_t>(checked_product({n_channels_, n_packets_}, "presence")));
+      static_cast<std::size_t>(checked_file_product({n_channels_, n_packets_}, "presence")));
 }
 
 void VoltageDump::read_packets(std::int64_t channel, std::int64_t n_channels, std::int64_t first,

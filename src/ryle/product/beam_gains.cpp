@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
 #include <sstream>
 #include <utility>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/input_file.hpp"
 
 namespace ryle {
 namespace {
@@ -33,8 +33,7 @@ bool is_number(const std::string& word, double& number) {
 }  // namespace
 
 BeamGains BeamGains::read(const std::string& path) {
-  std::ifstream in(path);
-  if (!in) throw IoError::from_errno("open", path, errno);
+  std::istringstream in(read_text_file(path));
   BeamGains gains;
   gains.path_ = path;
   std::string line;

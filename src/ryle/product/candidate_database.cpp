@@ -111,11 +111,6 @@ void in_transaction(Database& db, const Write& write) {
   }
 }
 
-void remove_database(const std::string& path) {
-  std::error_code ignored;
-  for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path + suffix, ignored);
-}
-
 // A live search waits so long for another writer.
 constexpr double kWriter_s = 0.2;
 #if RYLE_MUTANT == 1583
@@ -199,7 +194,7 @@ SearchDatabase::SearchDatabase(const std::string& path, const SearchDescription&
                                bool overwrite, double last_patience_s) {
   if (std::filesystem::exists(path)) {
     if (!overwrite) throw IoError::from_errno("create", path, EEXIST, true);
-    remove_database(path);
+    product::remove_database(path);
   }
   try {
     content_.reset(new Content{search,
@@ -218,7 +213,7 @@ SearchDatabase::SearchDatabase(const std::string& path, const SearchDescription&
     });
   } catch (...) {  // half a database would be in the way of the next attempt
     content_.reset();
-    remove_database(path);
+    product::remove_database(path);
     throw;
   }
 }

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cerrno>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -19,8 +18,10 @@
 
 #include "ryle/core/baseline.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/core/input_file.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/core/version.hpp"
+#include "ryle/product/fits_file.hpp"
 
 namespace ryle {
 namespace {
@@ -44,18 +45,8 @@ struct Matrix {
 }
 
 Matrix read_matrix(const std::string& path) {
-  if (!std::filesystem::exists(path)) throw IoError::from_errno("open", path, ENOENT);
-  fitsfile* raw = nullptr;
-  int status = 0;
-  // The disk form: a name with brackets or plus signs is a name, not an expression of cfitsio.
-  if (fits_open_diskfile(&raw, path.c_str(), READONLY, &status) != 0)
-    throw_fits_error(path, "open", status);
-  const auto close = [](fitsfile* file) {
-    int ignored = 0;
-    fits_close_file(file, &ignored);
-  };
-  const std::unique_ptr<fitsfile, decltype(close)> file(raw, close);
-  int n_axes = 0;
+  const product::FitsFile file = product::FitsFile::open(path);
+  int status = 0, n_axes = 0;
   LONGLONG extent[2] = {0, 0};
   if (fits_get_img_dim(file.get(), &n_axes, &status) != 0)
     throw_fits_error(path, "read the size", status);
@@ -67,6 +58,7 @@ Matrix read_matrix(const std::string& path) {
         "{}: {} axes of {} x {} in the primary image: a covariance is a square of 2 to 16384", path,
         n_axes, extent[0], extent[1]));
   }
+  file.require_data();
   Matrix matrix{extent[0], std::vector<double>(static_cast<std::size_t>(extent[0] * extent[1]))};
   double null = std::numeric_limits<double>::quiet_NaN();
   int any_null = 0;
@@ -78,8 +70,7 @@ Matrix read_matrix(const std::string& path) {
 }
 
 std::vector<Antenna> read_antennas(const std::string& path) {
-  std::ifstream in(path);
-  if (!in) throw IoError::from_errno("open", path, errno);
+  std::istringstream in(read_text_file(path));
   std::vector<Antenna> antennas;
   std::string line;
   for (int number = 1; std::getline(in, line); ++number) {

@@ -10,8 +10,8 @@
 #include <set>
 
 #include "ryle/core/baseline.hpp"
-#include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/core/input_file.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/product/visibility_layout.hpp"
 
@@ -91,11 +91,27 @@ VisibilityDump empty_dump(const Observation& observation) {
   dump.n_channels = observation.frequency.n_channels;
   dump.n_baselines = n_pairs(observation.array.n_antennas());
   dump.n_pol_products = n_pol_products(observation);
-  const auto size = static_cast<std::size_t>(checked_product(
+  const auto size = static_cast<std::size_t>(checked_file_product(
       {dump.n_channels, dump.n_baselines, dump.n_pol_products}, "a visibility dump"));
   dump.data.assign(size, cf32(0));
   dump.counts.assign(size, 0);
   return dump;
+}
+
+/// A dump has a place for every pair: a small table of rows that all are of other times and
+/// antennas would ask for any amount of memory.
+void require_dense(const RowSet& rows, std::size_t n_dumps, const Observation& observation) {
+  constexpr double kSpare_values = 4 << 20, kMaxRatio_dense = 64;
+  const double n_values = static_cast<double>(n_dumps) *
+                          static_cast<double>(n_pairs(observation.array.n_antennas())) *
+                          static_cast<double>(observation.frequency.n_channels) *
+                          static_cast<double>(n_pol_products(observation));
+  if (n_values > kSpare_values + kMaxRatio_dense * static_cast<double>(rows.data.size()))
+    throw FormatError(rows.path + ": " + std::to_string(rows.data.size()) + " values in " +
+                      std::to_string(n_dumps) + " integrations of " +
+                      std::to_string(observation.array.n_antennas()) +
+                      " antennas: fewer than one pair of 64 is there; select antennas and times "
+                      "first");
 }
 
 bool is_finite(cf32 value) { return std::isfinite(value.real()) && std::isfinite(value.imag()); }
@@ -206,6 +222,7 @@ void build_dumps(const RowSet& rows, const VisibilityReadOptions& options, Visib
     FrequencyAxis& axis = observation.frequency;
     axis = {axis.center_hz(axis.n_channels - 1), -axis.channel_width_hz, axis.n_channels};
   }
+  require_dense(rows, groups.size(), observation);
   for (const auto& group : groups) {
     VisibilityDump& dump = file.dumps.emplace_back(empty_dump(observation));
     const std::size_t first = group.front();

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/input_file.hpp"
 
 namespace ryle {
 namespace {
@@ -71,6 +72,7 @@ std::unique_ptr<FilterbankReader> join_filterbanks(
 
 std::unique_ptr<FilterbankReader> open_filterbank(const std::string& path,
                                                   const FilterbankOptions& options) {
+  require_regular_file(path);
   std::ifstream in(path, std::ios::binary);
   if (!in) throw IoError::from_errno("read", path, errno != 0 ? errno : ENOENT);
   std::array<char, 16> head{};

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ryle/product/fits_file.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <fstream>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/input_file.hpp"
 #include "ryle/product/observation_json.hpp"
 #include "ryle/product/visibility_layout.hpp"
 
@@ -18,6 +21,21 @@ std::string words_of(int status) {
   if (fits_read_errmsg(detail) != 0) out += std::string(": ") + detail;
   fits_clear_errmsg();
   return out;
+}
+
+/// cfitsio unpacks what gzip, compress, pack, lzh, zip and bzip2 made, in memory and whatever it
+/// grows to.
+void refuse_compressed(const std::string& path) {
+  require_regular_file(path);
+  std::ifstream file(path, std::ios::binary);
+  std::string magic(3, '\0');
+  file.read(magic.data(), 3);
+  for (const char* known : {"\x1f\x8b", "\x1f\x9d", "\x1f\x1e", "\x1f\xa0", "PK", "BZh"}) {
+    if (magic.rfind(known, 0) == 0)
+      throw FormatError(path +
+                        ": is compressed (gzip, compress, zip or bzip2); unpack it first, for "
+                        "example by gunzip");
+  }
 }
 
 constexpr std::size_t kTextWidth_bytes = 128;
@@ -133,9 +151,17 @@ void read_applied(FitsFile& file, Observation& observation) {
     if (flag("HASDELAY")) applied.delay_s = read_doubles(file, 3, n_inputs, &status);
     if (flag("HASRMS")) applied.input_rms_lsb = read_doubles(file, 4, n_inputs, &status);
     if (flag("HASSAT")) applied.saturated_fraction = read_doubles(file, 5, n_inputs, &status);
+    file.require_data();
     int n_columns = 0;
     fits_get_num_cols(file.get(), &n_columns, &status);
     if (n_columns >= 6) {
+      int type = 0;
+      LONGLONG repeat = 0, width = 0, n_rows = 0;
+      fits_get_coltypell(file.get(), 6, &type, &repeat, &width, &status);
+      fits_get_num_rowsll(file.get(), &n_rows, &status);
+      if (status == 0 &&
+          (repeat != observation.frequency.n_channels || n_rows != static_cast<LONGLONG>(n_inputs)))
+        throw FormatError(file.path() + ": RYLE_APPLIED has not a gain an input and channel");
       const std::size_t n = n_inputs * static_cast<std::size_t>(observation.frequency.n_channels);
       applied.gains.resize(n);
       fits_read_col_dblcmp(file.get(), 6, 1, 1, static_cast<LONGLONG>(n), 0,
@@ -143,6 +169,7 @@ void read_applied(FitsFile& file, Observation& observation) {
     }
   }
   if (move_to(file, "RYLE_FILTER")) {
+    file.require_data();
     LONGLONG n = 0;
     fits_get_num_rowsll(file.get(), &n, &status);
     applied.filter_response = read_doubles(file, 1, static_cast<std::size_t>(n), &status);
@@ -176,6 +203,7 @@ FitsFile FitsFile::create(const std::string& disk_path, const std::string& shown
 }
 
 FitsFile FitsFile::open(const std::string& disk_path, const std::string& shown_path, bool writing) {
+  refuse_compressed(disk_path);
   fitsfile* file = nullptr;
   int status = 0;
   fits_open_diskfile(&file, disk_path.c_str(), writing ? READWRITE : READONLY, &status);
@@ -263,6 +291,30 @@ void FitsFile::checksum(std::uint64_t data_sum) {
   check(status, "write the checksum of");
 }
 
+void FitsFile::require_data() const {
+  const std::int64_t n_bytes = require_regular_file(path_);
+  LONGLONG header = 0, first = 0, end = 0;
+  int status = 0;
+  fits_get_hduaddrll(file_, &header, &first, &end, &status);
+  check(status, "find the data of");
+  // The last block may lack its padding.
+  if (first > end || end - n_bytes >= 2880)
+    throw FormatError(path_ + ": the header promises data up to byte " + std::to_string(end) +
+                      ", the file has " + std::to_string(n_bytes) + "; it is truncated");
+  if (fits_is_compressed_image(file_, &status) == 0) return;
+  int bits = 0, n_axes = 0;
+  LONGLONG sizes[9] = {};
+  fits_get_img_paramll(file_, 9, &bits, &n_axes, sizes, &status);
+  check(status, "read the size of");
+  double unpacked = 8;
+  for (int k = 0; k < std::min(n_axes, 9); ++k) unpacked *= static_cast<double>(sizes[k]);
+  const double limit = 64.0 * (1 << 20) + 64.0 * static_cast<double>(n_bytes);
+  if (unpacked < 0 || unpacked > limit)
+    throw FormatError(path_ + ": the compressed image promises " + std::to_string(unpacked) +
+                      " bytes; with the size of the file at most " + std::to_string(limit) +
+                      " are believed");
+}
+
 double FitsFile::number(const char* name, double otherwise) const {
   double value = otherwise;
   int status = 0;
@@ -290,16 +342,17 @@ bool read_ryle_tables(FitsFile& file, Observation& observation) {
   int status = 0;
   LONGLONG n_rows = 0;
   fits_get_num_rowsll(file.get(), &n_rows, &status);
-  const auto length = static_cast<std::size_t>(file.number("JSONLEN", 0));
+  file.require_data();
+  const double length = file.number("JSONLEN", 0);
   std::string text(static_cast<std::size_t>(n_rows) * kTextWidth_bytes, '\0');
   if (n_rows > 0) {
     fits_read_col_byt(file.get(), 1, 1, 1, static_cast<LONGLONG>(text.size()), 0,
                       reinterpret_cast<unsigned char*>(text.data()), nullptr, &status);
   }
   file.check(status, "read RYLE_OBSERVATION of");
-  if (length > text.size())
+  if (!(length >= 0 && length <= static_cast<double>(text.size())))
     throw FormatError(file.path() + ": RYLE_OBSERVATION is shorter than its JSONLEN");
-  text.resize(length);
+  text.resize(static_cast<std::size_t>(length));
   observation = observation_from_json(text, file.path());
   read_applied(file, observation);
   return true;

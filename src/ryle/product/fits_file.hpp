@@ -44,6 +44,9 @@ class FitsFile {
   /// The same of a header whose data have this sum: they are not read.
   void checksum(std::uint64_t data_sum);
 
+  /// Throws FormatError when the data that the header of the current HDU promises end behind the
+  /// file, or are compressed tiles of far more than it can hold. Before anything is allocated.
+  void require_data() const;
   double number(const char* name, double otherwise) const;  ///< key or `otherwise`
   std::string text(const char* name, const std::string& otherwise) const;
 

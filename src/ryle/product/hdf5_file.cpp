@@ -204,10 +204,12 @@ std::vector<hsize_t> shape_of(hid_t group, const std::string& name, const std::s
 }
 
 void read_all(hid_t group, const std::string& name, hid_t memory_type, void* out,
-              const std::string& path) {
+              std::size_t n_values, const std::string& path) {
   const Handle set = open_set(group, name, path);
-  if (n_elements(set.get()) == 0) return;
-  read_whole(set.get(), name, memory_type, out, path);
+  if (const std::size_t n = n_elements(set.get()); n != n_values)
+    throw FormatError("cannot read " + name + " of " + path + ": it has " + std::to_string(n) +
+                      " values, the file says " + std::to_string(n_values));
+  if (n_values > 0) read_whole(set.get(), name, memory_type, out, path);
 }
 
 void read_part(hid_t set, const std::string& name, hid_t memory_type, hid_t memory_space,
@@ -234,7 +236,7 @@ void read_rows(hid_t group, const std::string& name, hid_t memory_type, hsize_t 
 }
 
 void read_complex(hid_t group, const std::string& name, std::complex<float>* out,
-                  const std::string& path) {
+                  std::size_t n_values, const std::string& path) {
   const Handle set = open_set(group, name, path);
   const Handle type(H5Dget_type(set.get()), H5Tclose);
   // HDF5 converts members by name and leaves those that are not there as they were.
@@ -245,16 +247,17 @@ void read_complex(hid_t group, const std::string& name, std::complex<float>* out
                       ": its values are no compounds of r and i");
   }
   const Handle memory = complex_type();
-  read_all(group, name, memory.get(), out, path);
+  read_all(group, name, memory.get(), out, n_values, path);
 }
 
-void read_bools(hid_t group, const std::string& name, std::int8_t* out, const std::string& path) {
+void read_bools(hid_t group, const std::string& name, std::int8_t* out, std::size_t n_values,
+                const std::string& path) {
   const Handle set = open_set(group, name, path);
   const Handle type(H5Dget_type(set.get()), H5Tclose);
   const Handle memory = H5Tget_class(type.get()) == H5T_ENUM
                             ? bool_type()
                             : Handle(H5Tcopy(H5T_NATIVE_INT8), H5Tclose);
-  read_all(group, name, memory.get(), out, path);
+  read_all(group, name, memory.get(), out, n_values, path);
 }
 
 std::vector<std::string> names_in(hid_t group, const std::string& path) {
@@ -307,14 +310,14 @@ std::string read_text(hid_t group, const std::string& name, const std::string& p
 std::vector<double> read_doubles(hid_t group, const std::string& name, const std::string& path) {
   const Handle set = open_set(group, name, path);
   std::vector<double> out(n_elements(set.get()));
-  read_all(group, name, H5T_NATIVE_DOUBLE, out.data(), path);
+  read_all(group, name, H5T_NATIVE_DOUBLE, out.data(), out.size(), path);
   return out;
 }
 
 std::vector<std::int64_t> read_ints(hid_t group, const std::string& name, const std::string& path) {
   const Handle set = open_set(group, name, path);
   std::vector<std::int64_t> out(n_elements(set.get()));
-  read_all(group, name, H5T_NATIVE_INT64, out.data(), path);
+  read_all(group, name, H5T_NATIVE_INT64, out.data(), out.size(), path);
   return out;
 }
 

@@ -7,43 +7,13 @@
 #include <complex>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
+
+#include "ryle/hdf5/handle.hpp"
 
 namespace ryle::product::h5 {
 
-/// Owns one identifier and the function that closes it.
-class Handle {
- public:
-  Handle() = default;
-  Handle(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {}
-  ~Handle() { reset(); }
-  Handle(Handle&& other) noexcept : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
-  Handle& operator=(Handle&& other) noexcept {
-    if (this != &other) {
-      reset();
-      id_ = std::exchange(other.id_, -1);
-      close_ = other.close_;
-    }
-    return *this;
-  }
-  hid_t get() const { return id_; }
-  bool valid() const { return id_ >= 0; }
-  void reset() noexcept {
-    if (id_ >= 0) close_(id_);
-    id_ = -1;
-  }
-  /// Closes and tells whether it went well (a full disk may first show here).
-  bool close() {
-    const bool good = id_ < 0 || close_(id_) >= 0;
-    id_ = -1;
-    return good;
-  }
-
- private:
-  hid_t id_ = -1;
-  herr_t (*close_)(hid_t) = nullptr;
-};
+using hdf5::Handle;
 
 /// Innermost message of HDF5's error stack, and empties it.
 std::string last_error();
@@ -83,7 +53,7 @@ class Growing {
 };
 
 // Readers.
-/// A file of any origin to read (hdf5/filters.hpp), not valid when HDF5 refuses it.
+/// A file of any origin to read (hdf5/filters.hpp); throws when it is refused.
 Handle open_file(const std::string& path, unsigned access = H5F_ACC_RDONLY);
 /// A part of an open data set. Throws FormatError, and UnsupportedError where a filter is missing.
 void read_part(hid_t set, const std::string& name, hid_t memory_type, hid_t memory_space,
@@ -91,18 +61,20 @@ void read_part(hid_t set, const std::string& name, hid_t memory_type, hid_t memo
 bool exists(hid_t group, const std::string& name);
 Handle open_group(hid_t group, const std::string& name, const std::string& path);
 std::vector<hsize_t> shape_of(hid_t group, const std::string& name, const std::string& path);
-/// Reads everything with conversion to `memory_type`; `bytes_each` is its size.
+/// Reads everything with conversion to `memory_type`. `out` has room for `n_values`; throws
+/// FormatError when the data set has another number of values.
 void read_all(hid_t group, const std::string& name, hid_t memory_type, void* out,
-              const std::string& path);
+              std::size_t n_values, const std::string& path);
 /// The first rows along the first axis: of a file that was never finished later ones may point past
 /// its end.
 void read_rows(hid_t group, const std::string& name, hid_t memory_type, hsize_t n_rows, void* out,
                const std::string& path);
 /// Complex numbers stored as compounds {r, i} of any number type. Throws FormatError for others.
 void read_complex(hid_t group, const std::string& name, std::complex<float>* out,
-                  const std::string& path);
+                  std::size_t n_values, const std::string& path);
 /// Truth values: FALSE/TRUE enumerations and integers, 0 or not.
-void read_bools(hid_t group, const std::string& name, std::int8_t* out, const std::string& path);
+void read_bools(hid_t group, const std::string& name, std::int8_t* out, std::size_t n_values,
+                const std::string& path);
 /// Names of what a group holds, in order.
 std::vector<std::string> names_in(hid_t group, const std::string& path);
 std::string read_text(hid_t group, const std::string& name, const std::string& path);

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/core/input_file.hpp"
 #include "ryle/product/crc32c.hpp"
 #include "ryle/product/fits_image_header.hpp"
 #include "ryle/product/hdf5_file.hpp"
@@ -246,10 +246,8 @@ struct ImageCubeReader::Content {
   bool complete = false;
 
   explicit Content(const std::string& name) : path(name) {
-    file = h5::open_file(path);
     // A file that grows, or whose writer was killed, opens only for a follower.
-    if (!file.valid()) file = h5::open_file(path, H5F_ACC_RDONLY | H5F_ACC_SWMR_READ);
-    if (!file.valid()) throw FormatError("cannot read " + path + ": " + h5::last_error());
+    file = h5::open_file(path, H5F_ACC_RDONLY | H5F_ACC_SWMR_READ);
     const Handle header = h5::open_group(file.get(), "Header", path);
     if (h5::read_text(header.get(), "format", path) != kFormat)
       throw FormatError("cannot read " + path + ": it is no " + kFormat);
@@ -293,11 +291,17 @@ struct ImageCubeReader::Content {
     complete = h5::exists(h, "complete");
   }
 
-  /// Row k of a data set.
-  void read_row(const char* name, hid_t type, std::int64_t k, void* out) const {
+  /// Row k of a data set, which must have `n_values` values.
+  void read_row(const char* name, hid_t type, std::int64_t k, void* out,
+                std::size_t n_values = 1) const {
     const Handle set(H5Dopen2(file.get(), name, H5P_DEFAULT), H5Dclose);
     if (!set.valid()) throw FormatError("cannot read " + std::string(name) + " of " + path);
     auto count = h5::shape_of(file.get(), name, path);
+    hsize_t n = count.empty() ? 0 : 1;
+    for (std::size_t axis = 1; axis < count.size() && n <= n_values; ++axis) n *= count[axis];
+    if (n != n_values)
+      throw FormatError("cannot read " + std::string(name) + " of " + path +
+                        ": its rows do not have " + std::to_string(n_values) + " values");
     std::vector<hsize_t> start(count.size(), 0);
     start[0] = size_of(k);
     count[0] = 1;
@@ -328,12 +332,12 @@ SkyImage ImageCubeReader::image(std::int64_t k) const {
   }
   SkyImage image = c.shape;
   const auto n_stokes = static_cast<std::int64_t>(image.stokes.size());
-  const std::int64_t n_planes = checked_product({n_stokes, image.n_channels}, "an image cube");
+  const std::int64_t n_planes = checked_file_product({n_stokes, image.n_channels}, "an image cube");
   image.pixels.resize(static_cast<std::size_t>(
-      checked_product({n_planes, image.n_pixels, image.n_pixels}, "an image cube")));
+      checked_file_product({n_planes, image.n_pixels, image.n_pixels}, "an image cube")));
   image.weights.resize(static_cast<std::size_t>(n_planes));
-  c.read_row("images", H5T_NATIVE_FLOAT, k, image.pixels.data());
-  c.read_row("weights", H5T_NATIVE_FLOAT, k, image.weights.data());
+  c.read_row("images", H5T_NATIVE_FLOAT, k, image.pixels.data(), image.pixels.size());
+  c.read_row("weights", H5T_NATIVE_FLOAT, k, image.weights.data(), image.weights.size());
   c.read_row("start_tai_ns", H5T_NATIVE_INT64, k, &image.start_tai_ns);
   c.read_row("centroid_tai_ns", H5T_NATIVE_INT64, k, &image.centroid_tai_ns);
   c.read_row("end_tai_ns", H5T_NATIVE_INT64, k, &image.end_tai_ns);
@@ -357,10 +361,9 @@ SkyImage ImageCubeReader::image(std::int64_t k) const {
 bool is_image_cube(const std::string& file) {
   try {
     const Handle opened = h5::open_file(file, H5F_ACC_RDONLY | H5F_ACC_SWMR_READ);
-    if (!opened.valid()) return false;
     const Handle header = h5::open_group(opened.get(), "Header", file);
     return h5::read_text(header.get(), "format", file) == kFormat;
-  } catch (const FormatError&) {
+  } catch (const Error&) {
     return false;
   }
 }

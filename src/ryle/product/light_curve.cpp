@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <optional>
 
@@ -195,9 +196,16 @@ struct LightCurveStore::Content {
 };
 
 LightCurveStore::LightCurveStore(const std::string& path, const Observation& observation,
-                                 const LightCurveOptions& options)
-    : content_(std::make_unique<Content>(path, options)) {
-  content_->prepare(observation);
+                                 const LightCurveOptions& options) {
+  const bool ours = !std::filesystem::exists(path);
+  try {
+    content_ = std::make_unique<Content>(path, options);
+    content_->prepare(observation);
+  } catch (...) {  // an empty database would be in the way of the next attempt
+    content_.reset();
+    if (ours) product::remove_database(path);
+    throw;
+  }
 }
 
 LightCurveStore::~LightCurveStore() {

@@ -25,6 +25,8 @@
 namespace ryle {
 namespace {
 
+constexpr std::int64_t kMaxMapPixels = std::int64_t{1} << 31;
+
 void copy_text(char (&to)[72], const std::string& from) {
   std::snprintf(to, sizeof to, "%s", from.c_str());
 }
@@ -124,6 +126,12 @@ struct MapProjection::Content {
   template <class Size>
   void parse(std::string header, const std::string& from, const Size& size) {
     path = from;
+    // wcslib copies what lies between a quote and a byte that is no text beyond its buffers.
+    for (const char c : header) {
+      if (c < ' ' || c > '~')
+        throw FormatError(path + ": byte " + std::to_string(static_cast<unsigned char>(c)) +
+                          " in the header; FITS allows printable ASCII only");
+    }
     int rejected = 0, n_wcs = 0;
     wcsprm* all = nullptr;
     const int status = header.empty() ? 1
@@ -137,6 +145,12 @@ struct MapProjection::Content {
     int axes[2] = {all->lng + 1, all->lat + 1}, n_kept = 2;
     width = size(all->lng);
     height = size(all->lat);
+    // More pixels than 2^31 are not one map: it would be a damaged header.
+    if (width < 1 || height < 1 || width > kMaxMapPixels / height)
+      throw FormatError(path + ": an image of " + std::to_string(width) + " x " +
+                        std::to_string(height) +
+                        " pixels; a map has a width and a height of 1 or more and at most 2^31 "
+                        "pixels");
     wcsfree(&wcs);
     wcs.flag = -1;
     if (wcssub(1, all, &n_kept, axes, &wcs) != 0)

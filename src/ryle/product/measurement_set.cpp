@@ -11,10 +11,12 @@
 
 #include "ryle/core/baseline.hpp"
 #include "ryle/core/checked.hpp"
+#include "ryle/core/input_file.hpp"
 #include "ryle/product/crc32c.hpp"
 #include "ryle/product/dump_builder.hpp"
 #include "ryle/product/dump_journal.hpp"
 #include "ryle/product/ms/ms_file.hpp"
+#include "ryle/product/ms_pipe.hpp"
 #include "ryle/product/observation_json.hpp"
 #include "ryle/product/publish.hpp"
 
@@ -121,6 +123,7 @@ class MeasurementSetWriter final : public VisibilityWriter {
     const std::int64_t n_baselines = n_pairs(observation.array.n_antennas());
     const auto size = static_cast<std::size_t>(
         checked_product({n_channels, n_products, n_baselines}, "a visibility dump"));
+    require_descriptors(ms::kOpen_files, "Measurement Set " + path_);
     prepare_part(path_, overwrite_);
     guarded("create", [&] {
       require_space(2 * kClosing_bytes + size * kValue_bytes);
@@ -399,16 +402,14 @@ VisibilityFile read_unfinished_measurement_set(const std::string& part) {
   shape.n_channels = file.observation.frequency.n_channels;
   shape.n_pol_products = n_pol_products(file.observation);
   shape.n_baselines = n_pairs(file.observation.array.n_antennas());
-  const auto size = static_cast<std::size_t>(checked_product(
+  const auto size = static_cast<std::size_t>(checked_file_product(
       {shape.n_channels, shape.n_pol_products, shape.n_baselines}, "a visibility dump"));
   const double per_count = weight_per_count(file.observation);
-  ms::UnfinishedRows rows;
-  try {
-    rows = ms::read_unfinished(
-        part, shape.n_baselines * static_cast<std::int64_t>(journal.entries.size()));
-  } catch (const std::exception& error) {
-    throw FormatError("cannot read the unfinished Measurement Set " + part + ": " + error.what());
-  }
+  const auto rows =
+      ms::read_in_child<ms::UnfinishedRows>("the unfinished Measurement Set", part, [&] {
+        return ms::read_unfinished(
+            part, shape.n_baselines * static_cast<std::int64_t>(journal.entries.size()));
+      });
   const std::vector<int> order = casa_pol_order(shape.n_pol_products);
   for (std::size_t d = 0; d < journal.entries.size(); ++d) {
     if ((d + 1) * size > rows.data.size() || (d + 1) * size > rows.weight_spectrum.size()) break;
@@ -431,15 +432,10 @@ VisibilityFile read_unfinished_measurement_set(const std::string& part) {
 }
 
 VisibilityFile read_measurement_set(const std::string& path, const VisibilityReadOptions& options) {
-  ms::ReadResult in;
-  try {
-    in = ms::read(path);
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception& error) {
-    throw FormatError("cannot read Measurement Set " + path + ": " + error.what());
-  }
-  return build(path, in, options);
+  return build(
+      path,
+      ms::read_in_child<ms::ReadResult>("Measurement Set", path, [&] { return ms::read(path); }),
+      options);
 }
 
 }  // namespace ryle::product

@@ -115,6 +115,7 @@ class PsrfitsReader final : public FilterbankReader {
     fits_get_num_rowsll(file_.get(), &rows, &status);
     file_.check(status, "count the rows of SUBINT");
     if (rows < 1) fail("SUBINT has no rows");
+    file_.require_data();
     info_.n_samples = rows * row_samples_;
     const double offset_rows = file_.number("NSUBOFFS", 0);
     start_s_ += (std::isfinite(offset_rows) ? offset_rows : 0) * static_cast<double>(row_samples_) *

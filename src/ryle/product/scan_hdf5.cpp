@@ -45,9 +45,6 @@ class Hdf5Arrays final : public ScanArrays {
   explicit Hdf5Arrays(const std::string& path)
       : path_(path), raw_(std::make_shared<const RawFile>(path)) {
     file_ = h5::open_file(path);
-    if (!file_.valid())
-      throw FormatError("cannot open " + path + ": " + h5::last_error() +
-                        " (a damaged or unfinished HDF5 file)");
     std::vector<std::string> names;
     h5::check(H5Ovisit2(file_.get(), H5_INDEX_NAME, H5_ITER_INC, list_set, &names, H5O_INFO_BASIC),
               "list the data sets of", path);

@@ -18,6 +18,7 @@
 #include <type_traits>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/input_file.hpp"
 
 namespace ryle::product {
 namespace {
@@ -240,7 +241,7 @@ void add_pieces(const RawRead& r, std::size_t read, std::vector<RawPiece>& piece
 }  // namespace
 
 RawFile::RawFile(const std::string& path)
-    : RawFile(::open(path.c_str(), O_RDONLY | O_CLOEXEC), path) {}
+    : RawFile((require_regular_file(path), ::open(path.c_str(), O_RDONLY | O_CLOEXEC)), path) {}
 
 RawFile::RawFile(int descriptor, std::string path)
     : descriptor_(descriptor), path_(std::move(path)) {

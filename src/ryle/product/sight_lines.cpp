@@ -6,11 +6,11 @@
 #include <bit>
 #include <cctype>
 #include <cmath>
-#include <fstream>
 #include <numeric>
 #include <sstream>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/input_file.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/product/cell_table.hpp"
 #include "ryle/product/cells_region.hpp"
@@ -205,8 +205,7 @@ std::unique_ptr<SkyCells> sight_line_cells(std::vector<SightLine> lines, SkyFram
 }
 
 SightLineFile read_sight_lines(const std::string& path) {
-  std::ifstream in(path);
-  if (!in) throw IoError(ExitCode::no_input, path + ": the list of sight lines cannot be opened");
+  std::istringstream in(read_text_file(path));
   SightLineFile file;
   auto& lines = file.lines;
   std::string text;

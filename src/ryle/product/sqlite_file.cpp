@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <utility>
 
@@ -57,6 +58,11 @@ void Database::fail(int result, const std::string& operation) const {
     default:
       throw IoError(ExitCode::io, what + words + disk_hint(path_));
   }
+}
+
+void remove_database(const std::string& path) {
+  std::error_code ignored;
+  for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path + suffix, ignored);
 }
 
 void Database::run(const char* sql) {

@@ -36,6 +36,9 @@ class Database {
   sqlite3* handle_ = nullptr;
 };
 
+/// Removes a database and what SQLite keeps beside it.
+void remove_database(const std::string& path);
+
 /// A prepared statement. bind() counts from 1; columns from 0. NaN is NULL both ways.
 class Statement {
  public:

@@ -49,9 +49,10 @@ struct RecoverOptions {
 
 /// Publishes the whole integrations (images, spectra) of each as a new product under its final
 /// name, or, when that is taken or another file waits for it, as NAME_recovered; the source goes
-/// only after that. UVFITS whose journal is missing is made again from the UVH5 file of the same run
-/// recovered before it; so is a Measurement Set killed within a flush, which casacore cannot open;
-/// what was replaced that way stays. Throws nothing of a single product: it is `lost`, or `failed`.
+/// only after that. UVFITS whose journal is missing is made again from the UVH5 file of the same
+/// run recovered before it; so is a Measurement Set killed within a flush, which casacore cannot
+/// open; what was replaced that way stays. Throws nothing of a single product: it is `lost`, or
+/// `failed`.
 std::vector<Recovered> recover(const std::vector<Unfinished>& sources,
                                const RecoverOptions& options);
 

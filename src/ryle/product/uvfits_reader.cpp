@@ -10,6 +10,7 @@
 #include "ryle/core/baseline.hpp"
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/core/input_file.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/product/crc32c.hpp"
 #include "ryle/product/dump_builder.hpp"
@@ -50,6 +51,15 @@ std::string trimmed(std::string s) {
   return s;
 }
 
+/// A key that is a size: 1 .. max.
+std::int64_t size_key(const FitsFile& file, const std::string& name, std::int64_t max) {
+  const double value = file.number(name.c_str(), 1);
+  if (!(value >= 1 && value <= static_cast<double>(max)))
+    throw FormatError(file.path() + ": " + name + " is " + std::to_string(value) +
+                      "; it must lie in 1 .. " + std::to_string(max));
+  return static_cast<std::int64_t>(value);
+}
+
 void to_primary(FitsFile& file) {
   int status = 0;
   fits_movabs_hdu(file.get(), 1, nullptr, &status);
@@ -69,8 +79,8 @@ Header read_header(FitsFile& file) {
         ": the primary array is not random groups (NAXIS1 is not 0), so this is no UVFITS");
   }
   fits_get_img_size(file.get(), 16, axes, &status);
-  h.n_groups = static_cast<std::int64_t>(file.number("GCOUNT", 0));
-  h.n_parameters = static_cast<std::int64_t>(file.number("PCOUNT", 0));
+  h.n_groups = size_key(file, "GCOUNT", std::int64_t{1} << 40);
+  h.n_parameters = size_key(file, "PCOUNT", 999);  // PTYPE1000 would be no keyword of FITS
   for (std::int64_t k = 1; k <= h.n_parameters; ++k) {
     const std::string n = std::to_string(k);
     h.names.push_back(trimmed(file.text(("PTYPE" + n).c_str(), "")));
@@ -80,7 +90,7 @@ Header read_header(FitsFile& file) {
   int order = 0;  // COMPLEX, STOKES, FREQ come in this order: the values of a group are read so
   for (int k = 2; k <= naxis; ++k) {
     const std::string n = std::to_string(k);
-    const Axis axis{static_cast<std::int64_t>(file.number(("NAXIS" + n).c_str(), 1)),
+    const Axis axis{size_key(file, "NAXIS" + n, std::int64_t{1} << 31),
                     file.number(("CRVAL" + n).c_str(), 0), file.number(("CRPIX" + n).c_str(), 1),
                     file.number(("CDELT" + n).c_str(), 1)};
     const std::string type = trimmed(file.text(("CTYPE" + n).c_str(), ""));
@@ -109,6 +119,9 @@ Header read_header(FitsFile& file) {
   h.pol_convention = trimmed(file.text("POLCONV", ""));
   h.data_scale = file.number("BSCALE", 1);
   h.data_zero = file.number("BZERO", 0);
+  if (h.stokes.size > 4)
+    throw FormatError(file.path() + ": it has " + std::to_string(h.stokes.size) +
+                      " polarizations; 1 to 4 are read");
   if (h.complex.size != 3 && h.complex.size != 2)
     throw FormatError(file.path() + ": the COMPLEX axis is not 2 or 3 long");
   return h;
@@ -135,9 +148,10 @@ int require(const FitsFile& file, const Header& h, std::initializer_list<const c
 void check_size(const FitsFile& file, const Header& h) {
   const std::int64_t group =
       h.n_parameters +
-      checked_product({h.complex.size, h.stokes.size, h.frequency.size}, "a UVFITS group");
+      checked_file_product({h.complex.size, h.stokes.size, h.frequency.size}, "a UVFITS group");
   const auto value_bytes = static_cast<std::int64_t>(std::abs(file.number("BITPIX", -32)) / 8);
-  const std::int64_t bytes = checked_product({h.n_groups, group, value_bytes}, "the UVFITS data");
+  const std::int64_t bytes =
+      checked_file_product({h.n_groups, group, value_bytes}, "the UVFITS data");
   const auto actual = static_cast<std::int64_t>(std::filesystem::file_size(file.path()));
   if (bytes > actual) {
     throw FormatError(file.path() + ": the header promises " + std::to_string(bytes) +
@@ -178,6 +192,7 @@ Antennas read_antennas(FitsFile& file) {
   std::string name = "AIPS AN";
   fits_movnam_hdu(file.get(), BINARY_TBL, name.data(), 0, &status);
   file.check(status, "find the antenna table (AIPS AN) of");
+  file.require_data();
   LONGLONG n_rows = 0;
   fits_get_num_rowsll(file.get(), &n_rows, &status);
   const int xyz_column = column_of(file, "STABXYZ");
@@ -392,6 +407,7 @@ void restore_times(FitsFile& file, VisibilityFile& out) {
   LONGLONG n = 0;
   fits_get_num_rowsll(file.get(), &n, &status);
   file.check(status, "read RYLE_DUMP of");
+  file.require_data();
   if (n == 0) out.dumps.clear();  // the one group of weight 0 stands for no data
   for (LONGLONG d = 0; d < n && d < static_cast<LONGLONG>(out.dumps.size()); ++d) {
     LONGLONG integers[3] = {};

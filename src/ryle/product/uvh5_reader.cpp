@@ -7,8 +7,8 @@
 #include <set>
 
 #include "ryle/core/baseline.hpp"
-#include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/core/input_file.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/product/crc32c.hpp"
 #include "ryle/product/dump_builder.hpp"
@@ -48,7 +48,7 @@ void require_size(hid_t data, const char* name, std::int64_t expected, const std
                       "nsamples");
   std::int64_t size = 1;
   for (const hsize_t n : h5::shape_of(data, name, path))
-    size = checked_product({size, static_cast<std::int64_t>(n)}, name);
+    size = checked_file_product({size, static_cast<std::int64_t>(n)}, name);
   if (size == expected) return;
   throw FormatError(path + ": " + name + " has " + std::to_string(size) +
                     " values, the header says " + std::to_string(expected));
@@ -59,7 +59,7 @@ void require_size(hid_t data, const char* name, std::int64_t expected, const std
 void read_values(hid_t file, const std::string& path, std::int64_t n_rows, RowSet& rows,
                  std::vector<std::int8_t>& flags) {
   const Handle data = h5::open_group(file, "Data", path);
-  const std::int64_t expected = checked_product(
+  const std::int64_t expected = checked_file_product(
       {n_rows, rows.n_file_channels, static_cast<std::int64_t>(rows.products.size())}, "visdata");
   for (const char* name : {"visdata", "flags", "nsamples"})
     require_size(data.get(), name, expected, path);
@@ -67,9 +67,9 @@ void read_values(hid_t file, const std::string& path, std::int64_t n_rows, RowSe
   rows.data.resize(n);
   rows.weight.resize(n);
   flags.resize(n);
-  h5::read_complex(data.get(), "visdata", rows.data.data(), path);
-  h5::read_all(data.get(), "nsamples", H5T_NATIVE_FLOAT, rows.weight.data(), path);
-  h5::read_bools(data.get(), "flags", flags.data(), path);
+  h5::read_complex(data.get(), "visdata", rows.data.data(), n, path);
+  h5::read_all(data.get(), "nsamples", H5T_NATIVE_FLOAT, rows.weight.data(), n, path);
+  h5::read_bools(data.get(), "flags", flags.data(), n, path);
 }
 
 /// What a file may say that Ryle cannot image as it is.
@@ -382,7 +382,6 @@ std::vector<std::int64_t> ints_there(hid_t own, const char* name, const std::str
 VisibilityFile read_unfinished_uvh5(const std::string& part) {
   // As a SWMR reader: the only way to open a file whose writer was killed without changing it.
   const Handle file = h5::open_file(part, H5F_ACC_RDONLY | H5F_ACC_SWMR_READ);
-  if (!file.valid()) throw FormatError("cannot read " + part + ": " + h5::last_error());
   if (!h5::exists(file.get(), "Ryle") || !h5::exists(file.get(), "Ryle/observation_json"))
     throw FormatError(part + ": it does not say what it is; the writer was killed as it opened it");
   const Handle own = h5::open_group(file.get(), "Ryle", part);
@@ -394,7 +393,7 @@ VisibilityFile read_unfinished_uvh5(const std::string& part) {
   shape.n_channels = out.observation.frequency.n_channels;
   shape.n_pol_products = n_pol_products(out.observation);
   shape.n_baselines = n_pairs(out.observation.array.n_antennas());
-  const auto size = static_cast<std::size_t>(checked_product(
+  const auto size = static_cast<std::size_t>(checked_file_product(
       {shape.n_channels, shape.n_pol_products, shape.n_baselines}, "a visibility dump"));
   const auto sums = ints_there(own.get(), "visdata_crc32c", part);
   const bool old = !h5::exists(own.get(), "weights_crc32c");
@@ -417,9 +416,11 @@ VisibilityFile read_unfinished_uvh5(const std::string& part) {
       throw FormatError(part + ": " + name + " does not have the shape the file says it has");
     return std::min(cube[0], n_rows);
   };
+  const auto intervals = h5::shape_of(header.get(), "integration_time", part);
+  const hsize_t n_intervals = intervals.empty() ? 0 : intervals[0];
   const hsize_t n_there =
       std::min({rows_of("visdata", sizeof(cf32)), rows_of("nsamples", sizeof(float)),
-                rows_of("flags", 1), h5::shape_of(header.get(), "integration_time", part).at(0)});
+                rows_of("flags", 1), n_intervals});
   const std::size_t n_values =
       static_cast<std::size_t>(n_there) * (size / static_cast<std::size_t>(shape.n_baselines));
   std::vector<cf32> values(n_values);
@@ -463,7 +464,6 @@ VisibilityFile read_unfinished_uvh5(const std::string& part) {
 
 VisibilityFile read_uvh5(const std::string& path, const VisibilityReadOptions& options) {
   const Handle file = h5::open_file(path);
-  if (!file.valid()) throw FormatError("cannot read " + path + ": " + h5::last_error());
   const Handle header = h5::open_group(file.get(), "Header", path);
   std::vector<std::int8_t> flags;
   RowSet rows = read_rows(file.get(), header.get(), path, flags);

@@ -11,15 +11,16 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <sstream>
 #include <type_traits>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/input_file.hpp"
 #include "ryle/core/nearest_word.hpp"
 #include "ryle/stage/config_effect.hpp"
 #include "ryle/stage/config_fields.hpp"
+#include "ryle/telescope/toml_text.hpp"
 
 namespace ryle::stage {
 namespace {
@@ -296,6 +297,7 @@ void apply_override(toml::table& root, const std::string& text) {
   const std::string key = text.substr(0, equals);
   const std::string value = text.substr(equals + 1);
   toml::table patch;
+  detail::check_toml_depth(key + " = " + value, "--set");
   try {
     patch = toml::parse(key + " = " + value, kOverride);
   } catch (const toml::parse_error&) {
@@ -364,6 +366,7 @@ ObservationConfig parse_observation(const std::string& text, const std::string& 
   constexpr std::size_t kLargestText = 1 << 20;
   if (text.size() > kLargestText)
     throw ConfigError(origin + ": larger than 1 MiB: this is not an observation file");
+  detail::check_toml_depth(text, origin);
   toml::table root;
   try {
     root = toml::parse(text, origin);
@@ -376,13 +379,7 @@ ObservationConfig parse_observation(const std::string& text, const std::string& 
 
 ObservationConfig load_observation(const std::string& path,
                                    const std::vector<std::string>& overrides) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) throw IoError::from_errno("read", path, EISDIR);
-  std::ifstream in(path);
-  if (!in) throw IoError::from_errno("read", path, errno);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return parse_observation(text.str(), path, overrides);
+  return parse_observation(read_text_file(path), path, overrides);
 }
 
 std::string to_toml(const ObservationConfig& config) {

@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/input_file.hpp"
 #include "ryle/core/sha256.hpp"
 
 namespace ryle::stage {
@@ -335,6 +336,20 @@ GridStateFile::GridStateFile(const std::string& path) : file_(path) {
     for (const StateJson& p : StateJson::parse(file_.text("parts"))) parts_.push_back(part_from(p));
   } catch (const std::exception& e) {
     throw FormatError(path + ": the description of the sums cannot be read (" + e.what() + ")");
+  }
+  const auto refuse = [&](const std::string& what) {
+    throw FormatError(path + ": the description of the sums is damaged: " + what);
+  };
+  const GridIdentity& i = identity_;
+  // Sums take 8 bytes and more of a cell and channel, in memory and in the file.
+  const double n_values = static_cast<double>(i.n_cells) * static_cast<double>(i.n_channels);
+  if (i.n_cells < 1 || i.n_channels < 1 ||
+      n_values > static_cast<double>((std::int64_t{8} << 20) + 8 * require_regular_file(path)))
+    refuse(fmt::format("{} cells of {} channels", i.n_cells, i.n_channels));
+  for (const GridPart& p : parts_) {
+    if (p.channels.first < 0 || p.channels.first >= p.channels.last ||
+        p.channels.last > i.n_channels)
+      refuse(fmt::format("channels {} .. {}", p.channels.first, p.channels.last));
   }
 }
 

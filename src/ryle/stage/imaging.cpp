@@ -66,6 +66,8 @@ class Equalizer {
   bool equalizes_ = true;
 };
 
+constexpr std::int64_t kMaxChannelAverage = std::int64_t{1} << 31;
+
 /// A Gaussian beam of full width F has the transform exp(-(pi F)^2 (u^2 + v^2) / (4 ln 2)).
 double uv_taper(double uv2, double fwhm) {
   return std::exp(-kPi * kPi * fwhm * fwhm * uv2 / (4 * std::numbers::ln2));
@@ -175,6 +177,9 @@ int stokes_code(const std::string& stokes) { return stokes == "XX" ? -5 : stokes
 std::vector<image::Sample> image_samples(const Observation& observation,
                                          std::span<const VisibilityDump> dumps,
                                          const ImagingOptions& options) {
+  if (options.channel_average < 1 || options.channel_average > kMaxChannelAverage)
+    throw ConfigError("averages of " + std::to_string(options.channel_average) +
+                      " channels: must lie in 1 .. " + std::to_string(kMaxChannelAverage));
   std::vector<image::Sample> samples;
   const SampleMaker maker(observation, options);
   for (const auto& dump : dumps) maker.add(dump, samples);

@@ -16,6 +16,23 @@
 namespace ryle::stage {
 namespace {
 
+constexpr double kMaxDm_pc_cm3 = 1e6;
+
+void check_numbers(const FoldOptions& o) {
+  const auto require = [](bool good, const char* what, double value, const char* limit) {
+    if (!good) throw ConfigError(fmt::format("fold: {} {}: must be {}", what, value, limit));
+  };
+  // A DM below 0 would take samples from before the first.
+  require(o.dm_pc_cm3 >= 0 && o.dm_pc_cm3 <= kMaxDm_pc_cm3, "a DM of", o.dm_pc_cm3,
+          "0 .. 1e6 pc/cm3");
+  require(std::isfinite(o.period_derivative), "a period derivative of", o.period_derivative,
+          "a finite number");
+  // Four trials a bin and turn: what fold_search() goes through at most.
+  const double max_turns = 50'000 / static_cast<double>(std::max<std::int64_t>(o.n_bins, 2));
+  require(o.drift_turns >= 0 && o.drift_turns <= max_turns, "--drift", o.drift_turns,
+          fmt::format("0 .. {:g} turns with {} bins", max_turns, o.n_bins).c_str());
+}
+
 /// Sum of all channels, each less its mean over its rms, shifted by whole samples. NaN where no
 /// channel has data.
 std::vector<float> dedispersed(FilterbankReader& reader, const FoldOptions& o) {
@@ -26,10 +43,11 @@ std::vector<float> dedispersed(FilterbankReader& reader, const FoldOptions& o) {
   if (info.n_channels == 1) return data;
   search::Band band{info.channel_center_hz, info.channel_width_hz, info.sample_interval_s,
                     search::dispersion_constant(o.k_dm)};
-  const std::int64_t longest = std::llround(band.delay_samples(0, o.dm_pc_cm3));
+  const double sweep = band.delay_samples(0, o.dm_pc_cm3);
+  const std::int64_t longest = std::llround(std::min(sweep, static_cast<double>(info.n_samples)));
   if (longest >= info.n_samples)
     throw ConfigError(fmt::format("fold: DM {} sweeps {} samples, the file holds {}", o.dm_pc_cm3,
-                                  longest, info.n_samples));
+                                  sweep, info.n_samples));
   std::vector<float> series(n - static_cast<std::size_t>(longest), 0.0f);
   for (std::int64_t c = 0; c < info.n_channels; ++c) {
     const float* x = data.data() + static_cast<std::size_t>(c) * n;
@@ -120,6 +138,7 @@ FoldSummary fold_file(const FoldOptions& options) {
   FoldOptions o = options;
   if ((o.period_s > 0) == !o.par.empty())
     throw ConfigError("fold: give either --par FILE or --period SECONDS (topocentric)");
+  check_numbers(o);
   require_png(o.outputs.picture, "--png");
   const auto reader = open_filterbank(o.file, o.input);
   const FilterbankInfo& info = reader->info();

@@ -15,6 +15,7 @@
 
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/core/input_file.hpp"
 #include "ryle/stage/search_device.hpp"
 #include "ryle/stage/search_files.hpp"
 #include "ryle/stage/search_products.hpp"
@@ -40,20 +41,12 @@ search::Band band_of(const FilterbankInfo& info, const SearchOptions& o) {
   return band;
 }
 
-std::string whole_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw IoError::from_errno("read", path, ENOENT);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
 search::DmPlanConfig plan_of(const SearchOptions& o, const search::Band& band,
                              const FilterbankInfo& info) {
   search::DmPlanConfig plan = o.plan;
   const double half_file = 0.5 * static_cast<double>(info.n_samples) / band.sweep_samples_per_dm();
   if (!(plan.dm_max > 0)) plan.dm_max = std::max(plan.dm_min + 1, std::min(2000.0, half_file));
-  if (plan.kind == "file") plan.file = whole_file(o.plan_file);
+  if (plan.kind == "file") plan.file = read_text_file(o.plan_file);
   return plan;
 }
 
@@ -160,10 +153,10 @@ class Search {
   search::UserMask user_mask() const {
     search::UserMask mask;
     if (!o_.rfifind_mask.empty())
-      mask = search::parse_rfifind_mask(whole_file(o_.rfifind_mask), o_.rfifind_mask, band_);
+      mask = search::parse_rfifind_mask(read_text_file(o_.rfifind_mask), o_.rfifind_mask, band_);
     if (!o_.kill_file.empty())
-      mask.add_channels(
-          search::parse_kill_file(whole_file(o_.kill_file), o_.kill_file, band_, info_.descending));
+      mask.add_channels(search::parse_kill_file(read_text_file(o_.kill_file), o_.kill_file, band_,
+                                                info_.descending));
     const auto times = search::parse_time_ranges(o_.mask_times, band_.sample_interval_s);
     mask.blocks.insert(mask.blocks.end(), times.begin(), times.end());
     mask.sort();

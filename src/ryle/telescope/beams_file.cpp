@@ -9,11 +9,13 @@
 #include <set>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/input_file.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/telescope/catalog.hpp"
 #include "ryle/telescope/csv.hpp"
 #include "ryle/telescope/dut1.hpp"
 #include "ryle/telescope/gains.hpp"
+#include "ryle/telescope/toml_text.hpp"
 
 namespace ryle {
 namespace {
@@ -108,6 +110,7 @@ class Loader {
  public:
   Loader(const std::string& text, const std::string& path, const BeamsContext& context)
       : context_(context), path_(path) {
+    detail::check_toml_depth(text, path);
     try {
       root_ = toml::parse(text, path);
     } catch (const toml::parse_error& e) {
@@ -360,7 +363,7 @@ BeamsFile parse_beams(const std::string& text, const std::string& path,
 }
 
 BeamsFile load_beams(const std::string& path, const BeamsContext& context) {
-  return parse_beams(detail::read_text_file(path), path, context);
+  return parse_beams(read_text_file(path), path, context);
 }
 
 }  // namespace ryle

@@ -2,13 +2,11 @@
 #include "ryle/telescope/csv.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
-#include <memory>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/input_file.hpp"
 
 namespace ryle::detail {
 namespace {
@@ -40,17 +38,6 @@ std::string joined(const std::vector<std::string>& words) {
   std::string out;
   for (const auto& word : words) out += (out.empty() ? "" : ", ") + word;
   return out;
-}
-
-std::string read_text_file(const std::string& path) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
-                                                             &std::fclose);
-  if (!file) throw IoError::from_errno("open", path, errno);
-  std::string text;
-  char buffer[65536];
-  while (const auto n = std::fread(buffer, 1, sizeof buffer, file.get())) text.append(buffer, n);
-  if (std::ferror(file.get()) != 0) throw IoError::from_errno("read", path, errno);
-  return text;
 }
 
 bool parse_finite(std::string_view text, double& value) {

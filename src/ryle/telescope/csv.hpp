@@ -40,8 +40,6 @@ class CsvTable {
   std::vector<Row> rows_;
 };
 
-/// Whole text of a file. Throws IoError.
-std::string read_text_file(const std::string& path);
 /// Parses a complete finite decimal number; false for anything else ("nan" and "inf" included).
 bool parse_finite(std::string_view text, double& value);
 /// Without leading and trailing blanks.

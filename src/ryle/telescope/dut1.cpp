@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/input_file.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/telescope/csv.hpp"
 #include "ryle/telescope/geometry.hpp"
@@ -99,9 +100,7 @@ Dut1Table Dut1Table::parse(const std::string& text, const std::string& path) {
   return table;
 }
 
-Dut1Table Dut1Table::load(const std::string& path) {
-  return parse(detail::read_text_file(path), path);
-}
+Dut1Table Dut1Table::load(const std::string& path) { return parse(read_text_file(path), path); }
 
 double Dut1Table::at(std::int64_t tai_ns) const {
   if (tai_ns < first_tai_ns() || tai_ns > last_tai_ns()) {

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <map>
 #include <sstream>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/input_file.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/telescope/site.hpp"
 
@@ -162,17 +162,12 @@ Pulsar parse_par(const std::string& text, const std::string& path) {
   p.pm_ra_rad_per_year = par.number("PMRA", 0) * kMilliArcsecond_rad;
   p.pm_dec_rad_per_year = par.number("PMDEC", 0) * kMilliArcsecond_rad;
   p.dm_pc_cm3 = par.number("DM", 0);
+  if (p.dm_pc_cm3 < 0) par.refuse_key("DM");  // a delay before the pulse left
   p.ignored = par.unused();
   return p;
 }
 
-Pulsar read_par(const std::string& path) {
-  std::ifstream in(path);
-  if (!in) throw IoError::from_errno("read", path, ENOENT);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return parse_par(text.str(), path);
-}
+Pulsar read_par(const std::string& path) { return parse_par(read_text_file(path), path); }
 
 std::optional<ArrayLayout> known_telescope(const std::string& name) {
   struct Place {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/input_file.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/telescope/array.hpp"
 #include "ryle/telescope/csv.hpp"
@@ -18,7 +19,7 @@ namespace {
 class StationFile {
  public:
   explicit StationFile(const std::string& path) : path_(path) {
-    const std::string text = detail::read_text_file(path);
+    const std::string text = read_text_file(path);
     std::string_view rest = text;
     for (std::int64_t line = 1; !rest.empty(); ++line) {
       const auto end = rest.find('\n');

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/input_file.hpp"
 #include "ryle/telescope/array.hpp"
 #include "ryle/telescope/csv.hpp"
 #include "ryle/telescope/site.hpp"
@@ -14,7 +15,7 @@ ArrayLayout read_tart_positions(const std::string& path, double latitude_deg, do
   ArrayLayout array;
   array.name = "TART";
   detail::set_site(array, latitude_deg, longitude_deg, height_m);
-  const std::string text = detail::read_text_file(path);
+  const std::string text = read_text_file(path);
   nlohmann::json root;
   try {
     root = nlohmann::json::parse(text);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/input_file.hpp"
 #include "ryle/telescope/csv.hpp"
 
 namespace ryle::detail {

@@ -2,12 +2,12 @@
 // Convolution functions as rows of a text file.
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
 #include <optional>
 #include <sstream>
 
 #include "ryle/core/angle.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/core/input_file.hpp"
 #include "ryle/engine/grid/convolution.hpp"
 
 namespace ryle::grid {
@@ -25,8 +25,7 @@ class TableReader {
   explicit TableReader(const std::string& path) : path_(path) {}
 
   Convolution read() {
-    std::ifstream file(path_);
-    if (!file) fail("cannot be read", 0);
+    std::istringstream file(read_text_file(path_));
     std::string line;
     for (int number = 1; std::getline(file, line); ++number) take(words_of(line), number);
     if (f_.table_theta_rad.size() < 2) fail("has fewer than two rows", 0);

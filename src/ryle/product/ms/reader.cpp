@@ -28,7 +28,13 @@ std::vector<T> to_std(const cc::Array<Source>& in) {
 
 std::array<double, 3> position(const cc::ArrayColumn<double>& column, cc::rownr_t row) {
   const cc::Vector<double> xyz(column(row));
+  if (xyz.size() != 3) refuse("a position has not 3 numbers");
   return {xyz(0), xyz(1), xyz(2)};
+}
+
+void require_row(int id, cc::rownr_t n_rows, const char* name) {
+  if (id < 0 || static_cast<cc::rownr_t>(id) >= n_rows)
+    refuse(std::string(name) + " " + std::to_string(id) + " has no row in its table");
 }
 
 void read_antennas(const cc::MeasurementSet& ms, ReadResult& out) {
@@ -66,8 +72,7 @@ void read_observation(const cc::MeasurementSet& ms, Content& content) {
 
 /// The direction of the first field in use, whatever frame it is stored in, as ICRS.
 void read_field(const cc::MeasurementSet& ms, int field_id, Content& content) {
-  if (field_id < 0 || field_id >= static_cast<int>(ms.field().nrow()))
-    refuse("FIELD_ID has no row in FIELD");
+  require_row(field_id, ms.field().nrow(), "FIELD_ID");
   const cc::MSFieldColumns columns(ms.field());
   const auto row = static_cast<cc::rownr_t>(field_id);
   const cc::MDirection direction = columns.phaseDirMeas(row);
@@ -79,14 +84,20 @@ void read_field(const cc::MeasurementSet& ms, int field_id, Content& content) {
 
 void read_spectral_window(const cc::MeasurementSet& ms, int data_description, ReadResult& out) {
   const cc::MSDataDescColumns description(ms.dataDescription());
+  require_row(data_description, ms.dataDescription().nrow(), "DATA_DESC_ID");
   const auto window = static_cast<cc::rownr_t>(description.spectralWindowId()(data_description));
   const auto polarization =
       static_cast<cc::rownr_t>(description.polarizationId()(data_description));
+  require_row(description.spectralWindowId()(data_description), ms.spectralWindow().nrow(),
+              "SPECTRAL_WINDOW_ID");
+  require_row(description.polarizationId()(data_description), ms.polarization().nrow(),
+              "POLARIZATION_ID");
   const cc::MSSpWindowColumns columns(ms.spectralWindow());
   out.content.channel_centers_hz = to_std<double>(columns.chanFreq()(window));
   const cc::Vector<double> widths(columns.chanWidth()(window));
-  out.content.channel_width_hz = widths(0);
   const cc::Vector<double> bandwidths(columns.effectiveBW()(window));
+  if (widths.empty() || bandwidths.empty()) refuse("SPECTRAL_WINDOW has no channel widths");
+  out.content.channel_width_hz = widths(0);
   out.content.noise_bandwidth_hz = bandwidths(0);
   out.corr_types =
       to_std<int>(cc::MSPolarizationColumns(ms.polarization()).corrType()(polarization));
@@ -129,6 +140,8 @@ void read_values(const cc::MeasurementSet& ms, ReadResult& out) {
   }
   if (out.weight_spectrum.size() == size) return;
   const std::vector<float> weight = to_std<float>(cc::ArrayColumn<float>(ms, "WEIGHT").getColumn());
+  if (weight.size() != static_cast<std::size_t>(out.n_rows) * n_products)
+    refuse("WEIGHT does not have a number a row and correlation");
   out.weight_spectrum.resize(size);
   for (std::size_t k = 0; k < size; ++k) {
     out.weight_spectrum[k] = weight[k / (n_channels * n_products) * n_products + k % n_products];
@@ -161,6 +174,8 @@ void read_rows(const cc::MeasurementSet& ms, ReadResult& out) {
   out.uvw_m = to_std<double>(columns.uvw().getColumn());
   out.antenna1 = to_std<int>(columns.antenna1().getColumn());
   out.antenna2 = to_std<int>(columns.antenna2().getColumn());
+  if (out.uvw_m.size() != 3 * static_cast<std::size_t>(out.n_rows))
+    refuse("UVW does not have three numbers a row");
   read_values(ms, out);
 }
 
