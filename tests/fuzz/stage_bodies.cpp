@@ -73,7 +73,14 @@ std::vector<Bytes> rgrid_seeds() {
   identity.n_channels = 2;
   identity.frequency = {1.4e9, 1e6, 2};
   stage::GridStateWriter writer(path, identity, {});
-  writer.add({{0, 2}, {{"source", "name", 0, 5}}, {}}, stage::GridSums(12, 2, false));
+  stage::ConsumedBlock block;
+  block.source = "source";
+  block.name = "name";
+  block.n = 5;
+  stage::GridPart part;
+  part.channels = {0, 2};
+  part.blocks = {block};
+  writer.add(part, stage::GridSums(12, 2, false));
   writer.publish();
   return {bytes_of(test::contents(path))};
 }
