@@ -8,7 +8,6 @@
 #include <limits>
 
 #include "ryle/core/baseline.hpp"
-#include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/input_file.hpp"
 #include "ryle/core/units.hpp"
@@ -453,7 +452,7 @@ VisibilityFile read_unfinished_uvfits(const std::string& part) {
   shape.n_pol_products = n_pol_products(out.observation);
   shape.n_baselines = n_pairs(out.observation.array.n_antennas());
   const auto per_row = static_cast<std::size_t>(
-      checked_product({shape.n_channels, shape.n_pol_products}, "a group"));
+      checked_file_product({shape.n_channels, shape.n_pol_products}, "a group"));
   const auto n_rows = static_cast<std::size_t>(shape.n_baselines);
   const std::size_t group_bytes = (uvfits::kParameters + 3 * per_row) * sizeof(float);
   std::ifstream in(part, std::ios::binary);

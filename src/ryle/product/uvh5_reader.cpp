@@ -417,7 +417,7 @@ VisibilityFile read_unfinished_uvh5(const std::string& part) {
     return std::min(cube[0], n_rows);
   };
   const auto intervals = h5::shape_of(header.get(), "integration_time", part);
-  const hsize_t n_intervals = intervals.empty() ? 0 : intervals[0];
+  const hsize_t n_intervals = intervals.size() == 1 ? intervals[0] : 0;
   const hsize_t n_there =
       std::min({rows_of("visdata", sizeof(cf32)), rows_of("nsamples", sizeof(float)),
                 rows_of("flags", 1), n_intervals});
