@@ -263,13 +263,13 @@ TEST_F(RecordedBeams, Hdf5TellsHowToReadIt) {
   const std::string where = path("out.h5");
   EXPECT_EQ(h5::shape_of(file.get(), "values", where), (std::vector<hsize_t>{1000, 2, 1, 8}));
   std::vector<std::uint8_t> codes(1000 * 2 * 8);
-  h5::read_all(file.get(), "values", H5T_NATIVE_UINT8, codes.data(), where);
+  h5::read_all(file.get(), "values", H5T_NATIVE_UINT8, codes.data(), codes.size(), where);
   const auto scales = h5::open_group(file.get(), "scales", where);
   const auto from = h5::read_ints(scales.get(), "from_value", where);
   EXPECT_EQ(from, (std::vector<std::int64_t>{0, 250, 500, 750}));
   std::vector<float> scale(4 * 2 * 8), offset(4 * 2 * 8);
-  h5::read_all(scales.get(), "scale", H5T_NATIVE_FLOAT, scale.data(), where);
-  h5::read_all(scales.get(), "offset", H5T_NATIVE_FLOAT, offset.data(), where);
+  h5::read_all(scales.get(), "scale", H5T_NATIVE_FLOAT, scale.data(), scale.size(), where);
+  h5::read_all(scales.get(), "offset", H5T_NATIVE_FLOAT, offset.data(), offset.size(), where);
   // A code is within half a step of the power, with the scale that was in force.
   for (std::size_t k = 0; k < 1000; k += 83) {
     double want = 0;

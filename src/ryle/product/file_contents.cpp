@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/input_file.hpp"
 #include "ryle/product/fits_file.hpp"
 #include "ryle/product/hdf5_file.hpp"
 #include "ryle/product/sqlite_file.hpp"
@@ -25,6 +26,7 @@ constexpr std::size_t kMaxObjects = 200;        // of an HDF5 file, listed one b
 constexpr std::streamsize kMaxText = 16 << 20;  // of JSON and XML
 
 std::string text_of(const std::string& path) {
+  require_regular_file(path);
   std::ifstream in(path, std::ios::binary);
   if (!in) throw IoError::from_errno("read", path, errno);
   std::string text(static_cast<std::size_t>(kMaxText) + 1, '\0');
@@ -157,9 +159,7 @@ herr_t visit_attribute(hid_t group, const char* name, const H5A_info_t*, void* d
 }
 
 Json describe_hdf5(const std::string& path) {
-  product::h5::silence();
-  const product::h5::Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
-  if (!file.valid()) throw FormatError(path + ": damaged HDF5: " + product::h5::last_error());
+  const product::h5::Handle file = product::h5::open_file(path);
   Json attributes = Json::object(), sets = Json::object();
   H5Aiterate2(file.get(), H5_INDEX_NAME, H5_ITER_INC, nullptr, visit_attribute, &attributes);
   Visited visited{file.get(), &sets};
@@ -246,6 +246,7 @@ Json describe_xml(const std::string& path) {
 }  // namespace
 
 std::string container_of(const std::string& path) {
+  require_regular_file(path);
   std::ifstream in(path, std::ios::binary);
   if (!in) throw IoError::from_errno("read", path, errno);
   std::array<char, 64> bytes{};
