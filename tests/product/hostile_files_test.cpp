@@ -292,23 +292,30 @@ TEST_F(HostileFile, TargetsOfNoPixelsOrTooMany) {
   }
 }
 
-// wcslib copies a string that is not closed, up to the next byte that is no text, beyond its
-// buffer.
-TEST_F(HostileFile, TargetWithBytesThatAreNoText) {
-  std::string header = fits_header({{"BITPIX", "-32"},
-                                    {"NAXIS", "2"},
-                                    {"NAXIS1", "20"},
-                                    {"NAXIS2", "10"},
-                                    {"CTYPE1", "'RA---SIN'"},
-                                    {"CTYPE2", "'DEC--SIN'"},
-                                    {"CRVAL1", "30."},
-                                    {"CRVAL2", "40."},
-                                    {"CDELT1", "-0.1"},
-                                    {"CDELT2", "0.1"}});
-  header[header.find("CRVAL1") - 1] = '\n';
-  put(dir_ / "t.fits", header);
-  EXPECT_THAT(refusal_of([&] { MapProjection::read(dir_ / "t.fits"); }),
-              HasSubstr("printable ASCII only"));
+// wcslib copies a string that does not end in its card beyond its buffer.
+TEST_F(HostileFile, TargetWithTextThatDoesNotEnd) {
+  const std::string good = fits_header({{"BITPIX", "-32"},
+                                        {"NAXIS", "2"},
+                                        {"NAXIS1", "20"},
+                                        {"NAXIS2", "10"},
+                                        {"CTYPE1", "'RA---SIN'"},
+                                        {"CTYPE2", "'DEC--SIN'"},
+                                        {"CRVAL1", "30."},
+                                        {"CRVAL2", "40."},
+                                        {"CDELT1", "-0.1"},
+                                        {"CDELT2", "0.1"},
+                                        {"OBJECT", "'O''Neill'"}});
+  const auto read_target = [&](const std::string& header) {
+    put(dir_ / "t.fits", header);
+    return refusal_of([&] { MapProjection::read(dir_ / "t.fits"); });
+  };
+  EXPECT_EQ(read_target(good), "");
+  std::string bad = good;
+  bad.replace(bad.find("DEC--SIN'"), 9, "DEC--SIN ");
+  EXPECT_THAT(read_target(bad), HasSubstr("CTYPE2   in the header does not end"));
+  bad = good;
+  bad[bad.find("CRVAL1") - 1] = '\n';
+  EXPECT_EQ(read_target(bad), "") << "other letters in a comment";
 }
 
 TEST_F(HostileFile, PsrfitsWithoutItsRows) {

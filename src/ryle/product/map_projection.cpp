@@ -31,6 +31,25 @@ void copy_text(char (&to)[72], const std::string& from) {
   std::snprintf(to, sizeof to, "%s", from.c_str());
 }
 
+/// What FITS does not allow in a header, and wcslib does not expect: it copies a string that does
+/// not end in its card beyond its buffers.
+void check_cards(std::string& header, const std::string& path) {
+  for (char& c : header)
+    if (c < ' ' || c > '~') c = ' ';  // comments of some programs have other letters
+  for (std::size_t at = 0; at < header.size(); at += 80) {
+    const std::string card = header.substr(at, 80);
+    const std::size_t quote =
+        card.size() > 9 && card[8] == '=' ? card.find_first_not_of(' ', 9) : std::string::npos;
+    if (quote == std::string::npos || card[quote] != '\'') continue;
+    std::size_t end = quote + 1;
+    while (end < card.size() && (card[end] != '\'' || card.compare(end, 2, "''") == 0))
+      end += card[end] == '\'' ? 2 : 1;
+    if (end >= card.size())
+      throw FormatError(path + ": the text of " + card.substr(0, 8) +
+                        " in the header does not end");
+  }
+}
+
 std::array<double, 9> identity() { return {1, 0, 0, 0, 1, 0, 0, 0, 1}; }
 
 // Rotation from ICRS to a frame.
@@ -126,12 +145,7 @@ struct MapProjection::Content {
   template <class Size>
   void parse(std::string header, const std::string& from, const Size& size) {
     path = from;
-    // wcslib copies what lies between a quote and a byte that is no text beyond its buffers.
-    for (const char c : header) {
-      if (c < ' ' || c > '~')
-        throw FormatError(path + ": byte " + std::to_string(static_cast<unsigned char>(c)) +
-                          " in the header; FITS allows printable ASCII only");
-    }
+    check_cards(header, path);
     int rejected = 0, n_wcs = 0;
     wcsprm* all = nullptr;
     const int status = header.empty() ? 1
