@@ -163,7 +163,9 @@ int report_summary(const Context& context, const stage::RunSummary& summary, boo
   std::fflush(stdout);
   if (!summary.errors.empty()) return static_cast<int>(ExitCode::io);
   if (!summary.not_made.empty())
-    return static_cast<int>(summary.data_s > 0 ? ExitCode::bad_data : ExitCode::no_input);
+    return static_cast<int>(summary.packets_received > 0 || summary.data_s > 0
+                                ? ExitCode::bad_data
+                                : ExitCode::no_input);
   const bool lost = summary.lost_samples > 0 || summary.undelivered_samples > 0 ||
                     summary.dropped_chunks > 0 || summary.dropped_dumps > 0;
   return strict && lost ? static_cast<int>(ExitCode::check_failed) : 0;

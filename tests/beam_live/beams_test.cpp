@@ -57,10 +57,11 @@ ObservationConfig observation(const test::Scratch& scratch,
   overrides.insert(
       overrides.begin(),
       {"source.kind=network", "source.format=best2", "source.listen=[\"udp://127.0.0.1:0\"]",
-       "source.start_utc=\"" + std::string(kStart) + "\"", "source.first_channel=505",
-       "source.n_channels=16", "source.chunk_ms=52.4288", "source.allow_small_rcvbuf=true",
-       "beams.file=beams.toml", "beams.integration_spectra=128", "runtime.device=cpu",
-       "runtime.threads=1", "output.directory=" + scratch.path(), "output.name=t"});
+       "source.start_utc=\"" + std::string(kStart) + "\"", "source.max_clock_error_s=0",
+       "source.first_channel=505", "source.n_channels=16", "source.chunk_ms=52.4288",
+       "source.allow_small_rcvbuf=true", "beams.file=beams.toml", "beams.integration_spectra=128",
+       "runtime.device=cpu", "runtime.threads=1", "output.directory=" + scratch.path(),
+       "output.name=t"});
   return parse_observation("schema = 1\n", scratch / "obs.toml", overrides);
 }
 

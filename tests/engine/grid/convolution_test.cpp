@@ -135,7 +135,7 @@ TEST(Convolution, BadRowsAreNamed) {
   EXPECT_NE(message("0 1\n1 hour 0.5\n").find("\"1hour\" is not"), std::string::npos);
   EXPECT_NE(message("0 1\n1 2 3 4\n").find("line 2: not an angle and K"), std::string::npos);
   EXPECT_NE(message("0 1\n").find("fewer than two rows"), std::string::npos);
-  EXPECT_THROW(parse_convolution("table:nowhere.txt", 0), ConfigError);
+  EXPECT_THROW(parse_convolution("table:nowhere.txt", 0), IoError);
 }
 
 }  // namespace
