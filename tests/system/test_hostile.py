@@ -100,7 +100,7 @@ def correlate(tmp_path, output, limit):
     layout = tmp_path / "a.csv"
     layout.write_text(LAYOUT[:-len("b,30,0,0,X,0\n")])
     words = [binary(), "correlate", data("baseband/sample_mwa.vdif"), "--layout", layout, "--latitude-deg", "-26.7",
-             "--longitude-deg", "116.7", "--channels", "64", "--center-mhz", "150", "--rate", "1", "-o", tmp_path / output]
+             "--longitude-deg", "116.7", "--channels", "64", "--center-mhz", "150", "--rate", "1280000", "-o", tmp_path / output]
     return subprocess.run([str(w) for w in words], capture_output=True, text=True, preexec_fn=limit, check=False, timeout=100)
 
 
