@@ -102,7 +102,7 @@ bool Assembler::rival_wins(Contest& contest, std::uint64_t rival, MonotonicNs no
   constexpr std::int64_t kRivalPackets = 16;
   constexpr int kLongest = 10;  // times contest_ns: a rival so slow is not steady
   auto& c = contest;
-  if (c.begin == 0 || now - c.begin >= kLongest * config_.contest_ns) c = {now, rival, 0, 0, 0};
+  if (c.begin == 0 || (now - c.begin) / kLongest >= config_.contest_ns) c = {now, rival, 0, 0, 0};
   if (c.rival_packets == 0) c.rival = rival;
   c.rival_packets += c.rival == rival ? 1 : -1;
   if (now - c.begin < config_.contest_ns || c.rival_packets < kRivalPackets) return false;
