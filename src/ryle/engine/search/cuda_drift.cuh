@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(kDriftThreads) common_level_kernel(const Drift
     const CellLevel level = w.levels[row];
     if (!(level.scatter > 0) || w.masked[c] != 0) continue;
     const float u =
-        within((w.planes[row * w.shape.plane + i] - level.center) * level.inverse, kMostDeviation);
+        within((w.planes[row * w.shape.plane + i] - level.center) * level.inverse, kMaxDeviation);
     sum += is_there(u) ? u : 0.0f;
     count += is_there(u) ? 1.0f : 0.0f;
   }

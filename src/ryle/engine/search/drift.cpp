@@ -131,7 +131,7 @@ struct DriftFilter::Content {
         const CellLevel level = levels[c];
         const float* cells = plane(static_cast<std::int64_t>(c)) + first;
         for (int i = 0; i < n; ++i) {
-          const float u = within((cells[i] - level.center) * level.inverse, kMostDeviation);
+          const float u = within((cells[i] - level.center) * level.inverse, kMaxDeviation);
           sums[static_cast<std::size_t>(i)] += is_there(u) ? u : 0.0f;
           numbers[static_cast<std::size_t>(i)] += is_there(u) ? 1.0f : 0.0f;
         }

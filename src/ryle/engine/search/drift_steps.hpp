@@ -12,7 +12,7 @@
 namespace ryle::search::detail {
 
 inline constexpr int kDriftJoined = 4;         ///< cells of one of a channel's own level
-inline constexpr float kMostDeviation = 8.0f;  ///< of one channel's cell in the common level
+inline constexpr float kMaxDeviation = 8.0f;  ///< of one channel's cell in the common level
 inline constexpr int kDriftLanes = 32;
 
 /// Cells and windows. A plane has the cells of `past` before the output, of the output, and of what
