@@ -11,7 +11,7 @@
 /// NaN.
 namespace ryle::search::detail {
 
-inline constexpr int kDriftJoined = 4;         ///< cells of one of a channel's own level
+inline constexpr int kDriftJoined = 4;        ///< cells of one of a channel's own level
 inline constexpr float kMaxDeviation = 8.0f;  ///< of one channel's cell in the common level
 inline constexpr int kDriftLanes = 32;
 
