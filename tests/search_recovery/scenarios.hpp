@@ -12,16 +12,18 @@
 /// with a real one's ratio of mean and rms: sqrt(channel width x sampling interval).
 namespace ryle::test {
 
-enum class Trouble { none, drift, step, flicker, part_of_band, radar };
+enum class Trouble { none, drift, step, flicker, strong_flicker, part_of_band, radar };
 struct Scenario {
   const char* name;
   Trouble trouble;
+  bool bounded = true;  ///< else measured, whatever comes of it
 };
-inline constexpr std::array<Scenario, 6> kScenarios{{
+inline constexpr std::array<Scenario, 7> kScenarios{{
     {"steady gain", Trouble::none},
     {"gain +- 1 %, period 10 s", Trouble::drift},
     {"gain steps of 0.5 %, every 7 s", Trouble::step},
     {"1/f gain, 0.02 % rms from 0.008 to 8 Hz", Trouble::flicker},
+    {"1/f gain, 0.05 % rms an octave there", Trouble::strong_flicker, false},
     {"pulses every 0.71 s in a fifth of the band", Trouble::part_of_band},
     {"radar: all channels, every 0.37 s", Trouble::radar},
 }};
@@ -75,9 +77,10 @@ inline std::vector<double> gain_of(Trouble trouble, double interval_s, std::int6
     double& g = gain[static_cast<std::size_t>(t)];
     if (trouble == Trouble::drift) g += 0.01 * std::sin(6.283185307179586 * s / 10);
     if (trouble == Trouble::step) g += static_cast<std::int64_t>(s / 7) % 2 == 1 ? 0.005 : 0;
-    if (trouble == Trouble::flicker)
-      for (const auto& [hz, phase] : waves)
-        g += 4.47e-5 * std::sin(6.283185307179586 * hz * s + phase);
+    if (trouble != Trouble::flicker && trouble != Trouble::strong_flicker) continue;
+    const double amplitude = trouble == Trouble::flicker ? 4.47e-5 : 3.54e-4;
+    for (const auto& [hz, phase] : waves)
+      g += amplitude * std::sin(6.283185307179586 * hz * s + phase);
   }
   return gain;
 }

@@ -203,6 +203,37 @@ struct SpectraFlagger::Content {
            (track.dm_error < 1e29 || track.dm > config.dm_min);
   }
 
+  /// A run without the columns at its ends that are only in it because a boxcar held them: those
+  /// whose sum from the end on stays below 2 of its noise. A bright burst of one sample lifts every
+  /// boxcar that holds it, up to 15 columns and more.
+  Run core_of(const GroupPlane& plane, const Run& run) const {
+    const auto n = static_cast<std::size_t>(run.end - run.first);
+    std::vector<double> z(n, 0.0);  // with the sign of the run
+    for (std::size_t k = 0; k < n; ++k) {
+      double sum = 0, count = 0;
+      for (std::int64_t g = 0; g < plane.n_groups; ++g) {
+        const std::size_t at = plane.at(g, run.first + static_cast<std::int64_t>(k));
+        sum += static_cast<double>(plane.sums[at]);
+        count += static_cast<double>(plane.counts[at]);
+      }
+      if (count > 0 && scales[0].scatter > 0)
+        z[k] = (run.negative ? -1 : 1) * (sum / std::sqrt(count) - scales[0].center) /
+               scales[0].scatter;
+    }
+    const auto clean_of = [&](const auto& value) {
+      double sum = 0;
+      for (std::size_t k = 0; k < n; ++k) {
+        sum += value(k);
+        if (sum > 2 * std::sqrt(static_cast<double>(k + 1))) return static_cast<std::int64_t>(k);
+      }
+      return static_cast<std::int64_t>(n);
+    };
+    const std::int64_t before = clean_of([&](std::size_t k) { return z[k]; });
+    const std::int64_t behind = clean_of([&](std::size_t k) { return z[n - 1 - k]; });
+    if (before + behind >= run.end - run.first) return run;
+    return {run.first + before, run.end - behind, run.peak, run.negative};
+  }
+
   /// Columns of a run and its flanks, below the threshold but not clean.
   static Run padded(const Run& run) {
     const std::int64_t pad = std::clamp<std::int64_t>((run.end - run.first) / 4, 2, 64);
@@ -251,7 +282,8 @@ struct SpectraFlagger::Content {
     };
     for (int feature = 0; brightest(work, n_past, feature == 0, run); ++feature) {
       if (run.negative || feature >= kMostFeatures) {
-        mask(padded(run).first, padded(run).end);
+        const Run wide = padded(core_of(work, run));
+        mask(wide.first, wide.end);
         if (feature > 4 * kMostFeatures) return;
         continue;
       }
@@ -279,7 +311,7 @@ struct SpectraFlagger::Content {
         continue;
       }
       // Interference: the whole run, or of a mixed one its brightest part.
-      const Run wide = padded(run);
+      const Run wide = padded(core_of(work, run));
       const double center = track.at_column(work, work.n_groups / 2), half = track.half_width;
       const bool whole = track.share >= 0.8 || run.end - run.first <= 8 ||
                          center + half < static_cast<double>(run.first) ||
