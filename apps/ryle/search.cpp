@@ -19,6 +19,7 @@ using Json = nlohmann::ordered_json;
 Json event_json(const SearchCandidate& c) {
   return {{"number", c.number},
           {"time_s", c.time_s},
+          {"time_error_s", c.time_error_s},
           {"mjd_utc", c.mjd_utc},
           {"dm_pc_cm3", c.dm_pc_cm3},
           {"dm_error", c.dm_error},
@@ -28,6 +29,8 @@ Json event_json(const SearchCandidate& c) {
           {"snr_boxcar", c.snr_boxcar},
           {"boxcar_samples", c.boxcar_samples},
           {"smearing_s", c.smearing_s},
+          {"scattering_s", c.scattering_s},
+          {"scattering_error_s", c.scattering_error_s},
           {"members", c.members},
           {"beam", c.beam},
           {"n_beams", c.n_beams},
@@ -84,6 +87,7 @@ Json summary_json(const stage::SearchSummary& s) {
           {"flagged", flagged},
           {"products", s.products},
           {"notes", s.notes},
+          {"stopped_by_signal", s.stopped},
           {"warnings", s.warnings}};
 }
 
@@ -123,6 +127,9 @@ void print_text(const stage::SearchSummary& s) {
     fmt::print("{:4d} {:13.6f} {:12.3f} {:6.3f} {:10.4g} {:6.1f} {:7.1f}  {}\n", c.number, c.time_s,
                c.dm_pc_cm3, c.dm_error, c.width_s * 1e3, c.snr, c.snr_boxcar,
                c.flags.empty() ? c.picture : "(" + c.flags + ")");
+    if (c.scattering_s > 0)
+      fmt::print("       scattered: a tail of {:.4g} +- {:.2g} ms at {:.3f} MHz\n",
+                 c.scattering_s * 1e3, c.scattering_error_s * 1e3, d.reference_hz * 1e-6);
     if (!c.reasons.empty()) fmt::print("       {}\n", c.reasons);
   }
   fmt::print("{} candidate{}, {} flagged\n", s.n_candidates, s.n_candidates == 1 ? "" : "s",
@@ -262,7 +269,7 @@ void add_search(CLI::App& app, Context& context) {
         if (k > 0) fmt::print("\n");
         print_text(all[k]);
       }
-      return all.back().stopped ? 130 : 0;
+      return 0;  // stopped, too: what was searched is published (docs/exit-codes.md)
     };
   });
 }

@@ -275,6 +275,48 @@ TEST(SearchFiles, ParkesFilesFollowEachOther) {
   EXPECT_EQ(joined, apart);
 }
 
+// A pulse of 4 ms with a tail of 10 ms is a candidate like others, and every product says the tail.
+TEST(SearchFiles, AScatteredPulseIsACandidateWithItsTail) {
+  const auto band = small_band();
+  const std::int64_t n = 6000;
+  constexpr double kTail_samples = 10, kTick = 2000.4;
+  std::vector<float> pulse(static_cast<std::size_t>(band.n_channels() * n));
+  test::add_pulse(band, pulse.data(), n, kTick, 60, 90);
+  auto data = noise_with_pulse(band, n, -1e6, 0, 0, 23);
+  for (std::int64_t c = 0; c < band.n_channels(); ++c) {
+    const double tau =
+        kTail_samples *
+        std::pow(band.center_hz.back() / band.center_hz[static_cast<std::size_t>(c)], 4);
+    double y = 0;
+    for (std::int64_t t = 0; t < n; ++t) {
+      const auto at = static_cast<std::size_t>(c * n + t);
+      y += (static_cast<double>(pulse[at]) - y) / (1 + tau);  // mean delay tau
+      data[at] += static_cast<float>(y);
+    }
+  }
+  test::Scratch scratch;
+  write_fil(scratch / "s.fil", data, n, 0, n);
+  auto options = options_for({scratch / "s.fil"});
+  options.output_directory = scratch / "out";
+  const auto found = search_file(options);
+  ASSERT_EQ(found.n_candidates, 1);
+  const auto& c = found.events.front();
+  EXPECT_GT(c.scattering_error_s, 0);
+  EXPECT_NEAR(c.scattering_s, 1e-3 * kTail_samples, 4 * c.scattering_error_s);
+  EXPECT_LT(c.scattering_error_s, 2.5e-3);
+  EXPECT_NEAR(c.dm_pc_cm3, 60, 4 * c.dm_error);
+  EXPECT_NEAR(c.time_s, 1e-3 * kTick, 4 * c.time_error_s);
+  EXPECT_LT(c.time_error_s, 3e-3);
+  const auto kept = read_search_database(scratch / "out/s.sqlite");
+  ASSERT_EQ(kept.size(), found.events.size());
+  EXPECT_EQ(kept.front().scattering_s, c.scattering_s);
+  EXPECT_EQ(kept.front().scattering_error_s, c.scattering_error_s);
+  EXPECT_EQ(kept.front().time_error_s, c.time_error_s);
+  EXPECT_THAT(candidates_csv(found.description, found.events),
+              HasSubstr(",time_error_s,scattering_s,scattering_error_s\n"));
+  EXPECT_THAT(voevent_xml(found.description, c, "test"), HasSubstr("\"scattering\""));
+}
+
 /// Events of the same pulse in some of the beams of a hexagonal grid of 19 (or 7).
 BeamEvent merged_of(std::int64_t n_beams, const std::vector<std::int64_t>& seeing) {
   BeamGroupConfig c;

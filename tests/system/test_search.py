@@ -2,9 +2,10 @@
 """ryle search and ryle fold on the real data, and on files that are not what they say."""
 
 import sqlite3
+import struct
 
 import pytest
-from harness import data, run, ryle
+from harness import data, run, ryle, start, stop
 
 FRB = "transients/askap_frb180417/28.fil"
 PARKES = "transients/parkes_uwl_crab/parkes_{}.fil"
@@ -114,3 +115,24 @@ def test_info_tells_what_a_filterbank_holds():
     facts = ryle("info", data(FRB))
     assert facts["kind"] == "filterbank" and facts["channels"] == 336 and facts["samples"] == 5120
     assert ryle("info", data("transients/parkes_uwl_crab/parkes_4bit.sf"))["bits"] == 4
+
+
+def test_a_stopped_search_publishes_and_ends_with_0(tmp_path):
+    """The first Ctrl-C ends a search as it ends the other commands (docs/exit-codes.md): what was searched is written."""
+    def word(text):
+        return struct.pack("<i", len(text)) + text.encode()
+
+    header = word("HEADER_START")
+    for key, value in (("nchans", 64), ("nbits", 8), ("nifs", 1), ("machine_id", 0), ("telescope_id", 0), ("data_type", 1)):
+        header += word(key) + struct.pack("<i", value)
+    for key, value in (("fch1", 1500.0), ("foff", -1.0), ("tsamp", 0.001), ("tstart", 60000.0)):
+        header += word(key) + struct.pack("<d", value)
+    file = tmp_path / "long.fil"
+    file.write_bytes(header + word("HEADER_END"))
+    with open(file, "r+b") as f:
+        f.truncate(1 << 33)  # 37 hours, none of them on the disk
+    process = start("search", file, "-o", tmp_path / "out", "--dm-max", "20")
+    assert process.stderr.read(1)  # the first line of progress
+    code, out, _ = stop(process)
+    assert code == 0 and "stopped by a signal after" in out
+    assert (tmp_path / "out/long.csv").exists() and not list((tmp_path / "out").glob(".*.part"))

@@ -24,7 +24,7 @@ std::string_view bindable(const std::string& text) { return text; }
 double bindable(double value) { return value; }
 std::int64_t bindable(std::int64_t value) { return value; }
 
-constexpr std::int64_t kCandidateDatabase = 4;  // version of the tables
+constexpr std::int64_t kCandidateDatabase = 5;  // version of the tables
 constexpr const char* kCandidateSchema =
     "PRAGMA application_id = 0x52794c53;"
     "CREATE TABLE run(key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
@@ -35,7 +35,8 @@ constexpr const char* kCandidateSchema =
     " dm_trial INTEGER, trial_dm REAL, members INTEGER, begin_sample INTEGER, end_sample INTEGER, "
     "beam INTEGER,"
     " n_beams INTEGER, ra_deg REAL, dec_deg REAL, f_ref_hz REAL, masked_fraction REAL, flags TEXT, "
-    "picture TEXT, smearing_s REAL, beams TEXT, reasons TEXT);"
+    "picture TEXT, smearing_s REAL, beams TEXT, reasons TEXT, time_err_s REAL, "
+    "scattering_s REAL, scattering_err_s REAL);"
     // event: of the table above, NULL = asked for from outside; dump: NULL = there was none.
     "CREATE TABLE trigger(id INTEGER PRIMARY KEY, event INTEGER, name TEXT, tai_ns INTEGER, dm "
     "REAL, dm_err REAL, width_s REAL, snr REAL, result TEXT, dump INTEGER, message TEXT);"
@@ -55,7 +56,8 @@ void write_run(Database& db, const SearchDescription& s) {
 
 void write_events(Database& db, const SearchDescription& s, std::span<const SearchCandidate> list) {
   Statement row(
-      db, "INSERT INTO event VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+      db,
+      "INSERT INTO event VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
   for (const auto& c : list) {
     const SkyDirection at = c.position.value_or(s.position);
     row.bind(1, c.number).bind(2, c.tick).bind(3, c.time_s).bind(4, c.mjd_utc).bind(5, c.tai_ns);
@@ -68,7 +70,8 @@ void write_events(Database& db, const SearchDescription& s, std::span<const Sear
     row.bind(24, std::string_view(c.flags)).bind(25, std::string_view(c.picture));
     const std::string beams = beams_text(c);
     row.bind(26, c.smearing_s).bind(27, std::string_view(beams));
-    row.bind(28, std::string_view(c.reasons));
+    row.bind(28, std::string_view(c.reasons)).bind(29, c.time_error_s);
+    row.bind(30, c.scattering_s).bind(31, c.scattering_error_s);
     row.execute();
   }
 }
@@ -296,13 +299,12 @@ std::vector<SearchCandidate> read_search_database(const std::string& path) {
   Database db(path, Database::Mode::read, 5);
   require_candidate_database(db);
   std::vector<SearchCandidate> list;
-  Statement row(
-      db,
-      "SELECT id, tick, time_s, mjd_utc, tai_ns, dm, dm_err, width_s, width_err_s, snr, "
-      "snr_boxcar, boxcar_samples,"
-      " dm_trial, trial_dm, members, begin_sample, end_sample, beam, masked_fraction, "
-      "flags, picture, n_beams, ra_deg, dec_deg, smearing_s, beams, reasons FROM event ORDER BY "
-      "id");
+  Statement row(db,
+                "SELECT id, tick, time_s, mjd_utc, tai_ns, dm, dm_err, width_s, width_err_s, snr, "
+                "snr_boxcar, boxcar_samples,"
+                " dm_trial, trial_dm, members, begin_sample, end_sample, beam, masked_fraction, "
+                "flags, picture, n_beams, ra_deg, dec_deg, smearing_s, beams, reasons, time_err_s, "
+                "scattering_s, scattering_err_s FROM event ORDER BY id");
   while (row.step()) {
     SearchCandidate c;
     c.number = row.integer(0);
@@ -332,6 +334,9 @@ std::vector<SearchCandidate> read_search_database(const std::string& path) {
     std::istringstream beams(row.text(25));
     for (std::int64_t beam = 0; beams >> beam;) c.beams.push_back(beam);
     c.reasons = row.text(26);
+    c.time_error_s = row.real(27);
+    c.scattering_s = row.real(28);
+    c.scattering_error_s = row.real(29);
     list.push_back(c);
   }
   return list;

@@ -42,12 +42,16 @@ struct SearchCandidate {
   std::int64_t number = 0;  ///< 1, 2, ... in order of time
   double tick = 0;          ///< center, samples from the start of the file
   double time_s = 0;        ///< of the center, at reference_hz
+  double time_error_s = 0;  ///< 0: not known
   double mjd_utc = 0;
   std::int64_t tai_ns = 0;
   double dm_pc_cm3 = 0, dm_error = 0;
   double width_s = 0, width_error_s = 0;  ///< FWHM
   /// Of the lowest channel: the template of the matched filter has it, width_s has not.
   double smearing_s = 0;
+  /// Time of the exponential tail at reference_hz, as nu^-4; 0: none is told. time_s and width_s
+  /// are then those of the pulse before it.
+  double scattering_s = 0, scattering_error_s = 0;
   double snr = 0;  ///< matched filter
   double snr_boxcar = 0;
   std::int64_t boxcar_samples = 0;

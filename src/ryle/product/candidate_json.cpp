@@ -54,7 +54,10 @@ RowObject event_object(const SearchCandidate& c, const SearchDescription* search
               {"picture", c.picture},
               {"smearing_s", finite_or_null(c.smearing_s)},
               {"beams", beams_text(c)},
-              {"reasons", c.reasons}};
+              {"reasons", c.reasons},
+              {"time_err_s", finite_or_null(c.time_error_s)},
+              {"scattering_s", finite_or_null(c.scattering_s)},
+              {"scattering_err_s", finite_or_null(c.scattering_error_s)}};
   if (c.position || search != nullptr) {
     const SkyDirection at = c.position ? *c.position : search->position;
     o["ra_deg"] = finite_or_null(at.ra_rad / kDegree_rad);

@@ -67,17 +67,19 @@ std::string candidates_csv(const SearchDescription& s, const std::vector<SearchC
       "number,mjd_utc,tai_ns,time_s,sample,dm_pc_cm3,dm_error,width_s,width_error_s,snr,snr_boxcar,"
       "boxcar_samples,"
       "dm_trial,trial_dm_pc_cm3,members,begin_sample,end_sample,beam,n_beams,ra_deg,dec_deg,"
-      "masked_fraction,flags,k_dm,reference_hz,picture,smearing_s,beams,reasons\n";
+      "masked_fraction,flags,k_dm,reference_hz,picture,smearing_s,beams,reasons,"
+      "time_error_s,scattering_s,scattering_error_s\n";
   for (const auto& c : list) {
     const SkyDirection at = c.position.value_or(s.position);
     out += fmt::format(
         "{},{:.12f},{},{:.9f},{:.3f},{:.6g},{:.3g},{:.6g},{:.3g},{:.5g},{:.5g},{},{},{:.8g},{},{},{"
-        "},{},{},{:.6f},{:.6f},{:.4f},{},{:.10g},{:.10g},{},{:.4g},{},{}\n",
+        "},{},{},{:.6f},{:.6f},{:.4f},{},{:.10g},{:.10g},{},{:.4g},{},{},{:.3g},{:.4g},{:.3g}\n",
         c.number, c.mjd_utc, c.tai_ns, c.time_s, c.tick, c.dm_pc_cm3, c.dm_error, c.width_s,
         c.width_error_s, c.snr, c.snr_boxcar, c.boxcar_samples, c.dm_trial, c.trial_dm_pc_cm3,
         c.members, c.begin_sample, c.end_sample, c.beam, c.n_beams, at.ra_rad / kDegree_rad,
         at.dec_rad / kDegree_rad, c.masked_fraction, csv_field(c.flags), s.k_dm, s.reference_hz,
-        csv_field(c.picture), c.smearing_s, beams_text(c), csv_field(c.reasons));
+        csv_field(c.picture), c.smearing_s, beams_text(c), csv_field(c.reasons), c.time_error_s,
+        c.scattering_s, c.scattering_error_s);
   }
   return out;
 }
@@ -90,7 +92,7 @@ std::string voevent_xml(const SearchDescription& s, const SearchCandidate& c,
   frame.telescope = s.telescope;
   frame.tai_ns = c.tai_ns;
   frame.number = c.number;
-  frame.time_error_s = 0.5 * c.width_s;
+  frame.time_error_s = std::max(0.5 * c.width_s, c.time_error_s);
   frame.position = c.position.value_or(s.position);
   frame.position_error_rad = s.position_error_rad;
   std::string what = "    <Group name=\"event parameters\">\n";
@@ -100,6 +102,11 @@ std::string voevent_xml(const SearchDescription& s, const SearchCandidate& c,
   what += voevent_parameter("width", c.width_s * 1e3, "ms", "time.duration;src.var.pulse");
   what += voevent_parameter("width_err", c.width_error_s * 1e3, "ms", "stat.error;time.duration");
   what += voevent_parameter("smearing", c.smearing_s * 1e3, "ms", "time.duration");
+  if (c.scattering_s > 0) {
+    what += voevent_parameter("scattering", c.scattering_s * 1e3, "ms", "time.duration");
+    what += voevent_parameter("scattering_err", c.scattering_error_s * 1e3, "ms",
+                              "stat.error;time.duration");
+  }
   what += voevent_parameter("k_dm", s.k_dm, "s.MHz^2.pc^-1.cm^3", "");
   what += voevent_parameter("reference_frequency", s.reference_hz * 1e-6, "MHz", "em.freq");
   what += voevent_parameter("low", s.low_hz * 1e-6, "MHz", "em.freq;stat.min");

@@ -174,7 +174,8 @@ class LiveBeamRun final : public LivePath {
     SearchHooks hooks;
     hooks.on_candidate = [this](const SearchCandidate& c, const std::string& beam) {
       if (c.snr >= config_.search.voltage_trigger_snr)
-        ring_->trigger({c.tai_ns, c.dm_pc_cm3, c.dm_error, c.width_s, c.snr, beam, c.number});
+        ring_->trigger({c.tai_ns, c.dm_pc_cm3, c.dm_error, c.width_s + 6 * c.scattering_s, c.snr,
+                        beam, c.number});
     };
     hooks.voltage_records = [this] { return ring_->take_records(); };
     return hooks;

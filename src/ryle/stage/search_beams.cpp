@@ -26,7 +26,7 @@ double distance(const Vector3& a, const Vector3& b) {
 }
 
 double width_of_event(const SearchEvent& e) {
-  return std::max(static_cast<double>(e.cluster.best.width), e.pulse.fwhm_samples);
+  return std::max(static_cast<double>(e.cluster.best.width), e.pulse.whole_fwhm_samples());
 }
 
 }  // namespace

@@ -134,11 +134,12 @@ CandidateFlags candidate_flags(const BeamEvent& b, double sweep_samples_per_dm,
     flags.add("rfi_multibeam", fmt::format("{} beams in {} group{} see it", b.seen.size(),
                                            b.n_groups, b.n_groups > 1 ? "s" : ""));
   if (checks.widest_samples > 0 &&
-      e.pulse.fwhm_samples > static_cast<double>(checks.widest_samples))
+      e.pulse.whole_fwhm_samples() > static_cast<double>(checks.widest_samples))
     flags.add("wide", fmt::format("its width of {:.4g} ms is beyond the widest boxcar of {:.4g} ms",
-                                  e.pulse.fwhm_samples * ms,
+                                  e.pulse.whole_fwhm_samples() * ms,
                                   static_cast<double>(checks.widest_samples) * ms));
-  const double widest = std::max(static_cast<double>(e.cluster.best.width), e.pulse.fwhm_samples);
+  const double widest =
+      std::max(static_cast<double>(e.cluster.best.width), e.pulse.whole_fwhm_samples());
   const double moved = std::abs(dm - trial_dm_pc_cm3);
   if (e.refined && moved > checks.trial_gap_pc_cm3 + 3 * e.pulse.dm_error &&
       (moved - checks.trial_gap_pc_cm3) * sweep_samples_per_dm > 2 * widest + 1)

@@ -21,7 +21,7 @@ struct Bins {
 
 Bins bins_of(const SearchEvent& e) {
   Bins b;
-  const double half = std::max(8 * e.pulse.fwhm_samples, 24.0);
+  const double half = std::max(8 * e.pulse.whole_fwhm_samples(), 24.0);
   b.samples = std::max<std::int64_t>(
       1, static_cast<std::int64_t>(std::ceil(2 * half / static_cast<double>(kMaxBins))));
   b.n = std::min(kMaxBins, static_cast<std::int64_t>(2 * half) / b.samples) | 1;
@@ -87,6 +87,19 @@ float series_value(const search::Band& band, const SearchEvent& e, const Bins& b
                    : kNaN;
 }
 
+/// The tail of a scattered pulse in bins, by the mean of its times in all channels.
+void add_tail(const search::Band& band, const SearchEvent& e, const Bins& bins,
+              std::vector<double>& shape) {
+  double tau = 0;
+  for (const double hz : band.center_hz)
+    tau += std::pow(band.center_hz.back() / hz, 4) * e.pulse.scattering_samples /
+           static_cast<double>(band.n_channels() * bins.samples);
+  if (!(tau > 0)) return;
+  const double fall = -std::expm1(-1 / tau);
+  double y = 0;
+  for (double& v : shape) v = y += fall * (v - y);
+}
+
 }  // namespace
 
 CandidatePicture candidate_picture(const search::Band& band, const SearchEvent& e) {
@@ -111,14 +124,17 @@ CandidatePicture candidate_picture(const search::Band& band, const SearchEvent& 
          e.pulse.tick) /
         sigma;
     shape.push_back(std::exp(-0.5 * z * z));
-    product += shape.back() * static_cast<double>(p.profile[static_cast<std::size_t>(bin)]);
-    square += shape.back() * shape.back();
+  }
+  add_tail(band, e, bins, shape);
+  for (std::size_t bin = 0; bin < shape.size(); ++bin) {
+    product += shape[bin] * static_cast<double>(p.profile[bin]);
+    square += shape[bin] * shape[bin];
   }
   for (const double v : shape)
     p.model.push_back(static_cast<float>(square > 0 ? v * product / square : 0));
-  const double half =
-      std::max({4 * e.pulse.dm_error,
-                6 * e.pulse.fwhm_samples / std::max(band.sweep_samples_per_dm(), 1e-9), 1e-3});
+  const double half = std::max(
+      {4 * e.pulse.dm_error,
+       6 * e.pulse.whole_fwhm_samples() / std::max(band.sweep_samples_per_dm(), 1e-9), 1e-3});
   p.n_dms = kDms;
   const double low = std::max(0.0, e.pulse.dm_pc_cm3 - half),
                step = 2 * half / static_cast<double>(kDms - 1);

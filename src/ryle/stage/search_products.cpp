@@ -128,6 +128,9 @@ SearchCandidate SearchProducts::candidate(const BeamEvent& b, std::int64_t origi
   c.dm_error = e.pulse.dm_error;
   c.width_s = e.pulse.fwhm_samples * interval_s;
   c.width_error_s = e.pulse.fwhm_error * interval_s;
+  c.time_error_s = e.pulse.tick_error * interval_s;
+  c.scattering_s = e.pulse.scattering_samples * interval_s;
+  c.scattering_error_s = e.pulse.scattering_error * interval_s;
   c.smearing_s = band_.smearing_samples(0, std::max(0.0, c.dm_pc_cm3)) * interval_s;
   c.snr = e.pulse.snr;
   c.snr_boxcar = static_cast<double>(best.snr);

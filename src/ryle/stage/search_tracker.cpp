@@ -112,8 +112,8 @@ void SearchTracker::append(SearchEvent e, std::size_t first,
   const double sweep = config_.band.sweep_samples_per_dm();
   for (std::size_t k = first; k < events.size(); ++k) {
     SearchEvent& o = events[k];
-    const double least = std::min(o.pulse.fwhm_samples, e.pulse.fwhm_samples);
-    const double most = std::max(o.pulse.fwhm_samples, e.pulse.fwhm_samples);
+    const double least = std::min(o.pulse.whole_fwhm_samples(), e.pulse.whole_fwhm_samples());
+    const double most = std::max(o.pulse.whole_fwhm_samples(), e.pulse.whole_fwhm_samples());
     const double d_dm = e.pulse.dm_pc_cm3 - o.pulse.dm_pc_cm3;
     const double late = e.pulse.tick - o.pulse.tick + d_dm * middle;
     if (!o.refined || !e.refined || most > 2 * least + 2 || std::abs(late) > 0.5 * most + 1 ||
@@ -215,7 +215,8 @@ void SearchTracker::measure_again(const SearchExtent& extent, const SearchFacts&
 void SearchTracker::look_at_other_dms(const SearchExtent& extent, const SearchFacts& facts,
                                       SearchEvent& e) const {
   const double sweep = std::max(config_.band.sweep_samples_per_dm(), 1e-9);
-  const double width = std::max(static_cast<double>(e.cluster.best.width), e.pulse.fwhm_samples);
+  const double width =
+      std::max(static_cast<double>(e.cluster.best.width), e.pulse.whole_fwhm_samples());
   const auto reach = static_cast<std::int64_t>(std::ceil(4 * width)) + 1;
   for (const double sign : {1.0, -1.0}) {
     const double dm = e.pulse.dm_pc_cm3 + sign * static_cast<double>(reach) / sweep;
@@ -291,8 +292,8 @@ SearchEvent SearchTracker::event_of(const search::Cluster& cluster, const Search
   if (e.refined) e.pulse = pulse;
   look_at_other_dms(extent, facts, e);
   check_presence(config_.band, e.pulse.dm_pc_cm3, e.pulse.tick,
-                 std::max(static_cast<double>(e.cluster.best.width), e.pulse.fwhm_samples), e.codes,
-                 e.window_first, e.window_samples, e.channel_masked, e.checks);
+                 std::max(static_cast<double>(e.cluster.best.width), e.pulse.whole_fwhm_samples()),
+                 e.codes, e.window_first, e.window_samples, e.channel_masked, e.checks);
   return e;
 }
 

@@ -13,6 +13,7 @@ namespace {
 constexpr double kFwhmPerSigma = 2.3548200450309493;
 constexpr double kReach = 4;        // sigmas of the template that are summed
 constexpr double kNarrowest = 0.3;  // samples, FWHM
+constexpr double kScatteringIndex = 4;
 
 /// Integral of the Gaussian distribution function, @eq z Phi(z) + phi(z), between -7 and 7 from a
 /// table: cubic Hermite, off by less than h^4 / 384 times the largest fourth derivative (0.55):
@@ -88,6 +89,21 @@ class Profile {
     }
   }
 
+  /// The same with a tail: p * exp(-t / tau) / tau with p constant within a sample, which keeps the
+  /// mean delay tau exactly. It ends before column `end`.
+  template <class Body>
+  void walk_scattered(double tau, std::int64_t end, const Body& body) const {
+    const double fall = -std::expm1(-1 / tau);
+    const double here = 1 - tau * fall, next = tau * fall * fall;
+    double tail = 0;
+    walk([&](std::int64_t t, double p) {
+      body(t, here * p + tail);
+      tail += next * p - fall * tail;
+    });
+    const std::int64_t stop = std::min(end, last() + 1 + static_cast<std::int64_t>(6 * tau));
+    for (std::int64_t t = last() + 1; t < stop; ++t, tail -= fall * tail) body(t, tail);
+  }
+
  private:
   double edge(double x) const {  // part of the pulse before x
     return (ramp((x - center_ + 0.5 * smear_) / sigma_) -
@@ -108,6 +124,7 @@ struct Plane {
   double sigma = 1;
   std::vector<float> values;  // [used channel][n]
   std::vector<std::int64_t> channels;
+  std::vector<double> scattering;  // [used channel], of that at the highest
 
   double column(double tick) const { return (tick - first) / static_cast<double>(factor); }
 };
@@ -123,6 +140,8 @@ Plane plane_of(const Band& band, const RefineInput& in, double fwhm_samples) {
   for (std::int64_t c = 0; c < band.n_channels(); ++c) {
     if (in.masked != nullptr && in.masked[c] != 0) continue;
     p.channels.push_back(c);
+    p.scattering.push_back(std::pow(
+        band.center_hz.back() / band.center_hz[static_cast<std::size_t>(c)], kScatteringIndex));
     const std::uint8_t* x = in.codes + c * in.stride;
     for (std::int64_t j = 0; j < p.n; ++j) {
       int sum = 0;
@@ -137,17 +156,28 @@ struct Sums {
   double product = 0, square = 0;
 };
 
+/// Calls body(t, p) for the columns of the template in used channel k; false: it is not in the
+/// data.
+template <class Body>
+bool walk_channel(const Plane& plane, const Pulse& pulse, std::size_t k, const Body& body) {
+  const auto factor = static_cast<double>(plane.factor);
+  const std::int64_t c = plane.channels[k];
+  const double center = plane.column(pulse.tick) + plane.band.delay_samples(c, pulse.dm_pc_cm3);
+  const Profile profile(center, std::max(pulse.fwhm_samples, kNarrowest) / kFwhmPerSigma / factor,
+                        plane.band.smearing_samples(c, pulse.dm_pc_cm3));
+  if (profile.first() < 0 || profile.last() >= plane.n) return false;
+  if (pulse.scattering_samples > 0)
+    profile.walk_scattered(pulse.scattering_samples * plane.scattering[k] / factor, plane.n, body);
+  else
+    profile.walk(body);
+  return true;
+}
+
 Sums correlate(const Plane& plane, const Pulse& pulse) {
   Sums s;
-  const double sigma =
-      std::max(pulse.fwhm_samples, kNarrowest) / kFwhmPerSigma / static_cast<double>(plane.factor);
   for (std::size_t k = 0; k < plane.channels.size(); ++k) {
-    const std::int64_t c = plane.channels[k];
-    const double center = plane.column(pulse.tick) + plane.band.delay_samples(c, pulse.dm_pc_cm3);
-    const Profile profile(center, sigma, plane.band.smearing_samples(c, pulse.dm_pc_cm3));
-    if (profile.first() < 0 || profile.last() >= plane.n) continue;  // not in the data
     const float* x = plane.values.data() + static_cast<std::int64_t>(k) * plane.n;
-    profile.walk([&](std::int64_t t, double p) {
+    walk_channel(plane, pulse, k, [&](std::int64_t t, double p) {
       s.product += static_cast<double>(x[t]) * p;
       s.square += p * p;
     });
@@ -278,40 +308,20 @@ Parameters errors_alone(const Band& band, const Delays& delays, const Pulse& pul
   return {dm, std::hypot(tick, dm * delays.mean), std::sqrt(2.0) / snr};
 }
 
-}  // namespace
-
-double matched_snr(const Band& band, const RefineInput& input, const Pulse& pulse) {
-  return snr_of(plane_of(band, input, 1), pulse);
-}
-
-RefinedPulse refine(const Band& band, const RefineInput& input, const Pulse& start) {
-  const double width = std::max(start.fwhm_samples, 1.0);
-  const Plane plane = plane_of(band, input, width);
-  const double sweep = std::max(band.sweep_samples_per_dm(), 1e-9);
-  Parameters at{start.dm_pc_cm3, start.tick, std::log(width)};
-  Parameters step{0.5 * width / sweep, 0.25 * width, 0.35};
-  const Parameters scale = step;
-  const auto value = [&](const Parameters& p) {
-    if (p[0] < 0 || p[2] < std::log(kNarrowest)) return -1e30;
-    return snr_of(plane, pulse_of(p));
-  };
+/// Climbs by steps that are halved seven times. move(p, step, direction, sign) makes one of
+/// `n_directions` steps. @return the value at the top
+template <std::size_t N, class Value, class Move>
+double climb(const Value& value, std::array<double, N>& at, std::array<double, N> step,
+             std::size_t n_directions, const Move& move) {
   double best = value(at);
-  // DM and arrival time are correlated: the second direction turns about the middle of the band.
-  const std::int64_t middle = band.n_channels() / 2;
-  const double turn = band.delay_samples(middle, 1);
   for (int round = 0; round < 7; ++round) {
     bool moved = true;
     for (int tries = 0; moved && tries < 12; ++tries) {
       moved = false;
-      for (int axis = 0; axis < 4; ++axis) {
+      for (std::size_t direction = 0; direction < n_directions; ++direction) {
         for (const double sign : {1.0, -1.0}) {
-          Parameters p = at;
-          if (axis < 3)
-            p[static_cast<std::size_t>(axis)] += sign * step[static_cast<std::size_t>(axis)];
-          if (axis == 3) {
-            p[0] += sign * step[0];
-            p[1] -= sign * step[0] * turn;
-          }
+          auto p = at;
+          move(p, step, direction, sign);
           const double there = value(p);
           if (there <= best) continue;
           best = there;
@@ -323,6 +333,223 @@ RefinedPulse refine(const Band& band, const RefineInput& input, const Pulse& sta
     }
     for (auto& s : step) s *= 0.5;
   }
+  return best;
+}
+
+/// A pulse with a tail by numbers that hardly depend on each other: the DM that the delays at
+/// mid-band alone would give, arrival of the mean there, ln of the rms of pulse and tail there, and
+/// the angle that parts it in pulse and tail.
+/// @eq sigma = rms cos(angle), tau = rms sin(angle)
+class Scattered {
+ public:
+  using Numbers = std::array<double, 4>;
+
+  explicit Scattered(const Band& band) {
+    const double middle_hz = band.center_hz[static_cast<std::size_t>(band.n_channels() / 2)];
+    delay_ = band.delay_samples(band.n_channels() / 2, 1);
+    to_top_ = std::pow(middle_hz / band.center_hz.back(), kScatteringIndex);
+    // The tail's mean changes across mid-band as tau nu^-4, delays as DM nu^-2.
+    dm_per_tail_ = 0.5 * kScatteringIndex * band.sample_interval_s * middle_hz * middle_hz /
+                   (band.k_dm * 1e12);
+  }
+  Numbers start(const Pulse& p, double angle_rad) const {
+    return {p.dm_pc_cm3, p.tick + delay_ * p.dm_pc_cm3,
+            std::log(std::max(p.fwhm_samples, kNarrowest) / kFwhmPerSigma), angle_rad};
+  }
+  Pulse pulse(const Numbers& q) const {
+    const double rms = std::exp(q[2]), tau = rms * std::sin(q[3]), dm = q[0] - dm_per_tail_ * tau;
+    return {dm, q[1] - delay_ * dm - tau, kFwhmPerSigma * rms * std::cos(q[3]), 0, to_top_ * tau};
+  }
+  /// Variances of DM, arrival at the top, FWHM and tau there from those of the numbers; for an
+  /// index of 4.4 (Kolmogorov) in place of 4 the delays differ by a tenth of what tails do to them.
+  Numbers errors(const Numbers& q, const std::array<Numbers, 4>& covariance) const {
+    const double sigma = std::exp(q[2]) * std::cos(q[3]), tau = std::exp(q[2]) * std::sin(q[3]);
+    const double s = dm_per_tail_;  // d sigma = -tau, d tau = sigma for a step of the angle
+    const std::array<Numbers, 4> slopes{
+        {{1, 0, -s * tau, -s * sigma},
+         {-delay_, 1, (delay_ * s - 1) * tau, (delay_ * s - 1) * sigma},
+         {0, 0, kFwhmPerSigma * sigma, -kFwhmPerSigma * tau},
+         {0, 0, to_top_ * tau, to_top_ * sigma}}};
+    Numbers out{};
+    for (std::size_t k = 0; k < 4; ++k) {
+      for (std::size_t a = 0; a < 4; ++a)
+        for (std::size_t b = 0; b < 4; ++b)
+          out[k] += slopes[k][a] * covariance[a][b] * slopes[k][b];
+      out[k] = std::sqrt(std::max(0.0, out[k]));
+    }
+    out[0] = std::hypot(out[0], 0.1 * s * tau);
+    out[1] = std::hypot(out[1], 0.1 * s * tau * delay_);
+    return out;
+  }
+
+ private:
+  double delay_ = 0, to_top_ = 1, dm_per_tail_ = 0;
+};
+
+constexpr double kSteepest = 0.5 * kPi - 1e-3;  // angle: a tail without a pulse
+
+/// What the data say of the numbers about `at`.
+struct Information {
+  std::array<Scattered::Numbers, 4> inverse_covariance{};  ///< the noise's, amplitude free
+  Scattered::Numbers gradient{};                           ///< of S^2 / 2
+};
+
+/// @eq F_ab = S^2 (<d_a p, d_b p> - <p, d_a p> <p, d_b p> / <p, p>) / <p, p>
+/// Steps of the derivatives become twice the errors that it gives without the other numbers: a tail
+/// begins with an edge.
+Information information(const Plane& plane, const Scattered& scattered,
+                        const Scattered::Numbers& at, double snr, Scattered::Numbers& step) {
+  step[3] = std::min({step[3], at[3], kSteepest - at[3] + 1e-3});
+  std::array<Pulse, 9> pulses;
+  for (std::size_t k = 0; k < 9; ++k) {
+    auto q = at;
+    if (k > 0) q[(k - 1) / 2] += (k % 2 == 1 ? 1 : -1) * step[(k - 1) / 2];
+    pulses[k] = scattered.pulse(q);
+  }
+  std::array<std::array<double, 5>, 5> gram{};
+  std::array<double, 5> product{};
+  std::vector<std::array<double, 5>> rows(static_cast<std::size_t>(plane.n));
+  for (std::size_t k = 0; k < plane.channels.size(); ++k) {
+    const float* x = plane.values.data() + static_cast<std::int64_t>(k) * plane.n;
+    std::int64_t first = plane.n, end = 0;
+    bool whole = true;
+    for (std::size_t j = 0; j < 9; ++j) {
+      const std::size_t row = (j + 1) / 2;
+      const double weight = j == 0 ? 1 : (j % 2 == 1 ? 0.5 : -0.5) / step[row - 1];
+      whole &= walk_channel(plane, pulses[j], k, [&](std::int64_t t, double p) {
+        rows[static_cast<std::size_t>(t)][row] += weight * p;
+        first = std::min(first, t);
+        end = std::max(end, t + 1);
+      });
+    }
+    for (std::int64_t t = first; t < end; ++t) {
+      auto& row = rows[static_cast<std::size_t>(t)];
+      for (std::size_t a = 0; whole && a < 5; ++a) {
+        product[a] += static_cast<double>(x[t]) * row[a];
+        for (std::size_t b = 0; b <= a; ++b) gram[a][b] += row[a] * row[b];
+      }
+      row = {};
+    }
+  }
+  Information out;
+  const double square = gram[0][0];
+  if (!(square > 0)) return out;
+  for (std::size_t a = 0; a < 4; ++a) {
+    const double along = gram[a + 1][0] / square;
+    out.gradient[a] =
+        snr * (product[a + 1] - product[0] * along) / (plane.sigma * std::sqrt(square));
+    for (std::size_t b = 0; b <= a; ++b)
+      out.inverse_covariance[a][b] = out.inverse_covariance[b][a] =
+          snr * snr * (gram[a + 1][b + 1] / square - along * gram[b + 1][0] / square);
+    // What the data do not tell of the rms and the angle lies within these.
+    if (a > 1) out.inverse_covariance[a][a] += a == 2 ? 0.25 : 2;
+    if (out.inverse_covariance[a][a] > 0)
+      step[a] = std::min(4 * step[a], 2 / std::sqrt(out.inverse_covariance[a][a]));
+  }
+  return out;
+}
+
+/// Inverse of a symmetric matrix with a diagonal above 0, by Gauss and Jordan.
+std::array<Scattered::Numbers, 4> inverse_of(std::array<Scattered::Numbers, 4> h) {
+  std::array<Scattered::Numbers, 4> out{};
+  for (std::size_t k = 0; k < 4; ++k) out[k][k] = 1;
+  for (std::size_t k = 0; k < 4; ++k) {
+    const double pivot = h[k][k];
+    for (std::size_t j = 0; j < 4; ++j) h[k][j] /= pivot, out[k][j] /= pivot;
+    for (std::size_t i = 0; i < 4; ++i) {
+      if (i == k) continue;
+      const double by = h[i][k];
+      for (std::size_t j = 0; j < 4; ++j) h[i][j] -= by * h[k][j], out[i][j] -= by * out[k][j];
+    }
+  }
+  return out;
+}
+
+/// Tries a tail on the best Gaussian: a pulse with a tail moves that in time by many of its errors,
+/// and in DM. Where it is told from none (S^2 + 9, 3 sigma) `out` becomes it; where it may be (+ 2)
+/// errors hold what it would change.
+void add_scattering(const Band& band, const Plane& plane, const Parameters& step,
+                    RefinedPulse& out) {
+  const Scattered scattered(band);
+  const auto value = [&](const Scattered::Numbers& q) {
+    if (q[3] < 0 || q[3] > kSteepest) return -1e30;
+    const Pulse p = scattered.pulse(q);
+    return p.dm_pc_cm3 < 0 ? -1e30 : snr_of(plane, p);
+  };
+  auto at = scattered.start(out, 0.6);
+  const Scattered::Numbers by{step[0], step[1], step[2], 0.25};
+  double best = climb(value, at, by, 4,
+                      [](Scattered::Numbers& q, const Scattered::Numbers& s, std::size_t axis,
+                         double sign) { q[axis] += sign * s[axis]; });
+  // Pulse and tail go along a ridge that axes climb badly: steps of Newton.
+  Scattered::Numbers reach{0.1 * by[0], 0.1 * by[1], 0.05, 0.05};
+  Information known;
+  std::array<Scattered::Numbers, 4> covariance{};
+  for (int round = 0; round < 8 && best > 0; ++round) {
+    known = information(plane, scattered, at, best, reach);
+    for (std::size_t a = 0; a < 4; ++a)
+      if (!(known.inverse_covariance[a][a] > 0)) return;
+    covariance = inverse_of(known.inverse_covariance);
+    double higher = best;
+    for (double part = 1; part > 0.1 && !(higher > best); part *= 0.5) {
+      auto there = at;
+      for (std::size_t a = 0; a < 4; ++a)
+        for (std::size_t b = 0; b < 4; ++b) there[a] += part * covariance[a][b] * known.gradient[b];
+      there[3] = std::clamp(there[3], 0.0, kSteepest);
+      higher = value(there);
+      if (higher > best) at = there;
+    }
+    if (!(higher > best)) break;
+    const bool settled = higher * higher - best * best < 0.05;
+    best = higher;
+    if (settled && round > 1) break;
+  }
+  const double gain = best > 0 ? best * best - out.snr * out.snr : 0;
+  if (!(gain > 0)) return;
+  const Pulse pulse = scattered.pulse(at);
+  if (gain < 9) {
+    out.dm_error = std::hypot(out.dm_error, pulse.dm_pc_cm3 - out.dm_pc_cm3);
+    out.tick_error = std::hypot(out.tick_error, pulse.tick - out.tick);
+    out.fwhm_error = std::hypot(out.fwhm_error, pulse.fwhm_samples - out.fwhm_samples);
+    return;
+  }
+  const auto errors = scattered.errors(at, covariance);
+  static_cast<Pulse&>(out) = pulse;
+  out.snr = best;
+  out.dm_error = errors[0];
+  out.tick_error = errors[1];
+  out.fwhm_error = errors[2];
+  out.scattering_error = errors[3];
+}
+
+}  // namespace
+
+double matched_snr(const Band& band, const RefineInput& input, const Pulse& pulse) {
+  return snr_of(plane_of(band, input, 1), pulse);
+}
+
+RefinedPulse refine(const Band& band, const RefineInput& input, const Pulse& start) {
+  const double width = std::max(start.fwhm_samples, 1.0);
+  const Plane plane = plane_of(band, input, width);
+  const double sweep = std::max(band.sweep_samples_per_dm(), 1e-9);
+  Parameters at{start.dm_pc_cm3, start.tick, std::log(width)};
+  const Parameters step{0.5 * width / sweep, 0.25 * width, 0.35};
+  const auto value = [&](const Parameters& p) {
+    if (p[0] < 0 || p[2] < std::log(kNarrowest)) return -1e30;
+    return snr_of(plane, pulse_of(p));
+  };
+  // DM and arrival time are correlated: the last direction turns about the middle of the band.
+  const std::int64_t middle = band.n_channels() / 2;
+  const double turn = band.delay_samples(middle, 1);
+  const double best = climb(
+      value, at, step, 4, [&](Parameters& p, const Parameters& by, std::size_t axis, double sign) {
+        if (axis < 3) {
+          p[axis] += sign * by[axis];
+        } else {
+          p[0] += sign * by[0];
+          p[1] -= sign * by[0] * turn;
+        }
+      });
   RefinedPulse out;
   static_cast<Pulse&>(out) = pulse_of(at);
   out.snr = best;
@@ -330,9 +557,9 @@ RefinedPulse refine(const Band& band, const RefineInput& input, const Pulse& sta
   const Surface surface(plane, at, best, delays.mean);
   const double rise = std::clamp(3 / std::max(best, 1.0), 0.05, 0.5);
   constexpr double kLongest = 1.2;  // in ln FWHM
-  const Parameters d{surface.step(0, scale[0] * rise, 64 * scale[0]),
-                     surface.step(1, scale[1] * rise, 64 * scale[1]),
-                     surface.step(2, scale[2] * rise, kLongest)};
+  const Parameters d{surface.step(0, step[0] * rise, 64 * step[0]),
+                     surface.step(1, step[1] * rise, 64 * step[1]),
+                     surface.step(2, step[2] * rise, kLongest)};
   auto curvature = surface.curvature(d);
   for (std::size_t axis = 0; axis < 2; ++axis) {
     const double sharper = surface.sharpness(axis, d[axis]);
@@ -342,12 +569,16 @@ RefinedPulse refine(const Band& band, const RefineInput& input, const Pulse& sta
     }
   }
   Parameters errors = errors_of(curvature, delays.mean);
+  const bool is_top = errors[0] > 0;
 #if RYLE_MUTANT != 1672
-  if (errors[0] == 0) errors = errors_alone(band, delays, out, best);
+  if (!is_top) errors = errors_alone(band, delays, out, best);
 #endif
   out.dm_error = errors[0];
   out.tick_error = errors[1];
   out.fwhm_error = errors[2] * out.fwhm_samples;
+  out.gaussian_fwhm_samples = out.fwhm_samples;
+  // Beside another pulse a tail would be that.
+  if (is_top) add_scattering(band, plane, step, out);
   const Sums s = correlate(plane, out);
   // Least squares amplitude of a template of unit area (samples of the file), in rms of the mean of
   // all channels.
