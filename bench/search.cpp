@@ -14,11 +14,13 @@
 #include "bench/bench_cuda.hpp"
 #endif
 #include "ryle/core/random.hpp"
+#include "ryle/core/units.hpp"
 #include "ryle/device/buffer.hpp"
 #include "ryle/engine/search/cluster.hpp"
 #include "ryle/engine/search/dedisperse.hpp"
 #include "ryle/engine/search/detect.hpp"
 #include "ryle/engine/search/dispersion.hpp"
+#include "ryle/engine/search/drift.hpp"
 
 namespace ryle::bench {
 namespace {
@@ -251,6 +253,75 @@ void measure_approximate(const Options& options, const Block& b, const std::stri
   emit(r);
 }
 
+/// Levels of a receiver whose gain drifts by 1 %, as the search takes them out: half a second, in
+/// blocks of 8192 samples that come round and round. Verified: of the drift no more is left than
+/// the filter's definition leaves, and of the noise no less.
+void measure_levels(const Options& options, const Block& b, const Emit& emit) {
+  constexpr std::int64_t kGulp = 8192, kSamples = 6 * kGulp;
+  constexpr double kMean = 100, kRms = 10, kDrift = 0.01;
+  search::DriftConfig config;
+  config.n_channels = options.quick ? 128 : b.config.n_channels;
+  config.window_samples = search::drift_window(0, b.band.sample_interval_s, Pieces::kHistory);
+  std::vector<float> deviates(65536), gain;
+  for (std::size_t k = 0; k < deviates.size(); ++k)
+    deviates[k] = static_cast<float>(kRms * gaussian(combine(3, k)));
+  for (std::int64_t t = 0; t < kSamples; ++t)  // one period: it goes on where it begins
+    gain.push_back(static_cast<float>(
+        kMean * (1 + kDrift * std::sin(2 * kPi * static_cast<double>(t) / kSamples))));
+  Buffer<float> power(config.n_channels * kSamples), out(config.n_channels * kGulp);
+  for (std::int64_t c = 0; c < config.n_channels; ++c)
+    for (std::int64_t t = 0; t < kSamples; ++t)
+      power[c * kSamples + t] =
+          gain[static_cast<std::size_t>(t)] +
+          deviates[combine(4, static_cast<std::uint64_t>(c * kSamples + t)) & 65535];
+  Queue queue = Queue::cpu(options.n_workers);
+  search::DriftFilter filter(config, kGulp);
+  std::int64_t given = 0, taken = 0;
+  // Of what goes out: the mean of all channels against the drift, and the scatter of all samples.
+  double sine = 0, cosine = 0, squares = 0, n_seen = 0;
+  const auto once = [&](bool look) {
+    for (std::int64_t first = 0; first < kSamples; first += kGulp) {
+      const std::int64_t n =
+          filter.execute(queue, power.data() + first, kSamples, kGulp, out.data(), kGulp);
+      for (std::int64_t t = 0; look && t < n; ++t) {
+        double sum = 0;
+        for (std::int64_t c = 0; c < config.n_channels; ++c) {
+          const double x = static_cast<double>(out[c * kGulp + t]) - kMean;
+          sum += x;
+          squares += x * x;
+        }
+        const double turn = 2 * kPi * static_cast<double>(given + t) / kSamples;
+        sine += sum * std::sin(turn);
+        cosine += sum * std::cos(turn);
+        n_seen += static_cast<double>(config.n_channels);
+      }
+      given += n;
+      taken += kGulp;
+    }
+  };
+  once(false);
+  once(true);
+  Result r;
+  r.engine = "search";
+  r.implementation = "search/cpu levels";
+  r.device = device_description(options.n_workers);
+  r.sizes = {{"n_channels", static_cast<double>(config.n_channels)},
+             {"n_samples", static_cast<double>(kSamples)},
+             {"window_samples", static_cast<double>(config.window_samples)}};
+  const double x = kPi * static_cast<double>(config.window_samples) / kSamples;
+  const double leaves = std::pow(1 - std::sin(x) / x, 2);
+  const double left = 2 * std::hypot(sine, cosine) / n_seen / (kMean * kDrift);
+  r.verified = left < leaves + 0.01 && std::abs(std::sqrt(squares / n_seen) / kRms - 1) < 0.01 &&
+               taken - given == filter.lag();
+  r.bytes = static_cast<double>(2 * power.bytes());
+  r.rate_unit = "x real time";
+  if (r.verified) {
+    std::tie(r.median_s, r.min_s) = time_runs(options.seconds_per_case, [&] { once(false); });
+    r.rate = static_cast<double>(kSamples) * b.band.sample_interval_s / r.median_s;
+  }
+  emit(r);
+}
+
 /// T-DD-22: a storm in which every 64 samples of every trial and every octave of widths give a
 /// token, in blocks of 8192 samples as the chain hands them over.
 void measure_clusters(const Options& options, const Block& b, const Emit& emit) {
@@ -326,6 +397,7 @@ void bench_search(const Options& options, const Emit& emit) {
     measure_dedisperse(options, block, name, emit);
     measure_search(options, block, name, emit);
   }
+  measure_levels(options, block, emit);
   measure_clusters(options, block, emit);
 }
 

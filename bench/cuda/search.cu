@@ -8,6 +8,7 @@
 #include "bench/bench_cuda.hpp"
 #include "ryle/core/random.hpp"
 #include "ryle/device/cuda/runtime.hpp"
+#include "ryle/engine/search/cuda_drift.hpp"
 #include "ryle/engine/search/cuda_normalize.hpp"
 #include "ryle/engine/search/dedisperse.hpp"
 #include "ryle/engine/search/detect.hpp"
@@ -242,6 +243,47 @@ void measure_normalizer(Queue& queue, const Options& options, const Emit& emit,
   emit(r);
 }
 
+/// Levels of many beams, half a second; one beam of the first blocks against the CPU's.
+void measure_levels(Queue& queue, const Options& options, const Emit& emit) {
+  const std::int64_t n_beams = options.quick ? 2 : 64, n = 8192, beam = kChannels * n;
+  Buffer<float> power(n_beams * beam, MemorySpace::device);
+  fill_power<<<static_cast<unsigned>(n_beams * kChannels), 256, 0, cuda::stream_of(queue)>>>(
+      power.data(), n, n_beams * kChannels);
+  RYLE_CUDA_LAUNCHED("fill_power");
+  search::DriftConfig config;
+  config.n_channels = kChannels;
+  config.window_samples = search::drift_window(0, kInterval_s, 256);
+  search::CudaDriftFilter filter(queue, config, n_beams, n);
+  const std::int64_t checked = n_beams / 3;
+  std::vector<float> of_beam(static_cast<std::size_t>(beam)), found(of_beam.size()),
+      expected(of_beam.size());
+  copy_bytes(queue, of_beam.data(), power.data() + checked * beam, beam * 4);
+  queue.synchronize();
+  Queue host = Queue::cpu(0);
+  search::DriftFilter on_host(config, n);
+  bool equal = true;
+  for (int block = 0; block < 3; ++block) {
+    const std::int64_t n_out = filter.execute(queue, {power.data(), beam, n, n});
+    equal = equal && n_out == on_host.execute(host, of_beam.data(), n, n, expected.data(), n);
+    const search::DevicePower out = filter.output();
+    if (n_out == 0) continue;
+    copy_bytes(queue, found.data(), out.values + checked * out.beam_stride, beam * 4);
+    queue.synchronize();
+    for (std::int64_t c = 0; c < kChannels; ++c)
+      equal = equal && std::equal(expected.data() + c * n, expected.data() + c * n + n_out,
+                                  found.data() + c * n);
+  }
+  Result r = row("search/cuda levels", n, 0);
+  r.sizes = {{"n_beams", static_cast<double>(n_beams)},
+             {"n_channels", static_cast<double>(kChannels)},
+             {"n_samples", static_cast<double>(n)},
+             {"window_samples", static_cast<double>(config.window_samples)}};
+  r.verified = equal;
+  r.bytes = static_cast<double>(2 * power.bytes());
+  time_row(r, queue, options, n, [&] { filter.execute(queue, {power.data(), beam, n, n}); });
+  emit(r);
+}
+
 }  // namespace
 
 void bench_search_cuda(const Options& options, const Emit& emit) {
@@ -251,6 +293,7 @@ void bench_search_cuda(const Options& options, const Emit& emit) {
   const search::Band band = band_of_block();
   const bool tree_alone = options.path.rfind("fdmt:", 0) == 0;
   if (!tree_alone) measure_normalizer(queue, options, emit, band);
+  if (!tree_alone) measure_levels(queue, options, emit);
   auto exact = linear_plan(band, 0.1, options.quick ? 96 : 864, n_outputs);
   const bool named = options.implementation.rfind("cuda:", 0) == 0;
   exact.implementation = named ? options.implementation : "cuda";
