@@ -304,6 +304,7 @@ void check_outputs(const PatternArguments& a) {
     if (end != ".fits" && end != ".png" && end != ".csv")
       throw ConfigError("-o " + path + ": patterns are written as .fits, .png or .csv");
   }
+  require_all_creatable(a.outputs, a.overwrite);
 }
 
 }  // namespace

@@ -18,6 +18,8 @@ struct ImportArguments {
 };
 
 int import_best2(const Context& context, const ImportArguments& a) {
+  const auto layout = std::filesystem::path(a.output).replace_extension(".csv");
+  require_all_creatable({layout.string(), a.output}, a.overwrite);
   auto o = read_best2(
       a.observation, a.antennas,
       a.positions == "wavelengths" ? Best2Positions::wavelengths : Best2Positions::meters,
@@ -25,7 +27,6 @@ int import_best2(const Context& context, const ImportArguments& a) {
   if (o.beams.empty())
     o.warnings.push_back(a.observation +
                          ": no beam has a direction; add [[beam]] tables to the result");
-  const auto layout = std::filesystem::path(a.output).replace_extension(".csv");
   publish_bytes(layout.string(), best2_layout_csv(o), a.overwrite);
   publish_bytes(a.output, best2_beams_toml(o, layout.filename().string()), a.overwrite);
   for (const auto& warning : o.warnings) fmt::print(stderr, "warning: {}\n", warning);

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <exception>
@@ -16,6 +17,7 @@
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <set>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -332,6 +334,58 @@ void require_creatable(const std::string& final_path, bool overwrite) {
                       ", and overwriting replaces files and Measurement Sets only; give the name "
                       "of a file, or move it away");
   if (!held_here(final_path) && part_in_use(final_path)) throw in_use(final_path);
+}
+
+void require_all_creatable(const std::vector<std::string>& final_paths, bool overwrite) {
+  std::set<fs::path> names;
+  for (const auto& path : final_paths) {
+    if (path.empty()) continue;
+    require_creatable(path, overwrite);
+    if (!names.insert(clean(path)).second)
+      throw ConfigError(path + ": two products would have this name; give each its own");
+  }
+}
+
+void require_creatable_in(const std::string& folder, const std::vector<std::string>& final_paths,
+                          bool overwrite) {
+  if (folder.empty() || fs::exists(folder)) {
+    if (!folder.empty() && !fs::is_directory(folder))
+      throw IoError(ExitCode::cannot_create, "cannot create " + folder + ": it is no directory");
+    return require_all_creatable(final_paths, overwrite);
+  }
+  fs::path above = clean(fs::absolute(folder).string());
+  while (above.has_parent_path() && above != above.parent_path() && !exists_no_follow(above))
+    above = above.parent_path();
+  if (!fs::is_directory(above))
+    throw IoError(ExitCode::cannot_create,
+                  "cannot create " + folder + ": " + above.string() + " is no directory");
+  if (::access(above.c_str(), W_OK | X_OK) != 0)
+    throw IoError::from_errno("create " + folder + " in", above.string(), errno, true);
+}
+
+void require_ending(const std::string& path, const std::string& option,
+                    const std::vector<std::string>& endings) {
+  if (path.empty()) return;
+  std::string ending = clean(path).extension().string();
+  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (std::find(endings.begin(), endings.end(), ending) != endings.end()) return;
+  std::string known;
+  for (const auto& e : endings) known += (known.empty() ? "" : ", ") + e;
+  throw ConfigError(option + " " + path + ": the name must end in " + known + "; " +
+                    fs::path(clean(path)).replace_extension(endings.front()).string() +
+                    " would do");
+}
+
+void require_room(const std::string& directory, double bytes, const std::string& what) {
+  std::error_code error;
+  const auto space = fs::space(directory, error);
+  if (error || static_cast<double>(space.available) >= bytes) return;
+  char needed[32];
+  std::snprintf(needed, sizeof needed, "%.0f", bytes);
+  throw IoError(ExitCode::io, "cannot begin to write in " + directory + ": " +
+                                  std::to_string(space.available) +
+                                  " bytes are free on its disk, " + what + " take " + needed +
+                                  "; free space, write elsewhere, or ask for less");
 }
 
 void prepare_part(const std::string& final_path, bool overwrite) {

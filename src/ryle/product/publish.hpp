@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ryle {
 
@@ -14,6 +15,19 @@ std::string part_path(const std::string& final_path);
 /// no Measurement Set, a device, a socket or a FIFO, or another live process writes the same
 /// product. Changes nothing: for a check before the first sample is read.
 void require_creatable(const std::string& final_path, bool overwrite);
+/// The same of all names but the empty ones; throws ConfigError where two of them are one.
+void require_all_creatable(const std::vector<std::string>& final_paths, bool overwrite);
+/// The same for products of a folder that is made when it is not there: then throws where it could
+/// not be made. Makes nothing. "" is no folder.
+void require_creatable_in(const std::string& folder, const std::vector<std::string>& final_paths,
+                          bool overwrite);
+/// Throws ConfigError, which begins with the option, for a name that ends otherwise; capitals and
+/// empty names pass. `endings` are written with their dot; the first one is recommended.
+void require_ending(const std::string& path, const std::string& option,
+                    const std::vector<std::string>& endings);
+/// Throws IoError (ExitCode::io) where the disk of a directory has fewer bytes free; `what` takes
+/// them. A directory that is not there has room.
+void require_room(const std::string& directory, double bytes, const std::string& what);
 /// require_creatable, then takes the lock of the product. A dead .part that `ryle recover` can read
 /// is put aside for it; others, and any with `overwrite`, are removed.
 void prepare_part(const std::string& final_path, bool overwrite);

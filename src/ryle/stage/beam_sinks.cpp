@@ -19,26 +19,6 @@ namespace {
 using beamform::OutputFormat;
 using beamform::OutputKind;
 
-// A file per row: NAME.fil of one row, else NAME_BEAM.fil.
-std::vector<std::string> row_files(const std::string& path, const BeamSinkInfo& info) {
-  if (info.beams.size() == 1) return {path};
-  const std::filesystem::path p(path);
-  std::vector<std::string> files;
-  std::set<std::string> seen;
-  for (const auto& beam : info.beams) {
-    std::string name = p.stem().string() + "_";
-    for (const char c : beam) {
-      const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '+';
-      name += plain ? c : '_';
-    }
-    files.push_back((p.parent_path() / (name + p.extension().string())).string());
-    if (!seen.insert(files.back()).second)
-      throw ConfigError("two beams would be written to " + files.back() +
-                        ": their names differ in signs only; rename one");
-  }
-  return files;
-}
-
 class FilterbankSink final : public BeamSink {
  public:
   FilterbankSink(const std::string& path, const BeamSinkInfo& info) : info_(info) {
@@ -50,7 +30,7 @@ class FilterbankSink final : public BeamSink {
                         " products; --products stokes-i, or .h5 for all of them");
     if (info.format == OutputFormat::f16)
       throw ConfigError(path + ": SIGPROC has no halves; --values f32, u16 or u8");
-    files_ = row_files(path, info);
+    files_ = beam_files_of(path, info.beams);
     for (std::size_t row = 0; row < files_.size(); ++row) writers_.push_back(open(row));
   }
 
@@ -131,7 +111,7 @@ class VdifSink final : public BeamSink {
       throw ConfigError(path + ": VDIF holds voltages; --products voltage");
     if (info.format != OutputFormat::ci8 && info.format != OutputFormat::ci4)
       throw ConfigError(path + ": VDIF voltages are ci8 or ci4; --values");
-    files_ = row_files(path, info);
+    files_ = beam_files_of(path, info.beams);
     VdifFileInfo v;
     v.clock = info.clock;
     v.n_channels = info.frequency.n_channels;
@@ -219,6 +199,34 @@ std::string beam_file_ending(const std::string& path) {
   if (end != ".fil" && end != ".vdif" && end != ".h5")
     throw ConfigError("-o " + path + ": beams are written as .fil, .vdif or .h5");
   return end;
+}
+
+std::vector<std::string> beam_files_of(const std::string& path,
+                                       const std::vector<std::string>& beams) {
+  if (beams.size() == 1 || beam_file_ending(path) == ".h5") return {path};
+  const std::filesystem::path p(path);
+  std::vector<std::string> files;
+  std::set<std::string> seen;
+  for (const auto& beam : beams) {
+    std::string name = p.stem().string() + "_";
+    for (const char c : beam) {
+      const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '+';
+      name += plain ? c : '_';
+    }
+    files.push_back((p.parent_path() / (name + p.extension().string())).string());
+    if (!seen.insert(files.back()).second)
+      throw ConfigError("two beams would be written to " + files.back() +
+                        ": their names differ in signs only; rename one");
+  }
+  return files;
+}
+
+std::vector<std::string> beam_rows(const std::vector<BeamPointing>& beams,
+                                   const std::vector<std::string>& incoherent) {
+  std::vector<std::string> rows;
+  for (const auto& beam : beams) rows.push_back(beam.name);
+  for (const auto& name : incoherent) rows.push_back("incoherent_" + name);
+  return rows;
 }
 
 std::unique_ptr<BeamSink> make_beam_sink(const std::string& path, const BeamSinkInfo& info) {

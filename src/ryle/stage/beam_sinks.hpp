@@ -11,6 +11,7 @@
 #include "ryle/product/beam_file.hpp"
 #include "ryle/stage/recorded_beams.hpp"
 #include "ryle/telescope/array.hpp"
+#include "ryle/telescope/pointing.hpp"
 
 /// Files of `ryle beamform`: what the engine writes, in the format the engine wrote it.
 namespace ryle::stage {
@@ -51,5 +52,12 @@ class BeamSink {
 std::unique_ptr<BeamSink> make_beam_sink(const std::string& path, const BeamSinkInfo& info);
 /// Throws ConfigError for another ending.
 std::string beam_file_ending(const std::string& path);
+/// The files behind a path with these rows: one of NAME.h5 and of one row, else NAME_BEAM.*. Throws
+/// ConfigError where two rows would share a file.
+std::vector<std::string> beam_files_of(const std::string& path,
+                                       const std::vector<std::string>& beams);
+/// Names of the rows: the beams, then "incoherent_NAME".
+std::vector<std::string> beam_rows(const std::vector<BeamPointing>& beams,
+                                   const std::vector<std::string>& incoherent);
 
 }  // namespace ryle::stage

@@ -11,6 +11,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/core/version.hpp"
 #include "ryle/product/picture.hpp"
+#include "ryle/product/publish.hpp"
 #include "ryle/stage/stopwatch.hpp"
 
 namespace ryle::stage {
@@ -26,6 +27,42 @@ std::string path_beside(const std::string& output, const std::string& what) {
 
 }  // namespace
 
+namespace {
+
+template <class Options>
+void require_files(const Options& o) {
+  require_png(o.picture, "--png");
+  require_ending(o.output, "-o", {".fits", ".fit", ".fts"});
+  std::vector<std::string> names{o.output, o.picture};
+  if (!o.output.empty() && !o.one_file) {
+    if (o.weights) names.push_back(path_beside(o.output, "weight"));
+    if (o.weights) names.push_back(path_beside(o.output, "count"));
+    if (o.noise) names.push_back(path_beside(o.output, "noise"));
+  }
+  require_all_creatable(names, o.overwrite);
+}
+
+}  // namespace
+
+void require_map_outputs(const GridOptions& options) {
+  require_files(options);
+  require_all_creatable({options.accumulate, options.checkpoint}, true);  // sums are added to
+}
+
+void require_map_outputs(const GridMergeOptions& options) {
+  require_files(options);
+  require_all_creatable({options.accumulate}, options.overwrite);
+}
+
+void require_map_room(const std::string& output, std::int64_t n_cells, std::int64_t n_channels,
+                      bool f64) {
+  if (output.empty()) return;
+  const auto folder = std::filesystem::path(output).parent_path().string();
+  require_room(folder.empty() ? "." : folder,
+               static_cast<double>(n_cells) * static_cast<double>(n_channels) * (f64 ? 8 : 4),
+               fmt::format("{} cells of {} channels", n_cells, n_channels));
+}
+
 class SharedPlanes {
  public:
   SharedPlanes(const SkyCells& cells, const std::string& path, std::int64_t n_channels,
@@ -35,10 +72,7 @@ class SharedPlanes {
         n_channels_(n_channels),
         values_(values),
         facts_(std::move(facts)),
-        overwrite_(overwrite) {
-    if (!overwrite && std::filesystem::exists(path))
-      throw IoError::from_errno("create", path, EEXIST);
-  }
+        overwrite_(overwrite) {}
   template <class T>
   void append(const std::vector<T>& plane) {
     const auto* bytes = reinterpret_cast<const char*>(plane.data());

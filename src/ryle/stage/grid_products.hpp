@@ -21,6 +21,14 @@ struct GridProductOptions {
   int n_workers = 0;      ///< that write
 };
 
+/// Before the input is opened: throws IoError for a file that could not be made in the end,
+/// ConfigError for a name that ends in no known suffix.
+void require_map_outputs(const GridOptions& options);
+void require_map_outputs(const GridMergeOptions& options);
+/// Throws IoError where the disk has no room for the values of a map; "" is no map.
+void require_map_room(const std::string& output, std::int64_t n_cells, std::int64_t n_channels,
+                      bool f64);
+
 /// Planes that are the same for all channels stand once in their file, others become a cube: how a
 /// run was cut into parts makes no difference.
 class SharedPlanes;

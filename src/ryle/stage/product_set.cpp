@@ -31,15 +31,21 @@ double announced_s(const ObservationConfig& config) {
   return asked_s > 0 ? std::min(asked_s, config.simulator.duration_s) : config.simulator.duration_s;
 }
 
-void require_room(const std::string& directory, double bytes, const std::string& what) {
-  std::error_code error;
-  const auto space = std::filesystem::space(directory, error);
-  if (error || static_cast<double>(space.available) >= bytes) return;
-  throw IoError(ExitCode::io,
-                fmt::format("cannot begin to write in {}: {} bytes are free on its disk, {} take "
-                            "{:.0f}; free space, write elsewhere, or ask for fewer formats, longer "
-                            "integrations or less data",
-                            directory, space.available, what, bytes));
+/// Data without fringe stopping have no phase centre: only UVH5 can say so.
+void require_container_of_phases(const ObservationConfig& config,
+                                 const std::vector<std::string>& names) {
+  if (config.correlate.fringe_stopping != "none") return;
+  const std::string none = "correlate.fringe_stopping = \"none\" leaves all delays in the data";
+  for (const auto& name : names) {
+    const auto suffix = std::filesystem::path(name).extension().string();
+    if (suffix == ".ms" || suffix == ".uvfits")
+      throw ConfigError(none + ", which " + name +
+                        " cannot say: .uvh5 can (output.ms = false, output.uvfits = false), "
+                        "\"f\" and \"x\" take them out");
+  }
+  if (config.correlate.phase_center != "zenith")
+    throw ConfigError(none + ": correlate.phase_center = \"" + config.correlate.phase_center +
+                      "\" has no effect; leave it out, or stop fringes with \"f\" or \"x\"");
 }
 
 }  // namespace
@@ -65,19 +71,36 @@ std::vector<std::string> visibility_names(const ObservationConfig& config,
   return result;
 }
 
-void require_visibility_outputs(const ObservationConfig& config, std::int64_t n_antennas,
-                                std::int64_t n_pols, std::int64_t n_channels) {
+void require_visibility_names(const ObservationConfig& config) {
   const auto& out = config.output;
   const auto names = visibility_names(config, "");
   if (names.empty() && !out.pictures) return;
-  std::error_code error;
-  std::filesystem::create_directories(out.directory, error);
-  if (error) throw IoError::from_errno("create", out.directory, error.value(), true);
-  std::map<std::string, int> n_files;
+  require_container_of_phases(config, names);
+  std::vector<std::string> made, elsewhere;  // in the directory, which is made; in others
   for (const auto& name : names) {
     require_visibility_suffix(name);
     // With rotation names carry the time of their first integration.
-    if (out.segment_s == 0 && out.segment_mib == 0) require_creatable(name, out.overwrite);
+    if (out.segment_s > 0 || out.segment_mib > 0) continue;
+    const auto parent = std::filesystem::path(name).parent_path();
+    const bool in_directory = parent == std::filesystem::path(out.directory);
+    (in_directory ? made : elsewhere).push_back(name);
+  }
+  for (const char* what : kPictures)
+    if (out.pictures) made.push_back(picture_name(config, what));
+  require_creatable_in(out.directory, made, out.overwrite);
+  require_all_creatable(elsewhere, out.overwrite);
+}
+
+void require_visibility_outputs(const ObservationConfig& config, std::int64_t n_antennas,
+                                std::int64_t n_pols, std::int64_t n_channels) {
+  const auto& out = config.output;
+  std::error_code error;
+  if (out.pictures || !visibility_names(config, "").empty())
+    std::filesystem::create_directories(out.directory, error);
+  if (error) throw IoError::from_errno("create", out.directory, error.value(), true);
+  require_visibility_names(config);
+  std::map<std::string, int> n_files;
+  for (const auto& name : visibility_names(config, "")) {
     const auto parent = std::filesystem::path(name).parent_path();
     ++n_files[parent.empty() ? "." : parent.string()];
   }
@@ -88,8 +111,6 @@ void require_visibility_outputs(const ObservationConfig& config, std::int64_t n_
   for (const auto& [directory, n] : n_files)
     require_room(directory, n * n_dumps * dump_bytes,
                  fmt::format("the visibilities of {} integrations in {} formats", n_dumps, n));
-  for (const char* what : kPictures)
-    if (out.pictures) require_creatable(picture_name(config, what), out.overwrite);
 }
 
 ProductSet::ProductSet(const ObservationConfig& config, std::vector<SourceMark> marks)

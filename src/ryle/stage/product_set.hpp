@@ -18,10 +18,12 @@ namespace ryle::stage {
 std::vector<std::string> visibility_names(const ObservationConfig& config,
                                           const std::string& suffix);
 
-/// Before the first sample is read: makes output.directory, and throws what a writer would throw
-/// after the first integration: ConfigError for a suffix of no format, IoError for a name that is
-/// taken or cannot be made, or where the disk has no room for the visibilities of the data that
-/// are announced (source.duration_s, simulator.duration_s), at least for two integrations.
+/// Before the input is opened: throws what a writer would throw after the first integration:
+/// ConfigError for a suffix of no format, IoError for a name that is taken or cannot be made.
+void require_visibility_names(const ObservationConfig& config);
+/// The same when the sizes are known: makes output.directory, and throws IoError where the disk has
+/// no room for the visibilities of the data that are announced (source.duration_s,
+/// simulator.duration_s), at least for two integrations.
 void require_visibility_outputs(const ObservationConfig& config, std::int64_t n_antennas,
                                 std::int64_t n_pols, std::int64_t n_channels);
 

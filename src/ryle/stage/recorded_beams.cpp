@@ -12,6 +12,7 @@
 #include "ryle/engine/beamform/levels.hpp"
 #include "ryle/engine/beamform/weights.hpp"
 #include "ryle/ingest/recording.hpp"
+#include "ryle/product/publish.hpp"
 #include "ryle/stage/beam_samples.hpp"
 #include "ryle/stage/beam_sinks.hpp"
 #include "ryle/stage/fine_channels.hpp"
@@ -51,6 +52,22 @@ OutputFormat format_named(const std::string& name) {
   }
   throw ConfigError("--values " + name +
                     ": f32 f16 u16 u8 of powers, cf32 cf16 ci8 ci4 of voltages are wanted");
+}
+
+double value_bytes(const std::string& format) {
+  switch (format_named(format)) {
+    case OutputFormat::cf32:
+      return 8;
+    case OutputFormat::f32:
+    case OutputFormat::cf16:
+      return 4;
+    case OutputFormat::f16:
+    case OutputFormat::u16:
+    case OutputFormat::ci8:
+      return 2;
+    default:
+      return 1;
+  }
 }
 
 bool has_codes(OutputFormat format) {
@@ -119,6 +136,7 @@ class RecordedBeams {
         options_(options),
         run_(run),
         file_(load_beams(options.beams, context_of(config))),
+        files_(require_files()),
         recording_(
             open_recording(config.source.file, config.source.format, recording_options(config))),
         reader_(make_spectra_reader(config, *recording_)),
@@ -134,6 +152,7 @@ class RecordedBeams {
     choose_engine();
     make_maker();
     choose_update();
+    require_space();
   }
 
   RecordedBeamsSummary run() {
@@ -169,6 +188,34 @@ class RecordedBeams {
     RuntimeConfig runtime = config_.runtime;
     if (runtime.device == "auto") runtime.device = "cuda:0";
     return std::make_unique<HostBeamformer>(make_queue(runtime), config);
+  }
+
+  /// Before the recording is opened.
+  std::vector<std::string> require_files() const {
+    std::vector<std::string> files;
+    const auto rows = beam_rows(file_.beams, options_.incoherent);
+    for (const auto& output : options_.outputs) {
+      beam_file_ending(output);
+      const auto some = beam_files_of(output, rows);
+      files.insert(files.end(), some.begin(), some.end());
+    }
+    require_all_creatable(files, options_.overwrite || config_.output.overwrite);
+    return files;
+  }
+
+  /// Values of all rows and products; headers and tables are small beside them.
+  void require_space() const {
+    const double n_values =
+        static_cast<double>(n_spectra()) * static_cast<double>(frequency_.n_channels) *
+        static_cast<double>(n_products()) *
+        static_cast<double>(beam_rows(file_.beams, options_.incoherent).size()) /
+        static_cast<double>(options_.integration);
+    std::map<std::string, int> n_outputs;
+    for (const auto& output : options_.outputs)
+      ++n_outputs[std::filesystem::path(output).parent_path().string()];
+    for (const auto& [folder, n] : n_outputs)
+      require_room(folder.empty() ? "." : folder, n * n_values * value_bytes(s_.format),
+                   "the values of the beams");
   }
 
   bool stopped() const { return run_.stop != nullptr && *run_.stop > 0; }
@@ -209,7 +256,6 @@ class RecordedBeams {
   void choose_engine() {
     const bool vdif = std::any_of(options_.outputs.begin(), options_.outputs.end(),
                                   [](const auto& o) { return beam_file_ending(o) == ".vdif"; });
-    for (const auto& output : options_.outputs) beam_file_ending(output);
     s_.output = options_.output;
     if (s_.output.empty())
       s_.output = vdif ? "voltage" : inputs_.n_pols == 2 ? "stokes-i" : "power";
@@ -385,8 +431,7 @@ class RecordedBeams {
 
   void make_sinks() {
     BeamSinkInfo info;
-    for (const auto& beam : file_.beams) info.beams.push_back(beam.name);
-    for (const auto& name : options_.incoherent) info.beams.push_back("incoherent_" + name);
+    info.beams = beam_rows(file_.beams, options_.incoherent);
     const std::int64_t t0 = reader_->clock.tai_ns(0);
     for (const auto& enu : sky_.directions_enu(t0))
       info.positions.push_back(direction_of_enu(file_.array, enu, t0, file_.earth_orientation));
@@ -598,6 +643,7 @@ class RecordedBeams {
   const RecordedBeamsOptions& options_;
   const RunOptions& run_;
   BeamsFile file_;
+  std::vector<std::string> files_;
   std::unique_ptr<Recording> recording_;
   std::unique_ptr<SpectraReader> reader_;
   Queue queue_;

@@ -12,10 +12,12 @@
 #include "ryle/stage/horizon.hpp"
 #include "ryle/stage/live_beams.hpp"
 #include "ryle/stage/live_spectra.hpp"
+#include "ryle/stage/product_set.hpp"
 #include "ryle/stage/run.hpp"
 #include "ryle/stage/run_common.hpp"
 #include "ryle/stage/sample_path.hpp"
 #include "ryle/stage/setup.hpp"
+#include "ryle/stage/sky_products.hpp"
 #include "ryle/stage/spectra_dumps.hpp"
 #include "ryle/stage/stopwatch.hpp"
 #include "ryle/stage/voltage_imaging.hpp"
@@ -166,6 +168,8 @@ RunSummary run_kind(const ObservationConfig& config, const RunOptions& options) 
   if (config.source.kind != "file")
     return is_live_spectra(config.source) ? run_live_spectra(config, options)
                                           : run_live(config, options);
+  require_visibility_names(config);
+  if (config.image.cadence_s > 0) require_sky_outputs(config);
   RunSummary summary = run_file(config, options);
   if (config.image.cadence_s > 0 && !summary.stopped_by_signal) {
     // A second pass: the images of a recording are independent of its visibilities.

@@ -11,6 +11,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/engine/search/dispersion.hpp"
 #include "ryle/product/picture.hpp"
+#include "ryle/product/publish.hpp"
 #include "ryle/telescope/pulsar.hpp"
 
 namespace ryle::stage {
@@ -140,6 +141,8 @@ FoldSummary fold_file(const FoldOptions& options) {
     throw ConfigError("fold: give either --par FILE or --period SECONDS (topocentric)");
   check_numbers(o);
   require_png(o.outputs.picture, "--png");
+  require_ending(o.outputs.fits, "--fits", {".fits", ".fit", ".fts"});
+  require_all_creatable({o.outputs.text, o.outputs.fits, o.outputs.picture}, o.outputs.overwrite);
   const auto reader = open_filterbank(o.file, o.input);
   const FilterbankInfo& info = reader->info();
   FoldSummary s;

@@ -63,6 +63,13 @@ std::string storm_warning(const SearchCounts& counts) {
       counts.n_tokens_dropped + counts.n_tokens);
 }
 
+void require_search_outputs(const std::string& directory, const std::string& name, bool overwrite) {
+  std::vector<std::string> names;
+  for (const char* suffix : {".cand", ".cands", ".singlepulse", ".csv", ".sqlite"})
+    names.push_back((std::filesystem::path(directory) / (name + suffix)).string());
+  if (!directory.empty()) require_creatable_in(directory, names, overwrite);
+}
+
 SearchProducts::SearchProducts(const SearchProductOptions& options, const search::Band& band,
                                const std::vector<double>& dms)
     : options_(options), band_(band), dms_(dms) {

@@ -39,6 +39,10 @@ struct SearchProductOptions {
   double database_patience_s = 5;
 };
 
+/// Before the input is opened: throws IoError for a table or database of
+/// this name that is there (and not `overwrite`) or cannot be made. "" = nothing is written.
+void require_search_outputs(const std::string& directory, const std::string& name, bool overwrite);
+
 /// Makes candidates of events and writes every product of a search: a picture and a VOEvent each at
 /// once, tables at the end or (live) on the way.
 class SearchProducts {

@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <set>
 #include <sstream>
 #include <utility>
 
@@ -292,15 +291,25 @@ std::vector<std::uint8_t> parse_channel_list(const std::string& text, std::int64
 std::vector<SearchSummary> search_files(const SearchOptions& options) {
   std::vector<std::string> files{options.file}, notes;
   files.insert(files.end(), options.more_files.begin(), options.more_files.end());
+  const auto name_of = [&](const std::string& file) {
+    return options.name.empty() ? std::filesystem::path(file).stem().string() : options.name;
+  };
+  const auto require_outputs = [&](const std::string& name) {
+    require_search_outputs(options.output_directory, name, options.overwrite);
+  };
+  if (files.size() == 1) require_outputs(name_of(files.front()));
   auto recordings = open_search_files(files, options.input, notes);
+  std::vector<std::string> names;
+  for (const auto& recording : recordings) {
+    std::string name = name_of(recording.files.front());
+    while (std::find(names.begin(), names.end(), name) != names.end())
+      name += fmt::format("_{}", names.size() + 1);
+    require_outputs(name);
+    names.push_back(std::move(name));
+  }
   std::vector<SearchSummary> out;
-  std::set<std::string> names;
   for (std::size_t k = 0; k < recordings.size(); ++k) {
-    const std::string first = recordings[k].files.front();
-    std::string name =
-        options.name.empty() ? std::filesystem::path(first).stem().string() : options.name;
-    while (!names.insert(name).second) name += fmt::format("_{}", k + 1);
-    out.push_back(Search(options, std::move(recordings[k]), name).run());
+    out.push_back(Search(options, std::move(recordings[k]), names[k]).run());
     if (!out.back().stopped) continue;
     for (++k; k < recordings.size(); ++k)
       out.back().warnings.push_back(name_of_files(recordings[k].files) + " was not searched");

@@ -95,6 +95,24 @@ double full_pairs(const image::AllSkyConfig& sky, std::int64_t n_channels, std::
 
 }  // namespace
 
+void require_sky_outputs(const ObservationConfig& config) {
+  const auto& c = config.image;
+  require_ending(c.output, "image.output (-o)", {".fits", ".fit", ".fts"});
+  require_ending(c.hdf5, "image.hdf5", {".h5", ".hdf5"});
+  const bool overwrite = config.output.overwrite;
+  const bool series = c.cadence_s > 0;  // their pictures have names of their own
+  require_creatable_in(config.output.directory, {}, overwrite);
+  require_creatable_in(c.frames, {}, overwrite);
+  // Folders of these are made; light curves are added to those that are there.
+  const auto require = [&](const std::string& name, bool over) {
+    const auto parent = std::filesystem::path(name).parent_path();
+    if (!name.empty()) require_creatable_in(parent.empty() ? "." : parent.string(), {name}, over);
+  };
+  for (const auto& name : {c.output, c.hdf5, c.movie}) require(name, overwrite);
+  require(c.picture, overwrite || series);
+  require(c.light_curves, true);
+}
+
 SkyProducts::SkyProducts(const ObservationConfig& config, Observation observation, SkyFacts facts)
     : config_(config), observation_(std::move(observation)), facts_(std::move(facts)) {
   if (facts_.images_per_stack > 1) stack_ = std::make_unique<SkyStack>(facts_.sky, facts_.plane);

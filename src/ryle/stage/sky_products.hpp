@@ -37,6 +37,11 @@ struct SkyFacts {
   std::vector<WatchTarget> targets;  ///< RawImages::watched_index refers to them
 };
 
+/// Before the input is opened: throws IoError for a name that is taken or cannot be made,
+/// ConfigError for one that ends in no known suffix. Names that carry the time of their image are
+/// not known yet.
+void require_sky_outputs(const ObservationConfig& config);
+
 /// Images as users get them: world coordinates, FITS, PNG, movie frames, light curves, trigger.
 /// A file that fails does not stop the others (output.on_disk_full).
 class SkyProducts {

@@ -13,6 +13,7 @@
 #include "ryle/stage/level_correction.hpp"
 #include "ryle/stage/run_common.hpp"
 #include "ryle/stage/setup.hpp"
+#include "ryle/stage/sky_products.hpp"
 #include "ryle/stage/stopwatch.hpp"
 #include "ryle/stage/watch_list.hpp"
 
@@ -56,7 +57,9 @@ SkyPath::SkyPath(const ObservationConfig& config, const ArrayLayout& array, Spec
           make_cadence(config.image.cadence_s, facts_.clock.rate_hz.value(), facts_.n_spectra)),
       queue_(make_queue(config.runtime)),
       targets_(watch_targets(config.image.watch)) {
-  calibration_gains(config_, array_.n_inputs(), 1);  // refuses a wrong table before data flow
+  // Refused before data flow: a wrong table, products that cannot be made.
+  calibration_gains(config_, array_.n_inputs(), 1);
+  require_sky_outputs(config_);
 }
 
 SkyPath::~SkyPath() = default;
@@ -167,6 +170,8 @@ void SkyPath::begin(const SpectraGulp& gulp, std::int64_t first, const SampleClo
   facts.window_s = facts_.window_s > 0 ? facts_.window_s : clock.seconds(1);
   const bool equalized = equalizes(config_) && flux_scale() == 0;
   facts.unit = flux_scale() > 0 ? "Jy/beam" : equalized ? "" : "uncalibrated";
+  // Of the inputs that are alive at the start: those that die or come back later change it little,
+  // and a series has one header.
   facts.beam = sky_beam(sky_, dead_.flags);
   facts.facts.path = std::string(image::name(plan_.path));
   facts.facts.function = function_text(sky_);
@@ -317,6 +322,7 @@ void measure_levels(SpectraReader& reader, std::int64_t n_spectra, SkyPath& path
 
 RunSummary image_file(const ObservationConfig& config, const RunOptions& options) {
   const auto start = std::chrono::steady_clock::now();
+  require_sky_outputs(config);
   const auto recording =
       open_recording(config.source.file, config.source.format, recording_options(config));
   const ArrayLayout array = load_array(config, recording->info().n_inputs);
