@@ -7,6 +7,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
+#include "ryle/stage/grid_state.hpp"
 #include "tests/grid_scans/scans_support.hpp"
 
 namespace ryle::stage {
@@ -92,12 +93,6 @@ std::string message_of(const std::function<void()>& act) {
 }
 void expect_part(const std::string& message, const std::string& part) {
   EXPECT_NE(message.find(part), std::string::npos) << message;
-}
-
-std::int64_t grid_scans_warn(const GridOptions& o, const std::string& part) {
-  const auto warnings = grid_scans(o).warnings;
-  return std::count_if(warnings.begin(), warnings.end(),
-                       [&](const std::string& w) { return w.find(part) != std::string::npos; });
 }
 
 std::string history_of(const std::string& path) {
@@ -340,13 +335,38 @@ TEST_F(GridPieces, AnUnfinishedRunIsSaidToBeOne) {
   EXPECT_TRUE(merge_grids(merge({"early.rgrid"})).missing.empty());
 }
 
-// Other words for the same choice make another fingerprint: that is said.
-TEST_F(GridPieces, AFileChosenInTwoWaysIsSaid) {
+// Other words for the same choice make another fingerprint: the samples would count twice.
+TEST_F(GridPieces, AFileChosenInTwoWaysIsRefused) {
   GridOptions o = options("");
   o.accumulate = scratch_.file("field.rgrid");
-  EXPECT_EQ(grid_scans_warn(o, "two ways"), 0);
-  o.scans.data = "/spectra";
-  EXPECT_EQ(grid_scans_warn(o, "samples of scans.h5 were chosen in two ways"), 1);
+  grid_scans(o);
+  GridOptions apart = options("");  // sums of their own are joined by nobody
+  apart.accumulate = scratch_.file("other.rgrid");
+  for (GridOptions* again : {&o, &apart}) again->scans.data = "/spectra";
+  expect_part(message_of([&] { grid_scans(o); }), "samples of scans.h5 are in these sums already");
+  grid_scans(apart);
+  expect_part(message_of([&] {
+                merge_grids(merge({"field.rgrid", "other.rgrid"}));
+              }),
+              "would count twice");
+}
+
+// Two polarizations of a file, rows of two values of a column, other channels.
+TEST(GridState, DifferentSamplesOfAFileAreChosenOnce) {
+  const auto run = [](const char* source, const char* pol, const char* rows, ChannelRange c) {
+    return GridRunPlan{source, 1, 1, c, c, {{source, "scans.h5", 0, 100, "content", pol, rows}}};
+  };
+  const GridRunPlan xx = run("a", "XX", "", {0, 8});
+  EXPECT_NO_THROW(require_chosen_once({xx, run("b", "YY", "", {0, 8})}));
+  EXPECT_NO_THROW(require_chosen_once({xx, run("b", "XX", "", {8, 16})}));
+  EXPECT_NO_THROW(require_chosen_once({xx, run("a", "XX", "", {0, 8})}));  // a later shard says so
+  EXPECT_THROW(require_chosen_once({xx, run("b", "XX", "", {0, 8})}), ConfigError);
+  EXPECT_THROW(require_chosen_once({xx, run("b", "mean of XX, YY", "", {0, 8})}), ConfigError);
+  EXPECT_NO_THROW(require_chosen_once(
+      {run("a", "XX", "IFNUM=0\n", {0, 8}), run("b", "XX", "IFNUM=1\n", {0, 8})}));
+  EXPECT_THROW(require_chosen_once(
+                   {run("a", "XX", "IFNUM=0\n", {0, 8}), run("b", "XX", "FDNUM=1\n", {0, 8})}),
+               ConfigError);
 }
 
 TEST_F(GridPieces, DamagedSumsAreNotAdded) {

@@ -8,7 +8,6 @@
 #include <set>
 
 #include "ryle/core/error.hpp"
-#include "ryle/product/picture.hpp"
 #include "ryle/stage/grid_history.hpp"
 #include "ryle/stage/grid_products.hpp"
 #include "ryle/stage/grid_setup.hpp"
@@ -37,6 +36,8 @@ class GridMerge {
     open();
     cut();
     find_missing();
+    require_map_room(options_.output, cells_->n_cells(), summary_.n_channels,
+                     files_[0]->identity().precision == "f64");
     std::unique_ptr<GridProducts> products;
     if (!options_.output.empty() || !options_.picture.empty()) products = make_products();
     std::unique_ptr<GridStateWriter> writer;
@@ -63,7 +64,7 @@ class GridMerge {
       throw ConfigError(
           "neither a map (-o NAME.fits), a picture (--png NAME.png) nor a file of "
           "sums (--accumulate NAME.rgrid) was asked for");
-    require_png(options_.picture, "--png");
+    require_map_outputs(options_);
     const Stopwatch watch(summary_.read_s);
     for (const std::string& path : options_.files) {
       files_.push_back(std::make_unique<GridStateFile>(path));
@@ -116,7 +117,7 @@ class GridMerge {
       notes_.runs = joined(notes_.runs, file->notes().runs);
       parts.insert(parts.end(), file->parts().begin(), file->parts().end());
     }
-    for (const std::string& what : chosen_twice(notes_.runs)) summary_.warnings.push_back(what);
+    require_chosen_once(notes_.runs);
     summary_.missing = absent_shards(notes_.runs);
     const auto samples = unfinished(notes_.runs, parts);
     summary_.missing.insert(summary_.missing.end(), samples.begin(), samples.end());

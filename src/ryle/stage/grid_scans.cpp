@@ -16,7 +16,6 @@
 #ifdef RYLE_HAVE_CUDA
 #include "ryle/engine/grid/cuda.hpp"
 #endif
-#include "ryle/product/picture.hpp"
 #include "ryle/stage/grid_bands.hpp"
 #include "ryle/stage/grid_checkpoint.hpp"
 #include "ryle/stage/grid_devices.hpp"
@@ -35,7 +34,6 @@ void check_grid_options(const GridOptions& o) {
     throw ConfigError(
         "neither a map (-o NAME.fits) nor a picture (--png NAME.png) nor a file of sums "
         "(--accumulate NAME.rgrid) was asked for");
-  require_png(o.picture, "--png");
   if (o.n_shards < 1 || o.shard < 1 || o.shard > o.n_shards)
     throw ConfigError(fmt::format("shard {}/{} is none; 1/{} to {}/{} are", o.shard, o.n_shards,
                                   std::max<std::int64_t>(1, o.n_shards), o.n_shards, o.n_shards));
@@ -55,6 +53,7 @@ void check_grid_options(const GridOptions& o) {
         "--accumulate, --checkpoint and --resume");
   if (o.one_file && o.output.empty())
     throw ConfigError("--one-file puts weights and counts into the map: it needs -o NAME.fits");
+  require_map_outputs(o);
 }
 
 class GridRun {
@@ -72,6 +71,8 @@ class GridRun {
     exact_ = !state_path().empty() || setup_.input->blocks().size() > 1;
     if (!setup_.is_mean()) exact_ = false;
     if (!plan_on_device()) plan_memory();
+    require_map_room(options_.output, setup_.cells->n_cells(), summary_.n_channels,
+                     options_.precision == grid::Precision::f64);
   }
 
   void run() {
@@ -80,8 +81,7 @@ class GridRun {
     if (!state_path().empty()) {
       setup_.notes.runs = {run_plan()};
       checkpoint_.emplace(options_, setup_.identity, setup_.notes);
-      for (const std::string& what : chosen_twice(checkpoint_->runs()))
-        summary_.warnings.push_back(what);
+      require_chosen_once(checkpoint_->runs());
     }
     make_parts();
     make_jobs();
@@ -205,11 +205,21 @@ class GridRun {
                                         (next / together + 1) * together})});
   }
 
+  std::string chosen_rows() const {
+    std::string rows;
+    for (const auto& [column, value] : options_.scans.select) rows += column + "=" + value + "\n";
+    return rows;
+  }
+
   ConsumedBlock name_of(std::size_t block) {
     const GridBlock& b = setup_.input->blocks()[block];
     return {setup_.input->fingerprint(b),
-            std::filesystem::path(setup_.input->path(b)).filename().string(), b.first, b.n,
-            setup_.input->content(b)};
+            std::filesystem::path(setup_.input->path(b)).filename().string(),
+            b.first,
+            b.n,
+            setup_.input->content(b),
+            setup_.input->facts().polarization,
+            chosen_rows()};
   }
 
   GridRunPlan run_plan() {

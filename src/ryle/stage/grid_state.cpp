@@ -59,16 +59,15 @@ GridIdentity identity_from(const StateJson& j) {
 }
 
 StateJson to_state_json(const ConsumedBlock& b) {
-  return {{"source", b.source},
-          {"name", b.name},
-          {"first", b.first},
-          {"n", b.n},
-          {"content", b.content}};
+  return {{"source", b.source}, {"name", b.name},       {"first", b.first},
+          {"n", b.n},           {"content", b.content}, {"polarization", b.polarization},
+          {"rows", b.rows}};
 }
 ConsumedBlock block_from(const StateJson& b) {
   return {b.at("source").get<std::string>(), b.at("name").get<std::string>(),
           b.at("first").get<std::int64_t>(), b.at("n").get<std::int64_t>(),
-          b.value("content", std::string())};
+          b.value("content", std::string()), b.value("polarization", std::string()),
+          b.value("rows", std::string())};
 }
 StateJson blocks_json(const std::vector<ConsumedBlock>& blocks) {
   StateJson list = StateJson::array();
@@ -272,22 +271,63 @@ std::vector<std::string> unfinished(const std::vector<GridRunPlan>& runs,
   return missing;
 }
 
-std::vector<std::string> chosen_twice(const std::vector<GridRunPlan>& runs) {
-  std::map<std::string, std::set<std::string>> sources;  // of each content
-  std::map<std::string, std::string> names;
+namespace {
+
+/// Lines "COLUMN=value".
+std::map<std::string, std::string> columns_of(const std::string& rows) {
+  std::map<std::string, std::string> columns;
+  for (std::size_t at = 0; at < rows.size();) {
+    const auto end = std::min(rows.find('\n', at), rows.size());
+    const auto equals = rows.find('=', at);
+    if (equals < end)
+      columns[rows.substr(at, equals - at)] = rows.substr(equals + 1, end - equals - 1);
+    at = end + 1;
+  }
+  return columns;
+}
+
+bool is_one_polarization(const std::string& name) {
+  return !name.empty() && name != "I" && name.find(',') == std::string::npos;
+}
+
+/// Samples of one file that cannot be the same.
+bool are_apart(const ConsumedBlock& a, const ConsumedBlock& b) {
+  if (a.first >= b.first + b.n || b.first >= a.first + a.n) return true;
+  if (is_one_polarization(a.polarization) && is_one_polarization(b.polarization) &&
+      a.polarization != b.polarization)
+    return true;
+  const auto others = columns_of(b.rows);
+  for (const auto& [column, value] : columns_of(a.rows)) {
+    const auto other = others.find(column);
+    if (other != others.end() && other->second != value) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void require_chosen_once(const std::vector<GridRunPlan>& runs) {
+  struct Chosen {
+    const ConsumedBlock* block;
+    ChannelRange channels;
+  };
+  std::map<std::string, std::vector<Chosen>> by_content;
   for (const GridRunPlan& r : runs)
     for (const ConsumedBlock& b : r.blocks) {
       if (b.content.empty()) continue;
-      sources[b.content].insert(b.source);
-      names[b.content] = b.name;
+      auto& others = by_content[b.content];
+      for (const Chosen& o : others) {
+        if (o.block->source == b.source || are_apart(*o.block, b) ||
+            o.channels.last <= r.channels.first || r.channels.last <= o.channels.first)
+          continue;
+        throw ConfigError(
+            "samples of " + b.name +
+            " are in these sums already, chosen in another way (--pol, --select, --hdf5, --flags, "
+            "--gains): they would count twice; sums of their own are needed, two polarizations "
+            "(--pol XX, then --pol YY) or other rows (--select) can be added");
+      }
+      others.push_back({&b, r.channels});
     }
-  std::vector<std::string> twice;
-  for (const auto& [content, own] : sources)
-    if (own.size() > 1)
-      twice.push_back("samples of " + names[content] +
-                      " were chosen in two ways (--pol, --select, --hdf5, --flags, --gains): they "
-                      "count twice where both ways have them");
-  return twice;
 }
 
 std::vector<std::string> absent_shards(const std::vector<GridRunPlan>& runs) {

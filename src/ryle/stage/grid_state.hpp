@@ -34,6 +34,7 @@ struct ConsumedBlock {
   std::string name;    ///< of the file, for messages
   std::int64_t first = 0, n = 0;
   std::string content;  ///< of the file alone, whatever was chosen from it; empty: not known
+  std::string polarization, rows;  ///< what of it was chosen: --pol as found, --select
   bool overlaps(const ConsumedBlock& b) const {
     return source == b.source && first < b.first + b.n && b.first < first + n;
   }
@@ -68,9 +69,10 @@ std::vector<GridRunPlan> joined(std::vector<GridRunPlan> a, const std::vector<Gr
 /// Samples of runs that no part has, in words: a run that ended early.
 std::vector<std::string> unfinished(const std::vector<GridRunPlan>& runs,
                                     const std::vector<GridPart>& parts);
-/// Files that two runs chose otherwise from (polarizations, rows, data sets), in words: samples
-/// that may count twice.
-std::vector<std::string> chosen_twice(const std::vector<GridRunPlan>& runs);
+/// Throws ConfigError where two runs chose samples of one file in two ways (data sets, flags,
+/// gains) that count twice. Two polarizations, rows of two values of one column and other channels
+/// are different samples.
+void require_chosen_once(const std::vector<GridRunPlan>& runs);
 /// Shards that none of the runs is, in words.
 std::vector<std::string> absent_shards(const std::vector<GridRunPlan>& runs);
 
