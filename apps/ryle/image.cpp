@@ -17,9 +17,11 @@
 #include "ryle/product/covariance.hpp"
 #include "ryle/product/picture.hpp"
 #include "ryle/product/picture_sky.hpp"
+#include "ryle/product/publish.hpp"
 #include "ryle/product/visibility_file.hpp"
 #include "ryle/stage/imaging.hpp"
 #include "ryle/stage/setup.hpp"
+#include "ryle/stage/sky_products.hpp"
 #include "ryle/stage/visibility_imaging.hpp"
 #include "ryle/stage/voltage_imaging.hpp"
 
@@ -52,6 +54,7 @@ struct ImageArguments {
   double frequency_mhz = 0;
   double channel_width_khz = 0;
   std::string conjugate = "auto";
+  std::string column;             // of a Measurement Set
   std::vector<std::string> dead;  // antennas
   std::string phase_center;
   std::string output;
@@ -179,6 +182,10 @@ VisibilityFile read_and_tell(const std::string& path, const VisibilityReadOption
     const auto note = notes.find(name);
     if (note != notes.end()) fmt::print(stderr, "note: {}: {}\n", path, note->second);
   }
+  if (const auto single = stage::single_polarization(file.observation);
+      !single.empty() && single != "I")
+    fmt::print(stderr, "note: {}: it holds {} alone: the image is of {}, not of Stokes I\n", path,
+               single, single);
   return file;
 }
 
@@ -211,7 +218,7 @@ VisibilityFile read_input(const ImageArguments& a) {
   if (!a.imaginary.empty()) {
     file = read_pair(a);
   } else {
-    file = read_and_tell(a.recording.file, {conjugate_of(a.conjugate)});
+    file = read_and_tell(a.recording.file, {conjugate_of(a.conjugate), a.column});
     const std::string left_out = leave_out(file.observation, file.dumps, a.dead);
     if (!left_out.empty()) file.observation.provenance.notes["antennas left out"] = left_out;
   }
@@ -234,6 +241,8 @@ std::vector<std::string> assumptions(const VisibilityFile& file) {
   }
   return lines;
 }
+
+std::string stokes_name(int code) { return code == -5 ? "XX" : code == -6 ? "YY" : "Stokes I"; }
 
 /// Direct Fourier sum about the phase centre of the dumps, all of them in one picture.
 int run_samples(const Context& context, ImageArguments a, const VisibilityFile& file) {
@@ -272,6 +281,7 @@ int run_samples(const Context& context, ImageArguments a, const VisibilityFile& 
                               {"implementation", result.implementation},
                               {"n_samples", result.n_samples},
                               {"n_pixels", a.imaging.n_pixels},
+                              {"stokes", stokes_name(result.image.stokes.front())},
                               {"equalized_inputs", result.equalized},
                               {"peak",
                                {{"l", l},
@@ -294,8 +304,9 @@ int run_samples(const Context& context, ImageArguments a, const VisibilityFile& 
     fmt::print("{}\n", json.dump());
     return 0;
   }
-  fmt::print("{} visibilities -> {} x {} pixels by {}\n", result.n_samples, a.imaging.n_pixels,
-             a.imaging.n_pixels, result.implementation);
+  fmt::print("{} visibilities -> {} x {} pixels of {} by {}\n", result.n_samples,
+             a.imaging.n_pixels, a.imaging.n_pixels, stokes_name(result.image.stokes.front()),
+             result.implementation);
   fmt::print("brightest point {:.1f} sigma at l = {:.4f}, m = {:.4f} ({})\n", peak.sigmas, l, m,
              place_text(place));
   if (beam) {
@@ -348,7 +359,8 @@ const std::vector<std::string> kAllSkyOptions{
 const std::vector<std::string> kPairOptions{
     "--antennas",  "--frequency-mhz", "--channel-width-khz", "--pol",
     "--phased-to", "--utc",           "--integration"};
-const std::vector<std::string> kVisibilityOptions{"--conjugate", "--dead", "--phase-center"};
+const std::vector<std::string> kVisibilityOptions{"--conjugate", "--dead", "--phase-center",
+                                                  "--column"};
 const std::vector<std::string> kVoltageOptions{"--format", "--channels",   "--taps",
                                                "--window", "--center-mhz", "--rate",
                                                "--start",  "--duration"};
@@ -356,6 +368,7 @@ const std::vector<std::string> kPlaceOptions{"--latitude-deg", "--longitude-deg"
 
 void check_options(const ImageArguments& a) {
   if (a.imaginary.empty()) refuse(a.given, kPairOptions, "is of a covariance pair (--imag FILE)");
+  if (!a.imaginary.empty()) refuse(a.given, {"--column"}, "is of a Measurement Set");
   if (!is_visibilities(a)) {
     refuse(a.given, kVisibilityOptions, "is of visibilities; this is a recording of voltages");
   } else {
@@ -395,6 +408,16 @@ int run(const Context& context, const ImageArguments& a) {
   SkyMovie::require_name(s.movie, "--movie");
   check_options(a);
   if (!is_visibilities(a)) return run_voltages(context, a);
+  if (s.path.empty()) {
+    require_ending(a.output, "-o", {".fits", ".fit", ".fts"});
+    require_all_creatable({a.output, a.png}, a.recording.overwrite);
+    const double n_pixels = static_cast<double>(a.n_pixels > 0 ? a.n_pixels : kSamplePixels);
+    const auto folder = std::filesystem::path(a.output).parent_path().string();
+    if (!a.output.empty())
+      require_room(folder.empty() ? "." : folder, 4 * n_pixels * n_pixels, "the pixels");
+  } else {
+    stage::require_sky_outputs(sky_config(a));
+  }
   const VisibilityFile file = read_input(a);
   return s.path.empty() ? run_samples(context, a, file) : run_dumps(context, a, file);
 }
@@ -460,6 +483,8 @@ void add_image(CLI::App& app, Context& context) {
                   "covariance FITS pair, from the Sun, which must stand out")
       ->check(CLI::IsMember({"auto", "yes", "no"}))
       ->capture_default_str();
+  sub->add_option("--column", a->column, "of a Measurement Set: what is imaged; default DATA")
+      ->check(CLI::IsMember({"DATA", "CORRECTED_DATA", "MODEL_DATA"}));
   sub->add_option("--dead", a->dead, "antennas of visibilities to leave out: names or numbers, A,B")
       ->delimiter(',');
   sub->add_option(

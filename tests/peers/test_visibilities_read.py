@@ -61,7 +61,10 @@ def compare(uvd, path, folder, position_m=1e-6, rad=1e-9, factor=1, number_of=la
     assert np.abs(stamps).max() < 2e-3 or times.min() < 2457204.5  # before July 2015: another leap second
     assert np.allclose(got.json["interval_s"], uvd.integration_time[0], rtol=1e-6)
     entry = uvd.phase_center_catalog[uvd.phase_center_id_array[0]]
-    drift = entry["cat_type"] == "unprojected"
+    drift = entry["cat_type"] in ("unprojected", "driftscan")
+    if drift:  # turned to one direction, which is told
+        uvd = uvd.copy()
+        uvd.phase(lon=got.json["ra_rad"], lat=got.json["dec_rad"], phase_frame="icrs", cat_name="turned")
     if not drift:
         lon, lat = entry["cat_lon"], entry["cat_lat"]
         if entry["cat_frame"] == "fk5" and abs(entry["cat_epoch"] - 2000) > 0.01:
@@ -95,8 +98,9 @@ def compare(uvd, path, folder, position_m=1e-6, rad=1e-9, factor=1, number_of=la
     ratio = got.counts[good] / weight[good] if good.any() else np.ones(1)
     power = np.log2(ratio[0])
     assert np.allclose(ratio, ratio[0], rtol=1e-5) and abs(power - round(power)) < 1e-4
-    if drift:  # turned to the zenith of the middle time: amplitudes stay
+    if drift:  # astrometry of two programs, Earth's rotation to 0.1 s: a few mrad on 120 m
         assert np.allclose(np.abs(got.data), np.abs(want), rtol=1e-6)
+        assert np.abs(got.data - want).max() < 5e-3 * np.abs(want).max()
         return got
     assert np.array_equal(got.data, want)
     return got
@@ -157,6 +161,17 @@ def test_what_pyuvdata_writes_by_default(tmp_path, offline, suffix, drift, unit,
     # UVFITS keeps antennas in float64 about its centre, and numbers from 1.
     got = compare(uvd, path, tmp_path / "read", rad=1e-9 if suffix != "ms" else 1e-7)
     assert got.json["unit"] == ("Jy" if unit == "Jy" else "uncalibrated")
+    assert got.json["notes"].get("single_polarization") == ("YY" if n_pols == 1 else None)
+
+
+# Phased to the zenith, and to a place beside it, that stand still over the ground.
+@pytest.mark.parametrize("azimuth_rad, elevation_rad", [(0.0, np.pi / 2), (2.0, 1.2)])
+def test_a_drift_scan_is_turned_to_the_sky(tmp_path, offline, azimuth_rad, elevation_rad):
+    uvd = simulated(POLS[2])
+    uvd.phase(lon=azimuth_rad, lat=elevation_rad, cat_type="driftscan", phase_frame="altaz", cat_name="drift")
+    path = tmp_path / "vis.uvh5"
+    uvd.write_uvh5(str(path))
+    assert compare(uvd, path, tmp_path / "read").counts.sum() > 0
 
 
 @pytest.mark.parametrize("suffix", ["uvh5", "uvfits", "ms"])
@@ -173,6 +188,47 @@ def test_descending_channels_and_fk5(tmp_path, offline):
     path = tmp_path / "vis.uvh5"
     uvd.write_uvh5(str(path))
     compare(uvd, path, tmp_path / "read")
+
+
+def image(path, folder, *options):
+    """What `ryle image` says of a file, what it notes, and the header of the image."""
+    program = os.environ.get("RYLE_BINARY")
+    if not program:
+        absent("ryle (set RYLE_BINARY, or run through ctest)")
+    out = folder / "image.fits"
+    done = subprocess.run([program, "image", path, "-o", out, "--pixels", "32", "--json", "--overwrite", *options],
+                          capture_output=True, text=True, timeout=120, check=True)
+    return json.loads(done.stdout), done.stderr, module("astropy.io.fits").getheader(out)
+
+
+# An image of YY alone says so: in its header, JSON and notes.
+@pytest.mark.parametrize("suffix", ["uvh5", "uvfits", "ms"])
+@pytest.mark.parametrize("code, name", [(-5, "XX"), (-6, "YY")])
+def test_an_image_of_one_polarization_is_labelled_with_it(tmp_path, offline, suffix, code, name):
+    path = tmp_path / f"vis.{suffix}"
+    getattr(simulated([code]), f"write_{suffix}")(str(path))
+    said, notes, header = image(path, tmp_path)
+    assert said["stokes"] == name and f"it holds {name} alone" in notes
+    stokes = [k for k in range(1, header["NAXIS"] + 1) if header[f"CTYPE{k}"].strip() == "STOKES"][0]
+    assert header[f"CRVAL{stokes}"] == code
+
+
+def test_the_column_of_a_measurement_set_is_chosen(tmp_path, offline):
+    tables = module("casacore.tables")
+    path = tmp_path / "vis.ms"
+    simulated(POLS[2]).write_ms(str(path))
+    with tables.table(str(path), readonly=False, ack=False) as table:
+        description = table.getcoldesc("DATA")
+        table.addcols(tables.maketabdesc([tables.makecoldesc("CORRECTED_DATA", description)]))
+        table.putcol("CORRECTED_DATA", 3 * table.getcol("DATA"))
+    plain, notes, _ = image(path, tmp_path, "--equalize", "no")
+    assert "--column CORRECTED_DATA" in notes
+    chosen, notes, _ = image(path, tmp_path, "--equalize", "no", "--column", "CORRECTED_DATA")
+    assert chosen["peak"]["value"] == pytest.approx(3 * plain["peak"]["value"], rel=1e-5)
+    assert "CORRECTED_DATA was read" in notes
+    done = subprocess.run([os.environ["RYLE_BINARY"], "image", path, "-o", tmp_path / "x.fits", "--column", "MODEL_DATA"],
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 65 and "DATA, CORRECTED_DATA" in done.stderr
 
 
 def filters():

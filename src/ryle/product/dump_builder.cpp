@@ -284,11 +284,13 @@ int n_pols_of(const std::vector<int>& products) {
   return products.size() == 1 && products[0] % 3 == 0 ? 1 : 2;
 }
 
-void set_unit(const std::string& unit, const std::string& pol_convention, RowSet& rows,
-              Observation& observation) {
+void describe_values(const std::string& unit, const std::string& pol_convention, RowSet& rows,
+                     Observation& observation) {
   const bool jansky = unit == "Jy" || unit == "JY";
   if (jansky) observation.flux_unit = "Jy";
   auto& notes = observation.provenance.notes;
+  if (n_pols_of(rows.products) == 1)
+    notes["single_polarization"] = rows.stokes_i ? "I" : rows.products[0] == 0 ? "XX" : "YY";
   if (!jansky && !unit.empty() && unit != "uncalib" && unit != "UNCALIB")
     notes["unit"] = unit + " in the file, taken as uncalibrated";
   if (!jansky || pol_convention != "sum") return;

@@ -15,6 +15,7 @@ namespace ryle::product {
 struct RowSet {
   std::string path;
   std::vector<int> products;  ///< pol_product (0 XX, 1 XY, 2 YX, 3 YY) of each file product
+  bool stokes_i = false;      ///< the one product is Stokes I, not XX
   std::int64_t n_file_channels = 0;
   double weight_per_count = 0;  ///< 0: weights of others, made whole counts of at least 1
   std::map<std::int64_t, std::int64_t> antenna_index;  ///< number in the file -> index in the array
@@ -44,9 +45,10 @@ std::vector<int> products_of_aips(const std::string& path, const std::vector<std
 int n_pols_of(const std::vector<int>& products);
 
 /// Unit of the values as a file of others names it, with its rule for total intensity: "sum" means
-/// I = XX + YY, which becomes Ryle's mean here (conventions.md 6).
-void set_unit(const std::string& unit, const std::string& pol_convention, RowSet& rows,
-              Observation& observation);
+/// I = XX + YY, which becomes Ryle's mean here (conventions.md 6). A single polarization is noted
+/// as notes["single_polarization"]: XX, YY or I.
+void describe_values(const std::string& unit, const std::string& pol_convention, RowSet& rows,
+                     Observation& observation);
 
 /// Antenna numbers that occur, ascending; and their positions in that list.
 std::vector<std::int64_t> used_antennas(const std::vector<int>& antenna1,

@@ -344,6 +344,7 @@ VisibilityFile build(const std::string& path, const ms::ReadResult& in,
   RowSet rows;
   rows.path = path;
   rows.products = products;
+  rows.stokes_i = in.corr_types.front() == 1;
   rows.n_file_channels = static_cast<std::int64_t>(in.content.channel_centers_hz.size());
   std::vector<std::int64_t> used;
   if (in.is_ryle) {
@@ -370,9 +371,12 @@ VisibilityFile build(const std::string& path, const ms::ReadResult& in,
     if (in.flag[k] != 0) rows.weight[k] = 0;
   }
   if (!in.is_ryle) {
-    set_unit(in.content.data_unit, in.pol_convention, rows, file.observation);
-    if (in.has_corrected_data)
-      file.observation.provenance.notes["column"] = "DATA was read; CORRECTED_DATA is there too";
+    describe_values(in.content.data_unit, in.pol_convention, rows, file.observation);
+    if (in.has_corrected_data && options.column.empty())
+      file.observation.provenance.notes["column"] =
+          "DATA was read; CORRECTED_DATA is there too (--column CORRECTED_DATA)";
+    if (!options.column.empty())
+      file.observation.provenance.notes["column"] = options.column + " was read, as asked for";
   }
   build_dumps(rows, options, file);
   for (std::size_t d = 0; d < file.dumps.size() && d < in.content.dumps.size(); ++d) {
@@ -432,10 +436,10 @@ VisibilityFile read_unfinished_measurement_set(const std::string& part) {
 }
 
 VisibilityFile read_measurement_set(const std::string& path, const VisibilityReadOptions& options) {
-  return build(
-      path,
-      ms::read_in_child<ms::ReadResult>("Measurement Set", path, [&] { return ms::read(path); }),
-      options);
+  return build(path,
+               ms::read_in_child<ms::ReadResult>("Measurement Set", path,
+                                                 [&] { return ms::read(path, options.column); }),
+               options);
 }
 
 }  // namespace ryle::product

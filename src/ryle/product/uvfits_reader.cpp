@@ -502,6 +502,7 @@ VisibilityFile read_uvfits(const std::string& path, const VisibilityReadOptions&
   RowSet rows;
   rows.path = path;
   rows.products = products_of_axis(file, h.stokes);
+  rows.stokes_i = h.stokes.size == 1 && std::llround(h.stokes.value) == 1;
   rows.n_file_channels = h.frequency.size;
   VisibilityFile out;
   const bool own = read_ryle_tables(file, out.observation);
@@ -518,7 +519,7 @@ VisibilityFile read_uvfits(const std::string& path, const VisibilityReadOptions&
     used = used_antennas(rows.antenna1, rows.antenna2);
     out.observation =
         foreign_observation(file, h, antennas, used, n_pols_of(rows.products), source);
-    set_unit(h.unit, h.pol_convention, rows, out.observation);
+    describe_values(h.unit, h.pol_convention, rows, out.observation);
   }
   rows.antenna_index = index_of(used);
   build_dumps(rows, options, out);

@@ -202,47 +202,94 @@ double epoch_of(hid_t h, const char* name, const std::string& path) {
   return values.empty() ? 2000 : values.front();
 }
 
-/// True when the file is phased to one sidereal direction, which is then set.
-bool read_phase_center(hid_t h, const std::string& path, Observation& observation) {
+/// One sidereal direction, a direction that stands still over the ground, or (0, 0, 0): nothing was
+/// taken out of the phases.
+struct PhasedTo {
+  bool sidereal = true;
+  Vector3 enu{};
+
+  bool nothing() const { return enu == Vector3{}; }
+  /// The sidereal direction that is there at an instant.
+  SkyDirection direction(const Observation& o, std::int64_t tai_ns) const {
+    return nothing() ? zenith(o.array, tai_ns, o.earth_orientation)
+                     : direction_of_enu(o.array, enu, tai_ns, o.earth_orientation);
+  }
+};
+
+/// East, north, up. The apparent place of the first row says what was taken out of the phases;
+/// azimuth and elevation of the catalog do not: pyuvdata (to 3.2.8) turns their hour angle round.
+Vector3 drift_direction(hid_t h, hid_t entry, const std::string& path, double latitude_rad) {
+  for (const char* name : {"lst_array", "phase_center_app_ra", "phase_center_app_dec"}) {
+    if (h5::exists(h, name)) continue;
+    const double azimuth_rad = read_double(entry, "cat_lon", path);
+    const double elevation_rad = read_double(entry, "cat_lat", path);
+    return {std::cos(elevation_rad) * std::sin(azimuth_rad),
+            std::cos(elevation_rad) * std::cos(azimuth_rad), std::sin(elevation_rad)};
+  }
+  const auto first = [&](const char* name) {
+    const auto values = h5::read_doubles(h, name, path);
+    if (values.empty()) throw FormatError(path + ": " + name + " is empty");
+    return values.front();
+  };
+  const double hour_angle_rad = first("lst_array") - first("phase_center_app_ra");
+  const double dec_rad = first("phase_center_app_dec");
+  const double sin_lat = std::sin(latitude_rad), cos_lat = std::cos(latitude_rad);
+  const double along = std::cos(dec_rad) * std::cos(hour_angle_rad);
+  return {-std::cos(dec_rad) * std::sin(hour_angle_rad),
+          std::sin(dec_rad) * cos_lat - along * sin_lat,
+          std::sin(dec_rad) * sin_lat + along * cos_lat};
+}
+
+/// A sidereal direction is set as the phase centre.
+PhasedTo read_phase_center(hid_t h, const std::string& path, Observation& observation) {
+  const PhasedTo sidereal;
+  const PhasedTo unprojected{false, {}};
   if (h5::exists(h, "phase_center_catalog")) {
     const Handle entry = open_phase_center(h, path);
     observation.phase_center_name = text_or(entry.get(), "cat_name", "", path);
     const std::string type = text_or(entry.get(), "cat_type", "sidereal", path);
-    if (type == "unprojected") return false;
+    if (type == "unprojected") return unprojected;
+    if (type == "driftscan")
+      return {false, drift_direction(h, entry.get(), path, observation.array.latitude_rad)};
     if (type != "sidereal")
       throw UnsupportedError(path + ": its phase centre " + observation.phase_center_name +
                              " is of type " + type +
-                             "; ryle reads sidereal and unprojected ones, which pyuvdata makes: "
-                             "UVData.unproject_phase()");
+                             "; ryle reads sidereal, driftscan and unprojected ones, which "
+                             "pyuvdata makes: UVData.unproject_phase()");
     require_icrs(text_or(entry.get(), "cat_frame", "", path),
                  epoch_of(entry.get(), "cat_epoch", path), path);
     observation.phase_center = {read_double(entry.get(), "cat_lon", path),
                                 read_double(entry.get(), "cat_lat", path)};
-    return true;
+    return sidereal;
   }
   const std::string type = text_or(h, "phase_type", "drift", path);
-  if (type == "drift") return false;
+  if (type == "drift") return unprojected;
   if (type != "phased") throw UnsupportedError(path + ": phase_type " + type + " is not known");
   require_icrs(text_or(h, "phase_center_frame", "", path), epoch_of(h, "phase_center_epoch", path),
                path);
   observation.phase_center = {read_double(h, "phase_center_ra", path),
                               read_double(h, "phase_center_dec", path)};
-  return true;
+  return sidereal;
 }
 
-/// Unphased data carry exp(+2 pi i (r_i - r_j).s/c) whole: a phased one has the part along s_0
-/// removed.
-void phase_to_zenith(VisibilityFile& file) {
+/// Unphased data carry exp(+2 pi i (r_i - r_j).s/c) whole: data phased to a direction have the part
+/// along it removed. All dumps are turned to what `phased` stood for at the middle time.
+void hold_still(VisibilityFile& file, const PhasedTo& phased) {
   Observation& observation = file.observation;
   if (file.dumps.empty()) return;
   const std::int64_t middle = file.dumps[file.dumps.size() / 2].centroid_tai_ns;
-  observation.phase_center = zenith(observation.array, middle, observation.earth_orientation);
+  observation.phase_center = phased.direction(observation, middle);
+  const auto& antennas = observation.array.antennas;
   for (VisibilityDump& dump : file.dumps) {
     const auto uvw = baseline_uvw_m(observation, dump.centroid_tai_ns);
-    for (std::int64_t c = 0; c < dump.n_channels; ++c) {
-      for (std::int64_t b = 0; b < dump.n_baselines; ++b) {
-        const double turns = uvw[static_cast<std::size_t>(b)][2] *
-                             observation.frequency.center_hz(c) / kSpeedOfLight_m_per_s;
+    for (std::int64_t b = 0; b < dump.n_baselines; ++b) {
+      const auto [i, j] = pair_of(b);
+      double path_m = uvw[static_cast<std::size_t>(b)][2];
+      for (std::size_t k = 0; k < 3; ++k)
+        path_m -= phased.enu[k] * (antennas[static_cast<std::size_t>(i)].enu_m[k] -
+                                   antennas[static_cast<std::size_t>(j)].enu_m[k]);
+      for (std::int64_t c = 0; c < dump.n_channels; ++c) {
+        const double turns = path_m * observation.frequency.center_hz(c) / kSpeedOfLight_m_per_s;
         const double angle_rad = -2 * kPi * (turns - std::round(turns));
         const cf32 factor(static_cast<float>(std::cos(angle_rad)),
                           static_cast<float>(std::sin(angle_rad)));
@@ -251,7 +298,9 @@ void phase_to_zenith(VisibilityFile& file) {
       }
     }
   }
-  observation.phase_center_name = "zenith of the middle time";
+  observation.phase_center_name = phased.nothing()
+                                      ? "zenith of the middle time"
+                                      : observation.phase_center_name + " of the middle time";
 }
 
 void apply_flags(const std::vector<std::int8_t>& flags, RowSet& rows) {
@@ -338,7 +387,9 @@ RowSet read_rows(hid_t file, hid_t h, const std::string& path, std::vector<std::
   rows.path = path;
   rows.stored_conjugated = true;
   const std::int64_t n_rows = read_int(h, "Nblts", path);
-  rows.products = products_of_aips(path, h5::read_ints(h, "polarization_array", path));
+  const auto codes = h5::read_ints(h, "polarization_array", path);
+  rows.products = products_of_aips(path, codes);
+  rows.stokes_i = codes.front() == 1;
   rows.n_file_channels = read_int(h, "Nfreqs", path);
   rows.antenna1 = to_int(h5::read_ints(h, "ant_1_array", path));
   rows.antenna2 = to_int(h5::read_ints(h, "ant_2_array", path));
@@ -482,6 +533,10 @@ VisibilityFile read_uvh5(const std::string& path, const VisibilityReadOptions& o
     rows.weight_per_count = 1;
     build_dumps(rows, options, out);
     restore_dumps(own.get(), path, out);
+    if (is_unprojected(out.observation)) {
+      hold_still(out, {false, {}});
+      out.observation.provenance.notes["fringe_stopping"] = "none in the file, which was turned";
+    }
     return out;
   }
   refuse_unread(header.get(), path);
@@ -490,15 +545,13 @@ VisibilityFile read_uvh5(const std::string& path, const VisibilityReadOptions& o
   const auto used = used_antennas(rows.antenna1, rows.antenna2);
   rows.antenna_index = index_of(used);
   out.observation = foreign_observation(header.get(), path, used, n_pols);
-  set_unit(text_or(header.get(), "vis_units", "", path),
-           text_or(header.get(), "pol_convention", "", path), rows, out.observation);
-  const bool phased = read_phase_center(header.get(), path, out.observation);
-  if (!phased && !rows.centroid_tai_ns.empty()) {
-    out.observation.phase_center = zenith(out.observation.array, rows.centroid_tai_ns.front(),
-                                          out.observation.earth_orientation);
-  }
+  describe_values(text_or(header.get(), "vis_units", "", path),
+                  text_or(header.get(), "pol_convention", "", path), rows, out.observation);
+  const PhasedTo phased = read_phase_center(header.get(), path, out.observation);
+  if (!phased.sidereal && !rows.centroid_tai_ns.empty())
+    out.observation.phase_center = phased.direction(out.observation, rows.centroid_tai_ns.front());
   build_dumps(rows, options, out);
-  if (!phased) phase_to_zenith(out);
+  if (!phased.sidereal) hold_still(out, phased);
   return out;
 }
 

@@ -257,11 +257,14 @@ class Uvh5Writer final : public VisibilityWriter {
     h5::check(entry.get(), "create the phase centre of", path_);
     double ra = std::fmod(observation.phase_center.ra_rad, 2 * kPi);
     if (ra < 0) ra += 2 * kPi;
-    h5::put_text(entry.get(), "cat_name", field_name(observation), path_);
-    h5::put_text(entry.get(), "cat_type", "sidereal", path_);
-    h5::put_double(entry.get(), "cat_lon", ra, path_);
-    h5::put_double(entry.get(), "cat_lat", observation.phase_center.dec_rad, path_);
-    h5::put_text(entry.get(), "cat_frame", "icrs", path_);
+    const bool unprojected = is_unprojected(observation);
+    h5::put_text(entry.get(), "cat_name", unprojected ? "unprojected" : field_name(observation),
+                 path_);
+    h5::put_text(entry.get(), "cat_type", unprojected ? "unprojected" : "sidereal", path_);
+    h5::put_double(entry.get(), "cat_lon", unprojected ? 0 : ra, path_);
+    h5::put_double(entry.get(), "cat_lat", unprojected ? kPi / 2 : observation.phase_center.dec_rad,
+                   path_);
+    h5::put_text(entry.get(), "cat_frame", unprojected ? "altaz" : "icrs", path_);
     h5::put_text(entry.get(), "info_source", "ryle", path_);
   }
 
@@ -299,7 +302,9 @@ class Uvh5Writer final : public VisibilityWriter {
   void append_rows(const VisibilityDump& dump) {
     const auto n = static_cast<hsize_t>(n_baselines_);
     const auto jd = utc_julian_date(dump.centroid_tai_ns);
-    const ApparentCenter center = apparent_center(observation_, dump.centroid_tai_ns);
+    ApparentCenter center = apparent_center(observation_, dump.centroid_tai_ns);
+    const bool unprojected = is_unprojected(observation_);
+    if (unprojected) center = {center.lst_rad, observation_.array.latitude_rad, 0, center.lst_rad};
     const auto constant = [&](Growing& set, double value) {
       const std::vector<double> values(n, value);
       set.append(H5T_NATIVE_DOUBLE, values.data(), n, path_);
@@ -316,7 +321,12 @@ class Uvh5Writer final : public VisibilityWriter {
       const auto [i, j] = pair_of(b);
       antenna1.push_back(i);
       antenna2.push_back(j);
-      for (const double x : uvw_ij[static_cast<std::size_t>(b)]) uvw.push_back(0 - x);
+      for (std::size_t k = 0; k < 3; ++k) {
+        const auto enu = [&](std::int64_t a) {
+          return observation_.array.antennas[static_cast<std::size_t>(a)].enu_m[k];
+        };
+        uvw.push_back(unprojected ? enu(j) - enu(i) : 0 - uvw_ij[static_cast<std::size_t>(b)][k]);
+      }
     }
     const std::vector<std::int64_t> zeros(n, 0);
     rows_.antenna1.append(H5T_NATIVE_INT64, antenna1.data(), n, path_);

@@ -59,6 +59,9 @@ VisibilityFile read_visibility_file(const std::string& path, const VisibilityRea
   if (!std::filesystem::exists(path)) throw IoError::from_errno("read", path, ENOENT);
   const std::string suffix = suffix_of(path);
   if (suffix == ".ms") return product::read_measurement_set(path, options);
+  if (!options.column.empty())
+    throw ConfigError(path + ": column " + options.column +
+                      " is asked for; only Measurement Sets have columns, leave --column out");
   if (suffix == ".uvfits") return product::read_uvfits(path, options);
   if (suffix == ".uvh5") return product::read_uvh5(path, options);
   refuse_suffix(path);

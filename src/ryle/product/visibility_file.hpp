@@ -47,6 +47,9 @@ struct VisibilityFile {
 enum class Conjugate : std::uint8_t { automatic, no, yes };
 struct VisibilityReadOptions {
   Conjugate conjugate = Conjugate::automatic;
+  /// Of a Measurement Set: DATA, CORRECTED_DATA or MODEL_DATA; "" = DATA, with a note where it also
+  /// has CORRECTED_DATA. Other formats have no columns: ConfigError.
+  std::string column{};
 };
 
 /// Reads .ms, .uvfits and .uvh5, Ryle's own and others' (conventions.md 5 for signs). Foreign

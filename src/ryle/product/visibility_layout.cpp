@@ -126,6 +126,12 @@ double weight_per_count(const Observation& observation) {
   return weight > 0 ? weight : 1.0;
 }
 
+bool is_unprojected(const Observation& observation) {
+  const auto& notes = observation.provenance.notes;
+  const auto found = notes.find("fringe_stopping");
+  return found != notes.end() && found->second == "none";
+}
+
 std::int64_t n_pol_products(const Observation& observation) {
   return observation.array.n_pols() * observation.array.n_pols();
 }

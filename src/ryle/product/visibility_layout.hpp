@@ -30,6 +30,9 @@ double weight_per_count(const Observation& observation);
 double spectrum_interval_s(const Observation& observation);
 double noise_bandwidth_hz(const Observation& observation);
 
+/// Nothing was taken out of the phases (correlate.fringe_stopping = "none"): not by a phase centre,
+/// not by cables.
+bool is_unprojected(const Observation& observation);
 std::int64_t n_pol_products(const Observation& observation);
 std::string antenna_name(const ArrayLayout& array, std::int64_t antenna);  ///< never empty
 std::string field_name(const Observation& observation);  ///< object, else the phase centre

@@ -248,6 +248,7 @@ Observation make_observation(const ObservationConfig& config, const ArrayLayout&
   o.provenance.configuration = config.text;
   o.provenance.configuration_sha256 = sha256_hex(config.text);
   o.provenance.host = host_name();
+  if (array.n_pols() == 1) o.provenance.notes["single_polarization"] = "XX";
   if (config.telescope.dut1_s == 0)
     o.provenance.notes["dut1"] = "0 assumed: sky rotation uncertain by up to 13.5 arcsec";
   return o;

@@ -108,7 +108,8 @@ struct ReadResult {
   std::vector<float> weight_spectrum;
   std::vector<std::uint8_t> flag;
 };
-ReadResult read(const std::string& path);
+/// `column` of the values: "" is DATA.
+ReadResult read(const std::string& path, const std::string& column);
 
 /// The first rows (at most max_rows) of a set that was never finished: no sub-table is looked at.
 struct UnfinishedRows {

@@ -103,27 +103,31 @@ void read_spectral_window(const cc::MeasurementSet& ms, int data_description, Re
       to_std<int>(cc::MSPolarizationColumns(ms.polarization()).corrType()(polarization));
 }
 
-/// DATA, FLAG (FLAG_ROW flags all of a row) and WEIGHT_SPECTRUM (or WEIGHT spread over the
+/// `column`, FLAG (FLAG_ROW flags all of a row) and WEIGHT_SPECTRUM (or WEIGHT spread over the
 /// channels).
-void read_values(const cc::MeasurementSet& ms, ReadResult& out) {
-  if (!ms.tableDesc().isColumn("DATA"))
-    refuse(
-        "it has no column DATA; ryle reads that one (split with CASA or DP3 makes it of another)");
-  out.data = to_std<std::complex<float>>(cc::ArrayColumn<cc::Complex>(ms, "DATA").getColumn());
+void read_values(const cc::MeasurementSet& ms, const std::string& column, ReadResult& out) {
+  if (!ms.tableDesc().isColumn(column)) {
+    std::string there;
+    for (const char* name : {"DATA", "CORRECTED_DATA", "MODEL_DATA"})
+      if (ms.tableDesc().isColumn(name)) there += (there.empty() ? "" : ", ") + std::string(name);
+    refuse("it has no column " + column + "; " +
+           (there.empty() ? "and none of DATA, CORRECTED_DATA, MODEL_DATA" : "--column " + there));
+  }
+  out.data = to_std<std::complex<float>>(cc::ArrayColumn<cc::Complex>(ms, column).getColumn());
   out.flag = to_std<std::uint8_t>(cc::ArrayColumn<bool>(ms, "FLAG").getColumn());
   const std::size_t n_products = out.corr_types.size();
   const std::size_t n_channels = out.content.channel_centers_hz.size();
   const std::size_t size = static_cast<std::size_t>(out.n_rows) * n_products * n_channels;
   const cc::Vector<bool> flag_row = cc::ScalarColumn<bool>(ms, "FLAG_ROW").getColumn();
   if (out.data.size() != size || out.flag.size() != size)
-    refuse("DATA and FLAG do not have the shape of the window");
+    refuse(column + " and FLAG do not have the shape of the window");
   for (std::size_t row = 0; row < flag_row.size(); ++row) {
     if (flag_row(row))
       std::fill_n(out.flag.begin() + static_cast<std::ptrdiff_t>(row * n_products * n_channels),
                   n_products * n_channels, std::uint8_t{1});
   }
-  const cc::TableRecord& keywords = ms.tableDesc().columnDesc("DATA").keywordSet();
-  const cc::TableRecord& of_data = cc::ArrayColumn<cc::Complex>(ms, "DATA").keywordSet();
+  const cc::TableRecord& keywords = ms.tableDesc().columnDesc(column).keywordSet();
+  const cc::TableRecord& of_data = cc::ArrayColumn<cc::Complex>(ms, column).keywordSet();
   const cc::TableRecord& unit = of_data.isDefined("QuantumUnits") ? of_data : keywords;
   if (unit.isDefined("QuantumUnits")) {
     out.content.data_unit =
@@ -148,7 +152,7 @@ void read_values(const cc::MeasurementSet& ms, ReadResult& out) {
   }
 }
 
-void read_rows(const cc::MeasurementSet& ms, ReadResult& out) {
+void read_rows(const cc::MeasurementSet& ms, const std::string& column, ReadResult& out) {
   const cc::MSMainColumns columns(ms);
   out.n_rows = static_cast<std::int64_t>(ms.nrow());
   if (out.n_rows == 0) {
@@ -176,19 +180,19 @@ void read_rows(const cc::MeasurementSet& ms, ReadResult& out) {
   out.antenna2 = to_std<int>(columns.antenna2().getColumn());
   if (out.uvw_m.size() != 3 * static_cast<std::size_t>(out.n_rows))
     refuse("UVW does not have three numbers a row");
-  read_values(ms, out);
+  read_values(ms, column, out);
 }
 
 }  // namespace
 
-ReadResult read(const std::string& path) {
+ReadResult read(const std::string& path, const std::string& column) {
   ReadResult out;
   one_line_errors([&] {
     const cc::MeasurementSet ms(table_name(path), cc::Table::Old);
     read_antennas(ms, out);
     read_observation(ms, out.content);
     out.is_ryle = read_ryle_tables(ms, out.content);
-    read_rows(ms, out);
+    read_rows(ms, column.empty() ? "DATA" : column, out);
   });
   return out;
 }
