@@ -144,7 +144,8 @@ TEST(BeamPower, CasADriftsThroughTheBeamsOfBest2) {
   }
   RunSummary summary;
   product.finish(summary);
-  EXPECT_EQ(summary.products.size(), 2u);
+  ASSERT_EQ(summary.products.size(), 3u);
+  EXPECT_EQ(std::filesystem::path(summary.products[2]).filename(), "beam_power_test_power.png");
   EXPECT_TRUE(summary.errors.empty());
   for (const auto& path : summary.products) std::filesystem::remove(path);
 }

@@ -58,7 +58,7 @@ struct Panel {
   std::vector<Curve> graticule;    ///< thin lines over the map
   std::vector<Mark> inner_labels;  ///< of the graticule, over the map
   std::vector<Mark> outer_labels;  ///< end at their place, outside of the outline
-  bool own_ticks = false;          ///< those below instead of round values of the axes
+  bool own_ticks = false;          ///< those below, not round values (y of a chart: if there are)
   std::vector<Tick> x_ticks, y_ticks;
   Curve outline;  ///< edge of the whole sky, closed, in place of the frame; empty: the frame
   Curve beam;     ///< half-power contour about its middle, drawn in the lower left corner

@@ -132,7 +132,7 @@ void PanelDrawing::choose_margins() {
   y_ticks_ = ticks_between(y_from_, y_to_, 7);
   if (panel_.own_ticks) {
     x_ticks_ = own(panel_.x_ticks);
-    y_ticks_ = own(panel_.y_ticks);
+    if (!is_chart() || !panel_.y_ticks.empty()) y_ticks_ = own(panel_.y_ticks);
   }
   double outer = 0;
   for (const auto& label : panel_.outer_labels)

@@ -11,6 +11,7 @@
 #include <numbers>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/version.hpp"
 #include "ryle/product/picture.hpp"
 #include "ryle/product/publish.hpp"
 #include "ryle/stage/run.hpp"
@@ -21,6 +22,31 @@ namespace {
 constexpr int kParameters = 4;  // baseline, height, middle, width
 using Parameters = std::array<double, kParameters>;
 using Normal = std::array<std::array<double, kParameters>, kParameters>;
+
+constexpr std::size_t kMostLines = 8;  // of a picture: as many colors are told apart
+
+/// Ticks at round times of day, in seconds since `start_tai_ns`.
+std::vector<Panel::Tick> clock_ticks(std::int64_t start_tai_ns, double length_s) {
+  constexpr double kMostTicks = 7;
+  double step_s = 86400;
+  for (const double s :
+       {1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200}) {
+    if (length_s / s > kMostTicks) continue;
+    step_s = s;
+    break;
+  }
+  const std::string utc = utc_iso(start_tai_ns, 3);  // 2025-03-01T12:00:00.000
+  const double of_day_s = 3600 * std::stod(utc.substr(11, 2)) + 60 * std::stod(utc.substr(14, 2)) +
+                          std::stod(utc.substr(17));
+  std::vector<Panel::Tick> ticks;
+  for (double at = std::ceil(of_day_s / step_s) * step_s; at - of_day_s <= length_s; at += step_s) {
+    const auto s = static_cast<std::int64_t>(at) % 86400;
+    std::string label = fmt::format("{:02}:{:02}", s / 3600, s / 60 % 60);
+    if (step_s < 60) label += fmt::format(":{:02}", s % 60);
+    ticks.push_back({at - of_day_s, std::move(label)});
+  }
+  return ticks;
+}
 
 double transit_model(const Parameters& p, double t, Parameters& slope) {
   const double x = (t - p[2]) / p[3];
@@ -159,7 +185,7 @@ BeamPower::BeamPower(const ObservationConfig& config, const BeamStream& stream)
   sums_.assign(static_cast<std::size_t>(stream.n_beams() * stream.frequency.n_channels), 0);
   means_.assign(sums_.size(), std::numeric_limits<double>::quiet_NaN());
   counts_.assign(static_cast<std::size_t>(stream.frequency.n_channels), 0);
-  for (const char* ending : {"_power.csv", "_transits.csv"})
+  for (const char* ending : {"_power.csv", "_transits.csv", "_power.png"})
     require_creatable(name(ending), config.output.overwrite);
 }
 
@@ -252,12 +278,12 @@ std::string BeamPower::power_text() const {
   return text;
 }
 
-std::string BeamPower::transit_text() const {
+std::string BeamPower::transit_text(const std::vector<std::optional<Transit>>& fits) const {
   std::string text =
       "beam,middle_utc,middle_error_s,width_s,width_error_s,height,height_error,baseline,rms\n";
   const std::int64_t start = clock_.tai_ns(first_sample_);
   for (std::size_t beam = 0; beam < power_.size(); ++beam) {
-    const auto fit = fit_transit(times_s_, power_[beam]);
+    const auto& fit = fits[beam];
     text += stream_.beams[beam].name;
     if (!fit) {
       text += ",,,,,,,,\n";  // no transit of 5 sigma
@@ -271,6 +297,48 @@ std::string BeamPower::transit_text() const {
   return text;
 }
 
+void BeamPower::draw(const std::vector<std::optional<Transit>>& fits) const {
+  const std::size_t n_beams =
+      std::min({power_.size(), kMostLines, static_cast<std::size_t>(config_.beams.pictures)});
+  const double sample_s = static_cast<double>(per_sample_) * stream_.sample_interval_s();
+  const std::int64_t start = clock_.tai_ns(first_sample_);
+  Panel panel;
+  panel.title = "Power of beams against time";
+  panel.x_label = "UTC";
+  panel.y_label = "mean power";
+  panel.n_columns = std::ssize(times_s_);
+  panel.x_max = static_cast<double>(times_s_.size()) * sample_s;
+  panel.y_max = panel.y_min;  // the range of the lines
+  panel.own_ticks = true;
+  panel.x_ticks = clock_ticks(start, panel.x_max);
+  for (std::size_t beam = 0; beam < n_beams; ++beam) {
+    auto& line = panel.series.emplace_back();
+    line.name = stream_.beams[beam].name;
+    line.values.assign(power_[beam].begin(), power_[beam].end());
+    const auto& fit = fits[beam];
+    if (!fit) continue;
+    line.name += fmt::format(": transit {} \u00b1 {:.2g} s",
+                             utc_iso(start + std::llround(fit->middle_s * 1e9), 0).substr(11, 8),
+                             fit->middle_error_s);
+    // The fit with the scatter about it, as far as it differs from the baseline.
+    for (const double t : times_s_) {
+      const bool near = std::abs(t - fit->middle_s) < 1.5 * fit->width_s;
+      Parameters unused;
+      const double model =
+          transit_model({fit->baseline, fit->height, fit->middle_s, fit->width_s}, t, unused);
+      const double nan = std::numeric_limits<double>::quiet_NaN();
+      line.low.push_back(static_cast<float>(near ? model - fit->rms : nan));
+      line.high.push_back(static_cast<float>(near ? model + fit->rms : nan));
+    }
+    panel.marks.push_back({fit->middle_s, fit->baseline + fit->height, ""});
+  }
+  write_png(name("_power.png"), {panel},
+            fmt::format("from {} UTC  \u00b7  {} of {} beams  \u00b7  samples of {:g} s  \u00b7  "
+                        "bands and circles: fitted transits  \u00b7  Ryle {}",
+                        utc_iso(start, 0), n_beams, power_.size(), sample_s, version()),
+            config_.output.overwrite);
+}
+
 void BeamPower::finish(RunSummary& summary) {
   if (segment_ < 0) return;
   if (other_segments_ > 0)
@@ -278,11 +346,17 @@ void BeamPower::finish(RunSummary& summary) {
         fmt::format("power against time: {} samples after a restart of the sender were left out",
                     other_segments_));
   const bool overwrite = config_.output.overwrite;
+  std::vector<std::optional<Transit>> fits;
+  for (const auto& row : power_) fits.push_back(fit_transit(times_s_, row));
   try {
     publish_bytes(name("_power.csv"), power_text(), overwrite);
     summary.products.push_back(name("_power.csv"));
-    publish_bytes(name("_transits.csv"), transit_text(), overwrite);
+    publish_bytes(name("_transits.csv"), transit_text(fits), overwrite);
     summary.products.push_back(name("_transits.csv"));
+    if (config_.beams.pictures > 0 && !times_s_.empty()) {
+      draw(fits);
+      summary.products.push_back(name("_power.png"));
+    }
   } catch (const Error& e) {
     summary.errors.emplace_back(e.what());
   }

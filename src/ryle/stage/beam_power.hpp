@@ -29,9 +29,10 @@ struct Transit {
 std::optional<Transit> fit_transit(std::span<const double> time_s, std::span<const double> power);
 
 /// Writes NAME_power.csv, the mean power of every beam over beams.power_s, and NAME_transits.csv,
-/// the transit fitted to each beam. A channel of which nothing arrived in a sample keeps its last
-/// mean, so that loss does not change the level; the column `present` says how much was measured.
-/// Of the first segment of the stream: another one has another time.
+/// the transit fitted to each beam, and, unless beams.pictures = 0, NAME_power.png with a line for
+/// each of the first beams, at most eight. A channel of which nothing arrived in a sample keeps its
+/// last mean, so that loss does not change the level; the column `present` says how much was
+/// measured. Of the first segment of the stream: another one has another time.
 class BeamPower final : public BeamConsumer {
  public:
   BeamPower(const ObservationConfig& config, const BeamStream& stream);
@@ -48,7 +49,8 @@ class BeamPower final : public BeamConsumer {
   void add(const BeamChunk& chunk, std::int64_t begin, std::int64_t end);
   void close_sample();
   std::string power_text() const;
-  std::string transit_text() const;
+  std::string transit_text(const std::vector<std::optional<Transit>>& fits) const;
+  void draw(const std::vector<std::optional<Transit>>& fits) const;
   std::string name(const char* ending) const;
 
   const ObservationConfig& config_;

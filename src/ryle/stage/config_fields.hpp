@@ -264,7 +264,7 @@ void fields(V& v, BeamsConfig& c) {
   v("pictures", c.pictures, Range{0, 4096}, "dynamic spectra (PNG) of the first so many beams");
   v("power_s", c.power_s, Range{0, 3600},
     "write NAME_power.csv, power of every beam against time in samples of this length, and "
-    "NAME_transits.csv, sources that drifted through; 0 = none");
+    "NAME_transits.csv, sources that drifted through; and NAME_power.png; 0 = none");
 }
 
 template <class V>
