@@ -75,6 +75,12 @@ void choose_device(const std::string& name, stage::GridOptions& options) {
 void understand(GridArguments& a, const Context& context) {
   if (a.options.files.empty())
     throw Error(ExitCode::usage, "ryle grid needs files of scans, or `merge` and files of sums");
+  const std::string& first = a.options.files.front();
+  const bool is_word = first.find_first_of("./") == std::string::npos;
+  if (a.options.files.size() > 1 && is_word && !std::filesystem::exists(first))
+    throw Error(ExitCode::usage, "there is no file \"" + first +
+                                     "\" and no such command of ryle grid; did you mean \"ryle "
+                                     "grid merge\"?");
   if (!a.beam.empty()) {
     const auto beam_rad = parse_angle_rad(a.beam);
     if (!beam_rad || !(*beam_rad > 0))

@@ -30,27 +30,36 @@ std::string shell_quoted(const std::string& word) {
   return quoted + "'";
 }
 
+std::vector<std::string> commands_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const auto* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(sub->get_name());
+  return names;
+}
+
 /// What a word that is not understood may have meant; "" when all are understood.
-std::string did_you_mean(CLI::App& cli, const std::vector<std::string>& arguments) {
-  std::vector<std::string> commands;
-  for (const auto* sub : cli.get_subcommands([](const CLI::App*) { return true; }))
-    commands.push_back(sub->get_name());
-  const CLI::App* chosen = nullptr;
+std::string did_you_mean(const CLI::App& cli, const std::vector<std::string>& arguments) {
+  const CLI::App* chosen = &cli;
+  std::string name = "ryle";
   for (std::size_t k = 1; k < arguments.size(); ++k) {
     const std::string word = arguments[k].substr(0, arguments[k].find('='));
-    if (chosen == nullptr && word[0] != '-') {
-      if (std::find(commands.begin(), commands.end(), word) == commands.end())
-        return "there is no command \"" + word + "\"; did you mean \"ryle " +
-               nearest_word(word, commands) + "\"?";
-      chosen = cli.get_subcommand(word);
+    const auto commands = commands_of(*chosen);
+    if (word[0] != '-' && !commands.empty()) {
+      if (std::find(commands.begin(), commands.end(), word) != commands.end()) {
+        chosen = chosen->get_subcommand(word);
+        name += " " + word;
+        continue;
+      }
+      if (chosen->get_require_subcommand_min() > 0)
+        return "there is no command \"" + (chosen == &cli ? word : name.substr(5) + " " + word) +
+               "\"; did you mean \"" + name + " " + nearest_word(word, commands) + "\"?";
     }
     const bool option = word.size() > 2 && word.rfind("--", 0) == 0;
-    if (chosen == nullptr || !option || chosen->get_option_no_throw(word) != nullptr) continue;
+    if (chosen == &cli || !option || chosen->get_option_no_throw(word) != nullptr) continue;
     std::vector<std::string> known;
     for (const auto* o : chosen->get_options())
-      for (const auto& name : o->get_lnames()) known.push_back("--" + name);
-    return "ryle " + chosen->get_name() + " has no option " + word + "; did you mean " +
-           nearest_word(word, known) + "?";
+      for (const auto& long_name : o->get_lnames()) known.push_back("--" + long_name);
+    return name + " has no option " + word + "; did you mean " + nearest_word(word, known) + "?";
   }
   return "";
 }

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "apps/ryle/command.hpp"
@@ -136,6 +135,15 @@ void print_text(const stage::SearchSummary& s) {
              static_cast<std::int64_t>(s.events.size()) - s.n_candidates);
 }
 
+std::vector<stage::SearchSummary> search_with_progress(const Context& context,
+                                                       stage::SearchOptions& options) {
+  TaskProgress progress(context, "search");
+  options.on_progress = [&](double data_s, double total_s, std::int64_t) {
+    progress.go_on(data_s / total_s);
+  };
+  return stage::search_files(options);
+}
+
 }  // namespace
 
 void add_search(CLI::App& app, Context& context) {
@@ -256,14 +264,7 @@ void add_search(CLI::App& app, Context& context) {
       o->position_error_rad = *error_deg * kDegree_rad;
       o->command_line = context.command_line();
       o->stop = &signal_count();
-      if (!context.quiet && !context.json) {
-        o->on_progress = [](double data_s, double total_s, std::int64_t candidates) {
-          std::fprintf(stderr, "\r%9.1f of %.1f s  candidates %lld ", data_s, total_s,
-                       static_cast<long long>(candidates));
-          if (data_s >= total_s) std::fputc('\n', stderr);
-        };
-      }
-      const auto all = stage::search_files(*o);
+      const auto all = search_with_progress(context, *o);
       if (context.json) print_json(all);
       for (std::size_t k = 0; k < all.size() && !context.json; ++k) {
         if (k > 0) fmt::print("\n");

@@ -2,8 +2,12 @@
 """What is asked for is made, or refused before data with what would work. Nothing of the user's is replaced unasked."""
 
 import json
+import struct
 
+import h5py
+import numpy as np
 import pytest
+from astropy.io import fits
 
 from harness import ROOT, data, live_arguments, run, start, stop, summary, wait_for
 
@@ -59,11 +63,14 @@ def test_a_recording_too_short_for_one_integration_is_no_success(tmp_path):
 def test_a_live_run_without_packets_is_no_success(tmp_path):
     metrics = tmp_path / "metrics.prom"  # written at the first line of progress
     running = start(*live_arguments(tmp_path / "out", "source.kind=network", f"runtime.metrics_file={metrics}",
+                                    'source.start_utc="now"',
                                     kinds=("udp",) * 4))
     wait_for(metrics.exists)
     code, out, _ = stop(running)
     assert code == 66
-    assert "no packets arrived" in json.loads(out.strip().splitlines()[-1])["not_made"][0]
+    said = json.loads(out.strip().splitlines()[-1])
+    assert "no packets arrived" in said["not_made"][0]
+    assert any("from the clock of this machine" in w for w in said["warnings"])
 
 
 @pytest.fixture
@@ -148,3 +155,170 @@ def test_simulated_frames_are_a_recording(tmp_path, form):
     run("image", recording, "--format", form, "--layout", EXAMPLES / "lwasv.csv", "--latitude-deg", 34.3484,
         "--longitude-deg", -106.8858, "-o", out)
     assert out.exists()
+
+
+# Every command that makes files: (its arguments with the output in place, a name that ends in no known suffix, the code
+# of that). The inputs are not there: an error that names the output was found before they were looked for.
+NOT_THERE = "not_there.dat"
+MAKERS = {
+    "image of visibilities": (lambda out: ["image", "not_there.uvh5", "-o", out], "x.fits", "x.jpg", 78),
+    "picture of visibilities": (lambda out: ["image", "not_there.uvh5", "--png", out], "x.png", "x.jpg", 78),
+    "all-sky images": (lambda out: ["image", "not_there.uvh5", "--path", "auto", "-o", out], "x.fits", "x.jpg", 78),
+    "image of voltages": (lambda out: ["image", NOT_THERE, "--layout", EXAMPLES / "mwa32t.csv", "-o", out], "x.fits",
+                          "x.jpg", 78),
+    "movie": (lambda out: ["image", NOT_THERE, "--layout", EXAMPLES / "mwa32t.csv", "--movie", out], "x.mp4", "x.doc", 69),
+    "correlate": (lambda out: ["correlate", NOT_THERE, "-o", out], "x.uvh5", "x.jpg", 78),
+    "beamform": (lambda out: ["beamform", NOT_THERE, "--beams", EXAMPLES / "best2_beams.toml", "-o", out], "x.h5", "x.jpg",
+                 78),
+    "grid": (lambda out: ["grid", NOT_THERE, "-o", out], "x.fits", "x.jpg", 78),
+    "picture of a map": (lambda out: ["grid", NOT_THERE, "--png", out], "x.png", "x.jpg", 78),
+    "merge": (lambda out: ["grid", "merge", NOT_THERE, "-o", out], "x.fits", "x.jpg", 78),
+    "merged sums": (lambda out: ["grid", "merge", NOT_THERE, "--accumulate", out], "x.rgrid", None, 0),
+    "fold": (lambda out: ["fold", NOT_THERE, "--period", 0.1, "-o", out], "x.txt", None, 0),
+    "tables of fold": (lambda out: ["fold", NOT_THERE, "--period", 0.1, "--fits", out], "x.fits", "x.jpg", 78),
+    "picture of fold": (lambda out: ["fold", NOT_THERE, "--period", 0.1, "--png", out], "x.png", "x.jpg", 78),
+    "search": (lambda out: ["search", NOT_THERE, "-o", out.parent, "--name", out.stem], "x.csv", None, 0),
+    "pattern": (lambda out: ["beampattern", NOT_THERE, "-o", out], "x.csv", "x.jpg", 78),
+    "import": (lambda out: ["import", "best2", NOT_THERE, NOT_THERE, "--band", "descending", "-o", out], "x.toml", "x.jpg",
+               64),
+    "run": (lambda out: ["run", EXAMPLES / "mwa32t.toml", "-o", out.parent, "--set", f"output.name={out.stem}", "--set",
+                         "output.overwrite=false", "--set", "source.kind=file", "--set", f"source.file={NOT_THERE}"],
+            "x.uvh5", None, 0),
+    "simulate": (lambda out: ["simulate", EXAMPLES / "mwa32t.toml", "-o", out, "--set", "simulator.duration_s=1e5"], "x.bin",
+                 None, 0),
+}
+
+
+@pytest.mark.parametrize("which", MAKERS)
+def test_every_output_is_checked_before_the_input_is_opened(tmp_path, which):
+    arguments, name, wrong, code = MAKERS[which]
+    taken = tmp_path / name
+    taken.write_text("last night's")
+    assert str(taken) in run(*arguments(taken), check=73).stderr
+    assert taken.read_text() == "last night's"
+    no_folder = taken / name  # a file where a folder should be
+    assert str(taken) in run(*arguments(no_folder), check=73).stderr
+    if wrong:
+        said = run(*arguments(tmp_path / wrong), check=code).stderr
+        assert wrong in said or "must end in" in said
+    assert sorted(p.name for p in tmp_path.iterdir()) == [name]
+
+
+def test_beams_have_a_file_each_that_is_checked(tmp_path):
+    (tmp_path / "x_zenith.fil").write_text("last night's")
+    beams = tmp_path / "beams.toml"
+    beams.write_text(f'''[telescope]
+layout = "{EXAMPLES}/mwa32t.csv"
+latitude_deg = -26.7
+longitude_deg = 116.67
+[[beam]]
+name = "zenith"
+frame = "azel"
+az_deg = 0
+el_deg = 90
+[[beam]]
+name = "low"
+frame = "azel"
+az_deg = 0
+el_deg = 60
+''')
+    done = run("beamform", "not_there.dat", "--beams", beams, "-o", tmp_path / "x.fil", check=73)
+    assert "x_zenith.fil" in done.stderr
+
+
+# The second of two recordings that are searched one by one: nothing is made of the first.
+def test_outputs_of_every_recording_are_checked_before_the_first_is_searched(tmp_path):
+    for k in (1, 2):
+        header = b"".join(len(w).to_bytes(4, "little") + w + v for w, v in (
+            (b"HEADER_START", b""), (b"nchans", (16).to_bytes(4, "little")), (b"nbits", (8).to_bytes(4, "little")),
+            (b"nifs", (1).to_bytes(4, "little")), (b"tstart", struct.pack("<d", 58000.0 + k)),
+            (b"tsamp", struct.pack("<d", 1e-3)), (b"fch1", struct.pack("<d", 1400.0)), (b"foff", struct.pack("<d", -1.0)),
+            (b"HEADER_END", b"")))
+        (tmp_path / f"{k}.fil").write_bytes(header + bytes(range(1, 251)) * 1024)
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "2.cand").write_text("last night's")
+    assert "2.cand" in run("search", tmp_path / "1.fil", tmp_path / "2.fil", "-o", out, check=73).stderr
+    assert [p.name for p in out.iterdir()] == ["2.cand"]
+    run("search", tmp_path / "1.fil", tmp_path / "2.fil", "-o", out, "--overwrite")
+    assert (out / "1.cand").exists()
+
+
+# Declination 80 never rises at latitude -26.7: before a port is opened.
+@pytest.mark.parametrize("kind", ["network", "simulator"])
+def test_a_live_run_to_a_phase_centre_that_never_rises_is_refused(tmp_path, kind):
+    done = run(*live_arguments(tmp_path / "out", 'correlate.phase_center="100,80"', f"source.kind={kind}", kinds=("udp",) * 4),
+               check=78, timeout=60)
+    assert "does not rise" in done.stderr and "altitude" in done.stderr
+
+
+def test_a_mistyped_command_of_grid_names_the_one_that_exists():
+    done = run("grid", "mrege", "a.rgrid", "b.rgrid", "-o", "m.fits", check=64)
+    assert "ryle grid merge" in done.stderr
+    assert "ryle import best2" in run("import", "bset2", check=64).stderr
+    assert "ryle import best2 has no option --bnad; did you mean --band?" in run("import", "best2", "--bnad", 1, check=64).stderr
+
+
+def test_the_plan_looks_at_allowed_senders():
+    done = run("plan", EXAMPLES / "mwa32t.toml", "--set", 'source.allowed_senders=["10.1.2.300"]', check=78)
+    assert "10.1.2.300" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def visibilities(tmp_path_factory):
+    """A recording of 32 antennas, and its visibilities."""
+    folder = tmp_path_factory.mktemp("visibilities")
+    recording = folder / "samples.bin"
+    run("simulate", EXAMPLES / "mwa32t.toml", "-o", recording, "--set", "simulator.duration_s=0.02",
+        "--set", "simulator.period_samples=4096", "--set", 'source.start_utc="2026-01-01T00:00:00"')
+    return recording, correlated(recording, folder / "vis.uvh5")
+
+
+def correlated(recording, out, *options, code=0, layout=EXAMPLES / "mwa32t.csv"):
+    done = run("correlate", recording, "--format", "mwa32t-interleaved", "--layout", layout,
+               "--latitude-deg", -26.7, "--longitude-deg", 116.67, "--center-mhz", 154.24, "--start", "2026-01-01T00:00:00",
+               "--integration", 0.01, "--channels", 16, "--device", "cpu", "-o", out, *options, check=code)
+    return out if code == 0 else done.stderr
+
+
+def test_the_path_of_visibilities_is_the_cheaper_one(visibilities, tmp_path):
+    layout = tmp_path / "small.csv"  # a twentieth of the array: few cells
+    header, *inputs = [line for line in (EXAMPLES / "mwa32t.csv").read_text().splitlines() if line[0] != "#"]
+    small = [[str(0.05 * float(f)) if 1 <= k <= 3 else f for k, f in enumerate(line.split(","))] for line in inputs]
+    layout.write_text("\n".join([header, *map(",".join, small)]) + "\n")
+    vis = correlated(visibilities[0], tmp_path / "small.uvh5", layout=layout)
+    for pixels in (32, 128):
+        cost = {}
+        for path in ("vis-grid", "vis-dft", "auto"):
+            said = summary(run("image", vis, "--path", path, "--pixels", pixels, "--device", "cpu", "--json", "-o",
+                               tmp_path / "x.fits", "--overwrite"))
+            cost[path] = said["image"]["predicted_s"]
+            chosen = said["path"]
+        assert chosen == min(("vis-grid", "vis-dft"), key=cost.get), cost
+
+
+# Nothing is taken out of the phases: only UVH5 has a word for that, and Ryle reads it again.
+def test_data_without_fringe_stopping_say_so(visibilities, tmp_path):
+    layout = tmp_path / "no_cables.csv"  # those are not undone then, either
+    header, *inputs = [line for line in (EXAMPLES / "mwa32t.csv").read_text().splitlines() if line[0] != "#"]
+    layout.write_text("\n".join([header, *(",".join([*line.split(",")[:5], "0", "90"]) for line in inputs)]) + "\n")
+    none = correlated(visibilities[0], tmp_path / "none.uvh5", "--fringe-stopping", "none", layout=layout)
+    stopped = correlated(visibilities[0], tmp_path / "stopped.uvh5", layout=layout)
+    with h5py.File(none) as file, h5py.File(stopped) as phased:
+        entry = file["Header/phase_center_catalog/0"]
+        assert entry["cat_type"][()] == b"unprojected" and entry["cat_frame"][()] == b"altaz"
+        assert phased["Header/phase_center_catalog/0/cat_type"][()] == b"sidereal"
+        assert file["Header/phase_center_app_dec"][0] == pytest.approx(np.radians(-26.7))
+        # East, north, up of antenna 2 - antenna 1, which at the zenith are u, v, w but for precession.
+        assert np.abs(file["Header/uvw_array"][:] - phased["Header/uvw_array"][:]).max() < 2
+        assert np.abs(file["Data/visdata"][:] - phased["Data/visdata"][:]).max() > 0.1  # heights of the antennas
+    planes = []
+    for vis in (none, stopped):
+        run("image", vis, "-o", tmp_path / "x.fits", "--equalize", "no", "--overwrite")
+        planes.append(fits.getdata(tmp_path / "x.fits").ravel())
+    seen = np.isfinite(planes[0])
+    assert np.corrcoef(planes[0][seen], planes[1][seen])[0, 1] > 0.9999
+    for name in ("none.ms", "none.uvfits"):
+        assert "cannot say" in correlated(visibilities[0], tmp_path / name, "--fringe-stopping", "none", code=78)
+    assert "phase_center" in correlated(visibilities[0], tmp_path / "x.uvh5", "--fringe-stopping", "none", "--phase-center",
+                                        "100,-26", code=78)

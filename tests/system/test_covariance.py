@@ -46,7 +46,7 @@ def write_pair(folder, stem="20220406T035747506_vis", conjugated=False, dead=(),
 
 def image(folder, *arguments, pair=None, expect=0):
     out = folder / "image.fits"
-    arguments = [*(pair or write_pair(folder)), *arguments, "-o", out, "--overwrite", "--equalize", "no"]
+    arguments = [*(pair or write_pair(folder)), *arguments, "-o", out, "--overwrite", "--equalize", "no", "--device", "cpu"]
     result = ryle("image", *arguments, expect=expect)
     return (result, fits.getheader(out)) if expect == 0 else result
 

@@ -164,7 +164,8 @@ def test_a_layout_that_does_not_fit_the_boards_is_refused(tmp_path):
 
 
 def test_the_plan_names_every_path():
-    plan = summary(run("plan", ROOT / "examples/lwasv.toml", "--json"))["images"]
+    on_cpu = ("--set", "runtime.device=cpu")  # whatever devices there are
+    plan = summary(run("plan", ROOT / "examples/lwasv.toml", *on_cpu, "--json"))["images"]
     assert [p["path"] for p in plan["paths"]] == ["efield", "efield-half", "vis-grid", "vis-dft", "efield-dft"]
     assert plan["choice"] == "vis-grid" and plan["image_s"] == pytest.approx(0.02)
     for p in plan["paths"]:
@@ -173,11 +174,11 @@ def test_the_plan_names_every_path():
         gridded = p["path"] in ("efield", "vis-grid")
         assert p["height_phase_rad"] == pytest.approx(0.209 if gridded else 0, abs=0.005)
         assert p["height_error"] == pytest.approx(1 - 0.979**2 if gridded else 0, abs=0.003)
-    text = run("plan", ROOT / "examples/lwasv.toml").stdout
+    text = run("plan", ROOT / "examples/lwasv.toml", *on_cpu).stdout
     assert "vis-grid" in text and "efield-dft" in text and "heights off the plane" in text
     assert plan["warning"] == ""
-    high = summary(run("plan", ROOT / "examples/lwasv.toml", "--json", "--set", "image.min_coherence=0.99"))
+    high = summary(run("plan", ROOT / "examples/lwasv.toml", *on_cpu, "--json", "--set", "image.min_coherence=0.99"))
     assert high["images"]["choice"] in ("vis-dft", "efield-dft") and not any("plane" in w for w in high["warnings"])
-    forced = summary(run("plan", ROOT / "examples/lwasv.toml", "--json", "--set", "image.min_coherence=0.99", "--set",
+    forced = summary(run("plan", ROOT / "examples/lwasv.toml", *on_cpu, "--json", "--set", "image.min_coherence=0.99", "--set",
                          "image.path=vis-grid"))
     assert forced["images"]["choice"] == "vis-grid" and any("off its plane" in w for w in forced["warnings"])

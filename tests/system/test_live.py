@@ -57,7 +57,7 @@ def check_conservation(s):
 
 
 def test_packets_to_products(tmp_path):
-    arguments = live_arguments(tmp_path, duration_s=1.5)
+    arguments = live_arguments(tmp_path, "runtime.device=cpu", duration_s=1.5)
     s = summary(run(*arguments))
     check_conservation(s)
     assert s["packets_rejected_total"] == 0

@@ -96,6 +96,11 @@ struct ImageCubeWriter::Content {
     h5::put_double(h, "plane_alpha", image.plane_alpha, path);
     h5::put_double(h, "plane_beta", image.plane_beta, path);
     h5::put_text(h, "unit", image.unit, path);
+    if (image.beam) {
+      h5::put_double(h, "beam_major_rad", image.beam->major_rad, path);
+      h5::put_double(h, "beam_minor_rad", image.beam->minor_rad, path);
+      h5::put_double(h, "beam_position_angle_rad", image.beam->angle_rad, path);
+    }
     h5::put_text(h, "path", image.facts.path, path);
     h5::put_text(h, "function", image.facts.function, path);
     h5::put_text(h, "gains_id", image.facts.gains_id, path);
@@ -283,6 +288,9 @@ struct ImageCubeReader::Content {
     shape.plane_alpha = real("plane_alpha");
     shape.plane_beta = real("plane_beta");
     shape.unit = h5::read_text(h, "unit", path);
+    if (h5::exists(h, "beam_major_rad"))
+      shape.beam = SynthesizedBeam{real("beam_major_rad"), real("beam_minor_rad"),
+                                   real("beam_position_angle_rad")};
     shape.facts.path = h5::read_text(h, "path", path);
     shape.facts.function = h5::read_text(h, "function", path);
     shape.facts.gains_id = h5::read_text(h, "gains_id", path);

@@ -10,6 +10,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/core/random.hpp"
 #include "ryle/ingest/recording.hpp"
+#include "ryle/ingest/sender_list.hpp"
 #include "ryle/stage/config_effect.hpp"
 #include "ryle/stage/horizon.hpp"
 #include "ryle/stage/live_beams.hpp"
@@ -279,6 +280,7 @@ void require_memory(const ObservationConfig& config, std::int64_t bytes) {
 
 Plan make_plan(const ObservationConfig& config) {
   reject_keys_without_effect(config);
+  const SenderList checked(config.source.allowed_senders);  // refuses what a receiver would
   Plan plan;
   if (config.source.kind != "file" && is_live_beams(config.source)) {
     plan_beams(config, plan);

@@ -48,12 +48,17 @@ Mwa32tSourceConfig source_config(const ObservationConfig& config, const SampleFa
   return source;
 }
 
+bool from_own_clock(const ObservationConfig& config) {
+  return config.source.kind == "network" && config.source.start_utc == "now";
+}
+
 class LiveRun final : public LivePath {
  public:
   LiveRun(const ObservationConfig& config, const RunOptions& options)
       : config_(config), options_(options), facts_(live_sample_facts(config)) {
     facts_.clock.epoch_tai_ns = simulation_start_tai_ns(config);
-    facts_.time_source = TimeSource::configured;
+    // Counters say how much time has passed; "now" is the clock of this machine.
+    facts_.time_source = from_own_clock(config) ? TimeSource::arrival : TimeSource::configured;
     const ArrayLayout array = load_array(config, facts_.n_inputs);
     low_center_ = require_live_phase_center(config, array, facts_.clock.epoch_tai_ns);
     const Mwa32tSourceConfig receiver = source_config(config, facts_);
@@ -82,6 +87,10 @@ class LiveRun final : public LivePath {
     summary.real_time_factor = summary.elapsed_s > 0 ? summary.data_s / summary.elapsed_s : 0;
     note_peak_memory(summary);
     if (!low_center_.empty()) summary.warnings.push_back(low_center_);
+    if (facts_.time_source == TimeSource::arrival)
+      summary.warnings.emplace_back(
+          "times are from the clock of this machine: set source.start_utc to the instant of sample "
+          "0");
     if (summary.integrations == 0) {
       summary.warnings.push_back(
           "no integration was made: " +

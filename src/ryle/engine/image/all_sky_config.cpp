@@ -178,7 +178,7 @@ static std::string why_not_gridded(const AllSkyConfig& c, bool needs_correlated)
                 "visibilities, efield-dft of voltages)");
   }
   if (!c.function.apertures.empty()) {
-    if (needs_correlated) return "antenna apertures need function.correlated = true";
+    if (needs_correlated) return "antenna apertures need image.correlated_functions = true";
     const double cells = widest_aperture_m(c) * c.channels.center_hz(c.channels.n_channels - 1) /
                          (kSpeedOfLight_m_per_s * c.cell_wavelengths);
     if (cells > static_cast<double>(c.function.support)) {
