@@ -59,6 +59,17 @@ TEST(Troubles, RadarIsNoCandidate) {
   }
 }
 
+// Where a burst lies in the sweep of a pulse, the burst goes and the pulse stays: one of six pulses
+// went with it.
+TEST(Troubles, RadarTakesNoPulseWithIt) {
+  const auto setup = test::scenario_setup(10e-3, 20e-3, 48);
+  const auto r = test::run_scenario(test::Trouble::radar, setup);
+  RecordProperty("found", static_cast<int>(r.n_found));
+  EXPECT_GE(r.n_found, 46);
+  EXPECT_EQ(r.n_false, 0);
+  EXPECT_LT(r.masked_spectra, 0.09);
+}
+
 // What all channels do at once is taken out with a plan that begins at DM 0, and
 // pulses that sweep over ten of their widths stay.
 TEST(Troubles, TheZeroDmFilterTakesAnyPlan) {

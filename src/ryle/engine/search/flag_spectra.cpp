@@ -204,7 +204,7 @@ struct SpectraFlagger::Content {
   }
 
   /// A run without the columns at its ends that are only in it because a boxcar held them: those
-  /// whose sum from the end on stays below 2 of its noise. A bright burst of one sample lifts every
+  /// whose sum from the end on stays below 3 of its noise. A bright burst of one sample lifts every
   /// boxcar that holds it, up to 15 columns and more.
   Run core_of(const GroupPlane& plane, const Run& run) const {
     const auto n = static_cast<std::size_t>(run.end - run.first);
@@ -224,7 +224,7 @@ struct SpectraFlagger::Content {
       double sum = 0;
       for (std::size_t k = 0; k < n; ++k) {
         sum += value(k);
-        if (sum > 2 * std::sqrt(static_cast<double>(k + 1))) return static_cast<std::int64_t>(k);
+        if (sum > 3 * std::sqrt(static_cast<double>(k + 1))) return static_cast<std::int64_t>(k);
       }
       return static_cast<std::int64_t>(n);
     };
@@ -236,7 +236,7 @@ struct SpectraFlagger::Content {
 
   /// Columns of a run and its flanks, below the threshold but not clean.
   static Run padded(const Run& run) {
-    const std::int64_t pad = std::clamp<std::int64_t>((run.end - run.first) / 4, 2, 64);
+    const std::int64_t pad = std::clamp<std::int64_t>((run.end - run.first) / 4, 1, 64);
     return {run.first - pad, run.end + pad, run.peak, run.negative};
   }
 
@@ -310,17 +310,21 @@ struct SpectraFlagger::Content {
           blank_columns(work, run.first, run.end);
         continue;
       }
-      // Interference: the whole run, or of a mixed one its brightest part.
+      // Interference: the run's core about the line, or of a mixed run all that is about the line.
       const Run wide = padded(core_of(work, run));
       const double center = track.at_column(work, work.n_groups / 2), half = track.half_width;
-      const bool whole = track.share >= 0.8 || run.end - run.first <= 8 ||
-                         center + half < static_cast<double>(run.first) ||
-                         center - half > static_cast<double>(run.end);
-      if (whole)
-        mask(wide.first, wide.end);
-      else
-        mask(std::llround(std::floor(center - 1.25 * half)),
-             std::llround(std::ceil(center + 1.25 * half)) + 1);
+      const bool missed = center + half < static_cast<double>(run.first) ||
+                          center - half > static_cast<double>(run.end);
+      std::int64_t from = std::llround(std::floor(center - 1.25 * half));
+      std::int64_t to = std::llround(std::ceil(center + 1.25 * half)) + 1;
+      if (missed) {
+        from = wide.first;
+        to = wide.end;
+      } else if (track.share >= 0.8 || run.end - run.first <= 8) {
+        from = std::max(from, wide.first);
+        to = std::min(to, wide.end);
+      }
+      from < to ? mask(from, to) : mask(wide.first, wide.end);
     }
   }
 };
