@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ryle/stage/search_checks.hpp"
 #include "ryle/stage/search_stream.hpp"
 #include "tests/search_recovery/recovery.hpp"
 
@@ -87,7 +88,7 @@ inline std::vector<double> gain_of(Trouble trouble, double interval_s, std::int6
 
 struct ScenarioResult {
   std::int64_t n_pulses = 0, n_found = 0;
-  std::int64_t n_false = 0;  ///< unflagged: not of a pulse, no rfi_suspect, DM above 0 by 3 errors
+  std::int64_t n_false = 0;  ///< candidates of `ryle search` (without a flag) that are no pulse
   double boxcar = 0, refined = 0;  ///< mean of those found over the ideal
   double expected = 0;             ///< of the boxcar, without noise or any trouble
   double data_s = 0;
@@ -166,7 +167,10 @@ inline ScenarioResult run_scenario(Trouble trouble, const ScenarioSetup& setup) 
       out.boxcar += static_cast<double>(e.event.cluster.best.snr) / setup.snr;
       out.refined += pulse.snr / setup.snr;
     }
-    if (!own && !e.event.rfi_suspect && pulse.dm_pc_cm3 > 3 * pulse.dm_error) ++out.n_false;
+    const auto trial = static_cast<std::size_t>(e.event.cluster.best.trial);
+    const auto flags =
+        stage::candidate_flags(e, band.sweep_samples_per_dm(), dt, setup.dms[trial], 0);
+    if (!own && flags.names.empty()) ++out.n_false;
   }
   if (out.n_found > 0) {
     out.boxcar /= static_cast<double>(out.n_found);
