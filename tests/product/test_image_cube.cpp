@@ -36,6 +36,7 @@ SkyImage image_at(std::int64_t k) {
   image.frequency = {60e6, 25e3, 10};
   image.cell_direction_cosine = 0.3;
   image.plane_alpha = -0.02;
+  image.beam = SynthesizedBeam{0.05, 0.04, 0.3};
   image.start_tai_ns = 1'800'000'037'000'000'000 + k * 40'000'000;
   image.centroid_tai_ns = image.start_tai_ns + 20'000'000;
   image.exposure_s = 0.04;
@@ -64,6 +65,10 @@ void expect_same(const SkyImage& got, const SkyImage& want) {
   EXPECT_EQ(got.north_angle_rad, want.north_angle_rad);
   EXPECT_EQ(got.stokes, want.stokes);
   EXPECT_EQ(got.plane_alpha, want.plane_alpha);
+  ASSERT_EQ(got.beam.has_value(), want.beam.has_value());
+  EXPECT_EQ(got.beam->major_rad, want.beam->major_rad);
+  EXPECT_EQ(got.beam->minor_rad, want.beam->minor_rad);
+  EXPECT_EQ(got.beam->angle_rad, want.beam->angle_rad);
   EXPECT_EQ(got.facts.loss_ppm, 2);
   EXPECT_EQ(got.facts.implementation, "vis-grid/cpu");
   EXPECT_EQ(bin_axis(got).first_center_hz, bin_axis(want).first_center_hz);
