@@ -308,13 +308,13 @@ Parameters errors_alone(const Band& band, const Delays& delays, const Pulse& pul
   return {dm, std::hypot(tick, dm * delays.mean), std::sqrt(2.0) / snr};
 }
 
-/// Climbs by steps that are halved seven times. move(p, step, direction, sign) makes one of
+/// Climbs by steps that are halved `n_rounds` times. move(p, step, direction, sign) makes one of
 /// `n_directions` steps. @return the value at the top
 template <std::size_t N, class Value, class Move>
 double climb(const Value& value, std::array<double, N>& at, std::array<double, N> step,
-             std::size_t n_directions, const Move& move) {
+             std::size_t n_directions, int n_rounds, const Move& move) {
   double best = value(at);
-  for (int round = 0; round < 7; ++round) {
+  for (int round = 0; round < n_rounds; ++round) {
     bool moved = true;
     for (int tries = 0; moved && tries < 12; ++tries) {
       moved = false;
@@ -466,7 +466,7 @@ std::array<Scattered::Numbers, 4> inverse_of(std::array<Scattered::Numbers, 4> h
 }
 
 /// Tries a tail on the best Gaussian: a pulse with a tail moves that in time by many of its errors,
-/// and in DM. Where it is told from none (S^2 + 9, 3 sigma) `out` becomes it; where it may be (+ 2)
+/// and in DM. Where it is told from none (S^2 + 9, 3 sigma) `out` becomes it; where it gains less
 /// errors hold what it would change.
 void add_scattering(const Band& band, const Plane& plane, const Parameters& step,
                     RefinedPulse& out) {
@@ -478,14 +478,15 @@ void add_scattering(const Band& band, const Plane& plane, const Parameters& step
   };
   auto at = scattered.start(out, 0.6);
   const Scattered::Numbers by{step[0], step[1], step[2], 0.25};
-  double best = climb(value, at, by, 4,
+  double best = climb(value, at, by, 4, 3,
                       [](Scattered::Numbers& q, const Scattered::Numbers& s, std::size_t axis,
                          double sign) { q[axis] += sign * s[axis]; });
   // Pulse and tail go along a ridge that axes climb badly: steps of Newton.
   Scattered::Numbers reach{0.1 * by[0], 0.1 * by[1], 0.05, 0.05};
   Information known;
   std::array<Scattered::Numbers, 4> covariance{};
-  for (int round = 0; round < 8 && best > 0; ++round) {
+  for (int round = 0; round < 8 && best > 0 && at[3] > 0; ++round) {
+    if (round == 1 && best * best < out.snr * out.snr - 9) return;  // no tail
     known = information(plane, scattered, at, best, reach);
     for (std::size_t a = 0; a < 4; ++a)
       if (!(known.inverse_covariance[a][a] > 0)) return;
@@ -500,10 +501,11 @@ void add_scattering(const Band& band, const Plane& plane, const Parameters& step
       if (higher > best) at = there;
     }
     if (!(higher > best)) break;
-    const bool settled = higher * higher - best * best < 0.05;
+    const bool settled = higher * higher - best * best < 0.1;
     best = higher;
-    if (settled && round > 1) break;
+    if (settled) break;
   }
+  if (!(at[3] > 0)) return;
   const double gain = best > 0 ? best * best - out.snr * out.snr : 0;
   if (!(gain > 0)) return;
   const Pulse pulse = scattered.pulse(at);
@@ -541,15 +543,16 @@ RefinedPulse refine(const Band& band, const RefineInput& input, const Pulse& sta
   // DM and arrival time are correlated: the last direction turns about the middle of the band.
   const std::int64_t middle = band.n_channels() / 2;
   const double turn = band.delay_samples(middle, 1);
-  const double best = climb(
-      value, at, step, 4, [&](Parameters& p, const Parameters& by, std::size_t axis, double sign) {
-        if (axis < 3) {
-          p[axis] += sign * by[axis];
-        } else {
-          p[0] += sign * by[0];
-          p[1] -= sign * by[0] * turn;
-        }
-      });
+  const double best =
+      climb(value, at, step, 4, 7,
+            [&](Parameters& p, const Parameters& by, std::size_t axis, double sign) {
+              if (axis < 3) {
+                p[axis] += sign * by[axis];
+              } else {
+                p[0] += sign * by[0];
+                p[1] -= sign * by[0] * turn;
+              }
+            });
   RefinedPulse out;
   static_cast<Pulse&>(out) = pulse_of(at);
   out.snr = best;

@@ -34,8 +34,8 @@ struct Pulse {
 
 /// Of a scattered pulse the center and width are those of the Gaussian before its tail.
 struct RefinedPulse : Pulse {
-  /// 1 sigma, from the curvature of S^2 / 2, else those of its width alone. Where a tail gains 2 to
-  /// 9 in S^2 they hold what it would change.
+  /// 1 sigma, from the curvature of S^2 / 2, else those of its width alone. Where a tail gains less
+  /// than 9 in S^2 they hold what it would change.
   double dm_error = 0;
   double tick_error = 0;
   double fwhm_error = 0;             ///< 0: none could be given
