@@ -6,6 +6,7 @@
 #include <bit>
 #include <cctype>
 #include <cmath>
+#include <memory>
 #include <numeric>
 #include <sstream>
 
@@ -31,7 +32,7 @@ product::Point unit_vector(const SightLine& line) {
 class SightLineCells final : public SkyCells {
  public:
   SightLineCells(std::vector<SightLine> lines, SkyFrame frame)
-      : lines_(std::move(lines)), frame_(frame) {
+      : kept_(std::make_shared<const std::vector<SightLine>>(std::move(lines))), frame_(frame) {
     if (lines_.empty()) throw ConfigError("a list without sight lines: there is nothing to make");
     std::vector<std::int64_t> place;
     for (const SightLine& line : lines_) {
@@ -72,10 +73,19 @@ class SightLineCells final : public SkyCells {
       text += fmt::format("{:.17g} {:.17g} {}\n", l.longitude_deg, l.latitude_deg, l.name);
     return text;
   }
-  // The list, and the cells of the rows.
+  // The list and the rows of its cells; their definition, which a growing text may hold twice.
+  std::int64_t kept_bytes() const override {
+    std::int64_t bytes = static_cast<std::int64_t>(sizeof(SightLine) + 8) * n_cells();
+    constexpr std::int64_t kNumbers_bytes = 2 * 20;
+    for (const SightLine& line : lines_) {
+      const auto name = static_cast<std::int64_t>(line.name.size());
+      bytes += 2 * (kNumbers_bytes + name) + (name > 15 ? name + 16 : 0);
+    }
+    return bytes;
+  }
+  // The cells of the rows.
   WriterMemory writer_memory(std::int64_t n_channels, CubeValues values) const override {
-    constexpr std::int64_t kLine_bytes = sizeof(SightLine) + 8;
-    return {kLine_bytes * n_cells() + product::cell_table_bytes(n_cells(), n_channels, values), 0};
+    return {8 * n_cells() + product::cell_table_bytes(n_cells(), n_channels, values), 0};
   }
   std::unique_ptr<CubeWriter> create(const std::string& path, std::int64_t n_channels,
                                      CubeValues values, const MapFacts& facts,
@@ -89,7 +99,9 @@ class SightLineCells final : public SkyCells {
     });
   }
 
-  std::vector<SightLine> lines_;  ///< as given, which is how the rows of tables go
+  /// As given, which is how the rows of tables go; the writers of tables share it.
+  std::shared_ptr<const std::vector<SightLine>> kept_;
+  const std::vector<SightLine>& lines_ = *kept_;
   SkyFrame frame_;
   std::vector<std::size_t> row_of_cell_;
 };
@@ -115,8 +127,8 @@ std::unique_ptr<CubeWriter> SightLineCells::create(const std::string& path, std:
   table.forms = {fmt::format("{}A", longest), "1D", "1D"};
   table.units = {"", "deg", "deg"};
   table.prefix_bytes = longest + 16;
-  table.prefix = [lines = lines_, longest](std::int64_t row, std::uint8_t* to) {
-    const SightLine& line = lines[static_cast<std::size_t>(row)];
+  table.prefix = [lines = kept_, longest](std::int64_t row, std::uint8_t* to) {
+    const SightLine& line = (*lines)[static_cast<std::size_t>(row)];
     std::fill_n(to, longest, std::uint8_t{' '});
     // FITS text is ASCII that can be printed.
     std::transform(line.name.begin(), line.name.end(), to, [](char c) {
@@ -245,6 +257,7 @@ SightLineFile read_sight_lines(const std::string& path) {
     lines.push_back(std::move(line));
   }
   if (lines.empty()) throw FormatError(path + ": no sight line in it");
+  lines.shrink_to_fit();
   return file;
 }
 

@@ -38,6 +38,8 @@ class SkyCells {
   virtual std::unique_ptr<CubeWriter> create(const std::string& path, std::int64_t n_channels,
                                              CubeValues values, const MapFacts& facts,
                                              bool overwrite) const = 0;
+  /// What the list of cells itself takes, its definition included. @unit bytes
+  virtual std::int64_t kept_bytes() const { return 0; }
   /// What a file of create() holds while it is written, and more while it is made. @unit bytes
   struct WriterMemory {
     std::int64_t kept = 0, making = 0;

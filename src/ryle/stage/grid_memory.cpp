@@ -83,7 +83,7 @@ GridMemory memory_of(const GridSetup& setup, int n_workers, bool exact, std::int
   // first planes of weight and count.
   grid::CellMemory tiles = setup.cell_memory;
   if (mean && !in_pieces) tiles = {0, (24 + 9 + 20) * n_cells, 0, 0};  // directions, as they are
-  m.cells = tiles.kept + 16 * n_cells;
+  m.cells = tiles.kept + 16 * n_cells + setup.cells->kept_bytes();
   const std::int64_t search_parts =
       std::clamp<std::int64_t>(searched / 16'384, 1, std::int64_t{4} * n_workers);
   m.lists += tiles.planned + 8 * search_parts * tiles.n_tiles;

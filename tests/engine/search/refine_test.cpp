@@ -215,8 +215,8 @@ Pulls pulls_of(double fwhm, double tau, double snr, double index, int n_seeds) {
   return p;
 }
 
-// A tail moves the best Gaussian by 3 to 12 of its errors in time and by 1 to 3 in DM. From half the
-// width on it is told at S/N 40, from the width on at S/N 20, and center, DM and tail are then
+// A tail moves the best Gaussian by 3 to 12 of its errors in time and by 1 to 3 in DM. From half
+// the width on it is told at S/N 40, from the width on at S/N 20, and center, DM and tail are then
 // those of the pulse within their errors, whether it goes as nu^-4 or as nu^-4.4.
 TEST(Refine, TailsOfScatteredPulsesAreFitted) {
   struct Case {
