@@ -15,7 +15,10 @@
 #pragma GCC diagnostic ignored "-Wpass-failed"  // loops that were not unrolled
 #endif
 
-#define __global__ inline
+// Internal linkage: a build with CUDA has a function of the same name, the stub that launches the
+// kernel, and the linker would take one of the two for both (the compiler may have inlined it, or
+// not).
+#define __global__ [[maybe_unused]] static
 #define __device__
 #define __host__
 #define __constant__

@@ -9,6 +9,10 @@
 #include "tests/support/simt/cuda_names.hpp"
 
 namespace ryle::simt {
+
+/// launch_stub.cpp has one of the same name.
+__global__ void linked_twice(int* to) { *to = 1; }
+
 namespace {
 
 constexpr unsigned kThreads = 96;
@@ -322,6 +326,14 @@ TEST(Simt, OneSeedIsOneOrder) {
   };
   EXPECT_EQ(order(1), order(1));
   EXPECT_NE(order(1), order(2));
+}
+
+// A build with CUDA links the functions that launch kernels under the names of the kernels.
+TEST(Simt, AKernelIsThatOfItsOwnFile) {
+  void (*volatile kernel)(int*) = linked_twice;
+  int found = 0;
+  launch({{1}, {1}}, 1, [&] { kernel(&found); });
+  EXPECT_EQ(found, 1);
 }
 
 }  // namespace
