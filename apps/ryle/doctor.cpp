@@ -11,6 +11,7 @@
 #include "apps/ryle/report.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/device/queue.hpp"
+#include "ryle/hdf5/filters.hpp"
 
 namespace ryle::app {
 namespace {
@@ -122,6 +123,8 @@ Finding check_measurement_sets() {
            : "sudo apt-get install casacore-dev and build again; .uvfits and .uvh5 work without"};
 }
 
+Finding check_hdf5_filters() { return {"HDF5 filters", "pass", hdf5::filter_names(), ""}; }
+
 Finding check_clock() {
   const std::string source =
       read_line("/sys/devices/system/clocksource/clocksource0/current_clocksource");
@@ -134,7 +137,8 @@ int run(const Context& context) {
                                       check_memory(),      check_disk("."),
                                       check_rcvbuf(),      check_udp_mem(),
                                       check_descriptors(), check_governor(),
-                                      check_clock(),       check_measurement_sets()};
+                                      check_clock(),       check_measurement_sets(),
+                                      check_hdf5_filters()};
   bool failed = false;
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   for (const auto& f : findings) {

@@ -4,14 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "apps/ryle/command.hpp"
 #include "apps/ryle/report.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/core/input_file.hpp"
 #include "ryle/core/version.hpp"
 #include "ryle/device/queue.hpp"
 #include "ryle/engine/beamform/beamformer.hpp"
@@ -186,14 +185,12 @@ Json grid_sums_facts(const std::string& path) {
           {"blocks", n_blocks}};
 }
 
-Json toml_facts(const std::string& path) {
-  std::ifstream in(path);
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (text.str().find("[[beam") != std::string::npos) {
+Json toml_contents(const std::string& path) {
+  const std::string text = read_text_file(path, std::int64_t{16} << 20);
+  if (text.find("[[beam") != std::string::npos) {
     BeamsContext context;
     context.band_of_data = true;
-    const BeamsFile b = parse_beams(text.str(), path, context);
+    const BeamsFile b = parse_beams(text, path, context);
     Json beams = Json::array();
     for (const auto& beam : b.beams) beams.push_back(beam.name);
     return {{"file", path},
@@ -285,7 +282,7 @@ int run(const Context& context, const std::string& file, const std::string& form
   const bool powers = extension == ".fil" || extension == ".tim" || extension == ".sf";
   print(context, visibilities           ? visibility_facts(file)
                  : powers               ? filterbank_facts(file)
-                 : extension == ".toml" ? toml_facts(file)
+                 : extension == ".toml" ? toml_contents(file)
                  : format != "auto"     ? recording_facts(file, format)
                                         : facts_by_content(file, format));
   return 0;

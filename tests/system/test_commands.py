@@ -76,6 +76,8 @@ def test_info_and_doctor_speak_json():
     schema = json.loads(run("info", "--schema").stdout)
     assert "correlate" in schema["properties"]
     findings = json.loads(run("doctor", "--json", check=None).stdout)
+    filters = next(f for f in findings if f["name"] == "HDF5 filters")["detail"]
+    assert "LZF" in filters and "bitshuffle" in filters
     assert {"name", "verdict", "detail", "remedy"} <= set(findings[0])
 
 

@@ -9,6 +9,7 @@
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/hdf5/filters.hpp"
+#include "ryle/hdf5/handle.hpp"
 #include "ryle/ingest/hdf5_input.hpp"
 #include "ryle/ingest/recording_file.hpp"
 #include "ryle/ingest/recording_formats.hpp"
@@ -26,30 +27,30 @@ constexpr std::int64_t kMaxAntennas = 4096;
 
 // The first string of a one-element data set, variable or fixed length.
 std::string read_string(const std::string& path, hid_t file, const char* name) {
-  const Hdf5Id set(H5Dopen2(file, name, H5P_DEFAULT), H5Dclose);
-  if (!set.ok())
+  const hdf5::Handle set(H5Dopen2(file, name, H5P_DEFAULT), H5Dclose);
+  if (!set.valid())
     fail(path,
          std::string("no data set \"") + name + "\"; a TART file has config, timestamp and data");
-  const Hdf5Id type(H5Dget_type(set), H5Tclose);
-  const Hdf5Id space(H5Dget_space(set), H5Sclose);
-  if (!type.ok() || H5Tget_class(type) != H5T_STRING || !space.ok() ||
-      H5Sget_simple_extent_npoints(space) != 1) {
+  const hdf5::Handle type(H5Dget_type(set.get()), H5Tclose);
+  const hdf5::Handle space(H5Dget_space(set.get()), H5Sclose);
+  if (!type.valid() || H5Tget_class(type.get()) != H5T_STRING || !space.valid() ||
+      H5Sget_simple_extent_npoints(space.get()) != 1) {
     fail(path, std::string("\"") + name + "\" is not one string");
   }
-  hdf5::require_filters(set, path);
+  hdf5::require_filters(set.get(), path);
   std::string text;
-  if (H5Tis_variable_str(type) > 0) {
+  if (H5Tis_variable_str(type.get()) > 0) {
     char* value = nullptr;
-    if (hdf5::read(set, type, H5S_ALL, H5S_ALL, &value) < 0)
+    if (hdf5::read(set.get(), type.get(), H5S_ALL, H5S_ALL, &value) < 0)
       fail(path, std::string("cannot read ") + name);
     if (value != nullptr) text = value;
-    H5Dvlen_reclaim(type, space, H5P_DEFAULT, &value);
+    H5Dvlen_reclaim(type.get(), space.get(), H5P_DEFAULT, &value);
   } else {
-    const std::size_t size = H5Tget_size(type);
+    const std::size_t size = H5Tget_size(type.get());
     if (size == 0 || size > 1 << 20)
       fail(path, std::string("\"") + name + "\" has an impossible length");
     text.resize(size);
-    if (hdf5::read(set, type, H5S_ALL, H5S_ALL, text.data()) < 0) {
+    if (hdf5::read(set.get(), type.get(), H5S_ALL, H5S_ALL, text.data()) < 0) {
       fail(path, std::string("cannot read ") + name);
     }
     text.resize(std::min(text.find('\0'), text.size()));
@@ -100,14 +101,14 @@ void Tart::open_data() {
   data_ = H5Dopen2(file_, "data", H5P_DEFAULT);
   if (data_ < 0) fail(path_, "no data set \"data\"; a TART file has config, timestamp and data");
   hdf5::require_filters(data_, path_);
-  const Hdf5Id space(H5Dget_space(data_), H5Sclose);
-  const Hdf5Id type(H5Dget_type(data_), H5Tclose);
+  const hdf5::Handle space(H5Dget_space(data_), H5Sclose);
+  const hdf5::Handle type(H5Dget_type(data_), H5Tclose);
   std::array<hsize_t, 2> size{};
-  if (!space.ok() || H5Sget_simple_extent_ndims(space) != 2 ||
-      H5Sget_simple_extent_dims(space, size.data(), nullptr) != 2) {
+  if (!space.valid() || H5Sget_simple_extent_ndims(space.get()) != 2 ||
+      H5Sget_simple_extent_dims(space.get(), size.data(), nullptr) != 2) {
     fail(path_, "\"data\" is not two-dimensional [antenna][byte]");
   }
-  if (!type.ok() || H5Tget_class(type) != H5T_INTEGER || H5Tget_size(type) != 1) {
+  if (!type.valid() || H5Tget_class(type.get()) != H5T_INTEGER || H5Tget_size(type.get()) != 1) {
     fail(path_, "\"data\" is not of 8-bit integers");
   }
   if (size[0] == 0 || size[0] > kMaxAntennas) {
@@ -155,13 +156,14 @@ bool Tart::read_rows(std::int64_t first_byte, std::int64_t n_bytes) {
   const std::array<hsize_t, 2> start{0, static_cast<hsize_t>(first_byte)};
   const std::array<hsize_t, 2> count{static_cast<hsize_t>(info_.n_inputs),
                                      static_cast<hsize_t>(n_bytes)};
-  const Hdf5Id file_space(H5Dget_space(data_), H5Sclose);
-  const Hdf5Id memory_space(H5Screate_simple(2, count.data(), nullptr), H5Sclose);
-  if (!file_space.ok() || !memory_space.ok()) return false;
-  if (H5Sselect_hyperslab(file_space, H5S_SELECT_SET, start.data(), nullptr, count.data(),
+  const hdf5::Handle file_space(H5Dget_space(data_), H5Sclose);
+  const hdf5::Handle memory_space(H5Screate_simple(2, count.data(), nullptr), H5Sclose);
+  if (!file_space.valid() || !memory_space.valid()) return false;
+  if (H5Sselect_hyperslab(file_space.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(),
                           nullptr) < 0)
     return false;
-  return hdf5::read(data_, H5T_NATIVE_UINT8, memory_space, file_space, rows_.data()) >= 0;
+  return hdf5::read(data_, H5T_NATIVE_UINT8, memory_space.get(), file_space.get(), rows_.data()) >=
+         0;
 }
 
 void Tart::read_samples(Tick first, std::int64_t n, std::span<std::byte> destination,

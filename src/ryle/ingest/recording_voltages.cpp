@@ -8,6 +8,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/core/input_file.hpp"
 #include "ryle/hdf5/filters.hpp"
+#include "ryle/hdf5/handle.hpp"
 #include "ryle/ingest/hdf5_input.hpp"
 #include "ryle/ingest/recording_file.hpp"
 #include "ryle/ingest/recording_formats.hpp"
@@ -24,8 +25,8 @@ class VoltageDump final : public RecordingBase {
   explicit VoltageDump(const std::string& path)
       : path_(path), file_bytes_(RecordingFile(path).size_bytes()) {
     const QuietHdf5 quiet;
-    file_ = Hdf5Id(hdf5::open_file(path), H5Fclose);
-    if (!file_.ok()) bad("not an HDF5 file, or a damaged one");
+    file_ = hdf5::Handle(hdf5::open_file(path), H5Fclose);
+    if (!file_.valid()) bad("not an HDF5 file, or a damaged one");
     open_voltages();
     load_header();
     info_.format = "voltages";
@@ -64,7 +65,7 @@ class VoltageDump final : public RecordingBase {
 
   std::string path_;
   std::int64_t file_bytes_ = 0;
-  Hdf5Id file_, set_;
+  hdf5::Handle file_, set_;
   std::int64_t n_channels_ = 0, n_packets_ = 0, n_inputs_ = 0;
   std::vector<std::int64_t> first_packet_;  ///< [channel], from the start of the recording
   std::vector<std::int64_t> input_line_;    ///< [antenna of a packet]
@@ -73,13 +74,13 @@ class VoltageDump final : public RecordingBase {
 };
 
 std::vector<hsize_t> VoltageDump::shape_of(const std::string& name) const {
-  const Hdf5Id set(H5Dopen2(file_, name.c_str(), H5P_DEFAULT), H5Dclose);
-  if (!set.ok()) bad("no data set \"" + name + "\"");
-  const Hdf5Id space(H5Dget_space(set), H5Sclose);
-  const int rank = H5Sget_simple_extent_ndims(space);
+  const hdf5::Handle set(H5Dopen2(file_.get(), name.c_str(), H5P_DEFAULT), H5Dclose);
+  if (!set.valid()) bad("no data set \"" + name + "\"");
+  const hdf5::Handle space(H5Dget_space(set.get()), H5Sclose);
+  const int rank = H5Sget_simple_extent_ndims(space.get());
   if (rank < 0 || rank > 5) bad("\"" + name + "\" has an impossible shape");
   std::vector<hsize_t> shape(static_cast<std::size_t>(rank));
-  if (rank > 0) H5Sget_simple_extent_dims(space, shape.data(), nullptr);
+  if (rank > 0) H5Sget_simple_extent_dims(space.get(), shape.data(), nullptr);
   return shape;
 }
 
@@ -90,9 +91,9 @@ std::vector<T> VoltageDump::numbers(const std::string& name, hid_t type, std::si
   if (size != n)
     bad("\"" + name + "\" has " + std::to_string(size) + " values, not " + std::to_string(n));
   std::vector<T> values(n);
-  const Hdf5Id set(H5Dopen2(file_, name.c_str(), H5P_DEFAULT), H5Dclose);
-  hdf5::require_filters(set, path_);
-  if (hdf5::read(set, type, H5S_ALL, H5S_ALL, values.data()) < 0)
+  const hdf5::Handle set(H5Dopen2(file_.get(), name.c_str(), H5P_DEFAULT), H5Dclose);
+  hdf5::require_filters(set.get(), path_);
+  if (hdf5::read(set.get(), type, H5S_ALL, H5S_ALL, values.data()) < 0)
     bad("cannot read \"" + name + "\"");
   return values;
 }
@@ -110,8 +111,8 @@ void VoltageDump::open_voltages() {
   n_channels_ = static_cast<std::int64_t>(shape[0]);
   n_packets_ = static_cast<std::int64_t>(shape[1]);
   n_inputs_ = static_cast<std::int64_t>(shape[2]) * 2;
-  set_ = Hdf5Id(H5Dopen2(file_, "voltages", H5P_DEFAULT), H5Dclose);
-  hdf5::require_filters(set_, path_);
+  set_ = hdf5::Handle(H5Dopen2(file_.get(), "voltages", H5P_DEFAULT), H5Dclose);
+  hdf5::require_filters(set_.get(), path_);
 }
 
 void VoltageDump::load_header() {
@@ -162,10 +163,11 @@ void VoltageDump::read_packets(std::int64_t channel, std::int64_t n_channels, st
   const std::array<hsize_t, 5> count{static_cast<hsize_t>(n_channels), static_cast<hsize_t>(n),
                                      pairs, kDumpPacket, 2};
   bytes_.resize(static_cast<std::size_t>(n_channels * n * n_inputs_ * kDumpPacket));
-  const Hdf5Id from(H5Dget_space(set_), H5Sclose);
-  const Hdf5Id to(H5Screate_simple(5, count.data(), nullptr), H5Sclose);
-  if (H5Sselect_hyperslab(from, H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr) < 0 ||
-      hdf5::read(set_, H5T_NATIVE_UINT8, to, from, bytes_.data()) < 0)
+  const hdf5::Handle from(H5Dget_space(set_.get()), H5Sclose);
+  const hdf5::Handle to(H5Screate_simple(5, count.data(), nullptr), H5Sclose);
+  if (H5Sselect_hyperslab(from.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(),
+                          nullptr) < 0 ||
+      hdf5::read(set_.get(), H5T_NATIVE_UINT8, to.get(), from.get(), bytes_.data()) < 0)
     throw FormatError(path_ + ": cannot read packets " + std::to_string(first) + " to " +
                       std::to_string(first + n) + " of channel " + std::to_string(channel));
 }
@@ -250,10 +252,10 @@ void VoltageDump::read_spectra(Tick first, std::int64_t n, std::span<ci8> destin
 
 bool is_voltage_dump(const std::string& path) {
   const QuietHdf5 quiet;
-  const Hdf5Id file(hdf5::open_file(path), H5Fclose);
-  if (!file.ok()) return false;
-  return H5Lexists(file, "voltages", H5P_DEFAULT) > 0 &&
-         H5Lexists(file, "first_tick", H5P_DEFAULT) > 0;
+  const hdf5::Handle file(hdf5::open_file(path), H5Fclose);
+  if (!file.valid()) return false;
+  return H5Lexists(file.get(), "voltages", H5P_DEFAULT) > 0 &&
+         H5Lexists(file.get(), "first_tick", H5P_DEFAULT) > 0;
 }
 
 std::unique_ptr<Recording> open_voltage_dump(const std::string& path, const RecordingOptions&) {
