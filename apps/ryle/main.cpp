@@ -9,6 +9,7 @@
 
 #include "apps/ryle/command.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/core/interrupt.hpp"
 #include "ryle/core/nearest_word.hpp"
 #include "ryle/core/version.hpp"
 
@@ -73,6 +74,7 @@ void install_signal_handlers() {
   action.sa_handler = on_signal;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  set_interrupt_count(&g_signals);
   std::signal(SIGXFSZ, SIG_IGN);  // a file too large is a write error, not a death
   std::signal(SIGPIPE, SIG_IGN);  // a sender that goes away is an error code, not a death
 }

@@ -13,6 +13,7 @@
 
 #include "ryle/core/child.hpp"
 #include "ryle/core/input_file.hpp"
+#include "ryle/core/interrupt.hpp"
 #include "ryle/product/covariance.hpp"
 #include "ryle/product/filterbank_file.hpp"
 #include "ryle/product/map_projection.hpp"
@@ -369,6 +370,72 @@ TEST_F(HostileFile, MeasurementSetWithAPipeOrAFileForAFolder) {
   EXPECT_THAT(read(path), HasSubstr("not a regular file"));
   put(dir_ / "f.ms", "not a folder");
   EXPECT_THAT(read(dir_ / "f.ms"), HasSubstr("it is a file, not a folder"));
+}
+
+/// A whole file of simulated visibilities.
+std::string visibilities(const Scratch& scratch, const std::string& suffix) {
+  const Observation o = test::make_observation({3, 2, 2});
+  const std::string path = scratch / ("x" + suffix);
+  const auto writer = open_visibility_writer(path, o, true);
+  writer->write(test::make_dump(o, {}, 0));
+  writer->publish(o);
+  return path;
+}
+
+// One wrong bit in the data of a file that has a DATASUM; the HDU is named.
+TEST_F(HostileFile, DataThatAreNotThoseOfTheirDatasum) {
+  const std::string path = visibilities(dir_, ".uvfits");
+  std::string bytes = test::contents(path);
+  std::size_t end = bytes.find("END" + std::string(77, ' '));
+  ASSERT_EQ(end % 80, 0U);
+  const std::size_t data = (end + 2880) / 2880 * 2880;
+  bytes[data + 30] = static_cast<char>(bytes[data + 30] ^ 4);
+  put(path, bytes);
+  EXPECT_THAT(refusal_of([&] { read_visibility_file(path); }),
+              AllOf(HasSubstr("HDU 0"), HasSubstr("DATASUM"), HasSubstr("damaged")));
+
+  // Scans: the sum of their words, or another one.
+  const std::string row = test::big_endian(10) + test::big_endian(20) + test::big_endian(1000) +
+                          test::big_endian(0.5) + test::big_endian(3) + std::string(24, '\2');
+  const auto table = [&](const std::string& sum) {
+    std::string file = test::primary_header();
+    test::add_table(file, "T",
+                    {{"OBJ_RA", "D"},
+                     {"OBJ_DEC", "D"},
+                     {"FREQ", "D"},
+                     {"CHAN_BW", "D"},
+                     {"NCHAN", "D"},
+                     {"DATA", "12I"}},
+                    {{"TDIM6", "'(4,3)'"}, {"DATASUM", "'" + sum + "'"}}, row, 2);
+    put(dir_ / "scans.fits", file);
+    return refusal_of([&] { open_scans(dir_ / "scans.fits", {}); });
+  };
+  std::uint64_t sum = 0;
+  for (int n = 0; n < 2; ++n)
+    for (std::size_t k = 0; k < row.size(); k += 4)
+      sum += static_cast<std::uint64_t>(static_cast<unsigned char>(row[k])) << 24 |
+             static_cast<std::uint64_t>(static_cast<unsigned char>(row[k + 1])) << 16 |
+             static_cast<std::uint64_t>(static_cast<unsigned char>(row[k + 2])) << 8 |
+             static_cast<std::uint64_t>(static_cast<unsigned char>(row[k + 3]));
+  while (sum >> 32 != 0) sum = (sum & 0xffffffff) + (sum >> 32);
+  EXPECT_EQ(table(std::to_string(sum)), "");
+  EXPECT_EQ(table("  " + std::to_string(sum)), "");
+  EXPECT_THAT(table(std::to_string(sum + 1)), AllOf(HasSubstr("HDU 1 (T)"), HasSubstr("DATASUM")));
+}
+
+// After a signal every reader of a whole file ends with 75, the parent of a reading child too.
+TEST(Interrupt, ReadersOfWholeFilesStop) {
+  const Scratch scratch;
+  std::vector<std::string> suffixes{".uvfits", ".uvh5"};
+  if (measurement_sets_supported()) suffixes.emplace_back(".ms");
+  for (const std::string& suffix : suffixes) {
+    const std::string path = visibilities(scratch, suffix);
+    const std::atomic<int> signals{1};
+    set_interrupt_count(&signals);
+    EXPECT_EQ(test::exit_code_of([&] { read_visibility_file(path); }), ExitCode::try_again) << path;
+    set_interrupt_count(nullptr);
+    EXPECT_EQ(read_visibility_file(path).dumps.size(), 1U) << path;
+  }
 }
 
 TEST(Child, HandsOverWhatItFound) {

@@ -18,6 +18,7 @@
 #include <new>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/interrupt.hpp"
 
 namespace ryle {
 namespace {
@@ -124,10 +125,11 @@ std::string reason_of_death(int status, const ChildLimits& limits) {
 }
 
 /// False when nothing came for so long that the child cannot be at work any more.
-bool wait_for_answer(int descriptor, std::int64_t limit_s) {
+bool wait_for_answer(int descriptor, std::int64_t limit_s, const std::string& what) {
   pollfd entry{descriptor, POLLIN, 0};
   for (std::int64_t second = 0; second < limit_s;) {
     const int n = ::poll(&entry, 1, 1000);
+    require_not_interrupted(what);
     if (n > 0) return true;
     if (n == 0) ++second;
     if (n < 0 && errno != EINTR) return true;
@@ -152,6 +154,7 @@ void ChildPipe::read(void* to, std::size_t n) const {
   auto* at = static_cast<char*>(to);
   while (n > 0) {
     const ssize_t done = ::read(descriptor_, at, n);
+    require_not_interrupted("a file");
     if (done < 0 && errno == EINTR) continue;
     if (done <= 0) throw IoError(ExitCode::io, "the other end of a pipe is gone");
     at += done;
@@ -188,7 +191,7 @@ void run_in_child(const std::string& what, const ChildLimits& limits,
   const ChildPipe pipe(ends[0]);
   const std::string begin = "cannot read " + what + ": ";
   const std::string end = "; the file is damaged or not what it says";
-  if (!wait_for_answer(ends[0], 4 * limits.cpu_s + 20)) {
+  if (!wait_for_answer(ends[0], 4 * limits.cpu_s + 20, what)) {
     child.kill();
     throw FormatError(begin + reason_of_death(child.wait(), limits) + end);
   }
@@ -210,7 +213,8 @@ void run_in_child(const std::string& what, const ChildLimits& limits,
       text.resize(std::min<std::uint32_t>(size, 65536));
       pipe.read(text.data(), text.size());
     }
-  } catch (const IoError&) {  // it died before it had said all
+  } catch (const IoError&) {        // it died before it had said all
+    require_not_interrupted(what);  // Ctrl-C goes to the child as well
     throw FormatError(begin + reason_of_death(child.wait(), limits) + end);
   }
   if (code == static_cast<std::int32_t>(ExitCode::bad_data)) throw FormatError(text);

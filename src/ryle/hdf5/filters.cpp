@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/interrupt.hpp"
 #include "ryle/hdf5/codecs.hpp"
+#include "ryle/hdf5/handle.hpp"
 #include "ryle/hdf5/walk.hpp"
 #ifdef RYLE_HAVE_LZ4
 #include <lz4.h>
@@ -251,16 +253,54 @@ std::string name_of_set(hid_t set) {
   return H5Iget_name(set, name.data(), name.size()) > 0 ? name.data() : "a data set";
 }
 
+/// All of a data set, with a look at the signals every so many bytes. Slabs are whole chunks.
+herr_t read_slabs(hid_t set, hid_t memory_type, void* out) {
+  constexpr hsize_t kSlab_bytes = 64 << 20;
+  const Handle space(H5Dget_space(set), H5Sclose);
+  std::array<hsize_t, H5S_MAX_RANK> shape{}, chunk{}, first{};
+  const int rank = H5Sget_simple_extent_dims(space.get(), shape.data(), nullptr);
+  hsize_t row_bytes = H5Tget_size(memory_type);
+  for (int k = 1; k < rank; ++k) row_bytes *= shape[static_cast<std::size_t>(k)];
+  if (rank < 1 || row_bytes == 0 || shape[0] <= kSlab_bytes / row_bytes)
+    return H5Dread(set, memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, out);
+  const Properties properties(set);
+  hsize_t step = std::max<hsize_t>(1, kSlab_bytes / row_bytes);
+  if (H5Pget_layout(properties.get()) == H5D_CHUNKED &&
+      H5Pget_chunk(properties.get(), H5S_MAX_RANK, chunk.data()) == rank)
+    step = (step + chunk[0] - 1) / chunk[0] * chunk[0];
+  std::array<hsize_t, H5S_MAX_RANK> count = shape;
+  for (; first[0] < shape[0]; first[0] += count[0]) {
+    require_not_interrupted(name_of_set(set));
+    count[0] = std::min(step, shape[0] - first[0]);
+    const Handle rows(H5Screate_simple(rank, count.data(), nullptr), H5Sclose);
+    if (H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, first.data(), nullptr, count.data(),
+                            nullptr) < 0 ||
+        H5Dread(set, memory_type, rows.get(), space.get(), H5P_DEFAULT,
+                static_cast<std::byte*>(out) + first[0] * row_bytes) < 0)
+      return -1;
+  }
+  return 0;
+}
+
 }  // namespace
+
+std::int64_t open_unwalked(const std::string& path, unsigned access) {
+  const Handle properties(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  // Beside a writer HDF5 tries again when a checksum does not fit: by default 100 times, each wait
+  // twice as long as the one before, which for a damaged file takes for ever. 24 take 20 ms.
+  if ((access & H5F_ACC_SWMR_READ) != 0) H5Pset_metadata_read_attempts(properties.get(), 24);
+  return H5Fopen(path.c_str(), access, properties.get());
+}
 
 hid_t open_file(const std::string& path, unsigned access) {
   register_filters();
   walk_in_child(path, access);
-  return H5Fopen(path.c_str(), access, H5P_DEFAULT);
+  return open_unwalked(path, access);
 }
 
 herr_t read(hid_t set, hid_t memory_type, hid_t memory_space, hid_t file_space, void* out) {
   const ChunkSize size(set);
+  if (memory_space == H5S_ALL && file_space == H5S_ALL) return read_slabs(set, memory_type, out);
   return H5Dread(set, memory_type, memory_space, file_space, H5P_DEFAULT, out);
 }
 

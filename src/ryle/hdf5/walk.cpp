@@ -167,7 +167,7 @@ void walk_in_child(const std::string& path, unsigned access) {
   const std::int64_t file_bytes = require_regular_file(path);
   run_in_child(path, {}, [&] {
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-    const Handle file(H5Fopen(path.c_str(), access, H5P_DEFAULT), H5Fclose);
+    const Handle file(open_unwalked(path, access), H5Fclose);
     if (!file.valid())
       throw FormatError("cannot read " + path + ": " + innermost_error() +
                         " (no HDF5 file, a damaged or an unfinished one)");

@@ -49,6 +49,7 @@ ApertureFile read_aperture_file(const std::string& path) {
         east_m, north_m));
   }
   apertures.step_m = east_m;
+  file.require_data();
   const auto plane = static_cast<std::size_t>(apertures.n * apertures.n);
   std::vector<double> raw(plane * static_cast<std::size_t>(parts * count));
   int any_null = 0;

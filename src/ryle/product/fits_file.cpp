@@ -7,6 +7,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/input_file.hpp"
+#include "ryle/core/interrupt.hpp"
 #include "ryle/product/observation_json.hpp"
 #include "ryle/product/visibility_layout.hpp"
 
@@ -36,6 +37,30 @@ void refuse_compressed(const std::string& path) {
                         ": is compressed (gzip, compress, zip or bzip2); unpack it first, for "
                         "example by gunzip");
   }
+}
+
+/// FITS standard 4.0, appendix J: the big-endian words of [first, end) added in ones' complement.
+/// What the file lacks of its last block counts as 0.
+std::uint32_t sum_of_words(const std::string& path, std::int64_t first, std::int64_t end) {
+  std::ifstream file(path, std::ios::binary);
+  file.seekg(first);
+  std::string piece(std::size_t{1} << 20, '\0');
+  std::uint64_t sum = 0;
+  for (std::int64_t at = first; at < end; at += static_cast<std::int64_t>(piece.size())) {
+    require_not_interrupted(path);
+    const auto n = std::min<std::int64_t>(static_cast<std::int64_t>(piece.size()), end - at);
+    file.read(piece.data(), n);
+    const auto n_read = static_cast<std::size_t>(file.gcount());
+    std::fill(piece.begin() + static_cast<std::ptrdiff_t>(n_read), piece.end(), '\0');
+    for (std::size_t k = 0; k < static_cast<std::size_t>(n); k += 4) {
+      std::uint32_t word = 0;
+      for (std::size_t byte = 0; byte < 4; ++byte)
+        word = word << 8 | static_cast<unsigned char>(piece[k + byte]);
+      sum += word;
+    }
+    while (sum >> 32 != 0) sum = (sum & 0xffffffffU) + (sum >> 32);
+  }
+  return static_cast<std::uint32_t>(sum);
 }
 
 constexpr std::size_t kTextWidth_bytes = 128;
@@ -301,6 +326,7 @@ void FitsFile::require_data() const {
   if (first > end || end - n_bytes >= 2880)
     throw FormatError(path_ + ": the header promises data up to byte " + std::to_string(end) +
                       ", the file has " + std::to_string(n_bytes) + "; it is truncated");
+  require_data_sum();
   if (fits_is_compressed_image(file_, &status) == 0) return;
   int bits = 0, n_axes = 0;
   LONGLONG sizes[9] = {};
@@ -313,6 +339,28 @@ void FitsFile::require_data() const {
     throw FormatError(path_ + ": the compressed image promises " + std::to_string(unpacked) +
                       " bytes; with the size of the file at most " + std::to_string(limit) +
                       " are believed");
+}
+
+void FitsFile::require_data_sum() const {
+  const std::string written = text("DATASUM", "");
+  const auto first_digit = written.find_first_not_of(' ');
+  if (first_digit == std::string::npos) return;
+  LONGLONG header = 0, first = 0, end = 0;
+  int status = 0, number = 0;
+  fits_get_hduaddrll(file_, &header, &first, &end, &status);
+  check(status, "find the data of");
+  const std::uint32_t sum = sum_of_words(path_, first, end);
+  if (written.substr(first_digit, written.find_last_not_of(' ') + 1 - first_digit) ==
+      std::to_string(sum))
+    return;
+  fits_get_hdu_num(file_, &number);
+  const std::string name = text("EXTNAME", "");
+  throw FormatError(path_ + ": the data of HDU " + std::to_string(number - 1) +
+                    (name.empty() ? "" : " (" + name + ")") + " add up to " + std::to_string(sum) +
+                    ", its DATASUM is " + written +
+                    ": they were damaged, or changed by a program that left DATASUM as it was; "
+                    "copy the file again, or, if the change was meant, delete DATASUM or renew it "
+                    "(astropy: hdu.add_datasum())");
 }
 
 double FitsFile::number(const char* name, double otherwise) const {

@@ -45,8 +45,12 @@ class FitsFile {
   void checksum(std::uint64_t data_sum);
 
   /// Throws FormatError when the data that the header of the current HDU promises end behind the
-  /// file, or are compressed tiles of far more than it can hold. Before anything is allocated.
+  /// file, are compressed tiles of far more than it can hold (before anything is allocated), or
+  /// fail require_data_sum().
   void require_data() const;
+  /// Throws FormatError naming the HDU when its data do not add up to its DATASUM. An HDU without
+  /// the card is not read. Error (75) when a signal comes meanwhile.
+  void require_data_sum() const;
   double number(const char* name, double otherwise) const;  ///< key or `otherwise`
   std::string text(const char* name, const std::string& otherwise) const;
 

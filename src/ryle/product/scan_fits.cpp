@@ -62,6 +62,7 @@ class HcgridScans final : public ScanFile {
     fits_get_img_paramll(file.get(), 2, &bits, &n_axes, size, &status);
     fits_get_hduaddrll(file.get(), &head, &data, &end, &status);
     file.check(status, fmt::format("read image {} of", hdu));
+    file.require_data_sum();
     if (n_axes == 1) size[1] = 1;
     if (size[0] == 1) std::swap(size[0], size[1]);
     RawSamples s;

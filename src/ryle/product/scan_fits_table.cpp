@@ -276,7 +276,9 @@ std::vector<ScanTable> read_scan_tables(const FitsFile& file, std::shared_ptr<co
     int type = 0;
     fits_movabs_hdu(file.get(), hdu, &type, &status);
     file.check(status, fmt::format("go to table {} of", hdu));
-    if (type == BINARY_TBL) tables.emplace_back(file, raw, hdu);
+    if (type != BINARY_TBL) continue;
+    tables.emplace_back(file, raw, hdu);
+    file.require_data_sum();
   }
   return tables;
 }

@@ -14,6 +14,7 @@
 #include <map>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/interrupt.hpp"
 #include "ryle/product/scan_arrays.hpp"
 
 namespace ryle::product {
@@ -185,6 +186,21 @@ void unpack(const RawFile& file, const ZipEntry& entry, std::int64_t most, Take 
     throw FormatError(file.path() + ": a damaged zip: the checksum of " + entry.name + " is wrong");
 }
 
+/// The same of an entry that is stored as it is.
+void require_stored_sum(const RawFile& file, const ZipEntry& entry) {
+  auto crc = static_cast<std::uint32_t>(crc32(0, nullptr, 0));
+  std::vector<std::byte> piece(static_cast<std::size_t>(kPiece_bytes));
+  for (std::int64_t at = 0; at < entry.bytes; at += kPiece_bytes) {
+    require_not_interrupted(file.path());
+    const std::int64_t n = std::min(kPiece_bytes, entry.bytes - at);
+    file.read(entry.first_byte + at, n, piece.data());
+    crc = static_cast<std::uint32_t>(
+        crc32(crc, reinterpret_cast<const Bytef*>(piece.data()), static_cast<uInt>(n)));
+  }
+  if (crc != entry.crc)
+    throw FormatError(file.path() + ": a damaged zip: the checksum of " + entry.name + " is wrong");
+}
+
 std::shared_ptr<const RawFile> unpacked(const RawFile& file, const ZipEntry& entry) {
   std::string name = (std::filesystem::temp_directory_path() / "ryle-scans-XXXXXX").string();
   const int descriptor = ::mkstemp(name.data());
@@ -302,7 +318,7 @@ class NpzArrays final : public ScanArrays {
         unpack(*file_, entry, n, [&](const std::byte* bytes, std::int64_t more) {
           begin.insert(begin.end(), bytes, bytes + more);
         });
-      Member member{entry, parse_npy(begin, entry.bytes, path + ": " + entry.name), nullptr};
+      Member member{entry, parse_npy(begin, entry.bytes, path + ": " + entry.name), nullptr, false};
       arrays_.push_back({name, member.header.shape, member.header.numbers, ""});
       members_.emplace(name, std::move(member));
     }
@@ -312,6 +328,10 @@ class NpzArrays final : public ScanArrays {
     Member& member = members_.at(array.name);
     if (member.entry.method != 0 && !member.unpacked)
       member.unpacked = unpacked(*file_, member.entry);
+    if (member.entry.method == 0 && !member.is_checked) {
+      require_stored_sum(*file_, member.entry);
+      member.is_checked = true;
+    }
     RawPlace place{member.unpacked ? member.unpacked : file_, member.header.number, 0, {}};
     place.first_byte = member.header.data_byte + (member.unpacked ? 0 : member.entry.first_byte);
     place.step_bytes.resize(array.shape.size());
@@ -333,6 +353,7 @@ class NpzArrays final : public ScanArrays {
     ZipEntry entry;
     NpyHeader header;
     std::shared_ptr<const RawFile> unpacked;
+    bool is_checked = false;  ///< stored: its sum was compared
   };
   std::shared_ptr<const RawFile> file_;
   std::map<std::string, Member> members_;

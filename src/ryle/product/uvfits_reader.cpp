@@ -10,6 +10,7 @@
 #include "ryle/core/baseline.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/input_file.hpp"
+#include "ryle/core/interrupt.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/product/crc32c.hpp"
 #include "ryle/product/dump_builder.hpp"
@@ -289,6 +290,7 @@ int read_groups(FitsFile& file, const Header& h, bool tai, RowSet& rows) {
   int status = 0;
   fits_set_bscale(file.get(), 1, 0, &status);
   for (std::int64_t g = 0; g < h.n_groups; ++g) {
+    if (g % 256 == 0) require_not_interrupted(file.path());
     fits_read_grppar_dbl(file.get(), g + 1, 1, h.n_parameters, p.data(), &status);
     fits_read_img_flt(file.get(), g + 1, 1, static_cast<LONGLONG>(n_values), 0, values.data(),
                       nullptr, &status);
@@ -509,6 +511,7 @@ VisibilityFile read_uvfits(const std::string& path, const VisibilityReadOptions&
   Antennas antennas;
   if (!own) antennas = read_antennas(file);
   to_primary(file);
+  file.require_data_sum();
   const int source = read_groups(file, h, antennas.tai, rows);
   guess_intervals(rows);
   std::vector<std::int64_t> used;

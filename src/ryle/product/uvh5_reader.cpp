@@ -9,6 +9,7 @@
 #include "ryle/core/baseline.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/input_file.hpp"
+#include "ryle/core/interrupt.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/product/crc32c.hpp"
 #include "ryle/product/dump_builder.hpp"
@@ -281,6 +282,7 @@ void hold_still(VisibilityFile& file, const PhasedTo& phased) {
   observation.phase_center = phased.direction(observation, middle);
   const auto& antennas = observation.array.antennas;
   for (VisibilityDump& dump : file.dumps) {
+    require_not_interrupted("the data of a UVH5 file");
     const auto uvw = baseline_uvw_m(observation, dump.centroid_tai_ns);
     for (std::int64_t b = 0; b < dump.n_baselines; ++b) {
       const auto [i, j] = pair_of(b);

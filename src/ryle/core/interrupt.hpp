@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <atomic>
+#include <string>
+
+/// How loops that read a whole file learn that the user wants the program to end. Runs that publish
+/// what is whole have a stop flag of their own.
+namespace ryle {
+
+/// `signals` counts the signals the program got, for as long as the program runs; null: none
+/// counts.
+void set_interrupt_count(const std::atomic<int>* signals) noexcept;
+
+/// Throws Error (75, try again) once a signal was counted: `what` was being read, nothing is
+/// written. Costs a load.
+void require_not_interrupted(const std::string& what);
+
+}  // namespace ryle
