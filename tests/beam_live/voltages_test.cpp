@@ -428,6 +428,29 @@ TEST(VoltageRing, OverlapsMergeAndLimitsHold) {
   EXPECT_TRUE(found);
 }
 
+// voltage_max_gib: one dump fits, a second does not, nor does one that would grow the first.
+TEST(VoltageRing, KeepsWithinTheBytesOfARun) {
+  const test::Scratch scratch;
+  auto config = ring_config(scratch, false, 40);
+  Feed feed(config, 44);
+  for (int k = 0; k < 40; ++k) ASSERT_TRUE(feed.next(k >= 37));
+  const DumpTrigger first = pulse_at(20000, 20);
+  const VoltageWindow window = voltage_window(config.shape, first);
+  config.path_stem = scratch / "limited";
+  config.max_bytes = 1.5 * static_cast<double>(kChannels * window.n_packets * kPacket * 32);
+  Feed limited(config, 44);
+  for (int k = 0; k < 40; ++k) ASSERT_TRUE(limited.next(k >= 37));
+  EXPECT_EQ(limited.ring.trigger(first), TriggerResult::accepted);
+  EXPECT_EQ(limited.ring.trigger(pulse_at(12000, 20)), TriggerResult::limited);
+  const RunSummary summary = limited.finish();
+  EXPECT_EQ(summary.beams->voltages->dumps, 1);
+  EXPECT_THAT(summary.warnings, testing::ElementsAre(HasSubstr("search.voltage_max_gib")));
+  // Without a limit both are written.
+  EXPECT_EQ(feed.ring.trigger(first), TriggerResult::accepted);
+  EXPECT_EQ(feed.ring.trigger(pulse_at(12000, 20)), TriggerResult::accepted);
+  EXPECT_EQ(feed.finish().beams->voltages->dumps, 2);
+}
+
 // Dumps end in another order than they were asked for, and names may be taken: who asks is told the
 // number of the file.
 TEST(VoltageRing, TheNumberThatIsToldIsThatOfTheFile) {

@@ -234,8 +234,8 @@ std::vector<Body> packet_bodies() {
           {"text_header", text_header},
           {"json_and_time", json_and_time},
           {"recordings", recordings},
-          {"scans", scans, scan_seeds},
-          {"assembler", assembler, assembler_seeds}};
+          {"scans", scans, scan_seeds, kAllWhole, scan_values},
+          {"assembler", assembler, assembler_seeds, 0}};
 }
 
 std::vector<Body> bodies() {
@@ -254,19 +254,39 @@ void require(bool condition, const char* what) {
   std::abort();
 }
 
+namespace {
+
+/// HDF5 wants a name that stays one, which a memfd has not.
+struct MemoryFiles {
+  std::array<std::string, 8> names;
+  ~MemoryFiles() {
+    for (const std::string& name : names)
+      if (!name.empty()) ::unlink(name.c_str());
+  }
+};
+
+}  // namespace
+
 std::string memory_file(std::span<const std::byte> data, int slot) {
-  static std::array<int, 8> descriptors{-1, -1, -1, -1, -1, -1, -1, -1};
+  static MemoryFiles files;
+  static std::array<int, 8> descriptors{};
   int& descriptor = descriptors.at(static_cast<std::size_t>(slot));
-  if (descriptor < 0) descriptor = ::memfd_create("fuzz", 0);
+  std::string& name = files.names.at(static_cast<std::size_t>(slot));
+  if (name.empty()) {
+    name = ::access("/dev/shm", W_OK) == 0 ? "/dev/shm/ryle-fuzz-XXXXXX" : "/tmp/ryle-fuzz-XXXXXX";
+    descriptor = ::mkstemp(name.data());
+  }
   require(
       descriptor >= 0 && ::ftruncate(descriptor, 0) == 0 &&
           ::pwrite(descriptor, data.data(), data.size(), 0) == static_cast<ssize_t>(data.size()),
       "a file in memory");
-  return "/proc/self/fd/" + std::to_string(descriptor);
+  return name;
 }
 
 std::int64_t accepted = 0;
 std::int64_t n_accepted() { return accepted; }
+std::string refusal;
+const std::string& last_refusal() { return refusal; }
 
 bool accepts(const std::function<void()>& read) {
   try {
@@ -274,6 +294,7 @@ bool accepts(const std::function<void()>& read) {
     ++accepted;
     return true;
   } catch (const Error& error) {
+    refusal = error.what();
     const ExitCode code = error.exit_code();
     if (code != ExitCode::bad_data && code != ExitCode::no_input && code != ExitCode::unavailable &&
         code != ExitCode::config)
@@ -287,6 +308,12 @@ bool accepts(const std::function<void()>& read) {
     require(false, "every refusal is an Error");
   }
   return false;
+}
+
+std::optional<std::string> values_if_accepted(const std::function<std::string()>& read) {
+  std::string values;
+  if (!accepts([&] { values = read(); })) return std::nullopt;
+  return values;
 }
 
 Bytes bytes_of(const std::string& text) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,8 @@ namespace ryle::fuzz {
 
 using Bytes = std::vector<std::byte>;
 
+constexpr std::size_t kAllWhole = SIZE_MAX;
+
 /// One fuzz target: takes any bytes, aborts when an invariant breaks (ingest.md 11). The same
 /// bodies run under libFuzzer (fuzz_NAME, clang with RYLE_FUZZ=ON) and, over seeds and random
 /// damage, in the default tests.
@@ -20,6 +23,13 @@ struct Body {
   void (*run)(std::span<const std::byte>);
   /// Whole inputs to begin with; null: those of packets and recordings.
   std::vector<Bytes> (*seeds)() = nullptr;
+  /// So many of the seeds, the first ones, are files that must be taken; the others are damaged.
+  std::size_t n_whole = kAllWhole;
+  /// The values of a file that was taken, where checksums protect them: a damaged file gives the
+  /// same or is refused.
+  std::optional<std::string> (*values)(std::span<const std::byte>) = nullptr;
+  /// Whether they protect the byte at this place; null: all.
+  bool (*protects)(std::span<const std::byte>, std::size_t) = nullptr;
 };
 
 /// All of them, and those of one file each.
@@ -37,8 +47,17 @@ std::string memory_file(std::span<const std::byte> data, int slot = 0);
 /// is (65, 66, 69, 78); anything else (a broken invariant, a wrong size given to the system, an
 /// exception of a library) breaks an invariant.
 bool accepts(const std::function<void()>& read);
+/// What `read` gives, nothing when accepts() says no.
+std::optional<std::string> values_if_accepted(const std::function<std::string()>& read);
+/// The bytes of `all` as text.
+template <class T>
+std::string raw_text(const std::vector<T>& all) {
+  return {reinterpret_cast<const char*>(all.data()), all.size() * sizeof(T)};
+}
 /// How many files were taken since the program began.
 std::int64_t n_accepted();
+/// Why the last file that was not taken was not.
+const std::string& last_refusal();
 Bytes bytes_of(const std::string& text);
 std::string text_of(std::span<const std::byte> data);
 

@@ -73,6 +73,38 @@ void uvh5(std::span<const std::byte> data) {
   accepts([&] { check_visibilities(product::read_uvh5(memory_file(data), {})); });
 }
 
+std::string values_of(const VisibilityFile& file) {
+  std::string values;
+  for (const VisibilityDump& dump : file.dumps)
+    values += raw_text(dump.data) + raw_text(dump.counts);
+  return values;
+}
+
+/// True at a byte of the data of a FITS file: DATASUM says nothing of headers.
+bool in_fits_data(std::span<const std::byte> data, std::size_t at) {
+  const std::string text = text_of(data);
+  bool header = false;
+  for (std::size_t block = 0; block <= at; block += 2880) {
+    header = header || text.compare(block, 9, "SIMPLE  =") == 0 ||
+             text.compare(block, 9, "XTENSION=") == 0;
+    if (at < block + 2880) return !header;
+    for (std::size_t card = block; header && card < block + 2880; card += 80)
+      if (text.compare(card, 8, "END     ") == 0) {
+        header = false;
+        break;
+      }
+  }
+  return false;
+}
+
+std::optional<std::string> uvfits_values(std::span<const std::byte> data) {
+  return values_if_accepted([&] { return values_of(product::read_uvfits(memory_file(data), {})); });
+}
+
+std::optional<std::string> uvh5_values(std::span<const std::byte> data) {
+  return values_if_accepted([&] { return values_of(product::read_uvh5(memory_file(data), {})); });
+}
+
 std::vector<Bytes> uvfits_seeds() { return seed_of(".uvfits"); }
 std::vector<Bytes> uvh5_seeds() { return seed_of(".uvh5"); }
 
@@ -314,7 +346,7 @@ void measurement_set(std::span<const std::byte> data) {
 }
 
 std::vector<Bytes> measurement_set_seeds() {
-  return {Bytes(6), Bytes(12, std::byte{0x5A}), Bytes(18, std::byte{0xFF})};
+  return {{}, Bytes(6), Bytes(12, std::byte{0x5A}), Bytes(18, std::byte{0xFF})};
 }
 
 }  // namespace
@@ -322,13 +354,14 @@ std::vector<Bytes> measurement_set_seeds() {
 std::vector<Body> file_bodies() {
   return {{"sigproc", filterbank, sigproc_seeds},
           {"psrfits", filterbank, psrfits_seeds},
-          {"uvfits", uvfits, uvfits_seeds},
-          {"uvh5", uvh5, uvh5_seeds},
+          {"uvfits", uvfits, uvfits_seeds, kAllWhole, uvfits_values, in_fits_data},
+          {"uvh5", uvh5, uvh5_seeds, kAllWhole, uvh5_values},
           {"covariance", covariance, covariance_seeds},
-          {"map_target", map_target, map_target_seeds},
+          {"map_target", map_target, map_target_seeds, 2},
           {"recover", recover_uvh5, recover_uvh5_seeds},
           {"journal", journal, journal_seeds},
-          {"measurement_set", measurement_set, measurement_set_seeds}};
+          {"measurement_set", measurement_set, measurement_set_seeds,
+           measurement_sets_supported() ? std::size_t{1} : 0}};
 }
 
 }  // namespace ryle::fuzz

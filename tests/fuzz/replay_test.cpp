@@ -108,22 +108,55 @@ void limit_memory() {
   ::setrlimit(RLIMIT_AS, &limit);
 }
 
+/// Damaged copies of a body's files: RYLE_FUZZ_RUNS, else `otherwise`.
+int n_copies(int otherwise) {
+  const char* asked = std::getenv("RYLE_FUZZ_RUNS");
+  return asked != nullptr ? std::max(1, std::atoi(asked)) : otherwise;
+}
+
 class Replay : public ::testing::TestWithParam<Body> {};
 
-// 200 damaged files of each format, and more of what is quick.
+// 200 damaged files of each format, and more of what is quick; RYLE_FUZZ_RUNS sets their number.
 TEST_P(Replay, SeedsAndDamage) {
   limit_memory();
   const Body& body = GetParam();
   std::mt19937_64 random(11);
   const auto all = body.seeds != nullptr ? body.seeds() : seeds();
-  const int n_each = body.seeds == nullptr ? (body.name == "recordings" ? 24 : 60)
-                                           : static_cast<int>((200 + all.size() - 1) / all.size());
-  for (const auto& seed : all) {
+  const auto n_seeds = static_cast<int>(all.size());
+  const int usual = body.seeds == nullptr ? (body.name == "recordings" ? 24 : 60) * n_seeds : 200;
+  const int n_each = (n_copies(usual) + n_seeds - 1) / n_seeds;
+  for (std::size_t s = 0; s < all.size(); ++s) {
+    const Bytes& seed = all[s];
+    const std::int64_t before = n_accepted();
     body.run(seed);
+    if (body.seeds != nullptr && s < body.n_whole) {
+      EXPECT_GT(n_accepted(), before) << "seed " << s << " is a whole file: " << last_refusal();
+    }
     for (int k = 0; k < n_each; ++k) {
       Bytes bytes = seed;
       damage(bytes, random, body.seeds == nullptr);
       body.run(bytes);
+    }
+  }
+}
+
+// One bit of a file with checksums: refused, or of no consequence; never other values without a
+// word.
+TEST_P(Replay, ABitOfWhatHasAChecksum) {
+  limit_memory();
+  const Body& body = GetParam();
+  if (body.values == nullptr) GTEST_SKIP() << "skipped: no checksum in these files";
+  std::mt19937_64 random(12);
+  for (const Bytes& seed : body.seeds()) {
+    const auto whole = body.values(seed);
+    if (!whole) continue;
+    for (int k = 0; k < n_copies(200); ++k) {
+      Bytes bytes = seed;
+      const std::size_t at = random() % bytes.size();
+      if (body.protects != nullptr && !body.protects(seed, at)) continue;
+      bytes[at] ^= std::byte(1U << random() % 8);
+      const auto values = body.values(bytes);
+      ASSERT_TRUE(!values || *values == *whole) << "byte " << at << " is wrong and nobody says so";
     }
   }
 }

@@ -179,6 +179,21 @@ void scans(std::span<const std::byte> data) {
   accepts([&] { read_all_of(memory_file(data), second ? weighted : ScanOptions{}, data.size()); });
 }
 
+std::optional<std::string> scan_values(std::span<const std::byte> data) {
+  if (data.size() < 2 || data[0] != std::byte{'P'} || data[1] != std::byte{'K'})
+    return std::nullopt;
+  return values_if_accepted([&] {
+    const auto file = open_scans(memory_file(data), {});
+    const ScanFacts facts = file->facts();
+    std::vector<double> lon, lat;
+    file->read_positions(lon, lat);
+    if (facts.n_samples * facts.n_channels > kMost_numbers) return std::string();
+    std::vector<float> values(static_cast<std::size_t>(facts.n_samples * facts.n_channels));
+    file->read_channels(0, facts.n_channels, values.data());
+    return raw_text(lon) + raw_text(lat) + raw_text(values);
+  });
+}
+
 std::vector<std::vector<std::byte>> scan_seeds() {
   std::vector<std::vector<std::byte>> seeds;
   for (const std::string& text :

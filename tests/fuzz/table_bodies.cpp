@@ -27,7 +27,7 @@ const char* const kBeams =
     "n_channels = 16\n[subarray.east]\nantennas = \"0-1\"\ntaper = [0.5, 1.0]\n[[beam]]\n"
     "name = \"b0329\"\nframe = \"icrs\"\nra = \"03h32m59.4s\"\ndec = \"+54d34m43s\"\n[[beam]]\n"
     "frame = \"hadec\"\nha_deg = 0.0\ndec_deg = 58.8\nsubarray = \"east\"\n[[beam_grid]]\n"
-    "around = \"b0329\"\npattern = \"hexagonal\"\ncount = 7\nspacing_deg = 0.5\n";
+    "around = \"b0329\"\npattern = \"hex\"\ncount = 7\nspacing_deg = 0.5\n";
 const char* const kAntennas =
     "<?xml version=\"1.0\"?>\n<array name='x'>\n <receiver><center_freq>0.408</center_freq>"
     "</receiver>\n <antennas>\n  <reference><position><lat>44:31:24.88N</lat><long>11:38:45.56E"
@@ -149,8 +149,8 @@ std::vector<Bytes> mask_seeds() {
   std::string presto;
   for (const double value : {4.0, 4.0, 59000.0, 1.0, 400.0, 1.0}) presto += number(value);
   for (const int value : {8, 3, 1000, 1, 2, 1, 1, 2, 0, 1, 3, 4}) presto += number(value);
-  return {bytes_of(presto), bytes_of("1\n1\n0\n1\n1\n1\n0\n1\n"), bytes_of("zap 401.5 403\n# x\n"),
-          bytes_of("12.5-13.1,40-41")};
+  return {bytes_of("1\n1\n0\n1\n1\n1\n0\n1\n"), bytes_of("12.5-13.1,40-41"),
+          bytes_of("zap 401.5 403\n# x\n"), bytes_of(presto)};
 }
 
 }  // namespace
@@ -161,7 +161,7 @@ std::vector<Body> table_bodies() {
           {"beams_file", beams_file, beams_file_seeds},
           {"best2_xml", best2_xml, best2_xml_seeds},
           {"par", par, par_seeds},
-          {"masks", masks, mask_seeds}};
+          {"masks", masks, mask_seeds, 2}};
 }
 
 }  // namespace ryle::fuzz

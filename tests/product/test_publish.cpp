@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -43,7 +44,8 @@ TEST(Publish, OrderIsWriteFsyncRenameDirectoryFsync) {
   });
   publish_bytes(dir / "x.bin", "hello", false);
   set_publish_fault_hook({});
-  EXPECT_THAT(order, testing::ElementsAre("create", "write", "fsync", "rename", "fsync_directory"));
+  EXPECT_THAT(
+      order, testing::ElementsAre("create", "lock", "write", "fsync", "rename", "fsync_directory"));
   EXPECT_EQ(contents(dir / "x.bin"), "hello");
   EXPECT_THAT(dir.names(), testing::ElementsAre("x.bin"));  // neither .part nor lock stays
 }
@@ -240,6 +242,31 @@ TEST(Publish, FileSizeLimitIsAnIoErrorWithoutAFile) {
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), static_cast<int>(ExitCode::io));
   EXPECT_THAT(dir.names(), testing::IsEmpty());
+}
+
+// Between the open and the flock of the lock file its owner removes it, and a third process makes
+// and locks another: the lock of a file that has lost its name would exclude nobody.
+TEST(Publish, ALockIsThatOfTheNameNotOfARemovedFile) {
+  const Scratch dir;
+  const std::string path = dir / "x.bin";
+  const std::string lock = part_path(path) + ".lock";
+  int n_locks = 0;
+  set_publish_fault_hook([&](std::string_view operation, const std::string& at) {
+    if (operation == "lock" && n_locks++ == 0) {
+      EXPECT_EQ(at, lock);
+      fs::rename(lock, dir / "removed");  // keeps its inode, so that the next has another
+      std::ofstream(lock) << "";
+    }
+    return 0;
+  });
+  prepare_part(path, false);
+  set_publish_fault_hook({});
+  EXPECT_EQ(n_locks, 2);
+  const int fd = ::open(lock.c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  EXPECT_NE(::flock(fd, LOCK_EX | LOCK_NB), 0) << "the name is not locked";
+  ::close(fd);
+  discard_part(path);
 }
 
 TEST(Publish, KilledAtRandomInstantsLeavesOnlyWholeProducts) {

@@ -106,6 +106,7 @@ void take_lock(const std::string& final_path) {
   for (;;) {
     const int fd = ::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd < 0) throw IoError::from_errno("create", path, errno, true);
+    injected_fault("lock", path);
     if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
       ::close(fd);
       throw in_use(final_path);
