@@ -22,12 +22,7 @@ target_include_directories(ryle_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJ
 # g++ sweeps its memory from 128 MB on; grouped sources pass that in seconds. A gigabyte a job saves a tenth of the time.
 target_compile_options(ryle_flags INTERFACE
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-expand=300;--param=ggc-min-heapsize=524288>)
-if(RYLE_MUTANT_EVERYWHERE)
-  target_compile_definitions(ryle_flags INTERFACE RYLE_MUTANT=${RYLE_MUTANT})
-else()
-  target_compile_definitions(ryle_flags INTERFACE RYLE_MUTANT=0)
-endif()
-if(RYLE_WERROR AND NOT RYLE_MUTANT_EVERYWHERE)
+if(RYLE_WERROR)
   target_compile_options(ryle_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
 if(RYLE_SANITIZE)

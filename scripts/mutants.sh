@@ -1,40 +1,78 @@
 #!/usr/bin/env bash
-# Proves that tests can fail: compiles each planted defect of tests/mutants/list.txt and demands that its named test catches
-# it. Run by hand, about a minute each (cmake/RyleMutant.cmake): mutants.sh [first [last]]
+# SPDX-License-Identifier: BSD-3-Clause
+# Proves that tests can fail. Each tests/mutants/NUMBER-what.patch is a defect and names the test that must catch it.
+#   mutants.sh --check                    every patch applies to this tree, and its test exists where one is built (seconds)
+#   mutants.sh [--share K/N] [PATTERN...] plants each defect in a copy of the tree, builds, and runs its test: killed or survived.
+#                                         PATTERN is a part of a patch's name ("09", "uvh5"); --share 1/2 takes every second one.
+# The results are lines of BUILD/results.txt; those of the last whole run are kept in tests/mutants/results.txt.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-first=${1:-0}
-last=${2:-999999}
-build=${RYLE_BUILD:-build-mutants}
-survivors=0
-killed=0
-while read -r number regex description; do
-  case "$number" in ''|\#*) continue ;; esac
-  [ "$number" -ge "$first" ] && [ "$number" -le "$last" ] || continue
-  cmake --preset check -B "$build" -DRYLE_MUTANT="$number" >/dev/null
+tree=$PWD
+field() { sed -n "s/^# $1: //p" "$2" | head -1; }
+
+check=0 share=1 shares=1
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --check) check=1 ;;
+    --share) share=${2%/*} shares=${2#*/}; shift ;;
+    *) break ;;
+  esac
+  shift
+done
+patches=() index=0
+for patch in tests/mutants/*.patch; do
+  wanted=$([ $# -eq 0 ] && echo 1 || echo 0)
+  for pattern in "$@"; do [[ $(basename "$patch") == *"$pattern"* ]] && wanted=1; done
+  [ "$wanted" = 1 ] || continue
+  index=$((index + 1))
+  [ $((index % shares)) -eq $((share % shares)) ] && patches+=("$patch")
+done
+
+if [ "$check" = 1 ]; then
+  faults=0
+  for patch in "${patches[@]}"; do
+    git apply --check "$patch" || { echo "does not apply any more: $patch"; faults=$((faults + 1)); }
+    [ -n "$(field test-regex "$patch")" ] || { echo "names no test (# test-regex:): $patch"; faults=$((faults + 1)); }
+  done
+  [ "$faults" -eq 0 ] && echo "mutants: ${#patches[@]} patches apply"
+  exit $((faults > 0))
+fi
+
+build=${RYLE_BUILD:-$tree/build-mutants}/$share-of-$shares
+copy=$build/tree
+mkdir -p "$copy"
+git ls-files -z | tar --null -T - -cf - | tar -xf - -C "$copy"
+[ -e .venv ] && ln -sfn "$(readlink -f .venv)" "$copy/.venv"
+cmake --preset check -S "$copy" -B "$build/check" >/dev/null
+results=$build/results.txt
+: >"$results"
+for patch in "${patches[@]}"; do
+  name=$(basename "$patch" .patch)
+  regex=$(field test-regex "$patch")
   # The part before the first dot of a ctest name is the test executable, or says which programs the tests run.
   family=$(printf '%s' "$regex" | sed 's/^\^//; s/[.\\(].*//')
+  case "$family" in
+    cuda | cuda_chain) command -v nvidia-smi >/dev/null || { echo "no GPU    $name" | tee -a "$results"; continue; } ;;
+  esac
   case "$family" in
     peers) targets="make_products print_pointing ryle" ;;
     system) targets=ryle ;;
     *) targets=test_$family ;;
   esac
-  built=0
+  (cd "$copy" && patch -sp1 <"$tree/$patch")
   # shellcheck disable=SC2086
-  cmake --build "$build" --target $targets >"$build/mutant.log" 2>&1 && built=1
-  # A defect that does not compile, or a name that no test has, proves nothing.
-  if [ "$built" = 0 ] || (cd "$build" && ctest -N -R "$regex" 2>/dev/null) | grep -q "^Total Tests: 0"; then
-    echo "BROKEN   $number  $regex  does not build, or no such test (see $build/mutant.log)"
-    survivors=$((survivors + 1))
-    continue
-  fi
-  if (cd "$build" && ctest -R "$regex" --no-tests=error -Q --timeout 120); then
-    echo "SURVIVED $number  $regex  $description"
-    survivors=$((survivors + 1))
+  if ! cmake --build "$build/check" --target $targets >"$build/mutant.log" 2>&1; then
+    # A defect that does not compile proves nothing.
+    echo "BROKEN    $name  does not build"
+    cp "$build/mutant.log" "$build/$name.log"
+  elif (cd "$build/check" && ctest -N -R "$regex" 2>/dev/null) | grep -q "^Total Tests: 0"; then
+    echo "BROKEN    $name  no test $regex"
+  elif (cd "$build/check" && ctest -R "$regex" --no-tests=error -Q --timeout 120); then
+    echo "SURVIVED  $name  $regex"
   else
-    echo "killed   $number  $regex  $description"
-    killed=$((killed + 1))
-  fi
-done < tests/mutants/list.txt
-echo "mutants: $killed killed, $survivors survived or broken"
-[ "$survivors" -eq 0 ]
+    echo "killed    $name"
+  fi | tee -a "$results"
+  (cd "$copy" && patch -sRp1 <"$tree/$patch")
+done
+echo "mutants: $(grep -c '^killed' "$results") killed, $(grep -c '^SURVIVED' "$results") survived, $(grep -c '^BROKEN' "$results") broken, $(grep -c '^no GPU' "$results") need a GPU"
+! grep -q '^SURVIVED\|^BROKEN' "$results"
