@@ -12,7 +12,7 @@
 #include "ryle/device/queue.hpp"
 #include "ryle/stage/beam_chain.hpp"
 #include "ryle/stage/live_beams.hpp"
-#include "ryle/stage/run.hpp"
+#include "ryle/stage/run_summary.hpp"
 #include "ryle/stage/search_consumers.hpp"
 #include "ryle/stage/setup.hpp"
 #include "ryle/stage/stopwatch.hpp"

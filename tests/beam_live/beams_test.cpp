@@ -16,7 +16,7 @@
 #include "ryle/stage/beam_chain.hpp"
 #include "ryle/stage/beam_files.hpp"
 #include "ryle/stage/live_beams.hpp"
-#include "ryle/stage/run.hpp"
+#include "ryle/stage/run_summary.hpp"
 #include "tests/product/scratch.hpp"
 
 namespace ryle::stage {

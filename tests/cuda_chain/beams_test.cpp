@@ -10,7 +10,7 @@
 #include "ryle/device/on_device.hpp"
 #include "ryle/stage/beam_chain.hpp"
 #include "ryle/stage/live_beams.hpp"
-#include "ryle/stage/run.hpp"
+#include "ryle/stage/run_summary.hpp"
 #include "ryle/stage/setup.hpp"
 #include "tests/cuda/cuda_test.hpp"
 #include "tests/product/scratch.hpp"

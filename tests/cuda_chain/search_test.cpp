@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "ryle/stage/run.hpp"
+#include "ryle/stage/run_summary.hpp"
 #include "ryle/stage/search_device.hpp"
 #include "ryle/stage/search_live.hpp"
 #include "ryle/stage/search_stream.hpp"

@@ -11,7 +11,7 @@
 #include "ryle/core/random.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/product/sigproc.hpp"
-#include "ryle/stage/run.hpp"
+#include "ryle/stage/run_summary.hpp"
 #include "ryle/stage/search_fold.hpp"
 #include "ryle/stage/search_fold_live.hpp"
 #include "ryle/telescope/site.hpp"

@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "ryle/product/candidate_file.hpp"
-#include "ryle/stage/run.hpp"
+#include "ryle/stage/run_summary.hpp"
 #include "ryle/stage/search_live.hpp"
 #include "tests/product/scratch.hpp"
 #include "tests/search_stage/pulses.hpp"

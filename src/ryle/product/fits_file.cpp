@@ -9,7 +9,7 @@
 #include "ryle/core/input_file.hpp"
 #include "ryle/core/interrupt.hpp"
 #include "ryle/product/observation_json.hpp"
-#include "ryle/product/visibility_layout.hpp"
+#include "ryle/product/part_file.hpp"
 
 namespace ryle::product {
 namespace {

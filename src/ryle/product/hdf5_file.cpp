@@ -5,7 +5,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/hdf5/filters.hpp"
-#include "ryle/product/visibility_layout.hpp"
+#include "ryle/product/part_file.hpp"
 
 namespace ryle::product::h5 {
 namespace {

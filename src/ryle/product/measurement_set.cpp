@@ -18,6 +18,7 @@
 #include "ryle/product/ms/ms_file.hpp"
 #include "ryle/product/ms_pipe.hpp"
 #include "ryle/product/observation_json.hpp"
+#include "ryle/product/part_file.hpp"
 #include "ryle/product/publish.hpp"
 
 namespace ryle::product {

@@ -152,3 +152,27 @@ Observation observation_from_json(const std::string& text, const std::string& wh
 }
 
 }  // namespace ryle
+
+namespace ryle::product {
+
+std::vector<std::string> printable_lines(const std::string& text, std::size_t width) {
+  std::vector<std::string> lines;
+  std::string line;
+  const auto flush = [&] {
+    lines.push_back(line);
+    line.clear();
+  };
+  for (const char c : text) {
+    if (c == '\n') {
+      flush();
+      continue;
+    }
+    if (line.size() == width) flush();
+    const auto byte = static_cast<unsigned char>(c);
+    line += c == '\t' ? ' ' : (byte >= 0x20 && byte < 0x7f ? c : '?');
+  }
+  if (!line.empty()) flush();
+  return lines;
+}
+
+}  // namespace ryle::product

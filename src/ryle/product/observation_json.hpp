@@ -2,7 +2,9 @@
 // The whole Observation as one JSON text, kept in every visibility file so that Ryle reads its own
 // files exactly.
 #pragma once
+#include <cstddef>
 #include <string>
+#include <vector>
 
 #include "ryle/telescope/observation.hpp"
 
@@ -15,3 +17,11 @@ std::string observation_to_json(const Observation& observation);
 Observation observation_from_json(const std::string& text, const std::string& where);
 
 }  // namespace ryle
+
+namespace ryle::product {
+
+/// Cuts text into printable-ASCII pieces of at most `width`; other bytes become '?'; lines stay
+/// lines.
+std::vector<std::string> printable_lines(const std::string& text, std::size_t width);
+
+}  // namespace ryle::product

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 
 #include "ryle/core/error.hpp"
 #include "ryle/product/publish.hpp"
@@ -50,6 +51,17 @@ void PartFile::finish() {
     throw IoError::from_errno("write", path_, error);
   }
   publish_part(path_, overwrite_);
+}
+
+std::string disk_hint(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  const auto space =
+      std::filesystem::space(parent.empty() ? std::filesystem::path(".") : parent, error);
+  constexpr std::uintmax_t kNearlyFull_bytes = 16 << 20;
+  if (error || space.available > kNearlyFull_bytes) return "";
+  return " (" + std::to_string(space.available) +
+         " bytes are free on its disk; free space or write elsewhere)";
 }
 
 }  // namespace ryle::product

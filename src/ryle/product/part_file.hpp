@@ -28,4 +28,7 @@ class PartFile {
   int fd_ = -1;
 };
 
+/// " (X bytes are free on its disk; ...)" when that is next to nothing, else empty.
+std::string disk_hint(const std::string& path);
+
 }  // namespace ryle::product

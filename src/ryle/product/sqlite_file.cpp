@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "ryle/core/error.hpp"
-#include "ryle/product/visibility_layout.hpp"
+#include "ryle/product/part_file.hpp"
 
 namespace ryle::product {
 

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include "ryle/core/baseline.hpp"
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/core/version.hpp"
+#include "ryle/product/observation_json.hpp"
 #include "ryle/product/publish.hpp"
 
 namespace ryle::product {
@@ -150,17 +150,6 @@ std::string flux_unit(const Observation& observation) {
   return observation.flux_unit == "Jy" ? "Jy" : "uncalib";
 }
 
-std::string disk_hint(const std::string& path) {
-  std::error_code error;
-  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
-  const auto space =
-      std::filesystem::space(parent.empty() ? std::filesystem::path(".") : parent, error);
-  constexpr std::uintmax_t kNearlyFull_bytes = 16 << 20;
-  if (error || space.available > kNearlyFull_bytes) return "";
-  return " (" + std::to_string(space.available) +
-         " bytes are free on its disk; free space or write elsewhere)";
-}
-
 std::array<double, 2> feed_angles_rad(const ArrayLayout& array, std::int64_t antenna) {
   // Every input states the angle of X (array.hpp); where X and Y disagree the X input is believed.
   double x_angle_rad = 0;
@@ -192,26 +181,6 @@ ApparentCenter apparent_center(const Observation& observation, std::int64_t tai_
   const Vector3 north = cross(s, east);
   out.frame_pa_rad = std::atan2(dot(axes[1], east), dot(axes[1], north));
   return out;
-}
-
-std::vector<std::string> printable_lines(const std::string& text, std::size_t width) {
-  std::vector<std::string> lines;
-  std::string line;
-  const auto flush = [&] {
-    lines.push_back(line);
-    line.clear();
-  };
-  for (const char c : text) {
-    if (c == '\n') {
-      flush();
-      continue;
-    }
-    if (line.size() == width) flush();
-    const auto byte = static_cast<unsigned char>(c);
-    line += c == '\t' ? ' ' : (byte >= 0x20 && byte < 0x7f ? c : '?');
-  }
-  if (!line.empty()) flush();
-  return lines;
 }
 
 std::vector<std::string> history_lines(const Observation& observation) {

@@ -38,9 +38,6 @@ std::string antenna_name(const ArrayLayout& array, std::int64_t antenna);  ///< 
 std::string field_name(const Observation& observation);  ///< object, else the phase centre
 /// "Jy" or "uncalib", the words pyuvdata and CASA know.
 std::string flux_unit(const Observation& observation);
-/// "; X bytes free on its disk" when that is next to nothing, else empty.
-std::string disk_hint(const std::string& path);
-
 /// Feed angles of an antenna {X, Y}, from north through east; Y = X + 90 deg where no input says
 /// otherwise.
 std::array<double, 2> feed_angles_rad(const ArrayLayout& array, std::int64_t antenna);
@@ -57,10 +54,6 @@ ApparentCenter apparent_center(const Observation& observation, std::int64_t tai_
 /// Short provenance lines for HISTORY (no '=' that a reader could take for a keyword, printable
 /// ASCII, <= 70 characters).
 std::vector<std::string> history_lines(const Observation& observation);
-/// Cuts text into printable-ASCII pieces of at most `width`; other bytes become '?'; lines stay
-/// lines.
-std::vector<std::string> printable_lines(const std::string& text, std::size_t width);
-
 /// Copies a dump to rows: out[(baseline * n_channels + channel) * n_pol + q] =
 /// transform(in[channel][baseline][order[q]]). Baselines in blocks: both sides then stay in cache
 /// lines (the plain order costs a miss per value).

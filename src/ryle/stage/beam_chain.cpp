@@ -10,7 +10,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/device/on_device.hpp"
-#include "ryle/stage/run.hpp"
+#include "ryle/stage/run_summary.hpp"
 #include "ryle/stage/stopwatch.hpp"
 
 namespace ryle::stage {

@@ -11,7 +11,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/product/publish.hpp"
-#include "ryle/stage/run.hpp"
+#include "ryle/stage/run_summary.hpp"
 #include "ryle/stage/simulation.hpp"
 
 namespace ryle::stage {

@@ -14,7 +14,7 @@
 #include "ryle/core/version.hpp"
 #include "ryle/product/picture.hpp"
 #include "ryle/product/publish.hpp"
-#include "ryle/stage/run.hpp"
+#include "ryle/stage/run_summary.hpp"
 
 namespace ryle::stage {
 namespace {

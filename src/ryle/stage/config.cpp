@@ -419,4 +419,17 @@ std::string resolve_path(const ObservationConfig& config, const std::string& nam
   return (std::filesystem::path(config.path).parent_path() / path).string();
 }
 
+bool is_live_spectra(const SourceConfig& source) {
+  return source.format == "chips" || source.format == "tbf" || source.format == "tbx";
+}
+
+bool is_live_beams(const SourceConfig& source) { return source.format == "best2"; }
+
+bool wants_visibilities(const ObservationConfig& config) {
+  const auto& output = config.output;
+  return output.ms || output.uvfits || output.uvh5 || !output.files.empty();
+}
+
+bool wants_images(const ObservationConfig& config) { return config.image.cadence_s > 0; }
+
 }  // namespace ryle::stage

@@ -53,6 +53,11 @@ struct SourceConfig {
       false;  ///< stream transports wait for the engine instead of dropping (replay, tests)
 };
 
+/// chips, tbf, tbx: packets hold spectra, not time samples.
+bool is_live_spectra(const SourceConfig& source);
+/// best2: packets hold spectra of antennas of which beams are made.
+bool is_live_beams(const SourceConfig& source);
+
 struct SimulatedSourceConfig {
   std::string name;
   double l = 0;
@@ -272,5 +277,9 @@ std::string to_toml(const ObservationConfig& config);
 std::string json_schema();
 /// Path named in the file, relative to the observation file.
 std::string resolve_path(const ObservationConfig& config, const std::string& name);
+
+/// Visibilities are asked for; images are.
+bool wants_visibilities(const ObservationConfig& config);
+bool wants_images(const ObservationConfig& config);
 
 }  // namespace ryle::stage

@@ -8,8 +8,6 @@
 #include <vector>
 
 #include "ryle/core/error.hpp"
-#include "ryle/stage/live_beams.hpp"
-#include "ryle/stage/live_spectra.hpp"
 
 namespace ryle::stage {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "ryle/core/error.hpp"
-#include "ryle/stage/run.hpp"
+#include "ryle/stage/run_summary.hpp"
 
 namespace ryle::stage {
 

@@ -13,7 +13,6 @@
 #include "ryle/engine/image/dirty_beam.hpp"
 #include "ryle/product/aperture_file.hpp"
 #include "ryle/stage/image_calibration.hpp"
-#include "ryle/stage/plan.hpp"
 #include "ryle/stage/setup.hpp"
 
 namespace ryle::stage {

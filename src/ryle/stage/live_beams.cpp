@@ -95,8 +95,6 @@ FrequencyAxis channels_taken(const SourceConfig& source, const BeamsFile& file) 
 
 }  // namespace
 
-bool is_live_beams(const SourceConfig& source) { return source.format == "best2"; }
-
 LiveBeams live_beams(const ObservationConfig& config) {
   check_beams(config);
   const SourceConfig& s = config.source;

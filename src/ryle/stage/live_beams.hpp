@@ -16,9 +16,6 @@
 /// Live packets that become beams: what the observation file and its beams file say of them.
 namespace ryle::stage {
 
-/// best2: packets hold spectra of antennas of which beams are made.
-bool is_live_beams(const SourceConfig& source);
-
 struct LiveBeams {
   BeamsFile file;           ///< inputs and gains in the order of the packets
   FrequencyAxis frequency;  ///< of the channels taken, ascending as in memory

@@ -8,7 +8,7 @@
 #include "ryle/ingest/source.hpp"
 #include "ryle/stage/config.hpp"
 #include "ryle/stage/live_metrics.hpp"
-#include "ryle/stage/run.hpp"
+#include "ryle/stage/run_summary.hpp"
 #include "ryle/stage/simulation.hpp"
 
 namespace ryle::stage {

@@ -4,7 +4,7 @@
 
 #include "ryle/ingest/ingest_metrics.hpp"
 #include "ryle/runtime/metrics.hpp"
-#include "ryle/stage/run.hpp"
+#include "ryle/stage/run_summary.hpp"
 
 namespace ryle::stage {
 

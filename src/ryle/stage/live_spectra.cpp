@@ -18,10 +18,6 @@ constexpr std::int64_t kLwaPoints = 8192;
 
 }  // namespace
 
-bool is_live_spectra(const SourceConfig& source) {
-  return source.format == "chips" || source.format == "tbf" || source.format == "tbx";
-}
-
 double expected_speed(const ObservationConfig& config) {
   const bool simulated = config.source.kind == "simulator" && config.simulator.speed > 0;
   return simulated ? config.simulator.speed : 1;
@@ -96,13 +92,6 @@ SpectraFacts live_spectra_facts(const FengineSourceConfig& receiver) {
   facts.live = true;
   return facts;
 }
-
-bool wants_visibilities(const ObservationConfig& config) {
-  const auto& output = config.output;
-  return output.ms || output.uvfits || output.uvh5 || !output.files.empty();
-}
-
-bool wants_images(const ObservationConfig& config) { return config.image.cadence_s > 0; }
 
 void require_products(const ObservationConfig& config) {
   if (wants_images(config) || wants_visibilities(config)) return;

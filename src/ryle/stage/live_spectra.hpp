@@ -14,9 +14,6 @@
 /// Live packets of an F-engine: what the observation file says of them.
 namespace ryle::stage {
 
-/// chips, tbf, tbx: packets hold spectra, not time samples.
-bool is_live_spectra(const SourceConfig& source);
-
 /// The receiver of the observation. Throws ConfigError for what is missing.
 FengineSourceConfig live_spectra_config(const ObservationConfig& config, const ArrayLayout& array);
 
@@ -25,9 +22,6 @@ FrequencyAxis fengine_channels(const FengineSourceConfig& receiver);
 /// What the paths must know of its spectra.
 SpectraFacts live_spectra_facts(const FengineSourceConfig& receiver);
 
-/// Visibilities are asked for; images are.
-bool wants_visibilities(const ObservationConfig& config);
-bool wants_images(const ObservationConfig& config);
 /// Throws ConfigError when a live run would make neither.
 void require_products(const ObservationConfig& config);
 

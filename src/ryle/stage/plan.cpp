@@ -23,12 +23,6 @@
 namespace ryle::stage {
 namespace {
 
-constexpr std::int64_t kPacketTicks = 256;
-
-std::string mib(std::int64_t bytes) {
-  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
-}
-
 /// The samples of the observation: live ones as the 32-antenna array sends them, or those of the
 /// recording.
 SampleFacts sample_facts(const ObservationConfig& config, std::string& title) {
@@ -248,35 +242,6 @@ void describe_ports(const FxChain::Setup& s, const SampleFacts& facts, Plan& pla
 }
 
 }  // namespace
-
-std::int64_t chunk_ticks(const ObservationConfig& config) {
-  const double ticks = config.source.chunk_ms * 1e-3 * live_sample_rate(config).value();
-  return std::max<std::int64_t>(1, std::llround(ticks / kPacketTicks)) * kPacketTicks;
-}
-
-std::int64_t ring_bytes(const ObservationConfig& config, std::int64_t n_inputs) {
-  return checked_product(
-      {config.source.n_chunks + config.source.window_chunks, chunk_ticks(config), n_inputs, 2},
-      "ring");
-}
-
-std::int64_t memory_limit_bytes(const ObservationConfig& config) {
-  if (config.runtime.max_memory_gib > 0)
-    return static_cast<std::int64_t>(config.runtime.max_memory_gib * (1LL << 30));
-  return list_devices().front().memory_bytes;
-}
-
-void require_memory(const ObservationConfig& config, std::int64_t bytes) {
-  const std::int64_t limit = memory_limit_bytes(config);
-  if (bytes > limit) {
-    throw OsLimitError(fmt::format(
-        "this observation needs {} of memory, {} is {}: make chunk_ms, n_chunks or n_channels "
-        "smaller",
-        mib(bytes), mib(limit),
-        config.runtime.max_memory_gib > 0 ? "allowed (runtime.max_memory_gib)"
-                                          : "what the machine has"));
-  }
-}
 
 Plan make_plan(const ObservationConfig& config) {
   reject_keys_without_effect(config);

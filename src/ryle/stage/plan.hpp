@@ -45,14 +45,4 @@ Plan make_plan(const ObservationConfig& config);
 std::string to_text(const Plan& plan);
 std::string to_json(const Plan& plan);
 
-/// Bytes of the ring between ingest and the channelizer.
-std::int64_t ring_bytes(const ObservationConfig& config, std::int64_t n_inputs);
-/// Ticks of a ring chunk: source.chunk_ms rounded to whole 256-sample packets.
-std::int64_t chunk_ticks(const ObservationConfig& config);
-/// runtime.max_memory_gib, or what the machine has.
-std::int64_t memory_limit_bytes(const ObservationConfig& config);
-/// Throws OsLimitError, naming both numbers, when `bytes` exceed runtime.max_memory_gib or the
-/// memory of this machine.
-void require_memory(const ObservationConfig& config, std::int64_t bytes);
-
 }  // namespace ryle::stage

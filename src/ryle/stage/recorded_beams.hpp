@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ryle/stage/run.hpp"
+#include "ryle/stage/run_summary.hpp"
 
 /// A recording of voltages -> beams -> files: `ryle beamform`.
 namespace ryle::stage {

@@ -8,7 +8,7 @@
 #include "ryle/ingest/recording.hpp"
 #include "ryle/stage/dump_writer.hpp"
 #include "ryle/stage/fx_chain.hpp"
-#include "ryle/stage/run.hpp"
+#include "ryle/stage/run_summary.hpp"
 #include "ryle/telescope/observation.hpp"
 
 /// What live runs and file runs share.

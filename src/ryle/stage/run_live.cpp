@@ -5,7 +5,6 @@
 #include "ryle/ingest/mwa32t_source.hpp"
 #include "ryle/stage/horizon.hpp"
 #include "ryle/stage/live_loop.hpp"
-#include "ryle/stage/plan.hpp"
 #include "ryle/stage/run.hpp"
 #include "ryle/stage/run_common.hpp"
 #include "ryle/stage/sample_path.hpp"

@@ -16,7 +16,6 @@
 #include "ryle/stage/beam_power.hpp"
 #include "ryle/stage/live_beams.hpp"
 #include "ryle/stage/live_loop.hpp"
-#include "ryle/stage/plan.hpp"
 #include "ryle/stage/run.hpp"
 #include "ryle/stage/run_common.hpp"
 #include "ryle/stage/run_memory.hpp"

@@ -4,7 +4,6 @@
 #include "ryle/ingest/fengine_blocks.hpp"
 #include "ryle/stage/live_loop.hpp"
 #include "ryle/stage/live_spectra.hpp"
-#include "ryle/stage/plan.hpp"
 #include "ryle/stage/run.hpp"
 #include "ryle/stage/run_common.hpp"
 #include "ryle/stage/run_memory.hpp"

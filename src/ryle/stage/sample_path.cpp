@@ -2,9 +2,9 @@
 #include "ryle/stage/sample_path.hpp"
 
 #include "ryle/stage/level_correction.hpp"
-#include "ryle/stage/plan.hpp"
 #include "ryle/stage/run_common.hpp"
 #include "ryle/stage/run_memory.hpp"
+#include "ryle/stage/setup.hpp"
 
 namespace ryle::stage {
 

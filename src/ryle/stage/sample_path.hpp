@@ -10,7 +10,7 @@
 #include "ryle/stage/device_loss.hpp"
 #include "ryle/stage/dump_writer.hpp"
 #include "ryle/stage/fx_chain.hpp"
-#include "ryle/stage/run.hpp"
+#include "ryle/stage/run_summary.hpp"
 #include "ryle/stage/setup.hpp"
 
 namespace ryle::stage {

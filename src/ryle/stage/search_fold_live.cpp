@@ -12,7 +12,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/engine/search/dispersion.hpp"
-#include "ryle/stage/run.hpp"
+#include "ryle/stage/run_summary.hpp"
 
 namespace ryle::stage {
 namespace {

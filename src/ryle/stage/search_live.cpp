@@ -11,7 +11,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/runtime/stage_thread.hpp"
-#include "ryle/stage/run.hpp"
+#include "ryle/stage/run_summary.hpp"
 #include "ryle/stage/search_blocks.hpp"
 #include "ryle/stage/search_device.hpp"
 #include "ryle/stage/search_run.hpp"

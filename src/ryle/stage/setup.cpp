@@ -9,16 +9,18 @@
 #include <cmath>
 #include <cstdio>
 
+#include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/sha256.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/core/version.hpp"
-#include "ryle/stage/plan.hpp"
 #include "ryle/telescope/gains.hpp"
 #include "ryle/wire/mwa32t.hpp"
 
 namespace ryle::stage {
 namespace {
+
+constexpr std::int64_t kPacketTicks = 256;
 
 SampleFormat output_format(std::int64_t bits) {
   switch (bits) {
@@ -252,6 +254,39 @@ Observation make_observation(const ObservationConfig& config, const ArrayLayout&
   if (config.telescope.dut1_s == 0)
     o.provenance.notes["dut1"] = "0 assumed: sky rotation uncertain by up to 13.5 arcsec";
   return o;
+}
+
+std::int64_t chunk_ticks(const ObservationConfig& config) {
+  const double ticks = config.source.chunk_ms * 1e-3 * live_sample_rate(config).value();
+  return std::max<std::int64_t>(1, std::llround(ticks / kPacketTicks)) * kPacketTicks;
+}
+
+std::int64_t ring_bytes(const ObservationConfig& config, std::int64_t n_inputs) {
+  return checked_product(
+      {config.source.n_chunks + config.source.window_chunks, chunk_ticks(config), n_inputs, 2},
+      "ring");
+}
+
+std::string mib(std::int64_t bytes) {
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+std::int64_t memory_limit_bytes(const ObservationConfig& config) {
+  if (config.runtime.max_memory_gib > 0)
+    return static_cast<std::int64_t>(config.runtime.max_memory_gib * (1LL << 30));
+  return list_devices().front().memory_bytes;
+}
+
+void require_memory(const ObservationConfig& config, std::int64_t bytes) {
+  const std::int64_t limit = memory_limit_bytes(config);
+  if (bytes > limit) {
+    throw OsLimitError(fmt::format(
+        "this observation needs {} of memory, {} is {}: make chunk_ms, n_chunks or n_channels "
+        "smaller",
+        mib(bytes), mib(limit),
+        config.runtime.max_memory_gib > 0 ? "allowed (runtime.max_memory_gib)"
+                                          : "what the machine has"));
+  }
 }
 
 }  // namespace ryle::stage

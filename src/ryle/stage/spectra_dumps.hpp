@@ -7,7 +7,7 @@
 
 #include "ryle/stage/device_loss.hpp"
 #include "ryle/stage/dump_writer.hpp"
-#include "ryle/stage/run.hpp"
+#include "ryle/stage/run_summary.hpp"
 #include "ryle/stage/spectra_chain.hpp"
 #include "ryle/stage/spectra_facts.hpp"
 #include "ryle/stage/spectra_reader.hpp"

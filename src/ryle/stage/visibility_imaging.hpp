@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "ryle/stage/run.hpp"
+#include "ryle/stage/run_summary.hpp"
 #include "ryle/telescope/observation.hpp"
 
 namespace ryle::stage {

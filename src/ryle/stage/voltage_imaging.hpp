@@ -9,7 +9,7 @@
 
 #include "ryle/stage/device_loss.hpp"
 #include "ryle/stage/image_setup.hpp"
-#include "ryle/stage/run.hpp"
+#include "ryle/stage/run_summary.hpp"
 #include "ryle/stage/sky_chain.hpp"
 #include "ryle/stage/sky_writer.hpp"
 #include "ryle/stage/spectra_facts.hpp"

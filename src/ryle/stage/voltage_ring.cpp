@@ -12,7 +12,7 @@
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/runtime/stage_thread.hpp"
-#include "ryle/stage/run.hpp"
+#include "ryle/stage/run_summary.hpp"
 
 namespace ryle::stage {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "ryle/stage/run.hpp"
+#include "ryle/stage/run_summary.hpp"
 
 namespace ryle::stage {
 
