@@ -62,22 +62,7 @@ class MapCells final : public SkyCells {
   }
 
   Panel picture(const std::vector<float>& plane, const MapFacts& facts) const override {
-    Panel panel;
-    panel.values = plane;
-    panel.n_rows = map_.height();
-    panel.n_columns = map_.width();
-    panel.first_row_at_top = false;
-    panel.cell_aspect = map_.cell_aspect();
-    // Axis values are pixels: what they are on the sky is the graticule's to say.
-    panel.x_min = panel.y_min = -0.5;
-    panel.x_max = static_cast<double>(map_.width()) - 0.5;
-    panel.y_max = static_cast<double>(map_.height()) - 0.5;
-    picture::add_graticule(panel, map_);
-    const double minor_deg = facts.beam_minor_deg > 0 ? facts.beam_minor_deg : facts.beam_fwhm_deg;
-    if (facts.beam_fwhm_deg > 0)
-      panel.beam =
-          picture::beam_curve(map_, facts.beam_fwhm_deg, minor_deg, facts.beam_position_angle_deg);
-    return panel;
+    return picture::map_panel(map_, plane, facts);
   }
 
  private:

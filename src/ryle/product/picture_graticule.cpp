@@ -326,4 +326,22 @@ Panel::Curve beam_curve(const MapProjection& map, double major_deg, double minor
   return curve;
 }
 
+Panel map_panel(const MapProjection& map, const std::vector<float>& plane, const MapFacts& facts) {
+  Panel panel;
+  panel.values = plane;
+  panel.n_rows = map.height();
+  panel.n_columns = map.width();
+  panel.first_row_at_top = false;
+  panel.cell_aspect = map.cell_aspect();
+  // Axis values are pixels: what they are on the sky is the graticule's to say.
+  panel.x_min = panel.y_min = -0.5;
+  panel.x_max = static_cast<double>(map.width()) - 0.5;
+  panel.y_max = static_cast<double>(map.height()) - 0.5;
+  add_graticule(panel, map);
+  const double minor_deg = facts.beam_minor_deg > 0 ? facts.beam_minor_deg : facts.beam_fwhm_deg;
+  if (facts.beam_fwhm_deg > 0)
+    panel.beam = beam_curve(map, facts.beam_fwhm_deg, minor_deg, facts.beam_position_angle_deg);
+  return panel;
+}
+
 }  // namespace ryle::picture

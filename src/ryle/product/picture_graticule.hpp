@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "ryle/product/cube_writer.hpp"
 #include "ryle/product/map_projection.hpp"
 #include "ryle/product/picture.hpp"
 
@@ -28,5 +29,9 @@ void add_graticule(Panel& panel, const MapProjection& map);
 /// that of the major axis, north through east. @unit degrees, full widths
 Panel::Curve beam_curve(const MapProjection& map, double major_deg, double minor_deg,
                         double position_angle_deg);
+
+/// A map's plane with its coordinates and the beam of the facts. Title, color label and color map
+/// are the caller's.
+Panel map_panel(const MapProjection& map, const std::vector<float>& plane, const MapFacts& facts);
 
 }  // namespace ryle::picture

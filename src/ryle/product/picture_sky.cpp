@@ -17,7 +17,6 @@
 #include "ryle/product/picture_sampler.hpp"
 #include "ryle/product/picture_sky_parts.hpp"
 #include "ryle/product/publish.hpp"
-#include "ryle/product/sky_cells.hpp"
 
 namespace ryle {
 namespace {
@@ -425,7 +424,7 @@ Panel field_panel(const SkyImage& image, const Observation& observation,
     beam.beam_position_angle_deg = (lobe->angle_rad + image.north_angle_rad) / kDegree_rad;
   }
   const auto plane = picture::plane_of(image, options);
-  Panel panel = map_cells(map)->picture(plane, beam);
+  Panel panel = picture::map_panel(map, plane, beam);
   const auto bar = picture::color_bar_of(image, options, plane, 1);
   panel.title =
       picture::title_text(observation, options) + "  " + picture::stokes_text(image, options);
