@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <future>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "ryle/core/baseline.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/random.hpp"
 #include "ryle/stage/setup.hpp"
@@ -449,6 +451,52 @@ TEST(FxChain, MidStreamStartBeginsAtTheFirstWholeWindow) {
   ASSERT_FALSE(run.dumps.empty());
   EXPECT_EQ(run.dumps[0].first_spectrum, (1000 + 7 + kChannels - 1) / kChannels);
   EXPECT_EQ(run.dumps[0].sums.counts[0], 10u);
+}
+
+// A part x rounded to a half is off by at most |x| / 2048, a product of two parts by twice that. A
+// product of samples is two products of parts, so a sum is off by at most 4 / 2048 of the root of
+// its two autocorrelations (Cauchy and Schwarz).
+TEST(FxChain, HalvesGiveTheSumsOfFloats) {
+  const auto samples = noise(2048);
+  const auto sums = [&](SampleFormat output) {
+    FxChain::Setup setup = small_setup(100);
+    setup.channelize.output = output;
+    ChainRun run(setup);
+    run.feed(samples, 0, 2048);
+    run.chain.flush();
+    return run.dumps.at(0).sums.real;
+  };
+  const auto floats = sums(SampleFormat::cf32), halves = sums(SampleFormat::cf16);
+  ASSERT_EQ(halves.size(), static_cast<std::size_t>(kChannels * n_pairs(kInputs)));
+  ASSERT_EQ(floats.size(), halves.size());
+  EXPECT_NE(floats, halves);
+  for (std::int64_t c = 0; c < kChannels; ++c) {
+    const auto at = [&](std::int64_t i, std::int64_t j) {
+      return static_cast<std::size_t>(c * n_pairs(kInputs) + pair_index(i, j));
+    };
+    for (std::int64_t j = 0; j < kInputs; ++j) {
+      for (std::int64_t i = 0; i <= j; ++i) {
+        const double scale = std::sqrt(floats[at(i, i)].real() * floats[at(j, j)].real());
+        EXPECT_LE(std::abs(halves[at(i, j)] - floats[at(i, j)]), 4.0 / 2048 * scale);
+      }
+    }
+  }
+}
+
+TEST(FxChain, BitsOfTheConfigurationAreFormats) {
+  ObservationConfig config;
+  config.source.listen.assign(2, "udp://127.0.0.1:4000");
+  ArrayLayout array;
+  array.inputs.resize(static_cast<std::size_t>(live_sample_facts(config).n_inputs));
+  for (const auto& [bits, format] : {std::pair{4, SampleFormat::ci4},
+                                     {8, SampleFormat::ci8},
+                                     {16, SampleFormat::cf16},
+                                     {32, SampleFormat::cf32}}) {
+    config.channelize.bits = bits;
+    EXPECT_EQ(make_chain_setup(config, live_sample_facts(config), array).channelize.output, format);
+  }
+  config.channelize.bits = 7;
+  EXPECT_THROW(make_chain_setup(config, live_sample_facts(config), array), ConfigError);
 }
 
 TEST(FxChain, RequantiserLevelReachesItsTarget) {

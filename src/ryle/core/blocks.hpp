@@ -7,14 +7,19 @@
 
 namespace ryle {
 
-/// Planar blocks: the contract between channelizer, correlator, beamformer and imager (correlate.md
-/// section 2). A block is 128 bytes: one channel, one input, consecutive spectra, real and
-/// imaginary parts in separate runs.
-///   ci8   64 spectra   bytes 0-31 re of 0-31 | 32-63 im of 0-31 | 64-95 re of 32-63 | 96-127 im of
-///   32-63 cf16  32 spectra   re 0-15 | im 0-15 | re 16-31 | im 16-31 cf32  16 spectra   re 0-7 |
-///   re 8-15 | im 0-7 | im 8-15 ci4  128 spectra   byte t = (re << 4) | (im & 15) ci16  64 spectra
-///   in two consecutive blocks: floor(x/256) as ci8, then x & 255 (u8), same places
+// clang-format off
+/// Planar blocks: what channelizer, correlator, beamformer and imager hand to each other. A block is
+/// 128 bytes: one channel, one input, consecutive spectra, real and imaginary parts in separate runs.
+///
+///   format  spectra  layout (numbers are spectra of the block)
+///   ci8          64  re 0-31 | im 0-31 | re 32-63 | im 32-63        one byte each
+///   cf16         32  re 0-15 | im 0-15 | re 16-31 | im 16-31        two bytes each
+///   cf32         16  re 0-7  | re 8-15 | im 0-7   | im 8-15         four bytes each
+///   ci4         128  byte t = (re << 4) | (im & 15)
+///   ci16         64  two consecutive blocks: floor(x / 256) as ci8, then x & 255 (u8), same places
+///
 /// Absent or flagged samples and the tail of the last block are exactly 0.
+// clang-format on
 inline constexpr std::int64_t kBlockBytes = 128;
 
 /// Spectra one block (ci16: one pair of blocks) holds; throws UnsupportedError for formats without

@@ -134,7 +134,8 @@ void fields(V& v, ChannelizeConfig& c) {
   v("step_samples", c.step_samples, Range{0, 1 << 21},
     "samples between spectra; 0 = critically sampled");
   v("bits", c.bits, Range{0, 32},
-    "output: 8 or 4 bits, or 32 for float; 0 = 8 live and on GPUs, 32 for recordings on the CPU, "
+    "output: 8 or 4 bits, 16 for half floats, 32 for float; 0 = 8 live and on GPUs, 32 for "
+    "recordings on the CPU, "
     "whose levels 8 bits set from the first samples could clip");
   v("rounding", c.rounding, Choice{{"nearest_even", "truncate"}}, "of the requantiser");
   v("dither", c.dither, Choice{}, "keyed uniform dither: E[code] = value");

@@ -28,10 +28,13 @@ SampleFormat output_format(std::int64_t bits) {
       return SampleFormat::ci4;
     case 8:
       return SampleFormat::ci8;
+    case 16:
+      return SampleFormat::cf16;
     case 32:
       return SampleFormat::cf32;
     default:
-      throw ConfigError(fmt::format("channelize.bits = {}: must be 4, 8 or 32 (float)", bits));
+      throw ConfigError(
+          fmt::format("channelize.bits = {}: must be 4, 8, 16 (half floats) or 32 (float)", bits));
   }
 }
 
