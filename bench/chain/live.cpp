@@ -11,6 +11,7 @@
 #include "ryle/core/random.hpp"
 #include "ryle/device/queue.hpp"
 #include "ryle/stage/beam_chain.hpp"
+#include "ryle/stage/config.hpp"
 #include "ryle/stage/live_beams.hpp"
 #include "ryle/stage/run_summary.hpp"
 #include "ryle/stage/search_consumers.hpp"

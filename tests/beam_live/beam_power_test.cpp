@@ -11,6 +11,7 @@
 
 #include "ryle/core/units.hpp"
 #include "ryle/engine/beamform/pattern.hpp"
+#include "ryle/stage/config.hpp"
 #include "ryle/stage/run_summary.hpp"
 #include "ryle/telescope/pointing.hpp"
 

@@ -15,6 +15,7 @@
 #include "ryle/simulate/best2_sender.hpp"
 #include "ryle/stage/beam_chain.hpp"
 #include "ryle/stage/beam_files.hpp"
+#include "ryle/stage/config.hpp"
 #include "ryle/stage/live_beams.hpp"
 #include "ryle/stage/run_summary.hpp"
 #include "tests/product/scratch.hpp"

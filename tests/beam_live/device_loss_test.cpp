@@ -8,6 +8,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/stage/beam_chain.hpp"
 #include "ryle/stage/beam_files.hpp"
+#include "ryle/stage/config.hpp"
 #include "ryle/stage/live_beams.hpp"
 #include "ryle/stage/run_summary.hpp"
 #include "tests/product/scratch.hpp"

@@ -9,6 +9,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/device/on_device.hpp"
 #include "ryle/stage/beam_chain.hpp"
+#include "ryle/stage/config.hpp"
 #include "ryle/stage/live_beams.hpp"
 #include "ryle/stage/run_summary.hpp"
 #include "ryle/stage/setup.hpp"

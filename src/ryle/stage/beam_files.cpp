@@ -11,6 +11,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/product/publish.hpp"
+#include "ryle/stage/config.hpp"
 #include "ryle/stage/run_summary.hpp"
 #include "ryle/stage/simulation.hpp"
 

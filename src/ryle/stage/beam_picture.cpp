@@ -12,6 +12,7 @@
 #include "ryle/core/version.hpp"
 #include "ryle/product/picture.hpp"
 #include "ryle/stage/beam_files.hpp"
+#include "ryle/stage/config.hpp"
 #include "ryle/stage/run_summary.hpp"
 
 namespace ryle::stage {

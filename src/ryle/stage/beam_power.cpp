@@ -14,6 +14,7 @@
 #include "ryle/core/version.hpp"
 #include "ryle/product/picture.hpp"
 #include "ryle/product/publish.hpp"
+#include "ryle/stage/config.hpp"
 #include "ryle/stage/run_summary.hpp"
 
 namespace ryle::stage {

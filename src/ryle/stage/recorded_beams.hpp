@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ryle/stage/config.hpp"
 #include "ryle/stage/run_summary.hpp"
 
 /// A recording of voltages -> beams -> files: `ryle beamform`.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ryle/ingest/recording.hpp"
+#include "ryle/stage/config.hpp"
 #include "ryle/stage/dump_writer.hpp"
 #include "ryle/stage/fx_chain.hpp"
 #include "ryle/stage/run_summary.hpp"

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "ryle/stage/config.hpp"
 #include "ryle/stage/device_loss.hpp"
 #include "ryle/stage/dump_writer.hpp"
 #include "ryle/stage/run_summary.hpp"

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "ryle/stage/config.hpp"
 #include "ryle/stage/run_summary.hpp"
 #include "ryle/telescope/observation.hpp"
 

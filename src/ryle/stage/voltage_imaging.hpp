@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "ryle/stage/config.hpp"
 #include "ryle/stage/device_loss.hpp"
 #include "ryle/stage/image_setup.hpp"
 #include "ryle/stage/run_summary.hpp"
