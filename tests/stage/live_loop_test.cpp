@@ -10,6 +10,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/random.hpp"
+#include "ryle/stage/run.hpp"
 #include "ryle/stage/sample_path.hpp"
 #include "ryle/stage/setup.hpp"
 

@@ -59,7 +59,7 @@ beamform::WeightMaker make_maker(const BeamSetup& setup) {
   return {c, {gains.data(), {file.array.n_inputs(), n_channels}}, std::move(masks)};
 }
 
-std::int64_t most_spectra(const BeamSetup& setup) {
+std::int64_t spectra_limit(const BeamSetup& setup) {
   return std::min(setup.max_spectra, update_spectra(setup));
 }
 
@@ -76,7 +76,7 @@ beamform::Config beamformer_config(const BeamSetup& setup) {
   c.n_antennas = setup.file.array.n_inputs();
   c.n_beams = static_cast<std::int64_t>(setup.file.beams.size());
   c.n_channels = setup.frequency.n_channels;
-  c.max_spectra = most_spectra(setup);
+  c.max_spectra = spectra_limit(setup);
   c.format = SampleFormat::ci4;
   c.order = beamform::InputOrder::pairs;
   c.block_spectra = kPacket;

@@ -38,7 +38,7 @@ class CpuDetector final : public Detector {
         blocks_(config.max_columns / 64 + 2),
         pieces_(config.max_columns / kStartsPerPiece + 8),
         prefix_(row_ * queue.n_workers()),
-        hits_(kFullOctaves * blocks_ * queue.n_workers()),
+        block_hits_(kFullOctaves * blocks_ * queue.n_workers()),
         below_(8 * pieces_ * queue.n_workers()),
         samples_(kSamples * queue.n_workers()),
         tokens_(static_cast<std::size_t>((config.n_trials + kTrialsPerTask - 1) / kTrialsPerTask)) {
@@ -391,8 +391,8 @@ class CpuDetector final : public Detector {
     }
   }
 
-  /// Which octaves from `first` to `end` (of one level) have blocks that may hold a token; hits say
-  /// which.
+  /// Which octaves from `first` to `end` (of one level) have blocks that may hold a token;
+  /// block_hits say which.
   template <class T>
   unsigned screen(const Row<T>& row, std::size_t first, std::size_t end, std::int64_t blocks) {
     const int halvings = octaves_[first].halvings;
@@ -402,26 +402,26 @@ class CpuDetector final : public Detector {
       for (const std::int32_t narrow : octaves_[o].widths)
         sums[std::find(kBoxcarWidths, kBoxcarWidths + 15, narrow) - kBoxcarWidths] =
             std::max(0.0, needed(row, std::int64_t{narrow} << halvings));
-    std::uint8_t* const hits = hits_.data() + row.slot * kFullOctaves * blocks_;
-    std::fill_n(hits, kFullOctaves * blocks_, std::uint8_t{0});
+    std::uint8_t* const block_hits = block_hits_.data() + row.slot * kFullOctaves * blocks_;
+    std::fill_n(block_hits, kFullOctaves * blocks_, std::uint8_t{0});
     std::uint8_t* const below = below_.data() + row.slot * 8 * pieces_;
     const std::int64_t pieces = blocks * 64 / kStartsPerPiece + 1;
     unsigned found = 0;
     if (halvings == 0) {
       for (int k = 0; k < 7; ++k) below[k] = limit_of(least_of(row, sums[k], k + 1, 0), 0);
-      found = kernel_.screen_narrow({cells_of(row.slot, 0), blocks, below, hits, blocks_});
+      found = kernel_.screen_narrow({cells_of(row.slot, 0), blocks, below, block_hits, blocks_});
       if (sums[7] < 0) return found;
       pair_limits(row, sums, pieces, below);
-      found |=
-          kernel_.screen_pairs({cells_of(row.slot, 1), blocks, below, hits + 3 * blocks_, blocks_})
-          << 3;
+      found |= kernel_.screen_pairs(
+                   {cells_of(row.slot, 1), blocks, below, block_hits + 3 * blocks_, blocks_})
+               << 3;
     }
     if (sums[kFirstHalved] < 0) return found;
     const auto level = static_cast<std::size_t>(halvings);
     quad_limits(row, sums, level, pieces, below);
     const int octave = halvings == 0 ? 4 : 0;
     return found | kernel_.screen_quads({cells_of(row.slot, level + 2), blocks, below,
-                                         hits + octave * blocks_, blocks_})
+                                         block_hits + octave * blocks_, blocks_})
                        << octave;
   }
 
@@ -436,7 +436,7 @@ class CpuDetector final : public Detector {
     const unsigned found = screen(row, first, end, blocks);
     for (std::size_t o = first; o < end; ++o) {
       if ((found >> (o - first) & 1) == 0) continue;
-      const std::uint8_t* hit = hits_.data() + row.slot * kFullOctaves * blocks_ +
+      const std::uint8_t* hit = block_hits_.data() + row.slot * kFullOctaves * blocks_ +
                                 static_cast<std::int64_t>(o - first) * blocks_;
       for (std::int64_t b = 0; b < blocks; ++b)
         if (hit[b] != 0) scan(row, octaves_[o], b * 64, std::min(starts, (b + 1) * 64), tokens);
@@ -488,7 +488,7 @@ class CpuDetector final : public Detector {
   std::int64_t above_stride_ = 0;
   Buffer<std::uint16_t> above_;          // [slot][a level or the next]
   Buffer<std::uint8_t> cells_, maxima_;  // [slot][level]
-  Buffer<std::uint8_t> hits_;            // [slot][octave][block]
+  Buffer<std::uint8_t> block_hits_;      // [slot][octave][block]
   Buffer<std::uint8_t> below_;           // [slot][piece of starts][limit]
   Buffer<std::uint32_t> samples_;
   std::vector<std::vector<Token>> tokens_;
