@@ -10,7 +10,7 @@
 namespace ryle::search::detail {
 namespace {
 
-constexpr std::size_t kChunk = 256;
+constexpr std::size_t kHitChunk = 256;
 constexpr int kMostComposites = 32, kMostJoined = 4096;  // of a cell, looked at one by one
 constexpr std::size_t kMostPieces = 512;
 constexpr float kPieceCost = 8;  // S/N squared: place and width of one more pulse
@@ -356,9 +356,9 @@ void TokenPeeler::compact(std::size_t segment) {
 /// Takes the tokens of a segment that an event explains.
 void TokenPeeler::sweep_segment(std::size_t segment, Range places, Event& e) {
   const float margin = TokenModel::margin(e.width), flux = TokenModel::kPeaked * e.flux;
-  std::int32_t taken[kChunk];
-  for (std::size_t chunk = places.first; chunk < places.end; chunk += kChunk) {
-    const std::size_t m = std::min(kChunk, places.end - chunk);
+  std::int32_t taken[kHitChunk];
+  for (std::size_t chunk = places.first; chunk < places.end; chunk += kHitChunk) {
+    const std::size_t m = std::min(kHitChunk, places.end - chunk);
     const float *lo = lo_.data() + chunk, *hi = hi_.data() + chunk;
     const float *sweep = sweep_.data() + chunk, *excess = excess_.data() + chunk;
     std::int32_t any = 0;
