@@ -166,11 +166,7 @@ RunAtSpeed joined(const std::vector<RunAtSpeed>& parts) {
     run.wall_s += part.wall_s;
   }
   for (const auto& part : parts) {
-#if RYLE_MUTANT == 1162
-    const double share = 1.0 / static_cast<double>(parts.size());
-#else
     const double share = run.seconds > 0 ? part.seconds / run.seconds : 0;
-#endif
     run.speed.ops += share * part.speed.ops;
     run.speed.bytes_per_s += share * part.speed.bytes_per_s;
     run.speed.product_ops += share * part.speed.product_ops;
@@ -184,12 +180,10 @@ RunAtSpeed joined(const std::vector<RunAtSpeed>& parts) {
 TimedAtSpeed steady_runs(const std::vector<RunAtSpeed>& runs) {
   TimedAtSpeed timed;
   for (const auto& run : runs) {
-#if RYLE_MUTANT != 1161
     if (run.moved > kMostMoved) {
       ++timed.n_dropped;
       continue;
     }
-#endif
     timed.kept.push_back(run);
   }
   std::stable_sort(timed.kept.begin(), timed.kept.end(), [](const auto& a, const auto& b) {
@@ -204,11 +198,7 @@ void count_own_time(std::vector<RunAtSpeed>& runs, int n_workers) {
   for (const auto& run : runs) most = std::max(most, run.core_share);
   for (auto& run : runs) {
     run.core_share = most > 0 ? run.core_share / most : 1;
-#if RYLE_MUTANT == 1166
-    run.seconds = run.wall_s;
-#else
     run.seconds = run.wall_s * run.core_share;
-#endif
   }
 }
 

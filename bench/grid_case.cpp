@@ -40,9 +40,7 @@ class Pcg64 {
     }
     const std::uint64_t both = next();
     half_ = static_cast<std::uint32_t>(both >> 32);
-#if RYLE_MUTANT != 1266
     has_half_ = true;
-#endif
     return static_cast<std::uint32_t>(both);
   }
   double uniform(double low, double high) {

@@ -213,9 +213,7 @@ Reason Assembler::offer_locked(const CountedPacket& packet, MonotonicNs now) {
   count(reason, 1);
   if (reason == Reason::used) {
     auto& stream = streams_[packet.stream];
-#if RYLE_MUTANT != 509
     stream.sender = packet.sender;
-#endif
     stream.sender_time = now;
     ++stream.contest.owner_packets;
     stream.contest.owner_slots += packet.n_slots;
@@ -272,9 +270,6 @@ Reason Assembler::place_piece(const Run& run, MonotonicNs now, bool count_slots)
   if (k < 0 || k >= config_.window_chunks) {
     reason = k < 0 ? Reason::late : Reason::future;
     if (count_slots) count(reason, n);
-#if RYLE_MUTANT == 503
-    if (k >= config_.window_chunks) start_segment(run.slot, run.slot, now);
-#endif
     if (k >= config_.window_chunks || k < -config_.window_chunks) {
       vote(static_cast<std::uint64_t>(run.slot), 64, run.stream, now);
     }
@@ -309,13 +304,7 @@ bool Assembler::leads(std::uint32_t stream) {
     if (s.last_order < last.begin_order) continue;
     ++(s.position > head_slot_ + config_.chunk_slots ? n_past : n_in_head);
   }
-#if RYLE_MUTANT == 411
-  return true;
-#elif RYLE_MUTANT == 413
-  return false;
-#else
   return n_past > n_in_head;
-#endif
 }
 
 Reason Assembler::occupied(const OpenChunk& open, std::int64_t offset, const Run& run) const {
@@ -340,11 +329,7 @@ Reason Assembler::occupied(const OpenChunk& open, std::int64_t offset, const Run
 Reason Assembler::place_in(OpenChunk& open, std::int64_t offset, const Run& run, MonotonicNs now) {
   Reason reason = Reason::overrun;
   if (!open.phantom) {
-#if RYLE_MUTANT == 504
-    reason = Reason::used;
-#else
     reason = occupied(open, offset, run);
-#endif
     if (reason != Reason::used) return reason;
     placement_->place(open.chunk->payload.data(), offset, run);
     set_bits(open.present.data() + run.stream * words_per_stream_, offset, offset + run.n_slots);
@@ -368,12 +353,7 @@ Reason Assembler::place_in(OpenChunk& open, std::int64_t offset, const Run& run,
 void Assembler::update_evidence(OpenChunk& open, MonotonicNs now) {
   if (open.evidence || !open.used) return;
   const int quorum = std::min(3, std::max(1, n_live_));
-#if RYLE_MUTANT == 505
-  open.evidence = true;
-  (void)quorum;
-#else
   open.evidence = open.n_seen >= quorum && open.n_present >= evidence_slots_;
-#endif
   open.evidence_time = now;
 }
 
@@ -421,9 +401,7 @@ void Assembler::count_live(MonotonicNs now) {
     const bool lately = last_placed_ - stream.last_placed < config_.sender_timeout_ns;
     n_voting += stream.votes && lately ? 1 : 0;
   }
-#if RYLE_MUTANT != 412
   gate_.set_voting_streams(std::clamp(n_voting, 1, n_voting_));
-#endif
 }
 
 void Assembler::poll(MonotonicNs now) {
@@ -493,20 +471,12 @@ void Assembler::close_head(std::int64_t n_slots, MonotonicNs now) {
     placement_->settle();
     pool_.deliver(open.chunk);
   }
-#if RYLE_MUTANT == 510
-  if (!open.phantom) ++sequence_;
-#else
   ++sequence_;
-#endif
   open.chunk = nullptr;
   open.used = open.phantom = open.evidence = false;
   ++head_index_;
   // A short chunk moves the grid, so that a sender that only paused loses nothing.
-#if RYLE_MUTANT == 511
-  head_slot_ += config_.chunk_slots;
-#else
   head_slot_ += n_slots;
-#endif
 }
 
 // Fills absent slots with the code of zero and lists them; returns their number.
@@ -531,15 +501,9 @@ std::int64_t Assembler::finalize(OpenChunk& open, std::int64_t n_slots) {
       while (slot < n_slots && !test_bit(row, slot)) {
         slot += slot % 64 == 0 && n_slots - slot >= 64 && row[slot / 64] == 0 ? 64 : 1;
       }
-#if RYLE_MUTANT != 506
       placement_->fill(open.chunk->payload.data(), static_cast<std::uint32_t>(s), begin, slot);
-#endif
       missing += slot - begin;
-#if RYLE_MUTANT == 507
-      runs.emplace_back(begin, slot - 1);
-#else
       runs.emplace_back(begin, slot);
-#endif
     }
     for (int i = 0; i < config_.inputs_per_stream; ++i) {
       for (const auto& [begin, end] : runs) {

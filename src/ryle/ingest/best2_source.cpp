@@ -99,11 +99,7 @@ class Best2Receiver final : public ReceiverThread {
     }
     CountedPacket counted;
     const auto last = static_cast<std::uint32_t>(config_.n_channels - 1);
-#if RYLE_MUTANT == 980
-    counted.stream = packet.stream;
-#else
     counted.stream = config_.descending ? last - packet.stream : packet.stream;
-#endif
     counted.sender = datagram.sender;
     counted.slot_raw = packet.tick_raw;
     counted.slot_bits = packet.tick_bits;
@@ -151,9 +147,6 @@ bool best2_presence(const Best2SourceConfig& config, const Chunk& chunk,
   const std::int64_t n_slots = (chunk.n_ticks + kSpectraPerPacket - 1) / kSpectraPerPacket;
   present.assign(static_cast<std::size_t>(config.n_channels * n_slots), kAll);
   for (const auto& span : chunk.absent) {
-#if RYLE_MUTANT == 981
-    if (span.input % 2 == 1) continue;
-#endif
     const std::int64_t first = (span.begin - chunk.first_tick) / kSpectraPerPacket;
     const std::int64_t last = (span.end - chunk.first_tick) / kSpectraPerPacket;
     for (std::int64_t slot = first; slot < last; ++slot)

@@ -95,12 +95,7 @@ const std::vector<DatagramReader::Datagram>& DatagramReader::receive(const Socke
     d.address = &b.addresses[index];
     d.truncated = (h.msg_flags & MSG_TRUNC) != 0;
     const std::size_t segment = segment_size(h);
-#if RYLE_MUTANT == 514
-    const std::size_t step = length;
-    (void)segment;
-#else
     const std::size_t step = segment == 0 || segment > length ? length : segment;
-#endif
     // Every segment is a datagram of its own; the last may be shorter. One of no bytes is a
     // datagram too.
     std::size_t at = 0;

@@ -95,9 +95,6 @@ void unpack_block(const FengineLayout& layout, const std::byte* packets, std::in
                     out.input_stride_bytes, tiled_spectra, n_inputs - tiled_inputs);
     transpose_bytes(row + tiled_spectra * stride, stride, cell + tiled_spectra,
                     out.input_stride_bytes, n_spectra - tiled_spectra, n_inputs);
-#if RYLE_MUTANT == 190
-    continue;
-#endif
     for (std::int64_t i = 0; i < n_inputs && n_spectra < kBlockBytes; ++i) {
       std::memset(cell + i * out.input_stride_bytes + n_spectra, 0,
                   static_cast<std::size_t>(kBlockBytes - n_spectra));
@@ -166,11 +163,7 @@ void unpack_mask(const FengineLayout& layout, const Chunk& chunk, SpectraMask& m
   }
   for (const auto& span : chunk.absent) {
     const std::int64_t block = span.input / layout.n_boards();
-#if RYLE_MUTANT == 194
-    const std::int64_t input = span.input % layout.n_boards();
-#else
     const std::int64_t input = span.input % layout.n_boards() * layout.inputs_per_packet;
-#endif
     const std::int64_t n_channels = per_channel ? layout.channels_per_packet : 1;
     for (std::int64_t c = 0; c < n_channels; ++c) {
       const std::int64_t channel = block * layout.channels_per_packet + c;

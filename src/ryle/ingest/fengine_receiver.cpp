@@ -64,15 +64,11 @@ wire::Reject decode(const FengineSourceConfig& config, const FengineLayout& layo
   const auto n_boards = static_cast<std::uint32_t>(config.n_boards);
   const auto reject = wire::decode(wire::ChipsGeometry{n_boards, n_channels}, bytes, packet);
   if (reject != wire::Reject::none) return reject;
-#if RYLE_MUTANT == 191
-  const std::uint32_t block = 0;
-#else
   if (packet.channel < first || (packet.channel - first) % n_channels != 0) {
     return wire::Reject::foreign_stream;
   }
   const std::uint32_t block = (packet.channel - first) / n_channels;
   if (block >= n_blocks) return wire::Reject::foreign_stream;
-#endif
   packet.stream += block * n_boards;
   return wire::Reject::none;
 }
@@ -118,9 +114,6 @@ SampleClock FengineReceiver::clock() const {
 
 SampleClock FengineReceiver::clock(std::int64_t segment) const {
   const std::lock_guard lock(mutex_);
-#if RYLE_MUTANT == 217
-  return clock_;
-#endif
   const auto it = clocks_.find(segment);
   return it == clocks_.end() ? clock_ : it->second;
 }
@@ -178,11 +171,7 @@ void FengineReceiver::segment_begun() {
   keep_clock();
   if (!tai_ns) return;  // not a date: the epoch stays what it was
   clock_.epoch_tai_ns = 0;
-#if RYLE_MUTANT == 196
-  clock_.epoch_tai_ns = *recording_tai_ns_from_unix(0);
-#else
   clock_.epoch_tai_ns = *tai_ns - clock_.tai_ns(slot);
-#endif
   keep_clock();
 }
 

@@ -119,11 +119,7 @@ std::int64_t GroupStream::jump_target(std::uint16_t word, const StreamReference&
   if (modulus_ == 0) return position_;
   // Without another receiver to go by, forward: data can be lost, not repeated.
   const std::int64_t reference = others.known ? others.position : position_ + modulus_ / 2;
-#if RYLE_MUTANT == 508
-  return nearest(word, position_ + 0 * reference);
-#else
   return nearest(word, reference);
-#endif
 }
 
 // True when the markers from here on follow each other: a jump of the counter.
@@ -142,9 +138,7 @@ bool GroupStream::resync(const StreamReference& others, GroupSink& sink) {
   if (!found) skip = skip / kGroup * kGroup;  // whole groups, so that nothing is counted twice
   const std::size_t n_groups = (skip + kGroup - 1) / kGroup;
   if (n_groups > 0) sink.on_reject(Reason::magic, n_groups);
-#if RYLE_MUTANT != 513
   position_ += static_cast<std::int64_t>(n_groups);
-#endif
   consume(skip);
   if (!found) return false;
   if (aligned_ && modulus_ != 0) {
@@ -176,11 +170,7 @@ bool GroupStream::slipping(const StreamReference& others, bool drained, Monotoni
     return true;
   }
   const bool stays = std::abs(lag - slip_distance_) <= kSlipTolerance;
-#if RYLE_MUTANT == 512
-  const bool enough = true;
-#else
   const bool enough = buffered_groups() >= slip_groups_ + kSlipGroups;
-#endif
   if (stays && !enough && now - slip_since_ < kSlipHold_ns && buffered_groups() > 0 &&
       end_ - begin_ < buffer_.size() / 2) {
     return true;

@@ -153,11 +153,7 @@ struct LineServer::Content {
     }
     c.text.append(buffer, static_cast<std::size_t>(n));
     const std::size_t end = c.text.find('\n');
-#if RYLE_MUTANT == 1372
-    if (c.text.size() > kMostBytes) {
-#else
     if (std::min(end, c.text.size()) > kMostBytes) {
-#endif
       reply(c, "error: a line has at most " + std::to_string(kMostBytes) + " bytes");
     } else if (end != std::string::npos) {
       reply(c, answer_to(std::string_view(c.text).substr(0, end)));

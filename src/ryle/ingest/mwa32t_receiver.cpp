@@ -331,12 +331,7 @@ void Mwa32tReceiver::serve_tcp(TcpLink& link) {
       if (assembler_->candidate().count > 0) link.reference = assembler_->candidate().latest_slot;
     } else {
       const auto reference = others(link.stream);
-#if RYLE_MUTANT == 515
-      link.reference = assembler_->origin_slot();
-      (void)reference;
-#else
       link.reference = reference.known ? reference.position : extrapolated();
-#endif
     }
   }
   link.groups->commit(static_cast<std::size_t>(n));

@@ -82,11 +82,7 @@ const QuorumGate::Candidate* QuorumGate::vote(std::uint64_t slot_raw, int bits,
 }
 
 bool QuorumGate::complete(const Candidate& c, MonotonicNs now) const {
-#if RYLE_MUTANT == 502
-  if (c.count < 1) return false;
-#else
   if (c.count < config_.votes) return false;
-#endif
   const int quorum = std::min(3, config_.voting_streams);
   return c.n_streams >= quorum || now - c.start >= config_.patience_ns;
 }

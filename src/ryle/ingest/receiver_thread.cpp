@@ -92,11 +92,6 @@ Reason ReceiverThread::offer(UdpPort& port, const CountedPacket& packet) {
   // Of this stream: another one that shares the socket may be dead, its position stands still.
   if (reason == Reason::used || reason == Reason::overrun) {
     port.position = assembler_->position(packet.stream);
-#if RYLE_MUTANT == 414
-    for (const auto stream : port.streams) {
-      port.position = std::min(port.position, assembler_->position(stream));
-    }
-#endif
   }
   return reason;
 }

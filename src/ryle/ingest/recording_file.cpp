@@ -183,9 +183,6 @@ std::vector<FrameRef> arrange_frames(std::vector<FrameRef> frames, std::int64_t 
     return static_cast<__int128>(frames[k + 1].tick) - frames[k].tick;
   };
   std::size_t first = frames.size() / 2, last = first;
-#if RYLE_MUTANT == 405
-  first = 0;
-#endif
   while (first > 0 && gap(first - 1) <= max_gap) --first;
   while (last + 1 < frames.size() && gap(last) <= max_gap) ++last;
   std::int64_t bad_time = static_cast<std::int64_t>(frames.size() - (last - first + 1));

@@ -132,11 +132,7 @@ Tick Guppi::first_tick_of(const Header& header, Tick expected) {
   const __int128 bits = static_cast<__int128>(*index) * *size * 8;
   const __int128 tick = bits / shape_.bits_per_time();
   if (bits % shape_.bits_per_time() != 0 || tick > (std::int64_t{1} << 60)) return expected;
-#if RYLE_MUTANT == 406
-  return expected;
-#else
   return static_cast<Tick>(tick);
-#endif
 }
 
 void Guppi::scan(const RecordingOptions& options) {

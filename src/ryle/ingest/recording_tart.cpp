@@ -191,11 +191,7 @@ void Tart::read_samples(Tick first, std::int64_t n, std::span<std::byte> destina
     }
     for (std::int64_t t = t0; t < t1; ++t) {
       const auto at = static_cast<std::size_t>(t / 8 - first_byte);
-#if RYLE_MUTANT == 407
-      const int shift = static_cast<int>(t & 7);
-#else
       const int shift = 7 - static_cast<int>(t & 7);
-#endif
       std::int64_t bit = (t - first) * info_.n_inputs;
       for (std::int64_t p = 0; p < info_.n_inputs; ++p, ++bit) {
         const unsigned one = (rows_[static_cast<std::size_t>(p * n_bytes) + at] >> shift) & 1u;

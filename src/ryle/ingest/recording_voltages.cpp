@@ -186,11 +186,7 @@ void VoltageDump::unpack(std::int64_t channel, std::int64_t n_channels, std::int
         ci8* to = destination.data() + ((t - first) * n_channels_ + channel + c) * n_inputs_;
         for (std::int64_t a = 0; a < n_inputs_; ++a) {
           const std::uint8_t byte = packet[(a / 2) * 2 * kDumpPacket + 2 * (t - at) + a % 2];
-#if RYLE_MUTANT == 1024
-          const auto line = static_cast<std::size_t>(a);
-#else
           const auto line = static_cast<std::size_t>(input_line_[static_cast<std::size_t>(a)]);
-#endif
           const int high = byte >> 4, low = byte & 15;
           to[line] = {static_cast<std::int8_t>((high ^ 8) - 8),
                       static_cast<std::int8_t>((low ^ 8) - 8)};

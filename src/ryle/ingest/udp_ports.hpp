@@ -45,9 +45,7 @@ class UdpPorts {
   /// Reads one batch; `take(datagram)` returns how each was judged.
   template <class Take>
   void receive(UdpPort& port, std::size_t limit, const Take& take) {
-#if RYLE_MUTANT != 199
     port.useful = false;
-#endif
     for (const auto& datagram : reader_->receive(port.socket, limit)) {
       port.useful |= tells_position(take(datagram));
     }

@@ -25,11 +25,7 @@ constexpr double kMad = 1.4826022185056018;  // Gaussian sigma of a median absol
 
 /// Student t with nu degrees of freedom as the Gaussian deviate of equal tail (Wallace 1959).
 double gaussian_of_t(double t, double nu) {
-#if RYLE_MUTANT == 187
-  return t;
-#else
   return std::copysign(std::sqrt(nu * std::log1p(t * t / nu)), t);
-#endif
 }
 double t_of_gaussian(double z, double nu) { return std::sqrt(nu * std::expm1(z * z / nu)); }
 
@@ -213,11 +209,7 @@ void ImageTrigger::search(std::size_t index, std::vector<Candidate>& candidates)
     const std::size_t row = static_cast<std::size_t>(p) * places;
     for (std::size_t k = 0; k < places; ++k) {
       const double d = scale.sum[row + k] * per_image - scale.mean[row + k];
-#if RYLE_MUTANT == 187
-      if (d * d < config_.threshold * config_.threshold * scale.variance[row + k]) continue;
-#else
       if (d * d < limit * scale.variance[row + k] || d == 0) continue;
-#endif
       if (masked_[k] != 0 || bright_[k] != 0) continue;
       const auto place = static_cast<std::int64_t>(k);
       const Candidate c{index, p, place, score(scale, p, place)};
@@ -271,9 +263,6 @@ double ImageTrigger::rest_score(const Candidate& c) const {
 // The beam is wider than a pixel, and what noise a pixel has is an estimate: the largest S/N need
 // not be where the flux is.
 std::int64_t ImageTrigger::brightest_near(const Candidate& c) const {
-#if RYLE_MUTANT == 221
-  return c.place;
-#endif
   const std::int64_t n = config_.n_pixels;
   const std::int64_t pixel = pixel_of_[static_cast<std::size_t>(c.place)];
   const std::int64_t x = pixel % n, y = pixel / n;
@@ -392,25 +381,19 @@ std::span<const ImageTriggerEvent> ImageTrigger::add(std::span<const float> pixe
   // beyond 20 deviations.
   std::vector<double> strongest(scales_.size(), 0.0);
   const auto flux = [this](const Candidate& c) {
-#if RYLE_MUTANT == 220
-    return std::abs(c.z);
-#else
     return std::abs(deviation(scales_[c.scale], c.plane, c.place));
-#endif
   };
   for (const Candidate& c : candidates) strongest[c.scale] = std::max(strongest[c.scale], flux(c));
   const auto bins = static_cast<double>(config_.n_bins);
   for (const Candidate& c : candidates) {
     if (flux(c) < config_.side_lobe_fraction * strongest[c.scale]) continue;
     const double rest = rest_score(c);
-#if RYLE_MUTANT != 188
     // A flat spectrum leaves sqrt((B - 1) / B) of its S/N without one of its B bins.
     const double flat = std::abs(c.z) * std::sqrt((bins - 1) / bins);
     if (config_.n_bins > 1 && rest < config_.broadband_fraction * flat) {
       ++n_narrow_;
       continue;
     }
-#endif
     note(c, rest);
   }
   // The newest values are learnt after they were judged.

@@ -50,9 +50,6 @@ std::vector<double> prototype_filter(WindowShape shape, double kaiser_beta, std:
   for (std::int64_t n = 0; n < length; ++n) {
     const auto x = static_cast<double>(n);
     h[n] = window(shape, (x + 0.5) / l, kaiser_beta) * sinc((x - (l - 1) / 2) / k);
-#if RYLE_MUTANT == 100
-    h[n] = window(shape, (x + 0.5) / l, kaiser_beta) * sinc((x - l / 2) / k);
-#endif
     energy += h[n] * h[n];
   }
   const double scale = 1 / std::sqrt(energy);

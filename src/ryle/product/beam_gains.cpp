@@ -80,11 +80,7 @@ std::vector<double> BeamGains::of(std::int64_t beam, const FrequencyAxis& channe
     while (k + 1 < rows.size() && rows[k].frequency_hz < hz) ++k;
     const Row &a = rows[k - 1], &b = rows[k];
     const double t = (hz - a.frequency_hz) / (b.frequency_hz - a.frequency_hz);
-#if RYLE_MUTANT == 1331
-    gains[c] = a.gain_k_per_jy + 0 * t;
-#else
     gains[c] = a.gain_k_per_jy + t * (b.gain_k_per_jy - a.gain_k_per_jy);
-#endif
   }
   return gains;
 }

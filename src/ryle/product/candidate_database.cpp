@@ -116,11 +116,7 @@ void in_transaction(Database& db, const Write& write) {
 
 // A live search waits so long for another writer.
 constexpr double kWriter_s = 0.2;
-#if RYLE_MUTANT == 1583
-constexpr std::size_t kMostEventsAtOnce = 1 << 30;
-#else
 constexpr std::size_t kMostEventsAtOnce = 256;
-#endif
 
 void write_records(Database& db, const VoltageRecords& records) {
   in_transaction(db, [&] {
@@ -262,10 +258,6 @@ bool SearchDatabase::write(const SearchDescription* last) {
     }
   } catch (const Error& e) {
     me.refusal = e.what();
-#if RYLE_MUTANT == 1481
-    me.events.clear();
-    me.records = {};
-#endif
     return false;
   }
   me.refusal.clear();

@@ -123,11 +123,7 @@ std::int64_t append_lines(const std::string& path, std::string_view text, int& e
     if (n > 0) written += static_cast<std::size_t>(n);
     if (n < 0 && errno != EINTR) error = errno;
   }
-#if RYLE_MUTANT == 1581
-  const std::size_t whole = written;
-#else
   const std::size_t whole = whole_lines(text, written);
-#endif
   if (whole < written && ::ftruncate(fd, begin + static_cast<off_t>(whole)) != 0 && error == 0)
     error = errno;
   if (::fsync(fd) != 0 && error == 0) error = errno;

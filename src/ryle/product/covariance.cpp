@@ -287,11 +287,7 @@ bool is_conjugated(VisibilityFile& file, const std::string& path) {
         "({:.3f}, {:.3f}) cannot tell: {:.1f} sigma as stored, {:.1f} conjugated; {}",
         path, enu[0], enu[1], here, mirrored, remedy));
   }
-#if RYLE_MUTANT == 820
-  const bool conjugated = mirrored < here;
-#else
   const bool conjugated = mirrored > here;
-#endif
   file.observation.provenance.notes[note("sign")] = fmt::format(
       "conjugated: {}, found from the Sun at (l, m) of ({:.3f}, {:.3f}): {:.1f} sigma as stored, "
       "{:.1f} conjugated (--conjugate decides otherwise)",

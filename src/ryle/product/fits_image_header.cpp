@@ -109,9 +109,6 @@ void write_axis(FitsFile& file, int number, const char* type, const char* unit, 
 void write_spectral_axes(FitsFile& file, const SkyImage& image, int number, int first_stokes,
                          int stokes_step) {
   FrequencyAxis axis = bin_axis(image);
-#if RYLE_MUTANT == 180
-  axis.first_center_hz = image.frequency.first_center_hz;  // the axis of before the binning
-#endif
   const double step_hz = axis.channel_width_hz == 0 ? 1 : axis.channel_width_hz;
   write_axis(file, number, "FREQ", "Hz", axis.first_center_hz, 1, step_hz);
   write_axis(file, number + 1, "STOKES", "", first_stokes, 1, stokes_step);
@@ -134,21 +131,11 @@ void write_spectral_axes(FitsFile& file, const SkyImage& image, int number, int 
 void write_image_wcs(FitsFile& file, const SkyImage& image, int first_stokes, int stokes_step) {
   const double cell_deg = image.cell_direction_cosine / kDegree_rad;
   const double center = static_cast<double>(image.n_pixels / 2 + 1);
-#if RYLE_MUTANT == 709
-  write_axis(file, 1, "RA---SIN", "deg", wrapped_deg(image.center.ra_rad), center, cell_deg);
-#elif RYLE_MUTANT == 710
-  write_axis(file, 1, "RA---SIN", "deg", wrapped_deg(image.center.ra_rad), center - 0.5, -cell_deg);
-#else
   write_axis(file, 1, "RA---SIN", "deg", wrapped_deg(image.center.ra_rad), center, -cell_deg);
-#endif
   write_axis(file, 2, "DEC--SIN", "deg", image.center.dec_rad / kDegree_rad, center, cell_deg);
   write_spectral_axes(file, image, 3, first_stokes, stokes_step);
   const double c = std::cos(image.north_angle_rad);
-#if RYLE_MUTANT == 181
-  const double s = -std::sin(image.north_angle_rad);
-#else
   const double s = std::sin(image.north_angle_rad);
-#endif
   file.key("PC1_1", c, "north of date against ICRS north");
   file.key("PC1_2", -s);
   file.key("PC2_1", s);
@@ -157,13 +144,8 @@ void write_image_wcs(FitsFile& file, const SkyImage& image, int first_stokes, in
   file.key("LATPOLE", image.center.dec_rad / kDegree_rad);
   const double alpha = c * image.plane_alpha + s * image.plane_beta;
   const double beta = c * image.plane_beta - s * image.plane_alpha;
-#if RYLE_MUTANT == 182
-  file.key("PV2_1", alpha);
-  file.key("PV2_2", beta);
-#else
   file.key("PV2_1", alpha == 0 ? 0.0 : -alpha, "minus the slope of the array plane, east");
   file.key("PV2_2", beta == 0 ? 0.0 : -beta, "and north");
-#endif
   file.key("RADESYS", std::string("ICRS"));
 }
 

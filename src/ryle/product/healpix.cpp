@@ -99,11 +99,7 @@ class CoverSearch {
       // Of a single pixel the center counts.
       const double around = bin + (k == order ? 0 : largest_radius_rad(k));
       // The margins make both decisions safe against rounding; samples decide in the end.
-#if RYLE_MUTANT == 1242
-      far_.push_back(squared_chord(reach_rad + 0.5 * around));
-#else
       far_.push_back(squared_chord((reach_rad + around) * (1 + 1e-9)));
-#endif
       whole_.push_back(squared_chord(reach_rad - around * (1 + 1e-9)));
     }
     reach_ = squared_chord(reach_rad);
@@ -223,9 +219,7 @@ std::int64_t ring_of_face(int order, const FacePixel& at) {
   const Ring ring = ring_at(order, ring_number(order, at));
   // Longitude in halves of a pixel: that of pixel j is 2 j + 1 - shift.
   std::int64_t half = column(at.face) * ring.quarter + at.x - at.y;
-#if RYLE_MUTANT != 1240
   if (half < 0) half += 8 * ring.quarter;
-#endif
   return ring.before + half / 2;
 }
 

@@ -129,11 +129,9 @@ std::unique_ptr<CubeWriter> HealpixCells::create(const std::string& path, std::i
     auto& cells = table.cell_of_row;
     cells.resize(pixels.size());
     std::iota(cells.begin(), cells.end(), std::int64_t{0});
-#if RYLE_MUTANT != 1243
     std::sort(cells.begin(), cells.end(), [&](std::int64_t a, std::int64_t b) {
       return pixels[static_cast<std::size_t>(a)] < pixels[static_cast<std::size_t>(b)];
     });
-#endif
     std::sort(pixels.begin(), pixels.end());
   }
   const std::int64_t first = pixels.front(), last = pixels.back();

@@ -356,9 +356,6 @@ SkyImage ImageCubeReader::image(std::int64_t k) const {
   c.read_row("north_angle_rad", H5T_NATIVE_DOUBLE, k, &image.north_angle_rad);
   std::uint32_t crc = 0;
   c.read_row("crc32c", H5T_NATIVE_UINT32, k, &crc);
-#if RYLE_MUTANT == 186
-  crc = product::crc32c(image.pixels.data(), image.pixels.size() * sizeof(float));
-#endif
   if (crc != product::crc32c(image.pixels.data(), image.pixels.size() * sizeof(float))) {
     throw FormatError("image " + std::to_string(k) + " of " + c.path +
                       " is damaged: its checksum does not fit");

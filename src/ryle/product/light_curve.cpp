@@ -39,9 +39,6 @@ void check_or_create_schema(Database& db, bool overwrite) {
   const std::int64_t version = db.number("PRAGMA user_version");
   const std::int64_t id = db.number("PRAGMA application_id");
   const std::int64_t n_tables = db.number("SELECT count(*) FROM sqlite_master");
-#if RYLE_MUTANT == 861
-  overwrite = false;
-#endif
   const bool ours = id == product::kApplicationId;
   if (ours && !overwrite) {
     product::check_schema_version(version, db.path());
@@ -158,11 +155,7 @@ struct LightCurveStore::Content {
       Statement find(db, "SELECT id FROM band WHERE n_bins = ? AND first_center_hz = ?");
       find.bind(1, n).bind(2, bins.front().center_hz);
       while (find.step()) {
-#if RYLE_MUTANT == 864
-        if (id == 0) id = find.integer(0);
-#else
         if (id == 0 && same_bins(bins_of(db, find.integer(0)), bins)) id = find.integer(0);
-#endif
       }
     }
     if (id == 0) id = insert_band(bins);
@@ -265,11 +258,7 @@ std::int64_t LightCurveStore::append(const LightCurveImage& image,
       Statement& row = *c.insert_sample;
       row.bind(1, id).bind(2, s.source).bind(3, s.bin);
       for (int k = 0; k < 4; ++k) {
-#if RYLE_MUTANT == 185
-        row.bind(4 + k, s.stokes[static_cast<std::size_t>(k)]);
-#else
         row.bind(4 + k, s.weight > 0 ? s.stokes[static_cast<std::size_t>(k)] : kNaN);
-#endif
       }
       row.bind(8, s.weight).bind(9, s.elevation_rad / kDegree_rad).bind(10, s.l).bind(11, s.m);
       row.execute();

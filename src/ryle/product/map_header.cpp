@@ -48,9 +48,7 @@ SpectralAxis spectral_axis(std::int64_t n_channels, const MapFacts& facts) {
   if (!(f.channel_width_hz > 0)) return {};
   SpectralAxis axis{"FREQ", "Hz", f.first_center_hz, f.channel_width_hz};
   if (n_channels == 1 && f.n_channels > 1) {
-#if RYLE_MUTANT != 1245
     axis.first = f.band_center_hz();
-#endif
     axis.step = f.channel_width_hz * static_cast<double>(f.n_channels);
   }
   if (!facts.velocity_axis) return axis;
@@ -58,15 +56,8 @@ SpectralAxis spectral_axis(std::int64_t n_channels, const MapFacts& facts) {
   if (!(rest_hz > 0))
     throw ConfigError("a velocity axis needs the rest frequency, which the scans do not say");
   // Radio convention: v = c (1 - f / f0), linear in frequency and falling with it.
-  return {
-    "VRAD", "m/s", kSpeedOfLight_m_per_s*(1 - axis.first / rest_hz),
-#if RYLE_MUTANT == 1246
-        kSpeedOfLight_m_per_s* axis.step / rest_hz
-  };
-#else
-        -kSpeedOfLight_m_per_s* axis.step / rest_hz
-  };
-#endif
+  return {"VRAD", "m/s", kSpeedOfLight_m_per_s * (1 - axis.first / rest_hz),
+          -kSpeedOfLight_m_per_s * axis.step / rest_hz};
 }
 
 void write_spectral_axis(FitsFile& file, int axis, std::int64_t n_channels, const MapFacts& facts) {
@@ -77,11 +68,7 @@ void write_spectral_axis(FitsFile& file, int axis, std::int64_t n_channels, cons
 
 void write_stokes_axis(FitsFile& file, int axis, const MapFacts& facts) {
   const std::vector<int>& codes = facts.stokes;
-#if RYLE_MUTANT == 1330
-  const int step = 1;
-#else
   const int step = codes.at(1) - codes[0];
-#endif
   write_axis(file, axis, "STOKES", "", codes[0], 1, step);
 }
 

@@ -121,9 +121,6 @@ std::array<double, 9> frame_rotation(SkyFrame from, SkyFrame to) {
   for (std::size_t i = 0; i < 3; ++i)
     for (std::size_t j = 0; j < 3; ++j)
       for (std::size_t k = 0; k < 3; ++k) r[3 * i + j] += b[3 * i + k] * a[3 * j + k];  // b a^T
-#if RYLE_MUTANT == 1223
-  std::swap(r[1], r[3]);
-#endif
   return r;
 }
 
@@ -270,9 +267,6 @@ std::int64_t MapProjection::height() const { return content_->height; }
 SkyFrame MapProjection::frame() const {
   const wcsprm& w = content_->wcs;
   if (std::strncmp(w.ctype[w.lng], "GLON", 4) == 0) return SkyFrame::galactic;
-#if RYLE_MUTANT == 1247
-  if (undefined(w.equinox) || w.equinox == 2000) return SkyFrame::icrs;
-#endif
   // wcsset() has filled in what a header left out: an equinox alone means FK5 (or FK4).
   return std::strncmp(w.radesys, "FK5", 3) == 0 ? SkyFrame::fk5 : SkyFrame::icrs;
 }

@@ -137,13 +137,8 @@ class MeasurementSetWriter final : public VisibilityWriter {
     flag_ = std::make_unique<bool[]>(size);
     for (std::int64_t b = 0; b < n_baselines; ++b) {
       const auto [i, j] = pair_of(b);
-#if RYLE_MUTANT == 706
-      antenna1_.push_back(static_cast<int>(j));
-      antenna2_.push_back(static_cast<int>(i));
-#else
       antenna1_.push_back(static_cast<int>(i));
       antenna2_.push_back(static_cast<int>(j));
-#endif
     }
   }
 
@@ -158,18 +153,10 @@ class MeasurementSetWriter final : public VisibilityWriter {
     check_dump(observation_, dump);
     const std::vector<int> order = casa_pol_order(dump.n_pol_products);
     const auto weight = static_cast<float>(weight_per_count(observation_));
-#if RYLE_MUTANT == 704
-    dump_to_rows(dump, dump.data, order, data_.data(), [](cf32 v) { return std::conj(v); });
-#else
     dump_to_rows(dump, dump.data, order, data_.data(), [](cf32 v) { return v; });
-#endif
     dump_to_rows(dump, dump.counts, order, weight_.data(),
                  [weight](std::uint32_t n) { return static_cast<float>(n) * weight; });
-#if RYLE_MUTANT == 705
-    dump_to_rows(dump, dump.counts, order, flag_.get(), [](std::uint32_t) { return false; });
-#else
     dump_to_rows(dump, dump.counts, order, flag_.get(), [](std::uint32_t n) { return n == 0; });
-#endif
     const std::vector<Vector3> uvw = baseline_uvw_m(observation_, dump.centroid_tai_ns);
     const ms::DumpValues values{utc_mjd_s(dump.centroid_tai_ns),
                                 dump.interval_s,

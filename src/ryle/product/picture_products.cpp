@@ -105,9 +105,7 @@ Mean mean_of(const VisibilityDump& dump, const Path& p, const Path& q, std::int6
     mean.count += dump.counts[at];
   }
   if (mean.count > 0) mean.value /= mean.count;
-#if RYLE_MUTANT != 810
   if (swapped) mean.value = std::conj(mean.value);
-#endif
   return mean;
 }
 

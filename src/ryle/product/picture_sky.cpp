@@ -102,11 +102,7 @@ class SkyDrawing {
     const Vector3 s{dot(axes_[0], enu), dot(axes_[1], enu), dot(axes_[2], enu)};
     const double l = s[0] - image_.plane_alpha * (1 - s[2]);
     const double m = s[1] - image_.plane_beta * (1 - s[2]);
-#if RYLE_MUTANT == 189
-    return {center_.x - s[0] * radius_, center_.y - s[1] * radius_};
-#else
     return {center_.x - l * radius_, center_.y - m * radius_};
-#endif
   }
   static Vector3 direction(double azimuth_rad, double elevation_rad) {
     return {std::sin(azimuth_rad) * std::cos(elevation_rad),

@@ -256,11 +256,7 @@ std::optional<LobeShape> lobe_of(const SkyImage& image, const Observation& obser
   const double middle = (xx + yy) / 2, spread = std::hypot((xx - yy) / 2, xy);
   if (!(middle - spread > 1e-3)) return std::nullopt;  // a line of antennas, or one
   const double half = std::sqrt(std::log(2.0)) / (2 * kPi);
-#if RYLE_MUTANT == 865
-  const double minor_from_l_rad = 0.5 * std::atan2(-2 * xy, xx - yy);
-#else
   const double minor_from_l_rad = 0.5 * std::atan2(2 * xy, xx - yy);
-#endif
   // The major axis is across: its angle from m through l is minus that of the minor axis from l.
   return LobeShape{2 * half / std::sqrt(middle - spread), 2 * half / std::sqrt(middle + spread),
                    -minor_from_l_rad};

@@ -112,11 +112,7 @@ void formula_directions(const ProjectionFormula& f, std::int64_t width, std::int
       const Native v = on_cylinder ? cylinder(f.kind, x, y) : zenithal(f.kind, x, y);
       // Native longitudes from that of the celestial pole on, then the pole to where it is.
       const double u = v[0] * turn_cos + v[1] * turn_sin, w = v[1] * turn_cos - v[0] * turn_sin;
-#if RYLE_MUTANT == 1260
-      const double from_pole = v[2] * f.cos_pole + u * f.sin_pole;
-#else
       const double from_pole = v[2] * f.cos_pole - u * f.sin_pole;
-#endif
       const double z = v[2] * f.sin_pole + u * f.cos_pole;
       const std::int64_t to = row * width + i;
       latitude_deg[to] = std::atan2(z, std::sqrt(from_pole * from_pole + w * w)) / kDegree_rad;

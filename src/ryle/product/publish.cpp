@@ -145,9 +145,6 @@ void fsync_path(const fs::path& path, bool directory) {
   if (fd.get() < 0) throw IoError::from_errno("open to fsync", path.string(), errno);
   int error = injected_fault(operation, path.string());
   if (error == 0 && ::fsync(fd.get()) != 0) error = errno;
-#if RYLE_MUTANT == 700
-  error = 0;
-#endif
   if (error != 0) {
     // After a failed fsync the kernel may have dropped the dirty pages: a second fsync would
     // succeed and lie.
@@ -433,13 +430,8 @@ void publish_part(const std::string& final_path, bool overwrite) {
   const fs::path target = clean(final_path);
   int rename_error = 0;
   try {
-#if RYLE_MUTANT == 701
-    rename_error = rename_final(part, target, overwrite);
-    fsync_tree(target);
-#else
     fsync_tree(part);
     rename_error = rename_final(part, target, overwrite);
-#endif
   } catch (const fs::filesystem_error& error) {
     leave_part(final_path);
     throw IoError::from_errno("publish", final_path, error.code().value(), true);

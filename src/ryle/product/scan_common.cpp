@@ -197,11 +197,7 @@ std::vector<float> system_weights(const WeightColumns& columns, double channel_w
   for (std::size_t k = 0; k < weights.size(); ++k) {
     const double t = columns.system_temperature_k[k];
     const double exposure = columns.exposure_s[k];
-#if RYLE_MUTANT == 1230
-    const bool known = exposure > 0;  // defect: a TSYS of 0 is the best of all
-#else
     const bool known = t > 0 && std::isfinite(t) && exposure > 0 && std::isfinite(exposure);
-#endif
     weights[k] = known ? static_cast<float>(channel_width_hz * exposure / (t * t)) : 0.0f;
   }
   return weights;

@@ -131,13 +131,9 @@ class DiscosScans final : public ScanFile {
     const double right = std::cos(new_el) * std::sin(turn);
     const double up =
         std::sin(new_el) * std::cos(el_rad) - std::cos(new_el) * std::cos(turn) * std::sin(el_rad);
-#if RYLE_MUTANT == 1233
-    const double east = right, north = up;  // defect: azimuth and elevation are taken for the sky's
-#else
     // Azimuth grows to the west of a source in the south: east = -cos q, north = sin q there.
     const double east = -right * std::cos(parallactic_rad) + up * std::sin(parallactic_rad);
     const double north = right * std::sin(parallactic_rad) + up * std::cos(parallactic_rad);
-#endif
     const double sl = std::sin(lon), cl = std::cos(lon), sb = std::sin(lat), cb = std::cos(lat);
     const Vector3 v{ahead * cb * cl - east * sl - north * sb * cl,
                     ahead * cb * sl + east * cl - north * sb * sl, ahead * sb + north * cb};

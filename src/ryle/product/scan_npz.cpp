@@ -179,9 +179,6 @@ void unpack(const RawFile& file, const ZipEntry& entry, std::int64_t most, Take 
   }
   if (made < std::min(most, entry.bytes))
     throw FormatError(file.path() + ": a damaged zip: " + entry.name + " is shorter than it says");
-#if RYLE_MUTANT == 1239
-  crc = entry.crc;  // defect: checksums are not compared
-#endif
   if (made == entry.bytes && crc != entry.crc)
     throw FormatError(file.path() + ": a damaged zip: the checksum of " + entry.name + " is wrong");
 }
@@ -337,11 +334,7 @@ class NpzArrays final : public ScanArrays {
     place.step_bytes.resize(array.shape.size());
     std::int64_t step = place.number.bytes;
     for (std::size_t k = 0; k < array.shape.size(); ++k) {
-#if RYLE_MUTANT == 1234
-      const std::size_t axis = array.shape.size() - 1 - k;  // defect: Fortran's order is ignored
-#else
       const std::size_t axis = member.header.fortran ? k : array.shape.size() - 1 - k;
-#endif
       place.step_bytes[axis] = step;
       step *= array.shape[axis];
     }

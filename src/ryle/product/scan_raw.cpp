@@ -116,11 +116,7 @@ void load_tile(const RawFile& file, const RawSamples& samples, std::int64_t samp
       if (values == to) continue;
       for (std::int64_t c = 0; c < n; ++c) {
         if constexpr (std::is_same_v<Out, std::uint8_t>)
-#if RYLE_MUTANT == 1236
-          to[c] = values[c] != 0 ? 1.0f : 0.0f;  // defect: flags of the last polarization only
-#else
           to[c] = (more && to[c] != 0) || values[c] != 0 ? 1.0f : 0.0f;
-#endif
         else
           to[c] += values[c];
       }
@@ -148,12 +144,8 @@ void read_by_samples(const RawFile& file, const RawSamples& samples, std::int64_
   std::vector<std::byte> raw;
   for (std::int64_t c = 0; c < n; c += side) {
     const std::int64_t n_here = std::min(side, n - c);
-#if RYLE_MUTANT == 1235
-    const std::int64_t stored = first + c;  // defect: a descending block is turned where it stands
-#else
     const std::int64_t stored =
         samples.descending ? samples.n_channels - first - c - n_here : first + c;
-#endif
     for (std::int64_t s = 0; s < samples.n_samples; s += n_rows) {
       const std::int64_t rows = std::min(n_rows, samples.n_samples - s);
       load_tile<Out>(file, samples, s, rows, stored, n_here, pitch, raw, row, tile.data());
@@ -295,9 +287,7 @@ RawSamples some_of(const RawSamples& samples, std::int64_t first, std::int64_t n
                       " of " + std::to_string(samples.n_samples));
   RawSamples some = samples;
   some.n_samples = n;
-#if RYLE_MUTANT != 1277  // defect: the first samples, whichever are asked for
   some.first_byte += first * samples.sample_step_bytes;
-#endif
   if (!samples.begin_bytes.empty())
     some.begin_bytes.assign(samples.begin_bytes.begin() + first,
                             samples.begin_bytes.begin() + first + n);
@@ -320,11 +310,7 @@ void read_raw_all(const std::vector<RawRead>& reads) {
     const RawPiece& p = pieces[static_cast<std::size_t>(k)];
     const RawRead& r = reads[p.read];
     const std::int64_t total = r.samples.n_samples;
-#if RYLE_MUTANT == 1601
-    float* const to = r.out + p.first_channel * total;  // defect: pieces lie on one another
-#else
     float* const to = r.out + p.first_channel * total + p.first;
-#endif
     read_any(*r.file, some_of(r.samples, p.first, p.n), r.first_channel + p.first_channel,
              p.n_channels, to, total);
   });

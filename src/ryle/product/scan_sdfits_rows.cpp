@@ -87,11 +87,7 @@ bool RowAxis::agrees(const RowAxis& other) const {
   if (!std::isfinite(first_hz + step_hz) && !std::isfinite(other.first_hz + other.step_hz))
     return true;
   const double room = 0.05 * std::abs(other.step_hz);
-#if RYLE_MUTANT == 1237
-  const double last = 0;  // defect: the first channel is all that is compared
-#else
   const auto last = static_cast<double>(n_channels - 1);
-#endif
   return std::abs(first_hz - other.first_hz) <= room &&
          std::abs(first_hz + last * step_hz - other.first_hz - last * other.step_hz) <= room;
 }
@@ -334,11 +330,8 @@ void SdfitsRows::lay_out(std::size_t t) {
     own.fast_axis = true;
     const double n_channels = first_number("NCHAN");
     for (std::size_t n = 0; n < axes.size(); ++n) {
-#if RYLE_MUTANT == 1231
-      if (n == 0) frequency = 1;  // defect: the first axis is taken for the channels
-#else
-      if (static_cast<double>(axes[n]) == n_channels) frequency = static_cast<int>(n) + 1;
-#endif
+      if (static_cast<double>(axes[n]) == n_channels)
+        frequency = static_cast<int>(n) + 1;
       else if (axes[n] > 1 && axes[n] <= 4)
         polarization = static_cast<int>(n) + 1;
     }
@@ -376,9 +369,6 @@ void SdfitsRows::lay_out(std::size_t t) {
   }
   const double value = first_number(fmt::format("CRVAL{}", frequency)),
                rest = first_number("RESTFREQ");
-#if RYLE_MUTANT == 1238
-  return;  // defect: CLASS's offsets are taken for frequencies
-#endif
   own.class_axis = upper_case(own.data->name) != "DATA" && starts(own.frequency_type, "FREQ") &&
                    rest > 0 && std::abs(value) < rest / 2;
 }
@@ -491,11 +481,7 @@ RowPositions SdfitsRows::positions(const ScanOptions& options, ScanFacts& facts)
       const std::string type = upper_case(lon_type[r]), partner = upper_case(lat_type[r]);
       const bool equatorial = starts(type, "RA") && starts(partner, "DEC");
       const bool galactic = starts(type, "GLON") && starts(partner, "GLAT");
-#if RYLE_MUTANT == 1232
-      const bool placed = true;  // defect: azimuths are taken for right ascensions
-#else
       const bool placed = (equatorial || galactic) && !value_a.empty() && !value_b.empty();
-#endif
       if (!placed) {
         ++n_without;
         others.insert(type + "/" + partner);

@@ -114,11 +114,7 @@ std::unique_ptr<CubeWriter> SightLineCells::create(const std::string& path, std:
   table.n_rows = n_cells();
   table.cell_of_row.resize(lines_.size());
   for (std::size_t cell = 0; cell < lines_.size(); ++cell) {
-#if RYLE_MUTANT == 1244
-    table.cell_of_row[cell] = static_cast<std::int64_t>(cell);
-#else
     table.cell_of_row[row_of_cell_[cell]] = static_cast<std::int64_t>(cell);
-#endif
   }
   std::size_t longest = 1;
   for (const SightLine& line : lines_) longest = std::max(longest, line.name.size());

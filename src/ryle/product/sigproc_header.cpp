@@ -130,15 +130,9 @@ void read_value(Cursor& cursor, Kind kind, const std::string& key, SigprocHeader
     case Kind::f64:
       header.numbers[key] = cursor.value<double>(key);
       return;
-#if RYLE_MUTANT == 950
-    case Kind::u8:
-      header.numbers[key] = cursor.value<std::int32_t>(key);
-      return;
-#else
     case Kind::u8:
       header.numbers[key] = cursor.value<std::uint8_t>(key);
       return;
-#endif
     case Kind::text:
       header.strings[key] = cursor.text("the value of " + key, true);
       return;

@@ -59,11 +59,7 @@ void unpack_row(const std::uint8_t* from, int bits, bool is_signed, std::int64_t
       const unsigned mask = (1u << bits) - 1;
       const std::int64_t per_byte = 8 / bits;
       for (std::int64_t c = 0; c < n; ++c) {
-#if RYLE_MUTANT == 951
-        const auto shift = static_cast<unsigned>(bits * (per_byte - 1 - c % per_byte));
-#else
         const auto shift = static_cast<unsigned>(bits * (c % per_byte));  // lowest bits first
-#endif
         to[c] = static_cast<float>((from[c / per_byte] >> shift) & mask);
       }
       return;

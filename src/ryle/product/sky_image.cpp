@@ -42,11 +42,7 @@ FrequencyBin frequency_bin(const SkyImage& image, std::int64_t bin) {
 }
 
 void place_at_zenith(SkyImage& image, const ArrayLayout& array, const EarthOrientation& eo) {
-#if RYLE_MUTANT == 183
-  image.center = {local_sidereal_time_rad(array, image.centroid_tai_ns, eo), array.latitude_rad};
-#else
   image.center = zenith(array, image.centroid_tai_ns, eo);
-#endif
   const auto axes = uvw_axes(array, image.center, image.centroid_tai_ns, eo);
   // ICRS east and north at the zenith, both given along the horizon: north of date is (0, 1).
   image.north_angle_rad = std::atan2(axes[0][1], axes[1][1]);
@@ -143,11 +139,7 @@ void take_planes(SkyImage& image, std::span<const float> pixels, std::span<const
 
 std::string image_file_name(const std::string& stem, const SkyImage& image,
                             const std::string& suffix) {
-#if RYLE_MUTANT == 218
-  std::string when = utc_iso(image.start_tai_ns, 3);
-#else
   std::string when = utc_iso(image.start_tai_ns, image.exposure_s < 1 ? 9 : 3);
-#endif
   std::erase(when, '-');
   std::erase(when, ':');
   return stem + "_" + when + "Z" + suffix;

@@ -178,13 +178,11 @@ class Recovery {
       result.outcome = Outcome::in_use;
       return result;
     }
-#if RYLE_MUTANT != 415
     if (fs::path(source.final_path).extension() == ".ms" && !options_.measurement_sets) {
       result.outcome = Outcome::not_judged;
       result.message = "this build has no casacore and cannot tell what is in it; left alone";
       return result;
     }
-#endif
     try {
       if (fs::path(source.final_path).extension() == ".fil") {
         salvage_filterbank(result);
@@ -288,11 +286,7 @@ class Recovery {
     if (fs::path(source.path).extension() == ".part")
       source.path = set_aside_part(source.final_path);
     result.product = free_name(source.final_path);
-#if RYLE_MUTANT == 862
-    result.integrations = 1;
-#else
     result.integrations = recover_image_cube(source.path, result.product, false);
-#endif
     result.outcome = Outcome::published;
     remove_source(result);
   }

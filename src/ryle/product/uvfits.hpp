@@ -11,12 +11,8 @@ inline constexpr int kU = 0, kV = 1, kW = 2, kDate = 3, kDateRest = 4, kBaseline
 
 /// Baseline code of 1-based antennas; the larger form beyond 255 (AIPS memo 117 and its extension).
 inline double baseline_code(std::int64_t antenna1, std::int64_t antenna2, std::int64_t n_antennas) {
-#if RYLE_MUTANT == 707
-  return static_cast<double>(256 * antenna1 + antenna2);
-#else
   return static_cast<double>(n_antennas <= 255 ? 256 * antenna1 + antenna2
                                                : 2048 * antenna1 + antenna2 + 65536);
-#endif
 }
 
 }  // namespace ryle::product::uvfits

@@ -341,11 +341,7 @@ class Uvh5Writer final : public VisibilityWriter {
     std::vector<cf32> values(dump.data.size());
     std::vector<float> samples(dump.data.size());
     std::vector<std::int8_t> flags(dump.data.size());
-#if RYLE_MUTANT == 708
-    dump_to_rows(dump, dump.data, order, values.data(), [](cf32 v) { return v; });
-#else
     dump_to_rows(dump, dump.data, order, values.data(), [](cf32 v) { return std::conj(v); });
-#endif
     const double whole = dump.n_spectra > 0 ? static_cast<double>(dump.n_spectra) : 1;
     dump_to_rows(dump, dump.counts, order, samples.data(),
                  [whole](std::uint32_t c) { return static_cast<float>(c / whole); });

@@ -188,11 +188,7 @@ struct VdifWriter::Content {
             at[1] = from[1] ^ 0x80;
           } else {
             // Real part in the low bits, as all of VDIF goes from low to high.
-#if RYLE_MUTANT == 934
-            at[0] = from[0] ^ 0x88;
-#else
             at[0] = static_cast<std::uint8_t>(from[0] << 4 | from[0] >> 4) ^ 0x88;
-#endif
           }
           from += info.n_threads * code_bytes;
           at += bytes_per_sample;

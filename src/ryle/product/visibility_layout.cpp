@@ -77,13 +77,8 @@ std::vector<Vector3> baseline_uvw_m(const Observation& observation, std::int64_t
     for (std::int64_t i = 0; i <= j; ++i) {
       Vector3& out = uvw[static_cast<std::size_t>(pair_index(i, j))];
       for (std::size_t k = 0; k < 3; ++k) {
-#if RYLE_MUTANT == 702
-        out[k] =
-            projected[static_cast<std::size_t>(j)][k] - projected[static_cast<std::size_t>(i)][k];
-#else
         out[k] =
             projected[static_cast<std::size_t>(i)][k] - projected[static_cast<std::size_t>(j)][k];
-#endif
       }
     }
   }
@@ -101,9 +96,6 @@ void fail_writer(const std::string& path, std::int64_t n_whole) {
 }
 
 std::vector<int> casa_pol_order(std::int64_t n_pol_products) {
-#if RYLE_MUTANT == 703
-  if (n_pol_products == 4) return {0, 2, 1, 3};
-#endif
   return n_pol_products == 4 ? std::vector<int>{0, 1, 2, 3} : std::vector<int>{0};
 }
 

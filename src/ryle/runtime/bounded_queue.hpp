@@ -49,9 +49,7 @@ class BoundedQueue {
       }
       if (policy_ == DropPolicy::drop_oldest) {
         take_locked();
-#if RYLE_MUTANT != 501
         ++dropped_;
-#endif
       } else {
         not_full_.wait(lock, [this] { return closed_ || count_ < slots_.size(); });
       }
@@ -134,11 +132,7 @@ class BoundedQueue {
 
   QueueResult put_locked(T item, std::unique_lock<std::mutex>& lock) {
     if (closed_) return QueueResult::closed;
-#if RYLE_MUTANT == 500
-    slots_[(head_ + count_ + (count_ > 1 ? 1 : 0)) % slots_.size()] = std::move(item);
-#else
     slots_[(head_ + count_) % slots_.size()] = std::move(item);
-#endif
     ++count_;
     lock.unlock();
     not_empty_.notify_one();

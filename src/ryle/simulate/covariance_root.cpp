@@ -86,11 +86,7 @@ void root_by_eigen(const Matrix& v, std::int64_t n, CovarianceRoot& result) {
     const double value = a[k * n + k].real();
     result.largest_eigenvalue = std::max(result.largest_eigenvalue, value);
     result.most_negative_eigenvalue = std::min(result.most_negative_eigenvalue, value);
-#if RYLE_MUTANT == 193
-    const double root = std::sqrt(std::abs(value));
-#else
     const double root = std::sqrt(std::max(0.0, value));
-#endif
     for (std::int64_t i = 0; i < n; ++i) result.root[i * n + k] = root * vectors[k * n + i];
   }
   double sum2 = 0;

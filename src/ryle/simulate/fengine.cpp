@@ -96,11 +96,7 @@ void fill(SpectraRecord& record, std::uint64_t seed, int n_workers, bool same,
 
 // exp(-2 pi i nu cable) of an input.
 cf64 cable_phasor(const ArrayInput& input, double frequency_hz) {
-#if RYLE_MUTANT == 192
-  return turn(frequency_hz * cable_delay_s(input, frequency_hz));
-#else
   return turn(-frequency_hz * cable_delay_s(input, frequency_hz));
-#endif
 }
 
 // Phase of a wave at an antenna: it arrives early by r.s/c.

@@ -59,11 +59,7 @@ FenginePackets fengine_packets(const SpectraRecord& record, const std::string& f
     p.inputs_per_packet = wire::kChipsInputsPerBoard;
     p.packet_bytes = wire::kChipsHeaderBytes;
     p.counter_offset = 8;
-#if RYLE_MUTANT == 195
-    p.counter_bias = 0;
-#else
     p.counter_bias = 1;  // sequence numbers count from 1
-#endif
   } else if (format == "tbx" || format == "tbf") {
     const bool tbx = format == "tbx";
     require(tbx || p.channels_per_packet == wire::kTbfChannelsPerFrame,

@@ -167,11 +167,7 @@ bool Link::advance(std::int64_t due, std::int64_t most) {
     if (endpoint_.tcp) socket_.reset();
     pending_.reset();
     reset_stream();
-#if RYLE_MUTANT == 614
-    skip_to(std::max(position_, outages_[next_outage_].second + granularity_));
-#else
     skip_to(std::max(position_, outages_[next_outage_].second));
-#endif
     ++next_outage_;
   }
   if (position_ >= due) return false;
@@ -179,9 +175,7 @@ bool Link::advance(std::int64_t due, std::int64_t most) {
   if (was_broken_) {
     // A real node has no memory of what it could not deliver: it goes on with what is sampled now.
     was_broken_ = false;
-#if RYLE_MUTANT != 1300
     skip_to(std::max(position_, (due - 1) / granularity_ * granularity_));
-#endif
   }
   std::int64_t until = std::min(due, position_ + most);
   if (next_outage_ < outages_.size()) until = std::min(until, outages_[next_outage_].first);
@@ -247,11 +241,7 @@ class TcpLink final : public Link {
         return Sent::broken;
       }
       const std::int64_t into = bytes_into_group_ + sent;
-#if RYLE_MUTANT == 613
-      bytes_into_group_ = 0;
-#else
       bytes_into_group_ = into % kGroupBytes;
-#endif
       position_ += into / kGroupBytes;
       count_sent(into / kGroupBytes, into / kGroupBytes, sent);
     }
@@ -328,11 +318,7 @@ class UdpLink final : public Link {
       std::byte* packets = image_.data() + (lap * lap_packets + first + k) * format_.packet_bytes;
       bool edited = false;
       for (std::int64_t i = 0; i < n; ++i, ++k) {
-#if RYLE_MUTANT == 612
-        const Tick tick = (first + k) * format_.packet_samples;
-#else
         const Tick tick = start_tick_ + position_ + k * format_.packet_samples;
-#endif
         wire::store_be(packets + i * format_.packet_bytes + format_.counter_offset, word_of(tick));
         edited = edited || (format_.edits && format_.edits(tick));
       }
@@ -363,11 +349,7 @@ class UdpLink final : public Link {
       }
       std::int64_t bytes = 0;
       for (int k = 0; k < sent; ++k) bytes += static_cast<std::int64_t>(parts_[k].iov_len);
-#if RYLE_MUTANT == 198
-      const std::int64_t packets = sent;
-#else
       const std::int64_t packets = bytes / format_.packet_bytes;
-#endif
       position_ += packets * format_.packet_samples;
       count_sent(packets * format_.packet_samples, packets, bytes);
     }

@@ -100,11 +100,7 @@ FieldOfSource field_of_source(const Source& source) {
   const double rest = std::sqrt(std::max(0.0, 1 - source.q * source.q - std::norm(w)));
   // q = -1: all of the power is in y
   if (!(root > 0)) return {0, 0, std::sqrt(2.0)};
-#if RYLE_MUTANT == 197
-  return {root, w / root, rest / root};
-#else
   return {root, std::conj(w) / root, rest / root};
-#endif
 }
 
 cf64 visibility_jy(const Scene& scene, const ArrayLayout& array,

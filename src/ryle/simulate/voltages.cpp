@@ -130,11 +130,7 @@ void Generator::add_source(std::int64_t index, std::int64_t input,
   for (int half = 0; half < 2; ++half) {
     for (std::int64_t first = edges[half]; first < edges[half + 1]; first += kRampBlock) {
       const std::int64_t count = std::min(kRampBlock, edges[half + 1] - first);
-#if RYLE_MUTANT == 610
-      const cf64 base = turn(-(config_.center_hz + bin_offset_hz(first)) * lead_s);
-#else
       const cf64 base = turn((config_.center_hz + bin_offset_hz(first)) * lead_s);
-#endif
       const double base_re = base.real(), base_im = base.imag();
       for (std::int64_t k = 0; k < count; ++k) {
         const double re = base_re * step[k].real() - base_im * step[k].imag();
@@ -181,13 +177,8 @@ void Generator::apply_path(std::int64_t input, std::vector<cf64>& spectrum) cons
       const double sky_hz = config_.center_hz + bin_offset_hz(bin);
       const double next_hz = sky_hz + bin_width_hz_;
       const double turns = sky_hz * cable_delay_s(path, sky_hz);
-#if RYLE_MUTANT == 611
-      phase = turn(turns);
-      step = turn(next_hz * cable_delay_s(path, next_hz) - turns);
-#else
       phase = turn(-turns);
       step = turn(turns - next_hz * cable_delay_s(path, next_hz));
-#endif
     }
     spectrum[bin] *= amplitude * phase;
     phase *= step;

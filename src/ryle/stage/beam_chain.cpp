@@ -170,19 +170,12 @@ std::string_view BeamChain::implementation() const {
 // Weights of the interval [n, n + 1) * update_ in absolute ticks, for its middle.
 void BeamChain::point(const BeamInput& input, std::int64_t interval) {
   weights_tai_ns_ = middle_tai_ns(input.clock, interval * update_, update_);
-#if RYLE_MUTANT == 983
-  weights_tai_ns_ = middle_tai_ns(input.clock, input.first_tick, input.n_spectra);
-#endif
   const auto steering = beamform::steer(setup_.file.array, sky_.directions_enu(weights_tai_ns_),
                                         setup_.frequency.band_center_hz());
   make_weights(steering);
   for (const auto& share : shares_) {
     const std::int64_t n = share->config.n_beams;
-#if RYLE_MUTANT == 1142
-    const std::int64_t first = 0;
-#else
     const std::int64_t first = std::min(share->rows.first, config_.n_beams);
-#endif
     if (n > 0)
       share->engine->set_weights(
           share->queue,
@@ -257,11 +250,7 @@ void BeamChain::upload(const BeamInput& input) {
 
 void BeamChain::feed(const BeamInput& input) {
   if (segment_ < 0) start(input);  // what cannot be made is no loss
-#if RYLE_MUTANT == 1559
-  take(input);
-#else
   loss_.guard([&] { take(input); });
-#endif
 }
 
 void BeamChain::start(const BeamInput& input) {

@@ -270,11 +270,9 @@ void BeamFiles::fill_absent(Piece& piece) const {
     for (const auto& gap : piece.absent) {
       float* row =
           piece.values.data() + (beam * stream_.frequency.n_channels + gap.channel_begin) * piece.n;
-#if RYLE_MUTANT != 984
       std::fill(row + gap.begin - piece.first_sample, row + gap.end - piece.first_sample,
                 scales_[static_cast<std::size_t>(beam)]
                     .mean[static_cast<std::size_t>(gap.channel_begin)]);
-#endif
     }
   }
 }

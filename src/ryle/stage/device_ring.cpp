@@ -65,18 +65,12 @@ void DeviceRing::push(const void* chunk, std::int64_t n_bytes) {
   const int slot = slot_of(n_pushed_);
   const auto at = static_cast<std::size_t>(slot);
   std::byte* const to = memory_of(n_pushed_) + carry_bytes_;
-#if RYLE_MUTANT != 1394
   if (n_pushed_ >= n_slots_) queues_->copy_after_worked(slot);
-#endif
   carried_[at] = 0;
   if (follows_ && carry_bytes_ > 0) {
     const auto before = static_cast<std::size_t>(slot_of(n_pushed_ - 1));
     carried_[at] = std::min(carry_bytes_, carried_[before] + brought_[before]);
-#if RYLE_MUTANT == 1396
-    const std::byte* end = memory_of(n_pushed_ - 1) + carry_bytes_ + chunk_bytes_;
-#else
     const std::byte* end = memory_of(n_pushed_ - 1) + carry_bytes_ + brought_[before];
-#endif
     queues_->copy(to - carried_[at], end - carried_[at], carried_[at]);
   }
   queues_->copy(to, static_cast<const std::byte*>(chunk), n_bytes);
@@ -90,9 +84,7 @@ DeviceRing::Chunk DeviceRing::front() {
   RYLE_ASSERT(!empty());
   const int slot = slot_of(n_released_);
   const auto at = static_cast<std::size_t>(slot);
-#if RYLE_MUTANT != 1395
   queues_->work_after_copied(slot);
-#endif
   return {memory_of(n_released_) + carry_bytes_ - carried_[at], carried_[at], brought_[at]};
 }
 
@@ -104,11 +96,7 @@ void DeviceRing::release() {
 
 void DeviceRing::wait_copied(int in_flight) {
   RYLE_ASSERT(in_flight < n_slots_);  // the slot still has the event of that chunk
-#if RYLE_MUTANT == 1524
-  const std::int64_t chunk = n_pushed_ - 2 - in_flight;
-#else
   const std::int64_t chunk = n_pushed_ - 1 - in_flight;
-#endif
   if (chunk >= 0) queues_->wait_copied(slot_of(chunk));
 }
 

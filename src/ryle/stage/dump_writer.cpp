@@ -19,11 +19,7 @@ DumpWriter::DumpWriter(const ObservationConfig& config, DumpBuilder builder,
       bits_(config.channelize.bits),
       target_rms_lsb_(config.channelize.target_rms_lsb),
       queue_(static_cast<std::size_t>(config.runtime.dump_queue),
-#if RYLE_MUTANT == 1301
-             DropPolicy::block) {
-#else
              live ? DropPolicy::drop_newest : DropPolicy::block) {
-#endif
   thread_ = std::make_unique<StageThread>(
       "ryle-writer", [this](const std::stop_token&) { run(); }, [this] { queue_.close(); });
 }

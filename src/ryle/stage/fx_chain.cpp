@@ -62,9 +62,6 @@ std::int64_t streamed_ticks(const FxChain::Setup& s) {
   const std::int64_t waits =
       (s.spectra_per_gulp / 2 + kBlockSpectra) * channelize::step_length(s.channelize) +
       history_ticks(s);
-#if RYLE_MUTANT == 1655
-  return (staging_ticks(s) + waits + kGroup - 1) / kGroup * kGroup;
-#endif
   return (std::max(waits, s.max_feed_ticks) + s.max_feed_ticks + 2 * kGroup - 1) / kGroup * kGroup;
 }
 
@@ -121,9 +118,7 @@ struct FxChain::Part {
 
   ConstBlockView own(const BlockView& all) const {
     ConstBlockView share = all;
-#if RYLE_MUTANT != 1397
     share.data += first_channel * all.channel_stride_bytes;
-#endif
     share.n_channels = n_channels;
     return share;
   }
@@ -346,9 +341,7 @@ void FxChain::feed_directly(const std::byte* samples, Tick first, std::int64_t n
     }
   } catch (...) {
     try {
-#if RYLE_MUTANT != 1653
       wait_copied();
-#endif
     } catch (const std::exception&) {  // what failed first is said
     }
     throw;
@@ -364,9 +357,6 @@ void FxChain::wait_copied() {
     try {
       if (part->samples != nullptr) part->samples->wait_copied();
     } catch (const std::exception&) {
-#if RYLE_MUTANT == 1651
-      throw;
-#endif
       if (error == nullptr) error = std::current_exception();
     }
   }
@@ -386,11 +376,7 @@ void FxChain::send(const void* samples, Tick first, std::int64_t n) {
     process(std::min({last / step_ - next_spectrum_ + 1, setup_.spectra_per_gulp,
                       setup_.spectra_per_dump - in_dump_}));
   }
-#if RYLE_MUTANT == 1526
-  const Tick oldest = first + n;
-#else
   const Tick oldest = first + n - parts_.front()->samples->history_ticks();
-#endif
   for (const auto& part : parts_) part->samples->release();
   std::erase_if(absent_, [&](const AbsentSpan& a) { return a.end <= oldest; });
 }
@@ -453,11 +439,7 @@ void FxChain::process(std::int64_t n) {
     update_delays();
   }
   // Chunks may end anywhere: a few spectra at the beginning of a dump say too little.
-#if RYLE_MUTANT == 1540
-  const bool early = false;
-#else
   const bool early = streams_ && in_dump_ < setup_.spectra_per_gulp / 2;
-#endif
   if (in_dump_ == 0 || early || levels_[0].n_samples == 0) {
     const Tick first = std::max(input_.first_tick, next_spectrum_ * step_);
     channelize::add_level_statistics(
@@ -526,7 +508,7 @@ void FxChain::close_dump() {
   counting_ = 1 - counting_;
   in_dump_ = 0;
   valid_in_dump_ = 0;
-  if (!streams_ || RYLE_MUTANT == 1652) {
+  if (!streams_) {
     deliver(dump, any, counted);
     return;
   }

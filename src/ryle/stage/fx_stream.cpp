@@ -113,11 +113,7 @@ void FxStream::advance() {
   // Every input's delayed window [mM - D, mM - D + L) has been received: |D| <= max_delay_samples.
   const std::int64_t last =
       received_ - channelize::filter_length(setup_.channelize) - setup_.max_delay_samples;
-#if RYLE_MUTANT == 1398
-  const std::int64_t n = last < 0 ? 0 : last / step - next_spectrum_;
-#else
   const std::int64_t n = last < 0 ? 0 : last / step - next_spectrum_ + 1;
-#endif
   const auto& f = setup_.channelize;
   for (std::int64_t done = 0; done < n;) {
     const std::int64_t part = std::min(n - done, f.max_spectra);

@@ -96,9 +96,6 @@ bool GridCheckpoint::has(ChannelRange channels, const ConsumedBlock& block) cons
   if (part == nullptr) return false;
   const ConsumedBlock* there = part->overlap({block});
   if (there == nullptr) return false;
-#if RYLE_MUTANT == 1275
-  return resume_;
-#endif
   if (there->first != block.first || there->n != block.n)
     throw ConfigError(fmt::format(
         "{} holds samples {}:{} of {}, which are no block of this run ({}:{}); the same "

@@ -76,11 +76,7 @@ grid::Samples GridBlockData::samples(std::int64_t n, std::int64_t first) const {
   if (!weights.empty()) s.weights = weights.data() + first;
   // As many as values: a channel's behind those of the one before.
   if (std::ssize(weights) > n) s.weight_channel_stride = n;
-#if RYLE_MUTANT != 1336
   if (!flags.empty()) s.flags = flags.data() + first;
-#else
-  if (!flags.empty()) s.flags = flags.data();
-#endif
   return s;
 }
 
@@ -350,12 +346,10 @@ void GridInput::require_near_channels() {
   std::int64_t n_off = 0;
   std::pair<std::string, double> most{"", kWorthSaying};
   for (const auto& [path, widths] : channel_offsets_) {
-#if RYLE_MUTANT != 1272
     if (widths > kMostChannelOffset) {
       off += fmt::format("{}{} by {:.3f}", n_off > 0 ? ", " : "", path, widths);
       ++n_off;
     }
-#endif
     if (widths > most.second) most = {path, widths};
   }
   if (n_off > 0)
@@ -426,11 +420,7 @@ void GridInput::read(const GridBlock& block, std::int64_t first, std::int64_t n,
   std::int64_t polarization = 0;
   if (n_polarizations() > 1) {
     polarization = first / file_axis_.n_channels;
-#if RYLE_MUTANT != 1332
     first = first_channel_ + first % file_axis_.n_channels;
-#else
-    first = first % file_axis_.n_channels;
-#endif
   }
   open(block.file, polarization);
   const std::lock_guard lock(grid_file_mutex());

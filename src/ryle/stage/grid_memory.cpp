@@ -239,7 +239,6 @@ GridPlan plan_grid_memory(const GridSetup& setup, const GridOptions& options, in
     m = memory_of(setup, n_workers, exact, 2, false, std::max<std::int64_t>(1, plan.band_samples));
     fit = plan.band_samples > 0 ? 1 : 0;
   }
-#if RYLE_MUTANT != 1274
   if (fit < 1 && !setup.is_mean())
     throw ConfigError(fmt::format(
         "a median of some samples of a channel at a time and {} cells need {:.3f} GiB, {:.3f} GiB "
@@ -253,7 +252,6 @@ GridPlan plan_grid_memory(const GridSetup& setup, const GridOptions& options, in
         setup.input->most_block_samples(), setup.cells->n_cells(),
         static_cast<double>(bytes(m, 1, true)) / (1 << 30),
         static_cast<double>(plan.limit_bytes) / (1 << 30)));
-#endif
   fit = std::max<std::int64_t>(1, fit);
   plan.n_channels_at_a_time = fit;
   plan.n_parts = n_polarizations * ((together + fit - 1) / fit);

@@ -161,14 +161,12 @@ class GridMerge {
       for (std::size_t p = 0; p < file->parts().size(); ++p) {
         const GridPart& part = file->parts()[p];
         if (part.channels.first > channels.first || part.channels.last < channels.last) continue;
-#if RYLE_MUTANT != 1276
         if (const ConsumedBlock* twice = part.overlap(sum.blocks); twice != nullptr)
           throw ConfigError(fmt::format(
               "{} holds samples {}:{} of {}, which another of these files holds, too: they would "
               "count twice in channels {}:{}",
               file->path(), twice->first, twice->first + twice->n, twice->name, channels.first,
               channels.last));
-#endif
         sum.blocks.insert(sum.blocks.end(), part.blocks.begin(), part.blocks.end());
         sum.tally.add(part.tally);
         sources.push_back({file.get(), p});

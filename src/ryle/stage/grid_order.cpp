@@ -173,11 +173,7 @@ void OrderRun::read_band(ChannelRange channels) {
   std::size_t to = 0;
   for (std::size_t b = 0; b < chosen_.size(); ++b) {
     if (chosen_[b].empty()) continue;
-#if RYLE_MUTANT == 1503
-    setup_.input->read(setup_.input->blocks()[0], channels.first, 1, some);
-#else
     setup_.input->read(setup_.input->blocks()[b], channels.first, 1, some);
-#endif
     for (const std::uint32_t k : chosen_[b]) {
       all_.values[to] = some.values[k];
       if (!some.weights.empty()) all_.weights[to] = some.weights[k];

@@ -82,11 +82,7 @@ class SharedPlanes {
       return file_->append(plane.data());
     }
     if (n_same_ == 0) first_.assign(bytes, bytes + n_bytes);
-#if RYLE_MUTANT != 1273
     if (std::memcmp(first_.data(), bytes, n_bytes) == 0) {
-#else
-    {
-#endif
       ++n_same_;
       return;
     }
@@ -362,11 +358,7 @@ void append_planes_of(Queue& queue, const grid::Sums& sums, const grid::Sums* re
                       const grid::Finish& finish, double factor, std::int64_t n_channels,
                       GridProducts& products) {
   const std::int64_t most = planes_at_a_time(queue), n_cells = sums.n_cells();
-#if RYLE_MUTANT == 1335
-  const bool alike = response == nullptr;
-#else
   const bool alike = sums.uniform() && response == nullptr;  // weights in all channels
-#endif
   grid::LargeVector<Real> values(
       alike ? static_cast<std::size_t>(std::min(most, n_channels) * n_cells) : 0);
   for (std::int64_t c = 0; c < n_channels; c += most) {

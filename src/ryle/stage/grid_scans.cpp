@@ -245,9 +245,6 @@ class GridRun {
         }
         // Plans of the only block are kept from part to part.
         ChannelRange channels = parts_[p];
-#if RYLE_MUTANT == 1502
-        if (p > 0) channels = {channels.first - channels_.first, channels.last - channels_.first};
-#endif
         jobs_.push_back({p, block, channels, !keeps_plans() || jobs_.empty() || plans_anew(p)});
       }
   }
@@ -276,12 +273,8 @@ class GridRun {
 
   void make_gridder(std::int64_t n_channels) {
     if (gridder_ && setup_.config.n_channels == n_channels) {
-#if RYLE_MUTANT != 1224
       gridder_->sums().reset();
-#endif
-#if RYLE_MUTANT != 1333
       if (response_) response_->sums().reset();
-#endif
       return;
     }
     gridder_.reset();
@@ -398,9 +391,6 @@ class GridRun {
 
   // Of several plans of a block the cells of all.
   void reach(std::vector<grid::CellRange> cells) {
-#if RYLE_MUTANT == 1337
-    reached_.clear();
-#endif
     if (reached_.empty()) {
       reached_ = std::move(cells);
       return;
@@ -421,11 +411,7 @@ class GridRun {
   // Thousands of small files touch a few cells each.
   void forget_block() {
     for (const grid::CellRange& r : reached_) {
-#if RYLE_MUTANT != 1338
       gridder_->sums().reset(r.first, r.last);
-#else
-      gridder_->sums().reset(r.first, r.last - 1);
-#endif
       if (response_) response_->sums().reset(r.first, r.last);
     }
   }

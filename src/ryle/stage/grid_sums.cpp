@@ -47,11 +47,7 @@ void ExactPlane::add(std::int64_t i, double x) {
       sign * static_cast<std::int64_t>(static_cast<std::uint64_t>(units) & kDigitMask)};
   std::int64_t* d = digits(i);
   const int down = own - level;
-#if RYLE_MUTANT == 1270
-  for (int k = 0; k + down < kDigits; ++k) d[k + down] += k + down == 2 && k < 2 ? 0 : part[k];
-#else
   for (int k = 0; k + down < kDigits; ++k) d[k + down] += part[k];
-#endif
 }
 
 void ExactPlane::add(std::int64_t i, const ExactPlane& other, std::int64_t j) {
@@ -156,11 +152,7 @@ void GridSums::add_cells(const grid::Sums& block, std::int64_t first, std::int64
       shared_.add(i, block.moments(0, i));
       continue;
     }
-#if RYLE_MUTANT != 1271
     for (std::int64_t c = 0; c < n_channels_; ++c) own_.add(c * n_cells_ + i, block.moments(c, i));
-#else
-    for (std::int64_t c = 0; c < n_channels_; ++c) own_.add(c * n_cells_ + i, block.moments(0, i));
-#endif
   }
   for (std::int64_t c = 0; c < n_channels_; ++c)
     for (std::int64_t i = first; i < last; ++i)

@@ -64,11 +64,7 @@ beamform::Input HostBeamformer::upload(const beamform::Input& input) {
     copy_bytes(queue_, samples_.data(), from, c.n_channels * row);
   } else {
     for (std::int64_t k = 0; k < c.n_channels; ++k)
-#if RYLE_MUTANT == 1373
-      copy_bytes(queue_, samples_.data() + k * row, from + k * row, row);
-#else
       copy_bytes(queue_, samples_.data() + k * row, from + k * stride, row);
-#endif
   }
   beamform::Input dense = input;
   dense.samples = samples_.data();

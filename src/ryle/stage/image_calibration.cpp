@@ -156,9 +156,6 @@ void save_image_calibration(const image::CostModel& model, const std::string& fi
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(file).parent_path(), error);
   if (error) throw IoError::from_errno("create the folder of", file, error.value(), true);
-#if RYLE_MUTANT == 1487
-  std::ofstream(file) << "";
-#endif
   publish_bytes(file, to_json(model) + '\n', true);
 }
 

@@ -135,11 +135,7 @@ DeadInputs find_dead(const ArrayLayout& array, const InputLevels& levels, const 
       off = !before.empty() && before[p] != 0;
     } else {
       const double power = levels.power(p);
-#if RYLE_MUTANT == 211
-      off = power < 0;
-#else
       off = power <= 0 || power < config.dead_below * middle || power > config.dead_above * middle;
-#endif
     }
     dead.flags[p] = off ? 1 : 0;
     dead.n_dead += off ? 1 : 0;
@@ -181,11 +177,7 @@ std::vector<cf32> imager_gains(const ObservationConfig& config, const ArrayLayou
     for (std::int64_t c = 0; c < frequency.n_channels; ++c) {
       const double nu = frequency.center_hz(c);
       const double turns = nu * cable_delay_s(array.inputs[i], nu);
-#if RYLE_MUTANT == 212
-      const double angle_rad = -2 * kPi * (turns - std::floor(turns));
-#else
       const double angle_rad = 2 * kPi * (turns - std::floor(turns));
-#endif
       gains[static_cast<std::size_t>(c * n + p)] = cf32(factor * std::polar(1.0, angle_rad));
     }
   }

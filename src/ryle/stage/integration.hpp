@@ -28,9 +28,7 @@ class Integration {
     const std::int64_t gap = first - first_ - filled_;
     if (filled_ > 0 && gap > 0) {
       const std::int64_t lost = std::min(gap, room());
-#if RYLE_MUTANT != 215
       filled_ += lost;
-#endif
       total_ += lost;
       if (room() == 0) close();
     }

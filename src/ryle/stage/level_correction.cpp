@@ -78,9 +78,6 @@ correlate::SamplerGain sampler_gain(const channelize::LevelStatistics& levels,
     rms = correlate::detail::rms_of_power(steps, codes.variance);
     if (!(rms > 0)) return {};
   }
-#if RYLE_MUTANT == 219
-  return {};
-#endif
   return {rms / codes.k, rms * rms / codes.variance};
 }
 

@@ -63,11 +63,7 @@ std::vector<std::int64_t> order_antennas(const SourceConfig& source, BeamsFile& 
   const auto from_gains = file.gains;
   std::vector<std::int64_t> lines;
   for (std::int64_t a = 0; a < kPacketAntennas; ++a) {
-#if RYLE_MUTANT == 982
-    const std::int64_t wired = a;
-#else
     const std::int64_t wired = source.pair_swap ? a ^ 2 : a;
-#endif
     lines.push_back(map[static_cast<std::size_t>(wired)]);
     const auto line = static_cast<std::size_t>(lines.back());
     inputs[static_cast<std::size_t>(a)] = from_inputs[line];

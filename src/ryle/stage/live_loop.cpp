@@ -93,9 +93,6 @@ bool LiveLoop::simulation_has_arrived() {
   simulation_ended_ = true;
   std::int64_t sent = 0;
   for (const auto& link : simulation_->report().receivers) sent += link.packets_sent;
-#if RYLE_MUTANT == 1302
-  sent = INT64_MAX;
-#endif
   return static_cast<std::int64_t>(source_.counters().received) >= sent ||
          seconds_since(simulation_end_) > 2e-3 * config_.source.close_after_ms;
 }

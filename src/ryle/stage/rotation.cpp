@@ -35,13 +35,9 @@ std::int64_t Rotation::segment_bytes(const VisibilityDump& dump) const {
 }
 
 std::int64_t Rotation::index_of(const VisibilityDump& dump) const {
-#if RYLE_MUTANT == 133
-  const std::int64_t slack_ns = 0;
-#else
   // Integrations are whole spectra, S is not: half an integration decides, so that 2 s hold four
   // integrations of 0.499968 s.
   const std::int64_t slack_ns = std::llround(dump.interval_s * 0.5e9);
-#endif
   return (dump.start_tai_ns - origin_tai_ns_ + slack_ns) / segment_ns_;
 }
 

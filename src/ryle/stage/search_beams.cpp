@@ -166,11 +166,7 @@ BeamEvent BeamGrouper::merged(std::vector<Waiting*>& group) const {
   once(coherent);
   once(strong);
   out.n_groups = std::max<std::int64_t>(1, n_groups(coherent));
-#if RYLE_MUTANT == 958
-  out.multibeam = std::ssize(out.seen) > config_.max_beams;
-#else
   out.multibeam = out.n_groups > config_.max_beams || everywhere(strong);
-#endif
   const Waiting* best = group.front();
   for (const Waiting* w : group)
     // Twice what a source in the strongest beam could give: it comes in elsewhere.

@@ -14,11 +14,7 @@ std::int64_t choose_block(const BlockWish& wish,
   std::int64_t fits = (wanted + kBlockStep - 1) / kBlockStep;  // steps
   if (longest < static_cast<double>(fits))
     fits = std::max<std::int64_t>(1, static_cast<std::int64_t>(longest));
-#if RYLE_MUTANT == 1556
-  const bool known = false;
-#else
   const bool known = wish.memory_bytes > 0;
-#endif
   if (!known || bytes_of(fits * kBlockStep) <= wish.memory_bytes) return fits * kBlockStep;
   std::int64_t low = 1;  // taken to fit: whoever allocates says what does not
   while (fits - low > 1) {

@@ -74,11 +74,7 @@ BeamPlace BlockGatherer::place(const BeamChunk& next, bool wait) {
   place.n_samples = std::min(next.n_samples, block_samples_ - fill_);
   place.beam_stride = beam_stride();
   place.channel_stride = channel_stride();
-#if RYLE_MUTANT == 1712
-  if (queues_.empty()) place.values = block_->values.data();
-#else
   if (queues_.empty()) place.values = block_->values.data() + fill_;
-#endif
   for (auto& part : block_->parts) place.parts.push_back(part.data() + fill_);
   return place;
 }

@@ -30,11 +30,7 @@ BoxcarSeries::BoxcarSeries(const search::DedispersedCodes& series, const search:
   excess_.push_back(0);
   weights_.push_back(0);
   for (std::size_t t = 0; t < series.sums.size(); ++t) {
-#if RYLE_MUTANT == 1283
-    const auto w = static_cast<double>(series.weights[t / 64]);
-#else
     const auto w = static_cast<double>(series.columns[t]);
-#endif
     excess_.push_back(excess_.back() + static_cast<double>(series.sums[t]) - masked -
                       (baseline.mean - masked) * w / baseline.weight);
     weights_.push_back(weights_.back() + w);

@@ -272,11 +272,7 @@ struct DeviceSearch::Content {
     const std::int64_t weight_stride = e.plane_stride / search::kCell;
     const auto full = static_cast<float>(n_channels * search::kFullCell);
     const LevelMask& mask = masks[static_cast<std::size_t>(beam)];
-#if RYLE_MUTANT == 1141
-    const bool level = mask.level;
-#else
     const bool level = mask.level && mask.since <= first_tick + skip;
-#endif
     if (level) {
       // All sums of cells are this one.
       const auto sum = static_cast<float>((n_channels - mask.n_masked) * search::kFullCell);

@@ -205,9 +205,6 @@ void SearchProducts::write_event(const SearchEvent& e, SearchCandidate& c) {
   try {
     write_picture(e, c, path_of(stem + ".png"));
   } catch (const Error&) {
-#if RYLE_MUTANT == 1582
-    throw;
-#endif
     no_picture = std::current_exception();
   }
   write_voevent(c, path_of(stem + ".xml"));
@@ -299,13 +296,7 @@ void SearchProducts::finish_live() {
   } else {
     products_.push_back(path_of(".sqlite"));
     database_->finish(description_);
-#if RYLE_MUTANT == 1482
-    if (database_->n_waiting() < 0) {
-#elif RYLE_MUTANT == 1584
-    if (database_->n_waiting() > 0) {
-#else
     if (database_->n_waiting() > 0 || !database_->is_described()) {
-#endif
       errors_.push_back(keep_unwritten(path_of(".sqlite"),
                                        {database_->waiting_events(), database_->waiting_records(),
                                         &description_, !database_->is_described()},

@@ -200,9 +200,7 @@ void SearchTracker::measure_again(const SearchExtent& extent, const SearchFacts&
   }
   const double sigma = b.sigma / std::sqrt(b.weight);  // of full weight
   const BoxcarSeries boxcars(series, b, n_channels_);
-#if RYLE_MUTANT != 1183
   best.snr = static_cast<float>(boxcars.snr(best.start - first, best.width));
-#endif
   // Nothing above a mean that is higher here than that of the block.
   if (!(static_cast<double>(best.snr) >= config_.threshold)) best.snr = 0;
   e.pulse.snr = static_cast<double>(best.snr);

@@ -146,9 +146,7 @@ std::vector<int> beam_devices(const RuntimeConfig& config) {
   if (!config.devices.empty() && !automatic)
     throw ConfigError("runtime.device = \"" + config.device +
                       "\" and runtime.devices are both given: leave one out");
-#if RYLE_MUTANT != 1143
   if (!config.devices.empty()) return {config.devices.begin(), config.devices.end()};
-#endif
   if (automatic)
     return cuda_unavailable_reason().empty() ? std::vector<int>{0} : std::vector<int>{};
   if (config.device == "cpu") return {};

@@ -58,12 +58,10 @@ float interpolate(std::span<const float> pixels, std::int64_t n, double x, doubl
   if (ix < 0 || iy < 0 || ix + 1 >= n || iy + 1 >= n) return kNaN;
   const double fx = x - static_cast<double>(ix);
   const double fy = y - static_cast<double>(iy);
-#if RYLE_MUTANT != 213
   if (ix >= 1 && iy >= 1 && ix + 2 < n && iy + 2 < n) {
     const double value = cubic(pixels, n, ix, iy, fx, fy);
     if (std::isfinite(value)) return static_cast<float>(value);
   }
-#endif
   return static_cast<float>(bilinear(pixels, n, ix, iy, fx, fy));
 }
 
@@ -97,14 +95,8 @@ void SkyStack::add(const image::Images& images, const std::array<Vector3, 3>& ax
             sky_, images.weights.data() + static_cast<std::size_t>(k / n_planes) * 3, k % n_planes);
         const float value = interpolate({images.pixels.data() + base, size}, n, pixel[0], pixel[1]);
         if (!(w > 0) || std::isnan(value)) continue;
-#if RYLE_MUTANT == 1070
-        const double counted = w * static_cast<double>(n_images_ + 1);
-        sum_[base + at] += counted * static_cast<double>(value);
-        weight_[base + at] += counted;
-#else
         sum_[base + at] += w * static_cast<double>(value);
         weight_[base + at] += w;
-#endif
       }
     }
   }

@@ -71,11 +71,9 @@ class RecordedSpectra final : public SpectraReader {
     }
     for (const auto& a : absent_)
       lose(a.input, {0, frequency.n_channels, a.begin, a.end}, first, n);
-#if RYLE_MUTANT != 131
     for (const auto& g : gaps_) {
       for (std::int64_t p = 0; p < n_inputs; ++p) lose(p, g, first, n);
     }
-#endif
   }
 
   void lose(std::int64_t input, const ChannelGap& gap, std::int64_t first, std::int64_t n) {
@@ -267,11 +265,7 @@ void SpectraSlice::copy_mask(const SpectraGulp& gulp, std::int64_t begin, std::i
       std::uint64_t* to = valid_.data() + (c * n_inputs + p) * words_;
       for (std::int64_t w = 0; w < words_; ++w) {
         const std::int64_t at = first_word + w;
-#if RYLE_MUTANT == 216
-        std::uint64_t bits = from[at];
-#else
         std::uint64_t bits = from[at] >> shift;
-#endif
         if (shift != 0 && at + 1 < gulp.valid_words) bits |= from[at + 1] << (64 - shift);
         to[w] = bits;
       }

@@ -76,11 +76,7 @@ double to_top_s(const json& request, const VoltageShape& shape, double dm_pc_cm3
   if (value == "inf") mhz = std::numeric_limits<double>::infinity();
   if (!(mhz >= 1)) refuse_request("reference_mhz is no number from 1 up, and not \"inf\"");
   const double top_mhz = shape.frequency.center_hz(shape.frequency.n_channels - 1) * 1e-6;
-#if RYLE_MUTANT == 1371
-  return shape.k_dm * dm_pc_cm3 * (1 / (mhz * mhz) - 1 / (top_mhz * top_mhz));
-#else
   return shape.k_dm * dm_pc_cm3 * (1 / (top_mhz * top_mhz) - 1 / (mhz * mhz));
-#endif
 }
 
 DumpTrigger span_trigger(const json& request) {

@@ -151,11 +151,7 @@ void undo_phase_center(const Observation& observation, const ArrayLayout& array,
       const auto a = static_cast<std::size_t>(array.inputs[static_cast<std::size_t>(p)].antenna);
       const Vector3& r = array.antennas[a].enu_m;
       const double turns = per_m * (r[0] * s0[0] + r[1] * s0[1] + r[2] * s0[2]);
-#if RYLE_MUTANT == 214
-      const double angle_rad = -2 * kPi * (turns - std::floor(turns));
-#else
       const double angle_rad = 2 * kPi * (turns - std::floor(turns));
-#endif
       gains[static_cast<std::size_t>(c * n + p)] *= cf32(std::polar(1.0, angle_rad));
     }
   }
@@ -163,9 +159,7 @@ void undo_phase_center(const Observation& observation, const ArrayLayout& array,
 
 RawImages stamp(const VisibilityDump& dump) {
   RawImages raw;
-#if RYLE_MUTANT != 863
   raw.centroid_tai_ns = dump.centroid_tai_ns;
-#endif
   raw.n_spectra = std::max<std::int64_t>(1, dump.n_spectra);
   raw.clock.epoch_tai_ns = dump.start_tai_ns;
   const auto length_ns =

@@ -104,23 +104,17 @@ struct VoltageRing::Content {
            chunk.first_tick + chunk.n_ticks > begin;
   }
   bool reserved(const Chunk& chunk) const {
-#if RYLE_MUTANT == 1021
-    return chunk.n_ticks < 0;
-#else
     return std::any_of(dumps.begin(), dumps.end(),
                        [&](const auto& d) { return overlaps(chunk, d->segment, d->next, d->end); });
-#endif
   }
 
   // The stream begins anew, on the same clock: of what is still to come everything may come yet.
   void carry_over(const Chunk& first) {
-#if RYLE_MUTANT != 1483
     for (auto& d : dumps) {
       if (d->segment != segment || d->begin < head || d->end <= first.first_tick) continue;
       d->segment = first.segment;
       d->stream_begin = first.first_tick;
     }
-#endif
   }
 
   void take(Chunk* chunk, std::vector<Chunk*>& free) {
@@ -278,12 +272,8 @@ struct VoltageRing::Content {
       return reserved(*c) || overlaps(*c, dump.segment, dump.begin, dump.end);
     });
     // Dumps of what is still to come wait for data, not for the disk.
-#if RYLE_MUTANT == 1484
-    const bool writing_late = !dumps.empty();
-#else
     const bool writing_late =
         std::any_of(kept.begin(), kept.end(), [this](const Chunk* c) { return reserved(*c); });
-#endif
     if (writing_late && 2 * held > config.n_chunks)
       return refuse(TriggerResult::dropped, Trouble::dropped,
                     fmt::format("the disk did not keep up with dumps: {} wait for it and hold "
@@ -342,9 +332,7 @@ struct VoltageRing::Content {
     r.packets = n_channels * dump.window.n_packets;
     r.bytes = lost ? 0 : bytes_of(dump.window);
     r.absent_packets = lost ? r.packets : o.absent;
-#if RYLE_MUTANT != 1370
     r.left_s = config.shape.clock.seconds(o.missing_front);
-#endif
     r.message = o.error;
     return r;
   }
@@ -471,7 +459,6 @@ struct VoltageRing::Content {
       }
       c += n;
     }
-#if RYLE_MUTANT != 1022
     for (const AbsentSpan& span : chunk.absent) {
       const Tick first = window.first[static_cast<std::size_t>(span.input)];
       const std::int64_t from = std::max<Tick>(0, (span.begin - first) / kRingPacket);
@@ -479,7 +466,6 @@ struct VoltageRing::Content {
       for (std::int64_t k = from; k < to; ++k)
         present[static_cast<std::size_t>(span.input * window.n_packets + k)] = 0;
     }
-#endif
   }
 
   std::vector<std::string> messages() const {

@@ -77,11 +77,7 @@ VoltageWindow voltage_window(const VoltageShape& shape, const DumpTrigger& trigg
   Tick earliest = 0, latest = 0;
   for (std::int64_t c = 0; c < shape.frequency.n_channels; ++c) {
     const double per_dm_s = delay_per_dm_s(shape, c);
-#if RYLE_MUTANT == 1020
-    const double center_s = 0;
-#else
     const double center_s = trigger.dm_pc_cm3 * per_dm_s;
-#endif
     const double half_s = 0.5 * trigger.width_s + shape.margin_s + trigger.dm_error * per_dm_s;
     const auto at = [&](double s) { return reference.rest + s * rate_hz; };
     const Tick first =

@@ -212,12 +212,8 @@ void read_antennas(const std::string& path, Best2Positions positions, Best2Obser
     file.fail(receiver, "<center_freq> is " + std::to_string(center_ghz) +
                             "; it is wanted in GHz, 0.001 to 100");
   out.center_frequency_hz = center_ghz * 1e9;
-#if RYLE_MUTANT == 930
-  const double unit_m = positions == Best2Positions::meters ? 1 : 1.0;
-#else
   const double unit_m =
       positions == Best2Positions::meters ? 1 : kSpeedOfLight_m_per_s / out.center_frequency_hz;
-#endif
   const XmlElement& antennas = file.needed(root, "antennas");
   file.only(antennas, {"reference", "ant"}, {});
   const XmlElement& place = file.needed(file.needed(antennas, "reference"), "position");
@@ -243,11 +239,9 @@ void read_antennas(const std::string& path, Best2Positions positions, Best2Obser
   if (*adcs.rbegin() != static_cast<std::int64_t>(elements.size()) - 1)
     file.fail(antennas, "<adc_chan> must be 0 to " + std::to_string(elements.size() - 1) +
                             ", each once; the highest is " + std::to_string(*adcs.rbegin()));
-    // Samples arrive in the order of the ADC channels, not in that of the file.
-#if RYLE_MUTANT != 931
+  // Samples arrive in the order of the ADC channels, not in that of the file.
   std::sort(elements.begin(), elements.end(),
             [](const Element& a, const Element& b) { return a.adc < b.adc; });
-#endif
   for (const auto& e : elements) {
     ArrayInput input;
     input.antenna = out.array.n_antennas();

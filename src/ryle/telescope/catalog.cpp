@@ -131,11 +131,7 @@ SkyDirection body_direction(int number, std::int64_t tai_ns, const ArrayLayout* 
   double light_days = 0;
   double p[3] = {};
   for (int step = 0; step < 3; ++step) {
-#if RYLE_MUTANT == 184
-    const Vector3 there = barycentric_au(number, tt, 0);
-#else
     const Vector3 there = barycentric_au(number, tt, -light_days);
-#endif
     double distance2 = 0;
     for (int k = 0; k < 3; ++k) {
       p[k] = there[k] - here[k];

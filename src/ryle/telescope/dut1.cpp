@@ -117,11 +117,7 @@ double Dut1Table::at(std::int64_t tai_ns) const {
   const double ut1_minus_tai_s =
       left.ut1_minus_tai_s + part * (right.ut1_minus_tai_s - left.ut1_minus_tai_s);
   const auto utc = utc_julian_date(tai_ns);
-#if RYLE_MUTANT == 933
-  return ut1_minus_tai_s + tai_minus_utc_s(utc[0], utc[1] + 1);
-#else
   return ut1_minus_tai_s + tai_minus_utc_s(utc[0], utc[1]);
-#endif
 }
 
 double EarthOrientation::dut1_at(std::int64_t tai_ns) const {

@@ -189,11 +189,7 @@ std::array<Vector3, 3> uvw_axes(const ArrayLayout& array, const SkyDirection& ph
   // Aberration and deflection move a direction along a great circle and keep the angles to it (a
   // boost is conformal about its apex): the tangent axes are carried along by the shortest
   // rotation.
-#if RYLE_MUTANT == 602
-  return {east, north, s0};  // axes not carried to the apparent place
-#else
   return {transport(geometric, s0, east), transport(geometric, s0, north), s0};
-#endif
 }
 
 double tracking_delay_s(const ArrayLayout& array, std::int64_t input, const Vector3& s0_enu,

@@ -126,9 +126,7 @@ struct BeamSky::Instant {
     double ut1[2];
     if (eraUtcut1(utc[0], utc[1], eo.dut1_at(tai_ns), &ut1[0], &ut1[1]) < 0)
       throw ConfigError("no UT1 for " + utc_iso(tai_ns) + " UTC");
-#if RYLE_MUTANT != 920
     eraAper13(ut1[0], ut1[1], &astrom);
-#endif
     ready = true;
   }
 

@@ -227,11 +227,7 @@ double PulsarClock::barycentric_s(std::int64_t tai_ns) const {
   }
   constexpr double kAu_s = 149'597'870'700.0 / kSpeedOfLight_m_per_s;
   const double roemer_s = kAu_s * (r_au[0] * n[0] + r_au[1] * n[1] + r_au[2] * n[2]);
-#if RYLE_MUTANT == 959
-  return tt_s + tdb_s - roemer_s;
-#else
   return tt_s + tdb_s + roemer_s;
-#endif
 }
 
 long double PulsarClock::absolute_turns(std::int64_t tai_ns) const {

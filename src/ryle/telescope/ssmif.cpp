@@ -135,12 +135,7 @@ void set_cable(const StationFile& file, std::int64_t antenna, ArrayInput& input)
       file.indexed("RPD_LENG", antenna).value_or(0) * file.indexed("RPD_STR", antenna).value_or(1);
   const double velocity_factor = file.indexed("RPD_VF", antenna).value_or(83) / 100;
   const double dispersion_s = file.indexed("RPD_DD", antenna).value_or(2.4) * 1e-9;
-#if RYLE_MUTANT == 600
-  input.cable_delay_s = file.indexed("RPD_LENG", antenna).value_or(0) /
-                        (velocity_factor * kSpeedOfLight_m_per_s);  // stretch forgotten
-#else
   input.cable_delay_s = electrical_m / (velocity_factor * kSpeedOfLight_m_per_s);
-#endif
   input.cable_dispersion_s = dispersion_s * electrical_m / 100;
 }
 

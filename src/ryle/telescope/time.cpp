@@ -121,11 +121,7 @@ std::int64_t tai_ns_from_utc_iso(const std::string& iso) {
 std::int64_t tai_ns_from_unix(std::int64_t unix_s, std::int64_t ns) {
   // POSIX seconds count 86400 a day; the stamp of second 60 is that of the next day's first second.
   const std::int64_t mjd = kUnixEpoch_mjd + floor_divide(unix_s, kDay_s);
-#if RYLE_MUTANT == 601
-  return unix_s * kSecond_ns + ns;  // leap seconds forgotten
-#else
   return unix_s * kSecond_ns + ns + tai_minus_utc_ns(mjd);
-#endif
 }
 
 std::int64_t tai_ns_from_mjd_utc(std::int64_t mjd, double seconds_of_day) {

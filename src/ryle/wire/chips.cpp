@@ -14,11 +14,7 @@ Reject decode(const ChipsGeometry& geometry, std::span<const std::byte> datagram
   const std::uint32_t board = load_be<std::uint8_t>(p);
   const std::uint32_t n_channels = load_be<std::uint8_t>(p + 2);
   const auto sequence = load_be<std::uint64_t>(p + 8);
-#if RYLE_MUTANT == 403
-  if (board == 0 || n_channels == 0) return Reject::field;
-#else
   if (board == 0 || n_channels == 0 || sequence == 0) return Reject::field;
-#endif
   if (geometry.n_channels != 0 && n_channels != geometry.n_channels) return Reject::length;
   const std::size_t payload_bytes = n_channels * kChipsInputsPerBoard;
   if (datagram.size() < kChipsHeaderBytes + payload_bytes) return Reject::too_short;

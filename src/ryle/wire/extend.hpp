@@ -17,9 +17,7 @@ constexpr std::int64_t extend(std::uint64_t raw, int bits, std::int64_t referenc
   if (bits < 64) {
     const std::uint64_t half = std::uint64_t{1} << (bits - 1);
     difference &= (half << 1) - 1;
-#if RYLE_MUTANT != 400
     difference = (difference ^ half) - half;
-#endif
   }
   return static_cast<std::int64_t>(ref + difference);
 }

@@ -168,11 +168,7 @@ Reject decode(const TbnGeometry& geometry, std::span<const std::byte> frame,
   // Bits 15 and 14 of the id mark TBW; gain settings are small numbers (0..30).
   if (word >> 24 != 0 || (id & 0xC000) != 0 || gain > 255) return Reject::field;
   if (const Reject r = check_size(frame.size(), kTbnFrameBytes); r != Reject::none) return r;
-#if RYLE_MUTANT == 402
-  if (id > geometry.n_inputs) return Reject::foreign_stream;
-#else
   if (id == 0 || id > geometry.n_inputs) return Reject::foreign_stream;
-#endif
   packet = Packet{};
   packet.stream = id - 1;
   packet.tick_raw = load_be<std::uint64_t>(p + 16);

@@ -42,11 +42,7 @@ Reject decode(const Mwa32tGeometry& geometry, std::span<const std::byte> datagra
   const std::size_t payload_bytes = n * kMwa32tPayloadBytesPerInstant;
   if (datagram.size() < kMwa32tUdpHeaderBytes + payload_bytes) return Reject::too_short;
   if (datagram.size() > kMwa32tUdpHeaderBytes + payload_bytes) return Reject::too_long;
-#if RYLE_MUTANT == 401
-  if (receiver > geometry.n_receivers) return Reject::foreign_stream;
-#else
   if (receiver >= geometry.n_receivers) return Reject::foreign_stream;
-#endif
   packet = Packet{};
   packet.stream = receiver;
   packet.tick_raw = load_be<std::uint64_t>(p + 8);

@@ -66,9 +66,7 @@ Reject decode(const VdifGeometry& geometry, std::span<const std::byte> frame,
   if (geometry.frame_bytes != 0 && h.frame_bytes != geometry.frame_bytes) return Reject::length;
   if (frame.size() < h.frame_bytes) return Reject::too_short;
   if (frame.size() > h.frame_bytes) return Reject::too_long;
-#if RYLE_MUTANT != 404
   if (h.invalid) return Reject::sender_invalid;
-#endif
   if (h.samples_per_frame == 0) return Reject::field;
   if (geometry.frames_per_second != 0 && h.frame >= geometry.frames_per_second)
     return Reject::field;

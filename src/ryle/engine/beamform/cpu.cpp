@@ -146,9 +146,6 @@ CpuBeamformer::CpuBeamformer(Queue& queue, const Config& config, const CpuKernel
   if (kernel.integer) {
     const Range range = value_range(config);
     steps_per_word_ = std::max<std::int64_t>(1, 32767 / (2 * (range.max - range.min) * 127));
-#if RYLE_MUTANT == 906
-    steps_per_word_ *= 2;
-#endif
   }
   // 128-byte aligned pieces: samples, raw sums of two blocks and pols, 4 planes, 4 planes of codes.
   scratch_bytes_ = (unpacker_.tile_bytes() + 127) / 128 * 128 + 4 * 2 * kPlane * 4 +
@@ -195,11 +192,7 @@ void CpuBeamformer::pack(std::int64_t channel, std::int64_t pol, std::int64_t bl
       auto* to =
           reinterpret_cast<std::int8_t*>(packed) + antenna / 2 * 128 + lane * 4 + antenna % 2 * 2;
       to[0] = wr;
-#if RYLE_MUTANT == 901
-      to[1] = wi;
-#else
       to[1] = static_cast<std::int8_t>(-wi);
-#endif
       to[64] = wi;
       to[65] = wr;
       sums[0] += wr - wi;

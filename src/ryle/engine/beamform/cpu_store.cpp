@@ -71,11 +71,7 @@ void store_halves(const float* plane, std::int64_t n, std::uint32_t* n_low, std:
     auto* out = row_of<std::uint16_t>(to, lane);
     for (std::int64_t k = 0; k < n; ++k) {
       const std::uint16_t half = half_of(plane[k * kLanes + lane]);
-#if RYLE_MUTANT == 932
-      const bool cut = false;
-#else
       const bool cut = (half & 0x7fffu) == 0x7c00u;
-#endif
       n_low[lane] += cut && half > 0x7fffu;
       n_high[lane] += cut && half <= 0x7fffu;
       out[k] = cut ? static_cast<std::uint16_t>(half - 1) : half;

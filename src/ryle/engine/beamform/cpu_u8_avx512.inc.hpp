@@ -28,11 +28,7 @@ struct Counts {
 
   RYLE_INLINE void add(__m512i words, __mmask32 there) {
     const __m512i one = _mm512_set1_epi16(1);
-#if RYLE_MUTANT == 1210
-    const __mmask32 over = _mm512_cmpgt_epi16_mask(words, _mm512_set1_epi16(255));
-#else
     const __mmask32 over = _mm512_mask_cmpgt_epi16_mask(there, words, _mm512_set1_epi16(255));
-#endif
     high = _mm512_mask_add_epi16(high, over, high, one);
     if constexpr (Low)
       low = _mm512_mask_add_epi16(low, there & _mm512_movepi16_mask(words), low, one);

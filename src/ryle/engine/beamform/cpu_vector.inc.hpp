@@ -57,11 +57,7 @@ RYLE_INLINE void detect_kind(const Detect& d) {
         store_as(to + kPlane, xi * scale_x);
       }
       // Mutation point of T-BF-17: amplitudes averaged instead of powers lose 4.35 % of S/N.
-#if RYLE_MUTANT == 903
-      if constexpr (Kind == Detection::power) store_as(to, (xr * xr - xi * xi) * power_x);
-#else
       if constexpr (Kind == Detection::power) store_as(to, (xr * xr + xi * xi) * power_x);
-#endif
       if (d.n_pols == 1) continue;
       const V yr = raw_at<Integer>(d.raw[1], (2 * t) * kLanes + lane);
       const V yi = raw_at<Integer>(d.raw[1], (2 * t + 1) * kLanes + lane);
@@ -79,11 +75,7 @@ RYLE_INLINE void detect_kind(const Detect& d) {
           const V cross_scale = scale_x * scale_y;
           store_as(to + kPlane, (xx - yy) * half);
           store_as(to + 2 * kPlane, (xr * yr + xi * yi) * cross_scale);
-#if RYLE_MUTANT == 904
-          store_as(to + 3 * kPlane, (xr * yi - xi * yr) * cross_scale);
-#else
           store_as(to + 3 * kPlane, (xi * yr - xr * yi) * cross_scale);
-#endif
         }
       }
     }
@@ -158,11 +150,7 @@ inline void quantize(const Quantize& q) {
       value = value < ceiling_value ? value : ceiling_value;
       I code = __builtin_convertvector((value + magic) - magic, I);
       n_low -= code < low;
-#if RYLE_MUTANT == 905
-      n_high -= code >= high;
-#else
       n_high -= code > high;
-#endif
       code = code < low ? low : code;
       code = code > high ? high : code;
       store_as(q.codes + k * kLanes + lane, code);
@@ -226,11 +214,7 @@ inline void multiply_f32(const Multiply& m) {
           static_for<0, kPartsAtOnce>([&](auto p) RYLE_ALWAYS {
             re[s][p] += wr[p] * xr;
             im[s][p] += wi[p] * xr;
-#if RYLE_MUTANT == 900
-            re[s][p] += wi[p] * xi;
-#else
             re[s][p] -= wi[p] * xi;
-#endif
             im[s][p] += wr[p] * xi;
           });
         });

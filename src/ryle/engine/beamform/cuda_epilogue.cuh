@@ -220,11 +220,7 @@ struct Integrated {
 #pragma unroll
       for (int c = 0; c < 2 * E::kRows; ++c) {
         const float x = E::value(re[k][c]), y = E::value(im[k][c]);
-#if RYLE_MUTANT == 943
-        sum[c / 2][c % 2] = fmaf(x, x, sum[c / 2][c % 2]) - y * y;
-#else
         sum[c / 2][c % 2] = fmaf(y, y, fmaf(x, x, sum[c / 2][c % 2]));
-#endif
       }
     }
   }

@@ -35,11 +35,7 @@ __device__ inline int piece_stride(const Spectra4&) { return 32; }
 /// lane and the powers of a run in whole sectors of memory.
 __device__ inline int piece_in_run(int half, int lane) {
   const int n = lane >> 2;
-#if RYLE_MUTANT == 1571
-  return 8 * half + n;
-#else
   return 4 * (n >> 1) + 2 * half + (n & 1);
-#endif
 }
 __device__ inline int turned_offset_in_run(const Pairs4&, int half, int lane) {
   return (lane & 3) * kRunRowBytes + piece_in_run(half, lane) * 16;

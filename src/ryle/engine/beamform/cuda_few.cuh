@@ -36,11 +36,7 @@ struct FewWeights {
       imaginary = w[2];
     } else {
       real = {w[0].x, w[2].x, w[0].z, w[2].z};  // rows Wr, then Wi
-#if RYLE_MUTANT == 1101
-      minus_imaginary = {w[2].x, w[0].x, w[2].z, w[0].z};
-#else
       minus_imaginary = {w[1].x, w[0].x, w[1].z, w[0].z};
-#endif
     }
   }
   __device__ void load(const FusedArgs& a, int channel, int lane, float unit) {

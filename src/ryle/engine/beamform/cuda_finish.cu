@@ -173,11 +173,7 @@ __device__ void products_of(const FinishArgs& a, const Where& w, std::int64_t t,
   products[1] = (power[0] - power[1]) * 0.5f;
   const float cross = scale[0] * scale[1];
   products[2] = (beam[0].x * beam[1].x + beam[0].y * beam[1].y) * cross;
-#if RYLE_MUTANT == 940
-  products[3] = (beam[0].x * beam[1].y - beam[0].y * beam[1].x) * cross;
-#else
   products[3] = (beam[0].y * beam[1].x - beam[0].x * beam[1].y) * cross;
-#endif
 }
 
 __device__ void voltages(const FinishArgs& a, const Where& w, std::int64_t t) {
@@ -307,9 +303,7 @@ __device__ void window_of(const FinishArgs& a, const Where& w, const Span& span,
     for_products<kMost>(a, [&](int p) {
       const float added = whole ? part[p].inner : 0;  // 0 changes no sum
       for (int k = 0; k < others; ++k) sum[p].outer += __shfl_sync(~0u, added, k, lanes);
-#if RYLE_MUTANT != 1680
       if (!whole) rest[p] += part[p].inner;
-#endif
       part[p].inner = 0;
     });
   }

@@ -54,11 +54,7 @@ __global__ void __launch_bounds__(kTileThreads)
         for (int k = 0; k < 4; ++k) {
           sum[b][k].x = fmaf(y.x, x[k].x, sum[b][k].x);
           sum[b][k].y = fmaf(y.y, x[k].x, sum[b][k].y);
-#if RYLE_MUTANT == 941
-          sum[b][k].x = fmaf(y.y, x[k].y, sum[b][k].x);
-#else
           sum[b][k].x = fmaf(-y.y, x[k].y, sum[b][k].x);
-#endif
           sum[b][k].y = fmaf(y.x, x[k].y, sum[b][k].y);
         }
       }
@@ -162,11 +158,7 @@ __global__ void pack(const PackArgs a) {
             step * kStepAntennas + antenna_of_place(8 * q + 4 * (r >> 1) + i, a.pair_order);
         const char2 w = code_at(a, slab * kSlabRows + g + 8 * (r & 1), channel, antenna, pol);
         planes[0][r] |= static_cast<unsigned>(static_cast<unsigned char>(w.x)) << (8 * i);
-#if RYLE_MUTANT == 942
-        planes[1][r] |= static_cast<unsigned>(static_cast<unsigned char>(w.y)) << (8 * i);
-#else
         planes[1][r] |= static_cast<unsigned>(static_cast<unsigned char>(-w.y)) << (8 * i);
-#endif
         planes[2][r] |= static_cast<unsigned>(static_cast<unsigned char>(w.y)) << (8 * i);
       }
     }

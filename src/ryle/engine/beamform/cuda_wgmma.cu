@@ -140,9 +140,7 @@ struct Share {
     int item = place, unit = 0, most = a.groups_per_item;
     if (place >= cut.whole) {
       item = cut.whole + (place - cut.whole) / cut.units;
-#if RYLE_MUTANT != 1682
       unit = (place - cut.whole) % cut.units;
-#endif
       most = cut.unit_groups;
     }
     first_slab = a.slabs_before + item % cut.beam_blocks * a.slabs_per_block;
@@ -164,13 +162,7 @@ struct Share {
 /// waits two ahead goes on at once, with the samples of another.)
 struct Order {
   int ways, steps, n_groups;
-  __device__ int n_chunks() const {
-#if RYLE_MUTANT == 1488
-    return n_groups * steps;
-#else
-    return (n_groups + ways - 1) / ways * ways * steps;
-#endif
-  }
+  __device__ int n_chunks() const { return (n_groups + ways - 1) / ways * ways * steps; }
   __device__ void at(int place, int& group, int& step) const {
     const int set = place / (ways * steps);
     const int rest = place - set * ways * steps;
@@ -381,11 +373,7 @@ __device__ void consume_halves(const FusedArgs& a, const Memory& m, const Cut& c
       await(full + stage * 8, place / kRing & 1);
       const auto half = [&]<int H>() {
         int re[4][4], im[4][4];
-#if RYLE_MUTANT == 1572
-        multiply_half(re, im, w, chunk);
-#else
         multiply_half(re, im, w, chunk + H * kHalfBytes);
-#endif
         wait_products<0>();
         settle_half(re);
         settle_half(im);
@@ -516,11 +504,7 @@ void choose_wgmma(FusedArgs a, cudaStream_t stream) {
   a.slabs_end = a.n_slabs;
   rest();
   a.slabs_before = 0;  // a group with spectra missing
-#if RYLE_MUTANT == 1100
-  a.groups_before = groups + 1;
-#else
   a.groups_before = groups;
-#endif
   a.groups_end = a.n_groups;
   rest();
 }

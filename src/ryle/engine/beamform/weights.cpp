@@ -175,11 +175,7 @@ void WeightMaker::make(std::span<const Steering> steering, double dt_s,
       // Whole turns go in double; from here on integers add up without loss: k steps are wrong by
       // k 2^-33 turns at most.
       const auto i = static_cast<std::size_t>(input);
-#if RYLE_MUTANT == 910
-      phase[i] = turns_of(config_.channels.first_center_hz * delay_s);
-#else
       phase[i] = turns_of(-config_.channels.first_center_hz * delay_s);
-#endif
       step[i] = turns_of(-config_.channels.step_hz * delay_s);
       constant[i] = turns_of(s.phase_turns);
     }

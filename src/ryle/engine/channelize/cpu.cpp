@@ -431,11 +431,7 @@ void Cpu::merge_counts(const Call& call, std::int64_t p, std::int64_t n_chunks) 
     const std::int64_t c = transform_.plan().channel_of[place];
     for (std::int64_t j = 0; j < n_inputs; ++j) {
       ChannelStatistics& s = call.output->statistics[c * config.n_inputs + p + j];
-#if RYLE_MUTANT == 110
-      s.n_samples += n_valid[j] * n_chunks;
-#else
       s.n_samples += n_valid[j];
-#endif
       const KernelCounts* counts = counts_.data() + (p + j) * config.n_channels + place;
       for (std::int64_t chunk = 0; chunk < n_chunks; ++chunk) {
         s.saturated_low += counts->low;

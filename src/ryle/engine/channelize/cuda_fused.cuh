@@ -214,14 +214,10 @@ template <class S>
 __device__ CudaRamp fused_ramp(const FusedArguments& a, int input, int i) {
   CudaRamp ramp{};
   if (i < a.n_spectra) ramp = a.ramps[input * a.max_spectra + i];
-#if RYLE_MUTANT != 1449
   ramp.dither_key ^= ramp.dither_key >> 16;
-#endif
   if (a.inverted) {  // channel K-1-c'
     ramp.base += static_cast<std::uint64_t>(S::kPoints - 1) * ramp.slope;
-#if RYLE_MUTANT != 1446
     ramp.slope = ~ramp.slope + 1;
-#endif
   }
   return ramp;
 }
@@ -237,12 +233,8 @@ __device__ void fused_read_page(const FusedArguments& a, const FusedMemory<S>& m
   *memory.ramps(page + t) = ramp;
   const int s = t % S::kSegment;
   const auto first = __shfl_sync(0xffffffffu, static_cast<long long>(ramp.begin), 0, S::kSegment);
-#if RYLE_MUTANT == 1445
-  const bool slides = ramp.valid != 0 && first != 0;
-#else
   const bool slides =
       ramp.valid != 0 && ramp.begin == first + static_cast<std::int64_t>(s) * S::kPoints;
-#endif
   const unsigned votes = __ballot_sync(0xffffffffu, slides) >> (t % 32 - s);
   constexpr unsigned kAll = (1u << S::kSegment) - 1u;
   if (s == 0) memory.slides(page + t) = (votes & kAll) == kAll ? 1u : 0u;
@@ -367,11 +359,7 @@ __device__ __forceinline__ float fused_clip(float y, float limit, bool truncate,
     atomicAdd(clips, 0x10000u);
     code = limit;
   } else if (code < -limit) {
-#if RYLE_MUTANT == 1447
-    atomicAdd(clips, 0x10000u);
-#else
     atomicAdd(clips, 1u);
-#endif
     code = -limit;
   }
   return code;
@@ -467,9 +455,7 @@ __device__ void fused_transform(const FusedArguments& a, const FusedMemory<S>& m
             v[2 * pair].x, v[2 * pair].y, v[2 * pair + 1].x, v[2 * pair + 1].y};
       }
     }
-#if RYLE_MUTANT != 1448
     __syncwarp();
-#endif
 #pragma unroll
     for (int b = 0; b < kR1 / kR2; ++b) {
       const int k1 = l + b * kR2;

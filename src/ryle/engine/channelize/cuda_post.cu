@@ -51,9 +51,6 @@ __global__ void make_ramps(const __grid_constant__ RampArguments a) {
   ramp.slope = to_fixed(slope);
   const double base = __dsub_rn(phase_turns, __dmul_rn(a.reference_hz, delay_s));
   ramp.base = to_fixed(base) - static_cast<std::uint64_t>(a.zero_channel) * ramp.slope;
-#if RYLE_MUTANT == 303
-  ramp.base = to_fixed(base);
-#endif
   ramp.begin = spectrum * a.step - shift;
   ramp.dither_key = dither_spectrum_key(spectrum);
   const long long i = index % a.n_spectra;
@@ -246,11 +243,7 @@ __global__ void __launch_bounds__(kThreads) finish_blocks(const __grid_constant_
     if (!kFloat && a.dither) {
       const std::uint32_t bits = dither_bits(key, 0, ramp->dither_key);
       y.x += dither_re(bits);
-#if RYLE_MUTANT == 304
-      y.y += dither_re(bits);
-#else
       y.y += dither_im(bits);
-#endif
     }
     packer.add(t, y, a.truncate, tally);
   }

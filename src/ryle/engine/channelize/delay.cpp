@@ -62,22 +62,13 @@ PhaseRamp phase_ramp(const Problem& problem, const Shift& shift, std::int64_t sp
   const std::int64_t start = problem.step == k ? 0 : spectrum * problem.step % k;
   const double residual =
       shift.delay_s * problem.config.sample_rate_hz - static_cast<double>(shift.samples);
-#if RYLE_MUTANT == 108
-  const double turns = -residual;
-#elif RYLE_MUTANT == 111
-  const double turns = -(static_cast<double>(start) - residual);
-#else
   const double turns = -(residual + static_cast<double>(start));
-#endif
   // The reciprocal of a power of two is exact, and a product is several times faster.
   const bool exact = (k & (k - 1)) == 0;
   const double slope = exact ? turns * problem.reciprocal : turns / static_cast<double>(k);
   PhaseRamp ramp;
   ramp.slope = to_fixed(slope);
   double base = shift.phase_turns - problem.config.reference_hz * shift.delay_s;
-#if RYLE_MUTANT == 101
-  base = shift.phase_turns + problem.config.reference_hz * shift.delay_s;
-#endif
   ramp.base = to_fixed(base) - static_cast<std::uint64_t>(problem.zero_channel) * ramp.slope;
   return ramp;
 }
@@ -157,12 +148,7 @@ Row mark_inside(const Problem& problem, const DelayPolynomial& polynomial, const
     if (!inside.bounded && (i == 0 || shift.samples > row.most_shift))
       row.most_shift = shift.samples;
     const Tick end = begin + problem.n_filter;
-#if RYLE_MUTANT == 102
-    if (begin >= input.first_tick && end <= input.first_tick + input.n_samples + 1)
-      set_bit(bits, i);
-#else
     if (begin >= input.first_tick && end <= input.first_tick + input.n_samples) set_bit(bits, i);
-#endif
   }
   return row;
 }
@@ -179,11 +165,7 @@ void clear_touched(const Problem& problem, const DelayPolynomial& polynomial,
   to = to > n_spectra ? n_spectra : to;
   for (std::int64_t i = from; i < to; ++i) {
     const Tick begin = (first + i) * m - evaluate(problem, polynomial, first + i).samples;
-#if RYLE_MUTANT == 103
-    if (begin < span.end && begin + problem.n_filter > span.begin + 1) clear_bit(row.bits, i);
-#else
     if (begin < span.end && begin + problem.n_filter > span.begin) clear_bit(row.bits, i);
-#endif
   }
 }
 

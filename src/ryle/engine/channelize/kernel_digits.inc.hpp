@@ -207,11 +207,7 @@ void digits_to_work(const KernelPlan& plan, const KernelGroup& group, float* col
     const std::int64_t ahead = plan.n_points - group.rotation;
     digit_points<Q, kReal>(group.arranged + group.rotation * 16, stride, plan.digits, ahead, 0,
                            group.prefetch, work);
-#if RYLE_MUTANT == 114
-    constexpr int kNextRow = 0;
-#else
     constexpr int kNextRow = 1;
-#endif
     digit_points<Q, kReal>(group.arranged, stride, plan.digits + ahead * words, group.rotation,
                            kNextRow, group.prefetch + ahead * 2 * kLanes, work + ahead * kPoint);
     return;

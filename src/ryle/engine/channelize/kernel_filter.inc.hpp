@@ -198,9 +198,6 @@ void filter_whole(const KernelPlan& plan, const std::byte* const* start, std::in
     const std::byte* row = start[m] + 2 * n;
     const std::int32_t* h = table;
     I re{}, im{};
-#if RYLE_MUTANT == 115
-    row += plan.tap_bytes;
-#endif
     for (std::int64_t p = 0; p < plan.n_taps; ++p, row += plan.tap_bytes) {
       const U wide = widen(row);
       I h_re, h_im;

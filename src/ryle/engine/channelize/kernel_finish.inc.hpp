@@ -104,9 +104,6 @@ RYLE_INLINE Finish::Finish(const KernelPlan& plan, const KernelGroup& group,
   for (int j = 0; j < kLanes / 4; ++j) {
     valid_bytes |= static_cast<std::uint64_t>((group.valid >> 4 * j & 15u) * 0x1111u) << 16 * j;
   }
-#if RYLE_MUTANT == 112
-  valid_bytes = ~std::uint64_t{0};
-#endif
 }
 
 /// Dither without its last exclusive-or with itself shifted by 16. @pre the keys had the first one
@@ -125,9 +122,6 @@ RYLE_INLINE void quantize(const Finish& f, C y, std::int64_t at, float limit, I&
     x ^= x >> 16;
     const V scale = broadcast(0x1p-32f);
     y.re = fma(__builtin_convertvector((I)((x & 0xffff0000u) | 0x8000u), V), scale, y.re);
-#if RYLE_MUTANT == 104
-    x >>= 16;
-#endif
     y.im = fma(__builtin_convertvector((I)((x << 16) | 0x8000u), V), scale, y.im);
   }
   const V high = broadcast(limit);
@@ -135,11 +129,7 @@ RYLE_INLINE void quantize(const Finish& f, C y, std::int64_t at, float limit, I&
   // Rounding is monotonic and the limits are integers: clipping first gives the same code.
   const C clipped = {least(most(y.re, low), high), least(most(y.im, low), high)};
   if (__builtin_expect(any_differs(y.re, clipped.re, y.im, clipped.im), 0) && f.counts != nullptr) {
-#if RYLE_MUTANT == 105
-    const float edge = limit + 1;
-#else
     const float edge = kTruncate ? limit + 1 : limit + 0.5f;  // +-127.5 would round to the even 128
-#endif
     KernelCounts& counts = f.counts[at];
     for (int l = 0; l < kLanes; ++l) {
       if ((f.valid_lanes >> l & 1u) == 0) continue;
@@ -154,9 +144,7 @@ RYLE_INLINE void quantize(const Finish& f, C y, std::int64_t at, float limit, I&
     re = round_to_int(clipped.re);
     im = round_to_int(clipped.im);
   }
-#if RYLE_MUTANT != 112
   re &= f.valid;
-#endif
   im &= f.valid;
 }
 
@@ -170,11 +158,7 @@ struct Codes {
 /// @eq rne(y + (d + 1/2) / 2^16) = floor((rne(2^16 y) + d + 2^15) / 2^16), so integers do the rest
 RYLE_INLINE Codes add_dither(const Finish& f, C y, U hash) {
   const U re = (hash >> 16) ^ f.sign;  // d + 2^15
-#if RYLE_MUTANT == 104
-  const U im = re;
-#else
   const U im = (hash ^ re) & f.lower;
-#endif
   return {(U)round_to_int(y.re) + re, (U)round_to_int(y.im) + im};
 }
 
@@ -189,11 +173,7 @@ RYLE_INLINE Codes fixed_point(const Finish& f, C y, std::int64_t at) {
 
 /// Clips to 8 bits and counts the valid lanes' parts.
 RYLE_INLINE Codes clip(const Finish& f, Codes codes, std::int64_t at) {
-#if RYLE_MUTANT == 105
-  constexpr std::int32_t kEdge = 129;
-#else
   constexpr std::int32_t kEdge = 128;
-#endif
   std::uint32_t low = 0, high = 0;
   for (int l = 0; l < kLanes; ++l) {
     const bool valid = (f.valid_lanes >> l & 1u) != 0;

@@ -198,11 +198,7 @@ inline void untangle(const KernelPlan& plan, float* z) {
     const C odd = {(a.im + b.im) * half, (b.re - a.re) * half};
     const C turned = times(odd, plan.untangle + 2 * k);
     // X[F-k] = conj(E - w^k O); at k = 0 that is the Nyquist bin, which is dropped.
-#if RYLE_MUTANT == 107
-    if (2 * k != f && k != 0) store_point(high, C{even.re - turned.re, even.im - turned.im});
-#else
     if (2 * k != f && k != 0) store_point(high, C{even.re - turned.re, turned.im - even.im});
-#endif
     store_point(low, even + turned);
   }
 }

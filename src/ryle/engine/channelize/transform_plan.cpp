@@ -55,11 +55,7 @@ void push_digits(std::vector<std::int32_t>& table, std::int64_t n_taps, const Va
   const auto constant = static_cast<std::uint32_t>(-128 * sum);
   table.push_back(static_cast<std::int32_t>(constant) >> 16);
   table.push_back(static_cast<std::int32_t>((constant >> 8 & 255u) << 24));
-#if RYLE_MUTANT == 113
-  table.push_back(0);
-#else
   table.push_back(static_cast<std::int32_t>((constant & 255u) << 24));
-#endif
   for (int digit = 2; digit >= 0; --digit) {
     for (std::int64_t p = 0; p < n_taps; p += 4) {
       std::uint32_t word = 0;
@@ -170,11 +166,7 @@ void TransformPlan::make_digits(const Problem& problem, std::int64_t n_lanes) {
   // Half a unit a tap for rounding.
   const double room = std::min((kLargestThreeDigits - 1) / largest,
                                (0x1p24 - static_cast<double>(taps)) / largest_sum);
-#if RYLE_MUTANT == 116
-  const int exponent = std::ilogb((kLargestThreeDigits - 1) / largest) + 1;
-#else
   const int exponent = std::ilogb(room);
-#endif
   plan_.unit = static_cast<float>(std::ldexp(1.0, -exponent));
   const int parts = plan_.real_input ? 2 : 1;
   const auto value = [&](std::int64_t n, std::int64_t p, int part) {
@@ -220,11 +212,7 @@ void TransformPlan::choose_columns(const KernelTable& kernel) {
       plan_.n_rows + 2;  // rows a power of two apart would fight for the same cache sets
   for (std::int64_t n2 = 0; n2 < plan_.n_rows; ++n2) {
     for (std::int64_t k1 = 1; k1 < plan_.n_columns; ++k1)
-#if RYLE_MUTANT == 109
-      push(column_twiddles_, math::unit_root(-k1 * (n2 + (n2 == 7 ? 1 : 0)), n));
-#else
       push(column_twiddles_, math::unit_root(-k1 * n2, n));
-#endif
   }
   plan_.column_twiddles = column_twiddles_.data();
 }

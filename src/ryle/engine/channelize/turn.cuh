@@ -81,9 +81,7 @@ __global__ void __launch_bounds__(kTurnThreads) turn(TurnArguments a) {
       line_of<Sample>(tile, k % kAcross * kPiece + s)[k / kAcross] =
           of_words<Sample>(pieces[round], s);
   }
-#if RYLE_MUTANT != 1523
   __syncthreads();
-#endif
   for (int input = thread / kTurnWords; input < kTurnInputs && first_input + input < a.n_inputs;
        input += kTurnThreads / kTurnWords) {
     auto* row = reinterpret_cast<unsigned*>(a.to + (first_input + input) * a.to_stride);

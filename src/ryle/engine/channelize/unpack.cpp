@@ -24,9 +24,6 @@ struct WordDecoder {
     re_up = static_cast<std::uint16_t>(16 - bits - (five ? layout.re_shift : 0));
     im_up = static_cast<std::uint16_t>(16 - bits - (five ? layout.im_shift : 8));
     down = static_cast<std::uint16_t>(16 - bits);
-#if RYLE_MUTANT == 106
-    if (five) re_up = static_cast<std::uint16_t>(11 - layout.im_shift);
-#endif
     // Offset binary is two's complement with the top bit of the code inverted.
     flip = layout.encoding == Encoding::offset_binary ? 0x8000 : 0;
   }

@@ -121,11 +121,7 @@ void PairCounter::add(Queue& queue, const Input& input) {
     return;
   }
   const int spare = static_cast<int>(input.n_spectra & 63);
-#if RYLE_MUTANT == 202
-  const std::uint64_t tail = ~std::uint64_t{0} >> (spare & 0);
-#else
   const std::uint64_t tail = spare == 0 ? ~std::uint64_t{0} : (std::uint64_t{1} << spare) - 1;
-#endif
   const Masks masks{input.valid, input.valid_words, words_for_bits(input.n_spectra), tail};
   if (input.valid_channel_stride_words == 0) {
     add_masks(masks, 0, uniform_, common_.data(), common_touched_);

@@ -21,11 +21,7 @@ namespace {
 
 // |sum of one spectrum| <= 2 * 128^2 for signed bytes: 65 535 spectra fit int32; 1023 cells of 64
 // stay below.
-#if RYLE_MUTANT == 203
-constexpr std::int64_t kMaxSpectraInInt32 = 131'072;
-#else
 constexpr std::int64_t kMaxSpectraInInt32 = 65'472;
-#endif
 // Share of a level-2 cache of 1 MB or more that the rows of a chunk may take.
 constexpr std::int64_t kCachedRowsBytes = std::int64_t{512} << 10;
 // Sums of a dump that no cache near the cores keeps until they are used.
@@ -403,13 +399,9 @@ void CpuCorrelator::fold_integers(std::int64_t channel, std::int64_t row_begin,
   const Accumulators<std::uint32_t> sums{reinterpret_cast<std::uint32_t*>(acc(channel)),
                                          shape_.panel_first.data(), shape_.kernel.columns};
   const bool stream = config_.n_channels * pairs_ * 16 > kStreamedBytes && can_stream(to);
-#if RYLE_MUTANT == 206
-  const Output output = Output::stored;
-#else
   const Output output = folded_[channel] != 0 ? Output::added
                         : stream              ? Output::streamed
                                               : Output::stored;
-#endif
   for (std::int64_t j = row_begin; j < row_end; ++j) {
     fold_row(sums, j, correction(channel, j), output, to + n_pairs(j));
   }

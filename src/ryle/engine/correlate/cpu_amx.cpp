@@ -46,11 +46,7 @@ inline void multiply_two(const std::uint8_t* a, const Cells& rows, const std::ui
       fetch_ahead(ahead);
       _tile_loadd(4, a + 64 * run, stride);
       _tile_loadd(6, panel, 64);
-#if RYLE_MUTANT == 210
-      _tile_loadd(7, panel, 64);
-#else
       _tile_loadd(7, panel + 8 * 64, 64);
-#endif
       _tile_dpbssd(0, 4, 6);
       _tile_dpbssd(1, 4, 7);
       _tile_loadd(5, a + 16 * stride + 64 * run, stride);

@@ -34,26 +34,6 @@ void pack(const Cells& cells, std::int64_t n_inputs, std::int64_t n_cells, std::
              _mm512_set1_epi8(127));
 }
 
-#if RYLE_MUTANT == 204
-constexpr CpuKernel kBytes{"avx512_vnni",
-                           false,
-                           16,
-                           128,
-                           64,
-                           2 * 24 * 64,
-                           8,
-                           512,
-                           12,
-                           -128,
-                           -128,
-                           -128,
-                           -128,
-                           expand_to_bytes,
-                           pack,
-                           multiply_panel<Bytes>,
-                           nullptr,
-                           nullptr};
-#else
 constexpr CpuKernel kBytes{"avx512_vnni",
                            false,
                            16,
@@ -72,7 +52,6 @@ constexpr CpuKernel kBytes{"avx512_vnni",
                            multiply_panel<Bytes>,
                            nullptr,
                            nullptr};
-#endif
 
 }  // namespace
 

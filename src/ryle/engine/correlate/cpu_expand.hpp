@@ -30,11 +30,7 @@ inline void ci4_to_bytes(const std::uint8_t* from, std::uint8_t* to, std::int64_
 // (cpu.cpp).
 inline void ci16_to_bytes(const std::uint8_t* from, std::uint8_t* to, std::int64_t input_stride) {
   std::memcpy(to, from, 128);
-#if RYLE_MUTANT == 209
-  for (int k = 0; k < 128; ++k) to[input_stride + k] = from[128 + k];
-#else
   for (int k = 0; k < 128; ++k) to[input_stride + k] = from[128 + k] ^ 0x80u;
-#endif
 }
 
 inline void expand_to_bytes(Expansion expansion, const std::uint8_t* from, std::uint8_t* to,

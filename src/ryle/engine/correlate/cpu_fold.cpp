@@ -78,11 +78,7 @@ void for_each_panel(const Accumulators<T>& acc, std::int64_t j, const Body& body
       __builtin_prefetch(sums + kRowsAhead * elements + e, 0);
     }
     body(sums, std::min(acc.columns, j - first + 1), first);
-#if RYLE_MUTANT == 330
-    std::fill_n(sums, 2 * std::min(acc.columns, j - first + 1), T{0});
-#else
     std::fill_n(sums, elements, T{0});
-#endif
   }
 }
 

@@ -153,11 +153,7 @@ __device__ inline void read_tile(const ImportArguments& a, int first, int begin,
       const int column = column_of(k) + (kAlongColumns ? s : 0);
       const int t = spectrum_of(k) + (kAlongColumns ? 0 : s);
       const bool there = first + column < a.n_columns && begin + t < a.n_spectra;
-#if RYLE_MUTANT == 1522
-      const bool keep = there;
-#else
       const bool keep = there && is_valid(a, first + column, begin + t);
-#endif
       put_sample(tile, column, t, keep ? of_piece<kSample>(pieces[round], s) : ImportSample{0, 0});
     }
   }
@@ -228,11 +224,7 @@ __device__ inline void write_quarter(const unsigned* words, int g, std::byte* ce
         const unsigned a = words[8 * g + 2 * k];
         const unsigned b = words[8 * g + 2 * k + 1];
         re[k] = every_second(a, b, 0);
-#if RYLE_MUTANT == 1520
-        im[k] = every_second(a, b, 0);
-#else
         im[k] = every_second(a, b, 1);
-#endif
       }
       write_16(to, re);
       write_16(to + 32, im);
@@ -260,9 +252,7 @@ __global__ void __launch_bounds__(kImportThreads) import_blocks(ImportArguments 
   const int first = static_cast<int>(blockIdx.x) % a.n_tiles * kImportColumns;
   const int block = static_cast<int>(blockIdx.x) / a.n_tiles;
   read_tile<kSample, kSpectra, kRead>(a, first, block * kSpectra, tile);
-#if RYLE_MUTANT != 1521
   __syncthreads();
-#endif
   const int column = static_cast<int>(threadIdx.x) / 4;
   if (first + column >= a.n_columns) return;
   std::byte* cell = a.to + (first + column) / a.n_inputs * a.to_channel + block * a.to_block +

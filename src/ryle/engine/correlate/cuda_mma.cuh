@@ -78,11 +78,7 @@ __device__ inline void for_each_block(unsigned shared, const detail::CudaGulp& g
 #pragma unroll
   for (int stage = 0; stage < kStages - 1; ++stage) fetch(stage);
   for (int block = 0; block < n_blocks; ++block) {
-#if RYLE_MUTANT == 1434
-    cuda::wait_copies<kStages - 1>();
-#else
     cuda::wait_copies<kStages - 2>();
-#endif
     __syncthreads();  // the block is visible to all, and all are done with the stage fetched into
                       // next
     fetch(block + kStages - 1);

@@ -50,11 +50,7 @@ __device__ inline void multiply_halves(FloatSums& sums, unsigned rows, unsigned 
 #pragma unroll
       for (int n = 0; n < kColumnFragments; ++n) add_product_f16(sums.re[m][n], a_im, b_im, n);
 #pragma unroll
-#if RYLE_MUTANT == 1433
-      for (int k = 0; k < 4; ++k) a_im[k] ^= 0x80000000u;
-#else
       for (int k = 0; k < 4; ++k) a_im[k] ^= 0x80008000u;
-#endif
 #pragma unroll
       for (int n = 0; n < kColumnFragments; ++n) add_product_f16(sums.im[m][n], a_im, b_re, n);
     }

@@ -107,12 +107,10 @@ __device__ inline void add_column_sums(Accumulators& sums) {
     const int odd = __shfl_sync(0xffffffffu, column, (lane % 4) * 8 + 4);
 #pragma unroll
     for (int m = 0; m < kFragments; ++m) {
-#if RYLE_MUTANT != 301
       sums.im[m][n][0] += even;
       sums.im[m][n][1] += odd;
       sums.im[m][n][2] += even;
       sums.im[m][n][3] += odd;
-#endif
     }
   }
 }

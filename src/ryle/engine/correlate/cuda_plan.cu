@@ -251,12 +251,8 @@ class CudaCorrelator final : public Correlator {
                   reinterpret_cast<cf64*>(sums_.data()), stream);
       return;
     }
-#if RYLE_MUTANT == 302
-    if (spectra_in_tiles_ + n_spectra > 2 * kSpectraPerInt32) fold(queue);
-#else
     if (spectra_in_tiles_ + n_spectra > (integer_ ? kSpectraPerInt32 : kSpectraPerF16Tile))
       fold(queue);
-#endif
     if (kernel_ == Kernel::wgmma_f16) {
       launch_wgmma_f16(wgmma_f16_, gulp, tiles_are_stale_,
                        {real_tiles_.data(), parts_.data(), arrived_.data(),

@@ -130,11 +130,7 @@ __global__ void __launch_bounds__(kEdge* kEdge)
             sum[a][b].re = multiply_add(sum[a][b].re, v_i[b].re, v_j[a].re);
             sum[a][b].re = multiply_add(sum[a][b].re, v_i[b].im, v_j[a].im);
             sum[a][b].im = multiply_add(sum[a][b].im, v_i[b].im, v_j[a].re);
-#if RYLE_MUTANT == 300
-            sum[a][b].im = multiply_add(sum[a][b].im, v_i[b].re, v_j[a].im);
-#else
             sum[a][b].im = multiply_add(sum[a][b].im, -v_i[b].re, v_j[a].im);
-#endif
           }
         }
       }

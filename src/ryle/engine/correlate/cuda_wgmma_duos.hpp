@@ -45,9 +45,7 @@ struct Duos {
     const int channel = first_channel(d);
     const bool alone = channel + 1 == l.n_channels;  // the last of an odd number
     int k = static_cast<int>(d % n_of_two());
-#if RYLE_MUTANT != 1412
     if (alone && k >= n_of_one) k += n_of_one;
-#endif
     const Duo& duo = duos[k];
     DuoTask t;
     if (channel + duo.channel[rank] >= l.n_channels) {
@@ -65,11 +63,7 @@ struct Duos {
     t.common_first = true;
     t.idle_second = diagonal;
     if (diagonal) return t;
-#if RYLE_MUTANT == 1411
-    t.columns_first = t.second == other.column;
-#else
     t.columns_first = t.second == other.row || t.second == other.column;
-#endif
     if (!t.columns_first) return t;
     t.first = t.item.tile.column;
     t.second = t.item.tile.row;

@@ -17,11 +17,7 @@ struct Parts {
 /// Slot of what a share has of an item, both numbered among those that are cut. Along the work
 /// either number grows by one from part to part, or both do: no two parts share a slot.
 RYLE_HOST_DEVICE constexpr std::int64_t slot_of(std::int64_t cut_share, std::int64_t cut_item) {
-#if RYLE_MUTANT == 1430
-  return cut_share;
-#else
   return cut_share + cut_item;
-#endif
 }
 
 /// Slots for all parts of a launch, whatever the length of its gulp.
@@ -37,11 +33,7 @@ RYLE_HOST_DEVICE inline Parts parts_of(const Shares& s, std::int64_t cut_item) {
   std::int64_t share = begin * s.n_cut / s.cut_steps;  // rounded down: it or the next one
   while (first_step(share + 1) <= begin) ++share;
   Parts parts{slot_of(share, cut_item), 1};
-#if RYLE_MUTANT == 1431
-  if (first_step(share + 1) < end) ++parts.n;
-#else
   while (first_step(share + parts.n) < end) ++parts.n;
-#endif
   return parts;
 }
 
@@ -51,9 +43,7 @@ RYLE_HOST_DEVICE inline void value(const Layout& l, const float* sums, int chann
   const Places at = places_of(l, channel, i, j);
   parts[0] = sums[at.re];
   parts[1] = sums[at.im];
-#if RYLE_MUTANT != 1432
   if (at.diagonal) parts[1] -= sums[at.mirrored_im];
-#endif
 }
 
 }  // namespace ryle::correlate::wgmma

@@ -23,11 +23,7 @@ inline constexpr int kSlotBytes = kTile * kRowBytes;         ///< one operand of
 /// Byte of a slot at which 16-byte piece `piece` of row `row` lies: the order in which a copy with
 /// a 128-byte swizzle leaves a box, without conflicts for eight rows of one piece.
 RYLE_HOST_DEVICE constexpr int swizzled(int row, int piece) {
-#if RYLE_MUTANT == 1392
-  return row * kRowBytes + ((piece ^ (row & 3)) << 4);
-#else
   return row * kRowBytes + ((piece ^ (row & 7)) << 4);
-#endif
 }
 
 /// Byte of a slot from which lane `lane` of warp `warp` (of a warpgroup's four) has ldmatrix .x4
@@ -115,11 +111,7 @@ RYLE_HOST_DEVICE constexpr int place(int row, int column, int n_registers) {
 
 /// sum_t re(v_i) of this input is needed: there is a tile below the diagonal with it as a column.
 RYLE_HOST_DEVICE constexpr bool needs_input_sums(const Layout& l, const Tile& tile) {
-#if RYLE_MUTANT == 1393
-  return tile.row == tile.column && tile.row + 2 < l.tile_rows;
-#else
   return tile.row == tile.column && tile.row + 1 < l.tile_rows;
-#endif
 }
 
 /// Where V_ij, i <= j, lies in what the kernel left: indices of sums.
@@ -156,11 +148,7 @@ RYLE_HOST_DEVICE inline ci64 value(const Layout& l, const std::int32_t* sums, in
   const std::int32_t* inputs = sums + l.n_sums();
   const Places at = places_of(l, channel, i, j);
   auto imaginary = static_cast<std::uint32_t>(sums[at.im]);
-#if RYLE_MUTANT == 1390
-  if (at.diagonal) imaginary -= static_cast<std::uint32_t>(sums[at.im]);
-#else
   if (at.diagonal) imaginary -= static_cast<std::uint32_t>(sums[at.mirrored_im]);
-#endif
   if (!at.diagonal)
     imaginary += static_cast<std::uint32_t>(inputs[std::int64_t{channel} * l.padded_inputs() + i]);
   return {sums[at.re], static_cast<std::int32_t>(imaginary)};
@@ -186,11 +174,7 @@ struct Shares {
   RYLE_HOST_DEVICE Range range(std::int64_t p) const {
     if (p < n_whole) return {p * n_blocks, (p + 1) * n_blocks};
     const std::int64_t q = p - n_whole, before = n_whole * n_blocks;
-#if RYLE_MUTANT == 1391
-    return {before + q * (cut_steps / n_cut), before + (q + 1) * (cut_steps / n_cut)};
-#else
     return {before + q * cut_steps / n_cut, before + (q + 1) * cut_steps / n_cut};
-#endif
   }
 };
 

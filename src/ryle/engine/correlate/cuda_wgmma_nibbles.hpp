@@ -14,21 +14,13 @@ inline constexpr int kMostSlotsOfNibbles = 6;
 /// As operand_a(), of codes: 32 spectra of step 0..3, both parts in a byte.
 RYLE_HOST_DEVICE constexpr int operand_nibbles(int warpgroup, int warp, int lane, int step) {
   const int row = warpgroup * kGroupRows + warp * 16 + (lane & 15);
-#if RYLE_MUTANT == 1413
-  return swizzled(row, step + 4 * (lane >> 4));
-#else
   return swizzled(row, 2 * step + (lane >> 4));
-#endif
 }
 
 /// Byte of a stage for part `part` (0 re, 1 im) of the 16 spectra in piece `piece` of a row.
 RYLE_HOST_DEVICE constexpr int widened(int row, int piece, int part) {
   const int slot = piece / 4, step = piece % 4 / 2;
-#if RYLE_MUTANT == 1410
-  return slot * kSlotBytes + swizzled(row, 4 * step + 2 * part);
-#else
   return slot * kSlotBytes + swizzled(row, 4 * step + 2 * part + piece % 2);
-#endif
 }
 
 }  // namespace ryle::correlate::wgmma

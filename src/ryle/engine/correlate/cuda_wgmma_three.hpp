@@ -26,15 +26,7 @@ struct ThreeTask {
 
 RYLE_HOST_DEVICE constexpr ThreeTask three_task(int half, int warpgroup) {
   if (warpgroup < kWarpgroups) return {{half, half}, warpgroup, false, false};
-#if RYLE_MUTANT == 1621
-  return {{1, 0}, 0, half == 0, half == 1};
-#elif RYLE_MUTANT == 1622
-  return {{1, 0}, half, true, half == 1};
-#elif RYLE_MUTANT == 1623
-  return {{1, 0}, half, half == 0, false};
-#else
   return {{1, 0}, half, half == 0, half == 1};
-#endif
 }
 
 /// Number of a tile among all.

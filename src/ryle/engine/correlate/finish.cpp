@@ -70,11 +70,7 @@ struct Channel {
   std::vector<cf64> factor;
 
   cf64 value(std::int64_t i, std::int64_t j) const {
-#if RYLE_MUTANT == 200
-    return i <= j ? mean[pair_index(i, j)] : mean[pair_index(j, i)];
-#else
     return i <= j ? mean[pair_index(i, j)] : std::conj(mean[pair_index(j, i)]);
-#endif
   }
   std::uint32_t count(std::int64_t i, std::int64_t j) const {
     return counts[i <= j ? pair_index(i, j) : pair_index(j, i)];
@@ -100,11 +96,7 @@ void set_factors(const FinishConfig& config, std::int64_t k, std::int64_t n_chan
     cf64 factor = config.gains.empty() ? cf64{1} : config.gains[i * n_channels + k];
     if (!delays_s.empty()) {
       const double turns = config.frequency.center_hz(k) * delays_s[i];
-#if RYLE_MUTANT == 205
-      const double angle_rad = 2 * std::numbers::pi * (turns - std::round(turns));
-#else
       const double angle_rad = -2 * std::numbers::pi * (turns - std::round(turns));
-#endif
       factor *= cf64{std::cos(angle_rad), std::sin(angle_rad)};
     }
     channel.factor[i] = factor;
@@ -165,13 +157,8 @@ void put_products(const Channel& channel, const InputMap& map, cf64* mean, std::
   for (std::int64_t j = 0; j < map.n_antennas; ++j) {
     for (std::int64_t i = 0; i <= j; ++i) {
       for (std::int64_t product = 0; product < 4; ++product, ++mean, ++counts) {
-#if RYLE_MUTANT == 201
-        const std::int64_t p = map.input[2 * i + product % 2];
-        const std::int64_t q = map.input[2 * j + product / 2];
-#else
         const std::int64_t p = map.input[2 * i + product / 2];
         const std::int64_t q = map.input[2 * j + product % 2];
-#endif
         if (p < 0 || q < 0) continue;  // an antenna without this polarization: value 0, count 0
         *mean = channel.value(p, q);
         *counts = channel.count(p, q);
@@ -227,11 +214,7 @@ Finished finish_dump(const Sums& sums, const FinishConfig& config, std::int64_t 
   std::vector<SamplerGain> first_order;
   for (std::int64_t k = 0; k < done.n_channels; ++k) {
     take_mean(sums, k * pairs, channel);
-#if RYLE_MUTANT == 222
-    const bool full = config.van_vleck;
-#else
     const bool full = config.van_vleck && (config.quantizer.dithered || knows_levels(channel));
-#endif
     if (full) {
       van_vleck.correct(channel.mean);
     } else if (config.van_vleck) {

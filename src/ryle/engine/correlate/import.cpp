@@ -80,12 +80,8 @@ void gather(const Job& job, const std::uint8_t* cell, std::int64_t first, std::i
   std::int64_t t = 0;
   while (t < n) {
     const std::uint8_t* from = cell + job.offset(first + t);
-#if RYLE_MUTANT == 1357
-    const std::int64_t before = 0;
-#else
     const std::int64_t before =
         job.layout.spectra_per_heap == 0 ? 0 : (first + t) % job.layout.spectra_per_heap;
-#endif
     const std::int64_t in_heap = job.layout.spectra_per_heap == 0
                                      ? n - t
                                      : std::min(n - t, job.layout.spectra_per_heap - before);
@@ -99,9 +95,7 @@ void gather(const Job& job, const std::uint8_t* cell, std::int64_t first, std::i
     }
     t += in_heap;
   }
-#if RYLE_MUTANT != 208
   std::fill(parts.re + n, parts.re + kTime, T{});
-#endif
   std::fill(parts.im + n, parts.im + kTime, T{});
 }
 

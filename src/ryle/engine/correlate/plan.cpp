@@ -35,12 +35,8 @@ bool always(std::int64_t, std::int64_t) { return true; }
 //    256  0.58  0.71  0.96  1.27  0.83  0.87  1.01  1.58
 //   1024  0.86  0.91  0.91  1.18  0.92  0.97  1.16  1.44  1.70  2.17  2.63  2.93  3.21
 bool amx_worth_it(std::int64_t n_rows, std::int64_t max_spectra) {
-#if RYLE_MUTANT == 130
-  return n_rows >= 16 && max_spectra > 0;
-#else
   if (n_rows >= 32) return true;
   return (n_rows == 16 || n_rows >= 24) && max_spectra >= 512;
-#endif
 }
 
 const CpuKernel* none() { return nullptr; }

@@ -269,9 +269,6 @@ double VanVleck::correlation(std::int64_t i, std::int64_t j, std::int64_t terms,
                                     static_cast<std::size_t>(terms));
   const double r = product / (k_i[0] * k_j[0]);
   const double square = r * r;
-#if RYLE_MUTANT == 223
-  if (square < 1) return r;
-#endif
   if (square * (cubic_ + square * (fifth_ + square * rest_)) < kSmallShare) return r;
   return correlation_of_product(quantizer_, rms_[i], rms_[j], k_i, k_j, product);
 }
@@ -281,11 +278,7 @@ void VanVleck::correct(std::span<cf64> triangle) {
           .dithered) {  // the dither made the products linear and added 1/6 per part to the powers
     for (std::int64_t i = 0; i < n_inputs_; ++i) {
       cf64& power = triangle[pair_index(i, i)];
-#if RYLE_MUTANT == 207
-      if (power.real() > 0) power -= step(quantizer_) * step(quantizer_) / 6;
-#else
       if (power.real() > 0) power -= step(quantizer_) * step(quantizer_) / 3;
-#endif
     }
     return;
   }

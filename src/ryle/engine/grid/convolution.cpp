@@ -21,11 +21,7 @@ bool positive(double x) { return std::isfinite(x) && x > 0; }
 // Slope at row i in theta^2, of the polynomial through it and its two neighbours on either side.
 double row_slope(const Convolution& f, std::ptrdiff_t i) {
   const auto n = static_cast<std::ptrdiff_t>(f.table_theta_rad.size());
-#if RYLE_MUTANT == 1256
-  const auto taken = std::min<std::ptrdiff_t>(3, n);
-#else
   const auto taken = std::min<std::ptrdiff_t>(5, n);
-#endif
   const auto first = std::clamp<std::ptrdiff_t>(i - taken / 2, 0, n - taken);
   const auto x = [&](std::ptrdiff_t k) {
     const double t = f.table_theta_rad[static_cast<std::size_t>(k)];

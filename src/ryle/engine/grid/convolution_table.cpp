@@ -32,11 +32,7 @@ class TableReader {
     f_.function = Function::table;
     f_.table_name = path_;
     f_.support_rad = f_.table_theta_rad.back();
-#if RYLE_MUTANT == 1254
-    const double first = 1;
-#else
     const double first = f_.table_value.front();
-#endif
     for (double& k : f_.table_value) k /= first;
     return std::move(f_);
   }

@@ -251,9 +251,6 @@ class CpuGridder final : public Gridder {
         for (std::int64_t i = 0; i < n_cells; ++i) {
           if (cells[i] < 0) continue;
           sums_.part(cells[i]);
-#if RYLE_MUTANT == 1222
-          if (c > 0) continue;
-#endif
           for (std::int64_t e = 0; e < c; ++e) sums_.own(e, cells[i]).add(shared[at(i)]);
         }
         apart = true;

@@ -7,11 +7,7 @@
 // Every sum is short: after kFlush samples it goes into double. Plain float32 sums are biased by
 // 2e-5 at 20,000 samples a cell, because small terms fall below half a unit of the sum.
 
-#if RYLE_MUTANT == 1221
-constexpr std::int64_t kFlush = std::int64_t{1} << 40;
-#else
 constexpr std::int64_t kFlush = 256;
-#endif
 constexpr std::int64_t kVectors = 4;  // of channels at a time
 
 // --- samples of a segment in the tile, sorted by bin ---
@@ -139,9 +135,6 @@ RYLE_INLINE int pieces_of(const std::uint32_t* list, std::int64_t k0, std::int64
       while (run < left && list[k + run] == list[k] + static_cast<unsigned>(run)) ++run;
     }
     const bool together = run == left || 2 * run >= kLanes;
-#if RYLE_MUTANT == 1262
-    run = left;
-#endif
     pieces[n] = {k, together ? run : left, together};
     k += pieces[n++].n;
   }
@@ -295,11 +288,7 @@ std::int64_t reach(const TilePlace& p, const TileFunction& f, const TileSamples&
     far = reach_of > far ? reach_of : far;
   }
   const double share = sizeof(Real) == 8 ? 0 : 2e-6 * far / f.chord;
-#if RYLE_MUTANT == 1220
-  const double band = 0;
-#else
   const double band = sizeof(Real) == 8 ? 0 : (share > 8e-6 ? share : 8e-6) * chord2;
-#endif
   const Vec<Real> inner = all(static_cast<Real>(chord2 - band)),
                   outer = all(static_cast<Real>(chord2 + band));
   const bool weighted = s.weights != nullptr && s.weight_channel_stride == 0;
@@ -313,11 +302,7 @@ std::int64_t reach(const TilePlace& p, const TileFunction& f, const TileSamples&
                above = oy + static_cast<Real>(by) * high - y1;
     const Real gap = (below > above ? below : above) - margin * static_cast<Real>(1e-4);
     const Real half2 = margin * margin - gap * gap;
-#if RYLE_MUTANT == 1263
-    const Real half = half2 > 0 ? half2 / margin : 0;
-#else
     const Real half = gap <= 0 ? margin : half2 > 0 ? root(half2) : 0;
-#endif
     const int bx0 = bin_of(x0 - half, ox, per_unit, bins.nx);
     const int bx1 = bin_of(x1 + half, ox, per_unit, bins.nx);
     const std::int64_t first = bins.start[by * bins.nx + bx0],

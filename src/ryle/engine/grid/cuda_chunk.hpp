@@ -12,11 +12,7 @@ namespace ryle::grid::detail {
 /// Most candidates of a job; its sums go into double every kFlushBatches batches of kWarp samples
 /// (grid.md 4).
 inline constexpr std::uint32_t kJobSamples = 2048;
-#if RYLE_MUTANT == 1313
-inline constexpr int kFlushBatches = 1 << 20;
-#else
 inline constexpr int kFlushBatches = 8;
-#endif
 
 /// Keys that some tile looks at: samples elsewhere share the key `span`, which nobody asks for.
 struct KeySpan {
@@ -121,11 +117,7 @@ RYLE_HD inline void write_jobs(std::uint32_t tile, std::uint32_t n_candidates, J
 /// earlier candidate and becomes that of this one.
 RYLE_HD inline std::uint32_t place_of(const SampleRange* ranges, std::uint32_t end,
                                       std::uint32_t number, std::uint32_t& cursor) {
-#if RYLE_MUTANT == 1314
-  if (cursor + 1 < end && ranges[cursor + 1].before <= number) ++cursor;
-#else
   while (cursor + 1 < end && ranges[cursor + 1].before <= number) ++cursor;
-#endif
   return ranges[cursor].first + (number - ranges[cursor].before);
 }
 

@@ -26,11 +26,7 @@ bool is_partial(const std::uint32_t* complete, std::int64_t n_tiles) {
 void add_cells(const WarpTiling& tiling, const std::vector<bool>& reached,
                std::vector<CellRange>& cells) {
   for (std::size_t t = 0; t < tiling.tiles.size(); ++t)
-#if RYLE_MUTANT != 1602
     for (std::int64_t lane = 0; reached[t] && lane < kWarp; ++lane) {
-#else
-    for (std::int64_t lane = 1; reached[t] && lane < kWarp; ++lane) {  // defect: not the first cell
-#endif
       const std::int64_t cell = tiling.cells[t * kWarp + index(lane)];
       if (cell < 0) continue;
       if (!cells.empty() && cells.back().last == cell)
@@ -120,9 +116,6 @@ void SumsCollector::finish(Queue& queue) {
         }
         sums_.part(cell);
         for (const Kept& g : groups_) {
-#if RYLE_MUTANT == 1315
-          if (g.complete[index(t)] == kAll) continue;
-#endif
           for (int c = 0; c < g.n_channels; ++c) {
             const bool whole = (g.complete[index(t)] >> c & 1U) != 0;
             sums_.own(g.first_channel + c, cell)

@@ -111,11 +111,7 @@ RYLE_HD inline double exact_value(const PairFunction& f, const double* cell, con
   const double n = dot(north, sample);
   const double length = hypot(e, n);
   const double scale = length > 0 ? theta / length : 0;
-#if RYLE_MUTANT == 1312
-  const double xi = -scale * e, eta = scale * n;
-#else
   const double xi = scale * e, eta = scale * n;
-#endif
   const double along = add_product(eta, f.cos_pa, times(xi, f.sin_pa)) / f.major;
   const double beside = add_product(xi, f.cos_pa, -times(eta, f.sin_pa)) / f.minor;
   return exp(-0.5 * add_product(along, along, times(beside, beside)));

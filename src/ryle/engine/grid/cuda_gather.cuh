@@ -108,9 +108,7 @@ class Candidates {
       n_ += __popc(lanes);
       base_ += kWarp;
     }
-#if RYLE_MUTANT != 1316
     __syncwarp();
-#endif
     taken_ = true;
     first = head_;
     n = n_ < kWarp ? n_ : kWarp;

@@ -71,11 +71,7 @@ RYLE_HD inline Staged<Real> nobody() {
 template <class Real>
 RYLE_HD inline TileBox<Real> box_of(const WarpTile& tile) {
   // More than float32 makes of the offsets in it.
-#if RYLE_MUTANT == 1500
-  constexpr float kMargin = 0.98F;
-#else
   constexpr float kMargin = 1.0001F;
-#endif
   return {static_cast<Real>(tile.x_min), static_cast<Real>(tile.x_max),
           static_cast<Real>(tile.y_min), static_cast<Real>(tile.y_max),
           static_cast<Real>(tile.outer * kMargin)};

@@ -100,11 +100,7 @@ RYLE_HD inline SkyNode sky_node(std::uint32_t code, int level) {
     for (int i = 0; i < 3; ++i) d2 += (p[i] - node.center[i]) * (p[i] - node.center[i]);
     far2 = d2 > far2 ? d2 : far2;
   }
-#if RYLE_MUTANT == 1310
-  node.radius = 0.7 * std::sqrt(far2);
-#else
   node.radius = std::sqrt(far2) * (1 + 1e-9) + 1e-14;  // keys are rounded, too
-#endif
   return node;
 }
 

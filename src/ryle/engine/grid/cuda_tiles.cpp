@@ -97,11 +97,7 @@ class WarpTileMaker {
     }
     const double chord = tiling_.chord, radius = std::sqrt(radius2);
     tile.reach = (radius + chord) * (1 + 1e-12);
-#if RYLE_MUTANT == 1311
-    const double band = 0;
-#else
     const double band = std::max(8e-6, 2e-6 * (radius + chord) / chord) * chord * chord;
-#endif
     tile.inner = static_cast<float>(chord * chord - band);
     tile.outer = static_cast<float>(chord * chord + band);
     return !around && radius <= kMostSupports * chord;
@@ -229,11 +225,7 @@ WarpTiling share_of(const WarpTiling& all, std::int64_t share, std::int64_t n_sh
   WarpTiling some{all.chord, all.order, {}, {}, {}, {}, {}};
   const auto n = static_cast<std::int64_t>(all.tiles.size());
   for (std::int64_t run = share; run * kRun < n; run += n_shares) {
-#if RYLE_MUTANT == 1501
-    const std::int64_t begin = run * kRun + 1, end = std::min(n, (run + 1) * kRun);
-#else
     const std::int64_t begin = run * kRun, end = std::min(n, (run + 1) * kRun);
-#endif
     some.tiles.insert(some.tiles.end(), all.tiles.begin() + begin, all.tiles.begin() + end);
     const auto copy = [&](auto& to, const auto& from) {
       to.insert(to.end(), from.begin() + begin * kWarp, from.begin() + end * kWarp);

@@ -94,11 +94,7 @@ void search(std::size_t n_tiles, const TileIndex& index, SearchKernel kernel,
   for (std::int64_t f = 0; f < found; ++f) ++part.of_tile[part.tiles[static_cast<std::size_t>(f)]];
   std::int64_t reached = 0;
   for (const std::uint32_t count : part.counts) reached += count > 0 ? 1 : 0;
-#if RYLE_MUTANT == 1265
-  part.facts.out_of_reach = n - reached;
-#else
   part.facts.out_of_reach = n - reached - part.facts.bad_positions;
-#endif
 }
 
 /// Center and axes of a tile as columns (east, north, outward, 0).
@@ -205,11 +201,7 @@ TileIndex::TileIndex(const std::vector<Tile>& tiles, double chord) {
   making_bytes_ = static_cast<std::int64_t>(entries.capacity() * sizeof entries[0]);
   SearchGroup nobody{};
   for (double& reach2 : nobody.bounds[9]) reach2 = -1;
-#if RYLE_MUTANT == 1261
-  const double margin = 0.9 * chord;
-#else
   const double margin = chord * (1 + 1e-9) + 1e-15;
-#endif
   for (std::size_t e = 0; e < entries.size();) {
     Slot slot{entries[e].first, static_cast<std::int64_t>(groups_.size()), 0};
     for (int n = 0; e < entries.size() && entries[e].first == slot.key; ++e, ++n) {

@@ -81,9 +81,6 @@ double weighted_median(OrderItem* items, std::int64_t n, std::uint64_t sum, Orde
       rest = {low, n_low, rest.weight_before, pivot};
       std::swap(lists[0], lists[1]);
     } else if (2 * to_equal >= sum) {
-#if RYLE_MUTANT == 1252
-      return pivot;
-#endif
       if (2 * to_equal > sum) return pivot;
       const float next = n_high > 0 ? std::min_element(high, high + n_high, before)->x : rest.next;
       return 0.5 * (static_cast<double>(pivot) + next);

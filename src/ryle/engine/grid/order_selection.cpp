@@ -139,9 +139,6 @@ class OrderSelection final : public OrderGridder {
         u[k] = in.weights[i * in.weight_sample_stride + channel * in.weight_channel_stride];
         here = here && u[k] > 0 && std::isfinite(u[k]);
       }
-#if RYLE_MUTANT == 1251
-      here = std::isfinite(value);
-#endif
       x[k] = here ? value + 0.0F : kAbsent;  // one zero, not two
     }
   }
@@ -155,11 +152,7 @@ class OrderSelection final : public OrderGridder {
     const double c[3] = {cells_.directions.x[i], cells_.directions.y[i], cells_.directions.z[i]};
     // No further north or south than the chord; rounding must not lose a sample at the edge.
     const double north = TileCandidates::north_of(tile, c[0], c[1], c[2]);
-#if RYLE_MUTANT == 1255
-    const double margin = chord_ * 0.99;
-#else
     const double margin = chord_ * (1 + 1e-9) + 1e-15;
-#endif
     const auto first =
         std::lower_bound(near.north.begin(), near.north.end(), north - margin) - near.north.begin();
     const auto last =
@@ -189,11 +182,7 @@ class OrderSelection final : public OrderGridder {
       if (weighted_) {
         const double w = (u == nullptr ? 1 : static_cast<double>(u[i])) * reach.weight[k];
         weights[place(n)] = w;
-#if RYLE_MUTANT == 1253
-        largest = w > largest ? w : largest;
-#else
         largest = !std::isnan(x[i]) && w > largest ? w : largest;
-#endif
       }
       n += std::isnan(x[i]) ? 0 : 1;
     }
@@ -222,11 +211,7 @@ class OrderSelection final : public OrderGridder {
         items[n] = {room.response[place(k)], w};
         n += w > 0 ? 1 : 0;
       }
-#if RYLE_MUTANT == 1334
-      middle /= room.response[0];
-#else
       middle /= weighted_median(items, n, sum, items + n);
-#endif
     }
     out.value[at] = static_cast<float>(middle);
     out.weight[at] = static_cast<float>(total);

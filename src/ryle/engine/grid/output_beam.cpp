@@ -94,9 +94,6 @@ OutputBeam output_beam(const Convolution& f, double beam_fwhm_rad) {
   beam.area_factor = 1 / peak;
   beam.n_beams = profile.sum() * profile.sum() / profile.squares() / profile.beam_area();
   beam.position_angle_rad = is_radial(f) ? 0 : f.position_angle_rad;
-#if RYLE_MUTANT == 1241
-  beam.position_angle_rad = -beam.position_angle_rad;
-#endif
   beam.major_rad = profile.width(beam.position_angle_rad, beam_fwhm_rad, f.support_rad);
   beam.minor_rad = is_radial(f) ? beam.major_rad
                                 : profile.width(beam.position_angle_rad + 0.5 * std::numbers::pi,

@@ -59,9 +59,6 @@ std::vector<float> radial_table(const Convolution& f) {
     for (const double a : {y0, m0, 3 * (y1 - y0) - 2 * m0 - m1, 2 * (y0 - y1) + m0 + m1})
       cubic.push_back(static_cast<float>(a));
   }
-#if RYLE_MUTANT == 1250
-  return cubic;
-#endif
   if (!is_close(cubic, profile, f)) cubic.clear();
   return cubic;
 }

@@ -92,9 +92,7 @@ void finish_values(Queue& queue, const Sums& sums, const Finish& options, std::i
     };
     if (sums.uniform()) weigh(first);
     for (std::int64_t c = first; c < first + n; ++c) {
-#if RYLE_MUTANT != 1264
       if (!sums.uniform()) weigh(c);
-#endif
       const double* weighted = sums.weighted_of(c) + begin;
       Real* to = values + (c - first) * n_cells + begin;
       for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<Real>(weighted[i] / weight[i]);

@@ -48,11 +48,7 @@ void check_inputs(const AllSkyConfig& c) {
                  " antennas (0 to ", n - 1, "): the station file does not match the data"));
     require(input.pol == 0 || input.pol == 1,
             text("input ", i, " has polarization ", input.pol, "; it must be 0 (X) or 1 (Y)"));
-#if RYLE_MUTANT == 160
-    require((seen.emplace(input.antenna, input.pol), true),
-#else
     require(input.bad || seen.emplace(input.antenna, input.pol).second,
-#endif
             text("input ", i, " is antenna ", input.antenna, " polarization ",
                  input.pol == 0 ? "X" : "Y", ", as an earlier input is; mark one of them bad"));
   }

@@ -60,14 +60,10 @@ double correlate_rate(const CostModel& m, double n_inputs) {
   const double x = std::clamp(n_inputs, known.front()[0], known.back()[0]);
   std::size_t i = 0;
   while (i + 1 < known.size() && known[i + 1][0] <= x) ++i;
-#if RYLE_MUTANT == 331
-  return m.correlate_ops * known[i][1];
-#else
   if (i + 1 == known.size()) return m.correlate_ops * known[i][1];
   const auto& [x0, s0] = known[i];
   const auto& [x1, s1] = known[i + 1];
   return m.correlate_ops * (s0 + std::log(x / x0) / std::log(x1 / x0) * (s1 - s0));
-#endif
 }
 
 double correlate_s(const Sizes& s, const CostModel& m) {
@@ -154,11 +150,7 @@ detail::CpuSizes cpu_sizes(const AllSkyConfig& config, const Sizes& s) {
 double seconds_of(const AllSkyConfig& config, const Sizes& s, const CostModel& m, Path path,
                   bool correlator_runs_anyway) {
   const double planes = static_cast<double>(n_planes(config));
-#if RYLE_MUTANT == 164
-  const double x = correlate_s(s, m);
-#else
   const double x = correlator_runs_anyway ? 0 : correlate_s(s, m);
-#endif
   if (m.back_end == BackEnd::cpu) {
     const double correlator_s = takes_voltages(path) ? 0 : s.c * x;
     detail::CpuSizes sizes = cpu_sizes(config, s);
@@ -227,9 +219,6 @@ double half_shared_bytes(const Sizes& s) {
 
 // What the kernels would refuse when the imager is made, on GPUs with 227 KiB for a thread block.
 std::string why_not_cuda(const AllSkyConfig& config, const Sizes& s, Path path) {
-#if RYLE_MUTANT == 308
-  return "";
-#endif
   constexpr double kShared = 227 * 1024;
   if (!config.function.apertures.empty() && path == Path::efield_half) {
     return "apertures per antenna have no CUDA code in half precision";
@@ -302,9 +291,6 @@ PathPrediction predicted(const AllSkyConfig& config, const Sizes& s, const CostM
     return p;
   }
   p.possible = true;
-#if RYLE_MUTANT == 159
-  return p;
-#endif
   if (p.relative_error > config.max_relative_error) {
     p.why_not = printed("its error of %.1e of the peak exceeds max_relative_error %.1e",
                         p.relative_error, config.max_relative_error);
@@ -316,11 +302,7 @@ PathPrediction predicted(const AllSkyConfig& config, const Sizes& s, const CostM
 
 void choose(Plan& plan, std::int64_t n_sets) {
   const auto each_s = [n_sets](const PathPrediction& p) {
-#if RYLE_MUTANT == 342
-    return p.seconds;
-#else
     return p.seconds + (n_sets > 0 ? p.setup_s / static_cast<double>(n_sets) : 0);
-#endif
   };
   const PathPrediction *best = nullptr, *second = nullptr;
   for (const auto& p : plan.paths) {

@@ -44,11 +44,7 @@ std::int64_t first_cell(std::int64_t support, double point_cells) {
 
 double es_function(const AntennaFunction& function, double u_cells) {
   const auto k = static_cast<double>(function.support);
-#if RYLE_MUTANT == 158
-  const double s = 2 * u_cells / 3;
-#else
   const double s = 2 * u_cells / k;
-#endif
   const double z = 1 - s * s;
   return z > 0 ? std::exp(function.beta_per_cell * k * (std::sqrt(z) - 1)) : 0;
 }
@@ -68,22 +64,14 @@ AntennaCells cells_around(const AntennaFunction& function, double x_cells, doubl
 std::vector<std::array<double, 2>> antenna_positions_cells(const AllSkyConfig& config,
                                                            std::int64_t channel) {
   const Box box = box_of_used(config);
-#if RYLE_MUTANT == 157
-  const double scale = cells_per_m(config, 0 * channel);
-#else
   const double scale = cells_per_m(config, channel);
-#endif
   const double half = 0.5 * static_cast<double>(config.n_pixels);
   const double x0_m = 0.5 * (box.low_m[0] + box.high_m[0]);
   const double y0_m = 0.5 * (box.low_m[1] + box.high_m[1]);
   std::vector<std::array<double, 2>> positions;
   positions.reserve(config.antenna_enu_m.size());
   for (const auto& enu_m : config.antenna_enu_m) {
-#if RYLE_MUTANT == 151
-    positions.push_back({half + (enu_m[0] - x0_m) * scale, half + (enu_m[1] - y0_m) * scale});
-#else
     positions.push_back({half + (enu_m[0] - x0_m) * scale, half - (enu_m[1] - y0_m) * scale});
-#endif
   }
   return positions;
 }
@@ -104,11 +92,7 @@ std::array<double, 2> aperture_extent_cells(const AllSkyConfig& config) {
 
 cf64 height_phase(double frequency_hz, double up_m) {
   const double turns = frequency_hz * up_m / kSpeedOfLight_m_per_s;
-#if RYLE_MUTANT == 163
-  return std::polar(1.0, 2 * kPi * (turns - std::round(turns)));
-#else
   return std::polar(1.0, -2 * kPi * (turns - std::round(turns)));
-#endif
 }
 
 }  // namespace ryle::image

@@ -41,11 +41,7 @@ std::vector<cf64> weights_of(const AllSkyConfig& config, const Aperture& apertur
       // Cells grow to the south (geometry.hpp), apertures to the north.
       const double east_m = (static_cast<double>(cells.first_x + x) - position[0]) * cell_m;
       const double south_m = (static_cast<double>(cells.first_y + y) - position[1]) * cell_m;
-#if RYLE_MUTANT == 161
-      weights.push_back(sampled(aperture, east_m, south_m));
-#else
       weights.push_back(sampled(aperture, east_m, -south_m));
-#endif
       sum += weights.back();
       size += std::abs(weights.back());
     }

@@ -18,9 +18,7 @@ struct Moments {
 Moments moments(const AllSkyConfig& config, const std::vector<std::uint8_t>& used) {
   Moments m;
   for (std::size_t a = 0; a < used.size(); ++a) {
-#if RYLE_MUTANT != 162
     if (!used[a]) continue;
-#endif
     const auto& [x, y, z] = config.antenna_enu_m[a];
     m.n += 1;
     m.x += x;
@@ -32,9 +30,7 @@ Moments moments(const AllSkyConfig& config, const std::vector<std::uint8_t>& use
   m.y /= m.n;
   m.z /= m.n;
   for (std::size_t a = 0; a < used.size(); ++a) {
-#if RYLE_MUTANT != 162
     if (!used[a]) continue;
-#endif
     const double x = config.antenna_enu_m[a][0] - m.x, y = config.antenna_enu_m[a][1] - m.y,
                  z = config.antenna_enu_m[a][2] - m.z;
     m.xx += x * x;
@@ -111,12 +107,8 @@ HeightError height_error(const ArrayPlane& plane, const std::vector<std::uint8_t
   error.phase_rad = 2 * kPi * frequency_hz / kSpeedOfLight_m_per_s * plane.residual_rms_m *
                     (1 - std::cos(zenith_distance_rad));
   const double c = plane_coherence(plane, antenna_used, frequency_hz, zenith_distance_rad);
-#if RYLE_MUTANT == 860
-  error.flux_loss = 1 - c;
-#else
   // sum_{a != b} exp(i (phi_a - phi_b)) = |n c|^2 - n
   error.flux_loss = n * (1 - c * c) / (n - 1);
-#endif
   return error;
 }
 

@@ -135,18 +135,10 @@ double slowdown(double then, double now) { return both_known(then, now) ? then /
 CostModel at_core_speed(const CostModel& model, const CoreSpeed& speed) {
   CostModel m = model;
   const double sums = slowdown(model.measured_at.ops, speed.ops);
-#if RYLE_MUTANT == 1160
-  const double memory = sums;
-#else
   const double memory = slowdown(model.measured_at.bytes_per_s, speed.bytes_per_s);
-#endif
-#if RYLE_MUTANT == 1163
-  m.correlate_ops /= sums;
-#else
   m.correlate_ops /= both_known(model.measured_at.product_ops, speed.product_ops)
                          ? model.measured_at.product_ops / speed.product_ops
                          : sums;
-#endif
   for (const auto& [value, is_rate, share] : kScaled) {
     const double longer = (1 - share) * sums + share * memory;
     m.*value *= is_rate ? 1 / longer : longer;

@@ -62,11 +62,7 @@ double cpu_images_s(const CpuSizes& s, const CostModel& m, Path path) {
           8 * s.planes * s.antennas * (s.antennas - 1) / 2 * s.footprint * s.footprint;
       const double transforms_s =
           std::ceil(s.planes / 2) * fft_ops(s.grid) * s.fft_share / m.efield_fft_ops;
-#if RYLE_MUTANT == 1050
-      const double places_s = 0;
-#else
       const double places_s = s.places * m.vis_place_s;
-#endif
       return s.channels * (cells / m.vis_grid_ops + places_s) +
              s.transforms * (transforms_s + planes_pixels * m.vis_pixel_s);
     }

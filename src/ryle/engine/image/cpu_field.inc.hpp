@@ -142,11 +142,7 @@ inline void detect_two(const float* x, const float* y, std::int64_t block, bool 
   if (!cross) return;
   const Two both = sum_lanes<1, 0>([&](auto i) RYLE_ALWAYS {
     const C a = load_point(px + i * kPoint), b = load_point(py + i * kPoint);
-#if RYLE_MUTANT == 165
-    return Two{a.re * b.re + a.im * b.im, a.re * b.im - a.im * b.re};
-#else
     return Two{a.re * b.re + a.im * b.im, a.im * b.re - a.re * b.im};
-#endif
   });
   store(plane[2] + at, load(plane[2] + at) + both.a);
   store(plane[3] + at, load(plane[3] + at) + both.b);

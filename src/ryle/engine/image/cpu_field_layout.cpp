@@ -117,11 +117,7 @@ void make_field_channel(const AllSkyConfig& config, const CpuRoles& roles, const
 
 void set_field_gains(const CpuRoles& roles, std::span<const cf32> gains, FieldChannelData& data) {
   for (std::size_t s = 0; s < roles.inputs.size(); ++s) {
-#if RYLE_MUTANT == 168
-    const cf64 g = cf64(gains[s]);
-#else
     const cf64 g = cf64(gains[s]) * cf64(data.height[s]);
-#endif
     data.gains[2 * s] = static_cast<float>(g.real());
     data.gains[2 * s + 1] = static_cast<float>(g.imag());
   }

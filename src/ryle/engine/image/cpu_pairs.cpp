@@ -26,9 +26,7 @@ PairSource pair_source(const AllSkyConfig&, const CpuRoles& roles, std::int64_t 
       const std::int64_t j = roles.inputs[static_cast<std::size_t>(sb)];
       source.index[product] =
           static_cast<std::int32_t>(i <= j ? pair_index(i, j) : pair_index(j, i));
-#if RYLE_MUTANT != 169
       if (i > j) source.conjugate |= 1 << product;
-#endif
     }
   }
   return source;

@@ -71,11 +71,7 @@ void convert_sums(const T* sums, const PairSource* sources, std::int64_t n, cons
     const F4 gr = ar * br + ai * bi, gi = ai * br - ar * bi;  // c_a conj(c_b)
     const F4 vr = re * gr - im * gi, vi = re * gi + im * gr;
     constexpr F4 own = {1, 1, 0.5f, 0.5f}, other = {0, 0, 0.5f, -0.5f};
-#if RYLE_MUTANT == 166
-    constexpr float sign = -1;
-#else
     constexpr float sign = 1;
-#endif
     // lanes XX YY U V: V = (Im XY - Im YX, Re YX - Re XY) / 2
     const F4 out_re = __builtin_shufflevector(vr, vi, 0, 3, 1, 5) * own +
                       __builtin_shufflevector(vr, vi, 0, 3, 2, 6) * other;

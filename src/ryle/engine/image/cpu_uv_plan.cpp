@@ -215,11 +215,7 @@ void add_mirrored(const UvGeometry& geometry, const float* row, float* cells) {
                                            : u) *
                             kCellFloats;
     for (std::int64_t i = 0; i < 4; ++i) to[i] += row[i];
-#if RYLE_MUTANT == 170
-    for (std::int64_t i = 4; i < 8; ++i) to[i] += row[i];
-#else
     for (std::int64_t i = 4; i < 8; ++i) to[i] -= row[i];
-#endif
   }
 }
 

@@ -64,11 +64,7 @@ __global__ void __launch_bounds__(kGatherThreads)
       const float4 w = __ldg(apertures + (static_cast<int>(index) * k + y) * k + x + c);
 #pragma unroll
       for (int s = 0; s < kSpectra; ++s) {
-#if RYLE_MUTANT == 312
-        add_conjugated(sum[s][c][0], x_of(v[s]), x_of(w));
-#else
         add_product(sum[s][c][0], x_of(v[s]), x_of(w));
-#endif
         add_product(sum[s][c][1], y_of(v[s]), y_of(w));
       }
     }
@@ -111,11 +107,7 @@ __device__ void add_baseline(const Correlated& k, float4 linear, float4 cross, f
   add_product(xx, x_of(linear), k.xx);
   add_product(yy, y_of(linear), k.yy);
   add_product(one, {cross.x - cross.w, cross.y + cross.z}, k.xy);  // XY = U + i V
-#if RYLE_MUTANT == 313
-  add_product(two, {cross.x + cross.w, cross.y - cross.z}, k.xy);
-#else
   add_product(two, {cross.x + cross.w, cross.y - cross.z}, k.yx);  // YX = U - i V
-#endif
   sum[0] = {xx.x, xx.y, yy.x, yy.y};
   sum[1].x += 0.5f * (one.x + two.x);
   sum[1].y += 0.5f * (one.y + two.y);
@@ -258,9 +250,7 @@ __global__ void subtract_kernel(int n, const float2* lags, int support, int n_sl
     plane[x] -= sum[0].x;
     plane[size + x] -= sum[1].x;
     plane[2 * size + x] -= sum[2].x;
-#if RYLE_MUTANT != 314
     plane[3 * size + x] -= sum[2].y;
-#endif
   }
 }
 

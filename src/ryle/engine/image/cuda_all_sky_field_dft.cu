@@ -247,11 +247,7 @@ __global__ void join_kernel(DftArgs d, int n_slices, const double* powers, const
   __syncthreads();
   const int direction = blockIdx.x * blockDim.x + threadIdx.x;
   if (direction >= d.n_directions) return;
-#if RYLE_MUTANT == 309
-  double sum = 0;
-#else
   double sum = -total;
-#endif
   for (int slice = 0; slice < n_slices; ++slice) {
     sum += sums[((static_cast<std::int64_t>(channel) * n_slices + slice) * 4 + p) * d.n_directions +
                 direction];

@@ -90,11 +90,7 @@ __device__ inline void add_sixteen(bool nibbles, const Sixteen& x, const Sixteen
   add_word(nibbles, x.re.w, x.im.w, y.re.w, y.im.w, part);
 #pragma unroll
   for (int p = 0; p < 3; ++p) sum[p] += part[p];
-#if RYLE_MUTANT == 1164
-  sum[3] += part[4] - part[3];
-#else
   sum[3] += part[3] - part[4];
-#endif
 }
 
 // Eight lanes own an antenna of a channel and take sixteen spectra each, a cell of four-bit samples

@@ -514,11 +514,7 @@ __device__ inline void add_to_planes(const FusedArgs& a, int column, int parity,
     const int at = a.transposed ? column * kFusedPixels + y : y * kFusedPixels + column;
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
-#if RYLE_MUTANT == 1165
-      plane[k * kSize + at] = sum[r][k];
-#else
       plane[k * kSize + at] = a.first_gulp ? sum[r][k] : plane[k * kSize + at] + sum[r][k];
-#endif
     }
   }
 }

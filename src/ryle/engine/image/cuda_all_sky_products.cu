@@ -95,11 +95,7 @@ __device__ void products_of_square(const Source& source, const VisArray& array, 
     const std::int64_t baseline = (array.autos ? static_cast<std::int64_t>(b) * (b + 1) / 2
                                                : static_cast<std::int64_t>(b) * (b - 1) / 2) +
                                   a;
-#if RYLE_MUTANT == 305
-    const float turn = half;
-#else
     const float turn = array.flip[baseline] ? -half : half;  // V_ba = conj(V_ab)
-#endif
     float4* out = products + 2 * (channel * array.n_baselines + baseline);
     out[0] = {half * xx.x, turn * xx.y, half * yy.x, turn * yy.y};
     out[1] = {0.5f * half * (xy.x + yx.x), 0.5f * turn * (xy.y + yx.y), 0.5f * half * (xy.y - yx.y),

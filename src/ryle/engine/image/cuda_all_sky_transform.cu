@@ -35,11 +35,7 @@ struct ProductLoader {
       const float4* at = plane + (static_cast<std::int64_t>(y) * n + x) * 2;
       const float4* mirrored = plane + (static_cast<std::int64_t>(mirror_y) * n + mirror_x) * 2;
       const float4 h = at[0], g = mirrored[0], u = at[1], v = mirrored[1];
-#if RYLE_MUTANT == 306
-      a = a + float2{h.x + g.x - (h.w - g.w), h.y + g.y + (h.z + g.z)};
-#else
       a = a + float2{h.x + g.x - (h.w - g.w), h.y - g.y + (h.z + g.z)};
-#endif
       b = b + float2{u.x + v.x - (u.w - v.w), u.y - v.y + (u.z + v.z)};
     }
     out[0] = checkerboard(y, x) * a;
@@ -266,10 +262,8 @@ __device__ inline void subtract_autos(const float (&row)[4][kMaxSupportDevice], 
 #pragma unroll
     for (int plane = 0; plane < 4; ++plane) autos[plane] += row[plane][dx] * turn;
   }
-#if RYLE_MUTANT != 307
 #pragma unroll
   for (int plane = 0; plane < 4; ++plane) value[plane] -= autos[plane];
-#endif
 }
 
 /// What a lane has under way of a channel: sums of its pixels and their tapers.

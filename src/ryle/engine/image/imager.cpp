@@ -194,11 +194,7 @@ void validate(const Config& config) {
 Direction direction_of_pixel(const Config& config, double x, double y) {
   const auto n = static_cast<double>(config.n_pixels);
   const double cell = config.width_direction_cosines / n;
-#if RYLE_MUTANT == 801
-  return {(x - n / 2) * cell, (y - n / 2) * cell};
-#else
   return {-(x - n / 2) * cell, (y - n / 2) * cell};
-#endif
 }
 
 Pixel pixel_of_direction(const Config& config, double l, double m) {

@@ -23,11 +23,7 @@ std::array<double, 3> direction_of_pixel(const AllSkyConfig& config, const Array
   if (!(discriminant >= 0)) return {slant_l, slant_m, kNaN};
   const double t = r2 / (b + std::sqrt(discriminant));
   if (!(t < 1)) return {slant_l, slant_m, kNaN};
-#if RYLE_MUTANT == 150
-  return {slant_l, slant_m, 1 - t};
-#else
   return {slant_l + plane.alpha * t, slant_m + plane.beta * t, 1 - t};
-#endif
 }
 
 std::array<double, 2> pixel_of_direction(const AllSkyConfig& config, const ArrayPlane& plane,

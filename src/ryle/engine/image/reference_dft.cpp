@@ -85,11 +85,7 @@ class DftReference final : public ReferencePath {
     const double waves_per_m = config_.channels.center_hz(channel) / kSpeedOfLight_m_per_s;
     std::vector<cf64> steer;
     for (const auto& [x, y, z] : config_.antenna_enu_m) {
-#if RYLE_MUTANT == 156
-      const double turns = waves_per_m * (x * s[0] + y * s[1] + z * (s[2] - 1));
-#else
       const double turns = waves_per_m * (x * s[0] + y * s[1] + z * s[2]);
-#endif
       steer.push_back(std::polar(1.0, -2 * kPi * (turns - std::round(turns))));
     }
     return steer;

@@ -77,11 +77,7 @@ class FieldReference final : public FieldImager {
       const cf64 x = fields[a * pols], y = pols == 2 ? fields[a * pols + 1] : 0;
       autos[a].xx -= std::norm(x);
       autos[a].yy -= std::norm(y);
-#if RYLE_MUTANT == 154
-
-#else
       autos[a].xy -= x * std::conj(y);
-#endif
     }
   }
 

@@ -53,11 +53,7 @@ void write_images(const AllSkyConfig& config, const std::vector<ProductPlanes>& 
       const double xx = mean(planes[bin].xx[pixel], weights[3 * bin]);
       const double yy = mean(planes[bin].yy[pixel], weights[3 * bin + 1]);
       const double re = mean(planes[bin].xy[pixel].real(), weights[3 * bin + 2]);
-#if RYLE_MUTANT == 155
-      const double im = std::abs(mean(planes[bin].xy[pixel].imag(), weights[3 * bin + 2]));
-#else
       const double im = mean(planes[bin].xy[pixel].imag(), weights[3 * bin + 2]);
-#endif
       const bool stokes = config.products != Products::linear;
       const std::array<double, 4> values{stokes ? (xx + yy) / 2 : xx, stokes ? (xx - yy) / 2 : yy,
                                          re, im};

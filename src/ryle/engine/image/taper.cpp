@@ -133,9 +133,6 @@ std::vector<double> correlated_taper(const AllSkyConfig& config, std::int64_t ch
       add_separable(lags, cells[a], config.function.support);
       n += 1;
     }
-#if RYLE_MUTANT == 152
-    return direct_taper(config);
-#endif
     return transformed(lags, config.function.support, config.n_pixels, n > 0 ? 1 / n : 1);
   }
   const auto weights = aperture_weights(config, channel);

@@ -55,11 +55,7 @@ std::vector<Receptor> used_receptors(const AllSkyConfig& config, const cf32* gai
 
 Weights of_counts(double x, double y, double both, bool remove_autos) {
   const double autos = remove_autos ? 1 : 0;
-#if RYLE_MUTANT == 153
-  return {x * x - autos * x, y * y - autos * y, x * y};
-#else
   return {x * x - autos * x, y * y - autos * y, x * y - autos * both};
-#endif
 }
 
 Weights of_masks(const std::vector<Receptor>& receptors, const std::uint64_t* masks,
@@ -127,11 +123,7 @@ void add_field_weights(const AllSkyConfig& config, std::span<const cf32> gains,
                          input.valid_words, input.n_spectra, config.remove_autos);
     }
     const auto bin = static_cast<std::size_t>(channel / config.n_channels_per_bin);
-#if RYLE_MUTANT == 167
-    for (std::size_t k = 0; k < 3; ++k) weights[3 * bin + k] = of_channel[k];
-#else
     for (std::size_t k = 0; k < 3; ++k) weights[3 * bin + k] += of_channel[k];
-#endif
   }
 }
 

@@ -55,12 +55,8 @@ std::vector<SeriesCell> cells_about(std::span<const float> x, std::span<const fl
 
 Baseline baseline_about(std::span<const float> series, std::span<const float> weights,
                         std::int64_t start, std::int64_t width) {
-#if RYLE_MUTANT == 1182
-  const auto cells = cells_about(series, weights, start, start, kNarrowestCell);
-#else
   const auto cells = cells_about(series, weights, start - width, start + 2 * width,
                                  std::max(kNarrowestCell, width / 2));
-#endif
   std::vector<double> means;
   for (const auto& c : cells)
     if (c.n > 0) means.push_back(c.mean());

@@ -102,7 +102,6 @@ struct Clusterer::Content {
   /// Behind the last bin within reach of the cut whose tokens have to do with those before it.
   std::int64_t context_of(const Group& group) const {
     std::int64_t hi = std::numeric_limits<std::int64_t>::min(), context = group.end;
-#if RYLE_MUTANT != 1280
     for (std::int64_t b = group.first; b < group.end; ++b)
       hi = std::max(hi, bins[static_cast<std::size_t>(b)].hi);
     const std::int64_t cut = (first_bin + group.end) * kTokenBin;
@@ -110,7 +109,6 @@ struct Clusterer::Content {
     for (std::int64_t b = group.end; b < most; ++b)
       if (bins[static_cast<std::size_t>(b)].lo < cut || (first_bin + b) * kTokenBin < hi)
         context = b + 1;
-#endif
     return context;
   }
 

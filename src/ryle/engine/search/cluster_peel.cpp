@@ -243,9 +243,6 @@ std::int32_t TokenPeeler::explained_by(const Place& p) const {
   });
   // What they leave of it would not be a token.
   const float over = p.excess - model_.least_expected * std::sqrt(p.hi - p.lo);
-#if RYLE_MUTANT == 1282
-  return p.excess <= TokenModel::kPeaked * sum ? best : -1;
-#endif
   return p.excess <= TokenModel::kPeaked * sum || over < sum ? best : -1;
 }
 
@@ -284,9 +281,6 @@ bool TokenPeeler::composite(std::size_t at) {
   sums_.assign(pieces_.size() + 1, 0.0f);
   for (std::size_t k = 0; k < pieces_.size(); ++k)
     sums_[k + 1] = std::max(sums_[k], pieces_[k].worth + sums_[before(k)]);
-#if RYLE_MUTANT == 1180
-  return false;
-#endif
   if (!(sums_.back() > 1.2f * square)) return false;
   parts_.clear();
   for (std::size_t k = pieces_.size(); k > 0;) {
@@ -393,11 +387,7 @@ void TokenPeeler::sweep(Event& e) {
   for (int octave = 0; octave < kOctaves; ++octave) {
     const auto widest = static_cast<float>((2 << octave) - 1);
     float side = all;
-#if RYLE_MUTANT == 1281
-    if (least_excess_ > 0) side = 0.1f * flux * std::sqrt(widest) / least_excess_ + 1;
-#else
     if (least_excess_ > 0) side = 1.001f * flux * std::sqrt(widest) / least_excess_ + 1;
-#endif
     if (side < e.width) continue;
     const std::size_t first =
         bin_at(std::max(e.lo - reach - model_.max_width, e.lo - margin - side - widest));
@@ -460,9 +450,6 @@ void TokenPeeler::join_rest(Event& e, std::size_t segment) {
   c.n_tokens += n;
   c.begin = std::min(c.begin, origin + static_cast<std::int64_t>(lo));
   c.end = std::max(c.end, origin + static_cast<std::int64_t>(hi));
-#if RYLE_MUTANT == 1374
-  first = last;
-#endif
   c.lowest_trial = std::min(c.lowest_trial, token(first).trial);
   c.highest_trial = std::max(c.highest_trial, token(last).trial);
 }

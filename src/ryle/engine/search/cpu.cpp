@@ -166,11 +166,7 @@ class CpuDedisperser final : public Dedisperser {
         held = 0;
       }
       // The last part's sums are complete: no second pass over whole tiles.
-#if RYLE_MUTANT == 1202
-      const bool last = &part == &tile.parts.back() && !stored;
-#else
       const bool last = &part == &tile.parts.back() && !stored && work.n % kChunk == 0;
-#endif
       done = run_part(tile, part, work, slot, sums, held == 0, last);
       held += part.n_channels;
     }

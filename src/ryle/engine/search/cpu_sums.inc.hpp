@@ -115,11 +115,7 @@ template <class V, int kLog>
   const Type whole = V::template times<kLog>(V::both(mean, V::all16(255)));  // of the even ones
   const Type bytes =
       V::both(V::template times<kLog>(mean), V::all8(static_cast<std::uint8_t>(255 << kLog)));
-#if RYLE_MUTANT == 1201
-  const Type excess = V::sub16(bytes, low);
-#else
   const Type excess = V::sub8(bytes, low);  // of even and odd ones
-#endif
   Type e = V::sub16(whole, V::both(excess, V::all16(255)));
   Type o = V::sub16(V::template times<kLog>(V::high_bytes(mean)), V::high_bytes(excess));
   if (!first) {

@@ -56,9 +56,7 @@ __device__ void weigh(const DeviceInput& in, const float* weights, int lane, Tri
     t.n_columns = max(in.stat_end - in.stat_first, std::int64_t{0});
     // Exact, as is the sum over cells.
     t.weight = static_cast<double>(in.level) * static_cast<double>(t.n_columns);
-#if RYLE_MUTANT != 1464
     if (in.level >= kMinWeight) t.least = fminf(t.least, in.level);
-#endif
     return;
   }
   StatCells cells{in, weights, 0};
@@ -497,11 +495,7 @@ __device__ double limit_of(const SeriesStatistics& s, const TrialScreen& screen,
   const int full = narrow << halvings;
   const double needed = full * s.mu + threshold * s.sigma * sqrt(full * least) - 1;
   const double units = full + ldexp(needed - full * static_cast<double>(screen.low), -screen.shift);
-#if RYLE_MUTANT == 1040
-  return floor(ldexp(units, -halvings)) + (window - narrow) * screen.mean + 40;
-#else
   return floor(ldexp(units, -halvings)) + (window - narrow) * screen.mean - 1;
-#endif
 }
 
 /// Statistics by a lane each (a long chain of divisions), limits by a warp a trial.

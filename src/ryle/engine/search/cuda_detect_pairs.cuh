@@ -60,11 +60,7 @@ struct PairSums {
     const long long n_first =
         n - static_cast<long long>((above_first2 & 0xffffu) + (above_first2 >> 16));
     const long long inside = n - n_end - n_first;
-#if RYLE_MUTANT == 1541
-    const long long s = sum, q = squares;
-#else
     const long long s = sum - n_end * end, q = squares - n_end * end * end;
-#endif
     return {inside, s - inside * middle, q - 2 * middle * s + inside * middle * middle};
   }
 };
@@ -88,11 +84,7 @@ struct Units {
         one2(0),
         end2(0),
         shift(shift_of),
-#if RYLE_MUTANT == 1542
-        whole(packed && shift == 0),
-#else
         whole(packed && shift == 0 && low_of >= 1),
-#endif
         low(low_of),
         high(low + (static_cast<long long>(kTop - 1) << shift)) {
     if (!packed) return;

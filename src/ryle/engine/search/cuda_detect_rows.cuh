@@ -56,9 +56,7 @@ __device__ inline bool weigh_row(const RowCells& cells, int lane, TrialStart& t,
   if (cells.weights == nullptr) {
     t.n_columns = n_all;
     t.weight = static_cast<double>(w.in.level) * static_cast<double>(n_all);  // exact
-#if RYLE_MUTANT != 1464
     if (w.in.level >= kMinWeight) t.least = fminf(t.least, w.in.level);
-#endif
     return true;
   }
   float most = 0;
@@ -110,11 +108,7 @@ __device__ inline void start_row(const RowCells& cells, const uint4* row, int la
   const int n = static_cast<int>(t.n_columns), step = max((n + kSample - 1) / kSample, 1);
   const int n_sample = (n + step - 1) / step;
   const int begin = cells.w.stat_begin;
-#if RYLE_MUTANT == 1704
-  const int head = all || n == 0 ? 0 : 64;
-#else
   const int head = all || n == 0 ? 0 : cells.size_of(list[0]);
-#endif
   set_center(
       n_sample, lane,
       [&](int i) {
@@ -201,9 +195,6 @@ __device__ __forceinline__ void longest_of_cut(const unsigned (&cell)[N + 4], un
   unsigned most = kMostCell2 - 0x10001u;
 #pragma unroll
   for (int k = 0; k < N + 4; ++k) most = __vmaxu2(most, cell[k]);
-#if RYLE_MUTANT == 1700
-  most = kMostCell2 - 0x10001u;
-#endif
   const unsigned full = (most - (kMostCell2 - 0x10001u)) * 0xffffu;
   most4 |= full;
   most5 |= full;
@@ -332,9 +323,7 @@ __device__ __forceinline__ void store_windows(const uint4* row, int own, const i
   const uint4 f = row[piece_of(at[0], 0)];
   s.fours.add<false>({f.x, f.y, f.z, f.w});
   const uint4 next = row[piece_of(at[0], 3)], second = row[piece_of(at[1], 3)];
-#if RYLE_MUTANT != 1702
   s.pairs = __viaddmax_u16x2(s.last_pair, next.x, s.pairs);
-#endif
   unsigned most[kRowWindows] = {s.top,           s.pairs,         s.fours.most[0],
                                 s.fours.most[1], s.fours.most[2], s.fours.most[3]};
   const uint4 e0 = row[piece_of(own, 1)], e1 = row[piece_of(own, 4)], e2 = row[piece_of(at[0], 1)];
@@ -344,11 +333,7 @@ __device__ __forceinline__ void store_windows(const uint4* row, int own, const i
   longest_of_cut<4>({s.n16[0], s.n16[1], s.n16[2], s.n16[3], n16.x, n16.y, n16.z, n16.w}, most[8],
                     most[9]);
   longest_of_cut<2>({s.n32[0], s.n32[1], next.y, next.z, second.y, second.z}, most[10], most[11]);
-#if RYLE_MUTANT == 1705
-  const unsigned last = 0;
-#else
   const unsigned last = row[piece_of(at[3], 3)].w;
-#endif
   longest_of_cut<1>({s.n64, next.w, second.w, row[piece_of(at[2], 3)].w, last}, most[12], most[13]);
 #pragma unroll
   for (int k = 0; k < kRowWindows; ++k) to[32 * k] = most[k];
@@ -413,11 +398,7 @@ __device__ __forceinline__ void measure_cells(const RowWork& w, uint4* row, cons
     sum_cells<kWhole>(row, t, t + w.half, slot(t), RowWords(units), counts, pairs, s);
     if (counts.n > 0) {
       const PairSums::Moments m = pairs.moments(128);
-#if RYLE_MUTANT == 1703
-      sums.n += m.n;
-#else
       sums.n += m.n - (128 - counts.n);
-#endif
       sums.sum += m.sum;
       sums.squares += m.squares;
     }
@@ -592,9 +573,6 @@ __global__ void __launch_bounds__(kListThreads)
       saturated |= ((low | high) & kSaturated) != 0;
     }
     saturated = __any_sync(kAll, saturated);
-#if RYLE_MUTANT == 1701
-    saturated = false;
-#endif
     any = __any_sync(kAll, any);
     __syncwarp();
     if (any) {

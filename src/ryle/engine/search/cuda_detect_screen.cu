@@ -246,9 +246,7 @@ struct Reporter {
     const std::int64_t number =
         static_cast<std::int64_t>(segment) * (kSegment / 64 >> halvings) + block;
     if (number * 64 >= all) return;
-#if RYLE_MUTANT != 1041
     if (doubtful(halvings, block)) slots = 0xffff;
-#endif
     for (int o = 0; o < table.n_octaves; ++o) {
       if (table.octaves[o].halvings != halvings || (table.octaves[o].slots & slots) == 0) continue;
       const unsigned at = atomicAdd(list.n, 1u);

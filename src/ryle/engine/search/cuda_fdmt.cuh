@@ -86,11 +86,7 @@ __device__ __forceinline__ void store_sums(const Work& w, int row, std::int64_t 
   auto* to = static_cast<std::uint16_t*>(w.out) + row * w.out_stride + first;
   if (w.padded) {
     const bool upper = lane % 2 != 0;
-#if RYLE_MUTANT == 1694
-    const unsigned selector = upper ? 0x7632 : 0x5410;
-#else
     const unsigned selector = upper ? 0x3276 : 0x5410;
-#endif
     to += upper ? w.half + lane - 1 : lane;
 #pragma unroll
     for (int i = 0; i < kLaneWords; ++i) {
@@ -103,11 +99,7 @@ __device__ __forceinline__ void store_sums(const Work& w, int row, std::int64_t 
   for (int i = 0; i < kLaneWords; ++i) {
     const int t = lane + 32 * i;
     if (first + t < w.n_outputs) to[t] = static_cast<std::uint16_t>(sums[i]);
-#if RYLE_MUTANT == 1695
-    if (first + t < w.n_outputs)
-#else
     if (first + t + w.half < w.n_outputs)
-#endif
       to[t + w.half] = static_cast<std::uint16_t>(sums[i] >> 16);
   }
 }
@@ -117,11 +109,7 @@ template <class Hooks>
 __device__ __forceinline__ void make_rows(const Work& w, unsigned steps, unsigned rows,
                                           std::int64_t first, int lane, Hooks& hooks) {
   const uint4 head = cuda::load_shared_16(steps), to = cuda::load_shared_16(steps + 16);
-#if RYLE_MUTANT == 1696
-  if (first + kTileWords <= head.y || first >= w.half) {
-#else
   if (first + kTileWords <= head.y || first >= w.half + head.z) {
-#endif
     hooks.between();
     hooks.left(0);
     return;
@@ -239,11 +227,7 @@ __global__ void __launch_bounds__(kCodeThreads, 5) add_codes(const Work w) {
     const auto* from = reinterpret_cast<const std::uint8_t*>(at & ~std::uintptr_t{15});
     const unsigned to = shared + input.offset + (k % 2 != 0 ? tile.n_bytes : 0);
     // Zeros behind the codes: larger ones would carry into the bytes beside, which are wanted.
-#if RYLE_MUTANT == 1699
-    const std::int64_t n_bytes = row + w.n_codes + 256 - from;
-#else
     const std::int64_t n_bytes = row + w.n_codes - from;
-#endif
     for (int p = lane; p < input.n_pieces; p += 32) {
       const std::int64_t left = n_bytes - 16 * p;
       cuda::copy_16(to + 16 * p, from + 16 * p,

@@ -202,15 +202,9 @@ class Planner {
     std::int32_t begin = of_node.at(rows[0].sweep).low;
     for (const Wanted& row : rows) {
       begin = std::min(begin, of_node.at(row.sweep).low);
-#if RYLE_MUTANT != 1691
       tile.extent = std::max(tile.extent, of_node.at(row.sweep).high);
-#endif
     }
-#if RYLE_MUTANT == 1692
-    tile.begin = up(begin, 32);
-#else
     tile.begin = begin / 32 * 32;
-#endif
     pass.longest = std::max<std::int64_t>(pass.longest, tile.extent - tile.begin);
   }
 
@@ -327,11 +321,7 @@ class Planner {
       const auto best = std::min_element(alone.begin(), alone.end(), [&](auto& a, auto& b) {
         return loads(kind, a.first) < loads(kind, b.first);
       });
-#if RYLE_MUTANT == 1690
-      pairs.push_back({best->first, part, best->second});
-#else
       pairs.push_back({kind | best->first, part, best->second});
-#endif
       alone.erase(best);
     }
     std::sort(pairs.begin(), pairs.end(),
@@ -347,12 +337,8 @@ class Planner {
     if (!pass.odd) return;
     for (Piece& piece : pass.steps)
       for (std::uint32_t& v : piece.v)
-#if RYLE_MUTANT == 1693
-        if (v == static_cast<std::uint32_t>(kZeros)) v = 0;
-#else
         if (v == static_cast<std::uint32_t>(kZeros))
           v = static_cast<std::uint32_t>(pass.input_bytes);
-#endif
   }
 
   const DedisperseConfig& config_;
@@ -365,13 +351,7 @@ class Planner {
 
 }  // namespace
 
-bool quads_fit(int max_code) {
-#if RYLE_MUTANT == 1121
-  return max_code * 2 <= 255;
-#else
-  return max_code * 4 <= 255;
-#endif
-}
+bool quads_fit(int max_code) { return max_code * 4 <= 255; }
 
 std::vector<Pass> tree_passes(const DedisperseConfig& config, const TileLimits& limits) {
   return Planner(config, limits).run();

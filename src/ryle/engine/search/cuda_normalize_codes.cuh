@@ -176,9 +176,6 @@ class CodeWriter {
     for (int k = 0; k < 4; ++k) {
       code[k] = static_cast<int>(q[k] - kWholeBits);
       far |= q[k] - kWholeBits + (1u << 21);  // below 2^22 when near
-#if RYLE_MUTANT == 1465
-      if (k == 3) continue;
-#endif
       clipped += code[k] < 0 ? 1 : code[k] > kMaxCode ? 1 << 16 : 0;
     }
     if (far >= 1u << 22) return false;
@@ -219,9 +216,6 @@ class CodeWriter {
     if (timed != 0) atomicAdd(&counters[kTime], static_cast<unsigned>(__popc(timed)));
     const unsigned lost = out & ~present & ~timed, left = out & present;
     if (lost != 0) atomicAdd(&counters[kAbsent], static_cast<unsigned>(__popc(lost)));
-#if RYLE_MUTANT == 1460
-    cause = kSpectrum;
-#endif
     if (left != 0)
       atomicAdd(&counters[cause != kNone ? cause : kSpectrum], static_cast<unsigned>(__popc(left)));
   }
@@ -303,11 +297,7 @@ __global__ void __launch_bounds__(kWriteThreads, 3)
                                       : w.times + (first_channel + c) * w.times_stride + first;
       int good =
           mine.add(v, scales[c], kFilter ? shared.gains[c] : 0.0f, times, codes.at(c), counters);
-#if RYLE_MUTANT == 1461
-      if (__any_sync(0xffffffffu, good == kSamplesOfThread)) {
-#else
       if (__all_sync(0xffffffffu, good == kSamplesOfThread)) {  // nearly always
-#endif
         good = kFullCell;
       } else {
         for (int step = 8; step > 0; step /= 2) good += __shfl_xor_sync(0xffffffffu, good, step);

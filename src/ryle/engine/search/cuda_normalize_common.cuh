@@ -57,11 +57,7 @@ __global__ void __launch_bounds__(kResponseThreads)
   }
   const bool any = weighted && square - own > 3 * own * sqrt(2 / (used > 1 ? used : 1.0));
   const double response = any ? (product - own) / (square - own) : 1;
-#if RYLE_MUTANT == 1463
-  w.gains[row] = static_cast<float>(kCodeSigma);
-#else
   w.gains[row] = static_cast<float>(kCodeSigma * response);
-#endif
 }
 
 }  // namespace ryle::search::detail

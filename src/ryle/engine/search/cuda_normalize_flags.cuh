@@ -266,12 +266,8 @@ __global__ void __launch_bounds__(kSelectThreads)
   };
   const auto noisy = [&](int c, double& v) {
     v = 0;
-#if RYLE_MUTANT == 1711
-    return a.good[c] != 0 && a.second[c] > 1.05 * a.other_fit[c];
-#else
     return a.good[c] != 0 && a.second[c] > 1.05 * a.other_fit[c] &&
            1 - a.other_fit[c] / a.second[c] > noise_limit;
-#endif
   };
   flag_outliers_block(a, a.first, n, f, bright, flags, m);
   flag_outliers_block(a, a.second, n, f, noisy, flags, m);
@@ -324,11 +320,7 @@ template <bool kShared>
 __global__ void __launch_bounds__(kSelectThreads)
     cells_kernel(const NormalizeWork w, const FlagWork f, const FlagRoom room) {
   __shared__ FlagMemory m;
-#if RYLE_MUTANT == 1558
-  const int block = static_cast<int>(blockIdx.x);
-#else
   const int block = room.first_block + static_cast<int>(blockIdx.x);
-#endif
   const int n = w.n_channels, cell = block % w.n_cells;
   const std::int64_t beam = block / w.n_cells;
   const ChannelArrays a = arrays_of_block<kShared>(room, n);
@@ -386,11 +378,7 @@ __global__ void __launch_bounds__(kSelectThreads)
     const std::int64_t at = (beam * n + c) * w.n_cells + cell;
     if (a.good[c] == 0 || w.bad[at] != kNone) continue;
     const double low = k.low[a.received[c]], high = k.high[a.received[c]];
-#if RYLE_MUTANT == 1462
-    const bool above = a.first[c] > high;
-#else
     const bool above = a.first[c] > high && a.fit[c] > 0.5 * (high - 1);
-#endif
     const bool below = a.first[c] < low && a.fit[c] < 0.5 * (low - 1);
     if (above || below) w.bad[at] = kKurtosis;
   }

@@ -37,11 +37,7 @@ __device__ __forceinline__ double middle_of(const double (&values)[kMost], int n
 template <int kMost>
 __device__ __forceinline__ double balanced_middle_of(const double (&values)[kMost], int n) {
   const int lower = (n - 1) / 2;
-#if RYLE_MUTANT == 1140
-  const int upper = lower;
-#else
   const int upper = n / 2;
-#endif
   double low = 0, high = 0;
 #pragma unroll(kInRegisters <kMost>)
   for (int i = 0; i < kMost; ++i) {

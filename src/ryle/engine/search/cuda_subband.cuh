@@ -38,11 +38,7 @@ __global__ void __launch_bounds__(kSubbandThreads) subband_rows_kernel(const Sub
       int in_bytes = 0;
       for (int c = 0; c < row.n_channels; ++c) {
         bytes += bytes_at(codes + c * w.code_stride + t + relative[c]);
-#if RYLE_MUTANT == 1557
-        if (++in_bytes <= w.byte_channels && c + 1 < row.n_channels) continue;
-#else
         if (++in_bytes < w.byte_channels && c + 1 < row.n_channels) continue;
-#endif
         even += bytes & 0x00ff00ffu;
         odd += bytes >> 8 & 0x00ff00ffu;
         bytes = 0;

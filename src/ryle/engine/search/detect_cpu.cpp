@@ -333,11 +333,7 @@ class CpuDetector final : public Detector {
       const std::int64_t one = start_offset + start_unit * largest;
       const std::int64_t pair = pair_offset + pair_unit * largest_pair;
       // Three starts: one and a pair, in some order. Four: one, a pair, one, or two pairs.
-#if RYLE_MUTANT == 1200
-      return {one, pair, pair};
-#else
       return {one, one + pair, pair + std::max(2 * one, pair)};
-#endif
     }
   };
   /// Of the starts of a level, in units of the cells of another.
@@ -374,11 +370,7 @@ class CpuDetector final : public Detector {
   template <class T>
   void quad_limits(const Row<T>& row, const double* sums, std::size_t starts, std::int64_t pieces,
                    std::uint8_t* to) const {
-#if RYLE_MUTANT == 1002
-    const std::size_t level = 2;
-#else
     const std::size_t level = starts + 2;
-#endif
     const RestRule rule = rest_rule(row, starts, level);
     std::int64_t least[5];
     for (int k = 0; k < 5; ++k)
@@ -461,13 +453,8 @@ class CpuDetector final : public Detector {
         if (w < static_cast<double>(kMinWeight)) continue;
         const std::int64_t sum =
             std::int64_t{row.prefix[t + width]} - row.prefix[t] + width * row.center;
-#if RYLE_MUTANT == 954
-        const double snr = (static_cast<double>(sum) - static_cast<double>(width) * row.s.mu) /
-                           (row.s.sigma * static_cast<double>(width));
-#else
         const double snr = (static_cast<double>(sum) - static_cast<double>(width) * row.s.mu) /
                            (row.s.sigma * std::sqrt(static_cast<double>(width) * w));
-#endif
         if (snr >= config_.threshold && static_cast<float>(snr) > best.snr)
           best = {row.in.first_tick + t, static_cast<std::int32_t>(width),
                   static_cast<std::int32_t>(row.trial), static_cast<float>(snr)};

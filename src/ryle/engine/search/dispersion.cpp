@@ -191,11 +191,7 @@ std::vector<std::int32_t> delay_table(const Band& band, const std::vector<double
       if (!(delay_in_samples < 1e9))
         throw ConfigError("DM plan: DM " + text_of(dm) + " sweeps " + text_of(delay_in_samples) +
                           " samples; lower dm_max");
-#if RYLE_MUTANT == 952
-      table.push_back(static_cast<std::int32_t>(delay_in_samples));
-#else
       table.push_back(static_cast<std::int32_t>(std::lrint(delay_in_samples)));
-#endif
     }
   }
   return table;

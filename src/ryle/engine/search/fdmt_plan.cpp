@@ -161,11 +161,7 @@ TreePlace tree_place(const std::vector<double>& x, const TreeNode& node, std::in
   if (!(span > 0)) return {};
   const double low = at(node.bounds[static_cast<std::size_t>(part)]) - top;
   const double high = at(node.bounds[static_cast<std::size_t>(part + 1)] - 1) - top;
-#if RYLE_MUTANT == 1001
-  const auto start = static_cast<std::int32_t>(sweep * (high / span));
-#else
   const auto start = static_cast<std::int32_t>(std::lrint(sweep * (high / span)));
-#endif
   const auto end = static_cast<std::int32_t>(std::lrint(sweep * (low / span)));
   return {start, end - start};
 }

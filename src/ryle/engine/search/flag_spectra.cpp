@@ -288,11 +288,7 @@ struct SpectraFlagger::Content {
         continue;
       }
       const GroupTrack track = detail::fit_track(work, run.first, run.end, config.dm_max);
-#if RYLE_MUTANT == 962
-      const bool pulse = false;
-#else
       const bool pulse = sure_of(work, track) > 5 && track.explained >= 0.8;
-#endif
       const bool cannot_tell = !pulse && may_have_dm(work, track) && track.explained >= 0.8;
       if (pulse || cannot_tell) {
         const auto begin = static_cast<std::int64_t>(std::floor(track.column - track.half_width));

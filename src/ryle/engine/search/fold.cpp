@@ -138,12 +138,8 @@ Fold fold_search(std::span<const float> series, double interval_s, const FoldCon
   for (std::int64_t k = n + 1; k <= n + 8 && n > 0; ++k)
     for (const double sign : {1.0, -1.0})
       at_edge |= first.reduced_chi2(sign * static_cast<double>(k) * step, 0) > best;
-#if RYLE_MUTANT == 957
-  config.f0_hz -= at;
-#else
   // A pulsar faster than F0 drifts to earlier phases by df0 t; the turn by +df0 t takes it back.
   config.f0_hz += at;
-#endif
   // Whole bins and sub-integrations are coarse: the last two bins of drift sample by sample.
   Fold exact = fold(series, interval_s, config);
   for (int k = -16; k <= 16; ++k) {
@@ -219,11 +215,7 @@ void ChannelFolder::add(const float* data, std::int64_t stride, std::int64_t n, 
       const float* x = data + c * stride;
       const std::size_t row = static_cast<std::size_t>((cube_.n_subs() - 1) * n_channels + c) *
                               static_cast<std::size_t>(n_bins);
-#if RYLE_MUTANT == 966
-      const double first = turns + delay_s_[channel] / interval_s_ * turns_per_sample;
-#else
       const double first = turns - delay_s_[channel] / interval_s_ * turns_per_sample;
-#endif
       for (std::int64_t t = 0; t < piece; ++t) {
         if (!std::isfinite(x[t])) continue;
         const double phase = first + static_cast<double>(t) * turns_per_sample;

@@ -177,9 +177,6 @@ std::vector<std::uint8_t> parse_kill_file(const std::string& text, const std::st
   if (!listed.empty() && listed.size() != n)
     throw FormatError(path + ": " + std::to_string(listed.size()) +
                       " channels are listed, the data have " + std::to_string(n));
-#if RYLE_MUTANT == 961
-  descending = false;
-#endif
   for (std::size_t k = 0; k < listed.size(); ++k) masked[descending ? n - 1 - k : k] |= listed[k];
   return masked;
 }

@@ -159,9 +159,6 @@ struct Normalizer::Content {
     std::vector<double> residual;
     for (std::size_t c = 0; c < n; ++c)
       if (good[c]) residual.push_back(means[c] - mean_fit[c]);
-#if RYLE_MUTANT == 963
-    residual = means;  // MDSM b: thresholds in units of the shape of the bandpass
-#endif
     const double limit =
         config.bandpass_threshold * detail::scatter_of(residual, detail::median_of(residual));
     const double noise_limit = detail::kNoiseThreshold * error_of_rms(good, n_samples);
@@ -173,11 +170,7 @@ struct Normalizer::Content {
       const double offset = means[c] - mean_fit[c];
       if (std::abs(offset) > std::max(limit, rmss[c])) flags[c] = 1;
       bright[c] = offset > rmss[c];
-#if RYLE_MUTANT == 1710
-      noisy[c] = rmss[c] > 1.05 * rms_fit[c];
-#else
       noisy[c] = rmss[c] > 1.05 * rms_fit[c] && 1 - rms_fit[c] / rmss[c] > noise_limit;
-#endif
     }
     const auto max_lag = std::max<std::int64_t>(3, config.n_channels / 10);
     flag_outliers(means, good, bright, max_lag);
@@ -247,9 +240,6 @@ struct Normalizer::Content {
     for (std::int64_t k = 0; k < n_cells(n); ++k) {
       std::uint8_t cause = cells[static_cast<std::size_t>(k)][c];
       if (flags[c] != 0 || !(usual[c][static_cast<std::size_t>(k)].rms > 0)) cause = kChannel;
-#if RYLE_MUTANT == 964
-      cause = kNone;  // MDSM a: flags forgotten before they are used
-#endif
       if (cause == kNone) continue;
       const std::int64_t end = std::min(n, (k + 1) * config.statistics_samples);
       for (std::int64_t t = k * config.statistics_samples; t < end; ++t)
@@ -362,9 +352,6 @@ struct Normalizer::Content {
       }
       cells[k] = static_cast<std::uint8_t>((good * kFullCell + kCell / 2) / kCell);
     }
-#if RYLE_MUTANT == 965
-    for (std::int64_t k = 0; k < (n + kCell - 1) / kCell; ++k) cells[k] = kFullCell;
-#endif
     add_causes(counts, report);
   }
 };

@@ -82,11 +82,7 @@ const CpuKernel& cpu_kernel_named(const std::string& wanted) {
 }  // namespace detail
 
 SumFormat sum_format(std::int64_t n_channels, int max_code) {
-#if RYLE_MUTANT == 953
-  return n_channels * max_code <= 65599 ? SumFormat::u16 : SumFormat::u32;
-#else
   return n_channels * max_code <= 65535 ? SumFormat::u16 : SumFormat::u32;
-#endif
 }
 
 std::string exact_implementation(const std::string& name) {
@@ -140,11 +136,7 @@ std::unique_ptr<Dedisperser> make_cheaper(Queue& queue, const DedisperseConfig& 
   auto exact = detail::make_cpu(queue, config, kernel);
   if (config.implementation != "auto" || config.smear_samples < 1) return exact;
   auto subbands = detail::make_subband_cpu(queue, config, kernel);
-#if RYLE_MUTANT == 1028
-  return subbands;
-#else
   return subbands->work() < exact->work() ? std::move(subbands) : std::move(exact);
-#endif
 }
 
 }  // namespace

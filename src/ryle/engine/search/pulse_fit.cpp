@@ -147,11 +147,7 @@ void explain(const GroupPlane& plane, std::int64_t first, std::int64_t end, Grou
   }
   // Noise off the line is no excess that a line would have to explain; runs are chosen for being
   // high, so two sigma of it.
-#if RYLE_MUTANT == 1668
-  constexpr double kNoise = 1;
-#else
   constexpr double kNoise = 2;
-#endif
   off_line = off_line > 0 ? std::max(0.0, off_line - kNoise * std::sqrt(noise)) : off_line;
   const double all = on_line + off_line;
   track.explained = all > 0 ? on_line / all : 0;
@@ -190,19 +186,12 @@ GroupTrack fit_track(const GroupPlane& plane, std::int64_t first, std::int64_t e
       if (sweep == 0) zero_score = best.score;
     }
     const bool steep = best.dm * per_dm > 0.9 * reach;
-#if RYLE_MUTANT == 1667
-    const bool wide = false;
-#else
     const bool wide = best.width == kWidestBins && best.width * factor < kWidestColumns;
-#endif
     if (reach < most) {
       if (!(steep || wide)) break;
       reach = std::min(most, 4 * reach);
     } else {
       // No steeper lines; a larger window joins more columns to a bin, for wider ones.
-#if RYLE_MUTANT == 1669
-      break;
-#endif
       if (!wide || whole) break;
       reach = std::max(64.0, 4 * reach);
     }

@@ -573,9 +573,7 @@ RefinedPulse refine(const Band& band, const RefineInput& input, const Pulse& sta
   }
   Parameters errors = errors_of(curvature, delays.mean);
   const bool is_top = errors[0] > 0;
-#if RYLE_MUTANT != 1672
   if (!is_top) errors = errors_alone(band, delays, out, best);
-#endif
   out.dm_error = errors[0];
   out.tick_error = errors[1];
   out.fwhm_error = errors[2] * out.fwhm_samples;

@@ -18,13 +18,9 @@ inline double median_of(std::vector<double>& values) {
 /// must not depend on which of them it is (the upper one of 16 lies 0.08 of their scatter above).
 inline double balanced_median_of(std::vector<double>& values) {
   const double upper = median_of(values);
-#if RYLE_MUTANT == 1666
-  return upper;
-#else
   if (values.empty() || values.size() % 2 == 1) return upper;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   return 0.5 * (*std::max_element(values.begin(), middle) + upper);
-#endif
 }
 
 /// 1.4826 x median absolute deviation from `center`.

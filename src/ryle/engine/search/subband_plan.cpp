@@ -47,11 +47,7 @@ class Placer {
     // the caller has do not exist.
     start = low + (high - low) / 2;
     start = std::max(0, std::min(start, max_delay_ - longest));
-#if RYLE_MUTANT == 1027
-    return high - start <= 2 * smear_ + 1 && start - low <= 2 * smear_ + 1;
-#else
     return high - start <= smear_ && start - low <= smear_;
-#endif
   }
 
  private:

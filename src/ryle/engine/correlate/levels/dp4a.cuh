@@ -87,9 +87,7 @@ __global__ void __launch_bounds__(kDp4aEdge* kDp4aEdge) correlate_dp4a(Gulp gulp
       }
     }
     put(step + 1, next);
-#if RYLE_MUTANT != 1353
     __syncthreads();
-#endif
   }
 #pragma unroll
   for (int a = 0; a < kDp4aRegisters; ++a) {

@@ -41,18 +41,14 @@ __global__ void correlate_group(Gulp gulp, int2* sums) {
         stage.row[k][y][x] = sample(of_row, k);
         stage.column[k][y][x] = sample(of_column, k);
       }
-#if RYLE_MUTANT != 1350
       __syncthreads();
-#endif
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
 #pragma unroll
         for (int g = 0; g < G; ++g)
           multiply_add(of_block[g], stage.column[k][g][x], stage.row[k][y][x]);
       }
-#if RYLE_MUTANT != 1351
       __syncthreads();  // all have read before anybody writes again
-#endif
     }
 #pragma unroll
     for (int g = 0; g < G; ++g) fold(sum[g], of_block[g]);

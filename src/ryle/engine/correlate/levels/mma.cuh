@@ -78,11 +78,7 @@ __global__ void __launch_bounds__(kMmaThreads) correlate_mma(Gulp gulp, int2* su
           cuda::multiply_add_s8(re[m][n], a[m].re, b_re);
           cuda::multiply_add_s8(plus[m][n], a[m].re, b_im);
           cuda::multiply_add_s8(re[m][n], a[m].im, b_im);
-#if RYLE_MUTANT == 1354
-          cuda::multiply_add_s8(minus[m][n], a[m].im, b_im);
-#else
           cuda::multiply_add_s8(minus[m][n], a[m].im, b_re);
-#endif
         }
       }
     }

@@ -84,11 +84,7 @@ __global__ void __launch_bounds__(kTiledEdge* kTiledEdge) correlate_tiled(Gulp g
         for (int b = 0; b < kTiledRegisters; ++b) multiply_add(of_block[a][b], v_i[b], v_j[a]);
       }
     }
-#if RYLE_MUTANT == 1352
-    put(step, next);
-#else
     put(step + 1, next);
-#endif
     __syncthreads();
     if (step % 4 != 3) continue;
 #pragma unroll

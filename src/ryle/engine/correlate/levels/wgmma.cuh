@@ -58,11 +58,7 @@ __global__ void __launch_bounds__(kWgmmaThreads) correlate_wgmma(Gulp gulp, int2
   int minus[64] = {};  // im_j re_i
   for (int block = 0; block < kWgmmaStages - 2; ++block) fetch(block);
   for (int block = 0; block < gulp.n_blocks; ++block) {
-#if RYLE_MUTANT == 1355
-    cuda::wait_copies<kWgmmaStages - 2>();
-#else
     cuda::wait_copies<kWgmmaStages - 3>();
-#endif
     cuda::show_to_products();
     __syncthreads();  // the block is there for all, and all are done with the one before the last
     fetch(block + kWgmmaStages - 2);
@@ -77,11 +73,7 @@ __global__ void __launch_bounds__(kWgmmaThreads) correlate_wgmma(Gulp gulp, int2
       cuda::multiply_swizzled(minus, rows + half + 32, columns + half);
     }
     cuda::end_products();
-#if RYLE_MUTANT == 1356
-    cuda::wait_products<2>();
-#else
     cuda::wait_products<1>();
-#endif
   }
   cuda::wait_products<0>();
   cuda::settle(re);
