@@ -15,7 +15,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/core/random.hpp"
 #include "ryle/device/buffer.hpp"
-#include "ryle/engine/beamform/beamformer.hpp"
+#include "ryle/engine/beamform/beamform.hpp"
 
 namespace ryle::bench {
 namespace {

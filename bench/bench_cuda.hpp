@@ -25,7 +25,7 @@ void bench_grid_cuda(const Options& options, const Emit& emit);
 void bench_search_cuda(const Options& options, const Emit& emit);
 /// Importers of voltages beside a plain copy.
 void bench_import_cuda(const Options& options, const Emit& emit);
-/// The published correlator kernels (engine/correlate/levels): their table, a second of MWA-32T,
+/// The published correlator kernels (bench/levels): their table, a second of MWA-32T,
 /// rates over stations and channels.
 void bench_levels_cuda(const Options& options, const Emit& emit);
 

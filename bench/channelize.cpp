@@ -14,7 +14,7 @@
 #include "ryle/core/bits.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/random.hpp"
-#include "ryle/engine/channelize/channelizer.hpp"
+#include "ryle/engine/channelize/channelize.hpp"
 
 namespace ryle::bench {
 namespace {

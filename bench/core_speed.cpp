@@ -10,8 +10,8 @@
 #include <ctime>
 
 #include "ryle/core/random.hpp"
-#include "ryle/engine/correlate/correlator.hpp"
-#include "ryle/engine/image/cpu_cost.hpp"
+#include "ryle/engine/correlate/correlate.hpp"
+#include "ryle/engine/image/cpu/cost.hpp"
 
 namespace ryle::bench {
 namespace {

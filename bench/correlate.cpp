@@ -17,7 +17,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/core/random.hpp"
 #include "ryle/device/buffer.hpp"
-#include "ryle/engine/correlate/correlator.hpp"
+#include "ryle/engine/correlate/correlate.hpp"
 
 namespace ryle::bench {
 namespace {

@@ -14,7 +14,7 @@
 #include "ryle/core/random.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/engine/image/geometry.hpp"
-#include "ryle/stage/image_calibration.hpp"
+#include "ryle/pipeline/image/image_calibration.hpp"
 
 namespace ryle::bench {
 namespace {
@@ -279,13 +279,13 @@ void measure(const Options& options, const ImageCase& k, const image::CostModel&
 void bench_image(const Options& options, const Emit& emit) {
   Queue queue = Queue::cpu(options.n_workers);
   CoreSpeedProbe probe(queue);
-  image::CostModel model = stage::image_cost_model(BackEnd::cpu, options.n_workers);
+  image::CostModel model = pipeline::image_cost_model(BackEnd::cpu, options.n_workers);
   if (options.calibrate) {
     model = calibrate_image(queue, probe, options.seconds_per_case);
     const std::string file =
-        stage::image_calibration_file(stage::image_machine(BackEnd::cpu, options.n_workers));
-    if (!file.empty()) stage::save_image_calibration(model, file);
-    options.notice(stage::to_json(model));
+        pipeline::image_calibration_file(pipeline::image_machine(BackEnd::cpu, options.n_workers));
+    if (!file.empty()) pipeline::save_image_calibration(model, file);
+    options.notice(pipeline::to_json(model));
     options.notice(file.empty() ? "not kept: neither XDG_CACHE_HOME nor HOME is set"
                                 : "kept in " + file);
   }

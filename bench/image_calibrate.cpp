@@ -7,7 +7,7 @@
 
 #include "bench/image_case.hpp"
 #include "ryle/engine/image/cost_fit.hpp"
-#include "ryle/stage/image_calibration.hpp"
+#include "ryle/pipeline/image/image_calibration.hpp"
 
 namespace ryle::bench {
 namespace {
@@ -232,7 +232,7 @@ CostModel calibrate_image(Queue& queue, CoreSpeedProbe& probe, double seconds) {
     return list;
   };
   CostModel model = image::default_cost_model(BackEnd::cpu, queue.n_workers());
-  model.machine = stage::image_machine(BackEnd::cpu, queue.n_workers());
+  model.machine = pipeline::image_machine(BackEnd::cpu, queue.n_workers());
   std::vector<const Rounds*> rounds;
   for (const auto& times : correlators) rounds.push_back(&times.execute);
   for (const auto* group : {&efield, &vis_grid, &sums, &setups}) {

@@ -8,7 +8,7 @@
 #include "bench/bench.hpp"
 #include "bench/core_speed.hpp"
 #include "ryle/device/buffer.hpp"
-#include "ryle/engine/correlate/correlator.hpp"
+#include "ryle/engine/correlate/correlate.hpp"
 #include "ryle/engine/image/all_sky.hpp"
 #include "ryle/engine/image/cost_model.hpp"
 

@@ -4,7 +4,7 @@
 
 #include "bench/bench.hpp"
 #include "ryle/core/random.hpp"
-#include "ryle/stage/fx_chain.hpp"
+#include "ryle/pipeline/visibility/fx_chain.hpp"
 
 /// The whole MWA-32T path on the CPU: 5+5-bit samples in memory to finished sums, everything a live
 /// run does between socket and disk.
@@ -14,9 +14,9 @@ namespace {
 constexpr std::int64_t kInputs = 64;
 constexpr std::int64_t kChunkTicks = 65536;
 
-stage::FxChain::Setup mwa32t_setup(const std::string& f, const std::string& x,
-                                   std::int64_t spectra_per_dump) {
-  stage::FxChain::Setup setup;
+pipeline::FxChain::Setup mwa32t_setup(const std::string& f, const std::string& x,
+                                      std::int64_t spectra_per_dump) {
+  pipeline::FxChain::Setup setup;
   auto& c = setup.channelize;
   c.n_inputs = kInputs;
   c.n_channels = 128;
@@ -56,10 +56,10 @@ bool verified(int n_workers, const std::vector<std::uint16_t>& samples) {
   constexpr std::int64_t kSpectra = 64;
   const auto run = [&](const std::string& f, const std::string& x) {
     correlate::Sums sums;
-    stage::FxChain chain(
+    pipeline::FxChain chain(
         Queue::cpu(n_workers), mwa32t_setup(f, x, kSpectra),
         [](channelize::Channelizer&, const SampleClock&, Tick, Tick) {},
-        [&](stage::RawDump&& dump) { sums = std::move(dump.sums); });
+        [&](pipeline::RawDump&& dump) { sums = std::move(dump.sums); });
     chain.feed(samples.data(), 0, (kSpectra + 8) * 128, {}, 0, {0, {1280000, 1}});
     chain.flush();
     return sums;
@@ -91,10 +91,10 @@ void bench_path(const Options& options, const Emit& emit) {
   result.verified = verified(options.n_workers, samples);
 
   std::int64_t dumps = 0;
-  stage::FxChain chain(
+  pipeline::FxChain chain(
       Queue::cpu(options.n_workers), mwa32t_setup("auto", "auto", 10000),
       [](channelize::Channelizer&, const SampleClock&, Tick, Tick) {},
-      [&](stage::RawDump&&) { ++dumps; });
+      [&](pipeline::RawDump&&) { ++dumps; });
   Tick tick = 0;
   const auto one_lap = [&] {
     for (std::int64_t c = 0; c < n_chunks; ++c, tick += kChunkTicks) {

@@ -8,9 +8,10 @@ option(RYLE_GROUP_SOURCES "compile neighbouring files together: a build from not
 function(ryle_library name)
   cmake_parse_arguments(A "LIGHT" "" "DEPENDS;LINK;SOURCES" ${ARGN})
   if(NOT A_SOURCES)
-    file(GLOB A_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+    file(GLOB A_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/cpu/*.cpp
+         ${CMAKE_CURRENT_SOURCE_DIR}/cuda/*.cpp)
     if(RYLE_HAVE_CUDA)
-      file(GLOB cuda_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cu)
+      file(GLOB cuda_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cu ${CMAKE_CURRENT_SOURCE_DIR}/cuda/*.cu)
       list(APPEND A_SOURCES ${cuda_sources})
     endif()
   endif()

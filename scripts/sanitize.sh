@@ -10,11 +10,11 @@ kind=${1:?usage: sanitize.sh asan|files|engines|tsan}
 shift
 case "$kind" in
   asan) targets="test_core test_wire test_recording test_telescope test_runtime test_ingest" ;;
-  files) kind=asan; targets="test_product test_stage test_fuzz" ;;
+  files) kind=asan; targets="test_io test_pipeline test_fuzz" ;;
   engines) kind=asan
            targets="test_math test_channelize test_engine_beamform test_engine_correlate test_engine_image test_engine_search
-                    test_picture test_search_files test_simulate test_engine_grid test_simt" ;;
-  tsan) targets="test_runtime test_ingest test_stage" ;;
+                    test_plot test_io_beam test_simulate test_engine_grid test_simt" ;;
+  tsan) targets="test_runtime test_ingest test_pipeline" ;;
   *) echo "sanitize: unknown job $kind (asan, files, engines, tsan)" >&2; exit 64 ;;
 esac
 cmake --preset "$kind" >/dev/null

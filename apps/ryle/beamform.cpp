@@ -4,26 +4,26 @@
 #include "apps/ryle/command.hpp"
 #include "apps/ryle/recording_arguments.hpp"
 #include "apps/ryle/report.hpp"
-#include "ryle/stage/recorded_beams.hpp"
+#include "ryle/pipeline/beam/recorded_beams.hpp"
 
 namespace ryle::app {
 namespace {
 
 struct BeamformArguments {
   RecordingArguments recording;
-  stage::RecordedBeamsOptions beams;
+  pipeline::RecordedBeamsOptions beams;
 };
 
 int run_beamform(const Context& context, const BeamformArguments& a) {
   Overrides set = recording_overrides(a.recording);
   set.add(a.recording.overrides);
-  const auto config = stage::parse_observation("schema = 1\n", "command line", set.list());
-  stage::RunOptions options;
+  const auto config = pipeline::parse_observation("schema = 1\n", "command line", set.list());
+  pipeline::RunOptions options;
   options.command_line = context.command_line();
   options.stop = &signal_count();
   ProgressPrinter progress(context);
-  options.on_progress = [&](const stage::Progress& p) { progress.show(p); };
-  const auto summary = stage::beamform_recording(config, a.beams, options);
+  options.on_progress = [&](const pipeline::Progress& p) { progress.show(p); };
+  const auto summary = pipeline::beamform_recording(config, a.beams, options);
   progress.finish();
   fmt::print("{}", context.json ? to_json(summary) + "\n" : to_text(summary));
   return 0;  // stopped, too: what was whole is published (docs/exit-codes.md)

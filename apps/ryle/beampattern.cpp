@@ -12,9 +12,9 @@
 #include "ryle/core/version.hpp"
 #include "ryle/engine/beamform/pattern.hpp"
 #include "ryle/engine/beamform/weights.hpp"
-#include "ryle/product/image_file.hpp"
-#include "ryle/product/picture.hpp"
-#include "ryle/product/publish.hpp"
+#include "ryle/io/base/publish.hpp"
+#include "ryle/io/image/image_file.hpp"
+#include "ryle/plot/picture.hpp"
 #include "ryle/telescope/beams_file.hpp"
 
 namespace ryle::app {

@@ -5,7 +5,7 @@
 #include "apps/ryle/recording_arguments.hpp"
 #include "apps/ryle/report.hpp"
 #include "ryle/core/error.hpp"
-#include "ryle/stage/run.hpp"
+#include "ryle/pipeline/run/run.hpp"
 
 namespace ryle::app {
 namespace {
@@ -38,7 +38,7 @@ std::vector<std::string> as_overrides(const CorrelateArguments& a) {
 
 int run(const Context& context, const CorrelateArguments& arguments) {
   const auto config =
-      stage::parse_observation("schema = 1\n", "command line", as_overrides(arguments));
+      pipeline::parse_observation("schema = 1\n", "command line", as_overrides(arguments));
   return run_and_report(context, config, false);
 }
 

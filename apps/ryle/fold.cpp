@@ -5,12 +5,12 @@
 
 #include "apps/ryle/command.hpp"
 #include "apps/ryle/report.hpp"
-#include "ryle/stage/search_fold.hpp"
+#include "ryle/pipeline/search/search_fold.hpp"
 
 namespace ryle::app {
 namespace {
 
-void print(const Context& context, const stage::FoldSummary& s) {
+void print(const Context& context, const pipeline::FoldSummary& s) {
   if (context.json) {
     const nlohmann::ordered_json json{{"source", s.source_name},
                                       {"period_s", s.period_s},
@@ -41,7 +41,7 @@ void print(const Context& context, const stage::FoldSummary& s) {
 void add_fold(CLI::App& app, Context& context) {
   auto* sub =
       app.add_subcommand("fold", "fold a time series or a filterbank at the period of a pulsar");
-  auto o = std::make_shared<stage::FoldOptions>();
+  auto o = std::make_shared<pipeline::FoldOptions>();
   sub->add_option("file", o->file, "SIGPROC .tim or .fil, search-mode PSRFITS")->required();
   sub->add_option("--par", o->par,
                   "ephemeris of an isolated pulsar (PSR RAJ DECJ F0 or P0 PEPOCH DM ...)");
@@ -71,7 +71,7 @@ void add_fold(CLI::App& app, Context& context) {
   sub->callback([&context, o] {
     context.action = [&context, o] {
       o->command_line = context.command_line();
-      print(context, stage::fold_file(*o));
+      print(context, pipeline::fold_file(*o));
       return 0;
     };
   });

@@ -9,13 +9,13 @@
 #include "apps/ryle/report.hpp"
 #include "ryle/core/angle.hpp"
 #include "ryle/core/error.hpp"
-#include "ryle/stage/grid_scans.hpp"
+#include "ryle/pipeline/grid/grid_scans.hpp"
 
 namespace ryle::app {
 namespace {
 
 struct GridArguments {
-  stage::GridOptions options;
+  pipeline::GridOptions options;
   std::string beam, precision = "f32", hdf5, shard, device = "auto";
   std::vector<std::string> select;
   double memory_gib = 0;
@@ -39,7 +39,7 @@ void name_sets(const std::string& text, ScanOptions& scans) {
   }
 }
 
-void choose_shard(const std::string& text, stage::GridOptions& options) {
+void choose_shard(const std::string& text, pipeline::GridOptions& options) {
   if (text.empty()) return;
   char rest = 0;
   long long shard = 0, n = 0;
@@ -50,7 +50,7 @@ void choose_shard(const std::string& text, stage::GridOptions& options) {
 }
 
 // A device is an implementation and its number; the implementation may say more.
-void choose_device(const std::string& name, stage::GridOptions& options) {
+void choose_device(const std::string& name, pipeline::GridOptions& options) {
   const bool on_cuda = options.implementation.starts_with("cuda");
   if (name == "cpu" && (on_cuda || !options.devices.empty()))
     throw ConfigError("--device cpu and CUDA devices exclude each other");
@@ -111,27 +111,27 @@ void understand(GridArguments& a, const Context& context) {
 int run_grid(const Context& context, GridArguments a) {
   understand(a, context);
   if (a.dry_run) {
-    print_grid_plan(context, stage::plan_grid(a.options));
+    print_grid_plan(context, pipeline::plan_grid(a.options));
     return 0;
   }
   GridProgressBar bar(context);
-  a.options.on_progress = [&](const stage::GridProgress& p) { bar.show(p); };
-  a.options.on_plan = [&](const stage::GridPlan& p) {
+  a.options.on_progress = [&](const pipeline::GridProgress& p) { bar.show(p); };
+  a.options.on_plan = [&](const pipeline::GridPlan& p) {
     bar.finish();
     announce_grid_plan(context, p);
   };
-  const auto summary = stage::grid_scans(a.options);
+  const auto summary = pipeline::grid_scans(a.options);
   bar.finish();
   std::string sums = a.options.accumulate.empty() ? a.options.checkpoint : a.options.accumulate;
   return report_grid(context, summary, a.options.files, sums);
 }
 
-int run_merge(const Context& context, stage::GridMergeOptions options) {
+int run_merge(const Context& context, pipeline::GridMergeOptions options) {
   options.command_line = context.command_line();
   options.stop = &signal_count();
   GridProgressBar bar(context);
-  options.on_progress = [&](const stage::GridProgress& p) { bar.show(p); };
-  const auto summary = stage::merge_grids(options);
+  options.on_progress = [&](const pipeline::GridProgress& p) { bar.show(p); };
+  const auto summary = pipeline::merge_grids(options);
   bar.finish();
   return report_grid(context, summary, options.files, "");
 }
@@ -243,7 +243,7 @@ void add_grid(CLI::App& app, Context& context) {
   add_run_options(*sub, *a);
   add_common(*sub, context);
   auto* merge = sub->add_subcommand("merge", "the map of several files of sums (--accumulate)");
-  auto m = std::make_shared<stage::GridMergeOptions>();
+  auto m = std::make_shared<pipeline::GridMergeOptions>();
   merge->add_option("SUMS", m->files, "NAME.rgrid ...")->required();
   merge->add_option("--accumulate", m->accumulate, "NAME.rgrid: keep the sums of all");
   merge->add_flag("--partial", m->partial,

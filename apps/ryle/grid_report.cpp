@@ -18,7 +18,7 @@ using GridJson = nlohmann::ordered_json;
 
 GridJson number_or_null(double x) { return std::isfinite(x) ? GridJson(x) : GridJson(nullptr); }
 
-GridJson plan_json(const stage::GridPlan& p) {
+GridJson plan_json(const pipeline::GridPlan& p) {
   GridJson memory;
   for (const auto& [what, bytes] : p.memory_bytes) memory[what] = bytes;
   return {{"memory_bytes", memory},
@@ -32,7 +32,7 @@ GridJson plan_json(const stage::GridPlan& p) {
           {"blocks", p.n_blocks}};
 }
 
-void print_grid_json(const stage::GridSummary& s) {
+void print_grid_json(const pipeline::GridSummary& s) {
   const GridJson json{{"format", s.format},
                       {"implementation", s.implementation},
                       {"kernel", s.kernel},
@@ -91,7 +91,7 @@ void print_stage(const char* name, double busy_s, double amount, const char* uni
   fmt::print("\n");
 }
 
-void print_stages(const stage::GridSummary& s) {
+void print_stages(const pipeline::GridSummary& s) {
   print_stage("read", s.read_s, static_cast<double>(s.bytes_read), "B");
   print_stage("geometry", s.geometry_s, 0, "");
   print_stage("transfer", s.transfer_s, 0, "");
@@ -107,13 +107,13 @@ void print_stages(const stage::GridSummary& s) {
              bytes_text(static_cast<double>(s.plan.total_bytes + s.plan.program_bytes)));
 }
 
-std::string cuts_text(const stage::GridPlan& p) {
+std::string cuts_text(const pipeline::GridPlan& p) {
   return fmt::format("{} block{} of samples, {} channel{} at a time in {} part{}", p.n_blocks,
                      p.n_blocks == 1 ? "" : "s", p.n_channels_at_a_time,
                      p.n_channels_at_a_time == 1 ? "" : "s", p.n_parts, p.n_parts == 1 ? "" : "s");
 }
 
-std::string head_of(const stage::GridSummary& s, const std::vector<std::string>& files) {
+std::string head_of(const pipeline::GridSummary& s, const std::vector<std::string>& files) {
   std::string name = files[0];
   if (files.size() > 1) name += fmt::format(" and {} more", files.size() - 1);
   std::string text =
@@ -123,7 +123,7 @@ std::string head_of(const stage::GridSummary& s, const std::vector<std::string>&
   return text + fmt::format(", {}    grid/{}", s.kernel, s.implementation);
 }
 
-void print_grid_text(const stage::GridSummary& s, const std::vector<std::string>& files) {
+void print_grid_text(const pipeline::GridSummary& s, const std::vector<std::string>& files) {
   fmt::print("{}\n", head_of(s, files));
   for (const auto& w : s.warnings) fmt::print("warning: {}\n", w);
   for (const auto& m : s.missing) fmt::print("warning: missing: {}\n", m);
@@ -154,7 +154,7 @@ void print_grid_text(const stage::GridSummary& s, const std::vector<std::string>
 GridProgressBar::GridProgressBar(const Context& context)
     : shown_(!context.quiet && !context.json && isatty(STDERR_FILENO) == 1) {}
 
-void GridProgressBar::show(const stage::GridProgress& p) {
+void GridProgressBar::show(const pipeline::GridProgress& p) {
   if (!shown_) return;
   constexpr int kWidth = 28;
   const int full = static_cast<int>(kWidth * std::clamp(p.done, 0.0, 1.0));
@@ -175,7 +175,7 @@ void GridProgressBar::finish() {
   open_line_ = false;
 }
 
-int report_grid(const Context& context, const stage::GridSummary& summary,
+int report_grid(const Context& context, const pipeline::GridSummary& summary,
                 const std::vector<std::string>& files, const std::string& sums) {
   if (context.json)
     print_grid_json(summary);
@@ -189,15 +189,15 @@ int report_grid(const Context& context, const stage::GridSummary& summary,
   return static_cast<int>(ExitCode::try_again);
 }
 
-void announce_grid_plan(const Context& context, const stage::GridPlan& p) {
+void announce_grid_plan(const Context& context, const pipeline::GridPlan& p) {
   if (context.json || context.quiet) return;
   fmt::print(stderr, "{}: {} of memory, {} may be used\n", cuts_text(p),
              bytes_text(static_cast<double>(p.total_bytes)),
              bytes_text(static_cast<double>(p.limit_bytes)));
 }
 
-void print_grid_plan(const Context& context, const stage::GridSummary& s) {
-  const stage::GridPlan& p = s.plan;
+void print_grid_plan(const Context& context, const pipeline::GridSummary& s) {
+  const pipeline::GridPlan& p = s.plan;
   if (context.json) {
     GridJson json = plan_json(p);
     json["n_samples"] = s.n_samples;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "apps/ryle/command.hpp"
-#include "ryle/stage/grid_scans.hpp"
+#include "ryle/pipeline/grid/grid_scans.hpp"
 
 namespace ryle::app {
 
@@ -16,7 +16,7 @@ class GridProgressBar {
   ~GridProgressBar() { finish(); }
   GridProgressBar(const GridProgressBar&) = delete;
   GridProgressBar& operator=(const GridProgressBar&) = delete;
-  void show(const stage::GridProgress& progress);
+  void show(const pipeline::GridProgress& progress);
   void finish();
 
  private:
@@ -25,10 +25,10 @@ class GridProgressBar {
 };
 
 /// Text or one JSON object; the exit code.
-int report_grid(const Context& context, const stage::GridSummary& summary,
+int report_grid(const Context& context, const pipeline::GridSummary& summary,
                 const std::vector<std::string>& files, const std::string& sums);
-void print_grid_plan(const Context& context, const stage::GridSummary& summary);
+void print_grid_plan(const Context& context, const pipeline::GridSummary& summary);
 /// One line on standard error before the work begins; nothing with -q or --json.
-void announce_grid_plan(const Context& context, const stage::GridPlan& plan);
+void announce_grid_plan(const Context& context, const pipeline::GridPlan& plan);
 
 }  // namespace ryle::app

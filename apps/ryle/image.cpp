@@ -14,16 +14,16 @@
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/engine/image/statistics.hpp"
-#include "ryle/product/covariance.hpp"
-#include "ryle/product/picture.hpp"
-#include "ryle/product/picture_sky.hpp"
-#include "ryle/product/publish.hpp"
-#include "ryle/product/visibility_file.hpp"
-#include "ryle/stage/imaging.hpp"
-#include "ryle/stage/setup.hpp"
-#include "ryle/stage/sky_products.hpp"
-#include "ryle/stage/visibility_imaging.hpp"
-#include "ryle/stage/voltage_imaging.hpp"
+#include "ryle/io/base/publish.hpp"
+#include "ryle/io/visibility/covariance.hpp"
+#include "ryle/io/visibility/visibility_file.hpp"
+#include "ryle/pipeline/image/sky_products.hpp"
+#include "ryle/pipeline/image/visibility_imaging.hpp"
+#include "ryle/pipeline/image/voltage_imaging.hpp"
+#include "ryle/pipeline/visibility/imaging.hpp"
+#include "ryle/pipeline/visibility/setup.hpp"
+#include "ryle/plot/picture.hpp"
+#include "ryle/plot/sky.hpp"
 
 namespace ryle::app {
 namespace {
@@ -61,7 +61,7 @@ struct ImageArguments {
   std::string png;
   std::string equalize = "auto";
   std::int64_t n_pixels = 0;
-  stage::ImagingOptions imaging;
+  pipeline::ImagingOptions imaging;
   std::vector<std::string> given;  // names of the options on the command line
 };
 
@@ -109,7 +109,7 @@ std::vector<std::string> words(const std::string& list) {
 }
 
 /// The options as the [image] section of an observation file.
-stage::ObservationConfig sky_config(const ImageArguments& a) {
+pipeline::ObservationConfig sky_config(const ImageArguments& a) {
   Overrides set = recording_overrides(a.recording);
   const auto& s = a.sky;
   set.text("image.path", s.path);
@@ -138,7 +138,7 @@ stage::ObservationConfig sky_config(const ImageArguments& a) {
   set.text("output.directory", first.parent_path().empty() ? "." : first.parent_path().string());
   set.text("output.name", first.stem().string());
   set.add(a.recording.overrides);
-  auto config = stage::parse_observation("schema = 1\n", "command line", set.list());
+  auto config = pipeline::parse_observation("schema = 1\n", "command line", set.list());
   const auto& image = config.image;
   if (!image.light_curves.empty() && image.watch.empty() && !(image.trigger_sigma > 0)) {
     throw ConfigError(
@@ -148,10 +148,10 @@ stage::ObservationConfig sky_config(const ImageArguments& a) {
   return config;
 }
 
-int report_images(const Context& context, const stage::RunSummary& summary) {
+int report_images(const Context& context, const pipeline::RunSummary& summary) {
   if (!context.json) return report_summary(context, summary, false);
   // The one thing most scripts ask for stands where it always stood.
-  auto json = nlohmann::ordered_json::parse(stage::to_json(summary));
+  auto json = nlohmann::ordered_json::parse(pipeline::to_json(summary));
   if (json.contains("image")) {
     json["implementation"] = json["image"]["implementation"];
     json["path"] = json["image"]["path"];
@@ -164,12 +164,12 @@ int report_images(const Context& context, const stage::RunSummary& summary) {
 
 int run_voltages(const Context& context, const ImageArguments& a) {
   const auto config = sky_config(a);
-  stage::RunOptions options;
+  pipeline::RunOptions options;
   options.command_line = context.command_line();
   options.stop = &signal_count();
   ProgressPrinter progress(context);
-  options.on_progress = [&](const stage::Progress& p) { progress.show(p); };
-  const auto summary = stage::image_file(config, options);
+  options.on_progress = [&](const pipeline::Progress& p) { progress.show(p); };
+  const auto summary = pipeline::image_file(config, options);
   progress.finish();
   return report_images(context, summary);
 }
@@ -182,7 +182,7 @@ VisibilityFile read_and_tell(const std::string& path, const VisibilityReadOption
     const auto note = notes.find(name);
     if (note != notes.end()) fmt::print(stderr, "note: {}: {}\n", path, note->second);
   }
-  if (const auto single = stage::single_polarization(file.observation);
+  if (const auto single = pipeline::single_polarization(file.observation);
       !single.empty() && single != "I")
     fmt::print(stderr, "note: {}: it holds {} alone: the image is of {}, not of Stokes I\n", path,
                single, single);
@@ -225,10 +225,10 @@ VisibilityFile read_input(const ImageArguments& a) {
   if (file.dumps.empty()) throw FormatError(a.recording.file + ": holds no integration");
   if (!a.phase_center.empty()) {
     const auto& dump = file.dumps[file.dumps.size() / 2];
-    stage::rephase(file.observation, file.dumps,
-                   named_direction(a.phase_center, file.observation.array, dump.centroid_tai_ns,
-                                   "--phase-center", file.observation.earth_orientation),
-                   a.phase_center);
+    pipeline::rephase(file.observation, file.dumps,
+                      named_direction(a.phase_center, file.observation.array, dump.centroid_tai_ns,
+                                      "--phase-center", file.observation.earth_orientation),
+                      a.phase_center);
   }
   return file;
 }
@@ -251,12 +251,12 @@ int run_samples(const Context& context, ImageArguments a, const VisibilityFile& 
   a.imaging.equalize_inputs =
       a.equalize == "yes" || (a.equalize == "auto" && file.observation.flux_unit != "Jy");
   Queue queue = Queue::cpu();  // this imager has CPU implementations only
-  stage::ImagingResult result;
+  pipeline::ImagingResult result;
   {
     TaskProgress progress(
         context, fmt::format("image of {} x {} pixels", a.imaging.n_pixels, a.imaging.n_pixels));
     a.imaging.go_on = [&](double done) { return progress.go_on(done); };
-    result = stage::make_image(queue, file.observation, file.dumps, a.imaging);
+    result = pipeline::make_image(queue, file.observation, file.dumps, a.imaging);
   }
   const image::Config geometry{a.imaging.n_pixels, a.imaging.width, "auto"};
   const std::vector<double> pixels(result.image.pixels.begin(), result.image.pixels.end());
@@ -264,7 +264,7 @@ int run_samples(const Context& context, ImageArguments a, const VisibilityFile& 
   const auto [l, m] = peak.direction;
   const SkyPlace place = place_of(result.image, file.observation, l, m);
   std::vector<std::string> warnings;
-  if (auto low = stage::low_phase_center(file.observation, file.dumps); !low.empty())
+  if (auto low = pipeline::low_phase_center(file.observation, file.dumps); !low.empty())
     warnings.push_back(std::move(low));
   if (a.equalize == "yes" && !result.equalized)
     warnings.emplace_back("--equalize yes has no effect: the data hold no autocorrelations");
@@ -323,13 +323,13 @@ int run_samples(const Context& context, ImageArguments a, const VisibilityFile& 
 /// All-sky images of visibilities, one of every dump.
 int run_dumps(const Context& context, const ImageArguments& a, const VisibilityFile& file) {
   const auto config = sky_config(a);
-  stage::RunSummary summary;
+  pipeline::RunSummary summary;
   {
     TaskProgress progress(context, fmt::format("images of {} integrations", file.dumps.size()));
-    summary = stage::image_visibilities(config, file.observation, file.dumps,
-                                        [&](double done) { return progress.go_on(done); });
+    summary = pipeline::image_visibilities(config, file.observation, file.dumps,
+                                           [&](double done) { return progress.go_on(done); });
   }
-  if (auto low = stage::low_phase_center(file.observation, file.dumps); !low.empty())
+  if (auto low = pipeline::low_phase_center(file.observation, file.dumps); !low.empty())
     summary.warnings.push_back(std::move(low));
   for (const auto& line : assumptions(file)) {
     if (context.json) {
@@ -416,7 +416,7 @@ int run(const Context& context, const ImageArguments& a) {
     if (!a.output.empty())
       require_room(folder.empty() ? "." : folder, 4 * n_pixels * n_pixels, "the pixels");
   } else {
-    stage::require_sky_outputs(sky_config(a));
+    pipeline::require_sky_outputs(sky_config(a));
   }
   const VisibilityFile file = read_input(a);
   return s.path.empty() ? run_samples(context, a, file) : run_dumps(context, a, file);

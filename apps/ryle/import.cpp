@@ -6,7 +6,7 @@
 
 #include "apps/ryle/command.hpp"
 #include "apps/ryle/report.hpp"
-#include "ryle/product/publish.hpp"
+#include "ryle/io/base/publish.hpp"
 #include "ryle/telescope/best2_xml.hpp"
 
 namespace ryle::app {

@@ -13,20 +13,20 @@
 #include "ryle/core/input_file.hpp"
 #include "ryle/core/version.hpp"
 #include "ryle/device/queue.hpp"
-#include "ryle/engine/beamform/beamformer.hpp"
-#include "ryle/engine/channelize/channelizer.hpp"
-#include "ryle/engine/correlate/correlator.hpp"
+#include "ryle/engine/beamform/beamform.hpp"
+#include "ryle/engine/channelize/channelize.hpp"
+#include "ryle/engine/correlate/correlate.hpp"
 #include "ryle/engine/grid/grid.hpp"
 #include "ryle/engine/image/imager.hpp"
 #include "ryle/engine/search/dedisperse.hpp"
 #include "ryle/ingest/recording.hpp"
-#include "ryle/product/file_contents.hpp"
-#include "ryle/product/filterbank_file.hpp"
-#include "ryle/product/image_cube.hpp"
-#include "ryle/product/scan_file.hpp"
-#include "ryle/product/visibility_file.hpp"
-#include "ryle/stage/config.hpp"
-#include "ryle/stage/grid_state.hpp"
+#include "ryle/io/base/file_contents.hpp"
+#include "ryle/io/beam/filterbank_file.hpp"
+#include "ryle/io/image/image_cube.hpp"
+#include "ryle/io/scan/scan_file.hpp"
+#include "ryle/io/visibility/visibility_file.hpp"
+#include "ryle/pipeline/config/config.hpp"
+#include "ryle/pipeline/grid/grid_state.hpp"
 #include "ryle/telescope/beams_file.hpp"
 #include "ryle/telescope/geometry.hpp"
 
@@ -168,7 +168,7 @@ Json scan_facts(const std::string& path) {
 }
 
 Json grid_sums_facts(const std::string& path) {
-  const stage::GridStateFile file(path);
+  const pipeline::GridStateFile file(path);
   const auto& i = file.identity();
   std::int64_t n_blocks = 0;
   for (const auto& part : file.parts()) n_blocks += static_cast<std::int64_t>(part.blocks.size());
@@ -203,7 +203,7 @@ Json toml_contents(const std::string& path) {
             {"sub_arrays", b.subarray_names},
             {"beams", beams}};
   }
-  const auto config = stage::load_observation(path);
+  const auto config = pipeline::load_observation(path);
   Json given = Json::object();
   for (const auto& key : config.given) given[key.section + "." + key.key] = key.value;
   return {{"file", path},
@@ -268,7 +268,7 @@ void print(const Context& context, const Json& json) {
 
 int run(const Context& context, const std::string& file, const std::string& format, bool schema) {
   if (schema) {
-    fmt::print("{}\n", stage::json_schema());
+    fmt::print("{}\n", pipeline::json_schema());
     return 0;
   }
   if (file.empty()) {

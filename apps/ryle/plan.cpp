@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "ryle/stage/plan.hpp"
+#include "ryle/pipeline/run/plan.hpp"
 
 #include <cstdio>
 
@@ -18,8 +18,8 @@ void add_plan(CLI::App& app, Context& context) {
   add_common(*sub, context);
   sub->callback([&context, file, overrides] {
     context.action = [&context, file, overrides] {
-      const auto plan = stage::make_plan(stage::load_observation(*file, *overrides));
-      std::fputs((context.json ? stage::to_json(plan) + "\n" : stage::to_text(plan)).c_str(),
+      const auto plan = pipeline::make_plan(pipeline::load_observation(*file, *overrides));
+      std::fputs((context.json ? pipeline::to_json(plan) + "\n" : pipeline::to_text(plan)).c_str(),
                  stdout);
       return 0;
     };

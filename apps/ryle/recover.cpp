@@ -7,7 +7,7 @@
 #include "apps/ryle/command.hpp"
 #include "apps/ryle/report.hpp"
 #include "ryle/core/error.hpp"
-#include "ryle/product/unfinished.hpp"
+#include "ryle/io/recover/unfinished.hpp"
 
 namespace ryle::app {
 namespace {

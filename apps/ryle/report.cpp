@@ -49,7 +49,7 @@ void add_common(CLI::App& sub, Context& context) {
 ProgressPrinter::ProgressPrinter(const Context& context)
     : silent_(context.quiet), terminal_(isatty(STDERR_FILENO) == 1) {}
 
-void ProgressPrinter::show(const stage::Progress& p) {
+void ProgressPrinter::show(const pipeline::Progress& p) {
   if (silent_) return;
   std::string line = fmt::format("{:7.1f} s", p.data_s);
   if (p.total_s > 0) line += fmt::format(" of {:.1f}", p.total_s);
@@ -103,7 +103,7 @@ bool TaskProgress::go_on(double done) {
 
 namespace {
 
-void print_text(const stage::RunSummary& s) {
+void print_text(const pipeline::RunSummary& s) {
   std::uint64_t rejected = 0;
   for (const auto& [reason, count] : s.packets_rejected) rejected += count;
   fmt::print(
@@ -137,8 +137,8 @@ void print_text(const stage::RunSummary& s) {
   if (s.dropped_dumps > 0)
     fmt::print("{} integrations are missing in products: the disk {}\n", s.dropped_dumps,
                s.errors.empty() ? "did not keep up" : "failed, see the errors");
-  if (s.image) fmt::print("{}", stage::to_text(*s.image));
-  if (s.beams) fmt::print("{}", stage::to_text(*s.beams));
+  if (s.image) fmt::print("{}", pipeline::to_text(*s.image));
+  if (s.beams) fmt::print("{}", pipeline::to_text(*s.beams));
   fmt::print("ran:");
   for (const auto& name : s.implementations) fmt::print(" {}", name);
   fmt::print("\nmemory: {} at most, {} planned for rings and engines\n",
@@ -154,9 +154,9 @@ void print_text(const stage::RunSummary& s) {
 
 }  // namespace
 
-int report_summary(const Context& context, const stage::RunSummary& summary, bool strict) {
+int report_summary(const Context& context, const pipeline::RunSummary& summary, bool strict) {
   if (context.json) {
-    fmt::print("{}\n", stage::to_json(summary));
+    fmt::print("{}\n", pipeline::to_json(summary));
   } else {
     print_text(summary);
   }
@@ -171,13 +171,13 @@ int report_summary(const Context& context, const stage::RunSummary& summary, boo
   return strict && lost ? static_cast<int>(ExitCode::check_failed) : 0;
 }
 
-int run_and_report(const Context& context, const stage::ObservationConfig& config, bool strict) {
-  stage::RunOptions options;
+int run_and_report(const Context& context, const pipeline::ObservationConfig& config, bool strict) {
+  pipeline::RunOptions options;
   options.command_line = context.command_line();
   options.stop = &signal_count();
   ProgressPrinter progress(context);
-  options.on_progress = [&](const stage::Progress& p) { progress.show(p); };
-  const auto summary = stage::run_observation(config, options);
+  options.on_progress = [&](const pipeline::Progress& p) { progress.show(p); };
+  const auto summary = pipeline::run_observation(config, options);
   progress.finish();
   return report_summary(context, summary, strict);
 }

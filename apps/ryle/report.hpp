@@ -4,7 +4,7 @@
 #include <string>
 
 #include "apps/ryle/command.hpp"
-#include "ryle/stage/run.hpp"
+#include "ryle/pipeline/run/run.hpp"
 
 namespace ryle::app {
 
@@ -16,7 +16,7 @@ void add_common(CLI::App& sub, Context& context);
 class ProgressPrinter {
  public:
   explicit ProgressPrinter(const Context& context);
-  void show(const stage::Progress& progress);
+  void show(const pipeline::Progress& progress);
   void finish();
 
  private:
@@ -49,10 +49,10 @@ class TaskProgress {
 
 /// Prints the summary (text or one JSON object) and returns the exit code: 0; 74 when a product
 /// failed; 1 with `strict` when data were lost or real time was missed.
-int report_summary(const Context& context, const stage::RunSummary& summary, bool strict);
+int report_summary(const Context& context, const pipeline::RunSummary& summary, bool strict);
 
 /// Runs an observation with progress on stderr until it ends or a signal stops it, then
 /// report_summary().
-int run_and_report(const Context& context, const stage::ObservationConfig& config, bool strict);
+int run_and_report(const Context& context, const pipeline::ObservationConfig& config, bool strict);
 
 }  // namespace ryle::app

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "ryle/stage/run.hpp"
+#include "ryle/pipeline/run/run.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,7 +10,7 @@
 #include "apps/ryle/command.hpp"
 #include "apps/ryle/report.hpp"
 #include "ryle/core/error.hpp"
-#include "ryle/stage/plan.hpp"
+#include "ryle/pipeline/run/plan.hpp"
 
 namespace ryle::app {
 namespace {
@@ -34,14 +34,15 @@ int run(const Context& context, const RunArguments& arguments) {
     overrides.push_back(fmt::format("runtime.devices=[{}]", fmt::join(arguments.devices, ",")));
   if (arguments.allow_small_rcvbuf) overrides.emplace_back("source.allow_small_rcvbuf=true");
   if (arguments.overwrite) overrides.emplace_back("output.overwrite=true");
-  const auto config = stage::load_observation(arguments.observation, overrides);
+  const auto config = pipeline::load_observation(arguments.observation, overrides);
   if (arguments.print_config) {
     std::fputs(config.text.c_str(), stdout);
     return 0;
   }
   if (arguments.check) {
-    const auto plan = stage::make_plan(config);
-    std::fputs((context.json ? stage::to_json(plan) + "\n" : stage::to_text(plan)).c_str(), stdout);
+    const auto plan = pipeline::make_plan(config);
+    std::fputs((context.json ? pipeline::to_json(plan) + "\n" : pipeline::to_text(plan)).c_str(),
+               stdout);
     return 0;
   }
   return run_and_report(context, config, arguments.strict);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "ryle/stage/search_run.hpp"
+#include "ryle/pipeline/search/search_run.hpp"
 
 #include <fmt/format.h>
 
@@ -39,7 +39,7 @@ Json event_json(const SearchCandidate& c) {
           {"picture", c.picture}};
 }
 
-Json summary_json(const stage::SearchSummary& s) {
+Json summary_json(const pipeline::SearchSummary& s) {
   Json candidates = Json::array(), flagged = Json::array();
   for (const auto& c : s.events) (c.flags.empty() ? candidates : flagged).push_back(event_json(c));
   Json loss = Json::array();
@@ -91,14 +91,14 @@ Json summary_json(const stage::SearchSummary& s) {
 }
 
 /// One object; of several recordings {"searches": [...]}.
-void print_json(const std::vector<stage::SearchSummary>& all) {
+void print_json(const std::vector<pipeline::SearchSummary>& all) {
   Json searches = Json::array();
   for (const auto& s : all) searches.push_back(summary_json(s));
   fmt::print("{}\n",
              all.size() == 1 ? searches.front().dump() : Json{{"searches", searches}}.dump());
 }
 
-void print_text(const stage::SearchSummary& s) {
+void print_text(const pipeline::SearchSummary& s) {
   const auto& d = s.description;
   for (const auto& note : s.notes) fmt::print("{}\n", note);
   const std::string beams = s.n_beams > 1 ? fmt::format("{} beams, ", s.n_beams) : std::string();
@@ -135,13 +135,13 @@ void print_text(const stage::SearchSummary& s) {
              static_cast<std::int64_t>(s.events.size()) - s.n_candidates);
 }
 
-std::vector<stage::SearchSummary> search_with_progress(const Context& context,
-                                                       stage::SearchOptions& options) {
+std::vector<pipeline::SearchSummary> search_with_progress(const Context& context,
+                                                          pipeline::SearchOptions& options) {
   TaskProgress progress(context, "search");
   options.on_progress = [&](double data_s, double total_s, std::int64_t) {
     progress.go_on(data_s / total_s);
   };
-  return stage::search_files(options);
+  return pipeline::search_files(options);
 }
 
 }  // namespace
@@ -149,7 +149,7 @@ std::vector<stage::SearchSummary> search_with_progress(const Context& context,
 void add_search(CLI::App& app, Context& context) {
   auto* sub =
       app.add_subcommand("search", "find dispersed pulses in a filterbank (SIGPROC or PSRFITS)");
-  auto o = std::make_shared<stage::SearchOptions>();
+  auto o = std::make_shared<pipeline::SearchOptions>();
   auto files = std::make_shared<std::vector<std::string>>();
   sub->add_option(
          "file", *files,

@@ -8,11 +8,11 @@
 #include "apps/ryle/command.hpp"
 #include "apps/ryle/report.hpp"
 #include "ryle/core/error.hpp"
-#include "ryle/product/publish.hpp"
+#include "ryle/io/base/publish.hpp"
+#include "ryle/pipeline/config/config.hpp"
+#include "ryle/pipeline/visibility/setup.hpp"
+#include "ryle/pipeline/visibility/simulation.hpp"
 #include "ryle/simulate/packets.hpp"
-#include "ryle/stage/config.hpp"
-#include "ryle/stage/setup.hpp"
-#include "ryle/stage/simulation.hpp"
 
 namespace ryle::app {
 namespace {
@@ -24,8 +24,8 @@ struct SimulateArguments {
   bool overwrite = false;
 };
 
-int send(const Context& context, const stage::ObservationConfig& config) {
-  const auto simulation = stage::make_simulation(config);
+int send(const Context& context, const pipeline::ObservationConfig& config) {
+  const auto simulation = pipeline::make_simulation(config);
   simulation->start();
   const auto start = std::chrono::steady_clock::now();
   while (simulation->running()) {
@@ -57,10 +57,10 @@ int send(const Context& context, const stage::ObservationConfig& config) {
 }
 
 int run(const Context& context, const SimulateArguments& a) {
-  const auto config = stage::load_observation(a.observation, a.overrides);
+  const auto config = pipeline::load_observation(a.observation, a.overrides);
   if (a.file.empty()) return send(context, config);
   require_creatable(a.file, a.overwrite);
-  const auto written = stage::write_simulated_file(config, a.file);
+  const auto written = pipeline::write_simulated_file(config, a.file);
   if (context.json) {
     fmt::print("{}\n", nlohmann::ordered_json{{"product", a.file},
                                               {"samples", written.n_samples},

@@ -13,10 +13,10 @@
 #include "ryle/core/random.hpp"
 #include "ryle/device/free_memory.hpp"
 #include "ryle/device/on_device.hpp"
-#include "ryle/engine/beamform/beamformer.hpp"
-#include "ryle/stage/search_block_size.hpp"
-#include "ryle/stage/search_device.hpp"
-#include "ryle/stage/search_stream.hpp"
+#include "ryle/engine/beamform/beamform.hpp"
+#include "ryle/pipeline/search/search_block_size.hpp"
+#include "ryle/pipeline/search/search_device.hpp"
+#include "ryle/pipeline/search/search_stream.hpp"
 
 namespace ryle::bench {
 namespace {
@@ -97,12 +97,12 @@ void fill_voltages(Queue& host, std::uint8_t* samples, std::int64_t n, std::uint
   });
 }
 
-stage::SearchChainConfig search_config(const search::Band& band, const Plan& plan) {
+pipeline::SearchChainConfig search_config(const search::Band& band, const Plan& plan) {
   search::DmPlanConfig dms;
   dms.kind = "linear";
   dms.step = std::string(plan.kind) == "native" ? 1 / band.sweep_samples_per_dm() : 0.1;
   dms.count = plan.n_trials;
-  stage::SearchChainConfig c;
+  pipeline::SearchChainConfig c;
   c.band = band;
   c.dms = search::dm_trials(band, dms);
   c.normalize.n_channels = kChannels;
@@ -111,19 +111,20 @@ stage::SearchChainConfig search_config(const search::Band& band, const Plan& pla
 }
 
 /// As a live run chooses it: power once, two gulps of samples, and what the search has.
-std::int64_t chosen_block(const ChainOptions& o, stage::SearchChainConfig c) {
+std::int64_t chosen_block(const ChainOptions& o, pipeline::SearchChainConfig c) {
   std::int64_t free_bytes = free_device_bytes(o.devices.front());
   for (const int device : o.devices) free_bytes = std::min(free_bytes, free_device_bytes(device));
-  const std::int64_t rows = stage::beam_share(o.n_beams, std::ssize(o.devices), 0).size() + 1;
-  stage::BlockWish wish;
+  const std::int64_t rows = pipeline::beam_share(o.n_beams, std::ssize(o.devices), 0).size() + 1;
+  pipeline::BlockWish wish;
   wish.again_samples =
       static_cast<std::int64_t>(c.band.delay_samples(0, c.dms.back())) + 1 + c.max_width;
   wish.sample_interval_s = kSpectrum_s;
-  wish.memory_bytes = stage::plannable_bytes(free_bytes);
-  return stage::choose_block(wish, [&](std::int64_t block) {
+  wish.memory_bytes = pipeline::plannable_bytes(free_bytes);
+  return pipeline::choose_block(wish, [&](std::int64_t block) {
     c.block_samples = block;
     std::int64_t bytes = kChannels * block * (rows * 4 + 2 * kAntennas);
-    for (const auto& item : stage::device_search_memory(c, rows, o.n_streams)) bytes += item.second;
+    for (const auto& item : pipeline::device_search_memory(c, rows, o.n_streams))
+      bytes += item.second;
     return bytes;
   });
 }
@@ -131,7 +132,7 @@ std::int64_t chosen_block(const ChainOptions& o, stage::SearchChainConfig c) {
 /// The rows of one device.
 struct Share {
   Queue queue;
-  stage::BeamShare rows;
+  pipeline::BeamShare rows;
   std::unique_ptr<beamform::Beamformer> engine;
   Queue copies;  // of the next gulp's samples, beside the work on this one
   std::array<Buffer<std::uint8_t>, 2> samples;
@@ -159,8 +160,8 @@ class Chain {
     config_.n_streams = o.n_streams;
     const auto n = static_cast<std::int64_t>(o.devices.size());
     for (std::int64_t k = 0; k < n; ++k)
-      add_share(o.devices[static_cast<std::size_t>(k)], stage::beam_share(n_beams_, n, k));
-    search_ = std::make_unique<stage::BeamSearch>(config_);
+      add_share(o.devices[static_cast<std::size_t>(k)], pipeline::beam_share(n_beams_, n, k));
+    search_ = std::make_unique<pipeline::BeamSearch>(config_);
   }
 
   /// One gulp; `kept` gets the power of the beam with the pulse.
@@ -209,11 +210,11 @@ class Chain {
 
   /// Candidates of the pulse's beam against the CPU's of the same power; none in other beams.
   bool verify(const std::vector<std::vector<float>>& kept, std::int64_t& n_expected) {
-    stage::BeamSearchConfig on_cpu = config_;
+    pipeline::BeamSearchConfig on_cpu = config_;
     on_cpu.devices.clear();
     on_cpu.beams = {};
-    stage::BeamSearch search(on_cpu);
-    std::vector<stage::BeamEvent> expected;
+    pipeline::BeamSearch search(on_cpu);
+    std::vector<pipeline::BeamEvent> expected;
     for (const auto& power : kept)
       search.feed(power.data(), kChannels * block_, block_, block_, expected);
     n_expected = static_cast<std::int64_t>(expected.size());
@@ -235,10 +236,10 @@ class Chain {
     return k > 0 && k == expected.size();
   }
 
-  const stage::BeamSearch& search() const { return *search_; }
+  const pipeline::BeamSearch& search() const { return *search_; }
   std::int64_t block() const { return block_; }
-  stage::SearchCounts counts() const {
-    stage::SearchCounts c = search_->counts();
+  pipeline::SearchCounts counts() const {
+    pipeline::SearchCounts c = search_->counts();
     c.normalize_s -= before_.normalize_s;
     c.dedisperse_s -= before_.dedisperse_s;
     return c;
@@ -247,11 +248,11 @@ class Chain {
     return std::string(shares_.front().engine->implementation());
   }
 
-  std::vector<stage::BeamEvent> events;
+  std::vector<pipeline::BeamEvent> events;
   double beams_s = 0, total_s = 0;
 
  private:
-  void add_share(int device, stage::BeamShare rows) {
+  void add_share(int device, pipeline::BeamShare rows) {
     Share share{Queue::cuda(device), rows, nullptr, Queue::cuda(device), {}, 0, {}};
     const OnDevice scope(share.queue);
     beamform::Config c;
@@ -275,10 +276,10 @@ class Chain {
   search::Band band_;
   std::vector<cf32> weights_;
   std::vector<Buffer<std::uint8_t>> voltages_;
-  stage::BeamSearchConfig config_;
+  pipeline::BeamSearchConfig config_;
   std::vector<Share> shares_;
-  std::unique_ptr<stage::BeamSearch> search_;
-  stage::SearchCounts before_;
+  std::unique_ptr<pipeline::BeamSearch> search_;
+  pipeline::SearchCounts before_;
 };
 
 void measure(const Options& options, const ChainOptions& o, const Plan& plan, const Emit& emit) {
@@ -297,7 +298,7 @@ void measure(const Options& options, const ChainOptions& o, const Plan& plan, co
   }
   const auto n = static_cast<double>(times.size());
   const double beams_s = chain.beams_s / n;
-  const stage::SearchCounts counts = chain.counts();
+  const pipeline::SearchCounts counts = chain.counts();
   Result r;
   std::int64_t n_expected = 0;
   r.engine = "chain";

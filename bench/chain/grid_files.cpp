@@ -14,7 +14,7 @@
 
 #include "bench/grid_case.hpp"
 #include "ryle/core/error.hpp"
-#include "ryle/stage/grid_scans.hpp"
+#include "ryle/pipeline/grid/grid_scans.hpp"
 
 namespace ryle::bench {
 namespace {
@@ -142,8 +142,8 @@ bool verify_files(Queue& host, const GridCase& c, const OwnFolder& folder) {
                              });
 }
 
-stage::GridOptions options_of(const Options& options, const OwnFolder& folder) {
-  stage::GridOptions o;
+pipeline::GridOptions options_of(const Options& options, const OwnFolder& folder) {
+  pipeline::GridOptions o;
   o.files = {folder.file("scans.hdf5")};
   o.output = folder.file("map.fits");
   o.target = folder.file("target.fits");
@@ -175,9 +175,9 @@ void bench_grid_files(const Options& options, const GridFilesOptions& files, con
     r.device = list_devices().at(1).description;
   }
   const double context_s = since_s(start);
-  const stage::GridOptions o = options_of(options, folder);
+  const pipeline::GridOptions o = options_of(options, folder);
   start = Clock::now();
-  stage::GridSummary best = stage::grid_scans(o);
+  pipeline::GridSummary best = pipeline::grid_scans(o);
   const double first_s = since_s(start);
   r.implementation = "grid/files/" + best.implementation;
   r.verified = verify_files(host, c, folder);
@@ -185,7 +185,7 @@ void bench_grid_files(const Options& options, const GridFilesOptions& files, con
   for (const auto begin = Clock::now();
        r.verified && (times.size() < 5 || since_s(begin) < options.seconds_per_case);) {
     start = Clock::now();
-    const stage::GridSummary s = stage::grid_scans(o);
+    const pipeline::GridSummary s = pipeline::grid_scans(o);
     times.push_back(since_s(start));
     if (times.size() == 1 || times.back() <= *std::min_element(times.begin(), times.end()))
       best = s;

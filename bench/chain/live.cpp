@@ -10,13 +10,13 @@
 #include "ryle/core/error.hpp"
 #include "ryle/core/random.hpp"
 #include "ryle/device/queue.hpp"
-#include "ryle/stage/beam_chain.hpp"
-#include "ryle/stage/config.hpp"
-#include "ryle/stage/live_beams.hpp"
-#include "ryle/stage/run_summary.hpp"
-#include "ryle/stage/search_consumers.hpp"
-#include "ryle/stage/setup.hpp"
-#include "ryle/stage/stopwatch.hpp"
+#include "ryle/pipeline/base/run_summary.hpp"
+#include "ryle/pipeline/base/stopwatch.hpp"
+#include "ryle/pipeline/beam/beam_chain.hpp"
+#include "ryle/pipeline/beam/live_beams.hpp"
+#include "ryle/pipeline/config/config.hpp"
+#include "ryle/pipeline/search/search_consumers.hpp"
+#include "ryle/pipeline/visibility/setup.hpp"
 
 namespace ryle::bench {
 namespace {
@@ -57,26 +57,26 @@ std::vector<Buffer<std::uint8_t>> noise_chunks(std::int64_t n_channels, std::int
 class Live {
  public:
   explicit Live(const LiveOptions& o)
-      : config_(stage::load_observation(o.observation, {})),
-        beams_(stage::live_beams(config_)),
-        planned_(stage::with_search_blocks(config_, beams_)),
-        setup_(stage::beam_setup(planned_, beams_)),
+      : config_(pipeline::load_observation(o.observation, {})),
+        beams_(pipeline::live_beams(config_)),
+        planned_(pipeline::with_search_blocks(config_, beams_)),
+        setup_(pipeline::beam_setup(planned_, beams_)),
         n_spectra_(beams_.receiver.chunk_spectra) {
-    devices_ = stage::beam_devices(planned_.runtime);
+    devices_ = pipeline::beam_devices(planned_.runtime);
     std::vector<Queue> queues;
     for (const int device : devices_) queues.push_back(Queue::cuda(device));
     if (queues.empty()) queues.push_back(Queue::cpu());
     chunks_ = noise_chunks(setup_.frequency.n_channels, n_spectra_,
                            devices_.empty() ? MemorySpace::host : MemorySpace::pinned);
-    chain_ = std::make_unique<stage::BeamChain>(
+    chain_ = std::make_unique<pipeline::BeamChain>(
         std::move(queues), setup_,
-        [this](const stage::BeamStream& stream) { return consumers(stream); });
+        [this](const pipeline::BeamStream& stream) { return consumers(stream); });
   }
 
   /// Until so many samples have been fed.
   void feed_until(std::int64_t n_samples) {
     while (chain_->samples() < n_samples) {
-      stage::BeamInput input;
+      pipeline::BeamInput input;
       input.samples = chunks_[static_cast<std::size_t>(n_fed_) % chunks_.size()].data();
       input.channel_stride_bytes = n_spectra_ * kInputs;
       input.n_spectra = n_spectra_;
@@ -93,35 +93,36 @@ class Live {
     return static_cast<double>(setup_.beams.integration_spectra) / setup_.clock.rate_hz.value();
   }
   const std::vector<int>& devices() const { return devices_; }
-  stage::LiveSearchProgress progress() const { return search_->progress(); }
+  pipeline::LiveSearchProgress progress() const { return search_->progress(); }
   double busy_s() const { return chain_->busy_s(); }
   std::int64_t samples() const { return chain_->samples(); }
-  stage::RunSummary finish() {
-    stage::RunSummary summary;
+  pipeline::RunSummary finish() {
+    pipeline::RunSummary summary;
     chain_->finish(summary);
     return summary;
   }
 
  private:
-  std::vector<std::unique_ptr<stage::BeamConsumer>> consumers(const stage::BeamStream& stream) {
+  std::vector<std::unique_ptr<pipeline::BeamConsumer>> consumers(
+      const pipeline::BeamStream& stream) {
     auto all =
-        stage::search_consumers(planned_, stream, beams_.file.array, "bench live", {}, devices_);
+        pipeline::search_consumers(planned_, stream, beams_.file.array, "bench live", {}, devices_);
     for (auto& consumer : all)
-      if (auto* search = dynamic_cast<stage::LiveSearch*>(consumer.get())) search_ = search;
+      if (auto* search = dynamic_cast<pipeline::LiveSearch*>(consumer.get())) search_ = search;
     if (search_ == nullptr) throw ConfigError("bench live: the observation has no [search] dm_max");
     search_->wait_when_full(true);
     return all;
   }
 
-  stage::ObservationConfig config_;
-  stage::LiveBeams beams_;
-  stage::ObservationConfig planned_;
-  stage::BeamSetup setup_;
+  pipeline::ObservationConfig config_;
+  pipeline::LiveBeams beams_;
+  pipeline::ObservationConfig planned_;
+  pipeline::BeamSetup setup_;
   std::int64_t n_spectra_, n_fed_ = 0;
   std::vector<int> devices_;
   std::vector<Buffer<std::uint8_t>> chunks_;
-  std::unique_ptr<stage::BeamChain> chain_;
-  stage::LiveSearch* search_ = nullptr;  // the chain's
+  std::unique_ptr<pipeline::BeamChain> chain_;
+  pipeline::LiveSearch* search_ = nullptr;  // the chain's
 };
 
 }  // namespace
@@ -136,12 +137,12 @@ void bench_live(const LiveOptions& o, const Emit& emit) {
   for (int k = 0; k < o.n_blocks; ++k) {
     const auto begin = std::chrono::steady_clock::now();
     live.feed_until((kFirst + 1 + k) * live.block());
-    times.push_back(stage::seconds_since(begin));
+    times.push_back(pipeline::seconds_since(begin));
   }
   const double beams_s = (live.busy_s() - busy_before_s) / o.n_blocks;
   const double search_s = (live.progress().busy_s - search_before_s) / o.n_blocks;
-  const stage::RunSummary summary = live.finish();
-  const stage::LiveSearchProgress p = live.progress();
+  const pipeline::RunSummary summary = live.finish();
+  const pipeline::LiveSearchProgress p = live.progress();
   Result r;
   r.engine = "live";
   for (const auto& name : summary.implementations)

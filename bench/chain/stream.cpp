@@ -10,13 +10,13 @@
 #include "ryle/core/error.hpp"
 #include "ryle/core/random.hpp"
 #include "ryle/device/on_device.hpp"
-#include "ryle/stage/fx_chain.hpp"
-#include "ryle/stage/fx_stream.hpp"
+#include "ryle/pipeline/visibility/fx_chain.hpp"
+#include "ryle/pipeline/visibility/fx_stream.hpp"
 
 namespace ryle::bench {
 namespace {
 
-using stage::FxStream;
+using pipeline::FxStream;
 
 /// What an array delivers.
 struct StreamCase {
@@ -267,23 +267,23 @@ Result measure_arrays(Queue& queue, const Options& options) {
   return r;
 }
 
-using Dumps = std::vector<stage::RawDump>;
+using Dumps = std::vector<pipeline::RawDump>;
 
-stage::FxChain make_chain(const std::vector<Queue>& queues, const StreamCase& c,
-                          std::int64_t spectra_per_dump, Dumps& dumps) {
-  stage::FxChain::Setup setup;
+pipeline::FxChain make_chain(const std::vector<Queue>& queues, const StreamCase& c,
+                             std::int64_t spectra_per_dump, Dumps& dumps) {
+  pipeline::FxChain::Setup setup;
   setup.channelize = channels_of(c);
   setup.channel_statistics = c.statistics;
   if (c.piece_mib > 0) {
     setup.ring_queues = [piece = c.piece_mib << 20](const Queue& work, int n_slots) {
-      return stage::make_ring_queues(work, n_slots, piece);
+      return pipeline::make_ring_queues(work, n_slots, piece);
     };
   }
   setup.spectra_per_dump = spectra_per_dump;
   setup.max_feed_ticks = c.chunk_bytes / (2 * c.n_inputs) / 64 * 64;
-  return stage::FxChain(
+  return pipeline::FxChain(
       queues, setup, [](channelize::Channelizer&, const SampleClock&, Tick, Tick) {},
-      [&dumps](stage::RawDump&& dump) {
+      [&dumps](pipeline::RawDump&& dump) {
         dumps.clear();
         dumps.push_back(std::move(dump));
       });

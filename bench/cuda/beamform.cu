@@ -11,8 +11,8 @@
 #include "bench/bench_cuda.hpp"
 #include "ryle/core/random.hpp"
 #include "ryle/device/cuda/runtime.hpp"
-#include "ryle/engine/beamform/beamformer.hpp"
-#include "ryle/engine/beamform/cuda_tuning.hpp"
+#include "ryle/engine/beamform/beamform.hpp"
+#include "ryle/engine/beamform/cuda/tuning.hpp"
 
 namespace ryle::bench {
 namespace {

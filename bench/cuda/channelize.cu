@@ -11,7 +11,7 @@
 #include "bench/cuda/channelize_chain.cuh"
 #include "ryle/core/random.hpp"
 #include "ryle/device/cuda/runtime.hpp"
-#include "ryle/engine/channelize/channelizer.hpp"
+#include "ryle/engine/channelize/channelize.hpp"
 
 namespace ryle::bench {
 namespace {

@@ -8,7 +8,7 @@
 #include "ryle/core/bits.hpp"
 #include "ryle/core/blocks.hpp"
 #include "ryle/device/cuda/runtime.hpp"
-#include "ryle/engine/channelize/cuda_kernels.cuh"
+#include "ryle/engine/channelize/cuda/kernels.cuh"
 #include "ryle/engine/channelize/dither.hpp"
 #include "ryle/engine/channelize/problem.hpp"
 

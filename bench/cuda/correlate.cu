@@ -13,9 +13,9 @@
 #include "ryle/core/baseline.hpp"
 #include "ryle/core/random.hpp"
 #include "ryle/device/cuda/runtime.hpp"
-#include "ryle/engine/correlate/correlator.hpp"
-#include "ryle/engine/correlate/cuda.hpp"
-#include "ryle/engine/correlate/cuda_tuning.hpp"
+#include "ryle/engine/correlate/correlate.hpp"
+#include "ryle/engine/correlate/cuda/make.hpp"
+#include "ryle/engine/correlate/cuda/tuning.hpp"
 
 namespace ryle::bench {
 namespace {
@@ -87,7 +87,7 @@ bool samples_agree(Queue& queue, Correlator& correlator, const BlockView& view, 
       const ci64 bits = integers[static_cast<std::size_t>(pair_index(i, j))];
       const cf64 found = integer ? cf64(static_cast<double>(bits.re), static_cast<double>(bits.im))
                                  : __builtin_bit_cast(cf64, bits);
-      // Tensor cores cut fp32 sums of halves: kSpectraPerF16Sum in cuda_kernels.cuh.
+      // Tensor cores cut fp32 sums of halves: kSpectraPerF16Sum in cuda/kernels.cuh.
       const double part = c.format == SampleFormat::cf16 ? 5e-4 : 2e-6;
       const double allowed = integer ? 0 : part * std::sqrt(sum(i, i).real() * sum(j, j).real());
       if (!(std::abs(found - wanted) <= allowed)) return false;

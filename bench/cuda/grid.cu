@@ -11,7 +11,7 @@
 #include "bench/grid_case.hpp"
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/device/on_device.hpp"
-#include "ryle/engine/grid/cuda.hpp"
+#include "ryle/engine/grid/cuda/make.hpp"
 
 namespace ryle::bench {
 namespace {

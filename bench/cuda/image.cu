@@ -10,9 +10,9 @@
 #include "ryle/core/random.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/device/cuda/runtime.hpp"
-#include "ryle/engine/correlate/cuda.hpp"
+#include "ryle/engine/correlate/cuda/make.hpp"
 #include "ryle/engine/image/all_sky.hpp"
-#include "ryle/engine/image/cuda_all_sky.hpp"
+#include "ryle/engine/image/cuda/all_sky.hpp"
 
 namespace ryle::bench {
 namespace {

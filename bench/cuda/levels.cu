@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The published correlator kernels (engine/correlate/levels) on today's device: one table with the
+// The published correlator kernels (bench/levels) on today's device: one table with the
 // fraction of the ceiling each could reach, the times of a second of MWA-32T as in Wayth 2009, and
 // rates over stations and channels as in Clark 2012.
 #include <algorithm>
@@ -8,11 +8,11 @@
 #include <map>
 
 #include "bench/bench_cuda.hpp"
+#include "bench/levels/levels.hpp"
 #include "ryle/core/baseline.hpp"
 #include "ryle/core/random.hpp"
 #include "ryle/device/cuda/runtime.hpp"
-#include "ryle/engine/channelize/channelizer.hpp"
-#include "ryle/engine/correlate/levels/levels.hpp"
+#include "ryle/engine/channelize/channelize.hpp"
 
 namespace ryle::bench {
 namespace {

@@ -12,8 +12,8 @@
 #include "tests/cuda/cuda_test.hpp"
 #include "tests/engine/image/all_sky_case_list.hpp"
 #ifdef RYLE_HAVE_CUDA
-#include "ryle/engine/correlate/cuda.hpp"
-#include "ryle/engine/image/cuda_all_sky.hpp"
+#include "ryle/engine/correlate/cuda/make.hpp"
+#include "ryle/engine/image/cuda/all_sky.hpp"
 #endif
 
 namespace ryle::image {

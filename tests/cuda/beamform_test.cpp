@@ -2,8 +2,8 @@
 // The CUDA beamformers against the reference in double (T-BF-16), outputs pre-filled with garbage.
 #include "tests/engine/beamform/harness.hpp"
 
-#include "ryle/engine/beamform/cuda.hpp"
-#include "ryle/engine/beamform/cuda_tuning.hpp"
+#include "ryle/engine/beamform/cuda/make.hpp"
+#include "ryle/engine/beamform/cuda/tuning.hpp"
 #include "tests/cuda/cuda_test.hpp"
 
 namespace ryle::beamform::test {

@@ -7,8 +7,8 @@
 
 #include "ryle/core/bits.hpp"
 #include "ryle/core/error.hpp"
-#include "ryle/engine/channelize/channelizer.hpp"
-#include "ryle/engine/correlate/correlator.hpp"
+#include "ryle/engine/channelize/channelize.hpp"
+#include "ryle/engine/correlate/correlate.hpp"
 #include "tests/cuda/cuda_test.hpp"
 
 namespace ryle::channelize {

@@ -10,11 +10,11 @@
 #include "ryle/core/baseline.hpp"
 #include "ryle/core/bits.hpp"
 #include "ryle/core/error.hpp"
-#include "ryle/engine/correlate/correlator.hpp"
+#include "ryle/engine/correlate/correlate.hpp"
 #include "tests/cuda/cuda_test.hpp"
 #ifdef RYLE_HAVE_CUDA
-#include "ryle/engine/correlate/cuda.hpp"
-#include "ryle/engine/correlate/cuda_tuning.hpp"
+#include "ryle/engine/correlate/cuda/make.hpp"
+#include "ryle/engine/correlate/cuda/tuning.hpp"
 #endif
 
 /// What tests of the CUDA correlators share: gulps of samples, runs, comparisons with the

@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "ryle/core/error.hpp"
-#include "ryle/engine/correlate/correlator.hpp"
+#include "ryle/engine/correlate/correlate.hpp"
 #include "tests/cuda/cuda_test.hpp"
 
 namespace ryle {

@@ -5,7 +5,7 @@
 
 #include "ryle/core/error.hpp"
 #ifdef RYLE_HAVE_CUDA
-#include "ryle/engine/grid/cuda.hpp"
+#include "ryle/engine/grid/cuda/make.hpp"
 #endif
 #include "tests/cuda/cuda_test.hpp"
 #include "tests/engine/grid/cuda_on_host.hpp"

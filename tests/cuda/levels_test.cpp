@@ -5,10 +5,10 @@
 
 #ifdef RYLE_HAVE_CUDA
 
+#include "bench/levels/levels.hpp"
 #include "ryle/core/baseline.hpp"
 #include "ryle/core/error.hpp"
-#include "ryle/engine/correlate/correlator.hpp"
-#include "ryle/engine/correlate/levels/levels.hpp"
+#include "ryle/engine/correlate/correlate.hpp"
 
 namespace ryle::correlate::levels {
 namespace {

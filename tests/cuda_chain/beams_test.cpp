@@ -8,15 +8,15 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/device/on_device.hpp"
-#include "ryle/stage/beam_chain.hpp"
-#include "ryle/stage/config.hpp"
-#include "ryle/stage/live_beams.hpp"
-#include "ryle/stage/run_summary.hpp"
-#include "ryle/stage/setup.hpp"
+#include "ryle/pipeline/base/run_summary.hpp"
+#include "ryle/pipeline/beam/beam_chain.hpp"
+#include "ryle/pipeline/beam/live_beams.hpp"
+#include "ryle/pipeline/config/config.hpp"
+#include "ryle/pipeline/visibility/setup.hpp"
 #include "tests/cuda/cuda_test.hpp"
-#include "tests/product/scratch.hpp"
+#include "tests/io/scratch.hpp"
 
-namespace ryle::stage {
+namespace ryle::pipeline {
 namespace {
 
 class CudaBeams : public ryle::test::CudaTest {};
@@ -224,4 +224,4 @@ TEST_F(CudaBeams, PowerIsMadeWhereItIsWanted) {
 }
 
 }  // namespace
-}  // namespace ryle::stage
+}  // namespace ryle::pipeline

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // F and X of a stream on the device: copies beside work give the bits of one after the other, and
 // the reference's visibilities.
-#include "ryle/stage/fx_stream.hpp"
+#include "ryle/pipeline/visibility/fx_stream.hpp"
 
 #include <cmath>
 
 #include "ryle/core/baseline.hpp"
 #include "ryle/core/bits.hpp"
-#include "ryle/stage/fx_chain.hpp"
+#include "ryle/pipeline/visibility/fx_chain.hpp"
 #include "tests/cuda/cuda_test.hpp"
 
-namespace ryle::stage {
+namespace ryle::pipeline {
 namespace {
 
 constexpr std::int64_t kInputs = 5, kChannels = 32, kTaps = 4;
@@ -192,4 +192,4 @@ TEST_F(CudaFxStream, ChainsOfOneAndTwoQueuesGiveTheSameDumps) {
 }
 
 }  // namespace
-}  // namespace ryle::stage
+}  // namespace ryle::pipeline

@@ -6,9 +6,9 @@
 
 #include "ryle/core/error.hpp"
 #include "tests/cuda/cuda_test.hpp"
-#include "tests/grid_scans/scans_support.hpp"
+#include "tests/pipeline/grid/scans_support.hpp"
 
-namespace ryle::stage {
+namespace ryle::pipeline {
 namespace {
 
 constexpr std::size_t kChannels = 29;  // three groups of a device, the last one shorter
@@ -170,4 +170,4 @@ TEST_F(CudaGridFiles, MediansSayWhereTheyAreMade) {
 }
 
 }  // namespace
-}  // namespace ryle::stage
+}  // namespace ryle::pipeline

@@ -8,7 +8,7 @@
 #include "ryle/engine/search/normalize.hpp"
 #include "tests/cuda/cuda_test.hpp"
 #ifdef RYLE_HAVE_CUDA
-#include "ryle/engine/search/cuda_normalize.hpp"
+#include "ryle/engine/search/cuda/normalize.hpp"
 #endif
 
 namespace ryle::search {

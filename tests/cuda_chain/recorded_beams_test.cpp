@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Beams of recordings on a device: samples in host memory, files as from the CPU.
-#include "ryle/stage/recorded_beams.hpp"
+#include "ryle/pipeline/beam/recorded_beams.hpp"
 
 #include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
-#include "ryle/product/filterbank_file.hpp"
-#include "ryle/product/vdif_file.hpp"
-#include "ryle/stage/host_beamformer.hpp"
+#include "ryle/io/beam/filterbank_file.hpp"
+#include "ryle/io/beam/vdif_file.hpp"
+#include "ryle/pipeline/beam/host_beamformer.hpp"
 #include "ryle/telescope/geometry.hpp"
-#include "tests/beam_stage/two_gulps.hpp"
 #include "tests/cuda/cuda_test.hpp"
-#include "tests/product/scratch.hpp"
+#include "tests/io/scratch.hpp"
+#include "tests/pipeline/beam/two_gulps.hpp"
 
-namespace ryle::stage {
+namespace ryle::pipeline {
 namespace {
 
 using beamform::OutputFormat;
@@ -99,4 +99,4 @@ TEST_F(CudaRecordedBeams, FilterbanksAreThoseOfTheCpu) {
 }
 
 }  // namespace
-}  // namespace ryle::stage
+}  // namespace ryle::pipeline

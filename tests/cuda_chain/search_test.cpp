@@ -4,15 +4,15 @@
 #include <cmath>
 #include <utility>
 
-#include "ryle/stage/run_summary.hpp"
-#include "ryle/stage/search_device.hpp"
-#include "ryle/stage/search_live.hpp"
-#include "ryle/stage/search_stream.hpp"
+#include "ryle/pipeline/base/run_summary.hpp"
+#include "ryle/pipeline/search/search_device.hpp"
+#include "ryle/pipeline/search/search_live.hpp"
+#include "ryle/pipeline/search/search_stream.hpp"
 #include "tests/cuda/cuda_test.hpp"
-#include "tests/product/scratch.hpp"
-#include "tests/search_stage/pulses.hpp"
+#include "tests/io/scratch.hpp"
+#include "tests/pipeline/search/pulses.hpp"
 
-namespace ryle::stage {
+namespace ryle::pipeline {
 namespace {
 
 using test::add_pulse;
@@ -221,4 +221,4 @@ TEST_F(CudaChain, TakesTheMemoryThatThePlanSays) {
 }
 
 }  // namespace
-}  // namespace ryle::stage
+}  // namespace ryle::pipeline

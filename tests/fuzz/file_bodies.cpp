@@ -8,16 +8,16 @@
 #include <iterator>
 
 #include "ryle/core/error.hpp"
-#include "ryle/product/covariance.hpp"
-#include "ryle/product/dump_journal.hpp"
-#include "ryle/product/filterbank_file.hpp"
-#include "ryle/product/map_projection.hpp"
-#include "ryle/product/publish.hpp"
-#include "ryle/product/sigproc.hpp"
-#include "ryle/product/visibility_layout.hpp"
+#include "ryle/io/base/publish.hpp"
+#include "ryle/io/beam/filterbank_file.hpp"
+#include "ryle/io/beam/sigproc.hpp"
+#include "ryle/io/map/map_projection.hpp"
+#include "ryle/io/visibility/covariance.hpp"
+#include "ryle/io/visibility/dump_journal.hpp"
+#include "ryle/io/visibility/visibility_layout.hpp"
 #include "tests/fuzz/bodies.hpp"
-#include "tests/product/scratch.hpp"
-#include "tests/product/simulated_sky.hpp"
+#include "tests/io/scratch.hpp"
+#include "tests/io/simulated_sky.hpp"
 #include "tests/support/fits_text.hpp"
 
 namespace ryle::fuzz {
@@ -65,12 +65,12 @@ std::vector<Bytes> seed_of(const std::string& suffix) {
 }
 
 void uvfits(std::span<const std::byte> data) {
-  accepts([&] { check_visibilities(product::read_uvfits(memory_file(data), {})); });
+  accepts([&] { check_visibilities(io::read_uvfits(memory_file(data), {})); });
 }
 
 /// Ours has checksums of all that counts: what is taken is what was written, or was another's.
 void uvh5(std::span<const std::byte> data) {
-  accepts([&] { check_visibilities(product::read_uvh5(memory_file(data), {})); });
+  accepts([&] { check_visibilities(io::read_uvh5(memory_file(data), {})); });
 }
 
 std::string values_of(const VisibilityFile& file) {
@@ -98,11 +98,11 @@ bool in_fits_data(std::span<const std::byte> data, std::size_t at) {
 }
 
 std::optional<std::string> uvfits_values(std::span<const std::byte> data) {
-  return values_if_accepted([&] { return values_of(product::read_uvfits(memory_file(data), {})); });
+  return values_if_accepted([&] { return values_of(io::read_uvfits(memory_file(data), {})); });
 }
 
 std::optional<std::string> uvh5_values(std::span<const std::byte> data) {
-  return values_if_accepted([&] { return values_of(product::read_uvh5(memory_file(data), {})); });
+  return values_if_accepted([&] { return values_of(io::read_uvh5(memory_file(data), {})); });
 }
 
 std::vector<Bytes> uvfits_seeds() { return seed_of(".uvfits"); }
@@ -265,7 +265,7 @@ std::vector<Bytes> map_target_seeds() {
 
 /// What a kill left of UVH5.
 void recover_uvh5(std::span<const std::byte> data) {
-  accepts([&] { check_visibilities(product::read_unfinished_uvh5(memory_file(data))); });
+  accepts([&] { check_visibilities(io::read_unfinished_uvh5(memory_file(data))); });
 }
 
 std::vector<Bytes> recover_uvh5_seeds() {
@@ -279,13 +279,13 @@ std::vector<Bytes> recover_uvh5_seeds() {
 
 /// The journal beside an unfinished Measurement Set.
 void journal(std::span<const std::byte> data) {
-  accepts([&] { product::read_journal(memory_file(data)); });
+  accepts([&] { io::read_journal(memory_file(data)); });
 }
 
 std::vector<Bytes> journal_seeds() {
   const Scratch scratch;
   {
-    product::DumpJournal out(scratch / "j", test::make_observation(shape()));
+    io::DumpJournal out(scratch / "j", test::make_observation(shape()));
     out.append({1, 2, 0.5, 3, 4});
     out.append({5, 6, 0.5, 3, 7});
   }
@@ -342,7 +342,7 @@ class DamagedSet {
 void measurement_set(std::span<const std::byte> data) {
   if (!measurement_sets_supported()) return;
   static DamagedSet set;
-  accepts([&] { check_visibilities(product::read_measurement_set(set.damaged(data), {})); });
+  accepts([&] { check_visibilities(io::read_measurement_set(set.damaged(data), {})); });
 }
 
 std::vector<Bytes> measurement_set_seeds() {

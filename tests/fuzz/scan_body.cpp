@@ -10,7 +10,7 @@
 #include <string>
 
 #include "ryle/core/error.hpp"
-#include "ryle/product/scan_file.hpp"
+#include "ryle/io/scan/scan_file.hpp"
 #include "tests/fuzz/bodies.hpp"
 #include "tests/support/fits_text.hpp"
 

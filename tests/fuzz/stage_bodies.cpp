@@ -4,11 +4,11 @@
 #include <iterator>
 
 #include "ryle/core/error.hpp"
-#include "ryle/stage/config.hpp"
-#include "ryle/stage/grid_state.hpp"
-#include "ryle/stage/trigger_socket.hpp"
+#include "ryle/pipeline/config/config.hpp"
+#include "ryle/pipeline/grid/grid_state.hpp"
+#include "ryle/pipeline/run/trigger_socket.hpp"
 #include "tests/fuzz/bodies.hpp"
-#include "tests/product/scratch.hpp"
+#include "tests/io/scratch.hpp"
 
 namespace ryle::fuzz {
 namespace {
@@ -16,12 +16,12 @@ namespace {
 void observation(std::span<const std::byte> data) {
   const std::string text = text_of(data);
   accepts([&] {
-    const auto config = stage::parse_observation(text, "fuzz.toml");
+    const auto config = pipeline::parse_observation(text, "fuzz.toml");
     // What it prints is what it read.
-    const auto again = stage::parse_observation(stage::to_toml(config), "again.toml");
-    require(stage::to_toml(again) == stage::to_toml(config), "a configuration prints itself");
+    const auto again = pipeline::parse_observation(pipeline::to_toml(config), "again.toml");
+    require(pipeline::to_toml(again) == pipeline::to_toml(config), "a configuration prints itself");
   });
-  accepts([&] { stage::parse_observation("schema = 1\n", "fuzz.toml", {text}); });
+  accepts([&] { pipeline::parse_observation("schema = 1\n", "fuzz.toml", {text}); });
 }
 std::vector<Bytes> observation_seeds() {
   return {bytes_of("schema = 1\n[telescope]\nlayout = \"a.csv\"\nlatitude_deg = -26.7\n"
@@ -32,12 +32,13 @@ std::vector<Bytes> observation_seeds() {
 }
 
 void trigger(std::span<const std::byte> data) {
-  stage::VoltageShape shape;
+  pipeline::VoltageShape shape;
   shape.frequency = {408e6, 1e6, 16};
   shape.clock = {1'700'000'000'000'000'000, {20'000, 1}};
   shape.per_channel = !data.empty() && std::to_integer<int>(data.back()) % 2 == 1;
   accepts([&] {
-    const auto window = stage::voltage_window(shape, stage::parse_trigger(text_of(data), shape));
+    const auto window =
+        pipeline::voltage_window(shape, pipeline::parse_trigger(text_of(data), shape));
     require(window.first.size() == 16 || window.first.size() == 1, "a window a channel");
     require(window.n_packets >= 0, "it has a length");
   });
@@ -52,10 +53,10 @@ std::vector<Bytes> trigger_seeds() {
 
 void rgrid(std::span<const std::byte> data) {
   accepts([&] {
-    const stage::GridStateFile file(memory_file(data));
+    const pipeline::GridStateFile file(memory_file(data));
     for (std::size_t k = 0; k < file.parts().size() && k < 3; ++k) {
       const auto& channels = file.parts()[k].channels;
-      const stage::GridSums sums = file.load(k, {channels.first, channels.first + 1});
+      const pipeline::GridSums sums = file.load(k, {channels.first, channels.first + 1});
       require(sums.n_cells() == file.identity().n_cells, "the cells it says");
     }
   });
@@ -63,7 +64,7 @@ void rgrid(std::span<const std::byte> data) {
 std::vector<Bytes> rgrid_seeds() {
   const test::Scratch scratch;
   const std::string path = scratch / "x.rgrid";
-  stage::GridIdentity identity;
+  pipeline::GridIdentity identity;
   identity.cells = "cells";
   identity.function = "f";
   identity.precision = "f32";
@@ -72,15 +73,15 @@ std::vector<Bytes> rgrid_seeds() {
   identity.n_cells = 12;
   identity.n_channels = 2;
   identity.frequency = {1.4e9, 1e6, 2};
-  stage::GridStateWriter writer(path, identity, {});
-  stage::ConsumedBlock block;
+  pipeline::GridStateWriter writer(path, identity, {});
+  pipeline::ConsumedBlock block;
   block.source = "source";
   block.name = "name";
   block.n = 5;
-  stage::GridPart part;
+  pipeline::GridPart part;
   part.channels = {0, 2};
   part.blocks = {block};
-  writer.add(part, stage::GridSums(12, 2, false));
+  writer.add(part, pipeline::GridSums(12, 2, false));
   writer.publish();
   return {bytes_of(test::contents(path))};
 }

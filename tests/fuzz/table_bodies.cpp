@@ -4,8 +4,8 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/engine/search/mask.hpp"
-#include "ryle/product/beam_gains.hpp"
-#include "ryle/product/sky_cells.hpp"
+#include "ryle/io/map/beam_gains.hpp"
+#include "ryle/pipeline/grid/sky_cells.hpp"
 #include "ryle/telescope/array.hpp"
 #include "ryle/telescope/beams_file.hpp"
 #include "ryle/telescope/best2_xml.hpp"

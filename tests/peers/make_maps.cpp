@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "ryle/core/units.hpp"
-#include "ryle/product/sky_cells.hpp"
+#include "ryle/pipeline/grid/sky_cells.hpp"
 
 namespace {
 

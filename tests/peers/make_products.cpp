@@ -8,14 +8,14 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
-#include "ryle/product/image_cube.hpp"
-#include "ryle/product/image_file.hpp"
-#include "ryle/product/light_curve.hpp"
-#include "ryle/product/sigproc.hpp"
-#include "ryle/product/vdif_file.hpp"
-#include "ryle/product/visibility_file.hpp"
+#include "ryle/io/beam/sigproc.hpp"
+#include "ryle/io/beam/vdif_file.hpp"
+#include "ryle/io/image/image_cube.hpp"
+#include "ryle/io/image/image_file.hpp"
+#include "ryle/io/image/light_curve.hpp"
+#include "ryle/io/visibility/visibility_file.hpp"
+#include "tests/io/simulated_sky.hpp"
 #include "tests/peers/make_maps.hpp"
-#include "tests/product/simulated_sky.hpp"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ryle/core/error.hpp"
-#include "ryle/product/visibility_file.hpp"
+#include "ryle/io/visibility/visibility_file.hpp"
 #include "ryle/telescope/geometry.hpp"
 
 namespace {

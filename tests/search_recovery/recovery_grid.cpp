@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "ryle/device/buffer.hpp"
-#include "ryle/product/picture.hpp"
-#include "ryle/stage/search_stream.hpp"
+#include "ryle/pipeline/search/search_stream.hpp"
+#include "ryle/plot/picture.hpp"
 #include "tests/search_recovery/recovery.hpp"
 
 namespace ryle::test {
@@ -152,8 +152,8 @@ class Signals {
   std::vector<Entry> made_;
 };
 
-stage::BeamSearchConfig search_config(const search::Band& band) {
-  stage::BeamSearchConfig config;
+pipeline::BeamSearchConfig search_config(const search::Band& band) {
+  pipeline::BeamSearchConfig config;
   search::DmPlanConfig plan;  // the default one
   plan.dm_max = 100;
   config.chain.band = band;
@@ -174,19 +174,19 @@ class Bench {
   }
   float* block() { return block_.data(); }
   /// As new: the one before it was finished.
-  stage::BeamSearch& search(const std::string& implementation) {
+  pipeline::BeamSearch& search(const std::string& implementation) {
     auto& search = searches_[implementation];
     if (!search) {
       config_.chain.implementation = implementation;
-      search = std::make_unique<stage::BeamSearch>(config_);
+      search = std::make_unique<pipeline::BeamSearch>(config_);
     }
     return *search;
   }
 
  private:
   Buffer<float> block_;  // [channel][kGridBlock]
-  stage::BeamSearchConfig config_;
-  std::map<std::string, std::unique_ptr<stage::BeamSearch>> searches_;
+  pipeline::BeamSearchConfig config_;
+  std::map<std::string, std::unique_ptr<pipeline::BeamSearch>> searches_;
 };
 
 /// One block of noise and pulses, as codes. @shape data [channel][kGridBlock]
@@ -211,7 +211,7 @@ void make_block(const search::Band& band, const Signal* signal, const NoiseTable
 
 /// Gives every event to its pulse. @return events that belong to none
 int match(const search::Band& band, const std::vector<Case>& cases,
-          const std::vector<stage::BeamEvent>& events, std::vector<Found>& found) {
+          const std::vector<pipeline::BeamEvent>& events, std::vector<Found>& found) {
   int strangers = 0;
   const double per_dm = band.sweep_samples_per_dm();
   for (const auto& e : events) {
@@ -260,8 +260,8 @@ struct Job {
 std::vector<double> find_pulses(const search::Band& band, const NoiseTable& table,
                                 const Signal& signal, const Job& job, Bench& bench) {
   const Variant& variant = kVariants[job.variant];
-  stage::BeamSearch& search = bench.search(variant.implementation);
-  std::vector<stage::BeamEvent> events;
+  pipeline::BeamSearch& search = bench.search(variant.implementation);
+  std::vector<pipeline::BeamEvent> events;
   const std::uint64_t seed =
       combine(100, static_cast<std::uint64_t>(64 * job.seed + job.part), job.dm);
   for (std::int64_t first = 0; first < signal.list.n_samples; first += kGridBlock) {
@@ -386,8 +386,8 @@ std::vector<double> count_alarms(const search::Band& band, const NoiseTable& tab
   for (int k = 0; k < kAlarmTrials; ++k) config.chain.dms.push_back(kAlarmStep * k);
   config.chain.max_width = 1;
   config.chain.threshold = kAlarmsAbove[0];
-  stage::BeamSearch search(config);
-  std::vector<stage::BeamEvent> events;
+  pipeline::BeamSearch search(config);
+  std::vector<pipeline::BeamEvent> events;
   for (std::int64_t block = 0; block < kAlarmBlocks; ++block) {
     make_block(band, nullptr, table, combine(7, static_cast<std::uint64_t>(run)),
                block * kGridBlock, 8, bench.block());

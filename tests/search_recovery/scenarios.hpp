@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "ryle/stage/search_checks.hpp"
-#include "ryle/stage/search_stream.hpp"
+#include "ryle/pipeline/search/search_checks.hpp"
+#include "ryle/pipeline/search/search_stream.hpp"
 #include "tests/search_recovery/recovery.hpp"
 
 /// Pulses among receivers and interference that are not white noise, as 8-bit codes of a receiver
@@ -135,7 +135,7 @@ inline ScenarioResult run_scenario(Trouble trouble, const ScenarioSetup& setup) 
     }
     quantize(row, n, 8);
   }
-  stage::BeamSearchConfig config;
+  pipeline::BeamSearchConfig config;
   config.chain.band = band;
   config.chain.dms = setup.dms;
   config.chain.normalize.n_channels = band.n_channels();
@@ -146,8 +146,8 @@ inline ScenarioResult run_scenario(Trouble trouble, const ScenarioSetup& setup) 
     config.chain.baseline_samples =
         search::drift_window(setup.baseline_s, band.sample_interval_s, setup.max_width);
   config.n_workers = 1;
-  stage::BeamSearch search(config);
-  std::vector<stage::BeamEvent> events;
+  pipeline::BeamSearch search(config);
+  std::vector<pipeline::BeamEvent> events;
   for (std::int64_t first = 0; first < n; first += setup.block)
     search.feed(data.data() + first, 0, n, std::min(setup.block, n - first), events);
   search.finish(events);
@@ -169,7 +169,7 @@ inline ScenarioResult run_scenario(Trouble trouble, const ScenarioSetup& setup) 
     }
     const auto trial = static_cast<std::size_t>(e.event.cluster.best.trial);
     const auto flags =
-        stage::candidate_flags(e, band.sweep_samples_per_dm(), dt, setup.dms[trial], 0);
+        pipeline::candidate_flags(e, band.sweep_samples_per_dm(), dt, setup.dms[trial], 0);
     if (!own && flags.names.empty()) ++out.n_false;
   }
   if (out.n_found > 0) {

@@ -12,7 +12,7 @@
 #include "ryle/core/units.hpp"
 #include "ryle/engine/image/imager.hpp"
 #include "ryle/engine/image/statistics.hpp"
-#include "ryle/product/covariance.hpp"
+#include "ryle/io/visibility/covariance.hpp"
 #include "tests/support/data_path.hpp"
 
 namespace ryle::simulate {

@@ -61,7 +61,7 @@ def test_a_stack_is_the_mean_of_its_images(visibilities, tmp_path):
         same = np.sqrt(np.nanmean(means.var(0, ddof=1)[inside]))
         assert scatter == pytest.approx(same, rel=0.01)
         # How fast it falls is the sky's affair: eleven satellites beat with one another, and their noise is not white.
-        # That independent noise falls as 1 / sqrt(n) is shown where it is independent: SkyStack in tests/stage.
+        # That independent noise falls as 1 / sqrt(n) is shown where it is independent: SkyStack in tests/pipeline.
 
 
 @pytest.mark.parametrize("suffix", ["uvh5", "uvfits", "ms"])

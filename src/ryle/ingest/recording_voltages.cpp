@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Voltage dumps of live beams (product/voltage_dump.hpp): packets of BEST-2 as they came, channels
+// Voltage dumps of live beams (io/beam/voltage_dump.hpp): packets of BEST-2 as they came, channels
 // with windows of their own, and which packets were there.
 #include <algorithm>
 #include <array>

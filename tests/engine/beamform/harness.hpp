@@ -11,7 +11,7 @@
 #include "ryle/core/bits.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/random.hpp"
-#include "ryle/engine/beamform/beamformer.hpp"
+#include "ryle/engine/beamform/beamform.hpp"
 
 namespace ryle::beamform::test {
 

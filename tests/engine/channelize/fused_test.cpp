@@ -10,8 +10,8 @@
 #include "tests/support/simt/cuda_names.hpp"
 // After the words of CUDA.
 #include "ryle/core/bits.hpp"
-#include "ryle/engine/channelize/channelizer.hpp"
-#include "ryle/engine/channelize/cuda_fused.cuh"
+#include "ryle/engine/channelize/channelize.hpp"
+#include "ryle/engine/channelize/cuda/fused.cuh"
 #include "ryle/engine/channelize/problem.hpp"
 #include "ryle/math/fft.hpp"
 

@@ -11,7 +11,7 @@
 #include "ryle/core/bits.hpp"
 #include "ryle/core/random.hpp"
 #include "ryle/device/buffer.hpp"
-#include "ryle/engine/channelize/channelizer.hpp"
+#include "ryle/engine/channelize/channelize.hpp"
 
 namespace ryle::channelize::test {
 

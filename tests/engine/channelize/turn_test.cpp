@@ -11,7 +11,7 @@
 #include "ryle/core/random.hpp"
 #include "tests/support/simt/cuda_names.hpp"
 // The kernels follow the words of CUDA they are written in.
-#include "ryle/engine/channelize/turn.cuh"
+#include "ryle/engine/channelize/cuda/turn.cuh"
 
 namespace ryle::channelize {
 namespace {

@@ -3,7 +3,7 @@
 // layout, format and way of reading, with and without holes.
 #include "tests/support/simt/cuda_names.hpp"
 // The kernels follow the words of CUDA they are written in.
-#include "ryle/engine/correlate/cuda_import.cuh"
+#include "ryle/engine/correlate/cuda/import.cuh"
 #include "tests/engine/correlate/voltage_sources.hpp"
 
 namespace ryle::correlate::detail {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The levels (engine/correlate/levels) thread by thread on the host: exact, for any number of
+// The levels (bench/levels) thread by thread on the host: exact, for any number of
 // inputs, channels and spectra, in whatever order threads run between barriers.
 #include "tests/support/simt/cuda_names.hpp"
 // The kernels follow the words of CUDA they are written in.
+#include "bench/levels/launch.cuh"
 #include "ryle/core/baseline.hpp"
-#include "ryle/engine/correlate/levels/launch.cuh"
 #include "tests/engine/correlate/voltages.hpp"
 
 namespace ryle::correlate::levels {

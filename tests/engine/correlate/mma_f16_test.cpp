@@ -3,7 +3,7 @@
 #include "tests/support/simt/cuda_names.hpp"
 // The kernel follows the words of CUDA it is written in.
 #include "ryle/core/baseline.hpp"
-#include "ryle/engine/correlate/cuda_mma_f16.cuh"
+#include "ryle/engine/correlate/cuda/mma_f16.cuh"
 #include "tests/engine/correlate/halves.hpp"
 
 namespace ryle::correlate::test {

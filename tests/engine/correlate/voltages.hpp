@@ -13,7 +13,7 @@
 #include "ryle/core/random.hpp"
 #include "ryle/device/buffer.hpp"
 #include "ryle/device/queue.hpp"
-#include "ryle/engine/correlate/correlator.hpp"
+#include "ryle/engine/correlate/correlate.hpp"
 
 namespace ryle::correlate::test {
 

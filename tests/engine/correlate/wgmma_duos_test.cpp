@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "ryle/engine/correlate/cuda_wgmma_duos.hpp"
+#include "ryle/engine/correlate/cuda/wgmma_duos.hpp"
 
 namespace ryle::correlate::test {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ryle/core/baseline.hpp"
-#include "ryle/engine/correlate/cuda_wgmma_floats.hpp"
+#include "ryle/engine/correlate/cuda/wgmma_floats.hpp"
 #include "tests/engine/correlate/halves.hpp"
 #include "tests/engine/correlate/wgmma_model.hpp"
 

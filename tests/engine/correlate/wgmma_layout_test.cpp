@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ryle/core/baseline.hpp"
-#include "ryle/engine/correlate/cuda_tuning.hpp"
+#include "ryle/engine/correlate/cuda/tuning.hpp"
 #include "tests/engine/correlate/wgmma_model.hpp"
 
 namespace ryle::correlate::test {

@@ -3,7 +3,7 @@
 #include <array>
 #include <vector>
 
-#include "ryle/engine/correlate/cuda_wgmma_layout.hpp"
+#include "ryle/engine/correlate/cuda/wgmma_layout.hpp"
 #include "tests/engine/correlate/voltages.hpp"
 
 /// What Hopper's copies and tensor cores do with addresses, as the PTX manual says it: bytes, two

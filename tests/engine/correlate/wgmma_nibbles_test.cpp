@@ -3,7 +3,7 @@
 // the spectra on both sides, and its two rings go on.
 #include <vector>
 
-#include "ryle/engine/correlate/cuda_wgmma_nibbles.hpp"
+#include "ryle/engine/correlate/cuda/wgmma_nibbles.hpp"
 #include "tests/engine/correlate/wgmma_model.hpp"
 
 namespace ryle::correlate::test {
@@ -80,7 +80,7 @@ struct Act {
 };
 
 /// Producer, wideners and two warpgroups go on as long as they can; the wideners and the warpgroups
-/// all let go of every slot, as in cuda_wgmma_s4.cu.
+/// all let go of every slot, as in cuda/wgmma_s4.cu.
 bool rings_finish(int n_slots, int n_stages, const std::vector<std::pair<bool, int>>& pieces) {
   std::vector<Act> producer, widener, warpgroup;
   int slot = 0, stage = 0;

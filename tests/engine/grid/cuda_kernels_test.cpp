@@ -5,7 +5,7 @@
 
 #include "tests/support/simt/cuda_names.hpp"
 // After the words of CUDA.
-#include "ryle/engine/grid/cuda_gather.cuh"
+#include "ryle/engine/grid/cuda/gather.cuh"
 #include "tests/engine/grid/cuda_on_host.hpp"
 #include "tests/engine/grid/grid_table.hpp"
 

@@ -8,11 +8,11 @@
 #include <numeric>
 
 #include "ryle/core/units.hpp"
-#include "ryle/engine/grid/cuda_args.hpp"
-#include "ryle/engine/grid/cuda_collect.hpp"
-#include "ryle/engine/grid/cuda_groups.hpp"
-#include "ryle/engine/grid/cuda_job.hpp"
-#include "ryle/engine/grid/cuda_load.hpp"
+#include "ryle/engine/grid/cuda/args.hpp"
+#include "ryle/engine/grid/cuda/collect.hpp"
+#include "ryle/engine/grid/cuda/groups.hpp"
+#include "ryle/engine/grid/cuda/job.hpp"
+#include "ryle/engine/grid/cuda/load.hpp"
 #include "ryle/engine/grid/geometry.hpp"
 
 namespace ryle::grid::cases {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "ryle/core/error.hpp"
-#include "ryle/engine/image/cpu_plan.hpp"
+#include "ryle/engine/image/cpu/plan.hpp"
 #include "tests/engine/image/all_sky_case_list.hpp"
 
 namespace ryle::image {

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <sstream>
 
-#include "ryle/engine/correlate/correlator.hpp"
+#include "ryle/engine/correlate/correlate.hpp"
 #include "ryle/ingest/recording.hpp"
 #include "ryle/simulate/fengine.hpp"
 #include "tests/engine/image/all_sky_case_list.hpp"

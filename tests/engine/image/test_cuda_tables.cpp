@@ -8,9 +8,9 @@
 
 #include "ryle/core/random.hpp"
 #include "ryle/core/units.hpp"
-#include "ryle/engine/image/cuda_all_sky_fused.hpp"
-#include "ryle/engine/image/cuda_all_sky_half.hpp"
-#include "ryle/engine/image/cuda_all_sky_lists.hpp"
+#include "ryle/engine/image/cuda/all_sky_fused.hpp"
+#include "ryle/engine/image/cuda/all_sky_half.hpp"
+#include "ryle/engine/image/cuda/all_sky_lists.hpp"
 #include "ryle/engine/image/geometry.hpp"
 #include "tests/engine/image/all_sky_cases.hpp"
 

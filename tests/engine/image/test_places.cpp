@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "ryle/core/random.hpp"
-#include "ryle/engine/image/cpu_cost.hpp"
-#include "ryle/engine/image/cpu_uv_plan.hpp"
+#include "ryle/engine/image/cpu/cost.hpp"
+#include "ryle/engine/image/cpu/uv_plan.hpp"
 
 namespace ryle::image::detail {
 namespace {

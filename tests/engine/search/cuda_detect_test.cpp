@@ -11,8 +11,8 @@
 #include <tuple>
 
 #include "ryle/core/random.hpp"
-#include "ryle/engine/search/cuda_detect_pairs.cuh"
-#include "ryle/engine/search/cuda_detect_rows.cuh"
+#include "ryle/engine/search/cuda/detect_pairs.cuh"
+#include "ryle/engine/search/cuda/detect_rows.cuh"
 #include "ryle/engine/search/detect_common.hpp"
 #include "ryle/engine/search/detect_unclip.hpp"
 

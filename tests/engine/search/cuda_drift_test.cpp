@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "ryle/core/random.hpp"
-#include "ryle/engine/search/cuda_drift.cuh"
+#include "ryle/engine/search/cuda/drift.cuh"
 
 namespace ryle::search {
 namespace {

@@ -9,9 +9,9 @@
 #include <limits>
 
 #include "ryle/core/random.hpp"
-#include "ryle/engine/search/cuda_normalize_codes.cuh"
-#include "ryle/engine/search/cuda_normalize_common.cuh"
-#include "ryle/engine/search/cuda_normalize_flags.cuh"
+#include "ryle/engine/search/cuda/normalize_codes.cuh"
+#include "ryle/engine/search/cuda/normalize_common.cuh"
+#include "ryle/engine/search/cuda/normalize_flags.cuh"
 #include "ryle/engine/search/kurtosis.hpp"
 #include "ryle/engine/search/robust.hpp"
 

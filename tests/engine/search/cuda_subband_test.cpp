@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "ryle/core/random.hpp"
-#include "ryle/engine/search/cuda_subband.cuh"
+#include "ryle/engine/search/cuda/subband.cuh"
 #include "ryle/engine/search/device_memory.hpp"
 #include "tests/engine/search/bands.hpp"
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <memory>
 
-#include "ryle/engine/beamform/beamformer.hpp"
+#include "ryle/engine/beamform/beamform.hpp"
 
 /// Private to the engine: what plan.cpp chooses from.
 namespace ryle::beamform::detail {

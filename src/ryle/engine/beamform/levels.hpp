@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ryle/core/view.hpp"
-#include "ryle/engine/beamform/beamformer.hpp"
+#include "ryle/engine/beamform/beamform.hpp"
 
 /// Scale and offset of requantised beams from the data, updated slowly, at stated ticks.
 namespace ryle::beamform {

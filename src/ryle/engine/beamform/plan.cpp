@@ -5,11 +5,11 @@
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/integer.hpp"
-#include "ryle/engine/beamform/beamformer.hpp"
-#include "ryle/engine/beamform/cpu_kernel.hpp"
+#include "ryle/engine/beamform/beamform.hpp"
+#include "ryle/engine/beamform/cpu/kernel.hpp"
 #include "ryle/engine/beamform/implementations.hpp"
 #ifdef RYLE_HAVE_CUDA
-#include "ryle/engine/beamform/cuda.hpp"
+#include "ryle/engine/beamform/cuda/make.hpp"
 #endif
 #include "ryle/engine/beamform/weight_bank.hpp"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "ryle/core/view.hpp"
-#include "ryle/engine/beamform/beamformer.hpp"
+#include "ryle/engine/beamform/beamform.hpp"
 
 /// Private to the engine: the weights as they are multiplied, and what lost inputs cost.
 namespace ryle::beamform::detail {

@@ -4,9 +4,9 @@
 #include <string>
 
 #include "ryle/core/error.hpp"
-#include "ryle/engine/channelize/channelizer.hpp"
+#include "ryle/engine/channelize/channelize.hpp"
 #ifdef RYLE_HAVE_CUDA
-#include "ryle/engine/channelize/cuda.hpp"
+#include "ryle/engine/channelize/cuda/make.hpp"
 #endif
 #include "ryle/engine/channelize/problem.hpp"
 #include "ryle/math/window.hpp"

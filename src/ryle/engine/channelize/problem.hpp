@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ryle/engine/channelize/channelizer.hpp"
+#include "ryle/engine/channelize/channelize.hpp"
 
 /// What all implementations of the channelizer share; not part of the public interface.
 namespace ryle::channelize::detail {

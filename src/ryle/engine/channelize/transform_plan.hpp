@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ryle/engine/channelize/kernel.hpp"
+#include "ryle/engine/channelize/cpu/kernel.hpp"
 #include "ryle/engine/channelize/problem.hpp"
 
 namespace ryle::channelize::detail {

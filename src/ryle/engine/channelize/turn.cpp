@@ -5,7 +5,7 @@
 
 #include "ryle/core/error.hpp"
 #ifdef RYLE_HAVE_CUDA
-#include "ryle/engine/channelize/turn_cuda.hpp"
+#include "ryle/engine/channelize/cuda/turn.hpp"
 #endif
 
 namespace ryle::channelize {

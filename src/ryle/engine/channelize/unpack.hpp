@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ryle/core/samples.hpp"
-#include "ryle/engine/channelize/kernel.hpp"
+#include "ryle/engine/channelize/cpu/kernel.hpp"
 
 namespace ryle::channelize::detail {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "ryle/device/queue.hpp"
-#include "ryle/engine/correlate/correlator.hpp"
+#include "ryle/engine/correlate/correlate.hpp"
 
 namespace ryle::correlate::detail {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ryle/core/frequency_axis.hpp"
-#include "ryle/engine/correlate/correlator.hpp"
+#include "ryle/engine/correlate/correlate.hpp"
 
 /// What happens to raw sums once per dump, on the host, in double: order, mean, gains, Van Vleck,
 /// rotation.

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string_view>
 
-#include "ryle/engine/correlate/correlator.hpp"
+#include "ryle/engine/correlate/correlate.hpp"
 
 /// Private to the engine: what plan.cpp chooses from. The CUDA ones are in cuda.hpp.
 namespace ryle::correlate::detail {

@@ -7,7 +7,7 @@
 
 #include "ryle/core/error.hpp"
 #ifdef RYLE_HAVE_CUDA
-#include "ryle/engine/correlate/cuda_import.hpp"
+#include "ryle/engine/correlate/cuda/import.hpp"
 #endif
 
 #if defined(__SSE2__)

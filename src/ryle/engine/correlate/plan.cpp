@@ -5,11 +5,11 @@
 
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
-#include "ryle/engine/correlate/correlator.hpp"
-#include "ryle/engine/correlate/cpu_kernel.hpp"
+#include "ryle/engine/correlate/correlate.hpp"
+#include "ryle/engine/correlate/cpu/kernel.hpp"
 #include "ryle/engine/correlate/implementations.hpp"
 #ifdef RYLE_HAVE_CUDA
-#include "ryle/engine/correlate/cuda.hpp"
+#include "ryle/engine/correlate/cuda/make.hpp"
 #endif
 
 namespace ryle::correlate {

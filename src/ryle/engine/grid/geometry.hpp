@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "ryle/engine/grid/cpu_tile.hpp"
+#include "ryle/engine/grid/cpu/tile.hpp"
 #include "ryle/engine/grid/tiles.hpp"
 
 namespace ryle::grid {

@@ -9,7 +9,7 @@
 #include "ryle/core/units.hpp"
 #include "ryle/engine/image/all_sky_limits.hpp"
 #include "ryle/engine/image/cost_model.hpp"
-#include "ryle/engine/image/cpu_cost.hpp"
+#include "ryle/engine/image/cpu/cost.hpp"
 #include "ryle/engine/image/geometry.hpp"
 
 namespace ryle::image {
@@ -93,7 +93,7 @@ double efield_apertures_s(const Sizes& s, const CostModel& m) {
          20 * 24 * s.a * k2 * k2 / m.efield_grid_ops;
 }
 
-// Blocks of 8 |l| x 64 |m| (cuda_all_sky_half.hpp), two polarizations: rows from tiles of sixteen
+// Blocks of 8 |l| x 64 |m| (cuda/all_sky_half.hpp), two polarizations: rows from tiles of sixteen
 // antennas, 840 operations of the tensor cores for every antenna and cell of its footprint's side;
 // columns of 16 pairs of rows at a time. Both measured.
 double efield_half_s(const Sizes& s, const CostModel& m) {
@@ -209,7 +209,7 @@ std::string printed(const char* format, double a, double b) {
 
 bool is_gridded(Path path) { return path != Path::vis_dft && path != Path::efield_dft; }
 
-// Shared memory of a thread block of efield-half (cuda_all_sky_half.cpp), four spectra at a time:
+// Shared memory of a thread block of efield-half (cuda/all_sky_half.cpp), four spectra at a time:
 // tiles of sixteen antennas for every row, the last of each row partly filled.
 double half_shared_bytes(const Sizes& s) {
   const double tiles = s.a * s.k / 16 + 1.2 * s.box_y;

@@ -3,7 +3,7 @@
 #include "ryle/engine/image/cost_model.hpp"
 
 #include "ryle/device/queue.hpp"
-#include "ryle/engine/image/cpu_cost.hpp"
+#include "ryle/engine/image/cpu/cost.hpp"
 
 namespace ryle::image {
 

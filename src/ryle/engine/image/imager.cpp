@@ -8,9 +8,9 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
+#include "ryle/engine/image/cpu/sum_kernel.hpp"
 #include "ryle/engine/image/imager_grid.hpp"
 #include "ryle/engine/image/runs.hpp"
-#include "ryle/engine/image/sum_kernel.hpp"
 
 namespace ryle::image {
 namespace {

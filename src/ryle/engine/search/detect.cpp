@@ -5,11 +5,11 @@
 #include <cmath>
 
 #include "ryle/core/error.hpp"
-#include "ryle/engine/search/cpu_kernel.hpp"
+#include "ryle/engine/search/cpu/kernel.hpp"
 #include "ryle/engine/search/detect_common.hpp"
 #include "ryle/engine/search/detect_unclip.hpp"
 #ifdef RYLE_HAVE_CUDA
-#include "ryle/engine/search/cuda.hpp"
+#include "ryle/engine/search/cuda/make.hpp"
 #endif
 
 namespace ryle::search {

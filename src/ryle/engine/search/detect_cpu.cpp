@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Detection in two steps. A screen that no boxcar worth a token can pass below: sums in bytes, each
-// sample rounded up (cpu_boxcars.inc.hpp). Only blocks of 64 starts above its limits are looked at
+// sample rounded up (cpu/boxcars.inc.hpp). Only blocks of 64 starts above its limits are looked at
 // one by one, on exact prefix sums.
 //
 // A cell of level d is 2^d samples: what they hold above offset[d], rounded up to its unit. Widths
@@ -14,7 +14,7 @@
 
 #include "ryle/device/buffer.hpp"
 #include "ryle/device/tasks.hpp"
-#include "ryle/engine/search/cpu_kernel.hpp"
+#include "ryle/engine/search/cpu/kernel.hpp"
 #include "ryle/engine/search/detect_common.hpp"
 
 namespace ryle::search::detail {

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <set>
 
-#include "ryle/engine/search/cuda_detect_work.hpp"
-#include "ryle/engine/search/cuda_normalize_work.hpp"
-#include "ryle/engine/search/cuda_subband_plan.hpp"
+#include "ryle/engine/search/cuda/detect_work.hpp"
+#include "ryle/engine/search/cuda/normalize_work.hpp"
+#include "ryle/engine/search/cuda/subband_plan.hpp"
 #include "ryle/engine/search/drift_steps.hpp"
 #include "ryle/engine/search/fdmt_plan.hpp"
 #include "ryle/engine/search/flag_spectra.hpp"

@@ -12,10 +12,10 @@
 /// without a device.
 namespace ryle::search {
 
-/// What of a normalizer's state lies in device memory, per item. cuda_normalize.cuh asserts them.
+/// What of a normalizer's state lies in device memory, per item. cuda/normalize.cuh asserts them.
 inline constexpr std::int64_t kCellMoments_bytes = 16, kCellScale_bytes = 16;
 /// Arrays of a thread block that decides among channels, per channel, and what else it keeps in
-/// shared memory. cuda_normalize_flags.cuh asserts them.
+/// shared memory. cuda/normalize_flags.cuh asserts them.
 inline constexpr std::int64_t kFlagChannel_bytes = 39, kFlagBlock_bytes = 9728;
 inline constexpr int kFlagRoomBlocks = 528;  ///< at a time: 4 for each of 132 multiprocessors
 /// Of a block in memory of its own; whole pieces of 128 bytes.
@@ -36,7 +36,7 @@ bool looks_for_bursts(const NormalizeConfig& config);
 std::int64_t device_normalizer_bytes(const NormalizeConfig& config, std::int64_t n_beams,
                                      std::int64_t max_samples);
 
-/// State of CellLevel in device memory. cuda_drift.cu asserts it.
+/// State of CellLevel in device memory. cuda/drift.cu asserts it.
 inline constexpr std::int64_t kCellLevel_bytes = 12;
 /// CudaDriftFilter for so many beams and blocks of so many samples.
 std::int64_t device_drift_bytes(const DriftConfig& config, std::int64_t n_beams,

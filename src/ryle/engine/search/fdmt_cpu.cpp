@@ -8,7 +8,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/device/buffer.hpp"
-#include "ryle/engine/search/cpu_tasks.hpp"
+#include "ryle/engine/search/cpu/tasks.hpp"
 #include "ryle/engine/search/fdmt_plan.hpp"
 #include "ryle/engine/search/implementations.hpp"
 

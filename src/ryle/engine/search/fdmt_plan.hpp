@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ryle/engine/search/cpu_kernel.hpp"
+#include "ryle/engine/search/cpu/kernel.hpp"
 #include "ryle/engine/search/dedisperse.hpp"
 
 /// The tree of approximate sums (fast dispersion measure transform; Zackay and Ofek 2017), with up

@@ -4,10 +4,10 @@
 
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
-#include "ryle/engine/search/cpu_kernel.hpp"
+#include "ryle/engine/search/cpu/kernel.hpp"
 #include "ryle/engine/search/implementations.hpp"
 #ifdef RYLE_HAVE_CUDA
-#include "ryle/engine/search/cuda.hpp"
+#include "ryle/engine/search/cuda/make.hpp"
 #endif
 
 namespace ryle::search {

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "ryle/device/buffer.hpp"
-#include "ryle/engine/search/cpu_kernel.hpp"
-#include "ryle/engine/search/cpu_tasks.hpp"
+#include "ryle/engine/search/cpu/kernel.hpp"
+#include "ryle/engine/search/cpu/tasks.hpp"
 #include "ryle/engine/search/implementations.hpp"
 #include "ryle/engine/search/subband_plan.hpp"
 

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/engine/channelize/cpu/kernel.hpp"
+
+#include <type_traits>
+
+#include <immintrin.h>
+namespace ryle::channelize::detail {
+namespace {
+
+constexpr int kLanes = 16;
+
+// Each file builds on the one before it.
+// clang-format off
+#include "ryle/engine/channelize/cpu/kernel_lanes.inc.hpp"
+#include "ryle/engine/channelize/cpu/kernel_transform.inc.hpp"
+#include "ryle/engine/channelize/cpu/kernel_filter.inc.hpp"
+#include "ryle/engine/channelize/cpu/kernel_finish.inc.hpp"
+#include "ryle/engine/channelize/cpu/kernel_unpack.inc.hpp"
+#include "ryle/engine/channelize/cpu/kernel_digits.inc.hpp"
+#include "ryle/engine/channelize/cpu/kernel_run.inc.hpp"
+#include "ryle/engine/channelize/cpu/kernel_flush.inc.hpp"
+// clang-format on
+
+}  // namespace
+
+const KernelTable& kernel_avx512_vbmi() {
+  static constexpr KernelTable table{kLanes,      true,         scratch_bytes, run,          flush,
+                                     kWordInputs, unpack_words, arrange_rows,  arrange_words};
+  return table;
+}
+
+}  // namespace ryle::channelize::detail

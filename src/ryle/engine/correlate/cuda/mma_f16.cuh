@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tensor-core correlator for cf16: mma.sync m16n8k16 on planar blocks, fp32 sums (compute
+// capability 8.0 and newer). Rows of a tile are inputs j, columns inputs i:
+//   Re V_ij = sum re_j re_i + im_j im_i
+//   Im V_ij = sum re_j im_i + (-im_j) re_i        - is the sign bit flipped
+// The bytes of a fragment of 16 halves lie as those of 32 signed bytes do: tiles, stages and the
+// order of the sums are those of cuda:mma_s8. A thread block takes all spectra of its tile, in
+// their order, so equal gulps give equal bits.
+#pragma once
+#include "ryle/engine/correlate/cuda/mma.cuh"
+
+namespace ryle::correlate::mma {
+inline constexpr int kColumnFragments = kWarpColumns / 8;
+
+struct FloatSums {
+  float re[kFragments][kColumnFragments][4] = {};  // [16 rows][8 columns][register]
+  float im[kFragments][kColumnFragments][4] = {};
+};
+
+/// c += a b for column fragment n, as two ldmatrix .x4 delivered all of them.
+__device__ inline void add_product_f16(float (&c)[4], const unsigned (&a)[4],
+                                       const unsigned (&b)[kColumnFragments / 2][4], int n) {
+  const unsigned(&pair)[4] = b[n / 2];
+  cuda::multiply_add_f16(c, a, {pair[2 * (n % 2)], pair[2 * (n % 2) + 1]});
+}
+
+__device__ inline void multiply_halves(FloatSums& sums, unsigned rows, unsigned columns,
+                                       const Lane& lane) {
+#pragma unroll
+  for (int step = 0; step < 2; ++step) {  // 16 spectra: 32 bytes of re, 32 of im
+    unsigned b_re[kColumnFragments / 2][4], b_im[kColumnFragments / 2][4];
+#pragma unroll
+    for (int pair = 0; pair < kColumnFragments / 2; ++pair) {
+      const int row = lane.b_row + 16 * pair;
+      cuda::load_matrices(b_re[pair], columns + swizzled(row, 4 * step + lane.b_half));
+      cuda::load_matrices(b_im[pair], columns + swizzled(row, 4 * step + 2 + lane.b_half));
+    }
+#pragma unroll
+    for (int m = 0; m < kFragments; ++m) {
+      unsigned a_re[4], a_im[4];
+      const int row = lane.a_row + 16 * m;
+      cuda::load_matrices(a_re, rows + swizzled(row, 4 * step + lane.a_half));
+      cuda::load_matrices(a_im, rows + swizzled(row, 4 * step + 2 + lane.a_half));
+      // One kind of product for all columns at a time: a sum is touched again only eight products
+      // later.
+#pragma unroll
+      for (int n = 0; n < kColumnFragments; ++n) add_product_f16(sums.re[m][n], a_re, b_re, n);
+#pragma unroll
+      for (int n = 0; n < kColumnFragments; ++n) add_product_f16(sums.im[m][n], a_re, b_im, n);
+#pragma unroll
+      for (int n = 0; n < kColumnFragments; ++n) add_product_f16(sums.re[m][n], a_im, b_im, n);
+#pragma unroll
+      for (int k = 0; k < 4; ++k) a_im[k] ^= 0x80008000u;
+#pragma unroll
+      for (int n = 0; n < kColumnFragments; ++n) add_product_f16(sums.im[m][n], a_im, b_re, n);
+    }
+  }
+}
+
+__global__ void __launch_bounds__(kThreads, kBlocksPerSm)
+    correlate_mma_f16(detail::CudaGulp gulp, int n_tiles, bool overwrite, float* tile_sums) {
+  const detail::TileIndex tile = detail::tile_of(static_cast<int>(blockIdx.x) % n_tiles);
+  const std::byte* base = gulp.data +
+                          static_cast<int>(blockIdx.x) / n_tiles * gulp.channel_stride_bytes +
+                          gulp.first_block * gulp.block_stride_bytes;
+  FloatSums sums;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const Lane lane = lane_of(warp / kWarpsAcross * kWarpRows, warp % kWarpsAcross * kWarpColumns);
+  for_each_block(
+      cuda::shared_address(cuda::dynamic_shared()), gulp, base, gulp.n_blocks, tile,
+      [&](unsigned rows, unsigned columns) { multiply_halves(sums, rows, columns, lane); });
+
+  float* out = tile_sums + std::int64_t{blockIdx.x} * kSumsPerThread * kThreads + threadIdx.x;
+#pragma unroll
+  for (int m = 0; m < kFragments; ++m) {
+#pragma unroll
+    for (int n = 0; n < kColumnFragments; ++n) {
+#pragma unroll
+      for (int r = 0; r < 4; ++r) {
+        const int at = ((m * kColumnFragments + n) * 4 + r) * 2 * kThreads;
+        out[at] = overwrite ? sums.re[m][n][r] : out[at] + sums.re[m][n][r];
+        out[at + kThreads] = overwrite ? sums.im[m][n][r] : out[at + kThreads] + sums.im[m][n][r];
+      }
+    }
+  }
+}
+
+__global__ void fold_mma_f16(int n_inputs, int n_tiles, const float* tile_sums, double* sums) {
+  const auto channel = static_cast<std::int64_t>(blockIdx.x) / n_inputs;
+  const auto j = static_cast<int>(blockIdx.x % n_inputs);
+  const float* tiles = tile_sums + channel * n_tiles * Tiles::kSumsPerTile;
+  const std::int64_t n_products = static_cast<std::int64_t>(n_inputs) * (n_inputs + 1) / 2;
+  double* total = sums + 2 * (channel * n_products + static_cast<std::int64_t>(j) * (j + 1) / 2);
+  for (int i = threadIdx.x; i <= j; i += blockDim.x) {
+    const float* from = tiles + Tiles::index(i, j);
+    total[2 * i] += from[0];
+    if (i < j) total[2 * i + 1] += from[Tiles::kImaginary];  // V_jj is real: no cuts in its place
+  }
+}
+
+}  // namespace ryle::correlate::mma

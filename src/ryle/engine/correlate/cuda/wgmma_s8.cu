@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Hopper's correlator for ci8 (compute capability 9.0): wgmma m64nNk32 on planar blocks, samples
+// brought by tensor copies.
+//
+// Thread blocks stay, one per multiprocessor, and take one share of the work after the other from a
+// counter. One thread brings operands of 128 inputs x 64 spectra into a ring of slots; two
+// warpgroups multiply 64 rows x 128 columns each, complex sums in registers. Nobody waits at a
+// barrier of the block: mbarriers say what is full and what is empty. With rows j, columns i:
+//   Re V_ij = sum re_j re_i + im_j im_i
+//   Im V_ij = sum re_j im_i + (~im_j) re_i + sum_t re_i        below the diagonal: -x = ~x + 1
+//   Im V_ij = G_ji - G_ij,  G_ji = sum re_j im_i               on it: 5 products of 128 columns for
+//   8
+// ~x has no forbidden code, so -128 is exact. Sums wrap modulo 2^32; the final ones fit, because
+// the caller folds them every kSpectraPerInt32 spectra (correlate.md 5.1, 5.2, 7.3).
+#include <algorithm>
+
+#include "ryle/device/cuda/runtime.hpp"
+#include "ryle/engine/correlate/cuda/kernels.cuh"
+#include "ryle/engine/correlate/cuda/tuning.hpp"
+#include "ryle/engine/correlate/cuda/wgmma_bytes.cuh"
+
+namespace ryle::correlate::detail {
+namespace {
+
+using namespace wgmma;
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
+/// What multiply_piece() asks for.
+struct Bytes {
+  using Rows = ByteRows;
+  using Sums = ByteSums;
+
+  template <Part kPart>
+  __device__ static void multiply_step(Sums& sums, const Rows& rows, unsigned columns,
+                                       int warpgroup, int step) {
+    multiply_bytes<kPart>(sums, rows, columns, warpgroup, step);
+  }
+
+  template <Part kPart>
+  __device__ static void load_rows(Rows& rows, Sums& sums, unsigned slot, int warpgroup, int warp,
+                                   int lane, int step) {
+    cuda::load_matrices(rows.re, slot + operand_a(warpgroup, warp, lane, step, 0));
+    cuda::load_matrices(rows.im, slot + operand_a(warpgroup, warp, lane, step, 1));
+    complete_rows<kPart>(rows, sums);
+  }
+};
+
+/// Multiplies pieces of shares and adds them to the sums in device memory.
+struct Worker {
+  const WgmmaArgs& a;
+
+  template <Part kPart>
+  __device__ void work(Ring& ring, int, std::int64_t id, const Item& item, int n_blocks,
+                       int warpgroup, int warp) const {
+    ByteSums sums;
+    clear(sums);
+    multiply_piece<Bytes, kPart>(sums, ring, n_blocks, warpgroup, warp, threadIdx.x % 32);
+    keep_bytes<kPart>(a, ring, sums, id, item, n_blocks, warpgroup, warp);
+  }
+};
+
+#endif  // __CUDA_ARCH_FEAT_SM90_ALL
+
+template <bool kPaired>
+__global__ void __launch_bounds__(kAllThreads, 1)
+    correlate_wgmma_s8(const __grid_constant__ CUtensorMap map,
+                       const __grid_constant__ WgmmaArgs a) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  extern __shared__ std::byte memory[];
+  run_ring<kPaired>(memory, &map, a.ring, Worker{a});
+#else
+  __trap();  // not offered where has_warpgroup_products() says no
+#endif
+}
+
+__global__ void fold_wgmma_s8(Layout layout, int shift, const std::int32_t* sums,
+                              long long* totals) {
+  const auto channel = static_cast<int>(blockIdx.x / layout.n_inputs);
+  const auto j = static_cast<int>(blockIdx.x % layout.n_inputs);
+  const std::int64_t n_products = std::int64_t{layout.n_inputs} * (layout.n_inputs + 1) / 2;
+  long long* total = totals + 2 * (channel * n_products + std::int64_t{j} * (j + 1) / 2);
+  for (int i = threadIdx.x; i <= j; i += blockDim.x) {
+    const ci64 v = value(layout, sums, channel, i, j);
+    total[2 * i] += v.re >> shift;  // exact
+    total[2 * i + 1] += v.im >> shift;
+  }
+}
+
+}  // namespace
+
+WgmmaPlan plan_wgmma_s8(std::int64_t n_inputs, std::int64_t n_channels, int device) {
+  WgmmaPlan plan;
+  plan.layout = layout_of(n_inputs, n_channels);
+  plan.n_ints = plan.layout.n_sums() + plan.layout.n_input_sums();
+  int multiprocessors = 0;
+  RYLE_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  plan.concurrent_blocks = multiprocessors;
+  plan.tuning = cuda_tuning(90, n_inputs);
+  plan.duo_list = duos_of(plan.layout.tile_rows, plan.duos);
+  for (auto* kernel : {correlate_wgmma_s8<false>, correlate_wgmma_s8<true>}) {
+    RYLE_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                   shared_bytes(kMostSlots)));
+  }
+  prepare_wgmma_s8_three();
+  return plan;
+}
+
+void launch_wgmma_s8(const WgmmaPlan& plan, const CudaGulp& gulp, bool overwrite,
+                     const WgmmaMemory& memory, cudaStream_t stream) {
+  const CudaTuning tuning = tuning_now(plan.tuning);
+  if (takes_three(plan, tuning))
+    return launch_wgmma_s8_three(plan, gulp, overwrite, memory, stream);
+  WgmmaArgs a;
+  a.ring = ring_of(plan, gulp, tuning, least_blocks_of(plan, tuning), memory.duos);
+  a.ring.next_share = memory.counter;
+  a.ring.other_share = memory.next_counter;
+  a.overwrite = overwrite;
+  a.sums = memory.sums;
+  if (overwrite) clear_for_cut_items(plan, a, stream);
+  launch_ring(plan.layout.paired ? correlate_wgmma_s8<true> : correlate_wgmma_s8<false>, plan, gulp,
+              tuning, a, stream);
+}
+
+void launch_fold_wgmma_s8(const WgmmaPlan& plan, const std::int32_t* sums, ci64* totals,
+                          cudaStream_t stream) {
+  const auto n_blocks =
+      static_cast<unsigned>(plan.layout.n_inputs) * static_cast<unsigned>(plan.layout.n_channels);
+  fold_wgmma_s8<<<n_blocks, 128, 0, stream>>>(plan.layout, plan.shift, sums,
+                                              reinterpret_cast<long long*>(totals));
+  RYLE_CUDA_LAUNCHED("fold_wgmma_s8");
+}
+
+}  // namespace ryle::correlate::detail

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/engine/grid/cpu/tile.hpp"
+
+#include <immintrin.h>
+
+#include <type_traits>
+
+namespace ryle::grid::detail {
+namespace {
+
+constexpr int kBytes = 32;
+
+// clang-format off
+#include "ryle/engine/grid/cpu/lanes.inc.hpp"
+#include "ryle/engine/grid/cpu/search.inc.hpp"
+#include "ryle/engine/grid/cpu/tile.inc.hpp"
+// clang-format on
+
+constexpr TileKernel<float> kFloat = make_tile_kernel<float>("cpu:avx2");
+constexpr TileKernel<double> kDouble = make_tile_kernel<double>("cpu:avx2");
+constexpr DirectionsKernel kDirections{directions};
+
+}  // namespace
+
+const TileKernel<float>& tile_kernel_avx2() { return kFloat; }
+const TileKernel<double>& tile_kernel_avx2_f64() { return kDouble; }
+const DirectionsKernel& directions_avx2() { return kDirections; }
+
+}  // namespace ryle::grid::detail

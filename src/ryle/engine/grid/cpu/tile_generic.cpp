@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/engine/grid/cpu/tile.hpp"
+
+#include <type_traits>
+
+namespace ryle::grid::detail {
+namespace {
+
+constexpr int kBytes = 16;
+
+// clang-format off
+#include "ryle/engine/grid/cpu/lanes.inc.hpp"
+#include "ryle/engine/grid/cpu/search.inc.hpp"
+#include "ryle/engine/grid/cpu/tile.inc.hpp"
+// clang-format on
+
+constexpr TileKernel<float> kFloat = make_tile_kernel<float>("cpu:generic");
+constexpr TileKernel<double> kDouble = make_tile_kernel<double>("cpu:generic");
+constexpr DirectionsKernel kDirections{directions};
+
+}  // namespace
+
+const TileKernel<float>& tile_kernel_generic() { return kFloat; }
+const TileKernel<double>& tile_kernel_generic_f64() { return kDouble; }
+const DirectionsKernel& directions_generic() { return kDirections; }
+
+}  // namespace ryle::grid::detail

@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Host side of voltages to images on the device: tables at plan time, batches or the fused kernel,
+// autocorrelations taken out once an image.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "ryle/engine/image/all_sky_factories.hpp"
+#include "ryle/engine/image/cuda/all_sky_apertures.cuh"
+#include "ryle/engine/image/cuda/all_sky_device.cuh"
+#include "ryle/engine/image/cuda/all_sky_fused.cuh"
+#include "ryle/engine/image/cuda/all_sky_half.cuh"
+#include "ryle/engine/image/cuda/all_sky_host.hpp"
+#include "ryle/engine/image/cuda/all_sky_paths.cuh"
+#include "ryle/engine/image/geometry.hpp"
+#include "ryle/engine/image/weights.hpp"
+
+namespace ryle::image::detail {
+namespace {
+
+constexpr std::int64_t kScratchBytes = std::int64_t{256} << 20;  // of grids and of their rows
+
+class EfieldCuda final : public CudaFieldImager {
+ public:
+  EfieldCuda(Queue& queue, const AllSkyConfig& config, Path path)
+      : config_(config),
+        path_(path),
+        each_channel_(config),
+        device_(cuda::device_of(queue)),
+        scope_(std::make_unique<cuda::DeviceScope>(device_)),
+        used_(used_array(config)),
+        transform_(queue, config.n_pixels) {
+    if (apertures() && path == Path::efield_half) {
+      throw UnsupportedError(
+          "cuda imager: efield-half makes rows of separable functions; apertures per antenna have "
+          "no CUDA code in half precision: use the path efield");
+    }
+    check_channels(config);
+    each_channel_.n_channels_per_bin = 1;
+    plan_antennas(queue);
+    allocate();
+    const std::vector<cf32> ones(static_cast<std::size_t>(n_channels()) * config.inputs.size(), 1);
+    set_gains(queue, ones);
+    reset(queue);
+    scope_.reset();
+  }
+
+  void set_gains(Queue& queue, std::span<const cf32> gains) override {
+    check_gains(config_, gains);
+    const cuda::DeviceScope scope(device_);
+    gains_.assign(gains.begin(), gains.end());
+    const auto factor = factors(config_, used_, gains, true);
+    queue.synchronize();  // gulps in flight use the old ones
+    if (factor_.size() == 0) factor_ = Buffer<float>(std::ssize(factor), MemorySpace::device);
+    copy_bytes(queue, factor_.data(), factor.data(), factor_.bytes());
+    if (path_ == Path::efield_half) {
+      const auto scale = half_scales(factor, static_cast<std::size_t>(n_channels()), support());
+      if (scale_.size() == 0) scale_ = Buffer<float>(std::ssize(scale), MemorySpace::device);
+      copy_bytes(queue, scale_.data(), scale.data(), scale_.bytes());
+    }
+    queue.synchronize();
+  }
+
+  void execute(Queue& queue, const FieldInput& input) override {
+    const cuda::DeviceScope scope(device_);
+    cuda::require_device_memory(input.blocks.data, "imager voltages");
+    const auto stream = cuda::stream_of(queue);
+    const FieldBlocks blocks{input.blocks.data, input.blocks.channel_stride_bytes,
+                             input.blocks.block_stride_bytes, input.blocks.input_stride_bytes,
+                             input.blocks.format == SampleFormat::ci4};
+    if (!blocks.nibbles && input.blocks.format != SampleFormat::ci8) {
+      throw UnsupportedError("cuda imager: voltages of format " +
+                             std::string(name(input.blocks.format)) + "; ci4 and ci8 work");
+    }
+    const auto n_spectra = static_cast<int>(input.n_spectra);
+    if (config_.remove_autos) {
+      launch_powers(blocks, array(), n_channels(), n_spectra, powers_.data(), stream);
+    }
+    if (path_ == Path::efield_half) {
+      run_half(blocks, n_spectra, stream);
+    } else if (fused_.fits) {
+      run_fused(blocks, n_spectra, stream);
+    } else {
+      run_batches(blocks, n_spectra, stream);
+    }
+    add_field_weights(each_channel_, gains_, input, weights_);
+    n_spectra_ += input.n_spectra;
+  }
+
+  DeviceImages images_on_device(Queue& queue) override {
+    const cuda::DeviceScope scope(device_);
+    const auto stream = cuda::stream_of(queue);
+    copy_bytes(queue, pairs_.data(), weights_.data(), pairs_.bytes());
+    float* lags = nullptr;
+    if (config_.remove_autos && apertures()) {
+      auto* complex_lags = reinterpret_cast<float2*>(lags_.data());
+      launch_aperture_lags(powers_.data(), antenna_weights_.data(), n_antennas(), support(),
+                           n_channels(), complex_lags, stream);
+      launch_subtract_lags(static_cast<int>(config_.n_pixels), complex_lags, support(),
+                           n_channels(), n_slices_, planes_.data(), stream);
+    } else if (config_.remove_autos) {
+      lags = lags_.data();
+      launch_auto_lags(powers_.data(), antenna_weights_.data(), n_antennas(), support(),
+                       n_channels(), lags, stream);
+    }
+    if (planes_unwritten_) clear(planes_, stream);  // nothing came
+    FinishArgs finish = finish_args(config_, pixels_.data());
+    finish.pairs = pairs_.data();
+    finish.inverse_taper = taper_.data();
+    launch_field_finish(static_cast<int>(config_.n_pixels), planes_.data(), n_slices_, lags,
+                        support(), finish, stream);
+    reset(queue);
+    return {pixels_.data(), pixels_.size()};
+  }
+
+  void finish(Queue& queue, Images& images) override {
+    images.n_spectra = n_spectra_;
+    images.weights.assign(3 * static_cast<std::size_t>(n_bins(config_)), 0);
+    for (std::size_t k = 0; k < weights_.size(); ++k) {
+      const std::size_t bin = k / 3 / static_cast<std::size_t>(config_.n_channels_per_bin);
+      images.weights[3 * bin + k % 3] += weights_[k];
+    }
+    images_on_device(queue);
+    images.pixels.resize(static_cast<std::size_t>(pixels_.size()));
+    copy_bytes(queue, images.pixels.data(), pixels_.data(), pixels_.bytes());
+    queue.synchronize();
+  }
+
+  void reset(Queue& queue) override {
+    const cuda::DeviceScope scope(device_);
+    const auto stream = cuda::stream_of(queue);
+    // The fused kernel writes the first gulp over what is there.
+    planes_unwritten_ = fused_.fits;
+    if (!fused_.fits) clear(planes_, stream);
+    clear(powers_, stream);
+    weights_.assign(3 * static_cast<std::size_t>(n_channels()), 0);
+    n_spectra_ = 0;
+  }
+
+  Path path() const override { return path_; }
+  std::string_view implementation() const override { return "cuda"; }
+  const AllSkyConfig& config() const override { return config_; }
+
+ private:
+  template <class T>
+  static void clear(const Buffer<T>& buffer, cudaStream_t stream) {
+    RYLE_CUDA(cudaMemsetAsync(buffer.data(), 0, static_cast<std::size_t>(buffer.bytes()), stream));
+  }
+  int n_channels() const { return static_cast<int>(config_.channels.n_channels); }
+  int n_antennas() const { return static_cast<int>(used_.antenna.size()); }
+  bool apertures() const { return !config_.function.apertures.empty(); }
+  int support() const { return static_cast<int>(config_.function.support); }
+
+  void plan_antennas(Queue& queue) {
+    const auto positions = positions_cells(config_, used_);
+    TileLists lists;
+    first_work_.push_back(0);
+    std::vector<float> tapers;
+    for (int channel = 0; channel < n_channels(); ++channel) {
+      const auto at = static_cast<std::size_t>(channel) * used_.antenna.size();
+      const auto footprints = antenna_footprints(used_, &positions[2 * at], support());
+      append(lists, tile_lists(footprints, support(), static_cast<int>(config_.n_pixels), channel));
+      first_work_.push_back(std::ssize(lists.work));
+      const auto one = inverse_taper(config_, correlated_taper(config_, channel));
+      tapers.insert(tapers.end(), one.begin(), one.end());
+    }
+    work_ = to_device(queue, lists.work);
+    entries_ = to_device(queue, lists.entries);
+    input_ = to_device(queue, used_.input);
+    taper_ = to_device(queue, tapers);
+    if (apertures()) {  // complex and not separable: on the grid in batches
+      antenna_weights_ = to_device(queue, aperture_table(config_, used_));
+      return;
+    }
+    const auto position = to_device(queue, positions);
+    antenna_weights_ = Buffer<float>(std::int64_t{n_channels()} * n_antennas() * 2 * support(),
+                                     MemorySpace::device);
+    WeightTables tables;
+    tables.n_antennas = n_antennas();
+    tables.support = support();
+    tables.beta = config_.function.beta_per_cell * static_cast<double>(support());
+    tables.position = reinterpret_cast<const double2*>(position.data());
+    launch_antenna_weights(tables, n_channels(), antenna_weights_.data(), cuda::stream_of(queue));
+    queue.synchronize();  // `position` goes
+    if (path_ == Path::efield_half) {
+      plan_half(queue, positions);
+    } else {
+      plan_fused(queue, positions);
+    }
+  }
+
+  void plan_half(Queue& queue, const std::vector<double>& positions) {
+    int most = 0;
+    RYLE_CUDA(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_));
+    half_ = half_tables(config_, used_, positions, most);
+    if (!half_.why_not.empty()) {
+      throw UnsupportedError("cuda imager: efield-half of " + half_.why_not +
+                             "; use the path efield");
+    }
+    prepare_half(half_bytes());
+    half_slots_ = to_device(queue, half_.slots);
+    half_tiles_ = to_device(queue, half_.tiles);
+    half_pairs_ = to_device(queue, half_.pairs);
+    half_blocks_ = to_device(queue, half_.blocks);
+    n_slices_ = slices_for(std::ssize(half_.blocks) * n_channels());
+  }
+
+  std::int64_t half_bytes() const {
+    return half_shared_bytes(half_.n_antennas, half_.n_pairs, half_.n_tiles, half_.n_spectra);
+  }
+
+  void plan_fused(Queue& queue, const std::vector<double>& positions) {
+    int most = 0, n_sm = 0, major = 0;
+    RYLE_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device_));
+    if (major < 9) return;  // no clusters of thread blocks
+    RYLE_CUDA(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_));
+    RYLE_CUDA(cudaDeviceGetAttribute(&n_sm, cudaDevAttrMultiProcessorCount, device_));
+    fused_ = fused_tables(config_, used_, positions, most);
+    if (!fused_.fits) return;
+    prepare_fused(fused_shared_bytes(fused_));
+    fused_tiles_ = to_device(queue, fused_.tiles);
+    fused_empty_ = to_device(queue, fused_.empty);
+    fused_who_ = to_device(queue, fused_.who);
+    fused_weights_ = to_device(queue, fused_.weights);
+    n_slices_ = slices_for(2 * n_channels());
+  }
+
+  // Time is split where channels alone leave multiprocessors idle: as many waves of blocks as
+  // share the work best, and pieces of 32 spectra at least.
+  int slices_for(std::int64_t blocks_of_all) const {
+    int n_sm = 0, n_slices = 1;
+    RYLE_CUDA(cudaDeviceGetAttribute(&n_sm, cudaDevAttrMultiProcessorCount, device_));
+    double best = 0;
+    const auto longest = std::max<std::int64_t>(1, config_.n_spectra_per_image / 32);
+    for (int slices = 1; slices <= std::min<std::int64_t>(16, longest); ++slices) {
+      const double blocks = static_cast<double>(blocks_of_all) * slices;
+      const double used = blocks / (std::ceil(blocks / n_sm) * n_sm);
+      if (used > best + 0.02) {
+        best = used;
+        n_slices = slices;
+      }
+    }
+    return n_slices;
+  }
+
+  void allocate() {
+    const std::int64_t size = config_.n_pixels * config_.n_pixels, channels = n_channels();
+    const auto device = MemorySpace::device;
+    planes_ =
+        Buffer<float>(checked_product({channels, n_slices_, 4, size}, "image planes"), device);
+    pixels_ = Buffer<float>(n_bins(config_) * n_planes(config_) * size, device);
+    powers_ = Buffer<double>(channels * n_antennas() * 4, device);
+    const std::int64_t n_lags = 2 * support() - 1;
+    lags_ = Buffer<float>(
+        channels * (apertures() ? 6 * n_lags * n_lags : 4 * support() * support()), device);
+    pairs_ = Buffer<double>(3 * channels, device);
+    if (fused_.fits || path_ == Path::efield_half) return;
+    // One (channel, spectrum) takes 16 bytes a cell on the grid and 16 as rows.
+    const std::int64_t most = std::max<std::int64_t>(1, kScratchBytes / (32 * size));
+    batch_channels_ = static_cast<int>(std::min<std::int64_t>(channels, most));
+    batch_spectra_ = static_cast<int>(std::min<std::int64_t>(
+        {most / batch_channels_, 64, std::max<std::int64_t>(1, config_.n_spectra_per_image)}));
+    const std::int64_t both = std::int64_t{batch_channels_} * batch_spectra_;
+    fields_ = Buffer<float>(both * n_antennas() * 4, device);
+    grid_ = Buffer<float>(both * size * 4, device);
+    rows_ = Buffer<float>(both * size * 4, device);
+  }
+
+  void run_fused(const FieldBlocks& blocks, int n_spectra, cudaStream_t stream) {
+    FusedArgs args;
+    args.blocks = blocks;
+    args.n_channels = n_channels();
+    args.n_antennas = n_antennas();
+    args.n_spectra = n_spectra;
+    args.n_rows = fused_.n_rows;
+    args.n_tile_columns = fused_.n_tile_columns;
+    args.n_quads = fused_.n_quads;
+    args.n_empty = fused_.n_empty;
+    args.n_rounds = fused_.n_rounds;
+    args.n_groups = fused_.n_groups;
+    args.first_column[0] = fused_.first_column[0];
+    args.first_column[1] = fused_.first_column[1];
+    args.transposed = fused_.transposed;
+    args.first_gulp = std::exchange(planes_unwritten_, false);
+    args.input = reinterpret_cast<const int2*>(input_.data());
+    args.factor = reinterpret_cast<const float4*>(factor_.data());
+    args.tiles = fused_tiles_.data();
+    args.empty = fused_empty_.data();
+    args.who = fused_who_.data();
+    args.weights = fused_weights_.data();
+    args.planes = planes_.data();
+    launch_fused(args, n_slices_, fused_shared_bytes(fused_), stream);
+  }
+
+  void run_half(const FieldBlocks& blocks, int n_spectra, cudaStream_t stream) {
+    if (n_antennas() == 0) return;
+    HalfArgs args;
+    args.blocks = blocks;
+    args.n_channels = n_channels();
+    args.n_antennas = n_antennas();
+    args.n_spectra = n_spectra;
+    args.n_pixels = static_cast<int>(config_.n_pixels);
+    args.support = support();
+    args.n_pairs = half_.n_pairs;
+    args.n_tiles = half_.n_tiles;
+    args.n_blocks = static_cast<int>(half_.blocks.size());
+    args.pitch = operand_pitch(n_antennas());
+    args.plane = half_plane(half_.n_pairs);
+    args.input = reinterpret_cast<const int2*>(input_.data());
+    args.factor = reinterpret_cast<const float4*>(factor_.data());
+    args.scale = scale_.data();
+    args.weights = antenna_weights_.data();
+    args.slots = half_slots_.data();
+    args.tiles = half_tiles_.data();
+    args.pairs = half_pairs_.data();
+    args.pixels = half_blocks_.data();
+    args.planes = planes_.data();
+    launch_half(args, half_.n_spectra, n_slices_, half_bytes(), stream);
+  }
+
+  void run_batches(const FieldBlocks& blocks, int n_spectra, cudaStream_t stream) {
+    auto* fields = reinterpret_cast<float4*>(fields_.data());
+    auto* grid = reinterpret_cast<float4*>(grid_.data());
+    auto* rows = reinterpret_cast<float2*>(rows_.data());
+    const std::int64_t size = config_.n_pixels * config_.n_pixels;
+    for (int channel = 0; channel < n_channels(); channel += batch_channels_) {
+      const int channels = std::min(batch_channels_, n_channels() - channel);
+      // Which tiles are touched differs between channels: what is not must be 0.
+      RYLE_CUDA(cudaMemsetAsync(grid, 0, static_cast<std::size_t>(grid_.bytes()), stream));
+      int planes = 0;
+      for (int first = 0; first < n_spectra; first += batch_spectra_) {
+        const int spectra = std::min(batch_spectra_, n_spectra - first);
+        if (planes != 0 && planes != spectra) {  // another layout
+          RYLE_CUDA(cudaMemsetAsync(grid, 0, static_cast<std::size_t>(grid_.bytes()), stream));
+        }
+        planes = spectra;
+        launch_fields(blocks, array(), channel, channels, first, spectra, fields, stream);
+        GatherArgs gather;
+        gather.work = work_.data() + first_work_[static_cast<std::size_t>(channel)];
+        gather.n_work = first_work_[static_cast<std::size_t>(channel + channels)] -
+                        first_work_[static_cast<std::size_t>(channel)];
+        gather.entries = entries_.data();
+        gather.weights = antenna_weights_.data();
+        gather.n_footprints = n_antennas();
+        gather.n_taps = support();
+        gather.n_pixels = static_cast<int>(config_.n_pixels);
+        gather.first_channel = channel;
+        gather.n_planes = spectra;
+        if (apertures()) {
+          launch_gather_aperture_fields(gather, fields, grid, stream);
+        } else {
+          launch_gather_fields(gather, fields, grid, stream);
+        }
+        launch_field_rows(transform_.fft(), grid, channels * spectra, rows, stream);
+        launch_field_columns(transform_.fft(), rows, channels, spectra,
+                             planes_.data() + channel * 4 * size, stream);
+      }
+    }
+  }
+
+  VisArray array() const {
+    VisArray a;
+    a.n_antennas = n_antennas();
+    a.input = input_.data();
+    a.factor = reinterpret_cast<const float2*>(factor_.data());
+    return a;
+  }
+
+  AllSkyConfig config_;
+  Path path_;
+  AllSkyConfig each_channel_;
+  int device_;
+  std::unique_ptr<cuda::DeviceScope> scope_;  // of the constructor
+  ArrayOfUsed used_;
+  GridTransform transform_;
+  Buffer<TileWork> work_;
+  std::vector<std::int64_t> first_work_;  // [channel]
+  Buffer<std::uint32_t> entries_;
+  Buffer<std::int32_t> input_;
+  Buffer<float> antenna_weights_, taper_, factor_, fields_, grid_, rows_, planes_, lags_, pixels_;
+  Buffer<double> powers_, pairs_;
+  std::vector<cf32> gains_;
+  std::vector<double> weights_;  // [channel][3]
+  std::int64_t n_spectra_ = 0;
+  FusedTables fused_;
+  Buffer<FusedTile> fused_tiles_;
+  Buffer<std::uint32_t> fused_who_, fused_empty_;
+  Buffer<float> fused_weights_;
+  HalfTables half_;
+  Buffer<HalfSlot> half_slots_;
+  Buffer<HalfTile> half_tiles_;
+  Buffer<HalfPair> half_pairs_;
+  Buffer<HalfBlock> half_blocks_;
+  Buffer<float> scale_;            // [channel]
+  bool planes_unwritten_ = false;  // since reset()
+  int n_slices_ = 1;
+  int batch_channels_ = 1;
+  int batch_spectra_ = 1;
+};
+
+}  // namespace
+
+std::unique_ptr<FieldImager> make_field_cuda(Queue& queue, const AllSkyConfig& config, Path path) {
+  if (path == Path::efield || path == Path::efield_half) {
+    return std::make_unique<EfieldCuda>(queue, config, path);
+  }
+  if (path == Path::efield_dft) return make_field_dft_cuda(queue, config);
+  throw UnsupportedError("imager: path " + std::string(name(path)) + " takes no voltages");
+}
+
+}  // namespace ryle::image::detail
+
+namespace ryle::image {
+
+DeviceImages finish_on_device(Queue& queue, FieldImager& imager) {
+  auto* cuda = dynamic_cast<detail::CudaFieldImager*>(&imager);
+  if (cuda == nullptr) {
+    throw UnsupportedError("finish_on_device: the imager \"" +
+                           std::string(imager.implementation()) +
+                           "\" works in host memory; use finish()");
+  }
+  return cuda->images_on_device(queue);
+}
+
+}  // namespace ryle::image

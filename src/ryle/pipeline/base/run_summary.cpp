@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "ryle/pipeline/base/run_summary.hpp"
+
+namespace ryle::pipeline {
+
+namespace {
+
+nlohmann::ordered_json voltages_json(const VoltageSummary& v) {
+  return {{"ring_s", v.ring_s},
+          {"triggers", v.triggers},
+          {"dumps", v.dumps},
+          {"merged", v.merged},
+          {"unlisted", v.unlisted},
+          {"refused", v.refused},
+          {"limited", v.limited},
+          {"dropped", v.dropped},
+          {"failed", v.failed},
+          {"partial", v.partial},
+          {"absent_packets", v.absent_packets},
+          {"chunks_given_up", v.chunks_given_up},
+          {"bytes", v.bytes}};
+}
+
+}  // namespace
+
+std::string to_json(const BeamSummary& b) {
+  nlohmann::ordered_json json{{"beams", b.beams},
+                              {"incoherent", b.incoherent},
+                              {"samples", b.samples},
+                              {"sample_interval_s", b.sample_interval_s},
+                              {"weight_updates", b.weight_updates},
+                              {"masked_inputs", b.masked_inputs},
+                              {"absent_fraction", b.absent_fraction},
+                              {"filled_samples", b.filled_samples},
+                              {"dropped_samples", b.dropped_samples},
+                              {"clamped_low", b.clamped_low},
+                              {"clamped_high", b.clamped_high}};
+  if (b.voltages) json["voltages"] = voltages_json(*b.voltages);
+  return json.dump();
+}
+
+std::string to_text(const BeamSummary& b) {
+  std::string text = fmt::format(
+      "beams: {} coherent, {} incoherent, {} samples of {:.4g} ms; weights set {} times\n", b.beams,
+      b.incoherent, b.samples, 1e3 * b.sample_interval_s, b.weight_updates);
+  if (b.absent_fraction > 0)
+    text += fmt::format("  {:.4f} % of the samples had no data\n", 100 * b.absent_fraction);
+  if (b.filled_samples > 0)
+    text +=
+        fmt::format("  {} samples were filled with the mean of their channel\n", b.filled_samples);
+  if (b.clamped_low + b.clamped_high > 0)
+    text += fmt::format("  {} codes were cut at 0 and {} at 255\n", b.clamped_low, b.clamped_high);
+  if (b.voltages)
+    text += fmt::format("  voltages: {} dumps, {:.6g} MB, for {} triggers; ring of {:.3f} s\n",
+                        b.voltages->dumps, 1e-6 * static_cast<double>(b.voltages->bytes),
+                        b.voltages->triggers, b.voltages->ring_s);
+  return text;
+}
+
+std::string to_json(const RunSummary& s) {
+  std::uint64_t rejected = 0;
+  for (const auto& [reason, count] : s.packets_rejected) rejected += count;
+  nlohmann::ordered_json last_rejected = nlohmann::ordered_json::object();
+  for (const auto& [reason, p] : s.last_rejected) {
+    last_rejected[reason] = {{"sender", p.sender}, {"bytes", p.bytes}, {"header", p.header}};
+  }
+  nlohmann::ordered_json json{{"packets_received", s.packets_received},
+                              {"packets_used", s.packets_used},
+                              {"packets_rejected_total", rejected},
+                              {"packets_rejected", s.packets_rejected},
+                              {"last_rejected", last_rejected},
+                              {"refused_connections", s.refused_connections},
+                              {"senders_replaced", s.senders_replaced},
+                              {"kernel_drops", s.kernel_drops},
+                              {"lost_samples", s.lost_samples},
+                              {"undelivered_samples", s.undelivered_samples},
+                              {"dropped_chunks", s.dropped_chunks},
+                              {"dropped_dumps", s.dropped_dumps},
+                              {"integrations", s.integrations},
+                              {"data_s", s.data_s},
+                              {"elapsed_s", s.elapsed_s},
+                              {"real_time_factor", s.real_time_factor},
+                              {"engine_margin", s.engine_margin},
+                              {"peak_memory_bytes", s.peak_memory_bytes},
+                              {"planned_memory_bytes", s.planned_memory_bytes},
+                              {"products", s.products},
+                              {"implementations", s.implementations},
+                              {"saturated_fraction", s.saturated_fraction},
+                              {"state", s.state},
+                              {"stopped_by_signal", s.stopped_by_signal},
+                              {"not_made", s.not_made},
+                              {"warnings", s.warnings},
+                              {"errors", s.errors}};
+  if (s.image) json["image"] = nlohmann::ordered_json::parse(to_json(*s.image));
+  if (s.beams) json["beams"] = nlohmann::ordered_json::parse(to_json(*s.beams));
+  return json.dump();
+}
+
+}  // namespace ryle::pipeline

@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/pipeline/beam/beam_chain.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "ryle/core/error.hpp"
+#include "ryle/core/units.hpp"
+#include "ryle/device/on_device.hpp"
+#include "ryle/pipeline/base/run_summary.hpp"
+#include "ryle/pipeline/base/stopwatch.hpp"
+
+namespace ryle::pipeline {
+namespace {
+
+constexpr std::int64_t kPacket = 128;  // spectra
+
+// [input] of a sub-array: the file has it by antenna of the layout.
+std::vector<double> mask_of_inputs(const BeamSetup& setup, std::size_t subarray) {
+  std::vector<double> mask;
+  for (const auto& input : setup.file.array.inputs)
+    mask.push_back(setup.file.subarrays[subarray][static_cast<std::size_t>(input.antenna)]);
+  return mask;
+}
+
+std::size_t subarray_named(const BeamSetup& setup, const std::string& name) {
+  const auto& names = setup.file.subarray_names;
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) {
+    std::string known;
+    for (const auto& n : names) known += (known.empty() ? "" : ", ") + n;
+    throw ConfigError("beams.incoherent: no sub-array \"" + name + "\"; the beams file has " +
+                      known);
+  }
+  return static_cast<std::size_t>(found - names.begin());
+}
+
+beamform::WeightMaker make_maker(const BeamSetup& setup) {
+  const auto& file = setup.file;
+  beamform::WeightConfig c;
+  c.n_antennas = file.array.n_inputs();
+  c.channels = {setup.frequency.first_center_hz, setup.frequency.channel_width_hz,
+                setup.frequency.n_channels};
+  c.gain_mode = beamform::gain_mode(file.gain_mode);
+  c.normalization = beamform::normalization(file.normalization);
+  const std::int64_t n_channels = setup.frequency.n_channels;
+  std::vector<cf32> gains;
+  for (std::int64_t i = 0; i < file.array.n_inputs(); ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const cf64 gain = file.gains.empty() ? cf64(1) : file.gains[at];
+    gains.insert(gains.end(), static_cast<std::size_t>(n_channels),
+                 file.array.inputs[at].bad ? cf32(0) : cf32(gain));
+  }
+  std::vector<std::vector<double>> masks;
+  for (std::size_t k = 0; k < file.subarrays.size(); ++k) masks.push_back(mask_of_inputs(setup, k));
+  return {c, {gains.data(), {file.array.n_inputs(), n_channels}}, std::move(masks)};
+}
+
+std::int64_t spectra_limit(const BeamSetup& setup) {
+  return std::min(setup.max_spectra, update_spectra(setup));
+}
+
+}  // namespace
+
+std::int64_t update_spectra(const BeamSetup& setup) {
+  const double packets =
+      setup.beams.update_s * setup.clock.rate_hz.value() / static_cast<double>(kPacket);
+  return kPacket * std::max<std::int64_t>(1, std::llround(packets));
+}
+
+beamform::Config beamformer_config(const BeamSetup& setup) {
+  beamform::Config c;
+  c.n_antennas = setup.file.array.n_inputs();
+  c.n_beams = static_cast<std::int64_t>(setup.file.beams.size());
+  c.n_channels = setup.frequency.n_channels;
+  c.max_spectra = spectra_limit(setup);
+  c.format = SampleFormat::ci4;
+  c.order = beamform::InputOrder::pairs;
+  c.block_spectra = kPacket;
+  c.weights =
+      setup.beams.weights == "i8" ? beamform::WeightFormat::i8 : beamform::WeightFormat::f32;
+  c.output = beamform::OutputKind::power;
+  c.output_format = beamform::OutputFormat::f32;
+  c.integration = setup.beams.integration_spectra;
+  c.loss = setup.beams.loss == "raw" ? beamform::LossMode::raw : beamform::LossMode::renormalize;
+  c.implementation = setup.beams.implementation;
+  for (const auto& name : setup.beams.incoherent) {
+    std::vector<std::uint8_t> used;
+    const auto mask = mask_of_inputs(setup, subarray_named(setup, name));
+    for (std::size_t i = 0; i < mask.size(); ++i)
+      used.push_back(mask[i] > 0 && !setup.file.array.inputs[i].bad ? 1 : 0);
+    c.incoherent.push_back(std::move(used));
+  }
+  return c;
+}
+
+std::vector<std::string> beam_names(const BeamSetup& setup) {
+  std::vector<std::string> names;
+  for (const auto& beam : setup.file.beams) names.push_back(beam.name);
+  for (const auto& name : setup.beams.incoherent) names.push_back("incoherent_" + name);
+  return names;
+}
+
+std::int64_t beam_chain_bytes(const BeamSetup& setup) {
+  const auto c = beamformer_config(setup);
+  const std::int64_t weights =
+      c.n_beams * c.n_channels * c.n_inputs() * static_cast<std::int64_t>(sizeof(cf32));
+  return beamform::cost(c).state_bytes + weights + beamform::dense_output_bytes(c, c.max_windows());
+}
+
+/// Rows of power that one queue makes.
+struct BeamChain::Share {
+  Queue queue;
+  BeamShare rows;
+  beamform::Config config;
+  std::unique_ptr<beamform::Beamformer> engine;
+  // On a device:
+  Buffer<float> values;
+  Buffer<std::byte> samples;
+};
+
+void BeamChain::add_share(Queue queue, BeamShare rows) {
+  auto share = std::make_unique<Share>(Share{std::move(queue), rows, config_, nullptr, {}, {}});
+  const std::int64_t coherent = config_.n_beams;
+  auto& c = share->config;
+  c.n_beams = std::min(rows.end, coherent) - std::min(rows.first, coherent);
+  const auto at = [&](std::int64_t row) {
+    return config_.incoherent.begin() + (std::max(row, coherent) - coherent);
+  };
+  c.incoherent.assign(at(rows.first), at(rows.end));
+  const OnDevice scope(share->queue);
+  share->engine = beamform::make_beamformer(share->queue, c);
+  if (on_devices_)
+    share->values =
+        Buffer<float>(beamform::dense_output_bytes(c, c.max_windows()) / 4, MemorySpace::device);
+  shares_.push_back(std::move(share));
+}
+
+BeamChain::BeamChain(Queue queue, BeamSetup setup, MakeConsumers make_consumers)
+    : BeamChain(std::vector<Queue>{std::move(queue)}, std::move(setup), std::move(make_consumers)) {
+}
+
+BeamChain::BeamChain(std::vector<Queue> queues, BeamSetup setup, MakeConsumers make_consumers)
+    : setup_(std::move(setup)),
+      make_consumers_(std::move(make_consumers)),
+      config_(beamformer_config(setup_)),
+      update_(update_spectra(setup_)),
+      sky_(setup_.file.array, setup_.file.beams, setup_.file.earth_orientation),
+      maker_(std::make_unique<beamform::WeightMaker>(make_maker(setup_))),
+      weights_(
+          static_cast<std::size_t>(config_.n_beams * config_.n_channels * config_.n_inputs())) {
+  const auto n = static_cast<std::int64_t>(queues.size());
+  on_devices_ = queues.front().back_end() == BackEnd::cuda;
+  if (n > config_.n_rows())
+    throw ConfigError(fmt::format("{} devices for {} beams: name fewer", n, config_.n_rows()));
+  for (std::int64_t k = 0; k < n; ++k)
+    add_share(queues[static_cast<std::size_t>(k)], beam_share(config_.n_rows(), n, k));
+  if (!on_devices_)
+    values_ = Buffer<float>(beamform::dense_output_bytes(config_, config_.max_windows()) / 4);
+}
+BeamChain::~BeamChain() = default;
+
+std::string_view BeamChain::implementation() const {
+  return shares_.front()->engine->implementation();
+}
+
+// Weights of the interval [n, n + 1) * update_ in absolute ticks, for its middle.
+void BeamChain::point(const BeamInput& input, std::int64_t interval) {
+  weights_tai_ns_ = middle_tai_ns(input.clock, interval * update_, update_);
+  const auto steering = beamform::steer(setup_.file.array, sky_.directions_enu(weights_tai_ns_),
+                                        setup_.frequency.band_center_hz());
+  make_weights(steering);
+  for (const auto& share : shares_) {
+    const std::int64_t n = share->config.n_beams;
+    const std::int64_t first = std::min(share->rows.first, config_.n_beams);
+    if (n > 0)
+      share->engine->set_weights(
+          share->queue,
+          View<const cf32, 3>(weights_.data() + first * config_.n_channels * config_.n_inputs(),
+                              {n, config_.n_channels, config_.n_inputs()}));
+  }
+  ++updates_;
+}
+
+// A beam a task: a thousand beams have 33 million weights.
+void BeamChain::make_weights(std::span<const beamform::Steering> steering) {
+  const std::int64_t n_inputs = config_.n_inputs(), n_of_beam = config_.n_channels * n_inputs;
+  const std::span<const std::int64_t> subarrays = setup_.file.subarray_of_beam;
+  Queue host = on_devices_ ? beamform::weights_queue() : shares_.front()->queue;
+  host.parallel_for(config_.n_beams, [&](std::int64_t beam) {
+    const auto b = static_cast<std::size_t>(beam), n = static_cast<std::size_t>(n_inputs);
+    maker_->make(steering.subspan(b * n, n), 0,
+                 subarrays.empty() ? subarrays : subarrays.subspan(b, 1),
+                 {weights_.data() + beam * n_of_beam, {1, config_.n_channels, n_inputs}});
+  });
+}
+
+void BeamChain::begin(const BeamInput& input) {
+  BeamStream stream;
+  stream.frequency = setup_.frequency;
+  stream.clock = input.clock;
+  stream.clock.rate_hz.den *= config_.integration;
+  stream.clock.rate_hz = stream.clock.rate_hz.reduced();
+  stream.integration = config_.integration;
+  stream.max_samples = config_.max_windows();
+  stream.telescope = setup_.file.array.name;
+  stream.time_source = setup_.time_source;
+  const std::int64_t tai_ns = input.clock.tai_ns(input.first_tick);
+  const auto directions = sky_.directions_enu(tai_ns);
+  const auto names = beam_names(setup_);
+  for (std::size_t row = 0; row < names.size(); ++row) {
+    BeamInfo info;
+    info.name = names[row];
+    info.incoherent = row >= directions.size();
+    const Vector3 enu = info.incoherent ? Vector3{0, 0, 1} : directions[row];
+    info.position = direction_of_enu(setup_.file.array, enu, tai_ns, setup_.file.earth_orientation);
+    info.azimuth_rad = std::fmod(std::atan2(enu[0], enu[1]) + 2 * kPi, 2 * kPi);
+    info.elevation_rad = std::asin(std::clamp(enu[2], -1.0, 1.0));
+    for (std::int64_t i = 0; i < config_.n_inputs(); ++i) {
+      const auto beam = static_cast<std::int64_t>(row);
+      info.n_antennas +=
+          info.incoherent ? config_.incoherent[row - directions.size()][static_cast<std::size_t>(i)]
+                          : weights_[static_cast<std::size_t>(
+                                beam * config_.n_channels * config_.n_inputs() + i)] != cf32(0);
+    }
+    stream.beams.push_back(std::move(info));
+  }
+  consumers_ = make_consumers_(stream);
+  host_wanted_ = !on_devices_ || std::any_of(consumers_.begin(), consumers_.end(),
+                                             [](auto& c) { return c->wants_host_values(); });
+  if (on_devices_ && host_wanted_)
+    values_ = Buffer<float>(beamform::dense_output_bytes(config_, config_.max_windows()) / 4,
+                            MemorySpace::pinned);
+}
+
+// Samples go to each device once.
+void BeamChain::upload(const BeamInput& input) {
+  const std::int64_t bytes =
+      (config_.n_channels - 1) * input.channel_stride_bytes + input.n_spectra * config_.n_inputs();
+  for (const auto& share : shares_) {
+    const OnDevice scope(share->queue);
+    if (share->samples.size() < bytes)
+      share->samples = Buffer<std::byte>(bytes, MemorySpace::device);
+    copy_bytes(share->queue, share->samples.data(), input.samples, bytes);
+  }
+}
+
+void BeamChain::feed(const BeamInput& input) {
+  if (segment_ < 0) start(input);  // what cannot be made is no loss
+  loss_.guard([&] { take(input); });
+}
+
+void BeamChain::start(const BeamInput& input) {
+  for (const auto& share : shares_) share->engine->reset();
+  const std::int64_t interval = input.first_tick / update_;
+  point(input, interval);
+  begin(input);
+  segment_ = input.segment;
+  interval_ = interval;
+}
+
+void BeamChain::take(const BeamInput& input) {
+  const auto start = std::chrono::steady_clock::now();
+  RYLE_ASSERT(input.n_spectra % kPacket == 0 && input.first_tick % kPacket == 0);
+  if (input.segment != segment_)
+    for (const auto& share : shares_) share->engine->reset();
+  if (on_devices_) upload(input);
+  for (std::int64_t done = 0; done < input.n_spectra;) {
+    const Tick tick = input.first_tick + done;
+    const std::int64_t interval = tick / update_;
+    const bool other = input.segment != segment_ || interval != interval_;
+    if (other && sky_.moves()) point(input, interval);
+    segment_ = input.segment;
+    interval_ = interval;
+    std::int64_t n =
+        std::min({input.n_spectra - done, (interval + 1) * update_ - tick, config_.max_spectra});
+    ask_for_place(input, tick, n);
+    if (place_.n_samples > 0) n = std::min(n, place_.n_samples * config_.integration);
+    piece(input, done, n);
+    done += n;
+  }
+  // The samples' memory is the caller's again.
+  for (const auto& share : shares_) share->queue.synchronize();
+  data_s_ += input.clock.seconds(input.n_spectra);
+  busy_s_ += seconds_since(start);
+}
+
+// Samples [first, last) / T of which nothing arrived.
+void BeamChain::find_absent(const BeamInput& input, Tick first, Tick last) {
+  absent_.clear();
+  const std::int64_t t = config_.integration;
+  for (const auto& span : input.absent) {
+    const Tick from = std::max(span.begin, first), to = std::min(span.end, last);
+    const std::int64_t begin = (from + t - 1) / t, end = to / t;
+    if (begin >= end) continue;
+    absent_.push_back({span.input, span.input + 1, begin, end});
+    absent_cells_ += static_cast<double>(end - begin);
+  }
+}
+
+BeamChunk BeamChain::next_chunk(const BeamInput& input, Tick tick, std::int64_t n) const {
+  BeamChunk chunk;
+  chunk.n_samples = n / config_.integration;
+  chunk.first_sample = tick / config_.integration;
+  chunk.segment = input.segment;
+  chunk.clock = input.clock;
+  chunk.clock.rate_hz.den *= config_.integration;
+  chunk.clock.rate_hz = chunk.clock.rate_hz.reduced();
+  chunk.weights_tai_ns = weights_tai_ns_;
+  return chunk;
+}
+
+// Where a consumer keeps the samples that are to come, so that they are made there.
+void BeamChain::ask_for_place(const BeamInput& input, Tick tick, std::int64_t n) {
+  place_ = {};
+  if (on_devices_ && host_wanted_) return;  // dense rows go to the host in one copy
+  if (consumers_.empty()) return;
+  // The last one alone: it may change what it has, once the others have read it.
+  place_ = consumers_.back()->place(next_chunk(input, tick, n));
+  const bool here = on_devices_ ? place_.parts.size() == shares_.size() : place_.values != nullptr;
+  if (!here || place_.n_samples * config_.integration % kPacket != 0) place_ = {};
+}
+
+// Of a share; host rows of all shares have one memory.
+beamform::Output BeamChain::output(const beamform::Config& config, std::size_t share,
+                                   std::int64_t n_windows) const {
+  const auto& own = shares_[share]->values;
+  auto out = beamform::dense_output(config, on_devices_ ? own.data() : values_.data(), n_windows);
+  if (place_.n_samples == 0) return out;
+  out.values = on_devices_ ? place_.parts[share] : place_.values;
+  out.row_stride_bytes = out.product_stride_bytes = place_.beam_stride * 4;
+  out.channel_stride_bytes = place_.channel_stride * 4;
+  return out;
+}
+
+// Windows of all rows, each share by its engine.
+void BeamChain::form(const beamform::Input& in, std::int64_t first, std::int64_t n_windows) {
+  parts_.clear();
+  for (std::size_t k = 0; k < shares_.size(); ++k) {
+    Share& share = *shares_[k];
+    beamform::Input input = in;
+    const void* samples = on_devices_ ? share.samples.data() : in.samples;
+    input.samples = static_cast<const std::byte*>(samples) + first * config_.n_inputs();
+    const auto out = output(share.config, k, n_windows);
+    const std::int64_t made = share.engine->execute(share.queue, input, out);
+    RYLE_ASSERT(made == n_windows);
+    if (!on_devices_) continue;
+    auto* values = static_cast<float*>(out.values);
+    parts_.push_back({values, share.queue, share.rows.first, share.rows.size()});
+    if (host_wanted_)
+      copy_bytes(share.queue, values_.data() + share.rows.first * out.row_stride_bytes / 4, values,
+                 share.rows.size() * out.row_stride_bytes);
+  }
+  if (!on_devices_ || !host_wanted_) return;
+  for (const auto& share : shares_) share->queue.synchronize();
+}
+
+void BeamChain::piece(const BeamInput& input, std::int64_t first, std::int64_t n) {
+  beamform::Input in;
+  const std::int64_t first_slot = first / kPacket;
+  const std::int64_t n_slots = input.n_spectra / kPacket;
+  in.samples = static_cast<const std::byte*>(input.samples);
+  in.n_spectra = n;
+  in.first_tick = input.first_tick + first;
+  in.channel_stride_bytes = input.channel_stride_bytes;
+  in.step_stride_bytes = kPacket * config_.n_inputs();
+  in.slot_spectra = kPacket;
+  std::vector<std::uint64_t> present;
+  if (input.present != nullptr) {
+    // The engine wants the slots of a piece side by side.
+    for (std::int64_t c = 0; c < config_.n_channels; ++c) {
+      const std::uint64_t* row = input.present + c * n_slots + first_slot;
+      present.insert(present.end(), row, row + n / kPacket);
+    }
+    in.present = present.data();
+  }
+  const std::int64_t n_windows = config_.n_windows(in.first_tick, n);
+  RYLE_ASSERT(n_windows * config_.integration == n);
+  form(in, first, n_windows);
+  find_absent(input, in.first_tick, in.first_tick + n);
+  samples_ += n_windows;
+  const auto out = output(config_, 0, n_windows);
+  BeamChunk chunk = next_chunk(input, in.first_tick, n);
+  if (host_wanted_) chunk.values = on_devices_ ? values_.data() : static_cast<float*>(out.values);
+  chunk.parts = parts_;
+  chunk.beam_stride = out.row_stride_bytes / 4;
+  chunk.channel_stride = out.channel_stride_bytes / 4;
+  chunk.absent = absent_;
+  for (const auto& consumer : consumers_) consumer->take(chunk);
+}
+
+bool BeamChain::failed() const {
+  return std::any_of(consumers_.begin(), consumers_.end(),
+                     [](const auto& consumer) { return consumer->failed(); });
+}
+
+void BeamChain::finish(RunSummary& summary) {
+  BeamSummary& b = summary.beams.emplace();
+  b.beams = config_.n_beams;
+  b.incoherent = static_cast<std::int64_t>(config_.incoherent.size());
+  b.samples = samples_;
+  b.sample_interval_s = static_cast<double>(config_.integration) / setup_.clock.rate_hz.value();
+  b.weight_updates = updates_;
+  b.masked_inputs = maker_->n_masked_gains() / config_.n_channels;
+  const double cells = static_cast<double>(samples_ * config_.n_channels);
+  b.absent_fraction = cells > 0 ? absent_cells_ / cells : 0;
+  summary.implementations.emplace_back(implementation());
+  for (const auto& consumer : consumers_) loss_.guard_end([&] { consumer->finish(summary); });
+}
+
+}  // namespace ryle::pipeline

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ryle/core/absent.hpp"
+#include "ryle/device/buffer.hpp"
+#include "ryle/device/queue.hpp"
+#include "ryle/engine/beamform/beamform.hpp"
+#include "ryle/engine/beamform/weights.hpp"
+#include "ryle/pipeline/base/beam_chunk.hpp"
+#include "ryle/pipeline/base/beam_summary.hpp"
+#include "ryle/pipeline/base/device_loss.hpp"
+#include "ryle/pipeline/config/config.hpp"
+#include "ryle/pipeline/search/search_device.hpp"
+#include "ryle/telescope/beams_file.hpp"
+
+/// Voltages of antennas -> power of beams -> consumers. Weights change at fixed instants of the
+/// data, never where a chunk happens to end: products do not depend on how the data came.
+namespace ryle::pipeline {
+
+struct BeamSetup {
+  BeamsConfig beams;
+  BeamsFile file;           ///< inputs in the order of the samples
+  FrequencyAxis frequency;  ///< of the samples, ascending
+  SampleClock clock;        ///< of spectra
+  std::int64_t max_spectra = 0;
+  TimeSource time_source = TimeSource::configured;
+};
+/// The engine as the setup wants it. Throws ConfigError.
+beamform::Config beamformer_config(const BeamSetup& setup);
+/// Spectra between two sets of weights: update_s in whole packets.
+std::int64_t update_spectra(const BeamSetup& setup);
+/// Names of the rows of power: coherent beams, then incoherent ones.
+std::vector<std::string> beam_names(const BeamSetup& setup);
+std::int64_t beam_chain_bytes(const BeamSetup& setup);
+
+/// Blocks of 128 spectra in pairs of antennas (beamform::InputOrder::pairs).
+struct BeamInput {
+  const void* samples = nullptr;
+  std::int64_t channel_stride_bytes = 0;
+  std::int64_t n_spectra = 0;  ///< multiple of 128
+  Tick first_tick = 0;         ///< multiple of 128
+  std::int64_t segment = 0;
+  SampleClock clock;
+  const std::uint64_t* present = nullptr;  ///< [channel][packet], bit = antenna; nullptr = all
+  std::span<const AbsentSpan> absent;      ///< input = channel; sorted by channel, then time
+};
+
+class BeamChain {
+ public:
+  /// Called once, when the first data tell where the beams stand.
+  using MakeConsumers =
+      std::function<std::vector<std::unique_ptr<BeamConsumer>>(const BeamStream&)>;
+  /// @param queues one CPU queue, or one of each device that makes its share of the rows
+  /// (beam_share()): rows do not depend on the shares
+  BeamChain(std::vector<Queue> queues, BeamSetup setup, MakeConsumers make_consumers);
+  BeamChain(Queue queue, BeamSetup setup, MakeConsumers make_consumers);
+  ~BeamChain();
+  BeamChain(const BeamChain&) = delete;
+  BeamChain& operator=(const BeamChain&) = delete;
+
+  /// Does nothing once a device is lost.
+  void feed(const BeamInput& input);
+  /// Publishes what the consumers have, of devices that were lost, too.
+  void finish(RunSummary& summary);
+  /// Throws DeviceError (in flight) if a device was lost, after finish().
+  void report_loss(const RunSummary& summary) const { loss_.report(summary); }
+
+  /// A consumer has given up.
+  bool failed() const;
+  bool lost() const { return loss_.lost(); }
+  double data_s() const { return data_s_; }
+  double busy_s() const { return busy_s_; }
+  std::int64_t samples() const { return samples_; }
+  std::string_view implementation() const;
+
+ private:
+  struct Share;
+  void start(const BeamInput& input);
+  void take(const BeamInput& input);
+  void add_share(Queue queue, BeamShare rows);
+  void upload(const BeamInput& input);
+  void form(const beamform::Input& in, std::int64_t first, std::int64_t n_windows);
+  void ask_for_place(const BeamInput& input, Tick tick, std::int64_t n);
+  BeamChunk next_chunk(const BeamInput& input, Tick tick, std::int64_t n) const;
+  beamform::Output output(const beamform::Config& config, std::size_t share,
+                          std::int64_t n_windows) const;
+  void begin(const BeamInput& input);
+  void point(const BeamInput& input, std::int64_t interval);
+  void make_weights(std::span<const beamform::Steering> steering);
+  void piece(const BeamInput& input, std::int64_t first, std::int64_t n);
+  void find_absent(const BeamInput& input, Tick first, Tick last);
+
+  BeamSetup setup_;
+  MakeConsumers make_consumers_;
+  beamform::Config config_;
+  std::int64_t update_;
+  BeamSky sky_;
+  std::unique_ptr<beamform::WeightMaker> maker_;
+  std::vector<std::unique_ptr<Share>> shares_;
+  bool on_devices_ = false, host_wanted_ = true;
+  std::vector<cf32> weights_;
+  Buffer<float> values_;  // on the host
+  BeamPlace place_;       // of a consumer, for the piece at hand
+  std::vector<BeamPart> parts_;
+  std::vector<ChannelGap> absent_;
+  std::vector<std::unique_ptr<BeamConsumer>> consumers_;
+  std::int64_t segment_ = -1, interval_ = 0, weights_tai_ns_ = 0;
+  std::int64_t samples_ = 0, updates_ = 0;
+  double absent_cells_ = 0, data_s_ = 0, busy_s_ = 0;
+  DeviceLoss loss_;
+};
+
+}  // namespace ryle::pipeline

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/pipeline/beam/beam_samples.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "ryle/core/bits.hpp"
+#include "ryle/core/error.hpp"
+
+namespace ryle::pipeline {
+
+BeamSamples::BeamSamples(std::vector<std::int64_t> order, std::int64_t first_channel,
+                         std::int64_t n_channels)
+    : order_(std::move(order)), first_channel_(first_channel), n_channels_(n_channels) {}
+
+void BeamSamples::load(const SpectraGulp& gulp) {
+  RYLE_ASSERT(gulp.blocks.format == SampleFormat::ci8 || gulp.blocks.format == SampleFormat::ci4);
+  n_spectra_ = gulp.n_spectra;
+  const bool nibbles = gulp.blocks.format == SampleFormat::ci4;
+  bytes_ = nibbles ? 1 : 2;
+  const std::int64_t per_block = spectra_per_block(gulp.blocks.format);
+  const auto n_inputs = static_cast<std::int64_t>(order_.size());
+  samples_.resize(static_cast<std::size_t>(n_channels_ * n_spectra_ * n_inputs * bytes_));
+  const std::int64_t row = n_inputs * bytes_;
+  for (std::int64_t c = 0; c < n_channels_; ++c) {
+    for (std::int64_t first = 0; first < n_spectra_; first += per_block) {
+      const std::int64_t n = std::min(per_block, n_spectra_ - first);
+      for (std::int64_t k = 0; k < n_inputs; ++k) {
+        const std::byte* from = gulp.blocks.cell(first_channel_ + c, first / per_block,
+                                                 order_[static_cast<std::size_t>(k)]);
+        std::byte* to = samples_.data() + (c * n_spectra_ + first) * row + k * bytes_;
+        for (std::int64_t t = 0; t < n; ++t, to += row) {
+          if (nibbles) {
+            to[0] = from[t];
+          } else {  // runs of 32 real, then 32 imaginary parts
+            const std::int64_t at = t / 32 * 64 + t % 32;
+            to[0] = from[at];
+            to[1] = from[at + 32];
+          }
+        }
+      }
+    }
+  }
+  valid_ = gulp.valid;
+  valid_words_ = gulp.valid_words;
+  valid_channel_stride_words_ = gulp.valid_channel_stride_words;
+  find_runs(gulp);
+}
+
+void BeamSamples::find_runs(const SpectraGulp& gulp) {
+  changes_.assign(static_cast<std::size_t>(words_for_bits(n_spectra_)), 0);
+  if (gulp.valid == nullptr) return;
+  const std::int64_t masks = gulp.valid_channel_stride_words == 0 ? 1 : n_channels_;
+  for (std::int64_t c = 0; c < masks; ++c) {
+    for (const std::int64_t input : order_) {
+      const std::uint64_t* row =
+          gulp.valid + (masks == 1 ? 0 : (first_channel_ + c) * gulp.valid_channel_stride_words) +
+          input * gulp.valid_words;
+      std::uint64_t before = row[0] & 1u;
+      for (std::size_t w = 0; w < changes_.size(); ++w) {
+        changes_[w] |= row[w] ^ (row[w] << 1 | before);
+        before = row[w] >> 63;
+      }
+    }
+  }
+}
+
+bool BeamSamples::valid(std::int64_t channel, std::int64_t input, std::int64_t t) const {
+  const std::int64_t c = valid_channel_stride_words_ == 0 ? 0 : first_channel_ + channel;
+  return test_bit(valid_ + c * valid_channel_stride_words_ + input * valid_words_, t);
+}
+
+std::int64_t BeamSamples::end_of_run(std::int64_t begin) const {
+  std::int64_t t = begin + 1;
+  for (; t < n_spectra_; t = t / 64 * 64 + 64) {
+    const std::uint64_t rest = changes_[static_cast<std::size_t>(t / 64)] >> (t % 64);
+    if (rest != 0) return std::min<std::int64_t>(n_spectra_, t + std::countr_zero(rest));
+  }
+  return n_spectra_;
+}
+
+beamform::Input BeamSamples::input(std::int64_t begin, std::int64_t end, Tick first_tick) {
+  const auto n_inputs = static_cast<std::int64_t>(order_.size());
+  beamform::Input in;
+  in.samples = samples_.data() + begin * n_inputs * bytes_;
+  in.n_spectra = end - begin;
+  in.first_tick = first_tick;
+  in.step_stride_bytes = n_inputs * bytes_;
+  in.channel_stride_bytes = n_spectra_ * in.step_stride_bytes;
+  if (valid_ == nullptr) return in;
+  const std::int64_t masks = valid_channel_stride_words_ == 0 ? 1 : n_channels_;
+  const std::int64_t words = words_for_bits(n_inputs);
+  present_.assign(static_cast<std::size_t>(masks * words), 0);
+  bool whole = true;
+  for (std::int64_t c = 0; c < masks; ++c) {
+    for (std::int64_t k = 0; k < n_inputs; ++k) {
+      if (valid(c, order_[static_cast<std::size_t>(k)], begin)) {
+        set_bit(present_.data() + c * words, k);
+      } else {
+        whole = false;
+      }
+    }
+  }
+  if (whole) return in;
+  in.present = present_.data();
+  in.slot_spectra = in.n_spectra;
+  in.present_per_channel = masks > 1;
+  return in;
+}
+
+bool BeamSamples::absent(std::int64_t begin) const {
+  if (valid_ == nullptr) return false;
+  const std::int64_t masks = valid_channel_stride_words_ == 0 ? 1 : n_channels_;
+  for (std::int64_t c = 0; c < masks; ++c) {
+    for (const std::int64_t input : order_) {
+      if (valid(c, input, begin)) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace ryle::pipeline

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "ryle/device/buffer.hpp"
+#include "ryle/engine/beamform/beamform.hpp"
+#include "ryle/pipeline/visibility/spectra_gulp.hpp"
+
+namespace ryle::pipeline {
+
+/// Gulps of planar blocks as the beamformer reads them: channels selected, inputs in the order
+/// antenna * n_pols + pol, and runs of spectra in which the same samples are there.
+class BeamSamples {
+ public:
+  /// Engine input k is input order[k] of the gulps; channels [first, first + n).
+  BeamSamples(std::vector<std::int64_t> order, std::int64_t first_channel, std::int64_t n_channels);
+
+  void load(const SpectraGulp& gulp);
+  /// Spectra [begin, result) have one mask. @pre begin < spectra of the gulp
+  std::int64_t end_of_run(std::int64_t begin) const;
+  /// The gulp's spectra [begin, end), which lie in one run.
+  beamform::Input input(std::int64_t begin, std::int64_t end, Tick first_tick);
+  /// Nothing at all is there in the run that holds `begin`.
+  bool absent(std::int64_t begin) const;
+
+ private:
+  bool valid(std::int64_t channel, std::int64_t input, std::int64_t t) const;
+  void find_runs(const SpectraGulp& gulp);
+
+  std::vector<std::int64_t> order_;
+  std::int64_t first_channel_, n_channels_, n_spectra_ = 0;
+  std::int64_t bytes_ = 1;
+  std::vector<std::byte> samples_;  ///< [channel][time][input]
+  const std::uint64_t* valid_ = nullptr;
+  std::int64_t valid_words_ = 0, valid_channel_stride_words_ = 0;
+  std::vector<std::uint64_t> changes_;  ///< bit t: the mask of t is not that of t - 1
+  std::vector<std::uint64_t> present_;  ///< [channel or 1][words]
+};
+
+}  // namespace ryle::pipeline

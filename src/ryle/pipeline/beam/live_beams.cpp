@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/pipeline/beam/live_beams.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ryle/core/error.hpp"
+#include "ryle/pipeline/beam/voltage_ring.hpp"
+#include "ryle/pipeline/visibility/live_spectra.hpp"
+#include "ryle/pipeline/visibility/setup.hpp"
+
+namespace ryle::pipeline {
+namespace {
+
+constexpr std::int64_t kPacketSpectra = wire::kBest2Samples;
+constexpr std::int64_t kPacketAntennas = wire::kBest2Antennas;
+
+void check_beams(const ObservationConfig& config) {
+  const auto& b = config.beams;
+  if (b.file.empty())
+    throw ConfigError(
+        "beams.file is empty: name the beams file (TOML with the array, its band and the beams); "
+        "`ryle import best2` makes one");
+  if ((b.integration_spectra & (b.integration_spectra - 1)) != 0)
+    throw ConfigError(fmt::format(
+        "beams.integration_spectra = {} is no power of two: windows would straddle packets",
+        b.integration_spectra));
+  if (b.bits != 8 && b.bits != 32)
+    throw ConfigError(
+        fmt::format("beams.bits = {}: filterbanks of beams have 8 or 32 bits", b.bits));
+  if (!config.telescope.layout.empty() || !config.telescope.station.empty())
+    throw ConfigError(
+        "telescope.layout is given twice: with beams.file the array is that of the beams file");
+  const auto& s = config.source;
+  if (s.kind == "network" && s.start_utc == "now")
+    throw ConfigError(
+        "source.start_utc is needed: the UTC of spectrum 0 of the packets' counter; beams are "
+        "pointed by it");
+}
+
+// Inputs and gains from the order of the layout to that of the packets.
+std::vector<std::int64_t> order_antennas(const SourceConfig& source, BeamsFile& file) {
+  auto& inputs = file.array.inputs;
+  if (file.array.n_inputs() != kPacketAntennas || file.array.n_pols() != 1)
+    throw ConfigError(
+        fmt::format("{} has {} inputs in {} polarizations; BEST-2 packets hold 32 antennas of one",
+                    file.array.name, file.array.n_inputs(), file.array.n_pols()));
+  std::vector<std::int64_t> map = source.antenna_map;
+  if (map.empty()) {
+    for (std::int64_t a = 0; a < kPacketAntennas; ++a) map.push_back(a);
+  }
+  std::vector<std::int64_t> sorted = map;
+  std::sort(sorted.begin(), sorted.end());
+  for (std::int64_t a = 0; a < kPacketAntennas; ++a) {
+    if (static_cast<std::int64_t>(map.size()) != kPacketAntennas ||
+        sorted[static_cast<std::size_t>(a)] != a)
+      throw ConfigError(fmt::format(
+          "source.antenna_map has {} numbers; each of 0 to 31 is wanted once", map.size()));
+  }
+  const auto from_inputs = inputs;
+  const auto from_gains = file.gains;
+  std::vector<std::int64_t> lines;
+  for (std::int64_t a = 0; a < kPacketAntennas; ++a) {
+    const std::int64_t wired = source.pair_swap ? a ^ 2 : a;
+    lines.push_back(map[static_cast<std::size_t>(wired)]);
+    const auto line = static_cast<std::size_t>(lines.back());
+    inputs[static_cast<std::size_t>(a)] = from_inputs[line];
+    if (!from_gains.empty()) file.gains[static_cast<std::size_t>(a)] = from_gains[line];
+  }
+  return lines;
+}
+
+FrequencyAxis channels_taken(const SourceConfig& source, const BeamsFile& file) {
+  const std::int64_t n =
+      source.n_channels > 0 ? source.n_channels : file.n_channels - source.first_channel;
+  if (file.n_channels != wire::kBest2Channels || n < 1 ||
+      source.first_channel + n > file.n_channels)
+    throw ConfigError(fmt::format(
+        "the band of the beams file has {} channels, source takes {} to {}: BEST-2 packets count "
+        "1024",
+        file.n_channels, source.first_channel, source.first_channel + n - 1));
+  const auto center = [&](std::int64_t k) {
+    return file.first_center_hz + static_cast<double>(k) * file.channel_step_hz;
+  };
+  const std::int64_t lowest =
+      file.channel_step_hz < 0 ? source.first_channel + n - 1 : source.first_channel;
+  return {center(lowest), std::abs(file.channel_step_hz), n};
+}
+
+}  // namespace
+
+LiveBeams live_beams(const ObservationConfig& config) {
+  check_beams(config);
+  const SourceConfig& s = config.source;
+  LiveBeams live;
+  live.file = load_beams(resolve_path(config, config.beams.file));
+  live.input_line = order_antennas(s, live.file);
+  live.frequency = channels_taken(s, live.file);
+  Best2SourceConfig& r = live.receiver;
+  r.endpoints = s.listen;
+  r.first_channel = s.first_channel;
+  r.n_channels = live.frequency.n_channels;
+  r.descending = live.file.channel_step_hz < 0;
+  if (s.sample_rate_hz.num > 0) r.clock.rate_hz = s.sample_rate_hz;
+  r.clock.epoch_tai_ns = simulation_start_tai_ns(config);
+  const double packets =
+      s.chunk_ms * 1e-3 * r.clock.rate_hz.value() / static_cast<double>(kPacketSpectra);
+  r.chunk_spectra = kPacketSpectra * std::max<std::int64_t>(1, std::llround(packets));
+  r.n_chunks = static_cast<int>(s.n_chunks + s.window_chunks);
+  r.window_chunks = static_cast<int>(s.window_chunks);
+  require_voltage_ring(config, live);
+  // A ring of voltages keeps chunks that the receiver would have back at once otherwise.
+  r.n_chunks += static_cast<int>(voltage_ring_chunks(config, live));
+  r.memory = config.runtime.device == "cpu" ? MemorySpace::host : MemorySpace::pinned;
+  r.stall_budget_s = s.stall_budget_s;
+  r.rate_factor = expected_speed(config);
+  r.allow_small_rcvbuf = s.allow_small_rcvbuf;
+  r.allowed_senders = s.allowed_senders;
+  r.max_clock_error_s = s.kind == "network" ? s.max_clock_error_s : 0;
+  r.close_after_ns = static_cast<MonotonicNs>(s.close_after_ms * 1e6);
+  r.patience_ns = static_cast<MonotonicNs>(s.no_data_s * 1e9);
+  return live;
+}
+
+BeamSimulation::BeamSimulation(const ObservationConfig& config, const LiveBeams& beams) {
+  const auto& s = config.simulator;
+  const auto& rate = beams.receiver.clock.rate_hz;
+  constexpr std::int64_t kMostSpectra = 1 << 14;
+  if (s.period_samples % kPacketSpectra != 0 || s.period_samples > kMostSpectra)
+    throw ConfigError(fmt::format(
+        "simulator.period_samples = {}: a record of BEST-2 has whole packets of {} spectra and at "
+        "most {}; 2048 take 64 MiB",
+        s.period_samples, kPacketSpectra, kMostSpectra));
+  if (beams.receiver.endpoints.size() != 1)
+    throw ConfigError("source.listen: the simulator sends BEST-2 packets to one endpoint");
+  const simulate::Scene scene = make_scene(config, kPacketAntennas);
+  simulate::SpectraConfig spectra;
+  spectra.n_spectra = s.period_samples;
+  spectra.spectrum_rate_hz = rate;
+  spectra.channels = beams.frequency;
+  spectra.start_tai_ns = beams.receiver.clock.epoch_tai_ns;
+  spectra.level_lsb = s.rms_lsb;
+  spectra.n_workers = static_cast<int>(config.runtime.threads);
+  spectra.earth_orientation = beams.file.earth_orientation;
+  spectra.at_s = -1;  // before all flashes
+  const auto quiet = simulate::simulate_spectra(beams.file.array, scene, spectra);
+  std::vector<std::unique_ptr<simulate::SpectraRecord>> records;
+  std::vector<simulate::Best2Pulse> pulses;
+  for (std::size_t k = 0; k < scene.sources.size(); ++k) {
+    const auto& source = scene.sources[k];
+    if (!simulate::is_transient(source)) continue;
+    simulate::Scene alone = scene;
+    for (std::size_t other = 0; other < scene.sources.size(); ++other) {
+      if (other != k && simulate::is_transient(scene.sources[other]))
+        alone.sources[other].start_s = 1e9;
+    }
+    spectra.at_s = source.start_s;
+    records.push_back(std::make_unique<simulate::SpectraRecord>(
+        simulate::simulate_spectra(beams.file.array, alone, spectra)));
+    pulses.push_back({source.start_s * rate.value(), source.duration_s * rate.value(),
+                      source.period_s * rate.value(), source.dm_pc_cm3, records.back().get()});
+  }
+  simulate::Best2SenderConfig sender;
+  sender.endpoint = beams.receiver.endpoints.front();
+  sender.first_channel = beams.receiver.first_channel;
+  sender.descending = beams.receiver.descending;
+  sender.speed = s.speed;
+  sender.duration_s = s.duration_s;
+  if (s.dying_receiver >= 0) {
+    const double until = s.returns_at_s > s.dies_at_s ? s.returns_at_s : s.duration_s;
+    sender.outages.push_back({s.dying_receiver, s.dies_at_s, until});
+  }
+  sender_ = std::make_unique<simulate::Best2Sender>(quiet, pulses, sender);
+}
+
+std::unique_ptr<PacketSimulation> make_simulation(const ObservationConfig& config) {
+  if (is_live_beams(config.source))
+    return std::make_unique<BeamSimulation>(config, live_beams(config));
+  if (is_live_spectra(config.source)) {
+    const ArrayLayout array = load_array(config, 0);
+    return std::make_unique<SpectraSimulation>(config, array, live_spectra_config(config, array));
+  }
+  return std::make_unique<Simulation>(config, simulation_start_tai_ns(config));
+}
+
+}  // namespace ryle::pipeline

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ryle/core/frequency_axis.hpp"
+#include "ryle/ingest/best2_source.hpp"
+#include "ryle/pipeline/beam/beam_chain.hpp"
+#include "ryle/pipeline/config/config.hpp"
+#include "ryle/pipeline/visibility/simulation.hpp"
+#include "ryle/simulate/best2_sender.hpp"
+#include "ryle/telescope/beams_file.hpp"
+
+/// Live packets that become beams: what the observation file and its beams file say of them.
+namespace ryle::pipeline {
+
+struct LiveBeams {
+  BeamsFile file;           ///< inputs and gains in the order of the packets
+  FrequencyAxis frequency;  ///< of the channels taken, ascending as in memory
+  Best2SourceConfig receiver;
+  std::vector<std::int64_t> input_line;  ///< [antenna of a packet]: line of the layout
+};
+/// Throws ConfigError for what is missing or does not fit.
+LiveBeams live_beams(const ObservationConfig& config);
+
+/// What the chain of beams needs of it.
+BeamSetup beam_setup(const ObservationConfig& config, const LiveBeams& beams);
+/// The observation with the blocks of its search, chosen where [search] leaves them open: from the
+/// memory of the devices, where they are here.
+ObservationConfig with_search_blocks(const ObservationConfig& config, const LiveBeams& beams);
+/// What a live run allocates, item by item (run_memory.hpp).
+std::vector<std::pair<std::string, std::int64_t>> live_beams_memory(const ObservationConfig& config,
+                                                                    const LiveBeams& beams);
+/// The same of the CUDA device with the most rows, beside the engines' own tables; empty when none
+/// is to be used. Sizes of plans: no device is asked.
+std::vector<std::pair<std::string, std::int64_t>> live_beams_device_memory(
+    const ObservationConfig& config, const LiveBeams& beams);
+
+/// Seconds of data per second that the beams and their search take on this machine with all its
+/// workers: measured on random samples of the observation's own shape, the search on at most four
+/// beams. Each is 0 where it is not measured: on devices, or without a search.
+struct BeamMargins {
+  double beams = 0, search = 0;
+  double both() const;  ///< they share the workers
+};
+BeamMargins measure_beam_margins(const ObservationConfig& config, const LiveBeams& beams);
+
+/// The [simulator] as packets of BEST-2 to source.listen.
+class BeamSimulation final : public PacketSimulation {
+ public:
+  BeamSimulation(const ObservationConfig& config, const LiveBeams& beams);
+
+  void hold_while(std::function<bool()> hold) override { sender_->hold_while(std::move(hold)); }
+  void start() override { sender_->start(); }
+  void stop() override { sender_->stop(); }
+  bool running() const override { return sender_->running(); }
+  simulate::SenderReport report() const override { return sender_->report(); }
+  simulate::SenderReport join() override { return sender_->join(); }
+  std::int64_t memory_bytes() const { return sender_->memory_bytes(); }
+
+ private:
+  std::unique_ptr<simulate::Best2Sender> sender_;
+};
+
+}  // namespace ryle::pipeline

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "ryle/core/frequency_axis.hpp"
+#include "ryle/core/time.hpp"
+#include "ryle/io/beam/voltage_dump.hpp"
+#include "ryle/pipeline/beam/live_beams.hpp"
+#include "ryle/pipeline/config/config.hpp"
+#include "ryle/runtime/chunk.hpp"
+
+/// The last seconds of received voltages, and what of them a trigger asks for, as files (search.md
+/// 7). Nothing is copied: chunks go back to the receiver later.
+namespace ryle::pipeline {
+
+struct RunSummary;
+
+/// What decides which packets belong to a pulse.
+struct VoltageShape {
+  FrequencyAxis frequency;
+  SampleClock clock;  ///< of spectra
+  double k_dm = 4148.8064;
+  double margin_s = 0.1;
+  bool per_channel = false;  ///< windows follow the pulse; else all channels have one window
+};
+
+/// Packets of every channel.
+struct VoltageWindow {
+  std::vector<Tick> first;  ///< [channel], multiples of the 128 spectra of a packet
+  std::int64_t n_packets = 0;
+
+  Tick begin() const;
+  Tick end() const;
+  bool holds(const VoltageWindow& other) const;
+  /// Grows to what both ask for.
+  void merge(const VoltageWindow& other);
+};
+
+/// @eq t_c = t_ref + k_DM DM X_c, X_c = nu_c^-2 - nu_ref^-2 (MHz, nu_ref = center of the highest
+/// channel); ticks floor((t_c - h_c) f) .. ceil((t_c + h_c) f), h_c = W/2 + margin + k_DM dDM X_c,
+/// out to whole packets, and to the longest of all channels
+VoltageWindow voltage_window(const VoltageShape& shape, const DumpTrigger& trigger);
+/// From the first tick to the last of such a window, before packets.
+double voltage_window_s(const VoltageShape& shape, double dm_pc_cm3, double dm_error,
+                        double width_s);
+
+/// Chunks a ring of [search] voltage_ring_s keeps; 0 = there is none.
+std::int64_t voltage_ring_chunks(const ObservationConfig& config, const LiveBeams& beams);
+VoltageShape voltage_shape(const ObservationConfig& config, const LiveBeams& beams);
+/// Throws ConfigError where a pulse of search.dm_max does not fit into the ring.
+void require_voltage_ring(const ObservationConfig& config, const LiveBeams& beams);
+
+enum class TriggerResult : std::uint8_t {
+  accepted,
+  merged,   ///< into a dump that is not on disk yet, or it lies within one that is
+  refused,  ///< the ring has nothing of it, or it is no trigger at all
+  limited,  ///< more than the observation allows
+  dropped,  ///< dumps that wait for the disk hold too much of the ring
+};
+
+const char* name_of(TriggerResult result);
+
+/// What whoever asked is told.
+struct TriggerReply {
+  std::int64_t dump = 0;  ///< number in the name of the file that will hold it, 0 = none
+  std::string message;    ///< why not
+};
+
+struct VoltageRingConfig {
+  VoltageShape shape;
+  std::int64_t n_chunks = 0;             ///< kept
+  std::int64_t chunk_spectra = 0;        ///< of a chunk's memory, whatever it holds
+  std::vector<std::int64_t> input_line;  ///< [antenna of a packet]: line of the layout
+  double dumps_per_minute = 6;           ///< of data
+  double max_bytes = 0;                  ///< of a run; 0 = no limit
+  /// A trigger that did not come from the search may lie so much later than the newest data.
+  double ahead_s = 0;
+  std::string path_stem;  ///< files are STEM_00001.h5 ...; numbers that are taken are left out
+  bool overwrite = false;
+  std::string telescope, command_line;
+};
+VoltageRingConfig voltage_ring_config(const ObservationConfig& config, const LiveBeams& beams,
+                                      const std::string& command_line);
+
+/// take() is of the engine's thread, trigger() of any. Files are written by a thread of the ring's
+/// own, which holds no more than the chunks of its dumps: a slow disk loses dumps, counted, and
+/// makes the ring shorter meanwhile; the receiver gets its chunks back whatever happens.
+class VoltageRing {
+ public:
+  explicit VoltageRing(const VoltageRingConfig& config);
+  ~VoltageRing();
+  VoltageRing(const VoltageRing&) = delete;
+  VoltageRing& operator=(const VoltageRing&) = delete;
+
+  /// Keeps the chunk; those to be given back to the source are appended to `free`.
+  void take(Chunk* chunk, std::vector<Chunk*>& free);
+  TriggerResult trigger(const DumpTrigger& trigger, TriggerReply* reply = nullptr);
+  /// Triggers and concluded dumps since the last call. Of triggers that nobody takes the first
+  /// kMostRecords wait; the rest is only counted.
+  VoltageRecords take_records();
+  static constexpr std::size_t kMostRecords = 10'000;
+  /// No more chunks: writes what was asked for. Chunks must live until it returns.
+  void finish(RunSummary& summary);
+
+  VoltageSummary counts() const;
+  /// First message of each kind, with how often it was meant.
+  std::vector<std::string> messages() const;
+
+ private:
+  struct Content;
+  std::unique_ptr<Content> content_;
+};
+
+}  // namespace ryle::pipeline

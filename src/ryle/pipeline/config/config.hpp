@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ryle/core/time.hpp"
+
+/// The observation file: one struct per section. config_fields.hpp lists the keys of each; that
+/// list is the single source of the parser, `ryle run --print-config`, the JSON schema of `ryle
+/// info --schema` and docs/configuration.md.
+namespace ryle::pipeline {
+
+struct TelescopeConfig {
+  std::string name = "array";
+  std::string layout;   ///< CSV layout; relative to the observation file
+  std::string station;  ///< or an LWA station file (SSMIF)
+  double latitude_deg = 0;
+  double longitude_deg = 0;
+  double height_m = 0;
+  double dut1_s = 0;
+};
+
+struct SourceConfig {
+  std::string kind = "simulator";  ///< simulator | network | file
+  std::string format = "mwa32t";
+  std::vector<std::string>
+      listen;  ///< one endpoint per receiver, "tcp://host:port" or "udp://host:port"
+  std::string file;
+  std::string start_utc = "now";  ///< time of tick 0 for formats whose counters are relative
+  Rational sample_rate_hz{0, 1};  ///< 0 = what the format or file says (MWA-32T: 1.28 MHz)
+  double center_mhz = 0;
+  bool inverted_band = false;
+  std::int64_t first_channel = 0;  ///< packets of an F-engine: number of the lowest channel ...
+  std::int64_t n_channels = 0;     ///< ... how many there are ...
+  std::int64_t channels_per_packet = 0;  ///< ... in one packet (0 = all)
+  double channel_width_hz = 0;           ///< 0 = what the format says (CHIPS 25 kHz)
+  std::string marker = "counter";  ///< counter | constant | ignore: word 0 of an MWA-32T group
+  double chunk_ms = 51.2;
+  std::int64_t n_chunks = 8;       ///< ring between ingest and the channelizer
+  std::int64_t window_chunks = 3;  ///< open chunks: how late a packet may be
+  double close_after_ms = 200;
+  double no_data_s = 2;
+  double duration_s = 0;        ///< stop after this much data; 0 = until the end or a signal
+  double stall_budget_s = 0.1;  ///< UDP receive buffers must hold what comes in this time
+  bool allow_small_rcvbuf = false;
+  std::vector<std::string> allowed_senders;  ///< networks; empty = any
+  double max_clock_error_s = 60;             ///< network: 0 = any, for replays
+  std::vector<std::int64_t> antenna_map;  ///< best2: line of the layout of each antenna of a packet
+  bool pair_swap = false;                 ///< best2: packets have antennas 4a + j at 4a + (j ^ 2)
+  bool lossless =
+      false;  ///< stream transports wait for the engine instead of dropping (replay, tests)
+};
+
+/// chips, tbf, tbx: packets hold spectra, not time samples.
+bool is_live_spectra(const SourceConfig& source);
+/// best2: packets hold spectra of antennas of which beams are made.
+bool is_live_beams(const SourceConfig& source);
+
+struct SimulatedSourceConfig {
+  std::string name;
+  double l = 0;
+  double m = 0;
+  double ra_deg = 0;
+  double dec_deg = 0;
+  bool by_ra_dec = false;
+  double flux_jy = 0;
+  double q = 0, u = 0, v = 0;  ///< fractions of flux_jy
+  double start_s = 0;          ///< a transient begins here ...
+  double duration_s = 0;       ///< ... and lasts so long; 0 = always on
+  double period_s = 0;         ///< best2: and comes again
+  double dm_pc_cm3 = 0;        ///< best2: dispersed; start_s is of the highest channel
+};
+
+struct SimulatorConfig {
+  double duration_s = 10;
+  double speed = 1;           ///< x real time; 0 = as fast as it goes
+  bool wait_for_run = false;  ///< sends no faster than the run takes the packets
+  double sefd_jy = 2000;
+  std::int64_t period_samples = 262144;
+  std::uint64_t seed = 1;
+  double rms_lsb = 4.5;
+  std::string gains;  ///< CSV of complex gains put on the inputs
+  std::vector<std::int64_t> dead_inputs;
+  std::int64_t dying_receiver = -1;  ///< a capture node that dies ...
+  double dies_at_s = 0;
+  double returns_at_s = 0;  ///< ... and comes back
+  std::vector<SimulatedSourceConfig> sources;
+};
+
+struct ChannelizeConfig {
+  std::int64_t n_channels = 128;
+  std::int64_t taps = 4;
+  std::string window = "hamming";
+  double kaiser_beta = 8;
+  std::int64_t step_samples = 0;
+  std::int64_t bits = 0;  ///< requantised to 8 or 4 bits; 32 = float; 0 = chosen (spectrum_bits)
+  std::string rounding = "nearest_even";
+  bool dither = true;
+  std::uint64_t seed = 1;
+  double target_rms_lsb =
+      16;  ///< level per part the requantiser is set to, once, from the first samples
+  std::string implementation = "auto";
+};
+
+struct CorrelateConfig {
+  double integration_s = 1;
+  std::string fringe_stopping =
+      "f";  ///< f: delays in the channelizer | x: rotation after correlation | none
+  std::string phase_center =
+      "zenith";                    ///< "zenith" (of the first sample), "sun" or "RA_DEG,DEC_DEG"
+  std::string van_vleck = "auto";  ///< auto | off
+  double min_fraction = 0;         ///< flag products with less valid data than this
+  std::string implementation = "auto";
+};
+
+struct CalibrationConfig {
+  std::string gains;         ///< CSV: input,amplitude,phase_deg of the signal path; divided out
+  double jy_per_count2 = 0;  ///< flux scale; 0 = uncalibrated (the simulator knows its own)
+};
+
+struct OutputConfig {
+  std::string directory = ".";
+  std::string name = "obs";
+  bool ms = true;
+  bool uvfits = true;
+  bool uvh5 = true;
+  bool pictures = true;
+  bool overwrite = false;
+  std::string on_disk_full = "stop_recording";  ///< stop_recording | stop
+  double segment_s = 0;                         ///< new files after so much data; 0 = never
+  double segment_mib = 0;                       ///< ... or when one would grow beyond; 0 = never
+  std::vector<std::string> files;               ///< explicit files instead (ryle correlate -o)
+};
+
+struct ImageConfig {
+  std::int64_t n_pixels = 256;
+  double width = 2.0;  ///< direction cosines across the picture
+  std::int64_t channel_average = 8;
+  double taper_pixels = 2.0;  ///< beam (FWHM) the picture is smoothed to, by a uv taper; 0 = none
+  std::string implementation = "auto";
+
+  // All-sky images of voltages (docs/imaging.md).
+  std::string path = "auto";
+  double cadence_s = 0;               ///< 0 = `ryle run` makes none, `ryle image` one of everything
+  std::int64_t channels_per_bin = 0;  ///< 0 = the whole band in one image
+  double cell_wavelengths = 0.40;
+  std::int64_t support = 7;
+  bool correlated_functions = false;
+  std::string apertures;  ///< FITS of antenna apertures instead of the ES function
+  std::string products = "stokes";
+  bool remove_autos = true;
+  std::string equalize = "auto";
+  double dead_below = 0.3, dead_above = 4.0;  ///< x the median power of the inputs
+  double max_relative_error = 1e-4;
+  double min_coherence = 0.95;
+  double max_zenith_distance_deg = 75;
+  std::int64_t queue = 8;
+  std::vector<std::string> watch;
+  std::string light_curves;
+  double trigger_sigma = 0;
+  bool voevent = true;
+  bool fits = true;
+  bool png = false;
+  bool latest = true;
+  std::int64_t picture_px = 760;
+  std::string hdf5;
+  std::string frames;
+  std::string movie;
+  std::string output;  ///< explicit FITS name (ryle image -o)
+  std::string picture;
+};
+
+/// Beams of antenna voltages (docs/beams.md).
+struct BeamsConfig {
+  std::string file;  ///< beams file: array, band, pointings, calibration
+  std::int64_t integration_spectra = 4;
+  double update_s = 1;
+  std::string weights = "i8";
+  std::string loss = "renormalize";
+  std::vector<std::string> incoherent;  ///< sub-arrays summed without phases
+  std::string implementation = "auto";
+  bool filterbank = true;
+  std::int64_t bits = 8;
+  double scale_s = 0.5;
+  std::int64_t queue = 32;
+  std::int64_t pictures = 8;  ///< of so many beams, the first
+  double power_s = 0;         ///< samples of power against time; 0 = none
+};
+
+/// Search of the beams of a live run (docs/search.md).
+struct SearchConfig {
+  double dm_max = 0;  ///< 0 = no search
+  double dm_min = 0;
+  std::string plan = "tolerance";
+  double dm_step = 0;
+  double tolerance = 1.05;
+  std::string k_dm = "physical";
+  double threshold = 7;
+  double width_max_s = 0.02;
+  double baseline_s = 0;  ///< 0 = search::drift_window()'s
+  double dm_candidate_min = 0;
+  std::string mask_channels;
+  std::string implementation = "auto";
+  std::int64_t block_samples = 0;  ///< 0 = chosen (search_block_size.hpp)
+  double block_max_s = 1;
+  std::int64_t blocks = 0;  ///< 0 = chosen
+  std::int64_t max_beams = 4;
+  double adjacent_deg = 0;
+  double position_error_deg = 0;
+  bool voevents = true;
+  std::int64_t max_pictures = 1000;
+  std::string fold;  ///< ephemeris of a pulsar that a beam follows
+  std::string fold_beam;
+  std::int64_t fold_bins = 128;
+  double voltage_ring_s = 0;  ///< voltages kept for dumps; 0 = none
+  double voltage_trigger_snr = 10;
+  double voltage_margin_s = 0.1;
+  std::string voltage_window = "band";  ///< band | channel
+  double voltage_per_minute = 6;
+  double voltage_max_gib = 100;
+  std::string trigger_socket;  ///< others ask for dumps there; "" = nobody may
+  double trigger_ahead_s =
+      60;  ///< its instant, or the middle of a span, may be so much later than the data
+  double smear_samples = 0;  ///< see search::DedisperseConfig
+};
+
+struct RuntimeConfig {
+  std::string device = "auto";        ///< auto | cpu | cuda:N
+  std::vector<std::int64_t> devices;  ///< CUDA devices that share the work; empty = `device`
+  std::int64_t threads = 0;           ///< workers of the engines; 0 = all cores
+  std::int64_t dump_queue = 4;        ///< finished dumps waiting for the writers
+  double max_memory_gib = 0;          ///< refuse plans above this; 0 = what the machine has
+  std::string metrics_file;           ///< Prometheus text of a live run, rewritten every second
+};
+
+/// A key that the observation file or an override gives.
+struct GivenKey {
+  std::string section, key;
+  std::string value;              ///< as TOML
+  std::string where;              ///< "FILE:LINE:COLUMN", or "--set"
+  bool asks_for_nothing = false;  ///< false, 0, "" or []
+};
+
+struct ObservationConfig {
+  std::int64_t schema = 1;
+  TelescopeConfig telescope;
+  SourceConfig source;
+  SimulatorConfig simulator;
+  ChannelizeConfig channelize;
+  CorrelateConfig correlate;
+  CalibrationConfig calibration;
+  OutputConfig output;
+  ImageConfig image;
+  BeamsConfig beams;
+  SearchConfig search;
+  RuntimeConfig runtime;
+
+  std::string path;             ///< of the observation file, for messages and relative names
+  std::string text;             ///< resolved configuration as TOML
+  std::vector<GivenKey> given;  ///< in the order of config_fields.hpp
+};
+
+/// Reads and validates. `overrides` are "section.key=value" (TOML values; bare words are taken as
+/// strings). Throws ConfigError "FILE:LINE:COLUMN: ..." for unknown keys (with the nearest known
+/// one), wrong types, NaN, values out of range; IoError when the file is missing.
+ObservationConfig load_observation(const std::string& path,
+                                   const std::vector<std::string>& overrides = {});
+/// The same for text (`origin` names it in messages).
+ObservationConfig parse_observation(const std::string& text, const std::string& origin,
+                                    const std::vector<std::string>& overrides = {});
+/// Resolved configuration as TOML, every key written out; those without effect on its run as
+/// comments.
+std::string to_toml(const ObservationConfig& config);
+/// JSON Schema of the observation file.
+std::string json_schema();
+/// Path named in the file, relative to the observation file.
+std::string resolve_path(const ObservationConfig& config, const std::string& name);
+
+/// Visibilities are asked for; images are.
+bool wants_visibilities(const ObservationConfig& config);
+bool wants_images(const ObservationConfig& config);
+
+}  // namespace ryle::pipeline

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/pipeline/config/config_effect.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "ryle/core/error.hpp"
+
+namespace ryle::pipeline {
+namespace {
+
+/// What runs of an observation file differ in.
+enum RunKind : unsigned {
+  live_samples = 1,  // mwa32t: channelizer, correlator
+  live_spectra = 2,  // chips, tbf, tbx: correlator, all-sky imager
+  live_power = 4,    // best2: beamformer, search
+  recorded = 8,      // source.kind = "file"
+};
+
+RunKind kind_of(const SourceConfig& source) {
+  if (source.kind == "file") return recorded;
+  if (is_live_beams(source)) return live_power;
+  return is_live_spectra(source) ? live_spectra : live_samples;
+}
+
+using Keys = std::vector<std::string_view>;
+
+/// Keys that the runs of `kinds` do not use, and what a user can do instead.
+struct Unused {
+  unsigned kinds;
+  std::string_view section;
+  Keys keys;    // empty: all of the section
+  Keys except;  // of all
+  std::string_view instead;
+  bool (*applies)(const ObservationConfig&) = nullptr;  // further condition
+};
+
+const Keys kQuickLook{"n_pixels", "width", "taper_pixels", "channel_average", "implementation"};
+
+const std::vector<Unused>& unused_keys() {
+  static const std::vector<Unused> list{
+      {live_samples | live_spectra | recorded,
+       "beams",
+       {},
+       {},
+       "beams are made live with source.format = \"best2\", and of recordings by `ryle beamform`"},
+      {live_samples | live_spectra | recorded,
+       "search",
+       {},
+       {},
+       "beams are searched live with source.format = \"best2\", and filterbanks by `ryle search`"},
+      {live_power,
+       "output",
+       {"ms", "uvfits", "uvh5", "files", "segment_s", "segment_mib"},
+       {},
+       "packets of best2 become beams; for visibilities keep voltages (search.voltage_ring_s) and "
+       "run `ryle correlate` on a dump"},
+      {live_power,
+       "image",
+       {},
+       {},
+       "packets of best2 become beams; for images keep voltages (search.voltage_ring_s) and run "
+       "`ryle image` on a dump"},
+      {live_power,
+       "correlate",
+       {},
+       {},
+       "packets of best2 become beams, nothing is correlated; beams are pointed in beams.file"},
+      {live_power, "calibration", {}, {}, "gains of beams are in the [calibration] of beams.file"},
+      {live_power,
+       "telescope",
+       {},
+       {"layout", "station"},
+       "the array is that of the [telescope] of beams.file"},
+      {live_spectra | live_power,
+       "channelize",
+       {},
+       {},
+       "these packets carry the channels of an F-engine"},
+      {live_samples,
+       "image",
+       {},
+       kQuickLook,
+       "all-sky images are made live of spectra (source.format = \"chips\", \"tbf\", \"tbx\"), and "
+       "of recordings and visibilities by `ryle image`"},
+      {live_spectra,
+       "image",
+       {},
+       {"cadence_s", "n_pixels", "width", "taper_pixels", "channel_average", "implementation"},
+       "no images are asked for; set image.cadence_s, the length of an image in seconds",
+       [](const ObservationConfig& c) { return !wants_images(c); }},
+      {live_samples,
+       "source",
+       {"first_channel", "n_channels", "channels_per_packet", "channel_width_hz", "antenna_map",
+        "pair_swap"},
+       {},
+       "samples of mwa32t have no channels yet; [channelize] makes them"},
+      {live_spectra,
+       "source",
+       {"antenna_map", "pair_swap", "marker", "center_mhz", "inverted_band", "lossless"},
+       {},
+       "it belongs to another source.format"},
+      {live_power,
+       "source",
+       {"channels_per_packet", "channel_width_hz", "marker", "center_mhz", "inverted_band",
+        "lossless"},
+       {},
+       "it belongs to another source.format; the band is that of beams.file"},
+      {live_power,
+       "search",
+       {},
+       {"dm_max", "k_dm", "fold", "fold_beam", "fold_bins", "voltage_ring_s", "voltage_trigger_snr",
+        "voltage_margin_s", "voltage_window", "voltage_per_minute", "voltage_max_gib",
+        "trigger_socket", "trigger_ahead_s"},
+       "no search is asked for; set search.dm_max",
+       [](const ObservationConfig& c) { return !(c.search.dm_max > 0); }},
+      {live_power,
+       "search",
+       {"fold_beam", "fold_bins"},
+       {},
+       "nothing is folded; set search.fold, the ephemeris of a pulsar",
+       [](const ObservationConfig& c) { return c.search.fold.empty(); }},
+      {live_power,
+       "search",
+       {"voltage_trigger_snr", "voltage_margin_s", "voltage_window", "voltage_per_minute",
+        "voltage_max_gib", "trigger_socket", "trigger_ahead_s"},
+       {},
+       "no voltages are kept; set search.voltage_ring_s",
+       [](const ObservationConfig& c) { return !(c.search.voltage_ring_s > 0); }},
+  };
+  return list;
+}
+
+bool has(const Keys& keys, std::string_view key) {
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
+}  // namespace
+
+std::string reason_without_effect(const ObservationConfig& config, std::string_view section,
+                                  std::string_view key) {
+  const RunKind kind = kind_of(config.source);
+  for (const Unused& unused : unused_keys()) {
+    if ((unused.kinds & kind) == 0 || unused.section != section) continue;
+    if (unused.applies != nullptr && !unused.applies(config)) continue;
+    if (unused.keys.empty() ? !has(unused.except, key) : has(unused.keys, key))
+      return std::string(unused.instead);
+  }
+  return "";
+}
+
+void reject_keys_without_effect(const ObservationConfig& config) {
+  const SourceConfig& source = config.source;
+  const bool file = source.kind == "file";
+  for (const GivenKey& given : config.given) {
+    if (given.asks_for_nothing) continue;
+    const std::string reason = reason_without_effect(config, given.section, given.key);
+    if (reason.empty()) continue;
+    throw ConfigError(fmt::format("{}: {}.{} = {} has no effect on a run of source.{} = \"{}\": {}",
+                                  given.where, given.section, given.key, given.value,
+                                  file ? "kind" : "format", file ? source.kind : source.format,
+                                  reason));
+  }
+}
+
+}  // namespace ryle::pipeline

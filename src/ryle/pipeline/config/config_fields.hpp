@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <initializer_list>
+#include <limits>
+#include <string_view>
+#include <vector>
+
+#include "ryle/pipeline/config/config.hpp"
+
+/// Every key of the observation file: name, member, allowed values, meaning. A visitor is called
+/// once per key:
+///   visitor(key, member, Range{min, max}, help)     numbers
+///   visitor(key, member, Choice{...}, help)         words; an empty Choice takes any text
+namespace ryle::pipeline {
+
+struct Range {
+  double min = -std::numeric_limits<double>::max();
+  double max = std::numeric_limits<double>::max();
+};
+struct Choice {
+  std::vector<std::string_view> words;
+  std::vector<std::string_view> endings = {};  ///< of names of files, small letters; empty: any
+};
+
+template <class V>
+void fields(V& v, TelescopeConfig& c) {
+  v("name", c.name, Choice{}, "name of the array, written into products");
+  v("layout", c.layout, Choice{},
+    "CSV: antenna,east_m,north_m,up_m,pol,cable_delay_ns; one line per input");
+  v("station", c.station, Choice{}, "LWA station file (SSMIF) instead of a layout");
+  v("latitude_deg", c.latitude_deg, Range{-90, 90}, "geodetic latitude (WGS84)");
+  v("longitude_deg", c.longitude_deg, Range{-180, 360}, "longitude, east positive");
+  v("height_m", c.height_m, Range{-500, 9000}, "height above the ellipsoid");
+  v("dut1_s", c.dut1_s, Range{-1, 1}, "UT1 - UTC; 0 costs up to 13.5 arcsec of sky rotation");
+}
+
+template <class V>
+void fields(V& v, SourceConfig& c) {
+  v("kind", c.kind, Choice{{"simulator", "network", "file"}}, "where samples come from");
+  v("format", c.format, Choice{},
+    "wire or file format: mwa32t, chips, tbf, tbx, best2 live; `ryle info` lists those of files");
+  v("listen", c.listen, Choice{}, "one endpoint per receiver, tcp://host:port or udp://host:port");
+  v("file", c.file, Choice{}, "recording to read when kind = \"file\"");
+  v("start_utc", c.start_utc, Choice{}, "UTC of sample 0 for counters without a date, or \"now\"");
+  v("sample_rate_hz", c.sample_rate_hz, Range{0, 1e11},
+    "samples (chips, tbf, tbx: spectra) per second of one input, may be exact: \"78125/4\"; 0 = "
+    "what the format says");
+  v("center_mhz", c.center_mhz, Range{0, 1e6},
+    "sky frequency of the band centre (complex samples)");
+  v("inverted_band", c.inverted_band, Choice{},
+    "spectrum runs downwards (odd Nyquist zone, high-side oscillator)");
+  v("first_channel", c.first_channel, Range{0, 65535},
+    "chips, tbf, tbx live: number of the lowest channel, as the packets count; its sky frequency "
+    "is "
+    "this many channel widths");
+  v("n_channels", c.n_channels, Range{0, 65535}, "chips, tbf, tbx live: channels received");
+  v("channels_per_packet", c.channels_per_packet, Range{0, 65535},
+    "chips, tbx live: channels in one packet; 0 = all");
+  v("channel_width_hz", c.channel_width_hz, Range{0, 1e9},
+    "chips, tbf, tbx live: 0 = 25 kHz (chips), 196 MHz / 8192 (tbf, tbx)");
+  v("marker", c.marker, Choice{{"counter", "constant", "ignore"}},
+    "meaning of word 0 of an MWA-32T group");
+  v("chunk_ms", c.chunk_ms, Range{0.1, 10000}, "length of a ring chunk");
+  v("n_chunks", c.n_chunks, Range{2, 4096}, "chunks in the ring, all allocated at start");
+  v("window_chunks", c.window_chunks, Range{2, 64}, "open chunks: how late a packet may be");
+  v("close_after_ms", c.close_after_ms, Range{1, 60000},
+    "close a chunk this long after later data arrived");
+  v("no_data_s", c.no_data_s, Range{0.1, 3600}, "silence after which the state is NO_DATA");
+  v("duration_s", c.duration_s, Range{0, 1e9},
+    "stop after this much data; 0 = until the end or a signal");
+  v("stall_budget_s", c.stall_budget_s, Range{0.001, 10},
+    "UDP receive buffers must hold what comes in this time");
+  v("allow_small_rcvbuf", c.allow_small_rcvbuf, Choice{},
+    "start although the kernel grants less (state DEGRADED)");
+  v("allowed_senders", c.allowed_senders, Choice{},
+    "who may send, UDP and TCP: addresses or networks, with or without a port, e.g. "
+    "[\"10.1.0.0/16\", \"10.2.0.7:4015\", \"[fd00::/8]:4015\"]; [] = anybody");
+  v("max_clock_error_s", c.max_clock_error_s, Range{0, 1e12},
+    "kind = \"network\": a start that the packets date further from this host's clock is refused; "
+    "0 = none is, for replays. Not where start_utc is \"now\" and packets count from an instant "
+    "they do not tell");
+  v("antenna_map", c.antenna_map, Range{0, 31},
+    "best2: line of the layout, from 0, of each antenna of a packet; [] = the layout has their "
+    "order");
+  v("pair_swap", c.pair_swap, Choice{},
+    "best2: packets have antennas 4a + j in the place of 4a + (j xor 2)");
+  v("lossless", c.lossless, Choice{}, "stream transports wait for the engine instead of dropping");
+}
+
+template <class V>
+void fields(V& v, SimulatorConfig& c) {
+  v("duration_s", c.duration_s, Range{0.01, 1e6}, "data sent");
+  v("speed", c.speed, Range{0, 1000}, "x real time; 0 = as fast as it goes");
+  v("wait_for_run", c.wait_for_run, Choice{},
+    "send no faster than the run takes the packets: a slow machine takes longer and loses nothing");
+  v("sefd_jy", c.sefd_jy, Range{0, 1e12}, "system equivalent flux density of one input");
+  v("period_samples", c.period_samples, Range{1024, 1 << 24},
+    "length of the seamless periodic record that is sent");
+  v("seed", c.seed, Range{0, 9e15}, "same seed, same samples");
+  v("rms_lsb", c.rms_lsb, Range{0.1, 1000}, "level of a sample part");
+  v("gains", c.gains, Choice{},
+    "CSV of complex gains put on the inputs: input,amplitude,phase_deg");
+  v("dead_inputs", c.dead_inputs, Range{0, 1e6}, "inputs that deliver zeros");
+  v("dying_receiver", c.dying_receiver, Range{-1, 1e4}, "a capture node that dies ...");
+  v("dies_at_s", c.dies_at_s, Range{0, 1e6}, "... at this time ...");
+  v("returns_at_s", c.returns_at_s, Range{0, 1e6}, "... and returns at this one");
+}
+
+template <class V>
+void fields(V& v, SimulatedSourceConfig& c) {
+  v("name", c.name, Choice{}, "label on the picture");
+  v("l", c.l, Range{-1, 1}, "direction cosine, east");
+  v("m", c.m, Range{-1, 1}, "direction cosine, north");
+  v("ra_deg", c.ra_deg, Range{0, 360}, "ICRS, instead of l and m");
+  v("dec_deg", c.dec_deg, Range{-90, 90}, "ICRS, instead of l and m");
+  v("flux_jy", c.flux_jy, Range{0, 1e9}, "Stokes I; XX = YY = I for an unpolarized source");
+  v("q", c.q, Range{-1, 1}, "Q / I");
+  v("u", c.u, Range{-1, 1}, "U / I");
+  v("v", c.v, Range{-1, 1}, "V / I");
+  v("start_s", c.start_s, Range{0, 1e6}, "chips, tbf, tbx, best2: a flash begins at this time ...");
+  v("duration_s", c.duration_s, Range{0, 1e6}, "... and lasts so long; 0 = always on");
+  v("period_s", c.period_s, Range{0, 1e6}, "best2: the flash comes again: a pulsar; 0 = once");
+  v("dm_pc_cm3", c.dm_pc_cm3, Range{0, 1e5},
+    "best2: dispersion measure of the flash; start_s is that of the highest channel");
+}
+
+template <class V>
+void fields(V& v, ChannelizeConfig& c) {
+  v("n_channels", c.n_channels, Range{1, 1 << 20}, "channels across the band");
+  v("taps", c.taps, Range{1, 64}, "polyphase taps; 1 = plain FFT");
+  v("window", c.window, Choice{{"rectangular", "hann", "hamming", "blackman", "kaiser"}},
+    "window of the prototype filter");
+  v("kaiser_beta", c.kaiser_beta, Range{0, 50}, "for window = \"kaiser\"");
+  v("step_samples", c.step_samples, Range{0, 1 << 21},
+    "samples between spectra; 0 = critically sampled");
+  v("bits", c.bits, Range{0, 32},
+    "output: 8 or 4 bits, 16 for half floats, 32 for float; 0 = 8 live and on GPUs, 32 for "
+    "recordings on the CPU, "
+    "whose levels 8 bits set from the first samples could clip");
+  v("rounding", c.rounding, Choice{{"nearest_even", "truncate"}}, "of the requantiser");
+  v("dither", c.dither, Choice{}, "keyed uniform dither: E[code] = value");
+  v("seed", c.seed, Range{0, 9e15}, "of the dither");
+  v("target_rms_lsb", c.target_rms_lsb, Range{0.1, 100},
+    "requantised level per part, set once at start");
+  v("implementation", c.implementation, Choice{}, "auto or a name that `ryle info` lists");
+}
+
+template <class V>
+void fields(V& v, CorrelateConfig& c) {
+  v("integration_s", c.integration_s, Range{1e-6, 3600},
+    "length of a dump, rounded to whole spectra");
+  v("fringe_stopping", c.fringe_stopping, Choice{{"f", "x", "none"}},
+    "delays before (f) or after (x) correlation");
+  v("phase_center", c.phase_center, Choice{}, "\"zenith\", \"sun\" or \"RA_DEG,DEC_DEG\" (ICRS)");
+  v("van_vleck", c.van_vleck, Choice{{"auto", "off"}},
+    "correct the correlation loss of coarse quantisation");
+  v("min_fraction", c.min_fraction, Range{0, 1},
+    "flag values with a smaller fraction of valid spectra");
+  v("implementation", c.implementation, Choice{}, "auto or a name that `ryle info` lists");
+}
+
+template <class V>
+void fields(V& v, CalibrationConfig& c) {
+  v("gains", c.gains, Choice{}, "CSV: input,amplitude,phase_deg of the signal path; divided out");
+  v("jy_per_count2", c.jy_per_count2, Range{0, 1e30}, "flux scale; 0 = uncalibrated");
+}
+
+template <class V>
+void fields(V& v, OutputConfig& c) {
+  v("directory", c.directory, Choice{}, "where products go, relative to the working directory");
+  v("name", c.name, Choice{}, "first part of every file name");
+  v("ms", c.ms, Choice{}, "write a Measurement Set");
+  v("uvfits", c.uvfits, Choice{}, "write UVFITS");
+  v("uvh5", c.uvh5, Choice{}, "write UVH5");
+  v("pictures", c.pictures, Choice{}, "write PNG quick-looks");
+  v("overwrite", c.overwrite, Choice{}, "replace files of the same name");
+  v("on_disk_full", c.on_disk_full, Choice{{"stop_recording", "stop"}},
+    "what a full disk does to a live run");
+  v("segment_s", c.segment_s, Range{0, 86400},
+    "begin new files after this much data, listed in NAME.manifest.jsonl; 0 = one file per run");
+  v("segment_mib", c.segment_mib, Range{0, 1e7},
+    "begin new files before one grows beyond this; 0 = no limit");
+  v("files", c.files, Choice{}, "explicit names instead of directory and name");
+}
+
+template <class V>
+void fields(V& v, ImageConfig& c) {
+  v("n_pixels", c.n_pixels, Range{16, 4096}, "pixels on a side, even");
+  v("width", c.width, Range{0.001, 2}, "direction cosines across; 2 = horizon to horizon");
+  v("taper_pixels", c.taper_pixels, Range{0, 100},
+    "uv taper that makes the beam this many pixels wide; 0 = none");
+  v("channel_average", c.channel_average, Range{1, 65536}, "channels averaged before imaging");
+  v("implementation", c.implementation, Choice{}, "auto or a name that `ryle info` lists");
+  v("path", c.path, Choice{{"auto", "efield", "efield-half", "vis-grid", "vis-dft", "efield-dft"}},
+    "way from voltages to all-sky images; `ryle plan` prints what each costs here");
+  v("cadence_s", c.cadence_s, Range{0, 3600},
+    "length of an all-sky image, rounded to whole spectra; 0 = none in a run; above 5 s shorter "
+    "images are stacked in a fixed RA/Dec frame");
+  v("channels_per_bin", c.channels_per_bin, Range{0, 65536},
+    "channels averaged into one all-sky image; 0 = all");
+  v("cell_wavelengths", c.cell_wavelengths, Range{0.05, 10},
+    "grid cell of all-sky images; a pixel is 1 / (n_pixels cell) in direction cosine");
+  v("support", c.support, Range{3, 9}, "cells per axis of the antenna function (ES)");
+  v("correlated_functions", c.correlated_functions, Choice{},
+    "vis-grid: grid with correlated antenna functions, equal to E-field imaging to rounding");
+  v("apertures", c.apertures, Choice{},
+    "FITS of apertures [aperture][2][n][n] on a grid of CDELT1 metres: one, one a polarization, "
+    "one "
+    "an antenna, or one an antenna and polarization; gridded paths only");
+  v("products", c.products, Choice{{"stokes", "linear", "intensity"}},
+    "planes: I Q U V, or XX YY Re XY* Im XY*, or I alone");
+  v("remove_autos", c.remove_autos, Choice{}, "leave auto-correlations out, exactly");
+  v("equalize", c.equalize, Choice{{"auto", "yes", "no"}},
+    "give every input the same power; auto = when neither gains nor a flux scale are known");
+  v("dead_below", c.dead_below, Range{0, 1},
+    "an input with less power than this many times the median is not used");
+  v("dead_above", c.dead_above, Range{1, 1e9}, "nor one with more than this; 1e9 = no limit");
+  v("max_relative_error", c.max_relative_error, Range{1e-9, 1},
+    "of the peak: what path = \"auto\" may cost in accuracy");
+  v("min_coherence", c.min_coherence, Range{0, 1},
+    "below this coherence of the array plane path = \"auto\" takes an exact Fourier sum");
+  v("max_zenith_distance_deg", c.max_zenith_distance_deg, Range{1, 90},
+    "field in which the coherence must hold");
+  v("queue", c.queue, Range{1, 4096}, "finished images that may wait for the disk");
+  v("watch", c.watch, Choice{},
+    "light curves: \"Cyg A\", \"sun\", ..., or \"RA,DEC\" (also RA/DEC) in degrees or sexagesimal, "
+    "or \"NAME=RA,DEC\"");
+  v("light_curves", c.light_curves, Choice{},
+    "SQLite file of the light curves; \"\" = NAME_light_curves.sqlite in output.directory");
+  v("trigger_sigma", c.trigger_sigma, Range{0, 1000},
+    "threshold of the image-plane trigger; 0 = off");
+  v("voevent", c.voevent, Choice{},
+    "write a VOEvent 2.0 file, NAME_event_TIME.xml, for every event of the trigger");
+  v("fits", c.fits, Choice{}, "write a FITS file for every all-sky image");
+  v("png", c.png, Choice{}, "write a PNG for every all-sky image");
+  v("latest", c.latest, Choice{}, "keep NAME_latest.png at the newest image");
+  v("picture_px", c.picture_px, Range{200, 4000}, "diameter of the sky in pictures and movies");
+  v("hdf5", c.hdf5, Choice{}, "HDF5 cube of all images, grown image by image");
+  v("frames", c.frames, Choice{}, "directory for a PNG sequence, one frame per image");
+  v("movie", c.movie, Choice{{}, {".mp4", ".mkv", ".webm", ".gif"}},
+    "movie file (.mp4, .mkv, .webm or .gif) of the images, if ffmpeg is there");
+  v("output", c.output, Choice{}, "explicit name of the FITS image instead of NAME_image.fits");
+  v("picture", c.picture, Choice{{}, {".png"}}, "explicit name of the PNG");
+}
+
+template <class V>
+void fields(V& v, BeamsConfig& c) {
+  v("file", c.file, Choice{},
+    "beams file: array, band, directions, sub-arrays, gains; relative to the observation file");
+  v("integration_spectra", c.integration_spectra, Range{1, 128},
+    "spectra averaged into one power sample: a power of two up to 128");
+  v("update_s", c.update_s, Range{0.01, 5},
+    "beams that move get new weights so often, at fixed instants of the data");
+  v("weights", c.weights, Choice{{"i8", "f32"}}, "precision of the weights");
+  v("loss", c.loss, Choice{{"renormalize", "raw"}},
+    "lost packets: divide by what was there, or count as zeros");
+  v("incoherent", c.incoherent, Choice{},
+    "sub-arrays whose antennas are also summed without phases, e.g. [\"all\"]");
+  v("implementation", c.implementation, Choice{}, "auto or a name that `ryle info` lists");
+  v("filterbank", c.filterbank, Choice{}, "write NAME_BEAM.fil (SIGPROC) of every beam");
+  v("bits", c.bits, Range{8, 32}, "of the filterbanks: 8 (mean 64, rms 8 codes) or 32 (float)");
+  v("scale_s", c.scale_s, Range{0.001, 60},
+    "data from which the scale of 8-bit filterbanks is set, once");
+  v("queue", c.queue, Range{1, 4096}, "pieces of power that may wait for the disk");
+  v("pictures", c.pictures, Range{0, 4096}, "dynamic spectra (PNG) of the first so many beams");
+  v("power_s", c.power_s, Range{0, 3600},
+    "write NAME_power.csv, power of every beam against time in samples of this length, and "
+    "NAME_transits.csv, sources that drifted through; and NAME_power.png; 0 = none");
+}
+
+template <class V>
+void fields(V& v, SearchConfig& c) {
+  v("dm_max", c.dm_max, Range{0, 1e5},
+    "search the beams for dispersed pulses up to this, pc/cm3; 0 = no search");
+  v("dm_min", c.dm_min, Range{0, 1e5}, "lowest dispersion measure tried");
+  v("plan", c.plan, Choice{{"native", "linear", "tolerance"}}, "of dispersion measures");
+  v("dm_step", c.dm_step, Range{0, 1e4}, "linear: pc/cm3");
+  v("tolerance", c.tolerance, Range{1.0001, 2}, "tolerance: broadening allowed");
+  v("k_dm", c.k_dm, Choice{},
+    "dispersion constant: physical, tempo, best2, dedisp or s MHz^2 pc^-1 cm^3");
+  v("threshold", c.threshold, Range{1, 1000}, "S/N of a boxcar");
+  v("width_max_s", c.width_max_s, Range{1e-6, 60}, "widest boxcar, at most 2048 samples");
+  v("baseline_s", c.baseline_s, Range{0, 3600},
+    "levels of channels are averaged over so long, slower drifts are taken out; at least 8 of the "
+    "widest boxcar; 0 = half a second, or 24 of the widest boxcar where that is longer");
+  v("dm_candidate_min", c.dm_candidate_min, Range{0, 1e5}, "events below are listed as flagged");
+  v("mask_channels", c.mask_channels, Choice{}, "numbers in ascending frequency: \"0-3,17\"");
+  v("implementation", c.implementation, Choice{},
+    "of the dedispersion: auto (exact sums) or a name such as fdmt (the tree)");
+  v("block_samples", c.block_samples, Range{0, 1 << 20},
+    "processed at a time, a multiple of 1024; part of the plan, results depend on it; 0 = 4096 on "
+    "the CPU, on GPUs from their free memory: `ryle plan` says how many");
+  v("block_max_s", c.block_max_s, Range{0.001, 600},
+    "a block that is chosen is no longer: candidates wait for its end");
+  v("blocks", c.blocks, Range{0, 64},
+    "blocks of all beams that are buffered, at least 2; 0 = 3, on GPUs 2");
+  v("max_beams", c.max_beams, Range{1, 1e6},
+    "a pulse in more groups of adjacent beams than this, or in all beams, is interference");
+  v("adjacent_deg", c.adjacent_deg, Range{0, 180},
+    "beams closer are adjacent; 0 = 1.5 times the smallest distance");
+  v("position_error_deg", c.position_error_deg, Range{0, 180},
+    "error radius of VOEvents; 0 = half the smallest distance between beams");
+  v("voevents", c.voevents, Choice{}, "write NAME_NNNNN.xml of every candidate");
+  v("max_pictures", c.max_pictures, Range{0, 1e6}, "candidates with a picture and a VOEvent");
+  v("fold", c.fold, Choice{},
+    "ephemeris (.par) of a pulsar to fold in a beam; relative to the observation file");
+  v("fold_beam", c.fold_beam, Choice{}, "name of that beam; \"\" = the nearest to the pulsar");
+  v("fold_bins", c.fold_bins, Range{2, 65536}, "of the profile");
+  v("voltage_ring_s", c.voltage_ring_s, Range{0, 3600},
+    "received voltages kept in memory for NAME_voltages_NNNNN.h5 of candidates; 0 = none");
+  v("voltage_trigger_snr", c.voltage_trigger_snr, Range{0, 1e6},
+    "candidates from this S/N have their voltages written");
+  v("voltage_margin_s", c.voltage_margin_s, Range{0, 600}, "written before and after the pulse");
+  v("voltage_window", c.voltage_window, Choice{{"band", "channel"}},
+    "band: one span for all channels; channel: spans that follow the pulse, a fraction of the "
+    "bytes");
+  v("voltage_per_minute", c.voltage_per_minute, Range{0, 1e6}, "most dumps in a minute of data");
+  v("voltage_max_gib", c.voltage_max_gib, Range{0, 1e6}, "most bytes of dumps; 0 = no limit");
+  v("trigger_socket", c.trigger_socket, Choice{},
+    "unix socket where `ryle trigger` and others ask for dumps, in the output directory; \"\" = "
+    "none");
+  v("trigger_ahead_s", c.trigger_ahead_s, Range{0, 3600},
+    "what is asked for there may lie so much later than the newest data");
+  v("smear_samples", c.smear_samples, Range{0, 64},
+    "auto may use sub-bands with channels so far off their delays; 0 = exact sums");
+}
+
+template <class V>
+void fields(V& v, RuntimeConfig& c) {
+  v("device", c.device, Choice{}, "auto, cpu or cuda:N");
+  v("devices", c.devices, Range{0, 63},
+    "numbers of the CUDA devices that live beams and their search, or the channels of FX, are "
+    "split over; [] = device");
+  v("threads", c.threads, Range{0, 1024}, "workers of the engines; 0 = all cores");
+  v("dump_queue", c.dump_queue, Range{1, 1024}, "finished dumps that may wait for the writers");
+  v("max_memory_gib", c.max_memory_gib, Range{0, 1e6},
+    "refuse plans above this; 0 = what the machine has");
+  v("metrics_file", c.metrics_file, Choice{},
+    "Prometheus text of a live run, rewritten at every progress line");
+}
+
+/// Calls section(name, struct) for every section.
+template <class S>
+void sections(S&& section, ObservationConfig& c) {
+  section("telescope", c.telescope);
+  section("source", c.source);
+  section("simulator", c.simulator);
+  section("channelize", c.channelize);
+  section("correlate", c.correlate);
+  section("calibration", c.calibration);
+  section("output", c.output);
+  section("image", c.image);
+  section("beams", c.beams);
+  section("search", c.search);
+  section("runtime", c.runtime);
+}
+
+}  // namespace ryle::pipeline

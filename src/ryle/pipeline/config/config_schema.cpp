@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <nlohmann/json.hpp>
+#include <type_traits>
+
+#include "ryle/pipeline/config/config.hpp"
+#include "ryle/pipeline/config/config_fields.hpp"
+
+namespace ryle::pipeline {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Writes the keys of a section as JSON Schema properties.
+class SchemaWriter {
+ public:
+  explicit SchemaWriter(Json& properties) : properties_(properties) {}
+  template <class T, class Limits>
+  void operator()(std::string_view key, T& member, const Limits& limits, std::string_view help) {
+    Json& p = properties_[std::string(key)];
+    describe(member, limits, p);
+    p["description"] = help;
+  }
+
+ private:
+  template <class T, class Limits>
+  void describe(const T& member, const Limits& limits, Json& p) {
+    if constexpr (std::is_same_v<T, bool>) {
+      p["type"] = "boolean";
+      p["default"] = member;
+    } else if constexpr (std::is_same_v<T, Rational>) {
+      p["type"] = Json::array({"number", "string"});
+      p["default"] = member.value();
+    } else if constexpr (std::is_arithmetic_v<T>) {
+      p["type"] = std::is_integral_v<T> ? "integer" : "number";
+      p["minimum"] = limits.min;
+      p["maximum"] = limits.max;
+      p["default"] = member;
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      p["type"] = "string";
+      if (!limits.words.empty()) p["enum"] = limits.words;
+      p["default"] = member;
+    } else {
+      p["type"] = "array";
+      typename T::value_type element{};
+      describe(element, limits, p["items"]);
+      p["items"].erase("default");
+    }
+  }
+  Json& properties_;
+};
+
+}  // namespace
+
+std::string json_schema() {
+  Json schema{{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+              {"title", "Ryle observation file"},
+              {"type", "object"},
+              {"additionalProperties", false}};
+  Json& sections_out = schema["properties"];
+  sections_out["schema"] = {{"const", 1}};
+  ObservationConfig defaults;
+  sections(
+      [&](const char* name, auto& section) {
+        Json& s = sections_out[name];
+        s = {{"type", "object"}, {"additionalProperties", false}};
+        SchemaWriter writer(s["properties"]);
+        fields(writer, section);
+      },
+      defaults);
+  SimulatedSourceConfig source;
+  Json item{{"type", "object"}, {"additionalProperties", false}};
+  SchemaWriter writer(item["properties"]);
+  fields(writer, source);
+  sections_out["simulator"]["properties"]["source"] = {{"type", "array"}, {"items", item}};
+  return schema.dump(2);
+}
+
+}  // namespace ryle::pipeline

@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/pipeline/grid/grid_input.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "ryle/core/error.hpp"
+#include "ryle/core/sha256.hpp"
+#include "ryle/pipeline/grid/grid_state.hpp"
+#include "ryle/pipeline/grid/grid_target.hpp"
+
+namespace ryle::pipeline {
+namespace {
+
+// Whole files of hundreds of GB are not read to be told apart: their length and pieces are.
+std::string fingerprint_of_file(const std::string& path, const std::string& chosen) {
+  constexpr std::int64_t kPieces = 64, kPiece_bytes = 65'536;
+  const auto bytes = static_cast<std::int64_t>(std::filesystem::file_size(path));
+  Sha256 hash;
+  hash.update(std::to_string(bytes) + "\n" + chosen + "\n");
+  std::ifstream file(path, std::ios::binary);
+  std::string piece(static_cast<std::size_t>(kPiece_bytes), '\0');
+  for (std::int64_t k = 0; k < kPieces; ++k) {
+    const std::int64_t at = std::max<std::int64_t>(0, bytes - kPiece_bytes) * k / (kPieces - 1);
+    file.clear();
+    file.seekg(at);
+    file.read(piece.data(), kPiece_bytes);
+    hash.update(std::string_view(piece.data(), static_cast<std::size_t>(file.gcount())));
+    if (bytes <= kPiece_bytes) break;
+  }
+  return hash.hex();
+}
+
+std::vector<double> gains_of(const BeamGains& gains, const ScanFacts& facts) {
+  if (facts.beam < 0)
+    throw ConfigError(facts.path +
+                      ": --gains: which beam it is, is not known; HiFAST says so in the "
+                      "name of the file (-M01_)");
+  if (facts.unit != "K")
+    throw ConfigError(facts.path + ": --gains divide kelvins, these values are in " +
+                      (facts.unit.empty() ? "no unit" : facts.unit));
+  FrequencyAxis axis = facts.frequency;
+  axis.n_channels = facts.n_channels;
+  return gains.of(facts.beam, axis);
+}
+
+double channel_word_hz(const std::string& text, const std::string& word) {
+  char* end = nullptr;
+  const double number = std::strtod(word.c_str(), &end);
+  const std::string unit = end;
+  for (const auto& [name, factor] :
+       {std::pair<const char*, double>{"Hz", 1}, {"kHz", 1e3}, {"MHz", 1e6}, {"GHz", 1e9}})
+    if (end != word.c_str() && unit == name) return number * factor;
+  throw ConfigError("channels \"" + text + "\": \"" + word +
+                    "\" is neither an index nor a frequency; 100:200 and 1419MHz:1422MHz work");
+}
+
+}  // namespace
+
+std::mutex& grid_file_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+grid::Samples GridBlockData::samples(std::int64_t n, std::int64_t first) const {
+  grid::Samples s;
+  s.values = values.data() + first;
+  s.channel_stride = n;
+  if (!weights.empty()) s.weights = weights.data() + first;
+  // As many as values: a channel's behind those of the one before.
+  if (std::ssize(weights) > n) s.weight_channel_stride = n;
+  if (!flags.empty()) s.flags = flags.data() + first;
+  return s;
+}
+
+ChannelRange parse_channels(const std::string& text, const FrequencyAxis& axis,
+                            std::int64_t n_channels) {
+  if (text.empty()) return {0, n_channels};
+  const auto colon = text.find(':');
+  if (colon == std::string::npos)
+    throw ConfigError("channels \"" + text + "\" are no range; 100:200 and 1419MHz:1422MHz work");
+  const std::string low = text.substr(0, colon), high = text.substr(colon + 1);
+  ChannelRange range{0, n_channels};
+  if (text.find_first_not_of("0123456789:") == std::string::npos) {
+    if (!low.empty()) range.first = std::stoll(low);
+    if (!high.empty()) range.last = std::stoll(high);
+    if (range.first >= range.last || range.last > n_channels)
+      throw ConfigError(fmt::format("channels \"{}\" are not among the {} (0:{}) of the scans",
+                                    text, n_channels, n_channels));
+    return range;
+  }
+  const double low_hz = channel_word_hz(text, low), high_hz = channel_word_hz(text, high);
+  if (!(axis.channel_width_hz > 0))
+    throw ConfigError("channels \"" + text +
+                      "\": the scans do not say their frequencies; indices such as 100:200 work");
+  const auto index = [&](double hz) { return (hz - axis.first_center_hz) / axis.channel_width_hz; };
+  const auto bound = static_cast<double>(n_channels);
+  range.first = static_cast<std::int64_t>(std::clamp(std::ceil(index(low_hz) - 1e-6), 0.0, bound));
+  range.last =
+      static_cast<std::int64_t>(std::clamp(std::floor(index(high_hz) + 1e-6) + 1, 0.0, bound));
+  if (range.first >= range.last)
+    throw ConfigError(fmt::format(
+        "channels \"{}\": no channel's center is between; the scans have {:.6f} to {:.6f} MHz",
+        text, axis.first_center_hz * 1e-6, axis.center_hz(n_channels - 1) * 1e-6));
+  return range;
+}
+
+GridInput::GridInput(const std::vector<std::string>& files, const ScanOptions& options,
+                     const std::string& channels, std::int64_t block_samples,
+                     const std::string& gains, const std::string& unit)
+    : options_(options),
+      paths_(files),
+      extremes_(files.size()),
+      unit_(unit),
+      fingerprints_(files.size()),
+      contents_(files.size()) {
+  if (files.empty()) throw ConfigError("no file of scans was given");
+  require_different_files();
+  if (!gains.empty()) gains_ = BeamGains::read(gains);
+  choose_polarizations(files[0]);
+  for (std::size_t f = 0; f < files.size(); ++f) {
+    open(static_cast<std::int64_t>(f));
+    const ScanFacts facts = facts_of_open();
+    frames_.push_back(facts.frame);
+    if (f == 0) {
+      facts_ = facts;
+      has_weights_ = file_->has_weights();
+      has_channel_weights_ = file_->has_channel_weights();
+      facts_.n_samples = 0;
+    } else {
+      require_same(*file_);
+    }
+    if (gains_) gain_of_.push_back(gains_of(*gains_, facts));
+    has_flags_ = has_flags_ || file_->has_flags();
+    facts_.n_samples += facts.n_samples;
+    for (std::int64_t k = 0; k < facts.n_samples; k += block_samples)
+      blocks_.push_back(
+          {static_cast<std::int64_t>(f), k, std::min(block_samples, facts.n_samples - k)});
+    if (n_polarizations() > 1) require_same_samples(static_cast<std::int64_t>(f));
+  }
+  require_near_channels();
+  if (facts_.n_samples == 0)
+    throw ConfigError(files[0] + (files.size() > 1 ? " and the others" : "") + ": no samples");
+  if (gains_) facts_.unit = "Jy/beam";
+  if (facts_.unit.empty())
+    facts_.warnings.emplace_back(
+        "the files give no unit of the values: the map has none (no BUNIT); --unit K says it");
+  file_axis_ = facts_.frequency;
+  file_axis_.n_channels = facts_.n_channels;
+  ChannelRange chosen = parse_channels(channels, file_axis_, facts_.n_channels);
+  if (n_polarizations() > 1) {
+    // From here on the chosen channels are all there are, one polarization behind the other.
+    first_channel_ = chosen.first;
+    file_axis_.first_center_hz = file_axis_.center_hz(chosen.first);
+    file_axis_.n_channels = chosen.last - chosen.first;
+    chosen = {0, n_file_channels()};
+    facts_.polarization.clear();
+    for (const std::string& p : polarizations_)
+      facts_.polarization += (facts_.polarization.empty() ? "" : ", ") + p;
+  }
+  choose_channels(chosen);
+}
+
+// The same samples would count twice. Files of one length are told apart by their pieces.
+void GridInput::require_different_files() const {
+  std::map<std::pair<std::uintmax_t, std::uintmax_t>, std::size_t> nodes;
+  std::map<std::uintmax_t, std::vector<std::size_t>> of_length;
+  const auto refuse = [&](std::size_t a, std::size_t b, const char* how) {
+    throw ConfigError(paths_[b] + " and " + paths_[a] + " are " + how +
+                      ": their samples would count twice; give it once (--weights column:NAME "
+                      "weighs samples)");
+  };
+  for (std::size_t f = 0; f < paths_.size(); ++f) {
+    struct stat node {};
+    if (::stat(paths_[f].c_str(), &node) != 0 || !S_ISREG(node.st_mode)) continue;  // said later
+    const auto [known, fresh] = nodes.try_emplace({node.st_dev, node.st_ino}, f);
+    if (!fresh) refuse(known->second, f, "the same file");
+    of_length[static_cast<std::uintmax_t>(node.st_size)].push_back(f);
+  }
+  for (const auto& [bytes, files] : of_length) {
+    std::map<std::string, std::size_t> contents;
+    for (std::size_t k = 0; files.size() > 1 && k < files.size(); ++k) {
+      const auto [known, fresh] =
+          contents.try_emplace(fingerprint_of_file(paths_[files[k]], ""), files[k]);
+      if (!fresh) refuse(known->second, files[k], "copies of one file");
+    }
+  }
+}
+
+ScanFacts GridInput::facts_of_open() const {
+  ScanFacts facts = file_->facts();
+  if (unit_.empty() || unit_ == facts.unit) return facts;
+  if (!facts.unit.empty())
+    facts.warnings.push_back("the values are in " + facts.unit + " as the file says, in " + unit_ +
+                             " as --unit says, which is taken");
+  facts.unit = unit_;
+  return facts;
+}
+
+// "XX,YY" or "all": what is gridded together and how FITS counts it.
+void GridInput::choose_polarizations(const std::string& file) {
+  const std::string wanted = options_.polarization;
+  std::vector<std::string> names;
+  if (wanted == "all") {
+    options_.polarization = "any";
+    const auto scans = open_scans(file, options_);
+    names = scans->facts().polarizations;
+    options_.polarization = "mean";
+    if (names.empty()) return;  // one, without a name
+    std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
+      return std::abs(stokes_code(a)) < std::abs(stokes_code(b));
+    });
+    options_.polarization = names[0];
+    if (names.size() == 1) return;
+  } else if (wanted.find(',') == std::string::npos) {
+    return;
+  } else {
+    std::istringstream in(wanted);
+    for (std::string name; std::getline(in, name, ',');) {
+      std::transform(name.begin(), name.end(), name.begin(),
+                     [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+      names.push_back(name);
+    }
+  }
+  for (const std::string& name : names) {
+    stokes_.push_back(stokes_code(name));
+    if (stokes_.back() == 0)
+      throw ConfigError("--pol " + wanted + ": FITS has no code for a polarization \"" + name +
+                        "\"; XX, YY, XY, YX, RR, LL, RL, LR, I, Q, U and V have one");
+  }
+  const int step = stokes_.size() < 2 ? 0 : stokes_[1] - stokes_[0];
+  for (std::size_t k = 1; k < stokes_.size(); ++k)
+    if (step == 0 || stokes_[k] - stokes_[k - 1] != step)
+      throw ConfigError("--pol " + wanted +
+                        ": a STOKES axis of FITS has even steps (I,Q,U,V; RR,LL,RL,LR; "
+                        "XX,YY,XY,YX); grid these one by one");
+  if (stokes_.size() < 2) throw ConfigError("--pol " + wanted + " names fewer than two");
+  polarizations_ = names;
+}
+
+void GridInput::choose_channels(ChannelRange channels) {
+  channels_ = channels;
+  facts_.n_channels = channels_.last - channels_.first;
+  if (n_polarizations() > 1) {
+    facts_.frequency = file_axis_;
+    return;
+  }
+  facts_.frequency.first_center_hz = file_axis_.center_hz(channels_.first);
+  facts_.frequency.n_channels = facts_.n_channels;
+}
+
+void GridInput::open(std::int64_t file, std::int64_t polarization) {
+  if (open_ == file && open_polarization_ == polarization) return;
+  const std::lock_guard lock(grid_file_mutex());
+  file_.reset();
+  open_ = -1;
+  ScanOptions options = options_;
+  if (!polarizations_.empty())
+    options.polarization = polarizations_[static_cast<std::size_t>(polarization)];
+  const std::string& path = paths_[static_cast<std::size_t>(file)];
+  try {
+    file_ = open_scans(path, options);
+  } catch (const FormatError&) {
+    if (!is_grid_state(path)) throw;
+    throw ConfigError(path +
+                      " holds sums of `ryle grid`, not scans: `ryle grid merge` makes the map of "
+                      "sums, --accumulate adds scans to them");
+  }
+  open_ = file;
+  open_polarization_ = polarization;
+}
+
+// Polarizations share their positions: rows of one are rows of the other.
+void GridInput::require_same_samples(std::int64_t file) {
+  std::vector<double> longitude, latitude, other_longitude, other_latitude;
+  const std::int64_t n = file_->facts().n_samples;
+  const bool in_rows = file_->facts().polarizations_in_rows;
+  if (in_rows) file_->read_positions(longitude, latitude);
+  const auto same = [](const std::vector<double>& a, const std::vector<double>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](double x, double y) {
+      return x == y || (std::isnan(x) && std::isnan(y));
+    });
+  };
+  for (std::int64_t p = 1; p < n_polarizations(); ++p) {
+    open(file, p);
+    require_same(*file_);
+    has_flags_ = has_flags_ || file_->has_flags();
+    const auto k = static_cast<std::size_t>(p);
+    if (file_->facts().n_samples == n && in_rows)
+      file_->read_positions(other_longitude, other_latitude);
+    if (file_->facts().n_samples != n ||
+        (in_rows && !(same(longitude, other_longitude) && same(latitude, other_latitude))))
+      throw ConfigError(fmt::format(
+          "{}: polarizations {} and {} were not measured at the same places ({} and {} samples); "
+          "grid them one by one",
+          paths_[static_cast<std::size_t>(file)], polarizations_[0], polarizations_[k], n,
+          file_->facts().n_samples));
+  }
+}
+
+void GridInput::require_same(const ScanFile& file) {
+  const ScanFacts other = facts_of_open();
+  const auto refuse = [&](const std::string& what) {
+    throw ConfigError(other.path + " and " + paths_[0] + " " + what +
+                      "; files of one map have the same channels and units");
+  };
+  if (other.n_channels != facts_.n_channels)
+    refuse(fmt::format("have {} and {} channels", other.n_channels, facts_.n_channels));
+  const FrequencyAxis &a = facts_.frequency, &b = other.frequency;
+  const auto last = facts_.n_channels - 1;
+  const double off_hz = std::max(std::abs(a.first_center_hz - b.first_center_hz),
+                                 std::abs(a.center_hz(last) - b.center_hz(last)));
+  if (a.channel_width_hz > 0)
+    channel_offsets_.emplace_back(other.path, off_hz / a.channel_width_hz);
+  const auto unit_text = [](const std::string& unit) { return unit.empty() ? "no unit" : unit; };
+  if (other.unit != facts_.unit)
+    refuse("are in " + unit_text(other.unit) + " and " + unit_text(facts_.unit));
+  if (other.spectral_frame != facts_.spectral_frame)
+    refuse("have frequencies of \"" + other.spectral_frame + "\" and \"" + facts_.spectral_frame +
+           "\"");
+  if (file.has_weights() != has_weights_ || file.has_channel_weights() != has_channel_weights_)
+    refuse("do not both have weights of samples, or of their channels");
+  if (other.polarization != facts_.polarization && polarizations_.empty())
+    facts_.warnings.push_back(other.path + ": polarization " + other.polarization + ", before it " +
+                              facts_.polarization);
+  for (const std::string& w : other.warnings)
+    if (std::find(facts_.warnings.begin(), facts_.warnings.end(), w) == facts_.warnings.end())
+      facts_.warnings.push_back(w);
+  for (const std::string& c : other.choices)
+    if (std::find(facts_.choices.begin(), facts_.choices.end(), c) == facts_.choices.end())
+      facts_.choices.push_back(c);
+  facts_.frame_known = facts_.frame_known && other.frame_known;
+}
+
+// Of all files at once: of nineteen beams one says little about the others.
+void GridInput::require_near_channels() {
+  constexpr double kWorthSaying = 0.005;
+  std::string off;
+  std::int64_t n_off = 0;
+  std::pair<std::string, double> most{"", kWorthSaying};
+  for (const auto& [path, widths] : channel_offsets_) {
+    if (widths > kMostChannelOffset) {
+      off += fmt::format("{}{} by {:.3f}", n_off > 0 ? ", " : "", path, widths);
+      ++n_off;
+    }
+    if (widths > most.second) most = {path, widths};
+  }
+  if (n_off > 0)
+    throw ConfigError(fmt::format(
+        "channels of {} of {} files are off those of {}: {} of a channel's width; files of one map "
+        "have the same to {}",
+        n_off, paths_.size(), paths_[0], off, kMostChannelOffset));
+  if (!most.first.empty())
+    facts_.warnings.push_back(fmt::format(
+        "channels of the files agree to {:.3f} of one's width ({})", most.second, most.first));
+}
+
+std::int64_t GridInput::most_block_samples() const {
+  std::int64_t most = 0;
+  for (const GridBlock& b : blocks_) most = std::max(most, b.n);
+  return most;
+}
+
+const std::string& GridInput::path(const GridBlock& block) const {
+  return paths_[static_cast<std::size_t>(block.file)];
+}
+
+std::string GridInput::fingerprint(const GridBlock& block) {
+  std::string& known = fingerprints_[static_cast<std::size_t>(block.file)];
+  if (known.empty()) {
+    std::string chosen = options_.longitude + "," + options_.latitude + "," + options_.data + "," +
+                         options_.polarization;
+    for (const std::string& p : polarizations_) chosen += "," + p;
+    if (gains_)
+      for (const double gain : gain_of_[static_cast<std::size_t>(block.file)])
+        chosen += fmt::format(",{}", gain);
+    for (const auto& [column, value] : options_.select) chosen += "," + column + "=" + value;
+    if (!options_.flags.empty()) chosen += ",flags " + options_.flags;
+    known = fingerprint_of_file(path(block), chosen);
+  }
+  return known;
+}
+
+std::string GridInput::content(const GridBlock& block) {
+  std::string& known = contents_[static_cast<std::size_t>(block.file)];
+  if (known.empty()) known = fingerprint_of_file(path(block), "");
+  return known;
+}
+
+void GridInput::read_positions(const GridBlock& block, GridBlockData& data) {
+  if (open_ != block.file) open(block.file);
+  const auto n = static_cast<std::size_t>(block.n);
+  data.longitude_deg.resize(n);
+  data.latitude_deg.resize(n);
+  const std::lock_guard lock(grid_file_mutex());
+  file_->read_positions_of(block.first, block.n, data.longitude_deg.data(),
+                           data.latitude_deg.data());
+  bytes_read_ += 16 * block.n;
+  PositionExtremes& extremes = extremes_[static_cast<std::size_t>(block.file)];
+  extremes.add(data.longitude_deg.data(), data.latitude_deg.data(), block.n);
+  std::string text = doubt_of_longitudes(extremes, file_->facts());
+  if (text.empty()) return;
+  text = path(block) + ": " + text;
+  // Of a file's blocks the last says all.
+  if (!position_warnings_.empty() && position_warnings_.back().rfind(path(block) + ":", 0) == 0)
+    position_warnings_.back() = text;
+  else
+    position_warnings_.push_back(text);
+}
+
+void GridInput::read(const GridBlock& block, std::int64_t first, std::int64_t n,
+                     GridBlockData& data) {
+  std::int64_t polarization = 0;
+  if (n_polarizations() > 1) {
+    polarization = first / file_axis_.n_channels;
+    first = first_channel_ + first % file_axis_.n_channels;
+  }
+  open(block.file, polarization);
+  const std::lock_guard lock(grid_file_mutex());
+  data.values.resize(static_cast<std::size_t>(n * block.n));
+  file_->read_channels_of(first, n, block.first, block.n, data.values.data());
+  divide_by_gains(block.file, first, n, data, block.n);
+  bytes_read_ += 4 * n * block.n;
+  if (has_weights_) {
+    data.weights.resize(static_cast<std::size_t>(block.n));
+    file_->read_weights_of(block.first, block.n, data.weights.data());
+    bytes_read_ += 4 * block.n;
+  }
+  if (has_channel_weights_) {
+    data.weights.resize(static_cast<std::size_t>(n * block.n));
+    file_->read_channel_weights_of(first, n, block.first, block.n, data.weights.data());
+    bytes_read_ += 4 * n * block.n;
+  }
+  data.flags.clear();
+  if (file_->has_flags()) {
+    data.flags.resize(static_cast<std::size_t>(n * block.n));
+    file_->read_flags_of(first, n, block.first, block.n, data.flags.data());
+    bytes_read_ += n * block.n;
+  }
+}
+
+void GridInput::divide_by_gains(std::int64_t file, std::int64_t first, std::int64_t n,
+                                GridBlockData& data, std::int64_t n_samples) const {
+  if (gain_of_.empty()) return;
+  for (std::int64_t c = 0; c < n; ++c) {
+    const auto factor = static_cast<float>(
+        1 / gain_of_[static_cast<std::size_t>(file)][static_cast<std::size_t>(first + c)]);
+    float* values = data.values.data() + c * n_samples;
+    for (std::int64_t k = 0; k < n_samples; ++k) values[k] *= factor;
+  }
+}
+
+grid::Positions GridInput::directions(Queue& queue, const GridBlock& block,
+                                      const GridBlockData& data, std::int64_t first,
+                                      std::int64_t n) const {
+  grid::Positions p = grid::positions(queue, data.longitude_deg.data() + first,
+                                      data.latitude_deg.data() + first, n);
+  const SkyFrame own = frames_[static_cast<std::size_t>(block.file)];
+  if (own != facts_.frame) rotate(p, frame_rotation(own, facts_.frame));
+  return p;
+}
+
+}  // namespace ryle::pipeline

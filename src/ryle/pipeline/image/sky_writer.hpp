@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "ryle/pipeline/image/sky_products.hpp"
+#include "ryle/runtime/bounded_queue.hpp"
+#include "ryle/runtime/stage_thread.hpp"
+
+namespace ryle::pipeline {
+
+/// The last stage of imaging: products in a thread of their own, so that a slow disk never holds up
+/// the engines. Edge engine -> files: live drops the newest image when the queue (image.queue) is
+/// full and counts it; offline waits.
+class SkyWriter {
+ public:
+  SkyWriter(const ObservationConfig& config, Observation observation, SkyFacts facts, bool live);
+  ~SkyWriter();
+
+  void offer(RawImages&& raw) { queue_.offer(std::move(raw)); }
+  /// Drains and publishes. Rethrows what stopped the writer.
+  void finish();
+
+  std::int64_t images_written() const { return images_written_; }
+  std::int64_t images_dropped() const { return static_cast<std::int64_t>(queue_.dropped()); }
+  bool failed() const { return failed_; }
+  const SkyProducts& products() const { return products_; }
+
+ private:
+  void run();
+
+  SkyProducts products_;
+  BoundedQueue<RawImages> queue_;
+  std::atomic<std::int64_t> images_written_{0};
+  std::atomic<bool> failed_{false};
+  std::unique_ptr<StageThread> thread_;
+};
+
+}  // namespace ryle::pipeline

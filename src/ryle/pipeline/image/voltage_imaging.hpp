@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ryle/pipeline/base/device_loss.hpp"
+#include "ryle/pipeline/base/run_summary.hpp"
+#include "ryle/pipeline/config/config.hpp"
+#include "ryle/pipeline/image/image_setup.hpp"
+#include "ryle/pipeline/image/sky_chain.hpp"
+#include "ryle/pipeline/image/sky_writer.hpp"
+#include "ryle/pipeline/visibility/spectra_facts.hpp"
+#include "ryle/pipeline/visibility/spectra_reader.hpp"
+#include "ryle/telescope/catalog.hpp"
+
+namespace ryle::pipeline {
+
+/// Channelized voltages to published images: levels, gains, plan, engines, writer. The first
+/// spectra decide which inputs are dead and how they are equalized; inputs that die or come back
+/// later are dropped or taken up from the next image on.
+class SkyPath {
+ public:
+  SkyPath(const ObservationConfig& config, const ArrayLayout& array, SpectraFacts facts,
+          const std::string& command_line);
+  ~SkyPath();
+
+  /// Adds a gulp to the levels of the inputs before the first feed(): a recording of short images
+  /// is judged by more than the first of them. Without it the first gulp fed is all there is.
+  void measure(const SpectraGulp& gulp);
+  /// A gulp that starts at spectrum `first`; cut where images end.
+  void feed(const SpectraGulp& gulp, std::int64_t first, std::int64_t segment,
+            const SampleClock& clock);
+  /// Spectra until the open image is full: recordings are read so that no gulp needs cutting.
+  std::int64_t room(std::int64_t first);
+  /// Closes the open image as short, drains, publishes, fills in summary.image. Then throws
+  /// DeviceError if the device was lost in flight.
+  void finish(RunSummary& summary);
+
+  double data_s() const;
+  double busy_s() const { return chain_ ? chain_->busy_s() : 0; }
+  std::int64_t images() const { return writer_ ? writer_->images_written() : 0; }
+  bool failed() const { return loss_.lost() || (writer_ && writer_->failed()); }
+  const Cadence& cadence() const { return cadence_; }
+
+ private:
+  void begin(const SpectraGulp& gulp, std::int64_t first, const SampleClock& clock);
+  void check_inputs(const SpectraGulp& gulp);
+  bool arrived(const SpectraGulp& gulp) const;
+  SkyChain::Watch watch_at(std::int64_t tai_ns) const;
+  DeadInputs dead_inputs(const InputLevels& scaled, std::span<const std::uint8_t> before) const;
+  std::vector<cf32> gains() const;
+  std::vector<correlate::SamplerGain> quantization() const;
+  double flux_scale() const;
+
+  ObservationConfig config_;
+  ArrayLayout array_;
+  SpectraFacts facts_;
+  std::string command_line_;
+  Cadence cadence_;
+  Queue queue_;
+  std::vector<WatchTarget> targets_;
+  // Of the first gulp, later for inputs without power in it: amplitudes stay as they were.
+  InputLevels levels_;
+  DeadInputs dead_;
+  SkyPlan plan_;
+  image::AllSkyConfig sky_;
+  std::unique_ptr<SkyChain> chain_;
+  std::unique_ptr<SkyWriter> writer_;
+  DeviceLoss loss_;
+  SpectraSlice slice_;
+  std::vector<std::string> warnings_;
+  std::int64_t checked_image_ = 0;
+};
+
+/// Images of a recording (source.file) as [image] asks for. Ends at the end of the recording, after
+/// source.duration_s, or on a signal: the open image is then published with its true weight.
+RunSummary image_file(const ObservationConfig& config, const RunOptions& options);
+
+}  // namespace ryle::pipeline

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "ryle/ingest/source.hpp"
+#include "ryle/pipeline/base/run_summary.hpp"
+#include "ryle/pipeline/config/config.hpp"
+#include "ryle/pipeline/run/live_metrics.hpp"
+#include "ryle/pipeline/visibility/simulation.hpp"
+
+namespace ryle::pipeline {
+
+/// What a live run makes of its chunks, as the loop sees it.
+class LivePath {
+ public:
+  virtual ~LivePath() = default;
+  /// Works on a chunk and gives it back to the source as soon as it can.
+  virtual void take(Chunk* chunk) = 0;
+  /// Nothing more will be written and the observation asks to stop then.
+  virtual bool failed() const = 0;
+  virtual double data_s() const = 0;
+  virtual double busy_s() const = 0;
+  /// Products so far: integrations, images.
+  virtual void count(Progress& progress) const = 0;
+};
+
+/// Drives a live run from the first chunk to the last: one thread feeds the engines, the source and
+/// the writers have their own. Ends when the source ends, after source.duration_s, on a signal,
+/// when the path has failed, or when the simulator has sent everything.
+class LiveLoop {
+ public:
+  /// `simulation` may be null; input_bits_per_s is of packets at their nominal rate.
+  LiveLoop(const ObservationConfig& config, const RunOptions& options, ChunkSource& source,
+           LivePath& path, PacketSimulation* simulation, double input_bits_per_s);
+
+  /// Starts source and simulator, and returns when both are done. Fills in what the summary knows
+  /// of packets and of time.
+  void run(RunSummary& summary);
+  /// A chunk came.
+  bool started() const { return started_; }
+  /// Why no chunk came: nothing arrived, or what arrived was refused. @pre !started()
+  std::string nothing_came() const;
+  /// Throws when packets are unaccounted for: after the products are published.
+  void require_balance() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  bool should_stop(RunSummary& summary);
+  bool simulation_has_arrived();
+  bool is_behind() const;
+  void report(double interval_s);
+  /// The source's, and "slow" where the engines take longer than the data.
+  std::string state(double data_s, double margin) const;
+  void note_ingest(RunSummary& summary) const;
+
+  const ObservationConfig& config_;
+  const RunOptions& options_;
+  ChunkSource& source_;
+  LivePath& path_;
+  PacketSimulation* simulation_;
+  double input_bits_per_s_;
+  LiveMetrics metrics_;
+  IngestCounters reported_;  // at the last progress line
+  std::string warned_;       // the last warning in one
+  Clock::time_point first_chunk_, simulation_end_;
+  std::atomic<std::int64_t> chunks_done_{0};
+  bool started_ = false;
+  bool simulation_ended_ = false;
+  double last_data_s_ = 0;
+};
+
+}  // namespace ryle::pipeline

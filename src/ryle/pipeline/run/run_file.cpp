@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+
+#include "ryle/core/error.hpp"
+#include "ryle/ingest/recording.hpp"
+#include "ryle/pipeline/base/stopwatch.hpp"
+#include "ryle/pipeline/beam/live_beams.hpp"
+#include "ryle/pipeline/config/config_effect.hpp"
+#include "ryle/pipeline/image/sky_products.hpp"
+#include "ryle/pipeline/image/voltage_imaging.hpp"
+#include "ryle/pipeline/run/run.hpp"
+#include "ryle/pipeline/run/sample_path.hpp"
+#include "ryle/pipeline/visibility/horizon.hpp"
+#include "ryle/pipeline/visibility/live_spectra.hpp"
+#include "ryle/pipeline/visibility/product_set.hpp"
+#include "ryle/pipeline/visibility/run_common.hpp"
+#include "ryle/pipeline/visibility/setup.hpp"
+#include "ryle/pipeline/visibility/spectra_dumps.hpp"
+
+/// Recordings: time samples go through F and X, spectra of an F-engine straight to X.
+namespace ryle::pipeline {
+namespace {
+
+constexpr std::int64_t kFeedBytes = 8 << 20;
+
+class FileRun {
+ public:
+  FileRun(const ObservationConfig& config, const RunOptions& options)
+      : config_(config),
+        options_(options),
+        recording_(
+            open_recording(config.source.file, config.source.format, recording_options(config))),
+        info_(recording_->info()),
+        array_(load_array(config, info_.n_inputs)) {
+    if (!info_.rate_known) {
+      throw ConfigError(config.source.file +
+                        ": neither the file nor its format says the sample rate; give "
+                        "source.sample_rate_hz (--rate)");
+    }
+  }
+
+  RunSummary run() {
+    const auto start = std::chrono::steady_clock::now();
+    info_.channelized ? run_spectra() : run_samples();
+    summary_.elapsed_s = seconds_since(start);
+    summary_.real_time_factor = summary_.data_s / std::max(summary_.elapsed_s, 1e-9);
+    summary_.warnings.insert(summary_.warnings.end(), info_.warnings.begin(), info_.warnings.end());
+    note_frames();
+    summary_.state = "OK";
+    note_peak_memory(summary_);
+    return summary_;
+  }
+
+ private:
+  bool stopped() const { return options_.stop != nullptr && *options_.stop > 0; }
+
+  std::int64_t n_ticks() const {
+    const double wanted = config_.source.duration_s * info_.clock.rate_hz.value();
+    return wanted > 0 ? std::min(info_.n_ticks, static_cast<std::int64_t>(std::llround(wanted)))
+                      : info_.n_ticks;
+  }
+
+  // Frames of a recording are its packets: accepted ones under "frames", refused ones by reason.
+  void note_frames() {
+    for (const auto& [name, count] : info_.counters) {
+      const auto n = static_cast<std::uint64_t>(count);
+      if (name == "frames") summary_.packets_used += n;
+      if (name.rfind("rejected.", 0) == 0) summary_.packets_rejected[name.substr(9)] += n;
+    }
+    summary_.packets_received = summary_.packets_used;
+    for (const auto& [reason, count] : summary_.packets_rejected)
+      summary_.packets_received += count;
+  }
+
+  void report(double data_s, double total_s, double busy_s) {
+    if (!options_.on_progress) return;
+    Progress p;
+    p.data_s = data_s;
+    p.total_s = total_s;
+    p.margin = busy_s > 0 ? data_s / busy_s : 0;
+    p.state = "OK";
+    options_.on_progress(p);
+  }
+
+  void run_samples() {
+    SampleFacts facts{info_.n_inputs,     info_.layout,        info_.clock,
+                      info_.reference_hz, info_.inverted_band, 0,
+                      info_.time_source};
+    if (facts.reference_hz == 0) facts.reference_hz = config_.source.center_mhz * 1e6;
+    if (facts.reference_hz == 0)
+      summary_.warnings.emplace_back("sky frequency unknown: set source.center_mhz");
+    const std::int64_t bits = info_.layout.sample_stride_bits;
+    const std::int64_t group = SampleStaging::kGroupTicks;
+    facts.max_feed_ticks = std::max<std::int64_t>(group, kFeedBytes * 8 / bits / group * group);
+    const std::int64_t total = n_ticks();
+    const std::string low =
+        require_phase_center(config_, array_, info_.clock.epoch_tai_ns, info_.clock.seconds(total));
+    if (!low.empty()) summary_.warnings.push_back(low);
+    SamplePath path(config_, facts, array_, false, options_.command_line);
+    const Buffer<std::byte> buffer(recording_->samples_bytes(facts.max_feed_ticks), path.memory());
+    std::vector<AbsentSpan> absent;
+    for (Tick first = 0; first < total && !stopped() && !path.failed();
+         first += facts.max_feed_ticks) {
+      const std::int64_t n = std::min(facts.max_feed_ticks, total - first);
+      absent.clear();
+      recording_->read_samples(first, n, buffer.span(), absent);
+      for (const auto& a : absent)
+        summary_.lost_samples += static_cast<std::uint64_t>(a.end - a.begin);
+      path.feed(buffer.data(), first, n, absent, 0, info_.clock);
+      summary_.data_s = info_.clock.seconds(first + n);
+      report(summary_.data_s, info_.clock.seconds(total), path.busy_s());
+    }
+    summary_.stopped_by_signal = stopped();
+    path.finish(summary_, {{"input", config_.source.file}});
+  }
+
+  void run_spectra() {
+    const auto reader = make_spectra_reader(config_, *recording_);
+    SpectraFacts facts;
+    facts.frequency = reader->frequency;
+    facts.clock = reader->clock;
+    facts.n_spectra = n_ticks();
+    facts.max_gulp = reader->max_gulp;
+    facts.format = reader->format;
+    facts.four_bits = reader->four_bits;
+    facts.time_source = info_.time_source;
+    SpectraDumps dumps(config_, array_, facts, options_.command_line);
+    const std::int64_t total = n_ticks();
+    SpectraGulp gulp;
+    for (std::int64_t first = 0; first < total && !stopped() && !dumps.failed();) {
+      const std::int64_t n = std::min(dumps.room(first), total - first);
+      reader->read(first, n, gulp);
+      dumps.feed(gulp, first, 0, reader->clock);
+      first += n;
+      summary_.data_s = info_.clock.seconds(first);
+      report(summary_.data_s, info_.clock.seconds(total), dumps.busy_s());
+    }
+    summary_.lost_samples = reader->lost_samples;
+    summary_.engine_margin = dumps.busy_s() > 0 ? summary_.data_s / dumps.busy_s() : 0;
+    summary_.stopped_by_signal = stopped();
+    dumps.finish({{"input", config_.source.file}}, summary_);
+  }
+
+  const ObservationConfig& config_;
+  const RunOptions& options_;
+  std::unique_ptr<Recording> recording_;
+  RecordingInfo info_;
+  ArrayLayout array_;
+  RunSummary summary_;
+};
+
+}  // namespace
+
+RunSummary run_file(const ObservationConfig& config, const RunOptions& options) {
+  return FileRun(config, options).run();
+}
+
+namespace {
+
+RunSummary run_kind(const ObservationConfig& config, const RunOptions& options) {
+  if (config.source.kind != "file" && is_live_beams(config.source))
+    return run_live_beams(config, options);
+  if (config.source.kind != "file")
+    return is_live_spectra(config.source) ? run_live_spectra(config, options)
+                                          : run_live(config, options);
+  require_visibility_names(config);
+  if (config.image.cadence_s > 0) require_sky_outputs(config);
+  RunSummary summary = run_file(config, options);
+  if (config.image.cadence_s > 0 && !summary.stopped_by_signal) {
+    // A second pass: the images of a recording are independent of its visibilities.
+    RunSummary images = image_file(config, options);
+    summary.image = std::move(images.image);
+    summary.elapsed_s += images.elapsed_s;
+    const auto append = [](auto& to, const auto& from) {
+      to.insert(to.end(), from.begin(), from.end());
+    };
+    append(summary.products, images.products);
+    append(summary.implementations, images.implementations);
+    append(summary.errors, images.errors);
+    append(summary.warnings, images.warnings);
+    summary.stopped_by_signal = images.stopped_by_signal;
+  }
+  return summary;
+}
+
+}  // namespace
+
+RunSummary run_observation(const ObservationConfig& config, const RunOptions& options) {
+  reject_keys_without_effect(config);
+  RunSummary summary = run_kind(config, options);
+  note_what_is_missing(config, summary);
+  return summary;
+}
+
+}  // namespace ryle::pipeline

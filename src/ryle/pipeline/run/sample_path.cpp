@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/pipeline/run/sample_path.hpp"
+
+#include "ryle/pipeline/base/level_correction.hpp"
+#include "ryle/pipeline/run/run_memory.hpp"
+#include "ryle/pipeline/visibility/run_common.hpp"
+#include "ryle/pipeline/visibility/setup.hpp"
+
+namespace ryle::pipeline {
+
+SamplePath::SamplePath(const ObservationConfig& config, const SampleFacts& facts,
+                       const ArrayLayout& array, bool live, const std::string& command_line)
+    : SamplePath(config, facts, array, live, command_line, make_queues(config.runtime)) {}
+
+SamplePath::SamplePath(const ObservationConfig& config, const SampleFacts& facts,
+                       const ArrayLayout& array, bool live, const std::string& command_line,
+                       std::vector<Queue> queues)
+    : config_(config),
+      facts_(facts),
+      array_(array),
+      live_(live),
+      command_line_(command_line),
+      queues_(std::move(queues)),
+      setup_(make_chain_setup(config, facts, array)),
+      frequency_(frequency_axis(setup_.channelize)) {
+  require_memory(config_, total_bytes(sums_memory(config_, setup_)));
+  const bool tracks = config_.correlate.fringe_stopping == "f";
+  require_visibility_outputs(config_, array_.n_antennas(), array_.n_pols(), frequency_.n_channels);
+  chain_ = std::make_unique<FxChain>(
+      queues_, setup_,
+      [this, tracks](channelize::Channelizer& channelizer, const SampleClock& clock, Tick first,
+                     Tick last) {
+        if (tracks) channelizer.set_delays(model_->polynomials(clock, first, last));
+      },
+      [this](RawDump&& dump) { writer_->offer(std::move(dump), chain_->requantiser_scale()); });
+  chain_->set_calibration(calibration_gains(config_, facts_.n_inputs, frequency_.n_channels));
+}
+
+void SamplePath::set_flux_scale(double jy_per_count2) {
+  if (config_.calibration.jy_per_count2 == 0) config_.calibration.jy_per_count2 = jy_per_count2;
+}
+
+double SamplePath::data_s() const {
+  return static_cast<double>(chain_->spectra_done()) *
+         facts_.clock.seconds(channelize::step_length(setup_.channelize));
+}
+
+void SamplePath::begin(const SampleClock& clock, Tick first) {
+  const std::int64_t start = clock.tai_ns(first);
+  Observation observation = make_observation(
+      config_, array_, frequency_, clock.seconds(channelize::step_length(setup_.channelize)), start,
+      command_line_);
+  observation.time_source = facts_.time_source;
+  observation.provenance.implementations = implementations();
+  model_.emplace(array_, observation.earth_orientation, observation.phase_center,
+                 frequency_.band_center_hz());
+
+  DumpBuilder::Setup builder = sample_builder(config_, setup_, *model_);
+  complete_builder(builder, config_, array_, frequency_);
+  AppliedFacts applied;
+  applied.start_tai_ns = start;
+  applied.filter = chain_->channelizer().filter();
+  applied.van_vleck = builder.finish.van_vleck || (builder.samples && is_coarse(*builder.samples));
+  for (const auto g : chain_->calibration()) applied.gains.emplace_back(g);
+  fill_applied(observation, config_, applied);
+  writer_ = std::make_unique<DumpWriter>(config_, DumpBuilder(std::move(builder)),
+                                         std::move(observation), marks_, live_);
+}
+
+void SamplePath::feed(const void* samples, Tick first, std::int64_t n,
+                      std::span<const AbsentSpan> absent, std::int64_t segment,
+                      const SampleClock& clock) {
+  if (!writer_) begin(clock, first);
+  loss_.guard([&] { chain_->feed(samples, first, n, absent, segment, clock); });
+}
+
+std::int64_t SamplePath::memory_bytes() const {
+  return total_bytes(sums_memory(config_, setup_)) + total_bytes(engines_memory(setup_, *chain_));
+}
+
+std::vector<std::string> SamplePath::implementations() const {
+  std::vector<std::string> names{std::string(chain_->channelizer().implementation()),
+                                 std::string(chain_->correlator().implementation())};
+  if (chain_->n_parts() > 1)
+    names.push_back("channels on " + std::to_string(chain_->n_parts()) + " devices");
+  return names;
+}
+
+void SamplePath::finish(RunSummary& summary, const std::map<std::string, std::string>& notes) {
+  summary.planned_memory_bytes += memory_bytes();
+  summary.implementations = implementations();
+  loss_.guard([&] { chain_->flush(); });
+  chain_->settle();
+  summary.data_s = data_s();
+  summary.engine_margin = busy_s() > 0 ? summary.data_s / busy_s() : 0;
+  Queue drawing =
+      loss_.lost() ? Queue::cpu(static_cast<int>(config_.runtime.threads)) : queues_.front();
+  if (writer_) finish_writer(*writer_, drawing, notes, summary);
+  loss_.report(summary);
+}
+
+}  // namespace ryle::pipeline

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ryle/pipeline/base/device_loss.hpp"
+#include "ryle/pipeline/base/run_summary.hpp"
+#include "ryle/pipeline/config/config.hpp"
+#include "ryle/pipeline/visibility/dump_writer.hpp"
+#include "ryle/pipeline/visibility/fx_chain.hpp"
+#include "ryle/pipeline/visibility/setup.hpp"
+
+namespace ryle::pipeline {
+
+/// Raw samples to published products: the chain of engines and the writer behind it, for live and
+/// recorded samples alike. Everything is allocated by the constructor but the product header, which
+/// needs the time of the first sample.
+class SamplePath {
+ public:
+  SamplePath(const ObservationConfig& config, const SampleFacts& facts, const ArrayLayout& array,
+             bool live, const std::string& command_line);
+  /// On these queues instead of those of the configuration.
+  SamplePath(const ObservationConfig& config, const SampleFacts& facts, const ArrayLayout& array,
+             bool live, const std::string& command_line, std::vector<Queue> queues);
+
+  /// Labels for the sky picture, before the first feed().
+  void set_marks(std::vector<SourceMark> marks) { marks_ = std::move(marks); }
+  /// Flux scale when the configuration has none (the simulator knows its own), before the first
+  /// feed().
+  void set_flux_scale(double jy_per_count2);
+
+  void feed(const void* samples, Tick first, std::int64_t n, std::span<const AbsentSpan> absent,
+            std::int64_t segment, const SampleClock& clock);
+  /// Closes the last dump, drains the writer, publishes; fills in what the summary knows of engines
+  /// and products. Then throws DeviceError if a device was lost in flight.
+  void finish(RunSummary& summary, const std::map<std::string, std::string>& notes);
+
+  /// Where samples to feed lie best.
+  MemorySpace memory() const { return sample_memory(queues_); }
+  double data_s() const;
+  double busy_s() const { return chain_->busy_s(); }
+  /// Engines, sums and dumps on their way to the disk.
+  std::int64_t memory_bytes() const;
+  std::int64_t integrations() const { return writer_ ? writer_->dumps_written() : 0; }
+  /// Of the requantiser, once there is one.
+  std::string warning() const { return writer_ ? writer_->saturation_warning() : ""; }
+  /// The writer has given up and the observation asks to stop then, or a device was lost.
+  bool failed() const { return loss_.lost() || (writer_ && writer_->failed()); }
+
+ private:
+  void begin(const SampleClock& clock, Tick first);
+  std::vector<std::string> implementations() const;
+
+  ObservationConfig config_;
+  SampleFacts facts_;
+  ArrayLayout array_;
+  bool live_;
+  std::string command_line_;
+  std::vector<SourceMark> marks_;
+  std::vector<Queue> queues_;
+  FxChain::Setup setup_;
+  FrequencyAxis frequency_;
+  std::optional<DelayModel> model_;
+  std::unique_ptr<DumpWriter> writer_;
+  std::unique_ptr<FxChain> chain_;  // gives the writer its dumps to the last
+  DeviceLoss loss_;
+};
+
+}  // namespace ryle::pipeline

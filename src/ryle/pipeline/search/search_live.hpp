@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ryle/engine/search/dispersion.hpp"
+#include "ryle/pipeline/base/beam_chunk.hpp"
+#include "ryle/pipeline/search/search_products.hpp"
+
+/// The search as the last stage of a live run: beam power -> blocks -> events of all beams ->
+/// products, in a thread of its own.
+namespace ryle::pipeline {
+
+/// Told of every candidate (no flags) and the name of its beam, on the thread of the search.
+using CandidateHook = std::function<void(const SearchCandidate&, const std::string& beam)>;
+
+struct LiveSearchConfig {
+  search::DmPlanConfig plan;  ///< dm_max must be given
+  std::string k_dm = "physical";
+  double threshold = 7;
+  double max_width_s = 0.02;
+  double baseline_s = 0;          ///< see search::drift_window()
+  double max_tokens_per_s = 1e5;  ///< of a beam; more raise the threshold of their block
+  std::string mask_channels;      ///< "0-3,17"
+  bool flag_channels = true;
+  std::int64_t block_samples = 4096;  ///< part of the plan: events depend on it, not on chunks
+  std::int64_t n_blocks = 3;          ///< buffered; when all are full a block is dropped, counted
+  std::string implementation = "auto";
+  double smear_samples = 0;  ///< see search::DedisperseConfig
+  int n_workers = 0;
+  std::vector<int> devices;  ///< see BeamSearchConfig; what they cannot do, the CPU does, and says
+  std::int64_t max_beams = 4;     ///< see BeamGroupConfig
+  double adjacent_rad = 0;        ///< 0 = 1.5 times the smallest distance between beams
+  double position_error_rad = 0;  ///< of VOEvents; 0 = half the smallest distance between beams
+  SearchProductOptions products;
+  std::string command_line;
+  CandidateHook on_candidate;
+  /// Asked by the thread of the search from time to time: what the ring of voltages has to tell the
+  /// database since the last call. May be empty.
+  std::function<VoltageRecords()> voltage_records;
+};
+
+/// What each beam of such a stream goes through. Throws ConfigError.
+SearchChainConfig live_search_chain(const BeamStream& stream, const LiveSearchConfig& config);
+
+/// What the search did so far; any thread may ask.
+struct LiveSearchProgress {
+  std::int64_t blocks = 0;
+  std::int64_t dropped_blocks = 0;  ///< the search was too slow for the data
+  std::int64_t restarts = 0;        ///< a new segment, or a gap too long to bridge
+  std::int64_t events = 0, candidates = 0;
+  double data_s = 0, busy_s = 0;
+  double latency_s = 0;  ///< longest, from the last sample of a block to its candidates' products
+};
+
+class LiveSearch final : public BeamConsumer {
+ public:
+  /// Throws ConfigError. Output names are taken at once, memory is all allocated here.
+  LiveSearch(const BeamStream& stream, const LiveSearchConfig& config);
+  ~LiveSearch() override;
+
+  void take(const BeamChunk& chunk) override;
+  BeamPlace place(const BeamChunk& next) override;
+  void finish(RunSummary& summary) override;
+  bool failed() const override;
+  bool wants_host_values() const override;
+  std::int64_t memory_bytes() const override;
+  LiveSearchProgress progress() const;
+  /// Offline use and tests: wait for a free block instead of dropping one.
+  void wait_when_full(bool wait);
+
+ private:
+  struct Content;
+  std::unique_ptr<Content> content_;
+};
+
+}  // namespace ryle::pipeline

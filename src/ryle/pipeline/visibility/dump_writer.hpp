@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "ryle/pipeline/visibility/dump_builder.hpp"
+#include "ryle/pipeline/visibility/product_set.hpp"
+#include "ryle/runtime/bounded_queue.hpp"
+#include "ryle/runtime/stage_thread.hpp"
+
+namespace ryle::pipeline {
+
+/// The last stage: finishes raw dumps and writes them, in a thread of its own, so that a slow disk
+/// never holds up the engines. Edge engine -> files: live drops the newest dump when the queue is
+/// full and counts it; offline waits (ingest.md 8).
+class DumpWriter {
+ public:
+  DumpWriter(const ObservationConfig& config, DumpBuilder builder, Observation observation,
+             std::vector<SourceMark> marks, bool live);
+  ~DumpWriter();
+
+  /// requantiser_scale as FxChain::requantiser_scale().
+  void offer(RawDump&& dump, const std::vector<double>& requantiser_scale);
+  /// Drains, adds what is known of the whole run, publishes, draws. Rethrows what stopped the
+  /// writer.
+  void finish(Queue& queue, const std::vector<std::string>& implementations,
+              const std::map<std::string, std::string>& notes);
+
+  std::int64_t dumps_written() const { return dumps_written_; }
+  std::int64_t dumps_dropped() const { return static_cast<std::int64_t>(queue_.dropped()); }
+  const ProductSet& products() const { return products_; }
+  const Observation& observation() const { return observation_; }
+  /// The writer has thrown: nothing more will be written.
+  bool failed() const { return failed_; }
+  /// Of the whole run, all its files. @shape [input]; @pre finished
+  std::vector<double> saturated_fraction() const;
+  /// Empty unless the requantiser cut more than 0.1 % of an input; any thread.
+  std::string saturation_warning() const;
+  const std::vector<double>& input_rms() const { return observation_.applied.input_rms_lsb; }
+
+ private:
+  struct Item {
+    RawDump dump;
+    std::vector<double> scale;
+  };
+  void run();
+  void note_levels(const RawDump& dump);
+  void warn_of_saturation();
+  void note_loss(const RawDump& dump);
+  void begin_file();
+
+  DumpBuilder builder_;
+  Observation observation_;
+  ProductSet products_;
+  std::int64_t bits_;
+  double target_rms_lsb_;
+  BoundedQueue<Item> queue_;
+  std::vector<channelize::LevelStatistics> levels_;
+  std::vector<double> saturated_, parts_;          // [input] of the open files ...
+  std::vector<double> run_saturated_, run_parts_;  // ... and of all
+  mutable std::mutex mutex_;
+  std::string saturation_;        // the warning
+  double wanted_ = 0, used_ = 0;  // spectra of the open files, summed over inputs, channels
+  std::atomic<std::int64_t> dumps_written_{0};
+  std::atomic<bool> failed_{false};
+  std::unique_ptr<StageThread> thread_;
+};
+
+}  // namespace ryle::pipeline

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/pipeline/visibility/live_spectra.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "ryle/core/error.hpp"
+#include "ryle/pipeline/visibility/setup.hpp"
+#include "ryle/wire/chips.hpp"
+#include "ryle/wire/lwa.hpp"
+
+namespace ryle::pipeline {
+namespace {
+
+constexpr std::int64_t kChunkAlignment = 128;  // whole blocks of ci4
+constexpr std::int64_t kLwaPoints = 8192;
+
+}  // namespace
+
+double expected_speed(const ObservationConfig& config) {
+  const bool simulated = config.source.kind == "simulator" && config.simulator.speed > 0;
+  return simulated ? config.simulator.speed : 1;
+}
+
+FengineSourceConfig live_spectra_config(const ObservationConfig& config, const ArrayLayout& array) {
+  const SourceConfig& s = config.source;
+  if (s.listen.empty())
+    throw ConfigError("source.listen is empty: give an endpoint, e.g. [\"udp://0.0.0.0:4015\"]");
+  if (s.n_channels <= 0 || s.first_channel <= 0) {
+    throw ConfigError("source.first_channel and source.n_channels are needed for " + s.format +
+                      ": which channels the packets carry");
+  }
+  FengineSourceConfig f;
+  f.format = fengine_format(s.format);
+  f.endpoints = s.listen;
+  f.first_channel = s.first_channel;
+  f.n_channels = s.n_channels;
+  f.channels_per_packet = s.channels_per_packet;
+  if (f.format == FengineFormat::chips) {
+    if (array.n_inputs() % wire::kChipsInputsPerBoard != 0) {
+      throw ConfigError(
+          "the array has " + std::to_string(array.n_inputs()) +
+          " inputs; CHIPS boards have 32 each: this is not the array that sends these packets");
+    }
+    f.n_boards = array.n_inputs() / wire::kChipsInputsPerBoard;
+  } else {
+    f.n_stands = array.n_inputs() / 2;
+    f.channel_width_hz =
+        static_cast<double>(wire::kLwaTicksPerSecond) / static_cast<double>(kLwaPoints);
+    f.clock.rate_hz = Rational{wire::kLwaTicksPerSecond, kLwaPoints}.reduced();
+  }
+  if (s.channel_width_hz > 0) f.channel_width_hz = s.channel_width_hz;
+  if (s.sample_rate_hz.num > 0) f.clock.rate_hz = s.sample_rate_hz;
+  f.clock.epoch_tai_ns = simulation_start_tai_ns(config);
+  // CHIPS count from an instant that only the operator knows.
+  const bool unknown =
+      f.format == FengineFormat::chips && s.kind == "network" && s.start_utc == "now";
+  f.time_source = f.format != FengineFormat::chips ? TimeSource::packet
+                  : unknown                        ? TimeSource::arrival
+                                                   : TimeSource::configured;
+  const double spectra = s.chunk_ms * 1e-3 * f.clock.rate_hz.value();
+  f.chunk_spectra =
+      kChunkAlignment *
+      std::max<std::int64_t>(1, std::llround(spectra / static_cast<double>(kChunkAlignment)));
+  f.n_chunks = static_cast<int>(s.n_chunks + s.window_chunks);
+  f.window_chunks = static_cast<int>(s.window_chunks);
+  f.memory = config.runtime.device == "cpu" ? MemorySpace::host : MemorySpace::pinned;
+  f.stall_budget_s = s.stall_budget_s;
+  f.rate_factor = expected_speed(config);
+  f.allow_small_rcvbuf = s.allow_small_rcvbuf;
+  f.allowed_senders = s.allowed_senders;
+  f.max_clock_error_s = s.kind == "network" ? s.max_clock_error_s : 0;
+  f.close_after_ns = static_cast<MonotonicNs>(s.close_after_ms * 1e6);
+  f.patience_ns = static_cast<MonotonicNs>(s.no_data_s * 1e9);
+  return f;
+}
+
+FrequencyAxis fengine_channels(const FengineSourceConfig& receiver) {
+  return {static_cast<double>(receiver.first_channel) * receiver.channel_width_hz,
+          receiver.channel_width_hz, receiver.n_channels};
+}
+
+SpectraFacts live_spectra_facts(const FengineSourceConfig& receiver) {
+  SpectraFacts facts;
+  facts.frequency = fengine_channels(receiver);
+  facts.clock = receiver.clock;
+  facts.max_gulp = receiver.chunk_spectra;
+  facts.format = SampleFormat::ci4;
+  facts.four_bits = true;
+  facts.time_source = receiver.time_source;
+  facts.live = true;
+  return facts;
+}
+
+void require_products(const ObservationConfig& config) {
+  if (wants_images(config) || wants_visibilities(config)) return;
+  throw ConfigError(
+      "packets of an F-engine would become nothing: set image.cadence_s, the length of an image in "
+      "seconds, or one of output.ms, output.uvfits and output.uvh5");
+}
+
+namespace {
+
+simulate::SpectraConfig simulated_spectra(const ObservationConfig& config,
+                                          const FengineSourceConfig& receiver) {
+  simulate::SpectraConfig spectra;
+  spectra.n_spectra = config.simulator.period_samples;
+  spectra.spectrum_rate_hz = receiver.clock.rate_hz;
+  spectra.channels = fengine_channels(receiver);
+  spectra.start_tai_ns = receiver.clock.epoch_tai_ns;
+  spectra.level_lsb = config.simulator.rms_lsb;
+  spectra.n_workers = static_cast<int>(config.runtime.threads);
+  spectra.earth_orientation.dut1_s = config.telescope.dut1_s;
+  return spectra;
+}
+
+/// A sky that changes at these seconds: one record for every set of sources that shine together.
+class ChangingSky {
+ public:
+  ChangingSky(const ArrayLayout& array, const simulate::Scene& scene,
+              simulate::SpectraConfig config) {
+    std::vector<double> changes{0};
+    for (const auto& source : scene.sources) {
+      if (!simulate::is_transient(source)) continue;
+      changes.push_back(source.start_s);
+      changes.push_back(source.start_s + source.duration_s);
+    }
+    std::sort(changes.begin(), changes.end());
+    const double rate_hz = config.spectrum_rate_hz.value();
+    for (const double at_s : changes) {
+      std::vector<bool> on;
+      for (const auto& source : scene.sources) on.push_back(simulate::shines(source, at_s));
+      auto& record = records_[on];
+      config.at_s = at_s;
+      if (!record) {
+        record = std::make_unique<simulate::SpectraRecord>(
+            simulate::simulate_spectra(array, scene, config));
+      }
+      epochs_.push_back({std::llround(at_s * rate_hz), record.get()});
+    }
+  }
+  const std::vector<simulate::SpectraEpoch>& epochs() const { return epochs_; }
+
+ private:
+  std::map<std::vector<bool>, std::unique_ptr<simulate::SpectraRecord>> records_;
+  std::vector<simulate::SpectraEpoch> epochs_;
+};
+
+}  // namespace
+
+SpectraSimulation::SpectraSimulation(const ObservationConfig& config, const ArrayLayout& array,
+                                     const FengineSourceConfig& receiver) {
+  const auto& s = config.simulator;
+  const ChangingSky sky(array, make_scene(config, array.n_inputs()),
+                        simulated_spectra(config, receiver));
+  jy_per_count2_ = sky.epochs().front().record->jy_per_count2;
+  simulate::FengineSenderConfig sender;
+  sender.format = config.source.format;
+  sender.endpoints = config.source.listen;
+  sender.first_channel = receiver.first_channel;
+  sender.channels_per_packet = receiver.channels_per_packet;
+  sender.speed = s.speed;
+  sender.duration_s = s.duration_s;
+  if (s.dying_receiver >= 0) {
+    const double until = s.returns_at_s > s.dies_at_s ? s.returns_at_s : s.duration_s;
+    sender.outages.push_back({s.dying_receiver, s.dies_at_s, until});
+  }
+  sender_ = std::make_unique<simulate::FengineSender>(sky.epochs(), sender);
+}
+
+SimulatedFile write_simulated_spectra(const ObservationConfig& config, const std::string& path) {
+  const ArrayLayout array = load_array(config, 0);
+  const FengineSourceConfig receiver = live_spectra_config(config, array);
+  const ChangingSky sky(array, make_scene(config, array.n_inputs()),
+                        simulated_spectra(config, receiver));
+  simulate::FengineSenderConfig sender;
+  sender.format = config.source.format;
+  sender.first_channel = receiver.first_channel;
+  sender.channels_per_packet = receiver.channels_per_packet;
+  const auto n = static_cast<std::int64_t>(
+      std::llround(config.simulator.duration_s * receiver.clock.rate_hz.value()));
+  simulate::write_fengine_file(sky.epochs(), sender, n, path);
+  return {n, array.n_inputs(), sky.epochs().front().record->jy_per_count2};
+}
+
+}  // namespace ryle::pipeline

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ryle/ingest/fengine_source.hpp"
+#include "ryle/pipeline/config/config.hpp"
+#include "ryle/pipeline/visibility/simulation.hpp"
+#include "ryle/pipeline/visibility/spectra_facts.hpp"
+#include "ryle/simulate/fengine_sender.hpp"
+#include "ryle/telescope/array.hpp"
+
+/// Live packets of an F-engine: what the observation file says of them.
+namespace ryle::pipeline {
+
+/// The receiver of the observation. Throws ConfigError for what is missing.
+FengineSourceConfig live_spectra_config(const ObservationConfig& config, const ArrayLayout& array);
+
+/// Centers of its channels.
+FrequencyAxis fengine_channels(const FengineSourceConfig& receiver);
+/// What the paths must know of its spectra.
+SpectraFacts live_spectra_facts(const FengineSourceConfig& receiver);
+
+/// Throws ConfigError when a live run would make neither.
+void require_products(const ObservationConfig& config);
+
+/// Seconds of data per second of the clock on the wall that are expected: simulator.speed, or 1.
+double expected_speed(const ObservationConfig& config);
+
+/// The [simulator] of an F-engine: a sky over the array, sent as its packets to source.listen.
+/// Writes simulator.duration_s of the frames of these boards (write_fengine_file).
+SimulatedFile write_simulated_spectra(const ObservationConfig& config, const std::string& path);
+
+class SpectraSimulation final : public PacketSimulation {
+ public:
+  SpectraSimulation(const ObservationConfig& config, const ArrayLayout& array,
+                    const FengineSourceConfig& receiver);
+
+  void hold_while(std::function<bool()> hold) override { sender_->hold_while(std::move(hold)); }
+  void start() override { sender_->start(); }
+  void stop() override { sender_->stop(); }
+  bool running() const override { return sender_->running(); }
+  simulate::SenderReport report() const override { return sender_->report(); }
+  simulate::SenderReport join() override { return sender_->join(); }
+  double jy_per_count2() const { return jy_per_count2_; }
+
+ private:
+  std::unique_ptr<simulate::FengineSender> sender_;
+  double jy_per_count2_ = 0;
+};
+
+}  // namespace ryle::pipeline

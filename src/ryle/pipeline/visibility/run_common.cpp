@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/pipeline/visibility/run_common.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/resource.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "ryle/core/units.hpp"
+#include "ryle/pipeline/visibility/live_spectra.hpp"
+#include "ryle/pipeline/visibility/setup.hpp"
+
+namespace ryle::pipeline {
+
+void complete_builder(DumpBuilder::Setup& builder, const ObservationConfig& config,
+                      const ArrayLayout& array, const FrequencyAxis& frequency) {
+  builder.n_inputs = array.n_inputs();
+  builder.n_pols = array.n_pols();
+  builder.finish.map = input_map(array);
+  builder.finish.frequency = frequency;
+  builder.bad = bad_inputs(array);
+  builder.flux_scale = config.calibration.jy_per_count2 > 0 ? config.calibration.jy_per_count2 : 1;
+  builder.min_fraction = config.correlate.min_fraction;
+}
+
+void finish_writer(DumpWriter& writer, Queue& queue,
+                   const std::map<std::string, std::string>& notes, RunSummary& summary) {
+  writer.finish(queue, summary.implementations, notes);
+  summary.integrations = writer.dumps_written();
+  summary.dropped_dumps = writer.dumps_dropped() + writer.products().dumps_lost();
+  const auto append = [](std::vector<std::string>& to, const std::vector<std::string>& from) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  append(summary.products, writer.products().published());
+  append(summary.errors, writer.products().errors());
+  append(summary.warnings, writer.products().warnings());
+  summary.saturated_fraction = writer.saturated_fraction();
+  if (const std::string warning = writer.saturation_warning(); !warning.empty())
+    summary.warnings.push_back(warning);
+  if (!writer.products().imager().empty())
+    summary.implementations.push_back(writer.products().imager());
+}
+
+DumpBuilder::Setup sample_builder(const ObservationConfig& config, const FxChain::Setup& chain,
+                                  const DelayModel& model) {
+  DumpBuilder::Setup builder;
+  builder.step_samples = channelize::step_length(chain.channelize);
+  builder.window_samples = channelize::filter_length(chain.channelize);
+  const SampleFormat output = chain.channelize.output;
+  if (output == SampleFormat::ci8 || output == SampleFormat::ci4) {
+    builder.finish.quantizer = {output == SampleFormat::ci8 ? 255 : 15, chain.channelize.dither};
+    builder.finish.van_vleck = config.correlate.van_vleck == "auto";
+  }
+  if (config.correlate.van_vleck == "auto") builder.samples = chain.channelize.layout;
+  if (config.correlate.fringe_stopping == "x") builder.rotate = model;
+  return builder;
+}
+
+std::vector<cf32> spectra_gains(const ObservationConfig& config, const ArrayLayout& array,
+                                const FrequencyAxis& frequency) {
+  std::vector<cf32> gains = calibration_gains(config, array.n_inputs(), frequency.n_channels);
+  gains.resize(static_cast<std::size_t>(array.n_inputs() * frequency.n_channels), cf32{1, 0});
+  const bool undo_cables = config.correlate.fringe_stopping != "none";
+  for (std::int64_t p = 0; undo_cables && p < array.n_inputs(); ++p) {
+    const auto& input = array.inputs[static_cast<std::size_t>(p)];
+    const double center_s = cable_delay_s(input, frequency.band_center_hz());
+    for (std::int64_t c = 0; c < frequency.n_channels; ++c) {
+      const double nu = frequency.center_hz(c);
+      const double turns = nu * (cable_delay_s(input, nu) - center_s);
+      gains[static_cast<std::size_t>(p * frequency.n_channels + c)] *=
+          cf32(std::polar(1.0, 2 * std::numbers::pi * (turns - std::floor(turns))));
+    }
+  }
+  return gains;
+}
+
+void fill_applied(Observation& observation, const ObservationConfig& config,
+                  const AppliedFacts& facts) {
+  auto& applied = observation.applied;
+  applied.delay_s.assign(static_cast<std::size_t>(observation.array.n_inputs()), 0);
+  if (config.correlate.fringe_stopping != "none") {
+    const DelayModel model(observation.array, observation.earth_orientation,
+                           observation.phase_center, observation.frequency.band_center_hz());
+    applied.delay_s = model.delays_s(facts.start_tai_ns);
+  }
+  applied.filter_response.assign(facts.filter.begin(), facts.filter.end());
+  applied.gains = facts.gains;
+  applied.van_vleck = facts.van_vleck;
+  if (!facts.filter.empty()) {
+    applied.n_taps = config.channelize.taps;
+    applied.window = config.channelize.taps == 1 ? "rectangular" : config.channelize.window;
+  }
+  observation.provenance.notes["fringe_stopping"] = config.correlate.fringe_stopping;
+}
+
+RecordingOptions recording_options(const ObservationConfig& config) {
+  RecordingOptions options;
+  options.sample_rate_hz = config.source.sample_rate_hz.value();
+  options.reference_hz = config.source.center_mhz * 1e6;
+  if (config.source.start_utc != "now") options.start_utc = config.source.start_utc;
+  return options;
+}
+
+void note_what_is_missing(const ObservationConfig& config, RunSummary& summary) {
+  if (!summary.errors.empty()) return;  // they say it
+  const bool live = config.source.kind != "file";
+  const auto miss = [&](const std::string& what, const std::string& needs) {
+    std::string why;
+    if (live && summary.packets_received == 0)
+      why = fmt::format("no packets arrived on {}", fmt::join(config.source.listen, ", "));
+    else if (live && summary.packets_used == 0)
+      why =
+          fmt::format("all of the {} packets that arrived were rejected", summary.packets_received);
+    else
+      why = fmt::format("{:.6g} s of data are too short for {}", summary.data_s, needs);
+    summary.not_made.push_back(what + ": " + why);
+  };
+  if (summary.beams) {
+    if (config.beams.filterbank && summary.beams->samples == 0)
+      miss("filterbanks of beams", "one sample of power");
+    return;
+  }
+  const bool images = wants_images(config) && (!live || is_live_spectra(config.source));
+  if (images && (!summary.image || summary.image->images == 0))
+    miss("all-sky images",
+         fmt::format("an image of {:.6g} s (image.cadence_s)", config.image.cadence_s));
+  if ((wants_visibilities(config) || (config.output.pictures && !images)) &&
+      summary.integrations == 0)
+    miss("visibilities",
+         fmt::format("an integration: filter, delays across the array and at least one spectrum of "
+                     "the {:.6g} s (correlate.integration_s)",
+                     config.correlate.integration_s));
+}
+
+void note_peak_memory(RunSummary& summary) {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  summary.peak_memory_bytes = static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
+}
+
+}  // namespace ryle::pipeline

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ryle/ingest/recording.hpp"
+#include "ryle/pipeline/base/run_summary.hpp"
+#include "ryle/pipeline/config/config.hpp"
+#include "ryle/pipeline/visibility/dump_writer.hpp"
+#include "ryle/pipeline/visibility/fx_chain.hpp"
+#include "ryle/telescope/observation.hpp"
+
+/// What live runs and file runs share.
+namespace ryle::pipeline {
+
+/// Delay refresh of a chain: tracks in the channelizer when correlate.fringe_stopping = "f", else
+/// does nothing.
+FxChain::DelayUpdate make_delay_update(const ObservationConfig& config, const DelayModel& model,
+                                       const SampleClock& clock);
+
+/// Finishing of channelized samples: quantiser, window and, with fringe_stopping = "x", the
+/// rotation.
+DumpBuilder::Setup sample_builder(const ObservationConfig& config, const FxChain::Setup& chain,
+                                  const DelayModel& model);
+
+/// What every builder needs of the array: antenna order, bad inputs, flux scale.
+void complete_builder(DumpBuilder::Setup& builder, const ObservationConfig& config,
+                      const ArrayLayout& array, const FrequencyAxis& frequency);
+
+/// Drains and publishes; notes what ran and what was written in the summary and in the products.
+void finish_writer(DumpWriter& writer, Queue& queue,
+                   const std::map<std::string, std::string>& notes, RunSummary& summary);
+
+/// What a delay at the band center leaves to do for spectra of an external F-engine: the
+/// calibration and the dispersion of the cables. [input][channel]
+/// @eq g_p(nu) = f_p exp(+2 pi i nu [cable_p(nu) - cable_p(nu_center)])
+std::vector<cf32> spectra_gains(const ObservationConfig& config, const ArrayLayout& array,
+                                const FrequencyAxis& frequency);
+
+/// Writes what is applied to the signal at the start of the data into the product header. `filter`
+/// and `gains` may be empty (spectra of an external F-engine).
+struct AppliedFacts {
+  std::int64_t start_tai_ns = 0;
+  std::span<const double> filter;
+  std::vector<cf64> gains;  ///< [input][channel]
+  bool van_vleck = false;
+};
+void fill_applied(Observation& observation, const ObservationConfig& config,
+                  const AppliedFacts& facts);
+
+/// What the observation file says of a recording that the recording does not.
+RecordingOptions recording_options(const ObservationConfig& config);
+
+void note_peak_memory(RunSummary& summary);
+
+/// Writes into summary.not_made which products of the observation a run that ended without an error
+/// did not make, and why.
+void note_what_is_missing(const ObservationConfig& config, RunSummary& summary);
+
+}  // namespace ryle::pipeline

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ryle/pipeline/config/config.hpp"
+#include "ryle/pipeline/visibility/quick_look.hpp"
+#include "ryle/simulate/scene.hpp"
+#include "ryle/simulate/sender.hpp"
+
+namespace ryle::pipeline {
+
+/// The simulator at the other end of the sockets of a live run.
+class PacketSimulation {
+ public:
+  virtual ~PacketSimulation() = default;
+  /// Sends nothing while `hold` is true; asked by another thread. Before start().
+  virtual void hold_while(std::function<bool()> hold) = 0;
+  virtual void start() = 0;
+  virtual void stop() = 0;
+  virtual bool running() const = 0;
+  virtual simulate::SenderReport report() const = 0;  ///< so far
+  virtual simulate::SenderReport join() = 0;
+};
+
+/// The [simulator] of an observation file: a sky over the array, sent as the array's own packets to
+/// source.listen.
+class Simulation final : public PacketSimulation {
+ public:
+  /// Draws the voltages (seconds) and packs the packets.
+  Simulation(const ObservationConfig& config, std::int64_t start_tai_ns);
+
+  void hold_while(std::function<bool()> hold) override { sender_->hold_while(std::move(hold)); }
+  void start() override { sender_->start(); }
+  void stop() override { sender_->stop(); }
+  bool running() const override { return sender_->running(); }
+  simulate::SenderReport report() const override { return sender_->report(); }
+  simulate::SenderReport join() override { return sender_->join(); }
+
+  double jy_per_count2() const { return jy_per_count2_; }
+  /// Where the sources stand at the start, for the sky picture.
+  const std::vector<SourceMark>& marks() const { return marks_; }
+
+ private:
+  std::unique_ptr<simulate::Mwa32tSender> sender_;
+  std::vector<SourceMark> marks_;
+  double jy_per_count2_ = 0;
+};
+
+/// The sender of the observation's packets, whatever their format.
+std::unique_ptr<PacketSimulation> make_simulation(const ObservationConfig& config);
+
+/// The [simulator] section as a scene over so many inputs.
+simulate::Scene make_scene(const ObservationConfig& config, std::int64_t n_inputs);
+
+/// Whether a queue that is full drops, because the sender does not wait: live data do, recordings
+/// and a simulator that waits (simulator.wait_for_run) do not.
+bool is_real_time(const ObservationConfig& config);
+
+/// source.start_utc, or the host clock for "now".
+std::int64_t simulation_start_tai_ns(const ObservationConfig& config);
+
+struct SimulatedFile {
+  std::int64_t n_samples = 0;
+  std::int64_t n_inputs = 0;
+  double jy_per_count2 = 0;
+};
+/// Writes simulator.duration_s of the observation's format: mwa32t as interleaved samples of all
+/// inputs without markers, tbf and tbx as frames. Throws UnsupportedError for the others.
+SimulatedFile write_simulated_file(const ObservationConfig& config, const std::string& path);
+
+}  // namespace ryle::pipeline

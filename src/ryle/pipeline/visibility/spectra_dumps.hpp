@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "ryle/pipeline/base/device_loss.hpp"
+#include "ryle/pipeline/base/run_summary.hpp"
+#include "ryle/pipeline/config/config.hpp"
+#include "ryle/pipeline/visibility/dump_writer.hpp"
+#include "ryle/pipeline/visibility/spectra_chain.hpp"
+#include "ryle/pipeline/visibility/spectra_facts.hpp"
+#include "ryle/pipeline/visibility/spectra_reader.hpp"
+
+namespace ryle::pipeline {
+
+/// Spectra of an external F-engine to published visibilities: correlator, calibration, rotation to
+/// the phase center, writer.
+class SpectraDumps {
+ public:
+  SpectraDumps(const ObservationConfig& config, const ArrayLayout& array, SpectraFacts facts,
+               const std::string& command_line);
+
+  /// A gulp that starts at spectrum `first`; cut where dumps end.
+  void feed(const SpectraGulp& gulp, std::int64_t first, std::int64_t segment,
+            const SampleClock& clock);
+  /// Spectra until the open dump is full: recordings are read so that no gulp needs cutting.
+  std::int64_t room(std::int64_t first);
+  /// Closes the open dump as short, drains, publishes; fills in what the summary knows of
+  /// integrations. Then throws DeviceError if the device was lost in flight.
+  void finish(const std::map<std::string, std::string>& notes, RunSummary& summary);
+
+  double data_s() const { return facts_.clock.seconds(chain_->spectra_done()); }
+  double busy_s() const { return chain_->busy_s(); }
+  std::int64_t integrations() const { return writer_ ? writer_->dumps_written() : 0; }
+  bool failed() const { return loss_.lost() || (writer_ && writer_->failed()); }
+
+ private:
+  void begin(std::int64_t first, const SampleClock& clock);
+
+  ObservationConfig config_;
+  ArrayLayout array_;
+  SpectraFacts facts_;
+  std::string command_line_;
+  std::string low_center_;  // a warning about the phase center, or ""
+  Queue queue_;
+  std::unique_ptr<SpectraChain> chain_;
+  std::unique_ptr<DumpWriter> writer_;
+  DeviceLoss loss_;
+  SpectraSlice slice_;
+};
+
+/// The correlator and the dump length of these spectra.
+SpectraChain::Setup spectra_chain_setup(const ObservationConfig& config, std::int64_t n_inputs,
+                                        const SpectraFacts& facts);
+
+}  // namespace ryle::pipeline

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ryle/pipeline/run/live_loop.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include "ryle/core/error.hpp"
+#include "ryle/core/random.hpp"
+#include "ryle/pipeline/run/run.hpp"
+#include "ryle/pipeline/run/sample_path.hpp"
+#include "ryle/pipeline/visibility/setup.hpp"
+
+// What a live run says of itself: states, reasons, counters that do not add up.
+
+namespace ryle::pipeline {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Delivers `n_chunks` and ends.
+struct ScriptedSource final : ChunkSource {
+  explicit ScriptedSource(int n) : left(n) {}
+  SourceInfo info() const override { return {}; }
+  void start() override {}
+  Chunk* next(std::chrono::milliseconds) override { return left-- > 0 ? &chunk : nullptr; }
+  void release(Chunk*) override {}
+  bool ended() const override { return left <= 0; }
+  void stop() override { left = 0; }
+  IngestCounters counters() const override { return counted; }
+  std::string state() const override { return now; }
+  std::int64_t memory_bytes() const override { return 0; }
+
+  Chunk chunk;
+  int left;
+  IngestCounters counted;
+  std::string now = "OK";
+};
+
+/// Engines that take `busy_per_data` times the time of the data.
+struct ScriptedPath final : LivePath {
+  void take(Chunk*) override { data += 1; }
+  bool failed() const override { return false; }
+  double data_s() const override { return data; }
+  double busy_s() const override { return data * busy_per_data; }
+  void count(Progress& progress) const override { progress.warning = warning; }
+
+  double data = 0, busy_per_data = 0.1;
+  std::string warning;
+};
+
+struct ScriptedRun {
+  explicit ScriptedRun(int n_chunks) : source(n_chunks) {
+    config.source.kind = "network";
+    config.source.listen = {"udp://10.0.0.9:4015", "udp://10.0.0.9:4016"};
+    options.progress_interval_s = 0;
+    options.on_progress = [this](const Progress& p) { lines.push_back(p); };
+  }
+  RunSummary run() {
+    loop.emplace(config, options, source, path, nullptr, 1e9);
+    RunSummary summary;
+    loop->run(summary);
+    return summary;
+  }
+
+  ObservationConfig config;
+  RunOptions options;
+  ScriptedSource source;
+  ScriptedPath path;
+  std::vector<Progress> lines;
+  std::optional<LiveLoop> loop;
+};
+
+TEST(LiveLoop, CountersThatDoNotBalanceAreAnError) {
+  ScriptedRun good(2);
+  good.source.counted.received = 10;
+  good.source.counted.used = 7;
+  good.source.counted.rejected["late"] = 3;
+  good.run();
+  EXPECT_NO_THROW(good.loop->require_balance());
+  for (const std::uint64_t received : {9, 11}) {
+    good.source.counted.received = received;
+    try {
+      good.loop->require_balance();
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.exit_code(), ExitCode::internal);
+    }
+  }
+}
+
+TEST(LiveLoop, EnginesSlowerThanTheDataAreNotOk) {
+  ScriptedRun slow(5);
+  slow.path.busy_per_data = 10;
+  EXPECT_EQ(slow.run().state, "DEGRADED(slow)");
+  EXPECT_EQ(slow.lines.back().state, "DEGRADED(slow)");
+  ScriptedRun both(5);
+  both.path.busy_per_data = 10;
+  both.source.now = "DEGRADED(overrun)";
+  EXPECT_EQ(both.run().state, "DEGRADED(overrun,slow)");
+  ScriptedRun none(5);
+  none.path.busy_per_data = 10;
+  none.source.now = "NO_DATA";
+  EXPECT_EQ(none.run().state, "NO_DATA");
+  EXPECT_EQ(ScriptedRun(5).run().state, "OK");
+  ScriptedRun waits(5);  // its senders wait
+  waits.path.busy_per_data = 10;
+  waits.config.source.lossless = true;
+  EXPECT_EQ(waits.run().state, "OK");
+}
+
+TEST(LiveLoop, WhatWasRefusedIsInEveryLineThatIsNotAllWell) {
+  ScriptedRun run(3);
+  run.source.counted.received = run.source.counted.rejected["too_short"] = 2000;
+  run.source.counted.last_rejected["too_short"] = {"10.1.2.3:4015", 60, "4d 57 33 32"};
+  run.source.now = "PRELOCK";
+  const RunSummary summary = run.run();
+  ASSERT_GE(run.lines.size(), 2u);
+  for (const auto& line : run.lines) {
+    EXPECT_EQ(line.rejected,
+              "2000 rejected: 2000 too_short (the last from 10.1.2.3:4015, 60 bytes: 4d 57 33 32)");
+  }
+  EXPECT_NE(to_json(summary).find("\"last_rejected\":{\"too_short\":{\"sender\":\"10.1.2.3:4015\","
+                                  "\"bytes\":60,\"header\":\"4d 57 33 32\"}}"),
+            std::string::npos)
+      << to_json(summary);
+}
+
+// "no data arrived" beside "2000 rejected" is a contradiction.
+TEST(LiveLoop, NothingCameSaysWhetherAnythingArrived) {
+  ScriptedRun silent(0);
+  silent.source.now = "NO_DATA";
+  silent.run();
+  EXPECT_EQ(silent.loop->nothing_came(),
+            "no data arrived on udp://10.0.0.9:4015, udp://10.0.0.9:4016 (state NO_DATA)");
+  ScriptedRun refused(0);
+  refused.source.now = "PRELOCK";
+  refused.source.counted.received = refused.source.counted.rejected["magic"] = 2000;
+  refused.run();
+  const std::string text = refused.loop->nothing_came();
+  EXPECT_EQ(text.find("no data arrived"), std::string::npos) << text;
+  EXPECT_NE(text.find("2000 packets arrived on"), std::string::npos) << text;
+  EXPECT_NE(text.find("2000 rejected: 2000 magic"), std::string::npos) << text;
+}
+
+TEST(LiveLoop, AWarningIsSaidOnce) {
+  ScriptedRun run(4);
+  run.path.warning = "cut";
+  run.run();
+  ASSERT_GE(run.lines.size(), 3u);
+  EXPECT_EQ(run.lines[0].warning, "cut");
+  for (std::size_t k = 1; k < run.lines.size(); ++k) EXPECT_EQ(run.lines[k].warning, "");
+}
+
+// A scraper must not see a run that has ended as one that is up.
+TEST(LiveLoop, NothingIsUpAfterTheEnd) {
+  const fs::path file = fs::temp_directory_path() / ("ryle-up-" + std::to_string(getpid()));
+  const auto up = [&file] {
+    std::ifstream in(file);
+    const std::string text((std::istreambuf_iterator<char>(in)), {});
+    return text.substr(text.find("\nryle_up ") + 1, 9);
+  };
+  {
+    ScriptedRun run(2);
+    run.config.runtime.metrics_file = file.string();
+    run.options.on_progress = [&](const Progress&) { EXPECT_EQ(up(), "ryle_up 1"); };
+    run.run();
+    EXPECT_EQ(up(), "ryle_up 0");
+  }
+  {
+    LiveMetrics metrics(file.string());  // a run that ends by an exception
+    Progress progress;
+    progress.state = "OK";
+    metrics.update({}, progress);
+    EXPECT_EQ(up(), "ryle_up 1");
+  }
+  EXPECT_EQ(up(), "ryle_up 0");
+  fs::remove(file);
+}
+
+TEST(LiveSetup, AnUnknownLiveFormatNamesTheFiveThatAreKnown) {
+  ObservationConfig config;
+  config.source.kind = "network";
+  config.source.format = "vdif";
+  config.source.listen = {"udp://0.0.0.0:4015"};
+  try {
+    run_observation(config, {});
+    ADD_FAILURE() << "accepted";
+  } catch (const UnsupportedError& error) {
+    for (const char* format : {"\"vdif\"", "mwa32t", "chips", "tbf", "tbx", "best2"})
+      EXPECT_NE(std::string(error.what()).find(format), std::string::npos) << error.what();
+  }
+}
+
+/// What a live run of noise of an rms of 20 makes, input 1 with a spike in every 1000 samples after
+/// the first feed.
+RunSummary run_of_spikes(const fs::path& directory, bool spikes, int bits) {
+  constexpr std::int64_t kInputs = 3, kTicks = 4096;
+  fs::create_directories(directory);
+  std::ofstream(directory / "layout.csv") << "antenna,east_m,north_m,up_m,pol,cable_delay_ns\n"
+                                             "A,0,0,0,X,0\nB,30,0,0,X,0\nC,0,40,0,X,0\n";
+  const auto config = parse_observation(
+      "[telescope]\nlatitude_deg = -26.7\nlongitude_deg = 116.7\n[channelize]\nn_channels = 16\n"
+      "bits = " +
+          std::to_string(bits) +
+          "\n[correlate]\nintegration_s = 0.004\n[runtime]\n"
+          "threads = 1\n[output]\npictures = false\nms = false\nuvfits = false\ndirectory = \"" +
+          directory.string() + "\"\n",
+      (directory / "obs.toml").string(), {"telescope.layout=layout.csv"});
+  SampleFacts facts;
+  facts.n_inputs = kInputs;
+  facts.layout.format = SampleFormat::ci8;
+  facts.layout.input_stride_bits = 16;
+  facts.layout.sample_stride_bits = 16 * kInputs;
+  facts.clock = {1'700'000'000'000'000'000, {1'000'000, 1}};
+  facts.reference_hz = 150e6;
+  facts.max_feed_ticks = kTicks;
+  SamplePath path(config, facts, load_array(config, kInputs), true, "test");
+  std::vector<ci8> samples(kTicks * kInputs);
+  for (std::int64_t feed = 0; feed < 8; ++feed) {
+    for (std::size_t k = 0; k < samples.size(); ++k) {
+      const std::uint64_t key = mix64(k + samples.size() * static_cast<std::uint64_t>(feed));
+      samples[k] = {static_cast<std::int8_t>(static_cast<int>(key % 9) - 4),
+                    static_cast<std::int8_t>(static_cast<int>(key / 16 % 9) - 4)};
+      if (spikes && feed > 0 && k % kInputs == 1 && k / kInputs % 200 == 0)
+        samples[k] = {127, -127};
+    }
+    path.feed(samples.data(), feed * kTicks, kTicks, {}, 0, facts.clock);
+  }
+  RunSummary summary;
+  path.finish(summary, {});
+  fs::remove_all(directory);
+  return summary;
+}
+
+// 1.7 of the issue, live: what the requantiser cuts is said once, and how much of each input.
+TEST(LiveSaturation, IsWarnedOfOnceAndIsInTheSummary) {
+  const fs::path directory =
+      fs::temp_directory_path() / ("ryle-saturation-" + std::to_string(getpid()));
+  const RunSummary cut = run_of_spikes(directory, true, 8);
+  ASSERT_EQ(cut.saturated_fraction.size(), 3u);
+  EXPECT_GT(cut.saturated_fraction[1], 1e-3);
+  EXPECT_LT(cut.saturated_fraction[0], 1e-4);
+  ASSERT_EQ(cut.warnings.size(), 1u);
+  EXPECT_NE(cut.warnings[0].find("1 of 3 inputs are cut by the 8-bit requantiser, input 1"),
+            std::string::npos)
+      << cut.warnings[0];
+  EXPECT_NE(to_json(cut).find("\"saturated_fraction\":["), std::string::npos);
+  EXPECT_TRUE(run_of_spikes(directory, false, 8).warnings.empty());
+  EXPECT_TRUE(run_of_spikes(directory, true, 32).warnings.empty());
+}
+
+}  // namespace
+}  // namespace ryle::pipeline
