@@ -180,7 +180,7 @@ RunAtSpeed joined(const std::vector<RunAtSpeed>& parts) {
 TimedAtSpeed steady_runs(const std::vector<RunAtSpeed>& runs) {
   TimedAtSpeed timed;
   for (const auto& run : runs) {
-    if (run.moved > kMostMoved) {
+    if (run.moved > kMaxMoved) {
       ++timed.n_dropped;
       continue;
     }
@@ -204,13 +204,13 @@ void count_own_time(std::vector<RunAtSpeed>& runs, int n_workers) {
 
 TimedAtSpeed time_at_speed(CoreSpeedProbe& probe, double seconds,
                            const std::vector<TimedPart>& parts) {
-  constexpr int kLeastRuns = 5;
+  constexpr int kMinRuns = 5;
   std::vector<RunAtSpeed> runs;
   int n_kept = 0;
   image::CoreSpeed before = probe.measure();
   const auto start = ProbeClock::now();
-  while (n_kept < kLeastRuns || seconds_since(start) < seconds) {
-    if (std::ssize(runs) >= kLeastRuns && seconds_since(start) > 4 * seconds) break;
+  while (n_kept < kMinRuns || seconds_since(start) < seconds) {
+    if (std::ssize(runs) >= kMinRuns && seconds_since(start) > 4 * seconds) break;
     std::vector<RunAtSpeed> run;
     for (const auto& part : parts) {
       const auto begin = ProbeClock::now();
@@ -227,7 +227,7 @@ TimedAtSpeed time_at_speed(CoreSpeedProbe& probe, double seconds,
       before = after;
     }
     runs.push_back(joined(run));
-    if (runs.back().moved <= kMostMoved) ++n_kept;
+    if (runs.back().moved <= kMaxMoved) ++n_kept;
   }
   count_own_time(runs, probe.n_workers());
   return steady_runs(runs);

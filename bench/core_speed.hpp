@@ -46,7 +46,7 @@ RunAtSpeed joined(const std::vector<RunAtSpeed>& parts);
 /// Runs that count and those that do not.
 struct TimedAtSpeed {
   std::vector<RunAtSpeed> kept;  ///< in the order of their seconds times their speed
-  int n_dropped = 0;             ///< the speed moved by more than kMostMoved
+  int n_dropped = 0;             ///< the speed moved by more than kMaxMoved
   double median_s() const;       ///< by the wall clock
   double min_s() const;
   /// The run that a quarter of the others beats at equal speed: what disturbs a run lengthens it,
@@ -55,7 +55,7 @@ struct TimedAtSpeed {
   const RunAtSpeed& typical() const { return kept[kept.size() / 4]; }
   bool empty() const { return kept.empty(); }
 };
-inline constexpr double kMostMoved = 0.1;
+inline constexpr double kMaxMoved = 0.1;
 
 /// Takes from `seconds` what other programs had the cores for, by core_share: of one worker as it
 /// is, of several compared with the run that had most.

@@ -131,7 +131,7 @@ class Pieces {
     detector_ = search::make_detector(queue, e);
   }
 
-  void run(Queue& queue, std::vector<search::Token>& tokens) {
+  void run(Queue& queue, std::vector<search::Hit>& hits) {
     const std::int64_t stride = kHistory + kPiece;
     for (std::int64_t first = 0; first < b_.n_outputs; first += kPiece) {
       const std::int64_t n = std::min(kPiece, b_.n_outputs - first);
@@ -152,7 +152,7 @@ class Pieces {
       in.end_start = n;
       in.stat_first = in.first_start;
       in.stat_end = in.n_columns;
-      detector_->execute(queue, in, tokens);
+      detector_->execute(queue, in, hits);
     }
   }
 
@@ -169,8 +169,8 @@ class Pieces {
 void measure_search(const Options& options, Block& b, const std::string& name, const Emit& emit) {
   Queue queue = Queue::cpu(options.n_workers);
   Pieces pieces(queue, b, name), generic(queue, b, "cpu:generic");
-  std::vector<search::Token> tokens, expected;
-  pieces.run(queue, tokens);
+  std::vector<search::Hit> hits, expected;
+  pieces.run(queue, hits);
   generic.run(queue, expected);
   Result r;
   r.engine = "search";
@@ -180,15 +180,15 @@ void measure_search(const Options& options, Block& b, const std::string& name, c
              {"n_outputs", static_cast<double>(b.n_outputs)},
              {"n_trials", static_cast<double>(b.config.n_trials)},
              {"max_width", static_cast<double>(Pieces::kHistory)}};
-  r.verified = tokens == expected;
+  r.verified = hits == expected;
   r.useful_ops = static_cast<double>(b.config.n_channels) * static_cast<double>(b.n_outputs) *
                  static_cast<double>(b.config.n_trials);
   r.bytes = static_cast<double>(b.codes.bytes());
   r.rate_unit = "x real time";
   if (r.verified) {
     std::tie(r.median_s, r.min_s) = time_runs(options.seconds_per_case, [&] {
-      tokens.clear();
-      pieces.run(queue, tokens);
+      hits.clear();
+      pieces.run(queue, hits);
     });
     r.rate = static_cast<double>(b.n_outputs) * b.band.sample_interval_s / r.median_s;
   }
@@ -326,17 +326,17 @@ void measure_levels(const Options& options, const Block& b, const Emit& emit) {
 /// token, in blocks of 8192 samples as the chain hands them over.
 void measure_clusters(const Options& options, const Block& b, const Emit& emit) {
   constexpr std::int64_t kBlock = 8192, kOctaves = 9;
-  const std::int64_t n_tokens = options.quick ? 100'000 : 1'000'000;
-  std::vector<search::Token> tokens;
-  for (std::int64_t k = 0; k < n_tokens; ++k) {
+  const std::int64_t n_hits = options.quick ? 100'000 : 1'000'000;
+  std::vector<search::Hit> hits;
+  for (std::int64_t k = 0; k < n_hits; ++k) {
     const auto octave = static_cast<std::int32_t>(k % kOctaves);
     const std::int64_t trial = k / kOctaves % b.config.n_trials;
     const std::int64_t cell = k / kOctaves / b.config.n_trials;
     const std::uint64_t key = combine(9, static_cast<std::uint64_t>(k));
     const std::int32_t width =
         (1 << octave) + static_cast<std::int32_t>((key >> 40) % (1u << octave));
-    tokens.push_back({64 * cell + static_cast<std::int64_t>(key % 64), width,
-                      static_cast<std::int32_t>(trial), static_cast<float>(7 + 3 * uniform(key))});
+    hits.push_back({64 * cell + static_cast<std::int64_t>(key % 64), width,
+                    static_cast<std::int32_t>(trial), static_cast<float>(7 + 3 * uniform(key))});
   }
   search::ClusterConfig config;
   for (const double dm : b.dms) config.sweep_samples.push_back(dm * b.band.sweep_samples_per_dm());
@@ -346,27 +346,27 @@ void measure_clusters(const Options& options, const Block& b, const Emit& emit) 
     clusters.clear();
     const auto per_block = static_cast<std::size_t>(kBlock / 64 * kOctaves * b.config.n_trials);
     std::int64_t tick = 0;
-    for (std::size_t at = 0; at < tokens.size(); at += per_block, tick += kBlock) {
-      clusterer.add({tokens.data() + at, std::min(per_block, tokens.size() - at)});
+    for (std::size_t at = 0; at < hits.size(); at += per_block, tick += kBlock) {
+      clusterer.add({hits.data() + at, std::min(per_block, hits.size() - at)});
       clusterer.close_before(tick, clusters);
     }
     clusterer.close_all(clusters);
   };
   once();
   std::int64_t in_clusters = 0;
-  for (const auto& c : clusters) in_clusters += c.n_tokens;
+  for (const auto& c : clusters) in_clusters += c.n_hits;
   Result r;
   r.engine = "search";
   r.implementation = "cpu clusters";
   r.device = device_description(1);
-  r.sizes = {{"n_tokens", static_cast<double>(n_tokens)},
+  r.sizes = {{"n_tokens", static_cast<double>(n_hits)},
              {"n_trials", static_cast<double>(b.config.n_trials)},
              {"n_clusters", static_cast<double>(clusters.size())}};
-  r.verified = in_clusters == n_tokens;
+  r.verified = in_clusters == n_hits;
   r.rate_unit = "Mtoken/s";
   if (r.verified) {
     std::tie(r.median_s, r.min_s) = time_runs(options.seconds_per_case, once);
-    r.rate = static_cast<double>(n_tokens) * 1e-6 / r.median_s;
+    r.rate = static_cast<double>(n_hits) * 1e-6 / r.median_s;
   }
   emit(r);
 }

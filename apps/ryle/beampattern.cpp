@@ -224,7 +224,7 @@ void write_fits(const std::string& path, const Simulation& s, const Context& con
   image.frequency = {s.frequency_hz, 1, 1};
   image.start_tai_ns = image.centroid_tai_ns = image.end_tai_ns = s.tai_ns;
   image.unit = "relative power";
-  image.facts.path = "beam pattern";
+  image.metadata.path = "beam pattern";
   image.center = direction_of_enu(s.array, s.frame.s, s.tai_ns, s.earth_orientation);
   const auto axes = uvw_axes(s.array, image.center, s.tai_ns, s.earth_orientation);
   const Vector3& y = s.frame.y;

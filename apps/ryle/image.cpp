@@ -342,7 +342,7 @@ int run_dumps(const Context& context, const ImageArguments& a, const VisibilityF
 }
 
 /// Options of the other imager have no effect: said at once, not found out from the result.
-void refuse(const std::vector<std::string>& given, const std::vector<std::string>& options,
+void reject(const std::vector<std::string>& given, const std::vector<std::string>& options,
             const std::string& why) {
   for (const auto& option : options) {
     if (std::find(given.begin(), given.end(), option) != given.end())
@@ -367,30 +367,30 @@ const std::vector<std::string> kVoltageOptions{"--format", "--channels",   "--ta
 const std::vector<std::string> kPlaceOptions{"--latitude-deg", "--longitude-deg", "--height-m"};
 
 void check_options(const ImageArguments& a) {
-  if (a.imaginary.empty()) refuse(a.given, kPairOptions, "is of a covariance pair (--imag FILE)");
-  if (!a.imaginary.empty()) refuse(a.given, {"--column"}, "is of a Measurement Set");
+  if (a.imaginary.empty()) reject(a.given, kPairOptions, "is of a covariance pair (--imag FILE)");
+  if (!a.imaginary.empty()) reject(a.given, {"--column"}, "is of a Measurement Set");
   if (!is_visibilities(a)) {
-    refuse(a.given, kVisibilityOptions, "is of visibilities; this is a recording of voltages");
+    reject(a.given, kVisibilityOptions, "is of visibilities; this is a recording of voltages");
   } else {
-    refuse(a.given, kVoltageOptions, "is of voltages; visibilities say it themselves");
+    reject(a.given, kVoltageOptions, "is of voltages; visibilities say it themselves");
     if (a.imaginary.empty())
-      refuse(a.given, kPlaceOptions, "has no effect: visibility files say where their array is");
+      reject(a.given, kPlaceOptions, "has no effect: visibility files say where their array is");
   }
   if (!is_visibilities(a)) {
-    refuse(a.given, kDirectSumOptions,
+    reject(a.given, kDirectSumOptions,
            "is of the direct sum of visibilities; images of voltages take --pixels, --cell, "
            "--channels-per-bin and --products");
   } else if (a.sky.path.empty()) {
-    refuse(a.given, kAllSkyOptions,
+    reject(a.given, kAllSkyOptions,
            "is of the all-sky imager; visibilities go through it with --path auto, vis-grid or "
            "vis-dft");
-    refuse(a.given, {"--set"},
+    reject(a.given, {"--set"},
            "has no effect on the direct sum; its options are " +
                std::string("--pixels, --width, --taper, --channel-average"));
   } else {
-    refuse(a.given, {"--phase-center"},
+    reject(a.given, {"--phase-center"},
            "is of the direct sum: all-sky images are about the zenith; leave --path out");
-    refuse(a.given, kDirectSumOptions,
+    reject(a.given, kDirectSumOptions,
            "is of the direct sum about the phase center; leave --path out for that, or give "
            "--pixels, --cell, --channels-per-bin and --products");
   }

@@ -35,7 +35,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json program_facts() {
+Json program_metadata() {
   Json devices = Json::array();
   for (const auto& d : list_devices()) {
     devices.push_back(
@@ -54,7 +54,7 @@ Json program_facts() {
           {"recording_formats", recording_formats()}};
 }
 
-Json visibility_facts(const std::string& path) {
+Json visibility_metadata(const std::string& path) {
   const VisibilityFile file = read_visibility_file(path);
   const auto& o = file.observation;
   std::uint64_t flagged = 0;
@@ -86,7 +86,7 @@ Json visibility_facts(const std::string& path) {
   return json;
 }
 
-Json recording_facts(const std::string& path, const std::string& format) {
+Json recording_metadata(const std::string& path, const std::string& format) {
   const auto recording = open_recording(path, format);
   const auto& i = recording->info();
   return {{"file", path},
@@ -106,7 +106,7 @@ Json recording_facts(const std::string& path, const std::string& format) {
           {"header", i.header}};
 }
 
-Json filterbank_facts(const std::string& path) {
+Json filterbank_metadata(const std::string& path) {
   FilterbankOptions options;
   options.polarization = "I";  // only the header is looked at
   const auto reader = open_filterbank(path, options);
@@ -129,11 +129,11 @@ Json filterbank_facts(const std::string& path) {
           {"warnings", i.warnings}};
 }
 
-Json scan_facts(const std::string& path) {
+Json scan_metadata(const std::string& path) {
   ScanOptions options;
   options.polarization = "any";
   const auto scans = open_scans(path, options);
-  const auto& f = scans->facts();
+  const auto& f = scans->metadata();
   std::vector<double> longitude_deg, latitude_deg;
   scans->read_positions(longitude_deg, latitude_deg);
   const auto range = [](const std::vector<double>& values) {
@@ -167,7 +167,7 @@ Json scan_facts(const std::string& path) {
   return json;
 }
 
-Json grid_sums_facts(const std::string& path) {
+Json grid_sums_metadata(const std::string& path) {
   const pipeline::GridStateFile file(path);
   const auto& i = file.identity();
   std::int64_t n_blocks = 0;
@@ -216,16 +216,17 @@ Json toml_contents(const std::string& path) {
 
 /// The readers that may take a file of this container, most specific first; what none takes is
 /// described as its container is.
-Json facts_by_content(const std::string& path, const std::string& format) {
+Json metadata_by_content(const std::string& path, const std::string& format) {
   const std::string container = container_of(path);
   std::vector<std::function<Json()>> readers;
-  if (container == "fits") readers.emplace_back([&] { return filterbank_facts(path); });
+  if (container == "fits") readers.emplace_back([&] { return filterbank_metadata(path); });
   if (container == "hdf5") {
-    readers.emplace_back([&] { return grid_sums_facts(path); });
-    if (!is_image_cube(path)) readers.emplace_back([&] { return recording_facts(path, format); });
+    readers.emplace_back([&] { return grid_sums_metadata(path); });
+    if (!is_image_cube(path))
+      readers.emplace_back([&] { return recording_metadata(path, format); });
   }
   if (container == "fits" || container == "hdf5" || container == "zip")
-    readers.emplace_back([&] { return scan_facts(path); });
+    readers.emplace_back([&] { return scan_metadata(path); });
   std::string note;  // of the last reader, the one of scans
   for (const auto& read : readers) {
     try {
@@ -237,7 +238,7 @@ Json facts_by_content(const std::string& path, const std::string& format) {
     }
   }
   const std::string described = describe_contents(path);
-  if (described.empty()) return recording_facts(path, format);
+  if (described.empty()) return recording_metadata(path, format);
   Json json = Json::parse(described);
   if (json["kind"] == "scans") json["note"] = note;
   if (container == "hdf5" && is_image_cube(path)) {
@@ -272,7 +273,7 @@ int run(const Context& context, const std::string& file, const std::string& form
     return 0;
   }
   if (file.empty()) {
-    print(context, program_facts());
+    print(context, program_metadata());
     return 0;
   }
   if (!std::filesystem::exists(file)) throw IoError::from_errno("read", file, ENOENT);
@@ -280,11 +281,11 @@ int run(const Context& context, const std::string& file, const std::string& form
   if (extension.empty()) extension = std::filesystem::path(file).parent_path().extension().string();
   const bool visibilities = extension == ".ms" || extension == ".uvfits" || extension == ".uvh5";
   const bool powers = extension == ".fil" || extension == ".tim" || extension == ".sf";
-  print(context, visibilities           ? visibility_facts(file)
-                 : powers               ? filterbank_facts(file)
+  print(context, visibilities           ? visibility_metadata(file)
+                 : powers               ? filterbank_metadata(file)
                  : extension == ".toml" ? toml_contents(file)
-                 : format != "auto"     ? recording_facts(file, format)
-                                        : facts_by_content(file, format));
+                 : format != "auto"     ? recording_metadata(file, format)
+                                        : metadata_by_content(file, format));
   return 0;
 }
 

@@ -64,8 +64,8 @@ Json summary_json(const pipeline::SearchSummary& s) {
             {"detect", s.detect_s}}},
           {"memory_bytes", s.memory_bytes},
           {"beams", s.n_beams},
-          {"n_tokens", s.n_tokens},
-          {"n_tokens_dropped", s.n_tokens_dropped},
+          {"n_tokens", s.n_hits},
+          {"n_tokens_dropped", s.n_hits_dropped},
           {"flagged_channels", s.flagged_channels},
           {"masked_samples",
            {{"user", s.normalize.masked_user},
@@ -108,7 +108,7 @@ void print_text(const pipeline::SearchSummary& s) {
   for (std::size_t k = 0; k < s.loss.size(); ++k)
     fmt::print(" {:.3g} ms {:.1f} %", s.loss_widths_s[k] * 1e3, 100 * (1 - s.loss[k]));
   fmt::print("\n{:.2f} s by {} = {:.1f} x real time; {} channels flagged, {} tokens\n", s.elapsed_s,
-             d.implementation, s.data_s / s.elapsed_s, s.flagged_channels, s.n_tokens);
+             d.implementation, s.data_s / s.elapsed_s, s.flagged_channels, s.n_hits);
   std::string masked;
   for (const auto& [cause, part] : s.description.masked)
     if (part > 0) masked += fmt::format(" {} {:.2f} %", cause, 100 * part);

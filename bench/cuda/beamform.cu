@@ -135,9 +135,9 @@ void numbers(OutputFormat format, const std::byte* p, std::int64_t bytes,
 
 // First and last channel, 32 beams from the first to the last, 256 spectra (whole windows).
 bool verify(Queue& queue, const Config& c, const std::vector<cf32>& weights,
-            const std::byte* samples, const Output& output, float scale, std::int64_t most_beams) {
+            const std::byte* samples, const Output& output, float scale, std::int64_t max_beams) {
   const std::int64_t spectra = std::min(c.max_spectra, std::max(kVerifySpectra, c.integration));
-  const std::int64_t n_beams = std::min(most_beams, c.n_beams);
+  const std::int64_t n_beams = std::min(max_beams, c.n_beams);
   const std::int64_t gulp = c.max_spectra * c.n_antennas;
   for (const std::int64_t channel : {std::int64_t{0}, c.n_channels - 1}) {
     Config one = c;
@@ -181,7 +181,7 @@ bool verify(Queue& queue, const Config& c, const std::vector<cf32>& weights,
     const bool codes = c.output_format == u8 || c.output_format == OutputFormat::ci8;
     std::size_t differ = 0;
     for (std::size_t k = 0; k < a.size(); ++k) {
-      // Halves: one rounding; f32: the sums are exact, the rest of it a few 2^-24.
+      // Fp16: one rounding; f32: the sums are exact, the rest of it a few 2^-24.
       const double allowed = codes ? 1 : (c.output_format == f32 ? 1e-5 : 1e-3) * std::fabs(a[k]);
       if (!(std::fabs(a[k] - b[k]) <= allowed)) return false;
       differ += codes && a[k] != b[k];

@@ -279,13 +279,13 @@ void measure(const Case& c, const Options& options, const Ceilings& ceilings, co
   const auto sizes = r.sizes;
   for (const CudaTuning& tuning : kSearch) {
     // Sums of bytes lose by cuts what they gain: what is cut begins from cleared memory.
-    if (c.format != SampleFormat::cf16 && tuning.least_blocks < 1024 && !tuning.three) continue;
+    if (c.format != SampleFormat::cf16 && tuning.min_blocks < 1024 && !tuning.three) continue;
     if (tuning.three && (c.format != SampleFormat::ci8 || c.n_inputs <= 128 || c.n_inputs > 256))
       continue;
     set_cuda_tuning(&tuning);
     r.sizes = sizes;
     r.sizes.emplace_back("slots", tuning.slots);
-    r.sizes.emplace_back("least_blocks", tuning.least_blocks);
+    r.sizes.emplace_back("least_blocks", tuning.min_blocks);
     r.sizes.emplace_back("clusters", tuning.clusters);
     r.sizes.emplace_back("early", tuning.early);
     r.sizes.emplace_back("hints", tuning.hints);

@@ -127,7 +127,7 @@ void measure_tuning(const Options& options, const GridCase& c, const PinnedCase&
   const auto start = Clock::now();
   const auto mapper = grid::make_cuda_mapper(grid_config_of(c, "cuda"), cells, tuning);
   const double make_s = seconds_since(start);
-  const grid::PlanFacts facts = mapper->map(pinned.input(c, 0), {}, pinned.output());
+  const grid::PlanMetadata metadata = mapper->map(pinned.input(c, 0), {}, pinned.output());
   Result r;
   r.engine = "grid";
   r.implementation = "grid/" + std::string(mapper->implementation());
@@ -139,7 +139,7 @@ void measure_tuning(const Options& options, const GridCase& c, const PinnedCase&
              {"n_channels", static_cast<double>(n_channels)},
              {"n_cells", static_cast<double>(n_cells)},
              {"pairs", pairs},
-             {"candidates", static_cast<double>(facts.n_candidates)},
+             {"candidates", static_cast<double>(metadata.n_candidates)},
              {"make_ms", std::round(1e5 * make_s) / 100},
              {"chunk_samples", static_cast<double>(tuning.chunk_samples)},
              {"group", static_cast<double>(tuning.channels)},

@@ -133,7 +133,7 @@ search::DedisperseConfig linear_plan(const search::Band& band, double step, std:
   return config;
 }
 
-/// Sums, verified by `good`, then their boxcars and peaks against the CPU's tokens.
+/// Sums, verified by `good`, then their boxcars and peaks against the CPU's hits.
 void measure_plan(Queue& queue, const Options& options, const Emit& emit,
                   const search::DedisperseConfig& config, const Blocks& blocks, bool exact) {
   const std::int64_t n_outputs = config.max_outputs;
@@ -172,7 +172,7 @@ void measure_plan(Queue& queue, const Options& options, const Emit& emit,
   // Boxcars have their rows.
   if (config.implementation == "subband" || config.implementation == options.path) return;
 
-  // The wait for statistics and the way of tokens to the host are in it.
+  // The wait for statistics and the way of hits to the host are in it.
   search::DetectConfig boxcars;
   boxcars.n_trials = config.n_trials;
   boxcars.max_width = 256;
@@ -184,20 +184,20 @@ void measure_plan(Queue& queue, const Options& options, const Emit& emit,
   search::DetectInput in;
   in.stride = in.n_columns = in.stat_end = n_outputs;
   in.end_start = n_outputs - 256;
-  std::vector<search::Token> tokens, expected;
+  std::vector<search::Hit> hits, expected;
   in.sums = found.data();
   on_host->execute(host, in, expected);
   copy_bytes(queue, sums[0].data(), found.data(), sums[0].bytes());  // the timing wrote others
   in.sums = sums[0].data();
-  detector->execute(queue, in, tokens);
+  detector->execute(queue, in, hits);
   r = row("search/cuda boxcars, peaks", n_outputs, config.n_trials);
   r.sizes.emplace_back("max_width", 256);
-  r.verified = tokens == expected;
+  r.verified = hits == expected;
   r.bytes = static_cast<double>(sums[0].bytes());
   time_row(r, queue, options, n_outputs, [&] {
-    tokens.clear();
+    hits.clear();
     in.sums = sums[turn++ % 2].data();
-    detector->execute(queue, in, tokens);
+    detector->execute(queue, in, hits);
   });
   emit(r);
 }

@@ -20,9 +20,9 @@ Gulp gulp_of(const ConstBlockView& blocks) {
     throw UnsupportedError("the levels correlate ci8 blocks, not " +
                            std::string(name(blocks.format)));
   }
-  if (blocks.n_blocks > kMostSpectra / 64) {
+  if (blocks.n_blocks > kMaxSpectra / 64) {
     throw ConfigError("levels: " + std::to_string(blocks.n_blocks * 64) +
-                      " spectra at once; an int32 holds " + std::to_string(kMostSpectra));
+                      " spectra at once; an int32 holds " + std::to_string(kMaxSpectra));
   }
   // 65 535 blocks along y are channels; those along x, at most the squares of hybrid, fit 31 bits.
   if (blocks.n_channels > 65'535 || blocks.n_inputs > 46'340) {

@@ -17,7 +17,7 @@ namespace ryle::correlate::levels {
 std::vector<std::string> level_names(Queue& queue);
 
 /// Most spectra of full-range ci8 an int32 holds, in whole blocks.
-inline constexpr std::int64_t kMostSpectra = 65'472;
+inline constexpr std::int64_t kMaxSpectra = 65'472;
 
 /// Sets the sums of a gulp; asynchronous on the queue. There are no masks: flagged samples are 0.
 /// @pre blocks: ci8 in device memory; sums [channel][pair] {re, im} in device memory

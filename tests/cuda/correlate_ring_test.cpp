@@ -45,7 +45,7 @@ TEST_F(CudaCorrelate, InputsBeyondTheCache) {
                      block,
                      cell};
     gulps[0].n_spectra = shape.n_spectra;
-    // Halves are added in another order by each kernel, in the same by each launch.
+    // Fp16 are added in another order by each kernel, in the same by each launch.
     const Sums wanted = cuda(is_integer(format) ? "mma_s8" : name, gulps, shape);
     for (int run = 0; run < n_runs && !HasFatalFailure(); ++run) {
       const Sums found = cuda(name, gulps, shape);
@@ -134,11 +134,11 @@ TEST_F(CudaCorrelateFew, BytesByThree) {
   check_tuned("sm90_s8_wgmma", SampleFormat::ci8, {130, 67, 65},
               {12, 1, false, false, false, 1, true});
 }
-TEST_F(CudaCorrelateFew, Nibbles) {
+TEST_F(CudaCorrelateFew, Int4) {
   check_tuned("sm90_ci4_wgmma", SampleFormat::ci4, {64, 2, 257}, {3, 1});
   check_tuned("sm90_ci4_wgmma", SampleFormat::ci4, {130, 1, 257}, {3, 2});
 }
-TEST_F(CudaCorrelateFew, Halves) {
+TEST_F(CudaCorrelateFew, Fp16) {
   check_tuned("sm90_f16_wgmma", SampleFormat::cf16, {64, 2, 65}, {3, 1});
   check_tuned("sm90_f16_wgmma", SampleFormat::cf16, {130, 1, 65}, {3, 2});
 }

@@ -42,7 +42,7 @@ class CudaGrid : public ryle::test::CudaTest {
       for (const Precision precision : {Precision::f32, Precision::f64}) {
         const auto got = grid(t.c, t.samples(), "cuda", precision);
         EXPECT_EQ(got->implementation(), "cuda:gather");
-        const Error e = compare(got->sums(), want->sums(), t.least_weight);
+        const Error e = compare(got->sums(), want->sums(), t.min_weight);
         const double limit = precision == Precision::f64 ? 1e-12 : t.f32_limit;
         EXPECT_EQ(e.counts, 0);
         EXPECT_LT(e.value, limit);
@@ -118,12 +118,12 @@ TEST_F(CudaGrid, PlansCountTheirSamples) {
                      static_cast<std::int64_t>(t.c.field.lon_deg.size()));
   };
   CudaOnHost<float> expected(t.c.config, t.c.field.cells, std::int64_t{1} << 20, 12);
-  const PlanFacts want = facts(*expected.plan(host, places()));
+  const PlanMetadata want = metadata(*expected.plan(host, places()));
   Config config = t.c.config;
   config.implementation = "cuda";
   const auto gridder = make_gridder(config, t.c.field.cells);
   const auto plan = gridder->plan(host, places());
-  const PlanFacts got = facts(*plan);
+  const PlanMetadata got = metadata(*plan);
   EXPECT_EQ(got.n_samples, want.n_samples);
   EXPECT_EQ(got.bad_positions, want.bad_positions);
   EXPECT_EQ(got.out_of_reach, want.out_of_reach);
@@ -193,7 +193,7 @@ TEST_F(CudaGrid, PlanesInOneGoAreThoseOfTheSums) {
     Buffer<std::int32_t> count(n_cells, MemorySpace::pinned);
     const CudaMapper::Input input{c.field.lon_deg.data(), c.field.lat_deg.data(), 5'000, samples};
     for (int call = 0; call < 2; ++call) {
-      const PlanFacts f = mapper->map(input, {}, {values.data(), weight.data(), count.data()});
+      const PlanMetadata f = mapper->map(input, {}, {values.data(), weight.data(), count.data()});
       EXPECT_EQ(f.n_samples, 5'000);
       EXPECT_EQ(f.bad_positions, 0);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// T-DD-17, T-DD-20 on the device: the integers and the tokens of the definition, 0 difference.
+// T-DD-17, T-DD-20 on the device: the integers and the hits of the definition, 0 difference.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -304,7 +304,7 @@ void detect_case(Queue& queue, std::int64_t n_columns, std::int64_t max_width, d
   Queue host = Queue::cpu(1);
   config.implementation = "reference";
   const auto reference = make_detector(host, config);
-  std::vector<Token> expected, found;
+  std::vector<Hit> expected, found;
   reference->execute(host, in, expected);
   EXPECT_GT(expected.size(), 5u);
 
@@ -321,7 +321,7 @@ void detect_case(Queue& queue, std::int64_t n_columns, std::int64_t max_width, d
   engine->execute(queue, in, found);
   in.sums = sums.data();
   if (weighted) in.weights = weights.data();
-  std::vector<Token> through;
+  std::vector<Hit> through;
   make_detector(host, config)->execute(host, in, through);
   EXPECT_EQ(through == expected, true);
   EXPECT_EQ(found == expected, true)
@@ -363,7 +363,7 @@ TEST_F(CudaSearch, TokensOfAnyScatter) {
   }
 }
 
-// More tokens than the list begins with.
+// More hits than the list begins with.
 TEST_F(CudaSearch, ManyTokens) { detect_case<std::uint16_t>(queue(), 120'000, 32, 1.1, false, 5); }
 
 }  // namespace

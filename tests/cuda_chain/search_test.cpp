@@ -96,7 +96,7 @@ void expect_same(const std::vector<BeamEvent>& found, const std::vector<BeamEven
     EXPECT_EQ(found[k].beam, expected[k].beam) << name << k;
     EXPECT_EQ(found[k].seen, expected[k].seen) << name << k;
     EXPECT_EQ(a.cluster.best, b.cluster.best) << name << k;
-    EXPECT_EQ(a.cluster.n_tokens, b.cluster.n_tokens) << name << k;
+    EXPECT_EQ(a.cluster.n_hits, b.cluster.n_hits) << name << k;
     EXPECT_EQ(a.pulse.tick, b.pulse.tick) << name << k;
     EXPECT_EQ(a.pulse.snr, b.pulse.snr) << name << k;
     EXPECT_EQ(a.pulse.dm_pc_cm3, b.pulse.dm_pc_cm3) << name << k;
@@ -126,7 +126,7 @@ TEST_F(CudaChain, EventsAreThoseOfTheCpu) {
       SearchCounts counts;
       expect_same(run(config, data, n, &counts), expected,
                   name + std::string(" on ") + std::to_string(devices.size()));
-      EXPECT_EQ(counts.n_tokens, expected_counts.n_tokens);
+      EXPECT_EQ(counts.n_hits, expected_counts.n_hits);
       EXPECT_EQ(counts.normalize.written, expected_counts.normalize.written);
       EXPECT_EQ(counts.normalize.masked_spectra, expected_counts.normalize.masked_spectra);
     }

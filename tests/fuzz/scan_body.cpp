@@ -17,25 +17,26 @@
 namespace ryle::fuzz {
 namespace {
 
-constexpr std::int64_t kMost_numbers = 1 << 22;
+constexpr std::int64_t kMaxNumbers = 1 << 22;
 
 // Numbers asked for are never more than the file can hold (deflate: a thousandfold), every call
 // stays within what it was given, and an accepted file can be read to its end or says why not.
 void read_all_of(const std::string& path, const ScanOptions& options, std::size_t n_bytes) {
   const auto file = open_scans(path, options);
-  const ScanFacts facts = file->facts();
-  require(facts.n_samples >= 1 && facts.n_channels >= 1, "an empty file is refused");
-  require(static_cast<std::size_t>(facts.n_samples) <= 1100 * n_bytes, "more samples than bytes");
+  const ScanMetadata metadata = file->metadata();
+  require(metadata.n_samples >= 1 && metadata.n_channels >= 1, "an empty file is refused");
+  require(static_cast<std::size_t>(metadata.n_samples) <= 1100 * n_bytes,
+          "more samples than bytes");
   std::vector<double> lon, lat;
   file->read_positions(lon, lat);
-  require(lon.size() == static_cast<std::size_t>(facts.n_samples) && lat.size() == lon.size(),
+  require(lon.size() == static_cast<std::size_t>(metadata.n_samples) && lat.size() == lon.size(),
           "a position a sample");
-  const std::int64_t n = std::min<std::int64_t>(facts.n_channels, 7);
-  if (facts.n_samples * n > kMost_numbers) return;
-  std::vector<float> values(static_cast<std::size_t>(facts.n_samples * n + 1), 77);
-  std::vector<float> weights(static_cast<std::size_t>(facts.n_samples + 1), 77);
+  const std::int64_t n = std::min<std::int64_t>(metadata.n_channels, 7);
+  if (metadata.n_samples * n > kMaxNumbers) return;
+  std::vector<float> values(static_cast<std::size_t>(metadata.n_samples * n + 1), 77);
+  std::vector<float> weights(static_cast<std::size_t>(metadata.n_samples + 1), 77);
   std::vector<std::uint8_t> flags(values.size(), 77);
-  for (const std::int64_t first : {std::int64_t{0}, facts.n_channels - n}) {
+  for (const std::int64_t first : {std::int64_t{0}, metadata.n_channels - n}) {
     file->read_channels(first, n, values.data());
     file->read_flags(first, n, flags.data());
   }
@@ -184,12 +185,12 @@ std::optional<std::string> scan_values(std::span<const std::byte> data) {
     return std::nullopt;
   return values_if_accepted([&] {
     const auto file = open_scans(memory_file(data), {});
-    const ScanFacts facts = file->facts();
+    const ScanMetadata metadata = file->metadata();
     std::vector<double> lon, lat;
     file->read_positions(lon, lat);
-    if (facts.n_samples * facts.n_channels > kMost_numbers) return std::string();
-    std::vector<float> values(static_cast<std::size_t>(facts.n_samples * facts.n_channels));
-    file->read_channels(0, facts.n_channels, values.data());
+    if (metadata.n_samples * metadata.n_channels > kMaxNumbers) return std::string();
+    std::vector<float> values(static_cast<std::size_t>(metadata.n_samples * metadata.n_channels));
+    file->read_channels(0, metadata.n_channels, values.data());
     return raw_text(lon) + raw_text(lat) + raw_text(values);
   });
 }

@@ -52,7 +52,7 @@ TEST(LineServer, AnswersEveryoneOnce) {
   EXPECT_EQ(ask(path, "ab"), "abab");
   EXPECT_EQ(ask(path, ""), "");
   EXPECT_EQ(ask(path, "throw"), "error: no");
-  const std::string most(LineServer::kMostBytes, 'x');
+  const std::string most(LineServer::kMaxBytes, 'x');
   EXPECT_EQ(ask(path, most), most + most);
   EXPECT_THAT(ask(path, most + "x"), HasSubstr("at most 4096 bytes"));
   EXPECT_THAT(ask(path, std::string(1 << 20, 'x')), HasSubstr("at most 4096 bytes"));
@@ -63,7 +63,7 @@ TEST(LineServer, SilentClientsHoldNobodyUp) {
   const std::string path = socket_path();
   const LineServer server(path, twice, kPatience_s);
   std::vector<Socket> silent;
-  for (std::size_t k = 0; k + 1 < LineServer::kMostClients; ++k) {
+  for (std::size_t k = 0; k + 1 < LineServer::kMaxClients; ++k) {
     silent.push_back(silent_client(path));
     ASSERT_EQ(::send(silent.back().descriptor(), "ab", 2, 0), 2);  // without its end
   }
@@ -80,7 +80,7 @@ TEST(LineServer, ClientsThatStaySilentAreLeft) {
   const std::string path = socket_path();
   const LineServer server(path, twice, 0.05);
   std::vector<Socket> silent;
-  for (std::size_t k = 0; k < LineServer::kMostClients; ++k) silent.push_back(silent_client(path));
+  for (std::size_t k = 0; k < LineServer::kMaxClients; ++k) silent.push_back(silent_client(path));
   std::string answer;
   while (answer.empty()) {  // its own 0.05 s may pass before a busy machine sends its line
     try {

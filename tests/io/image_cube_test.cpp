@@ -42,7 +42,7 @@ SkyImage image_at(std::int64_t k) {
   image.exposure_s = 0.04;
   image.center = {1.0 + 1e-6 * static_cast<double>(k), 0.6};
   image.north_angle_rad = -0.003;
-  image.facts = {"vis-grid", "ES", "cables", "vis-grid/cpu", 2.0};
+  image.metadata = {"vis-grid", "ES", "cables", "vis-grid/cpu", 2.0};
   for (int p = 0; p < 4 * 3 * 36; ++p)
     image.pixels.push_back(p % 36 == 0 ? NAN : static_cast<float>(k * 1000 + p));
   image.weights.assign(12, static_cast<float>(k));
@@ -69,8 +69,8 @@ void expect_same(const SkyImage& got, const SkyImage& want) {
   EXPECT_EQ(got.beam->major_rad, want.beam->major_rad);
   EXPECT_EQ(got.beam->minor_rad, want.beam->minor_rad);
   EXPECT_EQ(got.beam->angle_rad, want.beam->angle_rad);
-  EXPECT_EQ(got.facts.loss_ppm, 2);
-  EXPECT_EQ(got.facts.implementation, "vis-grid/cpu");
+  EXPECT_EQ(got.metadata.loss_ppm, 2);
+  EXPECT_EQ(got.metadata.implementation, "vis-grid/cpu");
   EXPECT_EQ(bin_axis(got).first_center_hz, bin_axis(want).first_center_hz);
 }
 

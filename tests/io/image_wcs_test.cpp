@@ -275,7 +275,7 @@ SkyImage numbered(const Observation& o, const std::vector<int>& planes) {
     for (const double w : {10.0, 20.0, 40.0}) weights.push_back(w + bin);
   }
   take_planes(image, pixels, weights, 3, planes);
-  image.facts = {"vis-grid", "ES k 7, cell 0.40", "cables.csv", "vis-grid/cpu:avx512", 12.5};
+  image.metadata = {"vis-grid", "ES k 7, cell 0.40", "cables.csv", "vis-grid/cpu:avx512", 12.5};
   return image;
 }
 

@@ -353,7 +353,8 @@ TEST(Unfinished, ARecoveredNameWithAnUnfinishedOneIsNotTaken) {
   EXPECT_EQ(done[1].product, dir / "v_recovered.uvh5");
 }
 
-// A damaged line of the journal costs the dumps from there on; a NaN among the facts costs nothing.
+// A damaged line of the journal costs the dumps from there on; a NaN among the metadata costs
+// nothing.
 TEST(Unfinished, ADamagedJournalKeepsWhatIsBefore) {
   if (without_casacore(".ms")) GTEST_SKIP() << "skipped: built without casacore";
   const Scratch dir;

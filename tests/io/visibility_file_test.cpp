@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every writer read back by its reader: values, counts, times and facts exactly; odd shapes; broken
-// files.
+// Every writer read back by its reader: values, counts, times and metadata exactly; odd shapes;
+// broken files.
 #include <fitsio.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -12,18 +12,18 @@ using namespace ryle;
 
 // Channel 0: the number of the cell; channel 1: 0.5 more.
 nlohmann::json write(const SkyCells& cells, const std::string& path) {
-  MapFacts facts;
-  facts.unit = "K";
-  facts.object = "field";
-  facts.telescope = "GBT";
-  facts.frequency = {1420e6, 1e4, 2};
-  facts.spectral_frame = "LSRK";
-  facts.rest_frequency_hz = 1420.405751768e6;
-  facts.observed_utc = "2024-01-02T03:04:05";
-  facts.beam_fwhm_deg = 0.15;
-  facts.history = {"made to be read by others"};
+  MapMetadata metadata;
+  metadata.unit = "K";
+  metadata.object = "field";
+  metadata.telescope = "GBT";
+  metadata.frequency = {1420e6, 1e4, 2};
+  metadata.spectral_frame = "LSRK";
+  metadata.rest_frequency_hz = 1420.405751768e6;
+  metadata.observed_utc = "2024-01-02T03:04:05";
+  metadata.beam_fwhm_deg = 0.15;
+  metadata.history = {"made to be read by others"};
   const auto n = static_cast<std::size_t>(cells.n_cells());
-  const auto writer = cells.create(path, 2, CubeValues::float32, facts, true);
+  const auto writer = cells.create(path, 2, CubeValues::float32, metadata, true);
   std::vector<float> plane(n);
   for (const float more : {0.0F, 0.5F}) {
     for (std::size_t i = 0; i < n; ++i) plane[i] = static_cast<float>(i) + more;

@@ -153,7 +153,7 @@ AllSky inject() {
   image.centroid_tai_ns = image.start_tai_ns + 20'000'000;
   image.exposure_s = 0.04;
   image.unit = "";
-  image.facts = {"efield", "none (direct sum)", "none", "reference", 0};
+  image.metadata = {"efield", "none (direct sum)", "none", "reference", 0};
   place_at_zenith(image, o.array);
   image.pixels.assign(static_cast<std::size_t>(5 * image.plane_size()), std::nanf(""));
   std::mt19937_64 random(8);

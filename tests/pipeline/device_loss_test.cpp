@@ -34,16 +34,16 @@ ObservationConfig lost_observation(const Scratch& dir) {
   return config;
 }
 
-SampleFacts lost_samples() {
-  SampleFacts facts;
-  facts.n_inputs = kLostInputs;
-  facts.layout.format = SampleFormat::ci8;
-  facts.layout.input_stride_bits = 16;
-  facts.layout.sample_stride_bits = 16 * kLostInputs;
-  facts.clock = {test::kStart_tai_ns, {160000, 1}};
-  facts.reference_hz = 150e6;
-  facts.max_feed_ticks = 1600;
-  return facts;
+SampleMetadata lost_samples() {
+  SampleMetadata metadata;
+  metadata.n_inputs = kLostInputs;
+  metadata.layout.format = SampleFormat::ci8;
+  metadata.layout.input_stride_bits = 16;
+  metadata.layout.sample_stride_bits = 16 * kLostInputs;
+  metadata.clock = {test::kStart_tai_ns, {160000, 1}};
+  metadata.reference_hz = 150e6;
+  metadata.max_feed_ticks = 1600;
+  return metadata;
 }
 
 struct LostRun {

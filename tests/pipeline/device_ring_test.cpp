@@ -33,7 +33,7 @@ class LateQueues {
     (work ? worked_ : copied_)[static_cast<std::size_t>(slot)] = event;
     give(work, [this, event] { reached_[static_cast<std::size_t>(event)] = true; });
   }
-  void hold_back(bool work, bool until_worked, int slot) {
+  void wait_event(bool work, bool until_worked, int slot) {
     const int event = (until_worked ? worked_ : copied_)[static_cast<std::size_t>(slot)];
     queue(work).push_back({[] {}, event});
   }
@@ -80,8 +80,8 @@ class LateRingQueues final : public RingQueues {
   }
   void record_copied(int slot) override { queues_.record(false, slot); }
   void record_worked(int slot) override { queues_.record(true, slot); }
-  void work_after_copied(int slot) override { queues_.hold_back(true, false, slot); }
-  void copy_after_worked(int slot) override { queues_.hold_back(false, true, slot); }
+  void work_after_copied(int slot) override { queues_.wait_event(true, false, slot); }
+  void copy_after_worked(int slot) override { queues_.wait_event(false, true, slot); }
   void wait_copied(int slot) override { queues_.wait_copied(slot); }
 
  private:
@@ -105,7 +105,7 @@ void run_stream(const Stream& s, unsigned copies_first, std::uint64_t seed) {
   DeviceRing ring(std::make_unique<LateRingQueues>(queues), s.n_slots, s.chunk_bytes, s.carry_bytes,
                   MemorySpace::host);
   constexpr std::int64_t kChunks = 40;
-  const std::int64_t most_carried = (s.carry_bytes + 127) / 128 * 128;
+  const std::int64_t max_carried = (s.carry_bytes + 127) / 128 * 128;
   // One host buffer less than slots at most: as many copies are under way at once.
   const auto n_host = static_cast<int>(1 + seed % static_cast<std::uint64_t>(s.n_slots - 1));
   std::vector<std::vector<std::byte>> buffers(
@@ -121,7 +121,7 @@ void run_stream(const Stream& s, unsigned copies_first, std::uint64_t seed) {
     waiting.pop_front();
     const DeviceRing::Chunk c = ring.front();
     ASSERT_EQ(c.chunk_bytes, chunk.n);
-    ASSERT_EQ(c.carried_bytes, std::min(most_carried, chunk.begin - chunk.first));
+    ASSERT_EQ(c.carried_bytes, std::min(max_carried, chunk.begin - chunk.first));
     queues.give(true, [&, c, chunk] {
       for (std::int64_t k = 0; k < c.carried_bytes + c.chunk_bytes; ++k)
         wrong += c.data[k] != sample(chunk.begin - c.carried_bytes + k);

@@ -487,16 +487,17 @@ TEST(FxChain, BitsOfTheConfigurationAreFormats) {
   ObservationConfig config;
   config.source.listen.assign(2, "udp://127.0.0.1:4000");
   ArrayLayout array;
-  array.inputs.resize(static_cast<std::size_t>(live_sample_facts(config).n_inputs));
+  array.inputs.resize(static_cast<std::size_t>(live_sample_metadata(config).n_inputs));
   for (const auto& [bits, format] : {std::pair{4, SampleFormat::ci4},
                                      {8, SampleFormat::ci8},
                                      {16, SampleFormat::cf16},
                                      {32, SampleFormat::cf32}}) {
     config.channelize.bits = bits;
-    EXPECT_EQ(make_chain_setup(config, live_sample_facts(config), array).channelize.output, format);
+    EXPECT_EQ(make_chain_setup(config, live_sample_metadata(config), array).channelize.output,
+              format);
   }
   config.channelize.bits = 7;
-  EXPECT_THROW(make_chain_setup(config, live_sample_facts(config), array), ConfigError);
+  EXPECT_THROW(make_chain_setup(config, live_sample_metadata(config), array), ConfigError);
 }
 
 TEST(FxChain, RequantiserLevelReachesItsTarget) {

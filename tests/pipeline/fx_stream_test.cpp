@@ -77,7 +77,7 @@ TEST(FxStream, ChunksGiveTheSumsOfAllSamplesAtOnce) {
       const auto samples = stream_noise(n_chunks * chunk);
       const std::vector<AbsentSpan> absent{{1, 3 * chunk - 20, 3 * chunk + 30}};
       FxStream::Setup setup = stream_setup(chunk, delay);
-      setup.always_turned = turned;
+      setup.always_transposed = turned;
       FxStream stream(Queue::cpu(1), setup);
       EXPECT_TRUE(stream.empty());
       std::vector<std::int64_t> done;

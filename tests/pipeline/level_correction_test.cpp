@@ -103,8 +103,9 @@ class CoarseSamples : public ::testing::TestWithParam<int> {
   /// Mean correlation coefficient of the visibilities.
   double visibilities(CoarseSky& sky, const std::string& van_vleck) const {
     const auto setup = config(van_vleck);
-    SampleFacts facts{kInputs, sky.info().layout, kClock, 40e6, false, 4096, TimeSource::header};
-    SamplePath path(setup, facts, load_array(setup, kInputs), false, "test");
+    SampleMetadata metadata{kInputs, sky.info().layout, kClock, 40e6, false,
+                            4096,    TimeSource::header};
+    SamplePath path(setup, metadata, load_array(setup, kInputs), false, "test");
     std::vector<std::byte> samples(static_cast<std::size_t>(sky.samples_bytes(4096)));
     std::vector<AbsentSpan> absent;
     for (Tick t = 0; t < kTicks; t += 4096) {
@@ -137,15 +138,15 @@ class CoarseSamples : public ::testing::TestWithParam<int> {
   double picture(CoarseSky& sky, const std::string& van_vleck) const {
     const auto setup = config(van_vleck);
     const auto reader = make_spectra_reader(setup, sky);
-    SpectraFacts facts;
-    facts.frequency = reader->frequency;
-    facts.clock = reader->clock;
-    facts.n_spectra = reader->n_spectra;
-    facts.max_gulp = reader->max_gulp;
-    facts.scale = reader->scale;
-    facts.samplers = reader->samplers;
-    facts.format = reader->format;
-    SkyPath path(setup, load_array(setup, kInputs), facts, "test");
+    SpectraMetadata metadata;
+    metadata.frequency = reader->frequency;
+    metadata.clock = reader->clock;
+    metadata.n_spectra = reader->n_spectra;
+    metadata.max_gulp = reader->max_gulp;
+    metadata.scale = reader->scale;
+    metadata.samplers = reader->samplers;
+    metadata.format = reader->format;
+    SkyPath path(setup, load_array(setup, kInputs), metadata, "test");
     SpectraGulp gulp;
     for (std::int64_t first = 0; first < reader->n_spectra;) {
       const std::int64_t n = std::min(path.room(first), reader->n_spectra - first);

@@ -210,15 +210,15 @@ RunSummary run_of_spikes(const fs::path& directory, bool spikes, int bits) {
           "threads = 1\n[output]\npictures = false\nms = false\nuvfits = false\ndirectory = \"" +
           directory.string() + "\"\n",
       (directory / "obs.toml").string(), {"telescope.layout=layout.csv"});
-  SampleFacts facts;
-  facts.n_inputs = kInputs;
-  facts.layout.format = SampleFormat::ci8;
-  facts.layout.input_stride_bits = 16;
-  facts.layout.sample_stride_bits = 16 * kInputs;
-  facts.clock = {1'700'000'000'000'000'000, {1'000'000, 1}};
-  facts.reference_hz = 150e6;
-  facts.max_feed_ticks = kTicks;
-  SamplePath path(config, facts, load_array(config, kInputs), true, "test");
+  SampleMetadata metadata;
+  metadata.n_inputs = kInputs;
+  metadata.layout.format = SampleFormat::ci8;
+  metadata.layout.input_stride_bits = 16;
+  metadata.layout.sample_stride_bits = 16 * kInputs;
+  metadata.clock = {1'700'000'000'000'000'000, {1'000'000, 1}};
+  metadata.reference_hz = 150e6;
+  metadata.max_feed_ticks = kTicks;
+  SamplePath path(config, metadata, load_array(config, kInputs), true, "test");
   std::vector<ci8> samples(kTicks * kInputs);
   for (std::int64_t feed = 0; feed < 8; ++feed) {
     for (std::size_t k = 0; k < samples.size(); ++k) {
@@ -228,7 +228,7 @@ RunSummary run_of_spikes(const fs::path& directory, bool spikes, int bits) {
       if (spikes && feed > 0 && k % kInputs == 1 && k / kInputs % 200 == 0)
         samples[k] = {127, -127};
     }
-    path.feed(samples.data(), feed * kTicks, kTicks, {}, 0, facts.clock);
+    path.feed(samples.data(), feed * kTicks, kTicks, {}, 0, metadata.clock);
   }
   RunSummary summary;
   path.finish(summary, {});

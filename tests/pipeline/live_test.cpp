@@ -54,22 +54,22 @@ TEST_F(SlowDisk, DropsWholeNewestDumpsAndNeverHoldsUpTheEngines) {
       "false\nfiles = [\"" +
           file + "\"]\ndirectory = \"" + directory_.string() + "\"\n",
       (directory_ / "obs.toml").string(), {"telescope.layout=layout.csv"});
-  SampleFacts facts;
-  facts.n_inputs = kInputs;
-  facts.layout.format = SampleFormat::ci8;
-  facts.layout.input_stride_bits = 16;
-  facts.layout.sample_stride_bits = 16 * kInputs;
-  facts.clock = {1'700'000'000'000'000'000, {1'000'000, 1}};
-  facts.reference_hz = 150e6;
-  facts.max_feed_ticks = 512;
-  SamplePath path(config, facts, load_array(config, kInputs), true, "test");
+  SampleMetadata metadata;
+  metadata.n_inputs = kInputs;
+  metadata.layout.format = SampleFormat::ci8;
+  metadata.layout.input_stride_bits = 16;
+  metadata.layout.sample_stride_bits = 16 * kInputs;
+  metadata.clock = {1'700'000'000'000'000'000, {1'000'000, 1}};
+  metadata.reference_hz = 150e6;
+  metadata.max_feed_ticks = 512;
+  SamplePath path(config, metadata, load_array(config, kInputs), true, "test");
 
   std::vector<ci8> samples(512 * kInputs);
   for (std::size_t k = 0; k < samples.size(); ++k)
     samples[k] = {static_cast<std::int8_t>(mix64(k) % 64), 5};
   const auto feed = [&](std::int64_t first, std::int64_t end) {
     for (Tick t = first * 512; t < end * 512; t += 512)
-      path.feed(samples.data(), t, 512, {}, 0, facts.clock);
+      path.feed(samples.data(), t, 512, {}, 0, metadata.clock);
   };
   hangs = true;
   feed(0, kDumps / 2);

@@ -45,13 +45,13 @@ class SkyPaths : public ::testing::Test {
     return parse_observation("schema = 1\n", (directory_ / "obs.toml").string(), overrides);
   }
 
-  static SpectraFacts facts() {
-    SpectraFacts facts;
-    facts.frequency = {50e6, 25e3, kChannels};
-    facts.clock = kClock;
-    facts.max_gulp = kSpectra;
-    facts.format = SampleFormat::ci4;
-    return facts;
+  static SpectraMetadata metadata() {
+    SpectraMetadata metadata;
+    metadata.frequency = {50e6, 25e3, kChannels};
+    metadata.clock = kClock;
+    metadata.max_gulp = kSpectra;
+    metadata.format = SampleFormat::ci4;
+    return metadata;
   }
 
   /// Noise of every input; `silent`: nothing came from it; `dead`: it sent zeros.
@@ -82,7 +82,7 @@ class SkyPaths : public ::testing::Test {
 // A capture node that starts late: its input counts from the image after the first data on.
 TEST_F(SkyPaths, TakeUpAnInputThatWasSilentAtTheStart) {
   const auto setup = config();
-  SkyPath path(setup, load_array(setup, kInputs), facts(), "test");
+  SkyPath path(setup, load_array(setup, kInputs), metadata(), "test");
   for (int k = 0; k < 5; ++k)
     path.feed(gulp(kSpectra, k < 2 ? 3 : -1, -1), k * kSpectra, 0, kClock);
   RunSummary summary;
@@ -98,7 +98,7 @@ TEST_F(SkyPaths, TakeUpAnInputThatWasSilentAtTheStart) {
 TEST_F(SkyPaths, TakeUpAnInputThatWasDeadAtTheStart) {
   const auto setup = config();
   for (const int returns_at : {3, 99}) {
-    SkyPath path(setup, load_array(setup, kInputs), facts(), "test");
+    SkyPath path(setup, load_array(setup, kInputs), metadata(), "test");
     for (int k = 0; k < 15; ++k)
       path.feed(gulp(kSpectra, -1, k < returns_at ? 3 : -1), k * kSpectra, 0, kClock);
     RunSummary summary;
@@ -116,7 +116,7 @@ TEST_F(SkyPaths, TakeUpAnInputThatWasDeadAtTheStart) {
 TEST_F(SkyPaths, JudgeInputsByEnoughSamples) {
   const auto setup =
       config({"image.cadence_s=0.004", "image.dead_below=0.7", "image.dead_above=1.4"});
-  SkyPath path(setup, load_array(setup, kInputs), facts(), "test");
+  SkyPath path(setup, load_array(setup, kInputs), metadata(), "test");
   for (int k = 0; k < 3; ++k) path.measure(gulp(kSpectra, -1, -1));  // 4 % each
   for (int k = 0; k < 1000; ++k) path.feed(gulp(4, -1, -1), 4 * k, 0, kClock);
   RunSummary summary;
@@ -131,7 +131,7 @@ TEST_F(SkyPaths, JudgeInputsByEnoughSamples) {
 TEST_F(SkyPaths, JudgeInputsByTheirPowerBeforeScaling) {
   for (const double times : {1.0, 10.0}) {
     const auto setup = config();
-    SpectraFacts scaled = facts();
+    SpectraMetadata scaled = metadata();
     scaled.scale.assign(kInputs, 2);
     scaled.scale[3] *= times;
     SkyPath path(setup, load_array(setup, kInputs), scaled, "test");
@@ -149,7 +149,7 @@ TEST_F(SkyPaths, CentroidsLieInTheMiddleOfTheData) {
   for (const double window_s : {0.0, 0.007}) {
     const std::string file = (directory_ / "centroid.h5").string();
     const auto setup = config({"image.hdf5=" + file, "output.overwrite=true"});
-    SpectraFacts known = facts();
+    SpectraMetadata known = metadata();
     known.window_s = window_s;
     SkyPath path(setup, load_array(setup, kInputs), known, "test");
     path.feed(gulp(kSpectra, -1, -1), 0, 0, kClock);

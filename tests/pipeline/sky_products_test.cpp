@@ -65,10 +65,10 @@ TEST(SkyProducts, ShortImagesKeepTheirOwnNames) {
   const Scratch dir;
   ObservationConfig config = quiet(dir);
   config.image.fits = true;
-  SkyFacts facts;
-  facts.sky = small_sky(8, 8);
-  SkyProducts products(config, observation(), facts);
-  for (std::int64_t k = 0; k < 4; ++k) products.write(raw_image(facts.sky, k, 400'000));
+  SkyMetadata metadata;
+  metadata.sky = small_sky(8, 8);
+  SkyProducts products(config, observation(), metadata);
+  for (std::int64_t k = 0; k < 4; ++k) products.write(raw_image(metadata.sky, k, 400'000));
   products.finish();
   EXPECT_THAT(products.errors(), testing::IsEmpty());
   EXPECT_THAT(dir.names(), testing::ElementsAre("sky_image_20260101T000000.000000000Z.fits",
@@ -83,12 +83,12 @@ TEST(SkyProducts, LightCurvesHaveExactBinsAndAreReplaced) {
   const Scratch dir;
   ObservationConfig config = quiet(dir);
   config.image.light_curves = dir / "watch.sqlite";
-  SkyFacts facts;
-  facts.sky = small_sky(8, 3);
-  facts.targets = parse_watch_list("sun");
+  SkyMetadata metadata;
+  metadata.sky = small_sky(8, 3);
+  metadata.targets = parse_watch_list("sun");
   const auto run = [&] {
-    SkyProducts products(config, observation(), facts);
-    products.write(raw_image(facts.sky, 0, 400'000));
+    SkyProducts products(config, observation(), metadata);
+    products.write(raw_image(metadata.sky, 0, 400'000));
     products.finish();
     EXPECT_THAT(products.errors(), testing::IsEmpty());
   };

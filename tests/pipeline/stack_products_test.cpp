@@ -31,15 +31,15 @@ TEST(StackProducts, HaveTheTimesAndTheLossOfTheirImages) {
   observation.array.latitude_rad = 0.6;
   observation.array.longitude_rad = -1.9;
   observation.frequency = {60e6, 25e3, 1};
-  SkyFacts facts;
-  facts.sky.antenna_enu_m = {{0, 0, 0}, {10, 0, 0}, {0, 10, 0}};
-  facts.sky.inputs = {{0, 0, false}, {1, 0, false}, {2, 0, false}};
-  facts.sky.channels = observation.frequency;
-  facts.sky.n_pixels = kPixels;
-  facts.sky.n_spectra_per_image = 10;
-  facts.images_per_stack = 4;
-  facts.window_s = 1e-3;
-  SkyProducts products(config, observation, facts);
+  SkyMetadata metadata;
+  metadata.sky.antenna_enu_m = {{0, 0, 0}, {10, 0, 0}, {0, 10, 0}};
+  metadata.sky.inputs = {{0, 0, false}, {1, 0, false}, {2, 0, false}};
+  metadata.sky.channels = observation.frequency;
+  metadata.sky.n_pixels = kPixels;
+  metadata.sky.n_spectra_per_image = 10;
+  metadata.images_per_stack = 4;
+  metadata.window_s = 1e-3;
+  SkyProducts products(config, observation, metadata);
   for (const std::int64_t k : {0, 1, 4, 5, 6, 7, 8}) {
     RawImages raw;
     raw.n_spectra = 10;
@@ -61,7 +61,7 @@ TEST(StackProducts, HaveTheTimesAndTheLossOfTheirImages) {
       const SkyImage image = cube.image(k);
       EXPECT_EQ(image.start_tai_ns - kStart_tai_ns, starts_ms[k] * 1'000'000) << k;
       EXPECT_EQ(image.end_tai_ns - kStart_tai_ns, ends_ms[k] * 1'000'000) << k;
-      EXPECT_NEAR(image.facts.loss_ppm, loss_ppm[k], 1e-6) << k;
+      EXPECT_NEAR(image.metadata.loss_ppm, loss_ppm[k], 1e-6) << k;
     }
   }
   fs::remove(file);
@@ -82,14 +82,14 @@ TEST(StackProducts, ADeadInputIsNoLoss) {
   observation.array.latitude_rad = 0.6;
   observation.array.longitude_rad = -1.9;
   observation.frequency = {60e6, 25e3, 1};
-  SkyFacts facts;
-  facts.sky.antenna_enu_m = {{0, 0, 0}, {10, 0, 0}, {0, 10, 0}, {9, 9, 0}};
-  facts.sky.inputs = {{0, 0, false}, {1, 0, false}, {2, 0, false}, {3, 0, false}};
-  facts.sky.channels = observation.frequency;
-  facts.sky.n_pixels = kPixels;
-  facts.sky.n_spectra_per_image = 10;
-  facts.window_s = 1e-3;
-  SkyProducts products(config, observation, facts);
+  SkyMetadata metadata;
+  metadata.sky.antenna_enu_m = {{0, 0, 0}, {10, 0, 0}, {0, 10, 0}, {9, 9, 0}};
+  metadata.sky.inputs = {{0, 0, false}, {1, 0, false}, {2, 0, false}, {3, 0, false}};
+  metadata.sky.channels = observation.frequency;
+  metadata.sky.n_pixels = kPixels;
+  metadata.sky.n_spectra_per_image = 10;
+  metadata.window_s = 1e-3;
+  SkyProducts products(config, observation, metadata);
   for (std::int64_t k = 0; k < 2; ++k) {
     RawImages raw;
     raw.n_spectra = 10;
@@ -106,8 +106,8 @@ TEST(StackProducts, ADeadInputIsNoLoss) {
   ASSERT_TRUE(products.errors().empty()) << products.errors().front();
   {
     const ImageCubeReader cube(file.string());
-    EXPECT_NEAR(cube.image(0).facts.loss_ppm, 0, 1e-6);
-    EXPECT_NEAR(cube.image(1).facts.loss_ppm, 500'000, 1e-6);
+    EXPECT_NEAR(cube.image(0).metadata.loss_ppm, 0, 1e-6);
+    EXPECT_NEAR(cube.image(1).metadata.loss_ppm, 500'000, 1e-6);
   }
   fs::remove(file);
 }
@@ -119,11 +119,11 @@ TEST(StackProducts, CountWhatTheTriggerSkipped) {
   config.image.fits = false;
   config.image.latest = false;
   config.image.trigger_sigma = 8;
-  SkyFacts facts;
-  facts.sky.inputs = {{0, 0, false}};
-  facts.sky.channels = {60e6, 25e3, 1};
-  facts.sky.n_pixels = kPixels;
-  SkyProducts products(config, {}, facts);
+  SkyMetadata metadata;
+  metadata.sky.inputs = {{0, 0, false}};
+  metadata.sky.channels = {60e6, 25e3, 1};
+  metadata.sky.n_pixels = kPixels;
+  SkyProducts products(config, {}, metadata);
   for (std::int64_t k = 0; k < 3; ++k) {
     RawImages raw;
     raw.n_spectra = 10;

@@ -23,10 +23,10 @@ MapProjection map_of(const std::string& projection, double longitude_deg, double
       {projection, frame, longitude_deg, latitude_deg, cell_deg, width, height});
 }
 
-Panel panel_of(const MapProjection& map, const MapFacts& facts = {}) {
+Panel panel_of(const MapProjection& map, const MapMetadata& metadata = {}) {
   std::vector<float> plane(static_cast<std::size_t>(map.width() * map.height()));
   for (std::size_t k = 0; k < plane.size(); ++k) plane[k] = static_cast<float>(k % 97);
-  return map_cells(map)->picture(plane, facts);
+  return map_cells(map)->picture(plane, metadata);
 }
 
 // Pixels of the picture along a step of one cell in x and in y.
@@ -169,11 +169,11 @@ TEST(PictureMap, LongitudesAreTextOfTheirStep) {
 
 TEST(PictureMap, TheBeamIsToScaleAndTurned) {
   const MapProjection map = map_of("SIN", 150, 40, 0.01, 200, 200);
-  MapFacts facts;
-  facts.beam_fwhm_deg = 0.2;
-  facts.beam_minor_deg = 0.1;
-  facts.beam_position_angle_deg = 30;
-  const Panel panel = panel_of(map, facts);
+  MapMetadata metadata;
+  metadata.beam_fwhm_deg = 0.2;
+  metadata.beam_minor_deg = 0.1;
+  metadata.beam_position_angle_deg = 30;
+  const Panel panel = panel_of(map, metadata);
   double longest = 0, shortest = 1e9;
   Panel::Place end;
   for (const auto& p : panel.beam) {

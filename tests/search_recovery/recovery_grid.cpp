@@ -133,16 +133,16 @@ Signal make_signal(const search::Band& band, const PulseList& list) {
 class Signals {
  public:
   Signals(const search::Band& band, int phases)
-      : band_(band), phases_(phases), made_(kDms.size() * kMostParts) {}
+      : band_(band), phases_(phases), made_(kDms.size() * kMaxParts) {}
   const Signal& of(std::size_t dm, int part) {
-    Entry& e = made_[dm * kMostParts + static_cast<std::size_t>(part)];
+    Entry& e = made_[dm * kMaxParts + static_cast<std::size_t>(part)];
     std::call_once(
         e.once, [&] { e.signal = make_signal(band_, pulse_list(band_, kDms[dm], phases_, part)); });
     return e.signal;
   }
 
  private:
-  static constexpr std::size_t kMostParts = 64;
+  static constexpr std::size_t kMaxParts = 64;
   struct Entry {
     std::once_flag once;
     Signal signal;

@@ -10,7 +10,7 @@
 namespace ryle {
 namespace {
 
-struct FormatFacts {
+struct FormatMetadata {
   SampleFormat format;
   std::string_view name;
   bool complex;
@@ -18,7 +18,7 @@ struct FormatFacts {
   int part_bits;  // per real or imaginary part
 };
 
-constexpr std::array<FormatFacts, 14> kFormats{{
+constexpr std::array<FormatMetadata, 14> kFormats{{
     {SampleFormat::i1, "i1", false, 1, 1},
     {SampleFormat::i2, "i2", false, 2, 2},
     {SampleFormat::i4, "i4", false, 4, 4},
@@ -35,7 +35,9 @@ constexpr std::array<FormatFacts, 14> kFormats{{
     {SampleFormat::cf32, "cf32", true, 64, 32},
 }};
 
-const FormatFacts& facts(SampleFormat format) { return kFormats[static_cast<std::size_t>(format)]; }
+const FormatMetadata& metadata(SampleFormat format) {
+  return kFormats[static_cast<std::size_t>(format)];
+}
 
 double decode_code(std::uint32_t code, int bits, Encoding encoding) {
   if (encoding == Encoding::levels) {
@@ -76,9 +78,9 @@ double half_to_double(std::uint16_t h) {
 
 }  // namespace
 
-bool is_complex(SampleFormat format) { return facts(format).complex; }
-int bits_per_sample(SampleFormat format) { return facts(format).bits; }
-std::string_view name(SampleFormat format) { return facts(format).name; }
+bool is_complex(SampleFormat format) { return metadata(format).complex; }
+int bits_per_sample(SampleFormat format) { return metadata(format).bits; }
+std::string_view name(SampleFormat format) { return metadata(format).name; }
 
 SampleFormat sample_format(std::string_view text) {
   std::string known;
@@ -92,7 +94,7 @@ SampleFormat sample_format(std::string_view text) {
 
 cf64 decode_sample(const SampleLayout& layout, const void* buffer, std::int64_t input,
                    std::int64_t tick) {
-  const auto& f = facts(layout.format);
+  const auto& f = metadata(layout.format);
   const auto* bytes = static_cast<const unsigned char*>(buffer);
   const std::int64_t bit = input * layout.input_stride_bits + tick * layout.sample_stride_bits;
   switch (layout.format) {
@@ -133,7 +135,7 @@ cf64 decode_sample(const SampleLayout& layout, const void* buffer, std::int64_t 
       return {decode_code(bytes[bit / 8], 8, layout.encoding),
               decode_code(bytes[bit / 8 + 1], 8, layout.encoding)};
     case SampleFormat::ci4: {
-      // Nibbles have one meaning whatever the bit order of smaller samples: high = real unless
+      // Int4 have one meaning whatever the bit order of smaller samples: high = real unless
       // imag_first.
       const unsigned byte = bytes[bit / 8];
       const double high = decode_code(byte >> 4, 4, layout.encoding);

@@ -10,7 +10,7 @@ namespace ryle {
 struct Event::Impl {
   virtual ~Impl() = default;
   virtual void record(void* native_queue) = 0;
-  virtual void hold_back(void* native_queue) = 0;
+  virtual void wait_event(void* native_queue) = 0;
   virtual void synchronize() = 0;
 };
 

@@ -16,7 +16,7 @@ class Event {
   /// The event is now the end of what the queue has been given so far.
   void record(Queue& queue);
   /// What `queue` is given from now on waits for the last record().
-  void hold_back(Queue& queue) const;
+  void wait_event(Queue& queue) const;
   /// The host waits for the last record().
   void synchronize() const;
 

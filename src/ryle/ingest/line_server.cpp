@@ -76,7 +76,7 @@ Socket listen_at(const std::string& path) {
 
 }  // namespace
 
-struct LineServer::Content {
+struct LineServer::Impl {
   struct Client {
     Socket socket;
     std::string text;
@@ -93,7 +93,7 @@ struct LineServer::Content {
   std::vector<pollfd> polled;
   std::unique_ptr<StageThread> thread;  // last: uses all of the above
 
-  Content(const std::string& p, Answer a, double patience)
+  Impl(const std::string& p, Answer a, double patience)
       : path(p), answer(std::move(a)), patience_s(patience), listener(listen_at(path)) {
     int pair[2] = {-1, -1};
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) != 0) {
@@ -109,7 +109,7 @@ struct LineServer::Content {
           [[maybe_unused]] const auto sent = ::send(wake_in.descriptor(), &byte, 1, MSG_NOSIGNAL);
         });
   }
-  ~Content() {
+  ~Impl() {
     thread.reset();
     ::unlink(path.c_str());
   }
@@ -122,13 +122,13 @@ struct LineServer::Content {
         if (LineClock::now() >= clients[k].until) clients[k].done = true;
       }
       std::erase_if(clients, [](const Client& c) { return c.done; });
-      if (clients.size() < kMostClients && polled[1].revents != 0) accept_one();
+      if (clients.size() < kMaxClients && polled[1].revents != 0) accept_one();
     }
   }
 
   void wait() {
     polled.assign({{wake_out.descriptor(), POLLIN, 0}, {listener.descriptor(), POLLIN, 0}});
-    if (clients.size() >= kMostClients) polled[1].events = 0;
+    if (clients.size() >= kMaxClients) polled[1].events = 0;
     int timeout_ms = -1;
     for (const auto& c : clients) {
       polled.push_back({c.socket.descriptor(), POLLIN, 0});
@@ -153,8 +153,8 @@ struct LineServer::Content {
     }
     c.text.append(buffer, static_cast<std::size_t>(n));
     const std::size_t end = c.text.find('\n');
-    if (std::min(end, c.text.size()) > kMostBytes) {
-      reply(c, "error: a line has at most " + std::to_string(kMostBytes) + " bytes");
+    if (std::min(end, c.text.size()) > kMaxBytes) {
+      reply(c, "error: a line has at most " + std::to_string(kMaxBytes) + " bytes");
     } else if (end != std::string::npos) {
       reply(c, answer_to(std::string_view(c.text).substr(0, end)));
     }
@@ -179,7 +179,7 @@ struct LineServer::Content {
 };
 
 LineServer::LineServer(const std::string& path, Answer answer, double patience_s)
-    : content_(std::make_unique<Content>(path, std::move(answer), patience_s)) {}
+    : impl_(std::make_unique<Impl>(path, std::move(answer), patience_s)) {}
 LineServer::~LineServer() = default;
 
 std::string ask_line_server(const std::string& path, std::string_view line, double patience_s) {

@@ -8,14 +8,14 @@
 namespace ryle {
 
 /// Answers single lines on a unix stream socket: a client connects, sends one line of at most
-/// kMostBytes, reads one line and is closed. No client can hold another up: at most kMostClients
+/// kMaxBytes, reads one line and is closed. No client can hold another up: at most kMaxClients
 /// are open, each for at most `patience_s`; the next ones wait in the kernel.
 class LineServer {
  public:
   /// Of the server's own thread. What it throws becomes the answer "error: ...".
   using Answer = std::function<std::string(std::string_view line)>;
-  static constexpr std::size_t kMostBytes = 4096;
-  static constexpr std::size_t kMostClients = 16;
+  static constexpr std::size_t kMaxBytes = 4096;
+  static constexpr std::size_t kMaxClients = 16;
   static constexpr double kPatience_s = 2;
 
   /// Listens at `path` with mode 0660: who may write to the group of the file may ask. A socket
@@ -28,8 +28,8 @@ class LineServer {
   LineServer& operator=(const LineServer&) = delete;
 
  private:
-  struct Content;
-  std::unique_ptr<Content> content_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 /// Sends a line to such a server and returns its answer, without the ends of lines. Throws IoError

@@ -42,7 +42,7 @@ class RecordingFile {
 std::string format_message(const std::string& path, std::int64_t offset, const std::string& field,
                            const std::string& value, const std::string& limit);
 
-/// What every reader shares: the facts, and refusing the call of the other kind.
+/// What every reader shares: the metadata, and refusing the call of the other kind.
 class RecordingBase : public Recording {
  public:
   const RecordingInfo& info() const override { return info_; }

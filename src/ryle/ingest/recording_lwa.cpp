@@ -21,7 +21,7 @@ using wire::kLwaTicksPerSecond;
 constexpr std::size_t kMaxFrameBytes =
     wire::kTbxHeaderBytes + std::size_t{wire::kLwaMaxChannels} * 512;
 
-// Nibbles to int8: high = real, low = imaginary, two's complement.
+// Int4 to int8: high = real, low = imaginary, two's complement.
 ci8 unpack_nibbles(std::byte b) {
   const int high = static_cast<int>(b) >> 4, low = static_cast<int>(b) & 15;
   return {static_cast<std::int8_t>((high ^ 8) - 8), static_cast<std::int8_t>((low ^ 8) - 8)};

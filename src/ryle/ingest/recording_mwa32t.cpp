@@ -24,8 +24,8 @@ constexpr std::int64_t kMaxReceivers = 255;
 // Common to both transports: 1.28 MHz, 5+5 bits, time from the configuration.
 class Mwa32tBase : public RecordingBase {
  protected:
-  void set_facts(const std::string& format, std::int64_t n_receivers,
-                 const RecordingOptions& options) {
+  void set_metadata(const std::string& format, std::int64_t n_receivers,
+                    const RecordingOptions& options) {
     info_.format = format;
     info_.n_inputs = n_receivers * wire::kMwa32tInputsPerReceiver;
     info_.clock.rate_hz = options.sample_rate_hz > 0 ? rational_rate(options.sample_rate_hz)
@@ -58,7 +58,7 @@ class Mwa32tInterleaved final : public Mwa32tBase {
       throw ConfigError("n_receivers is " + std::to_string(options.n_receivers) +
                         "; 1 to 255 are possible");
     }
-    set_facts("mwa32t-interleaved", options.n_receivers, options);
+    set_metadata("mwa32t-interleaved", options.n_receivers, options);
     row_ = options.n_receivers * kPayload;
     info_.n_ticks = file_.size_bytes() / row_;
     if (info_.n_ticks == 0) {
@@ -205,7 +205,7 @@ class Mwa32tGroups final : public Mwa32tBase {
  public:
   Mwa32tGroups(const std::vector<std::string>& paths, const RecordingOptions& options) {
     open_streams(paths, options);
-    set_facts("mwa32t", static_cast<std::int64_t>(streams_.size()), options);
+    set_metadata("mwa32t", static_cast<std::int64_t>(streams_.size()), options);
     if (counted_) {
       for (auto& s : streams_) s->scan_counted(info_);
       align();

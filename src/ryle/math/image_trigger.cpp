@@ -15,7 +15,7 @@
 namespace ryle::math {
 namespace {
 
-constexpr std::int64_t kLeastWindows = 64;   // of history
+constexpr std::int64_t kMinWindows = 64;     // of history
 constexpr std::int64_t kSpareImages = 32;    // kept beyond the longest window, for cutouts
 constexpr std::int64_t kMergeImages = 8;     // one event while sightings are this close in time
 constexpr std::int64_t kMergePixels = 4;     // and in place
@@ -88,7 +88,7 @@ ImageTrigger::ImageTrigger(const ImageTriggerConfig& config) : config_(config) {
   bright_.assign(pixel_of_.size(), 0);
   const auto prepare = [&](Scale& scale, std::int64_t window, std::int64_t rows) {
     scale.window = window;
-    const std::int64_t blocks = std::max(kLeastWindows, config.history_images / window);
+    const std::int64_t blocks = std::max(kMinWindows, config.history_images / window);
     scale.lambda_min = 2.0 / (static_cast<double>(blocks) + 1);
     const auto size = static_cast<std::size_t>(checked_product({rows, places}, "image trigger"));
     for (auto* values : {&scale.sum, &scale.mean, &scale.variance}) values->assign(size, 0.0);

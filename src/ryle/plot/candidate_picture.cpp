@@ -90,7 +90,7 @@ void write_candidate_png(const std::string& path, const SearchDescription& s,
                   fmt::format("{}{:.6f} s into {}  ·  arrival at {:.3f} MHz  ·  k_DM {:.4f}", when,
                               c.time_s, s.file, s.reference_hz * 1e-6, s.k_dm),
                   {static_cast<double>(kGap_px), 64}, text);
-  const std::string facts[] = {
+  const std::string metadata[] = {
       fmt::format("source   {}", s.source_name),
       fmt::format("telescope   {}", s.telescope),
       fmt::format("boxcar   S/N {:.1f}, {} samples of {:.4g} ms", c.snr_boxcar, c.boxcar_samples,
@@ -109,7 +109,7 @@ void write_candidate_png(const std::string& path, const SearchDescription& s,
       right.place(plane.x_min, plane.y_max).x + static_cast<double>(2 * kGap_px + left.width());
   const double room = static_cast<double>(canvas.width() - kGap_px) - words;
   double y = static_cast<double>(kHead_px) + 60;
-  for (const auto& fact : facts) {
+  for (const auto& fact : metadata) {
     if (fact.ends_with("   ")) continue;  // not known
     for (const auto& piece : plot::wrapped(fact, room, text)) {
       plot::draw_text(canvas, piece, {words, y}, text);

@@ -326,7 +326,8 @@ Panel::Curve beam_curve(const MapProjection& map, double major_deg, double minor
   return curve;
 }
 
-Panel map_panel(const MapProjection& map, const std::vector<float>& plane, const MapFacts& facts) {
+Panel map_panel(const MapProjection& map, const std::vector<float>& plane,
+                const MapMetadata& metadata) {
   Panel panel;
   panel.values = plane;
   panel.n_rows = map.height();
@@ -338,9 +339,11 @@ Panel map_panel(const MapProjection& map, const std::vector<float>& plane, const
   panel.x_max = static_cast<double>(map.width()) - 0.5;
   panel.y_max = static_cast<double>(map.height()) - 0.5;
   add_graticule(panel, map);
-  const double minor_deg = facts.beam_minor_deg > 0 ? facts.beam_minor_deg : facts.beam_fwhm_deg;
-  if (facts.beam_fwhm_deg > 0)
-    panel.beam = beam_curve(map, facts.beam_fwhm_deg, minor_deg, facts.beam_position_angle_deg);
+  const double minor_deg =
+      metadata.beam_minor_deg > 0 ? metadata.beam_minor_deg : metadata.beam_fwhm_deg;
+  if (metadata.beam_fwhm_deg > 0)
+    panel.beam =
+        beam_curve(map, metadata.beam_fwhm_deg, minor_deg, metadata.beam_position_angle_deg);
   return panel;
 }
 

@@ -30,8 +30,9 @@ void add_graticule(Panel& panel, const MapProjection& map);
 Panel::Curve beam_curve(const MapProjection& map, double major_deg, double minor_deg,
                         double position_angle_deg);
 
-/// A map's plane with its coordinates and the beam of the facts. Title, color label and color map
-/// are the caller's.
-Panel map_panel(const MapProjection& map, const std::vector<float>& plane, const MapFacts& facts);
+/// A map's plane with its coordinates and the beam of the metadata. Title, color label and color
+/// map are the caller's.
+Panel map_panel(const MapProjection& map, const std::vector<float>& plane,
+                const MapMetadata& metadata);
 
 }  // namespace ryle::plot

@@ -57,7 +57,7 @@ std::string last_words(int fd) {
 
 }  // namespace
 
-struct SkyMovie::Content {
+struct SkyMovie::Impl {
   std::string path;
   Observation observation;
   SkyPictureOptions options;
@@ -167,8 +167,8 @@ std::string SkyMovie::find_ffmpeg() {
 
 SkyMovie::SkyMovie(const std::string& path, Observation observation, SkyPictureOptions options,
                    double frames_per_s, bool hold_scale, bool overwrite)
-    : content_(std::make_unique<Content>(Content{path, std::move(observation), std::move(options),
-                                                 frames_per_s, hold_scale, overwrite})) {
+    : impl_(std::make_unique<Impl>(Impl{path, std::move(observation), std::move(options),
+                                        frames_per_s, hold_scale, overwrite})) {
   static_cast<void>(codec_for(path));
   if (!(frames_per_s > 0 && frames_per_s <= 1000))
     throw ConfigError(
@@ -182,17 +182,17 @@ SkyMovie::SkyMovie(const std::string& path, Observation observation, SkyPictureO
 }
 
 SkyMovie::~SkyMovie() {
-  if (content_->n_frames < 0) return;  // finished
-  if (content_->child > 0) ::kill(content_->child, SIGTERM);
-  content_->end_child();
-  content_->release();
-  discard_part(content_->path);
+  if (impl_->n_frames < 0) return;  // finished
+  if (impl_->child > 0) ::kill(impl_->child, SIGTERM);
+  impl_->end_child();
+  impl_->release();
+  discard_part(impl_->path);
 }
 
-std::int64_t SkyMovie::n_frames() const { return std::abs(content_->n_frames); }
+std::int64_t SkyMovie::n_frames() const { return std::abs(impl_->n_frames); }
 
 void SkyMovie::append(const SkyImage& image) {
-  Content& c = *content_;
+  Impl& c = *impl_;
   if (c.n_frames < 0) throw ConfigError("the movie " + c.path + " is finished already");
   if (c.hold_scale && c.n_frames == 0) {
     const ColorScale scale = color_scale(image, c.options);
@@ -216,7 +216,7 @@ void SkyMovie::append(const SkyImage& image) {
 }
 
 void SkyMovie::finish() {
-  Content& c = *content_;
+  Impl& c = *impl_;
   if (c.n_frames <= 0) throw ConfigError("the movie " + c.path + " has no frame");
   if (c.end_child() != 0 || !fs::exists(part_path(c.path))) c.fail("finish the movie");
   c.release();

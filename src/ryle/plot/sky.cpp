@@ -411,7 +411,7 @@ Panel field_panel(const SkyImage& image, const Observation& observation,
        card("CRPIX2", middle), card("CDELT1", -cell_deg), card("CDELT2", cell_deg),
        card("CROTA2", image.north_angle_rad / kDegree_rad)},
       image.n_pixels, image.n_pixels);
-  MapFacts beam;
+  MapMetadata beam;
   if (const auto lobe = plot::lobe_of(image, observation)) {
     beam.beam_fwhm_deg = lobe->major / kDegree_rad;
     beam.beam_minor_deg = lobe->minor / kDegree_rad;

@@ -89,8 +89,8 @@ class SkyMovie {
   static std::string find_ffmpeg();
 
  private:
-  struct Content;
-  std::unique_ptr<Content> content_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace ryle

@@ -209,20 +209,21 @@ std::string data_text(const SkyImage& image, const SkyPictureOptions& options) {
     line += width_hz < 1e6 ? fmt::format(", {:.4g} kHz wide", width_hz / 1e3)
                            : fmt::format(", {:.4g} MHz wide", width_hz / 1e6);
   if (image.exposure_s > 0) line += "  \u00b7  " + seconds_text(image.exposure_s);
-  const double loss = image.facts.loss_ppm;
+  const double loss = image.metadata.loss_ppm;
   if (loss == 0) line += "  \u00b7  nothing lost";
   if (loss > 0)
     line += loss < 1e3 ? fmt::format("  \u00b7  {:.3g} ppm lost", loss)
                        : fmt::format("  \u00b7  {:.3g} % lost", loss / 1e4);
-  const std::int64_t n_dead = image.facts.n_dead_inputs;
+  const std::int64_t n_dead = image.metadata.n_dead_inputs;
   if (n_dead > 0) line += fmt::format("  \u00b7  {} dead input{}", n_dead, n_dead == 1 ? "" : "s");
   return line;
 }
 
 std::string making_text(const SkyImage& image) {
   std::string text =
-      image.facts.implementation.empty() ? image.facts.path : image.facts.implementation;
-  if (!image.facts.function.empty()) text += (text.empty() ? "" : ", ") + image.facts.function;
+      image.metadata.implementation.empty() ? image.metadata.path : image.metadata.implementation;
+  if (!image.metadata.function.empty())
+    text += (text.empty() ? "" : ", ") + image.metadata.function;
   return text;
 }
 

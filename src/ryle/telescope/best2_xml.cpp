@@ -155,7 +155,7 @@ class File {
 };
 
 // "44:31:24.88N": degrees, minutes, seconds and a letter; south and west are negative.
-double angle_of(const File& file, const XmlElement& e, const char* letters, double most_deg) {
+double angle_of(const File& file, const XmlElement& e, const char* letters, double max_deg) {
   const std::string& text = e.text;
   const char letter = text.empty() ? '\0' : text.back();
   double parts[3] = {};
@@ -169,7 +169,7 @@ double angle_of(const File& file, const XmlElement& e, const char* letters, doub
     rest = colon == std::string::npos ? "" : rest.substr(colon + 1);
   }
   const double degrees = parts[0] + parts[1] / 60 + parts[2] / 3600;
-  if (!good || degrees > most_deg)
+  if (!good || degrees > max_deg)
     file.fail(e, "<" + e.name + "> = \"" + text + "\" is not dd:mm:ss.ss with " + letters[0] +
                      " or " + letters[1]);
   return letter == letters[0] ? degrees : -degrees;

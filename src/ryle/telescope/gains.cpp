@@ -16,7 +16,7 @@ namespace ryle {
 
 namespace {
 
-constexpr int kMostReadings = 100;
+constexpr int kMaxReadings = 100;
 constexpr std::chrono::milliseconds kWriterPause{50};
 
 struct GainsStamp {
@@ -74,7 +74,7 @@ std::vector<cf64> gains_now(const std::string& path, std::int64_t n_inputs) {
 
 std::vector<cf64> read_gains_csv(const std::string& path, std::int64_t n_inputs,
                                  const std::function<void()>& pause) {
-  for (int reading = 0; reading < kMostReadings; ++reading) {
+  for (int reading = 0; reading < kMaxReadings; ++reading) {
     const GainsStamp before = stamp_of(path);
     std::vector<cf64> gains;
     std::exception_ptr wrong;
@@ -92,7 +92,7 @@ std::vector<cf64> read_gains_csv(const std::string& path, std::int64_t n_inputs,
     if (wrong) std::rethrow_exception(wrong);
     return gains;
   }
-  throw FormatError(path + ": it changes while it is read, " + std::to_string(kMostReadings) +
+  throw FormatError(path + ": it changes while it is read, " + std::to_string(kMaxReadings) +
                     " times; write it under another name and rename it");
 }
 

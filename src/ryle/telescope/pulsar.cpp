@@ -31,7 +31,7 @@ class ParText {
       if (!(words >> key) || key[0] == '#' || key == "C") continue;
       if (!(words >> value)) continue;  // tempo ignores keys without values
       if (!lines_.emplace(key, Line{value, number, false}).second)
-        refuse(key + " is there twice", number);
+        reject(key + " is there twice", number);
     }
   }
 
@@ -55,10 +55,10 @@ class ParText {
     int n = 0;
     for (; std::getline(fields, field, ':'); ++n, unit /= 60) {
       const double part = parse(field, key);
-      if (part < 0 || (n > 0 && part >= 60)) refuse_key(key);
+      if (part < 0 || (n > 0 && part >= 60)) reject_key(key);
       total += unit * part;
     }
-    if (n < 1 || n > 3) refuse_key(key);
+    if (n < 1 || n > 3) reject_key(key);
     return negative ? -total : total;
   }
   std::vector<std::string> unused() const {
@@ -67,11 +67,11 @@ class ParText {
       if (!line.used) keys.push_back(key);
     return keys;
   }
-  [[noreturn]] void refuse_key(const char* key) const {
+  [[noreturn]] void reject_key(const char* key) const {
     const Line& line = lines_.at(key);
-    refuse(std::string(key) + " \"" + line.value + "\" cannot be read", line.number);
+    reject(std::string(key) + " \"" + line.value + "\" cannot be read", line.number);
   }
-  [[noreturn]] void refuse(const std::string& what, int number) const {
+  [[noreturn]] void reject(const std::string& what, int number) const {
     throw FormatError(path_ + ": line " + std::to_string(number) + ": " + what);
   }
   [[noreturn]] void lacks(const std::string& what) const {
@@ -93,7 +93,7 @@ class ParText {
       if (used == value.size() && std::isfinite(x)) return x;
     } catch (const std::logic_error&) {
     }
-    refuse_key(key);
+    reject_key(key);
   }
   std::string path_;
   std::map<std::string, Line> lines_;
@@ -107,20 +107,20 @@ void read_spin(ParText& par, Pulsar& p) {
     p.f2_hz_per_s2 = par.number("F2", 0);
   } else if (par.has(period)) {
     const double p0 = par.number(period, 0), p1 = par.number("P1", par.number("PDOT", 0));
-    if (!(p0 > 0)) par.refuse_key(period);
+    if (!(p0 > 0)) par.reject_key(period);
     p.f0_hz = 1 / p0;
     // Catalogues write P1 in s/s; a value in units of 1e-15 cannot be a pulsar's otherwise.
     p.f1_hz_per_s = -(std::abs(p1) > 1e-5 ? p1 * 1e-15 : p1) / (p0 * p0);
   } else {
     par.lacks("F0 or P0");
   }
-  if (!(p.f0_hz > 0)) par.refuse_key(par.has("F0") ? "F0" : period);
+  if (!(p.f0_hz > 0)) par.reject_key(par.has("F0") ? "F0" : period);
 }
 
 void read_epoch(ParText& par, Pulsar& p) {
   if (!par.has("PEPOCH")) par.lacks("PEPOCH");
   const double mjd = par.number("PEPOCH", 0);
-  if (mjd < 15'000 || mjd > 100'000) par.refuse_key("PEPOCH");
+  if (mjd < 15'000 || mjd > 100'000) par.reject_key("PEPOCH");
   const std::string text = par.text("PEPOCH");
   p.epoch_mjd = static_cast<std::int64_t>(std::floor(mjd));
   // The digits behind the point on their own: a day of this size has steps of 0.6 us.
@@ -131,7 +131,7 @@ void read_epoch(ParText& par, Pulsar& p) {
     p.epoch_day_fraction = mjd - std::floor(mjd);
 }
 
-void refuse_models(ParText& par, const std::string& path) {
+void reject_models(ParText& par, const std::string& path) {
   const auto unsupported = [&](const std::string& what) {
     throw UnsupportedError(path + ": " + what +
                            "; fold isolated pulsars, or give the topocentric period by --period");
@@ -149,7 +149,7 @@ void refuse_models(ParText& par, const std::string& path) {
 
 Pulsar parse_par(const std::string& text, const std::string& path) {
   ParText par(text, path);
-  refuse_models(par, path);
+  reject_models(par, path);
   Pulsar p;
   for (const char* key : {"PSRB", "PSR", "PSRJ"})
     if (par.has(key)) p.name = par.text(key);
@@ -157,12 +157,12 @@ Pulsar parse_par(const std::string& text, const std::string& path) {
   read_epoch(par, p);
   p.position.ra_rad = par.sexagesimal("RAJ") * 15 * kDegree_rad;
   p.position.dec_rad = par.sexagesimal("DECJ") * kDegree_rad;
-  if (std::abs(p.position.dec_rad) > kPi / 2) par.refuse_key("DECJ");
+  if (std::abs(p.position.dec_rad) > kPi / 2) par.reject_key("DECJ");
   p.position_mjd = par.number("POSEPOCH", static_cast<double>(p.epoch_mjd) + p.epoch_day_fraction);
   p.pm_ra_rad_per_year = par.number("PMRA", 0) * kMilliArcsecond_rad;
   p.pm_dec_rad_per_year = par.number("PMDEC", 0) * kMilliArcsecond_rad;
   p.dm_pc_cm3 = par.number("DM", 0);
-  if (p.dm_pc_cm3 < 0) par.refuse_key("DM");  // a delay before the pulse left
+  if (p.dm_pc_cm3 < 0) par.reject_key("DM");  // a delay before the pulse left
   p.ignored = par.unused();
   return p;
 }

@@ -10,7 +10,7 @@
 namespace ryle::detail {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{1} << 20;
+constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
 constexpr int kDeepest = 32;
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
@@ -174,7 +174,7 @@ const std::string* XmlElement::attribute(std::string_view wanted) const {
 }
 
 XmlElement parse_xml(std::string_view text, const std::string& origin) {
-  if (text.size() > kMostBytes)
+  if (text.size() > kMaxBytes)
     throw FormatError(origin + ": " + std::to_string(text.size()) + " bytes; at most 1 MiB");
   return Reader(text, origin).document();
 }

@@ -302,7 +302,7 @@ TEST(Beams, StokesOfPureStates) {
     std::uint8_t x, y;
     double i, q, u, v;
   };
-  // Nibbles re, im. |X|^2 and |Y|^2 of 4: XY = X conj Y; U = Re, V = Im.
+  // Int4 re, im. |X|^2 and |Y|^2 of 4: XY = X conj Y; U = Re, V = Im.
   const State states[] = {{0x20, 0x00, 2, 2, 0, 0},  {0x00, 0x20, 2, -2, 0, 0},
                           {0x20, 0x20, 4, 0, 4, 0},  {0x20, 0xe0, 4, 0, -4, 0},
                           {0x20, 0x02, 4, 0, 0, -4}, {0x20, 0x0e, 4, 0, 0, 4},

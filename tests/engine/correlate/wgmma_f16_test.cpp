@@ -16,8 +16,8 @@ namespace {
 using FloatProduct = std::array<std::array<float, kTile>, kGroupRows>;
 
 /// 16 products of a row and a column. Minus is the sign bit of either half of a word flipped.
-void multiply_halves(FloatProduct& sum, const OperandA& a, const OperandB& b, std::size_t n_columns,
-                     bool minus = false) {
+void multiply_fp16(FloatProduct& sum, const OperandA& a, const OperandB& b, std::size_t n_columns,
+                   bool minus = false) {
   const auto half = [](const auto& bytes, std::size_t k) {
     std::uint16_t bits;
     std::memcpy(&bits, &bytes[2 * k], 2);
@@ -41,11 +41,11 @@ void multiply_halves(FloatProduct& sum, const OperandA& a, const OperandB& b, st
 }
 
 /// What the kernel does with gulps; sums lie as in device memory.
-class HalvesModel {
+class Fp16Model {
  public:
-  HalvesModel(const Voltages& v, std::int64_t concurrent, std::int64_t least_blocks)
+  Fp16Model(const Voltages& v, std::int64_t concurrent, std::int64_t min_blocks)
       : v_(v), layout_(layout_of(v.view.n_inputs, v.view.n_channels)) {
-    shares_ = shares_of(layout_.n_items, v.view.n_blocks, concurrent, least_blocks);
+    shares_ = shares_of(layout_.n_items, v.view.n_blocks, concurrent, min_blocks);
     const auto item = static_cast<std::size_t>(layout_.item_sums());
     sums_.assign(static_cast<std::size_t>(layout_.n_items) * item, 1e9f);
     parts_.assign(static_cast<std::size_t>(n_part_slots(layout_.n_items, concurrent)) * item, 1e9f);
@@ -114,10 +114,10 @@ class HalvesModel {
           const OperandA a_im = operand_rows(row_slot, warpgroup, step, 1);
           const OperandB b_re = operand_columns(column_slot, first, step, 0);
           const OperandB b_im = operand_columns(column_slot, first, step, 1);
-          multiply_halves(re, a_re, b_re, half);
-          multiply_halves(im, a_re, b_im, all);
-          multiply_halves(re, a_im, b_im, half);
-          if (!diagonal) multiply_halves(im, a_im, b_re, all, true);
+          multiply_fp16(re, a_re, b_re, half);
+          multiply_fp16(im, a_re, b_im, all);
+          multiply_fp16(re, a_im, b_im, half);
+          if (!diagonal) multiply_fp16(im, a_im, b_re, all, true);
         }
       }
       for (int r = 0; r < kGroupRows; ++r) {
@@ -143,13 +143,13 @@ class HalvesModel {
 // Integers, so that fp32 is exact: a wrong operand, sign or part shows. Work cut anywhere.
 TEST(WgmmaF16, ModelOfTheKernelGivesTheReference) {
   struct Case {
-    std::int64_t n, c, t, concurrent, least_blocks;
+    std::int64_t n, c, t, concurrent, min_blocks;
   };
   for (const Case& k : {Case{5, 3, 130, 5, 1}, Case{64, 2, 33, 3, 1}, Case{65, 1, 129, 3, 1},
                         Case{130, 1, 65, 2, 1}}) {
     const Voltages v = halves_of(k.n, k.c, k.t, true);
     const Sums want = expected(v);
-    HalvesModel model(v, k.concurrent, k.least_blocks);
+    Fp16Model model(v, k.concurrent, k.min_blocks);
     for (int launch = 1; launch <= 2; ++launch) {
       model.launch(launch == 1, static_cast<std::uint64_t>(launch));
       std::size_t p = 0;
@@ -170,7 +170,7 @@ TEST(WgmmaF16, BitsDoNotDependOnWhoEndsFirst) {
   const Voltages v = halves_of(3, 3, 200, false);
   std::vector<cf64> first;
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
-    HalvesModel model(v, 7, 1);
+    Fp16Model model(v, 7, 1);
     model.launch(true, seed);
     std::vector<cf64> found;
     for (int c = 0; c < 3; ++c) {

@@ -15,10 +15,10 @@ namespace {
 /// What the kernel does with a gulp; sums lie as in device memory.
 class Model {
  public:
-  Model(const Voltages& v, std::int64_t concurrent, std::int64_t least_blocks)
+  Model(const Voltages& v, std::int64_t concurrent, std::int64_t min_blocks)
       : v_(v), layout_(layout_of(v.view.n_inputs, v.view.n_channels)) {
     const std::int64_t blocks = n_blocks(SampleFormat::ci8, v.n_spectra);
-    shares_ = shares_of(layout_.n_items, blocks, concurrent, least_blocks);
+    shares_ = shares_of(layout_.n_items, blocks, concurrent, min_blocks);
     sums_.assign(static_cast<std::size_t>(layout_.n_sums() + layout_.n_input_sums()), 0x5A5A5A5A);
   }
 
@@ -81,7 +81,7 @@ class Model {
 // codes.
 TEST(WgmmaLayout, ModelOfTheKernelGivesTheReference) {
   struct Case {
-    std::int64_t n, c, t, concurrent, least_blocks;
+    std::int64_t n, c, t, concurrent, min_blocks;
   };
   for (const Case& k :
        {Case{1, 1, 5, 4, 1}, Case{5, 3, 129, 1, 8}, Case{64, 2, 64, 3, 1}, Case{65, 1, 129, 3, 1},
@@ -90,7 +90,7 @@ TEST(WgmmaLayout, ModelOfTheKernelGivesTheReference) {
     v.fill_random(static_cast<std::uint64_t>(k.n));
     for (std::int64_t t = 0; t < k.t; t += 7) set_sample(v.view, 0, t, k.n / 2, {-128, -128});
     const Sums want = expected(v);
-    Model model(v, k.concurrent, k.least_blocks);
+    Model model(v, k.concurrent, k.min_blocks);
     model.launch(true);  // over what lay there
     for (int launch = 1; launch <= 2; ++launch) {
       if (launch == 2) model.launch(false);  // on top of it
@@ -192,9 +192,9 @@ bool ring_finishes(int n_slots, const std::vector<std::pair<bool, int>>& pieces)
 TEST(WgmmaLayout, RingOfTheLeastSlotsNeverStalls) {
   const std::vector<std::pair<bool, int>> pieces{{false, 5}, {true, 4}, {false, 1},
                                                  {false, 7}, {true, 1}, {true, 3}};
-  for (int slots = kLeastSlots; slots <= kMostSlots; ++slots)
+  for (int slots = kMinSlots; slots <= kMaxSlots; ++slots)
     EXPECT_TRUE(ring_finishes(slots, pieces)) << slots;
-  EXPECT_FALSE(ring_finishes(kLeastSlots - 1, pieces));
+  EXPECT_FALSE(ring_finishes(kMinSlots - 1, pieces));
 }
 
 TEST(WgmmaLayout, TilesAndTuningOfAnySize) {
@@ -208,11 +208,11 @@ TEST(WgmmaLayout, TilesAndTuningOfAnySize) {
     EXPECT_EQ(last.tile.column, l.tile_rows - 1);
     const CudaTuning t = cuda_tuning(90, n);
     EXPECT_GE(t.slots, 5);  // 80 KiB on their way
-    EXPECT_LE(t.slots, kMostSlots);
+    EXPECT_LE(t.slots, kMaxSlots);
   }
   // 227 KiB of shared memory hold the most slots, sums of 8 warps on their way out, a swizzle's
   // period and the barriers.
-  EXPECT_LE(kMostSlots * kSlotBytes + 8 * 4096 + 1024 + 512, 227 << 10);
+  EXPECT_LE(kMaxSlots * kSlotBytes + 8 * 4096 + 1024 + 512, 227 << 10);
 }
 
 }  // namespace

@@ -35,8 +35,8 @@ std::unique_ptr<Gridder> direct_sum(const TableCase& t) {
   return gridder;
 }
 
-void expect_near(const Sums& got, const Sums& want, double limit, double least_weight = 1) {
-  const Error e = compare(got, want, least_weight);
+void expect_near(const Sums& got, const Sums& want, double limit, double min_weight = 1) {
+  const Error e = compare(got, want, min_weight);
   EXPECT_EQ(e.counts, 0);
   EXPECT_LT(e.value, limit);
   EXPECT_LT(e.weight, limit);
@@ -50,9 +50,9 @@ void expect_table(const std::vector<TableCase>& table) {
     // Several chunks, the last of them a small one.
     const std::int64_t n = static_cast<std::int64_t>(t.c.field.lon_deg.size());
     expect_near(run_on_host<float>(t.c, t.samples(), std::max<std::int64_t>(1, 2 * n / 5))->sums(),
-                want->sums(), t.f32_limit, t.least_weight);
+                want->sums(), t.f32_limit, t.min_weight);
     expect_near(run_on_host<double>(t.c, t.samples(), n)->sums(), want->sums(), 1e-12,
-                t.least_weight);
+                t.min_weight);
   }
 }
 
@@ -232,7 +232,7 @@ TEST(CudaGridLogic, SamplesAreFoundAndCounted) {
   Queue queue = Queue::cpu(1);
   CudaOnHost<float> gridder(t.c.config, t.c.field.cells, 250, 12);
   const Positions p = positions(queue, t.c.field.lon_deg.data(), t.c.field.lat_deg.data(), 600);
-  const PlanFacts found = facts(*gridder.plan(queue, p));
+  const PlanMetadata found = metadata(*gridder.plan(queue, p));
   std::int64_t bad = 0, near = 0, beyond = 0;
   const Positions& cells = t.c.field.cells.directions;
   for (std::size_t k = 0; k < 600; ++k) {
@@ -263,7 +263,7 @@ TEST(CudaGridLogic, KeysAndNodesAgree) {
     if (k % 77 == 0 && p[1] != 0) p[2] = -p[1];
     const double r = std::hypot(p[0], p[1], p[2]);
     for (double& v : p) v /= r;
-    for (const int order : {0, 3, 8, detail::kMostOrder}) {
+    for (const int order : {0, 3, 8, detail::kMaxOrder}) {
       const std::uint32_t key = detail::sky_key(p[0], p[1], p[2], order);
       ASSERT_LT(key, detail::kFaces << (2 * order));
       const detail::SkyNode node = detail::sky_node(key, order);

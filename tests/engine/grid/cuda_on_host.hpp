@@ -59,10 +59,10 @@ class CudaOnHost final : public Gridder {
   std::shared_ptr<const GeometryPlan> plan(Queue&, Positions samples) override {
     auto host = std::make_shared<HostPlan>();
     auto plan = std::make_shared<GeometryPlan>();
-    plan->facts = {samples.size(), 0, 0, static_cast<std::int64_t>(tiling_.tiles.size()), 0};
+    plan->metadata = {samples.size(), 0, 0, static_cast<std::int64_t>(tiling_.tiles.size()), 0};
     for (std::int64_t first = 0; first < samples.size(); first += chunk_samples_)
-      host->chunks.push_back(make_chunk(samples, first, plan->facts));
-    plan->facts.out_of_reach += samples.size() - plan->facts.bad_positions;
+      host->chunks.push_back(make_chunk(samples, first, plan->metadata));
+    plan->metadata.out_of_reach += samples.size() - plan->metadata.bad_positions;
     plan->device = host;
     return plan;
   }
@@ -109,7 +109,7 @@ class CudaOnHost final : public Gridder {
     all_ranges_ = detail::union_of(key_ranges_);
   }
 
-  HostChunk make_chunk(const Positions& p, std::int64_t first, PlanFacts& facts) const {
+  HostChunk make_chunk(const Positions& p, std::int64_t first, PlanMetadata& metadata) const {
     const auto n = static_cast<std::size_t>(std::min(chunk_samples_, p.size() - first));
     HostChunk c;
     c.first = first;
@@ -117,7 +117,7 @@ class CudaOnHost final : public Gridder {
     for (std::size_t i = 0; i < n; ++i) {
       const std::size_t k = static_cast<std::size_t>(first) + i;
       unsorted[i] = detail::key_in(keys_, p.x[k], p.y[k], p.z[k]);
-      facts.bad_positions += std::isnan(p.x[k]) ? 1 : 0;
+      metadata.bad_positions += std::isnan(p.x[k]) ? 1 : 0;
     }
     c.row.resize(n);
     std::iota(c.row.begin(), c.row.end(), 0U);
@@ -141,11 +141,11 @@ class CudaOnHost final : public Gridder {
       c.jobs.resize(c.jobs.size() + detail::n_jobs_of(candidates));
       detail::write_jobs(static_cast<std::uint32_t>(t), candidates,
                          c.jobs.data() + c.job_begin.back());
-      facts.n_candidates += candidates;
+      metadata.n_candidates += candidates;
     }
     c.job_begin.push_back(static_cast<std::uint32_t>(c.jobs.size()));
     for (const auto& r : all_ranges_)
-      facts.out_of_reach -= detail::samples_of(keys.data(), count, keys_, r).n;
+      metadata.out_of_reach -= detail::samples_of(keys.data(), count, keys_, r).n;
     return c;
   }
 

@@ -66,8 +66,8 @@ TEST(GridFastPaths, PlansInPartsAreOnePlan) {
     Queue queue = Queue::cpu(n_workers);
     const auto plan =
         many->plan(queue, positions(queue, c.field.lon_deg.data(), c.field.lat_deg.data(), 80'000));
-    EXPECT_EQ(facts(*plan).bad_positions, 2);
-    EXPECT_EQ(facts(*plan).out_of_reach, 0);
+    EXPECT_EQ(metadata(*plan).bad_positions, 2);
+    EXPECT_EQ(metadata(*plan).out_of_reach, 0);
   }
 }
 

@@ -117,14 +117,14 @@ struct Error {
   std::int64_t counts = 0, covered = 0;
 };
 // Largest relative differences where the weight exceeds 1, and cells whose counts differ.
-inline Error compare(const Sums& got, const Sums& want, double least_weight = 1) {
+inline Error compare(const Sums& got, const Sums& want, double min_weight = 1) {
   Error e;
   for (std::int64_t c = 0; c < want.n_channels(); ++c)
     for (std::int64_t i = 0; i < want.n_cells(); ++i) {
       const Moments &a = got.moments(c, i), &b = want.moments(c, i);
       e.counts += a.count != b.count ? 1 : 0;
       e.covered += b.count > 0 ? 1 : 0;
-      if (b.count == 0 || std::abs(b.weight) < least_weight) continue;
+      if (b.count == 0 || std::abs(b.weight) < min_weight) continue;
       e.weight = std::max(e.weight, std::abs(a.weight - b.weight) / std::abs(b.weight));
       e.square = std::max(e.square, std::abs(a.square - b.square) / b.square);
       const double v = got.weighted(c, i) / a.weight, w = want.weighted(c, i) / b.weight;

@@ -15,7 +15,7 @@ struct TableCase {
   double f32_limit = 2e-6;  ///< of values and weights where the weight exceeds 1
   std::vector<float> weights;
   std::vector<std::uint8_t> flags;
-  double least_weight = 1;  ///< of cells whose values and weights are compared
+  double min_weight = 1;  ///< of cells whose values and weights are compared
 
   Samples samples() const {
     Samples s = c.samples;

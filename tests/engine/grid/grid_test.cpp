@@ -250,8 +250,8 @@ TEST(Grid, PositionsThatAreNoneAreCounted) {
   auto gridder =
       make_gridder({gauss(), 1, Precision::f32, "auto"}, orthographic(10, 10, 4, 4, 1e-3));
   const auto plan = gridder->plan(queue, p);
-  EXPECT_EQ(facts(*plan).bad_positions, 3);
-  EXPECT_EQ(facts(*plan).out_of_reach, 2);
+  EXPECT_EQ(metadata(*plan).bad_positions, 3);
+  EXPECT_EQ(metadata(*plan).out_of_reach, 2);
   for (const std::size_t k : {0U, 3U, 4U}) {
     const double a = lon[k] * kDegree_rad, d = lat[k] * kDegree_rad;
     EXPECT_NEAR(p.x[k], std::cos(d) * std::cos(a), 4e-16);

@@ -43,10 +43,10 @@ TEST(CostFit, NoiseMakesNoCostNegativeOrAbsurd) {
     runs[0].seconds *= disturbed;
     const double factor = std::sqrt(disturbed);  // geometric mean of 1 and `disturbed`
     const auto costs = fit_costs(runs, {kFft_s, kGrid_s});
-    EXPECT_GE(costs[0], factor * kFft_s / kMostOff * (1 - 1e-9)) << disturbed;
-    EXPECT_LE(costs[0], factor * kFft_s * kMostOff * (1 + 1e-9)) << disturbed;
-    EXPECT_GE(costs[1], factor * kGrid_s / kMostOff * (1 - 1e-9)) << disturbed;
-    EXPECT_LE(costs[1], factor * kGrid_s * kMostOff * (1 + 1e-9)) << disturbed;
+    EXPECT_GE(costs[0], factor * kFft_s / kMaxOff * (1 - 1e-9)) << disturbed;
+    EXPECT_LE(costs[0], factor * kFft_s * kMaxOff * (1 + 1e-9)) << disturbed;
+    EXPECT_GE(costs[1], factor * kGrid_s / kMaxOff * (1 - 1e-9)) << disturbed;
+    EXPECT_LE(costs[1], factor * kGrid_s * kMaxOff * (1 + 1e-9)) << disturbed;
   }
 }
 

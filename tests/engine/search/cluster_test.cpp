@@ -22,26 +22,26 @@ ClusterConfig native(std::int64_t n_trials) {
 
 /// What a pulse of a width and S/N leaves in a native plan: at a sweep error d a boxcar of about
 /// W + |d| with S/N falling as 1/sqrt, spread in time by half of d.
-std::vector<Token> pulse(std::int64_t at, std::int32_t trial, std::int32_t width, double snr,
-                         std::int64_t n_trials) {
-  std::vector<Token> tokens;
+std::vector<Hit> pulse(std::int64_t at, std::int32_t trial, std::int32_t width, double snr,
+                       std::int64_t n_trials) {
+  std::vector<Hit> hits;
   for (std::int32_t i = 0; i < n_trials; ++i) {
     const double d = std::abs(i - trial);
     const double response = snr * std::sqrt(width / (width + d));
     const std::int32_t best = std::min(256, width + static_cast<std::int32_t>(d));
     for (std::int32_t w = 1; w <= best; w *= 2) {
       const double s = response * std::sqrt(static_cast<double>(w) / (width + d));
-      if (s >= 7) tokens.push_back({at - (i - trial) / 2 - w / 2, w, i, static_cast<float>(s)});
+      if (s >= 7) hits.push_back({at - (i - trial) / 2 - w / 2, w, i, static_cast<float>(s)});
     }
   }
-  return tokens;
+  return hits;
 }
 
 void expect_same(const std::vector<Cluster>& a, const std::vector<Cluster>& b) {
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t k = 0; k < a.size(); ++k) {
     EXPECT_EQ(a[k].best, b[k].best);
-    EXPECT_EQ(a[k].n_tokens, b[k].n_tokens);
+    EXPECT_EQ(a[k].n_hits, b[k].n_hits);
     EXPECT_EQ(a[k].begin, b[k].begin);
     EXPECT_EQ(a[k].end, b[k].end);
     EXPECT_EQ(a[k].lowest_trial, b[k].lowest_trial);
@@ -72,7 +72,7 @@ TEST(Cluster, OnePulseIsOneCluster) {
 TEST(Cluster, WhatAPulseLeavesOfAWideBoxcarMustBeAToken) {
   for (const float snr : {7.5f, 8.2f, 8.9f, 9.1f, 12.0f}) {
     Clusterer clusterer(native(500));
-    clusterer.add(std::vector<Token>{{10115, 5, 100, 20}, {9616, 512, 100, snr}});
+    clusterer.add(std::vector<Hit>{{10115, 5, 100, 20}, {9616, 512, 100, snr}});
     std::vector<Cluster> closed;
     clusterer.close_all(closed);
     EXPECT_EQ(closed.size(), snr < 9 ? 1u : 2u) << snr;
@@ -96,20 +96,19 @@ TEST(Cluster, LongGroupsAreCutBetweenPulses) {
   for (const std::int64_t spacing : {350, 400, 450, 500}) {
     for (std::int64_t first = 10000; first < 10500; first += 120) {
       config.reach_samples = 1024 << (first / 40 % 3);
-      std::vector<Token> tokens;
+      std::vector<Hit> hits;
       for (std::int64_t k = 0; k < 20; ++k)
-        for (const Token& t : pulse(first + spacing * k, 200, 16, 40, 500)) tokens.push_back(t);
-      std::stable_sort(tokens.begin(), tokens.end(), [](const Token& a, const Token& b) {
-        return a.start / 512 < b.start / 512;
-      });
+        for (const Hit& t : pulse(first + spacing * k, 200, 16, 40, 500)) hits.push_back(t);
+      std::stable_sort(hits.begin(), hits.end(),
+                       [](const Hit& a, const Hit& b) { return a.start / 512 < b.start / 512; });
       Clusterer at_once(config), in_blocks(config);
       std::vector<Cluster> closed, blocks;
-      at_once.add(tokens);
+      at_once.add(hits);
       at_once.close_all(closed);
       EXPECT_EQ(closed.size(), 20u) << first << " " << spacing;
-      for (std::size_t at = 0; at < tokens.size();) {
-        const std::int64_t tick = (tokens[at].start / 512 + 1) * 512;
-        for (; at < tokens.size() && tokens[at].start < tick; ++at) in_blocks.add({&tokens[at], 1});
+      for (std::size_t at = 0; at < hits.size();) {
+        const std::int64_t tick = (hits[at].start / 512 + 1) * 512;
+        for (; at < hits.size() && hits[at].start < tick; ++at) in_blocks.add({&hits[at], 1});
         in_blocks.close_before(tick, blocks);
       }
       in_blocks.close_all(blocks);
@@ -118,66 +117,64 @@ TEST(Cluster, LongGroupsAreCutBetweenPulses) {
   }
 }
 
-std::vector<Token> storm(std::uint64_t n, std::int64_t span, std::int64_t n_trials) {
-  std::vector<Token> tokens;
+std::vector<Hit> storm(std::uint64_t n, std::int64_t span, std::int64_t n_trials) {
+  std::vector<Hit> hits;
   for (std::uint64_t k = 0; k < n; ++k) {
-    tokens.push_back(
-        {static_cast<std::int64_t>(combine(1, k) % static_cast<std::uint64_t>(span)),
-         1 << (combine(2, k) % 9),
-         static_cast<std::int32_t>(combine(3, k) % static_cast<std::uint64_t>(n_trials)),
-         static_cast<float>(7 + 3 * uniform(combine(4, k)))});
+    hits.push_back({static_cast<std::int64_t>(combine(1, k) % static_cast<std::uint64_t>(span)),
+                    1 << (combine(2, k) % 9),
+                    static_cast<std::int32_t>(combine(3, k) % static_cast<std::uint64_t>(n_trials)),
+                    static_cast<float>(7 + 3 * uniform(combine(4, k)))});
   }
-  return tokens;
+  return hits;
 }
 
-// Events look at the tokens alone that they may explain. A token below the noise, which they
+// Events look at the hits alone that they may explain. A token below the noise, which they
 // always may, makes them look at all.
 TEST(Cluster, WhatEventsPassOverIsNotTheirs) {
   for (const std::int32_t width : {1, 30, 200}) {
-    auto tokens = storm(20000, 9000, 800);
-    for (const auto& t : pulse(4000, 300, width, 30, 800)) tokens.push_back(t);
+    auto hits = storm(20000, 9000, 800);
+    for (const auto& t : pulse(4000, 300, width, 30, 800)) hits.push_back(t);
     std::vector<Cluster> some, all;
     Clusterer few(native(800)), every(native(800));
-    few.add(tokens);
+    few.add(hits);
     few.close_all(some);
-    tokens.push_back({4000, 64, 300, 3.5f});
-    every.add(tokens);
+    hits.push_back({4000, 64, 300, 3.5f});
+    every.add(hits);
     every.close_all(all);
     ASSERT_EQ(some.size(), all.size());
     std::int64_t more = 0;
     for (std::size_t k = 0; k < some.size(); ++k) {
       EXPECT_EQ(some[k].best, all[k].best);
-      more += std::abs(all[k].n_tokens - some[k].n_tokens);
+      more += std::abs(all[k].n_hits - some[k].n_hits);
     }
     EXPECT_EQ(more, 1);
   }
 }
 
-// The clusters do not depend on the order of tokens, nor on the blocks they come in.
+// The clusters do not depend on the order of hits, nor on the blocks they come in.
 TEST(Cluster, OrderAndBlocksDoNotMatter) {
-  auto tokens = storm(3000, 400000, 800);
-  for (const auto& t : pulse(123456, 300, 5, 50, 800)) tokens.push_back(t);
+  auto hits = storm(3000, 400000, 800);
+  for (const auto& t : pulse(123456, 300, 5, 50, 800)) hits.push_back(t);
   std::vector<Cluster> expected;
   {
     Clusterer clusterer(native(800));
-    clusterer.add(tokens);
+    clusterer.add(hits);
     clusterer.close_all(expected);
   }
   EXPECT_GT(expected.size(), 100u);
-  std::sort(tokens.begin(), tokens.end(),
-            [](const Token& a, const Token& b) { return a.start < b.start; });
+  std::sort(hits.begin(), hits.end(), [](const Hit& a, const Hit& b) { return a.start < b.start; });
   for (const std::int64_t block : {512, 4096, 100000}) {
     Clusterer clusterer(native(800));
     std::vector<Cluster> got;
     std::size_t at = 0;
-    std::int64_t most_open = 0;
-    for (std::int64_t tick = block; at < tokens.size(); tick += block) {
-      std::vector<Token> part;
-      for (; at < tokens.size() && tokens[at].start < tick; ++at) part.push_back(tokens[at]);
+    std::int64_t max_open = 0;
+    for (std::int64_t tick = block; at < hits.size(); tick += block) {
+      std::vector<Hit> part;
+      for (; at < hits.size() && hits[at].start < tick; ++at) part.push_back(hits[at]);
       std::reverse(part.begin(), part.end());
       clusterer.add(part);
       clusterer.close_before(tick, got);
-      most_open = std::max(most_open, clusterer.n_open_tokens());
+      max_open = std::max(max_open, clusterer.n_open_hits());
     }
     clusterer.close_all(got);
     std::sort(got.begin(), got.end(), [](const Cluster& a, const Cluster& b) {
@@ -186,28 +183,28 @@ TEST(Cluster, OrderAndBlocksDoNotMatter) {
     });
     expect_same(got, expected);
     if (block < 100000) {
-      EXPECT_LT(most_open, 1000);  // they do close on the way
+      EXPECT_LT(max_open, 1000);  // they do close on the way
     }
   }
 }
 
-// T-DD-22: the time grows with the number of tokens, not with its square: a quadratic method needs
-// 16 times as long for 4 times the tokens.
+// T-DD-22: the time grows with the number of hits, not with its square: a quadratic method needs
+// 16 times as long for 4 times the hits.
 // 16 events fill 1024 samples; what they do not explain joins the strongest, with all it spans.
 TEST(Cluster, WhatIsBeyondACrowdJoinsTheStrongest) {
-  std::vector<Token> tokens;
+  std::vector<Hit> hits;
   for (std::int32_t k = 0; k < 16; ++k)
-    tokens.push_back({1024 + 2 * k, 1, 100 + 40 * k, 60 + static_cast<float>(k)});
+    hits.push_back({1024 + 2 * k, 1, 100 + 40 * k, 60 + static_cast<float>(k)});
   for (std::int32_t trial = 780; trial >= 20; trial -= 40)
-    for (const std::int64_t start : {1950, 1924}) tokens.push_back({start, 3, trial, 8});
+    for (const std::int64_t start : {1950, 1924}) hits.push_back({start, 3, trial, 8});
   Clusterer clusterer(native(800));
-  clusterer.add(tokens);
+  clusterer.add(hits);
   std::vector<Cluster> closed;
   clusterer.close_all(closed);
   ASSERT_EQ(closed.size(), 16U);
   for (const Cluster& c : closed) {
     const bool strongest = c.best.trial == 700;
-    EXPECT_EQ(c.n_tokens, strongest ? 41 : 1) << c.best.trial;
+    EXPECT_EQ(c.n_hits, strongest ? 41 : 1) << c.best.trial;
     EXPECT_EQ(c.begin, c.best.start);
     EXPECT_EQ(c.end, strongest ? 1953 : c.best.start + 1);
     EXPECT_EQ(c.lowest_trial, strongest ? 20 : c.best.trial);
@@ -217,14 +214,14 @@ TEST(Cluster, WhatIsBeyondACrowdJoinsTheStrongest) {
 
 TEST(Cluster, StormsTakeLinearTime) {
   const auto took = [](std::uint64_t n) {
-    const auto tokens = storm(n, static_cast<std::int64_t>(n) / 25, 800);
+    const auto hits = storm(n, static_cast<std::int64_t>(n) / 25, 800);
     Clusterer clusterer(native(800));
     const std::clock_t begin = std::clock();
-    clusterer.add(tokens);
+    clusterer.add(hits);
     std::vector<Cluster> closed;
     clusterer.close_all(closed);
     std::int64_t total = 0;
-    for (const auto& c : closed) total += c.n_tokens;
+    for (const auto& c : closed) total += c.n_hits;
     EXPECT_EQ(total, static_cast<std::int64_t>(n));
     return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   };

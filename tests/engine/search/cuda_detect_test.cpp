@@ -167,7 +167,7 @@ std::vector<unsigned> windows_of_cell(const std::vector<std::uint16_t>& x, int c
       for (int k = 0; k < 5; ++k) {  // all that windows from here reach
         const long of_cell = v(first + k * cell_columns, h, n_of_cell);
         sum += k < n_cells ? of_cell : 0;
-        if (n_of_cell == 8 && of_cell >= long{kMostCell}) most = 65535;
+        if (n_of_cell == 8 && of_cell >= long{kMaxCell}) most = 65535;
       }
       most = std::max(most, std::min(sum, 65535l));
     }
@@ -205,9 +205,9 @@ void check_rows(const RowCase& c) {
   in.level = c.level;
   Queue host = Queue::cpu(1);
   const auto reference = make_detector(host, config);
-  std::vector<Token> tokens;
-  reference->execute(host, in, tokens);
-  EXPECT_GT(tokens.size(), 2u);
+  std::vector<Hit> hits;
+  reference->execute(host, in, hits);
+  EXPECT_GT(hits.size(), 2u);
 
   const BoxcarTable table = boxcar_table(c.max_width, c.threshold);
   ASSERT_TRUE(table.covering);
@@ -220,7 +220,7 @@ void check_rows(const RowCase& c) {
   std::vector<SeriesStatistics> statistics(Rows::kTrials), on_host(Rows::kTrials);
   std::vector<unsigned> maxima(
       static_cast<std::size_t>(Rows::kTrials * work.n_tiles * kRowWindows * 32), 0xCDCDCDCDu);
-  std::vector<DeviceToken> found(1 << 16);
+  std::vector<DeviceHit> found(1 << 16);
   unsigned n = 77;  // of the search before
   work.starts = starts.data();
   work.moments = moments.data();
@@ -230,7 +230,7 @@ void check_rows(const RowCase& c) {
                 {static_cast<unsigned>(row_threads(work.half))},
                 128 * static_cast<std::size_t>(2 * work.half + kRowAhead)},
                c.seed, [&] { measure_rows(work); });
-  const TokenList list{found.data(), &n, static_cast<unsigned>(found.size())};
+  const HitList list{found.data(), &n, static_cast<unsigned>(found.size())};
   simt::launch({{1}, {static_cast<unsigned>(kListThreads)}, 0}, c.seed, [&] {
     list_blocks(work, table, statistics.data(), on_host.data(), c.threshold, list);
   });
@@ -264,8 +264,8 @@ void check_rows(const RowCase& c) {
         << "twice: trial " << found[k].trial << " octave " << found[k].octave << " block "
         << found[k].start;
   const auto all_octaves = octaves(boxcar_widths(c.max_width));
-  std::set<ListedBlock> with_token;
-  for (const Token& token : tokens) {
+  std::set<ListedBlock> with_hit;
+  for (const Hit& token : hits) {
     int octave = 0;
     for (const auto& o : all_octaves) {
       if (std::count(o.widths.begin(), o.widths.end(), token.width >> o.halvings) > 0 &&
@@ -276,7 +276,7 @@ void check_rows(const RowCase& c) {
     }
     const int halvings = all_octaves.at(static_cast<std::size_t>(octave)).halvings;
     const ListedBlock block{token.trial, octave, (token.start - c.first_start) / (64 << halvings)};
-    with_token.insert(block);
+    with_hit.insert(block);
     EXPECT_TRUE(listed.count(block) == 1)
         << "trial " << token.trial << " start " << token.start << " width " << token.width;
   }
@@ -285,7 +285,7 @@ void check_rows(const RowCase& c) {
     return std::count_if(blocks.begin(), blocks.end(),
                          [](const ListedBlock& block) { return std::get<0>(block) == 3; });
   };
-  EXPECT_LT(of_noise(listed), of_noise(with_token) + 20);
+  EXPECT_LT(of_noise(listed), of_noise(with_hit) + 20);
 }
 
 TEST(CudaDetectRows, OfOneWeight) {

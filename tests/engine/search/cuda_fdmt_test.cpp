@@ -48,7 +48,7 @@ struct Codes {
 std::vector<std::uint16_t> run_kernels(const EmulatedTree& k, const DedisperseConfig& config,
                                        const Codes& codes, std::int64_t sum_stride) {
   TileLimits limits;
-  limits.few_bytes = (k.shared_kib - 1) * 1024;
+  limits.small_beams_bytes = (k.shared_kib - 1) * 1024;
   limits.bytes = (k.shared_kib / 2 - 1) * 1024;
   const std::vector<Pass> passes = tree_passes(config, limits);
   const auto max_delay = *std::max_element(config.delays.begin(), config.delays.end());
@@ -79,7 +79,7 @@ std::vector<std::uint16_t> run_kernels(const EmulatedTree& k, const DedisperseCo
     w.steps_at = pass.input_bytes + (pass.odd ? kZeroBytes : 0);
     w.shared_bytes = w.steps_at + pass.step_bytes;
     // Rows far apart share no input: few of them take more than half of the memory.
-    EXPECT_LE(w.shared_bytes, k.step <= 1 ? limits.bytes : limits.few_bytes);
+    EXPECT_LE(w.shared_bytes, k.step <= 1 ? limits.bytes : limits.small_beams_bytes);
     const int words = pass.codes ? kCodeTileWords : kTileWords;
     w.n_times = static_cast<int>((w.half + pass.longest + words - 1) / words);
     const auto n_blocks = static_cast<unsigned>(w.n_times * w.n_tiles);

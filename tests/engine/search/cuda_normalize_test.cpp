@@ -105,7 +105,7 @@ class Emulated {
       if (w.median_cells <= 16)
         medians_kernel<16>(w, jobs);
       else
-        medians_kernel<kMostMedianCells>(w, jobs);
+        medians_kernel<kMaxMedianCells>(w, jobs);
     });
     decide(n_beams_, [&](const FlagRoom& room) {
       room.memory == nullptr ? channels_kernel<true>(w, f, room)

@@ -35,18 +35,18 @@ DetectInput all_of(const void* sums, std::int64_t stride, std::int64_t n_columns
   return in;
 }
 
-std::vector<Token> run(Queue& queue, DetectConfig config, const std::string& name,
-                       const DetectInput& in) {
+std::vector<Hit> run(Queue& queue, DetectConfig config, const std::string& name,
+                     const DetectInput& in) {
   config.implementation = name;
   const auto detector = make_detector(queue, config);
   EXPECT_NE(detector->implementation().find(name.substr(name.find(':') + 1)),
             std::string_view::npos);
-  std::vector<Token> tokens;
-  detector->execute(queue, in, tokens);
-  std::vector<Token> again;
+  std::vector<Hit> hits;
+  detector->execute(queue, in, hits);
+  std::vector<Hit> again;
   detector->execute(queue, in, again);
-  EXPECT_EQ(tokens, again);
-  return tokens;
+  EXPECT_EQ(hits, again);
+  return hits;
 }
 
 TEST(Detect, WidthsOfTheDesign) {
@@ -56,14 +56,14 @@ TEST(Detect, WidthsOfTheDesign) {
   for (std::size_t k = 8; k < widths.size(); ++k) EXPECT_LE(widths[k], 1.26 * widths[k - 1]);
 }
 
-// Every implementation gives the tokens of the definition, with and without masks, 16 and 32 bit.
+// Every implementation gives the hits of the definition, with and without masks, 16 and 32 bit.
 template <class T>
 void expect_all_equal(SumFormat format, double scale) {
   Queue queue = Queue::cpu(2);
   DetectConfig config;
   config.n_trials = 19;
   config.max_width = 300;
-  config.threshold = 3;  // many tokens
+  config.threshold = 3;  // many hits
   config.format = format;
   const std::int64_t n_columns = 3000, stride = 3010;
   config.max_columns = n_columns;
@@ -76,7 +76,7 @@ void expect_all_equal(SumFormat format, double scale) {
   for (std::size_t k = 0; k < weights.size(); ++k)
     if (combine(3, k) % 4 == 0) weights[k] = static_cast<float>(uniform(combine(4, k)));
   std::vector<float> same(weights.size(), 50.0f / 63);
-  std::vector<Token> level;
+  std::vector<Hit> level;
   for (const int kind : {0, 1, 2, 3}) {  // no weights, different ones, one and the same twice
     DetectInput in = all_of(sums.data(), stride, n_columns, config.max_width);
     if (kind == 2) in.level = same[0];
@@ -151,8 +151,8 @@ TEST(Detect, SigmaOfGaussiansAndOfPulsedData) {
   for (std::size_t t = 20000; t < 20400; ++t)
     sums[t] = static_cast<std::uint16_t>(sums[t] + 5000);  // 1 % of a strong pulse
   const auto detector = make_detector(queue, config);
-  std::vector<Token> tokens;
-  detector->execute(queue, all_of(sums.data(), 40000, 40000, 256), tokens);
+  std::vector<Hit> hits;
+  detector->execute(queue, all_of(sums.data(), 40000, 40000, 256), hits);
   const auto s = detector->statistics()[0];
   EXPECT_NEAR(s.mu, 24000, 5 * 250 / std::sqrt(40000.0));
   EXPECT_NEAR(s.sigma, 250, 250 * 0.015);
@@ -186,13 +186,13 @@ TEST(Detect, RecoversGaussianPulses) {
       for (std::size_t t = 0; t < sums.size(); ++t)
         sums[t] += static_cast<std::uint32_t>(std::lround(amplitude * profile[t]));
       const auto detector = make_detector(queue, config);
-      std::vector<Token> tokens;
+      std::vector<Hit> hits;
       auto in = all_of(sums.data(), 8192, 8192, 512);
       in.stat_end = 3500;  // where there is no pulse
-      detector->execute(queue, in, tokens);
-      ASSERT_FALSE(tokens.empty());
+      detector->execute(queue, in, hits);
+      ASSERT_FALSE(hits.empty());
       double best = 0;
-      for (const auto& token : tokens) best = std::max(best, static_cast<double>(token.snr));
+      for (const auto& token : hits) best = std::max(best, static_cast<double>(token.snr));
       total += best / ideal;
       worst = std::min(worst, best / ideal);
     }
@@ -212,10 +212,10 @@ TEST(Detect, FalseAlarmsOfGaussianNoise) {
   config.threshold = 4;
   const auto sums = noise<std::uint16_t>(50 * 40064, 11);
   const auto detector = make_detector(queue, config);
-  std::vector<Token> tokens;
-  detector->execute(queue, all_of(sums.data(), 40064, 40064, 64), tokens);
+  std::vector<Hit> hits;
+  detector->execute(queue, all_of(sums.data(), 40064, 40064, 64), hits);
   const double expected = 50.0 * 40000 * 0.5 * std::erfc(4 / std::sqrt(2.0));
-  EXPECT_NEAR(static_cast<double>(tokens.size()), expected, 5 * std::sqrt(expected));
+  EXPECT_NEAR(static_cast<double>(hits.size()), expected, 5 * std::sqrt(expected));
 }
 
 TEST(Detect, RefusesWhatCannotBe) {

@@ -62,13 +62,13 @@ TEST(DeviceMemory, WindowsOfTheDetector) {
   c.max_width = 256;
   c.max_columns = 12'544;
   EXPECT_EQ(device_detector_bytes(c), 10 * 4 * 14 * 32 * 4);
-  for (auto* refuse :
+  for (auto* reject :
        {+[](DetectConfig& d) { d.max_width = 512; }, +[](DetectConfig& d) { d.threshold = 4.9; },
         +[](DetectConfig& d) { d.max_columns = 60'000; },
         +[](DetectConfig& d) { d.max_columns = 384; },
         +[](DetectConfig& d) { d.format = SumFormat::u32; }}) {
     DetectConfig other = c;
-    refuse(other);
+    reject(other);
     EXPECT_EQ(device_detector_bytes(other), 0);
   }
 }

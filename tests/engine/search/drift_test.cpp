@@ -218,7 +218,7 @@ TEST(Drift, WindowsHaveLimits) {
   EXPECT_EQ(drift_window(0, 1e-3, 8), 500);
   EXPECT_EQ(drift_window(0, 1e-3, 100), 2400);
   EXPECT_EQ(drift_window(0, 10e-3, 8), 192);
-  EXPECT_EQ(drift_window(0, 1e-6, 8), kMostDriftSamples);
+  EXPECT_EQ(drift_window(0, 1e-6, 8), kMaxDriftSamples);
   EXPECT_EQ(drift_window(2.0, 1e-3, 100), 2000);
   EXPECT_THROW(drift_window(0.7, 1e-3, 100), ConfigError);  // 7 of the widest boxcar
   EXPECT_THROW(drift_window(70, 1e-3, 100), ConfigError);

@@ -69,15 +69,15 @@ class Plane {
     in.sums = sums.data();
     in.stride = in.n_columns = in.stat_end = n_;
     in.end_start = (n_ - max_width) / 64 * 64;
-    std::vector<Token> tokens;
-    make_detector(queue, config)->execute(queue, in, tokens);
+    std::vector<Hit> hits;
+    make_detector(queue, config)->execute(queue, in, hits);
     ClusterConfig clusters;
     for (std::int64_t k = 0; k < n_trials_; ++k)
       clusters.sweep_samples.push_back(static_cast<double>(k));
     clusters.max_width = max_width;
     clusters.reach_samples = 4096;
     Clusterer clusterer(clusters);
-    clusterer.add(tokens);
+    clusterer.add(hits);
     std::vector<Cluster> closed;
     clusterer.close_all(closed);
     return closed;
@@ -98,7 +98,7 @@ std::string text_of(const std::vector<Cluster>& events) {
   for (const auto& e : events)
     s += "\n  start " + std::to_string(e.best.start) + " width " + std::to_string(e.best.width) +
          " trial " + std::to_string(e.best.trial) + " S/N " + std::to_string(e.best.snr) +
-         " tokens " + std::to_string(e.n_tokens);
+         " tokens " + std::to_string(e.n_hits);
   return s;
 }
 
@@ -125,7 +125,7 @@ TEST(Events, OneForAPulseOfAnyWidthAndStrength) {
       expect_each({{4000.3 + 37 * static_cast<double>(seed), fwhm, 31, snr}}, ++seed);
 }
 
-// Two boxcars apart (2.4 FWHM), from the 64 samples on that tokens tell apart.
+// Two boxcars apart (2.4 FWHM), from the 64 samples on that hits tell apart.
 TEST(Events, NearPulsesAreTwo) {
   for (std::uint64_t seed = 40; seed < 44; ++seed) {
     const double at = 3000 + 17 * static_cast<double>(seed);

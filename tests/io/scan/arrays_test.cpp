@@ -100,15 +100,15 @@ TEST(NamedScans, Hifast) {
   const std::string packed = hifast(folder, "packed-M19.hdf5", {1, 16, 4}, H5T_IEEE_F32LE);
   for (const std::string& path : {plain, packed}) {
     const auto r = read_scans(path, {}, 4);
-    ASSERT_EQ(r.facts.n_samples, kTimes);
-    ASSERT_EQ(r.facts.n_channels, kChannels);
-    EXPECT_EQ(r.facts.unit, "Jy/beam");
-    EXPECT_EQ(r.facts.spectral_frame, "LSRK");
-    EXPECT_EQ(r.facts.polarization, "mean of XX, YY");
-    EXPECT_EQ(r.facts.observed_utc, "2020-05-31T06:00:00.000");
-    EXPECT_TRUE(r.facts.samples_first);
-    EXPECT_DOUBLE_EQ(r.facts.frequency.first_center_hz, 1416e6);
-    EXPECT_DOUBLE_EQ(r.facts.frequency.channel_width_hz, 0.5e6);
+    ASSERT_EQ(r.metadata.n_samples, kTimes);
+    ASSERT_EQ(r.metadata.n_channels, kChannels);
+    EXPECT_EQ(r.metadata.unit, "Jy/beam");
+    EXPECT_EQ(r.metadata.spectral_frame, "LSRK");
+    EXPECT_EQ(r.metadata.polarization, "mean of XX, YY");
+    EXPECT_EQ(r.metadata.observed_utc, "2020-05-31T06:00:00.000");
+    EXPECT_TRUE(r.metadata.samples_first);
+    EXPECT_DOUBLE_EQ(r.metadata.frequency.first_center_hz, 1416e6);
+    EXPECT_DOUBLE_EQ(r.metadata.frequency.channel_width_hz, 0.5e6);
     for (int c = 0; c < kChannels; ++c)
       for (int t = 0; t < kTimes; ++t)
         ASSERT_EQ(r.at(c, t), 1000 * t + (kChannels - 1 - c) + 0.25f) << path << c << " " << t;
@@ -120,7 +120,7 @@ TEST(NamedScans, Hifast) {
     y.polarization = "YY";
     EXPECT_EQ(read_scans(path, y).at(0, 69), 69'008.5f);
   }
-  EXPECT_EQ(read_scans(plain).facts.format, "HiFAST HDF5 (flux), beam M07");
+  EXPECT_EQ(read_scans(plain).metadata.format, "HiFAST HDF5 (flux), beam M07");
 }
 
 TEST(NamedScans, FrequenciesOffTheGridAreRefused) {
@@ -150,8 +150,8 @@ TEST(NamedScans, HcgridAndHegridHdf5) {
                H5T_IEEE_F32LE);
   }
   const auto r = read_scans(path, {}, 3);
-  EXPECT_EQ(r.facts.format, "HCGrid HDF5");
-  ASSERT_EQ(r.facts.n_channels, 11);
+  EXPECT_EQ(r.metadata.format, "HCGrid HDF5");
+  ASSERT_EQ(r.metadata.n_channels, 11);
   EXPECT_EQ(r.at(10, 2), 10.3f);
   EXPECT_EQ(r.at(2, 0), 2.1f);
   const std::string lying = folder.file("hegrid.h5");
@@ -186,7 +186,7 @@ TEST(NamedScans, MappedSetsWithWeights) {
   auto r = read_scans(path, o, 1);
   EXPECT_EQ(r.values, (std::vector<float>{1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(r.weights, (std::vector<float>{1, 0.5f, 2}));
-  EXPECT_FALSE(r.facts.samples_first);
+  EXPECT_FALSE(r.metadata.samples_first);
   EXPECT_TRUE(r.warns("--ra-unit hours"));  // 1 .. 23.5
   o.longitude_unit = "deg";
   EXPECT_FALSE(read_scans(path, o).warns("--ra-unit"));
@@ -228,7 +228,7 @@ TEST(NamedScans, PiecesThatThreadsReadLieWhereTheyBelong) {
   for (const bool planes : {true, false}) {
     SCOPED_TRACE(planes);
     const auto r = read_scans(write(planes ? "planes.h5" : "spectra.h5", planes));
-    ASSERT_EQ(r.facts.n_samples, static_cast<std::int64_t>(kSamples));
+    ASSERT_EQ(r.metadata.n_samples, static_cast<std::int64_t>(kSamples));
     std::size_t wrong = 0;
     for (std::size_t k = 0; k < kSamples; ++k)
       wrong += r.lon[k] != lon[k] || r.lat[k] != lat[k] ||
@@ -268,7 +268,7 @@ TEST(NamedScans, FitsTableOfColumns) {
   o.weights = "column:W";
   const auto r = read_scans(path, o, 2);
   EXPECT_EQ(r.values, (std::vector<float>{1, 4, 2, 5, 3, 6}));
-  EXPECT_EQ(r.facts.unit, "mK");
+  EXPECT_EQ(r.metadata.unit, "mK");
   EXPECT_NEAR(r.lon[1], 57.29577951308232, 1e-12);
   EXPECT_EQ(r.weights, (std::vector<float>{3, 4}));
   EXPECT_NE(refusal(path, test::selecting({{"W", "3"}})).find("SDFITS"), std::string::npos);
@@ -290,12 +290,12 @@ TEST(NamedScans, TheSystemOfPositionsIsRead) {
   EXPECT_NE(refusal(with("b.fits", {{"EQUINOX", "", 1950}})).find("1950"), std::string::npos);
   EXPECT_NE(refusal(with("c.fits", {{"RADESYS", "FK4"}})).find("FK4"), std::string::npos);
   EXPECT_NE(refusal(with("d.fits", {{"RADESYS", "GAPPT"}})).find("GAPPT"), std::string::npos);
-  EXPECT_EQ(read_scans(with("e.fits", {{"RADESYS", "FK5"}})).facts.frame, SkyFrame::fk5);
-  const auto said = read_scans(with("f.fits", {{"RADESYS", "ICRS"}})).facts;
+  EXPECT_EQ(read_scans(with("e.fits", {{"RADESYS", "FK5"}})).metadata.frame, SkyFrame::fk5);
+  const auto said = read_scans(with("f.fits", {{"RADESYS", "ICRS"}})).metadata;
   EXPECT_EQ(said.frame, SkyFrame::icrs);
   EXPECT_TRUE(said.frame_known);
-  EXPECT_FALSE(read_scans(with("g.fits", {})).facts.frame_known);
-  EXPECT_EQ(read_scans(with("h.fits", {}, "RA2000")).facts.frame, SkyFrame::fk5);
+  EXPECT_FALSE(read_scans(with("g.fits", {})).metadata.frame_known);
+  EXPECT_EQ(read_scans(with("h.fits", {}, "RA2000")).metadata.frame, SkyFrame::fk5);
   const std::string path = folder.file("old.h5");
   {
     Hdf5Writer file(path);
@@ -327,9 +327,9 @@ TEST(NamedScans, FlagsAndWeightsLieBesideTheValues) {
   o.weights = "column:w";
   auto r = read_scans(path, o);
   EXPECT_EQ(r.flags, (std::vector<std::uint8_t>{0, 0, 1, 0, 0, 1}));
-  ASSERT_EQ(r.facts.choices.size(), 2U);
-  EXPECT_NE(r.facts.choices[0].find("GHz"), std::string::npos);
-  EXPECT_EQ(r.facts.frequency.first_center_hz, 1.40e9);
+  ASSERT_EQ(r.metadata.choices.size(), 2U);
+  EXPECT_NE(r.metadata.choices[0].find("GHz"), std::string::npos);
+  EXPECT_EQ(r.metadata.frequency.first_center_hz, 1.40e9);
   const auto file = open_scans(path, o);
   EXPECT_TRUE(file->has_channel_weights());
   EXPECT_FALSE(file->has_weights());
@@ -423,8 +423,8 @@ TEST(NamedScans, NumpyStoredDeflatedAndWide) {
     for (const bool zip64 : {false, true}) {
       test::put_bytes(path, zip_of(some_members(), deflated, zip64));
       const auto r = read_scans(path, o, 1);
-      ASSERT_EQ(r.facts.n_samples, 3);
-      ASSERT_EQ(r.facts.n_channels, 2);
+      ASSERT_EQ(r.metadata.n_samples, 3);
+      ASSERT_EQ(r.metadata.n_channels, 2);
       EXPECT_EQ(r.values, (std::vector<float>{0, 10, 20, 1, 11, 21})) << deflated << zip64;
       EXPECT_EQ(r.lon, (std::vector<double>{100, 200, 300}));
       EXPECT_EQ(r.lat, (std::vector<double>{-1, -2, -3}));

@@ -35,20 +35,20 @@ class ScanFolder {
 };
 
 struct ReadScans {
-  ScanFacts facts;
+  ScanMetadata metadata;
   std::vector<double> lon, lat;
   std::vector<float> values, weights;  // [channel][sample]
   std::vector<std::uint8_t> flags;
   float at(std::int64_t channel, std::int64_t sample) const {
-    return values[static_cast<std::size_t>(channel * facts.n_samples + sample)];
+    return values[static_cast<std::size_t>(channel * metadata.n_samples + sample)];
   }
   double sum(std::int64_t channel) const {
     double s = 0;
-    for (std::int64_t k = 0; k < facts.n_samples; ++k) s += at(channel, k);
+    for (std::int64_t k = 0; k < metadata.n_samples; ++k) s += at(channel, k);
     return s;
   }
   bool warns(const std::string& of) const {
-    for (const auto& w : facts.warnings)
+    for (const auto& w : metadata.warnings)
       if (w.find(of) != std::string::npos) return true;
     return false;
   }
@@ -56,9 +56,9 @@ struct ReadScans {
 
 /// Some of the samples alone are what they are among all.
 inline void expect_parts_of(ScanFile& file, const ReadScans& all) {
-  const std::int64_t n_all = all.facts.n_samples, first = n_all / 3, n = n_all / 2;
-  const std::int64_t first_channel = all.facts.n_channels / 4,
-                     n_channels = all.facts.n_channels - first_channel;
+  const std::int64_t n_all = all.metadata.n_samples, first = n_all / 3, n = n_all / 2;
+  const std::int64_t first_channel = all.metadata.n_channels / 4,
+                     n_channels = all.metadata.n_channels - first_channel;
   std::vector<double> lon(static_cast<std::size_t>(n), -1), lat(lon);
   std::vector<float> weights(lon.size(), -1),
       values(lon.size() * static_cast<std::size_t>(n_channels), -1);
@@ -70,17 +70,17 @@ inline void expect_parts_of(ScanFile& file, const ReadScans& all) {
   const auto same = [](const auto* a, const auto* b, std::int64_t count) {
     return std::memcmp(a, b, static_cast<std::size_t>(count) * sizeof *a) == 0;
   };
-  EXPECT_TRUE(same(lon.data(), all.lon.data() + first, n)) << all.facts.path;
-  EXPECT_TRUE(same(lat.data(), all.lat.data() + first, n)) << all.facts.path;
-  EXPECT_TRUE(same(weights.data(), all.weights.data() + first, n)) << all.facts.path;
+  EXPECT_TRUE(same(lon.data(), all.lon.data() + first, n)) << all.metadata.path;
+  EXPECT_TRUE(same(lat.data(), all.lat.data() + first, n)) << all.metadata.path;
+  EXPECT_TRUE(same(weights.data(), all.weights.data() + first, n)) << all.metadata.path;
   bool values_same = true, flags_same = true;
   for (std::int64_t c = 0; c < n_channels; ++c) {
     const std::int64_t from = (first_channel + c) * n_all + first;
     values_same = values_same && same(values.data() + c * n, all.values.data() + from, n);
     flags_same = flags_same && same(flags.data() + c * n, all.flags.data() + from, n);
   }
-  EXPECT_TRUE(values_same) << all.facts.path;
-  EXPECT_TRUE(flags_same) << all.facts.path;
+  EXPECT_TRUE(values_same) << all.metadata.path;
+  EXPECT_TRUE(flags_same) << all.metadata.path;
 }
 
 /// Everything, in blocks of `block` channels (0: at once), into memory full of rubbish.
@@ -88,7 +88,7 @@ inline ReadScans read_scans(const std::string& path, const ScanOptions& options 
                             std::int64_t block = 0) {
   const auto file = open_scans(path, options);
   ReadScans r;
-  const std::int64_t n = file->facts().n_channels, s = file->facts().n_samples;
+  const std::int64_t n = file->metadata().n_channels, s = file->metadata().n_samples;
   if (block == 0) block = n;
   file->read_positions(r.lon, r.lat);
   r.values.assign(static_cast<std::size_t>(n * s), -12345.0f);
@@ -99,7 +99,7 @@ inline ReadScans read_scans(const std::string& path, const ScanOptions& options 
     file->read_flags(c, std::min(block, n - c), r.flags.data() + c * s);
   }
   file->read_weights(r.weights.data());
-  r.facts = file->facts();
+  r.metadata = file->metadata();
   expect_parts_of(*file, r);
   return r;
 }

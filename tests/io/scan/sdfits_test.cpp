@@ -51,15 +51,15 @@ TEST(Sdfits, Gbt) {
   const std::string path = folder.file("gbt.fits");
   test::write_table(path, "SINGLE DISH", gbt.columns, gbt.cards);
   const auto r = read_scans(path, {}, 4);
-  ASSERT_EQ(r.facts.n_samples, 4);
-  ASSERT_EQ(r.facts.n_channels, 6);
+  ASSERT_EQ(r.metadata.n_samples, 4);
+  ASSERT_EQ(r.metadata.n_channels, 6);
   for (int s = 0; s < 4; ++s)
     for (int c = 0; c < 6; ++c) EXPECT_EQ(r.at(c, s), 1000 * s + c);
-  EXPECT_EQ(r.facts.frequency.first_center_hz, 1.42e9 - 1000);
-  EXPECT_EQ(r.facts.spectral_frame, "LSRK");
-  EXPECT_EQ(r.facts.rest_frequency_hz, 1420405751.786);
-  EXPECT_EQ(r.facts.unit, "K");
-  EXPECT_EQ(r.facts.object, "");
+  EXPECT_EQ(r.metadata.frequency.first_center_hz, 1.42e9 - 1000);
+  EXPECT_EQ(r.metadata.spectral_frame, "LSRK");
+  EXPECT_EQ(r.metadata.rest_frequency_hz, 1420405751.786);
+  EXPECT_EQ(r.metadata.unit, "K");
+  EXPECT_EQ(r.metadata.object, "");
   EXPECT_EQ(r.lon[2], 12);
   EXPECT_TRUE(std::isnan(r.lon[3]));
   EXPECT_TRUE(r.warns("1 of 4 rows have no place on the sky (\?\?\?\?/\?\?\?\?)"));
@@ -91,9 +91,9 @@ TEST(Sdfits, RowsAreSelected) {
   const std::string path = folder.file("gbt.fits");
   test::write_table(path, "SINGLE DISH", gbt.columns, gbt.cards);
   const auto b = read_scans(path, selecting({{"OBJECT", "B"}}));
-  ASSERT_EQ(b.facts.n_samples, 2);
+  ASSERT_EQ(b.metadata.n_samples, 2);
   EXPECT_EQ(b.at(0, 0), 2000);
-  EXPECT_EQ(b.facts.object, "B");
+  EXPECT_EQ(b.metadata.object, "B");
   ScanOptions y;
   y.polarization = "YY";
   EXPECT_EQ(read_scans(path, y).at(5, 1), 3005);
@@ -143,12 +143,12 @@ TEST(Sdfits, AxesAreWhatTheyAreSaidToBe) {
                      {"CRPIX3", "", 1},
                      {"SPECSYS", "BARYCENT"}});
   const auto r = read_scans(path, {}, 2);
-  ASSERT_EQ(r.facts.n_channels, n);
-  EXPECT_EQ(r.facts.polarization, "mean of RR, LL");
-  EXPECT_EQ(r.facts.frame, SkyFrame::galactic);
-  EXPECT_EQ(r.facts.spectral_frame, "BARYCENT");
-  EXPECT_DOUBLE_EQ(r.facts.frequency.first_center_hz, 98e6);
-  EXPECT_DOUBLE_EQ(r.facts.frequency.channel_width_hz, 0.5e6);
+  ASSERT_EQ(r.metadata.n_channels, n);
+  EXPECT_EQ(r.metadata.polarization, "mean of RR, LL");
+  EXPECT_EQ(r.metadata.frame, SkyFrame::galactic);
+  EXPECT_EQ(r.metadata.spectral_frame, "BARYCENT");
+  EXPECT_DOUBLE_EQ(r.metadata.frequency.first_center_hz, 98e6);
+  EXPECT_DOUBLE_EQ(r.metadata.frequency.channel_width_hz, 0.5e6);
   EXPECT_NEAR(r.lon[1], 0.2 * 57.29577951308232, 1e-12);
   // Ascending frequency: channel c is n - 1 - c of the file; RR and LL are places 0 and 1 of four.
   for (int c = 0; c < n; ++c) EXPECT_EQ(r.at(c, 1), 1000 + 4 * (n - 1 - c) + 0.5f);
@@ -169,10 +169,10 @@ TEST(Sdfits, Fast) {
                      {"NCHAN", "1J", "", {6, 6, 6}, {}, ""},
                      {"DATA", "24E", "", counted(3, 4 * n), {}, "(4,6)"}});
   const auto r = read_scans(path);
-  ASSERT_EQ(r.facts.n_channels, n);
-  ASSERT_EQ(r.facts.n_samples, 3);
-  EXPECT_EQ(r.facts.frequency.first_center_hz, 1e9);
-  EXPECT_EQ(r.facts.frequency.channel_width_hz, 0.25e6);
+  ASSERT_EQ(r.metadata.n_channels, n);
+  ASSERT_EQ(r.metadata.n_samples, 3);
+  EXPECT_EQ(r.metadata.frequency.first_center_hz, 1e9);
+  EXPECT_EQ(r.metadata.frequency.channel_width_hz, 0.25e6);
   for (int c = 0; c < n; ++c) EXPECT_EQ(r.at(c, 2), 2000 + 4 * c + 0.5f);
   EXPECT_TRUE(r.warns("those of the source"));
   ScanOptions o;
@@ -211,12 +211,12 @@ TEST(Sdfits, Parkes) {
   ScanOptions o;
   o.weights = "tsys";
   const auto r = read_scans(path, o, 3);
-  ASSERT_EQ(r.facts.n_channels, n);
-  EXPECT_EQ(r.facts.unit, "Jy");
-  EXPECT_EQ(r.facts.polarization, "mean of XX, YY");
-  EXPECT_EQ(r.facts.frame, SkyFrame::fk5);
-  EXPECT_EQ(r.facts.observed_utc, "2019-07-01T01:02:03.500");
-  EXPECT_DOUBLE_EQ(r.facts.frequency.first_center_hz, 1.4e9 - 3.5 * 62500);
+  ASSERT_EQ(r.metadata.n_channels, n);
+  EXPECT_EQ(r.metadata.unit, "Jy");
+  EXPECT_EQ(r.metadata.polarization, "mean of XX, YY");
+  EXPECT_EQ(r.metadata.frame, SkyFrame::fk5);
+  EXPECT_EQ(r.metadata.observed_utc, "2019-07-01T01:02:03.500");
+  EXPECT_DOUBLE_EQ(r.metadata.frequency.first_center_hz, 1.4e9 - 3.5 * 62500);
   EXPECT_EQ(r.lon[2], 359.9);
   for (int s = 0; s < 3; ++s)
     for (int c = 0; c < n; ++c) {
@@ -260,9 +260,9 @@ TEST(Sdfits, Class) {
   ScanOptions o;
   o.weights = "tsys";
   const auto r = read_scans(path, o);
-  ASSERT_EQ(r.facts.n_channels, 4);
+  ASSERT_EQ(r.metadata.n_channels, 4);
   EXPECT_EQ(r.at(0, 1), 1003);
-  EXPECT_DOUBLE_EQ(r.facts.frequency.first_center_hz, 1.15e11 - 2e6);
+  EXPECT_DOUBLE_EQ(r.metadata.frequency.first_center_hz, 1.15e11 - 2e6);
   EXPECT_NEAR(r.lon[0], 83 + 0.5 / std::cos(59 * 0.017453292519943295), 1e-12);
   EXPECT_NEAR(r.lon[1], 83 - 0.5, 1e-12);  // cos 60 = 1/2
   EXPECT_EQ(r.lat[1], 60);

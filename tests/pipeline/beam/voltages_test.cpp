@@ -413,7 +413,7 @@ TEST(VoltageRing, OverlapsMergeAndLimitsHold) {
   const RunSummary summary = feed.finish();
   EXPECT_EQ(summary.beams->voltages->dumps, 3);
   EXPECT_EQ(summary.beams->voltages->triggers, 11'503);
-  EXPECT_EQ(feed.ring.take_records().triggers.size(), VoltageRing::kMostRecords);
+  EXPECT_EQ(feed.ring.take_records().triggers.size(), VoltageRing::kMaxRecords);
   EXPECT_GE(summary.beams->voltages->unlisted, 502 + 10'000 - 2'000);
   EXPECT_THAT(summary.warnings, testing::ElementsAre(HasSubstr("search.voltage_per_minute"),
                                                      HasSubstr("lists 1000 of its triggers")));

@@ -34,8 +34,8 @@ class SkyCellsTest : public testing::Test {
   fs::path folder_;
 };
 
-MapFacts some_facts() {
-  MapFacts f;
+MapMetadata some_metadata() {
+  MapMetadata f;
   f.unit = "Jy/beam";
   f.object = "M33";
   f.telescope = "FAST";
@@ -54,9 +54,9 @@ MapFacts some_facts() {
 
 // A plane whose value in a cell is that of its index.
 void write_cells(const SkyCells& cells, const std::string& path, std::int64_t n_channels,
-                 const MapFacts& facts) {
+                 const MapMetadata& metadata) {
   fs::remove(path);
-  const auto writer = cells.create(path, n_channels, CubeValues::float32, facts, false);
+  const auto writer = cells.create(path, n_channels, CubeValues::float32, metadata, false);
   std::vector<float> plane(static_cast<std::size_t>(cells.n_cells()));
   for (std::int64_t c = 0; c < n_channels; ++c) {
     for (std::size_t i = 0; i < plane.size(); ++i)
@@ -186,7 +186,7 @@ TEST_F(SkyCellsTest, MapsSayWhereTheyAre) {
     const auto cells = map_cells(MapProjection::make(some_map(frame, projection)));
     EXPECT_EQ(cells->description(), std::string("13 x 7 ") + projection);
     const std::string path = file("map.fits");
-    write_cells(*cells, path, 3, some_facts());
+    write_cells(*cells, path, 3, some_metadata());
     expect_same_directions(*cells, *map_cells(MapProjection::read(path)));
     EXPECT_EQ(MapProjection::read(path).frame(), frame);
     const auto again = cells_from_definition(cells->definition());
@@ -208,9 +208,9 @@ TEST_F(SkyCellsTest, MapsSayWhereTheyAre) {
 TEST_F(SkyCellsTest, ChecksumsHoldForHeadersOfAnyLength) {
   const auto cells = map_cells(MapProjection::make(some_map(SkyFrame::icrs, "SIN")));
   for (int n = 0; n <= 36; ++n) {
-    MapFacts facts = some_facts();
-    facts.history.assign(static_cast<std::size_t>(n), "a line");
-    write_cells(*cells, file("cube.fits"), 3, facts);
+    MapMetadata metadata = some_metadata();
+    metadata.history.assign(static_cast<std::size_t>(n), "a line");
+    write_cells(*cells, file("cube.fits"), 3, metadata);
     Fits f(file("cube.fits"));
     EXPECT_TRUE(f.checksums_are_right()) << n << " lines of history";
   }
@@ -218,26 +218,26 @@ TEST_F(SkyCellsTest, ChecksumsHoldForHeadersOfAnyLength) {
 
 TEST_F(SkyCellsTest, HeadersSayFrequencyBeamAndUnit) {
   const auto cells = map_cells(MapProjection::make(some_map(SkyFrame::icrs, "SIN")));
-  MapFacts facts = some_facts();
-  write_cells(*cells, file("cube.fits"), 3, facts);
+  MapMetadata metadata = some_metadata();
+  write_cells(*cells, file("cube.fits"), 3, metadata);
   {
     Fits f(file("cube.fits"));
     EXPECT_EQ(f.text("CTYPE3") + f.text("CUNIT3"), "FREQHz");
     EXPECT_EQ(f.number("CRPIX3"), 1);
     EXPECT_EQ(f.number("CRVAL3"), 1420.0e6);
     EXPECT_EQ(f.number("CDELT3"), 5e3);
-    EXPECT_EQ(f.number("RESTFRQ"), facts.rest_frequency_hz);
+    EXPECT_EQ(f.number("RESTFRQ"), metadata.rest_frequency_hz);
     EXPECT_EQ(f.text("SPECSYS") + f.text("SSYSOBS"), "LSRKTOPOCENT");
     EXPECT_EQ(f.text("BUNIT") + f.text("OBJECT") + f.text("TELESCOP"), "Jy/beamM33FAST");
-    EXPECT_EQ(f.text("DATE-OBS"), facts.observed_utc);
+    EXPECT_EQ(f.text("DATE-OBS"), metadata.observed_utc);
     EXPECT_NEAR(f.number("MJD-OBS"), 60311 + (3 * 3600 + 4 * 60 + 5) / 86400.0, 1e-9);
     EXPECT_EQ(f.number("BMAJ"), 0.06);
     EXPECT_EQ(f.number("BMIN"), 0.05);
     EXPECT_EQ(f.number("BPA"), 30);
   }
-  facts.velocity_axis = true;
-  facts.beam_minor_deg = 0;
-  write_cells(*cells, file("velocity.fits"), 3, facts);
+  metadata.velocity_axis = true;
+  metadata.beam_minor_deg = 0;
+  write_cells(*cells, file("velocity.fits"), 3, metadata);
   expect_good_fits(file("velocity.fits"));
   {
     Fits f(file("velocity.fits"));
@@ -248,18 +248,18 @@ TEST_F(SkyCellsTest, HeadersSayFrequencyBeamAndUnit) {
     EXPECT_EQ(f.number("BMIN"), 0.06);
   }
   // One plane for a band of three channels.
-  facts.velocity_axis = false;
-  facts.beam_fwhm_deg = 0;
-  write_cells(*cells, file("band.fits"), 1, facts);
+  metadata.velocity_axis = false;
+  metadata.beam_fwhm_deg = 0;
+  write_cells(*cells, file("band.fits"), 1, metadata);
   {
     Fits f(file("band.fits"));
     EXPECT_EQ(f.number("CRVAL3"), 1420.005e6);
     EXPECT_EQ(f.number("CDELT3"), 15e3);
     EXPECT_EQ(f.text("BMAJ"), "(none)");
   }
-  facts.rest_frequency_hz = 0;
-  facts.velocity_axis = true;
-  EXPECT_THROW(write_cells(*cells, file("no.fits"), 3, facts), ConfigError);
+  metadata.rest_frequency_hz = 0;
+  metadata.velocity_axis = true;
+  EXPECT_THROW(write_cells(*cells, file("no.fits"), 3, metadata), ConfigError);
   EXPECT_FALSE(fs::exists(file("no.fits")) || fs::exists(part_path(file("no.fits"))));
 }
 
@@ -293,7 +293,7 @@ TEST_F(SkyCellsTest, MapsLikeOthersKeepTheirParametersAndNothingElse) {
   write_template(file("zpn.fits"), cards);
   const auto like = map_cells(MapProjection::read(file("zpn.fits")));
   EXPECT_EQ(like->frame(), SkyFrame::fk5);
-  write_cells(*like, file("made.fits"), 3, some_facts());
+  write_cells(*like, file("made.fits"), 3, some_metadata());
   {
     Fits f(file("made.fits"));
     EXPECT_EQ(f.number("PV2_3"), 20);
@@ -337,7 +337,7 @@ TEST_F(SkyCellsTest, HealpixTablesSayTheirPixels) {
     // Two discs of 12.57 square degrees that meet a little, pixels of 0.84.
     EXPECT_NEAR(static_cast<double>(cells->n_cells()), 29, 4);
     const std::string path = file(order + ".fits");
-    write_cells(*cells, path, 3, some_facts());
+    write_cells(*cells, path, 3, some_metadata());
     expect_good_fits(path);
     const auto n = static_cast<std::size_t>(cells->n_cells());
     std::vector<double> lon(n), lat(n);
@@ -378,10 +378,10 @@ TEST_F(SkyCellsTest, WholeSkiesAreImplicit) {
                                               samples, SkyFrame::icrs, 0, 1);
   EXPECT_EQ(cells->n_cells(), 192);
   EXPECT_EQ(cells->description(), "HEALPix nside 4 ring, all 192 pixels");
-  MapFacts facts = some_facts();
-  facts.quantity = "count";
-  facts.unit = "";
-  const auto writer = cells->create(file("count.fits"), 1, CubeValues::int32, facts, false);
+  MapMetadata metadata = some_metadata();
+  metadata.quantity = "count";
+  metadata.unit = "";
+  const auto writer = cells->create(file("count.fits"), 1, CubeValues::int32, metadata, false);
   std::vector<std::int32_t> plane(192);
   for (std::int64_t i = 0; i < 192; ++i)
     plane[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(healpix::ring_of_nest(2, i));
@@ -410,7 +410,7 @@ TEST_F(SkyCellsTest, SightLinesKeepTheirOrderAndNames) {
   EXPECT_EQ(cells->frame(), SkyFrame::icrs) << "the columns say so";
   double lon[4], lat[4];
   cells->directions(0, 4, lon, lat);
-  write_cells(*cells, file("lines.fits"), 3, some_facts());
+  write_cells(*cells, file("lines.fits"), 3, some_metadata());
   expect_good_fits(file("lines.fits"));
   Fits f(file("lines.fits"), 2);
   EXPECT_EQ(f.name_in_row(1), "3C 48, core");
@@ -461,7 +461,7 @@ TEST_F(SkyCellsTest, TablesWrittenInBlocksAreTheSame) {
     table.header = [](io::FitsFile&) {};
     table.block_bytes = block_bytes;
     const auto writer =
-        io::create_cell_table(file("t.fits"), table, 7, CubeValues::float32, some_facts(), true);
+        io::create_cell_table(file("t.fits"), table, 7, CubeValues::float32, some_metadata(), true);
     for (int c = 0; c < 7; ++c) {
       float plane[5];
       for (int i = 0; i < 5; ++i) plane[i] = static_cast<float>(10 * c + i);
@@ -486,7 +486,7 @@ TEST_F(SkyCellsTest, WhatIsNotWholeLeavesNothing) {
     const std::vector<float> plane(static_cast<std::size_t>(cells->n_cells()));
     const std::string path = file("partial.fits");
     {
-      const auto writer = cells->create(path, 2, CubeValues::float32, some_facts(), false);
+      const auto writer = cells->create(path, 2, CubeValues::float32, some_metadata(), false);
       writer->append(plane.data());
       EXPECT_THROW(writer->publish(), ConfigError) << "a plane is missing";
       const std::vector<std::int32_t> counts(plane.size());
@@ -497,7 +497,7 @@ TEST_F(SkyCellsTest, WhatIsNotWholeLeavesNothing) {
       return operation == "write" ? ENOSPC : 0;
     });
     {
-      const auto writer = cells->create(path, 1, CubeValues::float32, some_facts(), false);
+      const auto writer = cells->create(path, 1, CubeValues::float32, some_metadata(), false);
       EXPECT_THROW(writer->append(plane.data()), IoError) << target;
     }
     set_publish_fault_hook({});

@@ -89,7 +89,7 @@ TEST(Healpix, NoDirectionIsFarFromItsPixel) {
 }
 
 TEST(Healpix, ParentsHoldTheirPixels) {
-  for (int order = 1; order < kMostOrder; ++order) {
+  for (int order = 1; order < kMaxOrder; ++order) {
     const Vec3 v = direction(211.3, -54.7);
     EXPECT_EQ(nest_of(order + 1, v[0], v[1], v[2]) / 4, nest_of(order, v[0], v[1], v[2]));
   }

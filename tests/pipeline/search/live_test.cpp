@@ -278,7 +278,7 @@ TEST(LiveSearch, AStormDoesNotHideAPulseInACleanBeam) {
   test::Scratch scratch;
   LiveSearchConfig config = config_for(scratch.path());
   config.flag_channels = false;
-  config.max_tokens_per_s = 250;
+  config.max_hits_per_s = 250;
   LiveSearch search(sky.stream(), config);
   search.wait_when_full(true);
   feed(search, sky, 0, sky.n, 700);

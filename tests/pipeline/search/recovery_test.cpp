@@ -198,8 +198,8 @@ TEST(Recovery, FalseAlarmsAreThoseOfGaussianNoise) {
   // Q(4) = 3.167e-5 of 40 x 32 768; the end of the file counts less, its last sweep has few
   // channels.
   const double expected = 3.167e-5 * 40 * static_cast<double>(n);
-  EXPECT_GE(static_cast<double>(search.counts().n_tokens), expected / 2);
-  EXPECT_LE(static_cast<double>(search.counts().n_tokens), expected * 2);
+  EXPECT_GE(static_cast<double>(search.counts().n_hits), expected / 2);
+  EXPECT_LE(static_cast<double>(search.counts().n_hits), expected * 2);
 }
 
 }  // namespace

@@ -232,34 +232,34 @@ inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
 }
 /// Of the halves of words, each modulo 2^16.
 template <class Half>
-unsigned of_halves(unsigned a, unsigned b, unsigned c, const Half& half) {
+unsigned of_fp16(unsigned a, unsigned b, unsigned c, const Half& half) {
   const auto of = [&](unsigned at) {
     return half(a >> at & 0xffffu, b >> at & 0xffffu, c >> at & 0xffffu) & 0xffffu;
   };
   return of(0) | of(16) << 16;
 }
 inline unsigned __vmaxu2(unsigned a, unsigned b) {
-  return of_halves(a, b, 0, [](unsigned x, unsigned y, unsigned) { return std::max(x, y); });
+  return of_fp16(a, b, 0, [](unsigned x, unsigned y, unsigned) { return std::max(x, y); });
 }
 inline unsigned __vminu2(unsigned a, unsigned b) {
-  return of_halves(a, b, 0, [](unsigned x, unsigned y, unsigned) { return std::min(x, y); });
+  return of_fp16(a, b, 0, [](unsigned x, unsigned y, unsigned) { return std::min(x, y); });
 }
 inline unsigned __viaddmin_u16x2(unsigned a, unsigned b, unsigned c) {
-  return of_halves(
-      a, b, c, [](unsigned x, unsigned y, unsigned z) { return std::min((x + y) & 0xffffu, z); });
+  return of_fp16(a, b, c,
+                 [](unsigned x, unsigned y, unsigned z) { return std::min((x + y) & 0xffffu, z); });
 }
 inline unsigned __viaddmax_u16x2(unsigned a, unsigned b, unsigned c) {
-  return of_halves(
-      a, b, c, [](unsigned x, unsigned y, unsigned z) { return std::max((x + y) & 0xffffu, z); });
+  return of_fp16(a, b, c,
+                 [](unsigned x, unsigned y, unsigned z) { return std::max((x + y) & 0xffffu, z); });
 }
 inline unsigned __viaddmax_s16x2_relu(unsigned a, unsigned b, unsigned c) {
-  return of_halves(a, b, c, [](unsigned x, unsigned y, unsigned z) {
+  return of_fp16(a, b, c, [](unsigned x, unsigned y, unsigned z) {
     const int sum = static_cast<short>(x + y), other = static_cast<short>(z);
     return static_cast<unsigned>(std::max(0, std::max(sum, other)));
   });
 }
 inline unsigned __viaddmin_s16x2_relu(unsigned a, unsigned b, unsigned c) {
-  return of_halves(a, b, c, [](unsigned x, unsigned y, unsigned z) {
+  return of_fp16(a, b, c, [](unsigned x, unsigned y, unsigned z) {
     const int sum = static_cast<short>(x + y), other = static_cast<short>(z);
     return static_cast<unsigned>(std::max(0, std::min(sum, other)));
   });

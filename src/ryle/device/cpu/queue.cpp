@@ -72,8 +72,8 @@ Event::Event(const Queue& queue) : impl_(queue.impl().make_event()) {}
 void Event::record(Queue& queue) {
   if (impl_ != nullptr) impl_->record(queue.native_handle());
 }
-void Event::hold_back(Queue& queue) const {
-  if (impl_ != nullptr) impl_->hold_back(queue.native_handle());
+void Event::wait_event(Queue& queue) const {
+  if (impl_ != nullptr) impl_->wait_event(queue.native_handle());
 }
 void Event::synchronize() const {
   if (impl_ != nullptr) impl_->synchronize();

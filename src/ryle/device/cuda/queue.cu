@@ -11,7 +11,7 @@ namespace ryle {
 namespace {
 
 // The tensor and asynchronous-copy instructions of the engines need compute capability 8.0 (A100).
-constexpr int kLeastMajor = 8;
+constexpr int kMinMajor = 8;
 
 class CudaEvent final : public Event::Impl {
  public:
@@ -25,7 +25,7 @@ class CudaEvent final : public Event::Impl {
   void record(void* queue) override {
     RYLE_CUDA(cudaEventRecord(event_, static_cast<cudaStream_t>(queue)));
   }
-  void hold_back(void* queue) override {
+  void wait_event(void* queue) override {
     RYLE_CUDA(cudaStreamWaitEvent(static_cast<cudaStream_t>(queue), event_));
   }
   void synchronize() override {
@@ -98,7 +98,7 @@ std::string find_reason() {
   for (int device = 0; device < n_devices; ++device) {
     int major = 0;
     RYLE_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-    if (major >= kLeastMajor) return "";
+    if (major >= kMinMajor) return "";
   }
   return "every CUDA device here is older than compute capability 8.0 (A100)";
 }
@@ -132,7 +132,7 @@ std::shared_ptr<Queue::Impl> make_cuda_queue(int device_index) {
   }
   int major = 0;
   RYLE_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device_index));
-  if (major < kLeastMajor) {
+  if (major < kMinMajor) {
     throw DeviceError("CUDA device " + std::to_string(device_index) +
                       " is older than compute capability 8.0 (A100)");
   }

@@ -5,19 +5,19 @@
 
 namespace ryle::cuda {
 
-int most_dynamic_shared(const void* kernel) {
+int max_dynamic_shared(const void* kernel) {
   int device = 0;
   int bytes = 0;
-  cudaFuncAttributes facts{};
+  cudaFuncAttributes metadata{};
   RYLE_CUDA(cudaGetDevice(&device));
   RYLE_CUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-  RYLE_CUDA(cudaFuncGetAttributes(&facts, kernel));
-  return bytes - static_cast<int>(facts.sharedSizeBytes);
+  RYLE_CUDA(cudaFuncGetAttributes(&metadata, kernel));
+  return bytes - static_cast<int>(metadata.sharedSizeBytes);
 }
 
 void allow_all_shared(const void* kernel) {
   RYLE_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 most_dynamic_shared(kernel)));
+                                 max_dynamic_shared(kernel)));
 }
 
 }  // namespace ryle::cuda

@@ -9,7 +9,7 @@ namespace ryle::cuda {
 /// it could be too low for another that is made before or works beside it.
 void allow_all_shared(const void* kernel);
 /// That memory, bytes.
-int most_dynamic_shared(const void* kernel);
+int max_dynamic_shared(const void* kernel);
 
 template <class... Arguments>
 void allow_all_shared(void (*kernel)(Arguments...)) {
@@ -17,8 +17,8 @@ void allow_all_shared(void (*kernel)(Arguments...)) {
 }
 
 template <class... Arguments>
-int most_dynamic_shared(void (*kernel)(Arguments...)) {
-  return most_dynamic_shared(reinterpret_cast<const void*>(kernel));
+int max_dynamic_shared(void (*kernel)(Arguments...)) {
+  return max_dynamic_shared(reinterpret_cast<const void*>(kernel));
 }
 
 }  // namespace ryle::cuda

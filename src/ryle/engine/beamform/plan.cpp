@@ -112,7 +112,7 @@ std::vector<std::string> names_for(const Config& config) {
   return names;
 }
 
-[[noreturn]] void refuse(const Config& config, const std::string& why) {
+[[noreturn]] void reject(const Config& config, const std::string& why) {
   std::string works;
   for (const auto& name : names_for(config)) works += ", " + name;
   throw UnsupportedError("beamformer implementation \"" + config.implementation + "\" for " +
@@ -212,21 +212,21 @@ std::unique_ptr<Beamformer> make_beamformer(Queue& queue, const Config& config) 
   if (wanted.rfind("cuda", 0) == 0) {
     if (!on_cuda) {
       const std::string reason = cuda_unavailable_reason();
-      refuse(config, reason.empty() ? "it needs a CUDA queue" : reason);
+      reject(config, reason.empty() ? "it needs a CUDA queue" : reason);
     }
 #ifdef RYLE_HAVE_CUDA
     return make_cuda_beamformer(queue, config);
 #endif
   }
-  if (on_cuda) refuse(config, "the queue is a CUDA queue and needs a cuda implementation");
+  if (on_cuda) reject(config, "the queue is a CUDA queue and needs a cuda implementation");
   if (wanted == "reference") return detail::make_reference(config);
   for (const auto& entry : kCpu) {
     if (wanted != "cpu" && wanted != entry.name) continue;
     if (const CpuKernel* kernel = usable(entry, config))
       return detail::make_cpu(queue, config, *kernel);
-    if (wanted != "cpu") refuse(config, "this CPU or build has no such code for them");
+    if (wanted != "cpu") reject(config, "this CPU or build has no such code for them");
   }
-  refuse(config, "unknown name");
+  reject(config, "unknown name");
 }
 
 Cost cost(const Config& config) {

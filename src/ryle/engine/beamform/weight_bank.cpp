@@ -21,7 +21,7 @@ bool all_finite(View<const cf32, 3> weights, std::int64_t beam) {
   return finite;
 }
 
-[[noreturn]] void refuse(View<const cf32, 3> weights) {
+[[noreturn]] void reject(View<const cf32, 3> weights) {
   for (std::int64_t beam = 0; beam < weights.extent[0]; ++beam)
     for (std::int64_t channel = 0; channel < weights.extent[1]; ++channel)
       for (std::int64_t input = 0; input < weights.extent[2]; ++input) {
@@ -63,7 +63,7 @@ void WeightBank::set(View<const cf32, 3> weights, Queue host) {
   host.parallel_for(n_beams, [&](std::int64_t beam) {
     if (!all_finite(weights, beam)) refused = true;
   });
-  if (refused) refuse(weights);
+  if (refused) reject(weights);
   host.parallel_for(n_beams, [&](std::int64_t beam) { set_beam(weights, beam); });
 }
 

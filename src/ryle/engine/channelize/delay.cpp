@@ -77,8 +77,8 @@ namespace {
 
 struct Row {
   std::uint64_t* bits;
-  std::int64_t least_shift;
-  std::int64_t most_shift;
+  std::int64_t min_shift;
+  std::int64_t max_shift;
 };
 
 /// Spectra [begin, end) of the call whose windows lie in the gulp whatever the delay does within
@@ -101,18 +101,18 @@ Inside surely_inside(const Problem& problem, const DelayPolynomial& polynomial, 
     return (offset + 0.5 * static_cast<double>(problem.n_filter - 1)) / rate_hz;
   };
   const double t = std::fmax(std::abs(seconds_at(first)), std::abs(seconds_at(last)));
-  const double most_rate = std::abs(d[1]) + t * (2 * std::abs(d[2]) + t * 3 * std::abs(d[3]));
-  const double spread = most_rate * static_cast<double>(n_spectra * problem.step);  // samples
-  if (!(most_rate <= kMaxDelayRate) || !(spread < 0x1p40)) return {};
+  const double max_rate = std::abs(d[1]) + t * (2 * std::abs(d[2]) + t * 3 * std::abs(d[3]));
+  const double spread = max_rate * static_cast<double>(n_spectra * problem.step);  // samples
+  if (!(max_rate <= kMaxDelayRate) || !(spread < 0x1p40)) return {};
   const std::int64_t reach = static_cast<std::int64_t>(spread) + 2;
-  row.least_shift = middle.samples - reach;
-  row.most_shift = middle.samples + reach;
-  if (is_zero(polynomial)) row.least_shift = row.most_shift = 0;
+  row.min_shift = middle.samples - reach;
+  row.max_shift = middle.samples + reach;
+  if (is_zero(polynomial)) row.min_shift = row.max_shift = 0;
   // mM - D >= first tick  and  mM - D + L <= end of the gulp, for every D of the call.
   const Tick end_tick = input.first_tick + input.n_samples;
-  const std::int64_t from = -floor_divide(-(input.first_tick + row.most_shift), problem.step);
+  const std::int64_t from = -floor_divide(-(input.first_tick + row.max_shift), problem.step);
   const std::int64_t to =
-      floor_divide(end_tick - problem.n_filter + row.least_shift, problem.step) + 1;
+      floor_divide(end_tick - problem.n_filter + row.min_shift, problem.step) + 1;
   Inside inside{true, std::clamp<std::int64_t>(from - first, 0, n_spectra),
                 std::clamp<std::int64_t>(to - first, 0, n_spectra)};
   if (inside.begin >= inside.end) inside.begin = inside.end = 0;
@@ -143,10 +143,8 @@ Row mark_inside(const Problem& problem, const DelayPolynomial& polynomial, const
     const Shift shift = evaluate(problem, polynomial, first + i);
     if (!(std::abs(shift.rate_s_per_s) <= kMaxDelayRate)) continue;
     const Tick begin = (first + i) * problem.step - shift.samples;
-    if (!inside.bounded && (i == 0 || shift.samples < row.least_shift))
-      row.least_shift = shift.samples;
-    if (!inside.bounded && (i == 0 || shift.samples > row.most_shift))
-      row.most_shift = shift.samples;
+    if (!inside.bounded && (i == 0 || shift.samples < row.min_shift)) row.min_shift = shift.samples;
+    if (!inside.bounded && (i == 0 || shift.samples > row.max_shift)) row.max_shift = shift.samples;
     const Tick end = begin + problem.n_filter;
     if (begin >= input.first_tick && end <= input.first_tick + input.n_samples) set_bit(bits, i);
   }
@@ -159,8 +157,8 @@ void clear_touched(const Problem& problem, const DelayPolynomial& polynomial,
   if (span.begin >= span.end) return;
   // mM - D + L > a  and  mM - D < b, for some D of the call.
   const std::int64_t m = problem.step;
-  std::int64_t from = floor_divide(span.begin - problem.n_filter + row.least_shift, m) - first;
-  std::int64_t to = floor_divide(span.end + row.most_shift, m) + 1 - first;
+  std::int64_t from = floor_divide(span.begin - problem.n_filter + row.min_shift, m) - first;
+  std::int64_t to = floor_divide(span.end + row.max_shift, m) + 1 - first;
   from = from < 0 ? 0 : from;
   to = to > n_spectra ? n_spectra : to;
   for (std::int64_t i = from; i < to; ++i) {

@@ -16,48 +16,48 @@ namespace {
 
 void validate(const Sums& sums, const FinishConfig& config, std::int64_t n_inputs,
               std::span<const double> delays_s) {
-  const auto refuse = [](const std::string& what) {
+  const auto reject = [](const std::string& what) {
     throw ConfigError("finish of a dump: " + what);
   };
-  if (n_inputs < 1) refuse("n_inputs is " + std::to_string(n_inputs) + "; it must be at least 1");
+  if (n_inputs < 1) reject("n_inputs is " + std::to_string(n_inputs) + "; it must be at least 1");
   const std::int64_t pairs = n_pairs(n_inputs);
   const auto n_sums = static_cast<std::int64_t>(std::max(sums.integer.size(), sums.real.size()));
   if (n_sums == 0 || n_sums % pairs != 0 ||
       static_cast<std::int64_t>(sums.counts.size()) != n_sums) {
-    refuse(std::to_string(n_sums) + " sums and " + std::to_string(sums.counts.size()) +
+    reject(std::to_string(n_sums) + " sums and " + std::to_string(sums.counts.size()) +
            " counts are not [channel][" + std::to_string(pairs) + " pairs of " +
            std::to_string(n_inputs) + " inputs]");
   }
   const std::int64_t n_channels = n_sums / pairs;
   if (!config.gains.empty() &&
       static_cast<std::int64_t>(config.gains.size()) != n_inputs * n_channels) {
-    refuse(std::to_string(config.gains.size()) + " gains; [input][channel] needs " +
+    reject(std::to_string(config.gains.size()) + " gains; [input][channel] needs " +
            std::to_string(n_inputs * n_channels));
   }
   if (!delays_s.empty()) {
     if (static_cast<std::int64_t>(delays_s.size()) != n_inputs) {
-      refuse(std::to_string(delays_s.size()) + " delays for " + std::to_string(n_inputs) +
+      reject(std::to_string(delays_s.size()) + " delays for " + std::to_string(n_inputs) +
              " inputs");
     }
     if (config.frequency.n_channels != n_channels) {
-      refuse("delays need the frequency axis of all " + std::to_string(n_channels) +
+      reject("delays need the frequency axis of all " + std::to_string(n_channels) +
              " channels, it has " + std::to_string(config.frequency.n_channels));
     }
   }
   if (!config.samplers.empty() && static_cast<std::int64_t>(config.samplers.size()) != n_inputs) {
-    refuse(std::to_string(config.samplers.size()) + " sampler gains for " +
+    reject(std::to_string(config.samplers.size()) + " sampler gains for " +
            std::to_string(n_inputs) + " inputs");
   }
   if (config.van_vleck && config.quantizer.n_levels < 2)
-    refuse("the quantizer has fewer than 2 levels");
+    reject("the quantizer has fewer than 2 levels");
   if (config.order != Order::products) return;
   if (static_cast<std::int64_t>(config.map.input.size()) != 2 * config.map.n_antennas ||
       config.map.n_antennas < 1) {
-    refuse("order \"products\" needs an input map [2*antenna + pol] of at least one antenna");
+    reject("order \"products\" needs an input map [2*antenna + pol] of at least one antenna");
   }
   for (const auto input : config.map.input) {
     if (input < -1 || input >= n_inputs) {
-      refuse("the input map names input " + std::to_string(input) + "; there are " +
+      reject("the input map names input " + std::to_string(input) + "; there are " +
              std::to_string(n_inputs));
     }
   }

@@ -71,7 +71,7 @@ std::vector<std::string> names_for(std::initializer_list<SampleFormat> formats) 
   return names;
 }
 
-[[noreturn]] void refuse(const Config& config, const std::string& why) {
+[[noreturn]] void reject(const Config& config, const std::string& why) {
   std::string works;
   for (const auto& name : names_for({config.format})) works += (works.empty() ? "" : ", ") + name;
   throw UnsupportedError("correlator implementation \"" + config.implementation + "\" for " +
@@ -106,7 +106,7 @@ const CpuKernel* find_cpu(const Config& config, const std::string& wanted) {
     if (wanted == "cpu" && !entry.worth_it(n_rows, config.max_spectra)) continue;
     if (wanted != "cpu" && wanted != entry.name) continue;
     if (const CpuKernel* kernel = usable(entry, config.format)) return kernel;
-    if (wanted != "cpu") refuse(config, "this CPU or build has no such code for this format");
+    if (wanted != "cpu") reject(config, "this CPU or build has no such code for this format");
   }
   return nullptr;
 }
@@ -133,7 +133,7 @@ std::unique_ptr<Correlator> make_correlator(Queue& queue, const Config& config) 
   if (wanted.rfind("cuda", 0) == 0) {
     if (!on_cuda) {
       const std::string reason = cuda_unavailable_reason();
-      refuse(config, reason.empty() ? "it needs a CUDA queue" : reason);
+      reject(config, reason.empty() ? "it needs a CUDA queue" : reason);
     }
 #ifdef RYLE_HAVE_CUDA
     Config chosen = config;
@@ -141,10 +141,10 @@ std::unique_ptr<Correlator> make_correlator(Queue& queue, const Config& config) 
     return make_cuda_correlator(queue, chosen);
 #endif
   }
-  if (on_cuda) refuse(config, "the queue is a CUDA queue and needs a cuda implementation");
+  if (on_cuda) reject(config, "the queue is a CUDA queue and needs a cuda implementation");
   if (wanted == "reference") return detail::make_reference(config);
   const CpuKernel* kernel = find_cpu(config, wanted);
-  if (kernel == nullptr) refuse(config, "unknown name");
+  if (kernel == nullptr) reject(config, "unknown name");
   return detail::make_cpu(queue, config, *kernel);
 }
 

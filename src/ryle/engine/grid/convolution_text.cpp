@@ -15,7 +15,7 @@ namespace {
 
 const double kFwhmPerSigma = std::sqrt(8 * std::log(2.0));
 
-[[noreturn]] void refuse(const std::string& text, const std::string& why) {
+[[noreturn]] void reject(const std::string& text, const std::string& why) {
   throw ConfigError(
       "convolution function \"" + text + "\": " + why +
       "; such as gauss, gauss:2.9arcmin (its FWHM), gauss:sigma=74arcsec,radius=5sigma, "
@@ -40,7 +40,7 @@ Words split(const std::string& text) {
     const std::string key = equals == std::string::npos ? "" : word.substr(0, equals);
     const std::string value = equals == std::string::npos ? word : word.substr(equals + 1);
     if (value.empty() || !words.values.emplace(key, value).second)
-      refuse(text, "\"" + word + "\" is not understood");
+      reject(text, "\"" + word + "\" is not understood");
     at = end + 1;
   }
   return words;
@@ -65,10 +65,10 @@ class Reader {
     if (const auto in_sigma = value.find("sigma"); in_sigma != std::string::npos && sigma_rad > 0)
       return std::strtod(value.c_str(), nullptr) * sigma_rad;
     if (const auto angle_rad = parse_angle_rad(value)) return *angle_rad;
-    refuse(text_, "\"" + value + "\" needs a unit: deg, arcmin, arcsec or rad");
+    reject(text_, "\"" + value + "\" needs a unit: deg, arcmin, arcsec or rad");
   }
   void done() const {
-    if (!words_.values.empty()) refuse(text_, "it has no \"" + words_.values.begin()->first + "\"");
+    if (!words_.values.empty()) reject(text_, "it has no \"" + words_.values.begin()->first + "\"");
   }
 
  private:
@@ -89,7 +89,7 @@ Convolution parse_table(const std::string& text) {
     Reader in("table:" + rest.substr(comma + 1));
     const double radius_rad = in.angle("radius", 0);
     in.done();
-    if (radius_rad > f.support_rad) refuse(text, "the table ends before that radius");
+    if (radius_rad > f.support_rad) reject(text, "the table ends before that radius");
     f.support_rad = radius_rad;
   }
   check(f);
@@ -104,7 +104,7 @@ Convolution parse_convolution(const std::string& text, double beam_fwhm_rad) {
   Convolution f;
   const auto need = [&](double width, const char* what) {
     if (!(width > 0))
-      refuse(text, std::string("needs ") + what + ", because the beam is not known (--beam)");
+      reject(text, std::string("needs ") + what + ", because the beam is not known (--beam)");
     return width;
   };
   if (in.name() == "gauss") {
@@ -129,7 +129,7 @@ Convolution parse_convolution(const std::string& text, double beam_fwhm_rad) {
     f.function = Function::mean;
     f.support_rad = need(in.angle("radius", 0.5 * beam_fwhm_rad), "radius=");
   } else {
-    refuse(text, "no such function");
+    reject(text, "no such function");
   }
   in.done();
   check(f);

@@ -11,7 +11,7 @@
 
 namespace ryle::grid {
 
-PlanFacts facts(const GeometryPlan& plan) { return plan.facts; }
+PlanMetadata metadata(const GeometryPlan& plan) { return plan.metadata; }
 
 namespace detail {
 namespace {
@@ -51,7 +51,7 @@ struct Part {
   LargeVector<std::uint32_t> tiles;   ///< of one sample after the other
   LargeVector<std::uint32_t> counts;  ///< of tiles, by sample
   std::vector<std::int64_t> of_tile;
-  PlanFacts facts;
+  PlanMetadata metadata;
 };
 
 void search(std::size_t n_tiles, const TileIndex& index, SearchKernel kernel,
@@ -73,7 +73,7 @@ void search(std::size_t n_tiles, const TileIndex& index, SearchKernel kernel,
       const double x = samples.x[from + k], y = samples.y[from + k], z = samples.z[from + k];
       n_groups[k] = 0;
       if (std::isnan(x)) {
-        ++part.facts.bad_positions;
+        ++part.metadata.bad_positions;
         continue;
       }
       // Scans stay in a cube for a while.
@@ -94,7 +94,7 @@ void search(std::size_t n_tiles, const TileIndex& index, SearchKernel kernel,
   for (std::int64_t f = 0; f < found; ++f) ++part.of_tile[part.tiles[static_cast<std::size_t>(f)]];
   std::int64_t reached = 0;
   for (const std::uint32_t count : part.counts) reached += count > 0 ? 1 : 0;
-  part.facts.out_of_reach = n - reached - part.facts.bad_positions;
+  part.metadata.out_of_reach = n - reached - part.metadata.bad_positions;
 }
 
 /// Center and axes of a tile as columns (east, north, outward, 0).
@@ -255,10 +255,10 @@ GeometryPlan make_geometry(Queue& queue, const std::vector<Tile>& tiles, const T
     fill(part, frames, samples, plan);
     part.tiles = {};
   });
-  plan.facts = {n, 0, 0, n_tiles, total};
+  plan.metadata = {n, 0, 0, n_tiles, total};
   for (const Part& part : parts) {
-    plan.facts.bad_positions += part.facts.bad_positions;
-    plan.facts.out_of_reach += part.facts.out_of_reach;
+    plan.metadata.bad_positions += part.metadata.bad_positions;
+    plan.metadata.out_of_reach += part.metadata.out_of_reach;
   }
   plan.samples = std::move(samples);
   return plan;

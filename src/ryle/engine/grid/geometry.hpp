@@ -18,7 +18,7 @@ class GeometryPlan {
   LargeVector<std::uint32_t> lists;
   LargeVector<detail::TileOffset> offsets;
   std::vector<std::int64_t> begin;
-  PlanFacts facts;
+  PlanMetadata metadata;
   std::shared_ptr<void> device;  ///< what other back-ends hold in place of lists
 };
 

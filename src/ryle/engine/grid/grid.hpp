@@ -117,14 +117,14 @@ class Sums {
 /// Which samples reach which cells: made once for all channels. Immutable, any number of threads.
 class GeometryPlan;
 
-struct PlanFacts {
+struct PlanMetadata {
   std::int64_t n_samples = 0;
   std::int64_t bad_positions = 0;
   std::int64_t out_of_reach = 0;  ///< of every cell
   std::int64_t n_tiles = 0;
   std::int64_t n_candidates = 0;  ///< (tile, sample)
 };
-PlanFacts facts(const GeometryPlan& plan);
+PlanMetadata metadata(const GeometryPlan& plan);
 
 /// Samples that were absent, by reason: the first that applies.
 struct AbsentCounts {

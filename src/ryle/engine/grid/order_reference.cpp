@@ -24,8 +24,8 @@ class OrderReference final : public OrderGridder {
 
   std::shared_ptr<const GeometryPlan> plan(Queue&, Positions samples) override {
     auto plan = std::make_shared<GeometryPlan>();
-    plan->facts.n_samples = samples.size();
-    for (const double x : samples.x) plan->facts.bad_positions += std::isnan(x) ? 1 : 0;
+    plan->metadata.n_samples = samples.size();
+    for (const double x : samples.x) plan->metadata.bad_positions += std::isnan(x) ? 1 : 0;
     plan->samples = std::move(samples);
     return plan;
   }

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::int64_t kSortedAtOnce = 12;
 // Halving 2^31 items takes 31 rounds; orders that defeat the pivots are sorted.
-constexpr int kMostRounds = 64;
+constexpr int kMaxRounds = 64;
 
 bool before(const OrderItem& a, const OrderItem& b) { return a.x < b.x; }
 
@@ -57,7 +57,7 @@ double weighted_median(OrderItem* items, std::int64_t n, std::uint64_t sum, Orde
   Rest rest{items, n};
   OrderItem* lists[3] = {items, room, room + n};
   for (int round = 0; rest.n > kSortedAtOnce; ++round) {
-    if (round == kMostRounds) {
+    if (round == kMaxRounds) {
       std::sort(rest.items, rest.items + rest.n, before);
       return walk(rest, sum);
     }

@@ -47,9 +47,9 @@ namespace {
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 
 bool shows(const Moments& m, const Finish& options) {
-  constexpr double kLeastShare = 0.1;  // of |w u v| that may be left beside negative lobes
+  constexpr double kMinShare = 0.1;  // of |w u v| that may be left beside negative lobes
   return m.count >= std::max<std::int64_t>(1, options.min_count) &&
-         m.weight >= options.min_weight && m.weight > 0 && m.weight >= kLeastShare * m.magnitude;
+         m.weight >= options.min_weight && m.weight > 0 && m.weight >= kMinShare * m.magnitude;
 }
 
 }  // namespace

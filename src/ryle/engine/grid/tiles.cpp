@@ -46,7 +46,7 @@ class TileMaker {
     if (!place(tile, kept, sum, smallest)) return false;
     tile.first_block = static_cast<std::int64_t>(tiling_.cells.size()) / kBlockCells;
     tile.n_blocks = static_cast<std::int64_t>(kept.size()) / kBlockCells;
-    tiling_.most_blocks = std::max(tiling_.most_blocks, tile.n_blocks);
+    tiling_.max_blocks = std::max(tiling_.max_blocks, tile.n_blocks);
     tiling_.tiles.push_back(tile);
     tiling_.cells.insert(tiling_.cells.end(), kept.begin(), kept.end());
     return true;
@@ -80,7 +80,7 @@ class TileMaker {
     }
     // A hair more: rounding must not lose a sample at the edge, which is decided later, exactly.
     tile.reach = (radius + chord_) * (1 + 1e-12);
-    return smallest || radius <= kMostRadii * chord_;
+    return smallest || radius <= kMaxRadii * chord_;
   }
 
   const Cells& cells_;

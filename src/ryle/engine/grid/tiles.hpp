@@ -24,7 +24,7 @@ struct Tile {
 struct Tiling {
   std::vector<Tile> tiles;
   std::vector<std::int64_t> cells;  ///< [block][kBlockCells], -1 = none
-  std::int64_t most_blocks = 0;     ///< of a tile
+  std::int64_t max_blocks = 0;      ///< of a tile
 };
 
 /// What float32 can say of theta^2 from the chord ends here (grid.md 4).
@@ -38,8 +38,8 @@ void check_cells(const Cells& cells);
 double support_chord(const Convolution& convolution);
 
 /// Tiles of 16 x 16 cells of a map or 256 of a list, split until their radius is at most
-/// kMostRadii supports: positions in a tile are float32 offsets from its center.
-inline constexpr double kMostRadii = 4;
+/// kMaxRadii supports: positions in a tile are float32 offsets from its center.
+inline constexpr double kMaxRadii = 4;
 Tiling make_tiles(const Cells& cells, double chord);
 
 }  // namespace ryle::grid::detail

@@ -54,7 +54,7 @@ std::vector<std::string> names_for(Path path) {
   return names;
 }
 
-[[noreturn]] void refuse(Path path, const std::string& wanted, const std::string& why) {
+[[noreturn]] void reject(Path path, const std::string& wanted, const std::string& why) {
   std::string works = "auto";
   for (const auto& name : names_for(path)) works += ", " + name;
   throw UnsupportedError("imager implementation \"" + wanted + "\" for path " +
@@ -67,23 +67,23 @@ std::string chosen(const Queue& queue, const AllSkyConfig& config, Path path) {
   const std::string& wanted = config.implementation;
   if (wanted.rfind("cuda", 0) == 0 || (wanted == "auto" && on_cuda)) {
     const std::string reason = cuda_unavailable_reason();
-    if (!reason.empty()) refuse(path, wanted, reason);
-    if (!on_cuda) refuse(path, wanted, "it needs a CUDA queue");
+    if (!reason.empty()) reject(path, wanted, reason);
+    if (!on_cuda) reject(path, wanted, "it needs a CUDA queue");
     const auto names = names_for(path);
     const std::string name = wanted == "auto" ? "cuda" : wanted;
     if (std::find(names.begin(), names.end(), name) != names.end()) return name;
-    refuse(path, wanted, "there is no such CUDA code");
+    reject(path, wanted, "there is no such CUDA code");
   }
-  if (on_cuda) refuse(path, wanted, "the queue is a CUDA queue and needs a cuda implementation");
+  if (on_cuda) reject(path, wanted, "the queue is a CUDA queue and needs a cuda implementation");
   if (wanted == "reference") return wanted;
   const bool any = wanted == "auto" || wanted == "cpu";
   for (const auto& entry : kCpu) {
     if (entry.path != path || (!any && wanted != entry.name)) continue;
     if (runs_here(entry)) return entry.instruction_set;
-    if (!any) refuse(path, wanted, "this CPU has no such instructions");
+    if (!any) reject(path, wanted, "this CPU has no such instructions");
   }
   if (wanted == "auto") return "reference";
-  refuse(path, wanted, any ? "there is no fast code for it" : "unknown name");
+  reject(path, wanted, any ? "there is no fast code for it" : "unknown name");
 }
 
 // The path that is wanted, or the planner's choice for this queue.

@@ -43,7 +43,7 @@ std::vector<double> fit_costs(const std::vector<TimedRun>& runs,
   const double s = common_factor(rows);
   std::vector<double> factor(expected_s.size(), s);
   // One factor at a time, each the best within its bounds: the sum is convex, this converges.
-  const double least = s / kMostOff, most = s * kMostOff;
+  const double least = s / kMaxOff, most = s * kMaxOff;
   for (int round = 0; round < 2000; ++round) {
     for (std::size_t j = 0; j < factor.size(); ++j) {
       double top = 0, bottom = 0;

@@ -6,21 +6,21 @@
 #include <tuple>
 
 #include "ryle/core/error.hpp"
-#include "ryle/engine/search/cluster_peel.hpp"
+#include "ryle/engine/search/hit_clusterer.hpp"
 
 namespace ryle::search {
 
-using detail::kTokenBin;
+using detail::kHitBin;
 
-struct Clusterer::Content {
+struct Clusterer::Impl {
   /// Tokens that begin within one bin.
-  struct Bin : detail::TokenBin {
+  struct Bin : detail::HitBin {
     std::int64_t lo = std::numeric_limits<std::int64_t>::max();  // first and last sample they reach
     std::int64_t hi = std::numeric_limits<std::int64_t>::min();
     std::int64_t last = std::numeric_limits<std::int64_t>::min();  // sample behind any token
     float strongest = 0;
 
-    void add(const Token& t, std::int64_t reach) {
+    void add(const Hit& t, std::int64_t reach) {
       lo = std::min(lo, t.start - reach);
       hi = std::max(hi, t.start + t.width + reach);
       last = std::max(last, t.start + t.width);
@@ -33,34 +33,32 @@ struct Clusterer::Content {
     std::int64_t first = 0, end = 0, context = 0;
   };
 
-  detail::TokenModel model;
-  detail::TokenPeeler peeler;
+  detail::HitModel model;
+  detail::HitClusterer peeler;
   std::int64_t reach;
-  std::vector<Token> waiting;
+  std::vector<Hit> waiting;
   std::int64_t earliest = std::numeric_limits<std::int64_t>::max();  // starts of those waiting
   std::int64_t latest = std::numeric_limits<std::int64_t>::min();
   std::vector<Bin> bins;
   std::int64_t first_bin = 0;  // of bins
   std::vector<std::int64_t> next_lo;
-  std::vector<detail::TokenBin> looked_at;
-  std::vector<Token> sorted, left;  // sorted: by bin
+  std::vector<detail::HitBin> looked_at;
+  std::vector<Hit> sorted, left;  // sorted: by bin
 
-  explicit Content(const ClusterConfig& config)
+  explicit Impl(const ClusterConfig& config)
       : model(config), peeler(model), reach(config.reach_samples) {}
 
   static std::int64_t bin_of(std::int64_t start) {
-    return (start >= 0 ? start : start - kTokenBin + 1) / kTokenBin;
+    return (start >= 0 ? start : start - kHitBin + 1) / kHitBin;
   }
-  Bin& bin_at(const Token& t) {
-    return bins[static_cast<std::size_t>(bin_of(t.start) - first_bin)];
-  }
-  std::int64_t reach_of(const Token& t) const {
+  Bin& bin_at(const Hit& t) { return bins[static_cast<std::size_t>(bin_of(t.start) - first_bin)]; }
+  std::int64_t reach_of(const Hit& t) const {
     return static_cast<std::int64_t>(model.reach(t)) + 1;
   }
 
-  void add(std::span<const Token> tokens) {
-    waiting.insert(waiting.end(), tokens.begin(), tokens.end());
-    for (const Token& t : tokens) {
+  void add(std::span<const Hit> hits) {
+    waiting.insert(waiting.end(), hits.begin(), hits.end());
+    for (const Hit& t : hits) {
       earliest = std::min(earliest, t.start);
       latest = std::max(latest, t.start);
     }
@@ -69,7 +67,7 @@ struct Clusterer::Content {
   void fill_bins() {
     first_bin = bin_of(earliest);
     bins.assign(static_cast<std::size_t>(bin_of(latest) - first_bin + 1), Bin{});
-    for (const Token& t : waiting) bin_at(t).add(t, reach_of(t));
+    for (const Hit& t : waiting) bin_at(t).add(t, reach_of(t));
     next_lo.resize(bins.size() + 1);
     next_lo.back() = std::numeric_limits<std::int64_t>::max();
     find_next_lo(0, bins.size());
@@ -78,11 +76,11 @@ struct Clusterer::Content {
     for (std::size_t k = end; k-- > first;) next_lo[k] = std::min(next_lo[k + 1], bins[k].lo);
   }
 
-  /// End of the group that begins at a bin: where the next tokens do not reach, or, of one that is
-  /// too long, before its weakest bin; then tokens behind it are looked at, too. @return whether no
+  /// End of the group that begins at a bin: where the next hits do not reach, or, of one that is
+  /// too long, before its weakest bin; then hits behind it are looked at, too. @return whether no
   /// token from `tick` on can change it
   bool find_end(std::int64_t tick, Group& group) const {
-    const std::int64_t longest = std::max<std::int64_t>(2, 2 * reach / kTokenBin);
+    const std::int64_t longest = std::max<std::int64_t>(2, 2 * reach / kHitBin);
     std::int64_t hi = std::numeric_limits<std::int64_t>::min();
     const auto n = static_cast<std::int64_t>(bins.size());
     for (group.end = group.first; group.end < std::min(n, group.first + longest); ++group.end) {
@@ -93,21 +91,21 @@ struct Clusterer::Content {
       }
     }
     if (group.end == n) return false;
-    const std::int64_t behind = (first_bin + group.end) * kTokenBin;
+    const std::int64_t behind = (first_bin + group.end) * kHitBin;
     group.end = weakest_between(group.first + longest / 2, group.end);
     group.context = context_of(group);
     return tick == std::numeric_limits<std::int64_t>::max() || tick - reach >= behind;
   }
 
-  /// Behind the last bin within reach of the cut whose tokens have to do with those before it.
+  /// Behind the last bin within reach of the cut whose hits have to do with those before it.
   std::int64_t context_of(const Group& group) const {
     std::int64_t hi = std::numeric_limits<std::int64_t>::min(), context = group.end;
     for (std::int64_t b = group.first; b < group.end; ++b)
       hi = std::max(hi, bins[static_cast<std::size_t>(b)].hi);
-    const std::int64_t cut = (first_bin + group.end) * kTokenBin;
-    const std::int64_t most = std::min(std::ssize(bins), group.end + reach / kTokenBin);
+    const std::int64_t cut = (first_bin + group.end) * kHitBin;
+    const std::int64_t most = std::min(std::ssize(bins), group.end + reach / kHitBin);
     for (std::int64_t b = group.end; b < most; ++b)
-      if (bins[static_cast<std::size_t>(b)].lo < cut || (first_bin + b) * kTokenBin < hi)
+      if (bins[static_cast<std::size_t>(b)].lo < cut || (first_bin + b) * kHitBin < hi)
         context = b + 1;
     return context;
   }
@@ -115,8 +113,8 @@ struct Clusterer::Content {
   /// Strongest token with samples on both sides of the beginning of a bin.
   float across(std::int64_t bin) const {
     float most = 0;
-    const std::int64_t tick = (first_bin + bin) * kTokenBin;
-    for (std::int64_t b = std::max<std::int64_t>(0, bin - kMaxWidth / kTokenBin - 1); b < bin; ++b)
+    const std::int64_t tick = (first_bin + bin) * kHitBin;
+    for (std::int64_t b = std::max<std::int64_t>(0, bin - kMaxWidth / kHitBin - 1); b < bin; ++b)
       if (bins[static_cast<std::size_t>(b)].last > tick)
         most = std::max(most, bins[static_cast<std::size_t>(b)].strongest);
     return most;
@@ -147,7 +145,7 @@ struct Clusterer::Content {
     return group.first < n && find_end(tick, group);
   }
 
-  void sort_tokens() {
+  void sort_hits() {
     std::int64_t n = 0;
     for (Bin& b : bins) {
       b.begin = n;
@@ -155,7 +153,7 @@ struct Clusterer::Content {
       b.count = 0;
     }
     sorted.resize(waiting.size());
-    for (const Token& t : waiting) {
+    for (const Hit& t : waiting) {
       Bin& b = bin_at(t);
       sorted[static_cast<std::size_t>(b.begin + b.count++)] = t;
     }
@@ -166,7 +164,7 @@ struct Clusterer::Content {
     const auto first = static_cast<std::size_t>(g.first), end = static_cast<std::size_t>(g.context);
     looked_at.assign(bins.begin() + g.first, bins.begin() + g.context);
     const std::int64_t cut = g.context == g.end ? std::numeric_limits<std::int64_t>::max()
-                                                : (first_bin + g.end) * kTokenBin;
+                                                : (first_bin + g.end) * kHitBin;
     left.clear();
     peeler.take_apart(first_bin + g.first, sorted, looked_at, cut, closed, left);
     for (std::size_t b = first; b < end; ++b) {
@@ -174,7 +172,7 @@ struct Clusterer::Content {
       bins[b] = Bin{};
       bins[b].begin = begin;
     }
-    for (const Token& t : left) {
+    for (const Hit& t : left) {
       Bin& b = bin_at(t);
       sorted[static_cast<std::size_t>(b.begin + b.count)] = t;
       b.add(t, reach_of(t));
@@ -188,7 +186,7 @@ struct Clusterer::Content {
     fill_bins();
     Group group;
     if (!next_group(tick, group)) return;
-    sort_tokens();
+    sort_hits();
     const std::size_t first = closed.size();
     do {
       take_apart(group, closed);
@@ -210,23 +208,23 @@ Clusterer::Clusterer(const ClusterConfig& config) {
   if (config.max_width < 1 || config.max_width > kMaxWidth)
     throw ConfigError("clusters: max_width is " + std::to_string(config.max_width) +
                       " samples; 1 .. " + std::to_string(kMaxWidth));
-  if (config.reach_samples < kTokenBin || config.reach_samples > 1 << 20)
+  if (config.reach_samples < kHitBin || config.reach_samples > 1 << 20)
     throw ConfigError("clusters: reach_samples is " + std::to_string(config.reach_samples) +
                       "; 64 .. 1048576");
-  content_ = std::make_unique<Content>(config);
+  impl_ = std::make_unique<Impl>(config);
 }
 Clusterer::~Clusterer() = default;
 
-void Clusterer::add(std::span<const Token> tokens) { content_->add(tokens); }
+void Clusterer::add(std::span<const Hit> hits) { impl_->add(hits); }
 void Clusterer::close_before(std::int64_t tick, std::vector<Cluster>& closed) {
-  content_->close(tick, closed);
+  impl_->close(tick, closed);
 }
 void Clusterer::close_all(std::vector<Cluster>& closed) {
-  content_->close(std::numeric_limits<std::int64_t>::max(), closed);
+  impl_->close(std::numeric_limits<std::int64_t>::max(), closed);
 }
-std::int64_t Clusterer::earliest_open() const { return content_->earliest; }
-std::int64_t Clusterer::n_open_tokens() const {
-  return static_cast<std::int64_t>(content_->waiting.size());
+std::int64_t Clusterer::earliest_open() const { return impl_->earliest; }
+std::int64_t Clusterer::n_open_hits() const {
+  return static_cast<std::int64_t>(impl_->waiting.size());
 }
 
 }  // namespace ryle::search

@@ -23,28 +23,28 @@
 ///
 /// A boxcar across two pulses may be the strongest of all. It begins no event when boxcars within
 /// it that do not overlap tell more, sum (S_k^2 - 8) > 1.2 S^2 (a Gaussian taken apart as finely as
-/// may be has 1.12 S^2): those begin one each. The tokens are the best of 64 starts (detect.hpp):
+/// may be has 1.12 S^2): those begin one each. The hits are the best of 64 starts (detect.hpp):
 /// pulses of one width are told apart from 2 widths and 64 samples on, wide ones from two blocks of
 /// starts on.
 namespace ryle::search {
 
 struct ClusterConfig {
   std::vector<double> sweep_samples;   ///< [trial]: delay across the band, ascending
-  double threshold = 7;                ///< of the tokens
-  std::int64_t max_width = kMaxWidth;  ///< of the tokens
+  double threshold = 7;                ///< of the hits
+  std::int64_t max_width = kMaxWidth;  ///< of the hits
   std::int64_t reach_samples = 8192;   ///< no token explains another farther off in time
 };
 
 struct Cluster {
-  Token best;  ///< highest S/N; ties to the earliest, then the lowest trial, then the narrowest
-  std::int64_t n_tokens = 0;
+  Hit best;  ///< highest S/N; ties to the earliest, then the lowest trial, then the narrowest
+  std::int64_t n_hits = 0;
   std::int64_t begin = 0, end = 0;  ///< first sample of the first, end of the last token
   std::int32_t lowest_trial = 0, highest_trial = 0;
 };
 
 /// Tokens wait until none to come can have to do with them, in groups that are apart in time.
 /// Groups longer than 2 `reach_samples` are cut where they are weakest, so storms do not stall.
-/// Events depend on the tokens only, not on their order or blocks. No more than 16 events in 1024
+/// Events depend on the hits only, not on their order or blocks. No more than 16 events in 1024
 /// samples: what is beyond that joins the strongest of them.
 class Clusterer {
  public:
@@ -53,18 +53,18 @@ class Clusterer {
   Clusterer(const Clusterer&) = delete;
   Clusterer& operator=(const Clusterer&) = delete;
 
-  void add(std::span<const Token> tokens);
+  void add(std::span<const Hit> hits);
   /// Every token with a start before `tick` has been added. Appends the clusters that are complete,
   /// in order of best.start.
   void close_before(std::int64_t tick, std::vector<Cluster>& closed);
   void close_all(std::vector<Cluster>& closed);
-  std::int64_t n_open_tokens() const;
+  std::int64_t n_open_hits() const;
   /// First sample of any token that still waits; the largest number when there is none.
   std::int64_t earliest_open() const;
 
  private:
-  struct Content;
-  std::unique_ptr<Content> content_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace ryle::search

@@ -21,13 +21,13 @@ std::vector<std::int32_t> boxcar_widths(std::int64_t max_width);
 
 /// Local maximum above the threshold: the best boxcar among the starts of a block and the widths of
 /// an octave. Blocks are 64 starts, for widths above 32 x 2^k 64 starts of the halved data.
-struct Token {
+struct Hit {
   std::int64_t start = 0;  ///< first sample, in ticks of the file
   std::int32_t width = 0;  ///< samples
   std::int32_t trial = 0;
   float snr = 0;
   double center() const { return static_cast<double>(start) + 0.5 * width; }
-  friend bool operator==(const Token&, const Token&) = default;
+  friend bool operator==(const Hit&, const Hit&) = default;
 };
 
 struct DetectConfig {
@@ -65,8 +65,8 @@ struct SeriesStatistics {
 class Detector {
  public:
   virtual ~Detector() = default;
-  /// Appends tokens in the order of trial, octave, time. Every implementation gives the same.
-  virtual void execute(Queue& queue, const DetectInput& input, std::vector<Token>& tokens) = 0;
+  /// Appends hits in the order of trial, octave, time. Every implementation gives the same.
+  virtual void execute(Queue& queue, const DetectInput& input, std::vector<Hit>& hits) = 0;
   virtual const std::vector<SeriesStatistics>& statistics()
       const = 0;  ///< [trial], of the last call
   virtual std::string_view implementation() const = 0;

@@ -41,7 +41,7 @@ class CpuDetector final : public Detector {
         block_hits_(kFullOctaves * blocks_ * queue.n_workers()),
         below_(8 * pieces_ * queue.n_workers()),
         samples_(kSamples * queue.n_workers()),
-        tokens_(static_cast<std::size_t>((config.n_trials + kTrialsPerTask - 1) / kTrialsPerTask)) {
+        hits_(static_cast<std::size_t>((config.n_trials + kTrialsPerTask - 1) / kTrialsPerTask)) {
     for (int d = 0; d < octaves_.back().halvings + 3; ++d) {
       place_.push_back(cell_bytes_);
       cell_bytes_ += rounded_up((config.max_columns >> d) + 1) + kCellPad + 64;
@@ -53,24 +53,23 @@ class CpuDetector final : public Detector {
                                    queue.n_workers());
   }
 
-  void execute(Queue& queue, const DetectInput& in, std::vector<Token>& tokens) override {
-    for_each_task(queue, static_cast<std::int64_t>(tokens_.size()),
-                  [&](std::int64_t slot, std::int64_t task) {
-                    auto& list = tokens_[static_cast<std::size_t>(task)];
-                    list.clear();
-                    const std::int64_t end =
-                        std::min(config_.n_trials, (task + 1) * kTrialsPerTask);
-                    for (std::int64_t trial = task * kTrialsPerTask; trial < end; ++trial) {
-                      if (config_.format == SumFormat::u16) {
-                        run(in, static_cast<const std::uint16_t*>(in.sums) + trial * in.stride,
-                            trial, slot, list);
-                      } else {
-                        run(in, static_cast<const std::uint32_t*>(in.sums) + trial * in.stride,
-                            trial, slot, list);
-                      }
-                    }
-                  });
-    for (const auto& list : tokens_) tokens.insert(tokens.end(), list.begin(), list.end());
+  void execute(Queue& queue, const DetectInput& in, std::vector<Hit>& hits) override {
+    for_each_task(
+        queue, static_cast<std::int64_t>(hits_.size()), [&](std::int64_t slot, std::int64_t task) {
+          auto& list = hits_[static_cast<std::size_t>(task)];
+          list.clear();
+          const std::int64_t end = std::min(config_.n_trials, (task + 1) * kTrialsPerTask);
+          for (std::int64_t trial = task * kTrialsPerTask; trial < end; ++trial) {
+            if (config_.format == SumFormat::u16) {
+              run(in, static_cast<const std::uint16_t*>(in.sums) + trial * in.stride, trial, slot,
+                  list);
+            } else {
+              run(in, static_cast<const std::uint32_t*>(in.sums) + trial * in.stride, trial, slot,
+                  list);
+            }
+          }
+        });
+    for (const auto& list : hits_) hits.insert(hits.end(), list.begin(), list.end());
   }
   const std::vector<SeriesStatistics>& statistics() const override { return statistics_; }
   std::string_view implementation() const override { return name_; }
@@ -86,7 +85,7 @@ class CpuDetector final : public Detector {
     std::int64_t slot;
     SeriesStatistics s;
     std::int64_t center;  // taken off before the prefix sums
-    double least_weight;  // among the searched blocks
+    double min_weight;    // among the searched blocks
     std::uint32_t base;   // taken off before the screen
     // Samples of a cell hold at most base + offset + unit x cell, unless it is 255.
     double offset[kLevels], unit[kLevels];
@@ -188,7 +187,7 @@ class CpuDetector final : public Detector {
 
   template <class T>
   void run(const DetectInput& in, const T* x, std::int64_t trial, std::int64_t slot,
-           std::vector<Token>& tokens) {
+           std::vector<Hit>& hits) {
     const float* weights = in.weights == nullptr ? nullptr : in.weights + trial * in.weight_stride;
     Moments m;
     const SeriesStatistics s = measure(in, x, weights, slot, m);
@@ -196,17 +195,17 @@ class CpuDetector final : public Detector {
     if (!(s.sigma > 0)) return;
     Row<T> row{in, x, weights, trial, slot, s, m.center, 1.0, 0, {}, {}, nullptr};
     if (weights == nullptr) {
-      if (in.level >= kMinWeight) row.least_weight = std::min(1.0, static_cast<double>(in.level));
+      if (in.level >= kMinWeight) row.min_weight = std::min(1.0, static_cast<double>(in.level));
     } else {
       for (std::int64_t b = in.first_start / 64; b < (in.n_columns + 63) / 64; ++b)
         if (weights[b] >= kMinWeight)
-          row.least_weight = std::min(row.least_weight, static_cast<double>(weights[b]));
+          row.min_weight = std::min(row.min_weight, static_cast<double>(weights[b]));
     }
     make_cells(row);
     for (std::size_t first = 0; first < octaves_.size();) {
       std::size_t end = first;
       while (end < octaves_.size() && octaves_[end].halvings == octaves_[first].halvings) ++end;
-      search(row, first, end, tokens);
+      search(row, first, end, hits);
       first = end;
     }
   }
@@ -241,7 +240,7 @@ class CpuDetector final : public Detector {
   double needed(const Row<T>& row, std::int64_t width) const {
     const auto full = static_cast<double>(width);
     return full * (row.s.mu - static_cast<double>(row.base)) +
-           config_.threshold * row.s.sigma * std::sqrt(full * row.least_weight) - 1;
+           config_.threshold * row.s.sigma * std::sqrt(full * row.min_weight) - 1;
   }
 
   /// Scale of cells such that `most` above a base is 240.
@@ -419,7 +418,7 @@ class CpuDetector final : public Detector {
 
   /// Octaves [first, end) of one level, at the starts first_start + (j << halvings).
   template <class T>
-  void search(Row<T>& row, std::size_t first, std::size_t end, std::vector<Token>& tokens) {
+  void search(Row<T>& row, std::size_t first, std::size_t end, std::vector<Hit>& hits) {
     const int halvings = octaves_[first].halvings;
     const DetectInput& in = row.in;
     const std::int64_t starts =
@@ -431,19 +430,19 @@ class CpuDetector final : public Detector {
       const std::uint8_t* hit = block_hits_.data() + row.slot * kFullOctaves * blocks_ +
                                 static_cast<std::int64_t>(o - first) * blocks_;
       for (std::int64_t b = 0; b < blocks; ++b)
-        if (hit[b] != 0) scan(row, octaves_[o], b * 64, std::min(starts, (b + 1) * 64), tokens);
+        if (hit[b] != 0) scan(row, octaves_[o], b * 64, std::min(starts, (b + 1) * 64), hits);
     }
   }
 
   template <class T>
   void scan(Row<T>& row, const Octave& octave, std::int64_t first, std::int64_t end,
-            std::vector<Token>& tokens) {
+            std::vector<Hit>& hits) {
     if (row.prefix == nullptr) {
       std::int32_t* const sums = prefix_.data() + row.slot * row_;
       prefix(row.x, row.in.n_columns, static_cast<std::int32_t>(row.center), sums);
       row.prefix = sums;
     }
-    Token best;
+    Hit best;
     for (std::int64_t j = first; j < end; ++j) {
       const std::int64_t t = row.in.first_start + (j << octave.halvings);
       for (const std::int32_t narrow : octave.widths) {
@@ -460,7 +459,7 @@ class CpuDetector final : public Detector {
                   static_cast<std::int32_t>(row.trial), static_cast<float>(snr)};
       }
     }
-    if (best.width > 0) tokens.push_back(best);
+    if (best.width > 0) hits.push_back(best);
   }
 
   DetectConfig config_;
@@ -478,7 +477,7 @@ class CpuDetector final : public Detector {
   Buffer<std::uint8_t> block_hits_;      // [slot][octave][block]
   Buffer<std::uint8_t> below_;           // [slot][piece of starts][limit]
   Buffer<std::uint32_t> samples_;
-  std::vector<std::vector<Token>> tokens_;
+  std::vector<std::vector<Hit>> hits_;
 };
 
 }  // namespace

@@ -15,12 +15,12 @@ class ReferenceDetector final : public Detector {
         octaves_(octaves(boxcar_widths(config.max_width))),
         statistics_(static_cast<std::size_t>(config.n_trials)) {}
 
-  void execute(Queue&, const DetectInput& in, std::vector<Token>& tokens) override {
+  void execute(Queue&, const DetectInput& in, std::vector<Hit>& hits) override {
     for (std::int64_t trial = 0; trial < config_.n_trials; ++trial) {
       SeriesStatistics& s = statistics_[static_cast<std::size_t>(trial)];
       s = measure(in, trial);
       if (!(s.sigma > 0)) continue;
-      for (const Octave& octave : octaves_) search(in, trial, s, octave, tokens);
+      for (const Octave& octave : octaves_) search(in, trial, s, octave, hits);
     }
   }
   const std::vector<SeriesStatistics>& statistics() const override { return statistics_; }
@@ -69,10 +69,10 @@ class ReferenceDetector final : public Detector {
   }
 
   void search(const DetectInput& in, std::int64_t trial, const SeriesStatistics& s,
-              const Octave& octave, std::vector<Token>& tokens) const {
+              const Octave& octave, std::vector<Hit>& hits) const {
     const std::int64_t step = std::int64_t{1} << octave.halvings;
     for (std::int64_t block = in.first_start; block < in.end_start; block += 64 * step) {
-      Token best;
+      Hit best;
       for (std::int64_t t = block; t < std::min(block + 64 * step, in.end_start); t += step) {
         for (const std::int32_t narrow : octave.widths) {
           const std::int64_t width = narrow * step;
@@ -88,7 +88,7 @@ class ReferenceDetector final : public Detector {
                     static_cast<std::int32_t>(trial), static_cast<float>(snr)};
         }
       }
-      if (best.width > 0) tokens.push_back(best);
+      if (best.width > 0) hits.push_back(best);
     }
   }
 

@@ -18,7 +18,7 @@ double band_center_hz(const Band& band) {
   return 0.5 * (band.center_hz.front() + band.center_hz.back());
 }
 
-[[noreturn]] void refuse(const std::string& why) { throw ConfigError("DM plan: " + why); }
+[[noreturn]] void reject(const std::string& why) { throw ConfigError("DM plan: " + why); }
 
 std::string text_of(double value) {
   std::ostringstream out;
@@ -28,20 +28,20 @@ std::string text_of(double value) {
 
 void check_range(const DmPlanConfig& c) {
   if (!(std::isfinite(c.dm_min) && std::isfinite(c.dm_max) && c.dm_min >= 0 && c.dm_max > c.dm_min))
-    refuse("from " + text_of(c.dm_min) + " to " + text_of(c.dm_max) +
+    reject("from " + text_of(c.dm_min) + " to " + text_of(c.dm_max) +
            " pc/cm3; needs 0 <= dm_min < dm_max");
 }
 
 void append(std::vector<double>& dms, double dm, const DmPlanConfig& c) {
   if (static_cast<std::int64_t>(dms.size()) >= c.max_trials)
-    refuse("more than " + std::to_string(c.max_trials) +
+    reject("more than " + std::to_string(c.max_trials) +
            " trials; lower dm_max or widen the steps");
   dms.push_back(dm);
 }
 
 std::vector<double> regular(double first, double last, double step, const DmPlanConfig& c) {
   if (!(step > 0 && std::isfinite(step)))
-    refuse("a step of " + text_of(step) + " pc/cm3; it must be above 0");
+    reject("a step of " + text_of(step) + " pc/cm3; it must be above 0");
   std::vector<double> dms;
   for (std::int64_t k = 0;; ++k) {
     const double dm = first + static_cast<double>(k) * step;
@@ -53,7 +53,7 @@ std::vector<double> regular(double first, double last, double step, const DmPlan
 std::vector<double> by_tolerance(const Band& band, const DmPlanConfig& c) {
   check_range(c);
   if (!(c.tolerance > 1 && c.tolerance < 10))
-    refuse("tolerance " + text_of(c.tolerance) + "; it must lie between 1 and 10, 1.05 is usual");
+    reject("tolerance " + text_of(c.tolerance) + "; it must lie between 1 and 10, 1.05 is usual");
   const double nu_ghz = band_center_hz(band) * 1e-9;
   const double a = 8.3e-6 * band.channel_width_hz * 1e-6 / (nu_ghz * nu_ghz * nu_ghz);
   const double a2 = a * a;
@@ -68,7 +68,7 @@ std::vector<double> by_tolerance(const Band& band, const DmPlanConfig& c) {
     const double right = fixed * (e2 - 1) + e2 * a2 * p * p;
     const double x =
         (b2 * p + std::sqrt(std::max(0.0, (a2 + b2) * right - a2 * b2 * p * p))) / (a2 + b2);
-    if (!(x > p)) refuse("tolerance steps vanish; use another plan");
+    if (!(x > p)) reject("tolerance steps vanish; use another plan");
     append(dms, x, c);
   }
   return dms;
@@ -98,7 +98,7 @@ std::vector<std::vector<double>> number_lines(std::string text, const char* what
       } catch (const std::exception&) {
       }
       if (used != word.size() || !std::isfinite(value) || value < 0)
-        refuse(std::string(what) + ", line " + std::to_string(number) + ": \"" + word +
+        reject(std::string(what) + ", line " + std::to_string(number) + ": \"" + word +
                "\" is no number >= 0");
       values.push_back(value);
     }
@@ -111,7 +111,7 @@ std::vector<double> by_ranges(const DmPlanConfig& c) {
   std::vector<double> dms;
   for (const auto& line : number_lines(c.ranges, "ranges")) {
     if (line.size() != 3 || line[1] <= line[0])
-      refuse("ranges: each line is LOW HIGH STEP with LOW < HIGH");
+      reject("ranges: each line is LOW HIGH STEP with LOW < HIGH");
     for (const double dm : regular(line[0], line[1], line[2], c)) append(dms, dm, c);
   }
   return sorted(dms);
@@ -158,7 +158,7 @@ std::vector<double> dm_trials(const Band& band, const DmPlanConfig& c) {
   if (c.kind == "native") {
     check_range(c);
     const double sweep = band.sweep_samples_per_dm();
-    if (!(sweep > 0)) refuse("native steps need more than one channel");
+    if (!(sweep > 0)) reject("native steps need more than one channel");
     dms = regular(c.dm_min, c.dm_max, 1 / sweep, c);
   } else if (c.kind == "linear") {
     if (c.count > 0) {
@@ -175,9 +175,9 @@ std::vector<double> dm_trials(const Band& band, const DmPlanConfig& c) {
   } else if (c.kind == "file") {
     dms = by_file(c);
   } else {
-    refuse("\"" + c.kind + "\" is no plan; native, linear, tolerance, ranges and file are");
+    reject("\"" + c.kind + "\" is no plan; native, linear, tolerance, ranges and file are");
   }
-  if (dms.empty()) refuse("no trials");
+  if (dms.empty()) reject("no trials");
   return dms;
 }
 

@@ -10,7 +10,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/engine/search/drift_steps.hpp"
-#include "ryle/engine/search/normalize_causes.hpp"
+#include "ryle/engine/search/normalize_flag_reasons.hpp"
 
 namespace ryle::search {
 namespace {
@@ -45,27 +45,26 @@ float cell_mean(const float* x, int cell) {
 }  // namespace
 
 std::int64_t drift_window(double window_s, double sample_interval_s, std::int64_t max_width) {
-  const double most_s = static_cast<double>(kMostDriftSamples) * sample_interval_s;
+  const double max_s = static_cast<double>(kMaxDriftSamples) * sample_interval_s;
   if (window_s == 0) {
-    const double samples = std::min(kUsualWindow_s, most_s) / sample_interval_s;
+    const double samples = std::min(kUsualWindow_s, max_s) / sample_interval_s;
     return std::clamp(std::max<std::int64_t>(std::llround(samples), kUsualBoxcars * max_width),
-                      kFewestDriftSamples, kMostDriftSamples);
+                      kFewestDriftSamples, kMaxDriftSamples);
   }
-  const double least_s =
+  const double min_s =
       static_cast<double>(std::max(kFewestDriftSamples, kFewestBoxcars * max_width)) *
       sample_interval_s;
-  if (!(window_s >= least_s * (1 - 1e-9) && window_s <= most_s * (1 + 1e-9)))
-    throw ConfigError(
-        fmt::format("a baseline of {} s; {:.4g} s ({} of the widest boxcar, {} samples) to {:.4g} "
-                    "s ({} samples "
-                    "of {:.4g} s), or 0: half a second or {} of the widest boxcar",
-                    window_s, least_s, kFewestBoxcars,
-                    std::max(kFewestDriftSamples, kFewestBoxcars * max_width), most_s,
-                    kMostDriftSamples, sample_interval_s, kUsualBoxcars));
+  if (!(window_s >= min_s * (1 - 1e-9) && window_s <= max_s * (1 + 1e-9)))
+    throw ConfigError(fmt::format(
+        "a baseline of {} s; {:.4g} s ({} of the widest boxcar, {} samples) to {:.4g} "
+        "s ({} samples "
+        "of {:.4g} s), or 0: half a second or {} of the widest boxcar",
+        window_s, min_s, kFewestBoxcars, std::max(kFewestDriftSamples, kFewestBoxcars * max_width),
+        max_s, kMaxDriftSamples, sample_interval_s, kUsualBoxcars));
   return std::llround(window_s / sample_interval_s);
 }
 
-struct DriftFilter::Content {
+struct DriftFilter::Impl {
   DriftConfig config;
   DriftShape shape;
   std::size_t n_channels;
@@ -79,7 +78,7 @@ struct DriftFilter::Content {
   CellRange there;                                                // of the common level
   std::vector<CellRange> segments;                                // [plane]
 
-  Content(const DriftConfig& c, std::int64_t block)
+  Impl(const DriftConfig& c, std::int64_t block)
       : config(c),
         shape(drift_shape(c.window_samples, block)),
         n_channels(static_cast<std::size_t>(c.n_channels)) {
@@ -206,24 +205,24 @@ struct DriftFilter::Content {
 
 DriftFilter::DriftFilter(const DriftConfig& config, std::int64_t block) {
   if (config.n_channels < 1) throw ConfigError("baselines: no channels");
-  if (config.window_samples < kFewestDriftSamples || config.window_samples > kMostDriftSamples)
+  if (config.window_samples < kFewestDriftSamples || config.window_samples > kMaxDriftSamples)
     throw ConfigError(fmt::format("baselines of {} samples; {} to {}", config.window_samples,
-                                  kFewestDriftSamples, kMostDriftSamples));
+                                  kFewestDriftSamples, kMaxDriftSamples));
   if (block < kDriftPiece || block % kDriftPiece != 0)
     throw ConfigError(
         fmt::format("baselines: blocks of {} samples; multiples of {}", block, kDriftPiece));
   if (!config.masked.empty() && std::ssize(config.masked) != config.n_channels)
     throw ConfigError(fmt::format("baselines: a mask of {} channels for {}", config.masked.size(),
                                   config.n_channels));
-  content_ = std::make_unique<Content>(config, block);
+  impl_ = std::make_unique<Impl>(config, block);
 }
 DriftFilter::~DriftFilter() = default;
 
-std::int64_t DriftFilter::lag() const { return content_->shape.lag; }
+std::int64_t DriftFilter::lag() const { return impl_->shape.lag; }
 
 std::int64_t DriftFilter::execute(Queue& queue, const float* data, std::int64_t stride,
                                   std::int64_t n, float* out, std::int64_t out_stride) {
-  Content& me = *content_;
+  Impl& me = *impl_;
   const DriftShape& shape = me.shape;
   RYLE_ASSERT(n >= 0 && n <= shape.block);
   find_absent(queue, data, stride, me.config.n_channels, n, me.absent);
@@ -245,7 +244,7 @@ std::int64_t DriftFilter::execute(Queue& queue, const float* data, std::int64_t 
 }
 
 std::int64_t DriftFilter::memory_bytes() const {
-  const Content& me = *content_;
+  const Impl& me = *impl_;
   return static_cast<std::int64_t>((me.ring.size() + me.planes.size()) * sizeof(float));
 }
 

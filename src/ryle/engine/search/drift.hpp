@@ -23,13 +23,13 @@ namespace ryle::search {
 
 struct DriftConfig {
   std::int64_t n_channels = 0;
-  std::int64_t window_samples = 0;   ///< T, kFewestDriftSamples .. kMostDriftSamples
+  std::int64_t window_samples = 0;   ///< T, kFewestDriftSamples .. kMaxDriftSamples
   std::vector<std::uint8_t> masked;  ///< [channel], 1 = says nothing of the others; empty = none
   /// The power has its true zero: gains are divided out, not subtracted.
   bool multiply = false;
 };
 
-inline constexpr std::int64_t kFewestDriftSamples = 64, kMostDriftSamples = 65536;
+inline constexpr std::int64_t kFewestDriftSamples = 64, kMaxDriftSamples = 65536;
 /// Whole pieces of so many samples are taken and given.
 inline constexpr std::int64_t kDriftPiece = 1024;
 
@@ -57,8 +57,8 @@ class DriftFilter {
   std::int64_t memory_bytes() const;
 
  private:
-  struct Content;
-  std::unique_ptr<Content> content_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace ryle::search

@@ -14,8 +14,8 @@ namespace {
 using detail::GroupPlane;
 using detail::GroupTrack;
 
-constexpr std::int64_t kMostHistory = 32768;
-constexpr int kMostFeatures = 64;  // taken apart in one gulp; what is left then is masked
+constexpr std::int64_t kMaxHistory = 32768;
+constexpr int kMaxFeatures = 64;  // taken apart in one gulp; what is left then is masked
 
 struct Run {
   std::int64_t first = 0, end = 0;
@@ -64,7 +64,7 @@ std::vector<float> boxcar(const std::vector<float>& z, std::int64_t width) {
 
 }  // namespace
 
-struct SpectraFlagger::Content {
+struct SpectraFlagger::Impl {
   SpectraConfig config;
   std::int64_t n_channels = 0, history = 0;
   std::int64_t next_tick = 0;
@@ -73,12 +73,12 @@ struct SpectraFlagger::Content {
   SpectraReport report;
   std::vector<TickRange> undecided;
 
-  explicit Content(const SpectraConfig& c) : config(c), n_channels(c.band.n_channels()) {
+  explicit Impl(const SpectraConfig& c) : config(c), n_channels(c.band.n_channels()) {
     const double sweep = c.dm_max * c.band.sweep_samples_per_dm();
     // What sweeps less than two samples is a burst to anybody.
     if (c.band.sweep_samples_per_dm() > 0)
       config.dm_min = std::max(c.dm_min, 2 / c.band.sweep_samples_per_dm());
-    history = static_cast<std::int64_t>(std::clamp(sweep, 64.0, static_cast<double>(kMostHistory)));
+    history = static_cast<std::int64_t>(std::clamp(sweep, 64.0, static_cast<double>(kMaxHistory)));
     past.n_groups = std::min(kSpectraGroups, n_channels);
     for (std::int64_t g = 0; g < past.n_groups; ++g) {
       double delay_samples = 0, count = 0;
@@ -281,10 +281,10 @@ struct SpectraFlagger::Content {
       ++report.n_masked_runs;
     };
     for (int feature = 0; brightest(work, n_past, feature == 0, run); ++feature) {
-      if (run.negative || feature >= kMostFeatures) {
+      if (run.negative || feature >= kMaxFeatures) {
         const Run wide = padded(core_of(work, run));
         mask(wide.first, wide.end);
-        if (feature > 4 * kMostFeatures) return;
+        if (feature > 4 * kMaxFeatures) return;
         continue;
       }
       const GroupTrack track = detail::fit_track(work, run.first, run.end, config.dm_max);
@@ -326,39 +326,39 @@ struct SpectraFlagger::Content {
 };
 
 SpectraFlagger::SpectraFlagger(const SpectraConfig& config)
-    : content_(std::make_unique<Content>(config)) {}
+    : impl_(std::make_unique<Impl>(config)) {}
 SpectraFlagger::~SpectraFlagger() = default;
 
-std::int64_t SpectraFlagger::n_groups() const { return content_->past.n_groups; }
+std::int64_t SpectraFlagger::n_groups() const { return impl_->past.n_groups; }
 std::int64_t SpectraFlagger::group_of(std::int64_t channel) const {
-  return channel * content_->past.n_groups / content_->n_channels;
+  return channel * impl_->past.n_groups / impl_->n_channels;
 }
-const SpectraReport& SpectraFlagger::report() const { return content_->report; }
-const std::vector<TickRange>& SpectraFlagger::undecided() const { return content_->undecided; }
+const SpectraReport& SpectraFlagger::report() const { return impl_->report; }
+const std::vector<TickRange>& SpectraFlagger::undecided() const { return impl_->undecided; }
 
 void SpectraFlagger::skip(std::int64_t n) {
-  Content& me = *content_;
+  Impl& me = *impl_;
   me.next_tick += n;
   me.past.n_columns = 0;
   me.past.sums.clear();
   me.past.counts.clear();
 }
 
-std::int64_t SpectraFlagger::history() const { return content_->history; }
-void SpectraFlagger::pass(std::int64_t n) { content_->next_tick += n; }
+std::int64_t SpectraFlagger::history() const { return impl_->history; }
+void SpectraFlagger::pass(std::int64_t n) { impl_->next_tick += n; }
 void SpectraFlagger::set_past(const Past& past) {
-  content_->past.sums = past.sums;
-  content_->past.counts = past.counts;
-  content_->past.n_columns = past.n_columns;
+  impl_->past.sums = past.sums;
+  impl_->past.counts = past.counts;
+  impl_->past.n_columns = past.n_columns;
 }
 SpectraFlagger::Past SpectraFlagger::past() const {
-  const GroupPlane& p = content_->past;
+  const GroupPlane& p = impl_->past;
   return {p.sums, p.counts, p.n_columns};
 }
 
 void SpectraFlagger::execute(const std::vector<float>& sums, const std::vector<float>& counts,
                              std::int64_t n, std::vector<std::uint8_t>& masked) {
-  Content& me = *content_;
+  Impl& me = *impl_;
   masked.assign(static_cast<std::size_t>(n), 0);
   const std::int64_t n_past = me.past.n_columns;
   GroupPlane all = me.joined(sums, counts, n);

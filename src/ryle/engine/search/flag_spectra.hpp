@@ -73,8 +73,8 @@ class SpectraFlagger {
   const std::vector<TickRange>& undecided() const;
 
  private:
-  struct Content;
-  std::unique_ptr<Content> content_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace ryle::search

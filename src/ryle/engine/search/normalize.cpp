@@ -8,17 +8,17 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/engine/search/flag_cells.hpp"
-#include "ryle/engine/search/normalize_causes.hpp"
+#include "ryle/engine/search/normalize_flag_reasons.hpp"
 #include "ryle/engine/search/robust.hpp"
 
 namespace ryle::search {
 namespace {
 
-using detail::add_causes;
-using detail::Cause;
+using detail::add_flag_reasons;
 using detail::CellStatistics;
+using detail::FlagReason;
 using detail::kBandpassDegree;
-using enum detail::Cause;
+using enum detail::FlagReason;
 
 }  // namespace
 
@@ -53,7 +53,7 @@ std::vector<NormalizeReport::Part> NormalizeReport::masked_parts() const {
   return parts;
 }
 
-struct Normalizer::Content {
+struct Normalizer::Impl {
   NormalizeConfig config;
   std::unique_ptr<SpectraFlagger> spectra;
   std::int64_t tick = 0;                            // of the first sample of this gulp
@@ -77,7 +77,7 @@ struct Normalizer::Content {
   bool finds_spectra() const { return spectra != nullptr; }
 
   /// What is known before anything is measured: the user's masks, lost data.
-  void begin_causes(std::int64_t channel, const float* x, std::int64_t n) {
+  void begin_flag_reasons(std::int64_t channel, const float* x, std::int64_t n) {
     const auto c = static_cast<std::size_t>(channel);
     std::uint8_t* out = row(channel, n);
     const bool user = (!config.masked.empty() && config.masked[c] != 0) ||
@@ -233,8 +233,8 @@ struct Normalizer::Content {
     return out;
   }
 
-  void add_cause(std::int64_t channel, std::int64_t n,
-                 const std::vector<std::vector<std::uint8_t>>& cells) {
+  void add_flag_reason(std::int64_t channel, std::int64_t n,
+                       const std::vector<std::vector<std::uint8_t>>& cells) {
     const auto c = static_cast<std::size_t>(channel);
     std::uint8_t* out = row(channel, n);
     for (std::int64_t k = 0; k < n_cells(n); ++k) {
@@ -343,7 +343,7 @@ struct Normalizer::Content {
   /// Samples by cause, and the cells of the mask.
   static void count(const std::uint8_t* cause, std::int64_t n, std::uint8_t* cells,
                     NormalizeReport& report) {
-    std::array<std::int64_t, kNumCauses> counts{};
+    std::array<std::int64_t, kNumFlagReasons> counts{};
     for (std::int64_t k = 0; k < (n + kCell - 1) / kCell; ++k) {
       std::int64_t good = 0;
       for (std::int64_t t = k * kCell; t < std::min(n, (k + 1) * kCell); ++t) {
@@ -352,11 +352,11 @@ struct Normalizer::Content {
       }
       cells[k] = static_cast<std::uint8_t>((good * kFullCell + kCell / 2) / kCell);
     }
-    add_causes(counts, report);
+    add_flag_reasons(counts, report);
   }
 };
 
-Normalizer::Normalizer(const NormalizeConfig& config) : content_(std::make_unique<Content>()) {
+Normalizer::Normalizer(const NormalizeConfig& config) : impl_(std::make_unique<Impl>()) {
   if (config.n_channels < 1) throw ConfigError("normalisation: no channels");
   const auto check = [&](std::size_t size) {
     if (size != 0 && static_cast<std::int64_t>(size) != config.n_channels)
@@ -370,46 +370,46 @@ Normalizer::Normalizer(const NormalizeConfig& config) : content_(std::make_uniqu
   if (config.statistics_samples < kCell || config.statistics_samples % kCell != 0)
     throw ConfigError("normalisation: statistics over " +
                       std::to_string(config.statistics_samples) + " samples; a multiple of 64");
-  content_->config = config;
-  content_->config.mask.sort();
+  impl_->config = config;
+  impl_->config.mask.sort();
   const auto n = static_cast<std::size_t>(config.n_channels);
-  content_->history.resize(n);
-  content_->now.resize(n);
-  content_->usual.resize(n);
-  content_->typical.resize(n);
-  content_->flags.resize(n);
+  impl_->history.resize(n);
+  impl_->now.resize(n);
+  impl_->usual.resize(n);
+  impl_->typical.resize(n);
+  impl_->flags.resize(n);
   if (config.flag_spectra && config.flag_channels && config.n_channels >= 4 &&
       config.spectra.threshold > 0 && !config.spectra.band.center_hz.empty())
-    content_->spectra = std::make_unique<SpectraFlagger>(config.spectra);
+    impl_->spectra = std::make_unique<SpectraFlagger>(config.spectra);
 }
 Normalizer::~Normalizer() = default;
 
-const std::vector<std::uint8_t>& Normalizer::channel_flags() const { return content_->flags; }
+const std::vector<std::uint8_t>& Normalizer::channel_flags() const { return impl_->flags; }
 
 const std::vector<TickRange>& Normalizer::undecided() const {
   static const std::vector<TickRange> none;
-  return content_->finds_spectra() ? content_->spectra->undecided() : none;
+  return impl_->finds_spectra() ? impl_->spectra->undecided() : none;
 }
 
 void Normalizer::skip(std::int64_t n) {
-  content_->tick += n;
-  if (content_->finds_spectra()) content_->spectra->skip(n);
+  impl_->tick += n;
+  if (impl_->finds_spectra()) impl_->spectra->skip(n);
 }
 
 void Normalizer::execute(Queue& queue, const float* data, std::int64_t stride, std::int64_t n,
                          std::uint8_t* codes, std::int64_t code_stride, std::uint8_t* cells,
                          std::int64_t cell_stride, NormalizeReport& report) {
-  Content& me = *content_;
+  Impl& me = *impl_;
   const std::int64_t n_channels = me.config.n_channels;
   me.causes.resize(static_cast<std::size_t>(n_channels * n));
   detail::find_absent(queue, data, stride, n_channels, n, me.absent);
   queue.parallel_for(n_channels, [&](std::int64_t c) {
-    me.begin_causes(c, data + c * stride, n);
+    me.begin_flag_reasons(c, data + c * stride, n);
     me.measure_channel(c, data + c * stride, n);
   });
   me.flag_channels(n);
   const auto bad_cells = me.flag_cells(queue, n);
-  queue.parallel_for(n_channels, [&](std::int64_t c) { me.add_cause(c, n, bad_cells); });
+  queue.parallel_for(n_channels, [&](std::int64_t c) { me.add_flag_reason(c, n, bad_cells); });
   if (me.finds_spectra()) me.flag_spectra(queue, data, stride, n);
   if (me.config.zero_dm != ZeroDm::off) me.find_common(queue, data, stride, n);
   std::vector<NormalizeReport> reports(static_cast<std::size_t>(n_channels));

@@ -85,8 +85,8 @@ class Normalizer {
   const std::vector<TickRange>& undecided() const;
 
  private:
-  struct Content;
-  std::unique_ptr<Content> content_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 /// Robust polynomial over channels. @eq sum_k a_k P_k(u), u in [-1, 1], Legendre, 5 rounds of

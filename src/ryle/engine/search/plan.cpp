@@ -34,7 +34,7 @@ const CpuKernel* usable(const CpuEntry& entry) {
   return entry.kernel();
 }
 
-[[noreturn]] void refuse(const std::string& wanted, const std::string& why) {
+[[noreturn]] void reject(const std::string& wanted, const std::string& why) {
   std::string works;
   for (const auto& name : available_implementations()) works += ", " + name;
   for (const auto& name : available_trees()) works += ", " + name;
@@ -74,9 +74,9 @@ const CpuKernel& cpu_kernel_named(const std::string& wanted) {
   for (const auto& entry : kCpu) {
     if (wanted != "auto" && wanted != "cpu" && wanted != entry.name) continue;
     if (const CpuKernel* kernel = usable(entry)) return *kernel;
-    if (wanted == entry.name) refuse(wanted, "this CPU has no such instructions");
+    if (wanted == entry.name) reject(wanted, "this CPU has no such instructions");
   }
-  refuse(wanted, "unknown name");
+  reject(wanted, "unknown name");
 }
 
 }  // namespace detail
@@ -149,7 +149,7 @@ std::unique_ptr<Dedisperser> make_dedisperser(Queue& queue, const DedisperseConf
   if (config.implementation.rfind("cuda", 0) == 0 ||
       config.implementation.rfind("fdmt:cuda", 0) == 0 || config.implementation == "subband:cuda") {
     const std::string reason = cuda_unavailable_reason();
-    if (!reason.empty()) refuse(config.implementation, reason);
+    if (!reason.empty()) reject(config.implementation, reason);
 #ifdef RYLE_HAVE_CUDA
     return make_cuda_dedisperser_for_host(config);
 #endif

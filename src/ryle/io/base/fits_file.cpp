@@ -26,7 +26,7 @@ std::string words_of(int status) {
 
 /// cfitsio unpacks what gzip, compress, pack, lzh, zip and bzip2 made, in memory and whatever it
 /// grows to.
-void refuse_compressed(const std::string& path) {
+void reject_compressed(const std::string& path) {
   require_regular_file(path);
   std::ifstream file(path, std::ios::binary);
   std::string magic(3, '\0');
@@ -228,7 +228,7 @@ FitsFile FitsFile::create(const std::string& disk_path, const std::string& shown
 }
 
 FitsFile FitsFile::open(const std::string& disk_path, const std::string& shown_path, bool writing) {
-  refuse_compressed(disk_path);
+  reject_compressed(disk_path);
   fitsfile* file = nullptr;
   int status = 0;
   fits_open_diskfile(&file, disk_path.c_str(), writing ? READWRITE : READONLY, &status);

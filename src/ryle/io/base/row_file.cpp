@@ -24,7 +24,7 @@ std::string crc_name(const std::string& name) { return name + "_crc32c"; }
 
 }  // namespace
 
-struct RowFileReader::Content {
+struct RowFileReader::Impl {
   std::string path;
   h5::Handle file;
 
@@ -56,36 +56,36 @@ struct RowFileReader::Content {
   }
 };
 
-RowFileReader::RowFileReader(const std::string& path) : content_(std::make_unique<Content>()) {
-  content_->path = path;
-  content_->file = h5::open_file(path);
+RowFileReader::RowFileReader(const std::string& path) : impl_(std::make_unique<Impl>()) {
+  impl_->path = path;
+  impl_->file = h5::open_file(path);
 }
 RowFileReader::~RowFileReader() = default;
 
 bool RowFileReader::has(const std::string& name) const {
   for (auto at = name.find('/'); at != std::string::npos; at = name.find('/', at + 1))
-    if (!h5::exists(content_->file.get(), name.substr(0, at))) return false;
-  return h5::exists(content_->file.get(), name);
+    if (!h5::exists(impl_->file.get(), name.substr(0, at))) return false;
+  return h5::exists(impl_->file.get(), name);
 }
 std::string RowFileReader::text(const std::string& name) const {
   if (!has(name)) throw FormatError(path() + ": has no " + name);
-  const auto shape = h5::shape_of(content_->file.get(), name, path());
+  const auto shape = h5::shape_of(impl_->file.get(), name, path());
   std::string value(shape.empty() ? 0 : static_cast<std::size_t>(shape[0]), ' ');
   if (!value.empty())
-    h5::read_all(content_->file.get(), name, H5T_NATIVE_CHAR, value.data(), value.size(), path());
+    h5::read_all(impl_->file.get(), name, H5T_NATIVE_CHAR, value.data(), value.size(), path());
   return value;
 }
 void RowFileReader::rows(const std::string& name, std::int64_t first, std::int64_t n,
                          std::int64_t row_length, std::int64_t* out) const {
-  content_->rows(name, first, n, row_length, out);
+  impl_->rows(name, first, n, row_length, out);
 }
 void RowFileReader::rows(const std::string& name, std::int64_t first, std::int64_t n,
                          std::int64_t row_length, std::int8_t* out) const {
-  content_->rows(name, first, n, row_length, out);
+  impl_->rows(name, first, n, row_length, out);
 }
-const std::string& RowFileReader::path() const { return content_->path; }
+const std::string& RowFileReader::path() const { return impl_->path; }
 
-struct RowFileWriter::Content {
+struct RowFileWriter::Impl {
   std::string path;
   bool overwrite = false, published = false;
   h5::Handle file;
@@ -117,45 +117,45 @@ struct RowFileWriter::Content {
 };
 
 RowFileWriter::RowFileWriter(const std::string& path, bool overwrite)
-    : content_(std::make_unique<Content>()) {
+    : impl_(std::make_unique<Impl>()) {
   h5::silence();
-  content_->path = path;
-  content_->overwrite = overwrite;
+  impl_->path = path;
+  impl_->overwrite = overwrite;
   prepare_part(path, overwrite);
-  content_->file = h5::Handle(
+  impl_->file = h5::Handle(
       H5Fcreate(part_path(path).c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), H5Fclose);
-  if (!content_->file.valid()) {
+  if (!impl_->file.valid()) {
     discard_part(path);
     h5::check(-1, "create", path);
   }
 }
 RowFileWriter::~RowFileWriter() {
-  if (content_->published) return;
-  content_->file.reset();
-  discard_part(content_->path);
+  if (impl_->published) return;
+  impl_->file.reset();
+  discard_part(impl_->path);
 }
 
 void RowFileWriter::text(const std::string& name, const std::string& value) {
-  content_->put(name, H5T_NATIVE_CHAR, {value.size()}, value.data());
+  impl_->put(name, H5T_NATIVE_CHAR, {value.size()}, value.data());
 }
 void RowFileWriter::rows(const std::string& name, std::int64_t n, std::int64_t row_length,
                          const std::int64_t* data) {
-  content_->rows(name, n, row_length, data);
+  impl_->rows(name, n, row_length, data);
 }
 void RowFileWriter::rows(const std::string& name, std::int64_t n, std::int64_t row_length,
                          const std::int8_t* data) {
-  content_->rows(name, n, row_length, data);
+  impl_->rows(name, n, row_length, data);
 }
 void RowFileWriter::copy(const RowFileReader& from, const std::string& group,
                          const std::string& to) {
-  h5::check(H5Ocopy(from.content_->file.get(), group.c_str(), content_->file.get(), to.c_str(),
+  h5::check(H5Ocopy(from.impl_->file.get(), group.c_str(), impl_->file.get(), to.c_str(),
                     H5P_DEFAULT, H5P_DEFAULT),
-            "copy " + group + " to", content_->path);
+            "copy " + group + " to", impl_->path);
 }
 void RowFileWriter::publish() {
-  if (!content_->file.close()) h5::check(-1, "write", content_->path);
-  publish_part(content_->path, content_->overwrite);
-  content_->published = true;
+  if (!impl_->file.close()) h5::check(-1, "write", impl_->path);
+  publish_part(impl_->path, impl_->overwrite);
+  impl_->published = true;
 }
 
 }  // namespace ryle

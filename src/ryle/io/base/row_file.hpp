@@ -28,8 +28,8 @@ class RowFileReader {
 
  private:
   friend class RowFileWriter;
-  struct Content;
-  std::unique_ptr<Content> content_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 /// Grows as ".NAME.part"; destroyed before publish(): nothing stays.
@@ -50,8 +50,8 @@ class RowFileWriter {
   void publish();
 
  private:
-  struct Content;
-  std::unique_ptr<Content> content_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace ryle

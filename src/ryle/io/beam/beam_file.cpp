@@ -57,8 +57,8 @@ Handle element_type(const BeamFormat& format) {
 
 }  // namespace
 
-struct BeamFileWriter::Content {
-  Content(const std::string& where, const BeamFileInfo& wanted, bool replace)
+struct BeamFileWriter::Impl {
+  Impl(const std::string& where, const BeamFileInfo& wanted, bool replace)
       : path(where), info(wanted), overwrite(replace), format(beam_format(wanted.format)) {
     h5::silence();
     prepare_part(path, overwrite);
@@ -233,25 +233,25 @@ struct BeamFileWriter::Content {
 };
 
 BeamFileWriter::BeamFileWriter(const std::string& path, const BeamFileInfo& info, bool overwrite)
-    : content_(std::make_unique<Content>(path, info, overwrite)) {}
+    : impl_(std::make_unique<Impl>(path, info, overwrite)) {}
 
 BeamFileWriter::~BeamFileWriter() {
-  if (!content_->done) content_->abandon();
+  if (!impl_->done) impl_->abandon();
 }
 
 void BeamFileWriter::append(const Values& values, const Piece& piece) {
-  if (values.n > 0) content_->append(values, piece);
+  if (values.n > 0) impl_->append(values, piece);
 }
 
 void BeamFileWriter::scales(std::int64_t from, const std::vector<float>& scale,
                             const std::vector<float>& offset) {
-  auto& c = *content_;
+  auto& c = *impl_;
   RYLE_ASSERT(scale.size() == c.rows() * c.products() * c.channels());
   c.from_value.append(H5T_NATIVE_INT64, &from, 1, c.path);
   c.scale.append(H5T_NATIVE_FLOAT, scale.data(), 1, c.path);
   c.offset.append(H5T_NATIVE_FLOAT, offset.data(), 1, c.path);
 }
 
-void BeamFileWriter::finish() { content_->finish(); }
+void BeamFileWriter::finish() { impl_->finish(); }
 
 }  // namespace ryle

@@ -44,7 +44,7 @@ class BeamFileWriter {
     std::int64_t row_stride_bytes = 0, product_stride_bytes = 0, channel_stride_bytes = 0;
     std::int64_t first = 0, n = 0;  ///< values since the clock's epoch
   };
-  /// Facts of a piece; empty vectors = not known.
+  /// Metadata of a piece; empty vectors = not known.
   struct Piece {
     std::vector<Vector3> directions_enu;        ///< [row]
     std::vector<SkyDirection> positions;        ///< [row], ICRS
@@ -58,8 +58,8 @@ class BeamFileWriter {
   void finish();
 
  private:
-  struct Content;
-  std::unique_ptr<Content> content_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace ryle

@@ -116,7 +116,7 @@ void in_transaction(Database& db, const Write& write) {
 
 // A live search waits so long for another writer.
 constexpr double kWriter_s = 0.2;
-constexpr std::size_t kMostEventsAtOnce = 256;
+constexpr std::size_t kMaxEventsAtOnce = 256;
 
 void write_records(Database& db, const VoltageRecords& records) {
   in_transaction(db, [&] {
@@ -178,7 +178,7 @@ std::vector<std::pair<std::string, SearchDescriptionValue>> search_description_r
   return rows;
 }
 
-struct SearchDatabase::Content {
+struct SearchDatabase::Impl {
   SearchDescription search;
   Database db;
   std::deque<SearchCandidate> events;  // that wait
@@ -196,22 +196,22 @@ SearchDatabase::SearchDatabase(const std::string& path, const SearchDescription&
     io::remove_database(path);
   }
   try {
-    content_.reset(new Content{search,
-                               Database(path, Database::Mode::create, kWriter_s),
-                               {},
-                               {},
-                               0,
-                               {},
-                               last_patience_s,
-                               false});
-    Database& db = content_->db;
+    impl_.reset(new Impl{search,
+                         Database(path, Database::Mode::create, kWriter_s),
+                         {},
+                         {},
+                         0,
+                         {},
+                         last_patience_s,
+                         false});
+    Database& db = impl_->db;
     db.number("PRAGMA journal_mode = WAL");
     in_transaction(db, [&] {
       db.run(kCandidateSchema);
       write_run(db, search);
     });
   } catch (...) {  // half a database would be in the way of the next attempt
-    content_.reset();
+    impl_.reset();
     io::remove_database(path);
     throw;
   }
@@ -219,12 +219,12 @@ SearchDatabase::SearchDatabase(const std::string& path, const SearchDescription&
 SearchDatabase::~SearchDatabase() = default;
 
 void SearchDatabase::append(std::span<const SearchCandidate> list) {
-  auto& events = content_->events;
+  auto& events = impl_->events;
   events.insert(events.end(), list.begin(), list.end());
   retry();
 }
 void SearchDatabase::append(const VoltageRecords& records) {
-  content_->n_left_out += content_->records.append(records);
+  impl_->n_left_out += impl_->records.append(records);
   retry();
 }
 
@@ -233,10 +233,10 @@ void SearchDatabase::retry() {
 }
 
 // Who has been refused once must not wait every time: a search goes on meanwhile. For the same
-// reason an attempt that fails costs kMostEventsAtOnce, whatever waits: events go in pieces, each
+// reason an attempt that fails costs kMaxEventsAtOnce, whatever waits: events go in pieces, each
 // of them whole or not at all, and the last with the records.
 bool SearchDatabase::write(const SearchDescription* last) {
-  Content& me = *content_;
+  Impl& me = *impl_;
   const double patience_s = last != nullptr      ? me.last_patience_s
                             : me.refusal.empty() ? kWriter_s
                                                  : 0;
@@ -244,7 +244,7 @@ bool SearchDatabase::write(const SearchDescription* last) {
   try {
     bool done = false;
     while (!done) {
-      const std::size_t n = std::min(me.events.size(), kMostEventsAtOnce);
+      const std::size_t n = std::min(me.events.size(), kMaxEventsAtOnce);
       done = n == me.events.size();
       const std::vector<SearchCandidate> piece(me.events.begin(), me.events.begin() + n);
       in_transaction(me.db, [&] {
@@ -267,23 +267,23 @@ bool SearchDatabase::write(const SearchDescription* last) {
 }
 
 std::int64_t SearchDatabase::n_waiting() const {
-  return static_cast<std::int64_t>(content_->events.size() + content_->records.triggers.size() +
-                                   content_->records.dumps.size());
+  return static_cast<std::int64_t>(impl_->events.size() + impl_->records.triggers.size() +
+                                   impl_->records.dumps.size());
 }
-std::int64_t SearchDatabase::n_left_out() const { return content_->n_left_out; }
-const std::string& SearchDatabase::refusal() const { return content_->refusal; }
+std::int64_t SearchDatabase::n_left_out() const { return impl_->n_left_out; }
+const std::string& SearchDatabase::refusal() const { return impl_->refusal; }
 std::vector<SearchCandidate> SearchDatabase::waiting_events() const {
-  return {content_->events.begin(), content_->events.end()};
+  return {impl_->events.begin(), impl_->events.end()};
 }
-bool SearchDatabase::is_described() const { return content_->described; }
-const VoltageRecords& SearchDatabase::waiting_records() const { return content_->records; }
+bool SearchDatabase::is_described() const { return impl_->described; }
+const VoltageRecords& SearchDatabase::waiting_records() const { return impl_->records; }
 
 void SearchDatabase::finish(const SearchDescription& search) {
   if (!write(&search)) return;
   try {  // a log that stays is read like the file
-    content_->db.number("PRAGMA journal_mode = DELETE");
+    impl_->db.number("PRAGMA journal_mode = DELETE");
   } catch (const Error& e) {
-    content_->refusal = e.what();
+    impl_->refusal = e.what();
   }
 }
 

@@ -127,8 +127,8 @@ class SearchDatabase {
 
  private:
   bool write(const SearchDescription* last);
-  struct Content;
-  std::unique_ptr<Content> content_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 /// Rows as lines of JSON, {"table": "event", "trigger", "dump" or "run", column: value, ...}: where
 /// they go that no database takes.

@@ -67,8 +67,8 @@ class SigprocWriter {
   void finish_at(std::int64_t n_samples);
 
  private:
-  struct Content;
-  std::unique_ptr<Content> content_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace ryle

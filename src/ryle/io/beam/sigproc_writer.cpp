@@ -45,20 +45,20 @@ bool evenly_spaced(const FilterbankInfo& info) {
 }
 
 void check(const std::string& path, const FilterbankInfo& info) {
-  const auto refuse = [&](const std::string& why) { throw ConfigError(path + ": " + why); };
+  const auto reject = [&](const std::string& why) { throw ConfigError(path + ": " + why); };
   if (info.n_channels < 1 ||
       info.n_channels != static_cast<std::int64_t>(info.channel_center_hz.size()))
-    refuse(fmt::format("{} channels with {} frequencies", info.n_channels,
+    reject(fmt::format("{} channels with {} frequencies", info.n_channels,
                        info.channel_center_hz.size()));
   if (info.bits != 1 && info.bits != 2 && info.bits != 4 && info.bits != 8 && info.bits != 16 &&
       info.bits != 32)
-    refuse(fmt::format("{} bits; SIGPROC has 1, 2, 4, 8, 16 and 32", info.bits));
+    reject(fmt::format("{} bits; SIGPROC has 1, 2, 4, 8, 16 and 32", info.bits));
   if ((info.n_channels * info.bits) % 8 != 0)
-    refuse(fmt::format("{} channels of {} bits are not whole bytes", info.n_channels, info.bits));
+    reject(fmt::format("{} channels of {} bits are not whole bytes", info.n_channels, info.bits));
   if (!(std::isfinite(info.sample_interval_s) && info.sample_interval_s > 0))
-    refuse(fmt::format("the sample interval is {} s", info.sample_interval_s));
+    reject(fmt::format("the sample interval is {} s", info.sample_interval_s));
   if (info.n_channels > 1 && !evenly_spaced(info))
-    refuse("channels are not evenly spaced; SIGPROC readers need fch1 and foff");
+    reject("channels are not evenly spaced; SIGPROC readers need fch1 and foff");
 }
 
 std::string header_of(const FilterbankInfo& info, bool descending) {
@@ -88,8 +88,8 @@ std::string header_of(const FilterbankInfo& info, bool descending) {
 
 }  // namespace
 
-struct SigprocWriter::Content {
-  Content(const std::string& path, const FilterbankInfo& wanted, const SigprocWriteOptions& o)
+struct SigprocWriter::Impl {
+  Impl(const std::string& path, const FilterbankInfo& wanted, const SigprocWriteOptions& o)
       : info(wanted), options(o), file(path, o.overwrite) {}
   FilterbankInfo info;
   SigprocWriteOptions options;
@@ -165,8 +165,8 @@ struct SigprocWriter::Content {
 SigprocWriter::SigprocWriter(const std::string& path, const FilterbankInfo& info,
                              const SigprocWriteOptions& options) {
   check(path, info);
-  content_ = std::make_unique<Content>(path, info, options);
-  auto& c = *content_;
+  impl_ = std::make_unique<Impl>(path, info, options);
+  auto& c = *impl_;
   c.row.resize(static_cast<std::size_t>(info.n_channels * info.bits / 8));
   const std::string header = header_of(info, options.descending);
   c.file.write(header.data(), header.size());
@@ -176,20 +176,20 @@ SigprocWriter::SigprocWriter(const std::string& path, const FilterbankInfo& info
 SigprocWriter::~SigprocWriter() = default;
 
 void SigprocWriter::append(const float* data, std::int64_t stride, std::int64_t n) {
-  content_->append(data, stride, n);
+  impl_->append(data, stride, n);
 }
 void SigprocWriter::append(const std::uint8_t* data, std::int64_t stride, std::int64_t n) {
-  if (content_->info.bits == 8) return content_->append_bytes(data, stride, n);
-  content_->append(data, stride, n);
+  if (impl_->info.bits == 8) return impl_->append_bytes(data, stride, n);
+  impl_->append(data, stride, n);
 }
-std::int64_t SigprocWriter::n_samples() const { return content_->n_samples; }
-std::int64_t SigprocWriter::n_clamped_low() const { return content_->low; }
-std::int64_t SigprocWriter::n_clamped_high() const { return content_->high; }
+std::int64_t SigprocWriter::n_samples() const { return impl_->n_samples; }
+std::int64_t SigprocWriter::n_clamped_low() const { return impl_->low; }
+std::int64_t SigprocWriter::n_clamped_high() const { return impl_->high; }
 
-void SigprocWriter::finish() { content_->file.finish(); }
+void SigprocWriter::finish() { impl_->file.finish(); }
 
 void SigprocWriter::finish_at(std::int64_t n_samples) {
-  auto& c = *content_;
+  auto& c = *impl_;
   c.n_samples = std::min(n_samples, c.n_samples);
   c.file.keep(c.header_bytes + c.n_samples * static_cast<std::int64_t>(c.row.size()));
   c.file.finish();

@@ -63,13 +63,13 @@ VdifEpoch vdif_epoch(std::int64_t tai_ns) {
 
 }  // namespace
 
-struct VdifWriter::Content {
-  Content(const std::string& path, const VdifFileInfo& wanted, bool overwrite)
+struct VdifWriter::Impl {
+  Impl(const std::string& path, const VdifFileInfo& wanted, bool overwrite)
       : info(wanted), rate_hz(checked_rate(path)), file(path, overwrite) {
     bytes_per_sample = info.n_channels * 2 * info.bits / 8;
     samples = frame_samples(rate_hz, bytes_per_sample);
     if (samples == 0 || rate_hz / samples >= 1 << 24)
-      refuse(path, fmt::format("no frame length divides a rate of {} Hz into whole 8-byte words",
+      reject(path, fmt::format("no frame length divides a rate of {} Hz into whole 8-byte words",
                                rate_hz));
     epoch = vdif_epoch(info.clock.epoch_tai_ns);
     first_second = info.clock.epoch_tai_ns / kVdifSecond_ns;
@@ -84,23 +84,23 @@ struct VdifWriter::Content {
     clear_frame();
   }
 
-  [[noreturn]] static void refuse(const std::string& path, const std::string& why) {
+  [[noreturn]] static void reject(const std::string& path, const std::string& why) {
     throw ConfigError(path + ": " + why);
   }
 
   std::int64_t checked_rate(const std::string& path) const {
     const Rational rate = info.clock.rate_hz.reduced();
     if (info.bits != 8 && info.bits != 4)
-      refuse(path, fmt::format("VDIF voltages are ci8 or ci4, not of {} bits", info.bits));
+      reject(path, fmt::format("VDIF voltages are ci8 or ci4, not of {} bits", info.bits));
     if (info.n_channels < 1 || !std::has_single_bit(static_cast<std::uint64_t>(info.n_channels)) ||
         info.n_channels > 1 << 20)
-      refuse(path, fmt::format("VDIF frames hold a power of two of channels, not {}; select some",
+      reject(path, fmt::format("VDIF frames hold a power of two of channels, not {}; select some",
                                info.n_channels));
     if (info.n_threads < 1 || info.n_threads > 1024)
-      refuse(path, fmt::format("{} threads; VDIF has 1 to 1024", info.n_threads));
-    if (info.station.size() != 2) refuse(path, "a VDIF station is two letters");
+      reject(path, fmt::format("{} threads; VDIF has 1 to 1024", info.n_threads));
+    if (info.station.size() != 2) reject(path, "a VDIF station is two letters");
     if (rate.den != 1 || rate.num < 1)
-      refuse(path, fmt::format("{}/{} complex samples a second and channel are no whole number: no "
+      reject(path, fmt::format("{}/{} complex samples a second and channel are no whole number: no "
                                "VDIF frame starts with a second; HDF5 (.h5) takes any rate",
                                rate.num, rate.den));
     return rate.num;
@@ -213,12 +213,12 @@ struct VdifWriter::Content {
 };
 
 VdifWriter::VdifWriter(const std::string& path, const VdifFileInfo& info, bool overwrite)
-    : content_(std::make_unique<Content>(path, info, overwrite)) {}
+    : impl_(std::make_unique<Impl>(path, info, overwrite)) {}
 VdifWriter::~VdifWriter() = default;
 
 void VdifWriter::append(const void* codes, std::int64_t channel_stride_bytes, Tick first,
                         std::int64_t n, const std::uint64_t* absent) {
-  auto& c = *content_;
+  auto& c = *impl_;
   std::int64_t time = 0;
   if (!c.started) {
     // The first frame starts with its first sample: what comes before it is left out.
@@ -246,17 +246,17 @@ void VdifWriter::append(const void* codes, std::int64_t channel_stride_bytes, Ti
 }
 
 void VdifWriter::finish() {
-  auto& c = *content_;
+  auto& c = *impl_;
   c.flush();
   c.left_out += c.filled;
   c.filled = 0;
   c.file.finish();
 }
 
-std::int64_t VdifWriter::samples_per_frame() const { return content_->samples; }
-std::int64_t VdifWriter::n_frames() const { return content_->n_frames; }
-std::int64_t VdifWriter::n_invalid_frames() const { return content_->n_invalid; }
-std::int64_t VdifWriter::n_left_out() const { return content_->left_out; }
-double VdifWriter::time_shift_s() const { return content_->shift_s; }
+std::int64_t VdifWriter::samples_per_frame() const { return impl_->samples; }
+std::int64_t VdifWriter::n_frames() const { return impl_->n_frames; }
+std::int64_t VdifWriter::n_invalid_frames() const { return impl_->n_invalid; }
+std::int64_t VdifWriter::n_left_out() const { return impl_->left_out; }
+double VdifWriter::time_shift_s() const { return impl_->shift_s; }
 
 }  // namespace ryle

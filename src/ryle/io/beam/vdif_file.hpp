@@ -45,8 +45,8 @@ class VdifWriter {
   double time_shift_s() const;            ///< time in the file minus time of the clock
 
  private:
-  struct Content;
-  std::unique_ptr<Content> content_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace ryle

@@ -24,8 +24,8 @@ std::int64_t VoltageRecords::append(const VoltageRecords& more) {
   return std::ssize(more.triggers) - n;
 }
 
-struct VoltageDumpWriter::Content {
-  Content(const std::string& where, const VoltageDumpInfo& wanted, bool replace)
+struct VoltageDumpWriter::Impl {
+  Impl(const std::string& where, const VoltageDumpInfo& wanted, bool replace)
       : path(where), info(wanted), overwrite(replace) {
     n_channels = info.frequency.n_channels;
     n_antennas = static_cast<std::int64_t>(info.input_line.size());
@@ -173,23 +173,23 @@ struct VoltageDumpWriter::Content {
 
 VoltageDumpWriter::VoltageDumpWriter(const std::string& path, const VoltageDumpInfo& info,
                                      bool overwrite)
-    : content_(std::make_unique<Content>(path, info, overwrite)) {}
+    : impl_(std::make_unique<Impl>(path, info, overwrite)) {}
 
 VoltageDumpWriter::~VoltageDumpWriter() {
-  if (!content_->done) content_->abandon();
+  if (!impl_->done) impl_->abandon();
 }
 
 void VoltageDumpWriter::write(std::int64_t first_channel, std::int64_t n_channels,
                               std::int64_t first, std::int64_t n, const void* data,
                               std::int64_t stride_packets) {
-  content_->write(first_channel, n_channels, first, n, data, stride_packets);
+  impl_->write(first_channel, n_channels, first, n, data, stride_packets);
 }
 
 void VoltageDumpWriter::finish(const std::vector<std::uint8_t>& present,
                                const std::vector<DumpTrigger>& triggers, std::int64_t n_unlisted) {
-  content_->finish(present, triggers, n_unlisted);
+  impl_->finish(present, triggers, n_unlisted);
 }
 
-std::int64_t VoltageDumpWriter::bytes() const { return content_->bytes; }
+std::int64_t VoltageDumpWriter::bytes() const { return impl_->bytes; }
 
 }  // namespace ryle

@@ -90,8 +90,8 @@ class VoltageDumpWriter {
   std::int64_t bytes() const;  ///< of voltages, all of them
 
  private:
-  struct Content;
-  std::unique_ptr<Content> content_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace ryle

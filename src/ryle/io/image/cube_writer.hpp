@@ -10,7 +10,7 @@
 namespace ryle {
 
 /// What the header of a map says beside its coordinates.
-struct MapFacts {
+struct MapMetadata {
   std::string unit;  ///< empty: not known, there is no BUNIT
   std::string object, telescope;
   std::string quantity = "value";  ///< value, weight, count, noise: names the column of a table

@@ -42,7 +42,7 @@ void write_cube(FitsFile& file, const SkyImage& image, const Observation& observ
   create_image(file, {image.n_pixels, image.n_pixels, image.n_channels, n_real});
   if (!name.empty()) file.key("EXTNAME", name);
   write_image_wcs(file, image, image.stokes.front(), stokes_step(image));
-  write_image_facts(file, image, observation);
+  write_image_metadata(file, image, observation);
 }
 
 void finish_cube(FitsFile& file, const SkyImage& image) {
@@ -60,7 +60,7 @@ void write_cross(FitsFile& file, const SkyImage& image, const Observation& obser
   file.key("EXTNAME", name);
   write_image_wcs(file, image, -7, 1);
   write_axis(file, 5, "COMPLEX", "", 1, 1, 1);
-  write_image_facts(file, image, observation);
+  write_image_metadata(file, image, observation);
   const std::int64_t size = image.n_channels * image.plane_size();
   write_values(file, image.pixels.data() + n_real * size, 2 * size);
   file.checksum();
@@ -139,7 +139,7 @@ void write_fits_image(const std::string& path, const SkyImage& image,
   publish_part(path, overwrite);
 }
 
-struct FitsImageSeries::Content {
+struct FitsImageSeries::Impl {
   struct Row {
     std::string begin;
     double mjd_avg, exposure_s, ra_deg, dec_deg, north_angle_deg;
@@ -205,70 +205,69 @@ struct FitsImageSeries::Content {
 
 FitsImageSeries::FitsImageSeries(const std::string& path, const Observation& observation,
                                  bool overwrite)
-    : content_(std::make_unique<Content>(Content{path, observation, overwrite, {}, {}, {}})) {
+    : impl_(std::make_unique<Impl>(Impl{path, observation, overwrite, {}, {}, {}})) {
   prepare_part(path, overwrite);
   try {
-    content_->file.emplace(io::FitsFile::create(part_path(path), path));
-    io::FitsFile& file = *content_->file;
+    impl_->file.emplace(io::FitsFile::create(part_path(path), path));
+    io::FitsFile& file = *impl_->file;
     int status = 0;
     fits_create_img(file.get(), BYTE_IMG, 0, nullptr, &status);
     file.check(status, "create");
     io::write_history(file, observation);
     file.checksum();
   } catch (...) {
-    content_->file.reset();
+    impl_->file.reset();
     discard_part(path);
     throw;
   }
 }
 
 FitsImageSeries::~FitsImageSeries() {
-  if (!content_->file) return;
-  content_->file.reset();
-  discard_part(content_->path);
+  if (!impl_->file) return;
+  impl_->file.reset();
+  discard_part(impl_->path);
 }
 
 std::int64_t FitsImageSeries::n_images() const {
-  return static_cast<std::int64_t>(content_->rows.size());
+  return static_cast<std::int64_t>(impl_->rows.size());
 }
 
 void FitsImageSeries::append(const SkyImage& image) {
-  if (!content_->file)
-    throw ConfigError(content_->path + " takes no more images: it is published, or was given up");
-  io::check_image(content_->path, image);
+  if (!impl_->file)
+    throw ConfigError(impl_->path + " takes no more images: it is published, or was given up");
+  io::check_image(impl_->path, image);
   int status = 0, n_good = 0;
-  fits_get_num_hdus(content_->file->get(), &n_good, &status);
-  content_->file->check(status, "write");
+  fits_get_num_hdus(impl_->file->get(), &n_good, &status);
+  impl_->file->check(status, "write");
   try {
-    content_->write_image(image);
+    impl_->write_image(image);
   } catch (...) {
-    if (!content_->remove_hdus_after(n_good)) {
-      content_->file.reset();
-      discard_part(content_->path);
+    if (!impl_->remove_hdus_after(n_good)) {
+      impl_->file.reset();
+      discard_part(impl_->path);
     }
     throw;
   }
-  content_->bins = Content::bins_of(image);
+  impl_->bins = Impl::bins_of(image);
   const auto jd = utc_julian_date(image.centroid_tai_ns);
-  content_->rows.push_back({utc_iso(image.start_tai_ns, 6), (jd[0] - 2400000.5) + jd[1],
-                            image.exposure_s, image.center.ra_rad / kDegree_rad,
-                            image.center.dec_rad / kDegree_rad,
-                            image.north_angle_rad / kDegree_rad});
+  impl_->rows.push_back({utc_iso(image.start_tai_ns, 6), (jd[0] - 2400000.5) + jd[1],
+                         image.exposure_s, image.center.ra_rad / kDegree_rad,
+                         image.center.dec_rad / kDegree_rad, image.north_angle_rad / kDegree_rad});
 }
 
 void FitsImageSeries::publish() {
-  if (!content_->file) throw ConfigError(content_->path + " is published already");
+  if (!impl_->file) throw ConfigError(impl_->path + " is published already");
   try {
-    content_->write_times();
-    io::append_ryle_tables(*content_->file, content_->observation);
-    content_->file->close();
-    content_->file.reset();
+    impl_->write_times();
+    io::append_ryle_tables(*impl_->file, impl_->observation);
+    impl_->file->close();
+    impl_->file.reset();
   } catch (...) {
-    content_->file.reset();
-    discard_part(content_->path);
+    impl_->file.reset();
+    discard_part(impl_->path);
     throw;
   }
-  publish_part(content_->path, content_->overwrite);
+  publish_part(impl_->path, impl_->overwrite);
 }
 
 }  // namespace ryle

@@ -197,21 +197,21 @@ void write_beam(FitsFile& file, const SkyImage& image) {
   file.key("BPA", angle_deg, "deg, major axis, north through east");
 }
 
-void write_making(FitsFile& file, const ImageFacts& facts) {
-  if (!facts.path.empty()) file.key("IMGPATH", facts.path, "path of the imager");
-  if (!facts.implementation.empty()) file.key("IMPLEMNT", facts.implementation, "what ran");
-  if (!facts.function.empty()) file.key("ANTFUNC", facts.function, "antenna function");
-  if (!facts.gains_id.empty()) file.key("GAINSID", facts.gains_id, "calibration applied");
-  if (facts.loss_ppm >= 0) file.key("LOSSPPM", facts.loss_ppm, "samples lost, per million");
-  if (facts.n_dead_inputs > 0) {
-    file.key("NDEAD", static_cast<long long>(facts.n_dead_inputs),
+void write_making(FitsFile& file, const ImageMetadata& metadata) {
+  if (!metadata.path.empty()) file.key("IMGPATH", metadata.path, "path of the imager");
+  if (!metadata.implementation.empty()) file.key("IMPLEMNT", metadata.implementation, "what ran");
+  if (!metadata.function.empty()) file.key("ANTFUNC", metadata.function, "antenna function");
+  if (!metadata.gains_id.empty()) file.key("GAINSID", metadata.gains_id, "calibration applied");
+  if (metadata.loss_ppm >= 0) file.key("LOSSPPM", metadata.loss_ppm, "samples lost, per million");
+  if (metadata.n_dead_inputs > 0) {
+    file.key("NDEAD", static_cast<long long>(metadata.n_dead_inputs),
              "inputs without power, left out");
   }
 }
 
 }  // namespace
 
-void write_image_facts(FitsFile& file, const SkyImage& image, const Observation& observation) {
+void write_image_metadata(FitsFile& file, const SkyImage& image, const Observation& observation) {
   const ArrayLayout& array = observation.array;
   const std::string name = array.name.empty() ? "UNKNOWN" : array.name;
   file.key("BUNIT", image.unit, "mean of XX and YY for I, not the sum");
@@ -230,7 +230,7 @@ void write_image_facts(FitsFile& file, const SkyImage& image, const Observation&
   file.key("DATE", now_utc_iso(), "file written, UTC");
   write_times(file, image);
   write_place(file, array);
-  write_making(file, image.facts);
+  write_making(file, image.metadata);
   if (observation.time_source == TimeSource::arrival) {
     file.key("RYLETIME", std::string("UNSYNCHRONISED"), "times rest on packet arrival");
   }

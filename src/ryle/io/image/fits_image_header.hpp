@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Cards of an image HDU: world coordinates and facts. Private to io/.
+// Cards of an image HDU: world coordinates and metadata. Private to io/.
 #pragma once
 #include "ryle/io/base/fits_file.hpp"
 #include "ryle/io/image/image_file.hpp"
@@ -19,7 +19,7 @@ void write_spectral_axes(FitsFile& file, const SkyImage& image, int number, int 
 void write_axis(FitsFile& file, int number, const char* type, const char* unit, double value,
                 double pixel, double delta);
 /// Unit, time, place, telescope, how it was made.
-void write_image_facts(FitsFile& file, const SkyImage& image, const Observation& observation);
+void write_image_metadata(FitsFile& file, const SkyImage& image, const Observation& observation);
 std::int64_t end_of(const SkyImage& image);
 
 }  // namespace ryle::io

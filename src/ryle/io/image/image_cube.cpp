@@ -37,7 +37,7 @@ struct Rows {
 
 }  // namespace
 
-struct ImageCubeWriter::Content {
+struct ImageCubeWriter::Impl {
   std::string path;
   Observation observation;
   bool overwrite;
@@ -101,10 +101,10 @@ struct ImageCubeWriter::Content {
       h5::put_double(h, "beam_minor_rad", image.beam->minor_rad, path);
       h5::put_double(h, "beam_position_angle_rad", image.beam->angle_rad, path);
     }
-    h5::put_text(h, "path", image.facts.path, path);
-    h5::put_text(h, "function", image.facts.function, path);
-    h5::put_text(h, "gains_id", image.facts.gains_id, path);
-    h5::put_text(h, "implementation", image.facts.implementation, path);
+    h5::put_text(h, "path", image.metadata.path, path);
+    h5::put_text(h, "function", image.metadata.function, path);
+    h5::put_text(h, "gains_id", image.metadata.gains_id, path);
+    h5::put_text(h, "implementation", image.metadata.implementation, path);
     h5::put_text(h, "observation_json", observation_to_json(observation), path);
   }
 
@@ -121,7 +121,7 @@ struct ImageCubeWriter::Content {
     one(rows.centroid, H5T_NATIVE_INT64, image.centroid_tai_ns);
     one(rows.end, H5T_NATIVE_INT64, io::end_of(image));
     one(rows.exposure, H5T_NATIVE_DOUBLE, image.exposure_s);
-    one(rows.loss, H5T_NATIVE_DOUBLE, image.facts.loss_ppm);
+    one(rows.loss, H5T_NATIVE_DOUBLE, image.metadata.loss_ppm);
     one(rows.ra, H5T_NATIVE_DOUBLE, image.center.ra_rad);
     one(rows.dec, H5T_NATIVE_DOUBLE, image.center.dec_rad);
     one(rows.north, H5T_NATIVE_DOUBLE, image.north_angle_rad);
@@ -156,27 +156,27 @@ struct ImageCubeWriter::Content {
 
 ImageCubeWriter::ImageCubeWriter(const std::string& path, const Observation& observation,
                                  bool overwrite)
-    : content_(std::make_unique<Content>(Content{path, observation, overwrite})) {
+    : impl_(std::make_unique<Impl>(Impl{path, observation, overwrite})) {
   h5::silence();
   prepare_part(path, overwrite);
 }
 
 ImageCubeWriter::~ImageCubeWriter() {
-  if (!content_->done) content_->abandon(true);
+  if (!impl_->done) impl_->abandon(true);
 }
 
-std::int64_t ImageCubeWriter::n_images() const { return content_->n_images; }
+std::int64_t ImageCubeWriter::n_images() const { return impl_->n_images; }
 
 std::int64_t ImageCubeWriter::n_bytes() const {
-  if (!content_->shape) return 0;
-  const SkyImage& s = *content_->shape;
-  return content_->n_images * static_cast<std::int64_t>(sizeof(float) * s.stokes.size()) *
+  if (!impl_->shape) return 0;
+  const SkyImage& s = *impl_->shape;
+  return impl_->n_images * static_cast<std::int64_t>(sizeof(float) * s.stokes.size()) *
          s.n_channels * s.plane_size();
 }
 
 bool ImageCubeWriter::accepts(const SkyImage& image) const {
-  if (!content_->shape) return true;
-  const SkyImage& s = *content_->shape;
+  if (!impl_->shape) return true;
+  const SkyImage& s = *impl_->shape;
   return s.n_pixels == image.n_pixels && s.n_channels == image.n_channels &&
          s.stokes == image.stokes && s.cell_direction_cosine == image.cell_direction_cosine &&
          s.frequency.first_center_hz == image.frequency.first_center_hz &&
@@ -186,7 +186,7 @@ bool ImageCubeWriter::accepts(const SkyImage& image) const {
 }
 
 void ImageCubeWriter::append(const SkyImage& image) {
-  Content& c = *content_;
+  Impl& c = *impl_;
   if (c.done) throw ConfigError(c.path + " is closed already");
   io::check_image(c.path, image);
   if (!accepts(image)) {
@@ -213,12 +213,10 @@ void ImageCubeWriter::append(const SkyImage& image) {
   ++c.n_images;
 }
 
-void ImageCubeWriter::publish(const Observation& observation) {
-  content_->publish(observation, true);
-}
+void ImageCubeWriter::publish(const Observation& observation) { impl_->publish(observation, true); }
 
-void ImageCubeWriter::Content::publish(const Observation& last, bool complete) {
-  Content& c = *this;
+void ImageCubeWriter::Impl::publish(const Observation& last, bool complete) {
+  Impl& c = *this;
   if (c.done || !c.shape) throw ConfigError("cannot publish " + c.path + ": it holds no image");
   try {
     c.rows = Rows();
@@ -239,9 +237,9 @@ void ImageCubeWriter::Content::publish(const Observation& last, bool complete) {
   publish_part(c.path, c.overwrite);
 }
 
-void ImageCubeWriter::publish_incomplete() { content_->publish(content_->observation, false); }
+void ImageCubeWriter::publish_incomplete() { impl_->publish(impl_->observation, false); }
 
-struct ImageCubeReader::Content {
+struct ImageCubeReader::Impl {
   std::string path;
   Handle file;
   SkyImage shape;
@@ -249,7 +247,7 @@ struct ImageCubeReader::Content {
   std::int64_t n_images = 0;
   bool complete = false;
 
-  explicit Content(const std::string& name) : path(name) {
+  explicit Impl(const std::string& name) : path(name) {
     // A file that grows, or whose writer was killed, opens only for a follower.
     file = h5::open_file(path, H5F_ACC_RDONLY | H5F_ACC_SWMR_READ);
     const Handle header = h5::open_group(file.get(), "Header", path);
@@ -290,10 +288,10 @@ struct ImageCubeReader::Content {
     if (h5::exists(h, "beam_major_rad"))
       shape.beam = SynthesizedBeam{real("beam_major_rad"), real("beam_minor_rad"),
                                    real("beam_position_angle_rad")};
-    shape.facts.path = h5::read_text(h, "path", path);
-    shape.facts.function = h5::read_text(h, "function", path);
-    shape.facts.gains_id = h5::read_text(h, "gains_id", path);
-    shape.facts.implementation = h5::read_text(h, "implementation", path);
+    shape.metadata.path = h5::read_text(h, "path", path);
+    shape.metadata.function = h5::read_text(h, "function", path);
+    shape.metadata.gains_id = h5::read_text(h, "gains_id", path);
+    shape.metadata.implementation = h5::read_text(h, "implementation", path);
     observation = observation_from_json(h5::read_text(h, "observation_json", path), path);
     complete = h5::exists(h, "complete");
   }
@@ -324,15 +322,14 @@ struct ImageCubeReader::Content {
   }
 };
 
-ImageCubeReader::ImageCubeReader(const std::string& path)
-    : content_(std::make_unique<Content>(path)) {}
+ImageCubeReader::ImageCubeReader(const std::string& path) : impl_(std::make_unique<Impl>(path)) {}
 ImageCubeReader::~ImageCubeReader() = default;
-std::int64_t ImageCubeReader::n_images() const { return content_->n_images; }
-bool ImageCubeReader::complete() const { return content_->complete; }
-const Observation& ImageCubeReader::observation() const { return content_->observation; }
+std::int64_t ImageCubeReader::n_images() const { return impl_->n_images; }
+bool ImageCubeReader::complete() const { return impl_->complete; }
+const Observation& ImageCubeReader::observation() const { return impl_->observation; }
 
 SkyImage ImageCubeReader::image(std::int64_t k) const {
-  const Content& c = *content_;
+  const Impl& c = *impl_;
   if (k < 0 || k >= c.n_images) {
     throw ConfigError("no image " + std::to_string(k) + " in " + c.path + ": it holds " +
                       std::to_string(c.n_images));
@@ -349,7 +346,7 @@ SkyImage ImageCubeReader::image(std::int64_t k) const {
   c.read_row("centroid_tai_ns", H5T_NATIVE_INT64, k, &image.centroid_tai_ns);
   c.read_row("end_tai_ns", H5T_NATIVE_INT64, k, &image.end_tai_ns);
   c.read_row("exposure_s", H5T_NATIVE_DOUBLE, k, &image.exposure_s);
-  c.read_row("loss_ppm", H5T_NATIVE_DOUBLE, k, &image.facts.loss_ppm);
+  c.read_row("loss_ppm", H5T_NATIVE_DOUBLE, k, &image.metadata.loss_ppm);
   c.read_row("ra_rad", H5T_NATIVE_DOUBLE, k, &image.center.ra_rad);
   c.read_row("dec_rad", H5T_NATIVE_DOUBLE, k, &image.center.dec_rad);
   c.read_row("north_angle_rad", H5T_NATIVE_DOUBLE, k, &image.north_angle_rad);

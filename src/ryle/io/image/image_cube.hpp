@@ -34,8 +34,8 @@ class ImageCubeWriter {
   void publish_incomplete();  ///< the same, but readers are told that the observation broke off
 
  private:
-  struct Content;
-  std::unique_ptr<Content> content_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 /// Reads a cube, a growing one too (part_path(path)).
@@ -52,8 +52,8 @@ class ImageCubeReader {
   const Observation& observation() const;
 
  private:
-  struct Content;
-  std::unique_ptr<Content> content_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 /// Whether a file, finished or not, is an image cube. False for what is no HDF5 file, or another.

@@ -18,7 +18,7 @@ inline constexpr int kPlaneReXY = 101;
 inline constexpr int kPlaneImXY = 102;
 
 /// How an image was made: one card each.
-struct ImageFacts {
+struct ImageMetadata {
   std::string path;                ///< "vis-grid", "efield", ...
   std::string function;            ///< "ES k 7, cell 0.40 wavelengths"
   std::string gains_id;            ///< which calibration: file name, "sky 2026-11-21T19:00", "none"
@@ -62,7 +62,7 @@ struct SkyImage {
   double exposure_s = 0;
   std::string unit = "uncalibrated";
   std::optional<SynthesizedBeam> beam;  ///< none: the antennas do not make one (a line, a pair)
-  ImageFacts facts;
+  ImageMetadata metadata;
 
   std::int64_t plane_size() const { return n_pixels * n_pixels; }
 };
@@ -137,8 +137,8 @@ class FitsImageSeries {
   void publish();
 
  private:
-  struct Content;
-  std::unique_ptr<Content> content_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 /// "STEM_20260101T000000.000Z.fits", with nanoseconds where an image is shorter than a second: no

@@ -74,8 +74,8 @@ std::vector<FrequencyBin> bins_of(Database& db, std::int64_t band) {
 
 }  // namespace
 
-struct LightCurveStore::Content {
-  Content(const std::string& path, const LightCurveOptions& wanted)
+struct LightCurveStore::Impl {
+  Impl(const std::string& path, const LightCurveOptions& wanted)
       : db(path, Database::Mode::create, wanted.busy_timeout_s), options(wanted) {}
 
   void prepare(const Observation& observation) {
@@ -93,7 +93,7 @@ struct LightCurveStore::Content {
     insert_sample.emplace(db,
                           "INSERT INTO sample (image, source, bin, i, q, u, v, weight, "
                           "elevation_deg, l, m) VALUES (?,?,?,?,?,?,?,?,?,?,?)");
-    guarded([&] {
+    run_or_abandon([&] {
       Statement meta(db, "INSERT OR REPLACE INTO meta (key, value) VALUES (?,?)");
       const auto put = [&](const char* key, const std::string& value) {
         meta.bind(1, std::string_view(key)).bind(2, std::string_view(value)).execute();
@@ -136,7 +136,7 @@ struct LightCurveStore::Content {
 
   /// Runs f in the batch; an error takes the batch back.
   template <class F>
-  void guarded(F&& f) {
+  void run_or_abandon(F&& f) {
     try {
       begin();
       f();
@@ -192,10 +192,10 @@ LightCurveStore::LightCurveStore(const std::string& path, const Observation& obs
                                  const LightCurveOptions& options) {
   const bool ours = !std::filesystem::exists(path);
   try {
-    content_ = std::make_unique<Content>(path, options);
-    content_->prepare(observation);
+    impl_ = std::make_unique<Impl>(path, options);
+    impl_->prepare(observation);
   } catch (...) {  // an empty database would be in the way of the next attempt
-    content_.reset();
+    impl_.reset();
     if (ours) io::remove_database(path);
     throw;
   }
@@ -208,12 +208,12 @@ LightCurveStore::~LightCurveStore() {
   }
 }
 
-const std::string& LightCurveStore::path() const { return content_->db.path(); }
-std::int64_t LightCurveStore::n_lost_images() const { return content_->n_lost; }
-void LightCurveStore::commit() { content_->commit(); }
+const std::string& LightCurveStore::path() const { return impl_->db.path(); }
+std::int64_t LightCurveStore::n_lost_images() const { return impl_->n_lost; }
+void LightCurveStore::commit() { impl_->commit(); }
 
 std::int64_t LightCurveStore::source(const WatchTarget& target) {
-  Content& c = *content_;
+  Impl& c = *impl_;
   const double ra_deg = target.fixed ? target.fixed->ra_rad / kDegree_rad : kNaN;
   const double dec_deg = target.fixed ? target.fixed->dec_rad / kDegree_rad : kNaN;
   const auto differs = [](double a, double b) {
@@ -229,7 +229,7 @@ std::int64_t LightCurveStore::source(const WatchTarget& target) {
     return find.integer(0);
   }
   std::int64_t id = 0;
-  c.guarded([&] {
+  c.run_or_abandon([&] {
     Statement insert(c.db, "INSERT INTO source (name, ra_deg, dec_deg) VALUES (?,?,?)");
     insert.bind(1, std::string_view(target.name)).bind(2, ra_deg).bind(3, dec_deg).execute();
     id = c.db.last_row_id();
@@ -240,9 +240,9 @@ std::int64_t LightCurveStore::source(const WatchTarget& target) {
 
 std::int64_t LightCurveStore::append(const LightCurveImage& image,
                                      std::span<const LightCurveSample> samples) {
-  Content& c = *content_;
+  Impl& c = *impl_;
   std::int64_t id = 0;
-  c.guarded([&] {
+  c.run_or_abandon([&] {
     ++c.n_pending;  // counts as lost when anything below fails
     const std::string utc = utc_iso(image.start_tai_ns, 6);
     c.insert_image->bind(1, image.start_tai_ns)
@@ -271,7 +271,7 @@ std::int64_t LightCurveStore::append(const LightCurveImage& image,
 }
 
 std::int64_t LightCurveStore::append(const ImageEvent& e) {
-  Content& c = *content_;
+  Impl& c = *impl_;
   std::int64_t n_values = 1;
   for (const std::int64_t n : e.cutout_shape) n_values *= n;
   if (n_values != static_cast<std::int64_t>(e.cutout.size())) {
@@ -279,7 +279,7 @@ std::int64_t LightCurveStore::append(const ImageEvent& e) {
                       std::to_string(n_values));
   }
   std::int64_t id = 0;
-  c.guarded([&] {
+  c.run_or_abandon([&] {
     Statement row(c.db,
                   "INSERT INTO event (t_tai_ns, utc, duration_s, l, m, ra_deg, dec_deg, low_hz, "
                   "high_hz, snr_i, snr_q, snr_u, snr_v, peak, file, cutout, cutout_images, "

@@ -91,8 +91,8 @@ class LightCurveStore {
   const std::string& path() const;
 
  private:
-  struct Content;
-  std::unique_ptr<Content> content_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 struct LightCurvePoint {
@@ -125,8 +125,8 @@ class LightCurveReader {
   void export_events_csv(const std::string& path, bool overwrite);
 
  private:
-  struct Content;
-  std::unique_ptr<Content> content_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 struct VoEventOptions {

@@ -66,8 +66,8 @@ std::string field(double value) { return std::isnan(value) ? "" : fmt::format("{
 
 }  // namespace
 
-struct LightCurveReader::Content {
-  explicit Content(const std::string& path) : db(path, Database::Mode::read, 5) {
+struct LightCurveReader::Impl {
+  explicit Impl(const std::string& path) : db(path, Database::Mode::read, 5) {
     const std::int64_t id = db.number("PRAGMA application_id");
     if (id != io::kApplicationId) {
       throw FormatError("cannot read light curves of " + path +
@@ -78,13 +78,12 @@ struct LightCurveReader::Content {
   Database db;
 };
 
-LightCurveReader::LightCurveReader(const std::string& path)
-    : content_(std::make_unique<Content>(path)) {}
+LightCurveReader::LightCurveReader(const std::string& path) : impl_(std::make_unique<Impl>(path)) {}
 LightCurveReader::~LightCurveReader() = default;
 
 std::vector<WatchTarget> LightCurveReader::sources() {
   std::vector<WatchTarget> out;
-  Statement row(content_->db, "SELECT name, ra_deg, dec_deg FROM source ORDER BY id");
+  Statement row(impl_->db, "SELECT name, ra_deg, dec_deg FROM source ORDER BY id");
   while (row.step()) {
     WatchTarget target{row.text(0), std::nullopt};
     if (!std::isnan(row.real(1)))
@@ -94,21 +93,19 @@ std::vector<WatchTarget> LightCurveReader::sources() {
   return out;
 }
 
-std::int64_t LightCurveReader::n_images() {
-  return content_->db.number("SELECT count(*) FROM image");
-}
+std::int64_t LightCurveReader::n_images() { return impl_->db.number("SELECT count(*) FROM image"); }
 
 std::vector<LightCurvePoint> LightCurveReader::light_curve(const std::string& source) {
-  Statement find(content_->db, "SELECT id FROM source WHERE name = ?");
+  Statement find(impl_->db, "SELECT id FROM source WHERE name = ?");
   find.bind(1, std::string_view(source));
   if (!find.step()) {
     std::string names;
     for (const auto& known : sources()) names += (names.empty() ? "" : ", ") + known.name;
-    throw ConfigError("no light curve of \"" + source + "\" in " + content_->db.path() +
+    throw ConfigError("no light curve of \"" + source + "\" in " + impl_->db.path() +
                       "; it has: " + names);
   }
   Statement row(
-      content_->db,
+      impl_->db,
       "SELECT image.id, start_tai_ns, centroid_tai_ns, exposure_s, sample.bin, "
       "bin.center_hz, i, q, u, v, weight, elevation_deg, l, m, bin.width_hz FROM sample "
       "JOIN image ON image.id = sample.image JOIN bin ON bin.band = image.band AND "
@@ -135,7 +132,7 @@ std::vector<LightCurvePoint> LightCurveReader::light_curve(const std::string& so
 }
 
 std::vector<ImageEvent> LightCurveReader::events() {
-  Statement row(content_->db,
+  Statement row(impl_->db,
                 "SELECT t_tai_ns, duration_s, l, m, ra_deg, dec_deg, low_hz, high_hz, snr_i, "
                 "snr_q, snr_u, snr_v, peak, file, cutout, cutout_images, cutout_planes, "
                 "cutout_rows, cutout_columns FROM event ORDER BY t_tai_ns, id");
@@ -162,13 +159,13 @@ std::vector<ImageEvent> LightCurveReader::events() {
 }
 
 std::string LightCurveReader::integrity() {
-  Statement row(content_->db, "PRAGMA integrity_check");
+  Statement row(impl_->db, "PRAGMA integrity_check");
   return row.step() ? row.text(0) : "no answer";
 }
 
 void LightCurveReader::export_samples_csv(const std::string& path, bool overwrite) {
   Statement row(
-      content_->db,
+      impl_->db,
       "SELECT utc, start_tai_ns, exposure_s, name, sample.bin, bin.center_hz, i, q, u, v, "
       "weight, elevation_deg, l, m, image.path, file FROM sample JOIN image ON image.id = "
       "sample.image JOIN bin ON bin.band = image.band AND bin.bin = sample.bin JOIN "
@@ -189,7 +186,7 @@ void LightCurveReader::export_samples_csv(const std::string& path, bool overwrit
 }
 
 void LightCurveReader::export_events_csv(const std::string& path, bool overwrite) {
-  Statement row(content_->db,
+  Statement row(impl_->db,
                 "SELECT utc, t_tai_ns, duration_s, l, m, ra_deg, dec_deg, low_hz, high_hz, snr_i, "
                 "snr_q, snr_u, snr_v, peak, file FROM event ORDER BY t_tai_ns, id");
   publish_lines(

@@ -26,7 +26,7 @@ std::int64_t block_channels(std::int64_t block_bytes, std::int64_t n_rows, std::
 class CellTableWriter final : public FitsCubeWriter {
  public:
   CellTableWriter(const std::string& path, CellTable table, std::int64_t n_channels,
-                  CubeValues values, const MapFacts& facts, bool overwrite)
+                  CubeValues values, const MapMetadata& metadata, bool overwrite)
       : path_(path),
         table_(std::move(table)),
         n_channels_(n_channels),
@@ -35,7 +35,7 @@ class CellTableWriter final : public FitsCubeWriter {
         overwrite_(overwrite) {
     if (n_channels < 1 || table_.n_rows < 1)
       throw ConfigError(path + ": a table without cells or channels");
-    if (facts.stokes.size() > 1)
+    if (metadata.stokes.size() > 1)
       throw UnsupportedError(path +
                              ": a table of pixels or sight lines has no axis for polarizations; "
                              "grid them one by one (--pol XX)");
@@ -43,7 +43,7 @@ class CellTableWriter final : public FitsCubeWriter {
     planes_.resize(static_cast<std::size_t>(n_block_ * n_words_ * table_.n_rows));
     prepare_part(path, overwrite);
     try {
-      create(facts);
+      create(metadata);
     } catch (...) {
       file_.reset();
       discard_part(path);
@@ -77,16 +77,16 @@ class CellTableWriter final : public FitsCubeWriter {
   }
 
  private:
-  void create(const MapFacts& facts) {
+  void create(const MapMetadata& metadata) {
     file_.emplace(FitsFile::create(part_path(path_), path_));
     int status = 0;
     fits_create_img(file_->get(), BYTE_IMG, 0, nullptr, &status);
     file_->check(status, "begin");
-    if (!facts.object.empty()) file_->key("OBJECT", facts.object);
+    if (!metadata.object.empty()) file_->key("OBJECT", metadata.object);
     file_->key("ORIGIN", std::string("Ryle"));
     file_->checksum();
     auto columns = table_.columns, forms = table_.forms, units = table_.units;
-    std::string name = facts.quantity;
+    std::string name = metadata.quantity;
     std::transform(name.begin(), name.end(), name.begin(),
                    [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
     columns.push_back(name);
@@ -94,12 +94,12 @@ class CellTableWriter final : public FitsCubeWriter {
                                 values_ == CubeValues::int32     ? "J"
                                 : values_ == CubeValues::float64 ? "D"
                                                                  : "E"));
-    units.push_back(facts.unit);
+    units.push_back(metadata.unit);
     create_table(*file_, table_.name.c_str(), columns, forms, units, table_.n_rows);
-    write_column_axis(*file_, static_cast<int>(columns.size()), n_channels_, facts);
-    MapFacts others = facts;
+    write_column_axis(*file_, static_cast<int>(columns.size()), n_channels_, metadata);
+    MapMetadata others = metadata;
     others.object.clear();  // stands in the first header: HEALPix has another use for the keyword
-    write_map_facts(*file_, others, true);
+    write_map_metadata(*file_, others, true);
     table_.header(*file_);
     // Room for history that comes after the data: else the rows would move for it.
     constexpr int kLaterTableCards = 36;
@@ -186,8 +186,8 @@ void put_big_endian(std::uint8_t* to, std::uint64_t value, int n_bytes) {
 
 std::unique_ptr<CubeWriter> create_cell_table(const std::string& path, CellTable table,
                                               std::int64_t n_channels, CubeValues values,
-                                              const MapFacts& facts, bool overwrite) {
-  return std::make_unique<CellTableWriter>(path, std::move(table), n_channels, values, facts,
+                                              const MapMetadata& metadata, bool overwrite) {
+  return std::make_unique<CellTableWriter>(path, std::move(table), n_channels, values, metadata,
                                            overwrite);
 }
 

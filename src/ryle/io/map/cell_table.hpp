@@ -30,7 +30,7 @@ struct CellTable {
 /// Planes are kept until they are a block of channels (block_bytes), then put into their columns.
 std::unique_ptr<CubeWriter> create_cell_table(const std::string& path, CellTable table,
                                               std::int64_t n_channels, CubeValues values,
-                                              const MapFacts& facts, bool overwrite);
+                                              const MapMetadata& metadata, bool overwrite);
 
 /// Planes that a writer keeps. @unit bytes
 std::int64_t cell_table_bytes(std::int64_t n_rows, std::int64_t n_channels, CubeValues values);

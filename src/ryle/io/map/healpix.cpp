@@ -92,7 +92,7 @@ class CoverSearch {
       : order_(order), x_(x), y_(y), z_(z) {
     // A few bins across the reach: samples on it are looked at one by one.
     int bin_order = 0;
-    while (bin_order < kMostOrder && largest_radius_rad(bin_order) > 0.6 * reach_rad) ++bin_order;
+    while (bin_order < kMaxOrder && largest_radius_rad(bin_order) > 0.6 * reach_rad) ++bin_order;
     collect(bin_order, n);
     const double bin = largest_radius_rad(bin_order);
     for (int k = 0; k <= order; ++k) {
@@ -196,7 +196,7 @@ class CoverSearch {
 }  // namespace
 
 int order_of(std::int64_t nside) {
-  if (nside < 1 || nside > std::int64_t{1} << kMostOrder ||
+  if (nside < 1 || nside > std::int64_t{1} << kMaxOrder ||
       !std::has_single_bit(static_cast<std::uint64_t>(nside)))
     throw ConfigError("HEALPix nside " + std::to_string(nside) +
                       " is no power of two from 1 to 536870912");

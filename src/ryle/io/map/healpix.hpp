@@ -8,7 +8,7 @@
 /// Orders: order k means nside = 2^k, k <= 29.
 namespace ryle::healpix {
 
-inline constexpr int kMostOrder = 29;
+inline constexpr int kMaxOrder = 29;
 
 /// Place of a pixel in one of the 12 base pixels: x grows to the north-east, y to the north-west.
 struct FacePixel {

@@ -51,7 +51,7 @@ std::uint64_t folded(std::uint64_t sum) {
 
 }  // namespace
 
-struct MapFileWriter::Content {
+struct MapFileWriter::Impl {
   std::string path;
   bool overwrite = false;
   Values values = Values::float32;
@@ -63,17 +63,17 @@ struct MapFileWriter::Content {
   std::vector<std::string> history;
   std::optional<io::FitsFile> file;  ///< once all planes are there
 
-  Content() = default;
-  ~Content() {
+  Impl() = default;
+  ~Impl() {
     if (fd >= 0) ::close(fd);
   }
-  Content(const Content&) = delete;
-  Content& operator=(const Content&) = delete;
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
   void close_planes() {
     if (::close(std::exchange(fd, -1)) != 0) throw IoError::from_errno("close", path, errno);
   }
 
-  void create(const MapProjection& projection, const MapFacts& facts) {
+  void create(const MapProjection& projection, const MapMetadata& metadata) {
     const std::array<LONGLONG, 4> axes{projection.width(), projection.height(), n_planes / n_stokes,
                                        n_stokes};
     const int n_axes = n_stokes > 1 ? 4 : 3;
@@ -88,7 +88,7 @@ struct MapFileWriter::Content {
                                                     : LONG_IMG,
                         n_axes, one.data(), &status);
       small.check(status, "create a cube in");
-      write_header(small, projection, facts);
+      write_header(small, projection, metadata);
       // Room for cards that come after the data: else a cube would move for them.
       constexpr int kLaterCards = 36;
       fits_set_hdrsize(small.get(), kLaterCards, &status);
@@ -108,14 +108,14 @@ struct MapFileWriter::Content {
   }
 
   void write_header(io::FitsFile& to, const MapProjection& projection,
-                    const MapFacts& facts) const {
+                    const MapMetadata& metadata) const {
     int status = 0;
     for (const std::string& card : projection.cards())
       fits_write_record(to.get(), card.c_str(), &status);
     to.check(status, "write the coordinates of");
-    io::write_spectral_axis(to, 3, n_planes / n_stokes, facts);
-    if (n_stokes > 1) io::write_stokes_axis(to, 4, facts);
-    io::write_map_facts(to, facts);
+    io::write_spectral_axis(to, 3, n_planes / n_stokes, metadata);
+    if (n_stokes > 1) io::write_stokes_axis(to, 4, metadata);
+    io::write_map_metadata(to, metadata);
   }
 
   // NAXIS1 is the fourth card (FITS standard 4.0, 4.4.1); its value ends in column 30.
@@ -201,23 +201,23 @@ struct MapFileWriter::Content {
 };
 
 MapFileWriter::MapFileWriter(const std::string& path, const MapProjection& projection,
-                             std::int64_t n_planes, Values values, const MapFacts& facts,
+                             std::int64_t n_planes, Values values, const MapMetadata& metadata,
                              bool overwrite)
-    : content_(std::make_unique<Content>()) {
-  Content& c = *content_;
+    : impl_(std::make_unique<Impl>()) {
+  Impl& c = *impl_;
   c.path = path;
   c.overwrite = overwrite;
   c.values = values;
   c.plane_size = projection.width() * projection.height();
   c.n_planes = n_planes;
-  if (n_planes > 1 && facts.stokes.size() > 1)
-    c.n_stokes = static_cast<std::int64_t>(facts.stokes.size());
+  if (n_planes > 1 && metadata.stokes.size() > 1)
+    c.n_stokes = static_cast<std::int64_t>(metadata.stokes.size());
   if (n_planes % c.n_stokes != 0)
     throw ConfigError(path + ": " + std::to_string(n_planes) + " planes are not the same for " +
                       std::to_string(c.n_stokes) + " polarizations");
   prepare_part(path, overwrite);
   try {
-    c.create(projection, facts);
+    c.create(projection, metadata);
   } catch (...) {
     discard_part(path);
     throw;
@@ -225,30 +225,30 @@ MapFileWriter::MapFileWriter(const std::string& path, const MapProjection& proje
 }
 
 MapFileWriter::~MapFileWriter() {
-  if (content_->n_planes < 0) return;  // published
-  content_->file.reset();
-  discard_part(content_->path);
+  if (impl_->n_planes < 0) return;  // published
+  impl_->file.reset();
+  discard_part(impl_->path);
 }
 
-void MapFileWriter::append(const float* plane) { content_->append(plane); }
-void MapFileWriter::append(const double* plane) { content_->append(plane); }
-void MapFileWriter::append(const std::int32_t* plane) { content_->append(plane); }
+void MapFileWriter::append(const float* plane) { impl_->append(plane); }
+void MapFileWriter::append(const double* plane) { impl_->append(plane); }
+void MapFileWriter::append(const std::int32_t* plane) { impl_->append(plane); }
 
 void MapFileWriter::append_all(const std::vector<const float*>& planes, const ForEach& for_each) {
-  content_->append_all(planes, for_each);
+  impl_->append_all(planes, for_each);
 }
 void MapFileWriter::append_all(const std::vector<const double*>& planes, const ForEach& for_each) {
-  content_->append_all(planes, for_each);
+  impl_->append_all(planes, for_each);
 }
 
 void MapFileWriter::add_history(const std::vector<std::string>& lines) {
-  content_->history.insert(content_->history.end(), lines.begin(), lines.end());
+  impl_->history.insert(impl_->history.end(), lines.begin(), lines.end());
 }
 
-io::FitsFile& MapFileWriter::complete_file() { return content_->whole(); }
+io::FitsFile& MapFileWriter::complete_file() { return impl_->whole(); }
 
 void MapFileWriter::publish() {
-  Content& c = *content_;
+  Impl& c = *impl_;
   io::FitsFile& file = c.whole();
   int n_parts = 0, status = 0;
   fits_get_num_hdus(file.get(), &n_parts, &status);

@@ -14,9 +14,9 @@ namespace ryle {
 class MapFileWriter : public FitsCubeWriter {
  public:
   using Values = CubeValues;
-  /// One plane stands for all channels and polarizations that the facts speak of.
+  /// One plane stands for all channels and polarizations that the metadata speak of.
   MapFileWriter(const std::string& path, const MapProjection& projection, std::int64_t n_planes,
-                Values values, const MapFacts& facts, bool overwrite);
+                Values values, const MapMetadata& metadata, bool overwrite);
   ~MapFileWriter() override;
   void append(const float* plane) override;
   void append(const double* plane) override;
@@ -30,8 +30,8 @@ class MapFileWriter : public FitsCubeWriter {
   io::FitsFile& complete_file() override;
 
  private:
-  struct Content;
-  std::unique_ptr<Content> content_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace ryle

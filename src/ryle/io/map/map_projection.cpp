@@ -124,19 +124,19 @@ std::array<double, 9> frame_rotation(SkyFrame from, SkyFrame to) {
   return r;
 }
 
-struct MapProjection::Content {
+struct MapProjection::Impl {
   wcsprm wcs{};
   std::int64_t width = 0, height = 0;
   std::string path;  // of the file it is from, for messages
 
-  Content() {
+  Impl() {
     wcs.flag = -1;
     if (wcsini(1, 2, &wcs) != 0)
       throw IoError(ExitCode::io, "wcslib has no memory for a projection");
   }
-  ~Content() { wcsfree(&wcs); }
-  Content(const Content&) = delete;
-  Content& operator=(const Content&) = delete;
+  ~Impl() { wcsfree(&wcs); }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
   /// The celestial axes of a header. @param size of an axis, counted from 0
   template <class Size>
@@ -206,7 +206,7 @@ MapProjection MapProjection::make(const MapRequest& request) {
     throw ConfigError("a map needs a width, a height and a cell above 0, got " +
                       std::to_string(request.width) + " x " + std::to_string(request.height) +
                       " of " + std::to_string(request.cell_deg) + " deg");
-  auto content = std::make_shared<Content>();
+  auto content = std::make_shared<Impl>();
   content->width = request.width;
   content->height = request.height;
   wcsprm& w = content->wcs;
@@ -248,7 +248,7 @@ MapProjection MapProjection::read(const std::string& path) {
   std::string header;
   if (n_axes >= 2) header = text;
   std::free(text);
-  auto content = std::make_shared<Content>();
+  auto content = std::make_shared<Impl>();
   content->parse(header, path, [&](int axis) { return sizes[axis]; });
   return MapProjection(content);
 }
@@ -257,34 +257,32 @@ MapProjection MapProjection::from_cards(const std::vector<std::string>& cards, s
                                         std::int64_t height) {
   std::string header;
   for (const std::string& card : cards) header += card + std::string(80 - card.size() % 80, ' ');
-  auto content = std::make_shared<Content>();
+  auto content = std::make_shared<Impl>();
   content->parse(header, "map", [&](int axis) { return axis == 0 ? width : height; });
   return MapProjection(content);
 }
 
-std::int64_t MapProjection::width() const { return content_->width; }
-std::int64_t MapProjection::height() const { return content_->height; }
+std::int64_t MapProjection::width() const { return impl_->width; }
+std::int64_t MapProjection::height() const { return impl_->height; }
 SkyFrame MapProjection::frame() const {
-  const wcsprm& w = content_->wcs;
+  const wcsprm& w = impl_->wcs;
   if (std::strncmp(w.ctype[w.lng], "GLON", 4) == 0) return SkyFrame::galactic;
   // wcsset() has filled in what a header left out: an equinox alone means FK5 (or FK4).
   return std::strncmp(w.radesys, "FK5", 3) == 0 ? SkyFrame::fk5 : SkyFrame::icrs;
 }
-std::string MapProjection::projection() const { return std::string(content_->wcs.cel.prj.code, 3); }
-double MapProjection::cell_deg() const { return content_->step_deg(content_->wcs.lat); }
-double MapProjection::cell_aspect() const {
-  return cell_deg() / content_->step_deg(content_->wcs.lng);
-}
+std::string MapProjection::projection() const { return std::string(impl_->wcs.cel.prj.code, 3); }
+double MapProjection::cell_deg() const { return impl_->step_deg(impl_->wcs.lat); }
+double MapProjection::cell_aspect() const { return cell_deg() / impl_->step_deg(impl_->wcs.lng); }
 
 void MapProjection::directions(std::int64_t first_row, std::int64_t n_rows, double* longitude_deg,
                                double* latitude_deg) const {
-  if (const auto formula = formula_of(content_->wcs)) {
-    formula_directions(*formula, content_->width, first_row, n_rows, longitude_deg, latitude_deg);
+  if (const auto formula = formula_of(impl_->wcs)) {
+    formula_directions(*formula, impl_->width, first_row, n_rows, longitude_deg, latitude_deg);
     return;
   }
-  const WcsCopy copy(content_->wcs);
+  const WcsCopy copy(impl_->wcs);
   wcsprm& w = copy.get();
-  const auto n = static_cast<std::size_t>(content_->width);
+  const auto n = static_cast<std::size_t>(impl_->width);
   std::vector<double> pixel(2 * n), image(2 * n), phi(n), theta(n), world(2 * n);
   std::vector<int> status(n);
   for (std::int64_t row = 0; row < n_rows; ++row) {
@@ -304,7 +302,7 @@ void MapProjection::directions(std::int64_t first_row, std::int64_t n_rows, doub
 }
 
 std::array<double, 2> MapProjection::pixel_of(double longitude_deg, double latitude_deg) const {
-  const WcsCopy copy(content_->wcs);
+  const WcsCopy copy(impl_->wcs);
   wcsprm& w = copy.get();
   double world[2], image[2], pixel[2] = {kNaN, kNaN}, phi = 0, theta = 0;
   world[w.lng] = longitude_deg;
@@ -318,7 +316,7 @@ std::array<double, 2> MapProjection::pixel_of(double longitude_deg, double latit
 }
 
 std::vector<std::string> MapProjection::cards() const {
-  const WcsCopy copy(content_->wcs);
+  const WcsCopy copy(impl_->wcs);
   wcsprm& w = copy.get();
   char* text = nullptr;
   int n = 0;

@@ -51,9 +51,9 @@ class MapProjection {
   std::vector<std::string> cards() const;
 
  private:
-  struct Content;
-  explicit MapProjection(std::shared_ptr<const Content> content) : content_(std::move(content)) {}
-  std::shared_ptr<const Content> content_;
+  struct Impl;
+  explicit MapProjection(std::shared_ptr<const Impl> content) : impl_(std::move(content)) {}
+  std::shared_ptr<const Impl> impl_;
 };
 
 }  // namespace ryle

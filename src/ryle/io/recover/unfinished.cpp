@@ -243,12 +243,12 @@ class Recovery {
   const Published* sibling_of(const Unfinished& source) const {
     const std::int64_t born = born_ns(source.path);
     const Published* best = nullptr;
-    std::int64_t least_ns = kOpening_ns;
+    std::int64_t min_ns = kOpening_ns;
     for (const Published& p : published_) {
       const std::int64_t apart_ns = std::abs(p.born_ns - born);
-      if (!same_stem(p.final_path, source.final_path) || apart_ns > least_ns) continue;
+      if (!same_stem(p.final_path, source.final_path) || apart_ns > min_ns) continue;
       best = &p;
-      least_ns = apart_ns;
+      min_ns = apart_ns;
     }
     return best;
   }

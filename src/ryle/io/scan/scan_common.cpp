@@ -15,7 +15,7 @@ namespace io {
 namespace {
 
 /// Channels may be off a linear axis by this much of one, no more (they would be smeared).
-constexpr double kMost_channels_off = 0.05;
+constexpr double kMaxChannels_off = 0.05;
 
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
@@ -71,24 +71,25 @@ double hertz_in(const std::string& unit, double otherwise, const std::string& wh
                          "\" of frequencies is not known; Hz, kHz, MHz and GHz are");
 }
 
-double longitude_degrees(const ScanOptions& options, const std::string& unit, ScanFacts& facts) {
-  facts.longitude_unit_known = !options.longitude_unit.empty() || !unit.empty();
+double longitude_degrees(const ScanOptions& options, const std::string& unit,
+                         ScanMetadata& metadata) {
+  metadata.longitude_unit_known = !options.longitude_unit.empty() || !unit.empty();
   if (options.longitude_unit == "hours") return 15;
   if (options.longitude_unit == "deg") return 1;
   if (!options.longitude_unit.empty())
     throw ConfigError("the unit \"" + options.longitude_unit +
                       "\" of longitudes is not known; hours and deg are (--ra-unit)");
-  return degrees_in(unit, facts.path);
+  return degrees_in(unit, metadata.path);
 }
 
 void check_longitudes(const std::vector<double>& longitude_deg,
-                      const std::vector<double>& latitude_deg, ScanFacts& facts) {
+                      const std::vector<double>& latitude_deg, ScanMetadata& metadata) {
   PositionExtremes e;
   e.add(longitude_deg.data(), latitude_deg.data(), static_cast<std::int64_t>(longitude_deg.size()));
-  const std::string text = doubt_of_longitudes(e, facts);
-  if (!text.empty() &&
-      std::find(facts.warnings.begin(), facts.warnings.end(), text) == facts.warnings.end())
-    facts.warnings.push_back(text);
+  const std::string text = doubt_of_longitudes(e, metadata);
+  if (!text.empty() && std::find(metadata.warnings.begin(), metadata.warnings.end(), text) ==
+                           metadata.warnings.end())
+    metadata.warnings.push_back(text);
 }
 
 FrequencyAxis linear_axis(const std::vector<double>& center_hz, bool& descending,
@@ -104,7 +105,7 @@ FrequencyAxis linear_axis(const std::vector<double>& center_hz, bool& descending
   for (std::size_t c = 0; c < center_hz.size(); ++c) {
     const auto place = static_cast<std::int64_t>(descending ? center_hz.size() - 1 - c : c);
     const double off_hz = std::abs(center_hz[c] - axis.center_hz(place));
-    if (!(off_hz <= kMost_channels_off * axis.channel_width_hz) || !(axis.channel_width_hz > 0))
+    if (!(off_hz <= kMaxChannels_off * axis.channel_width_hz) || !(axis.channel_width_hz > 0))
       throw FormatError(fmt::format(
           "{}: the frequencies are not evenly spaced: channel {} is at {:.9g} Hz, {:.3g} channels "
           "off; spectra on an even grid are read",
@@ -158,7 +159,7 @@ const std::vector<std::string>& flag_names() {
   return kNames;
 }
 
-void refuse_flags(const ScanOptions& options, const std::string& where) {
+void reject_flags(const ScanOptions& options, const std::string& where) {
   if (options.flags.empty() || options.flags == "none") return;
   throw ConfigError(where + ": --flags " + options.flags +
                     ": this format has no flags of that name");
@@ -215,7 +216,7 @@ void PositionExtremes::add(const double* longitude, const double* latitude_deg, 
   }
 }
 
-std::string doubt_of_longitudes(const PositionExtremes& e, const ScanFacts& facts) {
+std::string doubt_of_longitudes(const PositionExtremes& e, const ScanMetadata& metadata) {
   constexpr double kMax_deg = 540, kHours = 24, kFullCircle = 12, kDegreesPerHour = 15;
   const double width = e.longitude_high - e.longitude_low,
                height_deg = e.latitude_high_deg - e.latitude_low_deg;
@@ -224,8 +225,8 @@ std::string doubt_of_longitudes(const PositionExtremes& e, const ScanFacts& fact
     throw ConfigError(fmt::format(
         "{}: longitudes reach from {:.6g} to {:.6g} degrees as they are read, more than a turn and "
         "a half: they are in another unit; --ra-unit deg and --ra-unit hours say which",
-        facts.path, e.longitude_low, e.longitude_high));
-  if (facts.longitude_unit_known || e.longitude_low < 0 || e.longitude_high > kHours) return {};
+        metadata.path, e.longitude_low, e.longitude_high));
+  if (metadata.longitude_unit_known || e.longitude_low < 0 || e.longitude_high > kHours) return {};
   // A field is about as wide as it is high: read as degrees, hours make it a narrow strip.
   const double middle_rad = 0.5 * (e.latitude_low_deg + e.latitude_high_deg) * kDegree_rad;
   const double shape =
@@ -244,7 +245,7 @@ int stokes_code(const std::string& name) {
   return 0;
 }
 
-void ScanFile::read_weights(float* weights) { std::fill_n(weights, facts().n_samples, 1.0f); }
+void ScanFile::read_weights(float* weights) { std::fill_n(weights, metadata().n_samples, 1.0f); }
 
 void ScanFile::read_channel_weights_of(std::int64_t, std::int64_t n_channels, std::int64_t,
                                        std::int64_t n, float* weights) {
@@ -252,7 +253,7 @@ void ScanFile::read_channel_weights_of(std::int64_t, std::int64_t n_channels, st
 }
 
 void ScanFile::read_flags(std::int64_t, std::int64_t n, std::uint8_t* flags) {
-  std::fill_n(flags, n * facts().n_samples, std::uint8_t{0});
+  std::fill_n(flags, n * metadata().n_samples, std::uint8_t{0});
 }
 
 std::unique_ptr<ScanFile> open_scans(const std::string& path, const ScanOptions& options) {

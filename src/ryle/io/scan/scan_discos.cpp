@@ -37,38 +37,38 @@ class DiscosScans final : public ScanFile {
  public:
   DiscosScans(const FitsScans& file, const ScanTable& data, const ScanOptions& options)
       : raw_(file.raw), table_(data), options_(options) {
-    facts_.path = file.path;
-    facts_.telescope = file.key("ANTENNA");
-    facts_.object = file.key("SOURCE");
-    facts_.unit = "counts";
-    facts_.frame = SkyFrame::fk5;
-    facts_.frame_known = true;
-    facts_.samples_first = true;
-    facts_.longitude_unit_known = true;
+    metadata_.path = file.path;
+    metadata_.telescope = file.key("ANTENNA");
+    metadata_.object = file.key("SOURCE");
+    metadata_.unit = "counts";
+    metadata_.frame = SkyFrame::fk5;
+    metadata_.frame_known = true;
+    metadata_.samples_first = true;
+    metadata_.longitude_unit_known = true;
     if (!options.longitude_unit.empty())
       throw ConfigError(file.path + ": DISCOS writes positions in radians; --ra-unit " +
                         options.longitude_unit + " is for files that do not say");
-    facts_.spectral_frame = "TOPOCENT";
+    metadata_.spectral_frame = "TOPOCENT";
     if (table_.n_rows < 1) throw FormatError(file.path + ": DATA TABLE has no rows");
     read_inputs(file);
     read_feeds(file);
     lay_out();
-    facts_.format =
+    metadata_.format =
         fmt::format("DISCOS FITS ({} feed{})", feeds_.size(), feeds_.size() == 1 ? "" : "s");
-    facts_.n_samples = table_.n_rows * static_cast<std::int64_t>(feeds_.size());
+    metadata_.n_samples = table_.n_rows * static_cast<std::int64_t>(feeds_.size());
     const auto time = table_.numbers("time");
-    if (!time.empty()) facts_.observed_utc = iso_of_mjd(time[0]);
-    refuse_flags(options, file.path);
+    if (!time.empty()) metadata_.observed_utc = iso_of_mjd(time[0]);
+    reject_flags(options, file.path);
     find_flags();
     find_weights();
   }
 
-  const ScanFacts& facts() const override { return facts_; }
+  const ScanMetadata& metadata() const override { return metadata_; }
 
   void read_positions(std::vector<double>& longitude_deg,
                       std::vector<double>& latitude_deg) override {
     const auto ra = table_.numbers("raj2000"), dec = table_.numbers("decj2000");
-    const auto n = static_cast<std::size_t>(facts_.n_samples);
+    const auto n = static_cast<std::size_t>(metadata_.n_samples);
     longitude_deg.assign(n, std::numeric_limits<double>::quiet_NaN());
     latitude_deg = longitude_deg;
     const auto el = table_.numbers("el");
@@ -94,8 +94,9 @@ class DiscosScans final : public ScanFile {
     for (std::size_t f = 0; f < feeds_.size(); ++f) {
       read_raw(*raw_, feeds_[f].samples, first, n, own.data());
       for (std::int64_t c = 0; c < n; ++c)
-        std::copy_n(own.data() + c * table_.n_rows, table_.n_rows,
-                    values + c * facts_.n_samples + static_cast<std::int64_t>(f) * table_.n_rows);
+        std::copy_n(
+            own.data() + c * table_.n_rows, table_.n_rows,
+            values + c * metadata_.n_samples + static_cast<std::int64_t>(f) * table_.n_rows);
     }
   }
 
@@ -146,7 +147,8 @@ class DiscosScans final : public ScanFile {
     const ScanTable* rf = file.table("RF INPUTS");
     const ScanTable* sections = file.table("SECTION TABLE");
     if (rf == nullptr || sections == nullptr)
-      throw FormatError(facts_.path + ": a DISCOS DATA TABLE, but no RF INPUTS or SECTION TABLE");
+      throw FormatError(metadata_.path +
+                        ": a DISCOS DATA TABLE, but no RF INPUTS or SECTION TABLE");
     const auto feed = rf->numbers("feed"), chain = rf->numbers("ifChain"),
                section = rf->numbers("section"), frequency = rf->numbers("frequency"),
                width = rf->numbers("bandWidth");
@@ -155,21 +157,21 @@ class DiscosScans final : public ScanFile {
     if (feed.empty() || section.empty() || frequency.empty() || width.empty() || bins.empty() ||
         polarization.empty())
       throw FormatError(
-          facts_.path +
+          metadata_.path +
           ": RF INPUTS lacks feed, section, frequency, bandWidth or polarization; it has " +
           rf->list());
     for (const double b : bins)
       if (b != bins[0] || !(b >= 1 && b < 1e9))
-        throw UnsupportedError(facts_.path + ": sections with different numbers of bins");
-    facts_.n_channels = static_cast<std::int64_t>(bins[0]);
-    const double mhz = hertz_in(rf->unit("frequency"), 1e6, facts_.path);
+        throw UnsupportedError(metadata_.path + ": sections with different numbers of bins");
+    metadata_.n_channels = static_cast<std::int64_t>(bins[0]);
+    const double mhz = hertz_in(rf->unit("frequency"), 1e6, metadata_.path);
     for (std::size_t k = 0; k < feed.size(); ++k)
       inputs_.push_back({whole(feed[k]), chain.empty() ? static_cast<int>(k) : whole(chain[k]),
                          whole(section[k]), circular(upper_case(polarization[k])),
                          frequency[k] * mhz, width[k] * mhz});
     for (const auto& [column, value] : options_.select) select(upper_case(column), value);
-    if (rf->find("bandWidthRoach2") != nullptr && facts_.n_channels > 1)
-      facts_.warnings.push_back(
+    if (rf->find("bandWidthRoach2") != nullptr && metadata_.n_channels > 1)
+      metadata_.warnings.push_back(
           "the band of the spectra is bandWidth of RF INPUTS; bandWidthRoach2 says another");
   }
 
@@ -179,13 +181,14 @@ class DiscosScans final : public ScanFile {
 
   void select(const std::string& column, const std::string& value) {
     if (column != "FEED" && column != "SECTION")
-      throw ConfigError(facts_.path + ": DISCOS files are selected by FEED and SECTION, not " +
+      throw ConfigError(metadata_.path + ": DISCOS files are selected by FEED and SECTION, not " +
                         column);
     const double wanted = scan_number(value);
     std::erase_if(inputs_, [&](const DiscosInput& i) {
       return (column == "FEED" ? i.feed : i.section) != wanted;
     });
-    if (inputs_.empty()) throw ConfigError(facts_.path + ": there is no " + column + " " + value);
+    if (inputs_.empty())
+      throw ConfigError(metadata_.path + ": there is no " + column + " " + value);
   }
 
   void read_feeds(const FitsScans& file) {
@@ -209,12 +212,12 @@ class DiscosScans final : public ScanFile {
       }
     for (const char* word : {"raj2000", "decj2000"})
       if (table_.numbers(word).empty())
-        throw FormatError(facts_.path + ": DATA TABLE has no numbers " + word);
+        throw FormatError(metadata_.path + ": DATA TABLE has no numbers " + word);
     bool beside = false;
     for (const auto& feed : feeds_) beside = beside || feed.x_rad != 0 || feed.y_rad != 0;
     for (const char* word : {"el", "par_angle", "derot_angle"})
       if (beside && table_.numbers(word).empty())
-        throw FormatError(facts_.path + ": feeds beside the axis need the column " + word);
+        throw FormatError(metadata_.path + ": feeds beside the axis need the column " + word);
   }
 
   /// Where the numbers of an input begin in a row, and how many there are.
@@ -223,14 +226,14 @@ class DiscosScans final : public ScanFile {
     const std::string name = spectrum ? "SPECTRUM" : "Ch" + std::to_string(input.section);
     column = table_.find(name);
     if (column == nullptr || !column->numbers)
-      throw FormatError(facts_.path + ": no numbers " + name + " in DATA TABLE; there are " +
+      throw FormatError(metadata_.path + ": no numbers " + name + " in DATA TABLE; there are " +
                         table_.list());
     // Spectra of all chains of a section lie in one column.
-    const std::int64_t place = facts_.n_channels > 1 ? input.chain * facts_.n_channels : 0;
-    if (input.chain < 0 || place + facts_.n_channels > column->repeat)
+    const std::int64_t place = metadata_.n_channels > 1 ? input.chain * metadata_.n_channels : 0;
+    if (input.chain < 0 || place + metadata_.n_channels > column->repeat)
       throw FormatError(fmt::format("{}: {} has {} numbers a row, chain {} of {} bins is beyond",
-                                    facts_.path, name, column->repeat, input.chain,
-                                    facts_.n_channels));
+                                    metadata_.path, name, column->repeat, input.chain,
+                                    metadata_.n_channels));
     return column->offset_bytes + place * column->form.bytes;
   }
 
@@ -243,15 +246,15 @@ class DiscosScans final : public ScanFile {
       if (i.low_hz != reference.low_hz || i.width_hz != reference.width_hz)
         throw ConfigError(fmt::format(
             "{}: inputs with different bands ({} and {} MHz); --select SECTION={} takes one",
-            facts_.path, reference.low_hz / 1e6, i.low_hz / 1e6, reference.section));
-    const auto chosen = choose_polarizations(names, options_.polarization, facts_.path);
-    facts_.polarization = chosen.text;
-    facts_.polarizations = names;
-    facts_.frequency.n_channels = facts_.n_channels;
-    facts_.frequency.channel_width_hz =
-        std::abs(reference.width_hz) / static_cast<double>(facts_.n_channels);
-    facts_.frequency.first_center_hz = reference.low_hz + std::min(0.0, reference.width_hz) +
-                                       0.5 * facts_.frequency.channel_width_hz;
+            metadata_.path, reference.low_hz / 1e6, i.low_hz / 1e6, reference.section));
+    const auto chosen = choose_polarizations(names, options_.polarization, metadata_.path);
+    metadata_.polarization = chosen.text;
+    metadata_.polarizations = names;
+    metadata_.frequency.n_channels = metadata_.n_channels;
+    metadata_.frequency.channel_width_hz =
+        std::abs(reference.width_hz) / static_cast<double>(metadata_.n_channels);
+    metadata_.frequency.first_center_hz = reference.low_hz + std::min(0.0, reference.width_hz) +
+                                          0.5 * metadata_.frequency.channel_width_hz;
     for (auto& feed : feeds_) {
       const ScanColumn* column = nullptr;
       std::vector<std::int64_t> offsets;
@@ -262,15 +265,16 @@ class DiscosScans final : public ScanFile {
             break;
           }
       if (offsets.size() != chosen.which.size())
-        throw FormatError(fmt::format("{}: feed {} lacks {}", facts_.path, feed.id, chosen.text));
-      if (!column->unit.empty()) facts_.unit = column->unit;
+        throw FormatError(
+            fmt::format("{}: feed {} lacks {}", metadata_.path, feed.id, chosen.text));
+      if (!column->unit.empty()) metadata_.unit = column->unit;
       feed.samples = table_.samples(*column);
       feed.samples.first_byte = table_.first_byte;
       feed.samples.number.scale *= feed.relative_power;
       feed.samples.number.zero *= feed.relative_power;
-      feed.samples.n_channels = facts_.n_channels;
+      feed.samples.n_channels = metadata_.n_channels;
       // A single number: further apart than the samples are, so that it is read along them.
-      if (facts_.n_channels == 1) feed.samples.channel_step_bytes = table_.row_bytes + 8;
+      if (metadata_.n_channels == 1) feed.samples.channel_step_bytes = table_.row_bytes + 8;
       feed.samples.polarization_bytes = offsets;
       feed.samples.descending = reference.width_hz < 0;
     }
@@ -281,18 +285,18 @@ class DiscosScans final : public ScanFile {
     const auto n = std::count_if(marked.begin(), marked.end(), [](double m) { return m != 0; });
     if (n == 0) return;
     for (const double m : marked) flagged_.push_back(m != 0 ? 1 : 0);
-    facts_.warnings.push_back(fmt::format("{} rows with the noise source on are left out", n));
+    metadata_.warnings.push_back(fmt::format("{} rows with the noise source on are left out", n));
   }
 
   void find_weights() {
     const std::string name = weights_column(options_.weights);
     if (name.empty() && !options_.weights.empty() && options_.weights != "none")
-      throw ConfigError(facts_.path + ": weights " + options_.weights +
+      throw ConfigError(metadata_.path + ": weights " + options_.weights +
                         " need TSYS and EXPOSURE of an SDFITS file; column:NAME takes a column");
     if (name.empty()) return;
     const auto values = table_.numbers(name);
     if (values.empty())
-      throw ConfigError(facts_.path + ": no column " + name + " of numbers; there are " +
+      throw ConfigError(metadata_.path + ": no column " + name + " of numbers; there are " +
                         table_.list());
     weights_.assign(values.begin(), values.end());
   }
@@ -300,7 +304,7 @@ class DiscosScans final : public ScanFile {
   std::shared_ptr<const RawFile> raw_;
   ScanTable table_;
   ScanOptions options_;
-  ScanFacts facts_;
+  ScanMetadata metadata_;
   std::vector<DiscosInput> inputs_;
   std::vector<DiscosFeed> feeds_;
   std::vector<float> weights_;

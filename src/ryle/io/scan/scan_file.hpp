@@ -32,7 +32,7 @@ struct ScanOptions {
   std::vector<std::pair<std::string, std::string>> select;
 };
 
-struct ScanFacts {
+struct ScanMetadata {
   std::string path;
   std::string format;  ///< "HDF5 (ra, dec, Ta)", "HEGrid HDF5"
   std::int64_t n_samples = 0, n_channels = 0;
@@ -58,7 +58,7 @@ struct ScanFacts {
 class ScanFile {
  public:
   virtual ~ScanFile() = default;
-  virtual const ScanFacts& facts() const = 0;
+  virtual const ScanMetadata& metadata() const = 0;
   /// @shape [sample] @unit degrees
   virtual void read_positions(std::vector<double>& longitude_deg,
                               std::vector<double>& latitude_deg) = 0;
@@ -101,7 +101,7 @@ struct PositionExtremes {
 /// A warning where longitudes look like hours: those of a full circle, or of a field that is a
 /// fifteenth as wide as it is high. Empty: the unit is known, or nothing speaks for it. Throws
 /// ConfigError where they are no degrees, as of degrees read as hours.
-std::string doubt_of_longitudes(const PositionExtremes& extremes, const ScanFacts& facts);
+std::string doubt_of_longitudes(const PositionExtremes& extremes, const ScanMetadata& metadata);
 
 /// FITS code of a polarization: -5 for XX, 1 for I; 0: it has none.
 int stokes_code(const std::string& name);

@@ -17,25 +17,25 @@ class HcgridScans final : public ScanFile {
  public:
   HcgridScans(const FitsFile& file, const FitsScans& scans, const ScanOptions& options)
       : raw_(scans.raw) {
-    facts_.path = scans.path;
-    degrees_ = longitude_degrees(options, "", facts_);
-    facts_.format = "HCGrid FITS";
+    metadata_.path = scans.path;
+    degrees_ = longitude_degrees(options, "", metadata_);
+    metadata_.format = "HCGrid FITS";
     if (options.weights != "none" && !options.weights.empty())
       throw ConfigError(scans.path + ": HCGrid's FITS files hold no weights");
-    refuse_flags(options, scans.path);
+    reject_flags(options, scans.path);
     values_ = image(file, 1);
     positions_ = image(file, 2);
     if (positions_.n_channels != 2 || positions_.n_samples != values_.n_samples)
-      throw FormatError(
-          fmt::format("{}: {} values, but positions of {} x {}; HCGrid's files have N values and 2 "
-                      "x N positions",
-                      facts_.path, values_.n_samples, positions_.n_channels, positions_.n_samples));
-    facts_.n_samples = values_.n_samples;
-    facts_.n_channels = facts_.frequency.n_channels = 1;
-    facts_.unit = scans.key("BUNIT");
-    facts_.object = scans.key("OBJECT");
+      throw FormatError(fmt::format(
+          "{}: {} values, but positions of {} x {}; HCGrid's files have N values and 2 "
+          "x N positions",
+          metadata_.path, values_.n_samples, positions_.n_channels, positions_.n_samples));
+    metadata_.n_samples = values_.n_samples;
+    metadata_.n_channels = metadata_.frequency.n_channels = 1;
+    metadata_.unit = scans.key("BUNIT");
+    metadata_.object = scans.key("OBJECT");
   }
-  const ScanFacts& facts() const override { return facts_; }
+  const ScanMetadata& metadata() const override { return metadata_; }
   void read_positions(std::vector<double>& longitude_deg,
                       std::vector<double>& latitude_deg) override {
     RawSamples row = positions_;
@@ -43,7 +43,7 @@ class HcgridScans final : public ScanFile {
     row.first_byte += row.channel_step_bytes;
     latitude_deg = read_raw_numbers(*raw_, row);
     for (double& l : longitude_deg) l *= degrees_;
-    check_longitudes(longitude_deg, latitude_deg, facts_);
+    check_longitudes(longitude_deg, latitude_deg, metadata_);
   }
   void read_channels(std::int64_t first, std::int64_t n, float* values) override {
     read_raw(*raw_, values_, first, n, values);
@@ -82,14 +82,14 @@ class HcgridScans final : public ScanFile {
         !raw_->holds(data, s.n_samples * s.n_channels * s.number.bytes))
       throw FormatError(
           fmt::format("{}: image {} is said to have {} x {} numbers; the file has {} bytes",
-                      facts_.path, hdu, size[0], size[1], room));
+                      metadata_.path, hdu, size[0], size[1], room));
     s.channel_step_bytes = s.n_samples * s.number.bytes;
     return s;
   }
 
   std::shared_ptr<const RawFile> raw_;
   double degrees_ = 1;  ///< of one of its longitudes
-  ScanFacts facts_;
+  ScanMetadata metadata_;
   RawSamples values_, positions_;
 };
 

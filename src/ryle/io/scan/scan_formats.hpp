@@ -43,10 +43,11 @@ SkyFrame equatorial_frame(const std::string& system, double equinox, const std::
 double hertz_in(const std::string& unit, double otherwise, const std::string& where);
 /// Degrees of one of a file's longitudes: as the options say, else as `unit` does. Notes whether
 /// either says so. Throws ConfigError for an option that is no unit.
-double longitude_degrees(const ScanOptions& options, const std::string& unit, ScanFacts& facts);
-/// Adds a warning of doubt_of_longitudes() to `facts`.
+double longitude_degrees(const ScanOptions& options, const std::string& unit,
+                         ScanMetadata& metadata);
+/// Adds a warning of doubt_of_longitudes() to `metadata`.
 void check_longitudes(const std::vector<double>& longitude_deg,
-                      const std::vector<double>& latitude_deg, ScanFacts& facts);
+                      const std::vector<double>& latitude_deg, ScanMetadata& metadata);
 /// Ascending axis from channel centers in stored order; says whether the order is turned round.
 /// Throws FormatError when a center is off the linear axis by more than 0.05 channel.
 FrequencyAxis linear_axis(const std::vector<double>& center_hz, bool& descending,
@@ -63,7 +64,7 @@ ChosenPolarizations choose_polarizations(const std::vector<std::string>& names,
 /// Names of flags, lower case, as they are looked for.
 const std::vector<std::string>& flag_names();
 /// Throws ConfigError where a format without named flags is asked for some.
-void refuse_flags(const ScanOptions& options, const std::string& where);
+void reject_flags(const ScanOptions& options, const std::string& where);
 /// "2020-01-01T00:00:00.000" of a modified Julian date; empty for what is none.
 std::string iso_of_mjd(double mjd);
 /// "XX" for -5, after FITS; empty for what is none.

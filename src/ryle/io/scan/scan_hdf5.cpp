@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kChunk_cache_bytes = std::size_t{32} << 20;
 /// deflate makes at most 1032 bytes of one.
-constexpr double kMost_unpacked = 1100;
+constexpr double kMaxUnpacked = 1100;
 
 herr_t list_set(hid_t, const char* name, const H5O_info_t* info, void* list) {
   if (info->type == H5O_TYPE_DATASET) static_cast<std::vector<std::string>*>(list)->push_back(name);
@@ -172,7 +172,7 @@ class Hdf5Arrays final : public ScanArrays {
     // What is not stored cannot be read: a shape alone would ask for any amount of memory.
     const double stored = static_cast<double>(H5Dget_storage_size(set.get()));
     const double bytes = total * static_cast<double>(H5Tget_size(type.get()));
-    if (bytes > kMost_unpacked * stored + (1 << 20)) array.numbers = false;
+    if (bytes > kMaxUnpacked * stored + (1 << 20)) array.numbers = false;
     arrays_.push_back(std::move(array));
     arrays_.back().unit = attribute(name, "units");
     if (arrays_.back().unit.empty()) arrays_.back().unit = attribute(name, "unit");

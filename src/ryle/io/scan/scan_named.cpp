@@ -17,7 +17,7 @@ namespace ryle::io {
 namespace {
 
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
-constexpr std::int64_t kMost_polarizations = 4;
+constexpr std::int64_t kMaxPolarizations = 4;
 
 /// Which axis of an array is what; kNone: it has none.
 struct NamedAxes {
@@ -35,7 +35,7 @@ class NamedScans final : public ScanFile {
   NamedScans(const std::string& path, const std::string& kind, std::unique_ptr<ScanArrays> arrays,
              const ScanOptions& options)
       : arrays_(std::move(arrays)), options_(options) {
-    facts_.path = path;
+    metadata_.path = path;
     if (!options.select.empty())
       throw ConfigError(path + ": rows are selected in SDFITS files; this is " + kind);
     const bool hifast = arrays_->find("S/ra") != nullptr && arrays_->find("S/freq") != nullptr;
@@ -47,24 +47,24 @@ class NamedScans final : public ScanFile {
       longitude_ = *find(options.longitude, longitude_names(), "longitudes");
       latitude_ = *find(options.latitude, latitude_names(), "latitudes");
     }
-    facts_.n_samples = longitude_.count();
-    if (latitude_.count() != facts_.n_samples)
-      throw FormatError(path + ": " + std::to_string(facts_.n_samples) + " longitudes in " +
+    metadata_.n_samples = longitude_.count();
+    if (latitude_.count() != metadata_.n_samples)
+      throw FormatError(path + ": " + std::to_string(metadata_.n_samples) + " longitudes in " +
                         longitude_.name + ", but " + std::to_string(latitude_.count()) +
                         " latitudes in " + latitude_.name);
-    longitude_degrees_ = longitude_degrees(options, longitude_.unit, facts_);
+    longitude_degrees_ = longitude_degrees(options, longitude_.unit, metadata_);
     const std::string name = longitude_.last_part();
     if (name == "glon" || name == "l")
-      facts_.frame = SkyFrame::galactic;
+      metadata_.frame = SkyFrame::galactic;
     else
-      facts_.frame = frame_of_positions(name);
-    facts_.frame_known = facts_.frame_known || facts_.frame != SkyFrame::icrs;
+      metadata_.frame = frame_of_positions(name);
+    metadata_.frame_known = metadata_.frame_known || metadata_.frame != SkyFrame::icrs;
     if (options.data.empty() && (find_planes("value/flux_") || find_planes("signal/signal_"))) {
-      facts_.format = hcgrid ? "HCGrid HDF5" : "HEGrid HDF5";
+      metadata_.format = hcgrid ? "HCGrid HDF5" : "HEGrid HDF5";
       check_hegrid();
     } else {
       find_values(hifast);
-      facts_.format =
+      metadata_.format =
           kind + " (" + longitude_.name + ", " + latitude_.name + ", " + values_.name + ")";
       if (hifast) name_hifast();
     }
@@ -72,19 +72,19 @@ class NamedScans final : public ScanFile {
     find_flags();
   }
 
-  const ScanFacts& facts() const override { return facts_; }
+  const ScanMetadata& metadata() const override { return metadata_; }
 
   void read_positions(std::vector<double>& longitude_deg,
                       std::vector<double>& latitude_deg) override {
     longitude_deg = arrays_->numbers(longitude_);
     latitude_deg = arrays_->numbers(latitude_);
     const double a = longitude_degrees_;
-    const double b = degrees_in(latitude_.unit, facts_.path);
+    const double b = degrees_in(latitude_.unit, metadata_.path);
     if (a != 1)
       for (double& l : longitude_deg) l *= a;
     if (b != 1)
       for (double& l : latitude_deg) l *= b;
-    check_longitudes(longitude_deg, latitude_deg, facts_);
+    check_longitudes(longitude_deg, latitude_deg, metadata_);
   }
 
   void read_positions_of(std::int64_t first, std::int64_t n, double* longitude_deg,
@@ -101,7 +101,7 @@ class NamedScans final : public ScanFile {
     const auto lon = arrays_->numbers_of(longitude_, first, n),
                lat = arrays_->numbers_of(latitude_, first, n);
     const double a = longitude_degrees_;
-    const double b = degrees_in(latitude_.unit, facts_.path);
+    const double b = degrees_in(latitude_.unit, metadata_.path);
     for (std::size_t k = 0; k < lon.size(); ++k) {
       longitude_deg[k] = a * lon[k];
       latitude_deg[k] = b * lat[k];
@@ -109,7 +109,7 @@ class NamedScans final : public ScanFile {
   }
 
   void read_channels(std::int64_t first, std::int64_t n, float* values) override {
-    read_channels_of(first, n, 0, facts_.n_samples, values);
+    read_channels_of(first, n, 0, metadata_.n_samples, values);
   }
   void read_channels_of(std::int64_t first_channel, std::int64_t n_channels, std::int64_t first,
                         std::int64_t n, float* values) override {
@@ -149,7 +149,7 @@ class NamedScans final : public ScanFile {
   }
   bool has_flags() const override { return flags_.numbers; }
   void read_flags(std::int64_t first, std::int64_t n, std::uint8_t* flags) override {
-    read_flags_of(first, n, 0, facts_.n_samples, flags);
+    read_flags_of(first, n, 0, metadata_.n_samples, flags);
   }
   void read_flags_of(std::int64_t first_channel, std::int64_t n_channels, std::int64_t first,
                      std::int64_t n, std::uint8_t* flags) override {
@@ -157,7 +157,7 @@ class NamedScans final : public ScanFile {
       std::fill_n(flags, n_channels * n, std::uint8_t{0});
       return;
     }
-    if (flag_axes_.channel != kNone || facts_.n_channels == 1)
+    if (flag_axes_.channel != kNone || metadata_.n_channels == 1)
       return read_array(flags_, flag_axes_, {first, n}, first_channel, n_channels, flags);
     read_array(flags_, flag_axes_, {first, n}, 0, 1, flags);  // of samples: of all their channels
     for (std::int64_t c = 1; c < n_channels; ++c) std::copy_n(flags, n, flags + c * n);
@@ -170,13 +170,13 @@ class NamedScans final : public ScanFile {
     if (!wanted.empty()) {
       const ScanArray* found = arrays_->find(wanted);
       if (found != nullptr && usable(*found)) return found;
-      throw FormatError(facts_.path + ": no data set " + wanted +
+      throw FormatError(metadata_.path + ": no data set " + wanted +
                         " of numbers; there are:" + arrays_->list());
     }
     for (const auto& name : names)
       for (const auto& s : arrays_->arrays())
         if (usable(s) && s.last_part() == name) return &s;
-    throw FormatError(facts_.path + ": no data set of " + what +
+    throw FormatError(metadata_.path + ": no data set of " + what +
                       " (ra, dec, lon, lat, glon, glat); name it with --hdf5 "
                       "lon=/NAME,lat=/NAME,data=/NAME; there are:" +
                       arrays_->list());
@@ -195,10 +195,10 @@ class NamedScans final : public ScanFile {
       return std::string();
     };
     const std::string system = said({"RADESYS", "RADECSYS", "radesys", "radecsys"});
-    facts_.frame_known = !system.empty();
+    metadata_.frame_known = !system.empty();
     double equinox = scan_number(said({"EQUINOX", "equinox"}));
     if (longitude == "ra2000" || longitude == "raj2000") equinox = 2000;
-    return equatorial_frame(system, equinox, facts_.path);
+    return equatorial_frame(system, equinox, metadata_.path);
   }
 
   /// "value/flux_0", "value/flux_1", ...: by number, as flux_10 sorts before flux_2.
@@ -206,14 +206,15 @@ class NamedScans final : public ScanFile {
     for (std::int64_t c = 0;; ++c) {
       const ScanArray* found = arrays_->find(stem + std::to_string(c));
       if (found == nullptr) break;
-      if (!found->numbers || found->count() != facts_.n_samples)
-        throw FormatError(facts_.path + ": " + found->name + " has " +
+      if (!found->numbers || found->count() != metadata_.n_samples)
+        throw FormatError(metadata_.path + ": " + found->name + " has " +
                           std::to_string(found->count()) + " values for " +
-                          std::to_string(facts_.n_samples) + " samples");
+                          std::to_string(metadata_.n_samples) + " samples");
       planes_.push_back(*found);
     }
-    facts_.n_channels = facts_.frequency.n_channels = static_cast<std::int64_t>(planes_.size());
-    if (!planes_.empty()) facts_.unit = planes_[0].unit;
+    metadata_.n_channels = metadata_.frequency.n_channels =
+        static_cast<std::int64_t>(planes_.size());
+    if (!planes_.empty()) metadata_.unit = planes_[0].unit;
     return !planes_.empty();
   }
 
@@ -221,12 +222,12 @@ class NamedScans final : public ScanFile {
   void check_hegrid() {
     const std::string n_samples = arrays_->attribute("coords", "data_size");
     const std::string n_channels = arrays_->attribute("freq", "channel_num");
-    if (!n_samples.empty() && scan_number(n_samples) != static_cast<double>(facts_.n_samples))
-      throw FormatError(fmt::format("{}: data_size is {}, there are {} positions", facts_.path,
-                                    n_samples, facts_.n_samples));
-    if (!n_channels.empty() && scan_number(n_channels) != static_cast<double>(facts_.n_channels))
+    if (!n_samples.empty() && scan_number(n_samples) != static_cast<double>(metadata_.n_samples))
+      throw FormatError(fmt::format("{}: data_size is {}, there are {} positions", metadata_.path,
+                                    n_samples, metadata_.n_samples));
+    if (!n_channels.empty() && scan_number(n_channels) != static_cast<double>(metadata_.n_channels))
       throw FormatError(fmt::format("{}: channel_num is {}, there are {} channels without a gap",
-                                    facts_.path, n_channels, facts_.n_channels));
+                                    metadata_.path, n_channels, metadata_.n_channels));
   }
 
   void find_values(bool hifast) {
@@ -238,26 +239,26 @@ class NamedScans final : public ScanFile {
     else
       values_ = guess_values();
     if (!center_hz.empty() && assign(values_, static_cast<std::int64_t>(center_hz.size()), axes_))
-      facts_.frequency = linear_axis(center_hz, descending_, facts_.path);
+      metadata_.frequency = linear_axis(center_hz, descending_, metadata_.path);
     else if (!assign(values_, 0, axes_))
-      throw FormatError(facts_.path + ": " + values_.name + " has neither rows nor columns for " +
-                        std::to_string(facts_.n_samples) +
+      throw FormatError(metadata_.path + ": " + values_.name +
+                        " has neither rows nor columns for " + std::to_string(metadata_.n_samples) +
                         " samples; there are:" + arrays_->list());
     else if (!center_hz.empty())
-      facts_.warnings.push_back(fmt::format("{} frequencies, but {} channels: they are not used",
-                                            center_hz.size(), length(values_, axes_.channel)));
-    facts_.n_channels = facts_.frequency.n_channels = length(values_, axes_.channel);
-    facts_.samples_first = axes_.channel != kNone && axes_.sample < axes_.channel;
-    if (!values_.unit.empty()) facts_.unit = values_.unit;
+      metadata_.warnings.push_back(fmt::format("{} frequencies, but {} channels: they are not used",
+                                               center_hz.size(), length(values_, axes_.channel)));
+    metadata_.n_channels = metadata_.frequency.n_channels = length(values_, axes_.channel);
+    metadata_.samples_first = axes_.channel != kNone && axes_.sample < axes_.channel;
+    if (!values_.unit.empty()) metadata_.unit = values_.unit;
     const std::int64_t n_polarizations = length(values_, axes_.polarization);
     if (n_polarizations > 1) {
       std::vector<std::string> names;
       for (std::int64_t p = 0; p < n_polarizations; ++p) names.push_back(std::to_string(p));
       if (hifast && n_polarizations == 2) names = {"XX", "YY"};
-      const auto chosen = choose_polarizations(names, options_.polarization, facts_.path);
+      const auto chosen = choose_polarizations(names, options_.polarization, metadata_.path);
       polarizations_ = chosen.which;
-      facts_.polarizations = names;
-      facts_.polarization = chosen.text;
+      metadata_.polarizations = names;
+      metadata_.polarization = chosen.text;
     }
   }
 
@@ -272,13 +273,13 @@ class NamedScans final : public ScanFile {
     // No dish hears 1 MHz given in Hz, none 1e6 MHz, none less than 10 MHz.
     const double most = *std::max_element(center_hz.begin(), center_hz.end());
     const double otherwise = hifast ? 1e6 : most < 10 ? 1e9 : most < 1e6 ? 1e6 : 1;
-    const double factor = hertz_in(found->unit, otherwise, facts_.path);
+    const double factor = hertz_in(found->unit, otherwise, metadata_.path);
     if (found->unit.empty() && !hifast)
-      facts_.choices.push_back(fmt::format("frequencies of {} have no unit: {} is taken",
-                                           found->name,
-                                           factor == 1     ? "Hz"
-                                           : factor == 1e6 ? "MHz"
-                                                           : "GHz"));
+      metadata_.choices.push_back(fmt::format("frequencies of {} have no unit: {} is taken",
+                                              found->name,
+                                              factor == 1     ? "Hz"
+                                              : factor == 1e6 ? "MHz"
+                                                              : "GHz"));
     for (double& f : center_hz) f *= factor;
     return center_hz;
   }
@@ -295,8 +296,8 @@ class NamedScans final : public ScanFile {
          {"ta", "data", "flux", "tb", "t", "value", "values", "spectra", "spectrum"})
       for (const auto* s : fit)
         if (s->last_part() == name) return *s;
-    throw FormatError(facts_.path + ": " + (fit.empty() ? "no" : "more than one") +
-                      " data set with a value for each of " + std::to_string(facts_.n_samples) +
+    throw FormatError(metadata_.path + ": " + (fit.empty() ? "no" : "more than one") +
+                      " data set with a value for each of " + std::to_string(metadata_.n_samples) +
                       " samples; name it with --hdf5 data=/NAME; there are:" + arrays_->list());
   }
 
@@ -333,16 +334,16 @@ class NamedScans final : public ScanFile {
         const std::int64_t n = array.shape[real[k]];
         if (order[k] == 's') {
           tried.sample = real[k];
-          good = good && n == facts_.n_samples;
+          good = good && n == metadata_.n_samples;
         } else if (order[k] == 'p') {
           tried.polarization = real[k];
-          good = good && n <= kMost_polarizations;
+          good = good && n <= kMaxPolarizations;
         } else {
           tried.channel = real[k];
           good = good && (n_channels == 0 || n == n_channels);
         }
       }
-      good = good && (tried.sample != kNone || facts_.n_samples == 1) &&
+      good = good && (tried.sample != kNone || metadata_.n_samples == 1) &&
              (tried.channel != kNone || n_channels <= 1) &&
              (tried.polarization == kNone || tried.channel != kNone || n_channels == 1);
       if (good) {
@@ -356,37 +357,37 @@ class NamedScans final : public ScanFile {
   NamedAxes plane_axes(const ScanArray& plane) const {
     NamedAxes axes;
     for (std::size_t k = 0; k < plane.shape.size(); ++k)
-      if (plane.shape[k] == facts_.n_samples && axes.sample == kNone) axes.sample = k;
+      if (plane.shape[k] == metadata_.n_samples && axes.sample == kNone) axes.sample = k;
     return axes;
   }
 
   // HiFAST: [polarization][time][channel] in the group S, attributes in the group Header.
   void name_hifast() {
-    facts_.format = "HiFAST HDF5 (" + values_.last_part() + ")";
-    const auto slash = facts_.path.rfind('/');
-    const std::string file = facts_.path.substr(slash == std::string::npos ? 0 : slash + 1);
+    metadata_.format = "HiFAST HDF5 (" + values_.last_part() + ")";
+    const auto slash = metadata_.path.rfind('/');
+    const std::string file = metadata_.path.substr(slash == std::string::npos ? 0 : slash + 1);
     const auto beam = file.rfind("-M");
     if (beam != std::string::npos && beam + 4 <= file.size() &&
         std::isdigit(static_cast<unsigned char>(file[beam + 2])) != 0 &&
         std::isdigit(static_cast<unsigned char>(file[beam + 3])) != 0) {
-      facts_.format += ", beam " + file.substr(beam + 1, 3);
-      facts_.beam = std::stoll(file.substr(beam + 2, 2));
+      metadata_.format += ", beam " + file.substr(beam + 1, 3);
+      metadata_.beam = std::stoll(file.substr(beam + 2, 2));
     }
-    facts_.telescope = "FAST";
+    metadata_.telescope = "FAST";
     if (values_.unit.empty())
-      facts_.unit = values_.last_part() == "flux"                               ? "Jy/beam"
-                    : values_.last_part() == "ta" || values_.last_part() == "t" ? "K"
-                                                                                : "";
-    facts_.spectral_frame = upper_case(arrays_->attribute("Header", "frame"));
+      metadata_.unit = values_.last_part() == "flux"                               ? "Jy/beam"
+                       : values_.last_part() == "ta" || values_.last_part() == "t" ? "K"
+                                                                                   : "";
+    metadata_.spectral_frame = upper_case(arrays_->attribute("Header", "frame"));
     const ScanArray* mjd = arrays_->find("S/mjd");
     if (mjd != nullptr && mjd->numbers && mjd->count() > 0)
-      facts_.observed_utc = iso_of_mjd(arrays_->numbers(*mjd)[0]);
+      metadata_.observed_utc = iso_of_mjd(arrays_->numbers(*mjd)[0]);
   }
 
   void find_weights() {
     const std::string name = weights_column(options_.weights);
     if (name.empty() && options_.weights != "none" && !options_.weights.empty())
-      throw ConfigError(facts_.path + ": weights " + options_.weights +
+      throw ConfigError(metadata_.path + ": weights " + options_.weights +
                         " need TSYS and EXPOSURE of an SDFITS file; column:NAME takes a data set");
     if (name.empty()) return;
     weights_ = *find(name, {}, "weights");
@@ -394,9 +395,9 @@ class NamedScans final : public ScanFile {
       throw ConfigError(fmt::format(
           "{}: {} has neither a number for each of {} samples nor one for each of their {} "
           "channels; there are:{}",
-          facts_.path, name, facts_.n_samples, facts_.n_channels, arrays_->list()));
+          metadata_.path, name, metadata_.n_samples, metadata_.n_channels, arrays_->list()));
     if (weight_axes_.polarization != kNone && polarizations_.size() > 1)
-      throw UnsupportedError(facts_.path + ": " + name +
+      throw UnsupportedError(metadata_.path + ": " + name +
                              " weighs polarizations apart, of which the mean is read; --pol XX or "
                              "--pol XX,YY works");
   }
@@ -404,7 +405,7 @@ class NamedScans final : public ScanFile {
   /// Numbers of samples (no channel axis), or of samples and channels laid out as they like.
   bool lies_beside(const ScanArray& array, NamedAxes& axes) const {
     axes = {};
-    if (array.count() == facts_.n_samples) {
+    if (array.count() == metadata_.n_samples) {
       axes = plane_axes(array);
       return true;
     }
@@ -412,7 +413,7 @@ class NamedScans final : public ScanFile {
       axes = axes_;
       return true;
     }
-    return assign(array, facts_.n_channels, axes);
+    return assign(array, metadata_.n_channels, axes);
   }
 
   void find_flags() {
@@ -423,7 +424,8 @@ class NamedScans final : public ScanFile {
         throw ConfigError(fmt::format(
             "{}: {} has neither a flag for each of {} samples nor one for each of their {} "
             "channels; there are:{}",
-            facts_.path, flags_.name, facts_.n_samples, facts_.n_channels, arrays_->list()));
+            metadata_.path, flags_.name, metadata_.n_samples, metadata_.n_channels,
+            arrays_->list()));
       return;
     }
     for (const std::string& name : flag_names())
@@ -431,14 +433,14 @@ class NamedScans final : public ScanFile {
         if (array.last_part() != name || !array.numbers || array.count() == 0) continue;
         if (array.name == values_.name || array.name == weights_.name) continue;
         if (!lies_beside(array, flag_axes_)) {
-          facts_.warnings.push_back(array.name +
-                                    " has neither a flag for each sample nor one for "
-                                    "each of its channels and is not used");
+          metadata_.warnings.push_back(array.name +
+                                       " has neither a flag for each sample nor one for "
+                                       "each of its channels and is not used");
           continue;
         }
         flags_ = array;
-        facts_.choices.push_back("flags are those of " + array.name +
-                                 ", not 0 is absent; --flags none leaves them out");
+        metadata_.choices.push_back("flags are those of " + array.name +
+                                    ", not 0 is absent; --flags none leaves them out");
         return;
       }
   }
@@ -460,7 +462,7 @@ class NamedScans final : public ScanFile {
   void require_channels(const ScanArray& array, const NamedAxes& axes, std::int64_t first,
                         std::int64_t n) const {
     if (first < 0 || n < 0 || first + n > length(array, axes.channel))
-      throw ConfigError(fmt::format("{}: channels {} .. {} of {}", facts_.path, first, first + n,
+      throw ConfigError(fmt::format("{}: channels {} .. {} of {}", metadata_.path, first, first + n,
                                     length(array, axes.channel)));
   }
 
@@ -473,7 +475,7 @@ class NamedScans final : public ScanFile {
     const auto step = [&](std::size_t axis) { return axis == kNone ? 0 : place.step_bytes[axis]; };
     RawSamples s;
     s.number = place.number;
-    s.n_samples = facts_.n_samples;
+    s.n_samples = metadata_.n_samples;
     s.n_channels = length(array, axes.channel);
     s.first_byte = place.first_byte;
     s.sample_step_bytes = step(axes.sample);
@@ -534,7 +536,7 @@ class NamedScans final : public ScanFile {
 
   std::unique_ptr<ScanArrays> arrays_;
   ScanOptions options_;
-  ScanFacts facts_;
+  ScanMetadata metadata_;
   ScanArray longitude_, latitude_, values_, weights_, flags_;
   NamedAxes axes_, flag_axes_, weight_axes_;
   double longitude_degrees_ = 1;  ///< of one of its longitudes

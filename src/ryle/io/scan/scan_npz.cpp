@@ -21,9 +21,9 @@ namespace ryle::io {
 namespace {
 
 constexpr std::int64_t kPiece_bytes = 1 << 18;
-constexpr std::int64_t kMost_directory_bytes = 1 << 26;
-constexpr std::int64_t kMost_header_bytes = 1 << 16;
-constexpr std::int64_t kMost_deflate_ratio = 1032;
+constexpr std::int64_t kMaxDirectory_bytes = 1 << 26;
+constexpr std::int64_t kMaxHeader_bytes = 1 << 16;
+constexpr std::int64_t kMaxDeflate_ratio = 1032;
 
 struct ZipEntry {
   std::string name;
@@ -96,7 +96,7 @@ void widen(const std::byte* extra, std::int64_t n, ZipEntry& entry) {
 
 std::vector<ZipEntry> read_directory(const RawFile& file) {
   const ZipDirectory place = find_directory(file);
-  if (place.bytes < 0 || place.bytes > kMost_directory_bytes)
+  if (place.bytes < 0 || place.bytes > kMaxDirectory_bytes)
     throw FormatError(
         fmt::format("{}: a damaged zip: a directory of {} bytes", file.path(), place.bytes));
   const auto bytes = bytes_of(file, place.first_byte, place.bytes);
@@ -128,7 +128,7 @@ std::vector<ZipEntry> read_directory(const RawFile& file) {
       throw FormatError(file.path() + ": a damaged zip: it ends within " + entry.name);
     const bool stored = entry.method == 0 && entry.bytes == entry.packed_bytes;
     const bool deflated = entry.method == 8 && entry.bytes >= 0 &&
-                          entry.bytes / kMost_deflate_ratio <= entry.packed_bytes;
+                          entry.bytes / kMaxDeflate_ratio <= entry.packed_bytes;
     if (entry.method != 0 && entry.method != 8)
       throw UnsupportedError(
           fmt::format("{}: {} is compressed by method {}; stored and deflated arrays are read",
@@ -308,7 +308,7 @@ class NpzArrays final : public ScanArrays {
         continue;
       const std::string name = entry.name.substr(0, entry.name.size() - 4);
       std::vector<std::byte> begin;
-      const std::int64_t n = std::min(entry.bytes, kMost_header_bytes);
+      const std::int64_t n = std::min(entry.bytes, kMaxHeader_bytes);
       if (entry.method == 0)
         begin = bytes_of(*file_, entry.first_byte, n);
       else

@@ -26,21 +26,21 @@ void ScanFile::read_positions_of(std::int64_t first, std::int64_t n, double* lon
 
 void ScanFile::read_channels_of(std::int64_t first_channel, std::int64_t n_channels,
                                 std::int64_t first, std::int64_t n, float* values) {
-  if (n == facts().n_samples) return read_channels(first_channel, n_channels, values);
+  if (n == metadata().n_samples) return read_channels(first_channel, n_channels, values);
   for (std::int64_t c = 0; c < n_channels; ++c)
-    keep_some(facts().n_samples, first, n, values + c * n,
+    keep_some(metadata().n_samples, first, n, values + c * n,
               [&](float* all) { read_channels(first_channel + c, 1, all); });
 }
 
 void ScanFile::read_weights_of(std::int64_t first, std::int64_t n, float* weights) {
-  keep_some(facts().n_samples, first, n, weights, [&](float* all) { read_weights(all); });
+  keep_some(metadata().n_samples, first, n, weights, [&](float* all) { read_weights(all); });
 }
 
 void ScanFile::read_flags_of(std::int64_t first_channel, std::int64_t n_channels,
                              std::int64_t first, std::int64_t n, std::uint8_t* flags) {
-  if (n == facts().n_samples) return read_flags(first_channel, n_channels, flags);
+  if (n == metadata().n_samples) return read_flags(first_channel, n_channels, flags);
   for (std::int64_t c = 0; c < n_channels; ++c)
-    keep_some(facts().n_samples, first, n, flags + c * n,
+    keep_some(metadata().n_samples, first, n, flags + c * n,
               [&](std::uint8_t* all) { read_flags(first_channel + c, 1, all); });
 }
 

@@ -237,13 +237,13 @@ RawFile::RawFile(const std::string& path)
 
 RawFile::RawFile(int descriptor, std::string path)
     : descriptor_(descriptor), path_(std::move(path)) {
-  struct stat facts {};
-  if (descriptor_ < 0 || ::fstat(descriptor_, &facts) != 0) {
+  struct stat metadata {};
+  if (descriptor_ < 0 || ::fstat(descriptor_, &metadata) != 0) {
     const std::string why = std::strerror(errno);
     if (descriptor_ >= 0) ::close(descriptor_);
     throw IoError(ExitCode::io, "cannot open " + path_ + ": " + why);
   }
-  size_bytes_ = facts.st_size;
+  size_bytes_ = metadata.st_size;
 }
 
 RawFile::~RawFile() { ::close(descriptor_); }
@@ -317,9 +317,9 @@ void read_raw_all(const std::vector<RawRead>& reads) {
 }
 
 void on_threads(std::int64_t n, const std::function<void(std::int64_t)>& body) {
-  constexpr std::int64_t kMost = 12;
+  constexpr std::int64_t kMax = 12;
   const std::int64_t n_threads = std::min<std::int64_t>(
-      {n, kMost, std::max<std::int64_t>(1, std::thread::hardware_concurrency())});
+      {n, kMax, std::max<std::int64_t>(1, std::thread::hardware_concurrency())});
   std::atomic<std::int64_t> next = 0;
   std::mutex mutex;
   std::exception_ptr error;

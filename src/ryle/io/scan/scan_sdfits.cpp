@@ -36,27 +36,27 @@ class SdfitsScans final : public ScanFile {
  public:
   SdfitsScans(const FitsScans& file, const ScanOptions& options)
       : raw_(file.raw), options_(options), rows_(file, options) {
-    facts_.path = file.path;
-    facts_.format = "SDFITS";
-    facts_.samples_first = true;
+    metadata_.path = file.path;
+    metadata_.format = "SDFITS";
+    metadata_.samples_first = true;
     choose_row_polarization();
-    if (rows_.size() == 0) rows_.refuse_empty();
+    if (rows_.size() == 0) rows_.reject_empty();
     lay_out();
     place_frequencies();
     place_positions();
-    name_facts(file);
+    name_metadata(file);
     weigh();
     warn_of_mixtures();
-    facts_.n_samples = rows_.size();
+    metadata_.n_samples = rows_.size();
   }
 
-  const ScanFacts& facts() const override { return facts_; }
+  const ScanMetadata& metadata() const override { return metadata_; }
 
   void read_positions(std::vector<double>& longitude_deg,
                       std::vector<double>& latitude_deg) override {
     longitude_deg = longitude_deg_;
     latitude_deg = latitude_deg_;
-    check_longitudes(longitude_deg, latitude_deg, facts_);
+    check_longitudes(longitude_deg, latitude_deg, metadata_);
   }
   void read_channels(std::int64_t first, std::int64_t n, float* values) override {
     read_raw(*raw_, data_, first, n, values);
@@ -79,7 +79,7 @@ class SdfitsScans final : public ScanFile {
   }
   bool has_flags() const override { return !flags_.begin_bytes.empty() || !row_flags_.empty(); }
   void read_flags(std::int64_t first, std::int64_t n, std::uint8_t* flags) override {
-    read_flags_of(first, n, 0, facts_.n_samples, flags);
+    read_flags_of(first, n, 0, metadata_.n_samples, flags);
   }
   void read_flags_of(std::int64_t first_channel, std::int64_t n_channels, std::int64_t first,
                      std::int64_t n, std::uint8_t* flags) override {
@@ -94,7 +94,7 @@ class SdfitsScans final : public ScanFile {
   }
 
  private:
-  std::string where() const { return facts_.path; }
+  std::string where() const { return metadata_.path; }
 
   /// Spectra of different polarizations are rows of their own (GBT): those wanted stay.
   void choose_row_polarization() {
@@ -112,12 +112,12 @@ class SdfitsScans final : public ScanFile {
       static const std::string kOrder = "I Q U V RR LL RL LR XX YY XY YX ";
       return kOrder.find(a + " ") < kOrder.find(b + " ");
     });
-    facts_.polarizations = names;
-    facts_.polarizations_in_rows = true;
+    metadata_.polarizations = names;
+    metadata_.polarizations_in_rows = true;
     const double number = scan_number(options_.polarization);
     if (number >= 0 && !rows_.numbers("PLNUM").empty()) {  // the number GBT gives it
       rows_.keep_where("PLNUM", options_.polarization);
-      facts_.polarization =
+      metadata_.polarization =
           rows_.size() > 0 ? stokes_name(rows_.numbers(rows_.stokes_word())[0]) : std::string();
       return;
     }
@@ -126,18 +126,19 @@ class SdfitsScans final : public ScanFile {
     for (std::size_t k = 0; k < codes.size(); ++k)
       for (const std::size_t p : chosen.which)
         if (names[p] == stokes_name(codes[k])) keep[k] = true;
-    facts_.polarization = chosen.text;
+    metadata_.polarization = chosen.text;
     const auto before = rows_.size();
     rows_.keep(keep);
     if (rows_.size() < before && upper_case(options_.polarization) == "MEAN")
-      facts_.warnings.push_back(fmt::format("{} rows of other polarizations than {} are left out",
-                                            before - rows_.size(), chosen.text));
+      metadata_.warnings.push_back(
+          fmt::format("{} rows of other polarizations than {} are left out", before - rows_.size(),
+                      chosen.text));
   }
 
   /// Where numbers are: from the table of the first row; the others are held against it later.
   void lay_out() {
     const SdfitsLayout& layout = rows_.layout(0);
-    facts_.n_channels = layout.n_channels;
+    metadata_.n_channels = layout.n_channels;
     data_.number = layout.data->form;
     data_.n_channels = layout.n_channels;
     data_.n_samples = rows_.size();
@@ -145,8 +146,8 @@ class SdfitsScans final : public ScanFile {
     if (layout.n_polarizations > 1) {
       std::vector<std::string> names = rows_.axis_names(0);
       const auto chosen = choose_polarizations(names, options_.polarization, where());
-      facts_.polarization = chosen.text;
-      facts_.polarizations = names;
+      metadata_.polarization = chosen.text;
+      metadata_.polarizations = names;
       polarizations_ = chosen.which;
     }
     data_.polarization_bytes.clear();
@@ -166,16 +167,16 @@ class SdfitsScans final : public ScanFile {
       good[k] = same_form && axes[k].agrees(first);
       if (!good[k] && bad < 0) bad = static_cast<std::int64_t>(k);
     }
-    if (bad >= 0) rows_.refuse_mixture(good, static_cast<std::size_t>(bad), axes);
+    if (bad >= 0) rows_.reject_mixture(good, static_cast<std::size_t>(bad), axes);
     data_.descending = first.step_hz < 0;
-    facts_.frequency.n_channels = layout.n_channels;
+    metadata_.frequency.n_channels = layout.n_channels;
     if (!(std::isfinite(first.first_hz) && std::abs(first.step_hz) > 0)) {
-      facts_.frequency.channel_width_hz = 0;
-      facts_.warnings.push_back("the frequencies of the channels are not known: " +
-                                layout.axis_note);
+      metadata_.frequency.channel_width_hz = 0;
+      metadata_.warnings.push_back("the frequencies of the channels are not known: " +
+                                   layout.axis_note);
     } else {
-      facts_.frequency.channel_width_hz = std::abs(first.step_hz);
-      facts_.frequency.first_center_hz =
+      metadata_.frequency.channel_width_hz = std::abs(first.step_hz);
+      metadata_.frequency.first_center_hz =
           data_.descending
               ? first.first_hz + static_cast<double>(layout.n_channels - 1) * first.step_hz
               : first.first_hz;
@@ -213,14 +214,14 @@ class SdfitsScans final : public ScanFile {
                                    " has neither one number a row nor those of the spectra in all "
                                    "tables";
           if (!options_.flags.empty()) throw ConfigError(what);
-          facts_.warnings.push_back(what + "; it is not used");
+          metadata_.warnings.push_back(what + "; it is not used");
           continue;
         }
         for (const double f : all) row_flags_.push_back(f != 0 ? 1 : 0);
       }
       if (options_.flags.empty())
-        facts_.choices.push_back("flags are those of the column " + upper_case(name) +
-                                 ", not 0 is absent; --flags none leaves them out");
+        metadata_.choices.push_back("flags are those of the column " + upper_case(name) +
+                                    ", not 0 is absent; --flags none leaves them out");
       return;
     }
     if (!options_.flags.empty())
@@ -229,44 +230,44 @@ class SdfitsScans final : public ScanFile {
   }
 
   void place_positions() {
-    RowPositions positions = rows_.positions(options_, facts_);
+    RowPositions positions = rows_.positions(options_, metadata_);
     longitude_deg_ = std::move(positions.longitude_deg);
     latitude_deg_ = std::move(positions.latitude_deg);
-    facts_.frame = positions.frame;
-    for (auto& w : positions.warnings) facts_.warnings.push_back(std::move(w));
+    metadata_.frame = positions.frame;
+    for (auto& w : positions.warnings) metadata_.warnings.push_back(std::move(w));
   }
 
-  void name_facts(const FitsScans& file) {
+  void name_metadata(const FitsScans& file) {
     const auto first = [&](const char* word) {
       const auto all = rows_.texts(word);
       if (!all.empty() && !all[0].empty()) return all[0];
       return file.key(word);
     };
     const SdfitsLayout& layout = rows_.layout(0);
-    facts_.format = fmt::format("SDFITS ({} table{} of {})", rows_.n_tables_used(),
-                                rows_.n_tables_used() == 1 ? "" : "s", rows_.n_tables());
-    facts_.telescope = first("TELESCOP");
+    metadata_.format = fmt::format("SDFITS ({} table{} of {})", rows_.n_tables_used(),
+                                   rows_.n_tables_used() == 1 ? "" : "s", rows_.n_tables());
+    metadata_.telescope = first("TELESCOP");
     std::set<std::string> objects;
     for (const auto& o : rows_.texts("OBJECT")) objects.insert(o);
-    facts_.object = objects.size() == 1 ? *objects.begin() : std::string();
-    facts_.unit = layout.data->unit;
-    if (facts_.unit.empty())
-      facts_.unit = first(fmt::format("TUNIT{}", layout.data->number).c_str());
-    if (facts_.unit.empty()) facts_.unit = first("BUNIT");
-    facts_.spectral_frame = spectral_frame_of(layout.frequency_type, first("SPECSYS"));
+    metadata_.object = objects.size() == 1 ? *objects.begin() : std::string();
+    metadata_.unit = layout.data->unit;
+    if (metadata_.unit.empty())
+      metadata_.unit = first(fmt::format("TUNIT{}", layout.data->number).c_str());
+    if (metadata_.unit.empty()) metadata_.unit = first("BUNIT");
+    metadata_.spectral_frame = spectral_frame_of(layout.frequency_type, first("SPECSYS"));
     for (const char* word : {"RESTFREQ", "RESTFRQ"}) {
       const auto all = rows_.numbers(word);
-      if (!all.empty() && all[0] > 0 && facts_.rest_frequency_hz == 0)
-        facts_.rest_frequency_hz = all[0] * hertz_in(rows_.unit(word), 1, where());
+      if (!all.empty() && all[0] > 0 && metadata_.rest_frequency_hz == 0)
+        metadata_.rest_frequency_hz = all[0] * hertz_in(rows_.unit(word), 1, where());
     }
     if (layout.class_axis)  // offsets in the rest frame of the source
-      facts_.spectral_frame = "SOURCE";
-    facts_.observed_utc = first("DATE-OBS");
+      metadata_.spectral_frame = "SOURCE";
+    metadata_.observed_utc = first("DATE-OBS");
     const auto seconds = rows_.numbers("TIME");
-    if (facts_.observed_utc.size() == 10 && !seconds.empty() && seconds[0] >= 0 &&
+    if (metadata_.observed_utc.size() == 10 && !seconds.empty() && seconds[0] >= 0 &&
         seconds[0] < 86401) {
       const auto s = static_cast<int>(seconds[0]);
-      facts_.observed_utc +=
+      metadata_.observed_utc +=
           fmt::format("T{:02}:{:02}:{:06.3f}", s / 3600, s / 60 % 60, s % 60 + (seconds[0] - s));
     }
   }
@@ -276,7 +277,7 @@ class SdfitsScans final : public ScanFile {
     const std::string column = weights_column(options_.weights);
     if (!column.empty()) {
       if (const ScanColumn* own = rows_.same_shape(column);
-          own != nullptr && own->repeat > 1 && facts_.n_channels > 1) {
+          own != nullptr && own->repeat > 1 && metadata_.n_channels > 1) {
         if (polarizations_.size() > 1)
           throw UnsupportedError(where() + ": " + column +
                                  " weighs polarizations apart, of which the mean is read; --pol XX "
@@ -307,13 +308,13 @@ class SdfitsScans final : public ScanFile {
       throw ConfigError(where() + ": weights " + options_.weights +
                         " need TSYS and EXPOSURE; there are " + rows_.list());
     const bool radiometer = options_.weights == "radiometer";
-    if (radiometer && !(facts_.frequency.channel_width_hz > 0))
+    if (radiometer && !(metadata_.frequency.channel_width_hz > 0))
       throw ConfigError(where() + ": weights radiometer need the width of a channel");
-    weights_ = system_weights(columns, radiometer ? facts_.frequency.channel_width_hz : 1);
+    weights_ = system_weights(columns, radiometer ? metadata_.frequency.channel_width_hz : 1);
     const std::set<double> different(columns.system_temperature_k.begin(),
                                      columns.system_temperature_k.end());
     if (different.size() == 1 && *different.begin() == 1)
-      facts_.warnings.push_back("TSYS is 1 in all rows: it was not measured");
+      metadata_.warnings.push_back("TSYS is 1 in all rows: it was not measured");
   }
 
   /// Of what is read: the mean of two polarizations has T^2 = (T1^2 + T2^2)/4.
@@ -335,7 +336,7 @@ class SdfitsScans final : public ScanFile {
     for (const auto& [word, what] : kSwitched) {
       const auto all = rows_.texts(word);
       if (std::set<std::string>(all.begin(), all.end()).size() > 1)
-        facts_.warnings.push_back(
+        metadata_.warnings.push_back(
             fmt::format("rows with {} are both read: --select {}={} takes one of them", what, word,
                         begins(word, "CAL") ? "F" : "T"));
     }
@@ -344,7 +345,7 @@ class SdfitsScans final : public ScanFile {
   std::shared_ptr<const RawFile> raw_;
   ScanOptions options_;
   SdfitsRows rows_;
-  ScanFacts facts_;
+  ScanMetadata metadata_;
   RawSamples data_, flags_, channel_weights_;
   std::vector<std::uint8_t> row_flags_;
   std::vector<std::size_t> polarizations_{0};

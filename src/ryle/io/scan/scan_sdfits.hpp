@@ -68,12 +68,12 @@ class SdfitsRows {
   /// The column when all tables in use have it with the repeat of the data; else null.
   const ScanColumn* same_shape(const std::string& column) const;
   std::vector<RowAxis> frequency_axes() const;
-  /// Notes in `facts` whether the unit of longitudes is known.
-  RowPositions positions(const ScanOptions& options, ScanFacts& facts) const;
+  /// Notes in `metadata` whether the unit of longitudes is known.
+  RowPositions positions(const ScanOptions& options, ScanMetadata& metadata) const;
 
-  [[noreturn]] void refuse_empty() const;
+  [[noreturn]] void reject_empty() const;
   /// Says which selection would do.
-  [[noreturn]] void refuse_mixture(const std::vector<bool>& good, std::size_t bad,
+  [[noreturn]] void reject_mixture(const std::vector<bool>& good, std::size_t bad,
                                    const std::vector<RowAxis>& axes) const;
 
  private:
@@ -81,12 +81,13 @@ class SdfitsRows {
     int table = 0;
     std::int64_t row = 0;
   };
-  [[noreturn]] void refuse_frames() const;
+  [[noreturn]] void reject_frames() const;
   std::vector<double> equinoxes() const;  ///< years; empty: not said
   void lay_out(std::size_t table);
   int axis_of(const ScanTable& table, const std::vector<std::string>& words,
               std::string* type) const;
-  void place_on_source(const ScanOptions& options, ScanFacts& facts, RowPositions& positions) const;
+  void place_on_source(const ScanOptions& options, ScanMetadata& metadata,
+                       RowPositions& positions) const;
 
   std::string path_;
   std::vector<ScanTable> tables_;

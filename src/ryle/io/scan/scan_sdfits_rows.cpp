@@ -14,7 +14,7 @@ namespace ryle::io {
 namespace {
 
 constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
-constexpr int kMost_axes = 9;
+constexpr int kMaxAxes = 9;
 
 bool starts(const std::string& text, const std::string& with) { return text.rfind(with, 0) == 0; }
 
@@ -104,7 +104,7 @@ SdfitsRows::SdfitsRows(const FitsScans& file, const ScanOptions& options) : path
     for (std::int64_t r = 0; r < tables_[t].n_rows; ++r) rows_.push_back({static_cast<int>(t), r});
   if (rows_.empty()) throw FormatError(path_ + ": an SDFITS file without rows");
   for (const auto& [column, value] : options.select) keep_where(column, value);
-  if (rows_.empty()) refuse_empty();
+  if (rows_.empty()) reject_empty();
   layouts_.resize(tables_.size());
   for (std::size_t t = 0; t < tables_.size(); ++t)
     if (std::any_of(rows_.begin(), rows_.end(),
@@ -146,11 +146,11 @@ void SdfitsRows::keep_where(const std::string& column, const std::string& value)
       fmt::format("{}: no row has {}={}; there are {}", path_, column, value, values));
 }
 
-void SdfitsRows::refuse_frames() const {
+void SdfitsRows::reject_frames() const {
   throw ConfigError(path_ + ": positions in more than one frame; --select takes rows of one");
 }
 
-void SdfitsRows::refuse_empty() const {
+void SdfitsRows::reject_empty() const {
   throw ConfigError(path_ + ": no row has all that is selected");
 }
 
@@ -210,7 +210,7 @@ std::string SdfitsRows::unit(const std::string& column) const { return tables_[0
 std::string SdfitsRows::list() const { return tables_[0].list(); }
 
 std::string SdfitsRows::stokes_word() const {
-  for (int n = 1; n <= kMost_axes; ++n)
+  for (int n = 1; n <= kMaxAxes; ++n)
     for (const auto& table : tables_) {
       const auto types = table.texts(fmt::format("CTYPE{}", n));
       if (!types.empty() && starts(types[0], "STOKES")) return fmt::format("CRVAL{}", n);
@@ -272,7 +272,7 @@ const ScanColumn* SdfitsRows::same_shape(const std::string& column) const {
 int SdfitsRows::axis_of(const ScanTable& table, const std::vector<std::string>& words,
                         std::string* type) const {
   const int number = static_cast<int>(&table - tables_.data());
-  for (int n = 1; n <= kMost_axes; ++n) {
+  for (int n = 1; n <= kMaxAxes; ++n) {
     const auto types = table.texts(fmt::format("CTYPE{}", n));
     if (types.empty()) continue;
     for (const Row& r : rows_) {
@@ -307,7 +307,7 @@ void SdfitsRows::lay_out(std::size_t t) {
   std::vector<std::int64_t> axes = own.data->axes;
   const std::string tdim = fmt::format("TDIM{}", own.data->number);
   if (axes.empty()) axes = axes_of_text(only_text(selected(table.texts(tdim)), tdim, where));
-  for (int n = 1; axes.size() + 1 == static_cast<std::size_t>(n) && n <= kMost_axes; ++n) {
+  for (int n = 1; axes.size() + 1 == static_cast<std::size_t>(n) && n <= kMaxAxes; ++n) {
     const double length = first_number(fmt::format("MAXIS{}", n));  // the MATRIX convention
     if (length >= 1 && length < 1e12) axes.push_back(static_cast<std::int64_t>(length));
   }
@@ -405,7 +405,7 @@ std::vector<RowAxis> SdfitsRows::frequency_axes() const {
   return out;
 }
 
-void SdfitsRows::refuse_mixture(const std::vector<bool>& good, std::size_t bad,
+void SdfitsRows::reject_mixture(const std::vector<bool>& good, std::size_t bad,
                                 const std::vector<RowAxis>& axes) const {
   std::vector<std::pair<std::string, std::vector<std::string>>> words;
   for (const char* word : {"IFNUM", "SIG", "IF", "OBJECT", "SCAN", "FDNUM", "BEAM", "TABLE"}) {
@@ -448,7 +448,7 @@ std::vector<double> SdfitsRows::equinoxes() const {
   return years;
 }
 
-RowPositions SdfitsRows::positions(const ScanOptions& options, ScanFacts& facts) const {
+RowPositions SdfitsRows::positions(const ScanOptions& options, ScanMetadata& metadata) const {
   RowPositions out;
   out.longitude_deg.assign(rows_.size(), kMissing);
   out.latitude_deg.assign(rows_.size(), kMissing);
@@ -473,7 +473,7 @@ RowPositions SdfitsRows::positions(const ScanOptions& options, ScanFacts& facts)
     const auto value_a = table.numbers("CRVAL" + a), value_b = table.numbers("CRVAL" + b);
     const auto step_a = table.numbers("CDELT" + a), step_b = table.numbers("CDELT" + b);
     const auto pixel_a = table.numbers("CRPIX" + a), pixel_b = table.numbers("CRPIX" + b);
-    const double unit_a = longitude_degrees(options, table.unit("CRVAL" + a), facts);
+    const double unit_a = longitude_degrees(options, table.unit("CRVAL" + a), metadata);
     const double unit_b = degrees_in(table.unit("CRVAL" + b), path_);
     for (std::size_t k = 0; k < rows_.size(); ++k) {
       if (rows_[k].table != static_cast<int>(t)) continue;
@@ -506,12 +506,12 @@ RowPositions SdfitsRows::positions(const ScanOptions& options, ScanFacts& facts)
     }
   }
   if (!axes) {
-    place_on_source(options, facts, out);
+    place_on_source(options, metadata, out);
     return out;
   }
-  if (frames.size() > 1) refuse_frames();
+  if (frames.size() > 1) reject_frames();
   if (!frames.empty()) out.frame = *frames.begin();
-  facts.frame_known = out.frame != SkyFrame::icrs || says_system(radesys);
+  metadata.frame_known = out.frame != SkyFrame::icrs || says_system(radesys);
   std::string names;
   for (const auto& o : others) names += (names.empty() ? "" : ", ") + o;
   if (n_without > 0)
@@ -521,7 +521,7 @@ RowPositions SdfitsRows::positions(const ScanOptions& options, ScanFacts& facts)
   return out;
 }
 
-void SdfitsRows::place_on_source(const ScanOptions& options, ScanFacts& facts,
+void SdfitsRows::place_on_source(const ScanOptions& options, ScanMetadata& metadata,
                                  RowPositions& out) const {
   struct Pair {
     const char *lon, *lat;
@@ -535,7 +535,7 @@ void SdfitsRows::place_on_source(const ScanOptions& options, ScanFacts& facts,
         Pair{"OBJ-RA", "OBJ-DEC", SkyFrame::icrs, true}}) {
     const auto lon = numbers(p.lon), lat = numbers(p.lat);
     if (lon.empty() || lat.empty()) continue;
-    const double a = longitude_degrees(options, unit(p.lon), facts),
+    const double a = longitude_degrees(options, unit(p.lon), metadata),
                  b = degrees_in(unit(p.lat), path_);
     for (std::size_t k = 0; k < rows_.size(); ++k) {
       out.longitude_deg[k] = lon[k] * a;
@@ -549,11 +549,11 @@ void SdfitsRows::place_on_source(const ScanOptions& options, ScanFacts& facts,
       for (std::size_t k = 0; k < rows_.size(); ++k)
         frames.insert(equatorial_frame(radesys.empty() ? std::string() : radesys[k],
                                        equinox.empty() ? kMissing : equinox[k], path_));
-      if (frames.size() > 1) refuse_frames();
+      if (frames.size() > 1) reject_frames();
       out.frame = *frames.begin();
-      facts.frame_known = out.frame != SkyFrame::icrs || says_system(radesys);
+      metadata.frame_known = out.frame != SkyFrame::icrs || says_system(radesys);
     } else {
-      facts.frame_known = true;
+      metadata.frame_known = true;
     }
     if (p.source)
       out.warnings.push_back(fmt::format(

@@ -45,7 +45,7 @@ ms::InputRow input_row(const Observation& observation, std::size_t k) {
   return row;
 }
 
-void add_applied(const Observation& observation, ms::Content& content) {
+void add_applied(const Observation& observation, ms::Impl& content) {
   const AppliedCorrections& applied = observation.applied;
   const std::size_t n_inputs = observation.array.inputs.size();
   for (std::size_t k = 0; k < n_inputs; ++k) content.inputs.push_back(input_row(observation, k));
@@ -64,9 +64,9 @@ void add_applied(const Observation& observation, ms::Content& content) {
   content.observation_json = observation_to_json(observation);
 }
 
-ms::Content content_of(const Observation& observation, std::vector<ms::DumpRow> dumps) {
+ms::Impl content_of(const Observation& observation, std::vector<ms::DumpRow> dumps) {
   const ArrayLayout& array = observation.array;
-  ms::Content content;
+  ms::Impl content;
   content.telescope_name = array.name.empty() ? "UNKNOWN" : array.name;
   content.observer = observation.observer.empty() ? "unknown" : observation.observer;
   content.project = observation.object;
@@ -126,7 +126,7 @@ class MeasurementSetWriter final : public VisibilityWriter {
         checked_product({n_channels, n_products, n_baselines}, "a visibility dump"));
     require_descriptors(ms::kOpen_files, "Measurement Set " + path_);
     prepare_part(path_, overwrite_);
-    guarded("create", [&] {
+    run_or_abandon("create", [&] {
       require_space(2 * kClosing_bytes + size * kValue_bytes);
       writer_ = std::make_unique<ms::Writer>(part_path(path_), flux_unit(observation), n_products,
                                              n_channels, n_baselines);
@@ -166,14 +166,14 @@ class MeasurementSetWriter final : public VisibilityWriter {
                                 data_.data(),
                                 weight_.data(),
                                 flag_.get()};
-    guarded("write", [&] {
+    run_or_abandon("write", [&] {
       if (const int fault = injected_fault("write", path_); fault != 0) {
         throw IoError::from_errno("write", path_, fault);
       }
       require_space(kClosing_bytes + 2 * data_.size() * kValue_bytes);
       writer_->append(values);
     });
-    guarded("write", [&] {
+    run_or_abandon("write", [&] {
       journal_->append({dump.start_tai_ns, dump.centroid_tai_ns, dump.interval_s, dump.n_spectra,
                         rows_crc(data_.data(), weight_.data(), data_.size())});
     });
@@ -182,8 +182,8 @@ class MeasurementSetWriter final : public VisibilityWriter {
 
   void publish(const Observation& observation) override {
     require_open();
-    guarded("finish", [&] {
-      const ms::Content content = content_of(observation, dumps_);
+    run_or_abandon("finish", [&] {
+      const ms::Impl content = content_of(observation, dumps_);
       require_space(kClosing_bytes / 2 +
                     2 * (content.observation_json.size() + content.configuration.size() +
                          observation.applied.gains.size() * sizeof(cf64)));
@@ -225,7 +225,7 @@ class MeasurementSetWriter final : public VisibilityWriter {
   }
 
   template <class F>
-  void guarded(const char* operation, F&& f) {
+  void run_or_abandon(const char* operation, F&& f) {
     try {
       try {
         f();
@@ -271,7 +271,7 @@ class MeasurementSetWriter final : public VisibilityWriter {
   std::vector<ms::DumpRow> dumps_;
 };
 
-void restore_applied(const ms::Content& content, Observation& observation) {
+void restore_applied(const ms::Impl& content, Observation& observation) {
   AppliedCorrections& applied = observation.applied;
   applied.filter_response = content.filter_response;
   for (const ms::InputRow& input : content.inputs) {
@@ -436,7 +436,7 @@ VisibilityFile read_measurement_set(const std::string& path, const VisibilityRea
 
 namespace ryle::io {
 namespace {
-[[noreturn]] void refuse(const std::string& path) {
+[[noreturn]] void reject(const std::string& path) {
   throw UnsupportedError(
       "Measurement Set " + path +
       ": this build has no casacore; install casacore-dev and configure again, or use a .uvfits or "
@@ -446,12 +446,12 @@ namespace {
 
 std::unique_ptr<VisibilityWriter> open_measurement_set_writer(const std::string& path,
                                                               const Observation&, bool) {
-  refuse(path);
+  reject(path);
 }
 VisibilityFile read_measurement_set(const std::string& path, const VisibilityReadOptions&) {
-  refuse(path);
+  reject(path);
 }
-VisibilityFile read_unfinished_measurement_set(const std::string& part) { refuse(part); }
+VisibilityFile read_unfinished_measurement_set(const std::string& part) { reject(part); }
 
 }  // namespace ryle::io
 #endif

@@ -74,7 +74,7 @@ class FieldPipe {
     auto& [antenna, receptor, bad, delay_s, rms_lsb, saturated_fraction, gains] = value;
     (*this)(antenna, receptor, bad, delay_s, rms_lsb, saturated_fraction, gains);
   }
-  void field(Content& value) const {
+  void field(Impl& value) const {
     auto& [telescope_name, observer, project, field_name, data_unit, telescope_itrf_m, n_receptors,
            antennas, phase_center_rad, pointing_rad, channel_centers_hz, channel_width_hz,
            noise_bandwidth_hz, begin_s, end_s, history, command_lines, configuration_lines, inputs,

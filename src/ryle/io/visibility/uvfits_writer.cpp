@@ -55,7 +55,7 @@ class UvfitsWriter final : public VisibilityWriter {
                              "; write .ms or .uvh5");
     }
     prepare_part(path_, overwrite_);
-    guarded([&] {
+    run_or_abandon([&] {
       file_.emplace(FitsFile::create(part_path(path_), path_));
       write_primary_header(1);
       journal_.emplace(journal_of(part_path(path_)), observation_);
@@ -72,7 +72,7 @@ class UvfitsWriter final : public VisibilityWriter {
     require_open();
     check_dump(observation_, dump);
     if (times_.start_tai_ns.empty()) day_ = julian_day(dump.centroid_tai_ns)[0];
-    guarded([&] {
+    run_or_abandon([&] {
       if (const int fault = injected_fault("write", path_); fault != 0) {
         throw IoError::from_errno("write", path_, fault);
       }
@@ -88,7 +88,7 @@ class UvfitsWriter final : public VisibilityWriter {
 
   void publish(const Observation& observation) override {
     require_open();
-    guarded([&] {
+    run_or_abandon([&] {
       finish_primary_header(observation);
       write_antenna_table(observation);
       write_exact_times();
@@ -114,7 +114,7 @@ class UvfitsWriter final : public VisibilityWriter {
   }
 
   template <class F>
-  void guarded(F&& f) {
+  void run_or_abandon(F&& f) {
     try {
       f();
     } catch (...) {

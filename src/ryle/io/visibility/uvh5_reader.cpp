@@ -74,22 +74,22 @@ void read_values(hid_t file, const std::string& path, std::int64_t n_rows, RowSe
 }
 
 /// What a file may say that Ryle cannot image as it is.
-void refuse_unread(hid_t h, const std::string& path) {
-  const auto refuse = [&](const std::string& what, const std::string& instead) {
+void reject_unread(hid_t h, const std::string& path) {
+  const auto reject = [&](const std::string& what, const std::string& instead) {
     throw UnsupportedError(path + ": " + what + "; " + instead);
   };
   const std::string time_scale = text_or(h, "timesys", "UTC", path);
   if (time_scale != "UTC" && !time_scale.empty())
-    refuse("its times are " + time_scale, "ryle reads UTC (timesys)");
+    reject("its times are " + time_scale, "ryle reads UTC (timesys)");
   if (h5::exists(h, "flex_spw_polarization_array"))
-    refuse("its polarization differs between spectral windows (flex_spw_polarization_array)",
+    reject("its polarization differs between spectral windows (flex_spw_polarization_array)",
            "write one polarization a file, with pyuvdata: UVData.remove_flex_pol()");
   const std::string frame = text_or(h, "telescope_frame", "itrs", path);
-  if (frame != "itrs") refuse("its telescope stands in the frame " + frame, "ryle reads itrs");
+  if (frame != "itrs") reject("its telescope stands in the frame " + frame, "ryle reads itrs");
   const auto widths = h5::read_doubles(h, "channel_width", path);
   for (const double width_hz : widths) {
     if (std::abs(width_hz - widths.front()) > 0.01 * std::abs(widths.front()))
-      refuse("its channels have different widths",
+      reject("its channels have different widths",
              "select those of one width, with pyuvdata: UVData.select(spws=...)");
   }
 }
@@ -536,7 +536,7 @@ VisibilityFile read_uvh5(const std::string& path, const VisibilityReadOptions& o
     }
     return out;
   }
-  refuse_unread(header.get(), path);
+  reject_unread(header.get(), path);
   apply_flags(flags, rows);
   const int n_pols = n_pols_of(rows.products);
   const auto used = used_antennas(rows.antenna1, rows.antenna2);

@@ -45,7 +45,7 @@ class Uvh5Writer final : public VisibilityWriter {
         n_baselines_(n_pairs(observation.array.n_antennas())) {
     h5::silence();
     prepare_part(path_, overwrite_);
-    guarded([&] {
+    run_or_abandon([&] {
       const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
       H5Pset_libver_bounds(access.get(), H5F_LIBVER_LATEST, H5F_LIBVER_LATEST);  // SWMR needs it
       file_ = Handle(H5Fcreate(part_path(path_).c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()),
@@ -77,7 +77,7 @@ class Uvh5Writer final : public VisibilityWriter {
         fail_writer(path_, n_dumps_);
       }
     }
-    guarded([&] {
+    run_or_abandon([&] {
       append_rows(dump);
       append_values(dump);
     });
@@ -86,7 +86,7 @@ class Uvh5Writer final : public VisibilityWriter {
 
   void publish(const Observation& observation) override {
     require_open();
-    guarded([&] {
+    run_or_abandon([&] {
       rows_ = RowSets();
       if (!file_.close()) h5::check(-1, "close", path_);
       // SWMR forbids new objects: what is known only at the end is written after an ordinary
@@ -119,7 +119,7 @@ class Uvh5Writer final : public VisibilityWriter {
   }
 
   template <class F>
-  void guarded(F&& f) {
+  void run_or_abandon(F&& f) {
     try {
       f();
     } catch (...) {
@@ -362,7 +362,7 @@ class Uvh5Writer final : public VisibilityWriter {
     rows_.crc.append(H5T_NATIVE_UINT32, &crc, 1, path_);
   }
 
-  /// The facts as Ryle reads them; arrays equal to those in `written` are left as they are.
+  /// The metadata as Ryle reads them; arrays equal to those in `written` are left as they are.
   void write_ryle_group(const Observation& observation, const AppliedCorrections* written) {
     const Handle own = group("Ryle");
     const hid_t h = own.get();

@@ -20,7 +20,7 @@ std::string suffix_of(const std::string& path) {
   return p.extension().string();
 }
 
-[[noreturn]] void refuse_suffix(const std::string& path) {
+[[noreturn]] void reject_suffix(const std::string& path) {
   throw ConfigError("visibility file " + path +
                     ": its name must end in .ms (Measurement Set), .uvfits or .uvh5");
 }
@@ -37,7 +37,7 @@ bool measurement_sets_supported() {
 
 void require_visibility_suffix(const std::string& path) {
   const std::string suffix = suffix_of(path);
-  if (suffix != ".ms" && suffix != ".uvfits" && suffix != ".uvh5") refuse_suffix(path);
+  if (suffix != ".ms" && suffix != ".uvfits" && suffix != ".uvh5") reject_suffix(path);
   if (suffix == ".ms" && !measurement_sets_supported())
     throw UnsupportedError(path +
                            ": this build has no casacore and writes no Measurement Sets; "
@@ -52,7 +52,7 @@ std::unique_ptr<VisibilityWriter> open_visibility_writer(const std::string& path
   if (suffix == ".ms") return io::open_measurement_set_writer(path, observation, overwrite);
   if (suffix == ".uvfits") return io::open_uvfits_writer(path, observation, overwrite);
   if (suffix == ".uvh5") return io::open_uvh5_writer(path, observation, overwrite);
-  refuse_suffix(path);
+  reject_suffix(path);
 }
 
 VisibilityFile read_visibility_file(const std::string& path, const VisibilityReadOptions& options) {
@@ -64,7 +64,7 @@ VisibilityFile read_visibility_file(const std::string& path, const VisibilityRea
                       " is asked for; only Measurement Sets have columns, leave --column out");
   if (suffix == ".uvfits") return io::read_uvfits(path, options);
   if (suffix == ".uvh5") return io::read_uvh5(path, options);
-  refuse_suffix(path);
+  reject_suffix(path);
 }
 
 namespace {

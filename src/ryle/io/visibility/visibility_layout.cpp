@@ -42,24 +42,24 @@ void check_observation(const Observation& observation) {
 
 void check_dump(const Observation& observation, const VisibilityDump& dump) {
   const std::int64_t n_baselines = n_pairs(observation.array.n_antennas());
-  const auto refuse = [](const char* field, std::int64_t value, std::int64_t expected) {
+  const auto reject = [](const char* field, std::int64_t value, std::int64_t expected) {
     throw ConfigError(std::string("cannot write this dump: ") + field + " is " +
                       std::to_string(value) + ", the observation has " + std::to_string(expected));
   };
   if (dump.n_channels != observation.frequency.n_channels) {
-    refuse("n_channels", dump.n_channels, observation.frequency.n_channels);
+    reject("n_channels", dump.n_channels, observation.frequency.n_channels);
   }
-  if (dump.n_baselines != n_baselines) refuse("n_baselines", dump.n_baselines, n_baselines);
+  if (dump.n_baselines != n_baselines) reject("n_baselines", dump.n_baselines, n_baselines);
   const std::int64_t n_pols = observation.array.n_pols();
   if (dump.n_pol_products != n_pols * n_pols)
-    refuse("n_pol_products", dump.n_pol_products, n_pols * n_pols);
+    reject("n_pol_products", dump.n_pol_products, n_pols * n_pols);
   const std::int64_t size = checked_product(
       {dump.n_channels, dump.n_baselines, dump.n_pol_products}, "a visibility dump");
   if (static_cast<std::int64_t>(dump.data.size()) != size) {
-    refuse("data size", static_cast<std::int64_t>(dump.data.size()), size);
+    reject("data size", static_cast<std::int64_t>(dump.data.size()), size);
   }
   if (static_cast<std::int64_t>(dump.counts.size()) != size) {
-    refuse("counts size", static_cast<std::int64_t>(dump.counts.size()), size);
+    reject("counts size", static_cast<std::int64_t>(dump.counts.size()), size);
   }
 }
 

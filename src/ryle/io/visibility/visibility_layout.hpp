@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the three visibility formats share: row order, signs, weights, the facts as text. Private to
-// io/.
+// What the three visibility formats share: row order, signs, weights, the metadata as text. Private
+// to io/.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -25,8 +25,8 @@ class TwoQueues final : public RingQueues {
   }
   void record_copied(int slot) override { copied_[index(slot)].record(copying_); }
   void record_worked(int slot) override { worked_[index(slot)].record(work_); }
-  void work_after_copied(int slot) override { copied_[index(slot)].hold_back(work_); }
-  void copy_after_worked(int slot) override { worked_[index(slot)].hold_back(copying_); }
+  void work_after_copied(int slot) override { copied_[index(slot)].wait_event(work_); }
+  void copy_after_worked(int slot) override { worked_[index(slot)].wait_event(copying_); }
   void wait_copied(int slot) override { copied_[index(slot)].synchronize(); }
 
  private:

@@ -5,7 +5,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/device/on_device.hpp"
-#include "ryle/engine/channelize/turn.hpp"
+#include "ryle/engine/channelize/transpose.hpp"
 
 namespace ryle::pipeline {
 namespace {
@@ -35,14 +35,14 @@ DeviceRing ring_on(const Queue& queue, const DeviceSamples::Setup& s) {
 
 DeviceSamples::DeviceSamples(const Queue& queue, const Setup& setup)
     : queue_(queue), setup_(whole_groups_of(setup)), ring_(ring_on(queue_, setup_)) {
-  if (queue_.back_end() != BackEnd::cuda && !setup_.always_turned) return;
-  turned_ = channelize::turned_layout(setup_.layout, setup_.n_inputs,
-                                      setup_.history_ticks + setup_.chunk_ticks);
+  if (queue_.back_end() != BackEnd::cuda && !setup_.always_transposed) return;
+  turned_ = channelize::transposed_layout(setup_.layout, setup_.n_inputs,
+                                          setup_.history_ticks + setup_.chunk_ticks);
   if (!turned_) return;
   const OnDevice scope(queue_);
   // Room past the end: engines may load whole words.
   constexpr std::int64_t kSlackBytes = 128;
-  rows_ = Buffer<std::byte>(channelize::turned_bytes(*turned_, setup_.n_inputs) + kSlackBytes,
+  rows_ = Buffer<std::byte>(channelize::transposed_bytes(*turned_, setup_.n_inputs) + kSlackBytes,
                             space_of(queue_));
 }
 
@@ -59,8 +59,8 @@ DeviceSamples::Stretch DeviceSamples::front() {
   s.n_ticks = n_ticks_.front();
   s.samples = chunk.data + chunk.carried_bytes - bytes_of(s.n_history);
   if (turned_) {
-    channelize::turn_samples(queue_, s.samples, setup_.layout, setup_.n_inputs,
-                             s.n_history + s.n_ticks, *turned_, rows_.data());
+    channelize::transpose_samples(queue_, s.samples, setup_.layout, setup_.n_inputs,
+                                  s.n_history + s.n_ticks, *turned_, rows_.data());
     s.samples = rows_.data();
   }
   return s;

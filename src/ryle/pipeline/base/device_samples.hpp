@@ -24,7 +24,7 @@ class DeviceSamples {
     std::int64_t chunk_ticks = 0;    ///< at most, of every push(); a multiple of kGroupTicks
     std::int64_t history_ticks = 0;  ///< read again before every chunk
     /// Turned in tests on the CPU, too, where it gains nothing.
-    bool always_turned = false;
+    bool always_transposed = false;
     /// In tests: queues other than make_ring_queues().
     std::function<std::unique_ptr<RingQueues>(const Queue&, int n_slots)> ring_queues;
   };

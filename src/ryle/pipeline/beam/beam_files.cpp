@@ -19,7 +19,7 @@ namespace ryle::pipeline {
 namespace {
 
 constexpr std::int64_t kScaleSamples = 1024;  // most of a channel that are looked at
-constexpr std::int64_t kMostGaps = 100'000;   // listed one by one
+constexpr std::int64_t kMaxGaps = 100'000;    // listed one by one
 // Longer silences begin a new file: nobody wants hours of nothing.
 constexpr double kLongestGap_s = 600;
 
@@ -291,7 +291,7 @@ void BeamFiles::write(Piece& piece) {
   }
   for (const auto& gap : piece.absent) {
     ++n_gaps_;
-    if (n_gaps_ <= kMostGaps) gaps_.push_back({segments_ - 1, gap});
+    if (n_gaps_ <= kMaxGaps) gaps_.push_back({segments_ - 1, gap});
   }
   next_sample_ = piece.first_sample + piece.n;
 }

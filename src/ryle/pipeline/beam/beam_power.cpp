@@ -24,15 +24,15 @@ constexpr int kParameters = 4;  // baseline, height, middle, width
 using Parameters = std::array<double, kParameters>;
 using Normal = std::array<std::array<double, kParameters>, kParameters>;
 
-constexpr std::size_t kMostLines = 8;  // of a picture: as many colors are told apart
+constexpr std::size_t kMaxLines = 8;  // of a picture: as many colors are told apart
 
 /// Ticks at round times of day, in seconds since `start_tai_ns`.
 std::vector<Panel::Tick> clock_ticks(std::int64_t start_tai_ns, double length_s) {
-  constexpr double kMostTicks = 7;
+  constexpr double kMaxTicks = 7;
   double step_s = 86400;
   for (const double s :
        {1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200}) {
-    if (length_s / s > kMostTicks) continue;
+    if (length_s / s > kMaxTicks) continue;
     step_s = s;
     break;
   }
@@ -300,7 +300,7 @@ std::string BeamPower::transit_text(const std::vector<std::optional<Transit>>& f
 
 void BeamPower::draw(const std::vector<std::optional<Transit>>& fits) const {
   const std::size_t n_beams =
-      std::min({power_.size(), kMostLines, static_cast<std::size_t>(config_.beams.pictures)});
+      std::min({power_.size(), kMaxLines, static_cast<std::size_t>(config_.beams.pictures)});
   const double sample_s = static_cast<double>(per_sample_) * stream_.sample_interval_s();
   const std::int64_t start = clock_.tai_ns(first_sample_);
   Panel panel;

@@ -176,7 +176,7 @@ class Hdf5Sink final : public BeamSink {
     writer_->append(
         {gulp.values.values, gulp.values.row_stride_bytes, gulp.values.product_stride_bytes,
          gulp.values.channel_stride_bytes, gulp.first, gulp.n},
-        *gulp.facts);
+        *gulp.metadata);
   }
   void scales(std::int64_t from, const std::vector<float>& scale,
               const std::vector<float>& offset) override {

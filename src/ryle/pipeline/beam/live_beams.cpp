@@ -127,12 +127,12 @@ LiveBeams live_beams(const ObservationConfig& config) {
 BeamSimulation::BeamSimulation(const ObservationConfig& config, const LiveBeams& beams) {
   const auto& s = config.simulator;
   const auto& rate = beams.receiver.clock.rate_hz;
-  constexpr std::int64_t kMostSpectra = 1 << 14;
-  if (s.period_samples % kPacketSpectra != 0 || s.period_samples > kMostSpectra)
+  constexpr std::int64_t kMaxSpectra = 1 << 14;
+  if (s.period_samples % kPacketSpectra != 0 || s.period_samples > kMaxSpectra)
     throw ConfigError(fmt::format(
         "simulator.period_samples = {}: a record of BEST-2 has whole packets of {} spectra and at "
         "most {}; 2048 take 64 MiB",
-        s.period_samples, kPacketSpectra, kMostSpectra));
+        s.period_samples, kPacketSpectra, kMaxSpectra));
   if (beams.receiver.endpoints.size() != 1)
     throw ConfigError("source.listen: the simulator sends BEST-2 packets to one endpoint");
   const simulate::Scene scene = make_scene(config, kPacketAntennas);

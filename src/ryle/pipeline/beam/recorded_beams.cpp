@@ -384,18 +384,18 @@ class RecordedBeams {
     const std::int64_t tai_ns = sky_.moves()
                                     ? middle_tai_ns(reader_->clock, interval * update_, update_)
                                     : reader_->clock.tai_ns(0);
-    facts_.directions_enu = sky_.directions_enu(tai_ns);
+    metadata_.directions_enu = sky_.directions_enu(tai_ns);
     const auto steering =
-        beamform::steer(steered_, facts_.directions_enu, frequency_.band_center_hz());
+        beamform::steer(steered_, metadata_.directions_enu, frequency_.band_center_hz());
     const View<cf32, 3> view(weights_.data(),
                              {engine_.n_beams, engine_.n_channels, engine_.n_inputs()});
     maker_->make(steering, 0, file_.subarray_of_beam, view);
     beams_->set_weights(queue_, view);
-    facts_.positions.clear();
+    metadata_.positions.clear();
     for (std::size_t i = 0; i < engine_.incoherent.size(); ++i)
-      facts_.directions_enu.push_back({0, 0, 1});
-    for (const auto& enu : facts_.directions_enu)
-      facts_.positions.push_back(
+      metadata_.directions_enu.push_back({0, 0, 1});
+    for (const auto& enu : metadata_.directions_enu)
+      metadata_.positions.push_back(
           direction_of_enu(file_.array, enu, tai_ns, file_.earth_orientation));
     ++s_.n_updates;
   }
@@ -460,12 +460,12 @@ class RecordedBeams {
     s_.n_channels = info.frequency.n_channels;
     s_.value_interval_s = 1 / info.clock.rate_hz.value();
     const std::int64_t cells = engine_.n_rows() * n_products() * engine_.n_channels;
-    facts_.saturated_low.resize(static_cast<std::size_t>(cells));
-    facts_.saturated_high.resize(static_cast<std::size_t>(cells));
-    facts_.n_used.resize(static_cast<std::size_t>(engine_.n_rows() * engine_.n_channels));
-    low_ = facts_.saturated_low;
-    high_ = facts_.saturated_high;
-    used_ = facts_.n_used;
+    metadata_.saturated_low.resize(static_cast<std::size_t>(cells));
+    metadata_.saturated_high.resize(static_cast<std::size_t>(cells));
+    metadata_.n_used.resize(static_cast<std::size_t>(engine_.n_rows() * engine_.n_channels));
+    low_ = metadata_.saturated_low;
+    high_ = metadata_.saturated_high;
+    used_ = metadata_.n_used;
     if (fine_ == nullptr)
       memory_.resize(
           static_cast<std::size_t>(beamform::dense_output_bytes(engine_, engine_.max_windows())));
@@ -538,9 +538,9 @@ class RecordedBeams {
     gulp.values = out;
     gulp.first = first / engine_.integration;
     gulp.n = windows;
-    gulp.facts = &facts_;
+    gulp.metadata = &metadata_;
     std::vector<std::pair<std::int64_t, std::int64_t>> absent;
-    for (auto* counts : {&facts_.saturated_low, &facts_.saturated_high, &facts_.n_used})
+    for (auto* counts : {&metadata_.saturated_low, &metadata_.saturated_high, &metadata_.n_used})
       std::fill(counts->begin(), counts->end(), 0u);
     out.saturated_low = low_.data();
     out.saturated_high = high_.data();
@@ -560,9 +560,9 @@ class RecordedBeams {
       if (nothing) absent.emplace_back(tick, first + end);
       if (levels_ != nullptr && engine_.output != OutputKind::voltage && !nothing)
         levels_->add_codes(out, tick / engine_.integration, made);
-      add(low_, facts_.saturated_low);
-      add(high_, facts_.saturated_high);
-      add(used_, facts_.n_used);
+      add(low_, metadata_.saturated_low);
+      add(high_, metadata_.saturated_high);
+      add(used_, metadata_.n_used);
       out.values = static_cast<std::byte*>(out.values) + made * engine_.bytes_per_value();
       t = end;
     }
@@ -599,9 +599,9 @@ class RecordedBeams {
     for (std::size_t k = 0; k < to.size(); ++k) to[k] += from[k];
   }
   void tally() {
-    for (const auto count : facts_.saturated_low) s_.saturated_low += count;
-    for (const auto count : facts_.saturated_high) s_.saturated_high += count;
-    for (const auto count : facts_.n_used) used_samples_ += static_cast<double>(count);
+    for (const auto count : metadata_.saturated_low) s_.saturated_low += count;
+    for (const auto count : metadata_.saturated_high) s_.saturated_high += count;
+    for (const auto count : metadata_.n_used) used_samples_ += static_cast<double>(count);
   }
 
   void report(std::int64_t done, std::int64_t total, std::chrono::steady_clock::time_point start) {
@@ -661,7 +661,7 @@ class RecordedBeams {
   std::vector<std::unique_ptr<BeamSink>> sinks_;
   std::vector<cf32> weights_;
   std::vector<std::byte> memory_;
-  BeamFileWriter::Piece facts_;
+  BeamFileWriter::Piece metadata_;
   std::vector<std::uint32_t> low_, high_, used_;
   std::int64_t update_ = 1, interval_ = 0;
   double used_samples_ = 0;

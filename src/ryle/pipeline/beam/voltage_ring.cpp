@@ -53,7 +53,7 @@ bool finite_trigger(const DumpTrigger& t) {
 
 }  // namespace
 
-struct VoltageRing::Content {
+struct VoltageRing::Impl {
   VoltageRingConfig config;
   std::int64_t packet_bytes, n_channels;
   double ring_s;
@@ -75,7 +75,7 @@ struct VoltageRing::Content {
   std::vector<std::string> products;
   std::unique_ptr<StageThread> thread;  // last: uses all of the above
 
-  explicit Content(const VoltageRingConfig& c)
+  explicit Impl(const VoltageRingConfig& c)
       : config(c),
         packet_bytes(kRingPacket * static_cast<std::int64_t>(c.input_line.size())),
         n_channels(c.shape.frequency.n_channels),
@@ -140,7 +140,7 @@ struct VoltageRing::Content {
 
   // ---- any thread ----
 
-  TriggerResult refuse(TriggerResult result, Trouble kind, const std::string& message,
+  TriggerResult reject(TriggerResult result, Trouble kind, const std::string& message,
                        TriggerReply& reply) {
     trouble(kind, message);
     reply.message = message;
@@ -149,41 +149,41 @@ struct VoltageRing::Content {
     if (result == TriggerResult::dropped) ++counts.dropped;
     return result;
   }
-  TriggerResult refuse(const std::string& message, TriggerReply& reply) {
-    return refuse(TriggerResult::refused, Trouble::refused, "trigger refused: " + message, reply);
+  TriggerResult reject(const std::string& message, TriggerReply& reply) {
+    return reject(TriggerResult::refused, Trouble::refused, "trigger refused: " + message, reply);
   }
 
   TriggerResult trigger(const DumpTrigger& t, TriggerReply& reply) {
     const std::lock_guard lock(mutex);
     ++counts.triggers;
     const TriggerResult result = judge(t, reply);
-    if (records.triggers.size() < kMostRecords)
+    if (records.triggers.size() < kMaxRecords)
       records.triggers.push_back({counts.triggers, t, name_of(result), reply.dump, reply.message});
     return result;
   }
 
   TriggerResult judge(const DumpTrigger& t, TriggerReply& reply) {
     if (!finite_trigger(t))
-      return refuse("its DM, width or errors are no numbers from 0 up", reply);
+      return reject("its DM, width or errors are no numbers from 0 up", reply);
     const double window_s = voltage_window_s(config.shape, t.dm_pc_cm3, t.dm_error, t.width_s);
     if (!(window_s <= ring_s))
-      return refuse(fmt::format("a window of {:.6g} s is longer than the ring of {:.3f} s; a "
+      return reject(fmt::format("a window of {:.6g} s is longer than the ring of {:.3f} s; a "
                                 "larger search.voltage_ring_s would hold it",
                                 window_s, ring_s),
                     reply);
-    if (closing || kept.empty()) return refuse("nothing has been received", reply);
+    if (closing || kept.empty()) return reject("nothing has been received", reply);
     const SampleClock& clock = config.shape.clock;
     const double ahead_s =
         1e-9 * (static_cast<double>(t.tai_ns) - static_cast<double>(clock.tai_ns(head)));
     if (ahead_s > (t.event == 0 ? config.ahead_s : 0))
-      return refuse(fmt::format("it lies {:.6g} s in the future of the data", ahead_s), reply);
+      return reject(fmt::format("it lies {:.6g} s in the future of the data", ahead_s), reply);
     Dump dump;
     dump.window = voltage_window(config.shape, t);
     dump.begin = dump.next = dump.window.begin();
     dump.end = dump.window.end();
     dump.triggers.push_back(t);
     if (!find_segment(dump))
-      return refuse(fmt::format("it is {:.6g} s old and the ring of {:.3f} s holds nothing of it "
+      return reject(fmt::format("it is {:.6g} s old and the ring of {:.3f} s holds nothing of it "
                                 "any more; a larger search.voltage_ring_s would",
                                 -ahead_s, ring_s),
                     reply);
@@ -258,13 +258,13 @@ struct VoltageRing::Content {
         static_cast<std::int64_t>(kRingMinute_s * config.shape.clock.rate_hz.value());
     while (!accepted.empty() && accepted.front() <= received - minute) accepted.pop_front();
     if (static_cast<double>(accepted.size()) >= config.dumps_per_minute)
-      return refuse(TriggerResult::limited, Trouble::limited,
+      return reject(TriggerResult::limited, Trouble::limited,
                     fmt::format("no more than {} dumps a minute (search.voltage_per_minute)",
                                 config.dumps_per_minute),
                     reply);
     const std::int64_t bytes = bytes_of(dump.window);
     if (config.max_bytes > 0 && static_cast<double>(claimed_bytes + bytes) > config.max_bytes)
-      return refuse(TriggerResult::limited, Trouble::limited,
+      return reject(TriggerResult::limited, Trouble::limited,
                     fmt::format("no more than {:.6g} GiB of dumps (search.voltage_max_gib)",
                                 config.max_bytes / 1073741824.0),
                     reply);
@@ -275,7 +275,7 @@ struct VoltageRing::Content {
     const bool writing_late =
         std::any_of(kept.begin(), kept.end(), [this](const Chunk* c) { return reserved(*c); });
     if (writing_late && 2 * held > config.n_chunks)
-      return refuse(TriggerResult::dropped, Trouble::dropped,
+      return reject(TriggerResult::dropped, Trouble::dropped,
                     fmt::format("the disk did not keep up with dumps: {} wait for it and hold "
                                 "more than half of the ring of {:.3f} s",
                                 dumps.size(), ring_s),
@@ -479,18 +479,17 @@ struct VoltageRing::Content {
   }
 };
 
-VoltageRing::VoltageRing(const VoltageRingConfig& config)
-    : content_(std::make_unique<Content>(config)) {}
+VoltageRing::VoltageRing(const VoltageRingConfig& config) : impl_(std::make_unique<Impl>(config)) {}
 VoltageRing::~VoltageRing() = default;
 
-void VoltageRing::take(Chunk* chunk, std::vector<Chunk*>& free) { content_->take(chunk, free); }
+void VoltageRing::take(Chunk* chunk, std::vector<Chunk*>& free) { impl_->take(chunk, free); }
 TriggerResult VoltageRing::trigger(const DumpTrigger& trigger, TriggerReply* reply) {
   TriggerReply unasked;
-  return content_->trigger(trigger, reply != nullptr ? *reply : unasked);
+  return impl_->trigger(trigger, reply != nullptr ? *reply : unasked);
 }
 VoltageRecords VoltageRing::take_records() {
-  const std::lock_guard lock(content_->mutex);
-  return std::exchange(content_->records, {});
+  const std::lock_guard lock(impl_->mutex);
+  return std::exchange(impl_->records, {});
 }
 
 const char* name_of(TriggerResult result) {
@@ -509,7 +508,7 @@ const char* name_of(TriggerResult result) {
 }
 
 void VoltageRing::finish(RunSummary& summary) {
-  Content& me = *content_;
+  Impl& me = *impl_;
   me.close();
   me.thread->join();
   summary.products.insert(summary.products.end(), me.products.begin(), me.products.end());
@@ -518,9 +517,9 @@ void VoltageRing::finish(RunSummary& summary) {
 }
 
 VoltageSummary VoltageRing::counts() const {
-  const std::lock_guard lock(content_->mutex);
-  return content_->counts;
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->counts;
 }
-std::vector<std::string> VoltageRing::messages() const { return content_->messages(); }
+std::vector<std::string> VoltageRing::messages() const { return impl_->messages(); }
 
 }  // namespace ryle::pipeline

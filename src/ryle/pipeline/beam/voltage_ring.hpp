@@ -102,9 +102,9 @@ class VoltageRing {
   void take(Chunk* chunk, std::vector<Chunk*>& free);
   TriggerResult trigger(const DumpTrigger& trigger, TriggerReply* reply = nullptr);
   /// Triggers and concluded dumps since the last call. Of triggers that nobody takes the first
-  /// kMostRecords wait; the rest is only counted.
+  /// kMaxRecords wait; the rest is only counted.
   VoltageRecords take_records();
-  static constexpr std::size_t kMostRecords = 10'000;
+  static constexpr std::size_t kMaxRecords = 10'000;
   /// No more chunks: writes what was asked for. Chunks must live until it returns.
   void finish(RunSummary& summary);
 
@@ -113,8 +113,8 @@ class VoltageRing {
   std::vector<std::string> messages() const;
 
  private:
-  struct Content;
-  std::unique_ptr<Content> content_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace ryle::pipeline

@@ -100,7 +100,7 @@ class Parser {
 
   void allow(std::string key) { known_.push_back({std::move(key), ""}); }
 
-  void refuse_unknown() const {
+  void reject_unknown() const {
     std::vector<std::string> names;
     for (const auto& [name, range] : known_) names.push_back(name);
     for (const auto& [key, node] : table_) {
@@ -270,7 +270,7 @@ void parse_sources(const toml::table& simulator, SimulatorConfig& config, const 
     SimulatedSourceConfig source;
     Parser parser(*element.as_table(), "simulator.source", origin);
     fields(parser, source);
-    parser.refuse_unknown();
+    parser.reject_unknown();
     const auto& table = *element.as_table();
     const bool has_lm = table.contains("l") || table.contains("m");
     source.by_ra_dec = table.contains("ra_deg") || table.contains("dec_deg");
@@ -314,7 +314,7 @@ void apply_override(toml::table& root, const std::string& text) {
   }
 }
 
-void refuse_unknown_sections(const toml::table& root, const Origin& origin) {
+void reject_unknown_sections(const toml::table& root, const Origin& origin) {
   std::vector<std::string> known{"schema"};
   ObservationConfig scratch;
   sections([&](const char* name, auto&) { known.emplace_back(name); }, scratch);
@@ -328,7 +328,7 @@ void refuse_unknown_sections(const toml::table& root, const Origin& origin) {
 
 ObservationConfig from_table(const toml::table& root, const std::string& name) {
   const Origin origin(name);
-  refuse_unknown_sections(root, origin);
+  reject_unknown_sections(root, origin);
   ObservationConfig config;
   config.path = name;
   if (const auto* schema = root.get("schema")) {
@@ -351,7 +351,7 @@ ObservationConfig from_table(const toml::table& root, const std::string& name) {
           parser.allow("source");
           parse_sources(*table, target, origin);
         }
-        parser.refuse_unknown();
+        parser.reject_unknown();
         config.given.insert(config.given.end(), parser.given.begin(), parser.given.end());
       },
       config);

@@ -60,7 +60,7 @@ MapProjection whole_sky_map(SkyFrame frame) {
   return MapProjection::make(request);
 }
 
-Panel sampled_panel(const MapProjection& map, const MapFacts& facts,
+Panel sampled_panel(const MapProjection& map, const MapMetadata& metadata,
                     const std::function<float(const Point&)>& value) {
   const auto n = static_cast<std::size_t>(map.width() * map.height());
   std::vector<double> longitude(n), latitude(n);
@@ -73,7 +73,7 @@ Panel sampled_panel(const MapProjection& map, const MapFacts& facts,
             ? kNaN
             : value({std::cos(lat) * std::cos(lon), std::cos(lat) * std::sin(lon), std::sin(lat)});
   }
-  return map_cells(map)->picture(plane, facts);
+  return map_cells(map)->picture(plane, metadata);
 }
 
 }  // namespace ryle::io

@@ -27,7 +27,7 @@ MapProjection region_map(const Region& region, SkyFrame frame, double cell_deg, 
 MapProjection whole_sky_map(SkyFrame frame);
 
 /// What `value` says of the unit vector of every pixel of a map.
-Panel sampled_panel(const MapProjection& map, const MapFacts& facts,
+Panel sampled_panel(const MapProjection& map, const MapMetadata& metadata,
                     const std::function<float(const Point&)>& value);
 
 }  // namespace ryle::io

@@ -48,7 +48,7 @@ grid::Cells cells_of_band(const grid::Cells& all, const MedianBand& band) {
 }
 
 std::vector<MedianBand> choose_bands(Queue& queue, const GridSetup& setup,
-                                     const GridOptions& options, std::int64_t most_samples) {
+                                     const GridOptions& options, std::int64_t max_samples) {
   const grid::Cells all = grid_cells(queue, *setup.cells);
   const std::int64_t n_cells = all.directions.size(),
                      strip = all.width > 0 ? all.width * grid::kBandRows : grid::kBandCells;
@@ -57,7 +57,7 @@ std::vector<MedianBand> choose_bands(Queue& queue, const GridSetup& setup,
     const MedianBand band = open.back();
     open.pop_back();
     const std::int64_t n = count_near(queue, setup, options, all, band);
-    if (n <= most_samples) {
+    if (n <= max_samples) {
       bands.push_back(band);
       continue;
     }
@@ -68,7 +68,7 @@ std::vector<MedianBand> choose_bands(Queue& queue, const GridSetup& setup,
           "fit into the memory that is to be used; more --memory, smaller cells or a mean "
           "(--kernel "
           "gauss), which takes {} samples at a time, would do",
-          band.last_cell - band.first_cell, n, most_samples, grid::kSamplesTogether));
+          band.last_cell - band.first_cell, n, max_samples, grid::kSamplesTogether));
     const std::int64_t middle = band.first_cell + (n_strips + 1) / 2 * strip;
     open.push_back({middle, band.last_cell});
     open.push_back({band.first_cell, middle});

@@ -20,6 +20,6 @@ grid::Cells cells_of_band(const grid::Cells& all, const MedianBand& band);
 /// once for every halving. Throws ConfigError, with the numbers, where a band cannot be halved any
 /// more.
 std::vector<MedianBand> choose_bands(Queue& queue, const GridSetup& setup,
-                                     const GridOptions& options, std::int64_t most_samples);
+                                     const GridOptions& options, std::int64_t max_samples);
 
 }  // namespace ryle::pipeline

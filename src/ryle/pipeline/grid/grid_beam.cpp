@@ -37,7 +37,7 @@ class SampledField {
     height_rad_ = high_[1] - low_[1];
   }
   std::int64_t size() const { return std::ssize(latitude_rad_); }
-  double least_extent_rad() const { return std::min(width_rad_, height_rad_); }
+  double min_extent_rad() const { return std::min(width_rad_, height_rad_); }
 
   /// Solid angle of the cells hit, of some thousand over the extent.
   double area() {
@@ -200,12 +200,12 @@ double sampling_interval(const grid::Positions& samples) {
   constexpr double kStep = 1.25, kFineStep = 1.05;
   constexpr std::int64_t kFewest = 9;
   SampledField field(samples);
-  const double most = field.least_extent_rad();
+  const double most = field.min_extent_rad();
   if (field.size() < kFewest || !(most > 0)) return 0;
   const auto n = static_cast<double>(field.size());
   double side = 0.5 * std::sqrt(field.area() / n);
-  const double most_cells = std::max(64 * n, 4e6);  // bits: 8 bytes a sample
-  while (field.n_cells(side) > most_cells) side *= kStep;
+  const double max_cells = std::max(64 * n, 4e6);  // bits: 8 bytes a sample
+  while (field.n_cells(side) > max_cells) side *= kStep;
   while (side < most && !field.is_filled(side)) side *= kStep;
   if (!(side < kStep * most)) return 0;
   for (double fine = side / kStep * kFineStep; fine < side; fine *= kFineStep)

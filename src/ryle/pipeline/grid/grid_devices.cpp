@@ -19,7 +19,7 @@ void plan_grid_devices(const GridSetup& setup, const GridOptions& options, GridP
     throw UnsupportedError("gridding on CUDA devices: " + reason + "; --device cpu works");
   const auto n_devices = std::max<std::int64_t>(1, std::ssize(options.devices));
   grid::DeviceLoad load;
-  load.n_samples = setup.input->most_block_samples();
+  load.n_samples = setup.input->max_block_samples();
   load.n_cells = setup.cells->n_cells();
   load.n_channels = (plan.n_channels_at_a_time + n_devices - 1) / n_devices;
   load.precision = options.precision;
@@ -51,8 +51,8 @@ void plan_grid_devices(const GridSetup& setup, const GridOptions& options, GridP
 bool worth_a_device(std::int64_t n_values, int n_workers) {
   // Case A from files to files (docs/gridding.md): more than a few workers wait for memory. A
   // device is there after up to 0.3 s.
-  constexpr double kValuesOfWorker_per_s = 1.5e8, kMostValues_per_s = 4e8, kWorth_s = 1;
-  const double per_s = std::min(kValuesOfWorker_per_s * n_workers, kMostValues_per_s);
+  constexpr double kValuesOfWorker_per_s = 1.5e8, kMaxValues_per_s = 4e8, kWorth_s = 1;
+  const double per_s = std::min(kValuesOfWorker_per_s * n_workers, kMaxValues_per_s);
   return static_cast<double>(n_values) > kWorth_s * per_s;
 }
 

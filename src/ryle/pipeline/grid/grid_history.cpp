@@ -10,11 +10,11 @@
 namespace ryle::pipeline {
 
 std::vector<std::string> grid_history(const GridSummary& s, const std::vector<std::string>& files) {
-  constexpr std::size_t kMostFiles = 8;
+  constexpr std::size_t kMaxFiles = 8;
   std::string names;
-  for (std::size_t k = 0; k < files.size() && k < kMostFiles; ++k)
+  for (std::size_t k = 0; k < files.size() && k < kMaxFiles; ++k)
     names += (k > 0 ? ", " : "") + std::filesystem::path(files[k]).filename().string();
-  if (files.size() > kMostFiles) names += fmt::format(" and {} others", files.size() - kMostFiles);
+  if (files.size() > kMaxFiles) names += fmt::format(" and {} others", files.size() - kMaxFiles);
   std::vector<std::string> lines{
       fmt::format("gridded from {} ({} samples) by Ryle {} grid/{}", names, s.n_samples, version(),
                   s.implementation),

@@ -38,17 +38,17 @@ std::string fingerprint_of_file(const std::string& path, const std::string& chos
   return hash.hex();
 }
 
-std::vector<double> gains_of(const BeamGains& gains, const ScanFacts& facts) {
-  if (facts.beam < 0)
-    throw ConfigError(facts.path +
+std::vector<double> gains_of(const BeamGains& gains, const ScanMetadata& metadata) {
+  if (metadata.beam < 0)
+    throw ConfigError(metadata.path +
                       ": --gains: which beam it is, is not known; HiFAST says so in the "
                       "name of the file (-M01_)");
-  if (facts.unit != "K")
-    throw ConfigError(facts.path + ": --gains divide kelvins, these values are in " +
-                      (facts.unit.empty() ? "no unit" : facts.unit));
-  FrequencyAxis axis = facts.frequency;
-  axis.n_channels = facts.n_channels;
-  return gains.of(facts.beam, axis);
+  if (metadata.unit != "K")
+    throw ConfigError(metadata.path + ": --gains divide kelvins, these values are in " +
+                      (metadata.unit.empty() ? "no unit" : metadata.unit));
+  FrequencyAxis axis = metadata.frequency;
+  axis.n_channels = metadata.n_channels;
+  return gains.of(metadata.beam, axis);
 }
 
 double channel_word_hz(const std::string& text, const std::string& word) {
@@ -127,43 +127,43 @@ GridInput::GridInput(const std::vector<std::string>& files, const ScanOptions& o
   choose_polarizations(files[0]);
   for (std::size_t f = 0; f < files.size(); ++f) {
     open(static_cast<std::int64_t>(f));
-    const ScanFacts facts = facts_of_open();
-    frames_.push_back(facts.frame);
+    const ScanMetadata metadata = metadata_of_open();
+    frames_.push_back(metadata.frame);
     if (f == 0) {
-      facts_ = facts;
+      metadata_ = metadata;
       has_weights_ = file_->has_weights();
       has_channel_weights_ = file_->has_channel_weights();
-      facts_.n_samples = 0;
+      metadata_.n_samples = 0;
     } else {
       require_same(*file_);
     }
-    if (gains_) gain_of_.push_back(gains_of(*gains_, facts));
+    if (gains_) gain_of_.push_back(gains_of(*gains_, metadata));
     has_flags_ = has_flags_ || file_->has_flags();
-    facts_.n_samples += facts.n_samples;
-    for (std::int64_t k = 0; k < facts.n_samples; k += block_samples)
+    metadata_.n_samples += metadata.n_samples;
+    for (std::int64_t k = 0; k < metadata.n_samples; k += block_samples)
       blocks_.push_back(
-          {static_cast<std::int64_t>(f), k, std::min(block_samples, facts.n_samples - k)});
+          {static_cast<std::int64_t>(f), k, std::min(block_samples, metadata.n_samples - k)});
     if (n_polarizations() > 1) require_same_samples(static_cast<std::int64_t>(f));
   }
   require_near_channels();
-  if (facts_.n_samples == 0)
+  if (metadata_.n_samples == 0)
     throw ConfigError(files[0] + (files.size() > 1 ? " and the others" : "") + ": no samples");
-  if (gains_) facts_.unit = "Jy/beam";
-  if (facts_.unit.empty())
-    facts_.warnings.emplace_back(
+  if (gains_) metadata_.unit = "Jy/beam";
+  if (metadata_.unit.empty())
+    metadata_.warnings.emplace_back(
         "the files give no unit of the values: the map has none (no BUNIT); --unit K says it");
-  file_axis_ = facts_.frequency;
-  file_axis_.n_channels = facts_.n_channels;
-  ChannelRange chosen = parse_channels(channels, file_axis_, facts_.n_channels);
+  file_axis_ = metadata_.frequency;
+  file_axis_.n_channels = metadata_.n_channels;
+  ChannelRange chosen = parse_channels(channels, file_axis_, metadata_.n_channels);
   if (n_polarizations() > 1) {
     // From here on the chosen channels are all there are, one polarization behind the other.
     first_channel_ = chosen.first;
     file_axis_.first_center_hz = file_axis_.center_hz(chosen.first);
     file_axis_.n_channels = chosen.last - chosen.first;
     chosen = {0, n_file_channels()};
-    facts_.polarization.clear();
+    metadata_.polarization.clear();
     for (const std::string& p : polarizations_)
-      facts_.polarization += (facts_.polarization.empty() ? "" : ", ") + p;
+      metadata_.polarization += (metadata_.polarization.empty() ? "" : ", ") + p;
   }
   choose_channels(chosen);
 }
@@ -172,7 +172,7 @@ GridInput::GridInput(const std::vector<std::string>& files, const ScanOptions& o
 void GridInput::require_different_files() const {
   std::map<std::pair<std::uintmax_t, std::uintmax_t>, std::size_t> nodes;
   std::map<std::uintmax_t, std::vector<std::size_t>> of_length;
-  const auto refuse = [&](std::size_t a, std::size_t b, const char* how) {
+  const auto reject = [&](std::size_t a, std::size_t b, const char* how) {
     throw ConfigError(paths_[b] + " and " + paths_[a] + " are " + how +
                       ": their samples would count twice; give it once (--weights column:NAME "
                       "weighs samples)");
@@ -181,7 +181,7 @@ void GridInput::require_different_files() const {
     struct stat node {};
     if (::stat(paths_[f].c_str(), &node) != 0 || !S_ISREG(node.st_mode)) continue;  // said later
     const auto [known, fresh] = nodes.try_emplace({node.st_dev, node.st_ino}, f);
-    if (!fresh) refuse(known->second, f, "the same file");
+    if (!fresh) reject(known->second, f, "the same file");
     of_length[static_cast<std::uintmax_t>(node.st_size)].push_back(f);
   }
   for (const auto& [bytes, files] : of_length) {
@@ -189,19 +189,19 @@ void GridInput::require_different_files() const {
     for (std::size_t k = 0; files.size() > 1 && k < files.size(); ++k) {
       const auto [known, fresh] =
           contents.try_emplace(fingerprint_of_file(paths_[files[k]], ""), files[k]);
-      if (!fresh) refuse(known->second, files[k], "copies of one file");
+      if (!fresh) reject(known->second, files[k], "copies of one file");
     }
   }
 }
 
-ScanFacts GridInput::facts_of_open() const {
-  ScanFacts facts = file_->facts();
-  if (unit_.empty() || unit_ == facts.unit) return facts;
-  if (!facts.unit.empty())
-    facts.warnings.push_back("the values are in " + facts.unit + " as the file says, in " + unit_ +
-                             " as --unit says, which is taken");
-  facts.unit = unit_;
-  return facts;
+ScanMetadata GridInput::metadata_of_open() const {
+  ScanMetadata metadata = file_->metadata();
+  if (unit_.empty() || unit_ == metadata.unit) return metadata;
+  if (!metadata.unit.empty())
+    metadata.warnings.push_back("the values are in " + metadata.unit + " as the file says, in " +
+                                unit_ + " as --unit says, which is taken");
+  metadata.unit = unit_;
+  return metadata;
 }
 
 // "XX,YY" or "all": what is gridded together and how FITS counts it.
@@ -211,7 +211,7 @@ void GridInput::choose_polarizations(const std::string& file) {
   if (wanted == "all") {
     options_.polarization = "any";
     const auto scans = open_scans(file, options_);
-    names = scans->facts().polarizations;
+    names = scans->metadata().polarizations;
     options_.polarization = "mean";
     if (names.empty()) return;  // one, without a name
     std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
@@ -247,13 +247,13 @@ void GridInput::choose_polarizations(const std::string& file) {
 
 void GridInput::choose_channels(ChannelRange channels) {
   channels_ = channels;
-  facts_.n_channels = channels_.last - channels_.first;
+  metadata_.n_channels = channels_.last - channels_.first;
   if (n_polarizations() > 1) {
-    facts_.frequency = file_axis_;
+    metadata_.frequency = file_axis_;
     return;
   }
-  facts_.frequency.first_center_hz = file_axis_.center_hz(channels_.first);
-  facts_.frequency.n_channels = facts_.n_channels;
+  metadata_.frequency.first_center_hz = file_axis_.center_hz(channels_.first);
+  metadata_.frequency.n_channels = metadata_.n_channels;
 }
 
 void GridInput::open(std::int64_t file, std::int64_t polarization) {
@@ -280,8 +280,8 @@ void GridInput::open(std::int64_t file, std::int64_t polarization) {
 // Polarizations share their positions: rows of one are rows of the other.
 void GridInput::require_same_samples(std::int64_t file) {
   std::vector<double> longitude, latitude, other_longitude, other_latitude;
-  const std::int64_t n = file_->facts().n_samples;
-  const bool in_rows = file_->facts().polarizations_in_rows;
+  const std::int64_t n = file_->metadata().n_samples;
+  const bool in_rows = file_->metadata().polarizations_in_rows;
   if (in_rows) file_->read_positions(longitude, latitude);
   const auto same = [](const std::vector<double>& a, const std::vector<double>& b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](double x, double y) {
@@ -293,50 +293,51 @@ void GridInput::require_same_samples(std::int64_t file) {
     require_same(*file_);
     has_flags_ = has_flags_ || file_->has_flags();
     const auto k = static_cast<std::size_t>(p);
-    if (file_->facts().n_samples == n && in_rows)
+    if (file_->metadata().n_samples == n && in_rows)
       file_->read_positions(other_longitude, other_latitude);
-    if (file_->facts().n_samples != n ||
+    if (file_->metadata().n_samples != n ||
         (in_rows && !(same(longitude, other_longitude) && same(latitude, other_latitude))))
       throw ConfigError(fmt::format(
           "{}: polarizations {} and {} were not measured at the same places ({} and {} samples); "
           "grid them one by one",
           paths_[static_cast<std::size_t>(file)], polarizations_[0], polarizations_[k], n,
-          file_->facts().n_samples));
+          file_->metadata().n_samples));
   }
 }
 
 void GridInput::require_same(const ScanFile& file) {
-  const ScanFacts other = facts_of_open();
-  const auto refuse = [&](const std::string& what) {
+  const ScanMetadata other = metadata_of_open();
+  const auto reject = [&](const std::string& what) {
     throw ConfigError(other.path + " and " + paths_[0] + " " + what +
                       "; files of one map have the same channels and units");
   };
-  if (other.n_channels != facts_.n_channels)
-    refuse(fmt::format("have {} and {} channels", other.n_channels, facts_.n_channels));
-  const FrequencyAxis &a = facts_.frequency, &b = other.frequency;
-  const auto last = facts_.n_channels - 1;
+  if (other.n_channels != metadata_.n_channels)
+    reject(fmt::format("have {} and {} channels", other.n_channels, metadata_.n_channels));
+  const FrequencyAxis &a = metadata_.frequency, &b = other.frequency;
+  const auto last = metadata_.n_channels - 1;
   const double off_hz = std::max(std::abs(a.first_center_hz - b.first_center_hz),
                                  std::abs(a.center_hz(last) - b.center_hz(last)));
   if (a.channel_width_hz > 0)
     channel_offsets_.emplace_back(other.path, off_hz / a.channel_width_hz);
   const auto unit_text = [](const std::string& unit) { return unit.empty() ? "no unit" : unit; };
-  if (other.unit != facts_.unit)
-    refuse("are in " + unit_text(other.unit) + " and " + unit_text(facts_.unit));
-  if (other.spectral_frame != facts_.spectral_frame)
-    refuse("have frequencies of \"" + other.spectral_frame + "\" and \"" + facts_.spectral_frame +
-           "\"");
+  if (other.unit != metadata_.unit)
+    reject("are in " + unit_text(other.unit) + " and " + unit_text(metadata_.unit));
+  if (other.spectral_frame != metadata_.spectral_frame)
+    reject("have frequencies of \"" + other.spectral_frame + "\" and \"" +
+           metadata_.spectral_frame + "\"");
   if (file.has_weights() != has_weights_ || file.has_channel_weights() != has_channel_weights_)
-    refuse("do not both have weights of samples, or of their channels");
-  if (other.polarization != facts_.polarization && polarizations_.empty())
-    facts_.warnings.push_back(other.path + ": polarization " + other.polarization + ", before it " +
-                              facts_.polarization);
+    reject("do not both have weights of samples, or of their channels");
+  if (other.polarization != metadata_.polarization && polarizations_.empty())
+    metadata_.warnings.push_back(other.path + ": polarization " + other.polarization +
+                                 ", before it " + metadata_.polarization);
   for (const std::string& w : other.warnings)
-    if (std::find(facts_.warnings.begin(), facts_.warnings.end(), w) == facts_.warnings.end())
-      facts_.warnings.push_back(w);
+    if (std::find(metadata_.warnings.begin(), metadata_.warnings.end(), w) ==
+        metadata_.warnings.end())
+      metadata_.warnings.push_back(w);
   for (const std::string& c : other.choices)
-    if (std::find(facts_.choices.begin(), facts_.choices.end(), c) == facts_.choices.end())
-      facts_.choices.push_back(c);
-  facts_.frame_known = facts_.frame_known && other.frame_known;
+    if (std::find(metadata_.choices.begin(), metadata_.choices.end(), c) == metadata_.choices.end())
+      metadata_.choices.push_back(c);
+  metadata_.frame_known = metadata_.frame_known && other.frame_known;
 }
 
 // Of all files at once: of nineteen beams one says little about the others.
@@ -346,7 +347,7 @@ void GridInput::require_near_channels() {
   std::int64_t n_off = 0;
   std::pair<std::string, double> most{"", kWorthSaying};
   for (const auto& [path, widths] : channel_offsets_) {
-    if (widths > kMostChannelOffset) {
+    if (widths > kMaxChannelOffset) {
       off += fmt::format("{}{} by {:.3f}", n_off > 0 ? ", " : "", path, widths);
       ++n_off;
     }
@@ -356,13 +357,13 @@ void GridInput::require_near_channels() {
     throw ConfigError(fmt::format(
         "channels of {} of {} files are off those of {}: {} of a channel's width; files of one map "
         "have the same to {}",
-        n_off, paths_.size(), paths_[0], off, kMostChannelOffset));
+        n_off, paths_.size(), paths_[0], off, kMaxChannelOffset));
   if (!most.first.empty())
-    facts_.warnings.push_back(fmt::format(
+    metadata_.warnings.push_back(fmt::format(
         "channels of the files agree to {:.3f} of one's width ({})", most.second, most.first));
 }
 
-std::int64_t GridInput::most_block_samples() const {
+std::int64_t GridInput::max_block_samples() const {
   std::int64_t most = 0;
   for (const GridBlock& b : blocks_) most = std::max(most, b.n);
   return most;
@@ -405,7 +406,7 @@ void GridInput::read_positions(const GridBlock& block, GridBlockData& data) {
   bytes_read_ += 16 * block.n;
   PositionExtremes& extremes = extremes_[static_cast<std::size_t>(block.file)];
   extremes.add(data.longitude_deg.data(), data.latitude_deg.data(), block.n);
-  std::string text = doubt_of_longitudes(extremes, file_->facts());
+  std::string text = doubt_of_longitudes(extremes, file_->metadata());
   if (text.empty()) return;
   text = path(block) + ": " + text;
   // Of a file's blocks the last says all.
@@ -463,7 +464,7 @@ grid::Positions GridInput::directions(Queue& queue, const GridBlock& block,
   grid::Positions p = grid::positions(queue, data.longitude_deg.data() + first,
                                       data.latitude_deg.data() + first, n);
   const SkyFrame own = frames_[static_cast<std::size_t>(block.file)];
-  if (own != facts_.frame) rotate(p, frame_rotation(own, facts_.frame));
+  if (own != metadata_.frame) rotate(p, frame_rotation(own, metadata_.frame));
   return p;
 }
 

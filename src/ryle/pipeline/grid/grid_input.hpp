@@ -46,26 +46,26 @@ class GridInput {
  public:
   /// `gains`: a file of BeamGains that kelvins are divided by; empty: none. `unit`: of the values,
   /// whatever the files say; empty: theirs. Throws ConfigError, naming both files, when they are
-  /// the same, their channels are not the same within kMostChannelOffset of a channel, or their
+  /// the same, their channels are not the same within kMaxChannelOffset of a channel, or their
   /// units differ.
   GridInput(const std::vector<std::string>& files, const ScanOptions& options,
             const std::string& channels, std::int64_t block_samples, const std::string& gains = "",
             const std::string& unit = "");
-  static constexpr double kMostChannelOffset = 0.05;
+  static constexpr double kMaxChannelOffset = 0.05;
 
   /// Of all files and the chosen channels; n_channels counts those of all polarizations, the axis
   /// those of one.
-  const ScanFacts& facts() const { return facts_; }
+  const ScanMetadata& metadata() const { return metadata_; }
   /// FITS codes of the polarizations that are gridded together (--pol XX,YY); else empty.
   const std::vector<int>& stokes() const { return stokes_; }
   /// Most channels that one read() may ask for: those of a polarization have one weight.
-  std::int64_t most_channels_together() const { return file_axis_.n_channels; }
+  std::int64_t max_channels_together() const { return file_axis_.n_channels; }
   const ChannelRange& channels() const { return channels_; }
   /// Fewer of them, counted as in the files. Before anything but positions is read.
   void choose_channels(ChannelRange channels);
   std::int64_t n_file_channels() const { return file_axis_.n_channels * n_polarizations(); }
   const std::vector<GridBlock>& blocks() const { return blocks_; }
-  std::int64_t most_block_samples() const;
+  std::int64_t max_block_samples() const;
   const std::string& path(const GridBlock& block) const;
   bool has_weights() const { return has_weights_; }
   /// Weights of all channels in place of those of samples.
@@ -78,7 +78,8 @@ class GridInput {
 
   /// What positions read so far say of their unit; empty: nothing is wrong with it.
   const std::vector<std::string>& position_warnings() const { return position_warnings_; }
-  /// Positions only; the frame is that of facts(). Throws ConfigError for longitudes that are none.
+  /// Positions only; the frame is that of metadata(). Throws ConfigError for longitudes that are
+  /// none.
   void read_positions(const GridBlock& block, GridBlockData& data);
   /// Channels [first, first + n) counted as in the files, weights and flags; of one polarization.
   void read(const GridBlock& block, std::int64_t first, std::int64_t n, GridBlockData& data);
@@ -92,7 +93,7 @@ class GridInput {
     return std::max<std::int64_t>(1, static_cast<std::int64_t>(polarizations_.size()));
   }
   void choose_polarizations(const std::string& file);
-  ScanFacts facts_of_open() const;
+  ScanMetadata metadata_of_open() const;
   void require_different_files() const;
   void require_same(const ScanFile& file);
   void require_near_channels();
@@ -111,7 +112,7 @@ class GridInput {
   std::vector<std::string> position_warnings_;
   std::string unit_;  ///< that takes the place of the files'
   std::vector<std::string> fingerprints_, contents_;
-  ScanFacts facts_;
+  ScanMetadata metadata_;
   FrequencyAxis file_axis_;
   ChannelRange channels_;
   std::vector<GridBlock> blocks_;

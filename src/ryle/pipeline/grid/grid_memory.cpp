@@ -58,9 +58,9 @@ GridMemory memory_of(const GridSetup& setup, int n_workers, bool exact, std::int
                      bool keeps_plans, std::int64_t band_samples = 0) {
   const std::int64_t n_cells = setup.cells->n_cells();
   const bool mean = setup.is_mean(), lobes = setup.identity.lobes;
-  const std::int64_t block = mean               ? setup.input->most_block_samples()
+  const std::int64_t block = mean               ? setup.input->max_block_samples()
                              : band_samples > 0 ? band_samples
-                                                : setup.input->facts().n_samples;
+                                                : setup.input->metadata().n_samples;
   // Means on CPUs plan some samples at a time; others (devices, the reference) take all directions.
   const std::string& name = setup.config.implementation;
   const bool in_pieces = name != "reference" && !name.starts_with("cuda");
@@ -96,9 +96,9 @@ GridMemory memory_of(const GridSetup& setup, int n_workers, bool exact, std::int
   m.values = buffers * value_bytes * block;
   if (!mean) {  // all samples, read block by block unless there is one
     const bool copied = setup.input->blocks().size() > 1 || band_samples > 0;
-    const std::int64_t some = copied ? setup.input->most_block_samples() : 0;
+    const std::int64_t some = copied ? setup.input->max_block_samples() : 0;
     m.block = (setup.input->has_weights() ? 4 : 0) * (block + some) +
-              16 * setup.input->most_block_samples();
+              16 * setup.input->max_block_samples();
     m.values = value_bytes * (block + some);
   }
   m.sums = mean ? 8 * n_cells : 12 * n_cells;
@@ -108,8 +108,8 @@ GridMemory memory_of(const GridSetup& setup, int n_workers, bool exact, std::int
   if (band_samples > 0) {
     // Pieces of directions while a band's samples are looked for, their numbers while the list
     // grows, and which samples any band has seen.
-    m.positions += (24 + 24) * std::min(grid::kSamplesTogether, setup.input->most_block_samples()) +
-                   12 * band_samples + setup.input->facts().n_samples / 8;
+    m.positions += (24 + 24) * std::min(grid::kSamplesTogether, setup.input->max_block_samples()) +
+                   12 * band_samples + setup.input->metadata().n_samples / 8;
     m.sums *= 2;  // of the band beside those of the map
   }
   if (setup.response) {  // another gridder for the same samples
@@ -126,7 +126,7 @@ GridMemory memory_of(const GridSetup& setup, int n_workers, bool exact, std::int
   m.making = std::max<std::int64_t>(0, tiles.making - m.moments - m.first_plane);
   const CubeValues real = real_bytes == 8 ? CubeValues::float64 : CubeValues::float32;
   const SkyCells& cells = *setup.cells;
-  const auto value = cells.writer_memory(setup.input->facts().n_channels, real);
+  const auto value = cells.writer_memory(setup.input->metadata().n_channels, real);
   // Weights and counts are made when all is gridded, one behind the other; noise if there is any.
   m.tables = value.kept + cells.writer_memory(1, real).kept +
              cells.writer_memory(1, CubeValues::int32).kept + value.making;
@@ -184,8 +184,8 @@ std::int64_t grid_peak_memory_bytes() {
 
 GridPlan plan_grid_memory(const GridSetup& setup, const GridOptions& options, int n_workers,
                           bool exact) {
-  const std::int64_t n_channels = setup.input->facts().n_channels,
-                     together = std::min(n_channels, setup.input->most_channels_together());
+  const std::int64_t n_channels = setup.input->metadata().n_channels,
+                     together = std::min(n_channels, setup.input->max_channels_together());
   GridPlan plan;
   plan.limit_bytes = grid_memory_limit(options);
   plan.n_blocks = static_cast<std::int64_t>(setup.input->blocks().size());
@@ -204,7 +204,7 @@ GridPlan plan_grid_memory(const GridSetup& setup, const GridOptions& options, in
   if (on_devices && plan.n_blocks == 1) {
     const std::int64_t n_devices = std::max<std::int64_t>(1, std::ssize(options.devices));
     const std::int64_t channels =
-        std::clamp(kDevicePartBytes / (4 * setup.input->most_block_samples()), kFewDeviceChannels,
+        std::clamp(kDevicePartBytes / (4 * setup.input->max_block_samples()), kFewDeviceChannels,
                    kDeviceChannels);
     const std::int64_t some = channels * n_devices, n = (together + some - 1) / some;
     fit = (together + n - 1) / n;  // parts alike: one gridder for all
@@ -235,7 +235,7 @@ GridPlan plan_grid_memory(const GridSetup& setup, const GridOptions& options, in
           m = memory_of(setup, n_workers, exact, 2, false, n);
           return bytes(m, 1, true) <= plan.limit_bytes;
         },
-        setup.input->facts().n_samples);
+        setup.input->metadata().n_samples);
     m = memory_of(setup, n_workers, exact, 2, false, std::max<std::int64_t>(1, plan.band_samples));
     fit = plan.band_samples > 0 ? 1 : 0;
   }
@@ -249,7 +249,7 @@ GridPlan plan_grid_memory(const GridSetup& setup, const GridOptions& options, in
     throw ConfigError(fmt::format(
         "{} samples at a time and {} cells need {:.3f} GiB with one channel at a time, {:.3f} GiB "
         "are to be used; fewer cells, --block-samples or --memory would do",
-        setup.input->most_block_samples(), setup.cells->n_cells(),
+        setup.input->max_block_samples(), setup.cells->n_cells(),
         static_cast<double>(bytes(m, 1, true)) / (1 << 30),
         static_cast<double>(plan.limit_bytes) / (1 << 30)));
   fit = std::max<std::int64_t>(1, fit);

@@ -135,19 +135,19 @@ class GridMerge {
 
   std::unique_ptr<GridProducts> make_products() {
     const GridIdentity& id = files_[0]->identity();
-    MapFacts facts = files_[0]->notes().map;
-    facts.velocity_axis = options_.velocity_axis;
-    facts.frequency.first_center_hz = id.frequency.center_hz(edges_.front());
-    facts.frequency.n_channels =
+    MapMetadata metadata = files_[0]->notes().map;
+    metadata.velocity_axis = options_.velocity_axis;
+    metadata.frequency.first_center_hz = id.frequency.center_hz(edges_.front());
+    metadata.frequency.n_channels =
         summary_.n_channels /
-        std::max<std::int64_t>(1, static_cast<std::int64_t>(facts.stokes.size()));
-    facts.history = {options_.command_line};
+        std::max<std::int64_t>(1, static_cast<std::int64_t>(metadata.stokes.size()));
+    metadata.history = {options_.command_line};
     return std::make_unique<GridProducts>(
         GridProductOptions{options_.output, options_.picture,
                            std::filesystem::path(options_.files[0]).filename().string(),
                            options_.weights, options_.noise, options_.overwrite, options_.one_file,
                            id.precision == "f64", options_.n_workers},
-        *cells_, facts, summary_.n_channels);
+        *cells_, metadata, summary_.n_channels);
   }
 
   void merge_channels(ChannelRange channels, GridProducts* products, GridStateWriter* writer) {

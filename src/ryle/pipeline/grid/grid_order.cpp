@@ -18,7 +18,7 @@ OrderRun::OrderRun(Queue& queue, const GridOptions& options, GridSetup& setup,
       setup_(setup),
       parts_(std::move(parts)),
       summary_(summary),
-      n_(setup.input->facts().n_samples) {
+      n_(setup.input->metadata().n_samples) {
   const Stopwatch watch(summary_.geometry_s);
   cells_ = grid_cells(queue_, *setup_.cells);
 }
@@ -41,10 +41,10 @@ void OrderRun::make_plan() {
   data = {};
   const Stopwatch watch(summary_.geometry_s);
   plan_ = gridder_->plan(queue_, std::move(all));
-  const grid::PlanFacts facts = grid::facts(*plan_);
-  summary_.bad_positions = facts.bad_positions;
-  summary_.out_of_reach = facts.out_of_reach;
-  summary_.n_candidates = facts.n_candidates;
+  const grid::PlanMetadata metadata = grid::metadata(*plan_);
+  summary_.bad_positions = metadata.bad_positions;
+  summary_.out_of_reach = metadata.out_of_reach;
+  summary_.n_candidates = metadata.n_candidates;
   require_some();
 }
 
@@ -201,7 +201,7 @@ void OrderRun::execute_bands(ChannelRange channels,
     gridder_->execute(queue_, *plan_, all_.samples(n_),
                       {value_.data() + band.first_cell, weight_.data() + band.first_cell,
                        count_.data() + band.first_cell, n_cells});
-    if (first) summary_.n_candidates += grid::facts(*plan_).n_candidates;
+    if (first) summary_.n_candidates += grid::metadata(*plan_).n_candidates;
     summary_.values_gridded += n_;
   }
   if (first) {

@@ -66,12 +66,12 @@ void require_map_room(const std::string& output, std::int64_t n_cells, std::int6
 class SharedPlanes {
  public:
   SharedPlanes(const SkyCells& cells, const std::string& path, std::int64_t n_channels,
-               CubeValues values, MapFacts facts, bool overwrite)
+               CubeValues values, MapMetadata metadata, bool overwrite)
       : path(path),
         cells_(cells),
         n_channels_(n_channels),
         values_(values),
-        facts_(std::move(facts)),
+        metadata_(std::move(metadata)),
         overwrite_(overwrite) {}
   template <class T>
   void append(const std::vector<T>& plane) {
@@ -109,7 +109,7 @@ class SharedPlanes {
   const std::string path;
 
  private:
-  void open(std::int64_t n) { file_ = cells_.create(path, n, values_, facts_, overwrite_); }
+  void open(std::int64_t n) { file_ = cells_.create(path, n, values_, metadata_, overwrite_); }
   void append_first() {
     if (values_ == CubeValues::int32)
       file_->append(reinterpret_cast<const std::int32_t*>(first_.data()));
@@ -121,30 +121,30 @@ class SharedPlanes {
   const SkyCells& cells_;
   std::int64_t n_channels_;
   CubeValues values_;
-  MapFacts facts_;
+  MapMetadata metadata_;
   bool overwrite_;
   std::vector<char> first_;  ///< that all are like, or the last
   std::int64_t n_same_ = 0;
   std::unique_ptr<CubeWriter> file_;
 };
 
-GridProducts::GridProducts(GridProductOptions options, const SkyCells& cells, MapFacts facts,
+GridProducts::GridProducts(GridProductOptions options, const SkyCells& cells, MapMetadata metadata,
                            std::int64_t n_channels)
     : options_(std::move(options)),
       queue_(Queue::cpu(options_.n_workers)),
       cells_(cells),
-      facts_(std::move(facts)),
+      metadata_(std::move(metadata)),
       mean_(static_cast<std::size_t>(cells.n_cells())),
       mean_of_(mean_.size()),
       waiting_(1) {
   const std::string& output = options_.output;
   const CubeValues real = options_.f64 ? CubeValues::float64 : CubeValues::float32;
   if (!output.empty()) {
-    facts_.quantity = "value";
-    value_ = cells.create(output, n_channels, real, facts_, options_.overwrite);
+    metadata_.quantity = "value";
+    value_ = cells.create(output, n_channels, real, metadata_, options_.overwrite);
     const auto beside = [&](const std::string& quantity, CubeValues values,
                             const std::string& unit) {
-      MapFacts own = facts_;
+      MapMetadata own = metadata_;
       own.quantity = quantity;
       own.unit = unit;
       return std::make_unique<SharedPlanes>(cells, path_beside(output, quantity), n_channels,
@@ -154,7 +154,7 @@ GridProducts::GridProducts(GridProductOptions options, const SkyCells& cells, Ma
       weight_ = beside("weight", real, "");
       count_ = beside("count", CubeValues::int32, "");
     }
-    if (options_.noise) noise_ = beside("noise", real, facts_.unit);
+    if (options_.noise) noise_ = beside("noise", real, metadata_.unit);
   }
   thread_ = std::make_unique<StageThread>(
       "grid-write",
@@ -288,37 +288,38 @@ void GridProducts::describe(GridSummary& summary) const {
 
 namespace {
 
-std::string color_label(const MapFacts& facts, std::int64_t n_channels) {
-  std::string label = facts.unit.find("/beam") != std::string::npos || facts.unit == "Jy"
+std::string color_label(const MapMetadata& metadata, std::int64_t n_channels) {
+  std::string label = metadata.unit.find("/beam") != std::string::npos || metadata.unit == "Jy"
                           ? "intensity"
-                      : facts.unit == "K" ? "brightness temperature"
-                                          : "value";
-  label += facts.unit.empty() ? " (unit not known)" : " (" + facts.unit + ")";
+                      : metadata.unit == "K" ? "brightness temperature"
+                                             : "value";
+  label += metadata.unit.empty() ? " (unit not known)" : " (" + metadata.unit + ")";
   return n_channels == 1 ? label : fmt::format("mean of {} channels, {}", n_channels, label);
 }
 
-std::string beam_text(const MapFacts& facts) {
-  if (!(facts.beam_fwhm_deg > 0)) return "beam not known";
-  const double minor_deg = facts.beam_minor_deg > 0 ? facts.beam_minor_deg : facts.beam_fwhm_deg;
-  const double unit = facts.beam_fwhm_deg < 0.05 ? 3600 : facts.beam_fwhm_deg < 2 ? 60 : 1;
+std::string beam_text(const MapMetadata& metadata) {
+  if (!(metadata.beam_fwhm_deg > 0)) return "beam not known";
+  const double minor_deg =
+      metadata.beam_minor_deg > 0 ? metadata.beam_minor_deg : metadata.beam_fwhm_deg;
+  const double unit = metadata.beam_fwhm_deg < 0.05 ? 3600 : metadata.beam_fwhm_deg < 2 ? 60 : 1;
   const char* sign = unit == 3600 ? "\"" : unit == 60 ? "'" : "\u00b0";
-  return fmt::format("beam {:.3g}{} \u00d7 {:.3g}{}", facts.beam_fwhm_deg * unit, sign,
+  return fmt::format("beam {:.3g}{} \u00d7 {:.3g}{}", metadata.beam_fwhm_deg * unit, sign,
                      minor_deg * unit, sign);
 }
 
 }  // namespace
 
 void GridProducts::draw(const GridSummary& s) const {
-  Panel panel = cells_.picture(mean_, facts_);
-  panel.title = facts_.object.empty() ? options_.source : facts_.object;
-  panel.color_label = color_label(facts_, s.n_channels);
+  Panel panel = cells_.picture(mean_, metadata_);
+  panel.title = metadata_.object.empty() ? options_.source : metadata_.object;
+  panel.color_label = color_label(metadata_, s.n_channels);
   panel.color_map = ColorMap::inferno;
-  std::string caption = facts_.telescope.empty() ? "" : facts_.telescope + "  \u00b7  ";
-  if (facts_.frequency.channel_width_hz != 0)
-    caption += fmt::format("{:.6g} MHz  \u00b7  ", facts_.frequency.band_center_hz() / 1e6);
+  std::string caption = metadata_.telescope.empty() ? "" : metadata_.telescope + "  \u00b7  ";
+  if (metadata_.frequency.channel_width_hz != 0)
+    caption += fmt::format("{:.6g} MHz  \u00b7  ", metadata_.frequency.band_center_hz() / 1e6);
   caption +=
       fmt::format("{} samples, {} channel{}  \u00b7  {}  \u00b7  {}  \u00b7  {}  \u00b7  Ryle {}",
-                  s.n_samples, s.n_channels, s.n_channels == 1 ? "" : "s", beam_text(facts_),
+                  s.n_samples, s.n_channels, s.n_channels == 1 ? "" : "s", beam_text(metadata_),
                   cells_.description(), s.kernel, version());
   write_png(options_.picture, {panel}, caption, options_.overwrite);
 }

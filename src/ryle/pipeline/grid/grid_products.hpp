@@ -37,7 +37,7 @@ class SharedPlanes;
 class GridProducts {
  public:
   /// Creates the value cube at once: what cannot be written is said before anything is gridded.
-  GridProducts(GridProductOptions options, const SkyCells& cells, MapFacts facts,
+  GridProducts(GridProductOptions options, const SkyCells& cells, MapMetadata metadata,
                std::int64_t n_channels);
   ~GridProducts();  ///< not finished: nothing stays
   GridProducts(const GridProducts&) = delete;
@@ -65,7 +65,7 @@ class GridProducts {
   GridProductOptions options_;
   Queue queue_;  ///< of the thread that writes
   const SkyCells& cells_;
-  MapFacts facts_;
+  MapMetadata metadata_;
   std::unique_ptr<CubeWriter> value_;
   std::unique_ptr<SharedPlanes> weight_, count_, noise_;
   std::vector<float> mean_;

@@ -111,7 +111,7 @@ class GridRun {
   // "auto": the first device, where it is worth its start and everything fits; what was asked for
   // by name is refused instead. Files of sums stay with CPUs: their bits are not a device's.
   bool plan_on_device() {
-    const std::int64_t n_values = setup_.input->facts().n_samples * summary_.n_channels;
+    const std::int64_t n_values = setup_.input->metadata().n_samples * summary_.n_channels;
     if (options_.implementation != "auto" || !setup_.is_mean() || !state_path().empty() ||
         !worth_a_device(n_values, queue_.n_workers()) || !cuda_unavailable_reason().empty())
       return false;
@@ -199,7 +199,7 @@ class GridRun {
         next = part.last;
       }
     // A part holds channels of one polarization: they share their weights.
-    const std::int64_t together = setup_.input->most_channels_together();
+    const std::int64_t together = setup_.input->max_channels_together();
     for (; next < channels_.last; next = parts_.back().last)
       parts_.push_back({next, std::min({channels_.last, next + summary_.plan.n_channels_at_a_time,
                                         (next / together + 1) * together})});
@@ -218,7 +218,7 @@ class GridRun {
             b.first,
             b.n,
             setup_.input->content(b),
-            setup_.input->facts().polarization,
+            setup_.input->metadata().polarization,
             chosen_rows()};
   }
 
@@ -258,17 +258,17 @@ class GridRun {
   }
 
   void open_products() {
-    MapFacts facts = setup_.notes.map;
-    facts.velocity_axis = options_.velocity_axis;
-    facts.frequency = setup_.input->facts().frequency;
-    facts.history = {options_.command_line};
+    MapMetadata metadata = setup_.notes.map;
+    metadata.velocity_axis = options_.velocity_axis;
+    metadata.frequency = setup_.input->metadata().frequency;
+    metadata.history = {options_.command_line};
     const GridBlock& first = setup_.input->blocks()[0];
     products_ = std::make_unique<GridProducts>(
         GridProductOptions{options_.output, options_.picture,
                            std::filesystem::path(setup_.input->path(first)).filename().string(),
                            options_.weights, options_.noise, options_.overwrite, options_.one_file,
                            options_.precision == grid::Precision::f64, options_.n_workers},
-        *setup_.cells, facts, summary_.n_channels);
+        *setup_.cells, metadata, summary_.n_channels);
   }
 
   void make_gridder(std::int64_t n_channels) {
@@ -330,10 +330,10 @@ class GridRun {
 
   // The device that copies from the reader's buffers; -1: none, or more than is to be page-locked.
   int copying_device() const {
-    constexpr std::int64_t kMostLockedBytes = std::int64_t{512} << 20;
+    constexpr std::int64_t kMaxLockedBytes = std::int64_t{512} << 20;
     const std::int64_t bytes =
-        2 * 4 * summary_.plan.n_channels_at_a_time * setup_.input->most_block_samples();
-    if (!setup_.config.implementation.starts_with("cuda") || bytes > kMostLockedBytes) return -1;
+        2 * 4 * summary_.plan.n_channels_at_a_time * setup_.input->max_block_samples();
+    if (!setup_.config.implementation.starts_with("cuda") || bytes > kMaxLockedBytes) return -1;
     return options_.devices.empty() ? 0 : options_.devices.front();
   }
 
@@ -385,8 +385,12 @@ class GridRun {
     // The same support, the same plan.
     if (response_) response_->execute(queue_, *plan, samples);
     if (exact_) reach(gridder_->cells_of(*plan));
-    const grid::PlanFacts facts = grid::facts(*plan);
-    return {facts.n_samples, facts.bad_positions, facts.out_of_reach, facts.n_candidates, {}};
+    const grid::PlanMetadata metadata = grid::metadata(*plan);
+    return {metadata.n_samples,
+            metadata.bad_positions,
+            metadata.out_of_reach,
+            metadata.n_candidates,
+            {}};
   }
 
   // Of several plans of a block the cells of all.

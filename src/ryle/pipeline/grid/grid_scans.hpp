@@ -17,7 +17,7 @@ namespace ryle::pipeline {
 
 /// Samples of a block: 2^22, counted from the start of each file.
 inline constexpr std::int64_t kGridBlockSamples = std::int64_t{1} << 22;
-inline constexpr std::int64_t kMostBlockSamples = std::int64_t{1} << 30;
+inline constexpr std::int64_t kMaxBlockSamples = std::int64_t{1} << 30;
 
 struct GridProgress {
   std::string stage;       ///< "positions", "grid", "write"

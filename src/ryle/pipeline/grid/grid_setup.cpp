@@ -35,15 +35,15 @@ class Chooser {
                                       options_.block_samples, options_.gains, options_.unit);
     }
     setup_.program_bytes = grid_resident_bytes();
-    const ScanFacts& facts = setup_.input->facts();
-    summary_.format = facts.format;
-    summary_.unit = facts.unit;
+    const ScanMetadata& metadata = setup_.input->metadata();
+    summary_.format = metadata.format;
+    summary_.unit = metadata.unit;
     summary_.n_files = static_cast<std::int64_t>(options_.files.size());
-    summary_.n_samples = facts.n_samples;
-    summary_.n_channels = facts.n_channels;
-    summary_.warnings = facts.warnings;
-    summary_.choices = facts.choices;
-    if (!facts.frame_known)
+    summary_.n_samples = metadata.n_samples;
+    summary_.n_channels = metadata.n_channels;
+    summary_.warnings = metadata.warnings;
+    summary_.choices = metadata.choices;
+    if (!metadata.frame_known)
       summary_.choices.emplace_back(
           "nothing says the system of the positions: they are taken for ICRS");
     find_beam();
@@ -65,13 +65,13 @@ class Chooser {
     const bool explicit_map = words || (t != "auto" && std::filesystem::exists(t));
     const bool explicit_width = beam_rad_ > 0 || options_.kernel.find(':') != std::string::npos;
     std::vector<GridBlock> blocks = setup_.input->blocks();
-    std::int64_t n = setup_.input->facts().n_samples;
+    std::int64_t n = setup_.input->metadata().n_samples;
     if (explicit_map && explicit_width) {
       blocks.resize(1);
       n = blocks[0].n = std::min(blocks[0].n, grid::kSamplesTogether);
     }
     setup_.choosing_bytes =
-        kChoosingBytesPerSample * n + kReadingBytesPerSample * setup_.input->most_block_samples();
+        kChoosingBytesPerSample * n + kReadingBytesPerSample * setup_.input->max_block_samples();
     const std::int64_t limit = grid_memory_limit(options_);
     if (setup_.choosing_bytes > limit)
       throw ConfigError(fmt::format(
@@ -104,12 +104,12 @@ class Chooser {
 
   // Before any position is read: as said, or of the dish.
   void find_beam() {
-    const ScanFacts& facts = setup_.input->facts();
-    beam_rad_ = options_.beam_fwhm_rad > 0 ? options_.beam_fwhm_rad : facts.beam_fwhm_rad;
+    const ScanMetadata& metadata = setup_.input->metadata();
+    beam_rad_ = options_.beam_fwhm_rad > 0 ? options_.beam_fwhm_rad : metadata.beam_fwhm_rad;
     beam_known_ = beam_rad_ > 0;
     if (beam_known_) return note_beam(options_.beam_fwhm_rad > 0 ? "--beam" : "the file");
     if (options_.kernel.find(':') != std::string::npos) return;
-    take_beam(beam_of_telescope(facts.telescope, facts.frequency));
+    take_beam(beam_of_telescope(metadata.telescope, metadata.frequency));
   }
 
   void take_beam(const BeamFound& found) {
@@ -131,7 +131,7 @@ class Chooser {
     if (!(beam_rad_ > 0) && options_.kernel.find(':') == std::string::npos) {
       take_beam(beam_of_spacing(all_));
       if (!(beam_rad_ > 0))
-        throw ConfigError(setup_.input->facts().path +
+        throw ConfigError(setup_.input->metadata().path +
                           ": the beam is not known and the samples do not fill a field; give "
                           "--beam 2.9arcmin or --kernel gauss:1.5arcmin");
     }
@@ -144,11 +144,11 @@ class Chooser {
   }
 
   void choose_cells() {
-    const ScanFacts& facts = setup_.input->facts();
+    const ScanMetadata& metadata = setup_.input->metadata();
     const double kernel_rad = grid::fwhm_rad(setup_.config.convolution);
     // Half the beam is the default; a beam nobody named is twice the function then.
     const double map_beam_rad = std::hypot(beam_known_ ? beam_rad_ : 2 * kernel_rad, kernel_rad);
-    setup_.cells = make_sky_cells(options_.target, all_, facts.frame, map_beam_rad / 3,
+    setup_.cells = make_sky_cells(options_.target, all_, metadata.frame, map_beam_rad / 3,
                                   setup_.config.convolution.support_rad);
     describe_cells(*setup_.cells, summary_);
     all_ = {};
@@ -156,35 +156,35 @@ class Chooser {
   }
 
   void note() {
-    const ScanFacts& facts = setup_.input->facts();
+    const ScanMetadata& metadata = setup_.input->metadata();
     GridIdentity& id = setup_.identity;
     describe(setup_.config, id);
     id.cells = setup_.cells->definition();
     id.n_cells = setup_.cells->n_cells();
     id.weights = options_.scans.weights;
-    id.unit = facts.unit;
-    id.frequency = facts.frequency;
-    id.frequency.first_center_hz = facts.frequency.center_hz(-setup_.input->channels().first);
+    id.unit = metadata.unit;
+    id.frequency = metadata.frequency;
+    id.frequency.first_center_hz = metadata.frequency.center_hz(-setup_.input->channels().first);
     id.n_channels = setup_.input->n_file_channels();
     id.frequency.n_channels = id.n_channels;
-    id.polarizations = setup_.input->stokes().empty() ? std::string() : facts.polarization;
+    id.polarizations = setup_.input->stokes().empty() ? std::string() : metadata.polarization;
     setup_.notes.kernel = summary_.kernel;
-    MapFacts& map = setup_.notes.map;
-    map.unit = facts.unit;
-    map.object = options_.object.empty() ? facts.object : options_.object;
-    map.telescope = facts.telescope;
+    MapMetadata& map = setup_.notes.map;
+    map.unit = metadata.unit;
+    map.object = options_.object.empty() ? metadata.object : options_.object;
+    map.telescope = metadata.telescope;
     map.frequency = id.frequency;
     map.stokes = setup_.input->stokes();
-    map.spectral_frame = facts.spectral_frame;
-    map.observed_utc = facts.observed_utc;
-    map.rest_frequency_hz = facts.rest_frequency_hz;
+    map.spectral_frame = metadata.spectral_frame;
+    map.observed_utc = metadata.observed_utc;
+    map.rest_frequency_hz = metadata.rest_frequency_hz;
     normalize();
     if (!beam_known_ || !setup_.is_mean()) return;
     const grid::OutputBeam beam = grid::output_beam(setup_.config.convolution, beam_rad_);
     map.beam_fwhm_deg = beam.major_rad / kDegree_rad;
     map.beam_minor_deg = beam.minor_rad / kDegree_rad;
     map.beam_position_angle_deg = beam.position_angle_rad / kDegree_rad;
-    if (options_.normalize == "auto" && facts.unit.find("/beam") != std::string::npos)
+    if (options_.normalize == "auto" && metadata.unit.find("/beam") != std::string::npos)
       map.area_factor = beam.area_factor;
     summary_.beam_fwhm_deg = map.beam_fwhm_deg;
     summary_.area_factor = map.area_factor;
@@ -193,7 +193,7 @@ class Chooser {
   void normalize() {
     if (options_.normalize != "beam") return;
     if (!beam_known_)
-      throw ConfigError(setup_.input->facts().path +
+      throw ConfigError(setup_.input->metadata().path +
                         ": --normalize beam needs the beam of the telescope: --beam 2.9arcmin");
     setup_.notes.map.per_beam = true;
     if (setup_.is_mean())
@@ -217,15 +217,15 @@ grid::Positions GridSetup::directions(Queue& queue, const GridBlock& block,
                                       const GridBlockData& data, std::int64_t first,
                                       std::int64_t n) const {
   grid::Positions p = input->directions(queue, block, data, first, n);
-  const SkyFrame from = input->facts().frame, to = cells->frame();
+  const SkyFrame from = input->metadata().frame, to = cells->frame();
   if (from != to) rotate(p, frame_rotation(from, to));
   return p;
 }
 
 GridSetup make_grid_setup(Queue& queue, const GridOptions& options, GridSummary& summary) {
-  if (options.block_samples < 1 || options.block_samples > kMostBlockSamples)
+  if (options.block_samples < 1 || options.block_samples > kMaxBlockSamples)
     throw ConfigError(fmt::format("blocks of {} samples are none; 1 to {} work",
-                                  options.block_samples, kMostBlockSamples));
+                                  options.block_samples, kMaxBlockSamples));
   return Chooser(queue, options, summary).run();
 }
 

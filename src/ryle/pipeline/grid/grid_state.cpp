@@ -96,7 +96,7 @@ GridRunPlan run_from(const StateJson& j) {
 }
 
 StateJson to_state_json(const GridNotes& n) {
-  const MapFacts& m = n.map;
+  const MapMetadata& m = n.map;
   StateJson runs = StateJson::array();
   for (const GridRunPlan& r : n.runs) runs.push_back(to_state_json(r));
   return {{"kernel", n.kernel},
@@ -122,7 +122,7 @@ GridNotes notes_from(const StateJson& j, const GridIdentity& identity) {
   n.beam = j.value("beam", std::string());
   if (j.contains("runs"))  // not in files of before
     for (const StateJson& r : j.at("runs")) n.runs.push_back(run_from(r));
-  MapFacts& m = n.map;
+  MapMetadata& m = n.map;
   m.unit = identity.unit;
   m.frequency = identity.frequency;
   m.object = j.at("object").get<std::string>();
@@ -214,7 +214,7 @@ std::string difference(const GridIdentity& a, const GridIdentity& b) {
   if (a.n_channels != b.n_channels)
     return fmt::format("the scans have {} and {} channels", a.n_channels, b.n_channels);
   const double off_hz = std::abs(a.frequency.first_center_hz - b.frequency.first_center_hz);
-  if (off_hz > GridInput::kMostChannelOffset * a.frequency.channel_width_hz ||
+  if (off_hz > GridInput::kMaxChannelOffset * a.frequency.channel_width_hz ||
       (a.frequency.channel_width_hz > 0) != (b.frequency.channel_width_hz > 0))
     return fmt::format("the channels are {:.0f} Hz apart", off_hz);
   return "";
@@ -377,7 +377,7 @@ GridStateFile::GridStateFile(const std::string& path) : file_(path) {
   } catch (const std::exception& e) {
     throw FormatError(path + ": the description of the sums cannot be read (" + e.what() + ")");
   }
-  const auto refuse = [&](const std::string& what) {
+  const auto reject = [&](const std::string& what) {
     throw FormatError(path + ": the description of the sums is damaged: " + what);
   };
   const GridIdentity& i = identity_;
@@ -385,11 +385,11 @@ GridStateFile::GridStateFile(const std::string& path) : file_(path) {
   const double n_values = static_cast<double>(i.n_cells) * static_cast<double>(i.n_channels);
   if (i.n_cells < 1 || i.n_channels < 1 ||
       n_values > static_cast<double>((std::int64_t{8} << 20) + 8 * require_regular_file(path)))
-    refuse(fmt::format("{} cells of {} channels", i.n_cells, i.n_channels));
+    reject(fmt::format("{} cells of {} channels", i.n_cells, i.n_channels));
   for (const GridPart& p : parts_) {
     if (p.channels.first < 0 || p.channels.first >= p.channels.last ||
         p.channels.last > i.n_channels)
-      refuse(fmt::format("channels {} .. {}", p.channels.first, p.channels.last));
+      reject(fmt::format("channels {} .. {}", p.channels.first, p.channels.last));
   }
 }
 

@@ -78,7 +78,7 @@ std::vector<std::string> absent_shards(const std::vector<GridRunPlan>& runs);
 
 /// What the products say and sums do not depend on.
 struct GridNotes {
-  MapFacts map;  ///< of all channels of the files
+  MapMetadata map;  ///< of all channels of the files
   std::string kernel, implementation;
   std::string beam;  ///< GridSummary::beam
   std::vector<GridRunPlan> runs;

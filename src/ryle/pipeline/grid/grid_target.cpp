@@ -60,7 +60,7 @@ Extent extent_of(const grid::Positions& p, const double* center_deg) {
   return e;
 }
 
-[[noreturn]] void refuse(const std::string& text, const std::string& why) {
+[[noreturn]] void reject(const std::string& text, const std::string& why) {
   throw ConfigError("target \"" + text + "\": " + why +
                     "; auto, a FITS file with a map, or \"center=70.04,36.29 size=55x10deg "
                     "cell=2arcmin proj=SIN frame=icrs\", healpix:2048, "
@@ -69,7 +69,7 @@ Extent extent_of(const grid::Positions& p, const double* center_deg) {
 
 double angle_deg(const std::string& text, const std::string& word) {
   if (const auto angle_rad = parse_angle_rad(word)) return *angle_rad / kDegree_rad;
-  refuse(text, "\"" + word + "\" needs a unit: deg, arcmin or arcsec");
+  reject(text, "\"" + word + "\" needs a unit: deg, arcmin or arcsec");
 }
 
 std::map<std::string, std::string> words_of(const std::string& text) {
@@ -80,7 +80,7 @@ std::map<std::string, std::string> words_of(const std::string& text) {
     const std::string key = word.substr(0, equals);
     if (equals == std::string::npos ||
         (key != "center" && key != "size" && key != "cell" && key != "proj" && key != "frame"))
-      refuse(text, "\"" + word + "\" is not understood");
+      reject(text, "\"" + word + "\" is not understood");
     words[key] = word.substr(equals + 1);
   }
   return words;
@@ -103,13 +103,13 @@ HealpixRequest healpix_request(const std::string& text, const std::string& words
     } else if (key == "nside") {
       char* end = nullptr;
       request.nside = std::strtoll(value.c_str(), &end, 10);
-      if (value.empty() || *end != '\0') refuse(text, "\"" + word + "\" is not understood");
+      if (value.empty() || *end != '\0') reject(text, "\"" + word + "\" is not understood");
     } else if (key == "order" && (value == "ring" || value == "nested" || value == "nest")) {
       request.order = value == "ring" ? HealpixOrder::ring : HealpixOrder::nested;
     } else if (key == "frame") {
       request.frame = parse_sky_frame(value);
     } else {
-      refuse(text, "\"" + word + "\" is not understood");
+      reject(text, "\"" + word + "\" is not understood");
     }
   }
   if (request.nside == 0)
@@ -127,7 +127,7 @@ std::unique_ptr<SkyCells> make_sight_lines(const std::string& path, SkyFrame sam
 }
 
 constexpr double kWidestSin_rad = 50 * kDegree_rad;
-constexpr double kMostCells = 1e9;
+constexpr double kMaxCells = 1e9;
 
 }  // namespace
 
@@ -145,7 +145,7 @@ namespace {
 MapProjection make_map(const std::string& text, const grid::Positions& samples,
                        SkyFrame samples_frame, double cell_rad) {
   if (text != "auto" && text.find('=') == std::string::npos) {
-    if (!std::filesystem::exists(text)) refuse(text, "there is no such file");
+    if (!std::filesystem::exists(text)) reject(text, "there is no such file");
     return MapProjection::read(text);
   }
   auto words = words_of(text == "auto" ? "" : text);
@@ -162,10 +162,10 @@ MapProjection make_map(const std::string& text, const grid::Positions& samples,
     const std::string& w = words["center"];
     char* end = nullptr;
     center[0] = std::strtod(w.c_str(), &end);
-    if (*end != ',') refuse(text, "center= takes longitude,latitude in degrees");
+    if (*end != ',') reject(text, "center= takes longitude,latitude in degrees");
     center[1] = std::strtod(end + 1, &end);
     if (*end != '\0' || std::abs(center[1]) > 90)
-      refuse(text, "center= takes longitude,latitude in degrees");
+      reject(text, "center= takes longitude,latitude in degrees");
   }
   const Extent extent = extent_of(there, words.count("center") != 0 ? center : nullptr);
   const bool whole = words.count("center") + words.count("size") + words.count("proj") == 3;
@@ -175,7 +175,7 @@ MapProjection make_map(const std::string& text, const grid::Positions& samples,
   request.center_latitude_deg = extent.center_latitude_deg;
   request.cell_deg =
       words.count("cell") != 0 ? angle_deg(text, words["cell"]) : cell_rad / kDegree_rad;
-  if (!(request.cell_deg > 0)) refuse(text, "the cells need a size above 0");
+  if (!(request.cell_deg > 0)) reject(text, "the cells need a size above 0");
   request.projection = words.count("proj") != 0             ? words["proj"]
                        : extent.widest_rad < kWidestSin_rad ? "SIN"
                                                             : "ZEA";
@@ -186,7 +186,7 @@ MapProjection make_map(const std::string& text, const grid::Positions& samples,
     const auto unit =
         w.find_first_not_of("0123456789.", times == std::string::npos ? 0 : times + 1);
     if (times == std::string::npos || unit == std::string::npos)
-      refuse(text, "size= takes WIDTHxHEIGHT and a unit, such as 55x10deg");
+      reject(text, "size= takes WIDTHxHEIGHT and a unit, such as 55x10deg");
     width_deg = angle_deg(text, w.substr(0, times) + w.substr(unit));
     height_deg = angle_deg(text, w.substr(times + 1));
     ends = -1e-6;
@@ -198,8 +198,8 @@ MapProjection make_map(const std::string& text, const grid::Positions& samples,
     width_deg = height_deg = 2 * extent.widest_rad / kDegree_rad;
   }
   const double cells = width_deg * height_deg / (request.cell_deg * request.cell_deg);
-  if (!(cells < kMostCells))
-    refuse(text, fmt::format("{:.3g} cells are too many; larger cells or a smaller size would do",
+  if (!(cells < kMaxCells))
+    reject(text, fmt::format("{:.3g} cells are too many; larger cells or a smaller size would do",
                              cells));
   request.width = std::max<std::int64_t>(2, even(width_deg / request.cell_deg + ends));
   request.height = std::max<std::int64_t>(2, even(height_deg / request.cell_deg + ends));

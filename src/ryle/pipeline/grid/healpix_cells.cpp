@@ -18,8 +18,8 @@
 namespace ryle {
 namespace {
 
-constexpr std::int64_t kMostHealpixCells = std::int64_t{1} << 31;
-constexpr std::int64_t kMostPanelPixels = 1000;
+constexpr std::int64_t kMaxHealpixCells = std::int64_t{1} << 31;
+constexpr std::int64_t kMaxPanelPixels = 1000;
 
 const char* order_name(HealpixOrder order) {
   return order == HealpixOrder::ring ? "ring" : "nested";
@@ -35,7 +35,7 @@ class HealpixCells final : public SkyCells {
     }
     if (n_cells_ == 0)
       throw ConfigError("no HEALPix pixel is within reach of a sample: there is nothing to map");
-    if (n_cells_ > kMostHealpixCells)
+    if (n_cells_ > kMaxHealpixCells)
       throw UnsupportedError(
           fmt::format("HEALPix nside {}: {} pixels, more than 2^31; a smaller nside would do",
                       request_.nside, n_cells_));
@@ -75,9 +75,9 @@ class HealpixCells final : public SkyCells {
   }
 
   std::unique_ptr<CubeWriter> create(const std::string& path, std::int64_t n_channels,
-                                     CubeValues values, const MapFacts& facts,
+                                     CubeValues values, const MapMetadata& metadata,
                                      bool overwrite) const override;
-  Panel picture(const std::vector<float>& plane, const MapFacts& facts) const override;
+  Panel picture(const std::vector<float>& plane, const MapMetadata& metadata) const override;
   // Numbers of the pixels of the rows, in ring order the cells of the rows, too.
   WriterMemory writer_memory(std::int64_t n_channels, CubeValues values) const override {
     const std::int64_t cells = request_.order == HealpixOrder::ring ? 8 * n_cells_ : 0;
@@ -116,7 +116,7 @@ class HealpixCells final : public SkyCells {
 
 // Gorski's FITS convention; a part of the sky says its pixels in a column (INDXSCHM EXPLICIT).
 std::unique_ptr<CubeWriter> HealpixCells::create(const std::string& path, std::int64_t n_channels,
-                                                 CubeValues values, const MapFacts& facts,
+                                                 CubeValues values, const MapMetadata& metadata,
                                                  bool overwrite) const {
   io::CellTable table;
   table.name = "HEALPIX";
@@ -138,7 +138,7 @@ std::unique_ptr<CubeWriter> HealpixCells::create(const std::string& path, std::i
   if (full()) {
     table.prefix = [](std::int64_t, std::uint8_t*) {};
   } else {
-    const bool wide = healpix::n_pixels(order_) > kMostHealpixCells;
+    const bool wide = healpix::n_pixels(order_) > kMaxHealpixCells;
     table.columns = {"PIXEL"};
     table.forms = {wide ? "1K" : "1J"};
     table.units = {""};
@@ -162,15 +162,15 @@ std::unique_ptr<CubeWriter> HealpixCells::create(const std::string& path, std::i
     file.key("RADESYS", std::string(request_.frame == SkyFrame::fk5 ? "FK5" : "ICRS"));
     if (request_.frame == SkyFrame::fk5) file.key("EQUINOX", 2000.0);
   };
-  return io::create_cell_table(path, std::move(table), n_channels, values, facts, overwrite);
+  return io::create_cell_table(path, std::move(table), n_channels, values, metadata, overwrite);
 }
 
-Panel HealpixCells::picture(const std::vector<float>& plane, const MapFacts& facts) const {
+Panel HealpixCells::picture(const std::vector<float>& plane, const MapMetadata& metadata) const {
   const bool wide = 4 * n_cells_ > healpix::n_pixels(order_);
   const MapProjection map =
       wide ? io::whole_sky_map(request_.frame)
-           : io::region_map(region(), request_.frame, 0.5 * cell_deg(), kMostPanelPixels);
-  return io::sampled_panel(map, facts, [&](const io::Point& p) {
+           : io::region_map(region(), request_.frame, 0.5 * cell_deg(), kMaxPanelPixels);
+  return io::sampled_panel(map, metadata, [&](const io::Point& p) {
     const std::int64_t cell = cell_of(healpix::nest_of(order_, p[0], p[1], p[2]));
     return cell < 0 ? kNaN : plane[static_cast<std::size_t>(cell)];
   });

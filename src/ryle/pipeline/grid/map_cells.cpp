@@ -56,13 +56,13 @@ class MapCells final : public SkyCells {
   }
 
   std::unique_ptr<CubeWriter> create(const std::string& path, std::int64_t n_channels,
-                                     CubeValues values, const MapFacts& facts,
+                                     CubeValues values, const MapMetadata& metadata,
                                      bool overwrite) const override {
-    return std::make_unique<MapFileWriter>(path, map_, n_channels, values, facts, overwrite);
+    return std::make_unique<MapFileWriter>(path, map_, n_channels, values, metadata, overwrite);
   }
 
-  Panel picture(const std::vector<float>& plane, const MapFacts& facts) const override {
-    return plot::map_panel(map_, plane, facts);
+  Panel picture(const std::vector<float>& plane, const MapMetadata& metadata) const override {
+    return plot::map_panel(map_, plane, metadata);
   }
 
  private:

@@ -40,7 +40,7 @@ class SightLineCells final : public SkyCells {
         throw ConfigError(fmt::format("sight line {}: {} {} deg is no direction", line.name,
                                       line.longitude_deg, line.latitude_deg));
       const auto v = unit_vector(line);
-      place.push_back(healpix::nest_of(healpix::kMostOrder, v[0], v[1], v[2]));
+      place.push_back(healpix::nest_of(healpix::kMaxOrder, v[0], v[1], v[2]));
     }
     row_of_cell_.resize(lines_.size());
     std::iota(row_of_cell_.begin(), row_of_cell_.end(), std::size_t{0});
@@ -88,9 +88,9 @@ class SightLineCells final : public SkyCells {
     return {8 * n_cells() + io::cell_table_bytes(n_cells(), n_channels, values), 0};
   }
   std::unique_ptr<CubeWriter> create(const std::string& path, std::int64_t n_channels,
-                                     CubeValues values, const MapFacts& facts,
+                                     CubeValues values, const MapMetadata& metadata,
                                      bool overwrite) const override;
-  Panel picture(const std::vector<float>& plane, const MapFacts& facts) const override;
+  Panel picture(const std::vector<float>& plane, const MapMetadata& metadata) const override;
 
  private:
   io::Region region() const {
@@ -107,7 +107,7 @@ class SightLineCells final : public SkyCells {
 };
 
 std::unique_ptr<CubeWriter> SightLineCells::create(const std::string& path, std::int64_t n_channels,
-                                                   CubeValues values, const MapFacts& facts,
+                                                   CubeValues values, const MapMetadata& metadata,
                                                    bool overwrite) const {
   io::CellTable table;
   table.name = "SIGHTLINES";
@@ -138,11 +138,11 @@ std::unique_ptr<CubeWriter> SightLineCells::create(const std::string& path, std:
     file.key("RADESYS", std::string(frame == SkyFrame::fk5 ? "FK5" : "ICRS"));
     if (frame == SkyFrame::fk5) file.key("EQUINOX", 2000.0);
   };
-  return io::create_cell_table(path, std::move(table), n_channels, values, facts, overwrite);
+  return io::create_cell_table(path, std::move(table), n_channels, values, metadata, overwrite);
 }
 
 // Spots on a map about them all.
-Panel SightLineCells::picture(const std::vector<float>& plane, const MapFacts& facts) const {
+Panel SightLineCells::picture(const std::vector<float>& plane, const MapMetadata& metadata) const {
   io::Region where = region();
   const bool whole = std::isnan(where.longitude_deg);
   where.half_width_deg = std::max(1.1 * where.half_width_deg, 0.5);
@@ -154,7 +154,7 @@ Panel SightLineCells::picture(const std::vector<float>& plane, const MapFacts& f
   const double spot_rad = 0.012 * (whole ? 180.0 : side_deg) * kDegree_rad;
   std::vector<io::Point> at;
   for (const std::size_t row : row_of_cell_) at.push_back(unit_vector(lines_[row]));
-  return io::sampled_panel(map, facts, [&](const io::Point& p) {
+  return io::sampled_panel(map, metadata, [&](const io::Point& p) {
     double best = spot_rad * spot_rad;
     float shown = kNaN;
     for (std::size_t i = 0; i < at.size(); ++i) {

@@ -36,7 +36,7 @@ class SkyCells {
   /// Throws IoError when the file exists and not `overwrite`, UnsupportedError when the format
   /// cannot hold it.
   virtual std::unique_ptr<CubeWriter> create(const std::string& path, std::int64_t n_channels,
-                                             CubeValues values, const MapFacts& facts,
+                                             CubeValues values, const MapMetadata& metadata,
                                              bool overwrite) const = 0;
   /// What the list of cells itself takes, its definition included. @unit bytes
   virtual std::int64_t kept_bytes() const { return 0; }
@@ -47,9 +47,9 @@ class SkyCells {
   virtual WriterMemory writer_memory(std::int64_t /*n_channels*/, CubeValues /*values*/) const {
     return {};
   }
-  /// A picture of one plane with its coordinates and the beam of the facts; title, color label and
-  /// color map are the caller's.
-  virtual Panel picture(const std::vector<float>& plane, const MapFacts& facts) const = 0;
+  /// A picture of one plane with its coordinates and the beam of the metadata; title, color label
+  /// and color map are the caller's.
+  virtual Panel picture(const std::vector<float>& plane, const MapMetadata& metadata) const = 0;
 };
 
 /// The pixels of a map, row by row; FITS cubes.

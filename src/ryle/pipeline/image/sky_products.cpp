@@ -18,10 +18,10 @@
 namespace ryle::pipeline {
 namespace {
 
-constexpr std::size_t kMostNames = 1000;  // of products in a summary
+constexpr std::size_t kMaxNames = 1000;  // of products in a summary
 constexpr double kFramesPerSecond = 10;
 constexpr std::int64_t kLatestEvery_ns = 1'000'000'000;
-constexpr std::int64_t kMostEventFiles = 10'000;
+constexpr std::int64_t kMaxEventFiles = 10'000;
 constexpr std::size_t kInstants = 4096;  // longer than any window of the trigger with its history
 
 std::int64_t monotonic_ns() {
@@ -113,9 +113,11 @@ void require_sky_outputs(const ObservationConfig& config) {
   require(c.light_curves, true);
 }
 
-SkyProducts::SkyProducts(const ObservationConfig& config, Observation observation, SkyFacts facts)
-    : config_(config), observation_(std::move(observation)), facts_(std::move(facts)) {
-  if (facts_.images_per_stack > 1) stack_ = std::make_unique<SkyStack>(facts_.sky, facts_.plane);
+SkyProducts::SkyProducts(const ObservationConfig& config, Observation observation,
+                         SkyMetadata metadata)
+    : config_(config), observation_(std::move(observation)), metadata_(std::move(metadata)) {
+  if (metadata_.images_per_stack > 1)
+    stack_ = std::make_unique<SkyStack>(metadata_.sky, metadata_.plane);
   make_parent(in_directory(config_, "x"));
   const auto& c = config_.image;
   if (!c.movie.empty() && SkyMovie::find_ffmpeg().empty()) {
@@ -124,7 +126,7 @@ SkyProducts::SkyProducts(const ObservationConfig& config, Observation observatio
                            "writes a PNG sequence without it");
   }
   if (c.trigger_sigma > 0) {
-    trigger_ = std::make_unique<math::ImageTrigger>(trigger_config(config_, facts_.sky));
+    trigger_ = std::make_unique<math::ImageTrigger>(trigger_config(config_, metadata_.sky));
   }
   if (!config_.image.frames.empty())
     make_parent((std::filesystem::path(config_.image.frames) / "x").string());
@@ -133,23 +135,23 @@ SkyProducts::SkyProducts(const ObservationConfig& config, Observation observatio
 SkyProducts::~SkyProducts() = default;
 
 template <class Action>
-void SkyProducts::guarded(Action action) {
+void SkyProducts::run_or_abandon(Action action) {
   try {
     action();
   } catch (const Error& e) {
     // As for visibilities: the first failure is the user's to see at once, later ones must not stop
     // the data path.
     if (images_written_ == 0 || config_.output.on_disk_full == "stop") throw;
-    if (errors_.size() < kMostNames) errors_.emplace_back(e.what());
+    if (errors_.size() < kMaxNames) errors_.emplace_back(e.what());
   }
 }
 
 void SkyProducts::publish_name(const std::string& name) {
-  if (published_.size() == kMostNames) {
+  if (published_.size() == kMaxNames) {
     warnings_.push_back(
-        fmt::format("more than {} files were written; the rest are not listed", kMostNames));
+        fmt::format("more than {} files were written; the rest are not listed", kMaxNames));
   }
-  if (published_.size() <= kMostNames) published_.push_back(name);
+  if (published_.size() <= kMaxNames) published_.push_back(name);
 }
 
 void SkyProducts::write(const RawImages& raw) {
@@ -157,34 +159,34 @@ void SkyProducts::write(const RawImages& raw) {
   const std::int64_t start = raw.clock.tai_ns(raw.first_spectrum);
   // Centroid of M spectra, ((M - 1) step + L - 1) / (2 f_s) (conventions.md 4).
   const double half_s =
-      0.5 * (interval_s * static_cast<double>(raw.n_spectra - 1) + facts_.window_s);
+      0.5 * (interval_s * static_cast<double>(raw.n_spectra - 1) + metadata_.window_s);
   const std::int64_t centroid =
       raw.centroid_tai_ns != 0 ? raw.centroid_tai_ns : start + nanoseconds(half_s);
-  const std::int64_t n_channels = facts_.sky.channels.n_channels;
-  const double full = full_pairs(facts_.sky, n_channels, raw.n_spectra);
-  const double live = full_pairs(facts_.sky, n_channels, raw.n_spectra, raw.n_dead);
+  const std::int64_t n_channels = metadata_.sky.channels.n_channels;
+  const double full = full_pairs(metadata_.sky, n_channels, raw.n_spectra);
+  const double live = full_pairs(metadata_.sky, n_channels, raw.n_spectra, raw.n_dead);
   n_dead_ = raw.n_dead[0] + raw.n_dead[1];
   double pairs = 0;
   for (std::size_t k = 0; k < raw.images.weights.size(); ++k)
     pairs += k % 3 < 2 ? raw.images.weights[k] : 0;
   const std::int64_t end = raw.clock.tai_ns(raw.first_spectrum + raw.n_spectra);
-  if (!facts_.targets.empty()) {
-    guarded([&] { write_light_curves(raw, start, centroid); });
+  if (!metadata_.targets.empty()) {
+    run_or_abandon([&] { write_light_curves(raw, start, centroid); });
   }
-  if (trigger_) guarded([&] { search(raw, start); });
+  if (trigger_) run_or_abandon([&] { search(raw, start); });
   if (stack_) {
-    const std::int64_t image = facts_.sky.n_spectra_per_image;
+    const std::int64_t image = metadata_.sky.n_spectra_per_image;
     const std::int64_t cadence_ns =
-        raw.clock.tai_ns(image * facts_.images_per_stack) - raw.clock.tai_ns(0);
+        raw.clock.tai_ns(image * metadata_.images_per_stack) - raw.clock.tai_ns(0);
     // Images that never came must not make a stack longer; half of one forgives rounding.
-    const std::int64_t slack_ns = cadence_ns / (2 * facts_.images_per_stack);
+    const std::int64_t slack_ns = cadence_ns / (2 * metadata_.images_per_stack);
     const bool over = start - stack_start_tai_ns_ >= cadence_ns - slack_ns;
     if (raw.segment != stack_segment_ || over) finish_stack();
     stack_segment_ = raw.segment;
     if (stack_->n_images() == 0) {
       stack_start_tai_ns_ = start;
       const double whole_s = interval_s * static_cast<double>(raw.n_spectra) *
-                             static_cast<double>(facts_.images_per_stack);
+                             static_cast<double>(metadata_.images_per_stack);
       stack_center_ = zenith(observation_.array, start + nanoseconds(0.5 * whole_s),
                              observation_.earth_orientation);
     }
@@ -197,15 +199,15 @@ void SkyProducts::write(const RawImages& raw) {
     stack_centroid_s_ += exposure_s * 1e-9 * static_cast<double>(centroid - stack_start_tai_ns_);
     stack_->add(raw.images, uvw_axes(observation_.array, stack_center_, centroid,
                                      observation_.earth_orientation));
-    if (stack_->n_images() == facts_.images_per_stack) finish_stack();
+    if (stack_->n_images() == metadata_.images_per_stack) finish_stack();
     return;
   }
   weight_fraction_ = full > 0 ? pairs / full : 0;
   lost_fraction_ = live > 0 ? 1 - pairs / live : 0;
   SkyImage image = describe(raw.images, start, centroid, length_s(raw));
   image.end_tai_ns = end;
-  image.plane_alpha = facts_.plane.alpha;
-  image.plane_beta = facts_.plane.beta;
+  image.plane_alpha = metadata_.plane.alpha;
+  image.plane_beta = metadata_.plane.beta;
   place_at_zenith(image, observation_.array, observation_.earth_orientation);
   emit(image);
 }
@@ -229,7 +231,7 @@ void SkyProducts::finish_stack() {
 
 SkyImage SkyProducts::describe(const image::Images& images, std::int64_t start_tai_ns,
                                std::int64_t centroid_tai_ns, double exposure_s) const {
-  const auto& sky = facts_.sky;
+  const auto& sky = metadata_.sky;
   SkyImage image;
   image.n_pixels = sky.n_pixels;
   image.n_channels_per_bin = sky.n_channels_per_bin;
@@ -238,39 +240,39 @@ SkyImage SkyProducts::describe(const image::Images& images, std::int64_t start_t
   image.start_tai_ns = start_tai_ns;
   image.centroid_tai_ns = centroid_tai_ns;
   image.exposure_s = exposure_s;
-  image.unit = facts_.unit;
-  image.beam = facts_.beam;
-  image.facts = facts_.facts;
-  image.facts.loss_ppm = 1e6 * lost_fraction_;
-  image.facts.n_dead_inputs = n_dead_;
+  image.unit = metadata_.unit;
+  image.beam = metadata_.beam;
+  image.metadata = metadata_.metadata;
+  image.metadata.loss_ppm = 1e6 * lost_fraction_;
+  image.metadata.n_dead_inputs = n_dead_;
   take_planes(image, images.pixels, images.weights, image::n_bins(sky),
-              facts_.stokes.empty() ? stokes_codes(sky) : facts_.stokes);
+              metadata_.stokes.empty() ? stokes_codes(sky) : metadata_.stokes);
   return image;
 }
 
 /// Of an image that is no stack, at an instant.
 SkyPlace SkyProducts::place_of_pixel(double x, double y, std::int64_t tai_ns) const {
   SkyImage image;
-  image.n_pixels = facts_.sky.n_pixels;
+  image.n_pixels = metadata_.sky.n_pixels;
   image.centroid_tai_ns = tai_ns;
-  image.plane_alpha = facts_.plane.alpha;
-  image.plane_beta = facts_.plane.beta;
+  image.plane_alpha = metadata_.plane.alpha;
+  image.plane_beta = metadata_.plane.beta;
   place_at_zenith(image, observation_.array, observation_.earth_orientation);
-  const image::Config geometry{image.n_pixels, 1 / facts_.sky.cell_wavelengths, "auto"};
+  const image::Config geometry{image.n_pixels, 1 / metadata_.sky.cell_wavelengths, "auto"};
   const auto [l, m] = image::direction_of_pixel(geometry, x, y);
   return place_of(image, observation_, l, m);
 }
 
 void SkyProducts::emit(const SkyImage& image) {
   find_peak(image);
-  guarded([&] { write_fits(image); });
-  if (!config_.image.hdf5.empty()) guarded([&] { write_cube(image); });
-  guarded([&] { write_pictures(image); });
+  run_or_abandon([&] { write_fits(image); });
+  if (!config_.image.hdf5.empty()) run_or_abandon([&] { write_cube(image); });
+  run_or_abandon([&] { write_pictures(image); });
   ++images_written_;
 }
 
 void SkyProducts::find_peak(const SkyImage& image) {
-  const image::Config geometry{image.n_pixels, 1 / facts_.sky.cell_wavelengths, "auto"};
+  const image::Config geometry{image.n_pixels, 1 / metadata_.sky.cell_wavelengths, "auto"};
   const std::vector<double> plane = mean_plane(image);
   if (std::all_of(plane.begin(), plane.end(), [](double v) { return std::isnan(v); })) {
     peak_.reset();
@@ -334,7 +336,7 @@ void SkyProducts::write_cube(const SkyImage& image) {
 
 SkyPictureOptions SkyProducts::picture_options(const SkyImage& image) const {
   SkyPictureOptions options;
-  options.watch = facts_.targets;
+  options.watch = metadata_.targets;
   options.disc_px = config_.image.picture_px;
   // Names of the catalog are drawn anyway.
   for (const auto& source : config_.simulator.sources) {
@@ -419,7 +421,7 @@ void SkyProducts::note_events(std::span<const math::ImageTriggerEvent> events) {
     event.l = place.enu[0];
     event.m = place.enu[1];
     event.direction = place.direction;
-    const auto& f = facts_.sky.channels;
+    const auto& f = metadata_.sky.channels;
     event.low_hz = f.first_center_hz - f.channel_width_hz / 2;
     event.high_hz = f.center_hz(f.n_channels - 1) + f.channel_width_hz / 2;
     event.snr.fill(std::nan(""));
@@ -431,23 +433,24 @@ void SkyProducts::note_events(std::span<const math::ImageTriggerEvent> events) {
     if (!light_curves_) open_store();
     light_curves_->append(event);
     ++events_;
-    if (config_.image.voevent) guarded([&] { publish_event(event); });
+    if (config_.image.voevent) run_or_abandon([&] { publish_event(event); });
   }
 }
 
 // One file an event, whole or not there: a broker may watch the directory.
 void SkyProducts::publish_event(const ImageEvent& event) {
-  if (events_ > kMostEventFiles) {
-    if (events_ == kMostEventFiles + 1) {
+  if (events_ > kMaxEventFiles) {
+    if (events_ == kMaxEventFiles + 1) {
       warnings_.push_back(fmt::format("more than {} events: the others are in {} only",
-                                      kMostEventFiles, store_name()));
+                                      kMaxEventFiles, store_name()));
     }
     return;
   }
   VoEventOptions options;
   options.simulated = config_.source.kind == "simulator";
   // The place is that of a pixel, anywhere in it: rms of a square, stretched towards the horizon.
-  const double pixel = 1 / (static_cast<double>(facts_.sky.n_pixels) * facts_.sky.cell_wavelengths);
+  const double pixel =
+      1 / (static_cast<double>(metadata_.sky.n_pixels) * metadata_.sky.cell_wavelengths);
   const double n = std::sqrt(std::max(0.01, 1 - event.l * event.l - event.m * event.m));
   options.position_error_rad = pixel / n / std::sqrt(6.0);
   const auto now = std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -476,7 +479,7 @@ void SkyProducts::open_store() {
   LightCurveOptions options;
   options.overwrite = config_.output.overwrite;
   light_curves_ = std::make_unique<LightCurveStore>(name, observation_, options);
-  for (const auto& target : facts_.targets) {
+  for (const auto& target : metadata_.targets) {
     source_ids_.push_back(light_curves_->source(target));
     watched_.push_back({target.name, 0, std::nan(""), 0, 0});
   }
@@ -487,18 +490,18 @@ void SkyProducts::open_store() {
 void SkyProducts::write_light_curves(const RawImages& raw, std::int64_t start_tai_ns,
                                      std::int64_t centroid_tai_ns) {
   if (!light_curves_) open_store();
-  const std::int64_t n_bins = image::n_bins(facts_.sky);
-  const std::int64_t n_planes = image::n_planes(facts_.sky);
+  const std::int64_t n_bins = image::n_bins(metadata_.sky);
+  const std::int64_t n_planes = image::n_planes(metadata_.sky);
   const auto n_directions = static_cast<std::int64_t>(raw.watched_index.size());
   LightCurveImage image;
   image.start_tai_ns = start_tai_ns;
   image.centroid_tai_ns = centroid_tai_ns;
   image.exposure_s = length_s(raw);
-  image.bins = frequency_bins(facts_.sky);
-  image.path = facts_.facts.path;
+  image.bins = frequency_bins(metadata_.sky);
+  image.path = metadata_.metadata.path;
   std::vector<LightCurveSample> samples;
-  for (std::size_t k = 0; k < facts_.targets.size(); ++k) {
-    const auto direction = facts_.targets[k].direction(centroid_tai_ns, &observation_.array);
+  for (std::size_t k = 0; k < metadata_.targets.size(); ++k) {
+    const auto direction = metadata_.targets[k].direction(centroid_tai_ns, &observation_.array);
     const Vector3 enu = enu_of_direction(observation_.array, direction, centroid_tai_ns,
                                          observation_.earth_orientation);
     const auto at =
@@ -520,7 +523,7 @@ void SkyProducts::write_light_curves(const RawImages& raw, std::int64_t start_ta
           sample.stokes[static_cast<std::size_t>(plane)] =
               static_cast<double>(raw.watched.pixels[from]);
         }
-        if (facts_.sky.products == image::Products::linear && n_planes == 4) {
+        if (metadata_.sky.products == image::Products::linear && n_planes == 4) {
           const auto [xx, yy, u, v] = sample.stokes;
           sample.stokes = {(xx + yy) / 2, (xx - yy) / 2, u, v};
         }
@@ -547,22 +550,22 @@ void SkyProducts::write_light_curves(const RawImages& raw, std::int64_t start_ta
 
 void SkyProducts::finish() {
   finish_stack();
-  if (trigger_) guarded([&] { note_events(trigger_->flush()); });
+  if (trigger_) run_or_abandon([&] { note_events(trigger_->flush()); });
   if (cube_) {
-    guarded([&] {
+    run_or_abandon([&] {
       cube_->publish(observation_);
       publish_name(config_.image.hdf5);
     });
     cube_.reset();
   }
   if (movie_) {
-    guarded([&] {
+    run_or_abandon([&] {
       movie_->finish();
       publish_name(config_.image.movie);
     });
     movie_.reset();
   }
-  if (light_curves_) guarded([&] { light_curves_->commit(); });
+  if (light_curves_) run_or_abandon([&] { light_curves_->commit(); });
   for (const auto& w : watched_) {
     if (w.n_images == 0) {
       warnings_.push_back(fmt::format(
@@ -571,7 +574,7 @@ void SkyProducts::finish() {
     }
   }
   if (series_) {
-    guarded([&] {
+    run_or_abandon([&] {
       series_->publish();
       publish_name(config_.image.output);
     });

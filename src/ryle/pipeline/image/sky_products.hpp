@@ -24,7 +24,7 @@
 namespace ryle::pipeline {
 
 /// Everything that is known before the first image.
-struct SkyFacts {
+struct SkyMetadata {
   image::AllSkyConfig sky;
   image::ArrayPlane plane;
   std::int64_t images_per_stack = 1;
@@ -33,7 +33,7 @@ struct SkyFacts {
   std::vector<int> stokes;           ///< of the planes; empty = stokes_codes(sky)
   std::string unit;
   std::optional<SynthesizedBeam> beam;
-  ImageFacts facts;
+  ImageMetadata metadata;
   std::vector<WatchTarget> targets;  ///< RawImages::watched_index refers to them
 };
 
@@ -46,7 +46,7 @@ void require_sky_outputs(const ObservationConfig& config);
 /// A file that fails does not stop the others (output.on_disk_full).
 class SkyProducts {
  public:
-  SkyProducts(const ObservationConfig& config, Observation observation, SkyFacts facts);
+  SkyProducts(const ObservationConfig& config, Observation observation, SkyMetadata metadata);
   ~SkyProducts();
 
   void write(const RawImages& raw);
@@ -88,14 +88,14 @@ class SkyProducts {
                           std::int64_t centroid_tai_ns);
   void open_store();
   std::string picture_of(const SkyImage& image) const;
-  bool single() const { return facts_.expected_images == 1; }
+  bool single() const { return metadata_.expected_images == 1; }
   void publish_name(const std::string& name);
   template <class Action>
-  void guarded(Action action);
+  void run_or_abandon(Action action);
 
   ObservationConfig config_;
   Observation observation_;
-  SkyFacts facts_;
+  SkyMetadata metadata_;
   std::unique_ptr<SkyStack> stack_;
   std::int64_t stack_start_tai_ns_ = 0;
   std::int64_t stack_end_tai_ns_ = 0;
@@ -123,7 +123,7 @@ class SkyProducts {
   std::optional<SkyPeak> peak_;
   std::vector<WatchedSummary> watched_;
   std::unique_ptr<LightCurveStore> light_curves_;
-  std::vector<std::int64_t> source_ids_;  // of facts_.targets in the store
+  std::vector<std::int64_t> source_ids_;  // of metadata_.targets in the store
   double weight_fraction_ = 0;
   double lost_fraction_ = 0;  // of the inputs that are not dead
   std::int64_t n_dead_ = 0;   // in the last image

@@ -3,9 +3,9 @@
 
 namespace ryle::pipeline {
 
-SkyWriter::SkyWriter(const ObservationConfig& config, Observation observation, SkyFacts facts,
+SkyWriter::SkyWriter(const ObservationConfig& config, Observation observation, SkyMetadata metadata,
                      bool live)
-    : products_(config, std::move(observation), std::move(facts)),
+    : products_(config, std::move(observation), std::move(metadata)),
       queue_(static_cast<std::size_t>(config.image.queue),
              live ? DropPolicy::drop_newest : DropPolicy::block) {
   thread_ = std::make_unique<StageThread>(

@@ -15,7 +15,8 @@ namespace ryle::pipeline {
 /// full and counts it; offline waits.
 class SkyWriter {
  public:
-  SkyWriter(const ObservationConfig& config, Observation observation, SkyFacts facts, bool live);
+  SkyWriter(const ObservationConfig& config, Observation observation, SkyMetadata metadata,
+            bool live);
   ~SkyWriter();
 
   void offer(RawImages&& raw) { queue_.offer(std::move(raw)); }

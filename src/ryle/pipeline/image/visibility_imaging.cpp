@@ -184,7 +184,7 @@ SkyPlan choose_visibility_path(const ObservationConfig& config, image::AllSkyCon
   return choose_path(config, sky, queue, true);
 }
 
-void refuse_voltage_paths(const std::string& path) {
+void reject_voltage_paths(const std::string& path) {
   if (path == "auto" || path == "vis-grid" || path == "vis-dft") return;
   throw UnsupportedError("image.path = \"" + path +
                          "\" needs voltages; visibilities can take vis-grid or vis-dft");
@@ -243,7 +243,7 @@ class DumpImaging {
     Observation observation = observation_;
     observation.provenance.notes["image_path"] = std::string(image::name(plan_.path));
     observation.provenance.implementations.push_back(name_);
-    SkyProducts products(settings_, std::move(observation), facts());
+    SkyProducts products(settings_, std::move(observation), metadata());
     for (const auto& dump : dumps_) {
       const double done = static_cast<double>(n_done_) / static_cast<double>(n_dumps());
       if (go_on && !go_on(done)) break;
@@ -262,28 +262,29 @@ class DumpImaging {
  private:
   std::int64_t n_dumps() const { return static_cast<std::int64_t>(dumps_.size()); }
 
-  SkyFacts facts() const {
-    SkyFacts facts;
-    facts.sky = sky_;
-    facts.plane = image::fit_plane(sky_);
+  SkyMetadata metadata() const {
+    SkyMetadata metadata;
+    metadata.sky = sky_;
+    metadata.plane = image::fit_plane(sky_);
     const double cadence_s = settings_.image.cadence_s;
-    facts.images_per_stack = cadence_s > 0 && dump_s_ > 0
-                                 ? std::max<std::int64_t>(1, std::llround(cadence_s / dump_s_))
-                                 : n_dumps();
-    facts.expected_images = (n_dumps() + facts.images_per_stack - 1) / facts.images_per_stack;
-    facts.window_s =
+    metadata.images_per_stack = cadence_s > 0 && dump_s_ > 0
+                                    ? std::max<std::int64_t>(1, std::llround(cadence_s / dump_s_))
+                                    : n_dumps();
+    metadata.expected_images =
+        (n_dumps() + metadata.images_per_stack - 1) / metadata.images_per_stack;
+    metadata.window_s =
         dump_s_ / static_cast<double>(std::max<std::int64_t>(1, dumps_.front().n_spectra));
     const bool jy = observation_.flux_unit == "Jy" && settings_.image.equalize != "yes";
-    facts.unit = jy ? "Jy/beam" : settings_.image.equalize == "yes" ? "" : "uncalibrated";
-    facts.beam = sky_beam(sky_, {});
+    metadata.unit = jy ? "Jy/beam" : settings_.image.equalize == "yes" ? "" : "uncalibrated";
+    metadata.beam = sky_beam(sky_, {});
     if (const std::string single = single_polarization(observation_); !single.empty())
-      facts.stokes = {stokes_code(single)};
-    facts.facts.path = std::string(image::name(plan_.path));
+      metadata.stokes = {stokes_code(single)};
+    metadata.metadata.path = std::string(image::name(plan_.path));
     const auto& table = settings_.calibration.gains;
-    facts.facts.gains_id = table.empty() ? "as in the visibilities" : table;
-    facts.facts.implementation = name_;
-    if (watch_) facts.targets = watch_->targets();
-    return facts;
+    metadata.metadata.gains_id = table.empty() ? "as in the visibilities" : table;
+    metadata.metadata.implementation = name_;
+    if (watch_) metadata.targets = watch_->targets();
+    return metadata;
   }
 
   RawImages image_of(const VisibilityDump& dump) {
@@ -379,7 +380,7 @@ RunSummary image_visibilities(const ObservationConfig& config, const Observation
                               const std::function<bool(double done)>& go_on) {
   if (dumps.empty()) throw FormatError("nothing to image: no integration");
   require_a_feed(dumps);
-  refuse_voltage_paths(config.image.path);
+  reject_voltage_paths(config.image.path);
   return DumpImaging(config, observation, dumps).run(go_on);
 }
 

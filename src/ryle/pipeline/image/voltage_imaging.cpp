@@ -47,14 +47,14 @@ std::string function_text(const image::AllSkyConfig& sky) {
 
 }  // namespace
 
-SkyPath::SkyPath(const ObservationConfig& config, const ArrayLayout& array, SpectraFacts facts,
-                 const std::string& command_line)
+SkyPath::SkyPath(const ObservationConfig& config, const ArrayLayout& array,
+                 SpectraMetadata metadata, const std::string& command_line)
     : config_(config),
       array_(array),
-      facts_(std::move(facts)),
+      metadata_(std::move(metadata)),
       command_line_(command_line),
-      cadence_(
-          make_cadence(config.image.cadence_s, facts_.clock.rate_hz.value(), facts_.n_spectra)),
+      cadence_(make_cadence(config.image.cadence_s, metadata_.clock.rate_hz.value(),
+                            metadata_.n_spectra)),
       queue_(make_queue(config.runtime)),
       targets_(watch_targets(config.image.watch)) {
   // Refused before data flow: a wrong table, products that cannot be made.
@@ -66,18 +66,19 @@ SkyPath::~SkyPath() = default;
 
 double SkyPath::flux_scale() const {
   return config_.calibration.jy_per_count2 > 0 ? config_.calibration.jy_per_count2
-                                               : facts_.jy_per_count2;
+                                               : metadata_.jy_per_count2;
 }
 
 std::vector<cf32> SkyPath::gains() const {
-  auto result = imager_gains(config_, array_, facts_.frequency, levels_, dead_.flags, flux_scale());
+  auto result =
+      imager_gains(config_, array_, metadata_.frequency, levels_, dead_.flags, flux_scale());
   const bool equalized =
       equalizes(config_) && !(config_.image.equalize == "auto" && flux_scale() > 0);
   const auto quantized = quantization();
   const std::size_t n = levels_.n.size();
   for (std::size_t k = 0; k < result.size(); ++k) {
-    if (!facts_.scale.empty() && !equalizes(config_))
-      result[k] /= static_cast<float>(facts_.scale[k % n]);
+    if (!metadata_.scale.empty() && !equalizes(config_))
+      result[k] /= static_cast<float>(metadata_.scale[k % n]);
     if (quantized.empty()) continue;
     // Equalization divides by the rms of the codes: it is that of the voltages that counts.
     const auto& q = quantized[k % n];
@@ -90,8 +91,8 @@ std::vector<cf32> SkyPath::gains() const {
 // same for every path, E-field or visibilities.
 std::vector<correlate::SamplerGain> SkyPath::quantization() const {
   if (config_.correlate.van_vleck != "auto") return {};
-  std::vector<correlate::SamplerGain> result = facts_.samplers;
-  if (!facts_.four_bits) return result;
+  std::vector<correlate::SamplerGain> result = metadata_.samplers;
+  if (!metadata_.four_bits) return result;
   result.resize(levels_.n.size());
   for (std::size_t p = 0; p < result.size(); ++p) {
     const auto codes = correlate::quantized_gain(four_bit_codes(), levels_.power(p));
@@ -104,10 +105,10 @@ std::vector<correlate::SamplerGain> SkyPath::quantization() const {
 // The channelizer gives every input the same rms: what they had before tells the dead.
 DeadInputs SkyPath::dead_inputs(const InputLevels& scaled,
                                 std::span<const std::uint8_t> before) const {
-  if (facts_.scale.empty()) return find_dead(array_, scaled, config_.image, before);
+  if (metadata_.scale.empty()) return find_dead(array_, scaled, config_.image, before);
   InputLevels levels = scaled;
   for (std::size_t p = 0; p < levels.sum.size(); ++p)
-    levels.sum[p] /= facts_.scale[p] * facts_.scale[p];
+    levels.sum[p] /= metadata_.scale[p] * metadata_.scale[p];
   return find_dead(array_, levels, config_.image, before);
 }
 
@@ -134,15 +135,15 @@ void SkyPath::begin(const SpectraGulp& gulp, std::int64_t first, const SampleClo
   if (levels_.empty()) measure(gulp);
   dead_ = dead_inputs(levels_, {});
   // Dead inputs have gain 0 until they come back; only those bad by the layout never can.
-  sky_ = make_sky_config(config_, array_, facts_.frequency, cadence_.spectra_per_image, {});
+  sky_ = make_sky_config(config_, array_, metadata_.frequency, cadence_.spectra_per_image, {});
   plan_ = choose_path(config_, sky_, queue_, false,
-                      images_in(facts_.n_spectra, cadence_.spectra_per_image));
+                      images_in(metadata_.n_spectra, cadence_.spectra_per_image));
   sky_.path = plan_.path;
   sky_.max_bytes = 0;  // checked above
 
-  Observation observation = make_observation(config_, array_, facts_.frequency, clock.seconds(1),
+  Observation observation = make_observation(config_, array_, metadata_.frequency, clock.seconds(1),
                                              clock.tai_ns(first), command_line_);
-  observation.time_source = facts_.time_source;
+  observation.time_source = metadata_.time_source;
   observation.flux_unit = flux_scale() > 0 ? "Jy" : "uncalibrated";
   observation.nominal_dump_s =
       clock.seconds(cadence_.spectra_per_image * cadence_.images_per_stack);
@@ -151,8 +152,8 @@ void SkyPath::begin(const SpectraGulp& gulp, std::int64_t first, const SampleClo
 
   SkyChain::Setup setup;
   setup.sky = sky_;
-  setup.format = facts_.format;
-  setup.max_gulp = facts_.max_gulp;
+  setup.format = metadata_.format;
+  setup.max_gulp = metadata_.max_gulp;
   setup.correlator = config_.correlate.implementation;
   chain_ = std::make_unique<SkyChain>(
       queue_, setup, gains(),
@@ -160,27 +161,27 @@ void SkyPath::begin(const SpectraGulp& gulp, std::int64_t first, const SampleClo
       [this](RawImages&& raw) { writer_->offer(std::move(raw)); });
   observation.provenance.implementations = {chain_->implementation()};
 
-  SkyFacts facts;
-  facts.sky = sky_;
-  facts.plane = image::fit_plane(sky_);
-  facts.images_per_stack = cadence_.images_per_stack;
+  SkyMetadata metadata;
+  metadata.sky = sky_;
+  metadata.plane = image::fit_plane(sky_);
+  metadata.images_per_stack = cadence_.images_per_stack;
   const std::int64_t per_product = cadence_.spectra_per_image * cadence_.images_per_stack;
-  facts.expected_images =
-      facts_.n_spectra > 0 ? (facts_.n_spectra + per_product - 1) / per_product : 0;
-  facts.window_s = facts_.window_s > 0 ? facts_.window_s : clock.seconds(1);
+  metadata.expected_images =
+      metadata_.n_spectra > 0 ? (metadata_.n_spectra + per_product - 1) / per_product : 0;
+  metadata.window_s = metadata_.window_s > 0 ? metadata_.window_s : clock.seconds(1);
   const bool equalized = equalizes(config_) && flux_scale() == 0;
-  facts.unit = flux_scale() > 0 ? "Jy/beam" : equalized ? "" : "uncalibrated";
+  metadata.unit = flux_scale() > 0 ? "Jy/beam" : equalized ? "" : "uncalibrated";
   // Of the inputs that are alive at the start: those that die or come back later change it little,
   // and a series has one header.
-  facts.beam = sky_beam(sky_, dead_.flags);
-  facts.facts.path = std::string(image::name(plan_.path));
-  facts.facts.function = function_text(sky_);
-  facts.facts.gains_id =
+  metadata.beam = sky_beam(sky_, dead_.flags);
+  metadata.metadata.path = std::string(image::name(plan_.path));
+  metadata.metadata.function = function_text(sky_);
+  metadata.metadata.gains_id =
       config_.calibration.gains.empty() ? "cable model" : config_.calibration.gains;
-  facts.facts.implementation = chain_->implementation();
-  facts.targets = targets_;
-  writer_ =
-      std::make_unique<SkyWriter>(config_, std::move(observation), std::move(facts), facts_.live);
+  metadata.metadata.implementation = chain_->implementation();
+  metadata.targets = targets_;
+  writer_ = std::make_unique<SkyWriter>(config_, std::move(observation), std::move(metadata),
+                                        metadata_.live);
 }
 
 // Something came from an input that never sent before.
@@ -201,7 +202,7 @@ bool SkyPath::arrived(const SpectraGulp& gulp) const {
 
 // Inputs die and come back: from the next image on they are left out or taken up.
 void SkyPath::check_inputs(const SpectraGulp& gulp) {
-  const double image_s = facts_.clock.seconds(cadence_.spectra_per_image);
+  const double image_s = metadata_.clock.seconds(cadence_.spectra_per_image);
   const auto every = std::max<std::int64_t>(1, std::llround(kCheckEvery_s / image_s));
   if (chain_->images_done() < checked_image_ + every && !arrived(gulp)) return;
   checked_image_ = chain_->images_done();
@@ -242,9 +243,9 @@ void SkyPath::check_inputs(const SpectraGulp& gulp) {
 }
 
 std::int64_t SkyPath::room(std::int64_t first) {
-  if (!chain_) return std::min(facts_.max_gulp, cadence_.spectra_per_image);
-  std::int64_t room = facts_.max_gulp;
-  loss_.guard([&] { room = std::min(room, chain_->advance(first, 0, facts_.clock)); });
+  if (!chain_) return std::min(metadata_.max_gulp, cadence_.spectra_per_image);
+  std::int64_t room = metadata_.max_gulp;
+  loss_.guard([&] { room = std::min(room, chain_->advance(first, 0, metadata_.clock)); });
   return room;
 }
 
@@ -257,7 +258,9 @@ void SkyPath::feed(const SpectraGulp& gulp, std::int64_t first, std::int64_t seg
   });
 }
 
-double SkyPath::data_s() const { return chain_ ? facts_.clock.seconds(chain_->spectra_done()) : 0; }
+double SkyPath::data_s() const {
+  return chain_ ? metadata_.clock.seconds(chain_->spectra_done()) : 0;
+}
 
 void SkyPath::finish(RunSummary& summary) {
   if (!chain_) return;
@@ -270,7 +273,7 @@ void SkyPath::finish(RunSummary& summary) {
   image.path = std::string(image::name(plan_.path));
   image.reason = plan_.plan.reason;
   image.implementation = chain_->implementation();
-  image.image_s = facts_.clock.seconds(cadence_.spectra_per_image);
+  image.image_s = metadata_.clock.seconds(cadence_.spectra_per_image);
   image.predicted_s = plan_.predicted_s;
   image.measured_s =
       chain_->images_done() > 0 ? chain_->busy_s() / static_cast<double>(chain_->images_done()) : 0;
@@ -333,18 +336,18 @@ RunSummary image_file(const ObservationConfig& config, const RunOptions& options
     const std::int64_t wanted = std::llround(config.source.duration_s / interval_s);
     total = std::min(total, std::max<std::int64_t>(1, wanted));
   }
-  SpectraFacts facts;
-  facts.frequency = reader->frequency;
-  facts.clock = reader->clock;
-  facts.n_spectra = total;
-  facts.max_gulp = reader->max_gulp;
-  facts.window_s = reader->window_s;
-  facts.scale = reader->scale;
-  facts.samplers = reader->samplers;
-  facts.format = reader->format;
-  facts.four_bits = reader->four_bits;
-  facts.time_source = recording->info().time_source;
-  SkyPath path(config, array, facts, options.command_line);
+  SpectraMetadata metadata;
+  metadata.frequency = reader->frequency;
+  metadata.clock = reader->clock;
+  metadata.n_spectra = total;
+  metadata.max_gulp = reader->max_gulp;
+  metadata.window_s = reader->window_s;
+  metadata.scale = reader->scale;
+  metadata.samplers = reader->samplers;
+  metadata.format = reader->format;
+  metadata.four_bits = reader->four_bits;
+  metadata.time_source = recording->info().time_source;
+  SkyPath path(config, array, metadata, options.command_line);
   // To the end of the file, or of 256 spectra, also where fewer are wanted.
   measure_levels(*reader, reader->n_spectra, path);
 

@@ -13,7 +13,7 @@
 #include "ryle/pipeline/image/image_setup.hpp"
 #include "ryle/pipeline/image/sky_chain.hpp"
 #include "ryle/pipeline/image/sky_writer.hpp"
-#include "ryle/pipeline/visibility/spectra_facts.hpp"
+#include "ryle/pipeline/visibility/spectra_metadata.hpp"
 #include "ryle/pipeline/visibility/spectra_reader.hpp"
 #include "ryle/telescope/catalog.hpp"
 
@@ -24,7 +24,7 @@ namespace ryle::pipeline {
 /// later are dropped or taken up from the next image on.
 class SkyPath {
  public:
-  SkyPath(const ObservationConfig& config, const ArrayLayout& array, SpectraFacts facts,
+  SkyPath(const ObservationConfig& config, const ArrayLayout& array, SpectraMetadata metadata,
           const std::string& command_line);
   ~SkyPath();
 
@@ -58,7 +58,7 @@ class SkyPath {
 
   ObservationConfig config_;
   ArrayLayout array_;
-  SpectraFacts facts_;
+  SpectraMetadata metadata_;
   std::string command_line_;
   Cadence cadence_;
   Queue queue_;

@@ -25,8 +25,8 @@ namespace {
 
 /// The samples of the observation: live ones as the 32-antenna array sends them, or those of the
 /// recording.
-SampleFacts sample_facts(const ObservationConfig& config, std::string& title) {
-  SampleFacts facts;
+SampleMetadata sample_metadata(const ObservationConfig& config, std::string& title) {
+  SampleMetadata metadata;
   if (config.source.kind == "file") {
     const auto recording =
         open_recording(config.source.file, config.source.format, recording_options(config));
@@ -36,17 +36,17 @@ SampleFacts sample_facts(const ObservationConfig& config, std::string& title) {
     return {info.n_inputs,      info.layout, info.clock,       info.reference_hz,
             info.inverted_band, 1 << 16,     info.time_source, info.clock.seconds(info.n_ticks)};
   }
-  facts = live_sample_facts(config);
-  title = fmt::format("{} live: {} inputs x {:.6g} MHz", config.source.format, facts.n_inputs,
-                      facts.clock.rate_hz.value() * 1e-6);
-  return facts;
+  metadata = live_sample_metadata(config);
+  title = fmt::format("{} live: {} inputs x {:.6g} MHz", config.source.format, metadata.n_inputs,
+                      metadata.clock.rate_hz.value() * 1e-6);
+  return metadata;
 }
 
 /// Seconds of data per second of F and X on this machine, from memory as the run has it.
-double measure_margin(const FxChain::Setup& setup, const SampleFacts& facts, FxChain& chain,
+double measure_margin(const FxChain::Setup& setup, const SampleMetadata& metadata, FxChain& chain,
                       MemorySpace memory) {
-  const std::int64_t n = facts.max_feed_ticks;
-  const Buffer<std::uint64_t> samples(n * facts.layout.sample_stride_bits / 64 + 8, memory);
+  const std::int64_t n = metadata.max_feed_ticks;
+  const Buffer<std::uint64_t> samples(n * metadata.layout.sample_stride_bits / 64 + 8, memory);
   for (std::int64_t k = 0; k < samples.size(); ++k)
     samples[k] = mix64(static_cast<std::uint64_t>(k));
   constexpr double kWarmUp_s = 0.1;
@@ -56,11 +56,11 @@ double measure_margin(const FxChain::Setup& setup, const SampleFacts& facts, FxC
     const double busy = chain.busy_s();
     const std::int64_t done = chain.spectra_done();
     while (chain.busy_s() - busy < seconds) {
-      chain.feed(samples.data(), tick, n, {}, 0, facts.clock);
+      chain.feed(samples.data(), tick, n, {}, 0, metadata.clock);
       tick += n;
     }
     const double data_s = static_cast<double>(chain.spectra_done() - done) *
-                          facts.clock.seconds(channelize::step_length(setup.channelize));
+                          metadata.clock.seconds(channelize::step_length(setup.channelize));
     return data_s / (chain.busy_s() - busy);
   };
   run_for(kWarmUp_s);
@@ -199,7 +199,7 @@ bool plan_spectra(const ObservationConfig& config, Plan& plan) {
           "visibilities", fmt::format("[channel {}][pair {}], {:.6g} s a dump", axis.n_channels,
                                       n_pairs(array.n_inputs()), config.correlate.integration_s));
     }
-    const auto images = plan_live_images(config, array, live_spectra_facts(receiver));
+    const auto images = plan_live_images(config, array, live_spectra_metadata(receiver));
     add_memory(config, live_run_memory(config, receiver, images), plan);
     return true;
   }
@@ -228,11 +228,11 @@ double delay_loss(std::span<const double> filter, double delay_samples) {
   return 1 - overlap;
 }
 
-void describe_ports(const FxChain::Setup& s, const SampleFacts& facts, Plan& plan) {
+void describe_ports(const FxChain::Setup& s, const SampleMetadata& metadata, Plan& plan) {
   const auto& f = s.channelize;
   plan.ports = {
       {"samples", fmt::format("[time][input {}] {}, {} bits an instant", f.n_inputs,
-                              name(f.layout.format), facts.layout.sample_stride_bits)},
+                              name(f.layout.format), metadata.layout.sample_stride_bits)},
       {"filter", fmt::format("{} taps x {} points, step {}", f.n_taps,
                              channelize::transform_length(f), channelize::step_length(f))},
       {"blocks", fmt::format("[channel {}][block {}][input {}][128 B] {}", f.n_channels,
@@ -252,18 +252,18 @@ Plan make_plan(const ObservationConfig& config) {
     return plan;
   }
   if (plan_spectra(config, plan)) return plan;
-  const SampleFacts facts = sample_facts(config, plan.title);
-  const ArrayLayout array = load_array(config, facts.n_inputs);
-  const FxChain::Setup setup = make_chain_setup(config, facts, array);
+  const SampleMetadata metadata = sample_metadata(config, plan.title);
+  const ArrayLayout array = load_array(config, metadata.n_inputs);
+  const FxChain::Setup setup = make_chain_setup(config, metadata, array);
   const auto& f = setup.channelize;
   calibration_gains(config, f.n_inputs,
                     f.n_channels);  // refuses a wrong table now, not when data flow
   note_phase_center(
       config.source.kind == "file"
-          ? require_phase_center(config, array, facts.clock.epoch_tai_ns, facts.length_s)
+          ? require_phase_center(config, array, metadata.clock.epoch_tai_ns, metadata.length_s)
           : require_live_phase_center(config, array, simulation_start_tai_ns(config)),
       plan);
-  describe_ports(setup, facts, plan);
+  describe_ports(setup, metadata, plan);
 
   if (config.source.kind != "file")
     add_memory(config, {{"ring of chunks", ring_bytes(config, f.n_inputs)}}, plan);
@@ -277,7 +277,8 @@ Plan make_plan(const ObservationConfig& config) {
 
   const double spectra_per_s = f.sample_rate_hz / static_cast<double>(channelize::step_length(f));
   const double samples_per_s = spectra_per_s * static_cast<double>(f.n_channels * f.n_inputs);
-  plan.input_gbps = f.sample_rate_hz * static_cast<double>(facts.layout.sample_stride_bits) * 1e-9;
+  plan.input_gbps =
+      f.sample_rate_hz * static_cast<double>(metadata.layout.sample_stride_bits) * 1e-9;
   plan.channelize_gflops = channelize::cost(f).useful_ops_per_sample * samples_per_s * 1e-9;
   const correlate::Config x{f.n_inputs, f.n_channels, f.output, setup.spectra_per_gulp,
                             setup.correlate.implementation};
@@ -286,9 +287,9 @@ Plan make_plan(const ObservationConfig& config) {
   plan.output_mb_per_hour = formats * 13.0 *
                             static_cast<double>(4 * n_pairs(array.n_antennas()) * f.n_channels) *
                             1e-6 * 3600 / config.correlate.integration_s;
-  plan.predicted_margin = measure_margin(setup, facts, chain, sample_memory(queues));
+  plan.predicted_margin = measure_margin(setup, metadata, chain, sample_memory(queues));
   if (config.image.cadence_s > 0 && config.source.kind == "file") {
-    SampleClock clock = facts.clock;
+    SampleClock clock = metadata.clock;
     clock.rate_hz.den *= channelize::step_length(f);
     plan_images(config, array, frequency_axis(f), clock, 0, plan);
     add_memory(config, {{"all-sky imager", plan.sky->bytes}}, plan);

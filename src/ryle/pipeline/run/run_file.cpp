@@ -88,25 +88,26 @@ class FileRun {
   }
 
   void run_samples() {
-    SampleFacts facts{info_.n_inputs,     info_.layout,        info_.clock,
-                      info_.reference_hz, info_.inverted_band, 0,
-                      info_.time_source};
-    if (facts.reference_hz == 0) facts.reference_hz = config_.source.center_mhz * 1e6;
-    if (facts.reference_hz == 0)
+    SampleMetadata metadata{info_.n_inputs,     info_.layout,        info_.clock,
+                            info_.reference_hz, info_.inverted_band, 0,
+                            info_.time_source};
+    if (metadata.reference_hz == 0) metadata.reference_hz = config_.source.center_mhz * 1e6;
+    if (metadata.reference_hz == 0)
       summary_.warnings.emplace_back("sky frequency unknown: set source.center_mhz");
     const std::int64_t bits = info_.layout.sample_stride_bits;
     const std::int64_t group = SampleStaging::kGroupTicks;
-    facts.max_feed_ticks = std::max<std::int64_t>(group, kFeedBytes * 8 / bits / group * group);
+    metadata.max_feed_ticks = std::max<std::int64_t>(group, kFeedBytes * 8 / bits / group * group);
     const std::int64_t total = n_ticks();
     const std::string low =
         require_phase_center(config_, array_, info_.clock.epoch_tai_ns, info_.clock.seconds(total));
     if (!low.empty()) summary_.warnings.push_back(low);
-    SamplePath path(config_, facts, array_, false, options_.command_line);
-    const Buffer<std::byte> buffer(recording_->samples_bytes(facts.max_feed_ticks), path.memory());
+    SamplePath path(config_, metadata, array_, false, options_.command_line);
+    const Buffer<std::byte> buffer(recording_->samples_bytes(metadata.max_feed_ticks),
+                                   path.memory());
     std::vector<AbsentSpan> absent;
     for (Tick first = 0; first < total && !stopped() && !path.failed();
-         first += facts.max_feed_ticks) {
-      const std::int64_t n = std::min(facts.max_feed_ticks, total - first);
+         first += metadata.max_feed_ticks) {
+      const std::int64_t n = std::min(metadata.max_feed_ticks, total - first);
       absent.clear();
       recording_->read_samples(first, n, buffer.span(), absent);
       for (const auto& a : absent)
@@ -121,15 +122,15 @@ class FileRun {
 
   void run_spectra() {
     const auto reader = make_spectra_reader(config_, *recording_);
-    SpectraFacts facts;
-    facts.frequency = reader->frequency;
-    facts.clock = reader->clock;
-    facts.n_spectra = n_ticks();
-    facts.max_gulp = reader->max_gulp;
-    facts.format = reader->format;
-    facts.four_bits = reader->four_bits;
-    facts.time_source = info_.time_source;
-    SpectraDumps dumps(config_, array_, facts, options_.command_line);
+    SpectraMetadata metadata;
+    metadata.frequency = reader->frequency;
+    metadata.clock = reader->clock;
+    metadata.n_spectra = n_ticks();
+    metadata.max_gulp = reader->max_gulp;
+    metadata.format = reader->format;
+    metadata.four_bits = reader->four_bits;
+    metadata.time_source = info_.time_source;
+    SpectraDumps dumps(config_, array_, metadata, options_.command_line);
     const std::int64_t total = n_ticks();
     SpectraGulp gulp;
     for (std::int64_t first = 0; first < total && !stopped() && !dumps.failed();) {

@@ -21,14 +21,14 @@ wire::MarkerMode marker_mode(const std::string& name) {
   return name == "constant" ? wire::MarkerMode::constant : wire::MarkerMode::ignore;
 }
 
-Mwa32tSourceConfig source_config(const ObservationConfig& config, const SampleFacts& facts) {
+Mwa32tSourceConfig source_config(const ObservationConfig& config, const SampleMetadata& metadata) {
   const auto& s = config.source;
   Mwa32tSourceConfig source;
   source.endpoints = s.listen;
   source.geometry.marker.mode = marker_mode(s.marker);
-  source.clock = facts.clock;
-  source.time_source = facts.time_source;
-  source.chunk_ticks = facts.max_feed_ticks;
+  source.clock = metadata.clock;
+  source.time_source = metadata.time_source;
+  source.chunk_ticks = metadata.max_feed_ticks;
   source.n_chunks = static_cast<int>(s.n_chunks + s.window_chunks);
   source.window_chunks = static_cast<int>(s.window_chunks);
   source.memory = config.runtime.device == "cpu" ? MemorySpace::host : MemorySpace::pinned;
@@ -36,7 +36,7 @@ Mwa32tSourceConfig source_config(const ObservationConfig& config, const SampleFa
   const double speed =
       s.kind == "simulator" && config.simulator.speed > 0 ? config.simulator.speed : 1;
   source.rate_factor =
-      speed * facts.clock.rate_hz.value() / static_cast<double>(wire::kMwa32tSampleRateHz);
+      speed * metadata.clock.rate_hz.value() / static_cast<double>(wire::kMwa32tSampleRateHz);
   source.stall_budget_s = s.stall_budget_s;
   source.allow_small_rcvbuf = s.allow_small_rcvbuf;
   source.allowed_senders = s.allowed_senders;
@@ -54,21 +54,21 @@ bool from_own_clock(const ObservationConfig& config) {
 class LiveRun final : public LivePath {
  public:
   LiveRun(const ObservationConfig& config, const RunOptions& options)
-      : config_(config), options_(options), facts_(live_sample_facts(config)) {
-    facts_.clock.epoch_tai_ns = simulation_start_tai_ns(config);
+      : config_(config), options_(options), metadata_(live_sample_metadata(config)) {
+    metadata_.clock.epoch_tai_ns = simulation_start_tai_ns(config);
     // Counters say how much time has passed; "now" is the clock of this machine.
-    facts_.time_source = from_own_clock(config) ? TimeSource::arrival : TimeSource::configured;
-    const ArrayLayout array = load_array(config, facts_.n_inputs);
-    low_center_ = require_live_phase_center(config, array, facts_.clock.epoch_tai_ns);
-    const Mwa32tSourceConfig receiver = source_config(config, facts_);
+    metadata_.time_source = from_own_clock(config) ? TimeSource::arrival : TimeSource::configured;
+    const ArrayLayout array = load_array(config, metadata_.n_inputs);
+    low_center_ = require_live_phase_center(config, array, metadata_.clock.epoch_tai_ns);
+    const Mwa32tSourceConfig receiver = source_config(config, metadata_);
     ring_bytes_ = mwa32t_source_chunk_bytes(receiver);
     require_memory(config, ring_bytes_);
-    path_ = std::make_unique<SamplePath>(config, facts_, array, is_real_time(config),
+    path_ = std::make_unique<SamplePath>(config, metadata_, array, is_real_time(config),
                                          options.command_line);
     require_memory(config, ring_bytes_ + path_->memory_bytes());
     source_ = make_mwa32t_source(receiver);
     if (config.source.kind == "simulator") {
-      simulation_ = std::make_unique<Simulation>(config, facts_.clock.epoch_tai_ns);
+      simulation_ = std::make_unique<Simulation>(config, metadata_.clock.epoch_tai_ns);
       path_->set_marks(simulation_->marks());
       path_->set_flux_scale(simulation_->jy_per_count2());
     }
@@ -78,7 +78,7 @@ class LiveRun final : public LivePath {
     RunSummary summary;
     summary.planned_memory_bytes = ring_bytes_;  // and what the path adds in finish()
     const double bits_per_s =
-        static_cast<double>(facts_.layout.sample_stride_bits) * facts_.clock.rate_hz.value();
+        static_cast<double>(metadata_.layout.sample_stride_bits) * metadata_.clock.rate_hz.value();
     LiveLoop loop(config_, options_, *source_, *this, simulation_.get(), bits_per_s);
     loop.run(summary);
     path_->finish(summary, notes(summary));
@@ -86,7 +86,7 @@ class LiveRun final : public LivePath {
     summary.real_time_factor = summary.elapsed_s > 0 ? summary.data_s / summary.elapsed_s : 0;
     note_peak_memory(summary);
     if (!low_center_.empty()) summary.warnings.push_back(low_center_);
-    if (facts_.time_source == TimeSource::arrival)
+    if (metadata_.time_source == TimeSource::arrival)
       summary.warnings.emplace_back(
           "times are from the clock of this machine: set source.start_utc to the instant of sample "
           "0");
@@ -114,14 +114,14 @@ class LiveRun final : public LivePath {
  private:
   std::map<std::string, std::string> notes(const RunSummary& summary) const {
     const double slots =
-        static_cast<double>(facts_.n_inputs) * path_->data_s() * facts_.clock.rate_hz.value();
+        static_cast<double>(metadata_.n_inputs) * path_->data_s() * metadata_.clock.rate_hz.value();
     const double lost_ppm = slots > 0 ? 1e6 * static_cast<double>(summary.lost_samples) / slots : 0;
     return {{"loss_ppm", std::to_string(lost_ppm)}, {"ingest_state", summary.state}};
   }
 
   const ObservationConfig& config_;
   const RunOptions& options_;
-  SampleFacts facts_;
+  SampleMetadata metadata_;
   std::string low_center_;  // a warning about the phase center, or ""
   std::int64_t ring_bytes_ = 0;
   std::unique_ptr<SamplePath> path_;

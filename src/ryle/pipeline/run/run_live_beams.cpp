@@ -251,7 +251,7 @@ struct FullestDevice {
 };
 
 /// Of the device that has the least; 0 where they are not here.
-std::int64_t least_free_bytes(const ObservationConfig& config) {
+std::int64_t min_free_bytes(const ObservationConfig& config) {
   if (!cuda_unavailable_reason().empty()) return 0;
   std::int64_t least = 0;
   for (const int device : beam_devices(config.runtime)) {
@@ -271,7 +271,7 @@ ObservationConfig with_search_blocks(const ObservationConfig& config, const Live
   }
   const FullestDevice device(config, beam_setup(config, beams));
   const std::int64_t made = beams_on_devices(config) ? total_bytes(device.beams) : 0;
-  const std::int64_t free_bytes = config.search.block_samples > 0 ? 0 : least_free_bytes(config);
+  const std::int64_t free_bytes = config.search.block_samples > 0 ? 0 : min_free_bytes(config);
   const std::int64_t left = free_bytes == 0 ? 0 : plannable_bytes(free_bytes) - made;
   out.search = planned_search(config, device.stream, device.n_rows,
                               free_bytes == 0 ? 0 : std::max<std::int64_t>(1, left));

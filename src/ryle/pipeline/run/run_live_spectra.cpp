@@ -24,21 +24,21 @@ class LiveSpectraRun final : public LivePath {
         array_(load_array(config, 0)),
         receiver_(live_spectra_config(config, array_)) {
     require_products(config);
-    SpectraFacts facts = live_spectra_facts(receiver_);
-    facts.live = is_real_time(config);
+    SpectraMetadata metadata = live_spectra_metadata(receiver_);
+    metadata.live = is_real_time(config);
     // Before anything is opened: a run that does not fit must not take the ports of one that does.
-    planned_bytes_ =
-        total_bytes(live_run_memory(config_, receiver_, plan_live_images(config_, array_, facts)));
+    planned_bytes_ = total_bytes(
+        live_run_memory(config_, receiver_, plan_live_images(config_, array_, metadata)));
     require_memory(config_, planned_bytes_);
     source_ = make_fengine_source(receiver_);
     if (config.source.kind == "simulator") {
       simulation_ = std::make_unique<SpectraSimulation>(config, array_, receiver_);
-      facts.jy_per_count2 = simulation_->jy_per_count2();
+      metadata.jy_per_count2 = simulation_->jy_per_count2();
     }
     if (wants_images(config))
-      images_ = std::make_unique<SkyPath>(config, array_, facts, options.command_line);
+      images_ = std::make_unique<SkyPath>(config, array_, metadata, options.command_line);
     if (wants_visibilities(config))
-      dumps_ = std::make_unique<SpectraDumps>(config, array_, facts, options.command_line);
+      dumps_ = std::make_unique<SpectraDumps>(config, array_, metadata, options.command_line);
     spectra_ = std::make_unique<SpectraBlocks>(source_->layout());
   }
 

@@ -42,13 +42,14 @@ std::int64_t sums_bytes(const FxChain::Setup& setup) {
 }  // namespace
 
 std::optional<PlannedImages> plan_live_images(const ObservationConfig& config,
-                                              const ArrayLayout& array, const SpectraFacts& facts) {
+                                              const ArrayLayout& array,
+                                              const SpectraMetadata& metadata) {
   if (!wants_images(config)) return std::nullopt;
   Queue queue = make_queue(config.runtime);
   const Cadence cadence =
-      make_cadence(config.image.cadence_s, facts.clock.rate_hz.value(), facts.n_spectra);
+      make_cadence(config.image.cadence_s, metadata.clock.rate_hz.value(), metadata.n_spectra);
   PlannedImages images;
-  images.sky = make_sky_config(config, array, facts.frequency, cadence.spectra_per_image, {});
+  images.sky = make_sky_config(config, array, metadata.frequency, cadence.spectra_per_image, {});
   images.plan = choose_path(config, images.sky, queue);
   return images;
 }
@@ -57,7 +58,7 @@ MemoryItems live_run_memory(const ObservationConfig& config, const FengineSource
                             const std::optional<PlannedImages>& images) {
   const FengineLayout layout = fengine_layout(receiver);
   const auto correlator =
-      spectra_chain_setup(config, layout.n_inputs, live_spectra_facts(receiver));
+      spectra_chain_setup(config, layout.n_inputs, live_spectra_metadata(receiver));
   MemoryItems items{{"ring of chunks", fengine_source_chunk_bytes(receiver)},
                     {"blocks of one chunk", spectra_blocks_bytes(layout)}};
   if (images) {

@@ -10,7 +10,7 @@
 #include "ryle/pipeline/config/config.hpp"
 #include "ryle/pipeline/image/image_setup.hpp"
 #include "ryle/pipeline/visibility/fx_chain.hpp"
-#include "ryle/pipeline/visibility/spectra_facts.hpp"
+#include "ryle/pipeline/visibility/spectra_metadata.hpp"
 
 namespace ryle::pipeline {
 
@@ -23,7 +23,8 @@ struct PlannedImages {
 };
 /// nullopt when the configuration asks for none.
 std::optional<PlannedImages> plan_live_images(const ObservationConfig& config,
-                                              const ArrayLayout& array, const SpectraFacts& facts);
+                                              const ArrayLayout& array,
+                                              const SpectraMetadata& metadata);
 
 /// What a live run of an F-engine allocates, item by item: `ryle plan` prints it, the run requires
 /// it before anything is opened and reports the sum.

@@ -8,20 +8,20 @@
 
 namespace ryle::pipeline {
 
-SamplePath::SamplePath(const ObservationConfig& config, const SampleFacts& facts,
+SamplePath::SamplePath(const ObservationConfig& config, const SampleMetadata& metadata,
                        const ArrayLayout& array, bool live, const std::string& command_line)
-    : SamplePath(config, facts, array, live, command_line, make_queues(config.runtime)) {}
+    : SamplePath(config, metadata, array, live, command_line, make_queues(config.runtime)) {}
 
-SamplePath::SamplePath(const ObservationConfig& config, const SampleFacts& facts,
+SamplePath::SamplePath(const ObservationConfig& config, const SampleMetadata& metadata,
                        const ArrayLayout& array, bool live, const std::string& command_line,
                        std::vector<Queue> queues)
     : config_(config),
-      facts_(facts),
+      metadata_(metadata),
       array_(array),
       live_(live),
       command_line_(command_line),
       queues_(std::move(queues)),
-      setup_(make_chain_setup(config, facts, array)),
+      setup_(make_chain_setup(config, metadata, array)),
       frequency_(frequency_axis(setup_.channelize)) {
   require_memory(config_, total_bytes(sums_memory(config_, setup_)));
   const bool tracks = config_.correlate.fringe_stopping == "f";
@@ -33,7 +33,7 @@ SamplePath::SamplePath(const ObservationConfig& config, const SampleFacts& facts
         if (tracks) channelizer.set_delays(model_->polynomials(clock, first, last));
       },
       [this](RawDump&& dump) { writer_->offer(std::move(dump), chain_->requantiser_scale()); });
-  chain_->set_calibration(calibration_gains(config_, facts_.n_inputs, frequency_.n_channels));
+  chain_->set_calibration(calibration_gains(config_, metadata_.n_inputs, frequency_.n_channels));
 }
 
 void SamplePath::set_flux_scale(double jy_per_count2) {
@@ -42,7 +42,7 @@ void SamplePath::set_flux_scale(double jy_per_count2) {
 
 double SamplePath::data_s() const {
   return static_cast<double>(chain_->spectra_done()) *
-         facts_.clock.seconds(channelize::step_length(setup_.channelize));
+         metadata_.clock.seconds(channelize::step_length(setup_.channelize));
 }
 
 void SamplePath::begin(const SampleClock& clock, Tick first) {
@@ -50,14 +50,14 @@ void SamplePath::begin(const SampleClock& clock, Tick first) {
   Observation observation = make_observation(
       config_, array_, frequency_, clock.seconds(channelize::step_length(setup_.channelize)), start,
       command_line_);
-  observation.time_source = facts_.time_source;
+  observation.time_source = metadata_.time_source;
   observation.provenance.implementations = implementations();
   model_.emplace(array_, observation.earth_orientation, observation.phase_center,
                  frequency_.band_center_hz());
 
   DumpBuilder::Setup builder = sample_builder(config_, setup_, *model_);
   complete_builder(builder, config_, array_, frequency_);
-  AppliedFacts applied;
+  AppliedMetadata applied;
   applied.start_tai_ns = start;
   applied.filter = chain_->channelizer().filter();
   applied.van_vleck = builder.finish.van_vleck || (builder.samples && is_coarse(*builder.samples));

@@ -21,11 +21,12 @@ namespace ryle::pipeline {
 /// needs the time of the first sample.
 class SamplePath {
  public:
-  SamplePath(const ObservationConfig& config, const SampleFacts& facts, const ArrayLayout& array,
-             bool live, const std::string& command_line);
+  SamplePath(const ObservationConfig& config, const SampleMetadata& metadata,
+             const ArrayLayout& array, bool live, const std::string& command_line);
   /// On these queues instead of those of the configuration.
-  SamplePath(const ObservationConfig& config, const SampleFacts& facts, const ArrayLayout& array,
-             bool live, const std::string& command_line, std::vector<Queue> queues);
+  SamplePath(const ObservationConfig& config, const SampleMetadata& metadata,
+             const ArrayLayout& array, bool live, const std::string& command_line,
+             std::vector<Queue> queues);
 
   /// Labels for the sky picture, before the first feed().
   void set_marks(std::vector<SourceMark> marks) { marks_ = std::move(marks); }
@@ -56,7 +57,7 @@ class SamplePath {
   std::vector<std::string> implementations() const;
 
   ObservationConfig config_;
-  SampleFacts facts_;
+  SampleMetadata metadata_;
   ArrayLayout array_;
   bool live_;
   std::string command_line_;

@@ -16,12 +16,12 @@ using nlohmann::json;
 
 constexpr std::size_t kLongestTriggerName = 64;
 
-[[noreturn]] void refuse_request(const std::string& why) { throw ConfigError("trigger: " + why); }
+[[noreturn]] void reject_request(const std::string& why) { throw ConfigError("trigger: " + why); }
 
 json parse_request(std::string_view line) {
   json request = json::parse(line, nullptr, false);
   if (!request.is_object())
-    refuse_request(
+    reject_request(
         R"(a JSON object is asked for, such as {"utc": "2025-03-01T16:10:00.5", "dm_pc_cm3": 30})");
   static constexpr std::string_view kKnown[] = {"utc",     "dm_pc_cm3", "dm_error", "reference_mhz",
                                                 "width_s", "begin_utc", "end_utc",  "name"};
@@ -29,7 +29,7 @@ json parse_request(std::string_view line) {
     if (std::find(std::begin(kKnown), std::end(kKnown), key) != std::end(kKnown)) continue;
     std::string known;
     for (const auto name : kKnown) known += (known.empty() ? "" : ", ") + std::string(name);
-    refuse_request("unknown key \"" + key.substr(0, kLongestTriggerName) + "\"; known: " + known);
+    reject_request("unknown key \"" + key.substr(0, kLongestTriggerName) + "\"; known: " + known);
   }
   return request;
 }
@@ -39,18 +39,18 @@ double trigger_number(const json& request, const char* key, double otherwise, do
   const json& value = request.at(key);
   const double number = value.is_number() ? value.get<double>() : std::nan("");
   if (!(number >= 0 && number <= most))
-    refuse_request(std::string(key) + " is no number from 0 to " + json(most).dump());
+    reject_request(std::string(key) + " is no number from 0 to " + json(most).dump());
   return number;
 }
 
 std::int64_t trigger_instant(const json& request, const char* key) {
   if (!request.contains(key) || !request.at(key).is_string())
-    refuse_request(std::string(key) + R"( must be a text such as "2025-03-01T16:10:00.5")");
+    reject_request(std::string(key) + R"( must be a text such as "2025-03-01T16:10:00.5")");
   const std::string text = request.at(key).get<std::string>();
   const std::int64_t tai_ns = tai_ns_from_utc_iso(text);
   // Nanoseconds since 2000 and their differences: others leave an int64.
   if (text.substr(0, 4) < "1960" || text.substr(0, 4) > "2199")
-    refuse_request(std::string(key) + " is not of the years 1960 to 2199");
+    reject_request(std::string(key) + " is not of the years 1960 to 2199");
   return tai_ns;
 }
 
@@ -62,7 +62,7 @@ std::string trigger_name(const json& request) {
   bool plain = !name.empty() && name.size() <= kLongestTriggerName;
   for (const char c : name) plain = plain && c >= ' ' && c <= '~';
   if (!plain)
-    refuse_request("name must be 1 to " + std::to_string(kLongestTriggerName) +
+    reject_request("name must be 1 to " + std::to_string(kLongestTriggerName) +
                    " printable characters of ASCII");
   return name;
 }
@@ -74,7 +74,7 @@ double to_top_s(const json& request, const VoltageShape& shape, double dm_pc_cm3
   double mhz = std::nan("");
   if (value.is_number()) mhz = value.get<double>();
   if (value == "inf") mhz = std::numeric_limits<double>::infinity();
-  if (!(mhz >= 1)) refuse_request("reference_mhz is no number from 1 up, and not \"inf\"");
+  if (!(mhz >= 1)) reject_request("reference_mhz is no number from 1 up, and not \"inf\"");
   const double top_mhz = shape.frequency.center_hz(shape.frequency.n_channels - 1) * 1e-6;
   return shape.k_dm * dm_pc_cm3 * (1 / (top_mhz * top_mhz) - 1 / (mhz * mhz));
 }
@@ -82,10 +82,10 @@ double to_top_s(const json& request, const VoltageShape& shape, double dm_pc_cm3
 DumpTrigger span_trigger(const json& request) {
   for (const char* key : {"utc", "dm_pc_cm3", "dm_error", "reference_mhz", "width_s"})
     if (request.contains(key))
-      refuse_request(std::string(key) + " belongs to a pulse, begin_utc and end_utc to a span");
+      reject_request(std::string(key) + " belongs to a pulse, begin_utc and end_utc to a span");
   const std::int64_t begin = trigger_instant(request, "begin_utc");
   const std::int64_t end = trigger_instant(request, "end_utc");
-  if (end <= begin) refuse_request("end_utc is not after begin_utc");
+  if (end <= begin) reject_request("end_utc is not after begin_utc");
   DumpTrigger t;
   t.tai_ns = begin + (end - begin) / 2;
   t.width_s = static_cast<double>(end - begin) * 1e-9;

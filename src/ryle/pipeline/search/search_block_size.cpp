@@ -8,8 +8,8 @@ namespace ryle::pipeline {
 
 std::int64_t choose_block(const BlockWish& wish,
                           const std::function<std::int64_t(std::int64_t)>& bytes_of) {
-  constexpr std::int64_t kUsual = 8192, kMost = 1 << 20;
-  const std::int64_t wanted = std::clamp(3 * wish.again_samples, kUsual, kMost);
+  constexpr std::int64_t kUsual = 8192, kMax = 1 << 20;
+  const std::int64_t wanted = std::clamp(3 * wish.again_samples, kUsual, kMax);
   const double longest = std::floor(wish.longest_s / wish.sample_interval_s / kBlockStep);
   std::int64_t fits = (wanted + kBlockStep - 1) / kBlockStep;  // steps
   if (longest < static_cast<double>(fits))

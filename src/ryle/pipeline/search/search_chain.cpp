@@ -18,14 +18,14 @@ using search::kCodeMean;
 
 }  // namespace
 
-struct SearchChain::Content {
+struct SearchChain::Impl {
   SearchChainConfig config;
   std::int64_t n_channels, n_trials, history, block, max_delay;
   SearchReach reach;
   SearchTracker tracker;
   std::unique_ptr<search::DriftFilter> drift;  // or none
   search::Normalizer normalizer;
-  SearchFacts facts;
+  SearchMetadata metadata;
   SlidingCodes codes, cells;  // samples, and the mask at 1/64 of the resolution
   Buffer<std::byte> tail;     // [trial][history] sums of the block before
   Buffer<float> tail_weights;
@@ -34,10 +34,10 @@ struct SearchChain::Content {
   std::int64_t taken = 0;     // whole blocks of them
   BlockArrivals arrivals;
   std::int64_t dedispersed = 0;  // outputs made, multiple of 64
-  std::vector<search::Token> tokens;
+  std::vector<search::Hit> hits;
   std::vector<search::SeriesStatistics> statistics;
 
-  Content(const SearchEngines& engines, const SearchChainConfig& c)
+  Impl(const SearchEngines& engines, const SearchChainConfig& c)
       : config(c),
         n_channels(c.band.n_channels()),
         n_trials(static_cast<std::int64_t>(c.dms.size())),
@@ -56,9 +56,9 @@ struct SearchChain::Content {
       drift = std::make_unique<search::DriftFilter>(beam_drift(c), block);
       levelled = Buffer<float>(n_channels * block);
     }
-    facts.channel_masked = &normalizer.channel_flags();
-    facts.copy_codes = [this](std::int64_t from, std::int64_t to, std::uint8_t* out,
-                              std::int64_t stride) {
+    metadata.channel_masked = &normalizer.channel_flags();
+    metadata.copy_codes = [this](std::int64_t from, std::int64_t to, std::uint8_t* out,
+                                 std::int64_t stride) {
       for (std::int64_t ch = 0; ch < n_channels; ++ch)
         std::copy_n(codes.at(from) + ch * codes.stride(), to - from, out + ch * stride);
     };
@@ -68,9 +68,9 @@ struct SearchChain::Content {
     const std::int64_t kept = std::max(codes.first(), codes.end() - reach.keep - block);
     return {received, dedispersed - history, kept, codes.end()};
   }
-  const SearchFacts& facts_now() {
-    facts.undecided = &normalizer.undecided();
-    return facts;
+  const SearchMetadata& metadata_now() {
+    metadata.undecided = &normalizer.undecided();
+    return metadata;
   }
 
   std::int64_t memory_bytes() const {
@@ -168,10 +168,10 @@ struct SearchChain::Content {
     in.stat_end = std::min(in.n_columns, received - in.first_tick);
     in.weights = e.weights.data();
     in.weight_stride = e.plane_stride / kCell;
-    tokens.clear();
+    hits.clear();
     statistics.clear();
     if (in.end_start <= in.first_start || in.stat_end <= in.stat_first) return;
-    e.detector->execute(e.queue, in, tokens);
+    e.detector->execute(e.queue, in, hits);
     statistics = e.detector->statistics();
   }
 
@@ -180,40 +180,40 @@ struct SearchChain::Content {
     if (n_new == 0) return;
     detect(e, n_new);
     keep_tail(e, n_new);
-    tracker.take(tokens, statistics, n_new, extent(), facts_now(), events);
+    tracker.take(hits, statistics, n_new, extent(), metadata_now(), events);
   }
 };
 
 SearchChain::SearchChain(const SearchEngines& engines, const SearchChainConfig& config)
-    : content_(std::make_unique<Content>(engines, config)) {}
+    : impl_(std::make_unique<Impl>(engines, config)) {}
 SearchChain::~SearchChain() = default;
 
 void SearchChain::feed(SearchEngines& engines, const float* data, std::int64_t stride,
                        std::int64_t n, std::vector<SearchEvent>& events) {
-  RYLE_ASSERT(n <= content_->block && content_->received == content_->taken);
-  content_->add(engines.queue, data, stride, n);
-  content_->advance(engines, events);
+  RYLE_ASSERT(n <= impl_->block && impl_->received == impl_->taken);
+  impl_->add(engines.queue, data, stride, n);
+  impl_->advance(engines, events);
 }
 
 void SearchChain::finish(SearchEngines& engines, std::vector<SearchEvent>& events) {
-  Content& me = *content_;
+  Impl& me = *impl_;
   while (me.dedispersed - me.history < me.received && me.received > 0) {
     me.add(engines.queue, nullptr, 0, 0);
     me.advance(engines, events);
   }
-  me.tracker.finish(me.extent(), me.facts_now(), events);
+  me.tracker.finish(me.extent(), me.metadata_now(), events);
 }
 
 std::int64_t SearchChain::settled_before() const {
-  const Content& me = *content_;
+  const Impl& me = *impl_;
   const std::int64_t searched = me.dedispersed - me.history;
   return std::clamp(me.tracker.earliest_open(), searched - me.reach.lateness, searched);
 }
-const SearchCounts& SearchChain::counts() const { return content_->tracker.counts(); }
+const SearchCounts& SearchChain::counts() const { return impl_->tracker.counts(); }
 std::int64_t SearchChain::n_flagged_channels() const {
-  const auto& flags = content_->normalizer.channel_flags();
+  const auto& flags = impl_->normalizer.channel_flags();
   return std::count(flags.begin(), flags.end(), std::uint8_t{1});
 }
-std::int64_t SearchChain::memory_bytes() const { return content_->memory_bytes(); }
+std::int64_t SearchChain::memory_bytes() const { return impl_->memory_bytes(); }
 
 }  // namespace ryle::pipeline

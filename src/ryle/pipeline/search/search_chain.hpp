@@ -36,8 +36,8 @@ class SearchChain {
   std::int64_t memory_bytes() const;
 
  private:
-  struct Content;
-  std::unique_ptr<Content> content_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace ryle::pipeline

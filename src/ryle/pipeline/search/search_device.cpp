@@ -87,7 +87,7 @@ struct LevelMask {
 
 }  // namespace
 
-struct DeviceSearch::Content {
+struct DeviceSearch::Impl {
   SearchChainConfig config;
   search::NormalizeConfig normalization;
   std::int64_t n_beams, n_channels, n_trials, block;
@@ -114,7 +114,7 @@ struct DeviceSearch::Content {
   BlockArrivals arrivals{1};
   SearchCounts common;
 
-  Content(int device, const SearchChainConfig& c, std::int64_t beams, std::int64_t n_streams)
+  Impl(int device, const SearchChainConfig& c, std::int64_t beams, std::int64_t n_streams)
       : config(c),
         normalization(beam_normalization(c)),
         n_beams(beams),
@@ -300,7 +300,7 @@ struct DeviceSearch::Content {
   /// Boxcars that begin in the last `history` columns before `dedispersed` and the first ones
   /// behind it: all columns are summed here, which gives the integers of any other cut.
   void search_beam(std::size_t slot, std::int64_t beam, std::int64_t n_new,
-                   std::vector<search::Token>& tokens, std::vector<SearchEvent>& events) {
+                   std::vector<search::Hit>& hits, std::vector<SearchEvent>& events) {
     SearchEngines& e = *engines[slot];
     const OnDevice scope(e.queue);
     const std::int64_t first_tick = dedispersed - history, n_columns = history + n_new;
@@ -321,22 +321,22 @@ struct DeviceSearch::Content {
     in.end_start = n_new;
     in.stat_first = skip;
     in.stat_end = std::min(n_columns, received - first_tick);
-    tokens.clear();
+    hits.clear();
     std::vector<search::SeriesStatistics> statistics;
     if (in.end_start > in.first_start && in.stat_end > in.stat_first) {
-      e.detector->execute(e.queue, in, tokens);
+      e.detector->execute(e.queue, in, hits);
       statistics = e.detector->statistics();
     }
     e.queue.synchronize();
     trackers[static_cast<std::size_t>(beam)]->take(
-        tokens, statistics, n_new, extent(dedispersed + n_new), facts(e, beam), events);
+        hits, statistics, n_new, extent(dedispersed + n_new), metadata(e, beam), events);
   }
 
   SearchExtent extent(std::int64_t outputs) const {
     return {received, outputs - history, first, end};
   }
-  SearchFacts facts(SearchEngines& e, std::int64_t beam) {
-    SearchFacts f;
+  SearchMetadata metadata(SearchEngines& e, std::int64_t beam) {
+    SearchMetadata f;
     f.channel_masked = &normalizer->channel_flags(beam);
     f.undecided = &normalizer->undecided(beam);
     f.copy_codes = [this, &e, beam](std::int64_t from, std::int64_t to, std::uint8_t* out,
@@ -379,9 +379,9 @@ struct DeviceSearch::Content {
     if (n_new <= 0) return;
     const Stopwatch watch(common.dedisperse_s);
     find_gaps(std::max<std::int64_t>(0, dedispersed - history), target + max_delay);
-    std::vector<std::vector<search::Token>> tokens(engines.size());
+    std::vector<std::vector<search::Hit>> hits(engines.size());
     for_each_beam([&](std::size_t slot, std::int64_t beam) {
-      search_beam(slot, beam, n_new, tokens[slot], found[beam]);
+      search_beam(slot, beam, n_new, hits[slot], found[beam]);
     });
     dedispersed = target;
   }
@@ -394,7 +394,7 @@ std::string no_device_search(const SearchChainConfig& config) {
 
 DeviceSearch::DeviceSearch(int device, const SearchChainConfig& config, std::int64_t n_beams,
                            std::int64_t n_streams)
-    : content_(std::make_unique<Content>(device, config, n_beams, n_streams)) {}
+    : impl_(std::make_unique<Impl>(device, config, n_beams, n_streams)) {}
 DeviceSearch::~DeviceSearch() = default;
 
 void DeviceSearch::feed(const float* power, std::int64_t beam_stride, std::int64_t channel_stride,
@@ -405,20 +405,20 @@ void DeviceSearch::feed(const float* power, std::int64_t beam_stride, std::int64
 
 void DeviceSearch::take(const float* power, std::int64_t beam_stride, std::int64_t channel_stride,
                         std::int64_t n) {
-  const OnDevice scope(content_->queue);
-  RYLE_ASSERT(n <= content_->block && content_->received == content_->taken);
-  content_->add(power, beam_stride, channel_stride, n);
+  const OnDevice scope(impl_->queue);
+  RYLE_ASSERT(n <= impl_->block && impl_->received == impl_->taken);
+  impl_->add(power, beam_stride, channel_stride, n);
 }
 
 void DeviceSearch::search(std::vector<SearchEvent>* found) {
-  const OnDevice scope(content_->queue);
-  content_->advance(found);
+  const OnDevice scope(impl_->queue);
+  impl_->advance(found);
 }
 
 void DeviceSearch::feed_host(const float* power, std::int64_t beam_stride,
                              std::int64_t channel_stride, std::int64_t n,
                              std::vector<SearchEvent>* found) {
-  Content& me = *content_;
+  Impl& me = *impl_;
   const OnDevice scope(me.queue);
   if (me.staging.size() == 0)
     me.staging =
@@ -432,7 +432,7 @@ void DeviceSearch::feed_host(const float* power, std::int64_t beam_stride,
 }
 
 void DeviceSearch::finish(std::vector<SearchEvent>* found) {
-  Content& me = *content_;
+  Impl& me = *impl_;
   const OnDevice scope(me.queue);
   while (me.dedispersed - me.history < me.received && me.received > 0) {
     me.add(nullptr, 0, 0, 0);
@@ -441,17 +441,17 @@ void DeviceSearch::finish(std::vector<SearchEvent>* found) {
   me.for_each_beam([&](std::size_t slot, std::int64_t beam) {
     SearchEngines& e = *me.engines[slot];
     me.trackers[static_cast<std::size_t>(beam)]->finish(me.extent(me.dedispersed),
-                                                        me.facts(e, beam), found[beam]);
+                                                        me.metadata(e, beam), found[beam]);
   });
 }
 
 void DeviceSearch::restart() {
-  const OnDevice scope(content_->queue);
-  content_->restart();
+  const OnDevice scope(impl_->queue);
+  impl_->restart();
 }
 
 std::int64_t DeviceSearch::settled_before() const {
-  const Content& me = *content_;
+  const Impl& me = *impl_;
   const std::int64_t searched = me.dedispersed - me.history;
   std::int64_t least = searched;
   for (const auto& tracker : me.trackers)
@@ -460,7 +460,7 @@ std::int64_t DeviceSearch::settled_before() const {
 }
 
 SearchCounts DeviceSearch::counts() const {
-  const Content& me = *content_;
+  const Impl& me = *impl_;
   SearchCounts sum = me.common;
   for (std::int64_t b = 0; b < me.n_beams; ++b) {
     sum.add(me.trackers[static_cast<std::size_t>(b)]->counts());
@@ -471,14 +471,14 @@ SearchCounts DeviceSearch::counts() const {
 
 std::int64_t DeviceSearch::n_flagged_channels() const {
   std::int64_t most = 0;
-  for (const auto& mask : content_->masks)
+  for (const auto& mask : impl_->masks)
     most = std::max<std::int64_t>(
         most, std::count(mask.flags.begin(), mask.flags.end(), std::uint8_t{1}));
   return most;
 }
 
 std::int64_t DeviceSearch::memory_bytes() const {
-  const Content& me = *content_;
+  const Impl& me = *impl_;
   std::int64_t bytes = me.codes.bytes() + me.cells.bytes() + me.staging.bytes() +
                        me.normalizer->memory_bytes() + me.gap_channels.bytes() +
                        me.gap_counts.bytes() + me.cell_delays.bytes() +
@@ -486,12 +486,12 @@ std::int64_t DeviceSearch::memory_bytes() const {
   for (const auto& e : me.engines) bytes += e->memory_bytes();
   return bytes;
 }
-const SearchEngines& DeviceSearch::engines() const { return *content_->engines.front(); }
-std::int64_t DeviceSearch::n_bursts() const { return content_->normalizer->n_bursts(); }
+const SearchEngines& DeviceSearch::engines() const { return *impl_->engines.front(); }
+std::int64_t DeviceSearch::n_bursts() const { return impl_->normalizer->n_bursts(); }
 
 #else
 
-struct DeviceSearch::Content {};
+struct DeviceSearch::Impl {};
 
 std::string no_device_search(const SearchChainConfig&) { return cuda_unavailable_reason(); }
 DeviceSearch::DeviceSearch(int, const SearchChainConfig&, std::int64_t, std::int64_t) {

@@ -8,7 +8,7 @@
 
 #include "ryle/pipeline/search/search_chain.hpp"
 
-/// Search of some beams on one device: power, codes and sums stay in its memory; tokens, and the
+/// Search of some beams on one device: power, codes and sums stay in its memory; hits, and the
 /// codes round an event, come to the host.
 namespace ryle::pipeline {
 
@@ -60,8 +60,8 @@ class DeviceSearch {
   std::int64_t n_bursts() const;  ///< blocks of beams whose bursts the host took apart
 
  private:
-  struct Content;
-  std::unique_ptr<Content> content_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace ryle::pipeline

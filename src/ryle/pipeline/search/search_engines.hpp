@@ -25,9 +25,9 @@ struct SearchChainConfig {
   double threshold = 7;
   std::int64_t max_width = 256;
   std::int64_t block_samples = 8192;  ///< multiple of 1024
-  /// More tokens than this raise the threshold of the block they are in: a storm of interference
+  /// More hits than this raise the threshold of the block they are in: a storm of interference
   /// must not stall the clusters.
-  double max_tokens_per_s = 1e5;
+  double max_hits_per_s = 1e5;
   std::string implementation = "auto";
   double smear_samples = 0;  ///< see search::DedisperseConfig
 };

@@ -73,7 +73,7 @@ SearchRecording joined(std::vector<Span>& spans) {
   return out;
 }
 
-void refuse_twice(const std::vector<std::string>& files) {
+void reject_twice(const std::vector<std::string>& files) {
   std::set<std::filesystem::path> seen;
   for (const auto& file : files) {
     std::error_code ignored;
@@ -96,7 +96,7 @@ std::string name_of_files(const std::vector<std::string>& files) {
 std::vector<SearchRecording> open_search_files(const std::vector<std::string>& files,
                                                const FilterbankOptions& options,
                                                std::vector<std::string>& notes) {
-  refuse_twice(files);
+  reject_twice(files);
   std::vector<std::unique_ptr<FilterbankReader>> readers;
   for (const auto& file : files) readers.push_back(open_filterbank(file, options));
   std::vector<Span> spans = spans_of(std::move(readers));

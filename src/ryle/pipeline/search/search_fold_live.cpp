@@ -57,7 +57,7 @@ std::vector<double> delays_s(const BeamStream& stream, double k_dm, double dm_pc
 
 }  // namespace
 
-struct LiveFold::Content {
+struct LiveFold::Impl {
   LiveFoldConfig config;
   BeamStream stream;
   Pulsar pulsar;
@@ -70,7 +70,7 @@ struct LiveFold::Content {
   bool started = false;
   search::Fold result;
 
-  Content(const BeamStream& s, const ArrayLayout& site, const LiveFoldConfig& c)
+  Impl(const BeamStream& s, const ArrayLayout& site, const LiveFoldConfig& c)
       : config(c),
         stream(s),
         pulsar(read_par(c.par)),
@@ -136,13 +136,13 @@ struct LiveFold::Content {
 };
 
 LiveFold::LiveFold(const BeamStream& stream, const ArrayLayout& site, const LiveFoldConfig& config)
-    : content_(std::make_unique<Content>(stream, site, config)) {}
+    : impl_(std::make_unique<Impl>(stream, site, config)) {}
 LiveFold::~LiveFold() = default;
 
-void LiveFold::take(const BeamChunk& chunk) { content_->take(chunk); }
+void LiveFold::take(const BeamChunk& chunk) { impl_->take(chunk); }
 
 void LiveFold::finish(RunSummary& summary) {
-  Content& me = *content_;
+  Impl& me = *impl_;
   if (!me.started) {
     summary.warnings.emplace_back("fold: no data came");
     return;
@@ -158,9 +158,9 @@ void LiveFold::finish(RunSummary& summary) {
 }
 
 std::int64_t LiveFold::memory_bytes() const {
-  return content_->folder.memory_bytes() +
-         static_cast<std::int64_t>(content_->masked.capacity() * sizeof(float));
+  return impl_->folder.memory_bytes() +
+         static_cast<std::int64_t>(impl_->masked.capacity() * sizeof(float));
 }
-const search::Fold& LiveFold::fold() const { return content_->result; }
+const search::Fold& LiveFold::fold() const { return impl_->result; }
 
 }  // namespace ryle::pipeline

@@ -35,8 +35,8 @@ class LiveFold final : public BeamConsumer {
   const search::Fold& fold() const;
 
  private:
-  struct Content;
-  std::unique_ptr<Content> content_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace ryle::pipeline

@@ -47,7 +47,7 @@ SearchChainConfig live_search_chain(const BeamStream& stream, const LiveSearchCo
   chain.normalize.masked = parse_channel_list(c.mask_channels, stream.frequency.n_channels);
   chain.normalize.flag_channels = c.flag_channels;
   chain.threshold = c.threshold;
-  chain.max_tokens_per_s = c.max_tokens_per_s;
+  chain.max_hits_per_s = c.max_hits_per_s;
   const double samples = c.max_width_s / chain.band.sample_interval_s;
   if (!(samples >= 1) || samples > static_cast<double>(search::kMaxWidth))
     throw ConfigError(fmt::format("live search: a width of {} s is {:.1f} samples; 1 .. {}",
@@ -86,7 +86,7 @@ BeamGroupConfig stream_beams(const BeamStream& stream, const LiveSearchConfig& c
 
 }  // namespace
 
-struct LiveSearch::Content {
+struct LiveSearch::Impl {
   LiveSearchConfig config;
   BeamStream stream;
   std::string warning;
@@ -110,7 +110,7 @@ struct LiveSearch::Content {
   std::exception_ptr lost;              // a device
   std::unique_ptr<StageThread> thread;  // last: uses all of the above
 
-  Content(const BeamStream& s, const LiveSearchConfig& c)
+  Impl(const BeamStream& s, const LiveSearchConfig& c)
       : config(c),
         stream(s),
         search_config(search_of(s, c)),
@@ -277,17 +277,17 @@ struct LiveSearch::Content {
 };
 
 LiveSearch::LiveSearch(const BeamStream& stream, const LiveSearchConfig& config)
-    : content_(std::make_unique<Content>(stream, config)) {}
+    : impl_(std::make_unique<Impl>(stream, config)) {}
 LiveSearch::~LiveSearch() = default;
 
-void LiveSearch::take(const BeamChunk& chunk) { content_->gatherer.take(chunk, content_->wait); }
+void LiveSearch::take(const BeamChunk& chunk) { impl_->gatherer.take(chunk, impl_->wait); }
 
 BeamPlace LiveSearch::place(const BeamChunk& next) {
-  return content_->gatherer.place(next, content_->wait);
+  return impl_->gatherer.place(next, impl_->wait);
 }
 
 void LiveSearch::finish(RunSummary& summary) {
-  Content& me = *content_;
+  Impl& me = *impl_;
   std::exception_ptr lost;
   std::string what;
   try {
@@ -316,17 +316,17 @@ void LiveSearch::finish(RunSummary& summary) {
   if (me.lost) std::rethrow_exception(me.lost);  // the run ends as one whose device was lost
 }
 
-bool LiveSearch::failed() const { return content_->failed; }
-bool LiveSearch::wants_host_values() const { return content_->search_config.devices.empty(); }
+bool LiveSearch::failed() const { return impl_->failed; }
+bool LiveSearch::wants_host_values() const { return impl_->search_config.devices.empty(); }
 std::int64_t LiveSearch::memory_bytes() const {
-  return content_->search.memory_bytes() + content_->gatherer.memory_bytes();
+  return impl_->search.memory_bytes() + impl_->gatherer.memory_bytes();
 }
 LiveSearchProgress LiveSearch::progress() const {
-  const std::lock_guard lock(content_->mutex);
-  LiveSearchProgress p = content_->progress;
-  p.dropped_blocks = content_->gatherer.dropped_blocks();
+  const std::lock_guard lock(impl_->mutex);
+  LiveSearchProgress p = impl_->progress;
+  p.dropped_blocks = impl_->gatherer.dropped_blocks();
   return p;
 }
-void LiveSearch::wait_when_full(bool wait) { content_->wait = wait; }
+void LiveSearch::wait_when_full(bool wait) { impl_->wait = wait; }
 
 }  // namespace ryle::pipeline

@@ -22,9 +22,9 @@ struct LiveSearchConfig {
   std::string k_dm = "physical";
   double threshold = 7;
   double max_width_s = 0.02;
-  double baseline_s = 0;          ///< see search::drift_window()
-  double max_tokens_per_s = 1e5;  ///< of a beam; more raise the threshold of their block
-  std::string mask_channels;      ///< "0-3,17"
+  double baseline_s = 0;        ///< see search::drift_window()
+  double max_hits_per_s = 1e5;  ///< of a beam; more raise the threshold of their block
+  std::string mask_channels;    ///< "0-3,17"
   bool flag_channels = true;
   std::int64_t block_samples = 4096;  ///< part of the plan: events depend on it, not on chunks
   std::int64_t n_blocks = 3;          ///< buffered; when all are full a block is dropped, counted
@@ -73,8 +73,8 @@ class LiveSearch final : public BeamConsumer {
   void wait_when_full(bool wait);
 
  private:
-  struct Content;
-  std::unique_ptr<Content> content_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace ryle::pipeline

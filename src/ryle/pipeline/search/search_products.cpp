@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* kTexts[] = {".cand", ".cands", ".singlepulse", ".csv"};
 // A run of months: later events are in the database only.
-constexpr std::size_t kMostInTexts = 200'000;
+constexpr std::size_t kMaxInTexts = 200'000;
 constexpr double kRetry_s = 1;  // to the next attempt at a database that took nothing
 
 }  // namespace
@@ -59,8 +59,8 @@ std::string storm_warning(const SearchCounts& counts) {
   return fmt::format(
       "a storm of interference: the threshold was raised in {} blocks (up to S/N {:.1f}) and {} of "
       "{} tokens were left out",
-      counts.n_blocks_raised, counts.highest_threshold, counts.n_tokens_dropped,
-      counts.n_tokens_dropped + counts.n_tokens);
+      counts.n_blocks_raised, counts.highest_threshold, counts.n_hits_dropped,
+      counts.n_hits_dropped + counts.n_hits);
 }
 
 void require_search_outputs(const std::string& directory, const std::string& name, bool overwrite) {
@@ -144,7 +144,7 @@ SearchCandidate SearchProducts::candidate(const BeamEvent& b, std::int64_t origi
   c.boxcar_samples = best.width;
   c.dm_trial = best.trial;
   c.trial_dm_pc_cm3 = dms_[static_cast<std::size_t>(best.trial)];
-  c.members = e.cluster.n_tokens;
+  c.members = e.cluster.n_hits;
   c.begin_sample = origin_samples + e.cluster.begin;
   c.end_sample = origin_samples + e.cluster.end;
   c.beam = b.beam;
@@ -259,7 +259,7 @@ void SearchProducts::tick(double now_s) {
     if (database_ != nullptr) database_->retry();
     if (database_ == nullptr && begun_) open_database();
   }
-  if (n_written_ == events_.size() || events_.size() > kMostInTexts ||
+  if (n_written_ == events_.size() || events_.size() > kMaxInTexts ||
       now_s - last_rewrite_s_ < options_.rewrite_s)
     return;
   last_rewrite_s_ = now_s;

@@ -233,8 +233,8 @@ class Search {
 
   void finish(const BeamSearch& beams, SearchProducts& products) {
     const SearchCounts counts = beams.counts();
-    summary_.n_tokens = counts.n_tokens;
-    summary_.n_tokens_dropped = counts.n_tokens_dropped;
+    summary_.n_hits = counts.n_hits;
+    summary_.n_hits_dropped = counts.n_hits_dropped;
     summary_.normalize = counts.normalize;
     summary_.flagged_channels = beams.n_flagged_channels();
     summary_.normalize_s = counts.normalize_s;

@@ -59,8 +59,8 @@ struct SearchSummary {
   SearchDescription description;
   std::vector<SearchCandidate> events;  ///< flagged ones included, numbered as they were found
   std::int64_t n_candidates = 0;        ///< without flags
-  std::int64_t n_tokens = 0;
-  std::int64_t n_tokens_dropped = 0;  ///< of storms: the threshold was raised
+  std::int64_t n_hits = 0;
+  std::int64_t n_hits_dropped = 0;  ///< of storms: the threshold was raised
   std::int64_t n_beams = 1;
   search::NormalizeReport normalize;
   std::int64_t flagged_channels = 0;  ///< at the end

@@ -9,7 +9,7 @@
 
 namespace ryle::pipeline {
 
-struct BeamSearch::Content {
+struct BeamSearch::Impl {
   BeamSearchConfig config;
   Queue outer;
   std::vector<std::unique_ptr<SearchEngines>> engines;
@@ -21,7 +21,7 @@ struct BeamSearch::Content {
   std::int64_t received = 0;
   bool over = false;
 
-  explicit Content(const BeamSearchConfig& c)
+  explicit Impl(const BeamSearchConfig& c)
       : config(c),
         outer(Queue::cpu(c.n_workers)),
         grouper(c.beams, c.chain.band, c.chain.max_width) {
@@ -117,13 +117,12 @@ struct BeamSearch::Content {
   }
 };
 
-BeamSearch::BeamSearch(const BeamSearchConfig& config)
-    : content_(std::make_unique<Content>(config)) {}
+BeamSearch::BeamSearch(const BeamSearchConfig& config) : impl_(std::make_unique<Impl>(config)) {}
 BeamSearch::~BeamSearch() = default;
 
 void BeamSearch::feed(const float* data, std::int64_t beam_stride, std::int64_t channel_stride,
                       std::int64_t n, std::vector<BeamEvent>& events) {
-  Content& me = *content_;
+  Impl& me = *impl_;
   if (me.over) me.restart();
   me.for_each_device([&](std::int64_t k, std::int64_t first, std::vector<SearchEvent>* found) {
     DeviceSearch& device = *me.devices[static_cast<std::size_t>(k)];
@@ -145,7 +144,7 @@ void BeamSearch::feed(const float* data, std::int64_t beam_stride, std::int64_t 
 void BeamSearch::feed_devices(const std::vector<const float*>& power, std::int64_t beam_stride,
                               std::int64_t channel_stride, std::int64_t n,
                               std::vector<BeamEvent>& events, const std::function<void()>& read) {
-  Content& me = *content_;
+  Impl& me = *impl_;
   RYLE_ASSERT(power.size() == me.devices.size());
   if (me.over) me.restart();
   std::atomic<std::size_t> readers{power.size()};
@@ -161,7 +160,7 @@ void BeamSearch::feed_devices(const std::vector<const float*>& power, std::int64
 }
 
 void BeamSearch::finish(std::vector<BeamEvent>& events) {
-  Content& me = *content_;
+  Impl& me = *impl_;
   me.for_each_device([&](std::int64_t k, std::int64_t, std::vector<SearchEvent>* found) {
     me.devices[static_cast<std::size_t>(k)]->finish(found);
   });
@@ -175,45 +174,44 @@ void BeamSearch::finish(std::vector<BeamEvent>& events) {
 }
 
 SearchCounts BeamSearch::counts() const {
-  SearchCounts sum = content_->ended;
-  for (const auto& chain : content_->chains) sum.add(chain->counts());
-  for (const auto& device : content_->devices) sum.add(device->counts());
+  SearchCounts sum = impl_->ended;
+  for (const auto& chain : impl_->chains) sum.add(chain->counts());
+  for (const auto& device : impl_->devices) sum.add(device->counts());
   return sum;
 }
 std::int64_t BeamSearch::n_flagged_channels() const {
   std::int64_t most = 0;
-  for (const auto& chain : content_->chains) most = std::max(most, chain->n_flagged_channels());
-  for (const auto& device : content_->devices) most = std::max(most, device->n_flagged_channels());
+  for (const auto& chain : impl_->chains) most = std::max(most, chain->n_flagged_channels());
+  for (const auto& device : impl_->devices) most = std::max(most, device->n_flagged_channels());
   return most;
 }
 std::int64_t BeamSearch::memory_bytes() const {
   std::int64_t bytes = 0;
-  for (const auto& e : content_->engines) bytes += e->memory_bytes();
-  for (const auto& c : content_->chains) bytes += c->memory_bytes();
-  for (const auto& d : content_->devices) bytes += d->memory_bytes();
+  for (const auto& e : impl_->engines) bytes += e->memory_bytes();
+  for (const auto& c : impl_->chains) bytes += c->memory_bytes();
+  for (const auto& d : impl_->devices) bytes += d->memory_bytes();
   return bytes;
 }
 const SearchEngines& BeamSearch::any_engines() const {
-  return content_->devices.empty() ? *content_->engines.front()
-                                   : content_->devices.front()->engines();
+  return impl_->devices.empty() ? *impl_->engines.front() : impl_->devices.front()->engines();
 }
 std::string BeamSearch::implementation() const {
   return std::string(any_engines().dedisperser->implementation());
 }
 std::vector<std::string> BeamSearch::implementations() const {
   std::vector<std::string> names{implementation()};
-  if (content_->devices.empty()) return names;
+  if (impl_->devices.empty()) return names;
   names.insert(names.begin(), "search/cuda/normalize");
   names.emplace_back(any_engines().detector->implementation());
   std::string devices = "search on";
-  for (const int device : content_->config.devices) devices += " cuda:" + std::to_string(device);
+  for (const int device : impl_->config.devices) devices += " cuda:" + std::to_string(device);
   names.push_back(std::move(devices));
   return names;
 }
 search::TrackError BeamSearch::track_error() const {
   return any_engines().dedisperser->track_error();
 }
-std::int64_t BeamSearch::n_samples() const { return content_->received; }
+std::int64_t BeamSearch::n_samples() const { return impl_->received; }
 std::int64_t BeamSearch::max_delay_samples() const { return any_engines().max_delay(); }
 
 }  // namespace ryle::pipeline

@@ -54,8 +54,8 @@ class BeamSearch {
 
  private:
   const SearchEngines& any_engines() const;
-  struct Content;
-  std::unique_ptr<Content> content_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace ryle::pipeline

@@ -26,8 +26,8 @@ search::ClusterConfig cluster_config(const SearchChainConfig& c) {
 }  // namespace
 
 void SearchCounts::add(const SearchCounts& o) {
-  n_tokens += o.n_tokens;
-  n_tokens_dropped += o.n_tokens_dropped;
+  n_hits += o.n_hits;
+  n_hits_dropped += o.n_hits_dropped;
   n_blocks_raised += o.n_blocks_raised;
   highest_threshold = std::max(highest_threshold, o.highest_threshold);
   normalize_s += o.normalize_s;
@@ -49,57 +49,57 @@ SearchReach search_reach(const SearchChainConfig& c, std::int64_t max_delay, std
 SearchTracker::SearchTracker(const SearchChainConfig& config)
     : config_(config), n_channels_(config.band.n_channels()), clusterer_(cluster_config(config)) {}
 
-void SearchTracker::take(std::vector<search::Token>& tokens,
+void SearchTracker::take(std::vector<search::Hit>& hits,
                          const std::vector<search::SeriesStatistics>& now, std::int64_t n_new,
-                         const SearchExtent& extent, const SearchFacts& facts,
+                         const SearchExtent& extent, const SearchMetadata& metadata,
                          std::vector<SearchEvent>& events) {
   {
     const Stopwatch watch(counts_.cluster_s);
     keep_statistics(now, extent.searched);
     // Boxcars beyond the end hold absent samples only.
-    const auto beyond = [&](const search::Token& t) {
+    const auto beyond = [&](const search::Hit& t) {
       return t.center() > static_cast<double>(extent.received);
     };
-    tokens.erase(std::remove_if(tokens.begin(), tokens.end(), beyond), tokens.end());
-    raise_threshold(tokens, n_new);
-    counts_.n_tokens += static_cast<std::int64_t>(tokens.size());
-    clusterer_.add(tokens);
+    hits.erase(std::remove_if(hits.begin(), hits.end(), beyond), hits.end());
+    raise_threshold(hits, n_new);
+    counts_.n_hits += static_cast<std::int64_t>(hits.size());
+    clusterer_.add(hits);
     clusterer_.close_before(extent.searched, closed_);
   }
-  take_closed(extent, facts, events);
+  take_closed(extent, metadata, events);
 }
 
-void SearchTracker::finish(const SearchExtent& extent, const SearchFacts& facts,
+void SearchTracker::finish(const SearchExtent& extent, const SearchMetadata& metadata,
                            std::vector<SearchEvent>& events) {
   clusterer_.close_all(closed_);
-  take_closed(extent, facts, events);
+  take_closed(extent, metadata, events);
 }
 
-// In a storm only the strongest tokens of the block go on: those above the S/N that leaves no
+// In a storm only the strongest hits of the block go on: those above the S/N that leaves no
 // more than the limit. Which ones does not depend on their order.
-void SearchTracker::raise_threshold(std::vector<search::Token>& tokens, std::int64_t n_new) {
+void SearchTracker::raise_threshold(std::vector<search::Hit>& hits, std::int64_t n_new) {
   const double block_s = static_cast<double>(n_new) * config_.band.sample_interval_s;
-  const auto most = static_cast<std::size_t>(std::max(256.0, config_.max_tokens_per_s * block_s));
-  if (tokens.size() <= most) return;
-  const auto before = tokens.size();
+  const auto most = static_cast<std::size_t>(std::max(256.0, config_.max_hits_per_s * block_s));
+  if (hits.size() <= most) return;
+  const auto before = hits.size();
   std::vector<float> snr;
   snr.reserve(before);
-  for (const auto& t : tokens) snr.push_back(t.snr);
+  for (const auto& t : hits) snr.push_back(t.snr);
   std::nth_element(snr.begin(), snr.begin() + static_cast<std::ptrdiff_t>(most), snr.end(),
                    std::greater<>());
   const float raised = snr[most];
-  const auto weak = [&](const search::Token& t) { return !(t.snr > raised); };
-  tokens.erase(std::remove_if(tokens.begin(), tokens.end(), weak), tokens.end());
-  counts_.n_tokens_dropped += static_cast<std::int64_t>(before - tokens.size());
+  const auto weak = [&](const search::Hit& t) { return !(t.snr > raised); };
+  hits.erase(std::remove_if(hits.begin(), hits.end(), weak), hits.end());
+  counts_.n_hits_dropped += static_cast<std::int64_t>(before - hits.size());
   ++counts_.n_blocks_raised;
   counts_.highest_threshold = std::max(counts_.highest_threshold, static_cast<double>(raised));
 }
 
-void SearchTracker::take_closed(const SearchExtent& extent, const SearchFacts& facts,
+void SearchTracker::take_closed(const SearchExtent& extent, const SearchMetadata& metadata,
                                 std::vector<SearchEvent>& events) {
   const std::size_t first = events.size();
   for (const auto& cluster : closed_) {
-    SearchEvent e = event_of(cluster, extent, facts);
+    SearchEvent e = event_of(cluster, extent, metadata);
     if (static_cast<double>(e.cluster.best.snr) > 0) append(std::move(e), first, events);
   }
   closed_.clear();
@@ -120,7 +120,7 @@ void SearchTracker::append(SearchEvent e, std::size_t first,
         std::abs(d_dm) * sweep > 2 * most + 1)
       continue;
     if (e.cluster.best.snr > o.cluster.best.snr) std::swap(o, e);
-    o.cluster.n_tokens += e.cluster.n_tokens;
+    o.cluster.n_hits += e.cluster.n_hits;
     return;
   }
   events.push_back(std::move(e));
@@ -139,7 +139,7 @@ void SearchTracker::keep_statistics(const std::vector<search::SeriesStatistics>&
   while (statistics_.size() > 2 && statistics_[1].end < end - lateness) statistics_.pop_front();
 }
 
-search::SeriesStatistics SearchTracker::statistics_of(const search::Token& t) const {
+search::SeriesStatistics SearchTracker::statistics_of(const search::Hit& t) const {
   const auto trial = static_cast<std::size_t>(t.trial);
   for (const auto& block : statistics_)
     if (t.start < block.end) return block.of[trial];
@@ -151,7 +151,7 @@ search::SeriesStatistics SearchTracker::statistics_of(const search::Token& t) co
 // turn into S/N: here each channel has its own.
 double SearchTracker::excess_of_present(const std::vector<std::uint8_t>& codes, std::int64_t stride,
                                         std::int64_t first, std::int64_t received, double dm,
-                                        const search::Token& t) const {
+                                        const search::Hit& t) const {
   const std::int64_t n = std::min(stride, received - first);
   double excess = 0, variance = 0;
   for (std::int64_t c = 0; c < n_channels_; ++c) {
@@ -174,9 +174,9 @@ double SearchTracker::excess_of_present(const std::vector<std::uint8_t>& codes, 
 
 // Mean and rms of the trial without the pulse, and its S/N by them: those of the block hold the
 // pulse, which costs W / block of its S/N.
-void SearchTracker::measure_again(const SearchExtent& extent, const SearchFacts& facts,
+void SearchTracker::measure_again(const SearchExtent& extent, const SearchMetadata& metadata,
                                   SearchEvent& e, search::SeriesStatistics& s) const {
-  search::Token& best = e.cluster.best;
+  search::Hit& best = e.cluster.best;
   const double dm = config_.dms[static_cast<std::size_t>(best.trial)];
   const std::int64_t delay = std::lrint(config_.band.delay_samples(0, dm));
   const std::int64_t margin = 8 * best.width + 2048;
@@ -185,7 +185,7 @@ void SearchTracker::measure_again(const SearchExtent& extent, const SearchFacts&
   if (best.start < first || best.start + best.width > end) return;
   const std::int64_t stride = end + delay - first;
   std::vector<std::uint8_t> codes(static_cast<std::size_t>(n_channels_ * stride));
-  facts.copy_codes(first, first + stride, codes.data(), stride);
+  metadata.copy_codes(first, first + stride, codes.data(), stride);
   const auto series = search::dedisperse_one(config_.band, dm, codes.data(), stride, end - first);
   const auto b =
       search::baseline_about(series.sums, series.weights, best.start - first, best.width);
@@ -210,7 +210,7 @@ void SearchTracker::measure_again(const SearchExtent& extent, const SearchFacts&
 
 // The bow tie of a pulse of width W holds S sqrt(W / d) in its best boxcar where the sweep is d
 // more or less: half at d = 4 W. What is in few channels is as strong there.
-void SearchTracker::look_at_other_dms(const SearchExtent& extent, const SearchFacts& facts,
+void SearchTracker::look_at_other_dms(const SearchExtent& extent, const SearchMetadata& metadata,
                                       SearchEvent& e) const {
   const double sweep = std::max(config_.band.sweep_samples_per_dm(), 1e-9);
   const double width =
@@ -227,7 +227,7 @@ void SearchTracker::look_at_other_dms(const SearchExtent& extent, const SearchFa
     if (first > tick - reach || end < tick + reach) continue;
     const std::int64_t stride = end + delay - first;
     std::vector<std::uint8_t> codes(static_cast<std::size_t>(n_channels_ * stride));
-    facts.copy_codes(first, first + stride, codes.data(), stride);
+    metadata.copy_codes(first, first + stride, codes.data(), stride);
     const auto series = search::dedisperse_one(config_.band, dm, codes.data(), stride, end - first);
     const auto b =
         search::baseline_about(series.sums, series.weights, tick - reach - first, 2 * reach);
@@ -246,10 +246,10 @@ void SearchTracker::look_at_other_dms(const SearchExtent& extent, const SearchFa
 }
 
 SearchEvent SearchTracker::event_of(const search::Cluster& cluster, const SearchExtent& extent,
-                                    const SearchFacts& facts) const {
+                                    const SearchMetadata& metadata) const {
   SearchEvent e;
   e.cluster = cluster;
-  const search::Token& best = cluster.best;
+  const search::Hit& best = cluster.best;
   const double dm = config_.dms[static_cast<std::size_t>(best.trial)];
   // Sample t covers [t - 1/2, t + 1/2): the middle of samples s .. s + W - 1.
   e.pulse.tick = best.center() - 0.5;
@@ -263,18 +263,18 @@ SearchEvent SearchTracker::event_of(const search::Cluster& cluster, const Search
   if (trial > 0) e.checks.trial_gap_pc_cm3 = dm - config_.dms[trial - 1];
   if (trial + 1 < config_.dms.size())
     e.checks.trial_gap_pc_cm3 = std::max(e.checks.trial_gap_pc_cm3, config_.dms[trial + 1] - dm);
-  for (const auto& range : *facts.undecided)
+  for (const auto& range : *metadata.undecided)
     e.rfi_suspect |= best.start < range.end && best.start + best.width > range.first;
-  e.channel_masked = *facts.channel_masked;
+  e.channel_masked = *metadata.channel_masked;
   const auto n_masked =
       std::count(e.channel_masked.begin(), e.channel_masked.end(), std::uint8_t{1});
   e.masked_fraction = static_cast<double>(n_masked) / static_cast<double>(n_channels_);
   search::SeriesStatistics s = statistics_of(best);
   if (!(s.sigma > 0) || n_masked == n_channels_) return e;
-  measure_again(extent, facts, e, s);
+  measure_again(extent, metadata, e, s);
   if (!(s.sigma > 0) || !(best.snr > 0)) return e;
   e.noise = s.sigma / std::sqrt(static_cast<double>(n_channels_));
-  copy_window(extent, facts, e);
+  copy_window(extent, metadata, e);
   if (e.codes.empty()) return e;
   search::RefineInput in;
   in.codes = e.codes.data();
@@ -288,7 +288,7 @@ SearchEvent SearchTracker::event_of(const search::Cluster& cluster, const Search
   const search::RefinedPulse pulse = search::refine(config_.band, in, e.pulse);
   e.refined = pulse.snr > 0;
   if (e.refined) e.pulse = pulse;
-  look_at_other_dms(extent, facts, e);
+  look_at_other_dms(extent, metadata, e);
   check_presence(config_.band, e.pulse.dm_pc_cm3, e.pulse.tick,
                  std::max(static_cast<double>(e.cluster.best.width), e.pulse.whole_fwhm_samples()),
                  e.codes, e.window_first, e.window_samples, e.channel_masked, e.checks);
@@ -296,7 +296,7 @@ SearchEvent SearchTracker::event_of(const search::Cluster& cluster, const Search
 }
 
 // Codes round the pulse, from before its first to behind its last channel.
-void SearchTracker::copy_window(const SearchExtent& extent, const SearchFacts& facts,
+void SearchTracker::copy_window(const SearchExtent& extent, const SearchMetadata& metadata,
                                 SearchEvent& e) const {
   const std::int64_t margin = 128 + 10 * e.cluster.best.width;
   const double sweep = e.pulse.dm_pc_cm3 * config_.band.sweep_samples_per_dm();
@@ -310,7 +310,7 @@ void SearchTracker::copy_window(const SearchExtent& extent, const SearchFacts& f
                  static_cast<std::uint8_t>(kCodeMean));
   const std::int64_t from = std::max(first, extent.codes_first);
   const std::int64_t to = std::min(end, extent.codes_end);
-  if (to > from) facts.copy_codes(from, to, e.codes.data() + (from - first), e.window_samples);
+  if (to > from) metadata.copy_codes(from, to, e.codes.data() + (from - first), e.window_samples);
 }
 
 }  // namespace ryle::pipeline

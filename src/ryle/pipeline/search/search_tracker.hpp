@@ -33,10 +33,10 @@ struct SearchEvent {
 
 /// What a chain did so far.
 struct SearchCounts {
-  std::int64_t n_tokens = 0;          ///< that went into clusters
-  std::int64_t n_tokens_dropped = 0;  ///< by a threshold that was raised
-  std::int64_t n_blocks_raised = 0;   ///< blocks in which it was
-  double highest_threshold = 0;       ///< of those; 0 = never raised
+  std::int64_t n_hits = 0;           ///< that went into clusters
+  std::int64_t n_hits_dropped = 0;   ///< by a threshold that was raised
+  std::int64_t n_blocks_raised = 0;  ///< blocks in which it was
+  double highest_threshold = 0;      ///< of those; 0 = never raised
   double normalize_s = 0, dedisperse_s = 0, detect_s = 0, cluster_s = 0;
   search::NormalizeReport normalize;
   void add(const SearchCounts& other);
@@ -51,7 +51,7 @@ struct SearchExtent {
 };
 
 /// What is known of the beam when a cluster closes.
-struct SearchFacts {
+struct SearchMetadata {
   const std::vector<std::uint8_t>* channel_masked = nullptr;
   const std::vector<search::TickRange>* undecided = nullptr;
   /// Codes [from, to) of all channels to out[channel * stride + k].
@@ -72,11 +72,11 @@ class SearchTracker {
   explicit SearchTracker(const SearchChainConfig& config);
 
   /// Tokens of one block, which are reordered and thinned.
-  void take(std::vector<search::Token>& tokens,
-            const std::vector<search::SeriesStatistics>& statistics, std::int64_t n_new,
-            const SearchExtent& extent, const SearchFacts& facts, std::vector<SearchEvent>& events);
+  void take(std::vector<search::Hit>& hits, const std::vector<search::SeriesStatistics>& statistics,
+            std::int64_t n_new, const SearchExtent& extent, const SearchMetadata& metadata,
+            std::vector<SearchEvent>& events);
   /// No more blocks.
-  void finish(const SearchExtent& extent, const SearchFacts& facts,
+  void finish(const SearchExtent& extent, const SearchMetadata& metadata,
               std::vector<SearchEvent>& events);
 
   /// First sample of any cluster that is still open.
@@ -85,21 +85,22 @@ class SearchTracker {
   const SearchCounts& counts() const { return counts_; }
 
  private:
-  void raise_threshold(std::vector<search::Token>& tokens, std::int64_t n_new);
-  void take_closed(const SearchExtent& extent, const SearchFacts& facts,
+  void raise_threshold(std::vector<search::Hit>& hits, std::int64_t n_new);
+  void take_closed(const SearchExtent& extent, const SearchMetadata& metadata,
                    std::vector<SearchEvent>& events);
   SearchEvent event_of(const search::Cluster& cluster, const SearchExtent& extent,
-                       const SearchFacts& facts) const;
-  void copy_window(const SearchExtent& extent, const SearchFacts& facts, SearchEvent& e) const;
+                       const SearchMetadata& metadata) const;
+  void copy_window(const SearchExtent& extent, const SearchMetadata& metadata,
+                   SearchEvent& e) const;
   void keep_statistics(const std::vector<search::SeriesStatistics>& now, std::int64_t end);
-  search::SeriesStatistics statistics_of(const search::Token& t) const;
-  void measure_again(const SearchExtent& extent, const SearchFacts& facts, SearchEvent& e,
+  search::SeriesStatistics statistics_of(const search::Hit& t) const;
+  void measure_again(const SearchExtent& extent, const SearchMetadata& metadata, SearchEvent& e,
                      search::SeriesStatistics& s) const;
-  void look_at_other_dms(const SearchExtent& extent, const SearchFacts& facts,
+  void look_at_other_dms(const SearchExtent& extent, const SearchMetadata& metadata,
                          SearchEvent& e) const;
   double excess_of_present(const std::vector<std::uint8_t>& codes, std::int64_t stride,
                            std::int64_t first, std::int64_t received, double dm,
-                           const search::Token& t) const;
+                           const search::Hit& t) const;
   void append(SearchEvent e, std::size_t first, std::vector<SearchEvent>& events) const;
 
   /// Mean and rms of the trials as the boxcars of one block had them.

@@ -9,7 +9,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/device/copies_directly.hpp"
 #include "ryle/device/on_device.hpp"
-#include "ryle/pipeline/base/departing_sums.hpp"
+#include "ryle/pipeline/base/async_readback.hpp"
 #include "ryle/pipeline/base/device_samples.hpp"
 #include "ryle/pipeline/base/stopwatch.hpp"
 
@@ -39,9 +39,9 @@ bool samples_stream(const Queue& queue, const FxChain::Setup& s) {
 // beside copies to an H200, which takes 55 GB/s: 4 workers 28 GB/s, 8 42, 12 52, 15 51; stores past
 // the caches gained nothing with 12.
 Queue copying_queue(const Queue& queue) {
-  constexpr int kMostWorkers = 12;
+  constexpr int kMaxWorkers = 12;
   if (queue.back_end() == BackEnd::cpu) return queue;
-  return Queue::cpu(std::min(kMostWorkers, Queue::cpu().n_workers()));
+  return Queue::cpu(std::min(kMaxWorkers, Queue::cpu().n_workers()));
 }
 
 // What filters and delays look back on.
@@ -108,7 +108,7 @@ struct FxChain::Part {
     correlate::Config share = s.correlate;
     share.n_channels = n_channels;
     correlator = correlate::make_correlator(queue, share);
-    departing = std::make_unique<DepartingSums>(queue, correlator->config());
+    readback = std::make_unique<AsyncReadback>(queue, correlator->config());
     blocks = Buffer<std::byte>(
         dense_blocks_bytes(f.output, f.n_channels, s.spectra_per_gulp, f.n_inputs),
         engine_space(queue));
@@ -132,7 +132,7 @@ struct FxChain::Part {
   std::int64_t n_channels;
   std::unique_ptr<channelize::Channelizer> channelizer;
   std::unique_ptr<correlate::Correlator> correlator;
-  std::unique_ptr<DepartingSums> departing;
+  std::unique_ptr<AsyncReadback> readback;
   std::unique_ptr<DeviceSamples> samples;
   channelize::Input input;  // streamed: what lies on the device
   Buffer<std::byte> blocks;
@@ -186,7 +186,7 @@ std::int64_t FxChain::memory_bytes() const {
   std::int64_t bytes = correlate::cost(setup_.correlate).accumulator_bytes;
   for (const auto& chunk : chunks_) bytes += chunk->bytes();
   for (const auto& part : parts_) {
-    bytes += part->blocks.bytes() + part->valid.bytes() + part->departing->bytes() + scratch;
+    bytes += part->blocks.bytes() + part->valid.bytes() + part->readback->bytes() + scratch;
     if (part->samples != nullptr) bytes += part->samples->bytes();
   }
   return bytes;
@@ -500,7 +500,7 @@ void FxChain::close_dump() {
   dump.first_spectrum = dump_first_;
   dump.n_spectra = in_dump_;
   dump.clock = clock_;
-  for (const auto& part : parts_) part->departing->begin(part->queue, *part->correlator);
+  for (const auto& part : parts_) part->readback->begin(part->queue, *part->correlator);
   dump.levels = levels_;
   std::fill(levels_.begin(), levels_.end(), channelize::LevelStatistics{});
   const bool any = valid_in_dump_ > 0;
@@ -519,7 +519,7 @@ void FxChain::close_dump() {
 
 void FxChain::deliver(RawDump& dump, bool any, std::size_t counted) {
   for (const auto& part : parts_)
-    part->departing->receive(dump.sums, part->first_channel, setup_.channelize.n_channels);
+    part->readback->receive(dump.sums, part->first_channel, setup_.channelize.n_channels);
   // What the queues counted is there since the sums are.
   dump.statistics = statistics_[counted];
   std::fill(statistics_[counted].begin(), statistics_[counted].end(),

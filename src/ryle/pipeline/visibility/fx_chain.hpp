@@ -35,7 +35,7 @@ struct RawDump {
 /// correlates its share of the channels: the same bits as one. To a device samples stream: each
 /// crosses the bus once, while chunks before it are worked on (DeviceSamples), straight from where
 /// feed() finds them if that is page-locked, else by way of memory that is. Dumps leave it beside
-/// the work on the next one (DepartingSums): the sink is called by another thread then, a dump at a
+/// the work on the next one (AsyncReadback): the sink is called by another thread then, a dump at a
 /// time, in order. Not thread safe: one stage thread owns it.
 class FxChain {
  public:

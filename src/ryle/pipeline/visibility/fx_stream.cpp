@@ -36,7 +36,7 @@ DeviceSamples::Setup samples_of(const FxStream::Setup& s) {
   setup.chunk_ticks = s.chunk_ticks;
   // What the next spectrum may read before a chunk.
   setup.history_ticks = channelize::filter_length(s.channelize) + 2 * s.max_delay_samples;
-  setup.always_turned = s.always_turned;
+  setup.always_transposed = s.always_transposed;
   return setup;
 }
 
@@ -57,7 +57,7 @@ struct FxStream::Outgoing {
                 std::int64_t n_bytes) {
     copy_bytes(work, stopover, from, n_bytes);
     ready.record(work);
-    ready.hold_back(queue);
+    ready.wait_event(queue);
     copy_bytes(queue, to_host, stopover, n_bytes);
     arrived.record(queue);
   }

@@ -26,7 +26,7 @@ class FxStream {
     std::int64_t chunk_ticks = 0;        ///< of every push(), a multiple of 64
     std::int64_t max_delay_samples = 0;  ///< largest |delay| that will be set
     int n_slots = 4;                     ///< chunks on the device, waiting ones included
-    bool always_turned = false;          ///< as DeviceSamples::Setup
+    bool always_transposed = false;      ///< as DeviceSamples::Setup
   };
   FxStream(const Queue& queue, const Setup& setup);
   ~FxStream();

@@ -81,16 +81,16 @@ FrequencyAxis fengine_channels(const FengineSourceConfig& receiver) {
           receiver.channel_width_hz, receiver.n_channels};
 }
 
-SpectraFacts live_spectra_facts(const FengineSourceConfig& receiver) {
-  SpectraFacts facts;
-  facts.frequency = fengine_channels(receiver);
-  facts.clock = receiver.clock;
-  facts.max_gulp = receiver.chunk_spectra;
-  facts.format = SampleFormat::ci4;
-  facts.four_bits = true;
-  facts.time_source = receiver.time_source;
-  facts.live = true;
-  return facts;
+SpectraMetadata live_spectra_metadata(const FengineSourceConfig& receiver) {
+  SpectraMetadata metadata;
+  metadata.frequency = fengine_channels(receiver);
+  metadata.clock = receiver.clock;
+  metadata.max_gulp = receiver.chunk_spectra;
+  metadata.format = SampleFormat::ci4;
+  metadata.four_bits = true;
+  metadata.time_source = receiver.time_source;
+  metadata.live = true;
+  return metadata;
 }
 
 void require_products(const ObservationConfig& config) {

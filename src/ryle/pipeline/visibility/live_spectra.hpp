@@ -7,7 +7,7 @@
 #include "ryle/ingest/fengine_source.hpp"
 #include "ryle/pipeline/config/config.hpp"
 #include "ryle/pipeline/visibility/simulation.hpp"
-#include "ryle/pipeline/visibility/spectra_facts.hpp"
+#include "ryle/pipeline/visibility/spectra_metadata.hpp"
 #include "ryle/simulate/fengine_sender.hpp"
 #include "ryle/telescope/array.hpp"
 
@@ -20,7 +20,7 @@ FengineSourceConfig live_spectra_config(const ObservationConfig& config, const A
 /// Centers of its channels.
 FrequencyAxis fengine_channels(const FengineSourceConfig& receiver);
 /// What the paths must know of its spectra.
-SpectraFacts live_spectra_facts(const FengineSourceConfig& receiver);
+SpectraMetadata live_spectra_metadata(const FengineSourceConfig& receiver);
 
 /// Throws ConfigError when a live run would make neither.
 void require_products(const ObservationConfig& config);

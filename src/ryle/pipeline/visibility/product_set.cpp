@@ -169,7 +169,7 @@ void ProductSet::open(const Observation& observation, const VisibilityDump& firs
   rotation_.begin(first, segment != segment_);
   n_wanted_ = files.size();
   for (const auto& name : files) {
-    guarded([&] {
+    run_or_abandon([&] {
       writers_.push_back(open_visibility_writer(name, observation, config_.output.overwrite));
     });
   }
@@ -179,7 +179,7 @@ void ProductSet::open(const Observation& observation, const VisibilityDump& firs
 }
 
 template <class Action>
-void ProductSet::guarded(Action action) {
+void ProductSet::run_or_abandon(Action action) {
   try {
     action();
   } catch (const Error& e) {
@@ -200,7 +200,7 @@ void ProductSet::write(const VisibilityDump& dump, const Observation& observatio
   if (!open_) open(observation, dump, segment);
   rotation_.add(dump);
   for (auto& writer : writers_) {
-    guarded([&] {
+    run_or_abandon([&] {
       try {
         writer->write(dump);
       } catch (...) {
@@ -219,7 +219,7 @@ void ProductSet::publish(const Observation& observation) {
   std::exception_ptr first_error;
   for (auto& writer : writers_) {
     try {
-      guarded([&] {
+      run_or_abandon([&] {
         writer->publish(observation);
         published_.push_back(writer->path());
         note_published(writer->path());
@@ -271,7 +271,7 @@ void ProductSet::finish_manifest() {
 
 void ProductSet::draw(Queue& queue, const Observation& observation) {
   if (!config_.output.pictures || dumps_written_ == 0) return;
-  guarded([&] {
+  run_or_abandon([&] {
     const std::string matrix = picture_name(config_, kPictures[0]);
     const std::string bandpass = picture_name(config_, kPictures[1]);
     const std::string sky = picture_name(config_, kPictures[2]);

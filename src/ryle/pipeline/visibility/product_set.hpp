@@ -67,7 +67,7 @@ class ProductSet {
   void require_space(const std::vector<std::string>& files, const VisibilityDump& first) const;
   void note_published(const std::string& path);
   template <class Action>
-  void guarded(Action action);
+  void run_or_abandon(Action action);
 
   ObservationConfig config_;
   std::vector<std::unique_ptr<VisibilityWriter>> writers_;

@@ -77,18 +77,18 @@ std::vector<cf32> spectra_gains(const ObservationConfig& config, const ArrayLayo
 }
 
 void fill_applied(Observation& observation, const ObservationConfig& config,
-                  const AppliedFacts& facts) {
+                  const AppliedMetadata& metadata) {
   auto& applied = observation.applied;
   applied.delay_s.assign(static_cast<std::size_t>(observation.array.n_inputs()), 0);
   if (config.correlate.fringe_stopping != "none") {
     const DelayModel model(observation.array, observation.earth_orientation,
                            observation.phase_center, observation.frequency.band_center_hz());
-    applied.delay_s = model.delays_s(facts.start_tai_ns);
+    applied.delay_s = model.delays_s(metadata.start_tai_ns);
   }
-  applied.filter_response.assign(facts.filter.begin(), facts.filter.end());
-  applied.gains = facts.gains;
-  applied.van_vleck = facts.van_vleck;
-  if (!facts.filter.empty()) {
+  applied.filter_response.assign(metadata.filter.begin(), metadata.filter.end());
+  applied.gains = metadata.gains;
+  applied.van_vleck = metadata.van_vleck;
+  if (!metadata.filter.empty()) {
     applied.n_taps = config.channelize.taps;
     applied.window = config.channelize.taps == 1 ? "rectangular" : config.channelize.window;
   }

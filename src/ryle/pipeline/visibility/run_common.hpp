@@ -41,14 +41,14 @@ std::vector<cf32> spectra_gains(const ObservationConfig& config, const ArrayLayo
 
 /// Writes what is applied to the signal at the start of the data into the product header. `filter`
 /// and `gains` may be empty (spectra of an external F-engine).
-struct AppliedFacts {
+struct AppliedMetadata {
   std::int64_t start_tai_ns = 0;
   std::span<const double> filter;
   std::vector<cf64> gains;  ///< [input][channel]
   bool van_vleck = false;
 };
 void fill_applied(Observation& observation, const ObservationConfig& config,
-                  const AppliedFacts& facts);
+                  const AppliedMetadata& metadata);
 
 /// What the observation file says of a recording that the recording does not.
 RecordingOptions recording_options(const ObservationConfig& config);

@@ -74,7 +74,7 @@ Rational live_sample_rate(const ObservationConfig& config) {
                                               : Rational{wire::kMwa32tSampleRateHz, 1};
 }
 
-SampleFacts live_sample_facts(const ObservationConfig& config) {
+SampleMetadata live_sample_metadata(const ObservationConfig& config) {
   const auto& source = config.source;
   if (source.format != "mwa32t") {
     throw UnsupportedError("source.format = \"" + source.format +
@@ -88,17 +88,18 @@ SampleFacts live_sample_facts(const ObservationConfig& config) {
         "source.listen is empty: give one endpoint per receiver, e.g. [\"tcp://127.0.0.1:4015\", "
         "...]");
   }
-  SampleFacts facts;
-  facts.n_inputs = kInputsPerReceiver * n_receivers;
-  facts.layout.format = SampleFormat::ci5;
-  facts.layout.input_stride_bits = 16;
-  facts.layout.sample_stride_bits = 16 * facts.n_inputs;
-  facts.clock.rate_hz = live_sample_rate(config);
-  facts.clock.epoch_tai_ns = source.start_utc == "now" ? 0 : tai_ns_from_utc_iso(source.start_utc);
-  facts.reference_hz = source.center_mhz * 1e6;
-  facts.inverted_band = source.inverted_band;
-  facts.max_feed_ticks = chunk_ticks(config);
-  return facts;
+  SampleMetadata metadata;
+  metadata.n_inputs = kInputsPerReceiver * n_receivers;
+  metadata.layout.format = SampleFormat::ci5;
+  metadata.layout.input_stride_bits = 16;
+  metadata.layout.sample_stride_bits = 16 * metadata.n_inputs;
+  metadata.clock.rate_hz = live_sample_rate(config);
+  metadata.clock.epoch_tai_ns =
+      source.start_utc == "now" ? 0 : tai_ns_from_utc_iso(source.start_utc);
+  metadata.reference_hz = source.center_mhz * 1e6;
+  metadata.inverted_band = source.inverted_band;
+  metadata.max_feed_ticks = chunk_ticks(config);
+  return metadata;
 }
 
 ArrayLayout load_array(const ObservationConfig& config, std::int64_t n_inputs) {
@@ -165,21 +166,21 @@ std::int64_t spectrum_bits(const ObservationConfig& config) {
   return config.source.kind == "file" && cpu && !named ? 32 : 8;
 }
 
-FxChain::Setup make_chain_setup(const ObservationConfig& config, const SampleFacts& facts,
+FxChain::Setup make_chain_setup(const ObservationConfig& config, const SampleMetadata& metadata,
                                 const ArrayLayout& array) {
   FxChain::Setup setup;
   auto& f = setup.channelize;
   const auto& c = config.channelize;
-  f.n_inputs = facts.n_inputs;
+  f.n_inputs = metadata.n_inputs;
   f.n_channels = c.n_channels;
   f.n_taps = c.taps;
   f.window = c.taps == 1 ? channelize::Window::rectangular : window(c.window);
   f.kaiser_beta = c.kaiser_beta;
   f.step_samples = c.step_samples;
-  f.layout = facts.layout;
-  f.sample_rate_hz = facts.clock.rate_hz.value();
-  f.reference_hz = facts.reference_hz;
-  f.inverted_band = facts.inverted_band;
+  f.layout = metadata.layout;
+  f.sample_rate_hz = metadata.clock.rate_hz.value();
+  f.reference_hz = metadata.reference_hz;
+  f.inverted_band = metadata.inverted_band;
   const std::int64_t bits = spectrum_bits(config);
   f.output = output_format(bits);
   f.rounding = c.rounding == "truncate" ? channelize::Rounding::truncate
@@ -189,7 +190,7 @@ FxChain::Setup make_chain_setup(const ObservationConfig& config, const SampleFac
   f.implementation = c.implementation;
   setup.correlate.implementation = config.correlate.implementation;
   setup.target_rms_lsb = bits == 4 ? std::min(c.target_rms_lsb, 2.83) : c.target_rms_lsb;
-  setup.max_feed_ticks = facts.max_feed_ticks;
+  setup.max_feed_ticks = metadata.max_feed_ticks;
   const double step = static_cast<double>(channelize::step_length(f));
   setup.spectra_per_dump = std::max<std::int64_t>(
       1, std::llround(config.correlate.integration_s * f.sample_rate_hz / step));

@@ -14,7 +14,7 @@
 namespace ryle::pipeline {
 
 /// What the first stage must know of its samples, whatever they come from.
-struct SampleFacts {
+struct SampleMetadata {
   std::int64_t n_inputs = 0;
   SampleLayout layout;
   SampleClock clock;
@@ -30,7 +30,7 @@ Rational live_sample_rate(const ObservationConfig& config);
 
 /// Samples of a live MWA-32T style array: one receiver (16 inputs) per endpoint, 5+5 bits,
 /// time-major.
-SampleFacts live_sample_facts(const ObservationConfig& config);
+SampleMetadata live_sample_metadata(const ObservationConfig& config);
 
 /// Array of the observation: layout, station file or TART positions. Throws when it has another
 /// number of inputs than the samples.
@@ -51,7 +51,7 @@ std::vector<int> beam_devices(const RuntimeConfig& config);
 std::int64_t spectrum_bits(const ObservationConfig& config);
 
 /// Channelizer, correlator and dump length of the observation file for these samples.
-FxChain::Setup make_chain_setup(const ObservationConfig& config, const SampleFacts& facts,
+FxChain::Setup make_chain_setup(const ObservationConfig& config, const SampleMetadata& metadata,
                                 const ArrayLayout& array);
 
 /// Direction the dumps are phased to (correlate.phase_center) at the time of the first sample.

@@ -53,8 +53,8 @@ simulate::Scene make_scene(const ObservationConfig& config, std::int64_t n_input
 namespace {
 
 simulate::VoltageRecord make_record(const ObservationConfig& config, std::int64_t start_tai_ns) {
-  const SampleFacts facts = live_sample_facts(config);
-  const ArrayLayout array = load_array(config, facts.n_inputs);
+  const SampleMetadata metadata = live_sample_metadata(config);
+  const ArrayLayout array = load_array(config, metadata.n_inputs);
   simulate::VoltageConfig voltages;
   voltages.n_samples = config.simulator.period_samples;
   voltages.sample_rate_hz = live_sample_rate(config);
@@ -63,7 +63,7 @@ simulate::VoltageRecord make_record(const ObservationConfig& config, std::int64_
   voltages.level_lsb = config.simulator.rms_lsb;
   voltages.n_workers = static_cast<int>(config.runtime.threads);
   voltages.earth_orientation.dut1_s = config.telescope.dut1_s;
-  const simulate::Scene scene = make_scene(config, facts.n_inputs);
+  const simulate::Scene scene = make_scene(config, metadata.n_inputs);
   if (std::any_of(scene.sources.begin(), scene.sources.end(), simulate::is_transient)) {
     throw ConfigError(
         "simulator.source.duration_s: flashes are simulated in spectra of an F-engine (chips, tbf, "

@@ -13,71 +13,71 @@
 namespace ryle::pipeline {
 
 SpectraChain::Setup spectra_chain_setup(const ObservationConfig& config, std::int64_t n_inputs,
-                                        const SpectraFacts& facts) {
+                                        const SpectraMetadata& metadata) {
   SpectraChain::Setup setup;
   setup.n_inputs = n_inputs;
-  setup.n_channels = facts.frequency.n_channels;
-  setup.format = facts.format;
-  setup.max_gulp = facts.max_gulp;
+  setup.n_channels = metadata.frequency.n_channels;
+  setup.format = metadata.format;
+  setup.max_gulp = metadata.max_gulp;
   setup.spectra_per_dump = std::max<std::int64_t>(
-      1, std::llround(config.correlate.integration_s * facts.clock.rate_hz.value()));
+      1, std::llround(config.correlate.integration_s * metadata.clock.rate_hz.value()));
   setup.implementation = config.correlate.implementation;
   return setup;
 }
 
 SpectraDumps::SpectraDumps(const ObservationConfig& config, const ArrayLayout& array,
-                           SpectraFacts facts, const std::string& command_line)
+                           SpectraMetadata metadata, const std::string& command_line)
     : config_(config),
       array_(array),
-      facts_(std::move(facts)),
+      metadata_(std::move(metadata)),
       command_line_(command_line),
       queue_(make_queue(config.runtime)) {
   if (config_.calibration.jy_per_count2 == 0)
-    config_.calibration.jy_per_count2 = facts_.jy_per_count2;
+    config_.calibration.jy_per_count2 = metadata_.jy_per_count2;
   // Refuses a wrong table or phase center before data flow.
   calibration_gains(config_, array_.n_inputs(), 1);
-  const std::int64_t start_tai_ns = facts_.clock.epoch_tai_ns;
-  low_center_ = facts_.live ? require_live_phase_center(config_, array_, start_tai_ns)
-                            : require_phase_center(config_, array_, start_tai_ns,
-                                                   facts_.clock.seconds(facts_.n_spectra));
+  const std::int64_t start_tai_ns = metadata_.clock.epoch_tai_ns;
+  low_center_ = metadata_.live ? require_live_phase_center(config_, array_, start_tai_ns)
+                               : require_phase_center(config_, array_, start_tai_ns,
+                                                      metadata_.clock.seconds(metadata_.n_spectra));
   require_visibility_outputs(config_, array_.n_antennas(), array_.n_pols(),
-                             facts_.frequency.n_channels);
+                             metadata_.frequency.n_channels);
   chain_ = std::make_unique<SpectraChain>(
-      queue_, spectra_chain_setup(config_, array_.n_inputs(), facts_),
+      queue_, spectra_chain_setup(config_, array_.n_inputs(), metadata_),
       [this](RawDump&& dump) { writer_->offer(std::move(dump), {}); });
 }
 
 void SpectraDumps::begin(std::int64_t first, const SampleClock& clock) {
   const std::int64_t start = clock.tai_ns(first);
-  Observation observation =
-      make_observation(config_, array_, facts_.frequency, clock.seconds(1), start, command_line_);
-  observation.time_source = facts_.time_source;
+  Observation observation = make_observation(config_, array_, metadata_.frequency, clock.seconds(1),
+                                             start, command_line_);
+  observation.time_source = metadata_.time_source;
   observation.provenance.implementations = {chain_->implementation()};
   DumpBuilder::Setup builder;
-  complete_builder(builder, config_, array_, facts_.frequency);
-  builder.gains = spectra_gains(config_, array_, facts_.frequency);
+  complete_builder(builder, config_, array_, metadata_.frequency);
+  builder.gains = spectra_gains(config_, array_, metadata_.frequency);
   // Dumps follow the phase center: spectra are as the ground sees the sky.
   if (config_.correlate.fringe_stopping != "none") {
     builder.rotate = DelayModel(array_, observation.earth_orientation, observation.phase_center,
-                                facts_.frequency.band_center_hz());
+                                metadata_.frequency.band_center_hz());
   }
-  if (facts_.four_bits) {
+  if (metadata_.four_bits) {
     builder.finish.quantizer = four_bit_codes();
     builder.finish.van_vleck = config_.correlate.van_vleck == "auto";
   }
-  AppliedFacts applied;
+  AppliedMetadata applied;
   applied.start_tai_ns = start;
   applied.van_vleck = builder.finish.van_vleck;
   for (const auto g : builder.gains) applied.gains.emplace_back(g);
   fill_applied(observation, config_, applied);
   writer_ =
       std::make_unique<DumpWriter>(config_, DumpBuilder(std::move(builder)), std::move(observation),
-                                   std::vector<SourceMark>{}, facts_.live);
+                                   std::vector<SourceMark>{}, metadata_.live);
 }
 
 std::int64_t SpectraDumps::room(std::int64_t first) {
-  std::int64_t room = facts_.max_gulp;
-  loss_.guard([&] { room = std::min(room, chain_->advance(first, 0, facts_.clock)); });
+  std::int64_t room = metadata_.max_gulp;
+  loss_.guard([&] { room = std::min(room, chain_->advance(first, 0, metadata_.clock)); });
   return room;
 }
 

@@ -10,7 +10,7 @@
 #include "ryle/pipeline/config/config.hpp"
 #include "ryle/pipeline/visibility/dump_writer.hpp"
 #include "ryle/pipeline/visibility/spectra_chain.hpp"
-#include "ryle/pipeline/visibility/spectra_facts.hpp"
+#include "ryle/pipeline/visibility/spectra_metadata.hpp"
 #include "ryle/pipeline/visibility/spectra_reader.hpp"
 
 namespace ryle::pipeline {
@@ -19,7 +19,7 @@ namespace ryle::pipeline {
 /// the phase center, writer.
 class SpectraDumps {
  public:
-  SpectraDumps(const ObservationConfig& config, const ArrayLayout& array, SpectraFacts facts,
+  SpectraDumps(const ObservationConfig& config, const ArrayLayout& array, SpectraMetadata metadata,
                const std::string& command_line);
 
   /// A gulp that starts at spectrum `first`; cut where dumps end.
@@ -31,7 +31,7 @@ class SpectraDumps {
   /// integrations. Then throws DeviceError if the device was lost in flight.
   void finish(const std::map<std::string, std::string>& notes, RunSummary& summary);
 
-  double data_s() const { return facts_.clock.seconds(chain_->spectra_done()); }
+  double data_s() const { return metadata_.clock.seconds(chain_->spectra_done()); }
   double busy_s() const { return chain_->busy_s(); }
   std::int64_t integrations() const { return writer_ ? writer_->dumps_written() : 0; }
   bool failed() const { return loss_.lost() || (writer_ && writer_->failed()); }
@@ -41,7 +41,7 @@ class SpectraDumps {
 
   ObservationConfig config_;
   ArrayLayout array_;
-  SpectraFacts facts_;
+  SpectraMetadata metadata_;
   std::string command_line_;
   std::string low_center_;  // a warning about the phase center, or ""
   Queue queue_;
@@ -53,6 +53,6 @@ class SpectraDumps {
 
 /// The correlator and the dump length of these spectra.
 SpectraChain::Setup spectra_chain_setup(const ObservationConfig& config, std::int64_t n_inputs,
-                                        const SpectraFacts& facts);
+                                        const SpectraMetadata& metadata);
 
 }  // namespace ryle::pipeline

@@ -108,15 +108,15 @@ class ChannelizedSamples final : public SpectraReader {
     ObservationConfig config = observation;
     config.correlate.fringe_stopping = "none";  // images hold still over the ground
     if (config.channelize.bits != 4) config.channelize.bits = 8;
-    SampleFacts facts{info.n_inputs,      info.layout, info.clock,      info.reference_hz,
-                      info.inverted_band, 0,           info.time_source};
-    if (facts.reference_hz == 0) facts.reference_hz = config.source.center_mhz * 1e6;
-    if (facts.reference_hz == 0) {
+    SampleMetadata metadata{info.n_inputs,      info.layout, info.clock,      info.reference_hz,
+                            info.inverted_band, 0,           info.time_source};
+    if (metadata.reference_hz == 0) metadata.reference_hz = config.source.center_mhz * 1e6;
+    if (metadata.reference_hz == 0) {
       throw ConfigError(config.source.file +
                         ": sky frequency unknown; give source.center_mhz (--center-mhz)");
     }
     // No tracking, hence no delays to make room for: the layout does not matter here.
-    const FxChain::Setup chain = make_chain_setup(config, facts, {});
+    const FxChain::Setup chain = make_chain_setup(config, metadata, {});
     config_ = chain.channelize;
     format = config_.output;
     target_rms_lsb_ = chain.target_rms_lsb;

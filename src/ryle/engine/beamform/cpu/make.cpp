@@ -512,7 +512,7 @@ void CpuBeamformer::emit_power(const Input& input, const Output& output, const T
     }
     std::uint32_t low[kLanes] = {}, high[kLanes] = {};
     if (config_.output_format == OutputFormat::f16) {
-      store_halves(plane, n, low, high, to);
+      store_fp16(plane, n, low, high, to);
       add_counts(output, channel, block, product, low, high);
       continue;
     }

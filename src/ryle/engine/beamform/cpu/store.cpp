@@ -65,8 +65,8 @@ void each(std::int64_t n, std::int64_t n_pols, std::int64_t n_lanes, const Put& 
 }  // namespace
 
 // The largest half is 65504; what rounds beyond it, 65520 and above, is cut.
-void store_halves(const float* plane, std::int64_t n, std::uint32_t* n_low, std::uint32_t* n_high,
-                  const Rows& to) {
+void store_fp16(const float* plane, std::int64_t n, std::uint32_t* n_low, std::uint32_t* n_high,
+                const Rows& to) {
   for (std::int64_t lane = 0; lane < to.n_lanes; ++lane) {
     auto* out = row_of<std::uint16_t>(to, lane);
     for (std::int64_t k = 0; k < n; ++k) {

@@ -9,8 +9,8 @@
 namespace ryle::beamform::detail {
 
 /// Powers as halves, n of each row; what is cut at +-65504 is added to the counts [lane].
-void store_halves(const float* plane, std::int64_t n, std::uint32_t* n_low, std::uint32_t* n_high,
-                  const Rows& to);
+void store_fp16(const float* plane, std::int64_t n, std::uint32_t* n_low, std::uint32_t* n_high,
+                const Rows& to);
 /// Codes of powers, u8 or u16: n of each row.
 void store_codes(OutputFormat format, const std::int32_t* codes, std::int64_t n, const Rows& to);
 /// Voltages of all pols, [time][pol] in each row. planes or codes [2 pol + part][time][lane].

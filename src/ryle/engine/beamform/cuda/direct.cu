@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "ryle/engine/beamform/cuda/few.cuh"
+#include "ryle/engine/beamform/cuda/small_beams.cuh"
 
 namespace ryle::beamform::detail {
 namespace {
@@ -164,7 +164,7 @@ __global__ void __launch_bounds__(32 * kWarps, kFewBlocks) few(const FusedArgs a
       reinterpret_cast<std::byte*>(shared) + warp * (Output::kStagingBytes + Ahead::kBytes);
   Ahead ahead(a, a.samples + channel * a.channel_stride_bytes, group, end, lane,
               memory + Output::kStagingBytes);
-  FewWeights<kRows> w;
+  SmallBeamsWeights<kRows> w;
   w.load(a, channel, lane, Loader::kUnit);
   const Destination to = destination<Output>(a, 0, local, channel, lane);
   for (; group < end; group += kWarps) {
@@ -175,8 +175,8 @@ __global__ void __launch_bounds__(32 * kWarps, kFewBlocks) few(const FusedArgs a
 }
 
 template <class Loader>
-void choose_few(const FusedArgs& a, cudaStream_t stream) {
-  for_few(a, [&]<class Output, int kRows, bool kPlain>() {
+void choose_small_beams(const FusedArgs& a, cudaStream_t stream) {
+  for_small_beams(a, [&]<class Output, int kRows, bool kPlain>() {
     constexpr int kBytes = kWarps * (Output::kStagingBytes + RingAhead<Loader, kFewStages>::kBytes);
     auto* kernel = few<Loader, Output, kRows, kPlain>;
     RYLE_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
@@ -198,7 +198,7 @@ void choose_direct(const FusedArgs& a, cudaStream_t stream) {
 
 template <class Loader>
 void choose_ahead(const FusedArgs& a, cudaStream_t stream) {
-  if (a.n_slabs == 1) return choose_few<Loader>(a, stream);
+  if (a.n_slabs == 1) return choose_small_beams<Loader>(a, stream);
   if (a.n_slabs <= kFewSlabs) return choose_direct<Loader, RingAhead<Loader, 4>>(a, stream);
   choose_direct<Loader, RingAhead<Loader, 2>>(a, stream);
 }

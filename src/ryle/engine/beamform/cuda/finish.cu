@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kFoldSpectra = 64;
 /// Counts of spectra up to this are the same floats in any order.
-constexpr std::int64_t kMostCounted = 1 << 24;
+constexpr std::int64_t kMaxCounted = 1 << 24;
 
 __host__ __device__ std::int64_t floored(std::int64_t a, std::int64_t b) {
   return a / b - (a % b < 0 ? 1 : 0);
@@ -202,29 +202,28 @@ struct Span {
 
 __host__ __device__ int products_in(const FinishArgs& a) { return a.scaled ? 1 : a.n_products; }
 
-/// body(p) for each product, kMost or fewer: unrolled, so that what they index stays in registers.
-template <int kMost, class Body>
+/// body(p) for each product, kMax or fewer: unrolled, so that what they index stays in registers.
+template <int kMax, class Body>
 __device__ void for_products(const FinishArgs& a, const Body& body) {
   const int n = products_in(a);
 #pragma unroll
-  for (int p = 0; p < kMost; ++p) {
+  for (int p = 0; p < kMax; ++p) {
     if (p < n) body(p);
   }
 }
 
 /// What was summed of the window before this launch.
-template <int kMost>
+template <int kMax>
 __device__ void resume(const FinishArgs& a, const Where& w, const Span& span,
-                       CudaWindow (&sum)[kMost]) {
+                       CudaWindow (&sum)[kMax]) {
   if (span.position == 0 || a.integration == 1) return;
-  for_products<kMost>(a,
-                      [&](int p) { sum[p] = a.windows_in[table_at(a, w, p + a.first_product)]; });
+  for_products<kMax>(a, [&](int p) { sum[p] = a.windows_in[table_at(a, w, p + a.first_product)]; });
 }
 
 /// Spectra at [from, to) of a window, all of one run of kFoldSpectra, onto `inner` and `count`.
-template <int kMost>
+template <int kMax>
 __device__ void add_run(const FinishArgs& a, const Where& w, const Span& span, std::int64_t from,
-                        std::int64_t to, CudaWindow (&sum)[kMost]) {
+                        std::int64_t to, CudaWindow (&sum)[kMax]) {
   std::int64_t t = span.begin + from - span.position;
   std::int64_t index = t >> (63 - __clzll(a.inner_spectra));  // 1 or a power of 2
   const std::int64_t end = t + to - from;
@@ -232,7 +231,7 @@ __device__ void add_run(const FinishArgs& a, const Where& w, const Span& span, s
     const Lost lost = loss_at(a, w, t);
     float products[4];
     products_of(a, w, index, lost, products);
-    for_products<kMost>(a, [&](int p) {
+    for_products<kMax>(a, [&](int p) {
       sum[p].inner += products[p];
       sum[p].count += lost.any ? static_cast<float>(a.inner_spectra) : 0.0f;
     });
@@ -243,11 +242,11 @@ __device__ bool ends_run(const FinishArgs& a, std::int64_t position) {
 }
 
 /// A whole window goes to its place, an unfinished one to the next launch.
-template <int kMost>
+template <int kMax>
 __device__ void leave(const FinishArgs& a, const Where& w, const Span& span,
-                      const CudaWindow (&sum)[kMost]) {
+                      const CudaWindow (&sum)[kMax]) {
   const std::int64_t index = span.number - floored(a.gulp_tick, a.integration);
-  for_products<kMost>(a, [&](int p) {
+  for_products<kMax>(a, [&](int p) {
     if (span.last_position() < a.integration) {
       a.windows_out[table_at(a, w, p + a.first_product)] = sum[p];
       return;
@@ -257,9 +256,9 @@ __device__ void leave(const FinishArgs& a, const Where& w, const Span& span,
   });
 }
 
-template <int kMost>
+template <int kMax>
 __device__ void window_of(const FinishArgs& a, const Where& w, const Span& span) {
-  CudaWindow sum[kMost] = {};
+  CudaWindow sum[kMax] = {};
   resume(a, w, span, sum);
   for (std::int64_t at = span.position; at < span.last_position();) {
     const std::int64_t run_end = (at / kFoldSpectra + 1) * kFoldSpectra;
@@ -267,7 +266,7 @@ __device__ void window_of(const FinishArgs& a, const Where& w, const Span& span)
     add_run(a, w, span, at, end, sum);
     at = end;
     if (!ends_run(a, end)) continue;
-    for_products<kMost>(a, [&](int p) {
+    for_products<kMax>(a, [&](int p) {
       sum[p].outer += sum[p].inner;
       sum[p].inner = 0;
     });
@@ -282,14 +281,14 @@ __device__ float sum_of(float mine, int lanes) {
 
 /// The same by `lanes` neighbours, a power of 2: each adds runs of its own, all add the sums of
 /// runs in order. Lanes of a warp go around as often, whichever their windows.
-template <int kMost>
+template <int kMax>
 __device__ void window_of(const FinishArgs& a, const Where& w, const Span& span, int lanes,
                           bool exists) {
   const int lane = static_cast<int>(threadIdx.x) & (lanes - 1);
-  CudaWindow sum[kMost] = {}, part[kMost] = {};  // of the window; of this lane
-  float rest[kMost] = {};
+  CudaWindow sum[kMax] = {}, part[kMax] = {};  // of the window; of this lane
+  float rest[kMax] = {};
   if (exists) resume(a, w, span, sum);
-  for_products<kMost>(a, [&](int p) { part[p].inner = lane == 0 ? sum[p].inner : 0; });
+  for_products<kMax>(a, [&](int p) { part[p].inner = lane == 0 ? sum[p].inner : 0; });
   const std::int64_t last = exists ? span.last_position() : 0;
   const std::int64_t most =
       min((a.integration + kFoldSpectra - 1) / kFoldSpectra, a.n_spectra / kFoldSpectra + 2);
@@ -300,14 +299,14 @@ __device__ void window_of(const FinishArgs& a, const Where& w, const Span& span,
     if (begin < end) add_run(a, w, span, begin, end, part);
     const bool whole = begin < end && ends_run(a, end);
     const int others = static_cast<int>(min(std::int64_t{lanes}, left));
-    for_products<kMost>(a, [&](int p) {
+    for_products<kMax>(a, [&](int p) {
       const float added = whole ? part[p].inner : 0;  // 0 changes no sum
       for (int k = 0; k < others; ++k) sum[p].outer += __shfl_sync(~0u, added, k, lanes);
       if (!whole) rest[p] += part[p].inner;
       part[p].inner = 0;
     });
   }
-  for_products<kMost>(a, [&](int p) {
+  for_products<kMax>(a, [&](int p) {
     sum[p].count += sum_of(part[p].count, lanes);
     sum[p].inner = sum_of(rest[p], lanes);  // of one lane at most
   });
@@ -318,7 +317,7 @@ __device__ Where where_of(const FinishArgs& a, int cell) {
   return {a.first_row + cell % a.n_rows, a.first_channel + cell / a.n_rows, cell / a.n_rows};
 }
 
-template <int kMost>
+template <int kMax>
 __global__ void finish(const FinishArgs a, std::int64_t per_row, std::int64_t first_window) {
   const std::int64_t id = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const std::int64_t cells = static_cast<std::int64_t>(a.n_channels) * a.n_rows;
@@ -327,16 +326,16 @@ __global__ void finish(const FinishArgs a, std::int64_t per_row, std::int64_t fi
   const std::int64_t k = id - cell * per_row;
   const Where w = where_of(a, static_cast<int>(cell));
   if (a.kind == OutputKind::voltage) return voltages(a, w, k);
-  window_of<kMost>(a, w, Span(a, first_window + k));
+  window_of<kMax>(a, w, Span(a, first_window + k));
 }
 
 /// Blocks: a (row, channel) each, and pieces of its windows.
-template <int kMost>
+template <int kMax>
 __global__ void finish_long(const FinishArgs a, std::int64_t per_row, std::int64_t first_window,
                             int lanes) {
   const unsigned k = (blockIdx.y * blockDim.x + threadIdx.x) / static_cast<unsigned>(lanes);
-  window_of<kMost>(a, where_of(a, static_cast<int>(blockIdx.x)), Span(a, first_window + k), lanes,
-                   k < per_row);
+  window_of<kMax>(a, where_of(a, static_cast<int>(blockIdx.x)), Span(a, first_window + k), lanes,
+                  k < per_row);
 }
 
 // One thread per (row, channel), slots in order.
@@ -429,7 +428,7 @@ void launch_finish(const FinishArgs& a, cudaStream_t stream) {
   const std::int64_t cells = std::int64_t{a.n_rows} * a.n_channels;
   const std::int64_t runs =
       (std::min(a.integration, a.n_spectra) + kFoldSpectra - 1) / kFoldSpectra;
-  if (a.kind != OutputKind::voltage && runs > 1 && a.integration <= kMostCounted) {
+  if (a.kind != OutputKind::voltage && runs > 1 && a.integration <= kMaxCounted) {
     const int lanes = static_cast<int>(std::bit_ceil(std::min<std::uint64_t>(32, runs)));
     const dim3 blocks(static_cast<unsigned>(cells), blocks_for(per_row * lanes, kThreads));
     auto* kernel = one ? finish_long<1> : finish_long<4>;

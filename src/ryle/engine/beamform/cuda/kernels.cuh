@@ -200,7 +200,7 @@ struct FusedArgs {
 
   int slabs_per_block = 1;
   int groups_per_item = 1;
-  int stream_warps = 12;                    ///< launch_few: of a block,
+  int stream_warps = 12;                    ///< launch_small_beams: of a block,
   int stages = 2;                           ///< and stages of the ring of each
   bool halves = false;                      ///< launch_wgmma: half a group at a time
   int slabs_before = 0, groups_before = 0;  ///< launch_wgmma: not worked on, nor those from
@@ -210,7 +210,7 @@ void launch_direct(const FusedArgs& args, cudaStream_t stream);
 void launch_tiled(const FusedArgs& args, cudaStream_t stream);
 void launch_wgmma(const FusedArgs& args, cudaStream_t stream);
 /// 16 beams or fewer whose samples is_streamable().
-void launch_few(const FusedArgs& args, cudaStream_t stream);
+void launch_small_beams(const FusedArgs& args, cudaStream_t stream);
 /// Samples of a channel lie one behind the other, in whole runs of 128 spectra.
 bool is_streamable(const FusedArgs& args);
 /// Shared memory of a block.

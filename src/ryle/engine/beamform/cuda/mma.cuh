@@ -25,7 +25,7 @@ __device__ inline void keep(Columns& c) {
   asm volatile("" : "+r"(c.re[0]), "+r"(c.re[1]), "+r"(c.im[0]), "+r"(c.im[1]));
 }
 
-/// Nibbles as signed bytes, 16 times the number: a mask and a shift, no offset.
+/// Int4 as signed bytes, 16 times the number: a mask and a shift, no offset.
 __device__ inline Columns sixteenfold(uint2 b) {
   constexpr unsigned kHigh = 0xF0F0F0F0u;
   return {{b.x & kHigh, b.y & kHigh}, {(b.x << 4) & kHigh, (b.y << 4) & kHigh}};

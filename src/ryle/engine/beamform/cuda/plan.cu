@@ -379,7 +379,7 @@ FusedArgs CudaBeamformer::operands(Queue& queue, const Input& input, int pol) {
 
 void CudaBeamformer::launch(const FusedArgs& args, cudaStream_t stream) const {
   if (kernel_ == Kernel::wgmma) return launch_wgmma(args, stream);
-  if (kernel_ == Kernel::few && is_streamable(args)) return launch_few(args, stream);
+  if (kernel_ == Kernel::few && is_streamable(args)) return launch_small_beams(args, stream);
   if (kernel_ == Kernel::few || kernel_ == Kernel::direct) return launch_direct(args, stream);
   FusedArgs fitting = args;
   while (fitting.slabs_per_block > 1 &&

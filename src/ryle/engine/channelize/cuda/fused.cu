@@ -89,11 +89,11 @@ void launch_fused(FusedArguments a, const FusedPlan& plan, int n_points, int n_t
   // Tables are made once a thread block, so each makes several blocks, as long as there are enough
   // thread blocks to keep every multiprocessor busy to the end.
   constexpr std::int64_t kRounds = 12;
-  constexpr std::int64_t kMost = 16;
+  constexpr std::int64_t kMax = 16;
   const std::int64_t blocks = n_blocks(a.blocks.format, a.n_spectra);
   const std::int64_t resident = std::int64_t{n_sm} * std::max(plan.groups_per_sm, 1);
   a.blocks_per_group = static_cast<int>(
-      std::clamp<std::int64_t>(blocks * a.n_inputs / (resident * kRounds), 1, kMost));
+      std::clamp<std::int64_t>(blocks * a.n_inputs / (resident * kRounds), 1, kMax));
   const std::int64_t n_groups = (blocks + a.blocks_per_group - 1) / a.blocks_per_group * a.n_inputs;
   switch (n_points) {
     case 128:

@@ -125,7 +125,7 @@ class CudaChannelizer final : public Channelizer {
       : problem_(make_problem(config)), device_(cuda::device_of(queue)), host_queue_(Queue::cpu()) {
     const cuda::DeviceScope scope(device_);
     if (config.implementation != "cuda:shared") fused_ = plan_fused(problem_, shared_limit_bytes());
-    if (config.implementation == "cuda:fused" && !fused_.applies()) refuse_fused();
+    if (config.implementation == "cuda:fused" && !fused_.applies()) reject_fused();
     RYLE_CUDA(cudaDeviceGetAttribute(&n_sm_, cudaDevAttrMultiProcessorCount, device_));
     const std::int64_t inputs = config.n_inputs;
     delays_.resize(static_cast<std::size_t>(inputs));
@@ -211,7 +211,7 @@ class CudaChannelizer final : public Channelizer {
     return limit;
   }
 
-  [[noreturn]] static void refuse_fused() {
+  [[noreturn]] static void reject_fused() {
     throw UnsupportedError(
         "channelize: cuda:fused takes 8-bit complex samples, critically sampled, 4 or 8 taps, 128, "
         "256, 512 or 1024 channels and ci8 or ci4 output, on a device with its shared memory; "

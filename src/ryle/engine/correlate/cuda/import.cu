@@ -20,10 +20,10 @@ void import_voltages_cuda(Queue& queue, const void* source, const VoltageLayout&
   cuda::require_device_memory(source, "voltages to import");
   cuda::require_device_memory(blocks.data, "blocks of imported voltages");
   if (planes.valid != nullptr) cuda::require_device_memory(planes.valid, "planes of valid samples");
-  constexpr std::int64_t kMost = std::numeric_limits<int>::max();
+  constexpr std::int64_t kMax = std::numeric_limits<int>::max();
   const std::int64_t columns = checked_product({blocks.n_channels, blocks.n_inputs}, "columns");
   const std::int64_t tiles = (columns + kImportColumns - 1) / kImportColumns;
-  if (columns > kMost - kImportColumns || n_spectra > kMost / 2 || tiles > kMost / n) {
+  if (columns > kMax - kImportColumns || n_spectra > kMax / 2 || tiles > kMax / n) {
     throw ConfigError("import of voltages: " + std::to_string(n_spectra) + " spectra of " +
                       std::to_string(columns) + " channels and inputs are too many for one launch");
   }

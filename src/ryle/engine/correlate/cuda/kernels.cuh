@@ -7,7 +7,7 @@
 #include "ryle/core/samples.hpp"
 #include "ryle/engine/correlate/cuda/gulp.hpp"
 #include "ryle/engine/correlate/cuda/tuning.hpp"
-#include "ryle/engine/correlate/cuda/wgmma_duos.hpp"
+#include "ryle/engine/correlate/cuda/wgmma_cta_pairs.hpp"
 #include "ryle/engine/correlate/cuda/wgmma_layout.hpp"
 
 /// Private to the CUDA correlator: what its kernels take. Pointers are device memory.
@@ -53,17 +53,17 @@ void launch_fold_mma_s8(SampleFormat format, const MmaPlan& plan, int n_inputs, 
 struct WgmmaPlan {
   wgmma::Layout layout;
   CudaTuning tuning{};
-  int shift = 0;                       ///< sums are 2^shift times those of the codes
-  std::int64_t n_ints = 0;             ///< sums of tiles, then of inputs
-  std::int64_t concurrent_blocks = 0;  ///< thread blocks the device runs at a time
-  wgmma::Duos duos;                    ///< without their list
-  std::vector<wgmma::Duo> duo_list;    ///< for WgmmaMemory::duos
+  int shift = 0;                              ///< sums are 2^shift times those of the codes
+  std::int64_t n_ints = 0;                    ///< sums of tiles, then of inputs
+  std::int64_t concurrent_blocks = 0;         ///< thread blocks the device runs at a time
+  wgmma::CtaPairs cta_pairs;                  ///< without their list
+  std::vector<wgmma::CtaPair> cta_pair_list;  ///< for WgmmaMemory::duos
 };
 struct WgmmaMemory {
   std::int32_t* sums = nullptr;
   int* counter = nullptr;       ///< one word, 0
   int* next_counter = nullptr;  ///< another, which the kernel makes 0
-  const wgmma::Duo* duos = nullptr;
+  const wgmma::CtaPair* cta_pairs = nullptr;
 };
 /// @pre the device has compute capability 9.0
 WgmmaPlan plan_wgmma_s8(std::int64_t n_inputs, std::int64_t n_channels, int device);
@@ -99,14 +99,14 @@ struct F16Memory {
   int* arrived = nullptr;
   int* counter = nullptr;  ///< as those of WgmmaMemory
   int* next_counter = nullptr;
-  const wgmma::Duo* duos = nullptr;
+  const wgmma::CtaPair* cta_pairs = nullptr;
 };
 struct WgmmaF16Plan : F16Plan {
   wgmma::Layout layout;
   CudaTuning tuning{};
-  std::int64_t concurrent_blocks = 0;  ///< thread blocks the device runs at a time
-  wgmma::Duos duos;                    ///< without their list
-  std::vector<wgmma::Duo> duo_list;    ///< for F16Memory::duos
+  std::int64_t concurrent_blocks = 0;         ///< thread blocks the device runs at a time
+  wgmma::CtaPairs cta_pairs;                  ///< without their list
+  std::vector<wgmma::CtaPair> cta_pair_list;  ///< for F16Memory::duos
 };
 /// @pre the device has compute capability 9.0
 WgmmaF16Plan plan_wgmma_f16(std::int64_t n_inputs, std::int64_t n_channels, int device);

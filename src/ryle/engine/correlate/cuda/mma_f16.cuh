@@ -24,8 +24,8 @@ __device__ inline void add_product_f16(float (&c)[4], const unsigned (&a)[4],
   cuda::multiply_add_f16(c, a, {pair[2 * (n % 2)], pair[2 * (n % 2) + 1]});
 }
 
-__device__ inline void multiply_halves(FloatSums& sums, unsigned rows, unsigned columns,
-                                       const Lane& lane) {
+__device__ inline void multiply_fp16(FloatSums& sums, unsigned rows, unsigned columns,
+                                     const Lane& lane) {
 #pragma unroll
   for (int step = 0; step < 2; ++step) {  // 16 spectra: 32 bytes of re, 32 of im
     unsigned b_re[kColumnFragments / 2][4], b_im[kColumnFragments / 2][4];
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
   const Lane lane = lane_of(warp / kWarpsAcross * kWarpRows, warp % kWarpsAcross * kWarpColumns);
   for_each_block(
       cuda::shared_address(cuda::dynamic_shared()), gulp, base, gulp.n_blocks, tile,
-      [&](unsigned rows, unsigned columns) { multiply_halves(sums, rows, columns, lane); });
+      [&](unsigned rows, unsigned columns) { multiply_fp16(sums, rows, columns, lane); });
 
   float* out = tile_sums + std::int64_t{blockIdx.x} * kSumsPerThread * kThreads + threadIdx.x;
 #pragma unroll

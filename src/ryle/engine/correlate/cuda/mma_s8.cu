@@ -24,10 +24,10 @@ using namespace mma;
 
 // Real and imaginary fragments of 16 rows x 32 spectra (step `step` of the block). `row` and `half`
 // are the lane's address parts: the ldmatrix order of A and of B differs only in them.
-template <bool Nibbles>
+template <bool Int4>
 __device__ inline void load_parts(unsigned (&re)[4], unsigned (&im)[4], unsigned base, int row,
                                   int half, int step) {
-  if constexpr (Nibbles) {
+  if constexpr (Int4) {
     unsigned both[4];
     cuda::load_matrices(both, base + swizzled(row, 2 * step + half));
 #pragma unroll
@@ -54,19 +54,18 @@ struct Accumulators {
   int column[4] = {};  // sum over t of re_i, this lane's quarter of the spectra
 };
 
-template <bool Nibbles>
+template <bool Int4>
 __device__ inline void multiply_block(Accumulators& sums, unsigned rows, unsigned columns,
                                       int warp_row, int warp_column) {
   const Lane lane = lane_of(warp_row, warp_column);
-  constexpr int kSteps = Nibbles ? 4 : 2;
+  constexpr int kSteps = Int4 ? 4 : 2;
 #pragma unroll 2
   for (int step = 0; step < kSteps; ++step) {
     unsigned b_re[2][4];
     unsigned b_im[2][4];
 #pragma unroll
     for (int pair = 0; pair < 2; ++pair) {
-      load_parts<Nibbles>(b_re[pair], b_im[pair], columns, lane.b_row + 16 * pair, lane.b_half,
-                          step);
+      load_parts<Int4>(b_re[pair], b_im[pair], columns, lane.b_row + 16 * pair, lane.b_half, step);
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
         int& column = sums.column[2 * pair + k / 2];
@@ -77,7 +76,7 @@ __device__ inline void multiply_block(Accumulators& sums, unsigned rows, unsigne
     for (int m = 0; m < kFragments; ++m) {
       unsigned a_re[4];
       unsigned a_im[4];
-      load_parts<Nibbles>(a_re, a_im, rows, lane.a_row + 16 * m, lane.a_half, step);
+      load_parts<Int4>(a_re, a_im, rows, lane.a_row + 16 * m, lane.a_half, step);
       // One kind of product for all columns at a time: a sum is touched again only eight products
       // later.
 #pragma unroll
@@ -117,7 +116,7 @@ __device__ inline void add_column_sums(Accumulators& sums) {
 
 // n_splits thread blocks share the time axis of a tile where tiles and channels alone would leave
 // the device idle; integer sums do not depend on the order.
-template <bool Nibbles>
+template <bool Int4>
 __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     correlate_mma_s8(CudaGulp gulp, int n_tiles, int n_splits, bool overwrite,
                      std::int32_t* tile_sums) {
@@ -137,7 +136,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
   const int warp_column = warp % kWarpsAcross * kWarpColumns;
   for_each_block(cuda::shared_address(staging), gulp, base, end - begin, tile,
                  [&](unsigned rows, unsigned columns) {
-                   multiply_block<Nibbles>(sums, rows, columns, warp_row, warp_column);
+                   multiply_block<Int4>(sums, rows, columns, warp_row, warp_column);
                  });
   add_column_sums(sums);
 
@@ -181,7 +180,7 @@ __global__ void fold_mma_s8(int n_inputs, int n_tiles, int shift, std::int32_t* 
   }
 }
 
-template <bool Nibbles>
+template <bool Int4>
 void launch(const MmaPlan& plan, const CudaGulp& gulp, bool overwrite, std::int32_t* tile_sums,
             cudaStream_t stream) {
   // Split time only as far as it fills the device, and never below eight blocks: shorter pieces are
@@ -194,7 +193,7 @@ void launch(const MmaPlan& plan, const CudaGulp& gulp, bool overwrite, std::int3
     RYLE_CUDA(cudaMemsetAsync(
         tile_sums, 0, static_cast<std::size_t>(plan.n_tile_sums) * sizeof(std::int32_t), stream));
   }
-  correlate_mma_s8<Nibbles>
+  correlate_mma_s8<Int4>
       <<<static_cast<unsigned>(work * n_splits), kThreads, kSharedBytes, stream>>>(
           gulp, static_cast<int>(plan.n_tiles), static_cast<int>(n_splits),
           overwrite && n_splits == 1, tile_sums);

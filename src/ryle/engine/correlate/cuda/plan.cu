@@ -46,11 +46,11 @@ bool wgmma_of_bytes(Kernel kernel) {
   return kernel == Kernel::wgmma_s8 || kernel == Kernel::wgmma_s4;
 }
 
-bool of_halves(Kernel kernel) { return kernel == Kernel::wgmma_f16 || kernel == Kernel::mma_f16; }
+bool of_fp16(Kernel kernel) { return kernel == Kernel::wgmma_f16 || kernel == Kernel::mma_f16; }
 
 bool takes(Kernel kernel, SampleFormat format) {
   if (kernel == Kernel::simt) return true;
-  if (of_halves(kernel)) return format == SampleFormat::cf16;
+  if (of_fp16(kernel)) return format == SampleFormat::cf16;
   if (kernel == Kernel::wgmma_s4) return format == SampleFormat::ci4;
   return format == SampleFormat::ci8 || (kernel == Kernel::mma_s8 && format == SampleFormat::ci4);
 }
@@ -90,10 +90,10 @@ class CudaCorrelator final : public Correlator {
       wgmma_ = plan(config.n_inputs, config.n_channels, device_);
       tile_sums_ = Buffer<std::int32_t>(wgmma_.n_ints, MemorySpace::device);
       counter_words_ = Buffer<int>(2, MemorySpace::device);
-      keep_duos(queue, wgmma_.duo_list);
+      keep_cta_pairs(queue, wgmma_.cta_pair_list);
       tiles_are_stale_ = true;
     }
-    if (of_halves(kernel_)) {
+    if (of_fp16(kernel_)) {
       if (kernel_ == Kernel::wgmma_f16)
         wgmma_f16_ = plan_wgmma_f16(config.n_inputs, config.n_channels, device_);
       const F16Plan plan = kernel_ == Kernel::wgmma_f16
@@ -103,7 +103,7 @@ class CudaCorrelator final : public Correlator {
       parts_ = Buffer<float>(plan.n_part_sums, MemorySpace::device);
       arrived_ = Buffer<int>(plan.n_arrived, MemorySpace::device);
       counter_words_ = Buffer<int>(2, MemorySpace::device);
-      keep_duos(queue, wgmma_f16_.duo_list);
+      keep_cta_pairs(queue, wgmma_f16_.cta_pair_list);
       tiles_are_stale_ = true;
     }
   }
@@ -220,9 +220,10 @@ class CudaCorrelator final : public Correlator {
  private:
   enum class Handed : std::uint8_t { nothing, tiles, sums };
 
-  void keep_duos(Queue& queue, const std::vector<wgmma::Duo>& list) {
-    duos_ = Buffer<wgmma::Duo>(static_cast<std::int64_t>(list.size()), MemorySpace::device);
-    copy_bytes(queue, duos_.data(), list.data(), duos_.bytes());
+  void keep_cta_pairs(Queue& queue, const std::vector<wgmma::CtaPair>& list) {
+    cta_pairs_ =
+        Buffer<wgmma::CtaPair>(static_cast<std::int64_t>(list.size()), MemorySpace::device);
+    copy_bytes(queue, cta_pairs_.data(), list.data(), cta_pairs_.bytes());
     queue.synchronize();
   }
 
@@ -238,7 +239,7 @@ class CudaCorrelator final : public Correlator {
 
   // int64 needs no limit; the int count of blocks in a launch does.
   std::int64_t spectra_per_launch() const {
-    if (of_halves(kernel_)) return kSpectraPerF16Sum;
+    if (of_fp16(kernel_)) return kSpectraPerF16Sum;
     if (!integer_) return kSpectraPerFloat;
     return config_.format == SampleFormat::ci16 ? std::int64_t{1} << 30 : kSpectraPerInt32;
   }
@@ -257,7 +258,7 @@ class CudaCorrelator final : public Correlator {
       launch_wgmma_f16(wgmma_f16_, gulp, tiles_are_stale_,
                        {real_tiles_.data(), parts_.data(), arrived_.data(),
                         counter_words_.data() + n_launches_ % 2,
-                        counter_words_.data() + (n_launches_ + 1) % 2, duos_.data()},
+                        counter_words_.data() + (n_launches_ + 1) % 2, cta_pairs_.data()},
                        stream);
       ++n_launches_;
     } else if (kernel_ == Kernel::mma_f16) {
@@ -266,7 +267,7 @@ class CudaCorrelator final : public Correlator {
       const auto launch = kernel_ == Kernel::wgmma_s4 ? launch_wgmma_s4 : launch_wgmma_s8;
       launch(wgmma_, gulp, tiles_are_stale_,
              {tile_sums_.data(), counter_words_.data() + n_launches_ % 2,
-              counter_words_.data() + (n_launches_ + 1) % 2, duos_.data()},
+              counter_words_.data() + (n_launches_ + 1) % 2, cta_pairs_.data()},
              stream);
       ++n_launches_;
     } else {
@@ -280,7 +281,7 @@ class CudaCorrelator final : public Correlator {
     if (!tensor_cores_ || spectra_in_tiles_ == 0) return;
     auto* totals = reinterpret_cast<ci64*>(sums_.data());
     const auto stream = cuda::stream_of(queue);
-    if (of_halves(kernel_)) {
+    if (of_fp16(kernel_)) {
       auto* real = reinterpret_cast<cf64*>(sums_.data());
       if (kernel_ == Kernel::wgmma_f16) {
         launch_fold_wgmma_f16(wgmma_f16_, real_tiles_.data(), real, stream);
@@ -316,7 +317,7 @@ class CudaCorrelator final : public Correlator {
   Buffer<int> arrived_;
   Buffer<int> counter_words_;  // of shares taken: a launch's and the next one's
   std::int64_t n_launches_ = 0;
-  Buffer<wgmma::Duo> duos_;
+  Buffer<wgmma::CtaPair> cta_pairs_;
   Buffer<std::int64_t>
       sums_;  // canonical order, ci64 or cf64 (both 16 bytes, and 0 is all bits 0 in both)
   Buffer<std::int32_t> tile_sums_;

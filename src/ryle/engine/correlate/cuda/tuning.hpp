@@ -7,8 +7,8 @@
 namespace ryle::correlate {
 
 struct CudaTuning {
-  int slots;         ///< of 16 KiB in the ring in shared memory; kLeastSlots .. kMostSlots
-  int least_blocks;  ///< of 64 spectra: what is left of a launch is cut along time down to this
+  int slots;       ///< of 16 KiB in the ring in shared memory; kMinSlots .. kMaxSlots
+  int min_blocks;  ///< of 64 spectra: what is left of a launch is cut along time down to this
   bool clusters = false;  ///< of two thread blocks, which bring operands for one another
   bool early = false;     ///< a launch begins while the one before it ends
   bool hints = false;     ///< what nobody reads again leaves the second-level cache first
@@ -18,12 +18,12 @@ struct CudaTuning {
   int fetch_bytes = 256;  ///< that the second-level cache takes from memory at once: 0, 128, 256
 };
 
-inline constexpr int kMostSlots = 12;
+inline constexpr int kMaxSlots = 12;
 /// Columns of a block are held until products of the next block have begun, which needs its rows
 /// and columns: with 2 slots nobody could go on.
-inline constexpr int kLeastSlots = 3;
+inline constexpr int kMinSlots = 3;
 /// In clusters the columns may be those that come first.
-inline constexpr int kLeastSlotsOfClusters = 4;
+inline constexpr int kMinSlotsOfClusters = 4;
 
 struct CudaTuningRow {
   int compute_capability;   ///< 10 major + minor

@@ -122,7 +122,7 @@ inline void clear_for_cut_items(const detail::WgmmaPlan& plan, const WgmmaArgs& 
   const std::int64_t whole = a.ring.shares.n_overwritten();
   if (whole == a.ring.shares.n()) return;
   const std::int64_t first =
-      a.ring.clusters ? std::int64_t{a.ring.duos.first_channel(whole)} * plan.layout.n_tiles
+      a.ring.clusters ? std::int64_t{a.ring.cta_pairs.first_channel(whole)} * plan.layout.n_tiles
                       : whole;
   const std::int64_t begin = std::min(first, plan.layout.n_items) * plan.layout.item_sums();
   RYLE_CUDA(cudaMemsetAsync(

@@ -22,7 +22,7 @@ namespace {
 
 using namespace wgmma;
 
-struct HalvesArgs {
+struct Fp16Args {
   RingArgs ring;
   bool overwrite = false;  // the tiles hold nothing that counts
   float* sums = nullptr;
@@ -33,7 +33,7 @@ struct HalvesArgs {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
 /// What multiply_piece() asks for.
-struct Halves {
+struct Fp16 {
   struct Rows {  // 64 rows x 16 spectra, as operand A
     unsigned re[4], im[4], minus_im[4];
   };
@@ -112,8 +112,8 @@ __device__ inline bool brings_last(int* arrived, int n, int lane) {
 }
 
 /// Multiplies pieces of shares and adds them to the sums in device memory.
-struct HalvesWorker {
-  const HalvesArgs& a;
+struct Fp16Worker {
+  const Fp16Args& a;
 
   template <Part kPart>
   __device__ void work(Ring& ring, int share, std::int64_t id, const Item&, int n_blocks,
@@ -123,10 +123,10 @@ struct HalvesWorker {
     const int lane = threadIdx.x % 32;
     const Layout& layout = a.ring.layout;
     const Shares& shares = a.ring.shares;
-    Halves::Sums sums;
+    Fp16::Sums sums;
 #pragma unroll
     for (int k = 0; k < 64; ++k) sums.re[k] = sums.im[k] = 0;
-    multiply_piece<Halves, kPart>(sums, ring, n_blocks, warpgroup, warp, lane);
+    multiply_piece<Fp16, kPart>(sums, ring, n_blocks, warpgroup, warp, lane);
     cuda::settle(sums.re);
     cuda::settle(sums.im);
     if (!ring.keeps) return;
@@ -160,10 +160,10 @@ struct HalvesWorker {
 template <bool kPaired>
 __global__ void __launch_bounds__(kAllThreads, 1)
     correlate_wgmma_f16(const __grid_constant__ CUtensorMap map,
-                        const __grid_constant__ HalvesArgs a) {
+                        const __grid_constant__ Fp16Args a) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ std::byte memory[];
-  run_ring<kPaired>(memory, &map, a.ring, HalvesWorker{a});
+  run_ring<kPaired>(memory, &map, a.ring, Fp16Worker{a});
 #else
   __trap();  // not offered where has_warpgroup_products() says no
 #endif
@@ -194,10 +194,10 @@ WgmmaF16Plan plan_wgmma_f16(std::int64_t n_inputs, std::int64_t n_channels, int 
   plan.n_sums = plan.layout.n_sums();
   plan.n_part_sums = n_part_slots(plan.layout.n_items, multiprocessors) * plan.layout.item_sums();
   plan.n_arrived = kWarps * std::int64_t{multiprocessors};
-  plan.duo_list = duos_of(plan.layout.tile_rows, plan.duos);
+  plan.cta_pair_list = cta_pairs_of(plan.layout.tile_rows, plan.cta_pairs);
   for (auto* kernel : {correlate_wgmma_f16<false>, correlate_wgmma_f16<true>}) {
     RYLE_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                   shared_bytes(kMostSlots)));
+                                   shared_bytes(kMaxSlots)));
   }
   return plan;
 }
@@ -207,11 +207,11 @@ void launch_wgmma_f16(const WgmmaF16Plan& plan, const CudaGulp& gulp, bool overw
   CudaTuning tuning = tuning_now(plan.tuning);
   // Few items are cut, which clusters cannot be.
   if (plan.layout.n_items < plan.concurrent_blocks / 2) tuning.clusters = false;
-  HalvesArgs a;
-  a.ring = ring_of(plan, gulp, tuning, least_blocks_of(plan, tuning), memory.duos);
+  Fp16Args a;
+  a.ring = ring_of(plan, gulp, tuning, min_blocks_of(plan, tuning), memory.cta_pairs);
   if (a.ring.clusters) {  // what a cluster does is not cut along time: parts are numbered by items
-    a.ring.shares = shares_of(a.ring.duos.n(plan.layout), gulp.n_blocks, plan.concurrent_blocks / 2,
-                              gulp.n_blocks);
+    a.ring.shares = shares_of(a.ring.cta_pairs.n(plan.layout), gulp.n_blocks,
+                              plan.concurrent_blocks / 2, gulp.n_blocks);
   }
   a.ring.next_share = memory.counter;
   a.ring.other_share = memory.next_counter;

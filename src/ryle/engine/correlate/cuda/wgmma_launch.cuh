@@ -9,32 +9,31 @@
 /// Host side of a launch of run_ring(). A plan has layout, duos and concurrent_blocks.
 namespace ryle::correlate::wgmma {
 
-/// @param least_blocks of a cut share
+/// @param min_blocks of a cut share
 template <class Plan>
 RingArgs ring_of(const Plan& plan, const detail::CudaGulp& gulp, const CudaTuning& tuning,
-                 std::int64_t least_blocks, const Duo* duos) {
+                 std::int64_t min_blocks, const CtaPair* cta_pairs) {
   RingArgs a;
   a.layout = plan.layout;
   a.first_block = gulp.first_block;
   a.clusters = tuning.clusters && plan.layout.tile_rows > 1;
   a.hints = tuning.hints;
-  a.duos = plan.duos;
-  a.duos.duos = duos;
+  a.cta_pairs = plan.cta_pairs;
+  a.cta_pairs.cta_pairs = cta_pairs;
   a.shares =
-      shares_of(a.clusters ? a.duos.n(plan.layout) : plan.layout.n_items, gulp.n_blocks,
-                a.clusters ? plan.concurrent_blocks / 2 : plan.concurrent_blocks, least_blocks);
+      shares_of(a.clusters ? a.cta_pairs.n(plan.layout) : plan.layout.n_items, gulp.n_blocks,
+                a.clusters ? plan.concurrent_blocks / 2 : plan.concurrent_blocks, min_blocks);
   a.burst = std::min(tuning.burst, std::max(1, tuning.slots - 2));
-  a.n_slots =
-      std::clamp(tuning.slots, a.clusters ? kLeastSlotsOfClusters : kLeastSlots, kMostSlots);
+  a.n_slots = std::clamp(tuning.slots, a.clusters ? kMinSlotsOfClusters : kMinSlots, kMaxSlots);
   return a;
 }
 
 /// Less than a round of work is cut, so that all multiprocessors have some.
 template <class Plan>
-std::int64_t least_blocks_of(const Plan& plan, const CudaTuning& tuning) {
-  constexpr int kLeastOfFew = 8;
-  return plan.layout.n_items < plan.concurrent_blocks ? std::min(tuning.least_blocks, kLeastOfFew)
-                                                      : tuning.least_blocks;
+std::int64_t min_blocks_of(const Plan& plan, const CudaTuning& tuning) {
+  constexpr int kMinOfFew = 8;
+  return plan.layout.n_items < plan.concurrent_blocks ? std::min(tuning.min_blocks, kMinOfFew)
+                                                      : tuning.min_blocks;
 }
 
 /// `args` has the ring in args.ring. more_shared_bytes: behind those of the ring.

@@ -194,15 +194,15 @@ RYLE_HOST_DEVICE void for_each_piece(const Shares& shares, std::int64_t share, c
 }
 
 /// @param concurrent thread blocks the device runs at a time
-/// @param least_blocks of a cut share: shorter ones are all start-up
+/// @param min_blocks of a cut share: shorter ones are all start-up
 inline Shares shares_of(std::int64_t n_items, std::int64_t n_blocks, std::int64_t concurrent,
-                        std::int64_t least_blocks) {
+                        std::int64_t min_blocks) {
   Shares s;
   s.n_blocks = static_cast<int>(n_blocks);
   s.n_whole = n_items / concurrent * concurrent;
   const std::int64_t rest = n_items - s.n_whole;
   s.cut_steps = rest * n_blocks;
-  s.n_cut = s.cut_steps / least_blocks;
+  s.n_cut = s.cut_steps / min_blocks;
   if (s.n_cut > concurrent) s.n_cut = concurrent;
   if (s.n_cut < rest) s.n_cut = rest;
   return s;

@@ -9,7 +9,7 @@
 #include "ryle/device/cuda/kernel.cuh"
 #include "ryle/device/cuda/warpgroup.cuh"
 #include "ryle/engine/correlate/cuda/tuning.hpp"
-#include "ryle/engine/correlate/cuda/wgmma_duos.hpp"
+#include "ryle/engine/correlate/cuda/wgmma_cta_pairs.hpp"
 #include "ryle/engine/correlate/cuda/wgmma_layout.hpp"
 
 /// What the Hopper correlators share, whatever the samples are: a ring of slots in shared memory
@@ -27,7 +27,7 @@ inline constexpr int kSlotAlign = 1024;  ///< a swizzle's period
 inline constexpr int kStagingBytes = 4096;
 
 struct RingBarriers {
-  std::uint64_t full[kMostSlots], empty[kMostSlots];
+  std::uint64_t full[kMaxSlots], empty[kMaxSlots];
   std::uint64_t ticket_full[kTickets], ticket_empty[kTickets];
   int tickets[kTickets];
 };
@@ -37,7 +37,7 @@ struct RingArgs {
   Shares shares;  ///< of items; clusters: of duos
   int first_block = 0;
   bool clusters = false;  ///< of two thread blocks, which bring operands for one another
-  Duos duos;              ///< with clusters
+  CtaPairs cta_pairs;     ///< with clusters
   bool hints = false;     ///< CudaTuning::hints
   int burst = 1;          ///< CudaTuning::burst, below n_slots
   int n_slots = 0;
@@ -74,7 +74,7 @@ struct Ring {
   bool idle_second = false;    // of a piece: every other slot is for the other block alone
   __device__ unsigned slot() const { return slots + at * kSlotBytes; }
   __device__ unsigned full() const { return barriers + at * 8; }
-  __device__ unsigned empty() const { return barriers + kMostSlots * 8 + at * 8; }
+  __device__ unsigned empty() const { return barriers + kMaxSlots * 8 + at * 8; }
   __device__ void await_full() const { cuda::await(full(), turn); }
   /// One thread of a warp: the slot of this barrier is not needed any more.
   __device__ void release(unsigned its_empty) const {
@@ -171,8 +171,8 @@ __device__ inline void produce(const CUtensorMap* map, const RingArgs& a, const 
 
 /// The same in a cluster, by boxes of half the inputs: of an operand in common each block brings
 /// one half to both, when the slot is empty in both.
-__device__ inline void produce_duos(const CUtensorMap* map, const RingArgs& a,
-                                    const Tickets& tickets, Ring ring) {
+__device__ inline void produce_cta_pairs(const CUtensorMap* map, const RingArgs& a,
+                                         const Tickets& tickets, Ring ring) {
   const auto rank = static_cast<int>(tickets.rank);
   const auto bring = [&](int channel, int group, int block, bool common) {
     constexpr int kHalf = kTile / 2, kHalfBytes = kSlotBytes / 2;
@@ -192,7 +192,7 @@ __device__ inline void produce_duos(const CUtensorMap* map, const RingArgs& a,
     const int share = tickets.draw(n);
     if (share >= a.shares.n()) return;
     for_each_piece(a.shares, share, [&](std::int64_t id, int first_block, int n_blocks) {
-      const DuoTask task = a.duos.task(a.layout, id, rank);
+      const CtaPairTask task = a.cta_pairs.task(a.layout, id, rank);
       for (int k = 0; k < n_blocks; ++k) {
         const int block = a.first_block + first_block + k;
         bring(task.item.channel, task.first, block, task.common_first);
@@ -273,7 +273,7 @@ __device__ inline void consume(const RingArgs& a, const Tickets& tickets, Ring r
     for_each_piece(a.shares, share, [&](std::int64_t id, int, int n_blocks) {
       Item item;
       if (a.clusters) {
-        const DuoTask task = a.duos.task(a.layout, id, static_cast<int>(tickets.rank));
+        const CtaPairTask task = a.cta_pairs.task(a.layout, id, static_cast<int>(tickets.rank));
         item = task.item;
         id = task.id;
         ring.columns_first = uniform(task.columns_first) != 0;
@@ -358,7 +358,7 @@ __device__ inline void run_ring(std::byte* memory, const CUtensorMap* map, const
     asm volatile("setmaxnreg.dec.sync.aligned.u32 56;\n");
     if (threadIdx.x == kThreads) {
       if (a.clusters) {
-        produce_duos(map, a, tickets, ring);
+        produce_cta_pairs(map, a, tickets, ring);
       } else {
         produce(map, a, tickets, ring);
       }

@@ -7,7 +7,7 @@
 #include "ryle/engine/correlate/cuda/kernels.cuh"
 #include "ryle/engine/correlate/cuda/tuning.hpp"
 #include "ryle/engine/correlate/cuda/wgmma_bytes.cuh"
-#include "ryle/engine/correlate/cuda/wgmma_nibbles.hpp"
+#include "ryle/engine/correlate/cuda/wgmma_int4.hpp"
 
 namespace ryle::correlate::detail {
 namespace {
@@ -148,10 +148,10 @@ __device__ inline void widen_columns(const RingArgs& a, const Tickets& tickets, 
 }
 
 template <Part kPart>
-__device__ inline void load_nibbles(ByteRows& rows, ByteSums& sums, unsigned slot, int warpgroup,
-                                    int warp, int lane, int step) {
+__device__ inline void load_int4(ByteRows& rows, ByteSums& sums, unsigned slot, int warpgroup,
+                                 int warp, int lane, int step) {
   unsigned codes[4];
-  cuda::load_matrices(codes, slot + operand_nibbles(warpgroup, warp, lane, step));
+  cuda::load_matrices(codes, slot + operand_int4(warpgroup, warp, lane, step));
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
     rows.re[k] = codes[k] & 0xf0f0f0f0u;
@@ -163,8 +163,8 @@ __device__ inline void load_nibbles(ByteRows& rows, ByteSums& sums, unsigned slo
 
 /// multiply_piece() with columns from the stages, four steps a block.
 template <Part kPart>
-__device__ inline void multiply_nibbles(ByteSums& sums, Ring& ring, Stages& stages, int n_blocks,
-                                        int warpgroup, int warp, int lane) {
+__device__ inline void multiply_int4(ByteSums& sums, Ring& ring, Stages& stages, int n_blocks,
+                                     int warpgroup, int warp, int lane) {
   ByteRows even, odd;
   unsigned before = 0;  // stage in use by the last products
 #pragma unroll 1
@@ -177,7 +177,7 @@ __device__ inline void multiply_nibbles(ByteSums& sums, Ring& ring, Stages& stag
       columns_empty = ring.empty();
       ring.advance();
     }
-    load_nibbles<kPart>(even, sums, rows, warpgroup, warp, lane, 0);
+    load_int4<kPart>(even, sums, rows, warpgroup, warp, lane, 0);
     cuda::await(stages.full(), stages.turn);
     const unsigned columns = stages.stage();
     multiply_bytes<kPart>(sums, even, columns, warpgroup, 0);
@@ -185,13 +185,13 @@ __device__ inline void multiply_nibbles(ByteSums& sums, Ring& ring, Stages& stag
     if (k > 0 && lane == 0) cuda::arrive(before);
     before = stages.empty();
     stages.advance();
-    load_nibbles<kPart>(odd, sums, rows, warpgroup, warp, lane, 1);
+    load_int4<kPart>(odd, sums, rows, warpgroup, warp, lane, 1);
     multiply_bytes<kPart>(sums, odd, columns, warpgroup, 1);
     cuda::wait_products<1>();
-    load_nibbles<kPart>(even, sums, rows, warpgroup, warp, lane, 2);
+    load_int4<kPart>(even, sums, rows, warpgroup, warp, lane, 2);
     multiply_bytes<kPart>(sums, even, columns + kSlotBytes, warpgroup, 0);
     cuda::wait_products<1>();
-    load_nibbles<kPart>(odd, sums, rows, warpgroup, warp, lane, 3);
+    load_int4<kPart>(odd, sums, rows, warpgroup, warp, lane, 3);
     multiply_bytes<kPart>(sums, odd, columns + kSlotBytes, warpgroup, 1);
     cuda::wait_products<1>();
     __syncwarp();
@@ -204,7 +204,7 @@ __device__ inline void multiply_nibbles(ByteSums& sums, Ring& ring, Stages& stag
   if (lane == 0) cuda::arrive(before);
 }
 
-struct NibbleWorker {
+struct Int4Worker {
   const WgmmaArgs& a;
   Stages& stages;
 
@@ -213,7 +213,7 @@ struct NibbleWorker {
                        int warpgroup, int warp) const {
     ByteSums sums;
     clear(sums);
-    multiply_nibbles<kPart>(sums, ring, stages, n_blocks, warpgroup, warp, threadIdx.x % 32);
+    multiply_int4<kPart>(sums, ring, stages, n_blocks, warpgroup, warp, threadIdx.x % 32);
     keep_bytes<kPart>(a, ring, sums, id, item, n_blocks, warpgroup, warp);
   }
 };
@@ -249,7 +249,7 @@ __global__ void __launch_bounds__(kAllThreads, 1)
   if (threadIdx.x < kThreads) {
     // 384 threads begin with 168 registers each: 128 (168 - 72) = 256 (216 - 168).
     asm volatile("setmaxnreg.inc.sync.aligned.u32 216;\n");
-    consume<kPaired>(a.ring, tickets, ring, NibbleWorker{a, stages});
+    consume<kPaired>(a.ring, tickets, ring, Int4Worker{a, stages});
     if (threadIdx.x % 32 == 0) cuda::wait_bulk_reads<0>();  // of the staging
   } else {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 72;\n");
@@ -269,10 +269,10 @@ __global__ void __launch_bounds__(kAllThreads, 1)
 WgmmaPlan plan_wgmma_s4(std::int64_t n_inputs, std::int64_t n_channels, int device) {
   WgmmaPlan plan = plan_wgmma_s8(n_inputs, n_channels, device);
   plan.shift = 8;
-  plan.tuning.slots = std::min(plan.tuning.slots, kMostSlotsOfNibbles);
+  plan.tuning.slots = std::min(plan.tuning.slots, kMaxSlotsOfNibbles);
   for (auto* kernel : {correlate_wgmma_s4<false>, correlate_wgmma_s4<true>}) {
     RYLE_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                   shared_bytes(kMostSlotsOfNibbles) + shared_bytes_of_stages()));
+                                   shared_bytes(kMaxSlotsOfNibbles) + shared_bytes_of_stages()));
   }
   return plan;
 }
@@ -281,9 +281,9 @@ void launch_wgmma_s4(const WgmmaPlan& plan, const CudaGulp& gulp, bool overwrite
                      const WgmmaMemory& memory, cudaStream_t stream) {
   CudaTuning tuning = tuning_now(plan.tuning);
   tuning.clusters = false;  // half the bytes of ci8: nothing to share
-  tuning.slots = std::min(tuning.slots, kMostSlotsOfNibbles);
+  tuning.slots = std::min(tuning.slots, kMaxSlotsOfNibbles);
   WgmmaArgs a;
-  a.ring = ring_of(plan, gulp, tuning, least_blocks_of(plan, tuning), nullptr);
+  a.ring = ring_of(plan, gulp, tuning, min_blocks_of(plan, tuning), nullptr);
   a.ring.next_share = memory.counter;
   a.ring.other_share = memory.next_counter;
   a.overwrite = overwrite;

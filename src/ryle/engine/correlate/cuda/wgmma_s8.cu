@@ -97,10 +97,10 @@ WgmmaPlan plan_wgmma_s8(std::int64_t n_inputs, std::int64_t n_channels, int devi
   RYLE_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
   plan.concurrent_blocks = multiprocessors;
   plan.tuning = cuda_tuning(90, n_inputs);
-  plan.duo_list = duos_of(plan.layout.tile_rows, plan.duos);
+  plan.cta_pair_list = cta_pairs_of(plan.layout.tile_rows, plan.cta_pairs);
   for (auto* kernel : {correlate_wgmma_s8<false>, correlate_wgmma_s8<true>}) {
     RYLE_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                   shared_bytes(kMostSlots)));
+                                   shared_bytes(kMaxSlots)));
   }
   prepare_wgmma_s8_three();
   return plan;
@@ -112,7 +112,7 @@ void launch_wgmma_s8(const WgmmaPlan& plan, const CudaGulp& gulp, bool overwrite
   if (takes_three(plan, tuning))
     return launch_wgmma_s8_three(plan, gulp, overwrite, memory, stream);
   WgmmaArgs a;
-  a.ring = ring_of(plan, gulp, tuning, least_blocks_of(plan, tuning), memory.duos);
+  a.ring = ring_of(plan, gulp, tuning, min_blocks_of(plan, tuning), memory.cta_pairs);
   a.ring.next_share = memory.counter;
   a.ring.other_share = memory.next_counter;
   a.overwrite = overwrite;

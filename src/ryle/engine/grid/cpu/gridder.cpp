@@ -23,10 +23,10 @@ double exact_value(const void* function, const double* cell, const double* sampl
 template <class Real>
 class Workspace {
  public:
-  Workspace(std::int64_t group, std::int64_t most_blocks)
+  Workspace(std::int64_t group, std::int64_t max_blocks)
       : group_(group),
-        weighted(at(most_blocks * 4 * group)),
-        moments_(at(most_blocks * 4 * 4)),
+        weighted(at(max_blocks * 4 * group)),
+        moments_(at(max_blocks * 4 * 4)),
         complete_(at(group)) {
     constexpr std::int64_t n = kSegment + kPad;
     lists_.resize(at(4 * n));
@@ -160,7 +160,7 @@ class CpuGridder final : public Gridder {
 
   std::unique_ptr<Space> borrow() {
     const std::lock_guard lock(mutex_);
-    if (free_.empty()) return std::make_unique<Space>(kernel_.group, tiling_.most_blocks);
+    if (free_.empty()) return std::make_unique<Space>(kernel_.group, tiling_.max_blocks);
     auto space = std::move(free_.back());
     free_.pop_back();
     return space;

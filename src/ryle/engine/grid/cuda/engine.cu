@@ -111,8 +111,8 @@ template <class Real>
 DevicePlan DeviceGridder<Real>::plan(const Positions& samples) {
   DevicePlan plan;
   plan.device = device_;
-  plan.facts.n_samples = samples.size();
-  plan.facts.n_tiles = n_tiles_;
+  plan.metadata.n_samples = samples.size();
+  plan.metadata.n_tiles = n_tiles_;
   sorter_.forget_counts();
   const double* const from[] = {samples.x.data(), samples.y.data(), samples.z.data()};
   const Settled settled({&sorter_.queue()});  // nothing reads the samples when this ends
@@ -125,7 +125,7 @@ DevicePlan DeviceGridder<Real>::plan(const Positions& samples) {
       copy_bytes(sorter_.queue(), at_least(raw_[a], c.n), from[a] + first, 8 * c.n);
     sorter_.sort(map_, raw_[0].data(), raw_[1].data(), raw_[2].data(), c);
   }
-  sorter_.read_counts(plan.facts);
+  sorter_.read_counts(plan.metadata);
   return plan;
 }
 
@@ -219,7 +219,7 @@ void DeviceGridder<Real>::grid(const DeviceRun& run, const Step& step, Slot& slo
   }
   const bool own = own_weights(s), shared = s.weights != nullptr && !own;
   const std::int64_t width = state.width, n_rows = width + kMomentRows;
-  const std::int64_t n_samples = run.plan->facts.n_samples;
+  const std::int64_t n_samples = run.plan->metadata.n_samples;
   room(values_, c.n * width);
   room(plain_, c.n);
   room(state.valid, n_samples);
@@ -406,7 +406,7 @@ void DeviceGridder<Real>::run(Queue& host, const DeviceRun& run) {
     if (steps[i].group > 0) absorb(host, run, states_[(steps[i].group - 1) % 2]);
   }
   if (!steps.empty()) absorb(host, run, states_[(groups_.size() - 1) % 2]);
-  if (run.longitude_deg != nullptr) sorter_.read_counts(run.plan->facts);
+  if (run.longitude_deg != nullptr) sorter_.read_counts(run.plan->metadata);
   synchronize();
 }
 

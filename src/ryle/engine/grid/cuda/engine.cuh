@@ -42,7 +42,7 @@ struct DeviceChunk {
 struct DevicePlan {
   int device = 0;
   std::vector<DeviceChunk> chunks;
-  PlanFacts facts;
+  PlanMetadata metadata;
 };
 
 /// Tiles, cells, ranges of keys and tables in device memory.
@@ -86,7 +86,7 @@ class ChunkSorter {
   void sort(const DeviceMap& map, const double* x, const double* y, const double* z,
             DeviceChunk& chunk);
   void forget_counts();
-  void read_counts(PlanFacts& facts);
+  void read_counts(PlanMetadata& metadata);
   CudaEvent sorted;  ///< of the last chunk
 
  private:

@@ -8,12 +8,12 @@
 
 namespace ryle::grid::detail {
 
-inline constexpr double kLeastShare = 0.1;  ///< of |w u v| that may be left beside negative lobes
+inline constexpr double kMinShare = 0.1;  ///< of |w u v| that may be left beside negative lobes
 
 RYLE_HD inline bool shows(double count, double weight, double magnitude, std::int64_t min_count,
                           double min_weight) {
   const auto least = static_cast<double>(min_count > 1 ? min_count : 1);
-  return count >= least && weight >= min_weight && weight > 0 && weight >= kLeastShare * magnitude;
+  return count >= least && weight >= min_weight && weight > 0 && weight >= kMinShare * magnitude;
 }
 
 }  // namespace ryle::grid::detail

@@ -122,10 +122,11 @@ class CudaGridder final : public Gridder, public Transfers {
       (*plans)[d] = devices_[d]->plan(samples);
     });
     auto plan = std::make_shared<GeometryPlan>();
-    plan->facts = plans->front().facts;
+    plan->metadata = plans->front().metadata;
     for (std::int64_t s = 1; s < split_.n_tile_shares; ++s)
-      add_facts((*plans)[static_cast<std::size_t>(s * split_.n_channel_shares)].facts, plan->facts);
-    plan->facts.n_samples = samples.size();
+      add_metadata((*plans)[static_cast<std::size_t>(s * split_.n_channel_shares)].metadata,
+                   plan->metadata);
+    plan->metadata.n_samples = samples.size();
     plan->device = plans;
     return plan;
   }
@@ -191,7 +192,7 @@ class CudaGridder final : public Gridder, public Transfers {
   const WarpTiling& tiling_of(std::int64_t device) const {
     return tilings_[static_cast<std::size_t>(device / split_.n_channel_shares)];
   }
-  static void add_facts(const PlanFacts& some, PlanFacts& all) {
+  static void add_metadata(const PlanMetadata& some, PlanMetadata& all) {
     all.n_tiles += some.n_tiles;
     all.n_candidates += some.n_candidates;  // each knows what is out of reach of all
   }
@@ -218,16 +219,16 @@ class Mapper final : public CudaMapper {
     plan_.device = device_->device();
   }
 
-  PlanFacts map(const Input& input, const Finish& finish, const Output& output) override {
-    plan_.facts = {};
-    plan_.facts.n_samples = input.n_samples;
-    plan_.facts.n_tiles = static_cast<std::int64_t>(tiling_.tiles.size());
+  PlanMetadata map(const Input& input, const Finish& finish, const Output& output) override {
+    plan_.metadata = {};
+    plan_.metadata.n_samples = input.n_samples;
+    plan_.metadata.n_tiles = static_cast<std::int64_t>(tiling_.tiles.size());
     if (input.n_samples == 0 || tiling_.tiles.empty()) {
       std::fill_n(output.values, config_.n_channels * n_cells_,
                   std::numeric_limits<float>::quiet_NaN());
       if (output.weight != nullptr) std::fill_n(output.weight, n_cells_, 0.0F);
       if (output.count != nullptr) std::fill_n(output.count, n_cells_, 0);
-      return plan_.facts;
+      return plan_.metadata;
     }
     const std::int64_t together = device_->tuning().chunk_samples;
     const auto n_chunks = static_cast<std::size_t>((input.n_samples + together - 1) / together);
@@ -246,7 +247,7 @@ class Mapper final : public CudaMapper {
     run.finish = finish;
     run.output = output;
     device_->run(host_, run);
-    return plan_.facts;
+    return plan_.metadata;
   }
   std::vector<StageTime> time_stages(const Input& input, const Finish& finish,
                                      const Output& output) override {
@@ -290,7 +291,7 @@ std::unique_ptr<CudaMapper> make_cuda_mapper(const Config& config, const Cells& 
                                              const CudaTuning& tuning) {
   check(config.convolution);
   check_cells(cells);
-  if (tuning.chunk_samples < 1 || tuning.channels < 1 || tuning.channels > kMostGroup)
+  if (tuning.chunk_samples < 1 || tuning.channels < 1 || tuning.channels > kMaxGroup)
     throw ConfigError(
         "gridder: a CUDA device takes 1 to 12 channels at a time and a sample or more");
   if (config.precision == Precision::f64 || config.convolution.support_rad > kWidestFloat_rad)

@@ -13,7 +13,7 @@ struct ChannelGroup {
 
 /// What kernels are made for; a group takes the smallest that holds it.
 inline constexpr int kGroupWidths[] = {1, 4, 8, 12};
-inline constexpr int kMostGroup = 12;
+inline constexpr int kMaxGroup = 12;
 constexpr int group_width(int n) {
   for (const int width : kGroupWidths)
     if (n <= width) return width;

@@ -30,8 +30,8 @@ RYLE_HD inline bool is_finite(float v) { return v - v == 0; }
 template <class Real>
 RYLE_HD inline Real weighted_value(float u, float x) {
   const Real product = static_cast<Real>(u) * static_cast<Real>(x);
-  constexpr Real kMost = static_cast<Real>(3.4028234663852886e38);
-  if (sizeof(Real) == 4 && !(product - product == 0)) return product > 0 ? kMost : -kMost;
+  constexpr Real kMax = static_cast<Real>(3.4028234663852886e38);
+  if (sizeof(Real) == 4 && !(product - product == 0)) return product > 0 ? kMax : -kMax;
   return product;
 }
 

@@ -30,7 +30,7 @@ class CudaMapper {
   };
   virtual ~CudaMapper() = default;
   /// Returns when all is there. Buffers are kept from call to call.
-  virtual PlanFacts map(const Input& input, const Finish& finish, const Output& output) = 0;
+  virtual PlanMetadata map(const Input& input, const Finish& finish, const Output& output) = 0;
   /// The same, with events around each stage, which cost some time.
   virtual std::vector<StageTime> time_stages(const Input& input, const Finish& finish,
                                              const Output& output) = 0;

@@ -84,14 +84,14 @@ void ChunkSorter::forget_counts() {
   RYLE_CUDA(cudaMemsetAsync(counts_.data(), 0, sizeof(ChunkCounts), cuda::stream_of(queue_)));
 }
 
-void ChunkSorter::read_counts(PlanFacts& facts) {
+void ChunkSorter::read_counts(PlanMetadata& metadata) {
   ChunkCounts counts{};
   copy_bytes(queue_, &counts, counts_.data(), sizeof counts);
   queue_.synchronize();
-  facts.bad_positions = static_cast<std::int64_t>(counts.bad_positions);
-  facts.out_of_reach =
-      facts.n_samples - facts.bad_positions - static_cast<std::int64_t>(counts.reached);
-  facts.n_candidates = static_cast<std::int64_t>(counts.candidates);
+  metadata.bad_positions = static_cast<std::int64_t>(counts.bad_positions);
+  metadata.out_of_reach =
+      metadata.n_samples - metadata.bad_positions - static_cast<std::int64_t>(counts.reached);
+  metadata.n_candidates = static_cast<std::int64_t>(counts.candidates);
 }
 
 void ChunkSorter::sort(const DeviceMap& map, const double* x, const double* y, const double* z,

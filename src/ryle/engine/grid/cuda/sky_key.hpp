@@ -12,7 +12,7 @@
 namespace ryle::grid::detail {
 
 /// Levels of the tree: leaves of 0.33 arcmin, keys of 31 bits.
-inline constexpr int kMostOrder = 14;
+inline constexpr int kMaxOrder = 14;
 inline constexpr std::uint32_t kFaces = 6;
 
 /// Bits 0 .. 15 go to bits 0, 2, 4, ...
@@ -39,7 +39,7 @@ RYLE_HD inline std::uint32_t leaf_of(double ratio, std::uint32_t n) {
   return leaf < n ? leaf : n - 1;
 }
 
-/// Of a unit vector. @pre not NaN, 0 <= order <= kMostOrder
+/// Of a unit vector. @pre not NaN, 0 <= order <= kMaxOrder
 RYLE_HD inline std::uint32_t sky_key(double x, double y, double z, int order) {
   const double ax = std::fabs(x), ay = std::fabs(y), az = std::fabs(z);
   std::uint32_t face = 0;

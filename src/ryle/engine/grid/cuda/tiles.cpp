@@ -11,7 +11,7 @@ namespace ryle::grid::detail {
 namespace {
 
 constexpr std::int64_t kTileWidth = 8, kTileHeight = 4;
-constexpr double kMostSupports = 2;  // of a tile's radius
+constexpr double kMaxSupports = 2;  // of a tile's radius
 
 class WarpTileMaker {
  public:
@@ -100,7 +100,7 @@ class WarpTileMaker {
     const double band = std::max(8e-6, 2e-6 * (radius + chord) / chord) * chord * chord;
     tile.inner = static_cast<float>(chord * chord - band);
     tile.outer = static_cast<float>(chord * chord + band);
-    return !around && radius <= kMostSupports * chord;
+    return !around && radius <= kMaxSupports * chord;
   }
 
   const Cells& cells_;
@@ -214,7 +214,7 @@ WarpTiling make_warp_tiles(const Cells& cells, const Convolution& convolution) {
   for (const WarpTile& t : tiling.tiles) reach += t.reach;
   reach /= std::max<double>(1, static_cast<double>(tiling.tiles.size()));
   constexpr double kFaceWidth_rad = 1.5707963267948966;
-  while (tiling.order < kMostOrder &&
+  while (tiling.order < kMaxOrder &&
          kFaceWidth_rad / static_cast<double>(1 << tiling.order) > 0.25 * reach)
     ++tiling.order;
   return tiling;

@@ -73,10 +73,10 @@ __global__ void dft_operands(DftArgs d, const float4* products, const unsigned* 
         v[k] = value[4 * baseline_of(d, a, b) + product];
       }
     }
-    re[r] = pack_halves(scale * v[0].x, scale * v[1].x);
-    im[r] = pack_halves(scale * v[0].y, scale * v[1].y);
-    low_re[r] = pack_halves(left_behind(scale * v[0].x), left_behind(scale * v[1].x));
-    low_im[r] = pack_halves(left_behind(scale * v[0].y), left_behind(scale * v[1].y));
+    re[r] = pack_fp16(scale * v[0].x, scale * v[1].x);
+    im[r] = pack_fp16(scale * v[0].y, scale * v[1].y);
+    low_re[r] = pack_fp16(left_behind(scale * v[0].x), left_behind(scale * v[1].x));
+    low_im[r] = pack_fp16(left_behind(scale * v[0].y), left_behind(scale * v[1].y));
   }
   const int words = d.split ? 4 : 2;  // uint4 of a lane
   uint4* to =

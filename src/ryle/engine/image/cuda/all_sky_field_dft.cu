@@ -97,11 +97,11 @@ struct Block {
         sincospif(2.0f * static_cast<float>(turns - rint(turns)), &s[i], &c[i]);
       }
       unsigned* to = words + (fragment * kWords * 32 + at_lane) * 4 + 2 * part;
-      to[0] = pack_halves(c[0], c[1]);
-      to[1] = pack_halves(s[0], s[1]);
+      to[0] = pack_fp16(c[0], c[1]);
+      to[1] = pack_fp16(s[0], s[1]);
       if constexpr (Split) {
-        to[128] = pack_halves(left_behind(c[0]), left_behind(c[1]));
-        to[129] = pack_halves(left_behind(s[0]), left_behind(s[1]));
+        to[128] = pack_fp16(left_behind(c[0]), left_behind(c[1]));
+        to[129] = pack_fp16(left_behind(s[0]), left_behind(s[1]));
       }
     }
   }

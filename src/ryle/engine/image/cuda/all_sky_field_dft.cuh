@@ -17,7 +17,7 @@ struct FieldDftShape {
   int n_spectra = 0;
   bool split = false;
 };
-/// Halves from one column of the operands to the next: fragments lie in different banks.
+/// Fp16 from one column of the operands to the next: fragments lie in different banks.
 int field_dft_pitch(int n_antennas);
 std::int64_t field_dft_batch_bytes(const FieldDftShape& shape, int n_antennas);
 std::int64_t field_dft_shared_bytes(const FieldDftShape& shape, int n_antennas);

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kThreads = 512;
 constexpr int kWarps = kThreads / 32;
-constexpr int kMostItems = 2;  // of a thread, per batch
+constexpr int kMaxItems = 2;  // of a thread, per batch
 
 struct Shared {
   __half* rows;  // [spectrum][pol][added, subtracted][sign of l][pair][8 |l|][re, im]
@@ -108,7 +108,7 @@ __device__ void fill_tables(const HalfArgs& a, const Shared& s, int channel, int
       const float2 x = transformed[kHalfColumns * slot + lane / 4];
       v[i] = w * (r % 2 == 0 ? x.x : x.y);
     }
-    words[k] = pack_halves(v[0], v[1]);
+    words[k] = pack_fp16(v[0], v[1]);
   }
   __syncthreads();
   auto* rows = reinterpret_cast<unsigned*>(s.rows);
@@ -134,7 +134,7 @@ __device__ inline void add_tiles(const HalfArgs& a, const Shared& s, int begin, 
   }
 }
 
-// Halves (re, im) of a row: the two fours of |l| change places every four pairs, so that the reads
+// Fp16 (re, im) of a row: the two fours of |l| change places every four pairs, so that the reads
 // of eight pairs meet no bank twice.
 __device__ inline int row_at(const HalfArgs& a, int subtracted, int negative, int pair, int four) {
   return ((2 * subtracted + negative) * a.n_pairs + pair) * 16 + 8 * (four ^ (pair >> 2 & 1));
@@ -147,8 +147,8 @@ __device__ inline void put(const HalfArgs& a, __half* plane, int subtracted, int
     return reinterpret_cast<unsigned*>(plane + row_at(a, subtracted, negative, pair, l / 4) +
                                        within);
   };
-  *at(0) = pack_halves(c[0] - c[3], c[1] + c[2]);
-  *at(1) = pack_halves(c[0] + c[3], c[1] - c[2]);
+  *at(0) = pack_fp16(c[0] - c[3], c[1] + c[2]);
+  *at(1) = pack_fp16(c[0] + c[3], c[1] - c[2]);
 }
 
 template <int Spectra>
@@ -198,8 +198,8 @@ struct Turns {
         const int j = 16 * step + 2 * (lane % 4) + 8 * (r / 2);
         const float2 p = half_turns((2 * j + 1) * m, n_pixels);
         const float2 q = half_turns((2 * j + 3) * m, n_pixels);
-        cosine[step][r] = pack_halves(p.x, q.x);
-        sine[step][r] = pack_halves(p.y, q.y);
+        cosine[step][r] = pack_fp16(p.x, q.x);
+        sine[step][r] = pack_fp16(p.y, q.y);
       }
     }
   }
@@ -306,10 +306,10 @@ __global__ void __launch_bounds__(kThreads, 1) half_efield(HalfArgs a) {
   const int end = min(a.n_spectra, 16 * static_cast<int>(static_cast<std::int64_t>(units) *
                                                          (slice + 1) / gridDim.y));
   const int n_items = OperandWork::count(a.n_antennas, Spectra);
-  OperandWork work[kMostItems];
+  OperandWork work[kMaxItems];
   const auto fetch = [&](int t) {
 #pragma unroll
-    for (int k = 0; k < kMostItems; ++k) {
+    for (int k = 0; k < kMaxItems; ++k) {
       const int item = threadIdx.x + k * kThreads;
       if (item < n_items) work[k].fetch(a.blocks, s.slots, a.n_antennas, item, channel, t);
     }
@@ -318,7 +318,7 @@ __global__ void __launch_bounds__(kThreads, 1) half_efield(HalfArgs a) {
   if (begin < end) fetch(begin);
   for (int t = begin; t < end; t += Spectra) {
 #pragma unroll
-    for (int k = 0; k < kMostItems; ++k) {
+    for (int k = 0; k < kMaxItems; ++k) {
       const int item = threadIdx.x + k * kThreads;
       if (item < n_items) {
         work[k].store<false>(a.blocks.nibbles, s.slots, a.n_antennas, item, a.pitch, s.operand,

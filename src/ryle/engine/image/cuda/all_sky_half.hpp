@@ -50,10 +50,10 @@ struct HalfTables {
   std::vector<HalfBlock> blocks;
 };
 
-/// Halves from one column of the operand to the next: fragments of eight columns then lie in
+/// Fp16 from one column of the operand to the next: fragments of eight columns then lie in
 /// different banks.
 constexpr int operand_pitch(int n_antennas) { return (n_antennas + 7) / 16 * 16 + 8; }
-/// Halves of the row sums of one spectrum and polarization.
+/// Fp16 of the row sums of one spectrum and polarization.
 constexpr int half_plane(int n_pairs) { return 64 * n_pairs + 8; }
 std::int64_t half_shared_bytes(int n_antennas, int n_pairs, int n_tiles, int n_spectra);
 HalfTables half_tables(const AllSkyConfig& config, const ArrayOfUsed& array,

@@ -7,7 +7,7 @@
 /// Device code of the tensor-core paths: the matrix instruction, and voltages as its operand.
 namespace ryle::image::detail {
 
-__device__ inline unsigned pack_halves(float low, float high) {
+__device__ inline unsigned pack_fp16(float low, float high) {
   const __half2 h = __floats2half2_rn(low, high);
   return *reinterpret_cast<const unsigned*>(&h);
 }
@@ -92,11 +92,11 @@ struct OperandWork {
       const float2 a = times(first, sample(nibbles, 0, s));
       const float2 b = times(second, sample(nibbles, 1, s));
       const int re = first_half + 2 * s * pitch, im = re + pitch;
-      *reinterpret_cast<unsigned*>(operand + re) = pack_halves(a.x, b.x);
-      *reinterpret_cast<unsigned*>(operand + im) = pack_halves(a.y, b.y);
+      *reinterpret_cast<unsigned*>(operand + re) = pack_fp16(a.x, b.x);
+      *reinterpret_cast<unsigned*>(operand + im) = pack_fp16(a.y, b.y);
       if constexpr (Split) {
-        *reinterpret_cast<unsigned*>(low + re) = pack_halves(left_behind(a.x), left_behind(b.x));
-        *reinterpret_cast<unsigned*>(low + im) = pack_halves(left_behind(a.y), left_behind(b.y));
+        *reinterpret_cast<unsigned*>(low + re) = pack_fp16(left_behind(a.x), left_behind(b.x));
+        *reinterpret_cast<unsigned*>(low + im) = pack_fp16(left_behind(a.y), left_behind(b.y));
       }
     }
   }

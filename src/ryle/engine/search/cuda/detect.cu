@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Detection on the device, host side: one chain of kernels from sums to tokens, one wait at its
+// Detection on the device, host side: one chain of kernels from sums to hits, one wait at its
 // end.
 #include <algorithm>
 #include <array>
@@ -15,48 +15,48 @@ namespace detail {
 namespace {
 
 /// Tokens as kernels append them, behind their number in the first entry's room.
-class DeviceTokens {
+class DeviceHits {
  public:
-  explicit DeviceTokens(std::int64_t capacity)
-      : tokens_(capacity + 1, MemorySpace::device), first_(kFirst + 1, MemorySpace::pinned) {}
+  explicit DeviceHits(std::int64_t capacity)
+      : hits_(capacity + 1, MemorySpace::device), first_(kFirst + 1, MemorySpace::pinned) {}
 
   void clear(Queue& queue) {
-    RYLE_CUDA(cudaMemsetAsync(tokens_.data(), 0, sizeof(unsigned), cuda::stream_of(queue)));
+    RYLE_CUDA(cudaMemsetAsync(hits_.data(), 0, sizeof(unsigned), cuda::stream_of(queue)));
   }
-  TokenList list() const {
-    return {tokens_.data() + 1, reinterpret_cast<unsigned*>(tokens_.data()),
-            static_cast<unsigned>(tokens_.size() - 1)};
+  HitList list() const {
+    return {hits_.data() + 1, reinterpret_cast<unsigned*>(hits_.data()),
+            static_cast<unsigned>(hits_.size() - 1)};
   }
   /// Waits for the queue. False: there were more than fit; there is room now, search again. Else
-  /// tokens in the order of trial, octave, time.
-  bool collect(Queue& queue, std::vector<Token>& tokens) {
-    copy_bytes(queue, first_.data(), tokens_.data(), first_.bytes());
+  /// hits in the order of trial, octave, time.
+  bool collect(Queue& queue, std::vector<Hit>& hits) {
+    copy_bytes(queue, first_.data(), hits_.data(), first_.bytes());
     queue.synchronize();
     const unsigned n = *reinterpret_cast<const unsigned*>(first_.data());
-    if (n >= tokens_.size()) {
-      tokens_ = Buffer<DeviceToken>(std::int64_t{n} + n / 4 + 1, MemorySpace::device);
+    if (n >= hits_.size()) {
+      hits_ = Buffer<DeviceHit>(std::int64_t{n} + n / 4 + 1, MemorySpace::device);
       return false;
     }
     found_.assign(first_.data() + 1, first_.data() + 1 + std::min<std::int64_t>(n, kFirst));
     if (n > kFirst) {
       found_.resize(n);
-      copy_bytes(queue, found_.data() + kFirst, tokens_.data() + 1 + kFirst,
-                 static_cast<std::int64_t>((n - kFirst) * sizeof(DeviceToken)));
+      copy_bytes(queue, found_.data() + kFirst, hits_.data() + 1 + kFirst,
+                 static_cast<std::int64_t>((n - kFirst) * sizeof(DeviceHit)));
       queue.synchronize();
     }
-    std::erase_if(found_, [](const DeviceToken& t) { return t.width == 0; });
-    std::sort(found_.begin(), found_.end(), [](const DeviceToken& a, const DeviceToken& b) {
+    std::erase_if(found_, [](const DeviceHit& t) { return t.width == 0; });
+    std::sort(found_.begin(), found_.end(), [](const DeviceHit& a, const DeviceHit& b) {
       if (a.trial != b.trial) return a.trial < b.trial;
       return a.octave != b.octave ? a.octave < b.octave : a.start < b.start;
     });
-    for (const DeviceToken& t : found_) tokens.push_back({t.start, t.width, t.trial, t.snr});
+    for (const DeviceHit& t : found_) hits.push_back({t.start, t.width, t.trial, t.snr});
     return true;
   }
 
  private:
   static constexpr std::int64_t kFirst = 2048;  // come with their number
-  Buffer<DeviceToken> tokens_, first_;
-  std::vector<DeviceToken> found_;
+  Buffer<DeviceHit> hits_, first_;
+  std::vector<DeviceHit> found_;
 };
 
 class CudaDetector final : public Detector {
@@ -73,13 +73,13 @@ class CudaDetector final : public Detector {
         maxima_(device_detector_bytes(config) / static_cast<std::int64_t>(sizeof(unsigned)),
                 MemorySpace::device),
         host_statistics_(config.n_trials, MemorySpace::pinned),
-        tokens_(1 << 16) {
+        hits_(1 << 16) {
     const cuda::DeviceScope scope(device_);
     allow_rows();
-    most_row_bytes_ = most_row_bytes();
+    max_row_bytes_ = max_row_bytes();
   }
 
-  void execute(Queue& queue, const DetectInput& in, std::vector<Token>& tokens) override {
+  void execute(Queue& queue, const DetectInput& in, std::vector<Hit>& hits) override {
     const cuda::DeviceScope scope(device_);
     cuda::require_device_memory(in.sums, "dedispersed sums");
     if (in.weights != nullptr) cuda::require_device_memory(in.weights, "weights");
@@ -97,8 +97,8 @@ class CudaDetector final : public Detector {
                             in.level,
                             static_cast<int>(config_.n_trials)};
     const auto stream = cuda::stream_of(queue);
-    if (takes_rows_once(input, table_) && row_bytes(row_work(input)) <= most_row_bytes_) {
-      search_rows(queue, input, tokens);
+    if (takes_rows_once(input, table_) && row_bytes(row_work(input)) <= max_row_bytes_) {
+      search_rows(queue, input, hits);
       return take_statistics();
     }
     launch_levels({input, starts_.data(), moments_.data(), device_statistics_.data(),
@@ -109,11 +109,11 @@ class CudaDetector final : public Detector {
       queue.synchronize();
     } else {
       do {
-        tokens_.clear(queue);
-        launch_screen(input, table_, screens_.data(), tokens_.list(), stream);
-        launch_settle(input, table_, device_statistics_.data(), config_.threshold, tokens_.list(),
+        hits_.clear(queue);
+        launch_screen(input, table_, screens_.data(), hits_.list(), stream);
+        launch_settle(input, table_, device_statistics_.data(), config_.threshold, hits_.list(),
                       stream);
-      } while (!tokens_.collect(queue, tokens));
+      } while (!hits_.collect(queue, hits));
     }
     take_statistics();
   }
@@ -122,7 +122,7 @@ class CudaDetector final : public Detector {
   std::int64_t memory_bytes() const override { return maxima_.bytes(); }
 
  private:
-  void search_rows(Queue& queue, const DeviceInput& in, std::vector<Token>& tokens) {
+  void search_rows(Queue& queue, const DeviceInput& in, std::vector<Hit>& hits) {
     const auto stream = cuda::stream_of(queue);
     RowWork work = row_work(in);
     if (maxima_.size() < row_maxima(work))
@@ -130,15 +130,14 @@ class CudaDetector final : public Detector {
     work.starts = starts_.data();
     work.moments = moments_.data();
     work.maxima = maxima_.data();
-    work.n_listed = tokens_.list().n;
+    work.n_listed = hits_.list().n;
     launch_rows_once(work, stream);
     for (bool again = false;; again = true) {
-      if (again) tokens_.clear(queue);
+      if (again) hits_.clear(queue);
       launch_list(work, table_, device_statistics_.data(), host_statistics_.data(),
-                  config_.threshold, tokens_.list(), stream);
-      launch_settle(in, table_, device_statistics_.data(), config_.threshold, tokens_.list(),
-                    stream);
-      if (tokens_.collect(queue, tokens)) return;
+                  config_.threshold, hits_.list(), stream);
+      launch_settle(in, table_, device_statistics_.data(), config_.threshold, hits_.list(), stream);
+      if (hits_.collect(queue, hits)) return;
     }
   }
   void take_statistics() {
@@ -148,7 +147,7 @@ class CudaDetector final : public Detector {
 
   DetectConfig config_;
   int device_;
-  std::int64_t most_row_bytes_ = 0;
+  std::int64_t max_row_bytes_ = 0;
   BoxcarTable table_;
   std::vector<SeriesStatistics> statistics_;
   Buffer<TrialStart> starts_;
@@ -157,7 +156,7 @@ class CudaDetector final : public Detector {
   Buffer<TrialScreen> screens_;
   Buffer<unsigned> maxima_;
   Buffer<SeriesStatistics> host_statistics_;
-  DeviceTokens tokens_;
+  DeviceHits hits_;
 };
 
 }  // namespace

@@ -24,18 +24,18 @@ void launch_levels(const LevelWork& work, const BoxcarTable& table, cudaStream_t
 std::int64_t row_maxima(const RowWork& w);
 /// Once on every device, before such a launch.
 void allow_rows();
-std::int64_t most_row_bytes();  ///< that a thread block of the current device can have
+std::int64_t max_row_bytes();  ///< that a thread block of the current device can have
 void launch_rows_once(const RowWork& w, cudaStream_t stream);
 void launch_list(const RowWork& w, const BoxcarTable& table, SeriesStatistics* statistics,
-                 SeriesStatistics* on_host, double threshold, const TokenList& list,
+                 SeriesStatistics* on_host, double threshold, const HitList& list,
                  cudaStream_t stream);
 
 /// Blocks that may hold a token, none missed, in any order.
 void launch_screen(const DeviceInput& in, const BoxcarTable& table, const TrialScreen* screens,
-                   const TokenList& list, cudaStream_t stream);
-/// Their tokens, in place; width 0: none after all.
+                   const HitList& list, cudaStream_t stream);
+/// Their hits, in place; width 0: none after all.
 void launch_settle(const DeviceInput& in, const BoxcarTable& table,
-                   const SeriesStatistics* statistics, double threshold, const TokenList& list,
+                   const SeriesStatistics* statistics, double threshold, const HitList& list,
                    cudaStream_t stream);
 
 }  // namespace ryle::search::detail

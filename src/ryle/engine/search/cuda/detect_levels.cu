@@ -23,7 +23,7 @@ constexpr int kLongThreads = 128;
 constexpr std::size_t kShortRow_bytes = 18 * 1024;
 /// Longer rows are read twice: two of them fill the shared memory of a multiprocessor, which then
 /// waits (0.53 ms instead of 0.44 for boxcars and peaks of 4161 rows of 49,152).
-constexpr std::int64_t kMostRow_bytes = 32 * 1024;
+constexpr std::int64_t kMaxRow_bytes = 32 * 1024;
 constexpr int kLimitTrials = 8;
 constexpr int kLimitThreads = 256;
 
@@ -71,8 +71,8 @@ __device__ void weigh(const DeviceInput& in, const float* weights, int lane, Tri
   }
   // w >= 0.75 most in double is w >= the next float not below it.
   const double least = 0.75 * static_cast<double>(most);
-  t.least_good = least > 0 ? __double2float_ru(least) : INFINITY;
-  cells.least = t.least_good;
+  t.min_good = least > 0 ? __double2float_ru(least) : INFINITY;
+  cells.least = t.min_good;
   long long n = 0;
   double weight = 0;
   for (std::int64_t c = cells.first() + lane; c < cells.end(); c += 32) {
@@ -94,7 +94,7 @@ __device__ void take_sample(const DeviceInput& in, const float* weights, const T
       values[k] = static_cast<int>(x[in.stat_first + k * step]);
     return;
   }
-  const StatCells cells{in, weights, t.least_good};
+  const StatCells cells{in, weights, t.min_good};
   std::int64_t before = 0;  // columns of earlier cells
   for (std::int64_t c0 = cells.first(); c0 < cells.end(); c0 += 32) {
     const std::int64_t c = c0 + lane;
@@ -212,7 +212,7 @@ __device__ __forceinline__ void from_shared(const std::uint32_t* x, int (&v)[8])
 template <bool kNarrow, class T>
 __device__ void add_columns(const DeviceInput& in, const T* x, const float* weights,
                             const TrialStart& t, Sums<kNarrow>& sums) {
-  const StatCells cells{in, weights, t.least_good};
+  const StatCells cells{in, weights, t.min_good};
   const auto good = [&](std::int64_t column) {
     return weights == nullptr || cells.good(column / 64);
   };
@@ -365,7 +365,7 @@ __global__ void __launch_bounds__(kStatRowThreads)
   extern __shared__ __align__(16) unsigned char row_memory[];
   __shared__ TrialStart start;
   __shared__ int samples[kSample];
-  __shared__ std::uint8_t good[kMostRow_bytes / 2 / 64 + 2];
+  __shared__ std::uint8_t good[kMaxRow_bytes / 2 / 64 + 2];
   auto* row = reinterpret_cast<T*>(row_memory);
   const int trial = static_cast<int>(blockIdx.x), n_threads = static_cast<int>(blockDim.x);
   const RowPiece piece = row_piece(in);
@@ -396,7 +396,7 @@ __global__ void __launch_bounds__(kStatRowThreads)
     const int n_cells =
         static_cast<int>((piece.first + 8 * piece.n_eights + 63) / 64 - cells.first);
     for (int c = static_cast<int>(threadIdx.x); c < n_cells; c += n_threads)
-      good[c] = weights[cells.first + c] >= start.least_good ? 1 : 0;
+      good[c] = weights[cells.first + c] >= start.min_good ? 1 : 0;
     cells.good = good;
     __syncthreads();
   }
@@ -473,8 +473,7 @@ __global__ void __launch_bounds__(kLongThreads)
 template <class T>
 bool takes_rows(const DeviceInput& in) {
   return in.stride % 8 == 0 && reinterpret_cast<std::uintptr_t>(in.sums) % 16 == 0 &&
-         (in.stat_end - in.stat_first + 16) * static_cast<std::int64_t>(sizeof(T)) <=
-             kMostRow_bytes;
+         (in.stat_end - in.stat_first + 16) * static_cast<std::int64_t>(sizeof(T)) <= kMaxRow_bytes;
 }
 template <class T>
 void launch_rows(const LevelWork& work, cudaStream_t stream) {

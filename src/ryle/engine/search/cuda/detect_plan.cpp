@@ -20,8 +20,8 @@ std::vector<int> windows_of(bool covering, bool halved) {
 /// begins.
 int row_slot_of(int halvings, int width) {
   if (halvings > 0) return width <= 25 ? 0 : 1;
-  constexpr std::array kMost{1, 3, 5, 9, 13, 17, 25, 33};
-  return static_cast<int>(std::lower_bound(kMost.begin(), kMost.end(), width) - kMost.begin());
+  constexpr std::array kMax{1, 3, 5, 9, 13, 17, 25, 33};
+  return static_cast<int>(std::lower_bound(kMax.begin(), kMax.end(), width) - kMax.begin());
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ RowWork row_work(const DeviceInput& in) {
 bool fits_rows(const RowWork& w, const BoxcarTable& table) {
   // In a shorter row sums that go to the place of a cell ahead meet cells that are still read.
   return !w.in.wide && table.covering && table.max_halvings <= kRowHalvings &&
-         w.half >= kRowAhead && w.half <= kMostHalf;
+         w.half >= kRowAhead && w.half <= kMaxHalf;
 }
 
 bool takes_rows_once(const DeviceInput& in, const BoxcarTable& table) {

@@ -16,7 +16,7 @@ void allow_rows() {
   RYLE_CUDA(
       cudaFuncSetAttribute(measure_rows, cudaFuncAttributePreferredSharedMemoryCarveout, 100));
 }
-std::int64_t most_row_bytes() { return cuda::most_dynamic_shared(measure_rows); }
+std::int64_t max_row_bytes() { return cuda::max_dynamic_shared(measure_rows); }
 
 void launch_rows_once(const RowWork& w, cudaStream_t stream) {
   const auto bytes = static_cast<std::size_t>(row_bytes(w));
@@ -25,7 +25,7 @@ void launch_rows_once(const RowWork& w, cudaStream_t stream) {
 }
 
 void launch_list(const RowWork& w, const BoxcarTable& table, SeriesStatistics* statistics,
-                 SeriesStatistics* on_host, double threshold, const TokenList& list,
+                 SeriesStatistics* on_host, double threshold, const HitList& list,
                  cudaStream_t stream) {
   const auto blocks = static_cast<unsigned>((w.in.n_trials + kListTrials - 1) / kListTrials);
   list_blocks<<<blocks, kListThreads, 0, stream>>>(w, table, statistics, on_host, threshold, list);

@@ -72,12 +72,12 @@ __device__ inline bool weigh_row(const RowCells& cells, int lane, TrialStart& t,
   }
   // w >= 0.75 most in double is w >= the next float not below it.
   const double least = 0.75 * static_cast<double>(most);
-  t.least_good = least > 0 ? __double2float_ru(least) : INFINITY;
+  t.min_good = least > 0 ? __double2float_ru(least) : INFINITY;
   int n = 0, n_listed = 0;
   double weight = 0;
   for (int c0 = cells.first(); c0 < cells.end(); c0 += 32) {
     const int c = c0 + lane;
-    const bool good = cells.good(c, t.least_good);
+    const bool good = cells.good(c, t.min_good);
     const unsigned all = __ballot_sync(kAll, good);
     if (good) {
       const int size = cells.size_of(c);
@@ -167,10 +167,10 @@ struct RowWords {
   }
 };
 
-inline constexpr unsigned kMostCell = 13107;  ///< five fit 16 bits
-inline constexpr unsigned kMostCell2 = 0x10001u * kMostCell;
+inline constexpr unsigned kMaxCell = 13107;  ///< five fit 16 bits
+inline constexpr unsigned kMaxCell2 = 0x10001u * kMaxCell;
 __device__ __forceinline__ unsigned cell_of(unsigned a, unsigned b) {
-  return __viaddmin_u16x2(a, b, kMostCell2);
+  return __viaddmin_u16x2(a, b, kMaxCell2);
 }
 
 /// Largest windows of 4 and 5 cells that begin in the first N.
@@ -192,10 +192,10 @@ template <int N>
 __device__ __forceinline__ void longest_of_cut(const unsigned (&cell)[N + 4], unsigned& most4,
                                                unsigned& most5) {
   longest<N>(cell, most4, most5);
-  unsigned most = kMostCell2 - 0x10001u;
+  unsigned most = kMaxCell2 - 0x10001u;
 #pragma unroll
   for (int k = 0; k < N + 4; ++k) most = __vmaxu2(most, cell[k]);
-  const unsigned full = (most - (kMostCell2 - 0x10001u)) * 0xffffu;
+  const unsigned full = (most - (kMaxCell2 - 0x10001u)) * 0xffffu;
   most4 |= full;
   most5 |= full;
 }
@@ -305,7 +305,7 @@ __device__ __forceinline__ void sum_cells(uint4* row, int a_cell, int b_cell, in
     s.n16[0] = s.n16[1], s.n16[1] = s.n16[2], s.n16[2] = s.n16[3];
     s.n16[3] = cell_of(eight2[0], eight2[1]);
     const unsigned four4 = cell_of(pair4[0], pair4[1]);
-    const unsigned pair8 = __vminu2(words.pair(y8[0], y8[1], 3), kMostCell2);
+    const unsigned pair8 = __vminu2(words.pair(y8[0], y8[1], 3), kMaxCell2);
     if ((turn & 1) != 0) {
       s.n32[0] = s.n32[1], s.n32[1] = cell_of(before4, four4);
       of8[0] = of8[1], of8[1] = cell_of(before8, pair8);
@@ -364,7 +364,7 @@ __device__ inline void store_row_moments(const RowSums& own, long long (*parts)[
 struct RowMemory {
   TrialStart start;
   long long parts[kRowThreads / 32][3];
-  unsigned short list[2 * kMostHalf];
+  unsigned short list[2 * kMaxHalf];
 };
 
 template <bool kWhole>
@@ -383,7 +383,7 @@ __device__ __forceinline__ void measure_cells(const RowWork& w, uint4* row, cons
 #pragma unroll
     for (int k = 0; k < 2; ++k) {
       const int c = t + k * w.half;
-      const bool here = t < w.half && cells.good(c, start.least_good);
+      const bool here = t < w.half && cells.good(c, start.min_good);
       if (here && packed && cells.size_of(c) == 64) {
         counts.n += 64;
         counts.keep2 |= 0xffffu << 16 * k;
@@ -460,7 +460,7 @@ inline constexpr unsigned kSaturated = 1u << kRowWindows;
 struct RowLister {
   const RowWork& w;
   const BoxcarTable& table;
-  const TokenList& list;
+  const HitList& list;
   const unsigned short* found;  // windows that reach their limit, bit each, and kSaturated
   int trial;
   bool saturated;  // a sum of the trial was cut
@@ -496,7 +496,7 @@ struct RowLister {
       for (int o = 0; o < table.n_octaves; ++o) {
         if (table.octaves[o].halvings != h || (table.octaves[o].row_slots & slots) == 0) continue;
         const unsigned at = atomicAdd(list.n, 1u);
-        if (at < list.capacity) list.tokens[at] = {number, 0, trial, 0.0f, o};
+        if (at < list.capacity) list.hits[at] = {number, 0, trial, 0.0f, o};
       }
     }
   }
@@ -517,9 +517,9 @@ __device__ inline int row_window_limit(const SeriesStatistics& s, const TrialSta
 /// Statistics by a lane each, limits and blocks by a warp a trial.
 __global__ void __launch_bounds__(kListThreads)
     list_blocks(const RowWork w, const BoxcarTable table, SeriesStatistics* statistics,
-                SeriesStatistics* on_host, double threshold, const TokenList list) {
+                SeriesStatistics* on_host, double threshold, const HitList list) {
   auto& of_trial = ryle::cuda::shared<SeriesStatistics[kListTrials]>();
-  auto& found_of = ryle::cuda::shared<unsigned short[kListThreads / 32][2 * kMostHalf]>();
+  auto& found_of = ryle::cuda::shared<unsigned short[kListThreads / 32][2 * kMaxHalf]>();
   auto& limits_of = ryle::cuda::shared<int[kListThreads / 32][kRowWindows]>();
   const int first = static_cast<int>(blockIdx.x) * kListTrials;
   const int n = min(kListTrials, w.in.n_trials - first);

@@ -83,10 +83,10 @@ __device__ __forceinline__ void place_units(uint2 a, uint2 b, int p, unsigned* w
       __byte_perm(a.x, b.x, 0x5410), __byte_perm(a.x, b.x, 0x7632), __byte_perm(a.y, b.y, 0x5410),
       __byte_perm(a.y, b.y, 0x7632)};
   if (((__vmaxu2(__vimax3_u16x2(a.x, a.y, b.x), b.y) + 0x10001u) & 0x08000800u) == 0) return;
-  const unsigned most_a = __vmaxu2(a.x, a.y) + 0x10001u, most_b = __vmaxu2(b.x, b.y) + 0x10001u;
+  const unsigned max_a = __vmaxu2(a.x, a.y) + 0x10001u, max_b = __vmaxu2(b.x, b.y) + 0x10001u;
   const int cell = p / 64, other = (p + kHalfSegment) / 64;
-  if ((most_a & 0x08000800u) != 0) atomicOr(saturated + cell / 32, 1u << cell % 32);
-  if ((most_b & 0x08000800u) != 0) atomicOr(saturated + other / 32, 1u << other % 32);
+  if ((max_a & 0x08000800u) != 0) atomicOr(saturated + cell / 32, 1u << cell % 32);
+  if ((max_b & 0x08000800u) != 0) atomicOr(saturated + other / 32, 1u << other % 32);
 }
 
 template <bool kWhole>
@@ -229,7 +229,7 @@ __device__ __forceinline__ void join(unsigned (&most)[N], unsigned (*others)[32]
 struct Reporter {
   const DeviceInput& in;
   const BoxcarTable& table;
-  const TokenList& list;
+  const HitList& list;
   const unsigned* saturated;
   int trial, segment;
 
@@ -250,7 +250,7 @@ struct Reporter {
     for (int o = 0; o < table.n_octaves; ++o) {
       if (table.octaves[o].halvings != halvings || (table.octaves[o].slots & slots) == 0) continue;
       const unsigned at = atomicAdd(list.n, 1u);
-      if (at < list.capacity) list.tokens[at] = {number, 0, trial, 0.0f, o};
+      if (at < list.capacity) list.hits[at] = {number, 0, trial, 0.0f, o};
     }
   }
   /// `most` of the two blocks of a lane.
@@ -274,7 +274,7 @@ struct Reporter {
 template <class T, class Full, class Halved>
 __global__ void __launch_bounds__(kScreenThreads)
     screen_boxcars(const DeviceInput in, const BoxcarTable table, const TrialScreen* screens,
-                   const TokenList list, int n_segments) {
+                   const HitList list, int n_segments) {
   extern __shared__ __align__(16) unsigned words[];
   // Cells of 64 columns with a value at the top: 64 of the segment, and those its boxcars reach.
   __shared__ unsigned saturated[4];
@@ -360,13 +360,13 @@ __device__ void sum_starts(const T* x, std::int64_t column, std::int64_t n_colum
 template <class T>
 __global__ void __launch_bounds__(32 * kSettleWarps)
     settle_blocks(const DeviceInput in, const BoxcarTable table, const SeriesStatistics* statistics,
-                  double threshold, const TokenList list) {
+                  double threshold, const HitList list) {
   __shared__ long long sums[kSettleWarps][97];
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   long long* prefix = sums[warp];
   const unsigned n = min(*list.n, list.capacity);
   for (unsigned k = blockIdx.x * kSettleWarps + warp; k < n; k += gridDim.x * kSettleWarps) {
-    const DeviceToken block = list.tokens[k];
+    const DeviceHit block = list.hits[k];
     const SeriesStatistics s = statistics[block.trial];
     const auto& octave = table.octaves[block.octave];
     const int h = octave.halvings;
@@ -404,16 +404,16 @@ __global__ void __launch_bounds__(32 * kSettleWarps)
       if (other > best || (other == best && at < order)) best = other, order = at;
     }
     if (lane != 0 || best == 0) continue;
-    list.tokens[k] = {in.first_tick + column + (static_cast<std::int64_t>(order / octave.n) << h),
-                      table.widths[octave.first + order % octave.n] << h, block.trial, best,
-                      block.octave};
+    list.hits[k] = {in.first_tick + column + (static_cast<std::int64_t>(order / octave.n) << h),
+                    table.widths[octave.first + order % octave.n] << h, block.trial, best,
+                    block.octave};
   }
 }
 
 }  // namespace
 
 void launch_screen(const DeviceInput& in, const BoxcarTable& table, const TrialScreen* screens,
-                   const TokenList& list, cudaStream_t stream) {
+                   const HitList& list, cudaStream_t stream) {
   const std::int64_t segments = (in.end_start - in.first_start + kSegment - 1) / kSegment;
   const std::int64_t blocks = segments * in.n_trials;
   if (blocks > 0x7fffffff)
@@ -432,7 +432,7 @@ void launch_screen(const DeviceInput& in, const BoxcarTable& table, const TrialS
 }
 
 void launch_settle(const DeviceInput& in, const BoxcarTable& table,
-                   const SeriesStatistics* statistics, double threshold, const TokenList& list,
+                   const SeriesStatistics* statistics, double threshold, const HitList& list,
                    cudaStream_t stream) {
   constexpr unsigned kBlocks = 1056;
   const auto kernel = in.wide ? settle_blocks<std::uint32_t> : settle_blocks<std::uint16_t>;

@@ -51,8 +51,8 @@ struct TrialStart {
   long long n_columns;
   double weight;  ///< of those columns, summed
   int center, clip;
-  float least_good;  ///< weight of a cell that counts
-  float least;       ///< smallest weight of a searched block
+  float min_good;  ///< weight of a cell that counts
+  float least;     ///< smallest weight of a searched block
 };
 struct TrialMoments {
   long long n, sum, squares;  ///< of x - center where |x - center| <= clip
@@ -68,14 +68,14 @@ struct TrialScreen {
 };
 
 /// A block of starts to be looked at (start: its number; width 0), then its token.
-struct DeviceToken {
+struct DeviceHit {
   std::int64_t start;
   std::int32_t width, trial;
   float snr;
   std::int32_t octave;
 };
-struct TokenList {
-  DeviceToken* tokens;
+struct HitList {
+  DeviceHit* hits;
   unsigned* n;  ///< may exceed `capacity`: the rest was not written
   unsigned capacity;
 };
@@ -83,8 +83,8 @@ struct TokenList {
 // Rows that are read once (cuda/detect_rows.cuh).
 inline constexpr int kRowAhead = 4;  ///< cells that windows reach into
 inline constexpr int kRowThreads = 448;
-inline constexpr int kMostHalf = 440;  ///< two such rows fit a multiprocessor
-inline constexpr int kRowTop = 3276;   ///< 20 of it fit 16 bits
+inline constexpr int kMaxHalf = 440;  ///< two such rows fit a multiprocessor
+inline constexpr int kRowTop = 3276;  ///< 20 of it fit 16 bits
 inline constexpr int kRowHalvings = 3;
 /// Of each cell: largest sum; windows of 2 pairs, 2 .. 5 fours, then 4 and 5 eights, and the same
 /// of 16, 32, 64 columns.
@@ -110,7 +110,7 @@ inline std::int64_t row_bytes(const RowWork& w) {
   return 128 * (2 * std::int64_t{w.half} + kRowAhead);
 }
 /// Whether rows as long as this, and boxcars, are such that they are read once. A device may have
-/// less shared memory than that takes (most_row_bytes()).
+/// less shared memory than that takes (max_row_bytes()).
 bool fits_rows(const RowWork& w, const BoxcarTable& table);
 /// And whether they lie so.
 bool takes_rows_once(const DeviceInput& in, const BoxcarTable& table);

@@ -27,7 +27,7 @@ static_assert(sizeof(CellLevel) == kCellLevel_bytes);
 
 }  // namespace
 
-struct CudaDriftFilter::Content {
+struct CudaDriftFilter::Impl {
   DriftConfig config;
   DriftShape shape;
   std::int64_t n_beams, n_rows, taken = 0, given = 0, n_out = 0;
@@ -38,7 +38,7 @@ struct CudaDriftFilter::Content {
   Buffer<CellLevel> levels;
   Buffer<CellRange> there, segments;
 
-  Content(Queue& queue, const DriftConfig& c, std::int64_t beams, std::int64_t block)
+  Impl(Queue& queue, const DriftConfig& c, std::int64_t beams, std::int64_t block)
       : config(c),
         shape(drift_shape(c.window_samples, block)),
         n_beams(beams),
@@ -170,14 +170,14 @@ CudaDriftFilter::CudaDriftFilter(Queue& queue, const DriftConfig& config, std::i
   const DriftFilter checked(DriftConfig{1, config.window_samples, {}, false}, block);
   if (n_beams < 1 || n_beams > 65535)
     throw ConfigError("baselines on CUDA: " + std::to_string(n_beams) + " beams; 1 to 65535");
-  content_ = std::make_unique<Content>(queue, config, n_beams, block);
+  impl_ = std::make_unique<Impl>(queue, config, n_beams, block);
 }
 CudaDriftFilter::~CudaDriftFilter() = default;
 
-std::int64_t CudaDriftFilter::lag() const { return content_->shape.lag; }
+std::int64_t CudaDriftFilter::lag() const { return impl_->shape.lag; }
 
 std::int64_t CudaDriftFilter::execute(Queue& queue, const DevicePower& power) {
-  Content& me = *content_;
+  Impl& me = *impl_;
   RYLE_ASSERT(power.n >= 0 && power.n <= me.shape.block);
   const cuda::DeviceScope scope(cuda::device_of(queue));
   if (power.n > 0) cuda::require_device_memory(power.values, "power of beams");
@@ -197,13 +197,13 @@ std::int64_t CudaDriftFilter::execute(Queue& queue, const DevicePower& power) {
 }
 
 DevicePower CudaDriftFilter::output() const {
-  const Content& me = *content_;
+  const Impl& me = *impl_;
   return {me.out.data(), me.config.n_channels * me.shape.block, me.shape.block, me.n_out};
 }
 
 std::int64_t CudaDriftFilter::memory_bytes() const {
   const auto of = [](const auto&... buffers) { return (buffers.bytes() + ...); };
-  const Content& me = *content_;
+  const Impl& me = *impl_;
   return of(me.masked, me.absent, me.ring, me.before, me.planes, me.targets, me.responses,
             me.common, me.calm, me.steps, me.segments, me.middles, me.left, me.shared, me.scatters,
             me.own, me.own_middles, me.own_left, me.corrections, me.out, me.levels, me.there);

@@ -28,8 +28,8 @@ class CudaDriftFilter {
   std::int64_t memory_bytes() const;
 
  private:
-  struct Content;
-  std::unique_ptr<Content> content_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace ryle::search

@@ -182,8 +182,8 @@ void allow_memory() {
     cuda::allow_all_shared(kernel);
 }
 
-int most_ring_bytes() { return cuda::most_dynamic_shared(add_ring) / 2 / 128 * 128; }
-int most_tile_bytes() { return cuda::most_dynamic_shared(add_tiles); }
+int max_ring_bytes() { return cuda::max_dynamic_shared(add_ring) / 2 / 128 * 128; }
+int max_tile_bytes() { return cuda::max_dynamic_shared(add_tiles); }
 int paired_tile_bytes(int device) {
   int all = 0, reserved = 0;
   RYLE_CUDA(cudaDeviceGetAttribute(&all, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));

@@ -9,9 +9,9 @@ namespace ryle::search::detail::device_tree {
 
 void allow_memory();
 /// Where a tile of this size has room twice, copied while another is worked on (sm_90a).
-int most_ring_bytes();
+int max_ring_bytes();
 /// In one thread block of the current device, and in each of two of a multiprocessor.
-int most_tile_bytes();
+int max_tile_bytes();
 int paired_tile_bytes(int device);
 /// `longest`: words that any tile has beyond `half`.
 void launch_ring(Work work, std::int64_t longest, int n_blocks, cudaStream_t stream);

@@ -30,12 +30,12 @@ class CudaTree final : public Dedisperser {
           " would fit 16, and \"cuda\" sums any");
     allow_memory();
     TileLimits limits;
-    limits.few_bytes = most_tile_bytes();
-    limits.bytes = std::min(limits.few_bytes, paired_tile_bytes(device_));
+    limits.small_beams_bytes = max_tile_bytes();
+    limits.bytes = std::min(limits.small_beams_bytes, paired_tile_bytes(device_));
     if (!tiles_ && cuda::has_warpgroup_products(device_)) {
       RYLE_CUDA(cudaDeviceGetAttribute(&n_ring_blocks_, cudaDevAttrMultiProcessorCount, device_));
-      most_ring_bytes_ = most_ring_bytes();
-      limits.bytes = most_ring_bytes_;
+      max_ring_bytes_ = max_ring_bytes();
+      limits.bytes = max_ring_bytes_;
     }
     // Blocks read whole tiles, and a little beside.
     static_assert(kTileWords == 256 && kCodeTileWords == 1024);  // as device_memory.cpp has them
@@ -98,7 +98,7 @@ class CudaTree final : public Dedisperser {
       const cudaStream_t stream = cuda::stream_of(queue);
       if (level.codes) {
         launch_codes(work, quads_, level.longest, stream);
-      } else if (n_ring_blocks_ > 0 && level.shared_bytes <= most_ring_bytes_) {
+      } else if (n_ring_blocks_ > 0 && level.shared_bytes <= max_ring_bytes_) {
         launch_ring(work, level.longest, n_ring_blocks_, stream);
       } else {
         launch_tiles(work, level.longest, stream);
@@ -124,7 +124,7 @@ class CudaTree final : public Dedisperser {
 
   int device_;
   bool quads_, tiles_;
-  int n_ring_blocks_ = 0, most_ring_bytes_ = 0;
+  int n_ring_blocks_ = 0, max_ring_bytes_ = 0;
   std::int64_t max_outputs_, max_delay_, stride_ = 0;
   std::int64_t n_rows_before_ = 0;
   std::vector<Level> levels_;

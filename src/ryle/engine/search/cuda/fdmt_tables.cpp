@@ -239,8 +239,8 @@ class Planner {
         std::max(pass.input_bytes, inputs) + kZeroBytes + std::max(pass.step_bytes, steps);
     const bool few = n_rows <= kFewRows || pass.input_bytes > limits_.bytes;
     return inputs + kZeroBytes + steps <=
-               (n_rows <= kFewRows ? limits_.few_bytes : limits_.bytes) &&
-           largest <= (few ? limits_.few_bytes : limits_.bytes);
+               (n_rows <= kFewRows ? limits_.small_beams_bytes : limits_.bytes) &&
+           largest <= (few ? limits_.small_beams_bytes : limits_.bytes);
   }
 
   static void add_code_steps(const NodeRows& of_node, Pass& pass, const std::vector<Wanted>& rows,

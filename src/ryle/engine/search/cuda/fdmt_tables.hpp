@@ -83,8 +83,8 @@ struct Work {
 
 /// What tiles may have, bytes of shared memory.
 struct TileLimits {
-  int bytes = 0;      ///< of a tile: inputs, rows of zeros, steps
-  int few_bytes = 0;  ///< of one of at most 8 rows, where less is not enough
+  int bytes = 0;              ///< of a tile: inputs, rows of zeros, steps
+  int small_beams_bytes = 0;  ///< of one of at most 8 rows, where less is not enough
 };
 
 /// One depth of the tree.

@@ -23,7 +23,7 @@ std::unique_ptr<Dedisperser> make_cuda_fdmt(Queue& queue, const DedisperseConfig
 /// Two stages: the integers of "subband:reference".
 std::unique_ptr<Dedisperser> make_cuda_subbands(Queue& queue, const DedisperseConfig& config);
 
-/// DetectInput::sums and ::weights in device memory; the tokens are those of the reference, in the
+/// DetectInput::sums and ::weights in device memory; the hits are those of the reference, in the
 /// same order. execute() waits for the device.
 std::unique_ptr<Detector> make_cuda_detector(Queue& queue, const DetectConfig& config);
 

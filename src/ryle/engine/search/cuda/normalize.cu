@@ -23,7 +23,7 @@ std::int64_t past_cells(const NormalizeConfig& c) { return c.median_cells / 2; }
 
 }  // namespace
 
-struct CudaNormalizer::Content {
+struct CudaNormalizer::Impl {
   NormalizeConfig config;
   std::int64_t n_beams, max_samples, n_channels, max_cells, n_past_cells = 0;
   int degree;
@@ -52,7 +52,7 @@ struct CudaNormalizer::Content {
   Buffer<float> common, gains;  // zero-DM filter; common: means, counts
   Buffer<std::uint8_t> flag_room;
 
-  Content(Queue& queue, const NormalizeConfig& c, std::int64_t beams, std::int64_t samples)
+  Impl(Queue& queue, const NormalizeConfig& c, std::int64_t beams, std::int64_t samples)
       : config(c),
         n_beams(beams),
         max_samples(samples),
@@ -334,11 +334,11 @@ struct CudaNormalizer::Content {
     for (std::int64_t beam = 0; beam < n_beams; ++beam) {
       const auto b = static_cast<std::size_t>(beam);
       const auto* of_beam = host_counters.data() + beam * kNormalizeCounters;
-      std::array<std::int64_t, kNumCauses> causes{};
+      std::array<std::int64_t, kNumFlagReasons> causes{};
       for (std::size_t k = 0; k < causes.size(); ++k)
         causes[k] = static_cast<std::int64_t>(of_beam[k]);
       NormalizeReport& report = reports[b];
-      add_causes(causes, report);
+      add_flag_reasons(causes, report);
       report.clipped_low += static_cast<std::int64_t>(of_beam[kClippedLow]);
       report.clipped_high += static_cast<std::int64_t>(of_beam[kClippedHigh]);
       report.n_samples += n;
@@ -350,10 +350,10 @@ struct CudaNormalizer::Content {
 };
 
 std::string CudaNormalizer::unsupported(const NormalizeConfig& c) {
-  if (c.n_channels > kMostFlagChannels)
+  if (c.n_channels > kMaxFlagChannels)
     return std::to_string(c.n_channels) + " channels, more than " +
-           std::to_string(kMostFlagChannels);
-  if (c.median_cells > kMostMedianCells) return "running medians over more than 64 cells";
+           std::to_string(kMaxFlagChannels);
+  if (c.median_cells > kMaxMedianCells) return "running medians over more than 64 cells";
   return "";
 }
 
@@ -365,12 +365,12 @@ CudaNormalizer::CudaNormalizer(Queue& queue, const NormalizeConfig& config, std:
   if (n_beams < 1 || n_beams > 65535 || max_samples < 1)
     throw ConfigError("normalisation on CUDA: " + std::to_string(n_beams) + " beams of " +
                       std::to_string(max_samples) + " samples; 1 to 65535 beams");
-  content_ = std::make_unique<Content>(queue, config, n_beams, max_samples);
+  impl_ = std::make_unique<Impl>(queue, config, n_beams, max_samples);
 }
 CudaNormalizer::~CudaNormalizer() = default;
 
 void CudaNormalizer::execute(Queue& queue, const DevicePower& power, const DeviceCodes& to) {
-  Content& me = *content_;
+  Impl& me = *impl_;
   if (power.n <= 0) return;
   if (power.n > me.max_samples)
     throw ConfigError("normalisation on CUDA: " + std::to_string(power.n) +
@@ -412,28 +412,28 @@ void CudaNormalizer::execute(Queue& queue, const DevicePower& power, const Devic
 }
 
 void CudaNormalizer::skip(std::int64_t n) {
-  Content& me = *content_;
+  Impl& me = *impl_;
   for (auto& flagger : me.spectra) flagger->skip(n);
   me.tick += n;
   me.n_past = 0;
 }
 
 const NormalizeReport& CudaNormalizer::report(std::int64_t beam) const {
-  return content_->reports[static_cast<std::size_t>(beam)];
+  return impl_->reports[static_cast<std::size_t>(beam)];
 }
 const std::vector<std::uint8_t>& CudaNormalizer::channel_flags(std::int64_t beam) const {
-  return content_->channel_flags[static_cast<std::size_t>(beam)];
+  return impl_->channel_flags[static_cast<std::size_t>(beam)];
 }
 const std::vector<TickRange>& CudaNormalizer::undecided(std::int64_t beam) const {
   static const std::vector<TickRange> none;
-  return content_->spectra.empty() ? none
-                                   : content_->spectra[static_cast<std::size_t>(beam)]->undecided();
+  return impl_->spectra.empty() ? none
+                                : impl_->spectra[static_cast<std::size_t>(beam)]->undecided();
 }
-std::int64_t CudaNormalizer::n_bursts() const { return content_->n_bursts; }
+std::int64_t CudaNormalizer::n_bursts() const { return impl_->n_bursts; }
 
 std::int64_t CudaNormalizer::memory_bytes() const {
   const auto of = [](const auto&... buffers) { return (buffers.bytes() + ...); };
-  const Content& me = *content_;
+  const Impl& me = *impl_;
   return of(me.user, me.absent, me.masked, me.bad, me.flags, me.now, me.usual, me.typical, me.past,
             me.scales, me.basis, me.counters, me.sums, me.counts, me.band, me.found, me.times,
             me.n_samples, me.seen, me.limits, me.common, me.gains, me.flag_room);

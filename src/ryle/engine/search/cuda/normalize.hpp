@@ -52,8 +52,8 @@ class CudaNormalizer {
                                    std::int64_t max_samples);
 
  private:
-  struct Content;
-  std::unique_ptr<Content> content_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace ryle::search

@@ -33,7 +33,7 @@ void launch_measure(const NormalizeWork& w, cudaStream_t stream) {
 
 void launch_medians(const NormalizeWork& w, cudaStream_t stream) {
   const std::int64_t jobs = n_rows_of(w) * w.n_cells;
-  const auto kernel = w.median_cells <= 16 ? medians_kernel<16> : medians_kernel<kMostMedianCells>;
+  const auto kernel = w.median_cells <= 16 ? medians_kernel<16> : medians_kernel<kMaxMedianCells>;
   kernel<<<blocks_for(jobs, 128), 128, 0, stream>>>(w, jobs);
   RYLE_CUDA_LAUNCHED("running medians");
 }

@@ -104,8 +104,8 @@ __global__ void __launch_bounds__(32 * kMeasureWarps)
   if (w.n_samples != nullptr) w.n_samples[at] = out || mine.count < 32 ? 0 : mine.count;
 }
 
-/// kMost: of the cells that a median is taken over.
-template <int kMost>
+/// kMax: of the cells that a median is taken over.
+template <int kMax>
 __global__ void __launch_bounds__(128) medians_kernel(const NormalizeWork w, std::int64_t n_jobs) {
   const std::int64_t job = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (job >= n_jobs) return;
@@ -113,10 +113,10 @@ __global__ void __launch_bounds__(128) medians_kernel(const NormalizeWork w, std
   const std::int64_t row = job / w.n_cells;  // beam and channel
   const CellMoments* now = w.now + row * w.n_cells;
   const CellMoments* past = w.past + (row + 1) * w.past_room;
-  double means[kMost], rmss[kMost];
+  double means[kMax], rmss[kMax];
   int n = 0;
-#pragma unroll(kInRegisters <kMost>)
-  for (int i = 0; i < kMost; ++i) {
+#pragma unroll(kInRegisters <kMax>)
+  for (int i = 0; i < kMax; ++i) {
     means[i] = rmss[i] = kNoValue;
     const int k = cell - w.median_cells / 2 + i;
     if (k >= cell + w.median_cells / 2 || k < -w.n_past_cells || k >= w.n_cells) continue;

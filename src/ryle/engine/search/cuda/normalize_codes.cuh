@@ -14,7 +14,7 @@ inline constexpr int kWriteThreads = 256;
 inline constexpr int kSamplesOfThread = 4;
 inline constexpr int kSamplesOfBlock = kSamplesOfThread * kWriteThreads;
 inline constexpr int kChannelsAhead = 4;  // loads on their way
-inline constexpr int kMostGroupChannels = kMostFlagChannels / 16 + 1;
+inline constexpr int kMaxGroupChannels = kMaxFlagChannels / 16 + 1;
 
 /// Groups of channels that thread blocks share the band in: those of the bursts.
 struct CodeGroups {
@@ -114,7 +114,7 @@ class CodeWriter {
     const unsigned present = here & numbers & ~absent_ & ~timed;
     const unsigned summed = s.cause == kNone ? present : 0u, good = summed & ~masked_;
     write(codes, add_samples(x, s, gain, summed, good));
-    if (good != here) count_causes(here & ~good, present, timed, s.cause, counters);
+    if (good != here) count_flag_reasons(here & ~good, present, timed, s.cause, counters);
     good_ += __popc(good);
     return __popc(good);
   }
@@ -207,8 +207,8 @@ class CodeWriter {
     return timed;
   }
   /// The first cause counts.
-  __device__ static void count_causes(unsigned out, unsigned present, unsigned timed,
-                                      std::int32_t cause, unsigned* counters) {
+  __device__ static void count_flag_reasons(unsigned out, unsigned present, unsigned timed,
+                                            std::int32_t cause, unsigned* counters) {
     if (cause == kUser) {
       atomicAdd(&counters[kUser], static_cast<unsigned>(__popc(out)));
       return;
@@ -232,8 +232,8 @@ class CodeWriter {
 
 /// What a thread block shares.
 struct CodesMemory {
-  CellScale scales[kMostGroupChannels];
-  float gains[kMostGroupChannels];
+  CellScale scales[kMaxGroupChannels];
+  float gains[kMaxGroupChannels];
   unsigned counters[kNormalizeCounters];
 };
 

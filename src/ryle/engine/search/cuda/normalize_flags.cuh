@@ -11,7 +11,7 @@ namespace ryle::search::detail {
 
 inline constexpr int kTerms = kBandpassDegree + 1;
 inline constexpr int kFitRows = 64;
-inline constexpr int kMostLags = 64;
+inline constexpr int kMaxLags = 64;
 inline constexpr int kCellNeighbors = 8;     // on each side
 inline constexpr double kCellMatters = 0.3;  // of the rms
 
@@ -19,8 +19,8 @@ inline constexpr double kCellMatters = 0.3;  // of the rms
 struct FlagMemory {
   SelectMemory select;
   double a[kTerms * kTerms], b[kTerms];
-  double rows[kFitRows * kTerms];              // of the basis
-  double middle[kMostLags], limit[kMostLags];  // of the differences at a lag; limit < 0: no votes
+  double rows[kFitRows * kTerms];            // of the basis
+  double middle[kMaxLags], limit[kMaxLags];  // of the differences at a lag; limit < 0: no votes
 };
 
 static_assert(sizeof(FlagMemory) <= kFlagBlock_bytes);
@@ -385,9 +385,9 @@ __global__ void __launch_bounds__(kSelectThreads)
 }
 
 /// Boxcars that the scale is measured from: every step-th, as scale_of() of flag_spectra.cpp.
-inline constexpr int kMostBurstList = 8192;
+inline constexpr int kMaxBurstList = 8192;
 __host__ __device__ constexpr int burst_step(int n) {
-  return n < kMostBurstList ? 1 : n / kMostBurstList;
+  return n < kMaxBurstList ? 1 : n / kMaxBurstList;
 }
 /// Shared memory for the boxcars of all widths over n columns.
 __host__ __device__ constexpr int burst_list_bytes(int n) {

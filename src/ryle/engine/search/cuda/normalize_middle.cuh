@@ -8,22 +8,22 @@ namespace ryle::search::detail {
 /// In the place of a value that is not there: above all others.
 inline constexpr double kNoValue = DBL_MAX;
 /// Few values are compared in registers; loops over more are not unrolled.
-template <int kMost>
-inline constexpr int kInRegisters = kMost <= 32 ? kMost : 1;
+template <int kMax>
+inline constexpr int kInRegisters = kMax <= 32 ? kMax : 1;
 
 __device__ __forceinline__ bool is_number(float x) { return fabsf(x) <= FLT_MAX; }
 
-/// Upper middle of those of kMost values that are not infinite (n of them), 0 of none: the one with
+/// Upper middle of those of kMax values that are not infinite (n of them), 0 of none: the one with
 /// at most n / 2 below it and more than n / 2 not above it.
-template <int kMost>
-__device__ __forceinline__ double middle_of(const double (&values)[kMost], int n) {
+template <int kMax>
+__device__ __forceinline__ double middle_of(const double (&values)[kMax], int n) {
   const int middle = n / 2;
   double found = 0;
-#pragma unroll(kInRegisters <kMost>)
-  for (int i = 0; i < kMost; ++i) {
+#pragma unroll(kInRegisters <kMax>)
+  for (int i = 0; i < kMax; ++i) {
     int below = 0, not_above = 0;
-#pragma unroll(kInRegisters <kMost>)
-    for (int j = 0; j < kMost; ++j) {
+#pragma unroll(kInRegisters <kMax>)
+    for (int j = 0; j < kMax; ++j) {
       below += values[j] < values[i] ? 1 : 0;
       not_above += values[j] <= values[i] ? 1 : 0;
     }
@@ -34,16 +34,16 @@ __device__ __forceinline__ double middle_of(const double (&values)[kMost], int n
 }
 
 /// As balanced_median_of(): the mean of lower and upper middle.
-template <int kMost>
-__device__ __forceinline__ double balanced_middle_of(const double (&values)[kMost], int n) {
+template <int kMax>
+__device__ __forceinline__ double balanced_middle_of(const double (&values)[kMax], int n) {
   const int lower = (n - 1) / 2;
   const int upper = n / 2;
   double low = 0, high = 0;
-#pragma unroll(kInRegisters <kMost>)
-  for (int i = 0; i < kMost; ++i) {
+#pragma unroll(kInRegisters <kMax>)
+  for (int i = 0; i < kMax; ++i) {
     int below = 0, not_above = 0;
-#pragma unroll(kInRegisters <kMost>)
-    for (int j = 0; j < kMost; ++j) {
+#pragma unroll(kInRegisters <kMax>)
+    for (int j = 0; j < kMax; ++j) {
       below += values[j] < values[i] ? 1 : 0;
       not_above += values[j] <= values[i] ? 1 : 0;
     }

@@ -4,15 +4,15 @@
 
 #include "ryle/engine/search/cuda/normalize.hpp"
 #include "ryle/engine/search/device_memory.hpp"
-#include "ryle/engine/search/normalize_causes.hpp"
+#include "ryle/engine/search/normalize_flag_reasons.hpp"
 
 /// Private to the normalizer on the device: what its kernels take. Pointers are device memory.
 namespace ryle::search::detail {
 
-inline constexpr int kMostMedianCells = 64;
-inline constexpr int kMostFlagChannels = 16384;
-inline constexpr int kClippedLow = kNumCauses, kClippedHigh = kNumCauses + 1;
-inline constexpr int kNormalizeCounters = kNumCauses + 2;
+inline constexpr int kMaxMedianCells = 64;
+inline constexpr int kMaxFlagChannels = 16384;
+inline constexpr int kClippedLow = kNumFlagReasons, kClippedHigh = kNumFlagReasons + 1;
+inline constexpr int kNormalizeCounters = kNumFlagReasons + 2;
 inline constexpr int kBurstWidths = 6;  ///< boxcars of 1 .. 32 spectra
 
 /// Mean and rms of one channel over one cell; rms 0: nothing there.

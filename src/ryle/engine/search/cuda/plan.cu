@@ -14,7 +14,7 @@ namespace {
 using namespace detail;
 
 /// That a thread block can ask for.
-int most_shared_bytes(const Queue& queue) {
+int max_shared_bytes(const Queue& queue) {
   int bytes = 0;
   RYLE_CUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin,
                                    cuda::device_of(queue)));
@@ -94,7 +94,7 @@ std::vector<std::string> cuda_implementations() {
 
 std::unique_ptr<Dedisperser> make_cuda_dedisperser(Queue& queue, const DedisperseConfig& config) {
   const std::string& wanted = config.implementation;
-  const int shared_bytes = most_shared_bytes(queue);
+  const int shared_bytes = max_shared_bytes(queue);
   const bool fits = kStageShared_bytes <= shared_bytes;
   if (wanted == "cuda:shared" && !fits)
     throw UnsupportedError("search implementation \"cuda:shared\": a thread block needs " +

@@ -79,7 +79,7 @@ class ThroughDetector final : public Detector {
         sums_(checked_product({n_trials_, sum_pitch_}, "dedispersed sums"), MemorySpace::device),
         weights_(n_trials_ * cells_, MemorySpace::device) {}
 
-  void execute(Queue&, const DetectInput& input, std::vector<Token>& tokens) override {
+  void execute(Queue&, const DetectInput& input, std::vector<Hit>& hits) override {
     const cuda::DeviceScope scope(cuda::device_of(queue_));
     DetectInput in = input;
     to_device(queue_,
@@ -95,7 +95,7 @@ class ThroughDetector final : public Detector {
       in.weights = weights_.data();
       in.weight_stride = cells_;
     }
-    engine_->execute(queue_, in, tokens);
+    engine_->execute(queue_, in, hits);
   }
   const std::vector<SeriesStatistics>& statistics() const override { return engine_->statistics(); }
   std::string_view implementation() const override { return engine_->implementation(); }

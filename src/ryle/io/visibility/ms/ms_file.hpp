@@ -37,7 +37,7 @@ struct InputRow {
 };
 
 /// Everything outside the main table. Times are MJD UTC seconds, directions ICRS radians.
-struct Content {
+struct Impl {
   std::string telescope_name, observer, project, field_name, data_unit;
   std::array<double, 3> telescope_itrf_m{};
   int n_receptors = 2;
@@ -83,7 +83,7 @@ class Writer {
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
   void append(const DumpValues& dump);
-  void finish(const Content& content);  ///< writes the sub-tables and closes
+  void finish(const Impl& content);  ///< writes the sub-tables and closes
   /// The tables stay on the disk as they are, whatever becomes of the writer.
   void leave();
 
@@ -94,7 +94,7 @@ class Writer {
 
 /// A Measurement Set read whole. @shape as DumpValues, over all rows
 struct ReadResult {
-  Content content;  ///< antennas, telescope, frequencies, phase centre; all of it when is_ryle
+  Impl content;  ///< antennas, telescope, frequencies, phase centre; all of it when is_ryle
   bool is_ryle = false;
   bool has_feed_angles = false;
   bool has_corrected_data = false;  ///< a column that is not read

@@ -24,17 +24,17 @@ std::vector<T> to_std(const cc::Array<Source>& in) {
   return std::vector<T>(in.begin(), in.end());
 }
 
-[[noreturn]] void refuse(const std::string& what) { throw std::runtime_error(what); }
+[[noreturn]] void reject(const std::string& what) { throw std::runtime_error(what); }
 
 std::array<double, 3> position(const cc::ArrayColumn<double>& column, cc::rownr_t row) {
   const cc::Vector<double> xyz(column(row));
-  if (xyz.size() != 3) refuse("a position has not 3 numbers");
+  if (xyz.size() != 3) reject("a position has not 3 numbers");
   return {xyz(0), xyz(1), xyz(2)};
 }
 
 void require_row(int id, cc::rownr_t n_rows, const char* name) {
   if (id < 0 || static_cast<cc::rownr_t>(id) >= n_rows)
-    refuse(std::string(name) + " " + std::to_string(id) + " has no row in its table");
+    reject(std::string(name) + " " + std::to_string(id) + " has no row in its table");
 }
 
 void read_antennas(const cc::MeasurementSet& ms, ReadResult& out) {
@@ -57,7 +57,7 @@ void read_antennas(const cc::MeasurementSet& ms, ReadResult& out) {
   }
 }
 
-void read_observation(const cc::MeasurementSet& ms, Content& content) {
+void read_observation(const cc::MeasurementSet& ms, Impl& content) {
   if (ms.observation().nrow() > 0) {
     const cc::MSObservationColumns columns(ms.observation());
     content.telescope_name = columns.telescopeName()(0);
@@ -71,7 +71,7 @@ void read_observation(const cc::MeasurementSet& ms, Content& content) {
 }
 
 /// The direction of the first field in use, whatever frame it is stored in, as ICRS.
-void read_field(const cc::MeasurementSet& ms, int field_id, Content& content) {
+void read_field(const cc::MeasurementSet& ms, int field_id, Impl& content) {
   require_row(field_id, ms.field().nrow(), "FIELD_ID");
   const cc::MSFieldColumns columns(ms.field());
   const auto row = static_cast<cc::rownr_t>(field_id);
@@ -96,7 +96,7 @@ void read_spectral_window(const cc::MeasurementSet& ms, int data_description, Re
   out.content.channel_centers_hz = to_std<double>(columns.chanFreq()(window));
   const cc::Vector<double> widths(columns.chanWidth()(window));
   const cc::Vector<double> bandwidths(columns.effectiveBW()(window));
-  if (widths.empty() || bandwidths.empty()) refuse("SPECTRAL_WINDOW has no channel widths");
+  if (widths.empty() || bandwidths.empty()) reject("SPECTRAL_WINDOW has no channel widths");
   out.content.channel_width_hz = widths(0);
   out.content.noise_bandwidth_hz = bandwidths(0);
   out.corr_types =
@@ -110,7 +110,7 @@ void read_values(const cc::MeasurementSet& ms, const std::string& column, ReadRe
     std::string there;
     for (const char* name : {"DATA", "CORRECTED_DATA", "MODEL_DATA"})
       if (ms.tableDesc().isColumn(name)) there += (there.empty() ? "" : ", ") + std::string(name);
-    refuse("it has no column " + column + "; " +
+    reject("it has no column " + column + "; " +
            (there.empty() ? "and none of DATA, CORRECTED_DATA, MODEL_DATA" : "--column " + there));
   }
   out.data = to_std<std::complex<float>>(cc::ArrayColumn<cc::Complex>(ms, column).getColumn());
@@ -120,7 +120,7 @@ void read_values(const cc::MeasurementSet& ms, const std::string& column, ReadRe
   const std::size_t size = static_cast<std::size_t>(out.n_rows) * n_products * n_channels;
   const cc::Vector<bool> flag_row = cc::ScalarColumn<bool>(ms, "FLAG_ROW").getColumn();
   if (out.data.size() != size || out.flag.size() != size)
-    refuse(column + " and FLAG do not have the shape of the window");
+    reject(column + " and FLAG do not have the shape of the window");
   for (std::size_t row = 0; row < flag_row.size(); ++row) {
     if (flag_row(row))
       std::fill_n(out.flag.begin() + static_cast<std::ptrdiff_t>(row * n_products * n_channels),
@@ -145,7 +145,7 @@ void read_values(const cc::MeasurementSet& ms, const std::string& column, ReadRe
   if (out.weight_spectrum.size() == size) return;
   const std::vector<float> weight = to_std<float>(cc::ArrayColumn<float>(ms, "WEIGHT").getColumn());
   if (weight.size() != static_cast<std::size_t>(out.n_rows) * n_products)
-    refuse("WEIGHT does not have a number a row and correlation");
+    reject("WEIGHT does not have a number a row and correlation");
   out.weight_spectrum.resize(size);
   for (std::size_t k = 0; k < size; ++k) {
     out.weight_spectrum[k] = weight[k / (n_channels * n_products) * n_products + k % n_products];
@@ -163,15 +163,15 @@ void read_rows(const cc::MeasurementSet& ms, const std::string& column, ReadResu
   const cc::Vector<int> descriptions = columns.dataDescId().getColumn();
   const cc::Vector<int> fields = columns.fieldId().getColumn();
   if (cc::anyNE(descriptions, descriptions(0)))
-    refuse("it has several spectral windows; split them first (mstransform, DP3)");
+    reject("it has several spectral windows; split them first (mstransform, DP3)");
   if (cc::anyNE(fields, fields(0)))
-    refuse("it has several fields; split them first (mstransform, DP3)");
+    reject("it has several fields; split them first (mstransform, DP3)");
   read_spectral_window(ms, descriptions(0), out);
   read_field(ms, fields(0), out.content);
   const cc::MEpoch::Types scale = cc::MEpoch::castType(columns.timeMeas()(0).getRef().getType());
   out.tai = scale == cc::MEpoch::TAI;
   if (!out.tai && scale != cc::MEpoch::UTC)
-    refuse("its times are " + std::string(cc::MEpoch::showType(scale)) +
+    reject("its times are " + std::string(cc::MEpoch::showType(scale)) +
            "; ryle reads UTC and TAI");
   out.time_s = to_std<double>(columns.time().getColumn());
   out.interval_s = to_std<double>(columns.interval().getColumn());
@@ -179,7 +179,7 @@ void read_rows(const cc::MeasurementSet& ms, const std::string& column, ReadResu
   out.antenna1 = to_std<int>(columns.antenna1().getColumn());
   out.antenna2 = to_std<int>(columns.antenna2().getColumn());
   if (out.uvw_m.size() != 3 * static_cast<std::size_t>(out.n_rows))
-    refuse("UVW does not have three numbers a row");
+    reject("UVW does not have three numbers a row");
   read_values(ms, column, out);
 }
 

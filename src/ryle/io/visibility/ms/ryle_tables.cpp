@@ -83,7 +83,7 @@ cc::TableDesc input_description(ssize_t n_channels) {
   return description;
 }
 
-void write_applied(cc::MeasurementSet& ms, const Content& content) {
+void write_applied(cc::MeasurementSet& ms, const Impl& content) {
   const auto n_channels = static_cast<ssize_t>(content.channel_centers_hz.size());
   cc::Table table =
       new_table(ms, "RYLE_APPLIED", input_description(n_channels), content.inputs.size());
@@ -116,12 +116,12 @@ void write_applied(cc::MeasurementSet& ms, const Content& content) {
 
 }  // namespace
 
-void write_ryle_tables(cc::MeasurementSet& ms, const Content& content) {
+void write_ryle_tables(cc::MeasurementSet& ms, const Impl& content) {
   write_dumps(ms, content.dumps);
   write_applied(ms, content);
 }
 
-bool read_ryle_tables(const cc::Table& ms, Content& content) {
+bool read_ryle_tables(const cc::Table& ms, Impl& content) {
   const cc::TableRecord& keywords = ms.keywordSet();
   if (!keywords.isDefined("RYLE_DUMP") || !keywords.isDefined("RYLE_APPLIED")) return false;
   const cc::Table dump_table = keywords.asTable("RYLE_DUMP");
@@ -143,17 +143,17 @@ bool read_ryle_tables(const cc::Table& ms, Content& content) {
     const cc::Vector<cc::DComplex> gains(columns.gain(row));
     input.gains.assign(gains.begin(), gains.end());
   }
-  const cc::TableRecord& facts = table.keywordSet();
-  const cc::Vector<double> response(facts.asArrayDouble("FILTER_RESPONSE"));
+  const cc::TableRecord& metadata = table.keywordSet();
+  const cc::Vector<double> response(metadata.asArrayDouble("FILTER_RESPONSE"));
   content.filter_response.assign(response.begin(), response.end());
-  content.n_taps = facts.asInt("N_TAPS");
-  content.window = facts.asString("WINDOW");
-  content.van_vleck = facts.asBool("VAN_VLECK");
-  content.has_delays = facts.asBool("HAS_DELAY");
-  content.has_gains = facts.asBool("HAS_GAIN");
-  content.has_levels = facts.asBool("HAS_LEVELS");
-  content.has_saturation = facts.asBool("HAS_SATURATION");
-  content.observation_json = facts.asString("OBSERVATION");
+  content.n_taps = metadata.asInt("N_TAPS");
+  content.window = metadata.asString("WINDOW");
+  content.van_vleck = metadata.asBool("VAN_VLECK");
+  content.has_delays = metadata.asBool("HAS_DELAY");
+  content.has_gains = metadata.asBool("HAS_GAIN");
+  content.has_levels = metadata.asBool("HAS_LEVELS");
+  content.has_saturation = metadata.asBool("HAS_SATURATION");
+  content.observation_json = metadata.asString("OBSERVATION");
   return true;
 }
 

@@ -18,7 +18,7 @@ namespace cc = casacore;
 
 constexpr double kTwoPi = 6.283185307179586476925;
 
-double middle_s(const Content& content) { return 0.5 * (content.begin_s + content.end_s); }
+double middle_s(const Impl& content) { return 0.5 * (content.begin_s + content.end_s); }
 
 cc::Vector<double> vector3(const std::array<double, 3>& v) {
   cc::Vector<double> out(3);
@@ -41,7 +41,7 @@ cc::Vector<cc::String> one_cell(const std::vector<std::string>& lines) {
   return cc::Vector<cc::String>(1, text);
 }
 
-void fill_antenna(cc::MeasurementSet& ms, const Content& content) {
+void fill_antenna(cc::MeasurementSet& ms, const Impl& content) {
   cc::MSAntennaColumns columns(ms.antenna());
   columns.setPositionRef(cc::MPosition::ITRF);  // frames can be set on an empty table only
   ms.antenna().addRow(content.antennas.size());
@@ -59,7 +59,7 @@ void fill_antenna(cc::MeasurementSet& ms, const Content& content) {
   }
 }
 
-void fill_feed(cc::MeasurementSet& ms, const Content& content) {
+void fill_feed(cc::MeasurementSet& ms, const Impl& content) {
   const int n = content.n_receptors;
   ms.feed().addRow(content.antennas.size());
   cc::MSFeedColumns columns(ms.feed());
@@ -88,7 +88,7 @@ void fill_feed(cc::MeasurementSet& ms, const Content& content) {
   }
 }
 
-void fill_field(cc::MeasurementSet& ms, const Content& content) {
+void fill_field(cc::MeasurementSet& ms, const Impl& content) {
   cc::MSFieldColumns columns(ms.field());
   columns.setDirectionRef(cc::MDirection::ICRS);
   ms.field().addRow();
@@ -104,7 +104,7 @@ void fill_field(cc::MeasurementSet& ms, const Content& content) {
   columns.flagRow().put(0, false);
 }
 
-void fill_spectral_window(cc::MeasurementSet& ms, const Content& content) {
+void fill_spectral_window(cc::MeasurementSet& ms, const Impl& content) {
   ms.spectralWindow().addRow();
   cc::MSSpWindowColumns columns(ms.spectralWindow());
   const auto n = static_cast<ssize_t>(content.channel_centers_hz.size());
@@ -147,7 +147,7 @@ void fill_polarization(cc::MeasurementSet& ms, int n_receptors) {
   description.flagRow().put(0, false);
 }
 
-void fill_observation(cc::MeasurementSet& ms, const Content& content) {
+void fill_observation(cc::MeasurementSet& ms, const Impl& content) {
   // pyuvdata's column: without it an array with a famous name gets that observatory's place instead
   // of its own.
   ms.observation().addColumn(
@@ -172,7 +172,7 @@ void fill_observation(cc::MeasurementSet& ms, const Content& content) {
       .put(0, vector3(content.telescope_itrf_m));
 }
 
-void fill_pointing(cc::MeasurementSet& ms, const Content& content) {
+void fill_pointing(cc::MeasurementSet& ms, const Impl& content) {
   cc::MSPointingColumns columns(ms.pointing());
   columns.setDirectionRef(cc::MDirection::ICRS);
   ms.pointing().addRow(content.antennas.size());
@@ -208,7 +208,7 @@ void fill_processor_and_state(cc::MeasurementSet& ms) {
   state.flagRow().put(0, false);
 }
 
-void fill_history(cc::MeasurementSet& ms, const Content& content) {
+void fill_history(cc::MeasurementSet& ms, const Impl& content) {
   cc::MSHistoryColumns columns(ms.history());
   const cc::Vector<cc::String> none(1, "");
   ms.history().addRow(content.history.size());
@@ -227,7 +227,7 @@ void fill_history(cc::MeasurementSet& ms, const Content& content) {
 
 }  // namespace
 
-void fill_sub_tables(cc::MeasurementSet& ms, const Content& content) {
+void fill_sub_tables(cc::MeasurementSet& ms, const Impl& content) {
   fill_antenna(ms, content);
   fill_feed(ms, content);
   fill_field(ms, content);

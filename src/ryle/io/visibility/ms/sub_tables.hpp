@@ -13,11 +13,11 @@
 namespace ryle::ms {
 
 /// Fills ANTENNA .. HISTORY of an MS whose default sub-tables exist.
-void fill_sub_tables(casacore::MeasurementSet& ms, const Content& content);
+void fill_sub_tables(casacore::MeasurementSet& ms, const Impl& content);
 /// Creates and fills RYLE_APPLIED and RYLE_DUMP.
-void write_ryle_tables(casacore::MeasurementSet& ms, const Content& content);
+void write_ryle_tables(casacore::MeasurementSet& ms, const Impl& content);
 /// The inverse, into content; false when the MS has no such tables.
-bool read_ryle_tables(const casacore::Table& ms, Content& content);
+bool read_ryle_tables(const casacore::Table& ms, Impl& content);
 
 /// casacore takes the dot off a relative ".v.ms.part" and then works beside it: names go absolute.
 inline std::string table_name(const std::string& path) {

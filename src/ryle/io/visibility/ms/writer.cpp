@@ -93,7 +93,7 @@ struct Writer::State {
   /// Runs f; after an exception nothing of casacore's may be touched again, not even by a
   /// destructor.
   template <class F>
-  void guarded(F&& f) {
+  void run_or_abandon(F&& f) {
     try {
       one_line_errors(f);
     } catch (...) {
@@ -215,7 +215,7 @@ Writer::~Writer() {
 }
 
 void Writer::append(const DumpValues& dump) {
-  state_->guarded([&] {
+  state_->run_or_abandon([&] {
     State& s = *state_;
     const cc::rownr_t first = s.ms->nrow();
     s.ms->addRow(static_cast<cc::rownr_t>(s.n_baselines));
@@ -239,8 +239,8 @@ void Writer::append(const DumpValues& dump) {
   });
 }
 
-void Writer::finish(const Content& content) {
-  state_->guarded([&] {
+void Writer::finish(const Impl& content) {
+  state_->run_or_abandon([&] {
     fill_sub_tables(*state_->ms, content);
     write_ryle_tables(*state_->ms, content);
     state_->ms->flush(true);

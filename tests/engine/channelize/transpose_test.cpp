@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Samples with all inputs of an instant together -> each input's together: on the CPU, and by the
 // kernels thread by thread.
-#include "ryle/engine/channelize/turn.hpp"
+#include "ryle/engine/channelize/transpose.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include "ryle/core/random.hpp"
 #include "tests/support/simt/cuda_names.hpp"
 // The kernels follow the words of CUDA they are written in.
-#include "ryle/engine/channelize/cuda/turn.cuh"
+#include "ryle/engine/channelize/cuda/transpose.cuh"
 
 namespace ryle::channelize {
 namespace {
@@ -31,11 +31,11 @@ struct Turned {
 
   Turned(SampleFormat format, std::int64_t inputs, std::int64_t ticks, std::int64_t capacity)
       : from(instants_of(format, inputs)),
-        to(turned_layout(from, inputs, capacity).value()),
+        to(transposed_layout(from, inputs, capacity).value()),
         n_inputs(inputs),
         n_ticks(ticks),
         samples(ticks * from.sample_stride_bits / 8),
-        rows(turned_bytes(to, inputs)) {
+        rows(transposed_bytes(to, inputs)) {
     for (std::int64_t k = 0; k < samples.size(); ++k)
       samples[k] = static_cast<std::byte>(mix64(static_cast<std::uint64_t>(k)));
     std::memset(rows.data(), 0xCD, static_cast<std::size_t>(rows.size()));
@@ -52,14 +52,14 @@ struct Turned {
     }
     return n;
   }
-  detail::TurnArguments arguments() const {
+  detail::TransposeArguments arguments() const {
     return {samples.data(),
             rows.data(),
             from.sample_stride_bits / 8,
             to.input_stride_bits / 8,
             static_cast<int>(n_inputs),
             static_cast<int>(n_ticks),
-            static_cast<int>((n_inputs + detail::kTurnInputs - 1) / detail::kTurnInputs)};
+            static_cast<int>((n_inputs + detail::kTransposeInputs - 1) / detail::kTransposeInputs)};
   }
 };
 
@@ -71,15 +71,15 @@ TEST(Turn, EveryInputsSamplesComeTogether) {
       for (const std::int64_t n_ticks : {1, 64, 130}) {
         Turned t(format, n_inputs, n_ticks, 192);
         Queue cpu = Queue::cpu(2);
-        turn_samples(cpu, t.samples.data(), t.from, n_inputs, n_ticks, t.to, t.rows.data());
+        transpose_samples(cpu, t.samples.data(), t.from, n_inputs, n_ticks, t.to, t.rows.data());
         EXPECT_EQ(t.wrong(), 0) << name(format) << " N=" << n_inputs << " T=" << n_ticks;
         Turned k(format, n_inputs, n_ticks, 192);
-        const detail::TurnArguments a = k.arguments();
+        const detail::TransposeArguments a = k.arguments();
         const auto bytes = static_cast<int>(k.to.sample_stride_bits / 8);
         const auto lines = static_cast<unsigned>((n_ticks * bytes + 127) / 128);
-        const detail::TurnKernel kernel = detail::turn_kernel(a, bytes);
-        simt::launch({{static_cast<unsigned>(a.n_tiles) * lines}, {detail::kTurnThreads}}, seed++,
-                     [&] { kernel(a); });
+        const detail::TransposeKernel kernel = detail::transpose_kernel(a, bytes);
+        simt::launch({{static_cast<unsigned>(a.n_tiles) * lines}, {detail::kTransposeThreads}},
+                     seed++, [&] { kernel(a); });
         EXPECT_EQ(k.wrong(), 0) << name(format) << " N=" << n_inputs << " T=" << n_ticks;
       }
     }
@@ -88,15 +88,15 @@ TEST(Turn, EveryInputsSamplesComeTogether) {
 
 TEST(Turn, SaysWhereItCannot) {
   SampleLayout packed = instants_of(SampleFormat::ci4, 8);
-  EXPECT_TRUE(turned_layout(packed, 8, 64).has_value());  // a byte a sample
+  EXPECT_TRUE(transposed_layout(packed, 8, 64).has_value());  // a byte a sample
   packed.format = SampleFormat::ci2;
-  EXPECT_FALSE(turned_layout(packed, 8, 64).has_value());
+  EXPECT_FALSE(transposed_layout(packed, 8, 64).has_value());
   SampleLayout with_header = instants_of(SampleFormat::ci8, 8);
   with_header.sample_stride_bits += 16;
-  EXPECT_FALSE(turned_layout(with_header, 8, 64).has_value());
+  EXPECT_FALSE(transposed_layout(with_header, 8, 64).has_value());
   SampleLayout rows = instants_of(SampleFormat::ci8, 8);
   rows.sample_stride_bits = 16;
-  EXPECT_FALSE(turned_layout(rows, 8, 64).has_value());
+  EXPECT_FALSE(transposed_layout(rows, 8, 64).has_value());
 }
 
 }  // namespace

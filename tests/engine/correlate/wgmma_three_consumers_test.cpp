@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ryle/core/baseline.hpp"
-#include "ryle/engine/correlate/cuda/wgmma_three.hpp"
+#include "ryle/engine/correlate/cuda/wgmma_three_consumers.hpp"
 #include "tests/engine/correlate/wgmma_model.hpp"
 
 namespace ryle::correlate::test {

@@ -10,7 +10,7 @@
 #include "ryle/engine/correlate/cuda/kernels.cuh"
 #include "ryle/engine/correlate/cuda/tuning.hpp"
 #include "ryle/engine/correlate/cuda/wgmma_bytes.cuh"
-#include "ryle/engine/correlate/cuda/wgmma_three.hpp"
+#include "ryle/engine/correlate/cuda/wgmma_three_consumers.hpp"
 
 namespace ryle::correlate::detail {
 namespace {
@@ -273,7 +273,7 @@ void launch_wgmma_s8_three(const WgmmaPlan& plan, const CudaGulp& gulp, bool ove
   a.ring.first_block = gulp.first_block;
   a.ring.hints = tuning.hints;
   a.ring.shares = shares_of(std::int64_t{2} * plan.layout.n_channels, gulp.n_blocks,
-                            plan.concurrent_blocks, tuning.least_blocks);
+                            plan.concurrent_blocks, tuning.min_blocks);
   a.ring.n_slots = kThreeStages;
   a.ring.next_share = memory.counter;
   a.ring.other_share = memory.next_counter;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "ryle/engine/search/cluster_peel.hpp"
+#include "ryle/engine/search/hit_clusterer.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -11,13 +11,13 @@ namespace ryle::search::detail {
 namespace {
 
 constexpr std::size_t kHitChunk = 256;
-constexpr int kMostComposites = 32, kMostJoined = 4096;  // of a cell, looked at one by one
-constexpr std::size_t kMostPieces = 512;
+constexpr int kMaxComposites = 32, kMaxJoined = 4096;  // of a cell, looked at one by one
+constexpr std::size_t kMaxPieces = 512;
 constexpr float kPieceCost = 8;  // S/N squared: place and width of one more pulse
 
 std::size_t index(std::int64_t k) { return static_cast<std::size_t>(k); }
 
-bool stronger(const Token& a, const Token& b) {
+bool stronger(const Hit& a, const Hit& b) {
   if (a.snr != b.snr) return a.snr > b.snr;
   return std::tie(a.start, a.trial, a.width) < std::tie(b.start, b.trial, b.width);
 }
@@ -35,54 +35,54 @@ std::int32_t highest(const std::int32_t* rank, std::size_t n) {
 
 }  // namespace
 
-TokenModel::TokenModel(const ClusterConfig& config)
+HitModel::HitModel(const ClusterConfig& config)
     : noise(static_cast<float>(std::min(4.0, 0.57 * config.threshold))),
       max_width(static_cast<float>(config.max_width)),
       root_of_widest(std::sqrt(max_width)),
       most(static_cast<float>(config.reach_samples)),
-      least_expected(static_cast<float>(config.threshold) - noise) {
+      min_expected(static_cast<float>(config.threshold) - noise) {
   for (const double s : config.sweep_samples) sweep.push_back(static_cast<float>(s));
   for (std::int64_t w = 0; w <= kMaxWidth; ++w) roots.push_back(std::sqrt(static_cast<float>(w)));
 }
 
-std::int64_t TokenPeeler::cell_of(std::size_t bin) const {
+std::int64_t HitClusterer::cell_of(std::size_t bin) const {
   const auto floor_cell = [](std::int64_t b) {
     return (b >= 0 ? b : b - kCrowdBins + 1) / kCrowdBins;
   };
   return floor_cell(first_bin_ + static_cast<std::int64_t>(bin)) - floor_cell(first_bin_);
 }
 
-std::size_t TokenPeeler::segment_of(std::size_t bin, int octave) const {
+std::size_t HitClusterer::segment_of(std::size_t bin, int octave) const {
   return bin * kOctaves + index(octave);
 }
 
 /// Bin of a place in time, the nearest one of those there are.
-std::size_t TokenPeeler::bin_at(float x) const {
+std::size_t HitClusterer::bin_at(float x) const {
   const auto last = static_cast<float>(n_bins() - 1);
   return static_cast<std::size_t>(
-      std::clamp(std::floor(x / static_cast<float>(kTokenBin)), 0.0f, last));
+      std::clamp(std::floor(x / static_cast<float>(kHitBin)), 0.0f, last));
 }
 
-inline TokenPeeler::Place TokenPeeler::place_of(const Token& t) const {
-  const auto lo = static_cast<float>(t.start - first_bin_ * kTokenBin);
+inline HitClusterer::Place HitClusterer::place_of(const Hit& t) const {
+  const auto lo = static_cast<float>(t.start - first_bin_ * kHitBin);
   return {lo, lo + static_cast<float>(t.width), model_.sweep[index(t.trial)],
           (t.snr - model_.noise) * model_.root(t.width)};
 }
 
-inline void TokenPeeler::place(std::size_t at) {
-  const Token& t = token(at);
+inline void HitClusterer::place(std::size_t at) {
+  const Hit& t = token(at);
   const Place p = place_of(t);
   lo_[at] = p.lo;
   hi_[at] = p.hi;
   sweep_[at] = p.sweep;
   excess_[at] = p.excess;
   rank_[at] = std::bit_cast<std::int32_t>(t.snr);
-  least_excess_ = std::min(least_excess_, t.snr - model_.noise);
+  min_excess_ = std::min(min_excess_, t.snr - model_.noise);
 }
 
 /// Tokens by bin, octave of widths and trial: an event is compared with those alone that it may
 /// explain.
-void TokenPeeler::sort_in(std::span<const TokenBin> bins) {
+void HitClusterer::sort_in(std::span<const HitBin> bins) {
   const std::size_t n_segments = bins.size() * kOctaves;
   begin_.assign(n_segments, 0);
   size_.assign(n_segments, 0);
@@ -95,7 +95,7 @@ void TokenPeeler::sort_in(std::span<const TokenBin> bins) {
     alive_[b] = bins[b].count;
     const std::size_t s = segment_of(b, 0);
     const auto mine = all_.subspan(index(bins[b].begin), index(bins[b].count));
-    for (const Token& t : mine) ++size_[s + octave_of(t.width)];
+    for (const Hit& t : mine) ++size_[s + octave_of(t.width)];
     for (std::size_t o = s; o < s + kOctaves; ++o) {
       begin_[o] = n;
       n += size_[o];
@@ -108,7 +108,7 @@ void TokenPeeler::sort_in(std::span<const TokenBin> bins) {
     id_.resize(size);
   }
   std::int32_t next[kOctaves];
-  least_excess_ = std::numeric_limits<float>::max();
+  min_excess_ = std::numeric_limits<float>::max();
   for (std::size_t b = 0; b < bins.size(); ++b) {
     const std::size_t s = segment_of(b, 0);
     std::copy_n(begin_.data() + s, kOctaves, next);
@@ -127,7 +127,7 @@ void TokenPeeler::sort_in(std::span<const TokenBin> bins) {
 }
 
 /// Places of a segment with sweeps from least to most.
-TokenPeeler::Range TokenPeeler::range(std::size_t segment, float least, float most) const {
+HitClusterer::Range HitClusterer::range(std::size_t segment, float least, float most) const {
   const std::size_t first = index(begin_[segment]), end = first + index(size_[segment]);
   if (end - first <= 16) return {first, end};
   const float* x = sweep_.data();
@@ -137,10 +137,10 @@ TokenPeeler::Range TokenPeeler::range(std::size_t segment, float least, float mo
 }
 
 /// Calls body(place, segment) for what is left from bin of `lo` to bin of `hi`, in octaves that
-/// hold widths from narrowest to widest. Few tokens of other sweeps and widths may come, too.
+/// hold widths from narrowest to widest. Few hits of other sweeps and widths may come, too.
 template <class Body>
-void TokenPeeler::for_tokens(float lo, float hi, float narrowest, float widest, float least,
-                             float most, const Body& body) const {
+void HitClusterer::for_hits(float lo, float hi, float narrowest, float widest, float least,
+                            float most, const Body& body) const {
   const auto octave = [](float w) {
     return octave_of(static_cast<std::int32_t>(std::clamp(w, 1.0f, static_cast<float>(kMaxWidth))));
   };
@@ -156,7 +156,7 @@ void TokenPeeler::for_tokens(float lo, float hi, float narrowest, float widest, 
   }
 }
 
-void TokenPeeler::find_best(std::size_t bin) {
+void HitClusterer::find_best(std::size_t bin) {
   std::int32_t best = -1;
   for (std::size_t s = segment_of(bin, 0); s < segment_of(bin + 1, 0); ++s) {
     if (best_[s] == -2) {
@@ -174,7 +174,7 @@ void TokenPeeler::find_best(std::size_t bin) {
 }
 
 /// Bin of the strongest token that is left, -1 = none.
-std::int64_t TokenPeeler::strongest() {
+std::int64_t HitClusterer::strongest() {
   std::int64_t found = -1;
   for (std::size_t b = 0; b < alive_.size(); ++b) {
     if (alive_[b] == 0 || cells_[index(cell_of(b))].full) continue;
@@ -188,18 +188,18 @@ std::int64_t TokenPeeler::strongest() {
 }
 
 /// @eq E sqrt(w) of a token, less than or equal to 0 where they share nothing
-float TokenPeeler::expected_flux(const Event& e, const Place& p) {
+float HitClusterer::expected_flux(const Event& e, const Place& p) {
   const float d = p.sweep - e.sweep;
   const float before = std::max(d, 0.0f), after = std::max(-d, 0.0f);
-  const float spread = std::max(e.width, before + after), margin = TokenModel::margin(e.width);
+  const float spread = std::max(e.width, before + after), margin = HitModel::margin(e.width);
   const float shared =
       std::min(p.hi, e.hi + after + margin) - std::max(p.lo, e.lo - before - margin);
   return e.flux * std::min(shared, spread) / spread;
 }
 
 template <class Body>
-void TokenPeeler::for_events_near(float lo, float hi, const Body& body) const {
-  constexpr auto kSide = static_cast<float>(kTokenBin * kCrowdBins);
+void HitClusterer::for_events_near(float lo, float hi, const Body& body) const {
+  constexpr auto kSide = static_cast<float>(kHitBin * kCrowdBins);
   const auto last = static_cast<float>(cells_.size() - 1);
   const auto first_cell =
       static_cast<std::size_t>(std::clamp(std::floor((lo - model_.most) / kSide), 0.0f, last));
@@ -211,7 +211,7 @@ void TokenPeeler::for_events_near(float lo, float hi, const Body& body) const {
 
 /// What is scattered arrives late: an exponential after the pulse. A boxcar that fits one best has
 /// 1.26 of its time constants.
-bool TokenPeeler::tail_of(const Event& e, std::size_t at) const {
+bool HitClusterer::tail_of(const Event& e, std::size_t at) const {
   const float late = lo_[at] - e.hi;
   if (!(late > 0 && late < 4 * e.width && std::abs(sweep_[at] - e.sweep) < 2 * e.width))
     return false;
@@ -219,7 +219,7 @@ bool TokenPeeler::tail_of(const Event& e, std::size_t at) const {
 }
 
 /// Pieces of something longer than the widest boxcar.
-bool TokenPeeler::continues(Event& e, std::size_t at) const {
+bool HitClusterer::continues(Event& e, std::size_t at) const {
   const auto width = static_cast<float>(token(at).width);
   if (e.width < 0.75f * model_.max_width || width < 0.125f * model_.max_width || width < 16)
     return false;
@@ -232,7 +232,7 @@ bool TokenPeeler::continues(Event& e, std::size_t at) const {
 }
 
 /// The event that explains most of a token that all of them together explain, -1 = they do not.
-std::int32_t TokenPeeler::explained_by(const Place& p) const {
+std::int32_t HitClusterer::explained_by(const Place& p) const {
   float sum = 0, most = 0;
   std::int32_t best = -1;
   for_events_near(p.lo, p.hi, [&](std::int32_t k) {
@@ -242,21 +242,21 @@ std::int32_t TokenPeeler::explained_by(const Place& p) const {
     if (flux > most) most = flux, best = k;
   });
   // What they leave of it would not be a token.
-  const float over = p.excess - model_.least_expected * std::sqrt(p.hi - p.lo);
-  return p.excess <= TokenModel::kPeaked * sum || over < sum ? best : -1;
+  const float over = p.excess - model_.min_expected * std::sqrt(p.hi - p.lo);
+  return p.excess <= HitModel::kPeaked * sum || over < sum ? best : -1;
 }
 
 /// Whether narrower boxcars within it that do not overlap tell more than a token; they become
 /// parts_, the strongest first. Those of other trials see the same samples of power elsewhere.
-bool TokenPeeler::composite(std::size_t at) {
-  const Token& whole = token(at);
+bool HitClusterer::composite(std::size_t at) {
+  const Hit& whole = token(at);
   if (whole.width < 4) return false;
   const auto width = static_cast<float>(whole.width);
   const float square = whole.snr * whole.snr, edge = 0.125f * width;
   pieces_.clear();
   const float lo = lo_[at] - edge, hi = hi_[at] + edge, same = sweep_[at];
-  for_tokens(lo, hi_[at], 1, 0.6f * width, same, same, [&](std::size_t k, std::size_t) {
-    const Token& t = token(k);
+  for_hits(lo, hi_[at], 1, 0.6f * width, same, same, [&](std::size_t k, std::size_t) {
+    const Hit& t = token(k);
     if (hi_[k] - lo_[k] <= 0.6f * width && lo_[k] >= lo && hi_[k] <= hi && t.trial == whole.trial &&
         t.snr * t.snr >= 0.1f * square)
       pieces_.push_back({lo_[k], hi_[k], t.snr * t.snr - kPieceCost, id_[k]});
@@ -264,9 +264,9 @@ bool TokenPeeler::composite(std::size_t at) {
   const auto stronger_piece = [&](const Piece& a, const Piece& b) {
     return stronger(all_[index(a.id)], all_[index(b.id)]);
   };
-  if (pieces_.size() > kMostPieces) {
-    std::nth_element(pieces_.begin(), pieces_.begin() + kMostPieces, pieces_.end(), stronger_piece);
-    pieces_.resize(kMostPieces);
+  if (pieces_.size() > kMaxPieces) {
+    std::nth_element(pieces_.begin(), pieces_.begin() + kMaxPieces, pieces_.end(), stronger_piece);
+    pieces_.resize(kMaxPieces);
   }
   // The best set of pieces that do not overlap, by their ends (weighted interval scheduling).
   std::sort(pieces_.begin(), pieces_.end(), [&](const Piece& a, const Piece& b) {
@@ -298,25 +298,25 @@ bool TokenPeeler::composite(std::size_t at) {
 }
 
 /// The best token about a part, in other trials, too.
-std::int32_t TokenPeeler::best_about(std::int32_t part) const {
+std::int32_t HitClusterer::best_about(std::int32_t part) const {
   const Place p = place_of(all_[index(part)]);
   const float width = p.hi - p.lo, middle = p.lo + 0.5f * width;
   std::int32_t best = part;
-  for_tokens(p.lo - 2 * width, p.hi + width, 0.5f * width, 1.35f * width, p.sweep - width,
-             p.sweep + width, [&](std::size_t k, std::size_t) {
-               const float w = hi_[k] - lo_[k], d = sweep_[k] - p.sweep;
-               if (w >= 0.5f * width && w <= 1.35f * width && std::abs(d) <= width &&
-                   std::abs(lo_[k] + 0.5f * (w + d) - middle) <= 0.5f * width &&
-                   stronger(token(k), all_[index(best)]))
-                 best = id_[k];
-             });
+  for_hits(p.lo - 2 * width, p.hi + width, 0.5f * width, 1.35f * width, p.sweep - width,
+           p.sweep + width, [&](std::size_t k, std::size_t) {
+             const float w = hi_[k] - lo_[k], d = sweep_[k] - p.sweep;
+             if (w >= 0.5f * width && w <= 1.35f * width && std::abs(d) <= width &&
+                 std::abs(lo_[k] + 0.5f * (w + d) - middle) <= 0.5f * width &&
+                 stronger(token(k), all_[index(best)]))
+               best = id_[k];
+           });
   return best;
 }
 
-void TokenPeeler::join(Event& e, std::int32_t id) {
-  const Token& t = all_[index(id)];
+void HitClusterer::join(Event& e, std::int32_t id) {
+  const Hit& t = all_[index(id)];
   Cluster& c = e.sum;
-  ++c.n_tokens;
+  ++c.n_hits;
   c.begin = std::min(c.begin, t.start);
   c.end = std::max(c.end, t.start + t.width);
   c.lowest_trial = std::min(c.lowest_trial, t.trial);
@@ -324,7 +324,7 @@ void TokenPeeler::join(Event& e, std::int32_t id) {
   if (e.behind_cut) behind_.push_back({id, e.number});
 }
 
-void TokenPeeler::remove(std::size_t segment, std::size_t at) {
+void HitClusterer::remove(std::size_t segment, std::size_t at) {
   rank_[at] = -1;
   excess_[at] = std::numeric_limits<float>::infinity();
   ++dead_[segment];
@@ -333,7 +333,7 @@ void TokenPeeler::remove(std::size_t segment, std::size_t at) {
 }
 
 /// Moves what is left of a segment together.
-void TokenPeeler::compact(std::size_t segment) {
+void HitClusterer::compact(std::size_t segment) {
   std::size_t to = index(begin_[segment]);
   const std::size_t end = to + index(size_[segment]);
   for (std::size_t from = to; from < end; ++from) {
@@ -347,9 +347,9 @@ void TokenPeeler::compact(std::size_t segment) {
   best_[segment] = best_of_bin_[segment / kOctaves] = -2;
 }
 
-/// Takes the tokens of a segment that an event explains.
-void TokenPeeler::sweep_segment(std::size_t segment, Range places, Event& e) {
-  const float margin = TokenModel::margin(e.width), flux = TokenModel::kPeaked * e.flux;
+/// Takes the hits of a segment that an event explains.
+void HitClusterer::sweep_segment(std::size_t segment, Range places, Event& e) {
+  const float margin = HitModel::margin(e.width), flux = HitModel::kPeaked * e.flux;
   std::int32_t taken[kHitChunk];
   for (std::size_t chunk = places.first; chunk < places.end; chunk += kHitChunk) {
     const std::size_t m = std::min(kHitChunk, places.end - chunk);
@@ -377,17 +377,17 @@ void TokenPeeler::sweep_segment(std::size_t segment, Range places, Event& e) {
   if (2 * dead_[segment] > size_[segment]) compact(segment);
 }
 
-/// Takes the tokens that an event explains. Those of width w, an excess x sqrt(w), farther than D
+/// Takes the hits that an event explains. Those of width w, an excess x sqrt(w), farther than D
 /// in time or in sweep, lie on a part of it that is spread over more than D:
 /// @eq x sqrt(w) D > 2 S sqrt(W) w can explain none of them
-void TokenPeeler::sweep(Event& e) {
-  const float reach = model_.reach(e.sum.best), margin = TokenModel::margin(e.width);
-  const float flux = TokenModel::kPeaked * e.flux;
+void HitClusterer::sweep(Event& e) {
+  const float reach = model_.reach(e.sum.best), margin = HitModel::margin(e.width);
+  const float flux = HitModel::kPeaked * e.flux;
   const float all = std::numeric_limits<float>::max();
   for (int octave = 0; octave < kOctaves; ++octave) {
     const auto widest = static_cast<float>((2 << octave) - 1);
     float side = all;
-    if (least_excess_ > 0) side = 1.001f * flux * std::sqrt(widest) / least_excess_ + 1;
+    if (min_excess_ > 0) side = 1.001f * flux * std::sqrt(widest) / min_excess_ + 1;
     if (side < e.width) continue;
     const std::size_t first =
         bin_at(std::max(e.lo - reach - model_.max_width, e.lo - margin - side - widest));
@@ -401,30 +401,30 @@ void TokenPeeler::sweep(Event& e) {
   }
 }
 
-void TokenPeeler::new_event(std::int32_t id) {
-  const Token& t = all_[index(id)];
+void HitClusterer::new_event(std::int32_t id) {
+  const Hit& t = all_[index(id)];
   const Place p = place_of(t);
   Event e;
   e.lo = p.lo;
   e.hi = p.hi;
   e.sweep = p.sweep;
   e.width = static_cast<float>(t.width);
-  e.run_lo = p.lo - TokenModel::margin(e.width);
-  e.run_hi = p.hi + TokenModel::margin(e.width);
+  e.run_lo = p.lo - HitModel::margin(e.width);
+  e.run_hi = p.hi + HitModel::margin(e.width);
   e.flux = t.snr * model_.root(t.width);
-  e.cell = cell_of(index((t.start - first_bin_ * kTokenBin) / kTokenBin));
+  e.cell = cell_of(index((t.start - first_bin_ * kHitBin) / kHitBin));
   e.number = static_cast<std::int32_t>(events_.size());
   e.behind_cut = t.start >= cut_;
   e.sum = {t, 0, t.start, t.start + t.width, t.trial, t.trial};  // the sweep adds it
   sweep(e);
   Cell& cell = cells_[index(e.cell)];
   cell.events.push_back(e.number);
-  cell.full |= cell.events.size() >= index(kMostEvents);
+  cell.full |= cell.events.size() >= index(kMaxEvents);
   events_.push_back(e);
 }
 
 /// What is left of a segment, without composites, to one event: no token is looked up.
-void TokenPeeler::join_rest(Event& e, std::size_t segment) {
+void HitClusterer::join_rest(Event& e, std::size_t segment) {
   const std::size_t begin = index(begin_[segment]), end = begin + index(size_[segment]);
   if (e.behind_cut) {
     for (std::size_t at = begin; at < end; ++at)
@@ -445,9 +445,9 @@ void TokenPeeler::join_rest(Event& e, std::size_t segment) {
   std::size_t first = begin, last = end - 1;  // in order of the trial
   while (rank_[first] <= 0) ++first;
   while (rank_[last] <= 0) --last;
-  const std::int64_t origin = first_bin_ * kTokenBin;  // floats hold the whole numbers of a group
+  const std::int64_t origin = first_bin_ * kHitBin;  // floats hold the whole numbers of a group
   Cluster& c = e.sum;
-  c.n_tokens += n;
+  c.n_hits += n;
   c.begin = std::min(c.begin, origin + static_cast<std::int64_t>(lo));
   c.end = std::max(c.end, origin + static_cast<std::int64_t>(hi));
   c.lowest_trial = std::min(c.lowest_trial, token(first).trial);
@@ -455,7 +455,7 @@ void TokenPeeler::join_rest(Event& e, std::size_t segment) {
 }
 
 /// Composites and what full cells hold.
-void TokenPeeler::rest() {
+void HitClusterer::rest() {
   for (std::size_t b = 0; b < n_bins(); ++b) {
     if (alive_[b] == 0) continue;
     const auto& events = cells_[index(cell_of(b))].events;
@@ -479,7 +479,7 @@ void TokenPeeler::rest() {
 }
 
 /// The strongest token of a bin: belongs to an event, is a composite or begins an event.
-void TokenPeeler::look(std::size_t bin) {
+void HitClusterer::look(std::size_t bin) {
   const std::size_t at = index(best_of_bin_[bin]);
   const std::size_t segment = segment_of(bin, static_cast<int>(octave_of(token(at).width)));
   Cell& cell = cells_[index(cell_of(bin))];
@@ -492,8 +492,8 @@ void TokenPeeler::look(std::size_t bin) {
   if (owner >= 0) {
     join(events_[index(owner)], id_[at]);
     remove(segment, at);
-    cell.full |= ++cell.joined >= kMostJoined && !cell.events.empty();
-  } else if (cell.composites < kMostComposites && composite(at)) {
+    cell.full |= ++cell.joined >= kMaxJoined && !cell.events.empty();
+  } else if (cell.composites < kMaxComposites && composite(at)) {
     rank_[at] = 0;
     best_[segment] = best_of_bin_[bin] = -2;
     ++cell.composites;
@@ -504,12 +504,12 @@ void TokenPeeler::look(std::size_t bin) {
   }
 }
 
-void TokenPeeler::take_apart(std::int64_t first_bin, std::span<const Token> tokens,
-                             std::span<const TokenBin> bins, std::int64_t cut,
-                             std::vector<Cluster>& out, std::vector<Token>& left) {
+void HitClusterer::take_apart(std::int64_t first_bin, std::span<const Hit> hits,
+                              std::span<const HitBin> bins, std::int64_t cut,
+                              std::vector<Cluster>& out, std::vector<Hit>& left) {
   first_bin_ = first_bin;
   cut_ = cut;
-  all_ = tokens;
+  all_ = hits;
   events_.clear();
   behind_.clear();
   cells_.clear();

@@ -3,9 +3,9 @@
 #include "ryle/engine/correlate/cuda/wgmma_layout.hpp"
 
 /// Work of the Hopper correlator for two rows of tiles by three warpgroups
-/// (cuda/wgmma_s8_three.cu): half h of a channel is tile {h, h} on the diagonal, by the first two
-/// warpgroups as ever, and rows 64 h .. 64 h + 63 of the tile below it by the third. Sums lie where
-/// Layout says.
+/// (cuda/wgmma_s8_three_consumers.cu): half h of a channel is tile {h, h} on the diagonal, by the
+/// first two warpgroups as ever, and rows 64 h .. 64 h + 63 of the tile below it by the third. Sums
+/// lie where Layout says.
 namespace ryle::correlate::wgmma {
 
 inline constexpr int kThreeWarpgroups = 3;

@@ -10,13 +10,13 @@
 namespace ryle::correlate::wgmma {
 
 /// Two tiles at the same time, of two channels of which channel[] tells: 0 or 1.
-struct Duo {
+struct CtaPair {
   Tile tile[2];
   int channel[2] = {0, 0};
 };
 
 /// What a block of a cluster does. Both blocks of a cluster bring their operands in the same order.
-struct DuoTask {
+struct CtaPairTask {
   Item item;
   std::int64_t id = 0;        ///< of the item
   bool keeps = true;          ///< false: the other block does the same and keeps it
@@ -26,10 +26,10 @@ struct DuoTask {
   int first = 0, second = 0;  ///< groups of 128 inputs; on the diagonal `first` alone
 };
 
-struct Duos {
-  const Duo* duos = nullptr;  ///< of two channels: of the first, of the second, of both
-  int n_of_one = 0;           ///< within the first channel, as many within the second
-  int n_of_both = 0;          ///< left over, the same tile of both channels
+struct CtaPairs {
+  const CtaPair* cta_pairs = nullptr;  ///< of two channels: of the first, of the second, of both
+  int n_of_one = 0;                    ///< within the first channel, as many within the second
+  int n_of_both = 0;                   ///< left over, the same tile of both channels
 
   RYLE_HOST_DEVICE int n_of_two() const { return 2 * n_of_one + n_of_both; }
   RYLE_HOST_DEVICE std::int64_t n(const Layout& l) const {
@@ -41,25 +41,26 @@ struct Duos {
     return static_cast<int>(d / n_of_two() * 2);
   }
 
-  RYLE_HOST_DEVICE DuoTask task(const Layout& l, std::int64_t d, int rank) const {
+  RYLE_HOST_DEVICE CtaPairTask task(const Layout& l, std::int64_t d, int rank) const {
     const int channel = first_channel(d);
     const bool alone = channel + 1 == l.n_channels;  // the last of an odd number
     int k = static_cast<int>(d % n_of_two());
     if (alone && k >= n_of_one) k += n_of_one;
-    const Duo& duo = duos[k];
-    DuoTask t;
-    if (channel + duo.channel[rank] >= l.n_channels) {
+    const CtaPair& cta_pair = cta_pairs[k];
+    CtaPairTask t;
+    if (channel + cta_pair.channel[rank] >= l.n_channels) {
       rank ^= 1;
       t.keeps = false;
     }
-    t.item = {channel + duo.channel[rank], duo.tile[rank]};
+    t.item = {channel + cta_pair.channel[rank], cta_pair.tile[rank]};
     t.id = std::int64_t{t.item.channel} * l.n_tiles + t.item.tile.row * (t.item.tile.row + 1) / 2 +
            t.item.tile.column;
     t.first = t.item.tile.row;
     t.second = t.item.tile.column;
-    const Tile& other = duo.tile[rank ^ 1];
+    const Tile& other = cta_pair.tile[rank ^ 1];
     const bool diagonal = t.first == t.second;
-    if (duo.channel[0] != duo.channel[1] || (diagonal && other.row == other.column)) return t;
+    if (cta_pair.channel[0] != cta_pair.channel[1] || (diagonal && other.row == other.column))
+      return t;
     t.common_first = true;
     t.idle_second = diagonal;
     if (diagonal) return t;
@@ -73,13 +74,13 @@ struct Duos {
 
 /// Every tile of two channels once. Columns with an odd number of tiles below the diagonal lend the
 /// last one to the next such column, which it meets in a row: at most one tile is left over.
-inline std::vector<Duo> duos_of(int tile_rows, Duos& counts) {
+inline std::vector<CtaPair> cta_pairs_of(int tile_rows, CtaPairs& counts) {
   if (tile_rows == 2) {  // three tiles of two groups: the caches' rate binds, not the tensor cores
     counts.n_of_one = counts.n_of_both = 1;
     const Tile below{1, 0}, upper{0, 0}, lower{1, 1};
     return {{{below, upper}, {0, 0}}, {{below, upper}, {1, 1}}, {{lower, lower}, {0, 1}}};
   }
-  std::vector<Duo> one;
+  std::vector<CtaPair> one;
   std::vector<Tile> left;
   Tile lent;
   bool has_lent = false;
@@ -108,10 +109,10 @@ inline std::vector<Duo> duos_of(int tile_rows, Duos& counts) {
   if (tile_rows % 2 == 1) left.push_back({tile_rows - 1, tile_rows - 1});
   counts.n_of_one = static_cast<int>(one.size());
   counts.n_of_both = static_cast<int>(left.size());
-  std::vector<Duo> all = one;
-  for (Duo duo : one) {
-    duo.channel[0] = duo.channel[1] = 1;
-    all.push_back(duo);
+  std::vector<CtaPair> all = one;
+  for (CtaPair cta_pair : one) {
+    cta_pair.channel[0] = cta_pair.channel[1] = 1;
+    all.push_back(cta_pair);
   }
   for (const Tile& tile : left) all.push_back({{tile, tile}, {0, 1}});
   return all;

@@ -15,7 +15,7 @@ namespace ryle::search::detail {
 inline constexpr int kBandpassDegree = 11;  // Magro 2014: 12 coefficients
 
 /// Why a sample is out; the first cause stays.
-enum Cause : std::uint8_t {
+enum FlagReason : std::uint8_t {
   kNone,
   kUser,
   kTime,
@@ -24,11 +24,11 @@ enum Cause : std::uint8_t {
   kBadCell,
   kKurtosis,
   kSpectrum,
-  kNumCauses
+  kNumFlagReasons
 };
 
-inline void add_causes(const std::array<std::int64_t, kNumCauses>& counts,
-                       NormalizeReport& report) {
+inline void add_flag_reasons(const std::array<std::int64_t, kNumFlagReasons>& counts,
+                             NormalizeReport& report) {
   report.written += counts[kNone];
   report.masked_user += counts[kUser];
   report.masked_time += counts[kTime];

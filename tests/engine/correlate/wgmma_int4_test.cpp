@@ -3,7 +3,7 @@
 // the spectra on both sides, and its two rings go on.
 #include <vector>
 
-#include "ryle/engine/correlate/cuda/wgmma_nibbles.hpp"
+#include "ryle/engine/correlate/cuda/wgmma_int4.hpp"
 #include "tests/engine/correlate/wgmma_model.hpp"
 
 namespace ryle::correlate::test {
@@ -58,7 +58,7 @@ TEST(WgmmaNibbles, OperandsAreSixteenTimesTheCodes) {
     for (int thread = 0; thread < kThreads; ++thread) {
       const int warpgroup = thread / 128, warp = thread / 32 % 4, l = thread % 32;
       for (int m = 0; m < 4; ++m) {
-        const int from = operand_nibbles(warpgroup, warp, 8 * m + l / 4, step) + 4 * (l % 4);
+        const int from = operand_int4(warpgroup, warp, 8 * m + l / 4, step) + 4 * (l % 4);
         const int row = warpgroup * kGroupRows + 16 * warp + l / 4 + 8 * (m % 2);
         for (int k = 0; k < 4; ++k) {
           const int code = slot[static_cast<std::size_t>(from + k)];
@@ -140,13 +140,13 @@ bool rings_finish(int n_slots, int n_stages, const std::vector<std::pair<bool, i
 TEST(WgmmaNibbles, RingsNeverStall) {
   const std::vector<std::pair<bool, int>> pieces{{true, 5}, {false, 4}, {true, 1},
                                                  {true, 7}, {false, 1}, {false, 3}};
-  for (int slots = 3; slots <= kMostSlotsOfNibbles; ++slots)
+  for (int slots = 3; slots <= kMaxSlotsOfNibbles; ++slots)
     EXPECT_TRUE(rings_finish(slots, kStages, pieces)) << slots;
   EXPECT_TRUE(rings_finish(3, 2, pieces));
   EXPECT_FALSE(rings_finish(3, 1, pieces));  // columns are held until the next ones are there
   EXPECT_FALSE(rings_finish(1, 2, pieces));
   // 227 KiB of shared memory hold all: slots, stages, sums on their way out, alignment, barriers.
-  EXPECT_LE(kMostSlotsOfNibbles * kSlotBytes + kStages * kStageBytes + 8 * 4096 + 2 * 1024 + 512,
+  EXPECT_LE(kMaxSlotsOfNibbles * kSlotBytes + kStages * kStageBytes + 8 * 4096 + 2 * 1024 + 512,
             227 << 10);
 }
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "ryle/engine/correlate/cuda/wgmma_duos.hpp"
+#include "ryle/engine/correlate/cuda/wgmma_cta_pairs.hpp"
 
 namespace ryle::correlate::test {
 namespace {
@@ -13,11 +13,11 @@ using namespace wgmma;
 
 struct Work {
   Layout layout;
-  std::vector<Duo> list;
-  Duos duos;
+  std::vector<CtaPair> list;
+  CtaPairs cta_pairs;
   Work(int tile_rows, int n_channels) : layout(layout_of(tile_rows * kTile - 5, n_channels)) {
-    list = duos_of(tile_rows, duos);
-    duos.duos = list.data();
+    list = cta_pairs_of(tile_rows, cta_pairs);
+    cta_pairs.cta_pairs = list.data();
   }
 };
 
@@ -26,16 +26,16 @@ TEST(WgmmaDuos, EveryTileOfEveryChannelIsKeptOnce) {
     for (const int n_channels : {1, 2, 3, 4}) {
       const Work w(tile_rows, n_channels);
       std::vector<int> kept(static_cast<std::size_t>(w.layout.n_items));
-      for (std::int64_t d = 0; d < w.duos.n(w.layout); ++d) {
+      for (std::int64_t d = 0; d < w.cta_pairs.n(w.layout); ++d) {
         for (const int rank : {0, 1}) {
-          const DuoTask t = w.duos.task(w.layout, d, rank);
+          const CtaPairTask t = w.cta_pairs.task(w.layout, d, rank);
           const Item item = w.layout.item(t.id);
           ASSERT_EQ(item.channel, t.item.channel);
           ASSERT_EQ(item.tile.row, t.item.tile.row);
           ASSERT_EQ(item.tile.column, t.item.tile.column);
           ASSERT_EQ(t.columns_first ? t.first : t.second, item.tile.column);
           ASSERT_EQ(t.columns_first ? t.second : t.first, item.tile.row);
-          ASSERT_LE(w.duos.first_channel(d), item.channel);
+          ASSERT_LE(w.cta_pairs.first_channel(d), item.channel);
           if (t.keeps) ++kept[static_cast<std::size_t>(t.id)];
         }
       }
@@ -50,8 +50,8 @@ TEST(WgmmaDuos, BothBlocksBringAlike) {
   for (int tile_rows = 1; tile_rows <= 19; ++tile_rows) {
     const Work w(tile_rows, 3);
     std::int64_t alone = 0;
-    for (std::int64_t d = 0; d < w.duos.n(w.layout); ++d) {
-      const DuoTask a = w.duos.task(w.layout, d, 0), b = w.duos.task(w.layout, d, 1);
+    for (std::int64_t d = 0; d < w.cta_pairs.n(w.layout); ++d) {
+      const CtaPairTask a = w.cta_pairs.task(w.layout, d, 0), b = w.cta_pairs.task(w.layout, d, 1);
       ASSERT_EQ(a.first == a.second && !a.idle_second, b.first == b.second && !b.idle_second);
       ASSERT_FALSE(a.idle_second && b.idle_second);
       ASSERT_EQ(a.common_first, b.common_first);

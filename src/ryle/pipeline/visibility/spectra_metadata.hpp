@@ -11,7 +11,7 @@
 namespace ryle::pipeline {
 
 /// What a path must know of its spectra, whatever they come from.
-struct SpectraFacts {
+struct SpectraMetadata {
   FrequencyAxis frequency;
   SampleClock clock;           ///< of spectra
   std::int64_t n_spectra = 0;  ///< 0 = not known (live)

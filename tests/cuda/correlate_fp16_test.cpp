@@ -9,13 +9,13 @@ namespace ryle::correlate {
 namespace {
 
 /// Normal halves of rms 1, in steps of 2^-8, and the same steps as integers.
-struct Halves {
+struct Fp16 {
   Gulp halves, steps;
 };
 
-Halves gaussian_halves(const Shape& shape, std::uint64_t seed) {
-  Halves both{make_gulp(SampleFormat::cf16, shape, false, seed),
-              make_gulp(SampleFormat::ci16, shape, false, seed)};
+Fp16 gaussian_halves(const Shape& shape, std::uint64_t seed) {
+  Fp16 both{make_gulp(SampleFormat::cf16, shape, false, seed),
+            make_gulp(SampleFormat::ci16, shape, false, seed)};
   for (std::int64_t c = 0; c < shape.n_channels; ++c) {
     for (std::int64_t t = 0; t < shape.n_spectra; ++t) {
       for (std::int64_t i = 0; i < shape.n_inputs; ++i) {
@@ -59,7 +59,7 @@ TEST_F(CudaCorrelate, HalvesThatAreSmallIntegersAreExact) {
 // lose on every addition, all in one direction; that bias is printed.
 TEST_F(CudaCorrelate, HalvesAreWithinWhatCutSumsLose) {
   const Shape shape{130, 1, 9000};  // three launches
-  Halves both = gaussian_halves(shape, 11);
+  Fp16 both = gaussian_halves(shape, 11);
   std::vector<Gulp> gulps, steps;
   gulps.push_back(std::move(both.halves));
   steps.push_back(std::move(both.steps));

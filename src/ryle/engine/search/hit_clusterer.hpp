@@ -7,17 +7,16 @@
 
 #include "ryle/engine/search/cluster.hpp"
 
-/// Private to the engine: the tokens of one group taken apart into events (cluster.hpp).
+/// Private to the engine: the hits of one group taken apart into events (cluster.hpp).
 namespace ryle::search::detail {
 
-inline constexpr std::int64_t kTokenBin =
-    64;  ///< samples of starts that are looked through at once
-inline constexpr std::int64_t kCrowdBins = 16;  ///< bins of a cell that holds kMostEvents at most
-inline constexpr int kMostEvents = 16;
+inline constexpr std::int64_t kHitBin = 64;  ///< samples of starts that are looked through at once
+inline constexpr std::int64_t kCrowdBins = 16;  ///< bins of a cell that holds kMaxEvents at most
+inline constexpr int kMaxEvents = 16;
 
 /// What a token is expected to explain, and how far. @unit samples
-struct TokenModel {
-  explicit TokenModel(const ClusterConfig& config);
+struct HitModel {
+  explicit HitModel(const ClusterConfig& config);
   static constexpr float kPeaked = 2;
   float noise;  ///< S/N that noise may add
   float root(std::int32_t width) const { return roots[static_cast<std::size_t>(width)]; }
@@ -25,9 +24,9 @@ struct TokenModel {
   static float margin(float width) { return 0.75f * width + 2; }
   /// How far from a token another one may lie that it explains. The best boxcar at a sweep d > W
   /// off has d samples, at most the widest: E = S sqrt(W / d), beyond S sqrt(W Wmax) / d.
-  float reach(const Token& t) const {
+  float reach(const Hit& t) const {
     const auto width = static_cast<float>(t.width);
-    const float ratio = kPeaked * t.snr / least_expected;
+    const float ratio = kPeaked * t.snr / min_expected;
     float spread = ratio * ratio * width;
     if (spread > max_width) spread = std::max(max_width, ratio * root(t.width) * root_of_widest);
     return std::min(most, spread + margin(width));
@@ -35,27 +34,26 @@ struct TokenModel {
 
   std::vector<float> sweep;  ///< [trial]
   std::vector<float> roots;  ///< [width]: square root
-  float max_width, root_of_widest, most, least_expected;
+  float max_width, root_of_widest, most, min_expected;
 };
 
 /// Tokens that begin in one bin: `count` of them from `begin` of a list.
-struct TokenBin {
+struct HitBin {
   std::int64_t begin = 0;
   std::int32_t count = 0;
 };
 
 /// Tokens of bins of starts, counted from the first bin. Reused from group to group.
-class TokenPeeler {
+class HitClusterer {
  public:
-  explicit TokenPeeler(const TokenModel& model) : model_(model) {}
+  explicit HitClusterer(const HitModel& model) : model_(model) {}
 
-  /// Takes the tokens of `bins` apart. Events that begin before `cut`, at least the first of them,
-  /// are appended to `events`, the tokens of the others to `left`: those behind a cut are looked at
+  /// Takes the hits of `bins` apart. Events that begin before `cut`, at least the first of them,
+  /// are appended to `events`, the hits of the others to `left`: those behind a cut are looked at
   /// so that their wings before it do not become events.
-  /// @param first_bin its tick is kTokenBin times this; decides the cells of a crowd
-  void take_apart(std::int64_t first_bin, std::span<const Token> tokens,
-                  std::span<const TokenBin> bins, std::int64_t cut, std::vector<Cluster>& events,
-                  std::vector<Token>& left);
+  /// @param first_bin its tick is kHitBin times this; decides the cells of a crowd
+  void take_apart(std::int64_t first_bin, std::span<const Hit> hits, std::span<const HitBin> bins,
+                  std::int64_t cut, std::vector<Cluster>& events, std::vector<Hit>& left);
 
  private:
   struct Event {
@@ -85,20 +83,20 @@ class TokenPeeler {
     std::int32_t id, event;
   };
 
-  void sort_in(std::span<const TokenBin> bins);
+  void sort_in(std::span<const HitBin> bins);
   void place(std::size_t at);
-  const Token& token(std::size_t at) const { return all_[static_cast<std::size_t>(id_[at])]; }
+  const Hit& token(std::size_t at) const { return all_[static_cast<std::size_t>(id_[at])]; }
   std::size_t segment_of(std::size_t bin, int octave) const;
   std::size_t n_bins() const { return begin_.size() / kOctaves; }
   std::size_t bin_at(float x) const;
-  Range range(std::size_t segment, float least_sweep, float most_sweep) const;
+  Range range(std::size_t segment, float min_sweep, float max_sweep) const;
   template <class Body>
-  void for_tokens(float lo, float hi, float narrowest, float widest, float least_sweep,
-                  float most_sweep, const Body& body) const;
+  void for_hits(float lo, float hi, float narrowest, float widest, float min_sweep, float max_sweep,
+                const Body& body) const;
 
   std::int64_t strongest();
   void find_best(std::size_t bin);
-  Place place_of(const Token& t) const;
+  Place place_of(const Hit& t) const;
   static float expected_flux(const Event& e, const Place& p);
   std::int32_t explained_by(const Place& p) const;
   bool tail_of(const Event& e, std::size_t at) const;
@@ -120,10 +118,10 @@ class TokenPeeler {
 
   static constexpr int kOctaves = 12;  // of widths, 1 .. kMaxWidth
 
-  const TokenModel& model_;
+  const HitModel& model_;
   std::int64_t first_bin_ = 0, cut_ = 0;
-  std::span<const Token> all_;
-  float least_excess_ = 0;  // S/N - noise of the weakest token
+  std::span<const Hit> all_;
+  float min_excess_ = 0;  // S/N - noise of the weakest token
   // [bin][octave]: a segment of places in order of the trial; best: -1 none, -2 to be found
   std::vector<std::int32_t> begin_, size_, dead_, best_;
   std::vector<std::int32_t> best_of_bin_, alive_;  // [bin]
@@ -136,7 +134,7 @@ class TokenPeeler {
   std::vector<Piece> pieces_;
   std::vector<std::int32_t> parts_;  // of a composite
   std::vector<float> sums_;
-  std::vector<Joined> behind_;  // tokens of events behind the cut
+  std::vector<Joined> behind_;  // hits of events behind the cut
 };
 
 }  // namespace ryle::search::detail

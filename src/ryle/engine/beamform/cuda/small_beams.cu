@@ -8,7 +8,7 @@
 
 #include "ryle/device/cuda/shared_limit.hpp"
 #include "ryle/device/cuda/warpgroup.cuh"
-#include "ryle/engine/beamform/cuda/few.cuh"
+#include "ryle/engine/beamform/cuda/small_beams.cuh"
 
 namespace ryle::beamform::detail {
 namespace {
@@ -17,7 +17,7 @@ constexpr int kStreamWarps = 12;  // of a multiprocessor: 168 registers
 constexpr int kRunGroups = 2;     // a run: 128 spectra of 32 antennas, 16 rows of 256 bytes
 constexpr int kRunRowBytes = 256;
 constexpr int kRunBytes = 16 * kRunRowBytes;
-constexpr int kMostStages = 8;
+constexpr int kMaxStages = 8;
 constexpr int kStreamShared = 226 << 10;  // of a block, what is static aside
 
 /// Where a lane finds the first piece it needs of group `half` of a run, and how far the next is.
@@ -246,10 +246,10 @@ __device__ inline unsigned words_of(const uint2& v) { return v.x ^ v.y; }
 
 template <class Loader, class Output, int kRows, bool kPlain>
 __global__ void __launch_bounds__(32 * kStreamWarps, 1)
-    few_stream(const __grid_constant__ FusedArgs a, int per_channel, int stages) {
+    small_beams_stream(const __grid_constant__ FusedArgs a, int per_channel, int stages) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(128) uint4 shared[];
-  __shared__ std::uint64_t barriers[kStreamWarps][kMostStages];
+  __shared__ std::uint64_t barriers[kStreamWarps][kMaxStages];
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   const int n_warps = static_cast<int>(blockDim.x >> 5);
   const std::int64_t all = std::int64_t{per_channel} * a.launch_channels;
@@ -279,11 +279,11 @@ __global__ void __launch_bounds__(32 * kStreamWarps, 1)
   };
   for (int s = 0; s < stages; ++s) fetch();
 
-  FewFetched next;  // of the next channel, on its way while this one is worked on
+  SmallBeamsFetched next;  // of the next channel, on its way while this one is worked on
   next.load(a, a.first_channel + now.local, lane);
   while (left > 0) {
     const int channel = a.first_channel + now.local, local = now.local;
-    FewWeights<kRows> w;
+    SmallBeamsWeights<kRows> w;
     w.take(a, next, Loader::kUnit);
     if (local + 1 < a.launch_channels) next.load(a, channel + 1, lane);
     const Destination to = destination<Output>(a, 0, local, channel, lane);
@@ -311,7 +311,7 @@ __global__ void __launch_bounds__(32 * kStreamWarps, 1)
           Loader pieces;
           half_of(pieces, half);
           Pieces powers;
-          multiply_few<kRows>(e, w, pieces, powers, staging);
+          multiply_small_beams<kRows>(e, w, pieces, powers, staging);
           run.add(e, half, powers.sum);
         }
         run.finish(e, now.run);
@@ -335,13 +335,13 @@ __global__ void __launch_bounds__(32 * kStreamWarps, 1)
 
 template <class Loader>
 void choose_stream(const FusedArgs& a, cudaStream_t stream) {
-  for_few(a, [&]<class Output, int kRows, bool kPlain>() {
-    auto* kernel = few_stream<Loader, Output, kRows, kPlain>;
+  for_small_beams(a, [&]<class Output, int kRows, bool kPlain>() {
+    auto* kernel = small_beams_stream<Loader, Output, kRows, kPlain>;
     const int warps = std::clamp(a.stream_warps, 1, kStreamWarps);
     const auto bytes_of = [&](int stages) {
       return warps * (Output::kStagingBytes + stages * kRunBytes);
     };
-    int stages = std::clamp(a.stages, 2, kMostStages);
+    int stages = std::clamp(a.stages, 2, kMaxStages);
     while (stages > 2 && bytes_of(stages) > kStreamShared) --stages;
     const int bytes = bytes_of(stages);
     int device = 0, multiprocessors = 0;
@@ -366,7 +366,7 @@ bool is_streamable(const FusedArgs& a) {
          a.n_spectra >= std::int64_t{a.first_group + a.n_groups} * kGroupSpectra;
 }
 
-void launch_few(const FusedArgs& a, cudaStream_t stream) {
+void launch_small_beams(const FusedArgs& a, cudaStream_t stream) {
   if (a.n_groups == 0 || a.n_slabs == 0) return;
   if (a.layout == FusedLayout::pairs4) return choose_stream<Pairs4>(a, stream);
   choose_stream<Spectra4>(a, stream);

@@ -8,7 +8,7 @@
 namespace ryle::beamform::detail {
 
 /// Weights of a channel and a lane on their way: nothing is made of them before they are needed.
-struct FewFetched {
+struct SmallBeamsFetched {
   uint4 w[3];
   RowParts rows[2];
   __device__ void load(const FusedArgs& a, int channel, int lane) {
@@ -22,10 +22,10 @@ struct FewFetched {
 };
 
 template <int kRows>
-struct FewWeights {
+struct SmallBeamsWeights {
   uint4 real, minus_imaginary, imaginary;
   RowTable table;
-  __device__ void take(const FusedArgs& a, const FewFetched& f, float unit) {
+  __device__ void take(const FusedArgs& a, const SmallBeamsFetched& f, float unit) {
     const auto& w = f.w;
     const float2 upper = row_entry(a, f.rows[0], unit);
     const float2 lower = kRows == 1 ? float2{} : row_entry(a, f.rows[1], unit);
@@ -40,7 +40,7 @@ struct FewWeights {
     }
   }
   __device__ void load(const FusedArgs& a, int channel, int lane, float unit) {
-    FewFetched fetched;
+    SmallBeamsFetched fetched;
     fetched.load(a, channel, lane);
     take(a, fetched, unit);
   }
@@ -49,8 +49,8 @@ struct FewWeights {
 /// A group of 64 spectra: unpacked when it is multiplied, so that more warps share a
 /// multiprocessor.
 template <int kRows, class E, class Loader, class Output>
-__device__ void multiply_few(const E& e, const FewWeights<kRows>& w, const Loader& now, Output& out,
-                             std::byte* memory) {
+__device__ void multiply_small_beams(const E& e, const SmallBeamsWeights<kRows>& w,
+                                     const Loader& now, Output& out, std::byte* memory) {
   const auto half = [&]<int H>() {
     int re[4][4], im[4][4];
 #pragma unroll
@@ -74,17 +74,17 @@ __device__ void multiply_few(const E& e, const FewWeights<kRows>& w, const Loade
   half.template operator()<1>();
 }
 template <int kRows, bool kPlain, class Loader, class Output>
-__device__ void work_on(const FusedArgs& a, const FewWeights<kRows>& w, const Loader& now,
+__device__ void work_on(const FusedArgs& a, const SmallBeamsWeights<kRows>& w, const Loader& now,
                         const Destination& to, int group, int lane, std::byte* memory) {
   const Epilogue<kRows, kPlain, true> e(a, w.table, to, group, lane);
   Output out;
-  multiply_few<kRows>(e, w, now, out, memory);
+  multiply_small_beams<kRows>(e, w, now, out, memory);
   out.finish(e, memory);
 }
 
 /// Calls body.operator()<Output, kRows, kPlain>() for a launch.
 template <class Body>
-void for_few(const FusedArgs& a, const Body& body) {
+void for_small_beams(const FusedArgs& a, const Body& body) {
   // Half a slab leaves rows of a staged one unused: those are tested one by one.
   const bool staged = a.output == FusedOutput::cf16 || a.output == FusedOutput::ci8 ||
                       a.output == FusedOutput::power_f32;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "ryle/pipeline/base/departing_sums.hpp"
+#include "ryle/pipeline/base/async_readback.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -15,7 +15,7 @@
 
 namespace ryle::pipeline {
 
-struct DepartingSums::OnGpu {
+struct AsyncReadback::OnGpu {
   OnGpu(const Queue& work, std::int64_t n_bytes)
       : queue(Queue::beside(work)),
         ready(work),
@@ -50,7 +50,7 @@ struct DepartingSums::OnGpu {
   Event arrived[2];
 };
 
-DepartingSums::DepartingSums(const Queue& work, const correlate::Config& config)
+AsyncReadback::AsyncReadback(const Queue& work, const correlate::Config& config)
     : n_pairs_(n_pairs(config.n_inputs)), n_channels_(config.n_channels) {
   if (work.back_end() != BackEnd::cuda) return;
   const OnDevice scope(work);
@@ -59,13 +59,13 @@ DepartingSums::DepartingSums(const Queue& work, const correlate::Config& config)
       work, checked_product({n_channels_, n_pairs_, kSumBytes}, "sums of a dump"));
 }
 
-DepartingSums::~DepartingSums() = default;
+AsyncReadback::~AsyncReadback() = default;
 
-std::int64_t DepartingSums::bytes() const {
+std::int64_t AsyncReadback::bytes() const {
   return gpu_ == nullptr ? 0 : gpu_->sums.bytes() + gpu_->pieces.bytes();
 }
 
-void DepartingSums::begin(Queue& work, correlate::Correlator& correlator) {
+void AsyncReadback::begin(Queue& work, correlate::Correlator& correlator) {
 #ifdef RYLE_HAVE_CUDA
   if (gpu_ != nullptr) {
     const OnDevice scope(work);
@@ -74,7 +74,7 @@ void DepartingSums::begin(Queue& work, correlate::Correlator& correlator) {
     integer_ = from.integer;
     copy_bytes(work, gpu_->sums.data(), from.sums, gpu_->sums.bytes());
     gpu_->ready.record(work);
-    gpu_->ready.hold_back(gpu_->queue);
+    gpu_->ready.wait_event(gpu_->queue);
     return;
   }
 #endif
@@ -82,7 +82,7 @@ void DepartingSums::begin(Queue& work, correlate::Correlator& correlator) {
   integer_ = !here_.integer.empty();
 }
 
-void DepartingSums::receive(correlate::Sums& sums, std::int64_t first_channel,
+void AsyncReadback::receive(correlate::Sums& sums, std::int64_t first_channel,
                             std::int64_t n_channels) {
   if (gpu_ == nullptr && n_channels == n_channels_) {
     std::swap(sums, here_);

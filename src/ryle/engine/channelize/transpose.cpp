@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "ryle/engine/channelize/turn.hpp"
+#include "ryle/engine/channelize/transpose.hpp"
 
 #include <cstring>
 
 #include "ryle/core/error.hpp"
 #ifdef RYLE_HAVE_CUDA
-#include "ryle/engine/channelize/cuda/turn.hpp"
+#include "ryle/engine/channelize/cuda/transpose.hpp"
 #endif
 
 namespace ryle::channelize {
@@ -15,8 +15,8 @@ constexpr std::int64_t kLineBits = 8 * 128;
 
 }  // namespace
 
-std::optional<SampleLayout> turned_layout(const SampleLayout& from, std::int64_t n_inputs,
-                                          std::int64_t n_ticks) {
+std::optional<SampleLayout> transposed_layout(const SampleLayout& from, std::int64_t n_inputs,
+                                              std::int64_t n_ticks) {
   const std::int64_t bits = bits_per_sample(from.format);
   const bool words = bits == 8 || bits == 16 || bits == 32;
   if (!words || from.input_stride_bits != bits || from.sample_stride_bits != n_inputs * bits)
@@ -27,17 +27,17 @@ std::optional<SampleLayout> turned_layout(const SampleLayout& from, std::int64_t
   return turned;
 }
 
-std::int64_t turned_bytes(const SampleLayout& turned, std::int64_t n_inputs) {
+std::int64_t transposed_bytes(const SampleLayout& turned, std::int64_t n_inputs) {
   return checked_product({turned.input_stride_bits / 8, n_inputs}, "turned samples");
 }
 
-void turn_samples(Queue& queue, const void* samples, const SampleLayout& from,
-                  std::int64_t n_inputs, std::int64_t n_ticks, const SampleLayout& turned,
-                  void* to) {
+void transpose_samples(Queue& queue, const void* samples, const SampleLayout& from,
+                       std::int64_t n_inputs, std::int64_t n_ticks, const SampleLayout& turned,
+                       void* to) {
   RYLE_ASSERT(n_ticks * turned.sample_stride_bits <= turned.input_stride_bits);
 #ifdef RYLE_HAVE_CUDA
   if (queue.back_end() == BackEnd::cuda) {
-    detail::turn_samples_cuda(queue, samples, n_inputs, n_ticks, turned, to);
+    detail::transpose_samples_cuda(queue, samples, n_inputs, n_ticks, turned, to);
     return;
   }
 #endif

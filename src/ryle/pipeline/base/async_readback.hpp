@@ -11,11 +11,11 @@ namespace ryle::pipeline {
 /// one. On a GPU they go to a second place there at once, and from it to the host, piece by piece,
 /// beside all other work; on the CPU they are there at once. begin() belongs to the stage thread,
 /// receive() to any one thread, never both at a time.
-class DepartingSums {
+class AsyncReadback {
  public:
   /// @param config of the correlator
-  DepartingSums(const Queue& work, const correlate::Config& config);
-  ~DepartingSums();
+  AsyncReadback(const Queue& work, const correlate::Config& config);
+  ~AsyncReadback();
 
   /// Ends the correlator's dump, asynchronously on the queue. @pre the dump before was received
   void begin(Queue& work, correlate::Correlator& correlator);

@@ -10,7 +10,7 @@
 /// instants begin at multiples of that, else single samples; writes are whole lines.
 namespace ryle::channelize::detail {
 
-struct TurnArguments {
+struct TransposeArguments {
   const std::byte* from;
   std::byte* to;
   std::int64_t from_stride;  ///< bytes from tick to tick
@@ -20,18 +20,18 @@ struct TurnArguments {
   int n_tiles;  ///< of inputs
 };
 
-constexpr int kTurnThreads = 256;
-constexpr int kTurnInputs = 64;
-constexpr int kTurnWords = 32;  // of a line
+constexpr int kTransposeThreads = 256;
+constexpr int kTransposeInputs = 64;
+constexpr int kTransposeWords = 32;  // of a line
 
-struct TurnTile {
+struct TransposeTile {
   // A word more than a line: threads of a warp then meet different banks.
-  unsigned words[kTurnInputs * (kTurnWords + 1)];
+  unsigned words[kTransposeInputs * (kTransposeWords + 1)];
 };
 
 template <class Sample>
-__device__ inline Sample* line_of(TurnTile& tile, int input) {
-  return reinterpret_cast<Sample*>(tile.words + input * (kTurnWords + 1));
+__device__ inline Sample* line_of(TransposeTile& tile, int input) {
+  return reinterpret_cast<Sample*>(tile.words + input * (kTransposeWords + 1));
 }
 
 /// Sample s of 16 bytes.
@@ -44,19 +44,19 @@ __device__ inline Sample of_words(const unsigned (&words)[4], int s) {
 /// Sample: unsigned of 1, 2 or 4 bytes. Grid: tiles of inputs x lines of ticks along x, so that
 /// blocks that run together read rows that lie together.
 template <class Sample, bool kPieces>
-__global__ void __launch_bounds__(kTurnThreads) turn(TurnArguments a) {
+__global__ void __launch_bounds__(kTransposeThreads) turn(TransposeArguments a) {
   constexpr int kTicks = 128 / static_cast<int>(sizeof(Sample));
   constexpr int kPiece = kPieces ? 16 / static_cast<int>(sizeof(Sample)) : 1;
-  constexpr int kAcross = kTurnInputs / kPiece;
-  constexpr int kRounds = kAcross * kTicks / kTurnThreads;
-  auto& tile = cuda::shared<TurnTile>();
-  const int first_input = static_cast<int>(blockIdx.x) % a.n_tiles * kTurnInputs;
+  constexpr int kAcross = kTransposeInputs / kPiece;
+  constexpr int kRounds = kAcross * kTicks / kTransposeThreads;
+  auto& tile = cuda::shared<TransposeTile>();
+  const int first_input = static_cast<int>(blockIdx.x) % a.n_tiles * kTransposeInputs;
   const int first_tick = static_cast<int>(blockIdx.x) / a.n_tiles * kTicks;
   const auto thread = static_cast<int>(threadIdx.x);
   unsigned pieces[kRounds][4];
 #pragma unroll
   for (int round = 0; round < kRounds; ++round) {  // all on their way before one is needed
-    const int k = thread + round * kTurnThreads;
+    const int k = thread + round * kTransposeThreads;
     const int input = first_input + k % kAcross * kPiece;
     const int tick = first_tick + k / kAcross;
     for (unsigned& word : pieces[round]) word = 0;
@@ -75,24 +75,25 @@ __global__ void __launch_bounds__(kTurnThreads) turn(TurnArguments a) {
   }
 #pragma unroll
   for (int round = 0; round < kRounds; ++round) {
-    const int k = thread + round * kTurnThreads;
+    const int k = thread + round * kTransposeThreads;
 #pragma unroll
     for (int s = 0; s < kPiece; ++s)
       line_of<Sample>(tile, k % kAcross * kPiece + s)[k / kAcross] =
           of_words<Sample>(pieces[round], s);
   }
   __syncthreads();
-  for (int input = thread / kTurnWords; input < kTurnInputs && first_input + input < a.n_inputs;
-       input += kTurnThreads / kTurnWords) {
+  for (int input = thread / kTransposeWords;
+       input < kTransposeInputs && first_input + input < a.n_inputs;
+       input += kTransposeThreads / kTransposeWords) {
     auto* row = reinterpret_cast<unsigned*>(a.to + (first_input + input) * a.to_stride);
-    row[first_tick * static_cast<int>(sizeof(Sample)) / 4 + thread % kTurnWords] =
-        tile.words[input * (kTurnWords + 1) + thread % kTurnWords];
+    row[first_tick * static_cast<int>(sizeof(Sample)) / 4 + thread % kTransposeWords] =
+        tile.words[input * (kTransposeWords + 1) + thread % kTransposeWords];
   }
 }
 
-using TurnKernel = void (*)(TurnArguments);
+using TransposeKernel = void (*)(TransposeArguments);
 
-inline TurnKernel turn_kernel(const TurnArguments& a, int sample_bytes) {
+inline TransposeKernel transpose_kernel(const TransposeArguments& a, int sample_bytes) {
   const bool pieces = a.n_inputs * sample_bytes % 16 == 0 && a.from_stride % 16 == 0 &&
                       reinterpret_cast<std::uintptr_t>(a.from) % 16 == 0;
   if (sample_bytes == 1) return pieces ? turn<unsigned char, true> : turn<unsigned char, false>;
