@@ -107,7 +107,7 @@ void print_text(const pipeline::SearchSummary& s) {
   fmt::print("loss half way between trials:");
   for (std::size_t k = 0; k < s.loss.size(); ++k)
     fmt::print(" {:.3g} ms {:.1f} %", s.loss_widths_s[k] * 1e3, 100 * (1 - s.loss[k]));
-  fmt::print("\n{:.2f} s by {} = {:.1f} x real time; {} channels flagged, {} tokens\n", s.elapsed_s,
+  fmt::print("\n{:.2f} s by {} = {:.1f} x real time; {} channels flagged, {} hits\n", s.elapsed_s,
              d.implementation, s.data_s / s.elapsed_s, s.flagged_channels, s.n_hits);
   std::string masked;
   for (const auto& [cause, part] : s.description.masked)

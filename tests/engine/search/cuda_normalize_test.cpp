@@ -249,7 +249,7 @@ class Emulated {
                body({memory.data(), stride, static_cast<int>(first)});
              });
   }
-  /// Beams that stand out are taken apart by the host's flagger, as CudaNormalizer does it.
+  /// Beams that stand out are decomposed by the host's flagger, as CudaNormalizer does it.
   void find_bursts(const NormalizeWork& w, const BurstWork& b) {
     std::fill(found_.begin(), found_.end(), 0);
     launch({{static_cast<unsigned>((b.n + 255) / 256), static_cast<unsigned>(n_beams_)}, {256}, 0},

@@ -546,7 +546,7 @@ ObservationConfig burst_observation(const test::Scratch& scratch) {
        "output.pictures=false"});
 }
 
-// The whole road: packets, beam, search, dump; dump, beam, search: the same pulse.
+// The whole path: packets, beam, search, dump; dump, beam, search: the same pulse.
 TEST(VoltageRing, APulseIsFoundAgainInItsDump) {
   const test::Scratch scratch;
   ObservationConfig config = burst_observation(scratch);

@@ -22,7 +22,7 @@
 /// the greatest width belong to the event, too.
 ///
 /// A boxcar across two pulses may be the strongest of all. It begins no event when boxcars within
-/// it that do not overlap tell more, sum (S_k^2 - 8) > 1.2 S^2 (a Gaussian taken apart as finely as
+/// it that do not overlap tell more, sum (S_k^2 - 8) > 1.2 S^2 (a Gaussian decomposed as finely as
 /// may be has 1.12 S^2): those begin one each. The hits are the best of 64 starts (detect.hpp):
 /// pulses of one width are told apart from 2 widths and 64 samples on, wide ones from two blocks of
 /// starts on.

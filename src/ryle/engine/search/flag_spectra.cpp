@@ -15,7 +15,7 @@ using detail::GroupPlane;
 using detail::GroupTrack;
 
 constexpr std::int64_t kMaxHistory = 32768;
-constexpr int kMaxFeatures = 64;  // taken apart in one gulp; what is left then is masked
+constexpr int kMaxFeatures = 64;  // decomposed in one gulp; what is left then is masked
 
 struct Run {
   std::int64_t first = 0, end = 0;

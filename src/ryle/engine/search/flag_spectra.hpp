@@ -9,7 +9,7 @@
 /// Spectra lost to broad-band interference, with a guard that keeps bright dispersed pulses.
 ///
 /// The band sum z(t) is tested in boxcars of 1 .. 32 samples, each in its own scatter (MAD). Runs
-/// above the threshold are taken apart from the brightest feature down: the best straight line in
+/// above the threshold are decomposed from the brightest feature down: the best straight line in
 /// (time, DM) through groups of channels, then centroids of the groups fitted to
 /// @eq t = a + k_DM DM (nu^-2 - nu_top^-2)
 /// A feature that explains 80 % of the excess is a pulse when its DM is above 0 by 5 errors and its

@@ -47,7 +47,7 @@ HitModel::HitModel(const ClusterConfig& config)
 
 std::int64_t HitClusterer::cell_of(std::size_t bin) const {
   const auto floor_cell = [](std::int64_t b) {
-    return (b >= 0 ? b : b - kCrowdBins + 1) / kCrowdBins;
+    return (b >= 0 ? b : b - kCrowdedBins + 1) / kCrowdedBins;
   };
   return floor_cell(first_bin_ + static_cast<std::int64_t>(bin)) - floor_cell(first_bin_);
 }
@@ -199,7 +199,7 @@ float HitClusterer::expected_flux(const Event& e, const Place& p) {
 
 template <class Body>
 void HitClusterer::for_events_near(float lo, float hi, const Body& body) const {
-  constexpr auto kSide = static_cast<float>(kHitBin * kCrowdBins);
+  constexpr auto kSide = static_cast<float>(kHitBin * kCrowdedBins);
   const auto last = static_cast<float>(cells_.size() - 1);
   const auto first_cell =
       static_cast<std::size_t>(std::clamp(std::floor((lo - model_.most) / kSide), 0.0f, last));

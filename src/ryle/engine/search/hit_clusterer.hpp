@@ -7,11 +7,11 @@
 
 #include "ryle/engine/search/cluster.hpp"
 
-/// Private to the engine: the hits of one group taken apart into events (cluster.hpp).
+/// Private to the engine: the hits of one group decomposed into events (cluster.hpp).
 namespace ryle::search::detail {
 
 inline constexpr std::int64_t kHitBin = 64;  ///< samples of starts that are looked through at once
-inline constexpr std::int64_t kCrowdBins = 16;  ///< bins of a cell that holds kMaxEvents at most
+inline constexpr std::int64_t kCrowdedBins = 16;  ///< bins of a cell that holds kMaxEvents at most
 inline constexpr int kMaxEvents = 16;
 
 /// What a token is expected to explain, and how far. @unit samples
@@ -51,7 +51,7 @@ class HitClusterer {
   /// Takes the hits of `bins` apart. Events that begin before `cut`, at least the first of them,
   /// are appended to `events`, the hits of the others to `left`: those behind a cut are looked at
   /// so that their wings before it do not become events.
-  /// @param first_bin its tick is kHitBin times this; decides the cells of a crowd
+  /// @param first_bin its tick is kHitBin times this; decides the cells of a crowded bin
   void take_apart(std::int64_t first_bin, std::span<const Hit> hits, std::span<const HitBin> bins,
                   std::int64_t cut, std::vector<Cluster>& events, std::vector<Hit>& left);
 

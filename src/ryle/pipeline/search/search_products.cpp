@@ -58,7 +58,7 @@ void describe_search(const SearchChainConfig& chain, const BeamSearch& beams,
 std::string storm_warning(const SearchCounts& counts) {
   return fmt::format(
       "a storm of interference: the threshold was raised in {} blocks (up to S/N {:.1f}) and {} of "
-      "{} tokens were left out",
+      "{} hits were left out",
       counts.n_blocks_raised, counts.highest_threshold, counts.n_hits_dropped,
       counts.n_hits_dropped + counts.n_hits);
 }

@@ -41,7 +41,7 @@ Unpacker::Unpacker(const Config& config, const CpuKernel& kernel)
   const std::int64_t antennas = config.n_antennas;
   n_steps_ = kernel.integer ? (antennas + 1) / 2 : antennas;
   const std::int64_t step_bytes = kernel.integer ? 4 : 8;
-  // Behind the tile: one expanded row of a run of samples, where pols must be taken apart.
+  // Behind the tile: one expanded row of a run of samples, where pols must be separated.
   const std::int64_t run = config.order == InputOrder::pairs ? 2 * kTile : config.n_inputs();
   spare_bytes_ = kernel.integer ? 2 * run + 64 : 0;
   tile_bytes_ = config.n_pols * kTile * n_steps_ * step_bytes + spare_bytes_;
@@ -97,7 +97,7 @@ void Unpacker::to_codes(const Input& input, std::int64_t channel, std::int64_t t
     }
     return;
   }
-  // Two pols alternate, along inputs or along time: taken apart from a spare row.
+  // Two pols alternate, along inputs or along time: separated by way of a spare row.
   std::uint8_t* spare = memory + tile_bytes_ - spare_bytes_;
   const std::int64_t rows = pairs ? inputs / 2 : n, samples = pairs ? 2 * n : inputs;
   for (std::int64_t r = 0; r < rows; ++r) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Host side of the CUDA beamformer: choice of kernel, memory, and the road of a gulp: fused (sums
+// Host side of the CUDA beamformer: choice of kernel, memory, and the path of a gulp: fused (sums
 // never leave the registers) where kind and format allow it, else sums in memory and a second
 // kernel that knows every kind, format and loss.
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One device of the CUDA gridder: its copy of the map, sorted samples, and the road of values from
+// One device of the CUDA gridder: its copy of the map, sorted samples, and the path of values from
 // the host through the kernels and back. Private to the engine.
 #pragma once
 #include "ryle/device/cuda/runtime.hpp"

@@ -27,7 +27,7 @@ struct DeviceCodes {
 
 /// Codes, cells, flags and reports of each beam are those of Normalizer, bit for bit: same sums in
 /// the same order, no fused multiply-adds. A burst that stands out of the band sum of a beam is
-/// taken apart on the host by SpectraFlagger, from the sums of 16 groups of channels.
+/// decomposed on the host by SpectraFlagger, from the sums of 16 groups of channels.
 class CudaNormalizer {
  public:
   /// "" or what this configuration has that the device does not do: more than 16384 channels,
