@@ -4,7 +4,7 @@
 
 namespace ryle {
 
-/// Version of the library, as written into every product ("0.1.0").
+/// Version and commit of the library, as written into every product ("0.1.0+8a00d91").
 std::string_view version();
 
 }  // namespace ryle

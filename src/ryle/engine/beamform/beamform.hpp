@@ -46,7 +46,7 @@ struct Config {
 
   SampleFormat format = SampleFormat::ci4;  ///< ci4 ci8 ci16 cf16 cf32
   /// One-byte samples of another code: value of each of the 256 bytes. Empty: as `format` says.
-  std::vector<ci8> table;
+  std::vector<ci8> table = {};
   InputOrder order = InputOrder::spectra;
   std::int64_t block_spectra = 128;  ///< pairs: spectra per block
 
@@ -58,7 +58,7 @@ struct Config {
   LossMode loss = LossMode::renormalize;
   /// Incoherent beams: rows after the coherent ones, sum over antennas of |v|^2 (power and stokes_i
   /// only). Each lists its antennas, 1 = used.
-  std::vector<std::vector<std::uint8_t>> incoherent;
+  std::vector<std::vector<std::uint8_t>> incoherent = {};
   bool dither = false;  ///< ci8, ci4: 1-LSB triangular, keyed by (seed, tick, row, channel)
   std::uint64_t seed = 0;
   std::string implementation = "auto";  ///< auto | reference | cpu | cpu:avx512_vnni | ...
