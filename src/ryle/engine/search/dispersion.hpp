@@ -39,8 +39,8 @@ struct DmPlanConfig {
   std::int64_t count = 0;   ///< linear: instead of dm_max
   double tolerance = 1.05;  ///< tolerance: broadening of a pulse by the DM error, > 1
   double pulse_s = 40e-6;   ///< tolerance: intrinsic width
-  std::string ranges = {};       ///< ranges: "LOW HIGH STEP" lines (or ';'), PRESTO-like
-  std::string file = {};         ///< file: its text, one DM a line, '#' comments
+  std::string ranges = {};  ///< ranges: "LOW HIGH STEP" lines (or ';'), PRESTO-like
+  std::string file = {};    ///< file: its text, one DM a line, '#' comments
   std::int64_t max_trials = 1 << 20;
 };
 
