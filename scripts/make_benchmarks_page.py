@@ -43,7 +43,7 @@ def table(rows):
 
 LEVELS_HEAD = """# The published correlator kernels on today's GPUs
 
-Made by `scripts/make_benchmarks_page.py` from `bench/results/`; do not edit. The kernels are `src/ryle/bench/levels`
+Made by `scripts/make_benchmarks_page.py` from `bench/results/`; do not edit. The kernels are `bench/levels`
 (its README says which paper each is from and how often it reads a sample); `ryle bench levels` measures them. Wayth, Greenhill &
 Briggs 2009 (PASP 121, 857) found their group-parallel kernel with G = 4 fastest on a C1060; Clark, La Plante & Greenhill 2012
 (arXiv 1107.4264) reached 79 % of a Fermi's fp32 peak. Every row was verified against sums from the definition before it was timed;

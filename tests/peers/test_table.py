@@ -8,7 +8,7 @@ PAGE = (TESTS.parent / "docs" / "interoperability.md").read_text()
 
 
 def test_every_cell_names_a_test_that_exists():
-    names = re.findall(r"`([a-z_]+/[a-z_0-9]+\.(?:py|cpp))(?:::(\w+))?`", PAGE)
+    names = re.findall(r"`((?:[a-z_0-9]+/)+[a-z_0-9]+\.(?:py|cpp))(?:::(\w+))?`", PAGE)
     assert len(names) > 30
     for file, test in names:
         if file == "tests/peers":
