@@ -5,7 +5,7 @@
     compare_cygrid.py GRID_SUMS [CASE[:SIGMAS[:SAMPLES]] ...] [--m33 FOLDER] [--direct]
 
 GRID_SUMS is tests/peers/grid_sums of a build. A case's support is so many sigma (5); SAMPLES takes as many of case B.
---direct sums over all pairs, too, which takes minutes. Every line is a row of docs/gridding.md.
+--direct sums over all pairs, too, which takes minutes. Every line is a row of docs/decisions/0014.
 
 Cygrid misses samples at the edge of the support, so cells may differ from it. Each such cell must be explained by them:
 without one to three samples of the outermost 3 % it is Cygrid's, weight and value to 1e-11."""

@@ -4,7 +4,7 @@
 
 /// How the tensor-core kernels of the beamformer cut their work: data, never measured at run time
 /// (beamform.md 9; Magro 2014 tuned accumulators and threads by exhaustion and compiled the result
-/// in). Found by `bench_cuda beamform --tune`; docs/beams.md has its measurements.
+/// in). Found by `bench_cuda beamform --tune`; docs/decisions/0017 has its measurements.
 namespace ryle::beamform {
 
 enum class CudaTuningKernel : std::uint8_t { direct, tiled, wgmma, few };
