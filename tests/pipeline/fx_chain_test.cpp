@@ -486,6 +486,7 @@ TEST(FxChain, HalvesGiveTheSumsOfFloats) {
 TEST(FxChain, BitsOfTheConfigurationAreFormats) {
   ObservationConfig config;
   config.source.listen.assign(2, "udp://127.0.0.1:4000");
+  config.correlate.fringe_stopping = "x";  // delays of antennas do not matter
   ArrayLayout array;
   array.inputs.resize(static_cast<std::size_t>(live_sample_metadata(config).n_inputs));
   for (const auto& [bits, format] : {std::pair{4, SampleFormat::ci4},

@@ -411,7 +411,7 @@ TEST(AllSkyConfigs, AForcedPathMustBePossible) {
   c.path = Path::vis_grid;
   validate(c);
   c.function.correlated = false;
-  expect_refused(c, "correlated = true");
+  expect_refused(c, "image.correlated_functions = true");
   c.function.correlated = true;
   c.function.support = 3;
   expect_refused(c, "raise support");
