@@ -24,7 +24,7 @@ struct DedisperseConfig {
   /// fdmt:cuda | fdmt:cuda:tiles | subband:cuda
   std::string implementation = "auto";
   /// [channel] nu^-2 in any unit, for the tree; empty: from the delays.
-  std::vector<double> dispersion;
+  std::vector<double> dispersion = {};
   /// Samples that a channel may lie off its delay. Above 0, auto takes sub-bands where they need
   /// fewer additions than exact sums; 0: auto is exact, and subband takes 1.
   double smear_samples = 0;
