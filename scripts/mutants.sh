@@ -4,7 +4,7 @@
 #   mutants.sh --check                    every patch applies to this tree, and its test exists where one is built (seconds)
 #   mutants.sh [--share K/N] [PATTERN...] plants each defect in a copy of the tree, builds, and runs its test: killed or survived.
 #                                         PATTERN is a part of a patch's name ("09", "uvh5"); --share 1/2 takes every second one.
-# The results are lines of BUILD/results.txt; those of the last whole run are kept in tests/mutants/results.txt.
+# The results are lines of BUILD/results.txt.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tree=$PWD

@@ -48,7 +48,7 @@ class TaskProgress {
 };
 
 /// Prints the summary (text or one JSON object) and returns the exit code: 0; 74 when a product
-/// failed; 1 with `strict` when data were lost or real time was missed.
+/// failed; 1 with `strict` when samples, inputs, chunks or integrations were lost.
 int report_summary(const Context& context, const pipeline::RunSummary& summary, bool strict);
 
 /// Runs an observation with progress on stderr until it ends or a signal stops it, then

@@ -67,7 +67,7 @@ void add_run(CLI::App& app, Context& context) {
                 "start although the kernel grants too small a socket buffer");
   sub->add_flag("--overwrite", arguments->overwrite, "replace products of the same name");
   sub->add_flag("--strict", arguments->strict,
-                "exit 1 when samples were lost or real time was missed");
+                "exit 1 when samples, inputs, chunks or integrations were lost");
   add_common(*sub, context);
   sub->callback([&context, arguments] {
     context.action = [&context, arguments] { return run(context, *arguments); };

@@ -333,7 +333,7 @@ void detect_case(Queue& queue, std::int64_t n_columns, std::int64_t max_width, d
   }
 }
 
-TEST_F(CudaSearch, TokensEqualTheDefinition) {
+TEST_F(CudaSearch, HitsEqualTheDefinition) {
   detect_case<std::uint16_t>(queue(), 6000, 256, 5, false, 1);
   detect_case<std::uint16_t>(queue(), 5001, 100, 4, true, 2);
   detect_case<std::uint32_t>(queue(), 9000, 2048, 6, true, 3);
@@ -353,7 +353,7 @@ TEST_F(CudaSearch, TokensEqualTheDefinition) {
 
 // Units of one value and of many, beyond 16 bits too; boxcars over the ends of thread blocks; sums
 // at the top of the units, which say nothing of the boxcars over them.
-TEST_F(CudaSearch, TokensOfAnyScatter) {
+TEST_F(CudaSearch, HitsOfAnyScatter) {
   std::uint64_t seed = 10;
   for (const double rms : {0.4, 20.0, 700.0, 5000.0}) {
     for (const std::int64_t max_width : {13, 64, 300, 2048}) {
@@ -364,7 +364,7 @@ TEST_F(CudaSearch, TokensOfAnyScatter) {
 }
 
 // More hits than the list begins with.
-TEST_F(CudaSearch, ManyTokens) { detect_case<std::uint16_t>(queue(), 120'000, 32, 1.1, false, 5); }
+TEST_F(CudaSearch, ManyHits) { detect_case<std::uint16_t>(queue(), 120'000, 32, 1.1, false, 5); }
 
 }  // namespace
 }  // namespace ryle::search

@@ -69,7 +69,7 @@ TEST(Cluster, OnePulseIsOneCluster) {
 
 // A wide boxcar about a pulse of 5 samples, S/N 20, that has 2.0 of its S/N from it (sqrt(5 / 512)
 // of 20): an event when what is left is above the threshold.
-TEST(Cluster, WhatAPulseLeavesOfAWideBoxcarMustBeAToken) {
+TEST(Cluster, WhatAPulseLeavesOfAWideBoxcarMustBeAHit) {
   for (const float snr : {7.5f, 8.2f, 8.9f, 9.1f, 12.0f}) {
     Clusterer clusterer(native(500));
     clusterer.add(std::vector<Hit>{{10115, 5, 100, 20}, {9616, 512, 100, snr}});

@@ -106,7 +106,7 @@ TEST(Detect, ImplementationsAgree32) { expect_all_equal<std::uint32_t>(SumFormat
 // The screen of the fast implementations works in bytes on cells of samples and bounds what lies
 // beyond them by the largest sample near: samples that end at the top of a byte, or lie just
 // before or behind the piece the bound was taken from, must not hide a boxcar of any width.
-TEST(Detect, TokensBesideBrightSamples) {
+TEST(Detect, HitsBesideBrightSamples) {
   Queue queue = Queue::cpu(1);
   DetectConfig config;
   config.n_trials = 8;
