@@ -89,7 +89,7 @@ class BeamFiles final : public BeamConsumer {
     ChannelGap gap;
   };
   std::vector<Gap> gaps_;
-  std::int64_t n_gaps_ = 0, filled_ = 0, dropped_ = 0, low_ = 0, high_ = 0, segments_ = 0;
+  std::int64_t n_gaps_ = 0, filled_ = 0, low_ = 0, high_ = 0, segments_ = 0;
   std::atomic<std::int64_t> dropped_pieces_samples_{0};
   std::unique_ptr<StageThread> thread_;
 };
