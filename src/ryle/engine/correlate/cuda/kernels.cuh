@@ -57,7 +57,7 @@ struct WgmmaPlan {
   std::int64_t n_ints = 0;                    ///< sums of tiles, then of inputs
   std::int64_t concurrent_blocks = 0;         ///< thread blocks the device runs at a time
   wgmma::CtaPairs cta_pairs;                  ///< without their list
-  std::vector<wgmma::CtaPair> cta_pair_list;  ///< for WgmmaMemory::duos
+  std::vector<wgmma::CtaPair> cta_pair_list;  ///< for WgmmaMemory::cta_pairs
 };
 struct WgmmaMemory {
   std::int32_t* sums = nullptr;
@@ -106,7 +106,7 @@ struct WgmmaF16Plan : F16Plan {
   CudaTuning tuning{};
   std::int64_t concurrent_blocks = 0;         ///< thread blocks the device runs at a time
   wgmma::CtaPairs cta_pairs;                  ///< without their list
-  std::vector<wgmma::CtaPair> cta_pair_list;  ///< for F16Memory::duos
+  std::vector<wgmma::CtaPair> cta_pair_list;  ///< for F16Memory::cta_pairs
 };
 /// @pre the device has compute capability 9.0
 WgmmaF16Plan plan_wgmma_f16(std::int64_t n_inputs, std::int64_t n_channels, int device);

@@ -36,7 +36,7 @@ struct CtaPairs {
     return l.n_channels / 2 * std::int64_t{n_of_two()} +
            (l.n_channels % 2 == 1 ? n_of_one + n_of_both : 0);
   }
-  /// The first channel of duo d; those of the duos from d on are not before it.
+  /// The first channel of CTA pair d; those of the pairs from d on are not before it.
   RYLE_HOST_DEVICE int first_channel(std::int64_t d) const {
     return static_cast<int>(d / n_of_two() * 2);
   }

@@ -6,7 +6,7 @@
 #include "ryle/engine/correlate/cuda/wgmma_map.hpp"
 #include "ryle/engine/correlate/cuda/wgmma_ring.cuh"
 
-/// Host side of a launch of run_ring(). A plan has layout, duos and concurrent_blocks.
+/// Host side of a launch of run_ring(). A plan has layout, cta_pairs and concurrent_blocks.
 namespace ryle::correlate::wgmma {
 
 /// @param min_blocks of a cut share

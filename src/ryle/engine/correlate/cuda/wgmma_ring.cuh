@@ -34,7 +34,7 @@ struct RingBarriers {
 
 struct RingArgs {
   Layout layout;
-  Shares shares;  ///< of items; clusters: of duos
+  Shares shares;  ///< of items; clusters: of CTA pairs
   int first_block = 0;
   bool clusters = false;  ///< of two thread blocks, which bring operands for one another
   CtaPairs cta_pairs;     ///< with clusters
