@@ -47,8 +47,10 @@ void lower_limit(int resource, std::int64_t soft, std::int64_t hard) {
 void restrict_child(const ChildLimits& limits, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);
-  for (const int signal : {SIGINT, SIGTERM, SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGXCPU})
+  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGXCPU})
     std::signal(signal, SIG_DFL);
+  // Ctrl-C reaches the whole process group: the parent decides whether the child ends.
+  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_IGN);
   const std::int64_t memory_bytes = mapped_bytes() + limits.memory_bytes;
   lower_limit(RLIMIT_AS, memory_bytes, memory_bytes);
   lower_limit(RLIMIT_CPU, limits.cpu_s, limits.cpu_s + 1);
@@ -213,8 +215,7 @@ void run_in_child(const std::string& what, const ChildLimits& limits,
       text.resize(std::min<std::uint32_t>(size, 65536));
       pipe.read(text.data(), text.size());
     }
-  } catch (const IoError&) {        // it died before it had said all
-    require_not_interrupted(what);  // Ctrl-C goes to the child as well
+  } catch (const IoError&) {  // it died before it had said all
     throw FormatError(begin + reason_of_death(child.wait(), limits) + end);
   }
   if (code == static_cast<std::int32_t>(ExitCode::bad_data)) throw FormatError(text);

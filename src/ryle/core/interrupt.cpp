@@ -7,6 +7,7 @@ namespace ryle {
 namespace {
 
 std::atomic<const std::atomic<int>*> interrupt_count{nullptr};
+std::atomic<int> own_stops{0};
 
 }  // namespace
 
@@ -15,9 +16,13 @@ void set_interrupt_count(const std::atomic<int>* signals) noexcept { interrupt_c
 void require_not_interrupted(const std::string& what) {
   const std::atomic<int>* signals = interrupt_count.load(std::memory_order_relaxed);
   if (signals == nullptr || signals->load(std::memory_order_relaxed) == 0) return;
+  if (own_stops.load(std::memory_order_relaxed) > 0) return;
   throw Error(ExitCode::try_again,
               "stopped by a signal while " + what +
                   " was read; nothing was made of it, start the command again");
 }
+
+OwnStop::OwnStop() noexcept { ++own_stops; }
+OwnStop::~OwnStop() { --own_stops; }
 
 }  // namespace ryle

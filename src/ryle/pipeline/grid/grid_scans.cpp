@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/interrupt.hpp"
 #include "ryle/core/sha256.hpp"
 #include "ryle/core/version.hpp"
 #ifdef RYLE_HAVE_CUDA
@@ -76,6 +77,7 @@ class GridRun {
   }
 
   void run() {
+    const OwnStop own_stop;
     const Stopwatch watch(summary_.elapsed_s);
     started_ = std::chrono::steady_clock::now();
     if (!state_path().empty()) {
