@@ -1,5 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One vector of spectra from samples to blocks. Included after kernel_finish.inc.hpp.
+// clang-format off
+// The channelizer on a CPU: one vector of spectra from samples to blocks. Included after kernel_finish.inc.hpp.
+//   X[k,m] = g_k exp(i phi_k,m) sum_n h[n] x[mM - D + n] exp(-2 pi i k (mM + n) / K)
+//
+//   array       axes                                       type           unit
+//   columns     [point][re, im][lane]                      float          one column step of a transform in two steps
+//   work, other [point][re, im][lane]                      float          buffers of the transform
+//   coarse,     [index][re, im][lane]                      float          exp(i phi) of channel c is
+//     fine                                                                coarse[c >> shift] fine[c & mask]
+//   arranged    rows of byte samples, parts apart          bytes          receiver's LSB; byte streams only
+//   out         [channel][block][input][128 bytes]         codes, floats  planar blocks
+//
+// A lane is a spectrum: kLanes = 16, 8 or 4 consecutive spectra of one input go through filter, transform
+// and finish together, so that the transform needs no shuffles. Above 32 KiB of working set the transform is
+// split into two steps (columns, then rows), so that each stays in the level-1 cache. The README says under
+// Cost how many clocks each part takes and what two vector ports allow: the finish takes most.
+// clang-format on
 
 inline std::int64_t round_up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
 

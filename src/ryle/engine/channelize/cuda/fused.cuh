@@ -9,23 +9,39 @@
 #include "ryle/engine/channelize/cuda/ramp.hpp"
 #include "ryle/engine/channelize/dither.hpp"
 
-/// The whole F-engine in one kernel: 8-bit complex samples, critically sampled, K = R1 R2 points,
-/// to ci8 or ci4 blocks. A thread block makes consecutive output blocks of one input, a batch of
-/// spectra at a time:
+// clang-format off
+/// fused_channelize is the whole F-engine in one kernel: 8-bit complex samples, critically sampled,
+/// K = R1 R2 points, to ci8 or ci4 blocks. It computes the equation of the README,
+///   X[k,m] = g_k exp(i phi_k,m) sum_n h[n] x[mK - D + n] exp(-2 pi i k (mK + n) / K),  L = P K taps,
+/// adds the dither, rounds and clips.
 ///
-///   filter      a thread owns a sample position modulo K and walks down 16
-///   spectra: each sample is
-///               read and converted once, its products go to the sums of the 8
-///               spectra it belongs to
-///   transform   a warp transforms its own spectra: R1 points a thread in
-///   registers, one exchange
-///               through shared memory, R2 points a thread
-///   finish      phase, gain, dither, clipping, rounding in the registers of
-///   the transform; codes to
-///               a staging array [place][spectrum], from there to the blocks
+///   array           axes                                    type      unit
+///   samples         [input][sample], strides in bytes       ci8       LSB of the receiver
+///   filter          [tap][K]                                float     sum h^2 = 1
+///   twiddles        fused_twiddle_at(k1, n2)                float2    exp(-2 pi i k1 n2 / K)
+///   gains           [input][channel]                        float2    LSB out per LSB in
+///   ramps           [input][max_spectra]                    CudaRamp  first sample; phase base and slope in 2^-64 turns
+///   regions         [spectrum of the batch][kRegion]        float2    filtered points, then the exchange; shared memory
+///   staging         [place][spectrum of the stage]          ci8       codes of a stage; shared memory
+///   blocks          [channel][block][input][128 bytes]      ci8, ci4  planar blocks
+///   statistics      [channel][input]                        sums      parts clipped low and high, squares of codes
 ///
-/// Places: channels in the order c' = (bin + K/2) mod K; channel c = c', or
-/// K-1-c' of an inverted band.
+/// Who does what: a thread block makes consecutive output blocks of one input. For each batch of 16 (K = 128:
+/// 32) spectra it goes through three phases with a barrier after the first and after the third:
+///   filter      A thread owns one sample position modulo K and walks down 16 spectra. Each sample is read
+///               and converted once; its products go to the sums of the P spectra that it belongs to.
+///   transform   A warp transforms its own spectra: R1 points a thread in registers, one exchange through
+///               shared memory, then R2 points a thread.
+///   finish      Phase, gain, dither, clipping and rounding follow in the registers of the transform. Codes
+///               go to the staging array, and from there in runs of 16 spectra to the blocks, while the
+///               next batch is filtered.
+/// While a batch is transformed, lines of the samples that the next batch reads first are prefetched.
+///
+/// What binds (docs/decisions/0010, H200, 1,024 channels, gains alone): latency. 76 instructions a sample
+/// are issued in 45 % of the cycles; 17 % of the time of all warps is spent at the two barriers of a batch.
+///
+/// A place is a channel in the order c' = (bin + K/2) mod K. Channel c is c', or K-1-c' of an inverted band.
+// clang-format on
 namespace ryle::channelize::detail {
 
 struct FusedArguments {
@@ -540,6 +556,8 @@ __device__ void fused_add_statistics(const FusedArguments& a, const FusedMemory<
   }
 }
 
+/// See the head of this file. Grid: groups of blocks_per_group output blocks x inputs, inputs
+/// fastest. kStride: bytes from sample to sample, 0 where they are not dense.
 template <int K, int kTaps, int kStride>
 __global__ void __launch_bounds__(FusedShape<K>::kThreads, FusedShape<K>::kMinBlocks)
     fused_channelize(const __grid_constant__ FusedArguments a) {

@@ -7,12 +7,14 @@
 #include "ryle/engine/channelize/channelize.hpp"
 #include "ryle/engine/channelize/cuda/ramp.hpp"
 
-/// Private to the CUDA channelizer: what its three kernels take. Pointers are device memory unless
+// clang-format off
+/// Private to the CUDA channelizer: the arguments of its three kernels. Pointers are device memory unless
 /// said otherwise.
 ///
 ///   ramps    delay polynomials -> first sample, phase base and slope of every (input, spectrum)
-///   spectra  samples -> unpack, FIR, transform -> fp32 spectra in a scratch that stays in the L2
-///   cache post     spectra -> phase, gain, dither, rounding, statistics -> planar blocks
+///   spectra  samples -> unpack, FIR, transform -> fp32 spectra in a scratch that stays in the L2 cache
+///   post     spectra -> phase, gain, dither, rounding, statistics -> planar blocks
+// clang-format on
 ///
 /// Work is counted in units: one input x the spectra of one output block. Unit u = block * n_inputs
 /// + input.

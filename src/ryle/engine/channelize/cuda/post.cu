@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Before and after the transform: phases of every spectrum, then phase, gain, dither, rounding and
-// planar blocks.
+// Kernels before and after the transform of cuda/spectra.cu: make_ramps computes the phase of every
+// spectrum, finish_blocks applies phase, gain, dither and rounding and writes planar blocks.
 #include <cuda_fp16.h>
 
 #include "ryle/device/cuda/runtime.hpp"
@@ -22,6 +22,16 @@ __device__ std::uint64_t to_fixed(double turns) {
   return static_cast<std::uint64_t>(__dmul_rn(fraction, 0x1p63)) * 2;
 }
 
+// clang-format off
+/// Computes the first sample and the phase of every (input, spectrum) from the delay polynomials, at the
+/// centre of the window of each spectrum:  phi / 2 pi = phase - nu_0 d - s nu_bb,k (d - D/f_s),  D = round(d f_s).
+///
+///   a.delays   [input]                      DelayPolynomial   s, turns
+///   a.valid    [input][word]                64 spectra a word
+///   a.ramps    [input][max_spectra]         CudaRamp          base, slope in 2^-64 turns
+///
+/// One thread makes one ramp. The work is small beside that of the other kernels.
+// clang-format on
 __global__ void make_ramps(const __grid_constant__ RampArguments a) {
   const long long index = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (index >= static_cast<long long>(a.n_inputs) * a.n_spectra) return;
@@ -195,6 +205,20 @@ __device__ void add_statistics(const Tally& tally, CudaStatistics* to) {
   }
 }
 
+// clang-format off
+/// Turns spectra into planar blocks:  X[k,m] = g_k exp(i phi_k,m) S[k,m] + dither, rounded and clipped.
+///
+///   a.spectra      [unit][spectrum][bin]                float2           from make_spectra
+///   a.units.ramps  [input][max_spectra]                 CudaRamp         phase base and slope in 2^-64 turns
+///   a.gains        [input][channel]                     float2           LSB out per LSB in
+///   rows           [32 channels][132 bytes]             one block each   in shared memory
+///   a.blocks       [channel][block][input][128 bytes]   ci8 ci4 cf16 cf32
+///   a.statistics   [channel][input]                     sums of parts clipped, squares of codes
+///
+/// A thread block of 256 threads makes one output block of one input for 32 channels. A lane is a channel,
+/// so that a warp reads 32 neighbouring bins; each of the 8 warps takes an eighth of the spectra. Codes are
+/// collected in rows, and after the barrier a warp writes whole blocks of 128 bytes.
+// clang-format on
 template <SampleFormat Format>
 __global__ void __launch_bounds__(kThreads) finish_blocks(const __grid_constant__ PostArguments a) {
   constexpr int kPerBlock = Spectra<Format>::kPerBlock;

@@ -1,9 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Samples to fp32 spectra: unpack, FIR, transform, one thread block per group of consecutive
-// spectra of one input.
-// @eq S[k,m] = sum_{n=0}^{L-1} h[n] x[mM - D + n] exp(-2 pi i k n / K); the phase of the window's
-// start is post's. A real transform of K = 2C points is a complex one of C points over (even, odd)
-// pairs, untangled at the end.
+// clang-format off
+// make_spectra turns samples into fp32 spectra: it unpacks, filters and transforms.
+// @eq S[k,m] = sum_{n=0}^{L-1} h[n] x[mM - D + n] exp(-2 pi i k n / K)
+// The phase of the window's start is applied by finish_blocks (cuda/post.cu). A real transform of K = 2C
+// points is a complex one of C points over (even, odd) pairs, untangled at the end.
+//
+//   array      axes                                       type      unit
+//   samples    a.layout: any format, strides in bits      packed    LSB of the receiver
+//   filter     [tap][K]                                   float     sum h^2 = 1
+//   ramps      [input][max_spectra]                       CudaRamp  first sample of each window
+//   one, two   [spectrum of the group][point, padded]     float2    in shared memory, or a.spectra and a.work
+//   a.spectra  [unit of the launch][spectrum][bin]        float2    scratch that stays in the second-level cache
+//
+// Who does what: a thread block of 256 threads takes a group of consecutive spectra of one input (a unit is
+// one input x the spectra of one output block). A thread filters every 256th point; where windows slide by K
+// samples, up to four spectra share the samples that are read. Then all threads run the stages of the
+// Stockham transform (cuda/fft.cuh) between two buffers, with a barrier after each. Buffers lie in shared
+// memory where the transform fits, else in device memory. No counters of this kernel are on record; the
+// chain of these kernels is the path for everything that cuda/fused.cuh does not take.
+// clang-format on
 #include <algorithm>
 
 #include "ryle/device/cuda/runtime.hpp"

@@ -5,9 +5,19 @@
 
 #include "ryle/device/cuda/kernel.cuh"
 
-/// [tick][input] -> [input][tick]: a thread block takes 64 inputs of as many ticks as fill a line
-/// of 128 bytes of an input's row through shared memory. Reads are pieces of 16 bytes where the
-/// instants begin at multiples of that, else single samples; writes are whole lines.
+// clang-format off
+/// turn transposes samples from [tick][input] to [input][tick]; no sample changes.
+///
+///   array    axes                                     type              layout
+///   from     [tick][input]                            1, 2 or 4 bytes   from_stride bytes from tick to tick
+///   tile     [64 inputs][33 words]                    uint32            in shared memory; 33: no bank conflicts
+///   to       [input][tick]                            1, 2 or 4 bytes   to_stride bytes from input to input
+///
+/// A thread block of 256 threads takes 64 inputs of as many ticks as fill a line of 128 bytes of an input's
+/// row. All reads are on their way before the first is needed: pieces of 16 bytes where ticks begin at
+/// multiples of 16 bytes, else single samples. Writes are whole lines. Memory bandwidth binds by
+/// construction, as each sample is read once and written once.
+// clang-format on
 namespace ryle::channelize::detail {
 
 struct TransposeArguments {

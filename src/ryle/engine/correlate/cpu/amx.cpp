@@ -1,7 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// AMX: tdpbssd on tiles of 16 x 64 bytes. Rows j are tile loads straight from the planar blocks (64
-// bytes = re, im of 32 spectra of one input); columns i come from panels b = [re; im] and c = [im;
-// ~re], which share the 8 rows of im.
+// clang-format off
+// The correlator on AMX: tdpbssd multiplies tiles of 16 rows x 64 bytes with panels of 16 columns.
+//   Re_ij = sum [re_j im_j] . [re_i; im_i]        = rows . b
+//   Im_ij = sum [re_j im_j] . [im_i; -re_i - 1]   = rows . c, corrected by the sums of the rows
+//
+//   array    axes                                          type    unit
+//   rows     [cell][input][re 32, im 32, re 32, im 32]     s8      LSB; loaded as tiles, in place
+//   panel    [cell][run of 2][re; im; ~re: 24 x 64 bytes]  s8      LSB; b is its first 16 rows, c its last 16
+//   acc      [row][re 16, im 16]                           int32   LSB^2
+//
+// A call takes up to 32 rows: four tiles hold sums, two hold rows, two hold b and c. Four loads feed
+// four products. Below about 64 inputs memory, not arithmetic, limits AMX (README, Cost and limits).
+// clang-format on
 #include "ryle/engine/correlate/cpu/expand.hpp"
 #include "ryle/engine/correlate/cpu/tile.hpp"
 

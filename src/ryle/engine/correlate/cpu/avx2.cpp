@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// AVX2 + FMA: vpmaddwd on 16-bit copies (8-bit vpmaddubsw saturates), fused multiply-add for
-// floats.
+// The correlator on AVX2 and FMA: cpu/tile.hpp has equation and layout. A step of integers is
+// vpmaddwd on 16-bit copies, because the 8-bit vpmaddubsw saturates (5 rows x 8 columns); a step of
+// floats is a fused multiply-add (6 rows x 8 columns).
 #include "ryle/engine/correlate/cpu/expand.hpp"
 #include "ryle/engine/correlate/cpu/tile.hpp"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// AVX-512 for floats: fp32 products and sums over one pass of 256 spectra, then double.
+// The correlator of floats on AVX-512: cpu/tile.hpp has equation and layout. A tile is 12 rows x 16
+// columns. Products and sums are fp32 over one pass of 256 spectra, then go into double.
 #include "ryle/engine/correlate/cpu/expand.hpp"
 #include "ryle/engine/correlate/cpu/tile.hpp"
 

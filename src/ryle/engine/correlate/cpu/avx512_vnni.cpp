@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// AVX-512 VNNI: vpdpbusd, 12 rows x 16 columns: 24 sums, 3 loads and 24 broadcasts per 48 multiply
-// instructions.
+// The correlator on AVX-512 VNNI: cpu/tile.hpp has equation and layout. A step is vpdpbusd (u8 x
+// s8), a tile is 12 rows x 16 columns: 24 sums in registers, 3 loads and 24 broadcasts per 48
+// multiply instructions, so that the multiplications bind. Columns are stored as u8 x + 128.
 #include "ryle/engine/correlate/cpu/expand.hpp"
 #include "ryle/engine/correlate/cpu/tile.hpp"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// AVX-VNNI: vpdpbusd on 256-bit registers, for CPUs without AVX-512.
+// The correlator on AVX-VNNI, for CPUs without AVX-512: cpu/tile.hpp has equation and layout. A
+// step is vpdpbusd (u8 x s8) on 256-bit registers, a tile is 6 rows x 8 columns.
 #include "ryle/engine/correlate/cpu/expand.hpp"
 #include "ryle/engine/correlate/cpu/tile.hpp"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Portable C++: the compiler's own vectors, any architecture.
+// The correlator in portable C++, for any architecture: cpu/tile.hpp has equation and layout. The
+// compiler makes its own vectors; a tile is 2 rows x 8 columns.
 #include "ryle/engine/correlate/cpu/expand.hpp"
 #include "ryle/engine/correlate/cpu/tile.hpp"
 

@@ -5,9 +5,25 @@
 
 #include "ryle/engine/correlate/cpu/kernel.hpp"
 
-/// Shared source of the per-instruction-set files. Everything is in an anonymous namespace and uses
-/// no inline library code, because each includer is compiled for another instruction set and the
-/// linker must never merge two copies.
+// clang-format off
+/// Shared source of the per-instruction-set files: the register tile that all of them run. It computes
+/// V_ij = sum_t v_i conj(v_j) for some rows j and one panel of columns i:
+///   Re_ij = sum re_i re_j + im_i im_j;   Im_ij = sum im_i re_j - re_i im_j
+///
+///   array    axes                                                  type               unit
+///   rows     [cell][input][cell_bytes], read in place              s8, s16 or float   LSB
+///   panel    [cell][run][plane re, im, -re][step of 8][column]     32-bit words       LSB, or its u8 stand-in
+///   acc      [row][re, im][column]                                 int32 or double    LSB^2
+///
+/// A word holds 4 spectra of 8 bits, 2 of 16 bits or one float. A lane is a column. A step broadcasts one
+/// word of a row and multiplies it with one word of every column. Sums of up to kMaxRows rows stay in
+/// registers through a pass; the panel stays in the level-1 cache, and rows come from the level-2 cache
+/// with software prefetch, because they lie in pieces too short for the hardware's. The instructions
+/// that multiply bind; for less than about 64 inputs memory binds under AMX (README, Cost and limits).
+///
+/// Everything is in an anonymous namespace and uses no inline library code, because each includer is
+/// compiled for another instruction set and the linker must never merge two copies.
+// clang-format on
 ///
 /// An Ops class says what one vector step is:
 ///   Vec, Acc            vector register; element type of the accumulators (int32_t or double)

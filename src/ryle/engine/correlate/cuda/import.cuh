@@ -5,10 +5,22 @@
 
 #include "ryle/device/cuda/kernel.cuh"
 
-/// Voltages of other systems -> planar blocks on the device: a thread block takes 64 columns (a
-/// column is an input of a channel, inputs fastest) of one block of spectra through shared memory,
-/// turned on the way, so that both sides of it move in whole sectors whichever axis of the source
-/// is the fast one. Samples are only moved (or widened to floats), never rounded.
+// clang-format off
+/// import_blocks turns voltages of other systems into planar blocks on the device. Samples are only
+/// moved, or widened to floats, never rounded; samples that are not valid become 0.
+///
+///   array         axes                                              type               layout
+///   source        [channel], [input], [spectrum], [heap], any order 1, 2, 4, 8 bytes   strides from_* in bytes
+///   valid         [channel][input][word of 64 spectra]              uint64             nullptr: all are valid
+///   tile          [64 columns][kColumnWords]                        uint32             in shared memory
+///   to            [channel][block][input][128 or 256 bytes]         planar block       strides to_* in bytes
+///
+/// Who does what: a column is one input of one channel, inputs fastest. A thread block of 256 threads
+/// reads 64 columns of one block of spectra along the fast axis of the source, in pieces of 16 bytes
+/// where alignment allows, and transposes them in shared memory. Then four threads write the cell of
+/// each column. Both sides so move whole sectors of memory, whichever axis of the source is the fast one.
+/// Memory bandwidth binds by construction: each byte is read once and written once.
+// clang-format on
 namespace ryle::correlate::detail {
 
 /// VoltageLayout and BlockView with what a thread needs; strides in bytes.

@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tensor-core correlator for cf16: mma.sync m16n8k16 on planar blocks, fp32 sums (compute
-// capability 8.0 and newer). Rows of a tile are inputs j, columns inputs i:
+// clang-format off
+// correlate_mma_f16 is the tensor-core correlator for cf16 on compute capability 8.0 and newer. It
+// computes V_ij = sum_t v_i conj(v_j), i <= j, with mma.sync m16n8k16 and fp32 sums. Rows of a tile are
+// inputs j, columns inputs i:
 //   Re V_ij = sum re_j re_i + im_j im_i
-//   Im V_ij = sum re_j im_i + (-im_j) re_i        - is the sign bit flipped
-// The bytes of a fragment of 16 halves lie as those of 32 signed bytes do: tiles, stages and the
-// order of the sums are those of cuda:mma_s8. A thread block takes all spectra of its tile, in
-// their order, so equal gulps give equal bits.
+//   Im V_ij = sum re_j im_i + (-im_j) re_i        - flips the sign bit
+//
+//   array         axes                                              type     unit
+//   gulp          [channel][block][input][128 bytes]                cf16     planar blocks of 32 spectra
+//   staging       [stage of 3][rows, columns][64 inputs][128 bytes] cf16     16-byte pieces swizzled
+//   tile_sums     [channel][tile][register][re, im][thread]         float    (unit of samples)^2
+//   sums          [channel][pair j(j+1)/2 + i][re, im]              double   written by fold_mma_f16
+//
+// Who does what: as in cuda/mma_s8.cu, since 16 halves lie in a fragment as 32 signed bytes do. But one
+// thread block takes all spectra of its tile, in their order, so that equal gulps give equal bits.
+// clang-format on
 #pragma once
 #include "ryle/engine/correlate/cuda/mma.cuh"
 
@@ -85,6 +94,8 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
   }
 }
 
+/// Adds the fp32 sums of tiles to double sums in pair order. A thread block takes one input j of
+/// one channel, its threads the inputs i <= j. Memory binds: every sum is read once.
 __global__ void fold_mma_f16(int n_inputs, int n_tiles, const float* tile_sums, double* sums) {
   const auto channel = static_cast<std::int64_t>(blockIdx.x) / n_inputs;
   const auto j = static_cast<int>(blockIdx.x % n_inputs);

@@ -1,15 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tensor-core correlator for ci8 and ci4: mma.sync m16n8k32 on planar blocks (compute
-// capability 8.0 and newer).
-//
-// Rows of a tile are inputs j (operand A), columns inputs i (operand B). With v_i conj(v_j):
+// clang-format off
+// correlate_mma_s8 is the tensor-core correlator for ci8 and ci4 on compute capability 8.0 and newer.
+// It computes V_ij = sum_t v_i conj(v_j), i <= j, with mma.sync m16n8k32. Rows of a tile are inputs j
+// (operand A), columns inputs i (operand B):
 //   Re V_ij = sum re_j re_i + im_j im_i
-//   Im V_ij = sum re_j im_i - im_j re_i = sum [re_j im_i + (~im_j) re_i] + sum_t re_i       since
-//   -x = ~x + 1
-// ~x is one instruction and has no forbidden code, so -128 is exact (correlate.md 5.1). Sums wrap
-// modulo 2^32 on the way; the final ones fit, because the caller folds them every kSpectraPerInt32
+//   Im V_ij = sum re_j im_i - im_j re_i = sum [re_j im_i + (~im_j) re_i] + sum_t re_i    as -x = ~x + 1
+// ~x is one instruction and exists for every code, so -128 is exact (docs/design/correlate.md 5.1).
+// Sums wrap modulo 2^32; the final ones fit, because the caller folds them every kSpectraPerInt32
 // spectra. ci4 is widened in registers to 16 times its value (high nibble as it is, low nibble
 // shifted up); the fold divides by 256, which is exact.
+//
+//   array         axes                                              type     unit
+//   gulp          [channel][block][input][128 bytes]                ci8/ci4  LSB; blocks of 64 or 128 spectra
+//   staging       [stage of 3][rows, columns][64 inputs][128 bytes] ci8/ci4  16-byte pieces swizzled
+//   tile_sums     [channel][tile][register][re, im][thread]         int32    LSB^2 (ci4: 256 LSB^2)
+//   sums          [channel][pair j(j+1)/2 + i][re, im]              int64    LSB^2; written by fold_mma_s8
+//
+// Who does what: a thread block of two warps makes one tile of 64 x 64 inputs of one channel; each warp
+// makes 64 rows x 32 columns and keeps the sums in registers. All threads bring 16-byte pieces of the
+// block after the next with cp.async while they multiply one that is there (three stages, one barrier
+// a block of spectra, cuda/mma.cuh). Where tiles x channels leave the device idle, n_splits thread
+// blocks share the time axis of a tile and add their sums atomically. Registers limit a
+// multiprocessor to four thread blocks (8 warps of 252 registers).
+// clang-format on
 #include <algorithm>
 
 #include "ryle/core/baseline.hpp"
@@ -114,8 +127,8 @@ __device__ inline void add_column_sums(Accumulators& sums) {
   }
 }
 
-// n_splits thread blocks share the time axis of a tile where tiles and channels alone would leave
-// the device idle; integer sums do not depend on the order.
+/// See the head of this file. The order in which n_splits thread blocks add does not matter, as the
+/// sums are integers.
 template <bool Int4>
 __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     correlate_mma_s8(CudaGulp gulp, int n_tiles, int n_splits, bool overwrite,
@@ -164,6 +177,8 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
   }
 }
 
+/// Adds the int32 sums of tiles to int64 sums in pair order. A thread block takes one input j of
+/// one channel, its threads the inputs i <= j. Memory binds: every sum is read once.
 __global__ void fold_mma_s8(int n_inputs, int n_tiles, int shift, std::int32_t* tile_sums,
                             long long* sums) {
   const std::int64_t channel = blockIdx.x / n_inputs;

@@ -1,6 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The tiled correlator on ordinary arithmetic units: every sample format, in few lines. It is the
-// fp32 path and the in-between check for the tensor-core kernel.
+// clang-format off
+// correlate_simt computes V_ij = sum_t v_i conj(v_j), i <= j, on ordinary arithmetic units, for every
+// sample format. It is the only path of a GPU for ci16 and cf32, and the check of the tensor-core kernels.
+//
+//   array           axes                                          type            unit
+//   gulp            [channel][block][input][128 or 256 bytes]     any format      planar blocks, core/blocks.hpp
+//   rows, columns   [16 spectra][64 inputs + 1 of padding]        int or float    in shared memory: inputs j, inputs i
+//   sums            [channel][pair j(j+1)/2 + i][re, im]          int64 / double  (unit of samples)^2
+//
+// Who does what: a thread block of 16 x 16 threads makes one tile of 64 x 64 inputs of one channel; a
+// thread makes 4 x 4 of its sums in registers. All threads bring 16 spectra of rows and columns to
+// shared memory, meet at a barrier, multiply, and meet again. Integers are summed in int (ci4, ci8) or
+// int64 (ci16), floats in fp32 over one launch; the end of the kernel adds them to sums.
+// clang-format on
 #include <cuda_fp16.h>
 
 #include "ryle/core/baseline.hpp"

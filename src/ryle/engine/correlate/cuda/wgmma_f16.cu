@@ -1,14 +1,30 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Hopper's correlator for cf16 (compute capability 9.0): wgmma m64nNk16 on planar blocks, fp32
-// sums. A block of halves lies in memory as one of bytes does, 16 spectra for 32: ring, addresses,
-// tiles and shares are those of the kernel for ci8. With rows j, columns i:
+// clang-format off
+// correlate_wgmma_f16 is Hopper's correlator for cf16 (compute capability 9.0). It computes
+// V_ij = sum_t v_i conj(v_j), i <= j, with wgmma m64nNk16 and fp32 sums. With rows j and columns i:
 //   Re V_ij = sum re_j re_i + im_j im_i
-//   Im V_ij = sum re_j im_i + (-im_j) re_i        below the diagonal; - is the sign bit flipped
-//   Im V_ij = G_ji - G_ij,  G_ji = sum re_j im_i  on it
-// Products are exact, sums in registers are cut to fp32 at every addition; a launch of
-// kSpectraPerF16Sum spectra bounds what that takes away. Sums in device memory are rounded, once a
-// launch. Equal gulps give equal bits: whole items have one owner a launch, items that are cut are
-// added up in the order of time (cuda/wgmma_floats.hpp).
+//   Im V_ij = sum re_j im_i + (-im_j) re_i        in a tile below the diagonal; - flips the sign bit
+//   Im V_ij = G_ji - G_ij,  G_ji = sum re_j im_i  in a tile on the diagonal
+// Products are exact. The tensor cores cut, not round, sums at every addition; a launch has at most
+// kSpectraPerF16Sum spectra, which bounds the loss. Sums in device memory are rounded once a launch.
+// Equal gulps give equal bits: a whole item has one owner in a launch, and the parts of an item that
+// is cut along time are added in the order of time (cuda/wgmma_floats.hpp).
+//
+//   array         axes                                            type     unit
+//   map           [channel][block][input][128 bytes]              cf16     planar blocks of 32 spectra
+//   a.sums        [item][re, im][part_sums()], order of sum_at()  float    (unit of samples)^2
+//   a.parts       [slot_of(share, item)][item_sums()]             float    parts of items cut along time
+//   a.arrived     [cut item][warp]: parts that are there          int32    0 between launches
+//   totals        [channel][pair j(j+1)/2 + i][re, im]            double   written by fold_wgmma_f16
+//
+// Who does what: as in cuda/wgmma_s8.cu. A block of halves lies in memory as one of bytes does, with
+// 16 spectra in place of 32, so ring, addresses, tiles and shares are the same. The warp that brings
+// the last part of a cut item adds up all parts of its rows.
+//
+// What binds (docs/decisions/0016, H200): at 64 inputs memory (90 % of the rate of a copy); at 512
+// inputs the tensor cores are busy in 95 % of the cycles with the clock held, and power binds with
+// the clock free.
+// clang-format on
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/device/cuda/warpgroup_f16.cuh"
 #include "ryle/engine/correlate/cuda/kernels.cuh"
@@ -169,6 +185,8 @@ __global__ void __launch_bounds__(kAllThreads, 1)
 #endif
 }
 
+/// Adds the fp32 sums to totals, in double. A thread block takes one input j of one channel; its
+/// threads take the inputs i <= j. Memory binds, as every sum is used once.
 __global__ void fold_wgmma_f16(Layout layout, const float* sums, double* totals) {
   const auto channel = static_cast<int>(blockIdx.x / layout.n_inputs);
   const auto j = static_cast<int>(blockIdx.x % layout.n_inputs);

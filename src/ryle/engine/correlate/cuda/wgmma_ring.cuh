@@ -12,11 +12,26 @@
 #include "ryle/engine/correlate/cuda/wgmma_cta_pairs.hpp"
 #include "ryle/engine/correlate/cuda/wgmma_layout.hpp"
 
-/// What the Hopper correlators share, whatever the samples are: a ring of slots in shared memory
-/// that one thread fills by tensor copies, warpgroups that multiply from it, shares of the work
-/// from a counter. Nobody waits at a barrier of the block: mbarriers say what is full and what is
-/// empty. cuda/wgmma_s8.cu says what a kernel adds: a `Numbers`, see multiply_piece(), and a
-/// worker, see run_ring().
+// clang-format off
+/// What the Hopper correlators share, whatever the samples are. One thread fills a ring of slots in
+/// shared memory by tensor copies, two warpgroups multiply from the slots, and a counter deals out
+/// shares of the work. cuda/wgmma_s8.cu shows what a kernel adds: a `Numbers`, see multiply_piece(),
+/// and a worker, see run_ring().
+///
+///   shared memory          bytes               written by         read by
+///   slots                  n_slots x 16 KiB    tensor copies      ldmatrix (rows), wgmma (columns)
+///   staging                8 warps x 4 KiB     a warp's sums      the copy engine, which adds them to
+///                                                                 device memory (cuda/wgmma_sums.cuh)
+///   RingBarriers           full, empty         see below
+///                          tickets             the producer       every warp that multiplies
+///
+/// A slot passes through four states. (1) The producer waits for `empty`, announces 16 KiB at `full`
+/// and starts the copy. (2) The copy completes `full`. (3) Every warp that multiplies waits for
+/// `full`, loads its rows into registers and starts products on the columns. (4) Every warp arrives at
+/// `empty` when its products have taken what they need: rows after the products of the block, columns
+/// after the first products of the next block. With clusters both thread blocks of a cluster wait for
+/// and give back every slot, because each brings half of an operand they share.
+// clang-format on
 namespace ryle::correlate::wgmma {
 
 inline constexpr int kAllThreads = kThreads + 128;

@@ -1,9 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Hopper's correlator for ci4 (compute capability 9.0), which has no products of 4 bits: samples
-// become bytes 16 re and 16 im in the kernel, sums 256 times those of the codes, exactly. The rows
-// of a tile are widened in registers, the columns by three warps from the ring of slots as they
-// came to a second ring, of stages that lie as two blocks of ci8 do; everything else is the kernel
-// for ci8 (cuda/wgmma_s8.cu). Half the bytes cross the memories.
+// clang-format off
+// correlate_wgmma_s4 is Hopper's correlator for ci4 (compute capability 9.0). It computes the sums of
+// cuda/wgmma_s8.cu from samples of 4 bits. Hopper's tensor cores multiply no 4-bit numbers, so the
+// kernel widens samples to the bytes 16 re and 16 im; sums are 256 times those of the codes, exactly,
+// and launch_fold_wgmma_s8() divides them. Half as many bytes cross the memories as with ci8.
+//
+//   array         axes                                            type     unit
+//   map           [channel][block][input][128 bytes]              ci4      LSB; blocks of 128 spectra, re << 4 | im & 15
+//   slot          [input][16-byte piece, swizzled]                ci4      as copied: rows, or columns, of a tile
+//   stage         2 x [input][re 16, im 16 bytes, swizzled]       int8     16 LSB; a slot of columns, widened
+//   a.sums        [item][re, im][part_sums()], order of sum_at()  int32    256 LSB^2
+//   behind them   [channel][padded input]: sum_t re(v_i)          int32    256 LSB
+//
+// Who does what: the thread block of 384 threads is that of the kernel for ci8 and one thread brings
+// slots, but the other three warps of its warpgroup (the wideners) turn each slot of columns into a
+// stage of a second ring. The two warpgroups that multiply widen their rows in registers and take
+// columns from the stages. Slots are given back by all who waited for them, wideners included,
+// because a barrier tells only the parity of its phase.
+//
+// What binds (docs/decisions/0008): up to 128 inputs the kernel waits for the wideners, which by
+// their rate need 1,700 clocks for a block at 64 inputs where the tensor cores need 768 (computed).
+// clang-format on
 #include "ryle/engine/correlate/cuda/kernels.cuh"
 #include "ryle/engine/correlate/cuda/tuning.hpp"
 #include "ryle/engine/correlate/cuda/wgmma_bytes.cuh"

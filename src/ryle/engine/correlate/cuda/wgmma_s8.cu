@@ -1,17 +1,32 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Hopper's correlator for ci8 (compute capability 9.0): wgmma m64nNk32 on planar blocks, samples
-// brought by tensor copies.
-//
-// Thread blocks stay, one per multiprocessor, and take one share of the work after the other from a
-// counter. One thread brings operands of 128 inputs x 64 spectra into a ring of slots; two
-// warpgroups multiply 64 rows x 128 columns each, complex sums in registers. Nobody waits at a
-// barrier of the block: mbarriers say what is full and what is empty. With rows j, columns i:
+// clang-format off
+// correlate_wgmma_s8 is Hopper's correlator for ci8 (compute capability 9.0). It computes
+// V_ij = sum_t v_i conj(v_j), i <= j (Clark, La Plante & Greenhill 2012), for every channel with
+// wgmma m64nNk32. The rows of a tile are inputs j, its columns are inputs i:
 //   Re V_ij = sum re_j re_i + im_j im_i
-//   Im V_ij = sum re_j im_i + (~im_j) re_i + sum_t re_i        below the diagonal: -x = ~x + 1
-//   Im V_ij = G_ji - G_ij,  G_ji = sum re_j im_i               on it: 5 products of 128 columns for
-//   8
-// ~x has no forbidden code, so -128 is exact. Sums wrap modulo 2^32; the final ones fit, because
-// the caller folds them every kSpectraPerInt32 spectra (correlate.md 5.1, 5.2, 7.3).
+//   Im V_ij = sum re_j im_i + (~im_j) re_i + sum_t re_i    in a tile below the diagonal: -x = ~x + 1
+//   Im V_ij = G_ji - G_ij,  G_ji = sum re_j im_i           in a tile on the diagonal (5/8 of the work)
+// ~x exists for every code, so -128 is exact. Sums wrap modulo 2^32. The final sums fit, because the
+// caller folds them every kSpectraPerInt32 spectra (docs/design/correlate.md 5.1, 5.2, 7.3).
+//
+//   array         axes                                            type     unit
+//   map           [channel][block][input][128 bytes]              ci8      LSB; planar blocks of 64 spectra
+//   a.sums        [item][re, im][part_sums()], order of sum_at()  int32    LSB^2
+//   behind them   [channel][padded input]: sum_t re(v_i)          int32    LSB
+//   next_share    one word: the next share to take                int32
+//   totals        [channel][pair j(j+1)/2 + i][re, im]            int64    LSB^2; written by fold_wgmma_s8
+//
+// Who does what: one thread block runs on each multiprocessor and takes share after share of the work
+// from a counter. It has 384 threads. One thread of the last warpgroup is the producer: it brings
+// operands of 128 inputs x 64 spectra (16 KiB) by tensor copies into a ring of slots in shared
+// memory. The first two warpgroups are the consumers: each multiplies 64 rows x 128 columns and keeps
+// the complex sums in registers. mbarriers say which slots are full and which are empty; the thread
+// block has no barrier of its own in the loop (cuda/wgmma_ring.cuh).
+//
+// What binds (docs/decisions/0008, H200): at 64 inputs the second-level cache (82 % of its rate) and
+// memory (70 %); from 128 inputs on the power limit of the device; at 1,024 inputs the tensor cores
+// are busy in 92 % of the cycles.
+// clang-format on
 #include <algorithm>
 
 #include "ryle/device/cuda/runtime.hpp"
@@ -74,6 +89,9 @@ __global__ void __launch_bounds__(kAllThreads, 1)
 #endif
 }
 
+/// Adds the int32 sums to totals, as int64 LSB^2, and divides those of ci4 by 2^shift = 256, which
+/// is exact. A thread block takes one input j of one channel; its threads take the inputs i <= j.
+/// Memory binds: every sum is read once and every total is read and written once.
 __global__ void fold_wgmma_s8(Layout layout, int shift, const std::int32_t* sums,
                               long long* totals) {
   const auto channel = static_cast<int>(blockIdx.x / layout.n_inputs);

@@ -1,9 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The correlator of cuda/wgmma_s8.cu for two rows of tiles, 129 to 256 inputs, with three
-// warpgroups that multiply. A thread block takes one tile on the diagonal and 64 rows of the tile
-// below it: of the three tiles of a channel it makes two equal items, which read the same samples
-// at the same time (once from device memory, 7/8 of the bytes from the second-level cache) and keep
-// the tensor cores as busy as one another.
+// clang-format off
+// correlate_wgmma_s8_three is the correlator of cuda/wgmma_s8.cu (same equation, same arrays, same
+// order of sums) for 129 to 256 inputs of ci8, which make two rows of tiles. Three warpgroups
+// multiply. The three tiles of a channel become two equal items: item `half` is the tile {half, half}
+// on the diagonal and 64 rows of the tile below it. Both items read the same samples at the same
+// time, so that samples come from device memory once.
+//
+//   array         axes                                            type     unit
+//   map           [channel][block][input][128 bytes]              ci8      LSB; planar blocks of 64 spectra
+//   stage, 5 of   own group [128 inputs][128 bytes], then         ci8      LSB; both swizzled by 128 bytes
+//                 other group [64 or 128 inputs][128 bytes]
+//   a.sums        [item][re, im][part_sums()], order of sum_at()  int32    LSB^2
+//   behind them   [channel][padded input]: sum_t re(v_i)          int32    LSB
+//
+// Who does what: 512 threads. One thread of the fourth warpgroup brings stages by tensor copies of 64
+// inputs. The first warpgroup makes rows 0..63 of the tile on the diagonal (96 sums a thread), the
+// second rows 64..127, the third 64 rows of the tile below the diagonal (128 sums a thread each).
+// setmaxnreg gives them 136, 168 and 168 registers. What a warp needs only after its products waits
+// in shared memory, because registers are short.
+//
+// What binds (docs/decisions/0008): at 256 inputs, with two warpgroups, the second-level cache works at
+// 88 % of its rate and the device at its power limit. This cut takes 7/8 of the bytes from the cache;
+// it was measured at 1,130 TOPS where two warpgroups reached 1,075.
+// clang-format on
 #include <algorithm>
 
 #include "ryle/device/cuda/runtime.hpp"
