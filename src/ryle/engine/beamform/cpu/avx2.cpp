@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// AVX2. Bytes: vpmaddubsw adds two products u8 x s8 with 16-bit saturation, so it is used only
-// where it provably cannot saturate: |sum| <= 2 range 127 per step, steps_per_word of them
-// (4-bit codes, range 15: 8 steps, 30 480 < 32 767). Everything else: fp32, 2 spectra x 16 rows.
+// The beamformer on AVX2: cpu/kernel.hpp has equation and layout. Bytes: vpmaddubsw adds two
+// products u8 x s8 with 16-bit saturation, so it is used only where it provably cannot saturate:
+// |sum| <= 2 range 127 per step, steps_per_word of them (4-bit codes, range 15: 8 steps, 30 480 <
+// 32 767). All else is fp32, 2 spectra x 16 rows.
 #include <type_traits>
 
 #include "ryle/engine/beamform/cpu/kernel.hpp"

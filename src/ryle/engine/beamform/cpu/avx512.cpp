@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// AVX-512 without VNNI: fp32, 8 spectra x 16 rows, 16 sums.
+// The beamformer on AVX-512 without VNNI: cpu/kernel.hpp has equation and layout. Sums are fp32; a
+// register tile is 8 spectra x 16 rows, 16 sums.
 #include <type_traits>
 
 #include "ryle/engine/beamform/cpu/kernel.hpp"

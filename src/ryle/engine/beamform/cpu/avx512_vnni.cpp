@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// AVX-512 VNNI: vpdpbusd. 6 spectra x 32 rows (re, im): 24 sums, 10 loads per 24 multiply
-// instructions; a block left alone: 8 spectra x 16 rows, 10 loads per 16.
+// The beamformer on AVX-512 VNNI: cpu/kernel.hpp has equation and layout. A step is vpdpbusd (u8 x
+// s8). A register tile is 6 spectra x 32 rows (re, im): 24 sums, 10 loads per 24 multiply
+// instructions. A block of 16 rows left alone takes 8 spectra: 10 loads per 16 multiply
+// instructions.
 #include <type_traits>
 
 #include "ryle/engine/beamform/cpu/kernel.hpp"

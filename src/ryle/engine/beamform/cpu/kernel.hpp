@@ -2,9 +2,9 @@
 #pragma once
 #include <cstdint>
 
-/// Private to the engine: the plain-C interface between the driver (cpu.cpp) and one translation
-/// unit per instruction set. Nothing here may contain inline code: it is included by files compiled
-/// for different instruction sets.
+/// Private to the engine: the plain-C interface between the driver (cpu/make.cpp) and one
+/// translation unit per instruction set. Nothing here may contain inline code: it is included by
+/// files compiled for different instruction sets.
 namespace ryle::beamform::detail {
 
 inline constexpr std::int64_t kTile = 64;   ///< most spectra of a tile
@@ -21,11 +21,16 @@ struct Expand {
   std::int64_t from_stride_bytes, to_stride_bytes;
 };
 
-/// One tile times the weights of one block and pol.
-/// integer: samples u8, 4 bytes a step = (re, im) of 2 antennas; weights s8 [step][re,
-/// im][lane][4];
-///          raw[spectrum][re, im][lane] int32 = start + sum
-/// float:   samples f32, a step = (re, im) of 1 antenna; weights f32 [step][re, im][lane]; raw f32
+// clang-format off
+/// One tile of spectra times the weights of one block of 16 rows (beams) and one pol: raw = start + sum_a W v.
+///
+///            samples                               weights                     raw
+///   integer  u8, 4 bytes a step: re, im of 2 antennas   s8 [step][re, im][lane][4]   int32 [spectrum][re, im][lane]
+///   float    f32, a step: re, im of 1 antenna           f32 [step][re, im][lane]     f32 [spectrum][re, im][lane]
+///
+/// A lane is a row, so that no sum over lanes is needed. Sums of a group of spectra stay in registers; a
+/// tile of up to 64 spectra goes from samples to stored bytes without leaving the level-1 cache.
+// clang-format on
 struct Multiply {
   const void* samples;
   std::int64_t step_stride_bytes;

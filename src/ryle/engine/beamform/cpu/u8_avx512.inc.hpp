@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Powers of 16 rows to bytes and floats with time unit-stride. Included inside an unnamed namespace
+// Powers of 16 rows to bytes, code = clamp(rne(p scale + offset), 0, 255), and to floats, both with
+// time unit-stride: [spectrum][lane] becomes [row][spectrum]. Included inside an unnamed namespace
 // by the AVX-512 files.
 
 // Where the values of a spectrum come from: a plane, or raw sums.

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Vectors of kWide 32-bit words and everything that follows the sums. Included once per
-// instruction-set file, inside an unnamed namespace; kWide is 4, 8 or 16. The files are compiled
-// with -ffp-contract=fast: a multiply and an add become one rounding, nothing is reassociated.
+// What all instruction sets of the beamformer share: vectors of kWide 32-bit words, sums in floats,
+// and everything that follows the sums: detection (|b|^2, Stokes), integration over windows,
+// requantisation. cpu/kernel.hpp has the equations and the layout of every array; a lane is a row
+// (beam). Included once per instruction-set file, inside an unnamed namespace; kWide is 4, 8 or 16.
+// The files are compiled with -ffp-contract=fast: a multiply and an add become one rounding,
+// nothing is reassociated.
 
 using V = float __attribute__((vector_size(4 * kWide)));
 using I = std::int32_t __attribute__((vector_size(4 * kWide)));

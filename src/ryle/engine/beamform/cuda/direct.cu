@@ -1,8 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Up to 32 antennas of 4 bits: a warp keeps the operands of 64 spectra in registers and walks
-// through the beams of its block, 16 at a time, whose weights lie in shared memory. No barrier but
-// the one after the weights; the next group's samples are on their way meanwhile, with few beams
-// more of them, through a ring in shared memory.
+// clang-format off
+// direct and few are the beamformer for up to 32 antennas of ci4 on compute capability 8.0 and newer: b = sum_a W v
+// with i8 weights, by mma.sync m16n8k32, then power or voltage as cuda/epilogue.cuh stores it.
+//
+//   array        axes                                           type      unit
+//   a.samples    [channel][block][pair][spectrum][2] (pairs4)   ci4       LSB
+//                or [channel][spectrum][antenna] (spectra4)
+//   a.fragments  [pol][channel][slab][Wr, -Wi, Wi][lane]        4 x 4 i8  codes of weights, as operands
+//   weights      [slab][Wr, -Wi, Wi][lane]                      the same, in shared memory (direct only)
+//   rows         [slab][16 beams]                               float2    factor and offset of what is stored
+//   ring         [warp][stage][piece][lane]                     ci4       samples on their way; shared memory
+//   a.values     [row][product][channel][value]                 power or voltage, by a.output
+//
+// Who does what: a thread block of four warps takes some slabs of 16 beams and some groups of 64 spectra of one
+// channel. A warp keeps the operands of a group in registers and walks through the beams of its block, 16 at a time.
+// Samples of the next groups come by cp.async through a ring of the warp's own: two stages, four with few beams. The
+// only barrier follows the weights; few, for 16 beams or fewer, keeps its weights in registers and has none.
+//
+// What binds: reading samples, for 16 beams or fewer. docs/decisions/0017 records the rates of the others.
+// clang-format on
 #include <algorithm>
 #include <type_traits>
 
@@ -80,6 +96,7 @@ template <class Output>
 constexpr int kBlocks =
     Output::kStagingBytes <= Staging<2>::kBytes && !std::is_same_v<Output, VoltageF32> ? 4 : 3;
 
+/// More than 16 beams: see the head of this file.
 template <class Loader, class Ahead, class Output>
 __global__ void __launch_bounds__(32 * kWarps, kBlocks<Output>)
     direct(const FusedArgs a, int beam_blocks, int items) {
@@ -148,7 +165,8 @@ __global__ void __launch_bounds__(32 * kWarps, kBlocks<Output>)
   }
 }
 
-/// 16 beams or fewer, bound by memory: no weights in shared memory, no barrier.
+/// 16 beams or fewer: see the head of this file. Memory binds. There are no weights in shared
+/// memory and there is no barrier.
 template <class Loader, class Output, int kRows, bool kPlain>
 __global__ void __launch_bounds__(32 * kWarps, kFewBlocks) few(const FusedArgs a, int items) {
   extern __shared__ uint4 shared[];

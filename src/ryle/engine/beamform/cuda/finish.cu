@@ -1,7 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// From sums in memory to stored products, any kind and format, and what lost inputs cost. A thread
-// owns one window of one (row, channel), neighboring lanes one of more than 64 spectra, and adds
-// its spectra in the order of the CPU engine: the same bits for any gulps.
+// clang-format off
+// Kernels that turn sums in memory into stored products, of any kind and format, and kernels that count what lost
+// inputs cost. finish and finish_long compute, for one (row, channel) and one window of T spectra,
+//   <p> = sum of p(t) / count over [n T, (n+1) T),  p = |b|^2 or a Stokes parameter,   code = rne(<p> scale + offset)
+//
+//   array            axes                                type        unit
+//   a.sums           [pol][channel][beam][pitch]         float2      before the scale of the weights
+//   a.powers         [pol][channel][row][pitch]          float       instead; each of inner_spectra spectra
+//   a.windows_in,    [row][product][channel]             CudaWindow  windows that began in the last gulp, or go on
+//     a.windows_out                                                  in the next
+//   a.scale, offset  [row][product][channel]             float       requantisation
+//   a.values         [row][product][channel][window]     f32, u8, cf32, ci4, ...
+//   a.low, a.high    [row][product][channel]             uint32      values cut
+//
+// A thread owns one window; windows longer than 64 spectra have up to 32 neighbouring lanes. Spectra are added in the
+// order of the CPU engine, in runs of 64, so that the bits are the same for any gulps. Reads of neighbouring
+// windows are T spectra apart: that is why long windows are shared (docs/decisions/0009: T = 1,000,
+// 16 beams, 0.98 ms became 0.38).
+// clang-format on
 #include <algorithm>
 #include <bit>
 
@@ -317,6 +333,7 @@ __device__ Where where_of(const FinishArgs& a, int cell) {
   return {a.first_row + cell % a.n_rows, a.first_channel + cell / a.n_rows, cell / a.n_rows};
 }
 
+/// A thread a window (voltages: a spectrum). kMax: products of a row that are kept at a time.
 template <int kMax>
 __global__ void finish(const FinishArgs a, std::int64_t per_row, std::int64_t first_window) {
   const std::int64_t id = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -338,7 +355,10 @@ __global__ void finish_long(const FinishArgs a, std::int64_t per_row, std::int64
                   k < per_row);
 }
 
-// One thread per (row, channel), slots in order.
+/// Computes what lost inputs cost: factor[pol][row][channel][slot] = sum of |w| over all inputs /
+/// over those that were there, and n_used and weight_power [beam][channel]. One thread takes one
+/// (row, channel) and goes through its slots and inputs in order; the latency of these loads binds,
+/// not their bytes.
 __global__ void losses(const LossArgs a) {
   const std::int64_t id = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const std::int64_t rows = a.n_beams + a.n_incoherent;
@@ -401,7 +421,8 @@ __global__ void losses(const LossArgs a) {
     a.weight_power[at] = static_cast<float>(power / static_cast<double>(a.n_spectra));
 }
 
-// Nothing lost: the same for every spectrum.
+/// The counts of a gulp without losses, from those of one spectrum. A thread takes one (beam,
+/// channel).
 __global__ void whole_counts(const LossArgs a) {
   const std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (at >= static_cast<std::int64_t>(a.n_beams) * a.n_channels) return;

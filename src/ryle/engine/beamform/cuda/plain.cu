@@ -9,8 +9,18 @@ namespace {
 
 constexpr int kTileBeams = 64, kTileSpectra = 64, kTileAntennas = 16, kTileThreads = 256;
 
-// A block: 64 beams x 64 spectra of one (channel, pol); a thread 4 x 4. Antennas in order, so that
-// no bit depends on tiles.
+// clang-format off
+/// Sums b[beam][t] = sum_a W[beam][a] v[a][t] in fp32, for any format, weights and shape (cuda:fp32).
+///
+///   a.samples   any format, CudaSamples                          LSB
+///   a.weights   [beam][channel][input]                  float2
+///   w, v        [16 antennas][64 beams or spectra + 1]  float2   in shared memory
+///   a.sums      [pol][channel][beam][pitch]             float2   before the scale of the weights
+///
+/// A thread block of 256 threads makes 64 beams x 64 spectra of one (channel, pol); a thread makes 4 x 4 of
+/// them. 16 antennas at a time come to shared memory between two barriers. Antennas are added in order, so
+/// that no bit depends on tiles. This is the path for what no tensor-core kernel takes.
+// clang-format on
 __global__ void __launch_bounds__(kTileThreads)
     plain(const PlainArgs a, int time_tiles, int beam_tiles) {
   __shared__ float2 w[kTileAntennas][kTileBeams + 1];
@@ -73,6 +83,10 @@ __global__ void __launch_bounds__(kTileThreads)
   }
 }
 
+/// Sums power[pol][channel][row][t] = sum of |v|^2 over the antennas of the row's mask. A thread
+/// makes one spectrum of one channel, all rows and pols, antennas in order; neighbouring threads
+/// take neighbouring spectra. Samples are read once for each row: a second pass over memory beside
+/// the coherent beams.
 __global__ void incoherent(const IncoherentArgs a) {
   const std::int64_t id = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (id >= a.n_spectra * a.n_channels) return;
@@ -104,6 +118,9 @@ __device__ int antenna_of_place(int place, bool pair_order) {
   return 2 * (q + 4 * (i >> 1) + 8 * h) + (i & 1);
 }
 
+/// Puts any input into the order that the tensor-core kernels read: a.out is
+/// [channel][plane][time][padded antennas], one plane of nibbles or two of bytes. A thread moves 8
+/// antennas of one spectrum. Memory binds by construction: each sample is moved once.
 __global__ void repack(const RepackArgs a) {
   std::int64_t id = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const std::int64_t t = id % a.n_spectra;
@@ -141,6 +158,9 @@ __device__ char2 code_at(const PackArgs& a, int beam, int channel, int antenna, 
 }
 
 // One thread: a lane of the operands of one (pol, channel, slab), all steps.
+/// Puts codes of weights, [beam][channel][input], into the order of tensor-core operands:
+/// a.fragments is [pol][channel][slab][step][Wr, -Wi, Wi][lane], 16 codes each. A thread makes one
+/// lane of one slab. It runs once for each set of weights.
 __global__ void pack(const PackArgs a) {
   const std::int64_t id = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const int lane = static_cast<int>(id % 32);

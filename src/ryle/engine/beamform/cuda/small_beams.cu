@@ -1,9 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// 16 beams or fewer, bound by reading samples, on Hopper: blocks stay. Each walks through an equal
-// share of all channels and spectra, which lie one behind the other in memory; its warps take
-// turns, 128 spectra each, from a ring of their own in shared memory that the copy engine fills
-// ahead. What a block reads and writes at a time so lies together: few rows of memory are open, and
-// lines of the output are full before they leave the cache.
+// clang-format off
+// small_beams_stream is the beamformer for 16 beams or fewer of 32 antennas or fewer on Hopper: b = sum_a W v of ci4
+// samples with i8 weights, by mma.sync m16n8k32, then power or voltage as cuda/epilogue.cuh stores it.
+//
+//   array        axes                                           type      unit
+//   a.samples    [channel][run][16 rows of 256 bytes]           ci4       LSB; a run is 128 spectra of 32 antennas
+//   a.fragments  [pol][channel][Wr, -Wi, Wi][lane]              4 x 4 i8  codes of weights, as operands
+//   shared       [warp][stage][4096 bytes], then staging        ci4       runs as they were copied
+//   a.values     [row][product][channel][value]                 power or voltage, by a.output
+//
+// Who does what: one thread block of up to 12 warps runs on each multiprocessor and walks through an equal part of
+// all channels and runs, which lie one behind the other in memory. Its warps take turns, one run each, from a
+// ring of their own that the copy engine fills ahead (cp.async.bulk, an mbarrier a stage). Weights of a channel stay
+// in registers; those of the next channel are on their way. Powers of T = 8 to 64 leave a whole run at a time.
+// What a block reads and writes at a time so lies together, and lines of the output are full before they leave
+// the cache.
+//
+// What binds (docs/decisions/0009, H200): with 16 beams the power limit of the device, with 560 of 1,000 issue
+// slots used and the path between the halves of the second-level cache busy in 86 % of the cycles. With 8
+// beams samples come at 3.7 TB/s.
+// clang-format on
 #include <algorithm>
 
 #include "ryle/device/cuda/shared_limit.hpp"
@@ -244,6 +260,7 @@ __device__ inline void read_piece(uint2& v, unsigned address) {
 __device__ inline unsigned words_of(const uint4& v) { return v.x ^ v.y ^ v.z ^ v.w; }
 __device__ inline unsigned words_of(const uint2& v) { return v.x ^ v.y; }
 
+/// See the head of this file. kRows = 1: 8 beams or fewer, real and imaginary sums in one operand.
 template <class Loader, class Output, int kRows, bool kPlain>
 __global__ void __launch_bounds__(32 * kStreamWarps, 1)
     small_beams_stream(const __grid_constant__ FusedArgs a, int per_channel, int stages) {

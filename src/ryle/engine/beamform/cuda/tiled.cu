@@ -1,7 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// More than 32 antennas, or bytes: the weights of some slabs and all antennas stay in shared memory
-// while the block walks through the spectra of its channel. A warp sums 32 beams x 64 spectra in
-// registers, 32 antennas a step, straight from global memory; warps never wait for each other.
+// clang-format off
+// tiled is the beamformer for more than 32 antennas, or for samples of 8 bits, on compute capability 8.0 and newer:
+// b = sum_a W v with i8 weights, by mma.sync m16n8k32, then power or voltage as cuda/epilogue.cuh stores it.
+//
+//   array        axes                                            type        unit
+//   a.samples    [channel][spectrum][antenna], or heaps; bytes:  ci4, or s8  LSB
+//                [channel][re, im][spectrum][antenna]
+//   a.fragments  [pol][channel][slab][step][Wr, -Wi, Wi][lane]   4 x 4 i8    codes of weights, as operands
+//   weights      [slab][step][Wr, -Wi, Wi][lane]                 the same, of some slabs, in shared memory
+//   rows         [slab][16 beams]                                float2      factor and offset of what is stored
+//   a.values     [row][product][channel][value]                  power or voltage, by a.output
+//
+// Who does what: a thread block of 8 warps takes some slabs of 16 beams, whose weights of all antennas stay in
+// shared memory, and walks through groups of 64 spectra of one channel. A warp sums 32 beams x 64 spectra in
+// registers, a step of 32 antennas after the other, with the samples of the next step on their way from global
+// memory. After the barrier behind the weights warps never wait for each other. A lane keeps 128 sums; one
+// thread block fits a multiprocessor. docs/decisions/0017 records rates and no counters.
+// clang-format on
 #include <algorithm>
 
 #include "ryle/engine/beamform/cuda/mma.cuh"

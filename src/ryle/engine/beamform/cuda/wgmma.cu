@@ -1,9 +1,31 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Hopper's warpgroup products. One warpgroup of a block unpacks samples of 64 spectra x 32 antennas
-// to bytes in a ring in shared memory; the other four multiply 64 beams each with them, sums in
-// registers, and do what follows (cuda/epilogue.cuh) while the tensor cores work for the others.
-// Nobody waits at a barrier of the block: mbarriers say what is full and what is empty. Blocks stay
-// and take one share of the work after the other, the next one's weights on their way.
+// clang-format off
+// wgmma is the beamformer on Hopper's warpgroup products. It computes b = sum_a W v (Magro 2014) of ci4
+// samples with i8 weights, in exact integers, and goes on in registers to what is stored:
+//   re b = sum_a Wr vr - Wi vi,   im b = sum_a Wi vr + Wr vi,   a group is 64 spectra, a slab 16 beams
+//
+//   array        axes                                               type     unit
+//   a.samples    [channel][block][pair][spectrum][2] (pairs4), or   ci4      LSB
+//                [channel][spectrum][antenna] (spectra4)
+//   a.fragments  [pol][channel][slab][step][Wr, -Wi, Wi][lane]      4 x 4 i8 codes of weights, as operands
+//   ring         [stage][re, im][64 spectra x 32 antennas]          i8       16 LSB; 4 KiB a stage; shared memory
+//   weights      [set][slab][step][Wr, -Wi, Wi][lane]               as fragments; shared memory
+//   rows         [set][slab][16 beams]                              float2   factor and offset of what is stored
+//   staging      [warp of 16]                                       bytes    rows on their way out; shared memory
+//   a.values     [row][product][channel][value]                     power or voltage, by a.output
+//
+// Who does what: one thread block of 640 threads runs on each multiprocessor and takes share after share (some
+// slabs and groups of one channel). The last warpgroup is the producer: one thread copies the weights of the next
+// share in bulk, and all four warps load samples, a chunk (64 spectra x 32 antennas) ahead, unpack them to
+// bytes and write them to the ring. The other four warpgroups multiply 64 beams x 64 spectra each with
+// m64n64k32, weights in registers, then detect, integrate, requantise and store (cuda/epilogue.cuh) while the
+// tensor cores work for the others. mbarriers say which stages and which sets of weights are full and
+// empty; the thread block has no barrier of its own in the loop.
+//
+// What binds (docs/decisions/0009 and 0017, H200, 32 antennas x 1,024 beams): integrated powers are bound by the
+// issue of instructions and the integer pipe, one conversion and one multiply-add a sum first of all; cf16
+// voltages by waits for shared memory and for samples. The tensor cores are busy for about a third of the time.
+// clang-format on
 #include <algorithm>
 
 #include "ryle/device/cuda/kernel.cuh"
@@ -395,6 +417,8 @@ __device__ void consume_halves(const FusedArgs& a, const Memory& m, const Cut& c
 
 #endif  // __CUDA_ARCH_FEAT_SM90_ALL
 
+/// See the head of this file. kOneStep: 32 antennas or fewer. kPlain: whole slabs and groups,
+/// without tests. kHalves: sums of half a group at a time, for voltages of 2 and 4 bytes.
 template <class Loader, class Output, bool kOneStep, bool kPlain, bool kHalves>
 __global__ void __launch_bounds__(kThreads, 1)
     wgmma(const __grid_constant__ FusedArgs a, const __grid_constant__ Cut cut) {

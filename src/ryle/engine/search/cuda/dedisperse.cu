@@ -1,8 +1,27 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Exact sums shared between trials, on the device (search.md 5). Rows are bytes; a trial adds them
-// as packed numbers: with w = b0 + 2^8 b1 + 2^16 b2 + 2^24 b3, T = sum w mod 2^32 and O = sum of
-// (b1, b3) in 16-bit lanes give the sums of (b0, b2) as T - 2^8 O, exactly, while every sum of a
-// byte fits 16 bits (the plan empties them in time).
+// clang-format off
+// Exact sums on the device (docs/design/search.md 5): D[trial][t] = sum_c x[c][t + delay(trial, c)].
+// shared_sums forms the sums of 4 adjacent channels at the relative delays that occur once, as rows of bytes, and
+// every trial adds one row per group of channels. Bytes are added as packed numbers: with
+// w = b0 + 2^8 b1 + 2^16 b2 + 2^24 b3, T = sum w mod 2^32 and O = sum of (b1, b3) in 16-bit lanes give the sums
+// of (b0, b2) as T - 2^8 O, exactly, while every sum of a byte fits 16 bits (the plan empties them in time).
+//
+//   array       axes                                 type            layout
+//   w.codes     [channel][sample]                    uint8           code_stride bytes from channel to channel
+//   w.stages    [stage]: head, raws, units, pairs    StageHead, ...  what a thread block does, made with the plan
+//   raws        [stage of 2][channel][sample]        uint8           24 KiB a stage; shared memory
+//   rows        [stage of 2][row][4 copies][sample]  uint8           72 KiB a stage; copy s begins s samples later
+//   w.sums      [trial][sample]                      uint16, uint32  sum_stride numbers from trial to trial
+//
+// Who does what: a thread block of 16 warps makes 1,024 outputs of 16 R trials (R = 1, 3 or 5 a warp), sums in
+// registers. It goes through the channels in stages, one barrier each: while stage k is added, rows of k + 1
+// are built, raws of k + 2 and the description of k + 3 come by cp.async. Half of the warps add first and half
+// build first, so that both kinds of work overlap.
+//
+// What binds: docs/decisions/0013 records 1.39 ms for 864 trials of 1,024 channels and 49,152 samples on one H200
+// and no counters of this kernel. One thread block takes 217 KiB of shared memory, so that one fits a
+// multiprocessor.
+// clang-format on
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/search/cuda/copy.cuh"
 #include "ryle/engine/search/cuda/dedisperse.cuh"
@@ -180,6 +199,8 @@ struct Sums {
   }
 };
 
+/// See the head of this file. R: trials of a warp. kWide: 32-bit sums, into which 16-bit ones are
+/// emptied.
 template <int R, bool kWide>
 __global__ void __launch_bounds__(kThreads, 1) shared_sums(const SharedWork w) {
   extern __shared__ __align__(128) std::uint8_t memory[];
@@ -221,6 +242,9 @@ __global__ void __launch_bounds__(kThreads, 1) shared_sums(const SharedWork w) {
   sums.template store<kWide>(b, stored);
 }
 
+/// D[trial][t] channel by channel from device memory, for delays too far apart for shared memory. A
+/// thread makes one sample of a trial after the other; neighbouring threads read neighbouring
+/// codes. Every code is read once for each trial, so that loads bind.
 template <class Sum>
 __global__ void __launch_bounds__(256) direct_sums(const DirectWork w) {
   const std::int64_t t = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;

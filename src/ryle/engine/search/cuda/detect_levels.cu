@@ -1,7 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Statistics of every trial on the device, bit for bit those of the CPU: median and clip from at
-// most 512 values (a warp a trial), moments between the clips (the one pass over all columns that
-// detection needs before it can compare), then mean, rms and the limits of all boxcars.
+// clang-format off
+// Statistics of every trial on the device, bit for bit those of the CPU: median and clip from at most 512 values,
+// moments between the clips (the one pass over all columns that detection needs before it can compare), then mean,
+// rms and the limits of all boxcars.
+//
+//   array            axes                         type              unit
+//   in.sums          [trial][column]              uint16, uint32    sums of codes
+//   in.weights       [trial][cell of 64 columns]  float             share of channels that count
+//   work.starts      [trial]                      TrialStart        median, clip, columns that count
+//   work.moments     [trial]                      TrialMoments      n, sum and squares of x - center, exact integers
+//   work.statistics  [trial]                      SeriesStatistics  mu, sigma
+//   work.screens     [trial]                      TrialScreen       units and limits for cuda/detect_screen.cu
+//
+// Which kernel runs: start_and_sum_row where a row fits 32 KiB of shared memory (one reading);
+// start_and_sum_long_row for longer rows of one weight (the second reading hits the cache); find_centers and
+// sum_between_clips for longer rows of many weights. set_limits follows. Each column is read once or twice and little
+// is computed with it; no counters are on record.
+// clang-format on
 #include <algorithm>
 
 #include "ryle/device/cuda/runtime.hpp"
@@ -111,6 +126,7 @@ __device__ void take_sample(const DeviceInput& in, const float* weights, const T
   }
 }
 
+/// Median and clip of a trial by a warp, from at most 512 of its values.
 template <class T>
 __global__ void __launch_bounds__(32 * kStartWarps)
     find_centers(const DeviceInput in, TrialStart* starts) {
@@ -272,6 +288,7 @@ __device__ void sum_trial(const DeviceInput& in, int trial, const TrialStart& t,
   store_moments(sums, moments + trial);
 }
 
+/// Moments of a trial between its clips, by a thread block; threads read 8 columns at a time.
 template <class T>
 __global__ void __launch_bounds__(kMomentThreads)
     sum_between_clips(const DeviceInput in, const TrialStart* starts, TrialMoments* moments) {
@@ -358,7 +375,8 @@ __device__ void sum_row_of_pairs(const std::uint16_t* row, const RowPiece& piece
   store_moments(sums, moments);
 }
 
-/// Both of the above: a thread block brings a row to shared memory, once.
+/// Median, clip and moments of a trial by a thread block, which brings the row to shared memory
+/// once.
 template <class T>
 __global__ void __launch_bounds__(kStatRowThreads)
     start_and_sum_row(const DeviceInput in, TrialStart* starts, TrialMoments* moments) {
@@ -438,8 +456,8 @@ __device__ void sum_pairs(const DeviceInput& in, const std::uint16_t* x, const T
   store_moments(sums, moments);
 }
 
-/// Both for rows of one weight that are longer: what the median was taken from is in the cache
-/// when the row is summed.
+/// Median, clip and moments of a longer row of one weight, by a thread block: what the median was
+/// taken from is in the cache when the row is summed.
 template <class T>
 __global__ void __launch_bounds__(kLongThreads)
     start_and_sum_long_row(const DeviceInput in, TrialStart* starts, TrialMoments* moments) {
@@ -485,7 +503,7 @@ void launch_rows(const LevelWork& work, cudaStream_t stream) {
   RYLE_CUDA_LAUNCHED("start_and_sum_row");
 }
 
-/// Smallest sum of units in a window over a boxcar worth a token, when no unit of it is the last.
+/// Smallest sum of units in a window over a boxcar worth a hit, when no unit of it is the last.
 // Units are rounded up, u >= 1 + (x - low) / 2^shift, also when halved; x - W mu above the
 // threshold is safe by one count against the rounding of settle_blocks(), and one unit may be lost
 // where packed numbers borrow from each other.

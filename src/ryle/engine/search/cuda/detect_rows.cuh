@@ -3,10 +3,29 @@
 #include "ryle/engine/search/cuda/detect_pairs.cuh"
 #include "ryle/engine/search/cuda/detect_start.cuh"
 
-/// Private to the CUDA detector: rows of sums that are read once. A thread block brings a row to
-/// shared memory, takes its median from there, then moments and the largest windows of every cell
-/// of 64 columns in one pass; what the windows are compared with is known only after it, so the
-/// comparison is a second kernel.
+// clang-format off
+/// Private to the CUDA detector: boxcars and peaks of rows of 16-bit sums that are read once,
+///   S/N = (sum_W x - W mu) / (sigma sqrt(W w)),  mu and sigma between clips of the row.
+/// measure_rows brings a row to shared memory, takes its median from there, then moments and the largest windows of
+/// every cell of 64 columns in one pass. What the windows are compared with is known only after it, so the
+/// comparison is a second kernel, list_blocks.
+///
+///   array          axes                                type              layout
+///   w.in.sums      [trial][column]                     uint16            stride numbers from trial to trial
+///   w.in.weights   [trial][cell of 64 columns]         float             nullptr: all have in.level
+///   row            [cell of 64][8 pieces of 16 bytes]  uint16            shared memory; pieces exchanged, piece_of()
+///   w.starts       [trial]                             TrialStart        median, clip, columns that count
+///   w.moments      [trial]                             TrialMoments      n, sum and squares between the clips
+///   w.maxima       [trial][tile][window][thread]       2 x uint16        largest windows of cells t and t + half
+///   list.hits      [block]                             DeviceHit         blocks of 64 starts to look at exactly
+///
+/// Who does what: measure_rows has a thread block a trial. All threads copy the row by cp.async, one warp finds median
+/// and clip from 512 of its sums, then a thread takes two cells, one in each half of its packed words. list_blocks
+/// makes statistics by a lane a trial, then compares by a warp a trial.
+///
+/// What binds: two rows fit the shared memory of a multiprocessor (kMaxHalf); docs/decisions/0013 lists bounds and
+/// times: boxcars and peaks of 4,161 rows take 0.318 ms on one H200.
+// clang-format on
 ///
 /// Sums become units u above the lower clip, at most kRowTop. On each level of halved data what
 /// lies below the median counts as the median, v = max(u, m) - m, so that a window holds at least
@@ -424,7 +443,7 @@ __device__ __forceinline__ void bring_row(const RowWork& w, const std::uint16_t*
     ryle::cuda::copy_16(to, series + 8 * min(p, n_full), p == n_full ? 2 * (w.n_columns % 8) : 0);
 }
 
-/// A thread block a trial.
+/// Statistics and largest windows of one trial by a thread block: see the head of this file.
 __global__ void __launch_bounds__(kRowThreads, 2) measure_rows(const RowWork w) {
   if (blockIdx.x == 0 && threadIdx.x == 0) *w.n_listed = 0;
   auto* row = static_cast<uint4*>(ryle::cuda::dynamic_shared());
@@ -502,7 +521,7 @@ struct RowLister {
   }
 };
 
-/// Smallest sum of v in a window over a boxcar of `width` columns worth a token; safe by one count
+/// Smallest sum of v in a window over a boxcar of `width` columns worth a hit; safe by one count
 /// against the rounding of settle_blocks(). Units are rounded up.
 __device__ inline int row_window_limit(const SeriesStatistics& s, const TrialStart& t,
                                        double threshold, int width, int slot) {
@@ -514,7 +533,8 @@ __device__ inline int row_window_limit(const SeriesStatistics& s, const TrialSta
   return static_cast<int>(fmax(fmin(v, 65535.0), 0.0));
 }
 
-/// Statistics by a lane each, limits and blocks by a warp a trial.
+/// Compares the windows of kListTrials trials with their limits and lists the blocks that reach
+/// one: statistics by a lane a trial, limits and blocks by a warp a trial.
 __global__ void __launch_bounds__(kListThreads)
     list_blocks(const RowWork w, const BoxcarTable table, SeriesStatistics* statistics,
                 SeriesStatistics* on_host, double threshold, const HitList list) {

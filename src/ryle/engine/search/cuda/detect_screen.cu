@@ -1,11 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Boxcars on the device, in two steps as on the CPU. All of them are formed on packed 16-bit units
-// that can only be too large; the few blocks of 64 starts where one reaches its limit are looked at
-// again exactly.
+// clang-format off
+// Boxcars on the device, in two steps as on the CPU, for sums that cuda/detect_rows.cuh does not take. screen_boxcars
+// forms all of them on packed 16-bit units that can only be too large; settle_blocks looks again, exactly, at the few
+// blocks of 64 starts where one reaches its limit:  S/N = (sum_W x - W mu) / (sigma sqrt(W w)).
 //
-// A lane owns two blocks, one in each half of its words, and runs along their starts with the last
-// 32 prefix sums in registers: a boxcar is a difference of two of them, and difference and maximum
-// are one instruction for both blocks. Data halved in time are halved as words.
+//   array       axes                            type            layout
+//   in.sums     [trial][column]                 uint16, uint32  stride numbers from trial to trial
+//   in.weights  [trial][cell of 64 columns]     float           nullptr: all have in.level
+//   screens     [trial]                         TrialScreen     units, and limits of all windows
+//   words       [level of halved data][start]   2 x uint16      starts p and p + half of a segment; shared memory
+//   list.hits   [block], then                   DeviceHit       number of the block; settle_blocks puts the best
+//                                                               boxcar in its place
+//
+// Who does what: a thread block of two warps takes a segment of 4,096 starts of one trial. A lane owns two blocks of 64
+// starts, one in each half of its words, and runs along their starts with the last 32 prefix sums in registers: a
+// boxcar is a difference of two of them, and difference and maximum are one instruction for both blocks. Data halved
+// in time are halved as words. settle_blocks has a warp a block. docs/decisions/0013 lists what was measured.
+// clang-format on
 #include <algorithm>
 
 #include "ryle/device/cuda/runtime.hpp"
@@ -271,6 +282,7 @@ struct Reporter {
   }
 };
 
+/// See the head of this file. Full, Halved: the windows on data as they are and on halved data.
 template <class T, class Full, class Halved>
 __global__ void __launch_bounds__(kScreenThreads)
     screen_boxcars(const DeviceInput in, const BoxcarTable table, const TrialScreen* screens,
@@ -357,6 +369,9 @@ __device__ void sum_starts(const T* x, std::int64_t column, std::int64_t n_colum
   __syncwarp();
 }
 
+/// Looks at every listed block exactly: a warp makes the 97 prefix sums of its starts, then each
+/// lane tries all widths of the octave at two starts, and the best boxcar (the earliest, narrowest
+/// of equals) replaces the entry of the list. Blocks are few; their loads bind.
 template <class T>
 __global__ void __launch_bounds__(32 * kSettleWarps)
     settle_blocks(const DeviceInput in, const BoxcarTable table, const SeriesStatistics* statistics,

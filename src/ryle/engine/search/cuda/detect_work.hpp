@@ -67,7 +67,7 @@ struct TrialScreen {
   std::uint16_t limits[kScreenSlots];
 };
 
-/// A block of starts to be looked at (start: its number; width 0), then its token.
+/// A block of starts to be looked at (start: its number; width 0), then its hit.
 struct DeviceHit {
   std::int64_t start;
   std::int32_t width, trial;

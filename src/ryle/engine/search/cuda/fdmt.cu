@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The ring of the tree's passes, and launches.
+// The passes of the tree over rows on compute capability 9.0 (add_ring), and the launches of all
+// passes. cuda/fdmt.cuh has equation, layout and what binds.
 #include <algorithm>
 
 #include "ryle/device/cuda/runtime.hpp"
@@ -136,6 +137,11 @@ struct RingHooks {
   }
 };
 
+/// A pass over rows: the sums of add_tiles() by one thread block of 20 warps a multiprocessor,
+/// which works through all tiles. Its shared memory has two halves: while the rows of one tile are
+/// added, the copy engine brings those of the next to the other half (full barriers). A warp that
+/// has its rows goes on with the next tile, and asks for its part of the tile after next when all
+/// have left the half it comes to (empty barriers).
 __global__ void __launch_bounds__(kRingThreads, 1) add_ring(const Work w, int n_work) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(16) std::uint8_t memory[];
