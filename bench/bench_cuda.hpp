@@ -23,8 +23,6 @@ void bench_beamform_cuda(const Options& options, const Emit& emit);
 void bench_grid_cuda(const Options& options, const Emit& emit);
 /// The block of Magro 2014: exact sums, boxcars and peaks, tree.
 void bench_search_cuda(const Options& options, const Emit& emit);
-/// Importers of voltages beside a plain copy.
-void bench_import_cuda(const Options& options, const Emit& emit);
 /// The published correlator kernels (bench/levels): their table, a second of MWA-32T,
 /// rates over stations and channels.
 void bench_levels_cuda(const Options& options, const Emit& emit);

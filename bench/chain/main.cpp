@@ -38,10 +38,7 @@ int main(int argc, char** argv) {
     if (std::strcmp(argv[k], "--blocks") == 0) living.n_blocks = std::atoi(value);
     if (std::strcmp(argv[k], "--folder") == 0) files.folder = value;
     if (std::strcmp(argv[k], "--channels") == 0) files.n_channels = std::atoll(value);
-    if (std::strcmp(argv[k], "--tune") == 0) streaming.chunk_mib = 0;
     if (std::strcmp(argv[k], "--chunk") == 0) streaming.chunk_mib = std::atoll(value);
-    if (std::strcmp(argv[k], "--slots") == 0) streaming.n_slots = std::atoi(value);
-    if (std::strcmp(argv[k], "--run-chunk") == 0) streaming.run_chunk_mib = std::atoll(value);
     if (std::strcmp(argv[k], "--inputs") == 0) streaming.n_inputs = std::atoll(value);
     if (std::strcmp(argv[k], "--no-statistics") == 0) streaming.statistics = false;
     if (std::strcmp(argv[k], "--piece") == 0) streaming.piece_mib = std::atoll(value);

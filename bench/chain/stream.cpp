@@ -11,18 +11,14 @@
 #include "ryle/core/random.hpp"
 #include "ryle/device/on_device.hpp"
 #include "ryle/pipeline/visibility/fx_chain.hpp"
-#include "ryle/pipeline/visibility/fx_stream.hpp"
 
 namespace ryle::bench {
 namespace {
-
-using pipeline::FxStream;
 
 /// What an array delivers.
 struct StreamCase {
   SampleFormat format;
   std::int64_t n_inputs, n_channels, n_taps, chunk_bytes;
-  int n_slots = 4;
   bool statistics = true;      ///< of the chain
   std::int64_t piece_mib = 0;  ///< of its copies
 };
@@ -42,15 +38,6 @@ channelize::Config channels_of(const StreamCase& c) {
   f.sample_rate_hz = 1e6;
   f.reference_hz = 1e8;
   return f;
-}
-
-FxStream::Setup setup_of(const StreamCase& c, const std::string& correlator) {
-  FxStream::Setup setup;
-  setup.channelize = channels_of(c);
-  if (correlator.find(':') != std::string::npos) setup.correlate.implementation = correlator;
-  setup.chunk_ticks = c.chunk_bytes / (2 * c.n_inputs) / 64 * 64;
-  setup.n_slots = c.n_slots;
-  return setup;
 }
 
 using Chunks = std::vector<Buffer<std::byte>>;
@@ -74,7 +61,7 @@ Chunks random_chunks(std::int64_t n_bytes, int n_chunks) {
   return chunks;
 }
 
-/// Of a copy and nothing else, in the chunks of the stream.
+/// Of a copy and nothing else, in the chunks that the chain is fed.
 double copy_rate(Queue& queue, const Chunks& chunks, double seconds) {
   const OnDevice scope(queue);
   const bool cuda = queue.back_end() == BackEnd::cuda;
@@ -95,24 +82,6 @@ double copy_rate(Queue& queue, const Chunks& chunks, double seconds) {
   return static_cast<double>(n) * static_cast<double>(chunks[0].bytes()) / (seconds_now() - begin);
 }
 
-/// The dump of the first `n` chunks.
-std::vector<ci64> first_dump(Queue& queue, const FxStream::Setup& setup, const Chunks& chunks,
-                             std::size_t n, bool one_after_the_other) {
-  FxStream stream(queue, setup);
-  std::size_t pushed = 0;
-  for (std::size_t k = 0; k < n; ++k) {
-    while (pushed < n && !stream.full() && (!one_after_the_other || pushed == k)) {
-      stream.push(chunks[pushed++ % chunks.size()].data());
-      if (one_after_the_other) stream.wait_copied();
-    }
-    stream.advance();
-    if (one_after_the_other) queue.synchronize();
-  }
-  stream.begin_dump();
-  const FxStream::Dump dump = stream.wait_dump();
-  return {dump.integer.begin(), dump.integer.end()};
-}
-
 /// Codes of F may be one apart in 1e-4 of the parts (T-FE-02). A product of n spectra has 4 n of
 /// them, in the mean 0.08 of n = 200: more than five that differ in one of 3,000 products have a
 /// chance of 1e-7, and each moves a sum by the other part, at most 127 sqrt(2).
@@ -121,63 +90,6 @@ constexpr double kCodesApart = 5 * 180;
 bool close(const ci64& a, const ci64& b) {
   return std::hypot(static_cast<double>(a.re - b.re), static_cast<double>(a.im - b.im)) <=
          kCodesApart;
-}
-
-/// Blocks of the chosen inputs by the reference, without dither (its key is the input's number).
-correlate::Sums reference_sums(const FxStream::Setup& setup, const Chunks& chunks,
-                               const std::vector<std::int64_t>& inputs, std::int64_t n_spectra) {
-  Queue host = Queue::cpu(1);
-  channelize::Config f = setup.channelize;
-  const auto n = static_cast<std::int64_t>(inputs.size());
-  f.n_inputs = 1;
-  f.max_spectra = n_spectra;
-  f.implementation = "reference";
-  auto channelizer = channelize::make_channelizer(host, f);
-  Buffer<std::byte> memory(dense_blocks_bytes(f.output, f.n_channels, n_spectra, n));
-  const BlockView all = dense_blocks(memory.data(), f.output, f.n_channels, n_spectra, n);
-  std::vector<std::uint64_t> valid(static_cast<std::size_t>((n_spectra + 63) / 64));
-  for (std::int64_t k = 0; k < n; ++k) {
-    BlockView own = all;
-    own.data += k * all.input_stride_bytes;
-    own.n_inputs = 1;
-    const std::byte* samples = chunks[0].data() + 2 * inputs[static_cast<std::size_t>(k)];
-    channelizer->execute(host, {samples, 0, setup.chunk_ticks, {}}, 0, n_spectra,
-                         {own, valid.data(), (n_spectra + 63) / 64, nullptr});
-  }
-  auto correlator =
-      correlate::make_correlator(host, {n, f.n_channels, f.output, n_spectra, "reference"});
-  correlator->execute(host, {.blocks = all, .n_spectra = n_spectra});
-  correlate::Sums sums;
-  correlator->finish(host, sums);
-  return sums;
-}
-
-/// The first 200 spectra of the stream, inputs of the first, a middle and the last tile.
-bool is_the_reference(Queue& queue, const StreamCase& c, const FxStream::Setup& full,
-                      const Chunks& chunks) {
-  FxStream::Setup setup = full;
-  setup.channelize.dither = false;
-  const std::int64_t least = (200 + c.n_taps) * c.n_channels / 64 * 64;
-  setup.chunk_ticks = std::min(full.chunk_ticks, least);
-  FxStream stream(queue, setup);
-  stream.push(chunks[0].data());
-  stream.advance();
-  stream.begin_dump();
-  const FxStream::Dump found = stream.wait_dump();
-  const std::vector<std::int64_t> inputs{0, 1, c.n_inputs / 2 + 1, c.n_inputs - 1};
-  const correlate::Sums want = reference_sums(setup, chunks, inputs, found.n_spectra);
-  for (std::int64_t channel = 0; channel < c.n_channels; ++channel) {
-    for (std::int64_t pair = 0; pair < n_pairs(4); ++pair) {
-      const auto [i, j] = pair_of(pair);
-      const auto at =
-          channel * n_pairs(c.n_inputs) +
-          pair_index(inputs[static_cast<std::size_t>(i)], inputs[static_cast<std::size_t>(j)]);
-      if (!close(found.integer[static_cast<std::size_t>(at)],
-                 want.integer[static_cast<std::size_t>(channel * n_pairs(4) + pair)]))
-        return false;
-    }
-  }
-  return found.n_spectra > 0;
 }
 
 Result row_of(const StreamCase& c, std::int64_t chunk_bytes, bool cuda) {
@@ -205,68 +117,6 @@ double wanted_seconds(const Options& options) {
   return options.quick ? 0.05 : std::max(2.0, options.seconds_per_case);
 }
 
-/// @param chunks_per_dump 0: a dump a second, as arrays make them
-Result measure(Queue& queue, const StreamCase& c, const Options& options,
-               std::int64_t chunks_per_dump) {
-  const FxStream::Setup setup = setup_of(c, options.implementation);
-  const std::int64_t chunk_bytes = setup.chunk_ticks * 2 * c.n_inputs;
-  const Chunks chunks = random_chunks(chunk_bytes, c.n_slots);
-  Result r = row_of(c, chunk_bytes, queue.back_end() == BackEnd::cuda);
-  r.sizes.emplace_back("slots", c.n_slots);
-  r.verified =
-      first_dump(queue, setup, chunks, 6, false) == first_dump(queue, setup, chunks, 6, true) &&
-      is_the_reference(queue, c, setup, chunks);
-  FxStream stream(queue, setup);
-  r.implementation = std::string(stream.channelizer().implementation()) + ", " +
-                     std::string(stream.correlator().implementation());
-  if (!r.verified) return r;
-  const double ceiling = copy_rate(queue, chunks, options.quick ? 0.02 : 0.5);
-  std::size_t pushed = 0;
-  bool on_its_way = false;
-  const auto take_dump = [&] {
-    if (on_its_way) stream.wait_dump();
-    on_its_way = false;
-  };
-  const auto step = [&] {
-    while (!stream.full()) stream.push(chunks[pushed++ % chunks.size()].data());
-    stream.advance();
-  };
-  for (int k = 0; k < 8; ++k) step();  // everything is warm, and the ring full
-  queue.synchronize();
-  const double begin = seconds_now();
-  double last_dump = begin;
-  std::int64_t n = 0, dumps = 0;
-  for (double now = begin; now - begin < wanted_seconds(options); now = seconds_now(), ++n) {
-    step();
-    if (chunks_per_dump == 0 ? now - last_dump < 1.0 : n % chunks_per_dump != 0) continue;
-    take_dump();  // the last one is waited for
-    stream.begin_dump();
-    on_its_way = true;
-    last_dump = now;
-    ++dumps;
-  }
-  take_dump();
-  stream.wait_copied();  // chunks that wait at the end are as many as those at the beginning
-  queue.synchronize();
-  fill_rate(r, seconds_now() - begin, n, chunk_bytes, ceiling);
-  r.useful_ops = 8.0 * static_cast<double>(n_pairs(c.n_inputs) * setup.chunk_ticks);
-  r.sizes.emplace_back("dumps", static_cast<double>(dumps));
-  return r;
-}
-
-/// Seconds of MWA-32T (Wayth 2009: 64 inputs of 1.28 MHz, 128 channels): every chunk is a second of
-/// another array and ends with its dump.
-Result measure_arrays(Queue& queue, const Options& options) {
-  constexpr std::int64_t kTicksPerSecond = 1'280'000;
-  const StreamCase c{SampleFormat::ci5, 64, 128, 4, 2 * 64 * kTicksPerSecond};
-  Result r = measure(queue, c, options, 1);
-  r.engine = "stream, arrays of MWA-32T in real time";
-  if (!r.verified) return r;
-  r.rate = 1 / r.median_s;
-  r.rate_unit = "arrays";
-  return r;
-}
-
 using Dumps = std::vector<pipeline::RawDump>;
 
 pipeline::FxChain make_chain(const std::vector<Queue>& queues, const StreamCase& c,
@@ -289,11 +139,12 @@ pipeline::FxChain make_chain(const std::vector<Queue>& queues, const StreamCase&
       });
 }
 
-/// The same array as `ryle run` has it: chunks of the receiver's page-locked memory, or of pageable
+/// An array as `ryle run` has it: chunks of the receiver's page-locked memory, or of pageable
 /// memory, and dumps as vectors. Each of several devices gets all samples and has its share of the
 /// channels.
+/// @param spectra_per_dump 0: about a dump a second
 Result measure_chain(const std::vector<Queue>& queues, const StreamCase& c, const Options& options,
-                     bool page_locked) {
+                     bool page_locked, std::int64_t spectra_per_dump = 0) {
   Queue queue = queues.front();
   const std::int64_t ticks = c.chunk_bytes / (2 * c.n_inputs) / 64 * 64;
   const std::int64_t chunk_bytes = 2 * c.n_inputs * ticks;
@@ -325,10 +176,9 @@ Result measure_chain(const std::vector<Queue>& queues, const StreamCase& c, cons
   for (std::size_t k = 0; r.verified && k < want.integer.size(); ++k)
     r.verified = close(want.integer[k], found.integer[k]);
   Dumps dumps;
-  // About a dump a second.
-  const std::int64_t per_dump =
-      options.quick ? 64 : 50'000'000'000 / (2 * c.n_inputs * c.n_channels);
-  auto chain = make_chain(queues, c, per_dump, dumps);
+  if (spectra_per_dump == 0)
+    spectra_per_dump = options.quick ? 64 : 50'000'000'000 / (2 * c.n_inputs * c.n_channels);
+  auto chain = make_chain(queues, c, spectra_per_dump, dumps);
   r.implementation = std::string("run, ") + (page_locked ? "page-locked" : "pageable") + ": " +
                      std::string(chain.channelizer().implementation()) + ", " +
                      std::string(chain.correlator().implementation());
@@ -350,6 +200,18 @@ Result measure_chain(const std::vector<Queue>& queues, const StreamCase& c, cons
   return r;
 }
 
+/// Seconds of MWA-32T (Wayth 2009: 64 inputs of 1.28 MHz, 128 channels): every chunk is a second of
+/// samples of another array and brings a dump.
+Result measure_arrays(const Queue& queue, const Options& options) {
+  constexpr std::int64_t kTicksPerSecond = 1'280'000;
+  const StreamCase c{SampleFormat::ci5, 64, 128, 4, 2 * 64 * kTicksPerSecond};
+  Result r = measure_chain({queue}, c, options, true, kTicksPerSecond / c.n_channels);
+  r.engine = "stream, arrays of MWA-32T in real time";
+  r.rate = r.verified ? 1 / r.median_s : 0;
+  r.rate_unit = "arrays";
+  return r;
+}
+
 }  // namespace
 
 void bench_stream(const Options& options, const Emit& emit, const StreamOptions& stream) {
@@ -362,41 +224,26 @@ void bench_stream(const Options& options, const Emit& emit, const StreamOptions&
   Queue queue = on_cpu ? Queue::cpu(options.n_workers) : Queue::cuda();
   if (options.quick) {
     const StreamCase c{SampleFormat::ci8, 8, 16, 8, 1 << 18};
-    emit(measure(queue, c, options, 0));
     for (const bool page_locked : {true, false})
       emit(measure_chain({queue}, c, options, page_locked));
     return;
   }
-  const auto case_of = [&](std::int64_t n_inputs, std::int64_t chunk_mib, int n_slots) {
-    return StreamCase{SampleFormat::ci8, n_inputs,        256, 8, chunk_mib << 20, n_slots,
+  const auto case_of = [&](std::int64_t n_inputs, std::int64_t chunk_mib) {
+    return StreamCase{SampleFormat::ci8, n_inputs,        256, 8, chunk_mib << 20,
                       stream.statistics, stream.piece_mib};
   };
-  if (stream.chunk_mib == 0) {
-    for (const std::int64_t n_inputs : {128, 1024}) {
-      for (const std::int64_t chunk_mib : {32, 64, 128, 256, 512}) {
-        for (const int n_slots : {3, 4, 6})
-          emit(measure(queue, case_of(n_inputs, chunk_mib, n_slots), options, 0));
-      }
-    }
-    return;
-  }
   const auto wanted = [&](const char* row, std::int64_t n_inputs = 0) {
     if (stream.n_inputs != 0 && n_inputs != stream.n_inputs) return false;
     return stream.only.empty() || std::string(row).find(stream.only) != std::string::npos;
   };
-  for (const std::int64_t n_inputs : {128, 512, 1024}) {
-    if (wanted("chunks", n_inputs))
-      emit(measure(queue, case_of(n_inputs, stream.chunk_mib, stream.n_slots), options, 0));
-  }
   if (!on_cpu && wanted("arrays")) emit(measure_arrays(queue, options));
-  std::vector<std::int64_t> feeds{64, 256};
-  if (stream.run_chunk_mib > 0) feeds = {stream.run_chunk_mib};
-  for (const std::int64_t n_inputs : {128, 512}) {
-    for (const std::int64_t mib : feeds) {
+  std::vector<std::int64_t> chunks_mib{64, 256};
+  if (stream.chunk_mib > 0) chunks_mib = {stream.chunk_mib};
+  for (const std::int64_t n_inputs : {128, 512, 1024}) {
+    for (const std::int64_t mib : chunks_mib) {
       for (const bool page_locked : {true, false}) {
         if (wanted(page_locked ? "run, page-locked" : "run, pageable", n_inputs))
-          emit(
-              measure_chain({queue}, case_of(n_inputs, mib, stream.n_slots), options, page_locked));
+          emit(measure_chain({queue}, case_of(n_inputs, mib), options, page_locked));
       }
     }
   }
@@ -404,7 +251,7 @@ void bench_stream(const Options& options, const Emit& emit, const StreamOptions&
   const auto n_devices = static_cast<int>(list_devices().size()) - 1;
   for (int k = 0; !on_cpu && k < n_devices; ++k) all.push_back(Queue::cuda(k));
   if (all.size() > 1 && wanted("run, all devices"))
-    emit(measure_chain(all, case_of(512, feeds.back(), stream.n_slots), options, true));
+    emit(measure_chain(all, case_of(512, chunks_mib.back()), options, true));
 }
 
 }  // namespace ryle::bench

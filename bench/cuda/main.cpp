@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The GPU benchmarks alone, for machines that have a GPU but not the libraries of the whole program
 // (scripts/gpu_check.sh). bench_cuda [correlate | channelize | image | beamform | grid | search |
-// levels | import]
-// [--path NAME] [--quick] [--tune]: one JSON object a line, the fields of `ryle bench --json`;
+// levels] [--path NAME] [--quick] [--tune]: one JSON object a line, the fields of `ryle bench
+// --json`;
 // --path: of the imager's, that alone; of the beamformer's cases, those of ANTENNASxBEAMS; of the
 // correlator's, those with this in "IMPLEMENTATION N"; of the search, the tree of this name alone.
 #include <cstring>
@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
   } kEngines[] = {{"correlate", bench_correlate_cuda}, {"channelize", bench_channelize_cuda},
                   {"image", bench_image_cuda},         {"beamform", bench_beamform_cuda},
                   {"grid", bench_grid_cuda},           {"search", bench_search_cuda},
-                  {"levels", bench_levels_cuda},       {"import", bench_import_cuda}};
+                  {"levels", bench_levels_cuda}};
   Options options;
   std::string only;  // the engine named last
   for (int k = 1; k < argc; ++k) {

@@ -6,9 +6,6 @@
 #include <string>
 
 #include "ryle/core/error.hpp"
-#ifdef RYLE_HAVE_CUDA
-#include "ryle/engine/correlate/cuda/import.hpp"
-#endif
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -330,10 +327,8 @@ VoltageLayout heap_input_channel_spectrum(SampleFormat format, std::int64_t n_in
 void import_voltages(Queue& queue, const void* source, const VoltageLayout& layout,
                      std::int64_t n_spectra, const BlockView& blocks, const ValidPlanes& planes) {
   validate(layout, n_spectra, blocks, planes);
-#ifdef RYLE_HAVE_CUDA
-  if (queue.back_end() == BackEnd::cuda)
-    return detail::import_voltages_cuda(queue, source, layout, n_spectra, blocks, planes);
-#endif
+  if (queue.back_end() != BackEnd::cpu)
+    throw UnsupportedError("import of voltages on a GPU; a queue of the CPU would work");
   const Job job{static_cast<const std::uint8_t*>(source), layout, n_spectra, blocks, planes};
   const std::int64_t n = n_blocks(blocks.format, n_spectra);
   // Tasks of a few channels of one block: neighbours in the source share its cache lines.

@@ -47,9 +47,7 @@ struct ValidPlanes {
 /// Copies n_spectra spectra of every channel and input of `blocks`. Spectra beyond n_spectra in the
 /// last block become 0, and samples that are not valid. Formats: equal, or to cf32 from any integer
 /// format; others throw UnsupportedError. Whole bytes are moved, nothing is rounded: -128 stays
-/// -128. On a CUDA queue: asynchronous, the same bytes, for memory the device reaches (`valid` may
-/// be page-locked, so that the correlator can read it, too); fastest where one axis is dense and
-/// everything begins at multiples of 16 bytes.
+/// -128. A queue of a GPU throws UnsupportedError.
 void import_voltages(Queue& queue, const void* source, const VoltageLayout& layout,
                      std::int64_t n_spectra, const BlockView& blocks,
                      const ValidPlanes& planes = {});
