@@ -357,8 +357,7 @@ __global__ void finish_long(const FinishArgs a, std::int64_t per_row, std::int64
 
 /// Computes what lost inputs cost: factor[pol][row][channel][slot] = sum of |w| over all inputs /
 /// over those that were there, and n_used and weight_power [beam][channel]. One thread takes one
-/// (row, channel) and goes through its slots and inputs in order; the latency of these loads binds,
-/// not their bytes.
+/// (row, channel) and goes through its slots and inputs in order.
 __global__ void losses(const LossArgs a) {
   const std::int64_t id = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const std::int64_t rows = a.n_beams + a.n_incoherent;

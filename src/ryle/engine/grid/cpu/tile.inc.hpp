@@ -1,8 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One tile: samples in bins, lists of samples with their weights for each block of four cells, sums
-// over the channels (grid.md 6). Included once per instruction-set file, inside an unnamed
-// namespace, after the
-// file of lanes.
+// clang-format off
+// The gridder on a CPU, one tile of 16 x 16 cells (docs/design/grid.md 6):
+//   value(cell, channel) = sum_s w(s, cell) u_s x_s / sum_s w(s, cell) u_s
+//
+//   array      axes                              type    content
+//   s.values   [sample][channel], strides        float   what came; flags and weights beside it
+//   b.x, y, z  [sample], in the order of bins    Real    offsets from the tile's center
+//   b.data     [sample][channel]                 Real    values of a segment of up to 8,192 samples times weights
+//   b.kept     [sample near the block]           uint32  the list of a block of four cells
+//   b.pair     [4 cells][sample near the block]  Real    squared chords, then weights; below 0: out of reach
+//
+// A segment goes through three steps: samples into bins; for each block of four cells a list of the samples
+// within reach with their weights; the list over 64 channels at a time, a lane a channel, short sums in
+// registers. For what was tried, and its price, see docs/decisions/0014.
+// clang-format on
+// Included once per instruction-set file, inside an unnamed namespace, after the file of lanes.
 //
 // Every sum is short: after kFlush samples it goes into double. Plain float32 sums are biased by
 // 2e-5 at 20,000 samples a cell, because small terms fall below half a unit of the sum.

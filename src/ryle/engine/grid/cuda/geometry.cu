@@ -8,13 +8,27 @@
 namespace ryle::grid::detail {
 namespace {
 
+// clang-format off
+// Kernels that find which samples each tile may see. A sample's key is its place in a tree over the six faces of a
+// cube; samples of a chunk (2^20) are sorted by key, and a tile looks at the ranges of keys that its support touches.
+//
+//   array               axes            type         content
+//   ranges (of a map)   [range]         KeyRange     made once for a map; those of tile t begin at begin[t]
+//   x, y, z             [sample]        double       unit vectors of the directions
+//   key, rows           [sample]        uint32       sorted together: key, and number of the sample
+//   ranges (of a chunk) [range]         SampleRange  first sample in the order of keys, and how many
+//   candidates, n_jobs  [tile]          uint32       samples to look at, and jobs of at most 2,048 of them
+//
+// Each kernel has one thread for a tile, a sample or a range, and no shared memory. After the last copy of a
+// run, sorting, loading and gridding the last chunk take 0.3 ms (docs/decisions/0014).
+// clang-format on
 constexpr int kThreads = 256;
 unsigned blocks_for(std::int64_t n) { return static_cast<unsigned>((n + kThreads - 1) / kThreads); }
 __device__ std::int64_t thread_index() {
   return static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
 }
 
-// A thread a tile.
+/// How many ranges of keys each tile has. A thread a tile.
 __global__ void count_ranges(MapView map, double chord, int order, std::uint32_t* n_ranges) {
   const std::int64_t t = thread_index();
   if (t >= map.n_tiles) return;
@@ -24,6 +38,7 @@ __global__ void count_ranges(MapView map, double chord, int order, std::uint32_t
   n_ranges[t] = n;
 }
 
+/// The ranges of each tile, from begin[tile] on. A thread a tile.
 __global__ void write_ranges(MapView map, double chord, int order, const std::uint32_t* begin,
                              KeyRange* ranges) {
   const std::int64_t t = thread_index();
@@ -33,7 +48,7 @@ __global__ void write_ranges(MapView map, double chord, int order, const std::ui
   for (KeyRange r{}; walk.next(r);) *to++ = r;
 }
 
-// A thread a sample.
+/// Longitude and latitude to unit vectors. A thread a sample.
 __global__ void directions(const double* longitude_deg, const double* latitude_deg, std::int64_t n,
                            double* x, double* y, double* z) {
   const std::int64_t i = thread_index();
@@ -45,6 +60,7 @@ __global__ void directions(const double* longitude_deg, const double* latitude_d
   z[i] = p[2];
 }
 
+/// The key of each direction; positions that are no numbers are counted. A thread a sample.
 __global__ void find_keys(KeySpan keys, const double* x, const double* y, const double* z,
                           std::int64_t n, std::uint32_t* key, std::uint32_t* rows,
                           ChunkCounts* counts) {
@@ -55,6 +71,7 @@ __global__ void find_keys(KeySpan keys, const double* x, const double* y, const 
   rows[i] = static_cast<std::uint32_t>(i);
 }
 
+/// Directions into the order of keys. A thread a sample.
 __global__ void gather_directions(const double* x, const double* y, const double* z,
                                   const std::uint32_t* row, std::int64_t n, double* to_x,
                                   double* to_y, double* to_z) {
@@ -66,13 +83,14 @@ __global__ void gather_directions(const double* x, const double* y, const double
   to_z[i] = z[r];
 }
 
-// A thread a range.
+/// The samples of a chunk that each range of keys holds, by bisection. A thread a range.
 __global__ void sample_ranges(const std::uint32_t* sorted, std::int64_t n, KeySpan keys,
                               const KeyRange* ranges, std::int64_t n_ranges, SampleRange* to) {
   const std::int64_t r = thread_index();
   if (r < n_ranges) to[r] = samples_of(sorted, static_cast<std::uint32_t>(n), keys, ranges[r]);
 }
 
+/// How many samples all ranges hold. A thread a range.
 __global__ void count_reached(const std::uint32_t* sorted, std::int64_t n, KeySpan keys,
                               const KeyRange* ranges, std::int64_t n_ranges, ChunkCounts* counts) {
   const std::int64_t r = thread_index();
@@ -81,7 +99,8 @@ __global__ void count_reached(const std::uint32_t* sorted, std::int64_t n, KeySp
   if (found > 0) atomicAdd(&counts->reached, static_cast<unsigned long long>(found));
 }
 
-// A thread a tile, and one behind the last.
+/// Numbers the candidates of each tile and counts its jobs. A thread a tile, and one behind the
+/// last.
 __global__ void number_tiles(SampleRange* ranges, const std::uint32_t* range_begin,
                              std::int64_t n_tiles, std::uint32_t* candidates, std::uint32_t* n_jobs,
                              ChunkCounts* counts) {
@@ -94,6 +113,7 @@ __global__ void number_tiles(SampleRange* ranges, const std::uint32_t* range_beg
   if (n > 0) atomicAdd(&counts->candidates, static_cast<unsigned long long>(n));
 }
 
+/// The jobs of each tile, from job_begin[tile] on. A thread a tile.
 __global__ void write_all_jobs(const std::uint32_t* candidates, const std::uint32_t* job_begin,
                                std::int64_t n_tiles, Job* jobs) {
   const std::int64_t t = thread_index();

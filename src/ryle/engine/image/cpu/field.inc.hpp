@@ -1,7 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// E-field imaging of one channel, a spectrum per lane: unpack, calibrate, grid, transform the box,
-// multiply, sum. Gridding has no conflicts: a cell holds the same cell of kLanes spectra.
-// Included after cpu/transform.inc.hpp.
+// clang-format off
+// E-field imaging of one channel on a CPU (path efield), a spectrum a lane:
+//   g_p(cell) = sum_a w_a(cell) c_ap v_ap,  B_p = FFT[g_p],  planes += |B_x|^2, |B_y|^2, B_x conj(B_y)
+//
+//   array    axes                                   type       content
+//   samples  [block][input][128 bytes]              ci4, ci8   LSB
+//   inputs   [input][re, im][lane]                  float      calibrated
+//   grid     [y][x][re, im][lane]                   float      the box of the aperture
+//   planes   [plane][column][padded row]            float      sums over spectra
+//
+// Steps: unpack, calibrate, grid, transform the box, multiply, sum. Gridding has no conflicts: a cell holds the same
+// cell of kLanes spectra. Included after cpu/transform.inc.hpp.
+// clang-format on
 
 /// kLanes spectra of one input, as integers in floats. @pre spectrum is a multiple of kLanes
 RYLE_INLINE C read_spectra(const FieldSamples& samples, std::int64_t input, std::int64_t spectrum) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Transforms with the + sign, one per lane: no shuffles. Included after cpu/vector.inc.hpp.
+// Transforms with the + sign, one a lane, so that no shuffles are needed: radix passes in Stockham
+// order over [point][re, im][lane] (CpuPass in cpu/kernels.hpp has the equation). Parts of the
+// input that are known to be zero are skipped. Included after cpu/vector.inc.hpp.
 
 inline constexpr float kHalfRoot = 0.70710678118654752f;
 

@@ -1,7 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// User apertures: gridding with complex k x k weights per antenna and polarization. As in
-// cuda/all_sky_gather.cu a tile of 8 x 8 cells has one owner, so nothing is atomic and sums keep
-// their order.
+// clang-format off
+// Kernels for user apertures: gridding with complex k x k weights for each antenna and polarization
+// (cuda/all_sky_apertures.cuh has the equations). As in cuda/all_sky_gather.cu a tile of 8 x 8 cells has one
+// owner, so nothing is atomic and sums keep their order.
+//
+//   array       axes                                       type     content
+//   apertures   [channel][antenna][y][x]                   float4   X re, im, Y re, im
+//   values      [channel][spectrum][antenna], or           float4   X and Y
+//               [channel][baseline][2]                     float4   four Hermitian products
+//   grid        [channel][spectrum][y][x], or [..][2]      float4
+//   lags        [channel][XX, YY, XY][2k-1][2k-1]          float2   of the autocorrelations
+//   planes      [channel][slice][4][y][x]                  float    LSB^2 times gains
+//
+// No counters of these kernels are on record. docs/decisions/0015 says how the planner counts their operations.
+// clang-format on
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/image/cuda/all_sky_apertures.cuh"
 
@@ -34,8 +46,8 @@ __device__ inline void add_conjugated(float2& sum, float2 a, float2 b) {
 __device__ inline float2 x_of(float4 v) { return {v.x, v.y}; }
 __device__ inline float2 y_of(float4 v) { return {v.z, v.w}; }
 
-// A warp makes all cells of a tile for two spectra: a lane owns cells (column 2 (lane % 4) and the
-// next, row lane / 4), and a weight serves both spectra.
+/// g_p(cell) = sum_a w_ap(cell) E_ap. A warp makes all cells of a tile for two spectra: a lane owns
+/// cells (column 2 (lane % 4) and the next, row lane / 4), and a weight serves both spectra.
 __global__ void __launch_bounds__(kGatherThreads)
     gather_fields(GatherArgs args, const float4* values, float4* grid) {
   const TileWork work = args.work[blockIdx.x];
@@ -115,8 +127,9 @@ __device__ void add_baseline(const Correlated& k, float4 linear, float4 cross, f
   sum[1].w -= 0.5f * (one.x - two.x);
 }
 
-// Warps share the list of a tile; the apertures of a baseline are staged in shared memory, where
-// every lane correlates them at the lags of its two cells.
+/// Adds V_ab K_ab to the grid, with K_ab made on the way. The warps of a thread block share the
+/// list of a tile; the two apertures of a baseline are staged in shared memory, where every lane
+/// correlates them at the lags of its two cells.
 __global__ void __launch_bounds__(kGatherThreads)
     gather_products(GatherArgs args, const int2* baselines, int n_antennas, int support,
                     const float4* values, float4* grid) {
@@ -172,7 +185,8 @@ struct Complex {
   double re = 0, im = 0;
 };
 
-// A warp makes one lag of one product: lanes share the antennas, in a fixed order.
+/// Makes the lags that autocorrelations add to the grid. A warp makes one lag of one product: lanes
+/// share the antennas, in a fixed order, in double.
 __global__ void __launch_bounds__(kGatherThreads)
     lags_kernel(const double* powers, const float4* apertures, int n_antennas, int support,
                 float2* lags) {
@@ -218,8 +232,10 @@ __device__ inline float2 turn_of(int lag, int p, int n) {
   return w;
 }
 
-// @eq image = sum_d L(d) exp(2 pi i d.(p - G/2) / G), rows of lags first: pixel by pixel, without a
-//     transform. That of XY is complex.
+/// Takes the image of the lags out of the planes. A thread block makes one row of pixels: first the
+/// sums over rows of lags in shared memory, then pixel by pixel, without a transform. The image of
+/// XY is complex.
+/// @eq image = sum_d L(d) exp(2 pi i d.(p - G/2) / G)
 __global__ void subtract_kernel(int n, const float2* lags, int support, int n_slices,
                                 float* planes) {
   __shared__ float2 rows[3][kMaxLags];

@@ -1,7 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Direct Fourier sums of visibilities: the exact n term and any list of directions as a matrix
-// product, mma.sync m16n8k16 with fp16 operands and fp32 sums (compute capability 8.0 and newer).
-// Rows are antennas b, the inner index antennas a < b, columns directions.
+// clang-format off
+// dft_kernel makes direct Fourier sums of visibilities (path vis-dft), with the exact n term and any list of
+// directions, as a matrix product: mma.sync m16n8k16 with fp16 operands and fp32 sums (compute capability 8.0
+// and newer).
+//   I(l,m) = 2 Re sum_b conj(s_b) sum_{a<b} V_ab s_a,   s_a = exp(-2 pi i (nu/c) r_a . (l, m, n-1))
+//
+//   array        axes                                            type      content
+//   products     [channel][baseline][4]                          float2    calibrated products
+//   operands     [channel][product][tile of 16 x 16][lane]       uint4     V as fp16 fragments; split: and what the
+//                                                                          rounding left behind
+//   largest      [channel]                                       uint32    bits of the largest product: the scale
+//   d.direction  [direction][l, m, n - 1]                        double
+//   re, im, low  [direction][antenna, padded]                    fp16      steering factors; shared memory
+//   sums         [channel][product][direction]                   float
+//   f.pixels     [bin][plane][pixel]                             float     NaN where no direction lies
+//
+// Who does what: a thread block of 8 warps makes 64 directions of one channel. All threads make the steering
+// factors once, with phases in double; then two warps share each of the four products and walk through tiles of
+// V, rows antennas b, the inner index antennas a < b. The sums of warps meet in shared memory at the end. The
+// tiles of V are read by all thread blocks of a channel. No counters of this kernel are on record.
+// clang-format on
 #include <algorithm>
 
 #include "ryle/device/cuda/runtime.hpp"
@@ -29,6 +47,7 @@ __device__ inline std::int64_t baseline_of(const DftArgs& d, int a, int b) {
          a;
 }
 
+/// The largest part of any product of a channel, by all threads of 16 thread blocks.
 __global__ void largest_product(DftArgs d, const float4* products, unsigned* largest) {
   const int channel = blockIdx.y;
   const float4* p = products + static_cast<std::int64_t>(channel) * d.n_baselines * 2;
@@ -50,7 +69,8 @@ __device__ inline float scale_of(unsigned bits) {
   return ldexpf(1.0f, -exponent);
 }
 
-// Register r of a lane holds row lane / 4 + 8 (r % 2) and columns 2 (lane % 4) + 8 (r / 2), + 1.
+/// Products to operands: a warp makes one tile of one product. Register r of a lane holds row
+/// lane / 4 + 8 (r % 2) and columns 2 (lane % 4) + 8 (r / 2), + 1.
 __global__ void dft_operands(DftArgs d, const float4* products, const unsigned* largest,
                              uint4* operands) {
   const int lane = threadIdx.x % 32, product = threadIdx.x / 32, channel = blockIdx.y;
@@ -136,6 +156,7 @@ __device__ inline void multiply_complex(float (&y_re)[4], float (&y_im)[4], cons
   multiply_add(y_im, v.im, r0, r1);
 }
 
+/// See the head of this file. Split: operands as the sum of two halves each (kDftSplitAntennas).
 template <bool Split>
 __global__ void __launch_bounds__(kThreads, Split ? 1 : 2)
     dft_kernel(DftArgs d, const uint4* operands, const unsigned* largest, float* sums) {
@@ -220,12 +241,15 @@ __global__ void __launch_bounds__(kThreads, Split ? 1 : 2)
   }
 }
 
+/// Makes every pixel NaN, before dft_finish() writes those that have a direction.
 __global__ void fill_nan(float* pixels, std::int64_t n) {
   for (std::int64_t k = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; k < n;
        k += static_cast<std::int64_t>(gridDim.x) * blockDim.x)
     pixels[k] = __int_as_float(0x7fc00000);
 }
 
+/// Sums to pixels: channels of a bin are added and divided by their pairs. A thread makes one
+/// direction.
 __global__ void dft_finish(DftArgs d, const float* sums, FinishArgs f, std::int64_t n_pixels) {
   const int bin = blockIdx.y;
   const int direction = blockIdx.x * blockDim.x + threadIdx.x;

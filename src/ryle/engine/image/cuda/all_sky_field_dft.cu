@@ -1,9 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Direct Fourier sums of every spectrum (cuda/all_sky_field_dft.cuh): mma.sync m16n8k16 with fp16
-// operands and fp32 sums. Rows of a tile are eight directions, cosines above and sines below, the
-// inner index antennas, columns four spectra of one polarization; steering factors stay in shared
-// memory from the first spectrum to the last. Voltages become operands once, in global memory, for
-// the thread blocks of all directions.
+// clang-format off
+// field_dft makes direct Fourier sums of every spectrum (path efield-dft): mma.sync m16n8k16, fp16 operands, fp32 sums.
+//   B_p(s) = sum_a s_a E_ap,   s_a = exp(-2 pi i (nu/c) r_a . (l, m, n-1)),
+//   sums += |B_x|^2, |B_y|^2, Re and Im B_x conj(B_y)
+//
+//   array       axes                                              type       content
+//   a.blocks    [channel][block][input][128 bytes]                ci4, ci8   LSB
+//   a.operands  [channel][batch][high, low][column][pitch]        fp16       calibrated voltages; scratch
+//   steering    [tile][step of 16 antennas][high, low][lane]      fp16 x 8   shared memory
+//   operand     [batch % 2][high, low][column][pitch]             fp16       shared memory
+//   a.sums      [channel][slice][4][direction], added to          float      LSB^2 times gains
+//
+// Who does what: field_operands turns voltages into operands once, for the thread blocks of all directions. A
+// thread block of field_dft has 16 warps and some directions of one channel; rows of a tile are eight
+// directions, cosines above and sines below, the inner index antennas, columns four spectra of one
+// polarization. Steering factors are made once and stay in shared memory. While a batch is multiplied, the next
+// is on its way by cp.async; one barrier a batch. No counters of this kernel are on record.
+// clang-format on
 #include <algorithm>
 
 #include "ryle/device/cuda/runtime.hpp"
@@ -24,8 +37,8 @@ __device__ inline float scale_of(const FieldDftArgs& a, int channel) {
   return a.scale[channel] * (a.blocks.nibbles ? 1.0f : 1.0f / 16);
 }
 
-// Operands of a batch: [channel][batch][high, low][column][pitch]. What lies beyond the antennas
-// was zeroed when the plan was made.
+/// Voltages to operands: a thread block makes one batch of one channel. What lies beyond the
+/// antennas was zeroed when the plan was made.
 template <int Spectra, bool Split>
 __global__ void __launch_bounds__(kOperandThreads) field_operands(FieldDftArgs a) {
   extern __shared__ __align__(16) unsigned char memory[];
@@ -212,6 +225,7 @@ struct Block {
   }
 };
 
+/// See the head of this file. Tiles: of eight directions a warp; Spectra: of a batch.
 template <int Tiles, int Spectra, bool Split>
 __global__ void __launch_bounds__(kThreads, 1) field_dft(FieldDftArgs a) {
   extern __shared__ __align__(16) unsigned char memory[];
@@ -232,6 +246,8 @@ __global__ void __launch_bounds__(kThreads, 1) field_dft(FieldDftArgs a) {
   block.write(sum, 1 / (scale * scale));
 }
 
+/// Adds the slices of a channel and takes out what antennas add by themselves: a thread makes one
+/// direction of one product, the thread block first sums the powers of its channel.
 __global__ void join_kernel(DftArgs d, int n_slices, const double* powers, const float* sums,
                             float* joined) {
   const int channel = blockIdx.y / 4, p = blockIdx.y % 4;

@@ -1,16 +1,32 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Voltages to image planes in one kernel: grid, transform, multiply, add, with the sums in
-// registers from the first spectrum of a gulp to the last. Nothing goes through global memory in
-// between.
+// clang-format off
+// fused_efield is the fp32 E-field imager (path efield; Thyagarajan et al. 2017) in one kernel. For every spectrum t
+//   g_p(cell) = sum_a w_a(cell) c_ap v_ap(t),   B_p = FFT[g_p],   planes += |B_x|^2, |B_y|^2, Re and Im B_x conj(B_y)
+// The sums of all pixels stay in registers from the first spectrum of a gulp to the last; nothing goes through
+// device memory in between.
 //
-// A thread block makes one parity of columns of one channel (cuda/all_sky_fused.hpp); the two
-// blocks of a channel are a cluster. Per spectrum:
-//   1 a warp owns four tiles of 4 x 4 cells, eight lanes each, and walks the antennas that touch
-//     them (no atomics); the blocks share the tiles and write each to both grids
-//   2 rows of the box: 64 = 8 x 8 points, eight threads a row, in place
-//   3 columns: even and odd pixels by 64 = 8 x 8 points each, eight threads a column, zero rows
-//     skipped; what comes out of the second step is multiplied and added where it is. Warps that
-//     have no columns lay more tiles.
+//   array        axes                                      type         unit
+//   a.blocks     [channel][block][input][128 bytes]        ci4, ci8     LSB
+//   a.factor     [channel][antenna] X and Y                float4       gain times phase of the height
+//   a.tiles,     cuda/all_sky_fused.hpp                                 which antennas touch which tile of 4 x 4
+//     a.who, a.weights                                                  cells, and with which weights
+//   grid         [pol][row of the box][68]                 float2       shared memory; one parity of columns
+//   exchange     [warp][pol][270]                          float2       shared memory; columns under way
+//   field        [4 spectra][antenna]                      float4       shared memory; calibrated X and Y
+//   a.planes     [channel][slice][4][y][x]                 float        LSB^2 times gains; written by the first gulp
+//
+// Who does what: the two thread blocks of a cluster make the even and the odd columns of one channel, 16 warps each.
+//   1 Grid.    A warp owns four tiles of 4 x 4 cells, eight lanes each, and walks the antennas that touch them, without
+//              atomics. The blocks share the tiles and write each to both grids (st.async, counted by an mbarrier).
+//   2 Rows     of the box: 64 = 8 x 8 points, eight threads a row, in place.
+//   3 Columns. Even and odd pixels by 64 = 8 x 8 points each, eight threads a column, zero rows skipped. What comes out
+//              is multiplied and added where it is. Warps that have no columns lay more tiles.
+// Four warps fetch the samples of the two spectra that follow before step 1 and store their fields after it.
+//
+// What binds (docs/decisions/0006, H200, 60 MHz): issue of instructions and latency. 62 % of the issue slots are used;
+// 15 % of the warp samples wait for the latency of shared memory, 8 % for the tiles of the other block, 8 % for
+// other warps of their own.
+// clang-format on
 #include <algorithm>
 
 #include "ryle/device/cuda/runtime.hpp"

@@ -1,6 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Gridding without atomics: a thread block owns 8 x 8 cells and walks the list of footprints that
-// touch them; its warps share the list and their sums are added in a fixed order.
+// clang-format off
+// gather grids without atomics: grid(cell) = sum over footprints f of wx_f(x) wy_f(y) value_f, for products of
+// baselines (N = 2, visibility imaging) or for fields of antennas (N = 1, E-field imaging).
+//
+//   array         axes                                type       content
+//   args.work     [tile that something touches]       TileWork   channel, tile of 8 x 8 cells, entries [begin, end)
+//   args.entries  [entry]                             uint32     footprint, and where it lies from the tile
+//   args.weights  [channel][footprint][x, y][taps]    float
+//   values        [channel][plane][footprint]         N float4   calibrated products, or X and Y
+//   grid          [channel][plane][y][x]              N float4   written, not added to
+//
+// Who does what: a thread block of 8 warps owns the 8 x 8 cells of one tile and walks its list. A warp stages 32
+// footprints at a time in shared memory; a lane owns two cells. At the end the sums of the warps are added in a
+// fixed order, so that the bits are the same every time. Up to four thread blocks share a multiprocessor. No
+// counters of this kernel are on record.
+// clang-format on
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/image/cuda/all_sky_kernels.cuh"
 

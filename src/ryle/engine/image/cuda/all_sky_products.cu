@@ -1,6 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// From sums of a correlator, in whatever order they lie, to calibrated products per baseline; and
-// the weights of their footprints.
+// clang-format off
+// Kernels that turn the sums of a correlator, in whatever order they lie, into calibrated products of baselines, and
+// kernels that make the weights of footprints (once for each plan).
+//   XX, YY, (XY + YX)/2, -i (XY - YX)/2  of  c_a conj(c_b) V_ab;   w(u) = exp(beta (sqrt(1 - (2u/k)^2) - 1))
+//
+//   array        axes                                     type                  unit
+//   sums         [channel][pair], or tiles                int32 .. double       LSB^2; SumsView says which
+//   factor       [channel][antenna][pol]                  float2                gain times phase of the height
+//   counts       [channel][pair]                          uint32                spectra behind each sum
+//   products     [channel][baseline][2]                   float4                calibrated; counts of 0 give 0
+//   pair_counts  [channel][XX, YY, XY]                    uint64                pairs of valid samples, added to
+//   weights      [channel][antenna or baseline][x, y][k]  float
+//
+// products_kernel has a thread block for a square of 32 x 32 antennas of one channel; eight b x four a a warp are whole
+// sectors of a correlator's tile. Each sum is read once; no counters are on record.
+// clang-format on
 #include <cstdint>
 #include <type_traits>
 
@@ -146,6 +160,7 @@ __device__ double along(double2 p, int axis) { return axis == 0 ? p.x : p.y; }
 // First of the k cells nearest to a point, as geometry.hpp cells_around() has it.
 __device__ double first_cell(double point, int support) { return floor(point - 0.5 * support) + 1; }
 
+/// Weights of the k cells about each antenna, in double: a thread makes one axis of one antenna.
 __global__ void antenna_weights_kernel(WeightTables tables, float* weights) {
   const int channel = blockIdx.y;
   const std::int64_t k = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -178,6 +193,8 @@ __device__ void correlated_weights(const WeightTables& tables, double p, double 
   }
 }
 
+/// Weights of each baseline's footprint, in double: w about its (u, v), or the correlated function
+/// K_ab. A thread makes one axis of one baseline.
 __global__ void baseline_weights_kernel(WeightTables tables, bool correlated, float* weights) {
   const int channel = blockIdx.y;
   const std::int64_t k = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The screen of boxcars, in bytes. Sums of neighbouring cells saturate at 255 and are compared with
-// limits; what a boxcar holds beyond the cells inside it is in the limits (detect_cpu.cpp).
+// The screen of boxcars on a CPU, in bytes: which blocks of 64 starts may hold a boxcar above its
+// limit. Input are rows of cells of 1, 2 or 4 starts ([cell], uint8, rounded upwards). Sums of
+// neighbouring cells saturate at 255 and are compared with limits; what a boxcar holds beyond the
+// cells inside it is in the limits (detect_cpu.cpp). A lane is a start.
 #pragma once
 #include <algorithm>
 #include <cstdint>

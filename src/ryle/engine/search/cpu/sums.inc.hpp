@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sums of rows of bytes, written once for every width of vector. Bytes are added as 16-bit words,
-// sums and odd bytes apart: even = total - 256 odd. Within V::kBytes samples of an accumulator the
-// even ones come first.
+// The exact sums on a CPU, D[trial][t] = sum over groups of row[group, trial][t], written once for
+// every width of vector. Rows are bytes (sums of 4 channels, [row][sample]), accumulators 16-bit
+// words
+// ([trial][sample]). Bytes are added as 16-bit words, sums and odd bytes apart: even = total -
+// 256 odd. Within V::kBytes samples of an accumulator the even ones come first. Loads bind: 64
+// bytes at any offset, and rows that change with every trial (docs/decisions/0013).
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sums of up to 16 shifted rows: the nodes of the tree.
+// The nodes of the tree (fdmt) on a CPU: row[t] = sum over up to 16 parts of child[k][t +
+// offset[k]]. Rows are bytes, 16-bit or 32-bit words along time; a lane is a sample. Sums of a row
+// stay in registers from the first part to the last, so that each part is loaded once and each row
+// stored once.
 #pragma once
 #include <algorithm>
 #include <cstdint>

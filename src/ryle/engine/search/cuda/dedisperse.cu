@@ -244,7 +244,7 @@ __global__ void __launch_bounds__(kThreads, 1) shared_sums(const SharedWork w) {
 
 /// D[trial][t] channel by channel from device memory, for delays too far apart for shared memory. A
 /// thread makes one sample of a trial after the other; neighbouring threads read neighbouring
-/// codes. Every code is read once for each trial, so that loads bind.
+/// codes. Every code is read once for each trial.
 template <class Sum>
 __global__ void __launch_bounds__(256) direct_sums(const DirectWork w) {
   const std::int64_t t = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;

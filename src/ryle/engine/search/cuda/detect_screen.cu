@@ -371,7 +371,7 @@ __device__ void sum_starts(const T* x, std::int64_t column, std::int64_t n_colum
 
 /// Looks at every listed block exactly: a warp makes the 97 prefix sums of its starts, then each
 /// lane tries all widths of the octave at two starts, and the best boxcar (the earliest, narrowest
-/// of equals) replaces the entry of the list. Blocks are few; their loads bind.
+/// of equals) replaces the entry of the list.
 template <class T>
 __global__ void __launch_bounds__(32 * kSettleWarps)
     settle_blocks(const DeviceInput in, const BoxcarTable table, const SeriesStatistics* statistics,

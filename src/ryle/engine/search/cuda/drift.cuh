@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
-// The kernels of DriftFilter for many beams: its steps (drift_steps.hpp), a thread a channel or a
-// cell. Compiled without fused multiply-adds.
+// The kernels of DriftFilter for many beams: levels that drift and step are taken out of the power,
+// out = x + correction, or x correction. Every kernel is one step of drift_steps.hpp, where the
+// equations are, with a thread for a channel, a cell or a sample; DriftWork below is the layout
+// table of all arrays. Only take_samples_kernel (reads all power) and give_samples_kernel (writes
+// all of it) touch every sample; the others work on cells. Compiled without fused multiply-adds.
 #include "ryle/engine/search/cuda/normalize.hpp"
 #include "ryle/engine/search/cuda/normalize_middle.cuh"
 #include "ryle/engine/search/drift_steps.hpp"
@@ -44,7 +47,7 @@ struct DriftWork {
   }
 };
 
-/// Cells that stay move forward.
+/// Cells of the block before that stay in the plane move forward. A thread a cell.
 __global__ void __launch_bounds__(kDriftThreads)
     move_cells_kernel(const DriftWork w, std::int64_t n_rows) {
   const std::int64_t job = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -54,7 +57,8 @@ __global__ void __launch_bounds__(kDriftThreads)
   w.planes[row * w.shape.plane + k] = w.before[row * w.shape.plane + k + w.n_new()];
 }
 
-/// A warp takes 256 samples of a row, and means of their cells: lanes of 32 samples, then halves.
+/// Samples into the ring (NaN where absent), and means of their cells into the plane. A warp takes
+/// 256 samples of a row: lanes of 32 samples, then halves by shuffles.
 __global__ void __launch_bounds__(32 * kTakeWarps)
     take_samples_kernel(const DriftWork w, std::int64_t n_jobs) {
   constexpr int kOfLane = kTakeSamples / 32;
@@ -94,6 +98,7 @@ __global__ void __launch_bounds__(32 * kTakeWarps)
   }
 }
 
+/// Center and scatter of a channel's cells. A thread a channel of a beam.
 __global__ void __launch_bounds__(kDriftThreads)
     levels_kernel(const DriftWork w, std::int64_t n_rows) {
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -101,7 +106,8 @@ __global__ void __launch_bounds__(kDriftThreads)
   w.levels[row] = level_of(w.planes + row * w.shape.plane, w.shape.plane);
 }
 
-/// What all channels do at once, channels in the order of the host.
+/// What all channels do at once: the mean of their deviations, channels in the order of the host. A
+/// thread a cell of time of a beam.
 __global__ void __launch_bounds__(kDriftThreads) common_level_kernel(const DriftWork w) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   const std::int64_t beam = blockIdx.y;
@@ -119,7 +125,7 @@ __global__ void __launch_bounds__(kDriftThreads) common_level_kernel(const Drift
   w.common[beam * w.shape.plane + i] = count > 0 ? sum / count : NAN;
 }
 
-/// Few beams: one thread each.
+/// Scatter and range of the common level. A thread a beam.
 __global__ void __launch_bounds__(kDriftThreads) common_scatter_kernel(const DriftWork w) {
   const int beam = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (beam >= w.n_beams) return;
@@ -128,6 +134,8 @@ __global__ void __launch_bounds__(kDriftThreads) common_scatter_kernel(const Dri
   w.there[beam] = there_of(common, w.shape.plane);
 }
 
+/// The common level without bursts, and the height of a step at each cell. A thread a cell of a
+/// beam.
 __global__ void __launch_bounds__(kDriftThreads) common_steps_kernel(const DriftWork w) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x), n = w.shape.plane;
   const std::int64_t beam = blockIdx.y;
@@ -137,6 +145,7 @@ __global__ void __launch_bounds__(kDriftThreads) common_steps_kernel(const Drift
   w.steps[beam * n + i] = step_at(common, i, w.shape.half, n).height;
 }
 
+/// The segments between steps, in order of time. A thread a beam.
 __global__ void __launch_bounds__(kDriftThreads) common_segments_kernel(const DriftWork w) {
   const int beam = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (beam >= w.n_beams) return;
@@ -145,6 +154,8 @@ __global__ void __launch_bounds__(kDriftThreads) common_segments_kernel(const Dr
                 w.segments + at);
 }
 
+/// First average of the common level about each cell, within its segment. A thread a cell of a
+/// beam.
 __global__ void __launch_bounds__(kDriftThreads) common_middles_kernel(const DriftWork w) {
   const CellRange all = averaged(w.go(), w.shape.half);
   const int i = all.first + static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
@@ -155,6 +166,7 @@ __global__ void __launch_bounds__(kDriftThreads) common_middles_kernel(const Dri
   w.left[at + i] = w.calm[at + i] - w.middles[at + i];
 }
 
+/// Second average: the smoothed common level of the cells that go out. A thread a cell of a beam.
 __global__ void __launch_bounds__(kDriftThreads) common_shared_kernel(const DriftWork w) {
   const int i = w.first_out + static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   const std::int64_t at = static_cast<std::int64_t>(blockIdx.y) * w.shape.plane;
@@ -164,7 +176,8 @@ __global__ void __launch_bounds__(kDriftThreads) common_shared_kernel(const Drif
   w.shared[at + i] = w.middles[at + i] + mean_within(w.left + at, r.first, r.end);
 }
 
-/// Response of a channel, and the level that stays.
+/// Response of a channel to the common level, and the level that stays. A thread a channel of a
+/// beam.
 __global__ void __launch_bounds__(kDriftThreads)
     channel_responses_kernel(const DriftWork w, std::int64_t n_rows) {
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -177,6 +190,7 @@ __global__ void __launch_bounds__(kDriftThreads)
                          : 0.0f;
 }
 
+/// What is a channel's own, in cells joined by kDriftJoined. A thread a joined cell.
 __global__ void __launch_bounds__(kDriftThreads)
     own_levels_kernel(const DriftWork w, std::int64_t n_rows) {
   const std::int64_t job = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -187,6 +201,7 @@ __global__ void __launch_bounds__(kDriftThreads)
                          static_cast<int>(job % w.n_own()));
 }
 
+/// First average of a channel's own level, and what it leaves. A thread a joined cell.
 __global__ void __launch_bounds__(kDriftThreads)
     own_middles_kernel(const DriftWork w, std::int64_t n_rows) {
   const std::int64_t job = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -201,6 +216,7 @@ __global__ void __launch_bounds__(kDriftThreads)
   w.own_left[at + k] = left;
 }
 
+/// Second average, and the correction of every cell that goes out. A thread a joined cell.
 __global__ void __launch_bounds__(kDriftThreads)
     corrections_kernel(const DriftWork w, std::int64_t n_rows) {
   const std::int64_t job = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -217,6 +233,7 @@ __global__ void __launch_bounds__(kDriftThreads)
         correction_of(w.levels[row], w.responses[row], shared[i], own, w.targets[row], w.multiply);
 }
 
+/// Corrected samples from the ring to the output. A thread a time; it walks through the rows.
 __global__ void __launch_bounds__(256) give_samples_kernel(const DriftWork w, std::int64_t n_rows) {
   const std::int64_t t = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const std::int64_t n = static_cast<std::int64_t>(w.end_out - w.first_out) * w.shape.cell;

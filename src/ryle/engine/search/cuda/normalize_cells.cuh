@@ -1,7 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
-// Moments of cells and what follows from them, equal to Normalizer (normalize.cpp) bit for bit:
-// compiled without fused multiply-adds, sums in its order.
+// clang-format off
+// Moments of cells and what follows from them, equal to Normalizer (normalize.cpp) bit for bit: compiled without
+// fused multiply-adds, sums in its order. A cell is cell_samples samples of one channel.
+//
+//   array        axes                              type          content
+//   w.in.values  [beam][channel][time]             float         power
+//   w.absent     [beam][time]                      uint8         1: the spectrum never came
+//   w.now        [beam][channel][cell]             CellMoments   mean and rms of cells; rms 0: nothing there
+//   w.past       [beam][channel][past_room]        CellMoments   cells of gulps before, the last ones at the end
+//   w.usual      [beam][channel][cell]             CellMoments   running medians of both
+//   w.scales     [beam][channel][cell]             CellScale     what samples of the cell become
+//
+// What binds: measure_kernel reads all power once, at 4.2 TB/s on one H200 (docs/decisions/0013): memory. The
+// others work on cells, a thousandth of the samples.
+// clang-format on
 #include "ryle/engine/search/cuda/normalize_middle.cuh"
 #include "ryle/engine/search/cuda/normalize_work.hpp"
 
@@ -9,7 +22,7 @@ namespace ryle::search::detail {
 
 inline constexpr int kMeasureWarps = 4;
 
-/// A spectrum whose channels all have one value never came.
+/// Marks spectra that never came: those whose channels all have one value. A thread a spectrum.
 __global__ void absent_kernel(const NormalizeWork w) {
   const std::int64_t t = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const int beam = blockIdx.y;
@@ -39,7 +52,9 @@ struct LaneMoments {
   }
 };
 
-/// A lane a channel, its samples in order of time through shared memory.
+/// Mean and rms of each cell. A warp takes a cell of 32 channels: it reads 32 x 32 samples along
+/// time, which a tile in shared memory transposes, so that a lane then adds the samples of one
+/// channel in order of time.
 __global__ void __launch_bounds__(32 * kMeasureWarps)
     measure_kernel(const NormalizeWork w, std::int64_t n_jobs) {
   __shared__ float tiles[kMeasureWarps][32][33];
@@ -104,7 +119,8 @@ __global__ void __launch_bounds__(32 * kMeasureWarps)
   if (w.n_samples != nullptr) w.n_samples[at] = out || mine.count < 32 ? 0 : mine.count;
 }
 
-/// kMax: of the cells that a median is taken over.
+/// Running medians of means and rms values over neighbouring cells. A thread a cell. kMax: cells
+/// that a median is taken over.
 template <int kMax>
 __global__ void __launch_bounds__(128) medians_kernel(const NormalizeWork w, std::int64_t n_jobs) {
   const std::int64_t job = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -131,6 +147,7 @@ __global__ void __launch_bounds__(128) medians_kernel(const NormalizeWork w, std
   if (cell == min(w.n_cells / 2, w.n_cells - 1)) w.typical[row] = usual;
 }
 
+/// What samples of each cell become: scale, or the reason why the cell is masked. A thread a cell.
 __global__ void scales_kernel(const NormalizeWork w, std::int64_t n_jobs) {
   const std::int64_t job = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (job >= n_jobs) return;
@@ -143,6 +160,7 @@ __global__ void scales_kernel(const NormalizeWork w, std::int64_t n_jobs) {
                    measured ? static_cast<float>(kCodeSigma / usual.rms) : 0.0f, cause};
 }
 
+/// Keeps the last cells of each channel for the next gulp. A thread a channel of a beam.
 __global__ void keep_cells_kernel(const NormalizeWork w, std::int64_t n_rows) {
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (row >= n_rows) return;

@@ -19,7 +19,8 @@ __device__ __forceinline__ bool is_used(const NormalizeWork& w, std::int64_t bea
   return w.scales[(beam * w.n_channels + channel) * w.n_cells + t / w.cell_samples].cause == kNone;
 }
 
-/// The mean of the channels at one time, in units of each one's rms.
+/// common[beam][time] = the mean of the channels at one time, in units of each one's rms. A thread
+/// a time; it walks through the channels, neighbours read neighbouring samples.
 __global__ void __launch_bounds__(256) common_kernel(const NormalizeWork w) {
   const std::int64_t t = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const std::int64_t beam = blockIdx.y;
@@ -37,7 +38,9 @@ __global__ void __launch_bounds__(256) common_kernel(const NormalizeWork w) {
   w.common_counts[beam * w.absent_stride + t] = count;
 }
 
-/// A thread a channel, in the order of the host. weighted: else every response is 1.
+/// gains[beam][channel] = the response of a channel to `common`: regression without the channel's
+/// own share. A thread a channel, sums in the order of the host. weighted: else every response
+/// is 1.
 __global__ void __launch_bounds__(kResponseThreads)
     response_kernel(const NormalizeWork w, bool weighted) {
   const int channel = static_cast<int>(blockIdx.x * kResponseThreads + threadIdx.x);

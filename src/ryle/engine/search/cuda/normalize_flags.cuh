@@ -1,7 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
-// Decisions among the channels of a beam, a thread block each: flag_channels.cpp and
-// flag_cells.cpp with their sums in the same order, bit for bit (no fused multiply-adds).
+// clang-format off
+// Decisions among the channels of a beam, a thread block each: flag_channels.cpp and flag_cells.cpp with their sums in
+// the same order, bit for bit (no fused multiply-adds).
+//
+//   array      axes                        type          content
+//   w.typical  [beam][channel]             CellMoments   mean and rms of a channel
+//   w.now,     [beam][channel][cell]       CellMoments   of a cell, and the running median
+//     w.usual
+//   f.basis    [channel][degree + 1]       double        Legendre polynomials of the bandpass fit
+//   w.flags    [beam][channel]             uint8         1: the channel is flagged
+//   w.bad      [beam][channel][cell]       uint8         reason why a cell is bad, or kNone
+//   b.band     [beam][ring of time]        float         sum of all channels, in units of its noise
+//   b.found    [beam]                      int           1: a boxcar of the band stands out
+//
+// The arrays of channels of a thread block lie in shared memory while they fit, else in device memory
+// (FlagRoom). Medians are found by selection among all threads (cuda/select.cuh), with barriers between its
+// rounds. docs/decisions/0013 records, for 8,192 samples of twice 512 beams on one H200, 2 ms for decisions
+// among channels, nearly all of it fits, 1 ms for bad cells and 3 ms for bursts, where codes take 16 ms.
+// clang-format on
 #include "ryle/device/cuda/kernel.cuh"
 #include "ryle/engine/search/cuda/normalize_middle.cuh"
 #include "ryle/engine/search/cuda/normalize_work.hpp"
@@ -232,6 +249,8 @@ __device__ inline void flag_outliers_block(const ChannelArrays& a, const double*
   __syncthreads();
 }
 
+/// Flags channels of a beam: bandpass fit of mean and rms, outliers of the fit, IQRM. A thread
+/// block a beam.
 template <bool kShared>
 __global__ void __launch_bounds__(kSelectThreads)
     channels_kernel(const NormalizeWork w, const FlagWork f, const FlagRoom room) {
@@ -316,6 +335,8 @@ __device__ inline void outliers_block(const ChannelArrays& a, const double* valu
   __syncthreads();
 }
 
+/// Finds bad cells: those whose mean or rms stands off its neighbours in frequency. A thread block
+/// a beam and cell.
 template <bool kShared>
 __global__ void __launch_bounds__(kSelectThreads)
     cells_kernel(const NormalizeWork w, const FlagWork f, const FlagRoom room) {
@@ -442,6 +463,7 @@ __global__ void __launch_bounds__(kSelectThreads) bursts_kernel(const BurstWork 
   if (found) b.found[beam] = 1;
 }
 
+/// band[beam][column] = sum of the groups of channels, in units of its noise. A thread a column.
 __global__ void band_kernel(const BurstWork b, int first_beam, std::int64_t first_column,
                             std::int64_t n) {
   const std::int64_t t = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rows of device memory copied and filled, a warp each.
+// Kernels that copy and fill rows of device memory, a warp a row, and kernels that make the weights
+// of trials from the mask. cuda/rows.hpp has the layout of every array. Each moves its bytes once.
 #include <type_traits>
 
 #include "ryle/device/cuda/runtime.hpp"
@@ -17,6 +18,7 @@ struct RowSides {
   std::int64_t to_outer, to_inner, from_outer, from_inner, n_rows, n_inner, n_pieces;
 };
 
+/// Copies a row by a warp. Piece: 1, 4 or 16 bytes, what the alignment allows.
 template <class Piece>
 __global__ void copy_kernel(const RowSides r) {
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kWarpsOfRows + threadIdx.x / 32;
@@ -28,6 +30,7 @@ __global__ void copy_kernel(const RowSides r) {
   for (std::int64_t k = threadIdx.x % 32; k < r.n_pieces; k += 32) to[k] = from[k];
 }
 
+/// Fills a row by a warp.
 template <class Piece>
 __global__ void fill_kernel(const RowSides r, const Piece value) {
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kWarpsOfRows + threadIdx.x / 32;
@@ -37,6 +40,7 @@ __global__ void fill_kernel(const RowSides r, const Piece value) {
   for (std::int64_t k = threadIdx.x % 32; k < r.n_pieces; k += 32) to[k] = value;
 }
 
+/// weights[trial][cell] = sums[trial][cell] / full. A thread block a trial.
 template <class Sum>
 __global__ void weights_kernel(const Sum* sums, std::int64_t n_cells, float full, float* weights,
                                std::int64_t weight_stride) {
@@ -45,7 +49,7 @@ __global__ void weights_kernel(const Sum* sums, std::int64_t n_cells, float full
     weights[trial * weight_stride + k] = static_cast<float>(sums[trial * n_cells + k]) / full;
 }
 
-/// A warp a channel.
+/// Lists the channels of each beam that have a cell that is not full. A warp a channel.
 __global__ void masked_channels_kernel(const DeviceMask m, std::int32_t* channels,
                                        std::int32_t* counts) {
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kWarpsOfRows + threadIdx.x / 32;
@@ -58,7 +62,8 @@ __global__ void masked_channels_kernel(const DeviceMask m, std::int32_t* channel
   channels[beam * m.n_channels + atomicAdd(&counts[beam], 1)] = static_cast<std::int32_t>(channel);
 }
 
-/// A thread block a trial.
+/// weights[trial][cell] = (all channels full, less what the listed channels lack at their delays) /
+/// full. A thread block a trial.
 __global__ void masked_weights_kernel(const DeviceMask m, const std::int32_t* channels,
                                       std::int64_t n_masked, const std::int32_t* delays, float full,
                                       float* weights, std::int64_t weight_stride) {
