@@ -107,11 +107,12 @@ __device__ inline void add_sixteen(bool nibbles, const Sixteen& x, const Sixteen
   sum[3] += part[3] - part[4];
 }
 
+// Eight lanes own an antenna of a channel and take sixteen spectra each, a cell of four-bit samples
+// together; the next sixteen are under way meanwhile. Exact integers.
 constexpr int kPowerLanes = 8;
 
-/// Adds the powers of every antenna. Eight lanes own an antenna of a channel and take sixteen
-/// spectra each, a cell of four-bit samples together; the next sixteen are under way meanwhile.
-/// Sums of codes are exact integers (dp4a), which are calibrated at the end.
+/// Adds the powers of every antenna to `powers`: sums of codes are exact integers (dp4a), which are
+/// calibrated at the end.
 __global__ void __launch_bounds__(kThreads)
     powers_kernel(FieldBlocks blocks, VisArray array, int n_spectra, double* powers) {
   const int channel = blockIdx.y;
