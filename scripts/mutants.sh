@@ -43,7 +43,9 @@ copy=$build/tree
 mkdir -p "$copy"
 git ls-files -z | tar --null -T - -cf - | tar -xf - -C "$copy"
 [ -e .venv ] && ln -sfn "$(readlink -f .venv)" "$copy/.venv"
-cmake --preset check -S "$copy" -B "$build/check" >/dev/null
+# A defect may leave a variable unused: no proof of anything, so warnings are none here.
+linker=$(command -v mold >/dev/null && echo -DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=mold || true)
+cmake --preset check -DRYLE_WERROR=OFF $linker -S "$copy" -B "$build/check" >/dev/null
 results=$build/results.txt
 : >"$results"
 for patch in "${patches[@]}"; do
