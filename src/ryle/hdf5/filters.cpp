@@ -260,7 +260,7 @@ herr_t read_slabs(hid_t set, hid_t memory_type, void* out) {
   std::array<hsize_t, H5S_MAX_RANK> shape{}, chunk{}, first{};
   const int rank = H5Sget_simple_extent_dims(space.get(), shape.data(), nullptr);
   hsize_t row_bytes = H5Tget_size(memory_type);
-  for (int k = 1; k < rank; ++k) row_bytes *= shape[static_cast<std::size_t>(k)];
+  for (int k = 1; k < rank; ++k) row_bytes *= shape[k];
   if (rank < 1 || row_bytes == 0 || shape[0] <= kSlab_bytes / row_bytes)
     return H5Dread(set, memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, out);
   const Properties properties(set);

@@ -94,7 +94,7 @@ class Walk {
   /// Bytes of all values. Throws when the file cannot hold as many.
   std::int64_t bytes_of(hid_t space, hid_t type, const std::string& name) const {
     const int rank = H5Sget_simple_extent_ndims(space);
-    std::vector<hsize_t> shape(static_cast<std::size_t>(std::max(rank, 0)));
+    std::vector<hsize_t> shape(std::max(rank, 0));
     if (rank > 0) H5Sget_simple_extent_dims(space, shape.data(), nullptr);
     double bytes = H5Sget_simple_extent_type(space) == H5S_NULL ? 0 : 1;
     for (const hsize_t n : shape) bytes *= static_cast<double>(n);
@@ -149,7 +149,7 @@ class Walk {
   void read_small(std::int64_t n_bytes, hid_t type, hid_t space, const Read& read_values) {
     if (n_bytes == 0 || n_bytes > kSmall_bytes || small_bytes_ + n_bytes > kAllSmall_bytes) return;
     small_bytes_ += n_bytes;
-    std::vector<char> values(static_cast<std::size_t>(n_bytes));
+    std::vector<char> values(n_bytes);
     if (read_values(values.data()) >= 0 &&
         H5Tdetect_class(type, H5T_VLEN) + H5Tis_variable_str(type) > 0)
       H5Dvlen_reclaim(type, space, H5P_DEFAULT, values.data());

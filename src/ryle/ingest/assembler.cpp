@@ -51,14 +51,14 @@ Assembler::Assembler(const AssemblerConfig& config, std::unique_ptr<Placement> p
   const auto n_streams = static_cast<std::size_t>(config.n_streams);
   const std::int64_t n_slots = config.n_streams * config.chunk_slots;
   evidence_slots_ = std::min(16 * config.packet_slots, (n_slots + 7) / 8);
-  window_.resize(static_cast<std::size_t>(config.window_chunks));
+  window_.resize(config.window_chunks);
   for (auto& open : window_) {
     open.present.resize(n_streams * static_cast<std::size_t>(words_per_stream_));
     open.of_stream.resize(n_streams);
   }
   streams_.resize(n_streams);
-  held_.resize(static_cast<std::size_t>(config.held_packets));
-  for (auto& held : held_) held.bytes.resize(static_cast<std::size_t>(config.held_packet_bytes));
+  held_.resize(config.held_packets);
+  for (auto& held : held_) held.bytes.resize(config.held_packet_bytes);
   for (std::size_t k = held_.size(); k > 0; --k) held_free_.push_back(k - 1);
 }
 

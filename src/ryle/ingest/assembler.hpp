@@ -178,9 +178,7 @@ class Assembler {
   void make_room_to_hold();
   void replay_held(MonotonicNs now);
 
-  OpenChunk& open_at(std::int64_t k) {
-    return window_[static_cast<std::size_t>((head_index_ + k) % config_.window_chunks)];
-  }
+  OpenChunk& open_at(std::int64_t k) { return window_[(head_index_ + k) % config_.window_chunks]; }
   void begin_chunk(OpenChunk& open, MonotonicNs now);
   void update_evidence(OpenChunk& open, MonotonicNs now);
   void advance(MonotonicNs now);

@@ -145,12 +145,11 @@ bool best2_presence(const Best2SourceConfig& config, const Chunk& chunk,
                     std::vector<std::uint64_t>& present) {
   constexpr std::uint64_t kAll = (std::uint64_t{1} << wire::kBest2Antennas) - 1;
   const std::int64_t n_slots = (chunk.n_ticks + kSpectraPerPacket - 1) / kSpectraPerPacket;
-  present.assign(static_cast<std::size_t>(config.n_channels * n_slots), kAll);
+  present.assign(config.n_channels * n_slots, kAll);
   for (const auto& span : chunk.absent) {
     const std::int64_t first = (span.begin - chunk.first_tick) / kSpectraPerPacket;
     const std::int64_t last = (span.end - chunk.first_tick) / kSpectraPerPacket;
-    for (std::int64_t slot = first; slot < last; ++slot)
-      present[static_cast<std::size_t>(span.input * n_slots + slot)] = 0;
+    for (std::int64_t slot = first; slot < last; ++slot) present[span.input * n_slots + slot] = 0;
   }
   return !chunk.absent.empty();
 }

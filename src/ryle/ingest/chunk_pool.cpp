@@ -7,13 +7,13 @@ namespace ryle {
 
 ChunkPool::ChunkPool(int n_chunks, std::int64_t payload_bytes, std::int64_t reserved_spans,
                      MemorySpace space)
-    : chunks_(static_cast<std::size_t>(n_chunks)),
+    : chunks_(n_chunks),
       reserved_spans_(reserved_spans),
       free_(chunks_.size()),
       full_(chunks_.size()) {
   for (auto& chunk : chunks_) {
     chunk.payload = Buffer<std::byte>(payload_bytes, space);
-    chunk.absent.reserve(static_cast<std::size_t>(reserved_spans));
+    chunk.absent.reserve(reserved_spans);
     free_.offer(&chunk);
   }
 }

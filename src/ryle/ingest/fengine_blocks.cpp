@@ -113,8 +113,7 @@ SpectraBlocks::SpectraBlocks(const FengineLayout& layout, MemorySpace memory)
   mask.words = words_for_bits(layout.chunk_spectra);
   const bool per_channel = layout.n_channel_blocks() > 1;
   mask.channel_stride_words = per_channel ? layout.n_inputs * mask.words : 0;
-  mask.bits.resize(static_cast<std::size_t>((per_channel ? layout.n_channels : 1) *
-                                            layout.n_inputs * mask.words));
+  mask.bits.resize((per_channel ? layout.n_channels : 1) * layout.n_inputs * mask.words);
 }
 
 std::int64_t spectra_blocks_bytes(const FengineLayout& layout) {

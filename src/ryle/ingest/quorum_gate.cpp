@@ -29,7 +29,7 @@ bool PlacedShare::below_tenth(MonotonicNs now) {
 
 QuorumGate::QuorumGate(const Config& config) : config_(config) {
   for (auto& c : candidates_) {
-    c.streams.assign(static_cast<std::size_t>(words_for_bits(config.n_streams)), 0);
+    c.streams.assign(words_for_bits(config.n_streams), 0);
   }
 }
 

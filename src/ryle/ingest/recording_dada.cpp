@@ -49,7 +49,7 @@ AxisOrder parse_axis_order(const std::string& text, std::int64_t n_channels, std
   }
   std::int64_t step = 1;
   for (int k = 2; k >= 0; --k) {
-    const char letter = letters[static_cast<std::size_t>(k)];
+    const char letter = letters[k];
     (letter == 'T'   ? order.time_stride
      : letter == 'F' ? order.channel_stride
                      : order.pol_stride) = step;
@@ -291,15 +291,14 @@ void Dada::read_samples(Tick first, std::int64_t n, std::span<std::byte> destina
   const bool offset_binary = info_.layout.encoding == Encoding::offset_binary;
   for (std::int64_t k = 0; k < samples_bytes(n); ++k) {
     const bool high = k % (bits_ / 8) == bits_ / 8 - 1;
-    destination[static_cast<std::size_t>(k)] =
-        offset_binary && high ? std::byte{0x80} : std::byte{0};
+    destination[k] = offset_binary && high ? std::byte{0x80} : std::byte{0};
   }
   const Tick begin = std::clamp<Tick>(first, 0, info_.n_ticks);
   const Tick end = std::clamp<Tick>(first + n, begin, info_.n_ticks);
   absent_outside(first, n, begin, end, absent);
   if (begin == end) return;
-  const auto to = destination.subspan(static_cast<std::size_t>((begin - first) * bytes_per_time_),
-                                      static_cast<std::size_t>((end - begin) * bytes_per_time_));
+  const auto to =
+      destination.subspan((begin - first) * bytes_per_time_, (end - begin) * bytes_per_time_);
   const auto got =
       static_cast<std::int64_t>(file_.read(header_bytes_ + begin * bytes_per_time_, to));
   for (std::int64_t p = 0; p < info_.n_inputs; ++p)
@@ -309,8 +308,7 @@ void Dada::read_samples(Tick first, std::int64_t n, std::span<std::byte> destina
 bool Dada::read_blocks(Tick t0, Tick t1, ci8* to) {
   const Tick start = t0 / order_.times * order_.times;
   const Tick stop = (t1 + order_.times - 1) / order_.times * order_.times;
-  bytes_.resize(static_cast<std::size_t>(
-      checked_file_product({stop - start, bytes_per_time_}, "a DADA block")));
+  bytes_.resize(checked_file_product({stop - start, bytes_per_time_}, "a DADA block"));
   if (!file_.read_all(header_bytes_ + start * bytes_per_time_, bytes_)) return false;
   const std::int64_t per_block = order_.times * n_channels_ * n_pols_;
   for (Tick t = t0; t < t1; ++t) {
@@ -320,8 +318,8 @@ bool Dada::read_blocks(Tick t0, Tick t1, ci8* to) {
       const std::int64_t out = info_.inverted_band ? n_channels_ - 1 - c : c;
       for (std::int64_t p = 0; p < n_pols_; ++p) {
         const std::int64_t at = base + c * order_.channel_stride + p * order_.pol_stride;
-        int re = static_cast<std::int8_t>(bytes_[static_cast<std::size_t>(2 * at)]);
-        int im = static_cast<std::int8_t>(bytes_[static_cast<std::size_t>(2 * at + 1)]);
+        int re = static_cast<std::int8_t>(bytes_[2 * at]);
+        int im = static_cast<std::int8_t>(bytes_[2 * at + 1]);
         if (info_.inverted_band) im = std::min(127, -im);
         to[((t - t0) * n_channels_ + out) * n_pols_ + p] = {static_cast<std::int8_t>(re),
                                                             static_cast<std::int8_t>(im)};
@@ -340,7 +338,7 @@ void Dada::read_spectra(Tick first, std::int64_t n, std::span<ci8> destination,
   RYLE_ASSERT(n >= 0 && static_cast<std::int64_t>(destination.size()) >=
                             checked_file_product({n, size}, "spectra"));
   std::fill(destination.begin(), destination.begin() + n * size, ci8{});
-  if (absent_channels != nullptr) absent_channels->assign(static_cast<std::size_t>(size), 0);
+  if (absent_channels != nullptr) absent_channels->assign(size, 0);
   const Tick begin = std::clamp<Tick>(first, 0, info_.n_ticks);
   const Tick end = std::clamp<Tick>(first + n, begin, info_.n_ticks);
   const std::size_t from = absent.size();

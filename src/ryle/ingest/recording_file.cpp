@@ -213,8 +213,7 @@ std::span<const FrameRef> frames_between(std::span<const FrameRef> frames, std::
   const auto earlier = [](const FrameRef& f, std::int64_t tick) { return f.tick < tick; };
   const auto from = std::lower_bound(frames.begin(), frames.end(), begin, earlier);
   const auto to = std::lower_bound(from, frames.end(), end, earlier);
-  return frames.subspan(static_cast<std::size_t>(from - frames.begin()),
-                        static_cast<std::size_t>(to - from));
+  return frames.subspan(from - frames.begin(), to - from);
 }
 
 }  // namespace ryle

@@ -265,7 +265,7 @@ bool Guppi::read_block(const FrameRef& block, std::int64_t from, std::int64_t co
         at = block.offset + ((antenna * shape_.n_times + from) * n_channels + c) * n_pols * size;
       }
       const std::int64_t span = (count - 1) * time_step + n_pols * size;
-      bytes_.resize(static_cast<std::size_t>(span));
+      bytes_.resize(span);
       if (!file_.read_all(at, bytes_)) return false;
       for (std::int64_t t = 0; t < count; ++t) {
         ci8* out = to + (t * n_channels + out_channel(c)) * n_inputs + antenna * n_pols;
@@ -284,7 +284,7 @@ void Guppi::read_spectra(Tick first, std::int64_t n, std::span<ci8> destination,
   RYLE_ASSERT(n >= 0 && static_cast<std::int64_t>(destination.size()) >=
                             checked_file_product({n, size}, "spectra"));
   std::fill(destination.begin(), destination.begin() + n * size, ci8{});
-  if (absent_channels != nullptr) absent_channels->assign(static_cast<std::size_t>(size), 0);
+  if (absent_channels != nullptr) absent_channels->assign(size, 0);
   const std::size_t absent_from = absent.size();
   const auto missing = [&](Tick a, Tick b) {
     for (std::int64_t p = 0; p < info_.n_inputs && a < b; ++p) absent.push_back({p, a, b});

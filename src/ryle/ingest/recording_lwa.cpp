@@ -206,8 +206,7 @@ bool LwaSpectra::copy_frame(const FrameRef& frame, ci8* spectrum,
   const auto payload = std::span(frame_bytes_).subspan(packet.payload_offset, packet.payload_bytes);
   ci8* to = spectrum + c0 * info_.n_inputs;
   for (std::size_t k = 0; k < payload.size(); ++k) to[k] = unpack_nibbles(payload[k]);
-  for (std::uint32_t c = 0; c < packet.n_channels; ++c)
-    present[static_cast<std::size_t>(c0 + c)] = 1;
+  for (std::uint32_t c = 0; c < packet.n_channels; ++c) present[c0 + c] = 1;
   return true;
 }
 
@@ -216,7 +215,7 @@ void LwaSpectra::add_gaps(Tick tick, const std::vector<std::uint8_t>& present,
                           std::vector<ChannelGap>& gaps) const {
   const auto n = static_cast<std::int64_t>(present.size());
   const auto lost = [&](std::int64_t c) {
-    return c < n && present[static_cast<std::size_t>(c)] == 0 &&
+    return c < n && present[c] == 0 &&
            channels_.contains(static_cast<std::uint32_t>(first_channel_ + c));
   };
   for (std::int64_t c = 0; c < n; ++c) {
@@ -236,7 +235,7 @@ void LwaSpectra::read_spectra(Tick first, std::int64_t n, std::span<ci8> destina
   RYLE_ASSERT(n >= 0 && static_cast<std::int64_t>(destination.size()) >=
                             checked_file_product({n, size}, "spectra"));
   std::fill(destination.begin(), destination.begin() + n * size, ci8{});
-  std::vector<std::uint8_t> present(static_cast<std::size_t>(n_channels));
+  std::vector<std::uint8_t> present(n_channels);
   for (std::int64_t t = 0; t < n; ++t) {
     std::fill(present.begin(), present.end(), std::uint8_t{0});
     for (const auto& frame : frames_between(frames_, first + t, first + t + 1)) {
@@ -254,7 +253,7 @@ void LwaSpectra::read_spectra(Tick first, std::int64_t n, std::span<ci8> destina
       absent.push_back({p, first + t, first + t + 1});
   }
   if (absent_channels != nullptr) {
-    absent_channels->assign(static_cast<std::size_t>(size), 0);
+    absent_channels->assign(size, 0);
     for (std::int64_t c = 0; c < n_channels; ++c) {
       const bool missing = !channels_.contains(static_cast<std::uint32_t>(first_channel_ + c));
       std::fill_n(absent_channels->begin() + c * info_.n_inputs, info_.n_inputs, missing ? 1 : 0);

@@ -81,8 +81,7 @@ class Mwa32tInterleaved final : public Mwa32tBase {
     const Tick end = std::clamp<Tick>(first + n, begin, info_.n_ticks);
     std::int64_t whole = 0;
     if (begin < end) {
-      const auto to = destination.subspan(static_cast<std::size_t>((begin - first) * row_),
-                                          static_cast<std::size_t>((end - begin) * row_));
+      const auto to = destination.subspan((begin - first) * row_, (end - begin) * row_);
       whole = static_cast<std::int64_t>(file_.read(begin * row_, to)) / row_;
     }
     for (std::int64_t p = 0; p < info_.n_inputs; ++p) {
@@ -308,7 +307,7 @@ bool Mwa32tGroups::read_run(const GroupStream& stream, std::int64_t offset, std:
   constexpr std::int64_t kPiece = 8192;
   for (std::int64_t done = 0; done < n; done += kPiece) {
     const std::int64_t count = std::min(kPiece, n - done);
-    bytes_.resize(static_cast<std::size_t>((count - 1) * stream.stride() + kGroup));
+    bytes_.resize((count - 1) * stream.stride() + kGroup);
     if (!stream.file().read_all(offset + done * stream.stride(), bytes_)) return false;
     for (std::int64_t k = 0; k < count; ++k) {
       std::memcpy(to + (done + k) * row, bytes_.data() + k * stream.stride() + 2,

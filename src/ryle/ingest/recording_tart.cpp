@@ -183,7 +183,7 @@ void Tart::read_samples(Tick first, std::int64_t n, std::span<std::byte> destina
     const std::int64_t first_byte = t0 / 8;
     const std::int64_t t1 = std::min(end, (first_byte * 8) + kWindow);
     const std::int64_t n_bytes = (t1 + 7) / 8 - first_byte;
-    rows_.resize(static_cast<std::size_t>(info_.n_inputs * n_bytes));
+    rows_.resize(info_.n_inputs * n_bytes);
     if (!read_rows(first_byte, n_bytes)) {
       all_absent(t0, t1);
       t0 = t1;
@@ -195,7 +195,7 @@ void Tart::read_samples(Tick first, std::int64_t n, std::span<std::byte> destina
       std::int64_t bit = (t - first) * info_.n_inputs;
       for (std::int64_t p = 0; p < info_.n_inputs; ++p, ++bit) {
         const unsigned one = (rows_[static_cast<std::size_t>(p * n_bytes) + at] >> shift) & 1u;
-        destination[static_cast<std::size_t>(bit >> 3)] |= std::byte(one << (7 - (bit & 7)));
+        destination[bit >> 3] |= std::byte(one << (7 - (bit & 7)));
       }
     }
     t0 = t1;

@@ -156,7 +156,7 @@ void Tbn::read_samples(Tick first, std::int64_t n, std::span<std::byte> destinat
   std::fill(destination.begin(), destination.begin() + samples_bytes(n), std::byte{0});
   const std::size_t from = absent.size();
   const std::int64_t n_inputs = info_.n_inputs;
-  std::vector<std::uint8_t> there(static_cast<std::size_t>(n_inputs));
+  std::vector<std::uint8_t> there(n_inputs);
   std::array<std::byte, wire::kTbnFrameBytes> bytes;
   const auto floor_div = [](std::int64_t a) {
     return a >= 0 ? a / kSamples : -((kSamples - 1 - a) / kSamples);
@@ -179,7 +179,7 @@ void Tbn::read_samples(Tick first, std::int64_t n, std::span<std::byte> destinat
       }
     }
     for (std::int64_t p = 0; p < n_inputs; ++p) {
-      if (there[static_cast<std::size_t>(p)] == 0) absent.push_back({p, t0, t1});
+      if (there[p] == 0) absent.push_back({p, t0, t1});
     }
   }
   merge_absent(absent, from);

@@ -39,8 +39,7 @@ std::int16_t elementary(const std::byte* payload, std::size_t k) {
     const int code =
         static_cast<int>(payload[k / kPerByte]) >> (k % kPerByte * kBits) & ((1 << kBits) - 1);
     if constexpr (kBits == 4) return static_cast<std::int16_t>(code - 8);
-    if constexpr (kBits == 2)
-      return std::array<std::int16_t, 4>{-10, -3, 3, 10}[static_cast<std::size_t>(code)];
+    if constexpr (kBits == 2) return std::array<std::int16_t, 4>{-10, -3, 3, 10}[code];
     return static_cast<std::int16_t>(2 * code - 1);
   }
 }
@@ -397,7 +396,7 @@ void Vdif::read_spectra(Tick first, std::int64_t n, std::span<ci8> destination,
   RYLE_ASSERT(n >= 0 && static_cast<std::int64_t>(destination.size()) >=
                             checked_file_product({n, size}, "spectra"));
   std::fill(destination.begin(), destination.begin() + n * size, ci8{});
-  if (absent_channels != nullptr) absent_channels->assign(static_cast<std::size_t>(size), 0);
+  if (absent_channels != nullptr) absent_channels->assign(size, 0);
   for_frames(first, n, absent,
              [&](const FrameRef& f, std::int64_t from, std::int64_t count, Tick tick) {
                ci8* to = destination.data() + (tick - first) * size;

@@ -56,9 +56,8 @@ class VoltageDump final : public RecordingBase {
   void unpack(std::int64_t channel, std::int64_t n_channels, std::int64_t first_packet,
               std::int64_t n_packets, Tick first, std::int64_t n, std::span<ci8> destination) const;
   bool there(std::int64_t channel, Tick packet) const {
-    const std::int64_t k = packet - first_packet_[static_cast<std::size_t>(channel)];
-    return k >= 0 && k < n_packets_ &&
-           present_[static_cast<std::size_t>(channel * n_packets_ + k)] != 0;
+    const std::int64_t k = packet - first_packet_[channel];
+    return k >= 0 && k < n_packets_ && present_[channel * n_packets_ + k] != 0;
   }
   void list_absent(Tick first, std::int64_t n, std::vector<AbsentSpan>& absent,
                    std::vector<ChannelGap>* gaps) const;
@@ -79,7 +78,7 @@ std::vector<hsize_t> VoltageDump::shape_of(const std::string& name) const {
   const hdf5::Handle space(H5Dget_space(set.get()), H5Sclose);
   const int rank = H5Sget_simple_extent_ndims(space.get());
   if (rank < 0 || rank > 5) bad("\"" + name + "\" has an impossible shape");
-  std::vector<hsize_t> shape(static_cast<std::size_t>(rank));
+  std::vector<hsize_t> shape(rank);
   if (rank > 0) H5Sget_simple_extent_dims(space.get(), shape.data(), nullptr);
   return shape;
 }
@@ -162,7 +161,7 @@ void VoltageDump::read_packets(std::int64_t channel, std::int64_t n_channels, st
                                      0, 0};
   const std::array<hsize_t, 5> count{static_cast<hsize_t>(n_channels), static_cast<hsize_t>(n),
                                      pairs, kDumpPacket, 2};
-  bytes_.resize(static_cast<std::size_t>(n_channels * n * n_inputs_ * kDumpPacket));
+  bytes_.resize(n_channels * n * n_inputs_ * kDumpPacket);
   const hdf5::Handle from(H5Dget_space(set_.get()), H5Sclose);
   const hdf5::Handle to(H5Screate_simple(5, count.data(), nullptr), H5Sclose);
   if (H5Sselect_hyperslab(from.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(),
@@ -186,7 +185,7 @@ void VoltageDump::unpack(std::int64_t channel, std::int64_t n_channels, std::int
         ci8* to = destination.data() + ((t - first) * n_channels_ + channel + c) * n_inputs_;
         for (std::int64_t a = 0; a < n_inputs_; ++a) {
           const std::uint8_t byte = packet[(a / 2) * 2 * kDumpPacket + 2 * (t - at) + a % 2];
-          const auto line = static_cast<std::size_t>(input_line_[static_cast<std::size_t>(a)]);
+          const auto line = static_cast<std::size_t>(input_line_[a]);
           const int high = byte >> 4, low = byte & 15;
           to[line] = {static_cast<std::int8_t>((high ^ 8) - 8),
                       static_cast<std::int8_t>((low ^ 8) - 8)};
@@ -227,9 +226,9 @@ void VoltageDump::read_spectra(Tick first, std::int64_t n, std::span<ci8> destin
   const QuietHdf5 quiet;
   // Channels that begin together are read together.
   for (std::int64_t c = 0; c < n_channels_;) {
-    const std::int64_t start = first_packet_[static_cast<std::size_t>(c)];
+    const std::int64_t start = first_packet_[c];
     std::int64_t end = c + 1;
-    while (end < n_channels_ && first_packet_[static_cast<std::size_t>(end)] == start) ++end;
+    while (end < n_channels_ && first_packet_[end] == start) ++end;
     const std::int64_t from = std::max(first / kDumpPacket, start);
     const std::int64_t to =
         std::min((first + n + kDumpPacket - 1) / kDumpPacket, start + n_packets_);

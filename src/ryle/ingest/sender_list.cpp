@@ -35,7 +35,7 @@ bool is_mapped(const IpBytes& ip) {
 IpBytes masked(IpBytes ip, int bits) {
   for (int byte = 0; byte < 16; ++byte) {
     const int kept = std::clamp(bits - 8 * byte, 0, 8);
-    ip[static_cast<std::size_t>(byte)] &= static_cast<std::uint8_t>(0xFF00U >> kept);
+    ip[byte] &= static_cast<std::uint8_t>(0xFF00U >> kept);
   }
   return ip;
 }

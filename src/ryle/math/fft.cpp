@@ -101,7 +101,7 @@ void pass(const cf64* x, cf64* y, std::int64_t m, std::int64_t s, const cf64* tw
 std::vector<cf64>& thread_scratch(int which, std::int64_t n) {
   thread_local std::vector<cf64> scratch[2];
   auto& s = scratch[which];
-  if (static_cast<std::int64_t>(s.size()) < n) s.resize(static_cast<std::size_t>(n));
+  if (static_cast<std::int64_t>(s.size()) < n) s.resize(n);
   return s;
 }
 
@@ -144,8 +144,7 @@ cf64 unit_root(std::int64_t k, std::int64_t n) {
 
 /// DFT of size n as a circular convolution of a power-of-two size: jk = (j^2 + k^2 - (k-j)^2) / 2.
 struct Fft::Bluestein {
-  explicit Bluestein(std::int64_t n, std::int64_t padded)
-      : fft(padded), chirp(static_cast<std::size_t>(n)), filter(static_cast<std::size_t>(padded)) {
+  explicit Bluestein(std::int64_t n, std::int64_t padded) : fft(padded), chirp(n), filter(padded) {
     for (std::int64_t k = 0; k < n; ++k) {
       const auto square = static_cast<std::int64_t>(static_cast<__int128>(k) * k % (2 * n));
       chirp[k] = unit_root(-square, 2 * n);

@@ -79,9 +79,9 @@ ImageTrigger::ImageTrigger(const ImageTriggerConfig& config) : config_(config) {
   check(config);
   const std::int64_t n = config.n_pixels;
   pixel_of_ = places(config);
-  place_of_.assign(static_cast<std::size_t>(n * n), -1);
+  place_of_.assign(n * n, -1);
   for (std::size_t k = 0; k < pixel_of_.size(); ++k)
-    place_of_[static_cast<std::size_t>(pixel_of_[k])] = static_cast<std::int64_t>(k);
+    place_of_[pixel_of_[k]] = static_cast<std::int64_t>(k);
   const auto places = static_cast<std::int64_t>(pixel_of_.size());
   if (places == 0) throw ConfigError("image trigger: no pixel lies above the elevation limit");
   masked_.assign(pixel_of_.size(), 0);
@@ -97,11 +97,10 @@ ImageTrigger::ImageTrigger(const ImageTriggerConfig& config) : config_(config) {
     prepare(scales_.emplace_back(), window, config.n_planes);
   prepare(bins_, 1, config.n_bins * config.n_planes);
   ring_images_ = config.windows.back() + kSpareImages;
-  number_.assign(static_cast<std::size_t>(ring_images_), -1);
-  band_ring_.resize(static_cast<std::size_t>(
-      checked_product({ring_images_, config.n_planes, places}, "image trigger")));
-  bin_ring_.resize(static_cast<std::size_t>(checked_product(
-      {config.windows.back(), config.n_bins, config.n_planes, places}, "image trigger")));
+  number_.assign(ring_images_, -1);
+  band_ring_.resize(checked_product({ring_images_, config.n_planes, places}, "image trigger"));
+  bin_ring_.resize(checked_product({config.windows.back(), config.n_bins, config.n_planes, places},
+                                   "image trigger"));
 }
 
 std::int64_t ImageTrigger::n_bytes() const {
@@ -120,8 +119,7 @@ void ImageTrigger::set_mask(std::span<const std::uint8_t> mask) {
   if (mask.size() != place_of_.size())
     throw ConfigError("image trigger: a mask of " + std::to_string(mask.size()) + " pixels for " +
                       std::to_string(place_of_.size()));
-  for (std::size_t k = 0; k < pixel_of_.size(); ++k)
-    masked_[k] = mask[static_cast<std::size_t>(pixel_of_[k])];
+  for (std::size_t k = 0; k < pixel_of_.size(); ++k) masked_[k] = mask[pixel_of_[k]];
 }
 
 const float* ImageTrigger::band(std::int64_t image, int plane) const {
@@ -221,11 +219,11 @@ void ImageTrigger::search(std::size_t index, std::vector<Candidate>& candidates)
 
 bool ImageTrigger::is_peak(const Scale& scale, const Candidate& c) const {
   const std::int64_t n = config_.n_pixels;
-  const std::int64_t pixel = pixel_of_[static_cast<std::size_t>(c.place)];
+  const std::int64_t pixel = pixel_of_[c.place];
   const std::int64_t x = pixel % n, y = pixel / n;
   for (std::int64_t j = std::max<std::int64_t>(0, y - 2); j <= std::min(n - 1, y + 2); ++j) {
     for (std::int64_t i = std::max<std::int64_t>(0, x - 2); i <= std::min(n - 1, x + 2); ++i) {
-      const std::int64_t place = place_of_[static_cast<std::size_t>(j * n + i)];
+      const std::int64_t place = place_of_[j * n + i];
       if (place < 0 || place == c.place) continue;
       const double other = std::abs(score(scale, c.plane, place));
       // Equal neighbours: the first one stands for both.
@@ -264,14 +262,14 @@ double ImageTrigger::rest_score(const Candidate& c) const {
 // not be where the flux is.
 std::int64_t ImageTrigger::brightest_near(const Candidate& c) const {
   const std::int64_t n = config_.n_pixels;
-  const std::int64_t pixel = pixel_of_[static_cast<std::size_t>(c.place)];
+  const std::int64_t pixel = pixel_of_[c.place];
   const std::int64_t x = pixel % n, y = pixel / n;
   const Scale& scale = scales_[c.scale];
   std::int64_t best = c.place;
   double most = deviation(scale, c.plane, best) * (c.z < 0 ? -1 : 1);
   for (std::int64_t j = std::max<std::int64_t>(0, y - 2); j <= std::min(n - 1, y + 2); ++j) {
     for (std::int64_t i = std::max<std::int64_t>(0, x - 2); i <= std::min(n - 1, x + 2); ++i) {
-      const std::int64_t place = place_of_[static_cast<std::size_t>(j * n + i)];
+      const std::int64_t place = place_of_[j * n + i];
       if (place < 0) continue;
       const double flux = deviation(scale, c.plane, place) * (c.z < 0 ? -1 : 1);
       if (flux <= most) continue;
@@ -285,12 +283,11 @@ std::int64_t ImageTrigger::brightest_near(const Candidate& c) const {
 void ImageTrigger::note(const Candidate& c, double rest) {
   const std::int64_t n = config_.n_pixels;
   const std::int64_t peak = brightest_near(c);
-  const std::int64_t pixel = pixel_of_[static_cast<std::size_t>(peak)];
+  const std::int64_t pixel = pixel_of_[peak];
   const Scale& scale = scales_[c.scale];
   ImageTriggerEvent event;
   event.n_images = scale.window;
-  event.first_image =
-      number_[static_cast<std::size_t>((n_valid_ - scale.window + 1) % ring_images_)];
+  event.first_image = number_[(n_valid_ - scale.window + 1) % ring_images_];
   event.x = pixel % n;
   event.y = pixel / n;
   event.l = static_cast<double>(n / 2 - event.x) * config_.cell_direction_cosine;
@@ -304,7 +301,7 @@ void ImageTrigger::note(const Candidate& c, double rest) {
         std::abs(open.event.y - event.y) > kMergePixels)
       continue;
     open.last_seen = n_valid_;
-    const double best = std::abs(open.event.snr[static_cast<std::size_t>(open.event.plane)]);
+    const double best = std::abs(open.event.snr[open.event.plane]);
     if (std::abs(c.z) > best) open.event = event;
     return;
   }
@@ -354,8 +351,8 @@ void ImageTrigger::update_bright_mask() {
     const std::int64_t x = pixel_of_[k] % n, y = pixel_of_[k] / n;
     for (std::int64_t j = std::max<std::int64_t>(0, y - r); j <= std::min(n - 1, y + r); ++j) {
       for (std::int64_t i = std::max<std::int64_t>(0, x - r); i <= std::min(n - 1, x + r); ++i) {
-        const std::int64_t place = place_of_[static_cast<std::size_t>(j * n + i)];
-        if (place >= 0) bright_[static_cast<std::size_t>(place)] = 1;
+        const std::int64_t place = place_of_[j * n + i];
+        if (place >= 0) bright_[place] = 1;
       }
     }
   }
@@ -371,7 +368,7 @@ std::span<const ImageTriggerEvent> ImageTrigger::add(std::span<const float> pixe
     ++n_skipped_;
     return ended_;
   }
-  number_[static_cast<std::size_t>(n_valid_ % ring_images_)] = n_added_ - 1;
+  number_[n_valid_ % ring_images_] = n_added_ - 1;
   std::vector<Candidate> candidates;
   for (std::size_t s = 0; s < scales_.size(); ++s) {
     slide(scales_[s]);
@@ -429,19 +426,18 @@ ImageTrigger::Cutout ImageTrigger::cutout(const ImageTriggerEvent& event, std::i
   const std::int64_t last_image = event.first_image + event.n_images - 1 + n_after;
   // The oldest slot may hold an image that was skipped.
   for (std::int64_t k = std::max<std::int64_t>(0, n_valid_ - ring_images_ + 1); k < n_valid_; ++k) {
-    const std::int64_t number = number_[static_cast<std::size_t>(k % ring_images_)];
+    const std::int64_t number = number_[k % ring_images_];
     if (number >= event.first_image - n_before && number <= last_image) images.push_back(k);
   }
   const std::int64_t side = 2 * half_px + 1, n = config_.n_pixels;
   out.shape = {static_cast<std::int64_t>(images.size()), config_.n_planes, side, side};
-  if (!images.empty())
-    out.first_image = number_[static_cast<std::size_t>(images.front() % ring_images_)];
+  if (!images.empty()) out.first_image = number_[images.front() % ring_images_];
   for (const std::int64_t k : images) {
     for (int p = 0; p < config_.n_planes; ++p) {
       for (std::int64_t y = event.y - half_px; y <= event.y + half_px; ++y) {
         for (std::int64_t x = event.x - half_px; x <= event.x + half_px; ++x) {
           const bool inside = x >= 0 && y >= 0 && x < n && y < n;
-          const std::int64_t place = inside ? place_of_[static_cast<std::size_t>(y * n + x)] : -1;
+          const std::int64_t place = inside ? place_of_[y * n + x] : -1;
           out.values.push_back(place >= 0 ? band(k, p)[place]
                                           : std::numeric_limits<float>::quiet_NaN());
         }

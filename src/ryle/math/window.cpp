@@ -44,7 +44,7 @@ std::vector<double> prototype_filter(WindowShape shape, double kaiser_beta, std:
   const std::int64_t length = n_points * n_taps;
   const auto k = static_cast<double>(n_points);
   const auto l = static_cast<double>(length);
-  std::vector<double> h(static_cast<std::size_t>(length), 1 / std::sqrt(k));
+  std::vector<double> h(length, 1 / std::sqrt(k));
   if (n_taps == 1) return h;
   double energy = 0;
   for (std::int64_t n = 0; n < length; ++n) {

@@ -39,8 +39,7 @@ BlockOrder block_order(const SpectraRecord& record, const Best2SenderConfig& con
     packet.channel = static_cast<std::uint32_t>(config.first_channel + k);
     RYLE_ASSERT(wire::encode(geometry, packet, payload, bytes) == bytes.size());
     std::uint64_t word = 0;
-    for (int b = 0; b < kHeaderBytes; ++b)
-      word = word << 8 | static_cast<std::uint64_t>(bytes[static_cast<std::size_t>(b)]);
+    for (int b = 0; b < kHeaderBytes; ++b) word = word << 8 | static_cast<std::uint64_t>(bytes[b]);
     entries.push_back({word, config.descending ? record.n_channels - 1 - k : k});
   }
   std::sort(entries.begin(), entries.end(),
@@ -70,7 +69,7 @@ void check_record(const SpectraRecord& r, const Best2SenderConfig& config) {
 // Packets of a record, [block][channel as sent][4104], headers empty.
 std::vector<std::byte> pack_blocks(const SpectraRecord& r, const BlockOrder& order) {
   const std::int64_t n_blocks = r.n_spectra / kBlock;
-  std::vector<std::byte> bytes(static_cast<std::size_t>(n_blocks * r.n_channels * kPacketBytes));
+  std::vector<std::byte> bytes(n_blocks * r.n_channels * kPacketBytes);
   std::byte* out = bytes.data();
   for (std::int64_t block = 0; block < n_blocks; ++block) {
     for (const std::int64_t channel : order.of_record) {
@@ -143,7 +142,7 @@ class PulseCutter {
   void each(Tick packet, const Visit& visit) const {
     const auto begin = static_cast<double>(packet / n_channels_ * kBlock);
     for (const auto& train : trains_) {
-      const double since = begin - train.start[static_cast<std::size_t>(packet % n_channels_)];
+      const double since = begin - train.start[packet % n_channels_];
       const double period = train.pulse.period_spectra;
       const double end = since + static_cast<double>(kBlock);
       if (end <= 0) continue;
@@ -199,8 +198,7 @@ Best2Sender::Best2Sender(const SpectraRecord& quiet, const std::vector<Best2Puls
   format.counter_offset = 0;
   if (config.segmentation) format.packets_per_message = kPacketsPerMessage;
   format.word = [&s, n = quiet.n_channels](Tick packet) {
-    return static_cast<std::uint64_t>(packet / n) << 26 |
-           s.order.word[static_cast<std::size_t>(packet % n)];
+    return static_cast<std::uint64_t>(packet / n) << 26 | s.order.word[packet % n];
   };
   if (!pulses.empty()) {
     format.edits = [&s](Tick packet) { return s.cutter->touches(packet); };

@@ -47,8 +47,7 @@ SpectraRecord empty_record(const SpectraConfig& config, const ArrayLayout& array
   record.channels = config.channels;
   record.start_tai_ns = config.start_tai_ns;
   record.samples.assign(
-      static_cast<std::size_t>(checked_product(
-          {record.n_spectra, record.n_channels, record.n_inputs}, "the spectra record")),
+      checked_product({record.n_spectra, record.n_channels, record.n_inputs}, "the spectra record"),
       0);
   return record;
 }
@@ -112,8 +111,8 @@ detail::Mix mix_of_scene(const ArrayLayout& array, const Scene& scene, const Spe
   detail::Mix mix;
   mix.n_inputs = record.n_inputs;
   mix.n_waves = 2 * static_cast<std::int64_t>(scene.sources.size());
-  mix.amplitude.assign(static_cast<std::size_t>(mix.n_waves * mix.n_inputs), cf32(0));
-  mix.noise_rms.assign(static_cast<std::size_t>(mix.n_inputs), 0);
+  mix.amplitude.assign(mix.n_waves * mix.n_inputs, cf32(0));
+  mix.noise_rms.assign(mix.n_inputs, 0);
   for (std::int64_t i = 0; i < mix.n_inputs; ++i) {
     if (detail::is_dead(scene, i)) continue;
     const auto& input = array.inputs[i];
@@ -198,8 +197,8 @@ SpectraRecord draw_spectra(const ArrayLayout& array, const CovarianceRoot& root,
   detail::Mix mix;
   mix.n_inputs = record.n_inputs;
   mix.n_waves = root.n * n_pols + n_terms;
-  mix.amplitude.assign(static_cast<std::size_t>(mix.n_waves * mix.n_inputs), cf32(0));
-  mix.noise_rms.assign(static_cast<std::size_t>(mix.n_inputs), 0);
+  mix.amplitude.assign(mix.n_waves * mix.n_inputs, cf32(0));
+  mix.noise_rms.assign(mix.n_inputs, 0);
   for (std::int64_t i = 0; i < mix.n_inputs; ++i) {
     const auto& input = array.inputs[i];
     for (std::int64_t column = 0; column < root.n; ++column) {

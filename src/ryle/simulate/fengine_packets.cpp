@@ -96,7 +96,7 @@ FenginePackets fengine_packets(const SpectraRecord& record, const std::string& f
 
 void pack_one(const SpectraRecord& record, const FenginePackets& p, std::int64_t block,
               std::int64_t board, Tick spectrum, std::vector<std::byte>& payload, std::byte* out) {
-  payload.resize(static_cast<std::size_t>(p.channels_per_packet * p.inputs_per_packet));
+  payload.resize(p.channels_per_packet * p.inputs_per_packet);
   const std::uint8_t* from = record.spectrum(in_lap(spectrum, record.n_spectra)) +
                              block * p.channels_per_packet * record.n_inputs +
                              board * p.inputs_per_packet;
@@ -132,7 +132,7 @@ void pack_one(const SpectraRecord& record, const FenginePackets& p, std::int64_t
 
 std::vector<std::byte> pack(const SpectraRecord& record, const FenginePackets& packets,
                             std::int64_t block, std::int64_t board) {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(record.n_spectra * packets.packet_bytes));
+  std::vector<std::byte> bytes(record.n_spectra * packets.packet_bytes);
   std::vector<std::byte> payload;
   for (Tick t = 0; t < record.n_spectra; ++t) {
     pack_one(record, packets, block, board, t, payload, bytes.data() + t * packets.packet_bytes);

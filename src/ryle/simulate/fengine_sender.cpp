@@ -44,7 +44,7 @@ void write_fengine_file(std::span<const SpectraEpoch> epochs, const FengineSende
       detail::fengine_packets(*epochs.front().record, config.format, config.first_channel,
                               config.channels_per_packet, config.first_time_tag);
   detail::WholeFile file(path);
-  std::vector<std::byte> payload, frame(static_cast<std::size_t>(packets.packet_bytes));
+  std::vector<std::byte> payload, frame(packets.packet_bytes);
   std::size_t epoch = 0;
   for (Tick t = config.start_spectrum; t < config.start_spectrum + n_spectra; ++t) {
     while (epoch + 1 < epochs.size() && epochs[epoch + 1].first_spectrum <= t) ++epoch;

@@ -68,7 +68,7 @@ struct ImpairRelay::Impl {
       quiet = ::poll(&polled, 1, 20) == 0;
       if (quiet) continue;
       const ssize_t n = recv(in, buffer.data(), buffer.size(), MSG_DONTWAIT);
-      if (n >= 0) impairer.offer(std::span(buffer).first(static_cast<std::size_t>(n)));
+      if (n >= 0) impairer.offer(std::span(buffer).first(n));
     }
     impairer.flush();
   }

@@ -75,7 +75,7 @@ Mixer::Mixer(const Mix& mix) {
   const auto reaches = [&](std::int64_t wave, std::int64_t input) {
     return mix.at(wave, input) != cf32(0);
   };
-  std::vector<std::int64_t> order(static_cast<std::size_t>(mix.n_inputs)), key(order.size());
+  std::vector<std::int64_t> order(mix.n_inputs), key(order.size());
   std::iota(order.begin(), order.end(), std::int64_t{0});
   for (std::int64_t i = 0; i < mix.n_inputs; ++i) {
     while (key[i] < mix.n_waves && !reaches(key[i], i)) ++key[i];
@@ -83,7 +83,7 @@ Mixer::Mixer(const Mix& mix) {
   std::stable_sort(order.begin(), order.end(),
                    [&](std::int64_t a, std::int64_t b) { return key[a] < key[b]; });
   n_groups_ = (mix.n_inputs + kLanes - 1) / kLanes;
-  input_of_column_.assign(static_cast<std::size_t>(n_groups_ * kLanes), -1);
+  input_of_column_.assign(n_groups_ * kLanes, -1);
   std::copy(order.begin(), order.end(), input_of_column_.begin());
   noise_.assign(input_of_column_.size(), 0);
   for (std::int64_t column = 0; column < mix.n_inputs; ++column) {

@@ -41,7 +41,7 @@ class Generator {
  private:
   void validate() const;
   double bin_offset_hz(std::int64_t bin) const {
-    return (2 * bin < n_ ? bin : bin - n_) * bin_width_hz_;
+    return static_cast<double>(2 * bin < n_ ? bin : bin - n_) * bin_width_hz_;
   }
   void draw_source(std::int64_t source);
   void add_source(std::int64_t source, std::int64_t input, std::vector<cf64>& spectrum) const;

@@ -212,7 +212,7 @@ class Loader {
 
   // "0-15,18": indices of antennas in the layout.
   std::vector<double> antennas(Table& t) {
-    std::vector<double> mask(static_cast<std::size_t>(out_.array.n_antennas()), 0.0);
+    std::vector<double> mask(out_.array.n_antennas(), 0.0);
     const std::string list = t.text("antennas");
     std::size_t at = 0;
     while (at <= list.size()) {

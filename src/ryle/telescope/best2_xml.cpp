@@ -439,7 +439,7 @@ std::string best2_layout_csv(const Best2Observation& observation) {
       "# Inputs in the order of the packets (ADC channels). Meters of the reference.\n"
       "antenna,east_m,north_m,up_m,pol,cable_delay_ns\n";
   for (const auto& input : observation.array.inputs) {
-    const Antenna& a = observation.array.antennas[static_cast<std::size_t>(input.antenna)];
+    const Antenna& a = observation.array.antennas[input.antenna];
     std::string name = a.name;
     std::replace(name.begin(), name.end(), ',', '_');
     csv += name;

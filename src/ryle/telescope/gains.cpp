@@ -41,7 +41,7 @@ bool ends_its_last_line(const std::string& path) {
 
 std::vector<cf64> gains_now(const std::string& path, std::int64_t n_inputs) {
   const detail::CsvTable table(path, {"input", "amplitude", "phase_deg"}, {});
-  std::vector<cf64> gains(static_cast<std::size_t>(n_inputs));
+  std::vector<cf64> gains(n_inputs);
   std::vector<std::int64_t> line_of(gains.size(), 0);
   for (std::int64_t row = 0; row < table.n_rows(); ++row) {
     const std::int64_t input = table.integer(row, "input");

@@ -85,11 +85,11 @@ Vector3 interpolate(const BeamPointing& beam, std::int64_t tai_ns) {
   const std::int64_t first = std::clamp<std::int64_t>((after - rows.begin()) - 2, 0, last);
   Vector3 sum{};
   for (std::int64_t i = first; i < first + 4; ++i) {
-    const EphemerisRow& row = rows[static_cast<std::size_t>(i)];
+    const EphemerisRow& row = rows[i];
     double factor = 1;
     for (std::int64_t j = first; j < first + 4; ++j) {
       if (j == i) continue;
-      const std::int64_t other_ns = rows[static_cast<std::size_t>(j)].tai_ns;
+      const std::int64_t other_ns = rows[j].tai_ns;
       factor *= static_cast<double>(tai_ns - other_ns) / static_cast<double>(row.tai_ns - other_ns);
     }
     const Vector3 enu = enu_of_azel(row.azimuth_rad, row.elevation_rad);
@@ -290,7 +290,7 @@ std::vector<GridOffset> beam_grid(GridPattern pattern, std::int64_t count, doubl
   });
   std::vector<GridOffset> offsets;
   for (std::int64_t k = 0; k < count; ++k) {
-    const Point& p = points[static_cast<std::size_t>(k)];
+    const Point& p = points[k];
     offsets.push_back({p.x * spacing_x_rad, p.y * spacing_y_rad});
   }
   return offsets;

@@ -31,7 +31,7 @@ std::string text_of(const std::string& path) {
   if (!in) throw IoError::from_errno("read", path, errno);
   std::string text(static_cast<std::size_t>(kMaxText) + 1, '\0');
   in.read(text.data(), kMaxText + 1);
-  text.resize(static_cast<std::size_t>(in.gcount()));
+  text.resize(in.gcount());
   if (in.gcount() > kMaxText)
     throw FormatError(path + ": larger than 16 MiB, no text file of Ryle is");
   return text;
@@ -132,7 +132,7 @@ herr_t visit_object(hid_t, const char* name, const H5O_info_t* info, void* data)
   const io::h5::Handle set(H5Dopen2(visited.file, name, H5P_DEFAULT), H5Dclose);
   const io::h5::Handle space(H5Dget_space(set.get()), H5Sclose);
   const int rank = H5Sget_simple_extent_ndims(space.get());
-  std::vector<hsize_t> shape(static_cast<std::size_t>(std::max(rank, 0)));
+  std::vector<hsize_t> shape(std::max(rank, 0));
   if (rank > 0) H5Sget_simple_extent_dims(space.get(), shape.data(), nullptr);
   (*visited.sets)[name] = shape;
   return 0;

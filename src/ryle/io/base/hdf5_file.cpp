@@ -198,7 +198,7 @@ std::vector<hsize_t> shape_of(hid_t group, const std::string& name, const std::s
   const Handle set = open_set(group, name, path);
   const Handle space(H5Dget_space(set.get()), H5Sclose);
   const int rank = H5Sget_simple_extent_ndims(space.get());
-  std::vector<hsize_t> shape(static_cast<std::size_t>(std::max(rank, 0)));
+  std::vector<hsize_t> shape(std::max(rank, 0));
   if (rank > 0) H5Sget_simple_extent_dims(space.get(), shape.data(), nullptr);
   return shape;
 }

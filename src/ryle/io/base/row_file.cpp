@@ -50,7 +50,7 @@ struct RowFileReader::Impl {
       throw FormatError(path + ": " + name + " has not a checksum a row");
     for (std::int64_t r = 0; r < n; ++r)
       if (io::crc32c(out + r * length, static_cast<std::size_t>(length) * sizeof(T)) !=
-          static_cast<std::uint32_t>(crcs[static_cast<std::size_t>(first + r)]))
+          static_cast<std::uint32_t>(crcs[first + r]))
         throw FormatError(path + ": row " + std::to_string(first + r) + " of " + name +
                           " is damaged (CRC-32C)");
   }

@@ -181,7 +181,7 @@ struct BeamFileWriter::Impl {
     const auto size = static_cast<std::size_t>(format.bytes * pols);
     const std::int64_t time_bytes =
         n_rows * n_products * n_channels * static_cast<std::int64_t>(size);
-    buffer.resize(static_cast<std::size_t>(v.n * time_bytes));
+    buffer.resize(v.n * time_bytes);
     for (std::int64_t row = 0; row < n_rows; ++row) {
       for (std::int64_t product = 0; product < n_products; ++product) {
         for (std::int64_t channel = 0; channel < n_channels; ++channel) {

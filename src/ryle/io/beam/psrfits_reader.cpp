@@ -156,7 +156,7 @@ class PsrfitsReader final : public FilterbankReader {
 
   void read_frequencies() {
     int status = 0, any = 0;
-    std::vector<double> mhz(static_cast<std::size_t>(info_.n_channels));
+    std::vector<double> mhz(info_.n_channels);
     fits_read_col(file_.get(), TDOUBLE, column("DAT_FREQ"), 1, 1, info_.n_channels, nullptr,
                   mhz.data(), &any, &status);
     file_.check(status, "read DAT_FREQ");
@@ -206,7 +206,7 @@ class PsrfitsReader final : public FilterbankReader {
                 std::int64_t stride) {
     load_row_values(row);
     const std::int64_t per_sample = info_.n_ifs * info_.n_channels;
-    raw_.resize(static_cast<std::size_t>(n * per_sample));
+    raw_.resize(n * per_sample);
     read_raw(row, within, n, per_sample);
     const float* values = row_values_.data();
     const float zero = static_cast<float>(zero_offset_);
@@ -222,8 +222,7 @@ class PsrfitsReader final : public FilterbankReader {
         float sum = 0;
         for (int p = 0; p < n_averaged_; ++p) {
           const std::int64_t k = p * info_.n_channels + on_disk;
-          sum += (raw_[static_cast<std::size_t>(t * per_sample + k)] - zero) * values[k] +
-                 values[per_sample + k];
+          sum += (raw_[t * per_sample + k] - zero) * values[k] + values[per_sample + k];
         }
         out[t] = sum * share;
       }
@@ -238,13 +237,13 @@ class PsrfitsReader final : public FilterbankReader {
       fits_read_col(file_.get(), TFLOAT, data_column_, row + 1, first + 1, count, nullptr,
                     raw_.data(), &any, &status);
     } else if (info_.bits == 16) {
-      std::vector<short> words(static_cast<std::size_t>(count));
+      std::vector<short> words(count);
       fits_read_col(file_.get(), TSHORT, data_column_, row + 1, first + 1, count, nullptr,
                     words.data(), &any, &status);
       for (std::size_t k = 0; k < words.size(); ++k) raw_[k] = words[k];
     } else {
       const int per_byte = 8 / info_.bits;
-      std::vector<unsigned char> bytes(static_cast<std::size_t>(count / per_byte));
+      std::vector<unsigned char> bytes(count / per_byte);
       fits_read_col(file_.get(), TBYTE, data_column_, row + 1, first / per_byte + 1,
                     count / per_byte, nullptr, bytes.data(), &any, &status);
       const unsigned mask = (1u << info_.bits) - 1;

@@ -130,10 +130,8 @@ class SigprocReader final : public FilterbankReader {
   SigprocReader(const std::string& path, const FilterbankOptions& options) : file_(path) {
     struct stat status {};
     if (::fstat(file_.get(), &status) != 0) throw IoError::from_errno("read", path, errno);
-    std::string head(
-        static_cast<std::size_t>(std::min<std::int64_t>(status.st_size, kLongestHeader)), '\0');
-    head.resize(static_cast<std::size_t>(
-        read_at(file_.get(), head.data(), static_cast<std::int64_t>(head.size()), 0, path)));
+    std::string head(std::min<std::int64_t>(status.st_size, kLongestHeader), '\0');
+    head.resize(read_at(file_.get(), head.data(), static_cast<std::int64_t>(head.size()), 0, path));
     const SigprocHeader header = parse_sigproc_header(head, path, options.keys);
     info_.path = path;
     info_.format = "sigproc";
@@ -150,9 +148,9 @@ class SigprocReader final : public FilterbankReader {
     if (first < 0 || n < 0 || first + n > info_.n_samples)
       throw FormatError(
           fmt::format("{}: samples {} .. {} of {}", info_.path, first, first + n, info_.n_samples));
-    bytes_.resize(static_cast<std::size_t>(kSlab * row_bytes_));
-    rows_.resize(static_cast<std::size_t>(kSlab * info_.n_channels));
-    other_.resize(static_cast<std::size_t>(info_.n_channels));
+    bytes_.resize(kSlab * row_bytes_);
+    rows_.resize(kSlab * info_.n_channels);
+    other_.resize(info_.n_channels);
     for (std::int64_t done = 0; done < n; done += kSlab)
       read_slab(first + done, std::min(kSlab, n - done), to + done, stride);
   }
@@ -267,8 +265,7 @@ class SigprocReader final : public FilterbankReader {
       unpack_row(row, info_.bits, info_.is_signed, channels, out);
       if (!average_two_) continue;
       unpack_row(row + if_bytes, info_.bits, info_.is_signed, channels, other_.data());
-      for (std::int64_t c = 0; c < channels; ++c)
-        out[c] = 0.5f * (out[c] + other_[static_cast<std::size_t>(c)]);
+      for (std::int64_t c = 0; c < channels; ++c) out[c] = 0.5f * (out[c] + other_[c]);
     }
     for (std::int64_t c = 0; c < channels; ++c) {
       const float* column = rows_.data() + (descending_ ? channels - 1 - c : c);

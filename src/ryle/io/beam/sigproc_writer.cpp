@@ -122,7 +122,7 @@ struct SigprocWriter::Impl {
       return;
     }
     const std::int64_t per_byte = 8 / bits;
-    auto& byte = row[static_cast<std::size_t>(position / per_byte)];
+    auto& byte = row[position / per_byte];
     byte =
         static_cast<std::uint8_t>(byte | (code << (bits * static_cast<int>(position % per_byte))));
   }
@@ -131,7 +131,7 @@ struct SigprocWriter::Impl {
   void append_bytes(const std::uint8_t* data, std::int64_t stride, std::int64_t n) {
     constexpr std::int64_t kTimes = 64;
     const std::int64_t channels = info.n_channels;
-    std::vector<std::uint8_t> slab(static_cast<std::size_t>(kTimes * channels));
+    std::vector<std::uint8_t> slab(kTimes * channels);
     for (std::int64_t t = 0; t < n; t += kTimes) {
       const std::int64_t now = std::min(kTimes, n - t);
       for (std::int64_t c = 0; c < channels; ++c) {
@@ -167,7 +167,7 @@ SigprocWriter::SigprocWriter(const std::string& path, const FilterbankInfo& info
   check(path, info);
   impl_ = std::make_unique<Impl>(path, info, options);
   auto& c = *impl_;
-  c.row.resize(static_cast<std::size_t>(info.n_channels * info.bits / 8));
+  c.row.resize(info.n_channels * info.bits / 8);
   const std::string header = header_of(info, options.descending);
   c.file.write(header.data(), header.size());
   c.header_bytes = static_cast<std::int64_t>(header.size());

@@ -78,9 +78,8 @@ struct VdifWriter::Impl {
     offset = static_cast<std::int64_t>((scaled + kVdifSecond_ns / 2) / kVdifSecond_ns);
     shift_s = static_cast<double>(static_cast<__int128>(offset) * kVdifSecond_ns - scaled) /
               (1e9 * static_cast<double>(rate_hz));
-    frame.assign(static_cast<std::size_t>(info.n_threads),
-                 std::vector<std::byte>(
-                     static_cast<std::size_t>(kVdifHeaderBytes + samples * bytes_per_sample)));
+    frame.assign(info.n_threads,
+                 std::vector<std::byte>(kVdifHeaderBytes + samples * bytes_per_sample));
     clear_frame();
   }
 
@@ -139,7 +138,7 @@ struct VdifWriter::Impl {
   void write_frame() {
     const bool invalid = n_present == 0;
     for (std::int64_t thread = 0; thread < info.n_threads; ++thread) {
-      auto& f = frame[static_cast<std::size_t>(thread)];
+      auto& f = frame[thread];
       header(f, frame_number, thread, invalid);
       slab.insert(slab.end(), f.begin(), f.end());
     }
@@ -176,8 +175,8 @@ struct VdifWriter::Impl {
             std::int64_t n) {
     const std::int64_t code_bytes = info.bits == 8 ? 2 : 1;
     for (std::int64_t thread = 0; thread < info.n_threads; ++thread) {
-      auto* to = reinterpret_cast<std::uint8_t*>(frame[static_cast<std::size_t>(thread)].data()) +
-                 kVdifHeaderBytes + filled * bytes_per_sample;
+      auto* to = reinterpret_cast<std::uint8_t*>(frame[thread].data()) + kVdifHeaderBytes +
+                 filled * bytes_per_sample;
       for (std::int64_t channel = 0; channel < info.n_channels; ++channel) {
         const std::uint8_t* from =
             codes + channel * channel_stride_bytes + (time * info.n_threads + thread) * code_bytes;

@@ -46,7 +46,7 @@ void check_stokes(const std::string& path, const SkyImage& image) {
                            ": an image of the cross product alone; add the planes XX and YY");
   }
   for (std::int64_t k = 0; k < n_real; ++k) {
-    const int code = image.stokes[static_cast<std::size_t>(k)];
+    const int code = image.stokes[k];
     if (code == 0 || code < -8 || code > 4) {
       throw UnsupportedError(
           "cannot write " + path + ": " + std::to_string(code) +

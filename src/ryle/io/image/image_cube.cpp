@@ -337,9 +337,9 @@ SkyImage ImageCubeReader::image(std::int64_t k) const {
   SkyImage image = c.shape;
   const auto n_stokes = static_cast<std::int64_t>(image.stokes.size());
   const std::int64_t n_planes = checked_file_product({n_stokes, image.n_channels}, "an image cube");
-  image.pixels.resize(static_cast<std::size_t>(
-      checked_file_product({n_planes, image.n_pixels, image.n_pixels}, "an image cube")));
-  image.weights.resize(static_cast<std::size_t>(n_planes));
+  image.pixels.resize(
+      checked_file_product({n_planes, image.n_pixels, image.n_pixels}, "an image cube"));
+  image.weights.resize(n_planes);
   c.read_row("images", H5T_NATIVE_FLOAT, k, image.pixels.data(), image.pixels.size());
   c.read_row("weights", H5T_NATIVE_FLOAT, k, image.weights.data(), image.weights.size());
   c.read_row("start_tai_ns", H5T_NATIVE_INT64, k, &image.start_tai_ns);

@@ -258,7 +258,7 @@ std::int64_t LightCurveStore::append(const LightCurveImage& image,
       Statement& row = *c.insert_sample;
       row.bind(1, id).bind(2, s.source).bind(3, s.bin);
       for (int k = 0; k < 4; ++k) {
-        row.bind(4 + k, s.weight > 0 ? s.stokes[static_cast<std::size_t>(k)] : kNaN);
+        row.bind(4 + k, s.weight > 0 ? s.stokes[k] : kNaN);
       }
       row.bind(8, s.weight).bind(9, s.elevation_rad / kDegree_rad).bind(10, s.l).bind(11, s.m);
       row.execute();
@@ -290,10 +290,10 @@ std::int64_t LightCurveStore::append(const ImageEvent& e) {
     row.bind(4, e.l).bind(5, e.m);
     row.bind(6, e.direction.ra_rad / kDegree_rad).bind(7, e.direction.dec_rad / kDegree_rad);
     row.bind(8, e.low_hz).bind(9, e.high_hz);
-    for (int k = 0; k < 4; ++k) row.bind(10 + k, e.snr[static_cast<std::size_t>(k)]);
+    for (int k = 0; k < 4; ++k) row.bind(10 + k, e.snr[k]);
     row.bind(14, e.peak).bind(15, std::string_view(e.file));
     row.bind_blob(16, std::as_bytes(std::span(e.cutout)));
-    for (int k = 0; k < 4; ++k) row.bind(17 + k, e.cutout_shape[static_cast<std::size_t>(k)]);
+    for (int k = 0; k < 4; ++k) row.bind(17 + k, e.cutout_shape[k]);
     row.execute();
     id = c.db.last_row_id();
   });

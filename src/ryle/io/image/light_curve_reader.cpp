@@ -120,7 +120,7 @@ std::vector<LightCurvePoint> LightCurveReader::light_curve(const std::string& so
     p.exposure_s = row.real(3);
     p.bin = row.integer(4);
     p.center_hz = row.real(5);
-    for (int k = 0; k < 4; ++k) p.stokes[static_cast<std::size_t>(k)] = row.real(6 + k);
+    for (int k = 0; k < 4; ++k) p.stokes[k] = row.real(6 + k);
     p.weight = row.real(10);
     p.elevation_rad = row.real(11) * kDegree_rad;
     p.l = row.real(12);
@@ -146,13 +146,13 @@ std::vector<ImageEvent> LightCurveReader::events() {
     e.direction = {row.real(4) * kDegree_rad, row.real(5) * kDegree_rad};
     e.low_hz = row.real(6);
     e.high_hz = row.real(7);
-    for (int k = 0; k < 4; ++k) e.snr[static_cast<std::size_t>(k)] = row.real(8 + k);
+    for (int k = 0; k < 4; ++k) e.snr[k] = row.real(8 + k);
     e.peak = row.real(12);
     e.file = row.text(13);
     const auto bytes = row.blob(14);
     e.cutout.resize(bytes.size() / sizeof(float));
     if (!e.cutout.empty()) std::memcpy(e.cutout.data(), bytes.data(), bytes.size());
-    for (int k = 0; k < 4; ++k) e.cutout_shape[static_cast<std::size_t>(k)] = row.integer(15 + k);
+    for (int k = 0; k < 4; ++k) e.cutout_shape[k] = row.integer(15 + k);
     out.push_back(std::move(e));
   }
   return out;
@@ -221,8 +221,7 @@ std::string voevent_xml(const ImageEvent& e, const Observation& observation, std
   what += voevent_parameter("low", e.low_hz, "Hz", "em.freq;stat.min");
   what += voevent_parameter("high", e.high_hz, "Hz", "em.freq;stat.max");
   const char* const names[] = {"snr_i", "snr_q", "snr_u", "snr_v"};
-  for (int k = 0; k < 4; ++k)
-    what += voevent_parameter(names[k], e.snr[static_cast<std::size_t>(k)], "", "stat.snr");
+  for (int k = 0; k < 4; ++k) what += voevent_parameter(names[k], e.snr[k], "", "stat.snr");
   what += voevent_parameter("peak", e.peak, observation.flux_unit == "Jy" ? "Jy" : "", "phot.flux");
   what += fmt::format(
       "    </Group>\n    <Description>image-plane trigger of Ryle {}</Description>\n", version());

@@ -127,12 +127,12 @@ void take_planes(SkyImage& image, std::span<const float> pixels, std::span<const
       std::copy(from, from + size, image.pixels.data() + (p * n_bins + bin) * size);
       if (weights.empty()) continue;
       const double* w = weights.data() + 3 * bin;
-      const int code = planes[static_cast<std::size_t>(p)];
+      const int code = planes[p];
       const double weight = code == 1 || code == 2 ? w[0] + w[1]
                             : code == -5           ? w[0]
                             : code == -6           ? w[1]
                                                    : w[2];
-      image.weights[static_cast<std::size_t>(p * n_bins + bin)] = static_cast<float>(weight);
+      image.weights[p * n_bins + bin] = static_cast<float>(weight);
     }
   }
 }

@@ -69,7 +69,7 @@ std::vector<double> BeamGains::of(std::int64_t beam, const FrequencyAxis& channe
     throw ConfigError(
         fmt::format("{}: no gain of beam {}; it has {} beams", path_, beam, beams_.size()));
   const std::vector<Row>& rows = found->second;
-  std::vector<double> gains(static_cast<std::size_t>(channels.n_channels), rows[0].gain_k_per_jy);
+  std::vector<double> gains(channels.n_channels, rows[0].gain_k_per_jy);
   if (rows.size() == 1) return gains;
   if (!(channels.channel_width_hz > 0))
     throw ConfigError(path_ + ": gains by frequency need scans that say their frequencies");

@@ -40,7 +40,7 @@ class CellTableWriter final : public FitsCubeWriter {
                              ": a table of pixels or sight lines has no axis for polarizations; "
                              "grid them one by one (--pol XX)");
     n_block_ = block_channels(table_.block_bytes, table_.n_rows, n_channels, n_words_);
-    planes_.resize(static_cast<std::size_t>(n_block_ * n_words_ * table_.n_rows));
+    planes_.resize(n_block_ * n_words_ * table_.n_rows);
     prepare_part(path, overwrite);
     try {
       create(metadata);
@@ -139,7 +139,7 @@ class CellTableWriter final : public FitsCubeWriter {
     const std::int64_t piece = prefix + 4 * n_words_ * n_held_;
     // Whole rows go out many at a time, pieces of rows one by one.
     const std::int64_t batch = whole ? kBatchRows : 1;
-    std::vector<std::uint8_t> bytes(static_cast<std::size_t>(piece * batch));
+    std::vector<std::uint8_t> bytes(piece * batch);
     int status = 0;
     for (std::int64_t row = 0; row < table_.n_rows && status == 0; row += batch) {
       const std::int64_t n = std::min(batch, table_.n_rows - row);
@@ -155,12 +155,10 @@ class CellTableWriter final : public FitsCubeWriter {
       table_.prefix(row, to);
       to += table_.prefix_bytes;
     }
-    const std::int64_t cell =
-        table_.cell_of_row.empty() ? row : table_.cell_of_row[static_cast<std::size_t>(row)];
+    const std::int64_t cell = table_.cell_of_row.empty() ? row : table_.cell_of_row[row];
     for (std::int64_t c = 0; c < n_held_; ++c)
       for (std::int64_t w = 0; w < n_words_; ++w, to += 4)
-        put_big_endian(
-            to, planes_[static_cast<std::size_t>((c * table_.n_rows + cell) * n_words_ + w)], 4);
+        put_big_endian(to, planes_[(c * table_.n_rows + cell) * n_words_ + w], 4);
   }
 
   std::string path_;

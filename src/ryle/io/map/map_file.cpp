@@ -99,7 +99,7 @@ struct MapFileWriter::Impl {
     data_byte = data;
     fd = ::open(part_path(path).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) throw IoError::from_errno("open", path, errno);
-    for (int k = 0; k < n_axes; ++k) set_axis(k, axes[static_cast<std::size_t>(k)]);
+    for (int k = 0; k < n_axes; ++k) set_axis(k, axes[k]);
     const std::int64_t bytes = (values == Values::float64 ? 8 : 4) * plane_size * n_planes;
     const std::int64_t size = data_byte + (bytes + kBlock_bytes - 1) / kBlock_bytes * kBlock_bytes;
     // The one pixel that cfitsio wrote goes with what was behind the header.
@@ -149,7 +149,7 @@ struct MapFileWriter::Impl {
       const std::int64_t n_here = std::min(kTurned, first + n - k);
       std::memcpy(turned.data(), numbers + k, static_cast<std::size_t>(kBytes * n_here));
       for (std::int64_t i = 0; i < n_here; ++i) {
-        auto& word = turned[static_cast<std::size_t>(i)];
+        auto& word = turned[i];
         constexpr bool kTurns = std::endian::native == std::endian::little;
         if constexpr (kBytes == 8) {  // checksums are of words of 32 bits
           own = folded(own + (word >> 32) + (word & 0xFFFFFFFFU));
@@ -179,8 +179,7 @@ struct MapFileWriter::Impl {
     require<T>(n);
     for_each(n * n_pieces, [&](std::int64_t k) {
       const std::int64_t plane = k / n_pieces, first = k % n_pieces * kPiece;
-      write_some(n_written + plane, planes[static_cast<std::size_t>(plane)], first,
-                 std::min(kPiece, plane_size - first));
+      write_some(n_written + plane, planes[plane], first, std::min(kPiece, plane_size - first));
     });
     n_written += n;
   }

@@ -56,9 +56,9 @@ std::array<double, 9> identity() { return {1, 0, 0, 0, 1, 0, 0, 0, 1}; }
 std::array<double, 9> from_icrs(SkyFrame frame) {
   std::array<double, 9> r = identity();
   const auto column = [&](int k, double x, double y, double z) {
-    r[static_cast<std::size_t>(k)] = x;
-    r[static_cast<std::size_t>(3 + k)] = y;
-    r[static_cast<std::size_t>(6 + k)] = z;
+    r[k] = x;
+    r[3 + k] = y;
+    r[6 + k] = z;
   };
   if (frame == SkyFrame::galactic) {
     // The axes of ICRS seen in the galaxy.
@@ -72,7 +72,7 @@ std::array<double, 9> from_icrs(SkyFrame frame) {
     double r5h[3][3], s5h[3];
     eraFk5hip(r5h, s5h);  // FK5 to Hipparcos, which is ICRS
     for (int i = 0; i < 3; ++i)
-      for (int j = 0; j < 3; ++j) r[static_cast<std::size_t>(3 * i + j)] = r5h[j][i];
+      for (int j = 0; j < 3; ++j) r[3 * i + j] = r5h[j][i];
   }
   return r;
 }

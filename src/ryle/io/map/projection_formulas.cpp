@@ -83,10 +83,9 @@ std::optional<ProjectionFormula> formula_of(const wcsprm& wcs) {
     return std::nullopt;
   const auto axis = [&wcs](int a) { return a == 0 ? wcs.lng : wcs.lat; };
   for (int a = 0; a < 2; ++a) {
-    f.reference_pixel[static_cast<std::size_t>(a)] = lin.crpix[axis(a)];
+    f.reference_pixel[a] = lin.crpix[axis(a)];
     for (int b = 0; b < 2; ++b)
-      f.deg_per_pixel[static_cast<std::size_t>(2 * a + b)] =
-          lin.pc[2 * axis(a) + axis(b)] * lin.cdelt[axis(a)];
+      f.deg_per_pixel[2 * a + b] = lin.pc[2 * axis(a) + axis(b)] * lin.cdelt[axis(a)];
   }
   // wcslib's Euler angles: longitude and colatitude of the native pole, native longitude of the
   // celestial pole.

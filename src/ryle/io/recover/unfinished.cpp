@@ -140,7 +140,7 @@ FilterbankExtent whole_spectra(const Unfinished& source) {
   std::string bytes(kHeaderBytes, '\0');
   std::ifstream in(source.path, std::ios::binary);
   in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  bytes.resize(static_cast<std::size_t>(in.gcount()));
+  bytes.resize(in.gcount());
   const SigprocHeader header = parse_sigproc_header(bytes, source.path);
   const double bits =
       header.number("nchans", 0) * header.number("nifs", 1) * header.number("nbits", 0);

@@ -90,7 +90,7 @@ class DiscosScans final : public ScanFile {
 
   void read_channels(std::int64_t first, std::int64_t n, float* values) override {
     if (feeds_.size() == 1) return read_raw(*raw_, feeds_[0].samples, first, n, values);
-    std::vector<float> own(static_cast<std::size_t>(n * table_.n_rows));
+    std::vector<float> own(n * table_.n_rows);
     for (std::size_t f = 0; f < feeds_.size(); ++f) {
       read_raw(*raw_, feeds_[f].samples, first, n, own.data());
       for (std::int64_t c = 0; c < n; ++c)

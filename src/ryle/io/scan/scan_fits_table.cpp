@@ -228,15 +228,15 @@ std::vector<double> ScanTable::numbers(const std::string& word, std::int64_t ele
   }
   const auto found = keywords.find(upper_case(word));
   if (found == keywords.end() || !std::isfinite(scan_number(found->second))) return {};
-  return std::vector<double>(static_cast<std::size_t>(n_rows), scan_number(found->second));
+  return std::vector<double>(n_rows, scan_number(found->second));
 }
 
 std::vector<std::string> ScanTable::texts(const std::string& word) const {
   const ScanColumn* column = find(word);
   std::vector<std::string> out;
   if (column != nullptr && column->text) {
-    out.reserve(static_cast<std::size_t>(n_rows));
-    std::string text(static_cast<std::size_t>(column->repeat), ' ');
+    out.reserve(n_rows);
+    std::string text(column->repeat, ' ');
     for (std::int64_t k = 0; k < n_rows; ++k) {
       raw_->read(first_byte + k * row_bytes + column->offset_bytes, column->repeat, text.data());
       out.push_back(without_blanks(text.substr(0, text.find('\0'))));
@@ -250,7 +250,7 @@ std::vector<std::string> ScanTable::texts(const std::string& word) const {
     return out;
   }
   const auto found = keywords.find(upper_case(word));
-  if (found != keywords.end()) out.assign(static_cast<std::size_t>(n_rows), found->second);
+  if (found != keywords.end()) out.assign(n_rows, found->second);
   return out;
 }
 

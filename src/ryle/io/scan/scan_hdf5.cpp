@@ -164,7 +164,7 @@ class Hdf5Arrays final : public ScanArrays {
     const H5T_class_t kind = H5Tget_class(type.get());
     array.numbers = kind == H5T_FLOAT || kind == H5T_INTEGER || kind == H5T_ENUM;
     const int rank = H5Sget_simple_extent_ndims(space.get());
-    std::vector<hsize_t> shape(static_cast<std::size_t>(std::max(rank, 0)));
+    std::vector<hsize_t> shape(std::max(rank, 0));
     if (rank > 0) H5Sget_simple_extent_dims(space.get(), shape.data(), nullptr);
     double total = 1;
     for (const hsize_t n : shape) total *= static_cast<double>(n);

@@ -127,7 +127,7 @@ class NamedScans final : public ScanFile {
     };
     if (planes_.empty()) add(values_, axes_, first_channel, n_channels, values);
     for (std::int64_t c = 0; !planes_.empty() && c < n_channels; ++c) {
-      const ScanArray& plane = planes_[static_cast<std::size_t>(first_channel + c)];
+      const ScanArray& plane = planes_[first_channel + c];
       add(plane, plane_axes(plane), 0, 1, values + c * n);
     }
     read_raw_all(reads);
@@ -504,7 +504,7 @@ class NamedScans final : public ScanFile {
         step(start);
     if (axes.channel != kNone) start[axes.channel] = stored, count[axes.channel] = n;
     if (axes.polarization != kNone) count[axes.polarization] = n_polarizations;
-    std::vector<float> box(static_cast<std::size_t>(std::min(rows, total) * n * n_polarizations));
+    std::vector<float> box(std::min(rows, total) * n * n_polarizations);
     const float share = 1 / static_cast<float>(polarizations.size());
     for (std::int64_t s = 0; s < total; s += rows) {
       const std::int64_t n_here = std::min(rows, total - s);

@@ -43,7 +43,7 @@ Word little(const std::byte* at) {
 
 std::vector<std::byte> bytes_of(const RawFile& file, std::int64_t first, std::int64_t n) {
   if (!file.holds(first, n)) throw FormatError(file.path() + ": a damaged zip: it ends too early");
-  std::vector<std::byte> bytes(static_cast<std::size_t>(n));
+  std::vector<std::byte> bytes(n);
   file.read(first, n, bytes.data());
   return bytes;
 }
@@ -151,7 +151,7 @@ void unpack(const RawFile& file, const ZipEntry& entry, std::int64_t most, Take 
   z_stream stream{};
   if (inflateInit2(&stream, -15) != Z_OK) throw std::bad_alloc();
   const std::unique_ptr<z_stream, int (*)(z_stream*)> end(&stream, inflateEnd);
-  std::vector<std::byte> in(static_cast<std::size_t>(kPiece_bytes)), out(in.size());
+  std::vector<std::byte> in(kPiece_bytes), out(in.size());
   std::int64_t taken = 0, made = 0;
   auto crc = static_cast<std::uint32_t>(crc32(0, nullptr, 0));
   int state = Z_OK;
@@ -186,7 +186,7 @@ void unpack(const RawFile& file, const ZipEntry& entry, std::int64_t most, Take 
 /// The same of an entry that is stored as it is.
 void require_stored_sum(const RawFile& file, const ZipEntry& entry) {
   auto crc = static_cast<std::uint32_t>(crc32(0, nullptr, 0));
-  std::vector<std::byte> piece(static_cast<std::size_t>(kPiece_bytes));
+  std::vector<std::byte> piece(kPiece_bytes);
   for (std::int64_t at = 0; at < entry.bytes; at += kPiece_bytes) {
     require_not_interrupted(file.path());
     const std::int64_t n = std::min(kPiece_bytes, entry.bytes - at);

@@ -9,7 +9,7 @@ namespace {
 
 template <class T, class Read>
 void keep_some(std::int64_t n_all, std::int64_t first, std::int64_t n, T* out, const Read& read) {
-  std::vector<T> all(static_cast<std::size_t>(n_all));
+  std::vector<T> all(n_all);
   read(all.data());
   std::copy_n(all.data() + first, n, out);
 }

@@ -104,7 +104,7 @@ void load_tile(const RawFile& file, const RawSamples& samples, std::int64_t samp
     }
     const std::int64_t span = high - low + region;
     const bool together = span <= std::max(kSpan_bytes, 2 * n_samples * region);
-    raw.resize(static_cast<std::size_t>(together ? span : region));
+    raw.resize(together ? span : region);
     if (together) file.read(low + skip, span, raw.data());
     for (std::int64_t s = 0; s < n_samples; ++s) {
       const std::int64_t begin = samples.begin_of(sample + s);
@@ -139,8 +139,7 @@ void read_by_samples(const RawFile& file, const RawSamples& samples, std::int64_
   const std::int64_t pitch = side + 16;
   const std::int64_t n_rows =
       std::min(samples.n_samples, std::clamp<std::int64_t>((1 << 18) / side, 64, 1 << 14));
-  std::vector<float> tile(static_cast<std::size_t>(pitch * n_rows)),
-      row(static_cast<std::size_t>(side));
+  std::vector<float> tile(pitch * n_rows), row(static_cast<std::size_t>(side));
   std::vector<std::byte> raw;
   for (std::int64_t c = 0; c < n; c += side) {
     const std::int64_t n_here = std::min(side, n - c);
@@ -162,7 +161,7 @@ void read_by_channels(const RawFile& file, const RawSamples& samples, std::int64
   const std::int64_t step = samples.sample_step_bytes, total = samples.n_samples;
   const std::int64_t n_block = std::min<std::int64_t>(total, 1 << 16);
   std::vector<std::byte> raw;
-  std::vector<float> values(static_cast<std::size_t>(n_block));
+  std::vector<float> values(n_block);
   const bool direct = std::is_same_v<Out, float> && samples.number.native_float() && step == 4 &&
                       samples.polarization_bytes.size() == 1;
   const float share = 1 / static_cast<float>(samples.polarization_bytes.size());
@@ -179,14 +178,14 @@ void read_by_channels(const RawFile& file, const RawSamples& samples, std::int64
       const std::int64_t span = (rows - 1) * step + samples.number.bytes;
       std::fill_n(row + s, rows, Out{0});
       for (const std::int64_t polarization : samples.polarization_bytes) {
-        raw.resize(static_cast<std::size_t>(span));
+        raw.resize(span);
         file.read(begin + s * step + polarization, span, raw.data());
         decode(raw.data(), step, rows, samples.number, values.data());
         for (std::int64_t k = 0; k < rows; ++k) {
           if constexpr (std::is_same_v<Out, std::uint8_t>)
-            row[s + k] = row[s + k] != 0 || values[static_cast<std::size_t>(k)] != 0 ? 1 : 0;
+            row[s + k] = row[s + k] != 0 || values[k] != 0 ? 1 : 0;
           else
-            row[s + k] += values[static_cast<std::size_t>(k)] * share;
+            row[s + k] += values[k] * share;
         }
       }
     }
@@ -307,7 +306,7 @@ void read_raw_all(const std::vector<RawRead>& reads) {
   std::vector<RawPiece> pieces;
   for (std::size_t r = 0; r < reads.size(); ++r) add_pieces(reads[r], r, pieces);
   on_threads(static_cast<std::int64_t>(pieces.size()), [&](std::int64_t k) {
-    const RawPiece& p = pieces[static_cast<std::size_t>(k)];
+    const RawPiece& p = pieces[k];
     const RawRead& r = reads[p.read];
     const std::int64_t total = r.samples.n_samples;
     float* const to = r.out + p.first_channel * total + p.first;
@@ -350,7 +349,7 @@ std::vector<double> read_raw_numbers(const RawFile& file, const RawSamples& samp
       (!file.holds(samples.begin_of(0), bytes) || !file.holds(samples.begin_of(total - 1), bytes)))
     throw FormatError(file.path() + ": ends before the last of " + std::to_string(total) +
                       " numbers");
-  std::vector<double> out(static_cast<std::size_t>(total));
+  std::vector<double> out(total);
   std::vector<std::byte> raw;
   constexpr std::int64_t kBlock = 4096;
   for (std::int64_t s = 0; s < total; s += kBlock) {
@@ -358,12 +357,12 @@ std::vector<double> read_raw_numbers(const RawFile& file, const RawSamples& samp
     const std::int64_t step = samples.begin_bytes.empty() ? samples.sample_step_bytes : 0;
     const std::int64_t span = (n - 1) * step + bytes;
     if (step > 0 && span <= kSpan_bytes) {
-      raw.resize(static_cast<std::size_t>(span));
+      raw.resize(span);
       file.read(samples.begin_of(s), span, raw.data());
       decode(raw.data(), step, n, samples.number, out.data() + s);
       continue;
     }
-    raw.resize(static_cast<std::size_t>(bytes));
+    raw.resize(bytes);
     for (std::int64_t k = s; k < s + n; ++k) {
       file.read(samples.begin_of(k), bytes, raw.data());
       decode(raw.data(), bytes, 1, samples.number, out.data() + k);

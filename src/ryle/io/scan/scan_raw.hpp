@@ -66,8 +66,7 @@ struct RawSamples {
   bool descending = false;                          ///< stored from the highest frequency down
 
   std::int64_t begin_of(std::int64_t sample) const {
-    return begin_bytes.empty() ? first_byte + sample * sample_step_bytes
-                               : begin_bytes[static_cast<std::size_t>(sample)];
+    return begin_bytes.empty() ? first_byte + sample * sample_step_bytes : begin_bytes[sample];
   }
 };
 

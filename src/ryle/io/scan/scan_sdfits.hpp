@@ -48,9 +48,7 @@ class SdfitsRows {
   void keep(const std::vector<bool>& which);
   void keep_where(const std::string& column, const std::string& value);
 
-  const SdfitsLayout& layout(std::int64_t row) const {
-    return layouts_[static_cast<std::size_t>(rows_[static_cast<std::size_t>(row)].table)];
-  }
+  const SdfitsLayout& layout(std::int64_t row) const { return layouts_[rows_[row].table]; }
   bool has_column(const std::string& name) const;
   /// Numbers a row of a column; the most of all tables, 0: none has it.
   std::int64_t repeat(const std::string& column) const;

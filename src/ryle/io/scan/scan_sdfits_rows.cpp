@@ -178,8 +178,8 @@ std::vector<double> SdfitsRows::numbers(const std::string& word, std::int64_t el
   if (!any) return out;
   out.reserve(rows_.size());
   for (const Row& r : rows_) {
-    const auto& own = all[static_cast<std::size_t>(r.table)];
-    out.push_back(own.empty() ? kMissing : own[static_cast<std::size_t>(r.row)]);
+    const auto& own = all[r.table];
+    out.push_back(own.empty() ? kMissing : own[r.row]);
   }
   return out;
 }
@@ -196,11 +196,11 @@ std::vector<std::string> SdfitsRows::texts(const std::string& word) const {
   if (!any) return out;
   out.reserve(rows_.size());
   for (const Row& r : rows_) {
-    const auto& own = all[static_cast<std::size_t>(r.table)];
+    const auto& own = all[r.table];
     if (table_number)
       out.push_back(std::to_string(r.table + 1));
     else
-      out.push_back(own.empty() ? std::string() : own[static_cast<std::size_t>(r.row)]);
+      out.push_back(own.empty() ? std::string() : own[r.row]);
   }
   return out;
 }
@@ -258,8 +258,8 @@ const ScanColumn* SdfitsRows::same_shape(const std::string& column) const {
   std::set<int> used;
   for (const Row& r : rows_) used.insert(r.table);
   for (const int t : used) {
-    const ScanColumn* own = tables_[static_cast<std::size_t>(t)].find(column);
-    const ScanColumn* data = layouts_[static_cast<std::size_t>(t)].data;
+    const ScanColumn* own = tables_[t].find(column);
+    const ScanColumn* data = layouts_[t].data;
     if (own == nullptr || !own->numbers || own->repeat != data->repeat) return nullptr;
     if (first != nullptr &&
         (own->form.bytes != first->form.bytes || own->form.kind != first->form.kind))
@@ -277,7 +277,7 @@ int SdfitsRows::axis_of(const ScanTable& table, const std::vector<std::string>& 
     if (types.empty()) continue;
     for (const Row& r : rows_) {
       if (r.table != number) continue;
-      const std::string own = upper_case(types[static_cast<std::size_t>(r.row)]);
+      const std::string own = upper_case(types[r.row]);
       for (const auto& word : words)
         if (starts(own, word)) {
           if (type != nullptr) *type = own;
@@ -296,8 +296,7 @@ void SdfitsRows::lay_out(std::size_t t) {
   const auto selected = [&](const std::vector<std::string>& all) {
     std::vector<std::string> mine;
     for (const Row& r : rows_)
-      if (r.table == static_cast<int>(t) && !all.empty())
-        mine.push_back(all[static_cast<std::size_t>(r.row)]);
+      if (r.table == static_cast<int>(t) && !all.empty()) mine.push_back(all[r.row]);
     return mine;
   };
   const auto first_number = [&](const std::string& word) {

@@ -32,9 +32,7 @@ std::string note(const char* name) { return std::string(kCovarianceNote) + name;
 struct Matrix {
   std::int64_t n = 0;
   std::vector<double> values;
-  double at(std::int64_t row, std::int64_t column) const {
-    return values[static_cast<std::size_t>(row * n + column)];
-  }
+  double at(std::int64_t row, std::int64_t column) const { return values[row * n + column]; }
 };
 
 [[noreturn]] void throw_fits_error(const std::string& path, const std::string& operation,
@@ -59,7 +57,7 @@ Matrix read_matrix(const std::string& path) {
         n_axes, extent[0], extent[1]));
   }
   file.require_data();
-  Matrix matrix{extent[0], std::vector<double>(static_cast<std::size_t>(extent[0] * extent[1]))};
+  Matrix matrix{extent[0], std::vector<double>(extent[0] * extent[1])};
   double null = std::numeric_limits<double>::quiet_NaN();
   int any_null = 0;
   if (fits_read_img(file.get(), TDOUBLE, 1, extent[0] * extent[1], &null, matrix.values.data(),
@@ -149,7 +147,7 @@ void check(const CovarianceFiles& files) {
 // Fills the dump, and marks antennas without a single value.
 void fill(const Matrix& real, const Matrix& imaginary, VisibilityFile& file) {
   VisibilityDump& dump = file.dumps.front();
-  std::vector<bool> seen(static_cast<std::size_t>(real.n), false);
+  std::vector<bool> seen(real.n, false);
   const auto value = [&](std::int64_t a, std::int64_t b) {
     return cf64{real.at(a, b), imaginary.at(a, b)};
   };
@@ -165,7 +163,7 @@ void fill(const Matrix& real, const Matrix& imaginary, VisibilityFile& file) {
       const auto at = static_cast<std::size_t>(dump.index(0, pair_index(i, j), 0));
       dump.data[at] = cf32(v);
       dump.counts[at] = 1;
-      seen[static_cast<std::size_t>(i)] = seen[static_cast<std::size_t>(j)] = true;
+      seen[i] = seen[j] = true;
     }
   }
   std::string empty;
@@ -207,7 +205,7 @@ class BothWays {
       cf64 conjugated{};
       for (std::size_t i = 0; i < j; ++i) {
         const auto pair = pair_index(static_cast<std::int64_t>(i), static_cast<std::int64_t>(j));
-        const cf64 v(dump_.data[static_cast<std::size_t>(pair)]);
+        const cf64 v(dump_.data[pair]);
         row += v * std::conj(steering[i]);
         conjugated += std::conj(v) * std::conj(steering[i]);
       }
@@ -244,7 +242,7 @@ std::array<double, 2> sun_sigmas(const VisibilityFile& file, const Vector3& sun_
       const double east = static_cast<double>(x) / kSky, north = static_cast<double>(y) / kSky;
       if (east * east + north * north >= 1) continue;
       const auto values = image.at(east, north);
-      for (int way = 0; way < 2; ++way) sky[way].push_back(values[static_cast<std::size_t>(way)]);
+      for (int way = 0; way < 2; ++way) sky[way].push_back(values[way]);
     }
   }
   std::array<double, 2> best;
@@ -347,8 +345,8 @@ VisibilityFile read_covariance(const CovarianceFiles& files) {
   dump.n_channels = 1;
   dump.n_baselines = n_pairs(real.n);
   dump.n_pol_products = 1;
-  dump.data.assign(static_cast<std::size_t>(dump.n_baselines), {});
-  dump.counts.assign(static_cast<std::size_t>(dump.n_baselines), 0);
+  dump.data.assign(dump.n_baselines, {});
+  dump.counts.assign(dump.n_baselines, 0);
   observation.phase_center =
       named_direction(files.phased_to, observation.array, dump.centroid_tai_ns,
                       "the phase center of " + files.real_path);

@@ -57,7 +57,7 @@ void add_slope(const RowSet& rows, std::size_t row, const RowPlan& plan,
                const std::vector<Vector3>& uvw_ij, Slope& slope) {
   const double sign = plan.swapped ? -1 : 1;
   for (std::size_t k = 0; k < 3; ++k) {
-    const double expected = sign * uvw_ij[static_cast<std::size_t>(plan.baseline)][k];
+    const double expected = sign * uvw_ij[plan.baseline][k];
     slope.cross += rows.uvw_m[row][k] * expected;
     slope.self += expected * expected;
   }
@@ -148,7 +148,7 @@ std::int64_t place_row(const RowSet& rows, std::size_t row, const RowPlan& plan,
 
 /// A second row of a baseline would replace the first unsaid.
 void require_new(const RowSet& rows, std::size_t row, const RowPlan& plan, Placed& placed) {
-  bool& there = placed[static_cast<std::size_t>(plan.baseline)][plan.swapped ? 1 : 0];
+  bool& there = placed[plan.baseline][plan.swapped ? 1 : 0];
   if (there) {
     throw FormatError(rows.path + ": row " + std::to_string(row) + " is a second one of antennas " +
                       std::to_string(rows.antenna1[row]) + " and " +

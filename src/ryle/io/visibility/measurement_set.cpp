@@ -74,7 +74,7 @@ ms::Impl content_of(const Observation& observation, std::vector<ms::DumpRow> dum
   content.telescope_itrf_m = itrf_of_reference(array);
   content.n_receptors = static_cast<int>(array.n_pols());
   for (std::int64_t a = 0; a < array.n_antennas(); ++a) {
-    const Antenna& antenna = array.antennas[static_cast<std::size_t>(a)];
+    const Antenna& antenna = array.antennas[a];
     content.antennas.push_back(
         {antenna_name(array, a), itrf_of_enu(array, antenna.enu_m), feed_angles_rad(array, a)});
   }

@@ -270,11 +270,11 @@ ParameterMap map_parameters(const FitsFile& file, const Header& h) {
 
 void add_antennas(const ParameterMap& m, const std::vector<double>& p, RowSet& rows) {
   if (m.antenna1 >= 0 && m.antenna2 >= 0) {
-    rows.antenna1.push_back(static_cast<int>(std::lround(p[static_cast<std::size_t>(m.antenna1)])));
-    rows.antenna2.push_back(static_cast<int>(std::lround(p[static_cast<std::size_t>(m.antenna2)])));
+    rows.antenna1.push_back(static_cast<int>(std::lround(p[m.antenna1])));
+    rows.antenna2.push_back(static_cast<int>(std::lround(p[m.antenna2])));
     return;
   }
-  const auto code = static_cast<std::int64_t>(std::floor(p[static_cast<std::size_t>(m.baseline)]));
+  const auto code = static_cast<std::int64_t>(std::floor(p[m.baseline]));
   const bool large = code > 65536;
   rows.antenna1.push_back(static_cast<int>(large ? (code - 65536) / 2048 : code / 256));
   rows.antenna2.push_back(static_cast<int>(large ? (code - 65536) % 2048 : code % 256));
@@ -285,7 +285,7 @@ int read_groups(FitsFile& file, const Header& h, bool tai, RowSet& rows) {
   int source = 0;
   const ParameterMap m = map_parameters(file, h);
   const auto n_values = static_cast<std::size_t>(h.complex.size * h.stokes.size * h.frequency.size);
-  std::vector<double> p(static_cast<std::size_t>(h.n_parameters));
+  std::vector<double> p(h.n_parameters);
   std::vector<float> values(n_values);
   int status = 0;
   fits_set_bscale(file.get(), 1, 0, &status);
@@ -310,18 +310,16 @@ int read_groups(FitsFile& file, const Header& h, bool tai, RowSet& rows) {
     }
     rows.centroid_tai_ns.push_back(tai_ns_from_julian_date(day, fraction, tai));
     add_antennas(m, p, rows);
-    const int named =
-        m.source >= 0 ? static_cast<int>(std::lround(p[static_cast<std::size_t>(m.source)])) : 0;
+    const int named = m.source >= 0 ? static_cast<int>(std::lround(p[m.source])) : 0;
     if (g > 0 && named != source) {
       throw UnsupportedError(file.path() +
                              ": it has several sources; split it first (AIPS SPLIT, "
                              "CASA split; in pyuvdata: UVData.select(catalog_names=...))");
     }
     source = named;
-    rows.interval_s.push_back(m.interval >= 0 ? p[static_cast<std::size_t>(m.interval)] : 0);
-    rows.uvw_m.push_back({p[static_cast<std::size_t>(m.u)] * kSpeedOfLight_m_per_s,
-                          p[static_cast<std::size_t>(m.v)] * kSpeedOfLight_m_per_s,
-                          p[static_cast<std::size_t>(m.w)] * kSpeedOfLight_m_per_s});
+    rows.interval_s.push_back(m.interval >= 0 ? p[m.interval] : 0);
+    rows.uvw_m.push_back({p[m.u] * kSpeedOfLight_m_per_s, p[m.v] * kSpeedOfLight_m_per_s,
+                          p[m.w] * kSpeedOfLight_m_per_s});
     const auto stride = static_cast<std::size_t>(h.complex.size);
     for (std::size_t k = 0; k < n_values; k += stride) {
       rows.data.emplace_back(static_cast<float>(values[k] * h.data_scale + h.data_zero),
@@ -417,8 +415,7 @@ void restore_times(FitsFile& file, VisibilityFile& out) {
       fits_read_col_lnglng(file.get(), c + 1, d + 1, 1, 1, 0, &integers[c], nullptr, &status);
     }
     fits_read_col_dbl(file.get(), 4, d + 1, 1, 1, 0, &interval_s, nullptr, &status);
-    set_exact_times(out.dumps[static_cast<std::size_t>(d)], integers[0], integers[1], interval_s,
-                    integers[2]);
+    set_exact_times(out.dumps[d], integers[0], integers[1], interval_s, integers[2]);
   }
   file.check(status, "read RYLE_DUMP of");
 }

@@ -208,8 +208,7 @@ class UvfitsWriter final : public VisibilityWriter {
     const auto group_size = static_cast<std::size_t>(3 * n_channels_ * n_pol_);
     int status = 0;
     for (std::int64_t b = 0; b < n_baselines_; ++b) {
-      std::array<float, kParameters> parameters =
-          group_parameters(dump, b, uvw[static_cast<std::size_t>(b)]);
+      std::array<float, kParameters> parameters = group_parameters(dump, b, uvw[b]);
       fits_write_grppar_flt(file_->get(), n_before + b + 1, 1, kParameters, parameters.data(),
                             &status);
       fits_write_img_flt(file_->get(), n_before + b + 1, 1, static_cast<LONGLONG>(group_size),
@@ -249,7 +248,7 @@ class UvfitsWriter final : public VisibilityWriter {
   /// weight 0, which RYLE_DUMP with no rows tells from data.
   void write_empty_group() {
     const auto n = static_cast<LONGLONG>(3 * n_channels_ * n_pol_);
-    std::vector<float> zeros(static_cast<std::size_t>(n), 0.0F);
+    std::vector<float> zeros(n, 0.0F);
     std::array<float, kParameters> parameters{};
     parameters[kBaseline] =
         static_cast<float>(baseline_code(1, 1, observation_.array.n_antennas()));
@@ -362,8 +361,7 @@ class UvfitsWriter final : public VisibilityWriter {
     std::string name = antenna_name(array, a);
     // x in the meridian of the array (conventions.md 5): the ITRF offset turned by minus the
     // longitude.
-    const Vector3 offset =
-        itrf_offset_of_enu(array, array.antennas[static_cast<std::size_t>(a)].enu_m);
+    const Vector3 offset = itrf_offset_of_enu(array, array.antennas[a].enu_m);
     const double c = std::cos(array.longitude_rad);
     const double s = std::sin(array.longitude_rad);
     double xyz[3] = {c * offset[0] + s * offset[1], c * offset[1] - s * offset[0], offset[2]};

@@ -286,17 +286,16 @@ void hold_still(VisibilityFile& file, const PhasedTo& phased) {
     const auto uvw = baseline_uvw_m(observation, dump.centroid_tai_ns);
     for (std::int64_t b = 0; b < dump.n_baselines; ++b) {
       const auto [i, j] = pair_of(b);
-      double path_m = uvw[static_cast<std::size_t>(b)][2];
+      double path_m = uvw[b][2];
       for (std::size_t k = 0; k < 3; ++k)
-        path_m -= phased.enu[k] * (antennas[static_cast<std::size_t>(i)].enu_m[k] -
-                                   antennas[static_cast<std::size_t>(j)].enu_m[k]);
+        path_m -= phased.enu[k] * (antennas[i].enu_m[k] - antennas[j].enu_m[k]);
       for (std::int64_t c = 0; c < dump.n_channels; ++c) {
         const double turns = path_m * observation.frequency.center_hz(c) / kSpeedOfLight_m_per_s;
         const double angle_rad = -2 * kPi * (turns - std::round(turns));
         const cf32 factor(static_cast<float>(std::cos(angle_rad)),
                           static_cast<float>(std::sin(angle_rad)));
         for (std::int64_t p = 0; p < dump.n_pol_products; ++p)
-          dump.data[static_cast<std::size_t>(dump.index(c, b, p))] *= factor;
+          dump.data[dump.index(c, b, p)] *= factor;
       }
     }
   }
@@ -416,12 +415,12 @@ std::vector<std::int64_t> ints_there(hid_t own, const char* name, const std::str
   std::error_code ignored;
   if (n > std::filesystem::file_size(part, ignored))
     throw FormatError(part + ": " + name + " does not have the length the file says it has");
-  std::vector<std::int64_t> values(static_cast<std::size_t>(n));
+  std::vector<std::int64_t> values(n);
   try {
     h5::read_rows(own, name, H5T_NATIVE_INT64, n, values.data(), part);
   } catch (const FormatError&) {
     n = (n - 1) / kPiece * kPiece;
-    values.resize(static_cast<std::size_t>(n));
+    values.resize(n);
     h5::read_rows(own, name, H5T_NATIVE_INT64, n, values.data(), part);
   }
   return values;
@@ -476,7 +475,7 @@ VisibilityFile read_unfinished_uvh5(const std::string& part) {
   std::vector<cf32> values(n_values);
   std::vector<float> samples(n_values);
   std::vector<std::int8_t> flags(n_values);
-  std::vector<double> interval(static_cast<std::size_t>(n_there));
+  std::vector<double> interval(n_there);
   const Handle complex = h5::complex_type();
   const Handle boolean = h5::bool_type();
   h5::read_rows(data.get(), "visdata", complex.get(), n_there, values.data(), part);

@@ -213,8 +213,7 @@ class Uvh5Writer final : public VisibilityWriter {
       names.push_back(antenna_name(array, a));
       mounts.emplace_back("fixed");
       numbers.push_back(a);
-      for (const double x :
-           itrf_offset_of_enu(array, array.antennas[static_cast<std::size_t>(a)].enu_m)) {
+      for (const double x : itrf_offset_of_enu(array, array.antennas[a].enu_m)) {
         positions.push_back(x);
       }
       const auto feed_angles = feed_angles_rad(array, a);
@@ -322,10 +321,8 @@ class Uvh5Writer final : public VisibilityWriter {
       antenna1.push_back(i);
       antenna2.push_back(j);
       for (std::size_t k = 0; k < 3; ++k) {
-        const auto enu = [&](std::int64_t a) {
-          return observation_.array.antennas[static_cast<std::size_t>(a)].enu_m[k];
-        };
-        uvw.push_back(unprojected ? enu(j) - enu(i) : 0 - uvw_ij[static_cast<std::size_t>(b)][k]);
+        const auto enu = [&](std::int64_t a) { return observation_.array.antennas[a].enu_m[k]; };
+        uvw.push_back(unprojected ? enu(j) - enu(i) : 0 - uvw_ij[b][k]);
       }
     }
     const std::vector<std::int64_t> zeros(n, 0);

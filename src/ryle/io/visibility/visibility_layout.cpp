@@ -72,13 +72,12 @@ std::vector<Vector3> baseline_uvw_m(const Observation& observation, std::int64_t
     const Vector3& position = array.antennas[a].enu_m;
     projected[a] = {dot(axes[0], position), dot(axes[1], position), dot(axes[2], position)};
   }
-  std::vector<Vector3> uvw(static_cast<std::size_t>(n_pairs(array.n_antennas())));
+  std::vector<Vector3> uvw(n_pairs(array.n_antennas()));
   for (std::int64_t j = 0; j < array.n_antennas(); ++j) {
     for (std::int64_t i = 0; i <= j; ++i) {
-      Vector3& out = uvw[static_cast<std::size_t>(pair_index(i, j))];
+      Vector3& out = uvw[pair_index(i, j)];
       for (std::size_t k = 0; k < 3; ++k) {
-        out[k] =
-            projected[static_cast<std::size_t>(i)][k] - projected[static_cast<std::size_t>(j)][k];
+        out[k] = projected[i][k] - projected[j][k];
       }
     }
   }
@@ -129,7 +128,7 @@ std::int64_t n_pol_products(const Observation& observation) {
 }
 
 std::string antenna_name(const ArrayLayout& array, std::int64_t antenna) {
-  const std::string& name = array.antennas[static_cast<std::size_t>(antenna)].name;
+  const std::string& name = array.antennas[antenna].name;
   return name.empty() ? "ANT" + std::to_string(antenna) : name;
 }
 

@@ -68,8 +68,7 @@ void dump_to_rows(const VisibilityDump& dump, const std::vector<In>& in,
       for (std::int64_t baseline = first; baseline < last; ++baseline) {
         const In* source = in.data() + dump.index(channel, baseline, 0);
         Out* target = out + (baseline * dump.n_channels + channel) * n_pol;
-        for (std::int64_t q = 0; q < n_pol; ++q)
-          target[q] = transform(source[order[static_cast<std::size_t>(q)]]);
+        for (std::int64_t q = 0; q < n_pol; ++q) target[q] = transform(source[order[q]]);
       }
     }
   }
@@ -80,12 +79,11 @@ template <class In, class Out, class Transform>
 void rows_to_dump(const VisibilityDump& dump, const In* rows, const std::vector<int>& order,
                   std::vector<Out>& out, Transform transform) {
   const std::int64_t n_pol = dump.n_pol_products;
-  out.resize(static_cast<std::size_t>(dump.n_baselines * dump.n_channels * n_pol));
+  out.resize(dump.n_baselines * dump.n_channels * n_pol);
   for (std::int64_t baseline = 0; baseline < dump.n_baselines; ++baseline) {
     for (std::int64_t channel = 0; channel < dump.n_channels; ++channel) {
       Out* target = out.data() + dump.index(channel, baseline, 0);
-      for (std::int64_t q = 0; q < n_pol; ++q)
-        target[order[static_cast<std::size_t>(q)]] = transform(*rows++);
+      for (std::int64_t q = 0; q < n_pol; ++q) target[order[q]] = transform(*rows++);
     }
   }
 }

@@ -89,7 +89,7 @@ void AsyncReadback::receive(correlate::Sums& sums, std::int64_t first_channel,
     return;
   }
   const auto place = [&](auto& all) {
-    all.resize(static_cast<std::size_t>(n_channels * n_pairs_));
+    all.resize(n_channels * n_pairs_);
     return all.data() + first_channel * n_pairs_;
   };
   if (gpu_ != nullptr) {

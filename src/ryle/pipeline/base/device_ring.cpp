@@ -54,8 +54,8 @@ DeviceRing::DeviceRing(std::unique_ptr<RingQueues> queues, int n_slots, std::int
       carry_bytes_((carry_bytes + 127) / 128 * 128),
       slot_bytes_(carry_bytes_ + (chunk_bytes + 127) / 128 * 128 + 128),
       memory_(checked_product({n_slots, slot_bytes_}, "ring of device chunks"), space),
-      carried_(static_cast<std::size_t>(n_slots)),
-      brought_(static_cast<std::size_t>(n_slots)) {
+      carried_(n_slots),
+      brought_(n_slots) {
   // A chunk's end is carried from its own slot while the next one fills.
   if (n_slots < 2) throw ConfigError("a ring of device chunks needs at least 2 slots");
 }

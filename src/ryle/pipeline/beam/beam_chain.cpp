@@ -22,7 +22,7 @@ constexpr std::int64_t kPacket = 128;  // spectra
 std::vector<double> mask_of_inputs(const BeamSetup& setup, std::size_t subarray) {
   std::vector<double> mask;
   for (const auto& input : setup.file.array.inputs)
-    mask.push_back(setup.file.subarrays[subarray][static_cast<std::size_t>(input.antenna)]);
+    mask.push_back(setup.file.subarrays[subarray][input.antenna]);
   return mask;
 }
 
@@ -150,14 +150,12 @@ BeamChain::BeamChain(std::vector<Queue> queues, BeamSetup setup, MakeConsumers m
       update_(update_spectra(setup_)),
       sky_(setup_.file.array, setup_.file.beams, setup_.file.earth_orientation),
       maker_(std::make_unique<beamform::WeightMaker>(make_maker(setup_))),
-      weights_(
-          static_cast<std::size_t>(config_.n_beams * config_.n_channels * config_.n_inputs())) {
+      weights_(config_.n_beams * config_.n_channels * config_.n_inputs()) {
   const auto n = static_cast<std::int64_t>(queues.size());
   on_devices_ = queues.front().back_end() == BackEnd::cuda;
   if (n > config_.n_rows())
     throw ConfigError(fmt::format("{} devices for {} beams: name fewer", n, config_.n_rows()));
-  for (std::int64_t k = 0; k < n; ++k)
-    add_share(queues[static_cast<std::size_t>(k)], beam_share(config_.n_rows(), n, k));
+  for (std::int64_t k = 0; k < n; ++k) add_share(queues[k], beam_share(config_.n_rows(), n, k));
   if (!on_devices_)
     values_ = Buffer<float>(beamform::dense_output_bytes(config_, config_.max_windows()) / 4);
 }
@@ -222,9 +220,8 @@ void BeamChain::begin(const BeamInput& input) {
     for (std::int64_t i = 0; i < config_.n_inputs(); ++i) {
       const auto beam = static_cast<std::int64_t>(row);
       info.n_antennas +=
-          info.incoherent ? config_.incoherent[row - directions.size()][static_cast<std::size_t>(i)]
-                          : weights_[static_cast<std::size_t>(
-                                beam * config_.n_channels * config_.n_inputs() + i)] != cf32(0);
+          info.incoherent ? config_.incoherent[row - directions.size()][i]
+                          : weights_[beam * config_.n_channels * config_.n_inputs() + i] != cf32(0);
     }
     stream.beams.push_back(std::move(info));
   }

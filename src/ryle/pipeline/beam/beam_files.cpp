@@ -113,7 +113,7 @@ void BeamFiles::take(const BeamChunk& chunk) {
   if (auto recycled = free_.try_pop()) piece.values = std::move(*recycled);
   const std::int64_t n_channels = stream_.frequency.n_channels;
   piece.n = chunk.n_samples;
-  piece.values.resize(static_cast<std::size_t>(stream_.n_beams() * n_channels * piece.n));
+  piece.values.resize(stream_.n_beams() * n_channels * piece.n);
   for (std::int64_t beam = 0; beam < stream_.n_beams(); ++beam) {
     for (std::int64_t c = 0; c < n_channels; ++c)
       std::copy_n(chunk.row(beam, c), piece.n,
@@ -190,8 +190,7 @@ void BeamFiles::process(Piece&& piece) {
     measured_ = false;
     held_samples_ = 0;
     for (std::int64_t beam = 0; beam < stream_.n_beams(); ++beam) {
-      const std::string path =
-          beam_file(config_, stream_.beams[static_cast<std::size_t>(beam)].name, segments_);
+      const std::string path = beam_file(config_, stream_.beams[beam].name, segments_);
       writers_.push_back(std::make_unique<SigprocWriter>(
           path, header(beam, piece), SigprocWriteOptions{config_.output.overwrite, true}));
     }
@@ -215,10 +214,10 @@ void BeamFiles::measure() {
   const std::int64_t n_channels = stream_.frequency.n_channels;
   const std::int64_t first = held_.front().first_sample;
   const std::int64_t step = std::max<std::int64_t>(1, scale_samples_ / kScaleSamples);
-  scales_.assign(static_cast<std::size_t>(stream_.n_beams()), {});
+  scales_.assign(stream_.n_beams(), {});
   std::vector<float> values;
   for (std::int64_t beam = 0; beam < stream_.n_beams(); ++beam) {
-    auto& scale = scales_[static_cast<std::size_t>(beam)];
+    auto& scale = scales_[beam];
     for (std::int64_t c = 0; c < n_channels; ++c) {
       values.clear();
       for (const auto& piece : held_) {
@@ -244,8 +243,8 @@ void BeamFiles::measure() {
 
 void BeamFiles::codes_of(const Piece& piece, std::int64_t beam) {
   const std::int64_t n_channels = stream_.frequency.n_channels;
-  const auto& scale = scales_[static_cast<std::size_t>(beam)];
-  codes_.resize(static_cast<std::size_t>(n_channels * piece.n));
+  const auto& scale = scales_[beam];
+  codes_.resize(n_channels * piece.n);
   for (std::int64_t c = 0; c < n_channels; ++c) {
     const auto at = static_cast<std::size_t>(c);
     const float factor = scale.rms[at] > 0 ? BeamScale::kRmsCodes / scale.rms[at] : 0;
@@ -271,8 +270,7 @@ void BeamFiles::fill_absent(Piece& piece) const {
       float* row =
           piece.values.data() + (beam * stream_.frequency.n_channels + gap.channel_begin) * piece.n;
       std::fill(row + gap.begin - piece.first_sample, row + gap.end - piece.first_sample,
-                scales_[static_cast<std::size_t>(beam)]
-                    .mean[static_cast<std::size_t>(gap.channel_begin)]);
+                scales_[beam].mean[gap.channel_begin]);
     }
   }
 }
@@ -281,7 +279,7 @@ void BeamFiles::write(Piece& piece) {
   fill_absent(piece);
   if (piece.first_sample > next_sample_) write_gap(piece.first_sample - next_sample_);
   for (std::int64_t beam = 0; beam < stream_.n_beams(); ++beam) {
-    auto& writer = *writers_[static_cast<std::size_t>(beam)];
+    auto& writer = *writers_[beam];
     if (config_.beams.bits == 8) {
       codes_of(piece, beam);
       writer.append(codes_.data(), piece.n, piece.n);
@@ -308,8 +306,7 @@ void BeamFiles::write_gap(std::int64_t n) {
     for (std::int64_t beam = 0; beam < stream_.n_beams(); ++beam) {
       const auto at = static_cast<std::size_t>(beam);
       if (config_.beams.bits == 8) {
-        codes_.assign(static_cast<std::size_t>(n_channels * now),
-                      static_cast<std::uint8_t>(BeamScale::kMeanCode));
+        codes_.assign(n_channels * now, static_cast<std::uint8_t>(BeamScale::kMeanCode));
         writers_[at]->append(codes_.data(), now, now);
       } else {
         floats_.clear();
@@ -330,7 +327,7 @@ void BeamFiles::close_segment() {
 }
 
 FilterbankInfo BeamFiles::header(std::int64_t beam, const Piece& first) const {
-  const auto& b = stream_.beams[static_cast<std::size_t>(beam)];
+  const auto& b = stream_.beams[beam];
   FilterbankInfo info;
   for (std::int64_t c = 0; c < stream_.frequency.n_channels; ++c)
     info.channel_center_hz.push_back(stream_.frequency.center_hz(c));

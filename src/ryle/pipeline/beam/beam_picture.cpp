@@ -41,9 +41,9 @@ BeamPictures::BeamPictures(const ObservationConfig& config, const BeamStream& st
       n_beams_(std::min(config.beams.pictures, stream.n_beams())),
       per_row_((stream.frequency.n_channels + kRows - 1) / kRows),
       n_rows_((stream.frequency.n_channels + per_row_ - 1) / per_row_) {
-  sums_.assign(static_cast<std::size_t>(n_beams_ * n_rows_ * kColumns), 0);
+  sums_.assign(n_beams_ * n_rows_ * kColumns, 0);
   counts_ = sums_;
-  band_.assign(static_cast<std::size_t>(n_beams_ * stream.frequency.n_channels), 0);
+  band_.assign(n_beams_ * stream.frequency.n_channels, 0);
   band_counts_ = band_;
 }
 
@@ -76,7 +76,7 @@ void BeamPictures::take(const BeamChunk& chunk) {
   while (first + chunk.n_samples > kColumns * per_column_) coarsen();
   n_columns_ = (first + chunk.n_samples + per_column_ - 1) / per_column_;
   const std::int64_t n_channels = stream_.frequency.n_channels;
-  std::vector<float> lost(static_cast<std::size_t>(n_channels), 0);
+  std::vector<float> lost(n_channels, 0);
   for (std::int64_t beam = 0; beam < n_beams_; ++beam) {
     for (std::int64_t c = 0; c < n_channels; ++c) {
       const std::int64_t cell = (beam * n_rows_ + c / per_row_) * kColumns;
@@ -85,8 +85,8 @@ void BeamPictures::take(const BeamChunk& chunk) {
         const std::int64_t n =
             std::min(chunk.n_samples - t, (column + 1) * per_column_ - first - t);
         const float sum = sum_of(chunk.row(beam, c) + t, n);
-        sums_[static_cast<std::size_t>(cell + column)] += sum;
-        counts_[static_cast<std::size_t>(cell + column)] += static_cast<float>(n);
+        sums_[cell + column] += sum;
+        counts_[cell + column] += static_cast<float>(n);
         const auto at = static_cast<std::size_t>(beam * n_channels + c);
         band_[at] += static_cast<double>(sum);
         band_counts_[at] += static_cast<double>(n);
@@ -96,10 +96,9 @@ void BeamPictures::take(const BeamChunk& chunk) {
     for (const auto& gap : chunk.absent) {
       for (std::int64_t s = gap.begin; s < gap.end; ++s) {
         const std::int64_t column = (s - first_sample_) / per_column_;
-        counts_[static_cast<std::size_t>(
-            (beam * n_rows_ + gap.channel_begin / per_row_) * kColumns + column)] -= 1;
+        counts_[(beam * n_rows_ + gap.channel_begin / per_row_) * kColumns + column] -= 1;
       }
-      band_counts_[static_cast<std::size_t>(beam * n_channels + gap.channel_begin)] -=
+      band_counts_[beam * n_channels + gap.channel_begin] -=
           static_cast<double>(gap.end - gap.begin);
     }
   }
@@ -109,8 +108,7 @@ void BeamPictures::write(std::int64_t beam, const std::string& path) const {
   const std::int64_t n_channels = stream_.frequency.n_channels;
   const double half = 0.5 * stream_.frequency.channel_width_hz;
   Panel spectrum;
-  spectrum.title =
-      "Beam " + stream_.beams[static_cast<std::size_t>(beam)].name + ": power over time";
+  spectrum.title = "Beam " + stream_.beams[beam].name + ": power over time";
   spectrum.x_label = "time (s)";
   spectrum.y_label = "frequency (MHz)";
   spectrum.color_label = "power above the mean of its channel (\u03c3 of the noise of a cell)";
@@ -158,7 +156,7 @@ void BeamPictures::write(std::int64_t beam, const std::string& path) const {
     std::nth_element(known.begin(), middle, known.end());
     for (float& v : line.values) v -= *middle;
   }
-  const auto& info = stream_.beams[static_cast<std::size_t>(beam)];
+  const auto& info = stream_.beams[beam];
   write_png(
       path, {spectrum, band},
       fmt::format("{} UTC  \u00b7  RA {:.3f}\u00b0 Dec {:+.3f}\u00b0  \u00b7  azimuth {:.1f}\u00b0 "
@@ -173,7 +171,7 @@ void BeamPictures::write(std::int64_t beam, const std::string& path) const {
 void BeamPictures::finish(RunSummary& summary) {
   if (segment_ < 0 || n_columns_ == 0) return;
   for (std::int64_t beam = 0; beam < n_beams_; ++beam) {
-    std::string path = beam_file(config_, stream_.beams[static_cast<std::size_t>(beam)].name);
+    std::string path = beam_file(config_, stream_.beams[beam].name);
     path.replace(path.size() - 4, 4, ".png");
     try {
       write(beam, path);

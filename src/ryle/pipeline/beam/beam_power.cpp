@@ -182,10 +182,10 @@ BeamPower::BeamPower(const ObservationConfig& config, const BeamStream& stream)
       stream_(stream),
       per_sample_(std::max<std::int64_t>(
           1, std::llround(config.beams.power_s * stream.clock.rate_hz.value()))),
-      power_(static_cast<std::size_t>(stream.n_beams())) {
-  sums_.assign(static_cast<std::size_t>(stream.n_beams() * stream.frequency.n_channels), 0);
+      power_(stream.n_beams()) {
+  sums_.assign(stream.n_beams() * stream.frequency.n_channels, 0);
   means_.assign(sums_.size(), std::numeric_limits<double>::quiet_NaN());
-  counts_.assign(static_cast<std::size_t>(stream.frequency.n_channels), 0);
+  counts_.assign(stream.frequency.n_channels, 0);
   for (const char* ending : {"_power.csv", "_transits.csv", "_power.png"})
     require_creatable(name(ending), config.output.overwrite);
 }
@@ -226,15 +226,14 @@ void BeamPower::add(const BeamChunk& chunk, std::int64_t begin, std::int64_t end
   for (auto& count : counts_) count += end - begin;
   for (const auto& gap : chunk.absent) {  // their values are 0: only the count is wrong
     const std::int64_t n = std::min(gap.end, end) - std::max(gap.begin, begin);
-    for (std::int64_t c = gap.channel_begin; n > 0 && c < gap.channel_end; ++c)
-      counts_[static_cast<std::size_t>(c)] -= n;
+    for (std::int64_t c = gap.channel_begin; n > 0 && c < gap.channel_end; ++c) counts_[c] -= n;
   }
   for (std::int64_t beam = 0; beam < stream_.n_beams(); ++beam) {
     for (std::int64_t c = 0; c < n_channels; ++c) {
       const float* row = chunk.row(beam, c) - chunk.first_sample;
       float sum = 0;
       for (std::int64_t t = begin; t < end; ++t) sum += row[t];
-      sums_[static_cast<std::size_t>(beam * n_channels + c)] += static_cast<double>(sum);
+      sums_[beam * n_channels + c] += static_cast<double>(sum);
     }
   }
 }
@@ -247,15 +246,15 @@ void BeamPower::close_sample() {
     double sum = 0, known = 0;
     for (std::int64_t c = 0; c < n_channels; ++c) {
       const auto at = static_cast<std::size_t>(beam * n_channels + c);
-      const auto count = counts_[static_cast<std::size_t>(c)];
+      const auto count = counts_[c];
       if (count > 0) means_[at] = sums_[at] / static_cast<double>(count);
       sums_[at] = 0;
       if (!std::isfinite(means_[at])) continue;
       sum += means_[at];
       ++known;
     }
-    power_[static_cast<std::size_t>(beam)].push_back(
-        present > 0 && known > 0 ? sum / known : std::numeric_limits<double>::quiet_NaN());
+    power_[beam].push_back(present > 0 && known > 0 ? sum / known
+                                                    : std::numeric_limits<double>::quiet_NaN());
   }
   present_.push_back(static_cast<double>(present) / static_cast<double>(per_sample_ * n_channels));
   times_s_.push_back((static_cast<double>(open_) + 0.5) * static_cast<double>(per_sample_) *

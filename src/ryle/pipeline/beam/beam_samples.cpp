@@ -21,14 +21,13 @@ void BeamSamples::load(const SpectraGulp& gulp) {
   bytes_ = nibbles ? 1 : 2;
   const std::int64_t per_block = spectra_per_block(gulp.blocks.format);
   const auto n_inputs = static_cast<std::int64_t>(order_.size());
-  samples_.resize(static_cast<std::size_t>(n_channels_ * n_spectra_ * n_inputs * bytes_));
+  samples_.resize(n_channels_ * n_spectra_ * n_inputs * bytes_);
   const std::int64_t row = n_inputs * bytes_;
   for (std::int64_t c = 0; c < n_channels_; ++c) {
     for (std::int64_t first = 0; first < n_spectra_; first += per_block) {
       const std::int64_t n = std::min(per_block, n_spectra_ - first);
       for (std::int64_t k = 0; k < n_inputs; ++k) {
-        const std::byte* from = gulp.blocks.cell(first_channel_ + c, first / per_block,
-                                                 order_[static_cast<std::size_t>(k)]);
+        const std::byte* from = gulp.blocks.cell(first_channel_ + c, first / per_block, order_[k]);
         std::byte* to = samples_.data() + (c * n_spectra_ + first) * row + k * bytes_;
         for (std::int64_t t = 0; t < n; ++t, to += row) {
           if (nibbles) {
@@ -49,7 +48,7 @@ void BeamSamples::load(const SpectraGulp& gulp) {
 }
 
 void BeamSamples::find_runs(const SpectraGulp& gulp) {
-  changes_.assign(static_cast<std::size_t>(words_for_bits(n_spectra_)), 0);
+  changes_.assign(words_for_bits(n_spectra_), 0);
   if (gulp.valid == nullptr) return;
   const std::int64_t masks = gulp.valid_channel_stride_words == 0 ? 1 : n_channels_;
   for (std::int64_t c = 0; c < masks; ++c) {
@@ -74,7 +73,7 @@ bool BeamSamples::valid(std::int64_t channel, std::int64_t input, std::int64_t t
 std::int64_t BeamSamples::end_of_run(std::int64_t begin) const {
   std::int64_t t = begin + 1;
   for (; t < n_spectra_; t = t / 64 * 64 + 64) {
-    const std::uint64_t rest = changes_[static_cast<std::size_t>(t / 64)] >> (t % 64);
+    const std::uint64_t rest = changes_[t / 64] >> (t % 64);
     if (rest != 0) return std::min<std::int64_t>(n_spectra_, t + std::countr_zero(rest));
   }
   return n_spectra_;
@@ -91,11 +90,11 @@ beamform::Input BeamSamples::input(std::int64_t begin, std::int64_t end, Tick fi
   if (valid_ == nullptr) return in;
   const std::int64_t masks = valid_channel_stride_words_ == 0 ? 1 : n_channels_;
   const std::int64_t words = words_for_bits(n_inputs);
-  present_.assign(static_cast<std::size_t>(masks * words), 0);
+  present_.assign(masks * words, 0);
   bool whole = true;
   for (std::int64_t c = 0; c < masks; ++c) {
     for (std::int64_t k = 0; k < n_inputs; ++k) {
-      if (valid(c, order_[static_cast<std::size_t>(k)], begin)) {
+      if (valid(c, order_[k], begin)) {
         set_bit(present_.data() + c * words, k);
       } else {
         whole = false;

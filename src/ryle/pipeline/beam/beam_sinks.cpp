@@ -45,7 +45,7 @@ class FilterbankSink final : public BeamSink {
       } else if (info_.format == OutputFormat::u8) {
         append_bytes(*writers_[row], from, stride, gulp);
       } else {
-        floats_.resize(static_cast<std::size_t>(channels * gulp.n));
+        floats_.resize(channels * gulp.n);
         for (std::int64_t c = 0; c < channels; ++c) {
           const auto* codes = reinterpret_cast<const std::uint16_t*>(from + c * stride);
           std::copy_n(codes, gulp.n, floats_.begin() + c * gulp.n);
@@ -87,7 +87,7 @@ class FilterbankSink final : public BeamSink {
     const auto* codes = reinterpret_cast<const std::uint8_t*>(from);
     if (gulp.absent.empty()) return writer.append(codes, stride, gulp.n);
     const std::int64_t channels = info_.frequency.n_channels;
-    bytes_.resize(static_cast<std::size_t>(channels * gulp.n));
+    bytes_.resize(channels * gulp.n);
     for (std::int64_t c = 0; c < channels; ++c) {
       std::uint8_t* to = bytes_.data() + c * gulp.n;
       std::copy_n(codes + c * stride, gulp.n, to);
@@ -123,8 +123,7 @@ class VdifSink final : public BeamSink {
 
   void take(const BeamSinkGulp& gulp) override {
     std::vector<std::uint64_t> absent;
-    if (!gulp.absent.empty())
-      absent.assign(static_cast<std::size_t>(words_for_bits(gulp.n)), std::uint64_t{0});
+    if (!gulp.absent.empty()) absent.assign(words_for_bits(gulp.n), std::uint64_t{0});
     for (const auto& [begin, end] : gulp.absent)
       set_bits(absent.data(), begin - gulp.first, end - gulp.first);
     for (std::size_t row = 0; row < writers_.size(); ++row) {

@@ -53,14 +53,14 @@ FineChannels::FineChannels(Queue& queue, const FineConfig& config)
                                                                  : 1;
   channelizer_ = channelize::make_channelizer(queue, fine_config(config, capacity_, max_fine_));
   const std::int64_t inputs = b.n_rows() * b.n_channels;
-  voltages_.assign(static_cast<std::size_t>(inputs * capacity_ * b.n_pols), cf32(0));
+  voltages_.assign(inputs * capacity_ * b.n_pols, cf32(0));
   for (std::int64_t pol = 0; pol < b.n_pols; ++pol)
     blocks_[pol] =
         Buffer<std::byte>(dense_blocks_bytes(SampleFormat::cf32, config.n_fine, max_fine_, inputs));
-  valid_.resize(static_cast<std::size_t>(inputs * words_for_bits(max_fine_)));
-  sums_.assign(static_cast<std::size_t>(inputs * config.n_fine * n_products_), 0.0);
-  counts_.assign(static_cast<std::size_t>(inputs), 0);
-  values_.resize(static_cast<std::size_t>(inputs * config.n_fine * n_products_ * max_values_));
+  valid_.resize(inputs * words_for_bits(max_fine_));
+  sums_.assign(inputs * config.n_fine * n_products_, 0.0);
+  counts_.assign(inputs, 0);
+  values_.resize(inputs * config.n_fine * n_products_ * max_values_);
 }
 
 FrequencyAxis FineChannels::frequency() const {
@@ -148,7 +148,7 @@ void FineChannels::detect(std::int64_t first, std::int64_t n) {
     for (std::int64_t input = 0; input < inputs; ++input) {
       const std::int64_t row = input / channels, channel = input % channels;
       const bool there = test_bit(valid_.data() + input * words, t);
-      auto& count = counts_[static_cast<std::size_t>(input)];
+      auto& count = counts_[input];
       count += there ? 1 : 0;
       for (std::int64_t fine = 0; fine < k; ++fine) {
         cf32 beam[2] = {};

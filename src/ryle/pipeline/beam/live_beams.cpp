@@ -54,8 +54,7 @@ std::vector<std::int64_t> order_antennas(const SourceConfig& source, BeamsFile& 
   std::vector<std::int64_t> sorted = map;
   std::sort(sorted.begin(), sorted.end());
   for (std::int64_t a = 0; a < kPacketAntennas; ++a) {
-    if (static_cast<std::int64_t>(map.size()) != kPacketAntennas ||
-        sorted[static_cast<std::size_t>(a)] != a)
+    if (static_cast<std::int64_t>(map.size()) != kPacketAntennas || sorted[a] != a)
       throw ConfigError(fmt::format(
           "source.antenna_map has {} numbers; each of 0 to 31 is wanted once", map.size()));
   }
@@ -64,10 +63,10 @@ std::vector<std::int64_t> order_antennas(const SourceConfig& source, BeamsFile& 
   std::vector<std::int64_t> lines;
   for (std::int64_t a = 0; a < kPacketAntennas; ++a) {
     const std::int64_t wired = source.pair_swap ? a ^ 2 : a;
-    lines.push_back(map[static_cast<std::size_t>(wired)]);
+    lines.push_back(map[wired]);
     const auto line = static_cast<std::size_t>(lines.back());
-    inputs[static_cast<std::size_t>(a)] = from_inputs[line];
-    if (!from_gains.empty()) file.gains[static_cast<std::size_t>(a)] = from_gains[line];
+    inputs[a] = from_inputs[line];
+    if (!from_gains.empty()) file.gains[a] = from_gains[line];
   }
   return lines;
 }

@@ -86,8 +86,8 @@ BeamInputs choose_inputs(const ArrayLayout& array, const std::string& pol) {
   BeamInputs chosen;
   std::vector<std::array<std::int64_t, 2>> of_antenna(array.antennas.size(), {-1, -1});
   for (std::int64_t i = 0; i < array.n_inputs(); ++i) {
-    const ArrayInput& input = array.inputs[static_cast<std::size_t>(i)];
-    of_antenna[static_cast<std::size_t>(input.antenna)][static_cast<std::size_t>(input.pol)] = i;
+    const ArrayInput& input = array.inputs[i];
+    of_antenna[input.antenna][input.pol] = i;
   }
   const bool x =
       std::any_of(of_antenna.begin(), of_antenna.end(), [](auto& a) { return a[0] >= 0; });
@@ -286,8 +286,7 @@ class RecordedBeams {
     for (const auto& name : options_.incoherent) {
       const auto& mask = subarray(name);
       std::vector<std::uint8_t> used;
-      for (const std::int64_t a : inputs_.antennas)
-        used.push_back(mask[static_cast<std::size_t>(a)] > 0 && !bad(a) ? 1 : 0);
+      for (const std::int64_t a : inputs_.antennas) used.push_back(mask[a] > 0 && !bad(a) ? 1 : 0);
       e.incoherent.push_back(std::move(used));
     }
   }
@@ -302,7 +301,7 @@ class RecordedBeams {
   }
   bool bad(std::int64_t antenna) const {
     return std::any_of(inputs_.order.begin(), inputs_.order.end(), [&](std::int64_t i) {
-      const auto& input = file_.array.inputs[static_cast<std::size_t>(i)];
+      const auto& input = file_.array.inputs[i];
       return input.antenna == antenna && input.bad;
     });
   }
@@ -330,15 +329,13 @@ class RecordedBeams {
     std::vector<std::vector<double>> masks;
     for (const auto& mask : file_.subarrays) {
       masks.emplace_back();
-      for (const std::int64_t a : inputs_.antennas)
-        masks.back().push_back(mask[static_cast<std::size_t>(a)]);
+      for (const std::int64_t a : inputs_.antennas) masks.back().push_back(mask[a]);
     }
     maker_ = std::make_unique<beamform::WeightMaker>(
         c, View<const cf32, 2>{gains.data(), {engine_.n_inputs(), frequency_.n_channels}},
         std::move(masks));
     s_.n_masked_inputs = maker_->n_masked_gains() / frequency_.n_channels;
-    weights_.resize(
-        static_cast<std::size_t>(engine_.n_beams * engine_.n_channels * engine_.n_inputs()));
+    weights_.resize(engine_.n_beams * engine_.n_channels * engine_.n_inputs());
   }
 
   // Phases turn with the projected baselines: nu D / c times the angle a beam moves in a second.
@@ -349,8 +346,8 @@ class RecordedBeams {
     Vector3 low{1e9, 1e9, 1e9}, high{-1e9, -1e9, -1e9};
     for (const std::int64_t a : inputs_.antennas) {
       for (int k = 0; k < 3; ++k) {
-        low[k] = std::min(low[k], file_.array.antennas[static_cast<std::size_t>(a)].enu_m[k]);
-        high[k] = std::max(high[k], file_.array.antennas[static_cast<std::size_t>(a)].enu_m[k]);
+        low[k] = std::min(low[k], file_.array.antennas[a].enu_m[k]);
+        high[k] = std::max(high[k], file_.array.antennas[a].enu_m[k]);
       }
     }
     const double size_m = std::hypot(high[0] - low[0], high[1] - low[1], high[2] - low[2]);
@@ -460,15 +457,14 @@ class RecordedBeams {
     s_.n_channels = info.frequency.n_channels;
     s_.value_interval_s = 1 / info.clock.rate_hz.value();
     const std::int64_t cells = engine_.n_rows() * n_products() * engine_.n_channels;
-    metadata_.saturated_low.resize(static_cast<std::size_t>(cells));
-    metadata_.saturated_high.resize(static_cast<std::size_t>(cells));
-    metadata_.n_used.resize(static_cast<std::size_t>(engine_.n_rows() * engine_.n_channels));
+    metadata_.saturated_low.resize(cells);
+    metadata_.saturated_high.resize(cells);
+    metadata_.n_used.resize(engine_.n_rows() * engine_.n_channels);
     low_ = metadata_.saturated_low;
     high_ = metadata_.saturated_high;
     used_ = metadata_.n_used;
     if (fine_ == nullptr)
-      memory_.resize(
-          static_cast<std::size_t>(beamform::dense_output_bytes(engine_, engine_.max_windows())));
+      memory_.resize(beamform::dense_output_bytes(engine_, engine_.max_windows()));
   }
 
   std::int64_t n_products() const {
@@ -502,8 +498,7 @@ class RecordedBeams {
     auto engine = make_engine(floats);
     engine->set_weights(
         queue_, {weights_.data(), {engine_.n_beams, engine_.n_channels, engine_.n_inputs()}});
-    std::vector<std::byte> memory(
-        static_cast<std::size_t>(beamform::dense_output_bytes(floats, floats.max_windows())));
+    std::vector<std::byte> memory(beamform::dense_output_bytes(floats, floats.max_windows()));
     SpectraGulp gulp;
     std::int64_t values = 0;
     const std::int64_t total = n_spectra();

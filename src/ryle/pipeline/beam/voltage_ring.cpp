@@ -394,7 +394,7 @@ struct VoltageRing::Impl {
   // The window is fixed once `writing` is set, so it is read without the lock.
   void write(Dump& dump, const std::string& path, DumpOutcome& outcome) {
     VoltageDumpWriter writer(path, info_of(dump), config.overwrite);
-    std::vector<std::uint8_t> present(static_cast<std::size_t>(n_channels * dump.window.n_packets));
+    std::vector<std::uint8_t> present(n_channels * dump.window.n_packets);
     bool first = true;
     while (const Chunk* chunk = next_chunk(dump)) {
       if (first)
@@ -442,9 +442,9 @@ struct VoltageRing::Impl {
     const std::int64_t chunk_packets = config.chunk_spectra / kRingPacket;
     const Tick chunk_end = chunk.first_tick + chunk.n_ticks;
     for (std::int64_t c = 0; c < n_channels;) {
-      const Tick first = window.first[static_cast<std::size_t>(c)];
+      const Tick first = window.first[c];
       std::int64_t n = 1;
-      while (c + n < n_channels && window.first[static_cast<std::size_t>(c + n)] == first) ++n;
+      while (c + n < n_channels && window.first[c + n] == first) ++n;
       const Tick from = std::max(first, chunk.first_tick);
       const Tick to = std::min(first + window.n_packets * kRingPacket, chunk_end);
       if (from < to) {
@@ -460,11 +460,10 @@ struct VoltageRing::Impl {
       c += n;
     }
     for (const AbsentSpan& span : chunk.absent) {
-      const Tick first = window.first[static_cast<std::size_t>(span.input)];
+      const Tick first = window.first[span.input];
       const std::int64_t from = std::max<Tick>(0, (span.begin - first) / kRingPacket);
       const std::int64_t to = std::min(window.n_packets, (span.end - first) / kRingPacket);
-      for (std::int64_t k = from; k < to; ++k)
-        present[static_cast<std::size_t>(span.input * window.n_packets + k)] = 0;
+      for (std::int64_t k = from; k < to; ++k) present[span.input * window.n_packets + k] = 0;
     }
   }
 

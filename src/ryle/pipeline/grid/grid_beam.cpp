@@ -84,8 +84,8 @@ class SampledField {
     const bool has_middle = length > 0.05 * static_cast<double>(n);  // not the whole sky
     const double lon = has_middle ? std::atan2(sum[1], sum[0]) : 0,
                  lat = has_middle ? std::asin(sum[2] / length) : 0;
-    longitude_rad_.reserve(static_cast<std::size_t>(n));
-    latitude_rad_.reserve(static_cast<std::size_t>(n));
+    longitude_rad_.reserve(n);
+    latitude_rad_.reserve(n);
     for (std::size_t i = 0; i < p.x.size(); ++i) {
       if (std::isnan(p.x[i])) continue;
       const double level = std::cos(lon) * p.x[i] + std::sin(lon) * p.y[i];
@@ -112,11 +112,11 @@ class SampledField {
       per_rad_[r] = std::max(std::cos(lat), 1e-9) / side_rad;
       begin_[r + 1] = begin_[r] + static_cast<std::int64_t>((high_[0] - low_[0]) * per_rad_[r]) + 1;
     }
-    hit_.assign(static_cast<std::size_t>(begin_[n_rows]), false);
+    hit_.assign(begin_[n_rows], false);
     for (std::size_t k = 0; k < latitude_rad_.size(); ++k) {
       const auto r =
           std::min(static_cast<std::size_t>((latitude_rad_[k] - low_[1]) / side_rad), n_rows - 1);
-      hit_[static_cast<std::size_t>(cell(r, longitude_rad_[k]))] = true;
+      hit_[cell(r, longitude_rad_[k])] = true;
     }
   }
   std::int64_t cell(std::size_t row, double longitude_rad) const {
@@ -131,7 +131,7 @@ class SampledField {
     for (std::size_t r = 0; r + 1 < begin_.size(); ++r) {
       std::int64_t last = -1;
       for (std::int64_t c = begin_[r]; c < begin_[r + 1]; ++c) {
-        if (!hit_[static_cast<std::size_t>(c)]) continue;
+        if (!hit_[c]) continue;
         ++hits_;
         if (last >= 0 && c == last + 1)
           ++n.pairs;
@@ -149,13 +149,11 @@ class SampledField {
     for (std::int64_t r = 0; r + 1 < n_rows; ++r) {
       const auto row = static_cast<std::size_t>(r);
       for (std::int64_t c = begin_[row]; c < begin_[row + 1]; ++c) {
-        if (!hit_[static_cast<std::size_t>(c)]) continue;
+        if (!hit_[c]) continue;
         const double lon = low_[0] + (static_cast<double>(c - begin_[row]) + 0.5) / per_rad_[row];
         std::int64_t next = r + 1;
         const std::int64_t end = std::min(n_rows, r + kWidestGap + 1);
-        while (next < end &&
-               !hit_[static_cast<std::size_t>(cell(static_cast<std::size_t>(next), lon))])
-          ++next;
+        while (next < end && !hit_[cell(static_cast<std::size_t>(next), lon)]) ++next;
         if (next == r + 1)
           ++n.pairs;
         else if (next < end)

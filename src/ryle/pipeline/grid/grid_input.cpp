@@ -26,7 +26,7 @@ std::string fingerprint_of_file(const std::string& path, const std::string& chos
   Sha256 hash;
   hash.update(std::to_string(bytes) + "\n" + chosen + "\n");
   std::ifstream file(path, std::ios::binary);
-  std::string piece(static_cast<std::size_t>(kPiece_bytes), '\0');
+  std::string piece(kPiece_bytes, '\0');
   for (std::int64_t k = 0; k < kPieces; ++k) {
     const std::int64_t at = std::max<std::int64_t>(0, bytes - kPiece_bytes) * k / (kPieces - 1);
     file.clear();
@@ -262,9 +262,8 @@ void GridInput::open(std::int64_t file, std::int64_t polarization) {
   file_.reset();
   open_ = -1;
   ScanOptions options = options_;
-  if (!polarizations_.empty())
-    options.polarization = polarizations_[static_cast<std::size_t>(polarization)];
-  const std::string& path = paths_[static_cast<std::size_t>(file)];
+  if (!polarizations_.empty()) options.polarization = polarizations_[polarization];
+  const std::string& path = paths_[file];
   try {
     file_ = open_scans(path, options);
   } catch (const FormatError&) {
@@ -300,8 +299,7 @@ void GridInput::require_same_samples(std::int64_t file) {
       throw ConfigError(fmt::format(
           "{}: polarizations {} and {} were not measured at the same places ({} and {} samples); "
           "grid them one by one",
-          paths_[static_cast<std::size_t>(file)], polarizations_[0], polarizations_[k], n,
-          file_->metadata().n_samples));
+          paths_[file], polarizations_[0], polarizations_[k], n, file_->metadata().n_samples));
   }
 }
 
@@ -369,19 +367,16 @@ std::int64_t GridInput::max_block_samples() const {
   return most;
 }
 
-const std::string& GridInput::path(const GridBlock& block) const {
-  return paths_[static_cast<std::size_t>(block.file)];
-}
+const std::string& GridInput::path(const GridBlock& block) const { return paths_[block.file]; }
 
 std::string GridInput::fingerprint(const GridBlock& block) {
-  std::string& known = fingerprints_[static_cast<std::size_t>(block.file)];
+  std::string& known = fingerprints_[block.file];
   if (known.empty()) {
     std::string chosen = options_.longitude + "," + options_.latitude + "," + options_.data + "," +
                          options_.polarization;
     for (const std::string& p : polarizations_) chosen += "," + p;
     if (gains_)
-      for (const double gain : gain_of_[static_cast<std::size_t>(block.file)])
-        chosen += fmt::format(",{}", gain);
+      for (const double gain : gain_of_[block.file]) chosen += fmt::format(",{}", gain);
     for (const auto& [column, value] : options_.select) chosen += "," + column + "=" + value;
     if (!options_.flags.empty()) chosen += ",flags " + options_.flags;
     known = fingerprint_of_file(path(block), chosen);
@@ -390,7 +385,7 @@ std::string GridInput::fingerprint(const GridBlock& block) {
 }
 
 std::string GridInput::content(const GridBlock& block) {
-  std::string& known = contents_[static_cast<std::size_t>(block.file)];
+  std::string& known = contents_[block.file];
   if (known.empty()) known = fingerprint_of_file(path(block), "");
   return known;
 }
@@ -404,7 +399,7 @@ void GridInput::read_positions(const GridBlock& block, GridBlockData& data) {
   file_->read_positions_of(block.first, block.n, data.longitude_deg.data(),
                            data.latitude_deg.data());
   bytes_read_ += 16 * block.n;
-  PositionExtremes& extremes = extremes_[static_cast<std::size_t>(block.file)];
+  PositionExtremes& extremes = extremes_[block.file];
   extremes.add(data.longitude_deg.data(), data.latitude_deg.data(), block.n);
   std::string text = doubt_of_longitudes(extremes, file_->metadata());
   if (text.empty()) return;
@@ -425,23 +420,23 @@ void GridInput::read(const GridBlock& block, std::int64_t first, std::int64_t n,
   }
   open(block.file, polarization);
   const std::lock_guard lock(grid_file_mutex());
-  data.values.resize(static_cast<std::size_t>(n * block.n));
+  data.values.resize(n * block.n);
   file_->read_channels_of(first, n, block.first, block.n, data.values.data());
   divide_by_gains(block.file, first, n, data, block.n);
   bytes_read_ += 4 * n * block.n;
   if (has_weights_) {
-    data.weights.resize(static_cast<std::size_t>(block.n));
+    data.weights.resize(block.n);
     file_->read_weights_of(block.first, block.n, data.weights.data());
     bytes_read_ += 4 * block.n;
   }
   if (has_channel_weights_) {
-    data.weights.resize(static_cast<std::size_t>(n * block.n));
+    data.weights.resize(n * block.n);
     file_->read_channel_weights_of(first, n, block.first, block.n, data.weights.data());
     bytes_read_ += 4 * n * block.n;
   }
   data.flags.clear();
   if (file_->has_flags()) {
-    data.flags.resize(static_cast<std::size_t>(n * block.n));
+    data.flags.resize(n * block.n);
     file_->read_flags_of(first, n, block.first, block.n, data.flags.data());
     bytes_read_ += n * block.n;
   }
@@ -451,8 +446,7 @@ void GridInput::divide_by_gains(std::int64_t file, std::int64_t first, std::int6
                                 GridBlockData& data, std::int64_t n_samples) const {
   if (gain_of_.empty()) return;
   for (std::int64_t c = 0; c < n; ++c) {
-    const auto factor = static_cast<float>(
-        1 / gain_of_[static_cast<std::size_t>(file)][static_cast<std::size_t>(first + c)]);
+    const auto factor = static_cast<float>(1 / gain_of_[file][first + c]);
     float* values = data.values.data() + c * n_samples;
     for (std::int64_t k = 0; k < n_samples; ++k) values[k] *= factor;
   }
@@ -463,7 +457,7 @@ grid::Positions GridInput::directions(Queue& queue, const GridBlock& block,
                                       std::int64_t n) const {
   grid::Positions p = grid::positions(queue, data.longitude_deg.data() + first,
                                       data.latitude_deg.data() + first, n);
-  const SkyFrame own = frames_[static_cast<std::size_t>(block.file)];
+  const SkyFrame own = frames_[block.file];
   if (own != metadata_.frame) rotate(p, frame_rotation(own, metadata_.frame));
   return p;
 }

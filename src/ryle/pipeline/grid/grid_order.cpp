@@ -26,7 +26,7 @@ OrderRun::OrderRun(Queue& queue, const GridOptions& options, GridSetup& setup,
 void OrderRun::make_plan() {
   if (plan_) return;
   grid::Positions all;
-  for (auto* v : {&all.x, &all.y, &all.z}) v->reserve(static_cast<std::size_t>(n_));
+  for (auto* v : {&all.x, &all.y, &all.z}) v->reserve(n_);
   GridBlockData data;
   for (const GridBlock& block : setup_.input->blocks()) {
     setup_.input->read_positions(block, data);
@@ -63,9 +63,9 @@ void OrderRun::read(ChannelRange channels) {
     setup_.input->read(setup_.input->blocks()[0], channels.first, n_channels, all_);
     return;
   }
-  all_.values.resize(static_cast<std::size_t>(n_channels * n_));
+  all_.values.resize(n_channels * n_);
   const bool own_weights = setup_.input->has_channel_weights();
-  if (setup_.input->has_weights()) all_.weights.resize(static_cast<std::size_t>(n_));
+  if (setup_.input->has_weights()) all_.weights.resize(n_);
   if (own_weights) all_.weights.resize(all_.values.size());
   if (setup_.input->has_flags()) all_.flags.assign(all_.values.size(), 0);
   GridBlockData some;
@@ -112,7 +112,7 @@ void OrderRun::append_planes_of(std::int64_t n_channels,
 void OrderRun::execute(ChannelRange channels,
                        const std::function<void(std::vector<grid::Plane>)>& append) {
   const std::int64_t n = channels.last - channels.first, n_cells = cells_.directions.size();
-  value_.resize(static_cast<std::size_t>(n * n_cells));
+  value_.resize(n * n_cells);
   weight_.resize(value_.size());
   count_.resize(value_.size());
   const grid::Samples samples = all_.samples(n_);
@@ -129,14 +129,13 @@ void OrderRun::execute(ChannelRange channels,
 // Positions of the samples that the band may see, and which they are.
 void OrderRun::plan_band(const MedianBand& band) {
   const bool first = chosen_.empty();  // of all bands of all channels
-  if (first) seen_.assign(static_cast<std::size_t>(summary_.n_samples), false);
+  if (first) seen_.assign(summary_.n_samples, false);
   grid::OrderConfig config{setup_.estimator, 1, options_.finish, options_.implementation,
                            setup_.response_beam_rad};
   gridder_ = grid::make_order_gridder(config, cells_of_band(cells_, band));
   summary_.implementation = gridder_->implementation();
   grid::Positions all;
-  for (auto* v : {&all.x, &all.y, &all.z})
-    v->reserve(static_cast<std::size_t>(summary_.plan.band_samples));
+  for (auto* v : {&all.x, &all.y, &all.z}) v->reserve(summary_.plan.band_samples);
   GridBlockData data;
   const auto& blocks = setup_.input->blocks();
   chosen_.assign(blocks.size(), {});
@@ -165,10 +164,9 @@ void OrderRun::plan_band(const MedianBand& band) {
 void OrderRun::read_band(ChannelRange channels) {
   const Stopwatch watch(summary_.read_s);
   all_ = {};
-  all_.values.resize(static_cast<std::size_t>(n_));
-  if (setup_.input->has_weights() || setup_.input->has_channel_weights())
-    all_.weights.resize(static_cast<std::size_t>(n_));
-  if (setup_.input->has_flags()) all_.flags.assign(static_cast<std::size_t>(n_), 0);
+  all_.values.resize(n_);
+  if (setup_.input->has_weights() || setup_.input->has_channel_weights()) all_.weights.resize(n_);
+  if (setup_.input->has_flags()) all_.flags.assign(n_, 0);
   GridBlockData some;
   std::size_t to = 0;
   for (std::size_t b = 0; b < chosen_.size(); ++b) {
@@ -186,7 +184,7 @@ void OrderRun::read_band(ChannelRange channels) {
 // One channel, band after band: each has the bits of the whole map.
 void OrderRun::execute_bands(ChannelRange channels,
                              const std::function<void(std::vector<grid::Plane>)>& append) {
-  value_.resize(static_cast<std::size_t>(cells_.directions.size()));
+  value_.resize(cells_.directions.size());
   weight_.resize(value_.size());
   count_.resize(value_.size());
   const bool first = chosen_.empty();

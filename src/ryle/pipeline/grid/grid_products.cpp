@@ -134,7 +134,7 @@ GridProducts::GridProducts(GridProductOptions options, const SkyCells& cells, Ma
       queue_(Queue::cpu(options_.n_workers)),
       cells_(cells),
       metadata_(std::move(metadata)),
-      mean_(static_cast<std::size_t>(cells.n_cells())),
+      mean_(cells.n_cells()),
       mean_of_(mean_.size()),
       waiting_(1) {
   const std::string& output = options_.output;
@@ -363,12 +363,11 @@ void append_planes_of(Queue& queue, const grid::Sums& sums, const grid::Sums* re
   grid::LargeVector<Real> values(
       alike ? static_cast<std::size_t>(std::min(most, n_channels) * n_cells) : 0);
   for (std::int64_t c = 0; c < n_channels; c += most) {
-    std::vector<grid::PlaneOf<Real>> planes(
-        static_cast<std::size_t>(std::min(most, n_channels - c)));
+    std::vector<grid::PlaneOf<Real>> planes(std::min(most, n_channels - c));
     const auto n = static_cast<std::int64_t>(planes.size());
     if (alike) grid::finish_values(queue, sums, finish, c, n, values.data());
     queue.parallel_for(n, [&](std::int64_t k) {
-      grid::PlaneOf<Real>& plane = planes[static_cast<std::size_t>(k)];
+      grid::PlaneOf<Real>& plane = planes[k];
       if (alike && c + k > 0) {
         plane.value.assign(values.data() + k * n_cells, values.data() + (k + 1) * n_cells);
       } else {

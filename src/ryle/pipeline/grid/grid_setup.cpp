@@ -79,9 +79,9 @@ class Chooser {
           "--target \"center=.. size=.. cell=.. proj=SIN\" or a FITS file need none",
           n, static_cast<double>(setup_.choosing_bytes) / (1 << 30),
           static_cast<double>(limit) / (1 << 30)));
-    all_.x.reserve(static_cast<std::size_t>(n));
-    all_.y.reserve(static_cast<std::size_t>(n));
-    all_.z.reserve(static_cast<std::size_t>(n));
+    all_.x.reserve(n);
+    all_.y.reserve(n);
+    all_.z.reserve(n);
     GridBlockData data;
     for (const GridBlock& block : blocks) {
       {
@@ -239,7 +239,7 @@ grid::CellMemory estimate_cell_memory(Queue& queue, const SkyCells& cells,
   const std::int64_t n_pieces = std::clamp<std::int64_t>(n / piece, 1, kPieces);
   grid::CellMemory sum;
   std::int64_t looked_at = 0;
-  std::vector<double> longitude(static_cast<std::size_t>(piece)), latitude(longitude.size());
+  std::vector<double> longitude(piece), latitude(longitude.size());
   for (std::int64_t p = 0; p < n_pieces; ++p) {
     const std::int64_t first = n_pieces > 1 ? (n - piece) * p / (n_pieces - 1) / unit * unit : 0,
                        here = std::min(piece, n - first);
@@ -266,8 +266,7 @@ grid::Cells grid_cells(Queue& queue, const SkyCells& cells) {
   grid::LargeVector<double> longitude(static_cast<std::size_t>(std::min(n, together))),
       latitude(longitude.size());
   grid::Cells made{{}, cells.width()};
-  for (auto* v : {&made.directions.x, &made.directions.y, &made.directions.z})
-    v->resize(static_cast<std::size_t>(n));
+  for (auto* v : {&made.directions.x, &made.directions.y, &made.directions.z}) v->resize(n);
   for (std::int64_t first = 0; first < n; first += together) {
     const std::int64_t here = std::min(together, n - first), n_rows = (here + row - 1) / row;
     const std::int64_t n_parts = std::min<std::int64_t>(n_rows, 64);

@@ -19,9 +19,7 @@ class ExactPlane {
   static constexpr int kDigits = 3;
   static constexpr std::int64_t kBytesEach = kDigits * 8 + 1;
   ExactPlane() = default;
-  explicit ExactPlane(std::int64_t n)
-      : digits_(static_cast<std::size_t>(n * kDigits)),
-        level_(static_cast<std::size_t>(n), kNone) {}
+  explicit ExactPlane(std::int64_t n) : digits_(n * kDigits), level_(n, kNone) {}
   std::int64_t size() const { return static_cast<std::int64_t>(level_.size()); }
   /// @pre x is finite
   void add(std::int64_t i, double x);
@@ -48,7 +46,7 @@ struct ExactMoments {
   std::vector<std::int64_t> count;
   ExactMoments() = default;
   ExactMoments(std::int64_t n, bool lobes)
-      : weight(n), square(n), magnitude(lobes ? n : 0), count(static_cast<std::size_t>(n)) {}
+      : weight(n), square(n), magnitude(lobes ? n : 0), count(n) {}
   void add(std::int64_t i, const grid::Moments& m);
   void add(std::int64_t i, const ExactMoments& other, std::int64_t j);
   void copy(std::int64_t i, const ExactMoments& other, std::int64_t j);

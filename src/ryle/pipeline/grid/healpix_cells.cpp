@@ -121,17 +121,16 @@ std::unique_ptr<CubeWriter> HealpixCells::create(const std::string& path, std::i
   io::CellTable table;
   table.name = "HEALPIX";
   table.n_rows = n_cells_;
-  std::vector<std::int64_t> pixels(static_cast<std::size_t>(n_cells_));  // of the rows
-  for (std::int64_t i = 0; i < n_cells_; ++i) pixels[static_cast<std::size_t>(i)] = pixel_of(i);
+  std::vector<std::int64_t> pixels(n_cells_);  // of the rows
+  for (std::int64_t i = 0; i < n_cells_; ++i) pixels[i] = pixel_of(i);
   const bool ring = request_.order == HealpixOrder::ring;
   if (ring) {
     for (auto& p : pixels) p = healpix::ring_of_nest(order_, p);
     auto& cells = table.cell_of_row;
     cells.resize(pixels.size());
     std::iota(cells.begin(), cells.end(), std::int64_t{0});
-    std::sort(cells.begin(), cells.end(), [&](std::int64_t a, std::int64_t b) {
-      return pixels[static_cast<std::size_t>(a)] < pixels[static_cast<std::size_t>(b)];
-    });
+    std::sort(cells.begin(), cells.end(),
+              [&](std::int64_t a, std::int64_t b) { return pixels[a] < pixels[b]; });
     std::sort(pixels.begin(), pixels.end());
   }
   const std::int64_t first = pixels.front(), last = pixels.back();
@@ -144,8 +143,7 @@ std::unique_ptr<CubeWriter> HealpixCells::create(const std::string& path, std::i
     table.units = {""};
     table.prefix_bytes = wide ? 8 : 4;
     table.prefix = [pixels = std::move(pixels), wide](std::int64_t row, std::uint8_t* to) {
-      io::put_big_endian(to, static_cast<std::uint64_t>(pixels[static_cast<std::size_t>(row)]),
-                         wide ? 8 : 4);
+      io::put_big_endian(to, static_cast<std::uint64_t>(pixels[row]), wide ? 8 : 4);
     };
   }
   table.header = [this, ring, first, last](io::FitsFile& file) {
@@ -172,7 +170,7 @@ Panel HealpixCells::picture(const std::vector<float>& plane, const MapMetadata& 
            : io::region_map(region(), request_.frame, 0.5 * cell_deg(), kMaxPanelPixels);
   return io::sampled_panel(map, metadata, [&](const io::Point& p) {
     const std::int64_t cell = cell_of(healpix::nest_of(order_, p[0], p[1], p[2]));
-    return cell < 0 ? kNaN : plane[static_cast<std::size_t>(cell)];
+    return cell < 0 ? kNaN : plane[cell];
   });
 }
 

@@ -32,7 +32,7 @@ class MapCells final : public SkyCells {
       map_.directions(first_cell / width, n / width, longitude_deg, latitude_deg);
       return;
     }
-    std::vector<double> lon(static_cast<std::size_t>(width)), lat(lon.size());
+    std::vector<double> lon(width), lat(lon.size());
     for (std::int64_t cell = first_cell, end = first_cell + n; cell < end;) {
       const std::int64_t row = cell / width, x = cell % width;
       const std::int64_t taken = std::min(width - x, end - cell);

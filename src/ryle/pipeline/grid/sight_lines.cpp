@@ -58,7 +58,7 @@ class SightLineCells final : public SkyCells {
   void directions(std::int64_t first_cell, std::int64_t n, double* longitude_deg,
                   double* latitude_deg) const override {
     for (std::int64_t k = 0; k < n; ++k) {
-      const SightLine& line = lines_[row_of_cell_[static_cast<std::size_t>(first_cell + k)]];
+      const SightLine& line = lines_[row_of_cell_[first_cell + k]];
       longitude_deg[k] = line.longitude_deg;
       latitude_deg[k] = line.latitude_deg;
     }
@@ -94,9 +94,7 @@ class SightLineCells final : public SkyCells {
 
  private:
   io::Region region() const {
-    return io::region_of(n_cells(), [&](std::int64_t i) {
-      return unit_vector(lines_[static_cast<std::size_t>(i)]);
-    });
+    return io::region_of(n_cells(), [&](std::int64_t i) { return unit_vector(lines_[i]); });
   }
 
   /// As given, which is how the rows of tables go; the writers of tables share it.
@@ -124,7 +122,7 @@ std::unique_ptr<CubeWriter> SightLineCells::create(const std::string& path, std:
   table.units = {"", "deg", "deg"};
   table.prefix_bytes = longest + 16;
   table.prefix = [lines = kept_, longest](std::int64_t row, std::uint8_t* to) {
-    const SightLine& line = (*lines)[static_cast<std::size_t>(row)];
+    const SightLine& line = (*lines)[row];
     std::fill_n(to, longest, std::uint8_t{' '});
     // FITS text is ASCII that can be printed.
     std::transform(line.name.begin(), line.name.end(), to, [](char c) {
@@ -234,8 +232,7 @@ SightLineFile read_sight_lines(const std::string& path) {
       continue;
     }
     const auto number_at = [&](std::ptrdiff_t k) {
-      const std::string field =
-          static_cast<std::size_t>(k) < fields.size() ? fields[static_cast<std::size_t>(k)] : "";
+      const std::string field = static_cast<std::size_t>(k) < fields.size() ? fields[k] : "";
       char* end = nullptr;
       const double value = std::strtod(field.c_str(), &end);
       if (field.empty() || *end != '\0' || !std::isfinite(value))
@@ -244,8 +241,7 @@ SightLineFile read_sight_lines(const std::string& path) {
       return value;
     };
     SightLine line{"", number_at(lon), number_at(lat)};
-    if (name >= 0 && static_cast<std::size_t>(name) < fields.size())
-      line.name = fields[static_cast<std::size_t>(name)];
+    if (name >= 0 && static_cast<std::size_t>(name) < fields.size()) line.name = fields[name];
     if (line.name.empty()) line.name = std::to_string(lines.size() + 1);
     if (std::abs(line.latitude_deg) > 90)
       throw FormatError(fmt::format("{} line {}: latitude {} deg is beyond a pole", path, number,

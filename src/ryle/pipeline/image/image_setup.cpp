@@ -163,7 +163,7 @@ std::vector<cf32> imager_gains(const ObservationConfig& config, const ArrayLayou
   const bool equalize =
       equalizes(config) && !(config.image.equalize == "auto" && jy_per_count2 > 0);
   const double scale = jy_per_count2 > 0 ? std::sqrt(jy_per_count2) : 1;
-  std::vector<cf32> gains(static_cast<std::size_t>(n * frequency.n_channels));
+  std::vector<cf32> gains(n * frequency.n_channels);
   for (std::int64_t p = 0; p < n; ++p) {
     const auto i = static_cast<std::size_t>(p);
     if (dead[i] != 0) continue;
@@ -178,7 +178,7 @@ std::vector<cf32> imager_gains(const ObservationConfig& config, const ArrayLayou
       const double nu = frequency.center_hz(c);
       const double turns = nu * cable_delay_s(array.inputs[i], nu);
       const double angle_rad = 2 * kPi * (turns - std::floor(turns));
-      gains[static_cast<std::size_t>(c * n + p)] = cf32(factor * std::polar(1.0, angle_rad));
+      gains[c * n + p] = cf32(factor * std::polar(1.0, angle_rad));
     }
   }
   return gains;

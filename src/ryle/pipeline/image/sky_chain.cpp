@@ -211,7 +211,7 @@ std::array<std::int64_t, 2> SkyChain::dead_inputs() const {
     bool used = inputs[p].bad;  // known to be: not counted
     for (std::size_t k = p; k < gains_.size() && !used; k += inputs.size())
       used = gains_[k] != cf32{};
-    n_dead[static_cast<std::size_t>(inputs[p].pol)] += used ? 0 : 1;
+    n_dead[inputs[p].pol] += used ? 0 : 1;
   }
   return n_dead;
 }

@@ -520,8 +520,7 @@ void SkyProducts::write_light_curves(const RawImages& raw, std::int64_t start_ta
         const std::int64_t d = at - raw.watched_index.begin();
         for (std::int64_t plane = 0; plane < std::min<std::int64_t>(4, n_planes); ++plane) {
           const auto from = static_cast<std::size_t>((bin * n_planes + plane) * n_directions + d);
-          sample.stokes[static_cast<std::size_t>(plane)] =
-              static_cast<double>(raw.watched.pixels[from]);
+          sample.stokes[plane] = static_cast<double>(raw.watched.pixels[from]);
         }
         if (metadata_.sky.products == image::Products::linear && n_planes == 4) {
           const auto [xx, yy, u, v] = sample.stokes;

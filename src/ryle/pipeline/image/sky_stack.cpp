@@ -22,8 +22,7 @@ double cubic(std::span<const float> pixels, std::int64_t n, std::int64_t x, std:
   double value = 0;
   for (std::int64_t j = 0; j < 4; ++j) {
     for (std::int64_t i = 0; i < 4; ++i) {
-      value += wy[static_cast<std::size_t>(j)] * wx[static_cast<std::size_t>(i)] *
-               static_cast<double>(pixels[static_cast<std::size_t>((y + j - 1) * n + x + i - 1)]);
+      value += wy[j] * wx[i] * static_cast<double>(pixels[(y + j - 1) * n + x + i - 1]);
     }
   }
   return value;
@@ -35,8 +34,7 @@ double bilinear(std::span<const float> pixels, std::int64_t n, std::int64_t x, s
   for (std::int64_t j = 0; j < 2; ++j) {
     for (std::int64_t i = 0; i < 2; ++i) {
       const double w = (j == 0 ? 1 - fy : fy) * (i == 0 ? 1 - fx : fx);
-      if (w > 0)
-        value += w * static_cast<double>(pixels[static_cast<std::size_t>((y + j) * n + x + i)]);
+      if (w > 0) value += w * static_cast<double>(pixels[(y + j) * n + x + i]);
     }
   }
   return value;

@@ -38,7 +38,7 @@ class DumpSums {
       input.bad = is_bad(observation.array, input);
       array_.inputs.push_back(input);
     }
-    sums_.resize(static_cast<std::size_t>(first.n_channels * n_pairs(n_inputs_)));
+    sums_.resize(first.n_channels * n_pairs(n_inputs_));
     counts_.resize(sums_.size());
   }
 
@@ -67,7 +67,7 @@ class DumpSums {
   /// equal when the data have none.
   InputLevels levels(std::span<const VisibilityDump> dumps) const {
     InputLevels levels;
-    levels.sum.assign(static_cast<std::size_t>(n_inputs_), 0);
+    levels.sum.assign(n_inputs_, 0);
     levels.n.assign(levels.sum.size(), 0);
     for (const auto& dump : dumps) add_levels(dump, levels);
     if (!any_power(levels)) {
@@ -79,7 +79,7 @@ class DumpSums {
   /// Whether there is anything to equalize by.
   bool has_autos(std::span<const VisibilityDump> dumps) const {
     InputLevels levels;
-    levels.sum.assign(static_cast<std::size_t>(n_inputs_), 0);
+    levels.sum.assign(n_inputs_, 0);
     levels.n.assign(levels.sum.size(), 0);
     for (const auto& dump : dumps) add_levels(dump, levels);
     return any_power(levels);
@@ -148,11 +148,11 @@ void undo_phase_center(const Observation& observation, const ArrayLayout& array,
   for (std::int64_t c = 0; c < observation.frequency.n_channels; ++c) {
     const double per_m = observation.frequency.center_hz(c) / kSpeedOfLight_m_per_s;
     for (std::int64_t p = 0; p < n; ++p) {
-      const auto a = static_cast<std::size_t>(array.inputs[static_cast<std::size_t>(p)].antenna);
+      const auto a = static_cast<std::size_t>(array.inputs[p].antenna);
       const Vector3& r = array.antennas[a].enu_m;
       const double turns = per_m * (r[0] * s0[0] + r[1] * s0[1] + r[2] * s0[2]);
       const double angle_rad = 2 * kPi * (turns - std::floor(turns));
-      gains[static_cast<std::size_t>(c * n + p)] *= cf32(std::polar(1.0, angle_rad));
+      gains[c * n + p] *= cf32(std::polar(1.0, angle_rad));
     }
   }
 }

@@ -241,7 +241,7 @@ struct FullestDevice {
     stream.clock = setup.clock;
     stream.clock.rate_hz.den *= c.integration;
     stream.clock.rate_hz = stream.clock.rate_hz.reduced();
-    stream.beams.resize(static_cast<std::size_t>(c.n_rows()));
+    stream.beams.resize(c.n_rows());
     c.n_beams = n_rows;
     c.incoherent.clear();
     beams = {{"samples of a chunk", c.n_channels * setup.max_spectra * c.n_inputs()},
@@ -312,7 +312,7 @@ double measure_search(const ObservationConfig& config, const BeamStream& stream)
   BeamSearch search(search_config);
   const std::int64_t n = live.block_samples;
   const std::int64_t n_channels = stream.frequency.n_channels;
-  std::vector<float> power(static_cast<std::size_t>(search_config.beams.n_beams * n_channels * n));
+  std::vector<float> power(search_config.beams.n_beams * n_channels * n);
   for (std::size_t k = 0; k < power.size(); ++k) {  // about normal, as mean powers are
     const std::uint64_t bits = mix64(k);
     const auto parts =
@@ -348,8 +348,7 @@ BeamMargins measure_beam_margins(const ObservationConfig& config, const LiveBeam
   input.channel_stride_bytes = r.chunk_spectra * wire::kBest2Antennas;
   input.n_spectra = r.chunk_spectra;
   input.clock = r.clock;
-  std::vector<std::uint64_t> samples(
-      static_cast<std::size_t>(r.n_channels * input.channel_stride_bytes / 8));
+  std::vector<std::uint64_t> samples(r.n_channels * input.channel_stride_bytes / 8);
   for (std::size_t k = 0; k < samples.size(); ++k) samples[k] = mix64(k);
   input.samples = samples.data();
   margins.beams = data_per_second([&] {

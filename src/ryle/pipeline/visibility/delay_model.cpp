@@ -11,7 +11,7 @@ namespace ryle::pipeline {
 
 std::vector<double> DelayModel::delays_s(std::int64_t tai_ns) const {
   const Vector3 s0 = enu_of_direction(array_, phase_center_, tai_ns, eo_);
-  std::vector<double> delays(static_cast<std::size_t>(array_.n_inputs()));
+  std::vector<double> delays(array_.n_inputs());
   for (std::size_t p = 0; p < delays.size(); ++p) {
     delays[p] = tracking_delay_s(array_, static_cast<std::int64_t>(p), s0, frequency_hz_);
   }
@@ -25,8 +25,7 @@ std::vector<channelize::DelayPolynomial> DelayModel::polynomials(const SampleClo
   const double h = span_s / 3;
   std::array<std::vector<double>, 4> d;
   for (int k = 0; k < 4; ++k) {
-    d[static_cast<std::size_t>(k)] =
-        delays_s(clock.tai_ns(first) + static_cast<std::int64_t>(std::llround(k * h * 1e9)));
+    d[k] = delays_s(clock.tai_ns(first) + static_cast<std::int64_t>(std::llround(k * h * 1e9)));
   }
   std::vector<channelize::DelayPolynomial> result(d[0].size());
   for (std::size_t p = 0; p < result.size(); ++p) {
@@ -46,7 +45,7 @@ std::vector<channelize::DelayPolynomial> DelayModel::polynomials(const SampleClo
 double DelayModel::largest_delay_s(const ArrayLayout& array, double frequency_hz) {
   double largest = 0;
   for (const auto& input : array.inputs) {
-    const auto& r = array.antennas[static_cast<std::size_t>(input.antenna)].enu_m;
+    const auto& r = array.antennas[input.antenna].enu_m;
     const double radius = std::sqrt(r[0] * r[0] + r[1] * r[1] + r[2] * r[2]);
     largest = std::max(
         largest, radius / kSpeedOfLight_m_per_s + std::abs(cable_delay_s(input, frequency_hz)));

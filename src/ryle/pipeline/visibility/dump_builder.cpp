@@ -10,15 +10,13 @@
 namespace ryle::pipeline {
 
 correlate::InputMap input_map(const ArrayLayout& array) {
-  correlate::InputMap map{
-      array.n_antennas(),
-      std::vector<std::int64_t>(static_cast<std::size_t>(2 * array.n_antennas()), -1)};
+  correlate::InputMap map{array.n_antennas(),
+                          std::vector<std::int64_t>(2 * array.n_antennas(), -1)};
   for (std::int64_t p = 0; p < array.n_inputs(); ++p) {
-    const auto& input = array.inputs[static_cast<std::size_t>(p)];
-    auto& slot = map.input[static_cast<std::size_t>(2 * input.antenna + input.pol)];
+    const auto& input = array.inputs[p];
+    auto& slot = map.input[2 * input.antenna + input.pol];
     if (slot >= 0) {
-      throw ConfigError("layout: antenna \"" +
-                        array.antennas[static_cast<std::size_t>(input.antenna)].name +
+      throw ConfigError("layout: antenna \"" + array.antennas[input.antenna].name +
                         "\" has polarization " + (input.pol == 0 ? "X" : "Y") + " twice (inputs " +
                         std::to_string(slot) + " and " + std::to_string(p) + ")");
     }
@@ -40,8 +38,7 @@ void DumpBuilder::stamp(const RawDump& raw, VisibilityDump& dump) const {
 
 std::vector<cf64> DumpBuilder::gains(const std::vector<double>& requantiser_scale) const {
   const std::int64_t n_channels = setup_.finish.frequency.n_channels;
-  std::vector<cf64> result(static_cast<std::size_t>(setup_.n_inputs * n_channels),
-                           cf64(std::sqrt(setup_.flux_scale), 0));
+  std::vector<cf64> result(setup_.n_inputs * n_channels, cf64(std::sqrt(setup_.flux_scale), 0));
   for (std::size_t k = 0; k < result.size(); ++k) {
     const std::size_t input = k / static_cast<std::size_t>(n_channels);
     if (!requantiser_scale.empty()) result[k] /= requantiser_scale[input];
@@ -54,8 +51,8 @@ bool DumpBuilder::usable(std::int64_t baseline, std::int64_t pol_product) const 
   if (setup_.bad.empty()) return true;
   const auto [i, j] = pair_of(baseline);
   const auto bad = [&](std::int64_t antenna, std::int64_t pol) {
-    const std::int64_t p = setup_.finish.map.input[static_cast<std::size_t>(2 * antenna + pol)];
-    return p < 0 || setup_.bad[static_cast<std::size_t>(p)] != 0;
+    const std::int64_t p = setup_.finish.map.input[2 * antenna + pol];
+    return p < 0 || setup_.bad[p] != 0;
   };
   return !bad(i, pol_product / 2) && !bad(j, pol_product % 2);
 }

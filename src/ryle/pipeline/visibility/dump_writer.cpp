@@ -64,7 +64,7 @@ void DumpWriter::note_loss(const RawDump& dump) {
   const std::int64_t n_channels = observation_.frequency.n_channels;
   for (std::int64_t c = 0; c < n_channels; ++c) {
     for (std::int64_t p = 0; p < n_inputs; ++p)
-      used_ += dump.sums.counts[static_cast<std::size_t>(c * n_pairs(n_inputs) + pair_index(p, p))];
+      used_ += dump.sums.counts[c * n_pairs(n_inputs) + pair_index(p, p)];
   }
   wanted_ += static_cast<double>(dump.n_spectra * n_inputs * n_channels);
   const double lost = wanted_ > 0 ? 1 - used_ / wanted_ : 0;

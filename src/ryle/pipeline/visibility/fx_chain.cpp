@@ -160,16 +160,14 @@ FxChain::FxChain(const std::vector<Queue>& queues, const Setup& setup, DelayUpda
   const std::int64_t n_parts =
       std::clamp<std::int64_t>(channels, 1, static_cast<std::int64_t>(queues.size()));
   for (std::int64_t k = 0; k < n_parts; ++k) {
-    parts_.push_back(std::make_unique<Part>(queues[static_cast<std::size_t>(k)], setup_,
-                                            channels * k / n_parts, channels * (k + 1) / n_parts,
-                                            streams_));
+    parts_.push_back(std::make_unique<Part>(queues[k], setup_, channels * k / n_parts,
+                                            channels * (k + 1) / n_parts, streams_));
   }
   filter_length_ = channelize::filter_length(setup_.channelize);
   step_ = channelize::step_length(setup_.channelize);
   const auto& f = setup_.channelize;
-  for (auto& statistics : statistics_)
-    statistics.resize(static_cast<std::size_t>(f.n_channels * f.n_inputs));
-  levels_.resize(static_cast<std::size_t>(f.n_inputs));
+  for (auto& statistics : statistics_) statistics.resize(f.n_channels * f.n_inputs);
+  levels_.resize(f.n_inputs);
 }
 
 FxChain::~FxChain() {
@@ -396,23 +394,23 @@ void FxChain::stage_next_chunk(std::int64_t n) {
 // data.
 void FxChain::start_levels(const channelize::Input& input) {
   const auto& f = setup_.channelize;
-  std::vector<channelize::LevelStatistics> first(static_cast<std::size_t>(f.n_inputs));
+  std::vector<channelize::LevelStatistics> first(f.n_inputs);
   channelize::add_level_statistics(host_, f, input, input.first_tick,
                                    input.first_tick + input.n_samples, first);
-  scale_.assign(static_cast<std::size_t>(f.n_inputs), 1.0);
+  scale_.assign(f.n_inputs, 1.0);
   std::vector<double> seen;
   const bool requantises = f.output == SampleFormat::ci8 || f.output == SampleFormat::ci4;
   for (std::int64_t p = 0; requantises && p < f.n_inputs; ++p) {
-    const auto& s = first[static_cast<std::size_t>(p)];
+    const auto& s = first[p];
     // Filter power 1: a channel of white noise has the variance of the samples, half of it in each
     // part.
     const double variance =
         s.n_samples > 0 ? s.sum_of_squares / static_cast<double>(s.n_samples) : 0;
     if (variance > 0) {
-      scale_[static_cast<std::size_t>(p)] = setup_.target_rms_lsb / std::sqrt(variance / 2);
-      seen.push_back(scale_[static_cast<std::size_t>(p)]);
+      scale_[p] = setup_.target_rms_lsb / std::sqrt(variance / 2);
+      seen.push_back(scale_[p]);
     } else {
-      scale_[static_cast<std::size_t>(p)] = 0;
+      scale_[p] = 0;
     }
   }
   // An input that is silent now may come back: give it the level of its neighbours.
@@ -420,12 +418,12 @@ void FxChain::start_levels(const channelize::Input& input) {
   for (auto& s : scale_) {
     if (s == 0) s = seen.empty() ? 1.0 : seen[seen.size() / 2];
   }
-  std::vector<cf32> gains(static_cast<std::size_t>(f.n_inputs * f.n_channels));
+  std::vector<cf32> gains(f.n_inputs * f.n_channels);
   for (std::int64_t p = 0; p < f.n_inputs; ++p) {
     for (std::int64_t c = 0; c < f.n_channels; ++c) {
       const auto at = static_cast<std::size_t>(p * f.n_channels + c);
       const cf32 calibration = calibration_.empty() ? cf32{1, 0} : calibration_[at];
-      gains[at] = static_cast<float>(scale_[static_cast<std::size_t>(p)]) * calibration;
+      gains[at] = static_cast<float>(scale_[p]) * calibration;
     }
   }
   for (const auto& part : parts_)

@@ -45,7 +45,7 @@ class Equalizer {
   }
   bool equalizes() const { return equalizes_; }
   double operator()(std::int64_t antenna, std::int64_t pol) const {
-    return factors_[static_cast<std::size_t>(antenna * n_pols_ + pol)];
+    return factors_[antenna * n_pols_ + pol];
   }
 
  private:
@@ -86,8 +86,8 @@ class SampleMaker {
     for (std::int64_t b = 0; b < dump.n_baselines; ++b) {
       const auto [i, j] = pair_of(b);
       if (i == j && !options_.autocorrelations) continue;
-      const auto& ri = observation_.array.antennas[static_cast<std::size_t>(i)].enu_m;
-      const auto& rj = observation_.array.antennas[static_cast<std::size_t>(j)].enu_m;
+      const auto& ri = observation_.array.antennas[i].enu_m;
+      const auto& rj = observation_.array.antennas[j].enu_m;
       const Vector3 r{ri[0] - rj[0], ri[1] - rj[1], ri[2] - rj[2]};
       const Vector3 uvw_m{dot(axes[0], r), dot(axes[1], r), dot(axes[2], r)};
       for (std::int64_t first = 0; first < dump.n_channels; first += options_.channel_average) {
@@ -149,7 +149,7 @@ std::string why_nothing(std::span<const VisibilityDump> dumps, const std::string
   }
   bool wanted = has.empty();
   for (const std::int64_t p : wanted_products(stokes, dumps.empty() ? 1 : dumps[0].n_pol_products))
-    wanted = wanted || there[static_cast<std::size_t>(p)];
+    wanted = wanted || there[p];
   if (wanted)
     return "every cross-correlation is flagged (are all antennas marked bad, or is this a "
            "single-antenna file?)";
@@ -247,11 +247,10 @@ void rephase(Observation& observation, std::span<VisibilityDump> dumps, const Sk
       const double per_m = observation.frequency.center_hz(c) / kSpeedOfLight_m_per_s;
       for (std::int64_t b = 0; b < dump.n_baselines; ++b) {
         const auto [i, j] = pair_of(b);
-        const double turns =
-            per_m * (path_m[static_cast<std::size_t>(i)] - path_m[static_cast<std::size_t>(j)]);
+        const double turns = per_m * (path_m[i] - path_m[j]);
         const cf32 turn(std::polar(1.0, -2 * kPi * (turns - std::floor(turns))));
         for (std::int64_t pol = 0; pol < dump.n_pol_products; ++pol)
-          dump.data[static_cast<std::size_t>(dump.index(c, b, pol))] *= turn;
+          dump.data[dump.index(c, b, pol)] *= turn;
       }
     }
   }

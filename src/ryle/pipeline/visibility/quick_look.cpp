@@ -11,7 +11,7 @@ namespace {
 
 // Mean auto power of all unflagged inputs, per channel.
 std::vector<float> mean_autos(const VisibilityDump& dump) {
-  std::vector<float> row(static_cast<std::size_t>(dump.n_channels));
+  std::vector<float> row(dump.n_channels);
   for (std::int64_t c = 0; c < dump.n_channels; ++c) {
     double sum = 0;
     std::int64_t n = 0;
@@ -23,8 +23,7 @@ std::vector<float> mean_autos(const VisibilityDump& dump) {
         ++n;
       }
     }
-    row[static_cast<std::size_t>(c)] =
-        n > 0 ? static_cast<float>(sum / static_cast<double>(n)) : 0.0F;
+    row[c] = n > 0 ? static_cast<float>(sum / static_cast<double>(n)) : 0.0F;
   }
   return row;
 }

@@ -61,15 +61,15 @@ DumpBuilder::Setup sample_builder(const ObservationConfig& config, const FxChain
 std::vector<cf32> spectra_gains(const ObservationConfig& config, const ArrayLayout& array,
                                 const FrequencyAxis& frequency) {
   std::vector<cf32> gains = calibration_gains(config, array.n_inputs(), frequency.n_channels);
-  gains.resize(static_cast<std::size_t>(array.n_inputs() * frequency.n_channels), cf32{1, 0});
+  gains.resize(array.n_inputs() * frequency.n_channels, cf32{1, 0});
   const bool undo_cables = config.correlate.fringe_stopping != "none";
   for (std::int64_t p = 0; undo_cables && p < array.n_inputs(); ++p) {
-    const auto& input = array.inputs[static_cast<std::size_t>(p)];
+    const auto& input = array.inputs[p];
     const double center_s = cable_delay_s(input, frequency.band_center_hz());
     for (std::int64_t c = 0; c < frequency.n_channels; ++c) {
       const double nu = frequency.center_hz(c);
       const double turns = nu * (cable_delay_s(input, nu) - center_s);
-      gains[static_cast<std::size_t>(p * frequency.n_channels + c)] *=
+      gains[p * frequency.n_channels + c] *=
           cf32(std::polar(1.0, 2 * std::numbers::pi * (turns - std::floor(turns))));
     }
   }
@@ -79,7 +79,7 @@ std::vector<cf32> spectra_gains(const ObservationConfig& config, const ArrayLayo
 void fill_applied(Observation& observation, const ObservationConfig& config,
                   const AppliedMetadata& metadata) {
   auto& applied = observation.applied;
-  applied.delay_s.assign(static_cast<std::size_t>(observation.array.n_inputs()), 0);
+  applied.delay_s.assign(observation.array.n_inputs(), 0);
   if (config.correlate.fringe_stopping != "none") {
     const DelayModel model(observation.array, observation.earth_orientation,
                            observation.phase_center, observation.frequency.band_center_hz());

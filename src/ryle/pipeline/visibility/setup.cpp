@@ -211,9 +211,9 @@ std::vector<cf32> calibration_gains(const ObservationConfig& config, std::int64_
                                     std::int64_t n_channels) {
   if (config.calibration.gains.empty()) return {};
   const auto gains = read_gains_csv(resolve_path(config, config.calibration.gains), n_inputs);
-  std::vector<cf32> inverse(static_cast<std::size_t>(n_inputs * n_channels));
+  std::vector<cf32> inverse(n_inputs * n_channels);
   for (std::int64_t p = 0; p < n_inputs; ++p) {
-    const cf64 g = gains[static_cast<std::size_t>(p)];
+    const cf64 g = gains[p];
     const cf64 inverted = std::abs(g) > 0 ? 1.0 / g : cf64{};
     std::fill_n(inverse.begin() + p * n_channels, n_channels, cf32(inverted));
   }

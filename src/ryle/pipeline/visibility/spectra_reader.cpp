@@ -36,11 +36,11 @@ class RecordedSpectra final : public SpectraReader {
     four_bits = has_four_bits(info.format);
     max_gulp = gulp_for(frequency.n_channels, n_inputs, n_spectra);
     const std::int64_t cells = frequency.n_channels * n_inputs;
-    spectra_.resize(static_cast<std::size_t>(max_gulp * cells));
+    spectra_.resize(max_gulp * cells);
     blocks_ = Buffer<std::byte>(
         dense_blocks_bytes(SampleFormat::ci8, frequency.n_channels, max_gulp, n_inputs));
-    absent_channels_.resize(static_cast<std::size_t>(cells));
-    valid_.resize(static_cast<std::size_t>(cells * words_for_bits(max_gulp)));
+    absent_channels_.resize(cells);
+    valid_.resize(cells * words_for_bits(max_gulp));
   }
 
   void read(std::int64_t first, std::int64_t n, SpectraGulp& gulp) override {
@@ -65,7 +65,7 @@ class RecordedSpectra final : public SpectraReader {
     std::fill(valid_.begin(), valid_.end(), std::uint64_t{0});
     for (std::int64_t c = 0; c < frequency.n_channels; ++c) {
       for (std::int64_t p = 0; p < n_inputs; ++p) {
-        if (absent_channels_[static_cast<std::size_t>(c * n_inputs + p)] != 0) continue;
+        if (absent_channels_[c * n_inputs + p] != 0) continue;
         set_bits(valid_.data() + (c * n_inputs + p) * words, 0, n);
       }
     }
@@ -82,7 +82,7 @@ class RecordedSpectra final : public SpectraReader {
     const std::int64_t end = std::min(gap.end, first + n) - first;
     if (begin >= end) return;
     for (std::int64_t c = gap.channel_begin; c < gap.channel_end; ++c) {
-      if (absent_channels_[static_cast<std::size_t>(c * n_inputs + input)] != 0) continue;
+      if (absent_channels_[c * n_inputs + input] != 0) continue;
       lost_samples += static_cast<std::uint64_t>(end - begin);
       clear_bits(valid_.data() + (c * n_inputs + input) * words, begin, end);
     }
@@ -139,9 +139,8 @@ class ChannelizedSamples final : public SpectraReader {
     const std::int64_t bytes =
         dense_blocks_bytes(config_.output, frequency.n_channels, max_gulp, n_inputs);
     blocks_ = Buffer<std::byte>(bytes);
-    valid_.resize(static_cast<std::size_t>(n_inputs * words_for_bits(max_gulp)));
-    samples_.resize(static_cast<std::size_t>(
-        recording.samples_bytes((max_gulp - 1) * step_ + length_) + kPadding_bytes));
+    valid_.resize(n_inputs * words_for_bits(max_gulp));
+    samples_.resize(recording.samples_bytes((max_gulp - 1) * step_ + length_) + kPadding_bytes);
     set_levels();
   }
 
@@ -167,7 +166,7 @@ class ChannelizedSamples final : public SpectraReader {
     const std::int64_t ticks =
         std::min(recording_.info().n_ticks, (max_gulp - 1) * step_ + length_);
     recording_.read_samples(0, ticks, samples_, absent_);
-    std::vector<channelize::LevelStatistics> levels(static_cast<std::size_t>(n_inputs));
+    std::vector<channelize::LevelStatistics> levels(n_inputs);
     channelize::add_level_statistics(config_, {samples_.data(), 0, ticks, absent_}, 0, ticks,
                                      levels);
     samplers = sampler_gains(levels, config_.layout);
@@ -255,7 +254,7 @@ void SpectraSlice::copy_mask(const SpectraGulp& gulp, std::int64_t begin, std::i
   const bool shared = gulp.valid_channel_stride_words == 0;
   const std::int64_t n_masks = shared ? 1 : gulp.blocks.n_channels;
   const std::int64_t n_inputs = gulp.blocks.n_inputs;
-  valid_.assign(static_cast<std::size_t>(n_masks * n_inputs * words_), 0);
+  valid_.assign(n_masks * n_inputs * words_, 0);
   const std::int64_t first_word = begin / 64;
   const std::int64_t shift = begin % 64;
   for (std::int64_t c = 0; c < n_masks; ++c) {

@@ -50,7 +50,7 @@ void read_antennas(const cc::MeasurementSet& ms, ReadResult& out) {
     const cc::Vector<double> angles(feeds.receptorAngle()(row));
     if (antenna < 0 || antenna >= static_cast<int>(out.content.antennas.size()) || angles.empty())
       continue;
-    auto& target = out.content.antennas[static_cast<std::size_t>(antenna)].feed_angles_rad;
+    auto& target = out.content.antennas[antenna].feed_angles_rad;
     target[0] = angles(0);
     target[1] = angles.size() > 1 ? angles(1) : angles(0) + 1.5707963267948966;
     out.has_feed_angles = true;

@@ -22,7 +22,7 @@ double middle_s(const Impl& content) { return 0.5 * (content.begin_s + content.e
 
 cc::Vector<double> vector3(const std::array<double, 3>& v) {
   cc::Vector<double> out(3);
-  for (int k = 0; k < 3; ++k) out(k) = v[static_cast<std::size_t>(k)];
+  for (int k = 0; k < 3; ++k) out(k) = v[k];
   return out;
 }
 
@@ -71,8 +71,7 @@ void fill_feed(cc::MeasurementSet& ms, const Impl& content) {
   }
   for (std::size_t row = 0; row < content.antennas.size(); ++row) {
     cc::Vector<double> receptor_angle(n);
-    for (int r = 0; r < n; ++r)
-      receptor_angle(r) = content.antennas[row].feed_angles_rad[static_cast<std::size_t>(r)];
+    for (int r = 0; r < n; ++r) receptor_angle(r) = content.antennas[row].feed_angles_rad[r];
     columns.antennaId().put(row, static_cast<int>(row));
     columns.feedId().put(row, 0);
     columns.spectralWindowId().put(row, -1);

@@ -146,7 +146,7 @@ void Writer::State::put_row_weights(const cc::Slicer& rows, const float* spectru
   cc::Matrix<float> weight(n_products, n_baselines);
   cc::Matrix<float> sigma(n_products, n_baselines);
   cc::Vector<bool> flag_row(n_baselines);
-  std::vector<double> total(static_cast<std::size_t>(n_products));
+  std::vector<double> total(n_products);
   for (ssize_t b = 0; b < n_baselines; ++b) {
     std::fill(total.begin(), total.end(), 0.0);
     for (ssize_t c = 0; c < n_channels; ++c) {
@@ -154,7 +154,7 @@ void Writer::State::put_row_weights(const cc::Slicer& rows, const float* spectru
     }
     bool any = false;
     for (ssize_t q = 0; q < n_products; ++q) {
-      const double mean = total[static_cast<std::size_t>(q)] / static_cast<double>(n_channels);
+      const double mean = total[q] / static_cast<double>(n_channels);
       weight(q, b) = static_cast<float>(mean);
       sigma(q, b) = mean > 0 ? static_cast<float>(1 / std::sqrt(mean)) : -1.0F;
       any = any || mean > 0;
