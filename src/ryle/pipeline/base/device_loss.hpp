@@ -8,8 +8,7 @@
 namespace ryle::pipeline {
 
 /// A device that fails in flight takes the open integration (image, chunk of beams) with it and no
-/// more: those
-/// before are whole, are published, and then the run ends with the error.
+/// more: those before are whole, are published, and then the run ends with the error.
 class DeviceLoss {
  public:
   /// Work that may lose the device; none once it is lost.

@@ -51,6 +51,16 @@ struct BeamInput {
   std::span<const AbsentSpan> absent;      ///< input = channel; sorted by channel, then time
 };
 
+/// Voltages of antennas to power of beams, for all consumers.
+/// - Thread: the engine's thread calls feed() and finish(); consumers are called on it.
+/// - Reads packets of 128 spectra; samples may be overwritten once feed() returns. Weights are made
+///   in point() and make_weights() at multiples of update_spectra() of the data.
+/// - Hands every consumer a BeamChunk of at most max_samples samples of all beams.
+/// - Ends with finish(). Once a device is lost feed() does nothing, and report_loss() throws.
+/// - Samples of which nothing arrived are 0 and listed in BeamChunk::absent; where some antennas
+/// are
+///   missing, sums are renormalised (beams.loss). A new segment starts the engines anew; sample
+///   numbers tell a consumer of a gap between chunks.
 class BeamChain {
  public:
   /// Called once, when the first data tell where the beams stand.

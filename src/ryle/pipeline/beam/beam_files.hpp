@@ -30,9 +30,17 @@ struct BeamScale {
   std::vector<float> mean, rms;  ///< [channel]; rms 0: nothing was there, all codes are the mean
 };
 
-/// Filterbanks of all rows, in a thread of their own: a slow disk drops whole pieces (counted,
-/// written as the mean), never data of the engine. Scales come from the first scale_s, robustly
-/// (mean and rms of what lies within 5 sigma of the median), and stay.
+/// Filterbanks of all rows.
+/// - Thread: take() copies the chunk on the engine's thread; the writer's own thread ("ryle-beams")
+///   makes codes and writes.
+/// - Reads a bounded queue of pieces: a slow disk drops whole pieces (counted, written as the
+/// mean),
+///   never data of the engine. Scales come from the first scale_s, robustly (mean and rms of what
+///   lies within 5 sigma of the median), and stay.
+/// - Ends when finish() has drained the queue, or when writing throws: failed() then.
+/// - A short gap is written as the mean of each channel and listed in the notes; a new segment, or
+/// a
+///   gap longer than kLongestGap_s, ends the files and begins new ones.
 class BeamFiles final : public BeamConsumer {
  public:
   BeamFiles(const ObservationConfig& config, const BeamStream& stream);

@@ -11,7 +11,9 @@ namespace ryle::pipeline {
 
 /// NAME_BEAM.png of the first beams.pictures rows: the dynamic spectrum over the mean of each
 /// channel, and the bandpass. Time and frequency are averaged to what fits a picture, whatever the
-/// length of the run.
+/// length of the run. Works on the engine's thread; pictures are written in finish(). Cells of
+/// which nothing arrived do not count. Segments after the first are left out, as they have another
+/// time.
 class BeamPictures final : public BeamConsumer {
  public:
   BeamPictures(const ObservationConfig& config, const BeamStream& stream);

@@ -32,7 +32,8 @@ std::optional<Transit> fit_transit(std::span<const double> time_s, std::span<con
 /// the transit fitted to each beam, and, unless beams.pictures = 0, NAME_power.png with a line for
 /// each of the first beams, at most eight. A channel of which nothing arrived in a sample keeps its
 /// last mean, so that loss does not change the level; the column `present` says how much was
-/// measured. Of the first segment of the stream: another one has another time.
+/// measured. Of the first segment of the stream: another one has another time, and its samples are
+/// counted and left out. Works on the engine's thread; products are written in finish().
 class BeamPower final : public BeamConsumer {
  public:
   BeamPower(const ObservationConfig& config, const BeamStream& stream);

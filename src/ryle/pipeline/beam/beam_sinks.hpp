@@ -39,6 +39,9 @@ struct BeamSinkGulp {
   const BeamFileWriter::Piece* metadata = nullptr;
 };
 
+/// One file, or one file a row, of `ryle beamform`. All calls come from the thread that reads the
+/// recording, gulps in order of time; finish() publishes. What is absent is written as the format
+/// has it: the value of nothing, or an invalid frame.
 class BeamSink {
  public:
   virtual ~BeamSink() = default;

@@ -88,9 +88,14 @@ struct VoltageRingConfig {
 VoltageRingConfig voltage_ring_config(const ObservationConfig& config, const LiveBeams& beams,
                                       const std::string& command_line);
 
-/// take() is of the engine's thread, trigger() of any. Files are written by a thread of the ring's
-/// own, which holds no more than the chunks of its dumps: a slow disk loses dumps, counted, and
-/// makes the ring shorter meanwhile; the receiver gets its chunks back whatever happens.
+/// The ring of chunks that are kept for dumps of voltages.
+/// - Thread: the engine's thread calls take(), any thread trigger(). The ring's own thread
+/// ("voltages")
+///   writes files and holds no more than the chunks of its dumps.
+/// - Reads chunks after the engines have used them, and gives the oldest back to the source.
+/// - A slow disk loses dumps, counted, and makes the ring shorter meanwhile; the receiver gets its
+///   chunks back whatever happens.
+/// - Ends with finish(), which writes what was asked for.
 class VoltageRing {
  public:
   explicit VoltageRing(const VoltageRingConfig& config);

@@ -10,7 +10,8 @@
 
 namespace ryle::pipeline {
 
-/// The file of sums of a run: what it goes on from and leaves behind.
+/// The file of sums of a run: what it goes on from and leaves behind. The gridding thread writes
+/// it, whole and then renamed, so that a kill leaves the one before.
 class GridCheckpoint {
  public:
   /// Throws ConfigError when the file holds sums of something else, or is a checkpoint of a run

@@ -33,7 +33,8 @@ void require_map_room(const std::string& output, std::int64_t n_cells, std::int6
 /// run was cut into parts makes no difference.
 class SharedPlanes;
 
-/// Files of a map, channel by channel, written by a thread of their own.
+/// Files of a map, channel by channel. The gridding thread calls append() and finish(), which wait
+/// where the writer's own thread ("grid-write") is behind; nothing is published before finish().
 class GridProducts {
  public:
   /// Creates the value cube at once: what cannot be written is said before anything is gridded.

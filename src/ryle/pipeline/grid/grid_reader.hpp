@@ -18,7 +18,9 @@ struct GridJob {
   bool positions = true;  ///< to be read, too
 };
 
-/// Reads the next job while the one before is gridded: two buffers, no more.
+/// Reads the next job while the one before is gridded: two buffers, no more. A thread of its own
+/// ("grid-read") reads in the order of the jobs; the gridding thread calls next() and give_back().
+/// Ends after the last job, or when reading throws, which next() rethrows.
 class GridReader {
  public:
   /// @param device of CUDA that copies from page-locked buffers; less than 0: plain ones

@@ -34,7 +34,12 @@ struct RawImages {
 };
 
 /// Voltages to images by the chosen path: an imager of voltages, or the correlator and an imager of
-/// its sums. Engines do not know each other; they meet here. One thread owns it.
+/// its sums. Engines do not know each other; they meet here.
+/// - Thread: one stage thread owns it; the sink is called on it.
+/// - Reads gulps that end where images do: advance(), then feed().
+/// - Hands on RawImages every n_spectra_per_image spectra, at a new segment, and in flush().
+/// - Spectra that a gap skips count as nominal spectra without weight; a whole image of nothing is
+///   not made (Integration).
 class SkyChain {
  public:
   struct Setup {

@@ -10,9 +10,12 @@
 
 namespace ryle::pipeline {
 
-/// The last stage of imaging: products in a thread of their own, so that a slow disk never holds up
-/// the engines. Edge engine -> files: live drops the newest image when the queue (image.queue) is
-/// full and counts it; offline waits.
+/// The last stage of imaging: products, so that a slow disk never holds up the engines.
+/// - Thread: the engine's thread calls offer(); the writer's own thread ("ryle-images") makes the
+///   products.
+/// - Reads a bounded queue (image.queue). Live, the newest image is dropped when it is full, and
+///   counted; offline, offer() waits.
+/// - Ends when finish() has drained the queue, or when writing throws: failed() then.
 class SkyWriter {
  public:
   SkyWriter(const ObservationConfig& config, Observation observation, SkyMetadata metadata,

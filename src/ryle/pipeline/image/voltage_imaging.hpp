@@ -19,9 +19,14 @@
 
 namespace ryle::pipeline {
 
-/// Channelized voltages to published images: levels, gains, plan, engines, writer. The first
-/// spectra decide which inputs are dead and how they are equalized; inputs that die or come back
-/// later are dropped or taken up from the next image on.
+/// Channelized voltages to published images: levels, gains, plan, SkyChain, SkyWriter.
+/// - Thread: the engine's thread calls feed() and finish(); the writer has a thread of its own.
+/// - Reads gulps of any length, and cuts them where images end. The first spectra decide which
+/// inputs
+///   are dead and how they are equalized; inputs that die or come back later are dropped or taken
+///   up from the next image on.
+/// - Ends with finish(), or early: failed() is true once a device is lost or the writer has thrown.
+/// - Gaps are those of SkyChain.
 class SkyPath {
  public:
   SkyPath(const ObservationConfig& config, const ArrayLayout& array, SpectraMetadata metadata,

@@ -13,7 +13,8 @@
 
 namespace ryle::pipeline {
 
-/// What a live run makes of its chunks, as the loop sees it.
+/// What a live run makes of its chunks, as the loop sees it. Every function is called on the thread
+/// of LiveLoop::run().
 class LivePath {
  public:
   virtual ~LivePath() = default;
@@ -27,9 +28,13 @@ class LivePath {
   virtual void count(Progress& progress) const = 0;
 };
 
-/// Drives a live run from the first chunk to the last: one thread feeds the engines, the source and
-/// the writers have their own. Ends when the source ends, after source.duration_s, on a signal,
-/// when the path has failed, or when the simulator has sent everything.
+/// Drives a live run from the first chunk to the last.
+/// - Thread: the caller of run() feeds the engines; the source and the writers have their own
+/// threads.
+/// - Reads chunks of the source, and hands each to the path, which gives it back.
+/// - Ends when the source ends, after source.duration_s, on a signal, when the path has failed, or
+///   when the simulator has sent everything.
+/// - A gap is the source's affair: chunks say what is absent, the path decides what becomes of it.
 class LiveLoop {
  public:
   /// `simulation` may be null; input_bits_per_s is of packets at their nominal rate.

@@ -16,9 +16,14 @@
 
 namespace ryle::pipeline {
 
-/// Raw samples to published products: the chain of engines and the writer behind it, for live and
-/// recorded samples alike. Everything is allocated by the constructor but the product header, which
-/// needs the time of the first sample.
+/// Raw samples to published products: FxChain and the DumpWriter behind it, for live and recorded
+/// samples alike. Everything is allocated by the constructor but the product header, which needs
+/// the time of the first sample.
+/// - Thread: the engine's thread calls feed() and finish(); the writer has a thread of its own.
+/// - Ends with finish(), or early: failed() is true once a device is lost, or the writer has given
+/// up
+///   and the observation asks to stop then.
+/// - Gaps and segments are those of FxChain.
 class SamplePath {
  public:
   SamplePath(const ObservationConfig& config, const SampleMetadata& metadata,

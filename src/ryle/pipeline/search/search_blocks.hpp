@@ -30,9 +30,10 @@ struct PowerMessage {
   bool ends = false;
 };
 
-/// Chunks of any length -> blocks of one length on a grid that begins with the first sample. Gaps
-/// become NaN; a segment, or a gap longer than kMaxGapBlocks, ends the grid. One thread fills, one
-/// takes.
+/// Chunks of any length -> blocks of one length on a grid that begins with the first sample.
+/// - Thread: one thread fills (take, place, finish), one takes messages() and release()s blocks.
+/// - Where no block is free the samples of a whole block are dropped and counted, unless `wait`.
+/// - Gaps become NaN; a new segment, or a gap longer than kMaxGapBlocks, ends the grid.
 class BlockGatherer {
  public:
   static constexpr std::int64_t kMaxGapBlocks = 8;

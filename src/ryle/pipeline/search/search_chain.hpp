@@ -13,7 +13,9 @@
 namespace ryle::pipeline {
 
 /// The state of one beam: codes, sums that boxcars still need, open clusters. Engines are lent with
-/// every call and must be of the same configuration.
+/// every call and must be of the same configuration. One thread at a time calls it, whichever;
+/// events come out of the call that completes them, flagged or not. Blocks that never came are
+/// searched as absent.
 class SearchChain {
  public:
   SearchChain(const SearchEngines& engines, const SearchChainConfig& config);

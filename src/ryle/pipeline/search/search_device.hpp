@@ -28,6 +28,9 @@ std::string no_device_search(const SearchChainConfig& config);
 std::vector<std::pair<std::string, std::int64_t>> device_search_memory(
     const SearchChainConfig& config, std::int64_t n_beams, std::int64_t n_streams);
 
+/// The search of some beams on one device. One thread calls it. take() brings power to codes,
+/// search() makes sums, boxcars and events; between the two the next block of power may already be
+/// made.
 class DeviceSearch {
  public:
   /// @param n_streams beams searched at a time

@@ -20,7 +20,9 @@ struct LiveFoldConfig {
 };
 
 /// Folds one beam of a live run by an ephemeris, channels each at their own phase. Works on the
-/// engine's thread: 4 ns a sample of one beam.
+/// engine's thread: 4 ns a sample of one beam. Absent samples do not count; phases follow the clock
+/// of each chunk, so that neither a gap nor a new segment disturbs them. Products are written in
+/// finish().
 class LiveFold final : public BeamConsumer {
  public:
   /// @param site where the telescope stands. Throws ConfigError, FormatError.

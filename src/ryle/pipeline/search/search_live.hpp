@@ -56,6 +56,17 @@ struct LiveSearchProgress {
   double latency_s = 0;  ///< longest, from the last sample of a block to its candidates' products
 };
 
+/// The search of a live run.
+/// - Thread: take() and place() fill blocks on the engine's thread (BlockGatherer); the search's
+/// own
+///   thread ("search") normalizes, dedisperses, detects, and writes products.
+/// - Reads blocks of block_samples of all beams from n_blocks buffers. When all are full a block is
+///   dropped, counted, and searched as absent.
+/// - Hands candidates to SearchProducts and to on_candidate as soon as their block has been
+/// searched.
+/// - Ends when finish() has searched what remains, or when the thread throws: failed() then.
+/// - A gap inside the grid is absent (NaN); a new segment or a long gap ends the data and starts
+/// anew.
 class LiveSearch final : public BeamConsumer {
  public:
   /// Throws ConfigError. Output names are taken at once, memory is all allocated here.

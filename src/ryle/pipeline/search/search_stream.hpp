@@ -22,7 +22,8 @@ struct BeamSearchConfig {
 };
 
 /// Blocks of power of any number of beams -> events, each pulse once. Events do not depend on the
-/// number of workers or devices.
+/// number of workers or devices. One thread calls it; beams of a block are worked on by its
+/// workers, or on the devices, before feed() returns. Gaps are NaN or a block that is nullptr.
 class BeamSearch {
  public:
   explicit BeamSearch(const BeamSearchConfig& config);

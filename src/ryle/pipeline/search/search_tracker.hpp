@@ -13,7 +13,7 @@
 #include "ryle/pipeline/search/search_checks.hpp"
 #include "ryle/pipeline/search/search_engines.hpp"
 
-/// Tokens of one beam -> refined events: the part of a search that is on the host wherever the
+/// Hits of one beam -> refined events: the part of a search that is on the host wherever the
 /// engines are.
 namespace ryle::pipeline {
 
@@ -67,11 +67,13 @@ struct SearchReach {
 SearchReach search_reach(const SearchChainConfig& config, std::int64_t max_delay,
                          std::int64_t history);
 
+/// Clusters hits of one beam, block by block, and refines each cluster when it closes: when no
+/// later hit can belong to it. One thread at a time calls it.
 class SearchTracker {
  public:
   explicit SearchTracker(const SearchChainConfig& config);
 
-  /// Tokens of one block, which are reordered and thinned.
+  /// Hits of one block, which are reordered and thinned.
   void take(std::vector<search::Hit>& hits, const std::vector<search::SeriesStatistics>& statistics,
             std::int64_t n_new, const SearchExtent& extent, const SearchMetadata& metadata,
             std::vector<SearchEvent>& events);

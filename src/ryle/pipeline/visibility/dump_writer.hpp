@@ -15,9 +15,16 @@
 
 namespace ryle::pipeline {
 
-/// The last stage: finishes raw dumps and writes them, in a thread of its own, so that a slow disk
-/// never holds up the engines. Edge engine -> files: live drops the newest dump when the queue is
-/// full and counts it; offline waits (ingest.md 8).
+/// The last stage: finishes raw dumps and writes them, so that a slow disk never holds up the
+/// engines.
+/// - Thread: the engine's thread calls offer(); the writer's own thread ("ryle-writer") builds and
+///   writes.
+/// - Reads a bounded queue of raw dumps. Live, the newest dump is dropped when the queue is full,
+/// and
+///   counted; offline, offer() waits (docs/design/ingest.md 8).
+/// - Hands dumps to ProductSet, which opens and publishes files.
+/// - Ends when finish() has drained the queue, or when writing throws: failed() then.
+/// - What a gap left out of a dump is in its counts; the dump is written all the same.
 class DumpWriter {
  public:
   DumpWriter(const ObservationConfig& config, DumpBuilder builder, Observation observation,

@@ -30,13 +30,19 @@ struct RawDump {
 };
 
 /// F and X in one place: raw samples in, raw dumps out, gulp by gulp, on one queue or several.
-/// Channelizes as many spectra as the samples allow, correlates them while they are in cache,
-/// closes a dump every spectra_per_dump. Each of several queues (devices) gets all samples and
-/// correlates its share of the channels: the same bits as one. To a device samples stream: each
-/// crosses the bus once, while chunks before it are worked on (DeviceSamples), straight from where
-/// feed() finds them if that is page-locked, else by way of memory that is. Dumps leave it beside
-/// the work on the next one (AsyncReadback): the sink is called by another thread then, a dump at a
-/// time, in order. Not thread safe: one stage thread owns it.
+/// - Thread: one stage thread owns it and calls feed() and flush(). On a device, dumps leave beside
+///   the work on the next one (AsyncReadback): another thread then calls the sink, a dump at a
+///   time, in order.
+/// - Reads samples that follow one another in time. It channelizes as many spectra as they allow
+///   and correlates them while they are in the cache. To a device each sample crosses the bus once,
+///   while chunks before it are worked on (DeviceSamples).
+/// - Hands on a RawDump: a dump closes after spectra_per_dump spectra, in process() and
+/// close_dump(),
+///   at a new segment, and in flush().
+/// - A gap inside a segment becomes absent samples where filters still see real ones; of a long gap
+///   the rest is only counted as spectra that never came. Counts say what arrived.
+/// Each of several queues (devices) gets all samples and correlates its part of the channels, with
+/// the bits of one queue.
 class FxChain {
  public:
   struct Setup {

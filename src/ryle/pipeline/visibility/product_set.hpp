@@ -30,8 +30,9 @@ void require_visibility_outputs(const ObservationConfig& config, std::int64_t n_
 /// The files of a run: opens a writer per format at the first dump of a segment, publishes all of
 /// them when the segment ends: at a restart of the sender, and by time or size (Rotation), when
 /// each published file also gets a line in NAME.manifest.jsonl. A writer that fails is reported,
-/// its whole integrations stay for `ryle recover`; the others and the data path go on (products.md
-/// 5: on_disk_full).
+/// its whole integrations stay for `ryle recover`; the others and the data path go on
+/// (docs/design/products.md 5: on_disk_full). Only the thread of DumpWriter calls it; lines of the
+/// manifest are made by ManifestThread.
 class ProductSet {
  public:
   ProductSet(const ObservationConfig& config, std::vector<SourceMark> marks);

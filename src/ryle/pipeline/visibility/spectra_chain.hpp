@@ -13,8 +13,12 @@
 
 namespace ryle::pipeline {
 
-/// Spectra of an external F-engine, live or recorded, to raw dumps: correlates, closes a dump every
-/// spectra_per_dump. One thread owns it.
+/// Spectra of an external F-engine, live or recorded, to raw dumps.
+/// - Thread: one stage thread owns it; the sink is called on it.
+/// - Reads gulps that end where dumps do: advance(), then feed().
+/// - Hands on a RawDump every spectra_per_dump spectra, at a new segment, and in flush().
+/// - Spectra that a gap skips count as nominal spectra without weight; a whole integration of
+///   nothing is not made (Integration).
 class SpectraChain {
  public:
   struct Setup {

@@ -15,8 +15,12 @@
 
 namespace ryle::pipeline {
 
-/// Spectra of an external F-engine to published visibilities: correlator, calibration, rotation to
-/// the phase center, writer.
+/// Spectra of an external F-engine to published visibilities: SpectraChain (correlator), then
+/// DumpBuilder (calibration, rotation to the phase center) and DumpWriter.
+/// - Thread: the engine's thread calls feed() and finish(); the writer has a thread of its own.
+/// - Reads gulps of any length, and cuts them where dumps end.
+/// - Ends with finish(), or early: failed() is true once a device is lost or the writer has thrown.
+/// - Gaps are those of SpectraChain.
 class SpectraDumps {
  public:
   SpectraDumps(const ObservationConfig& config, const ArrayLayout& array, SpectraMetadata metadata,
