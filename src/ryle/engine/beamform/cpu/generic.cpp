@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Portable code: vectors of four floats, which every target of the compiler has.
+// The beamformer in portable vectors of four floats: cpu/kernel.hpp has equation and layout.
 #include <type_traits>
 
 #include "ryle/engine/beamform/cpu/kernel.hpp"

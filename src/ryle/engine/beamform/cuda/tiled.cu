@@ -27,6 +27,7 @@ namespace {
 constexpr int kWarps = 8;
 constexpr int kPairSlabs = 2;  // slabs of a warp's tile
 
+/// See the head of this file.
 template <class Loader, class Output>
 __global__ void __launch_bounds__(32 * kWarps, 1)
     tiled(const FusedArgs a, int beam_blocks, int items) {

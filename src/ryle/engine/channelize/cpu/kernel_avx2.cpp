@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// The channelizer on AVX2, vectors of 8 floats: cpu/kernel_run.inc.hpp has equation and layout.
 #include "ryle/engine/channelize/cpu/kernel.hpp"
 
 #include <type_traits>

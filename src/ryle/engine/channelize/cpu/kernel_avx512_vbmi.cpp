@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// The channelizer on AVX-512 with VBMI2 and VNNI, vectors of 16 floats: cpu/kernel_run.inc.hpp has
+// equation and layout, cpu/kernel_digits.inc.hpp the filter in integers that only this file has.
 #include "ryle/engine/channelize/cpu/kernel.hpp"
 
 #include <type_traits>

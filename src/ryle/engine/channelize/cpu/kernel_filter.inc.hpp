@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Polyphase filter with lane = branch, then a transpose to lane = spectrum. Included after
-// kernel_lanes.inc.hpp. On every path a spectrum's sum is h[0] x[0], then fma in ascending order of
-// taps.
+// Polyphase filter in floats, y[n] = sum_p h[pK + n] x[pK + n], with lane = branch n, then a
+// transpose to lane = spectrum through the level-1 cache. A row of samples is read once and added
+// to P sums that slide in registers. On every path a spectrum's sum is h[0] x[0], then fma in
+// ascending order of taps. Included after kernel_lanes.inc.hpp.
 
 /// Filter coefficients of one block of kLanes points.
 template <bool kReal>

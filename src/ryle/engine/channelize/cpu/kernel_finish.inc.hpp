@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Phase, gain, dither, rounding, storing. Included after kernel_lanes.inc.hpp.
+// The end of the channelizer: code = clip(rne(X g exp(i phi) + dither)), channel by channel in the
+// order of the transform, a spectrum a lane; codes go to pieces of [place][spectrum], which
+// kernel_flush.inc.hpp writes as whole cells. Included after kernel_lanes.inc.hpp.
 
 /// Phasors of channel c = coarse[c >> shift] * fine[c & mask]: 2 sqrt(F) sines instead of F, one
 /// more rounding.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// The channelizer in portable vectors of 4 floats: cpu/kernel_run.inc.hpp has equation and layout.
 #include "ryle/engine/channelize/cpu/kernel.hpp"
 
 #include <cmath>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Transforms of whole spectra per lane: no shuffles. Included after kernel_lanes.inc.hpp.
+// Transforms of whole spectra, one a lane, so that no shuffles are needed: mixed radices 2 3 4 5 7
+// 8 16 in Stockham order over [point][re, im][lane], and a chirp transform for sizes with other
+// factors. Included after kernel_lanes.inc.hpp.
 
 inline constexpr float kHalfRoot = 0.70710678118654752f;
 

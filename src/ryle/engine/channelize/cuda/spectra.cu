@@ -161,6 +161,7 @@ __device__ void untangle(const SpectraArguments& a, const float2* from, float2* 
   }
 }
 
+/// See the head of this file. Layout: buffers in shared memory, or in device memory.
 template <class Read, class Layout>
 __global__ void __launch_bounds__(kThreads, 2)
     make_spectra(const __grid_constant__ SpectraArguments a) {

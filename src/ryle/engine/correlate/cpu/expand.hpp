@@ -27,7 +27,7 @@ inline void ci4_to_bytes(const std::uint8_t* from, std::uint8_t* to, std::int64_
 
 // x = 256 H + (x & 255) = 256 H + L + 128 with L = (x & 255) - 128 in -128..127: both are signed
 // bytes, and the constant 128 (1 + i) is taken out of the sums exactly when they are folded
-// (cpu.cpp).
+// (cpu/fold.cpp).
 inline void ci16_to_bytes(const std::uint8_t* from, std::uint8_t* to, std::int64_t input_stride) {
   std::memcpy(to, from, 128);
   for (int k = 0; k < 128; ++k) to[input_stride + k] = from[128 + k] ^ 0x80u;

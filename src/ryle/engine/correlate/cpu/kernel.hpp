@@ -2,9 +2,9 @@
 #pragma once
 #include <cstdint>
 
-/// Private to the engine: the plain-C interface between the driver (cpu.cpp) and one translation
-/// unit per instruction set. Nothing here may contain inline code: it is included by files compiled
-/// for different instruction sets.
+/// Private to the engine: the plain-C interface between the driver (cpu/make.cpp) and one
+/// translation unit per instruction set. Nothing here may contain inline code: it is included by
+/// files compiled for different instruction sets.
 namespace ryle::correlate::detail {
 
 /// Cells of one gulp and channel: [cell][input], each cell_bytes long, base and strides in bytes.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Driver of all cpu implementations: expands, packs, multiplies, folds; the arithmetic is in
-// cpu_*.cpp.
+// cpu/<instruction set>.cpp, the layout of rows, panels and sums in cpu/tile.hpp.
 #include <algorithm>
 #include <cmath>
 #include <cstring>

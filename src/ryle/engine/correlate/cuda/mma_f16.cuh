@@ -66,6 +66,7 @@ __device__ inline void multiply_fp16(FloatSums& sums, unsigned rows, unsigned co
   }
 }
 
+/// See the head of this file.
 __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     correlate_mma_f16(detail::CudaGulp gulp, int n_tiles, bool overwrite, float* tile_sums) {
   const detail::TileIndex tile = detail::tile_of(static_cast<int>(blockIdx.x) % n_tiles);

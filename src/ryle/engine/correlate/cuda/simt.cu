@@ -107,6 +107,7 @@ __device__ void stage(Complex<typename Read::Value> (*to)[kTile + 1], const Cuda
   }
 }
 
+/// See the head of this file.
 template <class Read, class Total>
 __global__ void __launch_bounds__(kEdge* kEdge)
     correlate_simt(CudaGulp gulp, int n_tiles, Total* sums) {

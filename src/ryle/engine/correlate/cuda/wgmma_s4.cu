@@ -237,6 +237,7 @@ struct Int4Worker {
 
 #endif  // __CUDA_ARCH_FEAT_SM90_ALL
 
+/// See the head of this file. kPaired: two channels share a tile, up to 64 inputs.
 template <bool kPaired>
 __global__ void __launch_bounds__(kAllThreads, 1)
     correlate_wgmma_s4(const __grid_constant__ CUtensorMap map,

@@ -239,6 +239,7 @@ __device__ inline void consume_three(const WgmmaArgs& a) {
 
 #endif  // __CUDA_ARCH_FEAT_SM90_ALL
 
+/// See the head of this file.
 __global__ void __launch_bounds__(kThreeThreads, 1)
     correlate_wgmma_s8_three(const __grid_constant__ CUtensorMap map,
                              const __grid_constant__ WgmmaArgs a) {

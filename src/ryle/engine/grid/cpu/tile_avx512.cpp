@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// The gridder on AVX-512: cpu/tile.inc.hpp has equation and layout.
 #include "ryle/engine/grid/cpu/tile.hpp"
 
 #include <immintrin.h>

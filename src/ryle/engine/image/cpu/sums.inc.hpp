@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Direct Fourier sums, a direction per lane. Included after cpu/field.inc.hpp and cpu/uv.inc.hpp.
+// Direct Fourier sums on a CPU (paths vis-dft and efield-dft), a direction a lane:
+//   I(s) = 2 Re sum_b conj(s_b) sum_{a<b} V_ab s_a,   B_p(s) = sum_a s_a E_ap,
+//   s_a = exp(-2 pi i (nu/c) r_a . (l, m, n - 1))
+// Phasors lie as [direction / group][antenna][re, im][group], so that a step loads one vector of
+// them and broadcasts one number of the data. Sums of a group stay in registers. Included after
+// cpu/field.inc.hpp and cpu/uv.inc.hpp.
 //
 // Phases are formed in double and reduced to half a turn there, then fp32: sin and cos of pi r by
 // polynomials (errors 3.3e-9 and 2.2e-10), doubled. Products are summed in fp32 over one antenna's

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Visibility imaging: calibrate the products of antenna pairs, lay them on half the uv plane,
-// transform. Included after cpu/transform.inc.hpp.
+// Visibility imaging on a CPU (path vis-grid): calibrate the products of antenna pairs, lay them on
+// half the uv plane, transform:  grid(cell) = sum_ab K_ab(cell) c_a conj(c_b) V_ab,  image =
+// FFT[grid]. Included after cpu/transform.inc.hpp.
 //
 // A cell holds the four planes XX, YY, U = (XY+YX)/2, V = -i(XY-YX)/2. Each is Hermitian, so that
 // half the plane is enough and two real images share one complex transform, XX + i YY and U + i V.

@@ -91,6 +91,7 @@ __device__ inline void add_visits(const Stage<N>& stage, int n, float4 (&sum)[2]
   }
 }
 
+/// See the head of this file.
 template <int N>
 __global__ void __launch_bounds__(kGatherThreads, 4)
     gather(GatherArgs args, const float4* values, float4* grid) {

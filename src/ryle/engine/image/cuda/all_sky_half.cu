@@ -300,6 +300,7 @@ __device__ inline void write_sums(const HalfArgs& a, float* planes, int first_l,
   }
 }
 
+/// See the head of this file.
 template <int Steps, int Spectra>
 __global__ void __launch_bounds__(kThreads, 1) half_efield(HalfArgs a) {
   extern __shared__ __align__(16) unsigned char memory[];

@@ -125,6 +125,7 @@ __device__ void products_of_square(const Source& source, const VisArray& array, 
   }
 }
 
+/// See the head of this file.
 template <SumsView::Kind Kind>
 __global__ void __launch_bounds__(kThreads)
     products_kernel(SumsView sums, VisArray array, const std::uint32_t* counts,

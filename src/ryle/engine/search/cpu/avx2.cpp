@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// AVX2: 32 bytes a register.
+// The search on AVX2, 32 bytes a register; the loops with their equations are in cpu/*.inc.hpp.
 #include "ryle/engine/search/cpu/kernel.hpp"
 
 #if defined(__AVX2__)

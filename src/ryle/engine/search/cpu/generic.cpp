@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Any CPU: 16 bytes in the compilers' own vectors.
+// The search on any CPU, 16 bytes in the compilers' own vectors; the loops with their equations are
+// in cpu/*.inc.hpp.
 #include <cstring>
 
 #include "ryle/engine/search/cpu/make.inc.hpp"

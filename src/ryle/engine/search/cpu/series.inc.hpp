@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Loops over one dedispersed series, compiled once per instruction set.
+// Loops over one dedispersed series ([sample], 16 or 32 bits), compiled once per instruction set:
+// moments n, sum x, sum x^2 between clips, and cells for the screen of boxcars
+// (cpu/boxcars.inc.hpp). The compiler makes the vectors.
 #pragma once
 #include <algorithm>
 #include <cstdint>
