@@ -45,7 +45,7 @@ install(FILES ${PROJECT_BINARY_DIR}/RyleConfig.cmake ${PROJECT_BINARY_DIR}/RyleC
 configure_file(${PROJECT_SOURCE_DIR}/cmake/ryle.pc.in ${PROJECT_BINARY_DIR}/ryle.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/ryle.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
 # Public headers: code of one back-end and of one instruction set stays private to its engine.
-foreach(part core device math telescope engine)
+foreach(part core device math simd telescope engine)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/ryle/${part} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ryle COMPONENT dev
           FILES_MATCHING PATTERN "*.hpp" PATTERN "cpu" EXCLUDE PATTERN "cuda" EXCLUDE PATTERN "*.inc.hpp" EXCLUDE)
 endforeach()

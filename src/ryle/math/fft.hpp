@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ryle/core/samples.hpp"
+#include "ryle/simd/fft_pass.hpp"
 
 namespace ryle::math {
 
@@ -12,6 +13,22 @@ namespace ryle::math {
 /// integers first.
 /// @pre n > 0
 cf64 unit_root(std::int64_t k, std::int64_t n);
+
+/// The passes of a transform of as many points as the product of `radices`, which ryle/simd runs,
+/// with their twiddles. sign: of the exponent, -1 or +1.
+template <class Number>
+class FftPasses {
+ public:
+  FftPasses() = default;
+  FftPasses(const std::vector<int>& radices, int sign);
+  FftPasses(FftPasses&&) noexcept = default;
+  FftPasses& operator=(FftPasses&&) noexcept = default;
+  const std::vector<simd::FftPass<Number>>& list() const { return passes_; }
+
+ private:
+  std::vector<std::vector<Number>> twiddles_;
+  std::vector<simd::FftPass<Number>> passes_;
+};
 
 /// Complex transform of any size in double: radices 4 2 3 5 7, Bluestein's chirp transform
 /// otherwise.
@@ -32,19 +49,13 @@ class Fft {
   std::int64_t size() const { return n_; }
 
  private:
-  struct Stage {
-    std::int64_t radix;
-    std::int64_t
-        rest;  // transform length of the parts of this stage = what is left after dividing by radix
-    std::vector<cf64> twiddles;  // [rest][radix - 1]
-  };
   struct Bluestein;
 
-  void run_stages(cf64* data, cf64* scratch) const;
+  void run_passes(cf64* data, cf64* scratch) const;
   void forward_bluestein(cf64* data) const;
 
   std::int64_t n_ = 0;
-  std::vector<Stage> stages_;
+  FftPasses<double> passes_;
   std::unique_ptr<Bluestein> bluestein_;
 };
 

@@ -218,21 +218,9 @@ void TransformPlan::choose_columns(const KernelTable& kernel) {
 }
 
 void TransformPlan::make_passes(std::int64_t n, bool wide_radices) {
-  std::int64_t length = n;
-  std::int64_t stride = 1;
-  for (const int radix : radices_of(n, wide_radices)) {
-    const std::int64_t rest = length / radix;
-    std::vector<float> twiddles;
-    for (std::int64_t p = 0; p < rest; ++p) {
-      for (std::int64_t j = 1; j < radix; ++j) push(twiddles, math::unit_root(-j * p, length));
-    }
-    pass_twiddles_.push_back(std::move(twiddles));
-    passes_.push_back({radix, rest, stride, pass_twiddles_.back().data()});
-    length = rest;
-    stride *= radix;
-  }
-  plan_.n_passes = static_cast<int>(passes_.size());
-  plan_.passes = passes_.data();
+  passes_ = math::FftPasses<float>(radices_of(n, wide_radices), -1);
+  plan_.n_passes = static_cast<int>(passes_.list().size());
+  plan_.passes = passes_.list().data();
 }
 
 void TransformPlan::make_chirp(const KernelTable& kernel) {

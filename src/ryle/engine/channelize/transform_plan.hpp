@@ -5,6 +5,7 @@
 
 #include "ryle/engine/channelize/cpu/kernel.hpp"
 #include "ryle/engine/channelize/problem.hpp"
+#include "ryle/math/fft.hpp"
 
 namespace ryle::channelize::detail {
 
@@ -29,8 +30,7 @@ class TransformPlan {
   std::vector<float> filter_;
   std::vector<std::int32_t> digits_, whole_;
   std::vector<float> column_twiddles_;
-  std::vector<std::vector<float>> pass_twiddles_;
-  std::vector<KernelPass> passes_;
+  math::FftPasses<float> passes_;
   std::vector<float> chirp_;
   std::vector<float> chirp_filter_;
   std::vector<float> untangle_;

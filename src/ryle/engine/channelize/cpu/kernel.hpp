@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ryle/simd/fft_pass.hpp"
+
 /// Interface of the instruction-set files: plain structures only, because those files are compiled
 /// with flags that this CPU may not have, and must not define a template or inline function that
 /// the linker could pick for other files.
@@ -10,14 +12,7 @@ namespace ryle::channelize::detail {
 
 enum class KernelFormat : std::uint8_t { ci8, ci4, cf16, cf32 };
 
-/// One Stockham pass over points of one vector pair each: y[q + s (r p + j)] = w^(jp) sum_l x[q + s
-/// (p + m l)] W_r^(jl).
-struct KernelPass {
-  int radix;
-  std::int64_t rest;      ///< m
-  std::int64_t stride;    ///< s
-  const float* twiddles;  ///< [rest][radix - 1] re, im
-};
+using KernelPass = simd::FftPass<float>;
 
 /// One transform size and filter; read only. Lane = spectrum: a "point" is n_lanes re then n_lanes
 /// im floats.

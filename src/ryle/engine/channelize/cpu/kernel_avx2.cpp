@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The channelizer on AVX2, vectors of 8 floats: cpu/kernel_run.inc.hpp has equation and layout.
 #include "ryle/engine/channelize/cpu/kernel.hpp"
+#include "ryle/simd/unroll.hpp"
 
 #include <type_traits>
 
@@ -8,19 +9,9 @@
 namespace ryle::channelize::detail {
 namespace {
 
-constexpr int kLanes = 8;
+constexpr int kLanes = 8, kVectorBytes = 4 * kLanes;
 
-// Each file builds on the one before it.
-// clang-format off
-#include "ryle/engine/channelize/cpu/kernel_lanes.inc.hpp"
-#include "ryle/engine/channelize/cpu/kernel_transform.inc.hpp"
-#include "ryle/engine/channelize/cpu/kernel_filter.inc.hpp"
-#include "ryle/engine/channelize/cpu/kernel_finish.inc.hpp"
-#include "ryle/engine/channelize/cpu/kernel_unpack.inc.hpp"
-#include "ryle/engine/channelize/cpu/kernel_digits.inc.hpp"
-#include "ryle/engine/channelize/cpu/kernel_run.inc.hpp"
-#include "ryle/engine/channelize/cpu/kernel_flush.inc.hpp"
-// clang-format on
+#include "ryle/engine/channelize/cpu/kernel_parts.inc.hpp"
 
 }  // namespace
 

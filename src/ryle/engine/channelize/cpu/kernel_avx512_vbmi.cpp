@@ -2,6 +2,7 @@
 // The channelizer on AVX-512 with VBMI2 and VNNI, vectors of 16 floats: cpu/kernel_run.inc.hpp has
 // equation and layout, cpu/kernel_digits.inc.hpp the filter in integers that only this file has.
 #include "ryle/engine/channelize/cpu/kernel.hpp"
+#include "ryle/simd/unroll.hpp"
 
 #include <type_traits>
 
@@ -9,19 +10,9 @@
 namespace ryle::channelize::detail {
 namespace {
 
-constexpr int kLanes = 16;
+constexpr int kLanes = 16, kVectorBytes = 4 * kLanes;
 
-// Each file builds on the one before it.
-// clang-format off
-#include "ryle/engine/channelize/cpu/kernel_lanes.inc.hpp"
-#include "ryle/engine/channelize/cpu/kernel_transform.inc.hpp"
-#include "ryle/engine/channelize/cpu/kernel_filter.inc.hpp"
-#include "ryle/engine/channelize/cpu/kernel_finish.inc.hpp"
-#include "ryle/engine/channelize/cpu/kernel_unpack.inc.hpp"
-#include "ryle/engine/channelize/cpu/kernel_digits.inc.hpp"
-#include "ryle/engine/channelize/cpu/kernel_run.inc.hpp"
-#include "ryle/engine/channelize/cpu/kernel_flush.inc.hpp"
-// clang-format on
+#include "ryle/engine/channelize/cpu/kernel_parts.inc.hpp"
 
 }  // namespace
 

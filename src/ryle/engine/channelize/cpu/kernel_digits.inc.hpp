@@ -185,12 +185,9 @@ RYLE_TUNED void column_points(const KernelPlan& plan, std::int64_t n2, const flo
   float* out = work + n2 * kPoint;
   for (int j = 0; j < kColumns; ++j) {
     C a[N1];
-    static_for<0, N1>([&](auto l) RYLE_ALWAYS { a[l] = load_point(column + l * kPoint); });
+    load_points(a, column, kPoint);
     butterfly<N1>(a);
-    store_point(out, a[0]);
-    static_for<1, N1>([&](auto k) RYLE_ALWAYS {
-      store_point(out + k * plan.row_stride * kPoint, times(a[k], w + 2 * (k - 1)));
-    });
+    store_twiddled(out, plan.row_stride * kPoint, a, w);
     column += N1 * kPoint;
     out += kPoint;
     w += 2 * (N1 - 1);

@@ -4,6 +4,43 @@
 // to P sums that slide in registers. On every path a spectrum's sum is h[0] x[0], then fma in
 // ascending order of taps. Included after kernel_lanes.inc.hpp.
 
+// Reading the stream: kLanes consecutive points.
+struct BytePairs {
+  static constexpr std::int64_t kPointBytes = 2;
+  static RYLE_INLINE C read(const std::byte* p) {
+    const U wide = widen(p);
+    return {__builtin_convertvector((I)(wide << 24) >> 24, V),
+            __builtin_convertvector((I)(wide << 16) >> 24, V)};
+  }
+};
+/// Real parts, then imaginary parts, as arrange() leaves them.
+struct PlanarBytes {
+  static RYLE_INLINE C read(const std::byte* p) {
+    return {__builtin_convertvector(widen_signed(p), V),
+            __builtin_convertvector(widen_signed(p + kLanes), V)};
+  }
+};
+struct FloatPairs {
+  static constexpr std::int64_t kPointBytes = 8;
+  static RYLE_INLINE C read(const std::byte* p) {
+    const auto* f = reinterpret_cast<const float*>(p);
+    const V a = load(f);
+    const V b = load(f + kLanes);
+    C c;
+#if defined(__AVX512F__)
+    c.re = __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    c.im = __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+#elif defined(__AVX2__)
+    c.re = __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14);
+    c.im = __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
+#else
+    c.re = __builtin_shufflevector(a, b, 0, 2, 4, 6);
+    c.im = __builtin_shufflevector(a, b, 1, 3, 5, 7);
+#endif
+    return c;
+  }
+};
+
 /// Filter coefficients of one block of kLanes points.
 template <bool kReal>
 struct Taps {

@@ -3,6 +3,34 @@
 // order of the transform, a spectrum a lane; codes go to pieces of [place][spectrum], which
 // kernel_flush.inc.hpp writes as whole cells. Included after kernel_lanes.inc.hpp.
 
+/// exp(2 pi i t), t in 2^-32 turns. Reduced to an eighth of a turn in integers, then minimax-like
+/// Taylor polynomials: truncation below 4e-9, so the result is good to about one unit of float.
+RYLE_INLINE C unit_phasor(I turns) {
+  // Turns wrap: sums and shifts in unsigned words, only the quadrant's own shift keeps a sign.
+  const I quadrant = (I)((U)turns + (1u << 29)) >> 30;
+  const V x = __builtin_convertvector((I)((U)turns - ((U)quadrant << 30)), V) *
+              broadcast(0x1.921fb54442d18p-30f);  // 2 pi 2^-32
+  const V z = x * x;
+  V s = broadcast(2.7557319e-6f);
+  s = fma(s, z, broadcast(-1.9841270e-4f));
+  s = fma(s, z, broadcast(8.3333333e-3f));
+  s = fma(s, z, broadcast(-1.6666667e-1f));
+  s = fma(s * z, x, x);
+  V c = broadcast(-2.7557319e-7f);
+  c = fma(c, z, broadcast(2.4801587e-5f));
+  c = fma(c, z, broadcast(-1.3888889e-3f));
+  c = fma(c, z, broadcast(4.1666667e-2f));
+  c = fma(c, z, broadcast(-0.5f));
+  c = fma(c, z, broadcast(1.0f));
+  const I odd = -(quadrant & 1);
+  const V re = (V)(((I)s & odd) | ((I)c & ~odd));
+  const V im = (V)(((I)c & odd) | ((I)s & ~odd));
+  // Quadrants 1, 2 have a negative cosine; 2, 3 a negative sine.
+  const U sign_re = (((U)quadrant + 1u) << 30) & 0x80000000u;
+  const U sign_im = ((U)quadrant << 30) & 0x80000000u;
+  return {(V)((U)re ^ sign_re), (V)((U)im ^ sign_im)};
+}
+
 /// Phasors of channel c = coarse[c >> shift] * fine[c & mask]: 2 sqrt(F) sines instead of F, one
 /// more rounding.
 inline int fine_shift(std::int64_t n_points) {

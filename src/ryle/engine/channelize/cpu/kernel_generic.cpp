@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The channelizer in portable vectors of 4 floats: cpu/kernel_run.inc.hpp has equation and layout.
 #include "ryle/engine/channelize/cpu/kernel.hpp"
+#include "ryle/simd/unroll.hpp"
 
 #include <cmath>
 #include <type_traits>
@@ -11,19 +12,9 @@
 namespace ryle::channelize::detail {
 namespace {
 
-constexpr int kLanes = 4;
+constexpr int kLanes = 4, kVectorBytes = 4 * kLanes;
 
-// Each file builds on the one before it.
-// clang-format off
-#include "ryle/engine/channelize/cpu/kernel_lanes.inc.hpp"
-#include "ryle/engine/channelize/cpu/kernel_transform.inc.hpp"
-#include "ryle/engine/channelize/cpu/kernel_filter.inc.hpp"
-#include "ryle/engine/channelize/cpu/kernel_finish.inc.hpp"
-#include "ryle/engine/channelize/cpu/kernel_unpack.inc.hpp"
-#include "ryle/engine/channelize/cpu/kernel_digits.inc.hpp"
-#include "ryle/engine/channelize/cpu/kernel_run.inc.hpp"
-#include "ryle/engine/channelize/cpu/kernel_flush.inc.hpp"
-// clang-format on
+#include "ryle/engine/channelize/cpu/kernel_parts.inc.hpp"
 
 }  // namespace
 

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Vectors of kLanes floats. Included once per instruction-set file, inside an unnamed namespace.
+// What the instruction sets do differently on vectors of kLanes floats. Included once per
+// instruction-set file, inside an unnamed namespace, after ryle/simd/vector.inc.hpp.
 // Multiply-adds are explicit (the files are compiled with -ffp-contract=off): a spectrum gets the
 // same bits on every code path, wherever a gulp is cut.
 
-using V = float __attribute__((vector_size(4 * kLanes)));
-using I = std::int32_t __attribute__((vector_size(4 * kLanes)));
 using U = std::uint32_t __attribute__((vector_size(4 * kLanes)));
 using Half = std::uint16_t __attribute__((vector_size(2 * kLanes)));
 using Byte = std::int8_t __attribute__((vector_size(kLanes)));
 
-#define RYLE_ALWAYS __attribute__((always_inline))
-#define RYLE_INLINE inline RYLE_ALWAYS
 // The same instructions in an order that suits the large cores that have 512 bits: a fifth faster
 // butterflies with GCC 12. (Not everywhere: it slows the finish.)
 #if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__)
@@ -18,14 +15,6 @@ using Byte = std::int8_t __attribute__((vector_size(kLanes)));
 #else
 #define RYLE_TUNED __attribute__((noinline))
 #endif
-
-RYLE_INLINE V load(const float* p) {
-  V v;
-  __builtin_memcpy(&v, p, sizeof v);
-  return v;
-}
-RYLE_INLINE void store(float* p, V v) { __builtin_memcpy(p, &v, sizeof v); }
-RYLE_INLINE V broadcast(float x) { return x - V{}; }
 
 #if defined(__AVX512F__)
 RYLE_INLINE V fma(V a, V b, V c) { return (V)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c); }
@@ -133,97 +122,7 @@ RYLE_INLINE Half to_half(V a) {
 }
 #endif
 
-/// One complex value per lane.
-struct C {
-  V re;
-  V im;
-};
-RYLE_INLINE C operator+(C a, C b) { return {a.re + b.re, a.im + b.im}; }
-RYLE_INLINE C operator-(C a, C b) { return {a.re - b.re, a.im - b.im}; }
-RYLE_INLINE C minus_i(C a) { return {a.im, -a.re}; }
-RYLE_INLINE C times(C a, V wr, V wi) {
-  return {fnma(a.im, wi, a.re * wr), fma(a.im, wr, a.re * wi)};
-}
-RYLE_INLINE C times(C a, const float* w) { return times(a, broadcast(w[0]), broadcast(w[1])); }
-RYLE_INLINE C load_point(const float* p) { return {load(p), load(p + kLanes)}; }
-RYLE_INLINE void store_point(float* p, C a) {
-  store(p, a.re);
-  store(p + kLanes, a.im);
-}
-inline constexpr std::int64_t kPoint = 2 * kLanes;  // floats per point
-
-template <int Begin, int End, class Body>
-RYLE_INLINE void static_for(const Body& body) {
-  if constexpr (Begin < End) {
-    body(std::integral_constant<int, Begin>{});
-    static_for<Begin + 1, End>(body);
-  }
-}
-
-// --- reading the stream: kLanes consecutive points
-// -----------------------------------------------------------------
-struct BytePairs {
-  static constexpr std::int64_t kPointBytes = 2;
-  static RYLE_INLINE C read(const std::byte* p) {
-    const U wide = widen(p);
-    return {__builtin_convertvector((I)(wide << 24) >> 24, V),
-            __builtin_convertvector((I)(wide << 16) >> 24, V)};
-  }
-};
-/// Real parts, then imaginary parts, as arrange() leaves them.
-struct PlanarBytes {
-  static RYLE_INLINE C read(const std::byte* p) {
-    return {__builtin_convertvector(widen_signed(p), V),
-            __builtin_convertvector(widen_signed(p + kLanes), V)};
-  }
-};
-struct FloatPairs {
-  static constexpr std::int64_t kPointBytes = 8;
-  static RYLE_INLINE C read(const std::byte* p) {
-    const auto* f = reinterpret_cast<const float*>(p);
-    const V a = load(f);
-    const V b = load(f + kLanes);
-    C c;
-#if defined(__AVX512F__)
-    c.re = __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-    c.im = __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
-#elif defined(__AVX2__)
-    c.re = __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14);
-    c.im = __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
-#else
-    c.re = __builtin_shufflevector(a, b, 0, 2, 4, 6);
-    c.im = __builtin_shufflevector(a, b, 1, 3, 5, 7);
-#endif
-    return c;
-  }
-};
-
-// --- sin and cos of turns
-// ------------------------------------------------------------------------------------------
-/// exp(2 pi i t), t in 2^-32 turns. Reduced to an eighth of a turn in integers, then minimax-like
-/// Taylor polynomials: truncation below 4e-9, so the result is good to about one unit of float.
-RYLE_INLINE C unit_phasor(I turns) {
-  // Turns wrap: sums and shifts in unsigned words, only the quadrant's own shift keeps a sign.
-  const I quadrant = (I)((U)turns + (1u << 29)) >> 30;
-  const V x = __builtin_convertvector((I)((U)turns - ((U)quadrant << 30)), V) *
-              broadcast(0x1.921fb54442d18p-30f);  // 2 pi 2^-32
-  const V z = x * x;
-  V s = broadcast(2.7557319e-6f);
-  s = fma(s, z, broadcast(-1.9841270e-4f));
-  s = fma(s, z, broadcast(8.3333333e-3f));
-  s = fma(s, z, broadcast(-1.6666667e-1f));
-  s = fma(s * z, x, x);
-  V c = broadcast(-2.7557319e-7f);
-  c = fma(c, z, broadcast(2.4801587e-5f));
-  c = fma(c, z, broadcast(-1.3888889e-3f));
-  c = fma(c, z, broadcast(4.1666667e-2f));
-  c = fma(c, z, broadcast(-0.5f));
-  c = fma(c, z, broadcast(1.0f));
-  const I odd = -(quadrant & 1);
-  const V re = (V)(((I)s & odd) | ((I)c & ~odd));
-  const V im = (V)(((I)c & odd) | ((I)s & ~odd));
-  // Quadrants 1, 2 have a negative cosine; 2, 3 a negative sine.
-  const U sign_re = (((U)quadrant + 1u) << 30) & 0x80000000u;
-  const U sign_im = ((U)quadrant << 30) & 0x80000000u;
-  return {(V)((U)re ^ sign_re), (V)((U)im ^ sign_im)};
-}
+// Of the transform in ryle/simd/fft.inc.hpp.
+using Real = float;
+constexpr int kSign = -1;
+constexpr bool kFirstIsPlain = true;

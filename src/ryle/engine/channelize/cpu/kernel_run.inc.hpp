@@ -57,14 +57,9 @@ void column_step(const KernelPlan& plan, std::int64_t n2, const float* columns, 
   const float* w = plan.column_twiddles + n2 * 2 * (N1 - 1);
   for (std::int64_t j = 0; j < kLanes; ++j, w += 2 * (N1 - 1)) {
     C a[N1];
-    static_for<0, N1>([&](auto l)
-                          RYLE_ALWAYS { a[l] = load_point(columns + l * column + j * kPoint); });
+    load_points(a, columns + j * kPoint, column);
     butterfly<N1>(a);
-    float* out = work + (n2 + j) * kPoint;
-    store_point(out, a[0]);
-    static_for<1, N1>([&](auto k) RYLE_ALWAYS {
-      store_point(out + k * plan.row_stride * kPoint, times(a[k], w + 2 * (k - 1)));
-    });
+    store_twiddled(work + (n2 + j) * kPoint, plan.row_stride * kPoint, a, w);
   }
 }
 

@@ -3,25 +3,19 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ryle/simd/fft_pass.hpp"
+
 /// What the instruction-set files of the all-sky imager implement. Plain types only: an inline
 /// function compiled with the flags of one of those files could be the copy the linker keeps for
 /// everybody.
 namespace ryle::image::detail {
 
-/// One radix pass of a transform (decimation in frequency, Stockham order, + sign).
-/// y[q + s (R p + j)] = w^(jp) sum_l x[q + s (p + m l)] exp(+2 pi i j l / R), w = exp(2 pi i / mR)
-struct CpuPass {
-  int radix = 0;
-  std::int64_t rest = 0;            ///< m: parts
-  std::int64_t stride = 0;          ///< s
-  const float* twiddles = nullptr;  ///< [rest][radix - 1][re, im]
-};
-inline constexpr int kMaxPasses = 10;
+using CpuPass = simd::FftPass<float>;
 /// @pre at least two passes, the first with stride 1
 struct CpuTransform {
   std::int64_t n = 0;
   int n_passes = 0;
-  CpuPass passes[kMaxPasses];
+  const CpuPass* passes = nullptr;
 };
 
 /// E-field imaging: what does not change with the channel.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ryle/engine/image/cpu/kernels.hpp"
+#include "ryle/simd/unroll.hpp"
 
 #include <immintrin.h>
 #include <type_traits>
@@ -8,17 +9,9 @@
 namespace ryle::image::detail {
 namespace {
 
-constexpr int kLanes = 8;
+constexpr int kLanes = 8, kVectorBytes = 4 * kLanes;
 
-// Each file builds on the one before it.
-// clang-format off
-#include "ryle/engine/image/cpu/vector.inc.hpp"
-#include "ryle/engine/image/cpu/transform.inc.hpp"
-#include "ryle/engine/image/cpu/field.inc.hpp"
-#include "ryle/engine/image/cpu/uv.inc.hpp"
-#include "ryle/engine/image/cpu/sums.inc.hpp"
 #include "ryle/engine/image/cpu/table.inc.hpp"
-// clang-format on
 
 }  // namespace
 

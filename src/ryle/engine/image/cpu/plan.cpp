@@ -59,25 +59,8 @@ TransformTables::TransformTables(std::int64_t n) {
     throw ConfigError("imager: no transform of " + std::to_string(n) +
                       " points; sizes are 2^a 3^b 5^c from 4");
   }
-  RYLE_ASSERT(radices.size() <= kMaxPasses);
-  plan_.n = n;
-  plan_.n_passes = static_cast<int>(radices.size());
-  std::int64_t rest = n, stride = 1;
-  for (std::size_t i = 0; i < radices.size(); ++i) {
-    const int radix = radices[i];
-    rest /= radix;
-    std::vector<float> twiddles;
-    for (std::int64_t p = 0; p < rest; ++p) {
-      for (int j = 1; j < radix; ++j) {
-        const cf64 w = math::unit_root(p * j, rest * radix);
-        twiddles.push_back(static_cast<float>(w.real()));
-        twiddles.push_back(static_cast<float>(w.imag()));
-      }
-    }
-    twiddles_.push_back(std::move(twiddles));
-    plan_.passes[i] = {radix, rest, stride, twiddles_.back().data()};
-    stride *= radix;
-  }
+  passes_ = math::FftPasses<float>(radices, +1);
+  plan_ = {n, static_cast<int>(passes_.list().size()), passes_.list().data()};
 }
 
 CpuRoles make_roles(const AllSkyConfig& config) {

@@ -11,6 +11,7 @@
 #include "ryle/engine/image/all_sky.hpp"
 #include "ryle/engine/image/cpu/kernels.hpp"
 #include "ryle/engine/image/geometry.hpp"
+#include "ryle/math/fft.hpp"
 
 /// What the CPU paths of the all-sky imager share. Private to the engine.
 namespace ryle::image::detail {
@@ -18,7 +19,7 @@ namespace ryle::image::detail {
 /// isa: "avx512", "avx2" or "generic".
 const CpuKernels& cpu_kernels(std::string_view isa);
 
-/// Owns the twiddles of a CpuTransform. Not copyable: the plan points into it.
+/// Owns the passes of a CpuTransform. Not copyable: the plan points into it.
 class TransformTables {
  public:
   /// @pre n = 2^a 3^b 5^c, at least two factors
@@ -29,7 +30,7 @@ class TransformTables {
 
  private:
   CpuTransform plan_;
-  std::vector<std::vector<float>> twiddles_;
+  math::FftPasses<float> passes_;
 };
 
 /// Inputs and antennas that take part, in compact lists.

@@ -1,49 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Vectors of kLanes floats. Included once per instruction-set file, inside an unnamed namespace.
+// Sums over the lanes of vectors. Included once per instruction-set file, inside an unnamed
+// namespace, after ryle/simd/vector.inc.hpp.
 // The files are compiled with -ffp-contract=fast: a multiply and an add become one rounding,
 // nothing is reassociated.
 
-using V = float __attribute__((vector_size(4 * kLanes)));
-using I = std::int32_t __attribute__((vector_size(4 * kLanes)));
 using Byte = std::int8_t __attribute__((vector_size(kLanes)));
 
-#define RYLE_ALWAYS __attribute__((always_inline))
-#define RYLE_INLINE inline RYLE_ALWAYS
-
-RYLE_INLINE V load(const float* p) {
-  V v;
-  __builtin_memcpy(&v, p, sizeof v);
-  return v;
-}
-RYLE_INLINE void store(float* p, V v) { __builtin_memcpy(p, &v, sizeof v); }
-RYLE_INLINE V broadcast(float x) { return x - V{}; }
-
-/// One complex value per lane.
-struct C {
-  V re;
-  V im;
-};
-RYLE_INLINE C operator+(C a, C b) { return {a.re + b.re, a.im + b.im}; }
-RYLE_INLINE C operator-(C a, C b) { return {a.re - b.re, a.im - b.im}; }
-RYLE_INLINE C plus_i(C a) { return {-a.im, a.re}; }
-RYLE_INLINE C times(C a, float wr, float wi) {
-  return {a.re * wr - a.im * wi, a.re * wi + a.im * wr};
-}
-RYLE_INLINE C times(C a, const float* w) { return times(a, w[0], w[1]); }
-inline constexpr std::int64_t kPoint = 2 * kLanes;  // floats per point
-RYLE_INLINE C load_point(const float* p) { return {load(p), load(p + kLanes)}; }
-RYLE_INLINE void store_point(float* p, C a) {
-  store(p, a.re);
-  store(p + kLanes, a.im);
-}
-
-template <int Begin, int End, class Body>
-RYLE_INLINE void static_for(const Body& body) {
-  if constexpr (Begin < End) {
-    body(std::integral_constant<int, Begin>{});
-    static_for<Begin + 1, End>(body);
-  }
-}
+// The multiply-adds of ryle/simd/fft.inc.hpp, joined by the compiler.
+using Real = float;
+constexpr int kSign = 1;
+constexpr bool kFirstIsPlain = false;
+RYLE_INLINE V fma(V a, V b, V c) { return a * b + c; }
+RYLE_INLINE V fnma(V a, V b, V c) { return c - a * b; }
 
 // --- sums over lanes of kLanes vectors at once: result lane i = sum of the lanes of vector i ---
 template <int W, int... Lane>
