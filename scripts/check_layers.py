@@ -24,12 +24,12 @@ ALLOWED = {
     "ingest": {"core", "wire", "runtime", "hdf5"},
     "simulate": {"core", "telescope", "wire", "math"},
     # Engines: nothing of files, packets or of each other.
-    "engine/beamform": {"core", "device", "telescope"},
+    "engine/beamform": {"core", "device", "simd", "telescope"},
     "engine/channelize": {"core", "device", "math", "simd"},
     "engine/correlate": {"core", "device"},
     "engine/image": {"core", "device", "math", "simd"},
-    "engine/grid": {"core", "device"},
-    "engine/search": {"core", "device"},
+    "engine/grid": {"core", "device", "simd"},
+    "engine/search": {"core", "device", "simd"},
     # Files and pictures.
     "io/base": {"core", "telescope", "hdf5"},
     "io/visibility": IO,

@@ -180,8 +180,8 @@ RYLE_INLINE void run_pass(const Real* x, Real* y, const simd::FftPass<Real>& p) 
       C a[Radix];
       load_points(a, x + q * kPoint, from);
       butterfly<Radix>(a);
-      simd::static_for<0, Radix>(
-          [&](auto j) RYLE_ALWAYS { store_point(y + q * kPoint + j * to, a[j]); });
+      simd::static_for<0, Radix>([&](auto j)
+                                     RYLE_ALWAYS { store_point(y + q * kPoint + j * to, a[j]); });
     }
     part = 1;
     w += 2 * (Radix - 1);

@@ -5,6 +5,7 @@
 using simd::static_for;
 
 using V = float __attribute__((vector_size(kVectorBytes)));
+using VD = double __attribute__((vector_size(kVectorBytes)));
 using I = std::int32_t __attribute__((vector_size(kVectorBytes)));
 
 template <class T, class From>
@@ -18,5 +19,8 @@ RYLE_INLINE void store_as(To* p, T v) {
   __builtin_memcpy(p, &v, sizeof v);
 }
 RYLE_INLINE V load(const float* p) { return load_as<V>(p); }
+RYLE_INLINE VD load(const double* p) { return load_as<VD>(p); }
 RYLE_INLINE void store(float* p, V v) { store_as(p, v); }
+RYLE_INLINE void store(double* p, VD v) { store_as(p, v); }
 RYLE_INLINE V broadcast(float x) { return x - V{}; }
+RYLE_INLINE VD broadcast(double x) { return x - VD{}; }

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "ryle/engine/beamform/cpu/kernel.hpp"
+#include "ryle/simd/unroll.hpp"
 #if defined(__AVX2__)
 #include <immintrin.h>
 #endif
@@ -14,7 +15,7 @@ namespace ryle::beamform::detail {
 #if defined(__AVX2__)
 namespace {
 
-constexpr int kWide = 8;
+constexpr int kWide = 8, kVectorBytes = 4 * kWide;
 constexpr int kSpectra = 2;
 constexpr int kPartsAtOnce = 2;
 #include "ryle/engine/beamform/cpu/vector.inc.hpp"

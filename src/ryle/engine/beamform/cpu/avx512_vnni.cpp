@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "ryle/engine/beamform/cpu/kernel.hpp"
+#include "ryle/simd/unroll.hpp"
 #if defined(__AVX512VNNI__)
 #include <immintrin.h>
 #endif
@@ -14,7 +15,7 @@ namespace ryle::beamform::detail {
 #if defined(__AVX512VNNI__)
 namespace {
 
-constexpr int kWide = 16;
+constexpr int kWide = 16, kVectorBytes = 4 * kWide;
 constexpr int kSpectra = 8;
 constexpr int kPartsAtOnce = 1;
 #include "ryle/engine/beamform/cpu/vector.inc.hpp"

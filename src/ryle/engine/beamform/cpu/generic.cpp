@@ -3,11 +3,12 @@
 #include <type_traits>
 
 #include "ryle/engine/beamform/cpu/kernel.hpp"
+#include "ryle/simd/unroll.hpp"
 
 namespace ryle::beamform::detail {
 namespace {
 
-constexpr int kWide = 4;
+constexpr int kWide = 4, kVectorBytes = 4 * kWide;
 constexpr int kSpectra = 2;
 constexpr int kPartsAtOnce = 2;
 #include "ryle/engine/beamform/cpu/vector.inc.hpp"

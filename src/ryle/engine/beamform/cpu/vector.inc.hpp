@@ -6,33 +6,10 @@
 // The files are compiled with -ffp-contract=fast: a multiply and an add become one rounding,
 // nothing is reassociated.
 
-using V = float __attribute__((vector_size(4 * kWide)));
-using I = std::int32_t __attribute__((vector_size(4 * kWide)));
+#include "ryle/simd/vector.inc.hpp"
+
 using V4 = float __attribute__((vector_size(16)));
 inline constexpr int kParts = static_cast<int>(kLanes) / kWide;  // vectors of a block
-
-#define RYLE_ALWAYS __attribute__((always_inline))
-#define RYLE_INLINE inline RYLE_ALWAYS
-
-template <class T, class From>
-RYLE_INLINE T load_as(const From* p) {
-  T v;
-  __builtin_memcpy(&v, p, sizeof v);
-  return v;
-}
-template <class To, class T>
-RYLE_INLINE void store_as(To* p, T v) {
-  __builtin_memcpy(p, &v, sizeof v);
-}
-RYLE_INLINE V broadcast(float x) { return x - V{}; }
-
-template <int Begin, int End, class Body>
-RYLE_INLINE void static_for(const Body& body) {
-  if constexpr (Begin < End) {
-    body(std::integral_constant<int, Begin>{});
-    static_for<Begin + 1, End>(body);
-  }
-}
 
 // One vector of raw sums as float.
 template <bool Integer>
@@ -125,7 +102,7 @@ inline std::int64_t integrate(const Integrate& i) {
       if (position < i.integration) continue;
       const V n = i.raw ? broadcast(static_cast<float>(i.integration)) : count;
       // count 0: the sum is 0 and 0 / 1 is 0.
-      const V divisor = n + (n == V{} ? broadcast(1) : V{});
+      const V divisor = n + (n == V{} ? broadcast(1.0f) : V{});
       store_as(i.plane + windows++ * kLanes + lane, outer / divisor);
       position = 0;
       outer = count = V{};

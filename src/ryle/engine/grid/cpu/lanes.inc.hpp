@@ -1,34 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Vectors of kBytes bytes and what the instruction sets do differently: lanes picked by a mask.
-// Included once per instruction-set file, inside an unnamed namespace.
+// What the instruction sets do differently: lanes picked by a mask. Included once per
+// instruction-set file, inside an unnamed namespace, after ryle/simd/vector.inc.hpp.
 
-#define RYLE_INLINE inline __attribute__((always_inline))
-
-using VecF = float __attribute__((vector_size(kBytes)));
-using VecD = double __attribute__((vector_size(kBytes)));
+using VecF = V;
+using VecD = VD;
 template <class Real>
 using Vec = std::conditional_t<sizeof(Real) == 4, VecF, VecD>;
 template <class Real>
-constexpr int kLanesOf = kBytes / static_cast<int>(sizeof(Real));
-
-template <class Real>
-RYLE_INLINE Vec<Real> load(const Real* p) {
-  Vec<Real> v;
-  __builtin_memcpy(&v, p, sizeof v);
-  return v;
-}
-template <class Real>
-RYLE_INLINE void store(Real* p, Vec<Real> v) {
-  __builtin_memcpy(p, &v, sizeof v);
-}
-template <class Real>
-RYLE_INLINE Vec<Real> all(Real x) {
-  return x - Vec<Real>{};
-}
+constexpr int kLanesOf = kVectorBytes / static_cast<int>(sizeof(Real));
 
 /// Short sums of one vector go into double.
 RYLE_INLINE void add_wide(VecD (&to)[2], VecF v) {
-  using Half = float __attribute__((vector_size(kBytes / 2)));
+  using Half = float __attribute__((vector_size(kVectorBytes / 2)));
   Half half[2];
   __builtin_memcpy(half, &v, sizeof v);
   to[0] += __builtin_convertvector(half[0], VecD);

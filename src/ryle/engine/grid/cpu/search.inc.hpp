@@ -10,7 +10,7 @@ std::int64_t search(const double* px, const double* py, const double* pz, std::i
   constexpr int kLanes = kLanesOf<double>;
   std::int64_t found = 0;
   for (std::int64_t k = 0; k < n; ++k) {
-    const VecD x = all(px[k]), y = all(py[k]), z = all(pz[k]);
+    const VecD x = broadcast(px[k]), y = broadcast(py[k]), z = broadcast(pz[k]);
     const std::int64_t before = found;
     for (std::int32_t g = 0; g < n_groups[k]; ++g) {
       const SearchGroup& group = groups[k][g];

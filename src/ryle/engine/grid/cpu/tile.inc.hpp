@@ -184,7 +184,7 @@ bool load_turned(const TileSamples& s, std::int64_t first, std::int64_t n, std::
         turn(v);
         // Rows beyond the piece are those of the next one, or of nobody.
         float* to = data + piece->row * padded + c0;
-        for (int r = 0; r < kLanes; ++r) store<float>(to + r * padded, v[r]);
+        for (int r = 0; r < kLanes; ++r) store(to + r * padded, v[r]);
       }
     }
   }
@@ -301,8 +301,8 @@ std::int64_t reach(const TilePlace& p, const TileFunction& f, const TileSamples&
   }
   const double share = sizeof(Real) == 8 ? 0 : 2e-6 * far / f.chord;
   const double band = sizeof(Real) == 8 ? 0 : (share > 8e-6 ? share : 8e-6) * chord2;
-  const Vec<Real> inner = all(static_cast<Real>(chord2 - band)),
-                  outer = all(static_cast<Real>(chord2 + band));
+  const Vec<Real> inner = broadcast(static_cast<Real>(chord2 - band)),
+                  outer = broadcast(static_cast<Real>(chord2 + band));
   const bool weighted = s.weights != nullptr && s.weight_channel_stride == 0;
   unsigned live[4];
   for (int q = 0; q < 4; ++q) live[q] = block.live[q] != 0 ? ~0U : 0;
@@ -370,13 +370,13 @@ RYLE_INLINE Vec<Real> angle2(Vec<Real> c2, bool wide) {
 
 // 2^y, y <= 0, error about 1e-7; 0 below the smallest normal number.
 RYLE_INLINE Vec<float> exp2_of(Vec<float> y) {
-  using Bits = std::int32_t __attribute__((vector_size(kBytes)));
-  const Vec<float> lowest = all(-126.0F);
+  using Bits = std::int32_t __attribute__((vector_size(kVectorBytes)));
+  const Vec<float> lowest = broadcast(-126.0F);
   y = y < lowest ? lowest : y;
-  const Vec<float> magic = all(12582912.0F);
+  const Vec<float> magic = broadcast(12582912.0F);
   const Vec<float> n = (y + magic) - magic;
   const Vec<float> r = y - n;
-  Vec<float> p = all(1.5403530e-4F);
+  Vec<float> p = broadcast(1.5403530e-4F);
   p = p * r + 1.3333558e-3F;
   p = p * r + 9.6181291e-3F;
   p = p * r + 5.5504109e-2F;
@@ -433,8 +433,9 @@ void accumulate(const Real* weights, std::int64_t pitch, const std::uint32_t* ke
     Vec<Real> a[4][NB] = {};
     for (std::int64_t k = k0; k < k1; ++k) {
       const Real* x = data + static_cast<std::int64_t>(kept[k]) * padded + c;
-      const Vec<Real> w0 = all(weights[k]), w1 = all(weights[pitch + k]),
-                      w2 = all(weights[2 * pitch + k]), w3 = all(weights[3 * pitch + k]);
+      const Vec<Real> w0 = broadcast(weights[k]), w1 = broadcast(weights[pitch + k]),
+                      w2 = broadcast(weights[2 * pitch + k]),
+                      w3 = broadcast(weights[3 * pitch + k]);
 #pragma GCC unroll 4
       for (int v = 0; v < NB; ++v) {
         const Vec<Real> d = load(x + v * kLanes);
@@ -486,7 +487,7 @@ void moments(const TileFunction& f, const TileSamples& s, std::int64_t m, std::i
         w = w < Vec<Real>{} ? Vec<Real>{} : inside;
       }
       const Vec<Real> wu = weighted ? w * load(u + k) : w;
-      store<Real>(pair + k, wu);
+      store(pair + k, wu);
       a += wu;
       b += wu * w;
       if constexpr (!kGauss) c += wu < Vec<Real>{} ? -wu : wu;
@@ -587,12 +588,12 @@ struct SineCosine {
   Vec<double> sine, cosine;
 };
 RYLE_INLINE SineCosine sine_cosine(Vec<double> degrees) {
-  using Long = std::int64_t __attribute__((vector_size(kBytes)));
-  const Vec<double> magic = all(6755399441055744.0);
+  using Long = std::int64_t __attribute__((vector_size(kVectorBytes)));
+  const Vec<double> magic = broadcast(6755399441055744.0);
   const Vec<double> n = (degrees * (1.0 / 90) + magic) - magic;
   const Vec<double> r = (degrees - n * 90.0) * 0.017453292519943295;
   const Vec<double> r2 = r * r;
-  Vec<double> s = all(-7.6471637318198164e-13);
+  Vec<double> s = broadcast(-7.6471637318198164e-13);
   s = s * r2 + 1.6059043836821613e-10;
   s = s * r2 - 2.5052108385441720e-08;
   s = s * r2 + 2.7557319223985893e-06;
@@ -600,7 +601,7 @@ RYLE_INLINE SineCosine sine_cosine(Vec<double> degrees) {
   s = s * r2 + 8.3333333333333332e-03;
   s = s * r2 - 1.6666666666666666e-01;
   s = r + r * r2 * s;
-  Vec<double> c = all(4.7794773323873853e-14);
+  Vec<double> c = broadcast(4.7794773323873853e-14);
   c = c * r2 - 1.1470745597729725e-11;
   c = c * r2 + 2.0876756987868099e-09;
   c = c * r2 - 2.7557319223985891e-07;
@@ -635,9 +636,9 @@ void directions(const double* longitude_deg, const double* latitude_deg, std::in
       in[1][l] = latitude_deg[k + l];
     }
     const SineCosine lon = sine_cosine(load(in[0])), lat = sine_cosine(load(in[1]));
-    store<double>(out[0], lat.cosine * lon.cosine);
-    store<double>(out[1], lat.cosine * lon.sine);
-    store<double>(out[2], lat.sine);
+    store(out[0], lat.cosine * lon.cosine);
+    store(out[1], lat.cosine * lon.sine);
+    store(out[2], lat.sine);
     for (std::int64_t l = 0; l < here; ++l) {
       // Longitudes of a hundred turns lose digits; of more than 2^40 degrees nothing is left.
       const bool good = in[1][l] >= -90 && in[1][l] <= 90 && in[0][l] < 1e12 && in[0][l] > -1e12;

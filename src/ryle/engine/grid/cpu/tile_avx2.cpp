@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The gridder on AVX2: cpu/tile.inc.hpp has equation and layout.
 #include "ryle/engine/grid/cpu/tile.hpp"
+#include "ryle/simd/unroll.hpp"
 
 #include <immintrin.h>
 
@@ -9,9 +10,10 @@
 namespace ryle::grid::detail {
 namespace {
 
-constexpr int kBytes = 32;
+constexpr int kVectorBytes = 32;
 
 // clang-format off
+#include "ryle/simd/vector.inc.hpp"
 #include "ryle/engine/grid/cpu/lanes.inc.hpp"
 #include "ryle/engine/grid/cpu/search.inc.hpp"
 #include "ryle/engine/grid/cpu/tile.inc.hpp"

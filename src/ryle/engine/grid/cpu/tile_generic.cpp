@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The gridder in portable vectors: cpu/tile.inc.hpp has equation and layout.
 #include "ryle/engine/grid/cpu/tile.hpp"
+#include "ryle/simd/unroll.hpp"
 
 #include <type_traits>
 
 namespace ryle::grid::detail {
 namespace {
 
-constexpr int kBytes = 16;
+constexpr int kVectorBytes = 16;
 
 // clang-format off
+#include "ryle/simd/vector.inc.hpp"
 #include "ryle/engine/grid/cpu/lanes.inc.hpp"
 #include "ryle/engine/grid/cpu/search.inc.hpp"
 #include "ryle/engine/grid/cpu/tile.inc.hpp"

@@ -42,13 +42,6 @@ void read_odd_products(const T* sums, const PairSource& s, F4& re, F4& im) {
   }
 }
 
-RYLE_INLINE F4 load4(const float* p) {
-  F4 v;
-  __builtin_memcpy(&v, p, sizeof v);
-  return v;
-}
-RYLE_INLINE void store4(float* p, F4 v) { __builtin_memcpy(p, &v, sizeof v); }
-
 template <class T>
 void convert_sums(const T* sums, const PairSource* sources, std::int64_t n, const PairGains& gains,
                   const std::uint8_t* flip, float* products) {
@@ -68,7 +61,8 @@ void convert_sums(const T* sums, const PairSource* sources, std::int64_t n, cons
     }
     const float* a = gains.first + 8 * s.a;
     const float* b = gains.second + 8 * s.b;
-    const F4 ar = load4(a), ai = load4(a + 4), br = load4(b), bi = load4(b + 4);
+    const F4 ar = load_as<F4>(a), ai = load_as<F4>(a + 4), br = load_as<F4>(b),
+             bi = load_as<F4>(b + 4);
     const F4 gr = ar * br + ai * bi, gi = ai * br - ar * bi;  // c_a conj(c_b)
     const F4 vr = re * gr - im * gi, vi = re * gi + im * gr;
     constexpr F4 own = {1, 1, 0.5f, 0.5f}, other = {0, 0, 0.5f, -0.5f};
@@ -78,8 +72,8 @@ void convert_sums(const T* sums, const PairSource* sources, std::int64_t n, cons
                       __builtin_shufflevector(vr, vi, 0, 3, 2, 6) * other;
     const F4 out_im = __builtin_shufflevector(vi, vr, 0, 3, 1, 6) * own +
                       __builtin_shufflevector(vi, vr, 0, 3, 2, 5) * (other * sign);
-    store4(products, out_re);
-    store4(products + 4, flip != nullptr && flip[k] != 0 ? -out_im : out_im);
+    store_as(products, out_re);
+    store_as(products + 4, flip != nullptr && flip[k] != 0 ? -out_im : out_im);
   }
 }
 
@@ -199,8 +193,8 @@ inline void uv_rows(const UvImage& image, const float* cells, std::int64_t row_s
   for (std::int64_t r = 0; r < kRowsPerVector; ++r) {
     const float* from = cells + (first_row + r) * row_stride;
     for (std::int64_t u = 0; u < n; ++u) {
-      store4(points + u * kPoint + 4 * r, load4(from + u * kCellFloats));
-      store4(points + u * kPoint + kLanes + 4 * r, load4(from + u * kCellFloats + 4));
+      store_as(points + u * kPoint + 4 * r, load_as<F4>(from + u * kCellFloats));
+      store_as(points + u * kPoint + kLanes + 4 * r, load_as<F4>(from + u * kCellFloats + 4));
     }
   }
   transform(image.transform, points, n, columns, kPoint, image.column_of, columns + n * kPoint);
@@ -209,8 +203,8 @@ inline void uv_rows(const UvImage& image, const float* cells, std::int64_t row_s
     float* to =
         middle + (c / kRowsPerVector * padded_rows + first_row) * kPoint + c % kRowsPerVector * 4;
     for (std::int64_t r = 0; r < kRowsPerVector; ++r) {
-      store4(to + r * kPoint, load4(from + 4 * r));
-      store4(to + r * kPoint + kLanes, load4(from + kLanes + 4 * r));
+      store_as(to + r * kPoint, load_as<F4>(from + 4 * r));
+      store_as(to + r * kPoint + kLanes, load_as<F4>(from + kLanes + 4 * r));
     }
   }
 }

@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "ryle/engine/search/cpu/kernel.hpp"
-#include "ryle/engine/search/cpu/unroll.inc.hpp"
+#include "ryle/simd/unroll.hpp"
 
 namespace ryle::search::detail {
 namespace {
@@ -34,18 +34,18 @@ void sum_rows(const std::uint8_t* const* rows, int n_rows, std::uint8_t* to, std
 template <class V, int kN>
 void sum_tile(const Accumulation& w, std::int64_t trial, std::int64_t t) {
   typename V::Type total[2 * kN], odd[2 * kN];
-  unrolled<2 * kN>([&](auto k) { total[k] = odd[k] = V::zero(); });
+  simd::static_for<0, 2 * kN>([&](auto k) { total[k] = odd[k] = V::zero(); });
   const std::uint32_t* starts = w.starts + trial;
   const std::uint8_t* base = w.base + t;
   for (std::int64_t g = 0; g < w.n_groups; ++g, starts += w.n_trials) {
-    unrolled<2 * kN>([&](auto k) {
+    simd::static_for<0, 2 * kN>([&](auto k) {
       typename V::Type x = V::load(base + starts[k / 2] + V::kBytes * (k % 2));
       V::pin(x);
       total[k] = V::add16(total[k], x);
       odd[k] = V::add16(odd[k], V::high_bytes(x));
     });
   }
-  unrolled<2 * kN>([&](auto k) {
+  simd::static_for<0, 2 * kN>([&](auto k) {
     std::uint16_t* sums = w.sums + (trial + k / 2) * w.sum_stride + t + V::kBytes * (k % 2);
     typename V::Type e = V::sub16(total[k], V::bytes_up(odd[k])), o = odd[k];
     if (!w.first) {

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "ryle/engine/search/cpu/kernel.hpp"
-#include "ryle/engine/search/cpu/unroll.inc.hpp"
+#include "ryle/simd/unroll.hpp"
 
 namespace ryle::search::detail {
 namespace {
@@ -26,12 +26,13 @@ void merge_words(const std::uint16_t* const* rows, std::int64_t n_rows, std::int
                  std::uint16_t* to) {
   constexpr std::int64_t kLanes = V::kBytes / 2;
   typename V::Type sum[kVectors];
-  unrolled<kVectors>([&](auto v) { sum[v] = V::load(rows[0] + t + kLanes * v); });
+  simd::static_for<0, kVectors>([&](auto v) { sum[v] = V::load(rows[0] + t + kLanes * v); });
   for (std::int64_t k = 1; k < n_rows; ++k) {
     const std::uint16_t* row = rows[k] + t;
-    unrolled<kVectors>([&](auto v) { sum[v] = V::add16(sum[v], V::load(row + kLanes * v)); });
+    simd::static_for<0, kVectors>(
+        [&](auto v) { sum[v] = V::add16(sum[v], V::load(row + kLanes * v)); });
   }
-  unrolled<kVectors>([&](auto v) { V::store(to + kLanes * v, sum[v]); });
+  simd::static_for<0, kVectors>([&](auto v) { V::store(to + kLanes * v, sum[v]); });
 }
 
 template <class V>
@@ -58,7 +59,7 @@ template <class V, bool kQuads, int kVectors>
 void merge_byte_vectors(const std::uint8_t* const* rows, std::int64_t n_rows, std::int64_t t,
                         std::uint16_t* to) {
   typename V::Type total[kVectors], odd[kVectors];
-  unrolled<kVectors>([&](auto v) { total[v] = odd[v] = V::zero(); });
+  simd::static_for<0, kVectors>([&](auto v) { total[v] = odd[v] = V::zero(); });
   const auto at = [&](std::int64_t k, std::int64_t v) {
     return V::load(rows[k] + t + V::kBytes * v);
   };
@@ -70,12 +71,12 @@ void merge_byte_vectors(const std::uint8_t* const* rows, std::int64_t n_rows, st
   std::int64_t k = 0;
   if constexpr (kQuads) {
     for (; k + 4 <= n_rows; k += 4)
-      unrolled<kVectors>([&](auto v) {
+      simd::static_for<0, kVectors>([&](auto v) {
         add(V::add8(V::add8(at(k, v), at(k + 1, v)), V::add8(at(k + 2, v), at(k + 3, v))), v);
       });
   }
-  for (; k < n_rows; ++k) unrolled<kVectors>([&](auto v) { add(at(k, v), v); });
-  unrolled<kVectors>([&](auto v) {
+  for (; k < n_rows; ++k) simd::static_for<0, kVectors>([&](auto v) { add(at(k, v), v); });
+  simd::static_for<0, kVectors>([&](auto v) {
     typename V::Type low, high;
     V::in_order(V::sub16(total[v], V::bytes_up(odd[v])), odd[v], low, high);
     V::store(to + V::kBytes * v, low);
