@@ -33,6 +33,13 @@ endforeach()
 set_target_properties(ryle_static PROPERTIES EXPORT_NAME static)
 
 install(TARGETS ryle RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
+# Man pages and completions: the program writes them from the options it has.
+set(manual ${PROJECT_BINARY_DIR}/manual)
+install(CODE "execute_process(COMMAND $<TARGET_FILE:ryle> manual ${manual} COMMAND_ERROR_IS_FATAL ANY)" COMPONENT runtime)
+install(DIRECTORY ${manual}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT runtime)
+install(FILES ${manual}/ryle.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME ryle COMPONENT runtime)
+install(FILES ${manual}/_ryle DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT runtime)
+install(FILES ${manual}/ryle.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT runtime)
 install(TARGETS ryle_shared ryle_static EXPORT RyleTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)

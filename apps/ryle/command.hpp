@@ -36,6 +36,7 @@ void add_beampattern(CLI::App& app, Context& context);
 void add_import(CLI::App& app, Context& context);
 void add_doctor(CLI::App& app, Context& context);
 void add_bench(CLI::App& app, Context& context);
+void add_manual(CLI::App& app, Context& context);
 
 /// A finite number from `low` to `high`; anything else is a usage error that says the range.
 /// CLI::Range takes nan.

@@ -103,7 +103,7 @@ int main(int argc, char** argv) {
   using namespace ryle;
   app::Context context;
   context.arguments.assign(argv, argv + argc);
-  CLI::App cli{"ryle: what radio telescopes deliver, into what astronomers use, in real time"};
+  CLI::App cli{"ryle: what radio telescopes deliver, into what astronomers use, in real time", "ryle"};
   cli.set_version_flag("--version", std::string("ryle ") + std::string(version()));
   cli.require_subcommand(1);
   cli.add_flag("--debug", context.debug, "errors name their type");
@@ -123,6 +123,7 @@ int main(int argc, char** argv) {
   app::add_import(cli, context);
   app::add_doctor(cli, context);
   app::add_bench(cli, context);
+  app::add_manual(cli, context);
   try {
     cli.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

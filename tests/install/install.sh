@@ -8,6 +8,10 @@ trap 'rm -rf "$work"' EXIT
 for component in runtime dev doc; do cmake --install "$build" --prefix "$work/prefix" --component $component >/dev/null; done
 "$work/prefix/bin/ryle" --version
 [ -f "$work/prefix/share/doc/ryle/README.md" ] || { echo "no documents"; exit 1; }
+grep -q -- 'pixels' "$work/prefix/share/man/man1/ryle-image.1" || { echo "no page of image"; exit 1; }
+completed=$(bash -c '. "$1"; COMP_WORDS=(ryle image --pix) COMP_CWORD=2; _ryle; echo "${COMPREPLY[*]}"' _ \
+  "$work/prefix/share/bash-completion/completions/ryle")
+[ "$completed" = --pixels ] || { echo "bash completes --pix to \"$completed\""; exit 1; }
 
 # Each must find what its data hold, whatever the library is linked to.
 check() {
