@@ -50,6 +50,9 @@ CLI::Validator number_above_zero();
 std::atomic<int>& signal_count();
 void install_signal_handlers();
 
+/// A word as a shell takes it, between single quotes where it must be.
+std::string shell_quoted(const std::string& word);
+
 /// "12.3 MB", "1.20 GiB".
 std::string bytes_text(double bytes);
 

@@ -23,14 +23,6 @@ void on_signal(int signal) {
   if (g_signals.fetch_add(1) > 0) _exit(128 + signal);
 }
 
-std::string shell_quoted(const std::string& word) {
-  if (!word.empty() && word.find_first_of(" \t\"'\\$&;|<>()*?[]#~") == std::string::npos)
-    return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 std::vector<std::string> commands_of(const CLI::App& app) {
   std::vector<std::string> names;
   for (const auto* sub : app.get_subcommands([](const CLI::App*) { return true; }))
@@ -79,6 +71,14 @@ void install_signal_handlers() {
   std::signal(SIGPIPE, SIG_IGN);  // a sender that goes away is an error code, not a death
 }
 
+std::string shell_quoted(const std::string& word) {
+  if (!word.empty() && word.find_first_of(" \t\"'\\$&;|<>()*?[]#~") == std::string::npos)
+    return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
 std::string Context::command_line() const {
   std::string line;
   for (const auto& a : arguments) line += (line.empty() ? "" : " ") + shell_quoted(a);
@@ -103,7 +103,8 @@ int main(int argc, char** argv) {
   using namespace ryle;
   app::Context context;
   context.arguments.assign(argv, argv + argc);
-  CLI::App cli{"ryle: what radio telescopes deliver, into what astronomers use, in real time", "ryle"};
+  CLI::App cli{"ryle: what radio telescopes deliver, into what astronomers use, in real time",
+               "ryle"};
   cli.set_version_flag("--version", std::string("ryle ") + std::string(version()));
   cli.require_subcommand(1);
   cli.add_flag("--debug", context.debug, "errors name their type");

@@ -14,7 +14,7 @@
 namespace ryle::app {
 namespace {
 
-std::vector<const CLI::App*> commands_of(const CLI::App& app) {
+std::vector<const CLI::App*> subcommands_of(const CLI::App& app) {
   std::vector<const CLI::App*> commands;
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
     if (!sub->get_group().empty()) commands.push_back(sub);
@@ -72,7 +72,7 @@ void write_page(const std::filesystem::path& folder, const CLI::App& command,
       fmt::format(".TH {} 1 \"\" \"ryle {}\"\n.SH NAME\n{} \\- {}\n.SH SYNOPSIS\n.B {}\n", name,
                   version(), roff(name), roff(command.get_description()),
                   parent.empty() ? name : roff(parent) + " " + roff(command.get_name()));
-  const auto commands = commands_of(command);
+  const auto commands = subcommands_of(command);
   text += commands.empty() ? "[options]" : "\\fIcommand\\fR [options]";
   for (const CLI::Option* option : command.get_options())
     if (option->get_positional()) text += " \\fI" + roff(option->get_name(true)) + "\\fR";
@@ -102,10 +102,10 @@ std::string joined_flags(const CLI::App& command) {
 
 std::string bash_completion(const CLI::App& app) {
   std::string names, cases;
-  for (const CLI::App* sub : commands_of(app)) {
+  for (const CLI::App* sub : subcommands_of(app)) {
     names += " " + sub->get_name();
     std::string words = joined_flags(*sub);
-    for (const CLI::App* own : commands_of(*sub)) words += " " + own->get_name();
+    for (const CLI::App* own : subcommands_of(*sub)) words += " " + own->get_name();
     cases += fmt::format("    {}) words=\"{}\" ;;\n", sub->get_name(), words);
   }
   return fmt::format(R"(_ryle() {{
@@ -121,25 +121,18 @@ complete -o bashdefault -o default -F _ryle ryle
                      cases, joined_flags(app), names, joined_flags(app), names);
 }
 
-/// A text between single quotes of a shell.
-std::string quoted(std::string text) {
-  for (std::size_t at = 0; (at = text.find('\'', at)) != std::string::npos; at += 4)
-    text.replace(at, 1, "'\\''");
-  return "'" + text + "'";
-}
-
 std::string fish_completion(const CLI::App& app) {
   std::string text;
-  for (const CLI::App* sub : commands_of(app)) {
+  for (const CLI::App* sub : subcommands_of(app)) {
     text += fmt::format("complete -c ryle -n __fish_use_subcommand -a {} -d {}\n", sub->get_name(),
-                        quoted(sub->get_description()));
+                        shell_quoted(sub->get_description()));
     for (const CLI::Option* option : sub->get_options()) {
       if (option->get_positional()) continue;
       text += fmt::format("complete -c ryle -n '__fish_seen_subcommand_from {}'", sub->get_name());
       for (const auto& s : option->get_snames()) text += " -s " + s;
       for (const auto& l : option->get_lnames()) text += " -l " + l;
       if (option->get_items_expected_max() > 0) text += " -r";
-      text += " -d " + quoted(option->get_description()) + "\n";
+      text += " -d " + shell_quoted(option->get_description()) + "\n";
     }
   }
   return text;
@@ -152,13 +145,14 @@ std::string zsh_completion(const CLI::App& app) {
       text.insert(at, 1, '\\');
     return text;
   };
-  for (const CLI::App* sub : commands_of(app)) {
-    names += " " + quoted(sub->get_name() + ":" + sub->get_description());
+  for (const CLI::App* sub : subcommands_of(app)) {
+    names += " " + shell_quoted(sub->get_name() + ":" + sub->get_description());
     std::string options;
     for (const CLI::Option* option : sub->get_options())
       for (const auto& flag : flags_of(*option))
-        options += " " + quoted(flag + "[" + escaped(option->get_description()) + "]" +
-                                (option->get_items_expected_max() > 0 ? ":value:_files" : ""));
+        options +=
+            " " + shell_quoted(flag + "[" + escaped(option->get_description()) + "]" +
+                               (option->get_items_expected_max() > 0 ? ":value:_files" : ""));
     cases += fmt::format("    {}) _arguments{} '*:file:_files' ;;\n", sub->get_name(), options);
   }
   return fmt::format(R"(#compdef ryle
