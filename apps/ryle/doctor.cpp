@@ -112,15 +112,15 @@ Finding check_descriptors() {
 
 Finding check_measurement_sets() {
 #ifdef RYLE_HAVE_CASACORE
-  constexpr bool have = true;
+  constexpr bool kHave = true;
 #else
-  constexpr bool have = false;
+  constexpr bool kHave = false;
 #endif
   return {
-      "Measurement Sets", have ? "pass" : "warn",
-      have ? "casacore is in" : "built without casacore",
-      have ? ""
-           : "sudo apt-get install casacore-dev and build again; .uvfits and .uvh5 work without"};
+      "Measurement Sets", kHave ? "pass" : "warn",
+      kHave ? "casacore is in" : "built without casacore",
+      kHave ? ""
+            : "sudo apt-get install casacore-dev and build again; .uvfits and .uvh5 work without"};
 }
 
 Finding check_hdf5_filters() { return {"HDF5 filters", "pass", hdf5::filter_names(), ""}; }

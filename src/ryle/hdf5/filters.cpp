@@ -155,10 +155,10 @@ void register_filters() {
     add_filter(kLzf, "lzf", plain_filter<decode_lzf>);
     add_filter(kBitshuffle, "bitshuffle", bitshuffle_filter);
 #ifdef RYLE_HAVE_LZ4
-    constexpr auto chunk = [](Bytes in, std::span<std::byte> out) {
+    constexpr auto kChunk = [](Bytes in, std::span<std::byte> out) {
       return decode_lz4_chunk(in, out, decode_lz4);
     };
-    add_filter(kLz4, "lz4", plain_filter<chunk>);
+    add_filter(kLz4, "lz4", plain_filter<kChunk>);
 #endif
 #ifdef RYLE_HAVE_ZSTD
     add_filter(kZstd, "zstd", plain_filter<decode_zstd>);

@@ -64,7 +64,7 @@ std::function<bool(std::int64_t slot)> possible_time(const SampleClock& clock,
   };
 }
 
-ReceiverThread::ReceiverThread(std::vector<std::string> allowed_senders, bool udp_gro)
+ReceiverThread::ReceiverThread(const std::vector<std::string>& allowed_senders, bool udp_gro)
     : ports_(udp_gro), senders_(allowed_senders) {}
 
 void ReceiverThread::allocate(const AssemblerConfig& config, std::unique_ptr<Placement> placement,

@@ -52,7 +52,7 @@ class ReceiverThread {
   virtual std::vector<std::string> endpoints() const;
 
  protected:
-  ReceiverThread(std::vector<std::string> allowed_senders, bool udp_gro);
+  ReceiverThread(const std::vector<std::string>& allowed_senders, bool udp_gro);
   /// Allocates the chunks and makes the assembler. `samples_per_slot` is for lost_samples only.
   void allocate(const AssemblerConfig& config, std::unique_ptr<Placement> placement, int n_chunks,
                 std::int64_t reserved_spans, MemorySpace memory, std::uint64_t samples_per_slot);

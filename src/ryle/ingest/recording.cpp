@@ -130,6 +130,7 @@ std::int64_t Recording::samples_bytes(std::int64_t n) const {
 
 std::vector<std::string> recording_formats() {
   std::vector<std::string> names;
+  names.reserve(std::size(kFormats));
   for (const auto& f : kFormats) names.emplace_back(f.name);
   return names;
 }

@@ -2,6 +2,7 @@
 // LWA TBF and TBX files: frames of a few channels of one spectrum of all stands (ingest.md 2.3).
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <set>
@@ -134,7 +135,7 @@ void LwaSpectra::set_clock(const RecordingOptions& options, std::vector<FrameRef
     const double wanted = static_cast<double>(kLwaTicksPerSecond) / options.spectrum_rate_hz;
     if (!(wanted >= 1 && wanted < 1e9))
       throw ConfigError("spectrum_rate_hz must lie in (0.2, 196e6]");
-    ticks = static_cast<std::int64_t>(wanted + 0.5);
+    ticks = std::llround(wanted);
   }
   frames_ =
       arrange_frames(std::move(frames), kMaxGap_s * kLwaTicksPerSecond, ticks, info_.counters);

@@ -2,6 +2,7 @@
 // LWA TBN files: 512 complex samples of one input a frame (ingest.md 2.3).
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <map>
 
@@ -116,7 +117,7 @@ void Tbn::set_clock(const RecordingOptions& options, std::vector<FrameRef> frame
         static_cast<double>(kLwaTicksPerSecond * kSamples) / options.sample_rate_hz;
     if (!(ticks >= 1 && ticks < 1e15))
       throw ConfigError("sample_rate_hz is outside what TBN time tags can express");
-    step = static_cast<std::int64_t>(ticks + 0.5);
+    step = std::llround(ticks);
   }
   const std::int64_t sort_step = step > 0 ? step : 1;
   frames_ =

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <cstdio>
 #include <string_view>
 
@@ -22,7 +23,7 @@ std::optional<std::int64_t> leap_seconds(std::int64_t mjd, double day_fraction) 
   if (eraJd2cal(kMjdZero_jd, static_cast<double>(mjd), &year, &month, &day, &fraction) != 0)
     return std::nullopt;
   if (eraDat(year, month, day, day_fraction, &delta) < 0) return std::nullopt;
-  return static_cast<std::int64_t>(delta + 0.5);
+  return std::llround(delta);
 }
 
 std::optional<std::int64_t> mjd_of_date(int year, int month, int day) {

@@ -26,7 +26,7 @@ Estimator parse_estimator(const std::string& text, double beam_fwhm_rad) {
 }
 
 std::string to_string(const Estimator& estimator) {
-  const std::string function = to_string(estimator.convolution);
+  std::string function = to_string(estimator.convolution);
   switch (estimator.statistic) {
     case Statistic::mean:
       return function;

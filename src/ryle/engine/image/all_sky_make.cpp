@@ -70,7 +70,7 @@ std::string chosen(const Queue& queue, const AllSkyConfig& config, Path path) {
     if (!reason.empty()) reject(path, wanted, reason);
     if (!on_cuda) reject(path, wanted, "it needs a CUDA queue");
     const auto names = names_for(path);
-    const std::string name = wanted == "auto" ? "cuda" : wanted;
+    std::string name = wanted == "auto" ? "cuda" : wanted;
     if (std::find(names.begin(), names.end(), name) != names.end()) return name;
     reject(path, wanted, "there is no such CUDA code");
   }

@@ -38,8 +38,8 @@ class MaskBytes {
 
   /// A list of numbers below `end`.
   std::vector<std::int32_t> list(const char* what, std::int32_t n, std::int32_t end) {
-    std::vector<std::int32_t> out;
-    for (std::int32_t k = 0; k < n; ++k) out.push_back(count(what, end - 1));
+    std::vector<std::int32_t> out(static_cast<std::size_t>(n));
+    for (std::int32_t& value : out) value = count(what, end - 1);
     return out;
   }
 
@@ -131,9 +131,8 @@ UserMask parse_rfifind_mask(const std::string& bytes, const std::string& path, c
     mask.blocks.push_back({k * n_points, (k + 1) * n_points, std::move(channels)});
   };
   for (const auto k : in.list("a zapped interval", n_out, n_intervals)) add(k, {});
-  std::vector<std::int32_t> counts;
-  for (std::int32_t k = 0; k < n_intervals; ++k)
-    counts.push_back(in.count("the channels of an interval", n_channels));
+  std::vector<std::int32_t> counts(static_cast<std::size_t>(n_intervals));
+  for (std::int32_t& count : counts) count = in.count("the channels of an interval", n_channels);
   for (std::int32_t k = 0; k < n_intervals; ++k) {
     const std::int32_t count = counts[static_cast<std::size_t>(k)];
     if (count == 0) continue;

@@ -28,7 +28,7 @@ class Workspace {
         weighted(at(max_blocks * 4 * group)),
         moments_(at(max_blocks * 4 * 4)),
         complete_(at(group)) {
-    constexpr std::int64_t n = kSegment + kPad;
+    const std::int64_t n = kSegment + kPad;
     lists_.resize(at(4 * n));
     reals_.resize(at(5 * n + 8 * n + n * group));
     Real* p = reals_.data();
@@ -52,7 +52,7 @@ class Workspace {
   /// Where absence is recorded channel by channel: first needed, first made.
   void allow_absence() {
     if (!absence_.empty()) return;
-    constexpr std::int64_t n = kSegment + kPad;
+    const std::int64_t n = kSegment + kPad;
     absence_.resize(at(2 * n * group_));
     scratch.present = absence_.data();
     scratch.valid = absence_.data() + n * group_;
