@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "ryle/core/bits.hpp"
+#include "ryle/device/cuda/fft.cuh"
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/device/to_device.hpp"
 #include "ryle/engine/channelize/cuda/fused_launch.cuh"
@@ -47,12 +48,6 @@ std::vector<int> radices_of(std::int64_t n) {
   return radices;
 }
 
-unsigned inverse_of(std::int64_t divisor) {
-  return divisor == 1 ? 0u
-                      : static_cast<unsigned>(
-                            (std::uint64_t{1} << 32) / static_cast<std::uint64_t>(divisor) + 1);
-}
-
 CudaTransform make_transform(std::int64_t n, const float2* roots) {
   CudaTransform t;
   t.n_points = static_cast<int>(n);
@@ -61,8 +56,8 @@ CudaTransform make_transform(std::int64_t n, const float2* roots) {
   for (const int radix : radices_of(n)) {
     RYLE_ASSERT(t.n_stages < kMaxStages);
     t.radix[t.n_stages] = radix;
-    t.inverse_stride[t.n_stages] = inverse_of(stride);
-    t.inverse_butterflies[t.n_stages] = inverse_of(n / radix);
+    t.inverse_stride[t.n_stages] = cuda::inverse_of(stride);
+    t.inverse_butterflies[t.n_stages] = cuda::inverse_of(n / radix);
     stride *= radix;
     ++t.n_stages;
   }

@@ -179,7 +179,7 @@ __device__ inline float2 rotate(float2 s, std::uint64_t turns, float2 gain) {
   } else {
     __sincosf(word * (6.283185307179586f * 0x1p-32f), &sine, &cosine);
   }
-  return multiply(s, multiply({cosine, sine}, gain));
+  return times(s, times({cosine, sine}, gain));
 }
 
 template <bool Float>
@@ -262,7 +262,7 @@ __global__ void __launch_bounds__(kThreads) finish_blocks(const __grid_constant_
     const std::uint64_t base = ramp->base;
     const std::uint64_t slope = ramp->slope;
     float2 y = (base | slope) == 0
-                   ? multiply(s, gain)
+                   ? times(s, gain)
                    : rotate<kFloat>(s, base + static_cast<std::uint64_t>(channel) * slope, gain);
     if (!kFloat && a.dither) {
       const std::uint32_t bits = dither_bits(key, 0, ramp->dither_key);

@@ -155,8 +155,8 @@ __device__ void untangle(const SpectraArguments& a, const float2* from, float2* 
       const float2 z = from[From::at(slot, k, n)];
       const float2 m = from[From::at(slot, k == 0 ? 0 : n - k, n)];
       const float2 even = {0.5f * (z.x + m.x), 0.5f * (z.y - m.y)};
-      const float2 odd = times_minus_i({0.5f * (z.x - m.x), 0.5f * (z.y + m.y)});
-      to[GlobalLayout::at(slot, k, n)] = even + multiply(a.untangle[k], odd);
+      const float2 odd = cuda::quarter_turned<-1>({0.5f * (z.x - m.x), 0.5f * (z.y + m.y)});
+      to[GlobalLayout::at(slot, k, n)] = even + times(a.untangle[k], odd);
     }
   }
 }

@@ -39,11 +39,6 @@ class GridTransform {
   const GridFft& fft() const { return fft_; }
 
  private:
-  static unsigned inverse_of(std::int64_t divisor) {
-    return divisor == 1 ? 0u
-                        : static_cast<unsigned>(
-                              (std::uint64_t{1} << 32) / static_cast<std::uint64_t>(divisor) + 1);
-  }
   void split(std::int64_t n) {
     std::int64_t rest = n, stride = 1;
     for (const int radix : {8, 4, 2, 5, 3}) {
@@ -51,8 +46,8 @@ class GridTransform {
         RYLE_ASSERT(fft_.n_stages < kFftStages);
         const int stage = fft_.n_stages++;
         fft_.radix[stage] = radix;
-        fft_.inverse_butterflies[stage] = inverse_of(n / radix);
-        fft_.inverse_stride[stage] = inverse_of(stride);
+        fft_.inverse_butterflies[stage] = cuda::inverse_of(n / radix);
+        fft_.inverse_stride[stage] = cuda::inverse_of(stride);
         stride *= radix;
         rest /= radix;
       }
