@@ -9,8 +9,8 @@
 #include "bench/core_speed.hpp"
 #include "ryle/device/buffer.hpp"
 #include "ryle/engine/correlate/correlate.hpp"
-#include "ryle/engine/image/all_sky.hpp"
 #include "ryle/engine/image/cost_model.hpp"
+#include "ryle/engine/image/image.hpp"
 
 /// Arrays, random voltages and timed runs that the image benchmark and its calibration share.
 namespace ryle::bench {

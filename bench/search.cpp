@@ -17,10 +17,9 @@
 #include "ryle/core/units.hpp"
 #include "ryle/device/buffer.hpp"
 #include "ryle/engine/search/cluster.hpp"
-#include "ryle/engine/search/dedisperse.hpp"
-#include "ryle/engine/search/detect.hpp"
 #include "ryle/engine/search/dispersion.hpp"
 #include "ryle/engine/search/drift.hpp"
+#include "ryle/engine/search/search.hpp"
 
 namespace ryle::bench {
 namespace {

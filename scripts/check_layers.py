@@ -56,8 +56,8 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.M)
 STANDARD = re.compile(r"^[a-z_]+$")
 PUBLIC_STD_ONLY = ("core/", "engine/")
 SOURCES = {".hpp", ".cpp", ".cu", ".cuh", ".inc"}
-# Every engine is entered by the same doors; the rest of its files are what its equation needs.
-ENGINE_FILES = ("README.md", "CMakeLists.txt", "*plan.cpp", "reference*.cpp", "cpu/*.cpp", "cuda/*.cu")
+# Every engine is entered by the same doors, NAME.hpp for its users; the rest of its files are what its equation needs.
+ENGINE_FILES = ("NAME.hpp", "README.md", "CMakeLists.txt", "*plan.cpp", "reference*.cpp", "cpu/*.cpp", "cuda/*.cu")
 
 
 def room_of(path: str) -> str:
@@ -86,7 +86,7 @@ def anatomy(base: pathlib.Path) -> list[str]:
         if not engine.is_dir():
             continue
         name = engine.relative_to(ROOT)
-        faults += [f"{name}: has no {wanted}" for wanted in ENGINE_FILES if not any(engine.glob(wanted))]
+        faults += [f"{name}: has no {wanted}" for wanted in ENGINE_FILES if not any(engine.glob(wanted.replace("NAME", engine.name)))]
         for file in engine.iterdir():
             if file.suffix in {".cu", ".cuh"} or re.match(r"(cpu|cuda)[_.]", file.name):
                 faults.append(f"{file.relative_to(ROOT)}: code of one back-end belongs into cpu/ or cuda/")

@@ -11,8 +11,8 @@
 #include "ryle/core/units.hpp"
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/correlate/cuda/make.hpp"
-#include "ryle/engine/image/all_sky.hpp"
 #include "ryle/engine/image/cuda/all_sky.hpp"
+#include "ryle/engine/image/image.hpp"
 
 namespace ryle::bench {
 namespace {

@@ -10,9 +10,8 @@
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/engine/search/cuda/drift.hpp"
 #include "ryle/engine/search/cuda/normalize.hpp"
-#include "ryle/engine/search/dedisperse.hpp"
-#include "ryle/engine/search/detect.hpp"
 #include "ryle/engine/search/dispersion.hpp"
+#include "ryle/engine/search/search.hpp"
 
 namespace ryle::bench {
 namespace {

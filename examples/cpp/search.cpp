@@ -4,9 +4,8 @@
 #include <cmath>
 #include <cstdio>
 #include <random>
-#include <ryle/engine/search/dedisperse.hpp>
-#include <ryle/engine/search/detect.hpp>
 #include <ryle/engine/search/dispersion.hpp>
+#include <ryle/engine/search/search.hpp>
 #include <vector>
 
 int main() {

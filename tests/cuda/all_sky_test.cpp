@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The all-sky imagers on the device against the reference, and against one another where the
 // reference would take long.
-#include "ryle/engine/image/all_sky.hpp"
+#include "ryle/engine/image/image.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -5,8 +5,7 @@
 #include <cstring>
 
 #include "ryle/core/error.hpp"
-#include "ryle/engine/search/dedisperse.hpp"
-#include "ryle/engine/search/detect.hpp"
+#include "ryle/engine/search/search.hpp"
 #include "tests/cuda/cuda_test.hpp"
 #include "tests/engine/search/bands.hpp"
 

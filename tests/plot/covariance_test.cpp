@@ -11,7 +11,7 @@
 #include "ryle/core/baseline.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
-#include "ryle/engine/image/imager.hpp"
+#include "ryle/engine/image/image.hpp"
 #include "ryle/engine/image/statistics.hpp"
 #include "tests/support/data_path.hpp"
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "ryle/core/random.hpp"
-#include "ryle/engine/search/detect.hpp"
 #include "ryle/engine/search/dispersion.hpp"
+#include "ryle/engine/search/search.hpp"
 
 /// Injected pulses: Gaussians integrated exactly over every sample and every channel (smearing),
 /// and what could be recovered of them at best. Shares no code with the search.

@@ -10,7 +10,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/core/random.hpp"
 #include "ryle/core/units.hpp"
-#include "ryle/engine/image/imager.hpp"
+#include "ryle/engine/image/image.hpp"
 #include "ryle/engine/image/statistics.hpp"
 #include "ryle/io/visibility/covariance.hpp"
 #include "tests/support/data_path.hpp"

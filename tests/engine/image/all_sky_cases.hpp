@@ -18,8 +18,8 @@
 #include "ryle/core/random.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/device/buffer.hpp"
-#include "ryle/engine/image/all_sky.hpp"
 #include "ryle/engine/image/geometry.hpp"
+#include "ryle/engine/image/image.hpp"
 #include "ryle/telescope/array.hpp"
 #include "tests/support/data_path.hpp"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ryle/core/units.hpp"
-#include "ryle/engine/image/imager.hpp"
+#include "ryle/engine/image/image.hpp"
 
 namespace ryle::image::test {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "ryle/engine/image/imager.hpp"
+#include "ryle/engine/image/image.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // T-DD-01, T-DD-17, T-DD-20: every implementation gives the integers of the definition.
-#include "ryle/engine/search/dedisperse.hpp"
+#include "ryle/engine/search/search.hpp"
 
 #include <gtest/gtest.h>
 

@@ -8,8 +8,8 @@
 #include <numeric>
 
 #include "ryle/core/error.hpp"
-#include "ryle/engine/search/detect.hpp"
 #include "ryle/engine/search/fdmt_plan.hpp"
+#include "ryle/engine/search/search.hpp"
 #include "tests/engine/search/bands.hpp"
 
 namespace ryle::search {

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "ryle/core/error.hpp"
-#include "ryle/engine/search/dedisperse.hpp"
+#include "ryle/engine/search/search.hpp"
 #include "ryle/engine/search/subband_plan.hpp"
 #include "tests/engine/search/bands.hpp"
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string_view>
 
-#include "ryle/engine/image/all_sky.hpp"
+#include "ryle/engine/image/image.hpp"
 
 /// Private to the engine: what all_sky_make.cpp chooses from. `path` is never automatic and the
 /// configuration has been validated. The reference is in reference.hpp.

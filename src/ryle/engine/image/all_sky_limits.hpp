@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "ryle/engine/image/all_sky.hpp"
+#include "ryle/engine/image/image.hpp"
 
 /// Private to the engine: limits that validate() and plan() share.
 namespace ryle::image {

@@ -5,10 +5,10 @@
 #include <string>
 
 #include "ryle/core/error.hpp"
-#include "ryle/engine/image/all_sky.hpp"
 #include "ryle/engine/image/all_sky_factories.hpp"
 #include "ryle/engine/image/all_sky_limits.hpp"
 #include "ryle/engine/image/cost_model.hpp"
+#include "ryle/engine/image/image.hpp"
 #include "ryle/engine/image/reference.hpp"
 
 namespace ryle::image {

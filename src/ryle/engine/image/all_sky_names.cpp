@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "ryle/core/error.hpp"
-#include "ryle/engine/image/all_sky.hpp"
+#include "ryle/engine/image/image.hpp"
 
 namespace ryle::image {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ryle/engine/image/all_sky.hpp"
+#include "ryle/engine/image/image.hpp"
 
 namespace ryle::image {
 

@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "ryle/device/queue.hpp"
-#include "ryle/engine/image/all_sky.hpp"
-#include "ryle/engine/image/imager.hpp"
+#include "ryle/engine/image/image.hpp"
 
 namespace ryle::image {
 

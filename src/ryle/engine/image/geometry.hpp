@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ryle/engine/image/all_sky.hpp"
+#include "ryle/engine/image/image.hpp"
 
 /// Geometry that all paths share (image.md 2, 3): the plane of the array, pixels, cells, weights.
 namespace ryle::image {

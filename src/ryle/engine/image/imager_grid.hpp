@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ryle/core/samples.hpp"
-#include "ryle/engine/image/imager.hpp"
+#include "ryle/engine/image/image.hpp"
 
 namespace ryle::math {
 class Fft;

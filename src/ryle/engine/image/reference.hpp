@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "ryle/engine/image/all_sky.hpp"
 #include "ryle/engine/image/geometry.hpp"
+#include "ryle/engine/image/image.hpp"
 
 /// The equations of the all-sky imager in double, never optimised; shares the geometry but no
 /// arithmetic with the fast implementations.

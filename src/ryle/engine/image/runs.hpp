@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ryle/engine/image/imager.hpp"
+#include "ryle/engine/image/image.hpp"
 
 namespace ryle::image::detail {
 

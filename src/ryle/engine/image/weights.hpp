@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "ryle/engine/image/all_sky.hpp"
+#include "ryle/engine/image/image.hpp"
 
 /// Pairs of valid inputs behind the images: what the fast implementations divide by. Integers held
 /// in double, exact below 2^53; equal to those of the reference.

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "ryle/engine/search/detect.hpp"
+#include "ryle/engine/search/search.hpp"
 
 /// Tokens of a beam to events, one for each pulse.
 ///

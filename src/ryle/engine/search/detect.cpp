@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "ryle/engine/search/detect.hpp"
+#include "ryle/engine/search/search.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 #pragma once
 #include <memory>
 
-#include "ryle/engine/search/detect.hpp"
+#include "ryle/engine/search/search.hpp"
 
 /// Private to the engine.
 namespace ryle::search::detail {

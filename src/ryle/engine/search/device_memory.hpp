@@ -3,10 +3,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "ryle/engine/search/dedisperse.hpp"
-#include "ryle/engine/search/detect.hpp"
 #include "ryle/engine/search/drift.hpp"
 #include "ryle/engine/search/normalize.hpp"
+#include "ryle/engine/search/search.hpp"
 
 /// Device memory of the CUDA engines of this folder, from their plans: known in every build, and
 /// without a device.

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "ryle/engine/search/cpu/kernel.hpp"
-#include "ryle/engine/search/dedisperse.hpp"
+#include "ryle/engine/search/search.hpp"
 
 /// The tree of approximate sums (fast dispersion measure transform; Zackay and Ofek 2017), with up
 /// to 16 parts a node instead of 2: fewer roundings on the way, and passes that stay in the cache.

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "ryle/engine/search/dedisperse.hpp"
+#include "ryle/engine/search/search.hpp"
 
 /// Private to the engine: what plan.cpp chooses from.
 namespace ryle::search::detail {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ryle/engine/search/dedisperse.hpp"
+#include "ryle/engine/search/search.hpp"
 
 /// Approximate sums in two stages: channels of a sub-band are summed along the delays of few
 /// trials, and every trial adds one such row of each sub-band. Which trials share a row follows

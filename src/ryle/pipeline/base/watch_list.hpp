@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ryle/device/queue.hpp"
-#include "ryle/engine/image/all_sky.hpp"
+#include "ryle/engine/image/image.hpp"
 #include "ryle/telescope/catalog.hpp"
 #include "ryle/telescope/geometry.hpp"
 

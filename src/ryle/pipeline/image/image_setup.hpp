@@ -8,8 +8,8 @@
 
 #include "ryle/core/blocks.hpp"
 #include "ryle/device/queue.hpp"
-#include "ryle/engine/image/all_sky.hpp"
 #include "ryle/engine/image/cost_model.hpp"
+#include "ryle/engine/image/image.hpp"
 #include "ryle/io/image/image_file.hpp"
 #include "ryle/math/image_trigger.hpp"
 #include "ryle/pipeline/config/config.hpp"

@@ -12,7 +12,7 @@
 #include "ryle/device/buffer.hpp"
 #include "ryle/device/queue.hpp"
 #include "ryle/engine/correlate/correlate.hpp"
-#include "ryle/engine/image/all_sky.hpp"
+#include "ryle/engine/image/image.hpp"
 #include "ryle/pipeline/visibility/integration.hpp"
 #include "ryle/pipeline/visibility/spectra_gulp.hpp"
 

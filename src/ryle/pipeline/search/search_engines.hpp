@@ -8,11 +8,10 @@
 
 #include "ryle/device/buffer.hpp"
 #include "ryle/device/queue.hpp"
-#include "ryle/engine/search/dedisperse.hpp"
-#include "ryle/engine/search/detect.hpp"
 #include "ryle/engine/search/dispersion.hpp"
 #include "ryle/engine/search/drift.hpp"
 #include "ryle/engine/search/normalize.hpp"
+#include "ryle/engine/search/search.hpp"
 
 namespace ryle::pipeline {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ryle/device/queue.hpp"
-#include "ryle/engine/image/imager.hpp"
+#include "ryle/engine/image/image.hpp"
 #include "ryle/io/image/image_file.hpp"
 #include "ryle/telescope/observation.hpp"
 

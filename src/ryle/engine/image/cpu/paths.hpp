@@ -3,7 +3,7 @@
 #include <memory>
 #include <string_view>
 
-#include "ryle/engine/image/all_sky.hpp"
+#include "ryle/engine/image/image.hpp"
 
 /// One function per path; cpu/make.cpp chooses. Private to the engine.
 namespace ryle::image::detail {

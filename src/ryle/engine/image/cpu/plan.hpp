@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "ryle/engine/image/all_sky.hpp"
 #include "ryle/engine/image/cpu/kernels.hpp"
 #include "ryle/engine/image/geometry.hpp"
+#include "ryle/engine/image/image.hpp"
 #include "ryle/math/fft.hpp"
 
 /// What the CPU paths of the all-sky imager share. Private to the engine.

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "ryle/engine/image/all_sky.hpp"
+#include "ryle/engine/image/image.hpp"
 
 /// What the CUDA imagers can do beyond the interface: images that stay on the device. Builds with
 /// CUDA only.

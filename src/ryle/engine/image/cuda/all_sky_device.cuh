@@ -8,9 +8,9 @@
 #include "ryle/core/error.hpp"
 #include "ryle/device/cuda/runtime.hpp"
 #include "ryle/device/to_device.hpp"
-#include "ryle/engine/image/all_sky.hpp"
 #include "ryle/engine/image/cuda/all_sky_host.hpp"
 #include "ryle/engine/image/cuda/all_sky_kernels.cuh"
+#include "ryle/engine/image/image.hpp"
 #include "ryle/math/fft.hpp"
 
 /// Host helpers of the CUDA imagers' plans: tables on the device.

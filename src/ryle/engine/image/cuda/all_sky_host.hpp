@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "ryle/engine/image/all_sky.hpp"
 #include "ryle/engine/image/cuda/all_sky_lists.hpp"
+#include "ryle/engine/image/image.hpp"
 
 /// Host side that the CUDA paths share, plain C++: which antennas, factors, lists, tapers.
 namespace ryle::image::detail {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "ryle/engine/search/cuda/dedisperse.cuh"
-#include "ryle/engine/search/dedisperse.hpp"
+#include "ryle/engine/search/search.hpp"
 
 /// Private to the CUDA dedisperser.
 namespace ryle::search::detail {

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "ryle/engine/search/detect.hpp"
+#include "ryle/engine/search/search.hpp"
 
 /// Private to the CUDA detector: what its kernels take. Pointers are device memory. Without headers
 /// of CUDA, so that tests run kernels on the host.

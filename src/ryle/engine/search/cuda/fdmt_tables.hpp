@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ryle/engine/search/dedisperse.hpp"
+#include "ryle/engine/search/search.hpp"
 
 /// Private to the tree on the device: its plan, and what its kernels take.
 ///

@@ -4,8 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "ryle/engine/search/dedisperse.hpp"
-#include "ryle/engine/search/detect.hpp"
+#include "ryle/engine/search/search.hpp"
 
 /// CUDA back-end of the search; present only in builds with CUDA (RYLE_HAVE_CUDA).
 namespace ryle::search {

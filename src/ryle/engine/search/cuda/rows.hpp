@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "ryle/device/queue.hpp"
-#include "ryle/engine/search/dedisperse.hpp"
+#include "ryle/engine/search/search.hpp"
 
 /// What lies between the engines of a search whose data stay on a device; in builds with CUDA only
 /// (RYLE_HAVE_CUDA). All calls are asynchronous, on CUDA queues.
