@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "ryle/io/base/publish.hpp"
+#include "ryle/io/base/sha256.hpp"
 #include "tests/io/scratch.hpp"
 
 namespace ryle {
@@ -24,6 +25,29 @@ std::vector<std::string> lines_of(const std::string& path) {
   std::vector<std::string> lines;
   for (std::string line; std::getline(in, line);) lines.push_back(line);
   return lines;
+}
+
+// Pieces of any length give the sum of the whole, across every block boundary.
+TEST(Sha256, PiecesAreTheWhole) {
+  std::string text;
+  for (int k = 0; k < 300; ++k) text += static_cast<char>(k * 37);
+  for (std::size_t length : {0u, 1u, 55u, 56u, 63u, 64u, 65u, 127u, 128u, 300u}) {
+    for (std::size_t piece : {1u, 7u, 63u, 64u, 65u, 300u}) {
+      io::Sha256 hash;
+      for (std::size_t at = 0; at < length; at += piece)
+        hash.update(std::string_view(text).substr(at, std::min(piece, length - at)));
+      EXPECT_EQ(hash.hex(), io::sha256_hex(text.substr(0, length))) << length << " by " << piece;
+    }
+  }
+}
+
+TEST(Sha256, Fips180Examples) {
+  EXPECT_EQ(io::sha256_hex("abc"),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(io::sha256_hex("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
+            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+  EXPECT_EQ(io::sha256_hex(std::string(64, 'a')),
+            "ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb");
 }
 
 TEST(Manifest, ALineTheDiskHasNoRoomForLeavesNothing) {

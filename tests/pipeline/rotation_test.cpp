@@ -13,8 +13,8 @@
 
 #include "ryle/core/baseline.hpp"
 #include "ryle/core/error.hpp"
-#include "ryle/core/sha256.hpp"
 #include "ryle/io/base/publish.hpp"
+#include "ryle/io/base/sha256.hpp"
 #include "ryle/io/recover/unfinished.hpp"
 #include "ryle/pipeline/visibility/dump_writer.hpp"
 #include "ryle/pipeline/visibility/product_set.hpp"
@@ -112,7 +112,7 @@ TEST(Rotation, TheManifestNamesEveryFileWithItsFingerprint) {
     const std::string bytes = test::contents(files[k]);
     EXPECT_EQ(entry.at("name"), fs::path(files[k]).filename().string());
     EXPECT_EQ(entry.at("bytes"), bytes.size());
-    EXPECT_EQ(entry.at("sha256"), sha256_hex(bytes));
+    EXPECT_EQ(entry.at("sha256"), io::sha256_hex(bytes));
     EXPECT_EQ(entry.at("segment"), k + 1);
     EXPECT_EQ(entry.at("start_tai_ns"),
               test::kStart_tai_ns + static_cast<std::int64_t>(4 * k) * 499'968'000);

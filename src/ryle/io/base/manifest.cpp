@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "ryle/core/error.hpp"
-#include "ryle/core/sha256.hpp"
 #include "ryle/io/base/publish.hpp"
+#include "ryle/io/base/sha256.hpp"
 #include "ryle/telescope/geometry.hpp"
 
 namespace ryle {
@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 ProductDigest digest_of_file(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) throw IoError::from_errno("read", path.string(), errno);
-  Sha256 hash;
+  io::Sha256 hash;
   ProductDigest digest;
   std::vector<char> buffer(1 << 20);
   while (in) {
@@ -94,7 +94,7 @@ ProductDigest digest_of(const std::string& path) {
   }
   std::sort(names.begin(), names.end());
   ProductDigest total;
-  Sha256 hash;
+  io::Sha256 hash;
   for (const auto& name : names) {
     const ProductDigest one = digest_of_file(fs::path(path) / name);
     total.bytes += one.bytes;

@@ -12,7 +12,7 @@
 #include <sstream>
 
 #include "ryle/core/error.hpp"
-#include "ryle/core/sha256.hpp"
+#include "ryle/io/base/sha256.hpp"
 #include "ryle/pipeline/grid/grid_state.hpp"
 #include "ryle/pipeline/grid/grid_target.hpp"
 
@@ -23,7 +23,7 @@ namespace {
 std::string fingerprint_of_file(const std::string& path, const std::string& chosen) {
   constexpr std::int64_t kPieces = 64, kPiece_bytes = 65'536;
   const auto bytes = static_cast<std::int64_t>(std::filesystem::file_size(path));
-  Sha256 hash;
+  io::Sha256 hash;
   hash.update(std::to_string(bytes) + "\n" + chosen + "\n");
   std::ifstream file(path, std::ios::binary);
   std::string piece(kPiece_bytes, '\0');

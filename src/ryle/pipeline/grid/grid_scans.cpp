@@ -12,8 +12,8 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/interrupt.hpp"
-#include "ryle/core/sha256.hpp"
 #include "ryle/core/version.hpp"
+#include "ryle/io/base/sha256.hpp"
 #ifdef RYLE_HAVE_CUDA
 #include "ryle/engine/grid/cuda/make.hpp"
 #endif
@@ -232,8 +232,8 @@ class GridRun {
     for (const GridBlock& b : setup_.input->blocks())
       all += fmt::format("{} {}\n",
                          std::filesystem::path(setup_.input->path(b)).filename().string(), b.n);
-    GridRunPlan plan{sha256_hex(all), options_.shard, options_.n_shards,
-                     channels_,       all_channels_,  {}};
+    GridRunPlan plan{io::sha256_hex(all), options_.shard, options_.n_shards,
+                     channels_,           all_channels_,  {}};
     for (const std::size_t block : blocks_) plan.blocks.push_back(name_of(block));
     return plan;
   }

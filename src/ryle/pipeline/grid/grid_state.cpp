@@ -13,7 +13,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/input_file.hpp"
-#include "ryle/core/sha256.hpp"
+#include "ryle/io/base/sha256.hpp"
 
 namespace ryle::pipeline {
 namespace {
@@ -229,7 +229,7 @@ void describe(const grid::Config& config, GridIdentity& identity) {
     std::string rows;
     for (std::size_t k = 0; k < f.table_value.size(); ++k)
       rows += fmt::format("{} {}\n", f.table_theta_rad[k], f.table_value[k]);
-    identity.function += " rows " + sha256_hex(rows);
+    identity.function += " rows " + io::sha256_hex(rows);
   }
   identity.precision = config.precision == grid::Precision::f64 ? "f64" : "f32";
   identity.lobes = grid::has_negative_lobes(f);

@@ -11,9 +11,9 @@
 
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
-#include "ryle/core/sha256.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/core/version.hpp"
+#include "ryle/io/base/sha256.hpp"
 #include "ryle/telescope/gains.hpp"
 #include "ryle/wire/mwa32t.hpp"
 
@@ -250,7 +250,7 @@ Observation make_observation(const ObservationConfig& config, const ArrayLayout&
   o.provenance.version = version();
   o.provenance.command_line = command_line;
   o.provenance.configuration = config.text;
-  o.provenance.configuration_sha256 = sha256_hex(config.text);
+  o.provenance.configuration_sha256 = io::sha256_hex(config.text);
   o.provenance.host = host_name();
   if (array.n_pols() == 1) o.provenance.notes["single_polarization"] = "XX";
   if (config.telescope.dut1_s == 0)
