@@ -21,7 +21,7 @@ set_target_properties(ryle_shared PROPERTIES EXPORT_NAME ryle SOVERSION ${PROJEC
                       VERSION ${PROJECT_VERSION})
 foreach(library ryle_shared ryle_static)
   set_target_properties(${library} PROPERTIES OUTPUT_NAME ryle LINKER_LANGUAGE CXX)
-  target_link_libraries(${library} PRIVATE TBB::tbb fmt::fmt PkgConfig::ERFA Threads::Threads $<BUILD_INTERFACE:ryle_toml>
+  target_link_libraries(${library} PRIVATE TBB::tbb fmt::fmt PkgConfig::ERFA PkgConfig::PUGIXML Threads::Threads $<BUILD_INTERFACE:ryle_toml>
                         $<INSTALL_INTERFACE:${TOMLPLUSPLUS_LIBRARY}>)
   if(RYLE_HAVE_CUDA)
     set_target_properties(${library} PROPERTIES CUDA_RESOLVE_DEVICE_SYMBOLS ON)
