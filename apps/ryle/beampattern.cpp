@@ -191,7 +191,7 @@ std::string csv_of(const Simulation& s) {
   return csv;
 }
 
-void write_picture(const std::string& path, const Simulation& s, bool overwrite) {
+void draw_pattern(const std::string& path, const Simulation& s, bool overwrite) {
   Panel panel;
   panel.title = "Beam " + s.beam.name;
   panel.x_label = "l (direction cosine, east to the left)";
@@ -209,10 +209,10 @@ void write_picture(const std::string& path, const Simulation& s, bool overwrite)
   panel.first_row_at_top = false;
   panel.color_min = -40;
   panel.color_max = 0;
-  write_png(path, {panel},
-            fmt::format("{:.3f} MHz  \u00b7  {} antennas  \u00b7  Ryle {}", s.frequency_hz * 1e-6,
-                        s.n_antennas, version()),
-            overwrite);
+  write_picture(path, {panel},
+                fmt::format("{:.3f} MHz  \u00b7  {} antennas  \u00b7  Ryle {}",
+                            s.frequency_hz * 1e-6, s.n_antennas, version()),
+                overwrite);
 }
 
 void write_fits(const std::string& path, const Simulation& s, const Context& context,
@@ -252,10 +252,10 @@ void write_outputs(const PatternArguments& a, const Context& context, const Simu
     };
     if (ends(".fits")) {
       write_fits(path, s, context, a.overwrite);
-    } else if (ends(".png")) {
-      write_picture(path, s, a.overwrite);
-    } else {
+    } else if (ends(".csv")) {
       publish_bytes(path, csv_of(s), a.overwrite);
+    } else {
+      draw_pattern(path, s, a.overwrite);
     }
   }
 }
@@ -301,8 +301,8 @@ void check_outputs(const PatternArguments& a) {
   for (const auto& path : a.outputs) {
     const auto dot = path.rfind('.');
     const std::string end = dot == std::string::npos ? "" : path.substr(dot);
-    if (end != ".fits" && end != ".png" && end != ".csv")
-      throw ConfigError("-o " + path + ": patterns are written as .fits, .png or .csv");
+    if (end != ".fits" && end != ".png" && end != ".pdf" && end != ".svg" && end != ".csv")
+      throw ConfigError("-o " + path + ": patterns are written as .fits, .png, .pdf, .svg or .csv");
   }
   require_all_creatable(a.outputs, a.overwrite);
 }
@@ -348,7 +348,8 @@ void add_beampattern(CLI::App& app, Context& context) {
                   "aperture: size east and north (level and upright when pointed)")
       ->expected(2)
       ->check(CLI::PositiveNumber);
-  sub->add_option("-o,--output", a->outputs, "NAME.fits, .png or .csv (repeatable)");
+  sub->add_option("-o,--output", a->outputs,
+                  "NAME.fits, .csv or a picture: .png, .pdf, .svg (repeatable)");
   sub->add_flag("--overwrite", a->overwrite, "replace files that exist");
   add_common(*sub, context);
   sub->callback([&context, a] {

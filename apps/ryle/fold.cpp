@@ -63,7 +63,8 @@ void add_fold(CLI::App& app, Context& context) {
   sub->add_option("-o,--output", o->outputs.text, "profile as text");
   sub->add_option("--fits", o->outputs.fits,
                   "FITS tables: sub-integrations x channels x bins, profile");
-  sub->add_option("--png", o->outputs.picture, "picture of sub-integrations and profile");
+  sub->add_option("--png", o->outputs.picture,
+                  "picture of sub-integrations and profile (.png, .pdf, .svg)");
   sub->add_flag("--overwrite", o->outputs.overwrite, "replace products that are there");
   sub->add_option("--key", o->input.keys, "SIGPROC header key Ryle does not know: NAME:TYPE");
   sub->add_option("--pol", o->input.polarization, "of several: I or XXYY");

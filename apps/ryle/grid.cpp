@@ -220,7 +220,7 @@ template <class Options>
 void add_product_options(CLI::App& sub, Options& o) {
   sub.add_option("-o,--output", o.output,
                  "FITS cube; NAME.weight.fits and NAME.count.fits beside it");
-  sub.add_option("--png", o.picture, "picture of the mean over the channels");
+  sub.add_option("--png", o.picture, "picture of the mean over the channels (.png, .pdf, .svg)");
   sub.add_option("--min-count", o.finish.min_count, "fewest samples behind a pixel")
       ->capture_default_str();
   sub.add_option("--min-weight", o.finish.min_weight, "least weight behind a pixel")

@@ -404,7 +404,7 @@ int run(const Context& context, const ImageArguments& a) {
         "nothing to write: give -o FILE.fits, --png FILE.png, --light-curves FILE.sqlite, --frames "
         "DIRECTORY or --movie FILE.mp4");
   }
-  require_png(a.png, "--png");
+  require_picture(a.png, "--png");
   SkyMovie::require_name(s.movie, "--movie");
   check_options(a);
   if (!is_visibilities(a)) return run_voltages(context, a);
@@ -450,7 +450,7 @@ void add_image(CLI::App& app, Context& context) {
                   ".uvh5, or the real part of a covariance FITS pair")
       ->required();
   sub->add_option("-o,--output", a->output, "FITS image");
-  sub->add_option("--png", a->png, "picture");
+  sub->add_option("--png", a->png, "picture (.png, .pdf, .svg)");
   sub->add_option("--pixels", a->n_pixels,
                   "pixels on a side, even; default 128 for voltages, 256 for visibilities");
   sub->add_option("--equalize", a->equalize,

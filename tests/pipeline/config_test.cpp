@@ -53,7 +53,8 @@ TEST(Config, UnknownSection) {
 
 TEST(Config, NamesOfPicturesAndMoviesEndInWhatIsWritten) {
   EXPECT_EQ(refusal("[image]\npicture = \"sky.jpg\"\n"),
-            "obs.toml:2:11: image.picture = sky.jpg: the name must end in one of \".png\"");
+            "obs.toml:2:11: image.picture = sky.jpg: the name must end in one of \".png\", "
+            "\".pdf\", \".svg\"");
   EXPECT_EQ(refusal("[image]\nmovie = \"sky.avi\"\n"),
             "obs.toml:2:9: image.movie = sky.avi: the name must end in one of \".mp4\", \".mkv\", "
             "\".webm\", \".gif\"");

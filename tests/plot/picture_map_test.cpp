@@ -12,6 +12,7 @@
 #include "ryle/plot/color.hpp"
 #include "ryle/plot/graticule.hpp"
 #include "ryle/plot/panel.hpp"
+#include "tests/plot/decoded.hpp"
 
 namespace ryle::plot {
 namespace {
@@ -145,9 +146,10 @@ TEST(PictureMap, TheWholeSkyHasAnOutline) {
   const PanelDrawing drawing(panel);
   Canvas canvas(drawing.width(), drawing.height(), kPaper);
   drawing.draw(canvas, 0, 0);
+  const test::Decoded drawn{canvas.width(), canvas.height(), canvas.rgb()};
   const auto color = [&](double px, double py) {
     const Point p = drawing.place(px, py);
-    return canvas.pixel(std::llround(p.x), std::llround(p.y));
+    return drawn.at(std::llround(p.x), std::llround(p.y));
   };
   EXPECT_EQ(color(8, 8), kPaper) << "a corner is outside of the sky";
   EXPECT_FALSE(color(408, 209) == kPaper);
@@ -215,13 +217,14 @@ TEST(PictureChart, LinesRunThroughTheirValues) {
   const PanelDrawing drawing(panel);
   Canvas canvas(drawing.width(), drawing.height(), kPaper);
   drawing.draw(canvas, 0, 0);
+  const test::Decoded drawn{canvas.width(), canvas.height(), canvas.rgb()};
   const Rgb first{0, 114, 178}, second{213, 94, 0};
   // Within a pixel of the place.
   const auto runs_through = [&](Rgb color, double x, double y) {
     const Point p = drawing.place(x, y);
     for (std::int64_t i = -1; i <= 1; ++i)
       for (std::int64_t j = -1; j <= 1; ++j)
-        if (canvas.pixel(static_cast<std::int64_t>(p.x) + i, static_cast<std::int64_t>(p.y) + j) ==
+        if (drawn.at(static_cast<std::int64_t>(p.x) + i, static_cast<std::int64_t>(p.y) + j) ==
             color)
           return true;
     return false;
@@ -235,13 +238,15 @@ TEST(PictureChart, LinesRunThroughTheirValues) {
   EXPECT_THROW(PanelDrawing{panel}, ConfigError);
 }
 
-TEST(PictureFileName, OtherEndingsThanPngAreRefused) {
-  EXPECT_NO_THROW(require_png("", "--png"));
-  EXPECT_NO_THROW(require_png("a.png", "--png"));
-  EXPECT_NO_THROW(require_png("b/a.PNG", "--png"));
+TEST(PictureFileName, OtherEndingsAreRefused) {
+  EXPECT_NO_THROW(require_picture("", "--png"));
+  EXPECT_NO_THROW(require_picture("a.png", "--png"));
+  EXPECT_NO_THROW(require_picture("b/a.PNG", "--png"));
+  EXPECT_NO_THROW(require_picture("a.pdf", "--png"));
+  EXPECT_NO_THROW(require_picture("a.svg", "--png"));
   for (const char* name : {"a.jpg", "a", "a.png/b", "a.png.gz", ".png"}) {
     try {
-      require_png(name, "--png");
+      require_picture(name, "--png");
       FAIL() << name;
     } catch (const ConfigError& e) {
       EXPECT_THAT(e.what(), testing::HasSubstr("--png")) << name;

@@ -54,7 +54,7 @@ struct Small {
 
 TEST(PictureProducts, VisibilityMatrixIsHermitian) {
   const Small small;
-  write_visibility_matrix_png(path_of("matrix.png"), small.dump, small.observation, true);
+  write_visibility_matrix_picture(path_of("matrix.png"), small.dump, small.observation, true);
   const auto picture = decode(path_of("matrix.png"));
   // +90 degrees above the diagonal (row 0, 1; column 2, 3), -90 below it: four cells of 128 x 128
   // pixels each.
@@ -70,12 +70,13 @@ TEST(PictureProducts, WhatHasNoDataIsLeftEmpty) {
   Small small;
   for (std::int64_t c = 0; c < 4; ++c)
     small.dump.counts[small.at(c, 2, 3)] = 0;  // input 3 with itself
-  write_visibility_matrix_png(path_of("matrix.png"), small.dump, small.observation, true);
+  write_visibility_matrix_picture(path_of("matrix.png"), small.dump, small.observation, true);
   // One cell of each of the two panels.
   EXPECT_NEAR(static_cast<double>(patch_of(decode(path_of("matrix.png")), kNoData).n),
               2 * 128 * 128, 1500);
-  write_bandpass_png(path_of("bandpass.png"), std::vector<VisibilityDump>{small.dump, small.dump},
-                     small.observation, true);
+  write_bandpass_picture(path_of("bandpass.png"),
+                         std::vector<VisibilityDump>{small.dump, small.dump}, small.observation,
+                         true);
   EXPECT_GT(decode(path_of("bandpass.png")).width, 1400) << "lines and their history";
 }
 
@@ -127,21 +128,22 @@ TEST(PictureProducts, ManyInputsAreMedianAndSpread) {
   EXPECT_EQ(panels[0].series[0].name, "median of 11 inputs, 10 to 90 %");
   EXPECT_NEAR(panels[2].series[0].values[10], 5, 1e-5);
   EXPECT_EQ(panels[3].n_rows, 11);
-  write_bandpass_png(path_of("many.png"), {{1, 1}}, 1, dump, observation, true);
+  write_bandpass_picture(path_of("many.png"), {{1, 1}}, 1, dump, observation, true);
   EXPECT_GT(decode(path_of("many.png")).width, 1400);
 }
 
 TEST(PictureProducts, RefusesWhatDoesNotFit) {
   Small small;
   EXPECT_THROW(
-      write_bandpass_png(path_of("x.png"), {{1, 2, 3}}, 1, small.dump, small.observation, true),
+      write_bandpass_picture(path_of("x.png"), {{1, 2, 3}}, 1, small.dump, small.observation, true),
       ConfigError);
-  EXPECT_THROW(
-      write_bandpass_png(path_of("x.png"), std::vector<VisibilityDump>{}, small.observation, true),
-      ConfigError);
-  small.dump.data.pop_back();
-  EXPECT_THROW(write_visibility_matrix_png(path_of("x.png"), small.dump, small.observation, true),
+  EXPECT_THROW(write_bandpass_picture(path_of("x.png"), std::vector<VisibilityDump>{},
+                                      small.observation, true),
                ConfigError);
+  small.dump.data.pop_back();
+  EXPECT_THROW(
+      write_visibility_matrix_picture(path_of("x.png"), small.dump, small.observation, true),
+      ConfigError);
   EXPECT_FALSE(std::filesystem::exists(path_of("x.png")));
 }
 

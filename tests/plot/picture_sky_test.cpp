@@ -223,7 +223,7 @@ TEST(PictureSky, BeamHasTheShapeOfTheArray) {
         continue;
       const double east = x0 - static_cast<double>(x) - 0.5,
                    north = y0 - static_cast<double>(y) - 0.5;
-      if (east < -large - 1) continue;  // the words
+      if (north < -large - 1) continue;  // the words
       ++n;
       along = std::max(along, std::abs(east + north) * std::sqrt(0.5));
       across = std::max(across, std::abs(east - north) * std::sqrt(0.5));

@@ -15,6 +15,7 @@
 #include "ryle/plot/canvas.hpp"
 #include "ryle/plot/color.hpp"
 #include "ryle/plot/ticks.hpp"
+#include "tests/io/scratch.hpp"
 
 namespace ryle::plot {
 namespace {
@@ -54,7 +55,7 @@ Panel two_by_two() {
 }
 
 TEST_F(PictureFile, EveryCellHasItsColorAndItsPlace) {
-  write_png(path("a.png"), {two_by_two()}, "caption", false);
+  write_picture(path("a.png"), {two_by_two()}, "caption", false);
   const auto picture = decode(path("a.png"));
   // 512 x 512 pixels for four cells; ticks, frame and bar touch a few of them.
   const Patch half = patch_of(picture, color_at(ColorMap::gray, 0.5));
@@ -65,11 +66,36 @@ TEST_F(PictureFile, EveryCellHasItsColorAndItsPlace) {
   EXPECT_NEAR(none.x - half.x, 256, 8) << "columns to the right";
 }
 
+std::int64_t count_of(const std::string& text, const std::string& part) {
+  std::int64_t n = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
+  return n;
+}
+
+// Text and lines are vectors, a heat map is an image however many cells it has.
+TEST_F(PictureFile, VectorsHoldHeatMapsAsImages) {
+  Panel panel = two_by_two();
+  panel.n_rows = panel.n_columns = 1000;
+  panel.values.assign(1000 * 1000, 0.5F);
+  for (const std::string name : {"a.pdf", "b.SVG"}) {
+    write_picture(path(name), {panel}, "caption", false);
+    const std::string bytes = ryle::test::contents(path(name));
+    EXPECT_LT(bytes.size(), 200'000U) << name;
+    EXPECT_EQ(bytes.substr(0, 5), name == "a.pdf" ? "%PDF-" : "<?xml");
+    EXPECT_EQ(count_of(bytes, name == "a.pdf" ? "/Subtype /Image" : "<image "), 2) << "map and bar";
+    EXPECT_EQ(count_of(bytes, name == "a.pdf" ? "/FontFile2" : "CreationDate"),
+              name == "a.pdf" ? 2 : 0)
+        << "regular and bold";
+  }
+  write_picture(path("again.pdf"), {panel}, "caption", false);
+  EXPECT_TRUE(ryle::test::contents(path("again.pdf")) == ryle::test::contents(path("a.pdf")));
+}
+
 TEST_F(PictureFile, TheFirstRowMayBeAtTheBottom) {
   Panel panel = two_by_two();
   panel.first_row_at_top = false;
-  write_png(path("a.png"), {two_by_two()}, "", false);
-  write_png(path("b.png"), {panel}, "", false);
+  write_picture(path("a.png"), {two_by_two()}, "", false);
+  write_picture(path("b.png"), {panel}, "", false);
   const Patch top = patch_of(decode(path("b.png")), kNoData),
               bottom = patch_of(decode(path("a.png")), kNoData);
   EXPECT_NEAR(bottom.y - top.y, 256, 8);
@@ -89,9 +115,9 @@ TEST_F(PictureFile, MarksStandAtTheirAxisValues) {
   panel.x_max = -1;
   panel.y_min = -1;
   panel.y_max = 1;
-  write_png(path("none.png"), {panel}, "", false);
+  write_picture(path("none.png"), {panel}, "", false);
   panel.marks = {{0.5, 0.25, ""}, {7, 7, "outside"}};
-  write_png(path("mark.png"), {panel}, "", false);
+  write_picture(path("mark.png"), {panel}, "", false);
   const auto before = decode(path("none.png")), after = decode(path("mark.png"));
   ASSERT_EQ(before.width, after.width);
   double x = 0, y = 0, n = 0;
@@ -118,7 +144,7 @@ TEST_F(PictureFile, ValuesAreAveragedWhereCellsAreFinerThanPixels) {
   panel.color_min = 0;
   panel.color_max = 1;
   panel.color_map = ColorMap::gray;
-  write_png(path("a.png"), {panel}, "", false);
+  write_picture(path("a.png"), {panel}, "", false);
   // 640 pixels for 4096 cells: six or seven cells under a pixel, mean 3/7 .. 4/7.
   const auto picture = decode(path("a.png"));
   std::int64_t n = 0;
@@ -130,9 +156,9 @@ TEST_F(PictureFile, ValuesAreAveragedWhereCellsAreFinerThanPixels) {
 }
 
 TEST_F(PictureFile, PanelsStandSideBySideAndWrap) {
-  write_png(path("1.png"), {two_by_two()}, "", false);
-  write_png(path("3.png"), {two_by_two(), two_by_two(), two_by_two()}, "", false);
-  write_png(path("4.png"), {two_by_two(), two_by_two(), two_by_two(), two_by_two()}, "", false);
+  write_picture(path("1.png"), {two_by_two()}, "", false);
+  write_picture(path("3.png"), {two_by_two(), two_by_two(), two_by_two()}, "", false);
+  write_picture(path("4.png"), {two_by_two(), two_by_two(), two_by_two(), two_by_two()}, "", false);
   const auto one = decode(path("1.png")), three = decode(path("3.png")),
              four = decode(path("4.png"));
   EXPECT_GT(three.width, 2.8 * static_cast<double>(one.width));
@@ -153,22 +179,22 @@ TEST_F(PictureFile, HorizonAndConstantAndEmptyPanelsAreDrawn) {
   Panel empty = two_by_two();
   empty.values = {kNaN, kNaN, kNaN, kNaN};
   empty.color_max = 0;
-  write_png(path("a.png"), {panel, constant, empty}, "caption of three", false);
+  write_picture(path("a.png"), {panel, constant, empty}, "caption of three", false);
   EXPECT_GT(decode(path("a.png")).width, 1500);
 }
 
 TEST_F(PictureFile, IsPublishedWholeOrNotAtAll) {
-  write_png(path("a.png"), {two_by_two()}, "", false);
+  write_picture(path("a.png"), {two_by_two()}, "", false);
   EXPECT_TRUE(std::filesystem::exists(path("a.png")));
   EXPECT_FALSE(std::filesystem::exists(part_path(path("a.png"))));
-  EXPECT_THROW(write_png(path("a.png"), {two_by_two()}, "", false), IoError)
+  EXPECT_THROW(write_picture(path("a.png"), {two_by_two()}, "", false), IoError)
       << "there is one already";
-  EXPECT_NO_THROW(write_png(path("a.png"), {two_by_two()}, "", true));
-  EXPECT_THROW(write_png(path("none/a.png"), {two_by_two()}, "", false), IoError);
+  EXPECT_NO_THROW(write_picture(path("a.png"), {two_by_two()}, "", true));
+  EXPECT_THROW(write_picture(path("none/a.png"), {two_by_two()}, "", false), IoError);
   Panel wrong = two_by_two();
   wrong.values.pop_back();
-  EXPECT_THROW(write_png(path("b.png"), {wrong}, "", false), ConfigError);
-  EXPECT_THROW(write_png(path("b.png"), {}, "", false), ConfigError);
+  EXPECT_THROW(write_picture(path("b.png"), {wrong}, "", false), ConfigError);
+  EXPECT_THROW(write_picture(path("b.png"), {}, "", false), ConfigError);
   EXPECT_FALSE(std::filesystem::exists(path("b.png")));
 }
 
@@ -217,6 +243,19 @@ TEST(PictureText, EveryPrintableLetterHasItsOwnShape) {
   Canvas unknown(60, 60, {255, 255, 255});
   draw_text(unknown, "\u2603", {15, 40}, {28, {0, 0, 0}});
   EXPECT_TRUE(shapes.insert(unknown.rgb()).second) << "a letter shows as the box of unknown ones";
+}
+
+// A path or the name of an object may hold any bytes.
+TEST(PictureText, BytesThatAreNotUtf8AreQuestionMarks) {
+  const TextStyle style;
+  for (const char* text :
+       {"a\xff", "a\xc3", "a\xc0\xaf", "a\xed\xa0\x80", "a\xbf\xbf", "a\xf8\x80\x80\x80"}) {
+    Canvas canvas(60, 60, {255, 255, 255});
+    draw_text(canvas, text, {15, 40}, style);
+    EXPECT_NO_THROW(canvas.file()) << text;
+  }
+  EXPECT_EQ(text_width("a\xff", style), text_width("a?", style));
+  EXPECT_NE(text_width("\u03bb", style), text_width("??", style));
 }
 
 TEST(PictureText, WrapsAtBlanks) {

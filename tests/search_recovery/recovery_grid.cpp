@@ -569,12 +569,12 @@ void print_page(const Options& o, const Results& r, bool& good) {
     print_table("Boxcar of the tree / of exact sums, same noise",
                 cells_of([&](auto d, auto w) { return tree.boxcar[d][w] / exact.boxcar[d][w]; }));
   if (!o.picture.empty())
-    write_png(o.picture,
-              {panel_of("best boxcar, no noise", r.ideal.mean),
-               panel_of("boxcar, S/N 20 in noise", s.boxcar),
-               panel_of("refined, S/N 20 in noise", s.refined)},
-              "ryle search: injected and recovered pulses, 1024 channels of 20 MHz at 408 MHz",
-              true);
+    write_picture(o.picture,
+                  {panel_of("best boxcar, no noise", r.ideal.mean),
+                   panel_of("boxcar, S/N 20 in noise", s.boxcar),
+                   panel_of("refined, S/N 20 in noise", s.refined)},
+                  "ryle search: injected and recovered pulses, 1024 channels of 20 MHz at 408 MHz",
+                  true);
 }
 
 std::vector<Job> all_jobs(const Options& o) {

@@ -10,7 +10,6 @@
 #include "ryle/io/beam/candidate_file.hpp"
 #include "ryle/plot/canvas.hpp"
 #include "ryle/plot/panel.hpp"
-#include "ryle/plot/png.hpp"
 
 namespace ryle {
 namespace {
@@ -66,15 +65,15 @@ Panel profile_panel(const CandidatePicture& p) {
 
 }  // namespace
 
-void write_candidate_png(const std::string& path, const SearchDescription& s,
-                         const SearchCandidate& c, const CandidatePicture& p, bool overwrite) {
+void write_candidate_picture(const std::string& path, const SearchDescription& s,
+                             const SearchCandidate& c, const CandidatePicture& p, bool overwrite) {
   const Panel waterfall = heat_map(p, false, s), plane = heat_map(p, true, s),
               line = profile_panel(p);
   const PanelDrawing left(waterfall), right(plane), top(line);
   const std::int64_t width = left.width() + right.width() + 3 * kGap_px;
   const std::int64_t below = kHead_px + top.height() + kGap_px / 2;
   const std::int64_t height = below + std::max(left.height(), right.height()) + kGap_px;
-  Canvas canvas(width, height, kPaper);
+  Canvas canvas(width, height, kPaper, plot::format_of(path));
   TextStyle title;
   title.bold = true;
   title.cap_height = 15;
@@ -99,7 +98,7 @@ void write_candidate_png(const std::string& path, const SearchDescription& s,
       c.scattering_s > 0 ? fmt::format("scattered   {:.3g} ± {:.2g} ms", c.scattering_s * 1e3,
                                        c.scattering_error_s * 1e3)
                          : "scattered   ",
-      fmt::format("tokens   {}, masked {:.1f} %", c.members, 100 * c.masked_fraction),
+      fmt::format("hits   {}, masked {:.1f} %", c.members, 100 * c.masked_fraction),
       fmt::format("beams   {}", beams_text(c)),
       fmt::format("flags   {}", c.flags.empty() ? "none" : c.flags),
       c.reasons + (c.reasons.empty() ? "   " : ""),
@@ -123,7 +122,7 @@ void write_candidate_png(const std::string& path, const SearchDescription& s,
   top.draw(canvas, kGap_px + shift, kHead_px);
   left.draw(canvas, kGap_px, below);
   right.draw(canvas, 2 * kGap_px + left.width(), below);
-  publish_bytes(path, plot::png_of(width, height, canvas.rgb()), overwrite);
+  publish_bytes(path, canvas.file(), overwrite);
 }
 
 }  // namespace ryle

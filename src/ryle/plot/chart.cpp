@@ -69,21 +69,24 @@ void PanelDrawing::draw_grid_lines(Canvas& canvas, Point origin) const {
 
 void PanelDrawing::draw_series(Canvas& canvas, Point origin) const {
   const auto w = static_cast<double>(map_w_), n = static_cast<double>(panel_.n_columns);
-  const auto top = static_cast<std::int64_t>(origin.y), bottom = top + map_h_;
   const auto height_of = [&](float v) {
     const double y = origin.y + at(x_from_, static_cast<double>(v)).y;
-    return std::clamp(y, static_cast<double>(top), static_cast<double>(bottom));
+    return std::clamp(y, origin.y, origin.y + static_cast<double>(map_h_));
   };
+  const auto x_of = [&](double column) { return origin.x + column / n * w; };
   for (std::size_t s = 0; s < panel_.series.size(); ++s) {
-    const auto& series = panel_.series[s];
-    if (series.low.empty()) continue;
-    for (std::int64_t px = 0; px < map_w_; ++px) {
-      const auto k =
-          static_cast<std::size_t>((static_cast<double>(px) + 0.5) / w * n);  // column under it
-      if (!std::isfinite(series.low[k]) || !std::isfinite(series.high[k])) continue;
-      const double from = height_of(series.high[k]), to = height_of(series.low[k]);
-      for (auto y = static_cast<std::int64_t>(from); y < static_cast<std::int64_t>(to); ++y)
-        canvas.mix(static_cast<std::int64_t>(origin.x) + px, y, series_color(s), kBandOpacity);
+    const auto& [name, values, low, high, style] = panel_.series[s];
+    for (std::size_t k = 0; k < low.size();) {
+      Line band;  // of columns without a gap: to the right along its top, back along its bottom
+      const std::size_t first = k;
+      for (; k < low.size() && std::isfinite(low[k]) && std::isfinite(high[k]); ++k)
+        for (const double side : {0.0, 1.0})
+          band.push_back({x_of(static_cast<double>(k) + side), height_of(high[k])});
+      for (std::size_t back = k; back-- > first;)
+        for (const double side : {1.0, 0.0})
+          band.push_back({x_of(static_cast<double>(back) + side), height_of(low[back])});
+      canvas.fill(band, series_color(s), kBandOpacity);
+      k = std::max(k, first + 1);
     }
   }
   for (std::size_t s = 0; s < panel_.series.size(); ++s) {
@@ -97,7 +100,6 @@ void PanelDrawing::draw_series(Canvas& canvas, Point origin) const {
         continue;
       }
       const double y = height_of(series.values[k]), column = static_cast<double>(k);
-      const auto x_of = [&](double c) { return origin.x + c / n * w; };
       if (points) {
         canvas.circle({x_of(column + 0.5), y}, 2.2, 1.8, series_color(s));
       } else if (steps) {

@@ -43,29 +43,22 @@ double ColorBar::width() const {
 void ColorBar::draw(Canvas& canvas, Point top_left, double height) const {
   const double left = std::round(top_left.x), right = left + std::round(kBarWidth_px * unit);
   const double top = std::round(top_left.y), bottom = std::round(top_left.y + height);
-  const auto n_columns = static_cast<std::int64_t>(right - left);
-  for (auto y = static_cast<std::int64_t>(top); y < static_cast<std::int64_t>(bottom); ++y) {
-    const double place = (bottom - static_cast<double>(y) - 0.5) / (bottom - top);
-    canvas.fill(static_cast<std::int64_t>(left), y, n_columns, 1, color_at(map, place));
-  }
-  // The points continue the color of their end.
   const double middle = 0.5 * (left + right), point = std::round(kBarPoint_px * unit);
-  const auto fill_point = [&](double base, double direction, double place) {
-    for (std::int64_t k = 0; k < static_cast<std::int64_t>(point); ++k) {
-      const double half = 0.5 * (right - left) * (1 - (static_cast<double>(k) + 0.5) / point);
-      const double y = base + direction * static_cast<double>(k) - (direction < 0 ? 1 : 0);
-      canvas.fill(std::llround(middle - half), static_cast<std::int64_t>(y), std::llround(2 * half),
-                  1, color_at(map, place));
-    }
-  };
-  if (clipped_high) fill_point(top, -1, 1);
-  if (clipped_low) fill_point(bottom, 1, 0);
   Line rim{{left, bottom}, {left, top}};
   if (clipped_high) rim.push_back({middle, top - point});
   rim.push_back({right, top});
   rim.push_back({right, bottom});
   if (clipped_low) rim.push_back({middle, bottom + point});
   rim.push_back({left, bottom});
+  // The points continue the color of their end.
+  Image colors{1, std::llround(bottom - top + 2 * point), {}};
+  for (std::int64_t y = 0; y < colors.height; ++y)
+    colors.rgb.push_back(
+        color_at(map, (bottom - top + point - static_cast<double>(y) - 0.5) / (bottom - top)));
+  {
+    const Clip inside(canvas, {rim});
+    canvas.image({left, top - point}, right - left, static_cast<double>(colors.height), colors);
+  }
   canvas.stroke({rim}, unit, kFrame);
 
   const Ticks all = ticks();

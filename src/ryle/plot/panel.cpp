@@ -203,15 +203,16 @@ Point PanelDrawing::at(double x, double y) const {
 
 // Mean of the cells under a pixel of the map (one cell where the map is enlarged); NaN where there
 // is none.
-double PanelDrawing::value_at(std::int64_t px, std::int64_t py) const {
+double PanelDrawing::value_at(std::int64_t px, std::int64_t py, std::int64_t n_x,
+                              std::int64_t n_y) const {
   const auto first = [](std::int64_t p, std::int64_t n_cells, std::int64_t n_px) {
     return p * n_cells / n_px;
   };
-  const std::int64_t row_px = panel_.first_row_at_top ? py : map_h_ - 1 - py;
-  const auto r0 = first(row_px, panel_.n_rows, map_h_),
-             r1 = std::max(r0 + 1, first(row_px + 1, panel_.n_rows, map_h_));
-  const auto c0 = first(px, panel_.n_columns, map_w_),
-             c1 = std::max(c0 + 1, first(px + 1, panel_.n_columns, map_w_));
+  const std::int64_t row_px = panel_.first_row_at_top ? py : n_y - 1 - py;
+  const auto r0 = first(row_px, panel_.n_rows, n_y),
+             r1 = std::max(r0 + 1, first(row_px + 1, panel_.n_rows, n_y));
+  const auto c0 = first(px, panel_.n_columns, n_x),
+             c1 = std::max(c0 + 1, first(px + 1, panel_.n_columns, n_x));
   double sum = 0;
   std::int64_t n = 0;
   for (auto r = r0; r < r1; ++r) {
@@ -243,33 +244,25 @@ std::vector<Line> PanelDrawing::lines_of(const Panel::Curve& curve, Point origin
 }
 
 void PanelDrawing::draw_map(Canvas& canvas, Point origin) const {
-  const auto x0 = static_cast<std::int64_t>(origin.x) + margin_,
-             y0 = static_cast<std::int64_t>(origin.y) + margin_;
-  const auto outline = lines_of(panel_.outline, origin);
-  std::vector<double> edges;
-  for (std::int64_t y = 0; y < map_h_; ++y) {
-    // Where this row enters and leaves the sky.
-    edges.clear();
-    const double middle = static_cast<double>(y0 + y) + 0.5;
-    for (const Line& line : outline) {
-      for (std::size_t k = 1; k < line.size(); ++k) {
-        const Point a = line[k - 1], b = line[k];
-        if ((a.y <= middle) != (b.y <= middle))
-          edges.push_back(a.x + (middle - a.y) / (b.y - a.y) * (b.x - a.x));
-      }
-    }
-    std::sort(edges.begin(), edges.end());
-    for (std::int64_t x = 0; x < map_w_; ++x) {
-      const double v = value_at(x, y);
-      const auto before =
-          std::lower_bound(edges.begin(), edges.end(), static_cast<double>(x0 + x) + 0.5) -
-          edges.begin();
-      const bool outside = !outline.empty() && before % 2 == 0;
-      const Rgb empty = outside || panel_.horizon_circle ? kPaper : kNoData;
-      canvas.set(x0 + x, y0 + y,
-                 outside || std::isnan(v) ? empty : color_at(panel_.color_map, bar_.position(v)));
+  Image map{map_w_ * canvas.image_scale(), map_h_ * canvas.image_scale(), {}};
+  map.rgb.reserve(static_cast<std::size_t>(map.width * map.height));
+  const Rgb empty = panel_.horizon_circle ? kPaper : kNoData;
+  for (std::int64_t y = 0; y < map.height; ++y) {
+    for (std::int64_t x = 0; x < map.width; ++x) {
+      const double v = value_at(x, y, map.width, map.height);
+      map.rgb.push_back(std::isnan(v) ? empty : color_at(panel_.color_map, bar_.position(v)));
     }
   }
+  const auto margin = static_cast<double>(margin_);
+  const Clip inside(canvas, lines_of(panel_.outline, origin));
+  canvas.image(origin + Point{margin, margin}, static_cast<double>(map_w_),
+               static_cast<double>(map_h_), map);
+}
+
+Line PanelDrawing::box(Point origin) const {
+  const auto w = static_cast<double>(map_w_ + 2 * margin_),
+             h = static_cast<double>(map_h_ + 2 * margin_);
+  return {origin, origin + Point{w, 0}, origin + Point{w, h}, origin + Point{0, h}, origin};
 }
 
 void PanelDrawing::draw_frame(Canvas& canvas, Point origin) const {
@@ -277,11 +270,7 @@ void PanelDrawing::draw_frame(Canvas& canvas, Point origin) const {
     canvas.stroke(lines_of(panel_.outline, origin), 1.2, kFrame);
     return;
   }
-  const auto w = static_cast<double>(map_w_ + 2 * margin_),
-             h = static_cast<double>(map_h_ + 2 * margin_);
-  const Point a = origin, b = origin + Point{w, 0}, c = origin + Point{w, h},
-              d = origin + Point{0, h};
-  canvas.stroke({{a, b, c, d, a}}, 1, kFrame);
+  canvas.stroke({box(origin)}, 1, kFrame);
   std::vector<Line> ticks;
   const auto below = [&](double x, double length) {
     const Point p = origin + at(x, y_from_);
@@ -338,28 +327,14 @@ void PanelDrawing::draw_words(Canvas& canvas, Point origin) const {
 
 void PanelDrawing::draw_graticule(Canvas& canvas, Point origin) const {
   std::vector<Line> lines;
-  const double right = origin.x + static_cast<double>(map_w_ + 2 * margin_),
-               bottom = origin.y + static_cast<double>(map_h_ + 2 * margin_);
-  const auto inside = [&](Point p) {
-    return p.x >= origin.x && p.x <= right && p.y >= origin.y && p.y <= bottom;
-  };
   for (const auto& curve : panel_.graticule) {
-    for (const Line& line : lines_of(curve, origin)) {
-      // Segments that leave the box end at its edge.
-      for (std::size_t k = 1; k < line.size(); ++k) {
-        Point in = line[k - 1], out = line[k];
-        if (!inside(in)) std::swap(in, out);
-        if (!inside(in)) continue;
-        Point last = in;
-        for (int step = 0; step < 12 && !inside(out); ++step) {
-          const Point middle{0.5 * (last.x + out.x), 0.5 * (last.y + out.y)};
-          (inside(middle) ? last : out) = middle;
-        }
-        lines.push_back({in, inside(out) ? out : last});
-      }
-    }
+    const auto more = lines_of(curve, origin);
+    lines.insert(lines.end(), more.begin(), more.end());
   }
-  canvas.stroke(lines, 1, kGraticule, 0.6);
+  {
+    const Clip inside(canvas, {box(origin)});
+    canvas.stroke(lines, 1, kGraticule, 0.6);
+  }
   for (const auto& label : panel_.inner_labels)
     draw_text(canvas, label.label, origin + at(label.x, label.y) + Point{0, kTickText_px / 2},
               {kTickText_px, {255, 255, 255}, Align::center, false, true});
@@ -390,11 +365,10 @@ void PanelDrawing::draw_beam(Canvas& canvas, Point origin) const {
   const double box_w = std::round(2 * half_w + 12), box_h = std::round(2 * half_h + 12);
   if (box_w > 0.5 * w || box_h > 0.5 * h) return;
   const Point corner{origin.x + 8, origin.y + h - 8 - box_h};
-  canvas.fill(static_cast<std::int64_t>(corner.x), static_cast<std::int64_t>(corner.y),
-              static_cast<std::int64_t>(box_w), static_cast<std::int64_t>(box_h), kPaper);
-  canvas.stroke({{corner, corner + Point{box_w, 0}, corner + Point{box_w, box_h},
-                  corner + Point{0, box_h}, corner}},
-                1, kFrame);
+  const Line frame{corner, corner + Point{box_w, 0}, corner + Point{box_w, box_h},
+                   corner + Point{0, box_h}, corner};
+  canvas.fill(frame, kPaper);
+  canvas.stroke({frame}, 1, kFrame);
   for (Point& p : ellipse) p = corner + Point{0.5 * box_w, 0.5 * box_h} + p;
   canvas.stroke({ellipse}, 1.5, kInk);
 }

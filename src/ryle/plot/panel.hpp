@@ -52,8 +52,9 @@ class PanelDrawing {
   void choose_colors();
   void choose_margins();
   Point at(double x, double y) const;  // axis values to pixels of the plot box
-  double value_at(std::int64_t px, std::int64_t py) const;
+  double value_at(std::int64_t px, std::int64_t py, std::int64_t n_x, std::int64_t n_y) const;
   std::vector<Line> lines_of(const Panel::Curve& curve, Point origin) const;
+  Line box(Point origin) const;  // closed, round the plot
   void draw_map(Canvas& canvas, Point origin) const;
   void draw_frame(Canvas& canvas, Point origin) const;
   void draw_words(Canvas& canvas, Point origin) const;

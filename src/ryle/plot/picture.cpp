@@ -2,20 +2,17 @@
 #include "ryle/plot/picture.hpp"
 
 #include <fmt/format.h>
-#include <png.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <filesystem>
 #include <limits>
-#include <span>
 
 #include "ryle/core/error.hpp"
 #include "ryle/io/base/publish.hpp"
 #include "ryle/plot/canvas.hpp"
 #include "ryle/plot/panel.hpp"
-#include "ryle/plot/png.hpp"
 
 namespace ryle {
 namespace plot {
@@ -48,7 +45,7 @@ std::vector<Row> arranged(const std::vector<PanelDrawing>& drawings) {
   return rows;
 }
 
-Canvas drawn(const std::vector<Panel>& panels, const std::string& caption) {
+Canvas drawn(const std::vector<Panel>& panels, const std::string& caption, Format format) {
   std::vector<PanelDrawing> drawings;
   drawings.reserve(panels.size());
   for (const auto& panel : panels) drawings.emplace_back(panel);
@@ -64,7 +61,7 @@ Canvas drawn(const std::vector<Panel>& panels, const std::string& caption) {
   height +=
       static_cast<std::int64_t>(kCaptionLine_px * static_cast<double>(lines.size())) + kOuter_px;
 
-  Canvas canvas(width, height, kPaper);
+  Canvas canvas(width, height, kPaper, format);
   std::int64_t y = kOuter_px;
   for (const auto& row : rows) {
     // A single narrow panel stands in the middle.
@@ -87,40 +84,16 @@ Canvas drawn(const std::vector<Panel>& panels, const std::string& caption) {
 
 }  // namespace
 
-std::string png_of(std::int64_t width, std::int64_t height, std::span<const std::uint8_t> rgb) {
-  png_image image{};
-  image.version = PNG_IMAGE_VERSION;
-  image.width = static_cast<png_uint_32>(width);
-  image.height = static_cast<png_uint_32>(height);
-  image.format = PNG_FORMAT_RGB;
-  // An upper bound, known without compressing twice.
-  png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image);
-  std::string bytes(size, '\0');
-  if (png_image_write_to_memory(&image, bytes.data(), &size, 0, rgb.data(), 0, nullptr) == 0)
-    throw IoError(ExitCode::io, std::string("cannot encode png: ") + image.message);
-  bytes.resize(size);
-  return bytes;
-}
-
 }  // namespace plot
 
-void require_png(const std::string& path, const std::string& option) {
-  if (path.empty()) return;
-  const std::filesystem::path name(path);
-  std::string ending = name.extension().string();
-  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  if (ending == ".png") return;
-  const std::string better = std::filesystem::path(name).replace_extension(".png").string();
-  throw ConfigError(
-      fmt::format("{} {}: pictures are written as PNG and their names end in .png; {} would do",
-                  option, path, better));
+void require_picture(const std::string& path, const std::string& option) {
+  if (!path.empty()) static_cast<void>(plot::format_of(path, option));
 }
 
-void write_png(const std::string& path, const std::vector<Panel>& panels,
-               const std::string& caption, bool overwrite) {
+void write_picture(const std::string& path, const std::vector<Panel>& panels,
+                   const std::string& caption, bool overwrite) {
   if (panels.empty()) throw ConfigError("picture " + path + ": no panel to draw");
-  const plot::Canvas canvas = plot::drawn(panels, caption);
-  publish_bytes(path, plot::png_of(canvas.width(), canvas.height(), canvas.rgb()), overwrite);
+  publish_bytes(path, plot::drawn(panels, caption, plot::format_of(path)).file(), overwrite);
 }
 
 }  // namespace ryle

@@ -66,12 +66,13 @@ struct Panel {
   std::vector<Series> series;  ///< n_columns values each; a chart has no `values` and no `n_rows`
 };
 
-/// PNG of panels side by side with axes, ticks, labels, color bars; published by rename.
-void write_png(const std::string& path, const std::vector<Panel>& panels,
-               const std::string& caption, bool overwrite);
+/// PNG, PDF or SVG, by the ending of the name, of panels side by side with axes, ticks, labels,
+/// color bars; published by rename. Heat maps are images in all three.
+void write_picture(const std::string& path, const std::vector<Panel>& panels,
+                   const std::string& caption, bool overwrite);
 
-/// A picture is a PNG: throws ConfigError for another ending, to be called before any data is read.
-/// `option` names the option or key that the path is from. No path, no picture.
-void require_png(const std::string& path, const std::string& option);
+/// Throws ConfigError for another ending than .png, .pdf and .svg, to be called before any data is
+/// read. `option` names the option or key that the path is from. No path, no picture.
+void require_picture(const std::string& path, const std::string& option);
 
 }  // namespace ryle

@@ -11,6 +11,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/core/version.hpp"
+#include "ryle/plot/sky_parts.hpp"
 #include "ryle/telescope/geometry.hpp"
 
 namespace ryle {
@@ -32,13 +33,6 @@ float quantile(std::vector<float> values, double fraction) {
   return values[static_cast<std::size_t>(k)];
 }
 
-// "41.8 µs", "8 s"
-std::string duration_text(double seconds) {
-  if (seconds < 1e-3) return fmt::format("{:.4g} \u00b5s", seconds * 1e6);
-  if (seconds < 1) return fmt::format("{:.4g} ms", seconds * 1e3);
-  return fmt::format("{:.4g} s", seconds);
-}
-
 std::string width_text(double hz) {
   return hz < 1e6 ? fmt::format("{:.4g} kHz", hz / 1e3) : fmt::format("{:.4g} MHz", hz / 1e6);
 }
@@ -53,7 +47,7 @@ std::string caption_of(const Observation& observation, std::int64_t start_tai_ns
   std::string caption = observation.array.name.empty() ? "" : observation.array.name + "  \u00b7  ";
   caption += fmt::format("{} UTC  \u00b7  {:.6g} MHz", when, f.band_center_hz() / 1e6);
   if (width_hz > 0) caption += ", " + width_text(width_hz) + " wide";
-  if (duration_s > 0) caption += "  \u00b7  " + duration_text(duration_s);
+  if (duration_s > 0) caption += "  \u00b7  " + plot::duration_text(duration_s);
   return caption;
 }
 
@@ -279,8 +273,8 @@ Panel levels_panel(const Spectra& s) {
 
 }  // namespace
 
-void write_visibility_matrix_png(const std::string& path, const VisibilityDump& mean,
-                                 const Observation& observation, bool overwrite) {
+void write_visibility_matrix_picture(const std::string& path, const VisibilityDump& mean,
+                                     const Observation& observation, bool overwrite) {
   check_shape(mean);
   // One pol after the other: four blocks XX, XY, YX, YY instead of a checkerboard.
   auto paths = paths_of(observation, mean);
@@ -333,9 +327,10 @@ void write_visibility_matrix_png(const std::string& path, const VisibilityDump& 
   const std::string channels =
       mean.n_channels == 1 ? ""
                            : fmt::format("  \u00b7  channels {} to {}", first, first + width - 1);
-  write_png(path, {amplitude, phase},
-            caption_of(observation, mean.start_tai_ns, mean.interval_s) + channels + signature(),
-            overwrite);
+  write_picture(
+      path, {amplitude, phase},
+      caption_of(observation, mean.start_tai_ns, mean.interval_s) + channels + signature(),
+      overwrite);
 }
 
 std::vector<Panel> bandpass_panels(const std::vector<std::vector<float>>& history,
@@ -359,16 +354,16 @@ std::vector<Panel> bandpass_panels(const std::vector<std::vector<float>>& histor
   return panels;
 }
 
-void write_bandpass_png(const std::string& path, const std::vector<std::vector<float>>& history,
-                        double duration_s, const VisibilityDump& mean,
-                        const Observation& observation, bool overwrite) {
+void write_bandpass_picture(const std::string& path, const std::vector<std::vector<float>>& history,
+                            double duration_s, const VisibilityDump& mean,
+                            const Observation& observation, bool overwrite) {
   const auto panels = bandpass_panels(history, duration_s, mean, observation);
-  write_png(path, panels, caption_of(observation, mean.start_tai_ns, duration_s) + signature(),
-            overwrite);
+  write_picture(path, panels, caption_of(observation, mean.start_tai_ns, duration_s) + signature(),
+                overwrite);
 }
 
-void write_bandpass_png(const std::string& path, const std::vector<VisibilityDump>& dumps,
-                        const Observation& observation, bool overwrite) {
+void write_bandpass_picture(const std::string& path, const std::vector<VisibilityDump>& dumps,
+                            const Observation& observation, bool overwrite) {
   if (dumps.empty()) throw ConfigError("picture of the bandpass: no integration");
   std::vector<std::vector<float>> history;
   VisibilityDump mean = dumps.front();
@@ -402,7 +397,7 @@ void write_bandpass_png(const std::string& path, const std::vector<VisibilityDum
     mean.data[k] = count[k] > 0 ? cf32(sum[k] / count[k]) : cf32{};
     mean.counts[k] = static_cast<std::uint32_t>(std::min(count[k], 4294967295.0));
   }
-  write_bandpass_png(path, history, duration_s, mean, observation, overwrite);
+  write_bandpass_picture(path, history, duration_s, mean, observation, overwrite);
 }
 
 }  // namespace ryle

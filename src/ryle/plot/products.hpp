@@ -14,8 +14,8 @@ namespace ryle {
 /// enough for the noise, narrow enough that delays do not wash the fringes out. Row p, column q
 /// shows <v_p conj(v_q)>; the lower triangle is the conjugate of the upper. Products without data
 /// stay empty.
-void write_visibility_matrix_png(const std::string& path, const VisibilityDump& mean,
-                                 const Observation& observation, bool overwrite);
+void write_visibility_matrix_picture(const std::string& path, const VisibilityDump& mean,
+                                     const Observation& observation, bool overwrite);
 
 /// Bandpass in dB, 0 = median: the autocorrelations as lines over MHz (of up to six inputs; of
 /// more, median and spread of each polarization) and their mean over time and channel; of more than
@@ -26,11 +26,11 @@ void write_visibility_matrix_png(const std::string& path, const VisibilityDump& 
 std::vector<Panel> bandpass_panels(const std::vector<std::vector<float>>& history,
                                    double duration_s, const VisibilityDump& mean,
                                    const Observation& observation);
-void write_bandpass_png(const std::string& path, const std::vector<std::vector<float>>& history,
-                        double duration_s, const VisibilityDump& mean,
-                        const Observation& observation, bool overwrite);
+void write_bandpass_picture(const std::string& path, const std::vector<std::vector<float>>& history,
+                            double duration_s, const VisibilityDump& mean,
+                            const Observation& observation, bool overwrite);
 /// The same from the dumps themselves.
-void write_bandpass_png(const std::string& path, const std::vector<VisibilityDump>& dumps,
-                        const Observation& observation, bool overwrite);
+void write_bandpass_picture(const std::string& path, const std::vector<VisibilityDump>& dumps,
+                            const Observation& observation, bool overwrite);
 
 }  // namespace ryle

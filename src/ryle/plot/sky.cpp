@@ -14,7 +14,6 @@
 #include "ryle/io/base/publish.hpp"
 #include "ryle/plot/canvas.hpp"
 #include "ryle/plot/graticule.hpp"
-#include "ryle/plot/png.hpp"
 #include "ryle/plot/sampler.hpp"
 #include "ryle/plot/sky_parts.hpp"
 
@@ -48,7 +47,8 @@ struct Rect {
 
 class SkyDrawing {
  public:
-  SkyDrawing(const SkyImage& image, const Observation& observation, const SkyPictureOptions& o)
+  SkyDrawing(const SkyImage& image, const Observation& observation, const SkyPictureOptions& o,
+             plot::Format format)
       : image_(image),
         observation_(observation),
         options_(o),
@@ -59,14 +59,14 @@ class SkyDrawing {
         radius_(static_cast<double>(o.disc_px) / 2),
         center_{radius_ + 58 * unit_, radius_ + 118 * unit_},
         canvas_(even(static_cast<double>(o.disc_px) + 226 * unit_),
-                even(static_cast<double>(o.disc_px) + 208 * unit_), kPaper) {
+                even(static_cast<double>(o.disc_px) + 208 * unit_), kPaper, format) {
     for (std::size_t k = 0; k < colors_.size(); ++k) {
       colors_[k] = plot::color_at(bar_.map,
                                   static_cast<double>(k) / static_cast<double>(colors_.size() - 1));
     }
   }
 
-  RgbPicture draw() {
+  Canvas draw() {
     marks_ = plot::marks_of(image_, observation_, options_);
     for (const SkyMark& mark : marks_) {
       const double r = (mark.name == "Sun" ? 18 : 12) * unit_;
@@ -82,7 +82,7 @@ class SkyDrawing {
               1.24 * radius_);
     draw_beam();
     draw_words();
-    return {canvas_.width(), canvas_.height(), canvas_.rgb()};
+    return std::move(canvas_);
   }
 
  private:
@@ -125,32 +125,38 @@ class SkyDrawing {
     const plot::Sampler sample(plane_, image_.n_pixels);
     const double half = static_cast<double>(image_.n_pixels / 2);
     const double per_px = 1 / (radius_ * image_.cell_direction_cosine);
-    const double a = image_.plane_alpha, b = image_.plane_beta;
     const bool ground = !at_zenith();
-    const auto first = [](double v) { return static_cast<std::int64_t>(std::floor(v)); };
-    for (std::int64_t y = first(center_.y - 1.1 * radius_); y < center_.y + 1.1 * radius_; ++y) {
-      for (std::int64_t x = first(center_.x - 1.1 * radius_); x < center_.x + 1.1 * radius_; ++x) {
-        const double dx = static_cast<double>(x) + 0.5 - center_.x,
-                     dy = static_cast<double>(y) + 0.5 - center_.y;
-        // The edge is the circle |l', m'| about (-alpha, -beta).
-        const double rx = dx - a * radius_, ry = dy - b * radius_, r2 = rx * rx + ry * ry;
-        if (r2 > (radius_ + 1) * (radius_ + 1)) continue;
-        const double v = sample(half + dx * per_px, half - dy * per_px);
+    // The edge is the circle |l', m'| about (-alpha, -beta).
+    const Point middle{center_.x + image_.plane_alpha * radius_,
+                       center_.y + image_.plane_beta * radius_};
+    const Point corner{std::floor(middle.x - radius_), std::floor(middle.y - radius_)};
+    const auto scale = static_cast<double>(canvas_.image_scale());
+    const auto size_px = static_cast<std::int64_t>(std::ceil(2 * radius_ + 1) * scale);
+    plot::Image disc{size_px, size_px, {}};
+    for (std::int64_t y = 0; y < size_px; ++y) {
+      for (std::int64_t x = 0; x < size_px; ++x) {
+        const Point p{corner.x + (static_cast<double>(x) + 0.5) / scale,
+                      corner.y + (static_cast<double>(y) + 0.5) / scale};
+        const double v =
+            sample(half + (p.x - center_.x) * per_px, half - (p.y - center_.y) * per_px);
         Rgb color = std::isnan(v) ? kNoData : color_of(v);
         // No sky is there: what an image shows below the horizon is paler.
-        if (ground && is_below(-rx / radius_, -ry / radius_)) {
+        if (ground && is_below((middle.x - p.x) / radius_, (middle.y - p.y) / radius_)) {
           const auto paler = [](std::uint8_t c, std::uint8_t paper) {
             return static_cast<std::uint8_t>((c + 2 * paper) / 3);
           };
           color = {paler(color.r, kNoData.r), paler(color.g, kNoData.g), paler(color.b, kNoData.b)};
         }
-        if (r2 < (radius_ - 1) * (radius_ - 1)) {
-          canvas_.set(x, y, color);
-        } else {
-          canvas_.mix(x, y, color, std::clamp(radius_ - std::sqrt(r2) + 0.5, 0.0, 1.0));
-        }
+        disc.rgb.push_back(color);
       }
     }
+    Line edge;
+    for (int k = 0; k < 720; ++k)
+      edge.push_back({middle.x + radius_ * std::cos(k * kPi / 360),
+                      middle.y + radius_ * std::sin(k * kPi / 360)});
+    const plot::Clip inside(canvas_, {edge});
+    const double size = static_cast<double>(size_px) / scale;
+    canvas_.image(corner, size, size, disc);
   }
   bool is_below(double l, double m) const {
     const double n = std::sqrt(std::max(0.0, 1 - l * l - m * m));
@@ -358,7 +364,7 @@ class SkyDrawing {
       ellipse.push_back({middle.x - l, middle.y - m});
     }
     canvas_.stroke({ellipse}, 1.3 * unit_, kInk);
-    draw_text(canvas_, plot::lobe_text(*lobe), {middle.x + half + 8 * unit_, middle.y + 4 * unit_},
+    draw_text(canvas_, plot::lobe_text(*lobe), {26 * unit_, middle.y + half + 22 * unit_},
               text(8.5, kCaption, Align::left));
   }
 
@@ -442,14 +448,20 @@ bool spans_the_sky(const SkyImage& image) {
   return (static_cast<double>(image.n_pixels) / 2 - 0.5) * image.cell_direction_cosine >= 0.9;
 }
 
+Canvas drawn(const SkyImage& image, const Observation& observation,
+             const SkyPictureOptions& options, plot::Format format) {
+  if (options.disc_px < 200 || options.disc_px > 4000)
+    throw ConfigError(
+        fmt::format("picture of the sky: {} pixels across; 200 to 4000 would do", options.disc_px));
+  return SkyDrawing(image, observation, options, format).draw();
+}
+
 }  // namespace
 
 RgbPicture draw_sky(const SkyImage& image, const Observation& observation,
                     const SkyPictureOptions& options) {
-  if (options.disc_px < 200 || options.disc_px > 4000)
-    throw ConfigError(
-        fmt::format("picture of the sky: {} pixels across; 200 to 4000 would do", options.disc_px));
-  return SkyDrawing(image, observation, options).draw();
+  const Canvas canvas = drawn(image, observation, options, plot::Format::png);
+  return {canvas.width(), canvas.height(), canvas.rgb()};
 }
 
 ColorScale color_scale(const SkyImage& image, const SkyPictureOptions& options) {
@@ -467,12 +479,11 @@ void write_sky_picture(const std::string& path, const SkyImage& image,
          {plot::noise_text(plot::plane_of(image, options), plot::is_signed(image, options)),
           plot::making_text(image)})
       if (!words.empty()) caption += "  \u00b7  " + words;
-    write_png(path, {field_panel(image, observation, options)},
-              fmt::format("{}  \u00b7  Ryle {}", caption, version()), overwrite);
+    write_picture(path, {field_panel(image, observation, options)},
+                  fmt::format("{}  \u00b7  Ryle {}", caption, version()), overwrite);
     return;
   }
-  const RgbPicture drawn = draw_sky(image, observation, options);
-  publish_bytes(path, plot::png_of(drawn.width, drawn.height, drawn.rgb), overwrite);
+  publish_bytes(path, drawn(image, observation, options, plot::format_of(path)).file(), overwrite);
 }
 
 SkyPictureSequence::SkyPictureSequence(std::string stem, Observation observation,

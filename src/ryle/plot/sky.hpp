@@ -40,7 +40,8 @@ struct RgbPicture {
 /// ConfigError for a plane, channel or size that is not there.
 RgbPicture draw_sky(const SkyImage& image, const Observation& observation,
                     const SkyPictureOptions& options = {});
-/// draw_sky, or a map of a narrow field, as PNG, published by rename.
+/// draw_sky, or a map of a narrow field, as PNG, PDF or SVG by the ending of the name, published by
+/// rename.
 void write_sky_picture(const std::string& path, const SkyImage& image,
                        const Observation& observation, const SkyPictureOptions& options,
                        bool overwrite);

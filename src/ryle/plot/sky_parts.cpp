@@ -13,12 +13,6 @@
 namespace ryle::plot {
 namespace {
 
-std::string seconds_text(double s) {
-  if (s < 1e-3) return fmt::format("{:.4g} \u00b5s", s * 1e6);
-  if (s < 1) return fmt::format("{:.4g} ms", s * 1e3);
-  return fmt::format("{:.4g} s", s);
-}
-
 double dot(const Vector3& a, const Vector3& b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
 
 /// xx, xy, yy of the antennas in use along the l and m axes, in wavelengths of the band's centre.
@@ -49,6 +43,12 @@ std::array<double, 3> position_covariance(const SkyImage& image, const Observati
 }
 
 }  // namespace
+
+std::string duration_text(double seconds) {
+  if (seconds < 1e-3) return fmt::format("{:.4g} \u00b5s", seconds * 1e6);
+  if (seconds < 1) return fmt::format("{:.4g} ms", seconds * 1e3);
+  return fmt::format("{:.4g} s", seconds);
+}
 
 /// The plane a picture shows. @shape [y][x]
 std::vector<float> plane_of(const SkyImage& image, const SkyPictureOptions& o) {
@@ -208,7 +208,7 @@ std::string data_text(const SkyImage& image, const SkyPictureOptions& options) {
   if (width_hz > 0)
     line += width_hz < 1e6 ? fmt::format(", {:.4g} kHz wide", width_hz / 1e3)
                            : fmt::format(", {:.4g} MHz wide", width_hz / 1e6);
-  if (image.exposure_s > 0) line += "  \u00b7  " + seconds_text(image.exposure_s);
+  if (image.exposure_s > 0) line += "  \u00b7  " + duration_text(image.exposure_s);
   const double loss = image.metadata.loss_ppm;
   if (loss == 0) line += "  \u00b7  nothing lost";
   if (loss > 0)

@@ -21,6 +21,7 @@ ColorScale scale_of(const std::vector<float>& plane, bool signed_values,
 ColorBar color_bar_of(const SkyImage& image, const SkyPictureOptions& options,
                       const std::vector<float>& plane, double unit_px);
 
+std::string duration_text(double seconds);  ///< "41.8 µs", "8 s"
 /// The name of what is shown: the object, else the array.
 std::string title_text(const Observation& observation, const SkyPictureOptions& options);
 std::string stokes_text(const SkyImage& image, const SkyPictureOptions& options);  ///< "Stokes I"

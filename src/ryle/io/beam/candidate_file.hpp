@@ -166,8 +166,8 @@ struct CandidatePicture {
   double first_time_s = 0, last_time_s = 0;  ///< outer edges, relative to the center
 };
 /// PNG: dynamic spectrum, profile with its template, DM-time plane, text.
-void write_candidate_png(const std::string& path, const SearchDescription& search,
-                         const SearchCandidate& candidate, const CandidatePicture& picture,
-                         bool overwrite);
+void write_candidate_picture(const std::string& path, const SearchDescription& search,
+                             const SearchCandidate& candidate, const CandidatePicture& picture,
+                             bool overwrite);
 
 }  // namespace ryle

@@ -157,7 +157,7 @@ void BeamPictures::write(std::int64_t beam, const std::string& path) const {
     for (float& v : line.values) v -= *middle;
   }
   const auto& info = stream_.beams[beam];
-  write_png(
+  write_picture(
       path, {spectrum, band},
       fmt::format("{} UTC  \u00b7  RA {:.3f}\u00b0 Dec {:+.3f}\u00b0  \u00b7  azimuth {:.1f}\u00b0 "
                   "elevation {:.1f}\u00b0  \u00b7  {} antennas  \u00b7  Ryle {}",

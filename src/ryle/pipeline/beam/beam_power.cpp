@@ -332,11 +332,12 @@ void BeamPower::draw(const std::vector<std::optional<Transit>>& fits) const {
     }
     panel.marks.push_back({fit->middle_s, fit->baseline + fit->height, ""});
   }
-  write_png(name("_power.png"), {panel},
-            fmt::format("from {} UTC  \u00b7  {} of {} beams  \u00b7  samples of {:g} s  \u00b7  "
-                        "bands and circles: fitted transits  \u00b7  Ryle {}",
-                        utc_iso(start, 0), n_beams, power_.size(), sample_s, version()),
-            config_.output.overwrite);
+  write_picture(
+      name("_power.png"), {panel},
+      fmt::format("from {} UTC  \u00b7  {} of {} beams  \u00b7  samples of {:g} s  \u00b7  "
+                  "bands and circles: fitted transits  \u00b7  Ryle {}",
+                  utc_iso(start, 0), n_beams, power_.size(), sample_s, version()),
+      config_.output.overwrite);
 }
 
 void BeamPower::finish(RunSummary& summary) {

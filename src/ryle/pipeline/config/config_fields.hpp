@@ -240,7 +240,7 @@ void fields(V& v, ImageConfig& c) {
   v("movie", c.movie, Choice{{}, {".mp4", ".mkv", ".webm", ".gif"}},
     "movie file (.mp4, .mkv, .webm or .gif) of the images, if ffmpeg is there");
   v("output", c.output, Choice{}, "explicit name of the FITS image instead of NAME_image.fits");
-  v("picture", c.picture, Choice{{}, {".png"}}, "explicit name of the PNG");
+  v("picture", c.picture, Choice{{}, {".png", ".pdf", ".svg"}}, "explicit name of the picture");
 }
 
 template <class V>

@@ -31,7 +31,7 @@ namespace {
 
 template <class Options>
 void require_files(const Options& o) {
-  require_png(o.picture, "--png");
+  require_picture(o.picture, "--png");
   require_ending(o.output, "-o", {".fits", ".fit", ".fts"});
   std::vector<std::string> names{o.output, o.picture};
   if (!o.output.empty() && !o.one_file) {
@@ -321,7 +321,7 @@ void GridProducts::draw(const GridSummary& s) const {
       fmt::format("{} samples, {} channel{}  \u00b7  {}  \u00b7  {}  \u00b7  {}  \u00b7  Ryle {}",
                   s.n_samples, s.n_channels, s.n_channels == 1 ? "" : "s", beam_text(metadata_),
                   cells_.description(), s.kernel, version());
-  write_png(options_.picture, {panel}, caption, options_.overwrite);
+  write_picture(options_.picture, {panel}, caption, options_.overwrite);
 }
 
 std::int64_t planes_at_a_time(const Queue& queue) { return queue.n_workers(); }

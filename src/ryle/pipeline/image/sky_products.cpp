@@ -319,7 +319,9 @@ void SkyProducts::write_fits(const SkyImage& image) {
 std::string SkyProducts::picture_of(const SkyImage& image) const {
   const auto& c = config_.image;
   if (!c.picture.empty()) {
-    return single() ? c.picture : image_file_name(without_extension(c.picture), image, ".png");
+    return single() ? c.picture
+                    : image_file_name(without_extension(c.picture), image,
+                                      std::filesystem::path(c.picture).extension().string());
   }
   if (!c.png) return {};
   return image_file_name(in_directory(config_, config_.output.name + "_image"), image, ".png");

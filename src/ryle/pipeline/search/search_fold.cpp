@@ -140,7 +140,7 @@ FoldSummary fold_file(const FoldOptions& options) {
   if ((o.period_s > 0) == !o.par.empty())
     throw ConfigError("fold: give either --par FILE or --period SECONDS (topocentric)");
   check_numbers(o);
-  require_png(o.outputs.picture, "--png");
+  require_picture(o.outputs.picture, "--png");
   require_ending(o.outputs.fits, "--fits", {".fits", ".fit", ".fts"});
   require_all_creatable({o.outputs.text, o.outputs.fits, o.outputs.picture}, o.outputs.overwrite);
   const auto reader = open_filterbank(o.file, o.input);

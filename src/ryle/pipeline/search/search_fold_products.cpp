@@ -127,12 +127,13 @@ void write_fold_picture(const FoldOutputs& o, const search::Fold& fold,
       head.center_hz.size() > 1 ? "power less its mean, rms of a channel" : "power less its mean";
   std::vector<Panel> panels{profile_panel(fold, unit), subs_panel(fold, unit)};
   if (has_bands) panels.push_back(bands_panel(*cube, head, unit + ", rms of a channel"));
-  write_png(o.picture, panels,
-            fmt::format("{}, period {:.9g} s, DM {:.6g} pc/cm3, reduced chi2 {:.1f}, {} bins, {}; "
-                        "Ryle {}{}",
-                        head.source, head.period_s, head.dm_pc_cm3, head.reduced_chi2,
-                        fold.config.n_bins, head.file, version(), edge_text(head)),
-            o.overwrite);
+  write_picture(
+      o.picture, panels,
+      fmt::format("{}, period {:.9g} s, DM {:.6g} pc/cm3, reduced chi2 {:.1f}, {} bins, {}; "
+                  "Ryle {}{}",
+                  head.source, head.period_s, head.dm_pc_cm3, head.reduced_chi2, fold.config.n_bins,
+                  head.file, version(), edge_text(head)),
+      o.overwrite);
 }
 
 }  // namespace

@@ -214,7 +214,7 @@ void SearchProducts::write_event(const SearchEvent& e, SearchCandidate& c) {
 void SearchProducts::write_picture(const SearchEvent& e, SearchCandidate& c,
                                    const std::string& path) {
   if (!options_.pictures || e.codes.empty() || !(e.noise > 0)) return;
-  write_candidate_png(path, description_, c, candidate_picture(band_, e), options_.overwrite);
+  write_candidate_picture(path, description_, c, candidate_picture(band_, e), options_.overwrite);
   c.picture = std::filesystem::path(path).filename().string();
   products_.push_back(path);
 }

@@ -88,13 +88,13 @@ VisibilityDump QuickLook::mean() const {
 
 void QuickLook::draw_matrix(const std::string& path, const Observation& observation,
                             bool overwrite) const {
-  write_visibility_matrix_png(path, mean(), observation, overwrite);
+  write_visibility_matrix_picture(path, mean(), observation, overwrite);
 }
 
 void QuickLook::draw_bandpass(const std::string& path, const Observation& observation,
                               bool overwrite) const {
   const VisibilityDump mean_dump = mean();
-  write_bandpass_png(path, history_, mean_dump.interval_s, mean_dump, observation, overwrite);
+  write_bandpass_picture(path, history_, mean_dump.interval_s, mean_dump, observation, overwrite);
 }
 
 std::string QuickLook::draw_sky(const std::string& path, Queue& queue,
