@@ -245,14 +245,9 @@ void write_fits(const std::string& path, const Simulation& s, const Context& con
 
 void write_outputs(const PatternArguments& a, const Context& context, const Simulation& s) {
   for (const auto& path : a.outputs) {
-    const auto ends = [&](const char* suffix) {
-      const std::string end(suffix);
-      return path.size() > end.size() &&
-             path.compare(path.size() - end.size(), end.size(), end) == 0;
-    };
-    if (ends(".fits")) {
+    if (path.ends_with(".fits")) {
       write_fits(path, s, context, a.overwrite);
-    } else if (ends(".csv")) {
+    } else if (path.ends_with(".csv")) {
       publish_bytes(path, csv_of(s), a.overwrite);
     } else {
       draw_pattern(path, s, a.overwrite);

@@ -3,16 +3,15 @@
 
 #include <cairo-pdf.h>
 #include <cairo-svg.h>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <filesystem>
 #include <sstream>
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
+#include "ryle/io/base/publish.hpp"
 
 namespace ryle::plot {
 namespace {
@@ -54,15 +53,9 @@ std::uint32_t* row_of(cairo_surface_t* surface, std::int64_t y) {
 }  // namespace
 
 Format format_of(const std::string& path, const std::string& option) {
-  std::string end = std::filesystem::path(path).extension().string();
-  for (char& c : end) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  if (end == ".png") return Format::png;
-  if (end == ".pdf") return Format::pdf;
-  if (end == ".svg") return Format::svg;
-  const std::string better = std::filesystem::path(path).replace_extension(".png").string();
-  throw ConfigError(fmt::format(
-      "{} {}: pictures are PNG, PDF or SVG and their names end in .png, .pdf or .svg; {} would do",
-      option, path, better));
+  require_ending(path, option, {".png", ".pdf", ".svg"});
+  const int letter = std::tolower(static_cast<unsigned char>(path.end()[-2]));
+  return letter == 'd' ? Format::pdf : letter == 'v' ? Format::svg : Format::png;
 }
 
 Canvas::Canvas(std::int64_t width, std::int64_t height, Rgb background, Format format)

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ryle/plot/picture.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cctype>
-#include <cmath>
-#include <filesystem>
-#include <limits>
 
 #include "ryle/core/error.hpp"
 #include "ryle/io/base/publish.hpp"
