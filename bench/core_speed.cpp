@@ -153,9 +153,9 @@ double TimedAtSpeed::median_s() const {
 }
 
 double TimedAtSpeed::min_s() const {
-  double least = kept.empty() ? 0 : kept.front().wall_s;
-  for (const auto& run : kept) least = std::min(least, run.wall_s);
-  return least;
+  double minimum = kept.empty() ? 0 : kept.front().wall_s;
+  for (const auto& run : kept) minimum = std::min(minimum, run.wall_s);
+  return minimum;
 }
 
 RunAtSpeed joined(const std::vector<RunAtSpeed>& parts) {
@@ -194,10 +194,10 @@ TimedAtSpeed steady_runs(const std::vector<RunAtSpeed>& runs) {
 
 void count_own_time(std::vector<RunAtSpeed>& runs, int n_workers) {
   // Workers that wait for one another need not be on their cores: what the best run had is all.
-  double most = n_workers == 1 ? 1 : 0;
-  for (const auto& run : runs) most = std::max(most, run.core_share);
+  double maximum = n_workers == 1 ? 1 : 0;
+  for (const auto& run : runs) maximum = std::max(maximum, run.core_share);
   for (auto& run : runs) {
-    run.core_share = most > 0 ? run.core_share / most : 1;
+    run.core_share = maximum > 0 ? run.core_share / maximum : 1;
     run.seconds = run.wall_s * run.core_share;
   }
 }

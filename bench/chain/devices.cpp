@@ -203,9 +203,9 @@ void bench_devices(const Options& options, const Emit& emit, std::int64_t n_chan
   const auto bytes_of = [](const DevicesCase& c) {
     return dense_blocks_bytes(SampleFormat::ci8, c.n_channels, c.n_spectra, c.n_inputs);
   };
-  std::int64_t most = 0;
-  for (const DevicesCase& c : cases) most = std::max(most, bytes_of(c));
-  const auto host = random_blocks(most);
+  std::int64_t maximum = 0;
+  for (const DevicesCase& c : cases) maximum = std::max(maximum, bytes_of(c));
+  const auto host = random_blocks(maximum);
   for (const DevicesCase& c : cases) measure(c, n_devices, host, options, emit);
 }
 

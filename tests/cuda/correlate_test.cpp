@@ -88,19 +88,20 @@ TEST_F(CudaCorrelate, AllPairsOfCi8Codes) {
 TEST_F(CudaCorrelate, MostNegativeCodesBeyondInt32) {
   for (const auto format : {SampleFormat::ci8, SampleFormat::ci4, SampleFormat::ci16}) {
     const Shape shape{3, 1, 131'200};
-    const double least = format == SampleFormat::ci8   ? -128
-                         : format == SampleFormat::ci4 ? -8
-                                                       : -32768;
+    const double minimum = format == SampleFormat::ci8   ? -128
+                           : format == SampleFormat::ci4 ? -8
+                                                         : -32768;
     std::vector<Gulp> gulps;
     gulps.push_back(make_gulp(format, {3, 1, 1}, false, 1));
     gulps[0] = make_gulp(format, shape, false, 1);
     for (std::int64_t t = 0; t < shape.n_spectra; ++t) {
-      set_sample(gulps[0].view, 0, t, 0, {least, least});
-      set_sample(gulps[0].view, 0, t, 1, {least, -1 - least});
-      set_sample(gulps[0].view, 0, t, 2, {-1 - least, -1 - least});
+      set_sample(gulps[0].view, 0, t, 0, {minimum, minimum});
+      set_sample(gulps[0].view, 0, t, 1, {minimum, -1 - minimum});
+      set_sample(gulps[0].view, 0, t, 2, {-1 - minimum, -1 - minimum});
     }
     const Sums wanted = reference(gulps, shape);
-    ASSERT_EQ(wanted.integer[0].re, shape.n_spectra * static_cast<std::int64_t>(2 * least * least));
+    ASSERT_EQ(wanted.integer[0].re,
+              shape.n_spectra * static_cast<std::int64_t>(2 * minimum * minimum));
     for (const auto& name : kernels(queue(), format))
       expect_equal(cuda(name, gulps, shape), wanted, name);
   }

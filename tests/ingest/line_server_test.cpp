@@ -52,9 +52,9 @@ TEST(LineServer, AnswersEveryoneOnce) {
   EXPECT_EQ(ask(path, "ab"), "abab");
   EXPECT_EQ(ask(path, ""), "");
   EXPECT_EQ(ask(path, "throw"), "error: no");
-  const std::string most(LineServer::kMaxBytes, 'x');
-  EXPECT_EQ(ask(path, most), most + most);
-  EXPECT_THAT(ask(path, most + "x"), HasSubstr("at most 4096 bytes"));
+  const std::string maximum(LineServer::kMaxBytes, 'x');
+  EXPECT_EQ(ask(path, maximum), maximum + maximum);
+  EXPECT_THAT(ask(path, maximum + "x"), HasSubstr("at most 4096 bytes"));
   EXPECT_THAT(ask(path, std::string(1 << 20, 'x')), HasSubstr("at most 4096 bytes"));
 }
 

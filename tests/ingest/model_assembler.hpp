@@ -52,9 +52,9 @@ class ModelAssembler {
     if (held.size() == c.held_packets) {
       // The oldest that does not agree with the time most agree on, else the oldest.
       auto out = held.begin();
-      if (const Time* most = leading(); most != nullptr) {
+      if (const Time* maximum = leading(); maximum != nullptr) {
         const auto other = std::find_if(held.begin(), held.end(),
-                                        [&](const Packet& h) { return !agrees(*most, h); });
+                                        [&](const Packet& h) { return !agrees(*maximum, h); });
         if (other != held.end()) out = other;
       }
       held.erase(out);
@@ -219,10 +219,10 @@ class ModelAssembler {
   }
 
   const Time* leading() const {
-    const Time* most = nullptr;
+    const Time* maximum = nullptr;
     for (const auto& [place, t] : times)
-      if (most == nullptr || t.votes > most->votes) most = &t;
-    return most;
+      if (maximum == nullptr || t.votes > maximum->votes) maximum = &t;
+    return maximum;
   }
 
   // Misra and Gries: a vote for none of eight times takes a free place, or one vote from each.

@@ -227,7 +227,7 @@ TEST_P(RoundTrip, FullDiskAtAnyPointLeavesWhatIsWhole) {
   const std::string name = "v" + GetParam();
   const Scratch probe;
   if (unavailable(probe / ("x" + GetParam()), o)) GTEST_SKIP() << "skipped: built without casacore";
-  int most = 0;
+  int maximum = 0;
   for (const rlim_t limit_bytes :
        {100, 5'000, 40'000, 90'000, 200'000, 201'000, 240'000, 300'000, 400'000, 600'000}) {
     const Scratch dir;
@@ -244,7 +244,7 @@ TEST_P(RoundTrip, FullDiskAtAnyPointLeavesWhatIsWhole) {
         writer->publish(o);
       }));
     });
-    most = std::max(most, told);
+    maximum = std::max(maximum, told);
     EXPECT_FALSE(fs::exists(dir / name)) << limit_bytes;
     if (told == 0) {
       EXPECT_THAT(dir.names(), testing::IsEmpty()) << limit_bytes;
@@ -252,7 +252,7 @@ TEST_P(RoundTrip, FullDiskAtAnyPointLeavesWhatIsWhole) {
       expect_recoverable(dir, name, o, told, GetParam() + " " + std::to_string(limit_bytes));
     }
   }
-  EXPECT_GE(most, 2);
+  EXPECT_GE(maximum, 2);
 }
 
 // The disk fills up when all is written but what comes at the end: a product, or all of it stays.

@@ -38,14 +38,14 @@ TEST(Filter, designs_have_the_tabulated_response) {
     const auto h = prototype_filter(d.shape, d.beta, kPoints, d.taps);
     const auto response = [&](double offset) { return db(filter_response(h, kPoints, offset)); };
     EXPECT_NEAR(response(0.5), d.half_db, 0.02) << d.name;
-    double least = 0;
-    double most = 0;
+    double minimum = 0;
+    double maximum = 0;
     for (double x = 0; x <= 0.35; x += 1.0 / 256) {
-      least = std::fmin(least, response(x));
-      most = std::fmax(most, response(x));
+      minimum = std::fmin(minimum, response(x));
+      maximum = std::fmax(maximum, response(x));
     }
-    least = std::fmin(least, response(0.35));
-    EXPECT_NEAR(most - least, d.ripple_db, 0.02) << d.name;
+    minimum = std::fmin(minimum, response(0.35));
+    EXPECT_NEAR(maximum - minimum, d.ripple_db, 0.02) << d.name;
     if (d.one_db != 0) {
       EXPECT_NEAR(response(1), d.one_db, 0.5) << d.name;
     } else {

@@ -297,10 +297,11 @@ double mean_of(const Cells& cells) {
     for (const double x : row) sum += x;
   return sum / static_cast<double>(kDms.size() * kWidthsMs.size());
 }
-double least_of(const Cells& cells) {
-  double least = cells[0][0];
-  for (const auto& row : cells) least = std::min(least, *std::min_element(row.begin(), row.end()));
-  return least;
+double min_of(const Cells& cells) {
+  double minimum = cells[0][0];
+  for (const auto& row : cells)
+    minimum = std::min(minimum, *std::min_element(row.begin(), row.end()));
+  return minimum;
 }
 
 void add_to(const search::Band& band, int phases, const Job& job, Table& table) {
@@ -445,18 +446,20 @@ Panel panel_of(const char* title, const Cells& cells) {
 }
 
 /// One row of the table of bounds. @return whether it holds
-bool bound(const char* what, double value, double least, double most) {
-  const bool good = value >= least && value <= most;
-  const std::string range = most > 1e8     ? fmt::format(">= {}", least)
-                            : least < -1e8 ? fmt::format("<= {}", most)
-                                           : fmt::format("{} .. {}", least, most);
+bool bound(const char* what, double value, double minimum, double maximum) {
+  const bool good = value >= minimum && value <= maximum;
+  const std::string range = maximum > 1e8    ? fmt::format(">= {}", minimum)
+                            : minimum < -1e8 ? fmt::format("<= {}", maximum)
+                                             : fmt::format("{} .. {}", minimum, maximum);
   fmt::print("| {} | {:.4f} | {} | {} |\n", what, value, range, good ? "holds" : "**missed**");
   return good;
 }
-bool at_least(const char* what, double value, double least) {
-  return bound(what, value, least, 1e9);
+bool at_least(const char* what, double value, double minimum) {
+  return bound(what, value, minimum, 1e9);
 }
-bool at_most(const char* what, double value, double most) { return bound(what, value, -1e9, most); }
+bool at_most(const char* what, double value, double maximum) {
+  return bound(what, value, -1e9, maximum);
+}
 
 struct Results {
   NoiseFree ideal;
@@ -483,14 +486,14 @@ bool print_variant_bounds(const std::array<Summary, kVariants.size()>& of,
   if (of[4].n == 0) return good;
   const Cells loss =
       cells_of([&](auto d, auto w) { return 1 - of[4].boxcar[d][w] / beside[4].boxcar[d][w]; });
-  double most = 0, narrow = 0;
+  double maximum = 0, narrow = 0;
   for (const auto& row : loss) {
-    most = std::max(most, *std::max_element(row.begin(), row.end()));
+    maximum = std::max(maximum, *std::max_element(row.begin(), row.end()));
     narrow += row[0] / static_cast<double>(loss.size());
   }
   good &= at_most("loss of the tree against exact sums: mean", mean_of(loss), 0.03);
   good &= at_most("the same: mean of the 0.1 ms cells (2 samples)", narrow, 0.03);
-  good &= at_most("the same: worst cell", most, 0.03);
+  good &= at_most("the same: worst cell", maximum, 0.03);
   return good;
 }
 
@@ -504,15 +507,15 @@ bool print_bounds(const Results& r) {
   fmt::print("\n| figure | measured | asked | |\n|---|---|---|---|\n");
   bool good = true;
   good &= at_least("best boxcar / ideal, without noise: mean", mean_of(r.ideal.mean), 0.93);
-  good &= at_least("the same: worst cell and phase", least_of(r.ideal.worst), 0.88);
+  good &= at_least("the same: worst cell and phase", min_of(r.ideal.worst), 0.88);
   good &= at_least("best boxcar / ideal, S/N 20 in noise: mean", mean_of(s.boxcar), 0.93);
   // A cell of n pulses scatters by 1 / (S/N sqrt(n)); the lowest of 81 lies 2.5 of that below.
   const double scatter = 2.5 / (kSnr * std::sqrt(static_cast<double>(s.n) / 81));
   good &=
-      at_least("the same: worst cell, and 2.5 of its scatter", least_of(s.boxcar) + scatter, 0.88);
+      at_least("the same: worst cell, and 2.5 of its scatter", min_of(s.boxcar) + scatter, 0.88);
   good &= bound("refined S/N / ideal: mean", mean_of(s.refined), 0.97, 1.01);
   good &=
-      at_least("the same: worst cell, and 2.5 of its scatter", least_of(s.refined) + scatter, 0.97);
+      at_least("the same: worst cell, and 2.5 of its scatter", min_of(s.refined) + scatter, 0.97);
   good &= at_most("pulses lost, 8 bit, of those a sweep of half their width tells from DM 0",
                   s.lost, 0);
   good &= at_most("the same, of the others (DM 0.5, 5 ms and more; DM 1, 10 ms and more)",

@@ -217,9 +217,9 @@ std::vector<cf64> times_adjoint(const std::vector<cf64>& a, std::int64_t n) {
 }
 
 double largest_difference(const std::vector<cf64>& a, const std::vector<cf64>& b) {
-  double most = 0;
-  for (std::size_t k = 0; k < a.size(); ++k) most = std::max(most, std::abs(a[k] - b[k]));
-  return most;
+  double maximum = 0;
+  for (std::size_t k = 0; k < a.size(); ++k) maximum = std::max(maximum, std::abs(a[k] - b[k]));
+  return maximum;
 }
 
 TEST(Fengine, RootOfACovariance) {

@@ -158,14 +158,14 @@ void LwaSpectra::set_clock(const RecordingOptions& options, std::vector<FrameRef
 // make every spectrum look incomplete.
 void LwaSpectra::drop_rare_channels() {
   std::map<std::uint32_t, std::int64_t> count;
-  std::int64_t most = 0;
-  for (const auto& f : frames_) most = std::max(most, ++count[f.stream]);
-  const auto rare = [&](const FrameRef& f) { return count[f.stream] * 2 < most; };
+  std::int64_t maximum = 0;
+  for (const auto& f : frames_) maximum = std::max(maximum, ++count[f.stream]);
+  const auto rare = [&](const FrameRef& f) { return count[f.stream] * 2 < maximum; };
   const auto removed = std::erase_if(frames_, rare);
   if (removed > 0) info_.counters["rejected.channel"] += static_cast<std::int64_t>(removed);
   info_.counters["frames"] = static_cast<std::int64_t>(frames_.size());
   for (const auto& [channel, n] : count) {
-    if (n * 2 < most) continue;
+    if (n * 2 < maximum) continue;
     for (std::uint32_t c = 0; c < widths_[channel]; ++c) channels_.insert(channel + c);
   }
 }

@@ -80,10 +80,10 @@ std::vector<FrameRef> Tbn::scan() {
     throw FormatError(file_.path() + ": no whole tbn frame (sync DE C0 DE 5C, id 0) in " +
                       std::to_string(file_.size_bytes()) + " bytes");
   }
-  const auto most =
+  const auto maximum =
       std::max_element(tunings.begin(), tunings.end(),
                        [](const auto& a, const auto& b) { return a.second < b.second; });
-  tuning_ = most->first;
+  tuning_ = maximum->first;
   if (tunings.size() > 1)
     info_.warnings.push_back("frames of " + std::to_string(tunings.size()) + " tunings");
   return frames;

@@ -173,13 +173,13 @@ void Vdif::scan() {
 // is damage.
 void Vdif::drop_rare_threads() {
   std::map<std::uint32_t, std::int64_t> count;
-  std::int64_t most = 0;
-  for (const auto& f : raw_) most = std::max(most, ++count[f.thread]);
+  std::int64_t maximum = 0;
+  for (const auto& f : raw_) maximum = std::max(maximum, ++count[f.thread]);
   const auto removed =
-      std::erase_if(raw_, [&](const Raw& f) { return count[f.thread] * 2 < most; });
+      std::erase_if(raw_, [&](const Raw& f) { return count[f.thread] * 2 < maximum; });
   if (removed > 0) info_.counters["rejected.foreign_stream"] += static_cast<std::int64_t>(removed);
   for (const auto& [thread, n] : count) {
-    if (n * 2 >= most) threads_.push_back(thread);
+    if (n * 2 >= maximum) threads_.push_back(thread);
   }
 }
 

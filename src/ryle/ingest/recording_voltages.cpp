@@ -130,15 +130,15 @@ void VoltageDump::load_header() {
   SampleClock clock{one("epoch_tai_ns"), {one("rate_numerator_hz"), one("rate_denominator")}};
   if (clock.rate_hz.num < 1 || clock.rate_hz.den < 1) bad("the rate is not positive");
   auto ticks = numbers<Tick>("first_tick", H5T_NATIVE_INT64, channels);
-  const auto [least, most] = std::minmax_element(ticks.begin(), ticks.end());
-  const Tick start = *least;
+  const auto [minimum, maximum] = std::minmax_element(ticks.begin(), ticks.end());
+  const Tick start = *minimum;
   constexpr Tick kLongest = Tick{1} << 40;
-  if (start % kDumpPacket != 0 || *most - start > kLongest) bad("\"first_tick\" is implausible");
+  if (start % kDumpPacket != 0 || *maximum - start > kLongest) bad("\"first_tick\" is implausible");
   for (const Tick t : ticks) {
     if ((t - start) % kDumpPacket != 0) bad("windows do not begin with packets");
     first_packet_.push_back((t - start) / kDumpPacket);
   }
-  info_.n_ticks = (*most - start) + n_packets_ * kDumpPacket;
+  info_.n_ticks = (*maximum - start) + n_packets_ * kDumpPacket;
   info_.clock = {clock.tai_ns(start), clock.rate_hz};
   info_.time_source = TimeSource::header;
   info_.header["first_tick"] = std::to_string(start);

@@ -266,14 +266,14 @@ std::int64_t ImageTrigger::brightest_near(const Candidate& c) const {
   const std::int64_t x = pixel % n, y = pixel / n;
   const Scale& scale = scales_[c.scale];
   std::int64_t best = c.place;
-  double most = deviation(scale, c.plane, best) * (c.z < 0 ? -1 : 1);
+  double maximum = deviation(scale, c.plane, best) * (c.z < 0 ? -1 : 1);
   for (std::int64_t j = std::max<std::int64_t>(0, y - 2); j <= std::min(n - 1, y + 2); ++j) {
     for (std::int64_t i = std::max<std::int64_t>(0, x - 2); i <= std::min(n - 1, x + 2); ++i) {
       const std::int64_t place = place_of_[j * n + i];
       if (place < 0) continue;
       const double flux = deviation(scale, c.plane, place) * (c.z < 0 ? -1 : 1);
-      if (flux <= most) continue;
-      most = flux;
+      if (flux <= maximum) continue;
+      maximum = flux;
       best = place;
     }
   }

@@ -186,10 +186,10 @@ void PanelDrawing::choose_colors() {
   }
   // A color map that goes round has no ends.
   if (panel_.color_map == ColorMap::twilight || finite.empty()) return;
-  const auto [least, most] = std::minmax_element(finite.begin(), finite.end());
+  const auto [minimum, maximum] = std::minmax_element(finite.begin(), finite.end());
   const double slack = 1e-6 * (bar_.high - bar_.low);
-  bar_.clipped_low = static_cast<double>(*least) < bar_.low - slack;
-  bar_.clipped_high = static_cast<double>(*most) > bar_.high + slack;
+  bar_.clipped_low = static_cast<double>(*minimum) < bar_.low - slack;
+  bar_.clipped_high = static_cast<double>(*maximum) > bar_.high + slack;
 }
 
 std::int64_t PanelDrawing::width() const { return left_ + map_w_ + 2 * margin_ + right_; }

@@ -13,14 +13,14 @@ struct Step {
   int n_minor = 1;  // parts between labelled ticks
 };
 
-Step step_for(double span, int most, bool degrees) {
+Step step_for(double span, int maximum, bool degrees) {
   if (degrees && span > 60) {
     for (const Step step :
          {Step{15, 3}, Step{30, 3}, Step{45, 3}, Step{60, 4}, Step{90, 3}, Step{180, 4}}) {
-      if (span / step.value <= most) return step;
+      if (span / step.value <= maximum) return step;
     }
   }
-  const double raw = span / most;
+  const double raw = span / maximum;
   const double decade = std::pow(10.0, std::floor(std::log10(raw) + 1e-9));
   for (const Step step : {Step{1, 5}, Step{2, 4}, Step{5, 5}}) {
     if (step.value * decade >= raw * (1 - 1e-9)) return {step.value * decade, step.n_minor};
@@ -39,11 +39,11 @@ std::string label_of(double value, int decimals) {
 
 }  // namespace
 
-Ticks ticks_between(double from, double to, int most, bool degrees) {
+Ticks ticks_between(double from, double to, int maximum, bool degrees) {
   Ticks ticks;
   const double low = std::min(from, to), high = std::max(from, to);
-  if (!std::isfinite(low) || !std::isfinite(high) || !(high > low) || most < 1) return ticks;
-  const Step step = step_for(high - low, most, degrees);
+  if (!std::isfinite(low) || !std::isfinite(high) || !(high > low) || maximum < 1) return ticks;
+  const Step step = step_for(high - low, maximum, degrees);
   const double largest = std::max(std::abs(low), std::abs(high));
   const int magnitude = static_cast<int>(std::floor(std::log10(largest)));
   if (magnitude >= 5 || magnitude <= -4) ticks.exponent = magnitude;

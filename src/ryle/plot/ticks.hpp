@@ -13,7 +13,7 @@ struct Ticks {
   int exponent = 0;           ///< labels are to be read times 10^exponent (0 for everyday numbers)
 };
 /// Steps 1, 2, 5 times a power of ten (or 30, 45, 90 for an axis in degrees of phase), at most
-/// `most` labels.
-Ticks ticks_between(double from, double to, int most, bool degrees = false);
+/// `maximum` labels.
+Ticks ticks_between(double from, double to, int maximum, bool degrees = false);
 
 }  // namespace ryle::plot

@@ -160,7 +160,7 @@ void Link::count_sent(std::int64_t samples, std::int64_t packets, std::int64_t b
   bytes_sent_.fetch_add(bytes, std::memory_order_relaxed);
 }
 
-bool Link::advance(std::int64_t due, std::int64_t most) {
+bool Link::advance(std::int64_t due, std::int64_t maximum) {
   while (next_outage_ < outages_.size() && position_ >= outages_[next_outage_].first) {
     // The node dies here: its connection goes (after what is under way), its samples are never
     // made. A board that sends datagrams comes back from the same port: it keeps its socket.
@@ -177,7 +177,7 @@ bool Link::advance(std::int64_t due, std::int64_t most) {
     was_broken_ = false;
     skip_to(std::max(position_, (due - 1) / granularity_ * granularity_));
   }
-  std::int64_t until = std::min(due, position_ + most);
+  std::int64_t until = std::min(due, position_ + maximum);
   if (next_outage_ < outages_.size()) until = std::min(until, outages_[next_outage_].first);
   if (until <= position_) return false;
   switch (send_until(until)) {

@@ -54,9 +54,9 @@ class Link {
   /// Makes progress on connecting; true when there is a connection. Never blocks.
   bool connect();
   std::string last_error() const;  ///< why the latest attempt to connect failed
-  /// Sends what is due, at most about `most` samples of it, without blocking. True when the socket
-  /// is full.
-  bool advance(std::int64_t due, std::int64_t most);
+  /// Sends what is due, at most about `maximum` samples of it, without blocking. True when the
+  /// socket is full.
+  bool advance(std::int64_t due, std::int64_t maximum);
   /// Closes; a broken link counts what passed up to `due` as skipped.
   void finish(std::int64_t due);
 

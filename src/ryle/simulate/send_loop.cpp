@@ -178,13 +178,13 @@ SendLoop::Round SendLoop::turn(std::int64_t due) {
   // more.
   const auto pace_samples = static_cast<std::int64_t>(
       2e-9 * static_cast<double>(kQuantum_ns) * schedule.rate_hz * std::max(1.0, schedule.speed));
-  const std::int64_t most =
+  const std::int64_t maximum =
       schedule.any_udp ? std::max(32 * schedule.packet_samples, pace_samples) : 16384;
-  if (schedule.in_step) due = std::min(due, slowest() + most);
+  if (schedule.in_step) due = std::min(due, slowest() + maximum);
   bool full = false, behind = false, moved = false;
   for (auto& link : links) {
     const std::int64_t before = link->position();
-    full = link->advance(due, most) || full;
+    full = link->advance(due, maximum) || full;
     moved = moved || link->position() != before;
     behind = behind || link->position() + (schedule.any_udp ? schedule.packet_samples : 1) <= due;
   }

@@ -187,8 +187,8 @@ TEST(WgmmaF16, BitsDoNotDependOnWhoEndsFirst) {
 TEST(WgmmaF16, PartsAreInSlotsOfTheirOwn) {
   for (const std::int64_t items : {1, 3, 84, 131, 132, 133, 480, 1000}) {
     for (const std::int64_t blocks : {1, 7, 64, 128}) {
-      for (const std::int64_t least : {1, 8}) {
-        const Shares s = shares_of(items, blocks, 132, least);
+      for (const std::int64_t minimum : {1, 8}) {
+        const Shares s = shares_of(items, blocks, 132, minimum);
         std::vector<std::vector<std::int64_t>> slots(static_cast<std::size_t>(items - s.n_whole));
         std::int64_t last = -1;
         for (std::int64_t share = s.n_whole; share < s.n(); ++share) {

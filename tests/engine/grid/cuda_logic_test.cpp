@@ -13,9 +13,10 @@ using namespace cases;
 
 template <class Real>
 std::unique_ptr<CudaOnHost<Real>> run_on_host(const Case& c, const Samples& samples,
-                                              std::int64_t chunk_samples, int most = 12) {
+                                              std::int64_t chunk_samples, int maximum = 12) {
   Queue queue = Queue::cpu(1);
-  auto gridder = std::make_unique<CudaOnHost<Real>>(c.config, c.field.cells, chunk_samples, most);
+  auto gridder =
+      std::make_unique<CudaOnHost<Real>>(c.config, c.field.cells, chunk_samples, maximum);
   const auto plan =
       gridder->plan(queue, positions(queue, c.field.lon_deg.data(), c.field.lat_deg.data(),
                                      static_cast<std::int64_t>(c.field.lon_deg.size())));
@@ -77,8 +78,8 @@ TEST(CudaGridLogic, GroupsOfChannelsDoNotChangeABit) {
   Samples samples = c.samples;
   samples.values = c.data.data();
   const auto whole = run_on_host<float>(c, samples, 300, 12);
-  for (const int most : {1, 4, 8}) {
-    const auto parts = run_on_host<float>(c, samples, 300, most);
+  for (const int maximum : {1, 4, 8}) {
+    const auto parts = run_on_host<float>(c, samples, 300, maximum);
     for (std::int64_t e = 0; e < 13; ++e) expect_same_bits(whole->sums(), parts->sums(), e, e);
   }
   // Channels in the other order of memory.
@@ -237,13 +238,13 @@ TEST(CudaGridLogic, SamplesAreFoundAndCounted) {
   const Positions& cells = t.c.field.cells.directions;
   for (std::size_t k = 0; k < 600; ++k) {
     bad += std::isnan(p.x[k]) ? 1 : 0;
-    double least = 4;
+    double minimum = 4;
     for (std::size_t i = 0; i < cells.x.size(); ++i) {
       const double d = std::hypot(p.x[k] - cells.x[i], p.y[k] - cells.y[i], p.z[k] - cells.z[i]);
-      if (d < least) least = d;
+      if (d < minimum) minimum = d;
     }
-    near += least < gridder.tiling().chord ? 1 : 0;
-    beyond += least > 3 * gridder.tiling().chord ? 1 : 0;
+    near += minimum < gridder.tiling().chord ? 1 : 0;
+    beyond += minimum > 3 * gridder.tiling().chord ? 1 : 0;
   }
   EXPECT_EQ(found.n_samples, 600);
   EXPECT_EQ(found.bad_positions, bad);

@@ -40,11 +40,11 @@ class CudaOnHost final : public Gridder {
  public:
   /// @param chunk_samples of a chunk; @param most channels of a group; @param share of n_shares of
   /// the map's tiles
-  CudaOnHost(const Config& config, const Cells& cells, std::int64_t chunk_samples, int most,
+  CudaOnHost(const Config& config, const Cells& cells, std::int64_t chunk_samples, int maximum,
              std::int64_t share = 0, std::int64_t n_shares = 1)
       : config_(config),
         chunk_samples_(chunk_samples),
-        most_(most),
+        maximum_(maximum),
         sums_(cells.directions.size(), config.n_channels),
         n_shares_(n_shares),
         tiling_(
@@ -70,7 +70,7 @@ class CudaOnHost final : public Gridder {
   void execute(Queue& queue, const GeometryPlan& plan, const Samples& samples) override {
     const auto& chunks = std::static_pointer_cast<HostPlan>(plan.device)->chunks;
     detail::SumsCollector collector(sums_, tiling_, n_shares_ == 1);
-    for (const auto& group : detail::channel_groups(0, config_.n_channels, most_)) {
+    for (const auto& group : detail::channel_groups(0, config_.n_channels, maximum_)) {
       switch (detail::group_width(group.n)) {
         case 1:
           grid<1>(queue, chunks, samples, group, collector);
@@ -369,7 +369,7 @@ class CudaOnHost final : public Gridder {
   Config config_;
   HostKernels<Real> kernels_;
   std::int64_t chunk_samples_;
-  int most_;
+  int maximum_;
   Sums sums_;
   std::int64_t n_shares_;
   detail::WarpTiling tiling_;

@@ -90,7 +90,7 @@ Golden golden() {
 // Cells off by more than rounding of the samples to float32, and the largest difference in plane 0.
 struct Apart {
   std::int64_t cells = 0;
-  double most = 0;
+  double maximum = 0;
 };
 Apart differences(const Case& scans, const std::vector<float>& want) {
   const auto got = run(scans, "auto");
@@ -104,7 +104,7 @@ Apart differences(const Case& scans, const std::vector<float>& want) {
           got->sums().weighted(channel, cell) / got->sums().moments(channel, cell).weight;
       const double difference = std::abs(value - static_cast<double>(want[c * n + i]));
       off = off || difference > 1e-7 * std::pow(0.04, static_cast<double>(c + 1));
-      if (c == 0) apart.most = std::max(apart.most, difference);
+      if (c == 0) apart.maximum = std::max(apart.maximum, difference);
     }
     apart.cells += off ? 1 : 0;
   }
@@ -128,7 +128,7 @@ TEST(CygridGolden, MapsDifferInTwoCells) {
     }
   const Apart apart = differences(g.scans, want);
   EXPECT_EQ(apart.cells, 2);
-  EXPECT_NEAR(apart.most, 2.5e-5, 0.1e-5);
+  EXPECT_NEAR(apart.maximum, 2.5e-5, 0.1e-5);
 }
 
 TEST(CygridGolden, SightLinesDifferInOne) {
@@ -143,7 +143,7 @@ TEST(CygridGolden, SightLinesDifferInOne) {
   g.scans.field.cells = {positions(queue, g.lon.data(), g.lat.data(), 1'000), 0};
   const Apart apart = differences(g.scans, want);
   EXPECT_EQ(apart.cells, 1);
-  EXPECT_NEAR(apart.most, 3.3e-4, 0.1e-4);
+  EXPECT_NEAR(apart.maximum, 3.3e-4, 0.1e-4);
 }
 
 }  // namespace

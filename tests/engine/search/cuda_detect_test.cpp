@@ -124,11 +124,11 @@ struct Rows {
       for (std::int64_t k = 0; k < cells; ++k) {
         const double w = uniform(combine(c.seed + 1, static_cast<std::uint64_t>(i * cells + k)));
         // Nearly full ones; a few empty; all kinds.
-        const double least = i == 3 ? 0.95 : i == 0 ? 0.85 : 0.1;
+        const double minimum = i == 3 ? 0.95 : i == 0 ? 0.85 : 0.1;
         weights.push_back(
             w < 0.1 && i != 3 && k != 2
                 ? 0.0f
-                : static_cast<float>(std::round(1024 * (least + (1 - least) * w)) / 1024));
+                : static_cast<float>(std::round(1024 * (minimum + (1 - minimum) * w)) / 1024));
       }
     }
   }
@@ -160,18 +160,18 @@ std::vector<unsigned> windows_of_cell(const std::vector<std::uint16_t>& x, int c
                                           std::max(value, units.base) - units.base, units.end)));
   }
   const auto window = [&](int h, int n_of_cell, int n_cells) {
-    long most = 0;
+    long maximum = 0;
     const int cell_columns = n_of_cell << h;
     for (int first = 64 * cell; first < 64 * cell + 64; first += cell_columns) {
       long sum = 0;
       for (int k = 0; k < 5; ++k) {  // all that windows from here reach
         const long of_cell = v(first + k * cell_columns, h, n_of_cell);
         sum += k < n_cells ? of_cell : 0;
-        if (n_of_cell == 8 && of_cell >= long{kMaxCell}) most = 65535;
+        if (n_of_cell == 8 && of_cell >= long{kMaxCell}) maximum = 65535;
       }
-      most = std::max(most, std::min(sum, 65535l));
+      maximum = std::max(maximum, std::min(sum, 65535l));
     }
-    windows.push_back(static_cast<unsigned>(most));
+    windows.push_back(static_cast<unsigned>(maximum));
   };
   window(0, 2, 2);
   for (const int n : {2, 3, 4, 5}) window(0, 4, n);

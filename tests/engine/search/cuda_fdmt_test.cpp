@@ -106,9 +106,9 @@ TEST(CudaTree, KernelsMakeTheIntegersOfTheDefinition) {
       {516, 12, 4, 63, 512, false}};
   for (const auto& k : cases) {
     const DedisperseConfig config = config_of(k);
-    const auto most = *std::max_element(config.delays.begin(), config.delays.end());
+    const auto maximum = *std::max_element(config.delays.begin(), config.delays.end());
     Codes codes;
-    codes.stride = k.n_outputs + most + (k.aligned ? 0 : 3);
+    codes.stride = k.n_outputs + maximum + (k.aligned ? 0 : 3);
     if (k.aligned) codes.stride = (codes.stride + 15) / 16 * 16;
     codes.memory.resize(static_cast<std::size_t>(config.n_channels * codes.stride + kReadAhead));
     for (std::size_t j = 0; j < codes.memory.size(); ++j)
@@ -117,7 +117,7 @@ TEST(CudaTree, KernelsMakeTheIntegersOfTheDefinition) {
                                  : static_cast<std::uint64_t>(config.max_code));
     // What lies behind the codes of a channel may be anything.
     for (std::size_t j = 0; j < codes.memory.size(); ++j)
-      if (static_cast<std::int64_t>(j) % codes.stride >= k.n_outputs + most ||
+      if (static_cast<std::int64_t>(j) % codes.stride >= k.n_outputs + maximum ||
           static_cast<std::int64_t>(j) >= config.n_channels * codes.stride)
         codes.memory[j] = 0xFF;
     const std::int64_t sum_stride = k.n_outputs + (k.aligned ? 4 : 3);

@@ -74,8 +74,8 @@ std::vector<Sum> run_kernels(const DedisperseConfig& config, const std::vector<s
 
 template <class Sum>
 void compare(const DedisperseConfig& config, std::int64_t n_outputs, bool largest) {
-  const auto most = *std::max_element(config.delays.begin(), config.delays.end());
-  const std::int64_t stride = n_outputs + most + 1, sum_stride = n_outputs + 3;
+  const auto maximum = *std::max_element(config.delays.begin(), config.delays.end());
+  const std::int64_t stride = n_outputs + maximum + 1, sum_stride = n_outputs + 3;
   std::vector<std::uint8_t> codes(static_cast<std::size_t>(config.n_channels * stride) +
                                   kReadAhead);
   for (std::size_t j = 0; j < codes.size(); ++j)

@@ -134,7 +134,7 @@ TEST(Drift, ChannelsHaveTheirOwnLevels) {
 // faint one; one of a hundredth keeps 98 %.
 TEST(Drift, PulsesStay) {
   const std::int64_t n_channels = 32, n = 12288, window = 1536;
-  for (const auto& [width, least] : {std::pair{64, 0.945}, {16, 0.98}})
+  for (const auto& [width, minimum] : {std::pair{64, 0.945}, {16, 0.98}})
     for (const double height : {0.3, 30.0}) {
       const std::int64_t w = width;
       const auto at = [](std::int64_t c) { return 5000 + 40 * c; };
@@ -149,7 +149,8 @@ TEST(Drift, PulsesStay) {
         for (std::int64_t t = at(c); t < at(c) + w; ++t)
           sum += static_cast<double>(a[static_cast<std::size_t>(c * n + t)]) -
                  static_cast<double>(b[static_cast<std::size_t>(c * n + t)]);
-      EXPECT_GT(sum / (height * static_cast<double>(n_channels * w)), least) << w << " " << height;
+      EXPECT_GT(sum / (height * static_cast<double>(n_channels * w)), minimum)
+          << w << " " << height;
       EXPECT_LT(sum / (height * static_cast<double>(n_channels * w)), 1.01) << w << " " << height;
     }
 }

@@ -39,14 +39,14 @@ TEST(Subbands, NoChannelIsFurtherOffThanAsked) {
     double rows_before = 1e300;
     for (const double smear : {1.0, 2.0, 5.5}) {
       const auto config = subband_config(band, steps(0, 0.1, 300), 63, smear);
-      const auto most = *std::max_element(config.delays.begin(), config.delays.end());
+      const auto maximum = *std::max_element(config.delays.begin(), config.delays.end());
       const auto plan = detail::subband_plan(config);
       double worst = 0, rows = 0;
       for (std::int64_t i = 0; i < config.n_trials; ++i) {
         for (std::int64_t c = 0; c < n_channels; ++c) {
           const auto track = plan.track(i, c);
           ASSERT_GE(track, 0);
-          ASSERT_LE(track, most);
+          ASSERT_LE(track, maximum);
           worst = std::max(
               worst,
               std::abs(1.0 * track - config.delays[static_cast<std::size_t>(i * n_channels + c)]));
@@ -80,8 +80,8 @@ TEST(Subbands, ImplementationsAgree) {
   for (const auto& k : cases) {
     const Band band = test::band_of(400, 20, k.n_channels, 100e-6);
     auto config = subband_config(band, steps(k.first, k.step, k.n_trials), k.max_code, k.smear);
-    const auto most = *std::max_element(config.delays.begin(), config.delays.end());
-    const std::int64_t stride = k.n_outputs + most;
+    const auto maximum = *std::max_element(config.delays.begin(), config.delays.end());
+    const std::int64_t stride = k.n_outputs + maximum;
     std::vector<std::uint8_t> codes(static_cast<std::size_t>(k.n_channels * stride + kReadAhead));
     for (std::size_t j = 0; j < codes.size(); ++j)
       codes[j] =
@@ -97,7 +97,7 @@ TEST(Subbands, ImplementationsAgree) {
         config.implementation = name;
         const auto engine = make_dedisperser(queue, config);
         EXPECT_EQ(engine->implementation(), "search/subband/" + name.substr(8));
-        EXPECT_EQ(engine->max_delay(), most);
+        EXPECT_EQ(engine->max_delay(), maximum);
         EXPECT_LE(engine->track_error().max_samples, k.smear);
         std::vector<std::uint8_t> sums(
             static_cast<std::size_t>(k.n_trials * sum_stride * (wide ? 4 : 2)), 0xA5);

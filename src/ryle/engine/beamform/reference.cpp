@@ -182,12 +182,12 @@ class Reference final : public Beamformer {
     }
     const std::size_t at = cell(row, 0, channel);
     double parts[2] = {value.real() * double{scale_[at]}, value.imag() * double{scale_[at]}};
-    const double most = config_.output_format == OutputFormat::ci8 ? 127 : 7;
+    const double maximum = config_.output_format == OutputFormat::ci8 ? 127 : 7;
     std::int64_t codes[2];
     for (int part = 0; part < 2; ++part) {
       if (config_.dither)
         parts[part] += dither(dither_key(config_.seed, row, channel, pol), tick, part);
-      codes[part] = quantize(out, at, parts[part], -most, most);
+      codes[part] = quantize(out, at, parts[part], -maximum, maximum);
     }
     if (config_.output_format == OutputFormat::ci8) {
       reinterpret_cast<ci8*>(to)[index] = {static_cast<std::int8_t>(codes[0]),

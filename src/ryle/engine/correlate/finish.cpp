@@ -123,13 +123,14 @@ void apply_samplers(std::span<const SamplerGain> samplers, Channel& channel) {
 }
 
 // A power from n spectra is uncertain by 1/sqrt(n): 6 %, so 3 % of the rms.
-constexpr std::uint32_t kFewestSpectra = 256;
+constexpr std::uint32_t kMinSpectra = 256;
 
 bool knows_levels(const Channel& channel) {
   const auto n = static_cast<std::int64_t>(channel.factor.size());
-  std::uint32_t most = 0;
-  for (std::int64_t i = 0; i < n; ++i) most = std::max(most, channel.counts[pair_index(i, i)]);
-  return most >= kFewestSpectra;
+  std::uint32_t maximum = 0;
+  for (std::int64_t i = 0; i < n; ++i)
+    maximum = std::max(maximum, channel.counts[pair_index(i, i)]);
+  return maximum >= kMinSpectra;
 }
 
 // [input], from the power of all channels.
@@ -147,7 +148,7 @@ std::vector<SamplerGain> band_gains(const Sums& sums, const Quantizer& quantizer
           sums.integer.empty() ? sums.real[at].real() : static_cast<double>(sums.integer[at].re);
       count += sums.counts[at];
     }
-    if (count >= kFewestSpectra)
+    if (count >= kMinSpectra)
       gains[static_cast<std::size_t>(i)] = quantized_gain(quantizer, power / count);
   }
   return gains;

@@ -68,7 +68,7 @@ void search(std::size_t n_tiles, const TileIndex& index, SearchKernel kernel,
     const auto from = static_cast<std::size_t>(part.begin + k0);
     std::array<const SearchGroup*, kTogether> groups;
     std::array<std::int32_t, kTogether> n_groups;
-    std::int64_t most = 0;
+    std::int64_t maximum = 0;
     for (std::size_t k = 0; k < static_cast<std::size_t>(here); ++k) {
       const double x = samples.x[from + k], y = samples.y[from + k], z = samples.z[from + k];
       n_groups[k] = 0;
@@ -82,9 +82,9 @@ void search(std::size_t n_tiles, const TileIndex& index, SearchKernel kernel,
       last_key = key;
       groups[k] = range.first;
       n_groups[k] = range.n;
-      most += range.n;
+      maximum += range.n;
     }
-    const auto room = static_cast<std::size_t>(found + (most + 1) * SearchGroup::kTiles);
+    const auto room = static_cast<std::size_t>(found + (maximum + 1) * SearchGroup::kTiles);
     if (room > part.tiles.size()) part.tiles.resize(room + part.tiles.size() / 2);
     found +=
         kernel(samples.x.data() + from, samples.y.data() + from, samples.z.data() + from, here,

@@ -43,7 +43,7 @@ std::vector<double> fit_costs(const std::vector<TimedRun>& runs,
   const double s = common_factor(rows);
   std::vector<double> factor(expected_s.size(), s);
   // One factor at a time, each the best within its bounds: the sum is convex, this converges.
-  const double least = s / kMaxOff, most = s * kMaxOff;
+  const double minimum = s / kMaxOff, maximum = s * kMaxOff;
   for (int round = 0; round < 2000; ++round) {
     for (std::size_t j = 0; j < factor.size(); ++j) {
       double top = 0, bottom = 0;
@@ -53,7 +53,7 @@ std::vector<double> fit_costs(const std::vector<TimedRun>& runs,
         top += row[j] * rest;
         bottom += row[j] * row[j];
       }
-      if (bottom > 0) factor[j] = std::clamp(top / bottom, least, most);
+      if (bottom > 0) factor[j] = std::clamp(top / bottom, minimum, maximum);
     }
   }
   for (std::size_t j = 0; j < factor.size(); ++j) factor[j] *= expected_s[j];

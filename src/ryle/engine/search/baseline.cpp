@@ -11,7 +11,7 @@ namespace ryle::search {
 namespace {
 
 constexpr std::int64_t kNarrowestCell = 16;  // samples
-constexpr std::int64_t kFewestCells = 8;
+constexpr std::int64_t kMinCells = 8;
 constexpr double kCellClip = 3;
 
 struct SeriesCell {
@@ -26,8 +26,8 @@ float weight_at(std::span<const float> weights, std::int64_t t) {
 /// Cells on either side of the pulse; those with less than half of their columns are empty.
 std::vector<SeriesCell> cells_about(std::span<const float> x, std::span<const float> weights,
                                     std::int64_t from, std::int64_t to, std::int64_t size) {
-  float most = weights.empty() ? 1.0f : 0.0f;
-  for (const float w : weights) most = std::max(most, w);
+  float maximum = weights.empty() ? 1.0f : 0.0f;
+  for (const float w : weights) maximum = std::max(maximum, w);
   std::vector<SeriesCell> cells;
   const auto n = std::ssize(x);
   const auto add = [&](std::int64_t first, std::int64_t end) {
@@ -35,7 +35,7 @@ std::vector<SeriesCell> cells_about(std::span<const float> x, std::span<const fl
       SeriesCell c;
       for (std::int64_t t = first; t < first + size; ++t) {
         const float w = weight_at(weights, t);
-        if (!(w > 0) || w < 0.75f * most) continue;
+        if (!(w > 0) || w < 0.75f * maximum) continue;
         const auto v = static_cast<double>(x[static_cast<std::size_t>(t)]);
         ++c.n;
         c.sum += v;
@@ -60,7 +60,7 @@ Baseline baseline_about(std::span<const float> series, std::span<const float> we
   std::vector<double> means;
   for (const auto& c : cells)
     if (c.n > 0) means.push_back(c.mean());
-  if (std::ssize(means) < kFewestCells) return {};
+  if (std::ssize(means) < kMinCells) return {};
   const double center = detail::median_of(means);
   const double limit = kCellClip * detail::scatter_of(means, center);
   const auto off = [&](std::size_t k) {
@@ -74,7 +74,7 @@ Baseline baseline_about(std::span<const float> series, std::span<const float> we
     all.squares += cells[k].squares;
     all.weight += cells[k].weight;
   }
-  if (!(all.n >= static_cast<double>(kFewestCells * kNarrowestCell))) return {};
+  if (!(all.n >= static_cast<double>(kMinCells * kNarrowestCell))) return {};
   const double mean = all.mean();
   const double variance = (all.squares / all.n - mean * mean) * all.n / (all.n - 1);
   return {mean, std::sqrt(std::max(0.0, variance)), static_cast<std::int64_t>(all.n),

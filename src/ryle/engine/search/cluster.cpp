@@ -103,8 +103,8 @@ struct Clusterer::Impl {
     for (std::int64_t b = group.first; b < group.end; ++b)
       hi = std::max(hi, bins[static_cast<std::size_t>(b)].hi);
     const std::int64_t cut = (first_bin + group.end) * kHitBin;
-    const std::int64_t most = std::min(std::ssize(bins), group.end + reach / kHitBin);
-    for (std::int64_t b = group.end; b < most; ++b)
+    const std::int64_t maximum = std::min(std::ssize(bins), group.end + reach / kHitBin);
+    for (std::int64_t b = group.end; b < maximum; ++b)
       if (bins[static_cast<std::size_t>(b)].lo < cut || (first_bin + b) * kHitBin < hi)
         context = b + 1;
     return context;
@@ -112,24 +112,24 @@ struct Clusterer::Impl {
 
   /// Strongest token with samples on both sides of the beginning of a bin.
   float across(std::int64_t bin) const {
-    float most = 0;
+    float maximum = 0;
     const std::int64_t tick = (first_bin + bin) * kHitBin;
     for (std::int64_t b = std::max<std::int64_t>(0, bin - kMaxWidth / kHitBin - 1); b < bin; ++b)
       if (bins[static_cast<std::size_t>(b)].last > tick)
-        most = std::max(most, bins[static_cast<std::size_t>(b)].strongest);
-    return most;
+        maximum = std::max(maximum, bins[static_cast<std::size_t>(b)].strongest);
+    return maximum;
   }
 
   /// The middle of the longest run of bins the least lies across.
   std::int64_t weakest_between(std::int64_t first, std::int64_t end) const {
-    float least = std::numeric_limits<float>::max();
+    float minimum = std::numeric_limits<float>::max();
     std::int64_t best = first, longest = 0;
     for (std::int64_t b = first; b < end;) {
       const float here = across(b);
       std::int64_t run = 1;
       while (b + run < end && across(b + run) == here) ++run;
-      if (here < least || (here == least && run > longest)) {
-        least = here;
+      if (here < minimum || (here == minimum && run > longest)) {
+        minimum = here;
         longest = run;
         best = b + run / 2;
       }

@@ -15,13 +15,13 @@
 namespace ryle::search {
 
 std::vector<std::int32_t> boxcar_widths(std::int64_t max_width) {
-  const std::int64_t most = std::clamp<std::int64_t>(max_width, 1, kMaxWidth);
+  const std::int64_t maximum = std::clamp<std::int64_t>(max_width, 1, kMaxWidth);
   std::vector<std::int32_t> widths;
   for (const std::int32_t w : {1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 13, 16, 19, 23, 27, 32})
-    if (w <= most) widths.push_back(w);
+    if (w <= maximum) widths.push_back(w);
   for (std::int32_t factor = 2; factor <= 64; factor *= 2) {
     for (const std::int32_t w : {19, 23, 27, 32})
-      if (w * factor <= most) widths.push_back(w * factor);
+      if (w * factor <= maximum) widths.push_back(w * factor);
   }
   return widths;
 }

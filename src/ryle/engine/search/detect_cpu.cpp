@@ -119,7 +119,7 @@ class CpuDetector final : public Detector {
 
   /// Calls body(first, end) for the runs of columns statistics are taken from, cut at 64.
   template <class Body>
-  static void for_stat_runs(const DetectInput& in, const float* weights, double least,
+  static void for_stat_runs(const DetectInput& in, const float* weights, double minimum,
                             const Body& body) {
     if (weights == nullptr) {
       if (in.stat_end > in.stat_first)
@@ -129,7 +129,7 @@ class CpuDetector final : public Detector {
     for (std::int64_t t = in.stat_first; t < in.stat_end;) {
       const std::int64_t end = std::min(in.stat_end, (t / 64 + 1) * 64);
       const auto w = static_cast<double>(weights[t / 64]);
-      if (least > 0 && w >= least) body(t, end, w);
+      if (minimum > 0 && w >= minimum) body(t, end, w);
       t = end;
     }
   }
@@ -137,28 +137,28 @@ class CpuDetector final : public Detector {
   template <class T>
   SeriesStatistics measure(const DetectInput& in, const T* x, const float* weights,
                            std::int64_t slot, Moments& m) const {
-    double most = weights == nullptr ? static_cast<double>(in.level) : 0.0;
+    double maximum = weights == nullptr ? static_cast<double>(in.level) : 0.0;
     if (weights != nullptr)
       for (std::int64_t b = in.stat_first / 64;
            b <= (in.stat_end - 1) / 64 && in.stat_end > in.stat_first; ++b)
-        most = std::max(most, static_cast<double>(weights[b]));
+        maximum = std::max(maximum, static_cast<double>(weights[b]));
     std::int64_t n = 0;
     double total = 0;
-    for_stat_runs(in, weights, 0.75 * most, [&](std::int64_t first, std::int64_t end, double w) {
+    for_stat_runs(in, weights, 0.75 * maximum, [&](std::int64_t first, std::int64_t end, double w) {
       n += end - first;
       total += w * static_cast<double>(end - first);
     });
     const std::int64_t step = std::max<std::int64_t>(1, (n + 511) / 512);
     std::uint32_t* const sample = samples_.data() + slot * kSamples;
     std::int64_t n_samples = 0, k = 0;  // k columns so far; every step-th is taken
-    for_stat_runs(in, weights, 0.75 * most, [&](std::int64_t first, std::int64_t end, double) {
+    for_stat_runs(in, weights, 0.75 * maximum, [&](std::int64_t first, std::int64_t end, double) {
       for (std::int64_t t = first + (step - k % step) % step; t < end; t += step)
         sample[n_samples++] = x[t];
       k += end - first;
     });
     start(sample, n_samples, m);
     std::int64_t run = 0, run_end = 0;  // neighbouring blocks together
-    for_stat_runs(in, weights, 0.75 * most, [&](std::int64_t first, std::int64_t end, double) {
+    for_stat_runs(in, weights, 0.75 * maximum, [&](std::int64_t first, std::int64_t end, double) {
       if (first != run_end) {
         moments(x + run, run_end - run, m);
         run = first;
@@ -243,9 +243,9 @@ class CpuDetector final : public Detector {
            config_.threshold * row.s.sigma * std::sqrt(full * row.min_weight) - 1;
   }
 
-  /// Scale of cells such that `most` above a base is 240.
-  static std::uint16_t scale_of(double most) {
-    return static_cast<std::uint16_t>(std::clamp(240 * 65536 / most, 256.0, 65535.0));
+  /// Scale of cells such that `maximum` above a base is 240.
+  static std::uint16_t scale_of(double maximum) {
+    return static_cast<std::uint16_t>(std::clamp(240 * 65536 / maximum, 256.0, 65535.0));
   }
 
   /// Bases lie 2.5 sigma of a cell below its mean: 0.002 sigma is lost to what lies below. The
@@ -256,18 +256,18 @@ class CpuDetector final : public Detector {
     std::int64_t n = row.in.n_columns - row.in.first_start;
     row.base = static_cast<std::uint32_t>(std::max(0.0, std::floor(row.s.mu - 2.5 * row.s.sigma)));
     const double mean = row.s.mu - static_cast<double>(row.base);
-    double most = std::max(1.0, needed(row, 7));
+    double maximum = std::max(1.0, needed(row, 7));
     if constexpr (sizeof(T) > 2)  // nothing may be cut at 16 bits
-      most = std::max(
-          most, static_cast<double>(*std::max_element(x, x + n)) - static_cast<double>(row.base));
+      maximum = std::max(maximum, static_cast<double>(*std::max_element(x, x + n)) -
+                                      static_cast<double>(row.base));
     int shift = 0;
-    while (std::ldexp(most, -shift) > 60000) ++shift;
+    while (std::ldexp(maximum, -shift) > 60000) ++shift;
     std::uint16_t* const memory = above_.data() + 2 * row.slot * above_stride_;
     std::uint16_t* values[2] = {memory, memory + above_stride_};  // of a level and the next
     for (std::size_t level = 0; level < place_.size(); ++level, ++shift) {
       const auto size = static_cast<double>(std::int64_t{1} << level);
       row.offset[level] = 0;
-      most = needed(row, 7);
+      maximum = needed(row, 7);
       if (level == 0) {
         above(x, n, row.base, shift, values[0]);
       } else {
@@ -278,12 +278,12 @@ class CpuDetector final : public Detector {
             std::clamp(std::floor(std::ldexp(base, -shift)), 0.0, 60000.0));
         row.offset[level] =
             2 * row.offset[level - 1] + std::ldexp(static_cast<double>(less), shift);
-        most = needed(row, std::int64_t{8} << level) - 8 * row.offset[level];
+        maximum = needed(row, std::int64_t{8} << level) - 8 * row.offset[level];
         kernel_.halve(values[0], n, less, values[1]);
         std::swap(values[0], values[1]);
       }
       values[0][n] = 0;  // half of the last pair of an odd number
-      const std::uint16_t scale = scale_of(std::ldexp(std::max(1.0, most), -shift));
+      const std::uint16_t scale = scale_of(std::ldexp(std::max(1.0, maximum), -shift));
       row.unit[level] = std::ldexp(65536.0 / scale, shift);
       std::uint8_t* const made = cells_of(row.slot, level);
       kernel_.cells(values[0], n, scale, made);
@@ -301,16 +301,16 @@ class CpuDetector final : public Detector {
 
   /// The least sum of `cells` cells in which a boxcar of `sum` may lie whole.
   template <class T>
-  static std::int64_t least_of(const Row<T>& row, double sum, int cells, std::size_t level) {
+  static std::int64_t min_of(const Row<T>& row, double sum, int cells, std::size_t level) {
     if (sum < 0) return kNever;  // of no interest
     return static_cast<std::int64_t>(
         std::floor((sum - cells * row.offset[level]) / row.unit[level] * kFine));
   }
   /// The largest sum that tells of none when up to `rest` lies beyond the cells.
-  static std::uint8_t limit_of(std::int64_t least, std::int64_t rest) {
-    if (least == kNever) return 255;
+  static std::uint8_t limit_of(std::int64_t minimum, std::int64_t rest) {
+    if (minimum == kNever) return 255;
     return static_cast<std::uint8_t>(
-        std::clamp<std::int64_t>(((least - rest + 255) >> 8) - 1, 0, 254));
+        std::clamp<std::int64_t>(((minimum - rest + 255) >> 8) - 1, 0, 254));
   }
 
   /// What boxcars hold beyond whole cells, in 1/256 of a unit of the cells: `one` start, `three` or
@@ -351,10 +351,10 @@ class CpuDetector final : public Detector {
   void pair_limits(const Row<T>& row, const double* sums, std::int64_t pieces,
                    std::uint8_t* to) const {
     const RestRule rule = rest_rule(row, 0, 1);
-    const auto least = [&](int index, int cells) { return least_of(row, sums[index], cells, 1); };
-    const std::int64_t odd8 = least(7, 3), even8 = least(7, 4), odd10 = least(8, 4);
-    const std::int64_t even10 = least(8, 5), any11 = least(9, 5), any13 = least(10, 6);
-    const std::int64_t odd16 = least(11, 7), even16 = least(11, 8);
+    const auto minimum = [&](int index, int cells) { return min_of(row, sums[index], cells, 1); };
+    const std::int64_t odd8 = minimum(7, 3), even8 = minimum(7, 4), odd10 = minimum(8, 4);
+    const std::int64_t even10 = minimum(8, 5), any11 = minimum(9, 5), any13 = minimum(10, 6);
+    const std::int64_t odd16 = minimum(11, 7), even16 = minimum(11, 8);
     for (std::int64_t i = 0; i < pieces; ++i, to += 8) {
       const Rest r = rule.at(i);
       to[0] = limit_of(odd8, 2 * r.one);
@@ -371,14 +371,14 @@ class CpuDetector final : public Detector {
                    std::uint8_t* to) const {
     const std::size_t level = starts + 2;
     const RestRule rule = rest_rule(row, starts, level);
-    std::int64_t least[5];
+    std::int64_t minimum[5];
     for (int k = 0; k < 5; ++k)
-      least[k] = least_of(row, sums[kFirstHalved + std::min(k, 3)], 4 + k, level);
+      minimum[k] = min_of(row, sums[kFirstHalved + std::min(k, 3)], 4 + k, level);
     for (std::int64_t i = 0; i < pieces; ++i, to += 8) {
       const Rest r = rule.at(i);
-      for (int k = 0; k < 3; ++k) to[k] = limit_of(least[k], r.three);
-      to[3] = limit_of(least[3], r.four);
-      to[4] = limit_of(least[4], 0);
+      for (int k = 0; k < 3; ++k) to[k] = limit_of(minimum[k], r.three);
+      to[3] = limit_of(minimum[3], r.four);
+      to[4] = limit_of(minimum[4], 0);
     }
   }
 
@@ -399,7 +399,7 @@ class CpuDetector final : public Detector {
     const std::int64_t pieces = blocks * 64 / kStartsPerPiece + 1;
     unsigned found = 0;
     if (halvings == 0) {
-      for (int k = 0; k < 7; ++k) below[k] = limit_of(least_of(row, sums[k], k + 1, 0), 0);
+      for (int k = 0; k < 7; ++k) below[k] = limit_of(min_of(row, sums[k], k + 1, 0), 0);
       found = kernel_.screen_narrow({cells_of(row.slot, 0), blocks, below, block_hits, blocks_});
       if (sums[7] < 0) return found;
       pair_limits(row, sums, pieces, below);

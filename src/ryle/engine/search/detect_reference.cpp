@@ -41,12 +41,12 @@ class ReferenceDetector final : public Detector {
 
   // Columns of full enough weight only; sigma is that of weight 1.
   SeriesStatistics measure(const DetectInput& in, std::int64_t trial) const {
-    double most = 0;
+    double maximum = 0;
     for (std::int64_t t = in.stat_first; t < in.stat_end; ++t)
-      most = std::max(most, weight(in, trial, t));
+      maximum = std::max(maximum, weight(in, trial, t));
     std::vector<std::int64_t> columns;
     for (std::int64_t t = in.stat_first; t < in.stat_end; ++t)
-      if (most > 0 && weight(in, trial, t) >= 0.75 * most) columns.push_back(t);
+      if (maximum > 0 && weight(in, trial, t) >= 0.75 * maximum) columns.push_back(t);
     const auto n = static_cast<std::int64_t>(columns.size());
     const std::int64_t step = std::max<std::int64_t>(1, (n + 511) / 512);
     std::vector<std::int64_t> sample;

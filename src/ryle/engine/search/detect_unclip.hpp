@@ -48,8 +48,8 @@ RYLE_SEARCH_HOST_DEVICE inline double variance_left(double z) {
   // Terms rise, then fall; from the first below 1e-17 of the sum on they change nothing: some more
   // of them cost less than to look after each.
   double term = 1, sum = 1;
-  const double least = 1e17;
-  for (int n = 0; n < OddInverses::kN && product(least, term) > sum; n += OddInverses::kStep) {
+  const double minimum = 1e17;
+  for (int n = 0; n < OddInverses::kN && product(minimum, term) > sum; n += OddInverses::kStep) {
     for (int k = n; k < n + OddInverses::kStep; ++k) {
       term = product(term, product(square, inverse[k]));
       sum += term;

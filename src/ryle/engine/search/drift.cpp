@@ -19,7 +19,7 @@ using namespace detail;
 
 constexpr float kGone = std::numeric_limits<float>::quiet_NaN();
 constexpr double kUsualWindow_s = 0.5;
-constexpr std::int64_t kUsualBoxcars = 24, kFewestBoxcars = 8;
+constexpr std::int64_t kUsualBoxcars = 24, kMinBoxcars = 8;
 
 /// Mean of one cell; NaN with less than half of its samples. Lanes of 32 samples and then their
 /// halves, as a warp adds them.
@@ -49,18 +49,17 @@ std::int64_t drift_window(double window_s, double sample_interval_s, std::int64_
   if (window_s == 0) {
     const double samples = std::min(kUsualWindow_s, max_s) / sample_interval_s;
     return std::clamp(std::max<std::int64_t>(std::llround(samples), kUsualBoxcars * max_width),
-                      kFewestDriftSamples, kMaxDriftSamples);
+                      kMinDriftSamples, kMaxDriftSamples);
   }
   const double min_s =
-      static_cast<double>(std::max(kFewestDriftSamples, kFewestBoxcars * max_width)) *
-      sample_interval_s;
+      static_cast<double>(std::max(kMinDriftSamples, kMinBoxcars * max_width)) * sample_interval_s;
   if (!(window_s >= min_s * (1 - 1e-9) && window_s <= max_s * (1 + 1e-9)))
     throw ConfigError(fmt::format(
         "a baseline of {} s; {:.4g} s ({} of the widest boxcar, {} samples) to {:.4g} "
         "s ({} samples "
         "of {:.4g} s), or 0: half a second or {} of the widest boxcar",
-        window_s, min_s, kFewestBoxcars, std::max(kFewestDriftSamples, kFewestBoxcars * max_width),
-        max_s, kMaxDriftSamples, sample_interval_s, kUsualBoxcars));
+        window_s, min_s, kMinBoxcars, std::max(kMinDriftSamples, kMinBoxcars * max_width), max_s,
+        kMaxDriftSamples, sample_interval_s, kUsualBoxcars));
   return std::llround(window_s / sample_interval_s);
 }
 
@@ -205,9 +204,9 @@ struct DriftFilter::Impl {
 
 DriftFilter::DriftFilter(const DriftConfig& config, std::int64_t block) {
   if (config.n_channels < 1) throw ConfigError("baselines: no channels");
-  if (config.window_samples < kFewestDriftSamples || config.window_samples > kMaxDriftSamples)
+  if (config.window_samples < kMinDriftSamples || config.window_samples > kMaxDriftSamples)
     throw ConfigError(fmt::format("baselines of {} samples; {} to {}", config.window_samples,
-                                  kFewestDriftSamples, kMaxDriftSamples));
+                                  kMinDriftSamples, kMaxDriftSamples));
   if (block < kDriftPiece || block % kDriftPiece != 0)
     throw ConfigError(
         fmt::format("baselines: blocks of {} samples; multiples of {}", block, kDriftPiece));

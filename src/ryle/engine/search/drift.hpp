@@ -23,13 +23,13 @@ namespace ryle::search {
 
 struct DriftConfig {
   std::int64_t n_channels = 0;
-  std::int64_t window_samples = 0;   ///< T, kFewestDriftSamples .. kMaxDriftSamples
+  std::int64_t window_samples = 0;   ///< T, kMinDriftSamples .. kMaxDriftSamples
   std::vector<std::uint8_t> masked;  ///< [channel], 1 = says nothing of the others; empty = none
   /// The power has its true zero: gains are divided out, not subtracted.
   bool multiply = false;
 };
 
-inline constexpr std::int64_t kFewestDriftSamples = 64, kMaxDriftSamples = 65536;
+inline constexpr std::int64_t kMinDriftSamples = 64, kMaxDriftSamples = 65536;
 /// Whole pieces of so many samples are taken and given.
 inline constexpr std::int64_t kDriftPiece = 1024;
 

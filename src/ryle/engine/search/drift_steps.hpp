@@ -192,13 +192,13 @@ RYLE_SEARCH_HOST_DEVICE inline int best_boundary(const float* cells, int near, i
   const int part = half / 2;
   const float before = middle_within(cells, near - part, near);
   const float after = middle_within(cells, near, near + part);
-  float cost = 0, least = 0;
+  float cost = 0, minimum = 0;
   int best = near - part;
   for (int i = near - part; i < near + part && i < n; ++i) {
     if (!is_there(cells[i])) continue;
     cost += fabsf(cells[i] - before) - fabsf(cells[i] - after);  // of being before it
-    if (cost < least) {
-      least = cost;
+    if (cost < minimum) {
+      minimum = cost;
       best = i + 1;
     }
   }
@@ -229,12 +229,13 @@ RYLE_SEARCH_HOST_DEVICE inline void find_segments(const float* cells, float* ste
   for (int i = 0; i < n; ++i) segments[i] = all;
   const float limit = kStepThreshold * step_noise(scatter, half);
   for (;;) {
-    int most = 0;
+    int maximum = 0;
     for (int i = 1; i < n; ++i)
-      if (fabsf(steps[i]) > fabsf(steps[most])) most = i;
-    if (!(fabsf(steps[most]) > limit) || most == 0) return;
-    const int boundary = best_boundary(cells, most, half, n);
-    for (int i = most - half > 0 ? most - half : 0; i < n && i <= most + half; ++i) steps[i] = 0;
+      if (fabsf(steps[i]) > fabsf(steps[maximum])) maximum = i;
+    if (!(fabsf(steps[maximum]) > limit) || maximum == 0) return;
+    const int boundary = best_boundary(cells, maximum, half, n);
+    for (int i = maximum - half > 0 ? maximum - half : 0; i < n && i <= maximum + half; ++i)
+      steps[i] = 0;
     if (!is_step(cells, boundary, half, n, scatter)) continue;
     for (int i = 0; i < n; ++i) {
       if (i < boundary && segments[i].end > boundary) segments[i].end = boundary;

@@ -88,8 +88,8 @@ struct SpectraFlagger::Impl {
       past.delay_per_dm.push_back(delay_samples / count);
     }
     // Relative to the earliest group; arrival times here are its own.
-    const double least = *std::min_element(past.delay_per_dm.begin(), past.delay_per_dm.end());
-    for (auto& d : past.delay_per_dm) d -= least;
+    const double minimum = *std::min_element(past.delay_per_dm.begin(), past.delay_per_dm.end());
+    for (auto& d : past.delay_per_dm) d -= minimum;
   }
 
   /// The past and the new columns in one plane.
@@ -252,10 +252,10 @@ struct SpectraFlagger::Impl {
         sum += static_cast<double>(plane.sums[plane.at(g, t)]);
       excess.push_back(sum);
     }
-    const double least = 0.25 * *std::max_element(excess.begin(), excess.end());
+    const double minimum = 0.25 * *std::max_element(excess.begin(), excess.end());
     double low = 1e300, high = 0;  // delays of the groups that hold it
     for (std::size_t g = 0; g < excess.size(); ++g) {
-      if (excess[g] < least) continue;
+      if (excess[g] < minimum) continue;
       low = std::min(low, plane.delay_per_dm[g]);
       high = std::max(high, plane.delay_per_dm[g]);
     }

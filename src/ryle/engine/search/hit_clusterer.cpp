@@ -28,9 +28,9 @@ std::size_t octave_of(std::int32_t width) {
 
 /// Largest of the ranks; positive floats are ordered as their bits are.
 std::int32_t highest(const std::int32_t* rank, std::size_t n) {
-  std::int32_t most = 0;
-  for (std::size_t k = 0; k < n; ++k) most = rank[k] > most ? rank[k] : most;
-  return most;
+  std::int32_t maximum = 0;
+  for (std::size_t k = 0; k < n; ++k) maximum = rank[k] > maximum ? rank[k] : maximum;
+  return maximum;
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ HitModel::HitModel(const ClusterConfig& config)
     : noise(static_cast<float>(std::min(4.0, 0.57 * config.threshold))),
       max_width(static_cast<float>(config.max_width)),
       root_of_widest(std::sqrt(max_width)),
-      most(static_cast<float>(config.reach_samples)),
+      maximum(static_cast<float>(config.reach_samples)),
       min_expected(static_cast<float>(config.threshold) - noise) {
   for (const double s : config.sweep_samples) sweep.push_back(static_cast<float>(s));
   for (std::int64_t w = 0; w <= kMaxWidth; ++w) roots.push_back(std::sqrt(static_cast<float>(w)));
@@ -127,20 +127,20 @@ void HitClusterer::sort_in(std::span<const HitBin> bins) {
 }
 
 /// Places of a segment with sweeps from least to most.
-HitClusterer::Range HitClusterer::range(std::size_t segment, float least, float most) const {
+HitClusterer::Range HitClusterer::range(std::size_t segment, float minimum, float maximum) const {
   const std::size_t first = index(begin_[segment]), end = first + index(size_[segment]);
   if (end - first <= 16) return {first, end};
   const float* x = sweep_.data();
-  const float* low = std::lower_bound(x + first, x + end, least);
-  const float* high = std::upper_bound(low, x + end, most);
+  const float* low = std::lower_bound(x + first, x + end, minimum);
+  const float* high = std::upper_bound(low, x + end, maximum);
   return {index(low - x), index(high - x)};
 }
 
 /// Calls body(place, segment) for what is left from bin of `lo` to bin of `hi`, in octaves that
 /// hold widths from narrowest to widest. Few hits of other sweeps and widths may come, too.
 template <class Body>
-void HitClusterer::for_hits(float lo, float hi, float narrowest, float widest, float least,
-                            float most, const Body& body) const {
+void HitClusterer::for_hits(float lo, float hi, float narrowest, float widest, float minimum,
+                            float maximum, const Body& body) const {
   const auto octave = [](float w) {
     return octave_of(static_cast<std::int32_t>(std::clamp(w, 1.0f, static_cast<float>(kMaxWidth))));
   };
@@ -149,7 +149,7 @@ void HitClusterer::for_hits(float lo, float hi, float narrowest, float widest, f
     if (alive_[b] == 0) continue;
     for (std::size_t o = octave(narrowest); o <= last_octave; ++o) {
       const std::size_t segment = b * kOctaves + o;
-      const Range r = range(segment, least, most);
+      const Range r = range(segment, minimum, maximum);
       for (std::size_t k = r.first; k < r.end; ++k)
         if (rank_[k] >= 0) body(k, segment);
     }
@@ -161,10 +161,10 @@ void HitClusterer::find_best(std::size_t bin) {
   for (std::size_t s = segment_of(bin, 0); s < segment_of(bin + 1, 0); ++s) {
     if (best_[s] == -2) {
       const std::size_t first = index(begin_[s]), n = index(size_[s]);
-      const std::int32_t most = highest(rank_.data() + first, n);
+      const std::int32_t maximum = highest(rank_.data() + first, n);
       best_[s] = -1;
-      for (std::size_t at = first; most > 0 && at < first + n; ++at)
-        if (rank_[at] == most && (best_[s] < 0 || stronger(token(at), token(index(best_[s])))))
+      for (std::size_t at = first; maximum > 0 && at < first + n; ++at)
+        if (rank_[at] == maximum && (best_[s] < 0 || stronger(token(at), token(index(best_[s])))))
           best_[s] = static_cast<std::int32_t>(at);
     }
     if (best_[s] >= 0 && (best < 0 || stronger(token(index(best_[s])), token(index(best)))))
@@ -202,9 +202,9 @@ void HitClusterer::for_events_near(float lo, float hi, const Body& body) const {
   constexpr auto kSide = static_cast<float>(kHitBin * kCrowdedBins);
   const auto last = static_cast<float>(cells_.size() - 1);
   const auto first_cell =
-      static_cast<std::size_t>(std::clamp(std::floor((lo - model_.most) / kSide), 0.0f, last));
-  const auto last_cell =
-      static_cast<std::size_t>(std::clamp(std::floor((hi + model_.most) / kSide) + 1, 0.0f, last));
+      static_cast<std::size_t>(std::clamp(std::floor((lo - model_.maximum) / kSide), 0.0f, last));
+  const auto last_cell = static_cast<std::size_t>(
+      std::clamp(std::floor((hi + model_.maximum) / kSide) + 1, 0.0f, last));
   for (std::size_t c = first_cell; c <= last_cell; ++c)
     for (const std::int32_t k : cells_[c].events) body(k);
 }
@@ -233,13 +233,13 @@ bool HitClusterer::continues(Event& e, std::size_t at) const {
 
 /// The event that explains most of a token that all of them together explain, -1 = they do not.
 std::int32_t HitClusterer::explained_by(const Place& p) const {
-  float sum = 0, most = 0;
+  float sum = 0, maximum = 0;
   std::int32_t best = -1;
   for_events_near(p.lo, p.hi, [&](std::int32_t k) {
     const float flux = expected_flux(events_[index(k)], p);
     if (!(flux > 0)) return;
     sum += flux;
-    if (flux > most) most = flux, best = k;
+    if (flux > maximum) maximum = flux, best = k;
   });
   // What they leave of it would not be a token.
   const float over = p.excess - model_.min_expected * std::sqrt(p.hi - p.lo);
@@ -466,11 +466,11 @@ void HitClusterer::rest() {
       if (cells_[index(cell_of(b))].composites == 0) continue;
       for (auto at = index(begin_[s]); at < index(begin_[s] + size_[s]); ++at) {
         if (rank_[at] != 0) continue;
-        float most = 0;
+        float maximum = 0;
         std::int32_t best = first;
         for_events_near(lo_[at], hi_[at], [&](std::int32_t k) {
           const float flux = expected_flux(events_[index(k)], place_of(token(at)));
-          if (flux > most) most = flux, best = k;
+          if (flux > maximum) maximum = flux, best = k;
         });
         join(events_[index(best)], id_[at]);
       }

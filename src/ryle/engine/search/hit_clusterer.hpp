@@ -29,12 +29,12 @@ struct HitModel {
     const float ratio = kPeaked * t.snr / min_expected;
     float spread = ratio * ratio * width;
     if (spread > max_width) spread = std::max(max_width, ratio * root(t.width) * root_of_widest);
-    return std::min(most, spread + margin(width));
+    return std::min(maximum, spread + margin(width));
   }
 
   std::vector<float> sweep;  ///< [trial]
   std::vector<float> roots;  ///< [width]: square root
-  float max_width, root_of_widest, most, min_expected;
+  float max_width, root_of_widest, maximum, min_expected;
 };
 
 /// Tokens that begin in one bin: `count` of them from `begin` of a list.

@@ -27,12 +27,12 @@ class MaskBytes {
     return value;
   }
 
-  std::int32_t count(const char* what, std::int32_t most) {
+  std::int32_t count(const char* what, std::int32_t maximum) {
     const std::size_t at = at_;
     const auto n = next<std::int32_t>(what);
-    if (n < 0 || n > most)
+    if (n < 0 || n > maximum)
       throw FormatError(path_ + ": byte " + std::to_string(at) + ": " + what + " is " +
-                        std::to_string(n) + "; 0 .. " + std::to_string(most));
+                        std::to_string(n) + "; 0 .. " + std::to_string(maximum));
     return n;
   }
 

@@ -159,9 +159,9 @@ void explain(const GroupPlane& plane, std::int64_t first, std::int64_t end, Grou
 GroupTrack fit_track(const GroupPlane& plane, std::int64_t first, std::int64_t end, double dm_max) {
   const double per_dm = *std::max_element(plane.delay_per_dm.begin(), plane.delay_per_dm.end());
   const std::int64_t length = end - first;
-  const double most = dm_max * per_dm;  // columns
-  // Of the window on either side; lines are swept over no more than `most` of it.
-  double reach = std::min(most, static_cast<double>(std::max<std::int64_t>(64, 4 * length)));
+  const double maximum = dm_max * per_dm;  // columns
+  // Of the window on either side; lines are swept over no more than `maximum` of it.
+  double reach = std::min(maximum, static_cast<double>(std::max<std::int64_t>(64, 4 * length)));
   CoarseBest best;
   double zero_score = 0;
   std::int64_t factor = 1, origin = 0;
@@ -173,10 +173,10 @@ GroupTrack fit_track(const GroupPlane& plane, std::int64_t first, std::int64_t e
     best = {};
     factor = coarse.factor;
     origin = coarse.first;
-    const auto steepest = static_cast<std::int64_t>(std::min(reach, most));
+    const auto steepest = static_cast<std::int64_t>(std::min(reach, maximum));
     // The steepest line may sweep less than a bin of a window grown for wide ones.
     const std::int64_t stride =
-        reach > most ? std::clamp<std::int64_t>(steepest / 16, 1, factor) : factor;
+        reach > maximum ? std::clamp<std::int64_t>(steepest / 16, 1, factor) : factor;
     for (std::int64_t sweep = 0; sweep <= steepest; sweep += stride) {
       const double dm = per_dm > 0 ? static_cast<double>(sweep) / per_dm : 0;
       // A group is itself swept over a sixteenth of the line.
@@ -187,9 +187,9 @@ GroupTrack fit_track(const GroupPlane& plane, std::int64_t first, std::int64_t e
     }
     const bool steep = best.dm * per_dm > 0.9 * reach;
     const bool wide = best.width == kWidestBins && best.width * factor < kWidestColumns;
-    if (reach < most) {
+    if (reach < maximum) {
       if (!(steep || wide)) break;
-      reach = std::min(most, 4 * reach);
+      reach = std::min(maximum, 4 * reach);
     } else {
       // No steeper lines; a larger window joins more columns to a bin, for wider ones.
       if (!wide || whole) break;

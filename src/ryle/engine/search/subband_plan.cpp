@@ -27,14 +27,14 @@ class Placer {
   std::int32_t delay(std::int64_t trial, std::int64_t c) const {
     return config_.delays[static_cast<std::size_t>(trial * config_.n_channels + first_ + c)];
   }
-  std::int32_t least(std::int64_t trial) const {
+  std::int32_t minimum(std::int64_t trial) const {
     std::int32_t low = delay(trial, 0);
     for (std::int64_t c = 1; c < n_; ++c) low = std::min(low, delay(trial, c));
     return low;
   }
   /// Start of `trial` on the relative delays of `model`, and whether no channel is off too far.
   bool fits(std::int64_t model, std::int64_t trial, std::int32_t& start) const {
-    const std::int32_t zero = least(model);
+    const std::int32_t zero = minimum(model);
     std::int32_t low = INT32_MAX, high = INT32_MIN, longest = 0;
     for (std::int64_t c = 0; c < n_; ++c) {
       const std::int32_t relative = delay(model, c) - zero;
@@ -69,7 +69,7 @@ Subband make_subband(const DedisperseConfig& config, std::int64_t first_channel,
     std::int64_t model = i;
     while (model + 1 < config.n_trials && placer.fits(model + 1, i, start)) ++model;
     const auto group = static_cast<std::int32_t>(s.n_groups());
-    const std::int32_t zero = placer.least(model);
+    const std::int32_t zero = placer.minimum(model);
     for (std::int64_t c = 0; c < n_channels; ++c)
       s.relative.push_back(placer.delay(model, c) - zero);
     for (; i < config.n_trials && placer.fits(model, i, start); ++i) {

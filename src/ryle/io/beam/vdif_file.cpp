@@ -27,19 +27,19 @@ constexpr std::uint32_t kVdifSync = 0xACABFEED;
 // Samples per frame: a divisor of the rate (frames do not cross seconds) that fills 8-byte words;
 // the largest below kVdifPayloadBytes, else the smallest there is.
 std::int64_t frame_samples(std::int64_t rate_hz, std::int64_t bytes_per_sample) {
-  std::int64_t best = 0, least = 0;
+  std::int64_t best = 0, minimum = 0;
   const auto consider = [&](std::int64_t samples) {
     const std::int64_t bytes = samples * bytes_per_sample;
     if (bytes % 8 != 0 || bytes + kVdifHeaderBytes > kVdifMaxFrameBytes) return;
     if (bytes <= kVdifPayloadBytes) best = std::max(best, samples);
-    if (least == 0 || samples < least) least = samples;
+    if (minimum == 0 || samples < minimum) minimum = samples;
   };
   for (std::int64_t d = 1; d * d <= rate_hz; ++d) {
     if (rate_hz % d != 0) continue;
     consider(d);
     consider(rate_hz / d);
   }
-  return best > 0 ? best : least;
+  return best > 0 ? best : minimum;
 }
 
 struct VdifEpoch {

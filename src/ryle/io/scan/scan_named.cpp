@@ -271,8 +271,8 @@ class NamedScans final : public ScanFile {
     if (found == nullptr) return {};
     auto center_hz = arrays_->numbers(*found);
     // No dish hears 1 MHz given in Hz, none 1e6 MHz, none less than 10 MHz.
-    const double most = *std::max_element(center_hz.begin(), center_hz.end());
-    const double otherwise = hifast ? 1e6 : most < 10 ? 1e9 : most < 1e6 ? 1e6 : 1;
+    const double maximum = *std::max_element(center_hz.begin(), center_hz.end());
+    const double otherwise = hifast ? 1e6 : maximum < 10 ? 1e9 : maximum < 1e6 ? 1e6 : 1;
     const double factor = hertz_in(found->unit, otherwise, metadata_.path);
     if (found->unit.empty() && !hifast)
       metadata_.choices.push_back(fmt::format("frequencies of {} have no unit: {} is taken",

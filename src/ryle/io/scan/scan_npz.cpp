@@ -145,9 +145,9 @@ std::vector<ZipEntry> read_directory(const RawFile& file) {
   return entries;
 }
 
-/// Unpacks up to `most` bytes and gives them piece by piece to take(bytes, n).
+/// Unpacks up to `maximum` bytes and gives them piece by piece to take(bytes, n).
 template <class Take>
-void unpack(const RawFile& file, const ZipEntry& entry, std::int64_t most, Take take) {
+void unpack(const RawFile& file, const ZipEntry& entry, std::int64_t maximum, Take take) {
   z_stream stream{};
   if (inflateInit2(&stream, -15) != Z_OK) throw std::bad_alloc();
   const std::unique_ptr<z_stream, int (*)(z_stream*)> end(&stream, inflateEnd);
@@ -155,7 +155,7 @@ void unpack(const RawFile& file, const ZipEntry& entry, std::int64_t most, Take 
   std::int64_t taken = 0, made = 0;
   auto crc = static_cast<std::uint32_t>(crc32(0, nullptr, 0));
   int state = Z_OK;
-  while (state != Z_STREAM_END && made < most) {
+  while (state != Z_STREAM_END && made < maximum) {
     if (stream.avail_in == 0) {
       const std::int64_t n = std::min(kPiece_bytes, entry.packed_bytes - taken);
       if (n <= 0) break;
@@ -177,7 +177,7 @@ void unpack(const RawFile& file, const ZipEntry& entry, std::int64_t most, Take 
         crc32(crc, reinterpret_cast<const Bytef*>(out.data()), static_cast<uInt>(n)));
     take(out.data(), n);
   }
-  if (made < std::min(most, entry.bytes))
+  if (made < std::min(maximum, entry.bytes))
     throw FormatError(file.path() + ": a damaged zip: " + entry.name + " is shorter than it says");
   if (made == entry.bytes && crc != entry.crc)
     throw FormatError(file.path() + ": a damaged zip: the checksum of " + entry.name + " is wrong");

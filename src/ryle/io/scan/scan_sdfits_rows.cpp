@@ -160,11 +160,11 @@ bool SdfitsRows::has_column(const std::string& name) const {
 }
 
 std::int64_t SdfitsRows::repeat(const std::string& column) const {
-  std::int64_t most = 0;
+  std::int64_t maximum = 0;
   for (const ScanTable& t : tables_)
     if (const ScanColumn* own = t.find(column); own != nullptr && own->numbers)
-      most = std::max(most, own->repeat);
-  return most;
+      maximum = std::max(maximum, own->repeat);
+  return maximum;
 }
 
 std::vector<double> SdfitsRows::numbers(const std::string& word, std::int64_t element) const {

@@ -33,14 +33,15 @@ Region region_of(std::int64_t n, const std::function<Point(std::int64_t)>& point
   return r;
 }
 
-MapProjection region_map(const Region& region, SkyFrame frame, double cell_deg, std::int64_t most) {
+MapProjection region_map(const Region& region, SkyFrame frame, double cell_deg,
+                         std::int64_t maximum) {
   const double widest = std::max(region.half_width_deg, region.half_height_deg);
   MapRequest request;
   request.projection = "ZEA";
   request.frame = frame;
   request.center_longitude_deg = region.longitude_deg;
   request.center_latitude_deg = region.latitude_deg;
-  request.cell_deg = std::max(cell_deg, 2 * widest / static_cast<double>(most - 2));
+  request.cell_deg = std::max(cell_deg, 2 * widest / static_cast<double>(maximum - 2));
   const auto pixels = [&](double half) {
     return 2 * static_cast<std::int64_t>(std::ceil(half / request.cell_deg + 0.5));
   };

@@ -21,8 +21,9 @@ using Point = std::array<double, 3>;
 Region region_of(std::int64_t n, const std::function<Point(std::int64_t)>& point);
 
 /// An equal-area map about the region with pixels of `cell_deg`, or larger ones when those were
-/// more than `most` a side.
-MapProjection region_map(const Region& region, SkyFrame frame, double cell_deg, std::int64_t most);
+/// more than `maximum` a side.
+MapProjection region_map(const Region& region, SkyFrame frame, double cell_deg,
+                         std::int64_t maximum);
 /// The whole sky by Mollweide, 800 x 400.
 MapProjection whole_sky_map(SkyFrame frame);
 

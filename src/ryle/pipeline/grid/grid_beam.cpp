@@ -198,17 +198,17 @@ double sampling_interval(const grid::Positions& samples) {
   constexpr double kStep = 1.25, kFineStep = 1.05;
   constexpr std::int64_t kFewest = 9;
   SampledField field(samples);
-  const double most = field.min_extent_rad();
-  if (field.size() < kFewest || !(most > 0)) return 0;
+  const double maximum = field.min_extent_rad();
+  if (field.size() < kFewest || !(maximum > 0)) return 0;
   const auto n = static_cast<double>(field.size());
   double side = 0.5 * std::sqrt(field.area() / n);
   const double max_cells = std::max(64 * n, 4e6);  // bits: 8 bytes a sample
   while (field.n_cells(side) > max_cells) side *= kStep;
-  while (side < most && !field.is_filled(side)) side *= kStep;
-  if (!(side < kStep * most)) return 0;
+  while (side < maximum && !field.is_filled(side)) side *= kStep;
+  if (!(side < kStep * maximum)) return 0;
   for (double fine = side / kStep * kFineStep; fine < side; fine *= kFineStep)
     if (field.is_filled(fine)) return fine;
-  return field.is_filled(std::min(side, most)) ? std::min(side, most) : 0;
+  return field.is_filled(std::min(side, maximum)) ? std::min(side, maximum) : 0;
 }
 
 }  // namespace ryle::pipeline

@@ -343,28 +343,29 @@ void GridInput::require_near_channels() {
   constexpr double kWorthSaying = 0.005;
   std::string off;
   std::int64_t n_off = 0;
-  std::pair<std::string, double> most{"", kWorthSaying};
+  std::pair<std::string, double> maximum{"", kWorthSaying};
   for (const auto& [path, widths] : channel_offsets_) {
     if (widths > kMaxChannelOffset) {
       off += fmt::format("{}{} by {:.3f}", n_off > 0 ? ", " : "", path, widths);
       ++n_off;
     }
-    if (widths > most.second) most = {path, widths};
+    if (widths > maximum.second) maximum = {path, widths};
   }
   if (n_off > 0)
     throw ConfigError(fmt::format(
         "channels of {} of {} files are off those of {}: {} of a channel's width; files of one map "
         "have the same to {}",
         n_off, paths_.size(), paths_[0], off, kMaxChannelOffset));
-  if (!most.first.empty())
-    metadata_.warnings.push_back(fmt::format(
-        "channels of the files agree to {:.3f} of one's width ({})", most.second, most.first));
+  if (!maximum.first.empty())
+    metadata_.warnings.push_back(
+        fmt::format("channels of the files agree to {:.3f} of one's width ({})", maximum.second,
+                    maximum.first));
 }
 
 std::int64_t GridInput::max_block_samples() const {
-  std::int64_t most = 0;
-  for (const GridBlock& b : blocks_) most = std::max(most, b.n);
-  return most;
+  std::int64_t maximum = 0;
+  for (const GridBlock& b : blocks_) maximum = std::max(maximum, b.n);
+  return maximum;
 }
 
 const std::string& GridInput::path(const GridBlock& block) const { return paths_[block.file]; }

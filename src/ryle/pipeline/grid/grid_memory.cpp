@@ -134,11 +134,11 @@ GridMemory memory_of(const GridSetup& setup, int n_workers, bool exact, std::int
   return m;
 }
 
-/// The largest number up to `most` for which `fits` holds; 0: none.
+/// The largest number up to `maximum` for which `fits` holds; 0: none.
 std::int64_t band_samples_that_fit(const std::function<bool(std::int64_t)>& fits,
-                                   std::int64_t most) {
+                                   std::int64_t maximum) {
   std::int64_t low = 0;
-  for (std::int64_t high = most; low < high;) {
+  for (std::int64_t high = maximum; low < high;) {
     const std::int64_t tried = low + (high - low + 1) / 2;
     if (fits(tried))
       low = tried;
@@ -220,13 +220,13 @@ GridPlan plan_grid_memory(const GridSetup& setup, const GridOptions& options, in
       m = memory_of(setup, n_workers, exact, 2, false);
       plan.keeps_plans = false;
     }
-    std::int64_t most = fit;
-    for (fit = 0; fit < most;) {
-      const std::int64_t tried = (fit + most + 1) / 2;
+    std::int64_t maximum = fit;
+    for (fit = 0; fit < maximum;) {
+      const std::int64_t tried = (fit + maximum + 1) / 2;
       if (bytes(m, tried, true) <= plan.limit_bytes)
         fit = tried;
       else
-        most = tried - 1;
+        maximum = tried - 1;
     }
   }
   if (fit < 1 && !setup.is_mean()) {

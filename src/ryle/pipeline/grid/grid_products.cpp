@@ -358,12 +358,12 @@ template <class Real>
 void append_planes_of(Queue& queue, const grid::Sums& sums, const grid::Sums* response,
                       const grid::Finish& finish, double factor, std::int64_t n_channels,
                       GridProducts& products) {
-  const std::int64_t most = planes_at_a_time(queue), n_cells = sums.n_cells();
+  const std::int64_t maximum = planes_at_a_time(queue), n_cells = sums.n_cells();
   const bool alike = sums.uniform() && response == nullptr;  // weights in all channels
   grid::LargeVector<Real> values(
-      alike ? static_cast<std::size_t>(std::min(most, n_channels) * n_cells) : 0);
-  for (std::int64_t c = 0; c < n_channels; c += most) {
-    std::vector<grid::PlaneOf<Real>> planes(std::min(most, n_channels - c));
+      alike ? static_cast<std::size_t>(std::min(maximum, n_channels) * n_cells) : 0);
+  for (std::int64_t c = 0; c < n_channels; c += maximum) {
+    std::vector<grid::PlaneOf<Real>> planes(std::min(maximum, n_channels - c));
     const auto n = static_cast<std::int64_t>(planes.size());
     if (alike) grid::finish_values(queue, sums, finish, c, n, values.data());
     queue.parallel_for(n, [&](std::int64_t k) {

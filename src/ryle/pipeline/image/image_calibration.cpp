@@ -72,8 +72,8 @@ bool read_shares(const nlohmann::json& json, image::CostModel& model) {
       return false;
     }
     const std::array<double, 2> share{pair[0].get<double>(), pair[1].get<double>()};
-    const double least = model.correlate_shares.empty() ? 0 : model.correlate_shares.back()[0];
-    if (!(share[0] > least && share[1] > 0 && std::isfinite(share[0] * share[1]))) return false;
+    const double minimum = model.correlate_shares.empty() ? 0 : model.correlate_shares.back()[0];
+    if (!(share[0] > minimum && share[1] > 0 && std::isfinite(share[0] * share[1]))) return false;
     model.correlate_shares.push_back(share);
   }
   return true;

@@ -27,7 +27,7 @@ constexpr std::int64_t kLevelChannels = 16;
 constexpr double kCheckEvery_s = 1;
 constexpr std::int64_t kCheckSpectra = 64;
 // Fewer say nothing: the power of 64 complex Gaussian samples is good to 1 / sqrt(64) = 12 %.
-constexpr double kFewestPowerSamples = 64;
+constexpr double kMinPowerSamples = 64;
 
 std::int64_t channels_looked_at(std::int64_t n_spectra, std::int64_t enough_spectra,
                                 std::int64_t n_channels) {
@@ -211,7 +211,7 @@ void SkyPath::check_inputs(const SpectraGulp& gulp) {
              gulp.valid_channel_stride_words, kCheckSpectra,
              channels_looked_at(gulp.n_spectra, kCheckSpectra, gulp.blocks.n_channels));
   for (std::size_t p = 0; p < now.n.size(); ++p) {
-    if (now.n[p] < kFewestPowerSamples) now.sum[p] = now.n[p] = 0;  // stays what it was
+    if (now.n[p] < kMinPowerSamples) now.sum[p] = now.n[p] = 0;  // stays what it was
   }
   DeadInputs dead;
   try {

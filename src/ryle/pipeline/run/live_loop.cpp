@@ -73,17 +73,17 @@ bool LiveLoop::is_behind() const {
     sent += link.packets_sent;
     bytes += link.bytes_sent;
   }
-  std::int64_t most = kFewPackets;
+  std::int64_t maximum = kFewPackets;
   if (bytes > 0 && source_.state().find("rcvbuf") == std::string::npos) {
     const double packets_per_s = input_bits_per_s_ / 8 * static_cast<double>(sent) /
                                  static_cast<double>(bytes) *
                                  std::max(config_.simulator.speed, 0.01);
-    most = std::max(most,
-                    static_cast<std::int64_t>(config_.source.stall_budget_s / 4 * packets_per_s));
+    maximum = std::max(
+        maximum, static_cast<std::int64_t>(config_.source.stall_budget_s / 4 * packets_per_s));
   }
   const auto lost = static_cast<std::int64_t>(c.kernel_drops);
   const auto waiting = static_cast<std::int64_t>(c.chunks - c.dropped_chunks) - chunks_done_;
-  return sent - static_cast<std::int64_t>(c.received) - lost > most ||
+  return sent - static_cast<std::int64_t>(c.received) - lost > maximum ||
          waiting > config_.source.n_chunks / 2;
 }
 

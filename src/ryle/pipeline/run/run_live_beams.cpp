@@ -253,12 +253,12 @@ struct FullestDevice {
 /// Of the device that has the least; 0 where they are not here.
 std::int64_t min_free_bytes(const ObservationConfig& config) {
   if (!cuda_unavailable_reason().empty()) return 0;
-  std::int64_t least = 0;
+  std::int64_t minimum = 0;
   for (const int device : beam_devices(config.runtime)) {
     const std::int64_t bytes = free_device_bytes(device);
-    least = least == 0 ? bytes : std::min(least, bytes);
+    minimum = minimum == 0 ? bytes : std::min(minimum, bytes);
   }
-  return least;
+  return minimum;
 }
 
 }  // namespace

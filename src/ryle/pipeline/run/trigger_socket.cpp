@@ -34,12 +34,12 @@ json parse_request(std::string_view line) {
   return request;
 }
 
-double trigger_number(const json& request, const char* key, double otherwise, double most) {
+double trigger_number(const json& request, const char* key, double otherwise, double maximum) {
   if (!request.contains(key)) return otherwise;
   const json& value = request.at(key);
   const double number = value.is_number() ? value.get<double>() : std::nan("");
-  if (!(number >= 0 && number <= most))
-    reject_request(std::string(key) + " is no number from 0 to " + json(most).dump());
+  if (!(number >= 0 && number <= maximum))
+    reject_request(std::string(key) + " is no number from 0 to " + json(maximum).dump());
   return number;
 }
 

@@ -50,16 +50,16 @@ std::vector<std::vector<std::int64_t>> beam_neighbours(const std::vector<SkyDire
 double usual_adjacency(const std::vector<SkyDirection>& positions) {
   std::vector<Vector3> units;
   for (const auto& p : positions) units.push_back(unit_vector(p));
-  double least = 2;
+  double minimum = 2;
   bool any = false;
   for (std::size_t a = 0; a < units.size(); ++a)
     for (std::size_t b = 0; b < a; ++b) {
       const double d = distance(units[a], units[b]);
       if (d < 1e-9) continue;  // the same direction, or none was given
       any = true;
-      least = std::min(least, d);
+      minimum = std::min(minimum, d);
     }
-  return any ? 1.5 * 2 * std::asin(0.5 * least) : 0;
+  return any ? 1.5 * 2 * std::asin(0.5 * minimum) : 0;
 }
 
 BeamGrouper::BeamGrouper(const BeamGroupConfig& config, const search::Band& band,

@@ -453,10 +453,10 @@ void DeviceSearch::restart() {
 std::int64_t DeviceSearch::settled_before() const {
   const Impl& me = *impl_;
   const std::int64_t searched = me.dedispersed - me.history;
-  std::int64_t least = searched;
+  std::int64_t minimum = searched;
   for (const auto& tracker : me.trackers)
-    least = std::min(least, std::max(tracker->earliest_open(), searched - me.reach.lateness));
-  return least;
+    minimum = std::min(minimum, std::max(tracker->earliest_open(), searched - me.reach.lateness));
+  return minimum;
 }
 
 SearchCounts DeviceSearch::counts() const {
@@ -470,11 +470,11 @@ SearchCounts DeviceSearch::counts() const {
 }
 
 std::int64_t DeviceSearch::n_flagged_channels() const {
-  std::int64_t most = 0;
+  std::int64_t maximum = 0;
   for (const auto& mask : impl_->masks)
-    most = std::max<std::int64_t>(
-        most, std::count(mask.flags.begin(), mask.flags.end(), std::uint8_t{1}));
-  return most;
+    maximum = std::max<std::int64_t>(
+        maximum, std::count(mask.flags.begin(), mask.flags.end(), std::uint8_t{1}));
+  return maximum;
 }
 
 std::int64_t DeviceSearch::memory_bytes() const {

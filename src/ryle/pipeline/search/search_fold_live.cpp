@@ -26,13 +26,13 @@ double separation_rad(const SkyDirection& a, const SkyDirection& b) {
 
 std::int64_t beam_of(const BeamStream& stream, const std::string& name, const Pulsar& pulsar) {
   std::int64_t nearest = -1;
-  double least = 10;
+  double minimum = 10;
   for (std::int64_t b = 0; b < stream.n_beams(); ++b) {
     const BeamInfo& beam = stream.beams[static_cast<std::size_t>(b)];
     if (!name.empty() && beam.name == name) return b;
     const double distance = separation_rad(beam.position, pulsar.position);
-    if (!beam.incoherent && distance < least) {
-      least = distance;
+    if (!beam.incoherent && distance < minimum) {
+      minimum = distance;
       nearest = b;
     }
   }

@@ -56,9 +56,9 @@ std::int64_t width_of(const SearchOptions& o, const FilterbankInfo& info) {
     throw ConfigError(fmt::format("a width of {} s is {} samples; at most {} ({:.4g} s)",
                                   o.max_width_s, samples, search::kMaxWidth,
                                   static_cast<double>(search::kMaxWidth) * info.sample_interval_s));
-  const std::int64_t most = o.max_width_s > 0 ? search::kMaxWidth : 1024;
+  const std::int64_t maximum = o.max_width_s > 0 ? search::kMaxWidth : 1024;
   return std::clamp<std::int64_t>(samples, 8,
-                                  std::min(most, std::max<std::int64_t>(8, info.n_samples / 8)));
+                                  std::min(maximum, std::max<std::int64_t>(8, info.n_samples / 8)));
 }
 
 /// One search: files in, products out.

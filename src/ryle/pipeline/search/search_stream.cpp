@@ -109,11 +109,11 @@ struct BeamSearch::Impl {
       grouper.add(static_cast<std::int64_t>(b), found[b]);
   }
   std::int64_t settled_before() const {
-    std::int64_t least =
+    std::int64_t minimum =
         devices.empty() ? chains.front()->settled_before() : devices.front()->settled_before();
-    for (const auto& device : devices) least = std::min(least, device->settled_before());
-    for (const auto& chain : chains) least = std::min(least, chain->settled_before());
-    return least;
+    for (const auto& device : devices) minimum = std::min(minimum, device->settled_before());
+    for (const auto& chain : chains) minimum = std::min(minimum, chain->settled_before());
+    return minimum;
   }
 };
 
@@ -180,10 +180,11 @@ SearchCounts BeamSearch::counts() const {
   return sum;
 }
 std::int64_t BeamSearch::n_flagged_channels() const {
-  std::int64_t most = 0;
-  for (const auto& chain : impl_->chains) most = std::max(most, chain->n_flagged_channels());
-  for (const auto& device : impl_->devices) most = std::max(most, device->n_flagged_channels());
-  return most;
+  std::int64_t maximum = 0;
+  for (const auto& chain : impl_->chains) maximum = std::max(maximum, chain->n_flagged_channels());
+  for (const auto& device : impl_->devices)
+    maximum = std::max(maximum, device->n_flagged_channels());
+  return maximum;
 }
 std::int64_t BeamSearch::memory_bytes() const {
   std::int64_t bytes = 0;

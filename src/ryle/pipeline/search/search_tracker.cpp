@@ -79,15 +79,15 @@ void SearchTracker::finish(const SearchExtent& extent, const SearchMetadata& met
 // more than the limit. Which ones does not depend on their order.
 void SearchTracker::raise_threshold(std::vector<search::Hit>& hits, std::int64_t n_new) {
   const double block_s = static_cast<double>(n_new) * config_.band.sample_interval_s;
-  const auto most = static_cast<std::size_t>(std::max(256.0, config_.max_hits_per_s * block_s));
-  if (hits.size() <= most) return;
+  const auto maximum = static_cast<std::size_t>(std::max(256.0, config_.max_hits_per_s * block_s));
+  if (hits.size() <= maximum) return;
   const auto before = hits.size();
   std::vector<float> snr;
   snr.reserve(before);
   for (const auto& t : hits) snr.push_back(t.snr);
-  std::nth_element(snr.begin(), snr.begin() + static_cast<std::ptrdiff_t>(most), snr.end(),
+  std::nth_element(snr.begin(), snr.begin() + static_cast<std::ptrdiff_t>(maximum), snr.end(),
                    std::greater<>());
-  const float raised = snr[most];
+  const float raised = snr[maximum];
   const auto weak = [&](const search::Hit& t) { return !(t.snr > raised); };
   hits.erase(std::remove_if(hits.begin(), hits.end(), weak), hits.end());
   counts_.n_hits_dropped += static_cast<std::int64_t>(before - hits.size());
@@ -112,12 +112,12 @@ void SearchTracker::append(SearchEvent e, std::size_t first,
   const double sweep = config_.band.sweep_samples_per_dm();
   for (std::size_t k = first; k < events.size(); ++k) {
     SearchEvent& o = events[k];
-    const double least = std::min(o.pulse.whole_fwhm_samples(), e.pulse.whole_fwhm_samples());
-    const double most = std::max(o.pulse.whole_fwhm_samples(), e.pulse.whole_fwhm_samples());
+    const double minimum = std::min(o.pulse.whole_fwhm_samples(), e.pulse.whole_fwhm_samples());
+    const double maximum = std::max(o.pulse.whole_fwhm_samples(), e.pulse.whole_fwhm_samples());
     const double d_dm = e.pulse.dm_pc_cm3 - o.pulse.dm_pc_cm3;
     const double late = e.pulse.tick - o.pulse.tick + d_dm * middle;
-    if (!o.refined || !e.refined || most > 2 * least + 2 || std::abs(late) > 0.5 * most + 1 ||
-        std::abs(d_dm) * sweep > 2 * most + 1)
+    if (!o.refined || !e.refined || maximum > 2 * minimum + 2 ||
+        std::abs(late) > 0.5 * maximum + 1 || std::abs(d_dm) * sweep > 2 * maximum + 1)
       continue;
     if (e.cluster.best.snr > o.cluster.best.snr) std::swap(o, e);
     o.cluster.n_hits += e.cluster.n_hits;

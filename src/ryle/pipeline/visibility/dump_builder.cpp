@@ -78,7 +78,7 @@ VisibilityDump DumpBuilder::build(const RawDump& raw,
       static_cast<std::size_t>(dump.n_channels * dump.n_baselines * dump.n_pol_products);
   dump.data.resize(size);
   dump.counts.resize(size);
-  const double least = std::max(1.0, static_cast<double>(raw.n_spectra) * setup_.min_fraction);
+  const double minimum = std::max(1.0, static_cast<double>(raw.n_spectra) * setup_.min_fraction);
   for (std::int64_t b = 0; b < dump.n_baselines; ++b) {
     for (std::int64_t pol = 0; pol < dump.n_pol_products; ++pol) {
       if (!usable(b, pol)) continue;
@@ -86,7 +86,7 @@ VisibilityDump DumpBuilder::build(const RawDump& raw,
         const auto from =
             static_cast<std::size_t>(c * finished.n_products + b * finished_pols + pol);
         const auto to = static_cast<std::size_t>(dump.index(c, b, pol));
-        if (finished.counts[from] < least) continue;
+        if (finished.counts[from] < minimum) continue;
         dump.counts[to] = finished.counts[from];
         dump.data[to] = cf32(finished.mean[from]);
       }

@@ -280,9 +280,10 @@ std::int64_t FxChain::available() const {
 
 // Half a gulp of whole blocks is worth its overhead, and what is in the way must go.
 bool FxChain::is_worthwhile(std::int64_t n) const {
-  const std::int64_t most = std::min(setup_.spectra_per_gulp, setup_.spectra_per_dump - in_dump_);
+  const std::int64_t maximum =
+      std::min(setup_.spectra_per_gulp, setup_.spectra_per_dump - in_dump_);
   const std::int64_t whole = n / kBlockSpectra * kBlockSpectra;
-  return n >= most || whole >= setup_.spectra_per_gulp / 2 ||
+  return n >= maximum || whole >= setup_.spectra_per_gulp / 2 ||
          staging().free_ticks() <= setup_.max_feed_ticks;
 }
 
@@ -299,10 +300,11 @@ void FxChain::process_available() {
   }
   while (true) {
     const std::int64_t ready = available();
-    const std::int64_t most = std::min(setup_.spectra_per_gulp, setup_.spectra_per_dump - in_dump_);
+    const std::int64_t maximum =
+        std::min(setup_.spectra_per_gulp, setup_.spectra_per_dump - in_dump_);
     // Waiting for a full gulp would move the samples that remain once more.
     const std::int64_t whole = ready / kBlockSpectra * kBlockSpectra;
-    const std::int64_t n = ready >= most ? most : whole > 0 ? whole : ready;
+    const std::int64_t n = ready >= maximum ? maximum : whole > 0 ? whole : ready;
     if (n <= 0 || !is_worthwhile(ready)) break;
     input_ = {staging().samples(), staging().begin(), staging().end() - staging().begin(),
               staging().absent()};

@@ -228,17 +228,17 @@ void CpuBeamformer::update_fits() {
   const Range range = value_range(config_);
   const double part = 2.0 * 127 * static_cast<double>(config_.n_antennas) *
                       std::max(-range.min, range.max) * static_cast<double>(config_.n_antennas);
-  double weight = 0, scale = 0, offset = 0, least = 0;
+  double weight = 0, scale = 0, offset = 0, minimum = 0;
   for (const float w : weight_scale_.span()) weight = std::max(weight, double{w});
   for (const float x : scale_.span()) {
     scale = std::max(scale, double{x});
-    least = std::min(least, double{x});
+    minimum = std::min(minimum, double{x});
   }
   for (const float x : offset_.span()) {
     offset = std::max(offset, double{x});
-    least = std::min(least, double{x});
+    minimum = std::min(minimum, double{x});
   }
-  fits_ = least >= 0 && 2 * part * part * weight * weight * scale + offset < 2e9;
+  fits_ = minimum >= 0 && 2 * part * part * weight * weight * scale + offset < 2e9;
 }
 
 std::int64_t CpuBeamformer::execute(Queue& queue, const Input& sparse, const Output& output) {
@@ -542,7 +542,7 @@ void CpuBeamformer::emit_voltage(const Input& input, const Output& output, const
   const bool codes =
       config_.output_format == OutputFormat::ci8 || config_.output_format == OutputFormat::ci4;
   if (codes) {
-    const std::int32_t most = config_.output_format == OutputFormat::ci8 ? 127 : 7;
+    const std::int32_t maximum = config_.output_format == OutputFormat::ci8 ? 127 : 7;
     const float* scale = scale_.data() + cell(channel, block, 0) * kLanes;
     static constexpr float kOnes[kLanes] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
     static constexpr float kZeros[kLanes] = {};
@@ -556,7 +556,7 @@ void CpuBeamformer::emit_voltage(const Input& input, const Output& output, const
         add_dither(values, scale, tile.n, input.first_tick + tile.t, keys,
                    static_cast<int>(plane % 2), n_lanes(block));
       }
-      kernel_.quantize({values, tile.n, config_.dither ? kOnes : scale, kZeros, -most, most,
+      kernel_.quantize({values, tile.n, config_.dither ? kOnes : scale, kZeros, -maximum, maximum,
                         scratch.codes + plane * kPlane, low, high});
     }
     add_counts(output, channel, block, 0, low, high);

@@ -93,9 +93,9 @@ __device__ void store_power(const FinishArgs& a, const Where& w, int product, st
     reinterpret_cast<__half*>(to)[index] =
         __float2half_rn(fminf(fmaxf(value, -65504.0f), 65504.0f));
   } else {
-    const int most = a.format == OutputFormat::u8 ? 255 : 65535;
+    const int maximum = a.format == OutputFormat::u8 ? 255 : 65535;
     const int code =
-        code_of(static_cast<double>(fmaf(value, a.scale[at], a.offset[at])), 0, most, low, high);
+        code_of(static_cast<double>(fmaf(value, a.scale[at], a.offset[at])), 0, maximum, low, high);
     if (a.format == OutputFormat::u8)
       reinterpret_cast<std::uint8_t*>(to)[index] = static_cast<std::uint8_t>(code);
     else
@@ -117,7 +117,7 @@ __device__ void store_voltage(const FinishArgs& a, const Where& w, std::int64_t 
     return;
   }
   const std::int64_t at = table_at(a, w, 0);
-  const int most = a.format == OutputFormat::ci8 ? 127 : 7;
+  const int maximum = a.format == OutputFormat::ci8 ? 127 : 7;
   int codes[2];
   for (int part = 0; part < 2; ++part) {
     const float v = part == 0 ? value.x : value.y;
@@ -128,7 +128,7 @@ __device__ void store_voltage(const FinishArgs& a, const Where& w, std::int64_t 
           dither_of(a, w.row, w.channel, pol, a.gulp_tick + a.first_spectrum + t, part)));
     }
     bool low = false, high = false;
-    codes[part] = code_of(scaled, -most, most, low, high);
+    codes[part] = code_of(scaled, -maximum, maximum, low, high);
     count_cuts(a, at, low, high);
   }
   if (a.format == OutputFormat::ci8) {
@@ -306,10 +306,10 @@ __device__ void window_of(const FinishArgs& a, const Where& w, const Span& span,
   if (exists) resume(a, w, span, sum);
   for_products<kMax>(a, [&](int p) { part[p].inner = lane == 0 ? sum[p].inner : 0; });
   const std::int64_t last = exists ? span.last_position() : 0;
-  const std::int64_t most =
+  const std::int64_t maximum =
       min((a.integration + kFoldSpectra - 1) / kFoldSpectra, a.n_spectra / kFoldSpectra + 2);
   std::int64_t run = span.position / kFoldSpectra + lane;
-  for (std::int64_t left = most; left > 0; left -= lanes, run += lanes) {
+  for (std::int64_t left = maximum; left > 0; left -= lanes, run += lanes) {
     const std::int64_t begin = max(run * kFoldSpectra, span.position);
     const std::int64_t end = min((run + 1) * kFoldSpectra, last);
     if (begin < end) add_run(a, w, span, begin, end, part);

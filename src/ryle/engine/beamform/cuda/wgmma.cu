@@ -159,18 +159,18 @@ __device__ inline void settle_half(int (&d)[4][4]) {
 struct Share {
   int first_slab, n_slabs, first_group, n_groups, local, channel;
   __device__ Share(const FusedArgs& a, const Cut& cut, int place) {
-    int item = place, unit = 0, most = a.groups_per_item;
+    int item = place, unit = 0, maximum = a.groups_per_item;
     if (place >= cut.whole) {
       item = cut.whole + (place - cut.whole) / cut.units;
       unit = (place - cut.whole) % cut.units;
-      most = cut.unit_groups;
+      maximum = cut.unit_groups;
     }
     first_slab = a.slabs_before + item % cut.beam_blocks * a.slabs_per_block;
     item /= cut.beam_blocks;
     const int begin = a.groups_before + item % cut.items * a.groups_per_item;
     const int end = min(begin + a.groups_per_item, a.groups_end);
-    first_group = begin + unit * most;
-    n_groups = max(0, min(most, end - first_group));
+    first_group = begin + unit * maximum;
+    n_groups = max(0, min(maximum, end - first_group));
     local = item / cut.items;
     channel = a.first_channel + local;
     n_slabs = min(a.slabs_per_block, a.slabs_end - first_slab);
@@ -472,13 +472,14 @@ std::int64_t shared_bytes(int tiles, int steps) {
 /// @param divides the last round; weights of many antennas are too much to fetch for few groups
 Cut cut_of(const FusedArgs& a, int slabs, int groups, bool divides, int blocks) {
   Cut cut{};
-  const int most = std::min(a.groups_per_item, groups);
+  const int maximum = std::min(a.groups_per_item, groups);
   cut.beam_blocks = (slabs + a.slabs_per_block - 1) / a.slabs_per_block;
   cut.items = (groups + a.groups_per_item - 1) / a.groups_per_item;
   const int shares = cut.beam_blocks * cut.items * a.launch_channels, left = shares % blocks;
   const int ways = divides && left > 0 ? blocks / left : 1;  // units of a share: one round
-  cut.unit_groups = std::clamp((most + ways - 1) / ways, std::min(kUnitGroups, most), most);
-  cut.units = (most + cut.unit_groups - 1) / cut.unit_groups;
+  cut.unit_groups =
+      std::clamp((maximum + ways - 1) / ways, std::min(kUnitGroups, maximum), maximum);
+  cut.units = (maximum + cut.unit_groups - 1) / cut.unit_groups;
   cut.whole = cut.units > 1 ? shares - left : shares;
   cut.places = cut.whole + (shares - cut.whole) * cut.units;
   return cut;

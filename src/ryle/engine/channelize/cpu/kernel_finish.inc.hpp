@@ -157,7 +157,7 @@ RYLE_INLINE void quantize(const Finish& f, C y, std::int64_t at, float limit, I&
   const V high = broadcast(limit);
   const V low = broadcast(-limit);
   // Rounding is monotonic and the limits are integers: clipping first gives the same code.
-  const C clipped = {least(most(y.re, low), high), least(most(y.im, low), high)};
+  const C clipped = {minimum(maximum(y.re, low), high), minimum(maximum(y.im, low), high)};
   if (__builtin_expect(any_differs(y.re, clipped.re, y.im, clipped.im), 0) && f.counts != nullptr) {
     const float edge = kTruncate ? limit + 1 : limit + 0.5f;  // +-127.5 would round to the even 128
     KernelCounts& counts = f.counts[at];
@@ -196,7 +196,7 @@ template <bool kClip>
 RYLE_INLINE Codes fixed_point(const Finish& f, C y, std::int64_t at) {
   if constexpr (kClip) {  // whatever the conversion or the sum could not hold
     const V limit = broadcast(0x1p28f);
-    y = {least(most(y.re, -limit), limit), least(most(y.im, -limit), limit)};
+    y = {minimum(maximum(y.re, -limit), limit), minimum(maximum(y.im, -limit), limit)};
   }
   return add_dither(f, y, hash(f, at));
 }

@@ -26,8 +26,8 @@ RYLE_INLINE U widen(const std::byte* p) {
 RYLE_INLINE I widen_signed(const std::byte* p) {
   return (I)_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 }
-RYLE_INLINE V least(V a, V b) { return (V)_mm512_min_ps((__m512)a, (__m512)b); }
-RYLE_INLINE V most(V a, V b) { return (V)_mm512_max_ps((__m512)a, (__m512)b); }
+RYLE_INLINE V minimum(V a, V b) { return (V)_mm512_min_ps((__m512)a, (__m512)b); }
+RYLE_INLINE V maximum(V a, V b) { return (V)_mm512_max_ps((__m512)a, (__m512)b); }
 RYLE_INLINE bool any_differs(V a, V b, V c, V d) {
   return (_mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_NEQ_UQ) |
           _mm512_cmp_ps_mask((__m512)c, (__m512)d, _CMP_NEQ_UQ)) != 0;
@@ -46,8 +46,8 @@ RYLE_INLINE U widen(const std::byte* p) {
 RYLE_INLINE I widen_signed(const std::byte* p) {
   return (I)_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
 }
-RYLE_INLINE V least(V a, V b) { return (V)_mm256_min_ps((__m256)a, (__m256)b); }
-RYLE_INLINE V most(V a, V b) { return (V)_mm256_max_ps((__m256)a, (__m256)b); }
+RYLE_INLINE V minimum(V a, V b) { return (V)_mm256_min_ps((__m256)a, (__m256)b); }
+RYLE_INLINE V maximum(V a, V b) { return (V)_mm256_max_ps((__m256)a, (__m256)b); }
 RYLE_INLINE bool any_differs(V a, V b, V c, V d) {
   const __m256 x = _mm256_cmp_ps((__m256)a, (__m256)b, _CMP_NEQ_UQ);
   const __m256 y = _mm256_cmp_ps((__m256)c, (__m256)d, _CMP_NEQ_UQ);
@@ -77,8 +77,8 @@ RYLE_INLINE I widen_signed(const std::byte* p) {
 }
 RYLE_INLINE V fma(V a, V b, V c) { return a * b + c; }
 RYLE_INLINE V fnma(V a, V b, V c) { return c - a * b; }
-RYLE_INLINE V least(V a, V b) { return a < b ? a : b; }
-RYLE_INLINE V most(V a, V b) { return a > b ? a : b; }
+RYLE_INLINE V minimum(V a, V b) { return a < b ? a : b; }
+RYLE_INLINE V maximum(V a, V b) { return a > b ? a : b; }
 #if defined(__SSE2__)
 RYLE_INLINE I round_to_int(V a) { return (I)_mm_cvtps_epi32((__m128)a); }
 #else

@@ -415,11 +415,11 @@ __device__ void fused_finish(const FusedArguments& a, const FusedMemory<S>& memo
       fused_scale<S, true, false>(gains, keys, factors, phasor, 0, v);
     }
   }
-  float most = 0;
+  float maximum = 0;
 #pragma unroll
-  for (int r = 0; r < kR2; ++r) most = fmaxf(most, fmaxf(fabsf(v[r].x), fabsf(v[r].y)));
+  for (int r = 0; r < kR2; ++r) maximum = fmaxf(maximum, fmaxf(fabsf(v[r].x), fabsf(v[r].y)));
   const float limit = a.blocks.format == SampleFormat::ci8 ? 127.0f : 7.0f;
-  if (most >= limit + 0.5f || a.truncate) {
+  if (maximum >= limit + 0.5f || a.truncate) {
     unsigned* clips = memory.clips() + k1;
 #pragma unroll
     for (int r = 0; r < kR2; ++r) {

@@ -67,8 +67,8 @@ struct Shape {
   std::int64_t choose_chunk_blocks() const {
     const std::int64_t rows = std::min(n_rows, kernel.superrows);
     const std::int64_t fitting = kCachedRowsBytes / (rows * kernel.cell_bytes);
-    const std::int64_t least = 1024 / kernel.spectra_per_cell;
-    return std::clamp(fitting, least, 4 * least) / cells_per_block;
+    const std::int64_t minimum = 1024 / kernel.spectra_per_cell;
+    return std::clamp(fitting, minimum, 4 * minimum) / cells_per_block;
   }
 
   std::int64_t acc_bytes() const { return panel_first.back() * element_bytes; }

@@ -12,8 +12,8 @@ inline constexpr double kMinShare = 0.1;  ///< of |w u v| that may be left besid
 
 RYLE_HD inline bool shows(double count, double weight, double magnitude, std::int64_t min_count,
                           double min_weight) {
-  const auto least = static_cast<double>(min_count > 1 ? min_count : 1);
-  return count >= least && weight >= min_weight && weight > 0 && weight >= kMinShare * magnitude;
+  const auto minimum = static_cast<double>(min_count > 1 ? min_count : 1);
+  return count >= minimum && weight >= min_weight && weight > 0 && weight >= kMinShare * magnitude;
 }
 
 }  // namespace ryle::grid::detail

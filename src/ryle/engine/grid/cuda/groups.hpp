@@ -22,10 +22,10 @@ constexpr int group_width(int n) {
 
 /// Weights are found anew for every group, which asks for few of them; the last one has nothing to
 /// hide behind, so that groups are as alike as they can be.
-inline std::vector<ChannelGroup> channel_groups(std::int64_t first, std::int64_t n, int most) {
+inline std::vector<ChannelGroup> channel_groups(std::int64_t first, std::int64_t n, int maximum) {
   std::vector<ChannelGroup> groups;
   if (n < 1) return groups;
-  const std::int64_t n_groups = (n + most - 1) / most;
+  const std::int64_t n_groups = (n + maximum - 1) / maximum;
   const auto step = static_cast<int>((n + n_groups - 1) / n_groups);
   for (std::int64_t c = 0; c < n; c += step)
     groups.push_back({first + c, static_cast<int>(n - c < step ? n - c : step)});

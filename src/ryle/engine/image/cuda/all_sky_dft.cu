@@ -51,14 +51,14 @@ __device__ inline std::int64_t baseline_of(const DftArgs& d, int a, int b) {
 __global__ void largest_product(DftArgs d, const float4* products, unsigned* largest) {
   const int channel = blockIdx.y;
   const float4* p = products + static_cast<std::int64_t>(channel) * d.n_baselines * 2;
-  float most = 0;
+  float maximum = 0;
   for (std::int64_t k = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
        k < 2 * d.n_baselines; k += static_cast<std::int64_t>(gridDim.x) * blockDim.x) {
     const float4 v = p[k];
-    most = fmaxf(most, fmaxf(fmaxf(fabsf(v.x), fabsf(v.y)), fmaxf(fabsf(v.z), fabsf(v.w))));
+    maximum = fmaxf(maximum, fmaxf(fmaxf(fabsf(v.x), fabsf(v.y)), fmaxf(fabsf(v.z), fabsf(v.w))));
   }
   // Bits of floats that are not negative order as the floats do.
-  const unsigned bits = __reduce_max_sync(0xffffffffu, __float_as_uint(most));
+  const unsigned bits = __reduce_max_sync(0xffffffffu, __float_as_uint(maximum));
   if (threadIdx.x % 32 == 0) atomicMax(largest + channel, bits);
 }
 

@@ -66,12 +66,12 @@ class VisDftCuda final : public CudaVisImager {
 
  private:
   void check_shared() {
-    int most = 0;
-    RYLE_CUDA(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_));
+    int maximum = 0;
+    RYLE_CUDA(cudaDeviceGetAttribute(&maximum, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_));
     const auto n = static_cast<std::int64_t>(used_.antenna.size());
     // Few baselines average few roundings: their operands are carried as two halves each.
     args_.split = n <= kDftSplitAntennas;
-    if (dft_shared_bytes(n, args_.split) > most) {
+    if (dft_shared_bytes(n, args_.split) > maximum) {
       throw UnsupportedError("cuda imager: vis-dft of " + std::to_string(n) +
                              " antennas needs more shared memory than a block has; use vis-grid or "
                              "the implementation cpu");

@@ -151,10 +151,10 @@ class FieldDftCuda final : public CudaFieldImager {
   }
 
   void plan_shape() {
-    int most = 0, n_sm = 0;
-    RYLE_CUDA(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_));
+    int maximum = 0, n_sm = 0;
+    RYLE_CUDA(cudaDeviceGetAttribute(&maximum, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_));
     RYLE_CUDA(cudaDeviceGetAttribute(&n_sm, cudaDevAttrMultiProcessorCount, device_));
-    shape_ = field_dft_shape(dft_.n_antennas, most);
+    shape_ = field_dft_shape(dft_.n_antennas, maximum);
     if (shape_.tiles_per_warp == 0) {
       throw UnsupportedError("cuda imager: efield-dft of " + std::to_string(dft_.n_antennas) +
                              " antennas needs more shared memory than a block has; use efield or "

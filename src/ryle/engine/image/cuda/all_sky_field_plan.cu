@@ -190,9 +190,9 @@ class EfieldCuda final : public CudaFieldImager {
   }
 
   void plan_half(Queue& queue, const std::vector<double>& positions) {
-    int most = 0;
-    RYLE_CUDA(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_));
-    half_ = half_tables(config_, used_, positions, most);
+    int maximum = 0;
+    RYLE_CUDA(cudaDeviceGetAttribute(&maximum, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_));
+    half_ = half_tables(config_, used_, positions, maximum);
     if (!half_.why_not.empty()) {
       throw UnsupportedError("cuda imager: efield-half of " + half_.why_not +
                              "; use the path efield");
@@ -210,12 +210,12 @@ class EfieldCuda final : public CudaFieldImager {
   }
 
   void plan_fused(Queue& queue, const std::vector<double>& positions) {
-    int most = 0, n_sm = 0, major = 0;
+    int maximum = 0, n_sm = 0, major = 0;
     RYLE_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device_));
     if (major < 9) return;  // no clusters of thread blocks
-    RYLE_CUDA(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_));
+    RYLE_CUDA(cudaDeviceGetAttribute(&maximum, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_));
     RYLE_CUDA(cudaDeviceGetAttribute(&n_sm, cudaDevAttrMultiProcessorCount, device_));
-    fused_ = fused_tables(config_, used_, positions, most);
+    fused_ = fused_tables(config_, used_, positions, maximum);
     if (!fused_.fits) return;
     prepare_fused(fused_shared_bytes(fused_));
     fused_tiles_ = to_device(queue, fused_.tiles);
@@ -256,10 +256,10 @@ class EfieldCuda final : public CudaFieldImager {
     pairs_ = Buffer<double>(3 * channels, device);
     if (fused_.fits || path_ == Path::efield_half) return;
     // One (channel, spectrum) takes 16 bytes a cell on the grid and 16 as rows.
-    const std::int64_t most = std::max<std::int64_t>(1, kScratchBytes / (32 * size));
-    batch_channels_ = static_cast<int>(std::min<std::int64_t>(channels, most));
+    const std::int64_t maximum = std::max<std::int64_t>(1, kScratchBytes / (32 * size));
+    batch_channels_ = static_cast<int>(std::min<std::int64_t>(channels, maximum));
     batch_spectra_ = static_cast<int>(std::min<std::int64_t>(
-        {most / batch_channels_, 64, std::max<std::int64_t>(1, config_.n_spectra_per_image)}));
+        {maximum / batch_channels_, 64, std::max<std::int64_t>(1, config_.n_spectra_per_image)}));
     const std::int64_t both = std::int64_t{batch_channels_} * batch_spectra_;
     fields_ = Buffer<float>(both * n_antennas() * 4, device);
     grid_ = Buffer<float>(both * size * 4, device);

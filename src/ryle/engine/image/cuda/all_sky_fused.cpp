@@ -231,10 +231,10 @@ Shares shares_of(const std::vector<Visit>& visits, const FusedTables& tables) {
   std::array<std::vector<Quad>, kFusedBlocks> of_share;
   std::array<double, kFusedBlocks> load{};
   for (auto& quad : quads) {
-    const auto least =
+    const auto minimum =
         static_cast<std::size_t>(std::min_element(load.begin(), load.end()) - load.begin());
-    load[least] += cost_of(quad);
-    of_share[least].push_back(std::move(quad));
+    load[minimum] += cost_of(quad);
+    of_share[minimum].push_back(std::move(quad));
   }
   for (std::size_t h = 0; h < of_share.size(); ++h) {
     auto& share = shares.share[h];

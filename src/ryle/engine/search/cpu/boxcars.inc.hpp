@@ -22,10 +22,11 @@ struct Boxcars {
   static void maxima(const std::uint8_t* x, std::int64_t n, std::uint8_t* to) {
     for (std::int64_t first = 0; first < n; first += kStartsPerPiece) {
       const std::int64_t end = std::min(first + kStartsPerPiece, n);
-      Type most = V::zero();
-      for (std::int64_t t = first; t < end; t += V::kBytes) most = V::max8(most, V::load(x + t));
+      Type maximum = V::zero();
+      for (std::int64_t t = first; t < end; t += V::kBytes)
+        maximum = V::max8(maximum, V::load(x + t));
       std::uint8_t lanes[V::kBytes];
-      V::store(lanes, most);
+      V::store(lanes, maximum);
       std::uint8_t largest = 0;  // a loop that vectorizes
       for (const std::uint8_t lane : lanes) largest = std::max(largest, lane);
       *to++ = largest;

@@ -62,12 +62,12 @@ void prefix_of(const T* x, std::int64_t n, std::int32_t center, std::int32_t* to
 
 /// The value with `rank` smaller ones before it, bit by bit: counting vectorises, sorting does not.
 inline std::uint32_t ranked(const std::uint32_t* x, std::int64_t n, std::int64_t rank) {
-  std::uint32_t most = 0;
-  for (std::int64_t t = 0; t < n; ++t) most |= x[t];
+  std::uint32_t maximum = 0;
+  for (std::int64_t t = 0; t < n; ++t) maximum |= x[t];
   std::uint32_t value = 0;
   for (int bit = 31; bit >= 0; --bit) {
     const std::uint32_t tried = value | (std::uint32_t{1} << bit);
-    if (tried > most) continue;
+    if (tried > maximum) continue;
     std::int32_t below = 0;
     for (std::int64_t t = 0; t < n; ++t) below += x[t] < tried ? 1 : 0;
     if (below <= rank) value = tried;
@@ -116,9 +116,9 @@ template <class V>
 void cells(const std::uint16_t* x, std::int64_t n, std::uint16_t scale, std::uint8_t* to) {
   std::int64_t t = 0;
   if constexpr (requires { V::multiply_high(V::zero(), V::zero()); }) {
-    const auto factor = V::all16(scale), one = V::all16(1), most = V::all16(255);
+    const auto factor = V::all16(scale), one = V::all16(1), maximum = V::all16(255);
     const auto cell = [&](const std::uint16_t* at) {
-      return V::min16(V::add16(V::multiply_high(V::load(at), factor), one), most);
+      return V::min16(V::add16(V::multiply_high(V::load(at), factor), one), maximum);
     };
     for (; t + V::kBytes <= n; t += V::kBytes)
       V::store(to + t, V::pack(cell(x + t), cell(x + t + V::kBytes / 2)));
@@ -136,12 +136,12 @@ void moments_of_u16(const std::uint16_t* x, std::int64_t n, std::int64_t center,
   if constexpr (requires { V::sum_products(V::zero(), V::zero()); }) {
     constexpr std::int64_t kLanes = V::kBytes / 2;
     // Two squares a lane and vector in 31 bits; wider clips go the long way.
-    const std::int64_t most =
+    const std::int64_t maximum =
         clip < (1 << 12) ? std::min<std::int64_t>(1024, 0x7fffffff / (2 * clip * clip + 1)) : 0;
     const auto middle = V::all16(static_cast<std::uint16_t>(center));
     const auto limit = V::all16(static_cast<std::uint16_t>(clip)), one = V::all16(1);
-    while (most > 0 && t + kLanes <= n) {
-      const std::int64_t end = std::min(t + most * kLanes, t + (n - t) / kLanes * kLanes);
+    while (maximum > 0 && t + kLanes <= n) {
+      const std::int64_t end = std::min(t + maximum * kLanes, t + (n - t) / kLanes * kLanes);
       auto count = V::zero(), sum = V::zero(), squares = V::zero();
       for (; t < end; t += kLanes) {
         const auto v = V::load(x + t);

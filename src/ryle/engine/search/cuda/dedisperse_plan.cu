@@ -254,8 +254,8 @@ SharedPlan plan_with(const DedisperseConfig& config, int trials_per_warp) {
   plan.trials_per_warp = trials_per_warp;
   plan.stage_at.push_back(0);
   const Planner planner(config, trials_per_warp);
-  const std::int64_t most = kTileWarps * trials_per_warp;
-  const std::int64_t n_tiles = (config.n_trials + most - 1) / most;
+  const std::int64_t maximum = kTileWarps * trials_per_warp;
+  const std::int64_t n_tiles = (config.n_trials + maximum - 1) / maximum;
   for (std::int64_t k = 0; k < n_tiles; ++k) {
     const std::int64_t first = config.n_trials * k / n_tiles;
     const std::int64_t end = config.n_trials * (k + 1) / n_tiles;

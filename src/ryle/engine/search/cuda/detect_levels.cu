@@ -54,11 +54,11 @@ __device__ const float* weights_of(const DeviceInput& in, int trial) {
 struct StatCells {
   const DeviceInput& in;
   const float* weights;
-  float least;
+  float minimum;
 
   __device__ std::int64_t first() const { return in.stat_first / 64; }
   __device__ std::int64_t end() const { return (in.stat_end + 63) / 64; }
-  __device__ bool good(std::int64_t cell) const { return weights[cell] >= least; }
+  __device__ bool good(std::int64_t cell) const { return weights[cell] >= minimum; }
   __device__ std::int64_t begin_of(std::int64_t c) const { return max(in.stat_first, c * 64); }
   __device__ std::int64_t size_of(std::int64_t c) const {
     return min(in.stat_end, c * 64 + 64) - begin_of(c);
@@ -71,23 +71,23 @@ __device__ void weigh(const DeviceInput& in, const float* weights, int lane, Tri
     t.n_columns = max(in.stat_end - in.stat_first, std::int64_t{0});
     // Exact, as is the sum over cells.
     t.weight = static_cast<double>(in.level) * static_cast<double>(t.n_columns);
-    if (in.level >= kMinWeight) t.least = fminf(t.least, in.level);
+    if (in.level >= kMinWeight) t.minimum = fminf(t.minimum, in.level);
     return;
   }
   StatCells cells{in, weights, 0};
-  float most = 0;
+  float maximum = 0;
   for (std::int64_t c = cells.first() + lane; c < cells.end(); c += 32)
-    most = fmaxf(most, weights[c]);
+    maximum = fmaxf(maximum, weights[c]);
   for (std::int64_t c = in.first_start / 64 + lane; c < (in.n_columns + 63) / 64; c += 32)
-    if (weights[c] >= kMinWeight) t.least = fminf(t.least, weights[c]);
+    if (weights[c] >= kMinWeight) t.minimum = fminf(t.minimum, weights[c]);
   for (int m = 16; m > 0; m /= 2) {
-    most = fmaxf(most, __shfl_xor_sync(kAll, most, m));
-    t.least = fminf(t.least, __shfl_xor_sync(kAll, t.least, m));
+    maximum = fmaxf(maximum, __shfl_xor_sync(kAll, maximum, m));
+    t.minimum = fminf(t.minimum, __shfl_xor_sync(kAll, t.minimum, m));
   }
   // w >= 0.75 most in double is w >= the next float not below it.
-  const double least = 0.75 * static_cast<double>(most);
-  t.min_good = least > 0 ? __double2float_ru(least) : INFINITY;
-  cells.least = t.min_good;
+  const double minimum = 0.75 * static_cast<double>(maximum);
+  t.min_good = minimum > 0 ? __double2float_ru(minimum) : INFINITY;
+  cells.minimum = t.min_good;
   long long n = 0;
   double weight = 0;
   for (std::int64_t c = cells.first() + lane; c < cells.end(); c += 32) {
@@ -508,9 +508,9 @@ void launch_rows(const LevelWork& work, cudaStream_t stream) {
 // threshold is safe by one count against the rounding of settle_blocks(), and one unit may be lost
 // where packed numbers borrow from each other.
 __device__ double limit_of(const SeriesStatistics& s, const TrialScreen& screen, double threshold,
-                           double least, int narrow, int window, int halvings) {
+                           double minimum, int narrow, int window, int halvings) {
   const int full = narrow << halvings;
-  const double needed = full * s.mu + threshold * s.sigma * sqrt(full * least) - 1;
+  const double needed = full * s.mu + threshold * s.sigma * sqrt(full * minimum) - 1;
   const double units = full + ldexp(needed - full * static_cast<double>(screen.low), -screen.shift);
   return floor(ldexp(units, -halvings)) + (window - narrow) * screen.mean - 1;
 }
@@ -532,7 +532,7 @@ __global__ void __launch_bounds__(kLimitThreads)
   __syncthreads();
   for (int k = warp; k < n; k += kLimitThreads / 32) {
     const SeriesStatistics s = statistics[k];
-    const double least = static_cast<double>(work.starts[first + k].least);
+    const double minimum = static_cast<double>(work.starts[first + k].minimum);
     TrialScreen& screen = work.screens[first + k];
     TrialScreen own{};
     own.searched = s.sigma > 0;
@@ -548,7 +548,7 @@ __global__ void __launch_bounds__(kLimitThreads)
       const int slot = table.slot[i];
       const int halvings = slot < kFullSlots ? 0 : 1 + (slot - kFullSlots) / kHalvedSlots;
       const double limit =
-          limit_of(s, own, work.threshold, least, table.widths[i], table.windows[slot], halvings);
+          limit_of(s, own, work.threshold, minimum, table.widths[i], table.windows[slot], halvings);
       atomicMin(of_trial + slot, static_cast<int>(fmax(fmin(limit, 65535.0), 0.0)));
     }
     __syncwarp();

@@ -62,8 +62,8 @@ struct RowCells {
   __device__ int end() const { return w.stat_end > w.stat_begin ? (w.stat_end + 63) / 64 : 0; }
   __device__ int begin_of(int c) const { return max(w.stat_begin, 64 * c); }
   __device__ int size_of(int c) const { return min(w.stat_end, 64 * c + 64) - begin_of(c); }
-  __device__ bool good(int c, float least) const {
-    return c >= first() && c < end() && (weights == nullptr || weights[c] >= least);
+  __device__ bool good(int c, float minimum) const {
+    return c >= first() && c < end() && (weights == nullptr || weights[c] >= minimum);
   }
 };
 
@@ -75,23 +75,23 @@ __device__ inline bool weigh_row(const RowCells& cells, int lane, TrialStart& t,
   if (cells.weights == nullptr) {
     t.n_columns = n_all;
     t.weight = static_cast<double>(w.in.level) * static_cast<double>(n_all);  // exact
-    if (w.in.level >= kMinWeight) t.least = fminf(t.least, w.in.level);
+    if (w.in.level >= kMinWeight) t.minimum = fminf(t.minimum, w.in.level);
     return true;
   }
-  float most = 0;
+  float maximum = 0;
   const int searched = static_cast<int>((w.in.first_start - w.first) / 64);
   for (int c = lane; c < (w.n_columns + 63) / 64; c += 32) {
     const float weight = cells.weights[c];
-    if (c >= cells.first() && c < cells.end()) most = fmaxf(most, weight);
-    if (c >= searched && weight >= kMinWeight) t.least = fminf(t.least, weight);
+    if (c >= cells.first() && c < cells.end()) maximum = fmaxf(maximum, weight);
+    if (c >= searched && weight >= kMinWeight) t.minimum = fminf(t.minimum, weight);
   }
   for (int m = 16; m > 0; m /= 2) {
-    most = fmaxf(most, __shfl_xor_sync(kAll, most, m));
-    t.least = fminf(t.least, __shfl_xor_sync(kAll, t.least, m));
+    maximum = fmaxf(maximum, __shfl_xor_sync(kAll, maximum, m));
+    t.minimum = fminf(t.minimum, __shfl_xor_sync(kAll, t.minimum, m));
   }
   // w >= 0.75 most in double is w >= the next float not below it.
-  const double least = 0.75 * static_cast<double>(most);
-  t.min_good = least > 0 ? __double2float_ru(least) : INFINITY;
+  const double minimum = 0.75 * static_cast<double>(maximum);
+  t.min_good = minimum > 0 ? __double2float_ru(minimum) : INFINITY;
   int n = 0, n_listed = 0;
   double weight = 0;
   for (int c0 = cells.first(); c0 < cells.end(); c0 += 32) {
@@ -211,17 +211,17 @@ template <int N>
 __device__ __forceinline__ void longest_of_cut(const unsigned (&cell)[N + 4], unsigned& most4,
                                                unsigned& most5) {
   longest<N>(cell, most4, most5);
-  unsigned most = kMaxCell2 - 0x10001u;
+  unsigned maximum = kMaxCell2 - 0x10001u;
 #pragma unroll
-  for (int k = 0; k < N + 4; ++k) most = __vmaxu2(most, cell[k]);
-  const unsigned full = (most - (kMaxCell2 - 0x10001u)) * 0xffffu;
+  for (int k = 0; k < N + 4; ++k) maximum = __vmaxu2(maximum, cell[k]);
+  const unsigned full = (maximum - (kMaxCell2 - 0x10001u)) * 0xffffu;
   most4 |= full;
   most5 |= full;
 }
 /// Largest windows of 2 .. 5 fours. Behind the beginning of a cell sums of less than a window are
 /// no more than the window that begins there.
 struct FourWindows {
-  unsigned most[4] = {};                               // of 2, 3, 4, 5
+  unsigned maximum[4] = {};                            // of 2, 3, 4, 5
   unsigned two_a = 0, two_b = 0, two_c = 0, last = 0;  // sums of two: the last three; the last four
   /// The next four fours; of windows that end in them those that begin before their number `n`.
   template <bool kAll>
@@ -231,11 +231,11 @@ struct FourWindows {
     const unsigned before[4] = {two_a, two_b, two_c, two[0]};  // five cells' first two
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
-      if (kAll || k < 1) most[0] = __vmaxu2(most[0], two[k]);
-      if (kAll || k < 2) most[1] = __vmaxu2(most[1], three[k]);
+      if (kAll || k < 1) maximum[0] = __vmaxu2(maximum[0], two[k]);
+      if (kAll || k < 2) maximum[1] = __vmaxu2(maximum[1], three[k]);
       const unsigned earlier = k == 0 ? two_b : k == 1 ? two_c : two[k - 2];
-      if (kAll || k < 3) most[2] = __viaddmax_u16x2(two[k], earlier, most[2]);
-      most[3] = __viaddmax_u16x2(three[k], before[k], most[3]);
+      if (kAll || k < 3) maximum[2] = __viaddmax_u16x2(two[k], earlier, maximum[2]);
+      maximum[3] = __viaddmax_u16x2(three[k], before[k], maximum[3]);
     }
     two_a = two[1], two_b = two[2], two_c = two[3], last = g[3];
   }
@@ -343,19 +343,25 @@ __device__ __forceinline__ void store_windows(const uint4* row, int own, const i
   s.fours.add<false>({f.x, f.y, f.z, f.w});
   const uint4 next = row[piece_of(at[0], 3)], second = row[piece_of(at[1], 3)];
   s.pairs = __viaddmax_u16x2(s.last_pair, next.x, s.pairs);
-  unsigned most[kRowWindows] = {s.top,           s.pairs,         s.fours.most[0],
-                                s.fours.most[1], s.fours.most[2], s.fours.most[3]};
+  unsigned maximum[kRowWindows] = {s.top,
+                                   s.pairs,
+                                   s.fours.maximum[0],
+                                   s.fours.maximum[1],
+                                   s.fours.maximum[2],
+                                   s.fours.maximum[3]};
   const uint4 e0 = row[piece_of(own, 1)], e1 = row[piece_of(own, 4)], e2 = row[piece_of(at[0], 1)];
   longest_of_cut<8>({e0.x, e0.y, e0.z, e0.w, e1.x, e1.y, e1.z, e1.w, e2.x, e2.y, e2.z, e2.w},
-                    most[6], most[7]);
+                    maximum[6], maximum[7]);
   const uint4 n16 = row[piece_of(at[0], 2)];
-  longest_of_cut<4>({s.n16[0], s.n16[1], s.n16[2], s.n16[3], n16.x, n16.y, n16.z, n16.w}, most[8],
-                    most[9]);
-  longest_of_cut<2>({s.n32[0], s.n32[1], next.y, next.z, second.y, second.z}, most[10], most[11]);
+  longest_of_cut<4>({s.n16[0], s.n16[1], s.n16[2], s.n16[3], n16.x, n16.y, n16.z, n16.w},
+                    maximum[8], maximum[9]);
+  longest_of_cut<2>({s.n32[0], s.n32[1], next.y, next.z, second.y, second.z}, maximum[10],
+                    maximum[11]);
   const unsigned last = row[piece_of(at[3], 3)].w;
-  longest_of_cut<1>({s.n64, next.w, second.w, row[piece_of(at[2], 3)].w, last}, most[12], most[13]);
+  longest_of_cut<1>({s.n64, next.w, second.w, row[piece_of(at[2], 3)].w, last}, maximum[12],
+                    maximum[13]);
 #pragma unroll
-  for (int k = 0; k < kRowWindows; ++k) to[32 * k] = most[k];
+  for (int k = 0; k < kRowWindows; ++k) to[32 * k] = maximum[k];
 }
 
 /// Sums of all threads of a block, to memory.
@@ -527,7 +533,7 @@ __device__ inline int row_window_limit(const SeriesStatistics& s, const TrialSta
                                        double threshold, int width, int slot) {
   const RowUnits units(t);
   const double above = width * (s.mu - units.base) +
-                       threshold * s.sigma * sqrt(width * static_cast<double>(t.least)) - 1;
+                       threshold * s.sigma * sqrt(width * static_cast<double>(t.minimum)) - 1;
   if (slot == 0) return static_cast<int>(fmax(fmin(floor(above), 70000.0), 0.0));
   const double v = floor(ldexp(above, -units.shift)) - static_cast<double>(width) * units.mean;
   return static_cast<int>(fmax(fmin(v, 65535.0), 0.0));

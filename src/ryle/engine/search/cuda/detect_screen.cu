@@ -184,11 +184,11 @@ __device__ void halve_all(unsigned* words, int levels) {
 /// both halves. Carries between the halves are worth one unit.
 template <class Windows>
 __device__ __forceinline__ void largest(const unsigned* run, int part, unsigned mean2,
-                                        unsigned (&most)[Windows::kN]) {
+                                        unsigned (&maximum)[Windows::kN]) {
   unsigned ring[kReach];  // prefix sums at the starts t .. t + 31
   unsigned sum = 0, last = 0;
 #pragma unroll
-  for (int k = 0; k < Windows::kN; ++k) most[k] = 0;
+  for (int k = 0; k < Windows::kN; ++k) maximum[k] = 0;
   const unsigned* own = run + kReach * part;
 #pragma unroll
   for (int g = 0; g < kReach / 4; ++g) {
@@ -216,7 +216,7 @@ __device__ __forceinline__ void largest(const unsigned* run, int part, unsigned 
       for (int k = 0; k < Windows::kN; ++k) {
         const int width = Windows::width(k);
         const unsigned end = width == kReach ? sum : ring[(i + width) % kReach];
-        most[k] = __viaddmax_u16x2(end, minus, most[k]);
+        maximum[k] = __viaddmax_u16x2(end, minus, maximum[k]);
       }
       ring[i] = sum;
     }
@@ -225,15 +225,15 @@ __device__ __forceinline__ void largest(const unsigned* run, int part, unsigned 
 
 /// The larger of both warps', in the first.
 template <int N>
-__device__ __forceinline__ void join(unsigned (&most)[N], unsigned (*others)[32], int lane) {
+__device__ __forceinline__ void join(unsigned (&maximum)[N], unsigned (*others)[32], int lane) {
   if (threadIdx.x >= 32) {
 #pragma unroll
-    for (int k = 0; k < N; ++k) others[k][lane] = most[k];
+    for (int k = 0; k < N; ++k) others[k][lane] = maximum[k];
   }
   __syncthreads();
   if (threadIdx.x >= 32) return;
 #pragma unroll
-  for (int k = 0; k < N; ++k) most[k] = __vmaxu2(most[k], others[k][lane]);
+  for (int k = 0; k < N; ++k) maximum[k] = __vmaxu2(maximum[k], others[k][lane]);
 }
 
 /// Blocks of one segment: those that reach a limit go to the list.
@@ -264,16 +264,16 @@ struct Reporter {
       if (at < list.capacity) list.hits[at] = {number, 0, trial, 0.0f, o};
     }
   }
-  /// `most` of the two blocks of a lane.
+  /// `maximum` of the two blocks of a lane.
   template <int N>
-  __device__ void compare(int halvings, int low_block, int high_block, const unsigned (&most)[N],
+  __device__ void compare(int halvings, int low_block, int high_block, const unsigned (&maximum)[N],
                           const std::uint16_t* limits) const {
     unsigned low = 0, high = 0;
 #pragma unroll
     for (int k = 0; k < N; ++k) {
       const unsigned limit = limits[k];
-      low |= (most[k] & 0xffff) >= limit ? 1u << k : 0u;
-      high |= most[k] >> 16 >= limit ? 1u << k : 0u;
+      low |= (maximum[k] & 0xffff) >= limit ? 1u << k : 0u;
+      high |= maximum[k] >> 16 >= limit ? 1u << k : 0u;
     }
     const bool any = (saturated[0] | saturated[1] | saturated[2] | saturated[3]) != 0;
     if (low_block == high_block) low |= high, high = 0;
@@ -307,10 +307,10 @@ __global__ void __launch_bounds__(kScreenThreads)
   const unsigned mean2 = 0x10001u * static_cast<unsigned>(screen.mean);
   const int part = static_cast<int>(threadIdx.x) / 32;  // of the starts
   {
-    unsigned most[Full::kN];
-    largest<Full>(words + padded(64 * lane), part, mean2, most);
-    join(most, others, lane);
-    if (part == 0) reporter.compare(0, lane, lane + 32, most, screen.limits);
+    unsigned maximum[Full::kN];
+    largest<Full>(words + padded(64 * lane), part, mean2, maximum);
+    join(maximum, others, lane);
+    if (part == 0) reporter.compare(0, lane, lane + 32, maximum, screen.limits);
   }
   if (levels == 0) return;
   halve_all(words, levels);
@@ -320,12 +320,12 @@ __global__ void __launch_bounds__(kScreenThreads)
   const unsigned* run = words;
   for (int h = 1; h < min(level, levels); ++h) run += room_of(h, levels);
   const int block = lane - (32 - (32 >> (level - 1)));
-  unsigned most[Halved::kN] = {};
+  unsigned maximum[Halved::kN] = {};
   if (level <= levels && (part == 0 || level < 6))
-    largest<Halved>(run + padded(64 * block), part, mean2, most);
-  join(most, others, lane);
+    largest<Halved>(run + padded(64 * block), part, mean2, maximum);
+  join(maximum, others, lane);
   if (part == 0 && level <= levels)
-    reporter.compare(level, block, level < 6 ? block + (32 >> level) : block, most,
+    reporter.compare(level, block, level < 6 ? block + (32 >> level) : block, maximum,
                      screen.limits + kFullSlots + kHalvedSlots * (level - 1));
 }
 

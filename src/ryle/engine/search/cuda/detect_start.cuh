@@ -61,29 +61,29 @@ template <class At>
 __device__ __forceinline__ void set_center(int n_sample, int lane, const At& at, TrialStart& t) {
   if (n_sample < 16) return;
   constexpr int kNone = 0x7fffffff;
-  int values[kOwn], least = kNone, most = 0;
+  int values[kOwn], minimum = kNone, maximum = 0;
 #pragma unroll
   for (int k = 0; k < kOwn; ++k) {
     const int i = lane + 32 * k;
     values[k] = i < n_sample ? at(i) : kNone;
-    least = min(least, values[k]);
-    if (i < n_sample) most = max(most, values[k]);
+    minimum = min(minimum, values[k]);
+    if (i < n_sample) maximum = max(maximum, values[k]);
   }
   // Above the least: fewer bits to go through.
-  least = __reduce_min_sync(kAll, least);
-  most = __reduce_max_sync(kAll, most);
+  minimum = __reduce_min_sync(kAll, minimum);
+  maximum = __reduce_max_sync(kAll, maximum);
 #pragma unroll
-  for (int k = 0; k < kOwn; ++k) values[k] -= lane + 32 * k < n_sample ? least : 0;
+  for (int k = 0; k < kOwn; ++k) values[k] -= lane + 32 * k < n_sample ? minimum : 0;
   const auto value_of = [&](int largest) {
     const int bits = bits_of(largest);
     return bits <= 15 ? ranked_pairs(values, n_sample / 2, bits)
                       : ranked(values, n_sample / 2, bits);
   };
-  t.center = value_of(most - least) + least;
-  const int farthest = max(most - t.center, t.center - least);
+  t.center = value_of(maximum - minimum) + minimum;
+  const int farthest = max(maximum - t.center, t.center - minimum);
 #pragma unroll
   for (int k = 0; k < kOwn; ++k)
-    if (lane + 32 * k < n_sample) values[k] = abs(values[k] + least - t.center);
+    if (lane + 32 * k < n_sample) values[k] = abs(values[k] + minimum - t.center);
   const int mad = value_of(farthest);
   // As clip_of().
   const double clip = ceil(product(3 * 1.4826, static_cast<double>(mad)));

@@ -52,7 +52,7 @@ struct TrialStart {
   double weight;  ///< of those columns, summed
   int center, clip;
   float min_good;  ///< weight of a cell that counts
-  float least;     ///< smallest weight of a searched block
+  float minimum;   ///< smallest weight of a searched block
 };
 struct TrialMoments {
   long long n, sum, squares;  ///< of x - center where |x - center| <= clip

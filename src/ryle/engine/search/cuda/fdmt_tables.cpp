@@ -87,13 +87,13 @@ class Planner {
       for (const auto& [sweep, row] : nodes_[k]) rows.push_back({sweep, row.row});
     }
     const bool codes = pass_of(tree_[k]).codes;
-    const auto most = static_cast<std::size_t>(codes ? kCodeTileRows : kTileRows);
+    const auto maximum = static_cast<std::size_t>(codes ? kCodeTileRows : kTileRows);
     const auto of_group = static_cast<std::size_t>(codes ? 1 : kGroupRows);
     const auto in_groups = [&](std::size_t n) { return (n + of_group - 1) / of_group * of_group; };
     for (auto next = rows.begin(); next != rows.end();) {
       // Tiles of a node are of about one size, in whole groups.
       const auto left = static_cast<std::size_t>(rows.end() - next);
-      const std::size_t n_tiles = (left + most - 1) / most;
+      const std::size_t n_tiles = (left + maximum - 1) / maximum;
       std::size_t n = std::min(left, in_groups((left + n_tiles - 1) / n_tiles));
       while (!add_tile(k, {next, next + static_cast<std::ptrdiff_t>(n)})) {
         if (n == 1)

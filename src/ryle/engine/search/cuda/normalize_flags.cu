@@ -30,9 +30,9 @@ void launch_decisions(InShared in_shared, InRoom in_room, const NormalizeWork& w
 }  // namespace
 
 std::int64_t flag_room_bytes(std::int64_t n_channels) {
-  const int most = cuda::max_dynamic_shared(cells_kernel<true>);
+  const int maximum = cuda::max_dynamic_shared(cells_kernel<true>);
   const int max_channels = cuda::max_dynamic_shared(channels_kernel<true>);
-  return device_flag_room_bytes(n_channels, std::min(most, max_channels));
+  return device_flag_room_bytes(n_channels, std::min(maximum, max_channels));
 }
 
 void launch_flag_channels(const NormalizeWork& w, const FlagWork& f, cudaStream_t stream) {

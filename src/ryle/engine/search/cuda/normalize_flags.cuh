@@ -412,13 +412,13 @@ __host__ __device__ constexpr int burst_step(int n) {
 }
 /// Shared memory for the boxcars of all widths over n columns.
 __host__ __device__ constexpr int burst_list_bytes(int n) {
-  int most = 0;
+  int maximum = 0;
   for (int k = 0; k < kBurstWidths; ++k) {
     const int there = n - (1 << k) + 1, step = burst_step(there);
     const int listed = (there + step - 1) / step;
-    if (listed > most) most = listed;
+    if (listed > maximum) maximum = listed;
   }
-  return 4 * most;
+  return 4 * maximum;
 }
 
 /// A block a beam and width of boxcar: is a boxcar that reaches into this gulp far off its scale?
