@@ -107,7 +107,7 @@ void expect_same(const std::vector<BeamEvent>& found, const std::vector<BeamEven
   }
 }
 
-// Every token, every refined number and the codes of the picture.
+// Every hit, every refined number and the codes of the picture.
 TEST_F(CudaChain, EventsAreThoseOfTheCpu) {
   const auto band = small_band();
   const std::int64_t n = 6700, n_beams = 5;

@@ -128,7 +128,7 @@ std::vector<Hit> storm(std::uint64_t n, std::int64_t span, std::int64_t n_trials
   return hits;
 }
 
-// Events look at the hits alone that they may explain. A token below the noise, which they
+// Events look at the hits alone that they may explain. A hit below the noise, which they
 // always may, makes them look at all.
 TEST(Cluster, WhatEventsPassOverIsNotTheirs) {
   for (const std::int32_t width : {1, 30, 200}) {

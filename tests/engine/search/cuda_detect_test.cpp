@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the detector's kernels do to two sums in a word, on the host: all values of 16 bits. And the
 // kernels that read a row once, thread by thread: statistics are those of the reference bit for
-// bit, and no block with a token is left out.
+// bit, and no block with a hit is left out.
 #include "tests/support/simt/cuda_names.hpp"
 // The kernels follow the words of CUDA they are written in.
 #include <gtest/gtest.h>
@@ -182,7 +182,7 @@ std::vector<unsigned> windows_of_cell(const std::vector<std::uint16_t>& x, int c
 
 using ListedBlock = std::tuple<int, int, std::int64_t>;  // trial, octave, number
 
-/// Statistics of the reference, windows of their definition, every block that holds a token.
+/// Statistics of the reference, windows of their definition, every block that holds a hit.
 void check_rows(const RowCase& c) {
   SCOPED_TRACE(testing::Message() << c.n_columns << " columns, widths to " << c.max_width);
   const Rows rows(c);
@@ -265,20 +265,19 @@ void check_rows(const RowCase& c) {
         << found[k].start;
   const auto all_octaves = octaves(boxcar_widths(c.max_width));
   std::set<ListedBlock> with_hit;
-  for (const Hit& token : hits) {
+  for (const Hit& hit : hits) {
     int octave = 0;
     for (const auto& o : all_octaves) {
-      if (std::count(o.widths.begin(), o.widths.end(), token.width >> o.halvings) > 0 &&
-          o.widths.front() << o.halvings <= token.width &&
-          token.width <= o.widths.back() << o.halvings)
+      if (std::count(o.widths.begin(), o.widths.end(), hit.width >> o.halvings) > 0 &&
+          o.widths.front() << o.halvings <= hit.width && hit.width <= o.widths.back() << o.halvings)
         break;
       ++octave;
     }
     const int halvings = all_octaves.at(static_cast<std::size_t>(octave)).halvings;
-    const ListedBlock block{token.trial, octave, (token.start - c.first_start) / (64 << halvings)};
+    const ListedBlock block{hit.trial, octave, (hit.start - c.first_start) / (64 << halvings)};
     with_hit.insert(block);
     EXPECT_TRUE(listed.count(block) == 1)
-        << "trial " << token.trial << " start " << token.start << " width " << token.width;
+        << "trial " << hit.trial << " start " << hit.start << " width " << hit.width;
   }
   // Of noise under nearly full weights hardly any.
   const auto of_noise = [](const std::set<ListedBlock>& blocks) {

@@ -192,7 +192,7 @@ TEST(Detect, RecoversGaussianPulses) {
       detector->execute(queue, in, hits);
       ASSERT_FALSE(hits.empty());
       double best = 0;
-      for (const auto& token : hits) best = std::max(best, static_cast<double>(token.snr));
+      for (const auto& hit : hits) best = std::max(best, static_cast<double>(hit.snr));
       total += best / ideal;
       worst = std::min(worst, best / ideal);
     }

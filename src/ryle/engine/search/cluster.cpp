@@ -13,11 +13,11 @@ namespace ryle::search {
 using detail::kHitBin;
 
 struct Clusterer::Impl {
-  /// Tokens that begin within one bin.
+  /// Hits that begin within one bin.
   struct Bin : detail::HitBin {
     std::int64_t lo = std::numeric_limits<std::int64_t>::max();  // first and last sample they reach
     std::int64_t hi = std::numeric_limits<std::int64_t>::min();
-    std::int64_t last = std::numeric_limits<std::int64_t>::min();  // sample behind any token
+    std::int64_t last = std::numeric_limits<std::int64_t>::min();  // sample behind any hit
     float strongest = 0;
 
     void add(const Hit& t, std::int64_t reach) {
@@ -78,7 +78,7 @@ struct Clusterer::Impl {
 
   /// End of the group that begins at a bin: where the next hits do not reach, or, of one that is
   /// too long, before its weakest bin; then hits behind it are looked at, too. @return whether no
-  /// token from `tick` on can change it
+  /// hit from `tick` on can change it
   bool find_end(std::int64_t tick, Group& group) const {
     const std::int64_t longest = std::max<std::int64_t>(2, 2 * reach / kHitBin);
     std::int64_t hi = std::numeric_limits<std::int64_t>::min();
@@ -110,7 +110,7 @@ struct Clusterer::Impl {
     return context;
   }
 
-  /// Strongest token with samples on both sides of the beginning of a bin.
+  /// Strongest hit with samples on both sides of the beginning of a bin.
   float across(std::int64_t bin) const {
     float maximum = 0;
     const std::int64_t tick = (first_bin + bin) * kHitBin;
@@ -181,7 +181,7 @@ struct Clusterer::Impl {
   }
 
   void close(std::int64_t tick, std::vector<Cluster>& closed) {
-    // No group is complete before its first token and its reach are.
+    // No group is complete before its first hit and its reach are.
     if (waiting.empty() || tick - reach <= earliest) return;
     fill_bins();
     Group group;

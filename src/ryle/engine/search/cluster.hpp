@@ -7,17 +7,17 @@
 
 #include "ryle/engine/search/search.hpp"
 
-/// Tokens of a beam to events, one for each pulse.
+/// Hits of a beam to events, one for each pulse.
 ///
 /// A pulse of S/N S, width W and sweep s fills, at a sweep s + d, the samples from d before its
 /// first to its last one (d > 0; d < 0 after it), with its flux S sqrt(W) spread over them: the bow
 /// tie. A boxcar of w samples that shares o of them is expected at
 /// @eq E = S sqrt(W) min(o / max(W, |d|), 1) / sqrt(w)
-/// The strongest token begins an event; every token that it explains, S/N <= 2 E + 4, joins it:
+/// The strongest hit begins an event; every hit that it explains, S/N <= 2 E + 4, joins it:
 /// side lobes, narrow boxcars on a wide pulse, wide ones about a narrow pulse. Then the strongest
 /// of what is left begins the next one, unless all events together explain it or leave less than
 /// the threshold of it, S - E. 2: the peak of a Gaussian lies 1.33 above the mean of its best
-/// boxcar, bands are not filled evenly, the DM of the strongest token is off; 4: noise, the best of
+/// boxcar, bands are not filled evenly, the DM of the strongest hit is off; 4: noise, the best of
 /// many. Exponential tails, which scattering leaves behind a pulse, and what continues a boxcar of
 /// the greatest width belong to the event, too.
 ///
@@ -32,17 +32,17 @@ struct ClusterConfig {
   std::vector<double> sweep_samples;   ///< [trial]: delay across the band, ascending
   double threshold = 7;                ///< of the hits
   std::int64_t max_width = kMaxWidth;  ///< of the hits
-  std::int64_t reach_samples = 8192;   ///< no token explains another farther off in time
+  std::int64_t reach_samples = 8192;   ///< no hit explains another farther off in time
 };
 
 struct Cluster {
   Hit best;  ///< highest S/N; ties to the earliest, then the lowest trial, then the narrowest
   std::int64_t n_hits = 0;
-  std::int64_t begin = 0, end = 0;  ///< first sample of the first, end of the last token
+  std::int64_t begin = 0, end = 0;  ///< first sample of the first, end of the last hit
   std::int32_t lowest_trial = 0, highest_trial = 0;
 };
 
-/// Tokens wait until none to come can have to do with them, in groups that are apart in time.
+/// Hits wait until none to come can have to do with them, in groups that are apart in time.
 /// Groups longer than 2 `reach_samples` are cut where they are weakest, so storms do not stall.
 /// Events depend on the hits only, not on their order or blocks. No more than 16 events in 1024
 /// samples: what is beyond that joins the strongest of them.
@@ -54,12 +54,12 @@ class Clusterer {
   Clusterer& operator=(const Clusterer&) = delete;
 
   void add(std::span<const Hit> hits);
-  /// Every token with a start before `tick` has been added. Appends the clusters that are complete,
+  /// Every hit with a start before `tick` has been added. Appends the clusters that are complete,
   /// in order of best.start.
   void close_before(std::int64_t tick, std::vector<Cluster>& closed);
   void close_all(std::vector<Cluster>& closed);
   std::int64_t n_open_hits() const;
-  /// First sample of any token that still waits; the largest number when there is none.
+  /// First sample of any hit that still waits; the largest number when there is none.
   std::int64_t earliest_open() const;
 
  private:

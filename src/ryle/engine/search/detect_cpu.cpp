@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Detection in two steps. A screen that no boxcar worth a token can pass below: sums in bytes, each
+// Detection in two steps. A screen that no boxcar worth a hit can pass below: sums in bytes, each
 // sample rounded up (cpu/boxcars.inc.hpp). Only blocks of 64 starts above its limits are looked at
 // one by one, on exact prefix sums.
 //
@@ -234,7 +234,7 @@ class CpuDetector final : public Detector {
            1;
   }
 
-  /// Smallest sum less its base that a boxcar worth a token can have. Safe by one count against the
+  /// Smallest sum less its base that a boxcar worth a hit can have. Safe by one count against the
   /// rounding of the double expression of scan().
   template <class T>
   double needed(const Row<T>& row, std::int64_t width) const {
@@ -382,7 +382,7 @@ class CpuDetector final : public Detector {
     }
   }
 
-  /// Which octaves from `first` to `end` (of one level) have blocks that may hold a token;
+  /// Which octaves from `first` to `end` (of one level) have blocks that may hold a hit;
   /// block_hits say which.
   template <class T>
   unsigned screen(const Row<T>& row, std::size_t first, std::size_t end, std::int64_t blocks) {

@@ -70,7 +70,7 @@ inline HitClusterer::Place HitClusterer::place_of(const Hit& t) const {
 }
 
 inline void HitClusterer::place(std::size_t at) {
-  const Hit& t = token(at);
+  const Hit& t = hit(at);
   const Place p = place_of(t);
   lo_[at] = p.lo;
   hi_[at] = p.hi;
@@ -80,7 +80,7 @@ inline void HitClusterer::place(std::size_t at) {
   min_excess_ = std::min(min_excess_, t.snr - model_.noise);
 }
 
-/// Tokens by bin, octave of widths and trial: an event is compared with those alone that it may
+/// Hits by bin, octave of widths and trial: an event is compared with those alone that it may
 /// explain.
 void HitClusterer::sort_in(std::span<const HitBin> bins) {
   const std::size_t n_segments = bins.size() * kOctaves;
@@ -164,30 +164,29 @@ void HitClusterer::find_best(std::size_t bin) {
       const std::int32_t maximum = highest(rank_.data() + first, n);
       best_[s] = -1;
       for (std::size_t at = first; maximum > 0 && at < first + n; ++at)
-        if (rank_[at] == maximum && (best_[s] < 0 || stronger(token(at), token(index(best_[s])))))
+        if (rank_[at] == maximum && (best_[s] < 0 || stronger(hit(at), hit(index(best_[s])))))
           best_[s] = static_cast<std::int32_t>(at);
     }
-    if (best_[s] >= 0 && (best < 0 || stronger(token(index(best_[s])), token(index(best)))))
+    if (best_[s] >= 0 && (best < 0 || stronger(hit(index(best_[s])), hit(index(best)))))
       best = best_[s];
   }
   best_of_bin_[bin] = best;
 }
 
-/// Bin of the strongest token that is left, -1 = none.
+/// Bin of the strongest hit that is left, -1 = none.
 std::int64_t HitClusterer::strongest() {
   std::int64_t found = -1;
   for (std::size_t b = 0; b < alive_.size(); ++b) {
     if (alive_[b] == 0 || cells_[index(cell_of(b))].full) continue;
     if (best_of_bin_[b] == -2) find_best(b);
     if (best_of_bin_[b] < 0) continue;
-    if (found < 0 ||
-        stronger(token(index(best_of_bin_[b])), token(index(best_of_bin_[index(found)]))))
+    if (found < 0 || stronger(hit(index(best_of_bin_[b])), hit(index(best_of_bin_[index(found)]))))
       found = static_cast<std::int64_t>(b);
   }
   return found;
 }
 
-/// @eq E sqrt(w) of a token, less than or equal to 0 where they share nothing
+/// @eq E sqrt(w) of a hit, less than or equal to 0 where they share nothing
 float HitClusterer::expected_flux(const Event& e, const Place& p) {
   const float d = p.sweep - e.sweep;
   const float before = std::max(d, 0.0f), after = std::max(-d, 0.0f);
@@ -215,23 +214,23 @@ bool HitClusterer::tail_of(const Event& e, std::size_t at) const {
   const float late = lo_[at] - e.hi;
   if (!(late > 0 && late < 4 * e.width && std::abs(sweep_[at] - e.sweep) < 2 * e.width))
     return false;
-  return token(at).snr - model_.noise < 0.5f * e.sum.best.snr * std::exp(-late / (0.8f * e.width));
+  return hit(at).snr - model_.noise < 0.5f * e.sum.best.snr * std::exp(-late / (0.8f * e.width));
 }
 
 /// Pieces of something longer than the widest boxcar.
 bool HitClusterer::continues(Event& e, std::size_t at) const {
-  const auto width = static_cast<float>(token(at).width);
+  const auto width = static_cast<float>(hit(at).width);
   if (e.width < 0.75f * model_.max_width || width < 0.125f * model_.max_width || width < 16)
     return false;
   if (std::abs(sweep_[at] - e.sweep) > model_.max_width) return false;
-  const float gap = 0.5f * std::max(width, token(at).snr < 0.5f * e.sum.best.snr ? e.width : 0.0f);
+  const float gap = 0.5f * std::max(width, hit(at).snr < 0.5f * e.sum.best.snr ? e.width : 0.0f);
   if (lo_[at] > e.run_hi + gap || hi_[at] < e.run_lo - gap) return false;
   e.run_lo = std::min(e.run_lo, lo_[at]);
   e.run_hi = std::max(e.run_hi, hi_[at]);
   return true;
 }
 
-/// The event that explains most of a token that all of them together explain, -1 = they do not.
+/// The event that explains most of a hit that all of them together explain, -1 = they do not.
 std::int32_t HitClusterer::explained_by(const Place& p) const {
   float sum = 0, maximum = 0;
   std::int32_t best = -1;
@@ -241,22 +240,22 @@ std::int32_t HitClusterer::explained_by(const Place& p) const {
     sum += flux;
     if (flux > maximum) maximum = flux, best = k;
   });
-  // What they leave of it would not be a token.
+  // What they leave of it would not be a hit.
   const float over = p.excess - model_.min_expected * std::sqrt(p.hi - p.lo);
   return p.excess <= HitModel::kPeaked * sum || over < sum ? best : -1;
 }
 
-/// Whether narrower boxcars within it that do not overlap tell more than a token; they become
+/// Whether narrower boxcars within it that do not overlap tell more than a hit; they become
 /// parts_, the strongest first. Those of other trials see the same samples of power elsewhere.
 bool HitClusterer::composite(std::size_t at) {
-  const Hit& whole = token(at);
+  const Hit& whole = hit(at);
   if (whole.width < 4) return false;
   const auto width = static_cast<float>(whole.width);
   const float square = whole.snr * whole.snr, edge = 0.125f * width;
   pieces_.clear();
   const float lo = lo_[at] - edge, hi = hi_[at] + edge, same = sweep_[at];
   for_hits(lo, hi_[at], 1, 0.6f * width, same, same, [&](std::size_t k, std::size_t) {
-    const Hit& t = token(k);
+    const Hit& t = hit(k);
     if (hi_[k] - lo_[k] <= 0.6f * width && lo_[k] >= lo && hi_[k] <= hi && t.trial == whole.trial &&
         t.snr * t.snr >= 0.1f * square)
       pieces_.push_back({lo_[k], hi_[k], t.snr * t.snr - kPieceCost, id_[k]});
@@ -297,7 +296,7 @@ bool HitClusterer::composite(std::size_t at) {
   return true;
 }
 
-/// The best token about a part, in other trials, too.
+/// The best hit about a part, in other trials, too.
 std::int32_t HitClusterer::best_about(std::int32_t part) const {
   const Place p = place_of(all_[index(part)]);
   const float width = p.hi - p.lo, middle = p.lo + 0.5f * width;
@@ -307,7 +306,7 @@ std::int32_t HitClusterer::best_about(std::int32_t part) const {
              const float w = hi_[k] - lo_[k], d = sweep_[k] - p.sweep;
              if (w >= 0.5f * width && w <= 1.35f * width && std::abs(d) <= width &&
                  std::abs(lo_[k] + 0.5f * (w + d) - middle) <= 0.5f * width &&
-                 stronger(token(k), all_[index(best)]))
+                 stronger(hit(k), all_[index(best)]))
                best = id_[k];
            });
   return best;
@@ -423,7 +422,7 @@ void HitClusterer::new_event(std::int32_t id) {
   events_.push_back(e);
 }
 
-/// What is left of a segment, without composites, to one event: no token is looked up.
+/// What is left of a segment, without composites, to one event: no hit is looked up.
 void HitClusterer::join_rest(Event& e, std::size_t segment) {
   const std::size_t begin = index(begin_[segment]), end = begin + index(size_[segment]);
   if (e.behind_cut) {
@@ -450,8 +449,8 @@ void HitClusterer::join_rest(Event& e, std::size_t segment) {
   c.n_hits += n;
   c.begin = std::min(c.begin, origin + static_cast<std::int64_t>(lo));
   c.end = std::max(c.end, origin + static_cast<std::int64_t>(hi));
-  c.lowest_trial = std::min(c.lowest_trial, token(first).trial);
-  c.highest_trial = std::max(c.highest_trial, token(last).trial);
+  c.lowest_trial = std::min(c.lowest_trial, hit(first).trial);
+  c.highest_trial = std::max(c.highest_trial, hit(last).trial);
 }
 
 /// Composites and what full cells hold.
@@ -469,7 +468,7 @@ void HitClusterer::rest() {
         float maximum = 0;
         std::int32_t best = first;
         for_events_near(lo_[at], hi_[at], [&](std::int32_t k) {
-          const float flux = expected_flux(events_[index(k)], place_of(token(at)));
+          const float flux = expected_flux(events_[index(k)], place_of(hit(at)));
           if (flux > maximum) maximum = flux, best = k;
         });
         join(events_[index(best)], id_[at]);
@@ -478,12 +477,12 @@ void HitClusterer::rest() {
   }
 }
 
-/// The strongest token of a bin: belongs to an event, is a composite or begins an event.
+/// The strongest hit of a bin: belongs to an event, is a composite or begins an event.
 void HitClusterer::look(std::size_t bin) {
   const std::size_t at = index(best_of_bin_[bin]);
-  const std::size_t segment = segment_of(bin, static_cast<int>(octave_of(token(at).width)));
+  const std::size_t segment = segment_of(bin, static_cast<int>(octave_of(hit(at).width)));
   Cell& cell = cells_[index(cell_of(bin))];
-  std::int32_t owner = explained_by(place_of(token(at)));
+  std::int32_t owner = explained_by(place_of(hit(at)));
   if (owner < 0)
     for_events_near(lo_[at], hi_[at], [&](std::int32_t k) {
       if (owner < 0 && (tail_of(events_[index(k)], at) || continues(events_[index(k)], at)))

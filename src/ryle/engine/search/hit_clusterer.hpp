@@ -14,15 +14,15 @@ inline constexpr std::int64_t kHitBin = 64;  ///< samples of starts that are loo
 inline constexpr std::int64_t kCrowdedBins = 16;  ///< bins of a cell that holds kMaxEvents at most
 inline constexpr int kMaxEvents = 16;
 
-/// What a token is expected to explain, and how far. @unit samples
+/// What a hit is expected to explain, and how far. @unit samples
 struct HitModel {
   explicit HitModel(const ClusterConfig& config);
   static constexpr float kPeaked = 2;
   float noise;  ///< S/N that noise may add
   float root(std::int32_t width) const { return roots[static_cast<std::size_t>(width)]; }
-  /// Edges of a pulse that a token may lie on.
+  /// Edges of a pulse that a hit may lie on.
   static float margin(float width) { return 0.75f * width + 2; }
-  /// How far from a token another one may lie that it explains. The best boxcar at a sweep d > W
+  /// How far from a hit another one may lie that it explains. The best boxcar at a sweep d > W
   /// off has d samples, at most the widest: E = S sqrt(W / d), beyond S sqrt(W Wmax) / d.
   float reach(const Hit& t) const {
     const auto width = static_cast<float>(t.width);
@@ -37,13 +37,13 @@ struct HitModel {
   float max_width, root_of_widest, maximum, min_expected;
 };
 
-/// Tokens that begin in one bin: `count` of them from `begin` of a list.
+/// Hits that begin in one bin: `count` of them from `begin` of a list.
 struct HitBin {
   std::int64_t begin = 0;
   std::int32_t count = 0;
 };
 
-/// Tokens of bins of starts, counted from the first bin. Reused from group to group.
+/// Hits of bins of starts, counted from the first bin. Reused from group to group.
 class HitClusterer {
  public:
   explicit HitClusterer(const HitModel& model) : model_(model) {}
@@ -85,7 +85,7 @@ class HitClusterer {
 
   void sort_in(std::span<const HitBin> bins);
   void place(std::size_t at);
-  const Hit& token(std::size_t at) const { return all_[static_cast<std::size_t>(id_[at])]; }
+  const Hit& hit(std::size_t at) const { return all_[static_cast<std::size_t>(id_[at])]; }
   std::size_t segment_of(std::size_t bin, int octave) const;
   std::size_t n_bins() const { return begin_.size() / kOctaves; }
   std::size_t bin_at(float x) const;
@@ -121,7 +121,7 @@ class HitClusterer {
   const HitModel& model_;
   std::int64_t first_bin_ = 0, cut_ = 0;
   std::span<const Hit> all_;
-  float min_excess_ = 0;  // S/N - noise of the weakest token
+  float min_excess_ = 0;  // S/N - noise of the weakest hit
   // [bin][octave]: a segment of places in order of the trial; best: -1 none, -2 to be found
   std::vector<std::int32_t> begin_, size_, dead_, best_;
   std::vector<std::int32_t> best_of_bin_, alive_;  // [bin]

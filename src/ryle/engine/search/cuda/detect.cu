@@ -14,7 +14,7 @@ namespace ryle::search {
 namespace detail {
 namespace {
 
-/// Tokens as kernels append them, behind their number in the first entry's room.
+/// Hits as kernels append them, behind their number in the first entry's room.
 class DeviceHits {
  public:
   explicit DeviceHits(std::int64_t capacity)

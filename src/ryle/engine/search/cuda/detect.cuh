@@ -30,7 +30,7 @@ void launch_list(const RowWork& w, const BoxcarTable& table, SeriesStatistics* s
                  SeriesStatistics* on_host, double threshold, const HitList& list,
                  cudaStream_t stream);
 
-/// Blocks that may hold a token, none missed, in any order.
+/// Blocks that may hold a hit, none missed, in any order.
 void launch_screen(const DeviceInput& in, const BoxcarTable& table, const TrialScreen* screens,
                    const HitList& list, cudaStream_t stream);
 /// Their hits, in place; width 0: none after all.
