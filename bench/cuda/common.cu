@@ -110,8 +110,8 @@ __global__ void __launch_bounds__(256, 1) multiply_wgmma(unsigned seed, Sum* out
     cuda::wait_products<1>();
   }
   cuda::wait_products<0>();
-  cuda::settle(re);
-  cuda::settle(im);
+  cuda::fence_registers(re);
+  cuda::fence_registers(im);
   Sum sum = 0;
 #pragma unroll
   for (int k = 0; k < 64; ++k) sum += re[k] + im[k];

@@ -76,9 +76,9 @@ __global__ void __launch_bounds__(kWgmmaThreads) correlate_wgmma(Gulp gulp, int2
     cuda::wait_products<1>();
   }
   cuda::wait_products<0>();
-  cuda::settle(re);
-  cuda::settle(plus);
-  cuda::settle(minus);
+  cuda::fence_registers(re);
+  cuda::fence_registers(plus);
+  cuda::fence_registers(minus);
 #pragma unroll
   for (int k = 0; k < 64; ++k) {
     const auto j = static_cast<int>(t / 32 * 16 + t % 32 / 4) + k % 4 / 2 * 8;

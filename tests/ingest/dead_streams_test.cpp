@@ -163,7 +163,7 @@ TEST(DeadStreams, ChipsBoardsOnSockets) {
       }
       if (t % 64 == 0) std::this_thread::sleep_for(std::chrono::microseconds(300));
     }
-    ASSERT_TRUE(running.settle(sent));
+    ASSERT_TRUE(running.wait_all(sent));
     running.stop();
     const auto c = running.source().counters();
     EXPECT_EQ(c.used, sent) << ::testing::PrintToString(c.rejected);

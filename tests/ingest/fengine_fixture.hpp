@@ -98,7 +98,7 @@ class RunningFengine {
     return n;
   }
   /// Waits until this many datagrams were counted.
-  bool settle(std::uint64_t n) {
+  bool wait_all(std::uint64_t n) {
     for (int i = 0; i < 60'000 && source_->counters().received < n; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }

@@ -38,7 +38,7 @@ TEST(FengineSource, EveryByteLandsInItsPlace) {
   RunningFengine running(small_chips());
   Sender sender(running.endpoint());
   send_boards(sender, 3, 1000, 1000 + 5 * 128 + 37);
-  ASSERT_TRUE(running.settle(3 * (5 * 128 + 37)));
+  ASSERT_TRUE(running.wait_all(3 * (5 * 128 + 37)));
   EXPECT_EQ(running.source().state(), "OK");
   running.stop();
   const auto c = running.source().counters();
@@ -121,7 +121,7 @@ TEST(FengineSource, AnyOrderInsideTheWindow) {
   }
   std::shuffle(order.begin(), order.end(), std::mt19937(3));
   for (const auto& [b, t] : order) sender.send_datagram(chips_datagram(b, t, kFirst, 5));
-  ASSERT_TRUE(running.settle(3 * 384));
+  ASSERT_TRUE(running.wait_all(3 * 384));
   sender.send_datagram(chips_datagram(1, 50, kFirst, 5));  // long delivered
   send_boards(sender, 3, 384, 400);
   sender.send_datagram(chips_datagram(1, 399, kFirst, 5));  // again
@@ -129,7 +129,7 @@ TEST(FengineSource, AnyOrderInsideTheWindow) {
   other.back() ^= std::byte{1};
   sender.send_datagram(other);                                        // with other bytes
   sender.send_datagram(chips_datagram(1, 399 + 100'000, kFirst, 5));  // a forged time
-  ASSERT_TRUE(running.settle(3 * 400 + 4));
+  ASSERT_TRUE(running.wait_all(3 * 400 + 4));
   running.stop();
   const auto c = running.source().counters();
   EXPECT_EQ(c.used, 1200u);
@@ -178,7 +178,7 @@ TEST(FengineSource, WrongDatagramsAreCountedAndPlaceNothing) {
   ++n;
   send_boards(sender, 3, 40, 80);
   n += 120;
-  ASSERT_TRUE(running.settle(n));
+  ASSERT_TRUE(running.wait_all(n));
   running.stop();
   const auto c = running.source().counters();
   EXPECT_EQ(c.received, n);
@@ -205,7 +205,7 @@ TEST(FengineSource, ABoardThatDiesAndReturnsIsAbsentForItsTimeAway) {
     if (t % 64 == 0) std::this_thread::sleep_for(std::chrono::microseconds(300));
   }
   send_boards(sender, 5, 1000, 1280);
-  ASSERT_TRUE(running.settle(5 * 1280 - 700));
+  ASSERT_TRUE(running.wait_all(5 * 1280 - 700));
   running.stop();
   for (int b = 0; b < 5; ++b) EXPECT_EQ(running.absent(b), b == 1 ? 700 : 0);
   EXPECT_EQ(running.source().counters().lost_samples, 700u * 5 * 32);
@@ -238,10 +238,10 @@ TEST(FengineSource, ARestartBeginsASegment) {
   RunningFengine running(small_chips());
   Sender sender(running.endpoint());
   send_boards(sender, 3, 1'000'000, 1'000'256);
-  ASSERT_TRUE(running.settle(3 * 256));
+  ASSERT_TRUE(running.wait_all(3 * 256));
   std::this_thread::sleep_for(std::chrono::milliseconds(60));  // the gate looks back 50 ms
   send_boards(sender, 3, 0, 256);
-  ASSERT_TRUE(running.settle(3 * 512));
+  ASSERT_TRUE(running.wait_all(3 * 512));
   running.stop();
   const auto c = running.source().counters();
   EXPECT_EQ(c.segments, 2u);
@@ -276,7 +276,7 @@ TEST(FengineSource, ChannelBlocksAreStreamsOfTheirOwn) {
     }
     if (t % 32 == 0) std::this_thread::sleep_for(std::chrono::microseconds(300));
   }
-  ASSERT_TRUE(running.settle(n));
+  ASSERT_TRUE(running.wait_all(n));
   running.stop();
   const auto c = running.source().counters();
   EXPECT_EQ(c.rejected.at("foreign_stream"), 512u);
@@ -298,7 +298,7 @@ TEST(FengineSource, BoardsOnSocketsOfTheirOwn) {
     second.send_datagram(chips_datagram(1, t, kFirst, 5));
     if (t % 64 == 0) std::this_thread::sleep_for(std::chrono::microseconds(300));
   }
-  ASSERT_TRUE(running.settle(1280));
+  ASSERT_TRUE(running.wait_all(1280));
   running.stop();
   EXPECT_EQ(running.source().counters().used, 1280u);
   EXPECT_EQ(running.wrong(), 0);
@@ -311,15 +311,15 @@ TEST(FengineSource, StrangersAreCountedAndPlaceNothing) {
     RunningFengine running(config);
     Sender sender(running.endpoint()), stranger(running.endpoint());
     send_boards(sender, 3, 0, 64);
-    ASSERT_TRUE(running.settle(192));
+    ASSERT_TRUE(running.wait_all(192));
     for (std::int64_t t = 64; t < 74; ++t) {
       auto forged = chips_datagram(1, t, kFirst, 5);
       forged.back() ^= std::byte{255};
       stranger.send_datagram(forged);
     }
-    ASSERT_TRUE(running.settle(202));
+    ASSERT_TRUE(running.wait_all(202));
     send_boards(sender, 3, 64, 128);
-    ASSERT_TRUE(running.settle(394));
+    ASSERT_TRUE(running.wait_all(394));
     running.stop();
     const auto c = running.source().counters();
     EXPECT_EQ(c.used, 384u);
@@ -330,7 +330,7 @@ TEST(FengineSource, StrangersAreCountedAndPlaceNothing) {
   RunningFengine running(config);
   Sender sender(running.endpoint());
   send_boards(sender, 3, 0, 20);
-  ASSERT_TRUE(running.settle(60));
+  ASSERT_TRUE(running.wait_all(60));
   running.stop();
   EXPECT_EQ(running.source().counters().rejected.at("foreign_sender"), 60u);
   EXPECT_EQ(running.source().counters().used, 0u);
@@ -352,7 +352,7 @@ TEST(FengineSource, TheSequenceNumberMayWrap) {
       sender.send_datagram(bytes);
     }
   }
-  ASSERT_TRUE(running.settle(3 * n));
+  ASSERT_TRUE(running.wait_all(3 * n));
   running.stop();
   const auto c = running.source().counters();
   EXPECT_EQ(c.rejected.at("field"), 3u);
@@ -391,7 +391,7 @@ TEST(FengineSource, TbxFrames) {
     for (int block = 0; block < 2; ++block) sender.send_datagram(tbx_datagram(t, phase, block));
     if (t % 64 == 0) std::this_thread::sleep_for(std::chrono::microseconds(300));
   }
-  ASSERT_TRUE(running.settle(600));
+  ASSERT_TRUE(running.wait_all(600));
   running.stop();
   EXPECT_EQ(running.source().counters().used, 600u);
   EXPECT_EQ(running.wrong(), 0);
@@ -476,7 +476,7 @@ TEST(FengineSource, TbfFrames) {
       sender.send_datagram(bytes);
     }
   }
-  ASSERT_TRUE(running.settle(256));
+  ASSERT_TRUE(running.wait_all(256));
   running.stop();
   EXPECT_EQ(running.source().counters().used, 256u);
   EXPECT_EQ(running.wrong(), 0);
@@ -521,7 +521,7 @@ TEST(FengineSource, SentMinusLostIsUsedBehindTheRelay) {
     ++intact;
     whole.insert(r.order);
   }
-  ASSERT_TRUE(running.settle(arrived));
+  ASSERT_TRUE(running.wait_all(arrived));
   running.stop();
   const auto c = running.source().counters();
   EXPECT_EQ(c.received, arrived);

@@ -40,7 +40,7 @@ std::vector<Sender> connect_all(const RunningSource& running, int n) {
 
 // Waits until the source has taken in n datagrams and groups, so that what follows comes after
 // them.
-void settle(RunningSource& running, std::uint64_t n) {
+void wait_all(RunningSource& running, std::uint64_t n) {
   ASSERT_TRUE(RunningSource::wait_until([&] { return running.source().counters().received >= n; }))
       << running.source().counters().received << " of " << n;
 }
@@ -67,7 +67,7 @@ TEST(Mwa32tSource, MixedTransportsArriveWhole) {
   auto senders = connect_all(running, 4);
   const Tick begin = 1'000'000, end = begin + 80 * 1024;  // more than a turn of the 16-bit counter
   send_all(senders, config, begin, end);
-  settle(running, 2 * 80 * 1024 + 2 * 80 * 4);
+  wait_all(running, 2 * 80 * 1024 + 2 * 80 * 4);
   running.stop();
   expect_whole(running, begin, end);
   EXPECT_EQ(running.source().counters().segments, 1u);
@@ -85,7 +85,7 @@ TEST(Mwa32tSource, TcpOnlyBeginsAtTheFirstCommonGroup) {
       senders[r].send(pattern_groups(config.geometry.marker, r, tick, 256));
     }
   }
-  settle(running, 30 + 2 * 20 * 256);
+  wait_all(running, 30 + 2 * 20 * 256);
   running.stop();
   const auto counters = running.source().counters();
   EXPECT_EQ(counters.balance(), 0);
@@ -119,7 +119,7 @@ TEST(Mwa32tSource, ANodeThatDiesAndReturnsIsAbsentForItsTimeAway) {
   auto part = pattern_groups(config.geometry.marker, 1, 8192, 3);
   part.resize(2 * 34 + 5);
   senders[1].send(part);
-  settle(running, 2 * 8192 + 2 * 32 + 2);
+  wait_all(running, 2 * 8192 + 2 * 32 + 2);
   senders[1].reset();
   const auto send_others = [&](Tick begin, Tick end) {
     for (Tick tick = begin; tick < end; tick += 256) {
@@ -131,10 +131,10 @@ TEST(Mwa32tSource, ANodeThatDiesAndReturnsIsAbsentForItsTimeAway) {
   };
   // More than half a turn of the counter: only the others tell where the node joins again.
   send_others(8192, 49'152);
-  settle(running, 8192 + 49'152 + 2 * 192 + 3);  // the part of a group is counted as well
+  wait_all(running, 8192 + 49'152 + 2 * 192 + 3);  // the part of a group is counted as well
   senders[1] = Sender(running.endpoint(1));
   send_all(senders, config, 49'152, 57'344);
-  settle(running, 57'344 + 16'384 + 2 * 224 + 3);
+  wait_all(running, 57'344 + 16'384 + 2 * 224 + 3);
   running.stop();
   const auto counters = running.source().counters();
   EXPECT_EQ(counters.balance(), 0);
@@ -227,7 +227,7 @@ TEST(Mwa32tSource, WrongDatagramsAreCountedAndPlaceNothing) {
   changed(5, 255);
   changed(6, 255);  // n
   good(20);
-  settle(running, n);
+  wait_all(running, n);
   running.stop();
   const auto c = running.source().counters();
   EXPECT_EQ(c.received, n);
@@ -260,7 +260,7 @@ TEST(Mwa32tSource, JoinedSegmentsAreTakenApart) {
   }
   joined.resize(joined.size() - 100);
   sender.send_datagram(joined);
-  settle(running, 40);
+  wait_all(running, 40);
   running.stop();
   const auto c = running.source().counters();
   EXPECT_EQ(c.received, 40u);
@@ -282,7 +282,7 @@ TEST(Mwa32tSource, StrangersAreCountedAndPlaceNothing) {
       if (tick >= 20 * 256) stranger.send_datagram(pattern_datagram(0, tick + 256, 256));
       if (tick % 2048 == 0) std::this_thread::sleep_for(std::chrono::microseconds(300));
     }
-    settle(running, 180);
+    wait_all(running, 180);
     running.stop();
     const auto c = running.source().counters();
     EXPECT_EQ(c.used, 100u);
@@ -293,7 +293,7 @@ TEST(Mwa32tSource, StrangersAreCountedAndPlaceNothing) {
   Sender sender(running.endpoint(0));
   for (Tick tick = 0; tick < 20 * 256; tick += 256)
     sender.send_datagram(pattern_datagram(0, tick, 256));
-  settle(running, 20);
+  wait_all(running, 20);
   running.stop();
   EXPECT_EQ(running.source().counters().rejected.at("foreign_sender"), 20u);
   EXPECT_EQ(running.source().counters().used, 0u);
@@ -304,7 +304,7 @@ TEST(Mwa32tSource, StrangersAreCountedAndPlaceNothing) {
   Sender known(listed.endpoint(0));
   for (Tick tick = 0; tick < 20 * 256; tick += 256)
     known.send_datagram(pattern_datagram(0, tick, 256));
-  settle(listed, 20);
+  wait_all(listed, 20);
   listed.stop();
   EXPECT_EQ(listed.source().counters().used, 20u);
 }
@@ -315,11 +315,11 @@ TEST(Mwa32tSource, ASecondConnectionIsRefusedWhileTheFirstDelivers) {
   RunningSource running(config);
   Sender first(running.endpoint(0));
   first.send(pattern_groups(config.geometry.marker, 0, 0, 1000));
-  settle(running, 1000);
+  wait_all(running, 1000);
   Sender second(running.endpoint(0));
   second.send(pattern_groups(config.geometry.marker, 0, 30'000, 100));
   first.send(pattern_groups(config.geometry.marker, 0, 1000, 1000));
-  settle(running, 2000);
+  wait_all(running, 2000);
   running.stop();
   const auto c = running.source().counters();
   EXPECT_EQ(c.received, 2000u);
@@ -370,7 +370,7 @@ TEST(Mwa32tSource, ConnectsToNodesAndTriesAgain) {
   const auto bytes = pattern_groups(config.geometry.marker, 0, 0, 500);
   ASSERT_EQ(::send(node.descriptor(), bytes.data(), bytes.size(), 0),
             static_cast<ssize_t>(bytes.size()));
-  settle(running, 500);
+  wait_all(running, 500);
   running.stop();
   EXPECT_EQ(running.source().counters().used, 500u);
 }

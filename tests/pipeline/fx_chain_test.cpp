@@ -326,7 +326,7 @@ TEST(FxChain, TheDumpOnItsWayOutlivesTheDevice) {
   const auto samples = noise(1024);
   EXPECT_THROW(chain.feed(samples.data(), 0, 1024, {}, 0, {0, {1000000, 1}}), DeviceError);
   lost.set_value();
-  chain.settle();
+  chain.wait_readback();
   EXPECT_EQ(taken, std::vector<std::int64_t>{0});
 }
 

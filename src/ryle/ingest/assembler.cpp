@@ -468,7 +468,7 @@ void Assembler::close_head(std::int64_t n_slots, MonotonicNs now) {
     open.chunk->n_ticks = n_slots * config_.ticks_per_slot;
     open.chunk->sequence = sequence_;
     open.chunk->segment = static_cast<std::int64_t>(totals_.segments) - 1;
-    placement_->settle();
+    placement_->fence_stores();
     pool_.deliver(open.chunk);
   }
   ++sequence_;

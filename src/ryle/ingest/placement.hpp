@@ -29,7 +29,7 @@ class Placement {
   virtual void fill(std::byte* payload, std::uint32_t stream, std::int64_t begin,
                     std::int64_t end) const = 0;
   /// Called before a chunk goes to another thread: all that was placed is visible from then on.
-  virtual void settle() const {}
+  virtual void fence_stores() const {}
 };
 
 /// Payload [slot][stream][slot_bytes]: time-major interleave (MWA-32T: 32 bytes per receiver and
@@ -62,7 +62,7 @@ class StreamMajorPlacement final : public Placement {
              const std::byte* bytes) const override;
   void fill(std::byte* payload, std::uint32_t stream, std::int64_t begin,
             std::int64_t end) const override;
-  void settle() const override;
+  void fence_stores() const override;
 
  private:
   std::int64_t at(std::uint32_t stream, std::int64_t slot) const {

@@ -323,12 +323,12 @@ void ImageTrigger::close_events(bool all) {
 void ImageTrigger::learn(Scale& scale) const {
   ++scale.n_blocks;
   const double h = std::max(1.0 / static_cast<double>(scale.n_blocks), scale.lambda_min);
-  const bool settled = scale.n_blocks > config_.min_history / 2;
+  const bool converged = scale.n_blocks > config_.min_history / 2;
   const double clip2 = kClip * kClip / (1 - std::min(scale.sum_h2, 0.5));
   const double per_image = 1 / static_cast<double>(scale.window);
   for (std::size_t k = 0; k < scale.mean.size(); ++k) {
     double d = scale.sum[k] * per_image - scale.mean[k];
-    if (settled && d * d > clip2 * scale.variance[k])
+    if (converged && d * d > clip2 * scale.variance[k])
       d = std::copysign(std::sqrt(clip2 * scale.variance[k]), d);
     scale.mean[k] += h * d;
     scale.variance[k] = (1 - h) * (scale.variance[k] + h * d * d);

@@ -336,7 +336,7 @@ BeamEvent merged_of(std::int64_t n_beams, const std::vector<std::int64_t>& seein
     grouper.add(beam, events);
   }
   std::vector<BeamEvent> out;
-  grouper.settle_all(out);
+  grouper.take_all(out);
   EXPECT_EQ(out.size(), 1U);
   return out.empty() ? BeamEvent{} : std::move(out.front());
 }

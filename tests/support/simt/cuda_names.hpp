@@ -401,7 +401,7 @@ template <int kPending>
 void wait_products() {
   simt::Machine::here().thread().products.wait(kPending);
 }
-inline void settle(int (&)[64]) {}
+inline void fence_registers(int (&)[64]) {}
 
 /// The sums of one thread. Bits 4 to 6 of an address are exchanged by bits 7 to 9.
 inline void multiply_swizzled(int (&d)[64], unsigned rows, unsigned columns) {

@@ -44,7 +44,7 @@ __device__ inline void multiply_64(float (&d)[64], const unsigned (&a)[4], std::
 #undef RYLE_4
 
 /// The asynchronous products write these registers: nothing is read before `wait`.
-__device__ inline void settle(float (&d)[64]) {
+__device__ inline void fence_registers(float (&d)[64]) {
 #pragma unroll
   for (int k = 0; k < 64; k += 4)
     asm volatile("" : "+f"(d[k]), "+f"(d[k + 1]), "+f"(d[k + 2]), "+f"(d[k + 3])::"memory");

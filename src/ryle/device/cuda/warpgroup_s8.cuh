@@ -50,7 +50,7 @@ __device__ inline void multiply_64(int (&d)[64], const unsigned (&a)[4], std::ui
 }
 
 /// The asynchronous products write these registers: nothing is read before `wait`.
-__device__ inline void settle(int (&d)[64]) {
+__device__ inline void fence_registers(int (&d)[64]) {
 #pragma unroll
   for (int k = 0; k < 64; k += 4)
     asm volatile("" : "+r"(d[k]), "+r"(d[k + 1]), "+r"(d[k + 2]), "+r"(d[k + 3])::"memory");

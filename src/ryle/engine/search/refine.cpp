@@ -501,9 +501,9 @@ void add_scattering(const Band& band, const Plane& plane, const Parameters& step
       if (higher > best) at = there;
     }
     if (!(higher > best)) break;
-    const bool settled = higher * higher - best * best < 0.1;
+    const bool converged = higher * higher - best * best < 0.1;
     best = higher;
-    if (settled) break;
+    if (converged) break;
   }
   if (!(at[3] > 0)) return;
   const double gain = best > 0 ? best * best - out.snr * out.snr : 0;

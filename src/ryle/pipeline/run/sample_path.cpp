@@ -90,7 +90,7 @@ void SamplePath::finish(RunSummary& summary, const std::map<std::string, std::st
   summary.planned_memory_bytes += memory_bytes();
   summary.implementations = implementations();
   loss_.guard([&] { chain_->flush(); });
-  chain_->settle();
+  chain_->wait_readback();
   summary.data_s = data_s();
   summary.engine_margin = busy_s() > 0 ? summary.data_s / busy_s() : 0;
   Queue drawing =

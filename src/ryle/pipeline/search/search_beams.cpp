@@ -183,7 +183,7 @@ BeamEvent BeamGrouper::merged(std::vector<Waiting*>& group) const {
   return out;
 }
 
-void BeamGrouper::settle(std::int64_t tick, std::vector<BeamEvent>& out) {
+void BeamGrouper::take_complete(std::int64_t tick, std::vector<BeamEvent>& out) {
   if (waiting_.empty()) return;
   const auto limit = static_cast<double>(tick);
   std::sort(waiting_.begin(), waiting_.end(), [](const Waiting& a, const Waiting& b) {
@@ -227,8 +227,8 @@ void BeamGrouper::settle(std::int64_t tick, std::vector<BeamEvent>& out) {
   });
 }
 
-void BeamGrouper::settle_all(std::vector<BeamEvent>& out) {
-  settle(std::numeric_limits<std::int64_t>::max(), out);
+void BeamGrouper::take_all(std::vector<BeamEvent>& out) {
+  take_complete(std::numeric_limits<std::int64_t>::max(), out);
 }
 
 }  // namespace ryle::pipeline

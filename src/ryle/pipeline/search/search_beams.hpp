@@ -49,8 +49,8 @@ class BeamGrouper {
 
   void add(std::int64_t beam, std::vector<SearchEvent>& events);  ///< takes them
   /// No beam will add an event centered before `tick`. Appends what is complete, in order of time.
-  void settle(std::int64_t tick, std::vector<BeamEvent>& out);
-  void settle_all(std::vector<BeamEvent>& out);
+  void take_complete(std::int64_t tick, std::vector<BeamEvent>& out);
+  void take_all(std::vector<BeamEvent>& out);
   std::int64_t n_waiting() const { return static_cast<std::int64_t>(waiting_.size()); }
 
  private:

@@ -204,7 +204,7 @@ void SearchChain::finish(SearchEngines& engines, std::vector<SearchEvent>& event
   me.tracker.finish(me.extent(), me.metadata_now(), events);
 }
 
-std::int64_t SearchChain::settled_before() const {
+std::int64_t SearchChain::complete_before() const {
   const Impl& me = *impl_;
   const std::int64_t searched = me.dedispersed - me.history;
   return std::clamp(me.tracker.earliest_open(), searched - me.reach.lateness, searched);

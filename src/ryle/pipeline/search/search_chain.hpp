@@ -32,7 +32,7 @@ class SearchChain {
 
   /// Boxcars of events still to come have their centers at or behind it, except those of clusters
   /// that stay open for longer than the codes are kept (storms of interference).
-  std::int64_t settled_before() const;
+  std::int64_t complete_before() const;
   const SearchCounts& counts() const;
   std::int64_t n_flagged_channels() const;
   std::int64_t memory_bytes() const;

@@ -450,7 +450,7 @@ void DeviceSearch::restart() {
   impl_->restart();
 }
 
-std::int64_t DeviceSearch::settled_before() const {
+std::int64_t DeviceSearch::complete_before() const {
   const Impl& me = *impl_;
   const std::int64_t searched = me.dedispersed - me.history;
   std::int64_t minimum = searched;
@@ -506,7 +506,7 @@ void DeviceSearch::feed_host(const float*, std::int64_t, std::int64_t, std::int6
                              std::vector<SearchEvent>*) {}
 void DeviceSearch::finish(std::vector<SearchEvent>*) {}
 void DeviceSearch::restart() {}
-std::int64_t DeviceSearch::settled_before() const { return 0; }
+std::int64_t DeviceSearch::complete_before() const { return 0; }
 SearchCounts DeviceSearch::counts() const { return {}; }
 std::int64_t DeviceSearch::n_flagged_channels() const { return 0; }
 std::int64_t DeviceSearch::memory_bytes() const { return 0; }

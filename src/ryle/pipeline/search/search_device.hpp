@@ -55,7 +55,7 @@ class DeviceSearch {
   /// Sample 0 again.
   void restart();
 
-  std::int64_t settled_before() const;
+  std::int64_t complete_before() const;
   SearchCounts counts() const;              ///< of all beams, since the start or restart()
   std::int64_t n_flagged_channels() const;  ///< of the beam with the most
   std::int64_t memory_bytes() const;        ///< of the device

@@ -108,11 +108,11 @@ struct BeamSearch::Impl {
     for (std::size_t b = 0; b < found.size(); ++b)
       grouper.add(static_cast<std::int64_t>(b), found[b]);
   }
-  std::int64_t settled_before() const {
+  std::int64_t complete_before() const {
     std::int64_t minimum =
-        devices.empty() ? chains.front()->settled_before() : devices.front()->settled_before();
-    for (const auto& device : devices) minimum = std::min(minimum, device->settled_before());
-    for (const auto& chain : chains) minimum = std::min(minimum, chain->settled_before());
+        devices.empty() ? chains.front()->complete_before() : devices.front()->complete_before();
+    for (const auto& device : devices) minimum = std::min(minimum, device->complete_before());
+    for (const auto& chain : chains) minimum = std::min(minimum, chain->complete_before());
     return minimum;
   }
 };
@@ -138,7 +138,7 @@ void BeamSearch::feed(const float* data, std::int64_t beam_stride, std::int64_t 
   });
   me.received += n;
   me.group();
-  me.grouper.settle(me.settled_before(), events);
+  me.grouper.take_complete(me.complete_before(), events);
 }
 
 void BeamSearch::feed_devices(const std::vector<const float*>& power, std::int64_t beam_stride,
@@ -156,7 +156,7 @@ void BeamSearch::feed_devices(const std::vector<const float*>& power, std::int64
   });
   me.received += n;
   me.group();
-  me.grouper.settle(me.settled_before(), events);
+  me.grouper.take_complete(me.complete_before(), events);
 }
 
 void BeamSearch::finish(std::vector<BeamEvent>& events) {
@@ -169,7 +169,7 @@ void BeamSearch::finish(std::vector<BeamEvent>& events) {
     me.chains[beam]->finish(engines, me.found[beam]);
   });
   me.group();
-  me.grouper.settle_all(events);
+  me.grouper.take_all(events);
   me.over = true;
 }
 

@@ -171,7 +171,7 @@ FxChain::FxChain(const std::vector<Queue>& queues, const Setup& setup, DelayUpda
 }
 
 FxChain::~FxChain() {
-  settle();
+  wait_readback();
   try {
     wait_copied();                   // host memory goes first
   } catch (const std::exception&) {  // a fault was visible to the last flush()
@@ -531,7 +531,7 @@ void FxChain::wait_delivered() {
   if (delivery_.valid()) delivery_.get();
 }
 
-void FxChain::settle() noexcept {
+void FxChain::wait_readback() noexcept {
   try {
     wait_delivered();
   } catch (...) {  // not whole: its device was lost

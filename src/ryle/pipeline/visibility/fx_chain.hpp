@@ -84,7 +84,7 @@ class FxChain {
   /// Closes the open dump as short and waits until the sink has had all dumps.
   void flush();
   /// For flush() when a device was lost: waits for the dump on its way, which may be whole.
-  void settle() noexcept;
+  void wait_readback() noexcept;
 
   /// Scale the requantiser multiplied the samples of an input with: divide V_ij by scale_i scale_j.
   /// Empty before data.

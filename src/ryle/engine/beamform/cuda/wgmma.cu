@@ -100,7 +100,7 @@ __device__ inline void multiply_group(int (&d)[2][4][4], const uint4& w, std::ui
 }
 
 /// The asynchronous products write these registers: nothing is read before `wait`.
-__device__ inline void settle(int (&d)[2][4][4]) {
+__device__ inline void fence_registers(int (&d)[2][4][4]) {
 #pragma unroll
   for (int k = 0; k < 8; ++k)
     asm volatile(""
@@ -149,7 +149,7 @@ __device__ inline void multiply_half(int (&re)[4][4], int (&im)[4][4], const uin
   multiply_narrow<true>(im, w[0], imaginary);
   end_products();
 }
-__device__ inline void settle_half(int (&d)[4][4]) {
+__device__ inline void fence_half(int (&d)[4][4]) {
 #pragma unroll
   for (int k = 0; k < 4; ++k)
     asm volatile("" : "+r"(d[k][0]), "+r"(d[k][1]), "+r"(d[k][2]), "+r"(d[k][3])::"memory");
@@ -337,8 +337,8 @@ __device__ void consume(const FusedArgs& a, const Memory& m, const Cut& cut) {
         }
       }
       wait_products<0>();
-      settle(re);
-      settle(im);
+      fence_registers(re);
+      fence_registers(im);
       if (lane == 0) arrive(full + kEmpty + stage * 8);
       place += ways;  // this way's first chunk of the next set of groups
       if (!exists) continue;
@@ -397,8 +397,8 @@ __device__ void consume_halves(const FusedArgs& a, const Memory& m, const Cut& c
         int re[4][4], im[4][4];
         multiply_half(re, im, w, chunk + H * kHalfBytes);
         wait_products<0>();
-        settle_half(re);
-        settle_half(im);
+        fence_half(re);
+        fence_half(im);
         if (H == 1 && lane == 0) arrive(full + kEmpty + stage * 8);
         if (exists) out.template half<H>(e, re, im, staging);
       };

@@ -82,8 +82,8 @@ template <Part kPart>
 __device__ inline void keep_bytes(const WgmmaArgs& a, const Ring& ring, ByteSums& sums,
                                   std::int64_t id, const Item& item, int n_blocks, int warpgroup,
                                   int warp) {
-  cuda::settle(sums.re);
-  cuda::settle(sums.im);
+  cuda::fence_registers(sums.re);
+  cuda::fence_registers(sums.im);
   if (!ring.keeps) return;
   const int lane = threadIdx.x % 32;
   const Layout& layout = a.ring.layout;

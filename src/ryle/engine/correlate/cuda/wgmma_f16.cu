@@ -143,8 +143,8 @@ struct Fp16Worker {
 #pragma unroll
     for (int k = 0; k < 64; ++k) sums.re[k] = sums.im[k] = 0;
     multiply_piece<Fp16, kPart>(sums, ring, n_blocks, warpgroup, warp, lane);
-    cuda::settle(sums.re);
-    cuda::settle(sums.im);
+    cuda::fence_registers(sums.re);
+    cuda::fence_registers(sums.im);
     if (!ring.keeps) return;
     const int warp_sums = sum_at(threadIdx.x - lane, 0, kIm);
     if (n_blocks < shares.n_blocks) {

@@ -51,14 +51,14 @@ void copy_rows(Queue& host, Queue& queue, const Rows<T>& r, bool together, T* to
 }
 
 /// Nothing is under way any more when this goes, whatever happened.
-class Settled {
+class WaitAll {
  public:
-  explicit Settled(std::vector<const Queue*> queues) : queues_(std::move(queues)) {}
-  ~Settled() {
+  explicit WaitAll(std::vector<const Queue*> queues) : queues_(std::move(queues)) {}
+  ~WaitAll() {
     for (const Queue* q : queues_) static_cast<void>(cudaStreamSynchronize(cuda::stream_of(*q)));
   }
-  Settled(const Settled&) = delete;
-  Settled& operator=(const Settled&) = delete;
+  WaitAll(const WaitAll&) = delete;
+  WaitAll& operator=(const WaitAll&) = delete;
 
  private:
   std::vector<const Queue*> queues_;
@@ -115,7 +115,7 @@ DevicePlan DeviceGridder<Real>::plan(const Positions& samples) {
   plan.metadata.n_tiles = n_tiles_;
   sorter_.forget_counts();
   const double* const from[] = {samples.x.data(), samples.y.data(), samples.z.data()};
-  const Settled settled({&sorter_.queue()});  // nothing reads the samples when this ends
+  const WaitAll wait_all({&sorter_.queue()});  // nothing reads the samples when this ends
   for (std::int64_t first = 0; first < samples.size(); first += tuning_.chunk_samples) {
     DeviceChunk& c = plan.chunks.emplace_back();
     c.first = first;
@@ -382,7 +382,7 @@ void DeviceGridder<Real>::absorb(Queue& host, const DeviceRun& run, GroupState& 
 template <class Real>
 void DeviceGridder<Real>::run(Queue& host, const DeviceRun& run) {
   const cuda::DeviceScope scope(device_);
-  const Settled settled({&in_, &sorter_.queue(), &compute_, &out_});
+  const WaitAll wait_all({&in_, &sorter_.queue(), &compute_, &out_});
   groups_ = channel_groups(run.first_channel, run.n_channels, tuning_.channels);
   if (timeline_ != nullptr) timeline_->start(in_);
   const std::size_t n_chunks = run.plan->chunks.size();

@@ -111,8 +111,8 @@ class CudaDetector final : public Detector {
       do {
         hits_.clear(queue);
         launch_screen(input, table_, screens_.data(), hits_.list(), stream);
-        launch_settle(input, table_, device_statistics_.data(), config_.threshold, hits_.list(),
-                      stream);
+        launch_confirm(input, table_, device_statistics_.data(), config_.threshold, hits_.list(),
+                       stream);
       } while (!hits_.collect(queue, hits));
     }
     take_statistics();
@@ -136,7 +136,8 @@ class CudaDetector final : public Detector {
       if (again) hits_.clear(queue);
       launch_list(work, table_, device_statistics_.data(), host_statistics_.data(),
                   config_.threshold, hits_.list(), stream);
-      launch_settle(in, table_, device_statistics_.data(), config_.threshold, hits_.list(), stream);
+      launch_confirm(in, table_, device_statistics_.data(), config_.threshold, hits_.list(),
+                     stream);
       if (hits_.collect(queue, hits)) return;
     }
   }

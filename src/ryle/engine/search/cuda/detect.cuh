@@ -34,8 +34,8 @@ void launch_list(const RowWork& w, const BoxcarTable& table, SeriesStatistics* s
 void launch_screen(const DeviceInput& in, const BoxcarTable& table, const TrialScreen* screens,
                    const HitList& list, cudaStream_t stream);
 /// Their hits, in place; width 0: none after all.
-void launch_settle(const DeviceInput& in, const BoxcarTable& table,
-                   const SeriesStatistics* statistics, double threshold, const HitList& list,
-                   cudaStream_t stream);
+void launch_confirm(const DeviceInput& in, const BoxcarTable& table,
+                    const SeriesStatistics* statistics, double threshold, const HitList& list,
+                    cudaStream_t stream);
 
 }  // namespace ryle::search::detail

@@ -505,7 +505,7 @@ void launch_rows(const LevelWork& work, cudaStream_t stream) {
 
 /// Smallest sum of units in a window over a boxcar worth a hit, when no unit of it is the last.
 // Units are rounded up, u >= 1 + (x - low) / 2^shift, also when halved; x - W mu above the
-// threshold is safe by one count against the rounding of settle_blocks(), and one unit may be lost
+// threshold is safe by one count against the rounding of confirm_blocks(), and one unit may be lost
 // where packed numbers borrow from each other.
 __device__ double limit_of(const SeriesStatistics& s, const TrialScreen& screen, double threshold,
                            double minimum, int narrow, int window, int halvings) {

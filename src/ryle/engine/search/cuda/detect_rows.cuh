@@ -528,7 +528,7 @@ struct RowLister {
 };
 
 /// Smallest sum of v in a window over a boxcar of `width` columns worth a hit; safe by one count
-/// against the rounding of settle_blocks(). Units are rounded up.
+/// against the rounding of confirm_blocks(). Units are rounded up.
 __device__ inline int row_window_limit(const SeriesStatistics& s, const TrialStart& t,
                                        double threshold, int width, int slot) {
   const RowUnits units(t);

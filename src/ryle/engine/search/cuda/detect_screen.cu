@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // clang-format off
 // Boxcars on the device, in two steps as on the CPU, for sums that cuda/detect_rows.cuh does not take. screen_boxcars
-// forms all of them on packed 16-bit units that can only be too large; settle_blocks looks again, exactly, at the few
+// forms all of them on packed 16-bit units that can only be too large; confirm_blocks looks again, exactly, at the few
 // blocks of 64 starts where one reaches its limit:  S/N = (sum_W x - W mu) / (sigma sqrt(W w)).
 //
 //   array       axes                            type            layout
@@ -9,13 +9,13 @@
 //   in.weights  [trial][cell of 64 columns]     float           nullptr: all have in.level
 //   screens     [trial]                         TrialScreen     units, and limits of all windows
 //   words       [level of halved data][start]   2 x uint16      starts p and p + half of a segment; shared memory
-//   list.hits   [block], then                   DeviceHit       number of the block; settle_blocks puts the best
+//   list.hits   [block], then                   DeviceHit       number of the block; confirm_blocks puts the best
 //                                                               boxcar in its place
 //
 // Who does what: a thread block of two warps takes a segment of 4,096 starts of one trial. A lane owns two blocks of 64
 // starts, one in each half of its words, and runs along their starts with the last 32 prefix sums in registers: a
 // boxcar is a difference of two of them, and difference and maximum are one instruction for both blocks. Data halved
-// in time are halved as words. settle_blocks has a warp a block. docs/decisions/0013 lists what was measured.
+// in time are halved as words. confirm_blocks has a warp a block. docs/decisions/0013 lists what was measured.
 // clang-format on
 #include <algorithm>
 
@@ -30,7 +30,7 @@ namespace {
 constexpr int kScreenThreads = 64;
 constexpr int kHalfSegment = kSegment / 2;
 constexpr int kReach = 32;  // widest boxcar of a level
-constexpr int kSettleWarps = 4;
+constexpr int kConfirmWarps = 4;
 constexpr unsigned kWarp = 0xffffffffu;
 
 // Windows of a level, as boxcar_table() lists them.
@@ -373,14 +373,14 @@ __device__ void sum_starts(const T* x, std::int64_t column, std::int64_t n_colum
 /// lane tries all widths of the octave at two starts, and the best boxcar (the earliest, narrowest
 /// of equals) replaces the entry of the list.
 template <class T>
-__global__ void __launch_bounds__(32 * kSettleWarps)
-    settle_blocks(const DeviceInput in, const BoxcarTable table, const SeriesStatistics* statistics,
-                  double threshold, const HitList list) {
-  __shared__ long long sums[kSettleWarps][97];
+__global__ void __launch_bounds__(32 * kConfirmWarps)
+    confirm_blocks(const DeviceInput in, const BoxcarTable table,
+                   const SeriesStatistics* statistics, double threshold, const HitList list) {
+  __shared__ long long sums[kConfirmWarps][97];
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   long long* prefix = sums[warp];
   const unsigned n = min(*list.n, list.capacity);
-  for (unsigned k = blockIdx.x * kSettleWarps + warp; k < n; k += gridDim.x * kSettleWarps) {
+  for (unsigned k = blockIdx.x * kConfirmWarps + warp; k < n; k += gridDim.x * kConfirmWarps) {
     const DeviceHit block = list.hits[k];
     const SeriesStatistics s = statistics[block.trial];
     const auto& octave = table.octaves[block.octave];
@@ -446,13 +446,13 @@ void launch_screen(const DeviceInput& in, const BoxcarTable& table, const TrialS
   RYLE_CUDA_LAUNCHED("screen_boxcars");
 }
 
-void launch_settle(const DeviceInput& in, const BoxcarTable& table,
-                   const SeriesStatistics* statistics, double threshold, const HitList& list,
-                   cudaStream_t stream) {
+void launch_confirm(const DeviceInput& in, const BoxcarTable& table,
+                    const SeriesStatistics* statistics, double threshold, const HitList& list,
+                    cudaStream_t stream) {
   constexpr unsigned kBlocks = 1056;
-  const auto kernel = in.wide ? settle_blocks<std::uint32_t> : settle_blocks<std::uint16_t>;
-  kernel<<<kBlocks, 32 * kSettleWarps, 0, stream>>>(in, table, statistics, threshold, list);
-  RYLE_CUDA_LAUNCHED("settle_blocks");
+  const auto kernel = in.wide ? confirm_blocks<std::uint32_t> : confirm_blocks<std::uint16_t>;
+  kernel<<<kBlocks, 32 * kConfirmWarps, 0, stream>>>(in, table, statistics, threshold, list);
+  RYLE_CUDA_LAUNCHED("confirm_blocks");
 }
 
 }  // namespace ryle::search::detail
