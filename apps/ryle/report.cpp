@@ -128,7 +128,7 @@ void print_text(const pipeline::RunSummary& s) {
   if (s.undelivered_samples > 0)
     fmt::print("{} samples of inputs that never delivered, which are not counted as lost\n",
                s.undelivered_samples);
-  if (s.refused_connections > 0) fmt::print("refused {} connections\n", s.refused_connections);
+  if (s.rejected_connections > 0) fmt::print("refused {} connections\n", s.rejected_connections);
   if (s.senders_replaced > 0)
     fmt::print("{} times a stream went to another sender that contradicted its first\n",
                s.senders_replaced);

@@ -285,8 +285,8 @@ std::string memory_file(std::span<const std::byte> data, int slot) {
 
 std::int64_t accepted = 0;
 std::int64_t n_accepted() { return accepted; }
-std::string refusal;
-const std::string& last_refusal() { return refusal; }
+std::string rejection;
+const std::string& last_rejection() { return rejection; }
 
 bool accepts(const std::function<void()>& read) {
   try {
@@ -294,7 +294,7 @@ bool accepts(const std::function<void()>& read) {
     ++accepted;
     return true;
   } catch (const Error& error) {
-    refusal = error.what();
+    rejection = error.what();
     const ExitCode code = error.exit_code();
     if (code != ExitCode::bad_data && code != ExitCode::no_input && code != ExitCode::unavailable &&
         code != ExitCode::config)

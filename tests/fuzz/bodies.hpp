@@ -57,7 +57,7 @@ std::string raw_text(const std::vector<T>& all) {
 /// How many files were taken since the program began.
 std::int64_t n_accepted();
 /// Why the last file that was not taken was not.
-const std::string& last_refusal();
+const std::string& last_rejection();
 Bytes bytes_of(const std::string& text);
 std::string text_of(std::span<const std::byte> data);
 

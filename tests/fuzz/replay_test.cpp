@@ -130,7 +130,7 @@ TEST_P(Replay, SeedsAndDamage) {
     const std::int64_t before = n_accepted();
     body.run(seed);
     if (body.seeds != nullptr && s < body.n_whole) {
-      EXPECT_GT(n_accepted(), before) << "seed " << s << " is a whole file: " << last_refusal();
+      EXPECT_GT(n_accepted(), before) << "seed " << s << " is a whole file: " << last_rejection();
     }
     for (int k = 0; k < n_each; ++k) {
       Bytes bytes = seed;

@@ -164,16 +164,16 @@ TEST(Best2Source, CountsWhatHappenedExactlyAlsoAcrossTheEndOfTheCounter) {
 }
 
 TEST(Best2Source, RefusesWhatCannotBe) {
-  const auto refused = [](auto change) {
+  const auto rejected = [](auto change) {
     auto config = best2_config();
     change(config);
     EXPECT_THROW(Best2Source source(config), ConfigError);
   };
-  refused([](auto& c) { c.endpoints.clear(); });
-  refused([](auto& c) { c.endpoints = {"tcp://127.0.0.1:4000"}; });
-  refused([](auto& c) { c.n_channels = 600; });
-  refused([](auto& c) { c.chunk_spectra = 200; });
-  refused([](auto& c) { c.n_chunks = c.window_chunks; });
+  rejected([](auto& c) { c.endpoints.clear(); });
+  rejected([](auto& c) { c.endpoints = {"tcp://127.0.0.1:4000"}; });
+  rejected([](auto& c) { c.n_channels = 600; });
+  rejected([](auto& c) { c.chunk_spectra = 200; });
+  rejected([](auto& c) { c.n_chunks = c.window_chunks; });
   EXPECT_EQ(best2_source_chunk_bytes(best2_config()), 40 * 256 * 4 * 32);
 }
 

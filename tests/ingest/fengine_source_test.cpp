@@ -543,22 +543,22 @@ TEST(FengineSource, SentMinusLostIsUsedBehindTheRelay) {
 }
 
 TEST(FengineSource, WrongConfigurationsAreRefused) {
-  const auto refused = [](auto change) {
+  const auto rejected = [](auto change) {
     auto config = small_chips();
     change(config);
     EXPECT_THROW(FengineSource{config}, ConfigError);
   };
-  refused([](auto& c) { c.endpoints.clear(); });
-  refused([](auto& c) { c.endpoints = {"tcp://127.0.0.1:4000"}; });
-  refused([](auto& c) { c.n_boards = 0; });
-  refused([](auto& c) { c.n_boards = 256; });
-  refused([](auto& c) { c.channels_per_packet = 2; });  // does not divide 5
-  refused([](auto& c) { c.chunk_spectra = 100; });
-  refused([](auto& c) { c.n_chunks = 4; });
-  refused([](auto& c) { c.first_channel = -1; });
-  refused([](auto& c) { c.first_channel = 65535; });
-  refused([](auto& c) { c.n_channels = std::int64_t{1} << 60; });
-  refused([](auto& c) {
+  rejected([](auto& c) { c.endpoints.clear(); });
+  rejected([](auto& c) { c.endpoints = {"tcp://127.0.0.1:4000"}; });
+  rejected([](auto& c) { c.n_boards = 0; });
+  rejected([](auto& c) { c.n_boards = 256; });
+  rejected([](auto& c) { c.channels_per_packet = 2; });  // does not divide 5
+  rejected([](auto& c) { c.chunk_spectra = 100; });
+  rejected([](auto& c) { c.n_chunks = 4; });
+  rejected([](auto& c) { c.first_channel = -1; });
+  rejected([](auto& c) { c.first_channel = 65535; });
+  rejected([](auto& c) { c.n_channels = std::int64_t{1} << 60; });
+  rejected([](auto& c) {
     c.format = FengineFormat::tbx;
     c.clock.rate_hz = {24'000, 1};  // 8166.67 ticks
   });

@@ -407,19 +407,19 @@ TEST(Mwa32tSource, APortInUseAndWrongConfigurationsAreRefused) {
   auto second = config;
   second.endpoints = first.endpoints();
   EXPECT_THROW(Mwa32tSource{second}, IoError);
-  const auto refused = [&](auto change) {
+  const auto rejected = [&](auto change) {
     auto broken = config;
     change(broken);
     EXPECT_THROW(Mwa32tSource{broken}, ConfigError);
   };
-  refused([](auto& c) { c.endpoints.clear(); });
-  refused([](auto& c) { c.endpoints[0] = "tcp://127.0.0.1"; });
-  refused([](auto& c) { c.endpoints[0] = "sctp://127.0.0.1:4000"; });
-  refused([](auto& c) { c.endpoints[0] = "tcp://127.0.0.1:70000"; });
-  refused([](auto& c) { c.n_chunks = 4; });
-  refused([](auto& c) { c.chunk_ticks = 0; });
-  refused([](auto& c) { c.chunk_ticks = std::int64_t{1} << 60; });
-  refused([](auto& c) { c.geometry.marker.bits = 17; });
+  rejected([](auto& c) { c.endpoints.clear(); });
+  rejected([](auto& c) { c.endpoints[0] = "tcp://127.0.0.1"; });
+  rejected([](auto& c) { c.endpoints[0] = "sctp://127.0.0.1:4000"; });
+  rejected([](auto& c) { c.endpoints[0] = "tcp://127.0.0.1:70000"; });
+  rejected([](auto& c) { c.n_chunks = 4; });
+  rejected([](auto& c) { c.chunk_ticks = 0; });
+  rejected([](auto& c) { c.chunk_ticks = std::int64_t{1} << 60; });
+  rejected([](auto& c) { c.geometry.marker.bits = 17; });
 }
 
 TEST(Mwa32tSource, MemoryIsFixedAndStated) {

@@ -79,7 +79,7 @@ TEST(TcpLinks, AByteNowAndThenHoldsNoPlace) {
     return tick > 20 * 4096 && stepped.receiver.state() == "OK";
   })) << stepped.receiver.state();
   const auto c = stepped.counters();
-  EXPECT_GT(c.refused_connections, 0u);
+  EXPECT_GT(c.rejected_connections, 0u);
   EXPECT_EQ(c.rejected.at("overrun"), 0u);
   EXPECT_EQ(c.balance(), 0);
 }
@@ -167,7 +167,7 @@ TEST(TcpLinks, AStrangerIsNotLetIn) {
   SteppedReceiver stepped(config);
   Sender stranger(stepped.receiver.endpoints()[0]);
   stranger.send(pattern_groups({}, 0, 0, 100));
-  ASSERT_TRUE(stepped.step_until([&] { return stepped.counters().refused_connections == 1; }));
+  ASSERT_TRUE(stepped.step_until([&] { return stepped.counters().rejected_connections == 1; }));
   EXPECT_EQ(stepped.counters().received, 0u);
   EXPECT_NE(rejected_text(stepped.counters()).find("1 connections refused (the last from 127."),
             std::string::npos)

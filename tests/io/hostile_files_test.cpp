@@ -34,7 +34,7 @@ using testing::HasSubstr;
 
 /// The FormatError of f, "" when it throws none.
 template <class F>
-std::string refusal_of(F&& f) {
+std::string rejection_of(F&& f) {
   try {
     f();
   } catch (const Error& error) {
@@ -75,7 +75,7 @@ class HostileFile : public testing::Test {
     return path;
   }
   std::string read(const std::string& path) {
-    return refusal_of([&] { read_visibility_file(path); });
+    return rejection_of([&] { read_visibility_file(path); });
   }
 
   Scratch dir_;
@@ -152,7 +152,7 @@ TEST_F(HostileFile, GroupsWithinGroups) {
   H5Gclose(group);
   H5Fclose(file);
   EXPECT_THAT(read(path), HasSubstr("nested more than 32 deep"));
-  EXPECT_THAT(refusal_of([&] { open_scans(path, {}); }), HasSubstr("nested more than 32 deep"));
+  EXPECT_THAT(rejection_of([&] { open_scans(path, {}); }), HasSubstr("nested more than 32 deep"));
 }
 
 // A row of another time and pair each: a place for every pair of every time would take 300 MB.
@@ -198,7 +198,7 @@ TEST_F(HostileFile, TextOfSumsIsOneLine) {
   H5Sclose(space);
   H5Fclose(file);
   const RowFileReader reader(path);
-  EXPECT_THAT(refusal_of([&] { static_cast<void>(reader.text("description")); }),
+  EXPECT_THAT(rejection_of([&] { static_cast<void>(reader.text("description")); }),
               HasSubstr("8000000 values"));
 }
 
@@ -247,14 +247,14 @@ TEST_F(HostileFile, CompressedFits) {
   put(dir_ / "a.txt", "a 0 0 0\nb 1 0 0\n");
   before_mib_ = peak_mib();
   EXPECT_THAT(read(dir_ / "v.uvfits"), HasSubstr("gunzip"));
-  EXPECT_THAT(refusal_of([&] { MapProjection::read(dir_ / "m.fits"); }), HasSubstr("gunzip"));
+  EXPECT_THAT(rejection_of([&] { MapProjection::read(dir_ / "m.fits"); }), HasSubstr("gunzip"));
   CovarianceFiles files;
   files.real_path = files.imaginary_path = dir_ / "c.fits";
   files.antennas_path = dir_ / "a.txt";
   files.frequency_hz = 1e8;
   files.latitude_deg = files.longitude_deg = 0;
-  EXPECT_THAT(refusal_of([&] { read_covariance(files); }), HasSubstr("gunzip"));
-  EXPECT_NE(refusal_of([&] { open_filterbank(dir_ / "f.fits", {}); }), "");
+  EXPECT_THAT(rejection_of([&] { read_covariance(files); }), HasSubstr("gunzip"));
+  EXPECT_NE(rejection_of([&] { open_filterbank(dir_ / "f.fits", {}); }), "");
   EXPECT_LT(peak_mib() - before_mib_, 32);
 }
 
@@ -268,7 +268,7 @@ TEST_F(HostileFile, CovariancesLargerThanTheirFile) {
   files.antennas_path = dir_ / "a.txt";
   files.frequency_hz = 1e8;
   files.latitude_deg = files.longitude_deg = 0;
-  EXPECT_THAT(refusal_of([&] { read_covariance(files); }), HasSubstr("truncated"));
+  EXPECT_THAT(rejection_of([&] { read_covariance(files); }), HasSubstr("truncated"));
   expect_small();
 }
 
@@ -287,7 +287,7 @@ TEST_F(HostileFile, TargetsOfNoPixelsOrTooMany) {
                                       {"CDELT2", "0.1"},
                                       {"CRPIX1", "5."},
                                       {"CRPIX2", "5."}}));
-    EXPECT_THAT(refusal_of([&] { MapProjection::read(dir_ / "t.fits"); }),
+    EXPECT_THAT(rejection_of([&] { MapProjection::read(dir_ / "t.fits"); }),
                 HasSubstr("a map has a width and a height of 1 or more"))
         << width << " x " << height;
   }
@@ -308,7 +308,7 @@ TEST_F(HostileFile, TargetWithTextThatDoesNotEnd) {
                                         {"OBJECT", "'O''Neill'"}});
   const auto read_target = [&](const std::string& header) {
     put(dir_ / "t.fits", header);
-    return refusal_of([&] { MapProjection::read(dir_ / "t.fits"); });
+    return rejection_of([&] { MapProjection::read(dir_ / "t.fits"); });
   };
   EXPECT_EQ(read_target(good), "");
   std::string bad = good;
@@ -334,23 +334,23 @@ TEST_F(HostileFile, PsrfitsWithoutItsRows) {
   ASSERT_NE(at, std::string::npos);
   file.replace(at, 20, "NAXIS2  = 9999999999");
   put(dir_ / "f.fits", file);
-  EXPECT_THAT(refusal_of([&] { open_filterbank(dir_ / "f.fits", {}); }), HasSubstr("truncated"));
+  EXPECT_THAT(rejection_of([&] { open_filterbank(dir_ / "f.fits", {}); }), HasSubstr("truncated"));
 }
 
 // A pipe nobody writes to made every reader wait for ever.
 TEST_F(HostileFile, PipesAndDevices) {
   for (const char* name : {"v.uvfits", "v.uvh5", "f.fil", "t.fits", "s.h5", "a.txt"})
     ASSERT_EQ(::mkfifo((dir_ / name).c_str(), 0600), 0);
-  const auto expect_refused = [](const std::string& message) {
+  const auto expect_rejected = [](const std::string& message) {
     EXPECT_THAT(message, HasSubstr("not a regular file"));
   };
-  expect_refused(read(dir_ / "v.uvfits"));
-  expect_refused(read(dir_ / "v.uvh5"));
-  expect_refused(refusal_of([&] { open_filterbank(dir_ / "f.fil", {}); }));
-  expect_refused(refusal_of([&] { MapProjection::read(dir_ / "t.fits"); }));
-  expect_refused(refusal_of([&] { open_scans(dir_ / "s.h5", {}); }));
-  expect_refused(refusal_of([&] { static_cast<void>(read_text_file(dir_ / "a.txt")); }));
-  expect_refused(refusal_of([&] { static_cast<void>(read_text_file("/dev/zero")); }));
+  expect_rejected(read(dir_ / "v.uvfits"));
+  expect_rejected(read(dir_ / "v.uvh5"));
+  expect_rejected(rejection_of([&] { open_filterbank(dir_ / "f.fil", {}); }));
+  expect_rejected(rejection_of([&] { MapProjection::read(dir_ / "t.fits"); }));
+  expect_rejected(rejection_of([&] { open_scans(dir_ / "s.h5", {}); }));
+  expect_rejected(rejection_of([&] { static_cast<void>(read_text_file(dir_ / "a.txt")); }));
+  expect_rejected(rejection_of([&] { static_cast<void>(read_text_file("/dev/zero")); }));
   EXPECT_EQ(test::exit_code_of([&] { static_cast<void>(read_text_file(dir_.path())); }),
             ExitCode::no_input);
 }
@@ -391,7 +391,7 @@ TEST_F(HostileFile, DataThatAreNotThoseOfTheirDatasum) {
   const std::size_t data = (end + 2880) / 2880 * 2880;
   bytes[data + 30] = static_cast<char>(bytes[data + 30] ^ 4);
   put(path, bytes);
-  EXPECT_THAT(refusal_of([&] { read_visibility_file(path); }),
+  EXPECT_THAT(rejection_of([&] { read_visibility_file(path); }),
               AllOf(HasSubstr("HDU 0"), HasSubstr("DATASUM"), HasSubstr("damaged")));
 
   // Scans: the sum of their words, or another one.
@@ -408,7 +408,7 @@ TEST_F(HostileFile, DataThatAreNotThoseOfTheirDatasum) {
                      {"DATA", "12I"}},
                     {{"TDIM6", "'(4,3)'"}, {"DATASUM", "'" + sum + "'"}}, row, 2);
     put(dir_ / "scans.fits", file);
-    return refusal_of([&] { open_scans(dir_ / "scans.fits", {}); });
+    return rejection_of([&] { open_scans(dir_ / "scans.fits", {}); });
   };
   std::uint64_t sum = 0;
   for (int n = 0; n < 2; ++n)
@@ -455,7 +455,7 @@ TEST(Child, HandsOverWhatItFound) {
 
 TEST(Child, DiesInPlaceOfItsParent) {
   const auto what = [](const ChildLimits& limits, const std::function<void()>& work) {
-    return refusal_of([&] { run_in_child("file X", limits, work); });
+    return rejection_of([&] { run_in_child("file X", limits, work); });
   };
   EXPECT_THAT(what({}, [] { throw std::runtime_error("bad magic"); }),
               HasSubstr("cannot read file X: bad magic"));

@@ -14,7 +14,7 @@ namespace ryle::pipeline {
 namespace {
 
 /// Message of the ConfigError a text must give.
-std::string refusal(const std::string& text, const std::vector<std::string>& overrides = {}) {
+std::string rejection(const std::string& text, const std::vector<std::string>& overrides = {}) {
   try {
     parse_observation(text, "obs.toml", overrides);
   } catch (const ConfigError& e) {
@@ -40,22 +40,22 @@ TEST(Config, ReadsEverySectionAndKeepsDefaults) {
 }
 
 TEST(Config, UnknownKeyNamesPlaceValueAndTheRightKey) {
-  EXPECT_EQ(refusal("schema = 1\n\n[correlate]\nintegration_time_s = 1\n"),
+  EXPECT_EQ(rejection("schema = 1\n\n[correlate]\nintegration_time_s = 1\n"),
             "obs.toml:4:1: unknown key \"integration_time_s\" in [correlate]; did you mean "
             "\"integration_s\" (1e-06 .. "
             "3600)?");
 }
 
 TEST(Config, UnknownSection) {
-  EXPECT_EQ(refusal("[chanelize]\n"),
+  EXPECT_EQ(rejection("[chanelize]\n"),
             "obs.toml:1:2: unknown section [chanelize]; did you mean [channelize]?");
 }
 
 TEST(Config, NamesOfPicturesAndMoviesEndInWhatIsWritten) {
-  EXPECT_EQ(refusal("[image]\npicture = \"sky.jpg\"\n"),
+  EXPECT_EQ(rejection("[image]\npicture = \"sky.jpg\"\n"),
             "obs.toml:2:11: image.picture = sky.jpg: the name must end in one of \".png\", "
             "\".pdf\", \".svg\"");
-  EXPECT_EQ(refusal("[image]\nmovie = \"sky.avi\"\n"),
+  EXPECT_EQ(rejection("[image]\nmovie = \"sky.avi\"\n"),
             "obs.toml:2:9: image.movie = sky.avi: the name must end in one of \".mp4\", \".mkv\", "
             "\".webm\", \".gif\"");
   EXPECT_EQ(parse_observation("[image]\npicture = \"SKY.PNG\"\nmovie = \"\"\n", "o").image.picture,
@@ -83,7 +83,8 @@ TEST(Config, WrongTypesAndRanges) {
       {"[telescope\n", "obs.toml:1:"},
   };
   for (const auto& [text, expected] : cases) {
-    EXPECT_NE(refusal(text).find(expected), std::string::npos) << text << " -> " << refusal(text);
+    EXPECT_NE(rejection(text).find(expected), std::string::npos)
+        << text << " -> " << rejection(text);
   }
 }
 
@@ -100,7 +101,7 @@ TEST(Config, RatesAreExactInEveryForm) {
     EXPECT_EQ(config.source.sample_rate_hz, (Rational{num, den})) << text;
   }
   for (const char* text : {"1e", "e6", "1/0", "0x10", "1e40", "1.2.3", "-5", "12 kHz", ""})
-    refusal("", {std::string("source.sample_rate_hz=\"") + text + "\""});
+    rejection("", {std::string("source.sample_rate_hz=\"") + text + "\""});
 }
 
 TEST(Config, OverridesReplaceKeysAndAreChecked) {
@@ -108,8 +109,8 @@ TEST(Config, OverridesReplaceKeysAndAreChecked) {
                                         {"correlate.integration_s=0.5", "output.name=night1"});
   EXPECT_DOUBLE_EQ(config.correlate.integration_s, 0.5);
   EXPECT_EQ(config.output.name, "night1");
-  EXPECT_NE(refusal("", {"correlate.integration=0.5"}).find("--set"), std::string::npos);
-  EXPECT_NE(refusal("", {"nonsense"}).find("section.key=value"), std::string::npos);
+  EXPECT_NE(rejection("", {"correlate.integration=0.5"}).find("--set"), std::string::npos);
+  EXPECT_NE(rejection("", {"nonsense"}).find("section.key=value"), std::string::npos);
 }
 
 TEST(Config, PrintedFormReadsBackTheSame) {
@@ -136,13 +137,13 @@ TEST(Config, MissingFileIsExit66) {
 TEST(Config, KeysAndListsNestedWithoutEndAreRefused) {
   std::string key = "a", list, tables;
   for (int k = 0; k < 50'000; ++k) key += ".a", list += '[', tables += "{a=";
-  EXPECT_EQ(refusal("schema = 1\n" + key + " = 1\n"),
+  EXPECT_EQ(rejection("schema = 1\n" + key + " = 1\n"),
             "obs.toml:2: keys and lists nested more than 32 deep; an observation has two levels");
-  EXPECT_NE(refusal("schema = 1\n[" + key + "]\nb = 1\n").find("obs.toml:2:"), std::string::npos);
-  EXPECT_NE(refusal("a = " + list).find("nested"), std::string::npos);
-  EXPECT_NE(refusal("a = " + tables).find("nested"), std::string::npos);
-  EXPECT_NE(refusal("schema = 1\n", {key + "=1"}).find("nested"), std::string::npos);
-  EXPECT_NE(refusal("schema = 1\n", {"source.listen=" + list}).find("nested"), std::string::npos);
+  EXPECT_NE(rejection("schema = 1\n[" + key + "]\nb = 1\n").find("obs.toml:2:"), std::string::npos);
+  EXPECT_NE(rejection("a = " + list).find("nested"), std::string::npos);
+  EXPECT_NE(rejection("a = " + tables).find("nested"), std::string::npos);
+  EXPECT_NE(rejection("schema = 1\n", {key + "=1"}).find("nested"), std::string::npos);
+  EXPECT_NE(rejection("schema = 1\n", {"source.listen=" + list}).find("nested"), std::string::npos);
   // Dots of numbers, of names and of comments are no levels.
   std::string many = "[telescope]\nname = '''";
   for (int k = 0; k < 100; ++k) many += "a.\n";
@@ -162,7 +163,7 @@ TEST(Config, SchemaListsEveryKeyWithItsRange) {
 }
 
 /// Message of the ConfigError that a run of this file would begin with; empty when it is accepted.
-std::string effect_refusal(const std::string& text, const std::vector<std::string>& overrides) {
+std::string effect_rejection(const std::string& text, const std::vector<std::string>& overrides) {
   const auto config = parse_observation(text, "obs.toml", overrides);
   try {
     reject_keys_without_effect(config);
@@ -194,24 +195,24 @@ TEST(Config, KeysWithoutEffectAreRejectedWithTheirPlace) {
   };
   for (const auto& [format, overrides, expected] : cases) {
     const std::string text = "[source]\nformat = \"" + format + "\"\n";
-    const std::string message = effect_refusal(text, overrides);
+    const std::string message = effect_rejection(text, overrides);
     EXPECT_NE(message.find(expected), std::string::npos) << overrides.front() << " -> " << message;
   }
-  EXPECT_EQ(effect_refusal("[source]\nformat = \"mwa32t\"\n[search]\ndm_max = 50.0\n", {})
+  EXPECT_EQ(effect_rejection("[source]\nformat = \"mwa32t\"\n[search]\ndm_max = 50.0\n", {})
                 .rfind("obs.toml:4:", 0),
             0u);
 }
 
 TEST(Config, KeysThatAskForNothingAndThoseOfTheSimulatorAreAccepted) {
-  EXPECT_EQ(effect_refusal("[source]\nformat = \"best2\"\n[output]\nuvh5 = false\n[image]\n"
-                           "cadence_s = 0\nwatch = []\n[search]\nvoltage_ring_s = 2\n",
-                           {"search.trigger_socket=s.sock"}),
+  EXPECT_EQ(effect_rejection("[source]\nformat = \"best2\"\n[output]\nuvh5 = false\n[image]\n"
+                             "cadence_s = 0\nwatch = []\n[search]\nvoltage_ring_s = 2\n",
+                             {"search.trigger_socket=s.sock"}),
             "");
-  EXPECT_EQ(effect_refusal("[source]\nkind = \"network\"\nformat = \"mwa32t\"\n[simulator]\n"
-                           "duration_s = 3\n[image]\nn_pixels = 128\n",
-                           {}),
+  EXPECT_EQ(effect_rejection("[source]\nkind = \"network\"\nformat = \"mwa32t\"\n[simulator]\n"
+                             "duration_s = 3\n[image]\nn_pixels = 128\n",
+                             {}),
             "");
-  EXPECT_EQ(effect_refusal("[source]\nkind = \"file\"\n", {"image.cadence_s=0.1"}), "");
+  EXPECT_EQ(effect_rejection("[source]\nkind = \"file\"\n", {"image.cadence_s=0.1"}), "");
 }
 
 }  // namespace

@@ -108,7 +108,7 @@ TEST_F(CalibrationFile, IsUsedOnceItIsSaved) {
 TEST_F(CalibrationFile, DamageIsNamedWithTheWayOut) {
   save_image_calibration(some_model(), file_);
   const auto good = nlohmann::json::parse(to_json(some_model()));
-  const auto refused = [&](const std::string& text, const std::string& why) {
+  const auto rejected = [&](const std::string& text, const std::string& why) {
     std::ofstream(file_) << text;
     try {
       image_cost_model(BackEnd::cpu, 2);
@@ -120,27 +120,27 @@ TEST_F(CalibrationFile, DamageIsNamedWithTheWayOut) {
       EXPECT_NE(what.find("ryle bench image --calibrate"), std::string::npos) << what;
     }
   };
-  refused("", "not a JSON object");
-  refused("[1, 2]", "not a JSON object");
-  refused(good.dump().substr(0, good.dump().size() / 2), "not a JSON object");
+  rejected("", "not a JSON object");
+  rejected("[1, 2]", "not a JSON object");
+  rejected(good.dump().substr(0, good.dump().size() / 2), "not a JSON object");
   const auto with = [&](const char* key, const nlohmann::json& value) {
     auto json = good;
     json[key] = value;
     return json.dump();
   };
-  refused(with("back_end", "tpu"), "back_end must be cpu or cuda");
-  refused(with("back_end", 5), "back_end must be cpu or cuda");
-  refused(with("vis_grid_ops", "fast"), "vis_grid_ops is missing");
-  refused(with("vis_grid_ops", 0), "vis_grid_ops is 0");
-  refused(with("overhead_s", -1), "overhead_s is -1");
-  refused(with("core_ops", -1), "core_ops is no speed");
-  refused(with("core_bytes_per_s", "fast"), "core_bytes_per_s is no speed");
+  rejected(with("back_end", "tpu"), "back_end must be cpu or cuda");
+  rejected(with("back_end", 5), "back_end must be cpu or cuda");
+  rejected(with("vis_grid_ops", "fast"), "vis_grid_ops is missing");
+  rejected(with("vis_grid_ops", 0), "vis_grid_ops is 0");
+  rejected(with("overhead_s", -1), "overhead_s is -1");
+  rejected(with("core_ops", -1), "core_ops is no speed");
+  rejected(with("core_bytes_per_s", "fast"), "core_bytes_per_s is no speed");
   using Json = nlohmann::json;
   for (const Json& bad :
        {Json(nullptr), Json(5), Json::array({Json::array({64})}),
         Json::array({Json::array({64, 0})}), Json::array({Json::array({64, "x"})}),
         Json::array({Json::array({64, 1}), Json::array({64, 1})})}) {
-    refused(with("correlate_shares", bad), "correlate_shares must be");
+    rejected(with("correlate_shares", bad), "correlate_shares must be");
   }
   for (const auto& [key, value] : good.items()) {
     // A file of before places were counted is still good: they cost nothing there. Nor did older
@@ -148,7 +148,7 @@ TEST_F(CalibrationFile, DamageIsNamedWithTheWayOut) {
     if (key == "machine" || key == "vis_place_s" || key.starts_with("core_")) continue;
     auto json = good;
     json.erase(key);
-    refused(json.dump(), key);
+    rejected(json.dump(), key);
   }
 }
 

@@ -136,11 +136,11 @@ TEST(LiveLoop, NothingCameSaysWhetherAnythingArrived) {
   silent.run();
   EXPECT_EQ(silent.loop->nothing_came(),
             "no data arrived on udp://10.0.0.9:4015, udp://10.0.0.9:4016 (state NO_DATA)");
-  ScriptedRun refused(0);
-  refused.source.now = "PRELOCK";
-  refused.source.counted.received = refused.source.counted.rejected["magic"] = 2000;
-  refused.run();
-  const std::string text = refused.loop->nothing_came();
+  ScriptedRun rejected(0);
+  rejected.source.now = "PRELOCK";
+  rejected.source.counted.received = rejected.source.counted.rejected["magic"] = 2000;
+  rejected.run();
+  const std::string text = rejected.loop->nothing_came();
   EXPECT_EQ(text.find("no data arrived"), std::string::npos) << text;
   EXPECT_NE(text.find("2000 packets arrived on"), std::string::npos) << text;
   EXPECT_NE(text.find("2000 rejected: 2000 magic"), std::string::npos) << text;

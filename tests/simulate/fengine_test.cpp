@@ -180,18 +180,18 @@ TEST(Fengine, DeadInputsAreZeroAndImpossibleScenesAreRefused) {
   const auto record = simulate_spectra(array, scene, small_config(64, 2));
   EXPECT_EQ(record.rms_lsb[3], 0);
   EXPECT_GT(record.rms_lsb[2], 1);
-  const auto refused = [&](auto change) {
+  const auto rejected = [&](auto change) {
     Scene bad = polarized_scene(array.n_inputs());
     SpectraConfig config = small_config(16, 2);
     change(bad, config);
     EXPECT_THROW(simulate_spectra(array, bad, config), ConfigError);
   };
-  refused([](Scene& s, SpectraConfig&) { s.tones.push_back({}); });
-  refused([](Scene& s, SpectraConfig&) { s.gains.pop_back(); });
-  refused([](Scene& s, SpectraConfig&) { s.sources[0].l = 2; });
-  refused([](Scene&, SpectraConfig& c) { c.n_spectra = 0; });
-  refused([](Scene&, SpectraConfig& c) { c.level_lsb = 20; });
-  refused([](Scene&, SpectraConfig& c) { c.channels.first_center_hz = 0; });
+  rejected([](Scene& s, SpectraConfig&) { s.tones.push_back({}); });
+  rejected([](Scene& s, SpectraConfig&) { s.gains.pop_back(); });
+  rejected([](Scene& s, SpectraConfig&) { s.sources[0].l = 2; });
+  rejected([](Scene&, SpectraConfig& c) { c.n_spectra = 0; });
+  rejected([](Scene&, SpectraConfig& c) { c.level_lsb = 20; });
+  rejected([](Scene&, SpectraConfig& c) { c.channels.first_center_hz = 0; });
 }
 
 std::vector<cf64> random_hermitian(std::int64_t n, std::uint64_t seed) {

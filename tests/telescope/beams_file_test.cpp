@@ -74,8 +74,8 @@ class BeamsFileTest : public ::testing::Test {
   BeamsFile parse(const std::string& text) const {
     return parse_beams(text, (folder_ / "beams.toml").string());
   }
-  void refused(const std::string& from, const std::string& to, const std::string& line,
-               const std::string& word) const {
+  void rejected(const std::string& from, const std::string& to, const std::string& line,
+                const std::string& word) const {
     std::string text = kGood;
     const auto at = text.find(from);
     ASSERT_NE(at, std::string::npos) << from;
@@ -136,18 +136,18 @@ TEST_F(BeamsFileTest, ReadsEverything) {
 }
 
 TEST_F(BeamsFileTest, ErrorsNameLineAndKey) {
-  refused("dec_deg = 58.8", "dec_deg = 98.8", "27", "dec_deg");
-  refused("ha_deg = 0.0", "hour_angle = 0.0", "24", "ha_deg");
-  refused("subarray = \"north\"", "subarray = \"south\"", "28", "tapered");
-  refused("antennas = \"2-3\"", "antennas = \"2-4\"", "15", "0 to 3");
-  refused("taper = [0.5, 1.0]", "taper = [0.5]", "18", "taper");
-  refused("mode = \"phase\"", "mode = \"phases\"", "12", "matched");
-  refused("frame = \"hadec\"", "frame = \"galactic\"", "25", "ephemeris");
-  refused("around = \"b0329\"", "around = \"b\"", "42", "no beam");
-  refused("name = \"four\"", "nam = \"four\"", "2", "nam");
-  refused("[band]", "[bands]", "6", "bands");
-  refused("channel_step_khz = -19.53125", "channel_step_khz = \"x\"", "8", "number");
-  refused("count = 7", "count = 7.5", "43", "whole");
+  rejected("dec_deg = 58.8", "dec_deg = 98.8", "27", "dec_deg");
+  rejected("ha_deg = 0.0", "hour_angle = 0.0", "24", "ha_deg");
+  rejected("subarray = \"north\"", "subarray = \"south\"", "28", "tapered");
+  rejected("antennas = \"2-3\"", "antennas = \"2-4\"", "15", "0 to 3");
+  rejected("taper = [0.5, 1.0]", "taper = [0.5]", "18", "taper");
+  rejected("mode = \"phase\"", "mode = \"phases\"", "12", "matched");
+  rejected("frame = \"hadec\"", "frame = \"galactic\"", "25", "ephemeris");
+  rejected("around = \"b0329\"", "around = \"b\"", "42", "no beam");
+  rejected("name = \"four\"", "nam = \"four\"", "2", "nam");
+  rejected("[band]", "[bands]", "6", "bands");
+  rejected("channel_step_khz = -19.53125", "channel_step_khz = \"x\"", "8", "number");
+  rejected("count = 7", "count = 7.5", "43", "whole");
 }
 
 }  // namespace

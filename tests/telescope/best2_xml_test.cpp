@@ -192,7 +192,7 @@ TEST_F(Best2Xml, ErrorsNameLineAndAttribute) {
 
 // 300 mutations of the files: an answer or a FormatError, never anything else.
 TEST_F(Best2Xml, SurvivesMutations) {
-  int refused = 0;
+  int rejected = 0;
   for (std::uint64_t k = 0; k < 300; ++k) {
     const bool of_antennas = k % 2 == 1;
     std::string text = of_antennas ? antennas_xml() : kBeamformer;
@@ -214,12 +214,12 @@ TEST_F(Best2Xml, SurvivesMutations) {
     try {
       read(of_antennas ? kBeamformer : text);
     } catch (const FormatError&) {
-      ++refused;
+      ++rejected;
     } catch (const ConfigError&) {
-      ++refused;
+      ++rejected;
     }
   }
-  EXPECT_GT(refused, 150);
+  EXPECT_GT(rejected, 150);
   EXPECT_THROW(detail::parse_xml(std::string(2 << 20, ' '), "big"), FormatError);
   std::string deep;
   for (int k = 0; k < 40; ++k) deep += "<a>";

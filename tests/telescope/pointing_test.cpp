@@ -173,35 +173,35 @@ TEST(Pointing, OffsetsLieWhereTheyShould) {
 
 TEST(Pointing, RefusesWhatMakesNoSense) {
   const auto good = beam("a", BeamFrame::icrs, 1, 2);
-  const auto refused = [&](std::vector<BeamPointing> beams) {
+  const auto rejected = [&](std::vector<BeamPointing> beams) {
     EXPECT_THROW(BeamSky(medicina(), beams), ConfigError);
   };
-  refused({good, good});
+  rejected({good, good});
   auto bad = good;
   bad.latitude_rad = 1.6;
-  refused({bad});
+  rejected({bad});
   bad = good;
   bad.longitude_rad = NAN;
-  refused({bad});
+  rejected({bad});
   bad = beam("b", BeamFrame::relative_to, 0, 0);
   bad.base = "c";
-  refused({good, bad});
+  rejected({good, bad});
   auto other = bad;
   other.name = "c";
   other.base = "b";
-  refused({bad, other});
+  rejected({bad, other});
   bad = beam("b", BeamFrame::azel, 0, 0);
   bad.freeze_at_tai_ns = 1;
-  refused({bad});
+  rejected({bad});
   bad = beam("b", BeamFrame::ephemeris, 0, 0);
-  refused({bad});
+  rejected({bad});
   bad = good;
   bad.offset_kind = OffsetKind::tangent;
   bad.offset_x_rad = 1.1;
-  refused({bad});
+  rejected({bad});
   bad = beam("pole", BeamFrame::icrs, 0, 90);
   bad.offset_x_rad = 0.1;
-  refused({bad});
+  rejected({bad});
 }
 
 TEST(Pointing, GridsAreEvenAndNearestFirst) {

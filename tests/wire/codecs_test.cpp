@@ -21,7 +21,7 @@ namespace {
 using test::Bytes;
 using test::bytes_of;
 using test::expect_mutations_survive;
-using test::expect_refused_lengths;
+using test::expect_rejected_lengths;
 using test::expect_round_trip;
 using test::reason_with;
 
@@ -54,7 +54,7 @@ TEST(LwaTbf, HeaderLengthsAndDamage) {
   EXPECT_EQ(p.n_inputs, 128u);
   EXPECT_EQ(p.tick_raw, 0x0102030405060708u);
   EXPECT_EQ(p.flags, 0x01000102u);
-  expect_refused_lengths(geometry, kTbf);
+  expect_rejected_lengths(geometry, kTbf);
   expect_mutations_survive(TbfGeometry{.n_stands = 0}, kTbf);
   EXPECT_EQ(reason_with(geometry, kTbf, 0, 0), "magic");
   EXPECT_EQ(reason_with(geometry, kTbf, 4, 8), "field");
@@ -71,7 +71,7 @@ TEST(LwaTbx, HeaderLengthsAndDamage) {
   EXPECT_EQ(p.channel, 2176u);
   EXPECT_EQ(p.stream, 0u);
   EXPECT_EQ(p.payload_offset, 28u);
-  expect_refused_lengths(geometry, kTbx);
+  expect_rejected_lengths(geometry, kTbx);
   expect_mutations_survive(TbxGeometry{.n_stands = 0, .n_channels = 0}, kTbx);
   EXPECT_EQ(reason_with(geometry, kTbx, 4, 1), "field");
   EXPECT_EQ(reason_with(geometry, kTbx, 12, 0xFF),
@@ -88,7 +88,7 @@ TEST(LwaTbn, HeaderLengthsAndDamage) {
   EXPECT_EQ(p.channel, 0x9478Eu);
   EXPECT_EQ(p.flags, 0x0F000348u);
   EXPECT_EQ(p.n_ticks, 512u);
-  expect_refused_lengths(geometry, kTbn);
+  expect_rejected_lengths(geometry, kTbn);
   expect_mutations_survive(geometry, kTbn);
   EXPECT_EQ(reason_with(geometry, kTbn, 13, 0), "foreign_stream");  // id 0: input -1 if trusted
   EXPECT_EQ(reason_with(TbnGeometry{.n_inputs = 19}, kTbn, 13, 20), "foreign_stream");
@@ -143,7 +143,7 @@ TEST(Vdif, RealFramesRoundTrip) {
       EXPECT_EQ(p.n_ticks, 20000u);
     }
     const Bytes bytes = slurp(path, 0, 5032);
-    expect_refused_lengths(geometry, bytes);
+    expect_rejected_lengths(geometry, bytes);
     VdifHeader header;
     ASSERT_EQ(parse_vdif_header(bytes, header), Reject::none);
     EXPECT_EQ(header.sample_rate_hz, 32000000u);
@@ -176,7 +176,7 @@ TEST(Vdif, LegacyLengthsAndDamage) {
   EXPECT_EQ(p.n_ticks, 2u);
   EXPECT_EQ(p.stream, 2u);
   EXPECT_EQ(p.flags & 63, 3u);
-  expect_refused_lengths(geometry, kLegacy);
+  expect_rejected_lengths(geometry, kLegacy);
   expect_mutations_survive(VdifGeometry{}, kLegacy);
   EXPECT_EQ(reason_with(geometry, kLegacy, 3, 0xC0), "sender_invalid");
   EXPECT_EQ(reason_with(geometry, kLegacy, 8, 2), "length");  // no payload
@@ -210,7 +210,7 @@ TEST(Best2, HeaderLengthsAndDamage) {
   EXPECT_EQ(p.tick_raw, 0x123456789u);
   EXPECT_EQ(p.tick_bits, 38);
   EXPECT_EQ(p.channel, 514u);  // odd: 512 + (5-1)/2
-  expect_refused_lengths(Best2Geometry{}, bytes);
+  expect_rejected_lengths(Best2Geometry{}, bytes);
   expect_mutations_survive(Best2Geometry{}, bytes);
   EXPECT_EQ(reason_with(Best2Geometry{.first_channel = 515, .n_channels = 10}, bytes, 8, 0),
             "foreign_stream");
@@ -247,7 +247,7 @@ TEST(Chips, HeaderLengthsAndDamage) {
   EXPECT_EQ(p.tick_raw, std::uint64_t{1} << 32);
   EXPECT_EQ(p.channel, 2600u);
   EXPECT_EQ(p.n_channels, 3u);
-  expect_refused_lengths(geometry, kChips);
+  expect_rejected_lengths(geometry, kChips);
   expect_mutations_survive(geometry, kChips);
   EXPECT_EQ(reason_with(geometry, kChips, 0, 0), "field");
   EXPECT_EQ(reason_with(geometry, kChips, 0, 17), "foreign_stream");
@@ -283,7 +283,7 @@ TEST(Spead, HeaderLengthsAndDamage) {
   EXPECT_EQ(p.tick_bits, 48);
   EXPECT_EQ(p.channel, 2048u);
   EXPECT_EQ(p.flags, 1024u);
-  expect_refused_lengths(geometry, good);
+  expect_rejected_lengths(geometry, good);
   expect_mutations_survive(geometry, good);
   EXPECT_EQ(reason_with(geometry, good, 0, 0x52), "magic");
   EXPECT_EQ(reason_with(geometry, good, 1, 3), "version");

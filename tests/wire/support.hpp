@@ -37,7 +37,7 @@ Packet expect_round_trip(const Geometry& geometry, const Bytes& bytes) {
 /// IN-07: a copy of every given length, exactly allocated so that a sanitizer sees a read beyond
 /// it. Only `whole` may be accepted, and a refused datagram must leave the packet as it was.
 template <class Geometry>
-void expect_refused_lengths(const Geometry& geometry, const Bytes& good) {
+void expect_rejected_lengths(const Geometry& geometry, const Bytes& good) {
   Bytes longer = good;
   longer.resize(65507, std::byte{0x5A});
   const std::size_t n = good.size();

@@ -43,7 +43,7 @@ void IngestMetrics::update(const IngestCounters& c) {
   set("ryle_ingest_missing_slots_total", c.missing_slots);
   set("ryle_ingest_lost_samples_total", c.lost_samples);
   set("ryle_ingest_undelivered_samples_total", c.undelivered_samples);
-  set("ryle_ingest_refused_connections_total", c.refused_connections);
+  set("ryle_ingest_refused_connections_total", c.rejected_connections);
   set("ryle_ingest_rebound_total", c.rebound);
   set("ryle_ingest_chunks_total", c.chunks);
   set("ryle_ingest_dropped_chunks_total", c.dropped_chunks);

@@ -246,8 +246,8 @@ void Mwa32tReceiver::accept_connections(TcpLink& link) {
       if (link.connection && !link.delivers) disconnect(link);
     }
     if (!allowed(peer) || link.connection) {
-      ++refused_connections_;
-      last_refused_ = peer;
+      ++rejected_connections_;
+      last_rejected_connection_ = peer;
       continue;  // closed at once
     }
     link.peer = peer;

@@ -73,11 +73,11 @@ std::string rejected_text(const IngestCounters& counters, const IngestCounters* 
     text += (p.header.empty() ? "" : ": " + p.header) + ")";
   }
   if (!text.empty()) text = fmt::format("{} rejected: {}", total, text);
-  const std::uint64_t refused =
-      counters.refused_connections - (before != nullptr ? before->refused_connections : 0);
-  if (refused > 0) {
+  const std::uint64_t rejected =
+      counters.rejected_connections - (before != nullptr ? before->rejected_connections : 0);
+  if (rejected > 0) {
     text += fmt::format("{}{} connections refused (the last from {})", text.empty() ? "" : "; ",
-                        refused, counters.last_refused_connection);
+                        rejected, counters.last_rejected_connection);
   }
   return text;
 }

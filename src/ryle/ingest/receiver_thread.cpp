@@ -218,10 +218,10 @@ void ReceiverThread::publish() {
   s.lost_samples = totals.missing_slots * samples_per_slot_;
   s.undelivered_slots = totals.undelivered_slots;
   s.undelivered_samples = totals.undelivered_slots * samples_per_slot_;
-  s.refused_connections = refused_connections_;
+  s.rejected_connections = rejected_connections_;
   s.rebound = totals.rebound;
   rejected_snapshot_ = last_rejected_;
-  refused_snapshot_ = last_refused_;
+  rejected_connection_snapshot_ = last_rejected_connection_;
   s.chunks = totals.chunks;
   s.dropped_chunks = totals.dropped_chunks;
   s.segments = totals.segments;
@@ -253,8 +253,8 @@ IngestCounters ReceiverThread::counters() const {
     counters.last_rejected[reason] = {to_string(last.sender),
                                       static_cast<std::int64_t>(last.n_bytes), header};
   }
-  if (counters.refused_connections > 0) {
-    counters.last_refused_connection = to_string(refused_snapshot_);
+  if (counters.rejected_connections > 0) {
+    counters.last_rejected_connection = to_string(rejected_connection_snapshot_);
   }
   return counters;
 }

@@ -93,8 +93,8 @@ class ReceiverThread {
   std::unique_ptr<ChunkPool> pool_;
   std::unique_ptr<Assembler> assembler_;
   MonotonicNs now_ = 0;
-  std::uint64_t refused_connections_ = 0;
-  SenderAddress last_refused_;  ///< connection
+  std::uint64_t rejected_connections_ = 0;
+  SenderAddress last_rejected_connection_;  ///< connection
 
   mutable std::mutex mutex_;  // the snapshot
 
@@ -116,7 +116,7 @@ class ReceiverThread {
   MonotonicNs last_poll_ = 0, last_drops_ = 0, last_publish_ = 0;
   IngestCounters snapshot_;
   std::array<LastRejected, kReasons> rejected_snapshot_;
-  SenderAddress refused_snapshot_;
+  SenderAddress rejected_connection_snapshot_;
   std::string state_ = "NO_DATA";
   std::atomic<bool> stopping_{false}, abandon_{false};
   std::mutex start_mutex_;

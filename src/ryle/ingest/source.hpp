@@ -36,8 +36,8 @@ struct IngestCounters {
       rejected;  ///< by reason: late, future, duplicate, conflict, overrun, prelock,
                  ///< control, sender_invalid, too_short, ... foreign_sender, ...
   std::map<std::string, RejectedPacket> last_rejected;  ///< by reason, where it is known
-  std::uint64_t refused_connections = 0;  ///< TCP: closed at once, not a group was read
-  std::string last_refused_connection;    ///< who asked for it
+  std::uint64_t rejected_connections = 0;  ///< TCP: closed at once, not a group was read
+  std::string last_rejected_connection;    ///< who asked for it
   std::uint64_t rebound = 0;  ///< streams that went to another sender while theirs still sent
   std::uint64_t kernel_drops = 0;
   std::uint64_t present_slots = 0, missing_slots = 0;  ///< of closed chunks

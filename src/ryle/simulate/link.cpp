@@ -210,7 +210,7 @@ SenderCounters Link::counters() const {
   c.bytes_sent = bytes_sent_.load(std::memory_order_relaxed);
   c.samples_skipped = samples_skipped_.load(std::memory_order_relaxed);
   c.disconnects = disconnects_.load(std::memory_order_relaxed);
-  c.refused = refused_.load(std::memory_order_relaxed);
+  c.rejected = rejected_.load(std::memory_order_relaxed);
   return c;
 }
 
@@ -342,7 +342,7 @@ class UdpLink final : public Link {
         if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) return Sent::full;
         if (errno ==
             ECONNREFUSED) {  // reports an earlier datagram; this one was not sent: send it again
-          count_refused();
+          count_rejected();
           continue;
         }
         return Sent::broken;

@@ -77,7 +77,7 @@ class Link {
   /// Called when a connection is lost or closed: forget what was under way.
   virtual void reset_stream() {}
   void count_sent(std::int64_t samples, std::int64_t packets, std::int64_t bytes);
-  void count_refused() { refused_.fetch_add(1, std::memory_order_relaxed); }
+  void count_rejected() { rejected_.fetch_add(1, std::memory_order_relaxed); }
 
   const Endpoint endpoint_;
   std::vector<std::byte> image_;
@@ -99,7 +99,7 @@ class Link {
   bool was_broken_ = false;
   std::string last_error_;
   std::atomic<std::int64_t> samples_sent_{0}, packets_sent_{0}, bytes_sent_{0}, samples_skipped_{0},
-      disconnects_{0}, refused_{0};
+      disconnects_{0}, rejected_{0};
 };
 
 std::unique_ptr<Link> make_tcp_link(Endpoint endpoint, std::vector<std::byte> groups,

@@ -41,7 +41,7 @@ struct SenderCounters {
   std::int64_t samples_skipped =
       0;                         ///< outages, and what passed while a broken connection was down
   std::int64_t disconnects = 0;  ///< connections the receiver closed or reset
-  std::int64_t refused = 0;      ///< UDP: nobody listened (ICMP port unreachable)
+  std::int64_t rejected = 0;     ///< UDP: nobody listened (ICMP port unreachable)
 };
 
 struct SenderReport {

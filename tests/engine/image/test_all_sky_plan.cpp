@@ -332,7 +332,7 @@ TEST(AllSkyPlan, PredictsTheGriddingError) {
 
 // ---- configurations ------------------------------------------------------------------------
 
-void expect_refused(const AllSkyConfig& c, const std::string& words) {
+void expect_rejected(const AllSkyConfig& c, const std::string& words) {
   try {
     validate(c);
     ADD_FAILURE() << "not refused: " << words;
@@ -352,58 +352,59 @@ TEST(AllSkyConfigs, BadOnesAreRefusedWithTheValue) {
     return c;
   };
   const double nan = std::nan("");
-  expect_refused(with([](auto& c) { c.antenna_enu_m.clear(); }), "no antennas");
-  expect_refused(with([&](auto& c) { c.antenna_enu_m[2][1] = nan; }), "antenna 2 lies at");
-  expect_refused(with([](auto& c) { c.inputs.clear(); }), "no inputs");
-  expect_refused(with([](auto& c) { c.inputs[3].antenna = 4; }),
-                 "input 3 belongs to antenna 4, but there are 4 antennas (0 to 3): the station "
-                 "file does not match");
-  expect_refused(with([](auto& c) { c.inputs[3].pol = 2; }), "input 3 has polarization 2");
-  expect_refused(with([](auto& c) { c.inputs[3].pol = 0; }),
-                 "input 3 is antenna 1 polarization X, as an earlier");
-  expect_refused(with([](auto& c) {
-                   for (auto& i : c.inputs) i.bad = true;
-                 }),
-                 "all 8 inputs are marked bad");
-  expect_refused(with([](auto& c) { c.channels.n_channels = 0; }), "n_channels is 0");
-  expect_refused(with([](auto& c) { c.channels.first_center_hz = 0; }), "first channel is at 0 Hz");
-  expect_refused(with([](auto& c) { c.channels.channel_width_hz = -1; }), "must ascend");
-  expect_refused(with([](auto& c) { c.n_channels_per_bin = 0; }), "n_channels_per_bin is 0");
-  expect_refused(with([](auto& c) { c.n_spectra_per_image = 0; }), "n_spectra_per_image is 0");
-  expect_refused(with([](auto& c) { c.n_pixels = 63; }), "63 pixels");
-  expect_refused(with([](auto& c) { c.n_pixels = 1 << 20; }), "even, from 2 to 8192");
-  expect_refused(with([&](auto& c) { c.cell_wavelengths = nan; }), "cell_wavelengths is nan");
-  expect_refused(with([](auto& c) {
-                   c.directions = {{0, 0, 1}, {1, 1, 0}};
-                 }),
-                 "direction 1 (1, 1, 0) has length 1.41");
-  expect_refused(with([](auto& c) { c.function.support = 2; }), "support must be 3 to 9");
-  expect_refused(with([](auto& c) { c.function.support = 10; }), "10 cells");
-  expect_refused(with([](auto& c) { c.function.beta_per_cell = 0; }), "beta_per_cell is 0");
-  expect_refused(with([](auto& c) { c.function.apertures.resize(3); }), "3 apertures for 8");
-  expect_refused(with([](auto& c) { c.function.apertures.resize(8); }), "aperture 0: 0 values");
-  expect_refused(with([](auto& c) { c.max_relative_error = 0; }), "max_relative_error is 0");
-  expect_refused(with([](auto& c) { c.max_zenith_distance_rad = 2; }),
-                 "max_zenith_distance_rad is 2");
-  expect_refused(with([](auto& c) { c.min_coherence = 1.5; }), "min_coherence is 1.5");
-  expect_refused(with([](auto& c) { c.max_bytes = -1; }), "max_bytes is -1");
+  expect_rejected(with([](auto& c) { c.antenna_enu_m.clear(); }), "no antennas");
+  expect_rejected(with([&](auto& c) { c.antenna_enu_m[2][1] = nan; }), "antenna 2 lies at");
+  expect_rejected(with([](auto& c) { c.inputs.clear(); }), "no inputs");
+  expect_rejected(with([](auto& c) { c.inputs[3].antenna = 4; }),
+                  "input 3 belongs to antenna 4, but there are 4 antennas (0 to 3): the station "
+                  "file does not match");
+  expect_rejected(with([](auto& c) { c.inputs[3].pol = 2; }), "input 3 has polarization 2");
+  expect_rejected(with([](auto& c) { c.inputs[3].pol = 0; }),
+                  "input 3 is antenna 1 polarization X, as an earlier");
+  expect_rejected(with([](auto& c) {
+                    for (auto& i : c.inputs) i.bad = true;
+                  }),
+                  "all 8 inputs are marked bad");
+  expect_rejected(with([](auto& c) { c.channels.n_channels = 0; }), "n_channels is 0");
+  expect_rejected(with([](auto& c) { c.channels.first_center_hz = 0; }),
+                  "first channel is at 0 Hz");
+  expect_rejected(with([](auto& c) { c.channels.channel_width_hz = -1; }), "must ascend");
+  expect_rejected(with([](auto& c) { c.n_channels_per_bin = 0; }), "n_channels_per_bin is 0");
+  expect_rejected(with([](auto& c) { c.n_spectra_per_image = 0; }), "n_spectra_per_image is 0");
+  expect_rejected(with([](auto& c) { c.n_pixels = 63; }), "63 pixels");
+  expect_rejected(with([](auto& c) { c.n_pixels = 1 << 20; }), "even, from 2 to 8192");
+  expect_rejected(with([&](auto& c) { c.cell_wavelengths = nan; }), "cell_wavelengths is nan");
+  expect_rejected(with([](auto& c) {
+                    c.directions = {{0, 0, 1}, {1, 1, 0}};
+                  }),
+                  "direction 1 (1, 1, 0) has length 1.41");
+  expect_rejected(with([](auto& c) { c.function.support = 2; }), "support must be 3 to 9");
+  expect_rejected(with([](auto& c) { c.function.support = 10; }), "10 cells");
+  expect_rejected(with([](auto& c) { c.function.beta_per_cell = 0; }), "beta_per_cell is 0");
+  expect_rejected(with([](auto& c) { c.function.apertures.resize(3); }), "3 apertures for 8");
+  expect_rejected(with([](auto& c) { c.function.apertures.resize(8); }), "aperture 0: 0 values");
+  expect_rejected(with([](auto& c) { c.max_relative_error = 0; }), "max_relative_error is 0");
+  expect_rejected(with([](auto& c) { c.max_zenith_distance_rad = 2; }),
+                  "max_zenith_distance_rad is 2");
+  expect_rejected(with([](auto& c) { c.min_coherence = 1.5; }), "min_coherence is 1.5");
+  expect_rejected(with([](auto& c) { c.max_bytes = -1; }), "max_bytes is -1");
 }
 
 TEST(AllSkyConfigs, AForcedPathMustBePossible) {
   AllSkyConfig c = random_array(4, 64, 2, 20);
   c.path = Path::vis_grid;
   c.directions = {{0, 0, 1}};
-  expect_refused(c, "path vis-grid: a list of directions needs a Fourier-sum path");
+  expect_rejected(c, "path vis-grid: a list of directions needs a Fourier-sum path");
   c.directions.clear();
   c.n_pixels = 134;
-  expect_refused(c, "use 128 or 144 pixels");
+  expect_rejected(c, "use 128 or 144 pixels");
   c.n_pixels = 64;
   c.cell_wavelengths = 0.6;
-  expect_refused(c, "fold the horizon");
+  expect_rejected(c, "fold the horizon");
   c.cell_wavelengths = 0.4;
   c.antenna_enu_m[0] = {900, 0, 0};
-  expect_refused(c, "under-sampled; raise n_pixels to");
-  expect_refused(c, "or take a Fourier-sum path (vis-dft of visibilities");
+  expect_rejected(c, "under-sampled; raise n_pixels to");
+  expect_rejected(c, "or take a Fourier-sum path (vis-dft of visibilities");
   c.allow_wrap = true;
   validate(c);
   c = random_array(4, 64, 2, 20);
@@ -411,12 +412,12 @@ TEST(AllSkyConfigs, AForcedPathMustBePossible) {
   c.path = Path::vis_grid;
   validate(c);
   c.function.correlated = false;
-  expect_refused(c, "image.correlated_functions = true");
+  expect_rejected(c, "image.correlated_functions = true");
   c.function.correlated = true;
   c.function.support = 3;
-  expect_refused(c, "raise support");
+  expect_rejected(c, "raise support");
   c.path = Path::vis_dft;
-  expect_refused(c, "apertures need a gridded path");
+  expect_rejected(c, "apertures need a gridded path");
   c.path = Path::automatic;
   validate(c);  // the planner says it instead
 }

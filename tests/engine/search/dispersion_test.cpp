@@ -90,19 +90,19 @@ TEST(Dispersion, RangesAndFiles) {
 
 TEST(Dispersion, RefusesImpossiblePlans) {
   const Band band = best2_band();
-  const auto refused = [&](auto change) {
+  const auto rejected = [&](auto change) {
     DmPlanConfig config;
     config.dm_max = 10;
     change(config);
     EXPECT_THROW(dm_trials(band, config), ConfigError);
   };
-  refused([](auto& c) { c.kind = "fast"; });
-  refused([](auto& c) { c.dm_max = -1; });
-  refused([](auto& c) { c.tolerance = 1; });
-  refused([](auto& c) { c.kind = "linear"; });
-  refused([](auto& c) { c.kind = "ranges", c.ranges = "1 2"; });
-  refused([](auto& c) { c.kind = "file", c.file = "one"; });
-  refused([](auto& c) { c.kind = "linear", c.step = 1e-9; });
+  rejected([](auto& c) { c.kind = "fast"; });
+  rejected([](auto& c) { c.dm_max = -1; });
+  rejected([](auto& c) { c.tolerance = 1; });
+  rejected([](auto& c) { c.kind = "linear"; });
+  rejected([](auto& c) { c.kind = "ranges", c.ranges = "1 2"; });
+  rejected([](auto& c) { c.kind = "file", c.file = "one"; });
+  rejected([](auto& c) { c.kind = "linear", c.step = 1e-9; });
 }
 
 // search.md 1: half a step of 0.1: 0.74 at 0.1 ms, 0.92 at 0.2, 0.963 at 0.3, 0.997 at 1.

@@ -243,7 +243,7 @@ TEST(Sigproc, MutatedHeaders) {
   Scratch scratch;
   const std::string good = ended(header(4, 8)) + "abcdefgh";
   const auto n_header = good.size() - 8;
-  std::int64_t refused = 0;
+  std::int64_t rejected = 0;
   for (std::uint64_t k = 0; k < 300; ++k) {
     std::string bytes = good;
     for (std::uint64_t m = 0; m <= combine(1, k) % 3; ++m)
@@ -256,13 +256,13 @@ TEST(Sigproc, MutatedHeaders) {
           static_cast<std::size_t>(reader->info().n_channels * reader->info().n_samples));
       reader->read(0, reader->info().n_samples, data.data(), reader->info().n_samples);
     } catch (const FormatError&) {
-      ++refused;
+      ++rejected;
     } catch (const ConfigError&) {  // nifs became 4
-      ++refused;
+      ++rejected;
     }
   }
-  EXPECT_GT(refused, 150);
-  EXPECT_LT(refused, 300);
+  EXPECT_GT(rejected, 150);
+  EXPECT_LT(rejected, 300);
 }
 
 TEST(Sigproc, SexagesimalRoundTrip) {

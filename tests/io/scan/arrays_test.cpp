@@ -12,7 +12,7 @@ namespace ryle {
 namespace {
 
 using test::read_scans;
-using test::refusal;
+using test::rejection;
 
 class Hdf5Writer {
  public:
@@ -133,7 +133,8 @@ TEST(NamedScans, FrequenciesOffTheGridAreRefused) {
     file.put("freq", {1e9, 1.1e9, 1.206e9, 1.3e9}, {4});
     file.put("Ta", std::vector<double>(8, 1), {2, 4});
   }
-  EXPECT_NE(refusal(path).find("not evenly spaced: channel 2"), std::string::npos) << refusal(path);
+  EXPECT_NE(rejection(path).find("not evenly spaced: channel 2"), std::string::npos)
+      << rejection(path);
 }
 
 TEST(NamedScans, HcgridAndHegridHdf5) {
@@ -165,7 +166,7 @@ TEST(NamedScans, HcgridAndHegridHdf5) {
     file.put("coords/dec", {1, 2, 3}, {3});
     file.put("value/flux_0", {1, 2, 3}, {3, 1});
   }
-  EXPECT_NE(refusal(lying).find("channel_num is 5, there are 1"), std::string::npos);
+  EXPECT_NE(rejection(lying).find("channel_num is 5, there are 1"), std::string::npos);
 }
 
 TEST(NamedScans, MappedSetsWithWeights) {
@@ -195,7 +196,7 @@ TEST(NamedScans, MappedSetsWithWeights) {
   EXPECT_EQ(r.lon[2], 23.5 * 15);
   EXPECT_FALSE(r.warns("--ra-unit"));
   o.weights = "tsys";
-  EXPECT_NE(refusal(path, o).find("column:NAME"), std::string::npos);
+  EXPECT_NE(rejection(path, o).find("column:NAME"), std::string::npos);
 }
 
 // Files of more than a megabyte a channel are read in pieces by several threads: planes, spectra
@@ -251,7 +252,7 @@ TEST(NamedScans, ShapesThatAreNotStoredAreRefused) {
     file.put("dec", {}, {n}, H5T_IEEE_F64LE, {1024});
     file.put("Ta", {}, {n}, H5T_IEEE_F32LE, {1024});
   }
-  EXPECT_NE(refusal(path).find("are believed"), std::string::npos);
+  EXPECT_NE(rejection(path).find("are believed"), std::string::npos);
 }
 
 TEST(NamedScans, FitsTableOfColumns) {
@@ -271,7 +272,7 @@ TEST(NamedScans, FitsTableOfColumns) {
   EXPECT_EQ(r.metadata.unit, "mK");
   EXPECT_NEAR(r.lon[1], 57.29577951308232, 1e-12);
   EXPECT_EQ(r.weights, (std::vector<float>{3, 4}));
-  EXPECT_NE(refusal(path, test::selecting({{"W", "3"}})).find("SDFITS"), std::string::npos);
+  EXPECT_NE(rejection(path, test::selecting({{"W", "3"}})).find("SDFITS"), std::string::npos);
 }
 
 // B1950 is no J2000, in whichever way a file says it.
@@ -287,9 +288,9 @@ TEST(NamedScans, TheSystemOfPositionsIsRead) {
                       cards);
     return path;
   };
-  EXPECT_NE(refusal(with("b.fits", {{"EQUINOX", "", 1950}})).find("1950"), std::string::npos);
-  EXPECT_NE(refusal(with("c.fits", {{"RADESYS", "FK4"}})).find("FK4"), std::string::npos);
-  EXPECT_NE(refusal(with("d.fits", {{"RADESYS", "GAPPT"}})).find("GAPPT"), std::string::npos);
+  EXPECT_NE(rejection(with("b.fits", {{"EQUINOX", "", 1950}})).find("1950"), std::string::npos);
+  EXPECT_NE(rejection(with("c.fits", {{"RADESYS", "FK4"}})).find("FK4"), std::string::npos);
+  EXPECT_NE(rejection(with("d.fits", {{"RADESYS", "GAPPT"}})).find("GAPPT"), std::string::npos);
   EXPECT_EQ(read_scans(with("e.fits", {{"RADESYS", "FK5"}})).metadata.frame, SkyFrame::fk5);
   const auto said = read_scans(with("f.fits", {{"RADESYS", "ICRS"}})).metadata;
   EXPECT_EQ(said.frame, SkyFrame::icrs);
@@ -304,7 +305,7 @@ TEST(NamedScans, TheSystemOfPositionsIsRead) {
     file.put("Ta", {1, 2}, {2});
     file.attribute("/", "equinox", 1950);
   }
-  EXPECT_NE(refusal(path).find("1950"), std::string::npos);
+  EXPECT_NE(rejection(path).find("1950"), std::string::npos);
 }
 
 // Flags and weights beside the values: of samples, or of all their channels.
@@ -341,9 +342,9 @@ TEST(NamedScans, FlagsAndWeightsLieBesideTheValues) {
   o.flags = "none";
   EXPECT_EQ(read_scans(path, o).flags, std::vector<std::uint8_t>(6, 0));
   o.flags = "odd";
-  EXPECT_NE(refusal(path, o).find("neither a flag"), std::string::npos);
+  EXPECT_NE(rejection(path, o).find("neither a flag"), std::string::npos);
   o.weights = "column:odd";
-  EXPECT_NE(refusal(path, o).find("neither a number"), std::string::npos);
+  EXPECT_NE(rejection(path, o).find("neither a number"), std::string::npos);
 }
 
 std::string word(std::uint64_t value, int bytes) {
@@ -443,7 +444,7 @@ TEST(NamedScans, NumpyThatLies) {
     auto members = some_members();
     members[3].second = data;
     test::put_bytes(path, zip_of(members, deflated, false));
-    return refusal(path);
+    return rejection(path);
   };
   for (const bool deflated : {false, true}) {
     EXPECT_NE(with(npy<float>("<f4", "(3, 9000000000000)", {1}), deflated).find("asks for more"),
@@ -457,7 +458,7 @@ TEST(NamedScans, NumpyThatLies) {
   const auto at = zip.rfind("data.npy") - 46 + 16;
   zip[at] = static_cast<char>(zip[at] ^ 1);
   test::put_bytes(path, zip);
-  EXPECT_NE(refusal(path).find("checksum"), std::string::npos) << refusal(path);
+  EXPECT_NE(rejection(path).find("checksum"), std::string::npos) << rejection(path);
 }
 
 }  // namespace

@@ -6,18 +6,18 @@
 namespace ryle {
 namespace {
 
-using test::refusal;
+using test::rejection;
 
 TEST(DamagedScans, WhatIsNoFileOfScans) {
   const test::ScanFolder folder;
   const std::string path = folder.file("some.dat");
-  EXPECT_NE(refusal(path).find("cannot open"), std::string::npos);
+  EXPECT_NE(rejection(path).find("cannot open"), std::string::npos);
   test::put_bytes(path, "");
-  EXPECT_NE(refusal(path).find("is empty"), std::string::npos);
+  EXPECT_NE(rejection(path).find("is empty"), std::string::npos);
   test::put_bytes(path, "x");
-  EXPECT_NE(refusal(path).find("NumPy .npz are read"), std::string::npos);
+  EXPECT_NE(rejection(path).find("NumPy .npz are read"), std::string::npos);
   test::put_bytes(path, "\x1f\x8b\x08 and so on");
-  EXPECT_NE(refusal(path).find("gunzip"), std::string::npos);
+  EXPECT_NE(rejection(path).find("gunzip"), std::string::npos);
 }
 
 TEST(DamagedScans, FilesCutAnywhereAreRefused) {
@@ -35,7 +35,7 @@ TEST(DamagedScans, FilesCutAnywhereAreRefused) {
       test::put_bytes(
           path,
           bytes.substr(0, static_cast<std::size_t>(part * static_cast<double>(bytes.size()))));
-      EXPECT_NE(refusal(path), "") << name << " " << part;
+      EXPECT_NE(rejection(path), "") << name << " " << part;
     }
   }
 }
@@ -51,9 +51,9 @@ TEST(DamagedScans, RowsThatAreNotThere) {
   ASSERT_NE(at, std::string::npos);
   bytes.replace(at, 30, "NAXIS2  =           9999999999");
   test::put_bytes(folder.file("lie.fits"), bytes);
-  EXPECT_NE(refusal(folder.file("lie.fits")).find("says it has 9999999999 rows of 4722 bytes"),
+  EXPECT_NE(rejection(folder.file("lie.fits")).find("says it has 9999999999 rows of 4722 bytes"),
             std::string::npos)
-      << refusal(folder.file("lie.fits"));
+      << rejection(folder.file("lie.fits"));
 }
 
 TEST(DamagedScans, ColumnsThatFitsDoesNotAllow) {
@@ -65,13 +65,13 @@ TEST(DamagedScans, ColumnsThatFitsDoesNotAllow) {
   ASSERT_NE(at, std::string::npos);
   bytes.replace(at, 30, "TFIELDS =             20000000");
   test::put_bytes(path, bytes);
-  EXPECT_NE(refusal(path).find("FITS allows 999"), std::string::npos) << refusal(path);
+  EXPECT_NE(rejection(path).find("FITS allows 999"), std::string::npos) << rejection(path);
   bytes.replace(at, 30, "TFIELDS =                    1");
   const auto name = bytes.find("TTYPE1  = ");
   ASSERT_NE(name, std::string::npos);
   bytes.replace(name + 10, 70, std::string(70, 'x'));
   test::put_bytes(path, bytes);
-  EXPECT_NE(refusal(path).find("no text in quotes"), std::string::npos) << refusal(path);
+  EXPECT_NE(rejection(path).find("no text in quotes"), std::string::npos) << rejection(path);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace ryle {
 namespace {
 
 using test::read_scans;
-using test::refusal;
+using test::rejection;
 using test::selecting;
 
 double total(const std::vector<double>& values) {
@@ -54,15 +54,15 @@ TEST(RealScans, HcgridFits) {
 
 TEST(RealScans, MapsAreNoScans) {
   RYLE_REQUIRE_DATA(path, "singledish/hegrid_mock/target1.fits");
-  EXPECT_NE(refusal(path).find("none of scans: it has no table"), std::string::npos);
+  EXPECT_NE(rejection(path).find("none of scans: it has no table"), std::string::npos);
 }
 
 // Two scans whose frequencies are 1.07 channels apart: neither IFNUM nor SCAN alone will do.
 TEST(RealScans, GbtPositionSwitch) {
   RYLE_REQUIRE_DATA(path, "singledish/gbt_sdfits_real/AGBT17B_173_04_gdigs-testdata.fits");
-  const std::string all = refusal(path);
+  const std::string all = rejection(path);
   EXPECT_NE(all.find("--select IFNUM=0 --select SCAN=6 would do"), std::string::npos) << all;
-  const std::string one = refusal(path, selecting({{"IFNUM", "19"}}));
+  const std::string one = rejection(path, selecting({{"IFNUM", "19"}}));
   EXPECT_NE(one.find("4 of 8 rows"), std::string::npos) << one;
   EXPECT_NE(one.find("--select SCAN=6 would do"), std::string::npos) << one;
 
@@ -90,8 +90,9 @@ TEST(RealScans, GbtTablesOfDifferentWidths) {
   RYLE_REQUIRE_DATA(
       path,
       "singledish/gbt_sdfits_real/TGBT17A_506_11_TGBT17A_506_11.raw.vegas.A_truncated_rows.fits");
-  EXPECT_NE(refusal(path).find("--select SIG=T --select OBJECT=3C286 would do"), std::string::npos)
-      << refusal(path);
+  EXPECT_NE(rejection(path).find("--select SIG=T --select OBJECT=3C286 would do"),
+            std::string::npos)
+      << rejection(path);
   const auto wide = read_scans(path, selecting({{"object", "3C286"}, {"SIG", "T"}}), 5'000);
   EXPECT_EQ(wide.metadata.n_samples, 2);
   EXPECT_EQ(wide.metadata.n_channels, 32'768);

@@ -105,7 +105,7 @@ inline ReadScans read_scans(const std::string& path, const ScanOptions& options 
 }
 
 /// What the reader says of a file it refuses; empty when it does not.
-inline std::string refusal(const std::string& path, const ScanOptions& options = {}) {
+inline std::string rejection(const std::string& path, const ScanOptions& options = {}) {
   try {
     read_scans(path, options);
   } catch (const Error& error) {

@@ -11,7 +11,7 @@ namespace {
 using test::Card;
 using test::Column;
 using test::read_scans;
-using test::refusal;
+using test::rejection;
 using test::selecting;
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
@@ -80,9 +80,9 @@ TEST(Sdfits, WeightsOfUnknownTemperaturesAreNone) {
   o.weights = "column:MINE";
   EXPECT_EQ(read_scans(path, o).weights, (std::vector<float>{0.5, 0.25, 8, 4}));
   o.weights = "column:YOURS";
-  EXPECT_NE(refusal(path, o).find("there are OBJECT, DATA [6]"), std::string::npos);
+  EXPECT_NE(rejection(path, o).find("there are OBJECT, DATA [6]"), std::string::npos);
   o.weights = "heavy";
-  EXPECT_NE(refusal(path, o).find("column:NAME"), std::string::npos);
+  EXPECT_NE(rejection(path, o).find("column:NAME"), std::string::npos);
 }
 
 TEST(Sdfits, RowsAreSelected) {
@@ -100,9 +100,10 @@ TEST(Sdfits, RowsAreSelected) {
   y.polarization = "1";
   EXPECT_EQ(read_scans(path, y).at(5, 1), 3005);
   y.polarization = "LL";
-  EXPECT_NE(refusal(path, y).find("there are XX, YY"), std::string::npos);
-  EXPECT_NE(refusal(path, selecting({{"OBJECT", "C"}})).find("there are A, B"), std::string::npos);
-  EXPECT_NE(refusal(path, selecting({{"NOTHING", "1"}})).find("no column NOTHING"),
+  EXPECT_NE(rejection(path, y).find("there are XX, YY"), std::string::npos);
+  EXPECT_NE(rejection(path, selecting({{"OBJECT", "C"}})).find("there are A, B"),
+            std::string::npos);
+  EXPECT_NE(rejection(path, selecting({{"NOTHING", "1"}})).find("no column NOTHING"),
             std::string::npos);
 }
 
@@ -112,16 +113,17 @@ TEST(Sdfits, RowsOffByATwentiethOfAChannelAreRefused) {
   const std::string path = folder.file("gbt.fits");
   gbt.columns[4].numbers[2] = 1.42e9 + 51;
   test::write_table(path, "SINGLE DISH", gbt.columns, gbt.cards);
-  EXPECT_NE(refusal(path).find("1 of 4 rows have other channels"), std::string::npos)
-      << refusal(path);
-  EXPECT_NE(refusal(path).find("--select OBJECT=A would do"), std::string::npos) << refusal(path);
-  EXPECT_EQ(refusal(path, selecting({{"OBJECT", "A"}})), "");
+  EXPECT_NE(rejection(path).find("1 of 4 rows have other channels"), std::string::npos)
+      << rejection(path);
+  EXPECT_NE(rejection(path).find("--select OBJECT=A would do"), std::string::npos)
+      << rejection(path);
+  EXPECT_EQ(rejection(path, selecting({{"OBJECT", "A"}})), "");
   // The first channels agree to 0.02 of one, the last ones do not.
   Gbt wider;
   wider.columns[6].numbers[1] = 1020;
   test::write_table(folder.file("wider.fits"), "SINGLE DISH", wider.columns, wider.cards);
-  EXPECT_NE(refusal(folder.file("wider.fits")).find("row 2: 6 from"), std::string::npos)
-      << refusal(folder.file("wider.fits"));
+  EXPECT_NE(rejection(folder.file("wider.fits")).find("row 2: 6 from"), std::string::npos)
+      << rejection(folder.file("wider.fits"));
 }
 
 // (1, 4, nchan): the axis of the polarizations lies first; CTYPEn say so.
@@ -275,7 +277,7 @@ TEST(Sdfits, WhatCannotBeReadIsSaid) {
                         std::vector<Card> cards) {
     const std::string path = folder.file(name);
     test::write_table(path, "SINGLE DISH", columns, cards);
-    return refusal(path);
+    return rejection(path);
   };
   Gbt old;
   old.cards[1] = {"RADESYS", "FK4"};

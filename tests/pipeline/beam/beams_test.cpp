@@ -394,7 +394,7 @@ TEST(BeamsLive, LossIsWrittenAsTheMeanAndListed) {
 TEST(BeamsLive, RefusesWhatDoesNotFit) {
   const test::Scratch scratch;
   write_beams(scratch);
-  const auto refused = [&](const std::vector<std::string>& overrides, const std::string& word) {
+  const auto rejected = [&](const std::vector<std::string>& overrides, const std::string& word) {
     try {
       live_beams(observation(scratch, overrides));
       ADD_FAILURE() << word;
@@ -402,13 +402,13 @@ TEST(BeamsLive, RefusesWhatDoesNotFit) {
       EXPECT_NE(std::string(e.what()).find(word), std::string::npos) << e.what();
     }
   };
-  refused({"beams.file="}, "beams.file");
-  refused({"beams.integration_spectra=3"}, "power of two");
-  refused({"beams.bits=16"}, "bits");
-  refused({"source.start_utc=now"}, "start_utc");
-  refused({"source.antenna_map=[1,2]"}, "antenna_map");
-  refused({"source.n_channels=600"}, "1024");
-  refused({"telescope.layout=best2.csv"}, "twice");
+  rejected({"beams.file="}, "beams.file");
+  rejected({"beams.integration_spectra=3"}, "power of two");
+  rejected({"beams.bits=16"}, "bits");
+  rejected({"source.start_utc=now"}, "start_utc");
+  rejected({"source.antenna_map=[1,2]"}, "antenna_map");
+  rejected({"source.n_channels=600"}, "1024");
+  rejected({"telescope.layout=best2.csv"}, "twice");
   auto config = observation(scratch, {"beams.incoherent=[\"north\"]"});
   EXPECT_THROW(beamformer_config(beam_setup(config, live_beams(config))), ConfigError);
 }

@@ -235,22 +235,22 @@ TEST(VoltageRing, WhatHasLeftItIsSaid) {
   const test::Scratch scratch;
   const auto config = ring_config(scratch, false);
   Feed feed(config, 16);
-  EXPECT_EQ(feed.ring.trigger(pulse_at(0)), TriggerResult::refused);  // nothing came yet
+  EXPECT_EQ(feed.ring.trigger(pulse_at(0)), TriggerResult::rejected);  // nothing came yet
   for (int k = 0; k < 40; ++k) ASSERT_TRUE(feed.next(k >= 28));
-  const auto refused = [&](const DumpTrigger& t) {
-    EXPECT_EQ(feed.ring.trigger(t), TriggerResult::refused);
+  const auto rejected = [&](const DumpTrigger& t) {
+    EXPECT_EQ(feed.ring.trigger(t), TriggerResult::rejected);
   };
   DumpTrigger wrong = pulse_at(30000);
   wrong.tai_ns = 0;  // 1970
-  refused(wrong);
+  rejected(wrong);
   wrong.tai_ns = std::int64_t{4'000'000'000} * 1'000'000'000;  // 2096
-  refused(wrong);
-  refused(pulse_at(static_cast<double>(feed.tick) + 2));  // 0.1 ms ahead
-  refused(pulse_at(30000, 1e9));
-  refused(pulse_at(30000, std::nan("")));
-  refused(pulse_at(30000, -1));
+  rejected(wrong);
+  rejected(pulse_at(static_cast<double>(feed.tick) + 2));  // 0.1 ms ahead
+  rejected(pulse_at(30000, 1e9));
+  rejected(pulse_at(30000, std::nan("")));
+  rejected(pulse_at(30000, -1));
   const Tick first_kept = feed.tick - 12 * kChunk;
-  refused(pulse_at(static_cast<double>(first_kept) - 3000, 10));
+  rejected(pulse_at(static_cast<double>(first_kept) - 3000, 10));
   EXPECT_THAT(feed.ring.messages(), testing::ElementsAre(HasSubstr("(8 times)")));
   // The pulse is there, its beginning is not.
   const DumpTrigger partial = pulse_at(static_cast<double>(first_kept) + 100.5, 60);
@@ -277,11 +277,11 @@ TEST(VoltageRing, OthersMayAskForWhatIsStillToCome) {
   TriggerReply reply;
   DumpTrigger own = ahead;
   own.event = 5;  // of the search: what it found lies in the past
-  EXPECT_EQ(feed.ring.trigger(own, &reply), TriggerResult::refused);
+  EXPECT_EQ(feed.ring.trigger(own, &reply), TriggerResult::rejected);
   EXPECT_THAT(reply.message, HasSubstr("in the future"));
   EXPECT_EQ(reply.dump, 0);
   EXPECT_EQ(feed.ring.trigger(pulse_at(static_cast<double>(feed.tick) + 4000, 20)),
-            TriggerResult::refused);
+            TriggerResult::rejected);
   ASSERT_EQ(feed.ring.trigger(ahead, &reply), TriggerResult::accepted);
   EXPECT_EQ(reply.dump, 1);
   EXPECT_EQ(feed.ring.trigger(pulse_at(static_cast<double>(feed.tick) + 2500.3, 20), &reply),
@@ -508,7 +508,7 @@ TEST(VoltageRing, SlowAndFullDisksCostDumpsOnly) {
   set_publish_fault_hook({});
   const auto& v = *summary.beams->voltages;
   EXPECT_GE(v.failed, 1);
-  EXPECT_EQ(v.triggers, v.dumps + v.failed + v.merged + v.refused + v.limited + v.dropped);
+  EXPECT_EQ(v.triggers, v.dumps + v.failed + v.merged + v.rejected + v.limited + v.dropped);
   EXPECT_EQ(static_cast<std::int64_t>(summary.products.size()), v.dumps);
   EXPECT_THAT(summary.warnings, testing::Contains(HasSubstr("a dump of voltages was lost")));
   EXPECT_EQ(scratch.names().size(), summary.products.size());  // no .part either
@@ -642,7 +642,7 @@ TEST(VoltageRing, RecordsDoNotGoIntoTheDatabaseOfAnotherRun) {
   EXPECT_TRUE(read_voltage_records(path).empty());
   const std::string lines = test::contents(scratch / "t_unwritten.jsonl");
   EXPECT_THAT(lines, HasSubstr(R"({"table":"trigger","id":1,)"));
-  EXPECT_THAT(lines, HasSubstr(R"("result":"refused")"));
+  EXPECT_THAT(lines, HasSubstr(R"("result":"rejected")"));
 }
 
 TEST(VoltageRing, RefusesARingThatIsTooShort) {

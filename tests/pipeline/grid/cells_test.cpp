@@ -429,7 +429,7 @@ TEST_F(SkyCellsTest, SightLinesKeepTheirOrderAndNames) {
   const Panel panel = cells->picture({1, 1, 1, 1}, {});
   EXPECT_GT(std::count(panel.values.begin(), panel.values.end(), 1.0F), 20);
 
-  const auto refused = [&](const std::string& text) {
+  const auto rejected = [&](const std::string& text) {
     std::ofstream(file("bad.csv")) << text;
     try {
       read_sight_lines(file("bad.csv"));
@@ -438,10 +438,10 @@ TEST_F(SkyCellsTest, SightLinesKeepTheirOrderAndNames) {
     }
     return std::string("taken");
   };
-  EXPECT_NE(refused("a,b\n1,2\n").find("line 1"), std::string::npos);
-  EXPECT_NE(refused("name,lon,lat\nx,12,abc\n").find("line 2"), std::string::npos);
-  EXPECT_NE(refused("name,lon,lat\nx,12,91\n").find("beyond a pole"), std::string::npos);
-  EXPECT_NE(refused("name,lon,lat\n").find("no sight line"), std::string::npos);
+  EXPECT_NE(rejected("a,b\n1,2\n").find("line 1"), std::string::npos);
+  EXPECT_NE(rejected("name,lon,lat\nx,12,abc\n").find("line 2"), std::string::npos);
+  EXPECT_NE(rejected("name,lon,lat\nx,12,91\n").find("beyond a pole"), std::string::npos);
+  EXPECT_NE(rejected("name,lon,lat\n").find("no sight line"), std::string::npos);
 }
 
 TEST_F(SkyCellsTest, TablesWrittenInBlocksAreTheSame) {

@@ -393,18 +393,18 @@ TEST_F(GridPieces, DamagedSumsAreNotAdded) {
 }
 
 TEST_F(GridPieces, ChannelsAndFilesAreChecked) {
-  const auto refused = [&](const std::function<void(GridOptions&)>& change) {
+  const auto rejected = [&](const std::function<void(GridOptions&)>& change) {
     GridOptions o = options("refused");
     change(o);
     return message_of([&] { grid_scans(o); });
   };
-  expect_part(refused([](GridOptions& o) { o.channels = "2:4"; }), "not among the 3");
-  expect_part(refused([](GridOptions& o) { o.channels = "1"; }), "no range");
-  expect_part(refused([](GridOptions& o) { o.channels = "1MHz:2MHz"; }), "do not say");
-  expect_part(refused([](GridOptions& o) { o.shard = 3, o.n_shards = 2; }), "shard 3/2");
-  expect_part(refused([](GridOptions& o) { o.resume = true; }), "--checkpoint");
-  expect_part(refused([](GridOptions& o) { o.block_samples = 0; }), "blocks of 0 samples");
-  expect_part(refused([](GridOptions& o) { o.memory_bytes = 80'000; }), "GiB");
+  expect_part(rejected([](GridOptions& o) { o.channels = "2:4"; }), "not among the 3");
+  expect_part(rejected([](GridOptions& o) { o.channels = "1"; }), "no range");
+  expect_part(rejected([](GridOptions& o) { o.channels = "1MHz:2MHz"; }), "do not say");
+  expect_part(rejected([](GridOptions& o) { o.shard = 3, o.n_shards = 2; }), "shard 3/2");
+  expect_part(rejected([](GridOptions& o) { o.resume = true; }), "--checkpoint");
+  expect_part(rejected([](GridOptions& o) { o.block_samples = 0; }), "blocks of 0 samples");
+  expect_part(rejected([](GridOptions& o) { o.memory_bytes = 80'000; }), "GiB");
   GridOptions o = options("one");
   o.channels = "1:2";
   EXPECT_EQ(grid_scans(o).n_channels, 1);

@@ -13,7 +13,7 @@
 namespace ryle::pipeline {
 namespace {
 
-std::string refusal_of(const GridOptions& o) {
+std::string rejection_of(const GridOptions& o) {
   try {
     grid_scans(o);
   } catch (const Error& e) {
@@ -48,7 +48,7 @@ TEST(GridInputEdges, TheSameFileTwiceIsRefused) {
     for (const bool sums : {false, true}) {
       o.files = {file, again};
       o.accumulate = sums ? scratch.file("sums.rgrid") : "";
-      const std::string message = refusal_of(o);
+      const std::string message = rejection_of(o);
       EXPECT_NE(message.find("would count twice"), std::string::npos) << again << ": " << message;
       EXPECT_NE(message.find(again), std::string::npos) << message;
       EXPECT_FALSE(std::filesystem::exists(o.output));
@@ -103,7 +103,7 @@ TEST(GridInputEdges, HoursReadAsDegreesAreDoubted) {
   EXPECT_FALSE(holds(grid_scans(o).warnings, "--ra-unit"));
   o.files = {write_scans(scratch, some_scans())};  // 120 hours
   o.scans.longitude_unit = "hours";
-  EXPECT_NE(refusal_of(o).find("in another unit"), std::string::npos);
+  EXPECT_NE(rejection_of(o).find("in another unit"), std::string::npos);
 }
 
 struct Tracks {

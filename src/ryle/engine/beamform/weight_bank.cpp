@@ -59,11 +59,11 @@ void WeightBank::set(View<const cf32, 3> weights, Queue host) {
                       std::to_string(n_channels) + "][" + std::to_string(n_inputs) + "]");
   }
   // Looked at before anything is stored: a refused table must not leave half of itself.
-  std::atomic<bool> refused{false};
+  std::atomic<bool> rejected{false};
   host.parallel_for(n_beams, [&](std::int64_t beam) {
-    if (!all_finite(weights, beam)) refused = true;
+    if (!all_finite(weights, beam)) rejected = true;
   });
-  if (refused) reject(weights);
+  if (rejected) reject(weights);
   host.parallel_for(n_beams, [&](std::int64_t beam) { set_beam(weights, beam); });
 }
 

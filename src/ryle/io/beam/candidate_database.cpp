@@ -184,7 +184,7 @@ struct SearchDatabase::Impl {
   std::deque<SearchCandidate> events;  // that wait
   VoltageRecords records;
   std::int64_t n_left_out = 0;  // triggers
-  std::string refusal;
+  std::string rejection;
   double last_patience_s = 5;
   bool described = false;  // as the search ended
 };
@@ -237,9 +237,9 @@ void SearchDatabase::retry() {
 // of them whole or not at all, and the last with the records.
 bool SearchDatabase::write(const SearchDescription* last) {
   Impl& me = *impl_;
-  const double patience_s = last != nullptr      ? me.last_patience_s
-                            : me.refusal.empty() ? kWriter_s
-                                                 : 0;
+  const double patience_s = last != nullptr        ? me.last_patience_s
+                            : me.rejection.empty() ? kWriter_s
+                                                   : 0;
   sqlite3_busy_timeout(me.db.get(), static_cast<int>(1000 * patience_s));
   try {
     bool done = false;
@@ -257,10 +257,10 @@ bool SearchDatabase::write(const SearchDescription* last) {
       me.events.erase(me.events.begin(), me.events.begin() + n);
     }
   } catch (const Error& e) {
-    me.refusal = e.what();
+    me.rejection = e.what();
     return false;
   }
-  me.refusal.clear();
+  me.rejection.clear();
   me.records = {};
   me.described = me.described || last != nullptr;
   return true;
@@ -271,7 +271,7 @@ std::int64_t SearchDatabase::n_waiting() const {
                                    impl_->records.dumps.size());
 }
 std::int64_t SearchDatabase::n_left_out() const { return impl_->n_left_out; }
-const std::string& SearchDatabase::refusal() const { return impl_->refusal; }
+const std::string& SearchDatabase::rejection() const { return impl_->rejection; }
 std::vector<SearchCandidate> SearchDatabase::waiting_events() const {
   return {impl_->events.begin(), impl_->events.end()};
 }
@@ -283,7 +283,7 @@ void SearchDatabase::finish(const SearchDescription& search) {
   try {  // a log that stays is read like the file
     impl_->db.number("PRAGMA journal_mode = DELETE");
   } catch (const Error& e) {
-    impl_->refusal = e.what();
+    impl_->rejection = e.what();
   }
 }
 

@@ -116,11 +116,11 @@ class SearchDatabase {
   /// Triggers that are in no table: more than VoltageRecords::kMaxWaiting waited.
   std::int64_t n_left_out() const;
   /// Why the last attempt failed; "" = it did not.
-  const std::string& refusal() const;
+  const std::string& rejection() const;
   std::vector<SearchCandidate> waiting_events() const;
   const VoltageRecords& waiting_records() const;
   /// Tries what waits a last time, with patience, writes the final description and folds the log
-  /// into the file. Never throws for what the database refuses: see refusal(), n_waiting() and
+  /// into the file. Never throws for what the database refuses: see rejection(), n_waiting() and
   /// is_described().
   void finish(const SearchDescription& search);
   bool is_described() const;  ///< whether finish() could write the final description

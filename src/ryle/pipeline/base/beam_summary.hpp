@@ -10,7 +10,7 @@ namespace ryle::pipeline {
 struct VoltageSummary {
   double ring_s = 0;
   std::int64_t triggers = 0;  ///< = dumps asked for + merged + refused + limited + dropped
-  std::int64_t merged = 0, refused = 0;
+  std::int64_t merged = 0, rejected = 0;
   std::int64_t unlisted = 0;         ///< of the merged those that their dump does not list
   std::int64_t limited = 0;          ///< by voltage_per_minute, voltage_max_gib
   std::int64_t dropped = 0;          ///< the disk did not keep up

@@ -44,7 +44,7 @@ struct RunSummary {
   std::uint64_t packets_used = 0;
   std::map<std::string, std::uint64_t> packets_rejected;
   std::map<std::string, RejectedPacket> last_rejected;  ///< by reason
-  std::uint64_t refused_connections = 0;
+  std::uint64_t rejected_connections = 0;
   std::uint64_t senders_replaced = 0;  ///< streams that a steady rival won from their sender
   std::uint64_t kernel_drops = 0;
   std::uint64_t lost_samples = 0;

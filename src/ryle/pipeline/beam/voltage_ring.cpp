@@ -37,7 +37,7 @@ struct Dump {
 };
 
 /// Kinds of messages, in the order of the summary.
-enum class Trouble { refused, limited, dropped, failed, partial, unlisted };
+enum class Trouble { rejected, limited, dropped, failed, partial, unlisted };
 
 /// What writing a dump found.
 struct DumpOutcome {
@@ -144,13 +144,13 @@ struct VoltageRing::Impl {
                        TriggerReply& reply) {
     trouble(kind, message);
     reply.message = message;
-    if (result == TriggerResult::refused) ++counts.refused;
+    if (result == TriggerResult::rejected) ++counts.rejected;
     if (result == TriggerResult::limited) ++counts.limited;
     if (result == TriggerResult::dropped) ++counts.dropped;
     return result;
   }
   TriggerResult reject(const std::string& message, TriggerReply& reply) {
-    return reject(TriggerResult::refused, Trouble::refused, "trigger refused: " + message, reply);
+    return reject(TriggerResult::rejected, Trouble::rejected, "trigger refused: " + message, reply);
   }
 
   TriggerResult trigger(const DumpTrigger& t, TriggerReply& reply) {

@@ -58,10 +58,10 @@ void require_voltage_ring(const ObservationConfig& config, const LiveBeams& beam
 
 enum class TriggerResult : std::uint8_t {
   accepted,
-  merged,   ///< into a dump that is not on disk yet, or it lies within one that is
-  refused,  ///< the ring has nothing of it, or it is no trigger at all
-  limited,  ///< more than the observation allows
-  dropped,  ///< dumps that wait for the disk hold too much of the ring
+  merged,    ///< into a dump that is not on disk yet, or it lies within one that is
+  rejected,  ///< the ring has nothing of it, or it is no trigger at all
+  limited,   ///< more than the observation allows
+  dropped,   ///< dumps that wait for the disk hold too much of the ring
 };
 
 const char* name_of(TriggerResult result);

@@ -162,7 +162,7 @@ void LiveLoop::note_ingest(RunSummary& summary) const {
   summary.packets_used = c.used;
   summary.packets_rejected = c.rejected;
   summary.last_rejected = c.last_rejected;
-  summary.refused_connections = c.refused_connections;
+  summary.rejected_connections = c.rejected_connections;
   summary.senders_replaced = c.rebound;
   summary.kernel_drops = c.kernel_drops;
   summary.lost_samples = c.lost_samples;

@@ -104,8 +104,8 @@ void SearchProducts::begin(const SearchDescription& description) {
   open_database();
 }
 
-void SearchProducts::note_refusal(const std::string& reason) {
-  if (reason.empty() || std::exchange(refused_, true)) return;
+void SearchProducts::note_rejection(const std::string& reason) {
+  if (reason.empty() || std::exchange(rejected_, true)) return;
   warn_once("the database took no rows for a while, they waited in memory: " + reason);
 }
 
@@ -114,7 +114,7 @@ void SearchProducts::open_database() {
     database_ = std::make_unique<SearchDatabase>(path_of(".sqlite"), description_,
                                                  options_.overwrite, options_.database_patience_s);
   } catch (const Error& e) {
-    return note_refusal(e.what());
+    return note_rejection(e.what());
   }
   if (!events_.empty()) database_->append(events_);
   if (!early_.empty()) database_->append(early_);
@@ -178,7 +178,7 @@ void SearchProducts::add(std::vector<BeamEvent>& events, std::int64_t origin_sam
   events.clear();
   if (database_ == nullptr || events_.size() == first) return;
   database_->append(std::span(events_).subspan(first));
-  note_refusal(database_->refusal());
+  note_rejection(database_->rejection());
 }
 
 void SearchProducts::write_event_live(const SearchEvent& e, SearchCandidate& c) {
@@ -249,7 +249,7 @@ void SearchProducts::add(const VoltageRecords& records) {
     return;
   }
   database_->append(records);
-  note_refusal(database_->refusal());
+  note_rejection(database_->rejection());
 }
 
 void SearchProducts::tick(double now_s) {
@@ -300,10 +300,10 @@ void SearchProducts::finish_live() {
       errors_.push_back(keep_unwritten(path_of(".sqlite"),
                                        {database_->waiting_events(), database_->waiting_records(),
                                         &description_, !database_->is_described()},
-                                       database_->refusal(), unwritten));
-    } else if (!database_->refusal().empty()) {
+                                       database_->rejection(), unwritten));
+    } else if (!database_->rejection().empty()) {
       warn_once("the log of the database stays beside it (" + path_of(".sqlite-wal") +
-                "), keep both: " + database_->refusal());
+                "), keep both: " + database_->rejection());
     }
     n_left_out_ += database_->n_left_out();
     database_.reset();

@@ -85,7 +85,7 @@ class SearchProducts {
   bool live() const { return options_.rewrite_s > 0 && !options_.output_directory.empty(); }
   void write_event_live(const SearchEvent& e, SearchCandidate& c);
   void open_database();
-  void note_refusal(const std::string& reason);
+  void note_rejection(const std::string& reason);
   void finish_live();
 
   SearchProductOptions options_;
@@ -96,7 +96,7 @@ class SearchProducts {
   VoltageRecords early_;                      // what came before it
   std::int64_t n_left_out_ = 0;               // triggers that found no room in either
   double last_retry_s_ = -1e300;
-  bool begun_ = false, refused_ = false, unwritten_pictures_ = false, unwritten_texts_ = false;
+  bool begun_ = false, rejected_ = false, unwritten_pictures_ = false, unwritten_texts_ = false;
   std::vector<SearchCandidate> events_;
   std::int64_t n_candidates_ = 0, n_flagged_ = 0;
   std::size_t n_written_ = 0;  // events in the texts on disk
