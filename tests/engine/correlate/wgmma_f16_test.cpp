@@ -45,14 +45,14 @@ class Fp16Model {
  public:
   Fp16Model(const Voltages& v, std::int64_t concurrent, std::int64_t min_blocks)
       : v_(v), layout_(layout_of(v.view.n_inputs, v.view.n_channels)) {
-    shares_ = shares_of(layout_.n_items, v.view.n_blocks, concurrent, min_blocks);
+    shares_ = partitions_of(layout_.n_items, v.view.n_blocks, concurrent, min_blocks);
     const auto item = static_cast<std::size_t>(layout_.item_sums());
     sums_.assign(static_cast<std::size_t>(layout_.n_items) * item, 1e9f);
     parts_.assign(static_cast<std::size_t>(n_part_slots(layout_.n_items, concurrent)) * item, 1e9f);
     arrived_.assign(static_cast<std::size_t>(layout_.n_items - shares_.n_whole), 0);
   }
 
-  /// Shares end in the order of `seed`.
+  /// Partitions end in the order of `seed`.
   void launch(bool overwrite, std::uint64_t seed) {
     std::vector<std::int64_t> order(static_cast<std::size_t>(shares_.n()));
     std::iota(order.begin(), order.end(), 0);
@@ -60,10 +60,10 @@ class Fp16Model {
       return mix64(combine(seed, static_cast<std::uint64_t>(a))) <
              mix64(combine(seed, static_cast<std::uint64_t>(b)));
     });
-    for (const std::int64_t share : order) {
-      for_each_piece(shares_, share, [&](std::int64_t id, int first_block, int n) {
+    for (const std::int64_t partition : order) {
+      for_each_run(shares_, partition, [&](std::int64_t id, int first_block, int n) {
         std::vector<float> piece = multiplied(id, first_block, n);
-        if (n < shares_.n_blocks && !brought_last(share, id, piece)) return;
+        if (n < shares_.n_blocks && !brought_last(partition, id, piece)) return;
         float* to = &sums_[static_cast<std::size_t>(id * layout_.item_sums())];
         for (std::size_t k = 0; k < piece.size(); ++k)
           to[k] = overwrite ? piece[k] : to[k] + piece[k];
@@ -79,9 +79,9 @@ class Fp16Model {
   }
 
  private:
-  bool brought_last(std::int64_t share, std::int64_t id, std::vector<float>& piece) {
+  bool brought_last(std::int64_t partition, std::int64_t id, std::vector<float>& piece) {
     const std::int64_t cut_item = id - shares_.n_whole, size = layout_.item_sums();
-    const std::int64_t slot = slot_of(share - shares_.n_whole, cut_item);
+    const std::int64_t slot = slot_of(partition - shares_.n_whole, cut_item);
     std::copy(piece.begin(), piece.end(), parts_.begin() + slot * size);
     const Parts parts = parts_of(shares_, cut_item);
     if (++arrived_[static_cast<std::size_t>(cut_item)] < parts.n) return false;
@@ -122,8 +122,8 @@ class Fp16Model {
       }
       for (int r = 0; r < kGroupRows; ++r) {
         for (int c = 0; c < (layout_.paired ? 64 : 128); ++c) {
-          const auto to =
-              static_cast<std::size_t>(place(warpgroup * kGroupRows + r, c, layout_.registers()));
+          const auto to = static_cast<std::size_t>(
+              sum_offset(warpgroup * kGroupRows + r, c, layout_.registers()));
           const auto row = static_cast<std::size_t>(r), column = static_cast<std::size_t>(c);
           sums[to] = re[row][column];
           sums[to + static_cast<std::size_t>(layout_.part_sums())] = im[row][column];
@@ -135,7 +135,7 @@ class Fp16Model {
 
   const Voltages& v_;
   Layout layout_;
-  Shares shares_;
+  Partitions shares_;
   std::vector<float> sums_, parts_;
   std::vector<int> arrived_;
 };
@@ -188,12 +188,12 @@ TEST(WgmmaF16, PartsAreInSlotsOfTheirOwn) {
   for (const std::int64_t items : {1, 3, 84, 131, 132, 133, 480, 1000}) {
     for (const std::int64_t blocks : {1, 7, 64, 128}) {
       for (const std::int64_t minimum : {1, 8}) {
-        const Shares s = shares_of(items, blocks, 132, minimum);
+        const Partitions s = partitions_of(items, blocks, 132, minimum);
         std::vector<std::vector<std::int64_t>> slots(static_cast<std::size_t>(items - s.n_whole));
         std::int64_t last = -1;
-        for (std::int64_t share = s.n_whole; share < s.n(); ++share) {
-          for_each_piece(s, share, [&](std::int64_t item, int, int) {
-            const std::int64_t slot = slot_of(share - s.n_whole, item - s.n_whole);
+        for (std::int64_t partition = s.n_whole; partition < s.n(); ++partition) {
+          for_each_run(s, partition, [&](std::int64_t item, int, int) {
+            const std::int64_t slot = slot_of(partition - s.n_whole, item - s.n_whole);
             ASSERT_GT(slot, last);  // pieces come in the order of the work
             last = slot;
             slots[static_cast<std::size_t>(item - s.n_whole)].push_back(slot);

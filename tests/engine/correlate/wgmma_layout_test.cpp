@@ -18,14 +18,14 @@ class Model {
   Model(const Voltages& v, std::int64_t concurrent, std::int64_t min_blocks)
       : v_(v), layout_(layout_of(v.view.n_inputs, v.view.n_channels)) {
     const std::int64_t blocks = n_blocks(SampleFormat::ci8, v.n_spectra);
-    shares_ = shares_of(layout_.n_items, blocks, concurrent, min_blocks);
+    shares_ = partitions_of(layout_.n_items, blocks, concurrent, min_blocks);
     sums_.assign(static_cast<std::size_t>(layout_.n_sums() + layout_.n_input_sums()), 0x5A5A5A5A);
   }
 
   void launch(bool overwrite) {
     if (overwrite) std::fill(sums_.begin() + shares_.n_whole * layout_.item_sums(), sums_.end(), 0);
-    for (std::int64_t share = 0; share < shares_.n(); ++share) {
-      for_each_piece(shares_, share, [&](std::int64_t id, int first_block, int n) {
+    for (std::int64_t partition = 0; partition < shares_.n(); ++partition) {
+      for_each_run(shares_, partition, [&](std::int64_t id, int first_block, int n) {
         for (int warpgroup = 0; warpgroup < kWarpgroups; ++warpgroup)
           work(id, first_block, n, warpgroup, overwrite && n == shares_.n_blocks);
       });
@@ -73,7 +73,7 @@ class Model {
 
   const Voltages& v_;
   Layout layout_;
-  Shares shares_;
+  Partitions shares_;
   std::vector<std::int32_t> sums_;
 };
 
@@ -113,12 +113,12 @@ TEST(WgmmaLayout, ModelOfTheKernelGivesTheReference) {
 TEST(WgmmaLayout, SharesAreAPartitionOfTheWork) {
   for (const std::int64_t items : {1, 3, 84, 131, 132, 133, 480, 1000}) {
     for (const std::int64_t blocks : {1, 7, 64, 1023}) {
-      const Shares s = shares_of(items, blocks, 132, 8);
+      const Partitions s = partitions_of(items, blocks, 132, 8);
       std::vector<int> seen(static_cast<std::size_t>(items * blocks));
       std::int64_t longest_cut = 0;
       for (std::int64_t p = 0; p < s.n(); ++p) {
         std::int64_t length = 0;
-        for_each_piece(s, p, [&](std::int64_t item, int first, int n) {
+        for_each_run(s, p, [&](std::int64_t item, int first, int n) {
           ASSERT_GE(n, 1);
           ASSERT_LE(first + n, blocks);
           length += n;
@@ -177,10 +177,12 @@ bool ring_finishes(int n_slots, const std::vector<std::pair<bool, int>>& pieces)
       ++filled;
       moved = true;
     }
-    for (auto& place : at) {
-      while (place < program.size() && (program[place].release || program[place].fill < filled)) {
-        if (program[place].release) ++released[static_cast<std::size_t>(program[place].fill)];
-        ++place;
+    for (auto& sum_offset : at) {
+      while (sum_offset < program.size() &&
+             (program[sum_offset].release || program[sum_offset].fill < filled)) {
+        if (program[sum_offset].release)
+          ++released[static_cast<std::size_t>(program[sum_offset].fill)];
+        ++sum_offset;
         moved = true;
       }
     }

@@ -60,7 +60,7 @@ class DeviceSearch {
   std::int64_t n_flagged_channels() const;  ///< of the beam with the most
   std::int64_t memory_bytes() const;        ///< of the device
   const SearchEngines& engines() const;
-  std::int64_t n_bursts() const;  ///< blocks of beams whose bursts the host took apart
+  std::int64_t n_bursts() const;  ///< blocks of beams whose bursts the host decomposed
 
  private:
   struct Impl;

@@ -209,8 +209,9 @@ template <class Loader, class Ahead>
 void choose_direct(const FusedArgs& a, cudaStream_t stream) {
   for_output(a, [&]<class Output>() {
     const int slabs = std::min(a.slabs_per_block, a.n_slabs);
-    launch_shares(direct<Loader, Ahead, Output>, a, 32 * kWarps,
-                  slabs * kSlabBytes + kWarps * (Output::kStagingBytes + Ahead::kBytes), stream);
+    launch_partitions(direct<Loader, Ahead, Output>, a, 32 * kWarps,
+                      slabs * kSlabBytes + kWarps * (Output::kStagingBytes + Ahead::kBytes),
+                      stream);
   });
 }
 

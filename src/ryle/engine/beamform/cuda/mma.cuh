@@ -134,8 +134,8 @@ __device__ inline void multiply_biased(int (&d)[4], const uint4& a, const unsign
 
 /// A block for every share of beams, spectra and channels.
 template <class Kernel>
-void launch_shares(Kernel* kernel, const FusedArgs& a, int threads, std::int64_t shared_bytes,
-                   cudaStream_t stream) {
+void launch_partitions(Kernel* kernel, const FusedArgs& a, int threads, std::int64_t shared_bytes,
+                       cudaStream_t stream) {
   const int beam_blocks = (a.n_slabs + a.slabs_per_block - 1) / a.slabs_per_block;
   const int items = (a.n_groups + a.groups_per_item - 1) / a.groups_per_item;
   cuda::allow_all_shared(kernel);

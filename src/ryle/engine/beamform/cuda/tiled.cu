@@ -116,8 +116,8 @@ __global__ void __launch_bounds__(32 * kWarps, 1)
 template <class Loader>
 void choose_tiled(const FusedArgs& a, cudaStream_t stream) {
   for_output(a, [&]<class Output>() {
-    launch_shares(tiled<Loader, Output>, a, 32 * kWarps,
-                  tiled_shared_bytes(a.slabs_per_block, a.n_steps, a.output), stream);
+    launch_partitions(tiled<Loader, Output>, a, 32 * kWarps,
+                      tiled_shared_bytes(a.slabs_per_block, a.n_steps, a.output), stream);
   });
 }
 

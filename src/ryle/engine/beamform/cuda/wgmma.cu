@@ -14,7 +14,7 @@
 //   staging      [warp of 16]                                       bytes    rows on their way out; shared memory
 //   a.values     [row][product][channel][value]                     power or voltage, by a.output
 //
-// Who does what: one thread block of 640 threads runs on each multiprocessor and takes share after share (some
+// Who does what: one thread block of 640 threads runs on each multiprocessor and takes partition after partition (some
 // slabs and groups of one channel). The last warpgroup is the producer: one thread copies the weights of the next
 // share in bulk, and all four warps load samples, a chunk (64 spectra x 32 antennas) ahead, unpack them to
 // bytes and write them to the ring. The other four warpgroups multiply 64 beams x 64 spectra each with
@@ -39,7 +39,7 @@ constexpr int kConsumers = 4;  // warpgroups that multiply
 constexpr int kConsumerWarps = 4 * kConsumers;
 constexpr int kProducerWarps = 4;
 constexpr int kThreads = 32 * (kConsumerWarps + kProducerWarps);
-constexpr int kUnitGroups = 2;                              // of shares of the last round
+constexpr int kUnitGroups = 2;                              // of partitions of the last round
 constexpr int kTileSlabs = 4;                               // 64 beams
 constexpr int kPlaneBytes = kGroupSpectra * kStepAntennas;  // real or imaginary
 constexpr int kChunkBytes = 2 * kPlaneBytes;                // a stage of the ring
@@ -64,12 +64,12 @@ using cuda::await;
 using cuda::begin_barrier;
 using cuda::shared_address;
 
-/// Shares of a launch, [channel][item of groups_per_item groups][block of beams]: blocks of threads
-/// take them in turn. Where they would end in a round of few, those few are cut into units of fewer
-/// groups, so that no multiprocessor works alone on a whole one.
+/// Partitions of a launch, [channel][item of groups_per_item groups][block of beams]: blocks of
+/// threads take them in turn. Where they would end in a round of few, those few are cut into units
+/// of fewer groups, so that no multiprocessor works alone on a whole one.
 struct Cut {
   int beam_blocks, items;
-  int whole;  // shares that stay whole; units of the others follow
+  int whole;  // partitions that stay whole; units of the others follow
   int unit_groups, units;
   int places;
 };
@@ -156,9 +156,9 @@ __device__ inline void fence_half(int (&d)[4][4]) {
 }
 
 /// Some slabs of beams and groups of spectra of one channel.
-struct Share {
+struct Partition {
   int first_slab, n_slabs, first_group, n_groups, local, channel;
-  __device__ Share(const FusedArgs& a, const Cut& cut, int place) {
+  __device__ Partition(const FusedArgs& a, const Cut& cut, int place) {
     int item = place, unit = 0, maximum = a.groups_per_item;
     if (place >= cut.whole) {
       item = cut.whole + (place - cut.whole) / cut.units;
@@ -177,11 +177,11 @@ struct Share {
   }
 };
 
-/// Order of the chunks of a share: as many groups side by side as there are warpgroups for one tile
-/// of beams (`ways`), each with its steps of antennas. Where the last set has fewer groups than
-/// ways, chunks of none take the places: a stage of the ring is always of the same way, which has
-/// so seen the phase before the one it waits for. (A barrier tells only the parity of a phase: who
-/// waits two ahead goes on at once, with the samples of another.)
+/// Order of the chunks of a partition: as many groups side by side as there are warpgroups for one
+/// tile of beams (`ways`), each with its steps of antennas. Where the last set has fewer groups
+/// than ways, chunks of none take the places: a stage of the ring is always of the same way, which
+/// has so seen the phase before the one it waits for. (A barrier tells only the parity of a phase:
+/// who waits two ahead goes on at once, with the samples of another.)
 struct Order {
   int ways, steps, n_groups;
   __device__ int n_chunks() const { return (n_groups + ways - 1) / ways * ways * steps; }
@@ -207,20 +207,21 @@ __device__ void produce(const FusedArgs& a, const Memory& m, const Cut& cut) {
   const int thread = threadIdx.x - 32 * kConsumerWarps, warp = thread / 32, lane = thread % 32;
   const int steps = kOneStep ? 1 : a.n_steps;
   const int ways = kConsumers * kTileSlabs / a.slabs_per_block;
-  int count = 0;  // chunks of shares before
+  int count = 0;  // chunks of partitions before
   int n = 0;
   for (int id = blockIdx.x; id < cut.places; id += gridDim.x, ++n) {
-    const Share share(a, cut, id);
+    const Partition partition(a, cut, id);
     const int set = n % kSets<kOneStep>;
     await(&m.barriers->set_empty[set], (n / kSets<kOneStep> & 1) ^ 1);
     float2* rows = m.rows + set * a.slabs_per_block * kSlabRows;
-    for (int r = thread; r < share.n_slabs * kSlabRows; r += 32 * kProducerWarps)
-      rows[r] = row_entry(a, share.first_slab * kSlabRows + r, share.channel, Loader::kUnit);
+    for (int r = thread; r < partition.n_slabs * kSlabRows; r += 32 * kProducerWarps)
+      rows[r] =
+          row_entry(a, partition.first_slab * kSlabRows + r, partition.channel, Loader::kUnit);
     if (thread == 0) {
-      const unsigned bytes = share.n_slabs * steps * kWeightBytes;
+      const unsigned bytes = partition.n_slabs * steps * kWeightBytes;
       const std::int64_t first =
-          (static_cast<std::int64_t>(a.pol) * a.n_channels + share.channel) * a.n_slabs +
-          share.first_slab;
+          (static_cast<std::int64_t>(a.pol) * a.n_channels + partition.channel) * a.n_slabs +
+          partition.first_slab;
       arrive_and_expect(&m.barriers->set_full[set], bytes);
       cuda::copy_bulk(shared_address(m.weights + set * a.slabs_per_block * steps * 96),
                       a.fragments + first * steps * 96, bytes,
@@ -228,14 +229,15 @@ __device__ void produce(const FusedArgs& a, const Memory& m, const Cut& cut) {
     } else {
       arrive(&m.barriers->set_full[set]);
     }
-    const std::uint8_t* samples = a.samples + share.channel * a.channel_stride_bytes;
-    const Order order{ways, steps, share.n_groups};
+    const std::uint8_t* samples = a.samples + partition.channel * a.channel_stride_bytes;
+    const Order order{ways, steps, partition.n_groups};
     const int n_chunks = order.n_chunks();
     const auto load = [&](int place, Loader& loader) {
       int group = place, step = 0;
       if constexpr (!kOneStep) order.at(place, group, step);
-      if (group < share.n_groups) loader.load(a, samples, share.first_group + group, step, lane);
-      return group < share.n_groups;
+      if (group < partition.n_groups)
+        loader.load(a, samples, partition.first_group + group, step, lane);
+      return group < partition.n_groups;
     };
     int place = (warp - count) & (kProducerWarps - 1);
     if (place < n_chunks) {
@@ -292,24 +294,24 @@ __device__ void consume(const FusedArgs& a, const Memory& m, const Cut& cut) {
   int count = 0;
   int n = 0;
   for (int id = blockIdx.x; id < cut.places; id += gridDim.x, ++n) {
-    const Share share(a, cut, id);
+    const Partition partition(a, cut, id);
     const int set = n % kSets<kOneStep>;
     await(&m.barriers->set_full[set], n / kSets<kOneStep> & 1);
     const int place_of_slab = set * a.slabs_per_block + slab;
     const unsigned rows = once(shared_address(m.rows + place_of_slab * kSlabRows + (lane >> 2)));
     const unsigned weights = once(shared_address(m.weights + place_of_slab * steps * 96 + lane));
-    const bool exists = slab < share.n_slabs;
-    const Destination to = destination<Output>(a, (share.first_slab + slab) * kSlabRows,
-                                               share.local, share.channel, lane);
+    const bool exists = slab < partition.n_slabs;
+    const Destination to = destination<Output>(a, (partition.first_slab + slab) * kSlabRows,
+                                               partition.local, partition.channel, lane);
     uint4 w[2][3];
     const auto fetch = [&](uint4(&into)[3], int step) {
 #pragma unroll
       for (int p = 0; p < 3; ++p)
         into[p] = cuda::load_shared_16(weights + step * kWeightBytes + p * 512);
     };
-    const int end = share.first_group + share.n_groups;
+    const int end = partition.first_group + partition.n_groups;
     int place = count + way;
-    for (int group = share.first_group + way; group < end; group += ways) {
+    for (int group = partition.first_group + way; group < end; group += ways) {
       const float2 upper = shared_pair(rows), lower = shared_pair(rows + 8 * sizeof(float2));
       const Epilogue<2, kPlain> e(a, {{upper.x, lower.x}, {upper.y, lower.y}}, to, group, lane);
       int re[2][4][4], im[2][4][4];
@@ -347,7 +349,7 @@ __device__ void consume(const FusedArgs& a, const Memory& m, const Cut& cut) {
       out.template half<1>(e, re[1], im[1], staging);
       out.finish(e, staging);
     }
-    count += Order{ways, steps, share.n_groups}.n_chunks();
+    count += Order{ways, steps, partition.n_groups}.n_chunks();
     for (; place < count; place += ways) {  // chunks of no group
       await(full + place % kRing * 8, place / kRing & 1);
       if (lane == 0) arrive(full + kEmpty + place % kRing * 8);
@@ -372,23 +374,23 @@ __device__ void consume_halves(const FusedArgs& a, const Memory& m, const Cut& c
   int count = 0;
   int n = 0;
   for (int id = blockIdx.x; id < cut.places; id += gridDim.x, ++n) {
-    const Share share(a, cut, id);
+    const Partition partition(a, cut, id);
     const int set = n % kSets<true>;
     await(&m.barriers->set_full[set], n / kSets<true> & 1);
     const int place_of_slab = set * a.slabs_per_block + slab;
     const unsigned rows = shared_address(m.rows + place_of_slab * kSlabRows + (lane >> 2));
     const unsigned weights = shared_address(m.weights + place_of_slab * 96 + lane);
-    const bool exists = slab < share.n_slabs;
-    const Destination to = destination<Output>(a, (share.first_slab + slab) * kSlabRows,
-                                               share.local, share.channel, lane);
+    const bool exists = slab < partition.n_slabs;
+    const Destination to = destination<Output>(a, (partition.first_slab + slab) * kSlabRows,
+                                               partition.local, partition.channel, lane);
     uint4 w[3];
 #pragma unroll
     for (int p = 0; p < 3; ++p) w[p] = cuda::load_shared_16(weights + p * 512);
     const float2 upper = shared_pair(rows), lower = shared_pair(rows + 8 * sizeof(float2));
     const RowTable table{{upper.x, lower.x}, {upper.y, lower.y}};
-    const int end = share.first_group + share.n_groups;
+    const int end = partition.first_group + partition.n_groups;
     int place = count + way;
-    for (int group = share.first_group + way; group < end; group += ways, place += ways) {
+    for (int group = partition.first_group + way; group < end; group += ways, place += ways) {
       const unsigned stage = place % kRing, chunk = ring + stage * kChunkBytes;
       const Epilogue<2, kPlain> e(a, table, to, group, lane);
       Output out;
@@ -406,7 +408,7 @@ __device__ void consume_halves(const FusedArgs& a, const Memory& m, const Cut& c
       half.template operator()<1>();
       if (exists) out.finish(e, staging);
     }
-    count += Order{ways, 1, share.n_groups}.n_chunks();
+    count += Order{ways, 1, partition.n_groups}.n_chunks();
     for (; place < count; place += ways) {  // chunks of no group
       await(full + place % kRing * 8, place / kRing & 1);
       if (lane == 0) arrive(full + kEmpty + place % kRing * 8);
@@ -475,13 +477,14 @@ Cut cut_of(const FusedArgs& a, int slabs, int groups, bool divides, int blocks) 
   const int maximum = std::min(a.groups_per_item, groups);
   cut.beam_blocks = (slabs + a.slabs_per_block - 1) / a.slabs_per_block;
   cut.items = (groups + a.groups_per_item - 1) / a.groups_per_item;
-  const int shares = cut.beam_blocks * cut.items * a.launch_channels, left = shares % blocks;
-  const int ways = divides && left > 0 ? blocks / left : 1;  // units of a share: one round
+  const int partitions = cut.beam_blocks * cut.items * a.launch_channels,
+            left = partitions % blocks;
+  const int ways = divides && left > 0 ? blocks / left : 1;  // units of a partition: one round
   cut.unit_groups =
       std::clamp((maximum + ways - 1) / ways, std::min(kUnitGroups, maximum), maximum);
   cut.units = (maximum + cut.unit_groups - 1) / cut.unit_groups;
-  cut.whole = cut.units > 1 ? shares - left : shares;
-  cut.places = cut.whole + (shares - cut.whole) * cut.units;
+  cut.whole = cut.units > 1 ? partitions - left : partitions;
+  cut.places = cut.whole + (partitions - cut.whole) * cut.units;
   return cut;
 }
 

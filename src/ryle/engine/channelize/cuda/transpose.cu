@@ -33,7 +33,7 @@ void transpose_samples_cuda(Queue& queue, const void* samples, std::int64_t n_in
                              static_cast<int>(tiles)};
   transpose_kernel(a, bytes)<<<static_cast<unsigned>(tiles * lines), kTransposeThreads, 0,
                                cuda::stream_of(queue)>>>(a);
-  RYLE_CUDA_LAUNCHED("turn");
+  RYLE_CUDA_LAUNCHED("transpose_tile");
 }
 
 }  // namespace ryle::channelize::detail

@@ -6,7 +6,7 @@
 #include "ryle/device/cuda/kernel.cuh"
 
 // clang-format off
-/// turn transposes samples from [tick][input] to [input][tick]; no sample changes.
+/// transpose_tile transposes samples from [tick][input] to [input][tick]; no sample changes.
 ///
 ///   array    axes                                     type              layout
 ///   from     [tick][input]                            1, 2 or 4 bytes   from_stride bytes from tick to tick
@@ -54,7 +54,7 @@ __device__ inline Sample of_words(const unsigned (&words)[4], int s) {
 /// Sample: unsigned of 1, 2 or 4 bytes. Grid: tiles of inputs x lines of ticks along x, so that
 /// blocks that run together read rows that lie together.
 template <class Sample, bool kPieces>
-__global__ void __launch_bounds__(kTransposeThreads) turn(TransposeArguments a) {
+__global__ void __launch_bounds__(kTransposeThreads) transpose_tile(TransposeArguments a) {
   constexpr int kTicks = 128 / static_cast<int>(sizeof(Sample));
   constexpr int kPiece = kPieces ? 16 / static_cast<int>(sizeof(Sample)) : 1;
   constexpr int kAcross = kTransposeInputs / kPiece;
@@ -106,9 +106,11 @@ using TransposeKernel = void (*)(TransposeArguments);
 inline TransposeKernel transpose_kernel(const TransposeArguments& a, int sample_bytes) {
   const bool pieces = a.n_inputs * sample_bytes % 16 == 0 && a.from_stride % 16 == 0 &&
                       reinterpret_cast<std::uintptr_t>(a.from) % 16 == 0;
-  if (sample_bytes == 1) return pieces ? turn<unsigned char, true> : turn<unsigned char, false>;
-  if (sample_bytes == 2) return pieces ? turn<unsigned short, true> : turn<unsigned short, false>;
-  return pieces ? turn<unsigned, true> : turn<unsigned, false>;
+  if (sample_bytes == 1)
+    return pieces ? transpose_tile<unsigned char, true> : transpose_tile<unsigned char, false>;
+  if (sample_bytes == 2)
+    return pieces ? transpose_tile<unsigned short, true> : transpose_tile<unsigned short, false>;
+  return pieces ? transpose_tile<unsigned, true> : transpose_tile<unsigned, false>;
 }
 
 }  // namespace ryle::channelize::detail

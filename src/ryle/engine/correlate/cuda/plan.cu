@@ -315,7 +315,7 @@ class CudaCorrelator final : public Correlator {
   Buffer<float> real_tiles_;
   Buffer<float> parts_;  // of items cut along time, see cuda/wgmma_floats.hpp
   Buffer<int> arrived_;
-  Buffer<int> counter_words_;  // of shares taken: a launch's and the next one's
+  Buffer<int> counter_words_;  // of partitions taken: a launch's and the next one's
   std::int64_t n_launches_ = 0;
   Buffer<wgmma::CtaPair> cta_pairs_;
   Buffer<std::int64_t>

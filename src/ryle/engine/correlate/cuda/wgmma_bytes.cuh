@@ -91,7 +91,7 @@ __device__ inline void keep_bytes(const WgmmaArgs& a, const Ring& ring, ByteSums
   constexpr int kRe = kPart == Part::upper ? 32 : kRegisters;
   std::int32_t* to =
       a.sums + id * layout.item_sums() + sum_at((4 * warpgroup + warp) * 32, 0, kRegisters);
-  const bool overwrite = a.overwrite && n_blocks == a.ring.shares.n_blocks;
+  const bool overwrite = a.overwrite && n_blocks == a.ring.partitions.n_blocks;
   const bool passing = a.ring.hints && layout.tile_rows > 1;
   keep_part<kRe>(to, sums.re, overwrite, passing, ring, lane);
   keep_part<kRegisters>(to + layout.part_sums(), sums.im, overwrite, passing, ring, lane);
@@ -119,8 +119,8 @@ __device__ inline void keep_bytes(const WgmmaArgs& a, const Ring& ring, ByteSums
 /// everything behind the first.
 inline void clear_for_cut_items(const detail::WgmmaPlan& plan, const WgmmaArgs& a,
                                 cudaStream_t stream) {
-  const std::int64_t whole = a.ring.shares.n_overwritten();
-  if (whole == a.ring.shares.n()) return;
+  const std::int64_t whole = a.ring.partitions.n_overwritten();
+  if (whole == a.ring.partitions.n()) return;
   const std::int64_t first =
       a.ring.clusters ? std::int64_t{a.ring.cta_pairs.first_channel(whole)} * plan.layout.n_tiles
                       : whole;

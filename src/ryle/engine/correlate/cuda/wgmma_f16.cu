@@ -13,12 +13,12 @@
 //   array         axes                                            type     unit
 //   map           [channel][block][input][128 bytes]              cf16     planar blocks of 32 spectra
 //   a.sums        [item][re, im][part_sums()], order of sum_at()  float    (unit of samples)^2
-//   a.parts       [slot_of(share, item)][item_sums()]             float    parts of items cut along time
+//   a.parts       [slot_of(partition, item)][item_sums()]         float    parts of items cut along time
 //   a.arrived     [cut item][warp]: parts that are there          int32    0 between launches
 //   totals        [channel][pair j(j+1)/2 + i][re, im]            double   written by fold_wgmma_f16
 //
 // Who does what: as in cuda/wgmma_s8.cu. A block of halves lies in memory as one of bytes does, with
-// 16 spectra in place of 32, so ring, addresses, tiles and shares are the same. The warp that brings
+// 16 spectra in place of 32, so ring, addresses, tiles and partitions are the same. The warp that brings
 // the last part of a cut item adds up all parts of its rows.
 //
 // What binds (docs/decisions/0016, H200): at 64 inputs memory (90 % of the rate of a copy); at 512
@@ -48,7 +48,7 @@ struct Fp16Args {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-/// What multiply_piece() asks for.
+/// What multiply_run() asks for.
 struct Fp16 {
   struct Rows {  // 64 rows x 16 spectra, as operand A
     unsigned re[4], im[4], minus_im[4];
@@ -127,33 +127,34 @@ __device__ inline bool brings_last(int* arrived, int n, int lane) {
   return true;
 }
 
-/// Multiplies pieces of shares and adds them to the sums in device memory.
+/// Multiplies runs of partitions and adds them to the sums in device memory.
 struct Fp16Worker {
   const Fp16Args& a;
 
   template <Part kPart>
-  __device__ void work(Ring& ring, int share, std::int64_t id, const Item&, int n_blocks,
+  __device__ void work(Ring& ring, int partition, std::int64_t id, const Item&, int n_blocks,
                        int warpgroup, int warp) const {
     constexpr int kRe = kPart == Part::upper || kPart == Part::paired ? 32 : 64;
     constexpr int kIm = kPart == Part::paired ? 32 : 64;
     const int lane = threadIdx.x % 32;
     const Layout& layout = a.ring.layout;
-    const Shares& shares = a.ring.shares;
+    const Partitions& partitions = a.ring.partitions;
     Fp16::Sums sums;
 #pragma unroll
     for (int k = 0; k < 64; ++k) sums.re[k] = sums.im[k] = 0;
-    multiply_piece<Fp16, kPart>(sums, ring, n_blocks, warpgroup, warp, lane);
+    multiply_run<Fp16, kPart>(sums, ring, n_blocks, warpgroup, warp, lane);
     cuda::fence_registers(sums.re);
     cuda::fence_registers(sums.im);
     if (!ring.keeps) return;
     const int warp_sums = sum_at(threadIdx.x - lane, 0, kIm);
-    if (n_blocks < shares.n_blocks) {
-      const std::int64_t cut_item = id - shares.n_whole;
-      float* part =
-          a.parts + slot_of(share - shares.n_whole, cut_item) * layout.item_sums() + warp_sums;
+    if (n_blocks < partitions.n_blocks) {
+      const std::int64_t cut_item = id - partitions.n_whole;
+      float* part = a.parts +
+                    slot_of(partition - partitions.n_whole, cut_item) * layout.item_sums() +
+                    warp_sums;
       store_sums<kRe>(part, sums.re, lane);
       store_sums<kIm>(part + layout.part_sums(), sums.im, lane);
-      const Parts parts = parts_of(shares, cut_item);
+      const Parts parts = parts_of(partitions, cut_item);
       if (!brings_last(a.arrived + cut_item * kWarps + threadIdx.x / 32, parts.n, lane)) return;
       const float* first = a.parts + parts.first_slot * layout.item_sums() + warp_sums;
       add_up<kRe>(sums.re, first, parts.n, layout.item_sums(), lane);
@@ -229,11 +230,11 @@ void launch_wgmma_f16(const WgmmaF16Plan& plan, const CudaGulp& gulp, bool overw
   Fp16Args a;
   a.ring = ring_of(plan, gulp, tuning, min_blocks_of(plan, tuning), memory.cta_pairs);
   if (a.ring.clusters) {  // what a cluster does is not cut along time: parts are numbered by items
-    a.ring.shares = shares_of(a.ring.cta_pairs.n(plan.layout), gulp.n_blocks,
-                              plan.concurrent_blocks / 2, gulp.n_blocks);
+    a.ring.partitions = partitions_of(a.ring.cta_pairs.n(plan.layout), gulp.n_blocks,
+                                      plan.concurrent_blocks / 2, gulp.n_blocks);
   }
-  a.ring.next_share = memory.counter;
-  a.ring.other_share = memory.next_counter;
+  a.ring.next_partition = memory.counter;
+  a.ring.other_partition = memory.next_counter;
   a.overwrite = overwrite;
   a.sums = memory.sums;
   a.parts = memory.parts;

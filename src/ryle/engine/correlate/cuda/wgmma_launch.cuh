@@ -9,7 +9,7 @@
 /// Host side of a launch of run_ring(). A plan has layout, cta_pairs and concurrent_blocks.
 namespace ryle::correlate::wgmma {
 
-/// @param min_blocks of a cut share
+/// @param min_blocks of a cut partition
 template <class Plan>
 RingArgs ring_of(const Plan& plan, const detail::CudaGulp& gulp, const CudaTuning& tuning,
                  std::int64_t min_blocks, const CtaPair* cta_pairs) {
@@ -20,9 +20,9 @@ RingArgs ring_of(const Plan& plan, const detail::CudaGulp& gulp, const CudaTunin
   a.hints = tuning.hints;
   a.cta_pairs = plan.cta_pairs;
   a.cta_pairs.cta_pairs = cta_pairs;
-  a.shares =
-      shares_of(a.clusters ? a.cta_pairs.n(plan.layout) : plan.layout.n_items, gulp.n_blocks,
-                a.clusters ? plan.concurrent_blocks / 2 : plan.concurrent_blocks, min_blocks);
+  a.partitions =
+      partitions_of(a.clusters ? a.cta_pairs.n(plan.layout) : plan.layout.n_items, gulp.n_blocks,
+                    a.clusters ? plan.concurrent_blocks / 2 : plan.concurrent_blocks, min_blocks);
   a.burst = std::min(tuning.burst, std::max(1, tuning.slots - 2));
   a.n_slots = std::clamp(tuning.slots, a.clusters ? kMinSlotsOfClusters : kMinSlots, kMaxSlots);
   return a;
@@ -44,8 +44,8 @@ void launch_ring(void (*kernel)(CUtensorMap, Args), const Plan& plan, const deta
   const RingArgs& ring = args.ring;
   const std::int64_t cluster = ring.clusters ? 2 : 1;
   cudaLaunchConfig_t launch{};
-  launch.gridDim =
-      static_cast<unsigned>(std::min(ring.shares.n(), plan.concurrent_blocks / cluster) * cluster);
+  launch.gridDim = static_cast<unsigned>(
+      std::min(ring.partitions.n(), plan.concurrent_blocks / cluster) * cluster);
   launch.blockDim = kAllThreads;
   launch.dynamicSmemBytes =
       static_cast<std::size_t>(shared_bytes(ring.n_slots) + more_shared_bytes);

@@ -95,15 +95,15 @@ inline Layout layout_of(std::int64_t n_inputs, std::int64_t n_channels) {
   return l;
 }
 
-/// Place of register r of a thread in one part of an item with n_registers a thread: a warp's sums
+/// Offset of register r of a thread in one part of an item with n_registers a thread: a warp's sums
 /// are one run of memory, four registers of a lane 16 bytes of it.
 RYLE_HOST_DEVICE constexpr int sum_at(int thread, int r, int n_registers) {
   return thread / 32 * 32 * n_registers + r / 4 * 128 + thread % 32 * 4 + r % 4;
 }
 
-/// Place of (row, column) in one part of an item. Lane l of warp w of a warpgroup holds rows
+/// Offset of (row, column) in one part of an item. Lane l of warp w of a warpgroup holds rows
 /// 16 w + l / 4 (+ 8), columns 8 n + 2 (l % 4) (+ 1).
-RYLE_HOST_DEVICE constexpr int place(int row, int column, int n_registers) {
+RYLE_HOST_DEVICE constexpr int sum_offset(int row, int column, int n_registers) {
   const int lane = row % 8 * 4 + column % 8 / 2;
   const int r = column / 8 * 4 + row % 16 / 8 * 2 + column % 2;
   return sum_at(row / 16 * 32 + lane, r, n_registers);
@@ -115,14 +115,14 @@ RYLE_HOST_DEVICE constexpr bool needs_input_sums(const Layout& l, const Tile& ti
 }
 
 /// Where V_ij, i <= j, lies in what the kernel left: indices of sums.
-struct Places {
+struct SumOffsets {
   std::int64_t re = 0;
   std::int64_t im = 0;
   std::int64_t mirrored_im = 0;  ///< of (i, j); on the diagonal only
   bool diagonal = true;          ///< of the tiles
 };
 
-RYLE_HOST_DEVICE inline Places places_of(const Layout& l, int channel, int i, int j) {
+RYLE_HOST_DEVICE inline SumOffsets sum_offsets_of(const Layout& l, int channel, int i, int j) {
   std::int64_t item = channel / 2;
   int row = channel % 2 * kGroupRows + j, column = i;
   int mirrored_row = channel % 2 * kGroupRows + i, mirrored_column = j;
@@ -136,8 +136,8 @@ RYLE_HOST_DEVICE inline Places places_of(const Layout& l, int channel, int i, in
   }
   const std::int64_t re = item * l.item_sums(), im = re + l.part_sums();
   const int n = l.registers();
-  return {re + place(row, column, n), im + place(row, column, n),
-          im + place(mirrored_row, mirrored_column, n), diagonal};
+  return {re + sum_offset(row, column, n), im + sum_offset(row, column, n),
+          im + sum_offset(mirrored_row, mirrored_column, n), diagonal};
 }
 
 /// V_ij, i <= j, of what the kernel left. Below the diagonal the second part holds
@@ -146,7 +146,7 @@ RYLE_HOST_DEVICE inline Places places_of(const Layout& l, int channel, int i, in
 RYLE_HOST_DEVICE inline ci64 value(const Layout& l, const std::int32_t* sums, int channel, int i,
                                    int j) {
   const std::int32_t* inputs = sums + l.n_sums();
-  const Places at = places_of(l, channel, i, j);
+  const SumOffsets at = sum_offsets_of(l, channel, i, j);
   auto imaginary = static_cast<std::uint32_t>(sums[at.im]);
   if (at.diagonal) imaginary -= static_cast<std::uint32_t>(sums[at.mirrored_im]);
   if (!at.diagonal)
@@ -154,20 +154,20 @@ RYLE_HOST_DEVICE inline ci64 value(const Layout& l, const std::int32_t* sums, in
   return {sums[at.re], static_cast<std::int32_t>(imaginary)};
 }
 
-/// Work of a gulp cut into shares, runs of (item, block): whole items in order first, a round for
-/// all thread blocks at a time; what is left is cut along time, so that all end together.
-struct Shares {
+/// Work of a gulp cut into partitions, runs of (item, block): whole items in order first, a round
+/// for all thread blocks at a time; what is left is cut along time, so that all end together.
+struct Partitions {
   int n_blocks = 0;            ///< of a gulp
-  std::int64_t n_whole = 0;    ///< shares of one item each; items from here on are cut
-  std::int64_t n_cut = 0;      ///< shares of what is left
+  std::int64_t n_whole = 0;    ///< partitions of one item each; items from here on are cut
+  std::int64_t n_cut = 0;      ///< partitions of what is left
   std::int64_t cut_steps = 0;  ///< blocks of what is left
 
   RYLE_HOST_DEVICE std::int64_t n() const { return n_whole + n_cut; }
-  /// Items of one piece each, from the first on.
+  /// Items of one run each, from the first on.
   RYLE_HOST_DEVICE std::int64_t n_overwritten() const {
     return n_cut * n_blocks == cut_steps ? n() : n_whole;
   }
-  /// Steps [first, second) of share p; step = item * n_blocks + block.
+  /// Steps [first, second) of partition p; step = item * n_blocks + block.
   struct Range {
     std::int64_t first, end;
   };
@@ -178,15 +178,16 @@ struct Shares {
   }
 };
 
-/// Blocks of one item within a share, in order: body(item, first block, blocks).
+/// Blocks of one item within a partition, in order: body(item, first block, blocks).
 template <class Body>
-RYLE_HOST_DEVICE void for_each_piece(const Shares& shares, std::int64_t share, const Body& body) {
-  const Shares::Range range = shares.range(share);
+RYLE_HOST_DEVICE void for_each_run(const Partitions& partitions, std::int64_t partition,
+                                   const Body& body) {
+  const Partitions::Range range = partitions.range(partition);
   for (std::int64_t step = range.first; step < range.end;) {
-    const std::int64_t item = step / shares.n_blocks;
-    const auto block = static_cast<int>(step - item * shares.n_blocks);
+    const std::int64_t item = step / partitions.n_blocks;
+    const auto block = static_cast<int>(step - item * partitions.n_blocks);
     const std::int64_t left = range.end - step;
-    const int rest = shares.n_blocks - block;
+    const int rest = partitions.n_blocks - block;
     const int n = left < rest ? static_cast<int>(left) : rest;
     body(item, block, n);
     step += n;
@@ -194,10 +195,10 @@ RYLE_HOST_DEVICE void for_each_piece(const Shares& shares, std::int64_t share, c
 }
 
 /// @param concurrent thread blocks the device runs at a time
-/// @param min_blocks of a cut share: shorter ones are all start-up
-inline Shares shares_of(std::int64_t n_items, std::int64_t n_blocks, std::int64_t concurrent,
-                        std::int64_t min_blocks) {
-  Shares s;
+/// @param min_blocks of a cut partition: shorter ones are all start-up
+inline Partitions partitions_of(std::int64_t n_items, std::int64_t n_blocks,
+                                std::int64_t concurrent, std::int64_t min_blocks) {
+  Partitions s;
   s.n_blocks = static_cast<int>(n_blocks);
   s.n_whole = n_items / concurrent * concurrent;
   const std::int64_t rest = n_items - s.n_whole;

@@ -15,7 +15,7 @@
 // clang-format off
 /// What the Hopper correlators share, whatever the samples are. One thread fills a ring of slots in
 /// shared memory by tensor copies, two warpgroups multiply from the slots, and a counter deals out
-/// shares of the work. cuda/wgmma_s8.cu shows what a kernel adds: a `Numbers`, see multiply_piece(),
+/// partitions of the work. cuda/wgmma_s8.cu shows what a kernel adds: a `Numbers`, see multiply_run(),
 /// and a worker, see run_ring().
 ///
 ///   shared memory          bytes               written by         read by
@@ -36,7 +36,7 @@ namespace ryle::correlate::wgmma {
 
 inline constexpr int kAllThreads = kThreads + 128;
 inline constexpr int kWarps = kThreads / 32;
-inline constexpr int kTickets = 4;       ///< shares on their way from the counter to the warpgroups
+inline constexpr int kTickets = 4;  ///< partitions on their way from the counter to the warpgroups
 inline constexpr int kSlotAlign = 1024;  ///< a swizzle's period
 /// Of a warp, for sums on their way out (cuda/wgmma_sums.cuh).
 inline constexpr int kStagingBytes = 4096;
@@ -49,15 +49,15 @@ struct RingBarriers {
 
 struct RingArgs {
   Layout layout;
-  Shares shares;  ///< of items; clusters: of CTA pairs
+  Partitions partitions;  ///< of items; clusters: of CTA pairs
   int first_block = 0;
   bool clusters = false;  ///< of two thread blocks, which bring operands for one another
   CtaPairs cta_pairs;     ///< with clusters
   bool hints = false;     ///< CudaTuning::hints
   int burst = 1;          ///< CudaTuning::burst, below n_slots
   int n_slots = 0;
-  int* next_share = nullptr;   ///< 0 before the launch
-  int* other_share = nullptr;  ///< if there is one: 0 after it
+  int* next_partition = nullptr;   ///< 0 before the launch
+  int* other_partition = nullptr;  ///< if there is one: 0 after it
 };
 
 /// Dynamic shared memory of a kernel.
@@ -103,7 +103,8 @@ struct Ring {
   }
 };
 
-/// Shares from the counter to the warpgroups (and to the producer of the other block of a cluster).
+/// Partitions from the counter to the warpgroups (and to the producer of the other block of a
+/// cluster).
 struct Tickets {
   const RingArgs& a;
   RingBarriers& b;
@@ -116,17 +117,17 @@ struct Tickets {
     const unsigned t = n % kTickets, parity = n / kTickets & 1;
     if (rank != 0) {
       cuda::await_cluster_alone(cuda::shared_address(&b.ticket_full[t]), parity);
-      const int share = b.tickets[t];
+      const int partition = b.tickets[t];
       cuda::arrive_there(peer(&b.ticket_empty[t]));
-      return share;
+      return partition;
     }
-    const int share = atomicAdd(a.next_share, 1);
+    const int partition = atomicAdd(a.next_partition, 1);
     cuda::await_alone(cuda::shared_address(&b.ticket_empty[t]), parity ^ 1);
-    b.tickets[t] = share;
-    if (a.clusters) cuda::store_there(peer(&b.tickets[t]), share);
+    b.tickets[t] = partition;
+    if (a.clusters) cuda::store_there(peer(&b.tickets[t]), partition);
     cuda::arrive(&b.ticket_full[t]);
     if (a.clusters) cuda::arrive_there_with_stores(peer(&b.ticket_full[t]));
-    return share;
+    return partition;
   }
   /// A warp that multiplies: the same number, then the counter's next.
   __device__ int take(unsigned n) const {
@@ -137,7 +138,7 @@ struct Tickets {
       cuda::await_alone(cuda::shared_address(&b.ticket_full[t]), parity);
     }
     __syncwarp();
-    const int share = b.tickets[t];
+    const int partition = b.tickets[t];
     if (threadIdx.x % 32 == 0) {
       if (rank != 0) {
         cuda::arrive_there(peer(&b.ticket_empty[t]));
@@ -145,12 +146,12 @@ struct Tickets {
         cuda::arrive(&b.ticket_empty[t]);
       }
     }
-    return share;
+    return partition;
   }
 };
 
 /// One thread: operands of 128 inputs x one block, rows then (below the diagonal) columns, block
-/// after block, share after share.
+/// after block, partition after partition.
 __device__ inline void produce(const CUtensorMap* map, const RingArgs& a, const Tickets& tickets,
                                Ring ring) {
   const std::uint64_t normal = cuda::evicted_normally();
@@ -162,9 +163,9 @@ __device__ inline void produce(const CUtensorMap* map, const RingArgs& a, const 
     ring.advance();
   };
   for (unsigned n = 0;; ++n) {
-    const int share = tickets.draw(n);
-    if (share >= a.shares.n()) return;
-    for_each_piece(a.shares, share, [&](std::int64_t id, int first_block, int n_blocks) {
+    const int partition = tickets.draw(n);
+    if (partition >= a.partitions.n()) return;
+    for_each_run(a.partitions, partition, [&](std::int64_t id, int first_block, int n_blocks) {
       const Item item = a.layout.item(id);
       const bool diagonal = item.tile.row == item.tile.column;
       // Of two rows of tiles, those on the diagonal are faster and read first.
@@ -204,9 +205,9 @@ __device__ inline void produce_cta_pairs(const CUtensorMap* map, const RingArgs&
     ring.advance();
   };
   for (unsigned n = 0;; ++n) {
-    const int share = tickets.draw(n);
-    if (share >= a.shares.n()) return;
-    for_each_piece(a.shares, share, [&](std::int64_t id, int first_block, int n_blocks) {
+    const int partition = tickets.draw(n);
+    if (partition >= a.partitions.n()) return;
+    for_each_run(a.partitions, partition, [&](std::int64_t id, int first_block, int n_blocks) {
       const CtaPairTask task = a.cta_pairs.task(a.layout, id, rank);
       for (int k = 0; k < n_blocks; ++k) {
         const int block = a.first_block + first_block + k;
@@ -229,8 +230,8 @@ __device__ inline void produce_cta_pairs(const CUtensorMap* map, const RingArgs&
 ///   load_rows<Part>(Rows&, Sums&, slot, warpgroup, warp, lane, step)
 ///   multiply_step<Part>(Sums&, const Rows&, slot, warpgroup, step)    one group of products
 template <class Numbers, Part kPart>
-__device__ inline void multiply_piece(typename Numbers::Sums& sums, Ring& ring, int n_blocks,
-                                      int warpgroup, int warp, int lane) {
+__device__ inline void multiply_run(typename Numbers::Sums& sums, Ring& ring, int n_blocks,
+                                    int warpgroup, int warp, int lane) {
   static_assert(kSteps == 2);
   typename Numbers::Rows even, odd;
   unsigned before = 0;  // slot of columns in use by the last products
@@ -276,16 +277,16 @@ __device__ inline void multiply_piece(typename Numbers::Sums& sums, Ring& ring, 
 /// divergent and waits after every product.
 __device__ inline int uniform(int value) { return __shfl_sync(0xffffffffu, value, 0); }
 
-/// The warpgroups that multiply: worker.work<Part>(ring, share, id, item, n_blocks, warpgroup,
-/// warp) for every piece of every share.
+/// The warpgroups that multiply: worker.work<Part>(ring, partition, id, item, n_blocks, warpgroup,
+/// warp) for every run of every partition.
 template <bool kPaired, class Worker>
 __device__ inline void consume(const RingArgs& a, const Tickets& tickets, Ring ring,
                                const Worker& worker) {
   const int warpgroup = uniform(threadIdx.x / 128), warp = uniform(threadIdx.x / 32 % 4);
   for (unsigned n = 0;; ++n) {
-    const int share = uniform(tickets.take(n));
-    if (share >= a.shares.n()) return;
-    for_each_piece(a.shares, share, [&](std::int64_t id, int, int n_blocks) {
+    const int partition = uniform(tickets.take(n));
+    if (partition >= a.partitions.n()) return;
+    for_each_run(a.partitions, partition, [&](std::int64_t id, int, int n_blocks) {
       Item item;
       if (a.clusters) {
         const CtaPairTask task = a.cta_pairs.task(a.layout, id, static_cast<int>(tickets.rank));
@@ -298,13 +299,13 @@ __device__ inline void consume(const RingArgs& a, const Tickets& tickets, Ring r
         item = a.layout.item(id);
       }
       if constexpr (kPaired) {
-        worker.template work<Part::paired>(ring, share, id, item, n_blocks, warpgroup, warp);
+        worker.template work<Part::paired>(ring, partition, id, item, n_blocks, warpgroup, warp);
       } else if (item.tile.row != item.tile.column) {
-        worker.template work<Part::across>(ring, share, id, item, n_blocks, warpgroup, warp);
+        worker.template work<Part::across>(ring, partition, id, item, n_blocks, warpgroup, warp);
       } else if (warpgroup == 0) {
-        worker.template work<Part::upper>(ring, share, id, item, n_blocks, warpgroup, warp);
+        worker.template work<Part::upper>(ring, partition, id, item, n_blocks, warpgroup, warp);
       } else {
-        worker.template work<Part::lower>(ring, share, id, item, n_blocks, warpgroup, warp);
+        worker.template work<Part::lower>(ring, partition, id, item, n_blocks, warpgroup, warp);
       }
     });
   }
@@ -356,7 +357,7 @@ __device__ inline void run_ring(std::byte* memory, const CUtensorMap* map, const
   }
   __syncthreads();
   cuda::await_kernel_before();
-  if (blockIdx.x == 0 && threadIdx.x == 0 && a.other_share != nullptr) *a.other_share = 0;
+  if (blockIdx.x == 0 && threadIdx.x == 0 && a.other_partition != nullptr) *a.other_partition = 0;
   const Tickets tickets{a, m.barriers, a.clusters ? cuda::cluster_rank() : 0};
   Ring ring = m.ring(a);
   if (a.clusters) {

@@ -133,9 +133,9 @@ __device__ inline void widen_columns(const RingArgs& a, const Tickets& tickets, 
   const int lane = threadIdx.x % 32, widener = uniform(threadIdx.x / 32) - kWarps - 1;
   const WidenerLane place(widener, lane);
   for (unsigned n = 0;; ++n) {
-    const int share = uniform(tickets.take(n));
-    if (share >= a.shares.n()) return;
-    for_each_piece(a.shares, share, [&](std::int64_t id, int, int n_blocks) {
+    const int partition = uniform(tickets.take(n));
+    if (partition >= a.partitions.n()) return;
+    for_each_run(a.partitions, partition, [&](std::int64_t id, int, int n_blocks) {
       const Item item = a.layout.item(id);
       const bool across = item.tile.row != item.tile.column;
       for (int k = 0; k < n_blocks; ++k) {
@@ -178,7 +178,7 @@ __device__ inline void load_int4(ByteRows& rows, ByteSums& sums, unsigned slot, 
   complete_rows<kPart>(rows, sums);
 }
 
-/// multiply_piece() with columns from the stages, four steps a block.
+/// multiply_run() with columns from the stages, four steps a block.
 template <Part kPart>
 __device__ inline void multiply_int4(ByteSums& sums, Ring& ring, Stages& stages, int n_blocks,
                                      int warpgroup, int warp, int lane) {
@@ -212,7 +212,7 @@ __device__ inline void multiply_int4(ByteSums& sums, Ring& ring, Stages& stages,
     multiply_bytes<kPart>(sums, odd, columns + kSlotBytes, warpgroup, 1);
     cuda::wait_products<1>();
     __syncwarp();
-    if (lane == 0) {  // not before the products have taken the rows, see multiply_piece()
+    if (lane == 0) {  // not before the products have taken the rows, see multiply_run()
       cuda::arrive(rows_empty);
       if constexpr (kPart == Part::across) cuda::arrive(columns_empty);
     }
@@ -260,7 +260,8 @@ __global__ void __launch_bounds__(kAllThreads, 1)
   }
   __syncthreads();
   cuda::await_kernel_before();
-  if (blockIdx.x == 0 && threadIdx.x == 0 && a.ring.other_share != nullptr) *a.ring.other_share = 0;
+  if (blockIdx.x == 0 && threadIdx.x == 0 && a.ring.other_partition != nullptr)
+    *a.ring.other_partition = 0;
   const Tickets tickets{a.ring, m.barriers};
   const Ring ring = m.ring(a.ring);
   Stages stages{stages_at, cuda::shared_address(&stage_barriers)};
@@ -302,8 +303,8 @@ void launch_wgmma_s4(const WgmmaPlan& plan, const CudaGulp& gulp, bool overwrite
   tuning.slots = std::min(tuning.slots, kMaxSlotsOfNibbles);
   WgmmaArgs a;
   a.ring = ring_of(plan, gulp, tuning, min_blocks_of(plan, tuning), nullptr);
-  a.ring.next_share = memory.counter;
-  a.ring.other_share = memory.next_counter;
+  a.ring.next_partition = memory.counter;
+  a.ring.other_partition = memory.next_counter;
   a.overwrite = overwrite;
   a.sums = memory.sums;
   if (overwrite) clear_for_cut_items(plan, a, stream);

@@ -13,10 +13,10 @@
 //   map           [channel][block][input][128 bytes]              ci8      LSB; planar blocks of 64 spectra
 //   a.sums        [item][re, im][part_sums()], order of sum_at()  int32    LSB^2
 //   behind them   [channel][padded input]: sum_t re(v_i)          int32    LSB
-//   next_share    one word: the next share to take                int32
+//   next_partition  one word: the next partition to take          int32
 //   totals        [channel][pair j(j+1)/2 + i][re, im]            int64    LSB^2; written by fold_wgmma_s8
 //
-// Who does what: one thread block runs on each multiprocessor and takes share after share of the work
+// Who does what: one thread block runs on each multiprocessor and takes partition after partition of the work
 // from a counter. It has 384 threads. One thread of the last warpgroup is the producer: it brings
 // operands of 128 inputs x 64 spectra (16 KiB) by tensor copies into a ring of slots in shared
 // memory. The first two warpgroups are the consumers: each multiplies 64 rows x 128 columns and keeps
@@ -41,7 +41,7 @@ using namespace wgmma;
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-/// What multiply_piece() asks for.
+/// What multiply_run() asks for.
 struct Bytes {
   using Rows = ByteRows;
   using Sums = ByteSums;
@@ -61,7 +61,7 @@ struct Bytes {
   }
 };
 
-/// Multiplies pieces of shares and adds them to the sums in device memory.
+/// Multiplies runs of partitions and adds them to the sums in device memory.
 struct Worker {
   const WgmmaArgs& a;
 
@@ -70,7 +70,7 @@ struct Worker {
                        int warpgroup, int warp) const {
     ByteSums sums;
     clear(sums);
-    multiply_piece<Bytes, kPart>(sums, ring, n_blocks, warpgroup, warp, threadIdx.x % 32);
+    multiply_run<Bytes, kPart>(sums, ring, n_blocks, warpgroup, warp, threadIdx.x % 32);
     keep_bytes<kPart>(a, ring, sums, id, item, n_blocks, warpgroup, warp);
   }
 };
@@ -132,8 +132,8 @@ void launch_wgmma_s8(const WgmmaPlan& plan, const CudaGulp& gulp, bool overwrite
     return launch_wgmma_s8_three(plan, gulp, overwrite, memory, stream);
   WgmmaArgs a;
   a.ring = ring_of(plan, gulp, tuning, min_blocks_of(plan, tuning), memory.cta_pairs);
-  a.ring.next_share = memory.counter;
-  a.ring.other_share = memory.next_counter;
+  a.ring.next_partition = memory.counter;
+  a.ring.other_partition = memory.next_counter;
   a.overwrite = overwrite;
   a.sums = memory.sums;
   if (overwrite) clear_for_cut_items(plan, a, stream);

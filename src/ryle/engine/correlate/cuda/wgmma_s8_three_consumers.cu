@@ -87,9 +87,9 @@ __device__ inline void produce_three(const CUtensorMap* map, const RingArgs& a,
                                      const Tickets& tickets, ThreeRing ring) {
   constexpr int kBox = kTile / 2, kBoxBytes = kSlotBytes / 2;
   for (unsigned n = 0;; ++n) {
-    const int share = tickets.draw(n);
-    if (share >= a.shares.n()) return;
-    for_each_piece(a.shares, share, [&](std::int64_t id, int first_block, int n_blocks) {
+    const int partition = tickets.draw(n);
+    if (partition >= a.partitions.n()) return;
+    for_each_run(a.partitions, partition, [&](std::int64_t id, int first_block, int n_blocks) {
       const auto channel = static_cast<int>(id / 2), half = static_cast<int>(id % 2);
       const int own = first_own_input(half), other = first_other_input(half);
       for (int k = 0; k < n_blocks; ++k) {
@@ -213,18 +213,18 @@ __device__ inline void consume_three(const WgmmaArgs& a) {
   __syncwarp();
   for (;;) {
     const unsigned n = ticket;
-    const int share = uniform(Tickets{a.ring, three_shared().barriers}.take(n));
-    if (share >= a.ring.shares.n()) {
+    const int partition = uniform(Tickets{a.ring, three_shared().barriers}.take(n));
+    if (partition >= a.ring.partitions.n()) {
       if (threadIdx.x % 32 == 0) cuda::wait_bulk_reads<0>();  // of the staging
       return;
     }
-    const Shares::Range range = a.ring.shares.range(share);
+    const Partitions::Range range = a.ring.partitions.range(partition);
     int4 piece{0, 0, static_cast<int>(range.first), static_cast<int>(range.end)};
     if (threadIdx.x % 32 == 0) ticket = n + 1;
     while (piece.z < piece.w) {
-      piece.x = piece.z / a.ring.shares.n_blocks;  // item
-      const int block = piece.z - piece.x * a.ring.shares.n_blocks;
-      piece.y = min(piece.w - piece.z, a.ring.shares.n_blocks - block);  // blocks
+      piece.x = piece.z / a.ring.partitions.n_blocks;  // item
+      const int block = piece.z - piece.x * a.ring.partitions.n_blocks;
+      piece.y = min(piece.w - piece.z, a.ring.partitions.n_blocks - block);  // blocks
       piece.z += piece.y;
       __syncwarp();
       if (threadIdx.x % 32 == 0) kept = piece;
@@ -250,7 +250,8 @@ __global__ void __launch_bounds__(kThreeThreads, 1)
     cuda::barriers_begun();
   }
   __syncthreads();
-  if (blockIdx.x == 0 && threadIdx.x == 0 && a.ring.other_share != nullptr) *a.ring.other_share = 0;
+  if (blockIdx.x == 0 && threadIdx.x == 0 && a.ring.other_partition != nullptr)
+    *a.ring.other_partition = 0;
   // 512 threads begin with 128 registers each, 4 x 128 = 136 + 2 x 168 + 40.
   const int warpgroup = uniform(threadIdx.x / 128);
   if (warpgroup == 0) {  // 96 sums, the others 128
@@ -292,21 +293,22 @@ void launch_wgmma_s8_three(const WgmmaPlan& plan, const CudaGulp& gulp, bool ove
   a.ring.layout = plan.layout;
   a.ring.first_block = gulp.first_block;
   a.ring.hints = tuning.hints;
-  a.ring.shares = shares_of(std::int64_t{2} * plan.layout.n_channels, gulp.n_blocks,
-                            plan.concurrent_blocks, tuning.min_blocks);
+  a.ring.partitions = partitions_of(std::int64_t{2} * plan.layout.n_channels, gulp.n_blocks,
+                                    plan.concurrent_blocks, tuning.min_blocks);
   a.ring.n_slots = kThreeStages;
-  a.ring.next_share = memory.counter;
-  a.ring.other_share = memory.next_counter;
+  a.ring.next_partition = memory.counter;
+  a.ring.other_partition = memory.next_counter;
   a.overwrite = overwrite;
   a.sums = memory.sums;
-  const std::int64_t whole = a.ring.shares.n_overwritten();
-  if (overwrite && whole < a.ring.shares.n()) {  // those that are cut are added up from 0
+  const std::int64_t whole = a.ring.partitions.n_overwritten();
+  if (overwrite && whole < a.ring.partitions.n()) {  // those that are cut are added up from 0
     const std::int64_t begin = whole / 2 * plan.layout.n_tiles * plan.layout.item_sums();
     RYLE_CUDA(cudaMemsetAsync(a.sums + begin, 0,
                               static_cast<std::size_t>(plan.n_ints - begin) * sizeof(*a.sums),
                               stream));
   }
-  const auto blocks = static_cast<unsigned>(std::min(a.ring.shares.n(), plan.concurrent_blocks));
+  const auto blocks =
+      static_cast<unsigned>(std::min(a.ring.partitions.n(), plan.concurrent_blocks));
   correlate_wgmma_s8_three<<<blocks, kThreeThreads, kThreeSharedBytes, stream>>>(
       wgmma_map(plan.layout, gulp, true, tuning.fetch_bytes), a);
   RYLE_CUDA_LAUNCHED("correlate_wgmma_s8_three");
