@@ -140,13 +140,13 @@ bool rings_finish(int n_slots, int n_stages, const std::vector<std::pair<bool, i
 TEST(WgmmaNibbles, RingsNeverStall) {
   const std::vector<std::pair<bool, int>> pieces{{true, 5}, {false, 4}, {true, 1},
                                                  {true, 7}, {false, 1}, {false, 3}};
-  for (int slots = 3; slots <= kMaxSlotsOfNibbles; ++slots)
+  for (int slots = 3; slots <= kMaxSlotsOfInt4; ++slots)
     EXPECT_TRUE(rings_finish(slots, kStages, pieces)) << slots;
   EXPECT_TRUE(rings_finish(3, 2, pieces));
   EXPECT_FALSE(rings_finish(3, 1, pieces));  // columns are held until the next ones are there
   EXPECT_FALSE(rings_finish(1, 2, pieces));
   // 227 KiB of shared memory hold all: slots, stages, sums on their way out, alignment, barriers.
-  EXPECT_LE(kMaxSlotsOfNibbles * kSlotBytes + kStages * kStageBytes + 8 * 4096 + 2 * 1024 + 512,
+  EXPECT_LE(kMaxSlotsOfInt4 * kSlotBytes + kStages * kStageBytes + 8 * 4096 + 2 * 1024 + 512,
             227 << 10);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // clang-format off
-// direct and few are the beamformer for up to 32 antennas of ci4 on compute capability 8.0 and newer: b = sum_a W v
+// direct and small_beams_direct are the beamformer for up to 32 antennas of ci4 on compute capability 8.0 and newer:
+// b = sum_a W v
 // with i8 weights, by mma.sync m16n8k32, then power or voltage as cuda/epilogue.cuh stores it.
 //
 //   array        axes                                           type      unit
@@ -15,7 +16,8 @@
 // Who does what: a thread block of four warps takes some slabs of 16 beams and some groups of 64 spectra of one
 // channel. A warp keeps the operands of a group in registers and walks through the beams of its block, 16 at a time.
 // Samples of the next groups come by cp.async through a ring of the warp's own: two stages, four with few beams. The
-// only barrier follows the weights; few, for 16 beams or fewer, keeps its weights in registers and has none.
+// only barrier follows the weights; small_beams_direct, for 16 beams or fewer, keeps its weights in registers and has
+// none.
 //
 // What binds: reading samples, for 16 beams or fewer. docs/decisions/0017 records the rates of the others.
 // clang-format on
@@ -30,8 +32,8 @@ namespace {
 constexpr int kWarps = 4;
 constexpr int kSlabBytes = 3 * 512 + kSlabRows * 8;  // weights, row tables
 constexpr int kFewSlabs = 2;                         // then the samples are fetched further ahead
-constexpr int kFewStages = 4;                        // of the kernel for one slab
-constexpr int kFewBlocks = 5;
+constexpr int kSmallBeamsStages = 4;                 // of the kernel for one slab
+constexpr int kSmallBeamsBlocks = 5;
 
 /// Groups on their way to shared memory, kStages - 1 of them ahead of the one worked on.
 template <class Loader, int kStages>
@@ -168,9 +170,10 @@ __global__ void __launch_bounds__(32 * kWarps, kBlocks<Output>)
 /// 16 beams or fewer: see the head of this file. Memory binds. There are no weights in shared
 /// memory and there is no barrier.
 template <class Loader, class Output, int kRows, bool kPlain>
-__global__ void __launch_bounds__(32 * kWarps, kFewBlocks) few(const FusedArgs a, int items) {
+__global__ void __launch_bounds__(32 * kWarps, kSmallBeamsBlocks)
+    small_beams_direct(const FusedArgs a, int items) {
   extern __shared__ uint4 shared[];
-  using Ahead = RingAhead<Loader, kFewStages>;
+  using Ahead = RingAhead<Loader, kSmallBeamsStages>;
   const int local = static_cast<int>(blockIdx.x) / items;
   const int first_group = (static_cast<int>(blockIdx.x) - local * items) * a.groups_per_item;
   const int channel = a.first_channel + local;
@@ -195,8 +198,9 @@ __global__ void __launch_bounds__(32 * kWarps, kFewBlocks) few(const FusedArgs a
 template <class Loader>
 void choose_small_beams(const FusedArgs& a, cudaStream_t stream) {
   for_small_beams(a, [&]<class Output, int kRows, bool kPlain>() {
-    constexpr int kBytes = kWarps * (Output::kStagingBytes + RingAhead<Loader, kFewStages>::kBytes);
-    auto* kernel = few<Loader, Output, kRows, kPlain>;
+    constexpr int kBytes =
+        kWarps * (Output::kStagingBytes + RingAhead<Loader, kSmallBeamsStages>::kBytes);
+    auto* kernel = small_beams_direct<Loader, Output, kRows, kPlain>;
     RYLE_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
     const int items = (a.n_groups + a.groups_per_item - 1) / a.groups_per_item;
     kernel<<<static_cast<unsigned>(items * a.launch_channels), 32 * kWarps, kBytes, stream>>>(

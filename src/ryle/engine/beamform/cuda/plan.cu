@@ -23,11 +23,11 @@ namespace {
 
 using namespace detail;
 
-enum class Kernel : std::uint8_t { wgmma, few, direct, tiled, fp32 };
+enum class Kernel : std::uint8_t { wgmma, small_beams, direct, tiled, fp32 };
 
 constexpr const char* kNames[] = {"sm90_s8_wgmma", "sm90_s8_few", "sm80_s8_direct", "sm80_s8_tiled",
                                   "fp32"};
-constexpr std::int64_t kFewBeams = 32;  // bound by memory: direct comes first
+constexpr std::int64_t kMaxDirectBeams = 32;  // bound by memory: direct comes first
 constexpr std::int64_t kScratchBytes = std::int64_t{256} << 20;
 
 std::optional<CudaTuning>& tuning_override() {
@@ -51,7 +51,7 @@ bool takes(Kernel kernel, const Config& c, int device) {
   if (kernel == Kernel::wgmma)
     return nibbles(c) && c.n_antennas <= 512 && cuda::has_warpgroup_products(device);
   const bool one_step = nibbles(c) && c.n_antennas <= kStepAntennas;
-  if (kernel == Kernel::few)
+  if (kernel == Kernel::small_beams)
     return one_step && c.n_beams <= kSlabRows && cuda::has_warpgroup_products(device);
   if (kernel == Kernel::direct) return one_step;
   return c.n_antennas <= (nibbles(c) ? 1024 : 128);
@@ -60,8 +60,8 @@ bool takes(Kernel kernel, const Config& c, int device) {
 // Those that take a configuration, best first.
 std::vector<Kernel> kernels_for(const Config& c, int device) {
   std::vector<Kernel> order = {Kernel::wgmma, Kernel::direct, Kernel::tiled, Kernel::fp32};
-  if (c.n_beams <= kFewBeams) std::swap(order[0], order[1]);
-  order.insert(order.begin(), Kernel::few);
+  if (c.n_beams <= kMaxDirectBeams) std::swap(order[0], order[1]);
+  order.insert(order.begin(), Kernel::small_beams);
   std::erase_if(order, [&](Kernel kernel) { return !takes(kernel, c, device); });
   return order;
 }
@@ -186,10 +186,10 @@ CudaBeamformer::CudaBeamformer(Queue& queue, const Config& config, Kernel kernel
 void CudaBeamformer::plan_tiles() {
   const int voltage_bytes =
       config_.output == OutputKind::voltage ? static_cast<int>(config_.bytes_per_value()) : 0;
-  const CudaTuningKernel kernel = kernel_ == Kernel::wgmma    ? CudaTuningKernel::wgmma
-                                  : kernel_ == Kernel::few    ? CudaTuningKernel::few
-                                  : kernel_ == Kernel::direct ? CudaTuningKernel::direct
-                                                              : CudaTuningKernel::tiled;
+  const CudaTuningKernel kernel = kernel_ == Kernel::wgmma         ? CudaTuningKernel::wgmma
+                                  : kernel_ == Kernel::small_beams ? CudaTuningKernel::small_beams
+                                  : kernel_ == Kernel::direct      ? CudaTuningKernel::direct
+                                                                   : CudaTuningKernel::tiled;
   tuning_ = cuda_tuning(kernel, n_slabs_, voltage_bytes);
   int bytes = 0;
   RYLE_CUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_));
@@ -379,8 +379,10 @@ FusedArgs CudaBeamformer::operands(Queue& queue, const Input& input, int pol) {
 
 void CudaBeamformer::launch(const FusedArgs& args, cudaStream_t stream) const {
   if (kernel_ == Kernel::wgmma) return launch_wgmma(args, stream);
-  if (kernel_ == Kernel::few && is_streamable(args)) return launch_small_beams(args, stream);
-  if (kernel_ == Kernel::few || kernel_ == Kernel::direct) return launch_direct(args, stream);
+  if (kernel_ == Kernel::small_beams && is_streamable(args))
+    return launch_small_beams(args, stream);
+  if (kernel_ == Kernel::small_beams || kernel_ == Kernel::direct)
+    return launch_direct(args, stream);
   FusedArgs fitting = args;
   while (fitting.slabs_per_block > 1 &&
          tiled_shared_bytes(fitting.slabs_per_block, n_steps_, args.output) > shared_bytes_)

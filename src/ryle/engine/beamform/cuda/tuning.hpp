@@ -7,7 +7,7 @@
 /// in). Found by `bench_cuda beamform --tune`; docs/decisions/0017 has its measurements.
 namespace ryle::beamform {
 
-enum class CudaTuningKernel : std::uint8_t { direct, tiled, wgmma, few };
+enum class CudaTuningKernel : std::uint8_t { direct, tiled, wgmma, small_beams };
 
 struct CudaTuning {
   std::int64_t slabs_per_block = 1;     ///< 16 beams each: their weights share a block
@@ -35,8 +35,8 @@ inline constexpr CudaTuningRow kCudaTuning[] = {
     {CudaTuningKernel::wgmma, INT64_MAX, 2, {8, 16, 12, 2, true}},
     {CudaTuningKernel::wgmma, INT64_MAX, 4, {16, 16, 12, 2, true}},
     {CudaTuningKernel::wgmma, INT64_MAX, 16, {16, 32}},
-    {CudaTuningKernel::few, INT64_MAX, 0, {}},
-    {CudaTuningKernel::few, INT64_MAX, 16, {}},
+    {CudaTuningKernel::small_beams, INT64_MAX, 0, {}},
+    {CudaTuningKernel::small_beams, INT64_MAX, 16, {}},
 };
 
 constexpr CudaTuning cuda_tuning(CudaTuningKernel kernel, std::int64_t n_slabs, int voltage_bytes) {

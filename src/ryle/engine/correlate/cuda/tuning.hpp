@@ -29,7 +29,7 @@ struct CudaTuningRow {
   int compute_capability;   ///< 10 major + minor
   std::int64_t max_inputs;  ///< rows of an architecture ascend, the first that fits is taken
   CudaTuning tuning;
-  bool halves = false;  ///< of the kernel for cf16
+  bool fp16 = false;  ///< of the kernel for cf16
 };
 
 inline constexpr CudaTuningRow kCudaTuning[] = {
@@ -45,11 +45,10 @@ inline constexpr CudaTuningRow kCudaTuning[] = {
     {90, INT64_MAX, {6, 1024, false, false, false, 1, false, 128}, true},
 };
 
-constexpr CudaTuning cuda_tuning(int compute_capability, std::int64_t n_inputs,
-                                 bool halves = false) {
+constexpr CudaTuning cuda_tuning(int compute_capability, std::int64_t n_inputs, bool fp16 = false) {
   for (const auto& row : kCudaTuning) {
     if (row.compute_capability == compute_capability && n_inputs <= row.max_inputs &&
-        row.halves == halves)
+        row.fp16 == fp16)
       return row.tuning;
   }
   return {12, 16};

@@ -9,7 +9,7 @@ namespace ryle::correlate::wgmma {
 inline constexpr int kStages = 3;
 inline constexpr int kStageBytes = 2 * kSlotBytes;
 inline constexpr int kWideners = 3;  ///< warps; the fourth of their warpgroup brings the samples
-inline constexpr int kMaxSlotsOfNibbles = 6;
+inline constexpr int kMaxSlotsOfInt4 = 6;
 
 /// As operand_a(), of codes: 32 spectra of step 0..3, both parts in a byte.
 RYLE_HOST_DEVICE constexpr int operand_int4(int warpgroup, int warp, int lane, int step) {

@@ -288,10 +288,10 @@ __global__ void __launch_bounds__(kAllThreads, 1)
 WgmmaPlan plan_wgmma_s4(std::int64_t n_inputs, std::int64_t n_channels, int device) {
   WgmmaPlan plan = plan_wgmma_s8(n_inputs, n_channels, device);
   plan.shift = 8;
-  plan.tuning.slots = std::min(plan.tuning.slots, kMaxSlotsOfNibbles);
+  plan.tuning.slots = std::min(plan.tuning.slots, kMaxSlotsOfInt4);
   for (auto* kernel : {correlate_wgmma_s4<false>, correlate_wgmma_s4<true>}) {
     RYLE_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                   shared_bytes(kMaxSlotsOfNibbles) + shared_bytes_of_stages()));
+                                   shared_bytes(kMaxSlotsOfInt4) + shared_bytes_of_stages()));
   }
   return plan;
 }
@@ -300,7 +300,7 @@ void launch_wgmma_s4(const WgmmaPlan& plan, const CudaGulp& gulp, bool overwrite
                      const WgmmaMemory& memory, cudaStream_t stream) {
   CudaTuning tuning = tuning_now(plan.tuning);
   tuning.clusters = false;  // half the bytes of ci8: nothing to share
-  tuning.slots = std::min(tuning.slots, kMaxSlotsOfNibbles);
+  tuning.slots = std::min(tuning.slots, kMaxSlotsOfInt4);
   WgmmaArgs a;
   a.ring = ring_of(plan, gulp, tuning, min_blocks_of(plan, tuning), nullptr);
   a.ring.next_partition = memory.counter;
