@@ -14,12 +14,8 @@ namespace {
 class VisDftCuda final : public CudaVisImager {
  public:
   VisDftCuda(Queue& queue, const AllSkyConfig& config)
-      : config_(config),
-        device_(cuda::device_of(queue)),
-        scope_(std::make_unique<cuda::DeviceScope>(device_)),
-        used_(used_array(config)),
-        products_(queue, config, used_, true, {}) {
-    check_channels(config);
+      : CudaVisImager(queue, config, Path::vis_dft) {
+    products_.emplace(queue, config, used_, true, std::vector<std::uint8_t>());
     check_shared();
     plan_directions(queue);
     plan_array(queue);
@@ -31,38 +27,20 @@ class VisDftCuda final : public CudaVisImager {
         device);
     largest_ = Buffer<unsigned>(channels, device);
     sums_ = Buffer<float>(checked_product({channels, 4, args_.n_directions}, "sums"), device);
-    pixels_ = Buffer<float>(n_bins(config) * n_planes(config) * plane_size(config), device);
     scope_.reset();
-  }
-
-  void set_gains(Queue& queue, std::span<const cf32> gains) override {
-    const cuda::DeviceScope scope(device_);
-    products_.set_gains(queue, gains);
   }
 
   DeviceImages run(Queue& queue, const VisInput& input) override {
     const cuda::DeviceScope scope(device_);
     const auto stream = cuda::stream_of(queue);
-    const float4* products = products_.run(queue, input);
+    const float4* products = products_->run(queue, input);
     auto* operands = reinterpret_cast<uint4*>(operands_.data());
     launch_dft_operands(args_, products, largest_.data(), operands, stream);
     launch_dft(args_, operands, largest_.data(), sums_.data(), stream);
-    launch_dft_finish(args_, sums_.data(), products_.finish(pixels_.data()), plane_size(config_),
+    launch_dft_finish(args_, sums_.data(), products_->finish(pixels_.data()), plane_size(config_),
                       stream);
-    return {pixels_.data(), pixels_.size()};
+    return images();
   }
-
-  void execute(Queue& queue, const VisInput& input, Images& images) override {
-    run(queue, input);
-    images.pixels.resize(static_cast<std::size_t>(pixels_.size()));
-    copy_bytes(queue, images.pixels.data(), pixels_.data(), pixels_.bytes());
-    images.n_spectra = input.n_spectra;
-    images.weights = products_.weights(queue);
-  }
-
-  Path path() const override { return Path::vis_dft; }
-  std::string_view implementation() const override { return "cuda"; }
-  const AllSkyConfig& config() const override { return config_; }
 
  private:
   void check_shared() {
@@ -97,23 +75,18 @@ class VisDftCuda final : public CudaVisImager {
     waves_per_m_ = to_device(queue, waves_per_m);
     args_.n_antennas = static_cast<int>(used_.antenna.size());
     args_.n_channels = static_cast<int>(config_.channels.n_channels);
-    args_.n_baselines = products_.n_baselines();
+    args_.n_baselines = products_->n_baselines();
     args_.autos = !config_.remove_autos;
     args_.enu_m = enu_m_.data();
     args_.waves_per_m = waves_per_m_.data();
   }
 
-  AllSkyConfig config_;
-  int device_;
-  std::unique_ptr<cuda::DeviceScope> scope_;  // of the constructor
-  ArrayOfUsed used_;
-  VisProducts products_;
   DftArgs args_;
   Buffer<double> direction_, enu_m_, waves_per_m_;
   Buffer<std::int32_t> pixel_;
   Buffer<std::uint32_t> operands_;
   Buffer<unsigned> largest_;
-  Buffer<float> sums_, pixels_;
+  Buffer<float> sums_;
 };
 
 }  // namespace

@@ -7,13 +7,10 @@
 
 #include "ryle/engine/image/all_sky_factories.hpp"
 #include "ryle/engine/image/cuda/all_sky_apertures.cuh"
-#include "ryle/engine/image/cuda/all_sky_device.cuh"
 #include "ryle/engine/image/cuda/all_sky_fused.cuh"
 #include "ryle/engine/image/cuda/all_sky_half.cuh"
-#include "ryle/engine/image/cuda/all_sky_host.hpp"
 #include "ryle/engine/image/cuda/all_sky_paths.cuh"
 #include "ryle/engine/image/geometry.hpp"
-#include "ryle/engine/image/weights.hpp"
 
 namespace ryle::image::detail {
 namespace {
@@ -23,68 +20,16 @@ constexpr std::int64_t kScratchBytes = std::int64_t{256} << 20;  // of grids and
 class EfieldCuda final : public CudaFieldImager {
  public:
   EfieldCuda(Queue& queue, const AllSkyConfig& config, Path path)
-      : config_(config),
-        path_(path),
-        each_channel_(config),
-        device_(cuda::device_of(queue)),
-        scope_(std::make_unique<cuda::DeviceScope>(device_)),
-        used_(used_array(config)),
-        transform_(queue, config.n_pixels) {
+      : CudaFieldImager(queue, config, path), transform_(queue, config.n_pixels) {
     if (apertures() && path == Path::efield_half) {
       throw UnsupportedError(
           "cuda imager: efield-half makes rows of separable functions; apertures per antenna have "
           "no CUDA code in half precision: use the path efield");
     }
-    check_channels(config);
-    each_channel_.n_channels_per_bin = 1;
+    if (path == Path::efield_half) scaled_support_ = support();
     plan_antennas(queue);
     allocate();
-    const std::vector<cf32> ones(static_cast<std::size_t>(n_channels()) * config.inputs.size(), 1);
-    set_gains(queue, ones);
-    reset(queue);
-    scope_.reset();
-  }
-
-  void set_gains(Queue& queue, std::span<const cf32> gains) override {
-    check_gains(config_, gains);
-    const cuda::DeviceScope scope(device_);
-    gains_.assign(gains.begin(), gains.end());
-    const auto factor = factors(config_, used_, gains, true);
-    queue.synchronize();  // gulps in flight use the old ones
-    if (factor_.size() == 0) factor_ = Buffer<float>(std::ssize(factor), MemorySpace::device);
-    copy_bytes(queue, factor_.data(), factor.data(), factor_.bytes());
-    if (path_ == Path::efield_half) {
-      const auto scale = half_scales(factor, static_cast<std::size_t>(n_channels()), support());
-      if (scale_.size() == 0) scale_ = Buffer<float>(std::ssize(scale), MemorySpace::device);
-      copy_bytes(queue, scale_.data(), scale.data(), scale_.bytes());
-    }
-    queue.synchronize();
-  }
-
-  void execute(Queue& queue, const FieldInput& input) override {
-    const cuda::DeviceScope scope(device_);
-    cuda::require_device_memory(input.blocks.data, "imager voltages");
-    const auto stream = cuda::stream_of(queue);
-    const FieldBlocks blocks{input.blocks.data, input.blocks.channel_stride_bytes,
-                             input.blocks.block_stride_bytes, input.blocks.input_stride_bytes,
-                             input.blocks.format == SampleFormat::ci4};
-    if (!blocks.nibbles && input.blocks.format != SampleFormat::ci8) {
-      throw UnsupportedError("cuda imager: voltages of format " +
-                             std::string(name(input.blocks.format)) + "; ci4 and ci8 work");
-    }
-    const auto n_spectra = static_cast<int>(input.n_spectra);
-    if (config_.remove_autos) {
-      launch_powers(blocks, array(), n_channels(), n_spectra, powers_.data(), stream);
-    }
-    if (path_ == Path::efield_half) {
-      run_half(blocks, n_spectra, stream);
-    } else if (fused_.fits) {
-      run_fused(blocks, n_spectra, stream);
-    } else {
-      run_batches(blocks, n_spectra, stream);
-    }
-    add_field_weights(each_channel_, gains_, input, weights_);
-    n_spectra_ += input.n_spectra;
+    begin(queue);
   }
 
   DeviceImages images_on_device(Queue& queue) override {
@@ -110,44 +55,24 @@ class EfieldCuda final : public CudaFieldImager {
     launch_field_finish(static_cast<int>(config_.n_pixels), planes_.data(), n_slices_, lags,
                         support(), finish, stream);
     reset(queue);
-    return {pixels_.data(), pixels_.size()};
+    return images();
   }
 
-  void finish(Queue& queue, Images& images) override {
-    images.n_spectra = n_spectra_;
-    images.weights.assign(3 * static_cast<std::size_t>(n_bins(config_)), 0);
-    for (std::size_t k = 0; k < weights_.size(); ++k) {
-      const std::size_t bin = k / 3 / static_cast<std::size_t>(config_.n_channels_per_bin);
-      images.weights[3 * bin + k % 3] += weights_[k];
+ private:
+  void run(const FieldBlocks& blocks, int n_spectra, cudaStream_t stream) override {
+    if (path_ == Path::efield_half) {
+      run_half(blocks, n_spectra, stream);
+    } else if (fused_.fits) {
+      run_fused(blocks, n_spectra, stream);
+    } else {
+      run_batches(blocks, n_spectra, stream);
     }
-    images_on_device(queue);
-    images.pixels.resize(static_cast<std::size_t>(pixels_.size()));
-    copy_bytes(queue, images.pixels.data(), pixels_.data(), pixels_.bytes());
-    queue.synchronize();
   }
-
-  void reset(Queue& queue) override {
-    const cuda::DeviceScope scope(device_);
-    const auto stream = cuda::stream_of(queue);
+  void clear_sums(cudaStream_t stream) override {
     // The fused kernel writes the first gulp over what is there.
     planes_unwritten_ = fused_.fits;
     if (!fused_.fits) clear(planes_, stream);
-    clear(powers_, stream);
-    weights_.assign(3 * static_cast<std::size_t>(n_channels()), 0);
-    n_spectra_ = 0;
   }
-
-  Path path() const override { return path_; }
-  std::string_view implementation() const override { return "cuda"; }
-  const AllSkyConfig& config() const override { return config_; }
-
- private:
-  template <class T>
-  static void clear(const Buffer<T>& buffer, cudaStream_t stream) {
-    RYLE_CUDA(cudaMemsetAsync(buffer.data(), 0, static_cast<std::size_t>(buffer.bytes()), stream));
-  }
-  int n_channels() const { return static_cast<int>(config_.channels.n_channels); }
-  int n_antennas() const { return static_cast<int>(used_.antenna.size()); }
   bool apertures() const { return !config_.function.apertures.empty(); }
   int support() const { return static_cast<int>(config_.function.support); }
 
@@ -248,12 +173,9 @@ class EfieldCuda final : public CudaFieldImager {
     const auto device = MemorySpace::device;
     planes_ =
         Buffer<float>(checked_product({channels, n_slices_, 4, size}, "image planes"), device);
-    pixels_ = Buffer<float>(n_bins(config_) * n_planes(config_) * size, device);
-    powers_ = Buffer<double>(channels * n_antennas() * 4, device);
     const std::int64_t n_lags = 2 * support() - 1;
     lags_ = Buffer<float>(
         channels * (apertures() ? 6 * n_lags * n_lags : 4 * support() * support()), device);
-    pairs_ = Buffer<double>(3 * channels, device);
     if (fused_.fits || path_ == Path::efield_half) return;
     // One (channel, spectrum) takes 16 bytes a cell on the grid and 16 as rows.
     const std::int64_t maximum = std::max<std::int64_t>(1, kScratchBytes / (32 * size));
@@ -358,30 +280,11 @@ class EfieldCuda final : public CudaFieldImager {
     }
   }
 
-  VisArray array() const {
-    VisArray a;
-    a.n_antennas = n_antennas();
-    a.input = input_.data();
-    a.factor = reinterpret_cast<const float2*>(factor_.data());
-    return a;
-  }
-
-  AllSkyConfig config_;
-  Path path_;
-  AllSkyConfig each_channel_;
-  int device_;
-  std::unique_ptr<cuda::DeviceScope> scope_;  // of the constructor
-  ArrayOfUsed used_;
   GridTransform transform_;
   Buffer<TileWork> work_;
   std::vector<std::int64_t> first_work_;  // [channel]
   Buffer<std::uint32_t> entries_;
-  Buffer<std::int32_t> input_;
-  Buffer<float> antenna_weights_, taper_, factor_, fields_, grid_, rows_, planes_, lags_, pixels_;
-  Buffer<double> powers_, pairs_;
-  std::vector<cf32> gains_;
-  std::vector<double> weights_;  // [channel][3]
-  std::int64_t n_spectra_ = 0;
+  Buffer<float> antenna_weights_, taper_, fields_, grid_, rows_, planes_, lags_;
   FusedTables fused_;
   Buffer<FusedTile> fused_tiles_;
   Buffer<std::uint32_t> fused_who_, fused_empty_;
@@ -391,7 +294,6 @@ class EfieldCuda final : public CudaFieldImager {
   Buffer<HalfTile> half_tiles_;
   Buffer<HalfPair> half_pairs_;
   Buffer<HalfBlock> half_blocks_;
-  Buffer<float> scale_;            // [channel]
   bool planes_unwritten_ = false;  // since reset()
   int n_slices_ = 1;
   int batch_channels_ = 1;

@@ -15,15 +15,11 @@ namespace {
 class VisGridCuda final : public CudaVisImager {
  public:
   VisGridCuda(Queue& queue, const AllSkyConfig& config)
-      : config_(config),
-        device_(cuda::device_of(queue)),
-        scope_(std::make_unique<cuda::DeviceScope>(device_)),
-        used_(used_array(config)),
+      : CudaVisImager(queue, config, Path::vis_grid),
         positions_(positions_cells(config, used_)),
         flip_(flips(used_, positions_, !config.remove_autos)),
-        transform_(queue, config.n_pixels),
-        products_(queue, config, used_, true, flip_) {
-    check_channels(config);
+        transform_(queue, config.n_pixels) {
+    products_.emplace(queue, config, used_, true, flip_);
     plan_lists(queue);
     plan_weights(queue);
     plan_tapers(queue);
@@ -33,15 +29,10 @@ class VisGridCuda final : public CudaVisImager {
     scope_.reset();
   }
 
-  void set_gains(Queue& queue, std::span<const cf32> gains) override {
-    const cuda::DeviceScope scope(device_);
-    products_.set_gains(queue, gains);
-  }
-
   DeviceImages run(Queue& queue, const VisInput& input) override {
     const cuda::DeviceScope scope(device_);
     const auto stream = cuda::stream_of(queue);
-    const float4* products = products_.run(queue, input);
+    const float4* products = products_->run(queue, input);
     auto* grid = reinterpret_cast<float4*>(grid_.data());
     auto* rows = reinterpret_cast<float2*>(rows_.data());
     GatherArgs gather;
@@ -49,7 +40,7 @@ class VisGridCuda final : public CudaVisImager {
     gather.n_work = work_.size();
     gather.entries = entries_.data();
     gather.weights = weights_.data();
-    gather.n_footprints = products_.n_baselines();
+    gather.n_footprints = products_->n_baselines();
     gather.n_taps = n_taps();
     gather.n_pixels = static_cast<int>(config_.n_pixels);
     if (config_.function.apertures.empty()) {
@@ -59,7 +50,7 @@ class VisGridCuda final : public CudaVisImager {
                                       static_cast<int>(used_.antenna.size()), support(), products,
                                       grid, stream);
     }
-    FinishArgs finish = products_.finish(pixels_.data());
+    FinishArgs finish = products_->finish(pixels_.data());
     finish.inverse_taper = taper_.data();
     finish.taper_per_channel = per_channel_taper();
     const int per_bin = finish.n_channels_per_bin;
@@ -67,23 +58,10 @@ class VisGridCuda final : public CudaVisImager {
                         n_transforms_, rows, stream);
     launch_product_columns(transform_.fft(), rows, per_channel_taper() ? per_bin : 1, n_transforms_,
                            static_cast<int>(n_bins(config_)), finish, stream);
-    return {pixels_.data(), pixels_.size()};
+    return images();
   }
-
-  void execute(Queue& queue, const VisInput& input, Images& images) override {
-    run(queue, input);
-    images.pixels.resize(static_cast<std::size_t>(pixels_.size()));
-    copy_bytes(queue, images.pixels.data(), pixels_.data(), pixels_.bytes());
-    images.n_spectra = input.n_spectra;
-    images.weights = products_.weights(queue);
-  }
-
-  Path path() const override { return Path::vis_grid; }
-  std::string_view implementation() const override { return "cuda"; }
-  const AllSkyConfig& config() const override { return config_; }
 
  private:
-  int n_channels() const { return static_cast<int>(config_.channels.n_channels); }
   int support() const { return static_cast<int>(config_.function.support); }
   bool correlated() const { return config_.function.correlated; }
   int n_taps() const { return correlated() ? 2 * support() - 1 : support(); }
@@ -112,7 +90,7 @@ class VisGridCuda final : public CudaVisImager {
       baselines_ = to_device(queue, baseline_antennas(used_, flip_, !config_.remove_autos));
       return;
     }
-    const std::int64_t n_baselines = products_.n_baselines();
+    const std::int64_t n_baselines = products_->n_baselines();
     weights_ = Buffer<float>(
         checked_product({n_channels(), n_baselines, 2, n_taps()}, "weights of baselines"),
         MemorySpace::device);
@@ -124,7 +102,7 @@ class VisGridCuda final : public CudaVisImager {
     tables.support = support();
     tables.beta = config_.function.beta_per_cell * static_cast<double>(support());
     tables.position = reinterpret_cast<const double2*>(position.data());
-    tables.flip = products_.flip();
+    tables.flip = products_->flip();
     if (n_baselines > 0) {
       launch_baseline_weights(tables, n_channels(), correlated(), weights_.data(),
                               cuda::stream_of(queue));
@@ -148,22 +126,16 @@ class VisGridCuda final : public CudaVisImager {
     const auto device = MemorySpace::device;
     grid_ = Buffer<float>(checked_product({n_channels(), size, 8}, "uv grids"), device);
     rows_ = Buffer<float>(checked_product({n_transforms_, size, 4}, "transforms"), device);
-    pixels_ = Buffer<float>(n_bins(config_) * n_planes(config_) * size, device);
   }
 
-  AllSkyConfig config_;
-  int device_;
-  std::unique_ptr<cuda::DeviceScope> scope_;  // of the constructor
-  ArrayOfUsed used_;
   std::vector<double> positions_;   // of the constructor
   std::vector<std::uint8_t> flip_;  // of the constructor
   GridTransform transform_;
-  VisProducts products_;
   int n_transforms_ = 0;
   Buffer<TileWork> work_;
   Buffer<std::uint32_t> entries_;
   Buffer<std::int32_t> baselines_;  // of apertures
-  Buffer<float> weights_, taper_, grid_, rows_, pixels_;
+  Buffer<float> weights_, taper_, grid_, rows_;
 };
 
 }  // namespace
