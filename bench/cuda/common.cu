@@ -6,8 +6,7 @@
 #include "bench/bench_cuda.hpp"
 #include "ryle/core/random.hpp"
 #include "ryle/device/cuda/runtime.hpp"
-#include "ryle/device/cuda/warpgroup_f16.cuh"
-#include "ryle/device/cuda/warpgroup_s8.cuh"
+#include "ryle/device/cuda/warpgroup_products.cuh"
 
 namespace ryle::bench {
 namespace {

@@ -5,7 +5,7 @@
 /// no header of CUDA, also compile for the host, where tests run them thread by thread
 /// (tests/support/simt); there cuda_names.hpp defines the same functions.
 #ifdef __CUDACC__
-#include "ryle/device/cuda/warpgroup_s8.cuh"
+#include "ryle/device/cuda/warpgroup_products.cuh"
 
 namespace ryle::cuda {
 

@@ -12,7 +12,6 @@
 // A call takes up to 32 rows: four tiles hold sums, two hold rows, two hold b and c. Four loads feed
 // four products. Below about 64 inputs memory, not arithmetic, limits AMX (README, Cost and limits).
 // clang-format on
-#include "ryle/engine/correlate/cpu/expand.hpp"
 #include "ryle/engine/correlate/cpu/tile.hpp"
 
 #if defined(__AMX_INT8__) && defined(__AVX512VNNI__)

@@ -2,7 +2,6 @@
 // The correlator on AVX2 and FMA: cpu/tile.hpp has equation and layout. A step of integers is
 // vpmaddwd on 16-bit copies, because the 8-bit vpmaddubsw saturates (5 rows x 8 columns); a step of
 // floats is a fused multiply-add (6 rows x 8 columns).
-#include "ryle/engine/correlate/cpu/expand.hpp"
 #include "ryle/engine/correlate/cpu/tile.hpp"
 
 #if defined(__AVX2__) && defined(__FMA__)
@@ -13,30 +12,14 @@
 namespace ryle::correlate::detail {
 namespace {
 
-struct Shorts : ShortCell {
-  using Vec = __m256i;
-  static constexpr std::int64_t kColumns = 8;
+struct Shorts : ShortCell, Words256 {
   static constexpr int kMaxRows = 5;
-  static Vec zero() { return _mm256_setzero_si256(); }
-  static Vec load(const std::uint8_t* p) {
-    return _mm256_load_si256(reinterpret_cast<const __m256i*>(p));
-  }
-  static Vec broadcast(const std::uint8_t* p) {
-    std::int32_t word;
-    std::memcpy(&word, p, 4);
-    return _mm256_set1_epi32(word);
-  }
   // The empty statement keeps gcc 12 from multiplying eight steps ahead and adding later, which
   // spills every product.
   static Vec dot(Vec acc, Vec b, Vec a) {
     acc = _mm256_add_epi32(acc, _mm256_madd_epi16(b, a));
     asm("" : "+x"(acc));
     return acc;
-  }
-  static void add(std::int32_t* to, Vec re, Vec im) {
-    auto* p = reinterpret_cast<__m256i*>(to);
-    _mm256_store_si256(p, _mm256_add_epi32(_mm256_load_si256(p), re));
-    _mm256_store_si256(p + 1, _mm256_add_epi32(_mm256_load_si256(p + 1), im));
   }
   static __m256i negative(__m256i x) { return _mm256_sub_epi16(_mm256_setzero_si256(), x); }
   static __m256i stored(__m256i x) { return x; }
@@ -69,42 +52,8 @@ struct Floats : FloatCell {
   static __m256i sums(__m256i) { return _mm256_setzero_si256(); }
 };
 
-constexpr CpuKernel kShorts{"avx2",
-                            false,
-                            8,
-                            256,
-                            64,
-                            3 * 32 * 32,
-                            8,
-                            256,
-                            5,
-                            0,
-                            0,
-                            0,
-                            0,
-                            expand_to_shorts,
-                            pack_transposed<Shorts>,
-                            multiply_panel<Shorts>,
-                            nullptr,
-                            nullptr};
-constexpr CpuKernel kFloats{"avx2",
-                            true,
-                            8,
-                            128,
-                            16,
-                            3 * 16 * 32,
-                            16,
-                            512,
-                            6,
-                            0,
-                            0,
-                            0,
-                            0,
-                            expand_to_floats,
-                            pack_transposed<Floats>,
-                            multiply_panel<Floats>,
-                            nullptr,
-                            nullptr};
+constexpr CpuKernel kShorts = make_kernel<Shorts>("avx2", 8, pack_transposed<Shorts>);
+constexpr CpuKernel kFloats = make_kernel<Floats>("avx2", 16, pack_transposed<Floats>);
 
 }  // namespace
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The correlator of floats on AVX-512: cpu/tile.hpp has equation and layout. A tile is 12 rows x 16
 // columns. Products and sums are fp32 over one pass of 256 spectra, then go into double.
-#include "ryle/engine/correlate/cpu/expand.hpp"
 #include "ryle/engine/correlate/cpu/tile.hpp"
 
 #if defined(__AVX512F__)
@@ -58,10 +57,7 @@ void pack(const Cells& cells, std::int64_t n_inputs, std::int64_t n_cells, std::
   }
 }
 
-constexpr CpuKernel kFloats{
-    "avx512", true,   16, 128, 16, 3 * 16 * 64,      8,    512,
-    12,       0,      0,  0,   0,  expand_to_floats, pack, multiply_panel<Floats>,
-    nullptr,  nullptr};
+constexpr CpuKernel kFloats = make_kernel<Floats>("avx512", 8, pack);
 
 }  // namespace
 

@@ -2,7 +2,6 @@
 // The correlator on AVX-512 VNNI: cpu/tile.hpp has equation and layout. A step is vpdpbusd (u8 x
 // s8), a tile is 12 rows x 16 columns: 24 sums in registers, 3 loads and 24 broadcasts per 48
 // multiply instructions, so that the multiplications bind. Columns are stored as u8 x + 128.
-#include "ryle/engine/correlate/cpu/expand.hpp"
 #include "ryle/engine/correlate/cpu/tile.hpp"
 
 #if defined(__AVX512VNNI__)
@@ -35,24 +34,7 @@ void pack(const Cells& cells, std::int64_t n_inputs, std::int64_t n_cells, std::
              _mm512_set1_epi8(127));
 }
 
-constexpr CpuKernel kBytes{"avx512_vnni",
-                           false,
-                           16,
-                           128,
-                           64,
-                           2 * 24 * 64,
-                           8,
-                           512,
-                           12,
-                           -128,
-                           -128,
-                           -128,
-                           -127,
-                           expand_to_bytes,
-                           pack,
-                           multiply_panel<Bytes>,
-                           nullptr,
-                           nullptr};
+constexpr CpuKernel kBytes = make_kernel<Bytes>("avx512_vnni", 8, pack);
 
 }  // namespace
 

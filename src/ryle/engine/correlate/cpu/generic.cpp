@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The correlator in portable C++, for any architecture: cpu/tile.hpp has equation and layout. The
 // compiler makes its own vectors; a tile is 2 rows x 8 columns.
-#include "ryle/engine/correlate/cpu/expand.hpp"
 #include "ryle/engine/correlate/cpu/tile.hpp"
 
 namespace ryle::correlate::detail {
@@ -81,42 +80,8 @@ struct Floats : FloatCell {
   }
 };
 
-constexpr CpuKernel kShorts{"generic",
-                            false,
-                            8,
-                            256,
-                            64,
-                            3 * 32 * 32,
-                            8,
-                            256,
-                            2,
-                            0,
-                            0,
-                            0,
-                            0,
-                            expand_to_shorts,
-                            pack_words<Shorts>,
-                            multiply_panel<Shorts>,
-                            nullptr,
-                            nullptr};
-constexpr CpuKernel kFloats{"generic",
-                            true,
-                            8,
-                            128,
-                            16,
-                            3 * 16 * 32,
-                            16,
-                            512,
-                            2,
-                            0,
-                            0,
-                            0,
-                            0,
-                            expand_to_floats,
-                            pack_words<Floats>,
-                            multiply_panel<Floats>,
-                            nullptr,
-                            nullptr};
+constexpr CpuKernel kShorts = make_kernel<Shorts>("generic", 8, pack_words<Shorts>);
+constexpr CpuKernel kFloats = make_kernel<Floats>("generic", 16, pack_words<Floats>);
 
 }  // namespace
 

@@ -10,6 +10,26 @@
 namespace ryle::correlate::detail {
 namespace {
 
+// Eight 32-bit words a vector, one a column.
+struct Words256 {
+  using Vec = __m256i;
+  static constexpr std::int64_t kColumns = 8;
+  static Vec zero() { return _mm256_setzero_si256(); }
+  static Vec load(const std::uint8_t* p) {
+    return _mm256_load_si256(reinterpret_cast<const __m256i*>(p));
+  }
+  static Vec broadcast(const std::uint8_t* p) {
+    std::int32_t word;
+    std::memcpy(&word, p, 4);
+    return _mm256_set1_epi32(word);
+  }
+  static void add(std::int32_t* to, Vec re, Vec im) {
+    auto* p = reinterpret_cast<__m256i*>(to);
+    _mm256_store_si256(p, _mm256_add_epi32(_mm256_load_si256(p), re));
+    _mm256_store_si256(p + 1, _mm256_add_epi32(_mm256_load_si256(p + 1), im));
+  }
+};
+
 inline void transpose8(__m256i (&v)[8]) {
   __m256i a[8];
   for (int k = 0; k < 4; ++k) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "ryle/engine/correlate/cpu/expand.hpp"
 #include "ryle/engine/correlate/cpu/kernel.hpp"
 
 // clang-format off
@@ -34,6 +35,7 @@
 ///   load, zero, broadcast, dot(acc, b, a), add(acc memory, re, im)
 ///   re_plane, im_plane, negative_plane   32-bit word of a cell -> word of the panel
 ///   sum(word)           sum of the samples in a word
+///   kCellSpectra, kSuperrows, kStandIn, expand   as in CpuKernel; the last two for make_kernel()
 namespace ryle::correlate::detail {
 namespace {
 
@@ -187,6 +189,8 @@ inline std::int32_t sum_of_bytes(std::uint32_t word) {
 // Places of 8-bit cells, shared by all kernels that multiply bytes.
 struct ByteCell {
   using Acc = std::int32_t;
+  static constexpr std::int64_t kCellSpectra = 64, kSuperrows = 512;
+  static constexpr auto expand = expand_to_bytes;
   static constexpr int kRuns = 2;
   static constexpr std::int64_t kRunBytes = 64;
   static constexpr int kRunSteps = 8;
@@ -196,6 +200,7 @@ struct ByteCell {
 
 // u8 x s8 instructions: B is stored as u8, x + 128 (and 127 - x for the negative plane).
 struct OffsetByteCell : ByteCell {
+  static constexpr std::int32_t kStandIn[4] = {-128, -128, -128, -127};
   static std::uint32_t re_plane(std::uint32_t word) { return word ^ 0x80808080u; }
   static std::uint32_t im_plane(std::uint32_t word) { return word ^ 0x80808080u; }
   static std::uint32_t negative_plane(std::uint32_t word) { return word ^ 0x7f7f7f7fu; }
@@ -204,6 +209,9 @@ struct OffsetByteCell : ByteCell {
 // 16-bit cells: 64 re, then 64 im; -128..127 each, so a negation is exact.
 struct ShortCell {
   using Acc = std::int32_t;
+  static constexpr std::int64_t kCellSpectra = 64, kSuperrows = 256;
+  static constexpr std::int32_t kStandIn[4] = {};
+  static constexpr auto expand = expand_to_shorts;
   static constexpr int kRuns = 4;
   static constexpr std::int64_t kRunBytes = 32;
   static constexpr int kRunSteps = 8;
@@ -220,6 +228,9 @@ struct ShortCell {
 
 struct FloatCell {
   using Acc = double;
+  static constexpr std::int64_t kCellSpectra = 16, kSuperrows = 512;
+  static constexpr std::int32_t kStandIn[4] = {};
+  static constexpr auto expand = expand_to_floats;
   static constexpr int kRuns = 2;
   static constexpr std::int64_t kRunBytes = 32;
   static constexpr int kRunSteps = 8;
@@ -229,6 +240,30 @@ struct FloatCell {
   static std::uint32_t negative_plane(std::uint32_t word) { return word ^ 0x80000000u; }
   static std::int32_t sum(std::uint32_t) { return 0; }
 };
+
+template <class Ops>
+constexpr CpuKernel make_kernel(const char* instruction_set, std::int64_t cells_per_pass,
+                                decltype(CpuKernel::pack) pack) {
+  constexpr std::int64_t kWords = Ops::kRuns * Ops::kRunSteps;  // of a cell and part
+  CpuKernel k{};
+  k.instruction_set = instruction_set;
+  k.floating = sizeof(typename Ops::Acc) == 8;
+  k.columns = Ops::kColumns;
+  k.cell_bytes = 2 * 4 * kWords;
+  k.spectra_per_cell = Ops::kCellSpectra;
+  k.panel_cell_bytes = 3 * 4 * kWords * Ops::kColumns;
+  k.cells_per_pass = cells_per_pass;
+  k.superrows = Ops::kSuperrows;
+  k.rows_per_tile = Ops::kMaxRows;
+  k.re_from_re = Ops::kStandIn[0];
+  k.re_from_im = Ops::kStandIn[1];
+  k.im_from_re = Ops::kStandIn[2];
+  k.im_from_im = Ops::kStandIn[3];
+  k.expand = Ops::expand;
+  k.pack = pack;
+  k.multiply = multiply_panel<Ops>;
+  return k;
+}
 
 }  // namespace
 }  // namespace ryle::correlate::detail

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
-#include "ryle/device/cuda/warpgroup_s8.cuh"
 #include "ryle/engine/correlate/cuda/wgmma_launch.cuh"
 #include "ryle/engine/correlate/cuda/wgmma_sums.cuh"
 
-/// What the Hopper correlators of bytes share, those of ci8 and of ci4 widened to bytes: products
-/// of one step, sums to device memory. cuda/wgmma_s8.cu has the equations.
+/// What the Hopper correlators of bytes share, those of ci8 and of ci4 widened to bytes: rows
+/// in registers, sums to device memory. cuda/wgmma_s8.cu has the equations.
 namespace ryle::correlate::wgmma {
 
 struct WgmmaArgs {
@@ -18,36 +17,12 @@ struct WgmmaArgs {
 
 /// 64 rows x 32 spectra, as operand A.
 struct ByteRows {
-  unsigned re[4], im[4], not_im[4];
+  unsigned re[4], im[4], minus_im[4];  // minus_im: ~im
 };
 struct ByteSums {
   int re[64], im[64];
   int inputs[2];  // sum of re of rows l / 4 and l / 4 + 8, this lane's share of the spectra
 };
-
-template <Part kPart>
-__device__ inline void multiply_bytes(ByteSums& sums, const ByteRows& rows, unsigned columns,
-                                      int warpgroup, int step) {
-  const int first = kPart == Part::paired ? warpgroup * kGroupRows : 0;
-  const std::uint64_t re = operand_b(columns, first, step, 0);
-  const std::uint64_t im = operand_b(columns, first, step, 1);
-  cuda::begin_products();
-  if constexpr (kPart == Part::upper) {
-    cuda::multiply_64(sums.re, rows.re, re);
-    cuda::multiply_128(sums.im, rows.re, im);
-    cuda::multiply_64(sums.re, rows.im, im);
-  } else if constexpr (kPart == Part::paired) {
-    cuda::multiply_64(sums.re, rows.re, re);
-    cuda::multiply_64(sums.im, rows.re, im);
-    cuda::multiply_64(sums.re, rows.im, im);
-  } else {
-    cuda::multiply_128(sums.re, rows.re, re);
-    cuda::multiply_128(sums.im, rows.re, im);
-    cuda::multiply_128(sums.re, rows.im, im);
-    if constexpr (kPart == Part::across) cuda::multiply_128(sums.im, rows.not_im, re);
-  }
-  cuda::end_products();
-}
 
 /// Once the real and imaginary parts are there.
 template <Part kPart>
@@ -55,7 +30,7 @@ __device__ inline void complete_rows(ByteRows& rows, ByteSums& sums) {
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
     if constexpr (kPart == Part::across)  // here, not among the products
-      asm volatile("not.b32 %0, %1;\n" : "=r"(rows.not_im[k]) : "r"(rows.im[k]));
+      asm volatile("not.b32 %0, %1;\n" : "=r"(rows.minus_im[k]) : "r"(rows.im[k]));
     if constexpr (kPart == Part::upper || kPart == Part::lower)
       sums.inputs[k & 1] = __dp4a(static_cast<int>(rows.re[k]), 0x01010101, sums.inputs[k & 1]);
   }

@@ -26,7 +26,6 @@
 // the clock free.
 // clang-format on
 #include "ryle/device/cuda/runtime.hpp"
-#include "ryle/device/cuda/warpgroup_f16.cuh"
 #include "ryle/engine/correlate/cuda/kernels.cuh"
 #include "ryle/engine/correlate/cuda/tuning.hpp"
 #include "ryle/engine/correlate/cuda/wgmma_floats.hpp"
@@ -56,30 +55,6 @@ struct Fp16 {
   struct Sums {
     float re[64], im[64];
   };
-
-  template <Part kPart>
-  __device__ static void multiply_step(Sums& sums, const Rows& rows, unsigned columns,
-                                       int warpgroup, int step) {
-    const int first = kPart == Part::paired ? warpgroup * kGroupRows : 0;
-    const std::uint64_t re = operand_b(columns, first, step, 0);
-    const std::uint64_t im = operand_b(columns, first, step, 1);
-    cuda::begin_products();
-    if constexpr (kPart == Part::upper) {
-      cuda::multiply_64(sums.re, rows.re, re);
-      cuda::multiply_128(sums.im, rows.re, im);
-      cuda::multiply_64(sums.re, rows.im, im);
-    } else if constexpr (kPart == Part::paired) {
-      cuda::multiply_64(sums.re, rows.re, re);
-      cuda::multiply_64(sums.im, rows.re, im);
-      cuda::multiply_64(sums.re, rows.im, im);
-    } else {
-      cuda::multiply_128(sums.re, rows.re, re);
-      cuda::multiply_128(sums.im, rows.re, im);
-      cuda::multiply_128(sums.re, rows.im, im);
-      if constexpr (kPart == Part::across) cuda::multiply_128(sums.im, rows.minus_im, re);
-    }
-    cuda::end_products();
-  }
 
   template <Part kPart>
   __device__ static void load_rows(Rows& rows, Sums&, unsigned slot, int warpgroup, int warp,

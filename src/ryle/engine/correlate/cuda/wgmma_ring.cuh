@@ -224,11 +224,36 @@ __device__ inline void produce_cta_pairs(const CUtensorMap* map, const RingArgs&
   }
 }
 
+/// Products of one step as one group: `rows` as operand A against the columns of a slot; Rows has
+/// re, im and minus_im, the last for tiles below the diagonal.
+template <Part kPart, class Sums, class Rows>
+__device__ inline void multiply_step(Sums& sums, const Rows& rows, unsigned columns, int warpgroup,
+                                     int step) {
+  const int first = kPart == Part::paired ? warpgroup * kGroupRows : 0;
+  const std::uint64_t re = operand_b(columns, first, step, 0);
+  const std::uint64_t im = operand_b(columns, first, step, 1);
+  cuda::begin_products();
+  if constexpr (kPart == Part::upper) {
+    cuda::multiply_64(sums.re, rows.re, re);
+    cuda::multiply_128(sums.im, rows.re, im);
+    cuda::multiply_64(sums.re, rows.im, im);
+  } else if constexpr (kPart == Part::paired) {
+    cuda::multiply_64(sums.re, rows.re, re);
+    cuda::multiply_64(sums.im, rows.re, im);
+    cuda::multiply_64(sums.re, rows.im, im);
+  } else {
+    cuda::multiply_128(sums.re, rows.re, re);
+    cuda::multiply_128(sums.im, rows.re, im);
+    cuda::multiply_128(sums.re, rows.im, im);
+    if constexpr (kPart == Part::across) cuda::multiply_128(sums.im, rows.minus_im, re);
+  }
+  cuda::end_products();
+}
+
 /// Adds n_blocks >= 1 blocks of one item. While the tensor cores work on one step, the rows of
 /// the next are loaded. Numbers has
 ///   Sums; Rows                                         in registers
 ///   load_rows<Part>(Rows&, Sums&, slot, warpgroup, warp, lane, step)
-///   multiply_step<Part>(Sums&, const Rows&, slot, warpgroup, step)    one group of products
 template <class Numbers, Part kPart>
 __device__ inline void multiply_run(typename Numbers::Sums& sums, Ring& ring, int n_blocks,
                                     int warpgroup, int warp, int lane) {
@@ -247,7 +272,7 @@ __device__ inline void multiply_run(typename Numbers::Sums& sums, Ring& ring, in
       (ring.columns_first ? rows_empty : columns_empty) = ring.empty();
     }
     Numbers::template load_rows<kPart>(even, sums, rows, warpgroup, warp, lane, 0);
-    Numbers::template multiply_step<kPart>(sums, even, columns, warpgroup, 0);
+    multiply_step<kPart>(sums, even, columns, warpgroup, 0);
     cuda::wait_products<1>();
     if (k > 0 && lane == 0) ring.release(before);
     before = columns_empty;
@@ -260,7 +285,7 @@ __device__ inline void multiply_run(typename Numbers::Sums& sums, Ring& ring, in
       }
     }
     Numbers::template load_rows<kPart>(odd, sums, rows, warpgroup, warp, lane, 1);
-    Numbers::template multiply_step<kPart>(sums, odd, columns, warpgroup, 1);
+    multiply_step<kPart>(sums, odd, columns, warpgroup, 1);
     cuda::wait_products<1>();
     if constexpr (kPart == Part::across) {
       // Not before the products have taken them: an arrival does not wait for loads on their way,

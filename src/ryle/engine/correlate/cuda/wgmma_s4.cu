@@ -197,19 +197,19 @@ __device__ inline void multiply_int4(ByteSums& sums, Ring& ring, Stages& stages,
     load_int4<kPart>(even, sums, rows, warpgroup, warp, lane, 0);
     cuda::await(stages.full(), stages.turn);
     const unsigned columns = stages.stage();
-    multiply_bytes<kPart>(sums, even, columns, warpgroup, 0);
+    multiply_step<kPart>(sums, even, columns, warpgroup, 0);
     cuda::wait_products<1>();
     if (k > 0 && lane == 0) cuda::arrive(before);
     before = stages.empty();
     stages.advance();
     load_int4<kPart>(odd, sums, rows, warpgroup, warp, lane, 1);
-    multiply_bytes<kPart>(sums, odd, columns, warpgroup, 1);
+    multiply_step<kPart>(sums, odd, columns, warpgroup, 1);
     cuda::wait_products<1>();
     load_int4<kPart>(even, sums, rows, warpgroup, warp, lane, 2);
-    multiply_bytes<kPart>(sums, even, columns + kSlotBytes, warpgroup, 0);
+    multiply_step<kPart>(sums, even, columns + kSlotBytes, warpgroup, 0);
     cuda::wait_products<1>();
     load_int4<kPart>(odd, sums, rows, warpgroup, warp, lane, 3);
-    multiply_bytes<kPart>(sums, odd, columns + kSlotBytes, warpgroup, 1);
+    multiply_step<kPart>(sums, odd, columns + kSlotBytes, warpgroup, 1);
     cuda::wait_products<1>();
     __syncwarp();
     if (lane == 0) {  // not before the products have taken the rows, see multiply_run()

@@ -47,12 +47,6 @@ struct Bytes {
   using Sums = ByteSums;
 
   template <Part kPart>
-  __device__ static void multiply_step(Sums& sums, const Rows& rows, unsigned columns,
-                                       int warpgroup, int step) {
-    multiply_bytes<kPart>(sums, rows, columns, warpgroup, step);
-  }
-
-  template <Part kPart>
   __device__ static void load_rows(Rows& rows, Sums& sums, unsigned slot, int warpgroup, int warp,
                                    int lane, int step) {
     cuda::load_matrices(rows.re, slot + operand_a(warpgroup, warp, lane, step, 0));
