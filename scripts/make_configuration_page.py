@@ -34,7 +34,8 @@ def table(properties):
     for name, key in properties.items():
         if name == "source":
             continue
-        lines.append(f"| `{name}` | {default(key)} | {allowed(key)} | {key['description']} |")
+        option = f" `{key['x-option']}`" if "x-option" in key else ""
+        lines.append(f"| `{name}`{option} | {default(key)} | {allowed(key)} | {key['description']} |")
     return "\n".join(lines)
 
 
@@ -42,7 +43,9 @@ def page(schema):
     text = ["# The observation file", "",
             "TOML, strict: an unknown key, a wrong type or a value out of range is an error with file, line, column and the "
             "nearest key that exists. The unit is part of the key. Any key can be changed on the command line: "
-            "`--set section.key=value`. `ryle run FILE --print-config` prints every key with its value.", "",
+            "`--set section.key=value`. `ryle run FILE --print-config` prints every key with its value. Keys of `[search]`, `[image]` "
+            "and `[beams]` with an option beside them are that option of `ryle search`, `ryle image` and `ryle beamform`, with "
+            "the same default.", "",
             "This page is made by `scripts/make_configuration_page.py` from the parser's own list of keys.", ""]
     for name, section in schema["properties"].items():
         if "properties" not in section:

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "apps/ryle/command.hpp"
+#include "apps/ryle/key_options.hpp"
 #include "apps/ryle/recording_arguments.hpp"
 #include "apps/ryle/report.hpp"
 #include "ryle/pipeline/beam/recorded_beams.hpp"
@@ -53,14 +54,6 @@ void add_beamform(CLI::App& app, Context& context) {
       ->check(CLI::NonNegativeNumber);
   sub->add_option("--use-channels", b.n_channels, "number of channels used; default all")
       ->check(number_in(1, 1e7));
-  sub->add_option("--incoherent", b.incoherent,
-                  "sub-arrays of the beams file also summed without phases; all is one");
-  sub->add_option("--weights", b.weights, "i8 or f32")
-      ->check(CLI::IsMember({"i8", "f32"}))
-      ->capture_default_str();
-  sub->add_option("--loss", b.loss, "renormalize, or raw: lost samples count as zeros")
-      ->check(CLI::IsMember({"renormalize", "raw"}))
-      ->capture_default_str();
   sub->add_option("--update", b.update_s,
                   "seconds between sets of weights; default: phases turn by 1 deg at most")
       ->check(number_above_zero());
@@ -74,7 +67,8 @@ void add_beamform(CLI::App& app, Context& context) {
   sub->add_option("--fine-taps", b.fine_taps, "polyphase taps of these")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  sub->add_option("--implementation", b.implementation, "of the beamformer")->capture_default_str();
+  KeyOptions options(*sub, "beams", KeyOptions::Checks::all);
+  pipeline::fields(options, static_cast<pipeline::BeamSettings&>(b));
   add_recording_options(*sub, a->recording);
   add_place_options(*sub, a->recording);
   add_common(*sub, context);

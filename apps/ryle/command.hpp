@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -43,7 +44,7 @@ void add_manual(CLI::App& app, Context& context);
 CLI::Validator number_in(double low, double high);
 /// From 0 on; above 0. For options whose default is not a number that can be given.
 CLI::Validator number_from_zero();
-CLI::Validator number_above_zero();
+CLI::Validator number_above_zero(double high = std::numeric_limits<double>::infinity());
 
 /// Number of SIGINT/SIGTERM received since install_signal_handlers(); a second one ends the process
 /// with 130/143.

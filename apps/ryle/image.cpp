@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "apps/ryle/command.hpp"
+#include "apps/ryle/key_options.hpp"
 #include "apps/ryle/recording_arguments.hpp"
 #include "apps/ryle/report.hpp"
 #include "ryle/core/error.hpp"
@@ -28,26 +29,10 @@
 namespace ryle::app {
 namespace {
 
-/// All-sky images of voltages, and of visibilities by --path.
-struct SkyArguments {
-  std::string path;
-  double cadence_s = 0;
-  std::int64_t channels_per_bin = 0;
-  double cell_wavelengths = 0;
-  std::int64_t support = 0;
-  std::string apertures;
-  std::string products;
-  std::string watch;
-  std::string light_curves;
-  double trigger_sigma = 0;
-  std::string frames;
-  std::string movie;
-  std::string gains;
-};
-
 struct ImageArguments {
   RecordingArguments recording;
-  SkyArguments sky;
+  pipeline::SkySettings sky;
+  std::string watch, gains;
   std::string imaginary;
   std::string antennas;
   CovarianceFiles covariance;  // what a covariance pair does not say of itself
@@ -59,7 +44,6 @@ struct ImageArguments {
   std::string phase_center;
   std::string output;
   std::string png;
-  std::string equalize = "auto";
   std::int64_t n_pixels = 0;
   pipeline::ImagingOptions imaging;
   std::vector<std::string> given;  // names of the options on the command line
@@ -67,6 +51,10 @@ struct ImageArguments {
 
 constexpr std::int64_t kSkyPixels = 128;
 constexpr std::int64_t kSamplePixels = 256;
+
+bool is_given(const ImageArguments& a, const std::string& option) {
+  return std::find(a.given.begin(), a.given.end(), option) != a.given.end();
+}
 
 bool is_visibilities(const ImageArguments& a) {
   if (!a.imaginary.empty() || !a.antennas.empty()) return true;
@@ -111,29 +99,18 @@ std::vector<std::string> words(const std::string& list) {
 /// The options as the [image] section of an observation file.
 pipeline::ObservationConfig sky_config(const ImageArguments& a) {
   Overrides set = recording_overrides(a.recording);
-  const auto& s = a.sky;
-  set.text("image.path", s.path);
-  set.number("image.cadence_s", s.cadence_s);
-  set.integer("image.channels_per_bin", s.channels_per_bin);
-  set.number("image.cell_wavelengths", s.cell_wavelengths);
-  set.integer("image.support", s.support);
-  set.path("image.apertures", s.apertures);
-  set.text("image.products", s.products);
-  set.texts("image.watch", words(s.watch));
-  set.text("image.light_curves", s.light_curves);
-  set.number("image.trigger_sigma", s.trigger_sigma);
-  set.text("image.frames", s.frames);
-  set.text("image.movie", s.movie);
-  set.path("calibration.gains", s.gains);
-  set.text("image.equalize", a.equalize);
+  set.add(pipeline::overrides_of(a.sky));
+  set.texts("image.watch", words(a.watch));
+  set.path("calibration.gains", a.gains);
   set.flag("image.remove_autos", !a.imaging.autocorrelations);
-  set.text("image.implementation", a.imaging.implementation);
   set.integer("image.n_pixels", a.n_pixels > 0 ? a.n_pixels : kSkyPixels);
   set.text("image.output", a.output);
   set.text("image.picture", a.png);
   set.flag("image.fits", false);  // only what is named is written
   set.flag("image.latest", false);
-  const std::string name = !a.output.empty() ? a.output : !a.png.empty() ? a.png : s.light_curves;
+  const std::string name = !a.output.empty() ? a.output
+                           : !a.png.empty()  ? a.png
+                                             : a.sky.light_curves;
   const std::filesystem::path first(name.empty() ? "sky" : name);
   set.text("output.directory", first.parent_path().empty() ? "." : first.parent_path().string());
   set.text("output.name", first.stem().string());
@@ -197,7 +174,7 @@ Conjugate conjugate_of(const std::string& text) {
 VisibilityFile read_pair(const ImageArguments& a) {
   if (a.antennas.empty())
     throw ConfigError("a covariance pair needs --antennas FILE (name east north height)");
-  if (!a.sky.gains.empty() && a.conjugate == "auto") {
+  if (!a.gains.empty() && a.conjugate == "auto") {
     throw ConfigError(
         "--gains are divided out of V_ab = <v_a conj(v_b)>, after the conjugation of a covariance "
         "pair: say which way round it is, --conjugate no or yes");
@@ -247,9 +224,10 @@ std::string stokes_name(int code) { return code == -5 ? "XX" : code == -6 ? "YY"
 /// Direct Fourier sum about the phase centre of the dumps, all of them in one picture.
 int run_samples(const Context& context, ImageArguments a, const VisibilityFile& file) {
   a.imaging.n_pixels = a.n_pixels > 0 ? a.n_pixels : kSamplePixels;
+  a.imaging.implementation = a.sky.implementation;
   // Uncalibrated receivers differ in gain by factors: equal weights are then the better picture.
   a.imaging.equalize_inputs =
-      a.equalize == "yes" || (a.equalize == "auto" && file.observation.flux_unit != "Jy");
+      a.sky.equalize == "yes" || (a.sky.equalize == "auto" && file.observation.flux_unit != "Jy");
   Queue queue = Queue::cpu();  // this imager has CPU implementations only
   pipeline::ImagingResult result;
   {
@@ -266,7 +244,7 @@ int run_samples(const Context& context, ImageArguments a, const VisibilityFile& 
   std::vector<std::string> warnings;
   if (auto low = pipeline::low_phase_center(file.observation, file.dumps); !low.empty())
     warnings.push_back(std::move(low));
-  if (a.equalize == "yes" && !result.equalized)
+  if (a.sky.equalize == "yes" && !result.equalized)
     warnings.emplace_back("--equalize yes has no effect: the data hold no autocorrelations");
   std::vector<std::string> products;
   if (!a.output.empty()) {
@@ -342,12 +320,10 @@ int run_dumps(const Context& context, const ImageArguments& a, const VisibilityF
 }
 
 /// Options of the other imager have no effect: said at once, not found out from the result.
-void reject(const std::vector<std::string>& given, const std::vector<std::string>& options,
+void reject(const ImageArguments& a, const std::vector<std::string>& options,
             const std::string& why) {
-  for (const auto& option : options) {
-    if (std::find(given.begin(), given.end(), option) != given.end())
-      throw ConfigError(option + " " + why);
-  }
+  for (const auto& option : options)
+    if (is_given(a, option)) throw ConfigError(option + " " + why);
 }
 
 const std::vector<std::string> kDirectSumOptions{"--width", "--channel-average", "--taper",
@@ -367,30 +343,30 @@ const std::vector<std::string> kVoltageOptions{"--format", "--channels",   "--ta
 const std::vector<std::string> kPlaceOptions{"--latitude-deg", "--longitude-deg", "--height-m"};
 
 void check_options(const ImageArguments& a) {
-  if (a.imaginary.empty()) reject(a.given, kPairOptions, "is of a covariance pair (--imag FILE)");
-  if (!a.imaginary.empty()) reject(a.given, {"--column"}, "is of a Measurement Set");
+  if (a.imaginary.empty()) reject(a, kPairOptions, "is of a covariance pair (--imag FILE)");
+  if (!a.imaginary.empty()) reject(a, {"--column"}, "is of a Measurement Set");
   if (!is_visibilities(a)) {
-    reject(a.given, kVisibilityOptions, "is of visibilities; this is a recording of voltages");
+    reject(a, kVisibilityOptions, "is of visibilities; this is a recording of voltages");
   } else {
-    reject(a.given, kVoltageOptions, "is of voltages; visibilities say it themselves");
+    reject(a, kVoltageOptions, "is of voltages; visibilities say it themselves");
     if (a.imaginary.empty())
-      reject(a.given, kPlaceOptions, "has no effect: visibility files say where their array is");
+      reject(a, kPlaceOptions, "has no effect: visibility files say where their array is");
   }
   if (!is_visibilities(a)) {
-    reject(a.given, kDirectSumOptions,
+    reject(a, kDirectSumOptions,
            "is of the direct sum of visibilities; images of voltages take --pixels, --cell, "
            "--channels-per-bin and --products");
-  } else if (a.sky.path.empty()) {
-    reject(a.given, kAllSkyOptions,
+  } else if (!is_given(a, "--path")) {
+    reject(a, kAllSkyOptions,
            "is of the all-sky imager; visibilities go through it with --path auto, vis-grid or "
            "vis-dft");
-    reject(a.given, {"--set"},
+    reject(a, {"--set"},
            "has no effect on the direct sum; its options are " +
                std::string("--pixels, --width, --taper, --channel-average"));
   } else {
-    reject(a.given, {"--phase-center"},
+    reject(a, {"--phase-center"},
            "is of the direct sum: all-sky images are about the zenith; leave --path out");
-    reject(a.given, kDirectSumOptions,
+    reject(a, kDirectSumOptions,
            "is of the direct sum about the phase center; leave --path out for that, or give "
            "--pixels, --cell, --channels-per-bin and --products");
   }
@@ -408,7 +384,8 @@ int run(const Context& context, const ImageArguments& a) {
   SkyMovie::require_name(s.movie, "--movie");
   check_options(a);
   if (!is_visibilities(a)) return run_voltages(context, a);
-  if (s.path.empty()) {
+  const bool direct_sum = !is_given(a, "--path");
+  if (direct_sum) {
     require_ending(a.output, "-o", {".fits", ".fit", ".fts"});
     require_all_creatable({a.output, a.png}, a.recording.overwrite);
     const double n_pixels = static_cast<double>(a.n_pixels > 0 ? a.n_pixels : kSamplePixels);
@@ -419,25 +396,7 @@ int run(const Context& context, const ImageArguments& a) {
     pipeline::require_sky_outputs(sky_config(a));
   }
   const VisibilityFile file = read_input(a);
-  return s.path.empty() ? run_samples(context, a, file) : run_dumps(context, a, file);
-}
-
-void add_sky_options(CLI::App& sub, SkyArguments& s) {
-  sub.add_option("--path", s.path,
-                 "auto, efield, efield-half, vis-grid, vis-dft or efield-dft; visibilities: auto, "
-                 "vis-grid or vis-dft (default: direct sum about their phase centre)");
-  sub.add_option("--cadence", s.cadence_s, "seconds of an image; default: one image of everything");
-  sub.add_option("--channels-per-bin", s.channels_per_bin, "channels in one image; default: all");
-  sub.add_option("--cell", s.cell_wavelengths, "grid cell in wavelengths, default 0.40");
-  sub.add_option("--support", s.support, "cells of the antenna function, 3 to 9, default 7");
-  sub.add_option("--apertures", s.apertures, "FITS of antenna apertures (docs/imaging.md)");
-  sub.add_option("--products", s.products, "stokes (default), linear or intensity");
-  sub.add_option("--watch", s.watch, "light curves of \"Cyg A,sun,RA/DEC\" (degrees)");
-  sub.add_option("--light-curves", s.light_curves, "SQLite file of the light curves");
-  sub.add_option("--trigger", s.trigger_sigma, "threshold of the image-plane trigger");
-  sub.add_option("--frames", s.frames, "directory for a PNG sequence");
-  sub.add_option("--movie", s.movie, "MP4 file, made by ffmpeg");
-  sub.add_option("--gains", s.gains, "CSV of gains to divide out: input,amplitude,phase_deg");
+  return direct_sum ? run_samples(context, a, file) : run_dumps(context, a, file);
 }
 
 }  // namespace
@@ -453,13 +412,16 @@ void add_image(CLI::App& app, Context& context) {
   sub->add_option("--png", a->png, "picture (.png, .pdf, .svg)");
   sub->add_option("--pixels", a->n_pixels,
                   "pixels on a side, even; default 128 for voltages, 256 for visibilities");
-  sub->add_option("--equalize", a->equalize,
-                  "give every input the same power: auto (uncalibrated data), yes, no")
-      ->check(CLI::IsMember({"auto", "yes", "no"}));
-  sub->add_option("--implementation", a->imaging.implementation, "of the imager")
-      ->capture_default_str();
   sub->add_flag("--autos", a->imaging.autocorrelations, "include auto-correlations");
-  add_sky_options(*sub, a->sky);
+  sub->add_option("--watch", a->watch, "light curves of \"Cyg A,sun,RA/DEC\" (degrees)");
+  sub->add_option("--gains", a->gains, "CSV of gains to divide out: input,amplitude,phase_deg");
+  KeyOptions options(*sub, "image", KeyOptions::Checks::none);  // parse_observation() does
+  pipeline::fields(options, a->sky);
+  auto* path = sub->get_option("--path");
+  path->description(path->get_description() +
+                    "; visibilities: auto, vis-grid or vis-dft, without it the direct sum about "
+                    "their phase center");
+  sub->get_option("--equalize")->check(CLI::IsMember({"auto", "yes", "no"}));
   add_recording_options(*sub, a->recording);
   sub->add_option("--imag", a->imaginary, "imaginary part of a covariance FITS pair");
   sub->add_option("--antennas", a->antennas, "antenna positions of a covariance FITS pair");

@@ -37,8 +37,9 @@ CLI::Validator number_from_zero() {
   return number_that("from 0 on", [](double v) { return v >= 0; });
 }
 
-CLI::Validator number_above_zero() {
-  return number_that("above 0", [](double v) { return v > 0; });
+CLI::Validator number_above_zero(double high) {
+  const std::string end = std::isfinite(high) ? fmt::format(" and up to {:.10g}", high) : "";
+  return number_that("above 0" + end, [=](double v) { return v > 0 && v <= high; });
 }
 
 void add_common(CLI::App& sub, Context& context) {

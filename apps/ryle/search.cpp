@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/ryle/command.hpp"
+#include "apps/ryle/key_options.hpp"
 #include "apps/ryle/report.hpp"
 #include "ryle/core/error.hpp"
-#include "ryle/core/units.hpp"
 
 namespace ryle::app {
 namespace {
@@ -163,84 +163,10 @@ void add_search(CLI::App& app, Context& context) {
   sub->add_option("--name", o->name, "of the products; default: that of the file");
   sub->add_flag("--overwrite", o->overwrite, "replace products that are there");
   sub->add_flag("!--no-pictures", o->pictures, "no PNG of each candidate");
-  sub->add_option("--plan", o->plan.kind,
-                  "of dispersion measures: native, linear, tolerance, ranges or file")
-      ->capture_default_str();
-  sub->add_option("--dm-min", o->plan.dm_min, "pc/cm3")
-      ->capture_default_str()
-      ->check(number_from_zero());
-  sub->add_option("--dm-max", o->plan.dm_max,
-                  "pc/cm3; default 2000, or what sweeps half of the file")
-      ->check(number_above_zero());
-  sub->add_option("--dm-step", o->plan.step, "linear: pc/cm3")->check(number_above_zero());
-  sub->add_option("--dm-count", o->plan.count, "linear: number of trials")
-      ->check(number_in(1, 1e7));
-  sub->add_option("--tolerance", o->plan.tolerance, "tolerance: broadening allowed")
-      ->capture_default_str()
-      ->check(number_in(1.0001, 10));
-  sub->add_option("--ranges", o->plan.ranges, "ranges: \"LOW HIGH STEP; LOW HIGH STEP\"");
-  sub->add_option("--dm-file", o->plan_file, "file: one DM a line");
-  sub->add_option("--k-dm", o->k_dm,
-                  "dispersion constant: physical, tempo, best2, dedisp or s MHz^2 pc^-1 cm^3")
-      ->capture_default_str();
-  sub->add_option("--threshold", o->threshold, "S/N of a boxcar")
-      ->capture_default_str()
-      ->check(number_in(1, 1e6));
-  sub->add_option("--width-max", o->max_width_s, "seconds of the widest boxcar; default 0.1")
-      ->check(number_above_zero());
-  sub->add_option("--baseline", o->baseline_s,
-                  "seconds over which the level of a channel is averaged: slower drifts are taken "
-                  "out; default half a second, or 24 of the widest boxcar where that is longer")
-      ->check(number_above_zero());
-  sub->add_option("--dm-candidate-min", o->dm_candidate_min, "events below are listed as flagged")
-      ->capture_default_str()
-      ->check(number_from_zero());
-  sub->add_option("--max-beams", o->max_beams,
-                  "a pulse in more groups of adjacent beams than this, or in all beams, is "
-                  "interference")
-      ->capture_default_str()
-      ->check(number_in(1, 1e6));
-  auto adjacent_deg = std::make_shared<double>(0);
-  sub->add_option(
-         "--adjacent", *adjacent_deg,
-         "degrees within which beams are adjacent; default 1.5 times the smallest distance")
-      ->check(number_in(1e-9, 180));
-  auto error_deg = std::make_shared<double>(0);
-  sub->add_option("--position-error", *error_deg,
-                  "degrees: error radius of VOEvents, half the width of a beam; default 1")
-      ->check(number_in(1e-9, 180));
-  sub->add_option("--mask-channels", o->mask_channels, "numbers in ascending frequency: 0-3,17");
-  sub->add_option("--mask-times", o->mask_times, "seconds from the start: 12.5-13.1,40-41");
-  sub->add_option("--rfifind-mask", o->rfifind_mask, "PRESTO's .mask");
-  sub->add_option("--kill-file", o->kill_file,
-                  "0 (out) or 1 for each channel in the order of the file, or lines zap LOW HIGH "
-                  "(MHz)");
-  sub->add_flag("!--no-flagging", o->flag_channels,
-                "keep noisy channels, cells and bursts without dispersion");
-  sub->add_option(
-         "--burst-threshold", o->spectra_threshold,
-         "sigma of the band sum from which a burst without dispersion is masked; 0 = never")
-      ->capture_default_str()
-      ->check(number_from_zero());
-  sub->add_option("--sk-degrees", o->kurtosis_degrees,
-                  "spectral kurtosis of power made of so many pairs of Gaussian numbers "
-                  "(polarizations x spectra summed)")
-      ->check(number_above_zero());
-  sub->add_option("--zero-dm", o->zero_dm, "take out what all channels do: off, mean or weighted")
-      ->capture_default_str();
   sub->add_option("--key", o->input.keys,
                   "SIGPROC header key Ryle does not know: NAME:TYPE, TYPE i32 i64 f64 u8 string");
   sub->add_option("--pol", o->input.polarization,
                   "of several: I (the first) or XXYY (mean of the first two)");
-  sub->add_option("--block-samples", o->block_samples, "processed at a time")
-      ->capture_default_str()
-      ->check(number_in(1, 1 << 24));
-  sub->add_option("--implementation", o->implementation, "of the engines")->capture_default_str();
-  sub->add_option("--smear-samples", o->smear_samples,
-                  "samples that channels may lie off their delays: auto then takes sub-bands where "
-                  "they need fewer additions; 0 = exact sums")
-      ->capture_default_str()
-      ->check(number_from_zero());
   sub->add_option_function<std::string>(
          "--device",
          [o](const std::string& name) {
@@ -256,12 +182,13 @@ void add_search(CLI::App& app, Context& context) {
   sub->add_option("--workers", o->n_workers, "threads; default: all cores")
       ->check(number_in(1, 4096));
   add_common(*sub, context);
-  sub->callback([&context, o, files, adjacent_deg, error_deg] {
-    context.action = [&context, o, files, adjacent_deg, error_deg] {
+  // The engines refuse words that they do not know.
+  KeyOptions options(*sub, "search", KeyOptions::Checks::numbers);
+  pipeline::fields(options, static_cast<pipeline::SearchSettings&>(*o));
+  sub->callback([&context, o, files] {
+    context.action = [&context, o, files] {
       o->file = files->front();
       o->more_files.assign(files->begin() + 1, files->end());
-      o->adjacent_rad = *adjacent_deg * kDegree_rad;
-      o->position_error_rad = *error_deg * kDegree_rad;
       o->command_line = context.command_line();
       o->stop = &signal_count();
       const auto all = search_with_progress(context, *o);

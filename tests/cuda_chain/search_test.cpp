@@ -168,8 +168,8 @@ TEST_F(CudaChain, LiveProductsAreThoseOfTheCpu) {
   for (const auto& devices : std::vector<std::vector<int>>{{}, {0}, {0, 0}}) {
     test::Scratch scratch;
     LiveSearchConfig config;
-    config.plan.dm_max = 120;
-    config.max_width_s = 0.064;
+    config.dm_max = 120;
+    config.width_max_s = 0.064;
     config.block_samples = 1024;
     config.n_workers = 1;
     config.devices = devices;

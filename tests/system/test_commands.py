@@ -2,7 +2,9 @@
 """Command line: exit codes, messages, JSON."""
 
 import json
+import re
 import sqlite3
+import tomllib
 
 import pytest
 from harness import ROOT, data, run, ryle
@@ -79,6 +81,45 @@ def test_info_and_doctor_speak_json():
     filters = next(f for f in findings if f["name"] == "HDF5 filters")["detail"]
     assert "LZF" in filters and "bitshuffle" in filters
     assert {"name", "verdict", "detail", "remedy"} <= set(findings[0])
+
+
+# What else these commands take: files, devices and how they report; and what only a live run does with its beams.
+NOT_OF_THE_SEARCH = {"--help", "--output", "--name", "--overwrite", "--no-pictures", "--key", "--pol", "--device", "--devices",
+                     "--workers", "--json", "--quiet"}
+LIVE_ONLY = ("fold", "voltage_", "trigger_", "block")
+
+
+def options_of(command, section):
+    """Lines of the help by option: those that are keys, and the others."""
+    text = run(command, "--help").stdout
+    others, keys = text.split(f"Keys of [{section}] in an observation file:")
+    keys, more = (keys + "\n\n").split("\n\n", 1)
+    parts = [re.split(r"\n  (?=-)", "\n" + t)[1:] for t in (keys, others + more)]
+    return [{re.search(r"--[a-z][a-z0-9-]*", line)[0]: " ".join(line.split()) for line in part} for part in parts]
+
+
+@pytest.mark.parametrize("command, section", [("search", "search"), ("image", "image"), ("beamform", "beams")])
+def test_options_and_keys_are_one_list(tmp_path, command, section):
+    options, others = options_of(command, section)
+    keys = json.loads(run("info", "--schema").stdout)["properties"][section]["properties"]
+    shared = {key["x-option"]: key for key in keys.values() if "x-option" in key}
+    assert options.keys() == shared.keys()
+    for name, key in shared.items():
+        zero = re.search("; 0 = (.*)$", key["description"])
+        if key["type"] == "boolean":
+            assert name.startswith("--no-") == key["default"]
+        elif zero and key["default"] == 0:
+            assert f"0 = {zero[1]}" in options[name].replace("default: ", "0 = ")
+        elif key.get("default"):
+            shown = key["default"] if isinstance(key["default"], str) else f"{key['default']:g}"
+            assert f"={shown} " in options[name] or f"[{shown}]" in options[name]  # by the version of the parser
+    if command == "search":
+        assert others.keys() == NOT_OF_THE_SEARCH
+        assert all(name.startswith(LIVE_ONLY) for name, key in keys.items() if "x-option" not in key)
+    nothing = tmp_path / "nothing.toml"
+    nothing.write_text("schema = 1\n")
+    printed = tomllib.loads(run("run", nothing, "--print-config").stdout.replace("# no effect here: ", ""))[section]
+    assert printed == {name: key.get("default", []) for name, key in keys.items()}
 
 
 def test_printed_configuration_is_a_configuration(tmp_path):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """BEST-2 live: packets of the simulator become filterbanks of beams in which its pulsar pulses (docs/live-beams.md)."""
 
+import csv
 import json
 import struct
 
@@ -84,6 +85,25 @@ def test_a_silence_keeps_the_time(tmp_path):
     assert np.std(data[round(0.6 / head["tsamp"]):]) > 7
     sent = s["packets_used"]
     assert 0.88 < sent / (blocks * CHANNELS) < 0.92
+
+
+def candidates(directory):
+    with open(directory / "best2.csv") as f:
+        rows = list(csv.DictReader(line for line in f if not line.startswith("#")))
+    return [float(row["time_s"]) for row in rows if not row["flags"] and abs(float(row["dm_pc_cm3"]) - 26.8) < 10]
+
+
+def test_masks_of_the_search_are_keys(tmp_path):
+    kill = tmp_path / "kill.txt"
+    kill.write_text("zap 408 418\n")  # half of the channels
+    search = ["search.dm_max=60.0", "source.n_channels=256", "beams.filterbank=false"]
+    run(*arguments(tmp_path / "all", *search))
+    assert candidates(tmp_path / "all") == pytest.approx([0.2, 0.91452], abs=0.01)
+    run(*arguments(tmp_path / "masked", *search, "search.mask_times=0.15-0.3", f"search.kill_file={kill}"))
+    assert candidates(tmp_path / "masked") == pytest.approx([0.91452], abs=0.01)
+    kill.write_text("zap 408 higher\n")
+    done = run(*arguments(tmp_path / "none", *search, f"search.kill_file={kill}"), check=65)
+    assert f"{kill}: line 1" in done.stderr and not (tmp_path / "none").exists()
 
 
 def test_an_observation_without_a_time_is_refused(tmp_path):

@@ -5,8 +5,10 @@
 #include <fstream>
 #include <map>
 
+#include "ryle/core/error.hpp"
 #include "ryle/pipeline/beam/live_beams.hpp"
 #include "ryle/pipeline/run/plan.hpp"
+#include "ryle/pipeline/run/run_memory.hpp"
 #include "ryle/pipeline/search/search_engines.hpp"
 #include "tests/io/scratch.hpp"
 
@@ -93,6 +95,25 @@ TEST(DevicePlan, ChoosesBlocks) {
   }
   const auto given = five_beams(scratch, {"runtime.device=cuda:0"});
   EXPECT_EQ(with_search_blocks(given, live_beams(given)).search.block_samples, kBlock);
+}
+
+// Files of [search] are looked up beside the observation file and read when the run is planned.
+TEST(DevicePlan, ReadsTheFilesOfTheSearchBeforeData) {
+  const test::Scratch scratch;
+  const auto memory = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> set{"runtime.device=cpu", "search.dm_max=0"};
+    set.insert(set.end(), more.begin(), more.end());
+    const auto config = five_beams(scratch, set);
+    return total_bytes(live_beams_memory(config, live_beams(config)));
+  };
+  const std::vector<std::string> trials{"search.plan=file", "search.dm_file=dms.txt"};
+  EXPECT_THROW(memory(trials), IoError);
+  std::ofstream(scratch / "dms.txt") << "10\n100\n";
+  EXPECT_GT(memory(trials), memory({}));  // a plan of its own is a search, without dm_max
+  EXPECT_THROW(memory({"search.dm_max=100", "search.kill_file=kill.txt"}), IoError);
+  std::ofstream(scratch / "kill.txt") << "zap 398 here\n";
+  EXPECT_THROW(memory({"search.dm_max=100", "search.kill_file=kill.txt"}), FormatError);
+  EXPECT_THROW(memory({"search.dm_max=100", "search.mask_times=later"}), ConfigError);
 }
 
 TEST(DevicePlan, IsPartOfThePlan) {

@@ -541,9 +541,9 @@ ObservationConfig burst_observation(const test::Scratch& scratch) {
        "simulator.rms_lsb=2.3", "simulator.period_samples=2048", "beams.file=beams.toml",
        "beams.integration_spectra=8", "beams.filterbank=false", "beams.pictures=0",
        "search.dm_max=600", "search.dm_min=50", "search.block_samples=1024",
-       "search.voltage_ring_s=1.2", "search.voltage_margin_s=0.1", "runtime.device=cpu",
-       "runtime.threads=1", "output.directory=" + scratch.path(), "output.name=t",
-       "output.pictures=false"});
+       "search.width_max_s=0.02", "search.voltage_ring_s=1.2", "search.voltage_margin_s=0.1",
+       "runtime.device=cpu", "runtime.threads=1", "output.directory=" + scratch.path(),
+       "output.name=t", "output.pictures=false"});
 }
 
 // The whole path: packets, beam, search, dump; dump, beam, search: the same pulse.
@@ -604,9 +604,9 @@ TEST(VoltageRing, APulseIsFoundAgainInItsDump) {
   EXPECT_EQ(made.n_channels, 64);
   SearchOptions again;
   again.file = scratch / "again.fil";
-  again.plan.dm_min = 50;
-  again.plan.dm_max = 600;
-  again.max_width_s = 0.02;
+  again.dm_min = 50;
+  again.dm_max = 600;
+  again.width_max_s = 0.02;
   again.block_samples = 1024;
   again.n_workers = 1;
   const auto found = search_file(again);

@@ -10,6 +10,7 @@
 #include "ryle/pipeline/search/search_chain.hpp"
 #include "ryle/pipeline/search/search_fold.hpp"
 #include "ryle/pipeline/search/search_run.hpp"
+#include "ryle/pipeline/search/search_settings.hpp"
 #include "tests/io/scratch.hpp"
 #include "tests/pipeline/search/pulses.hpp"
 #include "tests/support/data_path.hpp"

@@ -47,7 +47,7 @@ SearchOptions options_for(const std::vector<std::string>& files) {
   SearchOptions o;
   o.file = files.front();
   o.more_files.assign(files.begin() + 1, files.end());
-  o.plan.dm_max = 120;
+  o.dm_max = 120;
   o.block_samples = 1024;
   o.n_workers = 1;
   return o;

@@ -53,8 +53,8 @@ struct Sky {
 
 LiveSearchConfig config_for(const std::string& directory) {
   LiveSearchConfig c;
-  c.plan.dm_max = 120;
-  c.max_width_s = 0.064;
+  c.dm_max = 120;
+  c.width_max_s = 0.064;
   c.block_samples = 1024;
   c.n_workers = 1;
   c.products.output_directory = directory;
@@ -215,6 +215,29 @@ TEST(LiveSearch, GapsAndRestarts) {
   EXPECT_EQ(search.progress().restarts, 1);
 }
 
+// Times that the user masks count from the first sample of the run, in every segment.
+TEST(LiveSearch, MasksTimesBehindARestart) {
+  Sky sky(1, 6000);
+  for (const double tick : {500.0, 2800.0, 4200.0}) sky.pulse(0, tick, 60, 25);
+  const auto found = [&](const std::string& mask_times) {
+    test::Scratch scratch;
+    LiveSearchConfig config = config_for(scratch.path());
+    config.mask_times = mask_times;
+    LiveSearch search(sky.stream(), config);
+    search.wait_when_full(true);
+    feed(search, sky, 0, 3500, 300);
+    feed(search, sky, 3500, 6000, 300, 1);  // at 1003.5 s by its clock
+    RunSummary summary;
+    search.finish(summary);
+    std::vector<double> times_s;
+    for (const auto& e : read_search_database(scratch / "live.sqlite"))
+      times_s.push_back(std::round(e.time_s * 10) / 10);
+    return times_s;
+  };
+  EXPECT_EQ(found("2.7-3.1"), (std::vector<double>{0.5, 1004.2}));
+  EXPECT_EQ(found("1004.1-1004.5"), (std::vector<double>{0.5, 2.8}));
+}
+
 TEST(LiveSearch, AbsentChannelsAreMasked) {
   Sky sky(1, 3000);
   sky.pulse(0, 1200, 60, 30);
@@ -277,7 +300,7 @@ TEST(LiveSearch, AStormDoesNotHideAPulseInACleanBeam) {
   sky.pulse(1, 2100, 60, 20);
   test::Scratch scratch;
   LiveSearchConfig config = config_for(scratch.path());
-  config.flag_channels = false;
+  config.flagging = false;
   config.max_hits_per_s = 250;
   LiveSearch search(sky.stream(), config);
   search.wait_when_full(true);

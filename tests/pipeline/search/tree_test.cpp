@@ -29,8 +29,8 @@ TEST(SearchTree, SmearSamplesBoundSubbands) {
   RYLE_REQUIRE_DATA(fil, "transients/askap_frb180417/28.fil");
   SearchOptions o;
   o.file = fil;
-  o.plan.dm_min = 400;
-  o.plan.dm_max = 550;
+  o.dm_min = 400;
+  o.dm_max = 550;
   EXPECT_EQ(search_file(o).description.implementation.rfind("search/cpu/", 0), 0u);
   o.implementation = "subband";
   const auto tight = search_file(o);

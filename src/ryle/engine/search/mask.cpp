@@ -71,6 +71,13 @@ void UserMask::sort() {
             [](const MaskBlock& a, const MaskBlock& b) { return a.first < b.first; });
 }
 
+UserMask UserMask::since(std::int64_t tick) const {
+  UserMask later{channels, {}};
+  for (const MaskBlock& b : blocks)
+    if (b.end > tick) later.blocks.push_back({b.first - tick, b.end - tick, b.channels});
+  return later;
+}
+
 std::vector<MaskBlock> parse_time_ranges(const std::string& text, double sample_interval_s) {
   std::vector<MaskBlock> blocks;
   std::istringstream in(text);

@@ -22,6 +22,7 @@ struct UserMask {
   bool empty() const { return channels.empty() && blocks.empty(); }
   void add_channels(const std::vector<std::uint8_t>& more);
   void sort();
+  UserMask since(std::int64_t tick) const;  ///< the same of data that begin at this tick
 };
 
 /// "12.5-13.1,40-41": seconds from the first sample. Throws ConfigError.

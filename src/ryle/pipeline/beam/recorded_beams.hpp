@@ -11,7 +11,7 @@
 /// A recording of voltages -> beams -> files: `ryle beamform`.
 namespace ryle::pipeline {
 
-struct RecordedBeamsOptions {
+struct RecordedBeamsOptions : BeamSettings {
   std::string beams;                 ///< the beams file; its array is the recording's, in its order
   std::vector<std::string> outputs;  ///< NAME.fil, NAME.vdif (a file per beam), NAME.h5 (one file)
   std::string output;  ///< power | stokes-i | stokes-iquv | voltage; "" = by the files and pols
@@ -19,14 +19,10 @@ struct RecordedBeamsOptions {
   std::string pol = "auto";                        ///< auto = all of the layout | X | Y
   std::int64_t integration = 1;                    ///< spectra per value
   std::int64_t first_channel = 0, n_channels = 0;  ///< of the spectra; 0 = all
-  std::string weights = "i8";                      ///< i8 | f32
-  std::string loss = "renormalize";                ///< renormalize | raw
-  std::vector<std::string> incoherent;             ///< sub-arrays also summed without phases
   double update_s = 0;             ///< between sets of weights; 0 = phases turn by 1 deg at most
   double scale_s = 10;             ///< between scales of u8 and u16; 0 = the first is kept
   std::int64_t fine_channels = 1;  ///< of each channel, made of the beams
   std::int64_t fine_taps = 4;
-  std::string implementation = "auto";
   bool overwrite = false;
 };
 

@@ -413,6 +413,26 @@ std::string to_toml(const ObservationConfig& config) {
   return text;
 }
 
+std::vector<std::string> overrides_of(const SkySettings& settings) {
+  const auto lines = [](SkySettings values) {
+    std::vector<std::string> list;
+    auto add = [&](std::string_view key, auto& member, const auto& limits, std::string_view help) {
+      std::string text = "image.";
+      Printer print(text);
+      print(key, member, limits, help);
+      list.push_back(std::move(text));
+    };
+    fields(add, values);
+    return list;
+  };
+  std::vector<std::string> given = lines(settings);
+  const auto defaults = lines({});
+  std::erase_if(given, [&](const std::string& line) {
+    return std::find(defaults.begin(), defaults.end(), line) != defaults.end();
+  });
+  return given;
+}
+
 std::string resolve_path(const ObservationConfig& config, const std::string& name) {
   const std::filesystem::path path(name);
   if (path.is_absolute() || name.empty()) return name;
@@ -431,5 +451,19 @@ bool wants_visibilities(const ObservationConfig& config) {
 }
 
 bool wants_images(const ObservationConfig& config) { return config.image.cadence_s > 0; }
+
+bool wants_search(const SearchSettings& settings) {
+  const std::string& plan = settings.plan;
+  return settings.dm_max > 0 || plan == "file" || plan == "ranges" || settings.dm_count > 0;
+}
+
+std::string option_name(std::string_view key, bool turns_off) {
+  if (key.starts_with("n_")) key.remove_prefix(2);
+  for (const std::string_view unit : {"_s", "_deg", "_wavelengths", "_sigma", "_spectra"})
+    if (key.ends_with(unit)) key.remove_suffix(unit.size());
+  std::string name = (turns_off ? "--no-" : "--") + std::string(key);
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
 
 }  // namespace ryle::pipeline

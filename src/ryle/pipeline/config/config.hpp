@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -134,53 +135,59 @@ struct OutputConfig {
   std::vector<std::string> files;               ///< explicit files instead (ryle correlate -o)
 };
 
-struct ImageConfig {
-  std::int64_t n_pixels = 256;
-  double width = 2.0;  ///< direction cosines across the picture
-  std::int64_t channel_average = 8;
-  double taper_pixels = 2.0;  ///< beam (FWHM) the picture is smoothed to, by a uv taper; 0 = none
-  std::string implementation = "auto";
-
-  // All-sky images of voltages (docs/imaging.md).
+/// All-sky images of voltages (docs/imaging.md): keys of [image], and options of `ryle image`.
+struct SkySettings {
   std::string path = "auto";
   double cadence_s = 0;               ///< 0 = `ryle run` makes none, `ryle image` one of everything
   std::int64_t channels_per_bin = 0;  ///< 0 = the whole band in one image
   double cell_wavelengths = 0.40;
   std::int64_t support = 7;
-  bool correlated_functions = false;
   std::string apertures;  ///< FITS of antenna apertures instead of the ES function
   std::string products = "stokes";
-  bool remove_autos = true;
   std::string equalize = "auto";
+  double trigger_sigma = 0;
+  std::string light_curves;
+  std::string frames;
+  std::string movie;
+  std::string implementation = "auto";
+};
+
+struct ImageConfig : SkySettings {
+  std::int64_t n_pixels = 256;
+  double width = 2.0;  ///< direction cosines across the picture
+  std::int64_t channel_average = 8;
+  double taper_pixels = 2.0;  ///< beam (FWHM) the picture is smoothed to, by a uv taper; 0 = none
+  bool correlated_functions = false;
+  bool remove_autos = true;
   double dead_below = 0.3, dead_above = 4.0;  ///< x the median power of the inputs
   double max_relative_error = 1e-4;
   double min_coherence = 0.95;
   double max_zenith_distance_deg = 75;
   std::int64_t queue = 8;
   std::vector<std::string> watch;
-  std::string light_curves;
-  double trigger_sigma = 0;
   bool voevent = true;
   bool fits = true;
   bool png = false;
   bool latest = true;
   std::int64_t picture_px = 760;
   std::string hdf5;
-  std::string frames;
-  std::string movie;
   std::string output;  ///< explicit FITS name (ryle image -o)
   std::string picture;
 };
 
-/// Beams of antenna voltages (docs/beams.md).
-struct BeamsConfig {
+/// Beams of antenna voltages (docs/beams.md): keys of [beams], and options of `ryle beamform`.
+struct BeamSettings {
+  std::string weights = "i8";
+  std::string loss = "renormalize";
+  std::vector<std::string> incoherent;  ///< sub-arrays also summed without phases
+  std::string implementation = "auto";
+};
+
+/// Those of a live run.
+struct BeamsConfig : BeamSettings {
   std::string file;  ///< beams file: array, band, pointings, calibration
   std::int64_t integration_spectra = 4;
   double update_s = 1;
-  std::string weights = "i8";
-  std::string loss = "renormalize";
-  std::vector<std::string> incoherent;  ///< sub-arrays summed without phases
-  std::string implementation = "auto";
   bool filterbank = true;
   std::int64_t bits = 8;
   double scale_s = 0.5;
@@ -189,29 +196,41 @@ struct BeamsConfig {
   double power_s = 0;         ///< samples of power against time; 0 = none
 };
 
-/// Search of the beams of a live run (docs/search.md).
-struct SearchConfig {
-  double dm_max = 0;  ///< 0 = no search
+/// A search for dispersed pulses (docs/search.md): keys of [search], and options of `ryle search`.
+struct SearchSettings {
+  std::string plan = "tolerance";  ///< see search::DmPlanConfig, for the next seven
+  double dm_max = 0;               ///< 0 = files 2000 or what sweeps half, live no search
   double dm_min = 0;
-  std::string plan = "tolerance";
   double dm_step = 0;
+  std::int64_t dm_count = 0;
   double tolerance = 1.05;
+  std::string ranges;
+  std::string dm_file;
   std::string k_dm = "physical";
   double threshold = 7;
-  double width_max_s = 0.02;
-  double baseline_s = 0;  ///< 0 = search::drift_window()'s
+  double width_max_s = 0;  ///< 0 = 0.1 s, see search_chain()
+  double baseline_s = 0;   ///< 0 = search::drift_window()'s
   double dm_candidate_min = 0;
-  std::string mask_channels;
+  std::string mask_channels, mask_times, rfifind_mask, kill_file;
+  bool flagging = true;
+  double burst_threshold = 7;  ///< see search::SpectraConfig
+  double sk_degrees = 0;       ///< see search::NormalizeConfig
+  std::string zero_dm = "off";
   std::string implementation = "auto";
-  std::int64_t block_samples = 0;  ///< 0 = chosen (search_block_size.hpp)
-  double block_max_s = 1;
-  std::int64_t blocks = 0;  ///< 0 = chosen
+  double smear_samples = 0;        ///< see search::DedisperseConfig
+  std::int64_t block_samples = 0;  ///< 0 = chosen: search_chain(), search_block_size.hpp
   std::int64_t max_beams = 4;
   double adjacent_deg = 0;
   double position_error_deg = 0;
   bool voevents = true;
   std::int64_t max_pictures = 1000;
-  std::string fold;  ///< ephemeris of a pulsar that a beam follows
+};
+
+/// What else a live run does with its beams: folds a pulsar, keeps voltages.
+struct SearchConfig : SearchSettings {
+  double block_max_s = 1;
+  std::int64_t blocks = 0;  ///< 0 = chosen
+  std::string fold;         ///< ephemeris of a pulsar that a beam follows
   std::string fold_beam;
   std::int64_t fold_bins = 128;
   double voltage_ring_s = 0;  ///< voltages kept for dumps; 0 = none
@@ -223,7 +242,6 @@ struct SearchConfig {
   std::string trigger_socket;  ///< others ask for dumps there; "" = nobody may
   double trigger_ahead_s =
       60;  ///< its instant, or the middle of a span, may be so much later than the data
-  double smear_samples = 0;  ///< see search::DedisperseConfig
 };
 
 struct RuntimeConfig {
@@ -273,6 +291,8 @@ ObservationConfig parse_observation(const std::string& text, const std::string& 
 /// Resolved configuration as TOML, every key written out; those without effect on its run as
 /// comments.
 std::string to_toml(const ObservationConfig& config);
+/// "image.cadence_s = 0.5" of each setting that is not the default, for `overrides`.
+std::vector<std::string> overrides_of(const SkySettings& settings);
 /// JSON Schema of the observation file.
 std::string json_schema();
 /// Path named in the file, relative to the observation file.
@@ -281,5 +301,11 @@ std::string resolve_path(const ObservationConfig& config, const std::string& nam
 /// Visibilities are asked for; images are.
 bool wants_visibilities(const ObservationConfig& config);
 bool wants_images(const ObservationConfig& config);
+/// A live run searches: dm_max is given, or a plan that needs none.
+bool wants_search(const SearchSettings& settings);
+
+/// "--width-max" of width_max_s: the option of a sub-command that is this key. A unit at the end
+/// goes, and n_ at the beginning; one that is on unless turned off is "--no-flagging".
+std::string option_name(std::string_view key, bool turns_off = false);
 
 }  // namespace ryle::pipeline

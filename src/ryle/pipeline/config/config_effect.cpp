@@ -116,7 +116,7 @@ const std::vector<Unused>& unused_keys() {
         "voltage_margin_s", "voltage_window", "voltage_per_minute", "voltage_max_gib",
         "trigger_socket", "trigger_ahead_s"},
        "no search is asked for; set search.dm_max",
-       [](const ObservationConfig& c) { return !(c.search.dm_max > 0); }},
+       [](const ObservationConfig& c) { return !wants_search(c.search); }},
       {live_power,
        "search",
        {"fold_beam", "fold_bins"},

@@ -16,6 +16,7 @@ namespace ryle::pipeline {
 struct Range {
   double min = -std::numeric_limits<double>::max();
   double max = std::numeric_limits<double>::max();
+  std::string_view zero = {};  ///< what 0 stands for, where it is not a number like others
 };
 struct Choice {
   std::vector<std::string_view> words;
@@ -51,8 +52,7 @@ void fields(V& v, SourceConfig& c) {
     "spectrum runs downwards (odd Nyquist zone, high-side oscillator)");
   v("first_channel", c.first_channel, Range{0, 65535},
     "chips, tbf, tbx live: number of the lowest channel, as the packets count; its sky frequency "
-    "is "
-    "this many channel widths");
+    "is this many channel widths");
   v("n_channels", c.n_channels, Range{0, 65535}, "chips, tbf, tbx live: channels received");
   v("channels_per_packet", c.channels_per_packet, Range{0, 65535},
     "chips, tbx live: channels in one packet; 0 = all");
@@ -184,34 +184,46 @@ void fields(V& v, OutputConfig& c) {
 }
 
 template <class V>
-void fields(V& v, ImageConfig& c) {
-  v("n_pixels", c.n_pixels, Range{16, 4096}, "pixels on a side, even");
-  v("width", c.width, Range{0.001, 2}, "direction cosines across; 2 = horizon to horizon");
-  v("taper_pixels", c.taper_pixels, Range{0, 100},
-    "uv taper that makes the beam this many pixels wide; 0 = none");
-  v("channel_average", c.channel_average, Range{1, 65536}, "channels averaged before imaging");
-  v("implementation", c.implementation, Choice{}, "auto or a name that `ryle info` lists");
+void fields(V& v, SkySettings& c) {
   v("path", c.path, Choice{{"auto", "efield", "efield-half", "vis-grid", "vis-dft", "efield-dft"}},
     "way from voltages to all-sky images; `ryle plan` prints what each costs here");
-  v("cadence_s", c.cadence_s, Range{0, 3600},
-    "length of an all-sky image, rounded to whole spectra; 0 = none in a run; above 5 s shorter "
-    "images are stacked in a fixed RA/Dec frame");
-  v("channels_per_bin", c.channels_per_bin, Range{0, 65536},
-    "channels averaged into one all-sky image; 0 = all");
+  v("cadence_s", c.cadence_s, Range{0, 3600, "none in a run, `ryle image` one of everything"},
+    "length of an all-sky image, rounded to whole spectra; above 5 s shorter images are stacked in "
+    "a fixed RA/Dec frame");
+  v("channels_per_bin", c.channels_per_bin, Range{0, 65536, "all"},
+    "channels averaged into one all-sky image");
   v("cell_wavelengths", c.cell_wavelengths, Range{0.05, 10},
     "grid cell of all-sky images; a pixel is 1 / (n_pixels cell) in direction cosine");
   v("support", c.support, Range{3, 9}, "cells per axis of the antenna function (ES)");
-  v("correlated_functions", c.correlated_functions, Choice{},
-    "vis-grid: grid with correlated antenna functions, equal to E-field imaging to rounding");
   v("apertures", c.apertures, Choice{},
     "FITS of apertures [aperture][2][n][n] on a grid of CDELT1 metres: one, one a polarization, "
     "one "
     "an antenna, or one an antenna and polarization; gridded paths only");
   v("products", c.products, Choice{{"stokes", "linear", "intensity"}},
     "planes: I Q U V, or XX YY Re XY* Im XY*, or I alone");
-  v("remove_autos", c.remove_autos, Choice{}, "leave auto-correlations out, exactly");
   v("equalize", c.equalize, Choice{{"auto", "yes", "no"}},
     "give every input the same power; auto = when neither gains nor a flux scale are known");
+  v("trigger_sigma", c.trigger_sigma, Range{0, 1000, "off"},
+    "threshold of the image-plane trigger");
+  v("light_curves", c.light_curves, Choice{},
+    "SQLite file of the light curves; \"\" = NAME_light_curves.sqlite in output.directory");
+  v("frames", c.frames, Choice{}, "directory for a PNG sequence, one frame per image");
+  v("movie", c.movie, Choice{{}, {".mp4", ".mkv", ".webm", ".gif"}},
+    "movie file (.mp4, .mkv, .webm or .gif) of the images, if ffmpeg is there");
+  v("implementation", c.implementation, Choice{}, "auto or a name that `ryle info` lists");
+}
+
+template <class V>
+void fields(V& v, ImageConfig& c) {
+  fields(v, static_cast<SkySettings&>(c));
+  v("n_pixels", c.n_pixels, Range{16, 4096}, "pixels on a side, even");
+  v("width", c.width, Range{0.001, 2}, "direction cosines across; 2 = horizon to horizon");
+  v("taper_pixels", c.taper_pixels, Range{0, 100},
+    "uv taper that makes the beam this many pixels wide; 0 = none");
+  v("channel_average", c.channel_average, Range{1, 65536}, "channels averaged before imaging");
+  v("correlated_functions", c.correlated_functions, Choice{},
+    "vis-grid: grid with correlated antenna functions, equal to E-field imaging to rounding");
+  v("remove_autos", c.remove_autos, Choice{}, "leave auto-correlations out, exactly");
   v("dead_below", c.dead_below, Range{0, 1},
     "an input with less power than this many times the median is not used");
   v("dead_above", c.dead_above, Range{1, 1e9}, "nor one with more than this; 1e9 = no limit");
@@ -225,10 +237,6 @@ void fields(V& v, ImageConfig& c) {
   v("watch", c.watch, Choice{},
     "light curves: \"Cyg A\", \"sun\", ..., or \"RA,DEC\" (also RA/DEC) in degrees or sexagesimal, "
     "or \"NAME=RA,DEC\"");
-  v("light_curves", c.light_curves, Choice{},
-    "SQLite file of the light curves; \"\" = NAME_light_curves.sqlite in output.directory");
-  v("trigger_sigma", c.trigger_sigma, Range{0, 1000},
-    "threshold of the image-plane trigger; 0 = off");
   v("voevent", c.voevent, Choice{},
     "write a VOEvent 2.0 file, NAME_event_TIME.xml, for every event of the trigger");
   v("fits", c.fits, Choice{}, "write a FITS file for every all-sky image");
@@ -236,27 +244,29 @@ void fields(V& v, ImageConfig& c) {
   v("latest", c.latest, Choice{}, "keep NAME_latest.png at the newest image");
   v("picture_px", c.picture_px, Range{200, 4000}, "diameter of the sky in pictures and movies");
   v("hdf5", c.hdf5, Choice{}, "HDF5 cube of all images, grown image by image");
-  v("frames", c.frames, Choice{}, "directory for a PNG sequence, one frame per image");
-  v("movie", c.movie, Choice{{}, {".mp4", ".mkv", ".webm", ".gif"}},
-    "movie file (.mp4, .mkv, .webm or .gif) of the images, if ffmpeg is there");
   v("output", c.output, Choice{}, "explicit name of the FITS image instead of NAME_image.fits");
   v("picture", c.picture, Choice{{}, {".png", ".pdf", ".svg"}}, "explicit name of the picture");
 }
 
 template <class V>
-void fields(V& v, BeamsConfig& c) {
-  v("file", c.file, Choice{},
-    "beams file: array, band, directions, sub-arrays, gains; relative to the observation file");
-  v("integration_spectra", c.integration_spectra, Range{1, 128},
-    "spectra averaged into one power sample: a power of two up to 128");
-  v("update_s", c.update_s, Range{0.01, 5},
-    "beams that move get new weights so often, at fixed instants of the data");
+void fields(V& v, BeamSettings& c) {
   v("weights", c.weights, Choice{{"i8", "f32"}}, "precision of the weights");
   v("loss", c.loss, Choice{{"renormalize", "raw"}},
     "lost packets: divide by what was there, or count as zeros");
   v("incoherent", c.incoherent, Choice{},
     "sub-arrays whose antennas are also summed without phases, e.g. [\"all\"]");
   v("implementation", c.implementation, Choice{}, "auto or a name that `ryle info` lists");
+}
+
+template <class V>
+void fields(V& v, BeamsConfig& c) {
+  fields(v, static_cast<BeamSettings&>(c));
+  v("file", c.file, Choice{},
+    "beams file: array, band, directions, sub-arrays, gains; relative to the observation file");
+  v("integration_spectra", c.integration_spectra, Range{1, 128},
+    "spectra averaged into one power sample: a power of two up to 128");
+  v("update_s", c.update_s, Range{0.01, 5},
+    "beams that move get new weights so often, at fixed instants of the data");
   v("filterbank", c.filterbank, Choice{}, "write NAME_BEAM.fil (SIGPROC) of every beam");
   v("bits", c.bits, Range{8, 32}, "of the filterbanks: 8 (mean 64, rms 8 codes) or 32 (float)");
   v("scale_s", c.scale_s, Range{0.001, 60},
@@ -269,39 +279,69 @@ void fields(V& v, BeamsConfig& c) {
 }
 
 template <class V>
-void fields(V& v, SearchConfig& c) {
-  v("dm_max", c.dm_max, Range{0, 1e5},
-    "search the beams for dispersed pulses up to this, pc/cm3; 0 = no search");
+void fields(V& v, SearchSettings& c) {
+  v("dm_max", c.dm_max, Range{0, 1e5, "live no search, of files 2000 or what sweeps half"},
+    "search for dispersed pulses up to this, pc/cm3");
   v("dm_min", c.dm_min, Range{0, 1e5}, "lowest dispersion measure tried");
-  v("plan", c.plan, Choice{{"native", "linear", "tolerance"}}, "of dispersion measures");
-  v("dm_step", c.dm_step, Range{0, 1e4}, "linear: pc/cm3");
-  v("tolerance", c.tolerance, Range{1.0001, 2}, "tolerance: broadening allowed");
+  v("plan", c.plan, Choice{{"native", "linear", "tolerance", "ranges", "file"}},
+    "of dispersion measures");
+  v("dm_step", c.dm_step, Range{0, 1e4, "none"}, "linear: pc/cm3");
+  v("dm_count", c.dm_count, Range{0, 1e7, "up to dm_max"}, "linear: number of trials");
+  v("tolerance", c.tolerance, Range{1.0001, 10}, "tolerance: broadening allowed");
+  v("ranges", c.ranges, Choice{}, "ranges: \"LOW HIGH STEP; LOW HIGH STEP\"");
+  v("dm_file", c.dm_file, Choice{}, "file: name of a text with one DM a line");
   v("k_dm", c.k_dm, Choice{},
     "dispersion constant: physical, tempo, best2, dedisp or s MHz^2 pc^-1 cm^3");
-  v("threshold", c.threshold, Range{1, 1000}, "S/N of a boxcar");
-  v("width_max_s", c.width_max_s, Range{1e-6, 60}, "widest boxcar, at most 2048 samples");
-  v("baseline_s", c.baseline_s, Range{0, 3600},
+  v("threshold", c.threshold, Range{1, 1e6}, "S/N of a boxcar");
+  v("width_max_s", c.width_max_s, Range{0, 3600, "0.1 s, or 1024 samples where that is less"},
+    "widest boxcar, at least 8 and at most 2048 samples");
+  v("baseline_s", c.baseline_s,
+    Range{0, 3600, "half a second, or 24 of the widest boxcar where that is longer"},
     "levels of channels are averaged over so long, slower drifts are taken out; at least 8 of the "
-    "widest boxcar; 0 = half a second, or 24 of the widest boxcar where that is longer");
+    "widest boxcar");
   v("dm_candidate_min", c.dm_candidate_min, Range{0, 1e5}, "events below are listed as flagged");
   v("mask_channels", c.mask_channels, Choice{}, "numbers in ascending frequency: \"0-3,17\"");
+  v("mask_times", c.mask_times, Choice{}, "seconds from the first sample: \"12.5-13.1,40-41\"");
+  v("rfifind_mask", c.rfifind_mask, Choice{},
+    "PRESTO's .mask; its intervals count from the first sample");
+  v("kill_file", c.kill_file, Choice{},
+    "0 (out) or 1 for each channel in the order of the filterbank, or lines zap LOW HIGH (MHz)");
+  v("flagging", c.flagging, Choice{}, "mask noisy channels, cells and bursts without dispersion");
+  v("burst_threshold", c.burst_threshold, Range{0, 1e6},
+    "sigma of the band sum from which a burst without dispersion is masked; 0 = never");
+  v("sk_degrees", c.sk_degrees, Range{0, 1e9, "not tested"},
+    "spectral kurtosis of power made of so many pairs of Gaussian numbers (polarizations x spectra "
+    "summed)");
+  v("zero_dm", c.zero_dm, Choice{{"off", "mean", "weighted"}}, "take out what all channels do");
   v("implementation", c.implementation, Choice{},
     "of the dedispersion: auto (exact sums) or a name such as fdmt (the tree)");
-  v("block_samples", c.block_samples, Range{0, 1 << 20},
-    "processed at a time, a multiple of 1024; part of the plan, results depend on it; 0 = 4096 on "
-    "the CPU, on GPUs from their free memory: `ryle plan` says how many");
+  v("smear_samples", c.smear_samples, Range{0, 1e4},
+    "samples that channels may lie off their delays: auto then takes sub-bands where they need "
+    "fewer additions; 0 = exact sums");
+  v("block_samples", c.block_samples,
+    Range{0, 1 << 24,
+          "8192 of files, live 4096 on the CPU and on GPUs what `ryle plan` says, from their free "
+          "memory"},
+    "processed at a time, a multiple of 1024; part of the plan, results depend on it");
+  v("max_beams", c.max_beams, Range{1, 1e6},
+    "a pulse in more groups of adjacent beams than this, or in all beams, is interference");
+  v("adjacent_deg", c.adjacent_deg, Range{0, 180, "1.5 times the smallest distance"},
+    "beams this close are adjacent");
+  v("position_error_deg", c.position_error_deg,
+    Range{0, 180, "live half the smallest distance between beams, of files 1"},
+    "error radius of VOEvents, half the width of a beam");
+  v("voevents", c.voevents, Choice{}, "write NAME_NNNNN.xml of every candidate");
+  v("max_pictures", c.max_pictures, Range{0, 1e6},
+    "candidates with a picture and a VOEvent, and as many flagged events of a file");
+}
+
+template <class V>
+void fields(V& v, SearchConfig& c) {
+  fields(v, static_cast<SearchSettings&>(c));
   v("block_max_s", c.block_max_s, Range{0.001, 600},
     "a block that is chosen is no longer: candidates wait for its end");
   v("blocks", c.blocks, Range{0, 64},
     "blocks of all beams that are buffered, at least 2; 0 = 3, on GPUs 2");
-  v("max_beams", c.max_beams, Range{1, 1e6},
-    "a pulse in more groups of adjacent beams than this, or in all beams, is interference");
-  v("adjacent_deg", c.adjacent_deg, Range{0, 180},
-    "beams closer are adjacent; 0 = 1.5 times the smallest distance");
-  v("position_error_deg", c.position_error_deg, Range{0, 180},
-    "error radius of VOEvents; 0 = half the smallest distance between beams");
-  v("voevents", c.voevents, Choice{}, "write NAME_NNNNN.xml of every candidate");
-  v("max_pictures", c.max_pictures, Range{0, 1e6}, "candidates with a picture and a VOEvent");
   v("fold", c.fold, Choice{},
     "ephemeris (.par) of a pulsar to fold in a beam; relative to the observation file");
   v("fold_beam", c.fold_beam, Choice{}, "name of that beam; \"\" = the nearest to the pulsar");
@@ -321,8 +361,6 @@ void fields(V& v, SearchConfig& c) {
     "none");
   v("trigger_ahead_s", c.trigger_ahead_s, Range{0, 3600},
     "what is asked for there may lie so much later than the newest data");
-  v("smear_samples", c.smear_samples, Range{0, 64},
-    "auto may use sub-bands with channels so far off their delays; 0 = exact sums");
 }
 
 template <class V>

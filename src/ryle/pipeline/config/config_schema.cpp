@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
@@ -19,6 +21,9 @@ class SchemaWriter {
     Json& p = properties_[std::string(key)];
     describe(member, limits, p);
     p["description"] = help;
+    if constexpr (std::is_same_v<Limits, Range>) {
+      if (!limits.zero.empty()) p["description"] = fmt::format("{}; 0 = {}", help, limits.zero);
+    }
   }
 
  private:
@@ -67,6 +72,18 @@ std::string json_schema() {
         fields(writer, section);
       },
       defaults);
+  const auto note_options = [&](const char* section, auto shared) {
+    Json& keys = sections_out[section]["properties"];
+    auto note = [&](std::string_view key, auto& member, const auto&, std::string_view) {
+      bool turns_off = false;
+      if constexpr (std::is_same_v<std::decay_t<decltype(member)>, bool>) turns_off = member;
+      keys[std::string(key)]["x-option"] = option_name(key, turns_off);
+    };
+    fields(note, shared);
+  };
+  note_options("image", SkySettings{});
+  note_options("beams", BeamSettings{});
+  note_options("search", SearchSettings{});
   SimulatedSourceConfig source;
   Json item{{"type", "object"}, {"additionalProperties", false}};
   SchemaWriter writer(item["properties"]);

@@ -165,7 +165,7 @@ void plan_beams(const ObservationConfig& asked, Plan& plan) {
   plan.device_memory_bytes = live_beams_device_memory(config, live);
   plan.total_device_memory_bytes = total_bytes(plan.device_memory_bytes);
   warn_of_device_memory(config, plan);
-  if (config.search.dm_max > 0)
+  if (wants_search(config.search))
     plan_search_blocks(config.search, asked.search.block_samples == 0,
                        static_cast<double>(engine.integration) / rate_hz, plan);
   const BeamMargins margins = measure_beam_margins(config, live);

@@ -131,7 +131,7 @@ class LiveBeamRun final : public LivePath {
   /// The search has closed its database before the last dumps were written.
   void finish_ring(RunSummary& summary) {
     ring_->finish(summary);
-    if (!(config_.search.dm_max > 0)) return;  // no search, no database
+    if (!wants_search(config_.search)) return;  // no search, no database
     const std::string path = in_output_directory(config_.output.name + ".sqlite");
     const VoltageRecords records = ring_->take_records();
     std::string reason = "the search has made no database";
@@ -310,7 +310,7 @@ double measure_search(const ObservationConfig& config, const BeamStream& stream)
   search_config.beams.n_beams = std::min(kMaxBeams, stream.n_beams());
   search_config.n_workers = live.n_workers;
   BeamSearch search(search_config);
-  const std::int64_t n = live.block_samples;
+  const std::int64_t n = search_config.chain.block_samples;
   const std::int64_t n_channels = stream.frequency.n_channels;
   std::vector<float> power(search_config.beams.n_beams * n_channels * n);
   for (std::size_t k = 0; k < power.size(); ++k) {  // about normal, as mean powers are
@@ -356,7 +356,7 @@ BeamMargins measure_beam_margins(const ObservationConfig& config, const LiveBeam
     input.first_tick += input.n_spectra;
     return r.clock.seconds(input.n_spectra);
   });
-  if (config.search.dm_max > 0) margins.search = measure_search(config, stream);
+  if (wants_search(config.search)) margins.search = measure_search(config, stream);
   return margins;
 }
 

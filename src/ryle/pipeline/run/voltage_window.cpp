@@ -7,9 +7,9 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/engine/search/dispersion.hpp"
-#include "ryle/engine/search/drift.hpp"
 #include "ryle/pipeline/beam/voltage_ring.hpp"
 #include "ryle/pipeline/search/search_block_size.hpp"
+#include "ryle/pipeline/search/search_consumers.hpp"
 #include "ryle/pipeline/visibility/setup.hpp"
 
 namespace ryle::pipeline {
@@ -119,29 +119,32 @@ void require_voltage_ring(const ObservationConfig& config, const LiveBeams& beam
         "search.trigger_socket is where dumps of voltages are asked for, but none are kept: "
         "search.voltage_ring_s is 0");
   }
-  if (!(s.dm_max > 0) && s.trigger_socket.empty())
+  const bool searched = wants_search(s);
+  if (!searched && s.trigger_socket.empty())
     throw ConfigError(
         "search.voltage_ring_s keeps voltages for candidates, but search.dm_max is 0: nothing is "
         "searched for; with search.trigger_socket others may ask for them");
   // Levels of a sample are known half a window later (search::DriftFilter).
   const double sample_s =
       static_cast<double>(config.beams.integration_spectra) / beams.receiver.clock.rate_hz.value();
-  const std::int64_t width = std::max<std::int64_t>(8, std::llround(s.width_max_s / sample_s));
-  const double lag_s =
-      s.dm_max > 0 ? 0.5 * sample_s *
-                         static_cast<double>(search::drift_window(s.baseline_s, sample_s, width))
-                   : 0;
+  double lag_s = 0, dm_max = 0, width_s = 0;
+  if (searched) {
+    const SearchChainConfig chain = search_chain(
+        live_search_config(config, ""), {search_band(beams.frequency, sample_s, s.k_dm), 0, true});
+    lag_s = 0.5 * sample_s * static_cast<double>(chain.baseline_samples);
+    width_s = sample_s * static_cast<double>(chain.max_width);
+    dm_max = chain.dms.back();
+  }
   const double longest_s =
-      lag_s + voltage_window_s(voltage_shape(config, beams), s.dm_max, 0, s.width_max_s);
+      lag_s + voltage_window_s(voltage_shape(config, beams), dm_max, 0, width_s);
   const auto block = static_cast<double>(s.block_samples > 0 ? s.block_samples : kHostBlock);
   const bool given = s.block_samples > 0 || beam_devices(config.runtime).empty();
   const double block_s = given ? block * sample_s : s.block_max_s;
   if (longest_s > s.voltage_ring_s)
     throw ConfigError(fmt::format(
         "search.voltage_ring_s = {:.3g}: a pulse of DM {:.6g} with its margins, and half a window "
-        "of "
-        "its levels, take {:.3f} s, and the search some more before it tells; {:.1f} s would do",
-        s.voltage_ring_s, s.dm_max, longest_s, longest_s + 4 * block_s));
+        "of its levels, take {:.3f} s, and the search some more before it tells; {:.1f} s would do",
+        s.voltage_ring_s, dm_max, longest_s, longest_s + 4 * block_s));
 }
 
 VoltageRingConfig voltage_ring_config(const ObservationConfig& config, const LiveBeams& beams,

@@ -39,32 +39,16 @@ LiveSearchConfig live_search_config(const ObservationConfig& config,
                                     const std::string& command_line) {
   const SearchConfig& s = config.search;
   LiveSearchConfig c;
-  c.plan.kind = s.plan;
-  c.plan.dm_min = s.dm_min;
-  c.plan.dm_max = s.dm_max;
-  c.plan.step = s.dm_step;
-  c.plan.tolerance = s.tolerance;
-  c.k_dm = s.k_dm;
-  c.threshold = s.threshold;
-  c.max_width_s = s.width_max_s;
-  c.baseline_s = s.baseline_s;
-  c.mask_channels = s.mask_channels;
-  c.implementation = s.implementation;
-  c.smear_samples = s.smear_samples;
+  static_cast<SearchSettings&>(c) = s;
+  for (std::string* name : {&c.dm_file, &c.rfifind_mask, &c.kill_file})
+    *name = resolve_path(config, *name);
   if (s.blocks == 1) throw ConfigError("search.blocks = 1: one is gathered while another is read");
-  c.block_samples = s.block_samples > 0 ? s.block_samples : kHostBlock;
   c.n_blocks = s.blocks > 0 ? s.blocks : kHostBlocks;
   c.n_workers = static_cast<int>(config.runtime.threads);
-  c.max_beams = s.max_beams;
-  c.adjacent_rad = s.adjacent_deg * kDegree_rad;
-  c.position_error_rad = s.position_error_deg * kDegree_rad;
   c.products.output_directory = config.output.directory;
   c.products.name = config.output.name;
   c.products.overwrite = config.output.overwrite;
   c.products.pictures = config.output.pictures;
-  c.products.voevents = s.voevents;
-  c.products.max_pictures = s.max_pictures;
-  c.products.dm_candidate_min = s.dm_candidate_min;
   c.products.observation = config.source.kind == "network";  // never an alert of a simulation
   c.command_line = command_line;
   return c;
@@ -75,7 +59,7 @@ std::vector<std::unique_ptr<BeamConsumer>> search_consumers(
     const std::string& command_line, SearchHooks hooks, const std::vector<int>& devices) {
   std::vector<std::unique_ptr<BeamConsumer>> consumers;
   const SearchConfig& s = config.search;
-  if (s.dm_max > 0) {
+  if (wants_search(s)) {
     LiveSearchConfig search = live_search_config(config, command_line);
     search.on_candidate = std::move(hooks.on_candidate);
     search.voltage_records = std::move(hooks.voltage_records);
@@ -105,7 +89,7 @@ std::vector<std::unique_ptr<BeamConsumer>> search_consumers(
 SearchConfig planned_search(const ObservationConfig& config, const BeamStream& stream,
                             std::int64_t n_beams, std::int64_t memory_bytes) {
   SearchConfig search = config.search;
-  bool on_device = search.dm_max > 0 && !search_devices(config).empty();
+  bool on_device = wants_search(search) && !search_devices(config).empty();
   if (on_device && cuda_unavailable_reason().empty())  // else planned for another machine
     on_device = no_device_search(live_search_chain(stream, live_search_config(config, ""))).empty();
   if (search.blocks == 0) search.blocks = on_device ? kDeviceBlocks : kHostBlocks;
@@ -113,7 +97,7 @@ SearchConfig planned_search(const ObservationConfig& config, const BeamStream& s
   search.block_samples = kHostBlock;
   if (!on_device) return search;
   const SearchChainConfig chain = live_search_chain(stream, live_search_config(config, ""));
-  const double sweep = chain.band.delay_samples(0, search.dm_max);
+  const double sweep = chain.band.delay_samples(0, chain.dms.back());
   BlockWish wish;
   wish.again_samples = static_cast<std::int64_t>(sweep) + 1 + chain.max_width;
   wish.sample_interval_s = chain.band.sample_interval_s;
@@ -140,36 +124,31 @@ SearchConfig planned_search(const ObservationConfig& config, const BeamStream& s
 
 std::vector<std::pair<std::string, std::int64_t>> device_search_items(
     const ObservationConfig& config, const BeamStream& stream, std::int64_t n_beams) {
-  if (!(config.search.dm_max > 0) || search_devices(config).empty()) return {};
+  if (!wants_search(config.search) || search_devices(config).empty()) return {};
   const LiveSearchConfig c = live_search_config(config, "");
   const SearchChainConfig chain = live_search_chain(stream, c);
   auto items = device_search_memory(
       chain, n_beams, std::clamp<std::int64_t>(BeamSearchConfig{}.n_streams, 1, n_beams));
   items.emplace_back("blocks of power",
-                     c.n_blocks * n_beams * stream.frequency.n_channels * c.block_samples * 4);
+                     c.n_blocks * n_beams * stream.frequency.n_channels * chain.block_samples * 4);
   return items;
 }
 
 std::int64_t search_bytes(const ObservationConfig& config, const FrequencyAxis& frequency,
                           double sample_interval_s, std::int64_t n_beams) {
-  if (!(config.search.dm_max > 0) || !search_devices(config).empty()) return 0;
+  if (!wants_search(config.search) || !search_devices(config).empty()) return 0;
   const LiveSearchConfig c = live_search_config(config, "");
-  search::Band band;
-  for (std::int64_t k = 0; k < frequency.n_channels; ++k)
-    band.center_hz.push_back(frequency.center_hz(k));
-  band.channel_width_hz = frequency.channel_width_hz;
-  band.sample_interval_s = sample_interval_s;
-  band.k_dm = search::dispersion_constant(c.k_dm);
-  const auto trials = static_cast<std::int64_t>(search::dm_trials(band, c.plan).size());
+  const SearchChainConfig chain =
+      search_chain(c, {search_band(frequency, sample_interval_s, c.k_dm), 0, true});
+  const std::int64_t trials = std::ssize(chain.dms), width = chain.max_width;
   // As search_chain.cpp and search_engines.cpp allocate.
-  const std::int64_t block = c.block_samples, channels = frequency.n_channels;
-  const auto width = std::max<std::int64_t>(8, std::llround(c.max_width_s / sample_interval_s));
+  const std::int64_t block = chain.block_samples, channels = frequency.n_channels;
   const std::int64_t history = (width + 63) / 64 * 64;
-  const auto sweep = static_cast<std::int64_t>(band.delay_samples(0, c.plan.dm_max)) + 1;
+  const auto sweep = static_cast<std::int64_t>(chain.band.delay_samples(0, chain.dms.back())) + 1;
   const std::int64_t late = std::min<std::int64_t>(8 * width + 2 * block, 1 << 16);
   const std::int64_t codes = (sweep + history + late + block - 1) / block * block + 2 * block;
   const std::int64_t beam = channels * (codes + codes / 64) + trials * (2 * history + history / 16);
-  const std::int64_t window = search::drift_window(c.baseline_s, sample_interval_s, width);
+  const std::int64_t window = chain.baseline_samples;
   const std::int64_t engine = trials * (history + block + 64) * 2 + trials * block / 8;
   const int threads = config.runtime.threads > 0
                           ? static_cast<int>(config.runtime.threads)

@@ -445,8 +445,9 @@ void DeviceSearch::finish(std::vector<SearchEvent>* found) {
   });
 }
 
-void DeviceSearch::restart() {
+void DeviceSearch::restart(const search::UserMask& mask) {
   const OnDevice scope(impl_->queue);
+  impl_->normalization.mask = mask;
   impl_->restart();
 }
 
@@ -505,7 +506,7 @@ void DeviceSearch::search(std::vector<SearchEvent>*) {}
 void DeviceSearch::feed_host(const float*, std::int64_t, std::int64_t, std::int64_t,
                              std::vector<SearchEvent>*) {}
 void DeviceSearch::finish(std::vector<SearchEvent>*) {}
-void DeviceSearch::restart() {}
+void DeviceSearch::restart(const search::UserMask&) {}
 std::int64_t DeviceSearch::complete_before() const { return 0; }
 SearchCounts DeviceSearch::counts() const { return {}; }
 std::int64_t DeviceSearch::n_flagged_channels() const { return 0; }

@@ -52,8 +52,8 @@ class DeviceSearch {
   void feed_host(const float* power, std::int64_t beam_stride, std::int64_t channel_stride,
                  std::int64_t n, std::vector<SearchEvent>* found);
   void finish(std::vector<SearchEvent>* found);
-  /// Sample 0 again.
-  void restart();
+  /// Sample 0 again, with times that are masked from here on.
+  void restart(const search::UserMask& mask);
 
   std::int64_t complete_before() const;
   SearchCounts counts() const;              ///< of all beams, since the start or restart()

@@ -10,11 +10,11 @@
 #include <mutex>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/units.hpp"
 #include "ryle/pipeline/base/run_summary.hpp"
 #include "ryle/pipeline/base/stopwatch.hpp"
 #include "ryle/pipeline/search/search_blocks.hpp"
 #include "ryle/pipeline/search/search_device.hpp"
-#include "ryle/pipeline/search/search_run.hpp"
 #include "ryle/pipeline/search/search_stream.hpp"
 #include "ryle/runtime/stage_thread.hpp"
 
@@ -23,42 +23,13 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-search::Band stream_band(const BeamStream& stream, const std::string& k_dm) {
-  search::Band band;
-  for (std::int64_t c = 0; c < stream.frequency.n_channels; ++c)
-    band.center_hz.push_back(stream.frequency.center_hz(c));
-  band.channel_width_hz = stream.frequency.channel_width_hz;
-  band.sample_interval_s = stream.sample_interval_s();
-  band.k_dm = search::dispersion_constant(k_dm);
-  return band;
-}
-
 }  // namespace
 
-SearchChainConfig live_search_chain(const BeamStream& stream, const LiveSearchConfig& c) {
+SearchChainConfig live_search_chain(const BeamStream& stream, const SearchSettings& settings) {
   if (stream.n_beams() < 1 || stream.frequency.n_channels < 2)
     throw ConfigError("live search: no beams, or one channel only");
-  if (!(c.plan.dm_max > 0) && c.plan.kind != "file" && c.plan.kind != "ranges" && c.plan.count == 0)
-    throw ConfigError("live search: give dm_max; memory and delay follow from it");
-  SearchChainConfig chain;
-  chain.band = stream_band(stream, c.k_dm);
-  chain.dms = search::dm_trials(chain.band, c.plan);
-  chain.normalize.n_channels = stream.frequency.n_channels;
-  chain.normalize.masked = parse_channel_list(c.mask_channels, stream.frequency.n_channels);
-  chain.normalize.flag_channels = c.flag_channels;
-  chain.threshold = c.threshold;
-  chain.max_hits_per_s = c.max_hits_per_s;
-  const double samples = c.max_width_s / chain.band.sample_interval_s;
-  if (!(samples >= 1) || samples > static_cast<double>(search::kMaxWidth))
-    throw ConfigError(fmt::format("live search: a width of {} s is {:.1f} samples; 1 .. {}",
-                                  c.max_width_s, samples, search::kMaxWidth));
-  chain.max_width = std::max<std::int64_t>(8, std::llround(samples));
-  chain.baseline_samples =
-      search::drift_window(c.baseline_s, chain.band.sample_interval_s, chain.max_width);
-  chain.block_samples = c.block_samples;
-  chain.implementation = c.implementation;
-  chain.smear_samples = c.smear_samples;
-  return chain;
+  const auto band = search_band(stream.frequency, stream.sample_interval_s(), settings.k_dm);
+  return search_chain(settings, {band, 0, true});  // filterbanks of a run descend on disk
 }
 
 namespace {
@@ -77,7 +48,8 @@ BeamGroupConfig stream_beams(const BeamStream& stream, const LiveSearchConfig& c
     coherent.push_back(beam.position);
     antennas = std::max(antennas, beam.n_antennas);
   }
-  const double radius = c.adjacent_rad > 0 ? c.adjacent_rad : usual_adjacency(coherent);
+  const double radius =
+      c.adjacent_deg > 0 ? c.adjacent_deg * kDegree_rad : usual_adjacency(coherent);
   if (radius > 0) beams.neighbours = beam_neighbours(beams.positions, radius);
   // Signal grows with the antennas in one, with their root in the other.
   if (antennas > 0) beams.incoherent_ratio = 1 / std::sqrt(static_cast<double>(antennas));
@@ -116,7 +88,7 @@ struct LiveSearch::Impl {
         search_config(search_of(s, c)),
         search(search_config),
         products(product_options(c), search_config.chain.band, search_config.chain.dms),
-        gatherer(s.n_beams(), s.frequency.n_channels, c.block_samples, c.n_blocks,
+        gatherer(s.n_beams(), s.frequency.n_channels, search_config.chain.block_samples, c.n_blocks,
                  search_config.devices) {
     describe();
     thread = std::make_unique<StageThread>(
@@ -126,6 +98,7 @@ struct LiveSearch::Impl {
   BeamSearchConfig search_of(const BeamStream& s, const LiveSearchConfig& c) {
     BeamSearchConfig out;
     out.chain = live_search_chain(s, c);
+    out.chain.max_hits_per_s = c.max_hits_per_s;
     out.beams = stream_beams(s, c);
     out.n_workers = c.n_workers;
     if (c.devices.empty()) return out;
@@ -139,6 +112,7 @@ struct LiveSearch::Impl {
 
   static SearchProductOptions product_options(const LiveSearchConfig& c) {
     SearchProductOptions o = c.products;
+    set_products(c, o);
     if (!(o.rewrite_s > 0)) o.rewrite_s = 10;
     return o;
   }
@@ -148,10 +122,11 @@ struct LiveSearch::Impl {
     d.file = config.products.name;
     d.telescope = stream.telescope;
     d.position = stream.beams.front().position;
-    d.plan = plan_text(config.plan, search_config.chain.dms);
+    d.plan = plan_text(config, search_config.chain.dms);
     const double radius = usual_adjacency(search_config.beams.positions) / 3;
     if (radius > 0) d.position_error_rad = radius;  // half of the smallest distance
-    if (config.position_error_rad > 0) d.position_error_rad = config.position_error_rad;
+    if (config.position_error_deg > 0)
+      d.position_error_rad = config.position_error_deg * kDegree_rad;
     d.command_line = config.command_line;
     describe_search(search_config.chain, search, d);
   }
@@ -230,6 +205,7 @@ struct LiveSearch::Impl {
     clock = block.clock;
     running = true;
     if (begun) {
+      search.begin_at(samples_since_start());
       const std::lock_guard lock(mutex);
       ++progress.restarts;
       return;
@@ -240,13 +216,17 @@ struct LiveSearch::Impl {
     begun = true;
   }
 
+  /// Of the origin, by the clock.
+  std::int64_t samples_since_start() const {
+    const double s =
+        static_cast<double>(clock.tai_ns(origin_sample) - description.start_tai_ns) * 1e-9;
+    return std::llround(s / search_config.chain.band.sample_interval_s);
+  }
+
   void publish() {
     const std::int64_t origin_tai_ns = clock.tai_ns(origin_sample);
     const std::size_t first = products.events().size();
-    const double since_start_s =
-        static_cast<double>(origin_tai_ns - description.start_tai_ns) * 1e-9;
-    products.add(events, std::llround(since_start_s / search_config.chain.band.sample_interval_s),
-                 origin_tai_ns);
+    products.add(events, samples_since_start(), origin_tai_ns);
     for (std::size_t k = first; config.on_candidate && k < products.events().size(); ++k) {
       const SearchCandidate& c = products.events()[k];
       if (c.flags.empty())
@@ -261,6 +241,8 @@ struct LiveSearch::Impl {
     const SearchCounts counts = search.counts();
     for (auto& name : search.implementations()) summary.implementations.push_back(std::move(name));
     if (!warning.empty()) summary.warnings.push_back(warning);
+    if (auto losses = zero_dm_warning(search_config.chain); !losses.empty())
+      summary.warnings.push_back("search: " + losses);
     for (const auto& p : products.products()) summary.products.push_back(p);
     for (const auto& w : products.warnings()) summary.warnings.push_back("search: " + w);
     if (counts.n_blocks_raised > 0) summary.warnings.push_back("search: " + storm_warning(counts));

@@ -6,9 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "ryle/engine/search/dispersion.hpp"
 #include "ryle/pipeline/base/beam_chunk.hpp"
-#include "ryle/pipeline/search/search_products.hpp"
+#include "ryle/pipeline/search/search_settings.hpp"
 
 /// The search as the last stage of a live run: beam power -> blocks -> events of all beams ->
 /// products, in a thread of its own.
@@ -17,25 +16,12 @@ namespace ryle::pipeline {
 /// Told of every candidate (no flags) and the name of its beam, on the thread of the search.
 using CandidateHook = std::function<void(const SearchCandidate&, const std::string& beam)>;
 
-struct LiveSearchConfig {
-  search::DmPlanConfig plan;  ///< dm_max must be given
-  std::string k_dm = "physical";
-  double threshold = 7;
-  double max_width_s = 0.02;
-  double baseline_s = 0;        ///< see search::drift_window()
-  double max_hits_per_s = 1e5;  ///< of a beam; more raise the threshold of their block
-  std::string mask_channels;    ///< "0-3,17"
-  bool flag_channels = true;
-  std::int64_t block_samples = 4096;  ///< part of the plan: events depend on it, not on chunks
-  std::int64_t n_blocks = 3;          ///< buffered; when all are full a block is dropped, counted
-  std::string implementation = "auto";
-  double smear_samples = 0;  ///< see search::DedisperseConfig
+struct LiveSearchConfig : SearchSettings {  // of its plan dm_max must be given
+  double max_hits_per_s = SearchChainConfig{}.max_hits_per_s;
+  std::int64_t n_blocks = 3;  ///< buffered; when all are full a block is dropped, counted
   int n_workers = 0;
   std::vector<int> devices;  ///< see BeamSearchConfig; what they cannot do, the CPU does, and says
-  std::int64_t max_beams = 4;     ///< see BeamGroupConfig
-  double adjacent_rad = 0;        ///< 0 = 1.5 times the smallest distance between beams
-  double position_error_rad = 0;  ///< of VOEvents; 0 = half the smallest distance between beams
-  SearchProductOptions products;
+  SearchProductOptions products;  ///< set_products() sets the rest
   std::string command_line;
   CandidateHook on_candidate;
   /// Asked by the thread of the search from time to time: what the ring of voltages has to tell the
@@ -44,7 +30,7 @@ struct LiveSearchConfig {
 };
 
 /// What each beam of such a stream goes through. Throws ConfigError.
-SearchChainConfig live_search_chain(const BeamStream& stream, const LiveSearchConfig& config);
+SearchChainConfig live_search_chain(const BeamStream& stream, const SearchSettings& settings);
 
 /// What the search did so far; any thread may ask.
 struct LiveSearchProgress {

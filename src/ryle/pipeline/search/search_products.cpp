@@ -26,11 +26,11 @@ constexpr double kRetry_s = 1;  // to the next attempt at a database that took n
 
 }  // namespace
 
-std::string plan_text(const search::DmPlanConfig& plan, const std::vector<double>& dms) {
-  std::string text = fmt::format("{}, {} trials from {:.6g} to {:.6g} pc/cm3", plan.kind,
+std::string plan_text(const SearchSettings& settings, const std::vector<double>& dms) {
+  std::string text = fmt::format("{}, {} trials from {:.6g} to {:.6g} pc/cm3", settings.plan,
                                  dms.size(), dms.front(), dms.back());
-  if (plan.kind == "tolerance") text += fmt::format(", tolerance {}", plan.tolerance);
-  if (plan.kind == "linear") text += fmt::format(", step {}", plan.step);
+  if (settings.plan == "tolerance") text += fmt::format(", tolerance {}", settings.tolerance);
+  if (settings.plan == "linear") text += fmt::format(", step {}", settings.dm_step);
   return text;
 }
 

@@ -10,13 +10,14 @@
 #include "ryle/core/time.hpp"
 #include "ryle/engine/search/dispersion.hpp"
 #include "ryle/io/beam/candidate_file.hpp"
+#include "ryle/pipeline/config/config.hpp"
 #include "ryle/pipeline/search/search_beams.hpp"
 #include "ryle/pipeline/search/search_stream.hpp"
 
 namespace ryle::pipeline {
 
 /// The plan of dispersion measures in words.
-std::string plan_text(const search::DmPlanConfig& plan, const std::vector<double>& dms);
+std::string plan_text(const SearchSettings& settings, const std::vector<double>& dms);
 /// What the products say of band, plan and program.
 void describe_search(const SearchChainConfig& chain, const BeamSearch& beams,
                      SearchDescription& description);
@@ -29,9 +30,9 @@ struct SearchProductOptions {
   bool overwrite = false;
   bool pictures = true;
   bool voevents = true;
-  std::int64_t max_pictures = 100;  ///< of candidates, and in files as many of flagged events
-  double dm_candidate_min = 0;      ///< events below are kept with the flag low_dm
-  bool observation = false;  ///< VOEvents of role "observation": someone may point a telescope
+  std::int64_t max_pictures = SearchSettings{}.max_pictures;
+  double dm_candidate_min = 0;  ///< events below are kept with the flag low_dm
+  bool observation = false;     ///< VOEvents of role "observation": someone may point a telescope
   /// Live: the database grows under its name, texts are replaced whole at most so often. 0 =
   /// everything is written at the end.
   double rewrite_s = 0;

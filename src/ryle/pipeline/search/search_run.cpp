@@ -5,19 +5,15 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <sstream>
 #include <utility>
 
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
-#include "ryle/core/input_file.hpp"
+#include "ryle/core/units.hpp"
 #include "ryle/pipeline/search/search_device.hpp"
 #include "ryle/pipeline/search/search_files.hpp"
-#include "ryle/pipeline/search/search_products.hpp"
+#include "ryle/pipeline/search/search_settings.hpp"
 #include "ryle/pipeline/search/search_stream.hpp"
 
 namespace ryle::pipeline {
@@ -38,27 +34,6 @@ search::Band band_of(const FilterbankInfo& info, const SearchOptions& o) {
   band.sample_interval_s = info.sample_interval_s;
   band.k_dm = search::dispersion_constant(o.k_dm);
   return band;
-}
-
-search::DmPlanConfig plan_of(const SearchOptions& o, const search::Band& band,
-                             const FilterbankInfo& info) {
-  search::DmPlanConfig plan = o.plan;
-  const double half_file = 0.5 * static_cast<double>(info.n_samples) / band.sweep_samples_per_dm();
-  if (!(plan.dm_max > 0)) plan.dm_max = std::max(plan.dm_min + 1, std::min(2000.0, half_file));
-  if (plan.kind == "file") plan.file = read_text_file(o.plan_file);
-  return plan;
-}
-
-std::int64_t width_of(const SearchOptions& o, const FilterbankInfo& info) {
-  const double width_s = o.max_width_s > 0 ? o.max_width_s : 0.1;
-  const auto samples = static_cast<std::int64_t>(std::llround(width_s / info.sample_interval_s));
-  if (o.max_width_s > 0 && samples > search::kMaxWidth)
-    throw ConfigError(fmt::format("a width of {} s is {} samples; at most {} ({:.4g} s)",
-                                  o.max_width_s, samples, search::kMaxWidth,
-                                  static_cast<double>(search::kMaxWidth) * info.sample_interval_s));
-  const std::int64_t maximum = o.max_width_s > 0 ? search::kMaxWidth : 1024;
-  return std::clamp<std::int64_t>(samples, 8,
-                                  std::min(maximum, std::max<std::int64_t>(8, info.n_samples / 8)));
 }
 
 /// One search: files in, products out.
@@ -107,37 +82,20 @@ class Search {
 
  private:
   void prepare() {
-    const auto plan = plan_of(o_, band_, info_);
     SearchChainConfig& chain = config_.chain;
-    chain.band = band_;
-    chain.dms = search::dm_trials(band_, plan);
-    chain.normalize.n_channels = info_.n_channels;
-    chain.normalize.masked = parse_channel_list(o_.mask_channels, info_.n_channels);
-    chain.normalize.flag_channels = o_.flag_channels;
-    chain.normalize.mask = user_mask();
-    chain.normalize.spectra.threshold = o_.spectra_threshold;
-    chain.normalize.kurtosis_degrees = o_.kurtosis_degrees;
-    chain.normalize.zero_dm = search::zero_dm_of(o_.zero_dm);
-    chain.threshold = o_.threshold;
-    chain.max_width = width_of(o_, info_);
-    chain.baseline_samples =
-        search::drift_window(o_.baseline_s, info_.sample_interval_s, chain.max_width);
-    chain.block_samples = o_.block_samples;
-    chain.implementation = o_.implementation;
-    chain.smear_samples = o_.smear_samples;
+    const SearchInput input{band_, info_.n_samples, info_.descending};
+    chain = search_chain(o_, input);
     config_.n_workers = o_.n_workers;
     prepare_beams();
     prepare_devices();
-    summary_.description.plan = plan_text(plan, chain.dms);
+    summary_.description.plan = plan_text(o_, chain.dms);
     for (const double samples : {1.0, 2.0, 4.0, 8.0, 16.0, 32.0}) {
       const double width_s = samples * info_.sample_interval_s;
       summary_.loss_widths_s.push_back(width_s);
       summary_.loss.push_back(search::worst_response(band_, chain.dms, width_s));
     }
-    if (chain.normalize.zero_dm != search::ZeroDm::off)
-      if (auto losses = search::zero_dm_losses(band_, chain.dms.front(), chain.max_width);
-          !losses.empty())
-        summary_.warnings.push_back(std::move(losses));
+    if (auto losses = zero_dm_warning(chain); !losses.empty())
+      summary_.warnings.push_back(std::move(losses));
     for (const auto& reader : recording_.beams) {
       for (const auto& warning : reader->info().warnings) summary_.warnings.push_back(warning);
       const std::int64_t longer = reader->info().n_samples - info_.n_samples;
@@ -149,26 +107,14 @@ class Search {
     }
   }
 
-  search::UserMask user_mask() const {
-    search::UserMask mask;
-    if (!o_.rfifind_mask.empty())
-      mask = search::parse_rfifind_mask(read_text_file(o_.rfifind_mask), o_.rfifind_mask, band_);
-    if (!o_.kill_file.empty())
-      mask.add_channels(search::parse_kill_file(read_text_file(o_.kill_file), o_.kill_file, band_,
-                                                info_.descending));
-    const auto times = search::parse_time_ranges(o_.mask_times, band_.sample_interval_s);
-    mask.blocks.insert(mask.blocks.end(), times.begin(), times.end());
-    mask.sort();
-    return mask;
-  }
-
   void prepare_beams() {
     BeamGroupConfig& beams = config_.beams;
     beams.n_beams = summary_.n_beams = std::ssize(recording_.beams);
     beams.max_beams = o_.max_beams;
     if (beams.n_beams == 1) return;
     for (const auto& reader : recording_.beams) beams.positions.push_back(reader->info().position);
-    const double radius = o_.adjacent_rad > 0 ? o_.adjacent_rad : usual_adjacency(beams.positions);
+    const double radius =
+        o_.adjacent_deg > 0 ? o_.adjacent_deg * kDegree_rad : usual_adjacency(beams.positions);
     beams.neighbours = beam_neighbours(beams.positions, radius);
     if (!(radius > 0)) {
       beams.positions.clear();
@@ -200,9 +146,7 @@ class Search {
     p.name = name_;
     p.overwrite = o_.overwrite;
     p.pictures = o_.pictures;
-    p.voevents = o_.voevents;
-    p.max_pictures = o_.max_pictures;
-    p.dm_candidate_min = o_.dm_candidate_min;
+    set_products(o_, p);
     return p;
   }
 
@@ -212,7 +156,7 @@ class Search {
     d.telescope = info_.telescope;
     d.source_name = info_.source_name;
     d.position = info_.position;
-    if (o_.position_error_rad > 0) d.position_error_rad = o_.position_error_rad;
+    if (o_.position_error_deg > 0) d.position_error_rad = o_.position_error_deg * kDegree_rad;
     d.start_mjd_utc = info_.start_mjd_utc;
     d.start_tai_ns = info_.start_tai_ns;
     d.n_samples = info_.n_samples;
@@ -260,33 +204,6 @@ class Search {
 };
 
 }  // namespace
-
-std::vector<std::uint8_t> parse_channel_list(const std::string& text, std::int64_t n_channels) {
-  if (text.empty()) return {};
-  std::vector<std::uint8_t> masked(static_cast<std::size_t>(n_channels), 0);
-  std::istringstream in(text);
-  std::string word;
-  while (std::getline(in, word, ',')) {
-    std::int64_t first = 0, last = 0;
-    try {
-      std::size_t used = 0;
-      first = last = std::stoll(word, &used);
-      if (used < word.size() && word[used] == '-') {
-        std::size_t more = 0;
-        last = std::stoll(word.substr(used + 1), &more);
-        used += 1 + more;
-      }
-      if (used != word.size() || first < 0 || last < first || last >= n_channels)
-        throw std::out_of_range(word);
-    } catch (const std::logic_error&) {
-      throw ConfigError(
-          fmt::format("channels \"{}\": write numbers and ranges within 0 .. {}, such as 0-3,17",
-                      word, n_channels - 1));
-    }
-    std::fill(masked.begin() + first, masked.begin() + last + 1, std::uint8_t{1});
-  }
-  return masked;
-}
 
 std::vector<SearchSummary> search_files(const SearchOptions& options) {
   std::vector<std::string> files{options.file}, notes;

@@ -11,6 +11,7 @@ namespace ryle::pipeline {
 
 struct BeamSearch::Impl {
   BeamSearchConfig config;
+  const search::UserMask mask;  // its times count from the first sample of all
   Queue outer;
   std::vector<std::unique_ptr<SearchEngines>> engines;
   std::vector<std::unique_ptr<SearchChain>> chains;    // [beam]
@@ -18,11 +19,12 @@ struct BeamSearch::Impl {
   std::vector<std::vector<SearchEvent>> found;         // [beam]
   BeamGrouper grouper;
   SearchCounts ended;  // of chains that are gone
-  std::int64_t received = 0;
+  std::int64_t received = 0, mask_tick = 0;
   bool over = false;
 
   explicit Impl(const BeamSearchConfig& c)
       : config(c),
+        mask(c.chain.normalize.mask),
         outer(Queue::cpu(c.n_workers)),
         grouper(c.beams, c.chain.band, c.chain.max_width) {
     found.resize(static_cast<std::size_t>(c.beams.n_beams));
@@ -61,10 +63,11 @@ struct BeamSearch::Impl {
   }
 
   void restart() {
+    config.chain.normalize.mask = mask.since(mask_tick);
     if (devices.empty()) return make_chains();
     for (const auto& device : devices) {
       ended.add(device->counts());
-      device->restart();
+      device->restart(config.chain.normalize.mask);
     }
     received = 0;
     over = false;
@@ -172,6 +175,8 @@ void BeamSearch::finish(std::vector<BeamEvent>& events) {
   me.grouper.take_all(events);
   me.over = true;
 }
+
+void BeamSearch::begin_at(std::int64_t tick) { impl_->mask_tick = tick; }
 
 SearchCounts BeamSearch::counts() const {
   SearchCounts sum = impl_->ended;

@@ -42,6 +42,9 @@ class BeamSearch {
                     const std::function<void()>& read = {});
   /// Ends the data. The next feed() is of new data, sample 0 again.
   void finish(std::vector<BeamEvent>& events);
+  /// Between finish() and feed(): the new data begin `tick` samples after the first of all, from
+  /// which the times of the user's mask count.
+  void begin_at(std::int64_t tick);
 
   SearchCounts counts() const;              ///< of all beams
   std::int64_t n_flagged_channels() const;  ///< of the beam with the most
