@@ -96,9 +96,7 @@ std::string find_reason() {
   if (status != cudaSuccess)
     return std::string("the CUDA runtime does not start: ") + cudaGetErrorString(status);
   for (int device = 0; device < n_devices; ++device) {
-    int major = 0;
-    RYLE_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-    if (major >= kMinMajor) return "";
+    if (cuda::attribute_of(device, cudaDevAttrComputeCapabilityMajor) >= kMinMajor) return "";
   }
   return "every CUDA device here is older than compute capability 8.0 (A100)";
 }
@@ -130,9 +128,7 @@ std::shared_ptr<Queue::Impl> make_cuda_queue(int device_index) {
     throw DeviceError("no CUDA device " + std::to_string(device_index) + "; there are " +
                       std::to_string(n_devices) + ", numbered from 0");
   }
-  int major = 0;
-  RYLE_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device_index));
-  if (major < kMinMajor) {
+  if (cuda::attribute_of(device_index, cudaDevAttrComputeCapabilityMajor) < kMinMajor) {
     throw DeviceError("CUDA device " + std::to_string(device_index) +
                       " is older than compute capability 8.0 (A100)");
   }

@@ -21,6 +21,12 @@ DeviceScope::DeviceScope(int device) {
 
 DeviceScope::~DeviceScope() { static_cast<void>(cudaSetDevice(previous_)); }
 
+int attribute_of(int device, cudaDeviceAttr attribute) {
+  int value = 0;
+  RYLE_CUDA(cudaDeviceGetAttribute(&value, attribute, device));
+  return value;
+}
+
 void require_device_memory(const void* pointer, const char* what) {
   cudaPointerAttributes attributes{};
   RYLE_CUDA(cudaPointerGetAttributes(&attributes, pointer));

@@ -34,6 +34,9 @@ inline cudaStream_t stream_of(const Queue& queue) {
   return static_cast<cudaStream_t>(queue.native_handle());
 }
 
+/// For instance the number of multiprocessors.
+int attribute_of(int device, cudaDeviceAttr attribute);
+
 /// The device a pointer's memory belongs to must be reachable by kernels; throws ConfigError naming
 /// `what` otherwise.
 void require_device_memory(const void* pointer, const char* what);

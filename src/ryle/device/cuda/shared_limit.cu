@@ -7,12 +7,11 @@ namespace ryle::cuda {
 
 int max_dynamic_shared(const void* kernel) {
   int device = 0;
-  int bytes = 0;
   cudaFuncAttributes metadata{};
   RYLE_CUDA(cudaGetDevice(&device));
-  RYLE_CUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
   RYLE_CUDA(cudaFuncGetAttributes(&metadata, kernel));
-  return bytes - static_cast<int>(metadata.sharedSizeBytes);
+  return attribute_of(device, cudaDevAttrMaxSharedMemoryPerBlockOptin) -
+         static_cast<int>(metadata.sharedSizeBytes);
 }
 
 void allow_all_shared(const void* kernel) {

@@ -7,11 +7,8 @@ namespace ryle::cuda {
 
 bool has_warpgroup_products(int device) {
 #ifdef RYLE_HAVE_SM90A
-  int major = 0;
-  int minor = 0;
-  RYLE_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-  RYLE_CUDA(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
-  return major == 9 && minor == 0;
+  return attribute_of(device, cudaDevAttrComputeCapabilityMajor) == 9 &&
+         attribute_of(device, cudaDevAttrComputeCapabilityMinor) == 0;
 #else
   static_cast<void>(device);
   return false;

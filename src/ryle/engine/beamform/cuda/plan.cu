@@ -191,9 +191,7 @@ void CudaBeamformer::plan_tiles() {
                                   : kernel_ == Kernel::direct      ? CudaTuningKernel::direct
                                                                    : CudaTuningKernel::tiled;
   tuning_ = cuda_tuning(kernel, n_slabs_, voltage_bytes);
-  int bytes = 0;
-  RYLE_CUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_));
-  shared_bytes_ = bytes;
+  shared_bytes_ = cuda::attribute_of(device_, cudaDevAttrMaxSharedMemoryPerBlockOptin);
 }
 
 void CudaBeamformer::set_weights(Queue& queue, View<const cf32, 3> weights) {

@@ -121,7 +121,7 @@ class CudaChannelizer final : public Channelizer {
     const cuda::DeviceScope scope(device_);
     if (config.implementation != "cuda:shared") fused_ = plan_fused(problem_, shared_limit_bytes());
     if (config.implementation == "cuda:fused" && !fused_.applies()) reject_fused();
-    RYLE_CUDA(cudaDeviceGetAttribute(&n_sm_, cudaDevAttrMultiProcessorCount, device_));
+    n_sm_ = cuda::attribute_of(device_, cudaDevAttrMultiProcessorCount);
     const std::int64_t inputs = config.n_inputs;
     delays_.resize(static_cast<std::size_t>(inputs));
     valid_words_ = words_for_bits(config.max_spectra);
@@ -201,9 +201,7 @@ class CudaChannelizer final : public Channelizer {
   std::int64_t n_channels() const { return problem_.config.n_channels; }
 
   int shared_limit_bytes() const {
-    int limit = 0;
-    RYLE_CUDA(cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_));
-    return limit;
+    return cuda::attribute_of(device_, cudaDevAttrMaxSharedMemoryPerBlockOptin);
   }
 
   [[noreturn]] static void reject_fused() {
@@ -254,8 +252,7 @@ class CudaChannelizer final : public Channelizer {
   void make_scratch() {
     const Config& config = problem_.config;
     const int shared_limit = shared_limit_bytes();
-    int cache_bytes = 0;
-    RYLE_CUDA(cudaDeviceGetAttribute(&cache_bytes, cudaDevAttrL2CacheSize, device_));
+    const int cache_bytes = cuda::attribute_of(device_, cudaDevAttrL2CacheSize);
     const std::int64_t per_unit = spectra_per_block(config.output);
     const bool fits = spectra_shared_bytes(n_points(), 1) <= shared_limit;
     while (fits && 2 * group_ <= per_unit && 2 * group_ * n_points() <= kWantedPoints) group_ *= 2;

@@ -249,12 +249,11 @@ void prepare_spectra() {
 
 std::int64_t concurrent_groups(std::int64_t shared_bytes, int device) {
   int per_sm = 0;
-  int n_sm = 0;
   RYLE_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
       &per_sm, make_spectra<ReadCi8, SharedLayout>, kThreads,
       static_cast<std::size_t>(shared_bytes)));
-  RYLE_CUDA(cudaDeviceGetAttribute(&n_sm, cudaDevAttrMultiProcessorCount, device));
-  return std::int64_t{std::max(per_sm, 1)} * n_sm;
+  return std::int64_t{std::max(per_sm, 1)} *
+         cuda::attribute_of(device, cudaDevAttrMultiProcessorCount);
 }
 
 void launch_spectra(const SpectraArguments& a, std::int64_t shared_bytes, cudaStream_t stream) {

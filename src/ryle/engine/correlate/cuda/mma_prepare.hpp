@@ -15,13 +15,11 @@ std::int64_t prepare(Kernel* kernel, int device, const char* name) {
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
   int per_sm = 0;
   RYLE_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, kernel, kThreads, kSharedBytes));
-  int n_sm = 0;
-  RYLE_CUDA(cudaDeviceGetAttribute(&n_sm, cudaDevAttrMultiProcessorCount, device));
   if (per_sm == 0) {
     throw DeviceError(std::string(name) +
                       " does not fit this device's shared memory; use cuda:simt");
   }
-  return std::int64_t{per_sm} * n_sm;
+  return std::int64_t{per_sm} * cuda::attribute_of(device, cudaDevAttrMultiProcessorCount);
 }
 
 }  // namespace ryle::correlate::mma

@@ -182,13 +182,12 @@ __global__ void fold_wgmma_f16(Layout layout, const float* sums, double* totals)
 WgmmaF16Plan plan_wgmma_f16(std::int64_t n_inputs, std::int64_t n_channels, int device) {
   WgmmaF16Plan plan;
   plan.layout = layout_of(n_inputs, n_channels);
-  int multiprocessors = 0;
-  RYLE_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  plan.concurrent_blocks = multiprocessors;
+  plan.concurrent_blocks = cuda::attribute_of(device, cudaDevAttrMultiProcessorCount);
   plan.tuning = cuda_tuning(90, n_inputs, true);
   plan.n_sums = plan.layout.n_sums();
-  plan.n_part_sums = n_part_slots(plan.layout.n_items, multiprocessors) * plan.layout.item_sums();
-  plan.n_arrived = kWarps * std::int64_t{multiprocessors};
+  plan.n_part_sums =
+      n_part_slots(plan.layout.n_items, plan.concurrent_blocks) * plan.layout.item_sums();
+  plan.n_arrived = kWarps * plan.concurrent_blocks;
   plan.cta_pair_list = cta_pairs_of(plan.layout.tile_rows, plan.cta_pairs);
   for (auto* kernel : {correlate_wgmma_f16<false>, correlate_wgmma_f16<true>}) {
     RYLE_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,

@@ -106,9 +106,7 @@ WgmmaPlan plan_wgmma_s8(std::int64_t n_inputs, std::int64_t n_channels, int devi
   WgmmaPlan plan;
   plan.layout = layout_of(n_inputs, n_channels);
   plan.n_ints = plan.layout.n_sums() + plan.layout.n_input_sums();
-  int multiprocessors = 0;
-  RYLE_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  plan.concurrent_blocks = multiprocessors;
+  plan.concurrent_blocks = cuda::attribute_of(device, cudaDevAttrMultiProcessorCount);
   plan.tuning = cuda_tuning(90, n_inputs);
   plan.cta_pair_list = cta_pairs_of(plan.layout.tile_rows, plan.cta_pairs);
   for (auto* kernel : {correlate_wgmma_s8<false>, correlate_wgmma_s8<true>}) {

@@ -44,8 +44,7 @@ class VisDftCuda final : public CudaVisImager {
 
  private:
   void check_shared() {
-    int maximum = 0;
-    RYLE_CUDA(cudaDeviceGetAttribute(&maximum, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_));
+    const int maximum = cuda::attribute_of(device_, cudaDevAttrMaxSharedMemoryPerBlockOptin);
     const auto n = static_cast<std::int64_t>(used_.antenna.size());
     // Few baselines average few roundings: their operands are carried as two halves each.
     args_.split = n <= kDftSplitAntennas;

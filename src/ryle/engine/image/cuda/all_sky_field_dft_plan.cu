@@ -77,9 +77,8 @@ class FieldDftCuda final : public CudaFieldImager {
   }
 
   void plan_shape() {
-    int maximum = 0, n_sm = 0;
-    RYLE_CUDA(cudaDeviceGetAttribute(&maximum, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_));
-    RYLE_CUDA(cudaDeviceGetAttribute(&n_sm, cudaDevAttrMultiProcessorCount, device_));
+    const int maximum = cuda::attribute_of(device_, cudaDevAttrMaxSharedMemoryPerBlockOptin);
+    const int n_sm = cuda::attribute_of(device_, cudaDevAttrMultiProcessorCount);
     shape_ = field_dft_shape(dft_.n_antennas, maximum);
     if (shape_.tiles_per_warp == 0) {
       throw UnsupportedError("cuda imager: efield-dft of " + std::to_string(dft_.n_antennas) +

@@ -115,8 +115,7 @@ class EfieldCuda final : public CudaFieldImager {
   }
 
   void plan_half(Queue& queue, const std::vector<double>& positions) {
-    int maximum = 0;
-    RYLE_CUDA(cudaDeviceGetAttribute(&maximum, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_));
+    const int maximum = cuda::attribute_of(device_, cudaDevAttrMaxSharedMemoryPerBlockOptin);
     half_ = half_tables(config_, used_, positions, maximum);
     if (!half_.why_not.empty()) {
       throw UnsupportedError("cuda imager: efield-half of " + half_.why_not +
@@ -135,11 +134,9 @@ class EfieldCuda final : public CudaFieldImager {
   }
 
   void plan_fused(Queue& queue, const std::vector<double>& positions) {
-    int maximum = 0, n_sm = 0, major = 0;
-    RYLE_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device_));
-    if (major < 9) return;  // no clusters of thread blocks
-    RYLE_CUDA(cudaDeviceGetAttribute(&maximum, cudaDevAttrMaxSharedMemoryPerBlockOptin, device_));
-    RYLE_CUDA(cudaDeviceGetAttribute(&n_sm, cudaDevAttrMultiProcessorCount, device_));
+    if (cuda::attribute_of(device_, cudaDevAttrComputeCapabilityMajor) < 9)
+      return;  // no clusters of thread blocks
+    const int maximum = cuda::attribute_of(device_, cudaDevAttrMaxSharedMemoryPerBlockOptin);
     fused_ = fused_tables(config_, used_, positions, maximum);
     if (!fused_.fits) return;
     prepare_fused(fused_shared_bytes(fused_));
@@ -153,8 +150,8 @@ class EfieldCuda final : public CudaFieldImager {
   // Time is split where channels alone leave multiprocessors idle: as many waves of blocks as
   // share the work best, and pieces of 32 spectra at least.
   int slices_for(std::int64_t blocks_of_all) const {
-    int n_sm = 0, n_slices = 1;
-    RYLE_CUDA(cudaDeviceGetAttribute(&n_sm, cudaDevAttrMultiProcessorCount, device_));
+    const int n_sm = cuda::attribute_of(device_, cudaDevAttrMultiProcessorCount);
+    int n_slices = 1;
     double best = 0;
     const auto longest = std::max<std::int64_t>(1, config_.n_spectra_per_image / 32);
     for (int slices = 1; slices <= std::min<std::int64_t>(16, longest); ++slices) {

@@ -191,9 +191,8 @@ void allow_memory() {
 int max_ring_bytes() { return cuda::max_dynamic_shared(add_ring) / 2 / 128 * 128; }
 int max_tile_bytes() { return cuda::max_dynamic_shared(add_tiles); }
 int paired_tile_bytes(int device) {
-  int all = 0, reserved = 0;
-  RYLE_CUDA(cudaDeviceGetAttribute(&all, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
-  RYLE_CUDA(cudaDeviceGetAttribute(&reserved, cudaDevAttrReservedSharedMemoryPerBlock, device));
+  const int all = cuda::attribute_of(device, cudaDevAttrMaxSharedMemoryPerMultiprocessor);
+  const int reserved = cuda::attribute_of(device, cudaDevAttrReservedSharedMemoryPerBlock);
   return (all / 2 - reserved) / 128 * 128;
 }
 

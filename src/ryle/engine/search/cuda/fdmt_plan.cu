@@ -33,7 +33,7 @@ class CudaTree final : public Dedisperser {
     limits.small_beams_bytes = max_tile_bytes();
     limits.bytes = std::min(limits.small_beams_bytes, paired_tile_bytes(device_));
     if (!tiles_ && cuda::has_warpgroup_products(device_)) {
-      RYLE_CUDA(cudaDeviceGetAttribute(&n_ring_blocks_, cudaDevAttrMultiProcessorCount, device_));
+      n_ring_blocks_ = cuda::attribute_of(device_, cudaDevAttrMultiProcessorCount);
       max_ring_bytes_ = max_ring_bytes();
       limits.bytes = max_ring_bytes_;
     }

@@ -15,10 +15,7 @@ using namespace detail;
 
 /// That a thread block can ask for.
 int max_shared_bytes(const Queue& queue) {
-  int bytes = 0;
-  RYLE_CUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin,
-                                   cuda::device_of(queue)));
-  return bytes;
+  return cuda::attribute_of(cuda::device_of(queue), cudaDevAttrMaxSharedMemoryPerBlockOptin);
 }
 
 class CudaDedisperser final : public Dedisperser {
