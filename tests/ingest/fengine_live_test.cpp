@@ -152,11 +152,13 @@ TEST(FengineLive, ATbxFileIsTheRecord) {
   const std::string path = (std::filesystem::temp_directory_path() /
                             ("ryle_fengine_" + std::to_string(::getpid()) + ".tbx"))
                                .string();
-  simulate::TbxFileConfig config;
+  simulate::FengineSenderConfig config;
+  config.format = "tbx";
   config.first_channel = 1600;
-  config.n_spectra = 70;  // more than a lap
-  config.start = 40;
-  write_tbx_file(record, path, config);
+  config.channels_per_packet = 12;
+  config.start_spectrum = 40;
+  const simulate::SpectraEpoch always{0, &record};
+  write_fengine_file({&always, 1}, config, 70, path);  // more than a lap
   RecordingOptions options;  // frames do not tell their rate; TBX is taken for the LWA-NA's
   options.spectrum_rate_hz = 25'000;
   const auto recording = open_recording(path, "auto", options);

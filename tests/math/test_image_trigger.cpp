@@ -273,9 +273,6 @@ TEST(ImageTrigger, BrightSourcesAndTheHorizonAreNotSearched) {
   }
   EXPECT_EQ(n_events, 0);
   EXPECT_EQ(trigger.n_searched(), before - 49) << "7 x 7 pixels round the source";
-  std::vector<std::uint8_t> mask(size, 1);
-  trigger.set_mask(mask);
-  EXPECT_EQ(trigger.n_searched(), 0);
 }
 
 TEST(ImageTrigger, LostImagesAreSkippedAndCounted) {
@@ -306,7 +303,6 @@ TEST(ImageTrigger, RefusesWhatCannotWork) {
   EXPECT_THROW(ImageTrigger{c}, ConfigError);
   ImageTrigger good(config_of(1, 1));
   EXPECT_THROW(good.add(std::vector<float>(7)), ConfigError);
-  EXPECT_THROW(good.set_mask(std::vector<std::uint8_t>(7)), ConfigError);
 }
 
 }  // namespace

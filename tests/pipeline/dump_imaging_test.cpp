@@ -14,6 +14,7 @@
 #include "ryle/device/queue.hpp"
 #include "ryle/io/image/light_curve.hpp"
 #include "ryle/pipeline/image/visibility_imaging.hpp"
+#include "tests/support/light_curve_reader.hpp"
 
 namespace ryle::pipeline {
 namespace {
@@ -144,7 +145,7 @@ TEST_F(DumpImages, HaveLightCurvesWithTheTimesOfTheIntegrations) {
   ASSERT_EQ(summary.image->watched.size(), 2U);
   EXPECT_EQ(summary.image->watched[0].n_images, 3);
   EXPECT_NEAR(summary.image->watched[0].mean_flux, 1, 1e-5);
-  LightCurveReader reader(store);
+  test::LightCurveReader reader(store);
   const auto curve = reader.light_curve("here");
   ASSERT_EQ(curve.size(), 6U);  // two bins
   for (std::size_t k = 0; k < curve.size(); ++k) {

@@ -8,6 +8,7 @@
 #include "ryle/pipeline/image/image_setup.hpp"
 #include "ryle/pipeline/image/sky_products.hpp"
 #include "tests/io/scratch.hpp"
+#include "tests/support/light_curve_reader.hpp"
 
 namespace ryle::pipeline {
 namespace {
@@ -94,10 +95,10 @@ TEST(SkyProducts, LightCurvesHaveExactBinsAndAreReplaced) {
   };
   run();
   run();
-  EXPECT_EQ(LightCurveReader(dir / "watch.sqlite").n_images(), 2);
+  EXPECT_EQ(test::LightCurveReader(dir / "watch.sqlite").n_images(), 2);
   config.output.overwrite = true;
   run();
-  LightCurveReader reader(dir / "watch.sqlite");
+  test::LightCurveReader reader(dir / "watch.sqlite");
   EXPECT_EQ(reader.n_images(), 1);
   const auto curve = reader.light_curve("Sun");
   ASSERT_EQ(curve.size(), 3U);

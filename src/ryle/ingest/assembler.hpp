@@ -97,7 +97,6 @@ class Assembler {
   std::int64_t first_vote_slot() const { return first_vote_slot_; }
   /// The votes so far, before the lock.
   const QuorumGate::Candidate& candidate() const { return gate_.leading(); }
-  std::int64_t head_slot() const { return head_slot_; }
   /// End of the last slots of a stream that had a place in time (kept, or lost for want of a
   /// chunk); origin before the first.
   std::int64_t position(std::uint32_t stream) const { return streams_[stream].position; }

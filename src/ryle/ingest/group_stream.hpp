@@ -65,7 +65,6 @@ class GroupStream {
   /// Of the next group.
   std::int64_t position() const { return position_; }
   std::size_t buffered_groups() const { return (end_ - begin_) / wire::kMwa32tGroupBytes; }
-  std::int64_t modulus() const { return modulus_; }
   std::size_t memory_bytes() const { return buffer_.size(); }
 
  private:

@@ -84,7 +84,6 @@ ImageTrigger::ImageTrigger(const ImageTriggerConfig& config) : config_(config) {
     place_of_[pixel_of_[k]] = static_cast<std::int64_t>(k);
   const auto places = static_cast<std::int64_t>(pixel_of_.size());
   if (places == 0) throw ConfigError("image trigger: no pixel lies above the elevation limit");
-  masked_.assign(pixel_of_.size(), 0);
   bright_.assign(pixel_of_.size(), 0);
   const auto prepare = [&](Scale& scale, std::int64_t window, std::int64_t rows) {
     scale.window = window;
@@ -111,15 +110,8 @@ std::int64_t ImageTrigger::n_bytes() const {
 
 std::int64_t ImageTrigger::n_searched() const {
   std::int64_t n = 0;
-  for (std::size_t k = 0; k < pixel_of_.size(); ++k) n += masked_[k] == 0 && bright_[k] == 0;
+  for (std::size_t k = 0; k < pixel_of_.size(); ++k) n += bright_[k] == 0;
   return n;
-}
-
-void ImageTrigger::set_mask(std::span<const std::uint8_t> mask) {
-  if (mask.size() != place_of_.size())
-    throw ConfigError("image trigger: a mask of " + std::to_string(mask.size()) + " pixels for " +
-                      std::to_string(place_of_.size()));
-  for (std::size_t k = 0; k < pixel_of_.size(); ++k) masked_[k] = mask[pixel_of_[k]];
 }
 
 const float* ImageTrigger::band(std::int64_t image, int plane) const {
@@ -208,7 +200,7 @@ void ImageTrigger::search(std::size_t index, std::vector<Candidate>& candidates)
     for (std::size_t k = 0; k < places; ++k) {
       const double d = scale.sum[row + k] * per_image - scale.mean[row + k];
       if (d * d < limit * scale.variance[row + k] || d == 0) continue;
-      if (masked_[k] != 0 || bright_[k] != 0) continue;
+      if (bright_[k] != 0) continue;
       const auto place = static_cast<std::int64_t>(k);
       const Candidate c{index, p, place, score(scale, p, place)};
       if (c.z != 0 && is_peak(scale, c)) candidates.push_back(c);

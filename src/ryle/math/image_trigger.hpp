@@ -62,8 +62,6 @@ class ImageTrigger {
   /// An event began with the last image: the moment to freeze a voltage ring.
   bool fired() const { return fired_; }
 
-  /// Further pixels not to search. @shape mask [y][x], nonzero = not searched
-  void set_mask(std::span<const std::uint8_t> mask);
   /// Pixels of the last images round a place, averaged over bins, NaN where nothing is searched.
   /// @shape [image][plane][row][column], n_before images before event.first_image to n_after after
   /// its end, clipped to what is still held (32 images more than the longest window)
@@ -124,9 +122,9 @@ class ImageTrigger {
   const float* bin(std::int64_t image, std::int64_t bin, int plane) const;
 
   ImageTriggerConfig config_;
-  std::vector<std::int64_t> pixel_of_;         ///< [place] pixels above the elevation limit
-  std::vector<std::int64_t> place_of_;         ///< [pixel], -1 elsewhere
-  std::vector<std::uint8_t> masked_, bright_;  ///< [place]
+  std::vector<std::int64_t> pixel_of_;  ///< [place] pixels above the elevation limit
+  std::vector<std::int64_t> place_of_;  ///< [pixel], -1 elsewhere
+  std::vector<std::uint8_t> bright_;    ///< [place]
   std::vector<Scale> scales_;
   Scale bins_;                    ///< window 1 of every bin: arrays [bin * n_planes + plane][place]
   std::int64_t ring_images_ = 0;  ///< of band_ring_; bin_ring_ holds the longest window

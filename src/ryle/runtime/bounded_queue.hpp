@@ -64,18 +64,6 @@ class BoundedQueue {
     return put_locked(std::move(item), lock);
   }
 
-  /// Waits up to `timeout` for room, whatever the policy; `full` leaves the item with the caller.
-  QueueResult push_for(T& item, Duration timeout) {
-    std::unique_lock lock(mutex_);
-    if (timeout <= Duration::zero()) {
-      if (!closed_ && count_ == slots_.size()) return QueueResult::full;
-    } else if (!not_full_.wait_for(lock, timeout,
-                                   [this] { return closed_ || count_ < slots_.size(); })) {
-      return QueueResult::full;
-    }
-    return put_locked(std::move(item), lock);
-  }
-
   std::optional<T> try_pop() {
     std::unique_lock lock(mutex_);
     return pop_locked(lock);

@@ -22,7 +22,6 @@ StageThread::StageThread(std::string name, Body body, std::function<void()> on_s
       const std::lock_guard lock(mutex_);
       error_ = std::move(error);
       finished_ = true;
-      ended_.notify_all();  // under the lock: the destructor may run as soon as it is released
     }
   });
 }
@@ -39,15 +38,6 @@ void StageThread::request_stop() {
 bool StageThread::finished() const {
   const std::lock_guard lock(mutex_);
   return finished_;
-}
-
-bool StageThread::join_for(std::chrono::milliseconds limit) {
-  {
-    std::unique_lock lock(mutex_);
-    if (!ended_.wait_for(lock, limit, [this] { return finished_; })) return false;
-  }
-  join();
-  return true;
 }
 
 void StageThread::join() {

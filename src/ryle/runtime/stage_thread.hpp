@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
-#include <chrono>
-#include <condition_variable>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -27,8 +25,6 @@ class StageThread {
   void request_stop();
   /// The body has returned or thrown.
   bool finished() const;
-  /// Waits for the end at most `limit`; true when it ended. Rethrows what the body threw, once.
-  bool join_for(std::chrono::milliseconds limit);
   /// Waits for the end however long it takes; rethrows what the body threw, once.
   void join();
   const std::string& name() const { return name_; }
@@ -39,7 +35,6 @@ class StageThread {
   std::string name_;
   std::function<void()> on_stop_;
   mutable std::mutex mutex_;
-  std::condition_variable ended_;
   bool finished_ = false;
   std::exception_ptr error_;
   std::stop_source stop_;

@@ -97,19 +97,4 @@ SpectraRecord draw_spectra(const ArrayLayout& array, const CovarianceRoot& root,
                            const std::vector<RankOneTerm>& polarized, std::uint64_t seed,
                            const SpectraConfig& config);
 
-struct TbxFileConfig {
-  std::int64_t first_channel = 0;  ///< number of channel 0 of the record, as the frames count
-  std::int64_t channels_per_frame = 12;
-  std::int64_t n_spectra = 0;  ///< 0 = one lap
-  Tick start = 0;              ///< first spectrum
-  /// 196 MHz ticks: of spectrum 0; -1 = from start_tai_ns.
-  std::int64_t first_time_tag = -1;
-};
-/// Writes the record as TBX frames, two inputs a stand, in order. Frames do not tell their rate:
-/// readers take 765625/32 Hz unless told (RecordingOptions::spectrum_rate_hz). The file appears
-/// under its name only when whole. Throws ConfigError when the shape does not fit the frames,
-/// IoError.
-void write_tbx_file(const SpectraRecord& record, const std::string& path,
-                    const TbxFileConfig& config = {});
-
 }  // namespace ryle::simulate

@@ -142,17 +142,4 @@ std::vector<std::byte> pack(const SpectraRecord& record, const FenginePackets& p
 
 }  // namespace detail
 
-void write_tbx_file(const SpectraRecord& record, const std::string& path,
-                    const TbxFileConfig& config) {
-  FengineSenderConfig sender;
-  sender.format = "tbx";
-  sender.first_channel = config.first_channel;
-  sender.channels_per_packet = config.channels_per_frame;
-  sender.first_time_tag = config.first_time_tag;
-  sender.start_spectrum = config.start;
-  const SpectraEpoch always{0, &record};
-  write_fengine_file({&always, 1}, sender,
-                     config.n_spectra > 0 ? config.n_spectra : record.n_spectra, path);
-}
-
 }  // namespace ryle::simulate

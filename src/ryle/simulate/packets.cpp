@@ -110,21 +110,4 @@ void write_group_file(const VoltageRecord& record, std::int64_t receiver, const 
   write_laps(path, image.data(), wire::kMwa32tGroupBytes, record.n_samples, n_samples, start);
 }
 
-std::vector<std::string> write_group_files(const VoltageRecord& record, const std::string& path,
-                                           std::int64_t n_samples, Tick start,
-                                           const wire::Mwa32tMarker& marker) {
-  const auto slash = path.find_last_of('/');
-  const auto dot = path.find_last_of('.');
-  const bool has_extension =
-      dot != std::string::npos && (slash == std::string::npos || dot > slash + 1);
-  const std::string stem = has_extension ? path.substr(0, dot) : path;
-  const std::string extension = has_extension ? path.substr(dot) : "";
-  std::vector<std::string> names;
-  for (std::int64_t receiver = 0; receiver < n_receivers(record); ++receiver) {
-    names.push_back(stem + ".r" + std::to_string(receiver) + extension);
-    write_group_file(record, receiver, names.back(), n_samples, start, marker);
-  }
-  return names;
-}
-
 }  // namespace ryle::simulate

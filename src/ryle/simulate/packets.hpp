@@ -39,10 +39,4 @@ void write_group_file(const VoltageRecord& record, std::int64_t receiver, const 
                       std::int64_t n_samples = 0, Tick start = 0,
                       const wire::Mwa32tMarker& marker = {});
 
-/// write_group_file for all receivers: STEM.r0.EXT, STEM.r1.EXT, ... of path STEM.EXT; returns
-/// their names.
-std::vector<std::string> write_group_files(const VoltageRecord& record, const std::string& path,
-                                           std::int64_t n_samples = 0, Tick start = 0,
-                                           const wire::Mwa32tMarker& marker = {});
-
 }  // namespace ryle::simulate

@@ -17,6 +17,7 @@
 #include "ryle/io/base/sqlite_file.hpp"
 #include "ryle/pipeline/search/search_products.hpp"
 #include "tests/io/scratch.hpp"
+#include "tests/support/search_database.hpp"
 
 namespace ryle::pipeline {
 namespace {
@@ -109,14 +110,15 @@ TEST_F(LiveDatabase, WhatALockedOneRefusesIsWrittenLater) {
     products_->add(records_of(2));
     find_one();
     products_->tick(10);
-    EXPECT_EQ(numbers_of(read_search_database(path_)), (std::vector<std::int64_t>{1}));
+    EXPECT_EQ(numbers_of(test::read_search_database(path_)), (std::vector<std::int64_t>{1}));
   }
   products_->tick(10.5);  // too early for another attempt
-  EXPECT_EQ(read_search_database(path_).size(), 1U);
+  EXPECT_EQ(test::read_search_database(path_).size(), 1U);
   products_->tick(12);
-  EXPECT_EQ(numbers_of(read_search_database(path_)), (std::vector<std::int64_t>{1, 2, 3}));
-  EXPECT_EQ(numbers_of(read_voltage_records(path_).triggers), (std::vector<std::int64_t>{1, 2}));
-  EXPECT_EQ(read_voltage_records(path_).dumps.size(), 2U);
+  EXPECT_EQ(numbers_of(test::read_search_database(path_)), (std::vector<std::int64_t>{1, 2, 3}));
+  EXPECT_EQ(numbers_of(test::read_voltage_records(path_).triggers),
+            (std::vector<std::int64_t>{1, 2}));
+  EXPECT_EQ(test::read_voltage_records(path_).dumps.size(), 2U);
   products_->finish({});
   EXPECT_TRUE(products_->errors().empty());
   EXPECT_THAT(products_->warnings(), testing::ElementsAre(HasSubstr("locked")));
@@ -167,16 +169,17 @@ TEST_F(LiveDatabase, AFullDiskCostsNothingThatFitsLater) {
   find_one();
   products_->add(records_of(1));
   products_->add(records_of(2));
-  EXPECT_EQ(read_search_database(path_).size(), 1U);          // written before
-  EXPECT_TRUE(read_voltage_records(path_).triggers.empty());  // all of an attempt or nothing
+  EXPECT_EQ(test::read_search_database(path_).size(), 1U);          // written before
+  EXPECT_TRUE(test::read_voltage_records(path_).triggers.empty());  // all of an attempt or nothing
   find_one();
   other.run("DROP TRIGGER full");
   products_->finish({});
   EXPECT_TRUE(products_->errors().empty());
   EXPECT_THAT(products_->warnings(),
               testing::ElementsAre(HasSubstr("disk is full"), HasSubstr("keep both")));
-  EXPECT_EQ(read_search_database(path_).size(), 2U);
-  EXPECT_EQ(numbers_of(read_voltage_records(path_).triggers), (std::vector<std::int64_t>{1, 2}));
+  EXPECT_EQ(test::read_search_database(path_).size(), 2U);
+  EXPECT_EQ(numbers_of(test::read_voltage_records(path_).triggers),
+            (std::vector<std::int64_t>{1, 2}));
 }
 
 // Two of four tables are on disk when it is full: all four follow, and only what this run wrote is
@@ -254,15 +257,15 @@ TEST_F(LiveDatabase, RowsThatWaitedAreWrittenInPieces) {
       "'disk is full'); END");
   std::vector<BeamEvent> events(700, event());
   products_->add(events, 0, 0);
-  EXPECT_EQ(read_search_database(path_).size(), 256U);
+  EXPECT_EQ(test::read_search_database(path_).size(), 256U);
   find_one();
-  EXPECT_EQ(read_search_database(path_).size(), 256U);
+  EXPECT_EQ(test::read_search_database(path_).size(), 256U);
   other.run("DROP TRIGGER full");
   products_->add(records_of(1));
-  const auto all = numbers_of(read_search_database(path_));
+  const auto all = numbers_of(test::read_search_database(path_));
   ASSERT_EQ(all.size(), 701U);
   EXPECT_EQ(all.back(), 701);
-  EXPECT_EQ(read_voltage_records(path_).dumps.size(), 1U);
+  EXPECT_EQ(test::read_voltage_records(path_).dumps.size(), 1U);
 }
 
 /// Files of this process cannot grow beyond so many bytes: as on a full disk, a write ends early.

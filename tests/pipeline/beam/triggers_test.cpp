@@ -10,6 +10,7 @@
 #include "ryle/pipeline/run/trigger_socket.hpp"
 #include "ryle/telescope/geometry.hpp"
 #include "tests/io/scratch.hpp"
+#include "tests/support/search_database.hpp"
 
 namespace ryle::pipeline {
 namespace {
@@ -202,14 +203,14 @@ TEST(DumpTable, HoldsWhatTheRingSays) {
     VoltageRecords first = some_records();
     first.dumps.clear();
     database.append(first);
-    expect_same(read_voltage_records(path), first);
+    expect_same(test::read_voltage_records(path), first);
     database.finish({});
   }
   append_voltage_records(path, some_records());
   append_voltage_records(path, some_records());
   append_voltage_records(path, {});
-  expect_same(read_voltage_records(path), some_records());
-  const auto events = read_search_database(path);
+  expect_same(test::read_voltage_records(path), some_records());
+  const auto events = test::read_search_database(path);
   ASSERT_EQ(events.size(), 1U);
   EXPECT_EQ(events.front().smearing_s, c.smearing_s);
 }

@@ -22,6 +22,7 @@
 #include "ryle/pipeline/search/search_run.hpp"
 #include "tests/io/scratch.hpp"
 #include "tests/support/own_host.hpp"
+#include "tests/support/search_database.hpp"
 
 namespace ryle::pipeline {
 namespace {
@@ -570,13 +571,13 @@ TEST(VoltageRing, APulseIsFoundAgainInItsDump) {
   ASSERT_TRUE(live.beams && live.beams->voltages);
   ASSERT_EQ(live.beams->voltages->dumps, 2)
       << (live.warnings.empty() ? "no warning" : live.warnings.front());
-  const auto events = read_search_database(scratch / "t.sqlite");
+  const auto events = test::read_search_database(scratch / "t.sqlite");
   const auto seen = std::find_if(events.begin(), events.end(),
                                  [](const auto& e) { return e.flags.empty() && e.snr > 10; });
   ASSERT_NE(seen, events.end());
   EXPECT_NEAR(seen->dm_pc_cm3, 300, 5 * seen->dm_error + 1);
 
-  const VoltageRecords records = read_voltage_records(scratch / "t.sqlite");
+  const VoltageRecords records = test::read_voltage_records(scratch / "t.sqlite");
   ASSERT_GE(records.triggers.size(), 2U);
   EXPECT_EQ(records.triggers.front().trigger.beam, "someone");
   EXPECT_EQ(records.triggers.front().trigger.event, 0);
@@ -639,7 +640,7 @@ TEST(VoltageRing, RecordsDoNotGoIntoTheDatabaseOfAnotherRun) {
   ASSERT_TRUE(asked);
   EXPECT_THAT(live.errors, testing::Contains(HasSubstr("exists")));
   EXPECT_THAT(live.errors, testing::Contains(HasSubstr("1 records (events 0, triggers 1, dumps")));
-  EXPECT_TRUE(read_voltage_records(path).empty());
+  EXPECT_TRUE(test::read_voltage_records(path).empty());
   const std::string lines = test::contents(scratch / "t_unwritten.jsonl");
   EXPECT_THAT(lines, HasSubstr(R"({"table":"trigger","id":1,)"));
   EXPECT_THAT(lines, HasSubstr(R"("result":"rejected")"));

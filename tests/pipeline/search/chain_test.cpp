@@ -14,6 +14,7 @@
 #include "tests/io/scratch.hpp"
 #include "tests/pipeline/search/pulses.hpp"
 #include "tests/support/data_path.hpp"
+#include "tests/support/search_database.hpp"
 
 namespace ryle::pipeline {
 namespace {
@@ -114,7 +115,7 @@ TEST(SearchRun, Frb180417) {
   EXPECT_EQ(scratch.names(),
             (std::vector<std::string>{"28.cand", "28.cands", "28.csv", "28.singlepulse",
                                       "28.sqlite", "28_00001.png", "28_00001.xml"}));
-  const auto back = read_search_database(scratch / "28.sqlite");
+  const auto back = test::read_search_database(scratch / "28.sqlite");
   ASSERT_EQ(back.size(), 1u);
   EXPECT_NEAR(back[0].dm_pc_cm3, 474, 3);
   EXPECT_NE(test::contents(scratch / "28_00001.xml").find("name=\"dm\" value=\"474."),

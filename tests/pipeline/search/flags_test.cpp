@@ -16,6 +16,7 @@
 #include "tests/io/scratch.hpp"
 #include "tests/pipeline/search/pulses.hpp"
 #include "tests/support/data_path.hpp"
+#include "tests/support/search_database.hpp"
 
 namespace ryle::pipeline {
 namespace {
@@ -307,7 +308,7 @@ TEST(SearchFiles, AScatteredPulseIsACandidateWithItsTail) {
   EXPECT_NEAR(c.dm_pc_cm3, 60, 4 * c.dm_error);
   EXPECT_NEAR(c.time_s, 1e-3 * kTick, 4 * c.time_error_s);
   EXPECT_LT(c.time_error_s, 3e-3);
-  const auto kept = read_search_database(scratch / "out/s.sqlite");
+  const auto kept = test::read_search_database(scratch / "out/s.sqlite");
   ASSERT_EQ(kept.size(), found.events.size());
   EXPECT_EQ(kept.front().scattering_s, c.scattering_s);
   EXPECT_EQ(kept.front().scattering_error_s, c.scattering_error_s);

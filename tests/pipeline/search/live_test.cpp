@@ -12,6 +12,7 @@
 #include "ryle/pipeline/search/search_live.hpp"
 #include "tests/io/scratch.hpp"
 #include "tests/pipeline/search/pulses.hpp"
+#include "tests/support/search_database.hpp"
 
 namespace ryle::pipeline {
 namespace {
@@ -110,7 +111,7 @@ std::vector<SearchCandidate> search_in_chunks(const Sky& sky, std::int64_t chunk
   search.finish(summary);
   EXPECT_TRUE(summary.errors.empty()) << summary.errors.front();
   if (csv != nullptr) *csv = test::contents(scratch / "live.csv");
-  return read_search_database(scratch / "live.sqlite");
+  return test::read_search_database(scratch / "live.sqlite");
 }
 
 // T-DD-19: pulses across the ends of chunks and blocks, in one beam and in two that touch: one
@@ -180,7 +181,7 @@ TEST(LiveSearch, WhatIsInManyBeamsIsInterference) {
   feed(search, sky, 0, sky.n, 500);
   RunSummary summary;
   search.finish(summary);
-  const auto events = read_search_database(scratch / "live.sqlite");
+  const auto events = test::read_search_database(scratch / "live.sqlite");
   ASSERT_EQ(events.size(), 3U);
   EXPECT_EQ(events[0].flags, "rfi_multibeam");
   EXPECT_EQ(events[0].n_beams, 5);
@@ -205,7 +206,7 @@ TEST(LiveSearch, GapsAndRestarts) {
   feed(search, sky, 3500, 6000, 300, 1);
   RunSummary summary;
   search.finish(summary);
-  const auto events = read_search_database(scratch / "live.sqlite");
+  const auto events = test::read_search_database(scratch / "live.sqlite");
   ASSERT_EQ(events.size(), 3U);
   EXPECT_NEAR(events[0].tick, 500, 1.5);
   EXPECT_NEAR(events[1].tick, 2800, 1.5);
@@ -257,7 +258,7 @@ TEST(LiveSearch, AbsentChannelsAreMasked) {
   search.take(chunk);
   RunSummary summary;
   search.finish(summary);
-  const auto events = read_search_database(scratch / "live.sqlite");
+  const auto events = test::read_search_database(scratch / "live.sqlite");
   ASSERT_EQ(events.size(), 1U);
   EXPECT_NEAR(events[0].masked_fraction, 0.5, 0.01);
   EXPECT_NEAR(events[0].snr, 30 / std::sqrt(2.0), 3);
@@ -279,7 +280,7 @@ TEST(LiveSearch, ProductsAppearOnTheWay) {
   for (const char* name :
        {"live.cand", "live.csv", "live.sqlite", "live_00001.png", "live_00001.xml"})
     EXPECT_THAT(names, testing::Contains(name));
-  EXPECT_EQ(read_search_database(scratch / "live.sqlite").size(), 1U);
+  EXPECT_EQ(test::read_search_database(scratch / "live.sqlite").size(), 1U);
   EXPECT_THAT(test::contents(scratch / "live_00001.xml"), testing::HasSubstr("role=\"test\""));
   RunSummary summary;
   search.finish(summary);
@@ -308,7 +309,7 @@ TEST(LiveSearch, AStormDoesNotHideAPulseInACleanBeam) {
   RunSummary summary;
   search.finish(summary);
   EXPECT_THAT(summary.warnings, testing::Contains(testing::HasSubstr("the threshold was raised")));
-  const auto events = read_search_database(scratch / "live.sqlite");
+  const auto events = test::read_search_database(scratch / "live.sqlite");
   const auto planted = std::count_if(events.begin(), events.end(), [](const SearchCandidate& c) {
     return std::abs(c.tick - 2100) < 2 && std::abs(c.dm_pc_cm3 - 60) < 2;
   });

@@ -147,11 +147,8 @@ std::string keep_unwritten(const std::string& database, const UnwrittenRows& row
 std::string keep_unwritten(const std::string& database, std::span<const SearchCandidate> list,
                            const VoltageRecords& records, const std::string& reason,
                            std::string& file);
-std::vector<SearchCandidate> read_search_database(const std::string& path);
-/// The same to a database that nobody else writes any more.
+/// Adds them to a database that nobody else writes any more.
 void append_voltage_records(const std::string& path, const VoltageRecords& records);
-/// In order of their numbers.
-VoltageRecords read_voltage_records(const std::string& path);
 
 /// Arrays behind the picture of a candidate; masked values are NaN.
 struct CandidatePicture {

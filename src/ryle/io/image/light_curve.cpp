@@ -8,11 +8,14 @@
 #include <limits>
 #include <optional>
 
+#include <fmt/format.h>
+
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/core/version.hpp"
 #include "ryle/io/base/observation_json.hpp"
 #include "ryle/io/base/sqlite_file.hpp"
+#include "ryle/io/beam/voevent.hpp"
 #include "ryle/io/image/light_curve_schema.hpp"
 
 namespace ryle {
@@ -299,6 +302,36 @@ std::int64_t LightCurveStore::append(const ImageEvent& e) {
   });
   c.commit();
   return id;
+}
+
+std::string voevent_xml(const ImageEvent& e, const Observation& observation, std::int64_t number,
+                        const VoEventOptions& options) {
+  using io::voevent_parameter;
+  io::VoEventFrame frame;
+  frame.observation = !options.simulated;
+  frame.telescope = observation.array.name;
+  frame.tai_ns = e.tai_ns;
+  frame.author_tai_ns = options.author_tai_ns;
+  frame.number = number;
+  frame.time_error_s = e.duration_s / 2;
+  frame.position = e.direction;
+  frame.position_error_rad = options.position_error_rad;
+  std::string what = "    <Group name=\"event\">\n";
+  what += voevent_parameter("duration", e.duration_s, "s", "time.duration");
+  what += voevent_parameter("l", e.l, "", "pos.cartesian.x");
+  what += voevent_parameter("m", e.m, "", "pos.cartesian.y");
+  what += voevent_parameter("low", e.low_hz, "Hz", "em.freq;stat.min");
+  what += voevent_parameter("high", e.high_hz, "Hz", "em.freq;stat.max");
+  const char* const names[] = {"snr_i", "snr_q", "snr_u", "snr_v"};
+  for (int k = 0; k < 4; ++k) what += voevent_parameter(names[k], e.snr[k], "", "stat.snr");
+  what += voevent_parameter("peak", e.peak, observation.flux_unit == "Jy" ? "Jy" : "", "phot.flux");
+  what += fmt::format(
+      "    </Group>\n    <Description>image-plane trigger of Ryle {}</Description>\n", version());
+  // Nobody has looked at it: that it is a flash in the radio sky is all there is to say.
+  return io::voevent_document(
+      frame, what,
+      "  <Why><Inference><Concept>process.variation.burst;em.radio</Concept>"
+      "<Description>short flash in all-sky images</Description></Inference></Why>\n");
 }
 
 }  // namespace ryle

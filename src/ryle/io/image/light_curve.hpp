@@ -95,40 +95,6 @@ class LightCurveStore {
   std::unique_ptr<Impl> impl_;
 };
 
-struct LightCurvePoint {
-  std::int64_t image = 0;
-  std::int64_t start_tai_ns = 0, centroid_tai_ns = 0;
-  double exposure_s = 0;
-  std::int64_t bin = 0;
-  double center_hz = 0, width_hz = 0;
-  std::array<double, 4> stokes{};
-  double weight = 0, elevation_rad = 0, l = 0, m = 0;
-};
-
-/// Reads while somebody writes, too. Throws FormatError, IoError.
-class LightCurveReader {
- public:
-  explicit LightCurveReader(const std::string& path);
-  ~LightCurveReader();
-  LightCurveReader(const LightCurveReader&) = delete;
-  LightCurveReader& operator=(const LightCurveReader&) = delete;
-
-  std::vector<WatchTarget> sources();
-  std::int64_t n_images();
-  /// In the order of time, then bin. Throws ConfigError for a name that is not there.
-  std::vector<LightCurvePoint> light_curve(const std::string& source);
-  std::vector<ImageEvent> events();
-  /// SQLite's own check of the whole file: "ok" or what is wrong.
-  std::string integrity();
-  /// Tables as CSV, one line a sample or event, times in UTC and TAI ns; published by rename.
-  void export_samples_csv(const std::string& path, bool overwrite);
-  void export_events_csv(const std::string& path, bool overwrite);
-
- private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
-};
-
 struct VoEventOptions {
   bool simulated = false;  ///< role "test": nobody points a telescope at it
   double position_error_rad = 0.017453292519943295;  ///< of a pixel; 1 degree when nobody says it

@@ -37,13 +37,6 @@ std::uint64_t gather(std::uint64_t v) {
   return (v | v >> 16) & 0x00000000ffffffffU;
 }
 
-std::int64_t square_root(std::int64_t v) {
-  auto root = static_cast<std::int64_t>(std::sqrt(static_cast<double>(v)));
-  while (root * root > v) --root;
-  while ((root + 1) * (root + 1) <= v) ++root;
-  return root;
-}
-
 /// A ring: how many pixels a quarter of it has, how many lie before it, and whether its first one
 /// is centered on longitude 0 (shift 1) or half a pixel beyond.
 struct Ring {
@@ -223,33 +216,6 @@ std::int64_t ring_of_face(int order, const FacePixel& at) {
   return ring.before + half / 2;
 }
 
-FacePixel face_of_ring(int order, std::int64_t pixel) {
-  const std::int64_t nside = std::int64_t{1} << order, cap = 2 * nside * (nside - 1);
-  std::int64_t number = 0;
-  if (pixel < cap) {
-    number = (1 + square_root(1 + 2 * pixel)) / 2;
-  } else if (pixel < n_pixels(order) - cap) {
-    number = nside + (pixel - cap) / (4 * nside);
-  } else {
-    number = 4 * nside - (1 + square_root(2 * (n_pixels(order) - pixel) - 1)) / 2;
-  }
-  const Ring ring = ring_at(order, number);
-  const std::int64_t half = 2 * (pixel - ring.before) + 1 - ring.shift;
-  // The one base pixel in which this is a place.
-  for (int face = 0; face < 12; ++face) {
-    const std::int64_t sum = row(face) * nside - number - 1;
-    std::int64_t difference = half - column(face) * ring.quarter;
-    if (difference >= 4 * ring.quarter) difference -= 8 * ring.quarter;
-    const std::int64_t x2 = sum + difference, y2 = sum - difference;
-    if (x2 >= 0 && y2 >= 0 && x2 < 2 * nside && y2 < 2 * nside) return {x2 / 2, y2 / 2, face};
-  }
-  throw ConfigError("no HEALPix pixel " + std::to_string(pixel) + " of order " +
-                    std::to_string(order));
-}
-
-std::int64_t nest_of_ring(int order, std::int64_t pixel) {
-  return nest_of_face(order, face_of_ring(order, pixel));
-}
 std::int64_t ring_of_nest(int order, std::int64_t pixel) {
   return ring_of_face(order, face_of_nest(order, pixel));
 }

@@ -22,9 +22,7 @@ int order_of(std::int64_t nside);
 
 FacePixel face_of_nest(int order, std::int64_t pixel);
 std::int64_t nest_of_face(int order, const FacePixel& at);
-FacePixel face_of_ring(int order, std::int64_t pixel);
 std::int64_t ring_of_face(int order, const FacePixel& at);
-std::int64_t nest_of_ring(int order, std::int64_t pixel);
 std::int64_t ring_of_nest(int order, std::int64_t pixel);
 
 /// The pixel a direction is in. @pre the vector is finite and not 0; it need not be of unit length

@@ -20,7 +20,6 @@ class SampleStaging {
                 MemorySpace space);
 
   const void* samples() const { return buffer_.data(); }
-  std::int64_t used_bytes() const { return bytes_of(n_ticks_); }
   std::int64_t bytes() const { return buffer_.bytes(); }
   Tick begin() const { return begin_; }
   Tick end() const { return begin_ + n_ticks_; }

@@ -40,7 +40,6 @@ class FineChannels {
   std::int64_t first_value() const { return first_value_; }
 
   FrequencyAxis frequency() const;
-  std::int64_t max_values() const { return max_values_; }
   /// Ticks from the first sample of a fine spectrum to the middle of its window.
   double half_window_ticks() const { return 0.5 * static_cast<double>(length_ - 1); }
   std::string_view implementation() const { return channelizer_->implementation(); }

@@ -48,7 +48,6 @@ class DumpWriter {
   std::vector<double> saturated_fraction() const;
   /// Empty unless the requantiser cut more than 0.1 % of an input; any thread.
   std::string saturation_warning() const;
-  const std::vector<double>& input_rms() const { return observation_.applied.input_rms_lsb; }
 
  private:
   struct Item {

@@ -57,8 +57,6 @@ class ProductSet {
   std::int64_t dumps_written() const { return dumps_written_; }
   /// Integrations that at least one of the files they were meant for does not have.
   std::int64_t dumps_lost() const { return dumps_lost_; }
-  /// Every writer has failed: a run with on_disk_full = "stop" ends.
-  bool all_failed() const { return writers_.empty() && !errors_.empty(); }
   const std::string& imager() const { return imager_; }
 
  private:

@@ -15,11 +15,6 @@
 /// What live runs and file runs share.
 namespace ryle::pipeline {
 
-/// Delay refresh of a chain: tracks in the channelizer when correlate.fringe_stopping = "f", else
-/// does nothing.
-FxChain::DelayUpdate make_delay_update(const ObservationConfig& config, const DelayModel& model,
-                                       const SampleClock& clock);
-
 /// Finishing of channelized samples: quantiser, window and, with fringe_stopping = "x", the
 /// rotation.
 DumpBuilder::Setup sample_builder(const ObservationConfig& config, const FxChain::Setup& chain,
