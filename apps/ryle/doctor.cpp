@@ -10,6 +10,7 @@
 #include "apps/ryle/command.hpp"
 #include "apps/ryle/report.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/core/text.hpp"
 #include "ryle/device/queue.hpp"
 #include "ryle/hdf5/filters.hpp"
 
@@ -60,9 +61,8 @@ Finding check_udp_mem() {
 }
 
 Finding check_cpu() {
-  std::string sets;
-  for (const auto& s : cpu_instruction_sets()) sets += (sets.empty() ? "" : ", ") + s;
-  return {"instruction sets", cpu_instruction_sets().size() > 1 ? "pass" : "warn", sets,
+  return {"instruction sets", cpu_instruction_sets().size() > 1 ? "pass" : "warn",
+          comma_separated(cpu_instruction_sets()),
           cpu_instruction_sets().size() > 1
               ? ""
               : "this CPU has neither AVX2 nor AVX-512: everything runs, slowly"};

@@ -13,6 +13,7 @@
 #include "apps/ryle/recording_arguments.hpp"
 #include "apps/ryle/report.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/core/text.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/engine/image/statistics.hpp"
 #include "ryle/io/base/publish.hpp"
@@ -81,9 +82,8 @@ std::vector<std::string> words(const std::string& list) {
   bool open = false;  // the last word waits for its DEC
   std::istringstream in(list);
   while (std::getline(in, word, ',')) {
-    const auto first = word.find_first_not_of(' ');
-    if (first == std::string::npos) continue;
-    word = word.substr(first, word.find_last_not_of(' ') - first + 1);
+    word = std::string(trimmed(word));
+    if (word.empty()) continue;
     const bool angle = ends_in_angle(word);
     if (open && angle) {
       result.back() += "," + word;

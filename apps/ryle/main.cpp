@@ -10,7 +10,7 @@
 #include "apps/ryle/command.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/interrupt.hpp"
-#include "ryle/core/nearest_word.hpp"
+#include "ryle/core/text.hpp"
 #include "ryle/core/version.hpp"
 
 namespace ryle::app {

@@ -11,16 +11,15 @@
 #include <string>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/text.hpp"
 
 namespace ryle::app {
 namespace {
 
 CLI::Validator number_that(const std::string& range, const std::function<bool(double)>& holds) {
   const auto check = [range, holds](const std::string& text) {
-    char* end = nullptr;
-    const double value = std::strtod(text.c_str(), &end);
-    if (end != text.c_str() && *end == '\0' && std::isfinite(value) && holds(value))
-      return std::string();
+    double value = 0;
+    if (parse_finite(text, value) && holds(value)) return std::string();
     return "\"" + text + "\" is not a number " + range;
   };
   return CLI::Validator(check, "NUMBER " + range);

@@ -14,12 +14,13 @@ namespace ryle::test {
 inline std::vector<SearchCandidate> read_search_database(const std::string& path) {
   io::Database db(path, io::Database::Mode::read, 5);
   std::vector<SearchCandidate> list;
-  io::Statement row(db,
-                "SELECT id, tick, time_s, mjd_utc, tai_ns, dm, dm_err, width_s, width_err_s, snr, "
-                "snr_boxcar, boxcar_samples,"
-                " dm_trial, trial_dm, members, begin_sample, end_sample, beam, masked_fraction, "
-                "flags, picture, n_beams, ra_deg, dec_deg, smearing_s, beams, reasons, time_err_s, "
-                "scattering_s, scattering_err_s FROM event ORDER BY id");
+  io::Statement row(
+      db,
+      "SELECT id, tick, time_s, mjd_utc, tai_ns, dm, dm_err, width_s, width_err_s, snr, "
+      "snr_boxcar, boxcar_samples,"
+      " dm_trial, trial_dm, members, begin_sample, end_sample, beam, masked_fraction, "
+      "flags, picture, n_beams, ra_deg, dec_deg, smearing_s, beams, reasons, time_err_s, "
+      "scattering_s, scattering_err_s FROM event ORDER BY id");
   while (row.step()) {
     SearchCandidate c;
     c.number = row.integer(0);
@@ -61,8 +62,8 @@ inline VoltageRecords read_voltage_records(const std::string& path) {
   io::Database db(path, io::Database::Mode::read, 5);
   VoltageRecords records;
   io::Statement trigger(db,
-                    "SELECT id, event, name, tai_ns, dm, dm_err, width_s, snr, result, dump, "
-                    "message FROM trigger ORDER BY id");
+                        "SELECT id, event, name, tai_ns, dm, dm_err, width_s, snr, result, dump, "
+                        "message FROM trigger ORDER BY id");
   while (trigger.step()) {
     TriggerRecord r;
     r.number = trigger.integer(0);
@@ -78,9 +79,10 @@ inline VoltageRecords read_voltage_records(const std::string& path) {
     r.message = trigger.text(10);
     records.triggers.push_back(std::move(r));
   }
-  io::Statement dump(db,
-                 "SELECT id, file, begin_tai_ns, end_tai_ns, low_hz, high_hz, n_channels, bytes, "
-                 "packets, absent_packets, left_s, message FROM dump ORDER BY id");
+  io::Statement dump(
+      db,
+      "SELECT id, file, begin_tai_ns, end_tai_ns, low_hz, high_hz, n_channels, bytes, "
+      "packets, absent_packets, left_s, message FROM dump ORDER BY id");
   while (dump.step()) {
     DumpRecord d;
     d.number = dump.integer(0);

@@ -83,10 +83,6 @@ std::string_view detect_lwa(const std::string& path, std::span<const std::byte> 
   return {};
 }
 
-bool ends_with(const std::string& text, std::string_view end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 // Two headers one frame apart, or one that fills the file: four bits of luck in 2^40 for anything
 // else.
 bool looks_like_vdif(RecordingFile& file) {
@@ -111,7 +107,7 @@ std::string_view detect(const std::string& path) {
   if (!wire::dada_value(text, "HDR_SIZE").empty() && !wire::dada_value(text, "NBIT").empty())
     return "dada";
   if (looks_like_vdif(file)) return "vdif";
-  if (ends_with(path, ".mwa32t")) return "mwa32t";
+  if (path.ends_with(".mwa32t")) return "mwa32t";
   throw FormatError(path + ": not a recording that Ryle knows by its content (" +
                     std::to_string(file.size_bytes()) +
                     " bytes); say which format it is: " + known_formats());

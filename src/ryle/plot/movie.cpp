@@ -18,6 +18,7 @@
 #include <string_view>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/text.hpp"
 #include "ryle/io/base/publish.hpp"
 #include "ryle/plot/sky.hpp"
 
@@ -30,8 +31,7 @@ namespace fs = std::filesystem;
 
 /// Container and codec by the end of the name; every one plays in browsers.
 std::vector<std::string> codec_for(const std::string& path) {
-  std::string end = fs::path(path).extension().string();
-  for (char& c : end) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string end = lower_case(fs::path(path).extension().string());
   if (end == ".mp4" || end == ".mkv") {
     return {"-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf",
             "18",   "-preset", "veryfast", "-f",      end == ".mp4" ? "mp4" : "matroska"};

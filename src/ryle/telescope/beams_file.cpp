@@ -10,6 +10,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/input_file.hpp"
+#include "ryle/core/text.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/telescope/catalog.hpp"
 #include "ryle/telescope/csv.hpp"
@@ -72,7 +73,7 @@ class Table {
                    const std::string& otherwise) {
     const std::string value = text(key, otherwise);
     if (std::find(words.begin(), words.end(), value) == words.end())
-      fail(key, "is \"" + value + "\"; known: " + detail::joined(words));
+      fail(key, "is \"" + value + "\"; known: " + comma_separated(words));
     return value;
   }
   const toml::node* node(const char* key) { return has(key) ? table_.get(key) : nullptr; }
@@ -81,7 +82,7 @@ class Table {
       const std::string name(key.str());
       if (known_.count(name) == 0)
         fail_at(&node, "unknown key \"" + name + "\" in [" + section_ +
-                           "]; known: " + detail::joined({known_.begin(), known_.end()}));
+                           "]; known: " + comma_separated({known_.begin(), known_.end()}));
     }
   }
 
@@ -125,7 +126,7 @@ class Loader {
     for (const auto& [key, node] : root_) {
       if (std::find(sections.begin(), sections.end(), key.str()) == sections.end())
         throw ConfigError(where(node) + "unknown section [" + std::string(key.str()) +
-                          "]; known: " + detail::joined(sections));
+                          "]; known: " + comma_separated(sections));
     }
     telescope();
     band();
@@ -217,12 +218,12 @@ class Loader {
     std::size_t at = 0;
     while (at <= list.size()) {
       const std::size_t end = std::min(list.find(',', at), list.size());
-      const std::string piece(detail::trimmed(std::string_view(list).substr(at, end - at)));
+      const std::string piece(trimmed(std::string_view(list).substr(at, end - at)));
       const std::size_t dash = piece.find('-');
       double first = 0, last = 0;
       const bool good =
-          detail::parse_finite(piece.substr(0, dash), first) &&
-          detail::parse_finite(dash == std::string::npos ? piece : piece.substr(dash + 1), last);
+          parse_finite(piece.substr(0, dash), first) &&
+          parse_finite(dash == std::string::npos ? piece : piece.substr(dash + 1), last);
       if (!good || first != std::floor(first) || last != std::floor(last) || first < 0 ||
           first > last || last >= static_cast<double>(mask.size()))
         t.fail("antennas", "has \"" + piece + "\"; ranges like 0-15,18 of 0 to " +

@@ -9,8 +9,8 @@
 #include <set>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/text.hpp"
 #include "ryle/core/units.hpp"
-#include "ryle/telescope/csv.hpp"
 #include "ryle/telescope/site.hpp"
 #include "ryle/telescope/xml_text.hpp"
 
@@ -114,8 +114,7 @@ class File {
   }
   double number_of(const XmlElement& e, const std::string& what, const std::string& text) const {
     double value = 0;
-    if (!detail::parse_finite(detail::trimmed(text), value))
-      fail(e, what + " = \"" + text + "\" is no number");
+    if (!parse_finite(trimmed(text), value)) fail(e, what + " = \"" + text + "\" is no number");
     return value;
   }
   double text_number(const XmlElement& of, const std::string& name) const {
@@ -140,12 +139,12 @@ class File {
     for (const auto& c : of.children) {
       if (std::find(elements.begin(), elements.end(), c.name) == elements.end())
         fail(c, "<" + c.name + "> is unknown in <" + of.name +
-                    ">; known: " + detail::joined(elements));
+                    ">; known: " + comma_separated(elements));
     }
     for (const auto& a : of.attributes) {
       if (std::find(attributes.begin(), attributes.end(), a.name) == attributes.end())
         fail(of, "attribute \"" + a.name + "\" of <" + of.name + "> is unknown; known: " +
-                     (attributes.empty() ? "none" : detail::joined(attributes)));
+                     (attributes.empty() ? "none" : comma_separated(attributes)));
     }
   }
 
@@ -164,7 +163,7 @@ double angle_of(const File& file, const XmlElement& e, const char* letters, doub
   for (int k = 0; k < 3 && good; ++k) {
     const auto colon = rest.find(':');
     good = (k < 2) == (colon != std::string::npos) &&
-           detail::parse_finite(rest.substr(0, colon), parts[k]) && parts[k] >= 0 &&
+           parse_finite(rest.substr(0, colon), parts[k]) && parts[k] >= 0 &&
            (k == 0 || parts[k] < 60);
     rest = colon == std::string::npos ? "" : rest.substr(colon + 1);
   }

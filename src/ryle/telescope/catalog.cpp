@@ -10,8 +10,8 @@
 #include <cmath>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/text.hpp"
 #include "ryle/core/units.hpp"
-#include "ryle/telescope/csv.hpp"
 
 namespace ryle {
 namespace {
@@ -76,7 +76,7 @@ const Body* find_body(std::string_view name) {
   auto names = catalog_sources();
   for (auto& n : catalog_bodies()) names.push_back(n);
   throw ConfigError("\"" + std::string(name) + "\" is no source Ryle knows; known: " +
-                    detail::joined(names) + "; or give RA,DEC in degrees");
+                    comma_separated(names) + "; or give RA,DEC in degrees");
 }
 
 /// Barycentric place of a body in au at TT (for TDB: 2 ms) `tt` + `days`, from Earth and Sun of
@@ -147,11 +147,11 @@ SkyDirection body_direction(int number, std::int64_t tai_ns, const ArrayLayout* 
 
 /// "12.5" or "12:34:56.7", with a sign; false for anything else.
 bool parse_angle(std::string_view text, double& value, bool& sexagesimal) {
-  std::string_view rest = detail::trimmed(text);
+  std::string_view rest = trimmed(text);
   sexagesimal = rest.find(':') != std::string_view::npos;
   if (!sexagesimal) {
     if (!rest.empty() && rest[0] == '+') rest.remove_prefix(1);
-    return detail::parse_finite(rest, value);
+    return parse_finite(rest, value);
   }
   const bool negative = !rest.empty() && rest[0] == '-';
   if (negative || (!rest.empty() && rest[0] == '+')) rest.remove_prefix(1);
@@ -160,8 +160,7 @@ bool parse_angle(std::string_view text, double& value, bool& sexagesimal) {
   for (int part = 0; part < 3; ++part, unit /= 60) {
     const auto colon = rest.find(':');
     double number = 0;
-    if (!detail::parse_finite(rest.substr(0, colon), number) || number < 0 ||
-        (part > 0 && number >= 60))
+    if (!parse_finite(rest.substr(0, colon), number) || number < 0 || (part > 0 && number >= 60))
       return false;
     value += number * unit;
     if (colon == std::string_view::npos) {
@@ -197,12 +196,12 @@ SkyDirection body(std::string_view name, std::int64_t tai_ns, const ArrayLayout*
 }
 
 WatchTarget parse_watch(std::string_view text) {
-  std::string_view rest = detail::trimmed(text);
+  std::string_view rest = trimmed(text);
   std::string_view name = rest;
   const auto equals = rest.find('=');
   if (equals != std::string_view::npos) {
-    name = detail::trimmed(rest.substr(0, equals));
-    rest = detail::trimmed(rest.substr(equals + 1));
+    name = trimmed(rest.substr(0, equals));
+    rest = trimmed(rest.substr(equals + 1));
   }
   const auto bad = [&](const std::string& why) {
     return ConfigError("watch target \"" + std::string(text) + "\": " + why +
@@ -234,7 +233,7 @@ std::vector<WatchTarget> parse_watch_list(std::string_view text) {
   std::vector<WatchTarget> targets;
   while (!text.empty()) {
     const auto end = text.find_first_of(";\n");
-    const std::string_view one = detail::trimmed(text.substr(0, end));
+    const std::string_view one = trimmed(text.substr(0, end));
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     if (one.empty()) continue;
     targets.push_back(parse_watch(one));

@@ -3,50 +3,19 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/input_file.hpp"
+#include "ryle/core/text.hpp"
 
 namespace ryle::detail {
 namespace {
-
-std::vector<std::string> split(std::string_view line) {
-  std::vector<std::string> fields;
-  for (;;) {
-    const auto comma = line.find(',');
-    fields.emplace_back(trimmed(line.substr(0, comma)));
-    if (comma == std::string_view::npos) return fields;
-    line.remove_prefix(comma + 1);
-  }
-}
 
 bool contains(const std::vector<std::string>& words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
 }  // namespace
-
-std::string_view trimmed(std::string_view text) {
-  const char* blanks = " \t\r\n";
-  const auto begin = text.find_first_not_of(blanks);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string out;
-  for (const auto& word : words) out += (out.empty() ? "" : ", ") + word;
-  return out;
-}
-
-bool parse_finite(std::string_view text, double& value) {
-  text = trimmed(text);
-  if (!text.empty() && text.front() == '+') text.remove_prefix(1);  // from_chars takes no '+'
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-  return result.ec == std::errc() && result.ptr == text.data() + text.size() &&
-         std::isfinite(value);
-}
 
 CsvTable::CsvTable(const std::string& path, const std::vector<std::string>& required,
                    const std::vector<std::string>& optional)
@@ -60,20 +29,20 @@ CsvTable::CsvTable(const std::string& path, const std::vector<std::string>& requ
     const auto content = trimmed(rest.substr(0, end).substr(0, rest.substr(0, end).find('#')));
     rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
     if (content.empty()) continue;
-    auto fields = split(content);
+    auto fields = split(content, ',');
     if (columns_.empty()) {
       read_header(fields, line, required, optional);
     } else if (fields.size() != columns_.size()) {
       throw FormatError(path + ":" + std::to_string(line) + ": " + std::to_string(fields.size()) +
                         " fields, but the header line names " + std::to_string(columns_.size()) +
-                        " columns (" + joined(columns_) + ")");
+                        " columns (" + comma_separated(columns_) + ")");
     } else {
       rows_.push_back({line, std::move(fields)});
     }
   }
   if (columns_.empty()) {
     throw FormatError(path + ": the file is empty; it needs a header line with the columns " +
-                      joined(required));
+                      comma_separated(required));
   }
   if (rows_.empty()) {
     throw FormatError(path +
@@ -89,13 +58,15 @@ void CsvTable::read_header(const std::vector<std::string>& fields, std::int64_t 
   for (const auto& name : required) {
     if (!contains(fields, name)) {
       throw FormatError(where + "column \"" + name + "\" is missing from the header line \"" +
-                        joined(fields) + "\"; the columns " + joined(required) + " are required");
+                        comma_separated(fields) + "\"; the columns " + comma_separated(required) +
+                        " are required");
     }
   }
   for (const auto& name : fields) {
     if (!contains(required, name) && !contains(optional, name)) {
-      throw FormatError(where + "unknown column \"" + name + "\"; known are " + joined(required) +
-                        (optional.empty() ? "" : ", ") + joined(optional));
+      throw FormatError(where + "unknown column \"" + name + "\"; known are " +
+                        comma_separated(required) + (optional.empty() ? "" : ", ") +
+                        comma_separated(optional));
     }
     if (std::count(fields.begin(), fields.end(), name) > 1) {
       throw FormatError(where + "column \"" + name + "\" appears twice; remove one");

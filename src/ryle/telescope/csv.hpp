@@ -40,11 +40,4 @@ class CsvTable {
   std::vector<Row> rows_;
 };
 
-/// Parses a complete finite decimal number; false for anything else ("nan" and "inf" included).
-bool parse_finite(std::string_view text, double& value);
-/// Without leading and trailing blanks.
-std::string_view trimmed(std::string_view text);
-/// "a, b, c"
-std::string joined(const std::vector<std::string>& words);
-
 }  // namespace ryle::detail

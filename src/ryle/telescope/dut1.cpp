@@ -8,8 +8,8 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/input_file.hpp"
+#include "ryle/core/text.hpp"
 #include "ryle/core/units.hpp"
-#include "ryle/telescope/csv.hpp"
 #include "ryle/telescope/geometry.hpp"
 
 namespace ryle {
@@ -35,17 +35,15 @@ struct Line {
 
 bool is_finals(std::string_view line, double& mjd) {
   return line.size() >= kMjdColumn + kMjdWidth &&
-         detail::parse_finite(detail::trimmed(line.substr(kMjdColumn, kMjdWidth)), mjd) &&
-         mjd > 40000;
+         parse_finite(trimmed(line.substr(kMjdColumn, kMjdWidth)), mjd) && mjd > 40000;
 }
 
 Line parse_finals(std::string_view line, double mjd) {
   Line row;
   row.mjd = mjd;
-  const auto value =
-      detail::trimmed(line.substr(std::min(kDut1Column, line.size())).substr(0, kDut1Width));
+  const auto value = trimmed(line.substr(std::min(kDut1Column, line.size())).substr(0, kDut1Width));
   row.empty = value.empty();
-  if (!row.empty && !detail::parse_finite(value, row.dut1_s))
+  if (!row.empty && !parse_finite(value, row.dut1_s))
     throw FormatError("columns 59-68 are no number (UT1 - UTC)");
   return row;
 }
@@ -55,9 +53,8 @@ Line parse_pair(std::string_view line) {
   const std::size_t end = line.find_first_of(", \t");
   const std::size_t next =
       end == std::string_view::npos ? end : line.find_first_not_of(", \t", end);
-  if (next == std::string_view::npos ||
-      !detail::parse_finite(std::string(line.substr(0, end)), row.mjd) ||
-      !detail::parse_finite(std::string(detail::trimmed(line.substr(next))), row.dut1_s))
+  if (next == std::string_view::npos || !parse_finite(std::string(line.substr(0, end)), row.mjd) ||
+      !parse_finite(std::string(trimmed(line.substr(next))), row.dut1_s))
     throw FormatError("\"" + std::string(line.substr(0, 40)) +
                       "\" is no pair \"mjd,dut1_s\", and no line of finals2000A.all");
   return row;
@@ -73,7 +70,7 @@ Dut1Table Dut1Table::parse(const std::string& text, const std::string& path) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     const auto whole = std::string_view(text).substr(at, end - at);
-    const auto line = detail::trimmed(whole);
+    const auto line = trimmed(whole);
     at = end + 1;
     ++number;
     if (line.empty() || line.front() == '#' || line == "mjd,dut1_s") continue;

@@ -10,6 +10,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/input_file.hpp"
+#include "ryle/core/text.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/telescope/site.hpp"
 
@@ -87,13 +88,9 @@ class ParText {
   double parse(std::string value, const char* key) const {
     for (auto& c : value)
       if (c == 'D' || c == 'd') c = 'e';  // Fortran
-    try {
-      std::size_t used = 0;
-      const double x = std::stod(value, &used);
-      if (used == value.size() && std::isfinite(x)) return x;
-    } catch (const std::logic_error&) {
-    }
-    reject_key(key);
+    double x = 0;
+    if (!parse_finite(value, x)) reject_key(key);
+    return x;
   }
   std::string path_;
   std::map<std::string, Line> lines_;

@@ -7,9 +7,9 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/input_file.hpp"
+#include "ryle/core/text.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/telescope/array.hpp"
-#include "ryle/telescope/csv.hpp"
 #include "ryle/telescope/site.hpp"
 
 namespace ryle {
@@ -25,7 +25,7 @@ class StationFile {
       const auto end = rest.find('\n');
       const auto raw = rest.substr(0, end);
       rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
-      add(detail::trimmed(raw.substr(0, raw.find('#'))), line);
+      add(trimmed(raw.substr(0, raw.find('#'))), line);
     }
   }
 
@@ -69,7 +69,7 @@ class StationFile {
     const auto blank = content.find_first_of(" \t");
     if (blank == std::string_view::npos) return;  // a key without value: the default stands
     const auto word = content.substr(0, blank);
-    auto value = detail::trimmed(content.substr(blank));
+    auto value = trimmed(content.substr(blank));
     value = value.substr(0, value.find_first_of(" \t"));
     const auto bracket = word.find('[');
     const std::string key(word.substr(0, bracket));
@@ -97,7 +97,7 @@ class StationFile {
 
   double number(const std::string& key, const Value& value) const {
     double result = 0;
-    if (!detail::parse_finite(value.text, result)) {
+    if (!parse_finite(value.text, result)) {
       throw FormatError(path_ + ":" + std::to_string(value.line) + ": " + key + " = \"" +
                         value.text + "\" is not a finite number");
     }

@@ -5,7 +5,6 @@
 #include "ryle/core/error.hpp"
 #include "ryle/core/input_file.hpp"
 #include "ryle/telescope/array.hpp"
-#include "ryle/telescope/csv.hpp"
 #include "ryle/telescope/site.hpp"
 
 namespace ryle {

@@ -6,7 +6,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/input_file.hpp"
-#include "ryle/telescope/csv.hpp"
+#include "ryle/core/text.hpp"
 
 namespace ryle::detail {
 namespace {

@@ -8,16 +8,15 @@
 #include "ryle/core/angle.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/input_file.hpp"
+#include "ryle/core/text.hpp"
 #include "ryle/engine/grid/convolution.hpp"
 
 namespace ryle::grid {
 namespace {
 
 std::optional<double> plain_number(const std::string& word) {
-  char* end = nullptr;
-  const double x = std::strtod(word.c_str(), &end);
-  if (word.empty() || *end != 0 || !std::isfinite(x)) return std::nullopt;
-  return x;
+  double x = 0;
+  return parse_finite(word, x) ? std::optional(x) : std::nullopt;
 }
 
 class TableReader {

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/text.hpp"
 #include "ryle/core/units.hpp"
 
 namespace ryle::search {
@@ -91,13 +92,8 @@ std::vector<std::vector<double>> number_lines(std::string text, const char* what
     std::vector<double> values;
     std::string word;
     while (words >> word) {
-      std::size_t used = 0;
-      double value = std::numeric_limits<double>::quiet_NaN();
-      try {
-        value = std::stod(word, &used);
-      } catch (const std::exception&) {
-      }
-      if (used != word.size() || !std::isfinite(value) || value < 0)
+      double value = 0;
+      if (!parse_finite(word, value) || value < 0)
         reject(std::string(what) + ", line " + std::to_string(number) + ": \"" + word +
                "\" is no number >= 0");
       values.push_back(value);

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/text.hpp"
 
 namespace ryle::search {
 namespace {
@@ -50,12 +51,8 @@ class MaskBytes {
 };
 
 double number_of(const std::string& word, const std::string& where) {
-  try {
-    std::size_t used = 0;
-    const double value = std::stod(word, &used);
-    if (used == word.size() && std::isfinite(value)) return value;
-  } catch (const std::logic_error&) {
-  }
+  double value = 0;
+  if (parse_finite(word, value)) return value;
   throw FormatError(where + "\"" + word + "\" is not a number");
 }
 

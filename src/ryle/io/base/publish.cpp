@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/text.hpp"
 
 namespace ryle {
 namespace {
@@ -364,13 +365,10 @@ void require_creatable_in(const std::string& folder, const std::vector<std::stri
 void require_ending(const std::string& path, const std::string& option,
                     const std::vector<std::string>& endings) {
   if (path.empty()) return;
-  std::string ending = clean(path).extension().string();
-  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string ending = lower_case(clean(path).extension().string());
   if (std::find(endings.begin(), endings.end(), ending) != endings.end()) return;
-  std::string known;
-  for (const auto& e : endings) known += (known.empty() ? "" : ", ") + e;
-  throw ConfigError(option + " " + path + ": the name must end in " + known + "; " +
-                    fs::path(clean(path)).replace_extension(endings.front()).string() +
+  throw ConfigError(option + " " + path + ": the name must end in " + comma_separated(endings) +
+                    "; " + fs::path(clean(path)).replace_extension(endings.front()).string() +
                     " would do");
 }
 

@@ -11,6 +11,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/input_file.hpp"
+#include "ryle/core/text.hpp"
 
 namespace ryle {
 namespace {
@@ -22,12 +23,6 @@ std::vector<std::string> gain_words(std::string line) {
   std::vector<std::string> words;
   for (std::string word; in >> word;) words.push_back(word);
   return words;
-}
-
-bool is_number(const std::string& word, double& number) {
-  char* end = nullptr;
-  number = std::strtod(word.c_str(), &end);
-  return end != word.c_str() && *end == '\0' && std::isfinite(number);
 }
 
 }  // namespace
@@ -42,12 +37,12 @@ BeamGains BeamGains::read(const std::string& path) {
     std::vector<std::string> words = gain_words(line);
     if (words.empty()) continue;
     double beam = 0, frequency_mhz = 0, gain = 0;
-    if (std::exchange(first, false) && !is_number(words.back(), gain)) continue;  // of columns
+    if (std::exchange(first, false) && !parse_finite(words.back(), gain)) continue;  // of columns
     if (words[0][0] == 'M' || words[0][0] == 'm') words[0].erase(0, 1);
     const bool good =
-        (words.size() == 2 || words.size() == 3) && is_number(words[0], beam) && beam >= 0 &&
-        beam == std::floor(beam) && beam < 1e6 && is_number(words.back(), gain) && gain > 0 &&
-        (words.size() == 2 || (is_number(words[1], frequency_mhz) && frequency_mhz > 0));
+        (words.size() == 2 || words.size() == 3) && parse_finite(words[0], beam) && beam >= 0 &&
+        beam == std::floor(beam) && beam < 1e6 && parse_finite(words.back(), gain) && gain > 0 &&
+        (words.size() == 2 || (parse_finite(words[1], frequency_mhz) && frequency_mhz > 0));
     if (!good)
       throw FormatError(fmt::format(
           "{}: line {}: \"{}\" is no beam with its gain; rows such as \"M01 16.02\" (K/Jy) or "

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/text.hpp"
 #include "ryle/io/base/publish.hpp"
 #include "ryle/io/image/fits_cube.hpp"
 #include "ryle/io/map/map_header.hpp"
@@ -86,10 +87,7 @@ class CellTableWriter final : public FitsCubeWriter {
     file_->key("ORIGIN", std::string("Ryle"));
     file_->checksum();
     auto columns = table_.columns, forms = table_.forms, units = table_.units;
-    std::string name = metadata.quantity;
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-    columns.push_back(name);
+    columns.push_back(upper_case(metadata.quantity));
     forms.push_back(fmt::format("{}{}", n_channels_,
                                 values_ == CubeValues::int32     ? "J"
                                 : values_ == CubeValues::float64 ? "D"

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/text.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/io/scan/scan_formats.hpp"
 
@@ -16,12 +17,6 @@ namespace {
 
 /// Channels may be off a linear axis by this much of one, no more (they would be smeared).
 constexpr double kMaxChannels_off = 0.05;
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const auto& w : words) text += (text.empty() ? "" : ", ") + w;
-  return text;
-}
 
 }  // namespace
 
@@ -150,8 +145,8 @@ ChosenPolarizations choose_polarizations(const std::vector<std::string>& names,
   const double number = scan_number(word);
   if (number >= 0 && number < static_cast<double>(names.size()) && number == std::floor(number))
     return one(static_cast<std::size_t>(number));
-  throw ConfigError(where + ": no polarization \"" + wanted + "\"; there are " + joined(names) +
-                    ", or their numbers from 0");
+  throw ConfigError(where + ": no polarization \"" + wanted + "\"; there are " +
+                    comma_separated(names) + ", or their numbers from 0");
 }
 
 const std::vector<std::string>& flag_names() {

@@ -14,21 +14,15 @@
 namespace ryle::io {
 namespace {
 
-std::string without_blanks(const std::string& text) {
-  const auto first = text.find_first_not_of(" \t\0");
-  if (first == std::string::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\0") - first + 1);
-}
-
 /// "'it''s   '" -> "it's"
 std::string unquoted(const std::string& value) {
-  if (value.empty() || value[0] != '\'') return without_blanks(value);
+  if (value.empty() || value[0] != '\'') return std::string(trimmed(value));
   std::string text;
   for (std::size_t k = 1; k < value.size(); ++k) {
     if (value[k] == '\'' && (k + 1 >= value.size() || value[++k] != '\'')) break;
     text += value[k];
   }
-  return without_blanks(text);
+  return std::string(trimmed(text));
 }
 
 bool number_form(int type, RawNumber& form) {
@@ -79,14 +73,8 @@ std::vector<std::int64_t> parse_tdim(const std::string& text) {
 
 }  // namespace
 
-std::string upper_case(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  return text;
-}
-
 double scan_number(const std::string& text) {
-  std::string plain = without_blanks(text);
+  std::string plain(trimmed(text));
   if (!plain.empty() && plain[0] == '+') plain.erase(0, 1);
   std::replace(plain.begin(), plain.end(), 'D', 'E');  // FITS allows 1.5D3
   double value = 0;
@@ -239,7 +227,7 @@ std::vector<std::string> ScanTable::texts(const std::string& word) const {
     std::string text(column->repeat, ' ');
     for (std::int64_t k = 0; k < n_rows; ++k) {
       raw_->read(first_byte + k * row_bytes + column->offset_bytes, column->repeat, text.data());
-      out.push_back(without_blanks(text.substr(0, text.find('\0'))));
+      out.emplace_back(trimmed(text.c_str()));
     }
     return out;
   }

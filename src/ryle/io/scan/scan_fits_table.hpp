@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "ryle/core/text.hpp"
 #include "ryle/io/base/fits_file.hpp"
 #include "ryle/io/scan/scan_raw.hpp"
 
@@ -30,7 +31,6 @@ using ScanKeywords = std::map<std::string, std::string>;
 ScanKeywords read_scan_keywords(const FitsFile& file);
 /// NaN when the text is no number.
 double scan_number(const std::string& text);
-std::string upper_case(std::string text);
 
 class ScanTable {
  public:

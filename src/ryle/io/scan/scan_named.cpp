@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/text.hpp"
 #include "ryle/io/scan/scan_arrays.hpp"
 
 namespace ryle::io {
@@ -23,12 +24,6 @@ constexpr std::int64_t kMaxPolarizations = 4;
 struct NamedAxes {
   std::size_t sample = kNone, channel = kNone, polarization = kNone;
 };
-
-std::string lower_case(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 class NamedScans final : public ScanFile {
  public:

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/text.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/io/scan/scan_sdfits.hpp"
 
@@ -140,10 +141,8 @@ void SdfitsRows::keep_where(const std::string& column, const std::string& value)
   }
   keep(which);
   if (!rows_.empty()) return;
-  std::string values;
-  for (const auto& t : there) values += (values.empty() ? "" : ", ") + t;
-  throw ConfigError(
-      fmt::format("{}: no row has {}={}; there are {}", path_, column, value, values));
+  throw ConfigError(fmt::format("{}: no row has {}={}; there are {}", path_, column, value,
+                                comma_separated(there)));
 }
 
 void SdfitsRows::reject_frames() const {
@@ -511,8 +510,7 @@ RowPositions SdfitsRows::positions(const ScanOptions& options, ScanMetadata& met
   if (frames.size() > 1) reject_frames();
   if (!frames.empty()) out.frame = *frames.begin();
   metadata.frame_known = out.frame != SkyFrame::icrs || says_system(radesys);
-  std::string names;
-  for (const auto& o : others) names += (names.empty() ? "" : ", ") + o;
+  const std::string names = comma_separated(others);
   if (n_without > 0)
     out.warnings.push_back(
         fmt::format("{} of {} rows have no place on the sky ({}) and are left out", n_without,

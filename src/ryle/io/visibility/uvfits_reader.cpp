@@ -11,6 +11,7 @@
 #include "ryle/core/error.hpp"
 #include "ryle/core/input_file.hpp"
 #include "ryle/core/interrupt.hpp"
+#include "ryle/core/text.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/io/base/crc32c.hpp"
 #include "ryle/io/base/fits_file.hpp"
@@ -46,11 +47,6 @@ struct Antennas {
   std::vector<int> numbers;  ///< NOSTA, one-based as the groups use them
 };
 
-std::string trimmed(std::string s) {
-  while (!s.empty() && (s.back() == ' ' || s.back() == '\0')) s.pop_back();
-  return s;
-}
-
 /// A key that is a size: 1 .. max.
 std::int64_t size_key(const FitsFile& file, const std::string& name, std::int64_t max) {
   const double value = file.number(name.c_str(), 1);
@@ -83,7 +79,7 @@ Header read_header(FitsFile& file) {
   h.n_parameters = size_key(file, "PCOUNT", 999);  // PTYPE1000 would be no keyword of FITS
   for (std::int64_t k = 1; k <= h.n_parameters; ++k) {
     const std::string n = std::to_string(k);
-    h.names.push_back(trimmed(file.text(("PTYPE" + n).c_str(), "")));
+    h.names.emplace_back(trimmed(file.text(("PTYPE" + n).c_str(), "")));
     h.scale.push_back(file.number(("PSCAL" + n).c_str(), 1));
     h.zero.push_back(file.number(("PZERO" + n).c_str(), 0));
   }
@@ -93,7 +89,7 @@ Header read_header(FitsFile& file) {
     const Axis axis{size_key(file, "NAXIS" + n, std::int64_t{1} << 31),
                     file.number(("CRVAL" + n).c_str(), 0), file.number(("CRPIX" + n).c_str(), 1),
                     file.number(("CDELT" + n).c_str(), 1)};
-    const std::string type = trimmed(file.text(("CTYPE" + n).c_str(), ""));
+    const std::string type(trimmed(file.text(("CTYPE" + n).c_str(), "")));
     if (type == "COMPLEX") h.complex = axis;
     if (type == "STOKES") h.stokes = axis;
     if (type == "FREQ") h.frequency = axis;
@@ -181,7 +177,7 @@ std::vector<std::string> read_names(FitsFile& file, int column, LONGLONG n_rows)
     char* text = buffer.data();
     char null[] = "";
     fits_read_col_str(file.get(), column, row, 1, 1, null, &text, nullptr, &status);
-    names.push_back(trimmed(text));
+    names.emplace_back(trimmed(text));
   }
   file.check(status, "read the antenna names of");
   return names;
@@ -205,7 +201,7 @@ Antennas read_antennas(FitsFile& file) {
   const Vector3 reference{file.number("ARRAYX", 0), file.number("ARRAYY", 0),
                           file.number("ARRAYZ", 0)};
   out.array.reference_itrf_m = reference;
-  const std::string scale = trimmed(file.text("TIMSYS", file.text("TIMESYS", "UTC")));
+  const std::string scale(trimmed(file.text("TIMSYS", file.text("TIMESYS", "UTC"))));
   out.tai = scale == "IAT" || scale == "TAI";
   if (!out.tai && scale != "UTC" && !scale.empty())
     throw UnsupportedError(file.path() + ": its times are " + scale + "; ryle reads UTC and IAT");

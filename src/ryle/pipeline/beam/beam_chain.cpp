@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/text.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/device/on_device.hpp"
 #include "ryle/pipeline/base/run_summary.hpp"
@@ -30,10 +31,8 @@ std::size_t subarray_named(const BeamSetup& setup, const std::string& name) {
   const auto& names = setup.file.subarray_names;
   const auto found = std::find(names.begin(), names.end(), name);
   if (found == names.end()) {
-    std::string known;
-    for (const auto& n : names) known += (known.empty() ? "" : ", ") + n;
     throw ConfigError("beams.incoherent: no sub-array \"" + name + "\"; the beams file has " +
-                      known);
+                      comma_separated(names));
   }
   return static_cast<std::size_t>(found - names.begin());
 }

@@ -17,7 +17,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/input_file.hpp"
-#include "ryle/core/nearest_word.hpp"
+#include "ryle/core/text.hpp"
 #include "ryle/pipeline/config/config_effect.hpp"
 #include "ryle/pipeline/config/config_fields.hpp"
 #include "ryle/telescope/toml_text.hpp"
@@ -34,8 +34,7 @@ std::string join(const std::vector<std::string_view>& words) {
 constexpr std::string_view kOverride = "--set";
 
 bool ends_in_one_of(const std::string& name, const std::vector<std::string_view>& endings) {
-  std::string ending = std::filesystem::path(name).extension().string();
-  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string ending = lower_case(std::filesystem::path(name).extension().string());
   return std::find(endings.begin(), endings.end(), ending) != endings.end();
 }
 

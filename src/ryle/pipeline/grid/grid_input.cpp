@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/text.hpp"
 #include "ryle/io/base/sha256.hpp"
 #include "ryle/pipeline/grid/grid_state.hpp"
 #include "ryle/pipeline/grid/grid_target.hpp"
@@ -161,9 +162,7 @@ GridInput::GridInput(const std::vector<std::string>& files, const ScanOptions& o
     file_axis_.first_center_hz = file_axis_.center_hz(chosen.first);
     file_axis_.n_channels = chosen.last - chosen.first;
     chosen = {0, n_file_channels()};
-    metadata_.polarization.clear();
-    for (const std::string& p : polarizations_)
-      metadata_.polarization += (metadata_.polarization.empty() ? "" : ", ") + p;
+    metadata_.polarization = comma_separated(polarizations_);
   }
   choose_channels(chosen);
 }
@@ -223,11 +222,7 @@ void GridInput::choose_polarizations(const std::string& file) {
     return;
   } else {
     std::istringstream in(wanted);
-    for (std::string name; std::getline(in, name, ',');) {
-      std::transform(name.begin(), name.end(), name.begin(),
-                     [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-      names.push_back(name);
-    }
+    for (std::string name; std::getline(in, name, ',');) names.push_back(upper_case(name));
   }
   for (const std::string& name : names) {
     stokes_.push_back(stokes_code(name));

@@ -12,6 +12,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/input_file.hpp"
+#include "ryle/core/text.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/io/map/cell_table.hpp"
 #include "ryle/io/map/healpix.hpp"
@@ -166,12 +167,6 @@ Panel SightLineCells::picture(const std::vector<float>& plane, const MapMetadata
   });
 }
 
-std::string trimmed(const std::string& text) {
-  const auto first = text.find_first_not_of(" \t\r");
-  if (first == std::string::npos) return "";
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
-
 // Fields of a line; quotes keep commas, two of them mean one.
 std::vector<std::string> csv_fields(const std::string& line) {
   std::vector<std::string> fields(1);
@@ -188,16 +183,14 @@ std::vector<std::string> csv_fields(const std::string& line) {
       fields.back() += line[i];
     }
   }
-  for (auto& f : fields) f = trimmed(f);
+  for (auto& f : fields) f = std::string(trimmed(f));
   return fields;
 }
 
 std::ptrdiff_t column_named(const std::vector<std::string>& header,
                             const std::vector<std::string>& names) {
   for (std::size_t k = 0; k < header.size(); ++k) {
-    std::string name = header[k];
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    const std::string name = lower_case(header[k]);
     for (const auto& n : names)
       if (name == n || name == n + "_deg") return static_cast<std::ptrdiff_t>(k);
   }
@@ -233,9 +226,8 @@ SightLineFile read_sight_lines(const std::string& path) {
     }
     const auto number_at = [&](std::ptrdiff_t k) {
       const std::string field = static_cast<std::size_t>(k) < fields.size() ? fields[k] : "";
-      char* end = nullptr;
-      const double value = std::strtod(field.c_str(), &end);
-      if (field.empty() || *end != '\0' || !std::isfinite(value))
+      double value = 0;
+      if (!parse_finite(field, value))
         throw FormatError(
             fmt::format("{} line {}: \"{}\" is no angle in degrees", path, number, field));
       return value;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/text.hpp"
 #include "ryle/pipeline/base/stopwatch.hpp"
 #include "ryle/pipeline/visibility/live_spectra.hpp"
 
@@ -140,9 +141,7 @@ std::string LiveLoop::nothing_came() const {
   const std::string rejected = rejected_text(counters);
   const auto time = counters.rejected.find("time");
   const bool undated = time != counters.rejected.end() && time->second > 0;
-  std::string listen;
-  for (const auto& endpoint : config_.source.listen)
-    listen += (listen.empty() ? "" : ", ") + endpoint;
+  const std::string listen = comma_separated(config_.source.listen);
   if (counters.received == 0) {
     return "no data arrived on " + listen + " (state " + source_.state() + ")" +
            (rejected.empty() ? "" : "; " + rejected);

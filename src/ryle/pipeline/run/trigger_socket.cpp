@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ryle/core/error.hpp"
+#include "ryle/core/text.hpp"
 #include "ryle/telescope/geometry.hpp"
 
 namespace ryle::pipeline {
@@ -27,9 +28,8 @@ json parse_request(std::string_view line) {
                                                 "width_s", "begin_utc", "end_utc",  "name"};
   for (const auto& [key, value] : request.items()) {
     if (std::find(std::begin(kKnown), std::end(kKnown), key) != std::end(kKnown)) continue;
-    std::string known;
-    for (const auto name : kKnown) known += (known.empty() ? "" : ", ") + std::string(name);
-    reject_request("unknown key \"" + key.substr(0, kLongestTriggerName) + "\"; known: " + known);
+    reject_request("unknown key \"" + key.substr(0, kLongestTriggerName) +
+                   "\"; known: " + comma_separated(kKnown));
   }
   return request;
 }

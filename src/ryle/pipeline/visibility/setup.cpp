@@ -51,10 +51,6 @@ std::string host_name() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
-bool ends_with(const std::string& text, const std::string& end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 ArrayLayout read_array(const ObservationConfig& config) {
   const auto& t = config.telescope;
   if (!t.layout.empty() && !t.station.empty()) {
@@ -62,7 +58,7 @@ ArrayLayout read_array(const ObservationConfig& config) {
   }
   if (!t.station.empty()) return read_lwa_ssmif(resolve_path(config, t.station));
   const std::string path = resolve_path(config, t.layout);
-  if (ends_with(path, ".json"))
+  if (path.ends_with(".json"))
     return read_tart_positions(path, t.latitude_deg, t.longitude_deg, t.height_m);
   return read_layout_csv(path, t.latitude_deg, t.longitude_deg, t.height_m);
 }
