@@ -5,6 +5,7 @@
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/integer.hpp"
+#include "ryle/device/implementation.hpp"
 #include "ryle/engine/beamform/beamform.hpp"
 #include "ryle/engine/beamform/cpu/kernel.hpp"
 #include "ryle/engine/beamform/implementations.hpp"
@@ -94,8 +95,7 @@ bool bytes_fit(const Config& config, const std::string& instruction_set) {
 }
 
 const CpuKernel* usable(const CpuEntry& entry, const Config& config) {
-  const auto sets = cpu_instruction_sets();
-  if (std::find(sets.begin(), sets.end(), entry.instruction_set) == sets.end()) return nullptr;
+  if (!has_instruction_set(entry.instruction_set)) return nullptr;
   if (bytes_fit(config, entry.instruction_set) && entry.integer() != nullptr)
     return entry.integer();
   return entry.floating();
@@ -110,15 +110,6 @@ std::vector<std::string> names_for(const Config& config) {
   for (auto& name : cuda_implementations(config)) names.push_back(std::move(name));
 #endif
   return names;
-}
-
-[[noreturn]] void reject(const Config& config, const std::string& why) {
-  std::string works;
-  for (const auto& name : names_for(config)) works += ", " + name;
-  throw UnsupportedError("beamformer implementation \"" + config.implementation + "\" for " +
-                         std::string(name(config.format)) + " and " +
-                         (config.weights == WeightFormat::i8 ? "i8" : "f32") + " weights: " + why +
-                         "; these work here: auto, cpu" + works);
 }
 
 [[noreturn]] void fail(const std::string& message) { throw ConfigError("beamformer: " + message); }
@@ -206,27 +197,17 @@ std::vector<std::string> available_implementations() {
 
 std::unique_ptr<Beamformer> make_beamformer(Queue& queue, const Config& config) {
   validate(config);
-  const bool on_cuda = queue.back_end() == BackEnd::cuda;
-  const std::string wanted =
-      config.implementation != "auto" ? config.implementation : (on_cuda ? "cuda" : "cpu");
-  if (wanted.rfind("cuda", 0) == 0) {
-    if (!on_cuda) {
-      const std::string reason = cuda_unavailable_reason();
-      reject(config, reason.empty() ? "it needs a CUDA queue" : reason);
-    }
+  const std::string chosen = choose_implementation(
+      queue.back_end(), {"beamformer", config.implementation,
+                         " for " + std::string(name(config.format)) + " and " +
+                             (config.weights == WeightFormat::i8 ? "i8" : "f32") + " weights",
+                         names_for(config)});
 #ifdef RYLE_HAVE_CUDA
-    return make_cuda_beamformer(queue, config);
+  if (chosen.starts_with("cuda")) return make_cuda_beamformer(queue, config);
 #endif
-  }
-  if (on_cuda) reject(config, "the queue is a CUDA queue and needs a cuda implementation");
-  if (wanted == "reference") return detail::make_reference(config);
-  for (const auto& entry : kCpu) {
-    if (wanted != "cpu" && wanted != entry.name) continue;
-    if (const CpuKernel* kernel = usable(entry, config))
-      return detail::make_cpu(queue, config, *kernel);
-    if (wanted != "cpu") reject(config, "this CPU or build has no such code for them");
-  }
-  reject(config, "unknown name");
+  for (const auto& entry : kCpu)
+    if (chosen == entry.name) return detail::make_cpu(queue, config, *usable(entry, config));
+  return detail::make_reference(config);
 }
 
 Cost cost(const Config& config) {

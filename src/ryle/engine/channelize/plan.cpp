@@ -4,6 +4,7 @@
 #include <string>
 
 #include "ryle/core/error.hpp"
+#include "ryle/device/implementation.hpp"
 #include "ryle/engine/channelize/channelize.hpp"
 #ifdef RYLE_HAVE_CUDA
 #include "ryle/engine/channelize/cuda/make.hpp"
@@ -85,13 +86,6 @@ math::WindowShape shape(Window window) {
     default:
       return math::WindowShape::kaiser;
   }
-}
-
-[[noreturn]] void unknown_implementation(const std::string& asked) {
-  std::string known;
-  for (const auto& each : available_implementations()) known += (known.empty() ? "" : ", ") + each;
-  throw UnsupportedError("channelize: implementation \"" + asked +
-                         "\" is not available here; what works: " + known);
 }
 
 }  // namespace
@@ -186,23 +180,13 @@ std::vector<std::string> available_implementations() {
 
 std::unique_ptr<Channelizer> make_channelizer(Queue& queue, const Config& config) {
   const detail::Problem problem = detail::make_problem(config);
-  const std::string& asked = config.implementation;
+  const std::string chosen = choose_implementation(
+      queue.back_end(), {"channelizer", config.implementation, "", available_implementations()});
 #ifdef RYLE_HAVE_CUDA
-  if (queue.back_end() == BackEnd::cuda) {
-    const bool cuda_name = asked == "auto" || asked.rfind("cuda", 0) == 0;
-    if (cuda_name) return make_cuda_channelizer(queue, config);
-  }
+  if (chosen.starts_with("cuda")) return make_cuda_channelizer(queue, config);
 #endif
-  if (queue.back_end() != BackEnd::cpu) {
-    throw UnsupportedError("channelize: implementation \"" + asked + "\" needs a CPU queue");
-  }
-  if (asked == "reference") return detail::make_reference(problem);
-  const auto sets = detail::cpu_instruction_sets_here();
-  if (asked == "auto" || asked == "cpu") return detail::make_cpu(queue, problem, sets.front());
-  for (const auto& set : sets) {
-    if (asked == "cpu:" + set) return detail::make_cpu(queue, problem, set);
-  }
-  unknown_implementation(asked);
+  if (chosen == "reference") return detail::make_reference(problem);
+  return detail::make_cpu(queue, problem, std::string_view(chosen).substr(4));  // behind "cpu:"
 }
 
 }  // namespace ryle::channelize

@@ -5,6 +5,7 @@
 
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/device/implementation.hpp"
 #include "ryle/engine/correlate/correlate.hpp"
 #include "ryle/engine/correlate/cpu/kernel.hpp"
 #include "ryle/engine/correlate/implementations.hpp"
@@ -53,8 +54,7 @@ constexpr CpuEntry kCpu[] = {
 };
 
 const CpuKernel* usable(const CpuEntry& entry, SampleFormat format) {
-  const auto sets = cpu_instruction_sets();
-  if (std::find(sets.begin(), sets.end(), entry.instruction_set) == sets.end()) return nullptr;
+  if (!has_instruction_set(entry.instruction_set)) return nullptr;
   return detail::is_integer_format(format) ? entry.integer() : entry.floating();
 }
 
@@ -69,14 +69,6 @@ std::vector<std::string> names_for(std::initializer_list<SampleFormat> formats) 
   for (auto& name : cuda_implementations()) names.push_back(std::move(name));
 #endif
   return names;
-}
-
-[[noreturn]] void reject(const Config& config, const std::string& why) {
-  std::string works;
-  for (const auto& name : names_for({config.format})) works += (works.empty() ? "" : ", ") + name;
-  throw UnsupportedError("correlator implementation \"" + config.implementation + "\" for " +
-                         std::string(name(config.format)) + ": " + why +
-                         "; these work here: auto, cpu, " + works);
 }
 
 void validate(const Config& config) {
@@ -99,15 +91,21 @@ void validate(const Config& config) {
   dense_blocks_bytes(config.format, config.n_channels, config.max_spectra, config.n_inputs);
 }
 
-// The kernel behind a cpu name, or nullptr. "cpu" = the first that works and is worth it.
-const CpuKernel* find_cpu(const Config& config, const std::string& wanted) {
+// What to run; "cpu" = the first that works and is worth it.
+std::string chosen(const Config& config, BackEnd back_end) {
   const std::int64_t n_rows = config.n_inputs * (config.format == SampleFormat::ci16 ? 2 : 1);
-  for (const auto& entry : kCpu) {
-    if (wanted == "cpu" && !entry.worth_it(n_rows, config.max_spectra)) continue;
-    if (wanted != "cpu" && wanted != entry.name) continue;
-    if (const CpuKernel* kernel = usable(entry, config.format)) return kernel;
-    if (wanted != "cpu") reject(config, "this CPU or build has no such code for this format");
-  }
+  const auto best = std::find_if(std::begin(kCpu), std::end(kCpu), [&](const CpuEntry& entry) {
+    return entry.worth_it(n_rows, config.max_spectra) && usable(entry, config.format) != nullptr;
+  });
+  return choose_implementation(
+      back_end, {"correlator", config.implementation, " for " + std::string(name(config.format)),
+                 names_for({config.format}), best != std::end(kCpu) ? best->name : ""});
+}
+
+// The kernel behind a name that was chosen; nullptr for the reference.
+const CpuKernel* kernel_named(const std::string& chosen, SampleFormat format) {
+  for (const auto& entry : kCpu)
+    if (chosen == entry.name) return usable(entry, format);
   return nullptr;
 }
 
@@ -127,25 +125,14 @@ std::vector<std::string> available_implementations() {
 
 std::unique_ptr<Correlator> make_correlator(Queue& queue, const Config& config) {
   validate(config);
-  const bool on_cuda = queue.back_end() == BackEnd::cuda;
-  const std::string wanted =
-      config.implementation != "auto" ? config.implementation : (on_cuda ? "cuda" : "cpu");
-  if (wanted.rfind("cuda", 0) == 0) {
-    if (!on_cuda) {
-      const std::string reason = cuda_unavailable_reason();
-      reject(config, reason.empty() ? "it needs a CUDA queue" : reason);
-    }
+  Config named = config;
+  named.implementation = chosen(config, queue.back_end());
 #ifdef RYLE_HAVE_CUDA
-    Config chosen = config;
-    chosen.implementation = wanted;
-    return make_cuda_correlator(queue, chosen);
+  if (named.implementation.starts_with("cuda")) return make_cuda_correlator(queue, named);
 #endif
-  }
-  if (on_cuda) reject(config, "the queue is a CUDA queue and needs a cuda implementation");
-  if (wanted == "reference") return detail::make_reference(config);
-  const CpuKernel* kernel = find_cpu(config, wanted);
-  if (kernel == nullptr) reject(config, "unknown name");
-  return detail::make_cpu(queue, config, *kernel);
+  if (const CpuKernel* kernel = kernel_named(named.implementation, config.format))
+    return detail::make_cpu(queue, config, *kernel);
+  return detail::make_reference(config);
 }
 
 Cost cost(const Config& config) {
@@ -159,11 +146,10 @@ Cost cost(const Config& config) {
       spectra_per_block(config.format);
   const std::int64_t sums_bytes = config.n_channels * pairs * 16;
   result.accumulator_bytes = sums_bytes;
-  const bool on_cuda = config.implementation.rfind("cuda", 0) == 0;
+  const bool on_cuda = config.implementation.starts_with("cuda");
   if (on_cuda) result.accumulator_bytes += sums_bytes / 2;
   if (on_cuda || config.implementation == "reference") return result;
-  if (const CpuKernel* kernel =
-          find_cpu(config, config.implementation == "auto" ? "cpu" : config.implementation)) {
+  if (const CpuKernel* kernel = kernel_named(chosen(config, BackEnd::cpu), config.format)) {
     const auto memory = detail::cpu_memory(config, *kernel);
     result.accumulator_bytes = memory.accumulator_bytes;
     result.scratch_bytes = memory.scratch_bytes_per_worker;

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "ryle/core/error.hpp"
+#include "ryle/device/implementation.hpp"
 #include "ryle/engine/grid/order_gridders.hpp"
 #include "ryle/engine/grid/tiles.hpp"
 
@@ -50,13 +51,10 @@ std::unique_ptr<OrderGridder> make_order_gridder(const OrderConfig& config, Cell
   if (config.n_channels < 1)
     throw ConfigError("the gridder needs a channel or more, got " +
                       std::to_string(config.n_channels));
-  const std::string& name = config.implementation;
-  if (name == "reference") return detail::make_order_reference(config, std::move(cells));
-  if (name == "auto" || name == "cpu" || name == "cpu:selection")
-    return detail::make_order_selection(config, std::move(cells));
-  std::string known;
-  for (const auto& n : available_order_implementations()) known += " " + n;
-  throw UnsupportedError("medians: no implementation \"" + name + "\" here; there are:" + known);
+  const std::string chosen = choose_implementation(
+      BackEnd::cpu, {"medians", config.implementation, "", available_order_implementations()});
+  if (chosen == "reference") return detail::make_order_reference(config, std::move(cells));
+  return detail::make_order_selection(config, std::move(cells));
 }
 
 std::vector<std::uint32_t> OrderGridder::near(Queue&, Positions samples) {

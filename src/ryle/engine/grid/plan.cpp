@@ -3,6 +3,7 @@
 #include <string>
 
 #include "ryle/core/error.hpp"
+#include "ryle/device/implementation.hpp"
 #include "ryle/engine/grid/cpu/gridder.hpp"
 #ifdef RYLE_HAVE_CUDA
 #include "ryle/engine/grid/cuda/make.hpp"
@@ -31,32 +32,10 @@ constexpr InstructionSet kSets[] = {
 };
 
 std::vector<const InstructionSet*> sets_here() {
-  const auto names = cpu_instruction_sets();
   std::vector<const InstructionSet*> sets;
   for (const auto& set : kSets)
-    if (std::find(names.begin(), names.end(), set.name) != names.end()) sets.push_back(&set);
+    if (has_instruction_set(set.name)) sets.push_back(&set);
   return sets;
-}
-
-UnsupportedError unknown_implementation(const std::string& name) {
-  std::string known;
-  for (const auto& n : available_implementations()) known += " " + n;
-  return UnsupportedError("gridder: no implementation \"" + name + "\" here; there are:" + known);
-}
-
-std::unique_ptr<Gridder> make_on_cuda(const std::string& name, const Config& config,
-                                      const Cells& cells) {
-#ifdef RYLE_HAVE_CUDA
-  const auto names = cuda_implementations();
-  if (name == "cuda" || std::find(names.begin(), names.end(), name) != names.end())
-    return make_cuda_gridder(config, cells);  // where there is no device it says so
-#else
-  static_cast<void>(config);
-  static_cast<void>(cells);
-  if (name == "cuda")
-    throw UnsupportedError("gridder: implementation \"cuda\": " + cuda_unavailable_reason());
-#endif
-  throw unknown_implementation(name);
 }
 
 }  // namespace
@@ -88,17 +67,21 @@ std::unique_ptr<Gridder> make_gridder(const Config& config, Cells cells) {
   if (config.n_channels < 1)
     throw ConfigError("the gridder needs a channel or more, got " +
                       std::to_string(config.n_channels));
-  const std::string name = config.implementation == "auto" ? "cpu" : config.implementation;
-  if (name == "reference") return detail::make_reference(config, std::move(cells));
+  // It makes a queue of its own.
+  const BackEnd back_end = config.implementation.starts_with("cuda") ? BackEnd::cuda : BackEnd::cpu;
+  const std::string chosen = choose_implementation(
+      back_end, {"gridder", config.implementation, "", available_implementations()});
+#ifdef RYLE_HAVE_CUDA
+  if (chosen.starts_with("cuda")) return make_cuda_gridder(config, cells);
+#endif
   for (const auto* set : sets_here()) {
-    if (name != "cpu" && name != set->implementation) continue;
+    if (chosen != set->implementation) continue;
     if (config.precision == Precision::f64 ||
         config.convolution.support_rad > detail::kWidestFloat_rad)
       return detail::make_cpu<double>(config, std::move(cells), set->f64());
     return detail::make_cpu<float>(config, std::move(cells), set->f32());
   }
-  if (name.starts_with("cuda")) return make_on_cuda(name, config, cells);
-  throw unknown_implementation(name);
+  return detail::make_reference(config, std::move(cells));
 }
 
 Positions positions(Queue& queue, const double* longitude_deg, const double* latitude_deg,

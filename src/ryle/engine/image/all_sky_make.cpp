@@ -5,6 +5,7 @@
 #include <string>
 
 #include "ryle/core/error.hpp"
+#include "ryle/device/implementation.hpp"
 #include "ryle/engine/image/all_sky_factories.hpp"
 #include "ryle/engine/image/all_sky_limits.hpp"
 #include "ryle/engine/image/cost_model.hpp"
@@ -35,11 +36,6 @@ constexpr std::array kCuda{Path::vis_grid, Path::vis_dft, Path::efield, Path::ef
                            Path::efield_dft};
 #endif
 
-bool runs_here(const Entry& entry) {
-  const auto sets = cpu_instruction_sets();
-  return std::find(sets.begin(), sets.end(), entry.instruction_set) != sets.end();
-}
-
 // Names that work for a path on this machine.
 std::vector<std::string> names_for(Path path) {
   std::vector<std::string> names;
@@ -48,42 +44,18 @@ std::vector<std::string> names_for(Path path) {
   if (has_code && cuda_unavailable_reason().empty()) names.emplace_back("cuda");
 #endif
   for (const auto& entry : kCpu) {
-    if (entry.path == path && runs_here(entry)) names.emplace_back(entry.name);
+    if (entry.path == path && has_instruction_set(entry.instruction_set))
+      names.emplace_back(entry.name);
   }
   names.emplace_back("reference");
   return names;
 }
 
-[[noreturn]] void reject(Path path, const std::string& wanted, const std::string& why) {
-  std::string works = "auto";
-  for (const auto& name : names_for(path)) works += ", " + name;
-  throw UnsupportedError("imager implementation \"" + wanted + "\" for path " +
-                         std::string(name(path)) + ": " + why + "; these work here: " + works);
-}
-
-// What to run: "cuda", "reference" or an instruction set of the cpu list.
+// What to run: "cuda", "reference" or a name of the cpu list.
 std::string chosen(const Queue& queue, const AllSkyConfig& config, Path path) {
-  const bool on_cuda = queue.back_end() == BackEnd::cuda;
-  const std::string& wanted = config.implementation;
-  if (wanted.rfind("cuda", 0) == 0 || (wanted == "auto" && on_cuda)) {
-    const std::string reason = cuda_unavailable_reason();
-    if (!reason.empty()) reject(path, wanted, reason);
-    if (!on_cuda) reject(path, wanted, "it needs a CUDA queue");
-    const auto names = names_for(path);
-    std::string name = wanted == "auto" ? "cuda" : wanted;
-    if (std::find(names.begin(), names.end(), name) != names.end()) return name;
-    reject(path, wanted, "there is no such CUDA code");
-  }
-  if (on_cuda) reject(path, wanted, "the queue is a CUDA queue and needs a cuda implementation");
-  if (wanted == "reference") return wanted;
-  const bool any = wanted == "auto" || wanted == "cpu";
-  for (const auto& entry : kCpu) {
-    if (entry.path != path || (!any && wanted != entry.name)) continue;
-    if (runs_here(entry)) return entry.instruction_set;
-    if (!any) reject(path, wanted, "this CPU has no such instructions");
-  }
-  if (wanted == "auto") return "reference";
-  reject(path, wanted, any ? "there is no fast code for it" : "unknown name");
+  return choose_implementation(
+      queue.back_end(),
+      {"imager", config.implementation, " for path " + std::string(name(path)), names_for(path)});
 }
 
 // The path that is wanted, or the planner's choice for this queue.
@@ -116,7 +88,7 @@ std::unique_ptr<FieldImager> make_field_imager(Queue& queue, const AllSkyConfig&
 #ifdef RYLE_HAVE_CUDA
   if (what == "cuda") return detail::make_field_cuda(queue, config, path);
 #endif
-  return detail::make_field_cpu(queue, config, path, what);
+  return detail::make_field_cpu(queue, config, path, what.substr(4));  // behind "cpu:"
 }
 
 std::unique_ptr<VisImager> make_vis_imager(Queue& queue, const AllSkyConfig& config) {
@@ -130,7 +102,7 @@ std::unique_ptr<VisImager> make_vis_imager(Queue& queue, const AllSkyConfig& con
 #ifdef RYLE_HAVE_CUDA
   if (what == "cuda") return detail::make_vis_cuda(queue, config, path);
 #endif
-  return detail::make_vis_cpu(queue, config, path, what);
+  return detail::make_vis_cpu(queue, config, path, what.substr(4));
 }
 
 std::vector<std::string> available_all_sky_implementations() {

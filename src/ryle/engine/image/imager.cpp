@@ -8,6 +8,7 @@
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
+#include "ryle/device/implementation.hpp"
 #include "ryle/engine/image/cpu/sum_kernel.hpp"
 #include "ryle/engine/image/imager_grid.hpp"
 #include "ryle/engine/image/runs.hpp"
@@ -24,13 +25,12 @@ struct Kernel {
 
 // Best first.
 std::vector<Kernel> usable_kernels() {
-  const auto sets = cpu_instruction_sets();
   std::vector<Kernel> usable;
   for (const auto& kernel :
        {Kernel{"cpu:avx512", "image/cpu/avx512", "avx512", detail::sum_avx512},
         Kernel{"cpu:avx2", "image/cpu/avx2", "avx2", detail::sum_avx2},
         Kernel{"cpu:generic", "image/cpu/generic", "generic", detail::sum_generic}}) {
-    if (std::find(sets.begin(), sets.end(), kernel.needs) != sets.end()) usable.push_back(kernel);
+    if (has_instruction_set(kernel.needs)) usable.push_back(kernel);
   }
   return usable;
 }
@@ -216,19 +216,15 @@ std::unique_ptr<Imager> make_imager(Queue& queue, const Config& config) {
   if (queue.back_end() != BackEnd::cpu) {
     throw UnsupportedError("image: the direct Fourier sum runs on a cpu queue only");
   }
-  if (config.implementation == "reference") return std::make_unique<ReferenceImager>(config);
-  auto kernels = usable_kernels();
-  if (config.implementation == "auto" || config.implementation == "cpu") {
+  const auto kernels = usable_kernels();
+  if (config.implementation == "auto" || config.implementation == "cpu")
     return std::make_unique<CheapestImager>(config, kernels.front());
-  }
-  if (config.implementation == "cpu:grid") return std::make_unique<detail::GridImager>(config);
-  for (auto& kernel : kernels) {
-    if (kernel.name == config.implementation) return std::make_unique<CpuImager>(config, kernel);
-  }
-  std::string known = "auto, cpu";
-  for (const auto& name : available_implementations()) known += ", " + name;
-  throw UnsupportedError("image: no implementation \"" + config.implementation +
-                         "\" here; there are " + known);
+  const std::string chosen = choose_implementation(
+      BackEnd::cpu, {"image", config.implementation, "", available_implementations()});
+  if (chosen == "cpu:grid") return std::make_unique<detail::GridImager>(config);
+  for (const auto& kernel : kernels)
+    if (chosen == kernel.name) return std::make_unique<CpuImager>(config, kernel);
+  return std::make_unique<ReferenceImager>(config);
 }
 
 }  // namespace ryle::image

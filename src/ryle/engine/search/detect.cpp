@@ -40,9 +40,7 @@ std::unique_ptr<Detector> make_detector(Queue& queue, const DetectConfig& config
        "threshold is " + std::to_string(config.threshold) + " sigma; it must lie above 1");
 #ifdef RYLE_HAVE_CUDA
   if (queue.back_end() == BackEnd::cuda) return make_cuda_detector(queue, config);
-  const std::string& name = config.implementation;
-  if ((name.rfind("cuda", 0) == 0 || name.rfind("fdmt:cuda", 0) == 0 || name == "subband:cuda") &&
-      cuda_unavailable_reason().empty())
+  if (names_cuda(config.implementation) && cuda_unavailable_reason().empty())
     return make_cuda_detector_for_host(config);
 #endif
   if (config.implementation == "reference") return detail::make_detector_reference(config);

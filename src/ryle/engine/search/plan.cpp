@@ -4,6 +4,7 @@
 
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
+#include "ryle/device/implementation.hpp"
 #include "ryle/engine/search/cpu/kernel.hpp"
 #include "ryle/engine/search/implementations.hpp"
 #ifdef RYLE_HAVE_CUDA
@@ -29,18 +30,15 @@ constexpr CpuEntry kCpu[] = {
 };
 
 const CpuKernel* usable(const CpuEntry& entry) {
-  const auto sets = cpu_instruction_sets();
-  if (std::find(sets.begin(), sets.end(), entry.instruction_set) == sets.end()) return nullptr;
-  return entry.kernel();
+  return has_instruction_set(entry.instruction_set) ? entry.kernel() : nullptr;
 }
 
-[[noreturn]] void reject(const std::string& wanted, const std::string& why) {
-  std::string works;
-  for (const auto& name : available_implementations()) works += ", " + name;
-  for (const auto& name : available_trees()) works += ", " + name;
-  for (const auto& name : available_subbands()) works += ", " + name;
-  throw UnsupportedError("search implementation \"" + wanted + "\": " + why +
-                         "; these work here: auto, cpu" + works);
+// Of all methods.
+std::string chosen(const std::string& wanted) {
+  ImplementationQuery query{"search", wanted, "", available_implementations()};
+  for (const auto& names : {available_trees(), available_subbands()})
+    query.here.insert(query.here.end(), names.begin(), names.end());
+  return choose_implementation(BackEnd::cpu, query);
 }
 
 void validate(const DedisperseConfig& c) {
@@ -71,12 +69,10 @@ void validate(const DedisperseConfig& c) {
 namespace detail {
 
 const CpuKernel& cpu_kernel_named(const std::string& wanted) {
-  for (const auto& entry : kCpu) {
-    if (wanted != "auto" && wanted != "cpu" && wanted != entry.name) continue;
-    if (const CpuKernel* kernel = usable(entry)) return *kernel;
-    if (wanted == entry.name) reject(wanted, "this CPU has no such instructions");
-  }
-  reject(wanted, "unknown name");
+  const std::string name = chosen(wanted);
+  for (const auto& entry : kCpu)
+    if (name == entry.name) return *usable(entry);
+  throw UnsupportedError("search implementation \"" + wanted + "\" is no kernel of the CPU");
 }
 
 }  // namespace detail
@@ -146,10 +142,10 @@ std::unique_ptr<Dedisperser> make_dedisperser(Queue& queue, const DedisperseConf
 #ifdef RYLE_HAVE_CUDA
   if (queue.back_end() == BackEnd::cuda) return make_cuda_dedisperser(queue, config);
 #endif
-  if (config.implementation.rfind("cuda", 0) == 0 ||
-      config.implementation.rfind("fdmt:cuda", 0) == 0 || config.implementation == "subband:cuda") {
+  if (names_cuda(config.implementation)) {
     const std::string reason = cuda_unavailable_reason();
-    if (!reason.empty()) reject(config.implementation, reason);
+    if (!reason.empty())
+      throw UnsupportedError("search implementation \"" + config.implementation + "\": " + reason);
 #ifdef RYLE_HAVE_CUDA
     return make_cuda_dedisperser_for_host(config);
 #endif

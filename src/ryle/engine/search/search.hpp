@@ -74,6 +74,10 @@ std::vector<std::string> available_subbands();
 /// What makes exact sums, or detects, where the tree or the sub-bands of this name run
 /// ("fdmt:avx2": "cpu:avx2"); other names unchanged.
 std::string exact_implementation(const std::string& name);
+/// "cuda", "fdmt:cuda", "subband:cuda", "cuda:direct", ...
+inline bool names_cuda(const std::string& implementation) {
+  return implementation.find("cuda") != std::string::npos;
+}
 
 // Boxcars and peaks.
 

@@ -128,10 +128,7 @@ class Search {
   /// device does not do runs on the CPU, and codes and sums travel.
   void prepare_devices() {
     config_.devices = o_.devices;
-    const std::string& name = o_.implementation;
-    if (config_.devices.empty() &&
-        (name.rfind("cuda", 0) == 0 || name.rfind("fdmt:cuda", 0) == 0 || name == "subband:cuda"))
-      config_.devices = {0};
+    if (config_.devices.empty() && search::names_cuda(o_.implementation)) config_.devices = {0};
     if (config_.devices.empty()) return;
     const std::string why = no_device_search(config_.chain);
     if (why.empty()) return;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "ryle/core/bits.hpp"
+#include "ryle/device/implementation.hpp"
 #include "ryle/engine/channelize/dither.hpp"
 #include "ryle/engine/channelize/problem.hpp"
 #include "ryle/engine/channelize/requantize.hpp"
@@ -444,10 +445,9 @@ void Cpu::merge_counts(const Call& call, std::int64_t p, std::int64_t n_chunks) 
 }
 
 std::vector<std::string> cpu_instruction_sets_here() {
-  const auto have = cpu_instruction_sets();
   std::vector<std::string> names;
   for (const auto& set : kSets) {
-    if (std::find(have.begin(), have.end(), set.name) != have.end()) names.emplace_back(set.name);
+    if (has_instruction_set(set.name)) names.emplace_back(set.name);
   }
   return names;
 }
