@@ -38,8 +38,7 @@ Socket silent_client(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.data(), path.size());
-  EXPECT_EQ(::connect(socket.descriptor(), reinterpret_cast<sockaddr*>(&address), sizeof address),
-            0);
+  EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   return socket;
 }
 
@@ -65,13 +64,13 @@ TEST(LineServer, SilentClientsHoldNobodyUp) {
   std::vector<Socket> silent;
   for (std::size_t k = 0; k + 1 < LineServer::kMaxClients; ++k) {
     silent.push_back(silent_client(path));
-    ASSERT_EQ(::send(silent.back().descriptor(), "ab", 2, 0), 2);  // without its end
+    ASSERT_EQ(::send(silent.back().get(), "ab", 2, 0), 2);  // without its end
   }
   EXPECT_EQ(ask(path, "c"), "cc");
   silent.resize(3);
-  ASSERT_EQ(::send(silent.back().descriptor(), "\n", 1, 0), 1);
+  ASSERT_EQ(::send(silent.back().get(), "\n", 1, 0), 1);
   char answer[8] = {};
-  ASSERT_EQ(::recv(silent.back().descriptor(), answer, 5, MSG_WAITALL), 5);
+  ASSERT_EQ(::recv(silent.back().get(), answer, 5, MSG_WAITALL), 5);
   EXPECT_STREQ(answer, "abab\n");
 }
 
@@ -105,7 +104,7 @@ TEST(LineServer, TakesOverFromTheDeadOnly) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::memcpy(address.sun_path, path.data(), path.size());
-    ASSERT_EQ(::bind(dead.descriptor(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    ASSERT_EQ(::bind(dead.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   }
   ASSERT_TRUE(std::filesystem::exists(path));
   {

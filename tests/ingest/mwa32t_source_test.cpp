@@ -368,8 +368,7 @@ TEST(Mwa32tSource, ConnectsToNodesAndTriesAgain) {
     return static_cast<bool>(node);
   }));
   const auto bytes = pattern_groups(config.geometry.marker, 0, 0, 500);
-  ASSERT_EQ(::send(node.descriptor(), bytes.data(), bytes.size(), 0),
-            static_cast<ssize_t>(bytes.size()));
+  ASSERT_EQ(::send(node.get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
   wait_all(running, 500);
   running.stop();
   EXPECT_EQ(running.source().counters().used, 500u);

@@ -36,10 +36,11 @@ TEST(ChooseImplementation, NamesAndKinds) {
 }
 
 TEST(ChooseImplementation, SaysWhatWorksAndWhatIsNearest) {
-  EXPECT_EQ(refusal("cpu:avx3", BackEnd::cpu),
-            "gadget implementation \"cpu:avx3\" for ci8: unknown, or not for this machine, build or "
-            "data (did you mean \"cpu:avx2\"?); these work here: auto, cpu, reference, cpu:avx2, "
-            "cpu:generic, cuda:simt");
+  EXPECT_EQ(
+      refusal("cpu:avx3", BackEnd::cpu),
+      "gadget implementation \"cpu:avx3\" for ci8: unknown, or not for this machine, build or "
+      "data (did you mean \"cpu:avx2\"?); these work here: auto, cpu, reference, cpu:avx2, "
+      "cpu:generic, cuda:simt");
   EXPECT_THAT(refusal("cuda", BackEnd::cpu), testing::HasSubstr("gadget implementation \"cuda\""));
   EXPECT_THAT(refusal("cpu", BackEnd::cuda), testing::HasSubstr("needs a cuda implementation"));
 }

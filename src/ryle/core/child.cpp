@@ -17,6 +17,7 @@
 #include <exception>
 #include <new>
 
+#include "ryle/core/descriptor.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/interrupt.hpp"
 
@@ -94,9 +95,9 @@ void send_error(const ChildPipe& pipe, ExitCode code, const std::string& text) {
 /// Waits for the child; its status. A child that is still there is ended.
 class Child {
  public:
-  Child(pid_t id, int descriptor) : id_(id), descriptor_(descriptor) {}
+  Child(pid_t id, Descriptor answers) : id_(id), answers_(std::move(answers)) {}
   ~Child() {
-    ::close(descriptor_);
+    answers_.close();
     if (id_ > 0) {
       ::kill(id_, SIGKILL);
       wait();
@@ -115,7 +116,7 @@ class Child {
 
  private:
   pid_t id_;
-  int descriptor_;
+  Descriptor answers_;
 };
 
 std::string reason_of_death(int status, const ChildLimits& limits) {
@@ -171,25 +172,23 @@ void run_in_child(const std::string& what, const ChildLimits& limits,
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0)
     throw OsLimitError(std::string("cannot make a pipe: ") + std::strerror(errno));
+  Descriptor out(ends[0]), in(ends[1]);
   const pid_t parent = ::getpid();
   const pid_t id = ::fork();
   if (id < 0) {
-    const std::string why = std::strerror(errno);
-    ::close(ends[0]);
-    ::close(ends[1]);
-    throw OsLimitError("cannot start the process that reads " + what + ": " + why +
+    throw OsLimitError("cannot start the process that reads " + what + ": " + std::strerror(errno) +
                        "; raise `ulimit -u` or free memory");
   }
   if (id == 0) {
-    ::close(ends[0]);
+    out.close();
     restrict_child(limits, parent);
     child_main(ChildPipe(ends[1]), what, work, send);
   }
-  ::close(ends[1]);
+  in.close();
 #ifdef F_SETPIPE_SZ
   ::fcntl(ends[0], F_SETPIPE_SZ, 1 << 20);
 #endif
-  Child child(id, ends[0]);
+  Child child(id, std::move(out));
   const ChildPipe pipe(ends[0]);
   const std::string begin = "cannot read " + what + ": ";
   const std::string end = "; the file is damaged or not what it says";

@@ -65,7 +65,7 @@ DatagramReader::DatagramReader(DatagramReader&& other) noexcept
 
 bool DatagramReader::enable_gro(const Socket& socket) {
   const int on = 1;
-  return setsockopt(socket.descriptor(), IPPROTO_UDP, kUdpGro, &on, sizeof on) == 0;
+  return setsockopt(socket.get(), IPPROTO_UDP, kUdpGro, &on, sizeof on) == 0;
 }
 
 const std::vector<DatagramReader::Datagram>& DatagramReader::receive(const Socket& socket,
@@ -83,8 +83,8 @@ const std::vector<DatagramReader::Datagram>& DatagramReader::receive(const Socke
     h.msg_control = b.controls[i].bytes.data();
     h.msg_controllen = b.controls[i].bytes.size();
   }
-  const int n = recvmmsg(socket.descriptor(), b.headers.data(), static_cast<unsigned>(count),
-                         MSG_DONTWAIT, nullptr);
+  const int n =
+      recvmmsg(socket.get(), b.headers.data(), static_cast<unsigned>(count), MSG_DONTWAIT, nullptr);
   for (int i = 0; i < n; ++i) {
     const auto index = static_cast<std::size_t>(i);
     const msghdr& h = b.headers[index].msg_hdr;

@@ -48,8 +48,7 @@ Socket unix_socket(const std::string& path) {
 }
 
 int connect_to(const Socket& socket, const sockaddr_un& address) {
-  return ::connect(socket.descriptor(), reinterpret_cast<const sockaddr*>(&address),
-                   sizeof address);
+  return ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
 }
 
 /// One that a killed run left behind; a regular file stays and makes bind() fail.
@@ -63,10 +62,10 @@ Socket listen_at(const std::string& path) {
   const sockaddr_un address = unix_address(path);
   remove_dead_socket(path, address);
   Socket socket = unix_socket(path);
-  if (::bind(socket.descriptor(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     throw IoError::from_errno("make", path, errno == EADDRINUSE ? EEXIST : errno, true);
   // Between the two lines nobody listens yet.
-  if (::chmod(path.c_str(), 0660) != 0 || ::listen(socket.descriptor(), 64) != 0) {
+  if (::chmod(path.c_str(), 0660) != 0 || ::listen(socket.get(), 64) != 0) {
     const int error = errno;
     ::unlink(path.c_str());
     throw IoError::from_errno("listen on", path, error, true);
@@ -106,7 +105,7 @@ struct LineServer::Impl {
         "lines", [this](const std::stop_token& stop) { run(stop); },
         [this] {
           const char byte = 0;
-          [[maybe_unused]] const auto sent = ::send(wake_in.descriptor(), &byte, 1, MSG_NOSIGNAL);
+          [[maybe_unused]] const auto sent = ::send(wake_in.get(), &byte, 1, MSG_NOSIGNAL);
         });
   }
   ~Impl() {
@@ -127,11 +126,11 @@ struct LineServer::Impl {
   }
 
   void wait() {
-    polled.assign({{wake_out.descriptor(), POLLIN, 0}, {listener.descriptor(), POLLIN, 0}});
+    polled.assign({{wake_out.get(), POLLIN, 0}, {listener.get(), POLLIN, 0}});
     if (clients.size() >= kMaxClients) polled[1].events = 0;
     int timeout_ms = -1;
     for (const auto& c : clients) {
-      polled.push_back({c.socket.descriptor(), POLLIN, 0});
+      polled.push_back({c.socket.get(), POLLIN, 0});
       const int left_ms = milliseconds_until(c.until);
       timeout_ms = timeout_ms < 0 ? left_ms : std::min(timeout_ms, left_ms);
     }
@@ -139,13 +138,13 @@ struct LineServer::Impl {
   }
 
   void accept_one() {
-    Socket socket(::accept4(listener.descriptor(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    Socket socket(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket) clients.push_back({std::move(socket), {}, after(patience_s)});
   }
 
   void read_from(Client& c) {
     char buffer[1024];
-    const auto n = ::recv(c.socket.descriptor(), buffer, sizeof buffer, 0);
+    const auto n = ::recv(c.socket.get(), buffer, sizeof buffer, 0);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (n <= 0) {
       c.done = true;
@@ -173,7 +172,7 @@ struct LineServer::Impl {
     std::replace(text.begin(), text.end(), '\n', ' ');
     text += '\n';
     [[maybe_unused]] const auto sent =
-        ::send(c.socket.descriptor(), text.data(), text.size(), MSG_NOSIGNAL);
+        ::send(c.socket.get(), text.data(), text.size(), MSG_NOSIGNAL);
     c.done = true;
   }
 };
@@ -187,7 +186,7 @@ std::string ask_line_server(const std::string& path, std::string_view line, doub
   const Socket socket = unix_socket(path);
   const auto until = after(patience_s);
   const auto wait_for = [&](short what) {
-    pollfd p{socket.descriptor(), what, 0};
+    pollfd p{socket.get(), what, 0};
     while (true) {
       const int ready = ::poll(&p, 1, milliseconds_until(until));
       if (ready > 0) return;
@@ -204,7 +203,7 @@ std::string ask_line_server(const std::string& path, std::string_view line, doub
   text += '\n';
   for (std::size_t at = 0; at < text.size();) {
     wait_for(POLLOUT);
-    const auto n = ::send(socket.descriptor(), text.data() + at, text.size() - at, MSG_NOSIGNAL);
+    const auto n = ::send(socket.get(), text.data() + at, text.size() - at, MSG_NOSIGNAL);
     if (n < 0 && (errno == EPIPE || errno == ECONNRESET)) break;  // it has answered already
     if (n < 0 && errno != EAGAIN && errno != EINTR)
       throw IoError::from_errno("write to", path, errno, false);
@@ -214,7 +213,7 @@ std::string ask_line_server(const std::string& path, std::string_view line, doub
   while (reply.find('\n') == std::string::npos) {
     wait_for(POLLIN);
     char buffer[1024];
-    const auto n = ::recv(socket.descriptor(), buffer, sizeof buffer, 0);
+    const auto n = ::recv(socket.get(), buffer, sizeof buffer, 0);
     if (n == 0) break;
     if (n < 0 && errno != EAGAIN && errno != EINTR)
       throw IoError::from_errno("read from", path, errno, false);

@@ -143,7 +143,7 @@ bool Mwa32tReceiver::serve(int timeout_ms) {
   std::vector<pollfd> polled;
   polled.reserve(ports_.size() + 2 * tcp_.size());
   for (std::size_t i = 0; i < ports_.size(); ++i) {
-    polled.push_back({ports_[i].socket.descriptor(), POLLIN, 0});
+    polled.push_back({ports_[i].socket.get(), POLLIN, 0});
   }
   bool waiting = false;
   for (const auto& link : tcp_) {
@@ -151,8 +151,8 @@ bool Mwa32tReceiver::serve(int timeout_ms) {
     // A stream that waits for its position is left in the kernel's buffer: the sender waits.
     const bool held = link->ready && !link->groups->aligned();
     waiting |= held;
-    polled.push_back({held || !link->connection ? -1 : link->connection.descriptor(), events, 0});
-    polled.push_back({link->listener ? link->listener.descriptor() : -1, POLLIN, 0});
+    polled.push_back({held || !link->connection ? -1 : link->connection.get(), events, 0});
+    polled.push_back({link->listener ? link->listener.get() : -1, POLLIN, 0});
   }
   const int n =
       ::poll(polled.data(), polled.size(), waiting ? std::min(timeout_ms, 1) : timeout_ms);
@@ -322,7 +322,7 @@ void Mwa32tReceiver::serve_tcp(TcpLink& link) {
   if (space.empty()) return;
   space = space.first(
       std::min(space.size(), static_cast<std::size_t>(skew_limit_ + 4) * wire::kMwa32tGroupBytes));
-  const ssize_t n = recv(link.connection.descriptor(), space.data(), space.size(), MSG_DONTWAIT);
+  const ssize_t n = recv(link.connection.get(), space.data(), space.size(), MSG_DONTWAIT);
   if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
   if (n <= 0) return disconnect(link);
   if (!link.got_bytes) {

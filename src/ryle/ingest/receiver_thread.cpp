@@ -132,7 +132,7 @@ bool ReceiverThread::serve_ports(int timeout_ms, std::int64_t skew_slots) {
   std::vector<pollfd> polled;
   polled.reserve(ports_.size());
   for (std::size_t i = 0; i < ports_.size(); ++i) {
-    polled.push_back({ports_[i].socket.descriptor(), POLLIN, 0});
+    polled.push_back({ports_[i].socket.get(), POLLIN, 0});
   }
   const int n = ::poll(polled.data(), polled.size(), timeout_ms);
   now_ = monotonic_ns();

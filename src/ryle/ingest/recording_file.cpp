@@ -23,29 +23,17 @@ constexpr std::size_t kWindowBytes = std::size_t{1} << 20;
 
 RecordingFile::RecordingFile(const std::string& path) : path_(path) {
   require_regular_file(path);
-  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor_ < 0) throw IoError::from_errno("open", path, errno);
+  file_ = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file_) throw IoError::from_errno("open", path, errno);
   struct stat status {};
-  if (::fstat(descriptor_, &status) != 0) {
-    const int error = errno;
-    ::close(descriptor_);
-    throw IoError::from_errno("read", path, error);
-  }
+  if (::fstat(file_.get(), &status) != 0) throw IoError::from_errno("read", path, errno);
   size_bytes_ = status.st_size;
 }
 
-RecordingFile::~RecordingFile() { ::close(descriptor_); }
-
 std::size_t RecordingFile::read(std::int64_t offset, std::span<std::byte> destination) const {
-  std::size_t done = 0;
-  while (offset >= 0 && done < destination.size()) {
-    const ssize_t n = ::pread(descriptor_, destination.data() + done, destination.size() - done,
-                              static_cast<off_t>(offset + static_cast<std::int64_t>(done)));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
-    done += static_cast<std::size_t>(n);
-  }
-  return done;
+  const auto n_bytes = static_cast<std::int64_t>(destination.size());
+  const std::int64_t n = offset < 0 ? 0 : read_at(file_, destination.data(), n_bytes, offset);
+  return n > 0 ? static_cast<std::size_t>(n) : 0;
 }
 
 std::span<const std::byte> RecordingFile::window(std::int64_t offset, std::size_t size) {

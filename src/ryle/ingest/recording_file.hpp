@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ryle/core/descriptor.hpp"
 #include "ryle/ingest/recording.hpp"
 
 namespace ryle {
@@ -15,7 +16,6 @@ class RecordingFile {
  public:
   /// @throws IoError when it cannot be opened; FormatError when it is no regular file.
   explicit RecordingFile(const std::string& path);
-  ~RecordingFile();
   RecordingFile(const RecordingFile&) = delete;
   RecordingFile& operator=(const RecordingFile&) = delete;
 
@@ -32,7 +32,7 @@ class RecordingFile {
 
  private:
   std::string path_;
-  int descriptor_ = -1;
+  Descriptor file_;
   std::int64_t size_bytes_ = 0;
   std::vector<std::byte> buffer_;
   std::int64_t buffer_offset_ = 0;

@@ -9,15 +9,12 @@
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <fstream>
-#include <utility>
 
 #include "ryle/core/error.hpp"
 #include "ryle/core/random.hpp"
@@ -58,7 +55,7 @@ struct AddressInfo {
 }
 
 void set_option(const Socket& socket, int level, int option, int value) {
-  setsockopt(socket.descriptor(), level, option, &value, sizeof value);
+  setsockopt(socket.get(), level, option, &value, sizeof value);
 }
 
 bool is_multicast(const sockaddr* address) {
@@ -82,7 +79,7 @@ Socket bound(const Endpoint& endpoint, int type, bool reuse) {
   Socket socket(::socket(info.list->ai_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) socket_error("make a socket for", endpoint, errno);
   if (reuse) set_option(socket, SOL_SOCKET, SO_REUSEADDR, 1);
-  if (bind(socket.descriptor(), info.list->ai_addr, info.list->ai_addrlen) != 0) {
+  if (bind(socket.get(), info.list->ai_addr, info.list->ai_addrlen) != 0) {
     socket_error("listen on", endpoint, errno);
   }
   return socket;
@@ -97,58 +94,10 @@ std::uint64_t hash_bytes(const void* bytes, std::size_t size, std::uint64_t salt
 
 }  // namespace
 
-Endpoint parse_endpoint(std::string_view text) {
-  const auto fail = [text](const char* why) -> ConfigError {
-    return ConfigError(fmt::format(
-        "endpoint '{}' {}; write tcp://HOST:PORT or udp://HOST:PORT, e.g. udp://127.0.0.1:4002",
-        text, why));
-  };
-  Endpoint endpoint;
-  if (text.starts_with("tcp://")) {
-    endpoint.transport = Endpoint::Transport::tcp;
-  } else if (!text.starts_with("udp://")) {
-    throw fail("has no known transport");
-  }
-  const std::string_view rest = text.substr(6);
-  const auto colon = rest.rfind(':');
-  if (colon == std::string_view::npos || colon == 0) throw fail("has no port or no host");
-  std::string_view host = rest.substr(0, colon);
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  endpoint.host = host;
-  const std::string_view port = rest.substr(colon + 1);
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), endpoint.port);
-  if (error != std::errc() || end != port.data() + port.size()) {
-    throw fail("has a port that is not a number from 0 to 65535");
-  }
-  return endpoint;
-}
-
-std::string to_string(const Endpoint& endpoint) {
-  const bool v6 = endpoint.host.find(':') != std::string::npos;
-  return fmt::format("{}://{}{}{}:{}",
-                     endpoint.transport == Endpoint::Transport::tcp ? "tcp" : "udp", v6 ? "[" : "",
-                     endpoint.host, v6 ? "]" : "", endpoint.port);
-}
-
-Socket::Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-Socket& Socket::operator=(Socket&& other) noexcept {
-  if (this != &other) {
-    close();
-    descriptor_ = std::exchange(other.descriptor_, -1);
-  }
-  return *this;
-}
-Socket::~Socket() { close(); }
-
-void Socket::close() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-  descriptor_ = -1;
-}
-
 std::uint16_t Socket::local_port() const {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
-  if (getsockname(descriptor_, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
+  if (getsockname(get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
   return ntohs(address.ss_family == AF_INET6
                    ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
                    : reinterpret_cast<const sockaddr_in&>(address).sin_port);
@@ -160,14 +109,14 @@ Socket udp_bind(const Endpoint& endpoint, bool reuse_address) {
 
 Socket tcp_listen(const Endpoint& endpoint) {
   Socket socket = bound(endpoint, SOCK_STREAM, true);
-  if (listen(socket.descriptor(), 4) != 0) socket_error("listen on", endpoint, errno);
+  if (listen(socket.get(), 4) != 0) socket_error("listen on", endpoint, errno);
   return socket;
 }
 
 Socket tcp_accept(const Socket& listener, SenderAddress* peer) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
-  Socket socket(accept4(listener.descriptor(), reinterpret_cast<sockaddr*>(&address), &size,
+  Socket socket(accept4(listener.get(), reinterpret_cast<sockaddr*>(&address), &size,
                         SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (peer != nullptr) *peer = socket ? sender_address(&address) : SenderAddress{};
   return socket;
@@ -177,7 +126,7 @@ Socket tcp_connect(const Endpoint& endpoint) {
   const AddressInfo info(endpoint, SOCK_STREAM, false);
   Socket socket(::socket(info.list->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) return socket;
-  if (connect(socket.descriptor(), info.list->ai_addr, info.list->ai_addrlen) != 0 &&
+  if (connect(socket.get(), info.list->ai_addr, info.list->ai_addrlen) != 0 &&
       errno != EINPROGRESS) {
     socket.close();
   }
@@ -187,19 +136,19 @@ Socket tcp_connect(const Endpoint& endpoint) {
 int connect_error(const Socket& socket) {
   int error = 0;
   socklen_t size = sizeof error;
-  if (getsockopt(socket.descriptor(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) return errno;
+  if (getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) return errno;
   return error;
 }
 
 std::int64_t set_receive_buffer(const Socket& socket, std::int64_t bytes) {
   // The kernel doubles what is asked for and charges its own overhead to the result.
   const int half = static_cast<int>(std::min<std::int64_t>((bytes + 1) / 2, 1 << 30));
-  if (setsockopt(socket.descriptor(), SOL_SOCKET, SO_RCVBUFFORCE, &half, sizeof half) != 0) {
+  if (setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUFFORCE, &half, sizeof half) != 0) {
     set_option(socket, SOL_SOCKET, SO_RCVBUF, half);
   }
   int granted = 0;
   socklen_t size = sizeof granted;
-  getsockopt(socket.descriptor(), SOL_SOCKET, SO_RCVBUF, &granted, &size);
+  getsockopt(socket.get(), SOL_SOCKET, SO_RCVBUF, &granted, &size);
   return granted;
 }
 
@@ -208,7 +157,7 @@ std::uint64_t kernel_drops(const Socket& socket) {
   constexpr std::size_t kDrops = 8;  // SK_MEMINFO_DROPS
   std::array<std::uint32_t, 9> info{};
   socklen_t size = sizeof info;
-  if (getsockopt(socket.descriptor(), SOL_SOCKET, kSoMeminfo, info.data(), &size) != 0) return 0;
+  if (getsockopt(socket.get(), SOL_SOCKET, kSoMeminfo, info.data(), &size) != 0) return 0;
   return info[kDrops];
 }
 
@@ -229,7 +178,7 @@ std::int64_t system_rmem_max() {
 
 std::int64_t unread_bytes(const Socket& socket) {
   int n = 0;
-  return ioctl(socket.descriptor(), FIONREAD, &n) == 0 ? n : 0;
+  return ioctl(socket.get(), FIONREAD, &n) == 0 ? n : 0;
 }
 
 std::uint64_t sender_identity(const void* address) {

@@ -5,36 +5,17 @@
 #include <string_view>
 #include <vector>
 
+#include "ryle/core/descriptor.hpp"
+#include "ryle/core/endpoint.hpp"
 #include "ryle/ingest/sender_list.hpp"
 
 namespace ryle {
 
-/// "tcp://host:port" or "udp://host:port"; "[::1]:port" for IPv6. Port 0 lets the system choose.
-struct Endpoint {
-  enum class Transport : std::uint8_t { tcp, udp };
-  Transport transport = Transport::udp;
-  std::string host;
-  std::uint16_t port = 0;
-};
-/// Throws ConfigError naming the text and the form that would work.
-Endpoint parse_endpoint(std::string_view text);
-std::string to_string(const Endpoint& endpoint);
-
-/// Owning file descriptor of a non-blocking socket.
-class Socket {
+/// A socket that does not block.
+class Socket : public Descriptor {
  public:
-  Socket() = default;
-  explicit Socket(int descriptor) : descriptor_(descriptor) {}
-  Socket(Socket&& other) noexcept;
-  Socket& operator=(Socket&& other) noexcept;
-  ~Socket();
-  int descriptor() const { return descriptor_; }
-  explicit operator bool() const { return descriptor_ >= 0; }
-  void close();
+  using Descriptor::Descriptor;
   std::uint16_t local_port() const;
-
- private:
-  int descriptor_ = -1;
 };
 
 /// Bound, unconnected. Throws IoError (exit 69 or 77) naming the endpoint.

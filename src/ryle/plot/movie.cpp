@@ -17,6 +17,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "ryle/core/descriptor.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/text.hpp"
 #include "ryle/io/base/publish.hpp"
@@ -65,7 +66,7 @@ struct SkyMovie::Impl {
   bool hold_scale, overwrite;
   std::int64_t n_frames = 0, width = 0, height = 0;
   pid_t child = -1;
-  int input = -1;         ///< our end of the socket
+  Descriptor input = {};  ///< our end of the socket
   FILE* words = nullptr;  ///< its error stream, a file that has no name
 
   [[noreturn]] void fail(const std::string& what) {
@@ -79,8 +80,7 @@ struct SkyMovie::Impl {
   }
 
   int end_child() {
-    if (input >= 0) ::close(input);
-    input = -1;
+    input.close();
     if (child < 0) return 0;
     int status = 0;
     while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
@@ -137,7 +137,7 @@ struct SkyMovie::Impl {
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     ::close(ends[1]);
-    input = ends[0];
+    input = Descriptor(ends[0]);
     if (error != 0) {
       child = -1;
       end_child();
@@ -206,7 +206,7 @@ void SkyMovie::append(const SkyImage& image) {
     throw ConfigError("the movie " + c.path + " cannot take a frame of another size");
   const auto* bytes = frame.rgb.data();
   for (std::size_t left = frame.rgb.size(); left > 0;) {
-    const ssize_t n = ::send(c.input, bytes, left, MSG_NOSIGNAL);
+    const ssize_t n = ::send(c.input.get(), bytes, left, MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) c.fail("write the movie");
     bytes += n;

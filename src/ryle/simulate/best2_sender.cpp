@@ -174,9 +174,9 @@ Best2Sender::Best2Sender(const SpectraRecord& quiet, const std::vector<Best2Puls
                          const Best2SenderConfig& config)
     : state_(std::make_unique<State>()) {
   check_record(quiet, config);
-  auto endpoint = detail::parse_endpoint(config.endpoint);
-  if (endpoint.tcp)
-    throw ConfigError("endpoint \"" + endpoint.text +
+  auto endpoint = detail::parse_target(config.endpoint);
+  if (endpoint.is_tcp())
+    throw ConfigError("endpoint \"" + to_string(endpoint) +
                       "\": BEST-2 packets are sent over udp:// only");
   State& s = *state_;
   s.order = block_order(quiet, config);

@@ -101,10 +101,10 @@ FengineSender::FengineSender(std::span<const SpectraEpoch> epochs,
   }
   for (std::int64_t block = 0; block < packets.n_blocks; ++block) {
     for (std::int64_t board = 0; board < packets.n_boards; ++board) {
-      auto endpoint = detail::parse_endpoint(
+      auto endpoint = detail::parse_target(
           config.endpoints[config.endpoints.size() == 1 ? 0 : static_cast<std::size_t>(board)]);
-      if (endpoint.tcp) {
-        throw ConfigError("endpoint \"" + endpoint.text + "\": " + config.format +
+      if (endpoint.is_tcp()) {
+        throw ConfigError("endpoint \"" + to_string(endpoint) + "\": " + config.format +
                           " packets are sent over udp:// only");
       }
       std::vector<std::byte> laps;

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <thread>
 
+#include "ryle/core/descriptor.hpp"
 #include "ryle/core/error.hpp"
 
 namespace ryle::simulate {
@@ -27,7 +28,8 @@ namespace {
 struct ImpairRelay::Impl {
   Impl(const ImpairConfig& config, const std::string& host, std::uint16_t port)
       : impairer(config, [this](std::span<const std::byte> bytes, const LedgerRecord& record) {
-          const int out = record.action == ImpairAction::foreign_sender ? stranger : sender;
+          const int out =
+              record.action == ImpairAction::foreign_sender ? stranger.get() : sender.get();
           [[maybe_unused]] const auto n =
               sendto(out, bytes.data(), bytes.size(), 0, reinterpret_cast<const sockaddr*>(&target),
                      sizeof target);
@@ -37,37 +39,33 @@ struct ImpairRelay::Impl {
     if (inet_pton(AF_INET, host.c_str(), &target.sin_addr) != 1) {
       throw ConfigError("relay target '" + host + "' is not a numeric IPv4 address");
     }
-    in = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    sender = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    stranger = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (in < 0 || sender < 0 || stranger < 0) fail("make a socket", errno);
+    for (Descriptor* s : {&in, &sender, &stranger}) {
+      *s = Descriptor(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+      if (!*s) fail("make a socket", errno);
+    }
     const int buffer = 32 << 20;
-    if (setsockopt(in, SOL_SOCKET, SO_RCVBUFFORCE, &buffer, sizeof buffer) != 0) {
-      setsockopt(in, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
+    if (setsockopt(in.get(), SOL_SOCKET, SO_RCVBUFFORCE, &buffer, sizeof buffer) != 0) {
+      setsockopt(in.get(), SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
     }
     sockaddr_in local{};
     local.sin_family = AF_INET;
     local.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (bind(in, reinterpret_cast<sockaddr*>(&local), sizeof local) != 0) fail("listen", errno);
+    if (bind(in.get(), reinterpret_cast<sockaddr*>(&local), sizeof local) != 0)
+      fail("listen", errno);
     socklen_t size = sizeof local;
-    getsockname(in, reinterpret_cast<sockaddr*>(&local), &size);
+    getsockname(in.get(), reinterpret_cast<sockaddr*>(&local), &size);
     in_port = ntohs(local.sin_port);
     thread = std::thread([this] { run(); });
   }
-  ~Impl() {
-    stop();
-    for (const int s : {in, sender, stranger}) {
-      if (s >= 0) ::close(s);
-    }
-  }
+  ~Impl() { stop(); }
 
   void run() {
     std::vector<std::byte> buffer(65536);
     for (bool quiet = false; !stopping || !quiet;) {
-      pollfd polled{in, POLLIN, 0};
+      pollfd polled{in.get(), POLLIN, 0};
       quiet = ::poll(&polled, 1, 20) == 0;
       if (quiet) continue;
-      const ssize_t n = recv(in, buffer.data(), buffer.size(), MSG_DONTWAIT);
+      const ssize_t n = recv(in.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
       if (n >= 0) impairer.offer(std::span(buffer).first(n));
     }
     impairer.flush();
@@ -77,7 +75,7 @@ struct ImpairRelay::Impl {
     if (thread.joinable()) thread.join();
   }
 
-  int in = -1, sender = -1, stranger = -1;
+  Descriptor in, sender, stranger;
   std::uint16_t in_port = 0;
   sockaddr_in target{};
   Impairer impairer;

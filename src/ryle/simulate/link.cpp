@@ -38,38 +38,12 @@ std::int64_t monotonic_ns() {
   return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
 }
 
-Endpoint parse_endpoint(const std::string& text) {
-  Endpoint endpoint;
-  endpoint.text = text;
-  const bool tcp = text.rfind("tcp://", 0) == 0;
-  const bool udp = text.rfind("udp://", 0) == 0;
-  const std::string rest = text.size() > 6 ? text.substr(6) : "";
-  const auto colon = rest.find_last_of(':');
-  bool good = (tcp || udp) && colon != std::string::npos && colon > 0;
-  if (good) {
-    endpoint.tcp = tcp;
-    endpoint.host = rest.substr(0, colon);
-    endpoint.port = rest.substr(colon + 1);
-    if (endpoint.host.front() == '[' && endpoint.host.back() == ']') {
-      endpoint.host = endpoint.host.substr(1, endpoint.host.size() - 2);
-    }
-    good = !endpoint.host.empty() && !endpoint.port.empty() && endpoint.port.size() <= 5 &&
-           endpoint.port.find_first_not_of("0123456789") == std::string::npos &&
-           std::stoi(endpoint.port) >= 1 && std::stoi(endpoint.port) <= 65535;
-  }
-  if (!good) {
-    throw ConfigError("endpoint \"" + text +
-                      "\" is not tcp://host:port or udp://host:port; for example "
-                      "tcp://127.0.0.1:4015");
-  }
+Endpoint parse_target(const std::string& text) {
+  const Endpoint endpoint = parse_endpoint(text);
+  if (endpoint.port == 0)
+    throw ConfigError("endpoint '" + text +
+                      "' is not tcp://host:port or udp://host:port with a port above 0");
   return endpoint;
-}
-
-Socket::~Socket() { reset(); }
-
-void Socket::reset() {
-  if (fd_ >= 0) ::close(fd_);
-  fd_ = -1;
 }
 
 Link::Link(Endpoint endpoint, std::vector<std::byte> image, std::int64_t period, Tick start_tick,
@@ -83,43 +57,44 @@ Link::Link(Endpoint endpoint, std::vector<std::byte> image, std::int64_t period,
 
 /// A connect to a loopback port nobody listens on can meet itself, when the kernel picks that very
 /// port for this end.
-bool Link::accept_connection(Socket& candidate) {
+bool Link::accept_connection(Descriptor& candidate) {
   sockaddr_storage here{}, there{};
   socklen_t here_size = sizeof here, there_size = sizeof there;
-  ::getsockname(candidate.fd(), reinterpret_cast<sockaddr*>(&here), &here_size);
-  ::getpeername(candidate.fd(), reinterpret_cast<sockaddr*>(&there), &there_size);
-  if (endpoint_.tcp && here_size == there_size && std::memcmp(&here, &there, here_size) == 0) {
+  ::getsockname(candidate.get(), reinterpret_cast<sockaddr*>(&here), &here_size);
+  ::getpeername(candidate.get(), reinterpret_cast<sockaddr*>(&there), &there_size);
+  if (endpoint_.is_tcp() && here_size == there_size && std::memcmp(&here, &there, here_size) == 0) {
     last_error_ = "nobody listens";
-    candidate.reset();
+    candidate.close();
     return false;
   }
   socket_ = std::move(candidate);
-  candidate.reset();
+  candidate.close();
   prepare();
   return true;
 }
 
 void Link::begin_attempt() {
   addrinfo hints{};
-  hints.ai_socktype = endpoint_.tcp ? SOCK_STREAM : SOCK_DGRAM;
+  hints.ai_socktype = endpoint_.is_tcp() ? SOCK_STREAM : SOCK_DGRAM;
   addrinfo* found = nullptr;
-  const int status = getaddrinfo(endpoint_.host.c_str(), endpoint_.port.c_str(), &hints, &found);
+  const int status =
+      getaddrinfo(endpoint_.host.c_str(), std::to_string(endpoint_.port).c_str(), &hints, &found);
   if (status != 0) {
     last_error_ = gai_strerror(status);
     return;
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> addresses(found, &freeaddrinfo);
-  Socket candidate(
+  Descriptor candidate(
       ::socket(found->ai_family, found->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!candidate) {
     last_error_ = std::strerror(errno);
     return;
   }
-  if (endpoint_.tcp) {
+  if (endpoint_.is_tcp()) {
     const int on = 1;
-    ::setsockopt(candidate.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    ::setsockopt(candidate.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   }
-  if (::connect(candidate.fd(), found->ai_addr, found->ai_addrlen) == 0) {
+  if (::connect(candidate.get(), found->ai_addr, found->ai_addrlen) == 0) {
     accept_connection(candidate);
   } else if (errno == EINPROGRESS) {
     pending_ = std::move(candidate);
@@ -131,14 +106,14 @@ void Link::begin_attempt() {
 bool Link::connect() {
   if (socket_) return true;
   if (pending_) {
-    pollfd ready{pending_.fd(), POLLOUT, 0};
+    pollfd ready{pending_.get(), POLLOUT, 0};
     if (::poll(&ready, 1, 0) == 0) return false;
     int reason = 0;
     socklen_t size = sizeof reason;
-    ::getsockopt(pending_.fd(), SOL_SOCKET, SO_ERROR, &reason, &size);
+    ::getsockopt(pending_.get(), SOL_SOCKET, SO_ERROR, &reason, &size);
     if (reason == 0) return accept_connection(pending_);
     last_error_ = std::strerror(reason);
-    pending_.reset();
+    pending_.close();
     return false;
   }
   if (monotonic_ns() < next_attempt_ns_) return false;
@@ -164,8 +139,8 @@ bool Link::advance(std::int64_t due, std::int64_t maximum) {
   while (next_outage_ < outages_.size() && position_ >= outages_[next_outage_].first) {
     // The node dies here: its connection goes (after what is under way), its samples are never
     // made. A board that sends datagrams comes back from the same port: it keeps its socket.
-    if (endpoint_.tcp) socket_.reset();
-    pending_.reset();
+    if (endpoint_.is_tcp()) socket_.close();
+    pending_.close();
     reset_stream();
     skip_to(std::max(position_, outages_[next_outage_].second));
     ++next_outage_;
@@ -187,7 +162,7 @@ bool Link::advance(std::int64_t due, std::int64_t maximum) {
       return true;
     case Sent::broken:
       disconnects_.fetch_add(1, std::memory_order_relaxed);
-      socket_.reset();
+      socket_.close();
       reset_stream();
       was_broken_ = true;
       next_attempt_ns_ = monotonic_ns() + kRetry_ns;
@@ -198,9 +173,9 @@ bool Link::advance(std::int64_t due, std::int64_t maximum) {
 
 void Link::finish(std::int64_t due) {
   if (down() && due > position_) skip_to(due);
-  if (socket_ && endpoint_.tcp) ::shutdown(socket_.fd(), SHUT_WR);
-  socket_.reset();
-  pending_.reset();
+  if (socket_ && endpoint_.is_tcp()) ::shutdown(socket_.get(), SHUT_WR);
+  socket_.close();
+  pending_.close();
 }
 
 SenderCounters Link::counters() const {
@@ -234,7 +209,7 @@ class TcpLink final : public Link {
       msghdr message{};
       message.msg_iov = parts;
       message.msg_iovlen = parts[1].iov_len > 0 ? 2 : 1;
-      const ssize_t sent = ::sendmsg(socket_.fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+      const ssize_t sent = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
       if (sent < 0) {
         if (errno == EINTR) continue;
         if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) return Sent::full;
@@ -271,7 +246,7 @@ class UdpLink final : public Link {
   void prepare() override {
     if (format_.packets_per_message <= 1) return;
     const int size = static_cast<int>(format_.packet_bytes);
-    if (::setsockopt(socket_.fd(), IPPROTO_UDP, kUdpSegment, &size, sizeof size) != 0) {
+    if (::setsockopt(socket_.get(), IPPROTO_UDP, kUdpSegment, &size, sizeof size) != 0) {
       format_.packets_per_message = 1;
     }
   }
@@ -335,7 +310,7 @@ class UdpLink final : public Link {
   Sent send_until(std::int64_t until) override {
     while (position_ + format_.packet_samples <= until) {
       const std::size_t n = fill_messages(until);
-      const int sent = ::sendmmsg(socket_.fd(), messages_.data(), static_cast<unsigned>(n),
+      const int sent = ::sendmmsg(socket_.get(), messages_.data(), static_cast<unsigned>(n),
                                   MSG_NOSIGNAL | MSG_DONTWAIT);
       if (sent < 0) {
         if (errno == EINTR) continue;

@@ -9,37 +9,15 @@
 #include <utility>
 #include <vector>
 
+#include "ryle/core/descriptor.hpp"
+#include "ryle/core/endpoint.hpp"
 #include "ryle/core/time.hpp"
 #include "ryle/simulate/sender.hpp"
 
 namespace ryle::simulate::detail {
 
-struct Endpoint {
-  bool tcp = false;
-  std::string host;
-  std::string port;
-  std::string text;  ///< as given, for messages
-};
-/// "tcp://host:port", "udp://host:port", "[v6]:port"; throws ConfigError.
-Endpoint parse_endpoint(const std::string& text);
-
-/// A socket that closes itself. -1 = none.
-class Socket {
- public:
-  explicit Socket(int fd = -1) : fd_(fd) {}
-  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Socket& operator=(Socket&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Socket();
-  int fd() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-  void reset();
-
- private:
-  int fd_;
-};
+/// An endpoint to send to: parse_endpoint(), but port 0 is none.
+Endpoint parse_target(const std::string& text);
 
 /// One capture node: its packed record, its socket and where it is in the schedule. Positions count
 /// samples since the start of the schedule; [begin, end) outages are sorted and disjoint.
@@ -63,7 +41,7 @@ class Link {
   /// Its connection broke and has not come back.
   bool down() const { return was_broken_ && !socket_; }
   std::int64_t position() const { return position_; }
-  int fd() const { return socket_.fd(); }
+  int fd() const { return socket_.get(); }
   const Endpoint& endpoint() const { return endpoint_; }
   SenderCounters counters() const;
   std::int64_t memory_bytes() const { return static_cast<std::int64_t>(image_.size()); }
@@ -84,17 +62,17 @@ class Link {
   const std::int64_t period_;
   const Tick start_tick_;
   const std::int64_t granularity_;  ///< samples of the smallest thing that can be sent
-  Socket socket_;
+  Descriptor socket_;
   std::int64_t position_ = 0;
 
  private:
   void skip_to(std::int64_t position);
   void begin_attempt();
-  bool accept_connection(Socket& candidate);
+  bool accept_connection(Descriptor& candidate);
 
   Spans outages_;
   std::size_t next_outage_ = 0;
-  Socket pending_;
+  Descriptor pending_;
   std::int64_t next_attempt_ns_ = 0;
   bool was_broken_ = false;
   std::string last_error_;

@@ -134,7 +134,7 @@ void SendLoop::connect_all() {
     }
     if (missing == nullptr) return;
     if (static_cast<double>(monotonic_ns() - begin_ns) > schedule.connect_timeout_s * 1e9) {
-      throw IoError(ExitCode::io, "cannot connect to " + missing->endpoint().text + ": " +
+      throw IoError(ExitCode::io, "cannot connect to " + to_string(missing->endpoint()) + ": " +
                                       missing->last_error() + " for " +
                                       std::to_string(schedule.connect_timeout_s) +
                                       " s; start the receiver first, or correct the address");

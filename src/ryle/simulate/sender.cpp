@@ -33,12 +33,12 @@ Mwa32tSender::Mwa32tSender(const VoltageRecord& record, const SenderConfig& conf
   schedule.connect_timeout_s = config.connect_timeout_s;
   schedule.udp_ceiling_packets_per_s = config.udp_ceiling_packets_per_s;
   validate(schedule, config.outages, wanted);
-  std::vector<detail::Endpoint> endpoints;
-  for (const auto& text : config.endpoints) endpoints.push_back(detail::parse_endpoint(text));
+  std::vector<Endpoint> endpoints;
+  for (const auto& text : config.endpoints) endpoints.push_back(detail::parse_target(text));
   for (std::size_t r = 0; r < endpoints.size(); ++r) {
     const auto receiver = static_cast<std::int64_t>(r);
     auto outages = outages_of(config.outages, receiver, schedule);
-    if (endpoints[r].tcp) {
+    if (endpoints[r].is_tcp()) {
       state_->loop.links.push_back(detail::make_tcp_link(
           std::move(endpoints[r]), pack_groups(record, receiver, config.marker), record.n_samples,
           config.start_tick, std::move(outages)));

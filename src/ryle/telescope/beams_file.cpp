@@ -82,7 +82,7 @@ class Table {
       const std::string name(key.str());
       if (known_.count(name) == 0)
         fail_at(&node, "unknown key \"" + name + "\" in [" + section_ +
-                           "]; known: " + comma_separated({known_.begin(), known_.end()}));
+                           "]; known: " + comma_separated(known_));
     }
   }
 

@@ -13,6 +13,7 @@
 #include <tuple>
 #include <vector>
 
+#include "ryle/core/descriptor.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/io/base/publish.hpp"
 #include "ryle/io/base/sha256.hpp"
@@ -65,20 +66,19 @@ int write_line(int fd, std::string line, const std::string& path) {
 void sync_directory(const fs::path& file) {
   const std::string directory = file.parent_path().empty() ? "." : file.parent_path().string();
   int error = injected_fault("fsync_directory", directory);
-  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (error == 0 && (fd < 0 || ::fsync(fd) != 0)) error = errno;
-  if (fd >= 0) ::close(fd);
+  const Descriptor fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (error == 0 && (!fd || ::fsync(fd.get()) != 0)) error = errno;
   if (error != 0) throw IoError::from_errno("make durable (fsync)", directory, error);
 }
 
 void append_line(const fs::path& manifest, const std::string& line) {
   constexpr int kFlags = O_RDWR | O_APPEND | O_CLOEXEC;
-  int fd = ::open(manifest.c_str(), kFlags);
-  const bool created = fd < 0 && errno == ENOENT;
-  if (created) fd = ::open(manifest.c_str(), kFlags | O_CREAT, 0644);
-  if (fd < 0) throw IoError::from_errno("create", manifest.string(), errno, true);
-  const int error = write_line(fd, line, manifest.string());
-  ::close(fd);
+  Descriptor fd(::open(manifest.c_str(), kFlags));
+  const bool created = !fd && errno == ENOENT;
+  if (created) fd = Descriptor(::open(manifest.c_str(), kFlags | O_CREAT, 0644));
+  if (!fd) throw IoError::from_errno("create", manifest.string(), errno, true);
+  const int error = write_line(fd.get(), line, manifest.string());
+  fd.close();
   if (error != 0) throw IoError::from_errno("write", manifest.string(), error);
   if (created) sync_directory(manifest);
 }

@@ -12,45 +12,34 @@
 
 namespace ryle::io {
 
-PartFile::PartFile(const std::string& path, bool overwrite) : path_(path), overwrite_(overwrite) {
-  prepare_part(path, overwrite);
-  fd_ = ::open(part_path(path).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd_ < 0) throw IoError::from_errno("create", path, errno, true);
-}
-
-PartFile::~PartFile() {
-  if (fd_ < 0) return;
-  ::close(fd_);
-  discard_part(path_);
+PartFile::PartFile(const std::string& path, bool overwrite)
+    : part_(path, overwrite),
+      file_(::open(part_.unfinished().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                   0644)) {
+  if (!file_) throw IoError::from_errno("create", path, errno, true);
 }
 
 void PartFile::write(const void* data, std::size_t n) {
-  if (const int fault = injected_fault("write", path_); fault != 0)
-    throw IoError::from_errno("write", path_, fault);
-  const auto* from = static_cast<const char*>(data);
-  while (n > 0) {
-    const ssize_t put = ::write(fd_, from, n);
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) throw IoError::from_errno("write", path_, errno);
-    from += put;
-    n -= static_cast<std::size_t>(put);
-  }
+  if (const int fault = injected_fault("write", path()); fault != 0)
+    throw IoError::from_errno("write", path(), fault, true);
+  const auto n_bytes = static_cast<std::int64_t>(n);
+  if (write_bytes(file_, data, n_bytes) != n_bytes)
+    throw IoError::from_errno("write", path(), errno, true);
 }
 
 void PartFile::keep(std::int64_t n_bytes) {
-  if (fd_ >= 0 && ::ftruncate(fd_, n_bytes) != 0) throw IoError::from_errno("cut", path_, errno);
+  if (file_ && ::ftruncate(file_.get(), n_bytes) != 0)
+    throw IoError::from_errno("cut", path(), errno);
 }
 
 void PartFile::finish() {
-  if (fd_ < 0) return;
-  const int closed = ::close(fd_);
-  const int error = errno;
-  fd_ = -1;
-  if (closed != 0) {
-    discard_part(path_);
-    throw IoError::from_errno("write", path_, error);
+  if (!file_) return;
+  if (file_.close() != 0) {
+    const int error = errno;
+    part_.discard();
+    throw IoError::from_errno("write", path(), error, true);
   }
-  publish_part(path_, overwrite_);
+  part_.publish();
 }
 
 std::string disk_hint(const std::string& path) {

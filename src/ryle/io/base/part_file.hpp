@@ -4,6 +4,9 @@
 #include <cstdint>
 #include <string>
 
+#include "ryle/core/descriptor.hpp"
+#include "ryle/io/base/publish.hpp"
+
 /// Private to io/: a file of bytes that grows as ".NAME.part".
 namespace ryle::io {
 
@@ -11,21 +14,17 @@ namespace ryle::io {
 class PartFile {
  public:
   PartFile(const std::string& path, bool overwrite);
-  ~PartFile();
-  PartFile(const PartFile&) = delete;
-  PartFile& operator=(const PartFile&) = delete;
 
   void write(const void* data, std::size_t n);
   /// Takes the end off: what comes after `n_bytes` is not whole.
   void keep(std::int64_t n_bytes);
   /// Closes and publishes; a second call does nothing.
   void finish();
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return part_.path(); }
 
  private:
-  std::string path_;
-  bool overwrite_;
-  int fd_ = -1;
+  Part part_;
+  Descriptor file_;
 };
 
 /// " (X bytes are free on its disk; ...)" when that is next to nothing, else empty.

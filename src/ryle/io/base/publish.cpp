@@ -20,10 +20,13 @@
 #include <set>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "ryle/core/descriptor.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/text.hpp"
+#include "ryle/io/base/part_file.hpp"
 
 namespace ryle {
 namespace {
@@ -40,26 +43,6 @@ std::mutex& fault_mutex() {
   static std::mutex mutex;
   return mutex;
 }
-
-/// Closes on scope exit; close() tells whether the system accepted everything.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-  int close() {
-    const int result = ::close(fd_);
-    fd_ = -1;
-    return result;
-  }
-
- private:
-  int fd_;
-};
 
 fs::path clean(const std::string& path) {
   fs::path p = fs::path(path).lexically_normal();
@@ -82,8 +65,8 @@ bool exists_no_follow(const fs::path& path) {
 // beside the .part is held with flock() while the product grows: a SIGKILL frees it by itself, so a
 // .part whose lock can be taken is dead and may be removed.
 std::mutex lock_mutex;
-std::map<std::string, int>& held_locks() {
-  static std::map<std::string, int> locks;
+std::map<std::string, Descriptor>& held_locks() {
+  static std::map<std::string, Descriptor> locks;
   return locks;
 }
 
@@ -105,23 +88,19 @@ void take_lock(const std::string& final_path) {
   const std::scoped_lock guard(lock_mutex);
   if (held_locks().contains(path)) return;  // this process writes it again after a failure
   for (;;) {
-    const int fd = ::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0644);
-    if (fd < 0) throw IoError::from_errno("create", path, errno, true);
+    Descriptor fd(::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0644));
+    if (!fd) throw IoError::from_errno("create", path, errno, true);
     injected_fault("lock", path);
-    if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-      ::close(fd);
-      throw in_use(final_path);
-    }
+    if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) throw in_use(final_path);
     // The previous owner may have removed the name between open and flock: then we hold a file
     // nobody else sees.
     struct stat by_fd {};
     struct stat by_name {};
-    if (::fstat(fd, &by_fd) == 0 && ::stat(path.c_str(), &by_name) == 0 &&
+    if (::fstat(fd.get(), &by_fd) == 0 && ::stat(path.c_str(), &by_name) == 0 &&
         by_fd.st_ino == by_name.st_ino) {
-      held_locks()[path] = fd;
+      held_locks()[path] = std::move(fd);
       return;
     }
-    ::close(fd);
   }
 }
 
@@ -132,7 +111,6 @@ void release_lock(const std::string& final_path) noexcept {
     const auto found = held_locks().find(path);
     if (found == held_locks().end()) return;
     ::unlink(path.c_str());
-    ::close(found->second);
     held_locks().erase(found);
   } catch (...) {  // out of memory: the lock goes when the process does
   }
@@ -143,7 +121,7 @@ void release_lock(const std::string& final_path) noexcept {
 void fsync_path(const fs::path& path, bool directory) {
   const char* operation = directory ? "fsync_directory" : "fsync";
   const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | (directory ? O_DIRECTORY : 0)));
-  if (fd.get() < 0) throw IoError::from_errno("open to fsync", path.string(), errno);
+  if (!fd) throw IoError::from_errno("open to fsync", path.string(), errno);
   int error = injected_fault(operation, path.string());
   if (error == 0 && ::fsync(fd.get()) != 0) error = errno;
   if (error != 0) {
@@ -402,7 +380,7 @@ void prepare_part(const std::string& final_path, bool overwrite) {
 bool part_in_use(const std::string& final_path) {
   if (held_here(final_path)) return true;
   const Descriptor fd(::open(lock_path(final_path).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  return fd.get() >= 0 && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0;
+  return fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0;
 }
 
 std::string set_aside_part(const std::string& final_path) {
@@ -465,6 +443,20 @@ void discard_part(const std::string& final_path) noexcept {
   release_lock(final_path);
 }
 
+Part::Part(std::string final_path, bool overwrite)
+    : path_(std::move(final_path)), overwrite_(overwrite) {
+  prepare_part(path_, overwrite_);
+}
+
+void Part::publish() {
+  open_ = false;
+  publish_part(path_, overwrite_);
+}
+
+void Part::discard() noexcept {
+  if (std::exchange(open_, false)) discard_part(path_);
+}
+
 bool is_recoverable(const std::string& final_path) {
   const std::string suffix = clean(final_path).extension().string();
   // Image cubes are .h5 or .hdf5; of beams under these names recovery says that it cannot read
@@ -499,23 +491,9 @@ void remove_unfinished(const std::string& unfinished_path) {
 }
 
 void publish_bytes(const std::string& final_path, std::string_view bytes, bool overwrite) {
-  prepare_part(final_path, overwrite);
-  const std::string part = part_path(final_path);
-  const auto fail = [&](const char* operation, int error) {
-    discard_part(final_path);
-    throw IoError::from_errno(operation, final_path, error, true);
-  };
-  Descriptor fd(::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
-  if (fd.get() < 0) fail("create", errno);
-  while (!bytes.empty()) {
-    if (const int fault = injected_fault("write", final_path); fault != 0) fail("write", fault);
-    const ssize_t written = ::write(fd.get(), bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail("write", errno);
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  if (fd.close() != 0) fail("close", errno);
-  publish_part(final_path, overwrite);
+  io::PartFile file(final_path, overwrite);
+  file.write(bytes.data(), bytes.size());
+  file.finish();
 }
 
 }  // namespace ryle

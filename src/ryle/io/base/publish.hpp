@@ -37,6 +37,25 @@ void prepare_part(const std::string& final_path, bool overwrite);
 void publish_part(const std::string& final_path, bool overwrite);
 /// Removes the .part (file or directory), ignoring that it may not exist.
 void discard_part(const std::string& final_path) noexcept;
+/// A product that grows under its temporary name. What is not published when it ends is removed:
+/// in a writer it stands before the file, which is closed first.
+class Part {
+ public:
+  /// As prepare_part().
+  Part(std::string final_path, bool overwrite);
+  Part(const Part&) = delete;
+  Part& operator=(const Part&) = delete;
+  ~Part() { discard(); }
+  const std::string& path() const { return path_; }  ///< the final one
+  std::string unfinished() const { return part_path(path_); }
+  /// As publish_part(). @pre the file is closed
+  void publish();
+  void discard() noexcept;  ///< now
+
+ private:
+  std::string path_;
+  bool overwrite_, open_ = true;
+};
 /// What its whole integrations can be read of without its end stays: the .part is left to
 /// `ryle recover`, unlocked. Others are removed as by discard_part().
 void leave_part(const std::string& final_path) noexcept;

@@ -86,8 +86,9 @@ void RowFileReader::rows(const std::string& name, std::int64_t first, std::int64
 const std::string& RowFileReader::path() const { return impl_->path; }
 
 struct RowFileWriter::Impl {
+  Impl(const std::string& where, bool overwrite) : path(where), part(where, overwrite) {}
   std::string path;
-  bool overwrite = false, published = false;
+  Part part;
   h5::Handle file;
 
   void put(const std::string& name, hid_t type, const std::vector<hsize_t>& shape,
@@ -117,23 +118,13 @@ struct RowFileWriter::Impl {
 };
 
 RowFileWriter::RowFileWriter(const std::string& path, bool overwrite)
-    : impl_(std::make_unique<Impl>()) {
+    : impl_(std::make_unique<Impl>(path, overwrite)) {
   h5::silence();
-  impl_->path = path;
-  impl_->overwrite = overwrite;
-  prepare_part(path, overwrite);
   impl_->file = h5::Handle(
       H5Fcreate(part_path(path).c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), H5Fclose);
-  if (!impl_->file.valid()) {
-    discard_part(path);
-    h5::check(-1, "create", path);
-  }
+  h5::check(impl_->file.get(), "create", path);
 }
-RowFileWriter::~RowFileWriter() {
-  if (impl_->published) return;
-  impl_->file.reset();
-  discard_part(impl_->path);
-}
+RowFileWriter::~RowFileWriter() = default;
 
 void RowFileWriter::text(const std::string& name, const std::string& value) {
   impl_->put(name, H5T_NATIVE_CHAR, {value.size()}, value.data());
@@ -154,8 +145,7 @@ void RowFileWriter::copy(const RowFileReader& from, const std::string& group,
 }
 void RowFileWriter::publish() {
   if (!impl_->file.close()) h5::check(-1, "write", impl_->path);
-  publish_part(impl_->path, impl_->overwrite);
-  impl_->published = true;
+  impl_->part.publish();
 }
 
 }  // namespace ryle

@@ -59,19 +59,13 @@ Handle element_type(const BeamFormat& format) {
 
 struct BeamFileWriter::Impl {
   Impl(const std::string& where, const BeamFileInfo& wanted, bool replace)
-      : path(where), info(wanted), overwrite(replace), format(beam_format(wanted.format)) {
+      : path(where), info(wanted), format(beam_format(wanted.format)), part(where, replace) {
     h5::silence();
-    prepare_part(path, overwrite);
-    try {
-      file = Handle(H5Fcreate(part_path(path).c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT),
-                    H5Fclose);
-      h5::check(file.get(), "create", path);
-      header();
-      create();
-    } catch (...) {
-      abandon();
-      throw;
-    }
+    file = Handle(H5Fcreate(part.unfinished().c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT),
+                  H5Fclose);
+    h5::check(file.get(), "create", path);
+    header();
+    create();
   }
 
   hsize_t rows() const { return info.beams.size(); }
@@ -199,17 +193,6 @@ struct BeamFileWriter::Impl {
     }
   }
 
-  void abandon() noexcept {
-    for (Growing* set : {&values, &time, &first, &number, &direction, &position, &n_used, &low,
-                         &high, &from_value, &scale, &offset})
-      set->reset();
-    gulps.reset();
-    scale_group.reset();
-    file.reset();
-    discard_part(path);
-    done = true;
-  }
-
   void finish() {
     for (Growing* set : {&values, &time, &first, &number, &direction, &position, &n_used, &low,
                          &high, &from_value, &scale, &offset})
@@ -217,27 +200,23 @@ struct BeamFileWriter::Impl {
     gulps.reset();
     scale_group.reset();
     if (!file.close()) h5::check(-1, "close", path);
-    done = true;
-    publish_part(path, overwrite);
+    part.publish();
   }
 
   std::string path;
   BeamFileInfo info;
-  bool overwrite;
   const BeamFormat& format;
+  Part part;
   Handle file, gulps, scale_group;
   Growing values, time, first, number, direction, position, n_used, low, high;
   Growing from_value, scale, offset;
   std::vector<std::byte> buffer;
-  bool done = false;
 };
 
 BeamFileWriter::BeamFileWriter(const std::string& path, const BeamFileInfo& info, bool overwrite)
     : impl_(std::make_unique<Impl>(path, info, overwrite)) {}
 
-BeamFileWriter::~BeamFileWriter() {
-  if (!impl_->done) impl_->abandon();
-}
+BeamFileWriter::~BeamFileWriter() = default;
 
 void BeamFileWriter::append(const Values& values, const Piece& piece) {
   if (values.n > 0) impl_->append(values, piece);

@@ -138,19 +138,16 @@ void require_candidate_database(Database& db) {
 
 void write_search_database(const std::string& path, const SearchDescription& search,
                            const std::vector<SearchCandidate>& list, bool overwrite) {
-  prepare_part(path, overwrite);
-  try {
-    Database db(part_path(path), Database::Mode::create, 5);
+  Part part(path, overwrite);
+  {
+    Database db(part.unfinished(), Database::Mode::create, 5);
     db.run("BEGIN");
     db.run(kCandidateSchema);
     write_run(db, search);
     write_events(db, search, list);
     db.run("COMMIT");
-  } catch (...) {
-    discard_part(path);
-    throw;
   }
-  publish_part(path, overwrite);
+  part.publish();
 }
 
 std::vector<std::pair<std::string, SearchDescriptionValue>> search_description_rows(

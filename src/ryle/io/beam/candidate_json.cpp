@@ -13,6 +13,7 @@
 #include <system_error>
 #include <variant>
 
+#include "ryle/core/descriptor.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/io/base/publish.hpp"
@@ -112,22 +113,22 @@ std::size_t whole_lines(std::string_view text, std::size_t n) {
 /// the file; `error` = 0 or why not all of them
 std::int64_t append_lines(const std::string& path, std::string_view text, int& error) {
   error = injected_fault("create", path);
-  const int fd =
-      error != 0 ? -1 : ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (fd < 0) throw IoError::from_errno("create", path, error != 0 ? error : errno, true);
-  const off_t begin = ::lseek(fd, 0, SEEK_END);
+  const Descriptor file(
+      error != 0 ? -1 : ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!file) throw IoError::from_errno("create", path, error != 0 ? error : errno, true);
+  const off_t begin = ::lseek(file.get(), 0, SEEK_END);
   error = injected_fault("write", path);
   std::size_t written = 0;
-  while (error == 0 && written < text.size()) {
-    const ssize_t n = ::write(fd, text.data() + written, text.size() - written);
-    if (n > 0) written += static_cast<std::size_t>(n);
-    if (n < 0 && errno != EINTR) error = errno;
+  if (error == 0) {
+    const std::int64_t n = write_bytes(file, text.data(), std::ssize(text));
+    written = static_cast<std::size_t>(n);
+    if (n < std::ssize(text)) error = errno;
   }
   const std::size_t whole = whole_lines(text, written);
-  if (whole < written && ::ftruncate(fd, begin + static_cast<off_t>(whole)) != 0 && error == 0)
+  if (whole < written && ::ftruncate(file.get(), begin + static_cast<off_t>(whole)) != 0 &&
+      error == 0)
     error = errno;
-  if (::fsync(fd) != 0 && error == 0) error = errno;
-  ::close(fd);
+  if (::fsync(file.get()) != 0 && error == 0) error = errno;
   return std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(whole), '\n');
 }
 

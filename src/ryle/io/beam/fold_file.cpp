@@ -113,14 +113,9 @@ void write_fold_fits(const std::string& path, const FoldedPulsar& f, bool overwr
   const std::size_t cells =
       f.begin_s.size() * f.center_hz.size() * static_cast<std::size_t>(f.n_bins);
   RYLE_ASSERT(f.sums.size() == cells && f.counts.size() == cells);
-  prepare_part(path, overwrite);
-  try {
-    write_fold_content(path, f);
-  } catch (...) {
-    discard_part(path);
-    throw;
-  }
-  publish_part(path, overwrite);
+  Part part(path, overwrite);
+  write_fold_content(path, f);
+  part.publish();
 }
 
 }  // namespace ryle

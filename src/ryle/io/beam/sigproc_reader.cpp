@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "ryle/core/descriptor.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/core/units.hpp"
 #include "ryle/io/beam/sigproc.hpp"
@@ -20,35 +21,6 @@ namespace {
 
 constexpr std::int64_t kLongestHeader = std::int64_t{4} << 20;  // a table of 200,000 channels
 constexpr std::int64_t kSlab = 64;  // samples unpacked at a time: one cache line of output
-
-/// A descriptor that closes itself.
-class Descriptor {
- public:
-  explicit Descriptor(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (fd_ < 0) throw IoError::from_errno("read", path, errno);
-  }
-  ~Descriptor() { ::close(fd_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-std::int64_t read_at(int fd, void* to, std::int64_t n, std::int64_t offset,
-                     const std::string& path) {
-  std::int64_t done = 0;
-  while (done < n) {
-    const ssize_t got = ::pread(fd, static_cast<char*>(to) + done,
-                                static_cast<std::size_t>(n - done), offset + done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw IoError::from_errno("read", path, errno);
-    if (got == 0) break;
-    done += got;
-  }
-  return done;
-}
 
 /// Values of one (time, if) row of channels, as stored, in file order.
 void unpack_row(const std::uint8_t* from, int bits, bool is_signed, std::int64_t n, float* to) {
@@ -127,11 +99,15 @@ std::vector<double> centers_mhz(const SigprocHeader& h, const FilterbankInfo& in
 
 class SigprocReader final : public FilterbankReader {
  public:
-  SigprocReader(const std::string& path, const FilterbankOptions& options) : file_(path) {
+  SigprocReader(const std::string& path, const FilterbankOptions& options)
+      : file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (!file_) throw IoError::from_errno("read", path, errno);
     struct stat status {};
     if (::fstat(file_.get(), &status) != 0) throw IoError::from_errno("read", path, errno);
     std::string head(std::min<std::int64_t>(status.st_size, kLongestHeader), '\0');
-    head.resize(read_at(file_.get(), head.data(), static_cast<std::int64_t>(head.size()), 0, path));
+    const std::int64_t n = read_at(file_, head.data(), std::ssize(head), 0);
+    if (n < 0) throw IoError::from_errno("read", path, errno);
+    head.resize(n);
     const SigprocHeader header = parse_sigproc_header(head, path, options.keys);
     info_.path = path;
     info_.format = "sigproc";
@@ -254,7 +230,9 @@ class SigprocReader final : public FilterbankReader {
 
   void read_slab(std::int64_t first, std::int64_t n, float* to, std::int64_t stride) {
     const std::int64_t offset = info_.header_bytes + first * row_bytes_;
-    if (read_at(file_.get(), bytes_.data(), n * row_bytes_, offset, info_.path) != n * row_bytes_)
+    const std::int64_t got = read_at(file_, bytes_.data(), n * row_bytes_, offset);
+    if (got < 0) throw IoError::from_errno("read", info_.path, errno);
+    if (got != n * row_bytes_)
       throw FormatError(fmt::format("{}: byte {}: the file became shorter while it was read",
                                     info_.path, offset));
     const std::int64_t channels = info_.n_channels;

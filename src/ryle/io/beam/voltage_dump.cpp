@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <optional>
 
 #include "ryle/core/checked.hpp"
 #include "ryle/core/error.hpp"
@@ -26,7 +27,7 @@ std::int64_t VoltageRecords::append(const VoltageRecords& more) {
 
 struct VoltageDumpWriter::Impl {
   Impl(const std::string& where, const VoltageDumpInfo& wanted, bool replace)
-      : path(where), info(wanted), overwrite(replace) {
+      : path(where), info(wanted) {
     n_channels = info.frequency.n_channels;
     n_antennas = static_cast<std::int64_t>(info.input_line.size());
     RYLE_ASSERT(n_antennas % 2 == 0 && n_antennas > 0 && info.n_packets > 0);
@@ -34,17 +35,12 @@ struct VoltageDumpWriter::Impl {
     bytes =
         checked_product({n_channels, info.n_packets, kPacketSpectra, n_antennas}, "voltage dump");
     h5::silence();
-    prepare_part(path, overwrite);
-    try {
-      file = h5::Handle(H5Fcreate(part_path(path).c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT),
-                        H5Fclose);
-      h5::check(file.get(), "create", path);
-      header();
-      create_voltages();
-    } catch (...) {
-      abandon();
-      throw;
-    }
+    part.emplace(path, replace);
+    file = h5::Handle(H5Fcreate(part_path(path).c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT),
+                      H5Fclose);
+    h5::check(file.get(), "create", path);
+    header();
+    create_voltages();
   }
 
   h5::Handle group(const char* name) {
@@ -152,32 +148,21 @@ struct VoltageDumpWriter::Impl {
                   {static_cast<hsize_t>(n_channels), static_cast<hsize_t>(info.n_packets)}, path);
     put_triggers(triggers, n_unlisted);
     if (!voltages.close() || !file.close()) h5::check(-1, "close", path);
-    done = true;
-    publish_part(path, overwrite);
-  }
-
-  void abandon() noexcept {
-    voltages.reset();
-    file.reset();
-    discard_part(path);
-    done = true;
+    part->publish();
   }
 
   std::string path;
   VoltageDumpInfo info;
-  bool overwrite;
   std::int64_t n_channels = 0, n_antennas = 0, bytes = 0;
+  std::optional<Part> part;
   h5::Handle file, voltages;
-  bool done = false;
 };
 
 VoltageDumpWriter::VoltageDumpWriter(const std::string& path, const VoltageDumpInfo& info,
                                      bool overwrite)
     : impl_(std::make_unique<Impl>(path, info, overwrite)) {}
 
-VoltageDumpWriter::~VoltageDumpWriter() {
-  if (!impl_->done) impl_->abandon();
-}
+VoltageDumpWriter::~VoltageDumpWriter() = default;
 
 void VoltageDumpWriter::write(std::int64_t first_channel, std::int64_t n_channels,
                               std::int64_t first, std::int64_t n, const void* data,

@@ -129,14 +129,9 @@ void write_content(const std::string& path, const SkyImage& image, const Observa
 void write_fits_image(const std::string& path, const SkyImage& image,
                       const Observation& observation, bool overwrite) {
   io::check_image(path, image);
-  prepare_part(path, overwrite);
-  try {
-    io::write_content(path, image, observation);
-  } catch (...) {
-    discard_part(path);
-    throw;
-  }
-  publish_part(path, overwrite);
+  Part part(path, overwrite);
+  io::write_content(path, image, observation);
+  part.publish();
 }
 
 struct FitsImageSeries::Impl {
@@ -144,12 +139,16 @@ struct FitsImageSeries::Impl {
     std::string begin;
     double mjd_avg, exposure_s, ra_deg, dec_deg, north_angle_deg;
   };
-  std::string path;
+  Part part;
   Observation observation;
-  bool overwrite;
-  std::optional<io::FitsFile> file;
-  std::vector<Row> rows;
-  std::vector<double> bins;  // of the last image, as bins_of() says
+  std::optional<io::FitsFile> file = {};
+  std::vector<Row> rows = {};
+  std::vector<double> bins = {};  // of the last image, as bins_of() says
+
+  void abandon() noexcept {
+    file.reset();
+    part.discard();
+  }
 
   /// What table BINS depends on.
   static std::vector<double> bins_of(const SkyImage& image) {
@@ -205,28 +204,17 @@ struct FitsImageSeries::Impl {
 
 FitsImageSeries::FitsImageSeries(const std::string& path, const Observation& observation,
                                  bool overwrite)
-    : impl_(std::make_unique<Impl>(Impl{path, observation, overwrite, {}, {}, {}})) {
-  prepare_part(path, overwrite);
-  try {
-    impl_->file.emplace(io::FitsFile::create(part_path(path), path));
-    io::FitsFile& file = *impl_->file;
-    int status = 0;
-    fits_create_img(file.get(), BYTE_IMG, 0, nullptr, &status);
-    file.check(status, "create");
-    io::write_history(file, observation);
-    file.checksum();
-  } catch (...) {
-    impl_->file.reset();
-    discard_part(path);
-    throw;
-  }
+    : impl_(new Impl{{path, overwrite}, observation}) {
+  impl_->file.emplace(io::FitsFile::create(part_path(path), path));
+  io::FitsFile& file = *impl_->file;
+  int status = 0;
+  fits_create_img(file.get(), BYTE_IMG, 0, nullptr, &status);
+  file.check(status, "create");
+  io::write_history(file, observation);
+  file.checksum();
 }
 
-FitsImageSeries::~FitsImageSeries() {
-  if (!impl_->file) return;
-  impl_->file.reset();
-  discard_part(impl_->path);
-}
+FitsImageSeries::~FitsImageSeries() = default;
 
 std::int64_t FitsImageSeries::n_images() const {
   return static_cast<std::int64_t>(impl_->rows.size());
@@ -234,18 +222,16 @@ std::int64_t FitsImageSeries::n_images() const {
 
 void FitsImageSeries::append(const SkyImage& image) {
   if (!impl_->file)
-    throw ConfigError(impl_->path + " takes no more images: it is published, or was given up");
-  io::check_image(impl_->path, image);
+    throw ConfigError(impl_->part.path() +
+                      " takes no more images: it is published, or was given up");
+  io::check_image(impl_->part.path(), image);
   int status = 0, n_good = 0;
   fits_get_num_hdus(impl_->file->get(), &n_good, &status);
   impl_->file->check(status, "write");
   try {
     impl_->write_image(image);
   } catch (...) {
-    if (!impl_->remove_hdus_after(n_good)) {
-      impl_->file.reset();
-      discard_part(impl_->path);
-    }
+    if (!impl_->remove_hdus_after(n_good)) impl_->abandon();
     throw;
   }
   impl_->bins = Impl::bins_of(image);
@@ -256,18 +242,17 @@ void FitsImageSeries::append(const SkyImage& image) {
 }
 
 void FitsImageSeries::publish() {
-  if (!impl_->file) throw ConfigError(impl_->path + " is published already");
+  if (!impl_->file) throw ConfigError(impl_->part.path() + " is published already");
   try {
     impl_->write_times();
     io::append_ryle_tables(*impl_->file, impl_->observation);
     impl_->file->close();
     impl_->file.reset();
   } catch (...) {
-    impl_->file.reset();
-    discard_part(impl_->path);
+    impl_->abandon();
     throw;
   }
-  publish_part(impl_->path, impl_->overwrite);
+  impl_->part.publish();
 }
 
 }  // namespace ryle

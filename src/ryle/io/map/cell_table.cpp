@@ -32,8 +32,7 @@ class CellTableWriter final : public FitsCubeWriter {
         table_(std::move(table)),
         n_channels_(n_channels),
         n_words_(values == CubeValues::float64 ? 2 : 1),
-        values_(values),
-        overwrite_(overwrite) {
+        values_(values) {
     if (n_channels < 1 || table_.n_rows < 1)
       throw ConfigError(path + ": a table without cells or channels");
     if (metadata.stokes.size() > 1)
@@ -42,19 +41,8 @@ class CellTableWriter final : public FitsCubeWriter {
                              "grid them one by one (--pol XX)");
     n_block_ = block_channels(table_.block_bytes, table_.n_rows, n_channels, n_words_);
     planes_.resize(n_block_ * n_words_ * table_.n_rows);
-    prepare_part(path, overwrite);
-    try {
-      create(metadata);
-    } catch (...) {
-      file_.reset();
-      discard_part(path);
-      throw;
-    }
-  }
-  ~CellTableWriter() override {
-    if (published_) return;
-    file_.reset();
-    discard_part(path_);
+    part_.emplace(path, overwrite);
+    create(metadata);
   }
 
   void append(const float* plane) override { take(plane, CubeValues::float32); }
@@ -66,8 +54,7 @@ class CellTableWriter final : public FitsCubeWriter {
   void publish() override {
     complete_file().checksum();
     file_->close();
-    publish_part(path_, overwrite_);
-    published_ = true;
+    part_->publish();
   }
 
  protected:
@@ -164,8 +151,8 @@ class CellTableWriter final : public FitsCubeWriter {
   std::int64_t n_channels_, n_words_;  ///< words of 32 bits of a value
   std::int64_t n_block_ = 1, n_held_ = 0, n_taken_ = 0;
   CubeValues values_;
-  bool overwrite_, published_ = false;
   std::vector<std::uint32_t> planes_;
+  std::optional<Part> part_;
   std::optional<FitsFile> file_;
 };
 

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "ryle/core/descriptor.hpp"
 #include "ryle/core/error.hpp"
 #include "ryle/io/base/fits_file.hpp"
 #include "ryle/io/base/publish.hpp"
@@ -53,24 +54,18 @@ std::uint64_t folded(std::uint64_t sum) {
 
 struct MapFileWriter::Impl {
   std::string path;
-  bool overwrite = false;
+  std::optional<Part> part;
   Values values = Values::float32;
   std::int64_t plane_size = 0, n_planes = 0, n_written = 0;
   std::int64_t n_stokes = 1;
   std::int64_t data_byte = 0;
-  int fd = -1;
+  Descriptor planes;
   std::atomic<std::uint64_t> sum = 0;
   std::vector<std::string> history;
   std::optional<io::FitsFile> file;  ///< once all planes are there
 
-  Impl() = default;
-  ~Impl() {
-    if (fd >= 0) ::close(fd);
-  }
-  Impl(const Impl&) = delete;
-  Impl& operator=(const Impl&) = delete;
   void close_planes() {
-    if (::close(std::exchange(fd, -1)) != 0) throw IoError::from_errno("close", path, errno);
+    if (planes.close() != 0) throw IoError::from_errno("close", path, errno);
   }
 
   void create(const MapProjection& projection, const MapMetadata& metadata) {
@@ -97,13 +92,13 @@ struct MapFileWriter::Impl {
       small.close();
     }
     data_byte = data;
-    fd = ::open(part_path(path).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0) throw IoError::from_errno("open", path, errno);
+    planes = Descriptor(::open(part_path(path).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    if (!planes) throw IoError::from_errno("open", path, errno);
     for (int k = 0; k < n_axes; ++k) set_axis(k, axes[k]);
     const std::int64_t bytes = (values == Values::float64 ? 8 : 4) * plane_size * n_planes;
     const std::int64_t size = data_byte + (bytes + kBlock_bytes - 1) / kBlock_bytes * kBlock_bytes;
     // The one pixel that cfitsio wrote goes with what was behind the header.
-    if (::ftruncate(fd, data_byte) != 0 || ::ftruncate(fd, size) != 0)
+    if (::ftruncate(planes.get(), data_byte) != 0 || ::ftruncate(planes.get(), size) != 0)
       throw IoError::from_errno("make room in", path, errno);
   }
 
@@ -122,7 +117,7 @@ struct MapFileWriter::Impl {
   void set_axis(int axis, LONGLONG n) const {
     std::array<char, 24> text{};
     std::snprintf(text.data(), text.size(), "%20lld", n);
-    write_at(fd, path, text.data(), 20, (3 + axis) * kCard_bytes + 10);
+    write_at(planes.get(), path, text.data(), 20, (3 + axis) * kCard_bytes + 10);
   }
 
   template <class T>
@@ -159,7 +154,7 @@ struct MapFileWriter::Impl {
           if constexpr (kTurns) word = __builtin_bswap32(word);
         }
       }
-      write_at(fd, path, turned.data(), kBytes * n_here,
+      write_at(planes.get(), path, turned.data(), kBytes * n_here,
                data_byte + kBytes * (plane * plane_size + k));
     }
     sum += folded(own);
@@ -205,7 +200,6 @@ MapFileWriter::MapFileWriter(const std::string& path, const MapProjection& proje
     : impl_(std::make_unique<Impl>()) {
   Impl& c = *impl_;
   c.path = path;
-  c.overwrite = overwrite;
   c.values = values;
   c.plane_size = projection.width() * projection.height();
   c.n_planes = n_planes;
@@ -214,20 +208,11 @@ MapFileWriter::MapFileWriter(const std::string& path, const MapProjection& proje
   if (n_planes % c.n_stokes != 0)
     throw ConfigError(path + ": " + std::to_string(n_planes) + " planes are not the same for " +
                       std::to_string(c.n_stokes) + " polarizations");
-  prepare_part(path, overwrite);
-  try {
-    c.create(projection, metadata);
-  } catch (...) {
-    discard_part(path);
-    throw;
-  }
+  c.part.emplace(path, overwrite);
+  c.create(projection, metadata);
 }
 
-MapFileWriter::~MapFileWriter() {
-  if (impl_->n_planes < 0) return;  // published
-  impl_->file.reset();
-  discard_part(impl_->path);
-}
+MapFileWriter::~MapFileWriter() = default;
 
 void MapFileWriter::append(const float* plane) { impl_->append(plane); }
 void MapFileWriter::append(const double* plane) { impl_->append(plane); }
@@ -256,7 +241,7 @@ void MapFileWriter::publish() {
   else
     file.checksum();  // of the last one: adopt() has seen to the others
   file.close();
-  publish_part(c.path, c.overwrite);
+  c.part->publish();
   c.n_planes = -1;
 }
 

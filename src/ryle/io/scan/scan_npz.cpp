@@ -200,28 +200,19 @@ void require_stored_sum(const RawFile& file, const ZipEntry& entry) {
 
 std::shared_ptr<const RawFile> unpacked(const RawFile& file, const ZipEntry& entry) {
   std::string name = (std::filesystem::temp_directory_path() / "ryle-scans-XXXXXX").string();
-  const int descriptor = ::mkstemp(name.data());
-  if (descriptor < 0)
+  Descriptor file_here(::mkstemp(name.data()));
+  if (!file_here)
     throw IoError(ExitCode::io, "cannot make a temporary file " + name + " to unpack " +
                                     entry.name + " of " + file.path() +
                                     "; TMPDIR names another folder");
   ::unlink(name.c_str());
-  try {
-    unpack(file, entry, entry.bytes, [&](const std::byte* bytes, std::int64_t n) {
-      while (n > 0) {
-        const ssize_t put = ::write(descriptor, bytes, static_cast<std::size_t>(n));
-        if (put <= 0)
-          throw IoError(ExitCode::io, "cannot unpack " + entry.name + " of " + file.path() +
-                                          " into " + name + ": " + std::strerror(errno));
-        bytes += put;
-        n -= put;
-      }
-    });
-  } catch (...) {
-    ::close(descriptor);
-    throw;
-  }
-  return std::make_shared<const RawFile>(descriptor, file.path() + " (" + entry.name + ")");
+  unpack(file, entry, entry.bytes, [&](const std::byte* bytes, std::int64_t n) {
+    if (write_bytes(file_here, bytes, n) != n)
+      throw IoError(ExitCode::io, "cannot unpack " + entry.name + " of " + file.path() + " into " +
+                                      name + ": " + std::strerror(errno));
+  });
+  return std::make_shared<const RawFile>(std::move(file_here),
+                                         file.path() + " (" + entry.name + ")");
 }
 
 /// What the header of an .npy says.

@@ -232,38 +232,27 @@ void add_pieces(const RawRead& r, std::size_t read, std::vector<RawPiece>& piece
 }  // namespace
 
 RawFile::RawFile(const std::string& path)
-    : RawFile((require_regular_file(path), ::open(path.c_str(), O_RDONLY | O_CLOEXEC)), path) {}
+    : RawFile((require_regular_file(path), Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC))),
+              path) {}
 
-RawFile::RawFile(int descriptor, std::string path)
-    : descriptor_(descriptor), path_(std::move(path)) {
+RawFile::RawFile(Descriptor file, std::string path)
+    : file_(std::move(file)), path_(std::move(path)) {
   struct stat metadata {};
-  if (descriptor_ < 0 || ::fstat(descriptor_, &metadata) != 0) {
-    const std::string why = std::strerror(errno);
-    if (descriptor_ >= 0) ::close(descriptor_);
-    throw IoError(ExitCode::io, "cannot open " + path_ + ": " + why);
-  }
+  if (!file_ || ::fstat(file_.get(), &metadata) != 0)
+    throw IoError(ExitCode::io, "cannot open " + path_ + ": " + std::strerror(errno));
   size_bytes_ = metadata.st_size;
 }
-
-RawFile::~RawFile() { ::close(descriptor_); }
 
 void RawFile::read(std::int64_t first_byte, std::int64_t n_bytes, void* to) const {
   if (!holds(first_byte, n_bytes))
     throw FormatError(path_ + ": ends too early: bytes " + std::to_string(first_byte) + " .. " +
                       std::to_string(first_byte + n_bytes) + " are to be read, it has " +
                       std::to_string(size_bytes_));
-  auto* at = static_cast<std::byte*>(to);
-  while (n_bytes > 0) {
-    const ssize_t got = ::pread(descriptor_, at, static_cast<std::size_t>(n_bytes), first_byte);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0)
-      throw IoError(ExitCode::io, "cannot read " + path_ + " at byte " +
-                                      std::to_string(first_byte) + ": " +
-                                      (got < 0 ? std::strerror(errno) : "it became shorter"));
-    at += got;
-    first_byte += got;
-    n_bytes -= got;
-  }
+  const std::int64_t got = read_at(file_, to, n_bytes, first_byte);
+  if (got != n_bytes)
+    throw IoError(ExitCode::io, "cannot read " + path_ + " at byte " +
+                                    std::to_string(first_byte + std::max<std::int64_t>(got, 0)) +
+                                    ": " + (got < 0 ? std::strerror(errno) : "it became shorter"));
 }
 
 bool RawNumber::native_float() const {

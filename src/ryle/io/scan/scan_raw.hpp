@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "ryle/core/descriptor.hpp"
+
 namespace ryle::io {
 
 /// A file read by position; every range is checked against its size before anything is allocated.
@@ -17,8 +19,7 @@ class RawFile {
  public:
   explicit RawFile(const std::string& path);
   /// Takes over `descriptor`; `path` is for messages.
-  RawFile(int descriptor, std::string path);
-  ~RawFile();
+  RawFile(Descriptor file, std::string path);
   RawFile(const RawFile&) = delete;
   RawFile& operator=(const RawFile&) = delete;
 
@@ -32,7 +33,7 @@ class RawFile {
   void read(std::int64_t first_byte, std::int64_t n_bytes, void* to) const;
 
  private:
-  int descriptor_;
+  Descriptor file_;
   std::string path_;
   std::int64_t size_bytes_ = 0;
 };
