@@ -115,17 +115,17 @@ std::uint32_t rows_crc(const cf32* data, const float* weight, std::size_t n) {
 constexpr std::size_t kClosing_bytes = 4 << 20;
 constexpr std::size_t kValue_bytes = sizeof(cf32) + sizeof(float) + 1;
 
-class MeasurementSetWriter final : public VisibilityWriter {
+class MeasurementSetWriter final : public PartVisibilityWriter {
  public:
   MeasurementSetWriter(const std::string& path, const Observation& observation, bool overwrite)
-      : path_(path), overwrite_(overwrite), observation_(observation) {
+      : PartVisibilityWriter(path, observation, overwrite) {
     const std::int64_t n_channels = observation.frequency.n_channels;
     const std::int64_t n_products = n_pol_products(observation);
     const std::int64_t n_baselines = n_pairs(observation.array.n_antennas());
     const auto size = static_cast<std::size_t>(
         checked_product({n_channels, n_products, n_baselines}, "a visibility dump"));
     require_descriptors(ms::kOpen_files, "Measurement Set " + path_);
-    prepare_part(path_, overwrite_);
+    begin();
     run_or_abandon("create", [&] {
       require_space(2 * kClosing_bytes + size * kValue_bytes);
       writer_ = std::make_unique<ms::Writer>(part_path(path_), flux_unit(observation), n_products,
@@ -142,11 +142,7 @@ class MeasurementSetWriter final : public VisibilityWriter {
     }
   }
 
-  ~MeasurementSetWriter() override {
-    if (done_) return;
-    close_unfinished();
-    n_dumps() > 0 ? leave_part(path_) : discard_part(path_);
-  }
+  ~MeasurementSetWriter() override { end(); }
 
   void write(const VisibilityDump& dump) override {
     require_open();
@@ -178,6 +174,7 @@ class MeasurementSetWriter final : public VisibilityWriter {
                         rows_crc(data_.data(), weight_.data(), data_.size())});
     });
     dumps_.push_back({dump.start_tai_ns, dump.centroid_tai_ns, dump.interval_s, dump.n_spectra});
+    ++n_dumps_;
   }
 
   void publish(const Observation& observation) override {
@@ -188,28 +185,15 @@ class MeasurementSetWriter final : public VisibilityWriter {
                     2 * (content.observation_json.size() + content.configuration.size() +
                          observation.applied.gains.size() * sizeof(cf64)));
       writer_->finish(content);
-    });
-    writer_.reset();
-    journal_.reset();
-    done_ = true;
-    try {
+      writer_.reset();
+      journal_.reset();
       // Without it the tables are whole, and are read as such.
       std::filesystem::remove(journal_path(part_path(path_)));
-      publish_part(path_, overwrite_);
-    } catch (...) {
-      fail_writer(path_, n_dumps());
-    }
+    });
+    publish_part();
   }
-
-  const std::string& path() const override { return path_; }
 
  private:
-  void require_open() const {
-    if (done_)
-      throw IoError(ExitCode::io,
-                    "cannot write " + path_ + ": it is published, or an earlier write failed");
-  }
-
   /// casacore loses tables, or the process, when a disk fills under it (products.md 5): it is never
   /// let near the end.
   void require_space(std::size_t n_bytes) const {
@@ -226,7 +210,7 @@ class MeasurementSetWriter final : public VisibilityWriter {
 
   template <class F>
   void run_or_abandon(const char* operation, F&& f) {
-    try {
+    PartVisibilityWriter::run_or_abandon([&] {
       try {
         f();
       } catch (const Error&) {
@@ -235,18 +219,12 @@ class MeasurementSetWriter final : public VisibilityWriter {
         throw IoError(ExitCode::io, std::string("cannot ") + operation + " " + path_ + ": " +
                                         error.what() + disk_hint(path_));
       }
-    } catch (...) {
-      close_unfinished();
-      fail_writer(path_, n_dumps());
-    }
+    });
   }
 
-  std::int64_t n_dumps() const { return static_cast<std::int64_t>(dumps_.size()); }
-
   /// With whole dumps the tables stay as they are, as a kill would leave them.
-  void close_unfinished() noexcept {
-    done_ = true;
-    const bool keep = n_dumps() > 0;
+  void close_unfinished(bool) noexcept override {
+    const bool keep = n_dumps_ > 0;
     if (keep && writer_) writer_->leave();
     try {  // tables that casacore may still hold open give their space back now
       for (const auto& entry : std::filesystem::recursive_directory_iterator(part_path(path_))) {
@@ -258,10 +236,6 @@ class MeasurementSetWriter final : public VisibilityWriter {
     journal_.reset();
   }
 
-  std::string path_;
-  bool overwrite_;
-  Observation observation_;
-  bool done_ = false;
   std::unique_ptr<ms::Writer> writer_;
   std::optional<DumpJournal> journal_;
   std::vector<int> antenna1_, antenna2_;

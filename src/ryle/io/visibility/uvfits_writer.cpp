@@ -39,12 +39,10 @@ std::array<double, 2> julian_day(std::int64_t tai_ns) {
   return {whole + carry, fraction - carry};
 }
 
-class UvfitsWriter final : public VisibilityWriter {
+class UvfitsWriter final : public PartVisibilityWriter {
  public:
   UvfitsWriter(const std::string& path, const Observation& observation, bool overwrite)
-      : path_(path),
-        overwrite_(overwrite),
-        observation_(observation),
+      : PartVisibilityWriter(path, observation, overwrite),
         n_channels_(observation.frequency.n_channels),
         n_pol_(n_pol_products(observation)),
         n_baselines_(n_pairs(observation.array.n_antennas())) {
@@ -54,7 +52,7 @@ class UvfitsWriter final : public VisibilityWriter {
                              std::to_string(observation.array.n_antennas()) +
                              "; write .ms or .uvh5");
     }
-    prepare_part(path_, overwrite_);
+    begin();
     run_or_abandon([&] {
       file_.emplace(FitsFile::create(part_path(path_), path_));
       write_primary_header(1);
@@ -62,11 +60,7 @@ class UvfitsWriter final : public VisibilityWriter {
     });
   }
 
-  ~UvfitsWriter() override {
-    if (done_) return;
-    file_.reset();
-    n_dumps() > 0 ? leave_part(path_) : discard_part(path_);
-  }
+  ~UvfitsWriter() override { end(); }
 
   void write(const VisibilityDump& dump) override {
     require_open();
@@ -84,6 +78,7 @@ class UvfitsWriter final : public VisibilityWriter {
     times_.centroid_tai_ns.push_back(dump.centroid_tai_ns);
     times_.n_spectra.push_back(dump.n_spectra);
     times_.interval_s.push_back(dump.interval_s);
+    ++n_dumps_;
   }
 
   void publish(const Observation& observation) override {
@@ -96,35 +91,11 @@ class UvfitsWriter final : public VisibilityWriter {
       file_->close();
     });
     file_.reset();
-    done_ = true;
-    try {
-      publish_part(path_, overwrite_);
-    } catch (...) {
-      fail_writer(path_, n_dumps());
-    }
+    publish_part();
   }
-
-  const std::string& path() const override { return path_; }
 
  private:
-  void require_open() const {
-    if (done_)
-      throw IoError(ExitCode::io,
-                    "cannot write " + path_ + ": it is published, or an earlier write failed");
-  }
-
-  template <class F>
-  void run_or_abandon(F&& f) {
-    try {
-      f();
-    } catch (...) {
-      done_ = true;
-      file_.reset();
-      fail_writer(path_, n_dumps());
-    }
-  }
-
-  std::int64_t n_dumps() const { return static_cast<std::int64_t>(times_.start_tai_ns.size()); }
+  void close_unfinished(bool) noexcept override { file_.reset(); }
 
   void write_primary_header(std::int64_t n_groups) {
     long axes[7] = {0, 3, static_cast<long>(n_pol_), static_cast<long>(n_channels_), 1, 1, 1};
@@ -413,13 +384,9 @@ class UvfitsWriter final : public VisibilityWriter {
     file_->checksum();
   }
 
-  std::string path_;
-  bool overwrite_;
-  Observation observation_;
   std::int64_t n_channels_;
   std::int64_t n_pol_;
   std::int64_t n_baselines_;
-  bool done_ = false;
   double day_ = 2440587.5;  ///< JD of the first dump's day; 1970 in a file without dumps
   std::size_t name_width_ = 8;
   std::optional<FitsFile> file_;

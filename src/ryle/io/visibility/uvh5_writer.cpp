@@ -34,17 +34,15 @@ struct RowSets {
   Growing start, centroid, n_spectra, weights_crc, crc;
 };
 
-class Uvh5Writer final : public VisibilityWriter {
+class Uvh5Writer final : public PartVisibilityWriter {
  public:
   Uvh5Writer(const std::string& path, const Observation& observation, bool overwrite)
-      : path_(path),
-        overwrite_(overwrite),
-        observation_(observation),
+      : PartVisibilityWriter(path, observation, overwrite),
         n_channels_(observation.frequency.n_channels),
         n_pol_(n_pol_products(observation)),
         n_baselines_(n_pairs(observation.array.n_antennas())) {
     h5::silence();
-    prepare_part(path_, overwrite_);
+    begin();
     run_or_abandon([&] {
       const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
       H5Pset_libver_bounds(access.get(), H5F_LIBVER_LATEST, H5F_LIBVER_LATEST);  // SWMR needs it
@@ -60,23 +58,13 @@ class Uvh5Writer final : public VisibilityWriter {
     });
   }
 
-  ~Uvh5Writer() override {
-    if (done_) return;
-    close_unfinished(true);
-    n_dumps_ > 0 ? leave_part(path_) : discard_part(path_);
-  }
+  ~Uvh5Writer() override { end(); }
 
   void write(const VisibilityDump& dump) override {
     require_open();
     check_dump(observation_, dump);
-    if (const int fault = injected_fault("write", path_); fault != 0) {
-      close_unfinished(true);
-      try {
-        throw IoError::from_errno("write", path_, fault);
-      } catch (...) {
-        fail_writer(path_, n_dumps_);
-      }
-    }
+    if (const int fault = injected_fault("write", path_); fault != 0)
+      run_or_abandon([&] { throw IoError::from_errno("write", path_, fault); }, true);
     run_or_abandon([&] {
       append_rows(dump);
       append_values(dump);
@@ -101,38 +89,14 @@ class Uvh5Writer final : public VisibilityWriter {
       h5::put_int(group("Ryle").get(), "complete", 1, path_);  // last
       if (!file_.close()) h5::check(-1, "close", path_);
     });
-    done_ = true;
-    try {
-      publish_part(path_, overwrite_);
-    } catch (...) {
-      fail_writer(path_, n_dumps_);
-    }
+    publish_part();
   }
-
-  const std::string& path() const override { return path_; }
 
  private:
-  void require_open() const {
-    if (done_)
-      throw IoError(ExitCode::io,
-                    "cannot write " + path_ + ": it is published, or an earlier write failed");
-  }
-
-  template <class F>
-  void run_or_abandon(F&& f) {
-    try {
-      f();
-    } catch (...) {
-      close_unfinished(false);
-      fail_writer(path_, n_dumps_);
-    }
-  }
-
   /// What is flushed is whole: HDF5, as a single writer with readers, writes what others stand on
   /// first. A file that HDF5 failed to write is left as a kill would leave it; closing it would
   /// write what could not be written once more, and say that it ends where it does not.
-  void close_unfinished(bool sound) noexcept {
-    done_ = true;
+  void close_unfinished(bool sound) noexcept override {
     try {
       static auto* left = new std::vector<std::pair<RowSets, Handle>>();
       if (!sound && n_dumps_ > 0) left->emplace_back(std::move(rows_), std::move(file_));
@@ -383,14 +347,9 @@ class Uvh5Writer final : public VisibilityWriter {
     }
   }
 
-  std::string path_;
-  bool overwrite_;
-  Observation observation_;
   std::int64_t n_channels_;
   std::int64_t n_pol_;
   std::int64_t n_baselines_;
-  std::int64_t n_dumps_ = 0;
-  bool done_ = false;
   Handle file_;
   RowSets rows_;
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "ryle/core/baseline.hpp"
 #include "ryle/core/checked.hpp"
@@ -84,13 +85,36 @@ std::vector<Vector3> baseline_uvw_m(const Observation& observation, std::int64_t
   return uvw;
 }
 
-void fail_writer(const std::string& path, std::int64_t n_whole) {
-  n_whole > 0 ? leave_part(path) : discard_part(path);
+void PartVisibilityWriter::begin() { prepare_part(path_, overwrite_); }
+
+void PartVisibilityWriter::require_open() const {
+  if (done_)
+    throw IoError(ExitCode::io,
+                  "cannot write " + path_ + ": it is published, or an earlier write failed");
+}
+
+void PartVisibilityWriter::publish_part() {
+  done_ = true;
+  try {
+    ryle::publish_part(path_, overwrite_);
+  } catch (...) {
+    fail();
+  }
+}
+
+void PartVisibilityWriter::end() noexcept {
+  if (std::exchange(done_, true)) return;
+  close_unfinished(true);
+  n_dumps_ > 0 ? leave_part(path_) : discard_part(path_);
+}
+
+void PartVisibilityWriter::fail() {
+  n_dumps_ > 0 ? leave_part(path_) : discard_part(path_);
   try {
     throw;
   } catch (const Error& error) {
-    if (n_whole < 1 || !is_recoverable(path)) throw;
-    throw IoError(error.exit_code(), error.what() + kept_in_part(path, n_whole));
+    if (n_dumps_ < 1 || !is_recoverable(path_)) throw;
+    throw IoError(error.exit_code(), error.what() + kept_in_part(path_, n_dumps_));
   }
 }
 

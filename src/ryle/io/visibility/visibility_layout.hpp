@@ -88,9 +88,42 @@ void rows_to_dump(const VisibilityDump& dump, const In* rows, const std::vector<
   }
 }
 
-/// Ends a writer after an error: with whole integrations in the .part it is left for recovery, and
-/// the error says so, else it is removed. Rethrows the exception being handled.
-[[noreturn]] void fail_writer(const std::string& path, std::int64_t n_whole);
+/// What becomes of the .part: with whole integrations in it an error and an end without publish()
+/// leave it for recovery, and the error says so, else it is removed.
+class PartVisibilityWriter : public VisibilityWriter {
+ public:
+  const std::string& path() const override { return path_; }
+
+ protected:
+  PartVisibilityWriter(const std::string& path, const Observation& observation, bool overwrite)
+      : path_(path), overwrite_(overwrite), observation_(observation) {}
+  /// Closes the file as a kill would leave it. @param sound nothing has failed in the file
+  virtual void close_unfinished(bool sound) noexcept = 0;
+
+  void begin();  ///< prepare_part()
+  void require_open() const;
+  template <class F>
+  void run_or_abandon(F&& f, bool sound = false) {
+    try {
+      f();
+    } catch (...) {
+      done_ = true;
+      close_unfinished(sound);
+      fail();
+    }
+  }
+  void publish_part();  ///< of a file that is closed
+  void end() noexcept;  ///< in destructors
+
+  std::string path_;
+  bool overwrite_;
+  Observation observation_;
+  std::int64_t n_dumps_ = 0;  ///< whole ones
+
+ private:
+  [[noreturn]] void fail();
+  bool done_ = false;
+};
 
 /// The whole dumps of a .part whose writer was killed: those that are there to the last byte by
 /// their checksums, up to the first that is not. The file is only read. Throws FormatError,
