@@ -26,13 +26,13 @@ struct SimulateArguments {
 
 int send(const Context& context, const pipeline::ObservationConfig& config) {
   const auto simulation = pipeline::make_simulation(config);
-  simulation->start();
+  simulation->sender().start();
   const auto start = std::chrono::steady_clock::now();
-  while (simulation->running()) {
+  while (simulation->sender().running()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    if (signal_count() > 0) simulation->stop();
+    if (signal_count() > 0) simulation->sender().stop();
   }
-  const auto report = simulation->join();
+  const auto report = simulation->sender().join();
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   nlohmann::ordered_json receivers = nlohmann::ordered_json::array();

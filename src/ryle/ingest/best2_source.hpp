@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "ryle/ingest/quorum_gate.hpp"
 #include "ryle/ingest/receiver_source.hpp"
 #include "ryle/wire/best2.hpp"
 
@@ -13,7 +12,7 @@ namespace ryle {
 
 /// Packets of BEST-2 live (wire/best2.hpp): each is one channel, 128 spectra of 32 antennas. A
 /// channel is a *stream*, a packet is its slot.
-struct Best2SourceConfig {
+struct Best2SourceConfig : ReceiverConfig {
   /// "udp://host:port", one or more; every endpoint takes every channel. Port 0: see endpoints().
   std::vector<std::string> endpoints;
   /// Channels taken, as they are ordered in the sky: 0 is the top of a descending band. Packets of
@@ -29,19 +28,6 @@ struct Best2SourceConfig {
   int n_chunks = 8;  ///< fixed at start: memory = n_chunks * chunk_spectra * n_channels * 32 bytes
   int window_chunks = 3;  ///< open at a time; n_chunks must be larger
   MemorySpace memory = MemorySpace::pinned;
-
-  double stall_budget_s = 0.1;      ///< the socket buffers must hold what comes in this time
-  double rate_factor = 1.0;         ///< of the expected rate over clock.rate_hz (simulators)
-  bool allow_small_rcvbuf = false;  ///< go on as DEGRADED(rcvbuf) instead of refusing
-  bool udp_gro = true;              ///< let the kernel join datagrams where it can
-  std::vector<std::string> allowed_senders;  ///< networks (SenderList); empty = any
-  /// A start further from this host's clock is refused (Reason::time); 0 = any, for replays.
-  double max_clock_error_s = 0;
-  bool bind_stream_to_sender = true;
-
-  MonotonicNs close_after_ns = 100 * kMillisecond_ns;  ///< see AssemblerConfig
-  MonotonicNs idle_close_ns = 1000 * kMillisecond_ns;
-  MonotonicNs patience_ns = 2000 * kMillisecond_ns;
 };
 
 /// Receives BEST-2 packets.

@@ -8,7 +8,6 @@
 
 #include "ryle/core/frequency_axis.hpp"
 #include "ryle/ingest/fengine_blocks.hpp"
-#include "ryle/ingest/quorum_gate.hpp"
 #include "ryle/ingest/receiver_source.hpp"
 
 namespace ryle {
@@ -24,7 +23,7 @@ FengineFormat fengine_format(std::string_view name);
 
 /// Channelized voltages live, over UDP: every packet is one spectrum of some channels and some
 /// inputs. The band is cut into blocks of `channels_per_packet`; (block, board) is a *stream*.
-struct FengineSourceConfig {
+struct FengineSourceConfig : ReceiverConfig {
   FengineFormat format = FengineFormat::chips;
   /// "udp://host:port", one or more; every endpoint takes every stream. Port 0: see endpoints().
   std::vector<std::string> endpoints;
@@ -45,20 +44,6 @@ struct FengineSourceConfig {
   int n_chunks = 16;  ///< fixed at start: memory = n_chunks * chunk_spectra * n_channels * n_inputs
   int window_chunks = 4;  ///< open at a time; n_chunks must be larger
   MemorySpace memory = MemorySpace::pinned;
-
-  double stall_budget_s = 0.1;      ///< the socket buffers must hold what comes in this time
-  double rate_factor = 1.0;         ///< of the expected rate over clock.rate_hz (fast simulators)
-  bool allow_small_rcvbuf = false;  ///< go on as DEGRADED(rcvbuf) instead of refusing
-  bool udp_gro = true;              ///< let the kernel join datagrams where it can
-  std::vector<std::string> allowed_senders;  ///< networks (SenderList); empty = any
-  /// A start further from this host's clock is refused (Reason::time); 0 = any, for replays. Not
-  /// for CHIPS packets whose clock is of their arrival.
-  double max_clock_error_s = 0;
-  bool bind_stream_to_sender = true;
-
-  MonotonicNs close_after_ns = 100 * kMillisecond_ns;  ///< see AssemblerConfig
-  MonotonicNs idle_close_ns = 1000 * kMillisecond_ns;
-  MonotonicNs patience_ns = 2000 * kMillisecond_ns;  ///< with streams that never come
 };
 
 class FengineReceiver;

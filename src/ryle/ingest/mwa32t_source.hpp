@@ -4,14 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "ryle/ingest/quorum_gate.hpp"
 #include "ryle/ingest/receiver_source.hpp"
 #include "ryle/wire/mwa32t.hpp"
 
 namespace ryle {
 
 /// MWA-32T live: 16 inputs per receiver, one endpoint per receiver, transports mixed as they come.
-struct Mwa32tSourceConfig {
+struct Mwa32tSourceConfig : ReceiverConfig {
   /// Endpoint of receiver 0, 1, ...: "tcp://host:port" (34-byte groups) or "udp://host:port"
   /// (mwa32t-udp). Receivers with the same udp endpoint share a socket. Port 0: see endpoints().
   std::vector<std::string> endpoints;
@@ -28,20 +27,6 @@ struct Mwa32tSourceConfig {
   /// (UDP cannot wait). Ends by itself when every TCP sender has closed and there is no UDP
   /// endpoint.
   bool offline = false;
-
-  double stall_budget_s = 0.1;      ///< the UDP buffers must hold what comes in this time
-  double rate_factor = 1.0;         ///< of the expected rate over 1.28 Msamples/s per receiver
-  bool allow_small_rcvbuf = false;  ///< go on as DEGRADED(rcvbuf) instead of refusing
-  bool udp_gro = true;              ///< let the kernel join datagrams where it can
-  std::vector<std::string> allowed_senders;  ///< networks (SenderList); empty = any
-  /// A start of UDP counters further from this host's clock is refused (Reason::time); 0 = any, for
-  /// replays, and where `clock` is not of an instant that the counters are told from.
-  double max_clock_error_s = 0;
-  bool bind_stream_to_sender = true;
-
-  MonotonicNs close_after_ns = 100 * kMillisecond_ns;  ///< see AssemblerConfig
-  MonotonicNs idle_close_ns = 1000 * kMillisecond_ns;
-  MonotonicNs patience_ns = 2000 * kMillisecond_ns;  ///< with receivers that never come
   /// TCP: a connection whose groups are not placed for so long gives way to another one.
   MonotonicNs replace_after_ns = 1000 * kMillisecond_ns;
   MonotonicNs reconnect_min_ns = 1000 * kMillisecond_ns;

@@ -5,9 +5,27 @@
 #include <string>
 #include <vector>
 
+#include "ryle/ingest/quorum_gate.hpp"
 #include "ryle/ingest/source.hpp"
 
 namespace ryle {
+
+/// What the receivers of all formats can be told.
+struct ReceiverConfig {
+  double stall_budget_s = 0.1;      ///< the socket buffers must hold what comes in this time
+  double rate_factor = 1.0;         ///< of the expected rate over that of the clock (simulators)
+  bool allow_small_rcvbuf = false;  ///< go on as DEGRADED(rcvbuf) instead of refusing
+  bool udp_gro = true;              ///< let the kernel join datagrams where it can
+  std::vector<std::string> allowed_senders;  ///< networks (SenderList); empty = any
+  /// A start of UDP counters further from this host's clock is refused (Reason::time); 0 = any, for
+  /// replays, and where the clock is not of an instant that the counters are told from.
+  double max_clock_error_s = 0;
+  bool bind_stream_to_sender = true;
+
+  MonotonicNs close_after_ns = 100 * kMillisecond_ns;  ///< see AssemblerConfig
+  MonotonicNs idle_close_ns = 1000 * kMillisecond_ns;
+  MonotonicNs patience_ns = 2000 * kMillisecond_ns;  ///< with streams that never come
+};
 
 class ReceiverThread;
 

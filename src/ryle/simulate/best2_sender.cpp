@@ -167,12 +167,11 @@ class PulseCutter {
 struct Best2Sender::State {
   BlockOrder order;
   std::unique_ptr<PulseCutter> cutter;
-  detail::SendLoop loop;  // last: it ends before what it uses
 };
 
 Best2Sender::Best2Sender(const SpectraRecord& quiet, const std::vector<Best2Pulse>& pulses,
                          const Best2SenderConfig& config)
-    : state_(std::make_unique<State>()) {
+    : state_(std::make_shared<State>()) {
   check_record(quiet, config);
   auto endpoint = detail::parse_target(config.endpoint);
   if (endpoint.is_tcp())
@@ -181,7 +180,7 @@ Best2Sender::Best2Sender(const SpectraRecord& quiet, const std::vector<Best2Puls
   State& s = *state_;
   s.order = block_order(quiet, config);
   s.cutter = std::make_unique<PulseCutter>(quiet, pulses, s.order);
-  auto& schedule = s.loop.schedule;
+  auto& schedule = loop().schedule;
   schedule.rate_hz = quiet.spectrum_rate_hz.value() * static_cast<double>(quiet.n_channels) /
                      static_cast<double>(kBlock);
   schedule.speed = config.speed;
@@ -197,30 +196,23 @@ Best2Sender::Best2Sender(const SpectraRecord& quiet, const std::vector<Best2Puls
   format.packet_bytes = kPacketBytes;
   format.counter_offset = 0;
   if (config.segmentation) format.packets_per_message = kPacketsPerMessage;
-  format.word = [&s, n = quiet.n_channels](Tick packet) {
-    return static_cast<std::uint64_t>(packet / n) << 26 | s.order.word[packet % n];
+  format.word = [state = state_, n = quiet.n_channels](Tick packet) {
+    return static_cast<std::uint64_t>(packet / n) << 26 | state->order.word[packet % n];
   };
   if (!pulses.empty()) {
-    format.edits = [&s](Tick packet) { return s.cutter->touches(packet); };
-    format.edit = [&s](Tick packet, std::byte* bytes) { s.cutter->cut(packet, bytes); };
+    format.edits = [state = state_](Tick packet) { return state->cutter->touches(packet); };
+    format.edit = [state = state_](Tick packet, std::byte* bytes) {
+      state->cutter->cut(packet, bytes);
+    };
   }
   const std::int64_t n_packets = quiet.n_spectra / kBlock * quiet.n_channels;
-  s.loop.links.push_back(detail::make_udp_link(std::move(endpoint), pack_blocks(quiet, s.order),
+  loop().links.push_back(detail::make_udp_link(std::move(endpoint), pack_blocks(quiet, s.order),
                                                n_packets, config.start_block * quiet.n_channels,
                                                outages_of(config.outages, 0, schedule), format));
 }
 
-Best2Sender::~Best2Sender() = default;
-void Best2Sender::hold_while(std::function<bool()> hold) {
-  state_->loop.schedule.hold = std::move(hold);
-}
-void Best2Sender::start() { state_->loop.start(); }
-void Best2Sender::stop() { state_->loop.stop(); }
-bool Best2Sender::running() const { return state_->loop.running(); }
-SenderReport Best2Sender::report() const { return state_->loop.report(); }
-SenderReport Best2Sender::join() { return state_->loop.join(); }
 std::int64_t Best2Sender::memory_bytes() const {
-  return state_->loop.memory_bytes() + state_->cutter->memory_bytes();
+  return Sender::memory_bytes() + state_->cutter->memory_bytes();
 }
 
 }  // namespace ryle::simulate

@@ -37,31 +37,19 @@ struct Best2SenderConfig {
   bool segmentation = true;  ///< hand the kernel many packets at once where it can cut them
 };
 
-/// Sends a periodic record again and again, block after block of all channels, with counters that
-/// run on; pulses are cut into it on the way. Same rules as Mwa32tSender.
-class Best2Sender {
+/// Block after block of all channels; pulses are cut into it on the way. "Samples" of the report
+/// are packets; it has one entry.
+class Best2Sender final : public Sender {
  public:
   /// Packs the packets; the records are not needed afterwards. Throws ConfigError for a record that
   /// is not 32 inputs, whole blocks of 128 spectra, at most 1024 channels.
   Best2Sender(const SpectraRecord& quiet, const std::vector<Best2Pulse>& pulses,
               const Best2SenderConfig& config);
-  ~Best2Sender();
-  Best2Sender(const Best2Sender&) = delete;
-  Best2Sender& operator=(const Best2Sender&) = delete;
-
-  /// Sends nothing while `hold`, asked by the sender's thread, is true. Before start().
-  void hold_while(std::function<bool()> hold);
-  void start();
-  void stop();
-  bool running() const;
-  /// "samples" are packets; one entry.
-  SenderReport report() const;
-  SenderReport join();
-  std::int64_t memory_bytes() const;
+  std::int64_t memory_bytes() const override;
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace ryle::simulate

@@ -58,16 +58,11 @@ void write_fengine_file(std::span<const SpectraEpoch> epochs, const FengineSende
   file.publish();
 }
 
-struct FengineSender::State {
-  detail::SendLoop loop;
-};
-
 FengineSender::FengineSender(const SpectraRecord& record, const FengineSenderConfig& config)
     : FengineSender(std::vector<SpectraEpoch>{{0, &record}}, config) {}
 
 FengineSender::FengineSender(std::span<const SpectraEpoch> epochs,
-                             const FengineSenderConfig& config)
-    : state_(std::make_unique<State>()) {
+                             const FengineSenderConfig& config) {
   const auto records = records_of(epochs);
   const SpectraRecord& record = *records.front();
   const auto packets = detail::fengine_packets(record, config.format, config.first_channel,
@@ -78,7 +73,7 @@ FengineSender::FengineSender(std::span<const SpectraEpoch> epochs,
                       " endpoints for " + std::to_string(packets.n_boards) +
                       " boards; one for all or one each works");
   }
-  auto& schedule = state_->loop.schedule;
+  auto& schedule = loop().schedule;
   schedule.rate_hz = record.spectrum_rate_hz.value();
   schedule.speed = config.speed;
   schedule.duration_s = config.duration_s;
@@ -112,22 +107,11 @@ FengineSender::FengineSender(std::span<const SpectraEpoch> epochs,
         const auto lap = detail::pack(*r, packets, block, board);
         laps.insert(laps.end(), lap.begin(), lap.end());
       }
-      state_->loop.links.push_back(detail::make_udp_link(
+      loop().links.push_back(detail::make_udp_link(
           std::move(endpoint), std::move(laps), record.n_spectra, config.start_spectrum,
           outages_of(config.outages, board, schedule), format));
     }
   }
 }
-
-FengineSender::~FengineSender() = default;
-void FengineSender::hold_while(std::function<bool()> hold) {
-  state_->loop.schedule.hold = std::move(hold);
-}
-void FengineSender::start() { state_->loop.start(); }
-void FengineSender::stop() { state_->loop.stop(); }
-bool FengineSender::running() const { return state_->loop.running(); }
-SenderReport FengineSender::report() const { return state_->loop.report(); }
-SenderReport FengineSender::join() { return state_->loop.join(); }
-std::int64_t FengineSender::memory_bytes() const { return state_->loop.memory_bytes(); }
 
 }  // namespace ryle::simulate

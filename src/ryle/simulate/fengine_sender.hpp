@@ -39,31 +39,14 @@ struct SpectraEpoch {
 void write_fengine_file(std::span<const SpectraEpoch> epochs, const FengineSenderConfig& config,
                         std::int64_t n_spectra, const std::string& path);
 
-/// The boards of an F-engine, over real UDP sockets: each sends its inputs of a periodic record
-/// again and again, with counters that run on. Same rules as Mwa32tSender.
-class FengineSender {
+/// The boards of an F-engine, over UDP: each sends its inputs. "Samples" of the report are spectra;
+/// it has one entry per (channel block, board).
+class FengineSender final : public Sender {
  public:
   FengineSender(const SpectraRecord& record, const FengineSenderConfig& config);
   /// The first record is sent from the start on, each other one from its first spectrum on, all of
   /// the same shape: a sky that changes. @pre ascending, not empty
   FengineSender(std::span<const SpectraEpoch> epochs, const FengineSenderConfig& config);
-  ~FengineSender();
-  FengineSender(const FengineSender&) = delete;
-  FengineSender& operator=(const FengineSender&) = delete;
-
-  /// Sends nothing while `hold`, asked by the sender's thread, is true. Before start().
-  void hold_while(std::function<bool()> hold);
-  void start();
-  void stop();
-  bool running() const;
-  /// "samples" are spectra; one entry per (channel block, board).
-  SenderReport report() const;
-  SenderReport join();
-  std::int64_t memory_bytes() const;
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
 };
 
 }  // namespace ryle::simulate

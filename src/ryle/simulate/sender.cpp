@@ -14,18 +14,23 @@ std::int64_t SenderReport::samples_sent() const {
   return sum;
 }
 
-struct Mwa32tSender::State {
-  detail::SendLoop loop;
-};
+Sender::Sender() : loop_(std::make_unique<detail::SendLoop>()) {}
+Sender::~Sender() = default;
+void Sender::hold_while(std::function<bool()> hold) { loop_->schedule.hold = std::move(hold); }
+void Sender::start() { loop_->start(); }
+void Sender::stop() { loop_->stop(); }
+bool Sender::running() const { return loop_->running(); }
+SenderReport Sender::report() const { return loop_->report(); }
+SenderReport Sender::join() { return loop_->join(); }
+std::int64_t Sender::memory_bytes() const { return loop_->memory_bytes(); }
 
-Mwa32tSender::Mwa32tSender(const VoltageRecord& record, const SenderConfig& config)
-    : state_(std::make_unique<State>()) {
+Mwa32tSender::Mwa32tSender(const VoltageRecord& record, const SenderConfig& config) {
   const std::int64_t wanted = n_receivers(record);
   if (static_cast<std::int64_t>(config.endpoints.size()) != wanted) {
     throw ConfigError("the sender has " + std::to_string(config.endpoints.size()) +
                       " endpoints for " + std::to_string(wanted) + " receivers of 16 inputs");
   }
-  auto& schedule = state_->loop.schedule;
+  auto& schedule = loop().schedule;
   schedule.rate_hz = record.sample_rate_hz.value();
   schedule.speed = config.speed;
   schedule.duration_s = config.duration_s;
@@ -39,7 +44,7 @@ Mwa32tSender::Mwa32tSender(const VoltageRecord& record, const SenderConfig& conf
     const auto receiver = static_cast<std::int64_t>(r);
     auto outages = outages_of(config.outages, receiver, schedule);
     if (endpoints[r].is_tcp()) {
-      state_->loop.links.push_back(detail::make_tcp_link(
+      loop().links.push_back(detail::make_tcp_link(
           std::move(endpoints[r]), pack_groups(record, receiver, config.marker), record.n_samples,
           config.start_tick, std::move(outages)));
       continue;
@@ -54,21 +59,10 @@ Mwa32tSender::Mwa32tSender(const VoltageRecord& record, const SenderConfig& conf
     format.packet_samples = config.packet_samples;
     format.packet_bytes =
         static_cast<std::int64_t>(wire::kMwa32tUdpHeaderBytes) + 32 * config.packet_samples;
-    state_->loop.links.push_back(detail::make_udp_link(
+    loop().links.push_back(detail::make_udp_link(
         std::move(endpoints[r]), pack_udp(record, receiver, config.packet_samples),
         record.n_samples, config.start_tick, std::move(outages), format));
   }
 }
-
-Mwa32tSender::~Mwa32tSender() = default;
-void Mwa32tSender::hold_while(std::function<bool()> hold) {
-  state_->loop.schedule.hold = std::move(hold);
-}
-void Mwa32tSender::start() { state_->loop.start(); }
-void Mwa32tSender::stop() { state_->loop.stop(); }
-bool Mwa32tSender::running() const { return state_->loop.running(); }
-SenderReport Mwa32tSender::report() const { return state_->loop.report(); }
-SenderReport Mwa32tSender::join() { return state_->loop.join(); }
-std::int64_t Mwa32tSender::memory_bytes() const { return state_->loop.memory_bytes(); }
 
 }  // namespace ryle::simulate

@@ -52,19 +52,19 @@ struct SenderReport {
   std::int64_t samples_sent() const;  ///< of all receivers
 };
 
-/// The array's capture nodes, over real sockets: each sends its 16 inputs of a periodic record,
-/// again and again, with counters that run on. One thread, paced on CLOCK_MONOTONIC. TCP
-/// connections are retried until the receiver listens; the schedule starts when all are there. Live
-/// links never wait for a slow receiver's neighbours. Public functions may be called from any
-/// thread; start() once.
-class Mwa32tSender {
+namespace detail {
+class SendLoop;
+}
+
+/// Sends the packets of a periodic record over real sockets, again and again, with counters that
+/// run on. One thread, paced on CLOCK_MONOTONIC. TCP connections are retried until the receiver
+/// listens; the schedule starts when all are there. Live links never wait for a slow receiver's
+/// neighbours. Public functions may be called from any thread; start() once.
+class Sender {
  public:
-  /// Packs the packets (36 MB for 2^18 samples of 64 inputs); the record is not needed afterwards.
-  /// Throws ConfigError naming the endpoint or size that does not work.
-  Mwa32tSender(const VoltageRecord& record, const SenderConfig& config);
-  ~Mwa32tSender();  ///< stops and joins; an error not fetched by join() is dropped
-  Mwa32tSender(const Mwa32tSender&) = delete;
-  Mwa32tSender& operator=(const Mwa32tSender&) = delete;
+  virtual ~Sender();  ///< stops and joins; an error not fetched by join() is dropped
+  Sender(const Sender&) = delete;
+  Sender& operator=(const Sender&) = delete;
 
   /// Sends nothing while `hold`, asked by the sender's thread, is true. Before start().
   void hold_while(std::function<bool()> hold);
@@ -74,11 +74,22 @@ class Mwa32tSender {
   SenderReport report() const;  ///< so far
   SenderReport
   join();  ///< waits for the end; throws what went wrong (IoError when nobody listened)
-  std::int64_t memory_bytes() const;
+  virtual std::int64_t memory_bytes() const;
+
+ protected:
+  Sender();
+  detail::SendLoop& loop() { return *loop_; }
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<detail::SendLoop> loop_;
+};
+
+/// The array's capture nodes: each sends its 16 inputs.
+class Mwa32tSender final : public Sender {
+ public:
+  /// Packs the packets (36 MB for 2^18 samples of 64 inputs); the record is not needed afterwards.
+  /// Throws ConfigError naming the endpoint or size that does not work.
+  Mwa32tSender(const VoltageRecord& record, const SenderConfig& config);
 };
 
 }  // namespace ryle::simulate

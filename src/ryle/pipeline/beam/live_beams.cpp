@@ -113,13 +113,7 @@ LiveBeams live_beams(const ObservationConfig& config) {
   // A ring of voltages keeps chunks that the receiver would have back at once otherwise.
   r.n_chunks += static_cast<int>(voltage_ring_chunks(config, live));
   r.memory = config.runtime.device == "cpu" ? MemorySpace::host : MemorySpace::pinned;
-  r.stall_budget_s = s.stall_budget_s;
-  r.rate_factor = expected_speed(config);
-  r.allow_small_rcvbuf = s.allow_small_rcvbuf;
-  r.allowed_senders = s.allowed_senders;
-  r.max_clock_error_s = s.kind == "network" ? s.max_clock_error_s : 0;
-  r.close_after_ns = static_cast<MonotonicNs>(s.close_after_ms * 1e6);
-  r.patience_ns = static_cast<MonotonicNs>(s.no_data_s * 1e9);
+  static_cast<ReceiverConfig&>(r) = receiver_config(config);
   return live;
 }
 

@@ -52,16 +52,7 @@ class BeamSimulation final : public PacketSimulation {
  public:
   BeamSimulation(const ObservationConfig& config, const LiveBeams& beams);
 
-  void hold_while(std::function<bool()> hold) override { sender_->hold_while(std::move(hold)); }
-  void start() override { sender_->start(); }
-  void stop() override { sender_->stop(); }
-  bool running() const override { return sender_->running(); }
-  simulate::SenderReport report() const override { return sender_->report(); }
-  simulate::SenderReport join() override { return sender_->join(); }
   std::int64_t memory_bytes() const { return sender_->memory_bytes(); }
-
- private:
-  std::unique_ptr<simulate::Best2Sender> sender_;
 };
 
 }  // namespace ryle::pipeline

@@ -23,8 +23,9 @@ LiveLoop::LiveLoop(const ObservationConfig& config, const RunOptions& options, C
 void LiveLoop::run(RunSummary& summary) {
   source_.start();
   if (simulation_ != nullptr) {
-    if (config_.simulator.wait_for_run) simulation_->hold_while([this] { return is_behind(); });
-    simulation_->start();
+    if (config_.simulator.wait_for_run)
+      simulation_->sender().hold_while([this] { return is_behind(); });
+    simulation_->sender().start();
   }
   bool stopping = false;
   auto last_progress = Clock::now();
@@ -48,8 +49,8 @@ void LiveLoop::run(RunSummary& summary) {
   metrics_.end();
   summary.elapsed_s = started_ ? seconds_since(first_chunk_) : 0;
   if (simulation_ != nullptr) {
-    simulation_->stop();
-    simulation_->join();
+    simulation_->sender().stop();
+    simulation_->sender().join();
   }
   note_ingest(summary);
 }
@@ -61,7 +62,7 @@ bool LiveLoop::should_stop(RunSummary& summary) {
   }
   if (path_.failed()) return true;
   if (config_.source.duration_s > 0 && path_.data_s() >= config_.source.duration_s) return true;
-  return simulation_ != nullptr && !simulation_->running() && simulation_has_arrived();
+  return simulation_ != nullptr && !simulation_->sender().running() && simulation_has_arrived();
 }
 
 /// More packets on their way than a quarter of the receive buffer holds, or half of the ring of
@@ -70,7 +71,7 @@ bool LiveLoop::is_behind() const {
   constexpr std::int64_t kFewPackets = 16;  // where the system grants a small buffer
   const IngestCounters c = source_.counters();
   std::int64_t sent = 0, bytes = 0;
-  for (const auto& link : simulation_->report().receivers) {
+  for (const auto& link : simulation_->sender().report().receivers) {
     sent += link.packets_sent;
     bytes += link.bytes_sent;
   }
@@ -93,7 +94,7 @@ bool LiveLoop::simulation_has_arrived() {
   if (!simulation_ended_) simulation_end_ = Clock::now();
   simulation_ended_ = true;
   std::int64_t sent = 0;
-  for (const auto& link : simulation_->report().receivers) sent += link.packets_sent;
+  for (const auto& link : simulation_->sender().report().receivers) sent += link.packets_sent;
   return static_cast<std::int64_t>(source_.counters().received) >= sent ||
          seconds_since(simulation_end_) > 2e-3 * config_.source.close_after_ms;
 }

@@ -7,6 +7,7 @@
 #include "ryle/pipeline/run/run.hpp"
 #include "ryle/pipeline/run/sample_path.hpp"
 #include "ryle/pipeline/visibility/horizon.hpp"
+#include "ryle/pipeline/visibility/live_spectra.hpp"
 #include "ryle/pipeline/visibility/run_common.hpp"
 #include "ryle/pipeline/visibility/setup.hpp"
 #include "ryle/pipeline/visibility/simulation.hpp"
@@ -33,17 +34,10 @@ Mwa32tSourceConfig source_config(const ObservationConfig& config, const SampleMe
   source.window_chunks = static_cast<int>(s.window_chunks);
   source.memory = config.runtime.device == "cpu" ? MemorySpace::host : MemorySpace::pinned;
   source.offline = s.lossless;
-  const double speed =
-      s.kind == "simulator" && config.simulator.speed > 0 ? config.simulator.speed : 1;
-  source.rate_factor =
-      speed * metadata.clock.rate_hz.value() / static_cast<double>(wire::kMwa32tSampleRateHz);
-  source.stall_budget_s = s.stall_budget_s;
-  source.allow_small_rcvbuf = s.allow_small_rcvbuf;
-  source.allowed_senders = s.allowed_senders;
-  const bool dated = s.kind == "network" && s.start_utc != "now";
-  source.max_clock_error_s = dated ? s.max_clock_error_s : 0;
-  source.close_after_ns = static_cast<MonotonicNs>(s.close_after_ms * 1e6);
-  source.patience_ns = static_cast<MonotonicNs>(s.no_data_s * 1e9);
+  static_cast<ReceiverConfig&>(source) = receiver_config(config);
+  source.rate_factor *=
+      metadata.clock.rate_hz.value() / static_cast<double>(wire::kMwa32tSampleRateHz);
+  if (s.start_utc == "now") source.max_clock_error_s = 0;
   return source;
 }
 

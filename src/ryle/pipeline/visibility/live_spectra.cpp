@@ -23,6 +23,19 @@ double expected_speed(const ObservationConfig& config) {
   return simulated ? config.simulator.speed : 1;
 }
 
+ReceiverConfig receiver_config(const ObservationConfig& config) {
+  const SourceConfig& s = config.source;
+  ReceiverConfig r;
+  r.stall_budget_s = s.stall_budget_s;
+  r.rate_factor = expected_speed(config);
+  r.allow_small_rcvbuf = s.allow_small_rcvbuf;
+  r.allowed_senders = s.allowed_senders;
+  r.max_clock_error_s = s.kind == "network" ? s.max_clock_error_s : 0;
+  r.close_after_ns = static_cast<MonotonicNs>(s.close_after_ms * 1e6);
+  r.patience_ns = static_cast<MonotonicNs>(s.no_data_s * 1e9);
+  return r;
+}
+
 FengineSourceConfig live_spectra_config(const ObservationConfig& config, const ArrayLayout& array) {
   const SourceConfig& s = config.source;
   if (s.listen.empty())
@@ -66,13 +79,7 @@ FengineSourceConfig live_spectra_config(const ObservationConfig& config, const A
   f.n_chunks = static_cast<int>(s.n_chunks + s.window_chunks);
   f.window_chunks = static_cast<int>(s.window_chunks);
   f.memory = config.runtime.device == "cpu" ? MemorySpace::host : MemorySpace::pinned;
-  f.stall_budget_s = s.stall_budget_s;
-  f.rate_factor = expected_speed(config);
-  f.allow_small_rcvbuf = s.allow_small_rcvbuf;
-  f.allowed_senders = s.allowed_senders;
-  f.max_clock_error_s = s.kind == "network" ? s.max_clock_error_s : 0;
-  f.close_after_ns = static_cast<MonotonicNs>(s.close_after_ms * 1e6);
-  f.patience_ns = static_cast<MonotonicNs>(s.no_data_s * 1e9);
+  static_cast<ReceiverConfig&>(f) = receiver_config(config);
   return f;
 }
 

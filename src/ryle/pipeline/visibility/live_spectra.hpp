@@ -14,6 +14,8 @@
 /// Live packets of an F-engine: what the observation file says of them.
 namespace ryle::pipeline {
 
+/// What receivers of every format are told.
+ReceiverConfig receiver_config(const ObservationConfig& config);
 /// The receiver of the observation. Throws ConfigError for what is missing.
 FengineSourceConfig live_spectra_config(const ObservationConfig& config, const ArrayLayout& array);
 
@@ -37,16 +39,9 @@ class SpectraSimulation final : public PacketSimulation {
   SpectraSimulation(const ObservationConfig& config, const ArrayLayout& array,
                     const FengineSourceConfig& receiver);
 
-  void hold_while(std::function<bool()> hold) override { sender_->hold_while(std::move(hold)); }
-  void start() override { sender_->start(); }
-  void stop() override { sender_->stop(); }
-  bool running() const override { return sender_->running(); }
-  simulate::SenderReport report() const override { return sender_->report(); }
-  simulate::SenderReport join() override { return sender_->join(); }
   double jy_per_count2() const { return jy_per_count2_; }
 
  private:
-  std::unique_ptr<simulate::FengineSender> sender_;
   double jy_per_count2_ = 0;
 };
 

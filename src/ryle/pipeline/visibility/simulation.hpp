@@ -18,13 +18,10 @@ namespace ryle::pipeline {
 class PacketSimulation {
  public:
   virtual ~PacketSimulation() = default;
-  /// Sends nothing while `hold` is true; asked by another thread. Before start().
-  virtual void hold_while(std::function<bool()> hold) = 0;
-  virtual void start() = 0;
-  virtual void stop() = 0;
-  virtual bool running() const = 0;
-  virtual simulate::SenderReport report() const = 0;  ///< so far
-  virtual simulate::SenderReport join() = 0;
+  simulate::Sender& sender() { return *sender_; }
+
+ protected:
+  std::unique_ptr<simulate::Sender> sender_;
 };
 
 /// The [simulator] of an observation file: a sky over the array, sent as the array's own packets to
@@ -34,19 +31,11 @@ class Simulation final : public PacketSimulation {
   /// Draws the voltages (seconds) and packs the packets.
   Simulation(const ObservationConfig& config, std::int64_t start_tai_ns);
 
-  void hold_while(std::function<bool()> hold) override { sender_->hold_while(std::move(hold)); }
-  void start() override { sender_->start(); }
-  void stop() override { sender_->stop(); }
-  bool running() const override { return sender_->running(); }
-  simulate::SenderReport report() const override { return sender_->report(); }
-  simulate::SenderReport join() override { return sender_->join(); }
-
   double jy_per_count2() const { return jy_per_count2_; }
   /// Where the sources stand at the start, for the sky picture.
   const std::vector<SourceMark>& marks() const { return marks_; }
 
  private:
-  std::unique_ptr<simulate::Mwa32tSender> sender_;
   std::vector<SourceMark> marks_;
   double jy_per_count2_ = 0;
 };
