@@ -231,7 +231,7 @@ TEST(LiveSearch, MasksTimesBehindARestart) {
     RunSummary summary;
     search.finish(summary);
     std::vector<double> times_s;
-    for (const auto& e : read_search_database(scratch / "live.sqlite"))
+    for (const auto& e : test::read_search_database(scratch / "live.sqlite"))
       times_s.push_back(std::round(e.time_s * 10) / 10);
     return times_s;
   };
