@@ -49,7 +49,7 @@ beamform::Config config_of(const BeamformCase& k, const Options& options) {
 }
 
 std::vector<cf32> weights_of(const beamform::Config& c) {
-  std::vector<cf32> w(static_cast<std::size_t>(c.n_beams * c.n_channels * c.n_antennas));
+  std::vector<cf32> w(c.n_beams * c.n_channels * c.n_antennas);
   for (std::size_t k = 0; k < w.size(); ++k) w[k] = cf32(std::polar(1.0, 6.283 * uniform(k)));
   return w;
 }
@@ -94,7 +94,7 @@ bool verify(const beamform::Config& c, const std::vector<cf32>& weights,
   part.step_stride_bytes = c.block_spectra * c.n_antennas;
   part.channel_stride_bytes = part.step_stride_bytes;
   const std::int64_t n = one.n_windows(0, 256);
-  std::vector<std::byte> want(static_cast<std::size_t>(dense_output_bytes(one, n)));
+  std::vector<std::byte> want(dense_output_bytes(one, n));
   reference->execute(queue, part, dense_output(one, want.data(), n));
   const auto* got = static_cast<const std::byte*>(output.values) +
                     (c.n_channels - 1) * output.channel_stride_bytes;

@@ -76,8 +76,8 @@ std::int64_t gulp_samples(const ChannelizeCase& c) {
 }
 
 void set_corrections(channelize::Channelizer& engine, const channelize::Config& config) {
-  std::vector<channelize::DelayPolynomial> delays(static_cast<std::size_t>(config.n_inputs));
-  std::vector<cf32> gains(static_cast<std::size_t>(config.n_inputs * config.n_channels));
+  std::vector<channelize::DelayPolynomial> delays(config.n_inputs);
+  std::vector<cf32> gains(config.n_inputs * config.n_channels);
   for (std::int64_t p = 0; p < config.n_inputs; ++p) {
     // Early by 10 to 30 samples: the window moves into the gulp, which starts at tick 0.
     delays[p].delay_s[0] = -(10.0 + 20.0 * uniform(combine(1, p))) / config.sample_rate_hz;

@@ -121,7 +121,7 @@ CoreSpeedProbe::CoreSpeedProbe(Queue& queue) : queue_(queue) {
 
 image::CoreSpeed CoreSpeedProbe::measure() {
   const int n = queue_.n_workers();
-  std::vector<image::CoreSpeed> speeds(static_cast<std::size_t>(n));
+  std::vector<image::CoreSpeed> speeds(n);
   const std::uint64_t* words = memory_.data() + next_;
   next_ = (next_ + kChunks * kChunkWords * n) % memory_.size();
   std::atomic<int> arrived{0};
@@ -131,10 +131,10 @@ image::CoreSpeed CoreSpeedProbe::measure() {
     const auto begin = ProbeClock::now();
     while (arrived.load() < n && seconds_since(begin) < 2e-4) {
     }
-    auto& speed = speeds[static_cast<std::size_t>(worker)];
+    auto& speed = speeds[worker];
     speed.ops = image::detail::cpu_ops_now(8);
     speed.bytes_per_s = stream_bytes_per_s(words + worker * kChunks * kChunkWords);
-    speed.product_ops = products_[static_cast<std::size_t>(worker)]->ops_now();
+    speed.product_ops = products_[worker]->ops_now();
   });
   image::CoreSpeed mean;
   for (const auto& speed : speeds) {

@@ -74,8 +74,8 @@ void fill_gaussian(Buffer<std::byte>& memory, std::uint64_t seed) {
 // One input of one channel as plain numbers, the textbook way.
 void unpack(const ConstBlockView& blocks, std::int64_t channel, std::int64_t input,
             std::int64_t n_spectra, std::vector<std::int32_t>& re, std::vector<std::int32_t>& im) {
-  re.resize(static_cast<std::size_t>(n_spectra));
-  im.resize(static_cast<std::size_t>(n_spectra));
+  re.resize(n_spectra);
+  im.resize(n_spectra);
   for (std::int64_t t = 0; t < n_spectra; ++t) {
     const cf64 v = get_sample(blocks, channel, t, input);
     re[t] = static_cast<std::int32_t>(v.real());
@@ -99,7 +99,7 @@ bool verify(const correlate::Input& input, const correlate::Sums& sums, const Co
   const std::int64_t pairs = n_pairs(k.n_inputs);
   if (static_cast<std::int64_t>(sums.integer.size()) != pairs * k.n_channels) return false;
   const std::int64_t rows = std::min<std::int64_t>(k.n_inputs, k.n_inputs <= 128 ? k.n_inputs : 12);
-  std::vector<std::vector<std::int32_t>> re(static_cast<std::size_t>(k.n_inputs)), im(re.size());
+  std::vector<std::vector<std::int32_t>> re(k.n_inputs), im(re.size());
   for (std::uint64_t try_ = 0; try_ < 3; ++try_) {
     const auto channel =
         static_cast<std::int64_t>(combine(3, try_) % static_cast<std::uint64_t>(k.n_channels));

@@ -67,7 +67,7 @@ Outcome run_once(Queue& queue, const GridCase& c, const std::string& implementat
   for (std::int64_t first = 0; first < c.n_samples(); first += together)
     grid_some(queue, c, first, std::min(together, c.n_samples() - first), out, parts);
   add_time(parts.planes_s, [&] {
-    out.planes.resize(static_cast<std::size_t>(c.width * c.height * c.n_channels));
+    out.planes.resize(c.width * c.height * c.n_channels);
     grid::finish_values(queue, out.gridder->sums(), {}, 0, c.n_channels, out.planes.data());
   });
   return out;
@@ -91,13 +91,13 @@ void forget_peak() { std::ofstream("/proc/self/clear_refs") << "5"; }
 /// Reading all values once with all workers, bytes per second.
 double read_rate(Queue& queue, const GridCase& c) {
   const std::int64_t n = c.values.size(), n_parts = queue.n_workers();
-  std::vector<float> sums(static_cast<std::size_t>(n_parts));
+  std::vector<float> sums(n_parts);
   const auto once = [&] {
     queue.parallel_for(n_parts, [&](std::int64_t p) {
       float sum[16] = {};
       for (std::int64_t k = n * p / n_parts; k + 16 <= n * (p + 1) / n_parts; k += 16)
         for (int l = 0; l < 16; ++l) sum[l] += c.values[k + l];
-      sums[static_cast<std::size_t>(p)] = sum[0];
+      sums[p] = sum[0];
     });
   };
   return static_cast<double>(c.values.bytes()) / time_runs(0.1, once).second;
@@ -128,16 +128,15 @@ void measure_case(const Options& options, const std::string& implementation, cha
     r.implementation = "grid/" + std::string(out.gridder->implementation());
     pairs = pairs_of(out.gridder->sums());
     const grid::Sums& sums = out.gridder->sums();
-    r.verified = c.sums_agree &&
-                 verify_grid_cells(
-                     queue, c, c.values.data(),
-                     [&](std::int64_t channel, std::int64_t cell) {
-                       const grid::Moments& m = sums.moments(channel, cell);
-                       return GridCellSeen{m.count, m.weight};
-                     },
-                     [&](std::int64_t channel, std::int64_t cell) {
-                       return out.planes[static_cast<std::size_t>(channel * sums.n_cells() + cell)];
-                     });
+    r.verified = c.sums_agree && verify_grid_cells(
+                                     queue, c, c.values.data(),
+                                     [&](std::int64_t channel, std::int64_t cell) {
+                                       const grid::Moments& m = sums.moments(channel, cell);
+                                       return GridCellSeen{m.count, m.weight};
+                                     },
+                                     [&](std::int64_t channel, std::int64_t cell) {
+                                       return out.planes[channel * sums.n_cells() + cell];
+                                     });
     r.sizes = {
         {std::string("case_") + name, 1},
         {"n_samples", static_cast<double>(c.n_samples())},

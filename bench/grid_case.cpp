@@ -155,12 +155,11 @@ void drift_scans(GridCase& c, const Map& map) {
   for (std::int64_t i = 0; i < kTracks; ++i) {
     const double track = map.latitude_deg - 5 + 10 * (static_cast<double>(i) + 0.5) / kTracks;
     for (std::int64_t j = 0; j < kPerTrack; ++j) {
-      const double ra = map.longitude_deg - half + (static_cast<double>(j) + 0.5) * step +
-                        phase[static_cast<std::size_t>(i)] * step;
+      const double ra =
+          map.longitude_deg - half + (static_cast<double>(j) + 0.5) * step + phase[i] * step;
       c.longitude_deg.push_back(ra);
-      c.latitude_deg.push_back(track + 5.0 / 3600 *
-                                           std::sin(2 * kPi * (ra - map.longitude_deg) / 7.3 +
-                                                    wobble[static_cast<std::size_t>(i)]));
+      c.latitude_deg.push_back(
+          track + 5.0 / 3600 * std::sin(2 * kPi * (ra - map.longitude_deg) / 7.3 + wobble[i]));
     }
   }
 }
@@ -207,7 +206,7 @@ void take_values(Queue& queue, GridCase& c, const Map& map, std::int64_t step) {
   c.values = Buffer<float>(c.n_channels * n);
   const Ziggurat normal;
   const double shrink = std::cos(map.latitude_deg * kDegree_rad);
-  std::vector<double> sum(static_cast<std::size_t>(c.n_channels));
+  std::vector<double> sum(c.n_channels);
   queue.parallel_for(c.n_channels, [&](std::int64_t channel) {
     // H draws from the streams of B.
     Pcg64 random({20250003, c.name == 'A' ? 65U : 66U, static_cast<std::uint32_t>(channel)});
@@ -225,7 +224,7 @@ void take_values(Queue& queue, GridCase& c, const Map& map, std::int64_t step) {
       total += static_cast<double>(value);
       if (k % step == 0) to[k / step] = value;
     }
-    sum[static_cast<std::size_t>(channel)] = total;
+    sum[channel] = total;
   });
   if (c.name != 'H')
     c.sums_agree =
@@ -287,8 +286,8 @@ bool verify_grid_cells(
     const auto cell =
         static_cast<std::int64_t>(combine(11, k) % static_cast<std::uint64_t>(n_cells));
     chosen.push_back(cell);
-    lon.push_back(c.cell_longitude_deg[static_cast<std::size_t>(cell)]);
-    lat.push_back(c.cell_latitude_deg[static_cast<std::size_t>(cell)]);
+    lon.push_back(c.cell_longitude_deg[cell]);
+    lat.push_back(c.cell_latitude_deg[cell]);
   }
   const auto reference = grid::make_gridder(
       grid_config_of(c, "reference"), {grid::positions(host, lon.data(), lat.data(), kChecked), 0});

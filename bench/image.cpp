@@ -90,8 +90,8 @@ std::array<double, 4> direct_sum(const AllSkyConfig& config, const image::FieldI
     for (std::int64_t a = 0; a < n; ++a) {
       const cf64 x = get_sample(input.blocks, channel, t, 2 * a);
       const cf64 y = get_sample(input.blocks, channel, t, 2 * a + 1);
-      bx += x * steer[static_cast<std::size_t>(a)];
-      by += y * steer[static_cast<std::size_t>(a)];
+      bx += x * steer[a];
+      by += y * steer[a];
       xx -= std::norm(x);
       yy -= std::norm(y);
       xy -= x * std::conj(y);
@@ -125,7 +125,7 @@ bool verify(Queue& queue, const AllSkyConfig& config, const ImageData& data) {
     const auto expected = direct_sum(config, data.field(0), pixel);
     for (std::int64_t p = 0; p < 4; ++p) {
       const double got = static_cast<double>(image[p * size + pixel]);
-      if (!(std::abs(got - expected[static_cast<std::size_t>(p)]) < 5e-6 * peak)) return false;
+      if (!(std::abs(got - expected[p]) < 5e-6 * peak)) return false;
     }
   }
   return true;
@@ -142,7 +142,7 @@ TimedAtSpeed time_both(Queue& queue, CoreSpeedProbe& probe, const AllSkyConfig& 
   image::Images images;
   std::int64_t gulp = 0;
   const TimedPart one_gulp{[&] { correlator->execute(queue, data.correlator(++gulp)); }, true};
-  std::vector<TimedPart> parts(static_cast<std::size_t>(n_gulps), one_gulp);
+  std::vector<TimedPart> parts(n_gulps, one_gulp);
   parts.push_back({[&] {
     correlator->finish(queue, sums);
     imager->execute(queue, vis_input(sums), images);

@@ -37,7 +37,7 @@ pipeline::FxChain::Setup mwa32t_setup(const std::string& f, const std::string& x
 
 /// Gaussian 5+5-bit samples of rms 4.5 per part.
 std::vector<std::uint16_t> gaussian_samples(std::int64_t n_ticks, std::uint64_t seed) {
-  std::vector<std::uint16_t> samples(static_cast<std::size_t>(n_ticks * kInputs));
+  std::vector<std::uint16_t> samples(n_ticks * kInputs);
   for (std::size_t k = 0; k < samples.size(); ++k) {
     const auto part = [&](std::uint64_t key) {
       const long code = std::lround(4.5 * gaussian(key));

@@ -76,8 +76,7 @@ bool verify(const Block& b, const std::uint16_t* sums) {
         static_cast<std::int64_t>(combine(3, k) % static_cast<std::uint64_t>(b.n_outputs));
     std::int64_t sum = 0;
     for (std::int64_t c = 0; c < b.config.n_channels; ++c)
-      sum += b.codes[c * b.stride + t +
-                     b.config.delays[static_cast<std::size_t>(trial * b.config.n_channels + c)]];
+      sum += b.codes[c * b.stride + t + b.config.delays[trial * b.config.n_channels + c]];
     if (sum != sums[trial * b.n_outputs + t]) return false;
   }
   return true;
@@ -271,8 +270,7 @@ void measure_levels(const Options& options, const Block& b, const Emit& emit) {
   for (std::int64_t c = 0; c < config.n_channels; ++c)
     for (std::int64_t t = 0; t < kSamples; ++t)
       power[c * kSamples + t] =
-          gain[static_cast<std::size_t>(t)] +
-          deviates[combine(4, static_cast<std::uint64_t>(c * kSamples + t)) & 65535];
+          gain[t] + deviates[combine(4, static_cast<std::uint64_t>(c * kSamples + t)) & 65535];
   Queue queue = Queue::cpu(options.n_workers);
   search::DriftFilter filter(config, kGulp);
   std::int64_t given = 0, taken = 0;

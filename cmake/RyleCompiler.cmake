@@ -29,6 +29,8 @@ if(RYLE_SANITIZE)
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${RYLE_SANITIZE}>
                       $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=all>
                       $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>)
+  # Containers check their indices: a negative one ends the test.
+  add_compile_definitions($<$<COMPILE_LANGUAGE:CXX>:_GLIBCXX_ASSERTIONS>)
   add_link_options(-fsanitize=${RYLE_SANITIZE})
 elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
   target_compile_options(ryle_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-D_FORTIFY_SOURCE=2>)

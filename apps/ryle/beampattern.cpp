@@ -73,18 +73,18 @@ void make_weights(const BeamsFile& file, std::size_t index, int pol, Simulation&
   s.array.inputs.clear();
   std::vector<double> mask;
   std::vector<cf32> gains;
-  const auto& subarray = file.subarrays[static_cast<std::size_t>(file.subarray_of_beam[index])];
+  const auto& subarray = file.subarrays[file.subarray_of_beam[index]];
   for (std::size_t i = 0; i < file.array.inputs.size(); ++i) {
     const ArrayInput& input = file.array.inputs[i];
     if (input.pol != pol) continue;
     s.array.inputs.push_back(input);
-    mask.push_back(input.bad ? 0 : subarray[static_cast<std::size_t>(input.antenna)]);
+    mask.push_back(input.bad ? 0 : subarray[input.antenna]);
     gains.emplace_back(file.gains.empty() ? cf64(1) : file.gains[i]);
   }
   const auto n = s.array.n_inputs();
   if (n == 0) throw ConfigError("the layout has no input of that polarization");
   const WeightMaker maker(weight_config(file, n, s.frequency_hz), {gains.data(), {n, 1}}, {mask});
-  s.ideal.resize(static_cast<std::size_t>(n));
+  s.ideal.resize(n);
   maker.make(steer(s.array, {{s.direction}}, s.frequency_hz), 0, {}, {s.ideal.data(), {1, 1, n}});
   for (const cf32& w : s.ideal) s.n_antennas += w != cf32(0);
 }
@@ -179,7 +179,7 @@ std::string csv_of(const Simulation& s) {
   const std::int64_t n = s.grid.n_pixels;
   for (std::int64_t row = 0; row < n; ++row) {
     for (std::int64_t column = 0; column < n; ++column) {
-      const float power = s.grid.power[static_cast<std::size_t>(row * n + column)];
+      const float power = s.grid.power[row * n + column];
       if (std::isnan(power)) continue;
       const double l = -static_cast<double>(column - n / 2) * s.grid.cell;
       const double m = static_cast<double>(row - n / 2) * s.grid.cell;

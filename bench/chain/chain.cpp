@@ -58,12 +58,11 @@ std::vector<cf32> random_weights(Queue& host, std::int64_t n_beams) {
   for (int k = 0; k < 256; ++k)
     phases.emplace_back(static_cast<float>(std::cos(k * 0.0245436926)),
                         static_cast<float>(std::sin(k * 0.0245436926)));
-  std::vector<cf32> weights(static_cast<std::size_t>(n_beams * kChannels * kAntennas));
+  std::vector<cf32> weights(n_beams * kChannels * kAntennas);
   host.parallel_for(n_beams, [&](std::int64_t b) {
     const std::int64_t first = b * kChannels * kAntennas;
     for (std::int64_t k = first; k < first + kChannels * kAntennas; ++k)
-      weights[static_cast<std::size_t>(k)] =
-          phases[combine(77, static_cast<std::uint64_t>(k)) & 255];
+      weights[k] = phases[combine(77, static_cast<std::uint64_t>(k)) & 255];
   });
   return weights;
 }
@@ -160,7 +159,7 @@ class Chain {
     config_.n_streams = o.n_streams;
     const auto n = static_cast<std::int64_t>(o.devices.size());
     for (std::int64_t k = 0; k < n; ++k)
-      add_share(o.devices[static_cast<std::size_t>(k)], pipeline::beam_share(n_beams_, n, k));
+      add_share(o.devices[k], pipeline::beam_share(n_beams_, n, k));
     search_ = std::make_unique<pipeline::BeamSearch>(config_);
   }
 
@@ -173,7 +172,7 @@ class Chain {
     for (auto& share : shares_) {
       if (share.n_copied == n_gulps_) copy_next(share);
       share.copies.synchronize();
-      in.samples = share.samples[static_cast<std::size_t>(n_gulps_ % 2)].data();
+      in.samples = share.samples[n_gulps_ % 2].data();
       share.engine->execute(
           share.queue, in,
           beamform::dense_output(share.engine->config(), share.power.data(), block_));

@@ -94,7 +94,7 @@ bool is_the_reference(const DevicesCase& c, int n_devices, const std::byte* host
       for (std::int64_t k = 0; k < n; ++k)
         std::memcpy(chosen.data + block * chosen.block_stride_bytes + k * chosen.input_stride_bytes,
                     all.data + channel * all.channel_stride_bytes + block * all.block_stride_bytes +
-                        inputs[static_cast<std::size_t>(k)] * all.input_stride_bytes,
+                        inputs[k] * all.input_stride_bytes,
                     kBlockBytes);
     }
     correlator->execute(queue, {.blocks = chosen, .n_spectra = c.n_spectra});
@@ -102,11 +102,8 @@ bool is_the_reference(const DevicesCase& c, int n_devices, const std::byte* host
     correlator->finish(queue, want);
     for (std::int64_t pair = 0; pair < n_pairs(n); ++pair) {
       const auto [i, j] = pair_of(pair);
-      const auto at =
-          channel * n_pairs(c.n_inputs) +
-          pair_index(inputs[static_cast<std::size_t>(i)], inputs[static_cast<std::size_t>(j)]);
-      const ci64 &a = sums[static_cast<std::size_t>(at)],
-                 &b = want.integer[static_cast<std::size_t>(pair)];
+      const auto at = channel * n_pairs(c.n_inputs) + pair_index(inputs[i], inputs[j]);
+      const ci64 &a = sums[at], &b = want.integer[pair];
       if (a.re != b.re || a.im != b.im) return false;
     }
   }
@@ -137,7 +134,7 @@ std::pair<double, double> time_shares(std::vector<DevicesShare>& shares, double 
 }
 
 std::vector<std::byte> random_blocks(std::int64_t n_bytes) {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(n_bytes));
+  std::vector<std::byte> bytes(n_bytes);
   Queue host = Queue::cpu();
   constexpr std::int64_t kPiece = 1 << 20;
   host.parallel_for((n_bytes + kPiece - 1) / kPiece, [&](std::int64_t p) {

@@ -107,7 +107,7 @@ void write_target(const GridCase& c, const std::string& path) {
   card("END");
   while (n_cards % 36 != 0) card("");
   const std::int64_t n = (c.width * c.height + 2879) / 2880 * 2880;
-  out << std::string(static_cast<std::size_t>(n), '\0');
+  out << std::string(n, '\0');
 }
 
 /// Words behind the first header of a FITS file, in this machine's order.
@@ -117,7 +117,7 @@ std::vector<T> read_words(const std::string& path, std::int64_t n) {
   std::string block(2880, ' ');
   for (bool ended = false; !ended && in.read(block.data(), 2880);)
     for (std::size_t k = 0; k < 2880; k += 80) ended = ended || block.substr(k, 8) == "END     ";
-  std::vector<std::uint32_t> words(static_cast<std::size_t>(n));
+  std::vector<std::uint32_t> words(n);
   in.read(reinterpret_cast<char*>(words.data()), 4 * n);
   if (!in) throw FormatError(path + ": ends before its last plane");
   std::vector<T> values(words.size());
@@ -138,7 +138,7 @@ bool verify_files(Queue& host, const GridCase& c, const OwnFolder& folder) {
                                return GridCellSeen{count[i], static_cast<double>(weight[i])};
                              },
                              [&](std::int64_t channel, std::int64_t cell) {
-                               return values[static_cast<std::size_t>(channel * n_cells + cell)];
+                               return values[channel * n_cells + cell];
                              });
 }
 

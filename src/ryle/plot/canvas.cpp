@@ -87,7 +87,7 @@ std::vector<std::uint8_t> Canvas::rgb() const {
   cairo_surface_t* surface = cairo_get_target(cairo_.get());
   cairo_surface_flush(surface);
   std::vector<std::uint8_t> rgb;
-  rgb.reserve(static_cast<std::size_t>(3 * width_ * height_));
+  rgb.reserve(3 * width_ * height_);
   for (std::int64_t y = 0; y < height_; ++y) {
     const std::uint32_t* row = row_of(surface, y);
     for (std::int64_t x = 0; x < width_; ++x) {

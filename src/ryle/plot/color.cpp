@@ -58,12 +58,11 @@ Rgb color_at(ColorMap map, double position) {
   const auto k = std::min(static_cast<std::ptrdiff_t>(place), last - 1);
   const bool cyclic = map == ColorMap::twilight;
   const auto knot = [&](std::ptrdiff_t i, std::size_t channel) {
-    if (i >= 0 && i <= last) return knots[static_cast<std::size_t>(i)][channel];
-    if (cyclic) return knots[static_cast<std::size_t>(i < 0 ? last - 1 : 1)][channel];
+    if (i >= 0 && i <= last) return knots[i][channel];
+    if (cyclic) return knots[i < 0 ? last - 1 : 1][channel];
     const std::ptrdiff_t end = i < 0 ? 0 : last,
                          inner = i < 0 ? 1 : last - 1;  // straight on beyond the ends
-    return 2 * knots[static_cast<std::size_t>(end)][channel] -
-           knots[static_cast<std::size_t>(inner)][channel];
+    return 2 * knots[end][channel] - knots[inner][channel];
   };
   std::array<std::uint8_t, 3> rgb{};
   for (std::size_t c = 0; c < 3; ++c) {

@@ -57,7 +57,7 @@ double widest(const Ticks& ticks) {
 double quantile(std::vector<float>& values, double fraction) {
   const auto k = static_cast<std::ptrdiff_t>(fraction * static_cast<double>(values.size() - 1));
   std::nth_element(values.begin(), values.begin() + k, values.end());
-  return static_cast<double>(values[static_cast<std::size_t>(k)]);
+  return static_cast<double>(values[k]);
 }
 
 Point operator+(Point a, Point b) { return {a.x + b.x, a.y + b.y}; }
@@ -217,7 +217,7 @@ double PanelDrawing::value_at(std::int64_t px, std::int64_t py, std::int64_t n_x
   std::int64_t n = 0;
   for (auto r = r0; r < r1; ++r) {
     for (auto c = c0; c < c1; ++c) {
-      const float v = panel_.values[static_cast<std::size_t>(r * panel_.n_columns + c)];
+      const float v = panel_.values[r * panel_.n_columns + c];
       if (!std::isfinite(v)) continue;
       sum += static_cast<double>(v);
       ++n;
@@ -235,7 +235,8 @@ std::vector<Line> PanelDrawing::lines_of(const Panel::Curve& curve, Point origin
       continue;
     }
     const Point p = origin + at(place.x, place.y);
-    if (!lines.back().empty() && std::abs(p.x - lines.back().back().x) > 0.5 * map_w_)
+    if (!lines.back().empty() &&
+        std::abs(p.x - lines.back().back().x) > 0.5 * static_cast<double>(map_w_))
       lines.emplace_back();
     lines.back().push_back(p);
   }
@@ -245,7 +246,7 @@ std::vector<Line> PanelDrawing::lines_of(const Panel::Curve& curve, Point origin
 
 void PanelDrawing::draw_map(Canvas& canvas, Point origin) const {
   Image map{map_w_ * canvas.image_scale(), map_h_ * canvas.image_scale(), {}};
-  map.rgb.reserve(static_cast<std::size_t>(map.width * map.height));
+  map.rgb.reserve(map.width * map.height);
   const Rgb empty = panel_.horizon_circle ? kPaper : kNoData;
   for (std::int64_t y = 0; y < map.height; ++y) {
     for (std::int64_t x = 0; x < map.width; ++x) {

@@ -30,7 +30,7 @@ float quantile(std::vector<float> values, double fraction) {
   if (values.empty()) return kNaN;
   const auto k = static_cast<std::ptrdiff_t>(fraction * static_cast<double>(values.size() - 1));
   std::nth_element(values.begin(), values.begin() + k, values.end());
-  return values[static_cast<std::size_t>(k)];
+  return values[k];
 }
 
 std::string width_text(double hz) {
@@ -109,7 +109,7 @@ Panel matrix_panel(std::int64_t n) {
   panel.x_label = "input";
   panel.y_label = "input";
   panel.n_rows = panel.n_columns = n;
-  panel.values.assign(static_cast<std::size_t>(n * n), kNaN);
+  panel.values.assign(n * n, kNaN);
   panel.x_min = -0.5;
   panel.x_max = static_cast<double>(n) - 0.5;
   panel.y_min = static_cast<double>(n) - 0.5;  // row 0 on top
@@ -298,8 +298,7 @@ void write_visibility_matrix_picture(const std::string& path, const VisibilityDu
   std::vector<float> off_diagonal;
   for (std::int64_t p = 0; p < n; ++p) {
     for (std::int64_t q = 0; q < n; ++q) {
-      const Mean v = mean_of(mean, paths[static_cast<std::size_t>(p)],
-                             paths[static_cast<std::size_t>(q)], first, first + width);
+      const Mean v = mean_of(mean, paths[p], paths[q], first, first + width);
       if (v.count == 0) continue;
       const auto at = static_cast<std::size_t>(p * n + q);
       amplitude.values[at] = decibel(std::abs(v.value) / reference);

@@ -43,7 +43,7 @@ class Sampler {
     double sum = 0, total = 0;
     for (std::int64_t j = std::max<std::int64_t>(0, y0 - 1); j < std::min(n_, y0 + 3); ++j) {
       for (std::int64_t i = std::max<std::int64_t>(0, x0 - 1); i < std::min(n_, x0 + 3); ++i) {
-        const float v = plane_[static_cast<std::size_t>(j * n_ + i)];
+        const float v = plane_[j * n_ + i];
         if (!std::isfinite(v)) continue;
         const double dx = x - static_cast<double>(i), dy = y - static_cast<double>(j);
         const double w = std::exp(-2 * (dx * dx + dy * dy));

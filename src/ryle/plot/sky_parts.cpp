@@ -22,7 +22,7 @@ std::array<double, 3> position_covariance(const SkyImage& image, const Observati
   const double per_m = image.frequency.band_center_hz() / kSpeedOfLight_m_per_s;
   std::vector<bool> used(array.antennas.size(), array.inputs.empty());
   for (const auto& input : array.inputs) {
-    if (!input.bad) used[static_cast<std::size_t>(input.antenna)] = true;
+    if (!input.bad) used[input.antenna] = true;
   }
   double n = 0, x = 0, y = 0, xx = 0, xy = 0, yy = 0;
   for (std::size_t a = 0; a < used.size(); ++a) {
@@ -68,8 +68,8 @@ std::vector<float> plane_of(const SkyImage& image, const SkyPictureOptions& o) {
   }
   const std::int64_t first = o.channel < 0 ? 0 : o.channel;
   const std::int64_t end = o.channel < 0 ? image.n_channels : o.channel + 1;
-  std::vector<double> sum(static_cast<std::size_t>(size), 0.0);
-  std::vector<int> count(static_cast<std::size_t>(size), 0);
+  std::vector<double> sum(size, 0.0);
+  std::vector<int> count(size, 0);
   for (std::int64_t c = first; c < end; ++c) {
     const float* from = image.pixels.data() + (o.plane * image.n_channels + c) * size;
     for (std::size_t k = 0; k < sum.size(); ++k) {
@@ -85,7 +85,7 @@ std::vector<float> plane_of(const SkyImage& image, const SkyPictureOptions& o) {
 }
 
 bool is_signed(const SkyImage& image, const SkyPictureOptions& o) {
-  const int code = image.stokes[static_cast<std::size_t>(o.plane)];
+  const int code = image.stokes[o.plane];
   return code != 1 && code != -5 && code != -6;
 }
 
@@ -102,7 +102,7 @@ ColorScale scale_of(const std::vector<float>& plane, bool signed_values,
     const auto at = [&](double fraction) {
       const auto k = static_cast<std::ptrdiff_t>(fraction * static_cast<double>(finite.size() - 1));
       std::nth_element(finite.begin(), finite.begin() + k, finite.end());
-      return static_cast<double>(finite[static_cast<std::size_t>(k)]);
+      return static_cast<double>(finite[k]);
     };
     scale = {at(0.005), at(1.0), 1};
     if (signed_values) {
@@ -172,7 +172,7 @@ std::string noise_text(const std::vector<float>& plane, bool signed_values) {
 }
 
 std::string stokes_text(const SkyImage& image, const SkyPictureOptions& options) {
-  switch (image.stokes[static_cast<std::size_t>(options.plane)]) {
+  switch (image.stokes[options.plane]) {
     case 1:
       return "Stokes I";
     case 2:
